@@ -1,0 +1,41 @@
+/*
+ * env.h - the one seam through which time and chance enter.
+ *
+ * Everything from src/fs down asks an environment for the time and for random
+ * numbers and reaches for nothing else, so that the same seed gives the same
+ * run.  Real: env_real().  Virtual: the simulated drive's (src/sim/sim.h).
+ * An environment is owned by whoever made it and outlives all its users.
+ */
+#ifndef TRAX_BASE_ENV_H
+#define TRAX_BASE_ENV_H
+
+#include <stdint.h>
+
+struct env {
+	/* Monotonic time, nanoseconds; never goes back. */
+	uint64_t (*now_ns)(struct env *env);
+	/* Wall clock, nanoseconds since 1970; used for timestamps only. */
+	int64_t (*wall_ns)(struct env *env);
+	/* 64 uniformly distributed bits. */
+	uint64_t (*random)(struct env *env);
+};
+
+/* The machine's clocks and the kernel's random numbers; never NULL. */
+struct env *env_real(void);
+
+static inline uint64_t env_now_ns(struct env *env)
+{
+	return env->now_ns(env);
+}
+
+static inline int64_t env_wall_ns(struct env *env)
+{
+	return env->wall_ns(env);
+}
+
+static inline uint64_t env_random(struct env *env)
+{
+	return env->random(env);
+}
+
+#endif

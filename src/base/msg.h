@@ -1,0 +1,29 @@
+/*
+ * msg.h - what the code has to tell people: one line, with place and reason.
+ *
+ * An error is reported once, where it arises, and returned as a negative errno
+ * from there on.  Lines go to standard error unless a sink is set (syslog for
+ * the daemon, a buffer in tests).
+ */
+#ifndef TRAX_BASE_MSG_H
+#define TRAX_BASE_MSG_H
+
+enum msg_level { MSG_ERROR, MSG_WARN, MSG_INFO, MSG_DEBUG };
+
+typedef void (*msg_sink)(enum msg_level level, const char *line, void *arg);
+
+/* NULL restores standard error. */
+void msg_set_sink(msg_sink sink, void *arg);
+
+/* Lines above this level are dropped; MSG_INFO at start. */
+void msg_set_level(enum msg_level level);
+
+void msg(enum msg_level level, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+#define msg_error(...) msg(MSG_ERROR, __VA_ARGS__)
+#define msg_warn(...) msg(MSG_WARN, __VA_ARGS__)
+#define msg_info(...) msg(MSG_INFO, __VA_ARGS__)
+#define msg_debug(...) msg(MSG_DEBUG, __VA_ARGS__)
+
+#endif

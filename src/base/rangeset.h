@@ -1,0 +1,54 @@
+/*
+ * rangeset.h - an ordered set of disjoint 64-bit ranges [first, first + n).
+ *
+ * Ranges that touch are joined.  Adding and removing cut and join as needed;
+ * every call is O(log ranges) for each range it meets.  Not thread safe.
+ * The caller owns the set; rangeset_fini frees what it holds.
+ */
+#ifndef TRAX_BASE_RANGESET_H
+#define TRAX_BASE_RANGESET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rangeset_node;
+
+struct rangeset {
+	struct rangeset_node *root;
+	size_t count;		/* ranges */
+	uint64_t total;		/* sum of their lengths */
+};
+
+struct range {
+	uint64_t first, n;
+};
+
+void rangeset_init(struct rangeset *set);
+void rangeset_fini(struct rangeset *set);
+
+/*
+ * Adds [first, first + n), which may overlap what is there.
+ * -ENOMEM changes nothing; -EINVAL when the range is empty or wraps.
+ */
+int rangeset_add(struct rangeset *set, uint64_t first, uint64_t n);
+
+/* Removes whatever of [first, first + n) is in the set.  -ENOMEM (a range
+ * cut in two needs a node) changes nothing. */
+int rangeset_remove(struct rangeset *set, uint64_t first, uint64_t n);
+
+/* Is every element of [first, first + n) in the set? */
+bool rangeset_has(const struct rangeset *set, uint64_t first, uint64_t n);
+
+/* Is any element of [first, first + n) in the set? */
+bool rangeset_meets(const struct rangeset *set, uint64_t first, uint64_t n);
+
+/* First range that ends after `from` (it may begin before it). */
+bool rangeset_next(const struct rangeset *set, uint64_t from,
+		   struct range *out);
+
+/* Last range that begins before `before`. */
+bool rangeset_prev(const struct rangeset *set, uint64_t before,
+		   struct range *out);
+
+#endif

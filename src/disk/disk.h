@@ -1,0 +1,123 @@
+/*
+ * disk.h - an asynchronous disk that says what it guarantees.
+ *
+ * Units: sector = 512 bytes, whatever the drive's own block is; transfers are
+ * multiples of logical_bytes, aligned to it, from buffers aligned to 4096.
+ * Back ends: io_uring with O_DIRECT on a block device or an image file
+ * (disk_open), the simulated drive (sim/sim.h), and wrappers in tests.
+ *
+ * A request belongs to the caller, who keeps it and its buffers untouched from
+ * disk_submit until done() is called: exactly once, from disk_poll, never from
+ * within disk_submit.  Requests may complete in any order; a flush covers the
+ * writes that had completed when it was submitted.  Two requests outstanding
+ * on the same sectors, one of them a write, are the caller's bug.
+ */
+#ifndef TRAX_DISK_DISK_H
+#define TRAX_DISK_DISK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define SECTOR_BYTES 512u
+
+enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH };
+
+struct disk_request {
+	enum disk_op op;
+	bool fua;		/* write: on the medium when done */
+	uint64_t sector;
+	uint32_t sectors;	/* 0 for a flush */
+	struct iovec *iov;	/* sum of lengths = sectors * SECTOR_BYTES */
+	unsigned iov_n;		/* at most DISK_MAX_IOV */
+	void (*done)(struct disk_request *req);
+	void *owner;		/* the caller's */
+
+	/* Set before done() is called. */
+	int result;		/* 0, or -EIO, -EREMOTEIO, -ENOSPC ... */
+	uint64_t submit_ns, complete_ns;
+
+	/* The back end's. */
+	struct disk_request *next;
+	void *backend;
+};
+
+#define DISK_MAX_IOV 1024u
+
+struct disk_limits {
+	uint64_t sectors;
+	uint32_t logical_bytes;	 /* smallest unit of transfer */
+	uint32_t physical_bytes; /* written whole without read-modify-write */
+	uint32_t atomic_bytes;	 /* a power cut tears no aligned unit of this */
+	uint32_t max_sectors;	 /* of one request */
+	bool volatile_cache;	 /* a completed write may be lost until a flush */
+	bool rotational;	 /* as declared; nothing is believed from it */
+	bool read_only;
+};
+
+struct disk;
+
+struct disk_ops {
+	void (*submit)(struct disk *disk, struct disk_request *req);
+	int (*poll)(struct disk *disk, int timeout_ms);
+	int (*event_fd)(struct disk *disk);
+	void (*close)(struct disk *disk);
+};
+
+/* The head of every back end's own structure. */
+struct disk {
+	const struct disk_ops *ops;
+	struct disk_limits limits;
+	const char *name;	/* for messages */
+};
+
+/* Takes any number of requests; what the back end can't hold waits in it. */
+static inline void disk_submit(struct disk *disk, struct disk_request *req)
+{
+	disk->ops->submit(disk, req);
+}
+
+/*
+ * Calls done() of what has completed.  Waits up to timeout_ms for the first
+ * (0: not at all, -1: for ever; returns at once when nothing is outstanding).
+ * Returns the number completed or a negative errno.
+ */
+static inline int disk_poll(struct disk *disk, int timeout_ms)
+{
+	return disk->ops->poll(disk, timeout_ms);
+}
+
+/* A descriptor that polls readable when disk_poll has work; -1: none. */
+static inline int disk_event_fd(struct disk *disk)
+{
+	return disk->ops->event_fd(disk);
+}
+
+/* All requests must have completed. */
+static inline void disk_close(struct disk *disk)
+{
+	disk->ops->close(disk);
+}
+
+struct disk_open_options {
+	bool read_only;
+	bool exclusive;		/* O_EXCL on a device, a lock on a file */
+	unsigned depth;		/* requests handed to the kernel at once; 0: 32 */
+};
+
+/*
+ * Opens a block device or an image file.  -EBUSY: in use (exclusive);
+ * -ENOTBLK: neither a block device nor a regular file; -EOPNOTSUPP: a
+ * host-managed zoned device; else what open(2) says.  Reported through msg.
+ */
+int disk_open(const char *path, const struct disk_open_options *options,
+	      struct disk **disk);
+
+/* Synchronous helpers for tools and tests: one request, waited for.  buf is
+ * aligned to 4096. */
+int disk_read(struct disk *disk, uint64_t sector, uint32_t sectors, void *buf);
+int disk_write(struct disk *disk, uint64_t sector, uint32_t sectors,
+	       const void *buf);
+int disk_flush(struct disk *disk);
+
+#endif
