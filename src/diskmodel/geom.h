@@ -1,0 +1,93 @@
+/*
+ * geom.h - which sectors lie on which track, and where under the head.
+ *
+ * A geometry is advice (what the file system believes) or truth (what a
+ * simulated drive is); the two are never the same instance.  It is immutable
+ * once made, does no I/O and knows no clock.  Its size grows with the
+ * irregularity of the drive, not with its number of tracks; lookups are
+ * logarithmic in the number of irregularities.
+ *
+ * Units: LBN and lengths in sectors of 512 bytes; angles in 2^-32 revolutions
+ * (wrap-around is free); tracks are numbered in LBN order from 0; cylinders
+ * and surfaces count from 0 at the outer edge.
+ */
+#ifndef TRAX_DISKMODEL_GEOM_H
+#define TRAX_DISKMODEL_GEOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t angle;		/* 2^32 = one revolution */
+
+struct geom;
+
+struct geom_track {
+	uint64_t index;		/* in LBN order */
+	uint64_t first;		/* first LBN */
+	uint32_t sectors;	/* number of LBNs on it; 0 never occurs */
+	uint32_t cylinder;
+	uint32_t surface;
+	angle start;		/* angle of the first LBN's leading edge */
+	angle per_sector;	/* angle of one LBN (rounded; see geom_angle) */
+	bool known;		/* measured or given, not a pseudo-track */
+};
+
+struct geom_place {
+	uint32_t cylinder;
+	uint32_t surface;
+	uint32_t sector;	/* position among the track's physical sectors */
+	angle start;		/* of its leading edge */
+};
+
+/*
+ * Regular pseudo-tracks of `track_sectors` over `sectors`, for disks of which
+ * nothing is known: known = false, one surface, angles 0.
+ */
+int geom_regular(uint64_t sectors, uint32_t track_sectors, struct geom **geom);
+
+/*
+ * Reads a plain table (mkfs.traxfs --tracks): one line a track: first LBN,
+ * length, cylinder, surface, angle of the first sector in revolutions; lines
+ * with # ignored; sectors of 512 bytes.  Must begin at 0 and have no gaps or
+ * overlaps; LBNs past the last line become pseudo-tracks up to `sectors`.
+ * -EINVAL with file, line and reason through msg.
+ */
+int geom_read_table(const char *path, uint64_t sectors, struct geom **geom);
+
+void geom_free(struct geom *geom);
+
+uint64_t geom_sectors(const struct geom *geom);
+uint64_t geom_tracks(const struct geom *geom);
+
+/* Is there any track whose boundaries are known? */
+bool geom_known(const struct geom *geom);
+
+/* Nominal period of a revolution; 0 when not known. */
+uint64_t geom_period_ns(const struct geom *geom);
+
+/* The track that holds an LBN.  lbn < geom_sectors. */
+void geom_track_of(const struct geom *geom, uint64_t lbn,
+		   struct geom_track *out);
+
+/* The index-th track.  index < geom_tracks. */
+void geom_track_at(const struct geom *geom, uint64_t index,
+		   struct geom_track *out);
+
+/* LBN to cylinder, surface, sector, angle (defects applied). */
+void geom_place_of(const struct geom *geom, uint64_t lbn,
+		   struct geom_place *out);
+
+/* And back: the LBN whose sector is at or after this angle on a track. */
+uint64_t geom_lbn_at(const struct geom *geom, const struct geom_track *track,
+		     angle at);
+
+/*
+ * Compact binary record for the file system (versioned, checksummed).
+ * geom_encode allocates *buf (caller frees).  geom_decode believes nothing:
+ * -EBADMSG or -EUCLEAN with the reason through msg.
+ */
+int geom_encode(const struct geom *geom, void **buf, size_t *bytes);
+int geom_decode(const void *buf, size_t bytes, struct geom **geom);
+
+#endif
