@@ -1,0 +1,463 @@
+/*
+ * format.h - every structure on disk: layout, codec, verifier, printer.
+ *
+ * doc/format.md is the specification; this header and it change together.
+ * All integers are little-endian; every structure has magic, version (by its
+ * magic's last byte or the superblock's), and a checksum (base/csum.h).
+ * Decoders believe nothing: they return NULL when good, else the reason as a
+ * constant string; the caller adds the place and reports it once.
+ *
+ * Units: sector = 512 bytes, block = 4096 bytes, node = 16 KiB.
+ * An address is (device << 56) | sector.
+ */
+#ifndef TRAX_FORMAT_FORMAT_H
+#define TRAX_FORMAT_FORMAT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/le.h"
+
+#define TRAX_BLOCK_BYTES 4096u
+#define TRAX_BLOCK_SECTORS 8u
+#define TRAX_NODE_BYTES 16384u
+#define TRAX_NODE_SECTORS 32u
+#define TRAX_GROUP_SECTORS (1u << 21)	/* 1 GiB: unit of free-space summary */
+#define TRAX_MAX_LEVEL 8u
+#define TRAX_MAX_ITEM_BYTES 4096u	/* of one item's value */
+#define TRAX_MAX_INLINE_BYTES 2048u	/* file data kept in its leaf */
+#define TRAX_MAX_NAME_BYTES 255u
+#define TRAX_MAX_LOG_TRACKS 64u
+#define TRAX_MAX_RECORD_BYTES (256u << 10)
+
+typedef uint64_t traxaddr;
+
+static inline traxaddr addr_make(unsigned device, uint64_t sector)
+{
+	return (uint64_t)device << 56 | sector;
+}
+
+static inline uint64_t addr_sector(traxaddr addr)
+{
+	return addr & ((1ull << 56) - 1);
+}
+
+static inline unsigned addr_device(traxaddr addr)
+{
+	return addr >> 56;
+}
+
+/* ---- Superblock: 4096 bytes at sector 8 and at two more places ---------- */
+
+#define TRAX_SUPER_MAGIC 0x3153465841525400ull
+#define TRAX_SUPER_SECTOR 8u
+
+struct super_track {		/* decoded run of sectors */
+	uint64_t sector;
+	uint32_t sectors;
+};
+
+/* Decoded.  All sectors are on device 0. */
+struct super {
+	uint8_t uuid[16];
+	char label[64];			/* NUL-terminated UTF-8 */
+	uint64_t compat, ro_compat, incompat;
+	uint64_t sectors;		/* of the file system */
+	uint32_t logical_bytes;		/* of the device it was made for */
+	uint32_t physical_bytes;
+	int64_t created_wall_ns;
+	uint64_t version;		/* goes up with each superblock write */
+	uint64_t hash_seed;		/* of directory and xattr name hashes */
+	/* Root places: generation g writes area g & 1; two copies of each. */
+	uint64_t area_sector[2][2];
+	uint32_t area_sectors;		/* length of each of the four */
+	uint64_t geom_sector;		/* 0: none; pseudo-tracks are used */
+	uint32_t geom_bytes;
+	uint64_t geom_csum;
+	uint32_t pseudo_track_sectors;	/* when there is no geometry */
+	uint32_t log_tracks;		/* entries used in log[] */
+	struct super_track log[TRAX_MAX_LOG_TRACKS];
+};
+
+/* The three places of the superblock on a file system of `sectors`. */
+void super_places(uint64_t sectors, uint64_t place[3]);
+
+/* buf: TRAX_BLOCK_BYTES; `sector` is where it will be or was. */
+void super_encode(const struct super *super, uint64_t sector, void *buf);
+const char *super_decode(const void *buf, uint64_t sector,
+			 struct super *super);
+
+/* ---- Keys and pointers --------------------------------------------------- */
+
+/*
+ * Items are ordered by (ino, type, off).  ino 0 holds what belongs to the
+ * whole file system.
+ */
+enum item_type {
+	ITEM_INODE = 1,		/* off 0: struct inode_item */
+	ITEM_INLINE = 2,	/* off 0: file data, or a symlink's target */
+	ITEM_XATTR = 3,		/* off hash << 8 | piece */
+	ITEM_NAME = 4,		/* off hash of name: name records, see below */
+	ITEM_ENTRY = 5,		/* off sequence: one name record */
+	ITEM_EXTENT = 6,	/* off file offset in sectors: extent_item */
+	ITEM_CSUM = 7,		/* off first block of a 1-MiB window */
+	ITEM_ORPHAN = 16,	/* ino 0, off inode number: orphan_item */
+	ITEM_OWNER = 17,	/* ino 0, off address: owner_item */
+	ITEM_SCRUB = 18,	/* ino 0: cursor of the scrub */
+	ITEM_ERROR = 19,	/* ino 0, off number: damage found */
+};
+
+struct key {
+	uint64_t ino;
+	uint8_t type;
+	uint64_t off;
+};
+
+struct disk_key {
+	le64 ino;
+	uint8_t type;
+	le64 off;
+};
+static_assert(sizeof(struct disk_key) == 17, "disk_key");
+
+#define KEY_MIN ((struct key){ 0, 0, 0 })
+#define KEY_MAX ((struct key){ UINT64_MAX, UINT8_MAX, UINT64_MAX })
+
+static inline struct key key_make(uint64_t ino, enum item_type type,
+				  uint64_t off)
+{
+	return (struct key){ ino, (uint8_t)type, off };
+}
+
+static inline int key_cmp(struct key a, struct key b)
+{
+	if (a.ino != b.ino)
+		return a.ino < b.ino ? -1 : 1;
+	if (a.type != b.type)
+		return a.type < b.type ? -1 : 1;
+	if (a.off != b.off)
+		return a.off < b.off ? -1 : 1;
+	return 0;
+}
+
+static inline struct key key_get(const struct disk_key *k)
+{
+	return (struct key){ le64_get(k->ino), k->type, le64_get(k->off) };
+}
+
+static inline struct disk_key key_put(struct key k)
+{
+	return (struct disk_key){ le64_put(k.ino), k.type, le64_put(k.off) };
+}
+
+/* Smallest key greater than k (KEY_MAX stays). */
+struct key key_after(struct key k);
+
+/* "ino/type/off" with the type's name; for messages.  Returns buf. */
+char *key_text(struct key k, char *buf, size_t bytes);
+
+/* A pointer to a node: where it is, what it must contain. */
+struct node_ptr {
+	traxaddr addr;		/* 0: none */
+	traxaddr addr2;		/* twin of an interior node; 0: none */
+	uint64_t csum;		/* of the whole node */
+	uint64_t gen;		/* in which it was written */
+};
+
+/* ---- Nodes: 16 KiB, kept in memory as they are on disk ------------------- */
+
+#define TRAX_NODE_MAGIC 0x4e585254u	/* "TRXN" */
+
+/*
+ * A leaf: header, n leaf_slot in key order growing up, values growing down
+ * from the end (no gaps are promised).  Interior: header, n child_slot in key
+ * order; child i holds keys in [key i, key i+1), the last one up to `high`.
+ */
+struct node_header {
+	le32 magic;
+	uint8_t level;		/* 0: leaf */
+	uint8_t pad;
+	le16 n;
+	le64 fsid;		/* first eight bytes of the uuid */
+	le64 addr;		/* its own */
+	le64 addr2;		/* its twin's; both copies are identical */
+	le64 gen;
+	le16 heap;		/* leaf: offset of the lowest value byte */
+	le16 used;		/* leaf: bytes of values that are alive */
+	struct disk_key low;	/* lowest and highest key it may hold */
+	struct disk_key high;
+};
+static_assert(sizeof(struct node_header) == 78, "node_header");
+
+struct leaf_slot {
+	struct disk_key key;
+	le16 off;		/* of the value from the node's start */
+	le16 bytes;
+};
+static_assert(sizeof(struct leaf_slot) == 21, "leaf_slot");
+
+struct child_slot {
+	struct disk_key key;
+	le64 addr, addr2, csum, gen;
+};
+static_assert(sizeof(struct child_slot) == 49, "child_slot");
+
+/*
+ * Verifies everything a node can say of itself: magic, fsid, level, counts,
+ * order of keys, key range, values inside the node and not overlapping the
+ * slots, and each value by the rules of its type (item_verify).  `ptr` is the
+ * pointer it was read through; the caller has compared the checksum.
+ */
+const char *node_verify(const void *node, uint64_t fsid,
+			const struct node_ptr *ptr, unsigned level,
+			struct key low, struct key high);
+
+/* ---- Values -------------------------------------------------------------- */
+
+struct disk_time {
+	le64 seconds;		/* signed */
+	le32 ns;
+};
+
+struct inode_item {
+	le32 mode, uid, gid, nlink;
+	le32 rdev;
+	le32 flags;		/* INODE_* */
+	le64 size;		/* bytes */
+	le64 sectors;		/* of data on disk, for st_blocks */
+	struct disk_time atime, mtime, ctime, btime;
+	le64 parent;		/* the directory it was made in or moved to */
+	le64 goal;		/* address near which its data should go */
+	le64 next_seq;		/* directory: sequence of the next entry */
+	le64 entries;		/* directory: number of entries */
+	le64 dirgroup;		/* directory: group of its children's numbers */
+	le32 xattrs;		/* number of extended attributes */
+	le32 generation;	/* always 1: numbers are never reused */
+};
+static_assert(sizeof(struct inode_item) == 136, "inode_item");
+
+#define INODE_IMMUTABLE 0x1u
+#define INODE_APPEND 0x2u
+#define INODE_NOATIME 0x4u
+#define INODE_NODUMP 0x8u
+#define INODE_HAS_CAPS 0x10u	/* security.capability is stored */
+#define INODE_HAS_ACL 0x20u	/* any system.posix_acl_* is stored */
+
+/* Inode numbers: directory group (27 bits) << 36 | sequence (36 bits). */
+#define TRAX_ROOT_INO 1u
+#define TRAX_INO_SEQ_BITS 36u
+
+static inline uint64_t ino_make(uint64_t dirgroup, uint64_t seq)
+{
+	return dirgroup << TRAX_INO_SEQ_BITS | seq;
+}
+
+/* A NAME value is one or more of these back to back (same hash); an ENTRY
+ * value is exactly one. */
+struct name_record {
+	le64 ino;
+	le64 seq;		/* of its ENTRY item */
+	uint8_t type;		/* DT_* */
+	uint8_t bytes;		/* of the name */
+	/* name, not terminated */
+};
+static_assert(sizeof(struct name_record) == 18, "name_record");
+
+/* Piece 0 of an extended attribute; pieces 1.. are raw bytes. */
+struct xattr_head {
+	le32 value_bytes;	/* of all pieces together; at most 64 KiB */
+	uint8_t name_bytes;
+	uint8_t pieces;
+	/* full name with prefix, then the first bytes of the value */
+};
+static_assert(sizeof(struct xattr_head) == 6, "xattr_head");
+#define TRAX_XATTR_PIECE_BYTES 3800u
+#define TRAX_MAX_XATTR_BYTES 65536u
+
+struct extent_item {
+	le64 addr;
+	le64 sectors;
+	le32 flags;		/* EXTENT_* */
+};
+static_assert(sizeof(struct extent_item) == 20, "extent_item");
+
+#define EXTENT_UNWRITTEN 0x1u	/* allocated, reads as zeros */
+#define EXTENT_KNOWN 0x2u	/* placed with a known track */
+
+/*
+ * CSUM value: checksums of the blocks of one 1-MiB window (256 blocks) of a
+ * file, cut into 16 pieces of 64 KiB:
+ *   le16 present   bit i: piece i has checksums
+ *   le16 coarse    bit i: piece i has one for its 64 KiB, written in one piece
+ *   then for each present piece in order: coarse: le64;
+ *   else le16 mask of its 16 blocks and an le64 for each bit set.
+ * A block without a checksum is a hole or unwritten.
+ */
+#define TRAX_CSUM_WINDOW_BLOCKS 256u
+#define TRAX_CSUM_PIECE_BLOCKS 16u
+#define TRAX_CSUM_PIECES 16u
+
+struct csum_window {		/* decoded */
+	uint16_t present, coarse;
+	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum */
+	uint64_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS]; /* [p][0]
+								   if coarse */
+};
+
+/* Returns the bytes used (0: nothing present); buf of TRAX_MAX_ITEM_BYTES. */
+size_t csum_window_encode(const struct csum_window *w, void *buf);
+const char *csum_window_decode(const void *buf, size_t bytes,
+			       struct csum_window *w);
+
+/* Who has [off, off + sectors) of the device. */
+struct owner_item {
+	le64 sectors;
+	uint8_t kind;		/* OWNER_* */
+	le64 ino;		/* OWNER_DATA: file */
+	le64 off;		/* OWNER_DATA: file offset in sectors */
+};
+static_assert(sizeof(struct owner_item) == 25, "owner_item");
+
+enum owner_kind {
+	OWNER_DATA = 1,		/* exactly one EXTENT item says the same */
+	OWNER_NODES = 2,	/* a node track */
+	OWNER_LOG = 3,
+	OWNER_SUPER = 4,	/* superblocks and the boot block */
+	OWNER_AREA = 5,		/* root areas */
+	OWNER_GEOM = 6,
+	OWNER_REPLICA = 7,
+	OWNER_BAD = 8,		/* not to be used any more */
+};
+
+/* Work that goes on over several steps or after a crash. */
+struct orphan_item {
+	uint8_t what;		/* ORPHAN_* */
+	le64 size;		/* ORPHAN_TRUNCATE: bytes to keep */
+};
+static_assert(sizeof(struct orphan_item) == 9, "orphan_item");
+
+enum orphan_what {
+	ORPHAN_DELETE = 1,	/* nlink is 0: delete when nobody has it open */
+	ORPHAN_TRUNCATE = 2,	/* items beyond size are to be dropped */
+};
+
+/* Checks a value by the rules of its key's type. */
+const char *item_verify(struct key key, const void *value, size_t bytes);
+
+/* ---- Root areas ------------------------------------------------------------ */
+
+#define TRAX_ROOT_MAGIC 0x3152465841525400ull
+
+/*
+ * An area holds one root block (4096 bytes) and, right behind it, the payload:
+ * the slot map, then the group table.  Both copies of an area are the same but
+ * for their own sector.
+ */
+struct root {			/* decoded */
+	uint64_t gen;
+	uint64_t epoch;		/* random; new at each mount */
+	bool clean;		/* unmounted: no log to read */
+	struct node_ptr tree;
+	unsigned level;		/* of the root node */
+	uint64_t cut_seq;	/* log records up to here are in the tree */
+	uint64_t cut_chain;	/* chain value of record cut_seq */
+	uint64_t tail_seq;	/* oldest record whose data may not be home */
+	uint64_t next_ino_seq;
+	uint64_t next_dirgroup;
+	uint64_t inodes;	/* number of inodes in use */
+	int64_t wall_ns;	/* when */
+	uint32_t slotmap_bytes;
+	uint32_t group_bytes;
+	uint64_t payload_csum;	/* of slot map and group table together */
+};
+
+void root_encode(const struct root *root, const uint8_t uuid[16],
+		 uint64_t sector, void *buf);
+const char *root_decode(const void *buf, const uint8_t uuid[16],
+			uint64_t sector, struct root *root);
+
+/* Slot map: one per node track, in address order; then a bitmap, bit i = slot
+ * i is used by this tree, le bytes, (slots + 7) / 8 of them. */
+struct slot_track {
+	le64 addr;		/* first sector of slot 0 */
+	le16 slots;
+};
+static_assert(sizeof(struct slot_track) == 10, "slot_track");
+
+/* Group table: one per 1-GiB group. */
+struct group_item {
+	le32 free;		/* sectors without an owner */
+	le32 largest;		/* longest free run when last known; a hint */
+};
+static_assert(sizeof(struct group_item) == 8, "group_item");
+
+/* ---- Log records ----------------------------------------------------------- */
+
+#define TRAX_LOG_MAGIC 0x4c585254u	/* "TRXL" */
+
+/* A record is a multiple of max(4096, physical block), aligned to it. */
+struct log_header {
+	le32 magic;
+	le32 bytes;		/* of the whole record with padding */
+	le32 payload;		/* bytes of entries behind this header */
+	le32 flags;		/* LOG_TWIN */
+	uint8_t uuid[16];
+	le64 epoch, gen, seq;
+	le64 addr;		/* its own */
+	le64 acked;		/* all records up to here were durable when
+				   this one was sent */
+	le64 prev;		/* chain value of record seq - 1 */
+	le64 chain;		/* csum of (epoch, seq, prev, payload): the
+				   same in the twin */
+	le64 csum;		/* of header (with this 0) and payload */
+};
+static_assert(sizeof(struct log_header) == 96, "log_header");
+
+#define LOG_TWIN 0x1u
+
+/* Entries, back to back; a record is applied whole or not at all. */
+enum log_entry_type {
+	LOG_PUT = 1,		/* disk_key, le16 bytes, value */
+	LOG_DEL = 2,		/* disk_key */
+	LOG_DEL_RANGE = 3,	/* disk_key first, disk_key last (inclusive) */
+	LOG_DATA = 4,		/* le64 ino, le64 block, le16 n, n le64 sums,
+				   n blocks of data */
+};
+
+struct log_entry {		/* decoded, pointing into the record */
+	enum log_entry_type type;
+	struct key key, last;
+	const void *value;	/* PUT: value; DATA: the blocks */
+	size_t bytes;
+	uint64_t ino, block;
+	unsigned n;
+	const le64 *sums;
+};
+
+/* Walks entries: *off starts at 0.  NULL with entry->type = 0 at the end. */
+const char *log_entry_next(const void *payload, size_t bytes, size_t *off,
+			   struct log_entry *entry);
+
+/* Encoders append to buf and return the bytes written. */
+size_t log_entry_put(void *buf, struct key key, const void *value,
+		     size_t bytes);
+size_t log_entry_del(void *buf, struct key key);
+size_t log_entry_del_range(void *buf, struct key first, struct key last);
+/* Header of a DATA entry; the n blocks follow it. */
+size_t log_entry_data(void *buf, uint64_t ino, uint64_t block, unsigned n,
+		      const uint64_t *sums);
+
+/* Header and checksum of a record at `sector`, unit-independent. */
+const char *log_header_verify(const void *record, size_t available,
+			      const uint8_t uuid[16], uint64_t sector);
+
+/* ---- Printers: one line or a few each, for chkfs, logs and tests ---------- */
+
+void super_print(const struct super *super, char *buf, size_t bytes);
+void root_print(const struct root *root, char *buf, size_t bytes);
+void item_print(struct key key, const void *value, size_t n, char *buf,
+		size_t bytes);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * log.h - the write-ahead log: changes become durable in one write.
+ *
+ * Records are filled in memory (the open record), closed when full or when a
+ * commit asks, and written to the next slot of the open log track; one write
+ * at a time, what arrives meanwhile shares the next (group commit).  Each
+ * record chains to the one before by its checksum.  A record's twin goes to
+ * another log track when the queue has been quiet for 50 ms or with the next
+ * change of track, many in one write.
+ *
+ * Sequence numbers count records from 1 and are never reused.  The log may
+ * forget a record when it is both in a durable root (log_trim) and not held
+ * (log_hold: its data is not yet home).
+ *
+ * Commit order on a disk with a volatile cache: if writes completed since the
+ * last flush, flush; then the record with FUA.
+ *
+ * Errors: a failed write is tried in another slot, three times; then the log
+ * is failed: every waiter gets -EIO, and so does everything later.
+ */
+#ifndef TRAX_LOG_LOG_H
+#define TRAX_LOG_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/list.h"
+#include "format/format.h"
+#include "sched/queue.h"
+
+struct log;
+
+/* Someone who waits; embedded in the caller's structure.  done() is called
+ * exactly once, never from inside the call that registers it. */
+struct waiter {
+	struct list link;
+	uint64_t seq;
+	void (*done)(struct waiter *waiter, int rc);
+	void *owner;
+};
+
+struct log_options {
+	uint64_t twin_delay_ns;	/* 0: 50 ms */
+	bool read_only;
+};
+
+int log_open(struct env *env, struct queue *queue, const struct super *super,
+	     const struct log_options *options, struct log **log);
+void log_close(struct log *log);
+
+/* ---- Recovery (synchronous, before anything else) -------------------------- */
+
+struct log_replay {
+	uint64_t epoch;		/* of the root */
+	uint64_t cut_seq;	/* first record to apply is the next one */
+	uint64_t cut_chain;
+	uint64_t tail_seq;	/* records from here on may hold data */
+	/* Called in sequence order for each record of the chain;
+	 * `apply`: it is behind the cut. */
+	int (*record)(void *arg, uint64_t seq, bool apply, const void *payload,
+		      size_t bytes);
+	void *arg;
+};
+
+/*
+ * Reads all log tracks and walks the chain.  *last is the last sequence
+ * accepted (cut_seq when none), *chain its chain value.  -EUCLEAN: an
+ * acknowledged record is missing and so is its twin; what came before has been
+ * delivered; the caller mounts read-only and says so.
+ */
+int log_recover(struct log *log, const struct log_replay *replay,
+		uint64_t *last, uint64_t *chain);
+
+/* Starts (or goes on) writing: all tracks are free but those that hold
+ * records from `keep_from` up to `last`. */
+int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
+	      uint64_t chain, uint64_t keep_from);
+
+/* ---- Running ----------------------------------------------------------------- */
+
+/* Room for `bytes` of entries; false: the log is too full (80 %), wait for a
+ * checkpoint.  `urgent` may use the part kept for checkpoints and deletes. */
+bool log_reserve(struct log *log, size_t bytes, bool urgent);
+void log_release(struct log *log, size_t bytes);
+
+/*
+ * Appends the entries of one operation as a whole to the open record (a new
+ * one when they don't fit); cannot fail.  iov total at most
+ * TRAX_MAX_RECORD_BYTES - 4096.  Returns the record's sequence number.
+ */
+uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
+
+/* Calls back when every record up to waiter->seq is durable; UINT64_MAX:
+ * everything added so far. */
+void log_commit(struct log *log, struct waiter *waiter);
+
+uint64_t log_durable_seq(const struct log *log);
+bool log_has_pending(const struct log *log);	/* added, not yet durable */
+uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
+
+/* Data in record seq is not home yet / is home.  Counted. */
+void log_hold(struct log *log, uint64_t seq);
+void log_unhold(struct log *log, uint64_t seq);
+uint64_t log_oldest_held(const struct log *log);	/* UINT64_MAX: none */
+
+/* Closes the open record: everything so far is at or before *seq.  The new
+ * generation starts with the next record. */
+void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain);
+/* Chain value of a record that has been written or closed. */
+
+/* The root that holds everything up to cut_seq is durable. */
+void log_trim(struct log *log, uint64_t cut_seq);
+
+unsigned log_fill_percent(const struct log *log);
+bool log_failed(const struct log *log);
+
+/* Timers: twins.  Returns when it wants to be run again (UINT64_MAX: never). */
+uint64_t log_run(struct log *log, uint64_t now_ns);
+
+/* All twins written, nothing in flight; for unmount. */
+void log_drain(struct log *log, struct waiter *waiter);
+
+struct log_stats {
+	uint64_t commits;	/* log_commit calls answered */
+	uint64_t records, record_bytes, twin_writes, retries;
+};
+void log_get_stats(const struct log *log, struct log_stats *out);
+
+#endif

@@ -1,0 +1,125 @@
+/*
+ * space.h - who may write where: node slots, free sectors, generations.
+ *
+ * Pure memory: no I/O, no tree.  Three states of a sector: free, used, and
+ * pending(g): freed in generation g, which becomes free when the root of g is
+ * durable (design, invariant 9).  A generation g is the time between two cuts;
+ * its root describes the state at the cut that ended it.
+ *
+ * The truth about data is the tree's OWNER items; free space is what has no
+ * owner.  Every change of an OWNER item, in normal running and in replay, is
+ * told to space_owner_put / space_owner_del, the only way by which counts and
+ * pending sets change.  Per-group free sets are loaded from the OWNER items on
+ * first use (tree_load_group).
+ *
+ * Lifetime: owned by the tree (tree/tree.h).  Errors: -ENOMEM, -ENOSPC,
+ * -EUCLEAN (contradiction; reported through msg).
+ */
+#ifndef TRAX_SPACE_SPACE_H
+#define TRAX_SPACE_SPACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/rangeset.h"
+#include "format/format.h"
+
+struct space;
+
+int space_new(uint64_t sectors, struct space **space);
+void space_free(struct space *space);
+
+/* The generation that is running; goes up at each cut. */
+uint64_t space_gen(const struct space *space);
+void space_set_gen(struct space *space, uint64_t gen);
+
+/* ---- Data sectors ---------------------------------------------------------- */
+
+/* What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
+ * free, or reserved by space_take.  del: it lost it: pending in this
+ * generation.  Node tracks (OWNER_NODES) join and leave the slot map here. */
+int space_owner_put(struct space *space, traxaddr addr, uint64_t n,
+		    enum owner_kind kind);
+int space_owner_del(struct space *space, traxaddr addr, uint64_t n,
+		    enum owner_kind kind);
+
+uint32_t space_groups(const struct space *space);
+bool space_group_loaded(const struct space *space, uint32_t group);
+uint32_t space_group_free(const struct space *space, uint32_t group);
+uint32_t space_group_largest(const struct space *space, uint32_t group);
+
+/*
+ * Loading a group: begin; feed each owner of the group in address order (runs
+ * may begin before or end after the group); end.  Changes told by owner_put
+ * and owner_del meanwhile are kept right: those at or above the cursor (the
+ * end of the last owner fed) are ignored because the scan will see them.
+ */
+int space_load_begin(struct space *space, uint32_t group);
+int space_load_feed(struct space *space, uint32_t group, traxaddr addr,
+		    uint64_t n);
+int space_load_end(struct space *space, uint32_t group);
+void space_load_abort(struct space *space, uint32_t group);
+
+/* Free now, of loaded groups: neither owned, nor taken, nor pending. */
+const struct rangeset *space_free_set(const struct space *space);
+
+/* Takes free sectors for a write that is about to be made; not logged.  The
+ * OWNER item that follows makes it lasting; space_give_back undoes it. */
+int space_take(struct space *space, uint64_t sector, uint64_t n);
+void space_give_back(struct space *space, uint64_t sector, uint64_t n);
+
+/* Promise of room at WRITE time, kept until the data is placed.  -ENOSPC when
+ * free + pending - reserved - the file system's own reserve is less. */
+int space_reserve(struct space *space, uint64_t sectors);
+void space_release(struct space *space, uint64_t sectors);
+
+struct space_counts {
+	uint64_t total;		/* sectors users could ever use */
+	uint64_t free;		/* without an owner, pending included */
+	uint64_t pending;
+	uint64_t reserved;	/* promised by space_reserve */
+	uint64_t own;		/* kept for deletes and node tracks */
+};
+void space_count(const struct space *space, struct space_counts *out);
+
+/* ---- Node slots ------------------------------------------------------------ */
+
+/* Free slots not yet reserved.  Tickets reserve what they may need. */
+uint64_t space_slots_free(const struct space *space);
+uint64_t space_slots_total(const struct space *space);
+bool space_slots_reserve(struct space *space, unsigned n);
+void space_slots_release(struct space *space, unsigned n);
+
+/*
+ * A slot for a node that should lie near `near` (0: anywhere): the same node
+ * track, else the nearest track with a free slot; `apart`: not on near's track
+ * if it can be helped (a twin).  Never fails when one was reserved; consumes
+ * the reservation.  Returns its address.
+ */
+traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
+
+/* Frees a slot: at once when it was taken in the running generation and is
+ * not yet part of a frozen one, else pending. */
+void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
+
+/* Is this the address of a slot that is in use by the running tree? */
+bool space_slot_used(const struct space *space, traxaddr addr);
+
+/* Slots used by the tree of the root that is being loaded (at mount). */
+int space_load_root(struct space *space, const void *slotmap, size_t bytes,
+		    const void *groups, size_t group_bytes);
+
+/* ---- Cut and durable -------------------------------------------------------- */
+
+/*
+ * Ends the running generation: freezes what its root will say into a payload
+ * (slot map, then group table; allocated, caller frees), and starts the next.
+ */
+int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
+	      uint32_t *group_bytes);
+
+/* The root of generation gen is durable: what was freed in it is free. */
+void space_durable(struct space *space, uint64_t gen);
+
+#endif
