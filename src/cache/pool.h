@@ -1,0 +1,35 @@
+/*
+ * pool.h - fixed pools of equal buffers, and the memory budget they come from.
+ *
+ * A pool is one mapping made at start; getting a buffer never allocates and
+ * fails (NULL) when the pool is empty: the caller waits.  Buffers are aligned
+ * to 4096.  The pool belongs to whoever made it.
+ */
+#ifndef TRAX_CACHE_POOL_H
+#define TRAX_CACHE_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pool;
+
+int pool_new(size_t buffer_bytes, size_t count, struct pool **pool);
+void pool_free(struct pool *pool);
+void *pool_get(struct pool *pool);
+void pool_put(struct pool *pool, void *buffer);
+size_t pool_count(const struct pool *pool);
+size_t pool_available(const struct pool *pool);
+
+/* The five pools of design section 3, in bytes. */
+struct pool_budget {
+	size_t nodes, dirty, tracks, replicas, flight;
+};
+
+/*
+ * Splits `bytes`; 0: min(25 % of what the process may use, 1 GiB), where that
+ * is RAM or the tightest memory limit of its cgroup (v1 and v2), whichever is
+ * less.  -EINVAL below 32 MiB.
+ */
+int pool_budget_make(size_t bytes, struct pool_budget *budget);
+
+#endif

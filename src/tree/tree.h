@@ -1,0 +1,233 @@
+/*
+ * tree.h - the store: atomic transactions on one copy-on-write B-tree.
+ *
+ * A transaction runs in three phases (design, section 3):
+ *   probe   tree_get / tree_seek_* look things up; what is not in memory is
+ *           noted and -EAGAIN returned; go on probing, then tree_txn_fetch
+ *           brings all that was noted, together, and the caller runs again
+ *           from the start.  Nodes met stay pinned until the end.
+ *   run     pure code over resident nodes.
+ *   apply   tree_put / tree_del / tree_del_range / tree_log_data.  Cannot fail:
+ *           every key changed has been looked up in this run without -EAGAIN.
+ *           After the first change there is no way back.
+ * tree_txn_end makes the changes one whole entry group of the log; they are
+ * durable when tree_commit says so, all or none.
+ *
+ * A changed node moves to another slot the first time it is changed in a
+ * generation.  tree_checkpoint cuts a generation, writes its dirty nodes bottom
+ * up and then its root; the next generation runs meanwhile, at most two live.
+ * Checkpoints start by themselves when the log is 40 % full.
+ *
+ * The tree owns the space (space/space.h) and the log (log/log.h) and drives
+ * both.  One thread; no call blocks but tree_open and those that say so.
+ * Errors: -EAGAIN (miss), -ENOENT, -EIO (device, or a node whose both copies
+ * are bad: reported with place and reason), -ENOSPC (node slots), -EROFS (read-only or failed).
+ */
+#ifndef TRAX_TREE_TREE_H
+#define TRAX_TREE_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "format/format.h"
+#include "log/log.h"
+#include "sched/queue.h"
+#include "space/space.h"
+
+struct tree;
+struct tree_txn;
+
+struct tree_options {
+	bool read_only;
+	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
+	uint64_t commit_ns;	/* oldest uncommitted change; 0: 5 s */
+	uint64_t checkpoint_ns;	/* oldest change not in a root; 0: 60 s */
+};
+
+/* What was found at open; for messages and tests. */
+struct tree_recovery {
+	bool was_clean;
+	uint64_t records;	/* applied from the log */
+	uint64_t data_blocks;	/* logged data still to be brought home */
+	bool damaged;		/* an acknowledged record is lost: read-only */
+};
+
+/*
+ * Opens the store on a device: superblock (best of its places), newest valid
+ * root, slot map, group table, log replay.  Waits for its I/O (queue_poll).
+ * Nothing is written: that begins with tree_start.  -EBADMSG/-EUCLEAN/-EINVAL
+ * with place and reason through msg; -EFBIG: device smaller than file system.
+ */
+int tree_open(struct env *env, struct queue *queue,
+	      const struct tree_options *options, struct tree **tree);
+
+const struct tree_recovery *tree_recovered(const struct tree *tree);
+
+/*
+ * Logged data that may not be home, oldest first: the last content of each
+ * (ino, block).  The caller looks up the block's checksum and extents in the
+ * tree, and writes it home where the tree holds `sum`; otherwise drops it.
+ */
+struct tree_data {
+	uint64_t ino, block;
+	uint64_t sum;
+	const void *bytes;	/* TRAX_BLOCK_BYTES; valid until tree_start
+				   or, read-only, until tree_close */
+};
+size_t tree_recovered_data(const struct tree *tree,
+			   const struct tree_data **data);
+
+/*
+ * After recovered data is home: writes the root of a new epoch (waits) and
+ * allows changes.  Not called on read-only mounts.
+ */
+int tree_start(struct tree *tree);
+
+/* Everything must have ended (no transaction open).  Writes a last
+ * checkpoint with the clean flag when started and not failed; waits.  Frees
+ * the tree always. */
+int tree_close(struct tree *tree);
+
+/* Frees without writing anything: a crash, in tests. */
+void tree_abandon(struct tree *tree);
+
+const struct super *tree_super(const struct tree *tree);
+/* Changes geometry, label or log tracks in all superblocks; waits. */
+int tree_write_super(struct tree *tree, const struct super *super);
+struct space *tree_space(struct tree *tree);
+struct log *tree_log(struct tree *tree);
+bool tree_failed(const struct tree *tree);
+
+/* ---- Transactions ----------------------------------------------------------- */
+
+/* The most that an operation may need, constants of its type. */
+struct tree_bounds {
+	uint16_t nodes;		/* nodes met, at most 64 */
+	uint16_t new_nodes;	/* node slots taken: nodes changed + splits */
+	uint32_t log_bytes;	/* of entries, tree_log_data included */
+	bool urgent;		/* frees space: may use the last reserves */
+};
+
+struct tree_txn_ops {
+	/* Admitted (or fetched): run.  Called from tree_run or queue_poll,
+	 * never from inside tree_begin or tree_txn_fetch.  rc: 0, or why it
+	 * can't be: -EIO, -EROFS, -ENOSPC. */
+	void (*run)(struct tree_txn *txn, void *arg, int rc);
+};
+
+/*
+ * Asks for admission, first in first out, when pins, slots and log room can
+ * all be reserved.  run() is called when it is.  Read-only bounds (new_nodes 0,
+ * log_bytes 0) never wait for log or slots.  -ENOMEM.
+ */
+int tree_begin(struct tree *tree, const struct tree_bounds *bounds,
+	       const struct tree_txn_ops *ops, void *arg,
+	       struct tree_txn **txn);
+
+/* Fetches what the probes missed; run() is called again.  Only when at least
+ * one probe returned -EAGAIN since the last run. */
+void tree_txn_fetch(struct tree_txn *txn);
+
+/* Releases pins and reservations.  Returns the sequence number of the log
+ * record that holds the changes, 0 when nothing was changed. */
+uint64_t tree_txn_end(struct tree_txn *txn);
+
+/* True once something was changed. */
+bool tree_txn_changed(const struct tree_txn *txn);
+
+/* Reaches of one item: valid until the next change or fetch of any txn. */
+struct tree_item {
+	struct key key;
+	const void *value;
+	size_t bytes;
+};
+
+/* -ENOENT, -EAGAIN, -EIO. */
+int tree_get(struct tree_txn *txn, struct key key, struct tree_item *item);
+/* First item with from <= key <= last. */
+int tree_seek_ge(struct tree_txn *txn, struct key from, struct key last,
+		 struct tree_item *item);
+/* Last item with first <= key <= from. */
+int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
+		 struct tree_item *item);
+/* Notes the leaves of [from, last] for the next fetch without looking at them,
+ * at most `nodes` of them: for readdir and scans. */
+void tree_prefetch(struct tree_txn *txn, struct key from, struct key last,
+		   unsigned nodes);
+
+/* Adds or replaces.  OWNER items are told to the space. */
+void tree_put(struct tree_txn *txn, struct key key, const void *value,
+	      size_t bytes);
+/* The key must exist. */
+void tree_del(struct tree_txn *txn, struct key key);
+/*
+ * Deletes [first, last]; not for OWNER items.  Leaves wholly inside the range
+ * are dropped without being read; the two at the ends must be resident
+ * (looked up in this run).  At most max_nodes nodes are dropped or changed;
+ * returns the first key not yet treated, or KEY_MAX when all is done.
+ */
+struct key tree_del_range(struct tree_txn *txn, struct key first,
+			  struct key last, unsigned max_nodes);
+/* Blocks of file data that become durable with this transaction's record.
+ * The record is held (log_hold) once; the caller unholds tree_txn_end's
+ * sequence number once all that it logged here is home. */
+void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
+		   unsigned n, const uint64_t *sums, const struct iovec *iov,
+		   unsigned iov_n);
+
+/* New inode sequence and directory-group numbers, never reused. */
+uint64_t tree_new_ino_seq(struct tree *tree);
+uint64_t tree_new_dirgroup(struct tree *tree);
+/* Inodes in use, counted from INODE items put and deleted. */
+uint64_t tree_inodes(const struct tree *tree);
+
+/* ---- Durability --------------------------------------------------------------- */
+
+/* Calls back when everything up to record seq (UINT64_MAX: all so far) is
+ * durable; -EIO. */
+void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter);
+
+/* Calls back when a root that holds everything up to now is durable and what
+ * was freed before is free. */
+void tree_checkpoint(struct tree *tree, struct waiter *waiter);
+
+/*
+ * Called when the log wants data logged up to `seq` to be brought home, so
+ * that its tracks can be reused.  The owner (fs) writes and unholds.
+ */
+void tree_set_home(struct tree *tree, void (*home)(void *arg, uint64_t seq),
+		   void *arg);
+void tree_unhold(struct tree *tree, uint64_t seq);
+
+/* Loads the free space of a group (OWNER items), in the background. */
+void tree_load_group(struct tree *tree, uint32_t group,
+		     struct waiter *waiter);
+
+/* Makes a node track of [addr, addr + sectors) possible: the tree calls this
+ * when fewer than a quarter of its slots are free; alloc picks the place.
+ * pick returns 0 and sectors taken with space_take, -EAGAIN after asking for a
+ * group to be loaded, or -ENOSPC. */
+void tree_set_node_place(struct tree *tree,
+			 int (*pick)(void *arg, traxaddr *addr,
+				     uint32_t *sectors),
+			 void *arg);
+
+/* Runs what is due: admission, commits by age, checkpoints, twins.  Returns
+ * the time at which it wants to be run again (UINT64_MAX: never).  Call after
+ * each queue_poll. */
+uint64_t tree_run(struct tree *tree, uint64_t now_ns);
+
+/* Nothing in flight, nothing waiting (checkpoints, twins, fetches). */
+bool tree_idle(const struct tree *tree);
+
+struct tree_stats {
+	uint64_t txns, reruns, max_reruns;
+	uint64_t node_reads, node_writes, checkpoints, waits;
+	uint64_t nodes_cached, nodes_dirty;
+	uint64_t levels;
+};
+void tree_get_stats(const struct tree *tree, struct tree_stats *out);
+
+#endif
