@@ -1,0 +1,75 @@
+/*
+ * alloc.h - where data goes: on track boundaries, near its directory, from
+ * the outer edge inwards.
+ *
+ * Policy only: it looks at the space's free sets and the geometry, and takes
+ * (space_take) what it answers; the caller's OWNER items make it lasting or
+ * space_give_back returns it.  No I/O; a group whose free set is not loaded is
+ * answered with -EAGAIN and its number.
+ *
+ * A piece lies inside one track or is a run of whole tracks.
+ */
+#ifndef TRAX_ALLOC_ALLOC_H
+#define TRAX_ALLOC_ALLOC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/geom.h"
+#include "space/space.h"
+
+struct alloc;
+
+struct alloc_piece {
+	uint64_t sector;
+	uint64_t n;
+	bool whole_tracks;	/* a run of whole tracks */
+	bool known;		/* on tracks the geometry is sure of */
+};
+
+int alloc_new(struct space *space, const struct geom *geom,
+	      uint32_t physical_sectors, struct alloc **alloc);
+void alloc_free(struct alloc *alloc);
+
+/* The geometry became known or better; old data stays where it is. */
+void alloc_set_geom(struct alloc *alloc, const struct geom *geom);
+
+struct alloc_want {
+	uint64_t sectors;	/* how much, a multiple of 8 */
+	uint64_t goal;		/* directory's home: a sector; 0: outer edge */
+	uint64_t after;		/* continue right behind this sector if the
+				   file's last extent ends there; 0: none */
+	uint64_t dir;		/* directory inode: small files of one
+				   directory share its open track */
+	bool whole;		/* the file's final size is known to be this */
+};
+
+/*
+ * Finds and takes room.  Preferences, in order:
+ *  1. right behind `after` on the same track or, for whole tracks, the next
+ *     tracks in order;
+ *  2. up to a track: inside one track: the directory's open track, then
+ *     partly used tracks of the goal's group, then a free track there;
+ *  3. more than a track: free whole tracks in order from the goal on, longest
+ *     runs near it first; then the tail inside one track;
+ *  4. the same in the next group with room, from the outer edge;
+ *  5. any free sectors in pieces: nothing is refused while room is left.
+ * Fills pieces[], returns their number (>= 1) when all of it was found;
+ * -EAGAIN with *load = group whose free set is wanted; -ENOSPC (nothing is
+ * taken): only pending space is left, or none; -E2BIG: more than max pieces
+ * (ask for less).
+ */
+int alloc_take(struct alloc *alloc, const struct alloc_want *want,
+	       struct alloc_piece *pieces, int max, uint32_t *load);
+
+/* A whole free track for nodes, near other node tracks.  As alloc_take. */
+int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
+		     uint32_t *sectors, uint32_t *load);
+
+/* The home of a new directory: near its parent's while there is room. */
+uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);
+
+/* A directory is forgotten: its open track is given up. */
+void alloc_forget_dir(struct alloc *alloc, uint64_t dir);
+
+#endif

@@ -1,0 +1,202 @@
+/*
+ * fs.h - the file system as a library: names, files, durability.
+ *
+ * An operation is a struct fs_op, filled by the caller and submitted; done()
+ * is called exactly once, later or at once from inside fs_submit, with op->rc
+ * 0 or a negative errno as POSIX has it (-EIO for anything wrong below).
+ * Everything an op points to belongs to the caller and stays until done().
+ * Operations that conflict may be outstanding together; each is atomic, and
+ * they take effect in some order that is consistent with what done() showed.
+ *
+ * The kernel above (or the test) checks permissions; this layer checks only
+ * what depends on content (types, limits, immutable and append-only flags,
+ * sticky rules are the kernel's).  The caller's ids are stored in new inodes
+ * (set-gid directories and default ACLs are honoured here).
+ *
+ * References: each op that returns an entry (FS_LOOKUP, FS_CREATE ..., FS_LINK,
+ * FS_TMPFILE, and FS_READDIR with `plus`) adds one reference to its inode;
+ * FS_FORGET drops n.  FS_OPEN adds an open handle, FS_RELEASE drops it.  An inode
+ * without names lives until both are gone.
+ *
+ * Durability: what FS_FSYNC, FS_SYNCFS returned for is on the medium.
+ */
+#ifndef TRAX_FS_FS_H
+#define TRAX_FS_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "base/env.h"
+#include "base/list.h"
+#include "disk/disk.h"
+
+struct fs;
+
+struct fs_options {
+	bool read_only;
+	size_t memory_bytes;	/* 0: see cache/pool.h */
+	unsigned commit_seconds; /* 0: 5 */
+	bool noatime;		/* else relatime */
+};
+
+/*
+ * Opens the file system on a disk (which it does not own) and recovers it;
+ * waits for its I/O.  -EINVAL: not a traxfs; else see tree/tree.h.  Everything
+ * is reported through msg with place and reason.
+ */
+int fs_open(struct env *env, struct disk *disk,
+	    const struct fs_options *options, struct fs **fs);
+
+/*
+ * Writes everything, leaves a clean file system, frees fs.  Waits.  All ops
+ * must have ended; open handles and references are dropped (inodes without
+ * names are deleted).  -EIO when something could not be written.
+ */
+int fs_close(struct fs *fs);
+
+/* Frees without writing: a crash, in tests. */
+void fs_abandon(struct fs *fs);
+
+/*
+ * Does what is due: completions, timers, write-back, checkpoints.  Waits up to
+ * timeout_ms for the first completion when there is nothing else to do (0:
+ * never).  Returns the time (env clock) at which it must be called again at
+ * the latest, UINT64_MAX: only after a submit or when fs_event_fd is readable.
+ */
+uint64_t fs_run(struct fs *fs, int timeout_ms);
+int fs_event_fd(struct fs *fs);		/* -1: none */
+
+/* Nothing in flight at the disk and no op outstanding. */
+bool fs_idle(const struct fs *fs);
+
+enum fs_op_type {
+	FS_LOOKUP, FS_FORGET, FS_GETATTR, FS_SETATTR, FS_READLINK,
+	FS_MKNOD,		/* any type but directory and symlink */
+	FS_MKDIR, FS_SYMLINK, FS_TMPFILE, FS_LINK, FS_UNLINK, FS_RMDIR,
+	FS_RENAME, FS_OPEN, FS_RELEASE, FS_READ, FS_WRITE, FS_FSYNC,
+	FS_FLUSH,		/* close(2): nothing to wait for; ordering rule */
+	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
+	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
+	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
+	FS_EXTENTS,		/* the mapping of a file, for trax.extents */
+	FS_OP_TYPES
+};
+
+struct fs_attr {
+	uint64_t ino;
+	uint32_t mode, nlink, uid, gid, rdev, flags;
+	uint64_t size;
+	uint64_t sectors;	/* st_blocks */
+	struct timespec atime, mtime, ctime, btime;
+};
+
+/* FS_SETATTR: which fields of attr are to be set. */
+#define FS_SET_MODE 0x1u
+#define FS_SET_UID 0x2u
+#define FS_SET_GID 0x4u
+#define FS_SET_SIZE 0x8u
+#define FS_SET_ATIME 0x10u
+#define FS_SET_MTIME 0x20u
+#define FS_SET_CTIME 0x40u
+#define FS_SET_ATIME_NOW 0x80u
+#define FS_SET_MTIME_NOW 0x100u
+#define FS_SET_KILL_PRIV 0x200u	/* drop suid, sgid (if group-x), capability */
+
+/* FS_RENAME flags */
+#define FS_RENAME_NOREPLACE 1u
+#define FS_RENAME_EXCHANGE 2u
+
+/* One extent as FS_EXTENTS reports it. */
+struct fs_extent {
+	uint64_t offset;	/* bytes in the file */
+	uint64_t bytes;
+	uint64_t lbn;		/* sectors of 512 bytes; 0 and inline = true:
+				   the data is in the tree */
+	bool is_inline, unwritten, known;
+};
+
+struct fs_statfs {
+	uint64_t blocks, free, avail;	/* of 4096 bytes */
+	uint64_t files, files_free;
+};
+
+/*
+ * FS_READDIR calls this for each entry, from inside the op's run; returns
+ * false when the buffer is full (that entry is not counted and gets no
+ * reference).  `next` is the offset to continue behind this entry.  attr is
+ * given when `plus` was asked (NULL for "." and "..").
+ */
+typedef bool (*fs_dir_fill)(void *arg, const char *name, size_t bytes,
+			    uint64_t ino, unsigned d_type, uint64_t next,
+			    const struct fs_attr *attr);
+
+struct fs_op {
+	enum fs_op_type type;
+	void (*done)(struct fs_op *op);
+	void *owner;		/* the caller's */
+	int rc;
+
+	/* In.  What an op uses is said at each field. */
+	uint64_t ino;		/* all: the inode, or the directory of name */
+	const char *name;	/* terminated; any length is safe: too long
+				   gives -ENAMETOOLONG */
+	uint64_t ino2;		/* RENAME: new directory; LINK: the inode to be
+				   linked (ino/name: where); COPY_RANGE:
+				   target inode */
+	const char *name2;	/* RENAME: new name; SYMLINK: target; xattrs:
+				   attribute name */
+	uint32_t uid, gid;	/* of the caller, for new inodes */
+	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */
+	uint32_t umask;		/* applied here unless a default ACL rules */
+	uint32_t rdev;
+	uint32_t flags;		/* RENAME; SETATTR: FS_SET_*; SETXATTR:
+				   XATTR_CREATE/REPLACE; FALLOCATE: mode;
+				   FSYNC: 1 = data only; SETFLAGS: flags;
+				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
+				   OPEN: O_* flags (O_TRUNC is done here) */
+	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE; READDIR:
+				   cookie, 0 = start */
+	uint64_t offset2;	/* COPY_RANGE: target offset */
+	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
+				   FORGET: count; xattrs: buffer size, 0 =
+				   only ask for the size */
+	const void *data;	/* WRITE, SETXATTR; WRITE data has `size` bytes */
+	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:
+				   where to put it; EXTENTS: array of
+				   struct fs_extent with room for `size` */
+	fs_dir_fill fill;	/* READDIR */
+	void *fill_arg;
+	bool plus;		/* READDIR with attributes and references */
+	struct fs_attr attr;	/* In: SETATTR.  Out: every op that returns an
+				   entry, GETATTR, SETATTR */
+
+	/* Out. */
+	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
+				   LISTXATTR, READLINK: size; EXTENTS: number
+				   of extents the file has; GETFLAGS */
+	struct fs_statfs statfs;
+
+	/* The library's. */
+	struct list link;
+	void *ticket;
+	uint64_t start_ns;
+};
+
+void fs_submit(struct fs *fs, struct fs_op *op);
+
+/* Facts for trax.* attributes; JSON text allocated, caller frees.  NULL: no
+ * memory.  See traxctl(8). */
+char *fs_stats_json(struct fs *fs);
+char *fs_model_json(struct fs *fs);
+
+struct geom;
+/* What the file system believes of the disk's tracks; never NULL. */
+const struct geom *fs_geom(const struct fs *fs);
+struct super;
+const struct super *fs_super(const struct fs *fs);
+bool fs_read_only(const struct fs *fs);
+
+#endif
