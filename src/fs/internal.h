@@ -1,0 +1,178 @@
+/*
+ * internal.h - what the parts of src/fs share: tickets, vnodes, and who does
+ * what.
+ *
+ *   fs.c       open, close, the loop, the table of operations
+ *   ticket.c   tickets: admission, probe and re-run, waits
+ *   vnode.c    inodes in memory: references, open handles, last close
+ *   inode.c    attributes, flags            names.c  directories, rename
+ *   xattr.c    extended attributes, ACLs    mkfs.c   a new file system
+ *   file.c     data in memory: dirty blocks, sizes, back-pressure
+ *   map.c      extents and checksums of a file in the tree
+ *   read.c     reads, verification, track buffers
+ *   write.c    write-back: new extents, logged blocks, homes
+ *   trunc.c    truncate, punch, fallocate, collapse, delete: in steps
+ */
+#ifndef TRAX_FS_INTERNAL_H
+#define TRAX_FS_INTERNAL_H
+
+#include "alloc/alloc.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "cache/pool.h"
+#include "diskmodel/geom.h"
+#include "fs/fs.h"
+#include "tree/tree.h"
+
+struct files;			/* file.c's state of the whole file system */
+struct file;			/* its state of one inode, NULL when clean */
+
+struct fs {
+	struct env *env;
+	struct disk *disk;
+	struct queue *queue;
+	struct tree *tree;
+	struct alloc *alloc;
+	struct geom *geom;
+	struct fs_options options;
+	struct pool_budget budget;
+	struct map *vnodes;		/* by inode number */
+	struct files *files;
+	struct list ops;		/* outstanding, in order of arrival */
+	uint64_t op_count;
+	uint64_t stat_ops[FS_OP_TYPES];
+	uint64_t orphans_pending;	/* deletes under way */
+};
+
+/* ---- Tickets: one operation on the tree ------------------------------------ */
+
+struct ticket;
+
+/* Waiting for something else than tree nodes; ticket_again() re-runs. */
+#define TICKET_WAIT 1
+
+struct ticket_type {
+	const char *name;
+	struct tree_bounds bounds;
+	/*
+	 * Probe, run and apply in one function, called again from the start
+	 * after each miss: 0 = applied (or nothing to change); -EAGAIN = nodes
+	 * are missing (fetched, then called again); TICKET_WAIT = the function
+	 * has arranged for ticket_again(); else the operation's error, with
+	 * nothing changed.
+	 */
+	int (*run)(struct ticket *ticket);
+	/* The transaction is over, seq as tree_txn_end returned it.  Frees or
+	 * goes on; when NULL, ticket_finish(). */
+	void (*end)(struct ticket *ticket, int rc, uint64_t seq);
+};
+
+struct ticket {
+	struct fs *fs;
+	const struct ticket_type *type;
+	struct fs_op *op;	/* NULL: the file system's own work */
+	struct tree_txn *txn;
+	struct waiter waiter;	/* for commits, checkpoints, group loads */
+	unsigned runs;
+	void *state;		/* the type's */
+};
+
+/* Starts a ticket; op may be NULL.  -ENOMEM has been answered to op. */
+int ticket_start(struct fs *fs, const struct ticket_type *type,
+		 struct fs_op *op, void *state);
+/* The same with bounds that depend on the request (log_bytes of a logged
+ * write); `bounds` is copied. */
+int ticket_start_bounded(struct fs *fs, const struct ticket_type *type,
+			 const struct tree_bounds *bounds, struct fs_op *op,
+			 void *state);
+/* Re-runs a ticket that returned TICKET_WAIT; never recursive: from the
+ * tree's next run. */
+void ticket_again(struct ticket *ticket);
+/* Answers the op (if any) with rc and frees the ticket. */
+void ticket_finish(struct ticket *ticket, int rc);
+/* Common waits; both make run() return TICKET_WAIT's value. */
+int ticket_wait_group(struct ticket *ticket, uint32_t group);
+int ticket_wait_checkpoint(struct ticket *ticket);
+
+/* Answers an operation: rc, statistics, done(). */
+void fs_answer(struct fs *fs, struct fs_op *op, int rc);
+
+/* ---- Vnodes ------------------------------------------------------------------ */
+
+struct vnode {
+	uint64_t ino;
+	uint64_t refs;		/* FS_LOOKUP ... FS_FORGET */
+	uint32_t opens;
+	bool unlinked;		/* has an ORPHAN_DELETE item */
+	bool deleting;
+	struct file *file;	/* data in memory; NULL: none */
+};
+
+struct vnode *vnode_find(struct fs *fs, uint64_t ino);
+/* Finds or makes; NULL: no memory.  Dropped again when refs, opens and file
+ * are all gone (vnode_drop_unused). */
+struct vnode *vnode_get(struct fs *fs, uint64_t ino);
+void vnode_drop_unused(struct fs *fs, struct vnode *vnode);
+/* nlink reached 0 in a transaction that put the ORPHAN_DELETE item. */
+void vnode_unlinked(struct fs *fs, uint64_t ino);
+/* At mount: deletes and truncates that a crash left, started in background. */
+int vnode_resume_orphans(struct fs *fs);
+
+/* ---- Inode items --------------------------------------------------------------- */
+
+/* Reads an INODE item: 0, -EAGAIN, -ENOENT (-ESTALE to the kernel), -EIO. */
+int inode_get(struct ticket *ticket, uint64_t ino, struct inode_item *item);
+void inode_put(struct ticket *ticket, uint64_t ino,
+	       const struct inode_item *item);
+/* Item to attributes, with what is in memory only (size, times of dirty data)
+ * taken in (file_fix_attr). */
+void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
+		struct fs_attr *attr);
+void inode_set_time(struct disk_time *time, int64_t wall_ns);
+
+/* ---- Data: file.c and friends, called by the rest ------------------------------- */
+
+int files_new(struct fs *fs);		/* fs->files */
+void files_free(struct fs *fs);
+/* At mount: brings tree_recovered_data home (waits), or, read-only, keeps it
+ * in memory to serve reads from. */
+int files_recover(struct fs *fs);
+/* Timers: write-back by age (30 s) and pressure.  Next time wanted. */
+uint64_t files_run(struct fs *fs, uint64_t now_ns);
+bool files_idle(const struct fs *fs);
+
+/* Size (and sectors) as users see them: tree's or what is dirty in memory. */
+void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr);
+
+/* Operations; each answers op itself. */
+void file_read(struct fs *fs, struct fs_op *op);
+void file_write(struct fs *fs, struct fs_op *op);
+void file_fsync(struct fs *fs, struct fs_op *op);
+void file_syncfs(struct fs *fs, struct fs_op *op);
+void file_flush(struct fs *fs, struct fs_op *op);
+void file_fallocate(struct fs *fs, struct fs_op *op);
+void file_copy_range(struct fs *fs, struct fs_op *op);
+void file_extents(struct fs *fs, struct fs_op *op);
+/* SETATTR with FS_SET_SIZE: does the size (in steps) and then all the rest of
+ * the attributes by calling back inode_apply_attr inside its ticket. */
+void file_set_size(struct fs *fs, struct fs_op *op);
+/* Applies all of op->attr but the size to a fetched item (inode.c). */
+void inode_apply_attr(struct fs *fs, const struct fs_op *op,
+		      struct inode_item *item);
+/* Clears what a write by a user clears: suid, sgid; 0 or -EAGAIN. */
+int inode_kill_priv(struct ticket *ticket, uint64_t ino,
+		    struct inode_item *item);
+/* O_TRUNC and rename over: data of this inode is to be on disk before the next
+ * commit that follows (ext4's auto_da_alloc rule, trap 7.2). */
+void file_order(struct fs *fs, uint64_t ino);
+/* Drops everything of an inode that has an ORPHAN_DELETE item: dirty data,
+ * extents, checksums, xattrs, INLINE, INODE, ORPHAN, in steps; then calls
+ * done (vnode.c). */
+void file_delete(struct fs *fs, uint64_t ino,
+		 void (*done)(struct fs *fs, uint64_t ino));
+/* Goes on with an ORPHAN_TRUNCATE found at mount. */
+void file_resume_truncate(struct fs *fs, uint64_t ino, uint64_t size);
+/* Everything dirty of all files written and committed; for close. */
+void files_sync(struct fs *fs, struct waiter *waiter);
+
+#endif
