@@ -78,6 +78,11 @@ void geom_track_at(const struct geom *geom, uint64_t index,
 void geom_place_of(const struct geom *geom, uint64_t lbn,
 		   struct geom_place *out);
 
+/* The first run of remapped LBNs that ends after `lbn`; false when there is
+ * none.  Their places are elsewhere than on their track. */
+bool geom_remap_next(const struct geom *geom, uint64_t lbn, uint64_t *first,
+		     uint32_t *sectors);
+
 /* And back: the LBN whose sector is at or after this angle on a track. */
 uint64_t geom_lbn_at(const struct geom *geom, const struct geom_track *track,
 		     angle at);

@@ -1,0 +1,323 @@
+/*
+ * geom.c - looking things up in a geometry.
+ *
+ * LBN or track number -> run (binary search) -> period (division) -> part of
+ * the pattern (binary search) -> track (division).  Slips of the track are
+ * found by binary search in the one list of them.
+ *
+ * Physical positions: sector p of a track that has `around` sectors begins at
+ * base + p / around.  The k-th LBN of the track is at position k plus the
+ * slipped sectors before it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "diskmodel/geom_build.h"
+
+/* A track and what geom_track does not tell. */
+struct found {
+	struct geom_track track;
+	angle base;
+	uint32_t around;
+	uint32_t slip, slips;	/* its slips: [slip, slip + slips) */
+};
+
+void geom_free(struct geom *geom)
+{
+	if (!geom)
+		return;
+	free(geom->parts);
+	free(geom->patterns);
+	free(geom->runs);
+	free(geom->slips);
+	free(geom->remaps);
+	free(geom);
+}
+
+uint64_t geom_sectors(const struct geom *geom)
+{
+	return geom->sectors;
+}
+
+uint64_t geom_tracks(const struct geom *geom)
+{
+	return geom->tracks;
+}
+
+bool geom_known(const struct geom *geom)
+{
+	return geom->known;
+}
+
+uint64_t geom_period_ns(const struct geom *geom)
+{
+	return geom->period_ns;
+}
+
+static angle angle_of(uint64_t position, uint32_t around)
+{
+	return (angle)((position << 32) / around);
+}
+
+/* First slip on or after a track. */
+static uint32_t slip_lower(const struct geom *geom, uint64_t track)
+{
+	uint32_t lo = 0, hi = geom->slips_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->slips[mid].track < track)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Position of the k-th LBN of a track. */
+static uint32_t position_of(const struct geom *geom, const struct found *f,
+			    uint32_t k)
+{
+	for (uint32_t i = 0; i < f->slips; i++) {
+		const struct geom_slip *s = &geom->slips[f->slip + i];
+
+		if (s->at > k)
+			break;
+		k += s->n;
+	}
+	return k;
+}
+
+/* And back: the number of LBNs that lie before a position. */
+static uint32_t lbns_before(const struct geom *geom, const struct found *f,
+			    uint32_t position)
+{
+	uint32_t gone = 0;
+
+	for (uint32_t i = 0; i < f->slips; i++) {
+		const struct geom_slip *s = &geom->slips[f->slip + i];
+
+		if (s->at >= position)
+			break;
+		gone += position - s->at < s->n ? position - s->at : s->n;
+	}
+	return position - gone;
+}
+
+/* The track that is `inside` tracks into a part, `period` periods on. */
+static void fill(const struct geom *geom, const struct geom_run *run,
+		 const struct geom_part *part, uint64_t period,
+		 uint64_t inside, struct found *f)
+{
+	const struct geom_pattern *pattern = &geom->patterns[run->pattern];
+	const struct geom_sweep *s = &part->sweep;
+	uint64_t track = period * pattern->tracks + part->first_track + inside;
+	uint64_t lbn = period * pattern->sectors + part->first_lbn +
+		       inside * s->sectors;
+	struct geom_track *t = &f->track;
+
+	t->index = run->first_track + track - run->phase;
+	t->first = run->first_lbn + lbn - run->phase_lbn;
+	t->sectors = s->sectors;
+	t->cylinder = (uint32_t)(run->cylinder +
+				 (int64_t)period * pattern->cylinder_step +
+				 s->cylinder +
+				 (int64_t)inside * s->cylinder_step);
+	t->surface = (uint32_t)(run->surface +
+				(int64_t)period * pattern->surface_step +
+				s->surface +
+				(int64_t)inside * s->surface_step);
+	t->known = s->known;
+	f->base = run->base + (angle)period * pattern->base_step + s->base +
+		  (angle)inside * s->base_step;
+	f->around = s->around;
+	f->slip = slip_lower(geom, t->index);
+	f->slips = 0;
+	while (f->slip + f->slips < geom->slips_n &&
+	       geom->slips[f->slip + f->slips].track == t->index)
+		f->slips++;
+	t->start = f->base + angle_of(position_of(geom, f, 0), f->around);
+	t->per_sector = t->known ? angle_of(1, f->around) : 0;
+}
+
+static void find_lbn(const struct geom *geom, uint64_t lbn, struct found *f)
+{
+	uint32_t lo = 0, hi = geom->runs_n;
+	const struct geom_run *run;
+	const struct geom_pattern *pattern;
+	const struct geom_part *part;
+	uint64_t off;
+
+	assert(lbn < geom->sectors);
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->runs[mid].first_lbn <= lbn)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	run = &geom->runs[lo];
+	pattern = &geom->patterns[run->pattern];
+	off = lbn - run->first_lbn + run->phase_lbn;
+	part = &geom->parts[pattern->part];
+	lo = 0;
+	hi = pattern->parts;
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (part[mid].first_lbn <= off % pattern->sectors)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	part += lo;
+	fill(geom, run, part, off / pattern->sectors,
+	     (off % pattern->sectors - part->first_lbn) / part->sweep.sectors,
+	     f);
+}
+
+static void find_track(const struct geom *geom, uint64_t index,
+		       struct found *f)
+{
+	uint32_t lo = 0, hi = geom->runs_n;
+	const struct geom_run *run;
+	const struct geom_pattern *pattern;
+	const struct geom_part *part;
+	uint64_t off;
+
+	assert(index < geom->tracks);
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->runs[mid].first_track <= index)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	run = &geom->runs[lo];
+	pattern = &geom->patterns[run->pattern];
+	off = index - run->first_track + run->phase;
+	part = &geom->parts[pattern->part];
+	lo = 0;
+	hi = pattern->parts;
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (part[mid].first_track <= off % pattern->tracks)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	part += lo;
+	fill(geom, run, part, off / pattern->tracks,
+	     off % pattern->tracks - part->first_track, f);
+}
+
+void geom_track_of(const struct geom *geom, uint64_t lbn,
+		   struct geom_track *out)
+{
+	struct found f;
+
+	find_lbn(geom, lbn, &f);
+	*out = f.track;
+}
+
+void geom_track_at(const struct geom *geom, uint64_t index,
+		   struct geom_track *out)
+{
+	struct found f;
+
+	find_track(geom, index, &f);
+	*out = f.track;
+}
+
+/* First remap that ends after an LBN. */
+static uint32_t remap_lower(const struct geom *geom, uint64_t lbn)
+{
+	uint32_t lo = 0, hi = geom->remaps_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->remaps[mid].lbn + geom->remaps[mid].n <= lbn)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+bool geom_remap_next(const struct geom *geom, uint64_t lbn, uint64_t *first,
+		     uint32_t *sectors)
+{
+	uint32_t i = remap_lower(geom, lbn);
+
+	if (i == geom->remaps_n)
+		return false;
+	*first = geom->remaps[i].lbn;
+	*sectors = geom->remaps[i].n;
+	return true;
+}
+
+static bool place_remapped(const struct geom *geom, uint64_t lbn,
+			   struct geom_place *out)
+{
+	uint32_t i = remap_lower(geom, lbn);
+	const struct geom_remap *r = geom->remaps + i;
+
+	if (i == geom->remaps_n || r->lbn > lbn)
+		return false;
+	out->cylinder = r->cylinder;
+	out->surface = r->surface;
+	out->sector = r->sector + (uint32_t)(lbn - r->lbn);
+	out->start = r->start + angle_of(lbn - r->lbn, r->around);
+	return true;
+}
+
+void geom_place_of(const struct geom *geom, uint64_t lbn,
+		   struct geom_place *out)
+{
+	struct found f;
+
+	if (place_remapped(geom, lbn, out))
+		return;
+	find_lbn(geom, lbn, &f);
+	out->cylinder = f.track.cylinder;
+	out->surface = f.track.surface;
+	out->sector = position_of(geom, &f, (uint32_t)(lbn - f.track.first));
+	out->start = f.track.known ?
+		f.base + angle_of(out->sector, f.around) : 0;
+}
+
+uint64_t geom_lbn_at(const struct geom *geom, const struct geom_track *track,
+		     angle at)
+{
+	struct found f;
+	uint64_t position, k;
+
+	find_track(geom, track->index, &f);
+	if (!f.track.known)
+		return f.track.first;
+	position = ((uint64_t)(angle)(at - f.base) * f.around +
+		    UINT32_MAX) >> 32;
+	k = lbns_before(geom, &f, (uint32_t)position);
+	return f.track.first + (k < f.track.sectors ? k : 0);
+}
+
+int geom_regular(uint64_t sectors, uint32_t track_sectors, struct geom **geom)
+{
+	struct geom_build *build;
+	int err;
+
+	build = geom_build_new(0, 0);
+	if (!build)
+		return -ENOMEM;
+	err = geom_build_pseudo(build, sectors, track_sectors);
+	if (!err)
+		err = geom_build_finish(build, geom);
+	geom_build_free(build);
+	return err;
+}

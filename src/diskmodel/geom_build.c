@@ -1,0 +1,419 @@
+/*
+ * geom_build.c - from sweeps of tracks to runs of repeating patterns.
+ *
+ * Appending joins what can be joined (a sweep that continues the last one).
+ * Finishing walks the sweeps once: at each it tries every period up to
+ * PERIOD_MAX sweeps and takes the one that goes on repeating the longest; what
+ * repeats becomes one run, what does not a run of a single sweep.  A pattern
+ * met before, beginning at any of its parts (a defect interrupts a zone
+ * anywhere), is found again and shared, so an irregular track costs two
+ * runs and no pattern.
+ *
+ * Zones are never told apart: a new zone is merely where repetition ends.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diskmodel/geom_build.h"
+
+/* Twice the surfaces of the largest drives, plus room for odd ones. */
+#define PERIOD_MAX 96u
+/* Patterns looked at, newest first, for one to share. */
+#define SHARE_MAX 16u
+
+struct geom_build {
+	struct geom *geom;	/* under construction */
+	struct geom_sweep *sweeps;
+	size_t sweeps_n;
+	angle tolerance;
+	uint64_t tracks, sectors;
+	/* Allocated, in elements. */
+	size_t sweeps_room, parts_room, patterns_room, runs_room, slips_room,
+		remaps_room;
+};
+
+/* Makes room for `more` elements; doubling. */
+static int grow(void *array, size_t *room, size_t n, size_t more, size_t each)
+{
+	size_t want = *room ? *room : 16;
+	void **slot = array;
+	void *p;
+
+	while (want < n + more)
+		want *= 2;
+	if (want == *room)
+		return 0;
+	p = realloc(*slot, want * each);
+	if (!p)
+		return -ENOMEM;
+	*slot = p;
+	*room = want;
+	return 0;
+}
+
+struct geom_build *geom_build_new(uint64_t period_ns, angle tolerance)
+{
+	struct geom_build *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->geom = calloc(1, sizeof(*b->geom));
+	if (!b->geom) {
+		free(b);
+		return NULL;
+	}
+	b->geom->period_ns = period_ns;
+	b->tolerance = tolerance;
+	return b;
+}
+
+void geom_build_free(struct geom_build *build)
+{
+	if (!build)
+		return;
+	geom_free(build->geom);
+	free(build->sweeps);
+	free(build);
+}
+
+uint64_t geom_build_tracks(const struct geom_build *build)
+{
+	return build->tracks;
+}
+
+uint64_t geom_build_sectors(const struct geom_build *build)
+{
+	return build->sectors;
+}
+
+static bool angle_near(angle a, angle b, angle tolerance)
+{
+	return a - b <= tolerance || b - a <= tolerance;
+}
+
+static const char *sweep_verify(const struct geom_sweep *s)
+{
+	int64_t last = (int64_t)s->count - 1;
+	int64_t cylinder = s->cylinder + last * s->cylinder_step;
+	int64_t surface = s->surface + last * s->surface_step;
+
+	if (!s->count || s->count > GEOM_MAX_CYLINDERS)
+		return "a sweep of no or too many tracks";
+	if (!s->sectors || s->sectors > s->around)
+		return "a track of no sectors, or of more than go around";
+	if (s->around > GEOM_MAX_TRACK_SECTORS)
+		return "a track of too many sectors";
+	if (s->cylinder < 0 || s->cylinder >= GEOM_MAX_CYLINDERS ||
+	    cylinder < 0 || cylinder >= GEOM_MAX_CYLINDERS)
+		return "a cylinder out of range";
+	if (s->surface < 0 || s->surface >= (int32_t)GEOM_MAX_SURFACES ||
+	    surface < 0 || surface >= GEOM_MAX_SURFACES)
+		return "a surface out of range";
+	return NULL;
+}
+
+/* Do the tracks of `next` go on where those of `last` end?  A single track
+ * takes whatever step leads on from it. */
+static bool sweep_continues(const struct geom_sweep *last,
+			    const struct geom_sweep *next, angle tolerance)
+{
+	int64_t n = last->count;
+
+	if (last->count == 1 || last->sectors != next->sectors ||
+	    last->around != next->around || last->known != next->known)
+		return false;
+	if (next->count > 1 &&
+	    (next->cylinder_step != last->cylinder_step ||
+	     next->surface_step != last->surface_step ||
+	     !angle_near(next->base_step, last->base_step, tolerance)))
+		return false;
+	return next->cylinder == last->cylinder + n * last->cylinder_step &&
+	       next->surface == last->surface + n * last->surface_step &&
+	       angle_near(next->base,
+			  last->base + (angle)n * last->base_step, tolerance);
+}
+
+int geom_build_sweep(struct geom_build *build, const struct geom_sweep *sweep)
+{
+	struct geom_sweep *last;
+	int err;
+
+	if (sweep_verify(sweep))
+		return -EINVAL;
+	if (build->sectors + (uint64_t)sweep->count * sweep->sectors >
+	    GEOM_MAX_SECTORS)
+		return -EINVAL;
+	err = grow(&build->sweeps, &build->sweeps_room, build->sweeps_n, 1,
+		   sizeof(*sweep));
+	if (err)
+		return err;
+	last = build->sweeps + build->sweeps_n - 1;
+	if (build->sweeps_n &&
+	    sweep_continues(last, sweep, build->tolerance) &&
+	    last->count + (uint64_t)sweep->count <= GEOM_MAX_CYLINDERS)
+		last->count += sweep->count;
+	else
+		build->sweeps[build->sweeps_n++] = *sweep;
+	build->tracks += sweep->count;
+	build->sectors += (uint64_t)sweep->count * sweep->sectors;
+	return 0;
+}
+
+int geom_build_slip(struct geom_build *build, const struct geom_slip *slip)
+{
+	struct geom *g = build->geom;
+	int err;
+
+	err = grow(&g->slips, &build->slips_room, g->slips_n, 1,
+		   sizeof(*slip));
+	if (!err)
+		g->slips[g->slips_n++] = *slip;
+	return err;
+}
+
+int geom_build_remap(struct geom_build *build, const struct geom_remap *remap)
+{
+	struct geom *g = build->geom;
+	int err;
+
+	err = grow(&g->remaps, &build->remaps_room, g->remaps_n, 1,
+		   sizeof(*remap));
+	if (!err)
+		g->remaps[g->remaps_n++] = *remap;
+	return err;
+}
+
+int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
+		      uint32_t track_sectors)
+{
+	uint64_t left = sectors - build->sectors;
+	struct geom_sweep s = { .cylinder_step = 1 };
+	const struct geom_sweep *last;
+	int err = 0;
+
+	if (sectors < build->sectors || !track_sectors ||
+	    track_sectors > GEOM_MAX_TRACK_SECTORS)
+		return -EINVAL;
+	if (build->sweeps_n) {
+		last = &build->sweeps[build->sweeps_n - 1];
+		s.cylinder = last->cylinder + 1 +
+			     (int64_t)(last->count - 1) * last->cylinder_step;
+	}
+	while (left && !err) {
+		uint64_t tracks = left / track_sectors;
+
+		s.sectors = tracks ? track_sectors : (uint32_t)left;
+		s.around = s.sectors;
+		s.count = tracks ? tracks < GEOM_MAX_CYLINDERS ?
+			(uint32_t)tracks : GEOM_MAX_CYLINDERS : 1;
+		left -= (uint64_t)s.count * s.sectors;
+		err = geom_build_sweep(build, &s);
+		s.cylinder += s.count;
+	}
+	return err;
+}
+
+/* Same shape, wherever they are? */
+static bool sweep_same(const struct geom_sweep *a, const struct geom_sweep *b,
+		       angle tolerance)
+{
+	return a->count == b->count && a->sectors == b->sectors &&
+	       a->around == b->around && a->known == b->known &&
+	       (a->count == 1 ||
+		(a->cylinder_step == b->cylinder_step &&
+		 a->surface_step == b->surface_step &&
+		 angle_near(a->base_step, b->base_step, tolerance)));
+}
+
+/* How many of the `n` sweeps repeat with period `p` from the first on,
+ * the first period included? */
+static size_t repeats(const struct geom_sweep *s, size_t n, size_t p,
+		      angle tolerance)
+{
+	int64_t cylinder;
+	int32_t surface;
+	angle base;
+	size_t i;
+
+	if (p >= n)
+		return p;
+	cylinder = s[p].cylinder - s[0].cylinder;
+	surface = s[p].surface - s[0].surface;
+	base = s[p].base - s[0].base;
+	for (i = p; i < n; i++) {
+		/* Against the first period, so that errors do not add up. */
+		size_t q = i / p, r = i % p;
+
+		if (!sweep_same(&s[r], &s[i], tolerance) ||
+		    s[i].cylinder != s[r].cylinder + (int64_t)q * cylinder ||
+		    s[i].surface != s[r].surface + (int32_t)q * surface ||
+		    !angle_near(s[i].base, s[r].base + (angle)q * base,
+				tolerance))
+			break;
+	}
+	return i;
+}
+
+/* The period at `s`: at least twice through, or a single sweep. */
+static size_t find_period(const struct geom_sweep *s, size_t n,
+			  angle tolerance, size_t *covers)
+{
+	size_t best = 1, p;
+
+	*covers = 1;
+	for (p = 1; p <= PERIOD_MAX && 2 * p <= n; p++) {
+		size_t c = repeats(s, n, p, tolerance);
+
+		if (c >= 2 * p && c > *covers) {
+			best = p;
+			*covers = c;
+		}
+		/* A multiple of a good period cannot do better by much. */
+		if (*covers >= 8 * best && p >= 4 * best)
+			break;
+	}
+	return best;
+}
+
+/* Are the `p` sweeps at `s` the pattern's, beginning with its part `r`?
+ * `next` is the sweep after them, NULL when they do not repeat. */
+static bool pattern_matches(const struct geom *g,
+			    const struct geom_pattern *pattern, uint32_t r,
+			    const struct geom_sweep *s,
+			    const struct geom_sweep *next, angle tolerance)
+{
+	const struct geom_part *part = g->parts + pattern->part;
+	const struct geom_sweep *a = &part[r].sweep;
+
+	for (uint32_t i = 0; i < pattern->parts; i++) {
+		const struct geom_sweep *b =
+			&part[(r + i) % pattern->parts].sweep;
+		bool over = r + i >= pattern->parts;
+
+		if (!sweep_same(b, &s[i], tolerance) ||
+		    s[i].cylinder - s[0].cylinder !=
+			    b->cylinder - a->cylinder +
+				    over * pattern->cylinder_step ||
+		    s[i].surface - s[0].surface !=
+			    b->surface - a->surface +
+				    over * pattern->surface_step ||
+		    !angle_near(s[i].base - s[0].base,
+				b->base - a->base +
+					over * pattern->base_step,
+				tolerance))
+			return false;
+	}
+	if (!next)
+		return true;
+	return next->cylinder - s[0].cylinder == pattern->cylinder_step &&
+	       next->surface - s[0].surface == pattern->surface_step &&
+	       next->base - s[0].base == pattern->base_step;
+}
+
+static int pattern_add(struct geom_build *b, const struct geom_sweep *s,
+		       uint32_t p, const struct geom_sweep *next)
+{
+	struct geom *g = b->geom;
+	struct geom_pattern *pattern;
+	int err;
+
+	err = grow(&g->patterns, &b->patterns_room, g->patterns_n, 1,
+		   sizeof(*g->patterns));
+	if (!err)
+		err = grow(&g->parts, &b->parts_room, g->parts_n, p,
+			   sizeof(*g->parts));
+	if (err)
+		return err;
+	pattern = &g->patterns[g->patterns_n++];
+	*pattern = (struct geom_pattern){ .part = g->parts_n, .parts = p };
+	if (next) {
+		pattern->cylinder_step = next->cylinder - s[0].cylinder;
+		pattern->surface_step = next->surface - s[0].surface;
+		pattern->base_step = next->base - s[0].base;
+	}
+	for (uint32_t i = 0; i < p; i++) {
+		struct geom_part *part = &g->parts[g->parts_n++];
+
+		part->sweep = s[i];
+		part->sweep.cylinder -= s[0].cylinder;
+		part->sweep.surface -= s[0].surface;
+		part->sweep.base -= s[0].base;
+		part->first_track = pattern->tracks;
+		part->first_lbn = pattern->sectors;
+		pattern->tracks += s[i].count;
+		pattern->sectors += (uint64_t)s[i].count * s[i].sectors;
+	}
+	return 0;
+}
+
+/* Finds a pattern to share or adds one; *r is the part to begin with. */
+static int pattern_get(struct geom_build *b, const struct geom_sweep *s,
+		       uint32_t p, const struct geom_sweep *next,
+		       uint32_t *pattern, uint32_t *r)
+{
+	struct geom *g = b->geom;
+	uint32_t tries = g->patterns_n < SHARE_MAX ? g->patterns_n : SHARE_MAX;
+
+	for (uint32_t i = 1; i <= tries; i++) {
+		*pattern = g->patterns_n - i;
+		if (g->patterns[*pattern].parts != p)
+			continue;
+		for (*r = 0; *r < p; (*r)++) {
+			if (pattern_matches(g, &g->patterns[*pattern], *r, s,
+					    next, b->tolerance))
+				return 0;
+		}
+	}
+	*pattern = g->patterns_n;
+	*r = 0;
+	return pattern_add(b, s, p, next);
+}
+
+static int run_add(struct geom_build *b, const struct geom_sweep *s,
+		   size_t covers, uint32_t p)
+{
+	struct geom *g = b->geom;
+	const struct geom_part *part;
+	struct geom_run run = { 0 };
+	uint32_t r;
+	int err;
+
+	err = pattern_get(b, s, p, covers > p ? s + p : NULL, &run.pattern,
+			  &r);
+	if (!err)
+		err = grow(&g->runs, &b->runs_room, g->runs_n, 1, sizeof(run));
+	if (err)
+		return err;
+	part = &g->parts[g->patterns[run.pattern].part + r];
+	run.phase = part->first_track;
+	run.cylinder = s->cylinder - part->sweep.cylinder;
+	run.surface = s->surface - part->sweep.surface;
+	run.base = s->base - part->sweep.base;
+	for (size_t i = 0; i < covers; i++)
+		run.count += s[i].count;
+	g->runs[g->runs_n++] = run;
+	return 0;
+}
+
+int geom_build_finish(struct geom_build *build, struct geom **geom)
+{
+	const struct geom_sweep *s = build->sweeps;
+	size_t left = build->sweeps_n, covers;
+	int err;
+
+	while (left) {
+		size_t p = find_period(s, left, build->tolerance, &covers);
+
+		err = run_add(build, s, covers, (uint32_t)p);
+		if (err)
+			return err;
+		s += covers;
+		left -= covers;
+	}
+	if (geom_build_verify(build->geom))
+		return -EINVAL;
+	*geom = build->geom;
+	build->geom = NULL;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/*
+ * geom_build.h - how a geometry is put together and what it is made of.
+ *
+ * For the makers of geometries only (specification, table, record); users of
+ * a geometry need geom.h alone.
+ *
+ * A maker hands over the tracks in LBN order as *sweeps*: tracks that differ
+ * by constant steps in cylinder, surface and angle and hold the same number of
+ * sectors.  geom_build_finish finds where sweeps repeat with a period and keeps
+ * each repetition once: that is why the size of a geometry does not depend on
+ * the number of tracks.
+ *
+ *   geometry = runs; run = `count` tracks that follow a pattern cyclically from
+ *   a phase; pattern = sweeps, with their offsets from the pattern's beginning.
+ *
+ * Slipped sectors inside a track and remapped sectors are listed apart.
+ */
+#ifndef TRAX_DISKMODEL_GEOM_BUILD_H
+#define TRAX_DISKMODEL_GEOM_BUILD_H
+
+#include "diskmodel/geom.h"
+
+/* Bounds of what a geometry may hold; checked wherever one is made. */
+#define GEOM_MAX_CYLINDERS (1u << 28)
+#define GEOM_MAX_SURFACES 4096u
+#define GEOM_MAX_TRACK_SECTORS (1u << 24)
+#define GEOM_MAX_SECTORS (UINT64_C(1) << 56)
+
+/* Tracks [0, count): cylinder + i * cylinder_step, and so on. */
+struct geom_sweep {
+	uint32_t count;
+	uint32_t sectors;	/* LBNs on each track */
+	uint32_t around;	/* physical sectors around it, >= sectors */
+	int64_t cylinder;
+	int32_t surface;
+	angle base;		/* angle of physical sector 0 */
+	int32_t cylinder_step;
+	int32_t surface_step;
+	angle base_step;
+	bool known;
+};
+
+/* Physical sectors [at, at + n) of a track that hold no LBN. */
+struct geom_slip {
+	uint64_t track;
+	uint32_t at;
+	uint32_t n;
+};
+
+/* LBNs [lbn, lbn + n) that lie somewhere else. */
+struct geom_remap {
+	uint64_t lbn;
+	uint32_t n;
+	uint32_t cylinder;
+	uint32_t surface;
+	uint32_t sector;	/* physical position there */
+	uint32_t around;	/* physical sectors of that track */
+	angle start;
+};
+
+/* A sweep within a pattern: its place is relative to the pattern's start. */
+struct geom_part {
+	struct geom_sweep sweep;
+	uint64_t first_track;
+	uint64_t first_lbn;
+};
+
+struct geom_pattern {
+	uint32_t part;		/* first of its parts */
+	uint32_t parts;
+	uint64_t tracks;	/* of one period */
+	uint64_t sectors;
+	int64_t cylinder_step;	/* from one period to the next */
+	int32_t surface_step;
+	angle base_step;
+};
+
+/*
+ * The values are those of the virtual beginning of period 0, of which the
+ * first `phase` tracks are not part of the run.
+ */
+struct geom_run {
+	uint64_t first_track;	/* of the run itself */
+	uint64_t first_lbn;
+	uint64_t count;		/* tracks */
+	uint64_t phase;		/* tracks into the pattern */
+	uint64_t phase_lbn;	/* the same in sectors */
+	int64_t cylinder;
+	int32_t surface;
+	angle base;
+	uint32_t pattern;
+};
+
+struct geom {
+	uint64_t sectors;
+	uint64_t tracks;
+	uint64_t period_ns;
+	bool known;
+	struct geom_part *parts;
+	struct geom_pattern *patterns;
+	struct geom_run *runs;
+	struct geom_slip *slips;	/* by track, then position */
+	struct geom_remap *remaps;	/* by LBN */
+	uint32_t parts_n, patterns_n, runs_n, slips_n, remaps_n;
+};
+
+struct geom_build;
+
+/* `tolerance`: angles that differ by no more count as equal. */
+struct geom_build *geom_build_new(uint64_t period_ns, angle tolerance);
+void geom_build_free(struct geom_build *build);
+
+/* Appends tracks.  A sweep that is out of bounds is a -EINVAL. */
+int geom_build_sweep(struct geom_build *build, const struct geom_sweep *sweep);
+
+/* On a track already appended or still to come, in ascending order. */
+int geom_build_slip(struct geom_build *build, const struct geom_slip *slip);
+int geom_build_remap(struct geom_build *build, const struct geom_remap *remap);
+
+/* Appends pseudo-tracks of nothing known up to `sectors` in all. */
+int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
+		      uint32_t track_sectors);
+
+/* What has been appended so far. */
+uint64_t geom_build_tracks(const struct geom_build *build);
+uint64_t geom_build_sectors(const struct geom_build *build);
+
+/* Makes the geometry; `build` remains the caller's. */
+int geom_build_finish(struct geom_build *build, struct geom **geom);
+
+/* NULL when every part of a geometry is within bounds and consistent, else
+ * what is wrong.  Completes the derived members on the way. */
+const char *geom_build_verify(struct geom *geom);
+
+#endif

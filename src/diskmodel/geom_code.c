@@ -1,0 +1,358 @@
+/*
+ * geom_code.c - the record of a geometry in the file system.
+ *
+ * A header with the number of entries of each kind, its own length and a
+ * checksum; then patterns with their parts, runs, slips, remaps as variable
+ * length integers (7 bits a byte, least significant first; signed ones zigzag).
+ * Slips and remaps count from the one before.  What follows from other members
+ * is not stored.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/le.h"
+#include "base/msg.h"
+#include "diskmodel/geom_build.h"
+
+#define RECORD_MAGIC 0x6d6f6567u	/* "geom" */
+#define RECORD_VERSION 1u
+#define VARINT_MAX 10u
+
+struct trax_geom_record {
+	le32 magic;
+	le32 version;
+	le64 bytes;		/* of header and entries */
+	le64 sectors;		/* what the entries must add up to */
+	le64 period_ns;
+	le32 patterns;
+	le32 parts;
+	le32 runs;
+	le32 slips;
+	le32 remaps;
+	le32 reserved;		/* 0 */
+	le64 csum;		/* of all, this field being 0 */
+};
+
+_Static_assert(sizeof(struct trax_geom_record) == 64, "size of the record");
+
+struct writer {
+	uint8_t *p;
+};
+
+struct reader {
+	const uint8_t *p, *end;
+	bool bad;
+};
+
+static void put(struct writer *w, uint64_t v)
+{
+	while (v >= 0x80) {
+		*w->p++ = (uint8_t)(v | 0x80);
+		v >>= 7;
+	}
+	*w->p++ = (uint8_t)v;
+}
+
+static void put_signed(struct writer *w, int64_t v)
+{
+	put(w, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
+}
+
+/* At most `max`; more, or an integer cut off, makes the reader bad. */
+static uint64_t get(struct reader *r, uint64_t max)
+{
+	uint64_t v = 0;
+	unsigned shift = 0;
+
+	while (!r->bad && r->p < r->end && shift < 64) {
+		uint8_t b = *r->p++;
+
+		v |= (uint64_t)(b & 0x7f) << shift;
+		shift += 7;
+		if (!(b & 0x80)) {
+			if (v > max)
+				r->bad = true;
+			return r->bad ? 0 : v;
+		}
+	}
+	r->bad = true;
+	return 0;
+}
+
+static int64_t get_signed(struct reader *r, uint64_t max)
+{
+	uint64_t v = get(r, 2 * max);
+
+	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+}
+
+static void put_sweep(struct writer *w, const struct geom_sweep *s)
+{
+	put(w, s->count * UINT64_C(2) + s->known);
+	put(w, s->sectors);
+	put(w, s->around - s->sectors);
+	put_signed(w, s->cylinder);
+	put_signed(w, s->surface);
+	put(w, s->base);
+	if (s->count > 1) {
+		put_signed(w, s->cylinder_step);
+		put_signed(w, s->surface_step);
+		put(w, s->base_step);
+	}
+}
+
+static void get_sweep(struct reader *r, struct geom_sweep *s)
+{
+	uint64_t count = get(r, 2 * (uint64_t)GEOM_MAX_CYLINDERS + 1);
+
+	*s = (struct geom_sweep){ 0 };
+	s->known = count & 1;
+	s->count = (uint32_t)(count >> 1);
+	s->sectors = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+	s->around = s->sectors + (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+	s->cylinder = get_signed(r, GEOM_MAX_CYLINDERS);
+	s->surface = (int32_t)get_signed(r, GEOM_MAX_SURFACES);
+	s->base = (angle)get(r, UINT32_MAX);
+	if (s->count > 1) {
+		s->cylinder_step = (int32_t)get_signed(r, GEOM_MAX_CYLINDERS);
+		s->surface_step = (int32_t)get_signed(r, GEOM_MAX_SURFACES);
+		s->base_step = (angle)get(r, UINT32_MAX);
+	}
+}
+
+static void put_entries(struct writer *w, const struct geom *g)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < g->patterns_n; i++) {
+		const struct geom_pattern *p = &g->patterns[i];
+
+		put(w, p->parts);
+		put_signed(w, p->cylinder_step);
+		put_signed(w, p->surface_step);
+		put(w, p->base_step);
+		for (uint32_t k = 0; k < p->parts; k++)
+			put_sweep(w, &g->parts[p->part + k].sweep);
+	}
+	for (uint32_t i = 0; i < g->runs_n; i++) {
+		const struct geom_run *r = &g->runs[i];
+
+		put(w, r->pattern);
+		put(w, r->phase);
+		put(w, r->count);
+		put_signed(w, r->cylinder);
+		put_signed(w, r->surface);
+		put(w, r->base);
+	}
+	for (uint32_t i = 0; i < g->slips_n; i++) {
+		put(w, g->slips[i].track - at);
+		put(w, g->slips[i].at);
+		put(w, g->slips[i].n);
+		at = g->slips[i].track;
+	}
+	at = 0;
+	for (uint32_t i = 0; i < g->remaps_n; i++) {
+		const struct geom_remap *r = &g->remaps[i];
+
+		put(w, r->lbn - at);
+		put(w, r->n);
+		put(w, r->cylinder);
+		put(w, r->surface);
+		put(w, r->sector);
+		put(w, r->around);
+		put(w, r->start);
+		at = r->lbn;
+	}
+}
+
+static void get_patterns(struct reader *r, struct geom *g)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < g->patterns_n && !r->bad; i++) {
+		struct geom_pattern *p = &g->patterns[i];
+
+		p->part = used;
+		p->parts = (uint32_t)get(r, g->parts_n - used);
+		p->cylinder_step = get_signed(r, GEOM_MAX_CYLINDERS);
+		p->surface_step = (int32_t)get_signed(r, GEOM_MAX_SURFACES);
+		p->base_step = (angle)get(r, UINT32_MAX);
+		for (uint32_t k = 0; k < p->parts; k++)
+			get_sweep(r, &g->parts[used++].sweep);
+	}
+	if (used != g->parts_n)
+		r->bad = true;
+}
+
+static void get_runs(struct reader *r, struct geom *g)
+{
+	for (uint32_t i = 0; i < g->runs_n && !r->bad; i++) {
+		struct geom_run *run = &g->runs[i];
+
+		run->pattern = (uint32_t)get(r, UINT32_MAX);
+		run->phase = get(r, GEOM_MAX_SECTORS);
+		run->count = get(r, GEOM_MAX_SECTORS);
+		/* Periods before the run may lie at negative places. */
+		run->cylinder = get_signed(r, 4 * (uint64_t)GEOM_MAX_CYLINDERS);
+		run->surface = (int32_t)get_signed(r, 4 * GEOM_MAX_SURFACES);
+		run->base = (angle)get(r, UINT32_MAX);
+	}
+}
+
+static void get_defects(struct reader *r, struct geom *g)
+{
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < g->slips_n && !r->bad; i++) {
+		at += get(r, GEOM_MAX_SECTORS);
+		g->slips[i].track = at;
+		g->slips[i].at = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+		g->slips[i].n = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+	}
+	at = 0;
+	for (uint32_t i = 0; i < g->remaps_n && !r->bad; i++) {
+		struct geom_remap *m = &g->remaps[i];
+
+		at += get(r, GEOM_MAX_SECTORS);
+		m->lbn = at;
+		m->n = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+		m->cylinder = (uint32_t)get(r, GEOM_MAX_CYLINDERS);
+		m->surface = (uint32_t)get(r, GEOM_MAX_SURFACES);
+		m->sector = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+		m->around = (uint32_t)get(r, GEOM_MAX_TRACK_SECTORS);
+		m->start = (angle)get(r, UINT32_MAX);
+	}
+}
+
+/* The most an encoding can take. */
+static size_t encode_bound(const struct geom *g)
+{
+	return sizeof(struct trax_geom_record) +
+	       (size_t)VARINT_MAX * (4 * (size_t)g->patterns_n +
+				     9 * (size_t)g->parts_n +
+				     6 * (size_t)g->runs_n +
+				     3 * (size_t)g->slips_n +
+				     7 * (size_t)g->remaps_n);
+}
+
+int geom_encode(const struct geom *geom, void **buf, size_t *bytes)
+{
+	struct trax_geom_record *rec = malloc(encode_bound(geom));
+	struct writer w = { (uint8_t *)(rec + 1) };
+
+	if (!rec)
+		return -ENOMEM;
+	put_entries(&w, geom);
+	*bytes = (size_t)(w.p - (uint8_t *)rec);
+	*rec = (struct trax_geom_record){
+		.magic = le32_put(RECORD_MAGIC),
+		.version = le32_put(RECORD_VERSION),
+		.bytes = le64_put(*bytes),
+		.sectors = le64_put(geom->sectors),
+		.period_ns = le64_put(geom->period_ns),
+		.patterns = le32_put(geom->patterns_n),
+		.parts = le32_put(geom->parts_n),
+		.runs = le32_put(geom->runs_n),
+		.slips = le32_put(geom->slips_n),
+		.remaps = le32_put(geom->remaps_n),
+	};
+	rec->csum = le64_put(csum(rec, *bytes));
+	*buf = rec;
+	return 0;
+}
+
+static int record_verify(const void *buf, size_t bytes)
+{
+	const struct trax_geom_record *rec = buf;
+	struct trax_geom_record *copy;
+	uint64_t sum;
+
+	if (bytes < sizeof(*rec) || le32_get(rec->magic) != RECORD_MAGIC ||
+	    le64_get(rec->bytes) != bytes) {
+		msg_error("geometry record: bad magic or length");
+		return -EBADMSG;
+	}
+	copy = malloc(bytes);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, buf, bytes);
+	copy->csum = le64_put(0);
+	sum = csum(copy, bytes);
+	free(copy);
+	if (sum != le64_get(rec->csum)) {
+		msg_error("geometry record: bad checksum");
+		return -EBADMSG;
+	}
+	if (le32_get(rec->version) != RECORD_VERSION) {
+		msg_error("geometry record: version %u is not known",
+			  le32_get(rec->version));
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+/* Every entry takes bytes, so a record bounds what it can make us allocate. */
+static struct geom *geom_alloc(const struct trax_geom_record *rec,
+			       size_t bytes)
+{
+	struct geom *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->period_ns = le64_get(rec->period_ns);
+	g->patterns_n = le32_get(rec->patterns);
+	g->parts_n = le32_get(rec->parts);
+	g->runs_n = le32_get(rec->runs);
+	g->slips_n = le32_get(rec->slips);
+	g->remaps_n = le32_get(rec->remaps);
+	if (g->patterns_n > bytes || g->parts_n > bytes || g->runs_n > bytes ||
+	    g->slips_n > bytes || g->remaps_n > bytes) {
+		*g = (struct geom){ 0 };
+		return g;
+	}
+	g->patterns = calloc(g->patterns_n + 1u, sizeof(*g->patterns));
+	g->parts = calloc(g->parts_n + 1u, sizeof(*g->parts));
+	g->runs = calloc(g->runs_n + 1u, sizeof(*g->runs));
+	g->slips = calloc(g->slips_n + 1u, sizeof(*g->slips));
+	g->remaps = calloc(g->remaps_n + 1u, sizeof(*g->remaps));
+	if (!g->patterns || !g->parts || !g->runs || !g->slips || !g->remaps) {
+		geom_free(g);
+		return NULL;
+	}
+	return g;
+}
+
+int geom_decode(const void *buf, size_t bytes, struct geom **geom)
+{
+	const struct trax_geom_record *rec = buf;
+	struct reader r = { .end = (const uint8_t *)buf + bytes };
+	const char *why = NULL;
+	struct geom *g;
+	int err;
+
+	err = record_verify(buf, bytes);
+	if (err)
+		return err;
+	g = geom_alloc(rec, bytes);
+	if (!g)
+		return -ENOMEM;
+	r.p = (const uint8_t *)(rec + 1);
+	get_patterns(&r, g);
+	get_runs(&r, g);
+	get_defects(&r, g);
+	if (r.bad || r.p != r.end)
+		why = "an entry cut off or out of range";
+	if (!why)
+		why = geom_build_verify(g);
+	if (!why && g->sectors != le64_get(rec->sectors))
+		why = "the tracks do not add up to the sectors";
+	if (why) {
+		msg_error("geometry record: %s", why);
+		geom_free(g);
+		return -EUCLEAN;
+	}
+	*geom = g;
+	return 0;
+}

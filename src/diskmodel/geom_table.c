@@ -1,0 +1,296 @@
+/*
+ * geom_table.c - a geometry from a plain table of tracks.
+ *
+ * A table tells how many LBNs a track holds, not how many sectors go around
+ * it.  The two differ where sectors were slipped or spared: a track with fewer
+ * LBNs than both the one before and the one after it on the same surface is
+ * taken to be as large as the one before.
+ *
+ * Tables are written with few decimals, so angles within TOLERANCE (a
+ * hundredth of a sector) count as the same.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "diskmodel/geom_build.h"
+
+#define TOLERANCE (1u << 16)
+/* 1 MiB: what mkfs uses where it knows nothing. */
+#define PSEUDO_SECTORS 2048u
+
+struct row {
+	uint64_t first;
+	uint32_t sectors;
+	uint32_t around;
+	uint32_t cylinder;
+	uint32_t surface;
+	angle start;
+};
+
+struct table {
+	struct row *rows;
+	size_t n, room;
+};
+
+static const char *field_number(char **p, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	while (**p == ' ' || **p == '\t')
+		(*p)++;
+	if (**p < '0' || **p > '9')
+		return "not a number";
+	errno = 0;
+	*out = strtoull(*p, &end, 10);
+	if (errno || *out > max)
+		return "a number out of range";
+	*p = end;
+	return NULL;
+}
+
+static const char *field_angle(char **p, angle *out)
+{
+	double revs, whole;
+	char *end;
+
+	errno = 0;
+	revs = strtod(*p, &end);
+	if (end == *p || !isfinite(revs))
+		return "not an angle in revolutions";
+	revs = modf(revs, &whole);
+	if (revs < 0)
+		revs += 1;
+	*out = (angle)(uint64_t)llround(revs * 4294967296.0);
+	*p = end;
+	return NULL;
+}
+
+static const char *row_parse(char *line, struct row *row)
+{
+	uint64_t sectors = 0, cylinder = 0, surface = 0;
+	const char *why;
+
+	why = field_number(&line, GEOM_MAX_SECTORS, &row->first);
+	if (!why)
+		why = field_number(&line, GEOM_MAX_TRACK_SECTORS, &sectors);
+	if (!why)
+		why = field_number(&line, GEOM_MAX_CYLINDERS - 1, &cylinder);
+	if (!why)
+		why = field_number(&line, GEOM_MAX_SURFACES - 1, &surface);
+	if (!why)
+		why = field_angle(&line, &row->start);
+	if (why)
+		return why;
+	if (line[strspn(line, " \t\r\n")])
+		return "more than five fields";
+	if (!sectors)
+		return "a track of no sectors";
+	row->sectors = row->around = (uint32_t)sectors;
+	row->cylinder = (uint32_t)cylinder;
+	row->surface = (uint32_t)surface;
+	return NULL;
+}
+
+static const char *row_add(struct table *t, char *line)
+{
+	struct row row;
+	const struct row *last = t->n ? &t->rows[t->n - 1] : NULL;
+	uint64_t expected = last ? last->first + last->sectors : 0;
+	const char *why;
+
+	why = row_parse(line, &row);
+	if (why)
+		return why;
+	if (row.first < expected)
+		return "a track that overlaps the one before";
+	if (row.first > expected)
+		return t->n ? "a gap after the track before" :
+			      "the first track does not begin at 0";
+	if (t->n == t->room) {
+		size_t room = t->room ? 2 * t->room : 1024;
+		struct row *rows = realloc(t->rows, room * sizeof(*rows));
+
+		if (!rows)
+			return "out of memory";
+		t->rows = rows;
+		t->room = room;
+	}
+	t->rows[t->n++] = row;
+	return NULL;
+}
+
+static int table_load(struct table *t, const char *path, FILE *f)
+{
+	char *line = NULL;
+	size_t room = 0;
+	unsigned number = 0;
+	const char *why = NULL;
+
+	while (!why && getline(&line, &room, f) >= 0) {
+		size_t blank = strspn(line, " \t\r\n");
+
+		number++;
+		if (line[blank] && line[blank] != '#')
+			why = row_add(t, line);
+	}
+	free(line);
+	if (!why && ferror(f)) {
+		msg_error("%s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	if (!why && !t->n)
+		why = "no tracks";
+	if (why) {
+		msg_error("%s:%u: %s", path, number, why);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Cuts the table off at the end of the disk. */
+static void table_clip(struct table *t, const char *path, uint64_t sectors)
+{
+	struct row *last = &t->rows[t->n - 1];
+
+	if (last->first + last->sectors <= sectors)
+		return;
+	msg_warn("%s: the table goes past the end of the disk", path);
+	while (last->first >= sectors)
+		last = &t->rows[--t->n - 1];
+	if (last->first + last->sectors > sectors)
+		last->sectors = (uint32_t)(sectors - last->first);
+}
+
+/* Sets `around` of the rows that are smaller than both neighbours on their
+ * surface.  A neighbour that is not there is no objection. */
+static int table_around(struct table *t)
+{
+	uint32_t *next, *seen, before;
+
+	next = calloc(t->n, sizeof(*next));
+	seen = calloc(GEOM_MAX_SURFACES, sizeof(*seen));
+	if (!next || !seen) {
+		free(next);
+		free(seen);
+		return -ENOMEM;
+	}
+	for (size_t i = t->n; i-- > 0;) {
+		next[i] = seen[t->rows[i].surface];
+		seen[t->rows[i].surface] = t->rows[i].sectors;
+	}
+	memset(seen, 0, GEOM_MAX_SURFACES * sizeof(*seen));
+	for (size_t i = 0; i < t->n; i++) {
+		struct row *r = &t->rows[i];
+
+		before = seen[r->surface] ? seen[r->surface] : next[i];
+		if (r->sectors < before &&
+		    (!next[i] || r->sectors < next[i]))
+			r->around = before;
+		/* An exception is no example for those after it. */
+		seen[r->surface] = r->around;
+	}
+	free(next);
+	free(seen);
+	return 0;
+}
+
+static struct geom_sweep sweep_of(const struct row *r)
+{
+	return (struct geom_sweep){
+		.count = 1,
+		.sectors = r->sectors,
+		.around = r->around,
+		.cylinder = r->cylinder,
+		.surface = (int32_t)r->surface,
+		.base = r->start,
+		.known = true,
+	};
+}
+
+/* Takes a row into a sweep; false when it does not belong. */
+static bool sweep_take(struct geom_sweep *s, const struct row *r)
+{
+	int64_t n = s->count;
+	angle expected = s->base + (angle)n * s->base_step;
+
+	if (s->sectors != r->sectors || s->around != r->around)
+		return false;
+	if (n == 1) {
+		s->cylinder_step = (int32_t)(r->cylinder - s->cylinder);
+		s->surface_step = (int32_t)r->surface - s->surface;
+		s->base_step = r->start - s->base;
+	} else if (r->cylinder != s->cylinder + n * s->cylinder_step ||
+		   r->surface != s->surface + n * s->surface_step ||
+		   (r->start - expected > TOLERANCE &&
+		    expected - r->start > TOLERANCE)) {
+		return false;
+	}
+	s->count++;
+	return true;
+}
+
+static int table_build(const struct table *t, struct geom_build *build)
+{
+	struct geom_sweep s = sweep_of(&t->rows[0]);
+	int err;
+
+	for (size_t i = 1; i < t->n; i++) {
+		if (sweep_take(&s, &t->rows[i]))
+			continue;
+		err = geom_build_sweep(build, &s);
+		if (err)
+			return err;
+		s = sweep_of(&t->rows[i]);
+	}
+	return geom_build_sweep(build, &s);
+}
+
+static int table_geom(struct table *t, uint64_t sectors, struct geom **geom)
+{
+	struct geom_build *build;
+	int err;
+
+	err = table_around(t);
+	if (err)
+		return err;
+	build = geom_build_new(0, TOLERANCE);
+	if (!build)
+		return -ENOMEM;
+	err = table_build(t, build);
+	if (!err)
+		err = geom_build_pseudo(build, sectors, PSEUDO_SECTORS);
+	if (!err)
+		err = geom_build_finish(build, geom);
+	geom_build_free(build);
+	return err;
+}
+
+int geom_read_table(const char *path, uint64_t sectors, struct geom **geom)
+{
+	struct table t = { 0 };
+	FILE *f;
+	int err;
+
+	if (!sectors)
+		return -EINVAL;
+	f = fopen(path, "re");
+	if (!f) {
+		err = -errno;
+		msg_error("%s: %s", path, strerror(errno));
+		return err;
+	}
+	err = table_load(&t, path, f);
+	fclose(f);
+	if (!err) {
+		table_clip(&t, path, sectors);
+		err = table_geom(&t, sectors, geom);
+		if (err)
+			msg_error("%s: %s", path, strerror(-err));
+	}
+	free(t.rows);
+	return err;
+}
