@@ -137,6 +137,10 @@ uint64_t tree_txn_end(struct tree_txn *txn);
 /* True once something was changed. */
 bool tree_txn_changed(const struct tree_txn *txn);
 
+/* How many more nodes it may meet: its bound less those pinned and those noted
+ * as missing.  For those who take as many items as their bound allows. */
+unsigned tree_txn_room(const struct tree_txn *txn);
+
 /* Reaches of one item: valid until the next change or fetch of any txn. */
 struct tree_item {
 	struct key key;
