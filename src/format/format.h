@@ -30,7 +30,13 @@
 #define TRAX_MAX_INLINE_BYTES 2048u	/* file data kept in its leaf */
 #define TRAX_MAX_NAME_BYTES 255u
 #define TRAX_MAX_LOG_TRACKS 64u
+#define TRAX_MIN_LOG_TRACKS 2u	/* a twin lies on another track */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
+
+/* Features this code knows.  An unknown incompatible one: super_decode
+ * refuses; an unknown read-only compatible one: the mount is read-only. */
+#define TRAX_RO_COMPAT_KNOWN 0ull
+#define TRAX_INCOMPAT_KNOWN 0ull
 
 typedef uint64_t traxaddr;
 
@@ -70,16 +76,31 @@ struct super {
 	int64_t created_wall_ns;
 	uint64_t version;		/* goes up with each superblock write */
 	uint64_t hash_seed;		/* of directory and xattr name hashes */
-	/* Root places: generation g writes area g & 1; two copies of each. */
+	/* Root places: generation g writes area g & 1; two copies of each.
+	 * Aligned to blocks, as is geom_sector. */
 	uint64_t area_sector[2][2];
 	uint32_t area_sectors;		/* length of each of the four */
 	uint64_t geom_sector;		/* 0: none; pseudo-tracks are used */
 	uint32_t geom_bytes;
 	uint64_t geom_csum;
 	uint32_t pseudo_track_sectors;	/* when there is no geometry */
+	/* At least TRAX_MIN_LOG_TRACKS; each holds TRAX_MAX_RECORD_BYTES when
+	 * its ends are aligned to super_record_unit (short tracks are joined:
+	 * an entry is a run of whole tracks). */
 	uint32_t log_tracks;		/* entries used in log[] */
 	struct super_track log[TRAX_MAX_LOG_TRACKS];
 };
+
+/* A log record is a multiple of this and aligned to it; bytes. */
+static inline uint32_t super_record_unit(const struct super *super)
+{
+	return super->physical_bytes > TRAX_BLOCK_BYTES ?
+		super->physical_bytes : TRAX_BLOCK_BYTES;
+}
+
+/* Sectors of the superblocks, root areas, geometry and log: never the
+ * users'. */
+uint64_t super_fixed_sectors(const struct super *super);
 
 /* The three places of the superblock on a file system of `sectors`. */
 void super_places(uint64_t sectors, uint64_t place[3]);
@@ -409,9 +430,10 @@ struct log_header {
 	le64 acked;		/* all records up to here were durable when
 				   this one was sent */
 	le64 prev;		/* chain value of record seq - 1 */
-	le64 chain;		/* csum of (epoch, seq, prev, payload): the
-				   same in the twin */
-	le64 csum;		/* of header (with this 0) and payload */
+	le64 chain;		/* csum of le64 epoch, seq, prev and csum of the
+				   payload: the same in the twin */
+	le64 csum;		/* of this header with 0 here; the payload is
+				   covered by chain */
 };
 static_assert(sizeof(struct log_header) == 96, "log_header");
 
@@ -449,7 +471,11 @@ size_t log_entry_del_range(void *buf, struct key first, struct key last);
 size_t log_entry_data(void *buf, uint64_t ino, uint64_t block, unsigned n,
 		      const uint64_t *sums);
 
-/* Header and checksum of a record at `sector`, unit-independent. */
+/* The chain value of a record with this payload. */
+uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
+		   const void *payload, size_t bytes);
+
+/* Header and checksums of a record at `sector`, unit-independent. */
 const char *log_header_verify(const void *record, size_t available,
 			      const uint8_t uuid[16], uint64_t sector);
 

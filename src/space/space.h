@@ -30,6 +30,9 @@ struct space;
 int space_new(uint64_t sectors, struct space **space);
 void space_free(struct space *space);
 
+/* Sectors that no user can ever have (super_fixed_sectors); 0 at first. */
+void space_set_fixed(struct space *space, uint64_t sectors);
+
 /* The generation that is running; goes up at each cut. */
 uint64_t space_gen(const struct space *space);
 void space_set_gen(struct space *space, uint64_t gen);
@@ -75,7 +78,8 @@ int space_reserve(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);
 
 struct space_counts {
-	uint64_t total;		/* sectors users could ever use */
+	uint64_t total;		/* sectors users could ever use: all but the
+				   fixed ones; node tracks count as used */
 	uint64_t free;		/* without an owner, pending included */
 	uint64_t pending;
 	uint64_t reserved;	/* promised by space_reserve */
