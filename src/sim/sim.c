@@ -1,0 +1,792 @@
+/*
+ * sim.c - the simulated disk: data, durability, power, faults.
+ *
+ * When something happens is the drive's business (drive.h); what happens to
+ * the data then is done here.  A request is an op from submit to delivery:
+ *
+ *   submit -> in the air -> complete -> ready -> delivered (disk_poll)
+ *      |          |            |
+ *      |          |            +- op_complete: data move, durability counted
+ *      |          +- late: held back by SIM_SLOW;  stuck: for ever
+ *      +- power cut: every op is dropped, done() is never called
+ *
+ * Two media: `now` is what reads return, `durable` what a power cut leaves at
+ * least.  Writes that completed into a volatile cache are listed in
+ * `unflushed`, in order of completion, until a flush that was submitted later
+ * completes.  Without a volatile cache `durable` is NULL and `now` stands for
+ * both: completed is durable.
+ *
+ * A FUA write that completes while older ones are unflushed is listed as well,
+ * marked durable, so that a cut does not put an older write over it.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/drive.h"
+#include "sim/faults.h"
+#include "sim/sim.h"
+#include "sim/writes.h"
+
+#define DEFAULT_LATENCY_NS 100000u
+#define DEFAULT_MAX_SECTORS 2048u
+/* A cache holds no more than this; older writes are on the medium by then. */
+#define UNFLUSHED_MAX 65536u
+/* Virtual wall clock at time 0: 2026-01-01. */
+#define WALL_START_NS INT64_C(1767225600000000000)
+
+struct op {
+	struct drive_op timing;
+	struct disk_request *req;
+	struct write *write;	/* NULL: not a write, or one that is lost */
+	uint64_t order;		/* flush: covers what completed before */
+	uint64_t late_ns;	/* completes that much later */
+	bool failed, stuck, flip;
+	int error;
+	struct list link;	/* in the air, late or ready */
+};
+
+struct sim {
+	struct disk disk;
+	struct env env;
+	struct drive *drive;
+	struct media *now, *durable;
+	uint64_t now_ns;
+	uint64_t env_seed;
+
+	struct list air, late, ready;	/* ops */
+	unsigned outstanding;
+	struct disk_request *refused;	/* no memory for an op */
+
+	struct write **unflushed;
+	size_t unflushed_n, unflushed_room;
+	uint64_t completed;		/* writes, since the beginning */
+	uint64_t flushed;		/* of these, durable or listed before */
+
+	bool off;
+	uint64_t cut_at;		/* writes to go; 0: not armed */
+	enum sim_cut cut;
+	uint64_t cut_seed;
+
+	struct faults faults;
+	sim_hook hook;
+	void *hook_arg;
+	struct sim_counts counts;
+};
+
+struct sim_moment {
+	struct media *durable;
+	uint32_t unit_sectors;
+	size_t n;
+	struct write *writes[];	/* unflushed, then in the air */
+};
+
+static struct sim *sim_of(struct disk *disk)
+{
+	return container_of(disk, struct sim, disk);
+}
+
+/* ---- requests ---- */
+
+static size_t request_bytes(const struct disk_request *req)
+{
+	size_t bytes = 0;
+
+	assert(req->iov_n <= DISK_MAX_IOV);
+	for (unsigned i = 0; i < req->iov_n; i++)
+		bytes += req->iov[i].iov_len;
+	return bytes;
+}
+
+static bool overlap(const struct disk_request *a, const struct disk_request *b)
+{
+	return (a->op == DISK_WRITE || b->op == DISK_WRITE) &&
+	       a->sector < b->sector + b->sectors &&
+	       b->sector < a->sector + a->sectors;
+}
+
+/* Everything the contract of disk.h lays on the caller. */
+static void request_assert(const struct sim *sim,
+			   const struct disk_request *req)
+{
+	const struct disk_limits *l = &sim->disk.limits;
+	uint32_t unit = l->logical_bytes / SECTOR_BYTES;
+	struct list *pos;
+
+	assert(req->done);
+	if (req->op == DISK_FLUSH) {
+		assert(!req->sectors && !req->iov_n);
+		return;
+	}
+	assert(req->sectors && req->sectors <= l->max_sectors);
+	assert(req->sector % unit == 0 && req->sectors % unit == 0);
+	assert(req->sector < l->sectors &&
+	       req->sectors <= l->sectors - req->sector);
+	assert(request_bytes(req) == (size_t)req->sectors * SECTOR_BYTES);
+	for (unsigned i = 0; i < req->iov_n; i++)
+		assert(req->iov[i].iov_len % l->logical_bytes == 0);
+	list_for_each(pos, &sim->air)
+		assert(!overlap(list_entry(pos, struct op, link)->req, req));
+}
+
+static void op_free(struct op *op)
+{
+	writes_put(op->write);
+	free(op);
+}
+
+/* Arranges for the fault a request meets, if any. */
+static void op_fault(struct sim *sim, struct op *op)
+{
+	const struct sim_fault *f = faults_meet(&sim->faults, op->req);
+	uint64_t to;
+
+	if (!f)
+		return;
+	op->failed = f->kind == SIM_FAIL;
+	op->error = f->error;
+	op->stuck = f->kind == SIM_STUCK;
+	op->flip = f->kind == SIM_FLIP;
+	if (f->kind == SIM_SLOW)
+		op->late_ns = f->delay_ns;
+	if (!op->write)
+		return;
+	if (f->kind == SIM_LOSE || f->kind == SIM_FAIL) {
+		writes_put(op->write);
+		op->write = NULL;
+	} else if (f->kind == SIM_MISDIRECT) {
+		to = op->write->sector + (uint64_t)f->shift;
+		if (to < sim->disk.limits.sectors &&
+		    op->write->sectors <= sim->disk.limits.sectors - to)
+			op->write->sector = to;
+	} else if (f->kind == SIM_FLIP) {
+		op->write->data[op->write->sectors * SECTOR_BYTES / 2] ^= 0x10;
+	}
+}
+
+static struct op *op_new(struct sim *sim, struct disk_request *req)
+{
+	struct op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return NULL;
+	op->req = req;
+	op->order = sim->completed;
+	op->timing.op = req->op;
+	op->timing.fua = req->fua;
+	op->timing.lbn = req->sector;
+	op->timing.sectors = req->sectors;
+	if (req->op == DISK_WRITE) {
+		op->write = writes_new(req);
+		if (!op->write) {
+			free(op);
+			return NULL;
+		}
+	}
+	op_fault(sim, op);
+	return op;
+}
+
+static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
+{
+	if (req->op != DISK_WRITE || !sim->cut_at || --sim->cut_at)
+		return;
+	sim_power_cut(sim, sim->cut, sim->cut_seed);
+}
+
+static void sim_submit(struct disk *disk, struct disk_request *req)
+{
+	struct sim *sim = sim_of(disk);
+	struct op *op;
+
+	if (sim->off)
+		return;
+	request_assert(sim, req);
+	req->submit_ns = sim->now_ns;
+	sim->outstanding++;
+	op = op_new(sim, req);
+	if (op) {
+		list_add(&sim->air, &op->link);
+		drive_submit(sim->drive, &op->timing, sim->now_ns);
+	} else {
+		req->next = sim->refused;
+		sim->refused = req;
+	}
+	if (sim->hook)
+		sim->hook(sim, req, sim->hook_arg);
+	count_down_to_cut(sim, req);
+}
+
+/* ---- durability ---- */
+
+/* The oldest `n` unflushed writes are on the medium now. */
+static int make_durable(struct sim *sim, size_t n)
+{
+	int err = 0;
+
+	if (n == sim->unflushed_n) {
+		struct media *clone = media_clone(sim->now);
+
+		if (!clone)
+			return -ENOMEM;
+		media_free(sim->durable);
+		sim->durable = clone;
+	}
+	for (size_t i = 0; i < n && !err; i++) {
+		if (n != sim->unflushed_n)
+			err = writes_apply(sim->unflushed[i], sim->durable);
+	}
+	if (err)
+		return err;
+	for (size_t i = 0; i < n; i++)
+		writes_put(sim->unflushed[i]);
+	sim->unflushed_n -= n;
+	memmove(sim->unflushed, sim->unflushed + n,
+		sim->unflushed_n * sizeof(*sim->unflushed));
+	sim->flushed += n;
+	return 0;
+}
+
+static int list_unflushed(struct sim *sim, struct write *write)
+{
+	size_t room = sim->unflushed_room ? 2 * sim->unflushed_room : 64;
+	struct write **list;
+	int err = 0;
+
+	if (sim->unflushed_n == UNFLUSHED_MAX)
+		err = make_durable(sim, UNFLUSHED_MAX / 2);
+	if (err)
+		return err;
+	if (sim->unflushed_n == sim->unflushed_room) {
+		list = reallocarray(sim->unflushed, room, sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		sim->unflushed = list;
+		sim->unflushed_room = room;
+	}
+	sim->unflushed[sim->unflushed_n++] = writes_get(write);
+	return 0;
+}
+
+static int complete_write(struct sim *sim, struct op *op)
+{
+	struct write *w = op->write;
+	int err;
+
+	if (!w)
+		return 0;
+	err = writes_apply(w, sim->now);
+	if (err || !sim->durable)
+		return err;
+	if (op->req->fua) {
+		w->durable = true;
+		err = writes_apply(w, sim->durable);
+	}
+	if (!err)
+		err = list_unflushed(sim, w);
+	if (!err)
+		sim->completed++;
+	return err;
+}
+
+static int complete_flush(struct sim *sim, const struct op *op)
+{
+	if (!sim->durable || op->order <= sim->flushed)
+		return 0;
+	return make_durable(sim, (size_t)(op->order - sim->flushed));
+}
+
+/* ---- completion ---- */
+
+static int complete_read(struct sim *sim, const struct op *op)
+{
+	struct disk_request *req = op->req;
+	uint64_t at = req->sector;
+	int err = 0, result = 0;
+
+	for (unsigned i = 0; i < req->iov_n; i++) {
+		uint64_t n = req->iov[i].iov_len / SECTOR_BYTES;
+
+		err = media_read(sim->now, at, n, req->iov[i].iov_base, NULL);
+		if (err)
+			result = err;
+		at += n;
+	}
+	if (op->flip)
+		((uint8_t *)req->iov[0].iov_base)[0] ^= 0x10;
+	return result;
+}
+
+/* The data of a write must be what it was when it was submitted. */
+static void write_assert(const struct op *op)
+{
+	const uint8_t *data = op->write->data;
+
+	for (unsigned i = 0; i < op->req->iov_n; i++) {
+		const struct iovec *v = &op->req->iov[i];
+
+		assert(memcmp(data, v->iov_base, v->iov_len) == 0);
+		data += v->iov_len;
+	}
+}
+
+static void op_complete(struct sim *sim, struct op *op, uint64_t at_ns)
+{
+	struct disk_request *req = op->req;
+
+	req->complete_ns = at_ns;
+	if (op->failed) {
+		req->result = op->error;
+	} else if (req->op == DISK_READ) {
+		req->result = complete_read(sim, op);
+	} else if (req->op == DISK_WRITE) {
+		if (op->write && !op->flip)
+			write_assert(op);
+		req->result = complete_write(sim, op);
+	} else {
+		req->result = complete_flush(sim, op);
+	}
+	list_del(&op->link);
+	list_add(&sim->ready, &op->link);
+}
+
+static struct op *late_first(const struct sim *sim)
+{
+	struct op *first = NULL;
+	struct list *pos;
+
+	list_for_each(pos, &sim->late) {
+		struct op *op = list_entry(pos, struct op, link);
+
+		if (!first || op->late_ns < first->late_ns)
+			first = op;
+	}
+	return first;
+}
+
+uint64_t sim_next_ns(struct sim *sim)
+{
+	const struct op *late = late_first(sim);
+	uint64_t next = drive_next_ns(sim->drive);
+
+	if (!list_empty(&sim->ready) || sim->refused)
+		return sim->now_ns;
+	return late && late->late_ns < next ? late->late_ns : next;
+}
+
+/* Completes everything up to a moment, in order of time. */
+static void run_until(struct sim *sim, uint64_t until_ns)
+{
+	for (;;) {
+		struct op *late = late_first(sim);
+		uint64_t late_ns = late ? late->late_ns : UINT64_MAX;
+		struct drive_op *timing;
+		struct op *op;
+
+		timing = drive_run(sim->drive,
+				   late_ns < until_ns ? late_ns : until_ns);
+		if (!timing && (!late || late_ns > until_ns))
+			return;
+		op = timing ? container_of(timing, struct op, timing) : late;
+		if (!timing) {
+			op_complete(sim, op, late_ns);
+		} else if (op->late_ns) {
+			op->late_ns += timing->done_ns;
+			list_del(&op->link);
+			list_add(&sim->late, &op->link);
+		} else if (!op->stuck) {
+			op_complete(sim, op, timing->done_ns);
+		}
+	}
+}
+
+static void count(struct sim *sim, const struct disk_request *req)
+{
+	struct sim_counts *c = &sim->counts;
+
+	if (req->op == DISK_READ) {
+		c->reads++;
+		c->read_sectors += req->sectors;
+	} else if (req->op == DISK_WRITE) {
+		c->writes++;
+		c->written_sectors += req->sectors;
+	} else {
+		c->flushes++;
+	}
+}
+
+static void deliver_one(struct sim *sim, struct disk_request *req)
+{
+	count(sim, req);
+	sim->outstanding--;
+	req->done(req);
+}
+
+/* Only what is ready now: done() may submit and even cut the power. */
+static int deliver(struct sim *sim)
+{
+	struct disk_request *refused = sim->refused;
+	int n = 0;
+
+	sim->refused = NULL;
+	while (refused) {
+		struct disk_request *req = refused;
+
+		refused = req->next;
+		req->result = -ENOMEM;
+		req->complete_ns = sim->now_ns;
+		deliver_one(sim, req);
+		n++;
+	}
+	while (!list_empty(&sim->ready)) {
+		struct op *op = list_first(&sim->ready, struct op, link);
+		struct disk_request *req = op->req;
+
+		list_del(&op->link);
+		op_free(op);
+		deliver_one(sim, req);
+		n++;
+	}
+	return n;
+}
+
+static int sim_poll(struct disk *disk, int timeout_ms)
+{
+	struct sim *sim = sim_of(disk);
+	uint64_t limit = timeout_ms < 0 ? UINT64_MAX :
+		sim->now_ns + (uint64_t)timeout_ms * 1000000u;
+	uint64_t next;
+
+	if (sim->off)
+		return -ESHUTDOWN;
+	run_until(sim, sim->now_ns);
+	if (!sim->outstanding)
+		return 0;
+	next = sim_next_ns(sim);
+	if (next <= limit && next != UINT64_MAX) {
+		if (next > sim->now_ns)
+			sim->now_ns = next;
+		run_until(sim, sim->now_ns);
+	} else if (limit != UINT64_MAX) {
+		sim->now_ns = limit;
+	}
+	return deliver(sim);
+}
+
+static int sim_event_fd(struct disk *disk)
+{
+	(void)disk;
+	return -1;
+}
+
+static void sim_close(struct disk *disk)
+{
+	sim_free(sim_of(disk));
+}
+
+static const struct disk_ops sim_ops = {
+	.submit = sim_submit,
+	.poll = sim_poll,
+	.event_fd = sim_event_fd,
+	.close = sim_close,
+};
+
+/* ---- environment ---- */
+
+static uint64_t env_sim_now(struct env *env)
+{
+	return container_of(env, struct sim, env)->now_ns;
+}
+
+static int64_t env_sim_wall(struct env *env)
+{
+	return WALL_START_NS + (int64_t)env_sim_now(env);
+}
+
+static uint64_t env_sim_random(struct env *env)
+{
+	return writes_random(&container_of(env, struct sim, env)->env_seed);
+}
+
+/* ---- making ---- */
+
+static void set_limits(struct sim *sim, uint64_t sectors,
+		       const struct sim_options *o)
+{
+	struct disk_limits *l = &sim->disk.limits;
+
+	l->sectors = sectors;
+	l->logical_bytes = o->logical_bytes ? o->logical_bytes : SECTOR_BYTES;
+	l->physical_bytes = o->physical_bytes ? o->physical_bytes : 4096;
+	l->atomic_bytes = o->atomic_bytes ? o->atomic_bytes : l->logical_bytes;
+	l->max_sectors = o->max_sectors ? o->max_sectors : DEFAULT_MAX_SECTORS;
+	l->volatile_cache = o->volatile_cache;
+	l->rotational = true;
+}
+
+static int set_content(struct sim *sim, const struct sim_options *o)
+{
+	sim->now = o->content ? media_clone(o->content) :
+				media_new(sim->disk.limits.sectors);
+	if (!sim->now)
+		return -ENOMEM;
+	if (!o->volatile_cache)
+		return 0;
+	sim->durable = media_clone(sim->now);
+	return sim->durable ? 0 : -ENOMEM;
+}
+
+struct sim *sim_new(const struct spec *spec, uint64_t sectors,
+		    const struct sim_options *options)
+{
+	static const struct sim_options defaults;
+	const struct sim_options *o = options ? options : &defaults;
+	struct sim *sim = calloc(1, sizeof(*sim));
+
+	(void)spec;
+	if (!sim)
+		return NULL;
+	sim->disk.ops = &sim_ops;
+	sim->disk.name = "sim";
+	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random };
+	sim->env_seed = o->seed;
+	list_init(&sim->air);
+	list_init(&sim->late);
+	list_init(&sim->ready);
+	set_limits(sim, sectors, o);
+	assert(!o->content || media_sectors(o->content) == sectors);
+	sim->drive = drive_new_flat(o->latency_ns ? o->latency_ns :
+						    DEFAULT_LATENCY_NS);
+	if (!sim->drive || set_content(sim, o)) {
+		sim_free(sim);
+		return NULL;
+	}
+	return sim;
+}
+
+static void ops_drop(struct list *ops)
+{
+	while (!list_empty(ops)) {
+		struct op *op = list_first(ops, struct op, link);
+
+		list_del(&op->link);
+		op_free(op);
+	}
+}
+
+/* Forgets all requests: nobody will hear of them again. */
+static void drop_all(struct sim *sim)
+{
+	drive_reset(sim->drive, sim->now_ns);
+	ops_drop(&sim->air);
+	ops_drop(&sim->late);
+	ops_drop(&sim->ready);
+	sim->refused = NULL;
+	sim->outstanding = 0;
+	for (size_t i = 0; i < sim->unflushed_n; i++)
+		writes_put(sim->unflushed[i]);
+	sim->unflushed_n = 0;
+	sim->flushed = sim->completed;
+}
+
+void sim_free(struct sim *sim)
+{
+	if (!sim)
+		return;
+	if (sim->drive)
+		drop_all(sim);
+	drive_free(sim->drive);
+	media_free(sim->now);
+	media_free(sim->durable);
+	faults_fini(&sim->faults);
+	free(sim->unflushed);
+	free(sim);
+}
+
+struct disk *sim_disk(struct sim *sim)
+{
+	return &sim->disk;
+}
+
+struct env *sim_env(struct sim *sim)
+{
+	return &sim->env;
+}
+
+uint64_t sim_now_ns(const struct sim *sim)
+{
+	return sim->now_ns;
+}
+
+void sim_advance(struct sim *sim, uint64_t ns)
+{
+	uint64_t until = sim->now_ns + ns;
+
+	if (!sim->off)
+		run_until(sim, until);
+	sim->now_ns = until;
+}
+
+unsigned sim_outstanding(const struct sim *sim)
+{
+	return sim->outstanding;
+}
+
+int sim_drain(struct sim *sim)
+{
+	int total = 0;
+
+	while (sim->outstanding && sim_next_ns(sim) != UINT64_MAX) {
+		int n = sim_poll(&sim->disk, -1);
+
+		if (n < 0)
+			return n;
+		total += n;
+	}
+	return sim->off ? -ESHUTDOWN : total;
+}
+
+/* ---- content, power, faults ---- */
+
+struct media *sim_content(const struct sim *sim)
+{
+	return media_clone(sim->now);
+}
+
+int sim_damage(struct sim *sim, uint64_t sector, uint64_t sectors)
+{
+	int err = media_damage(sim->now, sector, sectors);
+
+	if (!err && sim->durable)
+		err = media_damage(sim->durable, sector, sectors);
+	return err;
+}
+
+int sim_flip(struct sim *sim, uint64_t sector, unsigned bit)
+{
+	int err = media_flip(sim->now, sector, bit);
+
+	if (!err && sim->durable)
+		err = media_flip(sim->durable, sector, bit);
+	return err;
+}
+
+struct sim_moment *sim_moment_take(const struct sim *sim)
+{
+	struct sim_moment *m;
+	size_t n = sim->unflushed_n + sim->outstanding;
+	struct list *pos;
+
+	m = calloc(1, sizeof(*m) + n * sizeof(*m->writes));
+	if (!m)
+		return NULL;
+	m->durable = media_clone(sim->durable ? sim->durable : sim->now);
+	if (!m->durable) {
+		free(m);
+		return NULL;
+	}
+	m->unit_sectors = sim->disk.limits.atomic_bytes / SECTOR_BYTES;
+	for (size_t i = 0; i < sim->unflushed_n; i++)
+		m->writes[m->n++] = writes_get(sim->unflushed[i]);
+	list_for_each(pos, &sim->air) {
+		struct op *op = list_entry(pos, struct op, link);
+
+		if (op->write)
+			m->writes[m->n++] = writes_get(op->write);
+	}
+	return m;
+}
+
+void sim_moment_free(struct sim_moment *moment)
+{
+	if (!moment)
+		return;
+	media_free(moment->durable);
+	for (size_t i = 0; i < moment->n; i++)
+		writes_put(moment->writes[i]);
+	free(moment);
+}
+
+struct media *sim_moment_cut(const struct sim_moment *moment,
+			     enum sim_cut cut, uint64_t seed)
+{
+	struct media *m = media_clone(moment->durable);
+
+	for (size_t i = 0; m && i < moment->n; i++) {
+		if (writes_apply_cut(moment->writes[i], m, cut,
+				     moment->unit_sectors, &seed)) {
+			media_free(m);
+			m = NULL;
+		}
+	}
+	return m;
+}
+
+int sim_power_cut(struct sim *sim, enum sim_cut cut, uint64_t seed)
+{
+	struct sim_moment *moment = sim_moment_take(sim);
+	struct media *left = NULL, *durable = NULL;
+
+	if (moment)
+		left = sim_moment_cut(moment, cut, seed);
+	if (left && sim->durable)
+		durable = media_clone(left);
+	sim_moment_free(moment);
+	if (!left || (sim->durable && !durable)) {
+		media_free(left);
+		return -ENOMEM;
+	}
+	drop_all(sim);
+	media_free(sim->now);
+	media_free(sim->durable);
+	sim->now = left;
+	sim->durable = durable;
+	sim->off = true;
+	sim->cut_at = 0;
+	return 0;
+}
+
+void sim_power_cut_at(struct sim *sim, uint64_t k, enum sim_cut cut,
+		      uint64_t seed)
+{
+	sim->cut_at = k;
+	sim->cut = cut;
+	sim->cut_seed = seed;
+}
+
+bool sim_is_off(const struct sim *sim)
+{
+	return sim->off;
+}
+
+void sim_restart(struct sim *sim)
+{
+	sim->off = false;
+}
+
+void sim_set_hook(struct sim *sim, sim_hook hook, void *arg)
+{
+	sim->hook = hook;
+	sim->hook_arg = arg;
+}
+
+int sim_fault_add(struct sim *sim, const struct sim_fault *fault)
+{
+	return faults_add(&sim->faults, fault);
+}
+
+void sim_fault_clear(struct sim *sim)
+{
+	faults_fini(&sim->faults);
+}
+
+uint64_t sim_fault_hits(const struct sim *sim)
+{
+	return sim->faults.hits;
+}
+
+const struct sim_counts *sim_counts(const struct sim *sim)
+{
+	return &sim->counts;
+}

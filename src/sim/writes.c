@@ -1,0 +1,119 @@
+/*
+ * writes.c - what a power cut leaves of a write.
+ *
+ * A drive transfers a write's atomic units one after the other, so a torn one
+ * has some of its units new, the one under the head unreadable (its error
+ * correcting code does not match), the others old.  A unit never reads back
+ * as a mix.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/writes.h"
+
+uint64_t writes_random(uint64_t *seed)
+{
+	uint64_t z = *seed += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+struct write *writes_new(const struct disk_request *req)
+{
+	struct write *w = malloc(sizeof(*w) +
+				 (size_t)req->sectors * SECTOR_BYTES);
+	uint8_t *to;
+
+	if (!w)
+		return NULL;
+	*w = (struct write){
+		.refs = 1,
+		.sector = req->sector,
+		.sectors = req->sectors,
+	};
+	to = w->data;
+	for (unsigned i = 0; i < req->iov_n; i++) {
+		memcpy(to, req->iov[i].iov_base, req->iov[i].iov_len);
+		to += req->iov[i].iov_len;
+	}
+	return w;
+}
+
+struct write *writes_get(struct write *write)
+{
+	write->refs++;
+	return write;
+}
+
+void writes_put(struct write *write)
+{
+	if (write && !--write->refs)
+		free(write);
+}
+
+int writes_apply(const struct write *write, struct media *media)
+{
+	return media_write(media, write->sector, write->sectors, write->data);
+}
+
+/* Units [from, from + n) of a write. */
+static int apply_units(const struct write *w, struct media *media,
+		       uint32_t unit, uint64_t from, uint64_t n)
+{
+	uint64_t at = from * unit, sectors = n * unit;
+
+	if (sectors > w->sectors - at)
+		sectors = w->sectors - at;
+	return media_write(media, w->sector + at, sectors,
+			   w->data + at * SECTOR_BYTES);
+}
+
+static int apply_torn(const struct write *w, struct media *media,
+		      uint32_t unit, uint64_t *seed)
+{
+	uint64_t units = (w->sectors + unit - 1) / unit;
+	uint64_t torn = writes_random(seed) % units;
+	int err = apply_units(w, media, unit, 0, torn);
+
+	if (err)
+		return err;
+	return media_damage(media, w->sector + torn * unit,
+			    torn + 1 < units ? unit :
+					       w->sectors - torn * unit);
+}
+
+/* Units in no order: a drive that begins in the middle of the track. */
+static int apply_some(const struct write *w, struct media *media,
+		      uint32_t unit, uint64_t *seed)
+{
+	uint64_t units = (w->sectors + unit - 1) / unit;
+	int err = 0;
+
+	for (uint64_t i = 0; !err && i < units; i++) {
+		if (writes_random(seed) & 1)
+			err = apply_units(w, media, unit, i, 1);
+	}
+	return err;
+}
+
+int writes_apply_cut(const struct write *write, struct media *media,
+		     enum sim_cut cut, uint32_t unit_sectors, uint64_t *seed)
+{
+	if (write->durable)
+		return writes_apply(write, media);
+	if (cut == SIM_CUT_RANDOM) {
+		unsigned what = writes_random(seed) % 4;
+
+		if (what == 3)
+			return apply_some(write, media, unit_sectors, seed);
+		cut = what == 0 ? SIM_CUT_KEEP :
+		      what == 1 ? SIM_CUT_DROP : SIM_CUT_TORN;
+	}
+	if (cut == SIM_CUT_KEEP)
+		return writes_apply(write, media);
+	if (cut == SIM_CUT_TORN)
+		return apply_torn(write, media, unit_sectors, seed);
+	return 0;
+}

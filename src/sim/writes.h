@@ -1,0 +1,42 @@
+/*
+ * writes.h - writes that a power cut may still undo.
+ *
+ * A write holds a copy of its data and is shared, by reference, between the
+ * drive that it is in the air of and the moments taken of that drive.
+ */
+#ifndef TRAX_SIM_WRITES_H
+#define TRAX_SIM_WRITES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "disk/disk.h"
+#include "sim/media.h"
+#include "sim/sim.h"
+
+struct write {
+	unsigned refs;
+	bool durable;		/* on the medium whatever happens */
+	uint64_t sector;
+	uint32_t sectors;
+	uint8_t data[];
+};
+
+/* With the data of a request; one reference.  NULL: out of memory. */
+struct write *writes_new(const struct disk_request *req);
+struct write *writes_get(struct write *write);
+void writes_put(struct write *write);
+
+/* Puts all of it on a medium. */
+int writes_apply(const struct write *write, struct media *media);
+
+/* Puts on the medium what a power cut leaves of it.  `unit_sectors`: what is
+ * never torn.  *seed moves on. */
+int writes_apply_cut(const struct write *write, struct media *media,
+		     enum sim_cut cut, uint32_t unit_sectors, uint64_t *seed);
+
+/* splitmix64: the next of a sequence. */
+uint64_t writes_random(uint64_t *seed);
+
+#endif
