@@ -50,7 +50,7 @@ struct disk_limits {
 	uint32_t physical_bytes; /* written whole without read-modify-write */
 	uint32_t atomic_bytes;	 /* a power cut tears no aligned unit of this */
 	uint32_t max_sectors;	 /* of one request */
-	bool volatile_cache;	 /* a completed write may be lost until a flush */
+	bool volatile_cache;	 /* done is not durable before a flush */
 	bool rotational;	 /* as declared; nothing is believed from it */
 	bool read_only;
 };
@@ -102,7 +102,7 @@ static inline void disk_close(struct disk *disk)
 struct disk_open_options {
 	bool read_only;
 	bool exclusive;		/* O_EXCL on a device, a lock on a file */
-	unsigned depth;		/* requests handed to the kernel at once; 0: 32 */
+	unsigned depth;		/* requests at the kernel at once; 0: 32 */
 };
 
 /*

@@ -36,7 +36,7 @@ struct geom_track {
 struct geom_place {
 	uint32_t cylinder;
 	uint32_t surface;
-	uint32_t sector;	/* position among the track's physical sectors */
+	uint32_t sector;	/* among the track's physical sectors */
 	angle start;		/* of its leading edge */
 };
 

@@ -55,7 +55,7 @@ static inline unsigned addr_device(traxaddr addr)
 	return addr >> 56;
 }
 
-/* ---- Superblock: 4096 bytes at sector 8 and at two more places ---------- */
+/* ---- Superblock: 4096 bytes at sector 8 and at two more places ---- */
 
 #define TRAX_SUPER_MAGIC 0x3153465841525400ull
 #define TRAX_SUPER_SECTOR 8u
@@ -110,7 +110,7 @@ void super_encode(const struct super *super, uint64_t sector, void *buf);
 const char *super_decode(const void *buf, uint64_t sector,
 			 struct super *super);
 
-/* ---- Keys and pointers --------------------------------------------------- */
+/* ---- Keys and pointers ---- */
 
 /*
  * Items are ordered by (ino, type, off).  ino 0 holds what belongs to the
@@ -187,7 +187,7 @@ struct node_ptr {
 	uint64_t gen;		/* in which it was written */
 };
 
-/* ---- Nodes: 16 KiB, kept in memory as they are on disk ------------------- */
+/* ---- Nodes: 16 KiB, kept in memory as they are on disk ---- */
 
 #define TRAX_NODE_MAGIC 0x4e585254u	/* "TRXN" */
 
@@ -235,7 +235,7 @@ const char *node_verify(const void *node, uint64_t fsid,
 			const struct node_ptr *ptr, unsigned level,
 			struct key low, struct key high);
 
-/* ---- Values -------------------------------------------------------------- */
+/* ---- Values ---- */
 
 struct disk_time {
 	le64 seconds;		/* signed */
@@ -367,7 +367,7 @@ enum orphan_what {
 /* Checks a value by the rules of its key's type. */
 const char *item_verify(struct key key, const void *value, size_t bytes);
 
-/* ---- Root areas ------------------------------------------------------------ */
+/* ---- Root areas ---- */
 
 #define TRAX_ROOT_MAGIC 0x3152465841525400ull
 
@@ -414,7 +414,7 @@ struct group_item {
 };
 static_assert(sizeof(struct group_item) == 8, "group_item");
 
-/* ---- Log records ----------------------------------------------------------- */
+/* ---- Log records ---- */
 
 #define TRAX_LOG_MAGIC 0x4c585254u	/* "TRXL" */
 
@@ -479,7 +479,7 @@ uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
 const char *log_header_verify(const void *record, size_t available,
 			      const uint8_t uuid[16], uint64_t sector);
 
-/* ---- Printers: one line or a few each, for chkfs, logs and tests ---------- */
+/* ---- Printers: one line or a few each, for chkfs, logs and tests ---- */
 
 void super_print(const struct super *super, char *buf, size_t bytes);
 void root_print(const struct root *root, char *buf, size_t bytes);

@@ -15,7 +15,7 @@
  *
  * References: each op that returns an entry (FS_LOOKUP, FS_CREATE ..., FS_LINK,
  * FS_TMPFILE, and FS_READDIR with `plus`) adds one reference to its inode;
- * FS_FORGET drops n.  FS_OPEN adds an open handle, FS_RELEASE drops it.  An inode
+ * FS_FORGET drops n.  FS_OPEN adds a handle, FS_RELEASE drops it.  An inode
  * without names lives until both are gone.
  *
  * Durability: what FS_FSYNC, FS_SYNCFS returned for is on the medium.
@@ -77,7 +77,7 @@ enum fs_op_type {
 	FS_MKNOD,		/* any type but directory and symlink */
 	FS_MKDIR, FS_SYMLINK, FS_TMPFILE, FS_LINK, FS_UNLINK, FS_RMDIR,
 	FS_RENAME, FS_OPEN, FS_RELEASE, FS_READ, FS_WRITE, FS_FSYNC,
-	FS_FLUSH,		/* close(2): nothing to wait for; ordering rule */
+	FS_FLUSH,		/* close(2): waits for nothing; ordering rule */
 	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
@@ -163,7 +163,7 @@ struct fs_op {
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
 				   FORGET: count; xattrs: buffer size, 0 =
 				   only ask for the size */
-	const void *data;	/* WRITE, SETXATTR; WRITE data has `size` bytes */
+	const void *data;	/* WRITE (`size` bytes), SETXATTR */
 	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:
 				   where to put it; EXTENTS: array of
 				   struct fs_extent with room for `size` */

@@ -44,7 +44,7 @@ struct fs {
 	uint64_t orphans_pending;	/* deletes under way */
 };
 
-/* ---- Tickets: one operation on the tree ------------------------------------ */
+/* ---- Tickets: one operation on the tree ---- */
 
 struct ticket;
 
@@ -97,7 +97,7 @@ int ticket_wait_checkpoint(struct ticket *ticket);
 /* Answers an operation: rc, statistics, done(). */
 void fs_answer(struct fs *fs, struct fs_op *op, int rc);
 
-/* ---- Vnodes ------------------------------------------------------------------ */
+/* ---- Vnodes ---- */
 
 struct vnode {
 	uint64_t ino;
@@ -118,7 +118,7 @@ void vnode_unlinked(struct fs *fs, uint64_t ino);
 /* At mount: deletes and truncates that a crash left, started in background. */
 int vnode_resume_orphans(struct fs *fs);
 
-/* ---- Inode items --------------------------------------------------------------- */
+/* ---- Inode items ---- */
 
 /* Reads an INODE item: 0, -EAGAIN, -ENOENT (-ESTALE to the kernel), -EIO. */
 int inode_get(struct ticket *ticket, uint64_t ino, struct inode_item *item);
@@ -130,7 +130,7 @@ void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
 		struct fs_attr *attr);
 void inode_set_time(struct disk_time *time, int64_t wall_ns);
 
-/* ---- Data: file.c and friends, called by the rest ------------------------------- */
+/* ---- Data: file.c and friends, called by the rest ---- */
 
 int files_new(struct fs *fs);		/* fs->files */
 void files_free(struct fs *fs);

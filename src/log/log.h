@@ -50,7 +50,7 @@ int log_open(struct env *env, struct queue *queue, const struct super *super,
 	     const struct log_options *options, struct log **log);
 void log_close(struct log *log);
 
-/* ---- Recovery (synchronous, before anything else) -------------------------- */
+/* ---- Recovery (synchronous, before anything else) ---- */
 
 struct log_replay {
 	uint64_t epoch;		/* of the root */
@@ -78,7 +78,7 @@ int log_recover(struct log *log, const struct log_replay *replay,
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	      uint64_t chain, uint64_t keep_from);
 
-/* ---- Running ----------------------------------------------------------------- */
+/* ---- Running ---- */
 
 /* Room for `bytes` of entries; false: the log is too full (80 %), wait for a
  * checkpoint.  `urgent` may use the part kept for checkpoints and deletes. */

@@ -37,7 +37,7 @@ void space_set_fixed(struct space *space, uint64_t sectors);
 uint64_t space_gen(const struct space *space);
 void space_set_gen(struct space *space, uint64_t gen);
 
-/* ---- Data sectors ---------------------------------------------------------- */
+/* ---- Data sectors ---- */
 
 /* What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
  * free, or reserved by space_take.  del: it lost it: pending in this
@@ -87,7 +87,7 @@ struct space_counts {
 };
 void space_count(const struct space *space, struct space_counts *out);
 
-/* ---- Node slots ------------------------------------------------------------ */
+/* ---- Node slots ---- */
 
 /* Free slots not yet reserved.  Tickets reserve what they may need. */
 uint64_t space_slots_free(const struct space *space);
@@ -114,7 +114,7 @@ bool space_slot_used(const struct space *space, traxaddr addr);
 int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 		    const void *groups, size_t group_bytes);
 
-/* ---- Cut and durable -------------------------------------------------------- */
+/* ---- Cut and durable ---- */
 
 /*
  * Ends the running generation: freezes what its root will say into a payload

@@ -21,7 +21,8 @@
  * The tree owns the space (space/space.h) and the log (log/log.h) and drives
  * both.  One thread; no call blocks but tree_open and those that say so.
  * Errors: -EAGAIN (miss), -ENOENT, -EIO (device, or a node whose both copies
- * are bad: reported with place and reason), -ENOSPC (node slots), -EROFS (read-only or failed).
+ * are bad: reported with place and reason), -ENOSPC (node slots), -EROFS
+ * (read-only or failed).
  */
 #ifndef TRAX_TREE_TREE_H
 #define TRAX_TREE_TREE_H
@@ -100,7 +101,7 @@ struct space *tree_space(struct tree *tree);
 struct log *tree_log(struct tree *tree);
 bool tree_failed(const struct tree *tree);
 
-/* ---- Transactions ----------------------------------------------------------- */
+/* ---- Transactions ---- */
 
 /* The most that an operation may need, constants of its type. */
 struct tree_bounds {
@@ -187,7 +188,7 @@ uint64_t tree_new_dirgroup(struct tree *tree);
 /* Inodes in use, counted from INODE items put and deleted. */
 uint64_t tree_inodes(const struct tree *tree);
 
-/* ---- Durability --------------------------------------------------------------- */
+/* ---- Durability ---- */
 
 /* Calls back when everything up to record seq (UINT64_MAX: all so far) is
  * durable; -EIO. */
