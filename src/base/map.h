@@ -18,7 +18,7 @@ void map_free(struct map *map);
 size_t map_count(const struct map *map);
 void *map_get(const struct map *map, uint64_t key);
 
-/* Adds or replaces.  -ENOMEM only when the key is new. */
+/* Adds or replaces.  -ENOMEM only when the key is new; -EINVAL: NULL. */
 int map_put(struct map *map, uint64_t key, void *value);
 
 /* Removes the key and returns its value, NULL when it was not there. */
@@ -26,8 +26,8 @@ void *map_del(struct map *map, uint64_t key);
 
 /*
  * Walks all entries in insertion order: *pos starts at 0.  Returns NULL at the
- * end.  The entry just returned may be removed while walking; adding is not
- * allowed.
+ * end.  `key` may be NULL.  Any entry may be removed while walking; adding is
+ * not allowed.
  */
 void *map_next(const struct map *map, size_t *pos, uint64_t *key);
 
