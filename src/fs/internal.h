@@ -162,9 +162,15 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 /* Clears what a write by a user clears: suid, sgid; 0 or -EAGAIN. */
 int inode_kill_priv(struct ticket *ticket, uint64_t ino,
 		    struct inode_item *item);
-/* O_TRUNC and rename over: data of this inode is to be on disk before the next
- * commit that follows (ext4's auto_da_alloc rule, trap 7.2). */
-void file_order(struct fs *fs, uint64_t ino);
+/*
+ * Rename over an existing name: the data of the inode moved comes before the
+ * rename (trap 7.2).  Called in run() before any change: 0 = nothing of it is
+ * in memory only; TICKET_WAIT = its write-back has been started and
+ * ticket_again() follows; return it.
+ */
+int file_order(struct ticket *ticket, uint64_t ino);
+/* The last open handle of an inode is gone (vnode->opens is 0). */
+void file_closed(struct fs *fs, struct vnode *vnode);
 /* Drops everything of an inode that has an ORPHAN_DELETE item: dirty data,
  * extents, checksums, xattrs, INLINE, INODE, ORPHAN, in steps; then calls
  * done (vnode.c). */
