@@ -322,7 +322,8 @@ static_assert(sizeof(struct extent_item) == 20, "extent_item");
 
 struct csum_window {		/* decoded */
 	uint16_t present, coarse;
-	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum */
+	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum; all
+						   ones if coarse */
 	uint64_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS]; /* [p][0]
 								   if coarse */
 };
@@ -474,6 +475,9 @@ size_t log_entry_data(void *buf, uint64_t ino, uint64_t block, unsigned n,
 /* The chain value of a record with this payload. */
 uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
 		   const void *payload, size_t bytes);
+
+/* Sets csum; everything else is in place. */
+void log_header_seal(struct log_header *header);
 
 /* Header and checksums of a record at `sector`, unit-independent. */
 const char *log_header_verify(const void *record, size_t available,
