@@ -20,7 +20,7 @@ struct span {
 
 	/* The set's. */
 	struct span *left, *right;
-	uint64_t max_end, min_due_ns;
+	uint64_t max_end, min_due_ns, min_order;
 	uint32_t priority;
 };
 
@@ -36,6 +36,9 @@ struct span *span_before(struct span *root, uint64_t sector);
 
 /* The span that is due first; NULL in an empty set. */
 struct span *span_first_due(struct span *root);
+
+/* The span of the lowest order; NULL in an empty set. */
+struct span *span_oldest(struct span *root);
 
 /* Does fn say true of any span that meets [first, end)? */
 bool span_any(struct span *root, uint64_t first, uint64_t end,
