@@ -31,6 +31,14 @@ int alloc_new(struct space *space, const struct geom *geom,
 	      uint32_t physical_sectors, struct alloc **alloc);
 void alloc_free(struct alloc *alloc);
 
+/* Is [sector, sector + n) a run of whole tracks? */
+bool alloc_is_whole(const struct alloc *alloc, uint64_t sector, uint64_t n);
+/* The end of the longest part of [sector, end) that may be one extent: inside
+ * one track, or a run of whole tracks. */
+uint64_t alloc_cut(const struct alloc *alloc, uint64_t sector, uint64_t end);
+/* Sectors of the track that a file with this goal would get. */
+uint32_t alloc_track_sectors(const struct alloc *alloc, uint64_t goal);
+
 /* The geometry became known or better; old data stays where it is. */
 void alloc_set_geom(struct alloc *alloc, const struct geom *geom);
 
@@ -41,7 +49,10 @@ struct alloc_want {
 				   file's last extent ends there; 0: none */
 	uint64_t dir;		/* directory inode: small files of one
 				   directory share its open track */
-	bool whole;		/* the file's final size is known to be this */
+	uint64_t batch;		/* what will be asked for this dir in all, this
+				   request included; 0: only this */
+	bool stream;		/* more of the file follows soon: whole tracks
+				   are enough, see alloc_take */
 };
 
 /*
@@ -54,6 +65,9 @@ struct alloc_want {
  *     runs near it first; then the tail inside one track;
  *  4. the same in the next group with room, from the outer edge;
  *  5. any free sectors in pieces: nothing is refused while room is left.
+ * With `stream`, and more than a track wanted, the answer may be less than was
+ * asked: whole tracks, and of the next one only what makes the sum a multiple
+ * of 8; the file goes on there (`after`).  The sum is always one.
  * Fills pieces[], returns their number (>= 1) when all of it was found;
  * -EAGAIN with *load = group whose free set is wanted; -ENOSPC (nothing is
  * taken): only pending space is left, or none; -E2BIG: more than max pieces

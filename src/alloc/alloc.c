@@ -1,0 +1,818 @@
+/*
+ * alloc.c - placement by track and group.
+ *
+ * Free runs are walked, never tracks: a run consists of a head (the end of a
+ * partly used track), whole free tracks, and a tail (the beginning of one).
+ * A file up to a track wants a head or a tail with room, or a whole track; a
+ * larger one wants whole tracks in order.
+ *
+ * 1. Everything handed out is a multiple of the drive's physical block and
+ *    aligned to it; a track is used from the first such boundary in it to the
+ *    last.
+ * 2. What a directory's open track is, and where growing files will go on, is
+ *    remembered in small tables whose loss costs locality only.
+ * 3. `hint` is a sector below which no free whole track was found; it is
+ *    dropped whenever the free set has grown.
+ */
+#include "alloc/alloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define OPEN_TRACKS 256u
+#define STREAMS 64u
+/* Free runs looked at in one group before the best so far is taken. */
+#define WALK_RUNS 1024u
+/* The same once a free track has been seen. */
+#define WALK_MORE_RUNS 64u
+/* A directory opens a partly used track only when it has this share of it. */
+#define ROOMY_SHARE 8u
+/* A directory moves to another group when its own has less than this free. */
+#define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
+
+struct span {
+	uint64_t first, end;
+};
+
+struct open_track {
+	uint64_t dir;		/* 0: unused */
+	struct span span;	/* what was free of it */
+	uint64_t used;		/* clock */
+};
+
+struct alloc {
+	struct space *space;
+	const struct geom *geom;
+	uint32_t unit;		/* sectors */
+	struct open_track open[OPEN_TRACKS];
+	uint64_t streams[STREAMS]; /* where a growing file goes on; 0: unused */
+	unsigned stream_next;
+	uint64_t clock;
+	uint64_t hint;
+	uint64_t hint_total;	/* size of the free set when it was set */
+	uint64_t sectors;	/* of disk known both to space and to geom */
+};
+
+/* What is being put together. */
+struct taking {
+	struct alloc *alloc;
+	const struct alloc_want *want;
+	struct alloc_piece *pieces;
+	int n, max;
+	uint64_t left;		/* sectors still wanted */
+	uint32_t *load;
+};
+
+/* The parts of a free run. */
+struct view {
+	struct span head, whole, tail;
+};
+
+int alloc_new(struct space *space, const struct geom *geom,
+	      uint32_t physical_sectors, struct alloc **out)
+{
+	struct alloc *alloc = calloc(1, sizeof(*alloc));
+
+	if (!alloc)
+		return -ENOMEM;
+	alloc->space = space;
+	alloc->unit = physical_sectors ? physical_sectors : 1;
+	alloc_set_geom(alloc, geom);
+	*out = alloc;
+	return 0;
+}
+
+void alloc_free(struct alloc *alloc)
+{
+	free(alloc);
+}
+
+void alloc_set_geom(struct alloc *alloc, const struct geom *geom)
+{
+	alloc->geom = geom;
+	alloc->sectors = geom_sectors(geom);
+	alloc->hint = 0;
+}
+
+/* ---- Tracks ---- */
+
+static uint64_t round_up(const struct alloc *alloc, uint64_t sector)
+{
+	return (sector + alloc->unit - 1) / alloc->unit * alloc->unit;
+}
+
+static uint64_t round_down(const struct alloc *alloc, uint64_t sector)
+{
+	return sector / alloc->unit * alloc->unit;
+}
+
+/* The usable part of the track that holds a sector. */
+static struct span track_span(const struct alloc *alloc, uint64_t sector)
+{
+	struct geom_track track;
+
+	if (sector >= alloc->sectors)
+		return (struct span){ sector, sector };
+	geom_track_of(alloc->geom, sector, &track);
+	return (struct span){
+		round_up(alloc, track.first),
+		round_down(alloc, track.first + track.sectors),
+	};
+}
+
+static bool track_known(const struct alloc *alloc, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(alloc->geom, sector, &track);
+	return track.known;
+}
+
+/* The last track boundary at or before `sector` (which is > first). */
+static uint64_t track_floor(const struct alloc *alloc, uint64_t sector)
+{
+	struct span span = track_span(alloc, sector - 1);
+
+	return span.end == sector ? sector : span.first;
+}
+
+bool alloc_is_whole(const struct alloc *alloc, uint64_t sector, uint64_t n)
+{
+	return n && sector + n <= alloc->sectors &&
+	       track_span(alloc, sector).first == sector &&
+	       track_span(alloc, sector + n - 1).end == sector + n;
+}
+
+uint64_t alloc_cut(const struct alloc *alloc, uint64_t sector, uint64_t end)
+{
+	struct span span = track_span(alloc, sector);
+	uint64_t floor;
+
+	if (span.end >= end || span.end <= sector)
+		return end;
+	if (span.first != sector)
+		return span.end;
+	floor = track_floor(alloc, end);
+	return floor > sector ? floor : end;
+}
+
+uint32_t alloc_track_sectors(const struct alloc *alloc, uint64_t goal)
+{
+	struct geom_track track;
+
+	if (goal >= alloc->sectors)
+		goal = 0;
+	geom_track_of(alloc->geom, goal, &track);
+	return track.sectors;
+}
+
+static bool span_has(struct span span, uint64_t n)
+{
+	return span.end >= span.first + n;
+}
+
+static uint64_t span_len(struct span span)
+{
+	return span.end > span.first ? span.end - span.first : 0;
+}
+
+/* Cuts a free run into its parts. */
+static void view_of(const struct alloc *alloc, struct span run,
+		    struct view *view)
+{
+	struct span track = track_span(alloc, run.first);
+	struct geom_track next;
+
+	*view = (struct view){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
+	view->whole.first = run.first;
+	if (track.first != run.first || track.end > run.end) {
+		view->head = run;
+		if (track.end >= run.end)
+			return;
+		view->head.end = track.end;
+		geom_track_of(alloc->geom, run.first, &next);
+		view->whole.first = round_up(alloc, next.first + next.sectors);
+	}
+	if (view->whole.first >= run.end)
+		return;
+	view->whole.end = run.end;
+	track = track_span(alloc, run.end - 1);
+	if (track.end > run.end) {
+		view->tail = (struct span){ track.first, run.end };
+		view->whole.end = track.first;
+	} else {
+		view->whole.end = track.end;
+	}
+}
+
+/* The free run at or behind `from` that begins before `to`, clipped to units.
+ * Sets *next to where to look on. */
+static bool next_run(const struct alloc *alloc, uint64_t from, uint64_t to,
+		     struct span *run, uint64_t *next)
+{
+	struct range range;
+
+	if (!rangeset_next(space_free_set(alloc->space), from, &range) ||
+	    range.first >= to)
+		return false;
+	*next = range.first + range.n;
+	run->first = round_up(alloc, range.first > from ? range.first : from);
+	run->end = range.first + range.n;
+	if (run->end > alloc->sectors)
+		run->end = alloc->sectors;
+	run->end = round_down(alloc, run->end);
+	return true;
+}
+
+/* ---- Groups ---- */
+
+static uint64_t group_first(uint32_t group)
+{
+	return (uint64_t)group * TRAX_GROUP_SECTORS;
+}
+
+static uint32_t group_of(const struct alloc *alloc, uint64_t sector)
+{
+	uint32_t groups = space_groups(alloc->space);
+	uint64_t group = sector / TRAX_GROUP_SECTORS;
+
+	return group < groups ? (uint32_t)group : 0;
+}
+
+/* The i-th group to try: the goal's, then all from the outer edge. */
+static uint32_t group_nth(uint32_t goal, uint32_t i)
+{
+	if (i == 0)
+		return goal;
+	return i <= goal ? i - 1 : i;
+}
+
+/* 0, -EAGAIN, or -ENOSPC when there can't be n sectors in a row. */
+static int group_ready(struct taking *taking, uint32_t group, uint64_t n)
+{
+	const struct space *space = taking->alloc->space;
+
+	if (space_group_free(space, group) < n)
+		return -ENOSPC;
+	if (space_group_loaded(space, group))
+		return 0;
+	if (space_group_largest(space, group) < n)
+		return -ENOSPC;
+	*taking->load = group;
+	return -EAGAIN;
+}
+
+/* ---- Taking ---- */
+
+static void taking_undo(struct taking *taking)
+{
+	while (taking->n) {
+		taking->n--;
+		space_give_back(taking->alloc->space,
+				taking->pieces[taking->n].sector,
+				taking->pieces[taking->n].n);
+	}
+}
+
+/* -E2BIG or -ENOMEM. */
+static int take(struct taking *taking, uint64_t sector, uint64_t n)
+{
+	struct alloc *alloc = taking->alloc;
+	int rc;
+
+	if (taking->n == taking->max)
+		return -E2BIG;
+	rc = space_take(alloc->space, sector, n);
+	if (rc)
+		return rc;
+	taking->pieces[taking->n++] = (struct alloc_piece){
+		.sector = sector,
+		.n = n,
+		.whole_tracks = alloc_is_whole(alloc, sector, n),
+		.known = track_known(alloc, sector),
+	};
+	taking->left -= n < taking->left ? n : taking->left;
+	return 0;
+}
+
+/* What is free from exactly this sector on. */
+static struct span free_from(const struct alloc *alloc, uint64_t sector)
+{
+	struct span run = { sector, sector };
+	uint64_t next;
+
+	if (sector % alloc->unit == 0 && sector < alloc->sectors &&
+	    next_run(alloc, sector, sector + 1, &run, &next) &&
+	    run.first == sector && run.end > sector)
+		return run;
+	return (struct span){ sector, sector };
+}
+
+static bool is_stream(const struct alloc *alloc, uint64_t sector)
+{
+	unsigned i;
+
+	for (i = 0; i < STREAMS; i++)
+		if (alloc->streams[i] == sector)
+			return true;
+	return false;
+}
+
+static void stream_moved(struct alloc *alloc, uint64_t from, uint64_t to)
+{
+	unsigned i;
+
+	for (i = 0; i < STREAMS; i++)
+		if (from && alloc->streams[i] == from)
+			alloc->streams[i] = 0;
+	if (!to)
+		return;
+	alloc->streams[alloc->stream_next++ % STREAMS] = to;
+}
+
+/* ---- Up to a track ---- */
+
+static struct open_track *open_find(struct alloc *alloc, uint64_t dir)
+{
+	unsigned i;
+
+	for (i = 0; dir && i < OPEN_TRACKS; i++)
+		if (alloc->open[i].dir == dir)
+			return &alloc->open[i];
+	return NULL;
+}
+
+static void open_set(struct alloc *alloc, uint64_t dir, struct span span)
+{
+	struct open_track *open = open_find(alloc, dir);
+	unsigned i;
+
+	if (!dir)
+		return;
+	if (!open) {
+		open = &alloc->open[0];
+		for (i = 1; i < OPEN_TRACKS; i++)
+			if (alloc->open[i].used < open->used)
+				open = &alloc->open[i];
+	}
+	open->dir = dir;
+	open->span = span;
+	open->used = ++alloc->clock;
+}
+
+void alloc_forget_dir(struct alloc *alloc, uint64_t dir)
+{
+	struct open_track *open = open_find(alloc, dir);
+
+	if (open) {
+		open->dir = 0;
+		open->used = 0;
+	}
+}
+
+/* First free n sectors inside a span. */
+static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
+		      struct span *run)
+{
+	uint64_t from = span.first;
+
+	while (from < span.end && next_run(alloc, from, span.end, run, &from)) {
+		if (run->end > span.end)
+			run->end = span.end;
+		if (span_has(*run, n))
+			return true;
+	}
+	return false;
+}
+
+struct best {
+	struct span roomy, fit, whole;	/* empty: not found */
+};
+
+static void best_partial(const struct alloc *alloc, struct span part,
+			 uint64_t n, uint64_t roomy, struct best *best)
+{
+	if (!span_has(part, n) || is_stream(alloc, part.first))
+		return;
+	if (!span_len(best->roomy) && span_has(part, roomy))
+		best->roomy = part;
+	if (!span_len(best->fit) || span_len(part) < span_len(best->fit))
+		best->fit = part;
+}
+
+/* Looks through a group for room for n sectors inside a track. */
+static void best_of_group(const struct alloc *alloc, uint32_t group,
+			  uint64_t n, uint64_t roomy, struct best *best)
+{
+	uint64_t from = group_first(group), to = group_first(group + 1);
+	struct span run, track;
+	struct view view;
+	unsigned left = WALK_RUNS;
+
+	while (left-- && !span_len(best->roomy)) {
+		if (!next_run(alloc, from, to, &run, &from))
+			return;
+		if (!span_has(run, n))
+			continue;
+		view_of(alloc, run, &view);
+		best_partial(alloc, view.head, n, roomy, best);
+		best_partial(alloc, view.tail, n, roomy, best);
+		if (span_len(best->whole) || !span_len(view.whole))
+			continue;
+		track = track_span(alloc, view.whole.first);
+		if (!span_has(track, n))
+			continue;
+		best->whole = track;
+		left = left < WALK_MORE_RUNS ? left : WALK_MORE_RUNS;
+	}
+}
+
+/* What a new open track should have room for. */
+static uint64_t roomy_of(const struct taking *taking, uint64_t n)
+{
+	uint64_t track = alloc_track_sectors(taking->alloc, taking->want->goal);
+	uint64_t roomy = taking->want->batch;
+
+	if (n < track / ROOMY_SHARE && roomy < track / ROOMY_SHARE)
+		roomy = track / ROOMY_SHARE;
+	if (roomy > track)
+		roomy = track;
+	return roomy > n ? roomy : n;
+}
+
+/* In the groups in order: a roomy partly used track, a free track, or the
+ * partly used track that fits best. */
+static int small_search(struct taking *taking, uint64_t n, struct span *at)
+{
+	struct alloc *alloc = taking->alloc;
+	uint32_t goal = group_of(alloc, taking->want->goal);
+	uint32_t groups = space_groups(alloc->space);
+	uint64_t roomy = roomy_of(taking, n);
+	struct best best;
+	uint32_t i, group;
+	int rc;
+
+	for (i = 0; i < groups; i++) {
+		group = group_nth(goal, i);
+		rc = group_ready(taking, group, n);
+		if (rc == -EAGAIN)
+			return rc;
+		if (rc)
+			continue;
+		best = (struct best){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
+		best_of_group(alloc, group, n, roomy, &best);
+		*at = span_len(best.roomy) ? best.roomy :
+		      span_len(best.whole) ? best.whole : best.fit;
+		if (span_len(*at))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+/*
+ * n sectors inside one track:
+ *  1. right behind what the file has, on the same track;
+ *  2. the directory's open track;
+ *  3. as small_search has it; that track becomes the open one.
+ */
+static int take_small(struct taking *taking, uint64_t after, uint64_t n)
+{
+	struct alloc *alloc = taking->alloc;
+	struct open_track *open;
+	struct span run;
+	int rc;
+
+	if (after) {
+		run = free_from(alloc, after);
+		if (span_has(run, n) &&
+		    after + n <= track_span(alloc, after).end)
+			return take(taking, after, n);
+	}
+	open = open_find(alloc, taking->want->dir);
+	if (open && span_find(alloc, open->span, n, &run)) {
+		open->used = ++alloc->clock;
+		return take(taking, run.first, n);
+	}
+	rc = small_search(taking, n, &run);
+	if (rc)
+		return rc;
+	rc = take(taking, run.first, n);
+	if (!rc && taking->want->dir)
+		open_set(alloc, taking->want->dir, run);
+	return rc;
+}
+
+/* ---- More than a track ---- */
+
+/* The longest run of whole tracks in a group, or the first with `enough`. */
+static struct span whole_of_group(struct alloc *alloc, uint32_t group,
+				  uint64_t enough)
+{
+	uint64_t from = group_first(group), to = group_first(group + 1);
+	struct span best = { 0, 0 }, run;
+	struct view view;
+	unsigned i;
+
+	if (alloc->hint > from)
+		from = alloc->hint;
+	for (i = 0; i < WALK_RUNS && from < to; i++) {
+		if (!next_run(alloc, from, to, &run, &from))
+			break;
+		view_of(alloc, run, &view);
+		if (span_len(view.whole) > span_len(best))
+			best = view.whole;
+		if (span_len(best) >= enough)
+			break;
+	}
+	return best;
+}
+
+static int whole_search(struct taking *taking, struct span *at)
+{
+	struct alloc *alloc = taking->alloc;
+	uint32_t goal = group_of(alloc, taking->want->goal);
+	uint32_t groups = space_groups(alloc->space);
+	uint64_t track;
+	uint32_t i, group;
+	int rc;
+
+	for (i = 0; i < groups; i++) {
+		group = group_nth(goal, i);
+		if (alloc->hint >= group_first(group + 1))
+			continue;
+		track = alloc_track_sectors(alloc, group_first(group));
+		rc = group_ready(taking, group, track);
+		if (rc == -EAGAIN)
+			return rc;
+		if (rc)
+			continue;
+		*at = whole_of_group(alloc, group, taking->left);
+		if (span_len(*at))
+			return 0;
+		if (alloc->hint == group_first(group))
+			alloc->hint = group_first(group + 1);
+	}
+	return -ENOSPC;
+}
+
+/* Takes whole tracks from the beginning of a span, as many as are wanted. */
+static int take_whole(struct taking *taking, struct span span)
+{
+	uint64_t end = span.first + taking->left;
+
+	if (end >= span.end)
+		end = span.end;
+	else
+		end = track_floor(taking->alloc, end);
+	if (end <= span.first)
+		return -ENOSPC;
+	return take(taking, span.first, end - span.first);
+}
+
+/*
+ * Goes on right behind the file's last sector: the rest of its track, then the
+ * tracks that follow as far as they are free.
+ */
+static int take_after(struct taking *taking, uint64_t after)
+{
+	struct alloc *alloc = taking->alloc;
+	struct span run = free_from(alloc, after);
+	struct span track = track_span(alloc, after);
+	uint64_t n;
+	int rc;
+
+	if (!span_len(run) && after < alloc->sectors &&
+	    !space_group_loaded(alloc->space, group_of(alloc, after))) {
+		*taking->load = group_of(alloc, after);
+		return -EAGAIN;
+	}
+	if (span_len(run) && track.first != after && track.end > after) {
+		n = (run.end < track.end ? run.end : track.end) - after;
+		if (n > taking->left)
+			n = taking->left;
+		rc = take(taking, after, n);
+		if (rc)
+			return rc;
+		run.first = round_up(alloc, after + n);
+		if (run.first >= run.end || after + n != track.end)
+			return 0;
+	}
+	if (!span_len(run) || track_span(alloc, run.first).first != run.first)
+		return 0;
+	if (taking->left < span_len(track_span(alloc, run.first)))
+		return 0;
+	if (span_has(run, span_len(track_span(alloc, run.first)))) {
+		run.end = track_floor(alloc, run.end);
+		return take_whole(taking, run);
+	}
+	return 0;
+}
+
+static uint64_t taking_end(const struct taking *taking)
+{
+	const struct alloc_piece *last;
+
+	if (!taking->n)
+		return taking->want->after;
+	last = &taking->pieces[taking->n - 1];
+	return last->sector + last->n;
+}
+
+/*
+ * The end of a growing file's piece: just enough of the next track that the
+ * sum is a multiple of 8.
+ */
+static int take_rounding(struct taking *taking)
+{
+	uint64_t had = taking->want->sectors - taking->left;
+	uint64_t n = (TRAX_BLOCK_SECTORS - had % TRAX_BLOCK_SECTORS) %
+		     TRAX_BLOCK_SECTORS;
+	struct span run, track;
+	int rc;
+
+	if (n == 0)
+		return 0;
+	run = free_from(taking->alloc, taking_end(taking));
+	track = track_span(taking->alloc, taking_end(taking));
+	if (span_len(run) && span_has(track, n) &&
+	    span_has(run, span_len(track)))
+		return take(taking, run.first, n);
+	rc = whole_search(taking, &run);
+	if (rc == 0)
+		return take(taking, run.first, n);
+	return rc == -ENOSPC ? take_small(taking, taking_end(taking), n) : rc;
+}
+
+/* Any free sectors, in pieces that lie inside a track or are whole ones. */
+static int take_any(struct taking *taking)
+{
+	struct alloc *alloc = taking->alloc;
+	uint32_t groups = space_groups(alloc->space);
+	uint64_t from, end;
+	struct span run;
+	uint32_t group;
+	int rc;
+
+	for (group = 0; group < groups && taking->left; group++) {
+		if (space_group_free(alloc->space, group) == 0)
+			continue;
+		if (!space_group_loaded(alloc->space, group)) {
+			*taking->load = group;
+			return -EAGAIN;
+		}
+		from = group_first(group);
+		while (taking->left && next_run(alloc, from,
+						group_first(group + 1), &run,
+						&from)) {
+			if (span_len(run) > taking->left)
+				run.end = run.first + taking->left;
+			for (; run.first < run.end; run.first = end) {
+				end = alloc_cut(alloc, run.first, run.end);
+				rc = take(taking, run.first, end - run.first);
+				if (rc)
+					return rc;
+			}
+		}
+	}
+	return taking->left ? -ENOSPC : 0;
+}
+
+/*
+ * More than a track:
+ *  1. right behind the file's last sector;
+ *  2. whole tracks, longest runs in the goal's group, then in others;
+ *  3. what is left, less than a track, inside one;
+ *  4. anything.
+ */
+static int take_large(struct taking *taking)
+{
+	struct alloc *alloc = taking->alloc;
+	uint64_t track = alloc_track_sectors(alloc, taking->want->goal);
+	struct span at;
+	int rc = 0;
+
+	if (taking->want->after)
+		rc = take_after(taking, taking->want->after);
+	while (!rc && taking->left >= track) {
+		rc = whole_search(taking, &at);
+		if (rc == 0 && taking->left <
+		    span_len(track_span(alloc, at.first)))
+			break;
+		if (rc == 0)
+			rc = take_whole(taking, at);
+	}
+	if (!rc && taking->left && taking->want->stream && taking->n)
+		return take_rounding(taking);
+	if (!rc && taking->left)
+		rc = take_small(taking, taking_end(taking), taking->left);
+	return rc == -ENOSPC ? take_any(taking) : rc;
+}
+
+static int taking_all(struct taking *taking)
+{
+	const struct alloc_want *want = taking->want;
+	uint64_t track = alloc_track_sectors(taking->alloc, want->goal);
+	int rc;
+
+	if (taking->left > track)
+		return take_large(taking);
+	rc = take_small(taking, want->after, taking->left);
+	return rc == -ENOSPC ? take_large(taking) : rc;
+}
+
+int alloc_take(struct alloc *alloc, const struct alloc_want *want,
+	       struct alloc_piece *pieces, int max, uint32_t *load)
+{
+	struct taking taking = {
+		.alloc = alloc, .want = want, .pieces = pieces, .max = max,
+		.left = want->sectors, .load = load,
+	};
+	uint64_t end;
+	int rc;
+
+	if (space_free_set(alloc->space)->total > alloc->hint_total)
+		alloc->hint = 0;
+	rc = taking_all(&taking);
+	if (rc == -ENOSPC && alloc->hint) {
+		taking_undo(&taking);
+		taking.left = want->sectors;
+		alloc->hint = 0;
+		rc = taking_all(&taking);
+	}
+	if (rc)
+		taking_undo(&taking);
+	alloc->hint_total = space_free_set(alloc->space)->total;
+	if (rc)
+		return rc;
+	end = taking_end(&taking);
+	stream_moved(alloc, want->after, want->stream ? end : 0);
+	return taking.n;
+}
+
+/* ---- Node tracks, directories ---- */
+
+/* The first whole free track behind `near` in its group, then in any. */
+static int node_search(struct taking *taking, uint64_t near, struct span *at)
+{
+	struct alloc *alloc = taking->alloc;
+	uint32_t goal = group_of(alloc, near);
+	uint32_t groups = space_groups(alloc->space);
+	struct best best;
+	uint32_t i, group;
+	int rc;
+
+	for (i = 0; i < groups; i++) {
+		group = group_nth(goal, i);
+		rc = group_ready(taking, group, TRAX_NODE_SECTORS);
+		if (rc == -EAGAIN)
+			return rc;
+		if (rc)
+			continue;
+		best = (struct best){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
+		best_of_group(alloc, group, TRAX_NODE_SECTORS, UINT64_MAX / 2,
+			      &best);
+		*at = span_len(best.whole) ? best.whole : best.fit;
+		if (span_len(*at))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
+		     uint32_t *sectors, uint32_t *load)
+{
+	struct alloc_want want = { .sectors = TRAX_NODE_SECTORS };
+	struct alloc_piece piece;
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = &piece, .max = 1,
+		.load = load,
+	};
+	struct span at;
+	uint64_t n;
+	int rc = node_search(&taking, near, &at);
+
+	if (rc)
+		return rc;
+	/* Slots are aligned to what the drive writes in one piece. */
+	n = span_len(at) / TRAX_NODE_SECTORS * TRAX_NODE_SECTORS;
+	rc = take(&taking, at.first, n);
+	if (rc)
+		return rc;
+	*sector = at.first;
+	*sectors = (uint32_t)n;
+	return 0;
+}
+
+uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal)
+{
+	uint32_t goal = group_of(alloc, parent_goal);
+	uint32_t groups = space_groups(alloc->space);
+	uint32_t i, group;
+
+	for (i = 0; i < groups; i++) {
+		group = group_nth(goal, i);
+		if (space_group_free(alloc->space, group) >= GROUP_ROOM)
+			return group_first(group);
+	}
+	return parent_goal;
+}
