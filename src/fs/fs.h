@@ -153,7 +153,8 @@ struct fs_op {
 	uint32_t umask;		/* applied here unless a default ACL rules */
 	uint32_t rdev;
 	uint32_t flags;		/* RENAME; SETATTR: FS_SET_*; SETXATTR:
-				   XATTR_CREATE/REPLACE; FALLOCATE: mode;
+				   XATTR_CREATE/REPLACE, FS_SET_KILL_PRIV: an
+				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
 				   OPEN: O_* flags (O_TRUNC is done here) */
@@ -162,7 +163,8 @@ struct fs_op {
 	uint64_t offset2;	/* COPY_RANGE: target offset */
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
 				   FORGET: count; xattrs: buffer size, 0 =
-				   only ask for the size */
+				   only ask for the size; READDIR: bytes of the
+				   caller's buffer, a hint (0: unknown) */
 	const void *data;	/* WRITE (`size` bytes), SETXATTR */
 	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:
 				   where to put it; EXTENTS: array of

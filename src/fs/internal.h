@@ -42,6 +42,16 @@ struct fs {
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];
 	uint64_t orphans_pending;	/* deletes under way */
+	uint64_t tickets;		/* not yet finished */
+	uint64_t reruns_max;		/* of any ticket */
+	struct ticket *mover;		/* has the right to move a directory */
+	struct list move_waits;		/* tickets that want it */
+	struct list resume;		/* vnode.c: orphans found at mount */
+	struct waiter node_waiter;	/* a group load for a node track */
+	bool node_waiting;
+	uint64_t node_near;		/* where the last node track was made */
+	uint64_t name_mask;		/* of name hashes: all ones but in
+					   tests of collisions */
 };
 
 /* ---- Tickets: one operation on the tree ---- */
@@ -53,7 +63,11 @@ struct ticket;
 
 struct ticket_type {
 	const char *name;
+	/* nodes and new_nodes, where 0, follow from `paths` and `changes`. */
 	struct tree_bounds bounds;
+	uint8_t paths;		/* leaves met (by different keys) */
+	uint8_t changes;	/* of these, changed */
+	uint8_t stages;		/* lookups that depend on one another; 0: 1 */
 	/*
 	 * Probe, run and apply in one function, called again from the start
 	 * after each miss: 0 = applied (or nothing to change); -EAGAIN = nodes
@@ -73,7 +87,12 @@ struct ticket {
 	struct fs_op *op;	/* NULL: the file system's own work */
 	struct tree_txn *txn;
 	struct waiter waiter;	/* for commits, checkpoints, group loads */
-	unsigned runs;
+	unsigned runs;		/* since the last wait */
+	bool again;		/* ticket_again from inside run() */
+	struct tree_bounds bounds;
+	struct list link;	/* in a list of those who wait */
+	uint64_t unlinked;	/* run() took this inode's last name: told
+				   to vnode_unlinked when all is over */
 	void *state;		/* the type's */
 };
 
@@ -85,9 +104,15 @@ int ticket_start(struct fs *fs, const struct ticket_type *type,
 int ticket_start_bounded(struct fs *fs, const struct ticket_type *type,
 			 const struct tree_bounds *bounds, struct fs_op *op,
 			 void *state);
-/* Re-runs a ticket that returned TICKET_WAIT; never recursive: from the
- * tree's next run. */
+/* Re-runs a ticket that returned TICKET_WAIT, in a new transaction; never
+ * recursive: from the tree's next run.  May be called inside run(). */
 void ticket_again(struct ticket *ticket);
+/* Ends a ticket that waits, with an error. */
+void ticket_fail(struct ticket *ticket, int rc);
+/* Bounds of a transaction that meets `paths` leaves, of which it changes
+ * `changes`, in a tree as high as it is now. */
+void ticket_bounds(struct fs *fs, unsigned paths, unsigned changes,
+		   uint32_t log_bytes, struct tree_bounds *bounds);
 /* Answers the op (if any) with rc and frees the ticket. */
 void ticket_finish(struct ticket *ticket, int rc);
 /* Common waits; both make run() return TICKET_WAIT's value. */
@@ -105,6 +130,10 @@ struct vnode {
 	uint32_t opens;
 	bool unlinked;		/* has an ORPHAN_DELETE item */
 	bool deleting;
+	bool linkable;		/* made by FS_TMPFILE: may get a name */
+	bool atime_done;	/* looked at since the last change */
+	bool atime_busy;	/* a ticket is on its way */
+	uint64_t atime_ns;	/* when (env_now_ns) */
 	struct file *file;	/* data in memory; NULL: none */
 };
 
@@ -115,8 +144,11 @@ struct vnode *vnode_get(struct fs *fs, uint64_t ino);
 void vnode_drop_unused(struct fs *fs, struct vnode *vnode);
 /* nlink reached 0 in a transaction that put the ORPHAN_DELETE item. */
 void vnode_unlinked(struct fs *fs, uint64_t ino);
-/* At mount: deletes and truncates that a crash left, started in background. */
+/* At mount: finds the deletes and truncates that a crash left (waits), and
+ * starts them in the background, a few at a time. */
 int vnode_resume_orphans(struct fs *fs);
+/* Drops all references and handles; at close. */
+void vnode_drop_all(struct fs *fs);
 
 /* ---- Inode items ---- */
 
@@ -153,13 +185,16 @@ void file_flush(struct fs *fs, struct fs_op *op);
 void file_fallocate(struct fs *fs, struct fs_op *op);
 void file_copy_range(struct fs *fs, struct fs_op *op);
 void file_extents(struct fs *fs, struct fs_op *op);
-/* SETATTR with FS_SET_SIZE: does the size (in steps) and then all the rest of
- * the attributes by calling back inode_apply_attr inside its ticket. */
+/* SETATTR (or OPEN) with FS_SET_SIZE in flags: does the size (in steps) and
+ * all the rest of the attributes by calling back inode_apply_attr inside its
+ * first ticket.  The caller has seen to immutable and append-only files. */
 void file_set_size(struct fs *fs, struct fs_op *op);
 /* Applies all of op->attr but the size to a fetched item (inode.c). */
 void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		      struct inode_item *item);
-/* Clears what a write by a user clears: suid, sgid; 0 or -EAGAIN. */
+/* Clears what a write by a user clears: suid, sgid, security.capability; 0,
+ * -EAGAIN or -EIO.  On 0 the attribute is gone from the tree: call it when
+ * all else has been probed without a miss, and put the item. */
 int inode_kill_priv(struct ticket *ticket, uint64_t ino,
 		    struct inode_item *item);
 /*
