@@ -4,7 +4,9 @@
  * Units: sector = 512 bytes, whatever the drive's own block is; transfers are
  * multiples of logical_bytes, aligned to it, from buffers aligned to 4096.
  * Back ends: io_uring with O_DIRECT on a block device or an image file
- * (disk_open), the simulated drive (sim/sim.h), and wrappers in tests.
+ * (disk_open; plain system calls where the kernel refuses io_uring, the page
+ * cache where a file system refuses O_DIRECT), the simulated drive
+ * (sim/sim.h), and wrappers in tests.
  *
  * A request belongs to the caller, who keeps it and its buffers untouched from
  * disk_submit until done() is called: exactly once, from disk_poll, never from
@@ -79,8 +81,9 @@ static inline void disk_submit(struct disk *disk, struct disk_request *req)
 
 /*
  * Calls done() of what has completed.  Waits up to timeout_ms for the first
- * (0: not at all, -1: for ever; returns at once when nothing is outstanding).
- * Returns the number completed or a negative errno.
+ * (0: not at all, -1: for ever, a signal ends it; returns at once when nothing
+ * is outstanding).  Returns the number completed, or a negative errno when the
+ * disk is gone and nothing will complete any more.
  */
 static inline int disk_poll(struct disk *disk, int timeout_ms)
 {
@@ -108,13 +111,19 @@ struct disk_open_options {
 /*
  * Opens a block device or an image file.  -EBUSY: in use (exclusive);
  * -ENOTBLK: neither a block device nor a regular file; -EOPNOTSUPP: a
- * host-managed zoned device; else what open(2) says.  Reported through msg.
+ * host-managed zoned device; -EINVAL: shorter than a sector; else what open(2)
+ * says.  Reported through msg.  Not to be taken across a fork.
+ *
+ * A request beyond the end, unaligned, or a write to what is read only
+ * completes with -EINVAL or -EROFS.
  */
 int disk_open(const char *path, const struct disk_open_options *options,
 	      struct disk **disk);
 
-/* Synchronous helpers for tools and tests: one request, waited for.  buf is
- * aligned to 4096. */
+/*
+ * Synchronous helpers for tools and tests, of any size: waited for, while
+ * others complete.  buf is aligned to 4096.
+ */
 int disk_read(struct disk *disk, uint64_t sector, uint32_t sectors, void *buf);
 int disk_write(struct disk *disk, uint64_t sector, uint32_t sectors,
 	       const void *buf);

@@ -65,6 +65,7 @@ struct queue {
 	uint64_t completed_writes, flushed_writes;
 	unsigned outstanding;
 	bool was_overdue;	/* the last choice */
+	int gone;		/* what disk_poll failed with */
 	struct queue_stats stats;
 	struct access *accesses;
 };
@@ -531,7 +532,7 @@ void queue_close(struct queue *queue)
 {
 	if (!queue)
 		return;
-	assert(queue_idle(queue));
+	assert(queue->gone || queue_idle(queue));
 	free(queue->accesses);
 	free(queue);
 }
@@ -624,21 +625,26 @@ bool queue_unflushed(const struct queue *queue)
 	       queue->completed_writes != queue->flushed_writes;
 }
 
+/* One look at the disk: reap, dispatch, tell. */
+static int queue_turn(struct queue *queue, int timeout_ms)
+{
+	int n = disk_poll(queue->disk, timeout_ms);
+
+	if (n < 0) {
+		queue->gone = n;
+		return n;
+	}
+	queue_dispatch(queue);
+	return queue_deliver(queue);
+}
+
 int queue_poll(struct queue *queue, int timeout_ms)
 {
-	int got = disk_poll(queue->disk, 0);
-	int n;
+	int n = queue->gone ? queue->gone : queue_turn(queue, 0);
 
-	queue_dispatch(queue);
-	n = queue_deliver(queue);
-	if (got < 0)
-		return got;
 	if (n || !timeout_ms || !queue->outstanding)
 		return n;
-	got = disk_poll(queue->disk, timeout_ms);
-	queue_dispatch(queue);
-	n = queue_deliver(queue);
-	return got < 0 ? got : n;
+	return queue_turn(queue, timeout_ms);
 }
 
 int queue_drain(struct queue *queue)
@@ -685,7 +691,8 @@ static int queue_finish_sync(struct queue *queue, struct queue_request *req,
 
 	while (!*done) {
 		n = queue_poll(queue, -1);
-		assert(n >= 0);
+		if (n < 0)
+			return n;
 	}
 	return req->disk.result;
 }

@@ -92,7 +92,7 @@ struct queue;
 int queue_open(struct env *env, struct disk *disk,
 	       const struct queue_options *options, struct queue **queue);
 
-/* The queue must be idle.  NULL is harmless. */
+/* The queue must be idle, or the disk gone.  NULL is harmless. */
 void queue_close(struct queue *queue);
 
 const struct disk_limits *queue_limits(const struct queue *queue);
@@ -116,7 +116,8 @@ bool queue_unflushed(const struct queue *queue);
  * Gives the disk what it has room for and calls done() of what has completed.
  * When there is nothing to tell, waits up to timeout_ms (-1: for ever) for the
  * first completion.  Returns the number completed, or what disk_poll fails
- * with.
+ * with: then the disk is gone (a simulated power cut), no done() is called any
+ * more, the requests are their owners' again and queue_close is what is left.
  */
 int queue_poll(struct queue *queue, int timeout_ms);
 

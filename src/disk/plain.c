@@ -1,0 +1,106 @@
+/*
+ * plain.c - a disk by ordinary system calls, where io_uring may not be used.
+ * A request is carried out when it is submitted and completes at the next poll.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/list.h"
+#include "disk/file.h"
+
+static struct file *file_of(struct disk *disk)
+{
+	return container_of(disk, struct file, disk);
+}
+
+static int plain_buffer(int fd, enum disk_op op, char *buf, size_t bytes,
+			off_t at)
+{
+	ssize_t got;
+
+	while (bytes) {
+		got = op == DISK_READ ? pread(fd, buf, bytes, at)
+				      : pwrite(fd, buf, bytes, at);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got ? -errno : -EIO;
+		buf += got;
+		bytes -= (size_t)got;
+		at += got;
+	}
+	return 0;
+}
+
+static int plain_execute(struct file *file, const struct disk_request *req)
+{
+	off_t at = (off_t)(req->sector * SECTOR_BYTES);
+	int err = 0;
+	unsigned i;
+
+	for (i = 0; i < req->iov_n && !err; i++) {
+		err = plain_buffer(file->fd, req->op, req->iov[i].iov_base,
+				   req->iov[i].iov_len, at);
+		at += (off_t)req->iov[i].iov_len;
+	}
+	if (!err && (req->op == DISK_FLUSH ||
+		     (req->fua && file->disk.limits.volatile_cache)))
+		err = fdatasync(file->fd) ? -errno : 0;
+	return err;
+}
+
+static void plain_submit(struct disk *disk, struct disk_request *req)
+{
+	struct file *file = file_of(disk);
+	int err = file_check(file, req);
+
+	req->submit_ns = env_now_ns(env_real());
+	if (req->op == DISK_FLUSH)
+		req->iov_n = 0;
+	file_finish(file, req, err ? err : plain_execute(file, req));
+}
+
+static int plain_poll(struct disk *disk, int timeout_ms)
+{
+	struct file *file = file_of(disk);
+	eventfd_t events;
+
+	(void)timeout_ms;
+	eventfd_read(file->event_fd, &events);
+	return file_deliver(file);
+}
+
+static int plain_event_fd(struct disk *disk)
+{
+	return file_of(disk)->event_fd;
+}
+
+static void plain_close(struct disk *disk)
+{
+	struct file *file = file_of(disk);
+
+	file_fini(file);
+	free(file);
+}
+
+static const struct disk_ops plain_ops = {
+	.submit = plain_submit,
+	.poll = plain_poll,
+	.event_fd = plain_event_fd,
+	.close = plain_close,
+};
+
+int plain_open(const struct file *from, struct disk **disk)
+{
+	struct file *file = malloc(sizeof(*file));
+
+	if (!file)
+		return -ENOMEM;
+	*file = *from;
+	file->disk.ops = &plain_ops;
+	*disk = &file->disk;
+	return 0;
+}

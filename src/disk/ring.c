@@ -1,0 +1,274 @@
+/*
+ * ring.c - a disk through io_uring.
+ *
+ * `depth` requests at most are with the kernel, each in a slot; the rest wait
+ * in order.  What the kernel transfers short is submitted again for the rest,
+ * from a copy of the buffer list in the slot.  Completions are stamped as soon
+ * as they are seen, before any done() is called.
+ */
+#include <errno.h>
+#include <liburing.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/env.h"
+#include "base/list.h"
+#include "disk/file.h"
+
+#define MAX_TRIES 16u
+
+struct slot {
+	struct disk_request *req;
+	struct slot *next_free;
+	uint64_t moved_bytes;
+	unsigned tries;		/* that the kernel sent back */
+	struct iovec iov[DISK_MAX_IOV];
+};
+
+struct ring {
+	struct file file;
+	struct io_uring uring;
+	struct disk_request *waiting, **waiting_end;
+	struct slot *free_slots;
+	unsigned in_kernel;
+	struct slot *slots;
+};
+
+static struct ring *ring_of(struct disk *disk)
+{
+	return container_of(disk, struct ring, file.disk);
+}
+
+static uint64_t request_bytes(const struct disk_request *req)
+{
+	return (uint64_t)req->sectors * SECTOR_BYTES;
+}
+
+/* ---- to the kernel ---- */
+
+/* The rest of a request's buffers after what has been moved. */
+static struct iovec *slot_iov(struct slot *slot, unsigned *n)
+{
+	const struct disk_request *req = slot->req;
+	uint64_t skip = slot->moved_bytes;
+	unsigned i = 0;
+
+	if (!skip) {
+		*n = req->iov_n;
+		return req->iov;
+	}
+	for (; skip >= req->iov[i].iov_len; i++)
+		skip -= req->iov[i].iov_len;
+	*n = req->iov_n - i;
+	memcpy(slot->iov, req->iov + i, *n * sizeof(slot->iov[0]));
+	slot->iov[0].iov_base = (char *)slot->iov[0].iov_base + skip;
+	slot->iov[0].iov_len -= skip;
+	return slot->iov;
+}
+
+/* There is an entry: as many as slots. */
+static void slot_submit(struct ring *ring, struct slot *slot)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
+	const struct disk_request *req = slot->req;
+	uint64_t at = req->sector * SECTOR_BYTES + slot->moved_bytes;
+	int fd = ring->file.fd, flags = 0;
+	struct iovec *iov;
+	unsigned n;
+
+	switch (req->op) {
+	case DISK_FLUSH:
+		io_uring_prep_fsync(sqe, fd, IORING_FSYNC_DATASYNC);
+		break;
+	case DISK_READ:
+		iov = slot_iov(slot, &n);
+		io_uring_prep_readv(sqe, fd, iov, n, at);
+		break;
+	case DISK_WRITE:
+		if (req->fua && ring->file.disk.limits.volatile_cache)
+			flags = RWF_DSYNC;
+		iov = slot_iov(slot, &n);
+		io_uring_prep_writev2(sqe, fd, iov, n, at, flags);
+		break;
+	}
+	io_uring_sqe_set_data(sqe, slot);
+}
+
+static void ring_start(struct ring *ring, struct disk_request *req)
+{
+	struct slot *slot = ring->free_slots;
+
+	ring->free_slots = slot->next_free;
+	slot->req = req;
+	slot->moved_bytes = 0;
+	slot->tries = 0;
+	ring->in_kernel++;
+	slot_submit(ring, slot);
+}
+
+/* What the kernel has no room for now stays in the ring for the next poll. */
+static void ring_push(struct ring *ring)
+{
+	if (io_uring_sq_ready(&ring->uring))
+		io_uring_submit(&ring->uring);
+}
+
+static void ring_submit(struct disk *disk, struct disk_request *req)
+{
+	struct ring *ring = ring_of(disk);
+	int err = file_check(&ring->file, req);
+
+	req->submit_ns = env_now_ns(env_real());
+	if (err) {
+		file_finish(&ring->file, req, err);
+	} else if (ring->free_slots) {
+		ring_start(ring, req);
+		ring_push(ring);
+	} else {
+		if (!ring->waiting)
+			ring->waiting_end = &ring->waiting;
+		req->next = NULL;
+		*ring->waiting_end = req;
+		ring->waiting_end = &req->next;
+	}
+}
+
+/* ---- and back ---- */
+
+/*
+ * Takes what the kernel says of a slot.  Returns whether it is over, with its
+ * result; otherwise the rest has been submitted again.
+ */
+static bool slot_end(struct ring *ring, struct slot *slot, int res, int *result)
+{
+	uint32_t unit = ring->file.disk.limits.logical_bytes;
+	bool again = res == -EINTR || res == -EAGAIN;
+	uint32_t moved = res < 0 ? 0 : (uint32_t)res - (uint32_t)res % unit;
+
+	slot->moved_bytes += moved;
+	*result = res < 0 ? res : 0;
+	if (again && ++slot->tries == MAX_TRIES)
+		return true;
+	if (!again && (res < 0 || slot->req->op == DISK_FLUSH ||
+		       slot->moved_bytes >= request_bytes(slot->req)))
+		return true;
+	if (!again && !moved) {
+		*result = -EIO;		/* the file ends here */
+		return true;
+	}
+	slot_submit(ring, slot);
+	return false;
+}
+
+static void ring_reap(struct ring *ring)
+{
+	struct io_uring_cqe *cqe;
+	struct disk_request *req;
+	struct slot *slot;
+	int result;
+
+	while (!io_uring_peek_cqe(&ring->uring, &cqe)) {
+		slot = io_uring_cqe_get_data(cqe);
+		if (slot_end(ring, slot, cqe->res, &result)) {
+			file_finish(&ring->file, slot->req, result);
+			slot->next_free = ring->free_slots;
+			ring->free_slots = slot;
+			ring->in_kernel--;
+		}
+		io_uring_cqe_seen(&ring->uring, cqe);
+	}
+	while (ring->free_slots && ring->waiting) {
+		req = ring->waiting;
+		ring->waiting = req->next;
+		ring_start(ring, req);
+	}
+	ring_push(ring);
+}
+
+static void ring_wait(struct ring *ring, int timeout_ms)
+{
+	struct __kernel_timespec ts = {
+		.tv_sec = timeout_ms / 1000,
+		.tv_nsec = timeout_ms % 1000 * 1000000L,
+	};
+	struct io_uring_cqe *cqe;
+
+	io_uring_submit_and_wait_timeout(&ring->uring, &cqe, 1,
+					 timeout_ms < 0 ? NULL : &ts, NULL);
+}
+
+static int ring_poll(struct disk *disk, int timeout_ms)
+{
+	struct ring *ring = ring_of(disk);
+	eventfd_t events;
+
+	eventfd_read(ring->file.event_fd, &events);
+	ring_reap(ring);
+	if (!ring->file.finished && timeout_ms && ring->in_kernel) {
+		ring_wait(ring, timeout_ms);
+		ring_reap(ring);
+	}
+	return file_deliver(&ring->file);
+}
+
+static int ring_event_fd(struct disk *disk)
+{
+	return ring_of(disk)->file.event_fd;
+}
+
+static void ring_close(struct disk *disk)
+{
+	struct ring *ring = ring_of(disk);
+
+	io_uring_queue_exit(&ring->uring);
+	file_fini(&ring->file);
+	free(ring->slots);
+	free(ring);
+}
+
+static const struct disk_ops ring_ops = {
+	.submit = ring_submit,
+	.poll = ring_poll,
+	.event_fd = ring_event_fd,
+	.close = ring_close,
+};
+
+static int ring_init(struct ring *ring, unsigned depth)
+{
+	int err = io_uring_queue_init(depth, &ring->uring, 0);
+
+	if (err)
+		return err;
+	err = io_uring_register_eventfd(&ring->uring, ring->file.event_fd);
+	if (err)
+		io_uring_queue_exit(&ring->uring);
+	return err;
+}
+
+int ring_open(const struct file *file, unsigned depth, struct disk **disk)
+{
+	struct ring *ring = calloc(1, sizeof(*ring));
+	struct slot *slots = calloc(depth, sizeof(*slots));
+	int err = -ENOMEM;
+	unsigned i;
+
+	if (!ring || !slots)
+		goto fail;
+	ring->file = *file;
+	ring->file.disk.ops = &ring_ops;
+	ring->slots = slots;
+	for (i = 0; i < depth; i++) {
+		slots[i].next_free = ring->free_slots;
+		ring->free_slots = &slots[i];
+	}
+	err = ring_init(ring, depth);
+	if (err)
+		goto fail;
+	*disk = &ring->file.disk;
+	return 0;
+fail:
+	free(slots);
+	free(ring);
+	return err;
+}
