@@ -39,9 +39,15 @@ void space_set_gen(struct space *space, uint64_t gen);
 
 /* ---- Data sectors ---- */
 
-/* What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
- * free, or reserved by space_take.  del: it lost it: pending in this
- * generation.  Node tracks (OWNER_NODES) join and leave the slot map here. */
+/*
+ * What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
+ * free, or reserved by space_take, or lost its owner in this generation (an
+ * item that is rewritten: del of the old run, put of the new one).  del: it
+ * lost it: pending in this generation, but free at once if it was a replica.
+ * Node tracks (OWNER_NODES; slot 0 at addr, n / TRAX_NODE_SECTORS slots) join
+ * and leave the slot map here; one that leaves must have no busy slot.
+ * After -ENOMEM the space is not to be used on; -EUCLEAN changes nothing.
+ */
 int space_owner_put(struct space *space, traxaddr addr, uint64_t n,
 		    enum owner_kind kind);
 int space_owner_del(struct space *space, traxaddr addr, uint64_t n,
@@ -59,6 +65,7 @@ uint32_t space_group_largest(const struct space *space, uint32_t group);
  * end of the last owner fed) are ignored because the scan will see them.
  */
 int space_load_begin(struct space *space, uint32_t group);
+/* An owner, or part of one, may be fed twice. */
 int space_load_feed(struct space *space, uint32_t group, traxaddr addr,
 		    uint64_t n);
 int space_load_end(struct space *space, uint32_t group);

@@ -1,0 +1,539 @@
+/*
+ * sectors.c - free sectors.
+ *
+ * In a loaded group a sector is in exactly one of: `free`, `taken`, one of the
+ * pending sets, or it has an owner and is in none.  Of other groups only the
+ * count of sectors without an owner is known, and what became pending.
+ * A group being loaded is loaded below its cursor and unknown above.
+ *
+ * Every change is first checked against that as a whole, then made, so that a
+ * contradiction changes nothing.  After -ENOMEM the sets may disagree: the
+ * caller gives up the file system (nothing wrong is handed out).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "space/internal.h"
+
+/* Kept for deletes on a full disk and for node tracks: 0.5 %, at least 4 MiB,
+ * but not more than 1/32 of a small disk. */
+#define OWN_FRACTION 200u
+#define OWN_MIN_SECTORS 8192u
+#define OWN_MAX_FRACTION 32u
+
+/* ---- Ranges by group --------------------------------------------------- */
+
+uint32_t group_sectors(const struct space *s, uint32_t group)
+{
+	const uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint64_t left = s->sectors - first;
+
+	return left < TRAX_GROUP_SECTORS ? (uint32_t)left :
+					   TRAX_GROUP_SECTORS;
+}
+
+static struct load *load_find(const struct space *s, uint32_t group)
+{
+	struct list *pos;
+
+	list_for_each(pos, &s->loads) {
+		struct load *l = list_entry(pos, struct load, link);
+
+		if (l->group == group)
+			return l;
+	}
+	return NULL;
+}
+
+/* The part of a range that lies in one group. */
+struct piece {
+	uint32_t group;
+	uint64_t first, n;
+	struct load *load;	/* if the group is being loaded */
+	struct rangeset *set;	/* free set of the known part, NULL: none */
+	uint64_t known;		/* leading sectors whose state is known */
+	bool goes_on;		/* the range began in the group before */
+};
+
+/* The first piece of [first, first + n). */
+static struct piece piece_first(struct space *s, uint64_t first, uint64_t n)
+{
+	struct piece p = { .first = first };
+	uint64_t end;
+
+	p.group = (uint32_t)(first / TRAX_GROUP_SECTORS);
+	end = (uint64_t)(p.group + 1) * TRAX_GROUP_SECTORS;
+	p.n = n < end - first ? n : end - first;
+	if (s->group[p.group].loaded) {
+		p.set = &s->free;
+		p.known = p.n;
+		return p;
+	}
+	p.load = load_find(s, p.group);
+	if (p.load && p.load->cursor > first) {
+		p.set = &p.load->free;
+		p.known = p.load->cursor - first;
+		if (p.known > p.n)
+			p.known = p.n;
+	}
+	return p;
+}
+
+/* How many of [first, first + n) are in the set. */
+static uint64_t count_in(const struct rangeset *set, uint64_t first,
+			 uint64_t n)
+{
+	uint64_t from = first, sum = 0;
+	struct range r;
+
+	while (from < first + n && rangeset_next(set, from, &r) &&
+	       r.first < first + n) {
+		const uint64_t a = r.first > first ? r.first : first;
+		const uint64_t b = r.first + r.n < first + n ?
+			r.first + r.n : first + n;
+
+		sum += b - a;
+		from = r.first + r.n;
+	}
+	return sum;
+}
+
+static uint64_t count_pending(const struct space *s, uint64_t first,
+			      uint64_t n)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < PENDING_GENS; i++)
+		sum += count_in(&s->pending[i].sectors, first, n);
+	return sum;
+}
+
+uint64_t sectors_pending(const struct space *s)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < PENDING_GENS; i++)
+		sum += s->pending[i].sectors.total;
+	return sum;
+}
+
+static int contradiction(const char *what, uint64_t first, uint64_t n)
+{
+	msg_error("sectors %" PRIu64 "+%" PRIu64 ": %s", first, n, what);
+	return -EUCLEAN;
+}
+
+/* ---- The longest free run of a group ----------------------------------- */
+
+/* Length of a run of the free set as far as it lies in the group. */
+static uint32_t run_in_group(const struct space *s, uint32_t group,
+			     const struct range *r)
+{
+	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint64_t high = low + group_sectors(s, group);
+	const uint64_t a = r->first > low ? r->first : low;
+	const uint64_t b = r->first + r->n < high ? r->first + r->n : high;
+
+	return b > a ? (uint32_t)(b - a) : 0;
+}
+
+static void largest_renew(struct space *s, uint32_t group)
+{
+	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint64_t high = low + group_sectors(s, group);
+	uint64_t from = low;
+	struct range r;
+
+	s->group[group].largest = 0;
+	s->group[group].stale = false;
+	while (from < high && rangeset_next(&s->free, from, &r) &&
+	       r.first < high) {
+		const uint32_t n = run_in_group(s, group, &r);
+
+		if (n > s->group[group].largest)
+			s->group[group].largest = n;
+		from = r.first + r.n;
+	}
+}
+
+/* The run that holds `first` has grown or is about to be cut. */
+static void largest_touch(struct space *s, const struct piece *p, bool grown)
+{
+	struct group *g = &s->group[p->group];
+	struct range r;
+	uint32_t n;
+
+	if (!g->loaded || !rangeset_next(&s->free, p->first, &r) ||
+	    r.first >= p->first + p->n)
+		return;
+	n = run_in_group(s, p->group, &r);
+	if (grown && n > g->largest)
+		g->largest = n;
+	else if (!grown && n >= g->largest)
+		g->stale = true;
+}
+
+/* ---- Owners come and go ------------------------------------------------ */
+
+static bool range_is_valid(const struct space *s, traxaddr addr, uint64_t n)
+{
+	return n && addr < s->sectors && n <= s->sectors - addr;
+}
+
+/* Everything known of the piece is free, taken, or was freed in this
+ * generation by the same change (an owner that was rewritten). */
+static int put_check(struct space *s, const struct piece *p)
+{
+	const struct rangeset *mine = &pending_running(s)->sectors;
+
+	if (s->group[p->group].free < p->n)
+		return contradiction("more owners than sectors in the group",
+				     p->first, p->n);
+	if (p->known &&
+	    count_in(p->set, p->first, p->known) +
+	    count_in(&s->taken, p->first, p->known) +
+	    count_in(mine, p->first, p->known) != p->known)
+		return contradiction("have an owner already", p->first, p->n);
+	return 0;
+}
+
+static int put_apply(struct space *s, const struct piece *p)
+{
+	int rc = rangeset_remove(&pending_running(s)->sectors, p->first,
+				 p->n);
+
+	largest_touch(s, p, false);
+	if (!rc && p->known)
+		rc = rangeset_remove(p->set, p->first, p->known);
+	if (!rc)
+		rc = rangeset_remove(&s->taken, p->first, p->n);
+	/* An owner across the cursor began before it: the scan may be past
+	 * its key and never feed it. */
+	if (p->load && (p->known || p->goes_on) && p->known < p->n)
+		p->load->cursor = p->first + p->n;
+	s->group[p->group].free -= (uint32_t)p->n;
+	s->free_total -= p->n;
+	return rc;
+}
+
+/* Nothing known of the piece is without an owner. */
+static int del_check(struct space *s, const struct piece *p)
+{
+	if (p->n > group_sectors(s, p->group) - s->group[p->group].free)
+		return contradiction("more free sectors than the group has",
+				     p->first, p->n);
+	if (count_pending(s, p->first, p->n) ||
+	    (p->known && (rangeset_meets(p->set, p->first, p->known) ||
+			  rangeset_meets(&s->taken, p->first, p->known))))
+		return contradiction("have no owner to lose", p->first, p->n);
+	return 0;
+}
+
+static int del_apply(struct space *s, const struct piece *p)
+{
+	s->group[p->group].free += (uint32_t)p->n;
+	s->free_total += p->n;
+	return 0;
+}
+
+/* Calls fn for each group's part of the range. */
+static int for_pieces(struct space *s, uint64_t first, uint64_t n,
+		      int (*fn)(struct space *s, const struct piece *p))
+{
+	const uint64_t begin = first;
+
+	while (n) {
+		struct piece p = piece_first(s, first, n);
+		int rc;
+
+		p.goes_on = first != begin;
+		rc = fn(s, &p);
+		if (rc)
+			return rc;
+		first += p.n;
+		n -= p.n;
+	}
+	return 0;
+}
+
+int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
+		    enum owner_kind kind)
+{
+	int rc;
+
+	if (!range_is_valid(s, addr, n))
+		return contradiction("owner outside the disk", addr, n);
+	rc = for_pieces(s, addr, n, put_check);
+	if (!rc && kind == OWNER_NODES)
+		rc = slots_add_track(s, addr,
+				     (uint32_t)(n / TRAX_NODE_SECTORS));
+	if (!rc)
+		rc = for_pieces(s, addr, n, put_apply);
+	return rc;
+}
+
+static int release_piece(struct space *s, const struct piece *p)
+{
+	int rc = p->known ? rangeset_add(p->set, p->first, p->known) : 0;
+
+	largest_touch(s, p, true);
+	return rc;
+}
+
+/* Without memory they stay unused until the next mount. */
+void sectors_release(struct space *s, uint64_t first, uint64_t n)
+{
+	if (for_pieces(s, first, n, release_piece))
+		msg_warn("sectors %" PRIu64 "+%" PRIu64 " are lost until the "
+			 "next mount: out of memory", first, n);
+}
+
+/* A replica is advice: its room is free at once (design, 5.3 of replicas). */
+int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
+		    enum owner_kind kind)
+{
+	int rc;
+
+	if (!range_is_valid(s, addr, n))
+		return contradiction("owner outside the disk", addr, n);
+	rc = for_pieces(s, addr, n, del_check);
+	if (!rc && kind == OWNER_NODES)
+		rc = slots_del_track(s, addr,
+				     (uint32_t)(n / TRAX_NODE_SECTORS));
+	if (!rc && kind != OWNER_REPLICA)
+		rc = rangeset_add(&pending_running(s)->sectors, addr, n);
+	if (rc)
+		return rc;
+	for_pieces(s, addr, n, del_apply);
+	if (kind == OWNER_REPLICA)
+		sectors_release(s, addr, n);
+	return 0;
+}
+
+/* ---- Groups ------------------------------------------------------------ */
+
+uint32_t space_groups(const struct space *s)
+{
+	return s->groups;
+}
+
+bool space_group_loaded(const struct space *s, uint32_t group)
+{
+	return s->group[group].loaded;
+}
+
+uint32_t space_group_free(const struct space *s, uint32_t group)
+{
+	return s->group[group].free;
+}
+
+/* The hint is renewed behind the caller's back: it is a cache.  Of a group
+ * that is not loaded it only gets too great. */
+uint32_t space_group_largest(const struct space *s, uint32_t group)
+{
+	const struct group *g = &s->group[group];
+
+	if (g->stale)
+		largest_renew((struct space *)s, group);
+	return g->largest < g->free ? g->largest : g->free;
+}
+
+const struct rangeset *space_free_set(const struct space *s)
+{
+	return &s->free;
+}
+
+int space_load_begin(struct space *s, uint32_t group)
+{
+	struct load *l;
+
+	assert(group < s->groups && !s->group[group].loaded &&
+	       !load_find(s, group));
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return -ENOMEM;
+	l->group = group;
+	l->cursor = (uint64_t)group * TRAX_GROUP_SECTORS;
+	rangeset_init(&l->free);
+	list_add(&s->loads, &l->link);
+	return 0;
+}
+
+static void load_free(struct load *l)
+{
+	list_del(&l->link);
+	rangeset_fini(&l->free);
+	free(l);
+}
+
+void space_load_abort(struct space *s, uint32_t group)
+{
+	struct load *l = load_find(s, group);
+
+	if (l)
+		load_free(l);
+}
+
+/* Nobody owns from the cursor up to `end`: free but for what is pending. */
+static int load_gap(struct space *s, struct load *l, uint64_t end)
+{
+	const uint64_t first = l->cursor, n = end - first;
+	int rc;
+
+	if (!n)
+		return 0;
+	rc = rangeset_add(&l->free, first, n);
+	for (unsigned i = 0; !rc && i < PENDING_GENS; i++) {
+		const struct rangeset *set = &s->pending[i].sectors;
+		struct range r;
+
+		for (uint64_t from = first;
+		     !rc && rangeset_next(set, from, &r) && r.first < end;
+		     from = r.first + r.n) {
+			const uint64_t a = r.first > first ? r.first : first;
+			const uint64_t b = r.first + r.n < end ?
+				r.first + r.n : end;
+
+			rc = rangeset_remove(&l->free, a, b - a);
+		}
+	}
+	l->cursor = end;
+	return rc;
+}
+
+int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
+{
+	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint64_t high = low + group_sectors(s, group);
+	struct load *l = load_find(s, group);
+	uint64_t end = addr + n;
+	int rc;
+
+	assert(l);
+	if (end <= low || addr >= high)
+		return 0;
+	if (addr < low)
+		addr = low;
+	if (end > high)
+		end = high;
+	if (addr < l->cursor) {
+		const uint64_t upto = end < l->cursor ? end : l->cursor;
+
+		if (rangeset_meets(&l->free, addr, upto - addr))
+			return contradiction("are free and have an owner",
+					     addr, upto - addr);
+		if (end <= l->cursor)
+			return 0;
+		addr = l->cursor;
+	}
+	rc = load_gap(s, l, addr);
+	l->cursor = end;
+	return rc;
+}
+
+static int load_join(struct space *s, const struct load *l)
+{
+	uint64_t from = 0;
+	struct range r;
+	int rc = 0;
+
+	while (!rc && rangeset_next(&l->free, from, &r)) {
+		rc = rangeset_add(&s->free, r.first, r.n);
+		from = r.first + r.n;
+	}
+	return rc;
+}
+
+int space_load_end(struct space *s, uint32_t group)
+{
+	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
+	const uint32_t size = group_sectors(s, group);
+	struct load *l = load_find(s, group);
+	int rc;
+
+	assert(l);
+	rc = load_gap(s, l, low + size);
+	if (!rc && l->free.total + count_pending(s, low, size) !=
+		   s->group[group].free)
+		rc = contradiction("the group's count of free sectors does "
+				   "not agree with the owners", low, size);
+	if (!rc)
+		rc = load_join(s, l);
+	load_free(l);
+	if (rc)
+		return rc;
+	s->group[group].loaded = true;
+	largest_renew(s, group);
+	return 0;
+}
+
+/* ---- Taking and reserving ---------------------------------------------- */
+
+static int touch_cut(struct space *s, const struct piece *p)
+{
+	largest_touch(s, p, false);
+	return 0;
+}
+
+int space_take(struct space *s, uint64_t sector, uint64_t n)
+{
+	int rc;
+
+	if (!n || !rangeset_has(&s->free, sector, n))
+		return -ENOSPC;
+	rc = rangeset_add(&s->taken, sector, n);
+	if (rc)
+		return rc;
+	for_pieces(s, sector, n, touch_cut);
+	rc = rangeset_remove(&s->free, sector, n);
+	if (rc)
+		rangeset_remove(&s->taken, sector, n);
+	return rc;
+}
+
+void space_give_back(struct space *s, uint64_t sector, uint64_t n)
+{
+	assert(rangeset_has(&s->taken, sector, n));
+	if (!rangeset_remove(&s->taken, sector, n))
+		sectors_release(s, sector, n);
+}
+
+static uint64_t own_sectors(const struct space *s)
+{
+	const uint64_t total = s->sectors - s->fixed;
+	const uint64_t most = total / OWN_MAX_FRACTION;
+	uint64_t own = total / OWN_FRACTION;
+
+	if (own < OWN_MIN_SECTORS)
+		own = OWN_MIN_SECTORS;
+	return own < most ? own : most;
+}
+
+int space_reserve(struct space *s, uint64_t sectors)
+{
+	const uint64_t kept = s->reserved + own_sectors(s);
+
+	if (s->free_total < kept || s->free_total - kept < sectors)
+		return -ENOSPC;
+	s->reserved += sectors;
+	return 0;
+}
+
+void space_release(struct space *s, uint64_t sectors)
+{
+	assert(s->reserved >= sectors);
+	s->reserved -= sectors;
+}
+
+void space_count(const struct space *s, struct space_counts *out)
+{
+	*out = (struct space_counts){
+		.total = s->sectors - s->fixed,
+		.free = s->free_total,
+		.pending = sectors_pending(s),
+		.reserved = s->reserved,
+		.own = own_sectors(s),
+	};
+}

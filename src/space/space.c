@@ -1,0 +1,194 @@
+/*
+ * space.c - generations and roots.
+ *
+ * What is freed in generation g waits in pending[g % PENDING_GENS] until the
+ * root of g is durable.  A cut saves the state as it will be when all that is
+ * pending has become free, which is what the root's tree says.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "space/internal.h"
+
+int space_new(uint64_t sectors, struct space **space)
+{
+	const uint64_t groups = (sectors + TRAX_GROUP_SECTORS - 1) /
+				TRAX_GROUP_SECTORS;
+	struct space *s;
+
+	if (!sectors || groups > UINT32_MAX)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->group = calloc(groups, sizeof(*s->group));
+	if (!s->group) {
+		free(s);
+		return -ENOMEM;
+	}
+	s->sectors = s->free_total = sectors;
+	s->groups = (uint32_t)groups;
+	for (uint32_t g = 0; g < s->groups; g++)
+		s->group[g].free = s->group[g].largest = group_sectors(s, g);
+	rangeset_init(&s->free);
+	rangeset_init(&s->taken);
+	list_init(&s->loads);
+	for (unsigned i = 0; i < PENDING_GENS; i++)
+		rangeset_init(&s->pending[i].sectors);
+	*space = s;
+	return 0;
+}
+
+void space_free(struct space *s)
+{
+	if (!s)
+		return;
+	while (!list_empty(&s->loads))
+		space_load_abort(s, list_first(&s->loads, struct load,
+					       link)->group);
+	for (unsigned i = 0; i < PENDING_GENS; i++)
+		pending_clear(&s->pending[i]);
+	rangeset_fini(&s->free);
+	rangeset_fini(&s->taken);
+	slots_clear(s);
+	free(s->group);
+	free(s);
+}
+
+void space_set_fixed(struct space *s, uint64_t sectors)
+{
+	assert(sectors <= s->sectors);
+	s->fixed = sectors;
+}
+
+/* ---- Generations --------------------------------------------------------- */
+
+struct pending *pending_running(struct space *s)
+{
+	struct pending *p = &s->pending[s->gen % PENDING_GENS];
+
+	assert(p->gen == s->gen || (!p->sectors.total && !p->slots_n));
+	p->gen = s->gen;
+	return p;
+}
+
+void pending_clear(struct pending *p)
+{
+	rangeset_fini(&p->sectors);
+	rangeset_init(&p->sectors);
+	free(p->slots);
+	p->slots = NULL;
+	p->slots_n = p->slots_room = 0;
+}
+
+uint64_t space_gen(const struct space *s)
+{
+	return s->gen;
+}
+
+void space_set_gen(struct space *s, uint64_t gen)
+{
+	assert(!sectors_pending(s));
+	s->gen = gen;
+}
+
+static void sectors_release_all(struct space *s, struct pending *p)
+{
+	struct rangeset set = p->sectors;
+	uint64_t from = 0;
+	struct range r;
+
+	/* No longer pending before it is free: a group that is being loaded
+	 * counts both. */
+	rangeset_init(&p->sectors);
+	while (rangeset_next(&set, from, &r)) {
+		sectors_release(s, r.first, r.n);
+		from = r.first + r.n;
+	}
+	rangeset_fini(&set);
+}
+
+void space_durable(struct space *s, uint64_t gen)
+{
+	assert(gen < s->gen);
+	for (unsigned i = 0; i < PENDING_GENS; i++) {
+		struct pending *p = &s->pending[i];
+
+		if (p->gen > gen)
+			continue;
+		sectors_release_all(s, p);
+		slots_release(s, p);
+		pending_clear(p);
+	}
+}
+
+/* ---- Roots --------------------------------------------------------------- */
+
+static void groups_save(const struct space *s, struct group_item *item)
+{
+	for (uint32_t g = 0; g < s->groups; g++)
+		item[g] = (struct group_item){
+			le32_put(s->group[g].free),
+			le32_put(space_group_largest(s, g)),
+		};
+}
+
+int space_cut(struct space *s, void **payload, uint32_t *slotmap_bytes,
+	      uint32_t *group_bytes)
+{
+	const size_t map = slots_map_bytes(s);
+	const size_t table = s->groups * sizeof(struct group_item);
+	uint8_t *buf;
+
+	if (map > UINT32_MAX || table > UINT32_MAX)
+		return -EFBIG;
+	buf = malloc(map + table);
+	if (!buf)
+		return -ENOMEM;
+	slots_map_save(s, buf);
+	groups_save(s, (struct group_item *)(buf + map));
+	*payload = buf;
+	*slotmap_bytes = (uint32_t)map;
+	*group_bytes = (uint32_t)table;
+	s->gen++;
+	return 0;
+}
+
+static int groups_load(struct space *s, const struct group_item *item)
+{
+	uint64_t total = 0;
+
+	for (uint32_t g = 0; g < s->groups; g++) {
+		const uint32_t free_n = le32_get(item[g].free);
+		const uint32_t largest = le32_get(item[g].largest);
+
+		if (free_n > group_sectors(s, g) || largest > free_n)
+			return -EUCLEAN;
+		s->group[g] = (struct group){
+			.free = free_n, .largest = largest,
+		};
+		total += free_n;
+	}
+	s->free_total = total;
+	return 0;
+}
+
+int space_load_root(struct space *s, const void *slotmap, size_t bytes,
+		    const void *groups, size_t group_bytes)
+{
+	int rc = -EUCLEAN;
+
+	assert(!s->tracks && !s->free.total && list_empty(&s->loads));
+	if (group_bytes == s->groups * sizeof(struct group_item))
+		rc = groups_load(s, groups);
+	if (rc == -EUCLEAN)
+		msg_error("root: the group table contradicts the size of the "
+			  "file system");
+	if (rc)
+		return rc;
+	rc = slots_map_load(s, slotmap, bytes);
+	if (rc == -EUCLEAN)
+		msg_error("root: the slot map is not valid");
+	return rc;
+}
