@@ -461,6 +461,7 @@ static const struct ticket_type dir_readdir_type = {
 	.stages = 4,
 	.run = dir_readdir_run,
 	.end = dir_readdir_end,
+	.forget = ticket_free_state,
 };
 
 void dir_op_readdir(struct fs *fs, struct fs_op *op)

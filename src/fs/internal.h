@@ -42,7 +42,9 @@ struct fs {
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];
 	uint64_t orphans_pending;	/* deletes under way */
-	uint64_t tickets;		/* not yet finished */
+	struct list all_tickets;	/* not yet finished */
+	uint64_t tickets;		/* how many these are */
+	uint64_t answers;		/* ops answered so far */
 	uint64_t reruns_max;		/* of any ticket */
 	struct ticket *mover;		/* has the right to move a directory */
 	struct list move_waits;		/* tickets that want it */
@@ -79,6 +81,8 @@ struct ticket_type {
 	/* The transaction is over, seq as tree_txn_end returned it.  Frees or
 	 * goes on; when NULL, ticket_finish(). */
 	void (*end)(struct ticket *ticket, int rc, uint64_t seq);
+	/* Frees the state; for fs_abandon.  NULL: there is nothing to free. */
+	void (*forget)(struct ticket *ticket);
 };
 
 struct ticket {
@@ -90,6 +94,7 @@ struct ticket {
 	unsigned runs;		/* since the last wait */
 	bool again;		/* ticket_again from inside run() */
 	struct tree_bounds bounds;
+	struct list all;	/* in fs->all_tickets */
 	struct list link;	/* in a list of those who wait */
 	uint64_t unlinked;	/* run() took this inode's last name: told
 				   to vnode_unlinked when all is over */
@@ -119,6 +124,12 @@ void ticket_finish(struct ticket *ticket, int rc);
 int ticket_wait_group(struct ticket *ticket, uint32_t group);
 int ticket_wait_checkpoint(struct ticket *ticket);
 
+/* Frees all tickets without a word; for fs_abandon. */
+void ticket_forget_all(struct fs *fs);
+/* For `forget` of types whose state comes from malloc. */
+void ticket_free_state(struct ticket *ticket);
+
+const char *fs_op_name(enum fs_op_type type);
 /* Answers an operation: rc, statistics, done(). */
 void fs_answer(struct fs *fs, struct fs_op *op, int rc);
 
@@ -149,6 +160,8 @@ void vnode_unlinked(struct fs *fs, uint64_t ino);
 int vnode_resume_orphans(struct fs *fs);
 /* Drops all references and handles; at close. */
 void vnode_drop_all(struct fs *fs);
+/* Frees the list of orphans not yet resumed. */
+void vnode_forget_resume(struct fs *fs);
 
 /* ---- Inode items ---- */
 

@@ -330,6 +330,7 @@ static const struct ticket_type rename_type = {
 	.stages = WALK_STEPS + 3,
 	.run = rename_run,
 	.end = rename_end,
+	.forget = ticket_free_state,
 };
 
 static int rename_check_op(const struct fs_op *op)

@@ -131,6 +131,7 @@ int ticket_start_bounded(struct fs *fs, const struct ticket_type *type,
 	ticket->state = state;
 	ticket->bounds = *bounds;
 	list_init(&ticket->link);
+	list_add(&fs->all_tickets, &ticket->all);
 	if (op)
 		op->ticket = ticket;
 	fs->tickets++;
@@ -177,10 +178,28 @@ void ticket_finish(struct ticket *ticket, int rc)
 	struct fs_op *op = ticket->op;
 
 	list_del(&ticket->link);
+	list_del(&ticket->all);
 	free(ticket);
 	fs->tickets--;
 	if (op)
 		fs_answer(fs, op, rc);
+}
+
+void ticket_free_state(struct ticket *ticket)
+{
+	free(ticket->state);
+}
+
+void ticket_forget_all(struct fs *fs)
+{
+	struct ticket *ticket;
+
+	while ((ticket = list_first(&fs->all_tickets, struct ticket, all))) {
+		list_del(&ticket->all);
+		if (ticket->type->forget)
+			ticket->type->forget(ticket);
+		free(ticket);
+	}
 }
 
 static void ticket_waited(struct waiter *waiter, int rc)

@@ -129,6 +129,16 @@ void vnode_drop_all(struct fs *fs)
 
 /* ---- Orphans found at mount ---- */
 
+void vnode_forget_resume(struct fs *fs)
+{
+	struct resume *resume;
+
+	while ((resume = list_first(&fs->resume, struct resume, link))) {
+		list_del(&resume->link);
+		free(resume);
+	}
+}
+
 struct resume_scan {
 	uint64_t next;		/* inode number to go on from */
 	bool over;

@@ -3,11 +3,11 @@
  *
  * An attribute lies at one of PROBES places: (hash of its name + i) << 8.
  * Piece 0 holds a head, the name and the first bytes of the value; pieces 1,
- * 2, ... follow at the next keys.  All places are looked at, so one may become
- * free between others.  Flags in the inode say whether there is a capability or an
- * ACL, and the count whether there is anything at all: the kernel asks for
- * security.capability at each write, and the answer "none" costs nothing
- * beyond the inode.
+ * 2, ... follow at the next keys.  All places are looked at, so one of them
+ * may become free between others.  Flags in the inode say whether there is a
+ * capability or an ACL, and the count whether there is anything at all: the
+ * kernel asks for security.capability at each write, and the answer "none"
+ * costs nothing beyond the inode.
  */
 #include "fs/names.h"
 
@@ -435,6 +435,7 @@ static const struct ticket_type xattr_list_type = {
 	.stages = LIST_AT_ONCE + 1,
 	.run = xattr_list_run,
 	.end = xattr_list_end,
+	.forget = ticket_free_state,
 };
 
 void xattr_op_list(struct fs *fs, struct fs_op *op)

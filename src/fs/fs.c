@@ -1,0 +1,555 @@
+/*
+ * fs.c - open and close, the loop, the table of operations.
+ *
+ * Opening: queue -> tree (superblock, root, log replay) -> geometry -> alloc
+ * -> files (recovered data home) -> tree started -> orphans resumed.  Closing
+ * goes back the same way, after everything has been written.
+ *
+ * One turn of the loop: completions, then the tree, then the data; what these
+ * have submitted goes to the disk when the queue is polled again.
+ */
+#include "fs/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "sched/queue.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_SECOND 1000000000ull
+#define COMMIT_SECONDS 5u
+#define PSEUDO_TRACK_SECTORS 2048u
+#define MAX_GEOM_BYTES (64u << 20)
+
+/* ---- Operations of a line or two ---- */
+
+static void fs_op_forget(struct fs *fs, struct fs_op *op)
+{
+	struct vnode *vnode = vnode_find(fs, op->ino);
+
+	if (vnode) {
+		vnode->refs -= op->size < vnode->refs ? op->size : vnode->refs;
+		vnode_drop_unused(fs, vnode);
+	}
+	fs_answer(fs, op, 0);
+}
+
+static void fs_close_handle(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_find(fs, ino);
+
+	if (!vnode || !vnode->opens)
+		return;
+	vnode->opens--;
+	if (!vnode->opens)
+		file_closed(fs, vnode);
+	vnode_drop_unused(fs, vnode);
+}
+
+static void fs_op_release(struct fs *fs, struct fs_op *op)
+{
+	fs_close_handle(fs, op->ino);
+	fs_answer(fs, op, 0);
+}
+
+static void fs_op_read(struct fs *fs, struct fs_op *op)
+{
+	inode_touch(fs, op->ino);
+	file_read(fs, op);
+}
+
+/* A change makes the next read look at the access time again. */
+static void fs_changes(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_find(fs, ino);
+
+	if (vnode)
+		vnode->atime_done = false;
+}
+
+static void fs_op_write(struct fs *fs, struct fs_op *op)
+{
+	fs_changes(fs, op->ino);
+	file_write(fs, op);
+}
+
+static void fs_op_fallocate(struct fs *fs, struct fs_op *op)
+{
+	fs_changes(fs, op->ino);
+	file_fallocate(fs, op);
+}
+
+static void fs_op_copy_range(struct fs *fs, struct fs_op *op)
+{
+	fs_changes(fs, op->ino2);
+	file_copy_range(fs, op);
+}
+
+static void fs_op_fsync(struct fs *fs, struct fs_op *op)
+{
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		file_fsync(fs, op);
+}
+
+static void fs_op_syncfs(struct fs *fs, struct fs_op *op)
+{
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		file_syncfs(fs, op);
+}
+
+static void fs_op_flush(struct fs *fs, struct fs_op *op)
+{
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		file_flush(fs, op);
+}
+
+static uint64_t fs_less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* An inode takes about half a kilobyte of node: an upper bound that moves with
+ * the room there is. */
+#define INODE_SECTORS 1u
+
+static void fs_op_statfs(struct fs *fs, struct fs_op *op)
+{
+	struct fs_statfs *out = &op->statfs;
+	struct space_counts count;
+	uint64_t avail;
+
+	space_count(tree_space(fs->tree), &count);
+	avail = fs_less(count.free, count.reserved + count.own);
+	out->blocks = count.total / TRAX_BLOCK_SECTORS;
+	out->free = fs_less(count.free, count.reserved) / TRAX_BLOCK_SECTORS;
+	out->avail = avail / TRAX_BLOCK_SECTORS;
+	out->files_free = avail / INODE_SECTORS;
+	out->files = tree_inodes(fs->tree) + out->files_free;
+	fs_answer(fs, op, 0);
+}
+
+/* ---- The table ---- */
+
+static const struct fs_row {
+	const char *name;
+	void (*start)(struct fs *fs, struct fs_op *op);
+	bool changes;		/* refused when read-only or failed */
+} fs_rows[FS_OP_TYPES] = {
+	[FS_LOOKUP] = { "lookup", names_op_lookup, false },
+	[FS_FORGET] = { "forget", fs_op_forget, false },
+	[FS_GETATTR] = { "getattr", inode_op_getattr, false },
+	[FS_SETATTR] = { "setattr", inode_op_setattr, true },
+	[FS_READLINK] = { "readlink", names_op_readlink, false },
+	[FS_MKNOD] = { "mknod", names_op_create, true },
+	[FS_MKDIR] = { "mkdir", names_op_create, true },
+	[FS_SYMLINK] = { "symlink", names_op_create, true },
+	[FS_TMPFILE] = { "tmpfile", names_op_create, true },
+	[FS_LINK] = { "link", names_op_link, true },
+	[FS_UNLINK] = { "unlink", names_op_unlink, true },
+	[FS_RMDIR] = { "rmdir", names_op_unlink, true },
+	[FS_RENAME] = { "rename", rename_op, true },
+	[FS_OPEN] = { "open", inode_op_open, false },
+	[FS_RELEASE] = { "release", fs_op_release, false },
+	[FS_READ] = { "read", fs_op_read, false },
+	[FS_WRITE] = { "write", fs_op_write, true },
+	[FS_FSYNC] = { "fsync", fs_op_fsync, false },
+	[FS_FLUSH] = { "flush", fs_op_flush, false },
+	[FS_SYNCFS] = { "syncfs", fs_op_syncfs, false },
+	[FS_READDIR] = { "readdir", dir_op_readdir, false },
+	[FS_STATFS] = { "statfs", fs_op_statfs, false },
+	[FS_SETXATTR] = { "setxattr", xattr_op_set, true },
+	[FS_GETXATTR] = { "getxattr", xattr_op_get, false },
+	[FS_LISTXATTR] = { "listxattr", xattr_op_list, false },
+	[FS_REMOVEXATTR] = { "removexattr", xattr_op_remove, true },
+	[FS_FALLOCATE] = { "fallocate", fs_op_fallocate, true },
+	[FS_COPY_RANGE] = { "copy_range", fs_op_copy_range, true },
+	[FS_GETFLAGS] = { "getflags", inode_op_getflags, false },
+	[FS_SETFLAGS] = { "setflags", inode_op_setflags, true },
+	[FS_EXTENTS] = { "extents", file_extents, false },
+};
+
+const char *fs_op_name(enum fs_op_type type)
+{
+	return fs_rows[type].name;
+}
+
+void fs_submit(struct fs *fs, struct fs_op *op)
+{
+	const struct fs_row *row;
+
+	op->rc = 0;
+	op->ticket = NULL;
+	op->start_ns = env_now_ns(fs->env);
+	list_add(&fs->ops, &op->link);
+	fs->op_count++;
+	if ((unsigned)op->type >= FS_OP_TYPES) {
+		fs_answer(fs, op, -ENOSYS);
+		return;
+	}
+	row = &fs_rows[op->type];
+	if (row->changes && (fs->options.read_only || tree_failed(fs->tree)))
+		fs_answer(fs, op, -EROFS);
+	else
+		row->start(fs, op);
+}
+
+/* What stays inside is -EIO outside. */
+static int fs_outer_error(int rc)
+{
+	return rc == -EBADMSG || rc == -EUCLEAN ? -EIO : rc;
+}
+
+void fs_answer(struct fs *fs, struct fs_op *op, int rc)
+{
+	/* The handle was given before the truncation that failed. */
+	if (rc && op->type == FS_OPEN && op->result)
+		fs_close_handle(fs, op->ino);
+	list_del(&op->link);
+	fs->op_count--;
+	if ((unsigned)op->type < FS_OP_TYPES)
+		fs->stat_ops[op->type]++;
+	fs->answers++;
+	op->rc = fs_outer_error(rc);
+	op->done(op);
+}
+
+/* ---- The loop ---- */
+
+static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
+{
+	uint64_t tree_ns = tree_run(fs->tree, now_ns);
+	uint64_t files_ns = files_run(fs, now_ns);
+
+	return tree_ns < files_ns ? tree_ns : files_ns;
+}
+
+/* How long to wait, of what the caller allows. */
+static int fs_timeout(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
+{
+	uint64_t ms;
+
+	if (next_ns == UINT64_MAX || timeout_ms == 0)
+		return timeout_ms;
+	if (next_ns <= now_ns)
+		return 0;
+	ms = (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
+	if (timeout_ms > 0 && ms > (uint64_t)timeout_ms)
+		return timeout_ms;
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+uint64_t fs_run(struct fs *fs, int timeout_ms)
+{
+	uint64_t answers = fs->answers;
+	int done = queue_poll(fs->queue, 0);
+	uint64_t now_ns = env_now_ns(fs->env);
+	uint64_t next_ns = fs_turn(fs, now_ns);
+
+	if (done != 0 || answers != fs->answers)
+		timeout_ms = 0;
+	timeout_ms = fs_timeout(timeout_ms, now_ns, next_ns);
+	if (queue_poll(fs->queue, timeout_ms) > 0)
+		next_ns = fs_turn(fs, env_now_ns(fs->env));
+	return next_ns;
+}
+
+int fs_event_fd(struct fs *fs)
+{
+	return queue_event_fd(fs->queue);
+}
+
+bool fs_idle(const struct fs *fs)
+{
+	return list_empty(&fs->ops) && !fs->tickets && files_idle(fs) &&
+	       tree_idle(fs->tree) && queue_idle(fs->queue);
+}
+
+const struct geom *fs_geom(const struct fs *fs)
+{
+	return fs->geom;
+}
+
+const struct super *fs_super(const struct fs *fs)
+{
+	return tree_super(fs->tree);
+}
+
+bool fs_read_only(const struct fs *fs)
+{
+	return fs->options.read_only || tree_failed(fs->tree);
+}
+
+/* ---- Geometry ---- */
+
+static int fs_decode_geom(struct fs *fs, const struct super *super, void *buf)
+{
+	uint32_t blocks = (super->geom_bytes + TRAX_BLOCK_BYTES - 1) /
+			  TRAX_BLOCK_BYTES;
+	int rc = queue_read(fs->queue, super->geom_sector,
+			    blocks * TRAX_BLOCK_SECTORS, buf);
+
+	if (rc)
+		return rc;
+	if (csum(buf, super->geom_bytes) != super->geom_csum)
+		return -EBADMSG;
+	return geom_decode(buf, super->geom_bytes, &fs->geom);
+}
+
+static int fs_read_geom(struct fs *fs, const struct super *super)
+{
+	size_t bytes = (super->geom_bytes + TRAX_BLOCK_BYTES - 1) /
+		       TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES;
+	void *buf;
+	int rc;
+
+	if (super->geom_bytes == 0 || super->geom_bytes > MAX_GEOM_BYTES ||
+	    super->geom_sector > super->sectors ||
+	    bytes / SECTOR_BYTES > super->sectors - super->geom_sector)
+		return -EUCLEAN;
+	buf = aligned_alloc(TRAX_BLOCK_BYTES, bytes);
+	if (!buf)
+		return -ENOMEM;
+	rc = fs_decode_geom(fs, super, buf);
+	free(buf);
+	return rc;
+}
+
+/* Geometry is advice: without it there are pseudo-tracks. */
+static int fs_open_geom(struct fs *fs)
+{
+	const struct super *super = tree_super(fs->tree);
+	uint32_t track = super->pseudo_track_sectors;
+	int rc;
+
+	if (super->geom_sector) {
+		rc = fs_read_geom(fs, super);
+		if (rc == 0 || rc == -ENOMEM)
+			return rc;
+		msg_warn("%s: the geometry record at sector %llu is bad; "
+			 "going on without", fs->disk->name,
+			 (unsigned long long)super->geom_sector);
+	}
+	return geom_regular(super->sectors,
+			    track ? track : PSEUDO_TRACK_SECTORS, &fs->geom);
+}
+
+/* ---- Node tracks ---- */
+
+static void fs_node_group_loaded(struct waiter *waiter, int rc)
+{
+	struct fs *fs = waiter->owner;
+
+	(void)rc;	/* the tree asks again */
+	fs->node_waiting = false;
+}
+
+static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
+{
+	struct fs *fs = arg;
+	uint64_t sector;
+	uint32_t group;
+	int rc = alloc_node_track(fs->alloc, fs->node_near, &sector, sectors,
+				  &group);
+
+	if (rc == 0) {
+		fs->node_near = sector;
+		*addr = addr_make(0, sector);
+	}
+	if (rc == -EAGAIN && !fs->node_waiting) {
+		fs->node_waiting = true;
+		fs->node_waiter.done = fs_node_group_loaded;
+		fs->node_waiter.owner = fs;
+		list_init(&fs->node_waiter.link);
+		tree_load_group(fs->tree, group, &fs->node_waiter);
+	}
+	return rc;
+}
+
+/* ---- Open ---- */
+
+static int fs_new(struct env *env, struct disk *disk,
+		  const struct fs_options *options, struct fs **out)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int rc;
+
+	if (!fs)
+		return -ENOMEM;
+	fs->env = env;
+	fs->disk = disk;
+	fs->options = *options;
+	fs->options.read_only |= disk->limits.read_only;
+	fs->name_mask = UINT64_MAX;
+	list_init(&fs->ops);
+	list_init(&fs->move_waits);
+	list_init(&fs->resume);
+	list_init(&fs->all_tickets);
+	rc = pool_budget_make(options->memory_bytes, &fs->budget);
+	if (!rc) {
+		fs->vnodes = map_new();
+		rc = fs->vnodes ? 0 : -ENOMEM;
+	}
+	if (rc) {
+		free(fs);
+		return rc;
+	}
+	*out = fs;
+	return 0;
+}
+
+static int fs_open_tree(struct fs *fs)
+{
+	unsigned seconds = fs->options.commit_seconds;
+	struct tree_options options = {
+		.read_only = fs->options.read_only,
+		.node_pool_bytes = fs->budget.nodes,
+		.commit_ns = (seconds ? seconds : COMMIT_SECONDS) *
+			     NS_PER_SECOND,
+	};
+	struct queue_options queue_options = { 0 };
+	int rc = queue_open(fs->env, fs->disk, &queue_options, &fs->queue);
+
+	if (rc)
+		return rc;
+	return tree_open(fs->env, fs->queue, &options, &fs->tree);
+}
+
+/* Reasons to be read-only that only the disk can tell. */
+static void fs_check_writable(struct fs *fs)
+{
+	const struct super *super = tree_super(fs->tree);
+	const char *why = NULL;
+
+	if (fs->options.read_only)
+		return;
+	if (tree_recovered(fs->tree)->damaged)
+		why = "an acknowledged record of the log is lost";
+	else if (super->ro_compat & ~TRAX_RO_COMPAT_KNOWN)
+		why = "it has features that this version may only read";
+	if (!why)
+		return;
+	msg_warn("%s: mounted read-only: %s", fs->disk->name, why);
+	fs->options.read_only = true;
+}
+
+static int fs_open_rest(struct fs *fs)
+{
+	uint32_t physical = tree_super(fs->tree)->physical_bytes;
+	int rc = fs_open_geom(fs);
+
+	if (!rc)
+		rc = alloc_new(tree_space(fs->tree), fs->geom,
+			       physical / SECTOR_BYTES, &fs->alloc);
+	if (!rc)
+		rc = files_new(fs);
+	if (rc)
+		return rc;
+	tree_set_node_place(fs->tree, fs_pick_nodes, fs);
+	return files_recover(fs);
+}
+
+static void fs_free(struct fs *fs)
+{
+	struct vnode *vnode;
+	size_t pos = 0;
+	uint64_t ino;
+
+	while ((vnode = map_next(fs->vnodes, &pos, &ino)))
+		free(vnode);
+	map_free(fs->vnodes);
+	vnode_forget_resume(fs);
+	ticket_forget_all(fs);
+	alloc_free(fs->alloc);
+	geom_free(fs->geom);
+	queue_close(fs->queue);
+	free(fs);
+}
+
+/* Everything but what has been written; nothing is in flight. */
+void fs_abandon(struct fs *fs)
+{
+	if (fs->files)
+		files_free(fs);
+	if (fs->tree)
+		tree_abandon(fs->tree);
+	fs_free(fs);
+}
+
+int fs_open(struct env *env, struct disk *disk,
+	    const struct fs_options *options, struct fs **out)
+{
+	struct fs *fs;
+	int rc = fs_new(env, disk, options, &fs);
+
+	if (rc)
+		return rc;
+	rc = fs_open_tree(fs);
+	if (!rc) {
+		fs_check_writable(fs);
+		rc = fs_open_rest(fs);
+	}
+	if (!rc && !fs->options.read_only) {
+		rc = tree_start(fs->tree);
+		if (!rc)
+			rc = vnode_resume_orphans(fs);
+	}
+	if (rc) {
+		fs_abandon(fs);
+		return rc;
+	}
+	*out = fs;
+	return 0;
+}
+
+/* ---- Close ---- */
+
+struct close_wait {
+	struct waiter waiter;
+	bool over;
+	int rc;
+};
+
+static void fs_close_synced(struct waiter *waiter, int rc)
+{
+	struct close_wait *wait = waiter->owner;
+
+	wait->over = true;
+	wait->rc = rc;
+}
+
+static int fs_write_all(struct fs *fs)
+{
+	struct close_wait wait = { 0 };
+
+	wait.waiter.done = fs_close_synced;
+	wait.waiter.owner = &wait;
+	list_init(&wait.waiter.link);
+	vnode_drop_all(fs);
+	files_sync(fs, &wait.waiter);
+	while (!wait.over)
+		fs_run(fs, -1);
+	return wait.rc;
+}
+
+int fs_close(struct fs *fs)
+{
+	int rc = 0, rc2;
+
+	if (!fs->options.read_only)
+		rc = fs_write_all(fs);
+	while (fs->orphans_pending || fs->tickets || !files_idle(fs))
+		fs_run(fs, -1);
+	files_free(fs);
+	rc2 = tree_close(fs->tree);
+	fs->tree = NULL;
+	fs_free(fs);
+	return rc ? rc : rc2;
+}

@@ -1,0 +1,194 @@
+/*
+ * stats.c - what the file system tells of itself, as JSON: trax.stats and
+ * trax.model of the root directory.
+ */
+#include "fs/internal.h"
+
+#include <jansson.h>
+
+#include "sched/queue.h"
+
+static void stats_set(json_t *object, const char *key, uint64_t value)
+{
+	json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static json_t *stats_ops(const struct fs *fs)
+{
+	json_t *ops = json_object();
+	int type;
+
+	for (type = 0; type < FS_OP_TYPES; type++)
+		stats_set(ops, fs_op_name((enum fs_op_type)type),
+			  fs->stat_ops[type]);
+	return ops;
+}
+
+static json_t *stats_queue_class(const struct queue_class_stats *class)
+{
+	json_t *object = json_object();
+
+	stats_set(object, "requests", class->requests);
+	stats_set(object, "bytes", class->bytes);
+	stats_set(object, "wait_ns", class->wait_ns);
+	stats_set(object, "max_wait_ns", class->max_wait_ns);
+	stats_set(object, "service_ns", class->service_ns);
+	return object;
+}
+
+static json_t *stats_queue(const struct fs *fs)
+{
+	static const char *const names[QUEUE_CLASSES] = {
+		[QUEUE_COMMIT] = "commit",
+		[QUEUE_READ] = "read",
+		[QUEUE_READ_AHEAD] = "read_ahead",
+		[QUEUE_WRITE_BACK] = "write_back",
+		[QUEUE_IDLE] = "idle",
+	};
+	const struct queue_stats *stats = queue_stats(fs->queue);
+	json_t *object = json_object();
+	int i;
+
+	for (i = 0; i < QUEUE_CLASSES; i++)
+		json_object_set_new(object, names[i],
+				    stats_queue_class(&stats->class[i]));
+	stats_set(object, "accesses", stats->accesses);
+	stats_set(object, "merged", stats->merged);
+	stats_set(object, "held", stats->held);
+	stats_set(object, "overdue", stats->overdue);
+	stats_set(object, "retried", stats->retried);
+	stats_set(object, "flushes", stats->flushes);
+	stats_set(object, "flushes_saved", stats->flushes_saved);
+	return object;
+}
+
+static json_t *stats_log(const struct fs *fs)
+{
+	const struct log *log = tree_log(fs->tree);
+	json_t *object = json_object();
+	struct log_stats stats;
+
+	log_get_stats(log, &stats);
+	stats_set(object, "commits", stats.commits);
+	stats_set(object, "records", stats.records);
+	stats_set(object, "record_bytes", stats.record_bytes);
+	stats_set(object, "twin_writes", stats.twin_writes);
+	stats_set(object, "retries", stats.retries);
+	stats_set(object, "fill_percent", log_fill_percent(log));
+	stats_set(object, "tracks", tree_super(fs->tree)->log_tracks);
+	return object;
+}
+
+static json_t *stats_tree(const struct fs *fs)
+{
+	const struct space *space = tree_space(fs->tree);
+	json_t *object = json_object();
+	struct tree_stats stats;
+
+	tree_get_stats(fs->tree, &stats);
+	stats_set(object, "levels", stats.levels);
+	stats_set(object, "transactions", stats.txns);
+	stats_set(object, "reruns", stats.reruns);
+	stats_set(object, "max_reruns", stats.max_reruns);
+	stats_set(object, "waits", stats.waits);
+	stats_set(object, "node_reads", stats.node_reads);
+	stats_set(object, "node_writes", stats.node_writes);
+	stats_set(object, "nodes_cached", stats.nodes_cached);
+	stats_set(object, "nodes_dirty", stats.nodes_dirty);
+	stats_set(object, "checkpoints", stats.checkpoints);
+	stats_set(object, "inodes", tree_inodes(fs->tree));
+	stats_set(object, "slots", space_slots_total(space));
+	stats_set(object, "slots_free", space_slots_free(space));
+	return object;
+}
+
+static json_t *stats_space(const struct fs *fs)
+{
+	json_t *object = json_object();
+	struct space_counts count;
+
+	space_count(tree_space(fs->tree), &count);
+	stats_set(object, "sectors", count.total);
+	stats_set(object, "free", count.free);
+	stats_set(object, "pending", count.pending);
+	stats_set(object, "reserved", count.reserved);
+	stats_set(object, "own", count.own);
+	stats_set(object, "groups", space_groups(tree_space(fs->tree)));
+	return object;
+}
+
+static json_t *stats_memory(const struct fs *fs)
+{
+	const struct pool_budget *budget = &fs->budget;
+	json_t *object = json_object();
+
+	stats_set(object, "nodes", budget->nodes);
+	stats_set(object, "dirty", budget->dirty);
+	stats_set(object, "tracks", budget->tracks);
+	stats_set(object, "replicas", budget->replicas);
+	stats_set(object, "flight", budget->flight);
+	stats_set(object, "vnodes", map_count(fs->vnodes));
+	return object;
+}
+
+/* Text of an object, which is given up. */
+static char *stats_text(json_t *object)
+{
+	char *text = json_dumps(object, JSON_INDENT(2));
+
+	json_decref(object);
+	return text;
+}
+
+char *fs_stats_json(struct fs *fs)
+{
+	json_t *object = json_object();
+
+	json_object_set_new(object, "ops", stats_ops(fs));
+	json_object_set_new(object, "queue", stats_queue(fs));
+	json_object_set_new(object, "log", stats_log(fs));
+	json_object_set_new(object, "tree", stats_tree(fs));
+	json_object_set_new(object, "space", stats_space(fs));
+	json_object_set_new(object, "memory", stats_memory(fs));
+	stats_set(object, "orphans", fs->orphans_pending);
+	json_object_set_new(object, "read_only",
+			    json_boolean(fs_read_only(fs)));
+	json_object_set_new(object, "failed",
+			    json_boolean(tree_failed(fs->tree)));
+	return stats_text(object);
+}
+
+static json_t *stats_track(const struct geom *geom, uint64_t index)
+{
+	json_t *object = json_object();
+	struct geom_track track;
+
+	geom_track_at(geom, index, &track);
+	stats_set(object, "first", track.first);
+	stats_set(object, "sectors", track.sectors);
+	stats_set(object, "cylinder", track.cylinder);
+	stats_set(object, "surface", track.surface);
+	return object;
+}
+
+char *fs_model_json(struct fs *fs)
+{
+	const struct geom *geom = fs->geom;
+	uint64_t tracks = geom_tracks(geom);
+	uint64_t period_ns = geom_period_ns(geom);
+	json_t *object = json_object();
+
+	json_object_set_new(object, "known", json_boolean(geom_known(geom)));
+	stats_set(object, "sectors", geom_sectors(geom));
+	stats_set(object, "tracks", tracks);
+	stats_set(object, "period_ns", period_ns);
+	if (period_ns)
+		json_object_set_new(object, "rpm",
+				    json_real(60e9 / (double)period_ns));
+	if (tracks) {
+		json_object_set_new(object, "outermost", stats_track(geom, 0));
+		json_object_set_new(object, "innermost",
+				    stats_track(geom, tracks - 1));
+	}
+	return stats_text(object);
+}
