@@ -473,9 +473,11 @@ static void fs_free(struct fs *fs)
 	free(fs);
 }
 
-/* Everything but what has been written; nothing is in flight. */
+/* What is on its way to a disk that still runs gets there. */
 void fs_abandon(struct fs *fs)
 {
+	if (fs->queue)
+		queue_drain(fs->queue);
 	if (fs->files)
 		files_free(fs);
 	if (fs->tree)

@@ -1,0 +1,597 @@
+/*
+ * mkfs.c - lays out a new file system and writes it.
+ *
+ *   0    boot block, superblock, root areas 0 and 1, geometry record,
+ *        first node tracks, then data ...
+ *   1/2  superblock 2, second copy of area 0        3/4  of area 1
+ *   end  superblock 3
+ *
+ * Log tracks: a quarter over the outer quarter of the disk, where the data of a
+ * young file system lie, the rest evenly over all of it.  A log place is a run
+ * of whole tracks that holds the longest record; on small disks, where whole
+ * tracks would be too much, a part of one.
+ *
+ * A root area has room for the slot map of a disk half of which is node tracks
+ * (a disk full of files of 2 KiB), and its group table.
+ */
+#include "fs/mkfs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "fs/internal.h"
+#include "tree/tree_format.h"
+
+#define MIN_BYTES (16ull << 20)
+#define PSEUDO_TRACK_SECTORS 2048u
+#define MIN_PSEUDO_TRACK_SECTORS 64u
+#define LOG_SHARE 256u		/* of the disk, at most */
+#define LOG_MIN_TRACKS 4u
+#define LOG_MIN_SECTORS 1024u	/* of a log place, two records at least */
+#define NODE_SHARE 4096u
+#define NODE_MIN_SLOTS 128u
+#define NODE_MAX_SLOTS 1024u
+#define MAX_PHYSICAL_BYTES 65536u
+#define WIPE_SECTORS 2048u	/* at either end */
+#define MAX_TAKEN 160u
+
+struct taken {
+	uint64_t first, n;
+	enum owner_kind kind;
+};
+
+struct layout {
+	const struct geom *geom;
+	struct super *super;
+	uint32_t unit;		/* sectors the drive writes in one piece */
+	struct taken taken[MAX_TAKEN];
+	unsigned n;
+};
+
+static uint64_t round_up(uint64_t x, uint64_t unit)
+{
+	return (x + unit - 1) / unit * unit;
+}
+
+/* ---- Places ---- */
+
+/* The end of something taken that [first, first + n) meets; 0: it is free. */
+static uint64_t layout_meets(const struct layout *layout, uint64_t first,
+			     uint64_t n)
+{
+	unsigned i;
+
+	for (i = 0; i < layout->n; i++)
+		if (first < layout->taken[i].first + layout->taken[i].n &&
+		    layout->taken[i].first < first + n)
+			return layout->taken[i].first + layout->taken[i].n;
+	return 0;
+}
+
+static void layout_take(struct layout *layout, uint64_t first, uint64_t n,
+			enum owner_kind kind)
+{
+	layout->taken[layout->n++] = (struct taken){ first, n, kind };
+}
+
+/* The first free place of n sectors at or behind `from`, else from the front;
+ * aligned to what the drive writes in one piece, and to blocks. */
+static int layout_place(struct layout *layout, uint64_t from, uint64_t n,
+			enum owner_kind kind, uint64_t *place)
+{
+	uint64_t unit = layout->unit > TRAX_BLOCK_SECTORS ?
+		layout->unit : TRAX_BLOCK_SECTORS;
+	uint64_t at = round_up(from, unit), end;
+
+	while (at + n <= layout->super->sectors) {
+		end = layout_meets(layout, at, n);
+		if (!end) {
+			layout_take(layout, at, n, kind);
+			*place = at;
+			return 0;
+		}
+		at = round_up(end, unit);
+	}
+	return from ? layout_place(layout, 0, n, kind, place) : -ENOSPC;
+}
+
+/*
+ * The first run of whole free tracks at or behind `from` (else from the front)
+ * of at least `least` sectors.
+ */
+static int layout_tracks(struct layout *layout, uint64_t from, uint64_t least,
+			 struct super_track *out)
+{
+	uint64_t sectors = layout->super->sectors, end;
+	struct geom_track track;
+	struct super_track run = { 0 };
+
+	geom_track_of(layout->geom, from, &track);
+	if (track.first < from)
+		track.first += track.sectors;
+	while (track.first < sectors) {
+		geom_track_of(layout->geom, track.first, &track);
+		end = track.first + track.sectors;
+		if (end > sectors)
+			break;
+		if (layout_meets(layout, track.first, track.sectors))
+			run.sectors = 0;
+		else if (run.sectors)
+			run.sectors += track.sectors;
+		else
+			run = (struct super_track){ track.first,
+						    track.sectors };
+		if (run.sectors >= least) {
+			*out = run;
+			return 0;
+		}
+		track.first = end;
+	}
+	return from ? layout_tracks(layout, 0, least, out) : -ENOSPC;
+}
+
+/* ---- What goes where ---- */
+
+static void layout_supers(struct layout *layout)
+{
+	uint64_t place[3];
+
+	super_places(layout->super->sectors, place);
+	layout_take(layout, 0, TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS,
+		    OWNER_SUPER);
+	layout_take(layout, place[1], TRAX_BLOCK_SECTORS, OWNER_SUPER);
+	layout_take(layout, place[2], TRAX_BLOCK_SECTORS, OWNER_SUPER);
+}
+
+static int layout_areas(struct layout *layout)
+{
+	struct super *super = layout->super;
+	uint64_t groups = (super->sectors + TRAX_GROUP_SECTORS - 1) /
+			  TRAX_GROUP_SECTORS;
+	uint64_t slots = super->sectors / TRAX_NODE_SECTORS / 2;
+	uint64_t tracks = geom_tracks(layout->geom) / 2 + 1;
+	uint64_t payload = tree_format_payload(tracks, slots, groups);
+	uint64_t from[2][2] = {
+		{ 0, super->sectors / 2 },
+		{ 0, super->sectors / 4 * 3 },
+	};
+	int rc = 0, i;
+
+	super->area_sectors = (uint32_t)(TRAX_BLOCK_SECTORS +
+		round_up(payload, TRAX_BLOCK_BYTES) / SECTOR_BYTES);
+	for (i = 0; i < 4 && !rc; i++)
+		rc = layout_place(layout, from[i / 2][i % 2],
+				  super->area_sectors, OWNER_AREA,
+				  &super->area_sector[i / 2][i % 2]);
+	return rc;
+}
+
+static int layout_geom(struct layout *layout, const struct geom *geom)
+{
+	struct super *super = layout->super;
+	size_t bytes;
+	void *buf;
+	int rc;
+
+	if (!geom)
+		return 0;
+	rc = geom_encode(geom, &buf, &bytes);
+	if (rc)
+		return rc;
+	super->geom_bytes = (uint32_t)bytes;
+	super->geom_csum = csum(buf, bytes);
+	free(buf);
+	return layout_place(layout, 0, round_up(bytes, TRAX_BLOCK_BYTES) /
+			    SECTOR_BYTES, OWNER_GEOM, &super->geom_sector);
+}
+
+/* The part of a track that slots can use. */
+static void layout_slots(const struct layout *layout, struct super_track *track)
+{
+	uint64_t first = round_up(track->sector, layout->unit);
+	uint64_t skip = first - track->sector;
+	uint64_t n = track->sectors > skip ? track->sectors - skip : 0;
+
+	track->sector = first;
+	track->sectors = (uint32_t)(n / TRAX_NODE_SECTORS * TRAX_NODE_SECTORS);
+}
+
+static int layout_nodes(struct layout *layout, struct mkfs_plan *plan)
+{
+	uint64_t slots = layout->super->sectors / NODE_SHARE /
+			 TRAX_NODE_SECTORS;
+	uint64_t have = 0;
+	struct super_track track;
+	int rc;
+
+	if (slots < NODE_MIN_SLOTS)
+		slots = NODE_MIN_SLOTS;
+	if (slots > NODE_MAX_SLOTS)
+		slots = NODE_MAX_SLOTS;
+	plan->node_tracks = 0;
+	while (have < slots && plan->node_tracks < 64) {
+		rc = layout_tracks(layout, 0, TRAX_NODE_SECTORS + layout->unit,
+				   &track);
+		if (rc)
+			return rc;
+		layout_slots(layout, &track);
+		layout_take(layout, track.sector, track.sectors, OWNER_NODES);
+		plan->nodes[plan->node_tracks++] = track;
+		have += track.sectors / TRAX_NODE_SECTORS;
+	}
+	return 0;
+}
+
+/* Where the i-th of n log places is looked for. */
+static uint64_t layout_log_from(const struct layout *layout, unsigned i,
+				unsigned n)
+{
+	uint64_t sectors = layout->super->sectors;
+	unsigned outer = n / 4;
+
+	if (i < outer)
+		return sectors / 4 / outer * i;
+	i -= outer;
+	n -= outer;
+	return sectors / n * i + sectors / n / 2;
+}
+
+static int layout_log(struct layout *layout)
+{
+	struct super *super = layout->super;
+	uint32_t record_unit = super_record_unit(super) / SECTOR_BYTES;
+	uint64_t least = TRAX_MAX_RECORD_BYTES / SECTOR_BYTES + 2 * record_unit;
+	uint64_t room = super->sectors / LOG_SHARE;
+	uint64_t size, n;
+	struct super_track track;
+	unsigned i;
+	int rc;
+
+	rc = layout_tracks(layout, 0, least, &track);
+	if (rc)
+		return rc;
+	n = room / track.sectors;
+	n = n > TRAX_MAX_LOG_TRACKS ? TRAX_MAX_LOG_TRACKS : n;
+	size = n < LOG_MIN_TRACKS ? room / LOG_MIN_TRACKS : 0;
+	if (size && size < LOG_MIN_SECTORS)
+		size = LOG_MIN_SECTORS;
+	n = n < LOG_MIN_TRACKS ? LOG_MIN_TRACKS : n;
+	for (i = 0; i < n; i++) {
+		uint64_t from = layout_log_from(layout, i, (unsigned)n);
+
+		track.sectors = (uint32_t)size;
+		if (size) {
+			rc = layout_place(layout, from, size, OWNER_LOG,
+					  &track.sector);
+		} else {
+			rc = layout_tracks(layout, from, least, &track);
+			if (!rc)
+				layout_take(layout, track.sector,
+					    track.sectors, OWNER_LOG);
+		}
+		if (rc)
+			return rc;
+		super->log[i] = track;
+	}
+	super->log_tracks = (uint32_t)n;
+	return 0;
+}
+
+/* ---- The plan ---- */
+
+static void plan_uuid(struct env *env, const struct mkfs_options *options,
+		      struct super *super)
+{
+	uint64_t random[2] = { env_random(env), env_random(env) };
+
+	if (options->uuid) {
+		memcpy(super->uuid, options->uuid, sizeof(super->uuid));
+		return;
+	}
+	memcpy(super->uuid, random, sizeof(super->uuid));
+	super->uuid[6] = (super->uuid[6] & 0x0f) | 0x40; /* RFC 4122: random */
+	super->uuid[8] = (super->uuid[8] & 0x3f) | 0x80;
+}
+
+static int plan_super(struct env *env, const struct disk_limits *limits,
+		      const struct mkfs_options *options, struct super *super)
+{
+	uint32_t physical = limits->physical_bytes;
+	uint32_t track = options->pseudo_track_sectors;
+
+	memset(super, 0, sizeof(*super));
+	super->sectors = options->sectors ? options->sectors : limits->sectors;
+	if (super->sectors > limits->sectors)
+		return -EINVAL;
+	super->sectors -= super->sectors % TRAX_BLOCK_SECTORS;
+	if (super->sectors < MIN_BYTES / SECTOR_BYTES)
+		return -ENOSPC;
+	if (track && track < MIN_PSEUDO_TRACK_SECTORS)
+		return -EINVAL;
+	if (options->label && strlen(options->label) >= sizeof(super->label))
+		return -EINVAL;
+	if (options->label)
+		memcpy(super->label, options->label, strlen(options->label));
+	if (physical < limits->logical_bytes || physical & (physical - 1) ||
+	    physical > MAX_PHYSICAL_BYTES)
+		physical = limits->logical_bytes;
+	super->logical_bytes = limits->logical_bytes;
+	super->physical_bytes = physical;
+	super->pseudo_track_sectors = track ? track : PSEUDO_TRACK_SECTORS;
+	super->created_wall_ns = env_wall_ns(env);
+	super->version = 1;
+	super->hash_seed = env_random(env);
+	plan_uuid(env, options, super);
+	return 0;
+}
+
+static int plan_layout(struct layout *layout, const struct mkfs_options *options,
+		       struct mkfs_plan *plan)
+{
+	uint64_t fixed, nodes = 0;
+	unsigned i;
+	int rc;
+
+	layout_supers(layout);
+	rc = layout_areas(layout);
+	if (!rc)
+		rc = layout_geom(layout, options->geom);
+	if (!rc)
+		rc = layout_nodes(layout, plan);
+	if (!rc)
+		rc = layout_log(layout);
+	if (rc)
+		return rc;
+	for (i = 0; i < plan->node_tracks; i++)
+		nodes += plan->nodes[i].sectors;
+	fixed = super_fixed_sectors(&plan->super);
+	plan->data_sectors = plan->super.sectors - fixed - nodes;
+	return 0;
+}
+
+int mkfs_plan(struct env *env, const struct disk_limits *limits,
+	      const struct mkfs_options *options, struct mkfs_plan *plan)
+{
+	struct layout layout = { .super = &plan->super };
+	struct geom *regular = NULL;
+	int rc;
+
+	memset(plan, 0, sizeof(*plan));
+	rc = plan_super(env, limits, options, &plan->super);
+	if (rc)
+		return rc;
+	layout.unit = plan->super.physical_bytes / SECTOR_BYTES;
+	layout.geom = options->geom;
+	if (options->geom && geom_sectors(options->geom) != limits->sectors)
+		return -EINVAL;
+	if (!options->geom) {
+		rc = geom_regular(plan->super.sectors,
+				  plan->super.pseudo_track_sectors, &regular);
+		if (rc)
+			return rc;
+		layout.geom = regular;
+	}
+	rc = plan_layout(&layout, options, plan);
+	geom_free(regular);
+	return rc;
+}
+
+/* ---- Writing ---- */
+
+/* Zeroes [first, first + n), a buffer of WIPE_SECTORS being at hand. */
+static int write_zeros(struct disk *disk, uint64_t first, uint64_t n,
+		       const void *zeros)
+{
+	uint32_t most = disk->limits.max_sectors;
+	uint64_t at, piece;
+	int rc = 0;
+
+	if (most > WIPE_SECTORS)
+		most = WIPE_SECTORS;
+	for (at = 0; at < n && !rc; at += piece) {
+		piece = n - at < most ? n - at : most;
+		rc = disk_write(disk, first + at, (uint32_t)piece, zeros);
+	}
+	return rc;
+}
+
+/* Signatures of others, and our own superblocks of an earlier life. */
+static int write_wipe(struct disk *disk, const struct super *super)
+{
+	void *zeros = aligned_alloc(TRAX_BLOCK_BYTES,
+				    WIPE_SECTORS * SECTOR_BYTES);
+	uint64_t place[3];
+	int rc, i;
+
+	if (!zeros)
+		return -ENOMEM;
+	memset(zeros, 0, WIPE_SECTORS * SECTOR_BYTES);
+	super_places(super->sectors, place);
+	rc = write_zeros(disk, 0, WIPE_SECTORS, zeros);
+	if (!rc)
+		rc = write_zeros(disk, disk->limits.sectors - WIPE_SECTORS,
+				 WIPE_SECTORS, zeros);
+	for (i = 0; i < 3 && !rc; i++)
+		rc = write_zeros(disk, place[i], TRAX_BLOCK_SECTORS, zeros);
+	free(zeros);
+	return rc;
+}
+
+static int write_geom(struct disk *disk, const struct super *super,
+		      const struct geom *geom)
+{
+	size_t bytes, room, at, piece;
+	void *record;
+	uint8_t *buf;
+	int rc = 0;
+
+	if (!super->geom_sector)
+		return 0;
+	rc = geom_encode(geom, &record, &bytes);
+	if (rc)
+		return rc;
+	room = round_up(bytes, TRAX_BLOCK_BYTES);
+	buf = aligned_alloc(TRAX_BLOCK_BYTES, room);
+	if (!buf) {
+		free(record);
+		return -ENOMEM;
+	}
+	memset(buf, 0, room);
+	memcpy(buf, record, bytes);
+	free(record);
+	for (at = 0; at < room && !rc; at += piece) {
+		piece = room - at < TRAX_BLOCK_BYTES * 16 ?
+			room - at : TRAX_BLOCK_BYTES * 16;
+		rc = disk_write(disk, super->geom_sector + at / SECTOR_BYTES,
+				(uint32_t)(piece / SECTOR_BYTES), buf + at);
+	}
+	free(buf);
+	return rc;
+}
+
+/* The last first, so that the one that is looked for first is last. */
+static int write_supers(struct disk *disk, const struct super *super)
+{
+	void *buf = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
+	uint64_t place[3];
+	int rc = 0, i;
+
+	if (!buf)
+		return -ENOMEM;
+	super_places(super->sectors, place);
+	for (i = 2; i >= 0 && !rc; i--) {
+		super_encode(super, place[i], buf);
+		rc = disk_write(disk, place[i], TRAX_BLOCK_SECTORS, buf);
+	}
+	free(buf);
+	return rc ? rc : disk_flush(disk);
+}
+
+/* ---- The first items ---- */
+
+struct first_items {
+	struct tree_format_item item[MAX_TAKEN];
+	struct owner_item owner[MAX_TAKEN];
+	struct inode_item root;
+	unsigned n;
+};
+
+static void items_add_owner(struct first_items *items, uint64_t first,
+			    uint64_t n, enum owner_kind kind)
+{
+	struct owner_item *owner = &items->owner[items->n];
+
+	owner->sectors = le64_put(n);
+	owner->kind = (uint8_t)kind;
+	items->item[items->n++] = (struct tree_format_item){
+		.key = key_make(0, ITEM_OWNER, addr_make(0, first)),
+		.value = owner,
+		.bytes = sizeof(*owner),
+	};
+}
+
+static int items_cmp(const void *a, const void *b)
+{
+	const struct tree_format_item *x = a, *y = b;
+
+	return key_cmp(x->key, y->key);
+}
+
+static void items_owners(struct first_items *items,
+			 const struct mkfs_plan *plan)
+{
+	const struct super *super = &plan->super;
+	uint64_t place[3];
+	unsigned i;
+
+	super_places(super->sectors, place);
+	items_add_owner(items, 0, TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS,
+			OWNER_SUPER);
+	for (i = 1; i < 3; i++)
+		items_add_owner(items, place[i], TRAX_BLOCK_SECTORS,
+				OWNER_SUPER);
+	for (i = 0; i < 4; i++)
+		items_add_owner(items, super->area_sector[i / 2][i % 2],
+				super->area_sectors, OWNER_AREA);
+	if (super->geom_sector)
+		items_add_owner(items, super->geom_sector,
+				round_up(super->geom_bytes, TRAX_BLOCK_BYTES) /
+				SECTOR_BYTES, OWNER_GEOM);
+	for (i = 0; i < super->log_tracks; i++)
+		items_add_owner(items, super->log[i].sector,
+				super->log[i].sectors, OWNER_LOG);
+	for (i = 0; i < plan->node_tracks; i++)
+		items_add_owner(items, plan->nodes[i].sector,
+				plan->nodes[i].sectors, OWNER_NODES);
+	qsort(items->item, items->n, sizeof(items->item[0]), items_cmp);
+}
+
+static void items_root(struct first_items *items, struct env *env,
+		       const struct mkfs_options *options)
+{
+	struct inode_item *root = &items->root;
+	uint32_t mode = options->root_mode ? options->root_mode : 0755;
+
+	root->mode = le32_put(S_IFDIR | (mode & 07777));
+	root->uid = le32_put(options->root_uid);
+	root->gid = le32_put(options->root_gid);
+	root->nlink = le32_put(2);
+	inode_set_time(&root->mtime, env_wall_ns(env));
+	root->atime = root->ctime = root->btime = root->mtime;
+	root->parent = le64_put(TRAX_ROOT_INO);
+	root->next_seq = le64_put(3);	/* behind "." and ".." */
+	root->generation = le32_put(1);
+	items->item[items->n++] = (struct tree_format_item){
+		.key = key_make(TRAX_ROOT_INO, ITEM_INODE, 0),
+		.value = root,
+		.bytes = sizeof(*root),
+	};
+}
+
+static int write_tree(struct env *env, struct disk *disk,
+		      const struct mkfs_options *options,
+		      const struct mkfs_plan *plan)
+{
+	struct first_items *items = calloc(1, sizeof(*items));
+	struct tree_format format = {
+		.super = &plan->super,
+		.next_ino_seq = TRAX_ROOT_INO + 1,
+		.next_dirgroup = 1,	/* 0 is the root's */
+		.inodes = 1,
+	};
+	int rc;
+
+	if (!items)
+		return -ENOMEM;
+	items_owners(items, plan);
+	items_root(items, env, options);
+	format.items = items->item;
+	format.n = items->n;
+	rc = tree_format(env, disk, &format);
+	free(items);
+	return rc;
+}
+
+int mkfs_write(struct env *env, struct disk *disk,
+	       const struct mkfs_options *options,
+	       const struct mkfs_plan *plan)
+{
+	int rc = write_wipe(disk, &plan->super);
+
+	if (!rc)
+		rc = write_geom(disk, &plan->super, options->geom);
+	if (!rc)
+		rc = write_tree(env, disk, options, plan);
+	if (!rc)
+		rc = disk_flush(disk);
+	if (!rc)
+		rc = write_supers(disk, &plan->super);
+	if (rc)
+		msg_error("%s: could not write the file system: %s",
+			  disk->name, strerror(-rc));
+	return rc;
+}
