@@ -5,6 +5,9 @@
  * the pattern (binary search) -> track (division).  Slips of the track are
  * found by binary search in the one list of them.
  *
+ * Runs and patterns count in virtual LBNs, as if there were no odd tracks; the
+ * sum of what these have more or less leads from one to the other.
+ *
  * Physical positions: sector p of a track that has `around` sectors begins at
  * base + p / around.  The k-th LBN of the track is at position k plus the
  * slipped sectors before it.
@@ -30,6 +33,7 @@ void geom_free(struct geom *geom)
 	free(geom->parts);
 	free(geom->patterns);
 	free(geom->runs);
+	free(geom->odds);
 	free(geom->slips);
 	free(geom->remaps);
 	free(geom);
@@ -58,6 +62,38 @@ uint64_t geom_period_ns(const struct geom *geom)
 static angle angle_of(uint64_t position, uint32_t around)
 {
 	return (angle)((position << 32) / around);
+}
+
+/* First odd track at or after a track. */
+static uint32_t odd_lower(const struct geom *geom, uint64_t track)
+{
+	uint32_t lo = 0, hi = geom->odds_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->odds[mid].track < track)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* How many odd tracks begin at or before an LBN? */
+static uint32_t odds_until(const struct geom *geom, uint64_t lbn)
+{
+	uint32_t lo = 0, hi = geom->odds_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->odds[mid].first_lbn <= lbn)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
 }
 
 /* First slip on or after a track. */
@@ -106,6 +142,20 @@ static uint32_t lbns_before(const struct geom *geom, const struct found *f,
 	return position - gone;
 }
 
+/* Corrects a track for the odd ones before it, and for itself. */
+static void apply_odds(const struct geom *geom, struct geom_track *t)
+{
+	uint32_t i = odd_lower(geom, t->index);
+	const struct geom_odd *odd = geom->odds + i;
+
+	if (i < geom->odds_n && odd->track == t->index) {
+		t->sectors = odd->sectors;
+		t->first = odd->first_lbn;
+	} else if (i) {
+		t->first += (uint64_t)(odd[-1].before + odd[-1].more);
+	}
+}
+
 /* The track that is `inside` tracks into a part, `period` periods on. */
 static void fill(const struct geom *geom, const struct geom_run *run,
 		 const struct geom_part *part, uint64_t period,
@@ -130,6 +180,7 @@ static void fill(const struct geom *geom, const struct geom_run *run,
 				s->surface +
 				(int64_t)inside * s->surface_step);
 	t->known = s->known;
+	apply_odds(geom, t);
 	f->base = run->base + (angle)period * pattern->base_step + s->base +
 		  (angle)inside * s->base_step;
 	f->around = s->around;
@@ -142,7 +193,7 @@ static void fill(const struct geom *geom, const struct geom_run *run,
 	t->per_sector = t->known ? angle_of(1, f->around) : 0;
 }
 
-static void find_lbn(const struct geom *geom, uint64_t lbn, struct found *f)
+static void find_virtual(const struct geom *geom, uint64_t lbn, struct found *f)
 {
 	uint32_t lo = 0, hi = geom->runs_n;
 	const struct geom_run *run;
@@ -150,7 +201,6 @@ static void find_lbn(const struct geom *geom, uint64_t lbn, struct found *f)
 	const struct geom_part *part;
 	uint64_t off;
 
-	assert(lbn < geom->sectors);
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -214,6 +264,24 @@ static void find_track(const struct geom *geom, uint64_t index,
 	part += lo;
 	fill(geom, run, part, off / pattern->tracks,
 	     off % pattern->tracks - part->first_track, f);
+}
+
+static void find_lbn(const struct geom *geom, uint64_t lbn, struct found *f)
+{
+	uint32_t n = odds_until(geom, lbn);
+	const struct geom_odd *odd = geom->odds + n;
+
+	assert(lbn < geom->sectors);
+	if (!n) {
+		find_virtual(geom, lbn, f);
+		return;
+	}
+	odd--;
+	if (lbn < odd->first_lbn + odd->sectors)
+		find_track(geom, odd->track, f);
+	else
+		find_virtual(geom, lbn - (uint64_t)(odd->before + odd->more),
+			     f);
 }
 
 void geom_track_of(const struct geom *geom, uint64_t lbn,

@@ -5,9 +5,8 @@
  * Finishing walks the sweeps once: at each it tries every period up to
  * PERIOD_MAX sweeps and takes the one that goes on repeating the longest; what
  * repeats becomes one run, what does not a run of a single sweep.  A pattern
- * met before, beginning at any of its parts (a defect interrupts a zone
- * anywhere), is found again and shared, so an irregular track costs two
- * runs and no pattern.
+ * met before, beginning at any of its parts (a slipped track interrupts a zone
+ * anywhere), is found again and shared.
  *
  * Zones are never told apart: a new zone is merely where repetition ends.
  */
@@ -29,8 +28,8 @@ struct geom_build {
 	angle tolerance;
 	uint64_t tracks, sectors;
 	/* Allocated, in elements. */
-	size_t sweeps_room, parts_room, patterns_room, runs_room, slips_room,
-		remaps_room;
+	size_t sweeps_room, parts_room, patterns_room, runs_room, odds_room,
+		slips_room, remaps_room;
 };
 
 /* Makes room for `more` elements; doubling. */
@@ -157,6 +156,22 @@ int geom_build_sweep(struct geom_build *build, const struct geom_sweep *sweep)
 		build->sweeps[build->sweeps_n++] = *sweep;
 	build->tracks += sweep->count;
 	build->sectors += (uint64_t)sweep->count * sweep->sectors;
+	return 0;
+}
+
+int geom_build_odd(struct geom_build *build, uint64_t track, int32_t more)
+{
+	struct geom *g = build->geom;
+	int err;
+
+	err = grow(&g->odds, &build->odds_room, g->odds_n, 1,
+		   sizeof(*g->odds));
+	if (err)
+		return err;
+	g->odds[g->odds_n++] = (struct geom_odd){
+		.track = track, .more = more
+	};
+	build->sectors += (uint64_t)more;
 	return 0;
 }
 

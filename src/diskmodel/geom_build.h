@@ -13,7 +13,10 @@
  *   geometry = runs; run = `count` tracks that follow a pattern cyclically from
  *   a phase; pattern = sweeps, with their offsets from the pattern's beginning.
  *
- * Slipped sectors inside a track and remapped sectors are listed apart.
+ * Defects do not interrupt a pattern.  Tracks that hold more or fewer LBNs than
+ * the pattern says are listed as odd; slipped sectors inside a track and
+ * remapped sectors are listed too.  LBNs that leave the odd tracks out of
+ * account are called virtual.
  */
 #ifndef TRAX_DISKMODEL_GEOM_BUILD_H
 #define TRAX_DISKMODEL_GEOM_BUILD_H
@@ -38,6 +41,17 @@ struct geom_sweep {
 	int32_t surface_step;
 	angle base_step;
 	bool known;
+};
+
+/* A track that holds `more` LBNs than its sweep says. */
+struct geom_odd {
+	uint64_t track;
+	int32_t more;
+
+	/* Derived. */
+	uint32_t sectors;
+	uint64_t first_lbn;
+	int64_t before;		/* sum of `more` of all before it */
 };
 
 /* Physical sectors [at, at + n) of a track that hold no LBN. */
@@ -81,7 +95,7 @@ struct geom_pattern {
  */
 struct geom_run {
 	uint64_t first_track;	/* of the run itself */
-	uint64_t first_lbn;
+	uint64_t first_lbn;	/* virtual */
 	uint64_t count;		/* tracks */
 	uint64_t phase;		/* tracks into the pattern */
 	uint64_t phase_lbn;	/* the same in sectors */
@@ -99,9 +113,10 @@ struct geom {
 	struct geom_part *parts;
 	struct geom_pattern *patterns;
 	struct geom_run *runs;
+	struct geom_odd *odds;		/* by track */
 	struct geom_slip *slips;	/* by track, then position */
 	struct geom_remap *remaps;	/* by LBN */
-	uint32_t parts_n, patterns_n, runs_n, slips_n, remaps_n;
+	uint32_t parts_n, patterns_n, runs_n, odds_n, slips_n, remaps_n;
 };
 
 struct geom_build;
@@ -113,7 +128,9 @@ void geom_build_free(struct geom_build *build);
 /* Appends tracks.  A sweep that is out of bounds is a -EINVAL. */
 int geom_build_sweep(struct geom_build *build, const struct geom_sweep *sweep);
 
-/* On a track already appended or still to come, in ascending order. */
+/* Of tracks already appended, or of those to be appended next; each kind in
+ * ascending order. */
+int geom_build_odd(struct geom_build *build, uint64_t track, int32_t more);
 int geom_build_slip(struct geom_build *build, const struct geom_slip *slip);
 int geom_build_remap(struct geom_build *build, const struct geom_remap *remap);
 

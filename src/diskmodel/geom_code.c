@@ -2,9 +2,9 @@
  * geom_code.c - the record of a geometry in the file system.
  *
  * A header with the number of entries of each kind, its own length and a
- * checksum; then patterns with their parts, runs, slips, remaps as variable
- * length integers (7 bits a byte, least significant first; signed ones zigzag).
- * Slips and remaps count from the one before.  What follows from other members
+ * checksum; then patterns with their parts, runs, odd tracks, slips, remaps as
+ * variable length integers (7 bits a byte, least significant first; signed ones zigzag).
+ * Tracks and LBNs of these count from the one before.  What follows from other members
  * is not stored.
  */
 #include <errno.h>
@@ -29,9 +29,9 @@ struct trax_geom_record {
 	le32 patterns;
 	le32 parts;
 	le32 runs;
+	le32 odds;
 	le32 slips;
 	le32 remaps;
-	le32 reserved;		/* 0 */
 	le64 csum;		/* of all, this field being 0 */
 };
 
@@ -146,6 +146,12 @@ static void put_entries(struct writer *w, const struct geom *g)
 		put_signed(w, r->surface);
 		put(w, r->base);
 	}
+	for (uint32_t i = 0; i < g->odds_n; i++) {
+		put(w, g->odds[i].track - at);
+		put_signed(w, g->odds[i].more);
+		at = g->odds[i].track;
+	}
+	at = 0;
 	for (uint32_t i = 0; i < g->slips_n; i++) {
 		put(w, g->slips[i].track - at);
 		put(w, g->slips[i].at);
@@ -205,6 +211,13 @@ static void get_defects(struct reader *r, struct geom *g)
 {
 	uint64_t at = 0;
 
+	for (uint32_t i = 0; i < g->odds_n && !r->bad; i++) {
+		at += get(r, GEOM_MAX_SECTORS);
+		g->odds[i].track = at;
+		g->odds[i].more = (int32_t)get_signed(r,
+						      GEOM_MAX_TRACK_SECTORS);
+	}
+	at = 0;
 	for (uint32_t i = 0; i < g->slips_n && !r->bad; i++) {
 		at += get(r, GEOM_MAX_SECTORS);
 		g->slips[i].track = at;
@@ -233,6 +246,7 @@ static size_t encode_bound(const struct geom *g)
 	       (size_t)VARINT_MAX * (4 * (size_t)g->patterns_n +
 				     9 * (size_t)g->parts_n +
 				     6 * (size_t)g->runs_n +
+				     2 * (size_t)g->odds_n +
 				     3 * (size_t)g->slips_n +
 				     7 * (size_t)g->remaps_n);
 }
@@ -255,6 +269,7 @@ int geom_encode(const struct geom *geom, void **buf, size_t *bytes)
 		.patterns = le32_put(geom->patterns_n),
 		.parts = le32_put(geom->parts_n),
 		.runs = le32_put(geom->runs_n),
+		.odds = le32_put(geom->odds_n),
 		.slips = le32_put(geom->slips_n),
 		.remaps = le32_put(geom->remaps_n),
 	};
@@ -305,19 +320,23 @@ static struct geom *geom_alloc(const struct trax_geom_record *rec,
 	g->patterns_n = le32_get(rec->patterns);
 	g->parts_n = le32_get(rec->parts);
 	g->runs_n = le32_get(rec->runs);
+	g->odds_n = le32_get(rec->odds);
 	g->slips_n = le32_get(rec->slips);
 	g->remaps_n = le32_get(rec->remaps);
 	if (g->patterns_n > bytes || g->parts_n > bytes || g->runs_n > bytes ||
-	    g->slips_n > bytes || g->remaps_n > bytes) {
+	    g->odds_n > bytes || g->slips_n > bytes ||
+	    g->remaps_n > bytes) {
 		*g = (struct geom){ 0 };
 		return g;
 	}
 	g->patterns = calloc(g->patterns_n + 1u, sizeof(*g->patterns));
 	g->parts = calloc(g->parts_n + 1u, sizeof(*g->parts));
 	g->runs = calloc(g->runs_n + 1u, sizeof(*g->runs));
+	g->odds = calloc(g->odds_n + 1u, sizeof(*g->odds));
 	g->slips = calloc(g->slips_n + 1u, sizeof(*g->slips));
 	g->remaps = calloc(g->remaps_n + 1u, sizeof(*g->remaps));
-	if (!g->patterns || !g->parts || !g->runs || !g->slips || !g->remaps) {
+	if (!g->patterns || !g->parts || !g->runs || !g->odds || !g->slips ||
+	    !g->remaps) {
 		geom_free(g);
 		return NULL;
 	}

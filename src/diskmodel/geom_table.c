@@ -4,7 +4,7 @@
  * A table tells how many LBNs a track holds, not how many sectors go around
  * it.  The two differ where sectors were slipped or spared: a track with fewer
  * LBNs than both the one before and the one after it on the same surface is
- * taken to be as large as the one before.
+ * taken to be as large as the one before, and odd (geom_build.h).
  *
  * Tables are written with few decimals, so angles within TOLERANCE (a
  * hundredth of a sector) count as the same.
@@ -202,7 +202,7 @@ static struct geom_sweep sweep_of(const struct row *r)
 {
 	return (struct geom_sweep){
 		.count = 1,
-		.sectors = r->sectors,
+		.sectors = r->around,
 		.around = r->around,
 		.cylinder = r->cylinder,
 		.surface = (int32_t)r->surface,
@@ -217,7 +217,7 @@ static bool sweep_take(struct geom_sweep *s, const struct row *r)
 	int64_t n = s->count;
 	angle expected = s->base + (angle)n * s->base_step;
 
-	if (s->sectors != r->sectors || s->around != r->around)
+	if (s->around != r->around)
 		return false;
 	if (n == 1) {
 		s->cylinder_step = (int32_t)(r->cylinder - s->cylinder);
@@ -236,17 +236,22 @@ static bool sweep_take(struct geom_sweep *s, const struct row *r)
 static int table_build(const struct table *t, struct geom_build *build)
 {
 	struct geom_sweep s = sweep_of(&t->rows[0]);
-	int err;
+	int err = 0;
 
-	for (size_t i = 1; i < t->n; i++) {
+	for (size_t i = 0; !err && i < t->n; i++) {
+		const struct row *r = &t->rows[i];
+
+		if (r->sectors != r->around)
+			err = geom_build_odd(build, i, (int32_t)r->sectors -
+						       (int32_t)r->around);
+	}
+	for (size_t i = 1; !err && i < t->n; i++) {
 		if (sweep_take(&s, &t->rows[i]))
 			continue;
 		err = geom_build_sweep(build, &s);
-		if (err)
-			return err;
 		s = sweep_of(&t->rows[i]);
 	}
-	return geom_build_sweep(build, &s);
+	return err ? err : geom_build_sweep(build, &s);
 }
 
 static int table_geom(struct table *t, uint64_t sectors, struct geom **geom)

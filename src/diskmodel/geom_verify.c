@@ -128,11 +128,13 @@ static const char *run_derive(struct geom *g, struct geom_run *run)
 	return NULL;
 }
 
-/* The sweep a track belongs to. */
-static const struct geom_sweep *sweep_of(const struct geom *g, uint64_t track)
+/* The sweep a track belongs to, and its first virtual LBN. */
+static const struct geom_sweep *sweep_of(const struct geom *g, uint64_t track,
+					 uint64_t *lbn)
 {
 	uint32_t lo = 0, hi = g->runs_n;
 	const struct geom_pattern *p;
+	const struct geom_run *run;
 	uint32_t i;
 
 	while (hi - lo > 1) {
@@ -143,17 +145,54 @@ static const struct geom_sweep *sweep_of(const struct geom *g, uint64_t track)
 		else
 			hi = mid;
 	}
-	p = &g->patterns[g->runs[lo].pattern];
-	track = (track - g->runs[lo].first_track + g->runs[lo].phase) %
-		p->tracks;
+	run = &g->runs[lo];
+	p = &g->patterns[run->pattern];
+	track = track - run->first_track + run->phase;
+	*lbn = run->first_lbn + lbns_until(g, p, track) - run->phase_lbn;
+	track %= p->tracks;
 	for (i = p->parts - 1; g->parts[p->part + i].first_track > track;)
 		i--;
 	return &g->parts[p->part + i].sweep;
 }
 
+static const char *odds_derive(struct geom *g)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < g->odds_n; i++) {
+		struct geom_odd *odd = &g->odds[i];
+		const struct geom_sweep *sweep;
+		int64_t sectors;
+
+		if (odd->track >= g->tracks ||
+		    (i && odd->track <= odd[-1].track))
+			return "odd tracks out of order";
+		sweep = sweep_of(g, odd->track, &odd->first_lbn);
+		sectors = (int64_t)sweep->sectors + odd->more;
+		if (sectors < 1 || sectors > sweep->around)
+			return "an odd track of no or too many sectors";
+		odd->sectors = (uint32_t)sectors;
+		odd->first_lbn += (uint64_t)sum;
+		odd->before = sum;
+		sum += odd->more;
+	}
+	g->sectors += (uint64_t)sum;
+	return NULL;
+}
+
+/* What a track has more than its sweep says; *odd moves on over the list. */
+static int32_t more_of(const struct geom *g, uint64_t track, uint32_t *odd)
+{
+	while (*odd < g->odds_n && g->odds[*odd].track < track)
+		++*odd;
+	return *odd < g->odds_n && g->odds[*odd].track == track ?
+		g->odds[*odd].more : 0;
+}
+
 static const char *slips_verify(const struct geom *g)
 {
-	uint64_t lost = 0;
+	uint64_t lost = 0, lbn;
+	uint32_t odd = 0;
 
 	for (uint32_t i = 0; i < g->slips_n; i++) {
 		const struct geom_slip *s = &g->slips[i];
@@ -162,7 +201,7 @@ static const char *slips_verify(const struct geom *g)
 
 		if (s->track >= g->tracks)
 			return "a slip on a track that is not there";
-		sweep = sweep_of(g, s->track);
+		sweep = sweep_of(g, s->track, &lbn);
 		if (!s->n || s->at >= sweep->around ||
 		    s->n > sweep->around - s->at)
 			return "a slip past the end of its track";
@@ -171,7 +210,8 @@ static const char *slips_verify(const struct geom *g)
 			   prev->at + prev->n > s->at)))
 			return "slips out of order";
 		lost = prev && prev->track == s->track ? lost + s->n : s->n;
-		if (sweep->sectors + lost > sweep->around)
+		if ((int64_t)(sweep->sectors + lost) +
+		    more_of(g, s->track, &odd) > (int64_t)sweep->around)
 			return "slips that leave no room for the track's LBNs";
 	}
 	return NULL;
@@ -216,6 +256,8 @@ const char *geom_build_verify(struct geom *geom)
 		if (why)
 			return why;
 	}
-	why = slips_verify(geom);
+	why = odds_derive(geom);
+	if (!why)
+		why = slips_verify(geom);
 	return why ? why : remaps_verify(geom);
 }

@@ -1,14 +1,77 @@
 /*
- * drive.c - the drive that takes the same time for everything.
+ * drive.c - a drive: a queue, a head, a read cache that reads ahead, and
+ * perhaps a volatile write cache.
+ *
+ * An operation is in one of three lists:
+ *
+ *   queue --(head_begin)--> active --(head_end)--> done --> returned
+ *      \___________ answered by a cache ____________/
+ *
+ * The head is busy with an access (`now`), or free since head.at_ns, and then
+ * perhaps reading ahead: that is worked out only when somebody wants to know
+ * (read_ahead_until), from where the head stopped last.
+ *
+ * A decision what to do next falls when the head is free and the first of the
+ * visible commands (the oldest `depth`) has been decoded; so commands that come
+ * together are chosen from together.  Neighbours of the chosen one that wait
+ * too are one access with it, also if they come while the head is still on its
+ * way: a track that the host had to ask for in pieces takes one turn.
+ *
+ * A drive without a specification takes the same time for everything.
  */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "base/rangeset.h"
 #include "sim/drive.h"
+#include "sim/segments.h"
+#include "sim/writes.h"
+
+/* A command that has waited so long goes first whatever the policy. */
+#define STARVED_NS UINT64_C(1000000000)
+
+/* What the head is doing. */
+struct access {
+	bool write, destage;
+	uint64_t lbn;
+	uint32_t sectors;
+	int64_t error_ns;
+	struct service_head from;
+	struct service service;
+};
 
 struct drive {
+	const struct spec *spec;	/* NULL: flat */
 	uint64_t latency_ns;
-	struct list queue;	/* in order of completion */
+	struct geom *geom;
+	struct service_mech mech;	/* the spec's, with a phase */
+	uint64_t seed;
+
+	struct list queue;	/* in order of arrival */
+	struct list active;
+	struct list done;	/* in order of completion */
+
+	bool busy;
+	struct access now;
+	struct service_head head;	/* when not busy */
+	uint64_t ahead_lbn;		/* reading ahead goes on here ... */
+	uint32_t ahead_left;		/* ... for so many sectors */
+	struct segments cache;
+	struct rangeset dirty;		/* in the write cache */
+	uint64_t dirty_ns;		/* since then */
+	uint64_t destaged;		/* end of the last range written */
+
+	struct drive_times times;
 };
+
+/* ---- making ---- */
+
+static void lists_init(struct drive *d)
+{
+	list_init(&d->queue);
+	list_init(&d->active);
+	list_init(&d->done);
+}
 
 struct drive *drive_new_flat(uint64_t latency_ns)
 {
@@ -17,43 +80,570 @@ struct drive *drive_new_flat(uint64_t latency_ns)
 	if (!d)
 		return NULL;
 	d->latency_ns = latency_ns;
-	list_init(&d->queue);
+	lists_init(d);
+	rangeset_init(&d->dirty);
 	return d;
+}
+
+int drive_new(const struct spec *spec, uint64_t seed, struct drive **drive)
+{
+	struct drive *d = drive_new_flat(0);
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->spec = spec;
+	d->seed = seed;
+	d->mech = spec->mech;
+	d->mech.phase = (angle)writes_random(&d->seed);
+	err = spec_geom(spec, &d->geom);
+	if (!err)
+		err = segments_init(&d->cache, spec->cache_segments,
+				    spec->segment_lbns);
+	if (err) {
+		drive_free(d);
+		return err;
+	}
+	*drive = d;
+	return 0;
 }
 
 void drive_free(struct drive *drive)
 {
+	if (!drive)
+		return;
+	geom_free(drive->geom);
+	segments_fini(&drive->cache);
+	rangeset_fini(&drive->dirty);
 	free(drive);
+}
+
+const struct geom *drive_geom(const struct drive *drive)
+{
+	return drive->geom;
+}
+
+const struct service_mech *drive_mech(const struct drive *drive)
+{
+	return drive->spec ? &drive->mech : NULL;
+}
+
+/* ---- small things ---- */
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t jitter(struct drive *d, uint64_t most_ns)
+{
+	return most_ns ? writes_random(&d->seed) % most_ns : 0;
+}
+
+static uint64_t bus_ns(const struct drive *d, uint32_t sectors)
+{
+	if (!d->mech.bus_bytes_per_s)
+		return 0;
+	return sectors * (SECTOR_BYTES * UINT64_C(1000000000)) /
+	       d->mech.bus_bytes_per_s;
+}
+
+/* Done, to be returned when that time comes. */
+static void op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
+{
+	struct list *pos = d->done.prev;
+
+	op->done_ns = at_ns;
+	while (pos != &d->done &&
+	       list_entry(pos, struct drive_op, link)->done_ns > at_ns)
+		pos = pos->prev;
+	list_add_front(pos, &op->link);
+}
+
+/* ---- reading ahead ---- */
+
+/* Lets the free head read ahead up to a moment. */
+static void read_ahead_until(struct drive *d, uint64_t until_ns)
+{
+	struct service s = { 0 };
+	uint32_t n;
+
+	if (d->busy || !d->ahead_left || d->head.at_ns >= until_ns)
+		return;
+	n = service_stream(d->geom, &d->mech, &d->head, d->ahead_lbn,
+			   d->ahead_left, until_ns, &s);
+	if (n)
+		segments_add(&d->cache, d->ahead_lbn, n);
+	d->ahead_lbn += n;
+	d->ahead_left -= n;
+	if (d->ahead_lbn >= geom_sectors(d->geom))
+		d->ahead_left = 0;
+	d->times.prefetch_ns += s.seek_ns + s.switch_ns + s.rotation_ns +
+				s.transfer_ns;
+	d->times.prefetched_sectors += n;
+}
+
+static void read_ahead_begin(struct drive *d, uint64_t lbn)
+{
+	d->ahead_lbn = lbn;
+	d->ahead_left = d->cache.count ? d->spec->read_ahead_lbns : 0;
+	if (lbn >= geom_sectors(d->geom))
+		d->ahead_left = 0;
+}
+
+/* Is the head on its way over what a read wants the rest of? */
+static bool streams_into(struct drive *d, const struct drive_op *op)
+{
+	const struct segment *s;
+
+	if (op->op != DISK_READ || !d->ahead_left)
+		return false;
+	if (op->lbn == d->ahead_lbn)
+		return true;
+	s = segments_find(&d->cache, op->lbn);
+	return s && s->first + s->n == d->ahead_lbn &&
+	       op->lbn + op->sectors > d->ahead_lbn;
+}
+
+/* ---- the queue ---- */
+
+/* The longest an access may grow by joining neighbours. */
+static uint32_t access_max(const struct drive *d, uint64_t lbn)
+{
+	struct geom_track track;
+
+	geom_track_of(d->geom, lbn, &track);
+	return 2 * track.sectors;
+}
+
+static bool neighbour(const struct drive *d, const struct drive_op *op)
+{
+	const struct access *a = &d->now;
+
+	return op->op == (a->write ? DISK_WRITE : DISK_READ) &&
+	       a->sectors + op->sectors <= access_max(d, a->lbn) &&
+	       (op->lbn == a->lbn + a->sectors ||
+		op->lbn + op->sectors == a->lbn);
+}
+
+/* Takes an operation into the access at hand. */
+static void access_take(struct drive *d, struct drive_op *op)
+{
+	if (op->lbn < d->now.lbn)
+		d->now.lbn = op->lbn;
+	d->now.sectors += op->sectors;
+	op->joined = !list_empty(&d->active);
+	d->times.joined += op->joined;
+	list_del(&op->link);
+	list_add(&d->active, &op->link);
+}
+
+static void access_estimate(struct drive *d)
+{
+	struct access *a = &d->now;
+	struct service_request req = {
+		.write = a->write,
+		.lbn = a->lbn,
+		.sectors = a->sectors,
+		.error_ns = a->error_ns,
+	};
+
+	service_estimate(d->geom, &d->mech, &a->from, &req, &a->service);
+}
+
+/* A neighbour that comes while the head is still on its way. */
+static bool join_late(struct drive *d, struct drive_op *op)
+{
+	if (!d->busy || d->now.destage || !neighbour(d, op) ||
+	    op->ready_ns > d->now.service.media_ns)
+		return false;
+	list_init(&op->link);
+	access_take(d, op);
+	access_estimate(d);
+	return true;
+}
+
+static void join_waiting(struct drive *d)
+{
+	struct list *pos;
+	bool again = true;
+
+	while (again) {
+		uint32_t seen = 0;
+
+		again = false;
+		list_for_each(pos, &d->queue) {
+			struct drive_op *op =
+				list_entry(pos, struct drive_op, link);
+
+			if (seen++ == d->spec->depth)
+				break;
+			if (!neighbour(d, op))
+				continue;
+			access_take(d, op);
+			again = true;
+			break;
+		}
+	}
+}
+
+/* What a policy likes least to spend on an operation. */
+static uint64_t cost_ns(const struct drive *d, const struct drive_op *op,
+			uint64_t at_ns)
+{
+	struct service_head head = d->head;
+	struct service_request req = {
+		.write = op->op == DISK_WRITE,
+		.lbn = op->lbn,
+		.sectors = op->sectors,
+	};
+	struct geom_place place;
+	struct service s;
+
+	head.at_ns = at_ns;
+	if (d->spec->policy == SPEC_SSTF) {
+		geom_place_of(d->geom, op->lbn, &place);
+		return service_move_ns(&d->mech, &head, place.cylinder,
+				       place.surface, false);
+	}
+	service_estimate(d->geom, &d->mech, &head, &req, &s);
+	return s.head.at_ns - at_ns - s.transfer_ns;
+}
+
+static struct drive_op *choose(struct drive *d, uint64_t at_ns)
+{
+	struct drive_op *best = NULL;
+	uint64_t best_ns = UINT64_MAX;
+	uint32_t seen = 0;
+	struct list *pos;
+
+	list_for_each(pos, &d->queue) {
+		struct drive_op *op = list_entry(pos, struct drive_op, link);
+		uint64_t ns;
+
+		if (seen++ == d->spec->depth)
+			break;
+		if (op->op == DISK_FLUSH || op->ready_ns > at_ns)
+			continue;
+		if (d->spec->policy == SPEC_FCFS ||
+		    at_ns - op->arrive_ns > STARVED_NS || streams_into(d, op))
+			return op;
+		ns = cost_ns(d, op, at_ns);
+		if (ns < best_ns) {
+			best = op;
+			best_ns = ns;
+		}
+	}
+	return best;
+}
+
+/* ---- the head ---- */
+
+static void count_wait(struct drive *d, uint64_t arrive_ns, uint64_t at_ns)
+{
+	uint64_t from = d->head.at_ns;
+	uint64_t asked = later(from, arrive_ns < at_ns ? arrive_ns : at_ns);
+
+	d->times.idle_ns += asked - from;
+	d->times.overhead_ns += at_ns - asked;
+}
+
+static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
+{
+	struct access *a = &d->now;
+	bool streams;
+
+	read_ahead_until(d, at_ns);
+	streams = streams_into(d, op);
+	*a = (struct access){
+		.write = op->op == DISK_WRITE,
+		.lbn = op->lbn,
+		.sectors = op->sectors,
+		.error_ns = (int64_t)jitter(d, d->spec->seek_jitter_ns),
+	};
+	list_del(&op->link);
+	list_add(&d->active, &op->link);
+	if (streams) {
+		/* Never stopped: only the rest is still to be read. */
+		a->sectors -= (uint32_t)(d->ahead_lbn - a->lbn);
+		a->lbn = d->ahead_lbn;
+		a->error_ns = 0;
+	} else {
+		count_wait(d, op->arrive_ns, at_ns);
+		d->head.at_ns = at_ns;
+	}
+	join_waiting(d);
+	a->from = d->head;
+	access_estimate(d);
+	d->busy = true;
+}
+
+/* Writes out the next dirty range, in ascending order. */
+static void destage_begin(struct drive *d, uint64_t at_ns)
+{
+	struct access *a = &d->now;
+	struct range r;
+	uint32_t most;
+
+	if (!rangeset_next(&d->dirty, d->destaged, &r))
+		rangeset_next(&d->dirty, 0, &r);
+	if (r.first < d->destaged && d->destaged < r.first + r.n) {
+		r.n -= d->destaged - r.first;
+		r.first = d->destaged;
+	}
+	most = access_max(d, r.first);
+	read_ahead_until(d, at_ns);
+	count_wait(d, at_ns, at_ns);
+	d->head.at_ns = at_ns;
+	*a = (struct access){
+		.write = true,
+		.destage = true,
+		.lbn = r.first,
+		.sectors = r.n < most ? (uint32_t)r.n : most,
+		.from = d->head,
+	};
+	access_estimate(d);
+	d->busy = true;
+}
+
+static void count_access(struct drive *d)
+{
+	const struct service *s = &d->now.service;
+	struct drive_times *t = &d->times;
+
+	t->seek_ns += s->seek_ns;
+	t->switch_ns += s->switch_ns;
+	t->rotation_ns += s->rotation_ns;
+	t->transfer_ns += s->transfer_ns;
+	t->accesses++;
+}
+
+static void head_end(struct drive *d)
+{
+	struct access *a = &d->now;
+	uint64_t end_ns = a->service.head.at_ns;
+
+	d->busy = false;
+	d->head = a->service.head;
+	count_access(d);
+	while (!list_empty(&d->active)) {
+		struct drive_op *op =
+			list_first(&d->active, struct drive_op, link);
+
+		list_del(&op->link);
+		op->start_ns = a->from.at_ns;
+		op->service = a->service;
+		op_done(d, op, later(a->write ? end_ns : a->service.bus_ns,
+				     op->ready_ns));
+	}
+	if (a->write) {
+		d->ahead_left = 0;
+		/* A failure to cut a range in two only leaves it dirty. */
+		rangeset_remove(&d->dirty, a->lbn, a->sectors);
+		d->destaged = a->lbn + a->sectors;
+	} else {
+		segments_add(&d->cache, a->lbn, a->sectors);
+		read_ahead_begin(d, a->lbn + a->sectors);
+	}
+}
+
+/* Reads that a cache has learned to answer while they waited. */
+static void answer_hits(struct drive *d, uint64_t at_ns)
+{
+	struct list *pos, *tmp;
+
+	list_for_each_safe(pos, tmp, &d->queue) {
+		struct drive_op *op = list_entry(pos, struct drive_op, link);
+
+		if (op->op != DISK_READ ||
+		    !segments_has(&d->cache, op->lbn, op->sectors))
+			continue;
+		op->hit = true;
+		d->times.read_hits++;
+		list_del(&op->link);
+		op_done(d, op, later(at_ns, op->ready_ns) +
+				       bus_ns(d, op->sectors));
+	}
+}
+
+/* Flushes that have nothing left to wait for; true when one still waits. */
+static bool answer_flushes(struct drive *d, uint64_t at_ns)
+{
+	struct list *pos, *tmp;
+	bool waits = false;
+
+	list_for_each_safe(pos, tmp, &d->queue) {
+		struct drive_op *op = list_entry(pos, struct drive_op, link);
+
+		if (op->op != DISK_FLUSH)
+			continue;
+		if (d->dirty.total) {
+			waits = true;
+			continue;
+		}
+		list_del(&op->link);
+		op_done(d, op, later(at_ns, op->ready_ns));
+	}
+	return waits;
+}
+
+/* When the head will have something to decide; UINT64_MAX: nothing. */
+static uint64_t head_next_ns(const struct drive *d)
+{
+	uint64_t next = UINT64_MAX;
+	uint32_t seen = 0;
+	struct list *pos;
+
+	if (d->busy)
+		return d->now.service.head.at_ns;
+	list_for_each(pos, &d->queue) {
+		struct drive_op *op = list_entry(pos, struct drive_op, link);
+
+		if (seen++ == d->spec->depth)
+			break;
+		if (op->ready_ns < next)
+			next = op->ready_ns;
+	}
+	if (next == UINT64_MAX && d->dirty.total)
+		next = d->dirty_ns;
+	return next == UINT64_MAX ? next : later(next, d->head.at_ns);
+}
+
+static void head_decide(struct drive *d, uint64_t at_ns)
+{
+	bool flush;
+	struct drive_op *op;
+
+	read_ahead_until(d, at_ns);
+	answer_hits(d, at_ns);
+	flush = answer_flushes(d, at_ns);
+	op = flush ? NULL : choose(d, at_ns);
+	if (op)
+		head_begin(d, op, at_ns);
+	else if (d->dirty.total && (flush || list_empty(&d->queue)))
+		destage_begin(d, at_ns);
+}
+
+/* ---- the interface ---- */
+
+/* Takes a write into the write cache. */
+static bool cache_write(struct drive *d, struct drive_op *op)
+{
+	if (op->fua || d->dirty.total + op->sectors > d->spec->write_cache_lbns)
+		return false;
+	if (!d->dirty.total)
+		d->dirty_ns = op->ready_ns;
+	if (rangeset_add(&d->dirty, op->lbn, op->sectors))
+		return false;
+	op_done(d, op, op->ready_ns + bus_ns(d, op->sectors));
+	return true;
+}
+
+static bool cache_read(struct drive *d, struct drive_op *op)
+{
+	if (!segments_has(&d->cache, op->lbn, op->sectors) &&
+	    !rangeset_has(&d->dirty, op->lbn, op->sectors))
+		return false;
+	op->hit = true;
+	d->times.read_hits++;
+	op_done(d, op, op->arrive_ns + d->spec->hit_overhead_ns +
+			       jitter(d, d->spec->overhead_jitter_ns) +
+			       bus_ns(d, op->sectors));
+	return true;
 }
 
 void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns)
 {
-	op->arrive_ns = now_ns;
-	op->done_ns = now_ns + drive->latency_ns;
-	list_add(&drive->queue, &op->link);
+	const struct spec *spec = drive->spec;
+
+	op->arrive_ns = op->start_ns = now_ns;
+	op->hit = op->joined = false;
+	op->service = (struct service){ 0 };
+	if (!spec) {
+		op_done(drive, op, now_ns + drive->latency_ns);
+		return;
+	}
+	read_ahead_until(drive, now_ns);
+	op->ready_ns = now_ns + jitter(drive, spec->overhead_jitter_ns) +
+		       (op->op == DISK_READ ? spec->read_overhead_ns :
+					      spec->write_overhead_ns);
+	if (op->op == DISK_WRITE)
+		segments_drop(&drive->cache, op->lbn, op->sectors);
+	if (op->op == DISK_FLUSH && !drive->dirty.total)
+		op_done(drive, op, op->ready_ns);
+	else if (op->op == DISK_FLUSH ||
+		 (!(op->op == DISK_WRITE && cache_write(drive, op)) &&
+		  !(op->op == DISK_READ && cache_read(drive, op)) &&
+		  !join_late(drive, op)))
+		list_add(&drive->queue, &op->link);
 }
 
 uint64_t drive_next_ns(const struct drive *drive)
 {
 	const struct drive_op *op =
-		list_first(&drive->queue, struct drive_op, link);
+		list_first(&drive->done, struct drive_op, link);
+	uint64_t head_ns = head_next_ns(drive);
 
-	return op ? op->done_ns : UINT64_MAX;
+	return op && op->done_ns < head_ns ? op->done_ns : head_ns;
 }
 
 struct drive_op *drive_run(struct drive *drive, uint64_t until_ns)
 {
-	struct drive_op *op =
-		list_first(&drive->queue, struct drive_op, link);
+	for (;;) {
+		struct drive_op *op =
+			list_first(&drive->done, struct drive_op, link);
+		uint64_t head_ns = head_next_ns(drive);
 
-	if (!op || op->done_ns > until_ns)
-		return NULL;
-	list_del(&op->link);
-	return op;
+		if (op && op->done_ns <= until_ns && op->done_ns <= head_ns) {
+			list_del(&op->link);
+			return op;
+		}
+		if (head_ns > until_ns)
+			return NULL;
+		if (drive->busy)
+			head_end(drive);
+		else
+			head_decide(drive, head_ns);
+	}
 }
 
 void drive_reset(struct drive *drive, uint64_t now_ns)
 {
-	(void)now_ns;
-	list_init(&drive->queue);
+	lists_init(drive);
+	drive->busy = false;
+	drive->ahead_left = 0;
+	segments_clear(&drive->cache);
+	rangeset_fini(&drive->dirty);
+	rangeset_init(&drive->dirty);
+	drive->head.at_ns = now_ns;
+}
+
+void drive_get_times(struct drive *drive, uint64_t now_ns,
+		     struct drive_times *times)
+{
+	const struct spec *spec = drive->spec;
+
+	*times = drive->times;
+	if (!spec)
+		return;
+	read_ahead_until(drive, now_ns);
+	*times = drive->times;
+	if (!drive->busy && now_ns > drive->head.at_ns)
+		times->idle_ns += now_ns - drive->head.at_ns;
+	times->energy_j = 1e-9 *
+		((double)times->seek_ns * spec->seek_w +
+		 (double)(times->switch_ns + times->rotation_ns +
+			  times->transfer_ns + times->prefetch_ns) *
+			 spec->active_w +
+		 (double)(times->idle_ns + times->overhead_ns) * spec->idle_w);
+}
+
+void drive_clear_times(struct drive *drive, uint64_t now_ns)
+{
+	if (drive->spec)
+		read_ahead_until(drive, now_ns);
+	/* Where it is in its reading ahead is more than when it began. */
+	if (!drive->busy && !drive->ahead_left && now_ns > drive->head.at_ns)
+		drive->head.at_ns = now_ns;
+	drive->times = (struct drive_times){ 0 };
 }

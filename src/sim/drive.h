@@ -2,7 +2,8 @@
  * drive.h - when a drive would have done what it is asked: timing, no data.
  *
  * The simulated disk runs it in virtual time, the emulated one in real time.
- * Time only enters through arguments and never goes back.  An operation
+ * Time only enters through arguments and never goes back: before an operation
+ * is submitted the drive must have been run up to that moment.  An operation
  * belongs to the caller and is the drive's from drive_submit until drive_run
  * returns it; its completion time is in done_ns then.
  */
@@ -13,6 +14,8 @@
 
 #include "base/list.h"
 #include "disk/disk.h"
+#include "diskmodel/service.h"
+#include "diskmodel/spec.h"
 
 struct drive;
 
@@ -21,16 +24,45 @@ struct drive_op {
 	bool fua;
 	uint64_t lbn;
 	uint32_t sectors;
-	uint64_t done_ns;	/* set by the drive */
+
+	/* Set by the drive. */
+	uint64_t arrive_ns, start_ns, done_ns;
+	bool hit;		/* answered by a cache */
+	bool joined;		/* part of an access that began elsewhere */
+	struct service service;	/* of the access it was part of */
 
 	/* The drive's. */
 	struct list link;
-	uint64_t arrive_ns;
+	uint64_t ready_ns;	/* command decoded */
+};
+
+/* What the head did since the beginning or drive_clear_times.  The parts add
+ * up to the time that passed. */
+struct drive_times {
+	uint64_t seek_ns, switch_ns, rotation_ns, transfer_ns;
+	uint64_t prefetch_ns;	/* reading ahead, its seeks included */
+	uint64_t overhead_ns;	/* commands waited to be decoded */
+	uint64_t idle_ns;
+	uint64_t accesses;	/* of the medium */
+	uint64_t joined;	/* operations beyond one an access */
+	uint64_t read_hits;
+	uint64_t prefetched_sectors;
+	double energy_j;
 };
 
 /* Takes latency_ns for everything, any number of operations at once. */
 struct drive *drive_new_flat(uint64_t latency_ns);
+
+/* The drive a specification describes, which must outlive it.  -ENOMEM, or
+ * -EINVAL (reported). */
+int drive_new(const struct spec *spec, uint64_t seed, struct drive **drive);
 void drive_free(struct drive *drive);
+
+/* Its true geometry; NULL for a flat one. */
+const struct geom *drive_geom(const struct drive *drive);
+
+/* Its true mechanics, the phase included; NULL for a flat one. */
+const struct service_mech *drive_mech(const struct drive *drive);
 
 void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns);
 
@@ -43,5 +75,10 @@ struct drive_op *drive_run(struct drive *drive, uint64_t until_ns);
 
 /* Forgets all operations and what the caches hold: power is gone. */
 void drive_reset(struct drive *drive, uint64_t now_ns);
+
+/* What the head did up to now. */
+void drive_get_times(struct drive *drive, uint64_t now_ns,
+		     struct drive_times *times);
+void drive_clear_times(struct drive *drive, uint64_t now_ns);
 
 #endif

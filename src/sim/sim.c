@@ -195,6 +195,8 @@ static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 	sim_power_cut(sim, sim->cut, sim->cut_seed);
 }
 
+static void run_until(struct sim *sim, uint64_t until_ns);
+
 static void sim_submit(struct disk *disk, struct disk_request *req)
 {
 	struct sim *sim = sim_of(disk);
@@ -207,6 +209,7 @@ static void sim_submit(struct disk *disk, struct disk_request *req)
 	sim->outstanding++;
 	op = op_new(sim, req);
 	if (op) {
+		run_until(sim, sim->now_ns);
 		list_add(&sim->air, &op->link);
 		drive_submit(sim->drive, &op->timing, sim->now_ns);
 	} else {
@@ -511,18 +514,38 @@ static uint64_t env_sim_random(struct env *env)
 
 /* ---- making ---- */
 
-static void set_limits(struct sim *sim, uint64_t sectors,
-		       const struct sim_options *o)
+static uint32_t either(uint32_t given, uint32_t otherwise)
+{
+	return given ? given : otherwise;
+}
+
+static void set_limits(struct sim *sim, const struct spec *spec,
+		       uint64_t sectors, const struct sim_options *o)
 {
 	struct disk_limits *l = &sim->disk.limits;
 
-	l->sectors = sectors;
-	l->logical_bytes = o->logical_bytes ? o->logical_bytes : SECTOR_BYTES;
-	l->physical_bytes = o->physical_bytes ? o->physical_bytes : 4096;
-	l->atomic_bytes = o->atomic_bytes ? o->atomic_bytes : l->logical_bytes;
-	l->max_sectors = o->max_sectors ? o->max_sectors : DEFAULT_MAX_SECTORS;
-	l->volatile_cache = o->volatile_cache;
+	l->sectors = sectors ? sectors : geom_sectors(drive_geom(sim->drive));
+	l->logical_bytes = either(o->logical_bytes,
+				  spec ? spec->logical_bytes : SECTOR_BYTES);
+	l->physical_bytes = either(o->physical_bytes,
+				   spec ? spec->physical_bytes : 4096);
+	l->atomic_bytes = either(o->atomic_bytes, l->logical_bytes);
+	l->max_sectors = either(o->max_sectors, DEFAULT_MAX_SECTORS);
+	l->volatile_cache = o->volatile_cache ||
+			    (spec && spec->write_cache_lbns);
 	l->rotational = true;
+}
+
+static int set_drive(struct sim *sim, const struct spec *spec,
+		     const struct sim_options *o)
+{
+	uint64_t latency_ns = o->latency_ns ? o->latency_ns :
+					      DEFAULT_LATENCY_NS;
+
+	if (spec)
+		return drive_new(spec, o->seed, &sim->drive);
+	sim->drive = drive_new_flat(latency_ns);
+	return sim->drive ? 0 : -ENOMEM;
 }
 
 static int set_content(struct sim *sim, const struct sim_options *o)
@@ -531,7 +554,7 @@ static int set_content(struct sim *sim, const struct sim_options *o)
 				media_new(sim->disk.limits.sectors);
 	if (!sim->now)
 		return -ENOMEM;
-	if (!o->volatile_cache)
+	if (!sim->disk.limits.volatile_cache)
 		return 0;
 	sim->durable = media_clone(sim->now);
 	return sim->durable ? 0 : -ENOMEM;
@@ -544,7 +567,6 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 	const struct sim_options *o = options ? options : &defaults;
 	struct sim *sim = calloc(1, sizeof(*sim));
 
-	(void)spec;
 	if (!sim)
 		return NULL;
 	sim->disk.ops = &sim_ops;
@@ -554,14 +576,16 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 	list_init(&sim->air);
 	list_init(&sim->late);
 	list_init(&sim->ready);
-	set_limits(sim, sectors, o);
-	assert(!o->content || media_sectors(o->content) == sectors);
-	sim->drive = drive_new_flat(o->latency_ns ? o->latency_ns :
-						    DEFAULT_LATENCY_NS);
-	if (!sim->drive || set_content(sim, o)) {
+	if (set_drive(sim, spec, o)) {
+		free(sim);
+		return NULL;
+	}
+	set_limits(sim, spec, sectors, o);
+	if (set_content(sim, o)) {
 		sim_free(sim);
 		return NULL;
 	}
+	assert(media_sectors(sim->now) == sim->disk.limits.sectors);
 	return sim;
 }
 
@@ -594,8 +618,7 @@ void sim_free(struct sim *sim)
 {
 	if (!sim)
 		return;
-	if (sim->drive)
-		drop_all(sim);
+	drop_all(sim);
 	drive_free(sim->drive);
 	media_free(sim->now);
 	media_free(sim->durable);
@@ -784,6 +807,11 @@ void sim_fault_clear(struct sim *sim)
 uint64_t sim_fault_hits(const struct sim *sim)
 {
 	return sim->faults.hits;
+}
+
+struct drive *sim_drive(struct sim *sim)
+{
+	return sim->drive;
 }
 
 const struct sim_counts *sim_counts(const struct sim *sim)

@@ -26,6 +26,7 @@
 #include "disk/disk.h"
 #include "sim/media.h"
 
+struct drive;
 struct sim;
 struct spec;
 
@@ -46,12 +47,12 @@ struct sim_options {
 	uint32_t physical_bytes; /* 0: of the specification, or 4096 */
 	uint32_t atomic_bytes;	/* 0: logical_bytes */
 	uint32_t max_sectors;	/* 0: 2048 */
-	bool volatile_cache;
+	bool volatile_cache;	/* also when the specification has one */
 	const struct media *content; /* begins with a clone of it; or NULL */
 };
 
-/* `sectors` 0: as many as the specification has.  NULL: out of memory, or a
- * specification that cannot be (reported). */
+/* `sectors` 0: as many as the specification has, which must outlive the disk.
+ * NULL: out of memory, or a specification that cannot be (reported). */
 struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 		    const struct sim_options *options);
 
@@ -174,5 +175,9 @@ struct sim_counts {
 };
 
 const struct sim_counts *sim_counts(const struct sim *sim);
+
+/* The timing of it (sim/drive.h): head times, true geometry and mechanics, for
+ * those who judge, never for the code under test. */
+struct drive *sim_drive(struct sim *sim);
 
 #endif

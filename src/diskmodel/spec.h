@@ -1,0 +1,98 @@
+/*
+ * spec.h - a drive on paper: specification and profile (traxfs-profile(5)).
+ *
+ * One JSON format serves both: the specification of a simulated drive, and the
+ * profile of a real one as far as it has been measured.  A spec is owned by
+ * who read or made it and freed with spec_free.
+ *
+ * Units: sectors in a spec are physical sectors (physical_bytes), except where
+ * a name says lbn; LBNs are sectors of 512 bytes.  Angles as in geom.h.
+ */
+#ifndef TRAX_DISKMODEL_SPEC_H
+#define TRAX_DISKMODEL_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "diskmodel/geom.h"
+#include "diskmodel/service.h"
+
+/* In which order LBNs go over the tracks of a zone. */
+enum spec_order {
+	SPEC_CYLINDER,		/* all surfaces of a cylinder, next cylinder */
+	SPEC_CYLINDER_SERPENTINE, /* the same, every other cylinder backwards */
+	SPEC_SERPENTINE,	/* group_cylinders along one surface, back along
+				 * the next, ..., next group */
+};
+
+/* Which waiting request a drive takes next: the oldest, the one with the
+ * shortest seek, the one reached first. */
+enum spec_policy { SPEC_FCFS, SPEC_SSTF, SPEC_SPTF };
+
+struct spec_list {
+	uint64_t *v;
+	size_t n;
+};
+
+struct spec_zone {
+	uint32_t first_cylinder, last_cylinder;
+	uint32_t *around;	/* sectors of a track on each surface */
+	angle track_skew;	/* to the next surface */
+	angle cylinder_skew;	/* to the next cylinder */
+	angle group_skew;	/* to the next group of a serpentine */
+	bool start_given;
+	angle start;		/* of the zone's first track */
+	uint32_t reserved;	/* sectors at the front without LBNs */
+	uint32_t spares_zone;	/* sectors without LBNs at the end of each */
+	uint32_t spares_cylinder;
+	uint32_t spares_track;
+	struct spec_list slips;	/* sectors, counted from the zone's first */
+	struct spec_list slipped_tracks; /* likewise, tracks */
+};
+
+struct spec_remap {
+	uint64_t lbn;
+	uint32_t lbns;
+	uint32_t cylinder, surface, sector;
+};
+
+struct spec {
+	char *name;
+	uint32_t logical_bytes, physical_bytes;
+	uint64_t lbns;		/* 0: all there are */
+	uint32_t surfaces;
+	enum spec_order order;
+	uint32_t group_cylinders;
+	bool alternate_surfaces; /* every other group from the last surface */
+	struct spec_zone *zones;
+	size_t zones_n;
+	struct spec_remap *remaps;	/* by LBN */
+	size_t remaps_n;
+	struct service_mech mech;
+	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
+	uint32_t cache_segments;	/* 0: no read cache */
+	uint32_t segment_lbns, read_ahead_lbns;
+	uint32_t write_cache_lbns;	/* 0: none; it is volatile */
+	enum spec_policy policy;
+	uint32_t depth;			/* of its queue, at least 1 */
+	uint64_t seek_jitter_ns, overhead_jitter_ns;
+	double idle_w, active_w, seek_w;
+};
+
+/* Reads a file.  -errno of open and read, -EINVAL for what is wrong in it,
+ * with file, line or key, and reason through msg. */
+int spec_read(const char *path, struct spec **spec);
+
+/* The same from text; `name` is for messages. */
+int spec_parse(const char *text, const char *name, struct spec **spec);
+
+void spec_free(struct spec *spec);
+
+/* Writes it in full.  What is read back is the same spec. */
+int spec_write(const struct spec *spec, FILE *f);
+
+/* The geometry the spec describes.  -EINVAL: impossible (through msg). */
+int spec_geom(const struct spec *spec, struct geom **geom);
+
+#endif
