@@ -3,9 +3,9 @@
  *
  * A header with the number of entries of each kind, its own length and a
  * checksum; then patterns with their parts, runs, odd tracks, slips, remaps as
- * variable length integers (7 bits a byte, least significant first; signed ones zigzag).
- * Tracks and LBNs of these count from the one before.  What follows from other members
- * is not stored.
+ * variable length integers (7 bits a byte, least significant first; signed ones
+ * zigzag).  Tracks and LBNs of the last three count from the one before.  What
+ * follows from other members is not stored.
  */
 #include <errno.h>
 #include <stdlib.h>

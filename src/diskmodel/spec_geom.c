@@ -4,8 +4,9 @@
  * A zone is walked sweep by sweep (geom_build.h) in the drive's order.  Every
  * sector of the walk has a number, by which slips are listed, and every track
  * too.  Slips make odd tracks (geom_build.h) but do not interrupt a sweep;
- * slipped tracks and the ends of what there is room for do.  LBNs are given out from a budget: what a zone,
- * a cylinder and the disk as a whole have room for besides their spares.
+ * slipped tracks and the ends of what there is room for do.  LBNs are given out
+ * from a budget: what a zone, a cylinder and the disk as a whole have room for
+ * besides their spares.
  *
  * Skews accumulate over all tracks in the order, those without LBNs included:
  * they are where the tracks are, not what they hold.
