@@ -1,0 +1,169 @@
+/*
+ * check.c - the order of things.
+ *
+ *   superblocks -> roots -> walk (nodes, items, counts, sums)
+ *     -> slots, owners, names, links against each other
+ *     -> a second walk where sums differ -> data, when asked
+ */
+#include "check/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "check/internal.h"
+
+int check_fail(struct check *check, int rc)
+{
+	if (rc && !check->rc)
+		check->rc = rc;
+	return rc;
+}
+
+void *check_add(struct check *check, struct vec *vec)
+{
+	void *item = vec_add(vec);
+
+	if (!item)
+		check_fail(check, -ENOMEM);
+	return item;
+}
+
+void check_progress(struct check *check, const char *step, uint64_t done,
+		    uint64_t total)
+{
+	if (check->options.progress)
+		check->options.progress(check->options.arg, step, done, total);
+}
+
+/* ---- One pass ------------------------------------------------------------------ */
+
+/* Nodes to come, from the slot map: what progress is measured by. */
+static uint64_t slots_used(const struct check *check)
+{
+	uint64_t used = 0;
+	uint32_t i;
+
+	for (i = 0; check->payload && i < check->root.slotmap_bytes; i++)
+		used += (unsigned)__builtin_popcount(check->payload[i]);
+	return used;
+}
+
+static void pass_begin(struct check *check)
+{
+	struct check_result *result = check->result;
+
+	vec_init(&check->nodes, sizeof(uint64_t));
+	vec_init(&check->lost, sizeof(struct lost_range));
+	vec_init(&check->inodes.orphans, sizeof(struct orphan));
+	vec_init(&check->inodes.now.written, sizeof(struct block_range));
+	vec_init(&check->dirs.differ, sizeof(uint64_t));
+	vec_init(&check->dirs.exact, sizeof(struct name_seen));
+	vec_init(&check->links.dirs, sizeof(struct dir_parent));
+	vec_init(&check->links.exact, sizeof(struct link_seen));
+	memset(check->problem_found, 0, sizeof(check->problem_found));
+	check->found = 0;
+	result->items = result->inodes = result->directories = 0;
+	result->extents = result->data_sectors = 0;
+	result->bytes_verified = result->bytes_bad = 0;
+}
+
+static void pass_end(struct check *check)
+{
+	owners_free(check);
+	inodes_free(check);
+	dirs_free(check);
+	links_free(check);
+	vec_fini(&check->nodes);
+	vec_fini(&check->lost);
+	anchor_free(check);
+}
+
+static void exact_item(struct check *check, struct key key, const void *value,
+		       size_t bytes)
+{
+	owners_exact_item(check, key, value);
+	dirs_exact_item(check, key, value, bytes);
+	links_exact_item(check, key, value);
+}
+
+static void pass_exact(struct check *check)
+{
+	walk_tree(check, false, exact_item);
+	if (check->rc)
+		return;
+	owners_exact_finish(check);
+	dirs_exact_finish(check);
+	links_exact_finish(check);
+}
+
+static void pass_tree(struct check *check)
+{
+	bool exact;
+
+	check->nodes_total = slots_used(check);
+	owners_begin(check);
+	if (check->rc)
+		return;
+	walk_tree(check, true, inodes_item);
+	if (check->rc)
+		return;
+	inodes_finish(check);
+	check->result->nodes = check->nodes.n;
+	check->result->levels = check->root.level + 1;
+	slots_finish(check);
+	exact = owners_finish(check);
+	exact |= links_finish(check);
+	exact |= dirs_need_exact(check);
+	if (exact)
+		pass_exact(check);
+}
+
+/* The state on the disk is not the last one. */
+static void pass_not_clean(struct check *check)
+{
+	if (!check->root.clean)
+		problem_report(check, PROBLEM_NOT_CLEAN,
+			       (struct problem_place){ 0 },
+			       (unsigned long long)check->root.gen);
+}
+
+static int pass(struct check *check)
+{
+	int rc;
+
+	pass_begin(check);
+	rc = anchor_load_super(check);
+	if (rc)
+		return rc;
+	rc = anchor_load_root(check);
+	if (rc || !check->have_root)
+		return rc;
+	check->result->generation = check->root.gen;
+	pass_not_clean(check);
+	pass_tree(check);
+	/* What the log holds may be newer than the checksums of this root. */
+	if (check->options.data && check->root.clean && !check->rc)
+		data_verify(check);
+	return check->rc;
+}
+
+int check_run(struct env *env, struct disk *disk,
+	      const struct check_options *options, struct check_result *result)
+{
+	struct check check = {
+		.env = env,
+		.disk = disk,
+		.options = *options,
+		.result = result,
+	};
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	if (disk->limits.read_only)
+		check.options.repair = false;
+	rc = pass(&check);
+	result->was_clean = check.have_root && check.root.clean;
+	result->found = result->left = check.found;
+	pass_end(&check);
+	return rc;
+}

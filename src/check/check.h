@@ -1,0 +1,105 @@
+/*
+ * check.h - is a file system whole, and if not, what can be done.
+ *
+ * Reads the device itself, with nothing of the tree's or the log's code, so
+ * that it does not share their bugs.  Three steps:
+ *   1. superblocks, roots, and the payload behind the best root;
+ *   2. one walk of the tree in key order, each node and item verified; counts
+ *      and order-free sums are kept, not the items.  Where two sums that must
+ *      agree differ, a second walk looks at just those parts exactly;
+ *   3. repair, when allowed: everything that survives is collected, made to
+ *      agree with itself, and written as a new tree beside the old one; then
+ *      the check runs again.
+ *
+ * Each problem is a row of a table (check_problems).  A file system that was
+ * not unmounted is brought up to date by opening and closing it, when writing
+ * is allowed; otherwise the state of its last root is checked.
+ *
+ * Memory: 8 bytes a node, 16 bytes a directory, 12 bytes a group of 1 GiB, and
+ * 2 MiB for each level of the tree.  A repair keeps the items it collects in a
+ * file without a name under `scratch`.
+ *
+ * Waits for its I/O.  One thread.
+ */
+#ifndef TRAX_CHECK_CHECK_H
+#define TRAX_CHECK_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "disk/disk.h"
+
+enum check_severity {
+	CHECK_NOTE,		/* nothing is wrong */
+	CHECK_MINOR,		/* nothing is lost: advice, spare copies */
+	CHECK_ERROR,		/* structures contradict each other */
+	CHECK_LOSS,		/* something of the users' is lost */
+	CHECK_FATAL,		/* the check cannot go on */
+};
+
+/* A row of the table. */
+struct check_problem {
+	const char *name;	/* stable, for scripts and tests */
+	enum check_severity severity;
+	bool safe;		/* may be repaired unasked (-p) */
+	const char *text;	/* printf format of the report */
+	const char *question;	/* NULL: there is no repair */
+};
+
+extern const struct check_problem check_problems[];
+extern const unsigned check_problems_n;
+
+/* What was found; valid during the call. */
+struct check_found {
+	const struct check_problem *problem;
+	uint64_t ino;		/* 0: none in particular */
+	uint64_t sector;	/* 0: none in particular */
+	const char *text;	/* the whole sentence */
+	bool again;		/* found by the check after the repair */
+};
+
+struct check_options {
+	bool repair;		/* may write; else never does */
+	bool safe_only;		/* repair only what is safe; when there is
+				   anything else, repair nothing */
+	bool data;		/* read and verify all file data */
+	const char *scratch;	/* directory for a repair; NULL: memory */
+	uint64_t name_mask;	/* of name hashes; 0: all ones (see fs.h) */
+	/*
+	 * Called for each problem.  The answer counts once for each row of the
+	 * table, the first time it is found: true = repair all like this.
+	 * NULL: repair all that `repair` and `safe_only` allow.
+	 */
+	bool (*found)(void *arg, const struct check_found *found);
+	/* Called now and then: `done` of `total` of a step (total 0: not known).
+	 */
+	void (*progress)(void *arg, const char *step, uint64_t done,
+			 uint64_t total);
+	void *arg;
+};
+
+struct check_result {
+	uint64_t found;		/* problems of severity MINOR and more */
+	uint64_t left;		/* of these, still there at the end */
+	bool changed;		/* something was repaired */
+	bool replayed;		/* the log was replayed */
+	bool was_clean;
+	uint64_t generation;
+	uint64_t nodes, levels, items;
+	uint64_t inodes, directories, extents;
+	uint64_t data_sectors;	/* owned by files */
+	uint64_t free_sectors;
+	uint64_t bytes_verified, bytes_bad;	/* data */
+};
+
+/*
+ * Checks the file system on `disk`, which it does not own.  0: done, see
+ * *result; -EINVAL: there is none; -EFBIG: the device is smaller than it;
+ * -EIO: the device fails; -ENOMEM.  What stops it has been told to found().
+ */
+int check_run(struct env *env, struct disk *disk,
+	      const struct check_options *options, struct check_result *result);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * internal.h - what the parts of the check share.
+ *
+ *   check.c    the order of things             problem.c  the table of problems
+ *   device.c   reads and writes                anchor.c   superblocks and roots
+ *   walk.c     nodes                           slots.c    node slots
+ *   owners.c   owners, extents, free space     inodes.c   items of one inode
+ *   blocks.c   extents and checksums of a file dirs.c     names in a directory
+ *   links.c    names and inodes                data.c     file data
+ *
+ * Memory that cannot be had and devices that fail are remembered in check->rc,
+ * the first one; whoever goes on for long looks there.
+ */
+#ifndef TRAX_CHECK_INTERNAL_H
+#define TRAX_CHECK_INTERNAL_H
+
+#include "check/check.h"
+#include "check/problem.h"
+#include "check/vec.h"
+#include "diskmodel/geom.h"
+#include "format/format.h"
+
+/* Something that lies on the device and says whose it is. */
+struct claim {
+	uint64_t sector, n;
+	uint64_t ino, off;	/* OWNER_DATA, extents */
+	uint8_t kind;		/* OWNER_* */
+	bool extent;		/* said by the file; else by an owner item */
+	bool matched;
+};
+
+struct owners {
+	uint32_t groups;
+	uint64_t *sum;		/* by group: owners' minus extents' */
+	uint32_t *owned;	/* by group: sectors */
+	uint64_t end;		/* of the last owner */
+	struct vec fixed;	/* struct claim: all but data, in order */
+	struct vec exact;	/* struct claim: of groups that differ */
+};
+
+struct orphan {
+	uint64_t ino;
+	uint64_t size;
+	bool delete;
+	bool used;
+};
+
+/* The inode whose items are passing. */
+struct inode_state {
+	uint64_t ino;		/* 0: none */
+	bool have;		/* its INODE item was there */
+	struct inode_item item;
+	struct orphan *orphan;	/* or NULL */
+	uint32_t seen;		/* bit: type of item */
+	size_t inline_bytes;
+	bool inline_zero;	/* it holds a zero byte */
+
+	uint32_t xattrs;
+	uint64_t xattr_next;	/* offset of the piece expected next */
+	uint32_t xattr_pieces;	/* still to come */
+	uint64_t xattr_left;	/* bytes still to come */
+	uint32_t xattr_flags;	/* INODE_HAS_* that follow from them */
+
+	uint64_t extent_end;	/* of the last one, in file sectors */
+	uint64_t sectors;
+	struct vec written;	/* struct block_range, in order */
+	size_t written_at;	/* where the checksums are */
+	uint64_t summed_to;	/* blocks below have been compared */
+
+	uint64_t names, entries, subdirs, next_seq;
+	uint64_t pair_sum;	/* names minus entries */
+};
+
+struct inodes {
+	struct inode_state now;
+	struct vec orphans;	/* struct orphan, by inode number */
+	size_t orphan_at;
+	uint64_t max_seq, max_dirgroup;
+	bool have_root;
+};
+
+/* One name of a directory, as a NAME or an ENTRY item has it. */
+struct name_seen {
+	uint64_t dir, ino, seq, hash;
+	uint8_t type, bytes;
+	bool entry;
+	char name[TRAX_MAX_NAME_BYTES];
+};
+
+struct dirs {
+	struct vec differ;	/* uint64_t: directories to be looked at */
+	struct vec exact;	/* struct name_seen */
+};
+
+struct dir_parent {
+	uint64_t ino, parent;
+	uint32_t mark;
+};
+
+struct link_seen {
+	uint64_t ino;
+	uint64_t dir;		/* entry: where; inode: its parent */
+	uint64_t seq;
+	uint32_t nlink;
+	uint8_t type;
+	bool entry;
+};
+
+#define LINK_SUMS 4096u
+
+struct links {
+	uint64_t sum[LINK_SUMS];
+	struct vec dirs;	/* struct dir_parent, by inode number */
+	struct vec exact;	/* struct link_seen */
+	bool differ;
+};
+
+/* Keys that cannot be read, with the level of the node that had them. */
+struct lost_range {
+	struct key low, high;
+};
+
+struct data;
+
+struct check {
+	struct env *env;
+	struct disk *disk;
+	struct check_options options;
+	struct check_result *result;
+	int rc;
+	bool again;		/* this is the check after the repair */
+
+	/* anchor.c */
+	struct super super;
+	uint64_t fsid;
+	struct root root;
+	unsigned area;		/* where the root is */
+	bool have_root;
+	uint8_t *payload;	/* NULL: not to be believed */
+	struct geom *geom;
+
+	/* problem.c */
+	uint64_t problem_found[PROBLEMS];
+	bool problem_repair[PROBLEMS];
+	uint64_t found, left;
+
+	struct vec nodes;	/* uint64_t: sector of each node met */
+	struct vec lost;	/* struct lost_range */
+	uint64_t nodes_total;	/* expected, for progress */
+	struct owners owners;
+	struct inodes inodes;
+	struct dirs dirs;
+	struct links links;
+	struct data *data;	/* data.c, while it runs */
+};
+
+/* Remembers the first failure; returns rc. */
+int check_fail(struct check *check, int rc);
+/* vec_add that remembers. */
+void *check_add(struct check *check, struct vec *vec);
+void check_progress(struct check *check, const char *step, uint64_t done,
+		    uint64_t total);
+
+/* ---- device.c --------------------------------------------------------------- */
+
+struct device_read {
+	uint64_t sector;
+	uint32_t sectors;
+	void *buf;		/* aligned to 4096 */
+	int rc;
+};
+
+void *device_buffer(struct check *check, size_t bytes);	/* aligned; free() */
+/* Any length; outside the device or against its alignment: -ERANGE. */
+int device_read(struct check *check, uint64_t sector, uint64_t sectors,
+		void *buf);
+/* Refused unless a repair is allowed. */
+int device_write(struct check *check, uint64_t sector, uint64_t sectors,
+		 const void *buf);
+int device_flush(struct check *check);
+/* All of them, in order of address; sorts `reads`.  A result for each. */
+void device_read_many(struct check *check, struct device_read *reads,
+		      size_t n);
+
+/* ---- anchor.c --------------------------------------------------------------- */
+
+int anchor_load_super(struct check *check);
+int anchor_load_root(struct check *check);
+/* The root as it should be, written to both copies of an area with this
+ * payload. */
+int anchor_write_root(struct check *check, unsigned area,
+		      const struct root *root, const void *payload);
+int anchor_write_super(struct check *check);
+void anchor_free(struct check *check);
+
+/* ---- walk.c ----------------------------------------------------------------- */
+
+typedef void (*walk_item)(struct check *check, struct key key,
+			  const void *value, size_t bytes);
+
+/* Walks the tree of the root; `first`: counts and reports. */
+void walk_tree(struct check *check, bool first, walk_item item);
+/* Calls back for each item of a leaf that is good; bad ones are reported when
+ * `report`.  NULL, or why the node as a whole cannot be believed. */
+const char *walk_leaf(struct check *check, const void *node, bool report,
+		      walk_item item);
+
+/* ---- slots.c: after the first walk -------------------------------------------- */
+
+void slots_finish(struct check *check);
+
+/* ---- owners.c --------------------------------------------------------------- */
+
+void owners_begin(struct check *check);
+void owners_item(struct check *check, struct key key,
+		 const struct owner_item *item);
+void owners_extent(struct check *check, uint64_t ino, uint64_t off,
+		   const struct extent_item *item);
+/* Compares; true when a second walk is needed. */
+bool owners_finish(struct check *check);
+void owners_exact_item(struct check *check, struct key key, const void *value);
+void owners_exact_finish(struct check *check);
+void owners_free(struct check *check);
+
+/* ---- inodes.c: items in key order ------------------------------------------------ */
+
+void inodes_item(struct check *check, struct key key, const void *value,
+		 size_t bytes);
+void inodes_finish(struct check *check);	/* after the last item */
+void inodes_free(struct check *check);
+
+/* ---- blocks.c ----------------------------------------------------------------- */
+
+struct block_range {
+	uint64_t first, n;	/* blocks of a file */
+};
+
+void blocks_extent(struct check *check, struct inode_state *now,
+		   uint64_t off, const struct extent_item *item);
+void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
+		 const void *value, size_t bytes);
+void blocks_finish(struct check *check, struct inode_state *now);
+
+/* ---- dirs.c ------------------------------------------------------------------- */
+
+void dirs_names(struct check *check, struct inode_state *now, uint64_t hash,
+		const void *value, size_t bytes);
+void dirs_entry(struct check *check, struct inode_state *now, uint64_t seq,
+		const void *value, size_t bytes);
+void dirs_finish(struct check *check, struct inode_state *now);
+bool dirs_need_exact(const struct check *check);
+void dirs_exact_item(struct check *check, struct key key, const void *value,
+		     size_t bytes);
+void dirs_exact_finish(struct check *check);
+void dirs_free(struct check *check);
+/* The hash under which a name must be. */
+uint64_t dirs_hash(const struct check *check, const void *name, size_t bytes);
+
+/* ---- links.c ------------------------------------------------------------------ */
+
+void links_inode(struct check *check, const struct inode_state *now);
+void links_entry(struct check *check, uint64_t dir,
+		 const struct name_record *record);
+/* Compares; true when a second walk is needed. */
+bool links_finish(struct check *check);
+void links_exact_item(struct check *check, struct key key, const void *value);
+void links_exact_finish(struct check *check);
+void links_free(struct check *check);
+
+/* ---- data.c --------------------------------------------------------------------- */
+
+void data_verify(struct check *check);
+
+#endif

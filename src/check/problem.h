@@ -1,0 +1,105 @@
+/*
+ * problem.h - the table of problems and the way to report one.
+ */
+#ifndef TRAX_CHECK_PROBLEM_H
+#define TRAX_CHECK_PROBLEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "check/check.h"
+
+enum problem {
+	PROBLEM_SUPER_NONE,
+	PROBLEM_SUPER_COPY,
+	PROBLEM_SUPER_FEATURE,
+	PROBLEM_DEVICE_SMALL,
+	PROBLEM_ROOT_NONE,
+	PROBLEM_ROOT_COPY,
+	PROBLEM_PAYLOAD,
+	PROBLEM_PAYLOAD_COPY,
+	PROBLEM_NOT_CLEAN,
+	PROBLEM_LOG_REPLAY,
+	PROBLEM_GEOMETRY,
+	PROBLEM_NODE_LOST,
+	PROBLEM_NODE_TWIN,
+	PROBLEM_NODE_PLACE,
+	PROBLEM_NODE_TWICE,
+	PROBLEM_SLOT_TRACKS,
+	PROBLEM_SLOT_LEAKED,
+	PROBLEM_SLOT_UNMAPPED,
+	PROBLEM_GROUP_TABLE,
+	PROBLEM_GROUP_FREE,
+	PROBLEM_ITEM_BAD,
+	PROBLEM_OWNER_OUTSIDE,
+	PROBLEM_OWNER_OVERLAP,
+	PROBLEM_OWNER_STRAY,
+	PROBLEM_OWNER_MISSING,
+	PROBLEM_OWNER_WRONG,
+	PROBLEM_FIXED_MISSING,
+	PROBLEM_FIXED_STRAY,
+	PROBLEM_EXTENT_OUTSIDE,
+	PROBLEM_EXTENT_OVERLAP,
+	PROBLEM_EXTENT_SHARED,
+	PROBLEM_EXTENT_EOF,
+	PROBLEM_EXTENT_TRACK,
+	PROBLEM_CSUM_MISSING,
+	PROBLEM_CSUM_STRAY,
+	PROBLEM_DATA_BAD,
+	PROBLEM_DATA_READ,
+	PROBLEM_INODE_MISSING,
+	PROBLEM_INODE_ITEMS,
+	PROBLEM_INODE_SIZE,
+	PROBLEM_INODE_SECTORS,
+	PROBLEM_INODE_XATTRS,
+	PROBLEM_INODE_NLINK,
+	PROBLEM_INODE_UNREACHED,
+	PROBLEM_INODE_FLAGS,
+	PROBLEM_INODE_RDEV,
+	PROBLEM_XATTR_PIECES,
+	PROBLEM_XATTR_HASH,
+	PROBLEM_SYMLINK_TARGET,
+	PROBLEM_ROOT_DIR,
+	PROBLEM_DIR_NEXT_SEQ,
+	PROBLEM_DIR_ENTRIES,
+	PROBLEM_DIR_NLINK,
+	PROBLEM_DIR_PARENT,
+	PROBLEM_DIR_LINKS,
+	PROBLEM_DIR_LOOP,
+	PROBLEM_NAME_HASH,
+	PROBLEM_NAME_TWICE,
+	PROBLEM_NAME_UNPAIRED,
+	PROBLEM_ENTRY_UNPAIRED,
+	PROBLEM_ENTRY_SEQ,
+	PROBLEM_ENTRY_DANGLING,
+	PROBLEM_ENTRY_TYPE,
+	PROBLEM_ORPHAN_STRAY,
+	PROBLEM_ORPHAN_MISSING,
+	PROBLEM_ROOT_INODES,
+	PROBLEM_ROOT_NUMBERS,
+	PROBLEM_RESCUED,
+	PROBLEMS
+};
+
+struct check;
+
+/* What it is about; for rows whose text names more, see the table. */
+struct problem_place {
+	uint64_t ino;
+	uint64_t sector;
+};
+
+/*
+ * Reports a problem; the arguments follow the row's text.  Returns true when
+ * it is to be repaired.
+ */
+bool problem_report(struct check *check, enum problem problem,
+		    struct problem_place place, ...);
+
+/* Has it been found, and is it to be repaired? */
+bool problem_to_repair(const struct check *check, enum problem problem);
+
+/* Something found is to be repaired by a new tree. */
+bool problem_any_to_repair(const struct check *check);
+
+#endif

@@ -1,0 +1,360 @@
+/*
+ * walk.c - all nodes of the tree, in key order, each verified.
+ *
+ * The children of a node are read together, sorted by address, up to BATCH at a
+ * time; each level has its own buffers, so that memory depends on the height
+ * only.  Interior nodes are read in both copies in the first walk.  node_verify
+ * holds a child's keys inside its parent's and its level one below, so a walk
+ * ends on any image.
+ *
+ * A leaf that has its checksum but holds items that are not valid was written
+ * like that: its good items count, the bad ones are reported one by one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "check/internal.h"
+
+#define BATCH 64u
+#define MAX_CHILDREN ((TRAX_NODE_BYTES - sizeof(struct node_header)) / \
+		      sizeof(struct child_slot))
+/* Progress and failure are looked at once in so many nodes. */
+#define PROGRESS_NODES 256u
+
+struct visit {
+	struct node_ptr ptr;
+	struct key low, high;
+	uint8_t *copy[2];	/* what was read; [1]: NULL when not read */
+	int rc[2];
+	const uint8_t *node;	/* the good copy; NULL: none */
+	const char *why;	/* there is none */
+};
+
+struct walk {
+	struct check *check;
+	bool first;
+	walk_item item;
+	uint8_t *buffers[TRAX_MAX_LEVEL + 2];	/* of nodes at each level */
+};
+
+/* ---- Reading -------------------------------------------------------------------- */
+
+static void visit_add_read(struct visit *visit, unsigned copy, uint64_t addr,
+			   struct device_read *read)
+{
+	*read = (struct device_read){
+		.sector = addr_sector(addr),
+		.sectors = TRAX_NODE_SECTORS,
+		.buf = visit->copy[copy],
+	};
+}
+
+/* The results come back sorted by address: they are found by their buffer. */
+static void visit_take_results(struct visit *visits, unsigned n,
+			       const struct device_read *reads, unsigned reads_n,
+			       const uint8_t *base)
+{
+	unsigned i;
+
+	for (i = 0; i < reads_n; i++) {
+		size_t at = (size_t)((uint8_t *)reads[i].buf - base) /
+			    TRAX_NODE_BYTES;
+
+		if (at / 2 < n)
+			visits[at / 2].rc[at % 2] = reads[i].rc;
+	}
+}
+
+static void visit_read(struct walk *walk, struct visit *visits, unsigned n,
+		       unsigned level)
+{
+	struct device_read reads[2 * BATCH];
+	uint8_t *base = walk->buffers[level];
+	unsigned i, reads_n = 0;
+
+	for (i = 0; i < n; i++) {
+		struct visit *v = &visits[i];
+
+		v->copy[0] = base + (size_t)(2 * i) * TRAX_NODE_BYTES;
+		v->copy[1] = NULL;
+		visit_add_read(v, 0, v->ptr.addr, &reads[reads_n++]);
+		if (!v->ptr.addr2 || !walk->first)
+			continue;
+		v->copy[1] = v->copy[0] + TRAX_NODE_BYTES;
+		visit_add_read(v, 1, v->ptr.addr2, &reads[reads_n++]);
+	}
+	device_read_many(walk->check, reads, reads_n);
+	visit_take_results(visits, n, reads, reads_n, base);
+}
+
+/* What is wrong with one copy: a reading, or a checksum. */
+static const char *copy_check(const struct visit *visit, unsigned copy)
+{
+	if (visit->rc[copy] == -ERANGE)
+		return "lies outside the device";
+	if (visit->rc[copy])
+		return "cannot be read";
+	if (csum(visit->copy[copy], TRAX_NODE_BYTES) != visit->ptr.csum)
+		return "checksum is wrong";
+	return NULL;
+}
+
+/* The second copy, when the first is bad and it has not been read. */
+static void visit_second(struct walk *walk, struct visit *visit)
+{
+	if (visit->copy[1] || !visit->ptr.addr2)
+		return;
+	visit->copy[1] = visit->copy[0] + TRAX_NODE_BYTES;
+	visit->rc[1] = device_read(walk->check, addr_sector(visit->ptr.addr2),
+				   TRAX_NODE_SECTORS, visit->copy[1]);
+}
+
+static void visit_twin(struct walk *walk, const struct visit *visit,
+		       unsigned copy, const char *why)
+{
+	uint64_t addr = copy ? visit->ptr.addr2 : visit->ptr.addr;
+	struct problem_place place = { .sector = addr_sector(addr) };
+
+	if (!walk->first)
+		return;
+	/* The same bytes again, where this tree keeps them: always safe. */
+	if (problem_report(walk->check, PROBLEM_NODE_TWIN, place,
+			   (unsigned long long)place.sector, why))
+		device_write(walk->check, place.sector, TRAX_NODE_SECTORS,
+			     visit->copy[!copy]);
+}
+
+/* Chooses the copy to believe. */
+static void visit_choose(struct walk *walk, struct visit *visit)
+{
+	const char *why = copy_check(visit, 0), *why2;
+
+	visit->node = why ? NULL : visit->copy[0];
+	visit->why = why;
+	if (why)
+		visit_second(walk, visit);
+	if (!visit->copy[1])
+		return;
+	why2 = copy_check(visit, 1);
+	if (why && !why2)
+		visit->node = visit->copy[1];
+	if (!why != !why2)
+		visit_twin(walk, visit, why ? 0 : 1, why ? why : why2);
+}
+
+/* ---- Nodes ---------------------------------------------------------------------- */
+
+static void walk_lost(struct walk *walk, const struct visit *visit,
+		      unsigned level, const char *why)
+{
+	struct problem_place place = {
+		.sector = addr_sector(visit->ptr.addr)
+	};
+	char kind[32], low[64], high[64];
+	struct lost_range *lost;
+
+	if (!walk->first)
+		return;
+	if (level)
+		snprintf(kind, sizeof(kind), "level %u", level);
+	else
+		snprintf(kind, sizeof(kind), "leaf");
+	problem_report(walk->check, PROBLEM_NODE_LOST, place,
+		       (unsigned long long)place.sector, kind, why,
+		       key_text(visit->low, low, sizeof(low)),
+		       key_text(visit->high, high, sizeof(high)));
+	lost = check_add(walk->check, &walk->check->lost);
+	if (lost)
+		*lost = (struct lost_range){ visit->low, visit->high };
+}
+
+static void walk_note(struct walk *walk, const struct visit *visit)
+{
+	struct check *check = walk->check;
+	uint64_t *at;
+
+	if (!walk->first)
+		return;
+	at = check_add(check, &check->nodes);
+	if (at)
+		*at = addr_sector(visit->ptr.addr);
+	if (visit->ptr.addr2) {
+		at = check_add(check, &check->nodes);
+		if (at)
+			*at = addr_sector(visit->ptr.addr2);
+	}
+	if (check->nodes.n % PROGRESS_NODES == 0)
+		check_progress(check, "metadata", check->nodes.n,
+			       check->nodes_total);
+}
+
+static const char *leaf_bounds(const struct node_header *h)
+{
+	unsigned n = le16_get(h->n);
+
+	if (n > (TRAX_NODE_BYTES - sizeof(*h)) / sizeof(struct leaf_slot))
+		return "leaf has too many items";
+	return NULL;
+}
+
+const char *walk_leaf(struct check *check, const void *node, bool report,
+		      walk_item item)
+{
+	const struct node_header *h = node;
+	const struct leaf_slot *slot = (const void *)(h + 1);
+	struct key last = KEY_MIN;
+	const char *why = leaf_bounds(h);
+	unsigned i, n = le16_get(h->n);
+
+	for (i = 0; i < n && !why; i++) {
+		struct key key = key_get(&slot[i].key);
+		unsigned off = le16_get(slot[i].off);
+		unsigned bytes = le16_get(slot[i].bytes);
+		const char *bad = NULL;
+		char text[64];
+
+		if (off > TRAX_NODE_BYTES || bytes > TRAX_NODE_BYTES - off)
+			bad = "value lies outside its node";
+		else if (i && key_cmp(key, last) <= 0)
+			bad = "key is not in order";
+		else
+			bad = item_verify(key, (const uint8_t *)node + off,
+					  bytes);
+		if (!bad) {
+			last = key;
+			item(check, key, (const uint8_t *)node + off, bytes);
+		} else if (report) {
+			problem_report(check, PROBLEM_ITEM_BAD,
+				       (struct problem_place){ .ino = key.ino },
+				       key_text(key, text, sizeof(text)), bad);
+		}
+	}
+	return why;
+}
+
+/* A leaf as a whole: does the header say what its parent does? */
+static const char *leaf_header(struct check *check, const struct visit *visit)
+{
+	const struct node_header *h = (const void *)visit->node;
+	uint8_t empty[sizeof(struct node_header)];
+	struct node_header *e = (struct node_header *)empty;
+
+	/* The rules of a node without items, applied to its header. */
+	memcpy(empty, h, sizeof(empty));
+	e->n = le16_put(0);
+	e->used = le16_put(0);
+	e->heap = le16_put(TRAX_NODE_BYTES);
+	return node_verify(e, check->fsid, &visit->ptr, 0, visit->low,
+			   visit->high);
+}
+
+static void walk_children(struct walk *walk, const uint8_t *node,
+			  unsigned level);
+
+static void walk_node(struct walk *walk, struct visit *visit, unsigned level)
+{
+	struct check *check = walk->check;
+	const char *why;
+
+	visit_choose(walk, visit);
+	if (!visit->node) {
+		walk_lost(walk, visit, level, visit->why);
+		return;
+	}
+	why = node_verify(visit->node, check->fsid, &visit->ptr, level,
+			  visit->low, visit->high);
+	if (why && (level || leaf_header(check, visit))) {
+		walk_lost(walk, visit, level, why);
+		return;
+	}
+	walk_note(walk, visit);
+	if (level) {
+		walk_children(walk, visit->node, level);
+		return;
+	}
+	why = walk_leaf(check, visit->node, walk->first, walk->item);
+	if (why)
+		walk_lost(walk, visit, level, why);
+}
+
+/* The i-th child of a node, with the keys it may hold. */
+static void visit_child(const struct node_header *h, unsigned i,
+			struct visit *visit)
+{
+	const struct child_slot *child = (const void *)(h + 1);
+
+	memset(visit, 0, sizeof(*visit));
+	visit->ptr.addr = le64_get(child[i].addr);
+	visit->ptr.addr2 = le64_get(child[i].addr2);
+	visit->ptr.csum = le64_get(child[i].csum);
+	visit->ptr.gen = le64_get(child[i].gen);
+	visit->low = key_get(&child[i].key);
+	if (i + 1u < le16_get(h->n))
+		visit->high = key_get(&child[i + 1].key);
+	else
+		visit->high = key_get(&h->high);
+	/* Up to, but not with, the next child's first key. */
+	if (i + 1u < le16_get(h->n)) {
+		struct key *k = &visit->high;
+
+		if (k->off--)
+			return;
+		if (k->type--)
+			return;
+		k->ino--;
+	}
+}
+
+static bool walk_buffers(struct walk *walk, unsigned level)
+{
+	if (!walk->buffers[level])
+		walk->buffers[level] = device_buffer(
+			walk->check, (size_t)2 * BATCH * TRAX_NODE_BYTES);
+	return walk->buffers[level] != NULL;
+}
+
+static void walk_children(struct walk *walk, const uint8_t *node,
+			  unsigned level)
+{
+	const struct node_header *h = (const void *)node;
+	struct visit *visits = calloc(BATCH, sizeof(*visits));
+	unsigned i, k, n = le16_get(h->n);
+
+	if (!visits) {
+		check_fail(walk->check, -ENOMEM);
+		return;
+	}
+	if (!walk_buffers(walk, level - 1))
+		n = 0;
+	for (i = 0; i < n && !walk->check->rc; i += k) {
+		unsigned batch = n - i < BATCH ? n - i : BATCH;
+
+		for (k = 0; k < batch; k++)
+			visit_child(h, i + k, &visits[k]);
+		visit_read(walk, visits, batch, level - 1);
+		for (k = 0; k < batch && !walk->check->rc; k++)
+			walk_node(walk, &visits[k], level - 1);
+	}
+	free(visits);
+}
+
+void walk_tree(struct check *check, bool first, walk_item item)
+{
+	struct walk walk = { .check = check, .first = first, .item = item };
+	struct visit root = {
+		.ptr = check->root.tree,
+		.low = KEY_MIN,
+		.high = KEY_MAX,
+	};
+	unsigned i, level = check->root.level;
+
+	if (walk_buffers(&walk, level)) {
+		visit_read(&walk, &root, 1, level);
+		if (!check->rc)
+			walk_node(&walk, &root, level);
+	}
+	for (i = 0; i < TRAX_MAX_LEVEL + 2; i++)
+		free(walk.buffers[i]);
+}
