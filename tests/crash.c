@@ -1,0 +1,370 @@
+/*
+ * crash.c - the milestone: random clients, the power cut after any event, the
+ * file system mounted again; every acknowledged byte is there and the checker
+ * is silent.
+ *
+ *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
+ *         [--recuts N] [--cache] [--canary]
+ *
+ * A run records every write of `ops` operations and of the unmount, then cuts
+ * at up to `cuts` events spread evenly (0: at every one), each in the four
+ * variants of sim/sim.h; and each recovery is itself cut at up to `recuts`
+ * events (then recovered and compared again).  --cache: the disk has a
+ * volatile cache.  --canary: the disk lies about durability, and the run
+ * fails when nobody notices.  The seed of a failure is printed and replays.
+ */
+#include <assert.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "check/check.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "oracle.h"
+#include "world.h"
+
+#define DISK_SECTORS (96u << 11)	/* 96 MiB */
+#define MEMORY_BYTES (32u << 20)
+
+struct config {
+	uint64_t seed;
+	unsigned runs, ops, clients, cuts, recuts;
+	bool cache, canary;
+};
+
+static struct {
+	uint64_t seed, event, recut;
+	int mode;
+} place;
+static unsigned long done_cuts;
+static char said[4096];
+
+/* What the file system had to say of this cut, for the report of a failure. */
+static void keep_message(enum msg_level level, const char *line, void *arg)
+{
+	size_t n = strlen(said);
+
+	(void)arg;
+	if (level <= MSG_WARN)
+		snprintf(said + n, sizeof(said) - n, "  %s\n", line);
+}
+
+static void print_place(const char *what)
+{
+	fprintf(stderr,
+		"crash: seed %lu, cut at event %lu mode %d, recovery cut at "
+		"%lu: %s\n%s",
+		(long)place.seed, (long)place.event, place.mode,
+		(long)place.recut, what, said);
+}
+
+static void on_abort(int sig)
+{
+	print_place(sig == SIGABRT ? "assertion" : "crash");
+	_exit(3);
+}
+
+static struct fs *open_fs(struct world *world, struct disk *disk)
+{
+	struct fs_options options = { .memory_bytes = MEMORY_BYTES };
+	struct fs *fs;
+	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
+
+	if (rc) {
+		snprintf(said + strlen(said), 64, "  fs_open: %s\n",
+			 strerror(-rc));
+		return NULL;
+	}
+	return fs;
+}
+
+/* ---- The canary: a disk that says "on the medium" when it is not ------------- */
+
+struct liar {
+	struct disk disk;
+	struct disk *below;
+};
+
+static void liar_submit(struct disk *disk, struct disk_request *req)
+{
+	req->fua = false;
+	disk_submit(((struct liar *)disk)->below, req);
+}
+
+static int liar_poll(struct disk *disk, int timeout_ms)
+{
+	return disk_poll(((struct liar *)disk)->below, timeout_ms);
+}
+
+static int liar_event_fd(struct disk *disk)
+{
+	return disk_event_fd(((struct liar *)disk)->below);
+}
+
+static void liar_close(struct disk *disk)
+{
+	(void)disk;
+}
+
+static const struct disk_ops liar_ops = {
+	.submit = liar_submit,
+	.poll = liar_poll,
+	.event_fd = liar_event_fd,
+	.close = liar_close,
+};
+
+static struct disk *liar_disk(struct liar *liar, struct disk *below)
+{
+	liar->disk = (struct disk){ &liar_ops, below->limits, "canary" };
+	liar->disk.limits.volatile_cache = false;
+	liar->below = below;
+	return &liar->disk;
+}
+
+/* ---- One cut ------------------------------------------------------------------- */
+
+static struct media *make_image(uint64_t seed)
+{
+	struct sim_options options = { .seed = seed };
+	struct mkfs_options mkfs = { .pseudo_track_sectors = 512 };
+	struct mkfs_plan plan;
+	struct media *media;
+	struct world world;
+	struct disk *disk;
+	int rc;
+
+	world_init(&world, DISK_SECTORS, &options, false);
+	disk = sim_disk(world.sim);
+	rc = mkfs_plan(sim_env(world.sim), &disk->limits, &mkfs, &plan);
+	assert(!rc);
+	rc = mkfs_write(sim_env(world.sim), disk, &mkfs, &plan);
+	assert(!rc);
+	media = sim_content(world.sim);
+	world_fini(&world);
+	return media;
+}
+
+static void note_problem(void *arg, const struct check_problem *problem)
+{
+	size_t n = strlen(said);
+
+	(void)arg;
+	snprintf(said + n, sizeof(said) - n, "  chkfs: %s\n", problem->text);
+}
+
+/* The checker is silent, also about every checksum. */
+static const char *check_world(struct world *world)
+{
+	struct check_options check = { .no_changes = true,
+				       .data = true,
+				       .report = note_problem };
+	struct check_result result;
+	int rc = check_run(sim_env(world->sim), sim_disk(world->sim), &check,
+			   &result);
+
+	return rc || result.problems ? "the checker found problems" : NULL;
+}
+
+/*
+ * Recovers from a medium and compares.  `world` is left as it was after the
+ * unmount; *mounted is its number of events when the mount was through.
+ */
+static const char *recover(struct config *config, struct oracle *oracle,
+			   struct media *media, uint64_t event,
+			   struct world *world, bool record,
+			   uint64_t *mounted)
+{
+	struct sim_options options = { .seed = place.seed + event,
+				       .volatile_cache = config->cache,
+				       .content = media };
+	const char *wrong = "it does not mount";
+	struct fs *fs;
+
+	world_init(world, DISK_SECTORS, &options, record);
+	fs = open_fs(world, sim_disk(world->sim));
+	*mounted = world->moments;
+	world->record = false;
+	if (fs) {
+		wrong = oracle_verify(oracle, fs, world, event);
+		if (fs_close(fs) && !wrong)
+			wrong = "it does not unmount";
+	}
+	done_cuts++;
+	return wrong ? wrong : check_world(world);
+}
+
+/* Cuts the recovery that `first` has recorded. */
+static const char *recut(struct config *config, struct oracle *oracle,
+			 struct world *first, uint64_t mounted, uint64_t event)
+{
+	uint64_t step = mounted / config->recuts + 1;
+	const char *wrong = NULL;
+
+	for (uint64_t e = 0; e < mounted && !wrong; e += step) {
+		struct media *media = sim_moment_cut(first->moment[e],
+						     SIM_CUT_RANDOM,
+						     place.seed + e);
+		struct world world;
+		uint64_t again;
+
+		assert(media);
+		place.recut = e + 1;
+		said[0] = 0;
+		wrong = recover(config, oracle, media, event, &world, false,
+				&again);
+		world_fini(&world);
+		media_free(media);
+	}
+	place.recut = 0;
+	return wrong;
+}
+
+static const char *cut(struct config *config, struct oracle *oracle,
+		       const struct sim_moment *moment, uint64_t event)
+{
+	const char *wrong = NULL;
+
+	for (int mode = SIM_CUT_KEEP; mode <= SIM_CUT_RANDOM && !wrong;
+	     mode++) {
+		uint64_t mounted;
+		struct media *media;
+		struct world world;
+
+		place.event = event;
+		place.mode = mode;
+		said[0] = 0;
+		media = sim_moment_cut(moment, mode,
+				       place.seed * 1000003 + event);
+		assert(media);
+		wrong = recover(config, oracle, media, event, &world,
+				config->recuts > 0, &mounted);
+		if (config->recuts && !wrong)
+			wrong = recut(config, oracle, &world, mounted, event);
+		world_fini(&world);
+		media_free(media);
+	}
+	return wrong;
+}
+
+static const char *cut_all(struct config *config, struct oracle *oracle,
+			   struct world *world, uint64_t first)
+{
+	uint64_t step = 1;
+	const char *wrong = NULL;
+
+	if (config->cuts && world->moments - first > config->cuts)
+		step = (world->moments - first) / config->cuts;
+	for (uint64_t e = first; e <= world->moments && !wrong; e += step)
+		wrong = cut(config, oracle, world->moment[e - 1], e);
+	return wrong;
+}
+
+static const char *run(struct config *config, uint64_t seed)
+{
+	struct media *before = make_image(seed);
+	struct sim_options options = { .seed = seed,
+				       .volatile_cache = config->cache ||
+							 config->canary,
+				       .content = before };
+	struct oracle *oracle = oracle_new(seed, config->clients);
+	struct world world;
+	struct liar liar;
+	struct disk *disk;
+	struct fs *fs;
+	uint64_t first;
+	const char *wrong;
+
+	place.seed = seed;
+	world_init(&world, DISK_SECTORS, &options, true);
+	disk = sim_disk(world.sim);
+	fs = open_fs(&world, config->canary ? liar_disk(&liar, disk) : disk);
+	assert(fs);
+	oracle_begin(oracle, fs, &world);
+	first = world.events;
+	oracle_run(oracle, fs, &world, config->ops);
+	wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
+	if (fs_close(fs) && !wrong)
+		wrong = "it does not unmount";
+	if (!wrong)
+		wrong = check_world(&world);
+	printf("seed %lu: %lu events: ", (long)seed, (long)world.moments);
+	oracle_print(oracle);
+	if (!wrong)
+		wrong = cut_all(config, oracle, &world, first);
+	world_fini(&world);
+	oracle_free(oracle);
+	media_free(before);
+	return wrong;
+}
+
+static unsigned number(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 0);
+
+	if (*end || end == text) {
+		fprintf(stderr, "crash: not a number: %s\n", text);
+		exit(2);
+	}
+	return n;
+}
+
+static void parse(int argc, char **argv, struct config *config)
+{
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' },    { "runs", 1, NULL, 'r' },
+		{ "ops", 1, NULL, 'o' },     { "clients", 1, NULL, 'c' },
+		{ "cuts", 1, NULL, 'k' },    { "recuts", 1, NULL, 'K' },
+		{ "cache", 0, NULL, 'v' },   { "canary", 0, NULL, 'y' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's': config->seed = number(optarg); break;
+		case 'r': config->runs = number(optarg); break;
+		case 'o': config->ops = number(optarg); break;
+		case 'c': config->clients = number(optarg); break;
+		case 'k': config->cuts = number(optarg); break;
+		case 'K': config->recuts = number(optarg); break;
+		case 'v': config->cache = true; break;
+		case 'y': config->canary = true; break;
+		default: exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct config config = { .seed = 1,
+				 .runs = 1,
+				 .ops = 300,
+				 .clients = 3,
+				 .cuts = 60 };
+
+	parse(argc, argv, &config);
+	signal(SIGABRT, on_abort);
+	signal(SIGSEGV, on_abort);
+	msg_set_sink(keep_message, NULL);
+	for (unsigned i = 0; i < config.runs; i++) {
+		const char *wrong = run(&config, config.seed + i);
+
+		if (wrong && config.canary) {
+			printf("the canary was caught: %s\n", wrong);
+			return 0;
+		}
+		if (wrong) {
+			print_place(wrong);
+			return 1;
+		}
+		printf("%lu cuts, all well\n", done_cuts);
+		fflush(stdout);
+	}
+	return config.canary;
+}
