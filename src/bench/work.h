@@ -1,0 +1,38 @@
+/*
+ * work.h - the workloads of `traxbench peers`, as rows of a table.
+ *
+ * A workload works below one directory of a mounted file system.  `prepare`
+ * makes its files; then the file system is mounted anew and caches are
+ * dropped; then `run` is what is measured, with a sync behind it when `writes`
+ * is set.  `limit_seconds` says how long a head that is always where it is
+ * needed would take (the mechanical limit), 0 when no such figure is honest.
+ *
+ * Functions return 0 or a negative errno, reported through msg.
+ */
+#ifndef TRAX_BENCH_WORK_H
+#define TRAX_BENCH_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct work_drive {
+	double media_bytes_per_second;	/* outermost track, skew included */
+	double revolution_seconds;
+};
+
+struct work {
+	const char *name, *about;
+	bool writes;
+	/* `percent` scales sizes and counts; 100: as documented. */
+	int (*prepare)(const char *dir, unsigned percent);
+	int (*run)(const char *dir, unsigned percent);
+	double (*limit_seconds)(const struct work_drive *drive,
+				unsigned percent);
+};
+
+/* All workloads; the last has name NULL. */
+extern const struct work work_table[];
+
+const struct work *work_find(const char *name);	/* NULL: none */
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * traxbench - measurements of traxfs; each sub-command is a row of a table.
+ */
+#include <argp.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/peers.h"
+#include "bench/work.h"
+#include "config.h"
+
+const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
+
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND };
+
+static const struct argp_option peers_argp_options[] = {
+	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
+	{ "drive", 'd', "SPEC", 0, "Drive specification (modern)", 0 },
+	{ "workload", 'w', "LIST", 0, "Workloads; \"list\" lists them", 0 },
+	{ "rounds", 'r', "N", 0, "Rounds, alternating (1)", 0 },
+	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
+	{ "slow", 's', "N", 0, "Stretch the drive's times by N (1)", 0 },
+	{ "json", 'j', "FILE", 0, "Write all figures to FILE", 0 },
+	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
+	  "Where the sparse image goes (/var/tmp)", 0 },
+	{ "blind", OPT_BLIND, NULL, 0,
+	  "Give mkfs.traxfs no profile of the drive", 0 },
+	{ 0 },
+};
+
+static void list_workloads(void)
+{
+	for (const struct work *w = work_table; w->name; w++)
+		printf("%-10s %s\n", w->name, w->about);
+	exit(0);
+}
+
+static unsigned number(struct argp_state *state, const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*end || end == text || n < 1 || n > 10000)
+		argp_error(state, "not a number from 1 to 10000: %s", text);
+	return n;
+}
+
+static error_t peers_parse(int key, char *arg, struct argp_state *state)
+{
+	struct peers_options *o = state->input;
+
+	switch (key) {
+	case 'f': o->fs = arg; return 0;
+	case 'd': o->drive = arg; return 0;
+	case 'w':
+		if (!strcmp(arg, "list"))
+			list_workloads();
+		o->work = arg;
+		return 0;
+	case 'r': o->rounds = number(state, arg); return 0;
+	case 'p': o->percent = number(state, arg); return 0;
+	case 's': o->slow = number(state, arg); return 0;
+	case 'j': o->json = arg; return 0;
+	case OPT_IMAGE_DIR: o->image_dir = arg; return 0;
+	case OPT_BLIND: o->blind = true; return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp peers_argp = {
+	peers_argp_options, peers_parse, "",
+	"traxfs and its peers side by side on one emulated drive.  Needs root.",
+	NULL, NULL, NULL
+};
+
+/* Our own programs are found beside this one, installed or not. */
+static void prepend_path(void)
+{
+	char self[PATH_MAX], path[3 * PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	const char *old = getenv("PATH");
+
+	if (n < 0)
+		return;
+	self[n] = 0;
+	snprintf(path, sizeof(path), "%s:%s", dirname(self),
+		 old ? old : "/usr/sbin:/usr/bin:/sbin:/bin");
+	setenv("PATH", path, 1);
+}
+
+static int command_peers(int argc, char **argv)
+{
+	struct peers_options options = {
+		.drive = TRAX_DATADIR "/drives/modern.json",
+	};
+
+	argp_parse(&peers_argp, argc, argv, 0, NULL, &options);
+	if (geteuid() != 0) {
+		fprintf(stderr, "traxbench peers: must be root (it mounts)\n");
+		return 1;
+	}
+	prepend_path();
+	return peers_run(&options) ? 1 : 0;
+}
+
+static const struct {
+	const char *name, *about;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "peers", "compare with other file systems", command_peers },
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static int usage(FILE *to, int status)
+{
+	fprintf(to, "Usage: traxbench COMMAND [OPTION...]\n");
+	for (unsigned i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name,
+			commands[i].about);
+	fprintf(to, "traxbench COMMAND --help tells more.\n");
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		printf("%s\n", argp_program_version);
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "--help"))
+		return usage(stdout, 0);
+	for (unsigned i = 0; argc > 1 && i < COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i].name))
+			return commands[i].run(argc - 1, argv + 1);
+	return usage(stderr, 64);
+}
