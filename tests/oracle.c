@@ -62,6 +62,7 @@ struct client {
 	int expect;
 	unsigned *left;		/* operations still to start; NULL: stopped */
 	bool busy;
+	bool stopped;		/* by a fault: what it did last may be there */
 	char name[260], name2[260];
 	uint8_t *data;
 	unsigned fsync_op;
@@ -72,6 +73,7 @@ struct oracle {
 	unsigned clients;
 	uint64_t random;
 	unsigned long counts[32];
+	bool allow;
 };
 
 static unsigned pick(struct client *c, unsigned n)
@@ -571,10 +573,21 @@ static void client_forget(struct client *c, uint64_t ino)
 	fs_submit(c->fs, op);
 }
 
+/* What an operation may end with when the disk or the memory fails. */
+static bool is_fault(int rc)
+{
+	return rc == -EIO || rc == -EROFS || rc == -ENOMEM;
+}
+
 static void client_done(struct fs_op *op)
 {
 	struct client *c = op->owner;
 
+	if (op->rc != c->expect && c->oracle->allow && is_fault(op->rc)) {
+		c->stopped = true;
+		c->busy = false;
+		return;
+	}
 	if (op->rc != c->expect) {
 		fprintf(stderr, "oracle: %s: rc %d, expected %d (op %u)\n",
 			c->kind->name, op->rc, c->expect, c->model->op);
@@ -675,12 +688,25 @@ void oracle_begin(struct oracle *o, struct fs *fs, struct world *world)
 			      NULL);
 }
 
+void oracle_allow_faults(struct oracle *o)
+{
+	o->allow = true;
+}
+
 static bool any_busy(const struct oracle *o)
 {
 	for (unsigned i = 0; i < o->clients; i++)
 		if (o->client[i].busy)
 			return true;
 	return false;
+}
+
+static bool all_stopped(const struct oracle *o)
+{
+	for (unsigned i = 0; i < o->clients; i++)
+		if (!o->client[i].stopped)
+			return false;
+	return true;
 }
 
 /* An open handle does not survive the file system it was opened on. */
@@ -693,7 +719,7 @@ static void drop_handles(struct oracle *o, struct fs *fs, struct world *world)
 		if (!c->held)
 			continue;
 		op.ino = c->held->ino;
-		if (oracle_call(fs, world, &op))
+		if (oracle_call(fs, world, &op) && !o->allow)
 			abort();
 		c->held = NULL;
 	}
@@ -708,7 +734,7 @@ void oracle_run(struct oracle *o, struct fs *fs, struct world *world,
 		for (unsigned i = 0; ops && i < o->clients; i++) {
 			struct client *c = &o->client[i];
 
-			if (c->busy)
+			if (c->busy || c->stopped)
 				continue;
 			c->fs = fs;
 			c->world = world;
@@ -717,6 +743,8 @@ void oracle_run(struct oracle *o, struct fs *fs, struct world *world,
 			idle = 0;
 		}
 		assert(idle++ < 10000000 && "the file system hangs");
+		if (all_stopped(o))
+			ops = 0;
 		drive(fs, world);
 	}
 	drop_handles(o, fs, world);

@@ -27,6 +27,10 @@ void oracle_free(struct oracle *oracle);
 /* Makes the clients' directories (once, on a new file system), durably. */
 void oracle_begin(struct oracle *oracle, struct fs *fs, struct world *world);
 
+/* From now on an operation may fail with -EIO, -EROFS or -ENOMEM; its client
+ * then stops.  Afterwards compare as after a cut at the present event. */
+void oracle_allow_faults(struct oracle *oracle);
+
 /* Runs `ops` operations more; every result is compared at once. */
 void oracle_run(struct oracle *oracle, struct fs *fs, struct world *world,
 		unsigned ops);

@@ -1,0 +1,201 @@
+/*
+ * fault.c - the k-th request and the k-th allocation fail, k = 1, 2, ..., until
+ * a run never meets the fault (or `most` is reached).
+ *
+ *   fault [--seed N] [--ops N] [--step N] [--most N] [--what requests|memory]
+ *
+ * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
+ * crash or hang.  Afterwards the file system is closed, mounted on a disk that
+ * works, and compared like after a power cut; the checker is silent.  --step
+ * k grows by: 1 tries every one.
+ *
+ * Allocations are those of our own code: the linker wraps malloc, calloc and
+ * realloc of what is linked into this program.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "check/check.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "oracle.h"
+#include "world.h"
+
+#define DISK_SECTORS (96u << 11)
+#define MEMORY_BYTES (32u << 20)
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+
+static uint64_t countdown;	/* 0: no allocation fails */
+static bool met;
+
+static bool fail_now(void)
+{
+	if (!countdown || --countdown)
+		return false;
+	met = true;
+	return true;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+	return fail_now() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return fail_now() ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+	return fail_now() ? NULL : __real_realloc(p, bytes);
+}
+
+static void quiet(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+static void make(struct world *world)
+{
+	struct disk *disk = sim_disk(world->sim);
+	struct mkfs_options options = { .pseudo_track_sectors = 512 };
+	struct mkfs_plan plan;
+	int rc = mkfs_plan(sim_env(world->sim), &disk->limits, &options,
+			   &plan);
+
+	assert(!rc);
+	rc = mkfs_write(sim_env(world->sim), disk, &options, &plan);
+	assert(!rc);
+}
+
+static struct fs *open_fs(struct world *world)
+{
+	struct fs_options options = { .memory_bytes = MEMORY_BYTES };
+	struct fs *fs;
+	int rc = fs_open(sim_env(world->sim), sim_disk(world->sim), &options,
+			 &fs);
+
+	return rc ? NULL : fs;
+}
+
+/* Mounts what is left, compares, checks. */
+static const char *afterwards(struct world *world, struct oracle *oracle)
+{
+	struct check_options check = { .no_changes = true, .data = true };
+	struct check_result result;
+	struct fs *fs = open_fs(world);
+	const char *wrong;
+
+	if (!fs)
+		return "it does not mount afterwards";
+	wrong = oracle_verify(oracle, fs, world, world->events);
+	if (fs_close(fs) && !wrong)
+		wrong = "it does not unmount afterwards";
+	if (!wrong && (check_run(sim_env(world->sim), sim_disk(world->sim),
+				 &check, &result) || result.problems))
+		wrong = "the checker found problems";
+	return wrong;
+}
+
+/* One run in which the k-th fails; *hit: the fault was met. */
+static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
+		       bool *hit)
+{
+	struct sim_options options = { .seed = seed };
+	struct sim_fault fault = { .kind = SIM_FAIL,
+				   .ops = SIM_ALL,
+				   .k = k,
+				   .times = 1 };
+	struct oracle *oracle = oracle_new(seed, 2);
+	struct world world;
+	struct fs *fs;
+	const char *wrong;
+
+	world_init(&world, DISK_SECTORS, &options, false);
+	make(&world);
+	fs = open_fs(&world);
+	assert(fs);
+	oracle_begin(oracle, fs, &world);
+	oracle_allow_faults(oracle);
+	if (memory)
+		countdown = k;
+	else
+		sim_fault_add(world.sim, &fault);
+	oracle_run(oracle, fs, &world, ops);
+	fs_close(fs);
+	*hit = memory ? met : sim_fault_hits(world.sim) > 0;
+	countdown = 0;
+	met = false;
+	sim_fault_clear(world.sim);
+	wrong = afterwards(&world, oracle);
+	world_fini(&world);
+	oracle_free(oracle);
+	return wrong;
+}
+
+struct config {
+	uint64_t seed;
+	unsigned ops, step, most;
+	bool memory;
+};
+
+static void parse(int argc, char **argv, struct config *c)
+{
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' }, { "ops", 1, NULL, 'o' },
+		{ "step", 1, NULL, 'k' }, { "most", 1, NULL, 'm' },
+		{ "what", 1, NULL, 'w' }, { NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 's': c->seed = strtoul(optarg, NULL, 0); break;
+		case 'o': c->ops = strtoul(optarg, NULL, 0); break;
+		case 'k': c->step = strtoul(optarg, NULL, 0); break;
+		case 'm': c->most = strtoul(optarg, NULL, 0); break;
+		case 'w': c->memory = !strcmp(optarg, "memory"); break;
+		default: exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct config c = { .seed = 1, .ops = 60, .step = 1, .most = UINT32_MAX };
+	unsigned long runs = 0;
+	bool hit = true;
+
+	parse(argc, argv, &c);
+	if (!c.step)
+		return 2;
+	msg_set_sink(quiet, NULL);
+	for (uint64_t k = 1; hit && k <= c.most; k += c.step, runs++) {
+		const char *wrong = run(c.seed, c.ops, c.memory, k, &hit);
+
+		if (wrong) {
+			fprintf(stderr, "fault: seed %lu, %s %lu failed: %s\n",
+				(long)c.seed,
+				c.memory ? "allocation" : "request", (long)k,
+				wrong);
+			return 1;
+		}
+	}
+	printf("%lu runs with a failing %s, all well\n", runs,
+	       c.memory ? "allocation" : "request");
+	return 0;
+}
