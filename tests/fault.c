@@ -9,8 +9,9 @@
  * works, and compared like after a power cut; the checker is silent.  --step
  * k grows by: 1 tries every one.
  *
- * Allocations are those of our own code: the linker wraps malloc, calloc and
- * realloc of what is linked into this program.
+ * Allocations that fail are those of the file system while it runs an
+ * operation: the linker wraps malloc, calloc and realloc of this program, and
+ * neither the oracle nor the simulator is ever refused.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,10 +39,11 @@ void *__wrap_realloc(void *p, size_t bytes);
 
 static uint64_t countdown;	/* 0: no allocation fails */
 static bool met;
+static struct world *now;	/* the run's */
 
 static bool fail_now(void)
 {
-	if (!countdown || --countdown)
+	if (!now || !now->inside || !countdown || --countdown)
 		return false;
 	met = true;
 	return true;
@@ -61,6 +63,50 @@ void *__wrap_realloc(void *p, size_t bytes)
 {
 	return fail_now() ? NULL : __real_realloc(p, bytes);
 }
+
+/* ---- A disk that shields the simulator from failing allocations ---------------- */
+
+struct shield {
+	struct disk disk;
+	struct disk *below;
+};
+
+static void shield_submit(struct disk *disk, struct disk_request *req)
+{
+	bool before = now->inside;
+
+	now->inside = false;
+	disk_submit(((struct shield *)disk)->below, req);
+	now->inside = before;
+}
+
+static int shield_poll(struct disk *disk, int timeout_ms)
+{
+	bool before = now->inside;
+	int n;
+
+	now->inside = false;
+	n = disk_poll(((struct shield *)disk)->below, timeout_ms);
+	now->inside = before;
+	return n;
+}
+
+static int shield_event_fd(struct disk *disk)
+{
+	return disk_event_fd(((struct shield *)disk)->below);
+}
+
+static void shield_close(struct disk *disk)
+{
+	(void)disk;
+}
+
+static const struct disk_ops shield_ops = {
+	.submit = shield_submit,
+	.poll = shield_poll,
+	.event_fd = shield_event_fd,
+	.close = shield_close,
+};
 
 static void quiet(enum msg_level level, const char *line, void *arg)
 {
@@ -82,12 +128,11 @@ static void make(struct world *world)
 	assert(!rc);
 }
 
-static struct fs *open_fs(struct world *world)
+static struct fs *open_fs(struct world *world, struct disk *disk)
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES };
 	struct fs *fs;
-	int rc = fs_open(sim_env(world->sim), sim_disk(world->sim), &options,
-			 &fs);
+	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
 
 	return rc ? NULL : fs;
 }
@@ -97,7 +142,7 @@ static const char *afterwards(struct world *world, struct oracle *oracle)
 {
 	struct check_options check = { .no_changes = true, .data = true };
 	struct check_result result;
-	struct fs *fs = open_fs(world);
+	struct fs *fs = open_fs(world, sim_disk(world->sim));
 	const char *wrong;
 
 	if (!fs)
@@ -122,12 +167,17 @@ static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
 				   .times = 1 };
 	struct oracle *oracle = oracle_new(seed, 2);
 	struct world world;
+	struct shield shield;
 	struct fs *fs;
 	const char *wrong;
 
 	world_init(&world, DISK_SECTORS, &options, false);
 	make(&world);
-	fs = open_fs(&world);
+	shield.below = sim_disk(world.sim);
+	shield.disk = (struct disk){ &shield_ops, shield.below->limits,
+				     "shield" };
+	now = &world;
+	fs = open_fs(&world, &shield.disk);
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	oracle_allow_faults(oracle);
@@ -140,6 +190,7 @@ static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
 	*hit = memory ? met : sim_fault_hits(world.sim) > 0;
 	countdown = 0;
 	met = false;
+	now = NULL;
 	sim_fault_clear(world.sim);
 	wrong = afterwards(&world, oracle);
 	world_fini(&world);

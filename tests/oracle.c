@@ -32,7 +32,7 @@ int oracle_call(struct fs *fs, struct world *world, struct fs_op *op)
 
 	op->done = call_done;
 	op->owner = &done;
-	fs_submit(fs, op);
+	world_submit(world, fs, op);
 	for (unsigned i = 0; !done; i++) {
 		assert(i < 10000000 && "the file system hangs");
 		drive(fs, world);
@@ -570,7 +570,7 @@ static void client_forget(struct client *c, uint64_t ino)
 	op->ino = ino;
 	op->size = 1;
 	op->done = free_op;
-	fs_submit(c->fs, op);
+	world_submit(c->world, c->fs, op);
 }
 
 /* What an operation may end with when the disk or the memory fails. */
@@ -579,13 +579,13 @@ static bool is_fault(int rc)
 	return rc == -EIO || rc == -EROFS || rc == -ENOMEM;
 }
 
-static void client_done(struct fs_op *op)
+static void client_end(struct client *c)
 {
-	struct client *c = op->owner;
+	struct fs_op *op = &c->op;
 
+	c->busy = false;
 	if (op->rc != c->expect && c->oracle->allow && is_fault(op->rc)) {
 		c->stopped = true;
-		c->busy = false;
 		return;
 	}
 	if (op->rc != c->expect) {
@@ -597,7 +597,16 @@ static void client_done(struct fs_op *op)
 		c->kind->end(c);
 	if (!op->rc && c->kind->entry)
 		client_forget(c, op->attr.ino);
-	c->busy = false;
+}
+
+static void client_done(struct fs_op *op)
+{
+	struct client *c = op->owner;
+	bool before = c->world->inside;
+
+	c->world->inside = false;
+	client_end(c);
+	c->world->inside = before;
 }
 
 static const struct kind *pick_kind(struct client *c)
@@ -627,7 +636,7 @@ static void client_start(struct client *c)
 	c->op.done = client_done;
 	c->op.owner = c;
 	c->busy = true;
-	fs_submit(c->fs, &c->op);
+	world_submit(c->world, c->fs, &c->op);
 }
 
 /* ---- Outside ------------------------------------------------------------------- */

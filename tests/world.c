@@ -47,11 +47,23 @@ void world_fini(struct world *world)
 	sim_free(world->sim);
 }
 
+void world_submit(struct world *world, struct fs *fs, struct fs_op *op)
+{
+	bool before = world->inside;
+
+	world->inside = true;
+	fs_submit(fs, op);
+	world->inside = before;
+}
+
 void world_drive(struct world *world, struct fs *fs)
 {
-	uint64_t next = fs_run(fs, 0);
-	uint64_t now = sim_now_ns(world->sim);
+	uint64_t next, now;
 
+	world->inside = true;
+	next = fs_run(fs, 0);
+	world->inside = false;
+	now = sim_now_ns(world->sim);
 	if (sim_next_ns(world->sim) < next)
 		next = sim_next_ns(world->sim);
 	if (next != UINT64_MAX && next > now)

@@ -21,12 +21,16 @@ struct world {
 	bool record;
 	struct sim_moment **moment;	/* of event i at [i - 1] */
 	uint64_t moments, room;
+	bool inside;		/* the file system's code runs, not the test's */
 };
 
 /* `content` may be NULL.  Aborts when out of memory. */
 void world_init(struct world *world, uint64_t sectors,
 		const struct sim_options *options, bool record);
 void world_fini(struct world *world);
+
+/* fs_submit, with `inside` set meanwhile. */
+void world_submit(struct world *world, struct fs *fs, struct fs_op *op);
 
 /* Lets the file system work once, then time pass to what comes next. */
 void world_drive(struct world *world, struct fs *fs);
