@@ -25,8 +25,8 @@
 #include "check/check.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
-#include "oracle.h"
-#include "world.h"
+#include "tests/oracle.h"
+#include "tests/world.h"
 
 #define DISK_SECTORS (96u << 11)	/* 96 MiB */
 #define MEMORY_BYTES (32u << 20)
@@ -83,7 +83,7 @@ static struct fs *open_fs(struct world *world, struct disk *disk)
 	return fs;
 }
 
-/* ---- The canary: a disk that says "on the medium" when it is not ------------- */
+/* ---- The canary: a disk that says "on the medium" when it is not ---- */
 
 struct liar {
 	struct disk disk;
@@ -126,7 +126,7 @@ static struct disk *liar_disk(struct liar *liar, struct disk *below)
 	return &liar->disk;
 }
 
-/* ---- One cut ------------------------------------------------------------------- */
+/* ---- One cut ---- */
 
 static struct media *make_image(uint64_t seed)
 {
@@ -149,25 +149,24 @@ static struct media *make_image(uint64_t seed)
 	return media;
 }
 
-static void note_problem(void *arg, const struct check_problem *problem)
+static bool note_problem(void *arg, const struct check_found *found)
 {
 	size_t n = strlen(said);
 
 	(void)arg;
-	snprintf(said + n, sizeof(said) - n, "  chkfs: %s\n", problem->text);
+	snprintf(said + n, sizeof(said) - n, "  chkfs: %s\n", found->text);
+	return false;
 }
 
 /* The checker is silent, also about every checksum. */
 static const char *check_world(struct world *world)
 {
-	struct check_options check = { .no_changes = true,
-				       .data = true,
-				       .report = note_problem };
+	struct check_options check = { .data = true, .found = note_problem };
 	struct check_result result;
 	int rc = check_run(sim_env(world->sim), sim_disk(world->sim), &check,
 			   &result);
 
-	return rc || result.problems ? "the checker found problems" : NULL;
+	return rc || result.found ? "the checker found problems" : NULL;
 }
 
 /*
@@ -327,15 +326,32 @@ static void parse(int argc, char **argv, struct config *config)
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
-		case 's': config->seed = number(optarg); break;
-		case 'r': config->runs = number(optarg); break;
-		case 'o': config->ops = number(optarg); break;
-		case 'c': config->clients = number(optarg); break;
-		case 'k': config->cuts = number(optarg); break;
-		case 'K': config->recuts = number(optarg); break;
-		case 'v': config->cache = true; break;
-		case 'y': config->canary = true; break;
-		default: exit(2);
+		case 's':
+			config->seed = number(optarg);
+			break;
+		case 'r':
+			config->runs = number(optarg);
+			break;
+		case 'o':
+			config->ops = number(optarg);
+			break;
+		case 'c':
+			config->clients = number(optarg);
+			break;
+		case 'k':
+			config->cuts = number(optarg);
+			break;
+		case 'K':
+			config->recuts = number(optarg);
+			break;
+		case 'v':
+			config->cache = true;
+			break;
+		case 'y':
+			config->canary = true;
+			break;
+		default:
+			exit(2);
 		}
 	}
 }

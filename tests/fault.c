@@ -24,8 +24,8 @@
 #include "check/check.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
-#include "oracle.h"
-#include "world.h"
+#include "tests/oracle.h"
+#include "tests/world.h"
 
 #define DISK_SECTORS (96u << 11)
 #define MEMORY_BYTES (32u << 20)
@@ -64,7 +64,7 @@ void *__wrap_realloc(void *p, size_t bytes)
 	return fail_now() ? NULL : __real_realloc(p, bytes);
 }
 
-/* ---- A disk that shields the simulator from failing allocations ---------------- */
+/* ---- A disk that shields the simulator from failing allocations ---- */
 
 struct shield {
 	struct disk disk;
@@ -140,7 +140,7 @@ static struct fs *open_fs(struct world *world, struct disk *disk)
 /* Mounts what is left, compares, checks. */
 static const char *afterwards(struct world *world, struct oracle *oracle)
 {
-	struct check_options check = { .no_changes = true, .data = true };
+	struct check_options check = { .data = true };
 	struct check_result result;
 	struct fs *fs = open_fs(world, sim_disk(world->sim));
 	const char *wrong;
@@ -151,7 +151,7 @@ static const char *afterwards(struct world *world, struct oracle *oracle)
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount afterwards";
 	if (!wrong && (check_run(sim_env(world->sim), sim_disk(world->sim),
-				 &check, &result) || result.problems))
+				 &check, &result) || result.found))
 		wrong = "the checker found problems";
 	return wrong;
 }
@@ -215,19 +215,32 @@ static void parse(int argc, char **argv, struct config *c)
 
 	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (opt) {
-		case 's': c->seed = strtoul(optarg, NULL, 0); break;
-		case 'o': c->ops = strtoul(optarg, NULL, 0); break;
-		case 'k': c->step = strtoul(optarg, NULL, 0); break;
-		case 'm': c->most = strtoul(optarg, NULL, 0); break;
-		case 'w': c->memory = !strcmp(optarg, "memory"); break;
-		default: exit(2);
+		case 's':
+			c->seed = strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			c->ops = strtoul(optarg, NULL, 0);
+			break;
+		case 'k':
+			c->step = strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			c->most = strtoul(optarg, NULL, 0);
+			break;
+		case 'w':
+			c->memory = !strcmp(optarg, "memory");
+			break;
+		default:
+			exit(2);
 		}
 	}
 }
 
 int main(int argc, char **argv)
 {
-	struct config c = { .seed = 1, .ops = 60, .step = 1, .most = UINT32_MAX };
+	struct config c = {
+		.seed = 1, .ops = 60, .step = 1, .most = UINT32_MAX
+	};
 	unsigned long runs = 0;
 	bool hit = true;
 

@@ -2,7 +2,7 @@
  * oracle.c - see oracle.h.  Model first, then the operations as rows of a
  * table, then the comparison.
  */
-#include "oracle.h"
+#include "tests/oracle.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "base/csum.h"
-#include "oracle_model.h"
+#include "tests/oracle_model.h"
 
-/* ---- Driving the file system ----------------------------------------------- */
+/* ---- Driving the file system ---- */
 
 static void call_done(struct fs_op *op)
 {
@@ -47,7 +47,7 @@ static void forget(struct fs *fs, struct world *world, uint64_t ino)
 	oracle_call(fs, world, &op);
 }
 
-/* ---- Clients ----------------------------------------------------------------- */
+/* ---- Clients ---- */
 
 struct client {
 	struct oracle *oracle;
@@ -100,7 +100,7 @@ static struct mnode *pick_node(struct client *c, unsigned type)
 	return model_pick(c->model, type, world_random(&c->random));
 }
 
-/* ---- The operations: fill c->op, tell the model, say what is expected -------- */
+/* ---- The operations: fill c->op, tell the model, say what is expected ---- */
 
 static void op_begin(struct client *c, enum fs_op_type type, uint64_t ino)
 {
@@ -639,7 +639,7 @@ static void client_start(struct client *c)
 	world_submit(c->world, c->fs, &c->op);
 }
 
-/* ---- Outside ------------------------------------------------------------------- */
+/* ---- Outside ---- */
 
 struct oracle *oracle_new(uint64_t seed, unsigned clients)
 {

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "fs/fs.h"
-#include "world.h"
+#include "tests/world.h"
 
 struct oracle;
 

@@ -1,7 +1,7 @@
 /*
  * oracle_model.c - see oracle_model.h.
  */
-#include "oracle_model.h"
+#include "tests/oracle_model.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/csum.h"
-#include "oracle.h"
+#include "tests/oracle.h"
 
 struct version {
 	unsigned op;
@@ -37,7 +37,7 @@ static void *grow(void *p, size_t bytes)
 	return p;
 }
 
-/* ---- Name space --------------------------------------------------------------- */
+/* ---- Name space ---- */
 
 struct model *model_new(void)
 {
@@ -234,7 +234,7 @@ void model_root(struct model *m, uint64_t ino, const char *name)
 	model_issued(m, 0);
 }
 
-/* ---- Data ------------------------------------------------------------------------ */
+/* ---- Data ---- */
 
 static void data_changed(struct model *m, struct mnode *node, uint64_t first,
 			 uint64_t end)
@@ -283,7 +283,7 @@ void model_truncate(struct model *m, struct mnode *node, uint64_t size)
 	size_changed(m, node, size);
 }
 
-/* ---- History ---------------------------------------------------------------------- */
+/* ---- History ---- */
 
 struct facts {
 	uint32_t mode, nlink;
@@ -342,7 +342,7 @@ void model_durable(struct model *m, uint64_t event, unsigned op,
 	m->durable[m->durables++] = (struct mark){ event, op, node };
 }
 
-/* ---- Comparison -------------------------------------------------------------------- */
+/* ---- Comparison ---- */
 
 struct found {
 	uint64_t ino, size;

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "fs/fs.h"
-#include "world.h"
+#include "tests/world.h"
 
 #define TRAX_ROOT 1u
 #define MODEL_FILE_BYTES 393216u

@@ -1,7 +1,7 @@
 /*
  * world.c - see world.h.
  */
-#include "world.h"
+#include "tests/world.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ struct world {
 	bool record;
 	struct sim_moment **moment;	/* of event i at [i - 1] */
 	uint64_t moments, room;
-	bool inside;		/* the file system's code runs, not the test's */
+	bool inside;		/* the file system runs, not the test */
 };
 
 /* `content` may be NULL.  Aborts when out of memory. */

@@ -11,7 +11,6 @@
 
 #include "bench/peers.h"
 #include "bench/work.h"
-#include "config.h"
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
@@ -54,20 +53,37 @@ static error_t peers_parse(int key, char *arg, struct argp_state *state)
 	struct peers_options *o = state->input;
 
 	switch (key) {
-	case 'f': o->fs = arg; return 0;
-	case 'd': o->drive = arg; return 0;
+	case 'f':
+		o->fs = arg;
+		return 0;
+	case 'd':
+		o->drive = arg;
+		return 0;
 	case 'w':
 		if (!strcmp(arg, "list"))
 			list_workloads();
 		o->work = arg;
 		return 0;
-	case 'r': o->rounds = number(state, arg); return 0;
-	case 'p': o->percent = number(state, arg); return 0;
-	case 's': o->slow = number(state, arg); return 0;
-	case 'j': o->json = arg; return 0;
-	case OPT_IMAGE_DIR: o->image_dir = arg; return 0;
-	case OPT_BLIND: o->blind = true; return 0;
-	default: return ARGP_ERR_UNKNOWN;
+	case 'r':
+		o->rounds = number(state, arg);
+		return 0;
+	case 'p':
+		o->percent = number(state, arg);
+		return 0;
+	case 's':
+		o->slow = number(state, arg);
+		return 0;
+	case 'j':
+		o->json = arg;
+		return 0;
+	case OPT_IMAGE_DIR:
+		o->image_dir = arg;
+		return 0;
+	case OPT_BLIND:
+		o->blind = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
 }
 

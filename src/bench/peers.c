@@ -98,7 +98,7 @@ static bool listed(const char *list, const char *name)
 	return false;
 }
 
-/* ---- The drive ------------------------------------------------------------------ */
+/* ---- The drive ---- */
 
 static int write_text(const char *path, const char *text)
 {
@@ -148,14 +148,29 @@ static int stats_read(struct bench *b, struct head *head)
 	return 0;
 }
 
-/* The outermost zone's media rate, track skew included. */
+/* Of the outermost tracks: a track takes a revolution and the skew to the
+ * next. */
+static double media_rate(const struct geom *geom, double revolution)
+{
+	uint64_t tracks = geom_tracks(geom) < 200 ? geom_tracks(geom) : 200;
+	double sectors = 0, revolutions = 0;
+	struct geom_track track, next;
+
+	geom_track_at(geom, 0, &track);
+	for (uint64_t i = 1; i < tracks; i++) {
+		geom_track_at(geom, i, &next);
+		sectors += track.sectors;
+		revolutions += 1 + (angle)(next.start - track.start) /
+					   4294967296.0;
+		track = next;
+	}
+	return sectors * 512 / (revolutions * revolution);
+}
+
 static int drive_facts(struct bench *b)
 {
-	struct geom_track first, last;
 	struct spec *spec;
 	struct geom *geom;
-	uint64_t n;
-	double revs;
 	int rc = spec_read(b->options->drive, &spec);
 
 	if (rc)
@@ -164,14 +179,9 @@ static int drive_facts(struct bench *b)
 	spec_free(spec);
 	if (rc)
 		return rc;
-	n = geom_tracks(geom) < 200 ? geom_tracks(geom) : 200;
-	geom_track_at(geom, 0, &first);
-	geom_track_at(geom, n - 1, &last);
 	b->drive.revolution_seconds = geom_period_ns(geom) / 1e9;
-	revs = n * (1.0 + (uint32_t)(last.start - first.start) / n / 4294967296.0);
 	b->drive.media_bytes_per_second =
-		(last.first + last.sectors) * 512.0 /
-		(revs * b->drive.revolution_seconds);
+		media_rate(geom, b->drive.revolution_seconds);
 	geom_free(geom);
 	return 0;
 }
@@ -213,7 +223,7 @@ static void drive_stop(struct bench *b)
 	run("rm -rf '%s'", b->dir);
 }
 
-/* ---- One workload on one file system ------------------------------------------------ */
+/* ---- One workload on one file system ---- */
 
 static int peer_mount(struct bench *b, const struct peer *peer)
 {
@@ -302,7 +312,7 @@ static int run_peer(struct bench *b, unsigned p, unsigned round)
 	return rc;
 }
 
-/* ---- The report ---------------------------------------------------------------------- */
+/* ---- The report ---- */
 
 static int by_elapsed(const void *a, const void *b)
 {

@@ -10,7 +10,7 @@ struct peers_options {
 	const char *drive;	/* specification file */
 	const char *fs;		/* comma-separated names; NULL: all */
 	const char *work;	/* comma-separated names; NULL: all */
-	const char *image_dir;	/* where the sparse image goes; NULL: /var/tmp */
+	const char *image_dir;	/* of the sparse image; NULL: /var/tmp */
 	const char *tools;	/* folder of our programs; NULL: PATH */
 	const char *json;	/* file to write; NULL: none */
 	unsigned rounds;	/* 0: 1 */

@@ -58,7 +58,7 @@ static int failed(const char *what, const char *path)
 	return rc;
 }
 
-/* ---- Pieces ------------------------------------------------------------------- */
+/* ---- Pieces ---- */
 
 static int write_file(const char *path, uint64_t bytes, uint64_t seed)
 {
@@ -101,7 +101,7 @@ static void path_of(char *path, const char *dir, const char *name)
 	snprintf(path, PATH_MAX, "%s/%s", dir, name);
 }
 
-/* ---- scan, diff, copy ------------------------------------------------------------ */
+/* ---- scan, diff, copy ---- */
 
 static int scan_prepare(const char *dir, unsigned percent)
 {
@@ -203,7 +203,7 @@ static int copy_run(const char *dir, unsigned percent)
 	return close(out) ? failed("close", to) : rc;
 }
 
-/* ---- first bytes ------------------------------------------------------------------- */
+/* ---- first bytes ---- */
 
 static int first_path(char *path, const char *dir, unsigned i)
 {
@@ -239,7 +239,7 @@ static double first_limit(const struct work_drive *drive, unsigned percent)
 	return transfer(drive, 4096.0 * scaled(FIRST_FILES, percent));
 }
 
-/* ---- a tree of small files ----------------------------------------------------------- */
+/* ---- a tree of small files ---- */
 
 static int tree_path(char *path, const char *dir, unsigned i)
 {
@@ -297,7 +297,7 @@ static double tree_limit(const struct work_drive *drive, unsigned percent)
 			(double)scaled(TREE_FILES, percent) * TREE_MEAN_BYTES);
 }
 
-/* ---- append + fsync ---------------------------------------------------------------------- */
+/* ---- append + fsync ---- */
 
 static int append_run(const char *dir, unsigned percent)
 {
@@ -323,7 +323,7 @@ static double append_limit(const struct work_drive *drive, unsigned percent)
 	return transfer(drive, 4096.0 * scaled(APPENDS, percent));
 }
 
-/* ---- random reads -------------------------------------------------------------------------- */
+/* ---- random reads ---- */
 
 struct reader {
 	pthread_t thread;
