@@ -20,7 +20,7 @@ static struct problem_place at_sector(uint64_t sector)
 	return (struct problem_place){ .sector = sector };
 }
 
-/* ---- Superblocks ---------------------------------------------------------------- */
+/* ---- Superblocks ---- */
 
 static const char *super_read(struct check *check, uint64_t sector, void *buf,
 			      struct super *super)
@@ -138,7 +138,7 @@ int anchor_write_super(struct check *check)
 	return rc ? rc : device_flush(check);
 }
 
-/* ---- Geometry -------------------------------------------------------------------- */
+/* ---- Geometry ---- */
 
 static const char *geom_read(struct check *check, struct geom **geom)
 {
@@ -184,7 +184,7 @@ static void anchor_geometry(struct check *check)
 	anchor_write_super(check);
 }
 
-/* ---- Roots ------------------------------------------------------------------------ */
+/* ---- Roots ---- */
 
 struct root_copy {
 	const char *why;	/* NULL: good */

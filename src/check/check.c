@@ -35,7 +35,7 @@ void check_progress(struct check *check, const char *step, uint64_t done,
 		check->options.progress(check->options.arg, step, done, total);
 }
 
-/* ---- One pass ------------------------------------------------------------------ */
+/* ---- One pass ---- */
 
 /* Nodes to come, from the slot map: what progress is measured by. */
 static uint64_t slots_used(const struct check *check)

@@ -73,8 +73,8 @@ struct check_options {
 	 * NULL: repair all that `repair` and `safe_only` allow.
 	 */
 	bool (*found)(void *arg, const struct check_found *found);
-	/* Called now and then: `done` of `total` of a step (total 0: not known).
-	 */
+	/* Called now and then: `done` of `total` of a step (total 0:
+	 * unknown). */
 	void (*progress)(void *arg, const char *step, uint64_t done,
 			 uint64_t total);
 	void *arg;

@@ -45,7 +45,7 @@ struct data {
 	uint64_t done_bytes;
 };
 
-/* ---- Reading a chunk ------------------------------------------------------------ */
+/* ---- Reading a chunk ---- */
 
 static uint8_t *fragment_home(const struct data *data,
 			      const struct fragment *fragment)
@@ -162,7 +162,7 @@ static void chunk_verify(struct data *data)
 	data->blocks = 0;
 }
 
-/* ---- Collecting units -------------------------------------------------------------- */
+/* ---- Collecting units ---- */
 
 /* The first extent that ends behind `sector` of the file; moves the cursor. */
 static const struct extent *extent_at(struct data *data, uint64_t sector)

@@ -84,7 +84,7 @@ int device_flush(struct check *check)
 	return disk_flush(check->disk);
 }
 
-/* ---- Many at once ------------------------------------------------------------- */
+/* ---- Many at once ---- */
 
 struct batch_request {
 	struct disk_request req;

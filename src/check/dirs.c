@@ -141,7 +141,7 @@ void dirs_finish(struct check *check, struct inode_state *now)
 			       (unsigned long long)(2 + now->subdirs));
 }
 
-/* ---- Exactly --------------------------------------------------------------------------- */
+/* ---- Exactly ---- */
 
 bool dirs_need_exact(const struct check *check)
 {

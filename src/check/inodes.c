@@ -24,7 +24,7 @@ static struct problem_place at_inode(const struct inode_state *now)
 	return (struct problem_place){ .ino = now->ino };
 }
 
-/* ---- The whole file system's items ------------------------------------------------ */
+/* ---- The whole file system's items ---- */
 
 static void system_orphan(struct check *check, struct key key,
 			  const struct orphan_item *item)
@@ -47,7 +47,7 @@ static void system_item(struct check *check, struct key key, const void *value)
 		owners_item(check, key, value);
 }
 
-/* ---- Extended attributes ----------------------------------------------------------- */
+/* ---- Extended attributes ---- */
 
 /* Ends the attribute whose pieces passed. */
 static void xattr_end(struct check *check, struct inode_state *now)
@@ -55,7 +55,8 @@ static void xattr_end(struct check *check, struct inode_state *now)
 	if (now->xattr_pieces || now->xattr_left)
 		problem_report(check, PROBLEM_XATTR_PIECES, at_inode(now),
 			       (unsigned long long)now->ino,
-			       (unsigned long long)(now->xattr_next & ~0xffull));
+			       (unsigned long long)now->xattr_next &
+			       ~0xffull);
 	now->xattr_pieces = 0;
 	now->xattr_left = 0;
 }
@@ -119,7 +120,7 @@ static void xattr_item(struct check *check, struct inode_state *now,
 	xattr_end(check, now);
 }
 
-/* ---- The end of an inode ------------------------------------------------------------- */
+/* ---- The end of an inode ---- */
 
 static uint32_t now_type(const struct inode_state *now)
 {
@@ -290,7 +291,7 @@ static void inode_end(struct check *check)
 	now->written = written;
 }
 
-/* ---- Items --------------------------------------------------------------------------- */
+/* ---- Items ---- */
 
 /* The orphan item of this inode; both pass by in order of number. */
 static struct orphan *orphan_of(struct inodes *inodes, uint64_t ino)
@@ -370,7 +371,7 @@ void inodes_item(struct check *check, struct key key, const void *value,
 	}
 }
 
-/* ---- The end --------------------------------------------------------------------------- */
+/* ---- The end ---- */
 
 static void finish_orphans(struct check *check)
 {

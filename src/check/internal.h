@@ -161,7 +161,7 @@ void *check_add(struct check *check, struct vec *vec);
 void check_progress(struct check *check, const char *step, uint64_t done,
 		    uint64_t total);
 
-/* ---- device.c --------------------------------------------------------------- */
+/* ---- device.c ---- */
 
 struct device_read {
 	uint64_t sector;
@@ -182,7 +182,7 @@ int device_flush(struct check *check);
 void device_read_many(struct check *check, struct device_read *reads,
 		      size_t n);
 
-/* ---- anchor.c --------------------------------------------------------------- */
+/* ---- anchor.c ---- */
 
 int anchor_load_super(struct check *check);
 int anchor_load_root(struct check *check);
@@ -193,7 +193,7 @@ int anchor_write_root(struct check *check, unsigned area,
 int anchor_write_super(struct check *check);
 void anchor_free(struct check *check);
 
-/* ---- walk.c ----------------------------------------------------------------- */
+/* ---- walk.c ---- */
 
 typedef void (*walk_item)(struct check *check, struct key key,
 			  const void *value, size_t bytes);
@@ -205,11 +205,11 @@ void walk_tree(struct check *check, bool first, walk_item item);
 const char *walk_leaf(struct check *check, const void *node, bool report,
 		      walk_item item);
 
-/* ---- slots.c: after the first walk -------------------------------------------- */
+/* ---- slots.c: after the first walk ---- */
 
 void slots_finish(struct check *check);
 
-/* ---- owners.c --------------------------------------------------------------- */
+/* ---- owners.c ---- */
 
 void owners_begin(struct check *check);
 void owners_item(struct check *check, struct key key,
@@ -222,14 +222,14 @@ void owners_exact_item(struct check *check, struct key key, const void *value);
 void owners_exact_finish(struct check *check);
 void owners_free(struct check *check);
 
-/* ---- inodes.c: items in key order ------------------------------------------------ */
+/* ---- inodes.c: items in key order ---- */
 
 void inodes_item(struct check *check, struct key key, const void *value,
 		 size_t bytes);
 void inodes_finish(struct check *check);	/* after the last item */
 void inodes_free(struct check *check);
 
-/* ---- blocks.c ----------------------------------------------------------------- */
+/* ---- blocks.c ---- */
 
 struct block_range {
 	uint64_t first, n;	/* blocks of a file */
@@ -241,7 +241,7 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 		 const void *value, size_t bytes);
 void blocks_finish(struct check *check, struct inode_state *now);
 
-/* ---- dirs.c ------------------------------------------------------------------- */
+/* ---- dirs.c ---- */
 
 void dirs_names(struct check *check, struct inode_state *now, uint64_t hash,
 		const void *value, size_t bytes);
@@ -256,7 +256,7 @@ void dirs_free(struct check *check);
 /* The hash under which a name must be. */
 uint64_t dirs_hash(const struct check *check, const void *name, size_t bytes);
 
-/* ---- links.c ------------------------------------------------------------------ */
+/* ---- links.c ---- */
 
 void links_inode(struct check *check, const struct inode_state *now);
 void links_entry(struct check *check, uint64_t dir,
@@ -267,7 +267,7 @@ void links_exact_item(struct check *check, struct key key, const void *value);
 void links_exact_finish(struct check *check);
 void links_free(struct check *check);
 
-/* ---- data.c --------------------------------------------------------------------- */
+/* ---- data.c ---- */
 
 void data_verify(struct check *check);
 

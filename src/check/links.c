@@ -73,7 +73,7 @@ void links_entry(struct check *check, uint64_t dir,
 		link_hash(ino, record->type, dir);
 }
 
-/* ---- Loops of directories ---------------------------------------------------------------- */
+/* ---- Loops of directories ---- */
 
 static int dir_cmp(const void *a, const void *b)
 {
@@ -137,7 +137,7 @@ bool links_finish(struct check *check)
 	return check->links.differ;
 }
 
-/* ---- Exactly --------------------------------------------------------------------------------- */
+/* ---- Exactly ---- */
 
 static struct link_seen *exact_add(struct check *check, uint64_t ino)
 {

@@ -140,7 +140,7 @@ void owners_extent(struct check *check, uint64_t ino, uint64_t off,
 		claim_hash(addr, n, ino, off);
 }
 
-/* ---- Fixed structures ----------------------------------------------------------- */
+/* ---- Fixed structures ---- */
 
 struct fixed_part {
 	uint64_t sector, n;
@@ -239,7 +239,7 @@ static void owners_fixed(struct check *check)
 				       (unsigned long long)part[i].sector);
 }
 
-/* ---- Group table ------------------------------------------------------------------ */
+/* ---- Group table ---- */
 
 static uint32_t group_sectors(const struct check *check, uint32_t group)
 {
@@ -295,7 +295,7 @@ bool owners_finish(struct check *check)
 	return false;
 }
 
-/* ---- Exactly ------------------------------------------------------------------------ */
+/* ---- Exactly ---- */
 
 static void exact_add(struct check *check, const struct claim *claim)
 {

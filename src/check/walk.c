@@ -39,7 +39,7 @@ struct walk {
 	uint8_t *buffers[TRAX_MAX_LEVEL + 2];	/* of nodes at each level */
 };
 
-/* ---- Reading -------------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 static void visit_add_read(struct visit *visit, unsigned copy, uint64_t addr,
 			   struct device_read *read)
@@ -53,8 +53,8 @@ static void visit_add_read(struct visit *visit, unsigned copy, uint64_t addr,
 
 /* The results come back sorted by address: they are found by their buffer. */
 static void visit_take_results(struct visit *visits, unsigned n,
-			       const struct device_read *reads, unsigned reads_n,
-			       const uint8_t *base)
+			       const struct device_read *reads,
+			       unsigned reads_n, const uint8_t *base)
 {
 	unsigned i;
 
@@ -144,7 +144,7 @@ static void visit_choose(struct walk *walk, struct visit *visit)
 		visit_twin(walk, visit, why ? 0 : 1, why ? why : why2);
 }
 
-/* ---- Nodes ---------------------------------------------------------------------- */
+/* ---- Nodes ---- */
 
 static void walk_lost(struct walk *walk, const struct visit *visit,
 		      unsigned level, const char *why)

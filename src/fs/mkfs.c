@@ -329,7 +329,8 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 	return 0;
 }
 
-static int plan_layout(struct layout *layout, const struct mkfs_options *options,
+static int plan_layout(struct layout *layout,
+		       const struct mkfs_options *options,
 		       struct mkfs_plan *plan)
 {
 	uint64_t fixed, nodes = 0;

@@ -1,0 +1,71 @@
+# bash completion for the programs of traxfs
+
+# _trax_complete OPTIONS OPTIONS-WITH-FILE [FIRST-WORDS]
+_trax_complete()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+
+	COMPREPLY=()
+	if [[ " $2 " == *" $prev "* ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+	elif [[ -n $3 && $COMP_CWORD -eq 1 ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$3" -- "$cur")
+	else
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	fi
+}
+
+_trax_traxfs()
+{
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+	local list=
+
+	if [[ $prev != -o && $prev != --options ]]; then
+		_trax_complete "-o -r -f -d --options --read-only --foreground
+			--debug --help --version" ""
+		return
+	fi
+	[[ $cur != *,* ]] || list=${cur%,*},
+	compopt -o nospace
+	mapfile -t COMPREPLY < <(compgen -P "$list" -W "ro rw noatime relatime
+		allow_other commit= memory= nosuid nodev noexec" -- "${cur##*,}")
+}
+
+_trax_mkfs()
+{
+	_trax_complete "--profile --tracks -L --label -U --uuid -n --dry-run -f
+		--force --json --help --version" "--profile --tracks"
+}
+
+_trax_chkfs()
+{
+	_trax_complete "-n -y -p --data --help --version" ""
+}
+
+_trax_traxctl()
+{
+	_trax_complete "--json --help --version" "" \
+		"status model extents tracks sync"
+}
+
+_trax_traxdisk()
+{
+	_trax_complete "--profile --slow --help --version" "--profile"
+}
+
+_trax_traxbench()
+{
+	_trax_complete "--fs --drive --workload --json --help --version" \
+		"--drive --json" "peers"
+}
+
+complete -F _trax_traxfs traxfs mount.traxfs
+complete -F _trax_mkfs mkfs.traxfs
+complete -F _trax_chkfs chkfs.traxfs fsck.traxfs
+complete -F _trax_traxctl traxctl
+complete -F _trax_traxdisk traxdisk
+complete -F _trax_traxbench traxbench
