@@ -1,0 +1,697 @@
+/*
+ * checkpoint.c - a generation becomes a root on disk.
+ *
+ *   idle --cut--> writing --all nodes written, log durable--> flushing
+ *     ^                                                          |
+ *     +------ root area written, all waiters told ------ root <--+
+ *
+ * The cut: the log's open record is closed, the slot map and group table are
+ * saved as the root will say them, dirty nodes become frozen, and the next
+ * generation begins.  It is made between transactions, never inside one.
+ *
+ * Nodes have their addresses since they were first changed, so all may be
+ * written in any order; a node's checksum must be known before its parent's
+ * (sealing).  They go out by level, then by address.  Where a frozen parent is
+ * only a shadow its children are found by address; a live parent, perhaps
+ * already of the next generation, is told by the child.
+ *
+ * A copy that can't be written takes another slot once all others are through;
+ * then the nodes above are sealed and written again.  The old slot stays in use
+ * for ever, so that nothing tries it again.
+ *
+ * The root is written when every node is on the medium and the log is durable
+ * up to the cut: what it holds of data that is not home must be readable when
+ * the tree says its checksum.
+ *
+ * Invariants: 1. nothing of a generation is freed before its root is durable.
+ * 2. at most one generation is frozen.  3. no frozen frame is written before
+ * all frozen ones below it are sealed.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "tree/internal.h"
+
+#define MAX_FAILED_WRITES 3
+/* Fill driven ones that can't trim because of held records don't repeat. */
+#define FILL_PAUSE_NS 1000000000ull
+
+int ckpt_init(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	list_init(&ckpt->idle);
+	list_init(&ckpt->now);
+	list_init(&ckpt->next_list);
+	for (unsigned i = 0; i < CKPT_WRITES; i++) {
+		ckpt->write[i].tree = tree;
+		list_add(&ckpt->idle, &ckpt->write[i].link);
+	}
+	ckpt->order = calloc(tree->frames->count, sizeof(*ckpt->order));
+	return ckpt->order ? 0 : -ENOMEM;
+}
+
+void ckpt_fini(struct tree *tree)
+{
+	free(tree->ckpt.order);
+	free(tree->ckpt.area[0]);
+	free(tree->ckpt.area[1]);
+	free(tree->ckpt.payload);
+}
+
+/* ---- Cut ---- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct frame *x = *(struct frame *const *)a;
+	const struct frame *y = *(struct frame *const *)b;
+
+	if (x->level != y->level)
+		return x->level < y->level ? -1 : 1;
+	return x->ptr.addr < y->ptr.addr ? -1 : x->ptr.addr > y->ptr.addr;
+}
+
+static void order_all(struct checkpoint *ckpt)
+{
+	qsort(ckpt->order, ckpt->n, sizeof(*ckpt->order), by_place);
+	for (size_t i = 0; i < ckpt->n; i++)
+		ckpt->order[i]->order = i;
+}
+
+static void freeze(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct list *pos, *next;
+
+	ckpt->n = ckpt->next = 0;
+	list_for_each_safe(pos, next, &tree->frames->dirty) {
+		struct frame *f = list_entry(pos, struct frame, link);
+
+		frame_set_state(tree->frames, f, FRAME_FROZEN);
+		f->sealed = f->written = false;
+		f->tries = 0;
+		ckpt->order[ckpt->n++] = f;
+	}
+	order_all(ckpt);
+}
+
+static void log_is_durable(struct waiter *waiter, int rc)
+{
+	struct tree *tree = waiter->owner;
+
+	tree->ckpt.log_done = true;
+	if (rc)
+		tree_fail(tree, "the log can't be written");
+}
+
+/* What the log has at the cut; before it is started: where it ended. */
+static void cut_log(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct root *root = &ckpt->root;
+	uint64_t held;
+
+	if (!tree->log_started) {
+		root->cut_seq = tree->last_seq;
+		root->cut_chain = tree->last_chain;
+		root->tail_seq = root->cut_seq + 1;
+		ckpt->log_done = true;
+		return;
+	}
+	log_cut(tree->log, tree->gen + 1, &root->cut_seq, &root->cut_chain);
+	held = log_oldest_held(tree->log);
+	root->tail_seq = held <= root->cut_seq ? held : root->cut_seq + 1;
+	ckpt->log_done = false;
+	ckpt->log_waiter = (struct waiter){
+		.seq = root->cut_seq, .done = log_is_durable, .owner = tree,
+	};
+	log_commit(tree->log, &ckpt->log_waiter);
+}
+
+/* Buffers for both copies of the root area; they never shrink. */
+static int area_reserve(struct tree *tree, size_t bytes)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	if (bytes > (size_t)tree->super.area_sectors * SECTOR_BYTES)
+		return -EFBIG;
+	if (bytes <= ckpt->area_bytes)
+		return 0;
+	ckpt->area_bytes = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		free(ckpt->area[i]);
+		ckpt->area[i] = aligned_alloc(TRAX_BLOCK_BYTES, bytes);
+		if (!ckpt->area[i])
+			return -ENOMEM;
+	}
+	ckpt->area_bytes = bytes;
+	return 0;
+}
+
+static int cut(struct tree *tree, uint64_t now_ns)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct root *root = &ckpt->root;
+	int rc;
+
+	free(ckpt->payload);
+	ckpt->payload = NULL;
+	*root = (struct root){
+		.gen = tree->gen,
+		.epoch = tree->epoch,
+		.level = tree->root->level,
+		.next_ino_seq = tree->next_ino_seq,
+		.next_dirgroup = tree->next_dirgroup,
+		.inodes = tree->inodes,
+		.wall_ns = env_wall_ns(tree->env),
+	};
+	rc = space_cut(tree->space, &ckpt->payload, &root->slotmap_bytes,
+		       &root->group_bytes);
+	if (!rc)
+		rc = area_reserve(tree, format_area_bytes(root->slotmap_bytes +
+							  root->group_bytes));
+	if (rc)
+		return rc;
+	cut_log(tree);
+	root->clean = tree->closing && root->tail_seq > root->cut_seq;
+	root->tree = tree->root->ptr;
+	tree->growth.map_bytes = root->slotmap_bytes + root->group_bytes;
+	ckpt->gen = tree->gen++;
+	ckpt->moved_n = 0;
+	ckpt->failures = 0;
+	ckpt->started_ns = now_ns;
+	freeze(tree);
+	tree->pending_frozen = tree->pending;
+	tree->pending = 0;
+	tree->gen_changed = false;
+	ckpt->wanted = false;
+	while (!list_empty(&ckpt->next_list)) {
+		struct list *l = ckpt->next_list.next;
+
+		list_del(l);
+		list_add(&ckpt->now, l);
+	}
+	ckpt->phase = CKPT_WRITING;
+	return 0;
+}
+
+/* ---- Sealing ---- */
+
+/* The frozen frame that a pointer in a frozen node means. */
+static struct frame *frozen_child(struct tree *tree, traxaddr addr)
+{
+	const struct checkpoint *ckpt = &tree->ckpt;
+	struct frame *f;
+
+	for (unsigned i = 0; i < ckpt->moved_n; i++)
+		if (ckpt->moved[i].old == addr)
+			return ckpt->moved[i].frame;
+	f = frame_find(tree->frames, addr);
+	return f && f->state == FRAME_FROZEN ? f : NULL;
+}
+
+static void seal_children(struct tree *tree, struct frame *frame)
+{
+	const unsigned n = node_count(frame->node);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct node_ptr ptr = node_child(frame->node, i);
+		struct frame *child;
+
+		if (ptr.gen != tree->ckpt.gen)
+			continue;
+		child = frozen_child(tree, ptr.addr);
+		if (!child)	/* written out early, by recovery */
+			continue;
+		assert(child->sealed);
+		node_child_set(frame->node, i, &child->ptr);
+	}
+}
+
+static void seal(struct tree *tree, struct frame *frame)
+{
+	if (frame->level)
+		seal_children(tree, frame);
+	frame->ptr.csum = csum(frame->node, TRAX_NODE_BYTES);
+	frame->sealed = true;
+	if (frame->live)
+		apply_update_parent(frame);
+	if (frame->ptr.addr == tree->ckpt.root.tree.addr)
+		tree->ckpt.root.tree = frame->ptr;
+}
+
+void ckpt_replace(struct tree *tree, struct frame *frame,
+		  struct frame *shadow)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	shadow->order = frame->order;
+	ckpt->order[shadow->order] = shadow;
+	for (unsigned i = 0; i < CKPT_WRITES; i++)
+		if (ckpt->write[i].frame == frame)
+			ckpt->write[i].frame = shadow;
+	for (unsigned i = 0; i < ckpt->moved_n; i++)
+		if (ckpt->moved[i].frame == frame)
+			ckpt->moved[i].frame = shadow;
+}
+
+/* ---- Writing nodes ---- */
+
+static void pump(struct tree *tree);
+
+static void write_done(struct disk_request *req)
+{
+	struct ckpt_write *w = req->owner;
+	struct tree *tree = w->tree;
+	struct frame *frame = w->frame;
+
+	frame->writes--;
+	tree->ckpt.writes--;
+	tree->stats.node_writes++;
+	if (req->result) {
+		msg_warn("node at sector %" PRIu64 ": write error (%s)",
+			 req->sector, strerror(-req->result));
+		if (w->twin)
+			frame->bad_twin = true;
+		else
+			frame->bad = true;
+		tree->ckpt.failures++;
+	}
+	frame->written = !frame->writes;
+	w->frame = NULL;
+	list_add(&tree->ckpt.idle, &w->link);
+	pump(tree);
+}
+
+static void submit(struct tree *tree, struct frame *frame, bool twin)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct ckpt_write *w = list_first(&ckpt->idle, struct ckpt_write,
+					  link);
+
+	list_del(&w->link);
+	w->frame = frame;
+	w->twin = twin;
+	w->iov = (struct iovec){ frame->node, TRAX_NODE_BYTES };
+	w->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE,
+			.sector = addr_sector(twin ? frame->ptr.addr2 :
+						     frame->ptr.addr),
+			.sectors = TRAX_NODE_SECTORS,
+			.iov = &w->iov,
+			.iov_n = 1,
+			.done = write_done,
+			.owner = w,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	frame->writes++;
+	ckpt->writes++;
+	queue_submit(tree->queue, &w->req);
+}
+
+/* Seals and submits as long as there is room for a node and its twin. */
+static void pump(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	while (ckpt->next < ckpt->n && ckpt->writes + 2 <= CKPT_WRITES &&
+	       !tree->failed) {
+		struct frame *frame = ckpt->order[ckpt->next++];
+
+		if (frame->written)
+			continue;
+		seal(tree, frame);
+		submit(tree, frame, false);
+		if (frame->ptr.addr2)
+			submit(tree, frame, true);
+	}
+}
+
+/* ---- Slots that can't be written ---- */
+
+/* Marks a slot as used in the payload that was saved at the cut. */
+static void payload_use(struct checkpoint *ckpt, traxaddr addr)
+{
+	uint8_t *map = ckpt->payload;
+	size_t off = 0;
+
+	while (off < ckpt->root.slotmap_bytes) {
+		struct slot_track head;
+		uint64_t first;
+		unsigned slots;
+
+		memcpy(&head, map + off, sizeof(head));
+		off += sizeof(head);
+		first = le64_get(head.addr);
+		slots = le16_get(head.slots);
+		if (addr >= first &&
+		    addr < first + (uint64_t)slots * TRAX_NODE_SECTORS) {
+			const unsigned i = (unsigned)((addr - first) /
+						      TRAX_NODE_SECTORS);
+
+			map[off + i / 8] |= (uint8_t)(1u << i % 8);
+			return;
+		}
+		off += (slots + 7) / 8;
+	}
+}
+
+/* A track that joined after the cut is not in the payload. */
+static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
+{
+	const uint8_t *map = ckpt->payload;
+	size_t off = 0;
+
+	while (off < ckpt->root.slotmap_bytes) {
+		struct slot_track head;
+		uint64_t first, end;
+
+		memcpy(&head, map + off, sizeof(head));
+		first = le64_get(head.addr);
+		end = first + (uint64_t)le16_get(head.slots) *
+			      TRAX_NODE_SECTORS;
+		if (addr >= first && addr < end)
+			return true;
+		off += sizeof(head) + (le16_get(head.slots) + 7u) / 8;
+	}
+	return false;
+}
+
+static traxaddr another_slot(struct tree *tree, traxaddr bad)
+{
+	traxaddr addr;
+
+	if (!space_slots_reserve(tree->space, 1))
+		return 0;
+	addr = space_slot_take(tree->space, bad, true);
+	if (!payload_knows(&tree->ckpt, addr)) {
+		space_slot_free(tree->space, addr, tree->gen);
+		return 0;
+	}
+	payload_use(&tree->ckpt, addr);
+	return addr;
+}
+
+/* False: it can't be moved any more. */
+static bool move(struct tree *tree, struct frame *frame)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct node_ptr ptr = frame->ptr;
+	const bool is_root = ptr.addr == ckpt->root.tree.addr;
+	unsigned i = 0;
+
+	if (++frame->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
+		return false;
+	if (frame->bad)
+		ptr.addr = another_slot(tree, frame->ptr.addr);
+	if (frame->bad_twin)
+		ptr.addr2 = another_slot(tree, frame->ptr.addr2);
+	if (!ptr.addr || (frame->level && !ptr.addr2))
+		return false;
+	if (frame->live && frame->parent)
+		i = apply_index(frame);
+	ckpt->moved[ckpt->moved_n++] = (struct ckpt_moved){
+		frame->ptr.addr, frame,
+	};
+	frame_set_ptr(tree->frames, frame, &ptr);
+	node_set_place(frame->node, ptr.addr, ptr.addr2, ptr.gen);
+	if (frame->live && frame->parent)
+		node_child_set(frame->parent->node, i, &ptr);
+	if (is_root)
+		ckpt->root.tree = ptr;
+	frame->bad = frame->bad_twin = frame->written = false;
+	return true;
+}
+
+/* All writes are through and some failed: those move, all above them are
+ * written again. */
+static void write_again(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	for (size_t i = 0; i < ckpt->n; i++) {
+		struct frame *frame = ckpt->order[i];
+
+		if ((frame->bad || frame->bad_twin) && !move(tree, frame)) {
+			tree_fail(tree, "nodes can't be written");
+			return;
+		}
+		if (frame->level)
+			frame->written = false;
+	}
+	ckpt->failures = 0;
+	ckpt->next = 0;
+	pump(tree);
+}
+
+/* ---- Root ---- */
+
+static void finish(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &tree->frames->frozen) {
+		struct frame *f = list_entry(pos, struct frame, link);
+
+		f->sealed = f->written = false;
+		frame_set_state(tree->frames, f, FRAME_CLEAN);
+		if (!f->live)
+			frame_drop(tree->frames, f);
+	}
+	tree->durable = ckpt->root;
+	tree->stats.checkpoints++;
+	tree->pending_frozen = 0;
+	tree->growth.full = false;
+	space_durable(tree->space, ckpt->gen);
+	if (tree->log_started)
+		log_trim(tree->log, ckpt->root.cut_seq);
+	ckpt->phase = CKPT_IDLE;
+	txn_feed_starved(tree);
+	tree_wake(&ckpt->now, 0);
+}
+
+/* Ends with nothing in flight; the tree has failed. */
+static void give_up(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	ckpt->phase = CKPT_IDLE;
+	ckpt->wanted = false;
+	tree_wake(&ckpt->now, -EIO);
+	tree_wake(&ckpt->next_list, -EIO);
+}
+
+static void root_done(struct disk_request *req)
+{
+	struct tree *tree = req->owner;
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	if (req->result)
+		msg_error("root area at sector %" PRIu64 ": write error (%s)",
+			  req->sector, strerror(-req->result));
+	else
+		ckpt->roots_good++;
+	if (--ckpt->roots_left)
+		return;
+	if (ckpt->roots_good) {
+		finish(tree);
+		return;
+	}
+	tree_fail(tree, "no root can be written");
+	give_up(tree);
+}
+
+static void write_root(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct root *root = &ckpt->root;
+	const size_t payload = root->slotmap_bytes + root->group_bytes;
+	const size_t bytes = format_area_bytes(payload);
+	const uint64_t *place = tree->super.area_sector[root->gen & 1];
+
+	root->payload_csum = csum(ckpt->payload, payload);
+	ckpt->phase = CKPT_ROOT;
+	ckpt->roots_left = 2;
+	ckpt->roots_good = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		format_area(&tree->super, root, ckpt->payload, place[i],
+			    ckpt->area[i]);
+		ckpt->root_iov[i] = (struct iovec){ ckpt->area[i], bytes };
+		ckpt->root_req[i] = (struct queue_request){
+			.disk = {
+				.op = DISK_WRITE,
+				.fua = true,
+				.sector = place[i],
+				.sectors = (uint32_t)(bytes / SECTOR_BYTES),
+				.iov = &ckpt->root_iov[i],
+				.iov_n = 1,
+				.done = root_done,
+				.owner = tree,
+			},
+			.class = QUEUE_COMMIT,
+		};
+		queue_submit(tree->queue, &ckpt->root_req[i]);
+	}
+}
+
+static void flush_done(struct disk_request *req)
+{
+	struct tree *tree = req->owner;
+
+	if (!req->result) {
+		write_root(tree);
+		return;
+	}
+	tree_fail(tree, "flush failed");
+	give_up(tree);
+}
+
+/* ---- Going on ---- */
+
+static void run_writing(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	pump(tree);
+	if (ckpt->writes || (ckpt->next < ckpt->n && !tree->failed))
+		return;
+	if (ckpt->failures && !tree->failed) {
+		write_again(tree);
+		return;
+	}
+	if (tree->failed) {
+		if (ckpt->log_done)
+			give_up(tree);
+		return;
+	}
+	if (!ckpt->log_done)
+		return;
+	ckpt->phase = CKPT_FLUSHING;
+	ckpt->flush_req.disk.done = flush_done;
+	ckpt->flush_req.disk.owner = tree;
+	queue_flush(tree->queue, &ckpt->flush_req);
+}
+
+bool ckpt_would_help(const struct tree *tree)
+{
+	return tree->pending || tree->pending_frozen;
+}
+
+/* Is it time for one?  *next_ns: when it will be. */
+static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
+{
+	const struct checkpoint *ckpt = &tree->ckpt;
+	uint64_t due_ns;
+
+	if (ckpt->wanted || !list_empty(&ckpt->next_list))
+		return true;
+	if (!tree->gen_changed)
+		return false;
+	if (tree->frames->n_dirty > tree->frames->count / 4)
+		return true;
+	if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT) {
+		due_ns = ckpt->started_ns + FILL_PAUSE_NS;
+		if (now_ns >= due_ns)
+			return true;
+		*next_ns = due_ns;
+	}
+	due_ns = tree->changed_ns + tree->options.checkpoint_ns;
+	if (now_ns >= due_ns)
+		return true;
+	if (due_ns < *next_ns)
+		*next_ns = due_ns;
+	return false;
+}
+
+/* Would the log be shorter, because held data is home now? */
+static bool would_trim(const struct tree *tree)
+{
+	return tree->log_started &&
+	       tree->durable.tail_seq <= tree->durable.cut_seq &&
+	       log_oldest_held(tree->log) > tree->durable.tail_seq;
+}
+
+/* Nothing has changed since the last root, which is what was asked for. */
+static bool is_needless(const struct tree *tree)
+{
+	return !tree->gen_changed && !would_trim(tree) && !tree->pending &&
+	       !tree->frames->n_dirty &&
+	       tree->closing == tree->durable.clean &&
+	       tree->durable.epoch == tree->epoch;
+}
+
+uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	uint64_t next_ns = UINT64_MAX;
+
+	if (!tree->started)
+		return next_ns;
+	if (ckpt->phase == CKPT_WRITING)
+		run_writing(tree);
+	if (ckpt->phase != CKPT_IDLE)
+		return next_ns;
+	if (tree->failed) {
+		give_up(tree);
+		return next_ns;
+	}
+	/* Inside a transaction that has changed something there is no cut. */
+	if (tree->changing || !is_due(tree, now_ns, &next_ns))
+		return next_ns;
+	if (is_needless(tree)) {
+		ckpt->wanted = false;
+		tree_wake(&ckpt->next_list, 0);
+		return next_ns;
+	}
+	if (cut(tree, now_ns)) {
+		tree_fail(tree, "no room for a root");
+		give_up(tree);
+		return next_ns;
+	}
+	run_writing(tree);
+	return next_ns;
+}
+
+void tree_checkpoint(struct tree *tree, struct waiter *waiter)
+{
+	if (tree->failed || !tree->started)
+		list_add(&tree->doomed, &waiter->link);
+	else
+		list_add(&tree->ckpt.next_list, &waiter->link);
+}
+
+/* ---- Recovery ---- */
+
+/*
+ * Leaves that replay has changed are written to their new slots, which no root
+ * knows, so that their frames can be evicted.  They may be changed and written
+ * again: their generation goes on.
+ */
+int ckpt_spill(struct tree *tree)
+{
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &tree->frames->dirty) {
+		struct frame *f = list_entry(pos, struct frame, link);
+		int rc;
+
+		if (f->level || !f->parent)
+			continue;
+		rc = queue_write(tree->queue, addr_sector(f->ptr.addr),
+				 TRAX_NODE_SECTORS, f->node);
+		if (rc)
+			return rc;
+		f->ptr.csum = csum(f->node, TRAX_NODE_BYTES);
+		apply_update_parent(f);
+		frame_set_state(tree->frames, f, FRAME_CLEAN);
+	}
+	return 0;
+}

@@ -1,0 +1,314 @@
+/*
+ * groups.c - free sets of groups from OWNER items, and new node tracks.
+ *
+ * A group is loaded in steps of one read-only transaction each, which feed
+ * owners to the space from a cursor on; what changes behind the cursor the
+ * space keeps right itself.  The last owner that begins before the group is
+ * fed first.
+ *
+ * Node tracks: when fewer than a quarter of the slots are free, a transaction
+ * of the tree's own puts an OWNER_NODES item where the layer above has picked
+ * and taken a place; the space adds the track when it hears of the owner.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "tree/internal.h"
+#include "tree/tree_format.h"
+
+#define LOAD_NODES 16
+#define RETRY_NS 20000000ull
+
+static const struct tree_bounds load_bounds = { .nodes = LOAD_NODES };
+
+struct group_load {
+	struct tree *tree;
+	struct list link;
+	uint32_t group;
+	struct tree_txn *txn;
+	traxaddr cursor;
+	bool fed_first;		/* the owner from before the group */
+	struct list waiters;
+};
+
+static struct key owner_key(traxaddr addr)
+{
+	return key_make(0, ITEM_OWNER, addr);
+}
+
+static traxaddr group_first(uint32_t group)
+{
+	return (traxaddr)group * TRAX_GROUP_SECTORS;
+}
+
+static void load_end(struct group_load *load, int rc)
+{
+	struct tree *tree = load->tree;
+
+	if (load->txn)
+		tree_txn_end(load->txn);
+	if (!rc)
+		rc = space_load_end(tree->space, load->group);
+	else
+		space_load_abort(tree->space, load->group);
+	list_del(&load->link);
+	tree_wake(&load->waiters, rc);
+	free(load);
+}
+
+static int feed(struct group_load *load, const struct tree_item *item)
+{
+	const struct owner_item *owner = item->value;
+	const uint64_t n = le64_get(owner->sectors);
+
+	if (item->key.off + n > load->cursor)
+		load->cursor = item->key.off + n;
+	return space_load_feed(load->tree->space, load->group, item->key.off,
+			       n);
+}
+
+/* The owner that begins before the group and may reach into it. */
+static int feed_first(struct group_load *load)
+{
+	const traxaddr first = group_first(load->group);
+	struct tree_item item;
+	int rc;
+
+	if (load->fed_first || !first)
+		return 0;
+	rc = tree_seek_le(load->txn, owner_key(first - 1), owner_key(0),
+			  &item);
+	if (!rc)
+		rc = feed(load, &item);
+	if (!rc || rc == -ENOENT)
+		load->fed_first = true;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* Feeds until the end (-ENOENT), a miss, or the transaction is full (0). */
+static int feed_all(struct group_load *load)
+{
+	const struct key last = owner_key(group_first(load->group + 1) - 1);
+	int rc = feed_first(load);
+
+	while (!rc) {
+		const struct key from = owner_key(load->cursor);
+		struct tree_item item;
+
+		if (key_cmp(from, last) > 0)
+			return -ENOENT;
+		if (!tree_txn_room(load->txn))
+			return 0;
+		rc = tree_seek_ge(load->txn, from, last, &item);
+		if (rc == -EAGAIN)
+			tree_prefetch(load->txn, from, last, LOAD_NODES);
+		if (!rc)
+			rc = feed(load, &item);
+	}
+	return rc;
+}
+
+static void load_run(struct tree_txn *txn, void *arg, int rc);
+
+static const struct tree_txn_ops load_ops = { load_run };
+
+static void load_run(struct tree_txn *txn, void *arg, int rc)
+{
+	struct group_load *load = arg;
+
+	if (!rc)
+		rc = feed_all(load);
+	if (rc == -EAGAIN) {
+		tree_txn_fetch(txn);
+		return;
+	}
+	if (rc == -ENOENT) {
+		load_end(load, 0);
+		return;
+	}
+	if (!rc) {		/* as many nodes as it may meet: another */
+		tree_txn_end(txn);
+		load->txn = NULL;
+		rc = tree_begin(load->tree, &load_bounds, &load_ops, load,
+				&load->txn);
+	}
+	if (rc)
+		load_end(load, rc);
+}
+
+static struct group_load *find_load(struct tree *tree, uint32_t group)
+{
+	struct list *pos;
+
+	list_for_each(pos, &tree->loads) {
+		struct group_load *l = list_entry(pos, struct group_load,
+						  link);
+
+		if (l->group == group)
+			return l;
+	}
+	return NULL;
+}
+
+static int load_begin(struct tree *tree, uint32_t group,
+		      struct group_load **load)
+{
+	struct group_load *l = calloc(1, sizeof(*l));
+	int rc;
+
+	if (!l)
+		return -ENOMEM;
+	l->tree = tree;
+	l->group = group;
+	l->cursor = group_first(group);
+	list_init(&l->waiters);
+	rc = space_load_begin(tree->space, group);
+	if (!rc) {
+		rc = tree_begin(tree, &load_bounds, &load_ops, l, &l->txn);
+		if (rc)
+			space_load_abort(tree->space, group);
+	}
+	if (rc) {
+		free(l);
+		return rc;
+	}
+	list_add(&tree->loads, &l->link);
+	*load = l;
+	return 0;
+}
+
+void tree_load_group(struct tree *tree, uint32_t group, struct waiter *waiter)
+{
+	struct group_load *load = find_load(tree, group);
+
+	if (!load && space_group_loaded(tree->space, group)) {
+		list_add(&tree->granted, &waiter->link);
+		return;
+	}
+	if (!load && load_begin(tree, group, &load)) {
+		list_add(&tree->doomed, &waiter->link);
+		return;
+	}
+	list_add(&load->waiters, &waiter->link);
+}
+
+/* ---- Node tracks ---- */
+
+static const struct tree_bounds growth_bounds = {
+	.nodes = 4, .new_nodes = 8, .log_bytes = 128, .urgent = true,
+};
+
+void tree_set_node_place(struct tree *tree,
+			 int (*pick)(void *arg, traxaddr *addr,
+				     uint32_t *sectors),
+			 void *arg)
+{
+	tree->growth.pick = pick;
+	tree->growth.arg = arg;
+}
+
+/* Does the root area hold this track too?  Half of the disk is the most. */
+static bool area_has_room(const struct tree *tree)
+{
+	const struct growth *g = &tree->growth;
+	const uint64_t slots = g->sectors / TRAX_NODE_SECTORS;
+	const size_t bytes = g->map_bytes +
+			     tree_format_payload(1, slots, 0);
+
+	return format_area_bytes(bytes) <=
+	       (size_t)tree->super.area_sectors * SECTOR_BYTES &&
+	       (space_slots_total(tree->space) + slots) * TRAX_NODE_SECTORS <=
+	       tree->super.sectors / 2;
+}
+
+bool growth_can_help(const struct tree *tree)
+{
+	return tree->growth.pick && !tree->growth.full &&
+	       tree->log_started && !tree->failed;
+}
+
+static void growth_end(struct tree *tree, int rc)
+{
+	struct growth *g = &tree->growth;
+
+	if (rc && g->picked)
+		space_give_back(tree->space, g->addr, g->sectors);
+	if (rc == -EAGAIN)
+		g->retry_ns = env_now_ns(tree->env) + RETRY_NS;
+	else if (rc)
+		g->full = true;
+	g->picked = false;
+	tree_txn_end(g->txn);
+	g->txn = NULL;
+}
+
+static int growth_pick(struct tree *tree)
+{
+	struct growth *g = &tree->growth;
+	int rc;
+
+	if (g->picked)
+		return 0;
+	rc = g->pick(g->arg, &g->addr, &g->sectors);
+	g->picked = !rc;
+	return rc || area_has_room(tree) ? rc : -ENOSPC;
+}
+
+static void grow(struct tree_txn *txn, void *arg, int rc)
+{
+	struct tree *tree = arg;
+	struct growth *g = &tree->growth;
+	struct tree_item item;
+	struct owner_item owner = { .kind = OWNER_NODES };
+
+	if (!rc)
+		rc = growth_pick(tree);
+	if (rc) {
+		growth_end(tree, rc);
+		return;
+	}
+	rc = tree_get(txn, owner_key(g->addr), &item);
+	if (rc == -EAGAIN) {
+		tree_txn_fetch(txn);
+		return;
+	}
+	if (rc != -ENOENT) {
+		growth_end(tree, rc ? rc : -EUCLEAN);
+		return;
+	}
+	owner.sectors = le64_put(g->sectors);
+	tree_put(txn, owner_key(g->addr), &owner, sizeof(owner));
+	g->map_bytes += tree_format_payload(1, g->sectors / TRAX_NODE_SECTORS,
+					    0);
+	growth_end(tree, 0);
+}
+
+static const struct tree_txn_ops growth_ops = { grow };
+
+uint64_t growth_run(struct tree *tree, uint64_t now_ns)
+{
+	struct growth *g = &tree->growth;
+
+	if (g->txn || space_slots_free(tree->space) >=
+		      space_slots_total(tree->space) / 4 ||
+	    !growth_can_help(tree))
+		return UINT64_MAX;
+	if (now_ns < g->retry_ns)
+		return g->retry_ns;
+	if (txn_begin_own(tree, &growth_bounds, &growth_ops, tree, &g->txn))
+		g->full = true;
+	return UINT64_MAX;
+}
+
+void groups_free(struct tree *tree)
+{
+	while (!list_empty(&tree->loads)) {
+		struct group_load *load = list_first(&tree->loads,
+						     struct group_load, link);
+
+		list_del(&load->link);
+		free(load);
+	}
+}

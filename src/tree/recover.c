@@ -1,0 +1,674 @@
+/*
+ * recover.c - from a disk to a running tree, and back.
+ *
+ *   tree_open    superblock (best of three) -> root (best of four copies with a
+ *                valid payload) -> slot map, group table -> root node -> log:
+ *                entries behind the cut are applied to the tree in memory, one
+ *                generation above the root's; logged data is collected
+ *   tree_start   one checkpoint with a new epoch; only then the log goes on
+ *   tree_close   one checkpoint with the clean flag
+ *
+ * Until tree_start's root is durable nothing is written that the old root or
+ * its log needs: replayed nodes go to slots that root does not use, and they
+ * are written before only when they do not fit in the pool.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "tree/internal.h"
+
+#define DEFAULT_POOL_BYTES ((size_t)32 << 20)
+#define DEFAULT_COMMIT_NS 5000000000ull
+#define DEFAULT_CHECKPOINT_NS 60000000000ull
+/* Frames and slots that applying one entry may take. */
+#define REPLAY_FRAMES 48
+#define REPLAY_SLOTS 48
+
+/* ---- Superblock ---- */
+
+static void read_super(struct tree *tree, uint64_t sector, void *buf,
+		       struct super *best, const char **why)
+{
+	struct super super;
+	const char *bad = "read error";
+
+	if (!queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf))
+		bad = super_decode(buf, sector, &super);
+	if (bad) {
+		*why = *why ? *why : bad;
+		return;
+	}
+	if (best->sectors && (super.version <= best->version ||
+			      memcmp(super.uuid, best->uuid, 16)))
+		return;
+	*best = super;
+}
+
+/* The first place is the same on every disk; the others follow from the size
+ * it says, or from the disk's. */
+static int find_super(struct tree *tree, void *buf)
+{
+	const uint64_t sectors = queue_limits(tree->queue)->sectors;
+	struct super best = { .sectors = 0 };
+	const char *why = NULL;
+	uint64_t place[3];
+
+	if (sectors < TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS) {
+		msg_error("the device is too small for a superblock");
+		return -EINVAL;
+	}
+	read_super(tree, TRAX_SUPER_SECTOR, buf, &best, &why);
+	super_places(best.sectors ? best.sectors : sectors, place);
+	for (unsigned i = 1; i < 3; i++)
+		if (place[i] + TRAX_BLOCK_SECTORS <= sectors)
+			read_super(tree, place[i], buf, &best, &why);
+	if (!best.sectors) {
+		msg_error("superblock at sector %u: %s", TRAX_SUPER_SECTOR,
+			  why);
+		return -EINVAL;
+	}
+	if (why)
+		msg_warn("a superblock is damaged (%s); another is good", why);
+	tree->super = best;
+	return 0;
+}
+
+static int check_super(struct tree *tree)
+{
+	const struct disk_limits *limits = queue_limits(tree->queue);
+	const struct super *super = &tree->super;
+	le64 fsid;
+
+	if (super->sectors > limits->sectors) {
+		msg_error("the device has %" PRIu64 " sectors, the file system "
+			  "%" PRIu64, limits->sectors, super->sectors);
+		return -EFBIG;
+	}
+	if (super->logical_bytes < limits->logical_bytes) {
+		msg_error("the file system was made for blocks of %u bytes, "
+			  "the device has %u", super->logical_bytes,
+			  limits->logical_bytes);
+		return -EINVAL;
+	}
+	if (super->ro_compat & ~TRAX_RO_COMPAT_KNOWN && !tree->read_only) {
+		msg_warn("the file system has features that this version can "
+			 "only read: read-only");
+		tree->read_only = true;
+	}
+	if (limits->read_only && !tree->read_only) {
+		msg_error("the device is read-only");
+		return -EROFS;
+	}
+	memcpy(&fsid, super->uuid, sizeof(fsid));
+	tree->fsid = le64_get(fsid);
+	return 0;
+}
+
+int tree_write_super(struct tree *tree, const struct super *super)
+{
+	struct super next = *super;
+	uint64_t place[3];
+	void *buf;
+	int rc = 0, good = 0;
+
+	if (tree->read_only || tree->failed)
+		return -EROFS;
+	buf = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
+	if (!buf)
+		return -ENOMEM;
+	next.version = tree->super.version + 1;
+	super_places(next.sectors, place);
+	for (unsigned i = 0; i < 3; i++) {
+		super_encode(&next, place[i], buf);
+		rc = queue_write(tree->queue, place[i], TRAX_BLOCK_SECTORS,
+				 buf);
+		/* One after the other: a cut tears only one of them. */
+		if (!rc)
+			rc = queue_flush_wait(tree->queue);
+		good += !rc;
+	}
+	free(buf);
+	if (!good)
+		return -EIO;
+	tree->super = next;
+	return 0;
+}
+
+/* ---- Root ---- */
+
+struct root_copy {
+	struct root root;
+	uint64_t sector;
+};
+
+static unsigned find_roots(struct tree *tree, void *buf,
+			   struct root_copy copy[4])
+{
+	unsigned n = 0, at;
+
+	for (unsigned i = 0; i < 4; i++) {
+		const uint64_t sector = tree->super.area_sector[i / 2][i % 2];
+		struct root_copy c = { .sector = sector };
+
+		if (queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf) ||
+		    root_decode(buf, tree->super.uuid, sector, &c.root) ||
+		    (c.root.gen & 1) != i / 2)
+			continue;
+		for (at = n++; at && copy[at - 1].root.gen < c.root.gen; at--)
+			copy[at] = copy[at - 1];
+		copy[at] = c;
+	}
+	return n;
+}
+
+/* NULL: not readable, or not what the root says. */
+static void *read_payload(struct tree *tree, const struct root_copy *copy)
+{
+	const struct root *root = &copy->root;
+	const size_t bytes = (size_t)root->slotmap_bytes + root->group_bytes;
+	const size_t area_bytes = format_area_bytes(bytes);
+	uint8_t *buf;
+
+	if (area_bytes > (size_t)tree->super.area_sectors * SECTOR_BYTES)
+		return NULL;
+	buf = aligned_alloc(TRAX_BLOCK_BYTES, area_bytes);
+	if (!buf)
+		return NULL;
+	if (queue_read(tree->queue, copy->sector + TRAX_BLOCK_SECTORS,
+		       (uint32_t)((area_bytes - TRAX_BLOCK_BYTES) /
+				  SECTOR_BYTES), buf) ||
+	    csum(buf, bytes) != root->payload_csum) {
+		free(buf);
+		return NULL;
+	}
+	return buf;
+}
+
+static int load_space(struct tree *tree, const void *payload)
+{
+	const struct root *root = &tree->durable;
+	int rc = space_new(tree->super.sectors, &tree->space);
+
+	if (rc)
+		return rc;
+	space_set_fixed(tree->space, super_fixed_sectors(&tree->super));
+	rc = space_load_root(tree->space, payload, root->slotmap_bytes,
+			     (const uint8_t *)payload + root->slotmap_bytes,
+			     root->group_bytes);
+	if (rc)
+		return rc;
+	tree->gen = root->gen + 1;
+	space_set_gen(tree->space, tree->gen);
+	tree->next_ino_seq = root->next_ino_seq;
+	tree->next_dirgroup = root->next_dirgroup;
+	tree->inodes = root->inodes;
+	if (!space_slot_used(tree->space, root->tree.addr)) {
+		msg_error("root node at sector %" PRIu64 ": not a used slot",
+			  addr_sector(root->tree.addr));
+		return -EUCLEAN;
+	}
+	return 0;
+}
+
+static int load_root(struct tree *tree, void *buf)
+{
+	struct root_copy copy[4];
+	const unsigned n = find_roots(tree, buf, copy);
+	void *payload = NULL;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < n && !payload; i++)
+		payload = read_payload(tree, &copy[i]);
+	if (!payload) {
+		msg_error("no valid root in the four root areas");
+		return -EBADMSG;
+	}
+	tree->durable = copy[i - 1].root;
+	tree->epoch = tree->durable.epoch;
+	tree->recovery.was_clean = tree->durable.clean;
+	rc = load_space(tree, payload);
+	free(payload);
+	return rc;
+}
+
+static int load_root_node(struct tree *tree)
+{
+	struct frame *root;
+	int rc = fetch_root(tree, &tree->durable.tree, tree->durable.level,
+			    &root);
+
+	if (rc)
+		return rc;
+	tree_set_root(tree, root);
+	frame_unpin(tree->frames, root);	/* fetch_root's */
+	return 0;
+}
+
+/* ---- Replay ---- */
+
+struct replay {
+	struct tree *tree;
+	struct tree_txn *txn;
+	int rc;			/* of applying, apart from the log's own */
+};
+
+static int replay_room(struct tree *tree)
+{
+	int rc = 0;
+
+	if (space_slots_free(tree->space) < REPLAY_SLOTS) {
+		msg_error("replay: no node slots left");
+		return -ENOSPC;
+	}
+	if (frame_available(tree->frames) >= REPLAY_FRAMES)
+		return 0;
+	if (!tree->read_only)
+		rc = ckpt_spill(tree);
+	if (!rc && frame_available(tree->frames) < REPLAY_FRAMES) {
+		msg_error("replay: %zu nodes of memory are too few for what is "
+			  "in the log; give more memory",
+			  tree->frames->count);
+		rc = -ENOMEM;
+	}
+	return rc;
+}
+
+/* The leaf of key is resident afterwards; 0, -ENOENT, or an error. */
+static int replay_get(struct replay *r, struct key key)
+{
+	struct tree_txn *txn = r->txn;
+	struct tree_item item;
+	int rc;
+
+	txn_unpin_all(txn);
+	txn->failed_n = 0;
+	for (;;) {
+		txn->miss_n = 0;
+		rc = tree_get(txn, key, &item);
+		if (rc != -EAGAIN)
+			return rc;
+		if (!fetch_start(txn))
+			return -ENOMEM;
+		while (txn->loads) {
+			rc = queue_poll(r->tree->queue, -1);
+			if (rc < 0)
+				return rc;
+		}
+		list_del(&txn->link);
+	}
+}
+
+static int contradiction(const struct log_entry *e, uint64_t seq)
+{
+	char text[64];
+
+	msg_error("log record %" PRIu64 ": deletes %s, which is not there",
+		  seq, key_text(e->key, text, sizeof(text)));
+	return -EUCLEAN;
+}
+
+static const void *resident_value(struct tree *tree, struct key key)
+{
+	const struct frame *leaf = tree_leaf(tree, key);
+	size_t bytes;
+	bool found;
+	const unsigned i = node_find(leaf->node, key, &found);
+
+	return found ? node_value(leaf->node, i, &bytes) : NULL;
+}
+
+static int replay_range(struct replay *r, const struct log_entry *e)
+{
+	struct key key = e->key;
+
+	while (key_cmp(key, e->last) <= 0) {
+		struct key next;
+		int rc = replay_room(r->tree);
+
+		if (!rc)
+			rc = replay_get(r, key);
+		if (rc && rc != -ENOENT)
+			return rc;
+		next = range_delete(r->tree, key, e->last, 8);
+		if (key_cmp(next, KEY_MAX) == 0)
+			break;
+		key = next;
+	}
+	return 0;
+}
+
+static int replay_data(struct replay *r, const struct log_entry *e)
+{
+	const uint8_t *bytes = e->value;
+	int rc = 0;
+
+	for (unsigned i = 0; i < e->n && !rc; i++)
+		rc = data_add(r->tree->data, e->ino, e->block + i,
+			      le64_get(e->sums[i]),
+			      bytes + (size_t)i * TRAX_BLOCK_BYTES);
+	return rc;
+}
+
+static int replay_entry(struct replay *r, uint64_t seq,
+			const struct log_entry *e)
+{
+	struct tree *tree = r->tree;
+	const void *old;
+	int rc;
+
+	if (e->type == LOG_DEL_RANGE)
+		return replay_range(r, e);
+	rc = replay_room(tree);
+	if (!rc)
+		rc = replay_get(r, e->key);
+	if (rc == -ENOENT && e->type == LOG_DEL)
+		return contradiction(e, seq);
+	if (rc && rc != -ENOENT)
+		return rc;
+	old = resident_value(tree, e->key);
+	if (e->type == LOG_PUT) {
+		owner_note_put(tree, &r->txn->owners, e->key, e->value, old);
+		apply_put(tree, e->key, e->value, e->bytes);
+	} else {
+		owner_note_del(tree, &r->txn->owners, e->key, old);
+		apply_del(tree, e->key);
+	}
+	return 0;
+}
+
+static int replay_record(void *arg, uint64_t seq, bool apply,
+			 const void *payload, size_t bytes)
+{
+	struct replay *r = arg;
+	struct log_entry e;
+	size_t off = 0;
+
+	for (;;) {
+		const char *why = log_entry_next(payload, bytes, &off, &e);
+
+		if (why) {
+			msg_error("log record %" PRIu64 ": %s", seq, why);
+			r->rc = -EUCLEAN;
+			return r->rc;
+		}
+		if (!e.type)
+			break;
+		if (e.type == LOG_DATA)
+			r->rc = replay_data(r, &e);
+		else if (apply)
+			r->rc = replay_entry(r, seq, &e);
+		if (r->rc)
+			return r->rc;
+	}
+	r->tree->recovery.records += apply;
+	r->rc = owner_settle(r->tree, &r->txn->owners);
+	return r->rc;
+}
+
+static int replay_log(struct tree *tree)
+{
+	const struct tree_bounds bounds = { .nodes = 8 };
+	struct replay r = { .tree = tree };
+	const struct log_replay replay = {
+		.epoch = tree->durable.epoch,
+		.cut_seq = tree->durable.cut_seq,
+		.cut_chain = tree->durable.cut_chain,
+		.tail_seq = tree->durable.tail_seq,
+		.record = replay_record,
+		.arg = &r,
+	};
+	int rc = txn_new(tree, &bounds, NULL, NULL, &r.txn);
+
+	if (rc)
+		return rc;
+	rc = log_recover(tree->log, &replay, &tree->last_seq,
+			 &tree->last_chain);
+	txn_free(r.txn);
+	if (rc == -EUCLEAN && !r.rc) {
+		msg_error("an acknowledged log record is lost: read-only, "
+			  "at record %" PRIu64, tree->last_seq);
+		tree->recovery.damaged = tree->read_only = true;
+		rc = 0;
+	}
+	return r.rc ? r.rc : rc;
+}
+
+static int recover_log(struct tree *tree)
+{
+	const struct log_options options = { .read_only = tree->read_only };
+	const struct tree_data *data;
+	int rc = log_open(tree->env, tree->queue, &tree->super, &options,
+			  &tree->log);
+
+	if (rc)
+		return rc;
+	tree->last_seq = tree->durable.cut_seq;
+	tree->last_chain = tree->durable.cut_chain;
+	if (tree->durable.clean)
+		return 0;
+	rc = data_new(&tree->data);
+	if (!rc)
+		rc = replay_log(tree);
+	if (!rc)
+		rc = data_close(tree->data);
+	tree->recovery.data_blocks = data_list(tree->data, &data);
+	return rc;
+}
+
+/* ---- Open ---- */
+
+static void tree_init(struct tree *tree, struct env *env, struct queue *queue,
+		      const struct tree_options *options)
+{
+	tree->env = env;
+	tree->queue = queue;
+	if (options)
+		tree->options = *options;
+	tree->read_only = tree->options.read_only;
+	if (!tree->options.node_pool_bytes)
+		tree->options.node_pool_bytes = DEFAULT_POOL_BYTES;
+	if (!tree->options.commit_ns)
+		tree->options.commit_ns = DEFAULT_COMMIT_NS;
+	if (!tree->options.checkpoint_ns)
+		tree->options.checkpoint_ns = DEFAULT_CHECKPOINT_NS;
+	list_init(&tree->waiting);
+	list_init(&tree->ready);
+	list_init(&tree->starved);
+	list_init(&tree->open);
+	list_init(&tree->loads);
+	list_init(&tree->doomed);
+	list_init(&tree->granted);
+	list_init(&tree->ckpt.now);
+	list_init(&tree->ckpt.next_list);
+}
+
+static int open_all(struct tree *tree)
+{
+	void *buf = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
+	int rc = buf ? find_super(tree, buf) : -ENOMEM;
+
+	if (!rc)
+		rc = check_super(tree);
+	if (!rc)
+		rc = frame_cache_new(tree->options.node_pool_bytes,
+				     &tree->frames);
+	if (!rc)
+		rc = load_root(tree, buf);
+	if (!rc)
+		rc = ckpt_init(tree);
+	if (!rc)
+		rc = load_root_node(tree);
+	if (!rc)
+		rc = recover_log(tree);
+	free(buf);
+	return rc;
+}
+
+int tree_open(struct env *env, struct queue *queue,
+	      const struct tree_options *options, struct tree **tree)
+{
+	struct tree *t = calloc(1, sizeof(*t));
+	int rc;
+
+	if (!t)
+		return -ENOMEM;
+	tree_init(t, env, queue, options);
+	rc = t->options.node_pool_bytes < TREE_MIN_POOL_BYTES ? -EINVAL :
+	     open_all(t);
+	/* A write error or a contradiction in replay is told above. */
+	if (!rc && t->failed)
+		rc = -EUCLEAN;
+	if (rc) {
+		tree_abandon(t);
+		return rc;
+	}
+	*tree = t;
+	return 0;
+}
+
+size_t tree_recovered_data(const struct tree *tree,
+			   const struct tree_data **data)
+{
+	return data_list(tree->data, data);
+}
+
+/* ---- Start ---- */
+
+struct sync_waiter {
+	struct waiter waiter;
+	bool done;
+	int rc;
+};
+
+static void sync_done(struct waiter *waiter, int rc)
+{
+	struct sync_waiter *s = waiter->owner;
+
+	s->done = true;
+	s->rc = rc;
+}
+
+static void sync_init(struct sync_waiter *s)
+{
+	*s = (struct sync_waiter){
+		.waiter = { .done = sync_done, .owner = s },
+	};
+}
+
+static int checkpoint_wait(struct tree *tree)
+{
+	struct sync_waiter s;
+	int rc;
+
+	sync_init(&s);
+	tree_checkpoint(tree, &s.waiter);
+	rc = tree_wait(tree, &s.done);
+	return rc ? rc : s.rc;
+}
+
+int tree_start(struct tree *tree)
+{
+	int rc;
+
+	if (tree->read_only)
+		return -EROFS;
+	tree->epoch = env_random(tree->env) | 1;
+	tree->started = true;
+	rc = checkpoint_wait(tree);
+	if (rc)
+		return rc;
+	rc = log_start(tree->log, tree->epoch, tree->gen, tree->last_seq,
+		       tree->last_chain, tree->last_seq + 1);
+	if (rc) {
+		tree_fail(tree, "the log can't be started");
+		return rc;
+	}
+	tree->log_started = true;
+	data_free(tree->data);
+	tree->data = NULL;
+	return 0;
+}
+
+/* ---- Close ---- */
+
+static int commit_wait(struct tree *tree, bool drain)
+{
+	struct sync_waiter s;
+	int rc;
+
+	sync_init(&s);
+	s.waiter.seq = UINT64_MAX;
+	if (drain)
+		log_drain(tree->log, &s.waiter);
+	else
+		log_commit(tree->log, &s.waiter);
+	rc = tree_wait(tree, &s.done);
+	return rc ? rc : s.rc;
+}
+
+static int close_started(struct tree *tree)
+{
+	bool idle = false;
+	int rc = commit_wait(tree, false);
+
+	/* What is under way by itself: node tracks, group loads. */
+	while (!rc && !idle) {
+		idle = tree_idle(tree);
+		tree_run(tree, env_now_ns(tree->env));
+		rc = queue_poll(tree->queue, idle ? 0 : -1);
+		rc = rc > 0 ? 0 : rc;
+	}
+	tree->closing = true;
+	if (!rc)
+		rc = checkpoint_wait(tree);
+	if (!rc)
+		rc = commit_wait(tree, true);
+	return rc;
+}
+
+int tree_close(struct tree *tree)
+{
+	int rc = 0;
+
+	assert(list_empty(&tree->ready) && list_empty(&tree->starved));
+	if (tree->log_started && !tree->failed)
+		rc = close_started(tree);
+	else if (tree->failed)
+		rc = -EIO;
+	if (queue_drain(tree->queue) && !rc)
+		rc = -EIO;
+	tree_abandon(tree);
+	return rc;
+}
+
+static void free_txns(struct list *list)
+{
+	while (!list_empty(list)) {
+		struct tree_txn *txn = list_first(list, struct tree_txn, link);
+
+		list_del(&txn->link);
+		txn_free(txn);
+	}
+}
+
+void tree_abandon(struct tree *tree)
+{
+	free_txns(&tree->waiting);
+	free_txns(&tree->ready);
+	free_txns(&tree->starved);
+	free_txns(&tree->open);
+	groups_free(tree);
+	if (tree->log)
+		log_close(tree->log);
+	data_free(tree->data);
+	ckpt_fini(tree);
+	frame_cache_free(tree->frames);
+	space_free(tree->space);
+	free(tree);
+}

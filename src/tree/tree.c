@@ -1,0 +1,360 @@
+/*
+ * tree.c - lookups over resident nodes, and the loop that drives the rest.
+ *
+ * A lookup goes down from the root; the first node that is not resident is
+ * noted (fetch.c) and -EAGAIN returned.  A leaf that was met is pinned until
+ * its transaction ends; the nodes above it can't leave before it.
+ */
+#include "tree/tree.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/msg.h"
+#include "tree/internal.h"
+
+void tree_fail(struct tree *tree, const char *why)
+{
+	if (tree->failed)
+		return;
+	tree->failed = true;
+	msg_error("file system failed, no more changes: %s", why);
+}
+
+void tree_set_root(struct tree *tree, struct frame *root)
+{
+	if (tree->root)
+		frame_unpin(tree->frames, tree->root);
+	frame_set_parent(tree->frames, root, NULL);
+	frame_pin(tree->frames, root);
+	tree->root = root;
+}
+
+void tree_wake(struct list *list, int rc)
+{
+	struct list all;
+
+	list_init(&all);
+	while (!list_empty(list)) {
+		struct list *l = list->next;
+
+		list_del(l);
+		list_add(&all, l);
+	}
+	while (!list_empty(&all)) {
+		struct waiter *w = list_first(&all, struct waiter, link);
+
+		list_del(&w->link);
+		w->done(w, rc);
+	}
+}
+
+struct frame *tree_child(const struct tree *tree, const struct frame *parent,
+			 unsigned i)
+{
+	struct frame *f = frame_find(tree->frames,
+				     node_child(parent->node, i).addr);
+
+	return f && f->parent == parent ? f : NULL;
+}
+
+struct frame *tree_leaf(struct tree *tree, struct key key)
+{
+	struct frame *f = tree->root;
+
+	while (f && f->level) {
+		f = tree_child(tree, f, node_child_find(f->node, key));
+		if (!tree_resident(f))
+			return NULL;
+	}
+	return f;
+}
+
+/* ---- Lookups ---- */
+
+/* The node of a level that covers key, 0, -EAGAIN or -EIO. */
+static int descend(struct tree_txn *txn, struct key key, unsigned level,
+		   struct frame **node)
+{
+	struct frame *f = txn->tree->root;
+
+	while (f->level > level) {
+		const unsigned i = node_child_find(f->node, key);
+		struct frame *child = tree_child(txn->tree, f, i);
+
+		if (!tree_resident(child))
+			return fetch_note(txn, f, i);
+		f = child;
+	}
+	*node = f;
+	return 0;
+}
+
+/* The leaf that covers key, pinned. */
+static int find_leaf(struct tree_txn *txn, struct key key, struct frame **leaf)
+{
+	int rc = descend(txn, key, 0, leaf);
+
+	if (!rc)
+		txn_pin(txn, *leaf);
+	return rc;
+}
+
+static int give(const struct frame *leaf, unsigned i, struct tree_item *item)
+{
+	item->key = node_key(leaf->node, i);
+	item->value = node_value(leaf->node, i, &item->bytes);
+	return 0;
+}
+
+int tree_get(struct tree_txn *txn, struct key key, struct tree_item *item)
+{
+	struct frame *leaf;
+	unsigned i;
+	bool found;
+	int rc = find_leaf(txn, key, &leaf);
+
+	if (rc)
+		return rc;
+	i = node_find(leaf->node, key, &found);
+	return found ? give(leaf, i, item) : -ENOENT;
+}
+
+int tree_seek_ge(struct tree_txn *txn, struct key from, struct key last,
+		 struct tree_item *item)
+{
+	while (key_cmp(from, last) <= 0) {
+		struct frame *leaf;
+		struct key high;
+		unsigned i;
+		bool found;
+		int rc = find_leaf(txn, from, &leaf);
+
+		if (rc)
+			return rc;
+		i = node_find(leaf->node, from, &found);
+		if (i < node_count(leaf->node))
+			return key_cmp(node_key(leaf->node, i), last) <= 0 ?
+				give(leaf, i, item) : -ENOENT;
+		high = node_high(leaf->node);
+		if (key_cmp(high, KEY_MAX) == 0)
+			break;
+		from = key_after(high);
+	}
+	return -ENOENT;
+}
+
+int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
+		 struct tree_item *item)
+{
+	while (key_cmp(from, first) >= 0) {
+		struct frame *leaf;
+		struct key low;
+		unsigned i;
+		bool found;
+		int rc = find_leaf(txn, from, &leaf);
+
+		if (rc)
+			return rc;
+		i = node_find(leaf->node, from, &found);
+		if (!found && i-- == 0) {
+			low = node_low(leaf->node);
+			if (key_cmp(low, KEY_MIN) == 0)
+				break;
+			from = node_key_before(low);
+			continue;
+		}
+		return key_cmp(node_key(leaf->node, i), first) >= 0 ?
+			give(leaf, i, item) : -ENOENT;
+	}
+	return -ENOENT;
+}
+
+void tree_prefetch(struct tree_txn *txn, struct key from, struct key last,
+		   unsigned nodes)
+{
+	while (nodes && tree_txn_room(txn) && key_cmp(from, last) <= 0) {
+		struct frame *parent;
+		struct key high;
+		unsigned i;
+
+		if (descend(txn, from, 1, &parent) || !parent->level)
+			return;
+		i = node_child_find(parent->node, from);
+		high = node_child_high(parent->node, i);
+		if (!tree_resident(tree_child(txn->tree, parent, i)))
+			fetch_note(txn, parent, i);
+		nodes--;
+		if (key_cmp(high, KEY_MAX) == 0)
+			return;
+		from = key_after(high);
+	}
+}
+
+/* ---- The loop ---- */
+
+static void commit_done(struct waiter *waiter, int rc)
+{
+	struct tree *tree = waiter->owner;
+
+	tree->committing = false;
+	if (rc)
+		tree_fail(tree, "the log can't be written");
+}
+
+/* Commits what is older than it may be. */
+static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
+{
+	uint64_t due_ns;
+
+	if (!tree->log_started || tree->committing || tree->failed ||
+	    !log_has_pending(tree->log))
+		return UINT64_MAX;
+	due_ns = log_pending_since_ns(tree->log) + tree->options.commit_ns;
+	if (now_ns < due_ns)
+		return due_ns;
+	tree->committing = true;
+	tree->commit_waiter = (struct waiter){
+		.seq = UINT64_MAX, .done = commit_done, .owner = tree,
+	};
+	log_commit(tree->log, &tree->commit_waiter);
+	return UINT64_MAX;
+}
+
+/* Held data keeps log tracks: has it brought home before they are missed. */
+static void run_home(struct tree *tree)
+{
+	const uint64_t durable = log_durable_seq(tree->log);
+
+	if (!tree->home || durable <= tree->home_seq ||
+	    log_oldest_held(tree->log) > durable ||
+	    log_fill_percent(tree->log) <= 30)
+		return;
+	tree->home_seq = durable;
+	tree->home(tree->home_arg, durable);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t tree_run(struct tree *tree, uint64_t now_ns)
+{
+	uint64_t next_ns = UINT64_MAX;
+
+	tree_wake(&tree->doomed, -EIO);
+	tree_wake(&tree->granted, 0);
+	if (tree->log_started) {
+		next_ns = log_run(tree->log, now_ns);
+		if (log_failed(tree->log))
+			tree_fail(tree, "the log can't be written");
+		run_home(tree);
+		next_ns = least(next_ns, growth_run(tree, now_ns));
+	}
+	if (txn_run_all(tree))
+		next_ns = now_ns;
+	next_ns = least(next_ns, run_commit(tree, now_ns));
+	return least(next_ns, ckpt_run(tree, now_ns));
+}
+
+bool tree_idle(const struct tree *tree)
+{
+	return tree->ckpt.phase == CKPT_IDLE && !tree->ckpt.wanted &&
+	       list_empty(&tree->waiting) && list_empty(&tree->ready) &&
+	       list_empty(&tree->starved) && list_empty(&tree->open) &&
+	       list_empty(&tree->loads) && !tree->committing &&
+	       !tree->growth.txn;
+}
+
+int tree_wait(struct tree *tree, const bool *done)
+{
+	while (!*done) {
+		const uint64_t now_ns = env_now_ns(tree->env);
+		const uint64_t next_ns = tree_run(tree, now_ns);
+		int timeout_ms = -1, rc;
+
+		if (*done)
+			break;
+		if (next_ns <= now_ns)
+			timeout_ms = 0;
+		else if (next_ns - now_ns < 1000000000u)
+			timeout_ms = (int)((next_ns - now_ns) / 1000000) + 1;
+		rc = queue_poll(tree->queue, timeout_ms);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* ---- Accessors ---- */
+
+const struct tree_recovery *tree_recovered(const struct tree *tree)
+{
+	return &tree->recovery;
+}
+
+const struct super *tree_super(const struct tree *tree)
+{
+	return &tree->super;
+}
+
+struct space *tree_space(struct tree *tree)
+{
+	return tree->space;
+}
+
+struct log *tree_log(struct tree *tree)
+{
+	return tree->log;
+}
+
+bool tree_failed(const struct tree *tree)
+{
+	return tree->failed;
+}
+
+uint64_t tree_new_ino_seq(struct tree *tree)
+{
+	return tree->next_ino_seq++;
+}
+
+uint64_t tree_new_dirgroup(struct tree *tree)
+{
+	return tree->next_dirgroup++;
+}
+
+uint64_t tree_inodes(const struct tree *tree)
+{
+	return tree->inodes;
+}
+
+void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter)
+{
+	if (tree->failed || !tree->log_started) {
+		list_add(&tree->doomed, &waiter->link);
+		return;
+	}
+	waiter->seq = seq;
+	log_commit(tree->log, waiter);
+}
+
+void tree_set_home(struct tree *tree, void (*home)(void *arg, uint64_t seq),
+		   void *arg)
+{
+	tree->home = home;
+	tree->home_arg = arg;
+}
+
+void tree_unhold(struct tree *tree, uint64_t seq)
+{
+	log_unhold(tree->log, seq);
+}
+
+void tree_get_stats(const struct tree *tree, struct tree_stats *out)
+{
+	*out = tree->stats;
+	out->nodes_cached = tree->frames->count - tree->frames->n_free;
+	out->nodes_dirty = tree->frames->n_dirty;
+	out->levels = tree->root->level + 1u;
+}

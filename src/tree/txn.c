@@ -1,0 +1,517 @@
+/*
+ * txn.c - transactions: admission, runs, what they hand to the log.
+ *
+ *             tree_begin           admitted            run() calls tree_txn_end
+ *   (none) ---------------> waiting --------> ready --> open --------> (none)
+ *                                               ^        | tree_txn_fetch
+ *                                 all reads done|        v
+ *                                               +---- fetching
+ *
+ * Admission is first in, first out.  One that waits for slots, for the log or
+ * for dirty nodes to be written holds up later changes but neither readers nor
+ * those that free space; one that waits for pins holds up everybody, or it
+ * would starve.
+ *
+ * What keeps this live: a quarter of the frames may be dirty, a quarter
+ * frozen, half are for pins (TREE_OWN_PINS of these for the tree's own work,
+ * checkpoints need none); so an admitted transaction always finds a frame for
+ * each node that it changes, and one for each that it reads once others end.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "tree/internal.h"
+
+/* Runs at most this many in one turn of the loop. */
+#define MAX_RUNS 64
+/* Slots that only urgent transactions and the tree's own may use. */
+#define KEPT_SLOTS 32
+
+static bool is_writer(const struct tree_txn *txn)
+{
+	return txn->bounds.new_nodes || txn->bounds.log_bytes;
+}
+
+/* ---- Making and freeing ---- */
+
+int txn_new(struct tree *tree, const struct tree_bounds *bounds,
+	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn)
+{
+	const unsigned pins = 2u * bounds->nodes + bounds->new_nodes + 16;
+	struct tree_txn *t;
+
+	assert(bounds->nodes && bounds->nodes <= TREE_MAX_NODES);
+	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins) +
+		      bounds->nodes * sizeof(*t->miss));
+	if (!t)
+		return -ENOMEM;
+	t->tree = tree;
+	t->bounds = *bounds;
+	t->ops = ops;
+	t->arg = arg;
+	t->miss = (struct txn_miss *)(t + 1);
+	t->pins = (struct frame **)(t->miss + bounds->nodes);
+	t->pins_room = pins;
+	list_init(&t->link);
+	if (bounds->log_bytes) {
+		t->log = malloc(bounds->log_bytes);
+		if (!t->log) {
+			free(t);
+			return -ENOMEM;
+		}
+	}
+	*txn = t;
+	return 0;
+}
+
+void txn_unpin_all(struct tree_txn *txn)
+{
+	for (unsigned i = 0; i < txn->pins_n; i++)
+		frame_unpin(txn->tree->frames, txn->pins[i]);
+	txn->pins_n = txn->leaves = 0;
+}
+
+void txn_free(struct tree_txn *txn)
+{
+	txn_unpin_all(txn);
+	owner_free(&txn->owners);
+	free(txn->log);
+	free(txn);
+}
+
+int tree_begin(struct tree *tree, const struct tree_bounds *bounds,
+	       const struct tree_txn_ops *ops, void *arg,
+	       struct tree_txn **txn)
+{
+	int rc = txn_new(tree, bounds, ops, arg, txn);
+
+	if (!rc)
+		list_add(&tree->waiting, &(*txn)->link);
+	return rc;
+}
+
+int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
+		  const struct tree_txn_ops *ops, void *arg,
+		  struct tree_txn **txn)
+{
+	int rc = txn_new(tree, bounds, ops, arg, txn);
+
+	if (rc)
+		return rc;
+	(*txn)->own = true;
+	list_add_front(&tree->waiting, &(*txn)->link);
+	return 0;
+}
+
+/* ---- Pins ---- */
+
+void txn_pin(struct tree_txn *txn, struct frame *frame)
+{
+	for (unsigned i = txn->pins_n; i-- > 0;)
+		if (txn->pins[i] == frame)
+			return;
+	if (txn->pins_n == txn->pins_room) {
+		/* Interior nodes stay as long as what is below them. */
+		assert(frame->level);
+		return;
+	}
+	if (!frame->level) {
+		/* The bound of its type is wrong. */
+		assert(txn->leaves < txn->bounds.nodes);
+		txn->leaves++;
+	}
+	frame_pin(txn->tree->frames, frame);
+	txn->pins[txn->pins_n++] = frame;
+}
+
+/* What has left the tree meanwhile is not met again. */
+static void unpin_dead(struct tree_txn *txn)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < txn->pins_n; i++) {
+		struct frame *frame = txn->pins[i];
+
+		if (frame->live) {
+			txn->pins[kept++] = frame;
+			continue;
+		}
+		txn->leaves -= !frame->level;
+		frame_unpin(txn->tree->frames, frame);
+	}
+	txn->pins_n = kept;
+}
+
+unsigned tree_txn_room(const struct tree_txn *txn)
+{
+	const unsigned taken = txn->leaves + txn->miss_n;
+
+	return taken < txn->bounds.nodes ? txn->bounds.nodes - taken : 0;
+}
+
+/* ---- Admission ---- */
+
+/* Slots for new_nodes nodes: interior ones need two, and in a low tree there
+ * are few of them. */
+static unsigned slots_for(const struct tree *tree, unsigned new_nodes)
+{
+	const unsigned interior = tree->root->level < 2 ?
+				  2u + 2u * tree->root->level : new_nodes;
+
+	return new_nodes + (interior < new_nodes ? interior : new_nodes);
+}
+
+enum verdict { ADMIT, WAIT_PINS, WAIT_ROOM, REFUSE_SPACE, REFUSE_ROFS };
+
+static bool others_hold_slots(const struct tree *tree)
+{
+	return tree->new_reserved > 0;
+}
+
+static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
+{
+	if (ckpt_would_help(tree)) {
+		tree->ckpt.wanted = true;
+		return WAIT_ROOM;
+	}
+	if (tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree) ||
+	    (!txn->own && growth_can_help(tree)))
+		return WAIT_ROOM;
+	return REFUSE_SPACE;
+}
+
+static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
+{
+	const size_t most = tree->frames->count / 2;
+
+	if (txn->own)
+		return tree->pins_reserved + txn->bounds.nodes <= most;
+	return tree->pins_reserved + txn->bounds.nodes <=
+	       most - TREE_OWN_PINS;
+}
+
+/* At most a quarter of the frames are dirty or may become so. */
+static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
+{
+	const size_t now = tree->frames->n_dirty + tree->new_reserved;
+
+	if (txn->own || !now ||
+	    now + txn->bounds.new_nodes <= tree->frames->count / 4)
+		return true;
+	tree->ckpt.wanted = true;
+	return false;
+}
+
+static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
+{
+	const unsigned slots = slots_for(tree, txn->bounds.new_nodes);
+	const bool urgent = txn->own || txn->bounds.urgent;
+	const uint64_t kept = urgent ? 0 :
+		space_slots_total(tree->space) / 8 < KEPT_SLOTS ?
+		space_slots_total(tree->space) / 8 : KEPT_SLOTS;
+
+	if (tree->read_only || tree->failed || !tree->log_started)
+		return REFUSE_ROFS;
+	if (!dirty_fits(tree, txn))
+		return WAIT_ROOM;
+	if (space_slots_free(tree->space) < slots + kept ||
+	    !space_slots_reserve(tree->space, slots))
+		return no_slots(tree, txn);
+	if (!log_reserve(tree->log, txn->bounds.log_bytes, urgent)) {
+		space_slots_release(tree->space, slots);
+		/* Else it is only busy. */
+		if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT)
+			tree->ckpt.wanted = true;
+		return WAIT_ROOM;
+	}
+	txn->slots = slots;
+	tree->new_reserved += txn->bounds.new_nodes;
+	return ADMIT;
+}
+
+static enum verdict admit(struct tree *tree, struct tree_txn *txn)
+{
+	enum verdict verdict;
+
+	if (!pins_fit(tree, txn))
+		return WAIT_PINS;
+	verdict = is_writer(txn) ? admit_writer(tree, txn) : ADMIT;
+	if (verdict == ADMIT)
+		tree->pins_reserved += txn->bounds.nodes;
+	return verdict;
+}
+
+static void refuse(struct tree_txn *txn, int rc)
+{
+	txn->rc = rc;
+	/* Holds nothing: what tree_txn_end gives back is taken as none. */
+	txn->bounds = (struct tree_bounds){ 0, 0, 0, false };
+	txn_add_ready(txn);
+}
+
+static void admit_all(struct tree *tree)
+{
+	struct list *pos, *next;
+	bool writers_wait = false, urgent_wait = false;
+
+	list_for_each_safe(pos, next, &tree->waiting) {
+		struct tree_txn *txn = list_entry(pos, struct tree_txn, link);
+		const bool urgent = txn->own || txn->bounds.urgent;
+		enum verdict verdict;
+
+		if (is_writer(txn) && (urgent ? urgent_wait : writers_wait))
+			continue;
+		verdict = admit(tree, txn);
+		if (verdict == ADMIT) {
+			txn_add_ready(txn);
+		} else if (verdict == REFUSE_ROFS) {
+			refuse(txn, -EROFS);
+		} else if (verdict == REFUSE_SPACE) {
+			refuse(txn, -ENOSPC);
+		} else if (verdict == WAIT_PINS) {
+			tree->stats.waits++;
+			break;
+		} else {
+			tree->stats.waits++;
+			writers_wait = true;
+			urgent_wait = urgent_wait || urgent;
+		}
+	}
+}
+
+/* ---- Runs ---- */
+
+void txn_add_ready(struct tree_txn *txn)
+{
+	list_del(&txn->link);
+	txn->state = TXN_READY;
+	list_add(&txn->tree->ready, &txn->link);
+}
+
+static void run_one(struct tree *tree, struct tree_txn *txn)
+{
+	list_del(&txn->link);
+	txn->state = TXN_OPEN;
+	list_add(&tree->open, &txn->link);
+	unpin_dead(txn);
+	txn->miss_n = 0;
+	if (txn->runs++ == 0) {
+		tree->stats.txns++;
+	} else {
+		tree->stats.reruns++;
+		if (txn->runs - 1 > tree->stats.max_reruns)
+			tree->stats.max_reruns = txn->runs - 1;
+	}
+	txn->ops->run(txn, txn->arg, txn->rc);
+}
+
+bool txn_run_all(struct tree *tree)
+{
+	unsigned runs = 0;
+
+	do {
+		admit_all(tree);
+		while (!list_empty(&tree->ready) && runs < MAX_RUNS) {
+			run_one(tree, list_first(&tree->ready, struct tree_txn,
+						 link));
+			runs++;
+		}
+		/* What has ended may have made room for others. */
+	} while (!list_empty(&tree->ready) && runs < MAX_RUNS);
+	if (runs)
+		admit_all(tree);
+	return !list_empty(&tree->ready);
+}
+
+void tree_txn_fetch(struct tree_txn *txn)
+{
+	struct tree *tree = txn->tree;
+	bool missed = false;
+
+	assert(txn->state == TXN_OPEN && !txn->changed);
+	if (fetch_start(txn)) {
+		list_del(&txn->link);
+		txn->state = TXN_FETCHING;
+		list_add(&tree->open, &txn->link);
+		return;
+	}
+	for (unsigned i = 0; i < txn->miss_n; i++)
+		missed = missed || !frame_find(tree->frames,
+					       txn->miss[i].ptr.addr);
+	txn_add_ready(txn);
+	if (!missed || frame_available(tree->frames))
+		return;
+	/* No frame for even one.  The first in line keeps what it has and waits
+	 * until others end; the others make room for it. */
+	list_del(&txn->link);
+	if (!list_empty(&tree->starved)) {
+		txn_unpin_all(txn);
+		txn_feed_starved(tree);
+	}
+	list_add(&tree->starved, &txn->link);
+}
+
+void txn_feed_starved(struct tree *tree)
+{
+	while (!list_empty(&tree->starved))
+		txn_add_ready(list_first(&tree->starved, struct tree_txn,
+					 link));
+}
+
+void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc)
+{
+	if (rc && txn->failed_n < TREE_MAX_FAILED)
+		txn->failed[txn->failed_n++] = addr;
+	else if (rc)
+		txn->rc = rc;
+	if (--txn->loads == 0)
+		txn_add_ready(txn);
+}
+
+/* ---- Changes ---- */
+
+static void begin_change(struct tree_txn *txn)
+{
+	struct tree *tree = txn->tree;
+
+	assert(txn->state == TXN_OPEN && is_writer(txn));
+	tree->txn = txn;
+	if (txn->changed)
+		return;
+	txn->changed = true;
+	tree->changing++;
+	if (!tree->gen_changed) {
+		tree->gen_changed = true;
+		tree->changed_ns = env_now_ns(tree->env);
+	}
+}
+
+static uint8_t *log_room(struct tree_txn *txn, size_t bytes)
+{
+	uint8_t *at = txn->log + txn->log_used;
+
+	/* The bound of its type is wrong. */
+	assert(bytes <= txn->bounds.log_bytes - txn->log_used);
+	txn->log_used += bytes;
+	return at;
+}
+
+#define PUT_BYTES (1 + sizeof(struct disk_key) + sizeof(le16))
+#define DEL_BYTES (1 + sizeof(struct disk_key))
+#define DEL_RANGE_BYTES (1 + 2 * sizeof(struct disk_key))
+#define DATA_BYTES (1 + 2 * sizeof(le64) + sizeof(le16))
+
+static const void *find_old(struct tree *tree, struct key key)
+{
+	struct frame *leaf = tree_leaf(tree, key);
+	size_t bytes;
+	unsigned i;
+	bool found;
+
+	assert(leaf);
+	i = node_find(leaf->node, key, &found);
+	return found ? node_value(leaf->node, i, &bytes) : NULL;
+}
+
+void tree_put(struct tree_txn *txn, struct key key, const void *value,
+	      size_t bytes)
+{
+	uint8_t *at = log_room(txn, PUT_BYTES + bytes);
+	const uint8_t *copy = at + PUT_BYTES;
+
+	assert(!item_verify(key, value, bytes));
+	begin_change(txn);
+	log_entry_put(at, key, value, bytes);
+	owner_note_put(txn->tree, &txn->owners, key, copy,
+		       find_old(txn->tree, key));
+	apply_put(txn->tree, key, copy, bytes);
+	txn->tree->txn = NULL;
+}
+
+void tree_del(struct tree_txn *txn, struct key key)
+{
+	begin_change(txn);
+	log_entry_del(log_room(txn, DEL_BYTES), key);
+	owner_note_del(txn->tree, &txn->owners, key,
+		       find_old(txn->tree, key));
+	apply_del(txn->tree, key);
+	txn->tree->txn = NULL;
+}
+
+struct key tree_del_range(struct tree_txn *txn, struct key first,
+			  struct key last, unsigned max_nodes)
+{
+	struct key next;
+
+	begin_change(txn);
+	next = range_delete(txn->tree, first, last, max_nodes);
+	txn->tree->txn = NULL;
+	if (key_cmp(next, first) > 0) {
+		if (key_cmp(next, last) <= 0)
+			last = node_key_before(next);
+		log_entry_del_range(log_room(txn, DEL_RANGE_BYTES), first,
+				    last);
+	}
+	return next;
+}
+
+void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
+		   unsigned n, const uint64_t *sums, const struct iovec *iov,
+		   unsigned iov_n)
+{
+	uint8_t *at = log_room(txn, DATA_BYTES + n * sizeof(le64) +
+				    (size_t)n * TRAX_BLOCK_BYTES);
+	size_t bytes = 0;
+
+	begin_change(txn);
+	at += log_entry_data(at, ino, block, n, sums);
+	for (unsigned i = 0; i < iov_n; i++) {
+		memcpy(at + bytes, iov[i].iov_base, iov[i].iov_len);
+		bytes += iov[i].iov_len;
+	}
+	assert(bytes == (size_t)n * TRAX_BLOCK_BYTES);
+	txn->has_data = true;
+	txn->tree->txn = NULL;
+}
+
+bool tree_txn_changed(const struct tree_txn *txn)
+{
+	return txn->changed;
+}
+
+static uint64_t hand_to_log(struct tree_txn *txn)
+{
+	struct tree *tree = txn->tree;
+	const struct iovec iov = { txn->log, txn->log_used };
+	uint64_t seq;
+
+	tree->changing--;
+	owner_settle(tree, &txn->owners);
+	if (!txn->log_used)
+		return 0;
+	seq = log_add(tree->log, &iov, 1);
+	if (txn->has_data)
+		log_hold(tree->log, seq);
+	return seq;
+}
+
+uint64_t tree_txn_end(struct tree_txn *txn)
+{
+	struct tree *tree = txn->tree;
+	const uint64_t seq = txn->changed ? hand_to_log(txn) : 0;
+
+	assert(txn->state == TXN_OPEN);
+	list_del(&txn->link);
+	if (txn->slots)
+		space_slots_release(tree->space, txn->slots);
+	if (txn->bounds.log_bytes)
+		log_release(tree->log, txn->bounds.log_bytes);
+	tree->new_reserved -= txn->bounds.new_nodes;
+	tree->pins_reserved -= txn->bounds.nodes;
+	txn_free(txn);
+	txn_feed_starved(tree);
+	return seq;
+}
