@@ -123,7 +123,8 @@ START_TEST(super_rules)
 	BREAK((s.log[2].sector++, s.log[2].sectors--), "too short");
 	BREAK(s.log[2].sector = s.sectors, "outside");
 	BREAK(s.log[2].sector = UINT64_MAX - 7, "outside");
-	BREAK(s.log[2].sectors = UINT32_MAX, "outside");
+	BREAK(s.log[2].sectors = UINT32_MAX, "too long");
+	BREAK(s.log[2].sector = s.sectors - 518, "outside");
 	BREAK(s.area_sector[0][0] = 0, "outside");
 	BREAK(s.area_sector[0][0] = 24, "overlap");
 	BREAK(s.log[1].sector = 8190 - 2048 + 1, "overlap");

@@ -48,6 +48,7 @@ static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 #define MAX_PHYSICAL_BYTES 65536u
 #define MAX_GEOM_BYTES (64u << 20)
 #define MIN_PSEUDO_TRACK_SECTORS 64u
+#define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
 
 void super_places(uint64_t sectors, uint64_t place[3])
@@ -184,6 +185,8 @@ static const char *check_log(const struct super *super)
 
 		if (usable < TRAX_MAX_RECORD_BYTES / 512)
 			return "log track is too short for a record";
+		if (t->sectors > MAX_LOG_SECTORS)
+			return "log track is too long";
 	}
 	return NULL;
 }

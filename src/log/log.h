@@ -5,12 +5,15 @@
  * commit asks, and written to the next slot of the open log track; one write
  * at a time, what arrives meanwhile shares the next (group commit).  Each
  * record chains to the one before by its checksum.  A record's twin goes to
- * another log track when the queue has been quiet for 50 ms or with the next
- * change of track, many in one write.
+ * another log track when there was no commit for 50 ms or with the next
+ * change of track, many in one write; when the log is nearly full it is left
+ * out.
  *
- * Sequence numbers count records from 1 and are never reused.  The log may
- * forget a record when it is both in a durable root (log_trim) and not held
- * (log_hold: its data is not yet home).
+ * Sequence numbers count records from 1 and are never reused.  The log keeps
+ * the records from its tail on: the tail of the durable root, which is the
+ * first record that was not in its tree, or the oldest one that was held at
+ * its cut (log_hold: its data is not yet home).  So a hold costs all records
+ * behind it, until the next root but one.
  *
  * Commit order on a disk with a volatile cache: if writes completed since the
  * last flush, flush; then the record with FUA.
@@ -24,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <sys/uio.h>
 
 #include "base/env.h"
 #include "base/list.h"
@@ -48,6 +53,8 @@ struct log_options {
 
 int log_open(struct env *env, struct queue *queue, const struct super *super,
 	     const struct log_options *options, struct log **log);
+/* Nothing in flight (log_drain), or the queue is never polled again.  Nobody
+ * who still waits is called. */
 void log_close(struct log *log);
 
 /* ---- Recovery (synchronous, before anything else) ---- */
@@ -80,8 +87,10 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 
 /* ---- Running ---- */
 
-/* Room for `bytes` of entries; false: the log is too full (80 %), wait for a
- * checkpoint.  `urgent` may use the part kept for checkpoints and deletes. */
+/* Room for `bytes` of entries; false: the log is too full (80 %), or too much
+ * is on its way to it: try again after the next completion or checkpoint.
+ * `urgent` may use the part kept for checkpoints and deletes.  One release
+ * for each reserve, with the same bytes, after the log_add. */
 bool log_reserve(struct log *log, size_t bytes, bool urgent);
 void log_release(struct log *log, size_t bytes);
 
@@ -100,7 +109,8 @@ uint64_t log_durable_seq(const struct log *log);
 bool log_has_pending(const struct log *log);	/* added, not yet durable */
 uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
 
-/* Data in record seq is not home yet / is home.  Counted. */
+/* Data in record seq is not home yet / is home.  Counted.  A root's tail_seq
+ * is the oldest one held, or cut_seq + 1, as of the log_cut or later. */
 void log_hold(struct log *log, uint64_t seq);
 void log_unhold(struct log *log, uint64_t seq);
 uint64_t log_oldest_held(const struct log *log);	/* UINT64_MAX: none */
@@ -116,15 +126,19 @@ void log_trim(struct log *log, uint64_t cut_seq);
 unsigned log_fill_percent(const struct log *log);
 bool log_failed(const struct log *log);
 
-/* Timers: twins.  Returns when it wants to be run again (UINT64_MAX: never). */
+/* Twins, and waiters for what was durable when they came.  Returns when it
+ * wants to be run again (UINT64_MAX: never). */
 uint64_t log_run(struct log *log, uint64_t now_ns);
 
-/* All twins written, nothing in flight; for unmount. */
+/* All records and twins written, nothing in flight; for unmount.  -EIO when
+ * the log is failed. */
 void log_drain(struct log *log, struct waiter *waiter);
 
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, twin_writes, retries;
+	uint64_t twins_left_out; /* records whose twin was given up */
+	uint64_t stalls;	/* a record that had to wait for room */
 };
 void log_get_stats(const struct log *log, struct log_stats *out);
 

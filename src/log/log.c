@@ -1,0 +1,479 @@
+/*
+ * log.c - adding, committing, waiting, holding, trimming.
+ *
+ * Room is promised in bytes of entries and paid in slots: what is used, what is
+ * in records on their way and what is promised, each promise with a record of
+ * its own, must stay under RESERVE_PERCENT of all tracks.  Twins pay with what
+ * is left.  Buffers are promised too, so that log_add never finds none.
+ *
+ * Waiters are told in the order of their coming, never from inside the call by
+ * which they came.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/internal.h"
+
+#define RESERVE_PERCENT 80u
+#define URGENT_PERCENT 95u
+#define TWIN_DELAY_NS 50000000ull
+
+/* ---- Open and close ------------------------------------------------------ */
+
+static int buffers_alloc(struct log *log)
+{
+	for (unsigned i = 0; i < LOG_RECORDS; i++) {
+		log->record[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
+						   TRAX_MAX_RECORD_BYTES);
+		if (!log->record[i].buf)
+			return -ENOMEM;
+		list_add(&log->spare, &log->record[i].link);
+	}
+	for (unsigned i = 0; i < LOG_STAGES; i++) {
+		log->stage[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
+						  LOG_STAGE_BYTES);
+		if (!log->stage[i].buf)
+			return -ENOMEM;
+	}
+	/* Each record from the tail on has a unit of a track or a buffer. */
+	log->held_n = log->total_bytes / log->unit_bytes + LOG_RECORDS + 1;
+	log->held = calloc(log->held_n, sizeof(*log->held));
+	return log->held ? 0 : -ENOMEM;
+}
+
+int log_open(struct env *env, struct queue *queue, const struct super *super,
+	     const struct log_options *options, struct log **out)
+{
+	struct log *log = calloc(1, sizeof(*log));
+	int rc;
+
+	if (!log)
+		return -ENOMEM;
+	log->env = env;
+	log->queue = queue;
+	memcpy(log->uuid, super->uuid, sizeof(log->uuid));
+	log->unit_bytes = super_record_unit(super);
+	log->twin_delay_ns = options && options->twin_delay_ns ?
+		options->twin_delay_ns : TWIN_DELAY_NS;
+	log->filling = &log->stage[0];
+	list_init(&log->spare);
+	list_init(&log->closed);
+	list_init(&log->durable);
+	list_init(&log->waiters);
+	list_init(&log->ready);
+	list_init(&log->drainers);
+	log_tracks_init(log, super);
+	rc = options && options->read_only ? 0 : buffers_alloc(log);
+	if (rc) {
+		log_close(log);
+		return rc;
+	}
+	*out = log;
+	return 0;
+}
+
+void log_close(struct log *log)
+{
+	if (!log)
+		return;
+	for (unsigned i = 0; i < LOG_RECORDS; i++)
+		free(log->record[i].buf);
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		free(log->stage[i].buf);
+	free(log->held);
+	free(log);
+}
+
+int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
+	      uint64_t chain, uint64_t keep_from)
+{
+	if (!log->held)
+		return -EROFS;
+	log->epoch = epoch;
+	log->gen = gen;
+	log->last_seq = log->durable_seq = last;
+	log->last_chain = chain;
+	log->tail_seq = keep_from <= last ? keep_from : last + 1;
+	log->started = true;
+	return 0;
+}
+
+/* ---- Room ---------------------------------------------------------------- */
+
+size_t log_record_bytes(const struct log *log, size_t payload)
+{
+	const size_t bytes = sizeof(struct log_header) + payload;
+
+	return (bytes + log->unit_bytes - 1) / log->unit_bytes *
+	       log->unit_bytes;
+}
+
+/* What is on its way to its first slot. */
+static uint64_t coming_bytes(const struct log *log)
+{
+	const struct list *pos;
+	uint64_t bytes = 0;
+
+	list_for_each(pos, &log->closed) {
+		const struct log_record *r =
+			list_entry(pos, struct log_record, link);
+
+		bytes += log_record_bytes(log, r->payload);
+	}
+	if (log->open)
+		bytes += log_record_bytes(log, log->open->payload);
+	return bytes;
+}
+
+static uint64_t promised_bytes(const struct log *log)
+{
+	return log->reserved_bytes + log->reserved_n * log->unit_bytes;
+}
+
+unsigned log_fill_percent(const struct log *log)
+{
+	const uint64_t bytes = log_tracks_used_bytes(log) +
+			       coming_bytes(log) + promised_bytes(log);
+
+	return (unsigned)(bytes * 100 / log->total_bytes);
+}
+
+static unsigned list_count(const struct list *list)
+{
+	const struct list *pos;
+	unsigned n = 0;
+
+	list_for_each(pos, list)
+		n++;
+	return n;
+}
+
+/* Of two closed records that follow each other neither would have taken the
+ * other's entries, so this many buffers are enough for `bytes` more. */
+static bool buffers_suffice(const struct log *log, uint64_t bytes)
+{
+	return list_count(&log->spare) + list_count(&log->durable) >=
+	       2 * bytes / LOG_PAYLOAD_BYTES + 2;
+}
+
+bool log_reserve(struct log *log, size_t bytes, bool urgent)
+{
+	const uint64_t limit = log->total_bytes / 100 *
+			       (urgent ? URGENT_PERCENT : RESERVE_PERCENT);
+
+	if (log_tracks_used_bytes(log) + coming_bytes(log) +
+	    promised_bytes(log) + bytes + log->unit_bytes > limit ||
+	    !buffers_suffice(log, log->reserved_bytes + bytes))
+		return false;
+	log->reserved_bytes += bytes;
+	log->reserved_n++;
+	return true;
+}
+
+void log_release(struct log *log, size_t bytes)
+{
+	assert(log->reserved_n && log->reserved_bytes >= bytes);
+	log->reserved_bytes -= bytes;
+	log->reserved_n--;
+}
+
+/* ---- Adding -------------------------------------------------------------- */
+
+static struct log_record *record_open(struct log *log)
+{
+	struct log_record *r = list_first(&log->spare, struct log_record,
+					  link);
+
+	if (!r) {
+		r = list_first(&log->durable, struct log_record, link);
+		log->stats.twins_left_out++;
+	}
+	assert(r);
+	list_del(&r->link);
+	r->payload = 0;
+	r->seq = log->last_seq + 1;
+	r->since_ns = env_now_ns(log->env);
+	log->open = r;
+	return r;
+}
+
+void log_close_record(struct log *log)
+{
+	struct log_record *r = log->open;
+
+	log->open = NULL;
+	r->gen = log->gen;
+	r->prev = log->last_chain;
+	r->chain = log_chain(log->epoch, r->seq, r->prev,
+			     r->buf + sizeof(struct log_header), r->payload);
+	log->last_seq = r->seq;
+	log->last_chain = r->chain;
+	list_add(&log->closed, &r->link);
+}
+
+static size_t iov_bytes(const struct iovec *iov, unsigned n)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n)
+{
+	const size_t bytes = iov_bytes(iov, iov_n);
+	struct log_record *r = log->open;
+	uint8_t *at;
+
+	assert(log->started && bytes &&
+	       bytes <= TRAX_MAX_RECORD_BYTES - TRAX_BLOCK_BYTES);
+	if (log->failed)
+		return log->last_seq + 1;
+	if (r && r->payload + bytes > LOG_PAYLOAD_BYTES) {
+		log_close_record(log);
+		log_dispatch(log);
+		r = NULL;
+	}
+	if (!r)
+		r = record_open(log);
+	at = r->buf + sizeof(struct log_header) + r->payload;
+	for (unsigned i = 0; i < iov_n; i++) {
+		memcpy(at, iov[i].iov_base, iov[i].iov_len);
+		at += iov[i].iov_len;
+	}
+	r->payload += bytes;
+	return r->seq;
+}
+
+/* ---- Waiting ------------------------------------------------------------- */
+
+static uint64_t newest_seq(const struct log *log)
+{
+	return log->open ? log->open->seq : log->last_seq;
+}
+
+void log_commit(struct log *log, struct waiter *w)
+{
+	if (w->seq > newest_seq(log))
+		w->seq = newest_seq(log);
+	if (log->failed || w->seq <= log->durable_seq) {
+		list_add(&log->ready, &w->link);
+		return;
+	}
+	list_add(&log->waiters, &w->link);
+	if (w->seq > log->wanted_seq)
+		log->wanted_seq = w->seq;
+	log_dispatch(log);
+}
+
+static bool is_drained(const struct log *log)
+{
+	return log->failed ?
+		!log->sending :
+		!log->open && !log->writing && list_empty(&log->closed) &&
+		!log_twin_waiting(log);
+}
+
+/* Everything is durable, then all twins are. */
+static void drain_go_on(struct log *log)
+{
+	if (log->open) {
+		log->wanted_seq = log->open->seq;
+		log_dispatch(log);
+	} else if (!log->writing && list_empty(&log->closed)) {
+		log_twin_send(log);
+	}
+}
+
+void log_drain(struct log *log, struct waiter *w)
+{
+	w->seq = newest_seq(log);
+	list_add(&log->drainers, &w->link);
+	drain_go_on(log);
+}
+
+static void list_move_all(struct list *to, struct list *from)
+{
+	while (!list_empty(from)) {
+		struct list *l = from->next;
+
+		list_del(l);
+		list_add(to, l);
+	}
+}
+
+/* Moves those who need not wait any longer. */
+static void waiters_collect(struct log *log, struct list *told)
+{
+	struct list *pos, *tmp;
+
+	list_for_each_safe(pos, tmp, &log->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (!log->failed && w->seq > log->durable_seq)
+			continue;
+		list_del(pos);
+		list_add(told, pos);
+	}
+	if (is_drained(log))
+		list_move_all(told, &log->drainers);
+}
+
+static void waiters_tell(struct log *log, struct list *told)
+{
+	while (!list_empty(told)) {
+		struct waiter *w = list_first(told, struct waiter, link);
+
+		list_del(&w->link);
+		log->stats.commits++;
+		w->done(w, w->seq <= log->durable_seq ? 0 : -EIO);
+	}
+}
+
+/* After a completion. */
+void log_wake(struct log *log)
+{
+	struct list told;
+
+	if (!list_empty(&log->drainers))
+		drain_go_on(log);
+	list_init(&told);
+	waiters_collect(log, &told);
+	waiters_tell(log, &told);
+}
+
+uint64_t log_run(struct log *log, uint64_t now_ns)
+{
+	const uint64_t due = log->sent_ns + log->twin_delay_ns;
+	struct list told;
+
+	list_init(&told);
+	list_move_all(&told, &log->ready);
+	if (!list_empty(&log->drainers))
+		drain_go_on(log);
+	if (is_drained(log))
+		list_move_all(&told, &log->drainers);
+	waiters_tell(log, &told);
+	if (!list_empty(&log->ready))
+		return now_ns;
+	if (!log->started || log->failed || log->writing || log->sending ||
+	    !log_twin_waiting(log))
+		return UINT64_MAX;
+	if (now_ns < due)
+		return due;
+	log_twin_send(log);
+	return UINT64_MAX;
+}
+
+uint64_t log_durable_seq(const struct log *log)
+{
+	return log->durable_seq;
+}
+
+bool log_has_pending(const struct log *log)
+{
+	return newest_seq(log) > log->durable_seq;
+}
+
+uint64_t log_pending_since_ns(const struct log *log)
+{
+	const struct log_record *r = log->writing;
+
+	if (!r)
+		r = list_first(&log->closed, struct log_record, link);
+	if (!r)
+		r = log->open;
+	return r ? r->since_ns : UINT64_MAX;
+}
+
+/* ---- Holding and trimming ------------------------------------------------ */
+
+static uint32_t *held_count(const struct log *log, uint64_t seq)
+{
+	return &log->held[seq % log->held_n];
+}
+
+void log_hold(struct log *log, uint64_t seq)
+{
+	if (log->failed)
+		return;
+	assert(seq >= log->tail_seq && seq - log->tail_seq < log->held_n);
+	++*held_count(log, seq);
+	if (!log->holds++ || seq < log->held_from)
+		log->held_from = seq;
+}
+
+void log_unhold(struct log *log, uint64_t seq)
+{
+	if (log->failed)
+		return;
+	assert(log->holds && *held_count(log, seq));
+	--*held_count(log, seq);
+	--log->holds;
+	while (log->holds && !*held_count(log, log->held_from))
+		log->held_from++;
+}
+
+uint64_t log_oldest_held(const struct log *log)
+{
+	return log->holds ? log->held_from : UINT64_MAX;
+}
+
+static uint64_t tail_at(const struct log *log, uint64_t cut_seq)
+{
+	const uint64_t held = log_oldest_held(log);
+
+	return held <= cut_seq ? held : cut_seq + 1;
+}
+
+void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain)
+{
+	if (log->open)
+		log_close_record(log);
+	log_dispatch(log);
+	log->gen = gen;
+	*seq = log->last_seq;
+	*chain = log->last_chain;
+	assert(log->cuts < LOG_CUTS);
+	log->cut[log->cuts].cut_seq = *seq;
+	log->cut[log->cuts++].tail_seq = tail_at(log, *seq);
+}
+
+/* The tail of the root of this cut; of the first root after a mount, which
+ * the log has not cut, what it is now.  Roots become durable in order. */
+static uint64_t cut_forget(struct log *log, uint64_t cut_seq)
+{
+	uint64_t tail = tail_at(log, cut_seq);
+	unsigned n = 0;
+
+	while (n < log->cuts && log->cut[n].cut_seq < cut_seq)
+		n++;
+	if (n < log->cuts && log->cut[n].cut_seq == cut_seq)
+		tail = log->cut[n++].tail_seq;
+	log->cuts -= n;
+	memmove(log->cut, log->cut + n, log->cuts * sizeof(log->cut[0]));
+	return tail;
+}
+
+void log_trim(struct log *log, uint64_t cut_seq)
+{
+	const uint64_t tail = cut_forget(log, cut_seq);
+
+	if (tail <= log->tail_seq)
+		return;
+	log->tail_seq = tail;
+	log_tracks_rewind(log);
+	log_dispatch(log);
+}
+
+bool log_failed(const struct log *log)
+{
+	return log->failed;
+}
+
+void log_get_stats(const struct log *log, struct log_stats *out)
+{
+	*out = log->stats;
+}

@@ -1,0 +1,118 @@
+/*
+ * tracks.c - which slot of which log track comes next.
+ *
+ * A track without a role is free when all records in it are below the tail.
+ * A role takes the free track that was used longest ago, and its slots in
+ * order.  Records may take the twins' track when there is no other; twins take
+ * nothing away from records.
+ */
+#include "log/internal.h"
+
+#define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
+
+void log_tracks_init(struct log *log, const struct super *super)
+{
+	const uint64_t unit = SECTORS_OF(log->unit_bytes);
+
+	log->tracks = super->log_tracks;
+	for (unsigned i = 0; i < log->tracks; i++) {
+		const struct super_track *from = &super->log[i];
+		const uint32_t skip = (uint32_t)(-from->sector & (unit - 1));
+		struct log_track *t = &log->track[i];
+
+		t->first = from->sector + skip;
+		t->sectors = (uint32_t)((from->sectors - skip) / unit * unit);
+		log->total_bytes += (uint64_t)t->sectors * SECTOR_BYTES;
+	}
+}
+
+bool log_track_is_free(const struct log *log, const struct log_track *t)
+{
+	return t->max_seq < log->tail_seq;
+}
+
+static bool has_room(const struct log_track *t, size_t bytes)
+{
+	return t && t->sectors - t->next >= SECTORS_OF(bytes);
+}
+
+/* The free track used longest ago that is neither of the two. */
+static struct log_track *track_oldest(struct log *log,
+				      const struct log_track *not1,
+				      const struct log_track *not2)
+{
+	struct log_track *best = NULL;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		struct log_track *t = &log->track[i];
+
+		if (t != not1 && t != not2 && log_track_is_free(log, t) &&
+		    (!best || t->max_seq < best->max_seq))
+			best = t;
+	}
+	if (best)
+		best->next = 0;
+	return best;
+}
+
+/*
+ * Where a record of this size goes; `elsewhere`: not to the present track.
+ *   1. the present track;
+ *   2. the oldest free one;
+ *   3. the twins' track;
+ *   4. the present one all the same.
+ */
+struct log_track *log_place_main(struct log *log, size_t bytes, bool elsewhere)
+{
+	struct log_track *t;
+
+	if (!elsewhere && has_room(log->main, bytes))
+		return log->main;
+	t = track_oldest(log, log->twin, elsewhere ? log->main : NULL);
+	if (!t && !log->sending && has_room(log->twin, bytes)) {
+		t = log->twin;
+		log->twin = NULL;
+	}
+	if (t)
+		log->main = t;
+	return has_room(log->main, bytes) ? log->main : NULL;
+}
+
+/* The same for twins, which take nothing from records. */
+struct log_track *log_place_twin(struct log *log, size_t bytes,
+				 bool elsewhere)
+{
+	struct log_track *t;
+
+	if (!elsewhere && has_room(log->twin, bytes))
+		return log->twin;
+	t = track_oldest(log, log->main, elsewhere ? log->twin : NULL);
+	if (t)
+		log->twin = t;
+	return has_room(log->twin, bytes) ? log->twin : NULL;
+}
+
+/* The rest of a track that has no role any more is lost until it is free. */
+uint64_t log_tracks_used_bytes(const struct log *log)
+{
+	uint64_t sectors = 0;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		const struct log_track *t = &log->track[i];
+
+		if (t == log->main || t == log->twin)
+			sectors += t->next;
+		else if (!log_track_is_free(log, t))
+			sectors += t->sectors;
+	}
+	return sectors * SECTOR_BYTES;
+}
+
+/* After the tail has moved: a track with a role may begin again. */
+void log_tracks_rewind(struct log *log)
+{
+	if (log->main && !log->writing && log_track_is_free(log, log->main))
+		log->main->next = 0;
+	if (log->twin && !log->sending && log_track_is_free(log, log->twin))
+		log->twin->next = 0;
+}

@@ -1,0 +1,214 @@
+/*
+ * twin.c - the way of a record's twin: off the path of commits.
+ *
+ * Durable records are copied back to back into a stage, so that their buffers
+ * are free again; the stage goes out in one write (in two, where a track ends)
+ * when there was no commit for a while, when the records change their track,
+ * when it is full, and at the end.  A twin is a help, not a promise: it is left
+ * out when the log is nearly full or its writes fail.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "log/internal.h"
+
+#define FULL_PERCENT 90u
+/* Later than this it competes with reads: half a second. */
+#define DEADLINE_NS 500000000ull
+
+static void stage_empty(struct log_stage *s)
+{
+	s->bytes = s->done = s->upto = 0;
+	s->full = false;
+	s->tries = 0;
+}
+
+/* The one that takes a record of this size: the one that takes records now, or
+ * the other if that is empty; NULL: none. */
+static struct log_stage *stage_for(struct log *log, size_t bytes)
+{
+	struct log_stage *s = log->filling;
+
+	if (!s->full && s->bytes + bytes <= LOG_STAGE_BYTES)
+		return s;
+	s->full = true;
+	s = s == &log->stage[0] ? &log->stage[1] : &log->stage[0];
+	if (s->bytes)
+		return NULL;
+	log->filling = s;
+	return s;
+}
+
+bool log_twin_waiting(const struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		if (log->stage[i].bytes)
+			return true;
+	return !list_empty(&log->durable);
+}
+
+uint64_t log_twin_staged_bytes(const struct log *log)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		bytes += log->stage[i].bytes - log->stage[i].done;
+	return bytes;
+}
+
+/* Copies durable records to a stage as long as one takes them. */
+void log_twin_stage(struct log *log)
+{
+	struct log_record *r;
+
+	while ((r = list_first(&log->durable, struct log_record, link))) {
+		const size_t bytes = log_record_bytes(log, r->payload);
+		struct log_stage *s = stage_for(log, bytes);
+
+		if (!s)
+			break;
+		memcpy(s->buf + s->bytes, r->buf, bytes);
+		s->bytes += bytes;
+		list_del(&r->link);
+		list_add(&log->spare, &r->link);
+	}
+	if (log->stage[0].full || log->stage[1].full)
+		log_twin_send(log);
+}
+
+static void stage_give_up(struct log *log, struct log_stage *s)
+{
+	for (size_t at = s->done; at < s->bytes; ) {
+		const struct log_header *h = (const void *)(s->buf + at);
+
+		at += le32_get(h->bytes);
+		log->stats.twins_left_out++;
+	}
+	stage_empty(s);
+}
+
+/* Moves s->upto behind the records that fit into `room`; at least one. */
+static void stage_cut(struct log_stage *s, size_t room)
+{
+	s->upto = s->done;
+	while (s->upto < s->bytes) {
+		const struct log_header *h = (const void *)(s->buf + s->upto);
+		const size_t bytes = le32_get(h->bytes);
+
+		if (s->upto > s->done && s->upto + bytes - s->done > room)
+			return;
+		s->upto += bytes;
+	}
+}
+
+static uint64_t stage_seal(const struct log *log, struct log_stage *s,
+			   uint64_t sector)
+{
+	uint64_t seq = 0;
+
+	for (size_t at = s->done; at < s->upto; ) {
+		struct log_header *h = (void *)(s->buf + at);
+
+		h->addr = le64_put(addr_make(0, sector));
+		h->flags = le32_put(LOG_TWIN);
+		h->acked = le64_put(log->durable_seq);
+		log_header_seal(h);
+		seq = le64_get(h->seq);
+		sector += le32_get(h->bytes) / SECTOR_BYTES;
+		at += le32_get(h->bytes);
+	}
+	return seq;
+}
+
+static void stage_write(struct log *log, struct log_stage *s);
+
+static void stage_done(struct disk_request *req)
+{
+	struct log *log = req->owner;
+	struct log_stage *s = log->sending;
+
+	log->sending = NULL;
+	if (!req->result) {
+		s->done = s->upto;
+		s->tries = 0;
+		log->stats.twin_writes++;
+	} else if (++s->tries >= LOG_TRIES) {
+		msg_warn("log: twins of records cannot be written: %s",
+			 strerror(-req->result));
+		stage_give_up(log, s);
+	} else {
+		log->stats.retries++;
+	}
+	if (s->done == s->bytes)
+		stage_empty(s);
+	log_dispatch(log);
+	if (s->bytes && !log->sending)
+		stage_write(log, s);
+	log_twin_stage(log);
+	log_wake(log);
+}
+
+static bool log_is_nearly_full(const struct log *log, size_t bytes)
+{
+	return log_fill_percent(log) + 100 * bytes / log->total_bytes >
+	       FULL_PERCENT;
+}
+
+/* Writes what of the stage fits the track. */
+static void stage_write(struct log *log, struct log_stage *s)
+{
+	const struct log_header *h = (const void *)(s->buf + s->done);
+	struct log_track *t = NULL;
+	uint64_t sector, seq;
+
+	if (!log_is_nearly_full(log, s->bytes - s->done))
+		t = log_place_twin(log, le32_get(h->bytes), s->tries);
+	if (!t) {
+		stage_give_up(log, s);
+		return;
+	}
+	sector = t->first + t->next;
+	stage_cut(s, (size_t)(t->sectors - t->next) * SECTOR_BYTES);
+	seq = stage_seal(log, s, sector);
+	if (seq > t->max_seq)
+		t->max_seq = seq;
+	s->iov = (struct iovec){ s->buf + s->done, s->upto - s->done };
+	s->req = (struct queue_request){
+		.class = QUEUE_WRITE_BACK,
+		.deadline_ns = env_now_ns(log->env) + DEADLINE_NS,
+		.disk = {
+			.op = DISK_WRITE,
+			.sector = sector,
+			.sectors = (uint32_t)(s->iov.iov_len / SECTOR_BYTES),
+			.iov = &s->iov,
+			.iov_n = 1,
+			.done = stage_done,
+			.owner = log,
+		},
+	};
+	t->next += s->req.disk.sectors;
+	log->sending = s;
+	queue_submit(log->queue, &s->req);
+}
+
+/* The full stage goes first: it holds the older records. */
+static struct log_stage *stage_oldest(struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		if (log->stage[i].full && log->stage[i].bytes)
+			return &log->stage[i];
+	return log->filling->bytes ? log->filling : NULL;
+}
+
+void log_twin_send(struct log *log)
+{
+	struct log_stage *s;
+
+	if (log->failed)
+		return;
+	while (!log->sending && (s = stage_oldest(log))) {
+		s->full = true;
+		stage_write(log, s);
+	}
+}
