@@ -238,6 +238,15 @@ static void access_take(struct drive *d, struct drive_op *op)
 	list_add(&d->active, &op->link);
 }
 
+/* Does a write cover physical sectors in part?  Then these are read, and
+ * written when they come round again. */
+static bool ragged(const struct drive *d, const struct access *a)
+{
+	uint32_t unit = d->spec->physical_bytes / SECTOR_BYTES;
+
+	return a->lbn % unit || (a->lbn + a->sectors) % unit;
+}
+
 static void access_estimate(struct drive *d)
 {
 	struct access *a = &d->now;
@@ -249,6 +258,13 @@ static void access_estimate(struct drive *d)
 	};
 
 	service_estimate(d->geom, &d->mech, &a->from, &req, &a->service);
+	if (a->write && ragged(d, a)) {
+		uint64_t turn_ns = d->mech.period_ps / 1000;
+
+		a->service.rotation_ns += turn_ns;
+		a->service.head.at_ns += turn_ns;
+		a->service.bus_ns += turn_ns;
+	}
 }
 
 /* A neighbour that comes while the head is still on its way. */
@@ -566,7 +582,8 @@ void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns)
 	read_ahead_until(drive, now_ns);
 	op->ready_ns = now_ns + jitter(drive, spec->overhead_jitter_ns) +
 		       (op->op == DISK_READ ? spec->read_overhead_ns :
-					      spec->write_overhead_ns);
+			op->op == DISK_WRITE ? spec->write_overhead_ns :
+					       spec->hit_overhead_ns);
 	if (op->op == DISK_WRITE)
 		segments_drop(&drive->cache, op->lbn, op->sectors);
 	if (op->op == DISK_FLUSH && !drive->dirty.total)
@@ -585,6 +602,15 @@ uint64_t drive_next_ns(const struct drive *drive)
 	uint64_t head_ns = head_next_ns(drive);
 
 	return op && op->done_ns < head_ns ? op->done_ns : head_ns;
+}
+
+bool drive_next_is_done(const struct drive *drive)
+{
+	const struct drive_op *op =
+		list_first(&drive->done, struct drive_op, link);
+
+	return (op && op->done_ns <= head_next_ns(drive)) ||
+	       (drive->busy && !drive->now.destage);
 }
 
 struct drive_op *drive_run(struct drive *drive, uint64_t until_ns)

@@ -69,6 +69,9 @@ void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns);
 /* Time of the next thing that happens; UINT64_MAX: nothing will. */
 uint64_t drive_next_ns(const struct drive *drive);
 
+/* Is it an operation that will be done then, as far as can be told? */
+bool drive_next_is_done(const struct drive *drive);
+
 /* Runs up to and including a moment; returns the next operation that is done
  * by then, or NULL: call again until NULL. */
 struct drive_op *drive_run(struct drive *drive, uint64_t until_ns);

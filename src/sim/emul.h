@@ -1,0 +1,54 @@
+/*
+ * emul.h - a drive in real time: jobs are done when the drive would have done
+ * them, on the machine's clock.
+ *
+ * A job is submitted from any thread and belongs to the emulator until done()
+ * is called, once, from the emulator's own thread (fast: from emul_submit).
+ * Data are not its business.
+ */
+#ifndef TRAX_SIM_EMUL_H
+#define TRAX_SIM_EMUL_H
+
+#include <stdio.h>
+
+#include "sim/drive.h"
+
+struct emul;
+
+struct emul_job {
+	struct drive_op timing;	/* op, fua, lbn, sectors: the caller's */
+	void (*done)(struct emul_job *job);
+};
+
+struct emul_options {
+	uint64_t seed;
+	double slow;		/* all times stretched by this; 0: 1 */
+	bool fast;		/* time is counted, not waited for */
+	FILE *trace;		/* one line a job; NULL: none */
+};
+
+struct emul_stats {
+	struct drive_times times;	/* in the drive's time */
+	uint64_t elapsed_ns;		/* likewise, since the last reset */
+	uint64_t reads, writes, flushes;
+	uint64_t read_sectors, written_sectors;
+	uint64_t late_n;		/* jobs of which lateness is known */
+	uint64_t late_median_ns, late_p99_ns, late_max_ns; /* real time */
+};
+
+/* The specification must outlive it.  -ENOMEM, -EAGAIN: no thread, -EINVAL:
+ * what the specification says (reported). */
+int emul_start(const struct spec *spec, const struct emul_options *options,
+	       struct emul **emul);
+
+/* Jobs not done yet never will be. */
+void emul_stop(struct emul *emul);
+
+const struct geom *emul_geom(const struct emul *emul);
+
+void emul_submit(struct emul *emul, struct emul_job *job);
+
+void emul_get_stats(struct emul *emul, struct emul_stats *stats);
+void emul_reset_stats(struct emul *emul);
+
+#endif
