@@ -18,11 +18,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FUSE_USE_VERSION 314
@@ -35,7 +37,6 @@
 
 #define DISK_INO 2u
 #define STATS_INO 3u
-#define RECEIVERS 2u
 #define TIMEOUT 3600.0
 
 struct server {
@@ -46,6 +47,7 @@ struct server {
 	uint64_t bytes;
 	double slow;
 	time_t started;
+	sigset_t ending;	/* signals */
 };
 
 /* A request to the disk, until it is answered. */
@@ -528,17 +530,34 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- serving ---- */
 
+static void woken(int signal)
+{
+	(void)signal;
+}
+
+/* The other receiver sleeps in read(2) when this one was told to end. */
+static void end_receiver(pthread_t thread)
+{
+	struct timespec moment = { .tv_nsec = 1000000 };
+
+	while (pthread_tryjoin_np(thread, NULL)) {
+		pthread_kill(thread, SIGUSR1);
+		nanosleep(&moment, NULL);
+	}
+}
+
 static void serve(struct server *s)
 {
-	pthread_t threads[RECEIVERS];
-	unsigned n = 0;
+	struct sigaction wake = { .sa_handler = woken };
+	pthread_t thread;
+	bool two;
 
-	while (n + 1 < RECEIVERS &&
-	       !pthread_create(&threads[n], NULL, receive, s))
-		n++;
+	sigaction(SIGUSR1, &wake, NULL);
+	two = !pthread_create(&thread, NULL, receive, s);
+	pthread_sigmask(SIG_UNBLOCK, &s->ending, NULL);
 	receive(s);
-	while (n--)
-		pthread_join(threads[n], NULL);
+	if (two)
+		end_receiver(thread);
 }
 
 static int serve_mounted(struct server *s, const struct arguments *a,
@@ -546,9 +565,15 @@ static int serve_mounted(struct server *s, const struct arguments *a,
 {
 	int err;
 
-	/* Threads do not survive the fork in here: none before it. */
+	/* Threads do not survive the fork in here: none before it.  The
+	 * signals that end us are the main thread's. */
 	if (fuse_daemonize(a->foreground) < 0)
 		return -errno;
+	sigemptyset(&s->ending);
+	sigaddset(&s->ending, SIGTERM);
+	sigaddset(&s->ending, SIGINT);
+	sigaddset(&s->ending, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &s->ending, NULL);
 	err = emul_start(s->spec, options, &s->emul);
 	if (err)
 		return err;
@@ -561,8 +586,15 @@ static int mount_and_serve(struct server *s, const struct arguments *a,
 			   const struct emul_options *options)
 {
 	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	/* Absolute: a daemon lives in the root directory. */
+	char *where = realpath(a->args[2], NULL);
 	int err = -ENOMEM;
 
+	if (!where) {
+		err = -errno;
+		msg_error("%s: %s", a->args[2], strerror(errno));
+		return err;
+	}
 	if (fuse_opt_add_arg(&args, "traxdisk") ||
 	    fuse_opt_add_arg(&args, "-ofsname=traxdisk,subtype=traxdisk") ||
 	    (a->mount_options &&
@@ -576,7 +608,7 @@ static int mount_and_serve(struct server *s, const struct arguments *a,
 		goto out;
 	if (fuse_set_signal_handlers(s->session))
 		goto out_session;
-	if (fuse_session_mount(s->session, a->args[2]))
+	if (fuse_session_mount(s->session, where))
 		goto out_signals;
 	err = serve_mounted(s, a, options);
 	fuse_session_unmount(s->session);
@@ -586,6 +618,7 @@ out_session:
 	fuse_session_destroy(s->session);
 out:
 	fuse_opt_free_args(&args);
+	free(where);
 	return err;
 }
 
@@ -677,7 +710,8 @@ static void show_info(const struct spec *spec, const struct geom *geom,
 	struct geom_track first, last;
 
 	geom_track_at(geom, 0, &first);
-	geom_track_at(geom, geom_tracks(geom) - 1, &last);
+	/* The very last one may be cut short. */
+	geom_track_at(geom, geom_tracks(geom) * 999 / 1000, &last);
 	printf(json ? "{ \"bytes\": %" PRIu64 ", \"tracks\": %" PRIu64
 		      ", \"surfaces\": %u, \"rpm\": %.3f, "
 		      "\"physical_bytes\": %u, \"outer_track_sectors\": %u, "

@@ -94,9 +94,8 @@ static void count(struct emul *e, const struct drive_op *op)
 	}
 }
 
-static void count_late(struct emul *e, uint64_t done_ns)
+static void count_late(struct emul *e, uint64_t late_ns)
 {
-	uint64_t late_ns = real_ns() - real_of(e, done_ns);
 	uint64_t step = late_ns / LATE_STEP_NS;
 
 	e->late[step < LATE_STEPS ? step : LATE_STEPS]++;
@@ -105,7 +104,7 @@ static void count_late(struct emul *e, uint64_t done_ns)
 		e->counts.late_max_ns = late_ns;
 }
 
-static void trace(struct emul *e, const struct drive_op *op)
+static void trace(struct emul *e, const struct drive_op *op, uint64_t late_ns)
 {
 	static const char letters[] = { 'R', 'W', 'F' };
 	const struct service *s = &op->service;
@@ -113,11 +112,11 @@ static void trace(struct emul *e, const struct drive_op *op)
 	if (!e->options.trace)
 		return;
 	fprintf(e->options.trace, "%.6f %c %ju %u %.6f %.6f %.6f %.6f %.6f "
-		"%.6f%s%s\n", (double)op->arrive_ns / 1e6, letters[op->op],
+		"%.6f %.6f%s%s\n", (double)op->arrive_ns / 1e6, letters[op->op],
 		(uintmax_t)op->lbn, op->sectors, (double)op->start_ns / 1e6,
 		(double)op->done_ns / 1e6, (double)s->seek_ns / 1e6,
 		(double)s->switch_ns / 1e6, (double)s->rotation_ns / 1e6,
-		(double)s->transfer_ns / 1e6, op->hit ? " hit" : "",
+		(double)s->transfer_ns / 1e6, (double)late_ns / 1e6, op->hit ? " hit" : "",
 		op->joined ? " joined" : "");
 }
 
@@ -172,15 +171,17 @@ static void answer(struct emul *e)
 			list_first(&e->due, struct drive_op, link);
 		struct emul_job *job = container_of(op, struct emul_job,
 						    timing);
-		uint64_t done_ns = op->done_ns;
+		struct drive_op was = *op;	/* the job is gone when done */
+		uint64_t late_ns;
 
 		list_del(&op->link);
-		count(e, op);
-		trace(e, op);
 		pthread_mutex_unlock(&e->lock);
 		job->done(job);
+		late_ns = real_ns() - real_of(e, was.done_ns);
 		pthread_mutex_lock(&e->lock);
-		count_late(e, done_ns);
+		count(e, &was);
+		count_late(e, late_ns);
+		trace(e, &was, late_ns);
 	}
 }
 
@@ -297,7 +298,7 @@ static void submit_fast(struct emul *e, struct emul_job *job)
 			e->fast_ns = drive_next_ns(e->drive);
 	}
 	count(e, op);
-	trace(e, op);
+	trace(e, op, 0);
 	pthread_mutex_unlock(&e->lock);
 	job->done(job);
 }
