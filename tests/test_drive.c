@@ -15,6 +15,8 @@
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "sim/drive.h"
+#include "sim/emul.h"
+#include "sim/sim.h"
 #include "tests/test.h"
 
 static const char *const shipped[] = { "atlas-10k", "cheetah-9lp",
@@ -767,6 +769,123 @@ START_TEST(write_cache)
 }
 END_TEST
 
+/* Part of a physical sector: read, and written a revolution later. */
+START_TEST(ragged_writes)
+{
+	struct spec *spec = load("modern");
+	struct drive_op whole = { .op = DISK_WRITE, .lbn = 800, .sectors = 8 };
+	struct drive_op part = { .op = DISK_WRITE, .lbn = 1601, .sectors = 8 };
+	struct drive *d;
+	uint64_t now;
+
+	ck_assert_int_eq(drive_new(spec, 1, &d), 0);
+	now = run_one(d, &whole, 0);
+	ck_assert_uint_lt(now, 9000000);
+	ck_assert_uint_gt(run_one(d, &part, now) - now, 8300000);
+	drive_free(d);
+	spec_free(spec);
+}
+END_TEST
+
+static void job_done(struct emul_job *job)
+{
+	job->done = NULL;
+}
+
+/* Without waiting the emulator is the drive, one request after another. */
+START_TEST(emulated_fast)
+{
+	struct spec *spec = load("atlas-10k");
+	struct emul_options options = { .seed = 1, .fast = true };
+	struct emul_stats st;
+	struct emul *e;
+	struct drive *d;
+	uint64_t now = 0, seed = 5;
+
+	ck_assert_int_eq(emul_start(spec, &options, &e), 0);
+	ck_assert_int_eq(drive_new(spec, 1, &d), 0);
+	for (int i = 0; i < 200; i++) {
+		struct emul_job job = { .done = job_done };
+		struct drive_op op = {
+			.op = i % 3 == 2 ? DISK_WRITE : DISK_READ,
+			.lbn = test_random(&seed) % (spec->lbns - 64),
+			.sectors = 64,
+		};
+
+		job.timing = op;
+		emul_submit(e, &job);
+		ck_assert_ptr_null(job.done);
+		now = run_one(d, &op, now);
+		ck_assert_uint_eq(job.timing.done_ns, now);
+	}
+	emul_get_stats(e, &st);
+	ck_assert_uint_eq(st.elapsed_ns, now);
+	ck_assert_uint_eq(st.reads, 134);
+	ck_assert_uint_eq(st.writes, 66);
+	emul_reset_stats(e);
+	emul_get_stats(e, &st);
+	ck_assert_uint_eq(st.elapsed_ns + st.reads + st.times.seek_ns, 0);
+	emul_stop(e);
+	drive_free(d);
+	spec_free(spec);
+}
+END_TEST
+
+static void request_done(struct disk_request *req)
+{
+	++*(int *)req->owner;
+}
+
+/* The simulated disk with a head: data are right in whatever order it serves,
+ * and the same seed takes the same time. */
+START_TEST(simulated)
+{
+	struct spec *spec = load("modern");
+	struct disk_request req[32];
+	struct iovec iov[32];
+	uint64_t took[2];
+
+	for (int run = 0; run < 2; run++) {
+		struct sim *sim = sim_new(spec, 0,
+					  &(struct sim_options){ .seed = 9 });
+		uint64_t seed = 11;
+		int done = 0;
+
+		for (int i = 0; i < 32; i++) {
+			uint64_t at = test_random(&seed) % 1000000;
+
+			iov[i].iov_base = aligned_alloc(4096, 8192);
+			iov[i].iov_len = 8192;
+			memset(iov[i].iov_base, i, 8192);
+			req[i] = (struct disk_request){
+				.op = DISK_WRITE, .sector = at * 5000 + 16,
+				.sectors = 16, .iov = &iov[i], .iov_n = 1,
+				.done = request_done, .owner = &done,
+			};
+			disk_submit(sim_disk(sim), &req[i]);
+		}
+		ck_assert_int_eq(sim_drain(sim), 32);
+		for (int i = 0; i < 32; i++) {
+			memset(iov[i].iov_base, 99, 8192);
+			req[i].op = DISK_READ;
+			disk_submit(sim_disk(sim), &req[i]);
+		}
+		ck_assert_int_eq(sim_drain(sim), 32);
+		ck_assert_int_eq(done, 64);
+		for (int i = 0; i < 32; i++) {
+			ck_assert_int_eq(((uint8_t *)iov[i].iov_base)[0], i);
+			ck_assert_int_eq(((uint8_t *)iov[i].iov_base)[8191],
+					 i);
+			free(iov[i].iov_base);
+		}
+		took[run] = sim_now_ns(sim);
+		disk_close(sim_disk(sim));
+	}
+	ck_assert_uint_eq(took[0], took[1]);
+	spec_free(spec);
+}
+END_TEST
+
 static void add_specs(Suite *s)
 {
 	TCase *t = tcase_create("spec");
@@ -801,6 +920,9 @@ static void add_timing(Suite *s)
 	tcase_add_loop_test(t, sequential, 0, SHIPPED);
 	tcase_add_test(t, joined);
 	tcase_add_test(t, write_cache);
+	tcase_add_test(t, ragged_writes);
+	tcase_add_test(t, emulated_fast);
+	tcase_add_test(t, simulated);
 	suite_add_tcase(s, t);
 }
 
