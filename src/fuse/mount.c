@@ -1,0 +1,224 @@
+/*
+ * mount.c - mounting by libfuse, kernel limits, leaving.
+ */
+#define FUSE_USE_VERSION 314
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse_lowlevel.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "fuse/mount.h"
+
+#ifndef PR_SET_IO_FLUSHER
+#define PR_SET_IO_FLUSHER 57
+#endif
+
+#define MIN_READAHEAD_BYTES (1u << 20)
+#define MAX_DIRTY_RATIO "50"
+#define OOM_SCORE "-900"
+
+struct mount {
+	struct fuse_session *fuse;
+	char *mountpoint;
+	bool leaving;		/* somebody else unmounts */
+};
+
+static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
+{
+	char line[512];
+	size_t n;
+
+	vsnprintf(line, sizeof(line), fmt, ap);
+	n = strlen(line);
+	while (n && line[n - 1] == '\n')
+		line[--n] = 0;
+	msg(level <= FUSE_LOG_ERR ? MSG_ERROR : MSG_DEBUG, "%s", line);
+}
+
+/* The options of mount(2), as libfuse wants them. */
+static int make_options(const struct mount_options *o, char **text)
+{
+	char block[64] = "";
+	char *list = NULL, *name = NULL;
+
+	if (o->block_bytes)
+		snprintf(block, sizeof(block), ",blkdev,blksize=%u",
+			 o->block_bytes < 512 ? 512 : o->block_bytes);
+	if (asprintf(&name, "fsname=%s", o->source) < 0)
+		return -ENOMEM;
+	/* Only fsname may hold a comma: it is added with escapes. */
+	if (fuse_opt_add_opt_escaped(&list, name) ||
+	    asprintf(text, "%s,subtype=traxfs,default_permissions%s,%s%s%s%s",
+		     list, block, o->read_only ? "ro" : "rw",
+		     o->allow_other ? ",allow_other" : "",
+		     o->flags && *o->flags ? "," : "",
+		     o->flags ? o->flags : "") < 0)
+		*text = NULL;
+	free(name);
+	free(list);
+	return *text ? 0 : -ENOMEM;
+}
+
+static int new_session(const char *text, struct fuse_session **fuse)
+{
+	static const struct fuse_lowlevel_ops none;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+
+	*fuse = NULL;
+	if (!fuse_opt_add_arg(&args, "traxfs") &&
+	    !fuse_opt_add_arg(&args, "-o") && !fuse_opt_add_arg(&args, text))
+		*fuse = fuse_session_new(&args, &none, sizeof(none), NULL);
+	fuse_opt_free_args(&args);
+	return *fuse ? 0 : -EINVAL;
+}
+
+int mount_open(const struct mount_options *options, struct mount **out)
+{
+	struct mount *m = calloc(1, sizeof(*m));
+	char *text = NULL;
+	int rc = -ENOMEM;
+
+	if (!m)
+		return -ENOMEM;
+	fuse_set_log_func(log_fuse);
+	m->mountpoint = strdup(options->mountpoint);
+	if (m->mountpoint)
+		rc = make_options(options, &text);
+	if (!rc)
+		rc = new_session(text, &m->fuse);
+	free(text);
+	if (!rc) {
+		errno = 0;
+		if (fuse_session_mount(m->fuse, m->mountpoint))
+			rc = errno ? -errno : -EIO;
+	}
+	if (rc) {
+		if (m->fuse)
+			fuse_session_destroy(m->fuse);
+		free(m->mountpoint);
+		free(m);
+		return rc;
+	}
+	*out = m;
+	return 0;
+}
+
+int mount_fd(const struct mount *m)
+{
+	return fuse_session_fd(m->fuse);
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, text, strlen(text)) < 0)
+		msg_debug("%s: %s", path, strerror(errno));
+	close(fd);
+}
+
+static void tune_one(const struct statx *st, const char *suffix,
+		     const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s/%s",
+		 st->stx_dev_major, st->stx_dev_minor, suffix, name);
+	write_text(path, value);
+}
+
+/* A fuseblk mount's number is the device's, which has a bdi of its own. */
+void mount_tune(const struct mount *m, unsigned readahead_bytes)
+{
+	static const char *const suffixes[] = { "-fuseblk", "" };
+	char kb[16], path[128];
+	struct statx st;
+	size_t i;
+
+	/* What the kernel knows by itself: asking us would wait for us. */
+	if (statx(AT_FDCWD, m->mountpoint, AT_STATX_DONT_SYNC, 0, &st))
+		return;
+	if (readahead_bytes < MIN_READAHEAD_BYTES)
+		readahead_bytes = MIN_READAHEAD_BYTES;
+	snprintf(kb, sizeof(kb), "%u", readahead_bytes / 1024);
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s",
+			 st.stx_dev_major, st.stx_dev_minor, suffixes[i]);
+		if (access(path, F_OK))
+			continue;
+		tune_one(&st, suffixes[i], "read_ahead_kb", kb);
+		tune_one(&st, suffixes[i], "strict_limit", "0");
+		tune_one(&st, suffixes[i], "max_ratio", MAX_DIRTY_RATIO);
+		return;
+	}
+}
+
+/*
+ * A mount that is in use is written back and detached; the session ends when
+ * the process fails, which says that the kernel will not end it.
+ */
+bool mount_leave(void *arg, unsigned attempt)
+{
+	static const char root[] = "umount -i \"$0\" 2>/dev/null || "
+		"{ sync -f \"$0\"; umount -i -l \"$0\"; exit 1; }";
+	static const char user[] = "fusermount3 -u \"$0\" 2>/dev/null || "
+		"{ sync -f \"$0\"; fusermount3 -u -z \"$0\"; exit 1; }";
+	struct mount *m = arg;
+	char *const argv[] = {
+		"sh", "-c", (char *)(geteuid() ? user : root),
+		m->mountpoint, NULL,
+	};
+	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	sigset_t none;
+	posix_spawnattr_t attr;
+	pid_t pid;
+	int rc;
+
+	if (attempt)
+		return false;
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	rc = posix_spawn(&pid, "/bin/sh", NULL, &attr, argv, envp);
+	posix_spawnattr_destroy(&attr);
+	m->leaving = rc == 0;
+	return m->leaving;
+}
+
+void mount_close(struct mount *m, bool attached)
+{
+	if (attached && !m->leaving)
+		fuse_session_unmount(m->fuse);
+	fuse_session_destroy(m->fuse);
+	free(m->mountpoint);
+	free(m);
+}
+
+void mount_settle_process(void)
+{
+	if (chdir("/"))
+		msg_warn("/: %s", strerror(errno));
+	umask(0);
+	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+	/* Without the right to lock all there is, a limit on locked memory
+	 * would make later allocations fail. */
+	if (geteuid() == 0) {
+		mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+		write_text("/proc/self/oom_score_adj", OOM_SCORE);
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * mount.h - attaching to the kernel: the mount itself and what belongs to it.
+ *
+ * libfuse does the mounting (as root with mount(2), otherwise through
+ * fusermount3).  A block device becomes a fuseblk mount: the kernel then holds
+ * the device exclusively, so it must not be open with O_EXCL at that moment,
+ * umount(2) waits for our DESTROY, and syncfs(2) is passed on.  An image file
+ * becomes a plain fuse mount.  The source in /proc/mounts is the path given.
+ */
+#ifndef TRAX_FUSE_MOUNT_H
+#define TRAX_FUSE_MOUNT_H
+
+#include <stdbool.h>
+
+struct mount;
+
+struct mount_options {
+	const char *source;	/* absolute path */
+	const char *mountpoint;	/* absolute path */
+	unsigned block_bytes;	/* logical block of the device; 0: an image */
+	bool read_only;
+	bool allow_other;
+	const char *flags;	/* more mount flags ("noexec,nosuid") or NULL */
+};
+
+/*
+ * Mounts.  The file system answers nobody yet.  -EIO, or what mount(2) said;
+ * libfuse's words go through msg.
+ */
+int mount_open(const struct mount_options *options, struct mount **mount);
+
+/* Of the connection to the kernel. */
+int mount_fd(const struct mount *mount);
+
+/*
+ * Raises what the kernel restricts FUSE mounts to: read-ahead to one track and
+ * the share of dirty pages.  Needs root, is only a matter of speed: never
+ * fails.  The session must have started.
+ */
+void mount_tune(const struct mount *mount, unsigned readahead_bytes);
+
+/*
+ * For session_options.leave: starts a process that unmounts, when the mount is
+ * busy writes back and detaches it.
+ */
+bool mount_leave(void *mount, unsigned attempt);
+
+/* Closes the connection; `attached`: the kernel has not let go of it, so
+ * detach it first. */
+void mount_close(struct mount *mount, bool attached);
+
+/*
+ * Makes the process fit to serve a mount: it keeps no directory busy, is not
+ * swapped out and not throttled in the kernel's reclaim.  What the caller's
+ * rights don't allow is left.
+ */
+void mount_settle_process(void);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * ops.c - the table of opcodes.  <linux/fuse.h> of the build machine may be
+ * older than the kernel: newer opcodes are named here.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fuse/internal.h"
+#include "fuse/ops.h"
+#include "fuse/statx.h"
+
+struct row {
+	const char *name;
+	uint16_t fixed_bytes;		/* of the fixed part */
+	uint8_t names;			/* strings behind it */
+	void (*handle)(struct request *req);
+};
+
+/* Open files have no state: nothing to release. */
+static void handle_release(struct request *req)
+{
+	request_reply(req, 0, NULL, 0);
+}
+
+/*
+ * An operation that has begun ends as if nobody had asked to stop it: none
+ * waits for anything but the disk.
+ */
+static void handle_interrupt(struct request *req)
+{
+	request_drop(req);
+}
+
+static const struct row rows[] = {
+	[FUSE_LOOKUP] = { "LOOKUP", 0, 1, ops_lookup },
+	[FUSE_FORGET] = { "FORGET", sizeof(struct fuse_forget_in), 0,
+			  ops_forget },
+	[FUSE_GETATTR] = { "GETATTR", 0, 0, ops_getattr },
+	[FUSE_SETATTR] = { "SETATTR", sizeof(struct fuse_setattr_in), 0,
+			   ops_setattr },
+	[FUSE_READLINK] = { "READLINK", 0, 0, ops_readlink },
+	[FUSE_SYMLINK] = { "SYMLINK", 0, 2, ops_symlink },
+	[FUSE_MKNOD] = { "MKNOD", sizeof(struct fuse_mknod_in), 1, ops_mknod },
+	[FUSE_MKDIR] = { "MKDIR", sizeof(struct fuse_mkdir_in), 1, ops_mkdir },
+	[FUSE_UNLINK] = { "UNLINK", 0, 1, ops_unlink },
+	[FUSE_RMDIR] = { "RMDIR", 0, 1, ops_rmdir },
+	[FUSE_RENAME] = { "RENAME", sizeof(struct fuse_rename_in), 2,
+			  ops_rename },
+	[FUSE_LINK] = { "LINK", sizeof(struct fuse_link_in), 1, ops_link },
+	[FUSE_READ] = { "READ", sizeof(struct fuse_read_in), 0, ops_read },
+	[FUSE_WRITE] = { "WRITE", sizeof(struct fuse_write_in), 0, ops_write },
+	[FUSE_STATFS] = { "STATFS", 0, 0, ops_statfs },
+	[FUSE_RELEASE] = { "RELEASE", 0, 0, handle_release },
+	[FUSE_FSYNC] = { "FSYNC", sizeof(struct fuse_fsync_in), 0, ops_fsync },
+	[FUSE_SETXATTR] = { "SETXATTR", sizeof(struct fuse_setxattr_in), 1,
+			    ops_setxattr },
+	[FUSE_GETXATTR] = { "GETXATTR", sizeof(struct fuse_getxattr_in), 1,
+			    ops_getxattr },
+	[FUSE_LISTXATTR] = { "LISTXATTR", sizeof(struct fuse_getxattr_in), 0,
+			     ops_listxattr },
+	[FUSE_REMOVEXATTR] = { "REMOVEXATTR", 0, 1, ops_removexattr },
+	[FUSE_INIT] = { "INIT", 16, 0, ops_init },
+	[FUSE_READDIR] = { "READDIR", sizeof(struct fuse_read_in), 0,
+			   ops_readdir },
+	[FUSE_RELEASEDIR] = { "RELEASEDIR", 0, 0, handle_release },
+	[FUSE_FSYNCDIR] = { "FSYNCDIR", sizeof(struct fuse_fsync_in), 0,
+			    ops_fsync },
+	[FUSE_INTERRUPT] = { "INTERRUPT", 0, 0, handle_interrupt },
+	[FUSE_DESTROY] = { "DESTROY", 0, 0, ops_destroy },
+	[FUSE_IOCTL] = { "IOCTL", sizeof(struct fuse_ioctl_in), 0, ops_ioctl },
+	[FUSE_BATCH_FORGET] = { "BATCH_FORGET",
+				sizeof(struct fuse_batch_forget_in), 0,
+				ops_batch_forget },
+	[FUSE_FALLOCATE] = { "FALLOCATE", sizeof(struct fuse_fallocate_in), 0,
+			     ops_fallocate },
+	[FUSE_READDIRPLUS] = { "READDIRPLUS", sizeof(struct fuse_read_in), 0,
+			       ops_readdirplus },
+	[FUSE_RENAME2] = { "RENAME2", sizeof(struct fuse_rename2_in), 2,
+			   ops_rename2 },
+	[FUSE_COPY_FILE_RANGE] = { "COPY_FILE_RANGE",
+				   sizeof(struct fuse_copy_file_range_in), 0,
+				   ops_copy_file_range },
+	[FUSE_SYNCFS] = { "SYNCFS", 0, 0, ops_syncfs },
+	[FUSE_TMPFILE] = { "TMPFILE", sizeof(struct fuse_create_in), 0,
+			   ops_tmpfile },
+	[STATX_OPCODE] = { "STATX", sizeof(struct statx_in), 0, ops_statx },
+};
+
+static const struct row *find(uint32_t opcode)
+{
+	if (opcode >= sizeof(rows) / sizeof(rows[0]) || !rows[opcode].handle)
+		return NULL;
+	return &rows[opcode];
+}
+
+const char *ops_name(uint32_t opcode)
+{
+	const struct row *row = find(opcode);
+
+	return row ? row->name : "unknown";
+}
+
+void ops_dispatch(struct request *req)
+{
+	const struct row *row = find(req->opcode);
+
+	if (!row) {
+		request_reply(req, -ENOSYS, NULL, 0);
+		return;
+	}
+	msg_debug("FUSE: %s node %llu", row->name,
+		  (unsigned long long)req->op.ino);
+	if (!req->session->started && req->opcode != FUSE_INIT) {
+		request_reply(req, -EIO, NULL, 0);
+		return;
+	}
+	if (request_split(req, row->fixed_bytes, row->names)) {
+		msg_error("FUSE: malformed %s", row->name);
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	row->handle(req);
+}
+
+void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out)
+{
+	*out = (struct fuse_attr){
+		.ino = attr->ino,
+		.size = attr->size,
+		.blocks = attr->sectors,
+		.atime = (uint64_t)attr->atime.tv_sec,
+		.mtime = (uint64_t)attr->mtime.tv_sec,
+		.ctime = (uint64_t)attr->ctime.tv_sec,
+		.atimensec = (uint32_t)attr->atime.tv_nsec,
+		.mtimensec = (uint32_t)attr->mtime.tv_nsec,
+		.ctimensec = (uint32_t)attr->ctime.tv_nsec,
+		.mode = attr->mode,
+		.nlink = attr->nlink,
+		.uid = attr->uid,
+		.gid = attr->gid,
+		.rdev = attr->rdev,
+		.blksize = 4096,
+	};
+}
+
+void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out)
+{
+	*out = (struct fuse_entry_out){
+		.nodeid = attr->ino,
+		.generation = 1,	/* numbers are never used again */
+		.entry_valid = OPS_VALID_SECONDS,
+		.attr_valid = OPS_VALID_SECONDS,
+	};
+	ops_fill_attr(attr, &out->attr);
+}
+
+void ops_done_status(struct fs_op *op)
+{
+	request_reply(request_of(op), op->rc, NULL, 0);
+}

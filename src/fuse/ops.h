@@ -1,0 +1,76 @@
+/*
+ * ops.h - the table of opcodes: how each request becomes an operation.
+ *
+ * Private to src/fuse.  What is not in the table is answered ENOSYS, which the
+ * kernel remembers and then does itself; that is meant for
+ *   OPEN, OPENDIR, CREATE  open files have no state here: the kernel then
+ *                          sends neither these nor RELEASE, and a new file
+ *                          costs one MKNOD
+ *   FLUSH                  it writes the file's dirty pages at close anyway
+ *   LSEEK                  a hole asked of us would not know of dirty pages:
+ *                          the kernel then calls everything data
+ *   GETLK, SETLK, POLL, ACCESS  it does these by itself.
+ */
+#ifndef TRAX_FUSE_OPS_H
+#define TRAX_FUSE_OPS_H
+
+#include "fuse/request.h"
+
+/* Kernel timeouts for names and attributes: nobody else changes them. */
+#define OPS_VALID_SECONDS (1ull << 30)
+
+/* Takes the request over; it is ended sooner or later. */
+void ops_dispatch(struct request *req);
+
+/* The name of an opcode, for messages. */
+const char *ops_name(uint32_t opcode);
+
+/* Shared by the handlers. */
+void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
+void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out);
+/* done(): replies with nothing but op->rc. */
+void ops_done_status(struct fs_op *op);
+
+/* Handlers.  ops_names.c: */
+void ops_lookup(struct request *req);
+void ops_forget(struct request *req);
+void ops_batch_forget(struct request *req);
+void ops_readlink(struct request *req);
+void ops_symlink(struct request *req);
+void ops_mknod(struct request *req);
+void ops_mkdir(struct request *req);
+void ops_tmpfile(struct request *req);
+void ops_unlink(struct request *req);
+void ops_rmdir(struct request *req);
+void ops_rename(struct request *req);
+void ops_rename2(struct request *req);
+void ops_link(struct request *req);
+void ops_readdir(struct request *req);
+void ops_readdirplus(struct request *req);
+
+/* ops_attr.c: */
+void ops_getattr(struct request *req);
+void ops_setattr(struct request *req);
+void ops_statx(struct request *req);
+void ops_statfs(struct request *req);
+void ops_setxattr(struct request *req);
+void ops_getxattr(struct request *req);
+void ops_listxattr(struct request *req);
+void ops_removexattr(struct request *req);
+
+/* ops_data.c: */
+void ops_read(struct request *req);
+void ops_write(struct request *req);
+void ops_fsync(struct request *req);
+void ops_syncfs(struct request *req);
+void ops_fallocate(struct request *req);
+void ops_copy_file_range(struct request *req);
+
+/* ops_ioctl.c: */
+void ops_ioctl(struct request *req);
+
+/* ops_init.c: */
+void ops_init(struct request *req);
+void ops_destroy(struct request *req);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * ops_data.c - contents of files.
+ *
+ * The kernel owns size and times of regular files (write-back cache) and says
+ * who must lose suid and sgid (HANDLE_KILLPRIV_V2) where it knows: for WRITE
+ * and truncation.  For fallocate and copy_file_range it does not say; there
+ * everybody but root counts as without CAP_FSETID.
+ */
+#include <errno.h>
+
+#include "fuse/internal.h"
+#include "fuse/ops.h"
+
+#define MAX_COPY_BYTES (1u << 30)	/* of one COPY_FILE_RANGE */
+
+static uint32_t kill_flag(const struct request *req)
+{
+	return req->op.uid ? FS_SET_KILL_PRIV : 0;
+}
+
+static void done_read(struct fs_op *op)
+{
+	request_reply(request_of(op), op->rc, op->buffer, op->result);
+}
+
+void ops_read(struct request *req)
+{
+	const struct fuse_read_in *in = req->fixed;
+
+	if (in->size > REQUEST_MAX_WRITE) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.buffer = request_room(req, in->size);
+	if (!req->op.buffer) {
+		request_reply(req, -ENOMEM, NULL, 0);
+		return;
+	}
+	req->op.offset = in->offset;
+	req->op.size = in->size;
+	request_submit(req, FS_READ, done_read);
+}
+
+static void done_write(struct fs_op *op)
+{
+	struct fuse_write_out out = { .size = (uint32_t)op->result };
+
+	request_reply(request_of(op), op->rc, &out, sizeof(out));
+}
+
+void ops_write(struct request *req)
+{
+	const struct fuse_write_in *in = req->fixed;
+
+	if (in->size > req->data_bytes) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.offset = in->offset;
+	req->op.size = in->size;
+	req->op.data = req->data;
+	if (in->write_flags & FUSE_WRITE_KILL_SUIDGID)
+		req->op.flags = FS_SET_KILL_PRIV;
+	request_submit(req, FS_WRITE, done_write);
+}
+
+/* Also FSYNCDIR. */
+void ops_fsync(struct request *req)
+{
+	const struct fuse_fsync_in *in = req->fixed;
+
+	req->op.flags = in->fsync_flags & FUSE_FSYNC_FDATASYNC ? 1 : 0;
+	request_submit(req, FS_FSYNC, ops_done_status);
+}
+
+void ops_syncfs(struct request *req)
+{
+	request_submit(req, FS_SYNCFS, ops_done_status);
+}
+
+void ops_fallocate(struct request *req)
+{
+	const struct fuse_fallocate_in *in = req->fixed;
+
+	req->op.offset = in->offset;
+	req->op.size = in->length;
+	req->op.flags = in->mode | kill_flag(req);
+	request_submit(req, FS_FALLOCATE, ops_done_status);
+}
+
+void ops_copy_file_range(struct request *req)
+{
+	const struct fuse_copy_file_range_in *in = req->fixed;
+
+	if (in->flags) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.offset = in->off_in;
+	req->op.ino2 = in->nodeid_out;
+	req->op.offset2 = in->off_out;
+	req->op.size = in->len < MAX_COPY_BYTES ? in->len : MAX_COPY_BYTES;
+	req->op.flags = kill_flag(req);
+	request_submit(req, FS_COPY_RANGE, done_write);
+}

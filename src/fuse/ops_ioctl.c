@@ -1,0 +1,214 @@
+/*
+ * ops_ioctl.c - ioctls: file flags, and the control of control.h.
+ *
+ * The kernel passes what the number says goes in and takes what goes out; it
+ * checks who may change flags (owner, CAP_LINUX_IMMUTABLE).
+ */
+#include <errno.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "format/format.h"
+#include "fuse/control.h"
+#include "fuse/internal.h"
+#include "fuse/ops.h"
+
+/* One flag in its three guises. */
+static const struct {
+	uint32_t fs, flag, xflag;
+} flag_map[] = {
+	{ INODE_IMMUTABLE, FS_IMMUTABLE_FL, FS_XFLAG_IMMUTABLE },
+	{ INODE_APPEND, FS_APPEND_FL, FS_XFLAG_APPEND },
+	{ INODE_NOATIME, FS_NOATIME_FL, FS_XFLAG_NOATIME },
+	{ INODE_NODUMP, FS_NODUMP_FL, FS_XFLAG_NODUMP },
+};
+#define FLAGS (sizeof(flag_map) / sizeof(flag_map[0]))
+
+struct ioctl_row {
+	uint32_t command;
+	size_t in_bytes;		/* that must have come */
+	void (*handle)(struct request *req);
+};
+
+/* Data to the size the kernel asked for: for flags it wants exactly that. */
+static void reply_ioctl(struct request *req, const void *data, size_t bytes)
+{
+	const struct fuse_ioctl_in *in = req->fixed;
+	struct fuse_ioctl_out head = { .result = 0 };
+	size_t room = sizeof(req->out) - sizeof(head);
+	size_t want = in->out_size < room ? in->out_size : room;
+
+	memset(req->out, 0, sizeof(head) + want);
+	memcpy(req->out, &head, sizeof(head));
+	if (bytes)
+		memcpy(req->out + sizeof(head), data,
+		       bytes < want ? bytes : want);
+	request_reply(req, 0, req->out, sizeof(head) + want);
+}
+
+static void done_setflags(struct fs_op *op)
+{
+	if (op->rc)
+		ops_done_status(op);
+	else
+		reply_ioctl(request_of(op), NULL, 0);
+}
+
+static void done_getflags(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	uint32_t flags = 0;
+	size_t i;
+
+	if (op->rc) {
+		request_reply(req, op->rc, NULL, 0);
+		return;
+	}
+	for (i = 0; i < FLAGS; i++)
+		if (op->result & flag_map[i].fs)
+			flags |= flag_map[i].flag;
+	reply_ioctl(req, &flags, sizeof(flags));
+}
+
+static void ioctl_getflags(struct request *req)
+{
+	request_submit(req, FS_GETFLAGS, done_getflags);
+}
+
+static void ioctl_setflags(struct request *req)
+{
+	uint32_t flags, known = 0;
+	size_t i;
+
+	memcpy(&flags, req->data, sizeof(flags));
+	req->op.flags = 0;
+	for (i = 0; i < FLAGS; i++) {
+		known |= flag_map[i].flag;
+		if (flags & flag_map[i].flag)
+			req->op.flags |= flag_map[i].fs;
+	}
+	if (flags & ~known)
+		request_reply(req, -EOPNOTSUPP, NULL, 0);
+	else
+		request_submit(req, FS_SETFLAGS, done_setflags);
+}
+
+static void done_getxflags(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct fsxattr x = { 0 };
+	size_t i;
+
+	if (op->rc) {
+		request_reply(req, op->rc, NULL, 0);
+		return;
+	}
+	for (i = 0; i < FLAGS; i++)
+		if (op->result & flag_map[i].fs)
+			x.fsx_xflags |= flag_map[i].xflag;
+	reply_ioctl(req, &x, sizeof(x));
+}
+
+static void ioctl_getxflags(struct request *req)
+{
+	request_submit(req, FS_GETFLAGS, done_getxflags);
+}
+
+static void ioctl_setxflags(struct request *req)
+{
+	uint32_t known = FS_XFLAG_HASATTR;
+	struct fsxattr x;
+	size_t i;
+
+	memcpy(&x, req->data, sizeof(x));
+	req->op.flags = 0;
+	for (i = 0; i < FLAGS; i++) {
+		known |= flag_map[i].xflag;
+		if (x.fsx_xflags & flag_map[i].xflag)
+			req->op.flags |= flag_map[i].fs;
+	}
+	if (x.fsx_xflags & ~known || x.fsx_extsize || x.fsx_projid ||
+	    x.fsx_cowextsize)
+		request_reply(req, -EOPNOTSUPP, NULL, 0);
+	else
+		request_submit(req, FS_SETFLAGS, done_setflags);
+}
+
+static void ioctl_unsupported(struct request *req)
+{
+	request_reply(req, -EOPNOTSUPP, NULL, 0);
+}
+
+/* ---- Control ---- */
+
+static void done_control(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct trax_control control = { .result = op->result };
+
+	if (op->rc)
+		request_reply(req, op->rc, NULL, 0);
+	else
+		reply_ioctl(req, &control, sizeof(control));
+}
+
+static void control_sync(struct request *req)
+{
+	request_submit(req, FS_SYNCFS, done_control);
+}
+
+static const struct {
+	enum trax_control_command command;
+	void (*handle)(struct request *req);
+} controls[] = {
+	{ TRAX_CONTROL_SYNC, control_sync },
+};
+
+static void ioctl_control(struct request *req)
+{
+	struct trax_control control;
+	size_t i;
+
+	memcpy(&control, req->data, sizeof(control));
+	if (req->op.ino != FUSE_ROOT_ID) {
+		request_reply(req, -ENOTTY, NULL, 0);
+		return;
+	}
+	if (req->op.uid != 0 && req->op.uid != req->session->options.owner) {
+		request_reply(req, -EPERM, NULL, 0);
+		return;
+	}
+	for (i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
+		if (controls[i].command == control.command) {
+			controls[i].handle(req);
+			return;
+		}
+	}
+	request_reply(req, -EOPNOTSUPP, NULL, 0);
+}
+
+static const struct ioctl_row rows[] = {
+	{ FS_IOC_GETFLAGS, 0, ioctl_getflags },
+	{ FS_IOC_SETFLAGS, sizeof(uint32_t), ioctl_setflags },
+	{ FS_IOC_FSGETXATTR, 0, ioctl_getxflags },
+	{ FS_IOC_FSSETXATTR, sizeof(struct fsxattr), ioctl_setxflags },
+	{ FITRIM, 0, ioctl_unsupported },
+	{ TRAX_IOC_CONTROL, sizeof(struct trax_control), ioctl_control },
+};
+
+void ops_ioctl(struct request *req)
+{
+	const struct fuse_ioctl_in *in = req->fixed;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].command != in->cmd)
+			continue;
+		if (req->data_bytes < rows[i].in_bytes)
+			break;
+		rows[i].handle(req);
+		return;
+	}
+	request_reply(req, -ENOTTY, NULL, 0);
+}

@@ -1,0 +1,154 @@
+/*
+ * request.c - requests: taking apart, buffers, replies.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "fuse/internal.h"
+#include "fuse/request.h"
+
+/* The largest errno that the kernel takes in a reply. */
+#define MAX_REPLY_ERRNO 511
+
+struct request *request_new(struct session *session)
+{
+	struct request *req;
+
+	req = list_first(&session->requests, struct request, link);
+	if (req) {
+		list_del(&req->link);
+	} else {
+		req = malloc(sizeof(*req));
+		if (!req)
+			return NULL;
+		list_init(&req->link);
+	}
+	memset(req, 0, offsetof(struct request, in));
+	list_init(&req->link);
+	req->session = session;
+	session->outstanding++;
+	return req;
+}
+
+void request_drop(struct request *req)
+{
+	struct session *session = req->session;
+
+	if (req->held)
+		session_give_large(session, req->held);
+	if (req->large)
+		session_give_large(session, req->large);
+	free(req->extra);
+	session->outstanding--;
+	list_add_front(&session->requests, &req->link);
+}
+
+int request_parse(struct request *req, void *buffer, size_t bytes, bool *kept)
+{
+	const uint8_t *message = (uint8_t *)buffer + SESSION_MESSAGE_OFFSET;
+	struct fuse_in_header header;
+
+	*kept = false;
+	if (bytes < sizeof(header))
+		return -EINVAL;
+	memcpy(&header, message, sizeof(header));
+	if (header.len != bytes)
+		return -EINVAL;
+	message += sizeof(header);
+	bytes -= sizeof(header);
+
+	req->unique = header.unique;
+	req->opcode = header.opcode;
+	req->op.ino = header.nodeid;
+	req->op.uid = header.uid;
+	req->op.gid = header.gid;
+	req->data_bytes = bytes;
+	if (bytes > sizeof(req->in)) {
+		req->held = buffer;
+		req->data = message;
+		*kept = true;
+	} else {
+		memcpy(req->in, message, bytes);
+		req->data = req->in;
+	}
+	return 0;
+}
+
+int request_split(struct request *req, size_t fixed_bytes, unsigned names)
+{
+	unsigned i;
+
+	if (req->data_bytes < fixed_bytes)
+		return -EINVAL;
+	req->fixed = req->data;
+	req->data += fixed_bytes;
+	req->data_bytes -= fixed_bytes;
+	for (i = 0; i < names; i++) {
+		const void *end = memchr(req->data, 0, req->data_bytes);
+		size_t n;
+
+		if (!end)
+			return -EINVAL;
+		req->name[i] = (const char *)req->data;
+		n = (const uint8_t *)end - req->data + 1;
+		req->data += n;
+		req->data_bytes -= n;
+	}
+	return 0;
+}
+
+void request_submit(struct request *req, enum fs_op_type type,
+		    void (*done)(struct fs_op *op))
+{
+	req->op.type = type;
+	req->op.done = done;
+	req->op.rc = 0;
+	fs_submit(req->session->fs, &req->op);
+}
+
+void *request_room(struct request *req, size_t bytes)
+{
+	if (bytes <= sizeof(req->out))
+		return req->out;
+	if (!req->large)
+		req->large = session_take_large(req->session);
+	return req->large;
+}
+
+static bool send_reply(struct request *req, int error, const void *data,
+		       size_t bytes)
+{
+	struct fuse_out_header header = {
+		.len = (uint32_t)(sizeof(header) + bytes),
+		.error = error,
+		.unique = req->unique,
+	};
+	struct iovec iov[2] = {
+		{ &header, sizeof(header) },
+		{ (void *)data, bytes },
+	};
+
+	if (writev(req->session->options.fd, iov, bytes ? 2 : 1) >= 0)
+		return true;
+	/* ENOENT: whoever asked was killed; ENODEV: unmounted. */
+	if (errno != ENOENT && errno != ENODEV && errno != ECONNABORTED)
+		msg_error("FUSE: reply to opcode %u: %s", req->opcode,
+			  strerror(errno));
+	return false;
+}
+
+bool request_reply(struct request *req, int error, const void *data,
+		   size_t bytes)
+{
+	bool sent;
+
+	if (error > 0 || error < -MAX_REPLY_ERRNO)
+		error = -EIO;
+	sent = send_reply(req, error, data, error ? 0 : bytes);
+	request_drop(req);
+	return sent;
+}

@@ -1,0 +1,82 @@
+/*
+ * request.h - one request of the kernel, from read(2) to the reply.
+ *
+ * Private to src/fuse.  A request carries the fs_op it becomes.  Small
+ * requests are copied into it; of large ones (WRITE, long values) it keeps the
+ * receive buffer until the reply, so that the data of a WRITE is never copied
+ * and lies at a multiple of 4096.  Every request ends exactly once, with
+ * request_reply() or request_drop(), which also frees it.
+ */
+#ifndef TRAX_FUSE_REQUEST_H
+#define TRAX_FUSE_REQUEST_H
+
+#include <linux/fuse.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "fs/fs.h"
+
+struct session;
+
+#define REQUEST_SMALL_BYTES 4096u	/* held in the request itself */
+#define REQUEST_MAX_WRITE (1u << 20)	/* bytes of one READ or WRITE */
+
+struct request {
+	struct fs_op op;
+	struct session *session;
+	struct list link;		/* free list */
+	uint64_t unique;
+	uint32_t opcode;
+	const void *fixed;		/* the opcode's fixed part */
+	const char *name[2];		/* its terminated strings */
+	const uint8_t *data;		/* what follows them */
+	size_t data_bytes;
+	size_t room;			/* for the reply, at the kernel's */
+	size_t filled;			/* READDIR: bytes in op.buffer */
+	void *extra;			/* view.c: malloc'd, freed at the end */
+	void *held;			/* receive buffer kept, or NULL */
+	void *large;			/* reply buffer taken, or NULL */
+	_Alignas(8) uint8_t in[REQUEST_SMALL_BYTES];
+	_Alignas(8) uint8_t out[REQUEST_SMALL_BYTES];
+};
+
+/* A request with nothing in it; NULL: no memory. */
+struct request *request_new(struct session *session);
+
+/*
+ * Takes apart a message as read from the kernel: `buffer` is one of the
+ * session's, `bytes` what read(2) said.  Sets op.ino, uid, gid.  -EINVAL: not
+ * a request.  *kept: the request has kept the buffer.
+ */
+int request_parse(struct request *req, void *buffer, size_t bytes,
+		  bool *kept);
+
+/*
+ * Splits off the opcode's fixed part and `names` strings from what follows
+ * the header.  -EINVAL: shorter than that, or a string without end.
+ */
+int request_split(struct request *req, size_t fixed_bytes, unsigned names);
+
+/* Hands the op to the file system; done() is called, maybe at once. */
+void request_submit(struct request *req, enum fs_op_type type,
+		    void (*done)(struct fs_op *op));
+
+/* Where a reply of up to `bytes` (<= REQUEST_MAX_WRITE) may be put. */
+void *request_room(struct request *req, size_t bytes);
+
+/* Ends the request.  error: 0 or a negative errno; data may be NULL.
+ * Returns false when the kernel no longer waited for it. */
+bool request_reply(struct request *req, int error, const void *data,
+		   size_t bytes);
+
+/* Ends a request that has no reply. */
+void request_drop(struct request *req);
+
+static inline struct request *request_of(struct fs_op *op)
+{
+	return container_of(op, struct request, op);
+}
+
+#endif

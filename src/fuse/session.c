@@ -1,0 +1,264 @@
+/*
+ * session.c - the loop.
+ *
+ * A turn: read and start up to INTAKE_MAX requests, run the file system, wait
+ * (ppoll) until the connection, the disk or a signal is ready or the file
+ * system's time has come.  The connection is non-blocking.  Requests are not
+ * read while large buffers are short: they wait in the kernel's queue.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "fuse/internal.h"
+#include "fuse/ops.h"
+#include "fuse/session.h"
+
+#define INTAKE_MAX 64u		/* requests of one turn */
+#define INIT_WAIT_MS 10000
+
+void *session_take_large(struct session *session)
+{
+	void *buffer;
+
+	if (session->large_free)
+		return session->large[--session->large_free];
+	if (session->large_made == SESSION_MAX_LARGE)
+		return NULL;
+	buffer = mmap(NULL, SESSION_LARGE_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (buffer == MAP_FAILED)
+		return NULL;
+	session->large_made++;
+	return buffer;
+}
+
+void session_give_large(struct session *session, void *buffer)
+{
+	session->large[session->large_free++] = buffer;
+}
+
+/* Is there a receive buffer, and one for a reply besides? */
+static bool may_receive(struct session *session)
+{
+	if (!session->receive)
+		session->receive = session_take_large(session);
+	if (!session->receive)
+		return false;
+	return session->large_free ||
+	       session->large_made < SESSION_MAX_LARGE;
+}
+
+int session_new(struct fs *fs, const struct session_options *options,
+		struct session **out)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int flags;
+
+	if (!session)
+		return -ENOMEM;
+	session->fs = fs;
+	session->options = *options;
+	session->attached = true;
+	list_init(&session->requests);
+	flags = fcntl(options->fd, F_GETFL);
+	if (flags < 0 || fcntl(options->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+		free(session);
+		return -errno;
+	}
+	*out = session;
+	return 0;
+}
+
+/* 1: a message has been read; 0: none there or the session has ended. */
+static int receive(struct session *session, size_t *bytes)
+{
+	uint8_t *to = (uint8_t *)session->receive + SESSION_MESSAGE_OFFSET;
+	ssize_t n;
+
+	for (;;) {
+		n = read(session->options.fd, to,
+			 SESSION_LARGE_BYTES - SESSION_MESSAGE_OFFSET);
+		if (n > 0) {
+			*bytes = (size_t)n;
+			return 1;
+		}
+		/* ENOENT: the request was withdrawn before it was read. */
+		if (n < 0 && (errno == EINTR || errno == ENOENT))
+			continue;
+		if (n < 0 && errno == EAGAIN)
+			return 0;
+		session->ended = true;
+		session->attached = false;
+		if (n < 0 && errno != ENODEV && errno != ECONNABORTED) {
+			session->error = -errno;
+			msg_error("FUSE: read: %s", strerror(errno));
+		}
+		return 0;
+	}
+}
+
+/* Reads one request and starts it. */
+static bool intake_one(struct session *session)
+{
+	struct request *req;
+	size_t bytes;
+	bool kept;
+
+	if (session->ended || !may_receive(session) ||
+	    !receive(session, &bytes))
+		return false;
+	req = request_new(session);
+	if (!req) {
+		session->error = -ENOMEM;
+		session->ended = true;
+		msg_error("FUSE: no memory for a request");
+		return false;
+	}
+	if (request_parse(req, session->receive, bytes, &kept)) {
+		msg_error("FUSE: malformed request of %zu bytes", bytes);
+		request_drop(req);
+		return true;
+	}
+	if (kept)
+		session->receive = NULL;
+	ops_dispatch(req);
+	return true;
+}
+
+/* Returns whether there may be more to read. */
+static bool intake(struct session *session)
+{
+	unsigned n;
+
+	for (n = 0; n < INTAKE_MAX; n++)
+		if (!intake_one(session))
+			return false;
+	return true;
+}
+
+static void leave(struct session *session)
+{
+	session->leaving = true;
+	if (session->options.leave &&
+	    session->options.leave(session->options.leave_arg,
+				   session->leave_attempt++))
+		return;
+	session->ended = true;
+}
+
+/* The process that leave() started has ended. */
+static void reap(struct session *session)
+{
+	int status;
+
+	while (waitpid(-1, &status, WNOHANG) > 0)
+		if (session->leaving && status != 0)
+			leave(session);
+}
+
+static void take_signals(struct session *session)
+{
+	struct signalfd_siginfo info;
+
+	while (read(session->options.signal_fd, &info, sizeof(info)) ==
+	       sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(session);
+		else if (!session->leaving)
+			leave(session);
+	}
+}
+
+static void set_timeout(struct session *session, uint64_t next_ns,
+			struct timespec *timeout)
+{
+	uint64_t now = env_now_ns(session->options.env);
+	uint64_t wait = next_ns > now ? next_ns - now : 0;
+
+	timeout->tv_sec = (time_t)(wait / 1000000000u);
+	timeout->tv_nsec = (long)(wait % 1000000000u);
+}
+
+static void wait_for_work(struct session *session, uint64_t next_ns)
+{
+	struct pollfd fds[3] = {
+		{ .fd = may_receive(session) ? session->options.fd : -1,
+		  .events = POLLIN },
+		{ .fd = fs_event_fd(session->fs), .events = POLLIN },
+		{ .fd = session->options.signal_fd, .events = POLLIN },
+	};
+	struct timespec timeout;
+
+	if (next_ns != UINT64_MAX)
+		set_timeout(session, next_ns, &timeout);
+	if (ppoll(fds, 3, next_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0)
+		return;
+	if (fds[2].revents)
+		take_signals(session);
+}
+
+int session_start(struct session *session)
+{
+	struct pollfd fd = { .fd = session->options.fd, .events = POLLIN };
+
+	if (poll(&fd, 1, INIT_WAIT_MS) > 0)
+		intake_one(session);
+	if (session->started)
+		return 0;
+	return session->error ? session->error : -EPROTO;
+}
+
+int session_run(struct session *session)
+{
+	while (!session->ended) {
+		bool more = intake(session);
+		uint64_t next_ns = fs_run(session->fs, 0);
+
+		if (!more && !session->ended)
+			wait_for_work(session, next_ns);
+	}
+	while (session->outstanding)
+		fs_run(session->fs, 100);
+	return session->error;
+}
+
+bool session_attached(const struct session *session)
+{
+	return session->attached;
+}
+
+void session_free(struct session *session)
+{
+	struct request *req;
+
+	if (session->destroyed) {
+		struct fuse_out_header header = {
+			.len = sizeof(header),
+			.unique = session->destroy_unique,
+		};
+
+		if (write(session->options.fd, &header, sizeof(header)) < 0)
+			msg_warn("FUSE: answer to DESTROY: %s",
+				 strerror(errno));
+	}
+	while ((req = list_first(&session->requests, struct request, link))) {
+		list_del(&req->link);
+		free(req);
+	}
+	if (session->receive)
+		session_give_large(session, session->receive);
+	while (session->large_free)
+		munmap(session->large[--session->large_free],
+		       SESSION_LARGE_BYTES);
+	free(session);
+}

@@ -1,0 +1,60 @@
+/*
+ * session.h - the loop between the kernel's FUSE connection and a file
+ * system: one thread, no policy.
+ *
+ * The session reads requests, ops.c turns each into one operation of fs/fs.h,
+ * and its done() writes the reply.  In between the loop runs the file system
+ * and waits for whichever comes first: a request, a completion, a signal, the
+ * file system's next time.
+ *
+ * Ending.  The kernel's side has ended when read(2) says so (unmounted) or a
+ * DESTROY has come (a fuseblk mount: umount(2) waits for the answer).  After
+ * session_run the caller closes the file system and the disk, and only then
+ * calls session_free, which answers a DESTROY.
+ */
+#ifndef TRAX_FUSE_SESSION_H
+#define TRAX_FUSE_SESSION_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/env.h"
+#include "fs/fs.h"
+
+struct session;
+
+struct session_options {
+	struct env *env;
+	int fd;			/* of the connection; stays the caller's */
+	int signal_fd;		/* signalfd of whatever is to end the session
+				   and of SIGCHLD; -1: none */
+	uid_t owner;		/* who mounted it: may use control.h */
+	/*
+	 * A signal asks to end: called with attempt = 0, and again with the
+	 * next number each time the process it started has failed.  Starts
+	 * something that will make the kernel let go.  False: nothing left to
+	 * try, the session ends by itself.
+	 */
+	bool (*leave)(void *arg, unsigned attempt);
+	void *leave_arg;
+};
+
+/* -ENOMEM.  fs must stay until session_run has returned. */
+int session_new(struct fs *fs, const struct session_options *options,
+		struct session **session);
+
+/* Answers the first request (INIT); waits for it.  -EPROTO: something else
+ * came, or a kernel too old. */
+int session_start(struct session *session);
+
+/* Serves until the end and until every operation has ended.  0, or a negative
+ * errno when the connection failed. */
+int session_run(struct session *session);
+
+/* After session_run: has the kernel let go, or does the mount still stand? */
+bool session_attached(const struct session *session);
+
+/* Lets the kernel go on (DESTROY), frees. */
+void session_free(struct session *session);
+
+#endif

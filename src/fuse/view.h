@@ -1,0 +1,25 @@
+/*
+ * view.h - the attributes that people look at: trax.*.
+ *
+ * They are made when they are asked for; they are neither stored nor listed.
+ *   trax.extents   JSON array: one object for each piece of the file
+ *   trax.tracks    text: one line for each track of the file
+ *   trax.stats, trax.model   JSON, on the root directory only
+ * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
+ * "trax.tracks:OFFSET" begin at a byte offset of the file; whoever wants all
+ * asks again behind the last piece until nothing comes.
+ */
+#ifndef TRAX_FUSE_VIEW_H
+#define TRAX_FUSE_VIEW_H
+
+#include <stdbool.h>
+
+#include "fuse/request.h"
+
+bool view_is_name(const char *name);
+
+/* GETXATTR of such a name; req->room is the caller's buffer (0: asks for the
+ * size).  Takes the request over. */
+void view_get(struct request *req, const char *name);
+
+#endif
