@@ -1,0 +1,66 @@
+# mount.sh - for tests of real mounts; read by them.  Skips (77) where there is
+# no /dev/fuse or no root.  Everything is under one directory, gone at the end.
+
+tools=$top_builddir
+work=$(mktemp -d "${TMPDIR:-/tmp}/traxfs-test-XXXXXX")
+mnt=$work/mnt
+image=$work/image
+loop=
+mkdir "$mnt"
+
+skip() {
+	echo "skipped: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+need_fuse() {
+	[ -c /dev/fuse ] && [ -r /dev/fuse ] || skip "no /dev/fuse"
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	[ -x "$tools/traxfs" ] && [ -x "$tools/mkfs.traxfs" ] ||
+		skip "the tools are not built"
+}
+
+# SIZE: a new image; attach_loop makes $loop of it.
+make_image() {
+	rm -f "$image"
+	truncate -s "$1" "$image"
+}
+
+attach_loop() {
+	loop=$(losetup -f --show "$image") || skip "no loop device"
+}
+
+# The daemon that serves $mnt.
+server() {
+	pgrep -f "^$tools/traxfs .*$mnt\$"
+}
+
+# umount does not wait for the daemon of an image.
+wait_for_server() {
+	for _ in $(seq 600); do
+		server >/dev/null || return 0
+		sleep 0.1
+	done
+	fail "the daemon does not end"
+}
+
+check() {
+	[ ! -x "$tools/chkfs.traxfs" ] || "$tools/chkfs.traxfs" -n "$1" ||
+		fail "chkfs of $1"
+}
+
+clean_up() {
+	set +e
+	cd /
+	mountpoint -q "$mnt" && umount -l "$mnt"
+	wait_for_server
+	[ -z "$loop" ] || losetup -d "$loop"
+	rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM

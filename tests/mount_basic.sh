@@ -1,0 +1,135 @@
+#!/bin/sh
+# mount_basic.sh - real mounts of an image file and of a block device: a tree
+# goes in and comes out, over unmount, SIGTERM and kill -9; what must be refused
+# is refused with its own exit code.
+set -u
+. "$top_srcdir/tests/mount.sh"
+need_fuse
+
+expect_code() {
+	want=$1
+	shift
+	"$@" >"$work/out" 2>&1
+	code=$?
+	[ $code -eq "$want" ] || {
+		cat "$work/out"
+		fail "$* ended with $code, not $want"
+	}
+}
+
+mount_it() {
+	"$tools/traxfs" "$@" "$mnt" || fail "mount $*"
+}
+
+copy_tree() {
+	mkdir "$mnt/tree" &&
+		(cd "$top_srcdir" && tar -c src tests tools man) |
+		tar -x -C "$mnt/tree" || fail "copying in"
+}
+
+compare_tree() {
+	for d in src tests tools man; do
+		diff -r "$top_srcdir/$d" "$mnt/tree/$d" || fail "compare"
+	done
+}
+
+# Device shown in /proc/mounts, and its type.
+shown() {
+	awk -v m="$mnt" '$2 == m { print $1, $3 }' /proc/mounts
+}
+
+# DEVICE TYPE: everything that may end a mount.
+round_trips() {
+	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs $1"
+	mount_it "$1"
+	[ "$(shown)" = "$1 $2" ] || fail "/proc/mounts: $(shown)"
+	copy_tree
+	compare_tree
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+
+	mount_it "$1"
+	compare_tree
+	echo after >"$mnt/after"
+	kill -TERM "$(server)"
+	wait_for_server
+	mountpoint -q "$mnt" && fail "SIGTERM left the mount"
+	check "$1"
+
+	mount_it "$1"
+	[ "$(cat "$mnt/after")" = after ] || fail "lost at SIGTERM"
+	echo kept >"$mnt/kept"
+	sync "$mnt/kept" "$mnt"
+	rm "$mnt/after"
+	kill -KILL "$(server)"
+	wait_for_server
+	umount "$mnt" 2>/dev/null || umount -l "$mnt"
+
+	mount_it "$1"
+	[ "$(cat "$mnt/kept")" = kept ] || fail "lost at kill -9"
+	compare_tree
+	umount "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+}
+
+# ro: nothing is written, everything is there.
+read_only() {
+	before=$(sha256sum <"$1")
+	mount_it -r "$1"
+	compare_tree
+	touch "$mnt/x" 2>/dev/null && fail "wrote to a read-only mount"
+	umount "$mnt"
+	wait_for_server
+	[ "$before" = "$(sha256sum <"$1")" ] || fail "ro has written"
+}
+
+busy() {
+	mount_it "$1"
+	expect_code 5 "$tools/traxfs" "$1" "$mnt"
+	expect_code 3 "$tools/mkfs.traxfs" -f "$1"
+	(cd "$mnt" && sleep 2) &
+	sleep 0.2
+	kill -TERM "$(server)"
+	wait_for_server
+	wait
+	mountpoint -q "$mnt" && fail "SIGTERM left a busy mount"
+	check "$1"
+}
+
+refusals() {
+	make_image 64M
+	expect_code 3 "$tools/traxfs" "$image" "$mnt"
+	make_image 64K
+	expect_code 3 "$tools/traxfs" "$image" "$mnt"
+	expect_code 1 "$tools/mkfs.traxfs" "$image"
+	expect_code 32 "$tools/traxfs" "$work/nothing" "$mnt"
+	expect_code 1 "$tools/traxfs" -o nonsense "$image" "$mnt"
+	make_image 64M
+	mkswap "$image" >/dev/null 2>&1
+	expect_code 3 "$tools/mkfs.traxfs" "$image"
+	expect_code 0 "$tools/mkfs.traxfs" -f "$image"
+	expect_code 3 "$tools/mkfs.traxfs" "$image"
+	expect_code 3 "$tools/mkfs.traxfs" -n "$image"
+	truncate -s 32M "$image"
+	expect_code 6 "$tools/traxfs" "$image" "$mnt"
+	mountpoint -q "$mnt" && fail "something is mounted"
+}
+
+refusals
+make_image 256M
+round_trips "$image" fuse.traxfs
+read_only "$image"
+busy "$image"
+make_image 256M
+attach_loop
+round_trips "$loop" fuseblk.traxfs
+read_only "$loop"
+busy "$loop"
+# As mount(8) calls it.
+"$tools/mount.traxfs" "$loop" "$mnt" -n -o noatime,nofail,x-systemd.device-timeout=5 ||
+	fail "mount.traxfs"
+compare_tree
+umount "$mnt"
+echo "all good"
