@@ -10,7 +10,7 @@ set -eu
 build=$(cd "$1" && pwd)
 top=$(cd "$(dirname "$0")/.." && pwd)
 spec=${TRAX_DRIVE:-$top/drives/wd800.json}
-PATH=$build/tools:$PATH
+PATH=$build:$PATH
 export LC_ALL=C
 
 work=$(mktemp -d /tmp/traxfs-demo-XXXXXX)

@@ -23,7 +23,7 @@ static const uint8_t uuid[16] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
 			      w_ ? w_ : "good", (text));            \
 	} while (0)
 
-/* ---- Superblock --------------------------------------------------------- */
+/* ---- Superblock ---- */
 
 static struct super super_example(void)
 {
@@ -164,7 +164,7 @@ START_TEST(super_has_three_places)
 }
 END_TEST
 
-/* ---- Root --------------------------------------------------------------- */
+/* ---- Root ---- */
 
 static struct root root_example(void)
 {
@@ -241,7 +241,7 @@ START_TEST(root_rules)
 }
 END_TEST
 
-/* ---- Keys --------------------------------------------------------------- */
+/* ---- Keys ---- */
 
 START_TEST(keys)
 {
@@ -260,7 +260,7 @@ START_TEST(keys)
 }
 END_TEST
 
-/* ---- Items -------------------------------------------------------------- */
+/* ---- Items ---- */
 
 static struct inode_item inode_example(void)
 {
@@ -468,7 +468,7 @@ START_TEST(item_others)
 }
 END_TEST
 
-/* ---- Checksum windows --------------------------------------------------- */
+/* ---- Checksum windows ---- */
 
 static void window_random(struct csum_window *w, uint64_t *rng)
 {
@@ -533,7 +533,7 @@ START_TEST(csum_window_rules)
 }
 END_TEST
 
-/* ---- Nodes -------------------------------------------------------------- */
+/* ---- Nodes ---- */
 
 #define FSID 0x1234u
 
@@ -718,7 +718,7 @@ START_TEST(node_survives_anything)
 }
 END_TEST
 
-/* ---- Log records -------------------------------------------------------- */
+/* ---- Log records ---- */
 
 static size_t entries_example(uint8_t *p)
 {

@@ -18,7 +18,7 @@
 #define GROUPS 3u
 #define SLOTS (CELL / TRAX_NODE_SECTORS)
 
-/* ---- The model ----------------------------------------------------------- */
+/* ---- The model ---- */
 
 struct cell {
 	uint8_t owner;		/* enum owner_kind or 0 */
@@ -66,7 +66,7 @@ static unsigned pick(struct run *r, unsigned n)
 	return (unsigned)(test_random(&r->rng) % n);
 }
 
-/* ---- Comparing ----------------------------------------------------------- */
+/* ---- Comparing ---- */
 
 static void check_free_set(const struct run *r)
 {
@@ -150,7 +150,7 @@ static void check_all(const struct run *r)
 	check_slots(r);
 }
 
-/* ---- Steps --------------------------------------------------------------- */
+/* ---- Steps ---- */
 
 /* A random run of cells that fits(); returns its length, 0: none found. */
 static unsigned find_run(struct run *r, unsigned *first,
@@ -307,7 +307,7 @@ static void step_contradict(struct run *r)
 						 1, OWNER_DATA), -EUCLEAN);
 }
 
-/* ---- Loading groups ------------------------------------------------------ */
+/* ---- Loading groups ---- */
 
 /* Feeds the first owner that ends after the cursor. */
 static void load_feed(struct run *r, unsigned g)
@@ -351,7 +351,7 @@ static void step_load(struct run *r)
 	}
 }
 
-/* ---- Node slots ---------------------------------------------------------- */
+/* ---- Node slots ---- */
 
 static void step_node_track(struct run *r)
 {
@@ -434,7 +434,7 @@ static void step_slot_free(struct run *r)
 	}
 }
 
-/* ---- Generations --------------------------------------------------------- */
+/* ---- Generations ---- */
 
 /* What a mount from the root that is cut now would find. */
 static void model_settle(struct model *m)
@@ -504,7 +504,7 @@ static void step_crash(struct run *r)
 	check_all(r);
 }
 
-/* ---- The property -------------------------------------------------------- */
+/* ---- The property ---- */
 
 static void quiet(enum msg_level level, const char *line, void *arg)
 {
@@ -544,7 +544,7 @@ START_TEST(agrees_with_the_model)
 }
 END_TEST
 
-/* ---- Single rules -------------------------------------------------------- */
+/* ---- Single rules ---- */
 
 static struct space *space_example(uint64_t sectors)
 {

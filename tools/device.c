@@ -1,0 +1,135 @@
+/*
+ * device.c - mounts, superblock, sizes.
+ */
+#include "tools/device.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The same block device under two names? */
+static bool same_device(const struct stat *st, const char *other)
+{
+	struct stat so;
+
+	return S_ISBLK(st->st_mode) && other[0] == '/' && !stat(other, &so) &&
+	       S_ISBLK(so.st_mode) && so.st_rdev == st->st_rdev;
+}
+
+static bool is_mounted(const char *path, const struct stat *st, char *where,
+		       size_t bytes)
+{
+	FILE *f = setmntent("/proc/self/mounts", "r");
+	bool found = false;
+	struct mntent *e;
+
+	if (!f)
+		return false;
+	while (!found && (e = getmntent(f))) {
+		found = !strcmp(e->mnt_fsname, path) ||
+			same_device(st, e->mnt_fsname);
+		if (found)
+			snprintf(where, bytes, "%s", e->mnt_dir);
+	}
+	endmntent(f);
+	return found;
+}
+
+static bool has_backing_file(const char *attribute, const char *path)
+{
+	FILE *f = fopen(attribute, "r");
+	char line[4096];
+	bool same = false;
+
+	if (!f)
+		return false;
+	if (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		same = !strcmp(line, path);
+	}
+	fclose(f);
+	return same;
+}
+
+/* A mounted loop device that stands on this file. */
+static bool loop_is_mounted(const char *path, char *where, size_t bytes)
+{
+	static const char pattern[] = "/sys/block/loop*/loop/backing_file";
+	bool found = false;
+	glob_t names;
+	size_t i;
+
+	if (glob(pattern, 0, NULL, &names))
+		return false;
+	for (i = 0; i < names.gl_pathc && !found; i++) {
+		char device[64];
+		struct stat st;
+		int number;
+
+		if (!has_backing_file(names.gl_pathv[i], path))
+			continue;
+		if (sscanf(names.gl_pathv[i], "/sys/block/loop%d",
+			   &number) != 1)
+			continue;
+		snprintf(device, sizeof(device), "/dev/loop%d", number);
+		found = !stat(device, &st) &&
+			is_mounted(device, &st, where, bytes);
+	}
+	globfree(&names);
+	return found;
+}
+
+bool device_is_mounted(const char *path, char *where, size_t bytes)
+{
+	char *full = realpath(path, NULL);
+	bool found = false;
+	struct stat st;
+
+	if (full && !stat(full, &st))
+		found = is_mounted(full, &st, where, bytes) ||
+			loop_is_mounted(full, where, bytes);
+	free(full);
+	return found;
+}
+
+int device_read_super(struct disk *disk, struct super *super)
+{
+	uint64_t place[3];
+	void *block;
+	int rc = -EINVAL;
+	int i;
+
+	super_places(disk->limits.sectors, place);
+	block = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	if (!block)
+		return -ENOMEM;
+	for (i = 0; i < 3 && rc; i++) {
+		if (place[i] + TRAX_BLOCK_SECTORS > disk->limits.sectors)
+			continue;
+		if (disk_read(disk, place[i], TRAX_BLOCK_SECTORS, block))
+			rc = -EIO;
+		else
+			rc = super_decode(block, place[i], super) ? -EINVAL : 0;
+	}
+	free(block);
+	return rc;
+}
+
+char *device_size_text(uint64_t bytes, char *buf)
+{
+	static const char *const units[] = { "B",   "KiB", "MiB", "GiB",
+					     "TiB", "PiB", "EiB" };
+	double size = (double)bytes;
+	unsigned unit = 0;
+
+	while (size >= 1024 && unit < 6) {
+		size /= 1024;
+		unit++;
+	}
+	snprintf(buf, 16, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+	return buf;
+}

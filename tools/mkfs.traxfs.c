@@ -1,0 +1,362 @@
+/*
+ * mkfs.traxfs.c - makes a file system.
+ *
+ * Nothing is written before everything has been looked at: mounts, the
+ * kernel's claim on the device, known signatures (libblkid's and ours), the
+ * geometry, and where everything would lie.
+ */
+#include <argp.h>
+#include <blkid/blkid.h>
+#include <errno.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "base/env.h"
+#include "base/msg.h"
+#include "diskmodel/geom.h"
+#include "diskmodel/spec.h"
+#include "fs/mkfs.h"
+#include "tools/device.h"
+
+enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2, EXIT_REFUSED = 3 };
+
+struct arguments {
+	const char *device;
+	const char *profile;
+	const char *tracks;
+	const char *label;
+	uuid_t uuid;
+	bool uuid_given;
+	bool dry_run;
+	bool force;
+	bool json;
+};
+
+const char *argp_program_version = "mkfs.traxfs " PACKAGE_VERSION;
+
+enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON };
+
+static const struct argp_option options[] = {
+	{ "profile", KEY_PROFILE, "FILE", 0,
+	  "The drive's geometry, traxfs-profile(5)", 0 },
+	{ "tracks", KEY_TRACKS, "FILE", 0,
+	  "The drive's geometry, a plain table of its tracks", 0 },
+	{ "label", 'L', "LABEL", 0, "Name of the file system", 0 },
+	{ "uuid", 'U', "UUID", 0, "Its UUID; default: random", 0 },
+	{ "dry-run", 'n', NULL, 0, "Only show what would be done", 0 },
+	{ "force", 'f', NULL, 0, "Overwrite what is there", 0 },
+	{ "json", KEY_JSON, NULL, 0, "Report in JSON", 0 },
+	{ 0 },
+};
+
+static void take_label(struct arguments *a, const char *label,
+		       struct argp_state *state)
+{
+	if (strlen(label) >= sizeof(((struct super *)0)->label))
+		argp_error(state, "the label is longer than 63 bytes");
+	a->label = label;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case KEY_PROFILE:
+		a->profile = arg;
+		return 0;
+	case KEY_TRACKS:
+		a->tracks = arg;
+		return 0;
+	case KEY_JSON:
+		a->json = true;
+		return 0;
+	case 'L':
+		take_label(a, arg, state);
+		return 0;
+	case 'U':
+		if (uuid_parse(arg, a->uuid))
+			argp_error(state, "\"%s\" is not a UUID", arg);
+		a->uuid_given = true;
+		return 0;
+	case 'n':
+		a->dry_run = true;
+		return 0;
+	case 'f':
+		a->force = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->device)
+			return ARGP_ERR_UNKNOWN;
+		a->device = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->device)
+			argp_usage(state);
+		if (a->profile && a->tracks)
+			argp_error(state, "--profile and --tracks exclude "
+					  "each other");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- What is there ---- */
+
+static void say_signature(const char *device, const char *kind)
+{
+	msg_error("%s: holds %s; use -f to overwrite it", device, kind);
+}
+
+/* A file system, RAID member, partition table ... that libblkid knows. */
+static bool has_known_signature(const char *device)
+{
+	blkid_probe probe = blkid_new_probe_from_filename(device);
+	const char *type = NULL;
+	bool found;
+	int rc;
+
+	if (!probe)
+		return false;
+	blkid_probe_enable_superblocks(probe, 1);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
+	blkid_probe_enable_partitions(probe, 1);
+	/* 0: found, -2: several at once, 1: nothing. */
+	rc = blkid_do_safeprobe(probe);
+	found = rc == 0 || rc == -2;
+	if (found && rc == 0 &&
+	    blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
+		blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
+	if (found)
+		say_signature(device, type ? type : "several signatures");
+	blkid_free_probe(probe);
+	return found;
+}
+
+static bool may_overwrite(const struct arguments *a, struct disk *disk)
+{
+	struct super super;
+
+	if (a->force)
+		return true;
+	if (has_known_signature(a->device))
+		return false;
+	if (device_read_super(disk, &super) == 0) {
+		say_signature(a->device, "a traxfs");
+		return false;
+	}
+	return true;
+}
+
+static int read_geometry(const struct arguments *a, uint64_t sectors,
+			 struct geom **geom)
+{
+	struct spec *spec;
+	int rc;
+
+	*geom = NULL;
+	if (a->tracks)
+		return geom_read_table(a->tracks, sectors, geom);
+	if (!a->profile)
+		return 0;
+	rc = spec_read(a->profile, &spec);
+	if (rc)
+		return rc;
+	rc = spec_geom(spec, geom);
+	spec_free(spec);
+	if (!rc && geom_sectors(*geom) != sectors) {
+		msg_error("%s: a drive of %llu sectors, but %s has %llu",
+			  a->profile, (unsigned long long)geom_sectors(*geom),
+			  a->device, (unsigned long long)sectors);
+		geom_free(*geom);
+		*geom = NULL;
+		rc = -EINVAL;
+	}
+	return rc;
+}
+
+/* ---- The report ---- */
+
+struct report {
+	char uuid[37];
+	const char *label;
+	const char *device;
+	uint64_t bytes, data_bytes, log_bytes;
+	uint64_t tracks;
+	bool known;
+	uint32_t log_tracks, node_tracks;
+	uint32_t track_bytes;		/* of a pseudo-track */
+};
+
+static void make_report(const struct arguments *a,
+			const struct mkfs_plan *plan, const struct geom *geom,
+			struct report *r)
+{
+	uint32_t i;
+
+	*r = (struct report){
+		.label = plan->super.label,
+		.device = a->device,
+		.bytes = plan->super.sectors * SECTOR_BYTES,
+		.data_bytes = plan->data_sectors * SECTOR_BYTES,
+		.known = geom && geom_known(geom),
+		.log_tracks = plan->super.log_tracks,
+		.node_tracks = plan->node_tracks,
+		.track_bytes = plan->super.pseudo_track_sectors * SECTOR_BYTES,
+	};
+	uuid_unparse(plan->super.uuid, r->uuid);
+	for (i = 0; i < plan->super.log_tracks; i++)
+		r->log_bytes += (uint64_t)plan->super.log[i].sectors *
+				SECTOR_BYTES;
+	if (geom)
+		r->tracks = geom_tracks(geom);
+}
+
+static int print_json(const struct report *r)
+{
+	json_t *o = json_pack(
+		"{s:s,s:s,s:s,s:I,s:I,s:I,s:i,s:i,s:b}", "device", r->device,
+		"uuid", r->uuid, "label", r->label, "bytes",
+		(json_int_t)r->bytes, "data_bytes", (json_int_t)r->data_bytes,
+		"log_bytes", (json_int_t)r->log_bytes, "log_tracks",
+		(int)r->log_tracks, "node_tracks", (int)r->node_tracks,
+		"tracks_known", (int)r->known);
+
+	if (!o)
+		return -ENOMEM;
+	if (r->tracks)
+		json_object_set_new(o, "tracks",
+				    json_integer((json_int_t)r->tracks));
+	json_dumpf(o, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(o);
+	return 0;
+}
+
+static void add_line(struct libscols_table *table, const char *name,
+		     const char *value)
+{
+	struct libscols_line *line = scols_table_new_line(table, NULL);
+
+	if (!line)
+		return;
+	scols_line_set_data(line, 0, name);
+	scols_line_set_data(line, 1, value);
+}
+
+static void add_lines(struct libscols_table *table, const struct report *r)
+{
+	char size[16], text[96];
+
+	add_line(table, "device", r->device);
+	add_line(table, "UUID", r->uuid);
+	add_line(table, "label", *r->label ? r->label : "(none)");
+	add_line(table, "size", device_size_text(r->bytes, size));
+	add_line(table, "for files", device_size_text(r->data_bytes, size));
+	if (r->known)
+		snprintf(text, sizeof(text), "%llu, known",
+			 (unsigned long long)r->tracks);
+	else
+		snprintf(text, sizeof(text), "not known: taken as %s each",
+			 device_size_text(r->track_bytes, size));
+	add_line(table, "tracks", text);
+	snprintf(text, sizeof(text), "%u tracks, %s", r->log_tracks,
+		 device_size_text(r->log_bytes, size));
+	add_line(table, "log", text);
+	snprintf(text, sizeof(text), "%u tracks at first", r->node_tracks);
+	add_line(table, "tree nodes", text);
+}
+
+static int print_table(const struct report *r)
+{
+	struct libscols_table *table = scols_new_table();
+
+	if (!table)
+		return -ENOMEM;
+	scols_table_enable_noheadings(table, 1);
+	scols_table_new_column(table, "name", 0, 0);
+	scols_table_new_column(table, "value", 0, 0);
+	add_lines(table, r);
+	scols_print_table(table);
+	scols_unref_table(table);
+	return 0;
+}
+
+/* ---- Doing it ---- */
+
+static int make(const struct arguments *a, struct disk *disk,
+		const struct geom *geom)
+{
+	struct mkfs_options o = {
+		.geom = geom,
+		.label = a->label,
+		.uuid = a->uuid_given ? a->uuid : NULL,
+		.root_uid = getuid(),
+		.root_gid = getgid(),
+	};
+	struct mkfs_plan *plan = calloc(1, sizeof(*plan));
+	struct report report;
+	int rc;
+
+	if (!plan)
+		return -ENOMEM;
+	rc = mkfs_plan(env_real(), &disk->limits, &o, plan);
+	if (!rc && !a->dry_run)
+		rc = mkfs_write(env_real(), disk, &o, plan);
+	if (!rc) {
+		make_report(a, plan, geom, &report);
+		rc = a->json ? print_json(&report) : print_table(&report);
+	}
+	free(plan);
+	return rc;
+}
+
+static enum exit_code run(const struct arguments *a)
+{
+	struct disk_open_options o = {
+		.read_only = a->dry_run,
+		.exclusive = true,
+	};
+	struct geom *geom = NULL;
+	struct disk *disk;
+	char where[4096];
+	int rc;
+
+	if (device_is_mounted(a->device, where, sizeof(where))) {
+		msg_error("%s: mounted on %s", a->device, where);
+		return EXIT_REFUSED;
+	}
+	rc = disk_open(a->device, &o, &disk);
+	if (rc)
+		return rc == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
+	if (!may_overwrite(a, disk)) {
+		disk_close(disk);
+		return EXIT_REFUSED;
+	}
+	rc = read_geometry(a, disk->limits.sectors, &geom);
+	if (!rc)
+		rc = make(a, disk, geom);
+	if (geom)
+		geom_free(geom);
+	disk_close(disk);
+	return rc ? EXIT_FAILED : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "DEVICE",
+		"Makes a traxfs file system on a disk or an image file.",
+		NULL, NULL, NULL,
+	};
+	struct arguments a = { 0 };
+
+	argp_err_exit_status = EXIT_WRONG_USE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return run(&a);
+}

@@ -1,0 +1,171 @@
+/*
+ * mount_options.c - a table of options.
+ *
+ * Three kinds: ours; flags that are handed on to the kernel as they are; and
+ * those that only mount(8) and systemd care for, which are ignored.
+ */
+#include "tools/mount_options.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+
+#define MAX_COMMIT_SECONDS 300u
+
+static bool set_ro(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->read_only = true;
+	return true;
+}
+
+static bool set_rw(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->read_only = false;
+	return true;
+}
+
+static bool set_relatime(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->noatime = false;
+	return true;
+}
+
+static bool set_allow_other(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->allow_other = true;
+	return true;
+}
+
+static bool set_commit(struct mount_settings *s, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	s->commit_seconds = (unsigned)n;
+	return end != value && !*end && n >= 1 && n <= MAX_COMMIT_SECONDS;
+}
+
+static bool set_memory(struct mount_settings *s, const char *value)
+{
+	static const char units[] = "KMGT";
+	char *end;
+	unsigned long long n = strtoull(value, &end, 10);
+	const char *unit;
+
+	if (end == value || *value == '-')
+		return false;
+	unit = *end ? strchr(units, *end & ~0x20) : NULL;
+	if (*end && (!unit || end[1]))
+		return false;
+	if (unit) {
+		unsigned shift = 10 * (unsigned)(unit - units + 1);
+
+		if (n > SIZE_MAX >> shift)
+			return false;
+		n <<= shift;
+	}
+	s->memory_bytes = n;
+	return n > 0;
+}
+
+/* Appends to what the kernel gets. */
+static bool add_flag(struct mount_settings *s, const char *name)
+{
+	size_t used = strlen(s->flags), n = strlen(name);
+
+	if (used + n + 2 > sizeof(s->flags))
+		return false;
+	if (used)
+		s->flags[used++] = ',';
+	memcpy(s->flags + used, name, n + 1);
+	return true;
+}
+
+static bool set_noatime(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->noatime = true;
+	return add_flag(s, "noatime");
+}
+
+static const struct row {
+	const char *name;	/* "x=": takes a value; "x-*": a prefix */
+	bool (*set)(struct mount_settings *s, const char *value);
+} rows[] = {
+	{ "ro", set_ro },
+	{ "rw", set_rw },
+	{ "noatime", set_noatime },
+	{ "relatime", set_relatime },
+	{ "allow_other", set_allow_other },
+	{ "commit=", set_commit },
+	{ "memory=", set_memory },
+};
+
+static const char *const kernel_flags[] = {
+	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async",
+	"dirsync", "nodiratime", "nosymfollow",
+};
+
+static const char *const ignored[] = {
+	"defaults", "auto", "noauto", "user", "nouser", "users", "owner",
+	"group", "nofail", "_netdev", "diratime", "lazytime", "nolazytime",
+	"x-*", "X-*", "comment=*",
+};
+
+static bool in_list(const char *const *list, size_t n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		size_t len = strlen(list[i]);
+
+		if (list[i][len - 1] == '*' ?
+			    !strncmp(list[i], name, len - 1) :
+			    !strcmp(list[i], name))
+			return true;
+	}
+	return false;
+}
+
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
+
+static bool set_one(struct mount_settings *s, const char *option)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(rows); i++) {
+		size_t n = strlen(rows[i].name);
+
+		if (rows[i].name[n - 1] == '=' ?
+			    !strncmp(rows[i].name, option, n) :
+			    !strcmp(rows[i].name, option))
+			return rows[i].set(s, option + n);
+	}
+	if (in_list(kernel_flags, COUNT(kernel_flags), option))
+		return add_flag(s, option);
+	return in_list(ignored, COUNT(ignored), option);
+}
+
+int mount_settings_parse(struct mount_settings *s, const char *list)
+{
+	char *copy = strdup(list);
+	char *rest = copy, *option;
+	int rc = copy ? 0 : -ENOMEM;
+
+	while (!rc && (option = strsep(&rest, ","))) {
+		if (*option && !set_one(s, option)) {
+			msg_error("mount option \"%s\": unknown or malformed",
+				  option);
+			rc = -EINVAL;
+		}
+	}
+	free(copy);
+	return rc;
+}

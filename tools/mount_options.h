@@ -1,0 +1,23 @@
+/*
+ * mount_options.h - what stands behind -o.
+ */
+#ifndef TRAX_TOOLS_MOUNT_OPTIONS_H
+#define TRAX_TOOLS_MOUNT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct mount_settings {
+	bool read_only;
+	bool noatime;
+	bool allow_other;
+	unsigned commit_seconds;	/* 0: not given */
+	size_t memory_bytes;		/* 0: not given */
+	char flags[256];		/* for the kernel: "nosuid,noexec" */
+};
+
+/* Adds a list of options, later ones win.  -EINVAL: unknown or malformed,
+ * reported through msg. */
+int mount_settings_parse(struct mount_settings *settings, const char *list);
+
+#endif

@@ -1,0 +1,442 @@
+/*
+ * traxfs.c - the daemon: mounts a device or image and serves it.
+ *
+ * Order matters.  The child is forked before anything has threads or rings.
+ * A block device is opened exclusively, looked at and closed again, because
+ * the kernel claims it for the mount (fuseblk); then it is reopened and must
+ * still be the same file system.  An image stays locked all the time, also
+ * while everything is written at the end.  The parent waits for one line from
+ * the child: its exit code.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <syslog.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/msg.h"
+#include "fs/fs.h"
+#include "fuse/mount.h"
+#include "fuse/session.h"
+#include "tools/device.h"
+#include "tools/mount_options.h"
+
+enum exit_code {
+	EXIT_USAGE = 1,
+	EXIT_SYSTEM = 2,
+	EXIT_FOREIGN = 3,	/* not a traxfs */
+	EXIT_DAMAGED = 4,
+	EXIT_BUSY = 5,
+	EXIT_TOO_SMALL = 6,
+	EXIT_UNSUPPORTED = 7,	/* host-managed zones, unknown features */
+	EXIT_MOUNT = 32,
+};
+
+/* An image that is being unmounted may have a lot to write. */
+#define BUSY_TRIES 1200
+#define BUSY_WAIT_NS 50000000L
+#define BUSY_SAY_TRIES 20
+
+struct arguments {
+	char *device;
+	char *mountpoint;
+	struct mount_settings settings;
+	bool foreground;
+	bool debug;
+};
+
+struct server {
+	const struct arguments *arguments;
+	bool block_device;
+	uint32_t logical_bytes;
+	uint8_t uuid[16];
+	struct disk *disk;
+	struct mount *mount;
+	struct fs *fs;
+	struct session *session;
+	int signal_fd;
+};
+
+const char *argp_program_version = "traxfs " PACKAGE_VERSION;
+
+static const struct argp_option options[] = {
+	{ "options", 'o', "LIST", 0, "Mount options, separated by commas", 0 },
+	{ "read-only", 'r', NULL, 0, "The same as -o ro", 0 },
+	{ "foreground", 'f', NULL, 0, "Stay in the foreground", 0 },
+	{ "debug", 'd', NULL, 0, "Print each request; implies -f", 0 },
+	{ 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case 'o':
+		if (mount_settings_parse(&a->settings, arg))
+			exit(EXIT_USAGE);
+		return 0;
+	case 'r':
+		a->settings.read_only = true;
+		return 0;
+	case 'd':
+		a->debug = true;
+		a->foreground = true;
+		return 0;
+	case 'f':
+		a->foreground = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (state->arg_num > 1)
+			return ARGP_ERR_UNKNOWN;
+		*(state->arg_num ? &a->mountpoint : &a->device) = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (state->arg_num < 2)
+			argp_usage(state);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static enum exit_code exit_code_of(int rc)
+{
+	static const struct {
+		int rc;
+		enum exit_code code;
+	} map[] = {
+		{ -EINVAL, EXIT_FOREIGN },
+		{ -EBADMSG, EXIT_DAMAGED },
+		{ -EUCLEAN, EXIT_DAMAGED },
+		{ -EBUSY, EXIT_BUSY },
+		{ -EFBIG, EXIT_TOO_SMALL },
+		{ -EOPNOTSUPP, EXIT_UNSUPPORTED },
+		{ -ENOMEM, EXIT_SYSTEM },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(map) / sizeof(map[0]); i++)
+		if (map[i].rc == rc)
+			return map[i].code;
+	return EXIT_MOUNT;
+}
+
+/* ---- Steps ---- */
+
+static bool wait_a_moment(void)
+{
+	struct timespec moment = { 0, BUSY_WAIT_NS };
+
+	return nanosleep(&moment, NULL) == 0;
+}
+
+static void say_nothing(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+/*
+ * An image that is locked but not mounted belongs to a daemon that still
+ * writes its last: umount(2) does not wait for it.
+ */
+static int open_when_free(struct server *s, const struct disk_open_options *o)
+{
+	const char *device = s->arguments->device;
+	int tries;
+	int rc;
+
+	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		msg_set_sink(say_nothing, NULL);
+		rc = disk_open(device, o, &s->disk);
+		msg_set_sink(NULL, NULL);
+		if (!rc)
+			return 0;
+		if (rc != -EBUSY || s->block_device || !wait_a_moment())
+			break;
+		if (tries == BUSY_SAY_TRIES)
+			msg_info("%s: in use, waiting for it", device);
+	}
+	return disk_open(device, o, &s->disk);
+}
+
+static int open_exclusively(struct server *s)
+{
+	struct disk_open_options o = {
+		.read_only = s->arguments->settings.read_only,
+		.exclusive = true,
+	};
+	char where[4096];
+
+	if (device_is_mounted(s->arguments->device, where, sizeof(where))) {
+		msg_error("%s: already mounted on %s", s->arguments->device,
+			  where);
+		return -EBUSY;
+	}
+	return open_when_free(s, &o);
+}
+
+static int look_at_device(struct server *s)
+{
+	struct super super;
+	int rc = device_read_super(s->disk, &super);
+
+	if (rc == -EINVAL)
+		msg_error("%s: no traxfs here", s->arguments->device);
+	if (rc)
+		return rc;
+	memcpy(s->uuid, super.uuid, sizeof(s->uuid));
+	s->logical_bytes = s->disk->limits.logical_bytes;
+	return 0;
+}
+
+static int attach(struct server *s)
+{
+	const struct mount_settings *set = &s->arguments->settings;
+	struct mount_options o = {
+		.source = s->arguments->device,
+		.mountpoint = s->arguments->mountpoint,
+		.block_bytes = s->block_device ? s->logical_bytes : 0,
+		.read_only = set->read_only,
+		.allow_other = set->allow_other || geteuid() == 0,
+		.flags = set->flags,
+	};
+
+	return mount_open(&o, &s->mount);
+}
+
+/* The kernel has the device now; nobody may have put another one there. */
+static int reopen(struct server *s)
+{
+	struct disk_open_options o = {
+		.read_only = s->arguments->settings.read_only,
+	};
+	struct super super;
+	int rc = disk_open(s->arguments->device, &o, &s->disk);
+
+	if (rc)
+		return rc;
+	rc = device_read_super(s->disk, &super);
+	if (!rc && memcmp(super.uuid, s->uuid, sizeof(s->uuid))) {
+		msg_error("%s: another file system than a moment ago",
+			  s->arguments->device);
+		rc = -EBUSY;
+	}
+	return rc;
+}
+
+static int open_fs(struct server *s)
+{
+	const struct mount_settings *set = &s->arguments->settings;
+	struct fs_options o = {
+		.read_only = set->read_only,
+		.memory_bytes = set->memory_bytes,
+		.commit_seconds = set->commit_seconds,
+		.noatime = set->noatime,
+	};
+
+	return fs_open(env_real(), s->disk, &o, &s->fs);
+}
+
+static int start_session(struct server *s)
+{
+	struct session_options o = {
+		.env = env_real(),
+		.fd = mount_fd(s->mount),
+		.owner = geteuid(),
+		.leave = mount_leave,
+		.leave_arg = s->mount,
+	};
+	sigset_t set;
+	int rc;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	o.signal_fd = s->signal_fd =
+		signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (o.signal_fd < 0)
+		return -errno;
+	rc = session_new(s->fs, &o, &s->session);
+	if (!rc)
+		rc = session_start(s->session);
+	if (!rc)
+		mount_tune(s->mount, 0);
+	return rc;
+}
+
+static int start(struct server *s)
+{
+	int rc = open_exclusively(s);
+
+	if (!rc)
+		rc = look_at_device(s);
+	if (!rc && s->block_device) {
+		disk_close(s->disk);
+		s->disk = NULL;
+	} else if (!rc) {
+		rc = open_fs(s);
+	}
+	if (!rc)
+		rc = attach(s);
+	if (!rc && s->block_device)
+		rc = reopen(s);
+	if (!rc && s->block_device)
+		rc = open_fs(s);
+	if (!rc)
+		rc = start_session(s);
+	return rc;
+}
+
+/* The disk is done with before the kernel is told that all is over. */
+static int finish(struct server *s)
+{
+	bool attached = !s->session || session_attached(s->session);
+	int rc = 0;
+
+	/* Nobody may wait for us any more while the last is written. */
+	if (s->mount && attached) {
+		if (s->session)
+			session_free(s->session);
+		mount_close(s->mount, true);
+		s->mount = NULL;
+		s->session = NULL;
+	}
+	if (s->fs)
+		rc = fs_close(s->fs);
+	if (s->disk)
+		disk_close(s->disk);
+	if (s->session)
+		session_free(s->session);
+	if (s->mount)
+		mount_close(s->mount, false);
+	return rc;
+}
+
+/* ---- Foreground and background ---- */
+
+static void to_syslog(enum msg_level level, const char *line, void *arg)
+{
+	static const int priority[] = { LOG_ERR, LOG_WARNING, LOG_INFO,
+					LOG_DEBUG };
+
+	(void)arg;
+	syslog(priority[level], "%s", line);
+}
+
+/* Tells the parent that the mount stands; from here on nobody reads stderr. */
+static void go_background(int ready_fd)
+{
+	char code = 0;
+	int null = open("/dev/null", O_RDWR);
+
+	openlog("traxfs", LOG_PID, LOG_DAEMON);
+	msg_set_sink(to_syslog, NULL);
+	if (null >= 0) {
+		dup2(null, 0);
+		dup2(null, 1);
+		dup2(null, 2);
+		if (null > 2)
+			close(null);
+	}
+	if (write(ready_fd, &code, 1) != 1)
+		syslog(LOG_WARNING, "the parent process is gone");
+	close(ready_fd);
+}
+
+/* *ready_fd: where the parent waits; -1: nobody does. */
+static enum exit_code serve(const struct arguments *a, int *ready_fd)
+{
+	struct server s = { .arguments = a, .signal_fd = -1 };
+	struct stat st;
+	int rc, rc2;
+
+	if (stat(a->device, &st)) {
+		msg_error("%s: %s", a->device, strerror(errno));
+		return EXIT_MOUNT;
+	}
+	s.block_device = S_ISBLK(st.st_mode);
+	mount_settle_process();
+	rc = start(&s);
+	if (!rc) {
+		if (*ready_fd >= 0)
+			go_background(*ready_fd);
+		*ready_fd = -1;
+		rc = session_run(s.session);
+	}
+	rc2 = finish(&s);
+	rc = rc ? rc : rc2;
+	return rc ? exit_code_of(rc) : EXIT_SUCCESS;
+}
+
+static enum exit_code serve_in_background(const struct arguments *a)
+{
+	unsigned char code;
+	int pipes[2];
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC))
+		return EXIT_SYSTEM;
+	pid = fork();
+	if (pid < 0)
+		return EXIT_SYSTEM;
+	if (pid == 0) {
+		close(pipes[0]);
+		setsid();
+		code = (unsigned char)serve(a, &pipes[1]);
+		if (pipes[1] >= 0 && write(pipes[1], &code, 1) != 1)
+			code = EXIT_SYSTEM;
+		_exit(code);
+	}
+	close(pipes[1]);
+	if (read(pipes[0], &code, 1) != 1)
+		code = EXIT_SYSTEM;
+	return code;
+}
+
+/* The daemon leaves its working directory. */
+static bool make_absolute(char **path)
+{
+	char *full = realpath(*path, NULL);
+
+	if (!full)
+		msg_error("%s: %s", *path, strerror(errno));
+	else
+		*path = full;
+	return full;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "DEVICE MOUNTPOINT",
+		"Mounts a traxfs file system.", NULL, NULL, NULL,
+	};
+	struct arguments a = { 0 };
+	int nobody = -1;
+
+	/* libfuse's own default is nosuid,nodev. */
+	if (geteuid() == 0)
+		mount_settings_parse(&a.settings, "suid,dev");
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	if (!make_absolute(&a.device) || !make_absolute(&a.mountpoint))
+		return EXIT_MOUNT;
+	msg_set_level(a.debug ? MSG_DEBUG : MSG_INFO);
+	if (a.foreground)
+		return serve(&a, &nobody);
+	return serve_in_background(&a);
+}
