@@ -282,8 +282,8 @@ void dir_retitle(struct ticket *ticket, struct dir_slot *from,
  */
 #define BATCH_MAX 512u
 #define BATCH_LEAVES 4u		/* of entries, fetched together */
-#define BATCH_NODES 60u
-#define BATCH_MARGIN (2 * TRAX_MAX_LEVEL)
+#define BATCH_NODES 48u
+#define BATCH_MARGIN 4u
 /* What the kernel's buffer needs for an entry, without and with attributes. */
 #define FILL_BYTES 32u
 #define FILL_PLUS_BYTES 160u

@@ -67,7 +67,7 @@ struct ticket_type {
 	const char *name;
 	/* nodes and new_nodes, where 0, follow from `paths` and `changes`. */
 	struct tree_bounds bounds;
-	uint8_t paths;		/* leaves met (by different keys) */
+	uint8_t paths;		/* leaves met, at most */
 	uint8_t changes;	/* of these, changed */
 	uint8_t stages;		/* lookups that depend on one another; 0: 1 */
 	/*

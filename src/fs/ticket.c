@@ -17,11 +17,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A leaf that gets an item may be cut in three; see ticket_bounds. */
-#define LEAVES_PER_CHANGE 3u
-/* The tree may grow a level while a ticket waits for admission. */
-#define GROWTH_NODES 3u
-#define MAX_NODES 64u
+/* A range that is searched may go on in the next leaf. */
+#define MORE_LEAVES 1u
+/* One large item may cut a leaf in three. */
+#define MORE_SPLITS 2u
+#define MAX_LEAVES 64u
 
 static unsigned ticket_levels(struct fs *fs)
 {
@@ -32,23 +32,25 @@ static unsigned ticket_levels(struct fs *fs)
 }
 
 /*
- * Paths share the root.  Each leaf changed may be split, and its ancestors
- * move; each level of ancestors may be split once, and the root may get a new
- * one above it; ancestors are written twice, so they take two slots.
+ * The tree counts the leaves met; nodes changed with their ancestors, whose
+ * second copies it adds by itself.  Paths share the root; each leaf changed
+ * may be split, each level above once, and the root may get a new one.
  */
 void ticket_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds)
 {
 	unsigned levels = ticket_levels(fs);
-	unsigned nodes = 1 + paths * (levels > 1 ? levels - 1 : 1);
-	unsigned above = 0;
+	unsigned leaves = paths + MORE_LEAVES;
+	unsigned above = 0, below = 0;
 
-	if (changes)
+	if (changes) {
+		below = 2 * changes + MORE_SPLITS;
 		above = levels + (levels > 2 ? changes * (levels - 2) : 0) + 1;
-	nodes += GROWTH_NODES;
-	bounds->nodes = nodes < MAX_NODES ? nodes : MAX_NODES;
-	bounds->new_nodes = changes * LEAVES_PER_CHANGE + 2 * above;
+	}
+	bounds->nodes = (uint16_t)(leaves < MAX_LEAVES ? leaves : MAX_LEAVES);
+	bounds->new_nodes = (uint16_t)(below + above);
 	bounds->log_bytes = log_bytes;
+	bounds->urgent = false;
 }
 
 static unsigned ticket_max_runs(struct ticket *ticket)

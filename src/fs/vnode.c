@@ -22,6 +22,7 @@
 #define RESUME_AT_ONCE 8u
 /* Orphan items looked at in one transaction. */
 #define RESUME_ITEMS 256u
+#define RESUME_ROOM 3u
 
 struct resume {
 	struct list link;
@@ -182,8 +183,8 @@ static int resume_run(struct ticket *ticket)
 		if (rc)
 			return rc;
 		scan->next = item.key.off + 1;
-		/* A leaf at a time: that is what the bounds allow. */
-		if (tree_txn_room(ticket->txn) < TRAX_MAX_LEVEL)
+		/* A few leaves at a time: that is what the bounds allow. */
+		if (tree_txn_room(ticket->txn) < RESUME_ROOM)
 			return 0;
 	}
 	return 0;
@@ -205,7 +206,7 @@ static void resume_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type resume_type = {
 	.name = "resume",
-	.bounds = { .nodes = 32 },
+	.bounds = { .nodes = 8 },
 	.stages = 8,
 	.run = resume_run,
 	.end = resume_end,

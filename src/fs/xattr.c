@@ -330,7 +330,7 @@ static int xattr_get_run(struct ticket *ticket)
 
 static const struct ticket_type xattr_get_type = {
 	.name = "getxattr",
-	.bounds = { .nodes = 48 },
+	.bounds = { .nodes = 1 + PROBES + MAX_PIECES },
 	.stages = 3,
 	.run = xattr_get_run,
 };
@@ -431,7 +431,7 @@ static void xattr_list_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type xattr_list_type = {
 	.name = "listxattr",
-	.bounds = { .nodes = 32 },
+	.bounds = { .nodes = 2 * LIST_AT_ONCE + 1 },
 	.stages = LIST_AT_ONCE + 1,
 	.run = xattr_list_run,
 	.end = xattr_list_end,
@@ -548,9 +548,8 @@ static void xattr_start_change(struct fs *fs, struct fs_op *op, unsigned pieces,
 	struct tree_bounds bounds = { 0 };
 	unsigned changes = pieces > old_pieces ? pieces : old_pieces;
 
-	ticket_bounds(fs, 4, 2, 0, &bounds);
-	bounds.nodes = bounds.nodes + changes < 64 ?
-		(uint16_t)(bounds.nodes + changes) : 64;
+	ticket_bounds(fs, 1 + PROBES, 2, 0, &bounds);
+	bounds.nodes = (uint16_t)(bounds.nodes + changes);
 	bounds.new_nodes = (uint16_t)(bounds.new_nodes + 2 * changes);
 	bounds.log_bytes = pieces * NAMES_LOG_BYTES(TRAX_XATTR_PIECE_BYTES) +
 			   old_pieces * 32 + NAMES_LOG_INODE;
