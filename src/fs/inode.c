@@ -411,7 +411,7 @@ static const struct ticket_type inode_times_type = {
 static const struct ticket_type inode_setattr_type = {
 	.name = "setattr with ACL",
 	.bounds = { .log_bytes = NAMES_LOG_INODE + 2 * NAMES_LOG_NAME },
-	.paths = 5,
+	.paths = 9,
 	.changes = 3,
 	.stages = 3,
 	.run = inode_setattr_run,

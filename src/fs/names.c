@@ -333,7 +333,7 @@ static const struct ticket_type names_create_type = {
 	.name = "create",
 	.bounds = { .log_bytes = 2 * NAMES_LOG_INODE + 4 * NAMES_LOG_NAME +
 				 NAMES_LOG_ENTRY },
-	.paths = 7,
+	.paths = 10,
 	.changes = 5,
 	.stages = 3,
 	.run = names_create_run,

@@ -20,6 +20,7 @@ struct walk {
 	uint64_t at;		/* to be looked at next; 0: no walk */
 	uint64_t against;	/* must not be met */
 	unsigned depth;
+	unsigned steps;		/* in this transaction */
 };
 
 struct rename {
@@ -41,10 +42,11 @@ struct look {
 static int rename_walk(struct ticket *ticket, struct walk *walk)
 {
 	struct inode_item item;
-	unsigned i;
 	int rc;
 
-	for (i = 0; i < WALK_STEPS && walk->at; i++) {
+	if (ticket->runs == 1)
+		walk->steps = 0;
+	while (walk->steps < WALK_STEPS && walk->at) {
 		if (walk->at == walk->against)
 			return -EINVAL;
 		if (walk->at == TRAX_ROOT_INO) {
@@ -57,6 +59,7 @@ static int rename_walk(struct ticket *ticket, struct walk *walk)
 		if (rc)
 			return rc == -ENOENT ? -EUCLEAN : rc;
 		walk->at = le64_get(item.parent);
+		walk->steps++;
 		walk->depth++;
 	}
 	ticket_again(ticket);

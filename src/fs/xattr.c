@@ -363,6 +363,7 @@ void xattr_op_get(struct fs *fs, struct fs_op *op)
 struct xattr_list {
 	uint64_t next;
 	size_t bytes;
+	unsigned n;		/* in this transaction */
 	bool over;
 	char names[LIST_MAX_BYTES];
 };
@@ -390,6 +391,7 @@ static int list_one(struct ticket *ticket, struct xattr_list *list)
 	memcpy(list->names + list->bytes, name, head.name_bytes);
 	list->bytes += head.name_bytes;
 	list->names[list->bytes++] = '\0';
+	list->n++;
 	list->next = (item.key.off | 0xff) + 1;
 	list->over = list->next == 0;
 	return 0;
@@ -400,12 +402,13 @@ static int xattr_list_run(struct ticket *ticket)
 	struct xattr_list *list = ticket->state;
 	struct fs_op *op = ticket->op;
 	struct inode_item item;
-	unsigned i;
 	int rc = inode_of_op(ticket, op->ino, &item);
 
+	if (ticket->runs == 1)
+		list->n = 0;
 	if (!rc && le32_get(item.xattrs) == 0)
 		list->over = true;
-	for (i = 0; i < LIST_AT_ONCE && !rc && !list->over; i++)
+	while (list->n < LIST_AT_ONCE && !rc && !list->over)
 		rc = list_one(ticket, list);
 	if (rc)
 		return rc;
