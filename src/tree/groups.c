@@ -240,6 +240,7 @@ static void growth_end(struct tree *tree, int rc)
 	else if (rc)
 		g->full = true;
 	g->picked = false;
+	g->wanted = rc == -EAGAIN;
 	tree_txn_end(g->txn);
 	g->txn = NULL;
 }
@@ -291,9 +292,10 @@ uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 {
 	struct growth *g = &tree->growth;
 
-	if (g->txn || space_slots_free(tree->space) >=
-		      space_slots_total(tree->space) / 4 ||
-	    !growth_can_help(tree))
+	const bool scarce = space_slots_free(tree->space) <
+			    space_slots_total(tree->space) / 4;
+
+	if (g->txn || (!scarce && !g->wanted) || !growth_can_help(tree))
 		return UINT64_MAX;
 	if (now_ns < g->retry_ns)
 		return g->retry_ns;

@@ -137,6 +137,7 @@ struct growth {
 	struct tree_txn *txn;
 	int (*pick)(void *arg, traxaddr *addr, uint32_t *sectors);
 	void *arg;
+	bool wanted;		/* somebody waits for slots */
 	bool picked, full;	/* full: no place until the next checkpoint */
 	traxaddr addr;
 	uint32_t sectors;

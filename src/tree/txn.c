@@ -177,10 +177,12 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 		tree->ckpt.wanted = true;
 		return WAIT_ROOM;
 	}
-	if (tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree) ||
-	    (!txn->own && growth_can_help(tree)))
+	if (tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree))
 		return WAIT_ROOM;
-	return REFUSE_SPACE;
+	if (txn->own || !growth_can_help(tree))
+		return REFUSE_SPACE;
+	tree->growth.wanted = true;
+	return WAIT_ROOM;
 }
 
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
