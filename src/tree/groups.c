@@ -291,7 +291,6 @@ static const struct tree_txn_ops growth_ops = { grow };
 uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 {
 	struct growth *g = &tree->growth;
-
 	const bool scarce = space_slots_free(tree->space) <
 			    space_slots_total(tree->space) / 4;
 

@@ -254,7 +254,7 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 	}
 	if (txn_run_all(tree))
 		next_ns = now_ns;
-	if (tree->growth.wanted && !tree->growth.txn)
+	if (tree->growth.wanted && !tree->growth.txn && growth_can_help(tree))
 		next_ns = least(next_ns, tree->growth.retry_ns);
 	next_ns = least(next_ns, run_commit(tree, now_ns));
 	return least(next_ns, ckpt_run(tree, now_ns));
