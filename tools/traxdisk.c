@@ -749,9 +749,9 @@ const char *argp_program_version = "traxdisk " PACKAGE_VERSION;
 
 static const char doc[] =
 	"Emulates a rotating disk in real time: serves the file MOUNTPOINT/disk"
-	" from IMAGE, with the timing of the drive that SPEC describes"
-	" (traxfs-profile(5), or the name of a drive that came with traxfs), and"
-	" its statistics as MOUNTPOINT/stats.";
+	" from IMAGE, with the timing of the drive that SPEC describes (a file"
+	" as in traxfs-profile(5), or the name of a drive that came with it),"
+	" and its statistics as MOUNTPOINT/stats.";
 
 static const struct argp_option option_list[] = {
 	{ "foreground", 'f', NULL, 0, "Stay in the foreground", 0 },

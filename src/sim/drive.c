@@ -4,8 +4,8 @@
  *
  * An operation is in one of three lists:
  *
- *   queue --(head_begin)--> active --(head_end)--> done --> returned
- *      \___________ answered by a cache ____________/
+ *   queue --(head_begin)--> active --(head_media)--> done --> returned
+ *      \____________ answered by a cache _____________/
  *
  * The head is busy with an access (`now`), or free since head.at_ns, and then
  * perhaps reading ahead: that is worked out only when somebody wants to know
@@ -15,7 +15,8 @@
  * visible commands (the oldest `depth`) has been decoded; so commands that come
  * together are chosen from together.  Neighbours of the chosen one that wait
  * too are one access with it, also if they come while the head is still on its
- * way: a track that the host had to ask for in pieces takes one turn.
+ * way: a track that the host had to ask for in pieces takes one turn.  Once it
+ * has reached the medium (head_media) it is known when each piece will be done.
  *
  * A drive without a specification takes the same time for everything.
  */
@@ -33,6 +34,8 @@
 /* What the head is doing. */
 struct access {
 	bool write, destage;
+	bool settled;		/* on the medium: nothing joins any more */
+	uint64_t begun_ns;
 	uint64_t lbn;
 	uint32_t sectors;
 	int64_t error_ns;
@@ -191,15 +194,37 @@ static void read_ahead_begin(struct drive *d, uint64_t lbn)
 		d->ahead_left = 0;
 }
 
-/* Is the head on its way over what a read wants the rest of? */
+/* A cached part of what was read ahead is used: reading ahead goes on, from
+ * where it is or, if it had stopped, when that comes round again. */
+static void read_ahead_extend(struct drive *d, uint64_t end, uint64_t now_ns)
+{
+	uint64_t limit = end + d->spec->read_ahead_lbns;
+
+	if (d->busy || d->ahead_lbn < end || limit <= d->ahead_lbn ||
+	    d->ahead_lbn >= geom_sectors(d->geom))
+		return;
+	if (!d->ahead_left && now_ns > d->head.at_ns) {
+		d->times.idle_ns += now_ns - d->head.at_ns;
+		d->head.at_ns = now_ns;
+	}
+	if (limit - d->ahead_lbn <= d->spec->read_ahead_lbns)
+		d->ahead_left = (uint32_t)(limit - d->ahead_lbn);
+}
+
+/* Is the head on its way over what a read wants, or the rest of it?  Up to a
+ * track before it there is nothing better to do than to go on. */
 static bool streams_into(struct drive *d, const struct drive_op *op)
 {
 	const struct segment *s;
+	struct geom_track track;
 
 	if (op->op != DISK_READ || !d->ahead_left)
 		return false;
-	if (op->lbn == d->ahead_lbn)
-		return true;
+	if (op->lbn >= d->ahead_lbn) {
+		geom_track_of(d->geom, d->ahead_lbn, &track);
+		return op->lbn - d->ahead_lbn < d->ahead_left &&
+		       op->lbn - d->ahead_lbn < track.sectors;
+	}
 	s = segments_find(&d->cache, op->lbn);
 	return s && s->first + s->n == d->ahead_lbn &&
 	       op->lbn + op->sectors > d->ahead_lbn;
@@ -216,10 +241,21 @@ static uint32_t access_max(const struct drive *d, uint64_t lbn)
 	return 2 * track.sectors;
 }
 
+/* A read of what is being read anyway? */
+static bool contained(const struct drive *d, const struct drive_op *op)
+{
+	const struct access *a = &d->now;
+
+	return op->op == DISK_READ && !a->write && op->lbn >= a->lbn &&
+	       op->lbn + op->sectors <= a->lbn + a->sectors;
+}
+
 static bool neighbour(const struct drive *d, const struct drive_op *op)
 {
 	const struct access *a = &d->now;
 
+	if (contained(d, op))
+		return true;
 	return op->op == (a->write ? DISK_WRITE : DISK_READ) &&
 	       a->sectors + op->sectors <= access_max(d, a->lbn) &&
 	       (op->lbn == a->lbn + a->sectors ||
@@ -229,9 +265,11 @@ static bool neighbour(const struct drive *d, const struct drive_op *op)
 /* Takes an operation into the access at hand. */
 static void access_take(struct drive *d, struct drive_op *op)
 {
-	if (op->lbn < d->now.lbn)
-		d->now.lbn = op->lbn;
-	d->now.sectors += op->sectors;
+	if (!contained(d, op)) {
+		if (op->lbn < d->now.lbn)
+			d->now.lbn = op->lbn;
+		d->now.sectors += op->sectors;
+	}
 	op->joined = !list_empty(&d->active);
 	d->times.joined += op->joined;
 	list_del(&op->link);
@@ -267,11 +305,59 @@ static void access_estimate(struct drive *d)
 	}
 }
 
-/* A neighbour that comes while the head is still on its way. */
+/* When the first `sectors` of the access at hand are done. */
+static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
+{
+	const struct access *a = &d->now;
+	uint64_t end_ns = a->write ? a->service.head.at_ns :
+				     a->service.bus_ns;
+	struct service_mech in_order = d->mech;
+	struct service_request req = {
+		.write = a->write,
+		.lbn = a->lbn,
+		.sectors = a->sectors,
+		.error_ns = a->error_ns,
+	};
+	struct service s;
+
+	if (sectors == a->sectors || (a->write && ragged(d, a)))
+		return end_ns;
+	in_order.zero_latency_read = in_order.zero_latency_write = false;
+	service_estimate(d->geom, &in_order, &a->from, &req, &s);
+	/* Not in order: what comes first on the bus may have passed last. */
+	if (s.head.at_ns != a->service.head.at_ns)
+		return a->write ? end_ns :
+				  end_ns - bus_ns(d, a->sectors - sectors);
+	req.sectors = sectors;
+	service_estimate(d->geom, &in_order, &a->from, &req, &s);
+	return a->write ? s.head.at_ns : s.bus_ns;
+}
+
+/* An operation of the access at hand is done when its last sector is. */
+static void part_done(struct drive *d, struct drive_op *op)
+{
+	const struct access *a = &d->now;
+	uint32_t sectors = (uint32_t)(op->lbn + op->sectors - a->lbn);
+
+	op->start_ns = a->from.at_ns;
+	op->service = a->service;
+	op_done(d, op, later(part_done_ns(d, sectors),
+			     later(op->ready_ns, a->begun_ns)));
+}
+
+/* A neighbour that comes while the head is still on its way, or a part of what
+ * is being read. */
 static bool join_late(struct drive *d, struct drive_op *op)
 {
-	if (!d->busy || d->now.destage || !neighbour(d, op) ||
-	    op->ready_ns > d->now.service.media_ns)
+	if (!d->busy || !neighbour(d, op))
+		return false;
+	if (d->now.settled && contained(d, op)) {
+		d->times.joined++;
+		op->joined = true;
+		part_done(d, op);
+		return true;
+	}
+	if (d->now.settled || op->ready_ns > d->now.service.media_ns)
 		return false;
 	list_init(&op->link);
 	access_take(d, op);
@@ -364,6 +450,21 @@ static void count_wait(struct drive *d, uint64_t arrive_ns, uint64_t at_ns)
 	d->times.overhead_ns += at_ns - asked;
 }
 
+/* The head is on the medium: what the operations have to wait for is known. */
+static void head_media(struct drive *d)
+{
+	struct access *a = &d->now;
+
+	a->settled = true;
+	while (!list_empty(&d->active)) {
+		struct drive_op *op =
+			list_first(&d->active, struct drive_op, link);
+
+		list_del(&op->link);
+		part_done(d, op);
+	}
+}
+
 static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 {
 	struct access *a = &d->now;
@@ -373,6 +474,7 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 	streams = streams_into(d, op);
 	*a = (struct access){
 		.write = op->op == DISK_WRITE,
+		.begun_ns = at_ns,
 		.lbn = op->lbn,
 		.sectors = op->sectors,
 		.error_ns = (int64_t)jitter(d, d->spec->seek_jitter_ns),
@@ -381,7 +483,7 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 	list_add(&d->active, &op->link);
 	if (streams) {
 		/* Never stopped: only the rest is still to be read. */
-		a->sectors -= (uint32_t)(d->ahead_lbn - a->lbn);
+		a->sectors = (uint32_t)(a->lbn + a->sectors - d->ahead_lbn);
 		a->lbn = d->ahead_lbn;
 		a->error_ns = 0;
 	} else {
@@ -414,6 +516,7 @@ static void destage_begin(struct drive *d, uint64_t at_ns)
 	*a = (struct access){
 		.write = true,
 		.destage = true,
+		.settled = true,
 		.lbn = r.first,
 		.sectors = r.n < most ? (uint32_t)r.n : most,
 		.from = d->head,
@@ -437,23 +540,13 @@ static void count_access(struct drive *d)
 static void head_end(struct drive *d)
 {
 	struct access *a = &d->now;
-	uint64_t end_ns = a->service.head.at_ns;
 
 	d->busy = false;
 	d->head = a->service.head;
 	count_access(d);
-	while (!list_empty(&d->active)) {
-		struct drive_op *op =
-			list_first(&d->active, struct drive_op, link);
-
-		list_del(&op->link);
-		op->start_ns = a->from.at_ns;
-		op->service = a->service;
-		op_done(d, op, later(a->write ? end_ns : a->service.bus_ns,
-				     op->ready_ns));
-	}
 	if (a->write) {
 		d->ahead_left = 0;
+		d->ahead_lbn = UINT64_MAX;
 		/* A failure to cut a range in two only leaves it dirty. */
 		rangeset_remove(&d->dirty, a->lbn, a->sectors);
 		d->destaged = a->lbn + a->sectors;
@@ -511,7 +604,8 @@ static uint64_t head_next_ns(const struct drive *d)
 	struct list *pos;
 
 	if (d->busy)
-		return d->now.service.head.at_ns;
+		return d->now.settled ? d->now.service.head.at_ns :
+					d->now.service.media_ns;
 	list_for_each(pos, &d->queue) {
 		struct drive_op *op = list_entry(pos, struct drive_op, link);
 
@@ -562,6 +656,8 @@ static bool cache_read(struct drive *d, struct drive_op *op)
 		return false;
 	op->hit = true;
 	d->times.read_hits++;
+	if (segments_find(&d->cache, op->lbn))
+		read_ahead_extend(d, op->lbn + op->sectors, op->arrive_ns);
 	op_done(d, op, op->arrive_ns + d->spec->hit_overhead_ns +
 			       jitter(d, d->spec->overhead_jitter_ns) +
 			       bus_ns(d, op->sectors));
@@ -609,8 +705,7 @@ bool drive_next_is_done(const struct drive *drive)
 	const struct drive_op *op =
 		list_first(&drive->done, struct drive_op, link);
 
-	return (op && op->done_ns <= head_next_ns(drive)) ||
-	       (drive->busy && !drive->now.destage);
+	return op && op->done_ns <= head_next_ns(drive);
 }
 
 struct drive_op *drive_run(struct drive *drive, uint64_t until_ns)
@@ -626,7 +721,9 @@ struct drive_op *drive_run(struct drive *drive, uint64_t until_ns)
 		}
 		if (head_ns > until_ns)
 			return NULL;
-		if (drive->busy)
+		if (drive->busy && !drive->now.settled)
+			head_media(drive);
+		else if (drive->busy)
 			head_end(drive);
 		else
 			head_decide(drive, head_ns);

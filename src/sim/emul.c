@@ -104,7 +104,8 @@ static void count_late(struct emul *e, uint64_t late_ns)
 		e->counts.late_max_ns = late_ns;
 }
 
-static void trace(struct emul *e, const struct drive_op *op, uint64_t late_ns)
+static void trace(struct emul *e, const struct drive_op *op,
+		  uint64_t late_ns)
 {
 	static const char letters[] = { 'R', 'W', 'F' };
 	const struct service *s = &op->service;
@@ -116,8 +117,8 @@ static void trace(struct emul *e, const struct drive_op *op, uint64_t late_ns)
 		(uintmax_t)op->lbn, op->sectors, (double)op->start_ns / 1e6,
 		(double)op->done_ns / 1e6, (double)s->seek_ns / 1e6,
 		(double)s->switch_ns / 1e6, (double)s->rotation_ns / 1e6,
-		(double)s->transfer_ns / 1e6, (double)late_ns / 1e6, op->hit ? " hit" : "",
-		op->joined ? " joined" : "");
+		(double)s->transfer_ns / 1e6, (double)late_ns / 1e6,
+		op->hit ? " hit" : "", op->joined ? " joined" : "");
 }
 
 /* Moves what is done by now to `due`. */
