@@ -142,7 +142,7 @@ static int stats_read(struct bench *b, struct head *head)
 		.seek = (member(time, "seek") + member(time, "switch")) / 1e3,
 		.rotation = member(time, "rotation") / 1e3,
 		.transfer = member(time, "transfer") / 1e3,
-		.requests = member(stats, "requests"),
+		.requests = member(stats, "reads") + member(stats, "writes"),
 	};
 	json_decref(stats);
 	return 0;
