@@ -211,7 +211,6 @@ static bool in_place(enum problem problem)
 	case PROBLEM_PAYLOAD_COPY:
 	case PROBLEM_NODE_TWIN:
 	case PROBLEM_GEOMETRY:
-	case PROBLEM_LOG_REPLAY:
 		return true;
 	default:
 		return false;
