@@ -2,8 +2,8 @@
  * mend_names.c - names, links, directories, orphans, lost+found.
  *
  * All names leave the set as records: what a NAME and an ENTRY item say of one
- * name is one record.  When they agree with each other and with the inodes, both
- * kinds of items are made again from them:
+ * name is one record.  When they agree with each other and with the inodes,
+ * both kinds of items are made again from them:
  *
  *   extract -> one record a name -> inodes that exist, their types
  *     -> one name a directory, no loops -> what has no name: lost+found

@@ -139,7 +139,8 @@ static int owners_fixed(struct check *check, struct set *set)
 	return rc;
 }
 
-static int owners_extents(struct set *set)
+/* Those outside the device, whose repair was refused, cannot have owners. */
+static int owners_extents(const struct check *check, struct set *set)
 {
 	size_t i, n = set_count(set);
 	int rc = 0;
@@ -147,10 +148,15 @@ static int owners_extents(struct set *set)
 	for (i = set_seek(set, key_make(1, ITEM_INODE, 0)); i < n && !rc; i++) {
 		const struct set_item *item = set_at(set, i);
 		const struct extent_item *extent = set_value(set, item);
+		uint64_t sector, sectors;
 
-		if (item->key.type == ITEM_EXTENT && !item->dead)
-			rc = owner_put(set, addr_sector(le64_get(extent->addr)),
-				       le64_get(extent->sectors), OWNER_DATA,
+		if (item->key.type != ITEM_EXTENT)
+			continue;
+		sector = le64_get(extent->addr);
+		sectors = le64_get(extent->sectors);
+		if (sector < check->super.sectors &&
+		    sectors <= check->super.sectors - sector)
+			rc = owner_put(set, sector, sectors, OWNER_DATA,
 				       item->key.ino, item->key.off);
 	}
 	return rc;
@@ -266,7 +272,7 @@ int place_owners(struct check *check, struct set *set, struct place *place)
 	if (!rc)
 		rc = owners_fixed(check, set);
 	if (!rc)
-		rc = owners_extents(set);
+		rc = owners_extents(check, set);
 	if (!rc)
 		rc = set_settle(set);
 	if (!rc)

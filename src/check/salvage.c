@@ -5,8 +5,8 @@
  * each key there may be several leaves.  All leaves of this file system are
  * looked for in the node tracks (or, when these are not known, everywhere), and
  * sorted by generation.  For the lost key ranges the newest leaf has the first
- * word about all keys of its own range, present or not; older ones speak only of
- * what is left.
+ * word about all keys of its own range, present or not; older ones speak only
+ * of what is left.
  *
  * Such a leaf has no checksum of its own: its items are believed as far as each
  * one passes its verifier, and mending makes them agree.
