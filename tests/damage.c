@@ -12,6 +12,7 @@
 #include "check/mend.h"
 
 #define MANY (LAB_MANY_FIRST + 300)	/* one among many */
+#define LAST (LAB_MANY_FIRST + LAB_MANY_FILES - 1)
 
 static struct key inode_key(uint64_t ino)
 {
@@ -438,6 +439,12 @@ static void extent_shared(struct lab *lab)
 
 static void extent_on_log(struct lab *lab)
 {
+	put_extent(lab, LAB_DEEP, 0, lab->check.super.log[0].sector + 8, 24,
+		   0);
+}
+
+static void extent_for_log(struct lab *lab)
+{
 	put_extent(lab, LAB_DEEP, 0, lab->check.super.log[0].sector, 24, 0);
 }
 
@@ -732,7 +739,7 @@ const struct damage damages[] = {
 	DISK(PROBLEM_NODE_LOST, node_unreadable, MANY),
 	DISK(PROBLEM_NODE_TWIN, node_twin, 0),
 	DISK(PROBLEM_NODE_PLACE, node_place, 0),
-	DISK(PROBLEM_NODE_TWICE, node_twice, MANY),
+	DISK(PROBLEM_NODE_TWICE, node_twice, LAST),
 	DISK(PROBLEM_SLOT_TRACKS, slot_tracks, 0),
 	DISK(PROBLEM_SLOT_LEAKED, slot_leaked, 0),
 	DISK(PROBLEM_SLOT_UNMAPPED, slot_unmapped, 0),
@@ -750,6 +757,7 @@ const struct damage damages[] = {
 	ITEMS(PROBLEM_EXTENT_OVERLAP, extent_overlap, 0),
 	ITEMS(PROBLEM_EXTENT_SHARED, extent_shared, LAB_DEEP),
 	ITEMS(PROBLEM_EXTENT_SHARED, extent_on_log, LAB_DEEP),
+	ITEMS(PROBLEM_FIXED_MISSING, extent_for_log, LAB_DEEP),
 	ITEMS(PROBLEM_EXTENT_EOF, extent_eof, LAB_HOLES),
 	ITEMS(PROBLEM_CSUM_MISSING, csum_missing, 0),
 	ITEMS(PROBLEM_CSUM_MISSING, csum_missing_coarse, 0),

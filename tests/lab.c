@@ -337,7 +337,7 @@ static uint64_t find_room(const struct lab *lab, uint64_t sectors)
 	return (at + 7) & ~7ull;
 }
 
-void lab_init(struct lab *lab)
+void lab_init_empty(struct lab *lab)
 {
 	struct sim_options options = { .seed = 1 };
 	struct mkfs_options mkfs = { .label = "lab" };
@@ -354,6 +354,11 @@ void lab_init(struct lab *lab)
 	assert(mkfs_write(sim_env(lab->sim), sim_disk(lab->sim), &mkfs,
 			  &plan) == 0);
 	geom_free(geom);
+}
+
+void lab_init(struct lab *lab)
+{
+	lab_init_empty(lab);
 	lab_load(lab);
 	make_tree(lab, find_room(lab, 4096));
 	lab_store(lab);

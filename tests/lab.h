@@ -35,6 +35,8 @@ struct lab {
 	struct set set;		/* all items, when loaded */
 };
 
+/* Nothing but a root directory, as mkfs leaves it. */
+void lab_init_empty(struct lab *lab);
 void lab_init(struct lab *lab);
 void lab_fini(struct lab *lab);
 

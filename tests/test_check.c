@@ -75,6 +75,21 @@ static void expect_whole(struct lab *lab, const char *what, uint64_t victim)
 	lab_store(lab);
 }
 
+START_TEST(test_empty)
+{
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+
+	lab_init_empty(&lab);
+	expect_silent(&lab, "empty");
+	ck_assert_int_eq(run(&lab, false, &seen, &result), 0);
+	ck_assert_uint_eq(result.inodes, 1);
+	ck_assert_uint_eq(result.levels, 1);
+	lab_fini(&lab);
+}
+END_TEST
+
 START_TEST(test_clean)
 {
 	struct check_result result;
@@ -154,6 +169,7 @@ static Suite *check_suite(void)
 	Suite *suite = suite_create("check");
 	TCase *tcase = tcase_create("damages");
 
+	tcase_add_test(tcase, test_empty);
 	tcase_add_test(tcase, test_clean);
 	tcase_add_test(tcase, test_table);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);

@@ -139,8 +139,7 @@ static int pass(struct check *check)
 	pass_not_clean(check);
 	pass_tree(check);
 	/* What the log holds may be newer than the checksums of this root. */
-	if (check->options.data && !check->again && check->root.clean &&
-	    !check->rc)
+	if (check->options.data && check->root.clean && !check->rc)
 		data_verify(check);
 	return check->rc;
 }
@@ -193,16 +192,18 @@ static int run_again(struct check *check)
 {
 	struct check_result *result = check->result;
 	uint64_t verified = result->bytes_verified, bad = result->bytes_bad;
-	uint64_t unhealed = check->problem_found[PROBLEM_DATA_BAD] +
-			    check->problem_found[PROBLEM_DATA_READ];
+	bool unhealed = check->problem_found[PROBLEM_DATA_BAD] ||
+			check->problem_found[PROBLEM_DATA_READ];
 	int rc;
 
+	/* Reading all data again is worth it only where some was bad. */
 	check->again = true;
+	check->options.data = check->options.data && unhealed;
 	pass_begin(check);
 	rc = anchor_load_super(check);
 	if (!rc)
 		rc = pass(check);
-	result->left = check->found + unhealed;
+	result->left = check->found;
 	result->bytes_verified = verified;
 	result->bytes_bad = bad;
 	pass_end(check);

@@ -33,7 +33,8 @@ struct owners {
 	uint32_t groups;
 	uint64_t *sum;		/* by group: owners' minus extents' */
 	uint32_t *owned;	/* by group: sectors */
-	uint64_t end;		/* of the last owner */
+	uint64_t end;		/* of the owners so far */
+	uint64_t last;		/* where the last one begins */
 	struct vec fixed;	/* struct claim: all but data, in order */
 	struct vec exact;	/* struct claim: of groups that differ */
 };
