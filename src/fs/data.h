@@ -1,0 +1,426 @@
+/*
+ * data.h - file data in memory and on its way: shared by the data half of
+ * src/fs (blocks.c, piece.c, file.c, map.c, read.c, write.c, job.c, home.c,
+ * trunc.c, copy.c).
+ *
+ * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
+ * does not hold at its place: dirty (newer than the tree), in a job (being
+ * written), or held (the tree's content, durable or about to be in the log, not
+ * home).  A *piece* (64 KiB, track pool) caches what the tree says is on disk,
+ * verified, block by block; it is never newer.  Readers take blocks first.
+ *
+ * Units: `first`, `n` of blocks unless the name says sectors; offsets in a
+ * file are bytes, `off` of an extent sectors.
+ */
+#ifndef TRAX_FS_DATA_H
+#define TRAX_FS_DATA_H
+
+#include "fs/internal.h"
+
+#include "sched/queue.h"
+
+#define BLOCK_BYTES TRAX_BLOCK_BYTES
+#define BLOCK_SECTORS TRAX_BLOCK_SECTORS
+#define PIECE_BLOCKS TRAX_CSUM_PIECE_BLOCKS
+#define PIECE_BYTES (PIECE_BLOCKS * BLOCK_BYTES)
+
+#define JOB_BLOCKS 1024u	/* of one piece of write-back */
+#define JOB_PIECES 16		/* places of one piece of write-back */
+#define JOB_COUNT 24u		/* in flight in all */
+#define JOBS_PER_FILE 4u
+#define LOG_BLOCKS 16u		/* logged by one transaction */
+#define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
+#define TXN_BLOCKS 512u		/* mapped by one transaction */
+#define NEED_BLOCKS 256u	/* wanted at once by one reader */
+#define NEED_PIECES (NEED_BLOCKS / PIECE_BLOCKS + 1)
+#define FETCH_SEGMENTS 32u	/* extents read by one fetch */
+#define STREAMS_PER_FILE 4
+
+struct file;
+struct files;
+struct job;
+
+/* ---- Blocks ---- */
+
+/* Data in log record seq that is not home.  One for each transaction. */
+struct hold {
+	struct list link;
+	uint64_t seq;
+	unsigned refs;
+};
+
+struct block {
+	struct block *left, *right;	/* by index */
+	struct block *prev, *next;	/* in order */
+	uint32_t priority;
+	bool dirty;		/* newer than the tree and any job */
+	bool reserved;		/* space_reserve was called for it */
+	bool bad_home;		/* could not be written where it belongs */
+	bool foreign;		/* data is the tree's (read-only mounts) */
+	uint64_t index;
+	void *data;
+	struct job *job;	/* being written, maybe an older version */
+	struct hold *hold;	/* the tree's content is in the log only */
+	struct list link;	/* file->dirty, oldest first */
+	uint64_t stamp;		/* when it became dirty: files->stamp */
+	uint64_t dirty_ns;
+};
+
+/* ---- Pieces ---- */
+
+struct piece {
+	struct list lru;	/* files->lru when nobody needs it */
+	struct file *file;
+	uint64_t index;		/* in units of PIECE_BLOCKS */
+	uint8_t *data;
+	uint16_t valid;		/* the tree's content of these blocks */
+	uint16_t reading;
+	uint16_t stale;		/* being read, but the tree has changed */
+	uint16_t failed;	/* could not be read: -EIO */
+	unsigned pins;
+};
+
+/*
+ * Somebody wants blocks of a file in memory.  When ready() is called with 0,
+ * each is there: as a block (unless `tree`), or valid in a pinned piece.
+ */
+struct need {
+	struct list link;
+	struct file *file;
+	uint64_t first;
+	unsigned n;		/* at most NEED_BLOCKS */
+	bool tree;		/* what the tree says, not what is newer */
+	bool waiting;
+	struct piece *pieces[NEED_PIECES];
+	void (*ready)(struct need *need, int rc);
+	void *owner;
+};
+
+/* ---- Files ---- */
+
+/* Waits until no exclusive operation is at work on a file. */
+struct gated {
+	struct list link;
+	void (*again)(struct gated *gated);
+};
+
+/* An operation that wants the mapping of a file for itself. */
+struct excl {
+	struct list link;
+	struct file *file;
+	bool active;
+	void (*start)(struct excl *excl, int rc);	/* rc: of loading */
+};
+
+struct stream {
+	uint64_t next;		/* bytes: where it will read on */
+	uint64_t ahead;		/* read ahead up to here */
+	unsigned count;		/* reads in order */
+	uint64_t used;
+};
+
+struct file {
+	struct files *files;
+	struct vnode *vnode;
+	uint64_t ino;
+	struct list link;		/* files->all, least recently used
+					   first */
+	bool loaded, loading;
+	bool has_inline;		/* the tree has an INLINE item */
+	bool no_inline;			/* being turned into extents */
+	bool closing;			/* write out soon: was truncated */
+	bool sync;			/* somebody waits for the flush */
+	bool final;			/* the flush may place tails */
+	bool dead;			/* being deleted */
+	int error;			/* told by the next fsync */
+	int load_rc;
+	unsigned users;			/* operations under way */
+	unsigned failures;		/* writes in a row */
+	uint64_t size;			/* bytes, as users see it */
+	uint64_t parent, goal;
+	struct list gate;		/* struct gated */
+	struct list load_waits;		/* struct gated, until loaded */
+	struct list excls;
+	struct list needs;		/* struct need that wait */
+	struct list syncs;		/* struct sync */
+
+	struct block *root, *head;	/* head: lowest index */
+	size_t blocks, dirty_count, held_count, reserved_count;
+	struct list dirty;		/* blocks, oldest first */
+	struct list dirty_link;		/* files->dirty_files */
+	struct list flush_link;		/* files->flush */
+	struct list held_link;		/* files->held_files */
+	uint64_t flush_stamp;		/* what is as old is to be written */
+	uint64_t cursor;		/* where the next job is looked for */
+	uint64_t batch_sectors;		/* of its directory's flush */
+	unsigned jobs;
+	bool preparing;			/* a job that has no place yet */
+	uint64_t run_first, run_end;	/* blocks written in order */
+	uint64_t tail_off, tail_addr;	/* sectors: where the last job ended */
+
+	struct map *pieces;
+	struct stream streams[STREAMS_PER_FILE];
+	uint64_t stream_clock;
+};
+
+struct files {
+	struct fs *fs;
+	struct list allocated;		/* files_alloc */
+	struct pool *dirty_pool, *piece_pool;
+	struct block *block_store, *block_free;
+	struct piece *piece_store;
+	struct list piece_free, lru;
+	struct list starved;		/* needs that wait for pieces */
+	struct list all;		/* files */
+	size_t file_count;
+	struct list dirty_files;	/* by age */
+	struct list flush;
+	struct list held_files;
+	struct list writers;		/* struct io that wait for room */
+	struct list syncs;		/* of everything */
+	struct list holds;		/* by seq */
+	struct list releases;		/* holds to be given up when durable */
+	struct job *jobs;
+	struct list job_free;
+	unsigned jobs_busy, fetches, works;
+	uint64_t stamp;
+	uint64_t scan_ns;		/* when to look for what is old */
+	size_t dirty_count, held_count;
+	uint64_t home_seq;		/* bring home what was logged up to */
+	uint64_t home_ns;	/* when the first held block was logged */
+	bool committing, pumping, pump_again;
+	struct waiter commit;
+};
+
+/* ---- blocks.c ---- */
+
+/* The block, or NULL. */
+struct block *block_find(const struct file *file, uint64_t index);
+/* The first at or behind index. */
+struct block *block_at_or_after(const struct file *file, uint64_t index);
+/* Adds a block that is not there; its data is not set.  NULL: pool empty. */
+struct block *block_add(struct file *file, uint64_t index);
+/* Before data is changed: gives a block in a job a buffer of its own.
+ * false: pool empty. */
+bool block_own(struct block *block);
+void block_dirty(struct file *file, struct block *block);
+/* Not dirty any more; keeps it. */
+void block_clean(struct file *file, struct block *block);
+/* Dirty again because it could not be written: as old as it was. */
+void block_redirty(struct file *file, struct block *block, uint64_t stamp);
+void block_unreserve(struct file *file, struct block *block);
+/* Removes it, whatever it was; not in a job. */
+void block_drop(struct file *file, struct block *block);
+/* Drops it unless it is dirty, held or in a job. */
+void block_settle(struct file *file, struct block *block);
+
+/* Holds. */
+void hold_set(struct file *file, struct block *block, struct hold *hold);
+/* Gives up a block's hold: at once (it is home), or when record seq (0: the
+ * newest) is durable. */
+void hold_drop(struct file *file, struct block *block);
+void hold_drop_later(struct file *file, struct block *block, uint64_t seq);
+/* Gives up what has become durable; `committed`: the commit that began after
+ * hold_cover has succeeded. */
+void hold_run(struct files *files, bool committed);
+void hold_cover(struct files *files);
+
+/* ---- piece.c ---- */
+
+int need_start(struct need *need);	/* 0, -EIO, -EINPROGRESS */
+void need_end(struct need *need);
+/* Is everything there (again)? */
+bool need_ok(const struct need *need);
+/* Content of a block that a need holds, or NULL: block first, then piece. */
+const void *need_block(const struct need *need, uint64_t index);
+void needs_wake(struct file *file);
+/* The tree's content of these blocks has changed. */
+void pieces_changed(struct file *file, uint64_t first, uint64_t n);
+void pieces_drop(struct file *file);
+/* Reads ahead what is not there, when there is room. */
+void pieces_ahead(struct file *file, uint64_t first, uint64_t end);
+/* The reader is through with the pieces before this block. */
+void pieces_passed(struct file *file, uint64_t first, uint64_t end);
+/* The tree's content of one block, if a valid piece holds it. */
+const void *piece_block(const struct file *file, uint64_t index);
+
+/* ---- file.c ---- */
+
+/* Zeroed memory that goes with the file system if it is abandoned. */
+void *files_alloc(struct files *files, size_t bytes);
+void files_release(void *memory);
+/* Finds or makes, and counts a user; NULL: no memory. */
+struct file *file_get(struct fs *fs, uint64_t ino);
+void file_put(struct file *file);
+/* Frees it if nothing depends on it. */
+void file_unused(struct file *file);
+/* 0: go on; TICKET_WAIT: gated->again comes; else an error. */
+int file_enter(struct file *file, struct gated *gated);
+void file_exclusive(struct excl *excl);
+void file_exclusive_end(struct excl *excl);
+/* Jobs may have ended: lets exclusive operations and syncs go on. */
+void file_settled(struct file *file);
+/* Commits what is logged, once at a time, and then pumps. */
+void files_commit(struct files *files);
+/* Buffers that writers may take now. */
+size_t files_room(const struct files *files);
+/* Writes back a file together with the small ones of its directory. */
+void files_flush_group(struct file *file, bool sync);
+/* Writes back all that is dirty now; calls done when it is mapped. */
+struct sync {
+	struct list link;
+	struct file *file;	/* NULL: all files */
+	uint64_t stamp;
+	bool homes;		/* and nothing is held */
+	void (*done)(struct sync *sync, int rc);
+	struct waiter waiter;
+	void *owner;
+};
+void sync_start(struct files *files, struct sync *sync);
+bool sync_check(struct sync *sync);
+
+/* ---- read.c, write.c ---- */
+
+/* An operation on file data, step by step; re-entered after each wait. */
+struct io {
+	struct gated gated;
+	struct list link;	/* files->writers */
+	struct need need;
+	struct fs_op *op;
+	struct file *file;
+	uint64_t pos, end;	/* bytes */
+	bool prepared;		/* what comes first has been done */
+	bool mapped;		/* all of it has a place on disk */
+	void (*step)(struct io *io);
+};
+
+/* NULL: no memory, answered. */
+struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io));
+void io_end(struct io *io, int rc);
+
+/* Zeroes bytes of a block that is in memory or needed; dirties it. */
+int write_zero(struct file *file, const struct need *need, uint64_t index,
+	       unsigned from, unsigned to);
+/* WRITE operations that wait for room go on. */
+void writers_run(struct files *files);
+
+/* ---- job.c: write-back ---- */
+
+/* Starts whatever may be started. */
+void jobs_pump(struct files *files);
+/* This file's dirty blocks up to `stamp` are to be written. */
+void job_flush(struct file *file, uint64_t stamp, bool sync, bool final);
+int jobs_new(struct files *files);
+/* A stretch of a growing file is complete enough to be written. */
+void job_stream(struct file *file);
+
+enum job_kind { JOB_DIRECT, JOB_IN_PLACE, JOB_LOGGED, JOB_INLINE, JOB_HOME };
+
+struct job_segment {		/* of the disk, in file order */
+	uint64_t sector, n;
+	bool known, failed;
+	struct queue_request req;
+};
+
+struct job {
+	struct list link;
+	struct files *files;
+	struct file *file;
+	enum job_kind kind;
+	bool claimed, stream;
+	uint64_t first;
+	unsigned n, done;	/* blocks; committed so far */
+	uint64_t stamp;		/* oldest block in it */
+	unsigned segments, outstanding;
+	bool taken;		/* the segments are not owned yet */
+	bool waited;		/* for a checkpoint that may free space */
+	unsigned want;		/* blocks to ask space for */
+	int rc;
+	void (*written)(struct job *job, int rc);
+	struct hold *hold;
+	struct need need;
+	struct ticket *ticket;
+	struct job_segment segment[JOB_PIECES];
+	void *data[JOB_BLOCKS];
+	struct iovec iov[JOB_BLOCKS + 2 * JOB_PIECES];
+};
+
+struct job *job_new(struct file *file, enum job_kind kind, uint64_t first);
+/* Marks its blocks as being written, and keeps their data. */
+void job_claim(struct job *job);
+/* Block i is over; `ok`: it is where it belongs, else it is dirty again. */
+void job_release(struct job *job, unsigned i, bool ok);
+/* Ends it; blocks claimed and not released are dirty again. */
+void job_end(struct job *job);
+/* Submits the segments; written() follows. */
+void job_write(struct job *job, enum queue_class class,
+	       void (*written)(struct job *job, int rc));
+/* Adds a segment, from the map: -E2BIG. */
+int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
+
+/* ---- home.c ---- */
+
+/* Starts home writes that are due; true: some was started. */
+bool homes_pump(struct files *files);
+void homes_want(void *arg, uint64_t seq);
+
+/* ---- map.c ---- */
+
+struct extent {
+	uint64_t off, n;	/* sectors of the file */
+	uint64_t addr;
+	uint32_t flags;
+};
+
+#define MAP_OLD 24
+#define MAP_NEW 32
+
+/* A change of what [off, off + n) is mapped to, planned in run(). */
+struct map_plan {
+	uint64_t off, n;	/* may be shortened by map_probe, to blocks */
+	struct extent old[MAP_OLD];
+	unsigned old_n;
+	struct extent new[MAP_NEW];
+	unsigned new_n;
+};
+
+/* The extent that holds a sector, or the first behind it.  -ENOENT. */
+int map_extent(struct ticket *ticket, uint64_t ino, uint64_t sector,
+	       struct extent *extent);
+/* The extent before a sector. */
+int map_extent_before(struct ticket *ticket, uint64_t ino, uint64_t sector,
+		      struct extent *extent);
+/*
+ * Plans to map [off, off + n) to `pieces` (in order, their sum at least n;
+ * pieces_n = 0: to nothing).  Looks up every key that map_apply will change.
+ */
+int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
+	      const struct extent *pieces, unsigned pieces_n,
+	      struct map_plan *plan);
+void map_apply(struct ticket *ticket, uint64_t ino,
+	       const struct map_plan *plan, struct inode_item *item);
+
+/* Sums of blocks: set where sum_of gives one, else cleared. */
+struct map_sums {
+	uint64_t first;
+	unsigned n;
+	/* Fine sum of block first + i; coarse sum of 16 blocks from there. */
+	uint64_t (*fine)(void *arg, unsigned i);
+	uint64_t (*coarse)(void *arg, unsigned i);	/* NULL: fine only */
+	void *arg;		/* fine NULL: clear all */
+};
+/*
+ * Looks up the windows.  TICKET_WAIT: the rest of a piece with one sum is being
+ * read through `need`, whose ready() is ticket_again's; else as tree_get.
+ */
+int map_sums_probe(struct ticket *ticket, struct file *file,
+		   const struct map_sums *sums, struct need *need);
+void map_sums_apply(struct ticket *ticket, struct file *file,
+		    const struct map_sums *sums);
+int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
+	       struct csum_window *out);
+
+/* Bytes of log for a transaction that maps TXN_BLOCKS. */
+#define MAP_LOG_BYTES (24u << 10)
+
+#endif

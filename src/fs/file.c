@@ -1,0 +1,797 @@
+/*
+ * file.c - what is known of files in memory: who works on them, what is to be
+ * written back, and when.
+ *
+ *   write -> dirty --age, pressure, fsync, a track's worth--> job -> clean
+ *                                                              \-> held -> home
+ *
+ * 1. A file is loaded (its INODE item read once) before anything is done with
+ *    it; from then on its size is the one in memory.
+ * 2. Operations that change the mapping other than by adding to it (truncate,
+ *    punch, delete) are exclusive: they start when no job is under way, and
+ *    meanwhile everybody else waits at the gate.
+ * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
+ *    dirty pool.  The last quarter is for what must go on.
+ */
+#include "fs/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+#define SECOND_NS 1000000000ull
+#define AGE_NS (30 * SECOND_NS)
+#define CLOSED_AGE_NS (5 * SECOND_NS)
+#define SCAN_NS SECOND_NS
+#define MIN_DIRTY_BLOCKS 512u
+#define MIN_PIECES 48u
+
+/* ---- The state of the file system ---- */
+
+static int files_pools(struct files *files)
+{
+	struct fs *fs = files->fs;
+	size_t blocks = fs->budget.dirty / BLOCK_BYTES;
+	size_t pieces = fs->budget.tracks / PIECE_BYTES;
+	size_t i;
+	int rc;
+
+	blocks = blocks < MIN_DIRTY_BLOCKS ? MIN_DIRTY_BLOCKS : blocks;
+	pieces = pieces < MIN_PIECES ? MIN_PIECES : pieces;
+	rc = pool_new(BLOCK_BYTES, blocks, &files->dirty_pool);
+	if (!rc)
+		rc = pool_new(PIECE_BYTES, pieces, &files->piece_pool);
+	if (rc)
+		return rc;
+	files->block_store = calloc(blocks, sizeof(struct block));
+	files->piece_store = calloc(pieces, sizeof(struct piece));
+	if (!files->block_store || !files->piece_store)
+		return -ENOMEM;
+	for (i = blocks; i-- > 0;) {
+		files->block_store[i].next = files->block_free;
+		files->block_free = &files->block_store[i];
+	}
+	for (i = 0; i < pieces; i++) {
+		files->piece_store[i].data = pool_get(files->piece_pool);
+		list_add(&files->piece_free, &files->piece_store[i].lru);
+	}
+	return 0;
+}
+
+static void files_lists(struct files *files)
+{
+	list_init(&files->allocated);
+	list_init(&files->piece_free);
+	list_init(&files->lru);
+	list_init(&files->starved);
+	list_init(&files->all);
+	list_init(&files->dirty_files);
+	list_init(&files->flush);
+	list_init(&files->held_files);
+	list_init(&files->writers);
+	list_init(&files->syncs);
+	list_init(&files->holds);
+	list_init(&files->releases);
+	list_init(&files->job_free);
+}
+
+struct allocation {
+	struct list link;
+	max_align_t memory[];
+};
+
+void *files_alloc(struct files *files, size_t bytes)
+{
+	struct allocation *allocation = calloc(1, sizeof(*allocation) + bytes);
+
+	if (!allocation)
+		return NULL;
+	list_add(&files->allocated, &allocation->link);
+	return allocation->memory;
+}
+
+void files_release(void *memory)
+{
+	struct allocation *allocation;
+
+	if (!memory)
+		return;
+	allocation = container_of(memory, struct allocation, memory);
+	list_del(&allocation->link);
+	free(allocation);
+}
+
+int files_new(struct fs *fs)
+{
+	struct files *files = calloc(1, sizeof(*files));
+	int rc;
+
+	if (!files)
+		return -ENOMEM;
+	files->fs = fs;
+	fs->files = files;
+	files_lists(files);
+	rc = files_pools(files);
+	if (!rc)
+		rc = jobs_new(files);
+	if (rc) {
+		files_free(fs);
+		return rc;
+	}
+	tree_set_home(fs->tree, homes_want, files);
+	return 0;
+}
+
+/* Also after a crash in a test: nothing is given back to tree or space. */
+void files_free(struct fs *fs)
+{
+	struct files *files = fs->files;
+	struct file *file;
+	size_t i;
+
+	if (!files)
+		return;
+	while ((file = list_first(&files->all, struct file, link))) {
+		list_del(&file->link);
+		file->vnode->file = NULL;
+		if (file->pieces)
+			map_free(file->pieces);
+		free(file);
+	}
+	while (!list_empty(&files->allocated))
+		files_release(list_first(&files->allocated, struct allocation,
+					 link)->memory);
+	for (i = 0; files->piece_store && i < pool_count(files->piece_pool);
+	     i++)
+		pool_put(files->piece_pool, files->piece_store[i].data);
+	if (files->piece_pool)
+		pool_free(files->piece_pool);
+	if (files->dirty_pool)
+		pool_free(files->dirty_pool);
+	free(files->block_store);
+	free(files->piece_store);
+	free(files->jobs);
+	free(files);
+	fs->files = NULL;
+}
+
+size_t files_room(const struct files *files)
+{
+	size_t count = pool_count(files->dirty_pool);
+	size_t left = pool_available(files->dirty_pool);
+
+	return left > count / 4 ? left - count / 4 : 0;
+}
+
+bool files_idle(const struct fs *fs)
+{
+	return !fs->files->jobs_busy && !fs->files->fetches;
+}
+
+static void files_committed(struct waiter *waiter, int rc)
+{
+	struct files *files = waiter->owner;
+
+	files->committing = false;
+	hold_run(files, rc == 0);
+	jobs_pump(files);
+}
+
+void files_commit(struct files *files)
+{
+	if (files->committing)
+		return;
+	files->committing = true;
+	hold_cover(files);
+	files->commit = (struct waiter){
+		.done = files_committed, .owner = files,
+	};
+	list_init(&files->commit.link);
+	tree_commit(files->fs->tree, UINT64_MAX, &files->commit);
+}
+
+/* ---- Files ---- */
+
+static struct file *file_new(struct files *files, struct vnode *vnode)
+{
+	struct file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->files = files;
+	file->vnode = vnode;
+	file->ino = vnode->ino;
+	list_init(&file->gate);
+	list_init(&file->load_waits);
+	list_init(&file->excls);
+	list_init(&file->needs);
+	list_init(&file->syncs);
+	list_init(&file->dirty);
+	list_init(&file->dirty_link);
+	list_init(&file->flush_link);
+	list_init(&file->held_link);
+	list_add(&files->all, &file->link);
+	files->file_count++;
+	vnode->file = file;
+	return file;
+}
+
+struct file *file_get(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_get(fs, ino);
+	struct file *file;
+
+	if (!vnode)
+		return NULL;
+	file = vnode->file ? vnode->file : file_new(fs->files, vnode);
+	if (file)
+		file->users++;
+	else
+		vnode_drop_unused(fs, vnode);
+	return file;
+}
+
+void file_put(struct file *file)
+{
+	file->users--;
+	file_unused(file);
+}
+
+void file_unused(struct file *file)
+{
+	struct files *files = file->files;
+	struct vnode *vnode = file->vnode;
+
+	if (file->users || file->jobs || file->blocks || file->loading ||
+	    vnode->opens || !list_empty(&file->excls) ||
+	    !list_empty(&file->needs) || file->error ||
+	    (file->pieces && map_count(file->pieces)))
+		return;
+	list_del(&file->link);
+	list_del(&file->flush_link);
+	files->file_count--;
+	if (file->pieces)
+		map_free(file->pieces);
+	free(file);
+	vnode->file = NULL;
+	vnode_drop_unused(files->fs, vnode);
+}
+
+/* ---- Loading, gate, exclusive operations ---- */
+
+static int load_run(struct ticket *ticket)
+{
+	struct file *file = ticket->state;
+	struct inode_item item;
+	struct tree_item data;
+	uint32_t mode;
+	int rc, err;
+
+	err = tree_get(ticket->txn, key_make(file->ino, ITEM_INLINE, 0), &data);
+	rc = inode_get(ticket, file->ino, &item);
+	if (rc)
+		return rc == -ENOENT ? -ESTALE : rc;
+	mode = le32_get(item.mode);
+	if (!S_ISREG(mode))
+		return S_ISDIR(mode) ? -EISDIR : -EINVAL;
+	if (err && err != -ENOENT)
+		return err;
+	file->has_inline = err == 0;
+	file->size = le64_get(item.size);
+	file->parent = le64_get(item.parent);
+	file->goal = addr_sector(le64_get(item.goal));
+	file->loaded = true;
+	return 0;
+}
+
+static void gate_open(struct list *waits)
+{
+	struct list now;
+	struct gated *gated;
+
+	list_init(&now);
+	while ((gated = list_first(waits, struct gated, link))) {
+		list_del(&gated->link);
+		list_add(&now, &gated->link);
+	}
+	while ((gated = list_first(&now, struct gated, link))) {
+		list_del(&gated->link);
+		gated->again(gated);
+	}
+}
+
+static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct file *file = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, rc);
+	file->users++;
+	file->loading = false;
+	file->load_rc = rc;
+	gate_open(&file->load_waits);
+	file_settled(file);
+	file->load_rc = 0;
+	file_put(file);
+}
+
+static const struct ticket_type load_type = {
+	.name = "load",
+	.paths = 2,
+	.run = load_run,
+	.end = load_end,
+};
+
+static int file_load(struct file *file)
+{
+	int rc;
+
+	if (file->loading)
+		return 0;
+	file->loading = true;
+	rc = ticket_start(file->files->fs, &load_type, NULL, file);
+	if (rc)
+		file->loading = false;
+	return rc;
+}
+
+int file_enter(struct file *file, struct gated *gated)
+{
+	int rc;
+
+	if (file->load_rc)
+		return file->load_rc;
+	if (!list_empty(&file->excls)) {
+		list_add(&file->gate, &gated->link);
+		return TICKET_WAIT;
+	}
+	if (file->loaded)
+		return 0;
+	rc = file_load(file);
+	if (rc)
+		return rc;
+	list_add(&file->load_waits, &gated->link);
+	return TICKET_WAIT;
+}
+
+static void excl_start_next(struct file *file)
+{
+	struct excl *excl = list_first(&file->excls, struct excl, link);
+
+	if (!excl || excl->active || file->jobs)
+		return;
+	if (!file->loaded && !file->load_rc)
+		return;
+	excl->active = true;
+	excl->start(excl, file->loaded ? 0 : file->load_rc);
+}
+
+/* done() may change the list: looked through anew after each. */
+static void syncs_check_list(struct list *syncs)
+{
+	struct list *pos = syncs->next;
+
+	while (pos != syncs)
+		pos = sync_check(list_entry(pos, struct sync, link)) ?
+			syncs->next : pos->next;
+}
+
+void file_settled(struct file *file)
+{
+	struct files *files = file->files;
+
+	file->users++;
+	syncs_check_list(&file->syncs);
+	syncs_check_list(&files->syncs);
+	excl_start_next(file);
+	if (list_empty(&file->excls))
+		gate_open(&file->gate);
+	file_put(file);
+}
+
+void file_exclusive(struct excl *excl)
+{
+	struct file *file = excl->file;
+	int rc = 0;
+
+	excl->active = false;
+	list_add(&file->excls, &excl->link);
+	if (!file->loaded)
+		rc = file_load(file);
+	if (rc)
+		file->load_rc = rc;
+	excl_start_next(file);
+	file->load_rc = 0;
+}
+
+void file_exclusive_end(struct excl *excl)
+{
+	struct file *file = excl->file;
+	struct files *files = file->files;
+
+	list_del(&excl->link);
+	excl->active = false;
+	file_settled(file);
+	jobs_pump(files);
+}
+
+/* ---- Waiting for write-back ---- */
+
+static bool sync_file_over(const struct file *file, uint64_t stamp)
+{
+	const struct block *block;
+
+	if (list_empty(&file->dirty))
+		return true;
+	block = list_entry(file->dirty.next, struct block, link);
+	return block->stamp > stamp;
+}
+
+static bool sync_jobs_over(const struct files *files, const struct sync *sync)
+{
+	const struct job *job;
+	unsigned i;
+
+	for (i = 0; i < JOB_COUNT; i++) {
+		job = &files->jobs[i];
+		if (!job->file || (sync->file && job->file != sync->file))
+			continue;
+		if (job->kind == JOB_HOME ? sync->homes :
+		    job->claimed && job->stamp <= sync->stamp)
+			return false;
+	}
+	return !sync->homes || files->held_count == 0;
+}
+
+bool sync_check(struct sync *sync)
+{
+	struct files *files = sync->waiter.owner;
+	struct list *pos;
+
+	if (sync->file) {
+		if (!sync_file_over(sync->file, sync->stamp))
+			return false;
+	} else {
+		list_for_each(pos, &files->dirty_files)
+			if (!sync_file_over(list_entry(pos, struct file,
+						       dirty_link),
+					    sync->stamp))
+				return false;
+	}
+	if (!sync_jobs_over(files, sync))
+		return false;
+	list_del(&sync->link);
+	sync->done(sync, 0);
+	return true;
+}
+
+void files_flush_group(struct file *file, bool sync)
+{
+	struct files *files = file->files;
+	uint64_t stamp = files->stamp, sum = 0;
+	uint64_t track = alloc_track_sectors(files->fs->alloc, file->goal);
+	struct list *pos;
+	struct file *other;
+
+	if (file->dirty_count * BLOCK_SECTORS > track) {
+		job_flush(file, stamp, sync, true);
+		return;
+	}
+	list_for_each(pos, &files->dirty_files) {
+		other = list_entry(pos, struct file, dirty_link);
+		if (other->parent == file->parent &&
+		    other->size > TRAX_MAX_INLINE_BYTES &&
+		    other->dirty_count * BLOCK_SECTORS <= track)
+			sum += other->dirty_count * BLOCK_SECTORS;
+	}
+	list_for_each(pos, &files->dirty_files) {
+		other = list_entry(pos, struct file, dirty_link);
+		if (other->parent != file->parent ||
+		    other->dirty_count * BLOCK_SECTORS > track)
+			continue;
+		other->batch_sectors = sum;
+		job_flush(other, stamp, sync, true);
+	}
+}
+
+static void files_flush_all(struct files *files, bool sync)
+{
+	struct list *pos, *tmp;
+	struct file *file;
+
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		if (file->flush_stamp < files->stamp)
+			files_flush_group(file, sync);
+	}
+}
+
+void sync_start(struct files *files, struct sync *sync)
+{
+	sync->stamp = files->stamp;
+	sync->waiter.owner = files;
+	list_init(&sync->link);
+	if (sync->file) {
+		list_add(&sync->file->syncs, &sync->link);
+		job_flush(sync->file, sync->stamp, true, true);
+	} else {
+		list_add(&files->syncs, &sync->link);
+		files_flush_all(files, true);
+		if (sync->homes)
+			files->home_seq = UINT64_MAX;
+	}
+	if (!sync_check(sync))
+		jobs_pump(files);
+}
+
+/* ---- fsync, syncfs, flush ---- */
+
+struct fsync {
+	struct gated gated;
+	struct sync sync;
+	struct waiter waiter;
+	struct fs *fs;
+	struct fs_op *op;	/* or */
+	struct waiter *close;	/* everything, for unmount */
+	unsigned commits;
+};
+
+static void fsync_over(struct fsync *fsync, int rc)
+{
+	struct file *file = fsync->sync.file;
+	struct fs *fs = fsync->fs;
+	struct waiter *close = fsync->close;
+	struct fs_op *op = fsync->op;
+
+	if (file && !rc) {
+		rc = file->error;
+		file->error = 0;
+	}
+	files_release(fsync);
+	if (file)
+		file_put(file);
+	if (op)
+		fs_answer(fs, op, rc);
+	else
+		close->done(close, rc);
+}
+
+static void fsync_commit(struct fsync *fsync);
+
+/* For unmount: what was logged goes home, and what that made superfluous is
+ * given up when it is durable, too. */
+static void fsync_committed(struct waiter *waiter, int rc)
+{
+	struct fsync *fsync = waiter->owner;
+	struct files *files = fsync->fs->files;
+
+	hold_run(files, !rc && fsync->close);
+	fsync->commits++;
+	if (rc || !fsync->close || fsync->commits == 2) {
+		fsync_over(fsync, rc ? -EIO : 0);
+		return;
+	}
+	fsync->sync.homes = true;
+	sync_start(files, &fsync->sync);
+}
+
+static void fsync_commit(struct fsync *fsync)
+{
+	if (fsync->close)
+		hold_cover(fsync->fs->files);
+	fsync->waiter = (struct waiter){
+		.done = fsync_committed, .owner = fsync,
+	};
+	list_init(&fsync->waiter.link);
+	tree_commit(fsync->fs->tree, UINT64_MAX, &fsync->waiter);
+}
+
+static void fsync_written(struct sync *sync, int rc)
+{
+	struct fsync *fsync = sync->owner;
+
+	if (rc)
+		fsync_over(fsync, rc);
+	else
+		fsync_commit(fsync);
+}
+
+static void fsync_step(struct gated *gated)
+{
+	struct fsync *fsync = container_of(gated, struct fsync, gated);
+	struct file *file = fsync->sync.file;
+	int rc = 0;
+
+	if (file && (file->blocks || !list_empty(&file->excls)))
+		rc = file_enter(file, gated);
+	if (rc == TICKET_WAIT)
+		return;
+	if (rc)
+		fsync_over(fsync, rc);
+	else
+		sync_start(fsync->fs->files, &fsync->sync);
+}
+
+enum fsync_scope { FSYNC_ONE, FSYNC_ALL };
+
+/* One: the data of `file` (NULL: it has none in memory), then a commit. */
+static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
+			struct waiter *close, enum fsync_scope scope)
+{
+	struct fsync *fsync = files_alloc(fs->files, sizeof(*fsync));
+
+	if (!fsync) {
+		if (op)
+			fs_answer(fs, op, -ENOMEM);
+		else
+			close->done(close, -ENOMEM);
+		return;
+	}
+	fsync->fs = fs;
+	fsync->op = op;
+	fsync->close = close;
+	fsync->gated.again = fsync_step;
+	fsync->sync.file = file;
+	fsync->sync.done = fsync_written;
+	fsync->sync.owner = fsync;
+	if (file)
+		file->users++;
+	if (!file && scope == FSYNC_ONE)
+		fsync_written(&fsync->sync, 0);
+	else
+		fsync_step(&fsync->gated);
+}
+
+void file_fsync(struct fs *fs, struct fs_op *op)
+{
+	struct vnode *vnode = vnode_find(fs, op->ino);
+
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		fsync_start(fs, op, vnode ? vnode->file : NULL,
+			    NULL, FSYNC_ONE);
+}
+
+void file_syncfs(struct fs *fs, struct fs_op *op)
+{
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		fsync_start(fs, op, NULL, NULL, FSYNC_ALL);
+}
+
+void files_sync(struct fs *fs, struct waiter *waiter)
+{
+	fsync_start(fs, NULL, NULL, waiter, FSYNC_ALL);
+}
+
+void file_flush(struct fs *fs, struct fs_op *op)
+{
+	struct vnode *vnode = vnode_find(fs, op->ino);
+	struct file *file = vnode ? vnode->file : NULL;
+	int rc = 0;
+
+	if (file) {
+		rc = file->error;
+		file->error = 0;
+		if (file->closing && file->dirty_count)
+			job_flush(file, fs->files->stamp, false, true);
+		file->closing = false;
+		jobs_pump(fs->files);
+	}
+	fs_answer(fs, op, rc);
+}
+
+void file_closed(struct fs *fs, struct vnode *vnode)
+{
+	struct file *file = vnode->file;
+
+	if (!file)
+		return;
+	if (file->closing && file->dirty_count) {
+		job_flush(file, fs->files->stamp, false, true);
+		jobs_pump(fs->files);
+	}
+	file = vnode->file;
+	if (!file)
+		return;
+	file->closing = false;
+	file->error = 0;
+	file_unused(file);
+}
+
+/* ---- Rename waits for data ---- */
+
+struct order {
+	struct sync sync;
+	struct ticket *ticket;
+};
+
+static void order_written(struct sync *sync, int rc)
+{
+	struct order *order = sync->owner;
+	struct ticket *ticket = order->ticket;
+	struct file *file = sync->file;
+
+	(void)rc;
+	files_release(order);
+	file_put(file);
+	ticket_again(ticket);
+}
+
+int file_order(struct ticket *ticket, uint64_t ino)
+{
+	struct vnode *vnode = vnode_find(ticket->fs, ino);
+	struct file *file = vnode ? vnode->file : NULL;
+	struct order *order;
+
+	if (!file)
+		return 0;
+	order = files_alloc(file->files, sizeof(*order));
+	if (!order)
+		return -ENOMEM;
+	order->ticket = ticket;
+	order->sync.file = file;
+	order->sync.stamp = ticket->fs->files->stamp;
+	order->sync.owner = order;
+	order->sync.waiter.owner = file->files;
+	if (sync_file_over(file, order->sync.stamp) &&
+	    sync_jobs_over(file->files, &order->sync)) {
+		files_release(order);
+		return 0;
+	}
+	order->sync.done = order_written;
+	file->users++;
+	sync_start(file->files, &order->sync);
+	return TICKET_WAIT;
+}
+
+/* ---- Attributes, age ---- */
+
+void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
+{
+	struct vnode *vnode = vnode_find(fs, ino);
+	struct file *file = vnode ? vnode->file : NULL;
+
+	if (!file || !file->loaded)
+		return;
+	attr->size = file->size;
+	attr->sectors += file->reserved_count * BLOCK_SECTORS;
+}
+
+static void files_scan(struct files *files, uint64_t now_ns)
+{
+	struct list *pos, *tmp;
+	struct block *block;
+	struct file *file;
+	uint64_t age;
+
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		block = list_entry(file->dirty.next, struct block, link);
+		age = file->vnode->opens ? AGE_NS : CLOSED_AGE_NS;
+		if (now_ns - block->dirty_ns >= age &&
+		    file->flush_stamp < block->stamp)
+			files_flush_group(file, false);
+	}
+	if (files->held_count && now_ns - files->home_ns >= AGE_NS)
+		files->home_seq = UINT64_MAX;
+}
+
+uint64_t files_run(struct fs *fs, uint64_t now_ns)
+{
+	struct files *files = fs->files;
+
+	hold_run(files, false);
+	if (now_ns >= files->scan_ns) {
+		files->scan_ns = now_ns + SCAN_NS;
+		files_scan(files, now_ns);
+		jobs_pump(files);
+	}
+	if (files->dirty_count || files->held_count ||
+	    !list_empty(&files->releases))
+		return files->scan_ns;
+	return UINT64_MAX;
+}

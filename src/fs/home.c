@@ -1,0 +1,234 @@
+/*
+ * home.c - logged data is brought to where it belongs.
+ *
+ * A block that is held is the tree's content, but on disk only in the log.
+ * When the log wants its track back, the pool is short, the block is old, or at
+ * unmount, held blocks are written to their extents, neighbours together, and
+ * their holds are given up.
+ *
+ * 1. Not before the log record is durable: a home that is written before would
+ *    not fit the sum that a crash goes back to.
+ * 2. A held block that has become dirty again is flushed instead; its new
+ *    record or place supersedes the old one.
+ * 3. Reads are served from memory until the write is over.
+ */
+#include "fs/data.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+
+#define HOME_BLOCKS 512u
+#define HOME_JOBS (JOB_COUNT / 2)
+#define RECOVER_AT_ONCE 64u
+
+/* ---- One job ---- */
+
+static bool home_may(const struct block *block, uint64_t durable)
+{
+	return block->hold && !block->dirty && !block->job &&
+	       block->hold->seq <= durable;
+}
+
+static int home_run(struct ticket *ticket)
+{
+	struct job *job = ticket->state;
+	uint64_t durable = log_durable_seq(tree_log(ticket->fs->tree));
+	struct block *block = block_find(job->file, job->first);
+	uint64_t sector = job->first * BLOCK_SECTORS, end, stop;
+	struct extent extent;
+	unsigned n = 0;
+	int rc;
+
+	while (block && block->index == job->first + n && n < HOME_BLOCKS &&
+	       home_may(block, durable)) {
+		n++;
+		block = block->next;
+	}
+	job->segments = 0;
+	end = sector + (uint64_t)n * BLOCK_SECTORS;
+	while (sector < end) {
+		rc = map_extent(ticket, job->file->ino, sector, &extent);
+		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
+			return -EUCLEAN;
+		if (rc)
+			return rc;
+		stop = extent.off + extent.n;
+		stop = stop < end ? stop : end;
+		if (job_add(job, addr_sector(extent.addr) +
+			    (sector - extent.off), stop - sector, true))
+			break;
+		sector = stop;
+		if (tree_txn_room(ticket->txn) < 2 * TRAX_MAX_LEVEL)
+			break;
+	}
+	n = (unsigned)(sector / BLOCK_SECTORS - job->first);
+	stop = (uint64_t)n * BLOCK_SECTORS;
+	for (job->n = 0; job->n < job->segments && stop; job->n++) {
+		if (job->segment[job->n].n > stop)
+			job->segment[job->n].n = stop;
+		stop -= job->segment[job->n].n;
+	}
+	job->segments = job->n;
+	job->n = n;
+	if (n)
+		job_claim(job);
+	return 0;
+}
+
+static void home_written(struct job *job, int rc)
+{
+	struct file *file = job->file;
+	struct block *block;
+	unsigned i;
+
+	for (i = 0; i < job->n; i++) {
+		block = block_find(file, job->first + i);
+		if (rc) {
+			block->bad_home = true;
+			job_release(job, i, false);
+			continue;
+		}
+		hold_drop(file, block);
+		job_release(job, i, true);
+	}
+	job->done = job->n;
+	if (rc)
+		job_flush(file, file->files->stamp, false, true);
+	job_end(job);
+}
+
+static void home_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct job *job = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc)
+		msg_error("%s: inode %llu: logged data has no place",
+			  job->files->fs->disk->name,
+			  (unsigned long long)job->file->ino);
+	if (rc || !job->n) {
+		if (rc)
+			job->files->home_seq = 0;
+		job_end(job);
+		return;
+	}
+	job_write(job, QUEUE_WRITE_BACK, home_written);
+	jobs_pump(job->files);
+}
+
+static const struct ticket_type home_type = {
+	.name = "bring home",
+	.bounds = { .nodes = 48 },
+	.stages = 60,
+	.run = home_run,
+	.end = home_end,
+};
+
+/* ---- Which ---- */
+
+static unsigned homes_busy(const struct files *files)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < JOB_COUNT; i++)
+		n += files->jobs[i].file && files->jobs[i].kind == JOB_HOME;
+	return n;
+}
+
+/* A job of this file is looking at this block already. */
+static bool home_is_started(const struct file *file, uint64_t index)
+{
+	const struct files *files = file->files;
+	const struct job *job;
+	unsigned i;
+
+	for (i = 0; i < JOB_COUNT; i++) {
+		job = &files->jobs[i];
+		if (job->file == file && job->kind == JOB_HOME &&
+		    !job->claimed && index >= job->first &&
+		    index < job->first + HOME_BLOCKS)
+			return true;
+	}
+	return false;
+}
+
+/* Starts jobs for what is due in a file. */
+static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
+{
+	struct files *files = file->files;
+	struct block *block = file->head;
+	bool flush = false, commit = false, started = false;
+	uint64_t skip = 0;
+	struct job *job;
+
+	if (!list_empty(&file->excls))
+		return false;
+	for (; block && *left; block = block->next) {
+		if (!block->hold || block->job || block->index < skip ||
+		    block->hold->seq > files->home_seq)
+			continue;
+		flush |= block->dirty;
+		commit |= !block->dirty && block->hold->seq > durable;
+		if (!home_may(block, durable) ||
+		    home_is_started(file, block->index))
+			continue;
+		job = job_new(file, JOB_HOME, block->index);
+		if (!job)
+			break;
+		skip = block->index + HOME_BLOCKS;
+		(*left)--;
+		started = true;
+		if (ticket_start(files->fs, &home_type, NULL, job)) {
+			file->users++;
+			job_end(job);
+			file->users--;
+			return true;
+		}
+	}
+	if (flush)
+		job_flush(file, files->stamp, false, true);
+	if (commit)
+		files_commit(files);
+	return started;
+}
+
+bool homes_pump(struct files *files)
+{
+	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
+	unsigned busy = homes_busy(files), left;
+	struct list *last = files->held_files.prev, *pos = NULL;
+	bool started = false;
+
+	if (!files->home_seq || busy >= HOME_JOBS)
+		return false;
+	if (files->held_count == 0) {
+		files->home_seq = 0;
+		return false;
+	}
+	left = HOME_JOBS - busy;
+	while (left && pos != last && !list_empty(&files->held_files)) {
+		pos = files->held_files.next;
+		list_del(pos);
+		list_add(&files->held_files, pos);
+		started |= home_pump_file(list_entry(pos, struct file,
+						     held_link),
+					  durable, &left);
+	}
+	return started;
+}
+
+void homes_want(void *arg, uint64_t seq)
+{
+	struct files *files = arg;
+
+	if (seq > files->home_seq)
+		files->home_seq = seq;
+	if (!list_empty(&files->releases))
+		files_commit(files);
+	jobs_pump(files);
+}

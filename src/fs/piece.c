@@ -1,0 +1,879 @@
+/*
+ * piece.c - what the disk holds of files, verified, in pieces of 64 KiB.
+ *
+ *   fetch:  wanted -> [ticket: extents, sums] -> [reads] -> verified -> valid
+ *                          ^                                    |
+ *                          +--- sum wrong: looked up again -----+
+ *
+ * 1. A piece is pinned by needs and by fetches; all others are in the LRU list
+ *    and may go at any time.
+ * 2. A transaction that changes blocks tells pieces_changed: valid bits go, and
+ *    what is being read of them is not believed (stale).
+ * 3. A need gets all its pieces or none, first come first served, so needs
+ *    never wait for each other.
+ * 4. A sum that is wrong is damage only when the mapping was looked up again
+ *    and the place was read once more.
+ */
+#include "fs/data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+
+#define FETCH_TRIES 3
+#define FETCH_RATIO 4u	/* read ahead leaves a quarter of the pieces alone */
+
+struct fetch_segment {
+	uint64_t addr, off, n;	/* sectors */
+	struct queue_request req;
+};
+
+struct fetch_piece {
+	struct piece *piece;
+	uint16_t want;		/* blocks to be read */
+	uint16_t mapped;	/* of these, with data on disk */
+	uint16_t mask;		/* that have a sum */
+	bool coarse;
+	uint64_t sum[PIECE_BLOCKS];
+};
+
+struct fetch {
+	struct file *file;
+	enum queue_class class;
+	uint64_t first;		/* index of piece 0 */
+	unsigned pieces;
+	struct fetch_piece piece[NEED_PIECES];
+	unsigned segments, outstanding, tries;
+	int rc;
+	struct fetch_segment segment[FETCH_SEGMENTS];
+	struct iovec iov[FETCH_SEGMENTS + NEED_PIECES];
+};
+
+/* ---- Pieces ---- */
+
+static struct piece *piece_find(const struct file *file, uint64_t index)
+{
+	return file->pieces ? map_get(file->pieces, index) : NULL;
+}
+
+const void *piece_block(const struct file *file, uint64_t index)
+{
+	struct piece *piece = piece_find(file, index / PIECE_BLOCKS);
+	unsigned i = index % PIECE_BLOCKS;
+
+	if (!piece || !(piece->valid & 1u << i))
+		return NULL;
+	return piece->data + (size_t)i * BLOCK_BYTES;
+}
+
+/* Only what nobody pins and nothing reads into. */
+static void piece_drop(struct piece *piece)
+{
+	struct file *file = piece->file;
+	struct files *files = file->files;
+
+	map_del(file->pieces, piece->index);
+	list_del(&piece->lru);
+	piece->file = NULL;
+	list_add(&files->piece_free, &piece->lru);
+	file_unused(file);
+}
+
+static void piece_rest(struct piece *piece)
+{
+	if (piece->pins)
+		return;
+	list_del(&piece->lru);
+	if (piece->valid)
+		list_add(&piece->file->files->lru, &piece->lru);
+	else
+		piece_drop(piece);
+}
+
+static struct piece *piece_get(struct file *file, uint64_t index)
+{
+	struct files *files = file->files;
+	struct piece *piece = piece_find(file, index);
+	uint8_t *data;
+
+	if (piece)
+		return piece;
+	if (!file->pieces)
+		file->pieces = map_new();
+	if (!file->pieces)
+		return NULL;
+	if (list_empty(&files->piece_free) && !list_empty(&files->lru)) {
+		piece = list_first(&files->lru, struct piece, lru);
+		piece_drop(piece);
+	}
+	piece = list_first(&files->piece_free, struct piece, lru);
+	if (!piece || map_put(file->pieces, index, piece))
+		return NULL;
+	list_del(&piece->lru);
+	data = piece->data;
+	*piece = (struct piece){ .file = file, .index = index, .data = data };
+	list_init(&piece->lru);
+	return piece;
+}
+
+static void piece_changed(struct piece *piece, uint64_t first, uint64_t end)
+{
+	uint64_t base = piece->index * PIECE_BLOCKS;
+	uint16_t bits = 0;
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (base + i >= first && base + i < end)
+			bits |= 1u << i;
+	piece->valid &= ~bits;
+	piece->stale |= bits & piece->reading;
+}
+
+void pieces_changed(struct file *file, uint64_t first, uint64_t n)
+{
+	uint64_t index = first / PIECE_BLOCKS, end = first + n;
+	struct piece *piece;
+	size_t pos = 0;
+
+	if (!file->pieces || !map_count(file->pieces))
+		return;
+	if (n / PIECE_BLOCKS > map_count(file->pieces)) {
+		while ((piece = map_next(file->pieces, &pos, &index)))
+			piece_changed(piece, first, end);
+		return;
+	}
+	for (; index * PIECE_BLOCKS < end; index++) {
+		piece = piece_find(file, index);
+		if (piece)
+			piece_changed(piece, first, end);
+	}
+}
+
+void pieces_drop(struct file *file)
+{
+	struct piece *piece;
+	size_t pos = 0;
+	uint64_t index;
+
+	while (file->pieces &&
+	       (piece = map_next(file->pieces, &pos, &index))) {
+		piece->stale |= piece->reading;
+		piece->valid = 0;
+		if (!piece->pins && !piece->reading)
+			piece_drop(piece);
+	}
+}
+
+void pieces_passed(struct file *file, uint64_t first, uint64_t end)
+{
+	uint64_t index = (first + PIECE_BLOCKS - 1) / PIECE_BLOCKS;
+	struct piece *piece;
+
+	for (; (index + 1) * PIECE_BLOCKS <= end; index++) {
+		piece = piece_find(file, index);
+		if (!piece || piece->pins || piece->reading)
+			continue;
+		list_del(&piece->lru);
+		list_add_front(&file->files->lru, &piece->lru);
+	}
+}
+
+/* ---- Needs ---- */
+
+/* Blocks of need->pieces[p] that it wants. */
+static uint16_t need_bits(const struct need *need, unsigned p)
+{
+	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
+	uint16_t bits = 0;
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (base + i >= need->first && base + i < need->first + need->n)
+			bits |= 1u << i;
+	return bits;
+}
+
+static unsigned need_pieces(const struct need *need)
+{
+	uint64_t last = need->first + need->n - 1;
+
+	return (unsigned)(last / PIECE_BLOCKS - need->first / PIECE_BLOCKS) + 1;
+}
+
+/* Of the blocks wanted in piece p, those that are neither blocks nor valid. */
+static uint16_t need_missing(const struct need *need, unsigned p)
+{
+	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
+	uint16_t bits = need_bits(need, p);
+	const struct block *block;
+
+	if (need->pieces[p])
+		bits &= ~need->pieces[p]->valid;
+	if (!bits || !need->file->blocks)
+		return bits;
+	block = block_at_or_after(need->file, base);
+	for (; block && block->index < base + PIECE_BLOCKS; block = block->next)
+		if (!need->tree || block->hold)
+			bits &= ~(1u << (block->index - base));
+	return bits;
+}
+
+bool need_ok(const struct need *need)
+{
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++)
+		if (need_missing(need, p))
+			return false;
+	return true;
+}
+
+const void *need_block(const struct need *need, uint64_t index)
+{
+	const struct block *block = block_find(need->file, index);
+	const struct piece *piece;
+	unsigned i = index % PIECE_BLOCKS;
+
+	if (block)
+		return block->data;
+	piece = need->pieces[index / PIECE_BLOCKS - need->first / PIECE_BLOCKS];
+	if (!piece || !(piece->valid & 1u << i))
+		return NULL;
+	return piece->data + (size_t)i * BLOCK_BYTES;
+}
+
+static void need_unpin(struct need *need)
+{
+	struct piece *piece;
+	unsigned p;
+
+	for (p = 0; p < NEED_PIECES; p++) {
+		piece = need->pieces[p];
+		need->pieces[p] = NULL;
+		if (piece && --piece->pins == 0)
+			piece_rest(piece);
+	}
+}
+
+/* All the pieces that hold something not in blocks, or none. */
+static bool need_pin(struct need *need)
+{
+	struct piece *piece;
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++) {
+		if (need->pieces[p] || !need_missing(need, p))
+			continue;
+		piece = piece_get(need->file,
+				  need->first / PIECE_BLOCKS + p);
+		if (!piece) {
+			need_unpin(need);
+			return false;
+		}
+		list_del(&piece->lru);
+		piece->pins++;
+		need->pieces[p] = piece;
+	}
+	return true;
+}
+
+static void fetch_start(struct file *file, uint64_t first_piece,
+			unsigned pieces, const uint16_t *want,
+			enum queue_class class);
+
+/* Starts reading what is missing and not on its way.  0: nothing missing. */
+static int need_fetch(struct need *need)
+{
+	uint16_t want[NEED_PIECES];
+	unsigned p, n = need_pieces(need);
+	uint16_t missing, all = 0, any = 0;
+
+	for (p = 0; p < n; p++) {
+		missing = need_missing(need, p);
+		want[p] = 0;
+		any |= missing;
+		if (!missing)
+			continue;
+		if (missing & need->pieces[p]->failed)
+			return -EIO;
+		want[p] = missing & ~need->pieces[p]->reading;
+		all |= want[p];
+	}
+	if (all)
+		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
+			    QUEUE_READ);
+	return any ? -EINPROGRESS : 0;
+}
+
+/* Fails only what was tried for this need. */
+static void need_forgive(struct need *need)
+{
+	unsigned p;
+
+	for (p = 0; p < NEED_PIECES; p++)
+		if (need->pieces[p])
+			need->pieces[p]->failed &= need->pieces[p]->reading;
+}
+
+int need_start(struct need *need)
+{
+	struct files *files = need->file->files;
+	int rc;
+
+	need->waiting = false;
+	memset(need->pieces, 0, sizeof(need->pieces));
+	if (need_ok(need))
+		return 0;
+	if (!list_empty(&files->starved) || !need_pin(need)) {
+		need->waiting = true;
+		list_add(&files->starved, &need->link);
+		return -EINPROGRESS;
+	}
+	need_forgive(need);
+	rc = need_fetch(need);
+	if (rc == -EINPROGRESS) {
+		need->waiting = true;
+		list_add(&need->file->needs, &need->link);
+	} else if (rc) {
+		need_unpin(need);
+	}
+	return rc;
+}
+
+static void need_ready(struct need *need, int rc)
+{
+	list_del(&need->link);
+	need->waiting = false;
+	if (rc)
+		need_unpin(need);
+	need->ready(need, rc);
+}
+
+/* Those that got no pieces try again, in order. */
+static void needs_feed(struct files *files)
+{
+	struct need *need;
+	int rc;
+
+	while ((need = list_first(&files->starved, struct need, link))) {
+		if (!need_pin(need))
+			return;
+		need_forgive(need);
+		list_del(&need->link);
+		list_add(&need->file->needs, &need->link);
+		rc = need_fetch(need);
+		if (rc != -EINPROGRESS)
+			need_ready(need, rc);
+	}
+}
+
+void need_end(struct need *need)
+{
+	if (need->waiting) {
+		list_del(&need->link);
+		need->waiting = false;
+	}
+	need_unpin(need);
+	needs_feed(need->file->files);
+}
+
+void needs_wake(struct file *file)
+{
+	struct list ready, *pos, *tmp;
+	struct need *need;
+	int rc;
+
+	list_init(&ready);
+	list_for_each_safe(pos, tmp, &file->needs) {
+		list_del(pos);
+		list_add(&ready, pos);
+	}
+	while ((need = list_first(&ready, struct need, link))) {
+		list_del(&need->link);
+		list_add(&file->needs, &need->link);
+		/* What was in blocks may have been written and dropped. */
+		if (!need_pin(need)) {
+			list_del(&need->link);
+			list_add(&file->files->starved, &need->link);
+			continue;
+		}
+		rc = need_fetch(need);
+		if (rc != -EINPROGRESS)
+			need_ready(need, rc);
+	}
+}
+
+/* ---- Fetch: what is on the disk ---- */
+
+static void fetch_wanted(struct fetch *fetch, bool reading)
+{
+	struct piece *piece;
+	unsigned p;
+
+	for (p = 0; p < fetch->pieces; p++) {
+		piece = fetch->piece[p].piece;
+		if (!piece)
+			continue;
+		if (reading) {
+			piece->reading |= fetch->piece[p].want;
+			piece->failed &= ~fetch->piece[p].want;
+		} else {
+			piece->reading &= ~fetch->piece[p].want;
+			piece->stale &= piece->reading;
+		}
+	}
+}
+
+/* Everything that could be had is valid. */
+static void fetch_over(struct fetch *fetch)
+{
+	struct file *file = fetch->file;
+	struct files *files = file->files;
+	unsigned p;
+
+	fetch_wanted(fetch, false);
+	if (fetch->rc)
+		for (p = 0; p < fetch->pieces; p++)
+			if (fetch->piece[p].piece)
+				fetch->piece[p].piece->failed |=
+					fetch->piece[p].want;
+	files->fetches--;
+	needs_wake(file);
+	for (p = 0; p < fetch->pieces; p++)
+		if (fetch->piece[p].piece &&
+		    --fetch->piece[p].piece->pins == 0)
+			piece_rest(fetch->piece[p].piece);
+	files_release(fetch);
+	file_unused(file);
+	needs_feed(files);
+}
+
+static struct fetch_piece *fetch_piece(struct fetch *fetch, uint64_t block,
+				       unsigned *bit)
+{
+	uint64_t p = block / PIECE_BLOCKS - fetch->first;
+
+	*bit = block % PIECE_BLOCKS;
+	if (block / PIECE_BLOCKS < fetch->first || p >= fetch->pieces ||
+	    !fetch->piece[p].piece)
+		return NULL;
+	return &fetch->piece[p];
+}
+
+/* The sums, and whole pieces where there is one for all of it. */
+static int fetch_sums(struct ticket *ticket, struct fetch *fetch)
+{
+	struct csum_window window;
+	struct fetch_piece *fp;
+	uint64_t have = UINT64_MAX, w;
+	unsigned p, i;
+	int rc = 0, err;
+
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		w = (fetch->first + p) / TRAX_CSUM_PIECES;
+		if (!fp->want || (w == have && rc))
+			continue;
+		if (w != have) {
+			err = map_window(ticket, fetch->file->ino, w, &window);
+			have = w;
+			if (err && err != -EAGAIN)
+				return err;
+			rc = err ? err : rc;
+			if (err)
+				continue;
+		}
+		i = (fetch->first + p) % TRAX_CSUM_PIECES;
+		fp->coarse = window.coarse & 1u << i;
+		fp->mask = fp->coarse ? UINT16_MAX :
+			   window.present & 1u << i ? window.mask[i] : 0;
+		memcpy(fp->sum, window.sum[i], sizeof(fp->sum));
+	}
+	return rc;
+}
+
+/* Blocks that are in the log only are not on the disk; they are in memory. */
+static void fetch_leave_held(struct fetch *fetch)
+{
+	uint64_t base = fetch->first * PIECE_BLOCKS;
+	const struct block *block = block_at_or_after(fetch->file, base);
+	struct fetch_piece *fp;
+	unsigned bit, p;
+
+	fetch_wanted(fetch, false);
+	for (; block; block = block->next) {
+		if (block->index >= base + fetch->pieces * PIECE_BLOCKS)
+			break;
+		fp = fetch_piece(fetch, block->index, &bit);
+		if (fp && (block->hold || block->foreign))
+			fp->want &= ~(1u << bit);
+	}
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		/* Who else reads a part of it will read the whole. */
+		if (fp->piece && fp->want && fp->coarse)
+			fp->want = fp->piece->reading ? 0 : UINT16_MAX;
+		if (fp->piece)
+			fp->piece->stale &= ~fp->want;
+	}
+	fetch_wanted(fetch, true);
+}
+
+/* Cuts what is wanted out of an extent, into segments of wanted blocks. */
+static int fetch_add(struct fetch *fetch, const struct extent *extent)
+{
+	uint64_t block = extent->off / BLOCK_SECTORS;
+	uint64_t end = extent->off + extent->n, lo, hi;
+	struct fetch_segment *segment = NULL;
+	struct fetch_piece *fp;
+	unsigned bit;
+
+	if (block < fetch->first * PIECE_BLOCKS)
+		block = fetch->first * PIECE_BLOCKS;
+	for (; block * BLOCK_SECTORS < end; block++) {
+		if (block / PIECE_BLOCKS >= fetch->first + fetch->pieces)
+			return 0;
+		fp = fetch_piece(fetch, block, &bit);
+		if (!fp || !(fp->want & 1u << bit)) {
+			segment = NULL;
+			continue;
+		}
+		lo = block * BLOCK_SECTORS;
+		hi = lo + BLOCK_SECTORS;
+		lo = lo < extent->off ? extent->off : lo;
+		hi = hi > end ? end : hi;
+		fp->mapped |= 1u << bit;
+		if (segment) {
+			segment->n = hi - segment->off;
+			continue;
+		}
+		if (fetch->segments == FETCH_SEGMENTS)
+			return -E2BIG;
+		segment = &fetch->segment[fetch->segments++];
+		segment->off = lo;
+		segment->n = hi - lo;
+		segment->addr = extent->addr + (lo - extent->off);
+	}
+	return 0;
+}
+
+/* What lies behind block `end` is left for another fetch. */
+static void fetch_cut(struct fetch *fetch, uint64_t end)
+{
+	unsigned p, i;
+
+	fetch_wanted(fetch, false);
+	for (p = 0; p < fetch->pieces; p++)
+		for (i = 0; i < PIECE_BLOCKS; i++)
+			if ((fetch->first + p) * PIECE_BLOCKS + i >= end)
+				fetch->piece[p].want &= ~(1u << i);
+	for (p = 0; p < fetch->pieces; p++)
+		if (fetch->piece[p].coarse &&
+		    fetch->piece[p].want != UINT16_MAX)
+			fetch->piece[p].want = 0;
+	fetch_wanted(fetch, true);
+}
+
+static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
+{
+	uint64_t sector = fetch->first * PIECE_BLOCKS * BLOCK_SECTORS;
+	uint64_t end = sector + (uint64_t)fetch->pieces * PIECE_BLOCKS *
+			       BLOCK_SECTORS;
+	struct extent extent;
+	int rc;
+
+	fetch->segments = 0;
+	while (sector < end) {
+		rc = map_extent(ticket, fetch->file->ino, sector, &extent);
+		if (rc == -ENOENT || (rc == 0 && extent.off >= end))
+			return 0;
+		if (rc)
+			return rc;
+		if (!(extent.flags & EXTENT_UNWRITTEN) &&
+		    fetch_add(fetch, &extent)) {
+			fetch_cut(fetch, extent.off / BLOCK_SECTORS);
+			return fetch_extents(ticket, fetch);
+		}
+		sector = extent.off + extent.n;
+	}
+	return 0;
+}
+
+static int fetch_inline(struct ticket *ticket, struct fetch *fetch)
+{
+	struct fetch_piece *fp = &fetch->piece[0];
+	struct tree_item item;
+	int rc;
+
+	if (!fetch->file->has_inline || fetch->first || !(fp->want & 1))
+		return 0;
+	rc = tree_get(ticket->txn, key_make(fetch->file->ino, ITEM_INLINE, 0),
+		      &item);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	memset(fp->piece->data, 0, BLOCK_BYTES);
+	memcpy(fp->piece->data, item.value, item.bytes);
+	fp->piece->valid |= 1;
+	return 0;
+}
+
+static int fetch_run(struct ticket *ticket)
+{
+	struct fetch *fetch = ticket->state;
+	unsigned p;
+	int rc, sums;
+
+	for (p = 0; p < fetch->pieces; p++)
+		fetch->piece[p].mapped = 0;
+	sums = fetch_sums(ticket, fetch);
+	if (sums && sums != -EAGAIN)
+		return sums;
+	if (!sums)
+		fetch_leave_held(fetch);
+	rc = fetch_extents(ticket, fetch);
+	if (rc == 0)
+		rc = sums;
+	return rc ? rc : fetch_inline(ticket, fetch);
+}
+
+static void fetch_done(struct disk_request *req);
+
+/* Buffers of a segment; returns the number of iov used. */
+static unsigned fetch_iov(struct fetch *fetch,
+			  const struct fetch_segment *segment,
+			  struct iovec *iov)
+{
+	uint64_t off = segment->off, end = off + segment->n, stop;
+	uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
+	struct fetch_piece *fp;
+	unsigned n = 0;
+
+	while (off < end) {
+		stop = (off / piece_sectors + 1) * piece_sectors;
+		stop = stop < end ? stop : end;
+		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		iov[n].iov_base = fp->piece->data +
+				  off % piece_sectors * SECTOR_BYTES;
+		iov[n++].iov_len = (stop - off) * SECTOR_BYTES;
+		off = stop;
+	}
+	return n;
+}
+
+static void fetch_verify(struct fetch *fetch);
+
+static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct fetch *fetch = ticket->state;
+	struct fetch_segment *segment;
+	struct iovec *iov = fetch->iov;
+	unsigned i;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		fetch->rc = rc;
+		fetch_over(fetch);
+		return;
+	}
+	fetch->outstanding = 1;
+	for (i = 0; i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		segment->req = (struct queue_request){
+			.disk = {
+				.op = DISK_READ,
+				.sector = segment->addr,
+				.sectors = (uint32_t)segment->n,
+				.iov = iov,
+				.done = fetch_done,
+				.owner = fetch,
+			},
+			.class = fetch->class,
+		};
+		segment->req.disk.iov_n = fetch_iov(fetch, segment, iov);
+		iov += segment->req.disk.iov_n;
+		fetch->outstanding++;
+		queue_submit(fetch->file->files->fs->queue, &segment->req);
+	}
+	if (--fetch->outstanding == 0)
+		fetch_verify(fetch);
+}
+
+static void fetch_done(struct disk_request *req)
+{
+	struct fetch *fetch = req->owner;
+
+	if (req->result)
+		fetch->rc = -EIO;
+	if (--fetch->outstanding == 0)
+		fetch_verify(fetch);
+}
+
+static const struct ticket_type fetch_type = {
+	.name = "fetch",
+	.paths = 8,
+	.stages = 40,
+	.run = fetch_run,
+	.end = fetch_end,
+};
+
+static void fetch_again(struct fetch *fetch)
+{
+	fetch->rc = 0;
+	if (ticket_start(fetch->file->files->fs, &fetch_type, NULL, fetch)) {
+		fetch->rc = -ENOMEM;
+		fetch_over(fetch);
+	}
+}
+
+/* Verifies the blocks of a piece; returns those that are bad. */
+static uint16_t fetch_check(struct fetch_piece *fp)
+{
+	uint16_t bad = 0, good = 0, want = fp->want & ~fp->piece->stale;
+	unsigned i;
+
+	if (fp->coarse && fp->want) {
+		if (fp->want != UINT16_MAX || fp->piece->stale)
+			return 0; /* changed meanwhile: read again if needed */
+		if (fp->mapped != UINT16_MAX ||
+		    csum(fp->piece->data, PIECE_BYTES) != fp->sum[0])
+			return UINT16_MAX;
+		fp->piece->valid = UINT16_MAX;
+		return 0;
+	}
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		uint8_t *data = fp->piece->data + (size_t)i * BLOCK_BYTES;
+
+		if (!(want & 1u << i) || fp->piece->valid & 1u << i)
+			continue;
+		if (!(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
+			memset(data, 0, BLOCK_BYTES);
+		else if (!(fp->mapped & 1u << i) || !(fp->mask & 1u << i) ||
+			 csum(data, BLOCK_BYTES) != fp->sum[i])
+			bad |= 1u << i;
+		if (!(bad & 1u << i))
+			good |= 1u << i;
+	}
+	fp->piece->valid |= good;
+	return bad;
+}
+
+static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
+{
+	uint64_t block = (fetch->first + p) * PIECE_BLOCKS;
+	const struct fetch_segment *segment;
+	uint64_t sector, addr = 0;
+	unsigned i;
+
+	while (!(bad & 1)) {
+		bad >>= 1;
+		block++;
+	}
+	sector = block * BLOCK_SECTORS;
+	for (i = 0; i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		if (sector >= segment->off &&
+		    sector < segment->off + segment->n)
+			addr = segment->addr + (sector - segment->off);
+	}
+	msg_error("%s: inode %llu, offset %llu, sector %llu: %s",
+		  fetch->file->files->fs->disk->name,
+		  (unsigned long long)fetch->file->ino,
+		  (unsigned long long)block * BLOCK_BYTES,
+		  (unsigned long long)addr,
+		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
+}
+
+static void fetch_verify(struct fetch *fetch)
+{
+	struct fetch_piece *fp;
+	unsigned p, failed = 0;
+	uint16_t bad;
+
+	fetch->tries++;
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		if (!fp->piece || !fp->want)
+			continue;
+		bad = fetch_check(fp);
+		fp->piece->reading &= ~(fp->want & ~bad);
+		fp->piece->stale &= fp->piece->reading;
+		fp->want = bad;
+		failed += bad != 0;
+		if (bad && fetch->tries == FETCH_TRIES) {
+			fetch_report(fetch, p, bad);
+			fp->piece->failed |= bad;
+		}
+	}
+	if (failed && fetch->tries < FETCH_TRIES) {
+		fetch_again(fetch);
+		return;
+	}
+	fetch->rc = 0;
+	fetch_over(fetch);
+}
+
+static void fetch_start(struct file *file, uint64_t first_piece,
+			unsigned pieces, const uint16_t *want,
+			enum queue_class class)
+{
+	struct fetch *fetch = files_alloc(file->files, sizeof(*fetch));
+	unsigned p;
+
+	if (!fetch) {
+		for (p = 0; p < pieces; p++)
+			if (want[p])
+				piece_find(file, first_piece + p)->failed |=
+					want[p];
+		return;
+	}
+	fetch->file = file;
+	fetch->class = class;
+	fetch->first = first_piece;
+	fetch->pieces = pieces;
+	for (p = 0; p < pieces; p++) {
+		if (!want[p])
+			continue;
+		fetch->piece[p].piece = piece_find(file, first_piece + p);
+		fetch->piece[p].piece->pins++;
+		list_del(&fetch->piece[p].piece->lru);
+		fetch->piece[p].want = want[p];
+	}
+	fetch_wanted(fetch, true);
+	file->files->fetches++;
+	fetch_again(fetch);
+}
+
+void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
+{
+	struct files *files = file->files;
+	size_t count = pool_count(files->piece_pool);
+	uint16_t want[NEED_PIECES], any = 0;
+	struct piece *piece;
+	unsigned p, n;
+	uint64_t index = first / PIECE_BLOCKS;
+
+	if (!list_empty(&files->starved) ||
+	    (uint64_t)files->fetches * NEED_PIECES * FETCH_RATIO > count * 3)
+		return;
+	n = (unsigned)((end - 1) / PIECE_BLOCKS - index) + 1;
+	n = n < NEED_PIECES ? n : NEED_PIECES;
+	for (p = 0; p < n; p++) {
+		want[p] = 0;
+		piece = piece_get(file, index + p);
+		if (!piece) {
+			n = p;
+			break;
+		}
+		want[p] = (uint16_t)~(piece->valid | piece->reading);
+		any |= want[p];
+		if (want[p]) /* not to be evicted for the next one */
+			list_del(&piece->lru);
+	}
+	if (n && any)
+		fetch_start(file, index, n, want, QUEUE_READ_AHEAD);
+}
