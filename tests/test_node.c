@@ -117,7 +117,8 @@ START_TEST(test_leaf)
 		}
 	}
 	if (m.n > 1) {
-		const unsigned at = node_split_point(node, 0, 500);
+		bool to_right;
+		const unsigned at = node_split_point(node, 0, 500, &to_right);
 
 		ck_assert_uint_gt(at, 0);
 		ck_assert_uint_lt(at, m.n);
@@ -141,10 +142,11 @@ START_TEST(test_split_fits)
 	uint8_t *node = aligned_alloc(4096, TRAX_NODE_BYTES);
 	uint8_t *right = aligned_alloc(4096, TRAX_NODE_BYTES);
 
-	for (unsigned round = 0; round < 200; round++) {
+	for (unsigned round = 0; round < 2000; round++) {
 		const size_t most = 1 + test_random(&rng) % 4096;
 		const size_t bytes = 1 + test_random(&rng) % 4096;
 		unsigned i, at, n = 0;
+		bool to_right;
 
 		node_init(node, FSID, 0, KEY_MIN, KEY_MAX);
 		for (;;) {
@@ -159,11 +161,12 @@ START_TEST(test_split_fits)
 		if (node_fits(node, bytes))
 			continue;
 		i = (unsigned)(test_random(&rng) % (n + 1));
-		at = node_split_point(node, i, bytes);
+		at = node_split_point(node, i, bytes, &to_right);
 		node_init(right, FSID, 0, KEY_MIN, KEY_MAX);
 		node_move(node, at, right);
-		ck_assert(node_fits(at == n || i > at ? right : node, bytes));
-		ck_assert(at == n || at > 0);
+		ck_assert(node_fits(to_right ? right : node, bytes));
+		ck_assert(to_right ? i >= at : i <= at);
+		ck_assert(at > 0);
 	}
 	free(node);
 	free(right);

@@ -337,12 +337,28 @@ static struct frame *leaf_to_change(struct tree *tree, struct key key)
 	return leaf;
 }
 
+/* Makes room for an item at *i; the leaf that has it, and the place there. */
+static struct frame *split_leaf(struct tree *tree, struct frame *leaf,
+				unsigned *i, struct key key, size_t bytes)
+{
+	bool to_right;
+	const unsigned at = node_split_point(leaf->node, *i, bytes, &to_right);
+	const struct key low = to_right && at == *i ? key :
+			       node_key(leaf->node, at);
+	struct frame *right = cut(tree, leaf, at, low);
+
+	if (!to_right)
+		return leaf;
+	*i -= at;
+	return right;
+}
+
 void apply_put(struct tree *tree, struct key key, const void *value,
 	       size_t bytes)
 {
 	struct frame *leaf = leaf_to_change(tree, key);
 	size_t old_bytes;
-	unsigned i, at;
+	unsigned i;
 	bool found;
 
 	i = node_find(leaf->node, key, &found);
@@ -355,18 +371,8 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 		}
 		node_remove(leaf->node, i);
 	}
-	if (!node_fits(leaf->node, bytes)) {
-		const unsigned n = node_count(leaf->node);
-
-		at = node_split_point(leaf->node, i, bytes);
-		if (at == n || i > at) {
-			leaf = cut(tree, leaf, at, at == n ? key :
-				   node_key(leaf->node, at));
-			i -= at;
-		} else {
-			cut(tree, leaf, at, node_key(leaf->node, at));
-		}
-	}
+	if (!node_fits(leaf->node, bytes))
+		leaf = split_leaf(tree, leaf, &i, key, bytes);
 	node_insert(leaf->node, i, key, value, bytes);
 }
 

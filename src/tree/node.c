@@ -224,19 +224,25 @@ void node_remove_run(void *node, unsigned i, unsigned n)
 		h->heap = le16_put(TRAX_NODE_BYTES);
 }
 
-unsigned node_split_point(const void *node, unsigned i, size_t bytes)
+unsigned node_split_point(const void *node, unsigned i, size_t bytes,
+			  bool *right)
 {
 	const struct leaf_slot *slot = leaf_of(node);
 	const unsigned n = node_count(node);
-	const size_t all = node_used(node) + sizeof(*slot) + bytes;
+	const size_t half = (node_used(node) + sizeof(*slot) + bytes) / 2;
 	size_t left = 0;
 
-	if (i == n)
+	*right = i == n;
+	if (*right)
 		return n;
 	for (unsigned k = 0; k < n; k++) {
+		*right = i >= k;
+		if (k && left >= half)
+			return k;
+		*right = i > k;
 		if (k == i)
 			left += sizeof(*slot) + bytes;
-		if (k && left >= all / 2)
+		if (k && left >= half)
 			return k;
 		left += sizeof(*slot) + le16_get(slot[k].bytes);
 	}

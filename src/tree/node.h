@@ -49,10 +49,12 @@ void node_remove(void *node, unsigned i);
 void node_remove_run(void *node, unsigned i, unsigned n);
 /*
  * Where to cut a leaf so that an item of `bytes` can go to position i: items
- * from the result on go right.  At the very end nothing moves, so that
- * ascending inserts fill leaves; otherwise by halves of the bytes.
+ * from the result on go right, and so does the new one if *right.  At the very
+ * end nothing moves, so that ascending inserts fill leaves; otherwise by
+ * halves of the bytes.
  */
-unsigned node_split_point(const void *node, unsigned i, size_t bytes);
+unsigned node_split_point(const void *node, unsigned i, size_t bytes,
+			  bool *right);
 
 /* ---- Interior nodes ---- */
 

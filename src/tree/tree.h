@@ -127,8 +127,8 @@ int tree_begin(struct tree *tree, const struct tree_bounds *bounds,
 	       const struct tree_txn_ops *ops, void *arg,
 	       struct tree_txn **txn);
 
-/* Fetches what the probes missed; run() is called again.  Only when at least
- * one probe returned -EAGAIN since the last run. */
+/* Fetches what the probes missed; run() is called again, from the next
+ * tree_run when nothing was missed. */
 void tree_txn_fetch(struct tree_txn *txn);
 
 /* Releases pins and reservations.  Returns the sequence number of the log
@@ -168,10 +168,10 @@ void tree_put(struct tree_txn *txn, struct key key, const void *value,
 /* The key must exist. */
 void tree_del(struct tree_txn *txn, struct key key);
 /*
- * Deletes [first, last]; not for OWNER items.  Leaves wholly inside the range
- * are dropped without being read; the two at the ends must be resident
- * (looked up in this run).  At most max_nodes nodes are dropped or changed;
- * returns the first key not yet treated, or KEY_MAX when all is done.
+ * Deletes [first, last]; not for OWNER and INODE items.  Leaves wholly inside
+ * the range are dropped without being read; the two at the ends must be
+ * resident (looked up in this run).  At most max_nodes nodes are dropped or
+ * changed; returns the first key not yet treated, or KEY_MAX when all is done.
  */
 struct key tree_del_range(struct tree_txn *txn, struct key first,
 			  struct key last, unsigned max_nodes);
@@ -234,5 +234,12 @@ struct tree_stats {
 	uint64_t levels;
 };
 void tree_get_stats(const struct tree *tree, struct tree_stats *out);
+
+/*
+ * For tests: walks the whole tree, in memory and on disk, and checks nodes,
+ * ranges, levels, checksums (twins too), slots and the cache.  Waits for its
+ * reads.  *slots: node slots that the tree uses.  -EUCLEAN, reported.
+ */
+int tree_check(struct tree *tree, uint64_t *slots);
 
 #endif
