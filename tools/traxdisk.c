@@ -46,6 +46,7 @@ struct server {
 	int image;
 	uint64_t bytes;
 	double slow;
+	bool fast;
 	time_t started;
 	sigset_t ending;	/* signals */
 };
@@ -274,6 +275,8 @@ static void *receive(void *arg)
 	struct fuse_buf buf = { .mem = NULL };
 	int n;
 
+	if (!s->fast)
+		emul_hurry(1);
 	while (!fuse_session_exited(s->session)) {
 		n = fuse_session_receive_buf(s->session, &buf);
 		if (n == -EINTR)
@@ -654,6 +657,7 @@ static int run(const struct spec *spec, const struct geom *geom,
 		.spec = spec,
 		.bytes = geom_sectors(geom) * SECTOR_BYTES,
 		.slow = a->slow,
+		.fast = a->fast,
 		.started = time(NULL),
 	};
 	struct emul_options options = {

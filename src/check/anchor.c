@@ -317,6 +317,23 @@ static void root_copies(struct check *check, const struct root_copy *copy)
 	}
 }
 
+int anchor_best_root(struct check *check, struct root *root)
+{
+	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
+	struct root_copy copy[4];
+	int best;
+
+	if (!buf)
+		return -ENOMEM;
+	root_read(check, copy, buf);
+	free(buf);
+	best = root_choose(copy);
+	if (best < 0)
+		return -ENOENT;
+	*root = copy[best].root;
+	return 0;
+}
+
 int anchor_load_root(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);

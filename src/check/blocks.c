@@ -14,7 +14,7 @@ static struct problem_place at_inode(const struct inode_state *now)
 	return (struct problem_place){ .ino = now->ino };
 }
 
-static void written_add(struct check *check, struct inode_state *now,
+void blocks_written_add(struct check *check, struct written *written,
 			uint64_t off, uint64_t sectors)
 {
 	uint64_t first = off / TRAX_BLOCK_SECTORS;
@@ -22,14 +22,14 @@ static void written_add(struct check *check, struct inode_state *now,
 		       TRAX_BLOCK_SECTORS;
 	struct block_range *last = NULL;
 
-	if (now->written.n)
-		last = vec_at(&now->written, now->written.n - 1);
+	if (written->ranges.n)
+		last = vec_at(&written->ranges, written->ranges.n - 1);
 	if (last && first <= last->first + last->n) {
 		if (end > last->first + last->n)
 			last->n = end - last->first;
 		return;
 	}
-	last = check_add(check, &now->written);
+	last = check_add(check, &written->ranges);
 	if (last)
 		*last = (struct block_range){ first, end - first };
 }
@@ -88,25 +88,39 @@ void blocks_extent(struct check *check, struct inode_state *now,
 	if (flags & EXTENT_UNWRITTEN)
 		return;
 	extent_eof(check, now, off, sectors);
-	written_add(check, now, off, sectors);
+	blocks_written_add(check, &now->written, off, sectors);
 }
 
-/* The first written block in [first, end), or end; moves the cursor. */
-static uint64_t written_next(struct inode_state *now, uint64_t first,
+uint64_t blocks_written_next(struct written *written, uint64_t first,
 			     uint64_t end)
 {
-	while (now->written_at < now->written.n) {
-		const struct block_range *r = vec_at(&now->written,
-						     now->written_at);
+	while (written->at < written->ranges.n) {
+		const struct block_range *r = vec_at(&written->ranges,
+						     written->at);
 
 		if (r->first + r->n > first) {
 			uint64_t at = r->first > first ? r->first : first;
 
 			return at < end ? at : end;
 		}
-		now->written_at++;
+		written->at++;
 	}
 	return end;
+}
+
+uint16_t blocks_written_mask(struct written *written, uint64_t block)
+{
+	uint64_t end = block + TRAX_CSUM_PIECE_BLOCKS, at = block;
+	uint16_t mask = 0;
+
+	while ((at = blocks_written_next(written, at, end)) < end) {
+		const struct block_range *r = vec_at(&written->ranges,
+						     written->at);
+
+		for (; at < end && at < r->first + r->n; at++)
+			mask |= (uint16_t)(1u << (at - block));
+	}
+	return mask;
 }
 
 static void report_block(struct check *check, const struct inode_state *now,
@@ -121,33 +135,18 @@ static void report_block(struct check *check, const struct inode_state *now,
 static void blocks_gap(struct check *check, struct inode_state *now,
 		       uint64_t end)
 {
-	uint64_t block = written_next(now, now->summed_to, end);
+	uint64_t block = blocks_written_next(&now->written, now->summed_to,
+					     end);
 
 	if (block < end && !now->orphan)
 		report_block(check, now, PROBLEM_CSUM_MISSING, block);
 	now->summed_to = end;
 }
 
-/* The bits of the written blocks of a piece. */
-static uint16_t written_mask(struct inode_state *now, uint64_t block)
-{
-	uint64_t end = block + TRAX_CSUM_PIECE_BLOCKS, at = block;
-	uint16_t mask = 0;
-
-	while ((at = written_next(now, at, end)) < end) {
-		const struct block_range *r = vec_at(&now->written,
-						     now->written_at);
-
-		for (; at < end && at < r->first + r->n; at++)
-			mask |= (uint16_t)(1u << (at - block));
-	}
-	return mask;
-}
-
 static void piece_compare(struct check *check, struct inode_state *now,
 			  uint64_t block, uint16_t has, bool *told)
 {
-	uint16_t want = written_mask(now, block);
+	uint16_t want = blocks_written_mask(&now->written, block);
 	uint16_t missing = want & ~has, stray = has & ~want;
 
 	if (*told || now->orphan || !(missing | stray))

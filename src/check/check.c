@@ -4,13 +4,14 @@
  *   superblocks -> roots -> walk (nodes, items, counts, sums)
  *     -> slots, owners, names, links against each other
  *     -> a second walk where sums differ -> data, when asked
+ *     -> repair -> all of it again
  */
 #include "check/check.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "check/internal.h"
+#include "check/repair.h"
 
 int check_fail(struct check *check, int rc)
 {
@@ -55,7 +56,8 @@ static void pass_begin(struct check *check)
 	vec_init(&check->nodes, sizeof(uint64_t));
 	vec_init(&check->lost, sizeof(struct lost_range));
 	vec_init(&check->inodes.orphans, sizeof(struct orphan));
-	vec_init(&check->inodes.now.written, sizeof(struct block_range));
+	vec_init(&check->inodes.now.written.ranges,
+		 sizeof(struct block_range));
 	vec_init(&check->dirs.differ, sizeof(uint64_t));
 	vec_init(&check->dirs.exact, sizeof(struct name_seen));
 	vec_init(&check->links.dirs, sizeof(struct dir_parent));
@@ -129,13 +131,8 @@ static void pass_not_clean(struct check *check)
 
 static int pass(struct check *check)
 {
-	int rc;
+	int rc = anchor_load_root(check);
 
-	pass_begin(check);
-	rc = anchor_load_super(check);
-	if (rc)
-		return rc;
-	rc = anchor_load_root(check);
 	if (rc || !check->have_root)
 		return rc;
 	check->result->generation = check->root.gen;
@@ -145,6 +142,72 @@ static int pass(struct check *check)
 	if (check->options.data && check->root.clean && !check->rc)
 		data_verify(check);
 	return check->rc;
+}
+
+/* ---- Repair ---- */
+
+/* With -p, what needs a human stops all but the copies. */
+static bool unsafe_found(const struct check *check)
+{
+	unsigned i;
+
+	for (i = 0; i < PROBLEMS; i++)
+		if (check->problem_found[i] && !check_problems[i].safe &&
+		    check_problems[i].severity > CHECK_NOTE)
+			return true;
+	return false;
+}
+
+static int run_repair(struct check *check)
+{
+	if (!check->options.repair || !problem_any_to_repair(check) ||
+	    (check->options.safe_only && unsafe_found(check)))
+		return 0;
+	return repair_run(check);
+}
+
+/* The first pass, and the repair of what it finds. */
+static int run_first(struct check *check)
+{
+	struct check_result *result = check->result;
+	int rc;
+
+	pass_begin(check);
+	rc = anchor_load_super(check);
+	if (!rc && check->options.repair)
+		rc = replay_run(check);
+	if (!rc)
+		rc = pass(check);
+	result->was_clean = check->have_root && check->root.clean &&
+			    !result->replayed;
+	if (!rc)
+		rc = run_repair(check);
+	result->found = result->left = check->found;
+	pass_end(check);
+	return rc;
+}
+
+/* What a repair leaves: only this is called repaired. */
+static int run_again(struct check *check)
+{
+	struct check_result *result = check->result;
+	uint64_t verified = result->bytes_verified, bad = result->bytes_bad;
+	bool unhealed = check->problem_found[PROBLEM_DATA_BAD] ||
+			check->problem_found[PROBLEM_DATA_READ];
+	int rc;
+
+	/* Reading all data again is worth it only where some was bad. */
+	check->again = true;
+	check->options.data = check->options.data && unhealed;
+	pass_begin(check);
+	rc = anchor_load_super(check);
+	if (!rc)
+		rc = pass(check);
+	result->left = check->found;
+	result->bytes_verified = verified;
+	result->bytes_bad = bad;
+	pass_end(check);
+	return rc;
 }
 
 int check_run(struct env *env, struct disk *disk,
@@ -161,9 +224,8 @@ int check_run(struct env *env, struct disk *disk,
 	memset(result, 0, sizeof(*result));
 	if (disk->limits.read_only)
 		check.options.repair = false;
-	rc = pass(&check);
-	result->was_clean = check.have_root && check.root.clean;
-	result->found = result->left = check.found;
-	pass_end(&check);
+	rc = run_first(&check);
+	if (!rc && result->changed)
+		rc = run_again(&check);
 	return rc;
 }

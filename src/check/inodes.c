@@ -279,16 +279,16 @@ static void finish_inode(struct check *check, struct inode_state *now)
 static void inode_end(struct check *check)
 {
 	struct inode_state *now = &check->inodes.now;
-	struct vec written = now->written;
+	struct vec ranges = now->written.ranges;
 
 	if (now->ino && now->have)
 		finish_inode(check, now);
 	else if (now->ino)
 		problem_report(check, PROBLEM_INODE_MISSING, at_inode(now),
 			       (unsigned long long)now->ino);
-	written.n = 0;
+	ranges.n = 0;
 	memset(now, 0, sizeof(*now));
-	now->written = written;
+	now->written.ranges = ranges;
 }
 
 /* ---- Items ---- */
@@ -415,7 +415,7 @@ void inodes_finish(struct check *check)
 
 void inodes_free(struct check *check)
 {
-	vec_fini(&check->inodes.now.written);
+	vec_fini(&check->inodes.now.written.ranges);
 	vec_fini(&check->inodes.orphans);
 	memset(&check->inodes, 0, sizeof(check->inodes));
 }

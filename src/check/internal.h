@@ -33,9 +33,16 @@ struct owners {
 	uint32_t groups;
 	uint64_t *sum;		/* by group: owners' minus extents' */
 	uint32_t *owned;	/* by group: sectors */
-	uint64_t end;		/* of the last owner */
+	uint64_t end;		/* of the owners so far */
+	uint64_t last;		/* where the last one begins */
 	struct vec fixed;	/* struct claim: all but data, in order */
 	struct vec exact;	/* struct claim: of groups that differ */
+};
+
+/* Blocks of a file that have been written, in order, and a cursor. */
+struct written {
+	struct vec ranges;	/* struct block_range */
+	size_t at;
 };
 
 struct orphan {
@@ -63,8 +70,7 @@ struct inode_state {
 
 	uint64_t extent_end;	/* of the last one, in file sectors */
 	uint64_t sectors;
-	struct vec written;	/* struct block_range, in order */
-	size_t written_at;	/* where the checksums are */
+	struct written written;
 	uint64_t summed_to;	/* blocks below have been compared */
 
 	uint64_t names, entries, subdirs, next_seq;
@@ -121,6 +127,8 @@ struct lost_range {
 };
 
 struct data;
+struct salvage;
+struct set;
 
 struct check {
 	struct env *env;
@@ -152,6 +160,8 @@ struct check {
 	struct dirs dirs;
 	struct links links;
 	struct data *data;	/* data.c, while it runs */
+	struct set *set;	/* repair: where items are collected */
+	struct salvage *salvage;
 };
 
 /* Remembers the first failure; returns rc. */
@@ -185,6 +195,8 @@ void device_read_many(struct check *check, struct device_read *reads,
 /* ---- anchor.c ---- */
 
 int anchor_load_super(struct check *check);
+/* The best root as it is, nothing more; -ENOENT: there is none. */
+int anchor_best_root(struct check *check, struct root *root);
 int anchor_load_root(struct check *check);
 /* The root as it should be, written to both copies of an area with this
  * payload. */
@@ -235,6 +247,15 @@ struct block_range {
 	uint64_t first, n;	/* blocks of a file */
 };
 
+/* Extents come in order; those that touch become one range. */
+void blocks_written_add(struct check *check, struct written *written,
+			uint64_t off, uint64_t sectors);
+/* The first written block in [first, end), or end.  The cursor only goes
+ * forward. */
+uint64_t blocks_written_next(struct written *written, uint64_t first,
+			     uint64_t end);
+/* The bits of the written blocks of the piece that begins at `block`. */
+uint16_t blocks_written_mask(struct written *written, uint64_t block);
 void blocks_extent(struct check *check, struct inode_state *now,
 		   uint64_t off, const struct extent_item *item);
 void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,

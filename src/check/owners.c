@@ -100,10 +100,15 @@ void owners_item(struct check *check, struct key key,
 			       (unsigned long long)claim.sector);
 		return;
 	}
-	if (claim.sector < owners->end)
+	if (claim.sector < owners->end) {
 		problem_report(check, PROBLEM_OWNER_OVERLAP, place,
 			       (unsigned long long)claim.sector,
 			       (unsigned long long)owners->end);
+		/* Equal sums say nothing here: the second walk has to look. */
+		owners->sum[owners->last / TRAX_GROUP_SECTORS]++;
+		owners->sum[claim.sector / TRAX_GROUP_SECTORS]++;
+	}
+	owners->last = claim.sector;
 	n = claim.sector + claim.n;
 	if (n > owners->end) {
 		uint64_t from = claim.sector < owners->end ? owners->end :

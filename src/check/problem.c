@@ -81,7 +81,7 @@ const struct check_problem check_problems[] = {
 	[PROBLEM_OWNER_WRONG] = { "owner-wrong", CHECK_ERROR, true,
 		"%llu sectors at %llu are used by inode %llu, their owner says "
 		"otherwise", "Correct it" },
-	[PROBLEM_FIXED_MISSING] = { "fixed-missing", CHECK_ERROR, true,
+	[PROBLEM_FIXED_MISSING] = { "fixed-missing", CHECK_ERROR, false,
 		"%s at sector %llu has no owner item", "Note the owner" },
 	[PROBLEM_FIXED_STRAY] = { "fixed-stray", CHECK_ERROR, true,
 		"owner item at sector %llu: there is no %s", "Free it" },
@@ -211,7 +211,6 @@ static bool in_place(enum problem problem)
 	case PROBLEM_PAYLOAD_COPY:
 	case PROBLEM_NODE_TWIN:
 	case PROBLEM_GEOMETRY:
-	case PROBLEM_LOG_REPLAY:
 		return true;
 	default:
 		return false;

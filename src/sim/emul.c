@@ -132,11 +132,9 @@ static void collect(struct emul *e, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-/* Timers to the nanosecond, and the processor when they fire: as far as we may
- * have them. */
-static void become_punctual(void)
+void emul_hurry(int priority)
 {
-	struct sched_param param = { .sched_priority = 1 };
+	struct sched_param param = { .sched_priority = priority };
 
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	pthread_setschedparam(pthread_self(), SCHED_FIFO, &param);
@@ -190,7 +188,7 @@ static void *emul_thread(void *arg)
 {
 	struct emul *e = arg;
 
-	become_punctual();
+	emul_hurry(2);
 	pthread_mutex_lock(&e->lock);
 	while (!atomic_load(&e->stopping)) {
 		bool precise;
@@ -227,12 +225,18 @@ static void kick(struct emul *e)
 
 static int emul_init(struct emul *e, const struct spec *spec)
 {
+	pthread_mutexattr_t attr;
 	int err;
 
 	if (!e->options.slow)
 		e->options.slow = 1;
 	list_init(&e->due);
-	pthread_mutex_init(&e->lock, NULL);
+	/* A submitter that loses the processor must not make the thread wait
+	 * until it gets it back. */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setprotocol(&attr, PTHREAD_PRIO_INHERIT);
+	pthread_mutex_init(&e->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	e->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (e->wake < 0)
 		return -errno;

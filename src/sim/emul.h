@@ -46,6 +46,13 @@ void emul_stop(struct emul *emul);
 
 const struct geom *emul_geom(const struct emul *emul);
 
+/*
+ * Gives the calling thread timers to the nanosecond and, where that is allowed,
+ * a real-time priority (1: threads that submit; the emulator's own has 2), so
+ * that the drive does not get slower when the machine is busy.
+ */
+void emul_hurry(int priority);
+
 void emul_submit(struct emul *emul, struct emul_job *job);
 
 void emul_get_stats(struct emul *emul, struct emul_stats *stats);

@@ -1,0 +1,183 @@
+/*
+ * test_check.c - every row of the table of problems is found, repaired in one
+ * run, silent in the second, and what was whole is still whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/damage.h"
+#include "tests/test.h"
+
+struct seen {
+	uint64_t by_problem[PROBLEMS];
+	unsigned again;
+	char text[4096];	/* all that was found, for failures */
+};
+
+static bool seen_found(void *arg, const struct check_found *found)
+{
+	struct seen *seen = arg;
+	size_t used = strlen(seen->text);
+
+	seen->by_problem[found->problem - check_problems]++;
+	seen->again += found->again;
+	snprintf(seen->text + used, sizeof(seen->text) - used, "%s[%s] %s\n",
+		 found->again ? "again: " : "", found->problem->name,
+		 found->text);
+	return true;
+}
+
+static int run(struct lab *lab, bool repair, struct seen *seen,
+	       struct check_result *result)
+{
+	struct check_options options = {
+		.repair = repair,
+		.data = true,
+		.found = seen_found,
+		.arg = seen,
+	};
+
+	memset(seen, 0, sizeof(*seen));
+	return check_run(sim_env(lab->sim), sim_disk(lab->sim), &options,
+			 result);
+}
+
+static void expect_silent(struct lab *lab, const char *what)
+{
+	struct check_result result;
+	struct seen seen;
+	int rc = run(lab, false, &seen, &result);
+
+	ck_assert_msg(rc == 0 && !seen.text[0], "%s: not silent (%d):\n%s",
+		      what, rc, seen.text);
+}
+
+static void expect_whole(struct lab *lab, const char *what, uint64_t victim)
+{
+	uint64_t ino;
+
+	lab_load(lab);
+	for (ino = LAB_DIR; ino < LAB_MANY_FIRST + LAB_MANY_FILES; ino++) {
+		const char *why = NULL;
+
+		/* A leaf full of small files may be the victim. */
+		if (ino == victim || (ino >= LAB_MANY_FIRST &&
+				      victim >= LAB_MANY_FIRST &&
+				      ino + 100 > victim &&
+				      ino < victim + 100))
+			continue;
+		/* In a directory that is itself rescued, all is as it was. */
+		why = lab_whole(lab, ino);
+		ck_assert_msg(!why, "%s: inode %llu: %s is not whole", what,
+			      (unsigned long long)ino, why);
+	}
+	lab_store(lab);
+}
+
+START_TEST(test_empty)
+{
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+
+	lab_init_empty(&lab);
+	expect_silent(&lab, "empty");
+	ck_assert_int_eq(run(&lab, false, &seen, &result), 0);
+	ck_assert_uint_eq(result.inodes, 1);
+	ck_assert_uint_eq(result.levels, 1);
+	lab_fini(&lab);
+}
+END_TEST
+
+START_TEST(test_clean)
+{
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+
+	lab_init(&lab);
+	expect_silent(&lab, "new");
+	ck_assert_int_eq(run(&lab, false, &seen, &result), 0);
+	ck_assert_uint_eq(result.inodes, LAB_MANY_FILES + 10);
+	ck_assert_uint_eq(result.directories, 4);
+	ck_assert_uint_eq(result.bytes_verified, 45 * TRAX_BLOCK_BYTES);
+	expect_whole(&lab, "new", 0);
+	/* A repair of what is whole changes nothing. */
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert(!result.changed);
+	lab_fini(&lab);
+}
+END_TEST
+
+START_TEST(test_damage)
+{
+	const struct damage *damage = &damages[_i];
+	const struct check_problem *row = &check_problems[damage->problem];
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+	const struct sim_counts *counts;
+	uint64_t writes;
+
+	lab_init(&lab);
+	if (damage->loaded)
+		lab_load(&lab);
+	damage->apply(&lab);
+	if (damage->loaded)
+		lab_store(&lab);
+	counts = sim_counts(lab.sim);
+	writes = counts->writes;
+	run(&lab, false, &seen, &result);
+	ck_assert_msg(seen.by_problem[damage->problem], "%s not found in:\n%s",
+		      row->name, seen.text);
+	ck_assert_uint_eq(sim_counts(lab.sim)->writes, writes);
+	if (!row->question) {
+		lab_fini(&lab);
+		return;
+	}
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert_msg(result.changed && !result.left && !seen.again,
+		      "%s: %llu left:\n%s", row->name,
+		      (unsigned long long)result.left, seen.text);
+	expect_silent(&lab, row->name);
+	expect_whole(&lab, row->name, damage->victim);
+	lab_fini(&lab);
+}
+END_TEST
+
+/* Each row that can come from an image has a damage. */
+START_TEST(test_table)
+{
+	bool has[PROBLEMS] = { false };
+	unsigned i;
+
+	for (i = 0; i < damages_n; i++)
+		has[damages[i].problem] = true;
+	has[PROBLEM_SUPER_NONE] = has[PROBLEM_SUPER_FEATURE] = true;
+	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
+	has[PROBLEM_EXTENT_TRACK] = has[PROBLEM_LOG_REPLAY] = true;
+	for (i = 0; i < PROBLEMS; i++)
+		ck_assert_msg(has[i], "no damage for %s",
+			      check_problems[i].name);
+	ck_assert_uint_ge(damages_n, 40);
+}
+END_TEST
+
+static Suite *check_suite(void)
+{
+	Suite *suite = suite_create("check");
+	TCase *tcase = tcase_create("damages");
+
+	tcase_add_test(tcase, test_empty);
+	tcase_add_test(tcase, test_clean);
+	tcase_add_test(tcase, test_table);
+	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(check_suite());
+}
