@@ -32,8 +32,9 @@ void *check_add(struct check *check, struct vec *vec)
 void check_progress(struct check *check, const char *step, uint64_t done,
 		    uint64_t total)
 {
-	if (check->options.progress)
-		check->options.progress(check->options.arg, step, done, total);
+	if (check->options.progress &&
+	    !check->options.progress(check->options.arg, step, done, total))
+		check_fail(check, -ECANCELED);
 }
 
 /* ---- One pass ---- */
@@ -136,6 +137,8 @@ static int pass(struct check *check)
 	if (rc || !check->have_root)
 		return rc;
 	check->result->generation = check->root.gen;
+	if (check->options.skip_clean && check->root.clean)
+		return 0;
 	pass_not_clean(check);
 	pass_tree(check);
 	/* What the log holds may be newer than the checksums of this root. */

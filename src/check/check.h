@@ -65,6 +65,7 @@ struct check_options {
 	bool safe_only;		/* repair only what is safe; when there is
 				   anything else, repair nothing */
 	bool data;		/* read and verify all file data */
+	bool skip_clean;	/* an unmounted one is not walked */
 	const char *scratch;	/* directory for a repair; NULL: memory */
 	uint64_t name_mask;	/* of name hashes; 0: all ones (see fs.h) */
 	/*
@@ -74,8 +75,9 @@ struct check_options {
 	 */
 	bool (*found)(void *arg, const struct check_found *found);
 	/* Called now and then: `done` of `total` of a step (total 0:
-	 * unknown). */
-	void (*progress)(void *arg, const char *step, uint64_t done,
+	 * unknown).  false: stop as soon as possible, with -ECANCELED; a
+	 * repair under way leaves the old state. */
+	bool (*progress)(void *arg, const char *step, uint64_t done,
 			 uint64_t total);
 	void *arg;
 };
@@ -97,7 +99,8 @@ struct check_result {
 /*
  * Checks the file system on `disk`, which it does not own.  0: done, see
  * *result; -EINVAL: there is none; -EFBIG: the device is smaller than it;
- * -EIO: the device fails; -ENOMEM.  What stops it has been told to found().
+ * -EIO: the device fails; -ENOMEM; -ECANCELED; from a repair -ENOSPC: there is
+ * no room for a new tree.  What else stops it has been told to found().
  */
 int check_run(struct env *env, struct disk *disk,
 	      const struct check_options *options, struct check_result *result);

@@ -166,6 +166,8 @@ static int rebuild_leaves(struct rebuild *rebuild)
 		bytes += leaf_share(item);
 		if (i % 65536 == 0)
 			check_progress(rebuild->check, "writing", i, n);
+		if (!rc)
+			rc = rebuild->check->rc;
 	}
 	return rc ? rc : node_write(rebuild, 0, low, KEY_MAX);
 }

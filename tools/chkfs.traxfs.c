@@ -1,0 +1,508 @@
+/*
+ * chkfs.traxfs.c - checks and repairs a file system; also fsck.traxfs.
+ *
+ * Everything is found and repaired by src/check; here are the options, the
+ * questions, the progress and the report.  Exit codes are those of fsck(8).
+ */
+#include <argp.h>
+#include <errno.h>
+#include <jansson.h>
+#include <libsmartcols/libsmartcols.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/msg.h"
+#include "check/check.h"
+#include "tools/device.h"
+
+enum exit_code {
+	EXIT_CORRECTED = 1,
+	EXIT_LEFT = 4,
+	EXIT_OPERATION = 8,
+	EXIT_WRONG_USE = 16,
+	EXIT_CANCELLED = 32,
+};
+
+/* Lines printed of each row of the table, unless all are wanted. */
+#define MAX_LINES 20u
+#define MAX_JSON 10000u
+#define PROGRESS_NS 200000000u
+#define NS 1000000000u
+
+enum mode { MODE_ASK, MODE_NO, MODE_YES, MODE_PREEN };
+
+struct arguments {
+	const char *device;
+	const char *scratch;
+	enum mode mode;
+	bool mode_given;
+	bool data, json, verbose, force;
+};
+
+/* What was found of one row. */
+struct tally {
+	uint64_t found, left;
+	bool asked, yes;
+};
+
+struct session {
+	const struct arguments *arguments;
+	struct tally *tally;	/* one a row */
+	json_t *problems;	/* NULL: no JSON */
+	bool yes_to_all;
+	bool terminal;		/* progress is shown */
+	bool shown;		/* and there is some on the line */
+	const char *step;
+	uint64_t step_ns, shown_ns;
+};
+
+static volatile sig_atomic_t interrupted;
+
+const char *argp_program_version = "chkfs.traxfs " PACKAGE_VERSION;
+
+enum { KEY_DATA = 256, KEY_JSON, KEY_SCRATCH };
+
+static const struct argp_option options[] = {
+	{ "no", 'n', NULL, 0, "Only look, write nothing", 0 },
+	{ "yes", 'y', NULL, 0, "Repair all that can be repaired", 0 },
+	{ "preen", 'p', NULL, 0, "Repair what is safe; nothing, if there is "
+				 "anything else; a file system that was "
+				 "unmounted is not looked at", 0 },
+	{ NULL, 'a', NULL, OPTION_ALIAS, NULL, 0 },
+	{ "force", 'f', NULL, 0, "With -p: look at it anyway", 0 },
+	{ "data", KEY_DATA, NULL, 0, "Read all files and compare them with "
+				     "their checksums", 0 },
+	{ "json", KEY_JSON, NULL, 0, "Report in JSON", 0 },
+	{ "verbose", 'v', NULL, 0, "Every problem, and notes", 0 },
+	{ "scratch", KEY_SCRATCH, "DIR", 0, "Keep what a repair collects in a "
+					    "file there, not in memory", 0 },
+	{ 0 },
+};
+
+static void take_mode(struct arguments *a, enum mode mode,
+		      struct argp_state *state)
+{
+	if (a->mode_given && a->mode != mode)
+		argp_error(state, "only one of -n, -y and -p can be given");
+	a->mode = mode;
+	a->mode_given = true;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case 'n':
+		take_mode(a, MODE_NO, state);
+		return 0;
+	case 'y':
+		take_mode(a, MODE_YES, state);
+		return 0;
+	case 'p':
+	case 'a':
+		take_mode(a, MODE_PREEN, state);
+		return 0;
+	case 'f':
+		a->force = true;
+		return 0;
+	case 'v':
+		a->verbose = true;
+		return 0;
+	case KEY_DATA:
+		a->data = true;
+		return 0;
+	case KEY_JSON:
+		a->json = true;
+		return 0;
+	case KEY_SCRATCH:
+		a->scratch = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->device)
+			return ARGP_ERR_UNKNOWN;
+		a->device = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->device)
+			argp_usage(state);
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- Progress ---- */
+
+static void progress_clear(struct session *s)
+{
+	if (s->shown)
+		fprintf(stderr, "\r\033[K");
+	s->shown = false;
+}
+
+static void progress_show(struct session *s, uint64_t now_ns, uint64_t done,
+			  uint64_t total)
+{
+	uint64_t took_ns = now_ns - s->step_ns, left;
+
+	s->shown = true;
+	s->shown_ns = now_ns;
+	if (!total || done > total || !done) {
+		fprintf(stderr, "\r\033[K%s: %llu", s->step,
+			(unsigned long long)done);
+		return;
+	}
+	left = (uint64_t)((double)took_ns / (double)done *
+			  (double)(total - done)) / NS;
+	fprintf(stderr, "\r\033[K%s: %llu %%, %llu:%02u left", s->step,
+		(unsigned long long)((double)done * 100 / (double)total),
+		(unsigned long long)left / 60, (unsigned)(left % 60));
+}
+
+static bool progress(void *arg, const char *step, uint64_t done,
+		     uint64_t total)
+{
+	struct session *s = arg;
+	uint64_t now_ns = env_now_ns(env_real());
+
+	if (!s->step || strcmp(s->step, step) != 0) {
+		s->step = step;
+		s->step_ns = now_ns;
+	}
+	if (s->terminal && now_ns - s->shown_ns >= PROGRESS_NS)
+		progress_show(s, now_ns, done, total);
+	return !interrupted;
+}
+
+static void interrupt(int sig)
+{
+	(void)sig;
+	interrupted = 1;
+}
+
+/* ---- Problems ---- */
+
+static const char *severity_name(enum check_severity severity)
+{
+	static const char *const names[] = {
+		[CHECK_NOTE] = "note",
+		[CHECK_MINOR] = "minor",
+		[CHECK_ERROR] = "error",
+		[CHECK_LOSS] = "loss",
+		[CHECK_FATAL] = "fatal",
+	};
+
+	return names[severity];
+}
+
+static void add_json(struct session *s, const struct check_found *found)
+{
+	json_t *o;
+
+	if (json_array_size(s->problems) >= MAX_JSON)
+		return;
+	o = json_pack("{s:s,s:s,s:s,s:b}", "name", found->problem->name,
+		      "severity", severity_name(found->problem->severity),
+		      "text", found->text, "after_repair", (int)found->again);
+	if (!o)
+		return;
+	if (found->ino)
+		json_object_set_new(o, "inode",
+				    json_integer((json_int_t)found->ino));
+	if (found->sector)
+		json_object_set_new(o, "sector",
+				    json_integer((json_int_t)found->sector));
+	json_array_append_new(s->problems, o);
+}
+
+static void print_problem(struct session *s, const struct check_found *found,
+			  const struct tally *tally)
+{
+	bool note = found->problem->severity == CHECK_NOTE;
+
+	if (note && !s->arguments->verbose &&
+	    strcmp(found->problem->name, "not-clean") != 0 &&
+	    strcmp(found->problem->name, "rescued") != 0)
+		return;
+	if (!s->arguments->verbose && tally->found > MAX_LINES + 1)
+		return;
+	progress_clear(s);
+	if (!s->arguments->verbose && tally->found == MAX_LINES + 1)
+		printf("[%s] and more like these\n", found->problem->name);
+	else
+		printf("[%s]%s %s\n", found->problem->name,
+		       found->again ? " still:" : "", found->text);
+	fflush(stdout);
+}
+
+/* 'y', 'n' or 'a'; what is no answer, or the end of the input, is a no. */
+static char read_answer(void)
+{
+	char line[64];
+
+	if (!fgets(line, sizeof(line), stdin))
+		return 'n';
+	return line[0] == 'y' || line[0] == 'a' ? line[0] : 'n';
+}
+
+static bool ask(struct session *s, const struct check_found *found)
+{
+	char answer;
+
+	if (s->yes_to_all)
+		return true;
+	progress_clear(s);
+	printf("%s, and all like it (yes, no, all)? ",
+	       found->problem->question);
+	fflush(stdout);
+	answer = read_answer();
+	s->yes_to_all = answer == 'a';
+	return answer != 'n';
+}
+
+static bool answer(struct session *s, const struct check_found *found,
+		   struct tally *tally)
+{
+	const struct check_problem *row = found->problem;
+
+	if (!row->question)
+		return true;
+	switch (s->arguments->mode) {
+	case MODE_YES:
+		return true;
+	case MODE_NO:
+		return false;
+	case MODE_PREEN:
+		return row->safe;
+	case MODE_ASK:
+		if (!tally->asked)
+			tally->yes = ask(s, found);
+		tally->asked = true;
+		return tally->yes;
+	}
+	return false;
+}
+
+static bool on_found(void *arg, const struct check_found *found)
+{
+	struct session *s = arg;
+	struct tally *tally = &s->tally[found->problem - check_problems];
+
+	if (found->again)
+		tally->left++;
+	else
+		tally->found++;
+	if (s->problems)
+		add_json(s, found);
+	else
+		print_problem(s, found, tally);
+	return answer(s, found, tally);
+}
+
+/* ---- The report ---- */
+
+static void add_row(struct libscols_table *table,
+		    const struct check_problem *row, const struct tally *tally,
+		    bool changed)
+{
+	struct libscols_line *line = scols_table_new_line(table, NULL);
+	char text[32];
+
+	if (!line)
+		return;
+	scols_line_set_data(line, 0, row->name);
+	scols_line_set_data(line, 1, severity_name(row->severity));
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)tally->found);
+	scols_line_set_data(line, 2, text);
+	snprintf(text, sizeof(text), "%llu",
+		 (unsigned long long)(changed ? tally->left : tally->found));
+	scols_line_set_data(line, 3, text);
+}
+
+static void print_rows(const struct session *s,
+		       const struct check_result *result)
+{
+	struct libscols_table *table = scols_new_table();
+	unsigned i;
+
+	if (!table)
+		return;
+	scols_table_new_column(table, "PROBLEM", 0, 0);
+	scols_table_new_column(table, "SEVERITY", 0, 0);
+	scols_table_new_column(table, "FOUND", 0, SCOLS_FL_RIGHT);
+	scols_table_new_column(table, "LEFT", 0, SCOLS_FL_RIGHT);
+	for (i = 0; i < check_problems_n; i++)
+		if (check_problems[i].severity > CHECK_NOTE &&
+		    (s->tally[i].found || s->tally[i].left))
+			add_row(table, &check_problems[i], &s->tally[i],
+				result->changed);
+	scols_print_table(table);
+	scols_unref_table(table);
+}
+
+static void print_text(const struct session *s,
+		       const struct check_result *result)
+{
+	const char *device = s->arguments->device;
+	char data[16], room[16];
+
+	if (result->found || result->left)
+		print_rows(s, result);
+	if (!result->nodes) {
+		printf("%s: clean, generation %llu\n", device,
+		       (unsigned long long)result->generation);
+		return;
+	}
+	printf("%s: %llu inodes (%llu directories), %llu extents, "
+	       "%llu nodes; %s in files, %s free\n", device,
+	       (unsigned long long)result->inodes,
+	       (unsigned long long)result->directories,
+	       (unsigned long long)result->extents,
+	       (unsigned long long)result->nodes,
+	       device_size_text(result->data_sectors * SECTOR_BYTES, data),
+	       device_size_text(result->free_sectors * SECTOR_BYTES, room));
+	if (result->bytes_verified)
+		printf("%s: %s of data verified, %llu bytes bad\n", device,
+		       device_size_text(result->bytes_verified, data),
+		       (unsigned long long)result->bytes_bad);
+	if (result->left)
+		printf("%s: %llu problems left\n", device,
+		       (unsigned long long)result->left);
+	else if (result->found)
+		printf("%s: repaired\n", device);
+}
+
+static void print_json(struct session *s, const struct check_result *result)
+{
+	json_t *o = json_pack(
+		"{s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,"
+		"s:O}", "device", s->arguments->device,
+		"was_clean", (int)result->was_clean,
+		"log_replayed", (int)result->replayed,
+		"changed", (int)result->changed,
+		"found", (json_int_t)result->found,
+		"left", (json_int_t)result->left,
+		"generation", (json_int_t)result->generation,
+		"nodes", (json_int_t)result->nodes,
+		"inodes", (json_int_t)result->inodes,
+		"directories", (json_int_t)result->directories,
+		"extents", (json_int_t)result->extents,
+		"free_bytes", (json_int_t)(result->free_sectors * SECTOR_BYTES),
+		"bytes_verified", (json_int_t)result->bytes_verified,
+		"bytes_bad", (json_int_t)result->bytes_bad,
+		"problems", s->problems);
+
+	if (!o)
+		return;
+	json_dumpf(o, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(o);
+}
+
+static enum exit_code exit_of(const struct check_result *result, int rc)
+{
+	if (rc == -ECANCELED)
+		return EXIT_CANCELLED;
+	if (rc)
+		return EXIT_OPERATION;
+	if (result->left)
+		return EXIT_LEFT;
+	return result->found && result->changed ? EXIT_CORRECTED :
+		EXIT_SUCCESS;
+}
+
+/* ---- Doing it ---- */
+
+static enum exit_code check(struct session *s, struct disk *disk)
+{
+	const struct arguments *a = s->arguments;
+	struct check_options o = {
+		.repair = a->mode != MODE_NO,
+		.safe_only = a->mode == MODE_PREEN,
+		.skip_clean = a->mode == MODE_PREEN && !a->force,
+		.data = a->data,
+		.scratch = a->scratch,
+		.found = on_found,
+		.progress = progress,
+		.arg = s,
+	};
+	struct check_result result;
+	int rc = check_run(env_real(), disk, &o, &result);
+
+	progress_clear(s);
+	if (s->problems)
+		print_json(s, &result);
+	else if (!rc)
+		print_text(s, &result);
+	if (rc == -ECANCELED)
+		msg_error("%s: cancelled", a->device);
+	else if (rc)
+		msg_error("%s: the check could not be finished: %s", a->device,
+			  strerror(-rc));
+	return exit_of(&result, rc);
+}
+
+static enum exit_code check_device(struct session *s)
+{
+	const struct arguments *a = s->arguments;
+	struct disk_open_options o = {
+		.read_only = a->mode == MODE_NO,
+		.exclusive = true,
+	};
+	struct disk *disk;
+	enum exit_code code;
+	char where[4096];
+
+	if (device_is_mounted(a->device, where, sizeof(where))) {
+		msg_error("%s: mounted on %s", a->device, where);
+		return EXIT_OPERATION;
+	}
+	if (disk_open(a->device, &o, &disk))
+		return EXIT_OPERATION;
+	code = check(s, disk);
+	disk_close(disk);
+	return code;
+}
+
+static enum exit_code run(const struct arguments *a)
+{
+	struct session s = {
+		.arguments = a,
+		.tally = calloc(check_problems_n, sizeof(*s.tally)),
+		.problems = a->json ? json_array() : NULL,
+		.terminal = isatty(STDERR_FILENO) && !a->json,
+	};
+	struct sigaction action = { .sa_handler = interrupt };
+	enum exit_code code = EXIT_OPERATION;
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (s.tally && (s.problems || !a->json))
+		code = check_device(&s);
+	else
+		msg_error("out of memory");
+	json_decref(s.problems);
+	free(s.tally);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "DEVICE",
+		"Checks a traxfs file system, and repairs it.",
+		NULL, NULL, NULL,
+	};
+	struct arguments a = { 0 };
+
+	argp_err_exit_status = EXIT_WRONG_USE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	/* Nobody there to be asked, or nowhere to ask. */
+	if (!a.mode_given && (a.json || !isatty(STDIN_FILENO)))
+		a.mode = MODE_NO;
+	return run(&a);
+}
