@@ -176,6 +176,33 @@ START_TEST(table)
 }
 END_TEST
 
+/* Odd tracks that lack more in all than the first tracks have. */
+START_TEST(table_odd)
+{
+	struct geom *g;
+	struct geom_track t;
+	char *text;
+	size_t bytes;
+	FILE *f = open_memstream(&text, &bytes);
+	unsigned lbn = 0, n;
+
+	for (unsigned i = 0; i < 100; i++, lbn += n) {
+		n = i % 3 == 1 ? 1 : 10;
+		fprintf(f, "%u %u %u 0 %u.%u\n", lbn, n, i, i % 2,
+			i * 7 % 10);
+	}
+	fclose(f);
+	ck_assert_int_eq(read_text(text, lbn, &g), 0);
+	free(text);
+	ck_assert_uint_eq(geom_sectors(g), lbn);
+	for (unsigned i = 0; i < 100; i++) {
+		geom_track_at(g, i, &t);
+		ck_assert_uint_eq(t.sectors, i % 3 == 1 ? 1 : 10);
+	}
+	geom_free(g);
+}
+END_TEST
+
 /* Angles as a person would write them: nothing is more wrong than rounding
  * and the tolerance make it, and the geometry stays small. */
 START_TEST(table_rounded)
@@ -368,6 +395,7 @@ int main(void)
 	tcase_add_test(t, regular);
 	tcase_add_test(t, regular_small);
 	tcase_add_test(t, table);
+	tcase_add_test(t, table_odd);
 	tcase_add_test(t, table_rounded);
 	tcase_add_test(t, table_angles);
 	tcase_add_loop_test(t, table_bad, 0,

@@ -26,7 +26,8 @@ struct geom_build {
 	struct geom_sweep *sweeps;
 	size_t sweeps_n;
 	angle tolerance;
-	uint64_t tracks, sectors;
+	uint64_t tracks, sectors; /* sectors: virtual */
+	int64_t more;		/* of the odd tracks, also those to come */
 	/* Allocated, in elements. */
 	size_t sweeps_room, parts_room, patterns_room, runs_room, odds_room,
 		slips_room, remaps_room;
@@ -83,7 +84,31 @@ uint64_t geom_build_tracks(const struct geom_build *build)
 
 uint64_t geom_build_sectors(const struct geom_build *build)
 {
-	return build->sectors;
+	return build->sectors + (uint64_t)build->more;
+}
+
+bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n)
+{
+	int64_t dev = (int32_t)(off - n * fit->step);
+	int64_t lo = dev - fit->tolerance, hi = dev + fit->tolerance;
+
+	/* Rounded inwards. */
+	lo = lo > 0 ? (lo + n - 1) / n : lo / (int64_t)n;
+	hi = hi < 0 ? (hi - (int64_t)n + 1) / (int64_t)n : hi / n;
+	if (lo < fit->lo)
+		lo = fit->lo;
+	if (hi > fit->hi)
+		hi = fit->hi;
+	if (lo > hi)
+		return false;
+	fit->lo = lo;
+	fit->hi = hi;
+	return true;
+}
+
+angle geom_build_fitted(const struct geom_fit *fit)
+{
+	return fit->step + (angle)((fit->lo + fit->hi) / 2);
 }
 
 static bool angle_near(angle a, angle b, angle tolerance)
@@ -171,7 +196,7 @@ int geom_build_odd(struct geom_build *build, uint64_t track, int32_t more)
 	g->odds[g->odds_n++] = (struct geom_odd){
 		.track = track, .more = more
 	};
-	build->sectors += (uint64_t)more;
+	build->more += more;
 	return 0;
 }
 
@@ -202,12 +227,12 @@ int geom_build_remap(struct geom_build *build, const struct geom_remap *remap)
 int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
 		      uint32_t track_sectors)
 {
-	uint64_t left = sectors - build->sectors;
+	uint64_t have = geom_build_sectors(build), left = sectors - have;
 	struct geom_sweep s = { .cylinder_step = 1 };
 	const struct geom_sweep *last;
 	int err = 0;
 
-	if (sectors < build->sectors || !track_sectors ||
+	if (sectors < have || !track_sectors ||
 	    track_sectors > GEOM_MAX_TRACK_SECTORS)
 		return -EINVAL;
 	if (build->sweeps_n) {
@@ -238,65 +263,68 @@ static bool sweep_same(const struct geom_sweep *a, const struct geom_sweep *b,
 	       (a->count == 1 ||
 		(a->cylinder_step == b->cylinder_step &&
 		 a->surface_step == b->surface_step &&
-		 angle_near(a->base_step, b->base_step, tolerance)));
+		 angle_near(a->base_step, b->base_step,
+			    tolerance / a->count)));
 }
 
-/* How many of the `n` sweeps repeat with period `p` from the first on,
- * the first period included? */
-static size_t repeats(const struct geom_sweep *s, size_t n, size_t p,
-		      angle tolerance)
+/* Does sweep i repeat the one of the first period that it corresponds to?
+ * Always compared with the first period, so that errors do not add up. */
+static bool repeats_at(const struct geom_sweep *s, size_t p, size_t i,
+		       struct geom_fit *fit)
 {
-	int64_t cylinder;
-	int32_t surface;
-	angle base;
-	size_t i;
+	const struct geom_sweep *a = &s[i % p];
+	int64_t q = (int64_t)(i / p);
 
-	if (p >= n)
-		return p;
-	cylinder = s[p].cylinder - s[0].cylinder;
-	surface = s[p].surface - s[0].surface;
-	base = s[p].base - s[0].base;
-	for (i = p; i < n; i++) {
-		/* Against the first period, so that errors do not add up. */
-		size_t q = i / p, r = i % p;
+	return sweep_same(a, &s[i], (angle)fit->tolerance) &&
+	       s[i].cylinder == a->cylinder +
+			q * (s[p].cylinder - s[0].cylinder) &&
+	       s[i].surface == a->surface +
+			(int32_t)q * (s[p].surface - s[0].surface) &&
+	       geom_build_fit(fit, s[i].base - a->base, (uint32_t)q);
+}
 
-		if (!sweep_same(&s[r], &s[i], tolerance) ||
-		    s[i].cylinder != s[r].cylinder + (int64_t)q * cylinder ||
-		    s[i].surface != s[r].surface + (int32_t)q * surface ||
-		    !angle_near(s[i].base, s[r].base + (angle)q * base,
-				tolerance))
-			break;
-	}
-	return i;
+/* What repeats: `p` sweeps, over `covers` sweeps in all, turning by `step`. */
+struct period {
+	size_t p, covers;
+	angle step;
+};
+
+/* How many of the `n` sweeps repeat with period `p` from the first on? */
+static struct period repeats(const struct geom_sweep *s, size_t n, size_t p,
+			     angle tolerance)
+{
+	struct geom_fit fit = { s[p].base - s[0].base, tolerance, INT32_MIN,
+				INT32_MAX };
+	size_t i = p;
+
+	while (i < n && repeats_at(s, p, i, &fit))
+		i++;
+	return (struct period){ p, i, geom_build_fitted(&fit) };
 }
 
 /* The period at `s`: at least twice through, or a single sweep. */
-static size_t find_period(const struct geom_sweep *s, size_t n,
-			  angle tolerance, size_t *covers)
+static struct period find_period(const struct geom_sweep *s, size_t n,
+				 angle tolerance)
 {
-	size_t best = 1, p;
+	struct period best = { 1, 1, 0 };
 
-	*covers = 1;
-	for (p = 1; p <= PERIOD_MAX && 2 * p <= n; p++) {
-		size_t c = repeats(s, n, p, tolerance);
+	for (size_t p = 1; p <= PERIOD_MAX && 2 * p <= n; p++) {
+		struct period at = repeats(s, n, p, tolerance);
 
-		if (c >= 2 * p && c > *covers) {
-			best = p;
-			*covers = c;
-		}
+		if (at.covers >= 2 * p && at.covers > best.covers)
+			best = at;
 		/* A multiple of a good period cannot do better by much. */
-		if (*covers >= 8 * best && p >= 4 * best)
+		if (best.covers >= 8 * best.p && p >= 4 * best.p)
 			break;
 	}
 	return best;
 }
 
-/* Are the `p` sweeps at `s` the pattern's, beginning with its part `r`?
- * `next` is the sweep after them, NULL when they do not repeat. */
+/* Are the sweeps of a period the pattern's, beginning with its part `r`? */
 static bool pattern_matches(const struct geom *g,
 			    const struct geom_pattern *pattern, uint32_t r,
 			    const struct geom_sweep *s,
-			    const struct geom_sweep *next, angle tolerance)
+			    const struct period *period, angle tolerance)
 {
 	const struct geom_part *part = g->parts + pattern->part;
 	const struct geom_sweep *a = &part[r].sweep;
@@ -319,16 +347,19 @@ static bool pattern_matches(const struct geom *g,
 				tolerance))
 			return false;
 	}
-	if (!next)
+	if (period->covers == period->p)
 		return true;
-	return next->cylinder - s[0].cylinder == pattern->cylinder_step &&
-	       next->surface - s[0].surface == pattern->surface_step &&
-	       next->base - s[0].base == pattern->base_step;
+	return s[period->p].cylinder - s[0].cylinder ==
+		       pattern->cylinder_step &&
+	       s[period->p].surface - s[0].surface == pattern->surface_step &&
+	       angle_near(period->step, pattern->base_step,
+			  tolerance / (angle)(period->covers / period->p));
 }
 
 static int pattern_add(struct geom_build *b, const struct geom_sweep *s,
-		       uint32_t p, const struct geom_sweep *next)
+		       const struct period *period)
 {
+	uint32_t p = (uint32_t)period->p;
 	struct geom *g = b->geom;
 	struct geom_pattern *pattern;
 	int err;
@@ -342,10 +373,10 @@ static int pattern_add(struct geom_build *b, const struct geom_sweep *s,
 		return err;
 	pattern = &g->patterns[g->patterns_n++];
 	*pattern = (struct geom_pattern){ .part = g->parts_n, .parts = p };
-	if (next) {
-		pattern->cylinder_step = next->cylinder - s[0].cylinder;
-		pattern->surface_step = next->surface - s[0].surface;
-		pattern->base_step = next->base - s[0].base;
+	if (period->covers > p) {
+		pattern->cylinder_step = s[p].cylinder - s[0].cylinder;
+		pattern->surface_step = s[p].surface - s[0].surface;
+		pattern->base_step = period->step;
 	}
 	for (uint32_t i = 0; i < p; i++) {
 		struct geom_part *part = &g->parts[g->parts_n++];
@@ -364,29 +395,29 @@ static int pattern_add(struct geom_build *b, const struct geom_sweep *s,
 
 /* Finds a pattern to share or adds one; *r is the part to begin with. */
 static int pattern_get(struct geom_build *b, const struct geom_sweep *s,
-		       uint32_t p, const struct geom_sweep *next,
-		       uint32_t *pattern, uint32_t *r)
+		       const struct period *period, uint32_t *pattern,
+		       uint32_t *r)
 {
 	struct geom *g = b->geom;
 	uint32_t tries = g->patterns_n < SHARE_MAX ? g->patterns_n : SHARE_MAX;
 
 	for (uint32_t i = 1; i <= tries; i++) {
 		*pattern = g->patterns_n - i;
-		if (g->patterns[*pattern].parts != p)
+		if (g->patterns[*pattern].parts != period->p)
 			continue;
-		for (*r = 0; *r < p; (*r)++) {
+		for (*r = 0; *r < period->p; (*r)++) {
 			if (pattern_matches(g, &g->patterns[*pattern], *r, s,
-					    next, b->tolerance))
+					    period, b->tolerance))
 				return 0;
 		}
 	}
 	*pattern = g->patterns_n;
 	*r = 0;
-	return pattern_add(b, s, p, next);
+	return pattern_add(b, s, period);
 }
 
 static int run_add(struct geom_build *b, const struct geom_sweep *s,
-		   size_t covers, uint32_t p)
+		   const struct period *period)
 {
 	struct geom *g = b->geom;
 	const struct geom_part *part;
@@ -394,8 +425,7 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 	uint32_t r;
 	int err;
 
-	err = pattern_get(b, s, p, covers > p ? s + p : NULL, &run.pattern,
-			  &r);
+	err = pattern_get(b, s, period, &run.pattern, &r);
 	if (!err)
 		err = grow(&g->runs, &b->runs_room, g->runs_n, 1, sizeof(run));
 	if (err)
@@ -405,7 +435,7 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 	run.cylinder = s->cylinder - part->sweep.cylinder;
 	run.surface = s->surface - part->sweep.surface;
 	run.base = s->base - part->sweep.base;
-	for (size_t i = 0; i < covers; i++)
+	for (size_t i = 0; i < period->covers; i++)
 		run.count += s[i].count;
 	g->runs[g->runs_n++] = run;
 	return 0;
@@ -414,17 +444,17 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 int geom_build_finish(struct geom_build *build, struct geom **geom)
 {
 	const struct geom_sweep *s = build->sweeps;
-	size_t left = build->sweeps_n, covers;
+	size_t left = build->sweeps_n;
 	int err;
 
 	while (left) {
-		size_t p = find_period(s, left, build->tolerance, &covers);
+		struct period period = find_period(s, left, build->tolerance);
 
-		err = run_add(build, s, covers, (uint32_t)p);
+		err = run_add(build, s, &period);
 		if (err)
 			return err;
-		s += covers;
-		left -= covers;
+		s += period.covers;
+		left -= period.covers;
 	}
 	if (geom_build_verify(build->geom))
 		return -EINVAL;

@@ -119,6 +119,21 @@ struct geom {
 	uint32_t parts_n, patterns_n, runs_n, odds_n, slips_n, remaps_n;
 };
 
+/*
+ * Fits a constant step to angles that are only right to a tolerance: after
+ * any number of takes, n * geom_build_fitted is within it of every `off` taken.
+ * Begins with a step that the first one has, lo INT32_MIN, hi INT32_MAX.
+ */
+struct geom_fit {
+	angle step;
+	int64_t tolerance;
+	int64_t lo, hi;		/* what may be added to the step */
+};
+
+/* The angle after n steps, n at least 1; false when no step suits all. */
+bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n);
+angle geom_build_fitted(const struct geom_fit *fit);
+
 struct geom_build;
 
 /* `tolerance`: angles that differ by no more count as equal. */

@@ -6,8 +6,8 @@
  * LBNs than both the one before and the one after it on the same surface is
  * taken to be as large as the one before, and odd (geom_build.h).
  *
- * Tables are written with few decimals, so angles within TOLERANCE (a
- * hundredth of a sector) count as the same.
+ * Tables are written with few decimals, so steps are fitted, and angles within
+ * TOLERANCE (a hundredth of a sector) count as the same.
  */
 #include <errno.h>
 #include <math.h>
@@ -212,23 +212,24 @@ static struct geom_sweep sweep_of(const struct row *r)
 }
 
 /* Takes a row into a sweep; false when it does not belong. */
-static bool sweep_take(struct geom_sweep *s, const struct row *r)
+static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
+		       const struct row *r)
 {
 	int64_t n = s->count;
-	angle expected = s->base + (angle)n * s->base_step;
 
 	if (s->around != r->around)
 		return false;
 	if (n == 1) {
 		s->cylinder_step = (int32_t)(r->cylinder - s->cylinder);
 		s->surface_step = (int32_t)r->surface - s->surface;
-		s->base_step = r->start - s->base;
-	} else if (r->cylinder != s->cylinder + n * s->cylinder_step ||
-		   r->surface != s->surface + n * s->surface_step ||
-		   (r->start - expected > TOLERANCE &&
-		    expected - r->start > TOLERANCE)) {
-		return false;
+		*fit = (struct geom_fit){ r->start - s->base, TOLERANCE,
+					  INT32_MIN, INT32_MAX };
 	}
+	if (r->cylinder != s->cylinder + n * s->cylinder_step ||
+	    r->surface != s->surface + n * s->surface_step ||
+	    !geom_build_fit(fit, r->start - s->base, s->count))
+		return false;
+	s->base_step = geom_build_fitted(fit);
 	s->count++;
 	return true;
 }
@@ -236,6 +237,7 @@ static bool sweep_take(struct geom_sweep *s, const struct row *r)
 static int table_build(const struct table *t, struct geom_build *build)
 {
 	struct geom_sweep s = sweep_of(&t->rows[0]);
+	struct geom_fit fit = { 0 };
 	int err = 0;
 
 	for (size_t i = 0; !err && i < t->n; i++) {
@@ -246,7 +248,7 @@ static int table_build(const struct table *t, struct geom_build *build)
 						       (int32_t)r->around);
 	}
 	for (size_t i = 1; !err && i < t->n; i++) {
-		if (sweep_take(&s, &t->rows[i]))
+		if (sweep_take(&s, &fit, &t->rows[i]))
 			continue;
 		err = geom_build_sweep(build, &s);
 		s = sweep_of(&t->rows[i]);
