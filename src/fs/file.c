@@ -690,16 +690,14 @@ void file_closed(struct fs *fs, struct vnode *vnode)
 
 	if (!file)
 		return;
+	file->users++;
 	if (file->closing && file->dirty_count) {
 		job_flush(file, fs->files->stamp, false, true);
 		jobs_pump(fs->files);
 	}
-	file = vnode->file;
-	if (!file)
-		return;
 	file->closing = false;
 	file->error = 0;
-	file_unused(file);
+	file_put(file);
 }
 
 /* ---- Rename waits for data ---- */

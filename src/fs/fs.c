@@ -45,7 +45,9 @@ static void fs_close_handle(struct fs *fs, uint64_t ino)
 	vnode->opens--;
 	if (!vnode->opens)
 		file_closed(fs, vnode);
-	vnode_drop_unused(fs, vnode);
+	vnode = vnode_find(fs, ino);	/* its data may have been the last */
+	if (vnode)
+		vnode_drop_unused(fs, vnode);
 }
 
 static void fs_op_release(struct fs *fs, struct fs_op *op)
