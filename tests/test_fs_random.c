@@ -15,7 +15,7 @@
 #include "fs/internal.h"
 #include "tests/rig_fs.h"
 
-#define NODES 1000
+#define NODES 2500
 #define NAMES 60
 #define MAX_DIRS 40
 #define OPS 6000u

@@ -258,8 +258,10 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	if (done != 0 || answers != fs->answers)
 		timeout_ms = 0;
 	timeout_ms = fs_timeout(timeout_ms, now_ns, next_ns);
-	if (queue_poll(fs->queue, timeout_ms) > 0)
+	done = queue_poll(fs->queue, timeout_ms);
+	if (done > 0)
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
+	fs->gone = done < 0;
 	return next_ns;
 }
 
@@ -538,9 +540,9 @@ static int fs_write_all(struct fs *fs)
 	list_init(&wait.waiter.link);
 	vnode_drop_all(fs);
 	files_sync(fs, &wait.waiter);
-	while (!wait.over)
+	while (!wait.over && !fs->gone)
 		fs_run(fs, -1);
-	return wait.rc;
+	return fs->gone ? -EIO : wait.rc;
 }
 
 int fs_close(struct fs *fs)
@@ -549,8 +551,13 @@ int fs_close(struct fs *fs)
 
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs);
-	while (fs->orphans_pending || fs->tickets || !files_idle(fs))
+	while (!fs->gone &&
+	       (fs->orphans_pending || fs->tickets || !files_idle(fs)))
 		fs_run(fs, -1);
+	if (fs->gone) {
+		fs_abandon(fs);
+		return -EIO;
+	}
 	files_free(fs);
 	rc2 = tree_close(fs->tree);
 	fs->tree = NULL;

@@ -45,6 +45,7 @@ struct fs {
 	struct list all_tickets;	/* not yet finished */
 	uint64_t tickets;		/* how many these are */
 	uint64_t answers;		/* ops answered so far */
+	bool gone;			/* the disk does not answer any more */
 	uint64_t reruns_max;		/* of any ticket */
 	struct ticket *mover;		/* has the right to move a directory */
 	struct list move_waits;		/* tickets that want it */

@@ -219,8 +219,10 @@ int vnode_resume_orphans(struct fs *fs)
 
 	if (rc)
 		return rc;
-	while (!scan.over)
+	while (!scan.over && !fs->gone)
 		fs_run(fs, -1);
+	if (!scan.over)
+		return -EIO;
 	vnode_resume_next(fs);
 	return scan.rc;
 }
