@@ -25,9 +25,8 @@
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
 #define DEFAULT_COMMIT_NS 5000000000ull
 #define DEFAULT_CHECKPOINT_NS 60000000000ull
-/* Frames and slots that applying one entry may take. */
+/* Frames that applying one entry may take. */
 #define REPLAY_FRAMES 48
-#define REPLAY_SLOTS 48
 
 /* ---- Superblock ---- */
 
@@ -258,11 +257,18 @@ struct replay {
 	int rc;			/* of applying, apart from the log's own */
 };
 
-static int replay_room(struct tree *tree)
+/*
+ * `paths` from the root are changed.  The slots that are asked for are what
+ * that may take, and no more: what has run once with few free slots must run
+ * again.  A leaf moves and is cut; each level above moves and is cut, in two
+ * copies; the root gets a new one above it.
+ */
+static int replay_room(struct tree *tree, unsigned paths)
 {
+	const unsigned slots = paths * (4 + 4 * tree->root->level);
 	int rc = 0;
 
-	if (space_slots_free(tree->space) < REPLAY_SLOTS) {
+	if (space_slots_free(tree->space) < slots) {
 		msg_error("replay: no node slots left");
 		return -ENOSPC;
 	}
@@ -329,7 +335,7 @@ static int replay_range(struct replay *r, const struct log_entry *e)
 
 	while (key_cmp(key, e->last) <= 0) {
 		struct key next;
-		int rc = replay_room(r->tree);
+		int rc = replay_room(r->tree, 2);
 
 		if (!rc)
 			rc = replay_get(r, key);
@@ -364,7 +370,7 @@ static int replay_entry(struct replay *r, uint64_t seq,
 
 	if (e->type == LOG_DEL_RANGE)
 		return replay_range(r, e);
-	rc = replay_room(tree);
+	rc = replay_room(tree, 1);
 	if (!rc)
 		rc = replay_get(r, e->key);
 	if (rc == -ENOENT && e->type == LOG_DEL)
