@@ -678,6 +678,9 @@ START_TEST(root_refuses_contradictions)
 	b.addr = le64_put(1024 + 8 * 32);	/* overlaps */
 	memcpy(map + 12, &b, 10);
 	ck_assert_int_eq(root_try(map, 23, 32768, 0), -EUCLEAN);
+	b.addr = le64_put(512);			/* not in order */
+	memcpy(map + 12, &b, 10);
+	ck_assert_int_eq(root_try(map, 23, 32768, 0), -EUCLEAN);
 	b.addr = le64_put(32768 - 7 * 32);	/* beyond the end */
 	memcpy(map + 12, &b, 10);
 	ck_assert_int_eq(root_try(map, 23, 32768, 0), -EUCLEAN);

@@ -378,13 +378,13 @@ int slots_map_load(struct space *s, const uint8_t *map, size_t bytes)
 		slots = le16_get(head.slots);
 		if (bytes < map_bytes(slots) || !slots ||
 		    le64_get(head.addr) > s->sectors ||
+		    tracks_upto(s, le64_get(head.addr)) != s->tracks ||
 		    (slots % 8 && map[slots / 8] >> slots % 8))
 			return -EUCLEAN;
 		rc = slots_add_track(s, le64_get(head.addr), slots);
 		if (rc)
 			return rc;
-		track_load(s, &s->track[tracks_upto(s, le64_get(head.addr)) -
-					1], map);
+		track_load(s, &s->track[s->tracks - 1], map);
 		map += map_bytes(slots);
 		bytes -= map_bytes(slots);
 	}
