@@ -162,11 +162,10 @@ static int cut_edges(struct cut *cut)
 		return 0;
 	to = from + cut->op->size;
 	if (cut->edge == 0 && from / BLOCK_BYTES == to / BLOCK_BYTES) {
-		cut->edge = 1;
-		from = from % BLOCK_BYTES;
-		rc = cut_zero(cut, to / BLOCK_BYTES, (unsigned)from,
+		rc = cut_zero(cut, to / BLOCK_BYTES, from % BLOCK_BYTES,
 			      to % BLOCK_BYTES);
-		cut->edge = rc == -EINPROGRESS ? 0 : 2;
+		cut->edge = rc ? 0 : 2;
+		return rc;
 	}
 	if (cut->edge == 0) {
 		if (from % BLOCK_BYTES)
