@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "check/check.h"
+#include "fs/internal.h"
 #include "fs/mkfs.h"
 
 /* Turns of the loop without an end: something hangs. */
@@ -38,15 +40,41 @@ void rig_open(struct rig *rig, uint64_t mib, uint64_t seed)
 	rig_mount(rig);
 }
 
+static bool rig_problem(void *arg, const struct check_found *found)
+{
+	(void)arg;
+	ck_abort_msg("the checker: %s", found->text);
+	return false;
+}
+
+/* Leaves a file system that is whole. */
+static void rig_unmount(struct rig *rig)
+{
+	struct check_options options = {
+		.data = true,
+		.name_mask = rig->fs->name_mask,
+		.found = rig_problem,
+	};
+	struct check_result result;
+
+	ck_assert_int_eq(fs_close(rig->fs), 0);
+	/* What a crash left for a read-only mount is for the next one. */
+	if (rig->options.read_only)
+		return;
+	ck_assert_int_eq(check_run(sim_env(rig->sim), sim_disk(rig->sim),
+				   &options, &result), 0);
+	ck_assert_uint_eq(result.found, 0);
+}
+
 void rig_close(struct rig *rig)
 {
-	ck_assert_int_eq(fs_close(rig->fs), 0);
+	rig_unmount(rig);
 	sim_free(rig->sim);
 }
 
 void rig_remount(struct rig *rig)
 {
-	ck_assert_int_eq(fs_close(rig->fs), 0);
+	rig_unmount(rig);
 	rig_mount(rig);
 }
 

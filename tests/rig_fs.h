@@ -21,8 +21,8 @@ struct rig {
 void rig_open(struct rig *rig, uint64_t mib, uint64_t seed);
 void rig_close(struct rig *rig);
 
-/* Opens it again: after a clean close, or after a crash in which all that had
- * been written survives. */
+/* Opens it again: after a clean close and a check, or after a crash in which
+ * all that had been written survives. */
 void rig_remount(struct rig *rig);
 void rig_crash(struct rig *rig);
 

@@ -656,24 +656,37 @@ START_TEST(names_of_one_hash)
 }
 END_TEST
 
-START_TEST(hash_item_full)
+static int make_long(unsigned i)
 {
 	char name[256];
-	unsigned i;
-	int rc = 0;
 
-	rig.fs->name_mask = 0;
 	memset(name, 'x', 250);
-	for (i = 0; !rc; i++) {
-		snprintf(name + 250, 6, "%u", i);
-		rc = rig_mknod(&rig, ROOT, name, S_IFREG, NULL);
-	}
+	snprintf(name + 250, 6, "%u", i);
+	return rig_mknod(&rig, ROOT, name, S_IFREG, NULL);
+}
+
+/* Names of two hashes: each item holds about fifteen of them. */
+START_TEST(hash_item_full)
+{
+	unsigned i = 0, k = 0;
+	char name[256];
+	int rc;
+
+	rig.fs->name_mask = 1;
+	while (!(rc = make_long(i)))
+		i++;
 	ck_assert_int_eq(rc, -ENOSPC);
-	ck_assert_uint_eq(i, TRAX_MAX_ITEM_BYTES / (18 + 251 + (i > 10)) + 1);
-	snprintf(name + 250, 6, "%u", 3);
-	ck_assert_int_eq(rig_unlink(&rig, ROOT, name), 0);
-	snprintf(name + 250, 6, "%u", 0);
-	ck_assert_int_eq(rig_rename(&rig, ROOT, name, ROOT, "short", 0), 0);
+	ck_assert_uint_ge(i, TRAX_MAX_ITEM_BYTES / (18 + 252));
+	ck_assert_uint_le(i, 2 * (TRAX_MAX_ITEM_BYTES / (18 + 251)));
+	while ((rc = make_long(i)) == -ENOSPC) {
+		ck_assert_uint_lt(k, i);
+		memset(name, 'x', 250);
+		snprintf(name + 250, 6, "%u", k++);
+		ck_assert_int_eq(rig_rename(&rig, ROOT, name, ROOT, name + 249,
+					    0), 0);
+		ck_assert_int_eq(rig_unlink(&rig, ROOT, name + 249), 0);
+	}
+	ck_assert_int_eq(rc, 0);
 }
 END_TEST
 
