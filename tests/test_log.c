@@ -97,6 +97,8 @@ static void rig_turn(struct rig *r, unsigned waits)
 {
 	while (r->waits < waits && !sim_is_off(r->sim)) {
 		log_run(r->log, sim_now_ns(r->sim));
+		ck_assert_msg(r->waits == waits || !queue_idle(r->queue),
+			      "stuck");
 		if (r->waits < waits &&
 		    queue_poll(r->queue, queue_idle(r->queue) ? 0 : -1) < 0)
 			return;
@@ -579,6 +581,51 @@ START_TEST(wraps_around)
 }
 END_TEST
 
+/*
+ * Promises of all sizes at once, kept in any order, each with a commit of its
+ * own, while twins go their way: nobody waits for a checkpoint that has not
+ * been promised its room.
+ */
+START_TEST(promises_are_kept)
+{
+	struct rig r = rig_new(false, 2 + (unsigned)_i % 4,
+			       512u << _i / 4 % 2);
+	const size_t most = TRAX_MAX_RECORD_BYTES - TRAX_BLOCK_BYTES;
+	uint64_t rng = (uint64_t)_i, cut, chain, number = 0;
+
+	for (unsigned round = 0; round < 60; round++) {
+		size_t promised[200];
+		unsigned n = 0;
+
+		do {
+			promised[n] = 9 + test_random(&rng) %
+				(test_random(&rng) % 3 ? 3000 : most - 8);
+		} while (log_reserve(r.log, promised[n], false) && ++n < 200);
+		while (n) {
+			const unsigned i = (unsigned)(test_random(&rng) % n);
+
+			if (test_random(&rng) % 4 == 0) {
+				sim_advance(r.sim, 60000000);
+				log_run(r.log, sim_now_ns(r.sim));
+			}
+			add(&r, ++number, promised[i] - 8);
+			if (test_random(&rng) % 2)
+				ck_assert_int_eq(commit(&r), 0);
+			log_release(r.log, promised[i]);
+			promised[i] = promised[--n];
+		}
+		if (log_fill_percent(r.log) < 40)
+			continue;
+		log_cut(r.log, 2, &cut, &chain);
+		ck_assert_int_eq(commit(&r), 0);
+		log_trim(r.log, cut);
+	}
+	ck_assert_uint_gt(number, 60);
+	ck_assert_int_eq(drain(&r), 0);
+	rig_free(&r);
+}
+END_TEST
+
 START_TEST(held_records_are_kept)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
@@ -876,6 +923,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, loss_of_the_last_is_the_end);
 	tcase_add_loop_test(tc, nothing_of_an_earlier_life, 0, 2);
 	tcase_add_loop_test(tc, wraps_around, 0, 8);
+	tcase_add_loop_test(tc, promises_are_kept, 0, 16);
 	tcase_add_test(tc, held_records_are_kept);
 	tcase_add_test(tc, lost_data_record_is_told);
 	tcase_add_test(tc, reserves_keep_the_log_from_filling);

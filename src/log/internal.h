@@ -96,7 +96,8 @@ struct log {
 	uint64_t total_bytes;
 
 	/* Promised room. */
-	uint64_t reserved_bytes, reserved_n;
+	uint64_t reserved_bytes;	/* of entries */
+	uint64_t reserved_cost;		/* each in a record of its own */
 
 	/* Holds: count of record seq at seq % held_n, for those from the tail
 	 * on; held_from is the oldest when there are any. */
@@ -113,6 +114,7 @@ struct log {
 size_t log_record_bytes(const struct log *log, size_t payload);
 
 /* log.c */
+uint64_t log_needed_bytes(const struct log *log);
 void log_close_record(struct log *log);
 void log_wake(struct log *log);
 
@@ -121,8 +123,9 @@ void log_tracks_init(struct log *log, const struct super *super);
 bool log_track_is_free(const struct log *log, const struct log_track *t);
 struct log_track *log_place_main(struct log *log, size_t bytes,
 				 bool elsewhere);
-struct log_track *log_place_twin(struct log *log, size_t bytes,
+struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
 				 bool elsewhere);
+bool log_tracks_hold(const struct log *log, uint64_t need);
 uint64_t log_tracks_used_bytes(const struct log *log);
 void log_tracks_rewind(struct log *log);
 

@@ -3,8 +3,10 @@
  *
  * Room is promised in bytes of entries and paid in slots: what is used, what is
  * in records on their way and what is promised, each promise with a record of
- * its own, must stay under RESERVE_PERCENT of all tracks.  Twins pay with what
- * is left.  Buffers are promised too, so that log_add never finds none.
+ * its own, must stay under RESERVE_PERCENT of all tracks, and find its slots
+ * however it is cut into records: a checkpoint waits for the records before it,
+ * so these must not wait for a checkpoint.  Twins pay with what is left.
+ * Buffers are promised too, so that log_add never finds none.
  *
  * Waiters are told in the order of their coming, never from inside the call by
  * which they came.
@@ -126,17 +128,22 @@ static uint64_t coming_bytes(const struct log *log)
 	return bytes;
 }
 
-static uint64_t promised_bytes(const struct log *log)
+uint64_t log_needed_bytes(const struct log *log)
 {
-	return log->reserved_bytes + log->reserved_n * log->unit_bytes;
+	return coming_bytes(log) + log->reserved_cost;
 }
 
+/* A log that could not take the longest record if it were idle is full: only
+ * a checkpoint helps. */
 unsigned log_fill_percent(const struct log *log)
 {
 	const uint64_t bytes = log_tracks_used_bytes(log) +
-			       coming_bytes(log) + promised_bytes(log);
+			       log_needed_bytes(log);
+	const unsigned percent = (unsigned)(bytes * 100 / log->total_bytes);
 
-	return (unsigned)(bytes * 100 / log->total_bytes);
+	return percent < RESERVE_PERCENT &&
+	       !log_tracks_hold(log, TRAX_MAX_RECORD_BYTES) ?
+		RESERVE_PERCENT : percent;
 }
 
 static unsigned list_count(const struct list *list)
@@ -161,21 +168,25 @@ bool log_reserve(struct log *log, size_t bytes, bool urgent)
 {
 	const uint64_t limit = log->total_bytes / 100 *
 			       (urgent ? URGENT_PERCENT : RESERVE_PERCENT);
+	const size_t cost = log_record_bytes(log, bytes);
+	const uint64_t need = log_needed_bytes(log) + cost;
 
-	if (log_tracks_used_bytes(log) + coming_bytes(log) +
-	    promised_bytes(log) + bytes + log->unit_bytes > limit ||
+	if (log_tracks_used_bytes(log) + need > limit ||
+	    !log_tracks_hold(log, need) ||
 	    !buffers_suffice(log, log->reserved_bytes + bytes))
 		return false;
 	log->reserved_bytes += bytes;
-	log->reserved_n++;
+	log->reserved_cost += cost;
 	return true;
 }
 
 void log_release(struct log *log, size_t bytes)
 {
-	assert(log->reserved_n && log->reserved_bytes >= bytes);
+	const size_t cost = log_record_bytes(log, bytes);
+
+	assert(log->reserved_bytes >= bytes && log->reserved_cost >= cost);
 	log->reserved_bytes -= bytes;
-	log->reserved_n--;
+	log->reserved_cost -= cost;
 }
 
 /* ---- Adding -------------------------------------------------------------- */

@@ -4,7 +4,9 @@
  * A track without a role is free when all records in it are below the tail.
  * A role takes the free track that was used longest ago, and its slots in
  * order.  Records may take the twins' track when there is no other; twins take
- * nothing away from records.
+ * nothing away from what is promised to records.
+ *
+ * A promise is kept whatever records it comes in: see tracks_hold.
  */
 #include "log/internal.h"
 
@@ -50,8 +52,6 @@ static struct log_track *track_oldest(struct log *log,
 		    (!best || t->max_seq < best->max_seq))
 			best = t;
 	}
-	if (best)
-		best->next = 0;
 	return best;
 }
 
@@ -69,7 +69,9 @@ struct log_track *log_place_main(struct log *log, size_t bytes, bool elsewhere)
 	if (!elsewhere && has_room(log->main, bytes))
 		return log->main;
 	t = track_oldest(log, log->twin, elsewhere ? log->main : NULL);
-	if (!t && !log->sending && has_room(log->twin, bytes)) {
+	if (t)
+		t->next = 0;
+	else if (!log->sending && has_room(log->twin, bytes)) {
 		t = log->twin;
 		log->twin = NULL;
 	}
@@ -78,18 +80,65 @@ struct log_track *log_place_main(struct log *log, size_t bytes, bool elsewhere)
 	return has_room(log->main, bytes) ? log->main : NULL;
 }
 
-/* The same for twins, which take nothing from records. */
-struct log_track *log_place_twin(struct log *log, size_t bytes,
+/*
+ * Do the tracks hold `need` bytes of records, in whatever records they come,
+ * when twins take `takes` bytes of `twin`?  They do if one track alone does.
+ * Else: a track is left when a record does not fit, so less than the longest
+ * record is lost at the end of each.
+ */
+static bool tracks_hold(const struct log *log, uint64_t need,
+			const struct log_track *twin, uint64_t takes)
+{
+	const uint64_t longest = need < TRAX_MAX_RECORD_BYTES ?
+		need : TRAX_MAX_RECORD_BYTES;
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		const struct log_track *t = &log->track[i];
+		uint64_t room = 0;
+
+		if (t == log->main || t == log->twin)
+			room = t->sectors - t->next;
+		else if (log_track_is_free(log, t))
+			room = t->sectors;
+		room *= SECTOR_BYTES;
+		if (t == twin)
+			room -= takes;
+		else if (t == log->twin)
+			room = 0;	/* twins leave it */
+		if (room >= need)
+			return true;
+		if (room + log->unit_bytes > longest)
+			sum += room + log->unit_bytes - longest;
+	}
+	return sum >= need;
+}
+
+bool log_tracks_hold(const struct log *log, uint64_t need)
+{
+	return tracks_hold(log, need, log->twin, 0);
+}
+
+/* Where twins go, `first` bytes at least, `bytes` if they fit. */
+struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
 				 bool elsewhere)
 {
-	struct log_track *t;
+	struct log_track *t = log->twin;
+	uint64_t room;
 
-	if (!elsewhere && has_room(log->twin, bytes))
-		return log->twin;
-	t = track_oldest(log, log->main, elsewhere ? log->twin : NULL);
-	if (t)
-		log->twin = t;
-	return has_room(log->twin, bytes) ? log->twin : NULL;
+	if (elsewhere || !has_room(t, first))
+		t = track_oldest(log, log->main, elsewhere ? t : NULL);
+	if (!t)
+		return NULL;
+	room = (uint64_t)(t->sectors - (t == log->twin ? t->next : 0)) *
+	       SECTOR_BYTES;
+	if (!tracks_hold(log, log_needed_bytes(log), t,
+			 bytes < room ? bytes : room))
+		return NULL;
+	if (t != log->twin)
+		t->next = 0;
+	log->twin = t;
+	return t;
 }
 
 /* The rest of a track that has no role any more is lost until it is free. */

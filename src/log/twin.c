@@ -163,7 +163,8 @@ static void stage_write(struct log *log, struct log_stage *s)
 	uint64_t sector, seq;
 
 	if (!log_is_nearly_full(log, s->bytes - s->done))
-		t = log_place_twin(log, le32_get(h->bytes), s->tries);
+		t = log_place_twin(log, le32_get(h->bytes), s->bytes - s->done,
+				   s->tries);
 	if (!t) {
 		stage_give_up(log, s);
 		return;
