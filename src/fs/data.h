@@ -74,7 +74,9 @@ struct piece {
 	uint64_t index;		/* in units of PIECE_BLOCKS */
 	uint8_t *data;
 	uint16_t valid;		/* the tree's content of these blocks */
-	uint16_t reading;
+	uint16_t reading;	/* some fetch wants them */
+	uint16_t busy;		/* of these, one has looked them up: it alone
+				   writes into data */
 	uint16_t stale;		/* being read, but the tree has changed */
 	uint16_t failed;	/* could not be read: -EIO */
 	unsigned pins;

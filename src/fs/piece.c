@@ -33,6 +33,7 @@ struct fetch_segment {
 struct fetch_piece {
 	struct piece *piece;
 	uint16_t want;		/* blocks to be read */
+	bool claimed;		/* they are busy for this fetch */
 	uint16_t mapped;	/* of these, with data on disk */
 	uint16_t mask;		/* that have a sum */
 	bool coarse;
@@ -407,22 +408,44 @@ void needs_wake(struct file *file)
 
 /* ---- Fetch: what is on the disk ---- */
 
-static void fetch_wanted(struct fetch *fetch, bool reading)
+/* Before it is looked up where they are: they may become another fetch's. */
+static void fetch_wish(struct fetch_piece *fp)
 {
-	struct piece *piece;
-	unsigned p;
+	fp->piece->reading |= fp->want;
+	fp->piece->failed &= ~fp->want;
+}
 
-	for (p = 0; p < fetch->pieces; p++) {
-		piece = fetch->piece[p].piece;
-		if (!piece)
+static void fetch_claim(struct fetch *fetch)
+{
+	struct fetch_piece *fp;
+
+	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
+		if (!fp->piece)
 			continue;
-		if (reading) {
-			piece->reading |= fetch->piece[p].want;
-			piece->failed &= ~fetch->piece[p].want;
-		} else {
-			piece->reading &= ~fetch->piece[p].want;
-			piece->stale &= piece->reading;
-		}
+		fetch_wish(fp);
+		fp->piece->busy |= fp->want;
+		fp->claimed = true;
+	}
+}
+
+/* Blocks of a piece are not read any more, at least not by this fetch. */
+static void fetch_leave(struct fetch_piece *fp, uint16_t bits)
+{
+	if (fp->claimed)
+		fp->piece->busy &= ~bits;
+	fp->piece->reading &= ~(bits & ~fp->piece->busy);
+	fp->piece->stale &= fp->piece->reading;
+}
+
+static void fetch_unclaim(struct fetch *fetch)
+{
+	struct fetch_piece *fp;
+
+	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
+		if (!fp->piece)
+			continue;
+		fetch_leave(fp, fp->want);
+		fp->claimed = false;
 	}
 }
 
@@ -433,7 +456,7 @@ static void fetch_over(struct fetch *fetch)
 	struct files *files = file->files;
 	unsigned p;
 
-	fetch_wanted(fetch, false);
+	fetch_unclaim(fetch);
 	if (fetch->rc)
 		for (p = 0; p < fetch->pieces; p++)
 			if (fetch->piece[p].piece)
@@ -494,7 +517,11 @@ static int fetch_sums(struct ticket *ticket, struct fetch *fetch)
 	return rc;
 }
 
-/* Blocks that are in the log only are not on the disk; they are in memory. */
+/*
+ * Blocks that are in the log only are not on the disk; they are in memory.
+ * Where one sum is for all of a piece, who comes first reads all of it, also
+ * for those who have not looked it up yet.
+ */
 static void fetch_leave_held(struct fetch *fetch)
 {
 	uint64_t base = fetch->first * PIECE_BLOCKS;
@@ -502,7 +529,7 @@ static void fetch_leave_held(struct fetch *fetch)
 	struct fetch_piece *fp;
 	unsigned bit, p;
 
-	fetch_wanted(fetch, false);
+	fetch_unclaim(fetch);
 	for (; block; block = block->next) {
 		if (block->index >= base + fetch->pieces * PIECE_BLOCKS)
 			break;
@@ -512,13 +539,14 @@ static void fetch_leave_held(struct fetch *fetch)
 	}
 	for (p = 0; p < fetch->pieces; p++) {
 		fp = &fetch->piece[p];
-		/* Who else reads a part of it will read the whole. */
-		if (fp->piece && fp->want && fp->coarse)
-			fp->want = fp->piece->reading ? 0 : UINT16_MAX;
-		if (fp->piece)
-			fp->piece->stale &= ~fp->want;
+		if (!fp->piece)
+			continue;
+		fp->want &= ~(fp->piece->busy | fp->piece->valid);
+		if (fp->want && fp->coarse)
+			fp->want = fp->piece->busy ? 0 : UINT16_MAX;
+		fp->piece->stale &= ~fp->want;
 	}
-	fetch_wanted(fetch, true);
+	fetch_claim(fetch);
 }
 
 /* Cuts what is wanted out of an extent, into segments of wanted blocks. */
@@ -564,7 +592,7 @@ static void fetch_cut(struct fetch *fetch, uint64_t end)
 {
 	unsigned p, i;
 
-	fetch_wanted(fetch, false);
+	fetch_unclaim(fetch);
 	for (p = 0; p < fetch->pieces; p++)
 		for (i = 0; i < PIECE_BLOCKS; i++)
 			if ((fetch->first + p) * PIECE_BLOCKS + i >= end)
@@ -573,7 +601,7 @@ static void fetch_cut(struct fetch *fetch, uint64_t end)
 		if (fetch->piece[p].coarse &&
 		    fetch->piece[p].want != UINT16_MAX)
 			fetch->piece[p].want = 0;
-	fetch_wanted(fetch, true);
+	fetch_claim(fetch);
 }
 
 static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
@@ -800,8 +828,7 @@ static void fetch_verify(struct fetch *fetch)
 		if (!fp->piece || !fp->want)
 			continue;
 		bad = fetch_check(fp);
-		fp->piece->reading &= ~(fp->want & ~bad);
-		fp->piece->stale &= fp->piece->reading;
+		fetch_leave(fp, fp->want & ~bad);
 		fp->want = bad;
 		failed += bad != 0;
 		if (bad && fetch->tries == FETCH_TRIES) {
@@ -842,8 +869,8 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 		fetch->piece[p].piece->pins++;
 		list_del(&fetch->piece[p].piece->lru);
 		fetch->piece[p].want = want[p];
+		fetch_wish(&fetch->piece[p]);
 	}
-	fetch_wanted(fetch, true);
 	file->files->fetches++;
 	fetch_again(fetch);
 }
