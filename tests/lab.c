@@ -356,6 +356,15 @@ void lab_init_empty(struct lab *lab)
 	geom_free(geom);
 }
 
+void lab_init_from(struct lab *lab, const struct media *content)
+{
+	struct sim_options options = { .seed = 1, .content = content };
+
+	memset(lab, 0, sizeof(*lab));
+	lab->sim = sim_new(NULL, LAB_SECTORS, &options);
+	assert(lab->sim);
+}
+
 void lab_init(struct lab *lab)
 {
 	lab_init_empty(lab);
@@ -464,6 +473,28 @@ void lab_edit(struct lab *lab, struct key key,
 	leaf = read_node(lab, le64_get(child->addr));
 	slot = slot_of(leaf, key);
 	edit(leaf, slot, (uint8_t *)leaf + le16_get(slot->off));
+	child->csum = le64_put(csum(leaf, TRAX_NODE_BYTES));
+	lab_write(lab, addr_sector(le64_get(child->addr)), TRAX_NODE_SECTORS,
+		  leaf);
+	write_root_node(lab, top, &lab->check.root);
+	free(top);
+	free(leaf);
+	lab_check_fini(lab);
+}
+
+void lab_edit_leaf(struct lab *lab, unsigned index,
+		   void (*edit)(struct node_header *leaf, void *arg),
+		   void *arg)
+{
+	struct node_header *top, *leaf;
+	struct child_slot *child;
+
+	lab_check_init(lab);
+	assert(lab->check.root.level == 1);
+	top = read_node(lab, lab->check.root.tree.addr);
+	child = (struct child_slot *)(top + 1) + index % le16_get(top->n);
+	leaf = read_node(lab, le64_get(child->addr));
+	edit(leaf, arg);
 	child->csum = le64_put(csum(leaf, TRAX_NODE_BYTES));
 	lab_write(lab, addr_sector(le64_get(child->addr)), TRAX_NODE_SECTORS,
 		  leaf);

@@ -38,6 +38,8 @@ struct lab {
 /* Nothing but a root directory, as mkfs leaves it. */
 void lab_init_empty(struct lab *lab);
 void lab_init(struct lab *lab);
+/* Begins with this content, a clone of lab_content of another lab. */
+void lab_init_from(struct lab *lab, const struct media *content);
 void lab_fini(struct lab *lab);
 
 /* All items into lab->set; what is changed there is written by lab_store. */
@@ -64,6 +66,11 @@ void lab_add_name(struct lab *lab, uint64_t dir, uint64_t seq,
 void lab_edit(struct lab *lab, struct key key,
 	      void (*edit)(struct node_header *leaf, struct leaf_slot *slot,
 			   void *value));
+/* The same for the leaf below child `index` (modulo their number) of the root
+ * node. */
+void lab_edit_leaf(struct lab *lab, unsigned index,
+		   void (*edit)(struct node_header *leaf, void *arg),
+		   void *arg);
 /* The same for the root node (two copies). */
 void lab_edit_root_node(struct lab *lab,
 			void (*edit)(struct lab *lab,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/damage.h"
+#include "tests/mutate.h"
 #include "tests/test.h"
 
 struct seen {
@@ -146,6 +147,40 @@ START_TEST(test_damage)
 }
 END_TEST
 
+/* Several damages at once, at random: TRAX_MUTATIONS of them, from a seed. */
+#define MUTATIONS 120u
+#define AT_ONCE 6u
+
+START_TEST(test_mutations)
+{
+	const char *asked = getenv("TRAX_MUTATIONS");
+	unsigned long n = asked ? strtoul(asked, NULL, 0) : MUTATIONS, i;
+	uint8_t data[AT_ONCE * 8];
+	uint64_t state, r;
+	struct media *content;
+	struct lab lab;
+	const char *why;
+	unsigned k;
+
+	lab_init(&lab);
+	content = sim_content(lab.sim);
+	lab_fini(&lab);
+	for (i = 0; i < n; i++) {
+		state = i;
+		for (k = 0; k < AT_ONCE; k++) {
+			r = test_random(&state);
+			memcpy(data + 8 * k, &r, 8);
+		}
+		lab_init_from(&lab, content);
+		mutate(&lab, data, sizeof(data), 1 + i % AT_ONCE);
+		why = mutate_check(&lab);
+		ck_assert_msg(!why, "seed %lu: %s", i, why);
+		lab_fini(&lab);
+	}
+	media_free(content);
+}
+END_TEST
+
 /* Each row that can come from an image has a damage. */
 START_TEST(test_table)
 {
@@ -172,6 +207,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_empty);
 	tcase_add_test(tcase, test_clean);
 	tcase_add_test(tcase, test_table);
+	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
 	suite_add_tcase(suite, tcase);
 	return suite;
