@@ -1,0 +1,233 @@
+/*
+ * test_check_fs.c - the check on what the file system itself leaves behind:
+ * crashes, logs to be replayed, roots that are gone.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check/check.h"
+#include "format/format.h"
+#include "tests/rig_fs.h"
+#include "tests/test.h"
+
+#define FILES 60u
+#define BIG_BYTES 300000u
+#define DISK_MIB 64u
+
+struct seen {
+	char text[2048];
+};
+
+static bool seen_found(void *arg, const struct check_found *found)
+{
+	struct seen *seen = arg;
+	size_t used = strlen(seen->text);
+
+	snprintf(seen->text + used, sizeof(seen->text) - used, "[%s]%s %s\n",
+		 found->problem->name, found->again ? " again" : "",
+		 found->text);
+	return true;
+}
+
+static int run(struct rig *rig, bool repair, struct seen *seen,
+	       struct check_result *result)
+{
+	struct check_options options = {
+		.repair = repair,
+		.data = true,
+		.found = seen_found,
+		.arg = seen,
+	};
+
+	memset(seen, 0, sizeof(*seen));
+	return check_run(sim_env(rig->sim), sim_disk(rig->sim), &options,
+			 result);
+}
+
+static void expect_silent(struct rig *rig)
+{
+	struct check_result result;
+	struct seen seen;
+
+	ck_assert_int_eq(run(rig, false, &seen, &result), 0);
+	ck_assert_msg(!seen.text[0], "not silent:\n%s", seen.text);
+}
+
+static void fill(uint8_t *buf, size_t bytes, unsigned seed)
+{
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		buf[i] = (uint8_t)(i * 7 + i / 4096 + seed);
+}
+
+static size_t size_of(unsigned i)
+{
+	return i % 4 == 0 ? BIG_BYTES : 100 + 97 * i;
+}
+
+static int io(struct rig *rig, enum fs_op_type type, uint64_t ino,
+	      uint8_t *buf, size_t bytes)
+{
+	struct fs_op op = {
+		.type = type, .ino = ino, .size = bytes, .data = buf,
+		.buffer = buf,
+	};
+	int rc = rig_do(rig, &op);
+
+	ck_assert(rc || op.result == bytes);
+	return rc;
+}
+
+static void make_files(struct rig *rig)
+{
+	uint8_t *buf = malloc(BIG_BYTES);
+	uint64_t dir, ino;
+	char name[32];
+	unsigned i;
+
+	ck_assert_int_eq(rig_mkdir(rig, TRAX_ROOT_INO, "dir", &dir), 0);
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file %u", i);
+		ck_assert_int_eq(rig_mknod(rig, dir, name, S_IFREG | 0644,
+					   &ino), 0);
+		fill(buf, size_of(i), i);
+		ck_assert_int_eq(io(rig, FS_WRITE, ino, buf, size_of(i)), 0);
+	}
+	free(buf);
+}
+
+static void expect_files(struct rig *rig)
+{
+	uint8_t *buf = malloc(BIG_BYTES), *want = malloc(BIG_BYTES);
+	struct fs_attr dir, attr;
+	char name[32];
+	unsigned i;
+
+	ck_assert_int_eq(rig_lookup(rig, TRAX_ROOT_INO, "dir", &dir), 0);
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file %u", i);
+		ck_assert_int_eq(rig_lookup(rig, dir.ino, name, &attr), 0);
+		ck_assert_uint_eq(attr.size, size_of(i));
+		fill(want, size_of(i), i);
+		ck_assert_int_eq(io(rig, FS_READ, attr.ino, buf, size_of(i)),
+				 0);
+		ck_assert(!memcmp(buf, want, size_of(i)));
+	}
+	free(buf);
+	free(want);
+}
+
+static void mount(struct rig *rig)
+{
+	ck_assert_int_eq(fs_open(sim_env(rig->sim), sim_disk(rig->sim),
+				 &rig->options, &rig->fs), 0);
+}
+
+/* Power goes after everything has been synced, but nothing unmounted. */
+static void crash(struct rig *rig)
+{
+	ck_assert_int_eq(rig_sync(rig), 0);
+	ck_assert_int_eq(sim_power_cut(rig->sim, SIM_CUT_DROP, 1), 0);
+	fs_abandon(rig->fs);
+	sim_restart(rig->sim);
+}
+
+static struct super read_super(struct rig *rig)
+{
+	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	struct super super;
+
+	ck_assert_int_eq(disk_read(sim_disk(rig->sim), TRAX_SUPER_SECTOR,
+				   TRAX_BLOCK_SECTORS, buf), 0);
+	ck_assert_ptr_null(super_decode(buf, TRAX_SUPER_SECTOR, &super));
+	free(buf);
+	return super;
+}
+
+START_TEST(test_replay)
+{
+	struct check_result result;
+	struct seen seen;
+	struct rig rig;
+
+	rig_open(&rig, DISK_MIB, 3);
+	make_files(&rig);
+	crash(&rig);
+	/* Without writing, only the last root can be looked at. */
+	ck_assert_int_eq(run(&rig, false, &seen, &result), 0);
+	ck_assert(!result.was_clean && !result.found && !result.changed);
+	ck_assert_ptr_nonnull(strstr(seen.text, "[not-clean]"));
+	ck_assert_int_eq(run(&rig, true, &seen, &result), 0);
+	ck_assert(result.replayed && !result.found && !result.left);
+	expect_silent(&rig);
+	mount(&rig);
+	expect_files(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The payload of the log is gone where it was acknowledged. */
+START_TEST(test_log_damaged)
+{
+	struct check_result result;
+	struct super super;
+	struct seen seen;
+	struct rig rig;
+	unsigned i;
+
+	rig_open(&rig, DISK_MIB, 4);
+	make_files(&rig);
+	crash(&rig);
+	super = read_super(&rig);
+	for (i = 0; i < super.log_tracks; i++)
+		sim_damage(rig.sim, super.log[i].sector, 16);
+	ck_assert_int_eq(run(&rig, true, &seen, &result), 0);
+	ck_assert_msg(!result.left, "left:\n%s", seen.text);
+	expect_silent(&rig);
+	mount(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Every root is gone: all is found again from the leaves. */
+START_TEST(test_roots_gone)
+{
+	struct check_result result;
+	struct super super;
+	struct seen seen;
+	struct rig rig;
+	unsigned i;
+
+	rig_open(&rig, DISK_MIB, 5);
+	make_files(&rig);
+	ck_assert_int_eq(fs_close(rig.fs), 0);
+	super = read_super(&rig);
+	for (i = 0; i < 4; i++)
+		sim_damage(rig.sim, super.area_sector[i / 2][i % 2], 8);
+	ck_assert_int_eq(run(&rig, true, &seen, &result), 0);
+	ck_assert_msg(!result.left, "left:\n%s", seen.text);
+	expect_silent(&rig);
+	mount(&rig);
+	expect_files(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+static Suite *check_fs_suite(void)
+{
+	Suite *suite = suite_create("check_fs");
+	TCase *tcase = tcase_create("left behind");
+
+	tcase_add_test(tcase, test_replay);
+	tcase_add_test(tcase, test_log_damaged);
+	tcase_add_test(tcase, test_roots_gone);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
+
+int main(void)
+{
+	return test_run(check_fs_suite());
+}
