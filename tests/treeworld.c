@@ -342,6 +342,64 @@ int world_checkpoint(struct world *w)
 	return wait_for(w, &told, txns);
 }
 
+struct doing {
+	world_fn fn;
+	void *arg;
+	bool done;
+	int rc;
+	uint64_t seq;
+};
+
+static void run_doing(struct tree_txn *txn, void *arg, int rc)
+{
+	struct doing *d = arg;
+
+	if (!rc)
+		rc = d->fn(txn, d->arg);
+	if (rc == -EAGAIN) {
+		tree_txn_fetch(txn);
+		return;
+	}
+	d->rc = rc;
+	d->seq = tree_txn_end(txn);
+	d->done = true;
+}
+
+static const struct tree_txn_ops doing_ops = { run_doing };
+
+int world_do(struct world *w, const struct tree_bounds *bounds, world_fn fn,
+	     void *arg, uint64_t *seq)
+{
+	struct doing d = { .fn = fn, .arg = arg };
+	struct tree_txn *txn;
+
+	ck_assert_int_eq(tree_begin(w->tree, bounds, &doing_ops, &d, &txn), 0);
+	while (!d.done)
+		ck_assert(world_turn(w));
+	if (seq)
+		*seq = d.seq;
+	return d.rc;
+}
+
+/* First copies are those whose header names their own sector first. */
+void world_spoil(struct world *w, bool interior)
+{
+	struct node_header *h = aligned_alloc(4096, TRAX_NODE_BYTES);
+	unsigned leaves = 0;
+
+	for (uint64_t at = 0; at < WORLD_SECTORS; at += TRAX_NODE_SECTORS) {
+		ck_assert_int_eq(disk_read(sim_disk(w->sim), at,
+					   TRAX_NODE_SECTORS, h), 0);
+		if (le32_get(h->magic) != TRAX_NODE_MAGIC ||
+		    le64_get(h->addr) != at || !h->level == interior)
+			continue;
+		/* Old ones are spoilt too, that is no matter. */
+		if (interior || leaves++ % 8 == 0)
+			ck_assert_int_eq(sim_flip(w->sim, at + 7, 99), 0);
+	}
+	free(h);
+}
+
 /* ---- Comparing ---- */
 
 struct scan {
@@ -609,6 +667,8 @@ static int pick_track(void *arg, traxaddr *addr, uint32_t *sectors)
 	struct range r;
 	uint64_t from = 0;
 
+	if (w->no_growth)
+		return -ENOSPC;
 	if (!space_group_loaded(space, 0)) {
 		waiter = (struct waiter){ .done = tell, .owner = &told };
 		tree_load_group(w->tree, 0, &waiter);
@@ -628,10 +688,11 @@ static int pick_track(void *arg, traxaddr *addr, uint32_t *sectors)
 	return -ENOSPC;
 }
 
-int world_mount(struct world *w)
+int world_open(struct world *w, bool read_only)
 {
 	const struct tree_options options = {
 		.node_pool_bytes = w->pool_bytes,
+		.read_only = read_only,
 	};
 	const struct queue_options queue_options = { .depth = 0 };
 	int rc = queue_open(sim_env(w->sim), sim_disk(w->sim), &queue_options,
@@ -641,15 +702,23 @@ int world_mount(struct world *w)
 	rc = tree_open(sim_env(w->sim), w->queue, &options, &w->tree);
 	if (!rc) {
 		tree_set_node_place(w->tree, pick_track, w);
-		rc = tree_start(w->tree);
-		if (rc)
-			tree_abandon(w->tree);
+		return 0;
 	}
-	if (rc) {
-		w->tree = NULL;
-		queue_close(w->queue);
-		w->queue = NULL;
-	}
+	w->tree = NULL;
+	queue_close(w->queue);
+	w->queue = NULL;
+	return rc;
+}
+
+int world_mount(struct world *w)
+{
+	int rc = world_open(w, false);
+
+	if (rc)
+		return rc;
+	rc = tree_start(w->tree);
+	if (rc)
+		world_crash(w);
 	return rc;
 }
 

@@ -15,7 +15,7 @@
 #include "tree/tree.h"
 #include "tree/tree_format.h"
 
-#define WORLD_ITEMS 4000
+#define WORLD_ITEMS 8000
 #define WORLD_SECTORS 131072u
 #define WORLD_TRACK 2048u
 
@@ -35,6 +35,7 @@ struct world {
 	size_t value_bytes;	/* values are up to this long */
 	size_t pool_bytes;
 	unsigned ranges;	/* range deletes in 200 operations */
+	bool no_growth;		/* there is no room for more node tracks */
 	bool may_fail;		/* the power may go: errors are expected */
 
 	unsigned version[WORLD_ITEMS];
@@ -57,6 +58,8 @@ void world_fini(struct world *w);
 
 /* 0 or what tree_open or tree_start says. */
 int world_mount(struct world *w);
+/* Only tree_open. */
+int world_open(struct world *w, bool read_only);
 int world_unmount(struct world *w);
 /* Forgets the tree and its queue, as a crash does. */
 void world_crash(struct world *w);
@@ -72,6 +75,20 @@ bool world_turn(struct world *w);
 /* Waits for a commit, or a checkpoint, of everything; 0 or -EIO. */
 int world_commit(struct world *w);
 int world_checkpoint(struct world *w);
+
+/*
+ * One transaction, waited for: fn probes and applies, called again after
+ * -EAGAIN.  Returns what fn does in the end, or why it was refused; *seq (or
+ * NULL): the record.
+ */
+typedef int (*world_fn)(struct tree_txn *txn, void *arg);
+int world_do(struct world *w, const struct tree_bounds *bounds, world_fn fn,
+	     void *arg, uint64_t *seq);
+
+/* Unmounted: flips a bit in the first copy of each interior node,
+
+ * or in every eighth leaf, as they stand in the node tracks. */
+void world_spoil(struct world *w, bool interior);
 
 /* The tree holds exactly the model. */
 void world_compare(struct world *w);

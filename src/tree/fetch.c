@@ -94,28 +94,39 @@ static void normalize(struct frame *frame)
 		node_child_set_key(frame->node, 0, frame->low);
 }
 
+/* Once for each node, or a scan of a bad disk would tell nothing else. */
+static bool is_told(struct tree *tree, traxaddr addr)
+{
+	for (unsigned i = 0; i < TREE_TOLD; i++)
+		if (tree->told[i] == addr)
+			return true;
+	tree->told[tree->told_n++ % TREE_TOLD] = addr;
+	return false;
+}
+
 static void load_done(struct disk_request *req)
 {
 	struct frame *frame = req->owner;
-	struct frames *frames = frame->tree->frames;
+	struct tree *tree = frame->tree;
 	const char *why = frame->live ? judge(frame) : NULL;
+	const bool again = why && ++frame->tries < MAX_TRIES;
 
-	if (why) {
-		msg_warn("node at sector %" PRIu64 ": %s", req->sector, why);
-		if (++frame->tries < MAX_TRIES) {
-			submit(frame);
-			return;
-		}
-		msg_error("node at sector %" PRIu64 ", level %u: lost (%s)",
-			  addr_sector(frame->ptr.addr), frame->level, why);
+	/* A warning and the loss are told apart by a bit that no sector has. */
+	if (why && !is_told(tree, addr_make(again, req->sector)))
+		msg(again ? MSG_WARN : MSG_ERROR,
+		    "node at sector %" PRIu64 ", level %u: %s%s", req->sector,
+		    frame->level, again ? "" : "lost: ", why);
+	if (again) {
+		submit(frame);
+		return;
 	}
-	frame->tree->stats.node_reads++;
-	frame_set_state(frames, frame, FRAME_CLEAN);
+	tree->stats.node_reads++;
+	frame_set_state(tree->frames, frame, FRAME_CLEAN);
 	if (frame->live && !why)
 		normalize(frame);
 	wake_waiting(frame, why ? -EIO : 0);
 	if (why || !frame->live)
-		frame_drop(frames, frame);
+		frame_drop(tree->frames, frame);
 }
 
 static void submit(struct frame *frame)

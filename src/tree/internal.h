@@ -26,6 +26,7 @@
 #define TREE_OWN_PINS 24	/* frames kept for the tree's own work */
 #define TREE_MAX_NODES 64	/* of one transaction */
 #define TREE_MAX_FAILED 8
+#define TREE_TOLD 32
 
 /* ---- Ownership changes of one transaction, netted ---- */
 
@@ -184,6 +185,9 @@ struct tree {
 	struct waiter commit_waiter;
 	bool committing;
 	uint64_t commit_seq;
+
+	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
+	unsigned told_n;
 
 	struct tree_recovery recovery;
 	struct data_log *data;

@@ -173,16 +173,15 @@ static bool others_hold_slots(const struct tree *tree)
 
 static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 {
+	const bool can_grow = !txn->own && growth_can_help(tree);
+
+	tree->growth.wanted = tree->growth.wanted || can_grow;
 	if (ckpt_would_help(tree)) {
 		tree->ckpt.wanted = true;
 		return WAIT_ROOM;
 	}
-	if (tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree))
-		return WAIT_ROOM;
-	if (txn->own || !growth_can_help(tree))
-		return REFUSE_SPACE;
-	tree->growth.wanted = true;
-	return WAIT_ROOM;
+	return tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree) ||
+	       can_grow ? WAIT_ROOM : REFUSE_SPACE;
 }
 
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
