@@ -88,6 +88,8 @@ int repair_run(struct check *check)
 	if (rc)
 		return rc;
 	rc = collect_items(check, &set);
+	if (!rc && problem_to_repair(check, PROBLEM_LOG_REPLAY))
+		rc = logread_apply(check, &set);
 	if (!rc)
 		rc = mend_items(check, &set);
 	if (!rc)

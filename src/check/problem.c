@@ -34,7 +34,7 @@ const struct check_problem check_problems[] = {
 		"not looked at", NULL },
 	[PROBLEM_LOG_REPLAY] = { "log-replay", CHECK_ERROR, false,
 		"the log cannot be replayed: %s",
-		"Go on with the last root, without the log" },
+		"Go on without what is missing" },
 	[PROBLEM_GEOMETRY] = { "geometry", CHECK_MINOR, true,
 		"the geometry record cannot be used (%s)",
 		"Use regular tracks of 1 MiB instead" },

@@ -3,6 +3,7 @@
  *
  *   replay.c   the log, by opening and closing the file system
  *   collect.c  what survives becomes a set
+ *   logread.c  the log, record by record
  *   salvage.c  leaves without parents
  *   mend.c     the order of mending; mend_*.c
  *   place.c    owners, node tracks and slots
@@ -19,6 +20,12 @@
 
 /* All good items of the tree, and what salvage finds of the lost ones. */
 int collect_items(struct check *check, struct set *set);
+
+/*
+ * Applies the log to the set, up to the first record that is missing, and
+ * brings its data home.  For when the file system itself refuses to.
+ */
+int logread_apply(struct check *check, struct set *set);
 
 /* Items of the lost key ranges from leaves that no tree has any more; the
  * newest leaf wins.  Notes their slots in check->nodes, so that they are not

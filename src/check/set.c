@@ -80,6 +80,20 @@ int set_put(struct set *set, struct key key, const void *value, size_t bytes)
 	return 0;
 }
 
+int set_delete(struct set *set, struct key key)
+{
+	struct set_item *item = spill_add(&set->added, 1);
+
+	if (!item)
+		return -ENOMEM;
+	*item = (struct set_item){
+		.key = key,
+		.order = ++set->order,
+		.dead = true,
+	};
+	return 0;
+}
+
 static int item_cmp(const void *a, const void *b)
 {
 	const struct set_item *x = a, *y = b;
@@ -88,18 +102,17 @@ static int item_cmp(const void *a, const void *b)
 	return c ? c : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Of items with one key the last one lives. */
+/* Of items with one key the last one counts; a dead one leaves nothing. */
 static void keep_last(struct spill *items)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < items->n; i++) {
 		struct set_item *item = spill_at(items, i);
-		struct set_item *last = n ? spill_at(items, n - 1) : NULL;
+		struct set_item *next = i + 1 < items->n ?
+					spill_at(items, i + 1) : NULL;
 
-		if (last && key_cmp(last->key, item->key) == 0)
-			n--;
-		if (item->dead)
+		if ((next && key_cmp(item->key, next->key) == 0) || item->dead)
 			continue;
 		*(struct set_item *)spill_at(items, n++) = *item;
 	}

@@ -55,7 +55,9 @@ struct set_item *set_find(const struct set *set, struct key key);
 
 /* Adds or replaces.  -ENOMEM. */
 int set_put(struct set *set, struct key key, const void *value, size_t bytes);
-/* The item goes away with set_settle. */
+/* Takes the key away, in order with puts: a later one brings it back. */
+int set_delete(struct set *set, struct key key);
+/* The item goes away with set_settle, unless its key is put. */
 static inline void set_kill(struct set_item *item)
 {
 	item->dead = true;
