@@ -27,6 +27,7 @@
 #define JOB_BLOCKS 1024u	/* of one piece of write-back */
 #define JOB_PIECES 16		/* places of one piece of write-back */
 #define JOB_COUNT 24u		/* in flight in all */
+#define HOME_KEPT 6u		/* of them only for bringing data home */
 #define JOBS_PER_FILE 4u
 #define LOG_BLOCKS 16u		/* logged by one transaction */
 #define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */

@@ -59,6 +59,9 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	struct files *files = file->files;
 	struct job *job = list_first(&files->job_free, struct job, link);
 
+	/* Jobs that wait for room in the log wait for homes. */
+	if (kind != JOB_HOME && files->jobs_busy >= JOB_COUNT - HOME_KEPT)
+		return NULL;
 	if (!job)
 		return NULL;
 	list_del(&job->link);
