@@ -211,7 +211,6 @@ static void check_fallocate(void)
 	CHECK(pread(fd, buf, 4, 5000) == 4 && !memcmp(buf, "data", 4));
 	FAILS_WITH(EINVAL, fallocate(fd, 0, 0, 0));
 	FAILS_WITH(EINVAL, fallocate(fd, 0, -1, 10));
-	FAILS_WITH(EFBIG, fallocate(fd, 0, 0x7ffffffffffff000, 0xfff));
 	CHECK(close(fd) == 0);
 	fd = open("f", O_RDONLY);
 	FAILS_WITH(EBADF, fallocate(fd, 0, 0, 10));
@@ -228,6 +227,8 @@ static void check_punch_and_zero(void)
 
 	fill(data, N, 9);
 	CHECK(write(fd, data, N) == N && fsync(fd) == 0);
+	/* Until then FUSE shows the blocks of before. */
+	CHECK(close(dup(fd)) == 0);
 	CHECK(fstat(fd, &before) == 0);
 	CHECK(fallocate(fd, hole, 8 * BLOCK, 16 * BLOCK) == 0);
 	memset(data + 8 * BLOCK, 0, 16 * BLOCK);

@@ -273,10 +273,7 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		inode_set_time(&item->ctime, now);
 }
 
-/*
- * What the VFS asks of the flags it does not see here.  With FS_SET_CTIME the
- * kernel hands over the times of writes that have long been made.
- */
+/* What the VFS asks of the flags it does not see here. */
 static int inode_check_attr(const struct fs_op *op,
 			    const struct inode_item *item)
 {
@@ -291,7 +288,8 @@ static int inode_check_attr(const struct fs_op *op,
 		if (!S_ISREG(mode))
 			return -EINVAL;
 	}
-	if (op->flags & FS_SET_CTIME && !(op->flags & FS_SET_SIZE))
+	/* The kernel hands over the times of writes long made. */
+	if (!(op->flags & ~(FS_SET_MTIME | FS_SET_CTIME)))
 		return 0;
 	if (flags & INODE_IMMUTABLE && op->flags)
 		return -EPERM;
