@@ -370,8 +370,10 @@ static void print_text(const struct session *s,
 		       device_size_text(result->bytes_verified, data),
 		       (unsigned long long)result->bytes_bad);
 	if (result->left)
-		printf("%s: %llu problems left\n", device,
-		       (unsigned long long)result->left);
+		printf("%s: problems left: %llu%s\n", device,
+		       (unsigned long long)result->left,
+		       s->arguments->mode == MODE_PREEN ?
+		       "; run chkfs.traxfs without -p" : "");
 	else if (result->found)
 		printf("%s: repaired\n", device);
 }

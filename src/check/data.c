@@ -12,6 +12,7 @@
 #include "check/internal.h"
 
 #define CHUNK_BYTES (32u << 20)
+#define MIN_CHUNK_BYTES (1u << 20)
 
 struct extent {
 	uint64_t off, sectors, sector;
@@ -42,6 +43,7 @@ struct data {
 	struct vec units, fragments;
 	uint32_t blocks;	/* in the units so far */
 	uint8_t *buf;
+	uint32_t buf_blocks;
 	uint64_t done_bytes;
 };
 
@@ -258,8 +260,7 @@ static void window_add(struct data *data, uint64_t block, const void *value,
 	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
 		if (!(window.present >> i & 1))
 			continue;
-		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS >
-		    CHUNK_BYTES / TRAX_BLOCK_BYTES)
+		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS > data->buf_blocks)
 			chunk_verify(data);
 		piece_add(data, block + i * TRAX_CSUM_PIECE_BLOCKS, &window,
 			  i);
@@ -292,6 +293,17 @@ static void data_item(struct check *check, struct key key, const void *value,
 		window_add(data, key.off, value, bytes);
 }
 
+/* No more than there is to be read. */
+static uint32_t chunk_bytes(const struct check *check)
+{
+	uint64_t bytes = check->result->data_sectors * SECTOR_BYTES;
+
+	if (bytes > CHUNK_BYTES)
+		return CHUNK_BYTES;
+	return bytes < MIN_CHUNK_BYTES ? MIN_CHUNK_BYTES :
+		(uint32_t)(bytes & ~(TRAX_BLOCK_BYTES - 1ull));
+}
+
 void data_verify(struct check *check)
 {
 	struct data data = { .check = check };
@@ -299,7 +311,8 @@ void data_verify(struct check *check)
 	vec_init(&data.extents, sizeof(struct extent));
 	vec_init(&data.units, sizeof(struct unit));
 	vec_init(&data.fragments, sizeof(struct fragment));
-	data.buf = device_buffer(check, CHUNK_BYTES);
+	data.buf_blocks = chunk_bytes(check) / TRAX_BLOCK_BYTES;
+	data.buf = device_buffer(check, chunk_bytes(check));
 	check->data = &data;
 	if (data.buf)
 		walk_tree(check, false, data_item);

@@ -36,7 +36,9 @@ struct walk {
 	struct check *check;
 	bool first;
 	walk_item item;
-	uint8_t *buffers[TRAX_MAX_LEVEL + 2];	/* of nodes at each level */
+	/* For the nodes of each level, and how many children these are for. */
+	uint8_t *buffers[TRAX_MAX_LEVEL + 2];
+	unsigned room[TRAX_MAX_LEVEL + 2];
 };
 
 /* ---- Reading ---- */
@@ -307,11 +309,17 @@ static void visit_child(const struct node_header *h, unsigned i,
 	}
 }
 
-static bool walk_buffers(struct walk *walk, unsigned level)
+/* Room for n nodes of a level, both copies. */
+static bool walk_buffers(struct walk *walk, unsigned level, unsigned n)
 {
-	if (!walk->buffers[level])
-		walk->buffers[level] = device_buffer(
-			walk->check, (size_t)2 * BATCH * TRAX_NODE_BYTES);
+	if (n > BATCH)
+		n = BATCH;
+	if (walk->room[level] >= n)
+		return true;
+	free(walk->buffers[level]);
+	walk->buffers[level] = device_buffer(walk->check,
+					     (size_t)2 * n * TRAX_NODE_BYTES);
+	walk->room[level] = walk->buffers[level] ? n : 0;
 	return walk->buffers[level] != NULL;
 }
 
@@ -326,7 +334,7 @@ static void walk_children(struct walk *walk, const uint8_t *node,
 		check_fail(walk->check, -ENOMEM);
 		return;
 	}
-	if (!walk_buffers(walk, level - 1))
+	if (!walk_buffers(walk, level - 1, n))
 		n = 0;
 	for (i = 0; i < n && !walk->check->rc; i += k) {
 		unsigned batch = n - i < BATCH ? n - i : BATCH;
@@ -350,7 +358,7 @@ void walk_tree(struct check *check, bool first, walk_item item)
 	};
 	unsigned i, level = check->root.level;
 
-	if (walk_buffers(&walk, level)) {
+	if (walk_buffers(&walk, level, 1)) {
 		visit_read(&walk, &root, 1, level);
 		if (!check->rc)
 			walk_node(&walk, &root, level);
