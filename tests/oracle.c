@@ -372,7 +372,7 @@ static int start_fallocate(struct client *c)
 		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE
 	};
 	struct mnode *node = pick_node(c, S_IFREG);
-	uint64_t offset = pick(c, 300000), size = 1 + pick(c, 150000);
+	uint64_t offset = pick(c, 240000), size = 1 + pick(c, 150000);
 	int mode = modes[pick(c, 5)];
 
 	if (!node)

@@ -272,8 +272,7 @@ void model_zero(struct model *m, struct mnode *node, uint64_t offset,
 
 void model_truncate(struct model *m, struct mnode *node, uint64_t size)
 {
-	if (size > MODEL_FILE_BYTES * 2)
-		abort();
+	assert(size <= MODEL_FILE_BYTES);
 	if (size < node->size) {
 		uint64_t old = node->size;
 
@@ -540,6 +539,20 @@ static bool size_ok(const struct versions *v, unsigned floor, unsigned issued,
 	return least <= size && size <= most;
 }
 
+/* The sizes a file had, for the report of a failure. */
+static void print_sizes(const struct versions *v, unsigned issued, int at)
+{
+	size_t n = strlen(report);
+
+	n += snprintf(report + n, sizeof(report) - n,
+		      " (names of op %d, issued %u; sizes by op:", at, issued);
+	for (unsigned i = v->n > 12 ? v->n - 12 : 0;
+	     i < v->n && n < sizeof(report) - 32; i++)
+		n += snprintf(report + n, sizeof(report) - n, " %u:%lu",
+			      v->v[i].op, (long)v->v[i].hash);
+	snprintf(report + n, sizeof(report) - n, ")");
+}
+
 static unsigned data_floor(const struct model *m, const struct mnode *node,
 			   uint64_t event, unsigned at)
 {
@@ -580,6 +593,7 @@ static const char *check_file(struct model *m, struct reader *r,
 		snprintf(report, sizeof(report),
 			 "file %#lx: size %lu is none it had since op %u",
 			 (long)f->ino, (long)f->size, floor);
+		print_sizes(&node->versions[MODEL_BLOCKS], issued, at);
 		return report;
 	}
 	memset(buf, 0, sizeof(buf));
@@ -601,7 +615,8 @@ static const char *check_file(struct model *m, struct reader *r,
 	return NULL;
 }
 
-/* The operation after which the name space looked like this, or -1. */
+/* The first operation that may be the last and after which the name space
+ * looked like this, or -1. */
 static int find_op(const struct model *m, uint64_t hash, uint64_t event,
 		   unsigned issued)
 {
@@ -612,7 +627,7 @@ static int find_op(const struct model *m, uint64_t hash, uint64_t event,
 			least = m->durable[i].op;
 	if (event == UINT64_MAX)
 		least = m->op;
-	for (unsigned n = issued + 1; n-- > least;)
+	for (unsigned n = least; n <= issued; n++)
 		if (m->hash[n] == hash)
 			return n;
 	return -1;
