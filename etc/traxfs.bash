@@ -43,7 +43,8 @@ _trax_mkfs()
 
 _trax_chkfs()
 {
-	_trax_complete "-n -y -p --data --help --version" ""
+	_trax_complete "-n --no -y --yes -p --preen -f --force --data --json
+		-v --verbose --scratch --help --version" "--scratch"
 }
 
 _trax_traxctl()

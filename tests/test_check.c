@@ -147,6 +147,71 @@ START_TEST(test_damage)
 }
 END_TEST
 
+/* Power goes at the k-th write of a repair, for each k: the next repair makes
+ * it good. */
+static const enum problem cut_problems[] = {
+	PROBLEM_SUPER_COPY, PROBLEM_ROOT_NONE, PROBLEM_ROOT_COPY,
+	PROBLEM_NODE_LOST, PROBLEM_NODE_TWIN, PROBLEM_OWNER_MISSING,
+	PROBLEM_DIR_LOOP, PROBLEM_GEOMETRY,
+};
+#define CUT_PROBLEMS (sizeof(cut_problems) / sizeof(cut_problems[0]))
+
+static const struct damage *damage_of(enum problem problem)
+{
+	unsigned i = 0;
+
+	while (damages[i].problem != problem)
+		i++;
+	return &damages[i];
+}
+
+static struct media *damaged_content(const struct damage *damage)
+{
+	struct media *content;
+	struct lab lab;
+
+	lab_init(&lab);
+	if (damage->loaded)
+		lab_load(&lab);
+	damage->apply(&lab);
+	if (damage->loaded)
+		lab_store(&lab);
+	content = sim_content(lab.sim);
+	lab_fini(&lab);
+	return content;
+}
+
+START_TEST(test_cut)
+{
+	const struct damage *damage = damage_of(cut_problems[_i]);
+	const char *name = check_problems[damage->problem].name;
+	struct media *content = damaged_content(damage);
+	struct check_result result;
+	bool was_cut = true;
+	struct seen seen;
+	struct lab lab;
+	uint64_t k;
+
+	for (k = 1; was_cut; k++) {
+		lab_init_from(&lab, content);
+		sim_power_cut_at(lab.sim, k, SIM_CUT_TORN, k);
+		run(&lab, true, &seen, &result);
+		was_cut = sim_is_off(lab.sim);
+		if (was_cut)
+			sim_restart(lab.sim);
+		sim_power_cut_at(lab.sim, 0, SIM_CUT_KEEP, 0);
+		ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+		ck_assert_msg(!result.left, "%s, cut at write %llu:\n%s", name,
+			      (unsigned long long)k, seen.text);
+		expect_silent(&lab, name);
+		expect_whole(&lab, name, damage->victim);
+		lab_fini(&lab);
+	}
+	ck_assert_uint_gt(k, 2);
+	media_free(content);
+}
+END_TEST
+
 /* Several damages at once, at random: TRAX_MUTATIONS of them, from a seed. */
 #define MUTATIONS 120u
 #define AT_ONCE 6u
@@ -209,6 +274,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
+	tcase_add_loop_test(tcase, test_cut, 0, (int)CUT_PROBLEMS);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
