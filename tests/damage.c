@@ -448,6 +448,15 @@ static void extent_for_log(struct lab *lab)
 	put_extent(lab, LAB_DEEP, 0, lab->check.super.log[0].sector, 24, 0);
 }
 
+/* The lab's tracks have 2048 sectors. */
+static void extent_track(struct lab *lab)
+{
+	uint64_t at = extent_sector(lab, LAB_BIG, 24);
+
+	put_extent(lab, LAB_BIG, 24, at - at % 2048 + 2048 - 64, 128,
+		   EXTENT_KNOWN);
+}
+
 static void extent_eof(struct lab *lab)
 {
 	lab_inode(lab, LAB_HOLES)->size = le64_put(300 * TRAX_BLOCK_BYTES);
@@ -798,6 +807,7 @@ const struct damage damages[] = {
 	DISK(PROBLEM_ROOT_INODES, root_inodes, 0),
 	DISK(PROBLEM_ROOT_NUMBERS, root_numbers, 0),
 	/* Without a repair. */
+	ITEMS(PROBLEM_EXTENT_TRACK, extent_track, LAB_BIG),
 	DISK(PROBLEM_NOT_CLEAN, not_clean, 0),
 	DISK(PROBLEM_DATA_BAD, data_bad, LAB_BIG),
 	DISK(PROBLEM_DATA_READ, data_read, LAB_BIG),

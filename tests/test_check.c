@@ -246,6 +246,111 @@ START_TEST(test_mutations)
 }
 END_TEST
 
+/* What ends a check at once, and the error that goes with it. */
+static void write_supers(struct lab *lab, const struct super *super)
+{
+	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	uint64_t place[3];
+	unsigned i;
+
+	super_places(LAB_SECTORS, place);
+	for (i = 0; i < 3; i++) {
+		super_encode(super, place[i], buf);
+		ck_assert_int_eq(disk_write(sim_disk(lab->sim), place[i],
+					    TRAX_BLOCK_SECTORS, buf), 0);
+	}
+	free(buf);
+}
+
+static void expect_fatal(struct lab *lab, enum problem problem, int want)
+{
+	struct check_result result;
+	struct seen seen;
+
+	ck_assert_int_eq(run(lab, true, &seen, &result), want);
+	ck_assert_uint_eq(seen.by_problem[problem], 1);
+	ck_assert(!result.changed);
+}
+
+START_TEST(test_fatal)
+{
+	struct super super;
+	uint64_t place[3];
+	struct lab lab;
+	unsigned i;
+
+	lab_init_empty(&lab);
+	lab_load(&lab);
+	super = lab.check.super;
+	lab_store(&lab);
+	super.ro_compat = 1ull << 40;
+	write_supers(&lab, &super);
+	expect_fatal(&lab, PROBLEM_SUPER_FEATURE, -EINVAL);
+	super.ro_compat = 0;
+	write_supers(&lab, &super);
+	sim_disk(lab.sim)->limits.sectors -= 4096;
+	expect_fatal(&lab, PROBLEM_DEVICE_SMALL, -EFBIG);
+	sim_disk(lab.sim)->limits.sectors += 4096;
+	super_places(LAB_SECTORS, place);
+	for (i = 0; i < 3; i++)
+		lab_zero(&lab, place[i], TRAX_BLOCK_SECTORS);
+	expect_fatal(&lab, PROBLEM_SUPER_NONE, -EINVAL);
+	lab_fini(&lab);
+}
+END_TEST
+
+/* With safe_only, what needs a human is left as it is, with all else. */
+START_TEST(test_preen)
+{
+	struct check_options options = { .repair = true, .safe_only = true };
+	struct check_result result;
+	struct lab lab;
+
+	lab_init(&lab);
+	lab_load(&lab);
+	lab_inode(&lab, LAB_BIG)->sectors = le64_put(1);
+	lab_store(&lab);
+	ck_assert_int_eq(check_run(sim_env(lab.sim), sim_disk(lab.sim),
+				   &options, &result), 0);
+	ck_assert(result.changed && result.found == 1 && !result.left);
+	lab_load(&lab);
+	lab_inode(&lab, LAB_BIG)->sectors = le64_put(1);
+	lab_kill(&lab, key_make(LAB_DEEP, ITEM_INODE, 0));
+	lab_store(&lab);
+	ck_assert_int_eq(check_run(sim_env(lab.sim), sim_disk(lab.sim),
+				   &options, &result), 0);
+	ck_assert(!result.changed && result.left == result.found);
+	lab_fini(&lab);
+}
+END_TEST
+
+static bool refuse(void *arg, const struct check_found *found)
+{
+	return strcmp(found->problem->name, arg) != 0;
+}
+
+/* What is refused stays; the rest is repaired. */
+START_TEST(test_refused)
+{
+	static char name[] = "inode-sectors";
+	struct check_options options = {
+		.repair = true, .found = refuse, .arg = name,
+	};
+	struct check_result result;
+	struct lab lab;
+
+	lab_init(&lab);
+	lab_load(&lab);
+	lab_inode(&lab, LAB_BIG)->sectors = le64_put(1);
+	lab_inode(&lab, LAB_DIR)->nlink = le32_put(9);
+	lab_store(&lab);
+	ck_assert_int_eq(check_run(sim_env(lab.sim), sim_disk(lab.sim),
+				   &options, &result), 0);
+	ck_assert(result.changed && result.found == 2 && result.left == 1);
+	lab_fini(&lab);
+}
+END_TEST
+
 /* Each row that can come from an image has a damage. */
 START_TEST(test_table)
 {
@@ -254,9 +359,10 @@ START_TEST(test_table)
 
 	for (i = 0; i < damages_n; i++)
 		has[damages[i].problem] = true;
+	/* test_fatal; what a repair says. */
 	has[PROBLEM_SUPER_NONE] = has[PROBLEM_SUPER_FEATURE] = true;
 	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
-	has[PROBLEM_EXTENT_TRACK] = has[PROBLEM_LOG_REPLAY] = true;
+	has[PROBLEM_LOG_REPLAY] = true;	/* test_check_fs.c */
 	for (i = 0; i < PROBLEMS; i++)
 		ck_assert_msg(has[i], "no damage for %s",
 			      check_problems[i].name);
@@ -271,6 +377,9 @@ static Suite *check_suite(void)
 
 	tcase_add_test(tcase, test_empty);
 	tcase_add_test(tcase, test_clean);
+	tcase_add_test(tcase, test_fatal);
+	tcase_add_test(tcase, test_preen);
+	tcase_add_test(tcase, test_refused);
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
