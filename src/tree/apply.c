@@ -328,12 +328,16 @@ void apply_shrink(struct tree *tree, struct frame *frame)
 
 /* ---- Items ---- */
 
+/* The leaf of a key that was looked up; NULL: a tree that contradicts itself
+ * has lost it since, and is failed now. */
 static struct frame *leaf_to_change(struct tree *tree, struct key key)
 {
 	struct frame *leaf = tree_leaf(tree, key);
 
-	assert(leaf);
-	apply_touch(tree, leaf);
+	if (leaf)
+		apply_touch(tree, leaf);
+	else
+		tree_fail(tree, "a node that is to be changed is not there");
 	return leaf;
 }
 
@@ -361,6 +365,8 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 	unsigned i;
 	bool found;
 
+	if (!leaf)
+		return;
 	i = node_find(leaf->node, key, &found);
 	if (found) {
 		void *old = (void *)node_value(leaf->node, i, &old_bytes);
@@ -379,9 +385,12 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 void apply_del(struct tree *tree, struct key key)
 {
 	struct frame *leaf = leaf_to_change(tree, key);
+	unsigned i;
 	bool found;
-	const unsigned i = node_find(leaf->node, key, &found);
 
+	if (!leaf)
+		return;
+	i = node_find(leaf->node, key, &found);
 	assert(found);
 	node_remove(leaf->node, i);
 	apply_shrink(tree, leaf);

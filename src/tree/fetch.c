@@ -21,6 +21,16 @@
 
 #define MAX_TRIES 2
 
+/* Once for each node, or a scan of a bad disk would tell nothing else. */
+static bool is_told(struct tree *tree, traxaddr addr)
+{
+	for (unsigned i = 0; i < TREE_TOLD; i++)
+		if (tree->told[i] == addr)
+			return true;
+	tree->told[tree->told_n++ % TREE_TOLD] = addr;
+	return false;
+}
+
 static bool has_failed(const struct tree_txn *txn, traxaddr addr)
 {
 	for (unsigned i = 0; i < txn->failed_n; i++)
@@ -37,9 +47,10 @@ int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i)
 
 	if (has_failed(txn, ptr.addr))
 		return -EIO;
-	if (known && known->parent != parent) {
-		msg_error("node at sector %" PRIu64 " has two parents",
-			  addr_sector(ptr.addr));
+	if (known && known != tree_child(txn->tree, parent, i)) {
+		if (!is_told(txn->tree, ptr.addr))
+			msg_error("node at sector %" PRIu64 ": the tree names "
+				  "it twice", addr_sector(ptr.addr));
 		return -EIO;
 	}
 	for (unsigned k = 0; k < txn->miss_n; k++)
@@ -62,6 +73,12 @@ int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i)
 
 static void submit(struct frame *frame);
 
+/* Or it would be given to another node. */
+static bool slot_is_used(const struct tree *tree, traxaddr addr)
+{
+	return !addr || space_slot_used(tree->space, addr);
+}
+
 /* Why the copy just read can't be used; NULL: it can. */
 static const char *judge(struct frame *frame)
 {
@@ -69,6 +86,9 @@ static const char *judge(struct frame *frame)
 		return "read error";
 	if (csum(frame->node, TRAX_NODE_BYTES) != frame->ptr.csum)
 		return "wrong checksum";
+	if (!slot_is_used(frame->tree, frame->ptr.addr) ||
+	    !slot_is_used(frame->tree, frame->ptr.addr2))
+		return "its slot is not in use";
 	return node_verify(frame->node, frame->tree->fsid, &frame->ptr,
 			   frame->level, frame->low, frame->high);
 }
@@ -92,16 +112,6 @@ static void normalize(struct frame *frame)
 	node_set_high(frame->node, frame->high);
 	if (frame->level)
 		node_child_set_key(frame->node, 0, frame->low);
-}
-
-/* Once for each node, or a scan of a bad disk would tell nothing else. */
-static bool is_told(struct tree *tree, traxaddr addr)
-{
-	for (unsigned i = 0; i < TREE_TOLD; i++)
-		if (tree->told[i] == addr)
-			return true;
-	tree->told[tree->told_n++ % TREE_TOLD] = addr;
-	return false;
 }
 
 static void load_done(struct disk_request *req)

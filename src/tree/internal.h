@@ -208,7 +208,7 @@ static inline bool tree_resident(const struct frame *frame)
 	return frame && frame->state != FRAME_LOADING;
 }
 /* Child i of a node, resident or loading; NULL: neither.  (A damaged tree may
- * name a node twice: it belongs to the parent that had it first.) */
+ * name a node twice: it belongs to the place that had it first.) */
 struct frame *tree_child(const struct tree *tree, const struct frame *parent,
 			 unsigned i);
 /* The resident leaf of a key; NULL: something on the way is not. */

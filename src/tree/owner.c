@@ -122,7 +122,7 @@ void owner_note_del(struct tree *tree, struct owner_delta *delta,
 
 	if (key.type == ITEM_INODE && tree->inodes)
 		tree->inodes--;
-	if (key.type == ITEM_OWNER)
+	if (key.type == ITEM_OWNER && was)
 		note_or_fail(tree, &delta->del, &delta->put, key.off,
 			     le64_get(was->sectors), was->kind);
 }

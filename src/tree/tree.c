@@ -55,7 +55,10 @@ struct frame *tree_child(const struct tree *tree, const struct frame *parent,
 	struct frame *f = frame_find(tree->frames,
 				     node_child(parent->node, i).addr);
 
-	return f && f->parent == parent ? f : NULL;
+	if (!f || f->parent != parent)
+		return NULL;
+	return key_cmp(tree_resident(f) ? node_low(f->node) : f->low,
+		       node_key(parent->node, i)) ? NULL : f;
 }
 
 struct frame *tree_leaf(struct tree *tree, struct key key)
