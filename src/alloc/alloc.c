@@ -128,32 +128,56 @@ static bool track_known(const struct alloc *alloc, uint64_t sector)
 	return track.known;
 }
 
-/* The last track boundary at or before `sector` (which is > first). */
-static uint64_t track_floor(const struct alloc *alloc, uint64_t sector)
+/* Is there a track boundary, and may an extent end there? */
+static bool is_boundary(const struct alloc *alloc, uint64_t sector)
 {
-	struct span span = track_span(alloc, sector - 1);
+	struct geom_track track;
 
-	return span.end == sector ? sector : span.first;
+	if (sector % alloc->unit)
+		return false;
+	if (sector >= alloc->sectors)
+		return sector == alloc->sectors;
+	geom_track_of(alloc->geom, sector, &track);
+	return track.first == sector;
 }
 
 bool alloc_is_whole(const struct alloc *alloc, uint64_t sector, uint64_t n)
 {
 	return n && sector + n <= alloc->sectors &&
-	       track_span(alloc, sector).first == sector &&
-	       track_span(alloc, sector + n - 1).end == sector + n;
+	       is_boundary(alloc, sector) && is_boundary(alloc, sector + n);
+}
+
+/*
+ * The end of the run of whole tracks that begins at `sector` and ends at `end`
+ * or before; 0: there is none.  Where boundaries are not aligned to the drive's
+ * blocks, a few tracks are gone back to find one that is.
+ */
+static uint64_t whole_end(const struct alloc *alloc, uint64_t sector,
+			  uint64_t end)
+{
+	struct geom_track track;
+	unsigned i;
+
+	if (!is_boundary(alloc, sector))
+		return 0;
+	for (i = 0; i < TRAX_BLOCK_SECTORS && end > sector; i++) {
+		if (is_boundary(alloc, end))
+			return end;
+		geom_track_of(alloc->geom, end - 1, &track);
+		end = track.first;
+	}
+	return 0;
 }
 
 uint64_t alloc_cut(const struct alloc *alloc, uint64_t sector, uint64_t end)
 {
 	struct span span = track_span(alloc, sector);
-	uint64_t floor;
+	uint64_t whole;
 
 	if (span.end >= end || span.end <= sector)
 		return end;
-	if (span.first != sector)
-		return span.end;
-	floor = track_floor(alloc, end);
-	return floor > sector ? floor : end;
+	whole = whole_end(alloc, sector, end);
+	return whole ? whole : span.end;
 }
 
 uint32_t alloc_track_sectors(const struct alloc *alloc, uint64_t goal)
@@ -555,17 +579,20 @@ static int whole_search(struct taking *taking, struct span *at)
 	return -ENOSPC;
 }
 
-/* Takes whole tracks from the beginning of a span, as many as are wanted. */
+/* Takes whole tracks from the beginning of a span, as many as are wanted; one
+ * by one where their boundaries are not aligned. */
 static int take_whole(struct taking *taking, struct span span)
 {
+	struct alloc *alloc = taking->alloc;
 	uint64_t end = span.first + taking->left;
 
-	if (end >= span.end)
+	end = whole_end(alloc, span.first, end < span.end ? end : span.end);
+	if (!end) {
+		span.end = track_span(alloc, span.first).end;
+		if (span_len(span) > taking->left || !span_len(span))
+			return -ENOSPC;
 		end = span.end;
-	else
-		end = track_floor(taking->alloc, end);
-	if (end <= span.first)
-		return -ENOSPC;
+	}
 	return take(taking, span.first, end - span.first);
 }
 
@@ -601,10 +628,8 @@ static int take_after(struct taking *taking, uint64_t after)
 		return 0;
 	if (taking->left < span_len(track_span(alloc, run.first)))
 		return 0;
-	if (span_has(run, span_len(track_span(alloc, run.first)))) {
-		run.end = track_floor(alloc, run.end);
+	if (span_has(run, span_len(track_span(alloc, run.first))))
 		return take_whole(taking, run);
-	}
 	return 0;
 }
 

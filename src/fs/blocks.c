@@ -7,7 +7,8 @@
  *
  * A hold stands for one transaction with logged data; its log record may be
  * forgotten when each of its blocks is home, or has been superseded by a
- * change that is itself durable.
+ * change that is itself durable.  A held block that is written to keeps the
+ * held content beside the new, so that bringing it home never needs the log.
  */
 #include "fs/data.h"
 
@@ -148,22 +149,25 @@ struct block *block_add(struct file *file, uint64_t index)
 	return block;
 }
 
-bool block_own(struct block *block)
+bool block_own(struct files *files, struct block *block)
 {
-	struct files *files;
+	bool held = block->hold && !block->held_data;
 	unsigned i;
 	void *data;
 
-	if (!block->job || block->dirty)
+	if (!held && !block->job)
 		return true;
-	files = block->job->files;
-	i = (unsigned)(block->index - block->job->first);
-	if (block->job->data[i] != block->data)
-		return true;
+	if (!held) {
+		i = (unsigned)(block->index - block->job->first);
+		if (block->job->data[i] != block->data)
+			return true;
+	}
 	data = pool_get(files->dirty_pool);
 	if (!data)
 		return false;
 	memcpy(data, block->data, BLOCK_BYTES);
+	if (held)
+		block->held_data = block->data;
 	block->data = data;
 	return true;
 }
@@ -257,6 +261,9 @@ static void hold_unref(struct files *files, struct hold *hold, unsigned refs)
 
 static void hold_detach(struct file *file, struct block *block)
 {
+	if (block->held_data)
+		pool_put(file->files->dirty_pool, block->held_data);
+	block->held_data = NULL;
 	block->hold = NULL;
 	if (--file->held_count == 0)
 		list_del(&file->held_link);

@@ -27,8 +27,8 @@
 #define JOB_BLOCKS 1024u	/* of one piece of write-back */
 #define JOB_PIECES 16		/* places of one piece of write-back */
 #define JOB_COUNT 24u		/* in flight in all */
-#define HOME_KEPT 6u		/* of them only for bringing data home */
 #define JOBS_PER_FILE 4u
+#define HOME_JOBS (JOB_COUNT / 2)	/* kept for bringing data home */
 #define LOG_BLOCKS 16u		/* logged by one transaction */
 #define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
 #define TXN_BLOCKS 512u		/* mapped by one transaction */
@@ -62,6 +62,7 @@ struct block {
 	void *data;
 	struct job *job;	/* being written, maybe an older version */
 	struct hold *hold;	/* the tree's content is in the log only */
+	void *held_data;	/* that content, if `data` is newer */
 	struct list link;	/* file->dirty, oldest first */
 	uint64_t stamp;		/* when it became dirty: files->stamp */
 	uint64_t dirty_ns;
@@ -156,7 +157,7 @@ struct file {
 	uint64_t flush_stamp;		/* what is as old is to be written */
 	uint64_t cursor;		/* where the next job is looked for */
 	uint64_t batch_sectors;		/* of its directory's flush */
-	unsigned jobs;
+	unsigned jobs, backs;		/* backs: those not of JOB_HOME */
 	bool preparing;			/* a job that has no place yet */
 	uint64_t run_first, run_end;	/* blocks written in order */
 	uint64_t tail_off, tail_addr;	/* sectors: where the last job ended */
@@ -185,7 +186,7 @@ struct files {
 	struct list releases;		/* holds to be given up when durable */
 	struct job *jobs;
 	struct list job_free;
-	unsigned jobs_busy, fetches, works;
+	unsigned jobs_busy, backs, fetches;
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
 	size_t dirty_count, held_count;
@@ -203,9 +204,9 @@ struct block *block_find(const struct file *file, uint64_t index);
 struct block *block_at_or_after(const struct file *file, uint64_t index);
 /* Adds a block that is not there; its data is not set.  NULL: pool empty. */
 struct block *block_add(struct file *file, uint64_t index);
-/* Before data is changed: gives a block in a job a buffer of its own.
+/* Before data is changed: a block in a job, or held, gets a buffer of its own.
  * false: pool empty. */
-bool block_own(struct block *block);
+bool block_own(struct files *files, struct block *block);
 void block_dirty(struct file *file, struct block *block);
 /* Not dirty any more; keeps it. */
 void block_clean(struct file *file, struct block *block);

@@ -24,6 +24,7 @@
 #define AGE_NS (30 * SECOND_NS)
 #define CLOSED_AGE_NS (5 * SECOND_NS)
 #define SCAN_NS SECOND_NS
+#define EXCL_LOG_PERCENT 50u
 #define MIN_DIRTY_BLOCKS 512u
 #define MIN_PIECES 48u
 
@@ -358,8 +359,17 @@ int file_enter(struct file *file, struct gated *gated)
 static void excl_start_next(struct file *file)
 {
 	struct excl *excl = list_first(&file->excls, struct excl, link);
+	struct files *files = file->files;
 
-	if (!excl || excl->active || file->jobs)
+	if (!excl || excl->active)
+		return;
+	/* What this file has in the log may be what fills it. */
+	if (file->held_count &&
+	    log_fill_percent(tree_log(files->fs->tree)) > EXCL_LOG_PERCENT) {
+		files->home_seq = UINT64_MAX;
+		return;
+	}
+	if (file->jobs)
 		return;
 	if (!file->loaded && !file->load_rc)
 		return;
@@ -393,8 +403,10 @@ void file_settled(struct file *file)
 void file_exclusive(struct excl *excl)
 {
 	struct file *file = excl->file;
+	struct files *files = file->files;
 	int rc = 0;
 
+	file->users++;
 	excl->active = false;
 	list_add(&file->excls, &excl->link);
 	if (!file->loaded)
@@ -403,6 +415,8 @@ void file_exclusive(struct excl *excl)
 		file->load_rc = rc;
 	excl_start_next(file);
 	file->load_rc = 0;
+	file_put(file);
+	jobs_pump(files);
 }
 
 void file_exclusive_end(struct excl *excl)

@@ -8,8 +8,7 @@
  *
  * 1. Not before the log record is durable: a home that is written before would
  *    not fit the sum that a crash goes back to.
- * 2. A held block that has become dirty again is flushed instead; its new
- *    record or place supersedes the old one.
+ * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
 #include "fs/data.h"
@@ -22,14 +21,12 @@
 #include "base/msg.h"
 
 #define HOME_BLOCKS 512u
-#define HOME_JOBS (JOB_COUNT / 2)
-#define RECOVER_AT_ONCE 64u
 
 /* ---- One job ---- */
 
 static bool home_may(const struct block *block, uint64_t durable)
 {
-	return block->hold && !block->dirty && !block->job &&
+	return block->hold && !block->job && !block->bad_home &&
 	       block->hold->seq <= durable;
 }
 
@@ -162,18 +159,19 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 {
 	struct files *files = file->files;
 	struct block *block = file->head;
-	bool flush = false, commit = false, started = false;
+	bool commit = false, started = false;
 	uint64_t skip = 0;
+	struct excl *excl;
 	struct job *job;
 
-	if (!list_empty(&file->excls))
+	excl = list_first(&file->excls, struct excl, link);
+	if (excl && excl->active)
 		return false;
 	for (; block && *left; block = block->next) {
 		if (!block->hold || block->job || block->index < skip ||
 		    block->hold->seq > files->home_seq)
 			continue;
-		flush |= block->dirty;
-		commit |= !block->dirty && block->hold->seq > durable;
+		commit |= block->hold->seq > durable;
 		if (!home_may(block, durable) ||
 		    home_is_started(file, block->index))
 			continue;
@@ -190,8 +188,6 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 			return true;
 		}
 	}
-	if (flush)
-		job_flush(file, files->stamp, false, true);
 	if (commit)
 		files_commit(files);
 	return started;
@@ -201,8 +197,9 @@ bool homes_pump(struct files *files)
 {
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
 	unsigned busy = homes_busy(files), left;
-	struct list *last = files->held_files.prev, *pos = NULL;
+	struct list *pos;
 	bool started = false;
+	size_t n = 0;
 
 	if (!files->home_seq || busy >= HOME_JOBS)
 		return false;
@@ -211,7 +208,9 @@ bool homes_pump(struct files *files)
 		return false;
 	}
 	left = HOME_JOBS - busy;
-	while (left && pos != last && !list_empty(&files->held_files)) {
+	list_for_each(pos, &files->held_files)
+		n++;
+	while (n-- && left && !list_empty(&files->held_files)) {
 		pos = files->held_files.next;
 		list_del(pos);
 		list_add(&files->held_files, pos);

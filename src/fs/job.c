@@ -59,9 +59,6 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	struct files *files = file->files;
 	struct job *job = list_first(&files->job_free, struct job, link);
 
-	/* Jobs that wait for room in the log wait for homes. */
-	if (kind != JOB_HOME && files->jobs_busy >= JOB_COUNT - HOME_KEPT)
-		return NULL;
 	if (!job)
 		return NULL;
 	list_del(&job->link);
@@ -81,6 +78,8 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	list_init(&job->need.link);
 	file->jobs++;
 	files->jobs_busy++;
+	file->backs += kind != JOB_HOME;
+	files->backs += kind != JOB_HOME;
 	return job;
 }
 
@@ -92,10 +91,15 @@ void job_claim(struct job *job)
 	job->claimed = true;
 	for (i = 0; i < job->n; i++, block = block->next) {
 		assert(block && block->index == job->first + i && !block->job);
-		if (block->dirty && block->stamp < job->stamp)
+		block->job = job;
+		if (job->kind == JOB_HOME) {
+			job->data[i] = block->held_data ? block->held_data :
+							  block->data;
+			continue;
+		}
+		if (block->stamp < job->stamp)
 			job->stamp = block->stamp;
 		block_clean(job->file, block);
-		block->job = job;
 		job->data[i] = block->data;
 	}
 }
@@ -107,7 +111,7 @@ void job_release(struct job *job, unsigned i, bool ok)
 
 	assert(block && block->job == job);
 	block->job = NULL;
-	if (block->data != job->data[i])
+	if (job->kind != JOB_HOME && block->data != job->data[i])
 		pool_put(job->files->dirty_pool, job->data[i]);
 	if (ok)
 		block_settle(file, block);
@@ -149,10 +153,14 @@ void job_end(struct job *job)
 		job_give_back(job);
 	for (i = job->done; job->claimed && i < job->n; i++)
 		job_release(job, i, false);
+	if (job->claimed && job->done < job->n)
+		job_flush(file, job->stamp, false, file->final);
 	files_release(job->hold);
 	job->file = NULL;
 	list_add(&files->job_free, &job->link);
 	files->jobs_busy--;
+	file->backs -= job->kind != JOB_HOME;
+	files->backs -= job->kind != JOB_HOME;
 	file->users++;
 	file->jobs--;
 	file_settled(file);
@@ -971,9 +979,10 @@ static bool job_start(struct file *file, struct block *block, bool stream)
 /* May a new job of this file begin now? */
 static bool job_may(const struct file *file)
 {
-	return !file->preparing && file->jobs < JOBS_PER_FILE &&
+	return !file->preparing && file->backs < JOBS_PER_FILE &&
 	       list_empty(&file->excls) && file->loaded &&
-	       !list_empty(&file->files->job_free);
+	       /* Jobs that wait for room in the log wait for homes. */
+	       file->files->backs < JOB_COUNT - HOME_JOBS;
 }
 
 /* Starts one job of a file that is to be flushed; false: nothing to start. */
@@ -1058,13 +1067,16 @@ static void jobs_pressure(struct files *files)
 
 static void jobs_pump_once(struct files *files)
 {
-	struct list *last = files->flush.prev, *pos = NULL;
+	struct list *pos;
 	struct file *file;
+	size_t n = 0;
 
 	jobs_pressure(files);
+	list_for_each(pos, &files->flush)
+		n++;
 	/* Once around: each goes to the end. */
-	while (!list_empty(&files->flush) && !list_empty(&files->job_free) &&
-	       pos != last) {
+	while (n-- && !list_empty(&files->flush) &&
+	       files->backs < JOB_COUNT - HOME_JOBS) {
 		pos = files->flush.next;
 		file = list_entry(pos, struct file, flush_link);
 		list_del(pos);

@@ -456,6 +456,7 @@ static void fetch_over(struct fetch *fetch)
 	struct files *files = file->files;
 	unsigned p;
 
+	file->users++;
 	fetch_unclaim(fetch);
 	if (fetch->rc)
 		for (p = 0; p < fetch->pieces; p++)
@@ -469,8 +470,8 @@ static void fetch_over(struct fetch *fetch)
 		    --fetch->piece[p].piece->pins == 0)
 			piece_rest(fetch->piece[p].piece);
 	files_release(fetch);
-	file_unused(file);
 	needs_feed(files);
+	file_put(file);
 }
 
 static struct fetch_piece *fetch_piece(struct fetch *fetch, uint64_t block,

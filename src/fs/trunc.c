@@ -161,12 +161,9 @@ static int cut_edges(struct cut *cut)
 	if (cut->kind != CUT_PUNCH)
 		return 0;
 	to = from + cut->op->size;
-	if (cut->edge == 0 && from / BLOCK_BYTES == to / BLOCK_BYTES) {
-		rc = cut_zero(cut, to / BLOCK_BYTES, from % BLOCK_BYTES,
-			      to % BLOCK_BYTES);
-		cut->edge = rc ? 0 : 2;
-		return rc;
-	}
+	if (from / BLOCK_BYTES == to / BLOCK_BYTES)
+		return cut_zero(cut, to / BLOCK_BYTES, from % BLOCK_BYTES,
+				to % BLOCK_BYTES);
 	if (cut->edge == 0) {
 		if (from % BLOCK_BYTES)
 			rc = cut_zero(cut, from / BLOCK_BYTES,
@@ -310,6 +307,7 @@ static void cut_log_tail(struct ticket *ticket, struct cut *cut)
 /* The INLINE item follows the size: 0 = none, 1 = to be put, or an error. */
 static int cut_inline(struct ticket *ticket, struct cut *cut, uint8_t *data)
 {
+	struct block *block = block_find(cut->file, 0);
 	struct tree_item item;
 	size_t n;
 	int rc;
@@ -320,7 +318,11 @@ static int cut_inline(struct ticket *ticket, struct cut *cut, uint8_t *data)
 		return rc == -ENOENT ? 0 : rc;
 	n = item.bytes < cut->size ? item.bytes : cut->size;
 	memset(data, 0, TRAX_MAX_INLINE_BYTES);
-	memcpy(data, item.value, n);
+	/* What is newer in memory has been cut already. */
+	if (block)
+		memcpy(data, block->data, TRAX_MAX_INLINE_BYTES);
+	else
+		memcpy(data, item.value, n);
 	return 1;
 }
 
@@ -537,6 +539,9 @@ static int punch_run(struct ticket *ticket)
 	rc = cut_attr(ticket, cut, &item);
 	if (rc)
 		return rc;
+	/* A dirty block that would have told the size may have been dropped. */
+	if (cut->file->size > le64_get(item.size))
+		item.size = le64_put(cut->file->size);
 	cut->more = false;
 	if (plan.n) {
 		map_apply(ticket, cut->file->ino, &plan, &item);
@@ -556,16 +561,16 @@ static int reserve_gap(struct ticket *ticket, struct cut *cut, uint64_t *end,
 		       uint64_t *after)
 {
 	struct extent extent = { .n = 0 };
-	uint64_t sector, stop;
+	uint64_t sector = cut->first * BLOCK_SECTORS, stop;
 	int rc;
 
 	*after = 0;
-	while (cut->first < cut->end) {
-		sector = cut->first * BLOCK_SECTORS;
+	while (sector < cut->end * BLOCK_SECTORS) {
 		rc = map_extent(ticket, cut->file->ino, sector, &extent);
 		if (rc && rc != -ENOENT)
 			return rc;
 		if (rc == -ENOENT || extent.off > sector) {
+			cut->first = sector / BLOCK_SECTORS;
 			stop = rc ? UINT64_MAX : extent.off / BLOCK_SECTORS;
 			*end = stop < cut->end ? stop : cut->end;
 			if (*end > cut->first + RESERVE_BLOCKS)
@@ -576,7 +581,8 @@ static int reserve_gap(struct ticket *ticket, struct cut *cut, uint64_t *end,
 				*after = addr_sector(extent.addr) + extent.n;
 			return rc == -ENOENT ? 0 : rc;
 		}
-		cut->first = (extent.off + extent.n) / BLOCK_SECTORS;
+		sector = extent.off + extent.n;
+		cut->first = sector / BLOCK_SECTORS;
 		if (tree_txn_room(ticket->txn) < 3 * TRAX_MAX_LEVEL)
 			break;
 	}

@@ -172,7 +172,7 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 			memcpy(block->data, old, BLOCK_BYTES);
 		else
 			memset(block->data, 0, BLOCK_BYTES);
-	} else if (!block_own(block)) {
+	} else if (!block_own(file->files, block)) {
 		return -EAGAIN;
 	}
 	block_dirty(file, block);
@@ -333,7 +333,7 @@ int write_zero(struct file *file, const struct need *need, uint64_t index,
 		if (rc)
 			return rc;
 		memcpy(block->data, old, BLOCK_BYTES);
-	} else if (!block_own(block)) {
+	} else if (!block_own(file->files, block)) {
 		return -EAGAIN;
 	}
 	block_dirty(file, block);
