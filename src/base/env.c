@@ -24,10 +24,23 @@ static uint64_t real_now_ns(struct env *env)
 	return (uint64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
+/* The kernel's clock for timestamps: its own must not seem older than ours. */
 static int64_t real_wall_ns(struct env *env)
 {
 	(void)env;
-	return clock_ns(CLOCK_REALTIME);
+	return clock_ns(CLOCK_REALTIME_COARSE);
+}
+
+/* Woken too early, the caller waits again. */
+static void real_wait(struct env *env, uint64_t ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(ns / 1000000000),
+		.tv_nsec = (long)(ns % 1000000000),
+	};
+
+	(void)env;
+	nanosleep(&ts, NULL);
 }
 
 /* Up to 256 bytes are never cut short, except before the pool is ready. */
@@ -50,6 +63,7 @@ struct env *env_real(void)
 		.now_ns = real_now_ns,
 		.wall_ns = real_wall_ns,
 		.random = real_random,
+		.wait = real_wait,
 	};
 
 	return &real;

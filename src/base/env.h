@@ -18,6 +18,8 @@ struct env {
 	int64_t (*wall_ns)(struct env *env);
 	/* 64 uniformly distributed bits. */
 	uint64_t (*random)(struct env *env);
+	/* Lets time pass; NULL: time passes by itself. */
+	void (*wait)(struct env *env, uint64_t ns);
 };
 
 /* The machine's clocks and the kernel's random numbers; never NULL. */
@@ -36,6 +38,13 @@ static inline int64_t env_wall_ns(struct env *env)
 static inline uint64_t env_random(struct env *env)
 {
 	return env->random(env);
+}
+
+/* For those who may block and have nothing else to wait for. */
+static inline void env_wait(struct env *env, uint64_t ns)
+{
+	if (env->wait)
+		env->wait(env, ns);
 }
 
 #endif

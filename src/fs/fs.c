@@ -531,29 +531,51 @@ static void fs_close_synced(struct waiter *waiter, int rc)
 	wait->rc = rc;
 }
 
+/* When nothing is on its way, only time brings things on. */
+static void fs_pass_time(struct fs *fs, uint64_t next_ns)
+{
+	uint64_t now_ns = env_now_ns(fs->env);
+
+	if (!fs->gone && queue_idle(fs->queue) && next_ns > now_ns &&
+	    next_ns != UINT64_MAX)
+		env_wait(fs->env, next_ns - now_ns);
+}
+
+static bool fs_works(const struct fs *fs)
+{
+	return fs->orphans_pending || fs->tickets || !files_idle(fs);
+}
+
 static int fs_write_all(struct fs *fs)
 {
 	struct close_wait wait = { 0 };
+	uint64_t next_ns;
 
 	wait.waiter.done = fs_close_synced;
 	wait.waiter.owner = &wait;
 	list_init(&wait.waiter.link);
 	vnode_drop_all(fs);
 	files_sync(fs, &wait.waiter);
-	while (!wait.over && !fs->gone)
-		fs_run(fs, -1);
+	while (!wait.over && !fs->gone) {
+		next_ns = fs_run(fs, -1);
+		if (!wait.over)
+			fs_pass_time(fs, next_ns);
+	}
 	return fs->gone ? -EIO : wait.rc;
 }
 
 int fs_close(struct fs *fs)
 {
+	uint64_t next_ns;
 	int rc = 0, rc2;
 
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs);
-	while (!fs->gone &&
-	       (fs->orphans_pending || fs->tickets || !files_idle(fs)))
-		fs_run(fs, -1);
+	while (!fs->gone && fs_works(fs)) {
+		next_ns = fs_run(fs, -1);
+		if (fs_works(fs))
+			fs_pass_time(fs, next_ns);
+	}
 	if (fs->gone) {
 		fs_abandon(fs);
 		return -EIO;

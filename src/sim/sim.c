@@ -507,6 +507,11 @@ static int64_t env_sim_wall(struct env *env)
 	return WALL_START_NS + (int64_t)env_sim_now(env);
 }
 
+static void env_sim_wait(struct env *env, uint64_t ns)
+{
+	sim_advance(container_of(env, struct sim, env), ns);
+}
+
 static uint64_t env_sim_random(struct env *env)
 {
 	return writes_random(&container_of(env, struct sim, env)->env_seed);
@@ -571,7 +576,8 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 		return NULL;
 	sim->disk.ops = &sim_ops;
 	sim->disk.name = "sim";
-	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random };
+	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random,
+				 env_sim_wait };
 	sim->env_seed = o->seed;
 	list_init(&sim->air);
 	list_init(&sim->late);
