@@ -191,6 +191,7 @@ struct files {
 	uint64_t scan_ns;		/* when to look for what is old */
 	size_t dirty_count, held_count;
 	uint64_t home_seq;		/* bring home what was logged up to */
+	uint64_t home_asked;		/* the log would like that for this */
 	uint64_t home_ns;	/* when the first held block was logged */
 	bool committing, pumping, pump_again;
 	struct waiter commit;

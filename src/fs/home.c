@@ -21,6 +21,9 @@
 #include "base/msg.h"
 
 #define HOME_BLOCKS 512u
+#define HOME_BATCH 128u
+#define HOME_PERCENT 60u
+#define HOME_URGENT_PERCENT 80u
 
 /* ---- One job ---- */
 
@@ -193,6 +196,15 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 	return started;
 }
 
+/* The log asks early and often; writing many at once is cheaper. */
+static bool homes_pay(const struct files *files)
+{
+	unsigned fill = log_fill_percent(tree_log(files->fs->tree));
+
+	return files->held_count >= HOME_BATCH || fill >= HOME_URGENT_PERCENT ||
+	       (fill >= HOME_PERCENT && files->held_count >= HOME_BATCH / 4);
+}
+
 bool homes_pump(struct files *files)
 {
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
@@ -201,6 +213,11 @@ bool homes_pump(struct files *files)
 	bool started = false;
 	size_t n = 0;
 
+	if (files->home_asked && homes_pay(files)) {
+		if (files->home_asked > files->home_seq)
+			files->home_seq = files->home_asked;
+		files->home_asked = 0;
+	}
 	if (!files->home_seq || busy >= HOME_JOBS)
 		return false;
 	if (files->held_count == 0) {
@@ -225,8 +242,7 @@ void homes_want(void *arg, uint64_t seq)
 {
 	struct files *files = arg;
 
-	if (seq > files->home_seq)
-		files->home_seq = seq;
+	files->home_asked = seq;
 	if (!list_empty(&files->releases))
 		files_commit(files);
 	jobs_pump(files);
