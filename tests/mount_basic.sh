@@ -66,12 +66,22 @@ round_trips() {
 	wait_for_server
 	umount "$mnt" 2>/dev/null || umount -l "$mnt"
 
+	# What is in the log only can be read, and stays there.
+	read_only "$1"
 	mount_it "$1"
 	[ "$(cat "$mnt/kept")" = kept ] || fail "lost at kill -9"
 	compare_tree
+	# Whoever comes next waits for the daemon, also of an image.
+	rm -r "$mnt/tree/tests"
+	umount "$mnt" || fail "umount"
+	check "$1"
+	mount_it "$1"
+	(cd "$top_srcdir" && tar -c tests) | tar -x -C "$mnt/tree"
+	umount "$mnt" || fail "umount"
+	mount_it "$1"
+	compare_tree
 	umount "$mnt" || fail "umount"
 	wait_for_server
-	check "$1"
 }
 
 # ro: nothing is written, everything is there.
@@ -117,7 +127,30 @@ refusals() {
 	mountpoint -q "$mnt" && fail "something is mounted"
 }
 
+# Any user, with an image of their own, through fusermount3.
+as_user() {
+	setpriv --reuid=12345 --regid=12345 --clear-groups "$@"
+}
+
+user_mount() {
+	as_user test -r /dev/fuse || return 0
+	chmod 755 "$work"
+	mkdir "$work/user" && cp "$image" "$work/user/image" &&
+		chown -R 12345:12345 "$work/user"
+	truncate -s 64M "$work/user/image"
+	as_user mkdir "$work/user/mnt"
+	as_user "$tools/mkfs.traxfs" -f "$work/user/image" >/dev/null ||
+		fail "mkfs by a user"
+	as_user "$tools/traxfs" "$work/user/image" "$work/user/mnt" ||
+		fail "mount by a user"
+	as_user touch "$work/user/mnt/x" || fail "a user's own mount"
+	as_user "$tools/traxctl" sync "$work/user/mnt" || fail "sync by a user"
+	as_user fusermount3 -u "$work/user/mnt" || fail "unmount by a user"
+	check "$work/user/image"
+}
+
 refusals
+user_mount
 make_image 256M
 round_trips "$image" fuse.traxfs
 read_only "$image"

@@ -451,19 +451,10 @@ static enum exit_code check(struct session *s, struct disk *disk)
 static enum exit_code check_device(struct session *s)
 {
 	const struct arguments *a = s->arguments;
-	struct disk_open_options o = {
-		.read_only = a->mode == MODE_NO,
-		.exclusive = true,
-	};
 	struct disk *disk;
 	enum exit_code code;
-	char where[4096];
 
-	if (device_is_mounted(a->device, where, sizeof(where))) {
-		msg_error("%s: mounted on %s", a->device, where);
-		return EXIT_OPERATION;
-	}
-	if (disk_open(a->device, &o, &disk))
+	if (device_open(a->device, a->mode == MODE_NO, &disk))
 		return EXIT_OPERATION;
 	code = check(s, disk);
 	disk_close(disk);

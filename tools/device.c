@@ -1,5 +1,5 @@
 /*
- * device.c - mounts, superblock, sizes.
+ * device.c - opening, superblock, sizes.
  */
 #include "tools/device.h"
 
@@ -10,6 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
+
+#include "base/msg.h"
+
+/* How long a daemon may take to write its last. */
+#define BUSY_TRIES 2400u
+#define BUSY_SAY_TRIES 20u
+#define BUSY_WAIT_NS 50000000L
 
 /* The same block device under two names? */
 static bool same_device(const struct stat *st, const char *other)
@@ -83,17 +91,66 @@ static bool loop_is_mounted(const char *path, char *where, size_t bytes)
 	return found;
 }
 
-bool device_is_mounted(const char *path, char *where, size_t bytes)
+static bool in_use(const char *path)
 {
 	char *full = realpath(path, NULL);
 	bool found = false;
+	char where[4096];
 	struct stat st;
 
 	if (full && !stat(full, &st))
-		found = is_mounted(full, &st, where, bytes) ||
-			loop_is_mounted(full, where, bytes);
+		found = is_mounted(full, &st, where, sizeof(where)) ||
+			loop_is_mounted(full, where, sizeof(where));
 	free(full);
+	if (found)
+		msg_error("%s: mounted on %s", path, where);
 	return found;
+}
+
+static void say_nothing(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+/* Like disk_open, but says nothing when it is busy. */
+static int try_open(const char *path, const struct disk_open_options *options,
+		    struct disk **disk)
+{
+	int rc;
+
+	msg_set_sink(say_nothing, NULL);
+	rc = disk_open(path, options, disk);
+	msg_set_sink(NULL, NULL);
+	return rc;
+}
+
+int device_open(const char *path, bool read_only, struct disk **disk)
+{
+	struct disk_open_options options = {
+		.read_only = read_only,
+		.exclusive = true,
+	};
+	struct timespec moment = { 0, BUSY_WAIT_NS };
+	struct stat st;
+	unsigned tries;
+
+	if (in_use(path))
+		return -EBUSY;
+	if (stat(path, &st) || !S_ISREG(st.st_mode))
+		return disk_open(path, &options, disk);
+	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		int rc = try_open(path, &options, disk);
+
+		if (!rc)
+			return 0;
+		if (rc != -EBUSY || nanosleep(&moment, NULL))
+			break;
+		if (tries == BUSY_SAY_TRIES)
+			msg_info("%s: in use, waiting for it", path);
+	}
+	return disk_open(path, &options, disk);
 }
 
 int device_read_super(struct disk *disk, struct super *super)

@@ -10,10 +10,12 @@
 #include "format/format.h"
 
 /*
- * Is the device or image file mounted, also through a loop device?  where: a
- * buffer for the mount point, `bytes` long.
+ * Opens a device or an image file for oneself.  -EBUSY, said through msg: it is
+ * mounted (also through a loop device) or in use.  An image that is locked but
+ * not mounted is waited for: umount(8) returns before its daemon has written
+ * its last.
  */
-bool device_is_mounted(const char *path, char *where, size_t bytes);
+int device_open(const char *path, bool read_only, struct disk **disk);
 
 /*
  * Reads the superblock from the first of its places that is good.  -EINVAL:

@@ -318,20 +318,10 @@ static int make(const struct arguments *a, struct disk *disk,
 
 static enum exit_code run(const struct arguments *a)
 {
-	struct disk_open_options o = {
-		.read_only = a->dry_run,
-		.exclusive = true,
-	};
 	struct geom *geom = NULL;
 	struct disk *disk;
-	char where[4096];
-	int rc;
+	int rc = device_open(a->device, a->dry_run, &disk);
 
-	if (device_is_mounted(a->device, where, sizeof(where))) {
-		msg_error("%s: mounted on %s", a->device, where);
-		return EXIT_REFUSED;
-	}
-	rc = disk_open(a->device, &o, &disk);
 	if (rc)
 		return rc == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
 	if (!may_overwrite(a, disk)) {

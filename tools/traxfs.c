@@ -18,7 +18,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <syslog.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -39,11 +38,6 @@ enum exit_code {
 	EXIT_UNSUPPORTED = 7,	/* host-managed zones, unknown features */
 	EXIT_MOUNT = 32,
 };
-
-/* An image that is being unmounted may have a lot to write. */
-#define BUSY_TRIES 1200
-#define BUSY_WAIT_NS 50000000L
-#define BUSY_SAY_TRIES 20
 
 struct arguments {
 	char *device;
@@ -130,60 +124,6 @@ static enum exit_code exit_code_of(int rc)
 }
 
 /* ---- Steps ---- */
-
-static bool wait_a_moment(void)
-{
-	struct timespec moment = { 0, BUSY_WAIT_NS };
-
-	return nanosleep(&moment, NULL) == 0;
-}
-
-static void say_nothing(enum msg_level level, const char *line, void *arg)
-{
-	(void)level;
-	(void)line;
-	(void)arg;
-}
-
-/*
- * An image that is locked but not mounted belongs to a daemon that still
- * writes its last: umount(2) does not wait for it.
- */
-static int open_when_free(struct server *s, const struct disk_open_options *o)
-{
-	const char *device = s->arguments->device;
-	int tries;
-	int rc;
-
-	for (tries = 0; tries < BUSY_TRIES; tries++) {
-		msg_set_sink(say_nothing, NULL);
-		rc = disk_open(device, o, &s->disk);
-		msg_set_sink(NULL, NULL);
-		if (!rc)
-			return 0;
-		if (rc != -EBUSY || s->block_device || !wait_a_moment())
-			break;
-		if (tries == BUSY_SAY_TRIES)
-			msg_info("%s: in use, waiting for it", device);
-	}
-	return disk_open(device, o, &s->disk);
-}
-
-static int open_exclusively(struct server *s)
-{
-	struct disk_open_options o = {
-		.read_only = s->arguments->settings.read_only,
-		.exclusive = true,
-	};
-	char where[4096];
-
-	if (device_is_mounted(s->arguments->device, where, sizeof(where))) {
-		msg_error("%s: already mounted on %s", s->arguments->device,
-			  where);
-		return -EBUSY;
-	}
-	return open_when_free(s, &o);
-}
 
 static int look_at_device(struct server *s)
 {
@@ -280,7 +220,8 @@ static int start_session(struct server *s)
 
 static int start(struct server *s)
 {
-	int rc = open_exclusively(s);
+	int rc = device_open(s->arguments->device,
+			     s->arguments->settings.read_only, &s->disk);
 
 	if (!rc)
 		rc = look_at_device(s);
