@@ -129,14 +129,14 @@ refusals() {
 
 # Any user, with an image of their own, through fusermount3.
 as_user() {
-	setpriv --reuid=12345 --regid=12345 --clear-groups "$@"
+	setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
 }
 
 user_mount() {
 	as_user test -r /dev/fuse || return 0
 	chmod 755 "$work"
 	mkdir "$work/user" && cp "$image" "$work/user/image" &&
-		chown -R 12345:12345 "$work/user"
+		chown -R nobody:nogroup "$work/user"
 	truncate -s 64M "$work/user/image"
 	as_user mkdir "$work/user/mnt"
 	as_user "$tools/mkfs.traxfs" -f "$work/user/image" >/dev/null ||
