@@ -186,9 +186,11 @@ START_TEST(time_moves_only_by_waiting)
 	ck_assert_int_eq(disk_poll(sim_disk(sim), -1), 1);
 	ck_assert_uint_eq(sim_now_ns(sim), 160000);
 	ck_assert_uint_eq(env_now_ns(sim_env(sim)), 160000);
-	/* Nothing outstanding: returns at once. */
-	ck_assert_int_eq(disk_poll(sim_disk(sim), 5), 0);
+	/* Nothing outstanding: not for ever, but a timeout is waited out. */
+	ck_assert_int_eq(disk_poll(sim_disk(sim), -1), 0);
 	ck_assert_uint_eq(sim_now_ns(sim), 160000);
+	ck_assert_int_eq(disk_poll(sim_disk(sim), 5), 0);
+	ck_assert_uint_eq(sim_now_ns(sim), 5160000);
 	io_free(a);
 	io_free(b);
 }

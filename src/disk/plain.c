@@ -3,6 +3,7 @@
  * A request is carried out when it is submitted and completes at the next poll.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -68,7 +69,8 @@ static int plain_poll(struct disk *disk, int timeout_ms)
 	struct file *file = file_of(disk);
 	eventfd_t events;
 
-	(void)timeout_ms;
+	if (!file->finished && timeout_ms > 0)
+		poll(NULL, 0, timeout_ms);
 	eventfd_read(file->event_fd, &events);
 	return file_deliver(file);
 }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <liburing.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -208,6 +209,8 @@ static int ring_poll(struct disk *disk, int timeout_ms)
 	if (!ring->file.finished && timeout_ms && ring->in_kernel) {
 		ring_wait(ring, timeout_ms);
 		ring_reap(ring);
+	} else if (!ring->file.finished && timeout_ms > 0) {
+		poll(NULL, 0, timeout_ms);
 	}
 	return file_deliver(&ring->file);
 }

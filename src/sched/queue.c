@@ -642,7 +642,7 @@ int queue_poll(struct queue *queue, int timeout_ms)
 {
 	int n = queue->gone ? queue->gone : queue_turn(queue, 0);
 
-	if (n || !timeout_ms || !queue->outstanding)
+	if (n || !timeout_ms || (timeout_ms < 0 && !queue->outstanding))
 		return n;
 	return queue_turn(queue, timeout_ms);
 }

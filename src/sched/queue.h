@@ -115,9 +115,10 @@ bool queue_unflushed(const struct queue *queue);
 /*
  * Gives the disk what it has room for and calls done() of what has completed.
  * When there is nothing to tell, waits up to timeout_ms (-1: for ever) for the
- * first completion.  Returns the number completed, or what disk_poll fails
- * with: then the disk is gone (a simulated power cut), no done() is called any
- * more, the requests are their owners' again and queue_close is what is left.
+ * first completion, timeouts as in disk_poll.  Returns the number completed, or
+ * what disk_poll fails with: then the disk is gone (a simulated power cut), no
+ * done() is called any more, the requests are their owners' again and
+ * queue_close is what is left.
  */
 int queue_poll(struct queue *queue, int timeout_ms);
 

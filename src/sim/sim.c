@@ -464,8 +464,11 @@ static int sim_poll(struct disk *disk, int timeout_ms)
 	if (sim->off)
 		return -ESHUTDOWN;
 	run_until(sim, sim->now_ns);
-	if (!sim->outstanding)
+	if (!sim->outstanding) {
+		if (timeout_ms > 0)
+			sim->now_ns = limit;
 		return 0;
+	}
 	next = sim_next_ns(sim);
 	if (next <= limit && next != UINT64_MAX) {
 		if (next > sim->now_ns)
