@@ -480,6 +480,94 @@ START_TEST(test_read_only)
 }
 END_TEST
 
+/* ---- Damage at the top ---- */
+
+static void flip(uint64_t sector)
+{
+	ck_assert_int_eq(sim_flip(w.sim, sector, 1234), 0);
+}
+
+static void make_closed(void)
+{
+	world_init(&w, 95, 400, 500, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	some_changes(60);
+	ck_assert_int_eq(world_unmount(&w), 0);
+}
+
+static void expect_good(void)
+{
+	ck_assert_int_eq(world_mount(&w), 0);
+	ck_assert(tree_recovered(w.tree)->was_clean);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+}
+
+START_TEST(test_supers)
+{
+	uint64_t place[3];
+
+	make_closed();
+	super_places(WORLD_SECTORS, place);
+	flip(place[0]);
+	expect_good();
+	flip(place[2]);
+	expect_good();
+	flip(place[1]);
+	ck_assert_int_eq(world_mount(&w), -EINVAL);
+	flip(place[0]);
+	expect_good();
+	world_fini(&w);
+}
+END_TEST
+
+START_TEST(test_roots)
+{
+	make_closed();
+	for (unsigned i = 0; i < 2; i++) {
+		/* One copy of each area: a root block, then a payload. */
+		flip(w.super.area_sector[0][i] + TRAX_BLOCK_SECTORS * i);
+		flip(w.super.area_sector[1][1 - i]);
+		expect_good();
+	}
+	for (unsigned i = 0; i < 4; i++)
+		flip(w.super.area_sector[i / 2][i % 2]);
+	ck_assert_int_eq(world_mount(&w), -EBADMSG);
+	world_fini(&w);
+}
+END_TEST
+
+/* The newest root is lost: the one before and the log serve, or it is said. */
+START_TEST(test_lost_root)
+{
+	struct root root;
+	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	unsigned newest = 0;
+	uint64_t gen = 0;
+
+	make_closed();
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t sector = w.super.area_sector[i][0];
+
+		ck_assert_int_eq(disk_read(sim_disk(w.sim), sector,
+					   TRAX_BLOCK_SECTORS, buf), 0);
+		if (!root_decode(buf, w.super.uuid, sector, &root) &&
+		    root.gen > gen) {
+			gen = root.gen;
+			newest = i;
+		}
+	}
+	free(buf);
+	flip(w.super.area_sector[newest][0]);
+	flip(w.super.area_sector[newest][1]);
+	ck_assert_int_eq(world_mount(&w), 0);
+	ck_assert(!tree_recovered(w.tree)->was_clean);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("store");
@@ -495,6 +583,9 @@ int main(void)
 	tcase_add_loop_test(tc, test_full, 0, 3);
 	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
 	tcase_add_test(tc, test_read_only);
+	tcase_add_test(tc, test_supers);
+	tcase_add_test(tc, test_roots);
+	tcase_add_test(tc, test_lost_root);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -64,6 +64,7 @@ struct tree_txn {
 	enum txn_state state;
 	bool own;		/* the tree's: may use what is kept for it */
 	bool changed, has_data;
+	bool waited;		/* for admission; counted once */
 	struct tree_bounds bounds;
 	const struct tree_txn_ops *ops;
 	void *arg;

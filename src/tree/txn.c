@@ -268,18 +268,18 @@ static void admit_all(struct tree *tree)
 		verdict = admit(tree, txn);
 		if (verdict == ADMIT) {
 			txn_add_ready(txn);
-		} else if (verdict == REFUSE_ROFS) {
-			refuse(txn, -EROFS);
-		} else if (verdict == REFUSE_SPACE) {
-			refuse(txn, -ENOSPC);
-		} else if (verdict == WAIT_PINS) {
-			tree->stats.waits++;
-			break;
-		} else {
-			tree->stats.waits++;
-			writers_wait = true;
-			urgent_wait = urgent_wait || urgent;
+			continue;
 		}
+		if (verdict == REFUSE_ROFS || verdict == REFUSE_SPACE) {
+			refuse(txn, verdict == REFUSE_ROFS ? -EROFS : -ENOSPC);
+			continue;
+		}
+		tree->stats.waits += !txn->waited;
+		txn->waited = true;
+		if (verdict == WAIT_PINS)
+			break;
+		writers_wait = true;
+		urgent_wait = urgent_wait || urgent;
 	}
 }
 
