@@ -734,6 +734,137 @@ START_TEST(test_failed_write_moves)
 }
 END_TEST
 
+/* ---- Placement ---- */
+
+struct placed {
+	unsigned small, small_whole;	/* files up to a track; in one track */
+	uint64_t large_bytes, large_whole; /* but for what must be a tail */
+};
+
+static void place_look(struct rig *rig, uint64_t ino, uint64_t bytes,
+		       uint32_t track, struct placed *placed)
+{
+	static struct fs_extent list[4096];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .buffer = list,
+			    .size = 4096 };
+	struct geom_track a, z;
+	uint64_t i, last, tail = 0;
+	unsigned tracks = 0;
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	last = UINT64_MAX;
+	for (i = 0; i < op.result; i++) {
+		if (list[i].is_inline)
+			return;
+		geom_track_of(fs_geom(rig->fs), list[i].lbn, &a);
+		geom_track_of(fs_geom(rig->fs),
+			      list[i].lbn + list[i].bytes / 512 - 1, &z);
+		tracks += a.index != last;
+		tracks += z.index != a.index;
+		last = z.index;
+		if (bytes <= track * 512ull)
+			continue;
+		if (list[i].lbn == a.first && list[i].lbn +
+		    list[i].bytes / 512 == z.first + z.sectors)
+			placed->large_whole += list[i].bytes;
+		else if (list[i].bytes < (z.sectors + 8) * 512ull &&
+			 i + 1 == op.result)
+			tail = list[i].bytes;
+		placed->large_bytes += list[i].bytes;
+	}
+	if (bytes > track * 512ull) {
+		placed->large_bytes -= tail;
+		return;
+	}
+	placed->small++;
+	placed->small_whole += tracks == 1;
+}
+
+static uint64_t place_file(struct rig *rig, uint64_t dir, unsigned number,
+			   uint64_t bytes)
+{
+	uint64_t ino, offset, n;
+	char name[16];
+
+	snprintf(name, sizeof(name), "f%u", number);
+	ck_assert_int_eq(rig_mknod(rig, dir, name, 0100644, &ino), 0);
+	ck_assert_int_eq(rig_open_file(rig, ino, 2), 0);
+	for (offset = 0; offset < bytes; offset += n) {
+		n = bytes - offset < 131072 ? bytes - offset : 131072;
+		ck_assert_int_eq(do_write(rig, ino, offset, buffer, n),
+				 (int)n);
+	}
+	ck_assert_int_eq(rig_release(rig, ino), 0);
+	return ino;
+}
+
+/* Directories of mixed files, copied in; then one of 200 small files. */
+static void place_run(const struct setting *setting)
+{
+	static uint64_t ino[1024], bytes[1024];
+	struct placed placed = { 0 };
+	unsigned d, i, n = 0;
+	uint64_t rng = 5, dir, first = UINT64_MAX, last = 0;
+	struct fs_extent list[16];
+	struct fs_op op = { .type = FS_EXTENTS, .buffer = list, .size = 16 };
+	struct geom_track a;
+	struct rig rig;
+
+	msg_set_level(MSG_WARN);
+	disk_open_setting(&rig, setting, 1);
+	memset(buffer, 'x', 131072);
+	for (d = 0; d < 24; d++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "d%u", d);
+		ck_assert_int_eq(rig_mkdir(&rig, 1, name, &dir), 0);
+		for (i = 0; i < 24; i++) {
+			bytes[n] = 2100 + test_random(&rng) %
+				(i < 18 ? 30000 : i < 23 ? 400000 : 9000000);
+			ino[n] = place_file(&rig, dir, i, bytes[n]);
+			n++;
+		}
+	}
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	geom_track_of(fs_geom(rig.fs), 50000, &a);
+	for (i = 0; i < n; i++)
+		place_look(&rig, ino[i], bytes[i], a.sectors, &placed);
+	fprintf(stderr, "%u of %u in one track; %lu of %lu bytes in whole\n",
+		placed.small_whole, placed.small,
+		(unsigned long)placed.large_whole,
+		(unsigned long)placed.large_bytes);
+	ck_assert_uint_ge(placed.small_whole * 100, placed.small * 95);
+	ck_assert_uint_ge(placed.large_whole, placed.large_bytes / 100 * 98);
+	ck_assert_int_eq(rig_mkdir(&rig, 1, "many", &dir), 0);
+	for (i = 0; i < 200; i++)
+		ino[i] = place_file(&rig, dir, i, 2100 + i * 10);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	for (i = 0; i < 200; i++) {
+		op.ino = ino[i];
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+		ck_assert_uint_eq(op.result, 1);
+		geom_track_of(fs_geom(rig.fs), list[0].lbn, &a);
+		first = a.index < first ? a.index : first;
+		last = a.index > last ? a.index : last;
+	}
+	ck_assert_uint_le((last - first) * a.sectors, 200 * 8 + 2 * a.sectors);
+	check_all(&rig);
+	rig_close(&rig);
+}
+
+START_TEST(test_placement)
+{
+	static const struct setting place_settings[] = {
+		{ .logical = 512, .physical = 512, .odd_tracks = true,
+		  .memory = 64 << 20, .mib = 400 },
+		{ .logical = 512, .physical = 4096, .memory = 64 << 20,
+		  .mib = 400 },
+	};
+
+	place_run(&place_settings[_i]);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -745,6 +876,7 @@ int main(void)
 	tcase_add_test(tcase, test_full_disk);
 	tcase_add_test(tcase, test_damage_is_told);
 	tcase_add_test(tcase, test_failed_write_moves);
+	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	suite_add_tcase(suite, tcase);
