@@ -115,8 +115,9 @@ void job_release(struct job *job, unsigned i, bool ok)
 		pool_put(job->files->dirty_pool, job->data[i]);
 	if (ok)
 		block_settle(file, block);
-	else
-		block_redirty(file, block, job->stamp);
+	else	/* a home's content is older than anything dirty */
+		block_redirty(file, block,
+			      job->kind == JOB_HOME ? 0 : job->stamp);
 }
 
 /* Sectors of the segments from where nothing is committed go back; what could
