@@ -2,7 +2,7 @@
  * fault.c - the k-th request and the k-th allocation fail, k = 1, 2, ..., until
  * a run never meets the fault (or `most` is reached).
  *
- *   fault [--seed N] [--ops N] [--step N] [--most N] [--what requests|memory]
+ *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N] [--what requests|memory]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
@@ -16,9 +16,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/msg.h"
 #include "check/check.h"
@@ -108,11 +110,33 @@ static const struct disk_ops shield_ops = {
 	.close = shield_close,
 };
 
-static void quiet(enum msg_level level, const char *line, void *arg)
+/* What the file system said in this run, for the report of a failure. */
+static char said[4096];
+static struct {
+	uint64_t seed, k;
+	bool memory;
+} place;
+
+static void keep_message(enum msg_level level, const char *line, void *arg)
 {
-	(void)level;
-	(void)line;
+	size_t n = strlen(said);
+
 	(void)arg;
+	if (level <= MSG_WARN)
+		snprintf(said + n, sizeof(said) - n, "  %s\n", line);
+}
+
+static void print_place(const char *what)
+{
+	fprintf(stderr, "fault: seed %lu, %s %lu failed: %s\n%s",
+		(long)place.seed, place.memory ? "allocation" : "request",
+		(long)place.k, what, said);
+}
+
+static void on_abort(int sig)
+{
+	print_place(sig == SIGABRT ? "assertion" : "crash");
+	_exit(3);
 }
 
 static void make(struct world *world)
@@ -137,10 +161,17 @@ static struct fs *open_fs(struct world *world, struct disk *disk)
 	return rc ? NULL : fs;
 }
 
+static bool print_problem(void *arg, const struct check_found *found)
+{
+	(void)arg;
+	fprintf(stderr, "  chkfs: %s\n", found->text);
+	return false;
+}
+
 /* Mounts what is left, compares, checks. */
 static const char *afterwards(struct world *world, struct oracle *oracle)
 {
-	struct check_options check = { .data = true };
+	struct check_options check = { .data = true, .found = print_problem };
 	struct check_result result;
 	struct fs *fs = open_fs(world, sim_disk(world->sim));
 	const char *wrong;
@@ -200,7 +231,7 @@ static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
 
 struct config {
 	uint64_t seed;
-	unsigned ops, step, most;
+	unsigned ops, first, step, most;
 	bool memory;
 };
 
@@ -209,7 +240,8 @@ static void parse(int argc, char **argv, struct config *c)
 	static const struct option options[] = {
 		{ "seed", 1, NULL, 's' }, { "ops", 1, NULL, 'o' },
 		{ "step", 1, NULL, 'k' }, { "most", 1, NULL, 'm' },
-		{ "what", 1, NULL, 'w' }, { NULL, 0, NULL, 0 },
+		{ "what", 1, NULL, 'w' }, { "first", 1, NULL, 'f' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
 
@@ -227,6 +259,9 @@ static void parse(int argc, char **argv, struct config *c)
 		case 'm':
 			c->most = strtoul(optarg, NULL, 0);
 			break;
+		case 'f':
+			c->first = strtoul(optarg, NULL, 0);
+			break;
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
 			break;
@@ -239,7 +274,7 @@ static void parse(int argc, char **argv, struct config *c)
 int main(int argc, char **argv)
 {
 	struct config c = {
-		.seed = 1, .ops = 60, .step = 1, .most = UINT32_MAX
+		.seed = 1, .ops = 60, .first = 1, .step = 1, .most = UINT32_MAX
 	};
 	unsigned long runs = 0;
 	bool hit = true;
@@ -247,15 +282,20 @@ int main(int argc, char **argv)
 	parse(argc, argv, &c);
 	if (!c.step)
 		return 2;
-	msg_set_sink(quiet, NULL);
-	for (uint64_t k = 1; hit && k <= c.most; k += c.step, runs++) {
-		const char *wrong = run(c.seed, c.ops, c.memory, k, &hit);
+	signal(SIGABRT, on_abort);
+	signal(SIGSEGV, on_abort);
+	msg_set_sink(keep_message, NULL);
+	for (uint64_t k = c.first; hit && k <= c.most; k += c.step, runs++) {
+		const char *wrong;
+
+		place.seed = c.seed;
+		place.k = k;
+		place.memory = c.memory;
+		said[0] = 0;
+		wrong = run(c.seed, c.ops, c.memory, k, &hit);
 
 		if (wrong) {
-			fprintf(stderr, "fault: seed %lu, %s %lu failed: %s\n",
-				(long)c.seed,
-				c.memory ? "allocation" : "request", (long)k,
-				wrong);
+			print_place(wrong);
 			return 1;
 		}
 	}

@@ -16,8 +16,8 @@
  * already of the next generation, is told by the child.
  *
  * A copy that can't be written takes another slot once all others are through;
- * then the nodes above are sealed and written again.  The old slot stays in use
- * for ever, so that nothing tries it again.
+ * then the nodes above are sealed and written again.  The old slot is pending
+ * like any that was freed; whoever gets it and fails takes another in turn.
  *
  * The root is written when every node is on the medium and the log is durable
  * up to the cut: what it holds of data that is not home must be readable when
@@ -336,8 +336,8 @@ static void pump(struct tree *tree)
 
 /* ---- Slots that can't be written ---- */
 
-/* Marks a slot as used in the payload that was saved at the cut. */
-static void payload_use(struct checkpoint *ckpt, traxaddr addr)
+/* Marks a slot as used or not in the payload that was saved at the cut. */
+static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
 {
 	uint8_t *map = ckpt->payload;
 	size_t off = 0;
@@ -356,7 +356,12 @@ static void payload_use(struct checkpoint *ckpt, traxaddr addr)
 			const unsigned i = (unsigned)((addr - first) /
 						      TRAX_NODE_SECTORS);
 
-			map[off + i / 8] |= (uint8_t)(1u << i % 8);
+			const uint8_t bit = (uint8_t)(1u << i % 8);
+
+			if (used)
+				map[off + i / 8] |= bit;
+			else
+				map[off + i / 8] &= (uint8_t)~bit;
 			return;
 		}
 		off += (slots + 7) / 8;
@@ -384,7 +389,10 @@ static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 	return false;
 }
 
-static traxaddr another_slot(struct tree *tree, traxaddr bad)
+/* The running generation, too, has the node there, or it has left the bad slot
+ * before (a shadow) and will never use the other. */
+static traxaddr another_slot(struct tree *tree, const struct frame *frame,
+			     traxaddr bad)
 {
 	traxaddr addr;
 
@@ -395,7 +403,9 @@ static traxaddr another_slot(struct tree *tree, traxaddr bad)
 		space_slot_free(tree->space, addr, tree->gen);
 		return 0;
 	}
-	payload_use(&tree->ckpt, addr);
+	payload_mark(&tree->ckpt, addr, true);
+	payload_mark(&tree->ckpt, bad, false);
+	space_slot_free(tree->space, frame->live ? bad : addr, tree->ckpt.gen);
 	return addr;
 }
 
@@ -410,9 +420,9 @@ static bool move(struct tree *tree, struct frame *frame)
 	if (++frame->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
 		return false;
 	if (frame->bad)
-		ptr.addr = another_slot(tree, frame->ptr.addr);
+		ptr.addr = another_slot(tree, frame, frame->ptr.addr);
 	if (frame->bad_twin)
-		ptr.addr2 = another_slot(tree, frame->ptr.addr2);
+		ptr.addr2 = another_slot(tree, frame, frame->ptr.addr2);
 	if (!ptr.addr || (frame->level && !ptr.addr2))
 		return false;
 	if (frame->live && frame->parent)
