@@ -91,7 +91,8 @@ static inline int disk_poll(struct disk *disk, int timeout_ms)
 	return disk->ops->poll(disk, timeout_ms);
 }
 
-/* A descriptor that polls readable when disk_poll has work; -1: none. */
+/* A descriptor that becomes readable each time there is work for disk_poll. It
+ * is never emptied: to be watched edge-triggered (EPOLLET).  -1: none. */
 static inline int disk_event_fd(struct disk *disk)
 {
 	return disk->ops->event_fd(disk);

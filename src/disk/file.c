@@ -258,15 +258,20 @@ int file_check(const struct file *file, const struct disk_request *req)
 
 void file_finish(struct file *file, struct disk_request *req, int result)
 {
-	if (!file->finished) {
+	if (!file->finished)
 		file->finished_end = &file->finished;
-		eventfd_write(file->event_fd, 1);
-	}
 	req->result = result;
 	req->complete_ns = env_now_ns(env_real());
 	req->next = NULL;
 	*file->finished_end = req;
 	file->finished_end = &req->next;
+}
+
+void file_finish_now(struct file *file, struct disk_request *req, int result)
+{
+	if (!file->finished)
+		eventfd_write(file->event_fd, 1);
+	file_finish(file, req, result);
 }
 
 int file_deliver(struct file *file)

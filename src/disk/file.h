@@ -23,8 +23,11 @@ void file_fini(struct file *file);
 /* 0, -EINVAL or -EROFS: may this request be given to the kernel? */
 int file_check(const struct file *file, const struct disk_request *req);
 
-/* Completes at the next file_deliver; stamps it and makes event_fd readable. */
+/* Stamps it; done() is called by the next file_deliver. */
 void file_finish(struct file *file, struct disk_request *req, int result);
+
+/* The same from within disk_submit: makes event_fd readable. */
+void file_finish_now(struct file *file, struct disk_request *req, int result);
 
 /* Calls done() of what is finished; returns how many. */
 int file_deliver(struct file *file);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -61,17 +60,15 @@ static void plain_submit(struct disk *disk, struct disk_request *req)
 	req->submit_ns = env_now_ns(env_real());
 	if (req->op == DISK_FLUSH)
 		req->iov_n = 0;
-	file_finish(file, req, err ? err : plain_execute(file, req));
+	file_finish_now(file, req, err ? err : plain_execute(file, req));
 }
 
 static int plain_poll(struct disk *disk, int timeout_ms)
 {
 	struct file *file = file_of(disk);
-	eventfd_t events;
 
 	if (!file->finished && timeout_ms > 0)
 		poll(NULL, 0, timeout_ms);
-	eventfd_read(file->event_fd, &events);
 	return file_deliver(file);
 }
 

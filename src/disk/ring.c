@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 
 #include "base/env.h"
 #include "base/list.h"
@@ -122,7 +121,7 @@ static void ring_submit(struct disk *disk, struct disk_request *req)
 
 	req->submit_ns = env_now_ns(env_real());
 	if (err) {
-		file_finish(&ring->file, req, err);
+		file_finish_now(&ring->file, req, err);
 	} else if (ring->free_slots) {
 		ring_start(ring, req);
 		ring_push(ring);
@@ -202,9 +201,7 @@ static void ring_wait(struct ring *ring, int timeout_ms)
 static int ring_poll(struct disk *disk, int timeout_ms)
 {
 	struct ring *ring = ring_of(disk);
-	eventfd_t events;
 
-	eventfd_read(ring->file.event_fd, &events);
 	ring_reap(ring);
 	if (!ring->file.finished && timeout_ms && ring->in_kernel) {
 		ring_wait(ring, timeout_ms);

@@ -67,7 +67,7 @@ void fs_abandon(struct fs *fs);
  * the latest, UINT64_MAX: only after a submit or when fs_event_fd is readable.
  */
 uint64_t fs_run(struct fs *fs, int timeout_ms);
-int fs_event_fd(struct fs *fs);		/* -1: none */
+int fs_event_fd(struct fs *fs);		/* see disk_event_fd; -1: none */
 
 /* Nothing in flight at the disk and no op outstanding. */
 bool fs_idle(const struct fs *fs);

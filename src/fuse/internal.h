@@ -18,6 +18,8 @@
 struct session {
 	struct fs *fs;
 	struct session_options options;
+	int epoll_fd;
+	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
 	void *large[SESSION_MAX_LARGE];	/* free ones */
 	unsigned large_free;

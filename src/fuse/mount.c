@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse_lowlevel.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -27,6 +28,9 @@
 #define MIN_READAHEAD_BYTES (1u << 20)
 #define MAX_DIRTY_RATIO "50"
 #define OOM_SCORE "-900"
+/* The heap keeps what it has had: mapping anew costs a fault for each page. */
+#define HEAP_BLOCK_BYTES (16 << 20)
+#define HEAP_KEEP_BYTES (64 << 20)
 
 struct mount {
 	struct fuse_session *fuse;
@@ -213,6 +217,8 @@ void mount_settle_process(void)
 	if (chdir("/"))
 		msg_warn("/: %s", strerror(errno));
 	umask(0);
+	mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP_BYTES);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 	/* Without the right to lock all there is, a limit on locked memory

@@ -2,7 +2,7 @@
  * session.c - the loop.
  *
  * A turn: read and start up to INTAKE_MAX requests, run the file system, wait
- * (ppoll) until the connection, the disk or a signal is ready or the file
+ * (epoll) until the connection, the disk or a signal is ready or the file
  * system's time has come.  The connection is non-blocking.  Requests are not
  * read while large buffers are short: they wait in the kernel's queue.
  */
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/uio.h>
@@ -58,22 +59,58 @@ static bool may_receive(struct session *session)
 	       session->large_made < SESSION_MAX_LARGE;
 }
 
+/* What epoll says is ready. */
+enum source { SOURCE_KERNEL, SOURCE_DISK, SOURCE_SIGNAL, SOURCES };
+
+static int watch(struct session *session, int op, int fd, uint32_t events,
+		 enum source source)
+{
+	struct epoll_event event = { .events = events, .data.u32 = source };
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(session->epoll_fd, op, fd, &event) ? -errno : 0;
+}
+
+static int watch_all(struct session *session)
+{
+	int fd = session->options.fd;
+	int flags = fcntl(fd, F_GETFL);
+	int rc;
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	session->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (session->epoll_fd < 0)
+		return -errno;
+	session->listening = true;
+	rc = watch(session, EPOLL_CTL_ADD, fd, EPOLLIN, SOURCE_KERNEL);
+	if (!rc)
+		rc = watch(session, EPOLL_CTL_ADD, fs_event_fd(session->fs),
+			   EPOLLIN | EPOLLET, SOURCE_DISK);
+	if (!rc)
+		rc = watch(session, EPOLL_CTL_ADD, session->options.signal_fd,
+			   EPOLLIN, SOURCE_SIGNAL);
+	return rc;
+}
+
 int session_new(struct fs *fs, const struct session_options *options,
 		struct session **out)
 {
 	struct session *session = calloc(1, sizeof(*session));
-	int flags;
+	int rc;
 
 	if (!session)
 		return -ENOMEM;
 	session->fs = fs;
 	session->options = *options;
 	session->attached = true;
+	session->epoll_fd = -1;
 	list_init(&session->requests);
-	flags = fcntl(options->fd, F_GETFL);
-	if (flags < 0 || fcntl(options->fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-		free(session);
-		return -errno;
+	rc = watch_all(session);
+	if (rc) {
+		session_free(session);
+		return rc;
 	}
 	*out = session;
 	return 0;
@@ -179,32 +216,38 @@ static void take_signals(struct session *session)
 	}
 }
 
-static void set_timeout(struct session *session, uint64_t next_ns,
-			struct timespec *timeout)
+/* The connection is watched only while there is room for a request. */
+static void listen_if_room(struct session *session)
 {
-	uint64_t now = env_now_ns(session->options.env);
-	uint64_t wait = next_ns > now ? next_ns - now : 0;
+	bool room = may_receive(session);
 
-	timeout->tv_sec = (time_t)(wait / 1000000000u);
-	timeout->tv_nsec = (long)(wait % 1000000000u);
+	if (room == session->listening)
+		return;
+	session->listening = room;
+	if (watch(session, EPOLL_CTL_MOD, session->options.fd,
+		  room ? EPOLLIN : 0, SOURCE_KERNEL))
+		msg_error("FUSE: epoll: %s", strerror(errno));
 }
 
 static void wait_for_work(struct session *session, uint64_t next_ns)
 {
-	struct pollfd fds[3] = {
-		{ .fd = may_receive(session) ? session->options.fd : -1,
-		  .events = POLLIN },
-		{ .fd = fs_event_fd(session->fs), .events = POLLIN },
-		{ .fd = session->options.signal_fd, .events = POLLIN },
-	};
-	struct timespec timeout;
+	struct epoll_event events[SOURCES];
+	struct timespec timeout, *limit = NULL;
+	int n;
 
-	if (next_ns != UINT64_MAX)
-		set_timeout(session, next_ns, &timeout);
-	if (ppoll(fds, 3, next_ns == UINT64_MAX ? NULL : &timeout, NULL) <= 0)
-		return;
-	if (fds[2].revents)
-		take_signals(session);
+	listen_if_room(session);
+	if (next_ns != UINT64_MAX) {
+		uint64_t now = env_now_ns(session->options.env);
+		uint64_t wait = next_ns > now ? next_ns - now : 0;
+
+		timeout.tv_sec = (time_t)(wait / 1000000000u);
+		timeout.tv_nsec = (long)(wait % 1000000000u);
+		limit = &timeout;
+	}
+	n = epoll_pwait2(session->epoll_fd, events, SOURCES, limit, NULL);
+	while (n-- > 0)
+		if (events[n].data.u32 == SOURCE_SIGNAL)
+			take_signals(session);
 }
 
 int session_start(struct session *session)
@@ -255,6 +298,8 @@ void session_free(struct session *session)
 		list_del(&req->link);
 		free(req);
 	}
+	if (session->epoll_fd >= 0)
+		close(session->epoll_fd);
 	if (session->receive)
 		session_give_large(session, session->receive);
 	while (session->large_free)
