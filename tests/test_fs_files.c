@@ -531,6 +531,122 @@ static void random_run(const struct setting *setting, uint64_t seed,
 	rig_close(&rig);
 }
 
+/* ---- Several operations at once ---- */
+
+struct client {
+	struct model *m;
+	struct fs_op op;
+	bool busy;
+	uint64_t n;
+	uint8_t data[200000];
+};
+
+static struct client clients[FILES];
+
+static void client_done(struct fs_op *op)
+{
+	struct client *client = op->owner;
+
+	client->busy = false;
+}
+
+/* What a client asks for next; the model follows when it is over. */
+static void client_start(struct rig *rig, struct client *client, uint64_t *rng)
+{
+	struct model *m = client->m;
+	struct fs_op *op = &client->op;
+	uint64_t offset = random_offset(rng), i;
+
+	client->n = random_length(rng) % sizeof(client->data) + 1;
+	if (client->n > MAX_BYTES - offset)
+		client->n = MAX_BYTES - offset;
+	*op = (struct fs_op){ .ino = m->ino, .offset = offset,
+			      .size = client->n, .done = client_done,
+			      .owner = client };
+	switch (test_random(rng) % 8) {
+	case 0:
+		op->type = FS_FSYNC;
+		break;
+	case 1:
+		op->type = FS_SETATTR;
+		op->flags = FS_SET_SIZE;
+		op->attr.size = offset;
+		break;
+	case 2:
+		op->type = FS_FALLOCATE;
+		op->flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+		break;
+	case 3:
+	case 4:
+		op->type = FS_READ;
+		op->buffer = client->data;
+		break;
+	default:
+		op->type = FS_WRITE;
+		op->data = client->data;
+		for (i = 0; i < client->n; i++)
+			client->data[i] = (uint8_t)(test_random(rng) >> 9);
+	}
+	client->busy = true;
+	fs_submit(rig->fs, op);
+}
+
+static void client_over(struct client *client)
+{
+	struct fs_op *op = &client->op;
+	struct model *m = client->m;
+	uint64_t end = op->offset + client->n;
+
+	ck_assert_int_eq(op->rc, 0);
+	if (op->type == FS_SETATTR)
+		model_resize(m, op->attr.size);
+	if (op->type == FS_FALLOCATE)
+		memset(m->data + op->offset, 0, client->n);
+	if (op->type == FS_WRITE)
+		memcpy(m->data + op->offset, client->data, client->n);
+	if (op->type == FS_WRITE && end > m->size)
+		m->size = end;
+	if (op->type == FS_READ) {
+		end = end < m->size ? end : m->size;
+		ck_assert_uint_eq(op->result,
+				  end > op->offset ? end - op->offset : 0);
+		ck_assert_mem_eq(client->data, m->data + op->offset,
+				 op->result);
+	}
+	model_durable(m);
+}
+
+static void clients_run(const struct setting *setting, uint64_t seed,
+			unsigned rounds)
+{
+	struct fs_op sync = { .type = FS_SYNCFS };
+	uint64_t rng = seed;
+	struct rig rig;
+	unsigned i, r;
+
+	msg_set_level(MSG_WARN);
+	disk_open_setting(&rig, setting, seed);
+	models_new(&rig);
+	for (r = 0; r < rounds; r++) {
+		for (i = 0; i < FILES; i++) {
+			clients[i].m = &models[i];
+			client_start(&rig, &clients[i], &rng);
+		}
+		/* Runs all of them to their end on the way. */
+		if (r % 16 == 0)
+			ck_assert_int_eq(rig_do(&rig, &sync), 0);
+		for (i = 0; i < FILES; i++) {
+			while (clients[i].busy)
+				fs_run(rig.fs, 1);
+			client_over(&clients[i]);
+		}
+	}
+	for (i = 0; i < FILES; i++)
+		verify(&rig, &models[i]);
+	check_all(&rig);
+	rig_close(&rig);
+}
+
 static const struct setting settings[] = {
 	{ .logical = 512, .physical = 512, .memory = 32 << 20, .mib = 96 },
 	{ .logical = 512, .physical = 512, .odd_tracks = true,
@@ -561,6 +677,13 @@ START_TEST(test_random_files)
 
 	fprintf(stderr, "setting %d, seed %lu\n", _i, (unsigned long)seed);
 	random_run(&settings[_i], seed, test_steps());
+}
+END_TEST
+
+START_TEST(test_clients)
+{
+	clients_run(&settings[_i], test_seed() * 100 + (uint64_t)_i,
+		    test_steps());
 }
 END_TEST
 
@@ -878,6 +1001,8 @@ int main(void)
 	tcase_add_test(tcase, test_failed_write_moves);
 	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
+			    (int)(sizeof(settings) / sizeof(*settings)));
+	tcase_add_loop_test(tcase, test_clients, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -182,6 +182,28 @@ static bool plan_room(struct ticket *ticket, const struct map_plan *plan)
 }
 
 /*
+ * The extents before that may go on in the new ones: the last, which may end
+ * inside a track, and the whole tracks before that.
+ */
+static int plan_before(struct ticket *ticket, uint64_t ino,
+		       struct map_plan *plan)
+{
+	struct extent last, before;
+	int rc;
+
+	rc = map_extent_before(ticket, ino, plan->off, &last);
+	if (rc || extent_end(&last) != plan->off)
+		return rc == -ENOENT ? 0 : rc;
+	rc = map_extent_before(ticket, ino, last.off, &before);
+	if (rc && rc != -ENOENT)
+		return rc;
+	if (rc == 0 && extent_joins(&before, &last))
+		plan->old[plan->old_n++] = before;
+	plan->old[plan->old_n++] = last;
+	return 0;
+}
+
+/*
  * Collects the extents met by [off, off + n), and the neighbour before.  May
  * shorten the plan, to whole blocks.
  */
@@ -194,10 +216,8 @@ static int plan_old(struct ticket *ticket, uint64_t ino, struct map_plan *plan,
 
 	plan->old_n = 0;
 	if (neighbours) {
-		rc = map_extent_before(ticket, ino, sector, &extent);
-		if (rc == 0 && extent_end(&extent) == sector)
-			plan->old[plan->old_n++] = extent;
-		else if (rc && rc != -ENOENT)
+		rc = plan_before(ticket, ino, plan);
+		if (rc)
 			return rc;
 	}
 	while (sector < end + neighbours) {
