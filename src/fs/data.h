@@ -183,6 +183,7 @@ struct files {
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* of everything */
 	struct list holds;		/* by seq */
+	struct list broken;		/* fetches that could not begin */
 	struct list releases;		/* holds to be given up when durable */
 	struct job *jobs;
 	struct list job_free;
@@ -244,6 +245,8 @@ void pieces_changed(struct file *file, uint64_t first, uint64_t n);
 void pieces_drop(struct file *file);
 /* Reads ahead what is not there, when there is room. */
 void pieces_ahead(struct file *file, uint64_t first, uint64_t end);
+/* Ends fetches that could not begin. */
+void pieces_run(struct files *files);
 /* The reader is through with the pieces before this block. */
 void pieces_passed(struct file *file, uint64_t first, uint64_t end);
 /* The tree's content of one block, if a valid piece holds it. */

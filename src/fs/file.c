@@ -74,6 +74,7 @@ static void files_lists(struct files *files)
 	list_init(&files->syncs);
 	list_init(&files->holds);
 	list_init(&files->releases);
+	list_init(&files->broken);
 	list_init(&files->job_free);
 }
 
@@ -796,12 +797,15 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 {
 	struct files *files = fs->files;
 
+	pieces_run(files);
 	hold_run(files, false);
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);
 		jobs_pump(files);
 	}
+	if (!list_empty(&files->broken))
+		return now_ns;
 	if (files->dirty_count || files->held_count ||
 	    !list_empty(&files->releases))
 		return files->scan_ns;

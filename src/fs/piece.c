@@ -41,6 +41,7 @@ struct fetch_piece {
 };
 
 struct fetch {
+	struct list link;	/* files->broken */
 	struct file *file;
 	enum queue_class class;
 	uint64_t first;		/* index of piece 0 */
@@ -305,6 +306,9 @@ static int need_fetch(struct need *need)
 	if (all)
 		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
 			    QUEUE_READ);
+	for (p = 0; p < n; p++)
+		if (want[p] && want[p] & need->pieces[p]->failed)
+			return -EIO;	/* it could not even be started */
 	return any ? -EINPROGRESS : 0;
 }
 
@@ -755,6 +759,17 @@ static void fetch_again(struct fetch *fetch)
 	fetch->rc = 0;
 	if (ticket_start(fetch->file->files->fs, &fetch_type, NULL, fetch)) {
 		fetch->rc = -ENOMEM;
+		list_add(&fetch->file->files->broken, &fetch->link);
+	}
+}
+
+/* Those who wait for it have begun to wait meanwhile. */
+void pieces_run(struct files *files)
+{
+	struct fetch *fetch;
+
+	while ((fetch = list_first(&files->broken, struct fetch, link))) {
+		list_del(&fetch->link);
 		fetch_over(fetch);
 	}
 }
