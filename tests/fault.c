@@ -2,7 +2,8 @@
  * fault.c - the k-th request and the k-th allocation fail, k = 1, 2, ..., until
  * a run never meets the fault (or `most` is reached).
  *
- *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N] [--what requests|memory]
+ *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
+ *         [--what requests|memory]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that

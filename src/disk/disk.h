@@ -83,8 +83,8 @@ static inline void disk_submit(struct disk *disk, struct disk_request *req)
  * Calls done() of what has completed.  Waits up to timeout_ms for the first
  * (0: not at all, -1: for ever, but not when nothing is outstanding; a signal
  * ends it).  A timeout > 0 is waited out also when nothing is outstanding, so
- * that whoever has timers can wait here.  Returns the number completed, or a negative errno when the
- * disk is gone and nothing will complete any more.
+ * that whoever has timers can wait here.  Returns the number completed, or a
+ * negative errno when the disk is gone and nothing will complete any more.
  */
 static inline int disk_poll(struct disk *disk, int timeout_ms)
 {
