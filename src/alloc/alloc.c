@@ -25,6 +25,8 @@
 #define WALK_RUNS 1024u
 /* The same once a free track has been seen. */
 #define WALK_MORE_RUNS 64u
+/* A file begins so far behind one that is growing. */
+#define STREAM_SKIP 65536u
 /* A directory opens a partly used track only when it has this share of it. */
 #define ROOMY_SHARE 8u
 /* A directory moves to another group when its own has less than this free. */
@@ -424,6 +426,19 @@ static void best_partial(const struct alloc *alloc, struct span part,
 		best->fit = part;
 }
 
+/* The first of some free tracks that is not where a growing file goes on. */
+static struct span best_track(const struct alloc *alloc, struct span whole)
+{
+	struct geom_track track;
+
+	if (!is_stream(alloc, whole.first))
+		return track_span(alloc, whole.first);
+	geom_track_of(alloc->geom, whole.first, &track);
+	if (track.first + track.sectors >= whole.end)
+		return (struct span){ 0, 0 };
+	return track_span(alloc, track.first + track.sectors);
+}
+
 /* Looks through a group for room for n sectors inside a track. */
 static void best_of_group(const struct alloc *alloc, uint32_t group,
 			  uint64_t n, uint64_t roomy, struct best *best)
@@ -443,8 +458,8 @@ static void best_of_group(const struct alloc *alloc, uint32_t group,
 		best_partial(alloc, view.tail, n, roomy, best);
 		if (span_len(best->whole) || !span_len(view.whole))
 			continue;
-		track = track_span(alloc, view.whole.first);
-		if (!span_has(track, n))
+		track = best_track(alloc, view.whole);
+		if (!span_has(track, n) || !span_len(track))
 			continue;
 		best->whole = track;
 		left = left < WALK_MORE_RUNS ? left : WALK_MORE_RUNS;
@@ -551,6 +566,21 @@ static struct span whole_of_group(struct alloc *alloc, uint32_t group,
 	return best;
 }
 
+/* Two growing files don't take every other track: the second begins further
+ * on, where there is room for that. */
+static void whole_apart(const struct alloc *alloc, struct span *at,
+			uint64_t want)
+{
+	uint64_t first;
+
+	if (!is_stream(alloc, at->first) ||
+	    span_len(*at) < STREAM_SKIP + STREAM_SKIP / 2 + want)
+		return;
+	first = track_span(alloc, at->first + STREAM_SKIP).first;
+	if (is_boundary(alloc, first))
+		at->first = first;
+}
+
 static int whole_search(struct taking *taking, struct span *at)
 {
 	struct alloc *alloc = taking->alloc;
@@ -571,8 +601,10 @@ static int whole_search(struct taking *taking, struct span *at)
 		if (rc)
 			continue;
 		*at = whole_of_group(alloc, group, taking->left);
-		if (span_len(*at))
+		if (span_len(*at)) {
+			whole_apart(alloc, at, taking->left);
 			return 0;
+		}
 		if (alloc->hint == group_first(group))
 			alloc->hint = group_first(group + 1);
 	}
@@ -668,12 +700,38 @@ static int take_rounding(struct taking *taking)
 	return rc == -ENOSPC ? take_small(taking, taking_end(taking), n) : rc;
 }
 
+/* All of a free run that is wanted.  Where a track does not end on a physical
+ * block, that block belongs to no track. */
+static int take_run(struct taking *taking, struct span run)
+{
+	struct alloc *alloc = taking->alloc;
+	struct geom_track track;
+	uint64_t end;
+	int rc = 0;
+
+	while (!rc && taking->left && run.first < run.end) {
+		end = run.end;
+		if (span_len(run) > taking->left)
+			end = run.first + taking->left;
+		if (track_span(alloc, run.first).end <= run.first) {
+			geom_track_of(alloc->geom, run.first, &track);
+			run.first = round_up(alloc,
+					     track.first + track.sectors);
+			continue;
+		}
+		end = alloc_cut(alloc, run.first, end);
+		rc = take(taking, run.first, end - run.first);
+		run.first = end;
+	}
+	return rc;
+}
+
 /* Any free sectors, in pieces that lie inside a track or are whole ones. */
 static int take_any(struct taking *taking)
 {
 	struct alloc *alloc = taking->alloc;
 	uint32_t groups = space_groups(alloc->space);
-	uint64_t from, end;
+	uint64_t from;
 	struct span run;
 	uint32_t group;
 	int rc;
@@ -689,14 +747,9 @@ static int take_any(struct taking *taking)
 		while (taking->left && next_run(alloc, from,
 						group_first(group + 1), &run,
 						&from)) {
-			if (span_len(run) > taking->left)
-				run.end = run.first + taking->left;
-			for (; run.first < run.end; run.first = end) {
-				end = alloc_cut(alloc, run.first, run.end);
-				rc = take(taking, run.first, end - run.first);
-				if (rc)
-					return rc;
-			}
+			rc = take_run(taking, run);
+			if (rc)
+				return rc;
 		}
 	}
 	return taking->left ? -ENOSPC : 0;
