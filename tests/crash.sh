@@ -1,0 +1,11 @@
+#!/bin/sh
+# The short turn of the crash and fault tests; `make soak` is the long one.
+# The seeds are fixed, so that a failure is one of the change at hand.
+set -e
+cd "${top_builddir:-.}"
+
+tests/crash --seed 1 --runs 3 --ops 350 --cuts 25 --recuts 2
+tests/crash --seed 11 --runs 3 --ops 350 --cuts 25 --cache
+tests/crash --seed 21 --ops 350 --cuts 0 --canary
+tests/fault --seed 1 --ops 400 --step 5 --what requests
+tests/fault --seed 1 --ops 150 --step 11 --what memory
