@@ -14,6 +14,7 @@
 #include "base/msg.h"
 
 #define MAX_COMMIT_SECONDS 300u
+#define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
 
 static bool set_ro(struct mount_settings *s, const char *value)
 {
@@ -72,7 +73,7 @@ static bool set_memory(struct mount_settings *s, const char *value)
 		n <<= shift;
 	}
 	s->memory_bytes = n;
-	return n > 0;
+	return n >= MIN_MEMORY_BYTES;
 }
 
 /* Appends to what the kernel gets. */

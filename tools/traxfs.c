@@ -348,6 +348,15 @@ static enum exit_code serve_in_background(const struct arguments *a)
 	return code;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* libfuse forgets the name of a mount point that others have unmounted. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:fuse_session_mount\n";
+}
+#endif
+
 /* The daemon leaves its working directory. */
 static bool make_absolute(char **path)
 {
@@ -367,6 +376,7 @@ int main(int argc, char **argv)
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
 	struct arguments a = { 0 };
+	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 
 	/* libfuse's own default is nosuid,nodev. */
@@ -374,10 +384,14 @@ int main(int argc, char **argv)
 		mount_settings_parse(&a.settings, "suid,dev");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if (!make_absolute(&a.device) || !make_absolute(&a.mountpoint))
+	if (!make_absolute(&a.device))
 		return EXIT_MOUNT;
-	msg_set_level(a.debug ? MSG_DEBUG : MSG_INFO);
-	if (a.foreground)
-		return serve(&a, &nobody);
-	return serve_in_background(&a);
+	if (make_absolute(&a.mountpoint)) {
+		msg_set_level(a.debug ? MSG_DEBUG : MSG_INFO);
+		code = a.foreground ? serve(&a, &nobody) :
+				      serve_in_background(&a);
+		free(a.mountpoint);
+	}
+	free(a.device);
+	return code;
 }
