@@ -262,7 +262,8 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	if (done > 0)
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
 	fs->gone = done < 0;
-	return next_ns;
+	/* Whoever was answered may have submitted more, behind our back. */
+	return answers != fs->answers ? now_ns : next_ns;
 }
 
 int fs_event_fd(struct fs *fs)
