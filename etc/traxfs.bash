@@ -26,7 +26,7 @@ _trax_traxfs()
 
 	if [[ $prev != -o && $prev != --options ]]; then
 		_trax_complete "-o -r -f -d --options --read-only --foreground
-			--debug --help --version" ""
+			--debug --help --usage --version" ""
 		return
 	fi
 	[[ $cur != *,* ]] || list=${cur%,*},
@@ -38,30 +38,33 @@ _trax_traxfs()
 _trax_mkfs()
 {
 	_trax_complete "--profile --tracks -L --label -U --uuid -n --dry-run -f
-		--force --json --help --version" "--profile --tracks"
+		--force --json --help --usage --version" "--profile --tracks"
 }
 
 _trax_chkfs()
 {
 	_trax_complete "-n --no -y --yes -p --preen -f --force --data --json
-		-v --verbose --scratch --help --version" "--scratch"
+		-a -v --verbose --scratch --help --usage --version" "--scratch"
 }
 
 _trax_traxctl()
 {
-	_trax_complete "--json --help --version" "" \
+	_trax_complete "-j --json --help --usage --version" "" \
 		"status model extents tracks sync"
 }
 
 _trax_traxdisk()
 {
-	_trax_complete "--profile --slow --help --version" "--profile"
+	_trax_complete "-f --foreground -o --options --slow --fast --seed
+		--trace --profile --tracks --info --json --help --usage
+		--version" "--trace"
 }
 
 _trax_traxbench()
 {
-	_trax_complete "--fs --drive --workload --json --help --version" \
-		"--drive --json" "peers"
+	_trax_complete "--fs --drive --workload --rounds --percent --slow
+		--image-dir --blind --json --help --usage --version" \
+		"--drive --json --image-dir" "peers"
 }
 
 complete -F _trax_traxfs traxfs mount.traxfs

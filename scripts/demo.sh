@@ -228,19 +228,22 @@ show_places() {
 		  inline: any(.inline),
 		  tracks: (map(.track) | unique | length),
 		  runs: (map(.tracks // 0) | add),
-		  whole: (map(select(.whole).length) | add // 0) }) as $f
+		  whole: (map(select(.whole).length) | add // 0),
+		  tail: (last | if .whole then 0 else .length end) }) as $f
 		({small: 0, one: 0, inline: 0, large: 0, bytes: 0, whole: 0};
 		if $f.inline then .inline += 1
 		elif $f.bytes <= $track * 512 then .small += 1 |
 			if $f.tracks == 1 and $f.runs == 1
 			then .one += 1 else . end
-		else .large += 1 | .bytes += $f.bytes | .whole += $f.whole
+		else .large += 1 | .bytes += $f.bytes - $f.tail |
+			.whole += $f.whole
 		end) |
 	"\(.inline) files lie in the metadata tree,",
 	"\(.small) of up to a track (\($track * 512) bytes): " +
 	"\(share(.one; .small)) % of them in one track,",
 	"\(.large) larger ones: " +
-	"\(share(.whole; .bytes)) % of their bytes in whole tracks"'
+	"\(share(.whole; .bytes)) % of their bytes, but for the tails, " +
+	"in whole tracks"'
 	cd /
 }
 
