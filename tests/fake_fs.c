@@ -18,6 +18,8 @@
 #include "diskmodel/geom.h"
 #include "fs/fs.h"
 
+#define FULL_BYTES (1u << 30)	/* a file has no room for more */
+
 struct entry {
 	struct list link;
 	uint64_t ino, seq, hash;
@@ -307,6 +309,8 @@ static int op_read(struct node *n, struct fs_op *op)
 
 static int op_write(struct node *n, struct fs_op *op)
 {
+	if (op->offset + op->size > FULL_BYTES)
+		return -ENOSPC;
 	if (op->offset + op->size > n->attr.size)
 		set_size(n, op->offset + op->size);
 	memcpy(n->data + op->offset, op->data, op->size);

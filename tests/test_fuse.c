@@ -104,6 +104,18 @@ static uint64_t make_file(const char *name)
 	return reply_node();
 }
 
+static int ask_attr_flags(uint64_t node, uint32_t flags)
+{
+	struct fuse_getattr_in in = { .getattr_flags = flags };
+
+	return ask(FUSE_GETATTR, node, &in, sizeof(in), NULL, 0);
+}
+
+static int ask_attr(uint64_t node)
+{
+	return ask_attr_flags(node, 0);
+}
+
 /* ---- Set-up ---- */
 
 static void *run_session(void *arg)
@@ -252,7 +264,7 @@ START_TEST(names_come_and_go)
 	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "f"), 0);
 	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "f"), -ENOENT);
 	/* Two references are left: the node is there until both are gone. */
-	ck_assert_int_eq(ask(FUSE_GETATTR, node, NULL, 0, NULL, 0), 0);
+	ck_assert_int_eq(ask_attr(node), 0);
 	ck_assert_int_eq(ask_name(FUSE_LOOKUP, node, "."), -ESTALE);
 }
 END_TEST
@@ -269,12 +281,12 @@ START_TEST(forget_drops_references)
 	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "a"), 0);
 	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "b"), 0);
 	send_request(FUSE_FORGET, a, &one, sizeof(one), NULL, 0);
-	ck_assert_int_eq(ask(FUSE_GETATTR, a, NULL, 0, NULL, 0), -ESTALE);
-	ck_assert_int_eq(ask(FUSE_GETATTR, b, NULL, 0, NULL, 0), 0);
+	ck_assert_int_eq(ask_attr(a), -ESTALE);
+	ck_assert_int_eq(ask_attr(b), 0);
 	batch.list[0] = (struct fuse_forget_one){ b, 1 };
 	batch.list[1] = (struct fuse_forget_one){ 999, 7 };
 	send_request(FUSE_BATCH_FORGET, 0, &batch, sizeof(batch), NULL, 0);
-	ck_assert_int_eq(ask(FUSE_GETATTR, b, NULL, 0, NULL, 0), -ESTALE);
+	ck_assert_int_eq(ask_attr(b), -ESTALE);
 }
 END_TEST
 
@@ -370,6 +382,22 @@ START_TEST(large_writes_come_back)
 	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0),
 			 -EINVAL);
 	free(data);
+}
+END_TEST
+
+/* The kernel took the data long ago: the next write(2) is told instead. */
+START_TEST(writers_hear_of_a_full_disk)
+{
+	uint64_t node = make_file("f"), other = make_file("g");
+	struct fuse_write_in w = { .size = 1, .offset = 1ull << 40 };
+
+	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), 0);
+	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1),
+			 -ENOSPC);
+	ck_assert_int_eq(ask_attr(node), 0);
+	ck_assert_int_eq(ask_attr_flags(other, FUSE_GETATTR_FH), 0);
+	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), -ENOSPC);
+	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), 0);
 }
 END_TEST
 
@@ -648,6 +676,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, tmpfile_is_entry_and_handle);
 	tcase_add_test(c, directories_are_read_in_pieces);
 	tcase_add_test(c, large_writes_come_back);
+	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
 	tcase_add_test(c, attributes_of_the_user);

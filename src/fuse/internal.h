@@ -15,6 +15,9 @@
  */
 #define SESSION_MAX_LARGE 32u
 
+/* Files of which the kernel has lost data, because there was no room. */
+#define SESSION_FULL_FILES 16u
+
 struct session {
 	struct fs *fs;
 	struct session_options options;
@@ -34,6 +37,10 @@ struct session {
 	bool destroyed;			/* DESTROY waits for its answer */
 	uint64_t destroy_unique;
 	int error;			/* why the connection failed */
+	struct {
+		uint64_t ino, ns;	/* the last time */
+	} full[SESSION_FULL_FILES];
+	unsigned full_next;
 };
 
 /* One large buffer: room for a message with REQUEST_MAX_WRITE bytes of data

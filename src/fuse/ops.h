@@ -19,6 +19,13 @@
 /* Kernel timeouts for names and attributes: nobody else changes them. */
 #define OPS_VALID_SECONDS (1ull << 30)
 
+/*
+ * But attributes of a file that is being written are good for a moment only.
+ * write(2) goes to the kernel's cache and does not hear that the disk is full;
+ * it asks for expired attributes, and can be told then (ops_data.c).
+ */
+#define OPS_WRITTEN_VALID_SECONDS 1u
+
 /* Takes the request over; it is ended sooner or later. */
 void ops_dispatch(struct request *req);
 
@@ -59,6 +66,8 @@ void ops_listxattr(struct request *req);
 void ops_removexattr(struct request *req);
 
 /* ops_data.c: */
+/* Must the next write to this file be told of a full disk?  Once each time. */
+bool ops_full_told(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
 void ops_fsync(struct request *req);

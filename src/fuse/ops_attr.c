@@ -13,18 +13,38 @@
 
 #define ACL_ACCESS "system.posix_acl_access"
 
-static void done_attr(struct fs_op *op)
+static void reply_attr(struct fs_op *op, bool written)
 {
 	struct fuse_attr_out out = { .attr_valid = OPS_VALID_SECONDS };
 
+	if (written && S_ISREG(op->attr.mode))
+		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!op->rc)
 		ops_fill_attr(&op->attr, &out.attr);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
 }
 
+static void done_attr(struct fs_op *op)
+{
+	reply_attr(op, false);
+}
+
+static void done_attr_written(struct fs_op *op)
+{
+	reply_attr(op, true);
+}
+
+/* With an open file it is write(2) that asks, or a read at the end. */
 void ops_getattr(struct request *req)
 {
-	request_submit(req, FS_GETATTR, done_attr);
+	const struct fuse_getattr_in *in = req->fixed;
+	bool open = in->getattr_flags & FUSE_GETATTR_FH;
+
+	if (open && ops_full_told(req->session, req->op.ino))
+		request_reply(req, -ENOSPC, NULL, 0);
+	else
+		request_submit(req, FS_GETATTR,
+			       open ? done_attr_written : done_attr);
 }
 
 /*
@@ -87,7 +107,7 @@ void ops_setattr(struct request *req)
 		.mtime = time_of(in->mtime, in->mtimensec),
 		.ctime = time_of(in->ctime, in->ctimensec),
 	};
-	request_submit(req, FS_SETATTR, done_attr);
+	request_submit(req, FS_SETATTR, done_attr_written);
 }
 
 static struct statx_time statx_time_of(struct timespec t)

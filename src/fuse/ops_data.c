@@ -18,6 +18,8 @@ static uint32_t kill_flag(const struct request *req)
 	return req->op.uid ? FS_SET_KILL_PRIV : 0;
 }
 
+/* ---- Reading and writing ---- */
+
 static void done_read(struct fs_op *op)
 {
 	request_reply(request_of(op), op->rc, op->buffer, op->result);
@@ -41,10 +43,44 @@ void ops_read(struct request *req)
 	request_submit(req, FS_READ, done_read);
 }
 
+/* ---- Full disks ---- */
+
+#define FULL_TOLD_NS 3000000000ull	/* for so long after the last failure */
+
+static void note_full(struct session *session, uint64_t ino)
+{
+	uint64_t now = env_now_ns(session->options.env);
+	unsigned i;
+
+	for (i = 0; i < SESSION_FULL_FILES; i++)
+		if (session->full[i].ino == ino)
+			break;
+	if (i == SESSION_FULL_FILES)
+		i = session->full_next++ % SESSION_FULL_FILES;
+	session->full[i].ino = ino;
+	session->full[i].ns = now;
+}
+
+bool ops_full_told(struct session *session, uint64_t ino)
+{
+	uint64_t now = env_now_ns(session->options.env);
+	unsigned i;
+
+	for (i = 0; i < SESSION_FULL_FILES; i++) {
+		if (session->full[i].ino != ino)
+			continue;
+		session->full[i].ino = 0;
+		return now - session->full[i].ns < FULL_TOLD_NS;
+	}
+	return false;
+}
+
 static void done_write(struct fs_op *op)
 {
 	struct fuse_write_out out = { .size = (uint32_t)op->result };
 
+	if (op->rc == -ENOSPC)
+		note_full(request_of(op)->session, op->ino);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
 }
 

@@ -66,6 +66,8 @@ static void done_entry(struct fs_op *op)
 		return;
 	}
 	ops_fill_entry(&op->attr, &out);
+	if (op->type == FS_MKNOD && S_ISREG(op->attr.mode))
+		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out)))
 		forget(session, ino, 1);
 }
