@@ -174,7 +174,7 @@ part_full() {
 	done 2>/dev/null
 	diff -r "$programs" "$mnt/kept" || fail "a full disk"
 	rm -rf "$mnt/full" || fail "rm on a full disk"
-	sync
+	sync -f "$mnt"
 	for _ in $(seq 60); do
 		after=$(stat -f -c %a "$mnt")
 		[ $after -ge $((before - 4096)) ] && break
