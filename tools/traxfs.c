@@ -22,6 +22,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "diskmodel/geom.h"
 #include "fs/fs.h"
 #include "fuse/mount.h"
 #include "fuse/session.h"
@@ -38,6 +39,8 @@ enum exit_code {
 	EXIT_UNSUPPORTED = 7,	/* host-managed zones, unknown features */
 	EXIT_MOUNT = 32,
 };
+
+#define MAX_READAHEAD_BYTES (16u << 20)
 
 struct arguments {
 	char *device;
@@ -187,6 +190,17 @@ static int open_fs(struct server *s)
 	return fs_open(env_real(), s->disk, &o, &s->fs);
 }
 
+/* One track while the one before it is being read; the outermost is longest. */
+static unsigned readahead_bytes(const struct fs *fs)
+{
+	struct geom_track track;
+
+	geom_track_at(fs_geom(fs), 0, &track);
+	if (track.sectors > MAX_READAHEAD_BYTES / SECTOR_BYTES / 2)
+		return MAX_READAHEAD_BYTES;
+	return 2 * track.sectors * SECTOR_BYTES;
+}
+
 static int start_session(struct server *s)
 {
 	struct session_options o = {
@@ -214,7 +228,7 @@ static int start_session(struct server *s)
 	if (!rc)
 		rc = session_start(s->session);
 	if (!rc)
-		mount_tune(s->mount, 0);
+		mount_tune(s->mount, readahead_bytes(s->fs));
 	return rc;
 }
 

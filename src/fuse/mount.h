@@ -33,9 +33,9 @@ int mount_open(const struct mount_options *options, struct mount **mount);
 int mount_fd(const struct mount *mount);
 
 /*
- * Raises what the kernel restricts FUSE mounts to: read-ahead to one track and
- * the share of dirty pages.  Needs root, is only a matter of speed: never
- * fails.  The session must have started.
+ * Raises what the kernel restricts FUSE mounts to: read-ahead, to at least
+ * 1 MiB, and the share of dirty pages.  Needs root, is only a matter of speed:
+ * never fails.  The session must have started.
  */
 void mount_tune(const struct mount *mount, unsigned readahead_bytes);
 
