@@ -26,9 +26,11 @@
 
 #define JOB_BLOCKS 1024u	/* of one piece of write-back */
 #define JOB_PIECES 16		/* places of one piece of write-back */
-#define JOB_COUNT 24u		/* in flight in all */
+#define JOB_COUNT 40u		/* in flight in all */
 #define JOBS_PER_FILE 4u
-#define HOME_JOBS (JOB_COUNT / 2)	/* kept for bringing data home */
+#define HOME_JOBS 12u		/* kept for bringing data home */
+#define LARGE_JOBS 12u		/* of these files, so that they keep apart */
+#define SMALL_BYTES (256u << 10) /* a file up to this is none of them */
 #define LOG_BLOCKS 16u		/* logged by one transaction */
 #define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
 #define TXN_BLOCKS 512u		/* mapped by one transaction */

@@ -532,7 +532,8 @@ void sync_start(struct files *files, struct sync *sync)
 		job_flush(sync->file, sync->stamp, true, true);
 	} else {
 		list_add(&files->syncs, &sync->link);
-		files_flush_all(files, true);
+		/* Much of it is not for the log: it would be written twice. */
+		files_flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
 		if (sync->homes)
 			files->home_seq = UINT64_MAX;
 	}

@@ -977,13 +977,17 @@ static bool job_start(struct file *file, struct block *block, bool stream)
 	return true;
 }
 
-/* May a new job of this file begin now? */
+/* May a new job of this file begin now?  Many small files go out at once, so
+ * that they make up whole tracks. */
 static bool job_may(const struct file *file)
 {
+	const unsigned most = file->size <= SMALL_BYTES ?
+		JOB_COUNT - HOME_JOBS : LARGE_JOBS;
+
 	return !file->preparing && file->backs < JOBS_PER_FILE &&
 	       list_empty(&file->excls) && file->loaded &&
 	       /* Jobs that wait for room in the log wait for homes. */
-	       file->files->backs < JOB_COUNT - HOME_JOBS;
+	       file->files->backs < most;
 }
 
 /* Starts one job of a file that is to be flushed; false: nothing to start. */

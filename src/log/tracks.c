@@ -2,9 +2,10 @@
  * tracks.c - which slot of which log track comes next.
  *
  * A track without a role is free when all records in it are below the tail.
- * A role takes the free track that was used longest ago, and its slots in
- * order.  Records may take the twins' track when there is no other; twins take
- * nothing away from what is promised to records.
+ * A role takes the free track that is nearest to the last one, so that a busy
+ * log does not wander over the disk, and its slots in order.  Records may take
+ * the twins' track when there is no other; twins take nothing away from what is
+ * promised to records.
  *
  * A promise is kept whatever records it comes in: see tracks_hold.
  */
@@ -38,18 +39,25 @@ static bool has_room(const struct log_track *t, size_t bytes)
 	return t && t->sectors - t->next >= SECTORS_OF(bytes);
 }
 
-/* The free track used longest ago that is neither of the two. */
-static struct log_track *track_oldest(struct log *log,
-				      const struct log_track *not1,
-				      const struct log_track *not2)
+static uint64_t distance(const struct log_track *a, const struct log_track *b)
 {
+	return a->first > b->first ? a->first - b->first : b->first - a->first;
+}
+
+/* The free track nearest to the present one that is neither of the two; at
+ * first the outermost. */
+static struct log_track *track_nearest(struct log *log,
+				       const struct log_track *not1,
+				       const struct log_track *not2)
+{
+	const struct log_track *from = log->main ? log->main : &log->track[0];
 	struct log_track *best = NULL;
 
 	for (unsigned i = 0; i < log->tracks; i++) {
 		struct log_track *t = &log->track[i];
 
 		if (t != not1 && t != not2 && log_track_is_free(log, t) &&
-		    (!best || t->max_seq < best->max_seq))
+		    (!best || distance(t, from) < distance(best, from)))
 			best = t;
 	}
 	return best;
@@ -58,7 +66,7 @@ static struct log_track *track_oldest(struct log *log,
 /*
  * Where a record of this size goes; `elsewhere`: not to the present track.
  *   1. the present track;
- *   2. the oldest free one;
+ *   2. the nearest free one;
  *   3. the twins' track;
  *   4. the present one all the same.
  */
@@ -68,7 +76,7 @@ struct log_track *log_place_main(struct log *log, size_t bytes, bool elsewhere)
 
 	if (!elsewhere && has_room(log->main, bytes))
 		return log->main;
-	t = track_oldest(log, log->twin, elsewhere ? log->main : NULL);
+	t = track_nearest(log, log->twin, elsewhere ? log->main : NULL);
 	if (t)
 		t->next = 0;
 	else if (!log->sending && has_room(log->twin, bytes)) {
@@ -127,7 +135,7 @@ struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
 	uint64_t room;
 
 	if (elsewhere || !has_room(t, first))
-		t = track_oldest(log, log->main, elsewhere ? t : NULL);
+		t = track_nearest(log, log->main, elsewhere ? t : NULL);
 	if (!t)
 		return NULL;
 	room = (uint64_t)(t->sectors - (t == log->twin ? t->next : 0)) *
