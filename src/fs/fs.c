@@ -230,6 +230,9 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
 
+	/* What the files, or those who were answered, asked of the tree. */
+	if (tree_due(fs->tree))
+		return now_ns;
 	return tree_ns < files_ns ? tree_ns : files_ns;
 }
 
@@ -262,8 +265,7 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	if (done > 0)
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
 	fs->gone = done < 0;
-	/* Whoever was answered may have submitted more, behind our back. */
-	return answers != fs->answers ? now_ns : next_ns;
+	return next_ns;
 }
 
 int fs_event_fd(struct fs *fs)

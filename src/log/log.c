@@ -355,6 +355,11 @@ void log_wake(struct log *log)
 	waiters_tell(log, &told);
 }
 
+bool log_due(const struct log *log)
+{
+	return !list_empty(&log->ready);
+}
+
 uint64_t log_run(struct log *log, uint64_t now_ns)
 {
 	const uint64_t due = log->sent_ns + log->twin_delay_ns;
@@ -367,7 +372,7 @@ uint64_t log_run(struct log *log, uint64_t now_ns)
 	if (is_drained(log))
 		list_move_all(&told, &log->drainers);
 	waiters_tell(log, &told);
-	if (!list_empty(&log->ready))
+	if (log_due(log))
 		return now_ns;
 	if (!log->started || log->failed || log->writing || log->sending ||
 	    !log_twin_waiting(log))

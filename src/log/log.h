@@ -129,6 +129,8 @@ bool log_failed(const struct log *log);
 /* Twins, and waiters for what was durable when they came.  Returns when it
  * wants to be run again (UINT64_MAX: never). */
 uint64_t log_run(struct log *log, uint64_t now_ns);
+/* Somebody has come since who need not wait. */
+bool log_due(const struct log *log);
 
 /* All records and twins written, nothing in flight; for unmount.  -EIO when
  * the log is failed. */

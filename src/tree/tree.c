@@ -263,6 +263,12 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 	return least(next_ns, ckpt_run(tree, now_ns));
 }
 
+bool tree_due(const struct tree *tree)
+{
+	return !list_empty(&tree->doomed) || !list_empty(&tree->granted) ||
+	       !list_empty(&tree->ready) || log_due(tree->log);
+}
+
 bool tree_idle(const struct tree *tree)
 {
 	return tree->ckpt.phase == CKPT_IDLE && !tree->ckpt.wanted &&

@@ -223,6 +223,8 @@ void tree_set_node_place(struct tree *tree,
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after
  * each queue_poll. */
 uint64_t tree_run(struct tree *tree, uint64_t now_ns);
+/* Something has come since that tree_run can do at once. */
+bool tree_due(const struct tree *tree);
 
 /* Nothing in flight, nothing waiting (checkpoints, twins, fetches). */
 bool tree_idle(const struct tree *tree);
