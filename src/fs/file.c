@@ -567,10 +567,12 @@ static void fsync_over(struct fsync *fsync, int rc)
 	files_release(fsync);
 	if (file)
 		file_put(file);
-	if (op)
+	if (op) {
 		fs_answer(fs, op, rc);
-	else
+	} else {
+		fs->answers++;	/* fs_run is not to wait any more */
 		close->done(close, rc);
+	}
 }
 
 static void fsync_commit(struct fsync *fsync);
