@@ -549,31 +549,32 @@ static bool fs_works(const struct fs *fs)
 	return fs->orphans_pending || fs->tickets || !files_idle(fs);
 }
 
-static int fs_write_all(struct fs *fs)
+/* What has failed waits for homes that nobody brings data to any more. */
+static int fs_write_all(struct fs *fs, struct close_wait *wait)
 {
-	struct close_wait wait = { 0 };
 	uint64_t next_ns;
 
-	wait.waiter.done = fs_close_synced;
-	wait.waiter.owner = &wait;
-	list_init(&wait.waiter.link);
+	wait->waiter.done = fs_close_synced;
+	wait->waiter.owner = wait;
+	list_init(&wait->waiter.link);
 	vnode_drop_all(fs);
-	files_sync(fs, &wait.waiter);
-	while (!wait.over && !fs->gone) {
+	files_sync(fs, &wait->waiter);
+	while (!wait->over && !fs->gone && !tree_failed(fs->tree)) {
 		next_ns = fs_run(fs, -1);
-		if (!wait.over)
+		if (!wait->over)
 			fs_pass_time(fs, next_ns);
 	}
-	return fs->gone ? -EIO : wait.rc;
+	return wait->over ? wait->rc : -EIO;
 }
 
 int fs_close(struct fs *fs)
 {
+	struct close_wait wait = { .over = false };
 	uint64_t next_ns;
 	int rc = 0, rc2;
 
 	if (!fs->options.read_only)
-		rc = fs_write_all(fs);
+		rc = fs_write_all(fs, &wait);
 	while (!fs->gone && fs_works(fs)) {
 		next_ns = fs_run(fs, -1);
 		if (fs_works(fs))

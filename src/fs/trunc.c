@@ -41,6 +41,7 @@ struct cut {
 	enum cut_kind kind;
 	uint64_t size;		/* CUT_SIZE: new size */
 	uint64_t first, end;	/* blocks */
+	uint64_t dropped;	/* CUT_PUNCH: up to here, in memory */
 	unsigned edge;		/* edges done */
 	bool begun;		/* the first transaction is over */
 	bool more;		/* another step is needed */
@@ -554,6 +555,14 @@ static int punch_run(struct ticket *ticket)
 	return 0;
 }
 
+/* Not before: what fails takes nothing away. */
+static void punch_took(struct cut *cut)
+{
+	if (cut->dropped < cut->first)
+		cut_drop_blocks(cut->file, cut->dropped, cut->first);
+	cut->dropped = cut->first;
+}
+
 /* ---- Preallocate ---- */
 
 /* Finds the next gap: [first, *end).  cut->first = cut->end: none. */
@@ -792,6 +801,8 @@ static void cut_ended(struct ticket *ticket, int rc, uint64_t seq)
 	}
 	if (cut->kind == CUT_SIZE)
 		size_took(cut, seq);
+	if (cut->kind == CUT_PUNCH)
+		punch_took(cut);
 	if (cut->kind == CUT_RESERVE)
 		reserve_took(cut);
 	cut->begun = true;
@@ -836,9 +847,6 @@ static void cut_step(struct cut *cut)
 					sizeof(*cut->hold));
 		rc = cut->hold ? 0 : -ENOMEM;
 	}
-	if (!rc && !cut->begun && cut->kind == CUT_PUNCH &&
-	    cut->first < cut->end)
-		cut_drop_blocks(cut->file, cut->first, cut->end);
 	cut->ticket = NULL;
 	cut->rc = 0;
 	if (!rc)
@@ -1026,6 +1034,7 @@ void file_fallocate(struct fs *fs, struct fs_op *op)
 	if (cut->kind == CUT_PUNCH) {
 		cut->first = (op->offset + BLOCK_BYTES - 1) / BLOCK_BYTES;
 		cut->end = (op->offset + op->size) / BLOCK_BYTES;
+		cut->dropped = cut->first;
 	}
 	cut_again(&cut->gated);
 }
