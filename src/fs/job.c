@@ -185,12 +185,13 @@ static unsigned job_collect(const struct job *job, unsigned most)
 
 /* ---- Failure ---- */
 
-/* Blocks that can't be written anywhere: told by the next fsync. */
+/* Blocks that can't be written anywhere: told by the next fsync.  Those that
+ * wait for the INLINE item to go never will be, either. */
 static void job_lose(struct job *job, int rc)
 {
 	struct file *file = job->file;
 	struct block *block, *next;
-	uint64_t end = job->first + job->n;
+	uint64_t end = file->has_inline ? UINT64_MAX : job->first + job->n;
 
 	msg_error("%s: inode %llu, offset %llu: data cannot be written (%s)",
 		  job->files->fs->disk->name, (unsigned long long)file->ino,
