@@ -132,18 +132,21 @@ struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
 				 bool elsewhere)
 {
 	struct log_track *t = log->twin;
+	bool fresh = elsewhere || !has_room(t, first);
 	uint64_t room;
 
-	if (elsewhere || !has_room(t, first))
+	/* That may be the same one, when all in it is forgotten. */
+	if (fresh)
 		t = track_nearest(log, log->main, elsewhere ? t : NULL);
 	if (!t)
 		return NULL;
-	room = (uint64_t)(t->sectors - (t == log->twin ? t->next : 0)) *
-	       SECTOR_BYTES;
+	if (fresh && t == log->twin)
+		t->next = 0;
+	room = (uint64_t)(t->sectors - (fresh ? 0 : t->next)) * SECTOR_BYTES;
 	if (!tracks_hold(log, log_needed_bytes(log), t,
 			 bytes < room ? bytes : room))
 		return NULL;
-	if (t != log->twin)
+	if (fresh)
 		t->next = 0;
 	log->twin = t;
 	return t;
