@@ -26,7 +26,7 @@
 
 #define JOB_BLOCKS 1024u	/* of one piece of write-back */
 #define JOB_PIECES 16		/* places of one piece of write-back */
-#define JOB_COUNT 40u		/* in flight in all */
+#define JOB_COUNT 128u		/* in flight in all: a track of small files */
 #define JOBS_PER_FILE 4u
 #define HOME_JOBS 12u		/* kept for bringing data home */
 #define LARGE_JOBS 12u		/* of these files, so that they keep apart */
