@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
@@ -966,6 +967,33 @@ START_TEST(read_only_refuses)
 }
 END_TEST
 
+/* A file kept in its inode's leaf has no extent that could be taken out. */
+START_TEST(punch_inline)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = 2000 };
+	char buf[4096];
+	uint64_t file;
+
+	memset(buf, 'a', sizeof(buf));
+	ck_assert_int_eq(rig_mknod(&rig, ROOT, "f", S_IFREG, &file), 0);
+	op.ino = file;
+	op.data = buf;
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	rig_remount(&rig);
+	op = (struct fs_op){ .type = FS_FALLOCATE, .ino = file,
+			     .flags = FALLOC_FL_PUNCH_HOLE |
+				      FALLOC_FL_KEEP_SIZE, .size = 4096 };
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	rig_remount(&rig);
+	op = (struct fs_op){ .type = FS_READ, .ino = file, .buffer = buf,
+			     .size = 4096 };
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	ck_assert_uint_eq(op.result, 2000);
+	ck_assert_int_eq(buf[0], 0);
+	ck_assert_int_eq(memcmp(buf, buf + 1, 1999), 0);
+}
+END_TEST
+
 START_TEST(facts_are_json)
 {
 	char *text = fs_stats_json(rig.fs);
@@ -1016,6 +1044,7 @@ static Suite *suite(void)
 	tcase_add_test(names, acl_is_inherited);
 	tcase_add_test(names, kill_priv);
 	tcase_add_test(names, read_only_refuses);
+	tcase_add_test(names, punch_inline);
 	tcase_add_test(names, facts_are_json);
 	suite_add_tcase(s, names);
 	return s;

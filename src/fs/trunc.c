@@ -161,6 +161,13 @@ static int cut_edges(struct cut *cut)
 	}
 	if (cut->kind != CUT_PUNCH)
 		return 0;
+	/* What is inline has no extent that could go. */
+	if (file->has_inline && cut->first == 0 && cut->end > 0) {
+		rc = cut_zero(cut, 0, 0, BLOCK_BYTES);
+		if (rc)
+			return rc;
+		cut->first = cut->dropped = 1;
+	}
 	to = from + cut->op->size;
 	if (from / BLOCK_BYTES == to / BLOCK_BYTES)
 		return cut_zero(cut, to / BLOCK_BYTES, from % BLOCK_BYTES,
