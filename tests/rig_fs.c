@@ -57,6 +57,7 @@ static void rig_unmount(struct rig *rig)
 	};
 	struct check_result result;
 
+	ck_assert_uint_eq(rig->fs->overruns, 0);
 	ck_assert_int_eq(fs_close(rig->fs), 0);
 	/* What a crash left for a read-only mount is for the next one. */
 	if (rig->options.read_only)

@@ -47,6 +47,7 @@ struct fs {
 	uint64_t answers;		/* ops answered so far */
 	bool gone;			/* the disk does not answer any more */
 	uint64_t reruns_max;		/* of any ticket */
+	uint64_t overruns;		/* runs beyond a ticket's bound */
 	struct ticket *mover;		/* has the right to move a directory */
 	struct list move_waits;		/* tickets that want it */
 	struct list resume;		/* vnode.c: orphans found at mount */

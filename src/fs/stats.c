@@ -90,6 +90,7 @@ static json_t *stats_tree(const struct fs *fs)
 	stats_set(object, "transactions", stats.txns);
 	stats_set(object, "reruns", stats.reruns);
 	stats_set(object, "max_reruns", stats.max_reruns);
+	stats_set(object, "overruns", fs->overruns);
 	stats_set(object, "waits", stats.waits);
 	stats_set(object, "node_reads", stats.node_reads);
 	stats_set(object, "node_writes", stats.node_writes);

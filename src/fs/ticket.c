@@ -8,7 +8,9 @@
  *    log: nothing that it waits for can wait for it.
  * 2. The nodes met stay pinned from run to run, so each run comes at least one
  *    level deeper in one of the lookups that depend on one another: the number
- *    of runs is bounded by stages x levels, and asserted.
+ *    of runs is bounded by stages x levels.  Runs beyond that are counted
+ *    (when memory is short, one may find no frame and run again for nothing);
+ *    tests of operations one at a time assert that there are none.
  * 3. run() either changes nothing and says why, or changes and returns 0.
  */
 #include "fs/internal.h"
@@ -99,7 +101,8 @@ static void ticket_run(struct tree_txn *txn, void *arg, int rc)
 		ticket->runs++;
 		if (ticket->runs > ticket->fs->reruns_max)
 			ticket->fs->reruns_max = ticket->runs;
-		assert(ticket->runs <= ticket_max_runs(ticket));
+		if (ticket->runs > ticket_max_runs(ticket))
+			ticket->fs->overruns++;
 		rc = ticket->type->run(ticket);
 		assert(rc == 0 || !tree_txn_changed(txn));
 	}
