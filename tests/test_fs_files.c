@@ -687,6 +687,13 @@ START_TEST(test_clients)
 }
 END_TEST
 
+/* A run in which the log went over the end of one of its tracks. */
+START_TEST(test_clients_log)
+{
+	clients_run(&settings[1], 4101, 600);
+}
+END_TEST
+
 /* ---- Particular things ---- */
 
 START_TEST(test_small_file_is_inline)
@@ -1002,6 +1009,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
+	tcase_add_test(tcase, test_clients_log);
 	tcase_add_loop_test(tcase, test_clients, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	suite_add_tcase(suite, tcase);
