@@ -126,6 +126,18 @@ static int try_open(const char *path, const struct disk_open_options *options,
 	return rc;
 }
 
+static int open_device(const char *path,
+		       const struct disk_open_options *options,
+		       struct disk **disk)
+{
+	int rc = disk_open(path, options, disk);
+
+	if (!rc && (*disk)->limits.shingled)
+		msg_warn("%s: a shingled drive that manages itself: random "
+			 "writes can stall for seconds", path);
+	return rc;
+}
+
 int device_open(const char *path, bool read_only, struct disk **disk)
 {
 	struct disk_open_options options = {
@@ -139,7 +151,7 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 	if (in_use(path))
 		return -EBUSY;
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return disk_open(path, &options, disk);
+		return open_device(path, &options, disk);
 	for (tries = 0; tries < BUSY_TRIES; tries++) {
 		int rc = try_open(path, &options, disk);
 

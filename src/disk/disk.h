@@ -54,6 +54,7 @@ struct disk_limits {
 	uint32_t max_sectors;	 /* of one request */
 	bool volatile_cache;	 /* done is not durable before a flush */
 	bool rotational;	 /* as declared; nothing is believed from it */
+	bool shingled;		 /* its tracks overlap, it hides that itself */
 	bool read_only;
 };
 

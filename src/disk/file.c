@@ -74,6 +74,34 @@ static uint32_t sysfs_number(dev_t dev, const char *name, uint32_t otherwise)
 	return n && n <= UINT32_MAX ? (uint32_t)n : otherwise;
 }
 
+/*
+ * Does the drive say that it is shingled and manages that itself?  SBC-4, Block
+ * Device Characteristics page (B1h): ZONED is bits 4 and 5 of byte 8; 1:
+ * host-aware, 2: device-managed.
+ */
+static bool is_shingled(dev_t dev)
+{
+	static const char *const where[] = { "device", "../device" };
+	uint8_t page[64];
+	char path[128];
+	size_t n = 0;
+	FILE *f;
+	int i;
+
+	if (sysfs_is(dev, "zoned", "host-aware", false))
+		return true;
+	for (i = 0; i < 2 && !n; i++) {
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s/vpd_pgb1",
+			 major(dev), minor(dev), where[i]);
+		f = fopen(path, "re");
+		if (!f)
+			continue;
+		n = fread(page, 1, sizeof(page), f);
+		fclose(f);
+	}
+	return n > 8 && (page[8] >> 4 & 3) != 0;
+}
+
 /* ---- limits ---- */
 
 static int device_limits(struct file *file, dev_t dev)
@@ -100,6 +128,7 @@ static int device_limits(struct file *file, dev_t dev)
 	limits->volatile_cache =
 		!sysfs_is(dev, "write_cache", "write through", false);
 	limits->rotational = !sysfs_is(dev, "rotational", "0", false);
+	limits->shingled = is_shingled(dev);
 	limits->read_only |= is_read_only;
 	return 0;
 }
