@@ -22,6 +22,7 @@ struct session {
 	struct fs *fs;
 	struct session_options options;
 	int epoll_fd;
+	uint64_t received;		/* requests so far */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
 	void *large[SESSION_MAX_LARGE];	/* free ones */
