@@ -45,6 +45,8 @@ struct access {
 	struct list requests;	/* by sector; flushes in order */
 	struct list link;	/* while free */
 	bool is_piece;		/* of the one request */
+	bool followed;		/* by the head */
+	struct head_access at_head;
 	uint64_t writes;	/* flush: those it covers */
 	struct iovec iov[DISK_MAX_IOV];
 };
@@ -55,6 +57,11 @@ struct queue {
 	const struct policy *policy;
 	struct span *live;
 	struct span *waiting[QUEUE_CLASSES];
+	struct head *head;	/* NULL: nothing is believed */
+	const struct queue_filler *filler;	/* or NULL */
+	void *filler_arg;
+	unsigned window_percent;
+	struct list unplaced;	/* writes without an address, in order */
 	struct list held;	/* in order of submission */
 	struct list flushes;	/* not yet with the disk */
 	struct list finished;	/* done() not yet called */
@@ -126,6 +133,27 @@ static void queue_release_held(struct queue *queue)
 		list_del(&req->link);
 		queue_wait(queue, req);
 	}
+}
+
+/* Its sectors are known: waits for what it meets, or for its turn. */
+static void queue_enter(struct queue *queue, struct queue_request *req)
+{
+	struct span span = {
+		.first = req->disk.sector,
+		.end = req->disk.sector + req->disk.sectors,
+		.order = ++queue->order,
+		.due_ns = req->deadline_ns ? req->deadline_ns :
+			  req->disk.submit_ns + class_age_ns[req->class],
+	};
+
+	req->live = req->waiting = span;
+	if (queue_must_hold(queue, req)) {
+		queue->stats.held++;
+		list_add(&queue->held, &req->link);
+	} else {
+		queue_wait(queue, req);
+	}
+	span_insert(&queue->live, &req->live);
 }
 
 static void queue_end_request(struct queue *queue, struct queue_request *req,
@@ -204,6 +232,9 @@ static void access_done(struct disk_request *disk)
 	struct queue *queue = access->queue;
 
 	queue->outstanding--;
+	if (access->followed)
+		head_end(queue->head, &access->at_head, disk->complete_ns,
+			 disk->result);
 	if (disk->op == DISK_FLUSH)
 		queue_end_flush(queue, access);
 	else if (access->is_piece)
@@ -241,6 +272,13 @@ static void access_submit(struct access *access)
 	if (disk->op != DISK_FLUSH) {
 		queue->stats.accesses++;
 		queue->head_sector = disk->sector + disk->sectors;
+	}
+	access->followed = queue->head && disk->op != DISK_FLUSH;
+	if (access->followed) {
+		access->at_head.write = disk->op == DISK_WRITE;
+		access->at_head.lbn = disk->sector;
+		access->at_head.sectors = disk->sectors;
+		head_begin(queue->head, &access->at_head);
 	}
 	disk_submit(queue->disk, disk);
 }
@@ -448,6 +486,31 @@ static struct queue_request *queue_choose(struct queue *queue)
 	return span ? container_of(span, struct queue_request, waiting) : NULL;
 }
 
+/* Gives the oldest write without an address one. */
+static void queue_place_one(struct queue *queue)
+{
+	struct queue_request *req =
+		list_first(&queue->unplaced, struct queue_request, link);
+	struct belief belief, *known = NULL;
+	uint64_t sector, cost_ns;
+	int err;
+
+	if (queue->head) {
+		head_get_belief(queue->head, &belief);
+		known = belief.writes ? &belief : NULL;
+	}
+	err = req->place->find(req->place, known, req->disk.sectors, &sector,
+			       &cost_ns);
+	list_del(&req->link);
+	if (err) {
+		queue_finish(queue, req, err, env_now_ns(queue->env));
+		return;
+	}
+	req->disk.sector = sector;
+	req->place->take(req->place, req, sector);
+	queue_enter(queue, req);
+}
+
 static void queue_dispatch(struct queue *queue)
 {
 	struct queue_request *req;
@@ -459,6 +522,10 @@ static void queue_dispatch(struct queue *queue)
 			queue_issue_piece(queue);
 		} else {
 			req = queue_choose(queue);
+			if (!req && !list_empty(&queue->unplaced)) {
+				queue_place_one(queue);
+				continue;
+			}
 			if (!req)
 				return;
 			if (req->disk.sectors <=
@@ -515,6 +582,7 @@ int queue_open(struct env *env, struct disk *disk,
 	queue->disk = disk;
 	queue->policy = policy;
 	queue->completed_writes = disk->limits.volatile_cache;
+	list_init(&queue->unplaced);
 	list_init(&queue->held);
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
@@ -540,6 +608,24 @@ void queue_close(struct queue *queue)
 const struct disk_limits *queue_limits(const struct queue *queue)
 {
 	return &queue->disk->limits;
+}
+
+void queue_set_head(struct queue *queue, struct head *head)
+{
+	assert(!queue->outstanding);
+	queue->head = head;
+}
+
+void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
+		      void *arg)
+{
+	queue->filler = filler;
+	queue->filler_arg = arg;
+}
+
+void queue_set_window(struct queue *queue, unsigned percent)
+{
+	queue->window_percent = percent;
 }
 
 static int queue_refuse(const struct queue *queue,
@@ -579,31 +665,20 @@ static void queue_begin(struct queue *queue, struct queue_request *req)
 
 void queue_submit(struct queue *queue, struct queue_request *req)
 {
-	int err = queue_refuse(queue, &req->disk);
-	struct span span = {
-		.first = req->disk.sector,
-		.end = req->disk.sector + req->disk.sectors,
-		.order = ++queue->order,
-		.due_ns = req->deadline_ns,
-	};
+	int err;
 
+	if (req->place)
+		req->disk.sector = 0;
+	err = queue_refuse(queue, &req->disk);
 	assert(req->disk.op != DISK_FLUSH && iov_fits(&req->disk));
 	assert(req->class < QUEUE_CLASSES);
 	queue_begin(queue, req);
-	if (err) {
+	if (err)
 		queue_finish(queue, req, err, req->disk.submit_ns);
-		return;
-	}
-	if (!span.due_ns)
-		span.due_ns = req->disk.submit_ns + class_age_ns[req->class];
-	req->live = req->waiting = span;
-	if (queue_must_hold(queue, req)) {
-		queue->stats.held++;
-		list_add(&queue->held, &req->link);
-	} else {
-		queue_wait(queue, req);
-	}
-	span_insert(&queue->live, &req->live);
+	else if (req->place)
+		list_add(&queue->unplaced, &req->link);
+	else
+		queue_enter(queue, req);
 }
 
 void queue_flush(struct queue *queue, struct queue_request *req)
@@ -623,6 +698,12 @@ bool queue_unflushed(const struct queue *queue)
 {
 	return queue->disk->limits.volatile_cache &&
 	       queue->completed_writes != queue->flushed_writes;
+}
+
+uint64_t queue_next_ns(const struct queue *queue)
+{
+	(void)queue;
+	return UINT64_MAX;
 }
 
 /* One look at the disk: reap, dispatch, tell. */
@@ -662,6 +743,7 @@ int queue_drain(struct queue *queue)
 bool queue_idle(const struct queue *queue)
 {
 	return !queue->live && !queue->outstanding &&
+	       list_empty(&queue->unplaced) &&
 	       list_empty(&queue->flushes) && list_empty(&queue->finished);
 }
 

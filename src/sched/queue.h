@@ -27,6 +27,8 @@
 #include "base/env.h"
 #include "base/list.h"
 #include "disk/disk.h"
+#include "sched/belief.h"
+#include "sched/head.h"
 #include "sched/span.h"
 
 /* Highest first. */
@@ -38,6 +40,30 @@ enum queue_class {
 	QUEUE_IDLE,
 	QUEUE_CLASSES
 };
+
+struct queue_request;
+
+/*
+ * A place that is chosen when the write is dispatched (a range write).  All
+ * calls come from queue_poll.
+ */
+struct queue_place {
+	/*
+	 * The cheapest acceptable place now: its first sector and what it
+	 * costs (positioning in ns, with what the owner adds for distance from
+	 * where the data belongs).  Nothing is taken yet.  belief NULL: the
+	 * head is not known, any place.  -ENOSPC: none; the request fails.
+	 */
+	int (*find)(struct queue_place *place, const struct belief *belief,
+		    uint32_t sectors, uint64_t *sector, uint64_t *cost_ns);
+	/* The request goes to `sector`, as just found: takes it, and encodes
+	 * what depends on the address.  Cannot fail. */
+	void (*take)(struct queue_place *place, struct queue_request *req,
+		     uint64_t sector);
+};
+
+/* A read lies in so many other places at most. */
+#define QUEUE_COPIES 3u
 
 struct queue_request {
 	/*
@@ -51,6 +77,16 @@ struct queue_request {
 	enum queue_class class;
 	/* When it wants to be with the disk; 0: as its class says. */
 	uint64_t deadline_ns;
+	/*
+	 * A read: the same bytes lie here too (first sectors; at most
+	 * QUEUE_COPIES are looked at); the queue takes the place it reaches
+	 * first and leaves it in disk.sector.  Valid until done().
+	 */
+	const uint64_t *copies;
+	unsigned copies_n;
+	/* A write that may go to several places, which sets disk.sector; NULL:
+	 * to disk.sector.  Not larger than the disk takes at once. */
+	struct queue_place *place;
 
 	/* The queue's. */
 	struct span live;	/* submitted and not completed */
@@ -97,6 +133,50 @@ void queue_close(struct queue *queue);
 
 const struct disk_limits *queue_limits(const struct queue *queue);
 
+/* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
+ * head outlives it or is taken away by NULL. */
+void queue_set_head(struct queue *queue, struct head *head);
+
+/*
+ * Who fills gaps: the freeblock part.  Called from queue_poll only; it does not
+ * call the queue but for queue_limits.  A request it returns is its own as with
+ * queue_submit, waits for nothing and ends with done().
+ */
+struct queue_filler {
+	/*
+	 * `next` has been chosen (its place and copy too, its neighbours
+	 * `sectors` in all) and goes to the disk last.  A request to go
+	 * before it that makes it no later by this belief (which stands
+	 * behind all that the disk was given, and is known for both kinds);
+	 * NULL: nothing.  Asked until NULL, at most QUEUE_GAP times.  A read
+	 * that ends where a read begins, or begins where it ends, becomes one
+	 * access with it.
+	 */
+	struct queue_request *(*gap)(void *arg, const struct belief *belief,
+				     const struct service_request *next);
+	/*
+	 * Nothing waits and nothing is outstanding, and the foreground has
+	 * been quiet since quiet_ns (its last request completed then).  A
+	 * request, or NULL and when to be asked again (UINT64_MAX: never).
+	 * belief->reads and ->writes say what is known of the head; belief
+	 * NULL: nothing.
+	 */
+	struct queue_request *(*idle)(void *arg, const struct belief *belief,
+				      uint64_t quiet_ns, uint64_t *again_ns);
+	/* Is anything wanted?  Then requests are chosen with the gap in mind
+	 * (queue_set_window). */
+	bool (*wants)(void *arg);
+};
+
+#define QUEUE_GAP 4u
+
+/* NULL: nobody.  The queue is idle. */
+void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
+		      void *arg);
+
+/* Per cent of SPTF-SWn% while the filler wants something; 0: plain SPTF. */
+void queue_set_window(struct queue *queue, unsigned percent);
+
 void queue_submit(struct queue *queue, struct queue_request *req);
 
 /*
@@ -111,6 +191,10 @@ void queue_flush(struct queue *queue, struct queue_request *req);
  * cache; true from queue_open on until the first flush on others.
  */
 bool queue_unflushed(const struct queue *queue);
+
+/* When queue_poll has something to do though nothing completes; UINT64_MAX:
+ * never. */
+uint64_t queue_next_ns(const struct queue *queue);
 
 /*
  * Gives the disk what it has room for and calls done() of what has completed.

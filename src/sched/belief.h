@@ -1,0 +1,51 @@
+/*
+ * belief.h - what is believed of a drive at one moment: the input of every
+ * decision that looks at rotation (request choice, nearest copy, range writes,
+ * freeblock).  Pure data, made by head.h, read by those who decide.
+ *
+ * Units: nanoseconds on the environment's clock; see service.h and geom.h.
+ */
+#ifndef TRAX_SCHED_BELIEF_H
+#define TRAX_SCHED_BELIEF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/geom.h"
+#include "diskmodel/service.h"
+
+struct belief {
+	uint64_t now_ns;		/* the moment */
+	const struct geom *geom;
+	const struct service_mech *mech; /* with its phase as of now */
+	/* The head, free from head.at_ns on (perhaps past) for the next
+	 * request, behind all that the disk has been given. */
+	struct service_head head;
+	/* Between handing a request over and the head's first move. */
+	uint64_t read_overhead_ns, write_overhead_ns;
+	/* Lateness not exceeded in 98 % of predictions; a target angle must be
+	 * this far ahead to be met. */
+	uint64_t read_guard_ns, write_guard_ns;
+	/* May rotation be predicted for reads, for writes? */
+	bool reads, writes;
+};
+
+/* When the head begins to move for a request handed over now. */
+static inline uint64_t belief_start_ns(const struct belief *belief, bool write)
+{
+	uint64_t decoded_ns = belief->now_ns + (write ?
+		belief->write_overhead_ns : belief->read_overhead_ns);
+
+	return decoded_ns > belief->head.at_ns ? decoded_ns :
+						 belief->head.at_ns;
+}
+
+/*
+ * What a request handed over now is expected to take, the guard included: what
+ * would be met only just counts as missed.  out->head is where the head will
+ * be, out->bus_ns when the request completes.
+ */
+void belief_estimate(const struct belief *belief,
+		     const struct service_request *req, struct service *out);
+
+#endif

@@ -1,0 +1,527 @@
+/*
+ * head.c - what is believed of the drive and how well it holds.
+ *
+ * The accesses at the disk are a short list in the order in which they were
+ * handed over.  While each begins where the one before it ends, what the head
+ * does is predicted (access->predicted); when the oldest ends, the others are
+ * predicted anew from what really happened.
+ *
+ * A completion says two things.  Modulo a revolution: when the last sector
+ * passed, so the phase (phase.h).  In whole revolutions: whether the head was
+ * there in time, so seeks and overheads (learn.h).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "sched/head.h"
+#include "sched/judge.h"
+#include "sched/learn.h"
+#include "sched/phase.h"
+
+/* More than this at the disk and nobody knows in which order they are done. */
+#define CHAIN_MAX 3u
+/* Off by more than this part of a revolution, a prediction is wrong, and a
+ * guard that needs more is of no use. */
+#define WRONG_PERCENT 15u
+/* The phase must be known so well before it is judged (revolutions), by so many
+ * readings. */
+#define SIGMA_JUDGED 0.02
+#define OBSERVED_JUDGED 8u
+/* So many good predictions in a trial switch on; so many accesses end it. */
+#define TRIAL_ENOUGH 40u
+#define TRIAL_ACCESSES 250u
+/* Between trials, doubled by each that fails. */
+#define TRIAL_AFTER 2000u
+#define TRIAL_AFTER_MAX 256000u
+
+struct head {
+	struct env *env;
+	const struct geom *geom;
+	struct service_mech mech;
+	struct phase phase;
+	struct learn learn;
+	struct judge judge[LEARN_KINDS];
+	uint64_t hit_overhead_ns;
+	uint32_t read_ahead_sectors;
+	bool known;			/* there is something to go by */
+	enum head_mode mode;
+	uint64_t accesses;		/* since the mode changed */
+	uint64_t trial_after;
+	struct service_head at;		/* behind what has completed */
+	uint64_t last_end;		/* of the access before ... */
+	bool last_read;			/* ... which was a read */
+	struct head_access *chain[CHAIN_MAX];
+	unsigned outstanding;		/* the first of them in chain */
+	struct head_kind_stats kind[LEARN_KINDS];
+};
+
+/* ---- making ---- */
+
+static bool options_known(const struct head_options *options)
+{
+	const struct service_mech *mech = options->mech;
+
+	return mech && mech->period_ps && mech->seek_n &&
+	       geom_known(options->geom);
+}
+
+static int head_copy_mech(struct head *head, const struct head_options *options)
+{
+	size_t bytes = options->mech->seek_n * sizeof(*head->mech.seek);
+
+	head->mech = *options->mech;
+	head->mech.phase_ns = 0;
+	head->mech.phase = 0;
+	head->mech.seek = malloc(bytes);
+	if (!head->mech.seek)
+		return -ENOMEM;
+	memcpy(head->mech.seek, options->mech->seek, bytes);
+	return learn_init(&head->learn, &head->mech,
+			  options->read_overhead_ns,
+			  options->write_overhead_ns);
+}
+
+int head_open(struct env *env, const struct head_options *options,
+	      struct head **out)
+{
+	struct head *head = calloc(1, sizeof(*head));
+	int err = 0;
+
+	if (!head)
+		return -ENOMEM;
+	head->env = env;
+	head->geom = options->geom;
+	head->hit_overhead_ns = options->hit_overhead_ns;
+	head->read_ahead_sectors = options->read_ahead_sectors;
+	head->known = options_known(options);
+	head->trial_after = TRIAL_AFTER;
+	if (head->known) {
+		err = head_copy_mech(head, options);
+		phase_init(&head->phase, &head->mech);
+		head->mode = HEAD_TRIAL;
+	}
+	if (err) {
+		head_close(head);
+		return err;
+	}
+	*out = head;
+	return 0;
+}
+
+void head_close(struct head *head)
+{
+	if (!head)
+		return;
+	learn_fini(&head->learn);
+	free(head->mech.seek);
+	free(head);
+}
+
+void head_set_geom(struct head *head, const struct geom *geom)
+{
+	head->geom = geom;
+}
+
+/* ---- small things ---- */
+
+static uint64_t head_period_ns(const struct head *head)
+{
+	return head->mech.period_ps / 1000;
+}
+
+static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind)
+{
+	return learn_guard_ns(&head->learn, kind, head_period_ns(head));
+}
+
+static bool chain_known(const struct head *head)
+{
+	return head->outstanding <= CHAIN_MAX &&
+	       (!head->outstanding ||
+		head->chain[head->outstanding - 1]->predicted);
+}
+
+/* Where the head will be when all that is outstanding is done. */
+static const struct service_head *head_behind(const struct head *head)
+{
+	if (!head->outstanding || !chain_known(head))
+		return &head->at;
+	return &head->chain[head->outstanding - 1]->expected.head;
+}
+
+/* ---- prediction ---- */
+
+/* The head of an idle drive follows what it reads ahead. */
+static void head_follow(const struct head *head, struct service_head *at,
+			uint64_t until_ns)
+{
+	struct service unused = { 0 };
+
+	if (!head->outstanding && head->last_read && head->read_ahead_sectors &&
+	    at->at_ns < until_ns && head->last_end < geom_sectors(head->geom))
+		service_stream(head->geom, &head->mech, at, head->last_end,
+			       head->read_ahead_sectors, until_ns, &unused);
+}
+
+void head_get_belief(const struct head *head, struct belief *belief)
+{
+	uint64_t now_ns = env_now_ns(head->env);
+
+	*belief = (struct belief){
+		.now_ns = now_ns,
+		.geom = head->geom,
+		.mech = &head->mech,
+		.reads = head->judge[LEARN_READ].on,
+		.writes = head->judge[LEARN_READ].on &&
+			  head->judge[LEARN_WRITE].on,
+	};
+	if (!head->known)
+		return;
+	belief->head = *head_behind(head);
+	head_follow(head, &belief->head, now_ns);
+	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
+	belief->write_overhead_ns =
+		learn_overhead_ns(&head->learn, LEARN_WRITE);
+	belief->read_guard_ns = head_guard_ns(head, LEARN_READ);
+	belief->write_guard_ns = head_guard_ns(head, LEARN_WRITE);
+}
+
+/* Predicts an access that begins where `from` says, when it was handed over. */
+static void head_expect(const struct head *head, struct head_access *access,
+			const struct service_head *from)
+{
+	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	struct service_request req = {
+		.write = access->write,
+		.lbn = access->lbn,
+		.sectors = access->sectors,
+	};
+	struct service_head at = *from;
+	struct geom_place place;
+	uint64_t decoded_ns = access->handed_ns +
+			      learn_overhead_ns(&head->learn, kind);
+
+	if (at.at_ns < decoded_ns)
+		at.at_ns = decoded_ns;
+	geom_place_of(head->geom, access->lbn, &place);
+	access->cylinders = place.cylinder > at.cylinder ?
+		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
+	access->switched = place.surface != at.surface;
+	service_estimate(head->geom, &head->mech, &at, &req, &access->expected);
+	access->arrive_ns = at.at_ns + service_move_ns(&head->mech, &at,
+			place.cylinder, place.surface, access->write);
+}
+
+void head_begin(struct head *head, struct head_access *access)
+{
+	struct belief belief;
+
+	access->handed_ns = env_now_ns(head->env);
+	access->predicted = false;
+	access->streams = !access->write && head->last_read &&
+		access->lbn >= head->last_end &&
+		access->lbn - head->last_end <= head->read_ahead_sectors;
+	head->accesses++;
+	if (head->known && head->outstanding < CHAIN_MAX &&
+	    chain_known(head)) {
+		head_get_belief(head, &belief);
+		head_expect(head, access, &belief.head);
+		access->predicted = true;
+	}
+	if (head->outstanding < CHAIN_MAX)
+		head->chain[head->outstanding] = access;
+	head->outstanding++;
+	head->last_end = access->lbn + access->sectors;
+	head->last_read = !access->write;
+}
+
+uint64_t head_busy_until_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head_behind(head)->at_ns : 0;
+}
+
+/* ---- what completions say ---- */
+
+static void head_set_mode(struct head *head, enum head_mode mode)
+{
+	head->mode = mode;
+	head->accesses = 0;
+}
+
+static void head_tell(const struct head *head, enum learn_kind kind)
+{
+	msg_info("head: prediction for %s is %s, guard %.3f ms, turn %.4f ms",
+		 kind == LEARN_READ ? "reads" : "writes",
+		 head->judge[kind].on ? "on" : "off",
+		 (double)head_guard_ns(head, kind) / 1e6,
+		 (double)head->mech.period_ps / 1e9);
+}
+
+static void head_fail(struct head *head)
+{
+	head_set_mode(head, HEAD_OFF);
+	judge_clear(&head->judge[LEARN_READ]);
+	head->trial_after *= 2;
+	if (head->trial_after > TRIAL_AFTER_MAX)
+		head->trial_after = TRIAL_AFTER_MAX;
+}
+
+static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
+{
+	struct judge *judge = &head->judge[kind];
+	bool was = judge->on;
+
+	if (head_guard_ns(head, kind) >
+	    head_period_ns(head) * WRONG_PERCENT / 100)
+		wrong = true;
+	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
+		head_tell(head, kind);
+		head->kind[kind].switched++;
+	}
+	if (kind != LEARN_READ)
+		return;
+	if (judge->on && !was) {
+		head->trial_after = TRIAL_AFTER;
+		head_set_mode(head, HEAD_ON);
+	} else if ((was && !judge->on) ||
+		   (head->mode == HEAD_TRIAL && judge_hopeless(judge))) {
+		head_fail(head);
+	}
+}
+
+static void head_count_error(struct head *head, enum learn_kind kind,
+			     int64_t error_ns)
+{
+	struct head_kind_stats *stats = &head->kind[kind];
+	int64_t bin = (int64_t)HEAD_BINS / 2 + error_ns * 64 /
+		      (int64_t)head_period_ns(head);
+
+	if (bin < 0)
+		bin = 0;
+	if (bin >= (int64_t)HEAD_BINS)
+		bin = HEAD_BINS - 1;
+	stats->error_bins[bin]++;
+	stats->predictions++;
+}
+
+/* Does the completion of an access say when its last sector passed?  Not when
+ * it could begin anywhere. */
+static bool access_has_angle(const struct head *head,
+			     const struct head_access *access)
+{
+	bool anywhere = access->write ? head->mech.zero_latency_write :
+					head->mech.zero_latency_read;
+
+	return access->expected.head.at_ns == access->expected.bus_ns &&
+	       (!anywhere || access->expected.transfer_ns * 8 <
+			     head_period_ns(head));
+}
+
+/* Whether the target was met at the pass that was expected. */
+static void head_learn(struct head *head, const struct head_access *access,
+		       int64_t turns)
+{
+	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	uint64_t period_ns = head_period_ns(head);
+	int64_t offset_ns = (int64_t)(access->expected.media_ns -
+				      access->arrive_ns);
+
+	/* Of the passes before and after the expected arrival, the nearer. */
+	if (turns >= 0)
+		learn_see(&head->learn, kind, access->cylinders,
+			  access->switched, offset_ns, turns == 0, period_ns);
+	offset_ns -= (int64_t)period_ns;
+	if (turns <= 0 && -offset_ns < (int64_t)period_ns / 4)
+		learn_see(&head->learn, kind, access->cylinders,
+			  access->switched, offset_ns, turns < 0, period_ns);
+	learn_apply(&head->learn, &head->mech);
+}
+
+static int64_t round_turns(int64_t error_ns, int64_t period_ns)
+{
+	return (error_ns + (error_ns < 0 ? -period_ns : period_ns) / 2) /
+	       period_ns;
+}
+
+static bool phase_is_known(const struct head *head, uint64_t at_ns)
+{
+	return head->phase.observed >= OBSERVED_JUDGED &&
+	       phase_sigma(&head->phase, &head->mech, at_ns) < SIGMA_JUDGED;
+}
+
+/* A completion from the medium, at a known place. */
+static void head_observe(struct head *head, const struct head_access *access,
+			 uint64_t complete_ns)
+{
+	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	int64_t period_ns = (int64_t)head_period_ns(head);
+	int64_t error_ns = (int64_t)(complete_ns - access->expected.bus_ns);
+	int64_t turns = round_turns(error_ns, period_ns);
+	int64_t rest_ns = error_ns - turns * period_ns;
+	bool judged = phase_is_known(head, complete_ns);
+	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
+	bool late = turns > 0 && access->expected.media_ns -
+		access->arrive_ns >= head_guard_ns(head, kind);
+
+	if (!access->write)
+		phase_observe(&head->phase, &head->mech, complete_ns,
+			      -(double)rest_ns / (double)period_ns);
+	if (!judged)
+		return;
+	head_count_error(head, kind, error_ns);
+	head->kind[kind].wrong += wrong || late;
+	head->kind[kind].misses += late;
+	if (!wrong && !access->streams)
+		head_learn(head, access, turns);
+	head_judge(head, kind, wrong || late);
+}
+
+/* Done before the head can have been there: a cache answered. */
+static bool access_is_hit(const struct head *head,
+			  const struct head_access *access,
+			  uint64_t complete_ns)
+{
+	return complete_ns + head_period_ns(head) / 4 <
+	       access->arrive_ns + access->expected.transfer_ns;
+}
+
+static void head_take(struct head *head, struct head_access *access,
+		      uint64_t complete_ns)
+{
+	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
+
+	if (access_is_hit(head, access, complete_ns)) {
+		head->kind[access->write].hits++;
+		if (access->write)
+			head_judge(head, LEARN_WRITE, true);
+		return;
+	}
+	if (access_has_angle(head, access) && !access->streams)
+		head_observe(head, access, complete_ns);
+	head->at = access->expected.head;
+	head->at.at_ns += (uint64_t)shift_ns;
+}
+
+/* Takes an access out of the chain; false: it was not the first. */
+static bool chain_remove(struct head *head, const struct head_access *access)
+{
+	unsigned n = head->outstanding < CHAIN_MAX ? head->outstanding :
+						     CHAIN_MAX;
+	unsigned i = 0;
+
+	head->outstanding--;
+	while (i < n && head->chain[i] != access)
+		i++;
+	if (i < n)
+		memmove(&head->chain[i], &head->chain[i + 1],
+			(n - i - 1) * sizeof(head->chain[0]));
+	return i == 0;
+}
+
+/* Those behind begin where the first has really ended. */
+static void chain_expect(struct head *head)
+{
+	const struct service_head *from = &head->at;
+	unsigned i;
+
+	for (i = 0; i < head->outstanding && i < CHAIN_MAX &&
+	     head->chain[i]->predicted; i++) {
+		head_expect(head, head->chain[i], from);
+		from = &head->chain[i]->expected.head;
+	}
+}
+
+static void chain_doubt(struct head *head)
+{
+	unsigned i;
+
+	for (i = 0; i < head->outstanding && i < CHAIN_MAX; i++)
+		head->chain[i]->predicted = false;
+}
+
+/* Nothing is known of when it was done; but the head has been there. */
+static void head_go_to(struct head *head, const struct head_access *access,
+		       uint64_t complete_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(head->geom, access->lbn + access->sectors - 1, &place);
+	head->at = (struct service_head){ complete_ns, place.cylinder,
+					  place.surface };
+}
+
+static void head_try_again(struct head *head)
+{
+	if (head->mode == HEAD_OFF && head->accesses >= head->trial_after) {
+		judge_clear(&head->judge[LEARN_READ]);
+		head_set_mode(head, HEAD_TRIAL);
+	} else if (head->mode == HEAD_TRIAL &&
+		   head->accesses >= TRIAL_ACCESSES) {
+		head_fail(head);
+	}
+}
+
+void head_end(struct head *head, struct head_access *access,
+	      uint64_t complete_ns, int result)
+{
+	bool first = chain_remove(head, access);
+
+	if (!head->known)
+		return;
+	if (access->predicted && first && !result)
+		head_take(head, access, complete_ns);
+	else
+		head_go_to(head, access, complete_ns);
+	if (first)
+		chain_expect(head);
+	else
+		chain_doubt(head);
+	if (!head->outstanding)
+		head_try_again(head);
+}
+
+enum head_mode head_mode(const struct head *head)
+{
+	return head->mode;
+}
+
+bool head_wants_reference(struct head *head, uint64_t *sector)
+{
+	(void)head;
+	(void)sector;
+	return false;
+}
+
+static void head_fill_kind(const struct head *head, enum learn_kind kind,
+			   struct head_kind_stats *stats)
+{
+	*stats = head->kind[kind];
+	if (!head->known)
+		return;
+	stats->on = head->judge[kind].on;
+	stats->guard_ns = head_guard_ns(head, kind);
+	stats->overhead_ns = learn_overhead_ns(&head->learn, kind);
+}
+
+void head_get_stats(const struct head *head, struct head_stats *stats)
+{
+	uint64_t now_ns = env_now_ns(head->env);
+
+	*stats = (struct head_stats){
+		.mode = head->mode,
+		.period_ps = head->mech.period_ps,
+		.observed = head->phase.observed,
+		.gated = head->phase.gated,
+		.reacquired = head->phase.reacquired,
+	};
+	if (head->known) {
+		stats->period_sigma_ppm = phase_period_sigma_ppm(&head->phase);
+		stats->phase_sigma_revs =
+			phase_sigma(&head->phase, &head->mech, now_ns);
+	}
+	head_fill_kind(head, LEARN_READ, &stats->read);
+	head_fill_kind(head, LEARN_WRITE, &stats->write);
+}

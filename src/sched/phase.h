@@ -1,0 +1,45 @@
+/*
+ * phase.h - phase and frequency of a spindle from the times at which known
+ * angles passed: a Kalman filter of two states with a gate.
+ *
+ * Works on the phase and period of a struct service_mech in place.  Units:
+ * nanoseconds, revolutions, seconds.
+ */
+#ifndef TRAX_SCHED_PHASE_H
+#define TRAX_SCHED_PHASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/service.h"
+
+struct phase {
+	bool acquired;		/* the phase means something */
+	double period_ps;	/* as mech->period_ps, but finer */
+	double var_phase;	/* revolutions^2, as of mech->phase_ns */
+	double cov;
+	double var_freq;	/* (revolutions/s)^2 */
+	double noise;		/* sigma of a reading, revolutions */
+	unsigned gated_run;	/* left out, one after another */
+	uint64_t observed, gated, reacquired;
+};
+
+/* mech->period_ps as believed, the phase unknown. */
+void phase_init(struct phase *phase, const struct service_mech *mech);
+
+/*
+ * At at_ns the angle under the head was what the mechanics say plus `ahead`
+ * revolutions, in [-1/2, 1/2].  False: left out as an outlier.
+ */
+bool phase_observe(struct phase *phase, struct service_mech *mech,
+		   uint64_t at_ns, double ahead);
+
+/* Standard deviation of the phase, in revolutions, at a time; 1 when it is not
+ * known at all. */
+double phase_sigma(const struct phase *phase, const struct service_mech *mech,
+		   uint64_t at_ns);
+
+/* Of the period, in parts per million. */
+double phase_period_sigma_ppm(const struct phase *phase);
+
+#endif
