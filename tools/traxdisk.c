@@ -34,6 +34,7 @@
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "sim/emul.h"
+#include "sim/specgen.h"
 
 #define DISK_INO 2u
 #define STATS_INO 3u
@@ -754,7 +755,8 @@ const char *argp_program_version = "traxdisk " PACKAGE_VERSION;
 static const char doc[] =
 	"Emulates a rotating disk in real time: serves the file MOUNTPOINT/disk"
 	" from IMAGE, with the timing of the drive that SPEC describes (a file"
-	" as in traxfs-profile(5), or the name of a drive that came with it),"
+	" as in traxfs-profile(5), the name of a drive that came with it, or"
+	" random:SEED for one that nobody has seen),"
 	" and its statistics as MOUNTPOINT/stats.";
 
 static const struct argp_option option_list[] = {
@@ -833,11 +835,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* By path, or by the name of one that is installed. */
+/* By path, by the name of one that is installed, or made up. */
 static int load(const char *name, struct spec **spec)
 {
 	char path[512];
 
+	if (!strncmp(name, "random:", 7)) {
+		struct specgen options;
+		int err = specgen_parse(name + 7, &options);
+
+		return err ? err : specgen_make(&options, spec);
+	}
 	if (access(name, F_OK) == 0 || strchr(name, '/'))
 		return spec_read(name, spec);
 	snprintf(path, sizeof(path), "%s/drives/%s.json", TRAX_DATADIR, name);

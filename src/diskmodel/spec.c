@@ -289,6 +289,30 @@ static void get_around(struct from *f, const json_t *obj,
 			max);
 }
 
+/* All surfaces, each once. */
+static void get_surface_order(struct from *f, const json_t *obj,
+			      const struct spec *s, struct spec_zone *z)
+{
+	const char *key = "surface_order";
+	const json_t *v = member(f, obj, key, false);
+	uint32_t i, k;
+
+	if (!v)
+		return;
+	if (json_array_size(v) != s->surfaces)
+		wrong(f, key, "not an array of all %u surfaces", s->surfaces);
+	z->surface_order = allocate(f, s->surfaces,
+				    sizeof(*z->surface_order));
+	for (i = 0; !f->err && i < s->surfaces; i++) {
+		z->surface_order[i] = (uint32_t)value_count(
+			f, key, json_array_get(v, i), 0, s->surfaces - 1);
+		for (k = 0; k < i; k++) {
+			if (z->surface_order[k] == z->surface_order[i])
+				wrong(f, key, "%u twice", z->surface_order[i]);
+		}
+	}
+}
+
 static uint64_t zone_sectors(const struct spec *s, const struct spec_zone *z)
 {
 	uint64_t sum = 0;
@@ -304,7 +328,7 @@ static void get_zone(struct from *f, const json_t *obj, const struct spec *s,
 	static const char *const keys[] = {
 		"cylinders", "sectors_per_track", "track_skew",
 		"cylinder_skew", "group_skew", "start", "reserved", "spares",
-		"slips", "slipped_tracks", NULL
+		"slips", "slipped_tracks", "surface_order", NULL
 	};
 	static const char *const spares_keys[] = { "zone", "cylinder", "track",
 						   NULL };
@@ -313,6 +337,7 @@ static void get_zone(struct from *f, const json_t *obj, const struct spec *s,
 	known_keys(f, obj, keys);
 	get_cylinders(f, obj, z);
 	get_around(f, obj, s, z);
+	get_surface_order(f, obj, s, z);
 	if (f->err)
 		return;
 	get_angle(f, obj, "track_skew", &z->track_skew);
@@ -439,6 +464,23 @@ static void get_period(struct from *f, const json_t *obj, struct spec *s)
 	s->mech.period_ps = (uint64_t)llround(ms * 1e9);
 }
 
+static void get_noise(struct from *f, const json_t *obj, struct spec_noise *n)
+{
+	static const char *const keys[] = {
+		"normal_ms", "exponential_ms", "late", "late_min_ms",
+		"late_max_ms", NULL
+	};
+	const json_t *o = get_object(f, obj, "noise", keys);
+
+	get_ms(f, o, "normal_ms", &n->normal_ns);
+	get_ms(f, o, "exponential_ms", &n->exponential_ns);
+	get_number(f, o, "late", 1, &n->late);
+	get_ms(f, o, "late_min_ms", &n->late_min_ns);
+	get_ms(f, o, "late_max_ms", &n->late_max_ns);
+	if (n->late_max_ns < n->late_min_ns)
+		wrong(f, "noise", "late_max_ms is less than late_min_ms");
+}
+
 static void get_mechanics(struct from *f, const json_t *obj, struct spec *s)
 {
 	static const char *const overhead_keys[] = { "read_ms", "write_ms",
@@ -465,6 +507,7 @@ static void get_mechanics(struct from *f, const json_t *obj, struct spec *s)
 	o = get_object(f, obj, "jitter", jitter_keys);
 	get_ms(f, o, "seek_ms", &s->seek_jitter_ns);
 	get_ms(f, o, "overhead_ms", &s->overhead_jitter_ns);
+	get_noise(f, obj, &s->noise);
 }
 
 static void get_electronics(struct from *f, const json_t *obj, struct spec *s)
@@ -503,7 +546,10 @@ static void get_sizes(struct from *f, const json_t *obj, struct spec *s)
 					      "cylinder-serpentine",
 					      "serpentine", NULL };
 	const json_t *v = member(f, obj, "name", false);
-	unsigned order = SPEC_CYLINDER;
+	static const char *const directions[] = {
+		"alternate", "alternate-outwards", "inwards", "outwards", NULL
+	};
+	unsigned order = SPEC_CYLINDER, direction = SPEC_ALTERNATE;
 
 	s->name = strdup(json_is_string(v) ? json_string_value(v) : f->file);
 	if (!s->name)
@@ -528,6 +574,8 @@ static void get_sizes(struct from *f, const json_t *obj, struct spec *s)
 	get_count(f, obj, "group_cylinders", 1, GEOM_MAX_CYLINDERS - 1,
 		  &s->group_cylinders);
 	get_bool(f, obj, "alternate_surfaces", &s->alternate_surfaces);
+	get_word(f, obj, "direction", directions, &direction);
+	s->direction = (enum spec_direction)direction;
 }
 
 static void get_spec(struct from *f, const json_t *obj, struct spec *s)
@@ -538,7 +586,7 @@ static void get_spec(struct from *f, const json_t *obj, struct spec *s)
 		"group_cylinders", "alternate_surfaces", "revolution_ms",
 		"rpm", "seek", "head_switch_ms", "write_settle_ms", "overhead",
 		"zero_latency", "bus_mb_per_s", "cache", "queue", "jitter",
-		"power", "zones", "remaps", NULL
+		"noise", "direction", "power", "zones", "remaps", NULL
 	};
 
 	if (!json_is_object(obj)) {
@@ -610,6 +658,7 @@ void spec_free(struct spec *spec)
 		return;
 	for (size_t i = 0; i < spec->zones_n; i++) {
 		free(spec->zones[i].around);
+		free(spec->zones[i].surface_order);
 		free(spec->zones[i].slips.v);
 		free(spec->zones[i].slipped_tracks.v);
 	}

@@ -26,6 +26,14 @@ enum spec_order {
 				 * the next, ..., next group */
 };
 
+/* Along which way a serpentine's groups run. */
+enum spec_direction {
+	SPEC_ALTERNATE,		/* inwards on the first surface, then back */
+	SPEC_ALTERNATE_OUT,	/* outwards on the first */
+	SPEC_INWARDS,		/* on all */
+	SPEC_OUTWARDS,
+};
+
 /* Which waiting request a drive takes next: the oldest, the one with the
  * shortest seek, the one reached first. */
 enum spec_policy { SPEC_FCFS, SPEC_SSTF, SPEC_SPTF };
@@ -38,6 +46,7 @@ struct spec_list {
 struct spec_zone {
 	uint32_t first_cylinder, last_cylinder;
 	uint32_t *around;	/* sectors of a track on each surface */
+	uint32_t *surface_order; /* NULL: 0, 1, ... */
 	angle track_skew;	/* to the next surface */
 	angle cylinder_skew;	/* to the next cylinder */
 	angle group_skew;	/* to the next group of a serpentine */
@@ -57,6 +66,14 @@ struct spec_remap {
 	uint32_t cylinder, surface, sector;
 };
 
+/* How late completions are told of: not less than nothing. */
+struct spec_noise {
+	uint64_t normal_ns;	/* standard deviation, about its triple */
+	uint64_t exponential_ns; /* mean */
+	double late;		/* share of those late besides by ... */
+	uint64_t late_min_ns, late_max_ns;
+};
+
 struct spec {
 	char *name;
 	uint32_t logical_bytes, physical_bytes;
@@ -64,6 +81,7 @@ struct spec {
 	uint32_t surfaces;
 	enum spec_order order;
 	uint32_t group_cylinders;
+	enum spec_direction direction;
 	bool alternate_surfaces; /* every other group from the last surface */
 	struct spec_zone *zones;
 	size_t zones_n;
@@ -77,6 +95,7 @@ struct spec {
 	enum spec_policy policy;
 	uint32_t depth;			/* of its queue, at least 1 */
 	uint64_t seek_jitter_ns, overhead_jitter_ns;
+	struct spec_noise noise;
 	double idle_w, active_w, seek_w;
 };
 

@@ -47,6 +47,20 @@ static bool zone_even(const struct spec *s, const struct spec_zone *z)
 	return true;
 }
 
+/* The k-th surface that a zone goes over. */
+static int32_t surface_of(const struct spec_zone *z, uint32_t k)
+{
+	return (int32_t)(z->surface_order ? z->surface_order[k] : k);
+}
+
+/* Does the k-th sweep of a serpentine's group run inwards? */
+static bool runs_inwards(const struct spec *s, uint32_t k)
+{
+	if (s->direction == SPEC_INWARDS || s->direction == SPEC_OUTWARDS)
+		return s->direction == SPEC_INWARDS;
+	return (k % 2 == 0) == (s->direction == SPEC_ALTERNATE);
+}
+
 /* Sweep i of a zone in which a sweep is a cylinder, or, when the surfaces
  * differ, a single track. */
 static bool cylinder_sweep(const struct walk *w, uint64_t i,
@@ -62,7 +76,7 @@ static bool cylinder_sweep(const struct walk *w, uint64_t i,
 		return false;
 	s->count = w->even ? surfaces : 1;
 	s->cylinder = z->first_cylinder + (int64_t)c;
-	s->surface = (int32_t)(back ? surfaces - 1 - k : k);
+	s->surface = surface_of(z, back ? surfaces - 1 - k : k);
 	s->surface_step = w->even && surfaces > 1 ? back ? -1 : 1 : 0;
 	s->base_step = z->track_skew;
 	s->base = w->base + k * z->track_skew +
@@ -82,6 +96,7 @@ static bool serpentine_sweep(const struct walk *w, uint64_t i,
 	uint32_t k = (uint32_t)(i % surfaces), n = length;
 	uint64_t first = group * length;
 	angle along, across;
+	bool inwards;
 
 	if (first >= cylinders_of(z))
 		return false;
@@ -90,11 +105,13 @@ static bool serpentine_sweep(const struct walk *w, uint64_t i,
 	along = (n - 1) * z->cylinder_skew + z->track_skew;
 	across = (surfaces * (length - 1)) * z->cylinder_skew +
 		 (surfaces - 1) * z->track_skew + z->group_skew;
+	inwards = runs_inwards(w->spec, k);
 	s->count = n;
-	s->cylinder = z->first_cylinder + (int64_t)first + (k % 2 ? n - 1 : 0);
-	s->cylinder_step = k % 2 ? -1 : 1;
-	s->surface = (int32_t)(w->spec->alternate_surfaces && group % 2 ?
-			       surfaces - 1 - k : k);
+	s->cylinder = z->first_cylinder + (int64_t)first +
+		      (inwards ? 0 : n - 1);
+	s->cylinder_step = inwards ? 1 : -1;
+	s->surface = surface_of(z, w->spec->alternate_surfaces && group % 2 ?
+					   surfaces - 1 - k : k);
 	s->base = w->base + (angle)group * across + k * along;
 	s->base_step = z->cylinder_skew;
 	return true;
@@ -307,7 +324,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 static void walk_init(struct walk *w, const struct spec_zone *z, angle base)
 {
 	w->zone = z;
-	w->even = zone_even(w->spec, z);
+	w->even = zone_even(w->spec, z) && !z->surface_order;
 	w->base = z->start_given ? z->start : base;
 	w->track = w->sector = 0;
 	w->slip = w->slipped = 0;

@@ -14,6 +14,9 @@ static const char *const orders[] = { "cylinder", "cylinder-serpentine",
 				      "serpentine" };
 static const char *const policies[] = { "fcfs", "sstf", "sptf" };
 
+static const char *const directions[] = { "alternate", "alternate-outwards",
+					  "inwards", "outwards" };
+
 static double revs(angle a)
 {
 	return a / 4294967296.0;
@@ -75,6 +78,9 @@ static void write_zone(FILE *f, const struct spec *s,
 	fprintf(f, "    { \"cylinders\": [%u, %u], \"sectors_per_track\": ",
 		z->first_cylinder, z->last_cylinder);
 	write_around(f, s, z);
+	for (uint32_t i = 0; z->surface_order && i < s->surfaces; i++)
+		fprintf(f, "%s%u%s", i ? ", " : ",\n      \"surface_order\": [",
+			z->surface_order[i], i + 1 < s->surfaces ? "" : "]");
 	fprintf(f, ",\n      \"track_skew\": %.10f, \"cylinder_skew\": %.10f",
 		revs(z->track_skew), revs(z->cylinder_skew));
 	if (s->order == SPEC_SERPENTINE)
@@ -90,6 +96,17 @@ static void write_zone(FILE *f, const struct spec *s,
 	write_list(f, "slips", &z->slips);
 	write_list(f, "slipped_tracks", &z->slipped_tracks);
 	fprintf(f, " }");
+}
+
+static void write_noise(FILE *f, const struct spec_noise *n)
+{
+	if (!n->normal_ns && !n->exponential_ns && n->late <= 0)
+		return;
+	fprintf(f, "  \"noise\": { \"normal_ms\": %.6f, "
+		"\"exponential_ms\": %.6f, \"late\": %.6f, "
+		"\"late_min_ms\": %.6f, \"late_max_ms\": %.6f },\n",
+		ms(n->normal_ns), ms(n->exponential_ns), n->late,
+		ms(n->late_min_ns), ms(n->late_max_ns));
 }
 
 static void write_mechanics(FILE *f, const struct spec *s)
@@ -110,6 +127,7 @@ static void write_mechanics(FILE *f, const struct spec *s)
 	fprintf(f, "  \"jitter\": { \"seek_ms\": %.6f, "
 		"\"overhead_ms\": %.6f },\n",
 		ms(s->seek_jitter_ns), ms(s->overhead_jitter_ns));
+	write_noise(f, &s->noise);
 	fprintf(f, "  \"seek\": [");
 	for (uint32_t i = 0; i < m->seek_n; i++)
 		fprintf(f, "%s[%u, %.6f]", !i ? "\n    " :
@@ -143,8 +161,9 @@ int spec_write(const struct spec *spec, FILE *f)
 		orders[spec->order]);
 	if (spec->order == SPEC_SERPENTINE)
 		fprintf(f, "  \"group_cylinders\": %u, "
-			"\"alternate_surfaces\": %s,\n",
-			spec->group_cylinders, yes(spec->alternate_surfaces));
+			"\"alternate_surfaces\": %s, \"direction\": \"%s\",\n",
+			spec->group_cylinders, yes(spec->alternate_surfaces),
+			directions[spec->direction]);
 	write_mechanics(f, spec);
 	write_electronics(f, spec);
 	fprintf(f, "  \"zones\": [\n");

@@ -21,6 +21,7 @@
  * A drive without a specification takes the same time for everything.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/rangeset.h"
@@ -151,11 +152,41 @@ static uint64_t bus_ns(const struct drive *d, uint32_t sectors)
 	       d->mech.bus_bytes_per_s;
 }
 
+/* From 0 (excluded) to 1. */
+static double fraction(struct drive *d)
+{
+	return (double)((writes_random(&d->seed) >> 11) + 1) * 0x1p-53;
+}
+
+/* How late a completion is told of. */
+static uint64_t noise_ns(struct drive *d)
+{
+	const struct spec_noise *n = &d->spec->noise;
+	double ns = 0;
+
+	if (n->normal_ns) {
+		double normal = sqrt(-2 * log(fraction(d))) *
+				cos(2 * M_PI * fraction(d));
+
+		ns = (double)n->normal_ns * (3 + normal);
+	}
+	if (ns < 0)
+		ns = 0;
+	if (n->exponential_ns)
+		ns -= (double)n->exponential_ns * log(fraction(d));
+	if (n->late > 0 && fraction(d) <= n->late)
+		ns += (double)n->late_min_ns +
+		      (double)(n->late_max_ns - n->late_min_ns) * fraction(d);
+	return (uint64_t)ns;
+}
+
 /* Done, to be returned when that time comes. */
 static void op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
 {
 	struct list *pos = d->done.prev;
 
+	if (d->spec)
+		at_ns += noise_ns(d);
 	op->done_ns = at_ns;
 	while (pos != &d->done &&
 	       list_entry(pos, struct drive_op, link)->done_ns > at_ns)

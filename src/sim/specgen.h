@@ -1,0 +1,37 @@
+/*
+ * specgen.h - drives that nobody has seen: specifications from a seed.
+ *
+ * They differ in all that drives are known to differ in: order of tracks
+ * (head first, serpentines of 32 to 9,200 tracks in either direction,
+ * irregular), sizes of tracks by surface and zone, skews, defects of every
+ * kind, spindle speed, caches, seek curve, noise.  The same seed and options
+ * give the same drive.
+ */
+#ifndef TRAX_SIM_SPECGEN_H
+#define TRAX_SIM_SPECGEN_H
+
+#include "diskmodel/spec.h"
+
+/* What is left 0 (or < 0 where so said) is chosen by the seed. */
+struct specgen {
+	uint64_t seed;
+	uint64_t bytes;		/* about; 0: 300 MB */
+	uint32_t surfaces;
+	uint32_t group_cylinders; /* of a serpentine; 0: any order */
+	double slipped;		/* share of tracks with slips; < 0 */
+	int cache;		/* 0: none, 1: with read-ahead; < 0 */
+	int zero_latency;	/* 0, 1; < 0 */
+	int noise;		/* 0: none; else 8 us, exponential 20 us, 1 to
+				 * 3 % late by 0.1 to 3 ms */
+};
+
+/*
+ * "SEED" or "SEED,KEY=VALUE...": bytes (with K, M, G or T), surfaces, group,
+ * slipped, cache, zero-latency, noise.  -EINVAL, said through msg.
+ */
+int specgen_parse(const char *text, struct specgen *options);
+
+/* -ENOMEM, or -EINVAL (reported) for what can't be. */
+int specgen_make(const struct specgen *options, struct spec **spec);
+
+#endif
