@@ -354,7 +354,7 @@ START_TEST(writes_never_collide)
 			w->running = false;
 		}
 	}
-	ck_assert_uint_ge(n, 480);	/* but for places over a track's end */
+	ck_assert_uint_ge(n, 460);	/* but for places over a track's end */
 	ck_assert_int_eq(range_claims_barrier(&claims), 0);
 	for (unsigned i = 0; i < n; i++) {
 		const bool taken = rangeset_meets(&claims.taken,
