@@ -96,9 +96,9 @@ static void liar_submit(struct disk *disk, struct disk_request *req)
 	disk_submit(((struct liar *)disk)->below, req);
 }
 
-static int liar_poll(struct disk *disk, int timeout_ms)
+static int liar_poll(struct disk *disk, int64_t timeout_ns)
 {
-	return disk_poll(((struct liar *)disk)->below, timeout_ms);
+	return disk_poll_ns(((struct liar *)disk)->below, timeout_ns);
 }
 
 static int liar_event_fd(struct disk *disk)

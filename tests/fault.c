@@ -83,13 +83,13 @@ static void shield_submit(struct disk *disk, struct disk_request *req)
 	now->inside = before;
 }
 
-static int shield_poll(struct disk *disk, int timeout_ms)
+static int shield_poll(struct disk *disk, int64_t timeout_ns)
 {
 	bool before = now->inside;
 	int n;
 
 	now->inside = false;
-	n = disk_poll(((struct shield *)disk)->below, timeout_ms);
+	n = disk_poll_ns(((struct shield *)disk)->below, timeout_ns);
 	now->inside = before;
 	return n;
 }

@@ -94,11 +94,11 @@ static void fake_complete(struct fake *fake, unsigned i)
 	req->done(req);
 }
 
-static int fake_poll(struct disk *disk, int timeout_ms)
+static int fake_poll(struct disk *disk, int64_t timeout_ns)
 {
 	struct fake *fake = fake_of(disk);
 
-	(void)timeout_ms;
+	(void)timeout_ns;
 	if (!fake->automatic || !fake->n)
 		return 0;
 	fake_complete(fake, test_random(&fake->seed) % fake->n);

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/msg.h"
 #include "bench/peers.h"
+#include "bench/sched.h"
 #include "bench/work.h"
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
@@ -123,11 +125,72 @@ static int command_peers(int argc, char **argv)
 	return peers_run(&options) ? 1 : 0;
 }
 
+static const struct argp_option sched_argp_options[] = {
+	{ "drive", 'd', "SPEC", 0, "Drive specification or name", 0 },
+	{ "requests", 'n', "N", 0, "Requests of one measurement", 0 },
+	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ "quick", 'q', NULL, 0, "A tenth of the requests", 0 },
+	{ 0 },
+};
+
+struct sched_call {
+	struct sched_options options;
+	const struct sched_experiment *experiment;
+};
+
+static error_t sched_parse(int key, char *arg, struct argp_state *state)
+{
+	struct sched_call *call = state->input;
+
+	switch (key) {
+	case 'd':
+		call->options.drive = arg;
+		return 0;
+	case 'n':
+		call->options.requests = strtoull(arg, NULL, 10);
+		return 0;
+	case 's':
+		call->options.seed = strtoull(arg, NULL, 10);
+		return 0;
+	case 'q':
+		call->options.quick = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		call->experiment = sched_find(arg);
+		if (!call->experiment)
+			argp_error(state, "no such experiment: %s", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp sched_argp = {
+	sched_argp_options, sched_parse, "EXPERIMENT",
+	"The disk queue on simulated drives, in virtual time.", NULL, NULL,
+	NULL
+};
+
+static int command_sched(int argc, char **argv)
+{
+	struct sched_call call = { .options = { .seed = 1 } };
+	const struct sched_experiment *experiment;
+
+	argp_parse(&sched_argp, argc, argv, 0, NULL, &call);
+	msg_set_level(MSG_WARN);
+	if (call.experiment)
+		return call.experiment->run(&call.options) ? 1 : 0;
+	for (experiment = sched_table; experiment->name; experiment++)
+		printf("%-10s %s\n", experiment->name, experiment->about);
+	return 64;
+}
+
 static const struct {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "peers", "compare with other file systems", command_peers },
+	{ "sched", "the disk queue in virtual time", command_sched },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -62,7 +62,7 @@ struct disk;
 
 struct disk_ops {
 	void (*submit)(struct disk *disk, struct disk_request *req);
-	int (*poll)(struct disk *disk, int timeout_ms);
+	int (*poll)(struct disk *disk, int64_t timeout_ns);
 	int (*event_fd)(struct disk *disk);
 	void (*close)(struct disk *disk);
 };
@@ -81,15 +81,22 @@ static inline void disk_submit(struct disk *disk, struct disk_request *req)
 }
 
 /*
- * Calls done() of what has completed.  Waits up to timeout_ms for the first
+ * Calls done() of what has completed.  Waits up to timeout_ns for the first
  * (0: not at all, -1: for ever, but not when nothing is outstanding; a signal
  * ends it).  A timeout > 0 is waited out also when nothing is outstanding, so
  * that whoever has timers can wait here.  Returns the number completed, or a
  * negative errno when the disk is gone and nothing will complete any more.
  */
+static inline int disk_poll_ns(struct disk *disk, int64_t timeout_ns)
+{
+	return disk->ops->poll(disk, timeout_ns);
+}
+
+/* The same in milliseconds. */
 static inline int disk_poll(struct disk *disk, int timeout_ms)
 {
-	return disk->ops->poll(disk, timeout_ms);
+	return disk_poll_ns(disk, timeout_ms < 0 ? -1 :
+				  (int64_t)timeout_ms * 1000000);
 }
 
 /* A descriptor that becomes readable each time there is work for disk_poll. It

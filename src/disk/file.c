@@ -17,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -314,4 +315,12 @@ int file_deliver(struct file *file)
 		req->done(req);
 	}
 	return n;
+}
+
+void file_pass_time(int64_t ns)
+{
+	struct timespec ts = { .tv_sec = ns / 1000000000,
+			       .tv_nsec = ns % 1000000000 };
+
+	nanosleep(&ts, NULL);
 }

@@ -32,6 +32,9 @@ void file_finish_now(struct file *file, struct disk_request *req, int result);
 /* Calls done() of what is finished; returns how many. */
 int file_deliver(struct file *file);
 
+/* Waits for nothing, or a signal. */
+void file_pass_time(int64_t ns);
+
 /*
  * The back ends.  They take the file over when they succeed.  ring_open:
  * -ENOSYS, -EPERM, -ENOMEM: the kernel has or lends no io_uring.

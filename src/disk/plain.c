@@ -3,7 +3,6 @@
  * A request is carried out when it is submitted and completes at the next poll.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,12 +62,12 @@ static void plain_submit(struct disk *disk, struct disk_request *req)
 	file_finish_now(file, req, err ? err : plain_execute(file, req));
 }
 
-static int plain_poll(struct disk *disk, int timeout_ms)
+static int plain_poll(struct disk *disk, int64_t timeout_ns)
 {
 	struct file *file = file_of(disk);
 
-	if (!file->finished && timeout_ms > 0)
-		poll(NULL, 0, timeout_ms);
+	if (!file->finished && timeout_ns > 0)
+		file_pass_time(timeout_ns);
 	return file_deliver(file);
 }
 

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <liburing.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,28 +185,28 @@ static void ring_reap(struct ring *ring)
 	ring_push(ring);
 }
 
-static void ring_wait(struct ring *ring, int timeout_ms)
+static void ring_wait(struct ring *ring, int64_t timeout_ns)
 {
 	struct __kernel_timespec ts = {
-		.tv_sec = timeout_ms / 1000,
-		.tv_nsec = timeout_ms % 1000 * 1000000L,
+		.tv_sec = timeout_ns / 1000000000,
+		.tv_nsec = timeout_ns % 1000000000,
 	};
 	struct io_uring_cqe *cqe;
 
 	io_uring_submit_and_wait_timeout(&ring->uring, &cqe, 1,
-					 timeout_ms < 0 ? NULL : &ts, NULL);
+					 timeout_ns < 0 ? NULL : &ts, NULL);
 }
 
-static int ring_poll(struct disk *disk, int timeout_ms)
+static int ring_poll(struct disk *disk, int64_t timeout_ns)
 {
 	struct ring *ring = ring_of(disk);
 
 	ring_reap(ring);
-	if (!ring->file.finished && timeout_ms && ring->in_kernel) {
-		ring_wait(ring, timeout_ms);
+	if (!ring->file.finished && timeout_ns && ring->in_kernel) {
+		ring_wait(ring, timeout_ns);
 		ring_reap(ring);
-	} else if (!ring->file.finished && timeout_ms > 0) {
-		poll(NULL, 0, timeout_ms);
+	} else if (!ring->file.finished && timeout_ns > 0) {
+		file_pass_time(timeout_ns);
 	}
 	return file_deliver(&ring->file);
 }

@@ -229,11 +229,13 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
+	uint64_t queue_ns = queue_next_ns(fs->queue);
+	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;
-	return tree_ns < files_ns ? tree_ns : files_ns;
+	return queue_ns < next_ns ? queue_ns : next_ns;
 }
 
 /* How long to wait, of what the caller allows. */

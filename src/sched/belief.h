@@ -26,6 +26,9 @@ struct belief {
 	/* Lateness not exceeded in 98 % of predictions; a target angle must be
 	 * this far ahead to be met. */
 	uint64_t read_guard_ns, write_guard_ns;
+	/* A read from here on goes on where the last one ends and needs no
+	 * positioning; UINT64_MAX: none would. */
+	uint64_t stream_lbn;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
 };

@@ -124,6 +124,16 @@ void head_set_geom(struct head *head, const struct geom *geom)
 	head->geom = geom;
 }
 
+bool head_is_known(const struct head *head)
+{
+	return head->known;
+}
+
+const struct geom *head_geom(const struct head *head)
+{
+	return head->geom;
+}
+
 /* ---- small things ---- */
 
 static uint64_t head_period_ns(const struct head *head)
@@ -171,6 +181,7 @@ void head_get_belief(const struct head *head, struct belief *belief)
 
 	*belief = (struct belief){
 		.now_ns = now_ns,
+		.stream_lbn = UINT64_MAX,
 		.geom = head->geom,
 		.mech = &head->mech,
 		.reads = head->judge[LEARN_READ].on,
@@ -184,6 +195,9 @@ void head_get_belief(const struct head *head, struct belief *belief)
 	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
 	belief->write_overhead_ns =
 		learn_overhead_ns(&head->learn, LEARN_WRITE);
+	if (head->last_read && (head->read_ahead_sectors ||
+				belief->head.at_ns > now_ns))
+		belief->stream_lbn = head->last_end;
 	belief->read_guard_ns = head_guard_ns(head, LEARN_READ);
 	belief->write_guard_ns = head_guard_ns(head, LEARN_WRITE);
 }

@@ -1,20 +1,14 @@
 /*
  * queue.c - the life of a request:
  *
- *	queue_submit -> held	(queue_hold: it meets an earlier one)
+ *	queue_submit -> held	(queue_enter: it meets an earlier one)
  *		     -> waiting (queue_wait) -> in an access (queue_dispatch)
+ *		     -> unplaced, until it has a place (queue_choose)
  *		     -> finished (queue_finish) -> done() (queue_deliver)
  *
- * From submission to completion it is in `live`, where later ones look for what
- * they must wait for.  An access is one request to the disk: a request, several
- * neighbours, a piece of one too large (`partial`), or a flush for all that
- * asked for one.  Accesses are a fixed array; without a free one nothing goes
- * out.
- *
- * Choice (queue_choose): the highest class that waits, by the policy within
- * it; but of any two choices one goes to the request that is most overdue, if
- * any is.  So an overloaded disk keeps at least half of its order, and nothing
- * waits for ever.
+ * From the moment its sectors are known to completion it is in `live`, where
+ * later ones look for what they must wait for.  Accesses are a fixed array;
+ * without a free one nothing goes out.
  *
  * Writes are counted as they complete.  A flush that succeeds covers those
  * that had been counted when it was given to the disk (flushed_writes).
@@ -23,12 +17,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sched/policy.h"
-#include "sched/queue.h"
+#include "sched/internal.h"
 
 #define DEPTH_ROTATING 4u
 #define DEPTH_OTHER 32u
 #define DEPTH_MAX 1024u
+/* Accesses beyond the depth: one that fills a gap, one behind it. */
+#define ACCESSES_MORE 2u
+#define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
 /* How old a request may become before its age counts. */
 static const uint64_t class_age_ns[QUEUE_CLASSES] = {
@@ -39,44 +35,6 @@ static const uint64_t class_age_ns[QUEUE_CLASSES] = {
 	[QUEUE_IDLE] = 60000000000,
 };
 
-struct access {
-	struct disk_request disk;
-	struct queue *queue;
-	struct list requests;	/* by sector; flushes in order */
-	struct list link;	/* while free */
-	bool is_piece;		/* of the one request */
-	bool followed;		/* by the head */
-	struct head_access at_head;
-	uint64_t writes;	/* flush: those it covers */
-	struct iovec iov[DISK_MAX_IOV];
-};
-
-struct queue {
-	struct env *env;
-	struct disk *disk;
-	const struct policy *policy;
-	struct span *live;
-	struct span *waiting[QUEUE_CLASSES];
-	struct head *head;	/* NULL: nothing is believed */
-	const struct queue_filler *filler;	/* or NULL */
-	void *filler_arg;
-	unsigned window_percent;
-	struct list unplaced;	/* writes without an address, in order */
-	struct list held;	/* in order of submission */
-	struct list flushes;	/* not yet with the disk */
-	struct list finished;	/* done() not yet called */
-	struct list free_accesses;
-	struct queue_request *partial;
-	uint64_t order;		/* of the last submitted */
-	uint64_t head_sector;	/* where the last access ends */
-	uint64_t completed_writes, flushed_writes;
-	unsigned outstanding;
-	bool was_overdue;	/* the last choice */
-	int gone;		/* what disk_poll failed with */
-	struct queue_stats stats;
-	struct access *accesses;
-};
-
 static const struct queue_request *of_live(const struct span *span)
 {
 	return container_of(span, struct queue_request, live);
@@ -84,8 +42,8 @@ static const struct queue_request *of_live(const struct span *span)
 
 /* ---- completion ---- */
 
-static void queue_finish(struct queue *queue, struct queue_request *req,
-			 int result, uint64_t now_ns)
+void queue_finish(struct queue *queue, struct queue_request *req, int result,
+		  uint64_t now_ns)
 {
 	req->disk.result = result;
 	req->disk.complete_ns = now_ns;
@@ -105,8 +63,7 @@ static bool span_conflicts(const struct span *span, const void *arg)
 	       (later->is_write || of_live(span)->disk.op == DISK_WRITE);
 }
 
-static bool queue_must_hold(struct queue *queue,
-			    const struct queue_request *req)
+bool queue_must_hold(struct queue *queue, const struct queue_request *req)
 {
 	struct conflict later = { req->live.order,
 				  req->disk.op == DISK_WRITE };
@@ -115,13 +72,50 @@ static bool queue_must_hold(struct queue *queue,
 			span_conflicts, &later);
 }
 
-static void queue_wait(struct queue *queue, struct queue_request *req)
+/* A site for each place where it can be served. */
+static void sites_insert(struct queue *queue, struct queue_request *req)
+{
+	const struct geom *geom = head_geom(queue->head);
+	unsigned copies = req->copies_n < QUEUE_COPIES ? req->copies_n :
+							 QUEUE_COPIES;
+	struct policy_site *site;
+
+	for (req->sites_n = 0; req->sites_n <= copies; req->sites_n++) {
+		site = &req->site[req->sites_n];
+		policy_site_init(site, geom, req->disk.op == DISK_WRITE,
+				 req->sites_n ? req->copies[req->sites_n - 1] :
+						req->disk.sector,
+				 req->disk.sectors,
+				 req->live.order * (QUEUE_COPIES + 1) +
+					 req->sites_n);
+		site->owner = req;
+		span_insert(&queue->sites[req->class], &site->span);
+	}
+}
+
+void queue_wait(struct queue *queue, struct queue_request *req)
 {
 	span_insert(&queue->waiting[req->class], &req->waiting);
+	if (queue->head && head_is_known(queue->head))
+		sites_insert(queue, req);
+}
+
+void queue_leave_waiting(struct queue *queue, struct queue_request *req)
+{
+	struct queue_class_stats *stats = &queue->stats.class[req->class];
+	uint64_t wait_ns = env_now_ns(queue->env) - req->disk.submit_ns;
+
+	span_remove(&queue->waiting[req->class], &req->waiting);
+	while (req->sites_n)
+		span_remove(&queue->sites[req->class],
+			    &req->site[--req->sites_n].span);
+	stats->wait_ns += wait_ns;
+	if (wait_ns > stats->max_wait_ns)
+		stats->max_wait_ns = wait_ns;
 }
 
 /* Lets go what no longer meets an earlier one. */
-static void queue_release_held(struct queue *queue)
+void queue_release_held(struct queue *queue)
 {
 	struct queue_request *req;
 	struct list *pos, *next;
@@ -135,25 +129,34 @@ static void queue_release_held(struct queue *queue)
 	}
 }
 
+static uint64_t queue_due_ns(const struct queue_request *req)
+{
+	return req->deadline_ns ? req->deadline_ns :
+		req->disk.submit_ns + class_age_ns[req->class];
+}
+
 /* Its sectors are known: waits for what it meets, or for its turn. */
-static void queue_enter(struct queue *queue, struct queue_request *req)
+bool queue_enter(struct queue *queue, struct queue_request *req)
 {
 	struct span span = {
 		.first = req->disk.sector,
 		.end = req->disk.sector + req->disk.sectors,
 		.order = ++queue->order,
-		.due_ns = req->deadline_ns ? req->deadline_ns :
-			  req->disk.submit_ns + class_age_ns[req->class],
+		.due_ns = queue_due_ns(req),
 	};
 
+	bool hold;
+
 	req->live = req->waiting = span;
-	if (queue_must_hold(queue, req)) {
+	hold = queue_must_hold(queue, req);
+	if (hold) {
 		queue->stats.held++;
 		list_add(&queue->held, &req->link);
 	} else {
 		queue_wait(queue, req);
 	}
 	span_insert(&queue->live, &req->live);
+	return !hold;
 }
 
 static void queue_end_request(struct queue *queue, struct queue_request *req,
@@ -166,6 +169,10 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 		queue->completed_writes++;
 	stats->requests++;
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
+	if (req->class != QUEUE_IDLE) {
+		queue->quiet_ns = now_ns;
+		queue->idle_again_ns = 0;
+	}
 	queue_finish(queue, req, result, now_ns);
 }
 
@@ -226,7 +233,7 @@ static void queue_end_flush(struct queue *queue, struct access *access)
 	}
 }
 
-static void access_done(struct disk_request *disk)
+void queue_access_done(struct disk_request *disk)
 {
 	struct access *access = container_of(disk, struct access, disk);
 	struct queue *queue = access->queue;
@@ -246,298 +253,7 @@ static void access_done(struct disk_request *disk)
 		queue_release_held(queue);
 }
 
-/* ---- dispatch ---- */
-
-static struct access *access_get(struct queue *queue, enum disk_op op)
-{
-	struct access *access =
-		list_first(&queue->free_accesses, struct access, link);
-
-	list_del(&access->link);
-	access->disk = (struct disk_request){
-		.op = op,
-		.iov = access->iov,
-		.done = access_done,
-	};
-	access->is_piece = false;
-	return access;
-}
-
-static void access_submit(struct access *access)
-{
-	struct queue *queue = access->queue;
-	struct disk_request *disk = &access->disk;
-
-	queue->outstanding++;
-	if (disk->op != DISK_FLUSH) {
-		queue->stats.accesses++;
-		queue->head_sector = disk->sector + disk->sectors;
-	}
-	access->followed = queue->head && disk->op != DISK_FLUSH;
-	if (access->followed) {
-		access->at_head.write = disk->op == DISK_WRITE;
-		access->at_head.lbn = disk->sector;
-		access->at_head.sectors = disk->sectors;
-		head_begin(queue->head, &access->at_head);
-	}
-	disk_submit(queue->disk, disk);
-}
-
-static void queue_count_wait(struct queue *queue, struct queue_request *req)
-{
-	struct queue_class_stats *stats = &queue->stats.class[req->class];
-	uint64_t wait_ns = env_now_ns(queue->env) - req->disk.submit_ns;
-
-	stats->wait_ns += wait_ns;
-	if (wait_ns > stats->max_wait_ns)
-		stats->max_wait_ns = wait_ns;
-}
-
-static void queue_leave_waiting(struct queue *queue,
-				struct queue_request *req)
-{
-	span_remove(&queue->waiting[req->class], &req->waiting);
-	queue_count_wait(queue, req);
-}
-
-/* The waiting request that continues an access; NULL: none may. */
-static struct queue_request *queue_neighbour(struct queue *queue,
-					     const struct queue_request *req,
-					     bool after)
-{
-	struct span *set = queue->waiting[req->class];
-	struct span *span = after ? span_at_or_after(set, req->live.end)
-				  : span_before(set, req->live.first);
-	struct queue_request *near;
-
-	if (!span || (after ? span->first != req->live.end
-			    : span->end != req->live.first))
-		return NULL;
-	near = container_of(span, struct queue_request, waiting);
-	if (near->alone || near->disk.op != req->disk.op ||
-	    near->disk.fua != req->disk.fua)
-		return NULL;
-	return near;
-}
-
-static bool access_has_room(const struct access *access,
-			    const struct queue_request *req)
-{
-	const struct disk_limits *limits = &access->queue->disk->limits;
-
-	return access->disk.sectors + (uint64_t)req->disk.sectors <=
-		       limits->max_sectors &&
-	       access->disk.iov_n + req->disk.iov_n <= DISK_MAX_IOV;
-}
-
-static void access_add(struct access *access, struct queue_request *req)
-{
-	queue_leave_waiting(access->queue, req);
-	access->disk.sectors += req->disk.sectors;
-	access->disk.iov_n += req->disk.iov_n;
-}
-
-/* Gathers the neighbours of a request on both sides. */
-static void access_extend(struct access *access, struct queue_request *req)
-{
-	struct queue *queue = access->queue;
-	struct queue_request *end = req, *near;
-
-	while ((near = queue_neighbour(queue, end, true)) &&
-	       access_has_room(access, near)) {
-		access_add(access, near);
-		list_add(&access->requests, &near->link);
-		queue->stats.merged++;
-		end = near;
-	}
-	end = req;
-	while ((near = queue_neighbour(queue, end, false)) &&
-	       access_has_room(access, near)) {
-		access_add(access, near);
-		list_add_front(&access->requests, &near->link);
-		queue->stats.merged++;
-		end = near;
-	}
-}
-
-static void access_gather_iov(struct access *access)
-{
-	const struct queue_request *req;
-	struct iovec *to = access->iov;
-	struct list *pos;
-	unsigned i;
-
-	list_for_each(pos, &access->requests) {
-		req = list_entry(pos, struct queue_request, link);
-		for (i = 0; i < req->disk.iov_n; i++)
-			*to++ = req->disk.iov[i];
-	}
-}
-
-static void queue_issue(struct queue *queue, struct queue_request *req)
-{
-	struct access *access = access_get(queue, req->disk.op);
-	const struct queue_request *first;
-
-	access->disk.fua = req->disk.fua;
-	access_add(access, req);
-	list_add(&access->requests, &req->link);
-	if (!req->alone)
-		access_extend(access, req);
-	access_gather_iov(access);
-	first = list_first(&access->requests, struct queue_request, link);
-	access->disk.sector = first->disk.sector;
-	access_submit(access);
-}
-
-/* Cuts `bytes` at `offset` out of a list of buffers; returns the entries. */
-static unsigned iov_slice(const struct iovec *iov, uint64_t offset,
-			  uint64_t bytes, struct iovec *out)
-{
-	unsigned n = 0;
-	size_t take;
-
-	for (; offset >= iov->iov_len; iov++)
-		offset -= iov->iov_len;
-	for (; bytes; iov++) {
-		take = iov->iov_len - offset;
-		if (take > bytes)
-			take = bytes;
-		out[n++] = (struct iovec){ (char *)iov->iov_base + offset,
-					   take };
-		bytes -= take;
-		offset = 0;
-	}
-	return n;
-}
-
-static void queue_issue_piece(struct queue *queue)
-{
-	struct queue_request *req = queue->partial;
-	struct access *access = access_get(queue, req->disk.op);
-	uint32_t n = req->disk.sectors - req->issued_sectors;
-
-	if (n > queue->disk->limits.max_sectors)
-		n = queue->disk->limits.max_sectors;
-	access->is_piece = true;
-	access->disk.owner = req;
-	access->disk.fua = req->disk.fua;
-	access->disk.sector = req->disk.sector + req->issued_sectors;
-	access->disk.sectors = n;
-	access->disk.iov_n = iov_slice(
-		req->disk.iov, (uint64_t)req->issued_sectors * SECTOR_BYTES,
-		(uint64_t)n * SECTOR_BYTES, access->iov);
-	req->issued_sectors += n;
-	req->pieces++;
-	if (req->issued_sectors == req->disk.sectors)
-		queue->partial = NULL;
-	access_submit(access);
-}
-
-/* One flush of the disk serves all that wait for one. */
-static void queue_issue_flush(struct queue *queue)
-{
-	struct access *access = access_get(queue, DISK_FLUSH);
-	struct queue_request *req;
-
-	while ((req = list_first(&queue->flushes, struct queue_request,
-				 link))) {
-		list_del(&req->link);
-		list_add(&access->requests, &req->link);
-	}
-	access->writes = queue->completed_writes;
-	access->disk.iov_n = 0;
-	queue->stats.flushes++;
-	access_submit(access);
-}
-
-static struct span *queue_most_overdue(struct queue *queue)
-{
-	uint64_t now_ns = env_now_ns(queue->env);
-	struct span *best = NULL, *span;
-	int class;
-
-	for (class = 0; class < QUEUE_CLASSES; class++) {
-		span = span_first_due(queue->waiting[class]);
-		if (span && span->due_ns <= now_ns &&
-		    (!best || span->due_ns < best->due_ns))
-			best = span;
-	}
-	return best;
-}
-
-/* The next request for the disk; NULL when none waits. */
-static struct queue_request *queue_choose(struct queue *queue)
-{
-	struct policy_view view = { .head_sector = queue->head_sector };
-	struct span *span = NULL;
-	int class = 0;
-
-	if (!queue->was_overdue)
-		span = queue_most_overdue(queue);
-	queue->was_overdue = span != NULL;
-	if (span)
-		queue->stats.overdue++;
-	while (!span && class < QUEUE_CLASSES) {
-		view.waiting = queue->waiting[class++];
-		if (view.waiting)
-			span = queue->policy->choose(&view);
-	}
-	return span ? container_of(span, struct queue_request, waiting) : NULL;
-}
-
-/* Gives the oldest write without an address one. */
-static void queue_place_one(struct queue *queue)
-{
-	struct queue_request *req =
-		list_first(&queue->unplaced, struct queue_request, link);
-	struct belief belief, *known = NULL;
-	uint64_t sector, cost_ns;
-	int err;
-
-	if (queue->head) {
-		head_get_belief(queue->head, &belief);
-		known = belief.writes ? &belief : NULL;
-	}
-	err = req->place->find(req->place, known, req->disk.sectors, &sector,
-			       &cost_ns);
-	list_del(&req->link);
-	if (err) {
-		queue_finish(queue, req, err, env_now_ns(queue->env));
-		return;
-	}
-	req->disk.sector = sector;
-	req->place->take(req->place, req, sector);
-	queue_enter(queue, req);
-}
-
-static void queue_dispatch(struct queue *queue)
-{
-	struct queue_request *req;
-
-	while (!list_empty(&queue->free_accesses)) {
-		if (!list_empty(&queue->flushes)) {
-			queue_issue_flush(queue);
-		} else if (queue->partial) {
-			queue_issue_piece(queue);
-		} else {
-			req = queue_choose(queue);
-			if (!req && !list_empty(&queue->unplaced)) {
-				queue_place_one(queue);
-				continue;
-			}
-			if (!req)
-				return;
-			if (req->disk.sectors <=
-			    queue->disk->limits.max_sectors) {
-				queue_issue(queue, req);
-			} else {
-				queue_leave_waiting(queue, req);
-				queue->partial = req;
-			}
-		}
-	}
-}
+/* ---- the interface ---- */
 
 /* Calls done() of all that is finished, and of what finishes by that. */
 static int queue_deliver(struct queue *queue)
@@ -556,38 +272,64 @@ static int queue_deliver(struct queue *queue)
 	return n;
 }
 
-/* ---- the interface ---- */
+static struct reference *reference_new(const struct disk *disk)
+{
+	size_t bytes = disk->limits.physical_bytes;
+	struct reference *reference = calloc(1, sizeof(*reference));
+
+	if (bytes < REFERENCE_ALIGN)
+		bytes = REFERENCE_ALIGN;
+	if (reference)
+		reference->iov.iov_base =
+			aligned_alloc(REFERENCE_ALIGN, bytes);
+	if (reference && !reference->iov.iov_base) {
+		free(reference);
+		reference = NULL;
+	}
+	return reference;
+}
 
 int queue_open(struct env *env, struct disk *disk,
 	       const struct queue_options *options, struct queue **out)
 {
-	const struct policy *policy =
-		policy_find(options->policy ? options->policy : "c-look");
-	unsigned depth = options->depth, i;
+	unsigned depth = options->depth, window = 0, i;
+	const struct policy *policy = NULL;
 	struct queue *queue;
 
 	if (!depth)
 		depth = disk->limits.rotational ? DEPTH_ROTATING : DEPTH_OTHER;
-	if (!policy || depth > DEPTH_MAX)
+	if (options->policy) {
+		policy = policy_find(options->policy, &window);
+		if (!policy)
+			return -EINVAL;
+	}
+	if (depth > DEPTH_MAX)
 		return -EINVAL;
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
-	queue->accesses = calloc(depth, sizeof(*queue->accesses));
-	if (!queue->accesses) {
-		free(queue);
+	queue->accesses = calloc(depth + ACCESSES_MORE,
+				 sizeof(*queue->accesses));
+	queue->reference = reference_new(disk);
+	if (!queue->accesses || !queue->reference) {
+		queue->gone = -ENOMEM;
+		queue_close(queue);
 		return -ENOMEM;
 	}
 	queue->env = env;
 	queue->disk = disk;
 	queue->policy = policy;
+	queue->window_percent = window;
+	queue->depth = depth;
+	queue->quiet_ns = env_now_ns(env);
 	queue->completed_writes = disk->limits.volatile_cache;
-	list_init(&queue->unplaced);
+	for (i = 0; i < QUEUE_CLASSES; i++)
+		list_init(&queue->unplaced[i]);
 	list_init(&queue->held);
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
 	list_init(&queue->free_accesses);
-	for (i = 0; i < depth; i++) {
+	for (i = 0; i < depth + ACCESSES_MORE; i++) {
 		queue->accesses[i].queue = queue;
 		list_init(&queue->accesses[i].requests);
 		list_add(&queue->free_accesses, &queue->accesses[i].link);
@@ -601,6 +343,9 @@ void queue_close(struct queue *queue)
 	if (!queue)
 		return;
 	assert(queue->gone || queue_idle(queue));
+	if (queue->reference)
+		free(queue->reference->iov.iov_base);
+	free(queue->reference);
 	free(queue->accesses);
 	free(queue);
 }
@@ -654,13 +399,22 @@ static bool iov_fits(const struct disk_request *disk)
 	       bytes == (uint64_t)disk->sectors * SECTOR_BYTES;
 }
 
-static void queue_begin(struct queue *queue, struct queue_request *req)
+void queue_begin(struct queue *queue, struct queue_request *req)
 {
 	req->disk.result = 0;
 	req->disk.submit_ns = env_now_ns(queue->env);
-	req->issued_sectors = 0;
+	req->issued_sectors = req->split_sectors = 0;
+	req->sites_n = 0;
+	req->placed = false;
 	req->pieces = 0;
 	req->alone = false;
+}
+
+/* It gets its place when it is its turn. */
+static void queue_leave_open(struct queue *queue, struct queue_request *req)
+{
+	req->waiting.due_ns = queue_due_ns(req);
+	list_add(&queue->unplaced[req->class], &req->link);
 }
 
 void queue_submit(struct queue *queue, struct queue_request *req)
@@ -676,7 +430,7 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 	if (err)
 		queue_finish(queue, req, err, req->disk.submit_ns);
 	else if (req->place)
-		list_add(&queue->unplaced, &req->link);
+		queue_leave_open(queue, req);
 	else
 		queue_enter(queue, req);
 }
@@ -700,16 +454,24 @@ bool queue_unflushed(const struct queue *queue)
 	       queue->completed_writes != queue->flushed_writes;
 }
 
-uint64_t queue_next_ns(const struct queue *queue)
+void queue_ask_filler(struct queue *queue)
 {
-	(void)queue;
-	return UINT64_MAX;
+	queue->idle_again_ns = 0;
+}
+
+bool queue_meets(struct queue *queue, uint64_t sector, uint64_t sectors,
+		 bool write)
+{
+	struct conflict any = { UINT64_MAX, write };
+
+	return span_any(queue->live, sector, sector + sectors, span_conflicts,
+			&any);
 }
 
 /* One look at the disk: reap, dispatch, tell. */
-static int queue_turn(struct queue *queue, int timeout_ms)
+static int queue_turn(struct queue *queue, int64_t timeout_ns)
 {
-	int n = disk_poll(queue->disk, timeout_ms);
+	int n = disk_poll_ns(queue->disk, timeout_ns);
 
 	if (n < 0) {
 		queue->gone = n;
@@ -719,13 +481,40 @@ static int queue_turn(struct queue *queue, int timeout_ms)
 	return queue_deliver(queue);
 }
 
-int queue_poll(struct queue *queue, int timeout_ms)
+/* Waits for a completion until limit_ns, awake when something is to be handed
+ * over meanwhile. */
+static int queue_wait_until(struct queue *queue, uint64_t limit_ns)
+{
+	uint64_t now_ns, next_ns, until_ns;
+	int n;
+
+	do {
+		now_ns = env_now_ns(queue->env);
+		next_ns = queue_next_ns(queue);
+		until_ns = next_ns < limit_ns ? next_ns : limit_ns;
+		if (until_ns == UINT64_MAX && !queue->outstanding)
+			return 0;
+		n = queue_turn(queue, until_ns == UINT64_MAX ? -1 :
+				      until_ns < now_ns ? 0 :
+				      (int64_t)(until_ns - now_ns));
+	} while (!n && until_ns < limit_ns);
+	return n;
+}
+
+int queue_poll_ns(struct queue *queue, int64_t timeout_ns)
 {
 	int n = queue->gone ? queue->gone : queue_turn(queue, 0);
 
-	if (n || !timeout_ms || (timeout_ms < 0 && !queue->outstanding))
+	if (n || !timeout_ns)
 		return n;
-	return queue_turn(queue, timeout_ms);
+	return queue_wait_until(queue, timeout_ns < 0 ? UINT64_MAX :
+			env_now_ns(queue->env) + (uint64_t)timeout_ns);
+}
+
+int queue_poll(struct queue *queue, int timeout_ms)
+{
+	return queue_poll_ns(queue, timeout_ms < 0 ? -1 :
+				    (int64_t)timeout_ms * 1000000);
 }
 
 int queue_drain(struct queue *queue)
@@ -743,8 +532,7 @@ int queue_drain(struct queue *queue)
 bool queue_idle(const struct queue *queue)
 {
 	return !queue->live && !queue->outstanding &&
-	       list_empty(&queue->unplaced) &&
-	       list_empty(&queue->flushes) && list_empty(&queue->finished);
+	       !queue_has_waiting(queue) && list_empty(&queue->finished);
 }
 
 int queue_event_fd(struct queue *queue)

@@ -29,6 +29,7 @@
 #include "disk/disk.h"
 #include "sched/belief.h"
 #include "sched/head.h"
+#include "sched/policy.h"
 #include "sched/span.h"
 
 /* Highest first. */
@@ -63,7 +64,7 @@ struct queue_place {
 };
 
 /* A read lies in so many other places at most. */
-#define QUEUE_COPIES 3u
+#define QUEUE_COPIES 2u
 
 struct queue_request {
 	/*
@@ -91,8 +92,12 @@ struct queue_request {
 	/* The queue's. */
 	struct span live;	/* submitted and not completed */
 	struct span waiting;	/* ready to be chosen */
+	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
+						    * known */
+	unsigned sites_n;
+	bool placed;		/* its place was taken */
 	struct list link;	/* held, an access, or finished */
-	uint32_t issued_sectors;
+	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
 	unsigned pieces;	/* outstanding */
 	bool alone;		/* not to be merged: a merged access failed */
 };
@@ -100,7 +105,9 @@ struct queue_request {
 struct queue_options {
 	unsigned depth;		/* outstanding at the disk; 0: 4 on a disk that
 				 * rotates, 32 on others */
-	const char *policy;	/* NULL: "c-look"; or "fcfs" */
+	/* See policy.h; used as far as the head is known.  NULL: "sptf" where
+	 * it is, "c-look" where not. */
+	const char *policy;
 };
 
 struct queue_class_stats {
@@ -118,6 +125,9 @@ struct queue_stats {
 	uint64_t held;		/* requests that waited for one they meet */
 	uint64_t overdue;	/* chosen because of their age */
 	uint64_t retried;	/* after a failed merged access */
+	uint64_t copies;	/* reads that took another place */
+	uint64_t split;		/* tracks begun in the middle */
+	uint64_t gaps, idle_steps; /* the filler has used */
 	uint64_t flushes;	/* the disk was given */
 	uint64_t flushes_saved;	/* that had nothing to do */
 };
@@ -139,8 +149,9 @@ void queue_set_head(struct queue *queue, struct head *head);
 
 /*
  * Who fills gaps: the freeblock part.  Called from queue_poll only; it does not
- * call the queue but for queue_limits.  A request it returns is its own as with
- * queue_submit, waits for nothing and ends with done().
+ * submit from within.  A request it returns is its own as with
+ * queue_submit (class QUEUE_IDLE) and ends with done(): -EBUSY at once when it
+ * meets one in the queue (see queue_meets).
  */
 struct queue_filler {
 	/*
@@ -174,6 +185,13 @@ struct queue_filler {
 void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 		      void *arg);
 
+/* The filler wants something new: idle() is asked again. */
+void queue_ask_filler(struct queue *queue);
+
+/* Is anything submitted and not completed that a read or write would meet? */
+bool queue_meets(struct queue *queue, uint64_t sector, uint64_t sectors,
+		 bool write);
+
 /* Per cent of SPTF-SWn% while the filler wants something; 0: plain SPTF. */
 void queue_set_window(struct queue *queue, unsigned percent);
 
@@ -205,6 +223,7 @@ uint64_t queue_next_ns(const struct queue *queue);
  * queue_close is what is left.
  */
 int queue_poll(struct queue *queue, int timeout_ms);
+int queue_poll_ns(struct queue *queue, int64_t timeout_ns);
 
 /* Polls until the queue is idle, what done() submits included.  0, or what
  * disk_poll fails with. */

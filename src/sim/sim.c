@@ -454,18 +454,18 @@ static int deliver(struct sim *sim)
 	return n;
 }
 
-static int sim_poll(struct disk *disk, int timeout_ms)
+static int sim_poll(struct disk *disk, int64_t timeout_ns)
 {
 	struct sim *sim = sim_of(disk);
-	uint64_t limit = timeout_ms < 0 ? UINT64_MAX :
-		sim->now_ns + (uint64_t)timeout_ms * 1000000u;
+	uint64_t limit = timeout_ns < 0 ? UINT64_MAX :
+		sim->now_ns + (uint64_t)timeout_ns;
 	uint64_t next;
 
 	if (sim->off)
 		return -ESHUTDOWN;
 	run_until(sim, sim->now_ns);
 	if (!sim->outstanding) {
-		if (timeout_ms > 0)
+		if (timeout_ns > 0)
 			sim->now_ns = limit;
 		return 0;
 	}

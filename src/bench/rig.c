@@ -1,0 +1,351 @@
+/*
+ * rig.c - opens the pieces in order; a load is an array of clients, each
+ * thinking, waiting for its request, or at its end.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/msg.h"
+#include "bench/rig.h"
+
+#define BUFFER_ALIGN 4096u
+
+/* ---- the rig ---- */
+
+static int rig_read_spec(const char *drive, struct spec **spec)
+{
+	char path[PATH_MAX];
+
+	if (strchr(drive, '/') || access(drive, R_OK) == 0)
+		return spec_read(drive, spec);
+	snprintf(path, sizeof(path), TRAX_DATADIR "/drives/%s.json", drive);
+	return spec_read(path, spec);
+}
+
+static int rig_read_specs(const struct rig_options *options, struct rig *rig)
+{
+	int err = rig_read_spec(options->drive, &rig->spec);
+
+	if (!err)
+		err = rig_read_spec(options->drive, &rig->believed);
+	if (err)
+		return err;
+	if (options->no_cache) {
+		rig->spec->cache_segments = rig->spec->read_ahead_lbns = 0;
+		rig->believed->read_ahead_lbns = 0;
+	}
+	if (options->doubt)
+		options->doubt(rig->spec, rig->believed, options->arg);
+	return spec_geom(rig->believed, &rig->geom);
+}
+
+static int rig_open_head(struct rig *rig)
+{
+	struct head_options options = {
+		.geom = rig->geom,
+		.mech = &rig->believed->mech,
+		.read_overhead_ns = rig->believed->read_overhead_ns,
+		.write_overhead_ns = rig->believed->write_overhead_ns,
+		.hit_overhead_ns = rig->believed->hit_overhead_ns,
+		.read_ahead_sectors = rig->believed->read_ahead_lbns,
+	};
+	int err = head_open(rig->env, &options, &rig->head);
+
+	if (!err)
+		queue_set_head(rig->queue, rig->head);
+	return err;
+}
+
+static int rig_open_parts(const struct rig_options *options, struct rig *rig)
+{
+	struct sim_options sim_options = { .seed = options->seed };
+	struct queue_options queue_options = {
+		.depth = options->depth,
+		.policy = options->policy,
+	};
+	int err = rig_read_specs(options, rig);
+
+	if (err)
+		return err;
+	rig->sim = options->flat ?
+		sim_new(NULL, geom_sectors(rig->geom), &sim_options) :
+		sim_new(rig->spec, 0, &sim_options);
+	if (!rig->sim)
+		return -ENOMEM;
+	rig->env = sim_env(rig->sim);
+	err = queue_open(rig->env, sim_disk(rig->sim), &queue_options,
+			 &rig->queue);
+	if (!err && !options->blind)
+		err = rig_open_head(rig);
+	return err;
+}
+
+int rig_open(const struct rig_options *options, struct rig *rig)
+{
+	int err;
+
+	*rig = (struct rig){ 0 };
+	err = rig_open_parts(options, rig);
+	if (err)
+		rig_close(rig);
+	return err;
+}
+
+void rig_close(struct rig *rig)
+{
+	queue_close(rig->queue);
+	head_close(rig->head);
+	if (rig->sim)
+		sim_free(rig->sim);
+	geom_free(rig->geom);
+	if (rig->spec)
+		spec_free(rig->spec);
+	if (rig->believed)
+		spec_free(rig->believed);
+	*rig = (struct rig){ 0 };
+}
+
+/* ---- loads ---- */
+
+struct client {
+	struct queue_request req;
+	struct iovec iov;
+	struct run *run;
+	uint64_t next_ns;	/* when it asks again; UINT64_MAX: it waits */
+};
+
+struct run {
+	struct rig *rig;
+	const struct rig_load *load;
+	struct client *clients;
+	uint64_t seed;
+	uint64_t last_sector;
+	uint64_t asked, done;
+	uint64_t begin_ns, last_done_ns;
+	double *response_ns;
+	double head_sum, head_squares;
+	int err;
+};
+
+static uint64_t run_random(struct run *run)
+{
+	uint64_t z = run->seed += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static uint64_t run_think_ns(struct run *run)
+{
+	double u = (double)(run_random(run) >> 11) / 9007199254740992.0;
+
+	return run->load->think_ns ?
+		(uint64_t)(-log(1 - u) * (double)run->load->think_ns) : 0;
+}
+
+static void run_place(struct run *run, uint64_t *sector, uint32_t *sectors)
+{
+	const struct rig_load *load = run->load;
+	uint64_t all = geom_sectors(run->rig->geom), first = load->first, span;
+
+	*sectors = load->sectors;
+	if (load->vary)
+		*sectors = (load->sectors / 2 +
+			    (uint32_t)(run_random(run) % (load->sectors + 1))) /
+			   8 * 8;
+	if (*sectors < 8)
+		*sectors = 8;
+	span = load->span ? load->span : all - first;
+	if (load->near && run->asked) {
+		first = run->last_sector > load->near ?
+				run->last_sector - load->near : 0;
+		span = 2 * load->near;
+	}
+	if (first + span > all)
+		span = all - first;
+	if (span <= *sectors) {
+		first = all - 2 * *sectors;
+		span = 2 * *sectors;
+	}
+	*sector = (first + run_random(run) % (span - *sectors)) / 8 * 8;
+	run->last_sector = *sector;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void run_count(struct run *run, const struct disk_request *disk)
+{
+	uint64_t from_ns = disk->submit_ns;
+	double head_ns;
+
+	if (run->done < run->load->warmup)
+		return;
+	if (run->last_done_ns > from_ns)
+		from_ns = run->last_done_ns;
+	head_ns = (double)(disk->complete_ns - from_ns);
+	run->head_sum += head_ns;
+	run->head_squares += head_ns * head_ns;
+	run->response_ns[run->done - run->load->warmup] =
+		(double)(disk->complete_ns - disk->submit_ns);
+}
+
+static void run_done(struct disk_request *disk)
+{
+	struct client *client = disk->owner;
+	struct run *run = client->run;
+
+	if (disk->result && !run->err)
+		run->err = disk->result;
+	run_count(run, disk);
+	run->done++;
+	run->last_done_ns = disk->complete_ns;
+	if (run->done == run->load->warmup) {
+		run->begin_ns = disk->complete_ns;
+		drive_clear_times(sim_drive(run->rig->sim), disk->complete_ns);
+	}
+	client->next_ns = env_now_ns(run->rig->env) + run_think_ns(run);
+}
+
+static void run_ask(struct run *run, struct client *client)
+{
+	struct disk_request *disk = &client->req.disk;
+	uint64_t sector;
+	uint32_t sectors;
+
+	if (run->load->next)
+		run->load->next(run->load->arg, &sector, &sectors);
+	else
+		run_place(run, &sector, &sectors);
+	client->req = (struct queue_request){ .class = QUEUE_READ };
+	*disk = (struct disk_request){
+		.op = run_random(run) % 100 < run->load->read_percent ?
+			      DISK_READ : DISK_WRITE,
+		.sector = sector,
+		.sectors = sectors,
+		.iov = &client->iov,
+		.iov_n = 1,
+		.done = run_done,
+		.owner = client,
+	};
+	client->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
+	client->next_ns = UINT64_MAX;
+	run->asked++;
+	queue_submit(run->rig->queue, &client->req);
+}
+
+/* Those whose time has come ask; returns when the next will. */
+static uint64_t run_turn(struct run *run)
+{
+	uint64_t now_ns = env_now_ns(run->rig->env), next_ns = UINT64_MAX;
+	uint64_t all = run->load->warmup + run->load->requests;
+	unsigned i;
+
+	for (i = 0; i < run->load->clients; i++) {
+		struct client *client = &run->clients[i];
+
+		if (client->next_ns <= now_ns && run->asked < all)
+			run_ask(run, client);
+		if (client->next_ns < next_ns)
+			next_ns = client->next_ns;
+	}
+	return run->asked < all ? next_ns : UINT64_MAX;
+}
+
+static int run_loop(struct run *run)
+{
+	uint64_t all = run->load->warmup + run->load->requests, next_ns;
+	uint64_t now_ns;
+	int n = 0;
+
+	while (run->done < all && n >= 0) {
+		next_ns = run_turn(run);
+		now_ns = env_now_ns(run->rig->env);
+		n = queue_poll_ns(run->rig->queue, next_ns == UINT64_MAX ? -1 :
+				  next_ns <= now_ns ? 0 :
+				  (int64_t)(next_ns - now_ns));
+	}
+	return n < 0 ? n : run->err;
+}
+
+static void run_sum_up(struct run *run, struct rig_result *result)
+{
+	double n = (double)run->load->requests, sum = 0, squares = 0;
+	uint64_t i;
+
+	for (i = 0; i < run->load->requests; i++) {
+		sum += run->response_ns[i];
+		squares += run->response_ns[i] * run->response_ns[i];
+	}
+	qsort(run->response_ns, run->load->requests, sizeof(double),
+	      compare_doubles);
+	result->mean_ns = sum / n;
+	result->deviation_ns = sqrt(fmax(squares / n - result->mean_ns *
+						       result->mean_ns, 0));
+	result->p50_ns = run->response_ns[run->load->requests / 2];
+	result->p99_ns = run->response_ns[run->load->requests * 99 / 100];
+	result->head_mean_ns = run->head_sum / n;
+	result->head_deviation_ns =
+		sqrt(fmax(run->head_squares / n -
+			  result->head_mean_ns * result->head_mean_ns, 0));
+	result->ns = run->last_done_ns - run->begin_ns;
+	drive_get_times(sim_drive(run->rig->sim), run->last_done_ns,
+			&result->times);
+}
+
+static int run_init(struct run *run)
+{
+	unsigned i;
+	uint32_t most = run->load->sectors * 2 + 8;
+
+	run->clients = calloc(run->load->clients, sizeof(*run->clients));
+	run->response_ns = calloc(run->load->requests, sizeof(double));
+	if (!run->clients || !run->response_ns)
+		return -ENOMEM;
+	for (i = 0; i < run->load->clients; i++) {
+		run->clients[i].run = run;
+		run->clients[i].next_ns = env_now_ns(run->rig->env);
+		run->clients[i].iov.iov_base = aligned_alloc(BUFFER_ALIGN,
+			((size_t)most * SECTOR_BYTES + BUFFER_ALIGN - 1) /
+				BUFFER_ALIGN * BUFFER_ALIGN);
+		if (!run->clients[i].iov.iov_base)
+			return -ENOMEM;
+		memset(run->clients[i].iov.iov_base, (int)i,
+		       (size_t)most * SECTOR_BYTES);
+	}
+	return 0;
+}
+
+int rig_run(struct rig *rig, const struct rig_load *load,
+	    struct rig_result *result)
+{
+	struct run run = {
+		.rig = rig,
+		.load = load,
+		.seed = load->seed,
+		.begin_ns = env_now_ns(rig->env),
+	};
+	int err = run_init(&run);
+	unsigned i;
+
+	drive_clear_times(sim_drive(rig->sim), run.begin_ns);
+	if (!err)
+		err = run_loop(&run);
+	if (!err)
+		run_sum_up(&run, result);
+	for (i = 0; run.clients && i < load->clients; i++)
+		free(run.clients[i].iov.iov_base);
+	free(run.clients);
+	free(run.response_ns);
+	return err;
+}

@@ -1,0 +1,80 @@
+/*
+ * rig.h - a simulated drive, what is believed of it, and the disk queue over
+ * both: what experiments in virtual time are made of.
+ *
+ * What the drive is and what is believed of it are two readings of the same
+ * file; `doubt` may make them differ.
+ */
+#ifndef TRAX_BENCH_RIG_H
+#define TRAX_BENCH_RIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/spec.h"
+#include "sched/queue.h"
+#include "sim/drive.h"
+#include "sim/sim.h"
+
+struct rig_options {
+	const char *drive;	/* file, or name of a shipped one */
+	uint64_t seed;
+	const char *policy;	/* as struct queue_options */
+	unsigned depth;		/* likewise */
+	bool blind;		/* nothing is believed */
+	bool no_cache;		/* the drive neither caches nor reads ahead */
+	bool flat;		/* no drive: the same time for every request */
+	/* What is, and what is believed: changes either; may be NULL. */
+	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
+	void *arg;
+};
+
+struct rig {
+	struct spec *spec, *believed;
+	struct sim *sim;
+	struct env *env;
+	struct geom *geom;	/* as believed */
+	struct head *head;	/* NULL when blind */
+	struct queue *queue;
+};
+
+/* 0 or a negative errno, reported through msg. */
+int rig_open(const struct rig_options *options, struct rig *rig);
+void rig_close(struct rig *rig);
+
+/*
+ * A closed load: each client has one request outstanding, thinks, has the next.
+ * All of class QUEUE_READ, so that the policy sees them all.
+ */
+struct rig_load {
+	unsigned clients;
+	uint64_t think_ns;	/* mean, exponentially distributed; 0: none */
+	uint32_t sectors;	/* of a request, aligned to 8 */
+	bool vary;		/* 1/2 to 3/2 of it */
+	unsigned read_percent;
+	uint64_t first, span;	/* where; span 0: all of the disk */
+	uint64_t near;		/* local: so far from the last one; 0: not */
+	uint64_t requests;	/* measured ... */
+	uint64_t warmup;	/* ... after so many */
+	uint64_t seed;
+	/* Instead of at random: the next place; NULL. */
+	void (*next)(void *arg, uint64_t *sector, uint32_t *sectors);
+	void *arg;
+};
+
+struct rig_result {
+	uint64_t ns;		/* from the first measured to the last */
+	double mean_ns, deviation_ns, p50_ns, p99_ns;	/* response times */
+	double head_mean_ns, head_deviation_ns; /* see rig_run */
+	struct drive_times times;	/* of the head, meanwhile */
+};
+
+/*
+ * Runs it to the end.  The head time of a request is the time between its
+ * completion and the one before (Traxtents, 5.2) or its submission, if later.
+ * 0 or a negative errno.
+ */
+int rig_run(struct rig *rig, const struct rig_load *load,
+	    struct rig_result *result);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * sched.c - the table of experiments.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "bench/sched.h"
+
+const struct sched_experiment sched_table[] = {
+	{ "head", "what the head does, by drive, size, locality, scheduler",
+	  sched_head },
+	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
+	{ "tracks", "whole tracks: aligned or not, read and written",
+	  sched_tracks },
+	{ NULL, NULL, NULL },
+};
+
+const struct sched_experiment *sched_find(const char *name)
+{
+	const struct sched_experiment *experiment;
+
+	for (experiment = sched_table; experiment->name; experiment++)
+		if (!strcmp(experiment->name, name))
+			return experiment;
+	return NULL;
+}

@@ -1,0 +1,34 @@
+/*
+ * sched.h - `traxbench sched NAME`: experiments with the disk queue in virtual
+ * time, as rows of a table.  Each prints what a paper printed, beside it.
+ */
+#ifndef TRAX_BENCH_SCHED_H
+#define TRAX_BENCH_SCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sched_options {
+	const char *drive;	/* NULL: the experiment's own */
+	uint64_t requests;	/* of one measurement; 0: the experiment's */
+	uint64_t seed;
+	bool quick;		/* a tenth */
+};
+
+struct sched_experiment {
+	const char *name, *about;
+	/* 0 or a negative errno, reported through msg. */
+	int (*run)(const struct sched_options *options);
+};
+
+/* All of them; the last has name NULL. */
+extern const struct sched_experiment sched_table[];
+
+const struct sched_experiment *sched_find(const char *name); /* NULL: none */
+
+/* The experiments, each in a file of its own. */
+int sched_head(const struct sched_options *options);
+int sched_order(const struct sched_options *options);
+int sched_tracks(const struct sched_options *options);
+
+#endif

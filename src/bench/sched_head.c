@@ -1,0 +1,173 @@
+/*
+ * sched_head.c - what the head does with its time (Freeblock, OSDI 2000,
+ * figures 2 to 6): random 4-KiB requests, two thirds of them reads, by drive,
+ * request size, locality, scheduler, and the window of SPTF-SWn%.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+
+static const char *const drives[] = {
+	"atlas-10k", "cheetah-9lp", "ultrastar-18es", "hp-c2247a", "modern",
+	NULL
+};
+
+struct measure {
+	const char *label;
+	const char *drive, *policy;
+	unsigned clients;
+	uint32_t sectors;
+	uint64_t near;
+};
+
+static double percent_of(uint64_t part_ns, uint64_t all_ns)
+{
+	return 100.0 * (double)part_ns / (double)all_ns;
+}
+
+static int measure_one(const struct sched_options *options,
+		       const struct measure *m)
+{
+	struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : m->drive,
+		.seed = options->seed,
+		.policy = m->policy,
+		.no_cache = true,
+	};
+	struct rig_load load = {
+		.clients = m->clients,
+		.sectors = m->sectors,
+		.read_percent = 67,
+		.near = m->near,
+		.warmup = 300,
+		.requests = options->requests ? options->requests : 10000,
+		.seed = options->seed,
+	};
+	struct rig_result r;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (options->quick)
+		load.requests /= 10;
+	if (err)
+		return err;
+	err = rig_run(&rig, &load, &r);
+	if (!err)
+		printf("%-16s %8.1f %8.1f %8.1f %8.1f %9.2f %9.2f\n", m->label,
+		       percent_of(r.times.seek_ns + r.times.switch_ns, r.ns),
+		       percent_of(r.times.rotation_ns, r.ns),
+		       percent_of(r.times.transfer_ns, r.ns),
+		       percent_of(r.times.overhead_ns + r.times.idle_ns, r.ns),
+		       r.head_mean_ns / 1e6, r.mean_ns / 1e6);
+	fflush(stdout);
+	rig_close(&rig);
+	return err;
+}
+
+static void heading(const char *what)
+{
+	printf("\n%-16s %8s %8s %8s %8s %9s %9s\n", what, "seek %", "rot. %",
+	       "transf %", "other %", "access ms", "resp. ms");
+}
+
+static int by_drive(const struct sched_options *options)
+{
+	struct measure m = { .policy = "fcfs", .clients = 1, .sectors = 8 };
+	int err = 0, i;
+
+	heading("drive");
+	for (i = 0; drives[i] && !err; i++) {
+		m.label = m.drive = drives[i];
+		err = measure_one(options, &m);
+	}
+	return err;
+}
+
+static int by_size(const struct sched_options *options)
+{
+	static const struct measure rows[] = {
+		{ "2 KiB", "atlas-10k", "fcfs", 1, 8, 0 },
+		{ "8 KiB", "atlas-10k", "fcfs", 1, 16, 0 },
+		{ "32 KiB", "atlas-10k", "fcfs", 1, 64, 0 },
+		{ "64 KiB", "atlas-10k", "fcfs", 1, 128, 0 },
+		{ "128 KiB", "atlas-10k", "fcfs", 1, 256, 0 },
+		{ "256 KiB", "atlas-10k", "fcfs", 1, 512, 0 },
+	};
+	int err = 0;
+	size_t i;
+
+	heading("request size");
+	for (i = 1; i < sizeof(rows) / sizeof(rows[0]) && !err; i++)
+		err = measure_one(options, &rows[i]);
+	return err;
+}
+
+static int by_locality(const struct sched_options *options)
+{
+	static const struct measure rows[] = {
+		{ "whole disk", "atlas-10k", "fcfs", 1, 8, 0 },
+		{ "within 1 GB", "atlas-10k", "fcfs", 1, 8, 1000000 },
+		{ "within 100 MB", "atlas-10k", "fcfs", 1, 8, 100000 },
+		{ "within 10 MB", "atlas-10k", "fcfs", 1, 8, 10000 },
+	};
+	int err = 0;
+	size_t i;
+
+	heading("locality");
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && !err; i++)
+		err = measure_one(options, &rows[i]);
+	return err;
+}
+
+static int by_scheduler(const struct sched_options *options)
+{
+	static const char *const names[] = { "fcfs", "c-look", "sstf", "sptf" };
+	struct measure m = { .drive = "atlas-10k", .clients = 20,
+			     .sectors = 8 };
+	int err = 0;
+	size_t i;
+
+	heading("scheduler (20)");
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++) {
+		m.label = m.policy = names[i];
+		err = measure_one(options, &m);
+	}
+	return err;
+}
+
+int sched_head(const struct sched_options *options)
+{
+	int err = by_drive(options);
+
+	printf("published, Atlas 10K: seek 64, rotation 34, transfer 2 %%\n");
+	if (!err)
+		err = by_size(options);
+	if (!err)
+		err = by_locality(options);
+	if (!err)
+		err = by_scheduler(options);
+	printf("published: rotation 50 %% with SSTF, 22 %% with SPTF\n");
+	return err;
+}
+
+int sched_order(const struct sched_options *options)
+{
+	static const char *const names[] = {
+		"sptf", "sptf-sw5", "sptf-sw10", "sptf-sw20", "sptf-sw40",
+		"sptf-sw60", "sptf-sw80", "sptf-sw100", "sptf-sw200", "sstf",
+	};
+	struct measure m = { .drive = "atlas-10k", .clients = 20,
+			     .sectors = 8 };
+	int err = 0;
+	size_t i;
+
+	heading("20 outstanding");
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++) {
+		m.label = m.policy = names[i];
+		err = measure_one(options, &m);
+	}
+	printf("published: SW40%% costs 6 %% of access time, rotation 36 %%\n");
+	return err;
+}

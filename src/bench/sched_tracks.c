@@ -1,0 +1,115 @@
+/*
+ * sched_tracks.c - whole-track requests at random tracks of the first zone
+ * (Traxtents, FAST 2002, 5.2): onereq keeps one outstanding, tworeq two;
+ * aligned ones begin where a track does, unaligned ones anywhere.  On drives
+ * without zero-latency access the queue begins aligned ones where the head
+ * arrives.
+ */
+#include <stdio.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+
+#define ZONE_TRACKS 2000u	/* all in the first zone */
+
+struct places {
+	const struct geom *geom;
+	uint64_t seed;
+	bool aligned;
+};
+
+static uint64_t places_random(struct places *places)
+{
+	places->seed = places->seed * 6364136223846793005 + 1442695040888963407;
+	return places->seed >> 33;
+}
+
+/* The track's length rounded to blocks, at its first block or anywhere. */
+static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
+{
+	struct places *places = arg;
+	struct geom_track track;
+	uint64_t at;
+
+	geom_track_at(places->geom, 1 + places_random(places) % ZONE_TRACKS,
+		      &track);
+	at = track.first;
+	if (!places->aligned)
+		at += places_random(places) % track.sectors;
+	*sector = at;
+	*sectors = track.sectors;
+}
+
+static int measure(const struct sched_options *options, const char *drive,
+		   unsigned clients, bool read, bool aligned, double *mean_ms)
+{
+	struct rig_options rig_options = {
+		.drive = drive,
+		.seed = options->seed,
+		.policy = "fcfs",
+		.no_cache = true,
+	};
+	struct places places = { .seed = options->seed, .aligned = aligned };
+	struct rig_load load = {
+		.clients = clients,
+		.sectors = 4096,
+		.read_percent = read ? 100 : 0,
+		.warmup = 300,
+		.requests = options->requests ? options->requests : 3000,
+		.seed = options->seed,
+		.next = places_next,
+		.arg = &places,
+	};
+	struct rig_result r;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	if (options->quick)
+		load.requests /= 10;
+	places.geom = rig.geom;
+	err = rig_run(&rig, &load, &r);
+	if (!err)
+		printf("%-15s %-6s %-5s %-9s %9.2f %9.2f\n", drive,
+		       clients == 1 ? "onereq" : "tworeq",
+		       read ? "read" : "write",
+		       aligned ? "aligned" : "unaligned",
+		       r.head_mean_ns / 1e6, r.head_deviation_ns / 1e6);
+	*mean_ms = r.head_mean_ns / 1e6;
+	rig_close(&rig);
+	return err;
+}
+
+static int compare(const struct sched_options *options, const char *drive,
+		   unsigned clients, bool read)
+{
+	double aligned = 0, unaligned = 0;
+	int err = measure(options, drive, clients, read, false, &unaligned);
+
+	if (!err)
+		err = measure(options, drive, clients, read, true, &aligned);
+	if (!err)
+		printf("%38s%9.1f %%\n", "",
+		       100 * (aligned - unaligned) / unaligned);
+	fflush(stdout);
+	return err;
+}
+
+int sched_tracks(const struct sched_options *options)
+{
+	static const char *const drives[] = {
+		"atlas-10k", "ultrastar-18es", "cheetah-9lp", NULL
+	};
+	int err = 0, i, kind;
+
+	printf("%-15s %-6s %-5s %-9s %9s %9s\n", "drive", "", "", "",
+	       "head ms", "deviation");
+	for (i = 0; drives[i] && !err; i++)
+		for (kind = 0; kind < 4 && !err; kind++)
+			err = compare(options, options->drive ?
+				      options->drive : drives[i],
+				      1 + (kind & 1), kind < 2);
+	printf("published, Atlas 10K reads: onereq -18 %%, tworeq -32 %%\n");
+	return err;
+}

@@ -1,0 +1,224 @@
+/*
+ * access.c - makes requests to the disk of those in the queue: gathers
+ * neighbours, cuts what is too large.
+ *
+ * A request cut in pieces begins at `split_sectors` and goes round: with
+ * split 0 from its first sector to its last; else the second part first (a
+ * whole track on a drive that would wait for its beginning).
+ */
+#include "sched/internal.h"
+
+static struct access *access_get(struct queue *queue, enum disk_op op)
+{
+	struct access *access =
+		list_first(&queue->free_accesses, struct access, link);
+
+	list_del(&access->link);
+	access->disk = (struct disk_request){
+		.op = op,
+		.iov = access->iov,
+		.done = queue_access_done,
+	};
+	access->is_piece = false;
+	return access;
+}
+
+void access_submit(struct access *access)
+{
+	struct queue *queue = access->queue;
+	struct disk_request *disk = &access->disk;
+
+	queue->outstanding++;
+	if (disk->op != DISK_FLUSH) {
+		queue->stats.accesses++;
+		queue->head_sector = disk->sector + disk->sectors;
+	}
+	access->followed = queue->head && disk->op != DISK_FLUSH;
+	if (access->followed) {
+		access->at_head.write = disk->op == DISK_WRITE;
+		access->at_head.lbn = disk->sector;
+		access->at_head.sectors = disk->sectors;
+		head_begin(queue->head, &access->at_head);
+	}
+	disk_submit(queue->disk, disk);
+}
+
+/* ---- neighbours ---- */
+
+static bool fits_together(const struct queue_request *a,
+			  const struct queue_request *b)
+{
+	return !b->alone && !b->copies_n && a->disk.op == b->disk.op &&
+	       a->disk.fua == b->disk.fua;
+}
+
+/* The waiting request that continues an access; NULL: none may. */
+static struct queue_request *access_neighbour(struct queue *queue,
+					      const struct queue_request *req,
+					      bool after)
+{
+	struct span *set = queue->waiting[req->class];
+	struct span *span = after ? span_at_or_after(set, req->live.end)
+				  : span_before(set, req->live.first);
+	struct queue_request *near;
+
+	if (!span || (after ? span->first != req->live.end
+			    : span->end != req->live.first))
+		return NULL;
+	near = container_of(span, struct queue_request, waiting);
+	return fits_together(req, near) ? near : NULL;
+}
+
+static bool access_has_room(const struct access *access,
+			    const struct queue_request *req)
+{
+	const struct disk_limits *limits = &access->queue->disk->limits;
+
+	return access->disk.sectors + (uint64_t)req->disk.sectors <=
+		       limits->max_sectors &&
+	       access->disk.iov_n + req->disk.iov_n <= DISK_MAX_IOV;
+}
+
+static void access_add(struct access *access, struct queue_request *req,
+		       bool front)
+{
+	access->disk.sectors += req->disk.sectors;
+	access->disk.iov_n += req->disk.iov_n;
+	if (front)
+		list_add_front(&access->requests, &req->link);
+	else
+		list_add(&access->requests, &req->link);
+}
+
+/* Gathers the neighbours of a request on both sides. */
+static void access_extend(struct access *access, struct queue_request *req)
+{
+	struct queue *queue = access->queue;
+	struct queue_request *end, *near;
+	int front;
+
+	for (front = 0; front < 2; front++) {
+		end = req;
+		while ((near = access_neighbour(queue, end, !front)) &&
+		       access_has_room(access, near)) {
+			queue_leave_waiting(queue, near);
+			access_add(access, near, front);
+			queue->stats.merged++;
+			end = near;
+		}
+	}
+}
+
+static void access_gather(struct access *access)
+{
+	const struct queue_request *req;
+	struct iovec *to = access->iov;
+	struct list *pos;
+	unsigned i;
+
+	list_for_each(pos, &access->requests) {
+		req = list_entry(pos, struct queue_request, link);
+		for (i = 0; i < req->disk.iov_n; i++)
+			*to++ = req->disk.iov[i];
+	}
+	req = list_first(&access->requests, struct queue_request, link);
+	access->disk.sector = req->disk.sector;
+}
+
+struct access *access_of(struct queue *queue, struct queue_request *req,
+			 bool alone)
+{
+	struct access *access = access_get(queue, req->disk.op);
+
+	access->disk.fua = req->disk.fua;
+	access_add(access, req, false);
+	if (!alone && !req->alone)
+		access_extend(access, req);
+	access_gather(access);
+	return access;
+}
+
+bool access_join(struct access *access, struct queue_request *req)
+{
+	const struct disk_request *disk = &access->disk;
+	bool front = req->disk.sector + req->disk.sectors == disk->sector;
+	const struct queue_request *first;
+
+	if (disk->op != DISK_READ || req->disk.op != DISK_READ ||
+	    access->is_piece || !access_has_room(access, req) ||
+	    (!front && disk->sector + disk->sectors != req->disk.sector))
+		return false;
+	first = list_first(&access->requests, struct queue_request, link);
+	if (first->alone)
+		return false;
+	access_add(access, req, front);
+	access_gather(access);
+	return true;
+}
+
+/* ---- pieces ---- */
+
+/* Cuts `bytes` at `offset` out of a list of buffers; returns the entries. */
+static unsigned iov_slice(const struct iovec *iov, uint64_t offset,
+			  uint64_t bytes, struct iovec *out)
+{
+	unsigned n = 0;
+	size_t take;
+
+	for (; offset >= iov->iov_len; iov++)
+		offset -= iov->iov_len;
+	for (; bytes; iov++) {
+		take = iov->iov_len - offset;
+		if (take > bytes)
+			take = bytes;
+		out[n++] = (struct iovec){ (char *)iov->iov_base + offset,
+					   take };
+		bytes -= take;
+		offset = 0;
+	}
+	return n;
+}
+
+struct access *access_of_piece(struct queue *queue)
+{
+	struct queue_request *req = queue->partial;
+	struct access *access = access_get(queue, req->disk.op);
+	uint32_t at = req->split_sectors + req->issued_sectors, left;
+
+	left = req->disk.sectors - at;
+	if (at >= req->disk.sectors) {
+		at -= req->disk.sectors;
+		left = req->split_sectors - at;
+	}
+	if (left > queue->disk->limits.max_sectors)
+		left = queue->disk->limits.max_sectors;
+	access->is_piece = true;
+	access->disk.owner = req;
+	access->disk.fua = req->disk.fua;
+	access->disk.sector = req->disk.sector + at;
+	access->disk.sectors = left;
+	access->disk.iov_n = iov_slice(req->disk.iov,
+				       (uint64_t)at * SECTOR_BYTES,
+				       (uint64_t)left * SECTOR_BYTES,
+				       access->iov);
+	req->issued_sectors += left;
+	req->pieces++;
+	if (req->issued_sectors == req->disk.sectors)
+		queue->partial = NULL;
+	return access;
+}
+
+struct access *access_of_flushes(struct queue *queue)
+{
+	struct access *access = access_get(queue, DISK_FLUSH);
+	struct queue_request *req;
+
+	while ((req = list_first(&queue->flushes, struct queue_request,
+				 link))) {
+		list_del(&req->link);
+		list_add(&access->requests, &req->link);
+	}
+	access->writes = queue->completed_writes;
+	queue->stats.flushes++;
+	return access;
+}

@@ -1,0 +1,295 @@
+/*
+ * dispatch.c - when the disk is given the next request.
+ *
+ * A disk of which nothing is believed gets as many as it may have.  Where the
+ * head is known the choice is made as late as possible: one request is at the
+ * disk, and the next is handed over when the predicted rest of that one is what
+ * a command takes to be decoded (LEAD_NS earlier, for what nobody predicts).
+ * Pieces of a request and what follows a gap filler go the same way, so a drive
+ * has at most two, the second for a moment only, and never reorders them.
+ *
+ * Before a chosen access goes out (`parked`), the filler may put something into
+ * the time its target needs to come round.
+ *
+ * A drive that waits for the first sector of a track, however far into it the
+ * head arrives, is asked for the rest of the track first and then for its
+ * beginning: one turn instead of one and a half.
+ */
+#include <errno.h>
+
+#include "sched/internal.h"
+
+#define LEAD_NS 60000u
+/* A first part of less time would be over before the second is there. */
+#define PART_SPARE_NS 100000u
+
+/* ---- when ---- */
+
+static bool one_at_a_time(const struct queue *queue)
+{
+	return queue->head && head_mode(queue->head) != HEAD_OFF;
+}
+
+static bool have_accesses(const struct queue *queue, unsigned n)
+{
+	const struct list *pos = queue->free_accesses.next;
+
+	while (n && pos != &queue->free_accesses) {
+		pos = pos->next;
+		n--;
+	}
+	return !n;
+}
+
+uint64_t queue_room_ns(const struct queue *queue)
+{
+	struct belief belief;
+	uint64_t until_ns, lead_ns;
+
+	if (!have_accesses(queue, 2))
+		return UINT64_MAX;
+	if (!one_at_a_time(queue))
+		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
+	if (!queue->outstanding)
+		return 0;
+	until_ns = head_busy_until_ns(queue->head);
+	if (queue->outstanding > 1 || !until_ns ||
+	    head_mode(queue->head) == HEAD_TRIAL)
+		return UINT64_MAX;
+	head_get_belief(queue->head, &belief);
+	lead_ns = belief.read_overhead_ns;
+	if (lead_ns < belief.write_overhead_ns)
+		lead_ns = belief.write_overhead_ns;
+	lead_ns += LEAD_NS;
+	return until_ns > lead_ns ? until_ns - lead_ns : 0;
+}
+
+uint64_t queue_next_ns(const struct queue *queue)
+{
+	if (queue_has_waiting(queue))
+		return queue_room_ns(queue);
+	return queue->outstanding || !queue->filler ? UINT64_MAX :
+						      queue->idle_again_ns;
+}
+
+/* ---- whole tracks ---- */
+
+static bool belief_of(const struct queue *queue, struct belief *belief)
+{
+	if (!queue->head)
+		return false;
+	head_get_belief(queue->head, belief);
+	return belief->reads || belief->writes;
+}
+
+/* Where the head would come over a request that is all of it on one track, in
+ * sectors from its beginning; 0: not within it. */
+static uint32_t arrival_in(const struct belief *belief, bool write,
+			   uint64_t lbn, uint32_t sectors)
+{
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t arrive_ns, at;
+
+	geom_track_of(belief->geom, lbn, &track);
+	if (lbn + sectors > track.first + track.sectors)
+		return 0;
+	geom_place_of(belief->geom, lbn, &place);
+	arrive_ns = belief_start_ns(belief, write) +
+		    service_move_ns(belief->mech, &belief->head,
+				    place.cylinder, place.surface, write) +
+		    (write ? belief->write_guard_ns : belief->read_guard_ns);
+	at = geom_lbn_at(belief->geom, &track,
+			 service_angle(belief->mech, arrive_ns) +
+			 track.per_sector);
+	return at > lbn && at < lbn + sectors ? (uint32_t)(at - lbn) : 0;
+}
+
+/* From which sector on a request is best begun, 0: from its first. */
+static uint32_t split_of(const struct queue *queue,
+			 const struct belief *belief,
+			 const struct queue_request *req)
+{
+	bool write = req->disk.op == DISK_WRITE;
+	const struct service_mech *mech = belief->mech;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+	uint64_t first_ns, lead_ns;
+	uint32_t at;
+
+	if (!(write ? belief->writes : belief->reads) ||
+	    (write ? mech->zero_latency_write : mech->zero_latency_read) ||
+	    req->disk.sectors < 2 * unit)
+		return 0;
+	geom_track_of(belief->geom, req->disk.sector, &track);
+	if (req->disk.sectors < track.sectors / 2)
+		return 0;
+	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = (at + unit - 1) / unit * unit;
+	if (!at || at >= req->disk.sectors)
+		return 0;
+	first_ns = (req->disk.sectors - at) *
+		   service_turn_ns(mech, track.per_sector);
+	lead_ns = PART_SPARE_NS + (write ? belief->write_overhead_ns :
+					   belief->read_overhead_ns);
+	return first_ns > lead_ns ? at : 0;
+}
+
+/* ---- gaps and idle time ---- */
+
+/* Enters a request that did not wait. */
+static bool enter_directly(struct queue *queue, struct queue_request *req)
+{
+	queue_begin(queue, req);
+	if (!queue_enter(queue, req)) {
+		list_del(&req->link);
+		span_remove(&queue->live, &req->live);
+		queue_finish(queue, req, -EBUSY, req->disk.submit_ns);
+		return false;
+	}
+	queue_leave_waiting(queue, req);
+	return true;
+}
+
+/* What goes before the parked access; NULL: nothing more. */
+static struct access *fill_gap(struct queue *queue)
+{
+	struct access *parked = queue->parked;
+	struct service_request next = {
+		.write = parked->disk.op == DISK_WRITE,
+		.lbn = parked->disk.sector,
+		.sectors = parked->disk.sectors,
+	};
+	struct queue_request *req;
+	struct belief belief;
+
+	if (!queue->filler || parked->is_piece || queue->gaps == QUEUE_GAP ||
+	    !belief_of(queue, &belief) ||
+	    !(next.write ? belief.writes : belief.reads))
+		return NULL;
+	req = queue->filler->gap(queue->filler_arg, &belief, &next);
+	if (!req || !enter_directly(queue, req)) {
+		queue->gaps = QUEUE_GAP;
+		return NULL;
+	}
+	queue->gaps++;
+	queue->stats.gaps++;
+	if (!access_join(parked, req))
+		return access_of(queue, req, true);
+	return NULL;
+}
+
+static void reference_done(struct disk_request *disk)
+{
+	struct reference *reference = disk->owner;
+
+	reference->busy = false;
+}
+
+/* A reading of the phase, when it has become uncertain. */
+static struct access *reference_read(struct queue *queue)
+{
+	struct reference *reference = queue->reference;
+	struct queue_request *req = &reference->req;
+	uint32_t sectors = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	uint64_t sector;
+
+	if (!queue->head || queue->outstanding || reference->busy ||
+	    !head_wants_reference(queue->head, &sector))
+		return NULL;
+	sector -= sector % sectors;
+	*req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &reference->iov,
+			.iov_n = 1,
+			.done = reference_done,
+			.owner = reference,
+		},
+		.class = QUEUE_IDLE,
+	};
+	reference->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
+	if (!enter_directly(queue, req))
+		return NULL;
+	reference->busy = true;
+	return access_of(queue, req, true);
+}
+
+static struct access *fill_idle(struct queue *queue)
+{
+	uint64_t again_ns = UINT64_MAX;
+	struct queue_request *req;
+	struct belief belief;
+
+	if (!queue->filler || queue->outstanding ||
+	    env_now_ns(queue->env) < queue->idle_again_ns)
+		return NULL;
+	req = queue->filler->idle(queue->filler_arg,
+				  belief_of(queue, &belief) ? &belief : NULL,
+				  queue->quiet_ns, &again_ns);
+	queue->idle_again_ns = req ? 0 : again_ns;
+	if (!req || !enter_directly(queue, req))
+		return NULL;
+	queue->stats.idle_steps++;
+	return access_of(queue, req, true);
+}
+
+/* ---- what ---- */
+
+/* The next access, perhaps parked for its gap; NULL: nothing waits. */
+static struct access *next_access(struct queue *queue)
+{
+	struct belief belief;
+	bool known = belief_of(queue, &belief), alone = false;
+	struct queue_request *req;
+
+	if (queue->partial)
+		return access_of_piece(queue);
+	req = queue_choose(queue, known ? &belief : NULL, &alone);
+	if (!req)
+		return NULL;
+	req->split_sectors = known ? split_of(queue, &belief, req) : 0;
+	if (req->disk.sectors <= queue->disk->limits.max_sectors &&
+	    !req->split_sectors)
+		return access_of(queue, req, alone);
+	queue->stats.split += req->split_sectors != 0;
+	queue->partial = req;
+	return access_of_piece(queue);
+}
+
+/* Gives the disk one access; false: there is none. */
+static bool dispatch_one(struct queue *queue)
+{
+	struct access *access = NULL;
+
+	if (!list_empty(&queue->flushes))
+		access = access_of_flushes(queue);
+	if (!access)
+		access = reference_read(queue);
+	if (!access && !queue->parked) {
+		queue->parked = next_access(queue);
+		queue->gaps = 0;
+	}
+	if (!access && queue->parked) {
+		access = fill_gap(queue);
+		if (!access) {
+			access = queue->parked;
+			queue->parked = NULL;
+		}
+	}
+	if (!access)
+		access = fill_idle(queue);
+	if (!access)
+		return false;
+	access_submit(access);
+	return true;
+}
+
+void queue_dispatch(struct queue *queue)
+{
+	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
+	       dispatch_one(queue))
+		;
+}
