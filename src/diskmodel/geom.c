@@ -302,6 +302,84 @@ void geom_track_at(const struct geom *geom, uint64_t index,
 	*out = f.track;
 }
 
+static void bounds_add(struct geom_bounds *out, int64_t cylinder,
+		       uint32_t around)
+{
+	if (cylinder < out->low)
+		out->low = (uint32_t)cylinder;
+	if (cylinder > out->high)
+		out->high = (uint32_t)cylinder;
+	if (around > out->around)
+		out->around = around;
+}
+
+/* Tracks of a run from `off` into its pattern on, at most n, as far as their
+ * sweep goes.  Returns how many. */
+static uint64_t bounds_sweep(const struct geom *geom,
+			     const struct geom_run *run, uint64_t off,
+			     uint64_t n, struct geom_bounds *out)
+{
+	const struct geom_pattern *pattern = &geom->patterns[run->pattern];
+	const struct geom_part *part = &geom->parts[pattern->part];
+	uint64_t period = off / pattern->tracks;
+	uint64_t inside = off % pattern->tracks;
+	uint32_t lo = 0, hi = pattern->parts;
+	int64_t cylinder;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (part[mid].first_track <= inside)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	part += lo;
+	inside -= part->first_track;
+	if (n > part->sweep.count - inside)
+		n = part->sweep.count - inside;
+	cylinder = run->cylinder + (int64_t)period * pattern->cylinder_step +
+		   part->sweep.cylinder +
+		   (int64_t)inside * part->sweep.cylinder_step;
+	bounds_add(out, cylinder, part->sweep.around);
+	bounds_add(out, cylinder + (int64_t)(n - 1) *
+				part->sweep.cylinder_step,
+		   part->sweep.around);
+	return n;
+}
+
+void geom_bounds_of(const struct geom *geom, uint64_t first, uint64_t n,
+		    struct geom_bounds *out)
+{
+	uint32_t lo = 0, hi = geom->runs_n;
+	uint64_t off, left;
+
+	assert(n && first < geom->tracks && n <= geom->tracks - first);
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (geom->runs[mid].first_track <= first)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	*out = (struct geom_bounds){ .low = UINT32_MAX };
+	for (; n; lo++) {
+		const struct geom_run *run = &geom->runs[lo];
+
+		off = first - run->first_track;
+		left = run->count - off < n ? run->count - off : n;
+		first += left;
+		n -= left;
+		for (off += run->phase; left;) {
+			uint64_t done = bounds_sweep(geom, run, off, left, out);
+
+			off += done;
+			left -= done;
+		}
+	}
+}
+
 /* First remap that ends after an LBN. */
 static uint32_t remap_lower(const struct geom *geom, uint64_t lbn)
 {

@@ -74,6 +74,15 @@ void geom_track_of(const struct geom *geom, uint64_t lbn,
 void geom_track_at(const struct geom *geom, uint64_t index,
 		   struct geom_track *out);
 
+/* What holds of each of the tracks [first, first + n), n at least 1; costs by
+ * how often their pattern changes, not by their number. */
+struct geom_bounds {
+	uint32_t low, high;	/* cylinders, both included */
+	uint32_t around;	/* sectors of the longest, slipped ones too */
+};
+void geom_bounds_of(const struct geom *geom, uint64_t first, uint64_t n,
+		    struct geom_bounds *out);
+
 /* LBN to cylinder, surface, sector, angle (defects applied). */
 void geom_place_of(const struct geom *geom, uint64_t lbn,
 		   struct geom_place *out);

@@ -1,0 +1,596 @@
+/*
+ * gap.c - the freeblock search.
+ *
+ *   head free          leave by            arrive by  target's first sector
+ *      |--- source track ---|~~~ move ~~~|-- target track --|
+ *      |~ move ~|--- third track ---|~~ move ~~|
+ *
+ * A track is judged by one passing of the head: between the angle it arrives at
+ * and the one it has to leave at lies one run of LBNs, or two where the track's
+ * end lies between.  What is wanted in there counts.
+ *
+ * Source and target tracks come first, in every share of the gap that matters.
+ * The others are searched best first: the tree of wanted tracks gives for each
+ * of its nodes how much a track below it could yield at most, namely
+ *   - no more than the most that is wanted on one of its tracks, and
+ *   - no more than passes by in what the two moves, at their cheapest for any
+ *     of its cylinders, leave of the gap.
+ * A node that cannot beat the best found so far is left out with all below it;
+ * with the heap in order of that bound, the search is over when the first is.
+ * These are the prunings of the paper, in an order that serves them.
+ */
+#include <string.h>
+
+#include "sched/gap.h"
+
+#define HEAP_MAX 1024u
+#define LOW_MAX 512u
+/* Times are rounded: a sector missed by the first is not missed, which
+ * service_wait_ns knows; half of that is spent at the end. */
+#define ROUND_IN_NS 200u
+#define ROUND_OUT_NS 100u
+/* In how many ways a gap is shared between source and target track. */
+#define SHARES 4u
+
+struct entry {
+	uint32_t bound;
+	uint32_t level;
+	uint64_t index;
+};
+
+/* One passing over a track. */
+struct pass {
+	unsigned n;
+	struct gap_piece piece[2];
+	uint32_t units;
+};
+
+struct search {
+	const struct gap_query *query;
+	const struct belief *belief;
+	const struct wanted *wanted;
+	struct gap_plan *plan;
+	struct geom_track source, target;
+	uint64_t free_ns;	/* a read handed over now may move */
+	uint64_t lead_ns;	/* between commands on one track */
+	uint64_t leave_ns;	/* when to be on the target's track */
+	uint64_t turn_ns;
+	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
+	uint32_t low_n;
+	unsigned heap_n;
+	struct entry heap[HEAP_MAX];
+};
+
+/* ---- times ---- */
+
+static uint64_t move_ns(const struct search *s, const struct geom_track *from,
+			const struct geom_track *to, bool write)
+{
+	struct service_head head = { 0, from->cylinder, from->surface };
+
+	if (from->index == to->index)
+		return 0;
+	return service_move_ns(s->belief->mech, &head, to->cylinder,
+			       to->surface, write);
+}
+
+static uint64_t settle_ns(const struct search *s)
+{
+	return s->query->target.write ? s->belief->mech->write_settle_ns : 0;
+}
+
+/* When an LBN of a track begins, the next time after a moment. */
+static uint64_t begin_ns(const struct search *s, uint64_t lbn, uint64_t from_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(s->belief->geom, lbn, &place);
+	return from_ns + service_wait_ns(s->belief->mech, from_ns, place.start);
+}
+
+/* How long [first, first + n) of one track takes to pass. */
+static uint64_t length_ns(const struct search *s,
+			  const struct geom_track *track, uint64_t first,
+			  uint32_t n)
+{
+	struct geom_place a, b;
+
+	geom_place_of(s->belief->geom, first, &a);
+	geom_place_of(s->belief->geom, first + n - 1, &b);
+	return service_turn_ns(s->belief->mech,
+			       (uint64_t)(angle)(b.start - a.start) +
+				       track->per_sector);
+}
+
+/* Sectors that can pass in a time, with something for rounding. */
+static uint64_t sectors_in(const struct search *s, uint64_t ns,
+			   uint32_t around)
+{
+	return (ns + 500) * around / s->turn_ns;
+}
+
+/* ---- one passing ---- */
+
+static void piece_place(const struct search *s, const struct geom_track *track,
+			uint64_t from_ns, struct gap_piece *piece)
+{
+	piece->begin_ns = begin_ns(s, piece->sector, from_ns);
+	piece->end_ns = piece->begin_ns + length_ns(s, track, piece->sector,
+						    piece->sectors);
+}
+
+/* The wanted units that lie within [first, end) of a track: one command from
+ * the first of them to the last.  Returns how many. */
+static uint32_t piece_find(const struct search *s,
+			   const struct geom_track *track, uint64_t first,
+			   uint64_t end, struct gap_piece *piece)
+{
+	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
+	uint64_t moved;
+	struct range r;
+
+	if (geom_remap_next(s->belief->geom, first, &moved, &n) && moved < end)
+		end = moved > first ? moved : first;
+	piece->sectors = 0;
+	while (first < end &&
+	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
+		if (!units && end - r.first > s->query->max_sectors)
+			end = r.first + s->query->max_sectors;
+		if (r.n > end - r.first)
+			r.n = end - r.first;
+		n = (uint32_t)(r.n / unit);
+		if (!n)
+			break;
+		if (!units)
+			piece->sector = r.first;
+		units += n;
+		first = r.first + (uint64_t)n * unit;
+		piece->sectors = (uint32_t)(first - piece->sector);
+	}
+	return units;
+}
+
+/*
+ * What passes by on a track from in_ns, when the head is there, to out_ns, when
+ * it must be through.
+ */
+static void pass_over(const struct search *s, const struct geom_track *track,
+		      uint64_t in_ns, uint64_t out_ns, struct pass *pass)
+{
+	const struct geom *geom = s->belief->geom;
+	uint64_t end = track->first + track->sectors, a, b;
+	struct gap_piece *piece = pass->piece;
+	angle out;
+	uint32_t n;
+
+	pass->n = 0;
+	pass->units = 0;
+	if (out_ns <= in_ns || !track->per_sector)
+		return;
+	a = geom_lbn_at(geom, track,
+			service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
+	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(geom, track, out - track->per_sector + 1);
+	if (out_ns - in_ns >= s->turn_ns)
+		b = a;
+	else if ((b + track->sectors - a) % track->sectors >
+		 1 + (out_ns - in_ns) / service_turn_ns(s->belief->mech,
+							track->per_sector) ||
+		 a == b)
+		return;
+	n = piece_find(s, track, a, b > a ? b : end, piece);
+	if (n) {
+		piece_place(s, track, in_ns, piece);
+		in_ns = piece->end_ns + s->lead_ns;
+		pass->units = n;
+		pass->n++;
+		piece++;
+	}
+	if (b > a || b == track->first)
+		return;
+	a = track->first;
+	if (begin_ns(s, a, in_ns) >= out_ns)
+		a = geom_lbn_at(geom, track, service_angle(s->belief->mech,
+							in_ns - ROUND_IN_NS));
+	if (a >= b)
+		return;
+	n = piece_find(s, track, a, b, piece);
+	if (n) {
+		piece_place(s, track, in_ns, piece);
+		pass->units += n;
+		pass->n++;
+	}
+}
+
+/* ---- putting a plan together ---- */
+
+static uint64_t pass_end_ns(const struct pass *pass, uint64_t otherwise)
+{
+	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
+}
+
+static void plan_add(struct gap_plan *plan, const struct pass *pass)
+{
+	memcpy(plan->piece + plan->pieces_n, pass->piece,
+	       pass->n * sizeof(*pass->piece));
+	plan->pieces_n += pass->n;
+	plan->units += pass->units;
+}
+
+/* Takes these passings, in order, if they are more than the best so far. */
+static void plan_offer(struct search *s, const struct pass *const *pass,
+		       unsigned n)
+{
+	uint32_t units = 0;
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		units += pass[i]->units;
+	if (units <= s->plan->units)
+		return;
+	s->plan->units = 0;
+	s->plan->pieces_n = 0;
+	for (i = 0; i < n; i++)
+		plan_add(s->plan, pass[i]);
+}
+
+/* The last passing before the target: over its own track, to be there from
+ * from_ns.  What is before the target on its track is one command with it. */
+static void pass_target(const struct search *s, uint64_t from_ns,
+			struct pass *pass)
+{
+	uint64_t target = s->query->target.lbn;
+	uint64_t out_ns = s->plan->target_ns;
+
+	pass_over(s, &s->target, from_ns,
+		  s->query->target.write ? s->leave_ns : out_ns, pass);
+	while (pass->n) {
+		const struct gap_piece *p = &pass->piece[pass->n - 1];
+
+		if (p->end_ns <= s->leave_ns ||
+		    (p->sector + p->sectors <= target &&
+		     target + s->query->target.sectors - p->sector <=
+			     s->query->max_sectors))
+			return;
+		/* Not one command with it, and too late for two. */
+		pass_over(s, &s->target, from_ns, s->leave_ns, pass);
+		if (pass->n && pass_end_ns(pass, 0) > s->leave_ns)
+			pass->n = pass->units = 0;
+	}
+}
+
+/* ---- source and target ---- */
+
+/* Source track until until_ns at most, target track for the rest. */
+static void try_share(struct search *s, uint64_t until_ns)
+{
+	uint64_t there_ns;
+	struct pass first, last;
+	const struct pass *both[] = { &first, &last };
+
+	s->plan->steps += 2;
+	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns,
+		  until_ns, &first);
+	there_ns = pass_end_ns(&first, s->free_ns) +
+		   move_ns(s, &s->source, &s->target, false) +
+		   (first.n ? s->query->handover_ns : 0) +
+		   s->belief->read_guard_ns;
+	pass_target(s, there_ns, &last);
+	plan_offer(s, both, 2);
+}
+
+static void try_same_track(struct search *s)
+{
+	struct pass pass;
+	const struct pass *one[] = { &pass };
+
+	s->plan->steps++;
+	pass_target(s, s->free_ns + s->belief->read_guard_ns, &pass);
+	plan_offer(s, one, 1);
+}
+
+/* The most that any share could bring. */
+static uint32_t share_bound(const struct search *s, uint64_t gap_ns)
+{
+	uint64_t a = sectors_in(s, gap_ns, s->source.sectors);
+	uint64_t b = sectors_in(s, gap_ns, s->target.sectors);
+
+	return (uint32_t)((a > b ? a : b) / wanted_unit(s->wanted));
+}
+
+static void search_ends(struct search *s)
+{
+	uint64_t move = move_ns(s, &s->source, &s->target,
+				s->query->target.write);
+	uint64_t begin = s->free_ns + s->belief->read_guard_ns, out;
+	struct pass last, first;
+	const struct pass *both[] = { &first, &last };
+	unsigned i;
+
+	if (s->source.index == s->target.index) {
+		try_same_track(s);
+		return;
+	}
+	if (s->leave_ns <= begin + move)
+		return;
+	out = s->leave_ns - move;
+	try_share(s, out);
+	if (s->plan->units >= share_bound(s, out - begin + settle_ns(s)))
+		return;
+	/* As much as there is on the target's, and the rest of the time. */
+	s->plan->steps += 2;
+	move = move_ns(s, &s->source, &s->target, false);
+	pass_target(s, begin + move, &last);
+	first = (struct pass){ 0 };
+	if (last.n && last.piece[0].begin_ns > begin + move)
+		pass_over(s, &s->source, begin,
+			  last.piece[0].begin_ns - move - s->lead_ns, &first);
+	plan_offer(s, both, 2);
+	for (i = 1; i < SHARES; i++)
+		try_share(s, begin + (out - begin) * i / SHARES);
+}
+
+/* ---- other tracks ---- */
+
+static void low_fill(struct search *s)
+{
+	const struct service_mech *mech = s->belief->mech;
+	uint64_t least = UINT64_MAX;
+	uint32_t i;
+
+	s->low_n = mech->seek_n <= LOW_MAX ? mech->seek_n : 0;
+	for (i = s->low_n; i--;) {
+		if (mech->seek[i].ns < least)
+			least = mech->seek[i].ns;
+		s->low_ns[i] = least;
+	}
+}
+
+/* No seek over that many cylinders, or more, is shorter. */
+static uint64_t low_seek_ns(const struct search *s, uint32_t cylinders)
+{
+	const struct service_mech *mech = s->belief->mech;
+	uint64_t ns = service_seek_ns(mech, 0, cylinders);
+	uint32_t lo = 0, hi = s->low_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (mech->seek[mid].cylinders <= cylinders)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!s->low_n)
+		return 0;
+	return lo < s->low_n && s->low_ns[lo] < ns ? s->low_ns[lo] : ns;
+}
+
+/* No move between a track and another in these cylinders is shorter. */
+static uint64_t low_move_ns(const struct search *s,
+			    const struct geom_track *from,
+			    const struct geom_bounds *to)
+{
+	uint64_t seek_ns, switch_ns = s->belief->mech->head_switch_ns;
+
+	if (from->cylinder < to->low)
+		return low_seek_ns(s, to->low - from->cylinder);
+	if (from->cylinder > to->high)
+		return low_seek_ns(s, from->cylinder - to->high);
+	seek_ns = low_seek_ns(s, 1);
+	return seek_ns < switch_ns ? seek_ns : switch_ns;
+}
+
+/* The most units any track of a node can yield. */
+static uint32_t node_bound(const struct search *s,
+			   const struct wanted_node *node)
+{
+	uint64_t spent = s->free_ns + s->belief->read_guard_ns +
+			 low_move_ns(s, &s->source, &node->geom) +
+			 low_move_ns(s, &s->target, &node->geom) +
+			 settle_ns(s), units;
+
+	if (spent >= s->leave_ns)
+		return 0;
+	units = sectors_in(s, s->leave_ns - spent, node->geom.around) /
+		wanted_unit(s->wanted);
+	return units < node->most ? (uint32_t)units : node->most;
+}
+
+/* Higher bounds first, then nearer the root, then the lower address. */
+static bool entry_before(const struct entry *a, const struct entry *b)
+{
+	if (a->bound != b->bound)
+		return a->bound > b->bound;
+	if (a->level != b->level)
+		return a->level < b->level;
+	return a->index < b->index;
+}
+
+static void heap_put(struct search *s, const struct entry *entry)
+{
+	unsigned i = s->heap_n, up;
+
+	if (i == HEAP_MAX) {
+		s->plan->complete = false;
+		return;
+	}
+	s->heap_n++;
+	for (; i; i = up) {
+		up = (i - 1) / 2;
+		if (!entry_before(entry, &s->heap[up]))
+			break;
+		s->heap[i] = s->heap[up];
+	}
+	s->heap[i] = *entry;
+}
+
+static struct entry heap_take(struct search *s)
+{
+	struct entry top = s->heap[0], last = s->heap[--s->heap_n];
+	unsigned i = 0, down;
+
+	for (; (down = 2 * i + 1) < s->heap_n; i = down) {
+		if (down + 1 < s->heap_n &&
+		    entry_before(&s->heap[down + 1], &s->heap[down]))
+			down++;
+		if (!entry_before(&s->heap[down], &last))
+			break;
+		s->heap[i] = s->heap[down];
+	}
+	s->heap[i] = last;
+	return top;
+}
+
+static void node_put(struct search *s, unsigned level, uint64_t index)
+{
+	struct entry entry = { .level = level, .index = index };
+	struct wanted_node node;
+
+	s->plan->steps++;
+	if (!wanted_node(s->wanted, level, index, &node))
+		return;
+	entry.bound = node_bound(s, &node);
+	if (entry.bound > s->plan->units)
+		heap_put(s, &entry);
+}
+
+/* A third track, and what is left of the gap before and after it. */
+static void try_track(struct search *s, const struct geom_track *track)
+{
+	uint64_t to = move_ns(s, &s->source, track, false);
+	uint64_t on = move_ns(s, track, &s->target, s->query->target.write);
+	uint64_t in = s->free_ns + to + s->belief->read_guard_ns;
+	struct pass first = { 0 }, pass, last;
+	const struct pass *all[] = { &first, &pass, &last };
+
+	if (in + on >= s->leave_ns ||
+	    sectors_in(s, s->leave_ns - on - in, track->sectors) /
+			    wanted_unit(s->wanted) <= s->plan->units)
+		return;
+	s->plan->steps++;
+	pass_over(s, track, in, s->leave_ns - on, &pass);
+	if (pass.units <= s->plan->units)
+		return;
+	if (pass.piece[0].begin_ns > in)
+		pass_over(s, &s->source,
+			  s->free_ns + s->belief->read_guard_ns,
+			  pass.piece[0].begin_ns - to - s->lead_ns, &first);
+	pass_target(s, pass_end_ns(&pass, 0) + on + s->lead_ns, &last);
+	plan_offer(s, all, 3);
+}
+
+static void search_leaf(struct search *s, uint64_t leaf)
+{
+	uint64_t bits = wanted_tracks(s->wanted, leaf);
+	struct geom_track track;
+
+	for (; bits; bits &= bits - 1) {
+		uint64_t index = leaf * WANTED_LEAF_TRACKS +
+				 (unsigned)__builtin_ctzll(bits);
+
+		if (s->plan->steps >= s->query->steps) {
+			s->plan->complete = false;
+			return;
+		}
+		s->plan->steps++;
+		if (index == s->source.index || index == s->target.index)
+			continue;
+		geom_track_at(s->belief->geom, index, &track);
+		if (wanted_on(s->wanted, &track) > s->plan->units)
+			try_track(s, &track);
+	}
+}
+
+static void search_others(struct search *s)
+{
+	unsigned level = wanted_levels(s->wanted) - 1;
+	struct entry entry;
+	uint64_t i, end;
+
+	node_put(s, level, 0);
+	while (s->heap_n) {
+		entry = heap_take(s);
+		if (entry.bound <= s->plan->units)
+			return;
+		if (s->plan->steps >= s->query->steps) {
+			s->plan->complete = false;
+			return;
+		}
+		if (!entry.level) {
+			search_leaf(s, entry.index);
+			continue;
+		}
+		i = entry.index * WANTED_FANOUT;
+		end = i + WANTED_FANOUT;
+		if (end > wanted_nodes(s->wanted, entry.level - 1))
+			end = wanted_nodes(s->wanted, entry.level - 1);
+		for (; i < end; i++)
+			node_put(s, entry.level - 1, i);
+	}
+}
+
+/* ---- the interface ---- */
+
+void gap_measure(const struct gap_query *query, struct gap_plan *plan)
+{
+	const struct belief *belief = query->belief;
+	struct service_head head = belief->head;
+	struct geom_place place;
+	struct service service;
+	uint64_t there_ns;
+
+	*plan = (struct gap_plan){ .complete = true };
+	head.at_ns = belief_start_ns(belief, query->target.write);
+	service_estimate(belief->geom, belief->mech, &head, &query->target,
+			 &service);
+	geom_place_of(belief->geom, query->target.lbn, &place);
+	there_ns = head.at_ns + service_move_ns(belief->mech, &head,
+						place.cylinder, place.surface,
+						query->target.write);
+	plan->target_ns = service.media_ns;
+	/* Met inside, where it just goes on: there is no gap. */
+	if (service.media_ns - there_ns + ROUND_IN_NS >=
+	    service_wait_ns(belief->mech, there_ns, place.start))
+		plan->gap_ns = service.media_ns - there_ns;
+}
+
+/* Is the head where it should be?  Not after a remapped sector. */
+static bool find_source(struct search *s)
+{
+	const struct service_head *head = &s->belief->head;
+
+	if (s->query->source_lbn >= geom_sectors(s->belief->geom))
+		return false;
+	geom_track_of(s->belief->geom, s->query->source_lbn, &s->source);
+	return s->source.cylinder == head->cylinder &&
+	       s->source.surface == head->surface;
+}
+
+void gap_search(const struct gap_query *query, const struct wanted *wanted,
+		struct gap_plan *plan)
+{
+	const struct belief *belief = query->belief;
+	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
+						  belief->read_guard_ns;
+	struct search s = {
+		.query = query,
+		.belief = belief,
+		.wanted = wanted,
+		.plan = plan,
+		.turn_ns = belief->mech->period_ps / 1000,
+	};
+
+	gap_measure(query, plan);
+	geom_track_of(belief->geom, query->target.lbn, &s.target);
+	s.free_ns = belief_start_ns(belief, false);
+	s.lead_ns = belief->read_guard_ns + query->handover_ns;
+	s.leave_ns = plan->target_ns - guard_ns - query->handover_ns;
+	if (!belief->reads || !plan->gap_ns || !s.target.known ||
+	    !wanted_sectors(wanted) || !find_source(&s) ||
+	    s.leave_ns <= s.free_ns)
+		return;
+	search_ends(&s);
+	low_fill(&s);
+	search_others(&s);
+}

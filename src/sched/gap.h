@@ -1,0 +1,59 @@
+/*
+ * gap.h - what can be read for nothing while a disk would only turn: the
+ * search of freeblock scheduling (Lumb et al., OSDI 2000, section 4).
+ *
+ * A request waits for its first sector to come round.  The search finds the
+ * reads of wanted sectors that fit in before, on the track the head is on, on
+ * the request's own, on both one after the other, or on a third, so that the
+ * request begins when it would have begun without them.
+ *
+ * Pure arithmetic on what is believed; how long it may take is said in steps,
+ * not in time, so that the same question has the same answer.
+ */
+#ifndef TRAX_SCHED_GAP_H
+#define TRAX_SCHED_GAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/belief.h"
+#include "sched/wanted.h"
+
+struct gap_query {
+	const struct belief *belief; /* the first command is handed over now */
+	uint64_t source_lbn;	/* on the track the head is on */
+	struct service_request target;
+	/* From the end of one command to the first move of the next; 0 when
+	 * the next has been handed over by then. */
+	uint64_t handover_ns;
+	uint32_t max_sectors;	/* of one command */
+	uint32_t steps;		/* tracks and nodes that may be looked at */
+};
+
+/* Two on each of three tracks: a track's end can lie in the middle. */
+#define GAP_PIECES 6
+
+struct gap_piece {
+	uint64_t sector;
+	uint32_t sectors;
+	uint64_t begin_ns, end_ns;	/* on the medium */
+};
+
+struct gap_plan {
+	uint64_t target_ns;	/* the request's first sector is met */
+	uint64_t gap_ns;	/* it waits so long for that: the potential */
+	unsigned pieces_n;	/* in order of time */
+	struct gap_piece piece[GAP_PIECES];
+	uint32_t units;		/* wanted ones in them */
+	uint32_t steps;		/* taken */
+	bool complete;		/* nothing was left out for want of steps */
+};
+
+/* The target's track is known and the head's, too: otherwise nothing. */
+void gap_search(const struct gap_query *query, const struct wanted *wanted,
+		struct gap_plan *plan);
+
+/* Without looking for anything: target_ns and gap_ns. */
+void gap_measure(const struct gap_query *query, struct gap_plan *plan);
+
+#endif
