@@ -717,6 +717,7 @@ START_TEST(reserves_keep_the_log_from_filling)
 	}
 	ck_assert_uint_ge(log_fill_percent(r.log), 70);
 	ck_assert(log_reserve(r.log, 30000, true));
+	ck_assert_int_eq(drain(&r), 0);
 	rig_free(&r);
 }
 END_TEST

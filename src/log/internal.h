@@ -2,7 +2,7 @@
  * internal.h - what the files of src/log share.
  *
  *   log.c      adding, committing, waiting, holding, trimming
- *   tracks.c   which slot of which log track comes next
+ *   tracks.c   which slots of which log track come next
  *   write.c    the way of a record to the disk
  *   twin.c     the way of its twin
  *   recover.c  reading it all back
@@ -33,20 +33,33 @@ struct log_record {
 	uint8_t *buf;			/* header and payload */
 	size_t payload;
 	uint64_t seq, gen, prev, chain;
+	unsigned track;			/* durable: where it lies */
 	uint64_t since_ns;		/* first entry added */
+};
+
+/* What tracks offer, in units. */
+struct log_room {
+	uint32_t used;
+	uint32_t longest;		/* free run */
+	uint64_t sure;			/* that records find, whatever they
+					   are */
 };
 
 struct log_track {
 	uint64_t first;			/* sector, aligned to the unit */
-	uint32_t sectors;		/* usable */
-	uint32_t next;			/* of it used, while it has a role */
-	uint64_t max_seq;		/* highest in it, twins too; 0: none */
+	uint32_t units;
+	uint64_t *seq;			/* of the record or twin in each unit;
+					   0: none */
+	uint32_t next;			/* behind what was written last */
+	struct log_room room;		/* derived */
 };
 
 /* Durable records on the way to become twins: bytes [done, bytes) are to be
  * written; a write takes the records up to `upto`. */
 struct log_stage {
 	uint8_t *buf;
+	/* Track of the original that begins with each unit of the buffer. */
+	uint8_t original[LOG_STAGE_BYTES / TRAX_BLOCK_BYTES];
 	size_t bytes, done, upto;
 	bool full;			/* takes no more: to be written */
 	unsigned tries;
@@ -80,6 +93,9 @@ struct log {
 	struct list spare, closed, durable;
 	struct log_record *open, *writing;
 	struct queue_request req;
+	struct queue_place place;	/* of the one being written */
+	bool placed;			/* it has one */
+	bool moved;			/* to another track than the one before */
 	struct iovec iov;
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */
@@ -89,7 +105,7 @@ struct log {
 	struct log_stage *filling;	/* takes records unless full */
 	struct log_stage *sending;	/* NULL: none */
 
-	/* Tracks: `main` takes records, `twin` twins; never the same. */
+	/* Tracks: `main` got the last record, `twin` the last twins. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
 	unsigned tracks;
 	struct log_track *main, *twin;
@@ -119,15 +135,30 @@ void log_close_record(struct log *log);
 void log_wake(struct log *log);
 
 /* tracks.c */
-void log_tracks_init(struct log *log, const struct super *super);
-bool log_track_is_free(const struct log *log, const struct log_track *t);
-struct log_track *log_place_main(struct log *log, size_t bytes,
-				 bool elsewhere);
-struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
-				 bool elsewhere);
+int log_tracks_init(struct log *log, const struct super *super);
+void log_tracks_fini(struct log *log);
+struct log_track *log_track_of(struct log *log, uint64_t sector);
+/* A record or twin lies there. */
+void log_track_mark(struct log *log, struct log_track *track, uint64_t sector,
+		    uint64_t bytes, uint64_t seq);
+void log_tracks_forget_beyond(struct log *log, uint64_t last);
+/* After the tail has moved. */
+void log_tracks_refresh(struct log *log);
 bool log_tracks_hold(const struct log *log, uint64_t need);
 uint64_t log_tracks_used_bytes(const struct log *log);
-void log_tracks_rewind(struct log *log);
+/* Where a record of this size goes; `elsewhere`: not to the present track.
+ * false: nowhere. */
+bool log_place_find(struct log *log, const struct belief *belief,
+		    size_t bytes, bool elsewhere, uint64_t *sector,
+		    uint64_t *cost_ns);
+void log_place_take(struct log *log, uint64_t sector, size_t bytes,
+		    uint64_t seq);
+/* Where twins go, `first` bytes at least, `bytes` if they fit: *room_bytes
+ * from *sector on, which are not yet marked.  NULL: nowhere. */
+struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
+				 const struct log_track *original,
+				 bool elsewhere, uint64_t *sector,
+				 size_t *room_bytes);
 
 /* write.c */
 void log_dispatch(struct log *log);

@@ -65,8 +65,9 @@ int log_open(struct env *env, struct queue *queue, const struct super *super,
 	list_init(&log->waiters);
 	list_init(&log->ready);
 	list_init(&log->drainers);
-	log_tracks_init(log, super);
-	rc = options && options->read_only ? 0 : buffers_alloc(log);
+	rc = log_tracks_init(log, super);
+	if (!rc && !(options && options->read_only))
+		rc = buffers_alloc(log);
 	if (rc) {
 		log_close(log);
 		return rc;
@@ -84,6 +85,7 @@ void log_close(struct log *log)
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		free(log->stage[i].buf);
 	free(log->held);
+	log_tracks_fini(log);
 	free(log);
 }
 
@@ -97,6 +99,7 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	log->last_seq = log->durable_seq = last;
 	log->last_chain = chain;
 	log->tail_seq = keep_from <= last ? keep_from : last + 1;
+	log_tracks_refresh(log);
 	log->started = true;
 	return 0;
 }
@@ -125,6 +128,8 @@ static uint64_t coming_bytes(const struct log *log)
 	}
 	if (log->open)
 		bytes += log_record_bytes(log, log->open->payload);
+	if (log->writing && !log->placed)
+		bytes += log_record_bytes(log, log->writing->payload);
 	return bytes;
 }
 
@@ -480,7 +485,7 @@ void log_trim(struct log *log, uint64_t cut_seq)
 	if (tail <= log->tail_seq)
 		return;
 	log->tail_seq = tail;
-	log_tracks_rewind(log);
+	log_tracks_refresh(log);
 	log_dispatch(log);
 }
 

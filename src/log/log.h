@@ -2,12 +2,13 @@
  * log.h - the write-ahead log: changes become durable in one write.
  *
  * Records are filled in memory (the open record), closed when full or when a
- * commit asks, and written to the next slot of the open log track; one write
- * at a time, what arrives meanwhile shares the next (group commit).  Each
- * record chains to the one before by its checksum.  A record's twin goes to
- * another log track when there was no commit for 50 ms or with the next
- * change of track, many in one write; when the log is nearly full it is left
- * out.
+ * commit asks, and written to the free slot of a log track that comes by first,
+ * if it is known where the head is, else to the next one of the open track;
+ * one write at a time, what arrives meanwhile shares the next (group commit).
+ * Each record chains to the one before by its checksum: the order of slots
+ * means nothing.  A record's twin goes to another log track when there was no
+ * commit for 50 ms or with a change of track, many in one write; when the log
+ * is nearly full it is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the

@@ -93,7 +93,7 @@ static bool find_is_known(const struct scan *s, const struct log_header *h)
 	       map_get(s->known, le64_get(h->chain));
 }
 
-static void scan_record(struct scan *s, struct log_track *t,
+static void scan_record(struct scan *s, struct log_track *t, uint64_t sector,
 			const struct log_header *h)
 {
 	const uint64_t seq = le64_get(h->seq), acked = le64_get(h->acked);
@@ -102,8 +102,7 @@ static void scan_record(struct scan *s, struct log_track *t,
 		return;
 	if (acked > s->acked)
 		s->acked = acked;
-	if (seq > t->max_seq)
-		t->max_seq = seq;
+	log_track_mark(s->log, t, sector, le32_get(h->bytes), seq);
 	if (!s->rc && !find_is_known(s, h))
 		s->rc = find_add(s, h);
 }
@@ -123,7 +122,7 @@ static void scan_piece(struct scan *s, const struct piece *p)
 			at += unit;
 			continue;
 		}
-		scan_record(s, p->track, h);
+		scan_record(s, p->track, sector, h);
 		at += le32_get(h->bytes);
 	}
 }
@@ -164,7 +163,8 @@ static bool piece_next(struct scan *s, struct piece *p)
 
 	if (s->track == s->log->tracks)
 		return false;
-	left = t->sectors - s->sector;
+	left = t->units * (uint32_t)(s->log->unit_bytes / SECTOR_BYTES) -
+	       s->sector;
 	p->track = t;
 	p->first = s->sector;
 	p->sectors = left;
@@ -389,14 +389,6 @@ static void scan_free(struct scan *s)
 	free(s);
 }
 
-/* What lies behind the end of the chain is nobody's and pins no track. */
-static void forget_beyond(struct log *log, uint64_t last)
-{
-	for (unsigned i = 0; i < log->tracks; i++)
-		if (log->track[i].max_seq > last)
-			log->track[i].max_seq = last;
-}
-
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain)
 {
@@ -413,7 +405,8 @@ int log_recover(struct log *log, const struct log_replay *replay,
 			qsort(s->find, s->n, sizeof(*s->find), find_cmp);
 		rc = walk(s, last, chain);
 	}
-	forget_beyond(log, *last);
+	/* What lies behind the end of the chain is nobody's. */
+	log_tracks_forget_beyond(log, *last);
 	scan_free(s);
 	return rc;
 }

@@ -1,21 +1,36 @@
 /*
- * tracks.c - which slot of which log track comes next.
+ * tracks.c - which slots of which log track come next.
  *
- * A track without a role is free when all records in it are below the tail.
- * A role takes the free track that is nearest to the last one, so that a busy
- * log does not wander over the disk, and its slots in order.  Records may take
- * the twins' track when there is no other; twins take nothing away from what is
- * promised to records.
+ * A track is cut into units; a unit is free when the record in it is below the
+ * tail.  A record takes a run of free units:
  *
- * A promise is kept whatever records it comes in: see tracks_hold.
+ *   with a belief of the head, the place that comes by first among the tracks
+ *   near it (log skipping; Anand et al., FAST 2008, section 6), if what has
+ *   been promised to others can still be kept then;
+ *   else the beginning of a run: on the present track, on the nearest free
+ *   one, on any.
+ *
+ * A promise is kept whatever records it comes in (tracks_hold): taking the
+ * beginning of a run never breaks one, cutting a run in two may.  While room
+ * in long runs is short, only runs that are broken already are cut.
+ *
+ * Twins go where none of their originals lies, behind each other; records
+ * keep off the twins' track as long as there are others.
  */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "log/internal.h"
+#include "sched/range.h"
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-void log_tracks_init(struct log *log, const struct super *super)
+/* So much in long runs, beyond what is promised, may be cut up. */
+#define EASY_BYTES (4u * TRAX_MAX_RECORD_BYTES)
+
+int log_tracks_init(struct log *log, const struct super *super)
 {
-	const uint64_t unit = SECTORS_OF(log->unit_bytes);
+	const uint32_t unit = SECTORS_OF(log->unit_bytes);
 
 	log->tracks = super->log_tracks;
 	for (unsigned i = 0; i < log->tracks; i++) {
@@ -24,19 +39,187 @@ void log_tracks_init(struct log *log, const struct super *super)
 		struct log_track *t = &log->track[i];
 
 		t->first = from->sector + skip;
-		t->sectors = (uint32_t)((from->sectors - skip) / unit * unit);
-		log->total_bytes += (uint64_t)t->sectors * SECTOR_BYTES;
+		t->units = (uint32_t)((from->sectors - skip) / unit);
+		t->seq = calloc(t->units, sizeof(*t->seq));
+		if (!t->seq)
+			return -ENOMEM;
+		log->total_bytes += t->units * (uint64_t)log->unit_bytes;
 	}
+	return 0;
 }
 
-bool log_track_is_free(const struct log *log, const struct log_track *t)
+void log_tracks_fini(struct log *log)
 {
-	return t->max_seq < log->tail_seq;
+	for (unsigned i = 0; i < log->tracks; i++)
+		free(log->track[i].seq);
 }
 
-static bool has_room(const struct log_track *t, size_t bytes)
+static uint32_t units_of(const struct log *log, uint64_t bytes)
 {
-	return t && t->sectors - t->next >= SECTORS_OF(bytes);
+	return (uint32_t)((bytes + log->unit_bytes - 1) / log->unit_bytes);
+}
+
+static uint64_t sector_of(const struct log *log, const struct log_track *t,
+			  uint32_t unit)
+{
+	return t->first + (uint64_t)unit * SECTORS_OF(log->unit_bytes);
+}
+
+static bool unit_is_free(const struct log *log, const struct log_track *t,
+			 uint32_t unit)
+{
+	return !t->seq[unit] || t->seq[unit] < log->tail_seq;
+}
+
+/* The end of the free run that begins at a unit. */
+static uint32_t run_end(const struct log *log, const struct log_track *t,
+			uint32_t unit)
+{
+	while (unit < t->units && unit_is_free(log, t, unit))
+		unit++;
+	return unit;
+}
+
+struct log_track *log_track_of(struct log *log, uint64_t sector)
+{
+	for (unsigned i = 0; i < log->tracks; i++) {
+		struct log_track *t = &log->track[i];
+
+		if (sector >= t->first && sector < sector_of(log, t, t->units))
+			return t;
+	}
+	return NULL;
+}
+
+void log_tracks_forget_beyond(struct log *log, uint64_t last)
+{
+	for (unsigned i = 0; i < log->tracks; i++)
+		for (uint32_t u = 0; u < log->track[i].units; u++)
+			if (log->track[i].seq[u] > last)
+				log->track[i].seq[u] = 0;
+}
+
+/* ---- Promises ---- */
+
+/* A run is left when a record does not fit, so less than the longest record is
+ * lost at its end. */
+static void room_add(const struct log *log, struct log_room *room, uint32_t run)
+{
+	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
+
+	if (run > room->longest)
+		room->longest = run;
+	if (run + 1 > most)
+		room->sure += run + 1 - most;
+}
+
+/* What a track offers when units [first, first + n) are taken. */
+static struct log_room room_without(const struct log *log,
+				    const struct log_track *t, uint32_t first,
+				    uint32_t n)
+{
+	struct log_room room = { .used = 0 };
+	uint32_t run = 0;
+
+	for (uint32_t u = 0; u < t->units; u++) {
+		if (unit_is_free(log, t, u) && (u < first || u >= first + n)) {
+			run++;
+			continue;
+		}
+		room_add(log, &room, run);
+		room.used++;
+		run = 0;
+	}
+	room_add(log, &room, run);
+	return room;
+}
+
+static void track_refresh(const struct log *log, struct log_track *t)
+{
+	t->room = room_without(log, t, 0, 0);
+}
+
+void log_track_mark(struct log *log, struct log_track *t, uint64_t sector,
+		    uint64_t bytes, uint64_t seq)
+{
+	const uint32_t first = (uint32_t)((sector - t->first) /
+					  SECTORS_OF(log->unit_bytes));
+	const uint32_t end = first + units_of(log, bytes);
+
+	for (uint32_t u = first; u < end && u < t->units; u++)
+		if (seq > t->seq[u])
+			t->seq[u] = seq;
+	t->next = end;
+	track_refresh(log, t);
+}
+
+/* What all tracks offer when units of one (NULL: of none) are taken. */
+static struct log_room room_of_all(const struct log *log,
+				   const struct log_track *not, uint32_t first,
+				   uint32_t n)
+{
+	struct log_room sum = { .used = 0 }, room;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		const struct log_track *t = &log->track[i];
+
+		room = t == not ? room_without(log, t, first, n) : t->room;
+		sum.used += room.used;
+		sum.sure += room.sure;
+		if (room.longest > sum.longest)
+			sum.longest = room.longest;
+	}
+	return sum;
+}
+
+/* Do `need` bytes of records fit, in whatever records they come?  They do if
+ * one run alone takes them. */
+static bool room_holds(const struct log *log, const struct log_room *room,
+		       uint64_t need)
+{
+	const uint64_t units = (need + log->unit_bytes - 1) / log->unit_bytes;
+
+	return room->longest >= units || room->sure >= units;
+}
+
+bool log_tracks_hold(const struct log *log, uint64_t need)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+
+	return room_holds(log, &room, need);
+}
+
+uint64_t log_tracks_used_bytes(const struct log *log)
+{
+	return room_of_all(log, NULL, 0, 0).used * (uint64_t)log->unit_bytes;
+}
+
+void log_tracks_refresh(struct log *log)
+{
+	for (unsigned i = 0; i < log->tracks; i++)
+		track_refresh(log, &log->track[i]);
+}
+
+/* ---- Without a head ---- */
+
+/* The beginning of a free run of n units at or behind `from`, or of the run
+ * that `from` is in. */
+static bool run_find(const struct log *log, const struct log_track *t,
+		     uint32_t from, uint32_t n, uint32_t *unit)
+{
+	while (from && from < t->units && unit_is_free(log, t, from) &&
+	       unit_is_free(log, t, from - 1))
+		from--;
+	while (from < t->units) {
+		const uint32_t end = run_end(log, t, from);
+
+		if (end - from >= n) {
+			*unit = from;
+			return true;
+		}
+		from = end + 1;
+	}
+	return false;
 }
 
 static uint64_t distance(const struct log_track *a, const struct log_track *b)
@@ -44,11 +227,20 @@ static uint64_t distance(const struct log_track *a, const struct log_track *b)
 	return a->first > b->first ? a->first - b->first : b->first - a->first;
 }
 
-/* The free track nearest to the present one that is neither of the two; at
- * first the outermost. */
-static struct log_track *track_nearest(struct log *log,
-				       const struct log_track *not1,
-				       const struct log_track *not2)
+/* Is a better to go on with than b: free as a whole, then near. */
+static bool track_is_better(const struct log_track *a,
+			    const struct log_track *b,
+			    const struct log_track *from)
+{
+	if (!b || !a->room.used != !b->room.used)
+		return !b || !a->room.used;
+	return distance(a, from) < distance(b, from);
+}
+
+/* The best track with n free units in a row that is none of the two. */
+static struct log_track *track_best(struct log *log, uint32_t n,
+				    const struct log_track *not1,
+				    const struct log_track *not2)
 {
 	const struct log_track *from = log->main ? log->main : &log->track[0];
 	struct log_track *best = NULL;
@@ -56,123 +248,203 @@ static struct log_track *track_nearest(struct log *log,
 	for (unsigned i = 0; i < log->tracks; i++) {
 		struct log_track *t = &log->track[i];
 
-		if (t != not1 && t != not2 && log_track_is_free(log, t) &&
-		    (!best || distance(t, from) < distance(best, from)))
+		if (t != not1 && t != not2 && t->room.longest >= n &&
+		    track_is_better(t, best, from))
 			best = t;
 	}
 	return best;
 }
 
 /*
- * Where a record of this size goes; `elsewhere`: not to the present track.
- *   1. the present track;
- *   2. the nearest free one;
+ * n units in order; `elsewhere`: not on the present track.
+ *   1. the present track, on from where it is, then from its beginning;
+ *   2. the nearest free one, then the nearest with room;
  *   3. the twins' track;
  *   4. the present one all the same.
  */
-struct log_track *log_place_main(struct log *log, size_t bytes, bool elsewhere)
+static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
+			  uint64_t *sector)
 {
-	struct log_track *t;
+	struct log_track *t = log->main;
+	uint32_t unit = 0;
 
-	if (!elsewhere && has_room(log->main, bytes))
-		return log->main;
-	t = track_nearest(log, log->twin, elsewhere ? log->main : NULL);
-	if (t)
-		t->next = 0;
-	else if (!log->sending && has_room(log->twin, bytes)) {
-		t = log->twin;
-		log->twin = NULL;
+	if (!t || elsewhere || (!run_find(log, t, t->next, n, &unit) &&
+				!run_find(log, t, 0, n, &unit))) {
+		t = track_best(log, n, log->twin, log->main);
+		if (!t)
+			t = track_best(log, n, log->main, NULL);
+		if (!t)
+			t = log->main;
+		if (!t || !run_find(log, t, 0, n, &unit))
+			return false;
 	}
-	if (t)
-		log->main = t;
-	return has_room(log->main, bytes) ? log->main : NULL;
+	*sector = sector_of(log, t, unit);
+	return true;
 }
 
-/*
- * Do the tracks hold `need` bytes of records, in whatever records they come,
- * when twins take `takes` bytes of `twin`?  They do if one track alone does.
- * Else: a track is left when a record does not fit, so less than the longest
- * record is lost at the end of each.
- */
-static bool tracks_hold(const struct log *log, uint64_t need,
-			const struct log_track *twin, uint64_t takes)
+/* ---- With a head ---- */
+
+/* Where a record may go. */
+struct free_places {
+	struct range_set set;
+	struct log *log;
+	const struct log_track *not;
+	bool tight;		/* only in broken runs, or at their beginning */
+};
+
+/* Is a place in this run, `from` its beginning on, allowed? */
+static bool run_may_be_cut(const struct free_places *p, uint32_t from,
+			   uint32_t at, uint32_t end)
 {
-	const uint64_t longest = need < TRAX_MAX_RECORD_BYTES ?
-		need : TRAX_MAX_RECORD_BYTES;
-	uint64_t sum = 0;
+	return !p->tight || at == from ||
+	       end - from < units_of(p->log, TRAX_MAX_RECORD_BYTES);
+}
 
-	for (unsigned i = 0; i < log->tracks; i++) {
-		const struct log_track *t = &log->track[i];
-		uint64_t room = 0;
+static bool track_next(const struct free_places *p, const struct log_track *t,
+		       uint32_t unit, uint32_t last, uint32_t n,
+		       uint32_t *found)
+{
+	const struct log *log = p->log;
+	uint32_t from = unit;
 
-		if (t == log->main || t == log->twin)
-			room = t->sectors - t->next;
-		else if (log_track_is_free(log, t))
-			room = t->sectors;
-		room *= SECTOR_BYTES;
-		if (t == twin)
-			room -= takes;
-		else if (t == log->twin)
-			room = 0;	/* twins leave it */
-		if (room >= need)
+	while (from && from < t->units && unit_is_free(log, t, from) &&
+	       unit_is_free(log, t, from - 1))
+		from--;
+	while (unit + n <= last) {
+		const uint32_t end = run_end(log, t, unit);
+
+		if (end - unit >= n && unit + n <= last &&
+		    run_may_be_cut(p, from, unit, end)) {
+			*found = unit;
 			return true;
-		if (room + log->unit_bytes > longest)
-			sum += room + log->unit_bytes - longest;
+		}
+		unit = from = end + 1;
 	}
-	return sum >= need;
+	return false;
 }
 
-bool log_tracks_hold(const struct log *log, uint64_t need)
+static bool places_next(const struct range_set *set, uint64_t from,
+			uint64_t end, uint32_t sectors, uint64_t *place)
 {
-	return tracks_hold(log, need, log->twin, 0);
+	const struct free_places *p =
+		container_of(set, const struct free_places, set);
+	const uint32_t size = SECTORS_OF(p->log->unit_bytes);
+	struct log_track *t = log_track_of(p->log, from);
+	uint32_t unit;
+
+	if (!t || t == p->not || end <= t->first ||
+	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
+			(uint32_t)((end - t->first) / size), sectors / size,
+			&unit))
+		return false;
+	*place = sector_of(p->log, t, unit);
+	return true;
 }
 
-/* Where twins go, `first` bytes at least, `bytes` if they fit. */
-struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
-				 bool elsewhere)
+/* The place that comes by first and breaks no promise. */
+static bool find_nearest(struct log *log, const struct belief *belief,
+			 uint32_t n, bool elsewhere, uint64_t *sector,
+			 uint64_t *cost_ns)
+{
+	const uint64_t need = log_needed_bytes(log);
+	struct log_room room = room_of_all(log, NULL, 0, 0);
+	struct free_places places = {
+		.set = { places_next }, .log = log,
+		.not = elsewhere ? log->main : NULL,
+		.tight = !room_holds(log, &room, need + EASY_BYTES +
+				     n * (uint64_t)log->unit_bytes),
+	};
+	struct range within[TRAX_MAX_LOG_TRACKS];
+	struct range_query query = {
+		.set = &places.set, .within = within,
+		.sectors = n * SECTORS_OF(log->unit_bytes),
+		.options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+	const struct log_track *t;
+
+	for (unsigned i = 0; i < log->tracks; i++)
+		if (&log->track[i] != log->twin)
+			within[query.within_n++] = (struct range){
+				log->track[i].first,
+				sector_of(log, &log->track[i],
+					  log->track[i].units) -
+				log->track[i].first,
+			};
+	if (range_find(belief, &query, &answer))
+		return false;
+	t = log_track_of(log, answer.sector);
+	room = room_of_all(log, t, (uint32_t)((answer.sector - t->first) /
+				   SECTORS_OF(log->unit_bytes)), n);
+	if (!room_holds(log, &room, need))
+		return false;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return true;
+}
+
+bool log_place_find(struct log *log, const struct belief *belief,
+		    size_t bytes, bool elsewhere, uint64_t *sector,
+		    uint64_t *cost_ns)
+{
+	const uint32_t n = units_of(log, bytes);
+
+	if (belief && find_nearest(log, belief, n, elsewhere, sector, cost_ns))
+		return true;
+	*cost_ns = 0;
+	return find_in_order(log, n, elsewhere, sector);
+}
+
+void log_place_take(struct log *log, uint64_t sector, size_t bytes,
+		    uint64_t seq)
+{
+	struct log_track *t = log_track_of(log, sector);
+
+	log_track_mark(log, t, sector, bytes, seq);
+	log->main = t;
+}
+
+/* ---- Twins ---- */
+
+/* The track that twins go on with, or the best that has room for the first,
+ * not that of its original. */
+static struct log_track *twin_track(struct log *log, uint32_t n,
+				    const struct log_track *not,
+				    bool elsewhere, uint32_t *unit)
 {
 	struct log_track *t = log->twin;
-	bool fresh = elsewhere || !has_room(t, first);
-	uint64_t room;
 
-	/* That may be the same one, when all in it is forgotten. */
-	if (fresh)
-		t = track_nearest(log, log->main, elsewhere ? t : NULL);
+	if (t && t != not && !elsewhere && run_find(log, t, t->next, n, unit))
+		return t;
+	t = track_best(log, n, not, log->main);
+	if (t && t == log->twin && elsewhere)
+		t = track_best(log, n, not, t);
 	if (!t)
+		t = track_best(log, n, not, NULL);
+	if (!t || !run_find(log, t, 0, n, unit))
 		return NULL;
-	if (fresh && t == log->twin)
-		t->next = 0;
-	room = (uint64_t)(t->sectors - (fresh ? 0 : t->next)) * SECTOR_BYTES;
-	if (!tracks_hold(log, log_needed_bytes(log), t,
-			 bytes < room ? bytes : room))
-		return NULL;
-	if (fresh)
-		t->next = 0;
-	log->twin = t;
 	return t;
 }
 
-/* The rest of a track that has no role any more is lost until it is free. */
-uint64_t log_tracks_used_bytes(const struct log *log)
+struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
+				 const struct log_track *original,
+				 bool elsewhere, uint64_t *sector,
+				 size_t *room_bytes)
 {
-	uint64_t sectors = 0;
+	uint32_t unit = 0, n = units_of(log, bytes), end;
+	struct log_track *t = twin_track(log, units_of(log, first), original,
+					 elsewhere, &unit);
+	struct log_room room;
 
-	for (unsigned i = 0; i < log->tracks; i++) {
-		const struct log_track *t = &log->track[i];
-
-		if (t == log->main || t == log->twin)
-			sectors += t->next;
-		else if (!log_track_is_free(log, t))
-			sectors += t->sectors;
-	}
-	return sectors * SECTOR_BYTES;
-}
-
-/* After the tail has moved: a track with a role may begin again. */
-void log_tracks_rewind(struct log *log)
-{
-	if (log->main && !log->writing && log_track_is_free(log, log->main))
-		log->main->next = 0;
-	if (log->twin && !log->sending && log_track_is_free(log, log->twin))
-		log->twin->next = 0;
+	if (!t)
+		return NULL;
+	end = run_end(log, t, unit);
+	n = n < end - unit ? n : end - unit;
+	room = room_of_all(log, t, unit, n);
+	if (!room_holds(log, &room, log_needed_bytes(log)))
+		return NULL;
+	*sector = sector_of(log, t, unit);
+	*room_bytes = (size_t)n * log->unit_bytes;
+	log->twin = t;
+	return t;
 }

@@ -3,8 +3,8 @@
  *
  * Durable records are copied back to back into a stage, so that their buffers
  * are free again; the stage goes out in one write (in two, where a track ends)
- * when there was no commit for a while, when the records change their track,
- * when it is full, and at the end.  A twin is a help, not a promise: it is left
+ * when there was no commit for a while, when the records change their track and
+ * there is much of it, when it is full, and at the end.  A twin is a help, not a promise: it is left
  * out when the log is nearly full or its writes fail.
  */
 #include <errno.h>
@@ -69,6 +69,7 @@ void log_twin_stage(struct log *log)
 		if (!s)
 			break;
 		memcpy(s->buf + s->bytes, r->buf, bytes);
+		s->original[s->bytes / TRAX_BLOCK_BYTES] = (uint8_t)r->track;
 		s->bytes += bytes;
 		list_del(&r->link);
 		list_add(&log->spare, &r->link);
@@ -88,37 +89,38 @@ static void stage_give_up(struct log *log, struct log_stage *s)
 	stage_empty(s);
 }
 
-/* Moves s->upto behind the records that fit into `room`; at least one. */
-static void stage_cut(struct log_stage *s, size_t room)
+/* Moves s->upto behind the records that fit into `room` and whose originals
+ * are not on the twins' track; at least one. */
+static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 {
 	s->upto = s->done;
 	while (s->upto < s->bytes) {
 		const struct log_header *h = (const void *)(s->buf + s->upto);
 		const size_t bytes = le32_get(h->bytes);
+		const unsigned at = s->original[s->upto / TRAX_BLOCK_BYTES];
 
-		if (s->upto > s->done && s->upto + bytes - s->done > room)
+		if (s->upto > s->done && (s->upto + bytes - s->done > room ||
+					  log->twin == &log->track[at]))
 			return;
 		s->upto += bytes;
 	}
 }
 
-static uint64_t stage_seal(const struct log *log, struct log_stage *s,
-			   uint64_t sector)
+static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 {
-	uint64_t seq = 0;
-
 	for (size_t at = s->done; at < s->upto; ) {
 		struct log_header *h = (void *)(s->buf + at);
+		const uint32_t bytes = le32_get(h->bytes);
 
 		h->addr = le64_put(addr_make(0, sector));
 		h->flags = le32_put(LOG_TWIN);
 		h->acked = le64_put(log->durable_seq);
 		log_header_seal(h);
-		seq = le64_get(h->seq);
-		sector += le32_get(h->bytes) / SECTOR_BYTES;
-		at += le32_get(h->bytes);
+		log_track_mark(log, log->twin, sector, bytes,
+			       le64_get(h->seq));
+		sector += bytes / SECTOR_BYTES;
+		at += bytes;
 	}
-	return seq;
 }
 
 static void stage_write(struct log *log, struct log_stage *s);
@@ -159,21 +161,21 @@ static bool log_is_nearly_full(const struct log *log, size_t bytes)
 static void stage_write(struct log *log, struct log_stage *s)
 {
 	const struct log_header *h = (const void *)(s->buf + s->done);
+	const unsigned original = s->original[s->done / TRAX_BLOCK_BYTES];
 	struct log_track *t = NULL;
-	uint64_t sector, seq;
+	uint64_t sector;
+	size_t room;
 
 	if (!log_is_nearly_full(log, s->bytes - s->done))
 		t = log_place_twin(log, le32_get(h->bytes), s->bytes - s->done,
-				   s->tries);
+				   &log->track[original], s->tries, &sector,
+				   &room);
 	if (!t) {
 		stage_give_up(log, s);
 		return;
 	}
-	sector = t->first + t->next;
-	stage_cut(s, (size_t)(t->sectors - t->next) * SECTOR_BYTES);
-	seq = stage_seal(log, s, sector);
-	if (seq > t->max_seq)
-		t->max_seq = seq;
+	stage_cut(log, s, room);
+	stage_seal(log, s, sector);
 	s->iov = (struct iovec){ s->buf + s->done, s->upto - s->done };
 	s->req = (struct queue_request){
 		.class = QUEUE_WRITE_BACK,
@@ -188,7 +190,6 @@ static void stage_write(struct log *log, struct log_stage *s)
 			.owner = log,
 		},
 	};
-	t->next += s->req.disk.sectors;
 	log->sending = s;
 	queue_submit(log->queue, &s->req);
 }

@@ -3,7 +3,8 @@
  *
  * The commit point is record_done: from there on the record survives whatever
  * happens.  On a disk with a volatile cache what the record speaks of is
- * flushed before it, and it goes out with FUA; its slot is chosen only then.
+ * flushed before it, and it goes out with FUA.  Its slot is chosen when the
+ * queue hands it to the disk, and only then is it sealed: it holds its address.
  * A write that fails is tried on another track, LOG_TRIES times in all; then
  * the log has failed and everybody is told.
  */
@@ -12,6 +13,9 @@
 
 #include "base/msg.h"
 #include "log/internal.h"
+
+/* So much goes to the twins' track when the records change theirs. */
+#define TWIN_WORTH_BYTES (256u << 10)
 
 static void record_send(struct log *log);
 
@@ -43,11 +47,15 @@ static void record_done(struct disk_request *req)
 	}
 	log->writing = NULL;
 	log->durable_seq = r->seq;
+	r->track = (unsigned)(log->main - log->track);
 	log->stats.records++;
 	log->stats.record_bytes += (uint64_t)req->sectors * SECTOR_BYTES;
 	list_add(&log->durable, &r->link);
 	log_twin_stage(log);
 	log_dispatch(log);
+	if (log->moved && log_twin_staged_bytes(log) >= TWIN_WORTH_BYTES)
+		log_twin_send(log);
+	log->moved = false;
 	log_wake(log);
 }
 
@@ -74,26 +82,43 @@ static void record_seal(const struct log *log, const struct log_record *r,
 	memset(r->buf + used, 0, log_record_bytes(log, r->payload) - used);
 }
 
+static int place_find(struct queue_place *place, const struct belief *belief,
+		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct log *log = container_of(place, struct log, place);
+
+	return log_place_find(log, belief, (size_t)sectors * SECTOR_BYTES,
+			      log->tries, sector, cost_ns) ? 0 : -ENOSPC;
+}
+
+static void place_take(struct queue_place *place, struct queue_request *req,
+		       uint64_t sector)
+{
+	struct log *log = container_of(place, struct log, place);
+	const struct log_track *before = log->main;
+
+	log_place_take(log, sector, (size_t)req->disk.sectors * SECTOR_BYTES,
+		       log->writing->seq);
+	log->placed = true;
+	log->moved |= before && log->main != before;
+	record_seal(log, log->writing, sector);
+}
+
 /* There was room when the record was dispatched, and nobody else takes it:
  * it can be missing only after a failed write. */
 static void record_write(struct log *log)
 {
-	struct log_record *r = log->writing;
-	const size_t bytes = log_record_bytes(log, r->payload);
-	struct log_track *t = log_place_main(log, bytes, log->tries);
+	const size_t bytes = log_record_bytes(log, log->writing->payload);
 
-	if (!t) {
-		record_fail(log, -ENOSPC);
-		return;
-	}
-	record_seal(log, r, t->first + t->next);
-	log->iov = (struct iovec){ r->buf, bytes };
+	log->placed = false;
+	log->place = (struct queue_place){ place_find, place_take };
+	log->iov = (struct iovec){ log->writing->buf, bytes };
 	log->req = (struct queue_request){
 		.class = QUEUE_COMMIT,
+		.place = &log->place,
 		.disk = {
 			.op = DISK_WRITE,
 			.fua = queue_limits(log->queue)->volatile_cache,
-			.sector = t->first + t->next,
 			.sectors = (uint32_t)(bytes / SECTOR_BYTES),
 			.iov = &log->iov,
 			.iov_n = 1,
@@ -101,8 +126,6 @@ static void record_write(struct log *log)
 			.owner = log,
 		},
 	};
-	t->next += log->req.disk.sectors;
-	t->max_seq = r->seq;
 	queue_submit(log->queue, &log->req);
 }
 
@@ -131,11 +154,10 @@ static void record_send(struct log *log)
 
 /*
  * Sends the oldest closed record; if there is none, closes the open one if
- * somebody waits for it.  Twins go out with a change of track.
+ * somebody waits for it.
  */
 void log_dispatch(struct log *log)
 {
-	const struct log_track *before = log->main;
 	struct log_record *r;
 
 	if (log->writing || log->failed)
@@ -146,15 +168,14 @@ void log_dispatch(struct log *log)
 	r = list_first(&log->closed, struct log_record, link);
 	if (!r)
 		return;
-	if (!log_place_main(log, log_record_bytes(log, r->payload), false)) {
+	if (!log_tracks_hold(log, log_record_bytes(log, r->payload))) {
 		log->stats.stalls++;
 		return;
 	}
 	list_del(&r->link);
 	log->writing = r;
+	log->placed = false;
 	log->tries = 0;
 	log->sent_ns = env_now_ns(log->env);
 	record_send(log);
-	if (before && log->main != before)
-		log_twin_send(log);
 }
