@@ -95,7 +95,7 @@ struct log {
 	struct queue_request req;
 	struct queue_place place;	/* of the one being written */
 	bool placed;			/* it has one */
-	bool moved;			/* to another track than the one before */
+	bool moved;			/* away from the track before */
 	struct iovec iov;
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */

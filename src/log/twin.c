@@ -3,9 +3,9 @@
  *
  * Durable records are copied back to back into a stage, so that their buffers
  * are free again; the stage goes out in one write (in two, where a track ends)
- * when there was no commit for a while, when the records change their track and
- * there is much of it, when it is full, and at the end.  A twin is a help, not a promise: it is left
- * out when the log is nearly full or its writes fail.
+ * when there was no commit for a while, when the records change their track
+ * and there is much of it, when it is full, and at the end.  A twin is a help,
+ * not a promise: it is left out when the log is nearly full or its writes fail.
  */
 #include <errno.h>
 #include <string.h>
