@@ -1,0 +1,222 @@
+/*
+ * test_mech.c - measuring what moves, on drives that nobody has seen.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "extract/period.h"
+#include "extract/prober_disk.h"
+#include "sim/judge.h"
+#include "sim/sim.h"
+#include "sim/specgen.h"
+#include "tests/test.h"
+
+#define GENERATED 12
+
+struct rig {
+	struct spec *spec;
+	struct sim *sim;
+	struct prober *prober;
+};
+
+static void rig_open(struct rig *rig, const struct specgen *options)
+{
+	struct sim_options o = { .seed = options->seed + 1 };
+
+	ck_assert_int_eq(specgen_make(options, &rig->spec), 0);
+	rig->sim = sim_new(rig->spec, 0, &o);
+	ck_assert_ptr_nonnull(rig->sim);
+	rig->prober = prober_disk_new(sim_env(rig->sim), sim_disk(rig->sim),
+				      false, NULL);
+	ck_assert_ptr_nonnull(rig->prober);
+}
+
+static void rig_close(struct rig *rig)
+{
+	prober_disk_free(rig->prober);
+	sim_free(rig->sim);
+	spec_free(rig->spec);
+}
+
+static struct specgen generated(uint64_t seed)
+{
+	return (struct specgen){
+		.seed = seed, .slipped = -1, .cache = -1, .zero_latency = -1,
+		.noise = 1,
+	};
+}
+
+/* ---- The prober ---- */
+
+START_TEST(prober_times_and_refuses)
+{
+	struct specgen options = generated(4);
+	volatile sig_atomic_t stop = 0;
+	struct probe_access a[3] = {
+		{ .sector = 8, .sectors = 8 },
+		{ .sector = UINT64_C(1) << 40, .sectors = 8 },
+		{ .sector = 80, .sectors = 8,
+		  .not_before_ns = 500000000 },
+	};
+	struct prober *p;
+	struct rig rig;
+
+	rig_open(&rig, &options);
+	p = prober_disk_new(sim_env(rig.sim), sim_disk(rig.sim), false, &stop);
+	ck_assert_int_eq(p->access(p, a, 3, 1), 0);
+	ck_assert_int_eq(a[0].result, 0);
+	ck_assert_int_eq(a[1].result, -EINVAL);
+	ck_assert_int_eq(a[2].result, 0);
+	ck_assert_uint_gt(a[0].complete_ns, a[0].submit_ns);
+	ck_assert_uint_ge(a[2].submit_ns, 500000000);
+	a[0].write = true;
+	ck_assert_int_eq(p->access(p, a, 1, 1), -EROFS);
+	a[0].write = false;
+	stop = 1;
+	ck_assert_int_eq(p->access(p, a, 1, 1), -EINTR);
+	prober_disk_free(p);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(prober_gives_up_on_what_is_gone)
+{
+	struct specgen options = generated(4);
+	struct sim_fault dead = { .kind = SIM_FAIL, .ops = SIM_READS, .k = 1 };
+	struct probe_access a[100];
+	struct rig rig;
+
+	rig_open(&rig, &options);
+	ck_assert_int_eq(sim_fault_add(rig.sim, &dead), 0);
+	for (int i = 0; i < 100; i++)
+		a[i] = (struct probe_access){ .sector = 8, .sectors = 8 };
+	ck_assert_int_eq(rig.prober->access(rig.prober, a, 100, 4), -ENODEV);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- The period ---- */
+
+START_TEST(period_of_generated_drives)
+{
+	struct specgen options = generated(100 + (uint64_t)_i);
+	struct period period;
+	struct rig rig;
+	double off;
+
+	options.bytes = _i % 2 ? UINT64_C(1000000000000) : 0;
+	rig_open(&rig, &options);
+	ck_assert_int_eq(period_measure(rig.prober, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_GOOD);
+	off = (double)period.period_ps / (double)rig.spec->mech.period_ps - 1;
+	ck_assert_msg(fabs(off) < 1e-6, "seed %d: %g off", 100 + _i, off);
+	ck_assert_int_eq(period.cached, rig.spec->cache_segments > 0);
+	ck_assert(period.noise_ns < 40000);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(period_says_what_does_not_rotate)
+{
+	struct sim *sim = sim_new(NULL, 1 << 20, &(struct sim_options){ 0 });
+	struct prober *p = prober_disk_new(sim_env(sim), sim_disk(sim), false,
+					   NULL);
+	struct period period;
+
+	ck_assert_int_eq(period_measure(p, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_FLAT);
+	prober_disk_free(p);
+	sim_free(sim);
+	sim = sim_new(NULL, 1000, &(struct sim_options){ 0 });
+	p = prober_disk_new(sim_env(sim), sim_disk(sim), false, NULL);
+	ck_assert_int_eq(period_measure(p, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_SMALL);
+	prober_disk_free(p);
+	sim_free(sim);
+}
+END_TEST
+
+START_TEST(period_says_what_is_too_noisy)
+{
+	struct specgen options = generated(4);
+	struct period period;
+	struct rig rig;
+
+	rig_open(&rig, &options);
+	rig.spec->noise.exponential_ns = 1500000;
+	rig.spec->noise.late = 0.3;
+	ck_assert_int_eq(period_measure(rig.prober, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_NOISY);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(period_of_what_cannot_be_read)
+{
+	struct specgen options = generated(4);
+	struct period period;
+	struct rig rig;
+
+	rig_open(&rig, &options);
+	ck_assert_int_eq(sim_damage(rig.sim, 0,
+				    rig.prober->limits->sectors), 0);
+	ck_assert_int_eq(period_measure(rig.prober, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_UNREADABLE);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- The judge ---- */
+
+START_TEST(judge_finds_what_is_wrong)
+{
+	struct specgen options = generated(4);
+	struct specgen other;
+	struct geom *truth, *slipped;
+	struct spec *a, *b;
+	struct judge judge;
+
+	options.slipped = 0.05;
+	other = options;
+	ck_assert_int_eq(specgen_make(&options, &a), 0);
+	ck_assert_int_eq(specgen_make(&other, &b), 0);
+	ck_assert_int_eq(spec_geom(a, &truth), 0);
+	ck_assert_int_eq(judge_geom(truth, truth, &judge), 0);
+	ck_assert_uint_eq(judge.right, judge.tracks);
+	ck_assert_uint_eq(judge.wrong + judge.unknown_sectors +
+			  judge.angle_max_ppm, 0);
+	/* Without its defects it is another drive. */
+	b->lbns = geom_sectors(truth);
+	for (size_t i = 0; i < b->zones_n; i++)
+		b->zones[i].slips.n = 0;
+	ck_assert_int_eq(spec_geom(b, &slipped), 0);
+	ck_assert_int_eq(judge_geom(truth, slipped, &judge), 0);
+	ck_assert_uint_gt(judge.wrong, judge.tracks / 2);
+	geom_free(truth);
+	geom_free(slipped);
+	spec_free(a);
+	spec_free(b);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("mech");
+	TCase *t = tcase_create("mech");
+
+	tcase_add_test(t, prober_times_and_refuses);
+	tcase_add_test(t, prober_gives_up_on_what_is_gone);
+	tcase_add_loop_test(t, period_of_generated_drives, 0, GENERATED);
+	tcase_add_test(t, period_says_what_does_not_rotate);
+	tcase_add_test(t, period_says_what_is_too_noisy);
+	tcase_add_test(t, period_of_what_cannot_be_read);
+	tcase_add_test(t, judge_finds_what_is_wrong);
+	suite_add_tcase(s, t);
+	return s;
+}
+
+int main(void)
+{
+	return test_run(suite());
+}
