@@ -4,14 +4,16 @@
  * is silent.
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
- *         [--recuts N] [--cache] [--canary]
+ *         [--recuts N] [--cache] [--canary] [--replicas]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
  * variants of sim/sim.h; and each recovery is itself cut at up to `recuts`
  * events (then recovered and compared again).  --cache: the disk has a
  * volatile cache.  --canary: the disk lies about durability, and the run
- * fails when nobody notices.  The seed of a failure is printed and replays.
+ * fails when nobody notices.  --replicas: copies of what the clients have are
+ * made and reclaimed all the while.  The seed of a failure is printed and
+ * replays.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -23,18 +25,20 @@
 
 #include "base/msg.h"
 #include "check/check.h"
-#include "fs/fs.h"
 #include "fs/mkfs.h"
+#include "fs/replica.h"
 #include "tests/oracle.h"
 #include "tests/world.h"
 
 #define DISK_SECTORS (96u << 11)	/* 96 MiB */
 #define MEMORY_BYTES (32u << 20)
+#define COPIES 16u
+#define OPS_BETWEEN 5u
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary;
+	bool cache, canary, replicas;
 };
 
 static struct {
@@ -71,7 +75,8 @@ static void on_abort(int sig)
 
 static struct fs *open_fs(struct world *world, struct disk *disk)
 {
-	struct fs_options options = { .memory_bytes = MEMORY_BYTES };
+	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
+				      .replicas = 2 };
 	struct fs *fs;
 	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
 
@@ -263,6 +268,51 @@ static const char *cut_all(struct config *config, struct oracle *oracle,
 	return wrong;
 }
 
+/* Copies of some of what is known are begun, or some room is made. */
+static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
+{
+	struct fs_op sync = { .type = FS_SYNCFS };
+	struct replica_want want[COPIES];
+	const struct vnode *vnode;
+	size_t pos = 0, n = 0;
+	uint64_t ino;
+
+	if (world_random(rng) % 3 == 0)
+		oracle_call(fs, world, &sync);
+	if (world_random(rng) % 10 == 0) {
+		replica_reclaim(fs, 1 + world_random(rng) % 3000);
+		return;
+	}
+	while (n < COPIES && (vnode = map_next(fs->vnodes, &pos, &ino)))
+		if (world_random(rng) % 2)
+			want[n++] = (struct replica_want){
+				ino, world_random(rng) % 20,
+				1 + world_random(rng) % 60,
+			};
+	if (n)
+		replica_make(fs, want, n, 0, NULL, NULL);
+}
+
+static void run_clients(struct config *config, struct oracle *oracle,
+			struct fs *fs, struct world *world, uint64_t seed)
+{
+	uint64_t rng = seed;
+	unsigned done;
+
+	if (!config->replicas) {
+		oracle_run(oracle, fs, world, config->ops);
+		return;
+	}
+	for (done = 0; done < config->ops; done += OPS_BETWEEN) {
+		change_copies(fs, world, &rng);
+		oracle_run(oracle, fs, world, OPS_BETWEEN);
+	}
+	printf("copies: %lu made, %lu dropped, %lu regions reclaimed; ",
+	       (long)fs->replicas->stats.made,
+	       (long)fs->replicas->stats.dropped,
+	       (long)fs->replicas->stats.reclaimed);
+}
+
 static const char *run(struct config *config, uint64_t seed)
 {
 	struct media *before = make_image(seed);
@@ -285,7 +335,7 @@ static const char *run(struct config *config, uint64_t seed)
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	first = world.events;
-	oracle_run(oracle, fs, &world, config->ops);
+	run_clients(config, oracle, fs, &world, seed);
 	wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount";
@@ -320,6 +370,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "ops", 1, NULL, 'o' },     { "clients", 1, NULL, 'c' },
 		{ "cuts", 1, NULL, 'k' },    { "recuts", 1, NULL, 'K' },
 		{ "cache", 0, NULL, 'v' },   { "canary", 0, NULL, 'y' },
+		{ "replicas", 0, NULL, 'R' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -349,6 +400,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'y':
 			config->canary = true;
+			break;
+		case 'R':
+			config->replicas = true;
 			break;
 		default:
 			exit(2);

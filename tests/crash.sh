@@ -6,6 +6,7 @@ cd "${top_builddir:-.}"
 
 tests/crash --seed 1 --runs 3 --ops 350 --cuts 25 --recuts 2
 tests/crash --seed 11 --runs 3 --ops 350 --cuts 25 --cache
+tests/crash --seed 31 --runs 2 --ops 350 --cuts 25 --cache --replicas
 tests/crash --seed 21 --ops 350 --cuts 0 --canary
 tests/fault --seed 1 --ops 400 --step 5 --what requests
 tests/fault --seed 1 --ops 150 --step 11 --what memory

@@ -733,6 +733,39 @@ static void entry_type(struct lab *lab)
 		     DT_FIFO);
 }
 
+/* ---- Copies ---- */
+
+#define COPY_SECTOR 60000u
+
+static void copy_region(struct lab *lab)
+{
+	struct region_item item = {
+		.number = le64_put(5), .sectors = le32_put(64),
+	};
+
+	lab_put(lab, key_make(0, ITEM_REGION, COPY_SECTOR), &item,
+		sizeof(item));
+}
+
+static void copy_wrong(struct lab *lab)
+{
+	struct replica_item item = {
+		.addr = le64_put(COPY_SECTOR), .region = le64_put(COPY_SECTOR),
+		.number = le64_put(5), .blocks = le16_put(1),
+	};
+
+	copy_region(lab);
+	lab_put(lab, key_make(LAB_DEEP, ITEM_REPLICA, 0), &item, sizeof(item));
+}
+
+static void copy_differs(struct lab *lab)
+{
+	struct inode_item *inode = lab_inode(lab, LAB_DEEP);
+
+	inode->flags = le32_put(le32_get(inode->flags) | INODE_HAS_COPIES);
+	copy_wrong(lab);
+}
+
 #define DISK(problem, apply, victim) { problem, apply, false, victim }
 #define ITEMS(problem, apply, victim) { problem, apply, true, victim }
 
@@ -771,6 +804,9 @@ const struct damage damages[] = {
 	ITEMS(PROBLEM_CSUM_MISSING, csum_missing, 0),
 	ITEMS(PROBLEM_CSUM_MISSING, csum_missing_coarse, 0),
 	ITEMS(PROBLEM_CSUM_STRAY, csum_stray, LAB_BIG),
+	ITEMS(PROBLEM_COPY_REGION, copy_region, 0),
+	ITEMS(PROBLEM_COPY_WRONG, copy_wrong, 0),
+	ITEMS(PROBLEM_COPY_WRONG, copy_differs, 0),
 	ITEMS(PROBLEM_INODE_MISSING, inode_missing, LAB_DEEP),
 	ITEMS(PROBLEM_INODE_MISSING, inode_missing_dir, 0),
 	ITEMS(PROBLEM_INODE_ITEMS, inode_items, 0),

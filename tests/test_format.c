@@ -460,11 +460,51 @@ START_TEST(item_others)
 		   "offset 0");
 	assert_why(item_verify(key_make(3, ITEM_INLINE, 0), data, 4097),
 		   "length");
-	assert_why(item_verify((struct key){ 3, 8, 0 }, data, 1), "type");
+	assert_why(item_verify((struct key){ 3, 9, 0 }, data, 1), "type");
 	assert_why(item_verify((struct key){ 3, 255, 0 }, data, 1), "type");
 	assert_why(item_verify((struct key){ 3, 0, 0 }, data, 1), "type");
 	assert_good(item_verify(key_make(0, ITEM_SCRUB, 0), data, 9));
-	assert_good(item_verify(key_make(0, ITEM_ERROR, 4), data, 9));
+}
+END_TEST
+
+START_TEST(item_replicas)
+{
+	struct replica_item r = { le64_put(1000), le64_put(904),
+				  le64_put(7), le16_put(4) };
+	struct region_item g = { .number = le64_put(7),
+				 .sectors = le32_put(512) };
+	struct copy_entry c[2] = { { le64_put(3), le64_put(12), le16_put(4) } };
+	struct error_item e = { .what = ERROR_CSUM };
+	const struct key kr = key_make(3, ITEM_REPLICA, replica_off(12, 1));
+	const struct key kg = key_make(0, ITEM_REGION, 904);
+	const struct key kc = key_make(0, ITEM_COPIES, 904);
+	const struct key ke = key_make(0, ITEM_ERROR, 1);
+	char text[200];
+
+	assert_good(item_verify(kr, &r, sizeof(r)));
+	item_print(kr, &r, sizeof(r), text, sizeof(text));
+	ck_assert_ptr_nonnull(strstr(text, "3/replica/49: 4 blocks at 1000"));
+	assert_why(item_verify(kr, &r, 8), "length");
+	r.blocks = le16_put(5);
+	assert_why(item_verify(kr, &r, sizeof(r)), "piece");
+	r.blocks = le16_put(1);
+	r.region = le64_put(1001);
+	assert_why(item_verify(kr, &r, sizeof(r)), "region");
+	assert_good(item_verify(kg, &g, sizeof(g)));
+	g.sectors = le32_put(511);
+	assert_why(item_verify(kg, &g, sizeof(g)), "place");
+	g.sectors = le32_put(512);
+	g.number = le64_put(0);
+	assert_why(item_verify(kg, &g, sizeof(g)), "number");
+	assert_good(item_verify(kc, c, sizeof(c[0])));
+	assert_why(item_verify(kc, c, sizeof(c)), "piece");
+	assert_why(item_verify(kc, c, 10), "length");
+	assert_good(item_verify(ke, &e, sizeof(e)));
+	e.what = 0;
+	assert_why(item_verify(ke, &e, sizeof(e)), "kind");
+	e.what = ERROR_READ;
+	e.healed = 2;
+	assert_why(item_verify(ke, &e, sizeof(e)), "healed");
 }
 END_TEST
 
@@ -889,7 +929,7 @@ static Suite *suite(void)
 		super_there_and_back, super_every_byte_counts, super_rules,
 		super_log_tracks_beyond_the_table, super_has_three_places,
 		root_there_and_back, root_rules, keys, item_inode, item_names,
-		item_xattr, item_extent_and_owner, item_others,
+		item_xattr, item_extent_and_owner, item_others, item_replicas,
 		csum_window_there_and_back, csum_window_rules,
 		node_header_rules, node_leaf_rules, node_interior_rules,
 		node_survives_anything, log_entries_there_and_back,

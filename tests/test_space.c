@@ -111,7 +111,7 @@ static void check_groups(const struct run *r)
 		free += in_group;
 	}
 	space_count(r->space, &counts);
-	ck_assert_uint_eq(counts.free, free);
+	ck_assert_uint_eq(counts.free - counts.replicas, free);
 	ck_assert_uint_eq(counts.pending, pending);
 }
 
@@ -211,6 +211,11 @@ static void unset_owner(struct run *r, unsigned first, unsigned n,
 {
 	ck_assert_int_eq(space_owner_del(r->space, (uint64_t)first * CELL,
 					 cell_sectors(first, n), kind), 0);
+	if (kind == OWNER_REPLICA) {
+		ck_assert_uint_eq(space_cover_dropped(r->space),
+				  cell_sectors(first, n));
+		space_release_dropped(r->space);
+	}
 	for (unsigned i = first; i < first + n; i++) {
 		r->m.cell[i].owner = 0;
 		r->m.cell[i].pending = kind == OWNER_REPLICA ? 0 : r->m.gen;

@@ -827,7 +827,7 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	return taking.n;
 }
 
-/* ---- Node tracks, directories ---- */
+/* ---- Node tracks ---- */
 
 /* The first whole free track behind `near` in its group, then in any. */
 static int node_search(struct taking *taking, uint64_t near, struct span *at)
@@ -880,6 +880,123 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 	*sectors = (uint32_t)n;
 	return 0;
 }
+
+/* ---- Copies ---- */
+
+/* A group as far away as this many groups, when it is full. */
+#define FULL_DISTANCE 8u
+/* Copies want at least this part of what they asked for. */
+#define COPIES_SHARE 4u
+
+/* What makes a group good for copies: near, and empty. */
+static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
+			    uint32_t goal)
+{
+	uint64_t distance = group > goal ? group - goal : goal - group;
+	uint64_t used = TRAX_GROUP_SECTORS -
+			space_group_free(alloc->space, group);
+
+	return distance * TRAX_GROUP_SECTORS + used * FULL_DISTANCE;
+}
+
+/* The best group that has not been tried; false: none. */
+static bool copies_group(const struct alloc *alloc, uint32_t goal,
+			 uint64_t least, uint64_t above, uint32_t *group)
+{
+	uint32_t i, groups = space_groups(alloc->space);
+	uint64_t cost, best = UINT64_MAX;
+
+	for (i = 0; i < groups; i++) {
+		cost = copies_cost(alloc, i, goal) * groups + i + 1;
+		if (cost <= above || cost >= best ||
+		    space_group_free(alloc->space, i) < least ||
+		    space_group_largest(alloc->space, i) < least)
+			continue;
+		best = cost;
+		*group = i;
+	}
+	return best != UINT64_MAX;
+}
+
+/* The first free track from `near` on in a group, else its best part of one. */
+static struct span copies_search(const struct alloc *alloc, uint32_t group,
+				 uint64_t near, uint64_t n)
+{
+	uint64_t low = group_first(group), to = group_first(group + 1);
+	uint64_t from = near > low && near < to ? near : low;
+	struct span best = { 0, 0 }, run, track;
+	struct view view;
+	unsigned turn, left;
+
+	for (turn = 0; turn < 2; turn++, to = from, from = low) {
+		uint64_t at = from;
+
+		for (left = WALK_RUNS; left && at < to; left--) {
+			if (!next_run(alloc, at, to, &run, &at))
+				break;
+			view_of(alloc, run, &view);
+			track = view.whole;
+			if (span_len(track))
+				track = track_span(alloc, track.first);
+			if (span_has(view.head, n))
+				return view.head;
+			if (span_len(track) && span_len(track) >= n)
+				return track;
+			if (span_len(view.head) > span_len(best))
+				best = view.head;
+			if (span_len(track) > span_len(best))
+				best = track;
+			if (span_len(view.tail) > span_len(best))
+				best = view.tail;
+		}
+	}
+	return best;
+}
+
+/* From the first block boundary on: copies are whole blocks. */
+static int copies_take(struct taking *taking, struct span at, uint64_t n)
+{
+	const uint64_t unit = taking->alloc->unit > TRAX_BLOCK_SECTORS ?
+		taking->alloc->unit : TRAX_BLOCK_SECTORS;
+	uint64_t first = at.first, sectors = span_len(at);
+
+	if (taking->alloc->unit >= TRAX_BLOCK_SECTORS)
+		first = (first + unit - 1) / unit * unit;
+	if (first >= at.end)
+		return -ENOSPC;
+	sectors = at.end - first;
+	sectors = (sectors < n ? sectors : n) / unit * unit;
+	if (sectors < n / COPIES_SHARE || !sectors)
+		return -ENOSPC;
+	return take(taking, first, sectors);
+}
+
+int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
+		 struct alloc_piece *piece, uint32_t *load)
+{
+	struct alloc_want want = { .sectors = n };
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.load = load,
+	};
+	uint32_t goal = group_of(alloc, near), group, groups;
+	uint64_t above = 0;
+	int rc;
+
+	groups = space_groups(alloc->space);
+	while (copies_group(alloc, goal, n / COPIES_SHARE + 1, above, &group)) {
+		above = copies_cost(alloc, group, goal) * groups + group + 1;
+		rc = group_ready(&taking, group, n / COPIES_SHARE + 1);
+		if (!rc)
+			rc = copies_take(&taking, copies_search(alloc, group,
+								near, n), n);
+		if (rc != -ENOSPC)
+			return rc;
+	}
+	return -ENOSPC;
+}
+
+/* ---- Directories ---- */
 
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal)
 {

@@ -63,6 +63,7 @@ static void pass_begin(struct check *check)
 	vec_init(&check->dirs.exact, sizeof(struct name_seen));
 	vec_init(&check->links.dirs, sizeof(struct dir_parent));
 	vec_init(&check->links.exact, sizeof(struct link_seen));
+	copies_begin(check);
 	memset(check->problem_found, 0, sizeof(check->problem_found));
 	check->found = 0;
 	result->items = result->inodes = result->directories = 0;
@@ -76,6 +77,7 @@ static void pass_end(struct check *check)
 	inodes_free(check);
 	dirs_free(check);
 	links_free(check);
+	copies_free(check);
 	vec_fini(&check->nodes);
 	vec_fini(&check->lost);
 	anchor_free(check);
@@ -114,6 +116,7 @@ static void pass_tree(struct check *check)
 	check->result->nodes = check->nodes.n;
 	check->result->levels = check->root.level + 1;
 	slots_finish(check);
+	copies_finish(check);
 	exact = owners_finish(check);
 	exact |= links_finish(check);
 	exact |= dirs_need_exact(check);

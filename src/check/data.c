@@ -24,6 +24,7 @@ struct unit {
 	uint32_t at;		/* in the buffer, blocks */
 	uint64_t sum;
 	uint64_t sector;	/* of its first fragment */
+	bool copy;		/* a replica */
 	int rc;
 };
 
@@ -138,6 +139,12 @@ static void unit_compare(struct data *data, const struct unit *unit)
 	result->bytes_verified += bytes;
 	if (!unit->rc && csum(p, bytes) == unit->sum)
 		return;
+	if (unit->copy) {
+		copies_wrong(data->check, unit->ino, unit->block, unit->sector,
+			     unit->rc ? "cannot be read" :
+					"differs from its original");
+		return;
+	}
 	result->bytes_bad += bytes;
 	problem_report(data->check,
 		       unit->rc ? PROBLEM_DATA_READ : PROBLEM_DATA_BAD,
@@ -249,6 +256,86 @@ static void piece_add(struct data *data, uint64_t block,
 			unit_add(data, block + b, 1, w->sum[piece][b]);
 }
 
+/* ---- Copies ---- */
+
+static void copy_unit(struct data *data, uint64_t block, uint32_t blocks,
+		      uint64_t sum, uint64_t sector)
+{
+	struct unit *unit = check_add(data->check, &data->units);
+	struct fragment *f = check_add(data->check, &data->fragments);
+
+	if (!unit || !f)
+		return;
+	*unit = (struct unit){
+		.ino = data->ino, .block = block, .blocks = blocks,
+		.at = data->blocks, .sum = sum, .sector = sector, .copy = true,
+	};
+	*f = (struct fragment){
+		.sector = sector, .sectors = blocks * TRAX_BLOCK_SECTORS,
+		.unit = (uint32_t)data->units.n - 1,
+	};
+	data->blocks += blocks;
+}
+
+/* One copy, of blocks of this piece. */
+static void copy_add(struct data *data, const struct copy_seen *copy,
+		     const struct csum_window *w, unsigned piece)
+{
+	unsigned first = copy->block % TRAX_CSUM_PIECE_BLOCKS, b;
+	bool coarse = w->coarse >> piece & 1;
+
+	if (coarse && copy->blocks == TRAX_CSUM_PIECE_BLOCKS) {
+		copy_unit(data, copy->block, copy->blocks, w->sum[piece][0],
+			  copy->sector);
+		return;
+	}
+	for (b = 0; b < copy->blocks; b++) {
+		if (coarse || !(w->present >> piece & 1) ||
+		    !(w->mask[piece] >> (first + b) & 1)) {
+			copies_wrong(data->check, data->ino, copy->block,
+				     copy->sector, "has no original");
+			return;
+		}
+		copy_unit(data, copy->block + b, 1, w->sum[piece][first + b],
+			  copy->sector + b * TRAX_BLOCK_SECTORS);
+	}
+}
+
+/* Copies of blocks before this one of this file have passed: they have no
+ * original. */
+static const struct copy_seen *copy_next(struct data *data, uint64_t ino,
+					 uint64_t block)
+{
+	struct copies *copies = &data->check->copies;
+
+	for (; copies->at < copies->list.n; copies->at++) {
+		const struct copy_seen *copy = vec_at(&copies->list,
+						      copies->at);
+
+		if (copy->ino > ino ||
+		    (copy->ino == ino && copy->block >= block))
+			return copy;
+		copies_wrong(data->check, copy->ino, copy->block, copy->sector,
+			     "has no original");
+	}
+	return NULL;
+}
+
+static void copies_add(struct data *data, uint64_t block,
+		       const struct csum_window *w, unsigned piece)
+{
+	const struct copy_seen *copy;
+
+	while ((copy = copy_next(data, data->ino, block)) &&
+	       copy->ino == data->ino &&
+	       copy->block < block + TRAX_CSUM_PIECE_BLOCKS) {
+		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS > data->buf_blocks)
+			chunk_verify(data);
+		copy_add(data, copy, w, piece);
+		data->check->copies.at++;
+	}
+}
+
 static void window_add(struct data *data, uint64_t block, const void *value,
 		       size_t bytes)
 {
@@ -264,6 +351,8 @@ static void window_add(struct data *data, uint64_t block, const void *value,
 			chunk_verify(data);
 		piece_add(data, block + i * TRAX_CSUM_PIECE_BLOCKS, &window,
 			  i);
+		copies_add(data, block + i * TRAX_CSUM_PIECE_BLOCKS, &window,
+			   i);
 	}
 }
 
@@ -318,6 +407,8 @@ void data_verify(struct check *check)
 		walk_tree(check, false, data_item);
 	if (data.units.n && !check->rc)
 		chunk_verify(&data);
+	if (!check->rc)
+		copy_next(&data, UINT64_MAX, 0);
 	check->data = NULL;
 	free(data.buf);
 	vec_fini(&data.extents);

@@ -39,12 +39,15 @@ static void system_orphan(struct check *check, struct key key,
 		};
 }
 
-static void system_item(struct check *check, struct key key, const void *value)
+static void system_item(struct check *check, struct key key, const void *value,
+			size_t bytes)
 {
 	if (key.type == ITEM_ORPHAN)
 		system_orphan(check, key, value);
 	else if (key.type == ITEM_OWNER)
 		owners_item(check, key, value);
+	else if (key.type == ITEM_REGION || key.type == ITEM_COPIES)
+		copies_system(check, key, value, bytes);
 }
 
 /* ---- Extended attributes ---- */
@@ -130,7 +133,8 @@ static uint32_t now_type(const struct inode_state *now)
 static void finish_items(struct check *check, struct inode_state *now)
 {
 	const uint32_t dir = 1u << ITEM_NAME | 1u << ITEM_ENTRY;
-	const uint32_t file = 1u << ITEM_EXTENT | 1u << ITEM_CSUM;
+	const uint32_t file = 1u << ITEM_EXTENT | 1u << ITEM_CSUM |
+			      1u << ITEM_REPLICA;
 	uint32_t not_allowed;
 
 	switch (now_type(now)) {
@@ -339,7 +343,7 @@ void inodes_item(struct check *check, struct key key, const void *value,
 
 	check->result->items++;
 	if (!key.ino) {
-		system_item(check, key, value);
+		system_item(check, key, value, bytes);
 		return;
 	}
 	if (key.ino != now->ino)
@@ -367,6 +371,9 @@ void inodes_item(struct check *check, struct key key, const void *value,
 		break;
 	case ITEM_CSUM:
 		blocks_csum(check, now, key.off, value, bytes);
+		break;
+	case ITEM_REPLICA:
+		copies_replica(check, now, key.off, value);
 		break;
 	}
 }

@@ -7,6 +7,7 @@
  *   owners.c   owners, extents, free space     inodes.c   items of one inode
  *   blocks.c   extents and checksums of a file dirs.c     names in a directory
  *   links.c    names and inodes                data.c     file data
+ *   copies.c   replicas
  *
  * Memory that cannot be had and devices that fail are remembered in check->rc,
  * the first one; whoever goes on for long looks there.
@@ -126,6 +127,18 @@ struct lost_range {
 	struct key low, high;
 };
 
+/* A copy that counts. */
+struct copy_seen {
+	uint64_t ino, block, sector;
+	unsigned blocks;
+};
+
+struct copies {
+	struct vec regions;
+	struct vec list;	/* struct copy_seen, in order of file, block */
+	size_t at;		/* data.c's cursor */
+};
+
 struct data;
 struct salvage;
 struct set;
@@ -159,6 +172,7 @@ struct check {
 	struct inodes inodes;
 	struct dirs dirs;
 	struct links links;
+	struct copies copies;
 	struct data *data;	/* data.c, while it runs */
 	struct set *set;	/* repair: where items are collected */
 	struct salvage *salvage;
@@ -287,6 +301,19 @@ bool links_finish(struct check *check);
 void links_exact_item(struct check *check, struct key key, const void *value);
 void links_exact_finish(struct check *check);
 void links_free(struct check *check);
+
+/* ---- copies.c ---- */
+
+void copies_begin(struct check *check);
+/* REGION and COPIES items. */
+void copies_system(struct check *check, struct key key, const void *value,
+		   size_t bytes);
+void copies_replica(struct check *check, const struct inode_state *now,
+		    uint64_t off, const struct replica_item *item);
+void copies_wrong(struct check *check, uint64_t ino, uint64_t block,
+		  uint64_t sector, const char *why);
+void copies_finish(struct check *check);
+void copies_free(struct check *check);
 
 /* ---- data.c ---- */
 

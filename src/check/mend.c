@@ -69,9 +69,27 @@ int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
 	return rc;
 }
 
+/* Copies are advice: owners are made anew without them. */
+static void mend_copies(struct set *set)
+{
+	size_t i;
+
+	for (i = 0; i < set_count(set); i++) {
+		struct set_item *item = set_at(set, i);
+
+		if (item->key.ino ? item->key.type == ITEM_REPLICA :
+		    item->key.type == ITEM_REGION ||
+		    item->key.type == ITEM_COPIES)
+			set_kill(item);
+	}
+}
+
 int mend_items(struct check *check, struct set *set)
 {
-	int rc = mend_shared(check, set);
+	int rc;
+
+	mend_copies(set);
+	rc = mend_shared(check, set);
 
 	if (!rc)
 		rc = mend_files(check, set);

@@ -106,6 +106,11 @@ const struct check_problem check_problems[] = {
 	[PROBLEM_CSUM_STRAY] = { "csum-stray", CHECK_ERROR, true,
 		"inode %llu: checksum of block %llu, which is a hole",
 		"Drop it" },
+	[PROBLEM_COPY_REGION] = { "copy-region", CHECK_MINOR, true,
+		"region of copies at sector %llu: %s", "Drop all copies" },
+	[PROBLEM_COPY_WRONG] = { "copy-wrong", CHECK_MINOR, true,
+		"inode %llu, offset %llu: the copy at sector %llu %s",
+		"Drop all copies" },
 	[PROBLEM_DATA_BAD] = { "data-bad", CHECK_LOSS, false,
 		"inode %llu: bytes from %llu, %llu long, at sector %llu, do "
 		"not have their checksum", NULL },

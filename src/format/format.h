@@ -124,10 +124,14 @@ enum item_type {
 	ITEM_ENTRY = 5,		/* off sequence: one name record */
 	ITEM_EXTENT = 6,	/* off file offset in sectors: extent_item */
 	ITEM_CSUM = 7,		/* off first block of a 1-MiB window */
+	ITEM_REPLICA = 8,	/* off replica_off(): replica_item */
 	ITEM_ORPHAN = 16,	/* ino 0, off inode number: orphan_item */
 	ITEM_OWNER = 17,	/* ino 0, off address: owner_item */
 	ITEM_SCRUB = 18,	/* ino 0: cursor of the scrub */
-	ITEM_ERROR = 19,	/* ino 0, off number: damage found */
+	ITEM_ERROR = 19,	/* ino 0, off number: error_item */
+	ITEM_REGION = 20,	/* ino 0, off address: region_item */
+	ITEM_COPIES = 21,	/* ino 0, off address: copy_entry's */
+	ITEM_HEAT = 22,		/* ino 0, off number: what was learned */
 };
 
 struct key {
@@ -265,6 +269,7 @@ static_assert(sizeof(struct inode_item) == 136, "inode_item");
 #define INODE_NODUMP 0x8u
 #define INODE_HAS_CAPS 0x10u	/* security.capability is stored */
 #define INODE_HAS_ACL 0x20u	/* any system.posix_acl_* is stored */
+#define INODE_HAS_COPIES 0x40u	/* may have REPLICA items */
 
 /* Inode numbers: directory group (27 bits) << 36 | sequence (36 bits). */
 #define TRAX_ROOT_INO 1u
@@ -351,6 +356,70 @@ enum owner_kind {
 	OWNER_GEOM = 6,
 	OWNER_REPLICA = 7,
 	OWNER_BAD = 8,		/* not to be used any more */
+};
+
+/*
+ * Replicas.  A region is a run of sectors inside one track that holds copies of
+ * file blocks: an OWNER item of kind OWNER_REPLICA and a REGION item at the
+ * same address.  Its COPIES items say in order of address what was copied
+ * there.  A copy counts only while the original's REPLICA item points into the
+ * region and names its number, which is never used again: so a region is
+ * dropped with its OWNER and REGION items alone, and REPLICA items that name
+ * it mean nothing from then on.
+ */
+struct region_item {
+	le64 number;		/* random, not 0 */
+	le32 sectors;		/* multiple of 8, as the OWNER item says */
+	le32 uses;		/* reads served, when last written */
+	le64 used_seconds;	/* of the last one, since 1970; 0: never */
+	le64 made_seconds;
+	le32 copies;		/* copies made in it */
+};
+static_assert(sizeof(struct region_item) == 36, "region_item");
+
+#define TRAX_MAX_REGION_SECTORS (1u << 16)
+
+/* Copies lie back to back from the item's address on. */
+struct copy_entry {
+	le64 ino;		/* 0: these sectors hold nothing */
+	le64 block;
+	le16 blocks;		/* 1 to 16 */
+};
+static_assert(sizeof(struct copy_entry) == 18, "copy_entry");
+#define TRAX_COPIES_PER_ITEM 128u
+
+/* Where blocks of one 64-KiB piece of a file lie once more. */
+struct replica_item {
+	le64 addr;
+	le64 region;		/* address of its region */
+	le64 number;		/* of its region */
+	le16 blocks;		/* 1 to 16, all of one piece */
+};
+static_assert(sizeof(struct replica_item) == 26, "replica_item");
+
+#define TRAX_MAX_REPLICAS 4u	/* of one block */
+
+/* Key offset of the k-th copy of blocks that begin at `block`. */
+static inline uint64_t replica_off(uint64_t block, unsigned k)
+{
+	return block * TRAX_MAX_REPLICAS + k;
+}
+
+/* Damage that was met.  Numbers go up and are not used again. */
+struct error_item {
+	le64 ino;		/* of the file; 0: a node of the tree */
+	le64 off;		/* byte in the file */
+	le64 addr;		/* where */
+	le32 sectors;
+	uint8_t what;		/* ERROR_* */
+	uint8_t healed;		/* the content was found elsewhere */
+	le64 seconds;		/* when, since 1970 */
+};
+static_assert(sizeof(struct error_item) == 38, "error_item");
+
+enum error_what {
+	ERROR_READ = 1,		/* the drive could not read it */
+	ERROR_CSUM = 2,		/* it gave other bytes */
 };
 
 /* Work that goes on over several steps or after a crash. */

@@ -17,7 +17,7 @@
 #define MAX_DIRGROUP ((uint64_t)1 << (63 - TRAX_INO_SEQ_BITS))
 #define MAX_NODE_TRACK_SLOTS 65535u
 #define MAX_XATTR_PIECES 32u
-#define INODE_FLAGS_KNOWN 0x3fu
+#define INODE_FLAGS_KNOWN 0x7fu
 
 struct key key_after(struct key k)
 {
@@ -262,7 +262,78 @@ static const char *verify_owner(struct key key, const void *value,
 	return NULL;
 }
 
-/* What these hold is told by those who write them (tasks, check). */
+static bool blocks_in_piece(uint64_t block, unsigned blocks)
+{
+	return blocks && block < MAX_FILE_BLOCKS &&
+	       block % TRAX_CSUM_PIECE_BLOCKS + blocks <=
+	       TRAX_CSUM_PIECE_BLOCKS;
+}
+
+static const char *verify_replica(struct key key, const void *value,
+				  size_t bytes)
+{
+	const struct replica_item *r = value;
+
+	if (bytes != sizeof(*r))
+		return "replica has the wrong length";
+	if (!blocks_in_piece(key.off / TRAX_MAX_REPLICAS,
+			     le16_get(r->blocks)))
+		return "replica is not of one piece of a file";
+	if (!on_device(le64_get(r->addr),
+		       le16_get(r->blocks) * TRAX_BLOCK_SECTORS) ||
+	    !le64_get(r->number) ||
+	    le64_get(r->addr) < le64_get(r->region) ||
+	    le64_get(r->addr) - le64_get(r->region) >= TRAX_MAX_REGION_SECTORS)
+		return "replica lies in no region";
+	return NULL;
+}
+
+static const char *verify_region(struct key key, const void *value,
+				 size_t bytes)
+{
+	const struct region_item *r = value;
+	uint32_t sectors;
+
+	if (bytes != sizeof(*r))
+		return "region has the wrong length";
+	sectors = le32_get(r->sectors);
+	if (!on_device(key.off, sectors) || sectors % TRAX_BLOCK_SECTORS ||
+	    sectors > TRAX_MAX_REGION_SECTORS)
+		return "region has no valid place";
+	return le64_get(r->number) ? NULL : "region has no number";
+}
+
+static const char *verify_copies(struct key key, const void *value,
+				 size_t bytes)
+{
+	const struct copy_entry *e = value;
+
+	if (!on_device(key.off, 1) || bytes % sizeof(*e) ||
+	    bytes / sizeof(*e) > TRAX_COPIES_PER_ITEM)
+		return "list of copies has the wrong length";
+	for (size_t i = 0; i < bytes / sizeof(*e); i++) {
+		if (le64_get(e[i].ino) >= MAX_INO ||
+		    !blocks_in_piece(le64_get(e[i].block),
+				     le16_get(e[i].blocks)))
+			return "list of copies names no piece of a file";
+	}
+	return NULL;
+}
+
+static const char *verify_error(struct key key, const void *value,
+				size_t bytes)
+{
+	const struct error_item *e = value;
+
+	(void)key;
+	if (bytes != sizeof(*e))
+		return "error has the wrong length";
+	if (e->what != ERROR_READ && e->what != ERROR_CSUM)
+		return "error of an unknown kind";
+	return e->healed > 1 ? "error is neither healed nor not" : NULL;
+}
+
+/* What these hold is told by those who write them (tasks, fs). */
 static const char *verify_any(struct key key, const void *value, size_t bytes)
 {
 	(void)key;
@@ -286,10 +357,14 @@ static const struct item_rule {
 	[ITEM_ENTRY] = { "entry", false, verify_entry },
 	[ITEM_EXTENT] = { "extent", false, verify_extent },
 	[ITEM_CSUM] = { "csum", false, verify_csum },
+	[ITEM_REPLICA] = { "replica", false, verify_replica },
 	[ITEM_ORPHAN] = { "orphan", true, verify_orphan },
 	[ITEM_OWNER] = { "owner", true, verify_owner },
 	[ITEM_SCRUB] = { "scrub", true, verify_any },
-	[ITEM_ERROR] = { "error", true, verify_any },
+	[ITEM_ERROR] = { "error", true, verify_error },
+	[ITEM_REGION] = { "region", true, verify_region },
+	[ITEM_COPIES] = { "copies", true, verify_copies },
+	[ITEM_HEAT] = { "heat", true, verify_any },
 };
 
 static const struct item_rule *item_rule(unsigned type)

@@ -180,6 +180,35 @@ static void print_orphan(struct text *t, const struct orphan_item *o)
 		text_add(t, "truncate to %" PRIu64, le64_get(o->size));
 }
 
+static void print_replica(struct text *t, const struct replica_item *r)
+{
+	text_add(t, "%u blocks at %" PRIu64 " in region %" PRIu64
+		 " number %" PRIx64, le16_get(r->blocks), le64_get(r->addr),
+		 le64_get(r->region), le64_get(r->number));
+}
+
+static void print_region(struct text *t, const struct region_item *r)
+{
+	text_add(t, "+%u number %" PRIx64 ", %u copies, %u uses",
+		 le32_get(r->sectors), le64_get(r->number),
+		 le32_get(r->copies), le32_get(r->uses));
+}
+
+static void print_copies(struct text *t, const struct copy_entry *e, size_t n)
+{
+	text_add(t, "%zu copies, the first of ino %" PRIu64 " block %" PRIu64,
+		 n / sizeof(*e), le64_get(e->ino), le64_get(e->block));
+}
+
+static void print_error(struct text *t, const struct error_item *e)
+{
+	text_add(t, "ino %" PRIu64 " offset %" PRIu64 " at %" PRIu64 "+%u %s%s",
+		 le64_get(e->ino), le64_get(e->off), le64_get(e->addr),
+		 le32_get(e->sectors),
+		 e->what == ERROR_READ ? "cannot be read" : "wrong checksum",
+		 e->healed ? ", healed" : "");
+}
+
 void item_print(struct key key, const void *value, size_t n, char *buf,
 		size_t bytes)
 {
@@ -204,6 +233,14 @@ void item_print(struct key key, const void *value, size_t n, char *buf,
 		print_csum(&t, value, n);
 	else if (key.type == ITEM_ORPHAN)
 		print_orphan(&t, value);
+	else if (key.type == ITEM_REPLICA)
+		print_replica(&t, value);
+	else if (key.type == ITEM_REGION)
+		print_region(&t, value);
+	else if (key.type == ITEM_COPIES)
+		print_copies(&t, value, n);
+	else if (key.type == ITEM_ERROR)
+		print_error(&t, value);
 	else
 		text_add(&t, "%zu bytes", n);
 }

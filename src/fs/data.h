@@ -96,6 +96,7 @@ struct need {
 	uint64_t first;
 	unsigned n;		/* at most NEED_BLOCKS */
 	bool tree;		/* what the tree says, not what is newer */
+	bool background;	/* nobody waits for it */
 	bool waiting;
 	struct piece *pieces[NEED_PIECES];
 	void (*ready)(struct need *need, int rc);
@@ -138,6 +139,7 @@ struct file {
 	bool sync;			/* somebody waits for the flush */
 	bool final;			/* the flush may place tails */
 	bool dead;			/* being deleted */
+	bool copies;			/* may have REPLICA items */
 	int error;			/* told by the next fsync */
 	int load_rc;
 	unsigned users;			/* operations under way */

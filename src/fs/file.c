@@ -283,6 +283,7 @@ static int load_run(struct ticket *ticket)
 	file->size = le64_get(item.size);
 	file->parent = le64_get(item.parent);
 	file->goal = addr_sector(le64_get(item.goal));
+	file->copies = le32_get(item.flags) & INODE_HAS_COPIES;
 	file->loaded = true;
 	return 0;
 }

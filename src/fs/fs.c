@@ -15,6 +15,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "fs/replica.h"
 #include "sched/queue.h"
 
 #define NS_PER_MS 1000000ull
@@ -368,6 +369,8 @@ static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
 	int rc = alloc_node_track(fs->alloc, fs->node_near, &sector, sectors,
 				  &group);
 
+	if (rc == -ENOSPC && replica_more_room(fs, 0))
+		return -EAGAIN;
 	if (rc == 0) {
 		fs->node_near = sector;
 		*addr = addr_make(0, sector);
@@ -476,6 +479,7 @@ static void fs_free(struct fs *fs)
 	map_free(fs->vnodes);
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
+	replicas_free(fs);
 	alloc_free(fs->alloc);
 	geom_free(fs->geom);
 	queue_close(fs->queue);
@@ -512,6 +516,8 @@ int fs_open(struct env *env, struct disk *disk,
 		if (!rc)
 			rc = vnode_resume_orphans(fs);
 	}
+	if (!rc)
+		rc = replicas_open(fs);
 	if (rc) {
 		fs_abandon(fs);
 		return rc;
@@ -548,7 +554,8 @@ static void fs_pass_time(struct fs *fs, uint64_t next_ns)
 
 static bool fs_works(const struct fs *fs)
 {
-	return fs->orphans_pending || fs->tickets || !files_idle(fs);
+	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
+	       !replicas_idle(fs->replicas);
 }
 
 /* What has failed waits for homes that nobody brings data to any more. */
@@ -559,6 +566,8 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	wait->waiter.done = fs_close_synced;
 	wait->waiter.owner = wait;
 	list_init(&wait->waiter.link);
+	if (fs->replicas)
+		maker_stop(fs->replicas->maker);
 	vnode_drop_all(fs);
 	files_sync(fs, &wait->waiter);
 	while (!wait->over && !fs->gone && !tree_failed(fs->tree)) {

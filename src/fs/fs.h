@@ -40,6 +40,7 @@ struct fs_options {
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */
+	unsigned replicas;	/* copies of a block, at most 4; 0: none */
 };
 
 /*

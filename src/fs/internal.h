@@ -26,6 +26,7 @@
 
 struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
+struct replicas;		/* replica.c: the copies */
 
 struct fs {
 	struct env *env;
@@ -38,6 +39,7 @@ struct fs {
 	struct pool_budget budget;
 	struct map *vnodes;		/* by inode number */
 	struct files *files;
+	struct replicas *replicas;	/* NULL until they are known */
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];

@@ -18,7 +18,7 @@
  *    claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
-#include "fs/data.h"
+#include "fs/replica.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +29,8 @@
 
 #define MAX_FAILURES 8u
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
-#define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10))
+#define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10) + \
+			  REPLICA_LOG_BYTES)
 
 int jobs_new(struct files *files)
 {
@@ -405,15 +406,19 @@ static unsigned job_map(struct ticket *ticket, struct job *job, unsigned n,
 		.first = first, .fine = job_sum_fine, .arg = job,
 		.coarse = coarse ? job_sum_coarse : NULL,
 	};
-	struct map_plan plan = { .n = (uint64_t)n * BLOCK_SECTORS };
+	struct map_plan plan;
+	struct replica_drop drop;
 	struct inode_item item;
 	bool is_inline;
 	int err;
 
 	*rc = inode_get(ticket, file->ino, &item);
 	err = job_inline_probe(ticket, job, &is_inline);
+	if (!*rc)
+		*rc = replica_probe(ticket, file->ino, &item, first, &n, &drop);
 	if (!*rc || *rc == -EAGAIN)
 		*rc = err ? err : *rc;
+	plan.n = (uint64_t)n * BLOCK_SECTORS;
 	if (*rc && *rc != -EAGAIN)
 		return 0;
 	if (remap) {
@@ -429,6 +434,7 @@ static unsigned job_map(struct ticket *ticket, struct job *job, unsigned n,
 	*rc = err ? err : *rc;
 	if (*rc)
 		return 0;
+	replica_apply(ticket, file->ino, &drop);
 	if (remap)
 		map_apply(ticket, file->ino, &plan, &item);
 	map_sums_apply(ticket, file, &sums);
@@ -493,9 +499,10 @@ static void commit_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type commit_type = {
 	.name = "map data",
-	.bounds = { .nodes = 56, .log_bytes = MAP_LOG_BYTES },
-	.paths = 14,
-	.changes = 10,
+	.bounds = { .nodes = 60,
+		    .log_bytes = MAP_LOG_BYTES + REPLICA_LOG_BYTES },
+	.paths = 14 + REPLICA_PATHS,
+	.changes = 10 + REPLICA_PATHS,
 	.stages = 60,
 	.run = commit_run,
 	.end = commit_end,
@@ -619,6 +626,8 @@ static int job_take(struct ticket *ticket, struct job *job, uint64_t after)
 		rc = alloc_take(fs->alloc, &want, pieces, JOB_PIECES, &group);
 		if (rc == -EAGAIN)
 			return ticket_wait_group(ticket, group);
+		if (rc == -ENOSPC && replica_room(ticket, want.sectors))
+			return TICKET_WAIT;
 		if (rc == -ENOSPC && !job->waited) {
 			job->waited = true;
 			return ticket_wait_checkpoint(ticket);
@@ -827,9 +836,9 @@ static void logged_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type logged_type = {
 	.name = "log data",
-	.bounds = { .nodes = 56, .log_bytes = LOGGED_LOG_BYTES },
-	.paths = 10,
-	.changes = 8,
+	.bounds = { .nodes = 60, .log_bytes = LOGGED_LOG_BYTES },
+	.paths = 10 + REPLICA_PATHS,
+	.changes = 8 + REPLICA_PATHS,
 	.stages = 60,
 	.run = logged_run,
 	.end = logged_end,

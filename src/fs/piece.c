@@ -305,7 +305,7 @@ static int need_fetch(struct need *need)
 	}
 	if (all)
 		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
-			    QUEUE_READ);
+			    need->background ? QUEUE_READ_AHEAD : QUEUE_READ);
 	for (p = 0; p < n; p++)
 		if (want[p] && want[p] & need->pieces[p]->failed)
 			return -EIO;	/* it could not even be started */

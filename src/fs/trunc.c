@@ -12,8 +12,10 @@
  *    end, so going on after a crash needs no more than the size.
  * 3. Punching takes extents and sums of the same blocks in one transaction.
  * 4. A deleted inode goes last of all that belongs to it.
+ * 5. Copies of what is cut go before, in transactions of their own; until the
+ *    end nobody attaches others.
  */
-#include "fs/data.h"
+#include "fs/replica.h"
 
 #include <errno.h>
 #include <linux/falloc.h>
@@ -43,6 +45,7 @@ struct cut {
 	uint64_t first, end;	/* blocks */
 	uint64_t dropped;	/* CUT_PUNCH: up to here, in memory */
 	unsigned edge;		/* edges done */
+	bool cleared;		/* no copies of what goes are left */
 	bool begun;		/* the first transaction is over */
 	bool more;		/* another step is needed */
 	bool then_reserve;	/* ZERO_RANGE: preallocate afterwards */
@@ -632,6 +635,8 @@ static int reserve_take(struct ticket *ticket, struct cut *cut, uint64_t n,
 				&group);
 		if (rc == -EAGAIN)
 			return ticket_wait_group(ticket, group);
+		if (rc == -ENOSPC && replica_room(ticket, want.sectors))
+			return TICKET_WAIT;
 		if (rc == -ENOSPC && !cut->waited) {
 			cut->waited = true;
 			return ticket_wait_checkpoint(ticket);
@@ -794,6 +799,37 @@ static int delete_run(struct ticket *ticket)
 	return 0;
 }
 
+/* ---- Copies ---- */
+
+static int clear_run(struct ticket *ticket)
+{
+	struct cut *cut = ticket->state;
+	uint64_t first = cut->first, end = FOREVER / BLOCK_SECTORS;
+
+	if (cut->kind == CUT_SIZE)
+		first = cut->size / BLOCK_BYTES;
+	if (cut->kind == CUT_PUNCH)
+		end = cut->end;
+	if (first >= end)
+		return 0;
+	return replica_clear(ticket, cut->file->ino, first, end, &cut->more);
+}
+
+static void clear_ended(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct cut *cut = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		cut_over(cut, rc);
+		return;
+	}
+	cut->cleared = !cut->more;
+	cut->more = false;
+	cut_step(cut);
+}
+
 /* ---- Steps ---- */
 
 static void cut_ended(struct ticket *ticket, int rc, uint64_t seq)
@@ -826,6 +862,16 @@ static void cut_ended(struct ticket *ticket, int rc, uint64_t seq)
 		cut_over(cut, 0);
 }
 
+static const struct ticket_type clear_type = {
+	.name = "clear copies",
+	.bounds = { .log_bytes = 256, .urgent = true },
+	.paths = 12,
+	.changes = 12,
+	.stages = 12,
+	.run = clear_run,
+	.end = clear_ended,
+};
+
 #define CUT_TYPE(fn) { \
 	.name = #fn, \
 	.bounds = { .nodes = 60, .log_bytes = CUT_LOG_BYTES, .urgent = true }, \
@@ -843,8 +889,14 @@ static const struct ticket_type cut_types[] = {
 	[CUT_RESERVE] = CUT_TYPE(reserve_run),
 };
 
+static bool cut_has_copies(const struct cut *cut)
+{
+	return cut->file->copies && !cut->cleared && cut->kind != CUT_RESERVE;
+}
+
 static void cut_step(struct cut *cut)
 {
+	const struct ticket_type *type = &cut_types[cut->kind];
 	int rc = cut->begun ? 0 : cut_edges(cut);
 
 	if (rc == -EINPROGRESS)
@@ -856,8 +908,10 @@ static void cut_step(struct cut *cut)
 	}
 	cut->ticket = NULL;
 	cut->rc = 0;
+	if (cut_has_copies(cut))
+		type = &clear_type;
 	if (!rc)
-		rc = ticket_start(cut->fs, &cut_types[cut->kind], NULL, cut);
+		rc = ticket_start(cut->fs, type, NULL, cut);
 	if (rc)
 		cut_over(cut, rc);
 }

@@ -59,6 +59,8 @@ struct space {
 	struct rangeset taken;	/* no owner yet, but not free */
 	struct list loads;
 	struct pending pending[PENDING_GENS];	/* by gen % PENDING_GENS */
+	struct rangeset dropped, covered; /* of replicas; see space.h */
+	uint64_t replicas;	/* sectors that replicas own */
 
 	struct node_track *track;	/* by address */
 	size_t tracks, tracks_room;

@@ -2,7 +2,8 @@
  * sectors.c - free sectors.
  *
  * In a loaded group a sector is in exactly one of: `free`, `taken`, one of the
- * pending sets, or it has an owner and is in none.  Of other groups only the
+ * pending sets (those of replicas, `dropped` and `covered`, are among them), or
+ * it has an owner and is in none.  Of other groups only the
  * count of sectors without an owner is known, and what became pending.
  * A group being loaded is loaded below its cursor and unknown above.
  *
@@ -100,13 +101,22 @@ static uint64_t count_in(const struct rangeset *set, uint64_t first,
 	return sum;
 }
 
+#define PENDING_SETS (PENDING_GENS + 2)
+
+static const struct rangeset *pending_set(const struct space *s, unsigned i)
+{
+	if (i < PENDING_GENS)
+		return &s->pending[i].sectors;
+	return i == PENDING_GENS ? &s->dropped : &s->covered;
+}
+
 static uint64_t count_pending(const struct space *s, uint64_t first,
 			      uint64_t n)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < PENDING_GENS; i++)
-		sum += count_in(&s->pending[i].sectors, first, n);
+	for (unsigned i = 0; i < PENDING_SETS; i++)
+		sum += count_in(pending_set(s, i), first, n);
 	return sum;
 }
 
@@ -114,8 +124,8 @@ uint64_t sectors_pending(const struct space *s)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < PENDING_GENS; i++)
-		sum += s->pending[i].sectors.total;
+	for (unsigned i = 0; i < PENDING_SETS; i++)
+		sum += pending_set(s, i)->total;
 	return sum;
 }
 
@@ -204,6 +214,9 @@ static int put_apply(struct space *s, const struct piece *p)
 	int rc = rangeset_remove(&pending_running(s)->sectors, p->first,
 				 p->n);
 
+	/* A replay goes on to who was given what a replica had. */
+	if (!rc)
+		rc = rangeset_remove(&s->dropped, p->first, p->n);
 	largest_touch(s, p, false);
 	if (!rc && p->known)
 		rc = rangeset_remove(p->set, p->first, p->known);
@@ -271,6 +284,8 @@ int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
 				     (uint32_t)(n / TRAX_NODE_SECTORS));
 	if (!rc)
 		rc = for_pieces(s, addr, n, put_apply);
+	if (!rc && kind == OWNER_REPLICA)
+		s->replicas += n;
 	return rc;
 }
 
@@ -290,7 +305,13 @@ void sectors_release(struct space *s, uint64_t first, uint64_t n)
 			 "next mount: out of memory", first, n);
 }
 
-/* A replica is advice: its room is free at once (design, 5.3 of replicas). */
+static void replicas_less(struct space *s, uint64_t n)
+{
+	s->replicas -= n < s->replicas ? n : s->replicas;
+}
+
+/* Nobody goes back to what a replica held, so its room need not wait for the
+ * root: once the record that drops it is durable, it can be written. */
 int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
 		    enum owner_kind kind)
 {
@@ -302,14 +323,20 @@ int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
 	if (!rc && kind == OWNER_NODES)
 		rc = slots_del_track(s, addr,
 				     (uint32_t)(n / TRAX_NODE_SECTORS));
-	if (!rc && kind != OWNER_REPLICA)
-		rc = rangeset_add(&pending_running(s)->sectors, addr, n);
+	if (!rc)
+		rc = rangeset_add(kind == OWNER_REPLICA ? &s->dropped :
+				  &pending_running(s)->sectors, addr, n);
 	if (rc)
 		return rc;
 	for_pieces(s, addr, n, del_apply);
 	if (kind == OWNER_REPLICA)
-		sectors_release(s, addr, n);
+		replicas_less(s, n);
 	return 0;
+}
+
+void space_set_replicas(struct space *s, uint64_t sectors)
+{
+	s->replicas = sectors;
 }
 
 /* ---- Groups ------------------------------------------------------------ */
@@ -385,8 +412,8 @@ static int load_gap(struct space *s, struct load *l, uint64_t end)
 	if (!n)
 		return 0;
 	rc = rangeset_add(&l->free, first, n);
-	for (unsigned i = 0; !rc && i < PENDING_GENS; i++) {
-		const struct rangeset *set = &s->pending[i].sectors;
+	for (unsigned i = 0; !rc && i < PENDING_SETS; i++) {
+		const struct rangeset *set = pending_set(s, i);
 		struct range r;
 
 		for (uint64_t from = first;
@@ -514,8 +541,9 @@ static uint64_t own_sectors(const struct space *s)
 int space_reserve(struct space *s, uint64_t sectors)
 {
 	const uint64_t kept = s->reserved + own_sectors(s);
+	const uint64_t room = s->free_total + s->replicas;
 
-	if (s->free_total < kept || s->free_total - kept < sectors)
+	if (room < kept || room - kept < sectors)
 		return -ENOSPC;
 	s->reserved += sectors;
 	return 0;
@@ -531,7 +559,8 @@ void space_count(const struct space *s, struct space_counts *out)
 {
 	*out = (struct space_counts){
 		.total = s->sectors - s->fixed,
-		.free = s->free_total,
+		.free = s->free_total + s->replicas,
+		.replicas = s->replicas,
 		.pending = sectors_pending(s),
 		.reserved = s->reserved,
 		.own = own_sectors(s),

@@ -36,6 +36,8 @@ int space_new(uint64_t sectors, struct space **space)
 	list_init(&s->loads);
 	for (unsigned i = 0; i < PENDING_GENS; i++)
 		rangeset_init(&s->pending[i].sectors);
+	rangeset_init(&s->dropped);
+	rangeset_init(&s->covered);
 	*space = s;
 	return 0;
 }
@@ -51,6 +53,8 @@ void space_free(struct space *s)
 		pending_clear(&s->pending[i]);
 	rangeset_fini(&s->free);
 	rangeset_fini(&s->taken);
+	rangeset_fini(&s->dropped);
+	rangeset_fini(&s->covered);
 	slots_clear(s);
 	free(s->group);
 	free(s);
@@ -93,15 +97,15 @@ void space_set_gen(struct space *s, uint64_t gen)
 	s->gen = gen;
 }
 
-static void sectors_release_all(struct space *s, struct pending *p)
+static void sectors_release_all(struct space *s, struct rangeset *sectors)
 {
-	struct rangeset set = p->sectors;
+	struct rangeset set = *sectors;
 	uint64_t from = 0;
 	struct range r;
 
 	/* No longer pending before it is free: a group that is being loaded
 	 * counts both. */
-	rangeset_init(&p->sectors);
+	rangeset_init(sectors);
 	while (rangeset_next(&set, from, &r)) {
 		sectors_release(s, r.first, r.n);
 		from = r.first + r.n;
@@ -117,10 +121,26 @@ void space_durable(struct space *s, uint64_t gen)
 
 		if (p->gen > gen)
 			continue;
-		sectors_release_all(s, p);
+		sectors_release_all(s, &p->sectors);
 		slots_release(s, p);
 		pending_clear(p);
 	}
+}
+
+uint64_t space_cover_dropped(struct space *s)
+{
+	if (!s->covered.total) {
+		const struct rangeset none = s->covered;
+
+		s->covered = s->dropped;
+		s->dropped = none;
+	}
+	return s->covered.total;
+}
+
+void space_release_dropped(struct space *s)
+{
+	sectors_release_all(s, &s->covered);
 }
 
 /* ---- Roots --------------------------------------------------------------- */

@@ -4,7 +4,8 @@
  * Pure memory: no I/O, no tree.  Three states of a sector: free, used, and
  * pending(g): freed in generation g, which becomes free when the root of g is
  * durable (design, invariant 9).  A generation g is the time between two cuts;
- * its root describes the state at the cut that ended it.
+ * its root describes the state at the cut that ended it.  What a replica had is
+ * free earlier: when the record that drops it is durable.
  *
  * The truth about data is the tree's OWNER items; free space is what has no
  * owner.  Every change of an OWNER item, in normal running and in replay, is
@@ -43,7 +44,7 @@ void space_set_gen(struct space *space, uint64_t gen);
  * What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
  * free, or reserved by space_take, or lost its owner in this generation (an
  * item that is rewritten: del of the old run, put of the new one).  del: it
- * lost it: pending in this generation, but free at once if it was a replica.
+ * lost it: pending in this generation; of a replica, dropped (below).
  * Node tracks (OWNER_NODES; slot 0 at addr, n / TRAX_NODE_SECTORS slots) join
  * and leave the slot map here; one that leaves must have no busy slot.
  * After -ENOMEM the space is not to be used on; -EUCLEAN changes nothing.
@@ -52,6 +53,16 @@ int space_owner_put(struct space *space, traxaddr addr, uint64_t n,
 		    enum owner_kind kind);
 int space_owner_del(struct space *space, traxaddr addr, uint64_t n,
 		    enum owner_kind kind);
+
+/*
+ * Dropped sectors of replicas become free in two steps: cover, then release
+ * when all that was in the log at the time of cover is durable.  cover returns
+ * the sectors that wait for a release, its own and those of a cover before.
+ */
+uint64_t space_cover_dropped(struct space *space);
+void space_release_dropped(struct space *space);
+/* At mount, when the replicas have been counted. */
+void space_set_replicas(struct space *space, uint64_t sectors);
 
 uint32_t space_groups(const struct space *space);
 bool space_group_loaded(const struct space *space, uint32_t group);
@@ -87,7 +98,9 @@ void space_release(struct space *space, uint64_t sectors);
 struct space_counts {
 	uint64_t total;		/* sectors users could ever use: all but the
 				   fixed ones; node tracks count as used */
-	uint64_t free;		/* without an owner, pending included */
+	uint64_t free;		/* without an owner, pending included, and
+				   what only replicas have */
+	uint64_t replicas;	/* of these */
 	uint64_t pending;
 	uint64_t reserved;	/* promised by space_reserve */
 	uint64_t own;		/* kept for deletes and node tracks */

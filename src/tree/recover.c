@@ -596,6 +596,9 @@ int tree_start(struct tree *tree)
 		return rc;
 	}
 	tree->log_started = true;
+	/* All that was replayed is in the root now. */
+	if (space_cover_dropped(tree->space))
+		space_release_dropped(tree->space);
 	data_free(tree->data);
 	tree->data = NULL;
 	return 0;

@@ -1,0 +1,403 @@
+/*
+ * test_replica.c - copies in free space: the table under all that changes a
+ * file, room for users' data, damage.  Each unmount is followed by a check that
+ * compares every copy with its original.
+ */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "fs/replica.h"
+#include "tests/rig_fs.h"
+#include "tests/test.h"
+
+#define BLOCK 4096u
+#define FILES 6u
+#define FILE_BLOCKS 160u
+
+struct file_model {
+	uint64_t ino, size;
+	uint8_t data[FILE_BLOCKS * BLOCK];
+};
+
+static struct file_model models[FILES];
+static uint8_t buffer[1 << 20];
+static uint64_t made;
+
+/* ---- Operations ---- */
+
+static int do_write(struct rig *rig, uint64_t ino, uint64_t offset,
+		    const void *data, uint64_t n)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
+			    .size = n, .data = data };
+
+	return rig_do(rig, &op);
+}
+
+static int do_read(struct rig *rig, uint64_t ino, uint64_t offset, void *data,
+		   uint64_t n)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = n, .buffer = data };
+	int rc = rig_do(rig, &op);
+
+	return rc ? rc : (int)op.result;
+}
+
+static int do_fsync(struct rig *rig, uint64_t ino)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino };
+
+	return rig_do(rig, &op);
+}
+
+static int do_truncate(struct rig *rig, uint64_t ino, uint64_t size)
+{
+	struct fs_op op = { .type = FS_SETATTR, .ino = ino,
+			    .flags = FS_SET_SIZE, .attr.size = size };
+
+	return rig_do(rig, &op);
+}
+
+static int do_punch(struct rig *rig, uint64_t ino, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = {
+		.type = FS_FALLOCATE, .ino = ino, .offset = offset, .size = n,
+		.flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	};
+
+	return rig_do(rig, &op);
+}
+
+static uint64_t do_create(struct rig *rig, const char *name)
+{
+	uint64_t ino;
+
+	ck_assert_int_eq(rig_mknod(rig, TRAX_ROOT_INO, name, S_IFREG | 0644,
+				   &ino), 0);
+	return ino;
+}
+
+static void noise(void *data, size_t bytes, uint64_t *rng)
+{
+	uint64_t *p = data;
+	size_t i;
+
+	for (i = 0; i < bytes / sizeof(*p); i++)
+		p[i] = test_random(rng);
+}
+
+/* ---- Copies ---- */
+
+static void on_made(void *arg, uint64_t copies)
+{
+	*(int64_t *)arg = (int64_t)copies;
+}
+
+/* One turn, and time if nothing but time can bring it on. */
+static void turn(struct rig *rig)
+{
+	uint64_t next = fs_run(rig->fs, 1);
+	uint64_t now = sim_now_ns(rig->sim);
+
+	if (sim_outstanding(rig->sim) == 0 && next != UINT64_MAX && next > now)
+		sim_advance(rig->sim, next - now);
+}
+
+static uint64_t make(struct rig *rig, const struct replica_want *want,
+		     size_t n)
+{
+	int64_t copies = -1;
+	unsigned turns = 0;
+
+	ck_assert_int_eq(replica_make(rig->fs, want, n, 0, on_made, &copies),
+			 0);
+	while (copies < 0) {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	}
+	return (uint64_t)copies;
+}
+
+static uint64_t make_one(struct rig *rig, uint64_t ino, uint64_t block,
+			 uint64_t blocks)
+{
+	const struct replica_want want = { ino, block, blocks };
+
+	return make(rig, &want, 1);
+}
+
+/* All regions go, and their room is free. */
+static void reclaim_all(struct rig *rig)
+{
+	unsigned turns = 0;
+
+	replica_reclaim(rig->fs, UINT64_MAX);
+	while (!replicas_idle(rig->fs->replicas)) {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	}
+	ck_assert_uint_eq(regions_count(rig->fs->replicas->regions), 0);
+}
+
+static void open_with(struct rig *rig, uint64_t mib, uint64_t seed,
+		      unsigned replicas)
+{
+	rig_open(rig, mib, seed);
+	rig->options.replicas = replicas;
+	rig_remount(rig);
+}
+
+static struct fs_statfs do_statfs(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	return op.statfs;
+}
+
+/* ---- Tests ---- */
+
+START_TEST(copies_come_and_go)
+{
+	struct fs_statfs before, after;
+	struct replica_stats *stats;
+	uint64_t rng = 1, ino;
+	struct rig rig;
+
+	open_with(&rig, 64, 1, 1);
+	ino = do_create(&rig, "a");
+	noise(buffer, sizeof(buffer), &rng);
+	ck_assert_int_eq(do_write(&rig, ino, 0, buffer, 400000), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	before = do_statfs(&rig);
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 98), 7);
+	after = do_statfs(&rig);
+	ck_assert_uint_eq(before.free, after.free);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	stats = &rig.fs->replicas->stats;
+	ck_assert_uint_eq(stats->made_bytes, 98 * BLOCK);
+
+	/* They outlive an unmount and a crash. */
+	rig_remount(&rig);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	rig_sync(&rig);
+	rig_crash(&rig);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	after = do_statfs(&rig);
+	ck_assert_uint_eq(before.free, after.free);
+
+	/* Little and much is overwritten, cut, punched. */
+	stats = &rig.fs->replicas->stats;
+	ck_assert_int_eq(do_write(&rig, ino, 5 * BLOCK, buffer, 100), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(stats->dropped, 1);
+	ck_assert_int_eq(do_write(&rig, ino, 0, buffer, 40 * BLOCK), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(stats->dropped, 3);
+	rig_remount(&rig);
+	ck_assert_int_eq(do_punch(&rig, ino, 50 * BLOCK, BLOCK), 0);
+	ck_assert_int_eq(do_truncate(&rig, ino, 70 * BLOCK + 5), 0);
+	rig_remount(&rig);
+	reclaim_all(&rig);
+	rig_remount(&rig);
+	/* The piece with the hole has none. */
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 71), 4);
+	ck_assert_int_eq(rig_unlink(&rig, TRAX_ROOT_INO, "a"), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static void compare(struct rig *rig, const struct file_model *m)
+{
+	int n = do_read(rig, m->ino, 0, buffer, sizeof(buffer));
+
+	ck_assert_int_eq(n, (int)m->size);
+	ck_assert_mem_eq(buffer, m->data, m->size);
+}
+
+static void random_write(struct rig *rig, struct file_model *m, uint64_t *rng)
+{
+	uint64_t offset = test_random(rng) % (FILE_BLOCKS * BLOCK);
+	uint64_t n = 1 + test_random(rng) % (test_random(rng) % 3 ? 9000 :
+					     FILE_BLOCKS * BLOCK);
+
+	if (n > FILE_BLOCKS * BLOCK - offset)
+		n = FILE_BLOCKS * BLOCK - offset;
+	noise(buffer, (n + 7) / 8 * 8, rng);
+	ck_assert_int_eq(do_write(rig, m->ino, offset, buffer, n), 0);
+	if (offset > m->size)
+		memset(m->data + m->size, 0, offset - m->size);
+	memcpy(m->data + offset, buffer, n);
+	if (offset + n > m->size)
+		m->size = offset + n;
+}
+
+static void random_cut(struct rig *rig, struct file_model *m, uint64_t *rng)
+{
+	uint64_t at = test_random(rng) % (FILE_BLOCKS * BLOCK), n;
+
+	if (test_random(rng) % 2) {
+		ck_assert_int_eq(do_truncate(rig, m->ino, at), 0);
+		if (at > m->size)
+			memset(m->data + m->size, 0, at - m->size);
+		m->size = at;
+		return;
+	}
+	n = 1 + test_random(rng) % 100000;
+	ck_assert_int_eq(do_punch(rig, m->ino, at, n), 0);
+	if (at < m->size)
+		memset(m->data + at, 0, n < m->size - at ? n : m->size - at);
+}
+
+static void random_copies(struct rig *rig, uint64_t *rng)
+{
+	struct replica_want want[12];
+	unsigned i;
+
+	for (i = 0; i < 12; i++)
+		want[i] = (struct replica_want){
+			models[test_random(rng) % FILES].ino,
+			test_random(rng) % FILE_BLOCKS,
+			1 + test_random(rng) % 40,
+		};
+	/* Sometimes it is only begun. */
+	if (test_random(rng) % 3)
+		made += make(rig, want, 12);
+	else
+		replica_make(rig->fs, want, 12, 0, NULL, NULL);
+}
+
+static void random_step(struct rig *rig, uint64_t *rng)
+{
+	struct file_model *m = &models[test_random(rng) % FILES];
+	unsigned i;
+
+	switch (test_random(rng) % 16) {
+	default:
+		random_write(rig, m, rng);
+		break;
+	case 0:
+	case 1:
+		random_cut(rig, m, rng);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		while (!replicas_idle(rig->fs->replicas))
+			turn(rig);
+		random_copies(rig, rng);
+		break;
+	case 5:
+		replica_reclaim(rig->fs, 1 + test_random(rng) % 5000);
+		break;
+	case 6:
+	case 7:
+		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
+		break;
+	case 8:
+		rig_remount(rig);
+		break;
+	case 9:
+		rig_sync(rig);
+		rig_crash(rig);
+		for (i = 0; i < FILES; i++)
+			compare(rig, &models[i]);
+		break;
+	case 10:
+		compare(rig, m);
+		break;
+	}
+}
+
+START_TEST(random_agrees_with_the_model)
+{
+	uint64_t rng = (uint64_t)_i;
+	char name[8] = "f0";
+	struct rig rig;
+	unsigned i;
+
+	open_with(&rig, 64, (uint64_t)_i, 1 + (unsigned)_i % 3);
+	for (i = 0; i < FILES; i++) {
+		name[1] = (char)('0' + i);
+		models[i].ino = do_create(&rig, name);
+		models[i].size = 0;
+	}
+	for (i = 0; i < 250; i++)
+		random_step(&rig, &rng);
+	for (i = 0; i < FILES; i++)
+		compare(&rig, &models[i]);
+	ck_assert_uint_gt(made, 20);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Writes until the disk is full; how much it took. */
+static uint64_t fill(struct rig *rig, bool copies)
+{
+	uint64_t ino = do_create(rig, "copied"), rng = 3, taken = 0;
+	int rc;
+
+	noise(buffer, sizeof(buffer), &rng);
+	ck_assert_int_eq(do_write(rig, ino, 0, buffer, sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(rig, ino), 0);
+	if (copies) {
+		struct replica_want want[24];
+		unsigned i;
+
+		for (i = 0; i < 24; i++)
+			want[i] = (struct replica_want){ ino, 0, 256 };
+		for (i = 0; i < 24; i++)
+			make(rig, want, 1);
+		ck_assert_uint_gt(regions_count(rig->fs->replicas->regions),
+				  15);
+	}
+	ino = do_create(rig, "filler");
+	while ((rc = do_write(rig, ino, taken, buffer, sizeof(buffer))) == 0)
+		taken += sizeof(buffer);
+	ck_assert_int_eq(rc, -ENOSPC);
+	while ((rc = do_write(rig, ino, taken, buffer, BLOCK)) == 0)
+		taken += BLOCK;
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_int_eq(do_fsync(rig, ino), 0);
+	return taken;
+}
+
+START_TEST(copies_never_cost_room)
+{
+	uint64_t with, without;
+	struct rig rig;
+
+	open_with(&rig, 64, 5, 1);
+	without = fill(&rig, false);
+	rig_close(&rig);
+	open_with(&rig, 64, 5, 1);
+	with = fill(&rig, true);
+	ck_assert_uint_gt(rig.fs->replicas->stats.reclaimed, 10);
+	rig_close(&rig);
+	/* Nodes of the table are all the difference there may be. */
+	ck_assert_uint_ge(with + (1 << 20), without);
+}
+END_TEST
+
+/* ---- Running ---- */
+
+int main(void)
+{
+	Suite *s = suite_create("replica");
+	TCase *tc = tcase_create("replica");
+	SRunner *runner = srunner_create(s);
+	int failed;
+
+	tcase_add_test(tc, copies_come_and_go);
+	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
+	tcase_add_test(tc, copies_never_cost_room);
+	suite_add_tcase(s, tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
