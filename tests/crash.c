@@ -5,6 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
+ *         [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -12,8 +13,9 @@
  * events (then recovered and compared again).  --cache: the disk has a
  * volatile cache.  --canary: the disk lies about durability, and the run
  * fails when nobody notices.  --replicas: copies of what the clients have are
- * made and reclaimed all the while.  The seed of a failure is printed and
- * replays.
+ * made and reclaimed all the while.  --drive: the disk is a drive of drives/
+ * and the file system believes to know it, which is wrong in one of the ways of
+ * doubt.h with --doubt.  The seed of a failure is printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -27,6 +29,7 @@
 #include "check/check.h"
 #include "fs/mkfs.h"
 #include "fs/replica.h"
+#include "tests/doubt.h"
 #include "tests/oracle.h"
 #include "tests/world.h"
 
@@ -39,6 +42,9 @@ struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
 	bool cache, canary, replicas;
+	const char *drive;	/* NULL: none */
+	unsigned kind;		/* enum doubt_kind */
+	struct doubt doubt;
 };
 
 static struct {
@@ -73,13 +79,27 @@ static void on_abort(int sig)
 	_exit(3);
 }
 
-static struct fs *open_fs(struct world *world, struct disk *disk)
+static const struct spec *drive_of(const struct config *config)
+{
+	return config->drive ? config->doubt.is : NULL;
+}
+
+/* *head: what it believes of the disk, after some time with `learn`; head_close
+ * it behind the fs. */
+static struct fs *open_fs(const struct config *config, struct world *world,
+			  struct disk *disk, bool learn, struct head **head)
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
 				      .replicas = 2 };
 	struct fs *fs;
-	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
+	int rc;
 
+	*head = config->drive ?
+		doubt_head(&config->doubt, sim_env(world->sim)) : NULL;
+	options.head = *head;
+	if (*head && learn)
+		doubt_learn(sim_env(world->sim), disk, *head, place.seed);
+	rc = fs_open(sim_env(world->sim), disk, &options, &fs);
 	if (rc) {
 		snprintf(said + strlen(said), 64, "  fs_open: %s\n",
 			 strerror(-rc));
@@ -133,17 +153,20 @@ static struct disk *liar_disk(struct liar *liar, struct disk *below)
 
 /* ---- One cut ---- */
 
-static struct media *make_image(uint64_t seed)
+static struct media *make_image(const struct config *config, uint64_t seed)
 {
 	struct sim_options options = { .seed = seed };
-	struct mkfs_options mkfs = { .pseudo_track_sectors = 512 };
+	struct mkfs_options mkfs = {
+		.pseudo_track_sectors = 512,
+		.geom = config->drive ? config->doubt.geom : NULL,
+	};
 	struct mkfs_plan plan;
 	struct media *media;
 	struct world world;
 	struct disk *disk;
 	int rc;
 
-	world_init(&world, DISK_SECTORS, &options, false);
+	world_init(&world, drive_of(config), DISK_SECTORS, &options, false);
 	disk = sim_disk(world.sim);
 	rc = mkfs_plan(sim_env(world.sim), &disk->limits, &mkfs, &plan);
 	assert(!rc);
@@ -187,10 +210,11 @@ static const char *recover(struct config *config, struct oracle *oracle,
 				       .volatile_cache = config->cache,
 				       .content = media };
 	const char *wrong = "it does not mount";
+	struct head *head;
 	struct fs *fs;
 
-	world_init(world, DISK_SECTORS, &options, record);
-	fs = open_fs(world, sim_disk(world->sim));
+	world_init(world, drive_of(config), DISK_SECTORS, &options, record);
+	fs = open_fs(config, world, sim_disk(world->sim), false, &head);
 	*mounted = world->moments;
 	world->record = false;
 	if (fs) {
@@ -198,6 +222,7 @@ static const char *recover(struct config *config, struct oracle *oracle,
 		if (fs_close(fs) && !wrong)
 			wrong = "it does not unmount";
 	}
+	head_close(head);
 	done_cuts++;
 	return wrong ? wrong : check_world(world);
 }
@@ -313,9 +338,22 @@ static void run_clients(struct config *config, struct oracle *oracle,
 	       (long)fs->replicas->stats.reclaimed);
 }
 
+static void print_head(const struct head *head)
+{
+	struct head_stats stats;
+
+	if (!head)
+		return;
+	head_get_stats(head, &stats);
+	printf("head: mode %d, %lu writes predicted, %lu wrong, "
+	       "switched %lu times, now %s\n", (int)stats.mode,
+	       (long)stats.write.predictions, (long)stats.write.wrong,
+	       (long)stats.write.switched, stats.write.on ? "on" : "off");
+}
+
 static const char *run(struct config *config, uint64_t seed)
 {
-	struct media *before = make_image(seed);
+	struct media *before = make_image(config, seed);
 	struct sim_options options = { .seed = seed,
 				       .volatile_cache = config->cache ||
 							 config->canary,
@@ -323,15 +361,18 @@ static const char *run(struct config *config, uint64_t seed)
 	struct oracle *oracle = oracle_new(seed, config->clients);
 	struct world world;
 	struct liar liar;
+	struct head *head;
 	struct disk *disk;
 	struct fs *fs;
 	uint64_t first;
 	const char *wrong;
 
 	place.seed = seed;
-	world_init(&world, DISK_SECTORS, &options, true);
+	world_init(&world, drive_of(config), DISK_SECTORS, &options, true);
 	disk = sim_disk(world.sim);
-	fs = open_fs(&world, config->canary ? liar_disk(&liar, disk) : disk);
+	fs = open_fs(config, &world,
+		     config->canary ? liar_disk(&liar, disk) : disk, true,
+		     &head);
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	first = world.events;
@@ -339,6 +380,8 @@ static const char *run(struct config *config, uint64_t seed)
 	wrong = oracle_verify(oracle, fs, &world, UINT64_MAX);
 	if (fs_close(fs) && !wrong)
 		wrong = "it does not unmount";
+	print_head(head);
+	head_close(head);
 	if (!wrong)
 		wrong = check_world(&world);
 	printf("seed %lu: %lu events: ", (long)seed, (long)world.moments);
@@ -371,6 +414,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "cuts", 1, NULL, 'k' },    { "recuts", 1, NULL, 'K' },
 		{ "cache", 0, NULL, 'v' },   { "canary", 0, NULL, 'y' },
 		{ "replicas", 0, NULL, 'R' },
+		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -404,6 +448,12 @@ static void parse(int argc, char **argv, struct config *config)
 		case 'R':
 			config->replicas = true;
 			break;
+		case 'd':
+			config->drive = optarg;
+			break;
+		case 'D':
+			config->kind = number(optarg);
+			break;
 		default:
 			exit(2);
 		}
@@ -422,6 +472,9 @@ int main(int argc, char **argv)
 	signal(SIGABRT, on_abort);
 	signal(SIGSEGV, on_abort);
 	msg_set_sink(keep_message, NULL);
+	if (config.drive)
+		doubt_init(&config.doubt, config.drive, DISK_SECTORS,
+			   config.kind % DOUBT_KINDS);
 	for (unsigned i = 0; i < config.runs; i++) {
 		const char *wrong = run(&config, config.seed + i);
 
@@ -436,5 +489,7 @@ int main(int argc, char **argv)
 		printf("%lu cuts, all well\n", done_cuts);
 		fflush(stdout);
 	}
+	if (config.drive)
+		doubt_fini(&config.doubt);
 	return config.canary;
 }

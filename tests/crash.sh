@@ -7,6 +7,10 @@ cd "${top_builddir:-.}"
 tests/crash --seed 1 --runs 3 --ops 350 --cuts 25 --recuts 2
 tests/crash --seed 11 --runs 3 --ops 350 --cuts 25 --cache
 tests/crash --seed 31 --runs 2 --ops 350 --cuts 25 --cache --replicas
+# On a drive that is known, well or badly.
+tests/crash --seed 31 --ops 350 --cuts 25 --recuts 2 --drive hp-c2247a
+tests/crash --seed 32 --ops 350 --cuts 10 --drive hp-c2247a --doubt 1
+tests/crash --seed 33 --ops 350 --cuts 10 --drive hp-c2247a --doubt 4
 tests/crash --seed 21 --ops 350 --cuts 0 --canary
 tests/fault --seed 1 --ops 400 --step 5 --what requests
 tests/fault --seed 1 --ops 150 --step 11 --what memory

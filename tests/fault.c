@@ -203,7 +203,7 @@ static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
 	struct fs *fs;
 	const char *wrong;
 
-	world_init(&world, DISK_SECTORS, &options, false);
+	world_init(&world, NULL, DISK_SECTORS, &options, false);
 	make(&world);
 	shield.below = sim_disk(world.sim);
 	shield.disk = (struct disk){ &shield_ops, shield.below->limits,

@@ -9,6 +9,7 @@
 #include "base/msg.h"
 #include "log/log.h"
 #include "sim/sim.h"
+#include "tests/doubt.h"
 #include "tests/test.h"
 
 #define TRACKS 6u
@@ -21,6 +22,8 @@ static const uint8_t uuid[16] = { 7, 7, 7 };
 /* ---- A log on a disk ---------------------------------------------------- */
 
 struct rig {
+	const struct doubt *doubt;	/* NULL: no drive that is known */
+	struct head *head;
 	struct sim *sim;
 	struct queue *queue;
 	struct log *log;
@@ -49,6 +52,7 @@ static void rig_attach(struct rig *r)
 
 	ck_assert_int_eq(queue_open(sim_env(r->sim), sim_disk(r->sim),
 				    &options, &r->queue), 0);
+	queue_set_head(r->queue, r->head);
 	ck_assert_int_eq(log_open(sim_env(r->sim), r->queue, &r->super, NULL,
 				  &r->log), 0);
 }
@@ -61,26 +65,38 @@ static void rig_detach(struct rig *r)
 	r->queue = NULL;
 }
 
-static struct rig rig_new(bool volatile_cache, unsigned tracks,
-			  uint32_t sectors)
+/* `doubt` NULL: a disk that takes the same time for everything. */
+static struct rig rig_new_on(const struct doubt *doubt, bool volatile_cache,
+			     unsigned tracks, uint32_t sectors)
 {
 	const struct sim_options options = {
 		.seed = 1, .volatile_cache = volatile_cache,
 		.atomic_bytes = 4096,
 	};
-	struct rig r = { 0 };
+	struct rig r = { .doubt = doubt };
 
 	super_make(&r.super, tracks, sectors);
-	r.sim = sim_new(NULL, SECTORS, &options);
+	r.sim = sim_new(doubt ? doubt->is : NULL, SECTORS, &options);
 	ck_assert_ptr_nonnull(r.sim);
+	if (doubt) {
+		r.head = doubt_head(doubt, sim_env(r.sim));
+		doubt_learn(sim_env(r.sim), sim_disk(r.sim), r.head, 1);
+	}
 	rig_attach(&r);
 	ck_assert_int_eq(log_start(r.log, EPOCH, 1, 0, 0, 1), 0);
 	return r;
 }
 
+static struct rig rig_new(bool volatile_cache, unsigned tracks,
+			  uint32_t sectors)
+{
+	return rig_new_on(NULL, volatile_cache, tracks, sectors);
+}
+
 static void rig_free(struct rig *r)
 {
 	rig_detach(r);
+	head_close(r->head);
 	sim_free(r->sim);
 }
 
@@ -876,10 +892,10 @@ static void live(struct rig *r, struct life *l, uint64_t seed)
 	}
 }
 
-static void cut_and_look(uint64_t k, enum sim_cut cut, bool volatile_cache,
-			 bool *over)
+static void cut_and_look(const struct doubt *doubt, uint64_t k,
+			 enum sim_cut cut, bool volatile_cache, bool *over)
 {
-	struct rig r = rig_new(volatile_cache, 4, 1024);
+	struct rig r = rig_new_on(doubt, volatile_cache, 4, 1024);
 	struct life l = { .tail = 1 };
 	static struct seen s;
 
@@ -903,7 +919,68 @@ START_TEST(power_cut_at_every_write)
 
 	msg_set_sink(quiet, NULL);
 	for (uint64_t k = 1; !over; k++)
-		cut_and_look(k, cuts[_i / 2], _i & 1, &over);
+		cut_and_look(NULL, k, cuts[_i / 2], _i & 1, &over);
+}
+END_TEST
+
+/* ---- Where the head is known ---- */
+
+START_TEST(power_cuts_with_a_head)
+{
+	bool over = false;
+	struct doubt doubt;
+
+	msg_set_sink(quiet, NULL);
+	doubt_init(&doubt, "hp-c2247a", SECTORS, (enum doubt_kind)_i);
+	for (uint64_t k = 1 + (unsigned)_i; !over; k += 3)
+		cut_and_look(&doubt, k, k % 2 ? SIM_CUT_RANDOM : SIM_CUT_TORN,
+			     k / 2 % 2, &over);
+	doubt_fini(&doubt);
+}
+END_TEST
+
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Commits at any angle take no revolution: the nearest slot is used, before or
+ * behind the last. */
+START_TEST(records_skip_to_the_head)
+{
+	struct doubt doubt;
+	uint64_t took[120], rng = 3, cut = 0, chain = 0, tail = 1, rev_ns;
+	unsigned back = 0, n;
+	static struct seen s;
+	struct rig r;
+
+	doubt_init(&doubt, "hp-c2247a", SECTORS, DOUBT_NONE);
+	rev_ns = doubt.is->mech.period_ps / 1000;
+	r = rig_new_on(&doubt, false, TRACKS, TRACK_SECTORS);
+	for (n = 0; n < 120; n++) {
+		uint64_t begun;
+
+		add_with_room(&r, n + 1, 1000, &cut, &chain, &tail);
+		sim_advance(r.sim, test_random(&rng) % (2 * rev_ns));
+		begun = sim_now_ns(r.sim);
+		ck_assert_int_eq(commit(&r), 0);
+		took[n] = sim_now_ns(r.sim) - begun;
+	}
+	for (n = 2; n <= 20; n++)
+		back += find_record(&r, n, false) <
+			find_record(&r, n - 1, false);
+	ck_assert_uint_ge(back, 3);
+	qsort(took, 120, sizeof(took[0]), compare);
+	/* The command is 0.07 of it, a slot 0.08 and its transfer as much. */
+	ck_assert_uint_le(took[60], rev_ns * 35 / 100);
+	ck_assert_uint_le(took[118], rev_ns * 11 / 10);
+	reboot(&r, SIM_CUT_DROP);
+	ck_assert_int_eq(recover_from(&r, cut, chain, tail, &s), 0);
+	ck_assert_uint_eq(s.last, 120);
+	rig_free(&r);
+	doubt_fini(&doubt);
 }
 END_TEST
 
@@ -933,6 +1010,8 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, four_errors_fail_the_log, 0, 2);
 	tcase_add_loop_test(tc, twins_may_fail, 3, 5);
 	tcase_add_loop_test(tc, power_cut_at_every_write, 0, 8);
+	tcase_add_loop_test(tc, power_cuts_with_a_head, 0, DOUBT_KINDS);
+	tcase_add_test(tc, records_skip_to_the_head);
 	suite_add_tcase(s, tc);
 	return s;
 }

@@ -28,13 +28,13 @@ static void on_request(struct sim *sim, const struct disk_request *req,
 	world->moments++;
 }
 
-void world_init(struct world *world, uint64_t sectors,
+void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
 		const struct sim_options *options, bool record)
 {
 	memset(world, 0, sizeof(*world));
 	world->events = 1;
 	world->record = record;
-	world->sim = sim_new(NULL, sectors, options);
+	world->sim = sim_new(spec, sectors, options);
 	assert(world->sim);
 	sim_set_hook(world->sim, on_request, world);
 }

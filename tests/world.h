@@ -24,8 +24,9 @@ struct world {
 	bool inside;		/* the file system runs, not the test */
 };
 
-/* `content` may be NULL.  Aborts when out of memory. */
-void world_init(struct world *world, uint64_t sectors,
+/* `spec` NULL: a disk that takes the same time for everything; else it
+ * outlives the world.  Aborts when out of memory. */
+void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
 		const struct sim_options *options, bool record);
 void world_fini(struct world *world);
 

@@ -431,6 +431,7 @@ static int fs_open_tree(struct fs *fs)
 
 	if (rc)
 		return rc;
+	queue_set_head(fs->queue, fs->options.head);
 	return tree_open(fs->env, fs->queue, &options, &fs->tree);
 }
 

@@ -34,6 +34,7 @@
 #include "disk/disk.h"
 
 struct fs;
+struct head;
 
 struct fs_options {
 	bool read_only;
@@ -41,6 +42,8 @@ struct fs_options {
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */
 	unsigned replicas;	/* copies of a block, at most 4; 0: none */
+	struct head *head;	/* what is believed of the disk (sched/head.h);
+				   outlives the file system; NULL: nothing */
 };
 
 /*

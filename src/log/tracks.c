@@ -26,7 +26,7 @@
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
 /* So much in long runs, beyond what is promised, may be cut up. */
-#define EASY_BYTES (4u * TRAX_MAX_RECORD_BYTES)
+#define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
 
 int log_tracks_init(struct log *log, const struct super *super)
 {
