@@ -207,6 +207,10 @@ static void run_done(struct disk_request *disk)
 
 	if (disk->result && !run->err)
 		run->err = disk->result;
+	if (run->load->over)
+		run->load->over(run->load->arg,
+				(unsigned)(client - run->clients),
+				&client->req);
 	run_count(run, disk);
 	run->done++;
 	run->last_done_ns = disk->complete_ns;
@@ -241,6 +245,10 @@ static void run_ask(struct run *run, struct client *client)
 	client->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
 	client->next_ns = UINT64_MAX;
 	run->asked++;
+	if (run->load->prepare)
+		run->load->prepare(run->load->arg,
+				   (unsigned)(client - run->clients),
+				   &client->req);
 	queue_submit(run->rig->queue, &client->req);
 }
 

@@ -59,6 +59,10 @@ struct rig_load {
 	uint64_t seed;
 	/* Instead of at random: the next place; NULL. */
 	void (*next)(void *arg, uint64_t *sector, uint32_t *sectors);
+	/* Just before a client's request is submitted, and when it is over;
+	 * NULL. */
+	void (*prepare)(void *arg, unsigned client, struct queue_request *req);
+	void (*over)(void *arg, unsigned client, struct queue_request *req);
 	void *arg;
 };
 

@@ -12,6 +12,11 @@ const struct sched_experiment sched_table[] = {
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },
+	{ "range", "writes with no, track- and group-sized ranges, by depth",
+	  sched_range },
+	{ "range-options", "how many places of a range must be looked at",
+	  sched_range_options },
+	{ "range-reads", "reads mixed into range writes", sched_range_reads },
 	{ NULL, NULL, NULL },
 };
 

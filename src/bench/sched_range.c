@@ -1,0 +1,282 @@
+/*
+ * sched_range.c - range writes (Anand et al., FAST 2008, section 4): random
+ * writes that may go to one place, anywhere on about a track, or anywhere in a
+ * block group, by queue depth; over the whole disk or one group; how many
+ * options are enough; reads among the writes.
+ *
+ * As in the paper all places of a range are free: what is measured is the
+ * scheduling.  Outstanding writes never collide (struct range_claims).
+ */
+#include <stdio.h>
+
+#include "base/list.h"
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "sched/range.h"
+
+#define DRIVE "hp-c2247a"
+#define GROUP_SECTORS 4096u	/* 4096 blocks of 512 bytes */
+#define GROUP_FIRST 409600u
+#define TRACK_RANGE 100u	/* just more than a track */
+#define MAX_DEPTH 64u
+#define FULLY UINT32_MAX	/* ways: expand to every place */
+
+struct writer {
+	struct queue_place place;
+	struct ranges *ranges;
+	struct range within;
+	struct range_list list;
+	struct range_unclaimed set;
+};
+
+/* One measurement. */
+struct ranges {
+	uint32_t range;		/* sectors that may be written to; 0: one
+				   place */
+	uint32_t slot;		/* sectors of a write, which are aligned so */
+	unsigned ways;		/* 0: hierarchical; expand to so many */
+	const struct range *fixed; /* all writes go there; or NULL */
+	struct range_claims claims;
+	struct writer writer[MAX_DEPTH];
+	uint64_t sectors;	/* of the disk */
+	uint64_t finds, estimates;
+};
+
+static int ranges_find(struct queue_place *place, const struct belief *belief,
+		       uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct writer *w = container_of(place, struct writer, place);
+	struct ranges *r = w->ranges;
+	const struct range_query query = {
+		.set = &w->set.set, .within = &w->within, .within_n = 1,
+		.sectors = sectors, .options = RANGE_OPTIONS,
+	};
+	struct range_answer answer = { .cost_ns = 0 };
+	int rc = 0;
+
+	if (!belief)
+		return w->set.set.next(&w->set.set, w->within.first,
+				       w->within.first + w->within.n, sectors,
+				       sector) ? 0 : -1;
+	rc = r->ways ? range_expand(belief, &query,
+				    r->ways == FULLY ? 0 : r->ways, &answer) :
+		       range_find(belief, &query, &answer);
+	r->finds++;
+	r->estimates += answer.estimates;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return rc;
+}
+
+static void ranges_take(struct queue_place *place, struct queue_request *req,
+			uint64_t sector)
+{
+	struct writer *w = container_of(place, struct writer, place);
+
+	range_claims_add(&w->ranges->claims, sector, req->disk.sectors);
+}
+
+static void ranges_prepare(void *arg, unsigned client,
+			   struct queue_request *req)
+{
+	struct ranges *r = arg;
+	struct writer *w = &r->writer[client];
+	struct disk_request *disk = &req->disk;
+
+	/* Old age would take the choice from the scheduler. */
+	req->class = QUEUE_IDLE;
+	disk->sectors = r->slot;
+	disk->iov->iov_len = (size_t)r->slot * SECTOR_BYTES;
+	disk->sector = disk->sector / r->slot * r->slot;
+	if (disk->op == DISK_READ || !r->range)
+		return;
+	w->ranges = r;
+	w->place = (struct queue_place){ ranges_find, ranges_take };
+	w->within = r->fixed ? *r->fixed :
+		(struct range){ disk->sector, r->range };
+	if (w->within.first + w->within.n > r->sectors)
+		w->within.first = r->sectors - w->within.n;
+	range_list_init(&w->list, &w->within, 1, r->slot);
+	range_unclaimed_init(&w->set, &w->list.set, &r->claims);
+	req->place = &w->place;
+}
+
+static void ranges_over(void *arg, unsigned client, struct queue_request *req)
+{
+	struct ranges *r = arg;
+
+	(void)client;
+	if (!req->place)
+		return;
+	range_claims_end(&r->claims, req->disk.sector, req->disk.sectors);
+	range_claims_barrier(&r->claims);
+}
+
+struct point {
+	double positioning_ms, response_ms, estimates;
+};
+
+/* The head is to be known before anything is measured. */
+static int learn(struct rig *rig, uint64_t seed)
+{
+	const struct rig_load load = {
+		.clients = 1, .sectors = 8, .read_percent = 50,
+		.requests = 400, .seed = seed,
+	};
+	struct rig_result result;
+
+	return rig_run(rig, &load, &result);
+}
+
+static int measure(const struct sched_options *options, struct ranges *r,
+		   unsigned depth, unsigned read_percent, bool group,
+		   struct point *out)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : DRIVE,
+		.seed = options->seed,
+		.no_cache = true,
+	};
+	struct rig_load load = {
+		.clients = depth, .sectors = 8, .read_percent = read_percent,
+		.first = group ? GROUP_FIRST : 0,
+		.span = group ? GROUP_SECTORS : 0,
+		.requests = options->requests ? options->requests : 4000,
+		.warmup = 500, .seed = options->seed,
+		.prepare = ranges_prepare, .over = ranges_over, .arg = r,
+	};
+	struct rig_result result;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	load.requests /= options->quick ? 10 : 1;
+	r->sectors = geom_sectors(rig.geom);
+	r->finds = r->estimates = 0;
+	range_claims_init(&r->claims);
+	err = learn(&rig, options->seed);
+	if (!err)
+		err = rig_run(&rig, &load, &result);
+	range_claims_fini(&r->claims);
+	rig_close(&rig);
+	if (err)
+		return err;
+	out->positioning_ms = (double)(result.times.seek_ns +
+		result.times.switch_ns + result.times.rotation_ns) / 1e6 /
+		(double)load.requests;
+	out->response_ms = (double)result.ns / 1e6 / (double)load.requests;
+	out->estimates = r->finds ?
+		(double)r->estimates / (double)r->finds : 0;
+	return 0;
+}
+
+/* ---- Ranges by queue depth ---- */
+
+static int range_row(const struct sched_options *options, bool group,
+		     uint32_t slot, unsigned depth)
+{
+	static const uint32_t sizes[] = { 0, TRACK_RANGE, GROUP_SECTORS };
+	const struct range all = { GROUP_FIRST, GROUP_SECTORS };
+	struct point p[3];
+	int err = 0;
+
+	for (unsigned i = 0; i < 3 && !err; i++) {
+		struct ranges r = { .range = sizes[i], .slot = slot };
+
+		if (group && sizes[i] == GROUP_SECTORS)
+			r.fixed = &all;
+		err = measure(options, &r, depth, 0, group, &p[i]);
+	}
+	if (err)
+		return err;
+	printf("%-5s %6u %4u  %7.2f %7.2f %7.2f %7.1f%% %7.1f%%  %7.2f %7.2f "
+	       "%7.2f\n", group ? "group" : "disk", depth, slot,
+	       p[0].positioning_ms, p[1].positioning_ms, p[2].positioning_ms,
+	       100 * (p[1].positioning_ms / p[0].positioning_ms - 1),
+	       100 * (p[2].positioning_ms / p[0].positioning_ms - 1),
+	       p[0].response_ms, p[1].response_ms, p[2].response_ms);
+	fflush(stdout);
+	return 0;
+}
+
+int sched_range(const struct sched_options *options)
+{
+	int err = 0;
+
+	printf("random writes, %s\n"
+	       "                    positioning ms, by range          change"
+	       "          ms a write\n"
+	       "span   depth slot     none   track   group   track   group"
+	       "     none   track   group\n",
+	       options->drive ? options->drive : DRIVE);
+	for (unsigned kind = 0; kind < 4 && !err; kind++)
+		for (unsigned depth = 1; depth <= MAX_DEPTH && !err;
+		     depth *= 2)
+			err = range_row(options, kind / 2, kind % 2 ? 1 : 8,
+					depth);
+	printf("published: one outstanding in a group: track halves, group "
+	       "leaves almost only transfer\n");
+	return err;
+}
+
+/* ---- Options ---- */
+
+int sched_range_options(const struct sched_options *options)
+{
+	struct range track = { GROUP_FIRST, TRACK_RANGE };
+	struct ranges r = { .range = TRACK_RANGE, .slot = 1, .fixed = &track };
+	struct point p;
+	int err = 0;
+
+	printf("writes to one track, by the number of options looked at\n"
+	       "options        ms a write  positioning ms  estimates\n");
+	for (r.ways = 1; r.ways <= 64 && !err; r.ways *= 2) {
+		err = measure(options, &r, 1, 0, true, &p);
+		printf("%-12u %12.2f %15.2f %10.1f\n", r.ways, p.response_ms,
+		       p.positioning_ms, p.estimates);
+	}
+	r.ways = FULLY;
+	if (!err)
+		err = measure(options, &r, 1, 0, true, &p);
+	if (!err)
+		printf("%-12s %12.2f %15.2f %10.1f\n", "all",
+		       p.response_ms, p.positioning_ms, p.estimates);
+	r.ways = 0;
+	if (!err)
+		err = measure(options, &r, 1, 0, true, &p);
+	if (!err)
+		printf("%-12s %12.2f %15.2f %10.1f\n", "hierarchical",
+		       p.response_ms, p.positioning_ms, p.estimates);
+	printf("published: eight options give most of what can be had\n");
+	return err;
+}
+
+/* ---- Reads ---- */
+
+int sched_range_reads(const struct sched_options *options)
+{
+	static const unsigned depths[] = { 1, 16 };
+	struct point none = { 0 }, track = { 0 };
+	int err = 0;
+
+	printf("reads mixed in, writes to track-sized ranges of a group\n"
+	       "depth  reads  ms a request: none    track  change\n");
+	for (unsigned i = 0; i < 2 && !err; i++) {
+		for (unsigned reads = 0; reads <= 100 && !err; reads += 20) {
+			struct ranges r = { .range = 0, .slot = 8 };
+
+			err = measure(options, &r, depths[i], reads, true,
+				      &none);
+			r.range = TRACK_RANGE;
+			if (!err)
+				err = measure(options, &r, depths[i], reads,
+					      true, &track);
+			printf("%5u %5u%% %18.2f %8.2f %6.1f%%\n", depths[i],
+			       reads, none.response_ms, track.response_ms,
+			       100 * (track.response_ms / none.response_ms -
+				      1));
+		}
+	}
+	return err;
+}
