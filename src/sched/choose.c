@@ -15,7 +15,7 @@
 
 #include "sched/internal.h"
 
-#define PLACE_TRIES 4u
+#define PLACE_TRIES 32u
 
 /* A request, and where it would go. */
 struct candidate {
