@@ -78,8 +78,9 @@ static int by_drive(const struct sched_options *options)
 	int err = 0, i;
 
 	heading("drive");
-	for (i = 0; drives[i] && !err; i++) {
-		m.label = m.drive = drives[i];
+	for (i = 0; drives[i] && !err && (!i || !options->drive); i++) {
+		m.drive = drives[i];
+		m.label = options->drive ? "the given" : drives[i];
 		err = measure_one(options, &m);
 	}
 	return err;

@@ -35,7 +35,7 @@ static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
 		      &track);
 	at = track.first;
 	if (!places->aligned)
-		at += places_random(places) % track.sectors;
+		at += places_random(places) % track.sectors / 8 * 8;
 	*sector = at;
 	*sectors = track.sectors;
 }
@@ -105,7 +105,7 @@ int sched_tracks(const struct sched_options *options)
 
 	printf("%-15s %-6s %-5s %-9s %9s %9s\n", "drive", "", "", "",
 	       "head ms", "deviation");
-	for (i = 0; drives[i] && !err; i++)
+	for (i = 0; drives[i] && !err && (!i || !options->drive); i++)
 		for (kind = 0; kind < 4 && !err; kind++)
 			err = compare(options, options->drive ?
 				      options->drive : drives[i],

@@ -50,7 +50,9 @@ uint64_t queue_room_ns(const struct queue *queue)
 		return UINT64_MAX;
 	if (!one_at_a_time(queue))
 		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
-	if (!queue->outstanding)
+	if (!queue->outstanding || (queue->outstanding == 1 &&
+				    queue->partial &&
+				    !queue->partial->split_sectors))
 		return 0;
 	until_ns = head_busy_until_ns(queue->head);
 	if (queue->outstanding > 1 || !until_ns ||
@@ -194,7 +196,7 @@ static struct access *reference_read(struct queue *queue)
 	uint32_t sectors = queue->disk->limits.physical_bytes / SECTOR_BYTES;
 	uint64_t sector;
 
-	if (!queue->head || queue->outstanding || reference->busy ||
+	if (!queue->head || reference->busy ||
 	    !head_wants_reference(queue->head, &sector))
 		return NULL;
 	sector -= sector % sectors;

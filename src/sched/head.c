@@ -32,9 +32,23 @@
 /* So many good predictions in a trial switch on; so many accesses end it. */
 #define TRIAL_ENOUGH 40u
 #define TRIAL_ACCESSES 250u
+/* ... or so many reads in a row that no head can have been there for: then this
+ * is no such drive, and the next trial is far off. */
+#define TRIAL_HITS 12u
 /* Between trials, doubled by each that fails. */
 #define TRIAL_AFTER 2000u
 #define TRIAL_AFTER_MAX 256000u
+/* A reference read is made when the phase is worse known than this
+ * (revolutions) and so many accesses have said nothing of it; so many are
+ * saved up, one comes with each REFERENCE_NS: 4 s of reading an hour. */
+#define SIGMA_WANTED 0.0025
+#define REFERENCE_ACCESSES 4u
+#define REFERENCE_SAVED 60u
+#define REFERENCE_NS 10000000000u
+/* ... and only so long after an access: a disk that rests may rest. */
+#define REFERENCE_BUSY_NS 1000000000u
+/* Read so many tracks away at most, where no cache expects it. */
+#define REFERENCE_TRACKS 64u
 
 struct head {
 	struct env *env;
@@ -49,13 +63,26 @@ struct head {
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
 	uint64_t trial_after;
+	unsigned hits_run;		/* reads in a row */
 	struct service_head at;		/* behind what has completed */
+	uint64_t last_ns;		/* something was handed over */
 	uint64_t last_end;		/* of the access before ... */
 	bool last_read;			/* ... which was a read */
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
 	struct head_kind_stats kind[LEARN_KINDS];
+	unsigned silent;		/* accesses since the last reading */
+	uint64_t references, reference_seed;
+	uint64_t saved_ns;		/* time for which none was made */
+	uint64_t saved_at_ns;
 };
+
+static void head_set_mode(struct head *head, enum head_mode mode)
+{
+	head->mode = mode;
+	head->accesses = 0;
+	head->hits_run = 0;
+}
 
 /* ---- making ---- */
 
@@ -97,6 +124,8 @@ int head_open(struct env *env, const struct head_options *options,
 	head->read_ahead_sectors = options->read_ahead_sectors;
 	head->known = options_known(options);
 	head->trial_after = TRIAL_AFTER;
+	head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
+	head->saved_at_ns = env_now_ns(env);
 	if (head->known) {
 		err = head_copy_mech(head, options);
 		phase_init(&head->phase, &head->mech);
@@ -121,7 +150,19 @@ void head_close(struct head *head)
 
 void head_set_geom(struct head *head, const struct geom *geom)
 {
+	int kind;
+
 	head->geom = geom;
+	if (!head->known)
+		return;
+	learn_forget(&head->learn);
+	learn_apply(&head->learn, &head->mech);
+	for (kind = 0; kind < LEARN_KINDS; kind++) {
+		judge_clear(&head->judge[kind]);
+		head->judge[kind].on = false;
+	}
+	head->trial_after = TRIAL_AFTER;
+	head_set_mode(head, HEAD_TRIAL);
 }
 
 bool head_is_known(const struct head *head)
@@ -232,12 +273,13 @@ void head_begin(struct head *head, struct head_access *access)
 {
 	struct belief belief;
 
-	access->handed_ns = env_now_ns(head->env);
+	access->handed_ns = head->last_ns = env_now_ns(head->env);
 	access->predicted = false;
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;
 	head->accesses++;
+	head->silent++;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
 		head_get_belief(head, &belief);
@@ -258,12 +300,6 @@ uint64_t head_busy_until_ns(const struct head *head)
 }
 
 /* ---- what completions say ---- */
-
-static void head_set_mode(struct head *head, enum head_mode mode)
-{
-	head->mode = mode;
-	head->accesses = 0;
-}
 
 static void head_tell(const struct head *head, enum learn_kind kind)
 {
@@ -380,9 +416,11 @@ static void head_observe(struct head *head, const struct head_access *access,
 	bool late = turns > 0 && access->expected.media_ns -
 		access->arrive_ns >= head_guard_ns(head, kind);
 
-	if (!access->write)
+	if (!access->write) {
 		phase_observe(&head->phase, &head->mech, complete_ns,
 			      -(double)rest_ns / (double)period_ns);
+		head->silent = 0;
+	}
 	if (!judged)
 		return;
 	head_count_error(head, kind, error_ns);
@@ -402,17 +440,29 @@ static bool access_is_hit(const struct head *head,
 	       access->arrive_ns + access->expected.transfer_ns;
 }
 
+static void head_hit(struct head *head, const struct head_access *access)
+{
+	head->kind[access->write].hits++;
+	if (access->write) {
+		head_judge(head, LEARN_WRITE, true);
+	} else if (!access->streams && ++head->hits_run >= TRIAL_HITS &&
+		   head->mode == HEAD_TRIAL) {
+		head->trial_after = TRIAL_AFTER_MAX;
+		head_fail(head);
+	}
+}
+
 static void head_take(struct head *head, struct head_access *access,
 		      uint64_t complete_ns)
 {
 	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
 
 	if (access_is_hit(head, access, complete_ns)) {
-		head->kind[access->write].hits++;
-		if (access->write)
-			head_judge(head, LEARN_WRITE, true);
+		head_hit(head, access);
 		return;
 	}
+	if (!access->write)
+		head->hits_run = 0;
 	if (access_has_angle(head, access) && !access->streams)
 		head_observe(head, access, complete_ns);
 	head->at = access->expected.head;
@@ -502,11 +552,55 @@ enum head_mode head_mode(const struct head *head)
 	return head->mode;
 }
 
+/* ---- reference reads ---- */
+
+/* Is there time for one, of what is saved up? */
+static bool reference_afford(struct head *head, uint64_t now_ns)
+{
+	head->saved_ns += now_ns - head->saved_at_ns;
+	head->saved_at_ns = now_ns;
+	if (head->saved_ns > REFERENCE_SAVED * REFERENCE_NS)
+		head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
+	if (head->saved_ns < REFERENCE_NS)
+		return false;
+	head->saved_ns -= REFERENCE_NS;
+	return true;
+}
+
+/* A sector on another track near the head; which, no cache can guess. */
+static uint64_t reference_sector(struct head *head)
+{
+	uint64_t tracks = geom_tracks(head->geom), index, seed;
+	struct geom_track track;
+
+	seed = head->reference_seed * UINT64_C(6364136223846793005) +
+	       UINT64_C(1442695040888963407);
+	head->reference_seed = seed;
+	geom_track_of(head->geom, head->last_end ? head->last_end - 1 : 0,
+		      &track);
+	index = track.index + 1 + (seed >> 33) % REFERENCE_TRACKS;
+	if (index >= tracks)
+		index = (seed >> 33) % tracks;
+	geom_track_at(head->geom, index, &track);
+	return track.first + (seed >> 20) % track.sectors;
+}
+
 bool head_wants_reference(struct head *head, uint64_t *sector)
 {
-	(void)head;
-	(void)sector;
-	return false;
+	uint64_t now_ns = env_now_ns(head->env);
+	bool judged = head->judge[LEARN_READ].on && phase_is_known(head, now_ns);
+
+	if (!head->known || head->mode == HEAD_OFF ||
+	    head->silent < REFERENCE_ACCESSES ||
+	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
+	    (judged && phase_sigma(&head->phase, &head->mech, now_ns) <
+			       SIGMA_WANTED) ||
+	    !reference_afford(head, now_ns))
+		return false;
+	*sector = reference_sector(head);
+	head->silent = 0;
+	head->references++;
+	return true;
 }
 
 static void head_fill_kind(const struct head *head, enum learn_kind kind,
@@ -530,6 +624,7 @@ void head_get_stats(const struct head *head, struct head_stats *stats)
 		.observed = head->phase.observed,
 		.gated = head->phase.gated,
 		.reacquired = head->phase.reacquired,
+		.references = head->references,
 	};
 	if (head->known) {
 		stats->period_sigma_ppm = phase_period_sigma_ppm(&head->phase);

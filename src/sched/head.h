@@ -87,7 +87,8 @@ int head_open(struct env *env, const struct head_options *options,
 	      struct head **head);
 void head_close(struct head *head);	/* NULL is harmless */
 
-/* Another geometry from now on; the disk has nothing outstanding. */
+/* Another geometry from now on; the queue is idle.  What was learned with the
+ * old one is forgotten. */
 void head_set_geom(struct head *head, const struct geom *geom);
 
 /* Is there anything to go by?  And the geometry. */

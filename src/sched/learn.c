@@ -28,8 +28,6 @@
 int learn_init(struct learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns)
 {
-	int kind;
-
 	*learn = (struct learn){
 		.seek_n = mech->seek_n,
 		.switch_ns = mech->head_switch_ns,
@@ -40,9 +38,22 @@ int learn_init(struct learn *learn, const struct service_mech *mech,
 	if (!learn->seek)
 		return -ENOMEM;
 	memcpy(learn->seek, mech->seek, mech->seek_n * sizeof(*learn->seek));
-	for (kind = 0; kind < LEARN_KINDS; kind++)
-		learn->steps[kind].guard_steps = GUARD_START;
+	learn_forget(learn);
 	return 0;
+}
+
+void learn_forget(struct learn *learn)
+{
+	int kind;
+
+	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
+	learn->settle_off_ns = 0;
+	for (kind = 0; kind < LEARN_KINDS; kind++) {
+		learn->overhead_off_ns[kind] = 0;
+		learn->steps[kind] = (struct learn_steps){
+			.guard_steps = GUARD_START,
+		};
+	}
 }
 
 void learn_fini(struct learn *learn)

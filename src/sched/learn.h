@@ -37,6 +37,9 @@ int learn_init(struct learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns);
 void learn_fini(struct learn *learn);
 
+/* Back to what was given. */
+void learn_forget(struct learn *learn);
+
 /*
  * An access after a move of `cylinders` (switched: also or only to another
  * surface) met or missed a target that came by offset_ns after it was expected

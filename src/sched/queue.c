@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/msg.h"
 #include "sched/internal.h"
 
 #define DEPTH_ROTATING 4u
@@ -357,7 +358,13 @@ const struct disk_limits *queue_limits(const struct queue *queue)
 
 void queue_set_head(struct queue *queue, struct head *head)
 {
-	assert(!queue->outstanding);
+	assert(queue_idle(queue));
+	if (head && geom_sectors(head_geom(head)) <
+			    queue->disk->limits.sectors) {
+		msg_warn("%s: larger than its geometry, which is not used",
+			 queue->disk->name);
+		head = NULL;
+	}
 	queue->head = head;
 }
 

@@ -144,7 +144,8 @@ void queue_close(struct queue *queue);
 const struct disk_limits *queue_limits(const struct queue *queue);
 
 /* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
- * head outlives it or is taken away by NULL. */
+ * head outlives it or is taken away by NULL.  A head whose geometry does not
+ * cover the disk is left alone. */
 void queue_set_head(struct queue *queue, struct head *head);
 
 /*
