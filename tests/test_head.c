@@ -2,11 +2,15 @@
  * test_head.c - what is believed of the head, over simulated drives in virtual
  * time: found out from ordinary reads, given up when it is wrong.
  */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/msg.h"
 #include "bench/rig.h"
 #include "tests/test.h"
+
+typedef void (*doubt_fn)(struct spec *is, struct spec *believed, void *arg);
 
 static struct rig rig;
 
@@ -20,16 +24,12 @@ static const char *drive_path(const char *name)
 	return path;
 }
 
-static void open_rig(const char *drive, bool blind,
-		     void (*doubt)(struct spec *, struct spec *, void *))
+static void open_rig(const struct rig_options *with, const char *drive)
 {
-	struct rig_options options = {
-		.drive = drive_path(drive),
-		.seed = 7,
-		.blind = blind,
-		.doubt = doubt,
-	};
+	struct rig_options options = *with;
 
+	options.drive = drive_path(drive);
+	options.seed = 7;
 	ck_assert_int_eq(rig_open(&options, &rig), 0);
 }
 
@@ -57,6 +57,154 @@ static struct head_stats stats(void)
 	return s;
 }
 
+/* Time with the head over time without, for the same load. */
+static double compare(struct rig_options options, const char *drive,
+		      unsigned clients, unsigned read_percent,
+		      uint64_t requests)
+{
+	struct rig_result with, without;
+
+	options.blind = true;
+	open_rig(&options, drive);
+	without = run(clients, 8, read_percent, requests);
+	rig_close(&rig);
+	options.blind = false;
+	open_rig(&options, drive);
+	with = run(clients, 8, read_percent, requests);
+	return (double)with.ns / (double)without.ns;
+}
+
+/* ---- finding it out ---- */
+
+START_TEST(test_ordinary_reads_tell)
+{
+	struct head_stats s;
+	struct belief belief;
+	angle is, believed;
+
+	open_rig(&(struct rig_options){ 0 }, "modern");
+	ck_assert(!stats().read.on);
+	run(1, 8, 67, 300);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	ck_assert_uint_eq(s.mode, HEAD_ON);
+	ck_assert_uint_eq(s.read.wrong + s.write.wrong, 0);
+	ck_assert_uint_eq(s.references, 0);
+	ck_assert(fabs((double)s.period_ps -
+		       (double)rig.spec->mech.period_ps) <
+		  2e-6 * (double)s.period_ps);
+	head_get_belief(rig.head, &belief);
+	is = service_angle(drive_mech(sim_drive(rig.sim)), belief.now_ns);
+	believed = service_angle(belief.mech, belief.now_ns);
+	ck_assert(fabs((double)(int32_t)(is - believed)) < 0.002 * 4294967296);
+	rig_close(&rig);
+}
+END_TEST
+
+static void noise_of_host(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->noise = (struct spec_noise){
+		.normal_ns = 8000,
+		.exponential_ns = 20000,
+		.late = 0.03,
+		.late_min_ns = 100000,
+		.late_max_ns = 3000000,
+	};
+}
+
+START_TEST(test_noise_is_borne)
+{
+	struct rig_options options = { .doubt = noise_of_host };
+	struct head_stats s;
+
+	ck_assert(compare(options, "wd800", 16, 67, 2000) < 0.9);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	ck_assert_uint_gt(s.gated, 0);
+	ck_assert_uint_le(s.read.switched, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nobody reads: the phase comes from reads made for it, and they are few. */
+START_TEST(test_writes_need_references)
+{
+	struct rig_result r;
+	struct head_stats s;
+	uint64_t saved;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	r = run(8, 8, 0, 4000);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	saved = 60 + r.ns / 10000000000 + 1;
+	ck_assert_uint_le(s.references, saved);
+	ck_assert_uint_gt(s.references, 20);
+	rig_close(&rig);
+}
+END_TEST
+
+static void seeks_off(struct spec *is, struct spec *believed, void *arg)
+{
+	uint32_t i;
+
+	(void)is;
+	(void)arg;
+	for (i = 0; i < believed->mech.seek_n; i++)
+		believed->mech.seek[i].ns -= believed->mech.seek[i].ns / 20;
+	believed->read_overhead_ns = believed->write_overhead_ns = 50000;
+}
+
+/* Seeks believed to be 5 % shorter than they are, overheads a third. */
+START_TEST(test_seeks_are_learned)
+{
+	struct rig_options options = { .doubt = seeks_off };
+	struct head_stats before, after;
+
+	ck_assert(compare(options, "wd800", 8, 67, 3000) < 0.95);
+	before = stats();
+	ck_assert(before.read.on);
+	run(8, 8, 67, 2000);
+	after = stats();
+	/* Once learned, it misses rarely. */
+	ck_assert_uint_lt((after.read.misses - before.read.misses) * 50,
+			  after.read.predictions - before.read.predictions);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- where there is nothing to know ---- */
+
+START_TEST(test_no_rotation)
+{
+	struct rig_options options = { .flat = true, .depth = 32 };
+
+	ck_assert(compare(options, "modern", 32, 67, 20000) < 1.03);
+	ck_assert_uint_eq(stats().mode, HEAD_OFF);
+	ck_assert(!stats().read.on && !stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
+
+static void with_write_cache(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->write_cache_lbns = 8192;
+}
+
+/* A write cache says nothing of the head. */
+START_TEST(test_write_cache)
+{
+	struct rig_options options = { .doubt = with_write_cache };
+
+	ck_assert(compare(options, "wd800", 8, 67, 2000) < 1.05);
+	ck_assert(!stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
 
 /* ---- beliefs that are off ---- */
 
@@ -91,53 +239,327 @@ static void spindle_fast(struct spec *is, struct spec *believed, void *arg)
 	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
 }
 
+/* A defect at the front of each zone that nobody wrote down. */
 static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
 {
-	struct spec_list *slips = &believed->zones[0].slips;
+	struct spec_list *slips;
 	size_t i;
 
-	(void)arg;
-	(void)slips;
 	(void)believed;
+	(void)arg;
 	for (i = 0; i < is->zones_n; i++) {
 		slips = &is->zones[i].slips;
-		slips->v = realloc(slips->v, (slips->n + 1) * sizeof(*slips->v));
+		slips->v = realloc(slips->v,
+				   (slips->n + 1) * sizeof(*slips->v));
+		ck_assert_ptr_nonnull(slips->v);
 		memmove(slips->v + 1, slips->v, slips->n * sizeof(*slips->v));
 		slips->v[0] = 100;
 		slips->n++;
 	}
 }
 
-START_TEST(test_x)
-{
-	static const char *const drives[]={"atlas-10k","modern"};
-	for (unsigned d=0; d<2; d++) for (unsigned c=1;c<=64;c*=8) {
-		struct rig_result a,b; struct head_stats s;
-		struct rig_options options = {
-		.drive = drive_path(drives[d]),
-		.seed = 7, .flat=true, .blind=true,.depth=32
-		};
+static const struct {
+	doubt_fn doubt;
+	bool useless;		/* no prediction can be good */
+} doubts[] = {
+	{ skew_by_a_sector, true },
+	{ bound_by_a_cylinder, true },
+	{ spindle_fast, false },
+	{ slip_unlisted, false },
+};
+#define DOUBTS (sizeof(doubts) / sizeof(doubts[0]))
 
-	ck_assert_int_eq(rig_open(&options, &rig), 0);
-		a=run(c,8,67,3000); rig_close(&rig);
-		options.blind=false;
-	ck_assert_int_eq(rig_open(&options, &rig), 0);
-		b=run(c,8,67,3000); s=stats();
-		printf("%-14s c=%2u blind %.4f head %.4f %.3f| mode %d r%d w%d obs %lu gated %lu reacq %lu ref %lu | pred %lu wrong %lu miss %lu hits %lu guard %lu oh %lu| w pred %lu wrong %lu miss %lu guard %lu hits %lu\n",drives[d],c,a.ns/1e9,b.ns/1e9,1.0*b.ns/a.ns,s.mode,s.read.on,s.write.on,s.observed,s.gated,s.reacquired,s.references,s.read.predictions,s.read.wrong,s.read.misses,s.read.hits,s.read.guard_ns/1000,s.read.overhead_ns/1000,s.write.predictions,s.write.wrong,s.write.misses,s.write.guard_ns/1000,s.write.hits);
+START_TEST(test_beliefs_off)
+{
+	static const char *const drives[] = {
+		"atlas-10k", "modern", "ultrastar-18es"
+	};
+	struct rig_options options = { .doubt = doubts[_i % DOUBTS].doubt };
+	const char *drive = drives[(size_t)_i / DOUBTS];
+	unsigned clients;
+
+	for (clients = 1; clients <= 16; clients *= 4) {
+		ck_assert(compare(options, drive, clients, 67, 1200) < 1.05);
+		ck_assert(!doubts[_i % DOUBTS].useless || !stats().read.on);
 		rig_close(&rig);
 	}
 }
 END_TEST
 
+/* Good until then; from one moment to the next seeks take what they like. */
+START_TEST(test_off_within_200)
+{
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(4, 8, 67, 500);
+	ck_assert(stats().read.on && stats().write.on);
+	rig.spec->seek_jitter_ns = rig.spec->mech.period_ps / 1000;
+	run(4, 8, 67, 200);
+	ck_assert(!stats().read.on);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- data ---- */
+
+#define BLOCK 8u
+#define BATCH 12u
+
+struct slot {
+	struct queue_request req;
+	struct iovec iov;
+	uint64_t *data;
+};
+
+static void slot_done(struct disk_request *disk)
+{
+	ck_assert_int_eq(disk->result, 0);
+}
+
+static void slot_submit(struct slot *slot, enum disk_op op, uint64_t sector,
+			uint32_t sectors)
+{
+	slot->iov = (struct iovec){ slot->data, sectors * SECTOR_BYTES };
+	slot->req = (struct queue_request){
+		.disk = {
+			.op = op,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &slot->iov,
+			.iov_n = 1,
+			.done = slot_done,
+		},
+		.class = QUEUE_READ,
+	};
+	queue_submit(rig.queue, &slot->req);
+}
+
+/* Each sector begins with its number and the round in which it was written. */
+static void slot_fill(struct slot *slot, uint64_t sector, uint32_t sectors,
+		      uint64_t round)
+{
+	uint32_t i;
+
+	for (i = 0; i < sectors; i++) {
+		slot->data[i * 64] = sector + i;
+		slot->data[i * 64 + 1] = round;
+	}
+}
+
+/* Whole tracks and small pieces, written and read back, with a wrong model on
+ * a drive whose tracks are begun in the middle. */
+START_TEST(test_data_untouched)
+{
+	struct rig_options options = { .doubt = spindle_fast };
+	struct slot slots[BATCH] = { 0 };
+	struct geom_track track;
+	unsigned round, i;
+	uint32_t j;
+
+	open_rig(&options, "ultrastar-18es");
+	run(2, 8, 67, 200);
+	for (i = 0; i < BATCH; i++)
+		slots[i].data = aligned_alloc(4096, 1 << 20);
+	for (round = 0; round < 60; round++) {
+		for (i = 0; i < BATCH; i++) {
+			geom_track_at(rig.geom, round * 50 + i * 3 % BATCH,
+				      &track);
+			track.sectors -= i % 4 * BLOCK;
+			slot_fill(&slots[i], track.first, track.sectors,
+				  round);
+			slot_submit(&slots[i], DISK_WRITE, track.first,
+				    track.sectors);
+		}
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+		for (i = 0; i < BATCH; i++) {
+			memset(slots[i].data, 0, 1 << 20);
+			slot_submit(&slots[i], DISK_READ,
+				    slots[i].req.disk.sector,
+				    slots[i].req.disk.sectors);
+		}
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+		for (i = 0; i < BATCH; i++)
+			for (j = 0; j < slots[i].req.disk.sectors; j++) {
+				ck_assert_uint_eq(slots[i].data[j * 64],
+					slots[i].req.disk.sector + j);
+				ck_assert_uint_eq(slots[i].data[j * 64 + 1],
+						  round);
+			}
+	}
+	ck_assert_uint_gt(queue_stats(rig.queue)->split, 100);
+	for (i = 0; i < BATCH; i++)
+		free(slots[i].data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- choice ---- */
+
+static double rotation_percent(const char *policy, double *mean_ms)
+{
+	struct rig_options options = { .policy = policy, .no_cache = true };
+	struct rig_result r;
+
+	open_rig(&options, "atlas-10k");
+	r = run(20, 8, 67, 3000);
+	rig_close(&rig);
+	*mean_ms = r.head_mean_ns / 1e6;
+	return 100.0 * (double)r.times.rotation_ns / (double)r.ns;
+}
+
+/* Freeblock, section 3.3: 22 %, 36 %, 50 %; SW40% costs 6 %. */
+START_TEST(test_order)
+{
+	double sptf_ms, sw_ms, sstf_ms, percent;
+
+	percent = rotation_percent("sptf", &sptf_ms);
+	ck_assert(percent > 20 && percent < 25);
+	percent = rotation_percent("sptf-sw40", &sw_ms);
+	ck_assert(percent > 33 && percent < 39);
+	ck_assert(sw_ms < 1.1 * sptf_ms);
+	percent = rotation_percent("sstf", &sstf_ms);
+	ck_assert(percent > 46 && percent < 53);
+	ck_assert(sstf_ms > 1.15 * sptf_ms);
+}
+END_TEST
+
+struct tracks {
+	uint64_t n;
+	bool aligned;
+};
+
+static void next_track(void *arg, uint64_t *sector, uint32_t *sectors)
+{
+	struct tracks *tracks = arg;
+	struct geom_track track;
+
+	tracks->n = tracks->n * 6364136223846793005 + 1442695040888963407;
+	geom_track_at(rig.geom, 1 + (tracks->n >> 33) % 1000, &track);
+	*sector = track.first;
+	if (!tracks->aligned)
+		*sector += (tracks->n >> 20) % track.sectors;
+	*sectors = track.sectors;
+}
+
+static double track_reads_ms(const char *drive, bool aligned)
+{
+	struct tracks tracks = { .aligned = aligned };
+	struct rig_load load = {
+		.clients = 2,
+		.sectors = 4096,
+		.read_percent = 100,
+		.warmup = 200,
+		.requests = 600,
+		.next = next_track,
+		.arg = &tracks,
+	};
+	struct rig_result r;
+
+	open_rig(&(struct rig_options){ .policy = "fcfs", .no_cache = true },
+		 drive);
+	ck_assert_int_eq(rig_run(&rig, &load, &r), 0);
+	rig_close(&rig);
+	return r.head_mean_ns;
+}
+
+/* Traxtents, 5.2, tworeq: -32 % where the drive begins anywhere; as much where
+ * it does not and the queue does. */
+START_TEST(test_whole_tracks)
+{
+	ck_assert(track_reads_ms("atlas-10k", true) <
+		  0.70 * track_reads_ms("atlas-10k", false));
+	ck_assert(track_reads_ms("ultrastar-18es", true) <
+		  0.72 * track_reads_ms("ultrastar-18es", false));
+}
+END_TEST
+
+static void slot_read_copies(struct slot *slot, uint64_t sector,
+			     const uint64_t *copies, unsigned n)
+{
+	slot->iov = (struct iovec){ slot->data, BLOCK * SECTOR_BYTES };
+	slot->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = BLOCK,
+			.iov = &slot->iov,
+			.iov_n = 1,
+			.done = slot_done,
+		},
+		.class = QUEUE_READ,
+		.copies = copies,
+		.copies_n = n,
+	};
+	queue_submit(rig.queue, &slot->req);
+}
+
+/* A read that lies in three places is served where it is reached first. */
+START_TEST(test_nearest_copy)
+{
+	uint64_t all, copies[QUEUE_COPIES];
+	struct slot slot = { 0 };
+	uint64_t begin_ns;
+	unsigned i, kind;
+	uint64_t took_ns[2];
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	all = geom_sectors(rig.geom);
+	slot.data = aligned_alloc(4096, 4096);
+	for (kind = 0; kind < 2; kind++) {
+		begin_ns = env_now_ns(rig.env);
+		for (i = 0; i < 200; i++) {
+			uint64_t at = i * UINT64_C(7919000008) % (all - BLOCK);
+
+			at -= at % BLOCK;
+			copies[0] = (at + all / 5 * 2) % (all - BLOCK);
+			copies[0] -= copies[0] % BLOCK;
+			copies[1] = (at + all / 5 * 3) % (all - BLOCK);
+			copies[1] -= copies[1] % BLOCK;
+			slot_read_copies(&slot, at, copies,
+					 kind ? QUEUE_COPIES : 0);
+			ck_assert_int_eq(queue_drain(rig.queue), 0);
+		}
+		took_ns[kind] = env_now_ns(rig.env) - begin_ns;
+	}
+	ck_assert_uint_lt(took_ns[1] * 5, took_ns[0] * 4);
+	ck_assert_uint_gt(queue_stats(rig.queue)->copies, 100);
+	free(slot.data);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
+	const struct {
+		const char *name;
+		const TTest *test;
+		int n;
+	} tests[] = {
+		{ "ordinary_reads_tell", test_ordinary_reads_tell, 1 },
+		{ "noise_is_borne", test_noise_is_borne, 1 },
+		{ "writes_need_references", test_writes_need_references, 1 },
+		{ "seeks_are_learned", test_seeks_are_learned, 1 },
+		{ "no_rotation", test_no_rotation, 1 },
+		{ "write_cache", test_write_cache, 1 },
+		{ "beliefs_off", test_beliefs_off, 3 * DOUBTS },
+		{ "off_within_200", test_off_within_200, 1 },
+		{ "data_untouched", test_data_untouched, 1 },
+		{ "order", test_order, 1 },
+		{ "whole_tracks", test_whole_tracks, 1 },
+		{ "nearest_copy", test_nearest_copy, 1 },
+	};
 	Suite *suite = suite_create("head");
-	TCase *tc = tcase_create("head");
 	SRunner *runner;
+	TCase *tc;
+	size_t i;
 	int failed;
 
-	tcase_add_test(tc, test_x);
-	suite_add_tcase(suite, tc);
+	msg_set_level(MSG_WARN);
+	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		tc = tcase_create(tests[i].name);
+		tcase_add_loop_test(tc, tests[i].test, 0, tests[i].n);
+		suite_add_tcase(suite, tc);
+	}
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);

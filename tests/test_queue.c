@@ -184,8 +184,9 @@ static void item_done(struct disk_request *disk)
 	item->place = done_n++;
 }
 
-static struct item *submit(int i, enum disk_op op, enum queue_class class,
-			   uint64_t sector, uint32_t sectors)
+static struct item *submit_to(int i, enum disk_op op, enum queue_class class,
+			      uint64_t sector, uint32_t sectors,
+			      struct queue_place *place)
 {
 	struct item *item = &items[i];
 	size_t half = sectors / 2 * (size_t)SECTOR_BYTES;
@@ -200,6 +201,7 @@ static struct item *submit(int i, enum disk_op op, enum queue_class class,
 	item->iov[1] = (struct iovec){ (char *)item->data + half,
 				       bytes - half };
 	item->req.class = class;
+	item->req.place = place;
 	item->req.disk = (struct disk_request){
 		.op = op,
 		.sector = sector,
@@ -212,6 +214,12 @@ static struct item *submit(int i, enum disk_op op, enum queue_class class,
 	queue_submit(queue, &item->req);
 	ck_assert_int_eq(item->done, 0);
 	return item;
+}
+
+static struct item *submit(int i, enum disk_op op, enum queue_class class,
+			   uint64_t sector, uint32_t sectors)
+{
+	return submit_to(i, op, class, sector, sectors, NULL);
 }
 
 static void run(void)
@@ -595,6 +603,170 @@ START_TEST(sync_helpers_wait)
 }
 END_TEST
 
+/* ---- places ---- */
+
+struct open_place {
+	struct queue_place place;
+	uint64_t free;		/* the next sector to give; 0: none */
+	unsigned found, taken;
+};
+
+static int place_find(struct queue_place *place, const struct belief *belief,
+		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct open_place *open = container_of(place, struct open_place, place);
+
+	ck_assert_ptr_null(belief);
+	(void)sectors;
+	open->found++;
+	if (!open->free)
+		return -ENOSPC;
+	*sector = open->free;
+	*cost_ns = 0;
+	return 0;
+}
+
+static void place_take(struct queue_place *place, struct queue_request *req,
+		       uint64_t sector)
+{
+	struct open_place *open = container_of(place, struct open_place, place);
+
+	ck_assert_uint_eq(sector, open->free);
+	ck_assert_uint_eq(req->disk.sector, sector);
+	open->free += req->disk.sectors;
+	open->taken++;
+}
+
+static void submit_open(int i, struct open_place *open, uint32_t sectors)
+{
+	open->place = (struct queue_place){ place_find, place_take };
+	submit_to(i, DISK_WRITE, QUEUE_WRITE_BACK, 0, sectors, &open->place);
+}
+
+START_TEST(places_are_found_at_dispatch)
+{
+	struct open_place open = { .free = 1000 };
+	int i;
+
+	for (i = 0; i < 3; i++)
+		submit_open(i, &open, 8);
+	ck_assert_uint_eq(open.found, 0);
+	queue_poll(queue, 0);
+	ck_assert_uint_eq(open.taken, 1);	/* depth 1 */
+	run();
+	ck_assert_uint_eq(open.taken, 3);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(items[i].req.disk.result, 0);
+		ck_assert_uint_eq(fake.content[1000 + i * 8], (i + 1) << 16);
+	}
+}
+END_TEST
+
+START_TEST(no_place_ends_the_request)
+{
+	struct open_place open = { 0 };
+
+	submit_open(0, &open, 8);
+	submit(1, DISK_WRITE, QUEUE_WRITE_BACK, 64, 8);
+	run();
+	ck_assert_int_eq(items[0].req.disk.result, -ENOSPC);
+	ck_assert_int_eq(items[1].req.disk.result, 0);
+	ck_assert_uint_eq(open.taken, 0);
+}
+END_TEST
+
+/* What a place meets is waited for, like any other. */
+START_TEST(a_place_may_be_busy)
+{
+	struct open_place open = { .free = 64 };
+
+	submit(0, DISK_READ, QUEUE_READ, 64, 8);
+	submit(1, DISK_READ, QUEUE_READ, 200, 8);
+	queue_poll(queue, 0);
+	submit_open(2, &open, 8);
+	run();
+	ck_assert_int_eq(items[2].req.disk.result, 0);
+	ck_assert_uint_eq(items[0].data[0], 0);
+	ck_assert_uint_eq(fake.content[64], 3 << 16);
+}
+END_TEST
+
+/* ---- idle time ---- */
+
+static int idle_asked;
+static uint64_t idle_sector;
+
+static struct queue_request *no_gap(void *arg, const struct belief *belief,
+				    const struct service_request *next)
+{
+	(void)arg;
+	(void)belief;
+	(void)next;
+	return NULL;
+}
+
+static struct queue_request *idle_read(void *arg, const struct belief *belief,
+				       uint64_t quiet_ns, uint64_t *again_ns)
+{
+	struct item *item = &items[50];
+
+	(void)arg;
+	ck_assert_ptr_null(belief);
+	ck_assert_uint_le(quiet_ns, fake.now_ns);
+	if (idle_asked++) {
+		*again_ns = UINT64_MAX;
+		return NULL;
+	}
+	item->iov[0] = (struct iovec){ item->data, 8 * SECTOR_BYTES };
+	item->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = idle_sector,
+			.sectors = 8,
+			.iov = item->iov,
+			.iov_n = 1,
+			.done = item_done,
+			.owner = item,
+		},
+		.class = QUEUE_IDLE,
+	};
+	return &item->req;
+}
+
+static bool wants_nothing(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+START_TEST(idle_time_is_filled)
+{
+	static const struct queue_filler filler = {
+		no_gap, idle_read, wants_nothing
+	};
+
+	items[50].data = calloc(8, SECTOR_BYTES);
+	idle_asked = 0;
+	idle_sector = 96;
+	queue_set_filler(queue, &filler, NULL);
+	submit(0, DISK_READ, QUEUE_READ, 8, 8);
+	queue_poll(queue, 0);
+	ck_assert_int_eq(idle_asked, 0);
+	run();
+	ck_assert_int_ge(idle_asked, 1);
+	run();
+	ck_assert_int_eq(items[50].done, 1);
+	ck_assert_int_eq(items[50].req.disk.result, 0);
+	ck_assert_int_eq(idle_asked, 2);
+	queue_poll(queue, 0);
+	ck_assert_int_eq(idle_asked, 2);	/* never again ... */
+	queue_ask_filler(queue);
+	queue_poll(queue, 0);
+	ck_assert_int_eq(idle_asked, 3);	/* ... unless told */
+	queue_set_filler(queue, NULL, NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("queue");
@@ -619,6 +791,10 @@ int main(void)
 	tcase_add_test(all, write_under_a_flush_stays_unflushed);
 	tcase_add_test(all, no_cache_no_flush);
 	tcase_add_test(all, sync_helpers_wait);
+	tcase_add_test(all, places_are_found_at_dispatch);
+	tcase_add_test(all, no_place_ends_the_request);
+	tcase_add_test(all, a_place_may_be_busy);
+	tcase_add_test(all, idle_time_is_filled);
 	suite_add_tcase(suite, all);
 	return test_run(suite);
 }

@@ -431,7 +431,8 @@ static int fs_open_tree(struct fs *fs)
 
 	if (rc)
 		return rc;
-	queue_set_head(fs->queue, fs->options.head);
+	fs->head = fs->options.head;
+	queue_set_head(fs->queue, fs->head);
 	return tree_open(fs->env, fs->queue, &options, &fs->tree);
 }
 

@@ -35,6 +35,7 @@ struct fs {
 	struct tree *tree;
 	struct alloc *alloc;
 	struct geom *geom;
+	struct head *head;	/* NULL: nothing is known of it */
 	struct fs_options options;
 	struct pool_budget budget;
 	struct map *vnodes;		/* by inode number */

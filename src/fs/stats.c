@@ -57,6 +57,10 @@ static json_t *stats_queue(const struct fs *fs)
 	stats_set(object, "held", stats->held);
 	stats_set(object, "overdue", stats->overdue);
 	stats_set(object, "retried", stats->retried);
+	stats_set(object, "copies", stats->copies);
+	stats_set(object, "split", stats->split);
+	stats_set(object, "gaps", stats->gaps);
+	stats_set(object, "idle_steps", stats->idle_steps);
 	stats_set(object, "flushes", stats->flushes);
 	stats_set(object, "flushes_saved", stats->flushes_saved);
 	return object;
@@ -172,6 +176,50 @@ static json_t *stats_track(const struct geom *geom, uint64_t index)
 	return object;
 }
 
+static json_t *stats_head_kind(const struct head_kind_stats *kind)
+{
+	json_t *object = json_object(), *bins = json_array();
+	unsigned i;
+
+	json_object_set_new(object, "on", json_boolean(kind->on));
+	stats_set(object, "switched", kind->switched);
+	stats_set(object, "predictions", kind->predictions);
+	stats_set(object, "wrong", kind->wrong);
+	stats_set(object, "misses", kind->misses);
+	stats_set(object, "cache_hits", kind->hits);
+	stats_set(object, "guard_ns", kind->guard_ns);
+	stats_set(object, "overhead_ns", kind->overhead_ns);
+	for (i = 0; i < HEAD_BINS; i++)
+		json_array_append_new(bins, json_integer(
+				(json_int_t)kind->error_bins[i]));
+	json_object_set_new(object, "errors_by_64th_turn", bins);
+	return object;
+}
+
+static json_t *stats_head(const struct head *head)
+{
+	static const char *const modes[] = {
+		[HEAD_OFF] = "off", [HEAD_TRIAL] = "trial", [HEAD_ON] = "on",
+	};
+	json_t *object = json_object();
+	struct head_stats stats;
+
+	head_get_stats(head, &stats);
+	json_object_set_new(object, "mode", json_string(modes[stats.mode]));
+	stats_set(object, "period_ps", stats.period_ps);
+	json_object_set_new(object, "period_sigma_ppm",
+			    json_real(stats.period_sigma_ppm));
+	json_object_set_new(object, "phase_sigma_turns",
+			    json_real(stats.phase_sigma_revs));
+	stats_set(object, "readings", stats.observed);
+	stats_set(object, "outliers", stats.gated);
+	stats_set(object, "reacquired", stats.reacquired);
+	stats_set(object, "reference_reads", stats.references);
+	json_object_set_new(object, "reads", stats_head_kind(&stats.read));
+	json_object_set_new(object, "writes", stats_head_kind(&stats.write));
+	return object;
+}
+
 char *fs_model_json(struct fs *fs)
 {
 	const struct geom *geom = fs->geom;
@@ -183,6 +231,8 @@ char *fs_model_json(struct fs *fs)
 	stats_set(object, "sectors", geom_sectors(geom));
 	stats_set(object, "tracks", tracks);
 	stats_set(object, "period_ns", period_ns);
+	if (fs->head)
+		json_object_set_new(object, "head", stats_head(fs->head));
 	if (period_ns)
 		json_object_set_new(object, "rpm",
 				    json_real(60e9 / (double)period_ns));

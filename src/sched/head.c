@@ -390,10 +390,25 @@ static void head_learn(struct head *head, const struct head_access *access,
 	learn_apply(&head->learn, &head->mech);
 }
 
-static int64_t round_turns(int64_t error_ns, int64_t period_ns)
+/* Whole turns of lateness; the rest, *rest_ns, is from 1/8 turn early on: we
+ * are told late more often than early. */
+static int64_t whole_turns(int64_t error_ns, int64_t period_ns,
+			   int64_t *rest_ns)
 {
-	return (error_ns + (error_ns < 0 ? -period_ns : period_ns) / 2) /
-	       period_ns;
+	int64_t from = error_ns + period_ns / 8;
+	int64_t turns = from / period_ns - (from % period_ns < 0);
+
+	*rest_ns = error_ns - turns * period_ns;
+	return turns;
+}
+
+/* How far the angle under the head is ahead of what is believed, when
+ * something was told rest_ns late: in turns, the nearer way round. */
+static double angle_ahead(int64_t rest_ns, int64_t period_ns)
+{
+	double late = (double)rest_ns / (double)period_ns;
+
+	return late > 0.5 ? 1 - late : -late;
 }
 
 static bool phase_is_known(const struct head *head, uint64_t at_ns)
@@ -409,16 +424,15 @@ static void head_observe(struct head *head, const struct head_access *access,
 	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
 	int64_t period_ns = (int64_t)head_period_ns(head);
 	int64_t error_ns = (int64_t)(complete_ns - access->expected.bus_ns);
-	int64_t turns = round_turns(error_ns, period_ns);
-	int64_t rest_ns = error_ns - turns * period_ns;
+	int64_t rest_ns, turns = whole_turns(error_ns, period_ns, &rest_ns);
 	bool judged = phase_is_known(head, complete_ns);
 	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
-	bool late = turns > 0 && access->expected.media_ns -
+	bool late = !wrong && turns > 0 && access->expected.media_ns -
 		access->arrive_ns >= head_guard_ns(head, kind);
 
 	if (!access->write) {
 		phase_observe(&head->phase, &head->mech, complete_ns,
-			      -(double)rest_ns / (double)period_ns);
+			      angle_ahead(rest_ns, period_ns));
 		head->silent = 0;
 	}
 	if (!judged)
@@ -456,6 +470,7 @@ static void head_take(struct head *head, struct head_access *access,
 		      uint64_t complete_ns)
 {
 	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
+	int64_t rest_ns;
 
 	if (access_is_hit(head, access, complete_ns)) {
 		head_hit(head, access);
@@ -465,6 +480,11 @@ static void head_take(struct head *head, struct head_access *access,
 		head->hits_run = 0;
 	if (access_has_angle(head, access) && !access->streams)
 		head_observe(head, access, complete_ns);
+	/* Late by so many turns is the head; late by less, only the news. */
+	if (head->mode == HEAD_ON)
+		shift_ns = whole_turns(shift_ns, (int64_t)head_period_ns(head),
+				       &rest_ns) *
+			   (int64_t)head_period_ns(head);
 	head->at = access->expected.head;
 	head->at.at_ns += (uint64_t)shift_ns;
 }
@@ -588,7 +608,8 @@ static uint64_t reference_sector(struct head *head)
 bool head_wants_reference(struct head *head, uint64_t *sector)
 {
 	uint64_t now_ns = env_now_ns(head->env);
-	bool judged = head->judge[LEARN_READ].on && phase_is_known(head, now_ns);
+	bool judged = head->judge[LEARN_READ].on &&
+		      phase_is_known(head, now_ns);
 
 	if (!head->known || head->mode == HEAD_OFF ||
 	    head->silent < REFERENCE_ACCESSES ||
