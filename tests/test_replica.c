@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "fs/errors.h"
 #include "fs/replica.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
@@ -383,6 +384,176 @@ START_TEST(copies_never_cost_room)
 }
 END_TEST
 
+/* ---- Damage ---- */
+
+static uint64_t lbn_of(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	struct fs_extent extents[64];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .size = 64,
+			    .buffer = extents };
+	size_t i;
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	for (i = 0; i < op.result; i++)
+		if (extents[i].offset <= offset &&
+		    offset < extents[i].offset + extents[i].bytes)
+			return extents[i].lbn +
+			       (offset - extents[i].offset) / 512;
+	ck_abort_msg("no extent");
+	return 0;
+}
+
+static void on_written(struct disk_request *req)
+{
+	*(bool *)req->owner = true;
+}
+
+/* Other bytes than were written there, behind the file system's back. */
+static void spoil(struct rig *rig, uint64_t sector)
+{
+	struct disk *disk = sim_disk(rig->sim);
+	static uint8_t junk[512] __attribute__((aligned(4096)));
+	struct iovec iov = { junk, sizeof(junk) };
+	bool done = false;
+	struct disk_request req = {
+		.op = DISK_WRITE, .sector = sector, .sectors = 1, .iov = &iov,
+		.iov_n = 1, .done = on_written, .owner = &done,
+	};
+
+	rig_settle(rig);
+	disk_submit(disk, &req);
+	while (!done)
+		disk_poll(disk, 1);
+}
+
+static void damage(struct rig *rig, uint64_t sector, bool fail)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_READS, .first = sector,
+		.sectors = 1,
+	};
+
+	if (fail)
+		ck_assert_int_eq(sim_fault_add(rig->sim, &fault), 0);
+	else
+		spoil(rig, sector + 3);
+}
+
+static char *errors_text(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_ERRORS, .ino = TRAX_ROOT_INO };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	ck_assert_uint_eq(op.result, strlen(op.buffer));
+	return op.buffer;
+}
+
+static void settle(struct rig *rig)
+{
+	unsigned turns = 0;
+
+	do {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	} while (!fs_idle(rig->fs) || !errors_idle(rig->fs));
+}
+
+/* A file with a copy of all of it; its content is in models[0]. */
+static uint64_t copied_file(struct rig *rig, bool coarse)
+{
+	struct file_model *m = &models[0];
+	uint64_t rng = 9, ino, i;
+
+	ck_assert_int_eq(rig_mkdir(rig, TRAX_ROOT_INO, "d", &ino), 0);
+	ck_assert_int_eq(rig_mknod(rig, ino, "copied", S_IFREG | 0644,
+				   &m->ino), 0);
+	noise(m->data, sizeof(m->data), &rng);
+	m->size = 60 * BLOCK;
+	for (i = 0; i < m->size; i += coarse ? m->size : BLOCK) {
+		ck_assert_int_eq(do_write(rig, m->ino, i, m->data + i,
+					  coarse ? m->size : BLOCK), 0);
+		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
+	}
+	ck_assert_uint_eq(make_one(rig, m->ino, 0, 60), 4);
+	rig_remount(rig);
+	return m->ino;
+}
+
+/* A bad place of the original: the reader gets the right bytes, the block is
+ * elsewhere afterwards, its place is not used again, its copy counts on. */
+START_TEST(bad_blocks_move)
+{
+	const bool fail = _i & 1, coarse = _i & 2;
+	uint64_t ino, lbn;
+	struct rig rig;
+	char *text;
+
+	open_with(&rig, 64, 11, 1);
+	ino = copied_file(&rig, coarse);
+	lbn = lbn_of(&rig, ino, 20 * BLOCK);
+	damage(&rig, lbn, fail);
+	compare(&rig, &models[0]);
+	settle(&rig);
+	ck_assert_uint_ne(lbn_of(&rig, ino, 20 * BLOCK), lbn);
+	ck_assert_uint_eq(lbn_of(&rig, ino, 21 * BLOCK), lbn + 8);
+	ck_assert_uint_eq(errors_count(rig.fs), 1);
+	text = errors_text(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "\"path\": \"/d/copied\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"healed\": true"));
+	ck_assert_ptr_nonnull(strstr(text, fail ? "unreadable" : "checksum"));
+	free(text);
+	sim_fault_clear(rig.sim);
+	rig_remount(&rig);
+	compare(&rig, &models[0]);
+	ck_assert_int_eq(rig_unlink(&rig, TRAX_ROOT_INO, "none"), -ENOENT);
+	ck_assert_uint_gt(rig.fs->replicas->stats.offered, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A bad copy: dropped, and nobody notices. */
+START_TEST(bad_copies_go)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_with(&rig, 64, 13, 1);
+	ino = copied_file(&rig, false);
+	spoil(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 5);
+	damage(&rig, lbn_of(&rig, ino, 0), true);
+	/* Now neither is good: an error, noted. */
+	ck_assert_int_eq(do_read(&rig, ino, 0, buffer, BLOCK), -EIO);
+	settle(&rig);
+	ck_assert_uint_eq(errors_count(rig.fs), 1);
+	sim_fault_clear(rig.sim);
+	compare(&rig, &models[0]);
+	reclaim_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(without_a_copy_it_is_an_error)
+{
+	struct rig rig;
+	uint64_t ino;
+	char *text;
+
+	open_with(&rig, 64, 12, 1);
+	ino = copied_file(&rig, false);
+	reclaim_all(&rig);
+	damage(&rig, lbn_of(&rig, ino, 20 * BLOCK), true);
+	ck_assert_int_eq(do_read(&rig, ino, 10 * BLOCK, buffer, 20 * BLOCK),
+			 -EIO);
+	settle(&rig);
+	text = errors_text(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "\"healed\": false"));
+	ck_assert_ptr_nonnull(strstr(text, "\"path\": \"/d/copied\""));
+	free(text);
+	sim_fault_clear(rig.sim);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Running ---- */
 
 int main(void)
@@ -395,6 +566,9 @@ int main(void)
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
+	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
+	tcase_add_test(tc, bad_copies_go);
+	tcase_add_test(tc, without_a_copy_it_is_an_error);
 	suite_add_tcase(s, tc);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -192,6 +192,7 @@ struct files {
 	struct job *jobs;
 	struct list job_free;
 	unsigned jobs_busy, backs, fetches;
+	unsigned heals;
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
 	size_t dirty_count, held_count;

@@ -168,7 +168,8 @@ size_t files_room(const struct files *files)
 
 bool files_idle(const struct fs *fs)
 {
-	return !fs->files->jobs_busy && !fs->files->fetches;
+	return !fs->files->jobs_busy && !fs->files->fetches &&
+	       !fs->files->heals;
 }
 
 static void files_committed(struct waiter *waiter, int rc)

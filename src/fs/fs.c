@@ -15,6 +15,8 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "fs/errors.h"
+#include "fs/heal.h"
 #include "fs/replica.h"
 #include "sched/queue.h"
 
@@ -177,6 +179,7 @@ static const struct fs_row {
 	[FS_GETFLAGS] = { "getflags", inode_op_getflags, false },
 	[FS_SETFLAGS] = { "setflags", inode_op_setflags, true },
 	[FS_EXTENTS] = { "extents", file_extents, false },
+	[FS_ERRORS] = { "errors", errors_op_list, false },
 };
 
 const char *fs_op_name(enum fs_op_type type)
@@ -482,6 +485,7 @@ static void fs_free(struct fs *fs)
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
 	replicas_free(fs);
+	errors_free(fs);
 	alloc_free(fs->alloc);
 	geom_free(fs->geom);
 	queue_close(fs->queue);

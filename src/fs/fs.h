@@ -86,6 +86,7 @@ enum fs_op_type {
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
 	FS_EXTENTS,		/* the mapping of a file, for trax.extents */
+	FS_ERRORS,		/* damage that was met, for trax.errors */
 	FS_OP_TYPES
 };
 
@@ -172,7 +173,8 @@ struct fs_op {
 	const void *data;	/* WRITE (`size` bytes), SETXATTR */
 	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:
 				   where to put it; EXTENTS: array of
-				   struct fs_extent with room for `size` */
+				   struct fs_extent with room for `size`;
+				   out, ERRORS: JSON text, the caller frees */
 	fs_dir_fill fill;	/* READDIR */
 	void *fill_arg;
 	bool plus;		/* READDIR with attributes and references */
@@ -182,7 +184,8 @@ struct fs_op {
 	/* Out. */
 	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
 				   LISTXATTR, READLINK: size; EXTENTS: number
-				   of extents the file has; GETFLAGS */
+				   of extents the file has; GETFLAGS; ERRORS:
+				   length of the text */
 	struct fs_statfs statfs;
 
 	/* The library's. */

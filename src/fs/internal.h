@@ -27,6 +27,7 @@
 struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
 struct replicas;		/* replica.c: the copies */
+struct errors;			/* errors.c: NULL until there is one */
 
 struct fs {
 	struct env *env;
@@ -41,6 +42,7 @@ struct fs {
 	struct map *vnodes;		/* by inode number */
 	struct files *files;
 	struct replicas *replicas;	/* NULL until they are known */
+	struct errors *errors;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];

@@ -13,8 +13,12 @@
  *    never wait for each other.
  * 4. A sum that is wrong is damage only when the mapping was looked up again
  *    and the place was read once more.
+ * 5. The first time the queue may take a copy instead, where one holds all of a
+ *    segment; then the original is read, twice; then each of the copies.
  */
-#include "fs/data.h"
+#include "fs/errors.h"
+#include "fs/heal.h"
+#include "fs/replica.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +31,8 @@
 
 struct fetch_segment {
 	uint64_t addr, off, n;	/* sectors */
+	uint64_t copies[QUEUE_COPIES];
+	unsigned copies_n;
 	struct queue_request req;
 };
 
@@ -48,6 +54,9 @@ struct fetch {
 	unsigned pieces;
 	struct fetch_piece piece[NEED_PIECES];
 	unsigned segments, outstanding, tries;
+	unsigned copies_n;	/* of any segment, at most */
+	bool copied;		/* a copy was read this time */
+	bool copies_bad;	/* one was read the first time, and was bad */
 	int rc;
 	struct fetch_segment segment[FETCH_SEGMENTS];
 	struct iovec iov[FETCH_SEGMENTS + NEED_PIECES];
@@ -585,6 +594,7 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent)
 		if (fetch->segments == FETCH_SEGMENTS)
 			return -E2BIG;
 		segment = &fetch->segment[fetch->segments++];
+		segment->copies_n = 0;
 		segment->off = lo;
 		segment->n = hi - lo;
 		segment->addr = extent->addr + (lo - extent->off);
@@ -654,6 +664,36 @@ static int fetch_inline(struct ticket *ticket, struct fetch *fetch)
 	return 0;
 }
 
+/* Where else the segments lie. */
+static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
+{
+	struct replica_copy found[REPLICA_FOUND];
+	uint64_t places[TRAX_MAX_REPLICAS], block, end, skip;
+	uint64_t first = fetch->first * PIECE_BLOCKS;
+	struct fetch_segment *segment;
+	unsigned i, k, n;
+	int rc;
+
+	rc = replica_find(ticket, fetch->file->ino, first,
+			  first + fetch->pieces * PIECE_BLOCKS, found, &n);
+	for (i = 0; !rc && n && i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		block = segment->off / BLOCK_SECTORS;
+		skip = segment->off % BLOCK_SECTORS;
+		end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
+		      BLOCK_SECTORS;
+		segment->copies_n = replica_places(found, n, block,
+						   end - block, places);
+		if (segment->copies_n > QUEUE_COPIES)
+			segment->copies_n = QUEUE_COPIES;
+		for (k = 0; k < segment->copies_n; k++)
+			segment->copies[k] = places[k] + skip;
+		if (segment->copies_n > fetch->copies_n)
+			fetch->copies_n = segment->copies_n;
+	}
+	return rc;
+}
+
 static int fetch_run(struct ticket *ticket)
 {
 	struct fetch *fetch = ticket->state;
@@ -668,6 +708,9 @@ static int fetch_run(struct ticket *ticket)
 	if (!sums)
 		fetch_leave_held(fetch);
 	rc = fetch_extents(ticket, fetch);
+	fetch->copies_n = 0;
+	if (rc == 0 && fetch->file->copies && ticket->fs->replicas)
+		rc = fetch_copies(ticket, fetch);
 	if (rc == 0)
 		rc = sums;
 	return rc ? rc : fetch_inline(ticket, fetch);
@@ -699,6 +742,20 @@ static unsigned fetch_iov(struct fetch *fetch,
 
 static void fetch_verify(struct fetch *fetch);
 
+/* Which place is read at this try. */
+static void fetch_choose(const struct fetch *fetch,
+			 struct fetch_segment *segment)
+{
+	unsigned copy = fetch->tries - FETCH_TRIES;
+
+	if (fetch->tries == 0) {
+		segment->req.copies = segment->copies;
+		segment->req.copies_n = segment->copies_n;
+	} else if (fetch->tries >= FETCH_TRIES && copy < segment->copies_n) {
+		segment->req.disk.sector = segment->copies[copy];
+	}
+}
+
 static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct fetch *fetch = ticket->state;
@@ -714,6 +771,7 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		return;
 	}
 	fetch->outstanding = 1;
+	fetch->copied = false;
 	for (i = 0; i < fetch->segments; i++) {
 		segment = &fetch->segment[i];
 		segment->req = (struct queue_request){
@@ -727,6 +785,7 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 			},
 			.class = fetch->class,
 		};
+		fetch_choose(fetch, segment);
 		segment->req.disk.iov_n = fetch_iov(fetch, segment, iov);
 		iov += segment->req.disk.iov_n;
 		fetch->outstanding++;
@@ -736,19 +795,33 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
+static void fetch_count(struct fetch *fetch,
+			const struct fetch_segment *segment)
+{
+	struct fs *fs = fetch->file->files->fs;
+
+	if (segment->copies_n)
+		fs->replicas->stats.offered++;
+	if (segment->req.disk.sector == segment->addr)
+		return;
+	fetch->copied = true;
+	replica_used(fs, segment->req.disk.sector, segment->n * SECTOR_BYTES);
+}
+
 static void fetch_done(struct disk_request *req)
 {
 	struct fetch *fetch = req->owner;
 
 	if (req->result)
 		fetch->rc = -EIO;
+	fetch_count(fetch, container_of(req, struct fetch_segment, req.disk));
 	if (--fetch->outstanding == 0)
 		fetch_verify(fetch);
 }
 
 static const struct ticket_type fetch_type = {
 	.name = "fetch",
-	.paths = 8,
+	.paths = 12,
 	.stages = 40,
 	.run = fetch_run,
 	.end = fetch_end,
@@ -824,6 +897,11 @@ static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 		    sector < segment->off + segment->n)
 			addr = segment->addr + (sector - segment->off);
 	}
+	errors_add(fetch->file->files->fs, &(struct error){
+		.ino = fetch->file->ino, .off = block * BLOCK_BYTES,
+		.sector = addr, .sectors = BLOCK_SECTORS,
+		.what = fetch->rc ? ERROR_READ : ERROR_CSUM,
+	});
 	msg_error("%s: inode %llu, offset %llu, sector %llu: %s",
 		  fetch->file->files->fs->disk->name,
 		  (unsigned long long)fetch->file->ino,
@@ -832,8 +910,22 @@ static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
 }
 
+/*
+ * What had failed is there: where copies were read, the originals are bad;
+ * where the originals were, after copies, these are.
+ */
+static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
+{
+	if (fetch->tries > FETCH_TRIES)
+		heal_start(fetch->file, fetch->first + p, blocks);
+	else if (fetch->copies_bad)
+		replica_bad(fetch->file->files->fs, fetch->file->ino,
+			    (fetch->first + p) * PIECE_BLOCKS, PIECE_BLOCKS);
+}
+
 static void fetch_verify(struct fetch *fetch)
 {
+	unsigned tries = FETCH_TRIES + fetch->copies_n;
 	struct fetch_piece *fp;
 	unsigned p, failed = 0;
 	uint16_t bad;
@@ -844,15 +936,19 @@ static void fetch_verify(struct fetch *fetch)
 		if (!fp->piece || !fp->want)
 			continue;
 		bad = fetch_check(fp);
+		if (fetch->tries > 1 && fp->want & ~bad & fp->piece->valid)
+			fetch_found(fetch, p,
+				    fp->want & ~bad & fp->piece->valid);
 		fetch_leave(fp, fp->want & ~bad);
 		fp->want = bad;
 		failed += bad != 0;
-		if (bad && fetch->tries == FETCH_TRIES) {
+		if (bad && fetch->tries >= tries) {
 			fetch_report(fetch, p, bad);
 			fp->piece->failed |= bad;
 		}
 	}
-	if (failed && fetch->tries < FETCH_TRIES) {
+	if (failed && fetch->tries < tries) {
+		fetch->copies_bad |= fetch->copied && fetch->tries == 1;
 		fetch_again(fetch);
 		return;
 	}

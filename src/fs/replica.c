@@ -334,6 +334,59 @@ void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 	region->used_seconds = now_seconds(fs);
 }
 
+struct bad {
+	uint64_t ino, first, end;
+	bool more;
+};
+
+static int bad_run(struct ticket *ticket)
+{
+	struct bad *bad = ticket->state;
+
+	return replica_clear(ticket, bad->ino, bad->first, bad->end,
+			     &bad->more);
+}
+
+static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct bad *bad = ticket->state;
+
+	(void)seq;
+	if (!rc && bad->more) {
+		ticket_again(ticket);
+		return;
+	}
+	files_release(bad);
+	ticket_finish(ticket, 0);
+}
+
+static const struct ticket_type bad_type = {
+	.name = "drop bad copies",
+	.bounds = { .log_bytes = 256 },
+	.paths = 12,
+	.changes = 12,
+	.stages = 12,
+	.run = bad_run,
+	.end = bad_end,
+};
+
+void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks)
+{
+	struct bad *bad = NULL;
+
+	fs->replicas->stats.bad++;
+	if (!fs_read_only(fs))
+		bad = files_alloc(fs->files, sizeof(*bad));
+	if (!bad)
+		return;
+	*bad = (struct bad){ ino, first, first + blocks, false };
+	msg_warn("%s: inode %llu, offset %llu: a copy is bad; it is dropped",
+		 fs->disk->name, (unsigned long long)ino,
+		 (unsigned long long)first * BLOCK_BYTES);
+	if (ticket_start(fs, &bad_type, NULL, bad))
+		files_release(bad);
+}
+
 /* ---- Who needs room ---- */
 
 static void room_commit(struct replicas *replicas);
