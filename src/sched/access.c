@@ -36,6 +36,8 @@ void access_submit(struct access *access)
 	access->followed = queue->head && disk->op != DISK_FLUSH;
 	if (access->followed) {
 		access->at_head.write = disk->op == DISK_WRITE;
+		access->at_head.cached = access->at_head.write && !disk->fua &&
+			queue->disk->limits.volatile_cache;
 		access->at_head.lbn = disk->sector;
 		access->at_head.sectors = disk->sectors;
 		head_begin(queue->head, &access->at_head);

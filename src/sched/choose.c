@@ -3,7 +3,9 @@
  *
  * The highest class that waits, by the policy within it; but of any two choices
  * one goes to the request that is most overdue, if any is.  So an overloaded
- * disk keeps at least half of its order, and nothing waits for ever.
+ * disk keeps at least half of its order, and nothing waits for ever.  Overdue
+ * is who has waited longer than its class may and much longer than its class
+ * does: where all wait long, order is what helps them all.
  *
  * A read with copies stands at each of them among the sites of its class.  A
  * write that may go to several places is asked for its cheapest now
@@ -151,9 +153,11 @@ static void choose_in_class(struct queue *queue, int class,
 
 /* ---- age ---- */
 
-static void older_of(struct candidate *best, uint64_t *due_ns,
-		     struct queue_request *req, uint64_t req_due_ns)
+static void older_of(const struct queue *queue, struct candidate *best,
+		     uint64_t *due_ns, struct queue_request *req,
+		     uint64_t req_due_ns)
 {
+	req_due_ns += queue_patience_ns(queue, req);
 	if (req_due_ns >= *due_ns)
 		return;
 	*due_ns = req_due_ns;
@@ -171,11 +175,12 @@ static void choose_overdue(struct queue *queue, const struct belief *belief,
 	for (class = 0; class < QUEUE_CLASSES; class++) {
 		span = span_first_due(queue->waiting[class]);
 		if (span)
-			older_of(candidate, &due_ns, of_waiting(span),
+			older_of(queue, candidate, &due_ns, of_waiting(span),
 				 span->due_ns);
 		req = first_unplaced(queue, class);
 		if (req)
-			older_of(candidate, &due_ns, req, req->waiting.due_ns);
+			older_of(queue, candidate, &due_ns, req,
+				 req->waiting.due_ns);
 	}
 	req = candidate->req;
 	if (req && req->place && !req->placed) {

@@ -4,7 +4,7 @@
  * A disk of which nothing is believed gets as many as it may have.  Where the
  * head is known the choice is made as late as possible: one request is at the
  * disk, and the next is handed over when the predicted rest of that one is what
- * a command takes to be decoded (LEAD_NS earlier, for what nobody predicts).
+ * a command takes to be decoded, and the guard: what nobody predicts.
  * Pieces of a request and what follows a gap filler go the same way, so a drive
  * has at most two, the second for a moment only, and never reorders them.
  *
@@ -62,7 +62,8 @@ uint64_t queue_room_ns(const struct queue *queue)
 	lead_ns = belief.read_overhead_ns;
 	if (lead_ns < belief.write_overhead_ns)
 		lead_ns = belief.write_overhead_ns;
-	lead_ns += LEAD_NS;
+	lead_ns += belief.read_guard_ns > LEAD_NS ? belief.read_guard_ns :
+						    LEAD_NS;
 	return until_ns > lead_ns ? until_ns - lead_ns : 0;
 }
 

@@ -458,7 +458,8 @@ static void head_hit(struct head *head, const struct head_access *access)
 {
 	head->kind[access->write].hits++;
 	if (access->write) {
-		head_judge(head, LEARN_WRITE, true);
+		if (!access->cached)
+			head_judge(head, LEARN_WRITE, true);
 	} else if (!access->streams && ++head->hits_run >= TRIAL_HITS &&
 		   head->mode == HEAD_TRIAL) {
 		head->trial_after = TRIAL_AFTER_MAX;
@@ -478,7 +479,8 @@ static void head_take(struct head *head, struct head_access *access,
 	}
 	if (!access->write)
 		head->hits_run = 0;
-	if (access_has_angle(head, access) && !access->streams)
+	if (access_has_angle(head, access) && !access->streams &&
+	    !access->cached)
 		head_observe(head, access, complete_ns);
 	/* Late by so many turns is the head; late by less, only the news. */
 	if (head->mode == HEAD_ON)

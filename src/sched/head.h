@@ -42,6 +42,8 @@ enum head_mode {
 /* An access at the disk; the queue keeps one for each. */
 struct head_access {
 	bool write;
+	bool cached;		/* a volatile cache may take it: what it
+				 * completes with says nothing */
 	uint64_t lbn;
 	uint32_t sectors;
 	/* The head's. */

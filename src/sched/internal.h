@@ -54,6 +54,7 @@ struct queue {
 	struct queue_request *partial;
 	struct access *parked;	/* goes next, behind what fills the gap */
 	unsigned gaps;		/* filled before it */
+	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
 	uint64_t completed_writes, flushed_writes;
@@ -74,6 +75,9 @@ bool queue_must_hold(struct queue *queue, const struct queue_request *req);
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
+/* How much later than it is due a request is late, as busy as the disk is. */
+uint64_t queue_patience_ns(const struct queue *queue,
+			   const struct queue_request *req);
 void queue_leave_waiting(struct queue *queue, struct queue_request *req);
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);

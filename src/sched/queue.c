@@ -27,6 +27,11 @@
 #define ACCESSES_MORE 2u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
+/* The mean wait of late is over so many requests, as a power of two. */
+#define WAIT_SHIFT 5
+/* Who has waited no longer than so many times that is not late. */
+#define PATIENCE 4u
+
 /* How old a request may become before its age counts. */
 static const uint64_t class_age_ns[QUEUE_CLASSES] = {
 	[QUEUE_COMMIT] = 50000000,
@@ -110,6 +115,9 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 	while (req->sites_n)
 		span_remove(&queue->sites[req->class],
 			    &req->site[--req->sites_n].span);
+	queue->wait_ns[req->class] += (wait_ns >> WAIT_SHIFT) -
+				      (queue->wait_ns[req->class] >>
+				       WAIT_SHIFT);
 	stats->wait_ns += wait_ns;
 	if (wait_ns > stats->max_wait_ns)
 		stats->max_wait_ns = wait_ns;
@@ -134,6 +142,15 @@ static uint64_t queue_due_ns(const struct queue_request *req)
 {
 	return req->deadline_ns ? req->deadline_ns :
 		req->disk.submit_ns + class_age_ns[req->class];
+}
+
+uint64_t queue_patience_ns(const struct queue *queue,
+			   const struct queue_request *req)
+{
+	uint64_t usual_ns = PATIENCE * queue->wait_ns[req->class];
+	uint64_t age_ns = class_age_ns[req->class];
+
+	return req->deadline_ns || usual_ns < age_ns ? 0 : usual_ns - age_ns;
 }
 
 /* Its sectors are known: waits for what it meets, or for its turn. */
