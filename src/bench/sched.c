@@ -12,6 +12,7 @@ const struct sched_experiment sched_table[] = {
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },
+	{ "decide", "how long a decision takes, in real time", sched_decide },
 	{ "range", "writes with no, track- and group-sized ranges, by depth",
 	  sched_range },
 	{ "range-options", "how many places of a range must be looked at",

@@ -20,6 +20,37 @@ struct measure {
 	unsigned clients;
 	uint32_t sectors;
 	uint64_t near;
+	unsigned budget_ppm;	/* of a window that finds itself; 0: none */
+};
+
+/* Wants gaps and uses none: what the choice with them in mind costs. */
+static struct queue_request *no_gap(void *arg, const struct belief *belief,
+				    const struct service_request *next)
+{
+	(void)arg;
+	(void)belief;
+	(void)next;
+	return NULL;
+}
+
+static struct queue_request *no_idle(void *arg, const struct belief *belief,
+				     uint64_t quiet_ns, uint64_t *again_ns)
+{
+	(void)arg;
+	(void)belief;
+	(void)quiet_ns;
+	*again_ns = UINT64_MAX;
+	return NULL;
+}
+
+static bool wants_always(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static const struct queue_filler idle_filler = {
+	no_gap, no_idle, wants_always
 };
 
 static double percent_of(uint64_t part_ns, uint64_t all_ns)
@@ -53,6 +84,10 @@ static int measure_one(const struct sched_options *options,
 		load.requests /= 10;
 	if (err)
 		return err;
+	if (m->budget_ppm) {
+		queue_set_filler(rig.queue, &idle_filler, NULL);
+		queue_set_budget(rig.queue, m->budget_ppm);
+	}
 	err = rig_run(&rig, &load, &r);
 	if (!err)
 		printf("%-16s %8.1f %8.1f %8.1f %8.1f %9.2f %9.2f\n", m->label,
@@ -88,37 +123,47 @@ static int by_drive(const struct sched_options *options)
 
 static int by_size(const struct sched_options *options)
 {
-	static const struct measure rows[] = {
-		{ "2 KiB", "atlas-10k", "fcfs", 1, 8, 0 },
-		{ "8 KiB", "atlas-10k", "fcfs", 1, 16, 0 },
-		{ "32 KiB", "atlas-10k", "fcfs", 1, 64, 0 },
-		{ "64 KiB", "atlas-10k", "fcfs", 1, 128, 0 },
-		{ "128 KiB", "atlas-10k", "fcfs", 1, 256, 0 },
-		{ "256 KiB", "atlas-10k", "fcfs", 1, 512, 0 },
+	static const struct {
+		const char *label;
+		uint32_t sectors;
+	} rows[] = {
+		{ "4 KiB", 8 }, { "8 KiB", 16 }, { "32 KiB", 64 },
+		{ "64 KiB", 128 }, { "128 KiB", 256 }, { "256 KiB", 512 },
 	};
+	struct measure m = { .drive = "atlas-10k", .policy = "fcfs",
+			     .clients = 1 };
 	int err = 0;
 	size_t i;
 
 	heading("request size");
-	for (i = 1; i < sizeof(rows) / sizeof(rows[0]) && !err; i++)
-		err = measure_one(options, &rows[i]);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && !err; i++) {
+		m.label = rows[i].label;
+		m.sectors = rows[i].sectors;
+		err = measure_one(options, &m);
+	}
 	return err;
 }
 
 static int by_locality(const struct sched_options *options)
 {
-	static const struct measure rows[] = {
-		{ "whole disk", "atlas-10k", "fcfs", 1, 8, 0 },
-		{ "within 1 GB", "atlas-10k", "fcfs", 1, 8, 1000000 },
-		{ "within 100 MB", "atlas-10k", "fcfs", 1, 8, 100000 },
-		{ "within 10 MB", "atlas-10k", "fcfs", 1, 8, 10000 },
+	static const struct {
+		const char *label;
+		uint64_t near;
+	} rows[] = {
+		{ "whole disk", 0 }, { "within 1 GB", 1000000 },
+		{ "within 100 MB", 100000 }, { "within 10 MB", 10000 },
 	};
+	struct measure m = { .drive = "atlas-10k", .policy = "fcfs",
+			     .clients = 1, .sectors = 8 };
 	int err = 0;
 	size_t i;
 
 	heading("locality");
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && !err; i++)
-		err = measure_one(options, &rows[i]);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]) && !err; i++) {
+		m.label = rows[i].label;
+		m.near = rows[i].near;
+		err = measure_one(options, &m);
+	}
 	return err;
 }
 
@@ -169,6 +214,15 @@ int sched_order(const struct sched_options *options)
 		m.label = m.policy = names[i];
 		err = measure_one(options, &m);
 	}
+	m.policy = NULL;
+	m.label = "cost 0.5 %";
+	m.budget_ppm = 5000;
+	if (!err)
+		err = measure_one(options, &m);
+	m.label = "cost 2 %";
+	m.budget_ppm = 20000;
+	if (!err)
+		err = measure_one(options, &m);
 	printf("published: SW40%% costs 6 %% of access time, rotation 36 %%\n");
 	return err;
 }

@@ -13,11 +13,14 @@
  * place is taken when it has won.  Where the head is not known they take turns
  * with the others.
  */
-#include <assert.h>
+#include <string.h>
 
 #include "sched/internal.h"
 
 #define PLACE_TRIES 32u
+/* What the window costs is looked at over some hundred choices. */
+#define FADE (1.0 / 256)
+#define WINDOW_MOST 60u
 
 /* A request, and where it would go. */
 struct candidate {
@@ -96,15 +99,33 @@ static const struct policy *policy_now(const struct queue *queue,
 	bool known = belief && (belief->reads || belief->writes);
 	unsigned unused = 0;
 
-	*window_percent = queue->window_percent;
+	*window_percent = queue->window.percent;
 	if (queue->policy && (known || !queue->policy->needs_head))
 		return queue->policy;
 	if (!known)
 		return policy_find("c-look", &unused);
-	if (queue->filler && queue->window_percent &&
-	    queue->filler->wants(queue->filler_arg))
+	if (queue->filler && queue->filler->wants(queue->filler_arg))
 		return policy_find("sptf-sw", &unused);
 	return policy_find("sptf", &unused);
+}
+
+/* The window grows while what it costs is within the budget, and shrinks. */
+static void window_follow(struct queue *queue,
+			  const struct policy_choice *choice)
+{
+	double allowed = queue->window.budget_ppm / 1e6;
+	double spent = (double)choice->extra_ns, of = (double)choice->cost_ns;
+
+	queue->stats.window_ns += choice->extra_ns;
+	queue->window.spent_ns += spent - queue->window.spent_ns * FADE;
+	queue->window.of_ns += of - queue->window.of_ns * FADE;
+	if (queue->window.fixed)
+		return;
+	if (queue->window.spent_ns > allowed * queue->window.of_ns)
+		queue->window.percent -= queue->window.percent != 0;
+	else
+		queue->window.percent += queue->window.percent < WINDOW_MOST;
+	queue->stats.window_percent = queue->window.percent;
 }
 
 static void choose_by_policy(struct queue *queue, int class,
@@ -122,6 +143,8 @@ static void choose_by_policy(struct queue *queue, int class,
 	struct policy_choice choice = { 0 };
 
 	policy->choose(&view, &choice);
+	if (!strcmp(policy->name, "sptf-sw"))
+		window_follow(queue, &choice);
 	if (choice.site)
 		*candidate = (struct candidate){
 			.req = choice.site->owner,

@@ -34,7 +34,11 @@ struct queue {
 	struct env *env;
 	struct disk *disk;
 	const struct policy *policy;	/* NULL: the best of what is known */
-	unsigned window_percent;	/* of sptf-sw */
+	struct {
+		bool fixed;		/* not by the budget */
+		unsigned percent, budget_ppm;
+		double spent_ns, of_ns;	/* of late */
+	} window;			/* of sptf-sw */
 	unsigned depth;
 	struct head *head;		/* NULL: nothing is believed */
 	const struct queue_filler *filler;	/* or NULL */

@@ -195,11 +195,12 @@ static void choose_sptf_sw(const struct policy_view *view,
 			   struct policy_choice *choice)
 {
 	const struct belief *belief = view->belief;
-	uint64_t most_ns, best_ns, cost_ns, seek_ns;
+	uint64_t least_ns, most_ns, best_ns, cost_ns, seek_ns;
 	struct policy_site *site;
 	struct walk walk;
 
 	choose_shortest(view, true, choice);
+	least_ns = choice->cost_ns;
 	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
 				    100;
 	policy_cost_ns(belief, choice->site, &best_ns);
@@ -215,6 +216,7 @@ static void choose_sptf_sw(const struct policy_view *view,
 		choice->site = site;
 		choice->cost_ns = cost_ns;
 	}
+	choice->extra_ns = choice->cost_ns - least_ns;
 }
 
 /* ---- the table ---- */

@@ -46,6 +46,7 @@ struct policy_choice {
 	struct span *waiting;		/* one of these two is set */
 	struct policy_site *site;
 	uint64_t cost_ns;		/* positioning; with a site */
+	uint64_t extra_ns;		/* of it, more than the shortest */
 };
 
 struct policy {

@@ -29,6 +29,7 @@
 
 /* The mean wait of late is over so many requests, as a power of two. */
 #define WAIT_SHIFT 5
+#define BUDGET_PPM 5000u	/* of the window, see queue.h */
 /* Who has waited no longer than so many times that is not late. */
 #define PATIENCE 4u
 
@@ -337,7 +338,9 @@ int queue_open(struct env *env, struct disk *disk,
 	queue->env = env;
 	queue->disk = disk;
 	queue->policy = policy;
-	queue->window_percent = window;
+	queue->window.fixed = window;
+	queue->window.percent = window;
+	queue->window.budget_ppm = BUDGET_PPM;
 	queue->depth = depth;
 	queue->quiet_ns = env_now_ns(env);
 	queue->completed_writes = disk->limits.volatile_cache;
@@ -394,7 +397,14 @@ void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 
 void queue_set_window(struct queue *queue, unsigned percent)
 {
-	queue->window_percent = percent;
+	queue->window.fixed = true;
+	queue->window.percent = percent;
+}
+
+void queue_set_budget(struct queue *queue, unsigned ppm)
+{
+	queue->window.fixed = false;
+	queue->window.budget_ppm = ppm;
 }
 
 static int queue_refuse(const struct queue *queue,

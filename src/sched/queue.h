@@ -128,6 +128,8 @@ struct queue_stats {
 	uint64_t copies;	/* reads that took another place */
 	uint64_t split;		/* tracks begun in the middle */
 	uint64_t gaps, idle_steps; /* the filler has used */
+	unsigned window_percent; /* of SPTF-SWn%, now */
+	uint64_t window_ns;	/* it has cost */
 	uint64_t flushes;	/* the disk was given */
 	uint64_t flushes_saved;	/* that had nothing to do */
 };
@@ -193,8 +195,14 @@ void queue_ask_filler(struct queue *queue);
 bool queue_meets(struct queue *queue, uint64_t sector, uint64_t sectors,
 		 bool write);
 
-/* Per cent of SPTF-SWn% while the filler wants something; 0: plain SPTF. */
+/*
+ * While the filler wants something, requests are chosen by SPTF-SWn%.  Either n
+ * is given in per cent (0: plain SPTF), or what it may cost, and n follows what
+ * it does cost: positioning beyond the shortest, in millionths of the head's
+ * time (5000, the default, is 0.5 %).
+ */
 void queue_set_window(struct queue *queue, unsigned percent);
+void queue_set_budget(struct queue *queue, unsigned ppm);
 
 void queue_submit(struct queue *queue, struct queue_request *req);
 
