@@ -222,12 +222,15 @@ static int sync_row(const struct sched_options *options, bool blind,
 
 int sched_fsync(const struct sched_options *options)
 {
-	static const uint64_t think_ns[] = { 0, 1000000, 10000000, 100000000 };
+	static const uint64_t think_ns[] = {
+		0, 1000000, 10000000, 100000000
+	};
 	int err = 0;
 
 	printf("fsync of a 4 KB append, %s\n"
 	       "                     revolutions         writes a call\n"
-	       "belief  think ms   median      p99      max     before     all\n",
+	       "belief  think ms   median      p99      max     before     "
+	       "all\n",
 	       drive_of(options));
 	for (unsigned blind = 0; blind < 2 && !err; blind++)
 		for (unsigned i = 0; i < 4 && !err; i++)
