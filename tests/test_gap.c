@@ -213,12 +213,12 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 	geom_track_of(rig->geom, lbn, &track);
 	rig->mech.phase = (angle)test_random(&rig->seed);
 	rig->belief.now_ns = 1000000000;
+	rig->belief.head_lbn = lbn;
 	rig->belief.head = (struct service_head){
 		1000000000 + test_random(&rig->seed) % 300000,
 		track.cylinder, track.surface };
 	*query = (struct gap_query){
 		.belief = &rig->belief,
-		.source_lbn = lbn,
 		.target = {
 			.write = test_random(&rig->seed) % 3 == 0,
 			.lbn = test_random(&rig->seed) % 4 ?
@@ -244,7 +244,7 @@ static uint32_t best_single(struct rig *rig, const struct gap_query *query,
 	struct geom_track t, source, target;
 	struct range r;
 
-	geom_track_of(rig->geom, query->source_lbn, &source);
+	geom_track_of(rig->geom, rig->belief.head_lbn, &source);
 	geom_track_of(rig->geom, query->target.lbn, &target);
 	for (i = 0; i < geom_tracks(rig->geom); i++) {
 		struct service_head on;

@@ -7,6 +7,7 @@
 #include "bench/sched.h"
 
 const struct sched_experiment sched_table[] = {
+	{ "free", "scans in the gaps of a foreground", sched_free },
 	{ "head", "what the head does, by drive, size, locality, scheduler",
 	  sched_head },
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
@@ -18,8 +19,6 @@ const struct sched_experiment sched_table[] = {
 	{ "range-options", "how many places of a range must be looked at",
 	  sched_range_options },
 	{ "range-reads", "reads mixed into range writes", sched_range_reads },
-	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
-	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
 	{ NULL, NULL, NULL },
 };
 

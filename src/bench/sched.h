@@ -27,6 +27,7 @@ extern const struct sched_experiment sched_table[];
 const struct sched_experiment *sched_find(const char *name); /* NULL: none */
 
 /* The experiments, each in a file of its own. */
+int sched_free(const struct sched_options *options);
 int sched_head(const struct sched_options *options);
 int sched_order(const struct sched_options *options);
 int sched_tracks(const struct sched_options *options);
@@ -34,7 +35,5 @@ int sched_decide(const struct sched_options *options);
 int sched_range(const struct sched_options *options);
 int sched_range_options(const struct sched_options *options);
 int sched_range_reads(const struct sched_options *options);
-int sched_fsync(const struct sched_options *options);
-int sched_tpcb(const struct sched_options *options);
 
 #endif

@@ -50,7 +50,7 @@ static bool wants_always(void *arg)
 }
 
 static const struct queue_filler idle_filler = {
-	no_gap, no_idle, wants_always
+	no_gap, no_idle, wants_always, NULL, NULL,
 };
 
 static double percent_of(uint64_t part_ns, uint64_t all_ns)

@@ -794,10 +794,8 @@ static void files_scan(struct files *files, uint64_t now_ns)
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, false);
 	}
-	if (files->held_count && now_ns - files->home_ns >= AGE_NS) {
-		homes_now(files);
-		files->home_ns = now_ns;
-	}
+	if (files->held_count && now_ns - files->home_ns >= AGE_NS)
+		files->home_seq = UINT64_MAX;
 }
 
 uint64_t files_run(struct fs *fs, uint64_t now_ns)

@@ -1069,9 +1069,8 @@ static void jobs_pressure(struct files *files)
 
 	if (pool_available(files->dirty_pool) > count / 2)
 		return;
-	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->held_count > count / 4)
-		homes_now(files);
+		files->home_seq = UINT64_MAX;
 	file = list_first(&files->dirty_files, struct file, dirty_link);
 	if (!file || !list_empty(&files->flush))
 		return;

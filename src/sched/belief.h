@@ -21,6 +21,7 @@ struct belief {
 	/* The head, free from head.at_ns on (perhaps past) for the next
 	 * request, behind all that the disk has been given. */
 	struct service_head head;
+	uint64_t head_lbn;		/* on the track it is over, if any is */
 	/* Between handing a request over and the head's first move. */
 	uint64_t read_overhead_ns, write_overhead_ns;
 	/* Lateness not exceeded in 98 % of predictions; a target angle must be

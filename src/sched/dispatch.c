@@ -20,6 +20,7 @@
 #include "sched/internal.h"
 
 #define LEAD_NS 60000u
+#define BEGUN_NS 20000u
 /* A first part of less time would be over before the second is there. */
 #define PART_SPARE_NS 100000u
 
@@ -44,7 +45,7 @@ static bool have_accesses(const struct queue *queue, unsigned n)
 uint64_t queue_room_ns(const struct queue *queue)
 {
 	struct belief belief;
-	uint64_t until_ns, lead_ns;
+	uint64_t until_ns, lead_ns, begun_ns;
 
 	if (!have_accesses(queue, 2))
 		return UINT64_MAX;
@@ -64,7 +65,10 @@ uint64_t queue_room_ns(const struct queue *queue)
 		lead_ns = belief.write_overhead_ns;
 	lead_ns += belief.read_guard_ns > LEAD_NS ? belief.read_guard_ns :
 						    LEAD_NS;
-	return until_ns > lead_ns ? until_ns - lead_ns : 0;
+	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
+	/* A command that takes longer to be decoded could be overtaken. */
+	begun_ns = head_begun_ns(queue->head) + BEGUN_NS;
+	return until_ns > begun_ns ? until_ns : begun_ns;
 }
 
 uint64_t queue_next_ns(const struct queue *queue)

@@ -549,6 +549,7 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 						place.cylinder, place.surface,
 						query->target.write);
 	plan->target_ns = service.media_ns;
+	plan->over_ns = service.bus_ns;
 	/* Met inside, where it just goes on: there is no gap. */
 	if (service.media_ns - there_ns + ROUND_IN_NS >=
 	    service_wait_ns(belief->mech, there_ns, place.start))
@@ -560,9 +561,9 @@ static bool find_source(struct search *s)
 {
 	const struct service_head *head = &s->belief->head;
 
-	if (s->query->source_lbn >= geom_sectors(s->belief->geom))
+	if (s->belief->head_lbn >= geom_sectors(s->belief->geom))
 		return false;
-	geom_track_of(s->belief->geom, s->query->source_lbn, &s->source);
+	geom_track_of(s->belief->geom, s->belief->head_lbn, &s->source);
 	return s->source.cylinder == head->cylinder &&
 	       s->source.surface == head->surface;
 }

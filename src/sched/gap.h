@@ -21,7 +21,6 @@
 
 struct gap_query {
 	const struct belief *belief; /* the first command is handed over now */
-	uint64_t source_lbn;	/* on the track the head is on */
 	struct service_request target;
 	/* From the end of one command to the first move of the next; 0 when
 	 * the next has been handed over by then. */
@@ -41,6 +40,7 @@ struct gap_piece {
 
 struct gap_plan {
 	uint64_t target_ns;	/* the request's first sector is met */
+	uint64_t over_ns;	/* it completes */
 	uint64_t gap_ns;	/* it waits so long for that: the potential */
 	unsigned pieces_n;	/* in order of time */
 	struct gap_piece piece[GAP_PIECES];
@@ -53,7 +53,7 @@ struct gap_plan {
 void gap_search(const struct gap_query *query, const struct wanted *wanted,
 		struct gap_plan *plan);
 
-/* Without looking for anything: target_ns and gap_ns. */
+/* Without looking for anything: target_ns, over_ns and gap_ns. */
 void gap_measure(const struct gap_query *query, struct gap_plan *plan);
 
 #endif

@@ -205,15 +205,18 @@ static const struct service_head *head_behind(const struct head *head)
 /* ---- prediction ---- */
 
 /* The head of an idle drive follows what it reads ahead. */
-static void head_follow(const struct head *head, struct service_head *at,
-			uint64_t until_ns)
+static void head_follow(const struct head *head, struct belief *belief)
 {
+	struct service_head *at = &belief->head;
+	uint64_t until_ns = belief->now_ns;
 	struct service unused = { 0 };
 
 	if (!head->outstanding && head->last_read && head->read_ahead_sectors &&
 	    at->at_ns < until_ns && head->last_end < geom_sectors(head->geom))
-		service_stream(head->geom, &head->mech, at, head->last_end,
-			       head->read_ahead_sectors, until_ns, &unused);
+		belief->head_lbn += service_stream(head->geom, &head->mech, at,
+						   head->last_end,
+						   head->read_ahead_sectors,
+						   until_ns, &unused);
 }
 
 void head_get_belief(const struct head *head, struct belief *belief)
@@ -232,7 +235,8 @@ void head_get_belief(const struct head *head, struct belief *belief)
 	if (!head->known)
 		return;
 	belief->head = *head_behind(head);
-	head_follow(head, &belief->head, now_ns);
+	belief->head_lbn = head->last_end - 1;
+	head_follow(head, belief);
 	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
 	belief->write_overhead_ns =
 		learn_overhead_ns(&head->learn, LEARN_WRITE);
@@ -260,6 +264,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 
 	if (at.at_ns < decoded_ns)
 		at.at_ns = decoded_ns;
+	access->begin_ns = at.at_ns;
 	geom_place_of(head->geom, access->lbn, &place);
 	access->cylinders = place.cylinder > at.cylinder ?
 		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
@@ -297,6 +302,12 @@ uint64_t head_busy_until_ns(const struct head *head)
 {
 	return head->outstanding && chain_known(head) ?
 		       head_behind(head)->at_ns : 0;
+}
+
+uint64_t head_begun_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head->chain[head->outstanding - 1]->begin_ns : 0;
 }
 
 /* ---- what completions say ---- */

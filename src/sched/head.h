@@ -52,6 +52,7 @@ struct head_access {
 				 * read it already */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
+	uint64_t begin_ns;	/* decoded, and the head free for it */
 	uint64_t arrive_ns;	/* over its first track, by that */
 	uint32_t cylinders;	/* moved before it */
 	bool switched;		/* to another surface */
@@ -111,6 +112,10 @@ void head_end(struct head *head, struct head_access *access,
 
 /* When the running access is expected to be over; 0: nothing is running. */
 uint64_t head_busy_until_ns(const struct head *head);
+
+/* When the drive will have begun the last access it was given: before that
+ * another one might be taken first.  0: nothing is running. */
+uint64_t head_begun_ns(const struct head *head);
 
 /*
  * Does the phase want a reading that ordinary reads have not given?  Then a

@@ -284,6 +284,9 @@ static int queue_deliver(struct queue *queue)
 				 link))) {
 		list_del(&req->link);
 		n++;
+		if (queue->filler && queue->filler->passed &&
+		    req->class != QUEUE_IDLE && req->disk.op != DISK_FLUSH)
+			queue->filler->passed(queue->filler_arg, req);
 		req->disk.done(&req->disk);
 		if (list_empty(&queue->finished))
 			queue_dispatch(queue);
@@ -364,6 +367,8 @@ void queue_close(struct queue *queue)
 	if (!queue)
 		return;
 	assert(queue->gone || queue_idle(queue));
+	if (queue->filler && queue->filler->close)
+		queue->filler->close(queue->filler_arg);
 	if (queue->reference)
 		free(queue->reference->iov.iov_base);
 	free(queue->reference);

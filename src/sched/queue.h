@@ -180,9 +180,15 @@ struct queue_filler {
 	/* Is anything wanted?  Then requests are chosen with the gap in mind
 	 * (queue_set_window). */
 	bool (*wants)(void *arg);
+	/* A request of the foreground is over and done() about to be called:
+	 * what it read is in its buffers.  May be NULL. */
+	void (*passed)(void *arg, const struct queue_request *req);
+	/* The queue closes.  May be NULL. */
+	void (*close)(void *arg);
 };
 
-#define QUEUE_GAP 4u
+/* One more than a plan has pieces (gap.h), so that the end is asked for. */
+#define QUEUE_GAP 7u
 
 /* NULL: nobody.  The queue is idle. */
 void queue_set_filler(struct queue *queue, const struct queue_filler *filler,

@@ -1,0 +1,288 @@
+/*
+ * sched_free.c - freeblock scheduling (OSDI 2000, section 6): scans of a whole
+ * disk in units of 4 KiB, in the gaps of a foreground that does not notice.
+ *
+ * Every load is run without a scan and then, from the same seed, with one after
+ * the other.  A scan also takes what the foreground reads anyway.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "sched/freeblock.h"
+
+#define UNIT_SECTORS 8u
+#define DAY_NS 86400e9
+#define PROGRESS 20u
+#define PROMOTED_DEPTH 4u
+
+/* ---- a scan ---- */
+
+struct scan {
+	struct rig *rig;
+	struct freeblock_task *task;
+	double part;		/* of the disk that is enough */
+	double promote_at;	/* this part left is promoted; 0: none */
+	uint64_t all;		/* sectors */
+	uint64_t begin_ns;
+	uint64_t scans;
+	uint64_t used_ns;	/* by these */
+	uint64_t got;		/* of the one at hand */
+	uint64_t mark[PROGRESS + 1];	/* since its begin, of the first */
+};
+
+static void scan_begin(struct scan *scan)
+{
+	scan->begin_ns = env_now_ns(scan->rig->env);
+	scan->got = 0;
+	freeblock_promote(scan->task, 0);
+	freeblock_unwant(scan->task, 0, scan->all);
+	freeblock_want(scan->task, 0, scan->all);
+}
+
+static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
+		     const void *bytes, int result)
+{
+	struct scan *scan = arg;
+	uint64_t now_ns = env_now_ns(scan->rig->env);
+	double left;
+	unsigned i;
+
+	(void)sector;
+	(void)bytes;
+	(void)result;
+	scan->got += sectors;
+	left = 1 - (double)scan->got / (double)scan->all;
+	i = (unsigned)((1 - left) * PROGRESS);
+	if (!scan->scans && !scan->mark[i])
+		scan->mark[i] = now_ns - scan->begin_ns;
+	if (left < scan->promote_at)
+		freeblock_promote(scan->task, PROMOTED_DEPTH);
+	if ((double)scan->got < scan->part * (double)scan->all)
+		return;
+	scan->scans++;
+	scan->used_ns += now_ns - scan->begin_ns;
+	scan_begin(scan);
+}
+
+static const struct freeblock_ops scan_ops = { .got = scan_got };
+
+static int scan_open(struct rig *rig, struct scan *scan)
+{
+	static const struct freeblock_options options = {
+		.name = "scan",
+		.unit_sectors = UNIT_SECTORS,
+		.no_idle = true,
+	};
+	int err = freeblock_open(rig->queue, &options, &scan_ops, scan,
+				 &scan->task);
+
+	if (err)
+		return err;
+	scan->rig = rig;
+	scan->all = geom_sectors(rig->geom) / UNIT_SECTORS * UNIT_SECTORS;
+	scan_begin(scan);
+	return 0;
+}
+
+/* ---- loads ---- */
+
+struct oltp {
+	uint64_t seed, sectors;
+};
+
+static double oltp_random(struct oltp *oltp)
+{
+	uint64_t z = oltp->seed += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
+}
+
+/* Multiples of 4 KiB, 8 KiB on average, anywhere. */
+static void oltp_next(void *arg, uint64_t *sector, uint32_t *sectors)
+{
+	struct oltp *oltp = arg;
+	double blocks = ceil(-log(1 - oltp_random(oltp)) * 1.4427);
+
+	*sectors = blocks < 16 ? (uint32_t)blocks * 8 : 128;
+	if (!*sectors)
+		*sectors = 8;
+	*sector = (uint64_t)(oltp_random(oltp) *
+			     (double)(oltp->sectors - 128)) / 8 * 8;
+}
+
+struct setup {
+	const char *label;
+	const char *policy;
+	unsigned clients;
+	uint64_t think_ns;
+	bool random;		/* 4 KiB requests, not OLTP */
+	double part, promote_at;
+	uint64_t requests;
+};
+
+struct outcome {
+	struct rig_result result;
+	struct freeblock_stats stats;
+	struct scan scan;
+};
+
+static int run_setup(const struct sched_options *options,
+		     const struct setup *setup, bool scan,
+		     struct outcome *out)
+{
+	struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : "atlas-10k",
+		.seed = options->seed,
+		.policy = setup->policy,
+		.no_cache = true,
+	};
+	struct oltp oltp = { .seed = options->seed };
+	struct rig_load load = {
+		.clients = setup->clients,
+		.think_ns = setup->think_ns,
+		.sectors = setup->random ? 8 : 64,
+		.read_percent = 67,
+		.warmup = 300,
+		.requests = options->requests ? options->requests :
+						setup->requests,
+		.seed = options->seed,
+		.next = setup->random ? NULL : oltp_next,
+		.arg = &oltp,
+	};
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	*out = (struct outcome){ .scan = { .part = setup->part,
+				.promote_at = setup->promote_at } };
+	oltp.sectors = geom_sectors(rig.geom);
+	if (options->quick)
+		load.requests /= 10;
+	if (scan)
+		err = scan_open(&rig, &out->scan);
+	if (!err)
+		err = rig_run(&rig, &load, &out->result);
+	freeblock_get_stats(rig.queue, NULL, &out->stats);
+	freeblock_close(out->scan.task);
+	if (!err)
+		err = queue_drain(rig.queue) < 0;
+	rig_close(&rig);
+	return err;
+}
+
+/* ---- what is printed ---- */
+
+static double scans_a_day(const struct outcome *with)
+{
+	const struct scan *scan = &with->scan;
+
+	if (scan->scans)
+		return DAY_NS * (double)scan->scans / (double)scan->used_ns;
+	return DAY_NS * (double)scan->got / (double)scan->all / scan->part /
+	       (double)with->result.ns;
+}
+
+static void heading(const char *what)
+{
+	printf("\n%-14s %8s %8s %8s %7s %7s %7s %7s %8s %8s\n", what,
+	       "alone ms", "scan ms", "delay %", "rot. %", "free %", "share %",
+	       "scans", "a day", "p99 +%");
+}
+
+static void print_row(const char *label, const struct outcome *without,
+		      const struct outcome *with)
+{
+	double alone = without->result.mean_ns, all = with->result.mean_ns;
+	double rotation = (double)without->result.times.rotation_ns /
+			  (double)without->result.ns;
+	double used = (double)with->stats.used_ns / (double)with->result.ns;
+
+	printf("%-14s %8.3f %8.3f %8.2f %7.1f %7.1f %7.1f %7.2f %8.1f %8.2f\n",
+	       label, alone / 1e6, all / 1e6, 100 * (all / alone - 1),
+	       100 * rotation, 100 * used, 100 * used / rotation,
+	       (double)with->scan.scans +
+		       (double)with->scan.got / (double)with->scan.all,
+	       scans_a_day(with),
+	       100 * (with->result.p99_ns / without->result.p99_ns - 1));
+	fflush(stdout);
+}
+
+static int measure(const struct sched_options *options,
+		   const struct setup *setup, struct outcome *with)
+{
+	struct outcome without;
+	int err = run_setup(options, setup, false, &without);
+
+	if (!err)
+		err = run_setup(options, setup, true, with);
+	if (!err)
+		print_row(setup->label, &without, with);
+	return err;
+}
+
+static void print_progress(const struct scan *scan)
+{
+	double all = scan->scans ? (double)scan->used_ns /
+				   (double)scan->scans : 0;
+	unsigned i;
+
+	printf("\nprogress of the first scan: per cent done, of its time\n");
+	for (i = 1; i <= PROGRESS; i++)
+		if (scan->mark[i])
+			printf("%4u %%  %6.1f s  %5.1f %%\n",
+			       100 * i / PROGRESS, (double)scan->mark[i] / 1e9,
+			       all > 0 ? 100 * (double)scan->mark[i] / all : 0);
+}
+
+static int by_level(const struct sched_options *options)
+{
+	static const unsigned levels[] = { 1, 2, 5, 10, 20 };
+	struct setup setup = { .policy = "sstf", .think_ns = 30000000,
+			       .part = 1, .requests = 60000 };
+	struct outcome with;
+	char label[16];
+	int err = 0;
+	size_t i;
+
+	heading("multiprogr.");
+	for (i = 0; i < sizeof(levels) / sizeof(levels[0]) && !err; i++) {
+		snprintf(label, sizeof(label), "%u", levels[i]);
+		setup.label = label;
+		setup.clients = levels[i];
+		err = measure(options, &setup, &with);
+	}
+	return err;
+}
+
+int sched_free(const struct sched_options *options)
+{
+	static const struct setup setups[] = {
+		{ "OLTP, SSTF", "sstf", 10, 30000000, false, 1, 0, 440000 },
+		{ "random, one", "fcfs", 1, 0, true, 1, 0, 440000 },
+		{ "any 80 %", "sstf", 10, 30000000, false, 0.8, 0, 220000 },
+		{ "0.5 % promoted", "sstf", 10, 30000000, false, 1, 0.005,
+		  220000 },
+		{ "2 % promoted", "sstf", 10, 30000000, false, 1, 0.02,
+		  220000 },
+		{ "OLTP, default", NULL, 10, 30000000, false, 1, 0, 220000 },
+	};
+	struct outcome with;
+	int err = 0;
+	size_t i;
+
+	heading("scan of all");
+	for (i = 0; i < sizeof(setups) / sizeof(setups[0]) && !err; i++) {
+		err = measure(options, &setups[i], &with);
+		if (!err && !i)
+			print_progress(&with.scan);
+	}
+	printf("published: OLTP 47 scans a day, half of the potential; any "
+	       "80 %% over 90\n");
+	return err ? err : by_level(options);
+}

@@ -1,0 +1,533 @@
+/*
+ * freeblock.c - tasks, and what they are given.
+ *
+ * What a task wants is in one of three sets:
+ *
+ *	wanted --(a read begins)--> flying --(it ends)--> got()
+ *	   ^--- it could not begin ---'  `--(error)--> suspect --> got(-EIO)
+ *
+ * A read that fails may have failed for one sector: what was wanted of it is
+ * read again unit by unit, like a foreground read, one at a time.
+ *
+ * When and where reads go is in fill.c.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/fill.h"
+
+#define QUIET_NS UINT64_C(100000000)
+#define BUFFER_ALIGN 4096u
+/* Pseudo-tracks where no geometry is known. */
+#define PSEUDO_SECTORS 2048u
+
+static void freeblock_fini(void *arg);
+
+static const struct queue_filler freeblock_filler = {
+	.gap = fill_gap,
+	.idle = fill_idle,
+	.wants = fill_wants,
+	.passed = fill_passed,
+	.close = freeblock_fini,
+};
+
+/* ---- the queue's part ---- */
+
+static struct freeblock *freeblock_of(struct queue *queue)
+{
+	return queue->filler == &freeblock_filler ? queue->filler_arg : NULL;
+}
+
+static int freeblock_make(struct queue *queue, struct freeblock **out)
+{
+	struct freeblock *fb = calloc(1, sizeof(*fb));
+	int err;
+
+	if (!fb)
+		return -ENOMEM;
+	fb->queue = queue;
+	fb->quiet_ns = QUIET_NS;
+	list_init(&fb->tasks);
+	list_init(&fb->reads);
+	if (queue->head && head_is_known(queue->head)) {
+		fb->geom = head_geom(queue->head);
+	} else {
+		err = geom_regular(queue->disk->limits.sectors, PSEUDO_SECTORS,
+				   &fb->own_geom);
+		if (err) {
+			free(fb);
+			return err;
+		}
+		fb->geom = fb->own_geom;
+	}
+	queue_set_filler(queue, &freeblock_filler, fb);
+	*out = fb;
+	return 0;
+}
+
+static void read_free(struct read *read)
+{
+	list_del(&read->link);
+	free(read->iov.iov_base);
+	free(read);
+}
+
+static void freeblock_fini(void *arg)
+{
+	struct freeblock *fb = arg;
+	struct read *read;
+
+	assert(list_empty(&fb->tasks));
+	while ((read = list_first(&fb->reads, struct read, link)))
+		read_free(read);
+	geom_free(fb->own_geom);
+	free(fb);
+}
+
+/* ---- tasks ---- */
+
+int freeblock_open(struct queue *queue, const struct freeblock_options *options,
+		   const struct freeblock_ops *ops, void *arg,
+		   struct freeblock_task **out)
+{
+	struct freeblock *fb = freeblock_of(queue);
+	uint32_t unit = options->unit_sectors;
+	struct freeblock_task *task;
+	int err;
+
+	if (!unit ||
+	    unit % (queue->disk->limits.logical_bytes / SECTOR_BYTES))
+		return -EINVAL;
+	if (!fb) {
+		err = freeblock_make(queue, &fb);
+		if (err)
+			return err;
+	}
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return -ENOMEM;
+	err = wanted_open(fb->geom, unit, &task->wanted);
+	if (err) {
+		free(task);
+		return err;
+	}
+	task->fb = fb;
+	task->options = *options;
+	if (!task->options.share)
+		task->options.share = 1;
+	task->ops = ops;
+	task->arg = arg;
+	rangeset_init(&task->flying);
+	rangeset_init(&task->suspect);
+	list_init(&task->writes);
+	task_get(task);
+	list_add(&fb->tasks, &task->link);
+	*out = task;
+	return 0;
+}
+
+void freeblock_close(struct freeblock_task *task)
+{
+	struct queue_request *req;
+
+	if (!task)
+		return;
+	while ((req = list_first(&task->writes, struct queue_request, link))) {
+		list_del(&req->link);
+		req->disk.result = -ECANCELED;
+		task->ops->written(task->arg, req);
+	}
+	task->closed = true;
+	list_del(&task->link);
+	wanted_close(task->wanted);
+	rangeset_fini(&task->flying);
+	rangeset_fini(&task->suspect);
+	task_put(task);
+}
+
+void task_get(struct freeblock_task *task)
+{
+	task->holds++;
+}
+
+void task_put(struct freeblock_task *task)
+{
+	if (!--task->holds)
+		free(task);
+}
+
+uint64_t freeblock_wanted(const struct freeblock_task *task)
+{
+	return wanted_sectors(task->wanted) + task->flying.total +
+	       task->suspect.total;
+}
+
+/* There may be something to do now: the queue is to ask. */
+static void task_wake(struct freeblock_task *task)
+{
+	queue_ask_filler(task->fb->queue);
+	fill_promoted(task);
+}
+
+int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
+{
+	int err = wanted_add(task->wanted, sector, n);
+
+	if (freeblock_wanted(task) > task->peak)
+		task->peak = freeblock_wanted(task);
+	task_wake(task);
+	return err;
+}
+
+void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
+{
+	/* What memory is too short for stays wanted: an answer too many. */
+	(void)wanted_remove(task->wanted, sector, n);
+	(void)rangeset_remove(&task->flying, sector, n);
+	(void)rangeset_remove(&task->suspect, sector, n);
+}
+
+void freeblock_promote(struct freeblock_task *task, unsigned depth)
+{
+	task->promoted = depth;
+	task_wake(task);
+}
+
+void freeblock_pause(struct freeblock_task *task, bool paused)
+{
+	task->paused = paused;
+	task_wake(task);
+}
+
+/* ---- what is read ---- */
+
+struct read *read_new(struct freeblock *fb, enum read_kind kind,
+		      struct freeblock_task *task, uint64_t sector,
+		      uint32_t sectors)
+{
+	size_t bytes = (size_t)sectors * SECTOR_BYTES;
+	struct read *read = calloc(1, sizeof(*read));
+
+	if (!read)
+		return NULL;
+	read->iov.iov_len = bytes;
+	read->iov.iov_base = aligned_alloc(
+		BUFFER_ALIGN,
+		(bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
+	if (!read->iov.iov_base) {
+		free(read);
+		return NULL;
+	}
+	read->fb = fb;
+	read->kind = kind;
+	read->task = task;
+	if (task)
+		task_get(task);
+	read->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &read->iov,
+			.iov_n = 1,
+			.done = freeblock_read_done,
+			.owner = read,
+		},
+		.class = kind == READ_PROMOTED ? QUEUE_READ : QUEUE_IDLE,
+	};
+	list_add(&fb->reads, &read->link);
+	return read;
+}
+
+/* What is wanted of a range is on its way. */
+static void task_take(struct freeblock_task *task, uint64_t first,
+		      uint64_t end)
+{
+	uint32_t unit = wanted_unit(task->wanted);
+	struct range r;
+
+	while (wanted_next(task->wanted, first, &r) && r.first < end) {
+		if (r.n > end - r.first)
+			r.n = (end - r.first) / unit * unit;
+		if (!r.n)
+			return;
+		first = r.first + r.n;
+		if (rangeset_add(&task->flying, r.first, r.n))
+			return;
+		if (wanted_remove(task->wanted, r.first, r.n))
+			(void)rangeset_remove(&task->flying, r.first, r.n);
+	}
+}
+
+void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors)
+{
+	struct list *pos;
+
+	list_for_each(pos, &fb->tasks)
+		task_take(list_entry(pos, struct freeblock_task, link), sector,
+			  sector + sectors);
+}
+
+static void count_sectors(struct freeblock_stats *stats, enum read_kind kind,
+			  uint64_t n)
+{
+	stats->sectors += n;
+	switch (kind) {
+	case READ_GAP:
+		stats->gap_sectors += n;
+		break;
+	case READ_IDLE:
+		stats->idle_sectors += n;
+		break;
+	case READ_PROMOTED:
+		stats->promoted_sectors += n;
+		break;
+	case READ_PASSED:
+		stats->passed_sectors += n;
+		break;
+	}
+}
+
+static void task_count(struct freeblock_task *task, enum read_kind kind,
+		       uint64_t n)
+{
+	count_sectors(&task->stats, kind, n);
+	count_sectors(&task->fb->stats, kind, n);
+}
+
+/* The next range of a set in [first, end), cut to it. */
+static bool next_in(const struct rangeset *set, uint64_t first, uint64_t end,
+		    struct range *out)
+{
+	if (!rangeset_next(set, first, out) || out->first >= end)
+		return false;
+	if (out->first < first) {
+		out->n -= first - out->first;
+		out->first = first;
+	}
+	if (out->n > end - out->first)
+		out->n = end - out->first;
+	return true;
+}
+
+static void task_hunger(struct freeblock_task *task)
+{
+	if (task->closed || !task->ops->hungry ||
+	    freeblock_wanted(task) >= task->peak / 4)
+		return;
+	task->peak = freeblock_wanted(task);
+	task->ops->hungry(task->arg);
+}
+
+/* What of a read was on its way to a task has arrived. */
+static void task_deliver(struct freeblock_task *task, const struct read *read)
+{
+	const struct disk_request *disk = &read->req.disk;
+	uint64_t first = disk->sector, end = first + disk->sectors;
+	const char *bytes = read->iov.iov_base;
+	struct range r;
+
+	task_get(task);
+	while (!task->closed && next_in(&task->flying, first, end, &r)) {
+		first = r.first + r.n;
+		if (rangeset_remove(&task->flying, r.first, r.n))
+			continue;
+		if (disk->result == -EBUSY) {
+			(void)wanted_add(task->wanted, r.first, r.n);
+			continue;
+		}
+		if (disk->result &&
+		    !rangeset_add(&task->suspect, r.first, r.n))
+			continue;
+		task_count(task, read->kind, r.n);
+		task->ops->got(task->arg, r.first, (uint32_t)r.n,
+			       disk->result ? NULL :
+			       bytes + (r.first - disk->sector) * SECTOR_BYTES,
+			       disk->result ? -EIO : 0);
+	}
+	task_hunger(task);
+	task_put(task);
+}
+
+/* One unit that had been in a read that failed has been read by itself. */
+static void suspect_deliver(struct freeblock_task *task,
+			    const struct read *read)
+{
+	const struct disk_request *disk = &read->req.disk;
+	uint32_t unit = task->options.unit_sectors;
+
+	task->suspecting = false;
+	if (task->closed || disk->result == -EBUSY ||
+	    !rangeset_has(&task->suspect, disk->sector, unit) ||
+	    rangeset_remove(&task->suspect, disk->sector, unit))
+		return;
+	task_count(task, read->kind, unit);
+	task->ops->got(task->arg, disk->sector, unit,
+		       disk->result ? NULL : read->iov.iov_base,
+		       disk->result ? -EIO : 0);
+	task_hunger(task);
+}
+
+void freeblock_read_done(struct disk_request *disk)
+{
+	struct read *read = disk->owner;
+	struct freeblock *fb = read->fb;
+	struct freeblock_task *task = read->task;
+	struct list *pos, *next;
+
+	if (read->kind == READ_IDLE)
+		fb->idle_end_ns = disk->complete_ns;
+	if (read->suspect)
+		suspect_deliver(task, read);
+	list_for_each_safe(pos, next, &fb->tasks)
+		task_deliver(list_entry(pos, struct freeblock_task, link),
+			     read);
+	if (task && !read->suspect)
+		task->reading--;
+	read_free(read);
+	if (task)
+		task_put(task);
+	list_for_each_safe(pos, next, &fb->tasks)
+		fill_promoted(list_entry(pos, struct freeblock_task, link));
+}
+
+static void task_pass(struct freeblock_task *task, uint64_t first,
+		      uint64_t end, const char *bytes)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t from = first;
+	struct range r;
+
+	task_get(task);
+	while (!task->closed && wanted_next(task->wanted, first, &r) &&
+	       r.first < end) {
+		if (r.n > end - r.first)
+			r.n = (end - r.first) / unit * unit;
+		if (!r.n || wanted_remove(task->wanted, r.first, r.n))
+			break;
+		first = r.first + r.n;
+		task_count(task, READ_PASSED, r.n);
+		task->ops->got(task->arg, r.first, (uint32_t)r.n,
+			       bytes + (r.first - from) * SECTOR_BYTES, 0);
+	}
+	task_hunger(task);
+	task_put(task);
+}
+
+void freeblock_pass(struct freeblock *fb, uint64_t sector, uint32_t sectors,
+		    const void *bytes)
+{
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &fb->tasks)
+		task_pass(list_entry(pos, struct freeblock_task, link), sector,
+			  sector + sectors, bytes);
+}
+
+/* ---- what is written ---- */
+
+void freeblock_write(struct freeblock_task *task, struct queue_request *req)
+{
+	req->disk.done = freeblock_write_done;
+	req->disk.owner = task;
+	req->class = QUEUE_IDLE;
+	list_add(&task->writes, &req->link);
+	task_wake(task);
+}
+
+void freeblock_write_done(struct disk_request *disk)
+{
+	struct queue_request *req =
+		container_of(disk, struct queue_request, disk);
+	struct freeblock_task *task = disk->owner;
+	enum read_kind kind = req->class == QUEUE_IDLE ? READ_GAP :
+							 READ_PROMOTED;
+
+	if (disk->result == -EBUSY && !task->closed) {
+		list_add(&task->writes, &req->link);
+	} else {
+		if (!disk->result)
+			task_count(task, kind, disk->sectors);
+		task->ops->written(task->arg, req);
+	}
+	task_put(task);
+}
+
+/* ---- statistics and settings ---- */
+
+void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns)
+{
+	struct freeblock *fb = freeblock_of(queue);
+
+	if (fb)
+		fb->quiet_ns = quiet_ns;
+}
+
+/* The same sectors, by the tracks of another geometry. */
+static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
+{
+	struct wanted *wanted;
+	struct range r;
+	uint64_t at = 0;
+	int err = wanted_open(geom, task->options.unit_sectors, &wanted);
+
+	while (!err && wanted_next(task->wanted, at, &r)) {
+		at = r.first + r.n;
+		err = wanted_add(wanted, r.first, r.n);
+	}
+	if (err) {
+		wanted_close(wanted);
+		return err;
+	}
+	wanted_close(task->wanted);
+	task->wanted = wanted;
+	return 0;
+}
+
+int freeblock_set_geom(struct queue *queue, const struct geom *geom)
+{
+	struct freeblock *fb = freeblock_of(queue);
+	struct list *pos;
+	int err = 0;
+
+	if (!fb)
+		return 0;
+	list_for_each(pos, &fb->tasks) {
+		err = task_set_geom(list_entry(pos, struct freeblock_task,
+					       link), geom);
+		if (err)
+			return err;
+	}
+	fb->geom = geom;
+	fb->planned = false;
+	return 0;
+}
+
+static uint64_t delay_p99_ns(const struct freeblock *fb)
+{
+	uint64_t left = fb->followed / 100;
+	unsigned i = FILL_DELAYS;
+
+	while (i-- > 1) {
+		if (fb->delay_bins[i] > left)
+			return (uint64_t)(i + 1) * FILL_DELAY_NS;
+		left -= fb->delay_bins[i];
+	}
+	return 0;
+}
+
+void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,
+			 struct freeblock_stats *out)
+{
+	struct freeblock *fb = freeblock_of(queue);
+
+	*out = (struct freeblock_stats){ 0 };
+	if (task) {
+		*out = task->stats;
+	} else if (fb) {
+		*out = fb->stats;
+		out->p99_delay_ns = delay_p99_ns(fb);
+	}
+}
