@@ -137,6 +137,42 @@ START_TEST(test_crash)
 }
 END_TEST
 
+/* ---- Where the head is known ---- */
+
+/* Leaves go where the head comes by, also while others change them. */
+START_TEST(test_leaves_are_placed)
+{
+	struct doubt doubt;
+	uint64_t placed = 0;
+
+	doubt_init(&doubt, "hp-c2247a", WORLD_SECTORS, (enum doubt_kind)_i);
+	world_init_drive(&w, &doubt, (uint64_t)_i + 110, 3000, 2500);
+	for (unsigned life = 0; life < 5; life++) {
+		struct tree_stats stats;
+
+		ck_assert_int_eq(world_mount(&w), 0);
+		world_compare_crashed(&w);
+		world_check(&w);
+		for (unsigned round = 0; round < 12; round++) {
+			some_ops(&w, 30);
+			for (unsigned i = 0; i < 8; i++)
+				ck_assert(world_turn(&w));
+			if (test_random(&w.rng) % 2 == 0)
+				ck_assert_int_eq(world_checkpoint(&w), 0);
+		}
+		ck_assert(world_settle(&w));
+		world_check(&w);
+		tree_get_stats(w.tree, &stats);
+		placed += stats.leaves_placed;
+		world_crash(&w);
+	}
+	if (_i == DOUBT_NONE)
+		ck_assert_uint_gt(placed, 20);
+	world_fini(&w);
+	doubt_fini(&doubt);
+}
+END_TEST
+
 /* ---- Determinism ---- */
 
 static uint64_t trace_of(uint64_t seed)
@@ -263,6 +299,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_large, 0, 2);
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
 	tcase_add_loop_test(tc, test_crash, 0, 4);
+	tcase_add_loop_test(tc, test_leaves_are_placed, 0, DOUBT_KINDS);
 	tcase_add_test(tc, test_same_run);
 	tcase_add_loop_test(cuts, test_power_cuts, 0, SIM_CUT_RANDOM + 1);
 	suite_add_tcase(suite, tc);

@@ -603,24 +603,37 @@ static void format(struct world *w)
 	free(buf);
 }
 
-void world_init(struct world *w, uint64_t seed, unsigned items,
-		size_t value_bytes, bool volatile_cache)
+static void init(struct world *w, const struct doubt *doubt, uint64_t seed,
+		 unsigned items, size_t value_bytes, bool volatile_cache)
 {
 	const struct sim_options options = {
 		.seed = seed, .volatile_cache = volatile_cache,
 	};
 
 	memset(w, 0, sizeof(*w));
+	w->doubt = doubt;
 	w->rng = seed;
 	w->items = items;
 	list_init(&w->ops);
 	w->value_bytes = value_bytes;
 	w->pool_bytes = (size_t)4 << 20;
 	w->ranges = 10;
-	w->sim = sim_new(NULL, WORLD_SECTORS, &options);
+	w->sim = sim_new(doubt ? doubt->is : NULL, WORLD_SECTORS, &options);
 	ck_assert_ptr_nonnull(w->sim);
 	format(w);
 	sim_set_hook(w->sim, hash_request, w);
+}
+
+void world_init(struct world *w, uint64_t seed, unsigned items,
+		size_t value_bytes, bool volatile_cache)
+{
+	init(w, NULL, seed, items, value_bytes, volatile_cache);
+}
+
+void world_init_drive(struct world *w, const struct doubt *doubt,
+		      uint64_t seed, unsigned items, size_t value_bytes)
+{
+	init(w, doubt, seed, items, value_bytes, false);
 }
 
 void world_init_on(struct world *w, const struct world *base,
@@ -688,6 +701,14 @@ static int pick_track(void *arg, traxaddr *addr, uint32_t *sectors)
 	return -ENOSPC;
 }
 
+static void close_queue(struct world *w)
+{
+	queue_close(w->queue);
+	head_close(w->head);
+	w->queue = NULL;
+	w->head = NULL;
+}
+
 int world_open(struct world *w, bool read_only)
 {
 	const struct tree_options options = {
@@ -695,18 +716,23 @@ int world_open(struct world *w, bool read_only)
 		.read_only = read_only,
 	};
 	const struct queue_options queue_options = { .depth = 0 };
-	int rc = queue_open(sim_env(w->sim), sim_disk(w->sim), &queue_options,
-			    &w->queue);
+	int rc;
 
+	if (w->doubt) {
+		w->head = doubt_head(w->doubt, sim_env(w->sim));
+		doubt_learn(sim_env(w->sim), sim_disk(w->sim), w->head, 1);
+	}
+	rc = queue_open(sim_env(w->sim), sim_disk(w->sim), &queue_options,
+			&w->queue);
 	ck_assert_int_eq(rc, 0);
+	queue_set_head(w->queue, w->head);
 	rc = tree_open(sim_env(w->sim), w->queue, &options, &w->tree);
 	if (!rc) {
 		tree_set_node_place(w->tree, pick_track, w);
 		return 0;
 	}
 	w->tree = NULL;
-	queue_close(w->queue);
-	w->queue = NULL;
+	close_queue(w);
 	return rc;
 }
 
@@ -727,8 +753,7 @@ int world_unmount(struct world *w)
 	int rc = tree_close(w->tree);
 
 	w->tree = NULL;
-	queue_close(w->queue);
-	w->queue = NULL;
+	close_queue(w);
 	if (!rc)
 		w->acked = w->txns;
 	return rc;
@@ -745,8 +770,7 @@ void world_crash(struct world *w)
 		list_del(&op->link);
 		free(op);
 	}
-	queue_close(w->queue);
+	close_queue(w);
 	w->tree = NULL;
-	w->queue = NULL;
 	w->open = 0;
 }

@@ -12,6 +12,7 @@
 
 #include "base/list.h"
 #include "sim/sim.h"
+#include "tests/doubt.h"
 #include "tree/tree.h"
 #include "tree/tree_format.h"
 
@@ -25,6 +26,8 @@ struct change {
 };
 
 struct world {
+	const struct doubt *doubt;	/* NULL: no drive that is known */
+	struct head *head;
 	struct sim *sim;
 	struct queue *queue;
 	struct tree *tree;
@@ -51,6 +54,9 @@ struct world {
 
 void world_init(struct world *w, uint64_t seed, unsigned items,
 		size_t value_bytes, bool volatile_cache);
+/* On a drive, of which every mount knows what `doubt` believes. */
+void world_init_drive(struct world *w, const struct doubt *doubt,
+		      uint64_t seed, unsigned items, size_t value_bytes);
 /* The same file system on a disk with this content. */
 void world_init_on(struct world *w, const struct world *base,
 		   const struct media *content, uint64_t seed);

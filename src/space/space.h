@@ -127,6 +127,17 @@ traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
  * not yet part of a frozen one, else pending. */
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
 
+/*
+ * For who chooses a slot when it is written: the node track that holds `slot`;
+ * its first slot at or behind `from` that is free, or is `slot` itself (false:
+ * none); `from`, which no root names, is given up for `to`, which is free.
+ */
+void space_slot_track(const struct space *space, traxaddr slot,
+		      struct range *track);
+bool space_slot_next(const struct space *space, traxaddr slot, traxaddr from,
+		     traxaddr *next);
+void space_slot_exchange(struct space *space, traxaddr from, traxaddr to);
+
 /* Is this the address of a slot that is in use by the running tree? */
 bool space_slot_used(const struct space *space, traxaddr addr);
 

@@ -9,9 +9,10 @@
  * saved as the root will say them, dirty nodes become frozen, and the next
  * generation begins.  It is made between transactions, never inside one.
  *
- * Nodes have their addresses since they were first changed, so all may be
- * written in any order; a node's checksum must be known before its parent's
- * (sealing).  They go out by level, then by address.  Where a frozen parent is
+ * Nodes have their addresses since they were first changed, but a leaf may get
+ * another when it is written (ckpt_place.c).  A node's checksum must be known
+ * before its parent's (sealing), a leaf's is when it has its place.  They go
+ * out by level, then by address.  Where a frozen parent is
  * only a shadow its children are found by address; a live parent, perhaps
  * already of the next generation, is told by the child.
  *
@@ -233,7 +234,7 @@ static void seal_children(struct tree *tree, struct frame *frame)
 	}
 }
 
-static void seal(struct tree *tree, struct frame *frame)
+void ckpt_seal(struct tree *tree, struct frame *frame)
 {
 	if (frame->level)
 		seal_children(tree, frame);
@@ -288,7 +289,8 @@ static void write_done(struct disk_request *req)
 	pump(tree);
 }
 
-static void submit(struct tree *tree, struct frame *frame, bool twin)
+static void submit(struct tree *tree, struct frame *frame, bool twin,
+		   bool open)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct ckpt_write *w = list_first(&ckpt->idle, struct ckpt_write,
@@ -311,6 +313,8 @@ static void submit(struct tree *tree, struct frame *frame, bool twin)
 		},
 		.class = QUEUE_WRITE_BACK,
 	};
+	if (open)
+		ckpt_leave_open(w);
 	frame->writes++;
 	ckpt->writes++;
 	queue_submit(tree->queue, &w->req);
@@ -323,14 +327,19 @@ static void pump(struct tree *tree)
 
 	while (ckpt->next < ckpt->n && ckpt->writes + 2 <= CKPT_WRITES &&
 	       !tree->failed) {
-		struct frame *frame = ckpt->order[ckpt->next++];
+		struct frame *frame = ckpt->order[ckpt->next];
+		const bool open = ckpt_may_place(tree, ckpt->next);
 
+		if (frame->level && ckpt->unplaced)
+			return;
+		ckpt->next++;
 		if (frame->written)
 			continue;
-		seal(tree, frame);
-		submit(tree, frame, false);
+		if (!open)
+			ckpt_seal(tree, frame);
+		submit(tree, frame, false, open);
 		if (frame->ptr.addr2)
-			submit(tree, frame, true);
+			submit(tree, frame, true, false);
 	}
 }
 
@@ -407,6 +416,20 @@ static traxaddr another_slot(struct tree *tree, const struct frame *frame,
 	payload_mark(&tree->ckpt, bad, false);
 	space_slot_free(tree->space, frame->live ? bad : addr, tree->ckpt.gen);
 	return addr;
+}
+
+void ckpt_move_leaf(struct tree *tree, struct frame *frame,
+		    const struct node_ptr *ptr)
+{
+	const unsigned i = apply_index(frame);
+
+	tree->stats.leaves_placed++;
+	space_slot_exchange(tree->space, frame->ptr.addr, ptr->addr);
+	payload_mark(&tree->ckpt, frame->ptr.addr, false);
+	payload_mark(&tree->ckpt, ptr->addr, true);
+	frame_set_ptr(tree->frames, frame, ptr);
+	node_set_place(frame->node, ptr->addr, ptr->addr2, ptr->gen);
+	node_child_set(frame->parent->node, i, ptr);
 }
 
 /* False: it can't be moved any more. */

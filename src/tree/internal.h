@@ -9,6 +9,7 @@
  *   txn.c         transactions: admission, runs, the entries for the log
  *   owner.c       what transactions tell the space and the counters
  *   checkpoint.c  cut, writing a generation, its root
+ *   ckpt_place.c  where leaves go, decided when they are written
  *   recover.c     superblock, root, replay, start and close
  *   data.c        logged data found by recovery
  *   groups.c      loading free sets, node tracks
@@ -95,6 +96,7 @@ enum ckpt_phase { CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT };
 
 struct ckpt_write {
 	struct queue_request req;
+	struct queue_place place;
 	struct iovec iov;
 	struct tree *tree;
 	struct frame *frame;
@@ -120,6 +122,7 @@ struct checkpoint {
 	struct ckpt_write write[CKPT_WRITES];
 	struct list idle;	/* of write[] */
 	unsigned writes;	/* outstanding */
+	unsigned unplaced;	/* of these: leaves without a place */
 	struct ckpt_moved moved[CKPT_MOVED];
 	unsigned moved_n;
 	void *payload;
@@ -288,10 +291,22 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns);
 /* A frozen frame's content has moved to its shadow. */
 void ckpt_replace(struct tree *tree, struct frame *frame,
 		  struct frame *shadow);
+/* Takes its checksum and tells its parent. */
+void ckpt_seal(struct tree *tree, struct frame *frame);
+/* A leaf that is being written goes to another slot of its track. */
+void ckpt_move_leaf(struct tree *tree, struct frame *frame,
+		    const struct node_ptr *ptr);
 /* Recovery only: writes clean leaves out so that they can be evicted. */
 int ckpt_spill(struct tree *tree);
 /* Would a checkpoint free slots? */
 bool ckpt_would_help(const struct tree *tree);
+
+/* ---- ckpt_place.c ---- */
+
+/* May a slot be chosen for the i-th of the order when it is written? */
+bool ckpt_may_place(const struct tree *tree, size_t i);
+/* It is chosen then, and the leaf sealed. */
+void ckpt_leave_open(struct ckpt_write *write);
 
 /* ---- groups.c ---- */
 

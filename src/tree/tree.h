@@ -232,6 +232,7 @@ bool tree_idle(const struct tree *tree);
 struct tree_stats {
 	uint64_t txns, reruns, max_reruns;
 	uint64_t node_reads, node_writes, checkpoints, waits;
+	uint64_t leaves_placed;	/* got another slot when they were written */
 	uint64_t nodes_cached, nodes_dirty;
 	uint64_t levels;
 };
