@@ -16,7 +16,7 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND };
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
@@ -130,6 +130,8 @@ static const struct argp_option sched_argp_options[] = {
 	{ "requests", 'n', "N", 0, "Requests of one measurement", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
 	{ "quick", 'q', NULL, 0, "A tenth of the requests", 0 },
+	{ "device", 'D', "PATH", 0, "In real time on this disk", 0 },
+	{ "scratch", OPT_SCRATCH, NULL, 0, "Overwrite the disk", 0 },
 	{ 0 },
 };
 
@@ -151,6 +153,12 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		call->options.seed = strtoull(arg, NULL, 10);
+		return 0;
+	case 'D':
+		call->options.device = arg;
+		return 0;
+	case OPT_SCRATCH:
+		call->options.scratch = true;
 		return 0;
 	case 'q':
 		call->options.quick = true;
@@ -177,7 +185,7 @@ static int command_sched(int argc, char **argv)
 	const struct sched_experiment *experiment;
 
 	argp_parse(&sched_argp, argc, argv, 0, NULL, &call);
-	msg_set_level(MSG_WARN);
+	msg_set_level(call.options.device ? MSG_INFO : MSG_WARN);
 	if (call.experiment)
 		return call.experiment->run(&call.options) ? 1 : 0;
 	for (experiment = sched_table; experiment->name; experiment++)

@@ -61,25 +61,42 @@ static int rig_open_head(struct rig *rig)
 	return err;
 }
 
-static int rig_open_parts(const struct rig_options *options, struct rig *rig)
+static int rig_open_disk(const struct rig_options *options, struct rig *rig)
 {
 	struct sim_options sim_options = { .seed = options->seed };
-	struct queue_options queue_options = {
-		.depth = options->depth,
-		.policy = options->policy,
+	struct disk_open_options disk_options = {
+		.read_only = !options->scratch,
+		.exclusive = true,
 	};
-	int err = rig_read_specs(options, rig);
 
-	if (err)
-		return err;
+	if (options->device) {
+		rig->env = env_real();
+		rig->read_only = !options->scratch;
+		return disk_open(options->device, &disk_options, &rig->disk);
+	}
 	rig->sim = options->flat ?
 		sim_new(NULL, geom_sectors(rig->geom), &sim_options) :
 		sim_new(rig->spec, 0, &sim_options);
 	if (!rig->sim)
 		return -ENOMEM;
 	rig->env = sim_env(rig->sim);
-	err = queue_open(rig->env, sim_disk(rig->sim), &queue_options,
-			 &rig->queue);
+	rig->disk = sim_disk(rig->sim);
+	return 0;
+}
+
+static int rig_open_parts(const struct rig_options *options, struct rig *rig)
+{
+	struct queue_options queue_options = {
+		.depth = options->depth,
+		.policy = options->policy,
+	};
+	int err = rig_read_specs(options, rig);
+
+	if (!err)
+		err = rig_open_disk(options, rig);
+	if (err)
+		return err;
+	err = queue_open(rig->env, rig->disk, &queue_options, &rig->queue);
 	if (!err && !options->blind)
 		err = rig_open_head(rig);
 	return err;
@@ -100,8 +117,8 @@ void rig_close(struct rig *rig)
 {
 	queue_close(rig->queue);
 	head_close(rig->head);
-	if (rig->sim)
-		sim_free(rig->sim);
+	if (rig->disk)
+		disk_close(rig->disk);
 	geom_free(rig->geom);
 	if (rig->spec)
 		spec_free(rig->spec);
@@ -177,6 +194,12 @@ static void run_place(struct run *run, uint64_t *sector, uint32_t *sectors)
 	run->last_sector = *sector;
 }
 
+static void rig_clear_times(struct rig *rig)
+{
+	if (rig->sim)
+		drive_clear_times(sim_drive(rig->sim), env_now_ns(rig->env));
+}
+
 static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -216,7 +239,7 @@ static void run_done(struct disk_request *disk)
 	run->last_done_ns = disk->complete_ns;
 	if (run->done == run->load->warmup) {
 		run->begin_ns = disk->complete_ns;
-		drive_clear_times(sim_drive(run->rig->sim), disk->complete_ns);
+		rig_clear_times(run->rig);
 	}
 	client->next_ns = env_now_ns(run->rig->env) + run_think_ns(run);
 }
@@ -233,7 +256,8 @@ static void run_ask(struct run *run, struct client *client)
 		run_place(run, &sector, &sectors);
 	client->req = (struct queue_request){ .class = QUEUE_READ };
 	*disk = (struct disk_request){
-		.op = run_random(run) % 100 < run->load->read_percent ?
+		.op = run_random(run) % 100 < run->load->read_percent ||
+				      run->rig->read_only ?
 			      DISK_READ : DISK_WRITE,
 		.sector = sector,
 		.sectors = sectors,
@@ -307,8 +331,10 @@ static void run_sum_up(struct run *run, struct rig_result *result)
 		sqrt(fmax(run->head_squares / n -
 			  result->head_mean_ns * result->head_mean_ns, 0));
 	result->ns = run->last_done_ns - run->begin_ns;
-	drive_get_times(sim_drive(run->rig->sim), run->last_done_ns,
-			&result->times);
+	result->times = (struct drive_times){ 0 };
+	if (run->rig->sim)
+		drive_get_times(sim_drive(run->rig->sim), run->last_done_ns,
+				&result->times);
 }
 
 static int run_init(struct run *run)
@@ -346,7 +372,7 @@ int rig_run(struct rig *rig, const struct rig_load *load,
 	int err = run_init(&run);
 	unsigned i;
 
-	drive_clear_times(sim_drive(rig->sim), run.begin_ns);
+	rig_clear_times(rig);
 	if (!err)
 		err = run_loop(&run);
 	if (!err)

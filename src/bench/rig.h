@@ -3,7 +3,8 @@
  * both: what experiments in virtual time are made of.
  *
  * What the drive is and what is believed of it are two readings of the same
- * file; `doubt` may make them differ.
+ * file; `doubt` may make them differ.  The same loads run in real time on a
+ * real disk, or an emulated one.
  */
 #ifndef TRAX_BENCH_RIG_H
 #define TRAX_BENCH_RIG_H
@@ -24,6 +25,9 @@ struct rig_options {
 	bool blind;		/* nothing is believed */
 	bool no_cache;		/* the drive neither caches nor reads ahead */
 	bool flat;		/* no drive: the same time for every request */
+	const char *device;	/* a real disk, in real time, that is believed
+				 * to be the drive; NULL: a simulated one */
+	bool scratch;		/* it may be written */
 	/* What is, and what is believed: changes either; may be NULL. */
 	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
 	void *arg;
@@ -31,7 +35,9 @@ struct rig_options {
 
 struct rig {
 	struct spec *spec, *believed;
-	struct sim *sim;
+	struct sim *sim;	/* NULL: a real disk */
+	struct disk *disk;
+	bool read_only;
 	struct env *env;
 	struct geom *geom;	/* as believed */
 	struct head *head;	/* NULL when blind */
@@ -70,7 +76,7 @@ struct rig_result {
 	uint64_t ns;		/* from the first measured to the last */
 	double mean_ns, deviation_ns, p50_ns, p99_ns;	/* response times */
 	double head_mean_ns, head_deviation_ns; /* see rig_run */
-	struct drive_times times;	/* of the head, meanwhile */
+	struct drive_times times;	/* of the simulated head, meanwhile */
 };
 
 /*

@@ -13,6 +13,8 @@ struct sched_options {
 	uint64_t requests;	/* of one measurement; 0: the experiment's */
 	uint64_t seed;
 	bool quick;		/* a tenth */
+	const char *device;	/* in real time on this; NULL: virtual time */
+	bool scratch;		/* it may be written */
 };
 
 struct sched_experiment {

@@ -58,6 +58,22 @@ static double percent_of(uint64_t part_ns, uint64_t all_ns)
 	return 100.0 * (double)part_ns / (double)all_ns;
 }
 
+/* Of a real head nobody tells what it does; how well it was predicted. */
+static void print_real(const struct measure *m, const struct rig *rig,
+		       const struct rig_result *r)
+{
+	struct head_stats s;
+	uint64_t n;
+
+	head_get_stats(rig->head, &s);
+	n = s.read.predictions + s.write.predictions;
+	printf("%-16s %s, wrong %5.2f %%, guard %.2f ms %9.2f %9.2f\n",
+	       m->label, s.mode == HEAD_ON ? "on " : "off",
+	       n ? percent_of(s.read.wrong + s.write.wrong, n) : 0.0,
+	       (double)s.read.guard_ns / 1e6, r->head_mean_ns / 1e6,
+	       r->mean_ns / 1e6);
+}
+
 static int measure_one(const struct sched_options *options,
 		       const struct measure *m)
 {
@@ -66,6 +82,8 @@ static int measure_one(const struct sched_options *options,
 		.seed = options->seed,
 		.policy = m->policy,
 		.no_cache = true,
+		.device = options->device,
+		.scratch = options->scratch,
 	};
 	struct rig_load load = {
 		.clients = m->clients,
@@ -89,7 +107,9 @@ static int measure_one(const struct sched_options *options,
 		queue_set_budget(rig.queue, m->budget_ppm);
 	}
 	err = rig_run(&rig, &load, &r);
-	if (!err)
+	if (!err && options->device)
+		print_real(m, &rig, &r);
+	else if (!err)
 		printf("%-16s %8.1f %8.1f %8.1f %8.1f %9.2f %9.2f\n", m->label,
 		       percent_of(r.times.seek_ns + r.times.switch_ns, r.ns),
 		       percent_of(r.times.rotation_ns, r.ns),

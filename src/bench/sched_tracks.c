@@ -48,6 +48,8 @@ static int measure(const struct sched_options *options, const char *drive,
 		.seed = options->seed,
 		.policy = "fcfs",
 		.no_cache = true,
+		.device = options->device,
+		.scratch = options->scratch,
 	};
 	struct places places = { .seed = options->seed, .aligned = aligned };
 	struct rig_load load = {
@@ -101,12 +103,13 @@ int sched_tracks(const struct sched_options *options)
 	static const char *const drives[] = {
 		"atlas-10k", "ultrastar-18es", "cheetah-9lp", NULL
 	};
+	int kinds = options->device && !options->scratch ? 2 : 4;
 	int err = 0, i, kind;
 
 	printf("%-15s %-6s %-5s %-9s %9s %9s\n", "drive", "", "", "",
 	       "head ms", "deviation");
 	for (i = 0; drives[i] && !err && (!i || !options->drive); i++)
-		for (kind = 0; kind < 4 && !err; kind++)
+		for (kind = 0; kind < kinds && !err; kind++)
 			err = compare(options, options->drive ?
 				      options->drive : drives[i],
 				      1 + (kind & 1), kind < 2);

@@ -21,8 +21,6 @@
 
 #define LEAD_NS 60000u
 #define BEGUN_NS 20000u
-/* A first part of less time would be over before the second is there. */
-#define PART_SPARE_NS 100000u
 
 /* ---- when ---- */
 
@@ -40,6 +38,13 @@ static bool have_accesses(const struct queue *queue, unsigned n)
 		n--;
 	}
 	return !n;
+}
+
+/* The second part of a track follows the first without a gap, and a turn is
+ * lost if it comes late; it is only not to be there before the first begins. */
+static uint64_t part_lead_ns(const struct belief *belief)
+{
+	return belief->mech->period_ps / 8000;
 }
 
 uint64_t queue_room_ns(const struct queue *queue)
@@ -63,8 +68,11 @@ uint64_t queue_room_ns(const struct queue *queue)
 	lead_ns = belief.read_overhead_ns;
 	if (lead_ns < belief.write_overhead_ns)
 		lead_ns = belief.write_overhead_ns;
-	lead_ns += belief.read_guard_ns > LEAD_NS ? belief.read_guard_ns :
-						    LEAD_NS;
+	if (queue->partial)
+		lead_ns += part_lead_ns(&belief);
+	else
+		lead_ns += belief.read_guard_ns > LEAD_NS ?
+				   belief.read_guard_ns : LEAD_NS;
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
 	/* A command that takes longer to be decoded could be overtaken. */
 	begun_ns = head_begun_ns(queue->head) + BEGUN_NS;
@@ -137,7 +145,7 @@ static uint32_t split_of(const struct queue *queue,
 		return 0;
 	first_ns = (req->disk.sectors - at) *
 		   service_turn_ns(mech, track.per_sector);
-	lead_ns = PART_SPARE_NS + (write ? belief->write_overhead_ns :
+	lead_ns = part_lead_ns(belief) + (write ? belief->write_overhead_ns :
 					   belief->read_overhead_ns);
 	return first_ns > lead_ns ? at : 0;
 }

@@ -49,6 +49,8 @@
 #define REFERENCE_BUSY_NS 1000000000u
 /* Read so many tracks away at most, where no cache expects it. */
 #define REFERENCE_TRACKS 64u
+/* Part of a turn. */
+#define SAME_TRACK 256u
 
 struct head {
 	struct env *env;
@@ -269,6 +271,10 @@ static void head_expect(const struct head *head, struct head_access *access,
 	access->cylinders = place.cylinder > at.cylinder ?
 		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
 	access->switched = place.surface != at.surface;
+	/* In time and on the same track: what begins right where the last has
+	 * ended is met, however finely the phase has moved since. */
+	if (!access->cylinders && !access->switched && at.at_ns > decoded_ns)
+		at.at_ns -= head_period_ns(head) / SAME_TRACK;
 	service_estimate(head->geom, &head->mech, &at, &req, &access->expected);
 	access->arrive_ns = at.at_ns + service_move_ns(&head->mech, &at,
 			place.cylinder, place.surface, access->write);
