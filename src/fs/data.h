@@ -375,6 +375,8 @@ int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
 
 /* Starts home writes that are due; true: some was started. */
 bool homes_pump(struct files *files);
+/* What is logged so far is to be brought home. */
+void homes_now(struct files *files);
 void homes_want(void *arg, uint64_t seq);
 
 /* ---- map.c ---- */

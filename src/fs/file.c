@@ -794,8 +794,10 @@ static void files_scan(struct files *files, uint64_t now_ns)
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, false);
 	}
-	if (files->held_count && now_ns - files->home_ns >= AGE_NS)
-		files->home_seq = UINT64_MAX;
+	if (files->held_count && now_ns - files->home_ns >= AGE_NS) {
+		homes_now(files);
+		files->home_ns = now_ns;
+	}
 }
 
 uint64_t files_run(struct fs *fs, uint64_t now_ns)

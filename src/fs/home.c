@@ -21,7 +21,8 @@
 #include "base/msg.h"
 
 #define HOME_BLOCKS 512u
-#define HOME_BATCH 128u
+#define HOME_BATCH 128u		/* at least */
+#define HOME_PART 8u		/* of the pool */
 #define HOME_PERCENT 60u
 #define HOME_URGENT_PERCENT 80u
 
@@ -200,9 +201,20 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 static bool homes_pay(const struct files *files)
 {
 	unsigned fill = log_fill_percent(tree_log(files->fs->tree));
+	size_t batch = pool_count(files->dirty_pool) / HOME_PART;
 
-	return files->held_count >= HOME_BATCH || fill >= HOME_URGENT_PERCENT ||
+	if (batch < HOME_BATCH)
+		batch = HOME_BATCH;
+	return files->held_count >= batch || fill >= HOME_URGENT_PERCENT ||
 	       (fill >= HOME_PERCENT && files->held_count >= HOME_BATCH / 4);
+}
+
+void homes_now(struct files *files)
+{
+	const uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
+
+	if (durable > files->home_seq)
+		files->home_seq = durable;
 }
 
 bool homes_pump(struct files *files)

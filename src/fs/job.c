@@ -1069,8 +1069,9 @@ static void jobs_pressure(struct files *files)
 
 	if (pool_available(files->dirty_pool) > count / 2)
 		return;
+	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->held_count > count / 4)
-		files->home_seq = UINT64_MAX;
+		homes_now(files);
 	file = list_first(&files->dirty_files, struct file, dirty_link);
 	if (!file || !list_empty(&files->flush))
 		return;

@@ -63,7 +63,10 @@ struct log_stage {
 	size_t bytes, done, upto;
 	bool full;			/* takes no more: to be written */
 	unsigned tries;
+	struct log *log;
+	const struct log_track *track;	/* where it goes */
 	struct queue_request req;
+	struct queue_place place;
 	struct iovec iov;
 };
 
@@ -153,12 +156,16 @@ bool log_place_find(struct log *log, const struct belief *belief,
 		    uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
-/* Where twins go, `first` bytes at least, `bytes` if they fit: *room_bytes
- * from *sector on, which are not yet marked.  NULL: nowhere. */
-struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
-				 const struct log_track *original,
-				 bool elsewhere, uint64_t *sector,
-				 size_t *room_bytes);
+/* Which track twins go to, `first` bytes at least, `bytes` if they fit; not
+ * that of the first original.  *room_bytes of it are free in a row.  NULL:
+ * none. */
+const struct log_track *log_twin_track(struct log *log, size_t first,
+				       size_t bytes, unsigned original,
+				       bool elsewhere, size_t *room_bytes);
+/* Where on it; false: it has no room any more, or it is promised. */
+bool log_twin_find(struct log *log, const struct log_track *track,
+		   const struct belief *belief, size_t bytes,
+		   uint64_t *sector, uint64_t *cost_ns);
 
 /* write.c */
 void log_dispatch(struct log *log);

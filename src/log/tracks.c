@@ -14,8 +14,9 @@
  * beginning of a run never breaks one, cutting a run in two may.  While room
  * in long runs is short, only runs that are broken already are cut.
  *
- * Twins go where none of their originals lies, behind each other; records
- * keep off the twins' track as long as there are others.
+ * Twins go where none of their originals lies: with the records that have gone
+ * to another track, or wherever there is room; the next record goes where the
+ * head is then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +25,10 @@
 #include "sched/range.h"
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
+
+/* With so much in the stage it is time to go on to another track: there its
+ * twins cost no seek. */
+#define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
 
 /* So much in long runs, beyond what is promised, may be cut up. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
@@ -290,6 +295,7 @@ struct free_places {
 	struct log *log;
 	const struct log_track *not;
 	bool tight;		/* only in broken runs, or at their beginning */
+	uint32_t least;		/* only on tracks with such a run */
 };
 
 /* Is a place in this run, `from` its beginning on, allowed? */
@@ -333,11 +339,75 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	uint32_t unit;
 
 	if (!t || t == p->not || end <= t->first ||
+	    t->room.longest < p->least ||
 	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
 			(uint32_t)((end - t->first) / size), sectors / size,
 			&unit))
 		return false;
 	*place = sector_of(p->log, t, unit);
+	return true;
+}
+
+/* Is what has been promised kept when n units are taken? */
+static bool is_kept(const struct log *log, const struct log_track *t,
+		    uint64_t sector, uint32_t n)
+{
+	const struct log_room room =
+		room_of_all(log, t, (uint32_t)((sector - t->first) /
+				    SECTORS_OF(log->unit_bytes)), n);
+
+	return room_holds(log, &room, log_needed_bytes(log));
+}
+
+static struct range range_of(const struct log *log, const struct log_track *t)
+{
+	return (struct range){ t->first,
+			       sector_of(log, t, t->units) - t->first };
+}
+
+/* The place on one track that comes by first. */
+static bool find_on(struct log *log, const struct belief *belief,
+		    const struct log_track *t, uint32_t n, uint64_t *sector,
+		    uint64_t *cost_ns)
+{
+	const struct free_places places = {
+		.set = { places_next }, .log = log,
+	};
+	const struct range within = range_of(log, t);
+	const struct range_query query = {
+		.set = &places.set, .within = &within, .within_n = 1,
+		.sectors = n * SECTORS_OF(log->unit_bytes),
+		.options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+
+	if (range_find(belief, &query, &answer))
+		return false;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return true;
+}
+
+/* The place that comes by first of those allowed. */
+static bool find_allowed(struct log *log, const struct belief *belief,
+			 const struct free_places *places, uint32_t n,
+			 uint64_t *sector, uint64_t *cost_ns)
+{
+	struct range within[TRAX_MAX_LOG_TRACKS];
+	struct range_query query = {
+		.set = &places->set, .within = within,
+		.sectors = n * SECTORS_OF(log->unit_bytes),
+		.options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+
+	for (unsigned i = 0; i < log->tracks; i++)
+		within[query.within_n++] = range_of(log, &log->track[i]);
+	if (range_find(belief, &query, &answer) ||
+	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n))
+		return false;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
 	return true;
 }
 
@@ -347,40 +417,22 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 			 uint64_t *cost_ns)
 {
 	const uint64_t need = log_needed_bytes(log);
-	struct log_room room = room_of_all(log, NULL, 0, 0);
+	const uint64_t staged = log_twin_staged_bytes(log);
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
 	struct free_places places = {
-		.set = { places_next }, .log = log,
-		.not = elsewhere ? log->main : NULL,
+		.set = { places_next }, .log = log, .not = log->main,
 		.tight = !room_holds(log, &room, need + EASY_BYTES +
 				     n * (uint64_t)log->unit_bytes),
+		.least = 2 * units_of(log, staged),
 	};
-	struct range within[TRAX_MAX_LOG_TRACKS];
-	struct range_query query = {
-		.set = &places.set, .within = within,
-		.sectors = n * SECTORS_OF(log->unit_bytes),
-		.options = RANGE_OPTIONS,
-	};
-	struct range_answer answer;
-	const struct log_track *t;
 
-	for (unsigned i = 0; i < log->tracks; i++)
-		if (&log->track[i] != log->twin)
-			within[query.within_n++] = (struct range){
-				log->track[i].first,
-				sector_of(log, &log->track[i],
-					  log->track[i].units) -
-				log->track[i].first,
-			};
-	if (range_find(belief, &query, &answer))
-		return false;
-	t = log_track_of(log, answer.sector);
-	room = room_of_all(log, t, (uint32_t)((answer.sector - t->first) /
-				   SECTORS_OF(log->unit_bytes)), n);
-	if (!room_holds(log, &room, need))
-		return false;
-	*sector = answer.sector;
-	*cost_ns = answer.cost_ns;
-	return true;
+	if (staged >= LEAVE_BYTES && !log->sending && !places.tight &&
+	    find_allowed(log, belief, &places, n, sector, cost_ns))
+		return true;
+	places.least = 0;
+	if (!elsewhere)
+		places.not = NULL;
+	return find_allowed(log, belief, &places, n, sector, cost_ns);
 }
 
 bool log_place_find(struct log *log, const struct belief *belief,
@@ -406,45 +458,47 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 
 /* ---- Twins ---- */
 
-/* The track that twins go on with, or the best that has room for the first,
- * not that of its original. */
-static struct log_track *twin_track(struct log *log, uint32_t n,
-				    const struct log_track *not,
-				    bool elsewhere, uint32_t *unit)
+/*
+ * In this order, never the track of the original:
+ *   1. where the records are, and so the head, if all fit there;
+ *   2. where the last twins went;
+ *   3. the nearest free track, the nearest with room.
+ */
+const struct log_track *log_twin_track(struct log *log, size_t first,
+				       size_t bytes, unsigned original,
+				       bool elsewhere, size_t *room_bytes)
 {
-	struct log_track *t = log->twin;
+	const struct log_track *not = &log->track[original];
+	const uint32_t n = units_of(log, first);
+	struct log_track *t = log->main;
 
-	if (t && t != not && !elsewhere && run_find(log, t, t->next, n, unit))
-		return t;
-	t = track_best(log, n, not, log->main);
-	if (t && t == log->twin && elsewhere)
-		t = track_best(log, n, not, t);
+	if (!t || t == not || elsewhere ||
+	    t->room.longest < units_of(log, bytes))
+		t = log->twin;
+	if (!t || t == not || elsewhere || t->room.longest < n)
+		t = track_best(log, n, not, log->twin);
 	if (!t)
 		t = track_best(log, n, not, NULL);
-	if (!t || !run_find(log, t, 0, n, unit))
+	if (!t)
 		return NULL;
+	*room_bytes = t->room.longest * log->unit_bytes;
+	log->twin = t;
 	return t;
 }
 
-struct log_track *log_place_twin(struct log *log, size_t first, size_t bytes,
-				 const struct log_track *original,
-				 bool elsewhere, uint64_t *sector,
-				 size_t *room_bytes)
+bool log_twin_find(struct log *log, const struct log_track *track,
+		   const struct belief *belief, size_t bytes,
+		   uint64_t *sector, uint64_t *cost_ns)
 {
-	uint32_t unit = 0, n = units_of(log, bytes), end;
-	struct log_track *t = twin_track(log, units_of(log, first), original,
-					 elsewhere, &unit);
-	struct log_room room;
+	const uint32_t n = units_of(log, bytes);
+	uint32_t unit;
 
-	if (!t)
-		return NULL;
-	end = run_end(log, t, unit);
-	n = n < end - unit ? n : end - unit;
-	room = room_of_all(log, t, unit, n);
-	if (!room_holds(log, &room, log_needed_bytes(log)))
-		return NULL;
-	*sector = sector_of(log, t, unit);
-	*room_bytes = (size_t)n * log->unit_bytes;
-	log->twin = t;
-	return t;
+	*cost_ns = 0;
+	if (!belief || !find_on(log, belief, track, n, sector, cost_ns)) {
+		if (!run_find(log, track, track->next, n, &unit) &&
+		    !run_find(log, track, 0, n, &unit))
+			return false;
+		*sector = sector_of(log, track, unit);
+	}
+	return is_kept(log, track, *sector, n);
 }

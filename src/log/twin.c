@@ -91,7 +91,8 @@ static void stage_give_up(struct log *log, struct log_stage *s)
 
 /* Moves s->upto behind the records that fit into `room` and whose originals
  * are not on the twins' track; at least one. */
-static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
+static void stage_cut(struct log_stage *s, const struct log_track *tracks,
+		      size_t room)
 {
 	s->upto = s->done;
 	while (s->upto < s->bytes) {
@@ -100,7 +101,7 @@ static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 		const unsigned at = s->original[s->upto / TRAX_BLOCK_BYTES];
 
 		if (s->upto > s->done && (s->upto + bytes - s->done > room ||
-					  log->twin == &log->track[at]))
+					  s->track == &tracks[at]))
 			return;
 		s->upto += bytes;
 	}
@@ -116,7 +117,7 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 		h->flags = le32_put(LOG_TWIN);
 		h->acked = le64_put(log->durable_seq);
 		log_header_seal(h);
-		log_track_mark(log, log->twin, sector, bytes,
+		log_track_mark(log, log_track_of(log, sector), sector, bytes,
 			       le64_get(h->seq));
 		sector += bytes / SECTOR_BYTES;
 		at += bytes;
@@ -135,6 +136,8 @@ static void stage_done(struct disk_request *req)
 		s->done = s->upto;
 		s->tries = 0;
 		log->stats.twin_writes++;
+	} else if (req->result == -ENOSPC) {
+		stage_give_up(log, s);
 	} else if (++s->tries >= LOG_TRIES) {
 		msg_warn("log: twins of records cannot be written: %s",
 			 strerror(-req->result));
@@ -157,32 +160,36 @@ static bool log_is_nearly_full(const struct log *log, size_t bytes)
 	       FULL_PERCENT;
 }
 
-/* Writes what of the stage fits the track. */
-static void stage_write(struct log *log, struct log_stage *s)
+static int stage_find(struct queue_place *place, const struct belief *belief,
+		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
 {
-	const struct log_header *h = (const void *)(s->buf + s->done);
-	const unsigned original = s->original[s->done / TRAX_BLOCK_BYTES];
-	struct log_track *t = NULL;
-	uint64_t sector;
-	size_t room;
+	struct log_stage *s = container_of(place, struct log_stage, place);
 
-	if (!log_is_nearly_full(log, s->bytes - s->done))
-		t = log_place_twin(log, le32_get(h->bytes), s->bytes - s->done,
-				   &log->track[original], s->tries, &sector,
-				   &room);
-	if (!t) {
-		stage_give_up(log, s);
-		return;
-	}
-	stage_cut(log, s, room);
-	stage_seal(log, s, sector);
+	return log_twin_find(s->log, s->track, belief,
+			     (size_t)sectors * SECTOR_BYTES, sector, cost_ns) ?
+		0 : -ENOSPC;
+}
+
+static void stage_take(struct queue_place *place, struct queue_request *req,
+		       uint64_t sector)
+{
+	struct log_stage *s = container_of(place, struct log_stage, place);
+
+	(void)req;
+	stage_seal(s->log, s, sector);
+}
+
+static void stage_submit(struct log *log, struct log_stage *s)
+{
+	s->log = log;
+	s->place = (struct queue_place){ stage_find, stage_take };
 	s->iov = (struct iovec){ s->buf + s->done, s->upto - s->done };
 	s->req = (struct queue_request){
 		.class = QUEUE_WRITE_BACK,
 		.deadline_ns = env_now_ns(log->env) + DEADLINE_NS,
+		.place = &s->place,
 		.disk = {
 			.op = DISK_WRITE,
-			.sector = sector,
 			.sectors = (uint32_t)(s->iov.iov_len / SECTOR_BYTES),
 			.iov = &s->iov,
 			.iov_n = 1,
@@ -192,6 +199,29 @@ static void stage_write(struct log *log, struct log_stage *s)
 	};
 	log->sending = s;
 	queue_submit(log->queue, &s->req);
+}
+
+/* Writes what of the stage fits the track. */
+static void stage_write(struct log *log, struct log_stage *s)
+{
+	const uint32_t most = queue_limits(log->queue)->max_sectors;
+	const struct log_header *h = (const void *)(s->buf + s->done);
+	const unsigned original = s->original[s->done / TRAX_BLOCK_BYTES];
+	size_t room = 0;
+
+	s->track = NULL;
+	if (!log_is_nearly_full(log, s->bytes - s->done))
+		s->track = log_twin_track(log, le32_get(h->bytes),
+					  s->bytes - s->done, original,
+					  s->tries, &room);
+	if (!s->track) {
+		stage_give_up(log, s);
+		return;
+	}
+	if (room > (uint64_t)most * SECTOR_BYTES)
+		room = (size_t)most * SECTOR_BYTES;
+	stage_cut(s, &log->track[0], room);
+	stage_submit(log, s);
 }
 
 /* The full stage goes first: it holds the older records. */

@@ -1,0 +1,413 @@
+/*
+ * sched_log.c - log skipping (Anand et al., FAST 2008, section 6).
+ *
+ * fsync: a client appends 4 KB, syncs, thinks; in revolutions from the call of
+ * fsync to its end, and in writes.
+ *
+ * TPC-B-like: a client computes, commits, computes.  The journal of the paper
+ * writes two blocks in sequence, one after the other; a null log nothing.  As
+ * there, the log has the disk for itself: tables are cached, their blocks go to
+ * another.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "log/log.h"
+
+#define APPEND 4096u
+#define DRIVE "modern"
+
+static const char *drive_of(const struct sched_options *options)
+{
+	return options->drive ? options->drive : DRIVE;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return *state >> 33;
+}
+
+/* A drive whose head has been learned, without its queue. */
+static int drive_open(const struct sched_options *options, bool blind,
+		      struct rig *rig)
+{
+	const struct rig_options rig_options = {
+		.drive = drive_of(options), .seed = options->seed,
+		.blind = blind,
+	};
+	const struct rig_load load = {
+		.clients = 1, .sectors = 8, .read_percent = 50,
+		.requests = 400, .seed = options->seed,
+	};
+	struct rig_result result;
+	int err = rig_open(&rig_options, rig);
+
+	if (err)
+		return err;
+	err = rig_run(rig, &load, &result);
+	if (err)
+		rig_close(rig);
+	return err;
+}
+
+/* ---- fsync ---- */
+
+struct mount {
+	struct rig rig;
+	struct fs *fs;
+	uint64_t ino;
+};
+
+static void op_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+/* One turn and, unless it is done, time to what happens next, at most until a
+ * moment. */
+static void mount_turn(struct mount *m, uint64_t until_ns, const bool *done)
+{
+	const uint64_t next_ns = fs_run(m->fs, 0);
+	uint64_t to_ns = sim_next_ns(m->rig.sim);
+
+	if (*done)
+		return;
+	if (next_ns < to_ns)
+		to_ns = next_ns;
+	if (until_ns < to_ns)
+		to_ns = until_ns;
+	if (to_ns != UINT64_MAX && to_ns > sim_now_ns(m->rig.sim))
+		sim_advance(m->rig.sim, to_ns - sim_now_ns(m->rig.sim));
+}
+
+static int mount_do(struct mount *m, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = op_done;
+	op->owner = &done;
+	fs_submit(m->fs, op);
+	while (!done)
+		mount_turn(m, UINT64_MAX, &done);
+	return op->rc;
+}
+
+static int mount_make(struct mount *m)
+{
+	struct disk *disk = sim_disk(m->rig.sim);
+	const struct mkfs_options options = { .geom = m->rig.geom };
+	struct mkfs_plan plan;
+	int err = mkfs_plan(m->rig.env, &disk->limits, &options, &plan);
+
+	return err ? err : mkfs_write(m->rig.env, disk, &options, &plan);
+}
+
+static int mount_open(const struct sched_options *options, bool blind,
+		      struct mount *m)
+{
+	struct fs_options fs_options = { 0 };
+	struct fs_op op = { .type = FS_MKNOD, .ino = 1, .name = "file",
+			    .mode = 0100644 };
+	int err = drive_open(options, blind, &m->rig);
+
+	if (err)
+		return err;
+	queue_close(m->rig.queue);
+	m->rig.queue = NULL;
+	fs_options.head = m->rig.head;
+	err = mount_make(m);
+	if (!err)
+		err = fs_open(m->rig.env, sim_disk(m->rig.sim), &fs_options,
+			      &m->fs);
+	if (!err)
+		err = mount_do(m, &op);
+	m->ino = op.attr.ino;
+	op = (struct fs_op){ .type = FS_OPEN, .ino = m->ino, .flags = 2 };
+	return err ? err : mount_do(m, &op);
+}
+
+struct syncs {
+	uint64_t n, before;	/* writes before the calls ended */
+	uint64_t writes;	/* in all */
+	uint64_t *took_ns;
+};
+
+static int sync_once(struct mount *m, uint64_t i, struct syncs *s)
+{
+	static const uint8_t data[APPEND];
+	const struct sim_counts *counts = sim_counts(m->rig.sim);
+	struct fs_op write = { .type = FS_WRITE, .ino = m->ino,
+			       .offset = i * APPEND, .size = APPEND,
+			       .data = data };
+	struct fs_op sync = { .type = FS_FSYNC, .ino = m->ino };
+	int err = mount_do(m, &write);
+	const uint64_t begin_ns = sim_now_ns(m->rig.sim);
+	const uint64_t begun = counts->writes;
+
+	if (!err)
+		err = mount_do(m, &sync);
+	s->took_ns[i] = sim_now_ns(m->rig.sim) - begin_ns;
+	s->before += counts->writes - begun;
+	return err;
+}
+
+static int sync_all(struct mount *m, uint64_t think_ns, uint64_t seed,
+		    struct syncs *s)
+{
+	const struct sim_counts *counts = sim_counts(m->rig.sim);
+	const uint64_t begun = counts->writes;
+	int err = 0;
+
+	for (uint64_t i = 0; i < s->n && !err; i++) {
+		uint64_t until_ns;
+		bool never = false;
+
+		err = sync_once(m, i, s);
+		until_ns = sim_now_ns(m->rig.sim) + (think_ns ?
+				random_next(&seed) % (2 * think_ns) : 0);
+		while (sim_now_ns(m->rig.sim) < until_ns)
+			mount_turn(m, until_ns, &never);
+	}
+	s->writes = counts->writes - begun;
+	return err;
+}
+
+static int sync_row(const struct sched_options *options, bool blind,
+		    uint64_t think_ns)
+{
+	struct syncs s = { .n = options->requests ? options->requests : 3000 };
+	struct mount m = { .fs = NULL };
+	double rev_ns;
+	int err;
+
+	s.n /= options->quick ? 10 : 1;
+	s.took_ns = calloc(s.n, sizeof(*s.took_ns));
+	if (!s.took_ns)
+		return -ENOMEM;
+	err = mount_open(options, blind, &m);
+	if (!err)
+		err = sync_all(&m, think_ns, options->seed, &s);
+	if (!err) {
+		rev_ns = (double)m.rig.spec->mech.period_ps / 1000;
+		qsort(s.took_ns, s.n, sizeof(*s.took_ns), compare_u64);
+		printf("%-6s %9.1f %8.3f %8.3f %8.3f %10.3f %10.3f\n",
+		       blind ? "none" : "head", (double)think_ns / 1e6,
+		       (double)s.took_ns[s.n / 2] / rev_ns,
+		       (double)s.took_ns[s.n * 99 / 100] / rev_ns,
+		       (double)s.took_ns[s.n - 1] / rev_ns,
+		       (double)s.before / (double)s.n,
+		       (double)s.writes / (double)s.n);
+		fflush(stdout);
+	}
+	if (m.fs)
+		fs_close(m.fs);
+	rig_close(&m.rig);
+	free(s.took_ns);
+	return err;
+}
+
+int sched_fsync(const struct sched_options *options)
+{
+	static const uint64_t think_ns[] = {
+		0, 1000000, 10000000, 100000000
+	};
+	int err = 0;
+
+	printf("fsync of a 4 KB append, %s\n"
+	       "                     revolutions         writes a call\n"
+	       "belief  think ms   median      p99      max     before     "
+	       "all\n",
+	       drive_of(options));
+	for (unsigned blind = 0; blind < 2 && !err; blind++)
+		for (unsigned i = 0; i < 4 && !err; i++)
+			err = sync_row(options, blind, think_ns[i]);
+	return err;
+}
+
+/* ---- TPC-B-like ---- */
+
+enum journal { JOURNAL_NULL, JOURNAL_SKIPPING, JOURNAL_BLIND, JOURNAL_TWO };
+
+static const char *const journal_names[] = {
+	"null", "skipping", "in order", "two writes",
+};
+
+struct bank {
+	struct rig rig;
+	struct log *log;
+	struct super super;
+	uint64_t sector;	/* JOURNAL_TWO: the next block */
+	uint64_t cut_seq;
+	bool waiting;
+	int rc;
+};
+
+static void bank_told(struct waiter *waiter, int rc)
+{
+	struct bank *b = waiter->owner;
+
+	b->waiting = false;
+	b->rc = rc;
+}
+
+static int bank_open(const struct sched_options *options,
+		     enum journal journal, struct bank *b)
+{
+	struct disk *disk;
+	struct mkfs_plan plan;
+	struct mkfs_options mkfs;
+	int err = drive_open(options, journal != JOURNAL_SKIPPING, &b->rig);
+
+	if (err)
+		return err;
+	disk = sim_disk(b->rig.sim);
+	mkfs = (struct mkfs_options){ .geom = b->rig.geom };
+	err = mkfs_plan(b->rig.env, &disk->limits, &mkfs, &plan);
+	if (err)
+		return err;
+	b->super = plan.super;
+	b->sector = b->super.log[0].sector;
+	err = log_open(b->rig.env, b->rig.queue, &b->super, NULL, &b->log);
+	return err ? err : log_start(b->log, 1, 1, 0, 0, 1);
+}
+
+/* A checkpoint that is durable at once. */
+static void bank_trim(struct bank *b)
+{
+	uint64_t seq, chain;
+
+	if (b->cut_seq && log_durable_seq(b->log) >= b->cut_seq) {
+		log_trim(b->log, b->cut_seq);
+		b->cut_seq = 0;
+	}
+	if (!b->cut_seq && log_fill_percent(b->log) >= 40) {
+		log_cut(b->log, 2, &seq, &chain);
+		b->cut_seq = seq;
+	}
+}
+
+/* The record of a transaction: four blocks' changes. */
+static int bank_commit(struct bank *b)
+{
+	static const uint8_t change[400];
+	const struct iovec iov = { (void *)change, sizeof(change) };
+	struct waiter waiter = { .seq = UINT64_MAX, .done = bank_told,
+				 .owner = b };
+	int n = 0;
+
+	bank_trim(b);
+	log_add(b->log, &iov, 1);
+	b->waiting = true;
+	log_commit(b->log, &waiter);
+	while (b->waiting && n >= 0) {
+		log_run(b->log, env_now_ns(b->rig.env));
+		if (b->waiting)
+			n = queue_poll(b->rig.queue, -1);
+	}
+	return n < 0 ? n : b->rc;
+}
+
+static int bank_two_writes(struct bank *b)
+{
+	static const uint8_t block[4096] __attribute__((aligned(4096)));
+	const struct super_track *t = &b->super.log[0];
+	int err = 0;
+
+	for (unsigned i = 0; i < 2 && !err; i++) {
+		if (b->sector + 8 > t->sector + t->sectors)
+			b->sector = t->sector;
+		err = queue_write(b->rig.queue, b->sector, 8, block);
+		b->sector += 8;
+	}
+	return err;
+}
+
+/* Computes; the log has its own thoughts meanwhile. */
+static void bank_think(struct bank *b, uint64_t think_ns)
+{
+	const uint64_t until_ns = env_now_ns(b->rig.env) + think_ns;
+	uint64_t now_ns, next_ns;
+
+	while ((now_ns = env_now_ns(b->rig.env)) < until_ns) {
+		next_ns = log_run(b->log, now_ns);
+		if (next_ns > until_ns)
+			next_ns = until_ns;
+		if (!queue_poll_ns(b->rig.queue, 0) && next_ns > now_ns &&
+		    sim_next_ns(b->rig.sim) >= next_ns)
+			sim_advance(b->rig.sim, next_ns - now_ns);
+		else if (sim_next_ns(b->rig.sim) < next_ns &&
+			 sim_next_ns(b->rig.sim) > now_ns)
+			sim_advance(b->rig.sim,
+				    sim_next_ns(b->rig.sim) - now_ns);
+	}
+}
+
+static int bank_run(const struct sched_options *options, enum journal journal,
+		    uint64_t think_ns, double *ms)
+{
+	uint64_t n = options->requests ? options->requests : 2000, begin_ns;
+	struct bank b = { .log = NULL };
+	uint64_t seed = options->seed;
+	struct rig drained;
+	int err = bank_open(options, journal, &b);
+
+	n /= options->quick ? 10 : 1;
+	begin_ns = err ? 0 : env_now_ns(b.rig.env);
+	for (uint64_t i = 0; i < n && !err; i++) {
+		bank_think(&b, think_ns / 2 + random_next(&seed) % think_ns);
+		if (journal == JOURNAL_TWO)
+			err = bank_two_writes(&b);
+		else if (journal != JOURNAL_NULL)
+			err = bank_commit(&b);
+	}
+	if (!err)
+		*ms = (double)(env_now_ns(b.rig.env) - begin_ns) / 1e6 /
+		      (double)n;
+	drained = b.rig;
+	if (drained.queue)
+		queue_drain(drained.queue);
+	log_close(b.log);
+	rig_close(&b.rig);
+	return err;
+}
+
+int sched_tpcb(const struct sched_options *options)
+{
+	static const uint64_t think_ns[] = { 17000000, 10000000, 5000000 };
+	double ms[4];
+	int err = 0;
+
+	printf("TPC-B-like transactions, cached, %s: ms each, of the null "
+	       "log's\nms computed ", drive_of(options));
+	for (unsigned j = 0; j < 4; j++)
+		printf("%19s", journal_names[j]);
+	printf("\n");
+	for (unsigned i = 0; i < 3 && !err; i++) {
+		printf("%11.1f ", (double)think_ns[i] / 1e6);
+		for (unsigned j = 0; j < 4 && !err; j++) {
+			err = bank_run(options, j, think_ns[i], &ms[j]);
+			if (!err)
+				printf("%10.2f %7.1f%%", ms[j],
+				       100 * ms[j] / ms[0]);
+		}
+		printf("\n");
+		fflush(stdout);
+	}
+	printf("published: two writes 174 %%, skipping 107 %% of the null "
+	       "log's\n");
+	return err;
+}
