@@ -7,7 +7,7 @@
  * predicted anew from what really happened.
  *
  * A completion says two things.  Modulo a revolution: when the last sector
- * passed, so the phase (phase.h).  In whole revolutions: whether the head was
+ * passed, so the phase (spindle.h).  In whole revolutions: whether the head was
  * there in time, so seeks and overheads (learn.h).
  */
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "sched/head.h"
 #include "sched/judge.h"
 #include "sched/learn.h"
-#include "sched/phase.h"
+#include "sched/spindle.h"
 
 /* More than this at the disk and nobody knows in which order they are done. */
 #define CHAIN_MAX 3u
@@ -56,7 +56,7 @@ struct head {
 	struct env *env;
 	const struct geom *geom;
 	struct service_mech mech;
-	struct phase phase;
+	struct spindle spindle;
 	struct learn learn;
 	struct judge judge[LEARN_KINDS];
 	uint64_t hit_overhead_ns;
@@ -130,7 +130,7 @@ int head_open(struct env *env, const struct head_options *options,
 	head->saved_at_ns = env_now_ns(env);
 	if (head->known) {
 		err = head_copy_mech(head, options);
-		phase_init(&head->phase, &head->mech);
+		spindle_init(&head->spindle, &head->mech);
 		head->mode = HEAD_TRIAL;
 	}
 	if (err) {
@@ -430,8 +430,8 @@ static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 
 static bool phase_is_known(const struct head *head, uint64_t at_ns)
 {
-	return head->phase.observed >= OBSERVED_JUDGED &&
-	       phase_sigma(&head->phase, &head->mech, at_ns) < SIGMA_JUDGED;
+	return head->spindle.observed >= OBSERVED_JUDGED &&
+	       spindle_sigma(&head->spindle, &head->mech, at_ns) < SIGMA_JUDGED;
 }
 
 /* A completion from the medium, at a known place. */
@@ -448,7 +448,7 @@ static void head_observe(struct head *head, const struct head_access *access,
 		access->arrive_ns >= head_guard_ns(head, kind);
 
 	if (!access->write) {
-		phase_observe(&head->phase, &head->mech, complete_ns,
+		spindle_observe(&head->spindle, &head->mech, complete_ns,
 			      angle_ahead(rest_ns, period_ns));
 		head->silent = 0;
 	}
@@ -633,7 +633,7 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	if (!head->known || head->mode == HEAD_OFF ||
 	    head->silent < REFERENCE_ACCESSES ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
-	    (judged && phase_sigma(&head->phase, &head->mech, now_ns) <
+	    (judged && spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||
 	    !reference_afford(head, now_ns))
 		return false;
@@ -661,15 +661,16 @@ void head_get_stats(const struct head *head, struct head_stats *stats)
 	*stats = (struct head_stats){
 		.mode = head->mode,
 		.period_ps = head->mech.period_ps,
-		.observed = head->phase.observed,
-		.gated = head->phase.gated,
-		.reacquired = head->phase.reacquired,
+		.observed = head->spindle.observed,
+		.gated = head->spindle.gated,
+		.reacquired = head->spindle.reacquired,
 		.references = head->references,
 	};
 	if (head->known) {
-		stats->period_sigma_ppm = phase_period_sigma_ppm(&head->phase);
+		stats->period_sigma_ppm =
+			spindle_period_sigma_ppm(&head->spindle);
 		stats->phase_sigma_revs =
-			phase_sigma(&head->phase, &head->mech, now_ns);
+			spindle_sigma(&head->spindle, &head->mech, now_ns);
 	}
 	head_fill_kind(head, LEARN_READ, &stats->read);
 	head_fill_kind(head, LEARN_WRITE, &stats->write);

@@ -1,19 +1,19 @@
 /*
- * phase.h - phase and frequency of a spindle from the times at which known
+ * spindle.h - phase and frequency of a spindle from the times at which known
  * angles passed: a Kalman filter of two states with a gate.
  *
  * Works on the phase and period of a struct service_mech in place.  Units:
  * nanoseconds, revolutions, seconds.
  */
-#ifndef TRAX_SCHED_PHASE_H
-#define TRAX_SCHED_PHASE_H
+#ifndef TRAX_SCHED_SPINDLE_H
+#define TRAX_SCHED_SPINDLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "diskmodel/service.h"
 
-struct phase {
+struct spindle {
 	bool acquired;		/* the phase means something */
 	double period_ps;	/* as mech->period_ps, but finer */
 	double var_phase;	/* revolutions^2, as of mech->phase_ns */
@@ -25,21 +25,21 @@ struct phase {
 };
 
 /* mech->period_ps as believed, the phase unknown. */
-void phase_init(struct phase *phase, const struct service_mech *mech);
+void spindle_init(struct spindle *spindle, const struct service_mech *mech);
 
 /*
  * At at_ns the angle under the head was what the mechanics say plus `ahead`
  * revolutions, in [-1/2, 1/2].  False: left out as an outlier.
  */
-bool phase_observe(struct phase *phase, struct service_mech *mech,
-		   uint64_t at_ns, double ahead);
+bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
+		     uint64_t at_ns, double ahead);
 
 /* Standard deviation of the phase, in revolutions, at a time; 1 when it is not
  * known at all. */
-double phase_sigma(const struct phase *phase, const struct service_mech *mech,
-		   uint64_t at_ns);
+double spindle_sigma(const struct spindle *spindle,
+		     const struct service_mech *mech, uint64_t at_ns);
 
 /* Of the period, in parts per million. */
-double phase_period_sigma_ppm(const struct phase *phase);
+double spindle_period_sigma_ppm(const struct spindle *spindle);
 
 #endif
