@@ -11,6 +11,7 @@
 
 #include "base/msg.h"
 #include "bench/peers.h"
+#include "bench/ram.h"
 #include "bench/sched.h"
 #include "bench/work.h"
 
@@ -193,11 +194,62 @@ static int command_sched(int argc, char **argv)
 	return 64;
 }
 
+static const struct argp_option ram_argp_options[] = {
+	{ "workload", 'w', "LIST", 0, "Show only these", 0 },
+	{ "rounds", 'r', "N", 0, "Rounds, alternating (3)", 0 },
+	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
+	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
+	  "Where the image goes (/dev/shm)", 0 },
+	{ 0 },
+};
+
+static error_t ram_parse(int key, char *arg, struct argp_state *state)
+{
+	struct ram_options *o = state->input;
+
+	switch (key) {
+	case 'w':
+		o->work = arg;
+		return 0;
+	case 'r':
+		o->rounds = number(state, arg);
+		return 0;
+	case 'p':
+		o->percent = number(state, arg);
+		return 0;
+	case OPT_IMAGE_DIR:
+		o->image_dir = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp ram_argp = {
+	ram_argp_options, ram_parse, "",
+	"traxfs and ext4 on a loop device in memory.  Needs root.",
+	NULL, NULL, NULL
+};
+
+static int command_ram(int argc, char **argv)
+{
+	struct ram_options options = { 0 };
+
+	argp_parse(&ram_argp, argc, argv, 0, NULL, &options);
+	if (geteuid() != 0) {
+		fprintf(stderr, "traxbench ram: must be root (it mounts)\n");
+		return 1;
+	}
+	prepend_path();
+	return ram_run(&options) ? 1 : 0;
+}
+
 static const struct {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
 } commands[] = {
 	{ "peers", "compare with other file systems", command_peers },
+	{ "ram", "compare with ext4 without a disk in the way", command_ram },
 	{ "sched", "the disk queue in virtual time", command_sched },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -14,17 +14,16 @@
 #include <jansson.h>
 #include <libsmartcols.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "bench/shell.h"
 #include "bench/work.h"
 #include "diskmodel/geom.h"
 #include "diskmodel/spec.h"
@@ -65,25 +64,6 @@ struct bench {
 	unsigned rounds, percent;
 };
 
-static int run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int run(const char *fmt, ...)
-{
-	char command[4 * PATH_MAX];
-	va_list args;
-	int rc;
-
-	va_start(args, fmt);
-	vsnprintf(command, sizeof(command), fmt, args);
-	va_end(args);
-	rc = system(command);
-	if (rc) {
-		msg_error("failed: %s", command);
-		return -EIO;
-	}
-	return 0;
-}
-
 static bool listed(const char *list, const char *name)
 {
 	size_t n = strlen(name);
@@ -100,24 +80,12 @@ static bool listed(const char *list, const char *name)
 
 /* ---- The drive ---- */
 
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_TRUNC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = write(fd, text, strlen(text));
-	close(fd);
-	return n == (ssize_t)strlen(text) ? 0 : -EIO;
-}
-
 static int stats_reset(struct bench *b)
 {
 	char path[PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/drive/stats", b->dir);
-	return write_text(path, "reset\n");
+	return shell_write(path, "reset\n");
 }
 
 static double member(const json_t *object, const char *key)
@@ -190,37 +158,31 @@ static int drive_start(struct bench *b)
 {
 	const struct peers_options *o = b->options;
 	char path[PATH_MAX + 32];
-	FILE *file;
 	int rc;
 
-	rc = run("mkdir -p '%s/drive' '%s/mnt'", b->dir, b->dir);
+	rc = shell_run("mkdir -p '%s/drive' '%s/mnt'", b->dir, b->dir);
 	if (!rc)
-		rc = run("traxdisk --profile '%s' > '%s/profile.json'",
+		rc = shell_run("traxdisk --profile '%s' > '%s/profile.json'",
 			 o->drive, b->dir);
 	if (!rc)
-		rc = run("traxdisk --slow %u '%s' '%s/image' '%s/drive'",
+		rc = shell_run("traxdisk --slow %u '%s' '%s/image' '%s/drive'",
 			 o->slow ? o->slow : 1, o->drive, b->dir, b->dir);
 	if (!rc)
-		rc = run("losetup --direct-io=on --find --show '%s/drive/disk' "
-			 "> '%s/loop'", b->dir, b->dir);
+		rc = shell_run("losetup --direct-io=on --find --show "
+			       "'%s/drive/disk' > '%s/loop'", b->dir, b->dir);
 	if (rc)
 		return rc;
 	snprintf(path, sizeof(path), "%s/loop", b->dir);
-	file = fopen(path, "r");
-	if (!file || fscanf(file, "%63s", b->loop) != 1)
-		rc = -EIO;
-	if (file)
-		fclose(file);
-	return rc;
+	return shell_word(path, b->loop, sizeof(b->loop));
 }
 
 static void drive_stop(struct bench *b)
 {
 	if (b->loop[0])
-		run("losetup -d '%s'", b->loop);
-	run("if mountpoint -q '%s/drive'; then fusermount3 -u '%s/drive'; fi",
-	    b->dir, b->dir);
-	run("rm -rf '%s'", b->dir);
+		shell_run("losetup -d '%s'", b->loop);
+	shell_run("if mountpoint -q '%s/drive'; then "
+		  "fusermount3 -u '%s/drive'; fi", b->dir, b->dir);
+	shell_run("rm -rf '%s'", b->dir);
 }
 
 /* ---- One workload on one file system ---- */
@@ -231,7 +193,7 @@ static int peer_mount(struct bench *b, const struct peer *peer)
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", b->dir);
 	snprintf(command, sizeof(command), peer->mount, b->loop, mnt);
-	return run("%s", command);
+	return shell_run("%s", command);
 }
 
 static int peer_unmount(struct bench *b)
@@ -239,7 +201,7 @@ static int peer_unmount(struct bench *b)
 	char mnt[PATH_MAX + 8];
 
 	snprintf(mnt, sizeof(mnt), "%s/mnt", b->dir);
-	return umount2(mnt, 0) && umount2(mnt, MNT_DETACH) ? -errno : 0;
+	return shell_unmount(mnt);
 }
 
 static int peer_remount(struct bench *b, const struct peer *peer)
@@ -247,7 +209,7 @@ static int peer_remount(struct bench *b, const struct peer *peer)
 	int rc = peer_unmount(b);
 
 	if (!rc)
-		rc = write_text("/proc/sys/vm/drop_caches", "3\n");
+		rc = shell_drop_caches();
 	return rc ? rc : peer_mount(b, peer);
 }
 
@@ -288,7 +250,7 @@ static int run_peer(struct bench *b, unsigned p, unsigned round)
 	int rc;
 
 	snprintf(command, sizeof(command), peer->mkfs, b->loop);
-	rc = run("PROFILE=\"%s%s%s\"; %s >/dev/null",
+	rc = shell_run("PROFILE=\"%s%s%s\"; %s >/dev/null",
 		 b->options->blind ? "" : "--profile ",
 		 b->options->blind ? "" : b->dir,
 		 b->options->blind ? "" : "/profile.json", command);

@@ -1,7 +1,7 @@
 /*
  * data.h - file data in memory and on its way: shared by the data half of
- * src/fs (blocks.c, piece.c, file.c, map.c, read.c, write.c, job.c, home.c,
- * trunc.c, copy.c).
+ * src/fs (blocks.c, piece.c, near.c, file.c, map.c, read.c, write.c, job.c,
+ * home.c, trunc.c, copy.c).
  *
  * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
  * does not hold at its place: dirty (newer than the tree), in a job (being
@@ -26,10 +26,13 @@
 
 #define JOB_BLOCKS 1024u	/* of one piece of write-back */
 #define JOB_PIECES 16		/* places of one piece of write-back */
-#define JOB_COUNT 128u		/* in flight in all: a track of small files */
+#define SMALL_JOB_BLOCKS (SMALL_BYTES / BLOCK_BYTES)
+#define SMALL_JOBS 1024u	/* of small files: some tracks of them */
+#define SMALL_JOB_PART 8u	/* but only so many to the dirty blocks */
 #define JOBS_PER_FILE 4u
 #define HOME_JOBS 12u		/* kept for bringing data home */
-#define LARGE_JOBS 12u		/* of these files, so that they keep apart */
+#define LARGE_BACKS 12u		/* jobs of others, so that they keep apart */
+#define LARGE_JOBS (LARGE_BACKS + HOME_JOBS)	/* of up to JOB_BLOCKS */
 #define SMALL_BYTES (256u << 10) /* a file up to this is none of them */
 #define LOG_BLOCKS 16u		/* logged by one transaction */
 #define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
@@ -126,6 +129,19 @@ struct stream {
 	uint64_t used;
 };
 
+/*
+ * Small files read one after another as they lie on the disk: where the next
+ * one will be, see near.c.
+ */
+#define NEAR_STREAMS 8
+
+struct near {
+	uint64_t next;		/* sector: read ahead up to here */
+	uint64_t window;	/* sectors of the last time; 0: none */
+	uint64_t used;		/* clock of the last use; 0: never */
+	bool busy;		/* a look at the owners is under way */
+};
+
 struct file {
 	struct files *files;
 	struct vnode *vnode;
@@ -156,19 +172,22 @@ struct file {
 	size_t blocks, dirty_count, held_count, reserved_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
-	struct list flush_link;		/* files->flush */
+	struct list flush_link;		/* files->flush, but while preparing */
 	struct list held_link;		/* files->held_files */
 	uint64_t flush_stamp;		/* what is as old is to be written */
 	uint64_t cursor;		/* where the next job is looked for */
 	uint64_t batch_sectors;		/* of its directory's flush */
+	uint64_t pump_round;		/* when it was last looked at */
 	unsigned jobs, backs;		/* backs: those not of JOB_HOME */
-	bool preparing;			/* a job that has no place yet */
+	bool preparing;			/* a job has no place yet */
 	uint64_t run_first, run_end;	/* blocks written in order */
 	uint64_t tail_off, tail_addr;	/* sectors: where the last job ended */
 
 	struct map *pieces;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
+	uint64_t onward;	/* when its beginning is read, what lies from
+				   this sector on is read ahead; 0: nothing */
 };
 
 struct files {
@@ -182,17 +201,24 @@ struct files {
 	struct list all;		/* files */
 	size_t file_count;
 	struct list dirty_files;	/* by age */
-	struct list flush;
+	struct list flush[2];		/* large files, small files */
 	struct list held_files;
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* of everything */
 	struct list holds;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
+	struct near near[NEAR_STREAMS];
+	uint64_t near_clock;
 	struct list releases;		/* holds to be given up when durable */
 	struct job *jobs;
-	struct list job_free;
-	unsigned jobs_busy, backs, fetches;
+	void **job_data;		/* their arrays */
+	struct iovec *job_iov;
+	struct list job_free[2];	/* of large files and home; of small */
+	struct list job_backs, job_homes;	/* at work */
+	unsigned jobs_busy, homes_busy, large_backs, fetches;
+	uint64_t pump_round;
 	unsigned heals;
+	size_t fetch_pieces;		/* pinned by fetches */
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
 	size_t dirty_count, held_count;
@@ -257,6 +283,13 @@ void pieces_passed(struct file *file, uint64_t first, uint64_t end);
 /* The tree's content of one block, if a valid piece holds it. */
 const void *piece_block(const struct file *file, uint64_t index);
 
+/* ---- near.c: from one small file to the next on the disk ---- */
+
+/* A small file had to be read from [sector, sector + n), from its start. */
+void near_missed(struct files *files, uint64_t sector, uint64_t n);
+/* Its beginning is read, by somebody who finds it in memory. */
+void near_reached(struct file *file);
+
 /* ---- file.c ---- */
 
 /* Zeroed memory that goes with the file system if it is abandoned. */
@@ -277,8 +310,11 @@ void file_settled(struct file *file);
 void files_commit(struct files *files);
 /* Buffers that writers may take now. */
 size_t files_room(const struct files *files);
-/* Writes back a file together with the small ones of its directory. */
-void files_flush_group(struct file *file, bool sync);
+/* Writes back a file together with the small ones of its directory, except
+ * those written to after `before`. */
+void files_flush_group(struct file *file, uint64_t before, bool sync);
+/* When it was written to last. */
+uint64_t file_stamp(const struct file *file);
 /* Writes back all that is dirty now; calls done when it is mapped. */
 struct sync {
 	struct list link;
@@ -340,6 +376,7 @@ struct job {
 	struct files *files;
 	struct file *file;
 	enum job_kind kind;
+	bool small;		/* SMALL_JOB_BLOCKS at most, else JOB_BLOCKS */
 	bool claimed, stream;
 	uint64_t first;
 	unsigned n, done;	/* blocks; committed so far */
@@ -354,8 +391,8 @@ struct job {
 	struct need need;
 	struct ticket *ticket;
 	struct job_segment segment[JOB_PIECES];
-	void *data[JOB_BLOCKS];
-	struct iovec iov[JOB_BLOCKS + 2 * JOB_PIECES];
+	void **data;		/* of each block */
+	struct iovec *iov;
 };
 
 struct job *job_new(struct file *file, enum job_kind kind, uint64_t first);

@@ -68,14 +68,18 @@ static void files_lists(struct files *files)
 	list_init(&files->starved);
 	list_init(&files->all);
 	list_init(&files->dirty_files);
-	list_init(&files->flush);
+	list_init(&files->flush[0]);
+	list_init(&files->flush[1]);
 	list_init(&files->held_files);
 	list_init(&files->writers);
 	list_init(&files->syncs);
 	list_init(&files->holds);
 	list_init(&files->releases);
 	list_init(&files->broken);
-	list_init(&files->job_free);
+	list_init(&files->job_free[0]);
+	list_init(&files->job_free[1]);
+	list_init(&files->job_backs);
+	list_init(&files->job_homes);
 }
 
 struct allocation {
@@ -154,6 +158,8 @@ void files_free(struct fs *fs)
 	free(files->block_store);
 	free(files->piece_store);
 	free(files->jobs);
+	free(files->job_data);
+	free(files->job_iov);
 	free(files);
 	fs->files = NULL;
 }
@@ -448,17 +454,15 @@ static bool sync_file_over(const struct file *file, uint64_t stamp)
 static bool sync_jobs_over(const struct files *files, const struct sync *sync)
 {
 	const struct job *job;
-	unsigned i;
+	const struct list *pos;
 
-	for (i = 0; i < JOB_COUNT; i++) {
-		job = &files->jobs[i];
-		if (!job->file || (sync->file && job->file != sync->file))
-			continue;
-		if (job->kind == JOB_HOME ? sync->homes :
+	list_for_each(pos, &files->job_backs) {
+		job = list_entry(pos, struct job, link);
+		if ((!sync->file || job->file == sync->file) &&
 		    job->claimed && job->stamp <= sync->stamp)
 			return false;
 	}
-	return !sync->homes || files->held_count == 0;
+	return !sync->homes || (!files->homes_busy && files->held_count == 0);
 }
 
 bool sync_check(struct sync *sync)
@@ -483,7 +487,13 @@ bool sync_check(struct sync *sync)
 	return true;
 }
 
-void files_flush_group(struct file *file, bool sync)
+uint64_t file_stamp(const struct file *file)
+{
+	return list_empty(&file->dirty) ? 0 :
+	       list_entry(file->dirty.prev, struct block, link)->stamp;
+}
+
+void files_flush_group(struct file *file, uint64_t before, bool sync)
 {
 	struct files *files = file->files;
 	uint64_t stamp = files->stamp, sum = 0;
@@ -499,13 +509,15 @@ void files_flush_group(struct file *file, bool sync)
 		other = list_entry(pos, struct file, dirty_link);
 		if (other->parent == file->parent &&
 		    other->size > TRAX_MAX_INLINE_BYTES &&
+		    file_stamp(other) <= before &&
 		    other->dirty_count * BLOCK_SECTORS <= track)
 			sum += other->dirty_count * BLOCK_SECTORS;
 	}
 	list_for_each(pos, &files->dirty_files) {
 		other = list_entry(pos, struct file, dirty_link);
 		if (other->parent != file->parent ||
-		    other->dirty_count * BLOCK_SECTORS > track)
+		    other->dirty_count * BLOCK_SECTORS > track ||
+		    file_stamp(other) > before)
 			continue;
 		other->batch_sectors = sum;
 		job_flush(other, stamp, sync, true);
@@ -520,7 +532,7 @@ static void files_flush_all(struct files *files, bool sync)
 	list_for_each_safe(pos, tmp, &files->dirty_files) {
 		file = list_entry(pos, struct file, dirty_link);
 		if (file->flush_stamp < files->stamp)
-			files_flush_group(file, sync);
+			files_flush_group(file, UINT64_MAX, sync);
 	}
 }
 
@@ -792,7 +804,7 @@ static void files_scan(struct files *files, uint64_t now_ns)
 		age = file->vnode->opens ? AGE_NS : CLOSED_AGE_NS;
 		if (now_ns - block->dirty_ns >= age &&
 		    file->flush_stamp < block->stamp)
-			files_flush_group(file, false);
+			files_flush_group(file, UINT64_MAX, false);
 	}
 	if (files->held_count && now_ns - files->home_ns >= AGE_NS) {
 		homes_now(files);

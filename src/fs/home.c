@@ -132,27 +132,16 @@ static const struct ticket_type home_type = {
 
 /* ---- Which ---- */
 
-static unsigned homes_busy(const struct files *files)
-{
-	unsigned i, n = 0;
-
-	for (i = 0; i < JOB_COUNT; i++)
-		n += files->jobs[i].file && files->jobs[i].kind == JOB_HOME;
-	return n;
-}
-
 /* A job of this file is looking at this block already. */
 static bool home_is_started(const struct file *file, uint64_t index)
 {
-	const struct files *files = file->files;
+	const struct list *homes = &file->files->job_homes, *pos;
 	const struct job *job;
-	unsigned i;
 
-	for (i = 0; i < JOB_COUNT; i++) {
-		job = &files->jobs[i];
-		if (job->file == file && job->kind == JOB_HOME &&
-		    !job->claimed && index >= job->first &&
-		    index < job->first + HOME_BLOCKS)
+	list_for_each(pos, homes) {
+		job = list_entry(pos, struct job, link);
+		if (job->file == file && !job->claimed &&
+		    index >= job->first && index < job->first + HOME_BLOCKS)
 			return true;
 	}
 	return false;
@@ -220,7 +209,7 @@ void homes_now(struct files *files)
 bool homes_pump(struct files *files)
 {
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
-	unsigned busy = homes_busy(files), left;
+	unsigned busy = files->homes_busy, left;
 	struct list *pos;
 	bool started = false;
 	size_t n = 0;

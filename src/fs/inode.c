@@ -416,11 +416,43 @@ static const struct ticket_type inode_setattr_type = {
 	.end = inode_setattr_end,
 };
 
+static int inode_last_times_run(struct ticket *ticket)
+{
+	struct fs_op *op = ticket->op;
+	struct inode_item item;
+	int rc = inode_of_op(ticket, op->ino, &item);
+
+	if (rc)
+		return rc;
+	inode_apply_attr(ticket->fs, op, &item);
+	inode_attr(ticket->fs, op->ino, &item, &op->attr);
+	return 0;
+}
+
+static const struct ticket_type inode_last_times_type = {
+	.name = "last times",
+	.paths = 1,
+	.run = inode_last_times_run,
+};
+
+/* The kernel hands over the times of each file it unlinks.  It keeps them as
+ * long as the file lives, and nobody else will ever ask. */
+static bool inode_only_last_times(const struct vnode *vnode,
+				  const struct fs_op *op)
+{
+	return vnode && vnode->unlinked && !vnode->linkable &&
+	       !(op->flags & ~(FS_SET_MTIME | FS_SET_CTIME));
+}
+
 void inode_op_setattr(struct fs *fs, struct fs_op *op)
 {
 	bool more = op->flags & (FS_SET_MODE | FS_SET_KILL_PRIV);
 	struct vnode *vnode = vnode_find(fs, op->ino);
 
+	if (inode_only_last_times(vnode, op)) {
+		ticket_start(fs, &inode_last_times_type, op, NULL);
+		return;
+	}
 	if (vnode)
 		vnode->atime_done = false;
 	ticket_start(fs, more ? &inode_setattr_type : &inode_times_type, op,

@@ -28,23 +28,57 @@
 #include "base/msg.h"
 
 #define MAX_FAILURES 8u
+#define EARLY_PART 16u	/* of the pool may be dirty for a while */
+#define EARLY_LOOK 16u	/* files looked at for one to begin with */
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
 #define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10) + \
 			  REPLICA_LOG_BYTES)
 
+/* A segment may begin and end inside a block. */
+#define IOVS(blocks) ((blocks) + 2 * JOB_PIECES)
+
 int jobs_new(struct files *files)
 {
-	unsigned i;
+	size_t small = pool_count(files->dirty_pool) / SMALL_JOB_PART;
+	size_t most, i;
+	struct job *job;
+	struct iovec *iov;
+	void **data;
 
-	files->jobs = calloc(JOB_COUNT, sizeof(*files->jobs));
-	if (!files->jobs)
+	small = small < SMALL_JOBS ? small : SMALL_JOBS;
+	files->jobs = calloc(LARGE_JOBS + small, sizeof(*files->jobs));
+	data = calloc(LARGE_JOBS * JOB_BLOCKS + small * SMALL_JOB_BLOCKS,
+		      sizeof(*data));
+	iov = calloc(LARGE_JOBS * IOVS(JOB_BLOCKS) +
+		     small * IOVS(SMALL_JOB_BLOCKS), sizeof(*iov));
+	files->job_data = data;
+	files->job_iov = iov;
+	if (!files->jobs || !data || !iov)
 		return -ENOMEM;
-	for (i = 0; i < JOB_COUNT; i++)
-		list_add(&files->job_free, &files->jobs[i].link);
+	for (i = 0; i < LARGE_JOBS + small; i++) {
+		job = &files->jobs[i];
+		job->small = i >= LARGE_JOBS;
+		job->data = data;
+		job->iov = iov;
+		most = job->small ? SMALL_JOB_BLOCKS : JOB_BLOCKS;
+		data += most;
+		iov += IOVS(most);
+		list_add(&files->job_free[job->small], &job->link);
+	}
 	return 0;
 }
 
+static unsigned job_most(const struct job *job)
+{
+	return job->small ? SMALL_JOB_BLOCKS : JOB_BLOCKS;
+}
+
 /* ---- Life of a job ---- */
+
+static bool file_is_small(const struct file *file)
+{
+	return file->size <= SMALL_BYTES;
+}
 
 static void job_sums_ready(struct need *need, int rc)
 {
@@ -58,11 +92,14 @@ static void job_sums_ready(struct need *need, int rc)
 struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 {
 	struct files *files = file->files;
-	struct job *job = list_first(&files->job_free, struct job, link);
+	bool small = file_is_small(file) && kind != JOB_HOME;
+	struct job *job = list_first(&files->job_free[small], struct job, link);
 
 	if (!job)
 		return NULL;
 	list_del(&job->link);
+	list_add(kind == JOB_HOME ? &files->job_homes : &files->job_backs,
+		 &job->link);
 	job->files = files;
 	job->file = file;
 	job->kind = kind;
@@ -80,7 +117,8 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	file->jobs++;
 	files->jobs_busy++;
 	file->backs += kind != JOB_HOME;
-	files->backs += kind != JOB_HOME;
+	files->homes_busy += kind == JOB_HOME;
+	files->large_backs += kind != JOB_HOME && !small;
 	return job;
 }
 
@@ -159,15 +197,38 @@ void job_end(struct job *job)
 		job_flush(file, job->stamp, false, file->final);
 	files_release(job->hold);
 	job->file = NULL;
-	list_add(&files->job_free, &job->link);
+	list_del(&job->link);
+	list_add(&files->job_free[job->small], &job->link);
 	files->jobs_busy--;
 	file->backs -= job->kind != JOB_HOME;
-	files->backs -= job->kind != JOB_HOME;
+	files->homes_busy -= job->kind == JOB_HOME;
+	files->large_backs -= job->kind != JOB_HOME && !job->small;
 	file->users++;
 	file->jobs--;
 	file_settled(file);
 	jobs_pump(files);
 	file_put(file);
+}
+
+static void job_want_flush(struct file *file)
+{
+	struct list *flush = file->files->flush;
+
+	if (list_empty(&file->flush_link) && file->dirty_count)
+		list_add(&flush[file_is_small(file)], &file->flush_link);
+}
+
+/* The next job of the file may look for its place. */
+static void job_prepared(struct file *file)
+{
+	file->preparing = false;
+	if (list_empty(&file->dirty)) {
+		file->sync = false;
+		file->batch_sectors = 0;
+	} else if (list_entry(file->dirty.next, struct block, link)->stamp <=
+		   file->flush_stamp) {
+		job_want_flush(file);
+	}
 }
 
 /* Dirty blocks from job->first on that no job has; at most `most`. */
@@ -226,7 +287,7 @@ static void job_failed(struct job *job, int rc)
 		job_release(job, i, false);
 	job->claimed = false;
 	if (!job->n)
-		job->n = job_collect(job, JOB_BLOCKS);
+		job->n = job_collect(job, job_most(job));
 	job_lose(job, rc);
 	job_end(job);
 }
@@ -677,7 +738,7 @@ static int prepare_run(struct ticket *ticket)
 	struct job *job = ticket->state;
 	struct inode_item item;
 	enum mapping mapping = UNMAPPED;
-	unsigned n = job_collect(job, job->n ? job->n : JOB_BLOCKS);
+	unsigned n = job_collect(job, job->n ? job->n : job_most(job));
 	uint64_t after;
 	int rc, err;
 
@@ -721,11 +782,12 @@ static void prepare_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct job *job = ticket->state;
 	struct file *file = job->file;
+	enum queue_class class = file->sync ? QUEUE_COMMIT : QUEUE_WRITE_BACK;
 
 	(void)seq;
 	ticket_finish(ticket, 0);
 	if (rc || !(job->claimed || job->kind == JOB_LOGGED)) {
-		file->preparing = false;
+		job_prepared(file);
 		if (rc)
 			job_failed(job, rc);
 		else
@@ -736,9 +798,8 @@ static void prepare_end(struct ticket *ticket, int rc, uint64_t seq)
 		logged_start(job);
 		return;
 	}
-	file->preparing = false;
-	job_write(job, file->sync ? QUEUE_COMMIT : QUEUE_WRITE_BACK,
-		  direct_written);
+	job_prepared(file);
+	job_write(job, class, direct_written);
 	jobs_pump(job->files);
 }
 
@@ -812,7 +873,7 @@ static void logged_end(struct ticket *ticket, int rc, uint64_t seq)
 	unsigned i;
 
 	ticket_finish(ticket, 0);
-	file->preparing = false;
+	job_prepared(file);
 	if (rc) {
 		job_failed(job, rc);
 		return;
@@ -852,7 +913,7 @@ static void logged_start(struct job *job)
 	if (job->hold &&
 	    !ticket_start(job->files->fs, &logged_type, NULL, job))
 		return;
-	job->file->preparing = false;
+	job_prepared(job->file);
 	job_failed(job, -ENOMEM);
 }
 
@@ -898,7 +959,7 @@ static void inline_end(struct ticket *ticket, int rc, uint64_t seq)
 	struct block *block;
 
 	ticket_finish(ticket, 0);
-	file->preparing = false;
+	job_prepared(file);
 	if (rc) {
 		job_failed(job, rc);
 		return;
@@ -981,23 +1042,32 @@ static bool job_start(struct file *file, struct block *block, bool stream)
 	if (kind == JOB_LOGGED) {
 		logged_start(job);
 	} else if (ticket_start(fs, type, NULL, job)) {
-		file->preparing = false;
+		job_prepared(file);
 		job_failed(job, -ENOMEM);
 	}
 	return true;
 }
 
-/* May a new job of this file begin now?  Many small files go out at once, so
- * that they make up whole tracks. */
+static bool jobs_may(const struct files *files, bool small)
+{
+	return small ? !list_empty(&files->job_free[1]) :
+		       files->large_backs < LARGE_BACKS;
+}
+
+/*
+ * May a new job of this file begin now?  Many small files go out at once, so
+ * that they make up whole tracks; a large one waits for them meanwhile, and
+ * grows, so that its stretches are long.
+ */
 static bool job_may(const struct file *file)
 {
-	const unsigned most = file->size <= SMALL_BYTES ?
-		JOB_COUNT - HOME_JOBS : LARGE_JOBS;
+	const struct files *files = file->files;
+	unsigned backs = files->jobs_busy - files->homes_busy;
 
 	return !file->preparing && file->backs < JOBS_PER_FILE &&
 	       list_empty(&file->excls) && file->loaded &&
-	       /* Jobs that wait for room in the log wait for homes. */
-	       file->files->backs < most;
+	       jobs_may(files, file_is_small(file)) &&
+	       (file_is_small(file) || file->sync || backs < LARGE_BACKS);
 }
 
 /* Starts one job of a file that is to be flushed; false: nothing to start. */
@@ -1014,6 +1084,10 @@ static bool job_pump_file(struct file *file)
 	}
 	oldest = list_entry(file->dirty.next, struct block, link);
 	if (oldest->stamp > file->flush_stamp) {
+		list_del(&file->flush_link);
+		return false;
+	}
+	if (file->preparing) {
 		list_del(&file->flush_link);
 		return false;
 	}
@@ -1035,8 +1109,7 @@ void job_flush(struct file *file, uint64_t stamp, bool sync, bool final)
 		file->flush_stamp = stamp;
 	file->sync |= sync;
 	file->final = final;
-	if (list_empty(&file->flush_link) && file->dirty_count)
-		list_add(&file->files->flush, &file->flush_link);
+	job_want_flush(file);
 }
 
 void job_stream(struct file *file)
@@ -1062,44 +1135,88 @@ void job_stream(struct file *file)
 }
 
 /* Half of the pool is full: the oldest files go first. */
-static void jobs_pressure(struct files *files)
+static void jobs_pressure(struct files *files, struct file *file)
 {
 	size_t count = pool_count(files->dirty_pool);
-	struct file *file;
 
-	if (pool_available(files->dirty_pool) > count / 2)
-		return;
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->held_count > count / 4)
 		homes_now(files);
-	file = list_first(&files->dirty_files, struct file, dirty_link);
-	if (!file || !list_empty(&files->flush))
+	if (!file)
 		return;
 	if (file->dirty_count >= count / 16)
 		job_flush(file, files->stamp, false, !file->vnode->opens);
 	else
-		files_flush_group(file, false);
+		files_flush_group(file, UINT64_MAX, false);
+}
+
+/*
+ * Long before that, of many small files those of the oldest directories go, so
+ * that who writes a tree and then syncs does not wait for all of it.  What has
+ * been written to just now may become a large file, which goes by itself
+ * (job_stream).
+ */
+static void jobs_early(struct files *files)
+{
+	size_t few = pool_count(files->dirty_pool) / EARLY_PART;
+	unsigned left = EARLY_LOOK;
+	struct file *file;
+	struct list *pos;
+
+	if (files->dirty_count <= few)
+		return;
+	list_for_each(pos, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		if (file_is_small(file) &&
+		    file_stamp(file) + few / 2 <= files->stamp) {
+			files_flush_group(file, files->stamp - few / 2, false);
+			return;
+		}
+		if (--left == 0)
+			return;
+	}
+}
+
+/* What goes before anybody asks for it. */
+static void jobs_unasked(struct files *files)
+{
+	size_t count = pool_count(files->dirty_pool);
+	bool going = !list_empty(&files->flush[0]) ||
+		     !list_empty(&files->flush[1]);
+
+	if (pool_available(files->dirty_pool) <= count / 2)
+		jobs_pressure(files, going ? NULL :
+			      list_first(&files->dirty_files, struct file,
+					 dirty_link));
+	else if (!going)
+		jobs_early(files);
+}
+
+/* Once around: each goes to the end, of the list where it belongs. */
+static void jobs_pump_list(struct files *files, bool small)
+{
+	struct list *pos, *flush = &files->flush[small];
+	struct file *file;
+
+	files->pump_round++;
+	while (jobs_may(files, small) && !list_empty(flush)) {
+		pos = flush->next;
+		file = list_entry(pos, struct file, flush_link);
+		if (file->pump_round == files->pump_round)
+			break;
+		file->pump_round = files->pump_round;
+		list_del(pos);
+		list_add(&files->flush[file_is_small(file)], pos);
+		while (job_pump_file(file))
+			;
+	}
 }
 
 static void jobs_pump_once(struct files *files)
 {
-	struct list *pos;
-	struct file *file;
-	size_t n = 0;
-
-	jobs_pressure(files);
-	list_for_each(pos, &files->flush)
-		n++;
-	/* Once around: each goes to the end. */
-	while (n-- && !list_empty(&files->flush) &&
-	       files->backs < JOB_COUNT - HOME_JOBS) {
-		pos = files->flush.next;
-		file = list_entry(pos, struct file, flush_link);
-		list_del(pos);
-		list_add(&files->flush, pos);
-		while (job_pump_file(file))
-			;
-	}
+	jobs_unasked(files);
+	jobs_pump_list(files, false);
+	jobs_pump_list(files, true);
 	homes_pump(files);
 }
 

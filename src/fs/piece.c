@@ -27,7 +27,7 @@
 #include "base/msg.h"
 
 #define FETCH_TRIES 3
-#define FETCH_RATIO 4u	/* read ahead leaves a quarter of the pieces alone */
+#define AHEAD_PART 4u	/* reading ahead leaves a quarter of the pieces alone */
 
 struct fetch_segment {
 	uint64_t addr, off, n;	/* sectors */
@@ -478,10 +478,13 @@ static void fetch_over(struct fetch *fetch)
 					fetch->piece[p].want;
 	files->fetches--;
 	needs_wake(file);
-	for (p = 0; p < fetch->pieces; p++)
-		if (fetch->piece[p].piece &&
-		    --fetch->piece[p].piece->pins == 0)
+	for (p = 0; p < fetch->pieces; p++) {
+		if (!fetch->piece[p].piece)
+			continue;
+		files->fetch_pieces--;
+		if (--fetch->piece[p].piece->pins == 0)
 			piece_rest(fetch->piece[p].piece);
+	}
 	files_release(fetch);
 	needs_feed(files);
 	file_put(file);
@@ -770,6 +773,11 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		fetch_over(fetch);
 		return;
 	}
+	if (fetch->class == QUEUE_READ && fetch->first == 0 &&
+	    fetch->segments && fetch->segment[0].off == 0 && !fetch->tries &&
+	    fetch->file->size <= SMALL_BYTES)
+		near_missed(fetch->file->files, fetch->segment[0].addr,
+			    fetch->segment[0].n);
 	fetch->outstanding = 1;
 	fetch->copied = false;
 	for (i = 0; i < fetch->segments; i++) {
@@ -979,12 +987,23 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 			continue;
 		fetch->piece[p].piece = piece_find(file, first_piece + p);
 		fetch->piece[p].piece->pins++;
+		file->files->fetch_pieces++;
 		list_del(&fetch->piece[p].piece->lru);
 		fetch->piece[p].want = want[p];
 		fetch_wish(&fetch->piece[p]);
 	}
 	file->files->fetches++;
 	fetch_again(fetch);
+}
+
+/* Blocks of piece `index` before block `end`. */
+static uint16_t piece_before(uint64_t index, uint64_t end)
+{
+	uint64_t base = index * PIECE_BLOCKS;
+
+	if (end >= base + PIECE_BLOCKS)
+		return UINT16_MAX;
+	return (uint16_t)((1u << (end - base)) - 1);
 }
 
 void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
@@ -996,11 +1015,11 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
 	unsigned p, n;
 	uint64_t index = first / PIECE_BLOCKS;
 
-	if (!list_empty(&files->starved) ||
-	    (uint64_t)files->fetches * NEED_PIECES * FETCH_RATIO > count * 3)
-		return;
 	n = (unsigned)((end - 1) / PIECE_BLOCKS - index) + 1;
 	n = n < NEED_PIECES ? n : NEED_PIECES;
+	if (!list_empty(&files->starved) ||
+	    (files->fetch_pieces + n) * AHEAD_PART > count * (AHEAD_PART - 1))
+		return;
 	for (p = 0; p < n; p++) {
 		want[p] = 0;
 		piece = piece_get(file, index + p);
@@ -1008,7 +1027,8 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
 			n = p;
 			break;
 		}
-		want[p] = (uint16_t)~(piece->valid | piece->reading);
+		want[p] = piece_before(index + p, end) &
+			  (uint16_t)~(piece->valid | piece->reading);
 		any |= want[p];
 		if (want[p]) /* not to be evicted for the next one */
 			list_del(&piece->lru);

@@ -170,6 +170,8 @@ static void read_step(struct io *io)
 		io->end = file->size;
 	if (!io->prepared && io->pos < io->end) {
 		io->prepared = true;
+		if (io->op->offset == 0 && file->onward)
+			near_reached(file);
 		rc = read_window(io);
 		read_stream(io, io->end);
 	}

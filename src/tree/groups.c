@@ -303,6 +303,16 @@ uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
+bool groups_own(const struct tree *tree, const struct tree_txn *txn)
+{
+	const struct list *pos;
+
+	list_for_each(pos, &tree->loads)
+		if (list_entry(pos, struct group_load, link)->txn == txn)
+			return true;
+	return tree->growth.txn == txn;
+}
+
 void groups_free(struct tree *tree)
 {
 	while (!list_empty(&tree->loads)) {

@@ -314,6 +314,8 @@ uint64_t growth_run(struct tree *tree, uint64_t now_ns);
 bool growth_can_help(const struct tree *tree);
 /* Forgets loads that are under way; their waiters are not told. */
 void groups_free(struct tree *tree);
+/* Is it one of those begun here, by the tree itself? */
+bool groups_own(const struct tree *tree, const struct tree_txn *txn);
 
 /* ---- data.c ---- */
 

@@ -641,11 +641,23 @@ static int close_started(struct tree *tree)
 	return rc;
 }
 
+/* The tree's own may be under way at any time. */
+static bool only_own(const struct tree *tree, const struct list *txns)
+{
+	const struct list *pos;
+
+	list_for_each(pos, txns)
+		if (!groups_own(tree, list_entry(pos, struct tree_txn, link)))
+			return false;
+	return true;
+}
+
 int tree_close(struct tree *tree)
 {
 	int rc = 0;
 
-	assert(list_empty(&tree->ready) && list_empty(&tree->starved));
+	assert(only_own(tree, &tree->ready) &&
+	       only_own(tree, &tree->starved));
 	if (tree->log_started && !tree->failed)
 		rc = close_started(tree);
 	else if (tree->failed)

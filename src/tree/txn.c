@@ -176,12 +176,15 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 	const bool can_grow = !txn->own && growth_can_help(tree);
 
 	tree->growth.wanted = tree->growth.wanted || can_grow;
+	/* What they don't need comes back without a checkpoint. */
+	if (others_hold_slots(tree))
+		return WAIT_ROOM;
 	if (ckpt_would_help(tree)) {
 		tree->ckpt.wanted = true;
 		return WAIT_ROOM;
 	}
-	return tree->ckpt.phase != CKPT_IDLE || others_hold_slots(tree) ||
-	       can_grow ? WAIT_ROOM : REFUSE_SPACE;
+	return tree->ckpt.phase != CKPT_IDLE || can_grow ? WAIT_ROOM :
+							   REFUSE_SPACE;
 }
 
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
@@ -194,15 +197,19 @@ static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 	       most - TREE_OWN_PINS;
 }
 
-/* At most a quarter of the frames are dirty or may become so. */
+/* At most a quarter of the frames are dirty or may become so.  What others
+ * have reserved they give back, mostly unused: only what is dirty calls for a
+ * checkpoint. */
 static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t now = tree->frames->n_dirty + tree->new_reserved;
+	const size_t most = tree->frames->count / 4;
+	const size_t dirty = tree->frames->n_dirty + txn->bounds.new_nodes;
 
-	if (txn->own || !now ||
-	    now + txn->bounds.new_nodes <= tree->frames->count / 4)
+	if (txn->own || (!tree->frames->n_dirty && !tree->new_reserved) ||
+	    dirty + tree->new_reserved <= most)
 		return true;
-	tree->ckpt.wanted = true;
+	if (dirty > most)
+		tree->ckpt.wanted = true;
 	return false;
 }
 

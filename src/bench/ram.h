@@ -1,0 +1,22 @@
+/*
+ * ram.h - traxfs beside ext4 where no disk is in the way: a loop device over a
+ * file in memory.  What is measured is the way through FUSE and the daemon.
+ */
+#ifndef TRAX_BENCH_RAM_H
+#define TRAX_BENCH_RAM_H
+
+struct ram_options {
+	const char *image_dir;	/* in memory; NULL: /dev/shm */
+	const char *work;	/* comma-separated names; NULL: all */
+	unsigned rounds;	/* alternating; 0: 3 */
+	unsigned percent;	/* of sizes and counts; 0: 100 */
+};
+
+/*
+ * Runs everything, printing a table: medians, and the ratio of ext4's time to
+ * ours beside the one that is wanted.  Needs root.  Cleans up what it made.
+ * 0 or a negative errno, reported through msg.
+ */
+int ram_run(const struct ram_options *options);
+
+#endif
