@@ -315,8 +315,9 @@ static void slot_done(struct disk_request *disk)
 	ck_assert_int_eq(disk->result, 0);
 }
 
-static void slot_submit(struct slot *slot, enum disk_op op, uint64_t sector,
-			uint32_t sectors)
+static void slot_submit_class(struct slot *slot, enum disk_op op,
+			      uint64_t sector, uint32_t sectors,
+			      enum queue_class class)
 {
 	slot->iov = (struct iovec){ slot->data, sectors * SECTOR_BYTES };
 	slot->req = (struct queue_request){
@@ -328,9 +329,15 @@ static void slot_submit(struct slot *slot, enum disk_op op, uint64_t sector,
 			.iov_n = 1,
 			.done = slot_done,
 		},
-		.class = QUEUE_READ,
+		.class = class,
 	};
 	queue_submit(rig.queue, &slot->req);
+}
+
+static void slot_submit(struct slot *slot, enum disk_op op, uint64_t sector,
+			uint32_t sectors)
+{
+	slot_submit_class(slot, op, sector, sectors, QUEUE_READ);
 }
 
 /* Each sector begins with its number and the round in which it was written. */
@@ -528,6 +535,102 @@ START_TEST(test_nearest_copy)
 }
 END_TEST
 
+/* ---- classes ---- */
+
+#define BULK 300u
+
+static void bulk_submit(struct slot *slots, uint64_t all)
+{
+	uint64_t seed = 1;
+	unsigned i;
+
+	for (i = 0; i < BULK; i++) {
+		seed = test_random(&seed);
+		slots[i].data = aligned_alloc(4096, 65536);
+		memset(slots[i].data, 1, 65536);
+		slot_submit_class(&slots[i], DISK_WRITE,
+				  seed % (all - 128) / BLOCK * BLOCK, 128,
+				  QUEUE_WRITE_BACK);
+	}
+}
+
+/* Commits and reads come into 300 bulky writes that wait: nobody stands behind
+ * more than what the disk is doing, and the bulk gets on. */
+START_TEST(test_bulk_in_the_back)
+{
+	const struct queue_class_stats *class;
+	struct slot bulk[BULK] = { 0 }, one = { 0 };
+	uint64_t all, turn_ns;
+	unsigned i;
+
+	open_rig(&(struct rig_options){ .blind = _i != 0 }, "wd800");
+	run(1, 8, 67, 300);
+	class = queue_stats(rig.queue)->class;
+	all = geom_sectors(rig.geom);
+	turn_ns = rig.spec->mech.period_ps / 1000;
+	one.data = aligned_alloc(4096, 4096);
+	memset(one.data, 2, 4096);
+	bulk_submit(bulk, all);
+	for (i = 0; i < 60; i++) {
+		slot_submit_class(&one, i % 2 ? DISK_READ : DISK_WRITE,
+				  i * UINT64_C(2000000) / BLOCK * BLOCK, BLOCK,
+				  i % 2 ? QUEUE_READ : QUEUE_COMMIT);
+		while (one.req.disk.complete_ns == 0)
+			ck_assert_int_ge(queue_poll(rig.queue, -1), 0);
+	}
+	/* At most four accesses of a seek, a turn and a half each. */
+	ck_assert_uint_lt(class[QUEUE_COMMIT].max_wait_ns,
+			  (_i ? 4 : 2) * 4 * turn_ns);
+	ck_assert_uint_lt(class[QUEUE_READ].max_wait_ns,
+			  (_i ? 4 : 2) * 4 * turn_ns);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	ck_assert_uint_eq(class[QUEUE_WRITE_BACK].requests, BULK);
+	for (i = 0; i < BULK; i++)
+		free(bulk[i].data);
+	free(one.data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- streams ---- */
+
+static void next_piece(void *arg, unsigned client, struct queue_request *req)
+{
+	uint64_t *at = arg;
+
+	req->disk.sector = at[client];
+	at[client] += req->disk.sectors;
+}
+
+/* Two readers who read on, one piece at a time: the head stays with one for a
+ * while, and neither waits long. */
+START_TEST(test_streams)
+{
+	uint64_t at[2] = { 0, UINT64_C(40000000) };
+	struct rig_load load = {
+		.clients = 2,
+		.think_ns = 200000,
+		.sectors = 128,
+		.read_percent = 100,
+		.requests = 1000,
+		.prepare = next_piece,
+		.arg = at,
+	};
+	struct rig_result r;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	ck_assert_int_eq(rig_run(&rig, &load, &r), 0);
+	/* 65.5 MB; alone one reader has 53 MB/s, in turns both have 7. */
+	ck_assert_uint_lt(r.ns, UINT64_C(65536000) * 1000 / 25);
+	ck_assert_uint_gt(queue_stats(rig.queue)->patient, 500);
+	ck_assert(stats().read.on);
+	ck_assert_uint_lt(queue_stats(rig.queue)->class[QUEUE_READ].max_wait_ns,
+			  100000000);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	const struct {
@@ -547,6 +650,8 @@ int main(void)
 		{ "order", test_order, 1 },
 		{ "whole_tracks", test_whole_tracks, 1 },
 		{ "nearest_copy", test_nearest_copy, 1 },
+		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
+		{ "streams", test_streams, 1 },
 	};
 	Suite *suite = suite_create("head");
 	SRunner *runner;

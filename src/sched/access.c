@@ -23,11 +23,32 @@ static struct access *access_get(struct queue *queue, enum disk_op op)
 	return access;
 }
 
+/* The head goes on from where it is, or elsewhere. */
+static void access_count_stream(struct queue *queue,
+				const struct disk_request *disk)
+{
+	uint64_t now_ns = env_now_ns(queue->env), until_ns;
+
+	if (disk->sector == queue->head_sector) {
+		queue->stats.patient += !queue->outstanding &&
+					queue_has_waiting(queue);
+		return;
+	}
+	until_ns = stream_until_ns(&queue->streams, queue->head_sector);
+	if (until_ns && until_ns <= now_ns) {
+		queue->stats.in_vain++;
+		stream_miss(&queue->streams, queue->head_sector);
+	}
+	queue->came_ns = now_ns;
+}
+
 void access_submit(struct access *access)
 {
 	struct queue *queue = access->queue;
 	struct disk_request *disk = &access->disk;
 
+	if (disk->op != DISK_FLUSH)
+		access_count_stream(queue, disk);
 	queue->outstanding++;
 	if (disk->op != DISK_FLUSH) {
 		queue->stats.accesses++;

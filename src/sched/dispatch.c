@@ -47,7 +47,49 @@ static uint64_t part_lead_ns(const struct belief *belief)
 	return belief->mech->period_ps / 8000;
 }
 
-uint64_t queue_room_ns(const struct queue *queue)
+/* ---- streams ---- */
+
+/* How long a stream may keep the head while others wait, by their class. */
+static const uint64_t class_patience_ns[QUEUE_CLASSES] = {
+	[QUEUE_COMMIT] = 0,
+	[QUEUE_READ] = 30000000,
+	[QUEUE_READ_AHEAD] = 30000000,
+	[QUEUE_WRITE_BACK] = 300000000,
+	[QUEUE_IDLE] = 300000000,
+};
+
+/* Has it not been too long, and does nobody ask for what comes next? */
+static bool may_be_patient(const struct queue *queue)
+{
+	uint64_t stayed_ns = env_now_ns(queue->env) - queue->came_ns;
+	struct span *span;
+	int class;
+
+	for (class = 0; class < QUEUE_CLASSES; class++) {
+		span = span_at_or_after(queue->waiting[class],
+					queue->head_sector);
+		if (span && span->first == queue->head_sector)
+			return false;
+		if ((queue->waiting[class] ||
+		     !list_empty(&queue->unplaced[class])) &&
+		    stayed_ns >= class_patience_ns[class])
+			return false;
+	}
+	return !queue->partial && !queue->parked &&
+	       list_empty(&queue->flushes);
+}
+
+/* Until when the disk is kept free for the next piece of a stream; 0: not. */
+static uint64_t patient_until_ns(const struct queue *queue)
+{
+	uint64_t until_ns = stream_until_ns(&queue->streams,
+					    queue->head_sector);
+
+	return until_ns && may_be_patient(queue) ? until_ns : 0;
+}
+
+/* When what is running leaves room for the next. */
+static uint64_t room_ns(const struct queue *queue)
 {
 	struct belief belief;
 	uint64_t until_ns, lead_ns, begun_ns;
@@ -77,6 +119,17 @@ uint64_t queue_room_ns(const struct queue *queue)
 	/* A command that takes longer to be decoded could be overtaken. */
 	begun_ns = head_begun_ns(queue->head) + BEGUN_NS;
 	return until_ns > begun_ns ? until_ns : begun_ns;
+}
+
+uint64_t queue_room_ns(const struct queue *queue)
+{
+	uint64_t ns = room_ns(queue), patient_ns;
+
+	if (ns == UINT64_MAX || !queue->head ||
+	    head_mode(queue->head) != HEAD_ON)
+		return ns;
+	patient_ns = patient_until_ns(queue);
+	return ns > patient_ns ? ns : patient_ns;
 }
 
 uint64_t queue_next_ns(const struct queue *queue)

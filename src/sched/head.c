@@ -51,6 +51,8 @@
 #define REFERENCE_TRACKS 64u
 /* Part of a turn. */
 #define SAME_TRACK 256u
+/* Drives keep what they read ahead behind so many reads. */
+#define READS_KEPT 32u
 
 struct head {
 	struct env *env;
@@ -70,6 +72,9 @@ struct head {
 	uint64_t last_ns;		/* something was handed over */
 	uint64_t last_end;		/* of the access before ... */
 	bool last_read;			/* ... which was a read */
+	uint64_t read_ends[READS_KEPT];	/* of the last ones, a ring */
+	unsigned reads;
+	bool unsure;			/* the drive has read ahead since */
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
 	struct head_kind_stats kind[LEARN_KINDS];
@@ -280,6 +285,22 @@ static void head_expect(const struct head *head, struct head_access *access,
 			place.cylinder, place.surface, access->write);
 }
 
+/* May the drive have read it ahead? */
+static bool head_may_have(struct head *head, const struct head_access *access)
+{
+	bool may = false;
+	unsigned i;
+
+	if (access->write)
+		return false;
+	for (i = 0; i < READS_KEPT; i++)
+		may |= access->lbn - head->read_ends[i] <=
+		       head->read_ahead_sectors;
+	head->read_ends[head->reads++ % READS_KEPT] =
+		access->lbn + access->sectors;
+	return may;
+}
+
 void head_begin(struct head *head, struct head_access *access)
 {
 	struct belief belief;
@@ -289,6 +310,9 @@ void head_begin(struct head *head, struct head_access *access)
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
 		access->lbn - head->last_end <= head->read_ahead_sectors;
+	access->follows = head_may_have(head, access);
+	access->unsure = head->unsure && !access->streams;
+	head->unsure = access->streams;
 	head->accesses++;
 	head->silent++;
 	if (head->known && head->outstanding < CHAIN_MAX &&
@@ -452,7 +476,7 @@ static void head_observe(struct head *head, const struct head_access *access,
 			      angle_ahead(rest_ns, period_ns));
 		head->silent = 0;
 	}
-	if (!judged)
+	if (!judged || access->unsure)
 		return;
 	head_count_error(head, kind, error_ns);
 	head->kind[kind].wrong += wrong || late;
@@ -467,6 +491,9 @@ static bool access_is_hit(const struct head *head,
 			  const struct head_access *access,
 			  uint64_t complete_ns)
 {
+	if (access->follows && complete_ns + head_period_ns(head) / 16 <
+				       access->expected.bus_ns)
+		return true;
 	return complete_ns + head_period_ns(head) / 4 <
 	       access->arrive_ns + access->expected.transfer_ns;
 }
@@ -477,11 +504,22 @@ static void head_hit(struct head *head, const struct head_access *access)
 	if (access->write) {
 		if (!access->cached)
 			head_judge(head, LEARN_WRITE, true);
-	} else if (!access->streams && ++head->hits_run >= TRIAL_HITS &&
+	} else if (!access->follows && ++head->hits_run >= TRIAL_HITS &&
 		   head->mode == HEAD_TRIAL) {
 		head->trial_after = TRIAL_AFTER_MAX;
 		head_fail(head);
 	}
+}
+
+/* Nothing is known of when it was done; but the head has been there. */
+static void head_go_to(struct head *head, const struct head_access *access,
+		       uint64_t complete_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(head->geom, access->lbn + access->sectors - 1, &place);
+	head->at = (struct service_head){ complete_ns, place.cylinder,
+					  place.surface };
 }
 
 static void head_take(struct head *head, struct head_access *access,
@@ -492,6 +530,10 @@ static void head_take(struct head *head, struct head_access *access,
 
 	if (access_is_hit(head, access, complete_ns)) {
 		head_hit(head, access);
+		if (access->follows) {
+			head_go_to(head, access, complete_ns);
+			head->unsure = true;
+		}
 		return;
 	}
 	if (!access->write)
@@ -543,17 +585,6 @@ static void chain_doubt(struct head *head)
 
 	for (i = 0; i < head->outstanding && i < CHAIN_MAX; i++)
 		head->chain[i]->predicted = false;
-}
-
-/* Nothing is known of when it was done; but the head has been there. */
-static void head_go_to(struct head *head, const struct head_access *access,
-		       uint64_t complete_ns)
-{
-	struct geom_place place;
-
-	geom_place_of(head->geom, access->lbn + access->sectors - 1, &place);
-	head->at = (struct service_head){ complete_ns, place.cylinder,
-					  place.surface };
 }
 
 static void head_try_again(struct head *head)

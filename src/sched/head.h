@@ -50,6 +50,9 @@ struct head_access {
 	bool predicted;		/* it was known where the head was */
 	bool streams;		/* behind the access before: the drive may have
 				 * read it already */
+	bool follows;		/* behind some read of late: likewise */
+	bool unsure;		/* begins where a drive that reads ahead left
+				 * the head: not to be judged by */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
 	uint64_t begin_ns;	/* decoded, and the head free for it */

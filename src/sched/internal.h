@@ -8,6 +8,7 @@
 
 #include "sched/policy.h"
 #include "sched/queue.h"
+#include "sched/stream.h"
 
 /* One request to the disk: a request, several neighbours, a piece of one too
  * large, or a flush for all that asked for one. */
@@ -61,6 +62,8 @@ struct queue {
 	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
+	struct streams streams;
+	uint64_t came_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
 	unsigned outstanding;
 	bool was_overdue;	/* the last choice */

@@ -188,6 +188,8 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 		queue->completed_writes++;
 	stats->requests++;
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
+	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
+		stream_done(&queue->streams, req->live.end, now_ns);
 	if (req->class != QUEUE_IDLE) {
 		queue->quiet_ns = now_ns;
 		queue->idle_again_ns = 0;
@@ -472,6 +474,9 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 		queue_leave_open(queue, req);
 	else
 		queue_enter(queue, req);
+	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
+		stream_submit(&queue->streams, req->disk.sector,
+			      req->disk.sectors, req->disk.submit_ns);
 }
 
 void queue_flush(struct queue *queue, struct queue_request *req)

@@ -130,6 +130,7 @@ struct queue_stats {
 	uint64_t gaps, idle_steps; /* the filler has used */
 	unsigned window_percent; /* of SPTF-SWn%, now */
 	uint64_t window_ns;	/* it has cost */
+	uint64_t patient, in_vain; /* waits for a stream's next piece */
 	uint64_t flushes;	/* the disk was given */
 	uint64_t flushes_saved;	/* that had nothing to do */
 };
