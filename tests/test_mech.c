@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/prober_disk.h"
 #include "sim/judge.h"
@@ -167,6 +168,59 @@ START_TEST(period_of_what_cannot_be_read)
 }
 END_TEST
 
+/* ---- The mechanics ---- */
+
+/* The true seek, and the half of its jitter that is part of the mean. */
+static double seek_off(const struct spec *spec, const struct mech_seek *seek)
+{
+	return (double)seek->ns - (double)(spec->seek_jitter_ns / 2) -
+	       (double)service_seek_ns(&spec->mech, 0, seek->cylinders);
+}
+
+START_TEST(mechanics_of_generated_drives)
+{
+	struct specgen options = generated(50 + (uint64_t)_i);
+	struct mech_options how = { .scratch = true };
+	const struct service_mech *is;
+	struct geom *geom;
+	struct mech mech;
+	struct rig rig;
+
+	rig_open(&rig, &options);
+	prober_disk_free(rig.prober);
+	rig.prober = prober_disk_new(sim_env(rig.sim), sim_disk(rig.sim), true,
+				     NULL);
+	is = &rig.spec->mech;
+	ck_assert_int_eq(spec_geom(rig.spec, &geom), 0);
+	ck_assert_int_eq(mech_measure(rig.prober, geom, is->period_ps, &how,
+				      &mech), 0);
+	ck_assert(mech.overhead_ppm);
+	ck_assert(fabs((double)mech.overhead_ns -
+		       (double)rig.spec->read_overhead_ns) < 150e3);
+	ck_assert_uint_gt(mech.seek_n, 15);
+	for (uint32_t i = 0; i < mech.seek_n; i++) {
+		ck_assert_msg(fabs(seek_off(rig.spec, &mech.seek[i])) < 250e3,
+			      "seed %d, %u cylinders: %g us off", 50 + _i,
+			      mech.seek[i].cylinders,
+			      seek_off(rig.spec, &mech.seek[i]) / 1e3);
+		ck_assert(!i || mech.seek[i].ns >= mech.seek[i - 1].ns);
+	}
+	if (mech.zero_latency_ppm)
+		ck_assert_int_eq(mech.zero_latency, is->zero_latency_read);
+	if (mech.head_switch_ppm)
+		ck_assert(fabs((double)mech.head_switch_ns -
+			       (double)is->head_switch_ns) < 300e3);
+	if (mech.write_settle_ppm)
+		ck_assert(fabs((double)mech.write_settle_ns -
+			       (double)is->write_settle_ns) < 300e3);
+	if (mech.read_ahead_ppm)
+		ck_assert_int_eq(mech.read_ahead_sectors > 0,
+				 rig.spec->read_ahead_lbns > 0);
+	geom_free(geom);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- The judge ---- */
 
 START_TEST(judge_finds_what_is_wrong)
@@ -211,6 +265,7 @@ static Suite *suite(void)
 	tcase_add_test(t, period_says_what_does_not_rotate);
 	tcase_add_test(t, period_says_what_is_too_noisy);
 	tcase_add_test(t, period_of_what_cannot_be_read);
+	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);
 	tcase_add_test(t, judge_finds_what_is_wrong);
 	suite_add_tcase(s, t);
 	return s;

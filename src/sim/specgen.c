@@ -88,7 +88,8 @@ static void make_sizes(struct gen *g)
 	lbns = between(g, 1100, 4600);
 	/* A small drive has small tracks rather than hardly any. */
 	tracks = (double)bytes / 512 / (0.76 * lbns);
-	while (lbns > 400 && tracks < FEW_CYLINDERS * (double)s->surfaces) {
+	while (lbns > (g->unit > 1 ? 900 : 400) &&
+	       tracks < FEW_CYLINDERS * (double)s->surfaces) {
 		lbns = lbns * 4 / 5;
 		tracks = (double)bytes / 512 / (0.76 * lbns);
 	}
