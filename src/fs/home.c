@@ -23,6 +23,7 @@
 #define HOME_BLOCKS 512u
 #define HOME_BATCH 128u		/* at least */
 #define HOME_PART 8u		/* of the pool */
+#define HOME_EARLY_PERCENT 40u
 #define HOME_PERCENT 60u
 #define HOME_URGENT_PERCENT 80u
 
@@ -194,16 +195,26 @@ static bool homes_pay(const struct files *files)
 
 	if (batch < HOME_BATCH)
 		batch = HOME_BATCH;
+	if (fill >= HOME_EARLY_PERCENT)
+		batch = HOME_BATCH;
 	return files->held_count >= batch || fill >= HOME_URGENT_PERCENT ||
 	       (fill >= HOME_PERCENT && files->held_count >= HOME_BATCH / 4);
 }
 
+/* As long as what was asked for before is on its way, what comes meanwhile is
+ * left for the next time, when it is many again. */
+static void homes_ask(struct files *files, uint64_t seq)
+{
+	const struct log *log = tree_log(files->fs->tree);
+
+	if (seq > files->home_seq &&
+	    (log_oldest_held(log) > files->home_seq || !homes_busy(files)))
+		files->home_seq = seq;
+}
+
 void homes_now(struct files *files)
 {
-	const uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
-
-	if (durable > files->home_seq)
-		files->home_seq = durable;
+	homes_ask(files, log_durable_seq(tree_log(files->fs->tree)));
 }
 
 bool homes_pump(struct files *files)
@@ -215,8 +226,7 @@ bool homes_pump(struct files *files)
 	size_t n = 0;
 
 	if (files->home_asked && homes_pay(files)) {
-		if (files->home_asked > files->home_seq)
-			files->home_seq = files->home_asked;
+		homes_ask(files, files->home_asked);
 		files->home_asked = 0;
 	}
 	if (!files->home_seq || busy >= HOME_JOBS)

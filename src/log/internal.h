@@ -62,6 +62,8 @@ struct log_stage {
 	uint8_t original[LOG_STAGE_BYTES / TRAX_BLOCK_BYTES];
 	size_t bytes, done, upto;
 	bool full;			/* takes no more: to be written */
+	bool part;			/* the rest of it may wait */
+	bool most;			/* as much as its track can take */
 	unsigned tries;
 	struct log *log;
 	const struct log_track *track;	/* where it goes */
@@ -99,9 +101,12 @@ struct log {
 	struct queue_place place;	/* of the one being written */
 	bool placed;			/* it has one */
 	bool moved;			/* away from the track before */
+	bool leave;			/* this one: twins have taken much */
 	struct iovec iov;
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */
+	uint64_t done_ns;		/* and was durable */
+	uint64_t gap_ns;		/* until the next goes out, smoothed */
 
 	/* Twins. */
 	struct log_stage stage[LOG_STAGES];
@@ -157,11 +162,14 @@ bool log_place_find(struct log *log, const struct belief *belief,
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
 /* Which track twins go to, `first` bytes at least, `bytes` if they fit; not
- * that of the first original.  *room_bytes of it are free in a row.  NULL:
- * none. */
+ * that of the first original.  *room_bytes may be used of it.  NULL: none. */
 const struct log_track *log_twin_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
+/* The same, but only the track where the records are now. */
+const struct log_track *log_twin_track_here(struct log *log, size_t first,
+					    size_t bytes, unsigned original,
+					    size_t *room_bytes);
 /* Where on it; false: it has no room any more, or it is promised. */
 bool log_twin_find(struct log *log, const struct log_track *track,
 		   const struct belief *belief, size_t bytes,
@@ -172,7 +180,11 @@ void log_dispatch(struct log *log);
 
 /* twin.c */
 void log_twin_stage(struct log *log);
+/* Sends all that there is. */
 void log_twin_send(struct log *log);
+/* The records have gone to another track: sends what of it has its room
+ * there. */
+void log_twin_send_here(struct log *log);
 bool log_twin_waiting(const struct log *log);
 uint64_t log_twin_staged_bytes(const struct log *log);
 

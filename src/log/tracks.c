@@ -26,9 +26,15 @@
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-/* With so much in the stage it is time to go on to another track: there its
- * twins cost no seek. */
+/*
+ * With so much in the stage it is time to go on to another track: there its
+ * twins cost no seek.  They take one long arc of it, over which records would
+ * have to wait again and again; so these go on to the next.
+ */
 #define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
+
+/* Who commits again so soon waits for whatever is written in between. */
+#define HURRY_NS 3000000u
 
 /* So much in long runs, beyond what is promised, may be cut up. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
@@ -295,7 +301,8 @@ struct free_places {
 	struct log *log;
 	const struct log_track *not;
 	bool tight;		/* only in broken runs, or at their beginning */
-	uint32_t least;		/* only on tracks with such a run */
+	uint32_t least;		/* only on tracks with such a run, or that are
+				   mostly free */
 };
 
 /* Is a place in this run, `from` its beginning on, allowed? */
@@ -339,7 +346,8 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	uint32_t unit;
 
 	if (!t || t == p->not || end <= t->first ||
-	    t->room.longest < p->least ||
+	    (t->room.longest < p->least &&
+	     t->room.longest < t->units / 4 * 3) ||
 	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
 			(uint32_t)((end - t->first) / size), sectors / size,
 			&unit))
@@ -426,7 +434,8 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 		.least = 2 * units_of(log, staged),
 	};
 
-	if (staged >= LEAVE_BYTES && !log->sending && !places.tight &&
+	if ((log->leave || (staged >= LEAVE_BYTES && !log->sending)) &&
+	    !places.tight &&
 	    find_allowed(log, belief, &places, n, sector, cost_ns))
 		return true;
 	places.least = 0;
@@ -453,6 +462,7 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 	struct log_track *t = log_track_of(log, sector);
 
 	log_track_mark(log, t, sector, bytes, seq);
+	log->leave = false;
 	log->main = t;
 }
 
@@ -483,6 +493,23 @@ const struct log_track *log_twin_track(struct log *log, size_t first,
 		return NULL;
 	*room_bytes = t->room.longest * log->unit_bytes;
 	log->twin = t;
+	return t;
+}
+
+/* All if it fits; where tracks are short and somebody is in a hurry, half of
+ * what is left: the rest goes with the next change of track. */
+const struct log_track *log_twin_track_here(struct log *log, size_t first,
+					    size_t bytes, unsigned original,
+					    size_t *room_bytes)
+{
+	const struct log_track *t = log->main;
+	uint32_t n = t->room.longest;
+
+	if (n < units_of(log, bytes) && log->gap_ns < HURRY_NS)
+		n /= 2;
+	if (t == &log->track[original] || n < units_of(log, first))
+		return NULL;
+	*room_bytes = n * log->unit_bytes;
 	return t;
 }
 

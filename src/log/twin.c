@@ -89,11 +89,15 @@ static void stage_give_up(struct log *log, struct log_stage *s)
 	stage_empty(s);
 }
 
-/* Moves s->upto behind the records that fit into `room` and whose originals
- * are not on the twins' track; at least one. */
-static void stage_cut(struct log_stage *s, const struct log_track *tracks,
-		      size_t room)
+/* Moves s->upto behind the records that fit into `room` and one access, and
+ * whose originals are not on the twins' track; at least one. */
+static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 {
+	const size_t most = (size_t)queue_limits(log->queue)->max_sectors *
+			    SECTOR_BYTES;
+
+	if (room > most)
+		room = most;
 	s->upto = s->done;
 	while (s->upto < s->bytes) {
 		const struct log_header *h = (const void *)(s->buf + s->upto);
@@ -101,7 +105,7 @@ static void stage_cut(struct log_stage *s, const struct log_track *tracks,
 		const unsigned at = s->original[s->upto / TRAX_BLOCK_BYTES];
 
 		if (s->upto > s->done && (s->upto + bytes - s->done > room ||
-					  s->track == &tracks[at]))
+					  s->track == &log->track[at]))
 			return;
 		s->upto += bytes;
 	}
@@ -126,29 +130,54 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 
 static void stage_write(struct log *log, struct log_stage *s);
 
+/* What has been written makes room. */
+static void stage_compact(struct log_stage *s)
+{
+	const size_t units = s->done / TRAX_BLOCK_BYTES;
+
+	s->bytes -= s->done;
+	memmove(s->buf, s->buf + s->done, s->bytes);
+	memmove(s->original, s->original + units, sizeof(s->original) - units);
+	s->done = s->upto = 0;
+}
+
+static void stage_failed(struct log *log, struct log_stage *s, int rc)
+{
+	if (rc != -ENOSPC && ++s->tries < LOG_TRIES) {
+		log->stats.retries++;
+		return;
+	}
+	if (rc == -ENOSPC && s->part)
+		return;
+	if (rc != -ENOSPC)
+		msg_warn("log: twins of records cannot be written: %s",
+			 strerror(-rc));
+	stage_give_up(log, s);
+}
+
 static void stage_done(struct disk_request *req)
 {
 	struct log *log = req->owner;
 	struct log_stage *s = log->sending;
+	const bool part = s->part;
 
 	log->sending = NULL;
 	if (!req->result) {
 		s->done = s->upto;
 		s->tries = 0;
 		log->stats.twin_writes++;
-	} else if (req->result == -ENOSPC) {
-		stage_give_up(log, s);
-	} else if (++s->tries >= LOG_TRIES) {
-		msg_warn("log: twins of records cannot be written: %s",
-			 strerror(-req->result));
-		stage_give_up(log, s);
+		/* Not before: who waited for this write waits no longer. */
+		log->leave |= s->most && s->track == log->main;
 	} else {
-		log->stats.retries++;
+		stage_failed(log, s, req->result);
 	}
+	s->part = false;
 	if (s->done == s->bytes)
 		stage_empty(s);
+	else if (part)
+		stage_compact(s);
 	log_dispatch(log);
-	if (s->bytes && !log->sending)
+	if (s->bytes && !part && !log->sending)
 		stage_write(log, s);
 	log_twin_stage(log);
 	log_wake(log);
@@ -204,7 +233,6 @@ static void stage_submit(struct log *log, struct log_stage *s)
 /* Writes what of the stage fits the track. */
 static void stage_write(struct log *log, struct log_stage *s)
 {
-	const uint32_t most = queue_limits(log->queue)->max_sectors;
 	const struct log_header *h = (const void *)(s->buf + s->done);
 	const unsigned original = s->original[s->done / TRAX_BLOCK_BYTES];
 	size_t room = 0;
@@ -218,9 +246,8 @@ static void stage_write(struct log *log, struct log_stage *s)
 		stage_give_up(log, s);
 		return;
 	}
-	if (room > (uint64_t)most * SECTOR_BYTES)
-		room = (size_t)most * SECTOR_BYTES;
-	stage_cut(s, &log->track[0], room);
+	s->most = false;
+	stage_cut(log, s, room);
 	stage_submit(log, s);
 }
 
@@ -243,4 +270,26 @@ void log_twin_send(struct log *log)
 		s->full = true;
 		stage_write(log, s);
 	}
+}
+
+void log_twin_send_here(struct log *log)
+{
+	struct log_stage *s = stage_oldest(log);
+	const struct log_header *h;
+	size_t room;
+
+	if (log->failed || log->sending || !s ||
+	    log_is_nearly_full(log, s->bytes - s->done))
+		return;
+	h = (const void *)(s->buf + s->done);
+	s->track = log_twin_track_here(log, le32_get(h->bytes),
+				       s->bytes - s->done,
+				       s->original[s->done / TRAX_BLOCK_BYTES],
+				       &room);
+	if (!s->track)
+		return;
+	s->part = true;
+	s->most = room >= s->track->room.longest * log->unit_bytes;
+	stage_cut(log, s, room);
+	stage_submit(log, s);
 }

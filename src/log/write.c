@@ -46,6 +46,7 @@ static void record_done(struct disk_request *req)
 		return;
 	}
 	log->writing = NULL;
+	log->done_ns = req->complete_ns;
 	log->durable_seq = r->seq;
 	r->track = (unsigned)(log->main - log->track);
 	log->stats.records++;
@@ -54,7 +55,7 @@ static void record_done(struct disk_request *req)
 	log_twin_stage(log);
 	log_dispatch(log);
 	if (log->moved && log_twin_staged_bytes(log) >= TWIN_WORTH_BYTES)
-		log_twin_send(log);
+		log_twin_send_here(log);
 	log->moved = false;
 	log_wake(log);
 }
@@ -177,5 +178,6 @@ void log_dispatch(struct log *log)
 	log->placed = false;
 	log->tries = 0;
 	log->sent_ns = env_now_ns(log->env);
+	log->gap_ns = (3 * log->gap_ns + log->sent_ns - log->done_ns) / 4;
 	record_send(log);
 }

@@ -41,6 +41,8 @@
 #define MAX_FAILED_WRITES 3
 /* Fill driven ones that can't trim because of held records don't repeat. */
 #define FILL_PAUSE_NS 1000000000ull
+/* Until then they wait for held data to come home, which they can trim. */
+#define FILL_WAIT_PERCENT 60
 
 int ckpt_init(struct tree *tree)
 {
@@ -191,6 +193,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	tree->pending = 0;
 	tree->gen_changed = false;
 	ckpt->wanted = false;
+	ckpt->home_seq = 0;
 	while (!list_empty(&ckpt->next_list)) {
 		struct list *l = ckpt->next_list.next;
 
@@ -506,6 +509,7 @@ static void finish(struct tree *tree)
 	space_durable(tree->space, ckpt->gen);
 	if (tree->log_started)
 		log_trim(tree->log, ckpt->root.cut_seq);
+	ckpt->helped = log_fill_percent(tree->log) < CKPT_LOG_PERCENT;
 	ckpt->phase = CKPT_IDLE;
 	txn_feed_starved(tree);
 	tree_wake(&ckpt->now, 0);
@@ -618,10 +622,23 @@ bool ckpt_would_help(const struct tree *tree)
 	return tree->pending || tree->pending_frozen;
 }
 
+/* The log is full enough for one, but what is held at the moment when that
+ * began is on its way home: then it would trim more. */
+static bool waits_for_homes(struct tree *tree, unsigned fill)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	if (!ckpt->home_seq)
+		ckpt->home_seq = log_durable_seq(tree->log);
+	return fill < FILL_WAIT_PERCENT && tree->home &&
+	       log_oldest_held(tree->log) <= ckpt->home_seq;
+}
+
 /* Is it time for one?  *next_ns: when it will be. */
 static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 {
 	const struct checkpoint *ckpt = &tree->ckpt;
+	const unsigned fill = log_fill_percent(tree->log);
 	uint64_t due_ns;
 
 	if (ckpt->wanted || !list_empty(&ckpt->next_list))
@@ -630,8 +647,8 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 		return false;
 	if (tree->frames->n_dirty > tree->frames->count / 4)
 		return true;
-	if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT) {
-		due_ns = ckpt->started_ns + FILL_PAUSE_NS;
+	if (fill >= CKPT_LOG_PERCENT && !waits_for_homes(tree, fill)) {
+		due_ns = ckpt->helped ? 0 : ckpt->started_ns + FILL_PAUSE_NS;
 		if (now_ns >= due_ns)
 			return true;
 		*next_ns = due_ns;

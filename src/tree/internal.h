@@ -134,6 +134,8 @@ struct checkpoint {
 	struct waiter log_waiter;
 	struct list now, next_list;	/* who waits for this, the next one */
 	uint64_t started_ns;
+	uint64_t home_seq;	/* it waits for this to be home; 0: not yet */
+	bool helped;		/* the last one: the log was no longer full */
 };
 
 /* ---- Node tracks and group loads (groups.c) ---- */
