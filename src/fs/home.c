@@ -208,7 +208,7 @@ static void homes_ask(struct files *files, uint64_t seq)
 	const struct log *log = tree_log(files->fs->tree);
 
 	if (seq > files->home_seq &&
-	    (log_oldest_held(log) > files->home_seq || !homes_busy(files)))
+	    (log_oldest_held(log) > files->home_seq || !files->homes_busy))
 		files->home_seq = seq;
 }
 
