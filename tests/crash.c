@@ -315,7 +315,7 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 				1 + world_random(rng) % 60,
 			};
 	if (n)
-		replica_make(fs, want, n, 0, NULL, NULL);
+		replica_make(fs, want, n, 0, false, NULL, NULL);
 }
 
 static void run_clients(struct config *config, struct oracle *oracle,

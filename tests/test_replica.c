@@ -26,6 +26,7 @@ struct file_model {
 static struct file_model models[FILES];
 static uint8_t buffer[1 << 20];
 static uint64_t made;
+static uint64_t near_sector;	/* where copies go */
 
 /* ---- Operations ---- */
 
@@ -114,8 +115,8 @@ static uint64_t make(struct rig *rig, const struct replica_want *want,
 	int64_t copies = -1;
 	unsigned turns = 0;
 
-	ck_assert_int_eq(replica_make(rig->fs, want, n, 0, on_made, &copies),
-			 0);
+	ck_assert_int_eq(replica_make(rig->fs, want, n, near_sector, false,
+				      on_made, &copies), 0);
 	while (copies < 0) {
 		ck_assert_uint_lt(turns++, 100000);
 		turn(rig);
@@ -269,7 +270,7 @@ static void random_copies(struct rig *rig, uint64_t *rng)
 	if (test_random(rng) % 3)
 		made += make(rig, want, 12);
 	else
-		replica_make(rig->fs, want, 12, 0, NULL, NULL);
+		replica_make(rig->fs, want, 12, 0, false, NULL, NULL);
 }
 
 static void random_step(struct rig *rig, uint64_t *rng)
@@ -474,7 +475,10 @@ static uint64_t copied_file(struct rig *rig, bool coarse)
 					  coarse ? m->size : BLOCK), 0);
 		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
 	}
+	/* Far away: the original is nearer. */
+	near_sector = 120000;
 	ck_assert_uint_eq(make_one(rig, m->ino, 0, 60), 4);
+	near_sector = 0;
 	rig_remount(rig);
 	return m->ino;
 }

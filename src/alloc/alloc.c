@@ -901,14 +901,15 @@ static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
 
 /* The best group that has not been tried; false: none. */
 static bool copies_group(const struct alloc *alloc, uint32_t goal,
-			 uint64_t least, uint64_t above, uint32_t *group)
+			 uint64_t least, const bool *closed, uint64_t above,
+			 uint32_t *group)
 {
 	uint32_t i, groups = space_groups(alloc->space);
 	uint64_t cost, best = UINT64_MAX;
 
 	for (i = 0; i < groups; i++) {
 		cost = copies_cost(alloc, i, goal) * groups + i + 1;
-		if (cost <= above || cost >= best ||
+		if (cost <= above || cost >= best || (closed && closed[i]) ||
 		    space_group_free(alloc->space, i) < least ||
 		    space_group_largest(alloc->space, i) < least)
 			continue;
@@ -972,7 +973,7 @@ static int copies_take(struct taking *taking, struct span at, uint64_t n)
 }
 
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
-		 struct alloc_piece *piece, uint32_t *load)
+		 const bool *closed, struct alloc_piece *piece, uint32_t *load)
 {
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
@@ -984,7 +985,8 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 	int rc;
 
 	groups = space_groups(alloc->space);
-	while (copies_group(alloc, goal, n / COPIES_SHARE + 1, above, &group)) {
+	while (copies_group(alloc, goal, n / COPIES_SHARE + 1, closed, above,
+			    &group)) {
 		above = copies_cost(alloc, group, goal) * groups + group + 1;
 		rc = group_ready(&taking, group, n / COPIES_SHARE + 1);
 		if (!rc)

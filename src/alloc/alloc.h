@@ -84,10 +84,11 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
  * Room for copies of other data: n free sectors or fewer (a multiple of 8)
  * inside one track, near a sector, rather in emptier groups; a free track
  * first, else the most that one has.  Takes it.  As alloc_take; -ENOSPC also
- * when only little bits are free.
+ * when only little bits are free.  Not in groups that are `closed` (by number;
+ * NULL: none).
  */
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
-		 struct alloc_piece *piece, uint32_t *load);
+		 const bool *closed, struct alloc_piece *piece, uint32_t *load);
 
 /* The home of a new directory: near its parent's while there is room. */
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);

@@ -18,11 +18,16 @@
 #include "fs/errors.h"
 #include "fs/heal.h"
 #include "fs/replica.h"
+#include "fs/runs.h"
+#include "fs/watch.h"
 #include "sched/queue.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_SECOND 1000000000ull
 #define COMMIT_SECONDS 5u
+#define HIGH_PERCENT 15u
+#define LOW_PERCENT 10u
+#define CRITICAL_PERCENT 5u
 #define PSEUDO_TRACK_SECTORS 2048u
 #define MAX_GEOM_BYTES (64u << 20)
 
@@ -194,6 +199,8 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 	op->rc = 0;
 	op->ticket = NULL;
 	op->start_ns = env_now_ns(fs->env);
+	if (op->type != FS_FORGET)
+		watch_op(fs);
 	list_add(&fs->ops, &op->link);
 	fs->op_count++;
 	if ((unsigned)op->type >= FS_OP_TYPES) {
@@ -234,7 +241,10 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
+	uint64_t watch_ns = watch_run(fs, now_ns);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
+
+	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
 
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
@@ -402,6 +412,11 @@ static int fs_new(struct env *env, struct disk *disk,
 	fs->disk = disk;
 	fs->options = *options;
 	fs->options.read_only |= disk->limits.read_only;
+	if (!options->high_percent && !options->low_percent) {
+		fs->options.high_percent = HIGH_PERCENT;
+		fs->options.low_percent = LOW_PERCENT;
+		fs->options.critical_percent = CRITICAL_PERCENT;
+	}
 	fs->name_mask = UINT64_MAX;
 	list_init(&fs->ops);
 	list_init(&fs->move_waits);
@@ -484,7 +499,9 @@ static void fs_free(struct fs *fs)
 	map_free(fs->vnodes);
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
+	watch_free(fs);
 	replicas_free(fs);
+	runs_free(fs);
 	errors_free(fs);
 	alloc_free(fs->alloc);
 	geom_free(fs->geom);
@@ -523,7 +540,11 @@ int fs_open(struct env *env, struct disk *disk,
 			rc = vnode_resume_orphans(fs);
 	}
 	if (!rc)
+		rc = runs_new(fs);
+	if (!rc)
 		rc = replicas_open(fs);
+	if (!rc)
+		rc = watch_open(fs);
 	if (rc) {
 		fs_abandon(fs);
 		return rc;
@@ -561,7 +582,7 @@ static void fs_pass_time(struct fs *fs, uint64_t next_ns)
 static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
-	       !replicas_idle(fs->replicas);
+	       !replicas_idle(fs->replicas) || !runs_idle(fs);
 }
 
 /* What has failed waits for homes that nobody brings data to any more. */
@@ -572,8 +593,9 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	wait->waiter.done = fs_close_synced;
 	wait->waiter.owner = wait;
 	list_init(&wait->waiter.link);
+	fs->closing = true;
 	if (fs->replicas)
-		maker_stop(fs->replicas->maker);
+		maker_cancel(fs->replicas->maker);
 	vnode_drop_all(fs);
 	files_sync(fs, &wait->waiter);
 	while (!wait->over && !fs->gone && !tree_failed(fs->tree)) {
@@ -592,6 +614,8 @@ int fs_close(struct fs *fs)
 
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
+	if (!fs->gone && !fs_read_only(fs))
+		watch_save(fs);
 	while (!fs->gone && fs_works(fs)) {
 		next_ns = fs_run(fs, -1);
 		if (fs_works(fs))

@@ -42,6 +42,9 @@ struct fs_options {
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */
 	unsigned replicas;	/* copies of a block, at most 4; 0: none */
+	/* Room in a group, below which copies are no more made, dropped; above
+	 * which they are made again.  0: 15, 10, 5. */
+	unsigned high_percent, low_percent, critical_percent;
 	struct head *head;	/* what is believed of the disk (sched/head.h);
 				   outlives the file system; NULL: nothing */
 };

@@ -28,6 +28,8 @@ struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
 struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
+struct runs;			/* runs.c: copies read together */
+struct watch;			/* watch.c: what is learned */
 
 struct fs {
 	struct env *env;
@@ -43,6 +45,9 @@ struct fs {
 	struct files *files;
 	struct replicas *replicas;	/* NULL until they are known */
 	struct errors *errors;
+	struct runs *runs;		/* there while replicas is */
+	struct watch *watch;		/* NULL: nothing is learned */
+	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];

@@ -19,6 +19,8 @@
 #include "fs/errors.h"
 #include "fs/heal.h"
 #include "fs/replica.h"
+#include "fs/runs.h"
+#include "fs/watch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,6 +35,8 @@ struct fetch_segment {
 	uint64_t addr, off, n;	/* sectors */
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
+	struct run_want want;
+	uint64_t watched;	/* number of the read, see watch.h */
 	struct queue_request req;
 };
 
@@ -55,6 +59,7 @@ struct fetch {
 	struct fetch_piece piece[NEED_PIECES];
 	unsigned segments, outstanding, tries;
 	unsigned copies_n;	/* of any segment, at most */
+	bool background;	/* no user's read */
 	bool copied;		/* a copy was read this time */
 	bool copies_bad;	/* one was read the first time, and was bad */
 	int rc;
@@ -292,7 +297,7 @@ static bool need_pin(struct need *need)
 
 static void fetch_start(struct file *file, uint64_t first_piece,
 			unsigned pieces, const uint16_t *want,
-			enum queue_class class);
+			enum queue_class class, bool background);
 
 /* Starts reading what is missing and not on its way.  0: nothing missing. */
 static int need_fetch(struct need *need)
@@ -314,7 +319,8 @@ static int need_fetch(struct need *need)
 	}
 	if (all)
 		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
-			    need->background ? QUEUE_READ_AHEAD : QUEUE_READ);
+			    need->background ? QUEUE_READ_AHEAD : QUEUE_READ,
+			    need->background);
 	for (p = 0; p < n; p++)
 		if (want[p] && want[p] & need->pieces[p]->failed)
 			return -EIO;	/* it could not even be started */
@@ -759,6 +765,48 @@ static void fetch_choose(const struct fetch *fetch,
 	}
 }
 
+static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
+{
+	uint64_t block = segment->off / BLOCK_SECTORS;
+	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
+		       BLOCK_SECTORS;
+
+	segment->watched = WATCH_NONE;
+	if (!fetch->background && fetch->tries == 0)
+		segment->watched = watch_read(
+			fetch->file->files->fs, fetch->file->ino, block,
+			(uint32_t)(end - block), segment->addr,
+			segment->copies_n > 0);
+}
+
+static void fetch_run_done(struct run_want *want, const uint8_t *data)
+{
+	struct fetch_segment *segment = container_of(want, struct fetch_segment,
+						     want);
+	struct disk_request *req = &segment->req.disk;
+	unsigned i;
+
+	req->sector = want->sector;
+	req->result = data ? 0 : -EIO;
+	for (i = 0; data && i < req->iov_n; i++) {
+		memcpy(req->iov[i].iov_base, data, req->iov[i].iov_len);
+		data += req->iov[i].iov_len;
+	}
+	fetch_done(req);
+}
+
+/* Copies are read together with those that will be wanted next. */
+static bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
+{
+	if (fetch->tries || fetch->background || !segment->copies_n)
+		return false;
+	segment->want = (struct run_want){
+		.sectors = (uint32_t)segment->n, .done = fetch_run_done,
+	};
+	return runs_take(fetch->file->files->fs, &segment->want,
+			 segment->copies, segment->copies_n, segment->addr);
+}
+
 static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct fetch *fetch = ticket->state;
@@ -797,7 +845,10 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		segment->req.disk.iov_n = fetch_iov(fetch, segment, iov);
 		iov += segment->req.disk.iov_n;
 		fetch->outstanding++;
-		queue_submit(fetch->file->files->fs->queue, &segment->req);
+		fetch_watch(fetch, segment);
+		if (!fetch_from_run(fetch, segment))
+			queue_submit(fetch->file->files->fs->queue,
+				     &segment->req);
 	}
 	if (--fetch->outstanding == 0)
 		fetch_verify(fetch);
@@ -807,10 +858,13 @@ static void fetch_count(struct fetch *fetch,
 			const struct fetch_segment *segment)
 {
 	struct fs *fs = fetch->file->files->fs;
+	bool from_copy = segment->req.disk.sector != segment->addr;
 
+	watch_found(fs, segment->watched, segment->req.disk.sector, from_copy);
+	watch_access(fs, segment->req.disk.sector, segment->n);
 	if (segment->copies_n)
 		fs->replicas->stats.offered++;
-	if (segment->req.disk.sector == segment->addr)
+	if (!from_copy)
 		return;
 	fetch->copied = true;
 	replica_used(fs, segment->req.disk.sector, segment->n * SECTOR_BYTES);
@@ -966,7 +1020,7 @@ static void fetch_verify(struct fetch *fetch)
 
 static void fetch_start(struct file *file, uint64_t first_piece,
 			unsigned pieces, const uint16_t *want,
-			enum queue_class class)
+			enum queue_class class, bool background)
 {
 	struct fetch *fetch = files_alloc(file->files, sizeof(*fetch));
 	unsigned p;
@@ -980,6 +1034,7 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 	}
 	fetch->file = file;
 	fetch->class = class;
+	fetch->background = background;
 	fetch->first = first_piece;
 	fetch->pieces = pieces;
 	for (p = 0; p < pieces; p++) {
@@ -1034,5 +1089,5 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
 			list_del(&piece->lru);
 	}
 	if (n && any)
-		fetch_start(file, index, n, want, QUEUE_READ_AHEAD);
+		fetch_start(file, index, n, want, QUEUE_READ_AHEAD, false);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/runs.h"
 
 #define NS_PER_SECOND 1000000000
 #define LOAD_ROOM 3u
@@ -393,7 +394,7 @@ static void room_commit(struct replicas *replicas);
 
 struct drop {
 	struct replicas *replicas;
-	uint64_t sector[DROP_REGIONS];
+	uint64_t sector[DROP_REGIONS], size[DROP_REGIONS];
 	unsigned n;
 	uint64_t sectors;
 };
@@ -447,7 +448,7 @@ static int drop_run(struct ticket *ticket)
 	struct regions *regions = drop->replicas->regions;
 	unsigned room = tree_txn_room(ticket->txn), i, k, lists[DROP_REGIONS];
 	uint64_t off[DROP_REGIONS][DROP_LIST];
-	uint64_t from = 0, now = now_seconds(ticket->fs);
+	uint64_t from = drop->replicas->from, now = now_seconds(ticket->fs);
 	struct region *region;
 	int rc = 0, err;
 
@@ -457,11 +458,11 @@ static int drop_run(struct ticket *ticket)
 	while (drop->n < DROP_REGIONS &&
 	       (!drop->n || drop->sectors < drop->replicas->wanted) &&
 	       room - tree_txn_room(ticket->txn) < DROP_CHANGES / 2) {
-		region = regions_least(regions, from, UINT64_MAX, now);
+		region = regions_least(regions, from, drop->replicas->to, now);
 		if (drop->n)
 			region = regions_at(regions,
 					    regions_index(regions, from));
-		if (!region)
+		if (!region || region->sector >= drop->replicas->to)
 			break;
 		err = drop_probe(ticket, region, off[drop->n],
 				 &lists[drop->n]);
@@ -470,6 +471,7 @@ static int drop_run(struct ticket *ticket)
 		rc = err ? err : rc;
 		from = region->sector + region->sectors;
 		drop->sectors += region->sectors;
+		drop->size[drop->n] = region->sectors;
 		drop->sector[drop->n++] = region->sector;
 	}
 	for (i = 0; !rc && i < drop->n; i++) {
@@ -507,8 +509,10 @@ static void drop_end(struct ticket *ticket, int rc, uint64_t seq)
 	(void)seq;
 	ticket_finish(ticket, 0);
 	replicas->dropping = false;
-	for (i = 0; !rc && i < drop->n; i++)
+	for (i = 0; !rc && i < drop->n; i++) {
+		runs_forget(replicas->fs, drop->sector[i], drop->size[i]);
 		regions_remove(replicas->regions, drop->sector[i]);
+	}
 	if (!rc)
 		replicas->stats.reclaimed += drop->n;
 	replicas->wanted -= drop->sectors < replicas->wanted ? drop->sectors :
@@ -590,6 +594,19 @@ void replica_reclaim(struct fs *fs, uint64_t sectors)
 {
 	if (sectors > fs->replicas->wanted)
 		fs->replicas->wanted = sectors;
+	fs->replicas->from = 0;
+	fs->replicas->to = UINT64_MAX;
+	room_pump(fs->replicas);
+}
+
+void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
+			uint64_t sectors)
+{
+	if (fs->replicas->wanted || fs->replicas->dropping)
+		return;
+	fs->replicas->wanted = sectors;
+	fs->replicas->from = from;
+	fs->replicas->to = to;
 	room_pump(fs->replicas);
 }
 

@@ -41,6 +41,7 @@ struct replicas {
 	unsigned most;		/* copies of a block; 0: none are made */
 	struct list waits;	/* tickets that wait for room */
 	uint64_t wanted;	/* sectors still to be dropped */
+	uint64_t from, to;	/* of regions that begin there */
 	bool dropping, committing;
 	struct waiter commit;
 	struct maker *maker;
@@ -122,6 +123,9 @@ int replica_room(struct ticket *ticket, uint64_t sectors);
 bool replica_more_room(struct fs *fs, uint64_t sectors);
 /* Drops this many sectors' worth of regions, those of least worth first. */
 void replica_reclaim(struct fs *fs, uint64_t sectors);
+/* The same in [from, to), unless somebody waits for room anywhere. */
+void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
+			uint64_t sectors);
 
 /* ---- Making copies ---- */
 
@@ -132,12 +136,17 @@ struct replica_want {		/* blocks of one file, any number */
 
 /*
  * Copies these blocks, in this order, to free tracks near a sector.  Copies
- * `want`.  done() is called when all that could be copied is in the table, or
- * 0 was not returned: -EBUSY (one at a time), -ENOMEM, -EROFS.
+ * `want`.  done() is called when all that could be copied is in the table,
+ * maybe at once; not when the answer is -EBUSY (one at a time), -ENOMEM or
+ * -EROFS.  `background`: only while it is quiet (watch.h).
  */
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
-		 uint64_t near, void (*done)(void *arg, uint64_t copies),
-		 void *arg);
+		 uint64_t near, bool background,
+		 void (*done)(void *arg, uint64_t copies), void *arg);
+bool maker_is_paused(const struct maker *maker);	/* NULL: no */
+void maker_resume(struct maker *maker);
+/* Ends as soon as it can, at once if it is paused. */
+void maker_cancel(struct maker *maker);
 void maker_free(struct maker *maker);
 /* Makes it end soon, as far as it holds room; false: there is none that does.
  * room_pump() follows. */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "base/csum.h"
+#include "fs/watch.h"
 
 #define MAX_TRACK_BLOCKS 1024u
 #define NS_PER_SECOND 1000000000
@@ -43,7 +44,7 @@ struct maker {
 	void (*done)(void *arg, uint64_t copies);
 	void *arg;
 	uint64_t copies;
-	bool stop, over;
+	bool stop, background, paused;
 
 	struct file *file;	/* being read */
 	struct gated gated;
@@ -84,6 +85,26 @@ bool maker_stop(struct maker *maker)
 		return false;
 	maker->stop = true;
 	return maker->taken;
+}
+
+bool maker_is_paused(const struct maker *maker)
+{
+	return maker && maker->paused;
+}
+
+void maker_resume(struct maker *maker)
+{
+	maker->paused = false;
+	maker_step(maker);
+}
+
+void maker_cancel(struct maker *maker)
+{
+	if (!maker)
+		return;
+	maker->stop = true;
+	if (maker->paused)
+		maker_resume(maker);
 }
 
 static void maker_give_back(struct maker *maker)
@@ -246,10 +267,21 @@ static void maker_again(struct gated *gated)
 	maker_step(maker);
 }
 
+/* Not while users are at work. */
+static bool maker_pauses(struct maker *maker)
+{
+	if (maker->stop || !maker->background || watch_quiet(maker_fs(maker)))
+		return false;
+	maker->paused = true;
+	return true;
+}
+
 /* true: the buffer is as full as it gets; false: something is waited for. */
 static bool maker_collect(struct maker *maker)
 {
 	while (!maker->stop && unit_next(maker)) {
+		if (maker_pauses(maker))
+			return false;
 		if (maker->blocks + maker->unit.blocks > maker->room)
 			return true;
 		unit_take(maker);
@@ -657,7 +689,8 @@ static int place_run(struct ticket *ticket)
 	uint32_t group;
 	int rc = alloc_copies(ticket->fs->alloc, maker->near,
 			      (uint64_t)maker->blocks * BLOCK_SECTORS,
-			      &maker->piece, &group);
+			      watch_closed(ticket->fs), &maker->piece,
+			      &group);
 
 	if (rc == -EAGAIN)
 		return ticket_wait_group(ticket, group);
@@ -729,6 +762,8 @@ static void maker_step(struct maker *maker)
 {
 	struct fs *fs = maker_fs(maker);
 
+	if (maker_pauses(maker))
+		return;
 	if (!maker->stop && maker->fit && maker->attached < maker->fit) {
 		if (maker_attach(maker) == 0)
 			return;
@@ -770,8 +805,8 @@ static int maker_alloc(struct maker *maker, const struct replica_want *want,
 }
 
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
-		 uint64_t near, void (*done)(void *arg, uint64_t copies),
-		 void *arg)
+		 uint64_t near, bool background,
+		 void (*done)(void *arg, uint64_t copies), void *arg)
 {
 	struct replicas *replicas = fs->replicas;
 	struct maker *maker;
@@ -786,6 +821,7 @@ int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		return n ? -ENOMEM : -EINVAL;
 	maker->replicas = replicas;
 	maker->near = near;
+	maker->background = background;
 	maker->done = done;
 	maker->arg = arg;
 	maker->gated.again = maker_again;

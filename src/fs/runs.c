@@ -1,0 +1,421 @@
+/*
+ * runs.c - see runs.h.
+ */
+#include "fs/runs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/data.h"
+#include "fs/replica.h"
+#include "sched/head.h"
+
+#define RUNS 6u
+#define RUN_SECTORS 128u	/* of the first of a stream */
+#define RUN_GROWTH 4u
+#define MAX_SECTORS 8192u
+#define SHARE 4u		/* of the replicas' memory: all but a quarter */
+#define META_ROOM 3u
+/* The next region is so near that a stream goes on there. */
+#define NEXT_SECTORS 16384u
+
+struct run {
+	struct fs *fs;
+	uint64_t sector;
+	uint32_t sectors;	/* 0: nothing is there */
+	bool loading, stale, followed;
+	uint64_t used;
+	struct list wants;
+	uint8_t *data;
+	struct queue_request req;
+	struct iovec iov;
+};
+
+struct runs {
+	struct run run[RUNS];
+	uint32_t room;		/* sectors of a run, at most */
+	uint64_t clock;
+	uint64_t last;		/* where the last run ended */
+	unsigned metas;
+	struct runs_stats stats;
+};
+
+int runs_new(struct fs *fs)
+{
+	struct runs *runs = calloc(1, sizeof(*runs));
+	uint64_t share = (fs->budget.replicas - fs->budget.replicas / SHARE) /
+			 RUNS / SECTOR_BYTES;
+	unsigned i;
+
+	if (!runs)
+		return -ENOMEM;
+	fs->runs = runs;
+	runs->room = (uint32_t)(share < MAX_SECTORS ? share : MAX_SECTORS);
+	runs->room -= runs->room % RUN_SECTORS;
+	for (i = 0; i < RUNS; i++) {
+		runs->run[i].fs = fs;
+		list_init(&runs->run[i].wants);
+	}
+	return 0;
+}
+
+void runs_free(struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->runs && i < RUNS; i++)
+		free(fs->runs->run[i].data);
+	free(fs->runs);
+	fs->runs = NULL;
+}
+
+bool runs_idle(const struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->runs && i < RUNS; i++)
+		if (fs->runs->run[i].loading)
+			return false;
+	return true;
+}
+
+const struct runs_stats *runs_stats(const struct fs *fs)
+{
+	return &fs->runs->stats;
+}
+
+/* ---- Inodes of what is in a run ---- */
+
+struct meta {
+	uint64_t sector, end;
+};
+
+/* Looks up the inodes of one list; where it ends. */
+static uint64_t meta_list(struct ticket *ticket, const struct meta *meta,
+			  const struct tree_item *item, bool *miss)
+{
+	struct copy_entry list[TRAX_COPIES_PER_ITEM];
+	uint64_t at = addr_sector(item->key.off), ino = 0;
+	size_t n = item->bytes / sizeof(list[0]), i;
+	struct tree_item inode;
+
+	memcpy(list, item->value, item->bytes);
+	for (i = 0; i < n && at < meta->end; i++) {
+		if (at >= meta->sector && le64_get(list[i].ino) != ino &&
+		    tree_txn_room(ticket->txn) >= META_ROOM) {
+			ino = le64_get(list[i].ino);
+			if (ino && tree_get(ticket->txn,
+					    key_make(ino, ITEM_INODE, 0),
+					    &inode) == -EAGAIN)
+				*miss = true;
+		}
+		at += le16_get(list[i].blocks) * BLOCK_SECTORS;
+	}
+	return at;
+}
+
+static int meta_run(struct ticket *ticket)
+{
+	struct meta *meta = ticket->state;
+	struct key from = key_make(0, ITEM_COPIES, meta->sector);
+	struct tree_item item;
+	bool miss = false;
+	uint64_t at;
+	int rc;
+
+	rc = tree_seek_le(ticket->txn, from, key_make(0, ITEM_COPIES, 0),
+			  &item);
+	while (rc == 0) {
+		at = meta_list(ticket, meta, &item, &miss);
+		if (at >= meta->end ||
+		    tree_txn_room(ticket->txn) < META_ROOM)
+			break;
+		from = key_make(0, ITEM_COPIES, item.key.off + 1);
+		rc = tree_seek_ge(ticket->txn, from,
+				  key_make(0, ITEM_COPIES, meta->end), &item);
+	}
+	return rc == -EAGAIN || miss ? -EAGAIN : 0;
+}
+
+static void meta_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct meta *meta = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket->fs->runs->metas--;
+	files_release(meta);
+	ticket_finish(ticket, 0);
+}
+
+static const struct ticket_type meta_type = {
+	.name = "inodes of a run",
+	.bounds = { .nodes = 48 },
+	.stages = 16,
+	.run = meta_run,
+	.end = meta_end,
+};
+
+static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
+{
+	struct meta *meta;
+
+	if (fs->runs->metas)
+		return;
+	meta = files_alloc(fs->files, sizeof(*meta));
+	if (!meta)
+		return;
+	*meta = (struct meta){ sector, sector + sectors };
+	fs->runs->metas++;
+	if (ticket_start(fs, &meta_type, NULL, meta)) {
+		fs->runs->metas--;
+		files_release(meta);
+	}
+}
+
+/* ---- Loading ---- */
+
+static void want_end(struct run *run, struct run_want *want)
+{
+	const uint8_t *data = run->stale ? NULL : run->data +
+		(want->sector - run->sector) * SECTOR_BYTES;
+
+	want->done(want, data);
+}
+
+static void run_loaded(struct disk_request *req)
+{
+	struct run *run = req->owner;
+	struct run_want *want;
+	struct list wants;
+
+	run->loading = false;
+	run->stale |= req->result != 0;
+	list_init(&wants);
+	while ((want = list_first(&run->wants, struct run_want, link))) {
+		list_del(&want->link);
+		list_add(&wants, &want->link);
+	}
+	/* What done() begins may want another run: not this one, yet. */
+	run->loading = true;
+	while ((want = list_first(&wants, struct run_want, link))) {
+		list_del(&want->link);
+		want_end(run, want);
+	}
+	run->loading = false;
+	if (!list_empty(&run->wants)) {
+		run_loaded(req);
+		return;
+	}
+	if (run->stale)
+		run->sectors = 0;
+}
+
+/* The buffer that was not used for longest; NULL: all are busy. */
+static struct run *run_oldest(struct runs *runs)
+{
+	struct run *oldest = NULL, *run;
+
+	for (run = runs->run; run < runs->run + RUNS; run++)
+		if (!run->loading && (!oldest || run->used < oldest->used))
+			oldest = run;
+	if (oldest && !oldest->data)
+		oldest->data = aligned_alloc(TRAX_BLOCK_BYTES,
+					     (size_t)runs->room *
+					     SECTOR_BYTES);
+	return oldest && oldest->data ? oldest : NULL;
+}
+
+/* Begins to read a run at `sector`; no further than its region goes. */
+static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
+			    enum queue_class class)
+{
+	struct regions *regions = fs->replicas->regions;
+	const struct region *region = regions_at(regions,
+						 regions_index(regions,
+							       sector));
+	struct runs *runs = fs->runs;
+	struct run *run;
+
+	if (!region || region->sector > sector || runs->room < RUN_SECTORS)
+		return NULL;
+	if (sectors > runs->room)
+		sectors = runs->room;
+	if (sectors > region->sector + region->sectors - sector)
+		sectors = (uint32_t)(region->sector + region->sectors - sector);
+	run = run_oldest(runs);
+	if (!run)
+		return NULL;
+	run->sector = sector;
+	run->sectors = sectors;
+	run->loading = true;
+	run->stale = run->followed = false;
+	run->used = ++runs->clock;
+	run->iov.iov_base = run->data;
+	run->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
+	run->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ, .sector = sector, .sectors = sectors,
+			.iov = &run->iov, .iov_n = 1, .done = run_loaded,
+			.owner = run,
+		},
+		.class = class,
+	};
+	runs->last = sector + sectors;
+	runs->stats.loads++;
+	runs->stats.load_bytes += (uint64_t)sectors * SECTOR_BYTES;
+	meta_start(fs, sector, sectors);
+	queue_submit(fs->queue, &run->req);
+	return run;
+}
+
+/* ---- Taking ---- */
+
+static bool run_has(const struct run *run, uint64_t sector, uint32_t sectors)
+{
+	return run->sectors && !run->stale && sector >= run->sector &&
+	       sector + sectors <= run->sector + run->sectors;
+}
+
+/* Where a stream that has come to the end of a run goes on; 0: nowhere. */
+static uint64_t run_next(struct fs *fs, const struct run *run)
+{
+	struct regions *regions = fs->replicas->regions;
+	uint64_t end = run->sector + run->sectors;
+	const struct region *region = regions_at(regions,
+						 regions_index(regions, end));
+
+	if (!region)
+		return 0;
+	if (region->sector <= end)
+		return end;
+	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
+}
+
+/* The reader is in the second half of a run: the next one is wanted soon. */
+static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
+{
+	uint64_t next;
+	unsigned i;
+
+	if (run->followed || run->sectors <= RUN_SECTORS ||
+	    sector < run->sector + run->sectors / 2)
+		return;
+	run->followed = true;
+	next = run_next(fs, run);
+	for (i = 0; next && i < RUNS; i++)
+		if (run_has(&fs->runs->run[i], next, 1))
+			return;
+	if (next)
+		run_load(fs, next, run->sectors * RUN_GROWTH,
+			 QUEUE_READ_AHEAD);
+}
+
+static void run_give(struct fs *fs, struct run *run, struct run_want *want)
+{
+	run->used = ++fs->runs->clock;
+	fs->runs->stats.hits++;
+	if (run->loading) {
+		list_add(&run->wants, &want->link);
+		run_follow(fs, run, want->sector);
+		return;
+	}
+	run_follow(fs, run, want->sector);
+	want_end(run, want);
+}
+
+/* How much is read at a copy: more where a stream goes on. */
+static uint32_t run_size(const struct runs *runs, uint64_t sector)
+{
+	uint32_t size = RUN_SECTORS;
+	const struct run *run;
+
+	for (run = runs->run; run < runs->run + RUNS; run++) {
+		uint64_t end = run->sector + run->sectors;
+
+		if (run->sectors && sector >= end &&
+		    sector - end <= NEXT_SECTORS &&
+		    run->sectors * RUN_GROWTH > size)
+			size = run->sectors * RUN_GROWTH;
+	}
+	return size;
+}
+
+static uint64_t way_ns(const struct belief *belief, uint64_t sector,
+		       uint32_t sectors)
+{
+	struct service_request req = { .lbn = sector, .sectors = sectors };
+	struct service out;
+
+	service_estimate(belief->geom, belief->mech, &belief->head, &req,
+			 &out);
+	return out.seek_ns + out.switch_ns +
+	       (belief->reads ? out.rotation_ns : 0);
+}
+
+/* Half a turn is what a run saves with the reads that follow. */
+static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
+			   uint64_t copy, uint64_t original)
+{
+	uint64_t last = fs->runs->last;
+	struct belief belief;
+
+	if (fs->head && head_is_known(fs->head) &&
+	    head_mode(fs->head) != HEAD_OFF) {
+		head_get_belief(fs->head, &belief);
+		return way_ns(&belief, copy, want->sectors) <
+		       way_ns(&belief, original, want->sectors) +
+			       belief.mech->period_ps / 2000;
+	}
+	return (copy > last ? copy - last : last - copy) <
+	       (original > last ? original - last : last - original);
+}
+
+bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
+	       unsigned copies_n, uint64_t original)
+{
+	struct runs *runs = fs->runs;
+	struct run *run;
+	uint32_t size;
+	unsigned i, k;
+
+	list_init(&want->link);
+	for (i = 0; i < copies_n; i++) {
+		want->sector = copies[i];
+		for (k = 0; k < RUNS; k++) {
+			if (!run_has(&runs->run[k], copies[i], want->sectors))
+				continue;
+			run_give(fs, &runs->run[k], want);
+			return true;
+		}
+	}
+	for (i = 0; i < copies_n; i++) {
+		want->sector = copies[i];
+		size = run_size(runs, copies[i]);
+		if (size < want->sectors)
+			size = want->sectors;
+		if (size == RUN_SECTORS &&
+		    !copy_is_nearer(fs, want, copies[i], original))
+			continue;
+		run = run_load(fs, copies[i], size, QUEUE_READ);
+		if (run && run_has(run, want->sector, want->sectors)) {
+			run_give(fs, run, want);
+			return true;
+		}
+	}
+	return false;
+}
+
+void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
+{
+	struct run *run;
+
+	for (run = fs->runs->run; run < fs->runs->run + RUNS; run++) {
+		if (run->sector >= sector + sectors ||
+		    sector >= run->sector + run->sectors)
+			continue;
+		run->stale = true;
+		if (!run->loading)
+			run->sectors = 0;
+	}
+}

@@ -1,0 +1,46 @@
+/*
+ * runs.h - copies are read as runs: buffers of what lies behind the copy that
+ * is read, because it was put there in the order in which it will be wanted.
+ *
+ * A run begins small and grows while reads follow each other in it, up to a
+ * track; its second half calls for the next.  With the first bytes of a run the
+ * inodes of the files in it are fetched.  What comes out of a buffer is
+ * verified by who takes it, as if it had been read.
+ */
+#ifndef TRAX_FS_RUNS_H
+#define TRAX_FS_RUNS_H
+
+#include "fs/internal.h"
+
+struct runs;
+
+struct run_want {
+	struct list link;
+	uint64_t sector;	/* set: where it was found */
+	uint32_t sectors;
+	/* Data of all of it, valid during the call; NULL: could not be read. */
+	void (*done)(struct run_want *want, const uint8_t *data);
+	void *owner;
+};
+
+int runs_new(struct fs *fs);
+void runs_free(struct fs *fs);
+bool runs_idle(const struct fs *fs);
+
+/*
+ * Takes `want` out of a run, where it has one of these copies and they are
+ * nearer than the original: done() is called, maybe at once.  false: read it
+ * otherwise.
+ */
+bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
+	       unsigned copies_n, uint64_t original);
+
+/* A region is dropped. */
+void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors);
+
+struct runs_stats {
+	uint64_t loads, load_bytes, hits;
+};
+const struct runs_stats *runs_stats(const struct fs *fs);
+
+#endif

@@ -1,0 +1,417 @@
+/*
+ * watch.c - see watch.h.
+ *
+ * Watermarks are judged for each allocation group by itself, in what of it has
+ * neither data nor copies: below the low one it is closed to new copies, and
+ * those of least worth are dropped until it is open again or they are worth
+ * keeping; below the critical one whole runs of regions go.  It opens at the
+ * high one.
+ */
+#include "fs/watch.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "fs/data.h"
+#include "fs/replica.h"
+#include "replicate/choose.h"
+#include "sched/head.h"
+
+#define NS_PER_SECOND 1000000000ull
+#define QUIET_NS 100000000ull
+#define QUIET_MOST_NS (2 * NS_PER_SECOND)
+#define QUIET_GAPS 10u
+#define GAP_WEIGHT 8u
+#define PAUSE_NS (2 * NS_PER_SECOND)
+#define MARK_NS NS_PER_SECOND
+#define LEAST_READS 4u
+#define CHOICES HEAT_READS
+#define SAVE_PARTS 6u		/* by one transaction */
+#define LOAD_ROOM 3u
+/* A drive of which nothing is known. */
+#define USUAL_PERIOD_NS 8333333u
+#define USUAL_SEEK_NS 16000000.0
+#define USUAL_BYTES_PER_NS 0.2
+/* A region of less worth does not keep others from the room; see
+ * regions_worth: one use in a month for each block. */
+#define LITTLE_WORTH 0.001
+
+struct watch {
+	struct heat *heat;
+	uint64_t chosen;	/* reads before this number were judged */
+	uint64_t saved;		/* end of what the tree knows */
+	uint64_t op_ns, gap_ns, read_ns;
+	uint64_t mark_ns;
+	bool *closed;		/* by group */
+	bool over;		/* a save or load has ended */
+	unsigned part;
+	int rc;
+};
+
+int watch_open(struct fs *fs);
+
+void watch_free(struct fs *fs)
+{
+	if (!fs->watch)
+		return;
+	heat_free(fs->watch->heat);
+	free(fs->watch->closed);
+	free(fs->watch);
+	fs->watch = NULL;
+}
+
+/* ---- Surviving ---- */
+
+static int load_run(struct ticket *ticket)
+{
+	struct watch *watch = ticket->fs->watch;
+	struct tree_item item;
+	int rc = 0;
+
+	while (tree_txn_room(ticket->txn) >= LOAD_ROOM) {
+		rc = tree_get(ticket->txn, key_make(0, ITEM_HEAT, watch->part),
+			      &item);
+		if (rc)
+			break;
+		heat_load(watch->heat, item.value, item.bytes);
+		watch->part++;
+	}
+	watch->over = rc == -ENOENT;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct watch *watch = ticket->fs->watch;
+
+	(void)seq;
+	watch->rc = rc;
+	if (rc || watch->over) {
+		watch->over = true;
+		ticket_finish(ticket, 0);
+	} else {
+		ticket_again(ticket);
+	}
+}
+
+static const struct ticket_type load_type = {
+	.name = "load heat",
+	.bounds = { .nodes = 16 },
+	.stages = 16,
+	.run = load_run,
+	.end = load_end,
+};
+
+static int watch_wait(struct fs *fs, const struct ticket_type *type)
+{
+	struct watch *watch = fs->watch;
+	int rc;
+
+	watch->over = false;
+	watch->part = 0;
+	rc = ticket_start(fs, type, NULL, watch);
+	while (!rc && !watch->over && !fs->gone)
+		fs_run(fs, -1);
+	return rc ? rc : watch->over ? watch->rc : -EIO;
+}
+
+int watch_open(struct fs *fs)
+{
+	struct watch *watch = calloc(1, sizeof(*watch));
+	int rc;
+
+	if (!watch)
+		return -ENOMEM;
+	fs->watch = watch;
+	rc = heat_new(fs->disk->limits.sectors, &watch->heat);
+	watch->closed = calloc(space_groups(tree_space(fs->tree)),
+			       sizeof(*watch->closed));
+	if (!watch->closed)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = watch_wait(fs, &load_type);
+	watch->saved = watch->chosen = heat_end(watch->heat);
+	return rc;
+}
+
+static int save_run(struct ticket *ticket)
+{
+	struct watch *watch = ticket->fs->watch;
+	uint8_t buf[HEAT_PART_BYTES];
+	struct tree_item item;
+	size_t bytes;
+	unsigned i;
+	int rc, miss = 0;
+
+	for (i = 0; i < SAVE_PARTS; i++) {
+		rc = tree_get(ticket->txn,
+			      key_make(0, ITEM_HEAT, watch->part + i), &item);
+		if (rc == -EAGAIN)
+			miss = rc;
+		else if (rc && rc != -ENOENT)
+			return rc;
+	}
+	if (miss)
+		return miss;
+	for (i = 0; i < SAVE_PARTS; i++) {
+		bytes = heat_save(watch->heat, watch->part + i, buf);
+		if (!bytes) {
+			watch->over = true;
+			break;
+		}
+		tree_put(ticket->txn,
+			 key_make(0, ITEM_HEAT, watch->part + i), buf, bytes);
+	}
+	watch->part += i;
+	return 0;
+}
+
+static const struct ticket_type save_type = {
+	.name = "save heat",
+	.bounds = { .log_bytes = SAVE_PARTS * 4096 },
+	.paths = SAVE_PARTS,
+	.changes = SAVE_PARTS,
+	.stages = SAVE_PARTS,
+	.run = save_run,
+	.end = load_end,
+};
+
+/* What has not been judged yet is judged after the next mount. */
+int watch_save(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+
+	if (!watch || watch->saved == heat_end(watch->heat))
+		return 0;
+	return watch_wait(fs, &save_type);
+}
+
+/* ---- Watching ---- */
+
+void watch_op(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	uint64_t now_ns = env_now_ns(fs->env), gap;
+
+	if (!watch)
+		return;
+	gap = now_ns - watch->op_ns;
+	if (gap < QUIET_MOST_NS)
+		watch->gap_ns += gap / GAP_WEIGHT - watch->gap_ns / GAP_WEIGHT;
+	watch->op_ns = now_ns;
+}
+
+static uint64_t quiet_from(const struct watch *watch)
+{
+	uint64_t quiet = QUIET_GAPS * watch->gap_ns;
+
+	if (quiet < QUIET_NS)
+		quiet = QUIET_NS;
+	return watch->op_ns + (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
+}
+
+bool watch_quiet(struct fs *fs)
+{
+	return !fs->watch || (list_empty(&fs->ops) &&
+			      env_now_ns(fs->env) >= quiet_from(fs->watch));
+}
+
+uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
+		    uint32_t blocks, uint64_t sector, bool copied)
+{
+	struct watch *watch = fs->watch;
+	uint64_t now_ns = env_now_ns(fs->env);
+	struct heat_read read = {
+		.ino = ino, .block = block, .blocks = blocks,
+		.sector = sector, .copied = copied,
+	};
+
+	if (!watch || !fs->replicas || !fs->replicas->most)
+		return WATCH_NONE;
+	read.begin = !watch->read_ns || now_ns - watch->read_ns > PAUSE_NS;
+	watch->read_ns = now_ns;
+	return heat_add(watch->heat, &read);
+}
+
+void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
+		 bool from_copy)
+{
+	if (number != WATCH_NONE)
+		heat_found(fs->watch->heat, number, sector, from_copy);
+}
+
+void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors)
+{
+	if (fs->watch)
+		heat_count(fs->watch->heat, sector, (uint32_t)sectors);
+}
+
+uint64_t watch_hot(const struct fs *fs)
+{
+	return fs->watch ? heat_hot(fs->watch->heat) : 0;
+}
+
+const struct heat *watch_heat(const struct fs *fs)
+{
+	return fs->watch ? fs->watch->heat : NULL;
+}
+
+const bool *watch_closed(const struct fs *fs)
+{
+	return fs->watch ? fs->watch->closed : NULL;
+}
+
+/* ---- Choosing ---- */
+
+struct prices {
+	struct fs *fs;
+	const struct service_mech *mech;	/* NULL: not known */
+	struct belief belief;
+};
+
+static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
+{
+	struct prices *prices = arg;
+	uint64_t sectors = geom_sectors(prices->fs->geom);
+	struct geom_track a, b;
+	double far;
+
+	if (!prices->mech) {
+		far = fabs((double)to - (double)from) / (double)sectors;
+		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
+							sqrt(far));
+	}
+	if (from >= sectors)
+		from = sectors - 1;
+	geom_track_of(prices->belief.geom, from, &a);
+	geom_track_of(prices->belief.geom, to, &b);
+	return service_seek_ns(prices->mech, a.cylinder, b.cylinder) +
+	       prices->mech->period_ps / 2000;
+}
+
+static uint64_t price_transfer(void *arg, uint64_t sectors)
+{
+	struct prices *prices = arg;
+	uint64_t track = alloc_track_sectors(prices->fs->alloc, 0);
+
+	if (!prices->mech)
+		return (uint64_t)((double)(sectors * SECTOR_BYTES) /
+				  USUAL_BYTES_PER_NS);
+	return prices->mech->period_ps / 1000 * sectors / track;
+}
+
+/* Judges what was read since the last time, and has it copied. */
+static void watch_choose(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	struct prices prices = { .fs = fs };
+	struct choose_cost cost = { price_move, price_transfer, &prices };
+	struct choice *choices = calloc(CHOICES, sizeof(*choices));
+	struct replica_want *want = calloc(CHOICES, sizeof(*want));
+	uint64_t saving;
+	size_t i, n = 0;
+
+	if (fs->head && head_is_known(fs->head)) {
+		head_get_belief(fs->head, &prices.belief);
+		prices.mech = prices.belief.mech;
+	}
+	if (choices && want)
+		n = choose_runs(watch->heat, watch->chosen,
+				heat_end(watch->heat), &cost, choices, CHOICES,
+				&saving);
+	watch->chosen = heat_end(watch->heat);
+	for (i = 0; i < n; i++)
+		want[i] = (struct replica_want){
+			choices[i].ino, choices[i].block, choices[i].blocks,
+		};
+	if (n)
+		replica_make(fs, want, n, watch_hot(fs), true, NULL, NULL);
+	free(choices);
+	free(want);
+}
+
+/* ---- Watermarks ---- */
+
+static uint32_t group_percent(const struct fs *fs, uint32_t group)
+{
+	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+	uint64_t sectors = tree_super(fs->tree)->sectors - first;
+
+	if (sectors > TRAX_GROUP_SECTORS)
+		sectors = TRAX_GROUP_SECTORS;
+	return (uint32_t)(100ull * space_group_free(tree_space(fs->tree),
+						    group) / sectors);
+}
+
+static void mark_group(struct fs *fs, uint32_t group)
+{
+	const struct fs_options *options = &fs->options;
+	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+	uint64_t end = first + TRAX_GROUP_SECTORS;
+	uint64_t now = (uint64_t)(env_wall_ns(fs->env) / (int64_t)NS_PER_SECOND);
+	uint32_t percent = group_percent(fs, group);
+	bool *closed = &fs->watch->closed[group];
+	struct region *least;
+
+	*closed = *closed ? percent < options->high_percent :
+			    percent < options->low_percent;
+	if (percent >= options->low_percent)
+		return;
+	least = regions_least(fs->replicas->regions, first, end, now);
+	if (!least)
+		return;
+	if (percent < options->critical_percent)
+		replica_reclaim_in(fs, first, end, TRAX_GROUP_SECTORS / 100 *
+				   (options->low_percent - percent));
+	else if (regions_worth(least, now) < LITTLE_WORTH)
+		replica_reclaim_in(fs, first, end, least->sectors);
+}
+
+/* Only groups that hold copies have anything to give. */
+static void watch_marks(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	uint32_t group, groups = space_groups(tree_space(fs->tree));
+	const struct region *region;
+
+	for (group = 0; group < groups; group++) {
+		uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+
+		region = regions_at(regions, regions_index(regions, first));
+		if (fs->watch->closed[group] ||
+		    (region && region->sector < first + TRAX_GROUP_SECTORS) ||
+		    group_percent(fs, group) < fs->options.low_percent)
+			mark_group(fs, group);
+	}
+}
+
+/* ---- The loop ---- */
+
+uint64_t watch_run(struct fs *fs, uint64_t now_ns)
+{
+	struct watch *watch = fs->watch;
+	struct replicas *replicas = fs->replicas;
+	bool due;
+
+	if (!watch || !replicas || fs_read_only(fs) || fs->closing)
+		return UINT64_MAX;
+	if (now_ns >= watch->mark_ns) {
+		watch->mark_ns = now_ns + MARK_NS;
+		if (replicas->most || regions_count(replicas->regions))
+			watch_marks(fs);
+	}
+	due = replicas->most &&
+	      heat_end(watch->heat) - watch->chosen >= LEAST_READS;
+	if (!due && !maker_is_paused(replicas->maker))
+		return UINT64_MAX;
+	if (!list_empty(&fs->ops))
+		return UINT64_MAX;	/* the answer comes by here */
+	if (now_ns < quiet_from(watch))
+		return quiet_from(watch);
+	if (maker_is_paused(replicas->maker))
+		maker_resume(replicas->maker);
+	else if (!replicas->maker)
+		watch_choose(fs);
+	return UINT64_MAX;
+}

@@ -1,0 +1,47 @@
+/*
+ * watch.h - learning from what users read: watches, chooses when it is quiet,
+ * has copies made, and keeps the watermarks.
+ *
+ * Quiet is: no operation under way, and none for ten times the usual time
+ * between two, at least 100 ms.  What has begun stops at the next step when it
+ * is quiet no more.
+ */
+#ifndef TRAX_FS_WATCH_H
+#define TRAX_FS_WATCH_H
+
+#include "fs/internal.h"
+#include "replicate/heat.h"
+
+struct watch;
+
+#define WATCH_NONE UINT64_MAX
+
+int watch_open(struct fs *fs);	/* waits: what was known before */
+void watch_free(struct fs *fs);
+/* Before close: what is known goes into the tree; waits. */
+int watch_save(struct fs *fs);
+
+/* An operation of a user begins. */
+void watch_op(struct fs *fs);
+bool watch_quiet(struct fs *fs);
+
+/* A user's read of file data begins; WATCH_NONE: nobody watches. */
+uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
+		    uint32_t blocks, uint64_t sector, bool copied);
+/* It was found there. */
+void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
+		 bool from_copy);
+/* Something was read or written there, by whomever. */
+void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors);
+
+/* Where copies should go. */
+uint64_t watch_hot(const struct fs *fs);
+const struct heat *watch_heat(const struct fs *fs);
+
+/* Groups with too little room, by number, for alloc_copies. */
+const bool *watch_closed(const struct fs *fs);
+
+/* Does what is due; when it wants to be called again. */
+uint64_t watch_run(struct fs *fs, uint64_t now_ns);
+
+#endif

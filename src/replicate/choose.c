@@ -1,0 +1,165 @@
+/*
+ * choose.c - see choose.h.
+ *
+ * Reads are cut into sequences at pauses and at sequential stretches; each
+ * sequence is judged as a whole.
+ */
+#include "replicate/choose.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+
+#define BLOCK_SECTORS 8u
+#define STREAM_SECTORS 2048u	/* in a row: reads well where it is */
+#define NEAR_SECTORS 64u	/* over so many the head just goes on */
+#define LEAST_READS 4u		/* of a sequence */
+#define LEAST_PAIRS 2u
+#define LEAST_NS 10000000u	/* saved by a sequence */
+
+struct chooser {
+	const struct heat *heat;
+	const struct choose_cost *cost;
+	struct choice *choices;
+	size_t n, most;
+	uint64_t saving_ns;
+	uint64_t *seen;		/* hashes of blocks chosen */
+	size_t seen_size;
+};
+
+/* One read of a sequence. */
+static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	uint64_t end;
+
+	if (!number || !before || read->begin)
+		return 0;
+	end = before->sector + before->blocks * BLOCK_SECTORS;
+	if (read->sector >= end && read->sector - end <= NEAR_SECTORS)
+		return 0;
+	return chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
+}
+
+static bool is_candidate(const struct chooser *chooser, uint64_t number,
+			 uint64_t way)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+
+	if (!read->copied)
+		return true;
+	return number && before && way &&
+	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
+}
+
+/* Is it chosen already?  If not, it is now. */
+static bool seen_before(struct chooser *chooser, const struct heat_read *read)
+{
+	const uint64_t tuple[2] = { read->ino, read->block };
+	uint64_t hash = csum(tuple, sizeof(tuple)) | 1;
+	size_t i = hash % chooser->seen_size;
+
+	while (chooser->seen[i]) {
+		if (chooser->seen[i] == hash)
+			return true;
+		i = (i + 1) % chooser->seen_size;
+	}
+	chooser->seen[i] = hash;
+	return false;
+}
+
+static void sequence_take(struct chooser *chooser, uint64_t first,
+			  uint64_t end)
+{
+	const struct heat_read *read;
+	struct choice *last;
+	uint64_t i;
+
+	for (i = first; i < end && chooser->n < chooser->most; i++) {
+		read = heat_at(chooser->heat, i);
+		if (!is_candidate(chooser, i, way_ns(chooser, i)) ||
+		    seen_before(chooser, read))
+			continue;
+		last = chooser->n ? &chooser->choices[chooser->n - 1] : NULL;
+		if (last && last->ino == read->ino &&
+		    last->block + last->blocks == read->block) {
+			last->blocks += read->blocks;
+			continue;
+		}
+		chooser->choices[chooser->n++] = (struct choice){
+			read->ino, read->block, read->blocks,
+		};
+	}
+}
+
+static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
+{
+	uint64_t i, way, gain = 0, price = 0;
+
+	if (end - first < LEAST_READS)
+		return;
+	for (i = first; i < end; i++) {
+		way = way_ns(chooser, i);
+		if (!is_candidate(chooser, i, way))
+			continue;
+		gain += way;
+		price += chooser->cost->transfer_ns(chooser->cost->arg,
+			heat_at(chooser->heat, i)->blocks * BLOCK_SECTORS);
+	}
+	if (gain < LEAST_NS || gain <= price)
+		return;
+	chooser->saving_ns += gain;
+	sequence_take(chooser, first, end);
+}
+
+static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
+{
+	const struct heat_read *read;
+	uint64_t from = first, row_from = first, row = 0, i;
+
+	for (i = first; i < end; i++) {
+		read = heat_at(chooser->heat, i);
+		if (read->begin || way_ns(chooser, i)) {
+			if (row >= STREAM_SECTORS) {
+				sequence_end(chooser, from, row_from);
+				from = i;
+			}
+			row_from = i;
+			row = 0;
+		}
+		if (read->begin) {
+			sequence_end(chooser, from, i);
+			from = i;
+		}
+		row += read->blocks * BLOCK_SECTORS;
+	}
+	sequence_end(chooser, from, row >= STREAM_SECTORS ? row_from : end);
+}
+
+size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
+		   const struct choose_cost *cost, struct choice *choices,
+		   size_t most, uint64_t *saving_ns)
+{
+	struct chooser chooser = {
+		.heat = heat, .cost = cost, .choices = choices, .most = most,
+		.seen_size = 2 * HEAT_READS + 1,
+	};
+
+	*saving_ns = 0;
+	if (first < heat_first(heat))
+		first = heat_first(heat);
+	if (end > heat_end(heat))
+		end = heat_end(heat);
+	if (first >= end)
+		return 0;
+	chooser.seen = calloc(chooser.seen_size, sizeof(*chooser.seen));
+	if (!chooser.seen)
+		return 0;
+	choose_all(&chooser, first, end);
+	free(chooser.seen);
+	*saving_ns = chooser.saving_ns;
+	return chooser.n;
+}
