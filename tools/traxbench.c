@@ -12,6 +12,7 @@
 #include "base/msg.h"
 #include "bench/peers.h"
 #include "bench/ram.h"
+#include "bench/replicas.h"
 #include "bench/sched.h"
 #include "bench/work.h"
 
@@ -244,6 +245,54 @@ static int command_ram(int argc, char **argv)
 	return ram_run(&options) ? 1 : 0;
 }
 
+static const struct argp_option replicas_argp_options[] = {
+	{ "drive", 'd', "SPEC", 0, "Drive specification or name (modern)", 0 },
+	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
+	{ "percent", 'p', "N", 0, "Scale files and requests (100)", 0 },
+	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ 0 },
+};
+
+static error_t replicas_parse(int key, char *arg, struct argp_state *state)
+{
+	struct replicas_options *options = state->input;
+
+	switch (key) {
+	case 'd':
+		options->drive = arg;
+		return 0;
+	case 'r':
+		options->runs = (unsigned)strtoul(arg, NULL, 10);
+		return 0;
+	case 'p':
+		options->percent = (unsigned)strtoul(arg, NULL, 10);
+		return 0;
+	case 's':
+		options->seed = strtoull(arg, NULL, 10);
+		return 0;
+	case ARGP_KEY_ARG:
+		options->workload = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp replicas_argp = {
+	replicas_argp_options, replicas_parse,
+	"[trees|oltp|web|desktop|change]",
+	"What copies in free space bring, in virtual time.", NULL, NULL, NULL
+};
+
+static int command_replicas(int argc, char **argv)
+{
+	struct replicas_options options = { .drive = "modern", .seed = 1 };
+
+	argp_parse(&replicas_argp, argc, argv, 0, NULL, &options);
+	msg_set_level(MSG_WARN);
+	return replicas_run(&options) ? 1 : 0;
+}
+
 static const struct {
 	const char *name, *about;
 	int (*run)(int argc, char **argv);
@@ -251,6 +300,8 @@ static const struct {
 	{ "peers", "compare with other file systems", command_peers },
 	{ "ram", "compare with ext4 without a disk in the way", command_ram },
 	{ "sched", "the disk queue in virtual time", command_sched },
+	{ "replicas", "copies in free space, in virtual time",
+	  command_replicas },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

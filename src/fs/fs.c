@@ -238,14 +238,14 @@ void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 
 static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
+	/* What it begins, the tree runs. */
+	uint64_t watch_ns = watch_run(fs, now_ns);
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
-	uint64_t watch_ns = watch_run(fs, now_ns);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
 	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
-
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;

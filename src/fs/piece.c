@@ -37,6 +37,7 @@ struct fetch_segment {
 	unsigned copies_n;
 	struct run_want want;
 	uint64_t watched;	/* number of the read, see watch.h */
+	uint64_t begun_ns;
 	struct queue_request req;
 };
 
@@ -772,6 +773,7 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		       BLOCK_SECTORS;
 
 	segment->watched = WATCH_NONE;
+	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
 	if (!fetch->background && fetch->tries == 0)
 		segment->watched = watch_read(
 			fetch->file->files->fs, fetch->file->ino, block,
@@ -779,18 +781,30 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 			segment->copies_n > 0);
 }
 
-static void fetch_run_done(struct run_want *want, const uint8_t *data)
+/* Data in two parts to where the segment's buffers are. */
+static void fetch_run_done(struct run_want *want, const uint8_t *data,
+			   size_t bytes, const uint8_t *rest)
 {
 	struct fetch_segment *segment = container_of(want, struct fetch_segment,
 						     want);
 	struct disk_request *req = &segment->req.disk;
+	size_t n, done;
 	unsigned i;
 
 	req->sector = want->sector;
 	req->result = data ? 0 : -EIO;
 	for (i = 0; data && i < req->iov_n; i++) {
-		memcpy(req->iov[i].iov_base, data, req->iov[i].iov_len);
-		data += req->iov[i].iov_len;
+		for (done = 0; done < req->iov[i].iov_len; done += n) {
+			if (!bytes) {
+				data = rest;
+				bytes = SIZE_MAX;
+			}
+			n = req->iov[i].iov_len - done;
+			n = n < bytes ? n : bytes;
+			memcpy((uint8_t *)req->iov[i].iov_base + done, data, n);
+			data += n;
+			bytes -= n;
+		}
 	}
 	fetch_done(req);
 }
@@ -860,7 +874,8 @@ static void fetch_count(struct fetch *fetch,
 	struct fs *fs = fetch->file->files->fs;
 	bool from_copy = segment->req.disk.sector != segment->addr;
 
-	watch_found(fs, segment->watched, segment->req.disk.sector, from_copy);
+	watch_found(fs, segment->watched, segment->req.disk.sector,
+		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
 	watch_access(fs, segment->req.disk.sector, segment->n);
 	if (segment->copies_n)
 		fs->replicas->stats.offered++;

@@ -10,11 +10,19 @@
 #include "fs/replica.h"
 #include "sched/head.h"
 
-#define RUNS 6u
-#define RUN_SECTORS 128u	/* of the first of a stream */
+#define RUNS 128u
+#define RUN_SECTORS 128u	/* of the first of a stream, at least */
 #define RUN_GROWTH 4u
+/* Streams begin with more when so much of a run was wanted, with less when not
+ * even so much was. */
+#define GOOD_SHARE 4u
+#define BAD_SHARE 16u
 #define MAX_SECTORS 8192u
 #define SHARE 4u		/* of the replicas' memory: all but a quarter */
+#define LEAST_RUNS 6u		/* in memory at a time */
+#define RUN_TRACKS 2u		/* longer ones make the reader wait */
+/* Regions so near to each other are read through. */
+#define GAP_SECTORS 64u
 #define META_ROOM 3u
 /* The next region is so near that a stream goes on there. */
 #define NEXT_SECTORS 16384u
@@ -23,7 +31,11 @@ struct run {
 	struct fs *fs;
 	uint64_t sector;
 	uint32_t sectors;	/* 0: nothing is there */
+	uint32_t room;		/* of data */
 	bool loading, stale, followed;
+	unsigned pins;		/* wants that have a part in it */
+	bool judged;
+	uint32_t taken;		/* sectors that were wanted of it */
 	uint64_t used;
 	struct list wants;
 	uint8_t *data;
@@ -34,6 +46,8 @@ struct run {
 struct runs {
 	struct run run[RUNS];
 	uint32_t room;		/* sectors of a run, at most */
+	uint64_t total, most;	/* sectors in memory */
+	uint32_t first;		/* sectors of the first run of a stream */
 	uint64_t clock;
 	uint64_t last;		/* where the last run ended */
 	unsigned metas;
@@ -43,15 +57,20 @@ struct runs {
 int runs_new(struct fs *fs)
 {
 	struct runs *runs = calloc(1, sizeof(*runs));
-	uint64_t share = (fs->budget.replicas - fs->budget.replicas / SHARE) /
-			 RUNS / SECTOR_BYTES;
+	uint64_t most = (fs->budget.replicas - fs->budget.replicas / SHARE) /
+			SECTOR_BYTES;
+	uint64_t share = most / LEAST_RUNS;
+	uint64_t tracks = RUN_TRACKS * alloc_track_sectors(fs->alloc, 0);
 	unsigned i;
 
 	if (!runs)
 		return -ENOMEM;
 	fs->runs = runs;
-	runs->room = (uint32_t)(share < MAX_SECTORS ? share : MAX_SECTORS);
+	runs->most = most;
+	share = share < MAX_SECTORS ? share : MAX_SECTORS;
+	runs->room = (uint32_t)(share < tracks ? share : tracks);
 	runs->room -= runs->room % RUN_SECTORS;
+	runs->first = RUN_SECTORS;
 	for (i = 0; i < RUNS; i++) {
 		runs->run[i].fs = fs;
 		list_init(&runs->run[i].wants);
@@ -175,12 +194,28 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 
 /* ---- Loading ---- */
 
-static void want_end(struct run *run, struct run_want *want)
+/* What a want needs next is there, or it waits for the other part. */
+static void want_end(struct run_want *want)
 {
-	const uint8_t *data = run->stale ? NULL : run->data +
-		(want->sector - run->sector) * SECTOR_BYTES;
+	struct run *head = want->head, *tail = want->tail;
+	uint64_t at = want->sector - head->sector;
+	size_t bytes = (size_t)want->sectors * SECTOR_BYTES;
 
-	want->done(want, data);
+	if (head->loading || (tail && tail->loading)) {
+		list_add(head->loading ? &head->wants : &tail->wants,
+			 &want->link);
+		return;
+	}
+	if (tail)
+		bytes = (head->sectors - at) * SECTOR_BYTES;
+	if (head->stale || (tail && tail->stale))
+		want->done(want, NULL, 0, NULL);
+	else
+		want->done(want, head->data + at * SECTOR_BYTES, bytes,
+			   tail ? tail->data : NULL);
+	head->pins--;
+	if (tail)
+		tail->pins--;
 }
 
 static void run_loaded(struct disk_request *req)
@@ -196,34 +231,84 @@ static void run_loaded(struct disk_request *req)
 		list_del(&want->link);
 		list_add(&wants, &want->link);
 	}
-	/* What done() begins may want another run: not this one, yet. */
-	run->loading = true;
+	run->pins++;
 	while ((want = list_first(&wants, struct run_want, link))) {
 		list_del(&want->link);
-		want_end(run, want);
+		want_end(want);
 	}
-	run->loading = false;
-	if (!list_empty(&run->wants)) {
-		run_loaded(req);
-		return;
-	}
-	if (run->stale)
-		run->sectors = 0;
+	run->pins--;
 }
 
-/* The buffer that was not used for longest; NULL: all are busy. */
-static struct run *run_oldest(struct runs *runs)
+/* So much of a run was wanted: were the bytes that nobody had asked for? */
+static void run_judge(struct runs *runs, struct run *run, bool over)
 {
-	struct run *oldest = NULL, *run;
+	if (run->sectors < RUN_SECTORS || run->stale || run->judged)
+		return;
+	if (run->taken * GOOD_SHARE >= run->sectors) {
+		if (runs->first < runs->room && run->sectors >= runs->first)
+			runs->first *= 2;
+		run->judged = true;
+	} else if (over && run->taken * BAD_SHARE < run->sectors &&
+		   runs->first > RUN_SECTORS) {
+		runs->first /= 2;
+	}
+}
 
-	for (run = runs->run; run < runs->run + RUNS; run++)
-		if (!run->loading && (!oldest || run->used < oldest->used))
-			oldest = run;
-	if (oldest && !oldest->data)
-		oldest->data = aligned_alloc(TRAX_BLOCK_BYTES,
-					     (size_t)runs->room *
-					     SECTOR_BYTES);
-	return oldest && oldest->data ? oldest : NULL;
+static void run_drop(struct runs *runs, struct run *run)
+{
+	free(run->data);
+	run->data = NULL;
+	runs->total -= run->room;
+	run->room = run->sectors = 0;
+}
+
+/* A run with room for so much, in place of those that were not used for
+ * longest; NULL: all are busy. */
+static struct run *run_new(struct runs *runs, uint32_t sectors)
+{
+	struct run *oldest, *run;
+
+	for (;;) {
+		oldest = NULL;
+		for (run = runs->run; run < runs->run + RUNS; run++)
+			if (!run->loading && !run->pins &&
+			    (!oldest || run->used < oldest->used))
+				oldest = run;
+		if (!oldest)
+			return NULL;
+		run_judge(runs, oldest, true);
+		run_drop(runs, oldest);
+		oldest->used = ++runs->clock;
+		if (runs->total + sectors <= runs->most)
+			break;
+	}
+	oldest->used = 0;
+	oldest->data = aligned_alloc(TRAX_BLOCK_BYTES,
+				     ((size_t)sectors * SECTOR_BYTES +
+				      TRAX_BLOCK_BYTES - 1) /
+				     TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES);
+	if (!oldest->data)
+		return NULL;
+	oldest->room = sectors;
+	runs->total += sectors;
+	return oldest;
+}
+
+/* How far copies go on from a sector, as if in one run. */
+static uint64_t run_end(struct regions *regions, uint64_t sector,
+			uint64_t end)
+{
+	size_t i = regions_index(regions, sector);
+	const struct region *region = regions_at(regions, i);
+	uint64_t at;
+
+	if (!region || region->sector > sector)
+		return sector;
+	do {
+		at = region->sector + region->sectors;
+		region = regions_at(regions, ++i);
+	} while (at < end && region && region->sector <= at + GAP_SECTORS);
+	return at < end ? at : end;
 }
 
 /* Begins to read a run at `sector`; no further than its region goes. */
@@ -231,21 +316,18 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 			    enum queue_class class)
 {
 	struct regions *regions = fs->replicas->regions;
-	const struct region *region = regions_at(regions,
-						 regions_index(regions,
-							       sector));
 	struct runs *runs = fs->runs;
 	struct run *run;
 
-	if (!region || region->sector > sector || runs->room < RUN_SECTORS)
-		return NULL;
 	if (sectors > runs->room)
 		sectors = runs->room;
-	if (sectors > region->sector + region->sectors - sector)
-		sectors = (uint32_t)(region->sector + region->sectors - sector);
-	run = run_oldest(runs);
+	sectors = (uint32_t)(run_end(regions, sector, sector + sectors) -
+			     sector);
+	run = sectors ? run_new(runs, sectors) : NULL;
 	if (!run)
 		return NULL;
+	run->taken = 0;
+	run->judged = false;
 	run->sector = sector;
 	run->sectors = sectors;
 	run->loading = true;
@@ -311,23 +393,52 @@ static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
 			 QUEUE_READ_AHEAD);
 }
 
-static void run_give(struct fs *fs, struct run *run, struct run_want *want)
+static void run_give(struct fs *fs, struct run *run, struct run *tail,
+		     struct run_want *want)
 {
 	run->used = ++fs->runs->clock;
+	run->taken += want->sectors;
+	run_judge(fs->runs, run, false);
 	fs->runs->stats.hits++;
-	if (run->loading) {
-		list_add(&run->wants, &want->link);
-		run_follow(fs, run, want->sector);
-		return;
+	want->head = run;
+	want->tail = tail;
+	run->pins++;
+	if (tail) {
+		tail->pins++;
+		tail->used = fs->runs->clock;
 	}
 	run_follow(fs, run, want->sector);
-	want_end(run, want);
+	want_end(want);
 }
 
-/* How much is read at a copy: more where a stream goes on. */
+/* Begins in one run, ends in the one behind it, which is read if it must be. */
+static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
+{
+	uint64_t end = run->sector + run->sectors;
+	uint32_t rest = (uint32_t)(want->sector + want->sectors - end);
+	struct runs *runs = fs->runs;
+	struct run *tail;
+
+	for (tail = runs->run; tail < runs->run + RUNS; tail++)
+		if (tail->sector == end && run_has(tail, end, rest))
+			break;
+	if (tail == runs->run + RUNS) {
+		run->pins++;
+		tail = run_load(fs, end, run->sectors * RUN_GROWTH,
+				QUEUE_READ);
+		run->pins--;
+	}
+	if (!tail || !run_has(tail, end, rest))
+		return false;
+	run->followed = true;
+	run_give(fs, run, tail, want);
+	return true;
+}
+
+/* How much is read at a copy where a stream goes on; 0: none does. */
 static uint32_t run_size(const struct runs *runs, uint64_t sector)
 {
-	uint32_t size = RUN_SECTORS;
+	uint32_t size = 0;
 	const struct run *run;
 
 	for (run = runs->run; run < runs->run + RUNS; run++) {
@@ -339,6 +450,21 @@ static uint32_t run_size(const struct runs *runs, uint64_t sector)
 			size = run->sectors * RUN_GROWTH;
 	}
 	return size;
+}
+
+/* Where no stream goes on, runs lie side by side: what is read here and there
+ * is not read twice. */
+static uint64_t run_start(struct fs *fs, uint64_t sector)
+{
+	struct regions *regions = fs->replicas->regions;
+	const struct region *region = regions_at(regions,
+						 regions_index(regions,
+							       sector));
+
+	if (!region || region->sector > sector ||
+	    fs->runs->first == RUN_SECTORS)
+		return sector;
+	return sector - (sector - region->sector) % fs->runs->first;
 }
 
 static uint64_t way_ns(const struct belief *belief, uint64_t sector,
@@ -375,6 +501,7 @@ bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 	       unsigned copies_n, uint64_t original)
 {
 	struct runs *runs = fs->runs;
+	uint64_t start;
 	struct run *run;
 	uint32_t size;
 	unsigned i, k;
@@ -383,23 +510,31 @@ bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 	for (i = 0; i < copies_n; i++) {
 		want->sector = copies[i];
 		for (k = 0; k < RUNS; k++) {
-			if (!run_has(&runs->run[k], copies[i], want->sectors))
-				continue;
-			run_give(fs, &runs->run[k], want);
-			return true;
+			run = &runs->run[k];
+			if (run_has(run, copies[i], want->sectors)) {
+				run_give(fs, run, NULL, want);
+				return true;
+			}
+			if (run_has(run, copies[i], 1) &&
+			    run_give_two(fs, run, want))
+				return true;
 		}
 	}
 	for (i = 0; i < copies_n; i++) {
 		want->sector = copies[i];
 		size = run_size(runs, copies[i]);
-		if (size < want->sectors)
-			size = want->sectors;
-		if (size == RUN_SECTORS &&
-		    !copy_is_nearer(fs, want, copies[i], original))
+		if (!size && !copy_is_nearer(fs, want, copies[i], original))
 			continue;
-		run = run_load(fs, copies[i], size, QUEUE_READ);
+		start = copies[i];
+		if (!size) {
+			start = run_start(fs, copies[i]);
+			size = runs->first;
+		}
+		if (start + size < copies[i] + want->sectors)
+			size = (uint32_t)(copies[i] + want->sectors - start);
+		run = run_load(fs, start, size, QUEUE_READ);
 		if (run && run_has(run, want->sector, want->sectors)) {
-			run_give(fs, run, want);
+			run_give(fs, run, NULL, want);
 			return true;
 		}
 	}
@@ -415,7 +550,5 @@ void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
 		    sector >= run->sector + run->sectors)
 			continue;
 		run->stale = true;
-		if (!run->loading)
-			run->sectors = 0;
 	}
 }

@@ -18,9 +18,11 @@ struct run_want {
 	struct list link;
 	uint64_t sector;	/* set: where it was found */
 	uint32_t sectors;
-	/* Data of all of it, valid during the call; NULL: could not be read. */
-	void (*done)(struct run_want *want, const uint8_t *data);
-	void *owner;
+	/* Data of all of it in two parts, valid during the call; NULL: could
+	 * not be read. */
+	void (*done)(struct run_want *want, const uint8_t *data,
+		     size_t bytes, const uint8_t *rest);
+	struct run *head, *tail;	/* runs.c's */
 };
 
 int runs_new(struct fs *fs);

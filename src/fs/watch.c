@@ -44,6 +44,7 @@ struct watch {
 	uint64_t op_ns, gap_ns, read_ns;
 	uint64_t mark_ns;
 	bool *closed;		/* by group */
+	bool ready;		/* what was known is loaded */
 	bool over;		/* a save or load has ended */
 	unsigned part;
 	int rc;
@@ -132,6 +133,7 @@ int watch_open(struct fs *fs)
 	if (!rc)
 		rc = watch_wait(fs, &load_type);
 	watch->saved = watch->chosen = heat_end(watch->heat);
+	watch->ready = true;
 	return rc;
 }
 
@@ -235,10 +237,11 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 }
 
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
-		 bool from_copy)
+		 uint64_t wait_ns, bool from_copy)
 {
 	if (number != WATCH_NONE)
-		heat_found(fs->watch->heat, number, sector, from_copy);
+		heat_found(fs->watch->heat, number, sector, wait_ns / 1000,
+			   from_copy);
 }
 
 void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors)
@@ -349,7 +352,7 @@ static void mark_group(struct fs *fs, uint32_t group)
 	const struct fs_options *options = &fs->options;
 	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
 	uint64_t end = first + TRAX_GROUP_SECTORS;
-	uint64_t now = (uint64_t)(env_wall_ns(fs->env) / (int64_t)NS_PER_SECOND);
+	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
 	uint32_t percent = group_percent(fs, group);
 	bool *closed = &fs->watch->closed[group];
 	struct region *least;
@@ -394,7 +397,7 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 	struct replicas *replicas = fs->replicas;
 	bool due;
 
-	if (!watch || !replicas || fs_read_only(fs) || fs->closing)
+	if (!watch || !watch->ready || fs_read_only(fs) || fs->closing)
 		return UINT64_MAX;
 	if (now_ns >= watch->mark_ns) {
 		watch->mark_ns = now_ns + MARK_NS;

@@ -30,7 +30,7 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 		    uint32_t blocks, uint64_t sector, bool copied);
 /* It was found there. */
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
-		 bool from_copy);
+		 uint64_t wait_ns, bool from_copy);
 /* Something was read or written there, by whomever. */
 void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors);
 

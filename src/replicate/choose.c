@@ -15,8 +15,14 @@
 #define STREAM_SECTORS 2048u	/* in a row: reads well where it is */
 #define NEAR_SECTORS 64u	/* over so many the head just goes on */
 #define LEAST_READS 4u		/* of a sequence */
+#define NO_WAY_US 1000u		/* faster than any head */
+#define LARGE_SHARE 2u		/* reads that take longer than this part of
+				 * the way stay where they are */
+#define PRICE 2u		/* reading the original again, and the copy */
+#define LEAST_MEAN_NS 500000u	/* for each read: below, all is well as it is */
 #define LEAST_PAIRS 2u
-#define LEAST_NS 10000000u	/* saved by a sequence */
+#define AGAIN_SHARE 4u		/* of the reads of a sequence */
+#define LEAST_NS 50000000u	/* saved by a sequence */
 
 struct chooser {
 	const struct heat *heat;
@@ -24,6 +30,8 @@ struct chooser {
 	struct choice *choices;
 	size_t n, most;
 	uint64_t saving_ns;
+	uint64_t usual_way_ns;
+	bool again;		/* copies may be made anew */
 	uint64_t *seen;		/* hashes of blocks chosen */
 	size_t seen_size;
 };
@@ -33,14 +41,17 @@ static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
-	uint64_t end;
+	uint64_t end, way;
 
 	if (!number || !before || read->begin)
 		return 0;
 	end = before->sector + before->blocks * BLOCK_SECTORS;
 	if (read->sector >= end && read->sector - end <= NEAR_SECTORS)
 		return 0;
-	return chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
+	way = chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
+	if (read->wait_us < NO_WAY_US)
+		return 0;
+	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
 }
 
 static bool is_candidate(const struct chooser *chooser, uint64_t number,
@@ -49,9 +60,13 @@ static bool is_candidate(const struct chooser *chooser, uint64_t number,
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
 
+	if (chooser->cost->transfer_ns(chooser->cost->arg, read->blocks *
+				       BLOCK_SECTORS) * LARGE_SHARE >
+	    chooser->usual_way_ns)
+		return false;
 	if (!read->copied)
 		return true;
-	return number && before && way &&
+	return chooser->again && number && before && way &&
 	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
 }
 
@@ -97,10 +112,15 @@ static void sequence_take(struct chooser *chooser, uint64_t first,
 
 static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 {
-	uint64_t i, way, gain = 0, price = 0;
+	uint64_t i, way, gain = 0, price = 0, again = 0;
 
 	if (end - first < LEAST_READS)
 		return;
+	chooser->again = true;
+	for (i = first; i < end; i++)
+		again += heat_at(chooser->heat, i)->copied &&
+			 is_candidate(chooser, i, way_ns(chooser, i));
+	chooser->again = again * AGAIN_SHARE >= end - first;
 	for (i = first; i < end; i++) {
 		way = way_ns(chooser, i);
 		if (!is_candidate(chooser, i, way))
@@ -109,7 +129,8 @@ static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 		price += chooser->cost->transfer_ns(chooser->cost->arg,
 			heat_at(chooser->heat, i)->blocks * BLOCK_SECTORS);
 	}
-	if (gain < LEAST_NS || gain <= price)
+	if (gain < LEAST_NS || gain <= PRICE * price ||
+	    gain / (end - first) < LEAST_MEAN_NS)
 		return;
 	chooser->saving_ns += gain;
 	sequence_take(chooser, first, end);
@@ -149,6 +170,8 @@ size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
 	};
 
 	*saving_ns = 0;
+	chooser.usual_way_ns = cost->move_ns(cost->arg, 0, heat_hot(heat) +
+					     HEAT_REGION_SECTORS);
 	if (first < heat_first(heat))
 		first = heat_first(heat);
 	if (end > heat_end(heat))

@@ -2,14 +2,16 @@
  * choose.h - which blocks are worth a copy (FS2, 3.1).
  *
  * Candidates are blocks that were read one after the other but lie apart.  What
- * a copy saves is the way of the head from the read before; what it costs is
- * being written once.  Runs are copied whole, in the order in which they were
+ * a copy saves is the way of the head from the read before, but not more than
+ * the disk was waited for (its cache may have known); what it costs is being
+ * written once.  Runs are copied whole, in the order in which they were
  * read, the near ones among the far ones too: or the head would go back for
  * them.  Long sequential stretches are left alone.
  *
  * Where there is a copy already another one is made only when the same two
  * reads have followed each other twice and still lie apart: a pattern that was
- * seen once is not worth giving up what was learned.
+ * seen once is not worth giving up what was learned.  And only where this is
+ * so for a good part of a sequence: taking a few out of a run would break it.
  *
  * Pure memory.
  */

@@ -17,6 +17,8 @@
 #define PAIRS 65536u
 #define LARGE 1e15f
 #define SAVED_BYTES 27u		/* of a read */
+#define WAIT_UNIT_US 16u
+#define MOST_WAIT_US (UINT16_MAX * WAIT_UNIT_US)
 #define BLOCK_SECTORS 8u
 
 struct heat {
@@ -33,7 +35,7 @@ struct saved_read {
 	le32 blocks;
 	le32 sector_low;	/* in blocks: 16 TiB are enough for advice */
 	uint8_t flags;		/* 1 begin, 2 copied, 4 from_copy */
-	uint8_t zero[2];
+	le16 wait;		/* in units of 16 us */
 };
 static_assert(sizeof(struct saved_read) == SAVED_BYTES, "saved_read");
 
@@ -160,13 +162,15 @@ uint64_t heat_add(struct heat *heat, const struct heat_read *read)
 }
 
 void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
-		bool from_copy)
+		uint64_t wait_us, bool from_copy)
 {
 	struct heat_read *read = (struct heat_read *)heat_at(heat, number);
 
 	if (!read)
 		return;
 	read->sector = sector;
+	read->wait_us = wait_us < MOST_WAIT_US ? (uint32_t)wait_us :
+						 MOST_WAIT_US;
 	read->from_copy = from_copy;
 }
 
@@ -188,6 +192,8 @@ size_t heat_save(const struct heat *heat, unsigned part, void *buf)
 							  BLOCK_SECTORS)),
 			.flags = (uint8_t)(read->begin | read->copied << 1 |
 					   read->from_copy << 2),
+			.wait = le16_put((uint16_t)(read->wait_us /
+						    WAIT_UNIT_US)),
 		};
 	return n * sizeof(*to);
 }
@@ -204,6 +210,7 @@ void heat_load(struct heat *heat, const void *buf, size_t bytes)
 			.blocks = le32_get(from[i].blocks),
 			.sector = (uint64_t)le32_get(from[i].sector_low) *
 				  BLOCK_SECTORS,
+			.wait_us = le16_get(from[i].wait) * WAIT_UNIT_US,
 			.begin = from[i].flags & 1,
 			.copied = from[i].flags & 2,
 			.from_copy = from[i].flags & 4,

@@ -27,6 +27,7 @@ struct heat_read {
 	uint64_t ino, block;
 	uint64_t sector;	/* where it was read */
 	uint32_t blocks;
+	uint32_t wait_us;	/* how long the disk took, queueing included */
 	bool begin;		/* the first after a pause */
 	bool copied;		/* all of it has a copy */
 	bool from_copy;		/* which was read */
@@ -50,7 +51,7 @@ uint64_t heat_hot(const struct heat *heat);
  */
 uint64_t heat_add(struct heat *heat, const struct heat_read *read);
 void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
-		bool from_copy);
+		uint64_t wait_us, bool from_copy);
 /* The numbers known are [first, end). */
 uint64_t heat_first(const struct heat *heat);
 uint64_t heat_end(const struct heat *heat);

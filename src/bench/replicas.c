@@ -1,0 +1,690 @@
+/*
+ * replicas.c - see replicas.h.
+ *
+ * A workload is a list of files, put down in two or more places far apart, and
+ * a list of reads.  Each run: mount with cold caches (the drive's too), do the
+ * reads, leave it idle for a while, unmount.  The same runs on the same content
+ * without copies stand beside it.  What is counted is what the head of the
+ * drive did, for each read of the client.
+ */
+#include "bench/replicas.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "diskmodel/spec.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "sched/head.h"
+#include "sim/drive.h"
+#include "sim/sim.h"
+
+#define BLOCK 4096u
+/* FS2, table 1: where a specification has no power. */
+#define SEEK_W 14.0
+#define ACTIVE_W 8.0
+#define MAX_RUNS 20u
+#define IDLE_NS 60000000000ull
+#define MEMORY_BYTES (512u << 20)
+#define CHUNK_BYTES (1u << 20)
+#define RESERVE_BYTES (1ull << 30)
+
+struct read {
+	uint32_t file;
+	uint32_t offset, bytes;
+};
+
+struct bench {
+	const struct replicas_options *options;
+	struct spec *spec, *believed;
+	struct geom *geom;
+	struct sim *sim;
+	struct head *head;
+	struct fs *fs;
+	uint64_t rng;
+	/* The workload. */
+	uint64_t *ino;		/* by file */
+	uint32_t *bytes;
+	uint32_t files, files_room;
+	struct read *read;
+	uint32_t reads, reads_room;
+	uint64_t think_ns;
+};
+
+struct figures {
+	double time_s, seek_ms, rotation_ms, transfer_ms, energy_mj;
+	uint64_t accesses;
+};
+
+static uint64_t random_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static uint32_t random_below(struct bench *bench, uint32_t n)
+{
+	return (uint32_t)(random_next(&bench->rng) % n);
+}
+
+/* ---- The file system ---- */
+
+static void bench_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+static int bench_do(struct bench *bench, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = bench_done;
+	op->owner = &done;
+	fs_submit(bench->fs, op);
+	while (!done) {
+		uint64_t next = fs_run(bench->fs, 1);
+		uint64_t now = sim_now_ns(bench->sim);
+
+		/* Time passes if nothing but time can bring it on. */
+		if (!done && sim_outstanding(bench->sim) == 0 &&
+		    next != UINT64_MAX && next > now)
+			sim_advance(bench->sim, next - now);
+	}
+	return op->rc;
+}
+
+static int bench_read_spec(const char *drive, struct spec **spec)
+{
+	char path[PATH_MAX];
+
+	if (strchr(drive, '/') || access(drive, R_OK) == 0)
+		return spec_read(drive, spec);
+	snprintf(path, sizeof(path), TRAX_DATADIR "/drives/%s.json", drive);
+	return spec_read(path, spec);
+}
+
+static int bench_mount(struct bench *bench, unsigned replicas)
+{
+	const struct spec *spec = bench->believed;
+	const struct head_options head = {
+		.geom = bench->geom,
+		.mech = &spec->mech,
+		.read_overhead_ns = spec->read_overhead_ns,
+		.write_overhead_ns = spec->write_overhead_ns,
+		.hit_overhead_ns = spec->hit_overhead_ns,
+		.read_ahead_sectors = spec->read_ahead_lbns,
+	};
+	struct fs_options options = {
+		.memory_bytes = MEMORY_BYTES, .replicas = replicas,
+		.noatime = true,
+	};
+	int rc = head_open(sim_env(bench->sim), &head, &bench->head);
+
+	if (rc)
+		return rc;
+	options.head = bench->head;
+	return fs_open(sim_env(bench->sim), sim_disk(bench->sim), &options,
+		       &bench->fs);
+}
+
+static int bench_unmount(struct bench *bench)
+{
+	int rc = fs_close(bench->fs);
+
+	head_close(bench->head);
+	drive_reset(sim_drive(bench->sim), sim_now_ns(bench->sim));
+	return rc;
+}
+
+/* Time passes; copies are made. */
+static void bench_idle(struct bench *bench)
+{
+	uint64_t end = sim_now_ns(bench->sim) + IDLE_NS;
+
+	while (sim_now_ns(bench->sim) < end) {
+		uint64_t next = fs_run(bench->fs, 1);
+		uint64_t now = sim_now_ns(bench->sim);
+
+		if (sim_outstanding(bench->sim) || next <= now)
+			continue;
+		next = next < end ? next : end;
+		if (next > now)
+			sim_advance(bench->sim, next - now);
+	}
+}
+
+static int bench_sim(struct bench *bench, const struct media *content)
+{
+	struct sim_options options = { .seed = bench->options->seed,
+				       .content = content };
+
+	bench->sim = sim_new(bench->spec, 0, &options);
+	return bench->sim ? 0 : -ENOMEM;
+}
+
+static int bench_mkfs(struct bench *bench)
+{
+	struct mkfs_options mkfs = { .geom = bench->geom };
+	struct mkfs_plan plan;
+	struct disk *disk = sim_disk(bench->sim);
+	int rc = mkfs_plan(sim_env(bench->sim), &disk->limits, &mkfs, &plan);
+
+	return rc ? rc : mkfs_write(sim_env(bench->sim), disk, &mkfs, &plan);
+}
+
+/* ---- Files ---- */
+
+static int make_dir(struct bench *bench, const char *name, uint64_t *ino)
+{
+	struct fs_op op = { .type = FS_MKDIR, .ino = 1, .name = name,
+			    .mode = S_IFDIR | 0755 };
+	int rc = bench_do(bench, &op);
+
+	*ino = op.attr.ino;
+	return rc;
+}
+
+static int make_inode(struct bench *bench, uint64_t dir, uint64_t *ino)
+{
+	char name[32];
+	struct fs_op op = { .type = FS_MKNOD, .ino = dir, .name = name,
+			    .mode = S_IFREG | 0644 };
+	int rc;
+
+	snprintf(name, sizeof(name), "f%u", bench->files);
+	rc = bench_do(bench, &op);
+	*ino = op.attr.ino;
+	return rc;
+}
+
+static int note_file(struct bench *bench, uint64_t ino, uint32_t bytes)
+{
+	uint32_t room = bench->files_room ? 2 * bench->files_room : 1024;
+
+	if (bench->files == bench->files_room) {
+		bench->ino = realloc(bench->ino, room * sizeof(*bench->ino));
+		bench->bytes = realloc(bench->bytes,
+				       room * sizeof(*bench->bytes));
+		if (!bench->ino || !bench->bytes)
+			return -ENOMEM;
+		bench->files_room = room;
+	}
+	bench->ino[bench->files] = ino;
+	bench->bytes[bench->files++] = bytes;
+	return 0;
+}
+
+static int write_at(struct bench *bench, uint64_t ino, uint64_t offset,
+		    uint64_t bytes)
+{
+	static uint8_t data[CHUNK_BYTES];
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .data = data };
+	uint64_t done = 0;
+	int rc = 0;
+	unsigned i;
+
+	while (!rc && done < bytes) {
+		for (i = 0; i < CHUNK_BYTES; i += 512)
+			memcpy(data + i, &(uint64_t){ random_next(&bench->rng)
+						     }, 8);
+		op.offset = offset + done;
+		op.size = bytes - done < CHUNK_BYTES ? bytes - done :
+						       CHUNK_BYTES;
+		rc = bench_do(bench, &op);
+		done += op.size;
+	}
+	return rc;
+}
+
+static int make_file(struct bench *bench, uint64_t dir, uint32_t bytes)
+{
+	uint64_t ino;
+	int rc = make_inode(bench, dir, &ino);
+
+	if (!rc)
+		rc = write_at(bench, ino, 0, bytes);
+	return rc ? rc : note_file(bench, ino, bytes);
+}
+
+static int sync_all(struct bench *bench)
+{
+	struct fs_op op = { .type = FS_SYNCFS, .ino = 1 };
+
+	return bench_do(bench, &op);
+}
+
+/* Takes so much room that what comes next lies far away. */
+static int make_gap(struct bench *bench, unsigned percent)
+{
+	uint64_t bytes = bench->spec->lbns / 100 * percent * 512, done = 0;
+	struct fs_op op = { .type = FS_FALLOCATE };
+	uint64_t ino;
+	int rc = sync_all(bench);
+
+	if (!rc)
+		rc = make_inode(bench, 1, &ino);
+	if (!rc)
+		rc = note_file(bench, ino, 0);
+	op.ino = ino;
+	for (; !rc && done < bytes; done += RESERVE_BYTES) {
+		op.offset = done;
+		op.size = RESERVE_BYTES;
+		rc = bench_do(bench, &op);
+	}
+	return rc;
+}
+
+static int note_read(struct bench *bench, uint32_t file, uint32_t offset,
+		     uint32_t bytes)
+{
+	uint32_t room = bench->reads_room ? 2 * bench->reads_room : 4096;
+
+	if (bench->reads == bench->reads_room) {
+		bench->read = realloc(bench->read,
+				      room * sizeof(*bench->read));
+		if (!bench->read)
+			return -ENOMEM;
+		bench->reads_room = room;
+	}
+	bench->read[bench->reads++] = (struct read){ file, offset, bytes };
+	return 0;
+}
+
+static uint32_t scaled(const struct bench *bench, uint32_t n)
+{
+	n = n * bench->options->percent / 100;
+	return n ? n : 1;
+}
+
+/* ---- Workloads: set up once, then `order` before each run ---- */
+
+/* A file of one tree, its fellow of the other, and so on. */
+static int trees_set_up(struct bench *bench)
+{
+	uint32_t n = scaled(bench, 700), i, half;
+	uint64_t dir;
+	int rc = make_dir(bench, "work", &dir);
+
+	bench->think_ns = 200000;
+	for (i = 0; !rc && i < n; i++)
+		rc = make_file(bench, dir, 2500 + random_below(bench, 14000));
+	if (!rc)
+		rc = make_gap(bench, 30);
+	half = bench->files;
+	if (!rc)
+		rc = make_dir(bench, "repository", &dir);
+	for (i = 0; !rc && i < n; i++)
+		rc = make_file(bench, dir, 2500 + random_below(bench, 18000));
+	for (i = 0; !rc && i < n; i++) {
+		rc = note_read(bench, i, 0, bench->bytes[i]);
+		if (!rc)
+			rc = note_read(bench, half + i, 0,
+				       bench->bytes[half + i]);
+	}
+	return rc;
+}
+
+#define TRANSACTION_BLOCKS 20u
+
+/* Blocks anywhere in one large file; each transaction has its own. */
+static int oltp_set_up(struct bench *bench)
+{
+	uint64_t blocks = bench->spec->lbns / 8 / 5, ino;
+	uint32_t n = scaled(bench, 250), i, k, reads;
+	struct fs_op op = { .type = FS_FALLOCATE };
+	int rc = make_inode(bench, 1, &ino);
+
+	bench->think_ns = 500000;
+	if (blocks > UINT32_MAX / BLOCK)
+		blocks = UINT32_MAX / BLOCK;
+	op.ino = ino;
+	op.size = blocks * BLOCK;
+	if (!rc)
+		rc = note_file(bench, ino, 0);
+	if (!rc)
+		rc = bench_do(bench, &op);
+	for (i = 0; !rc && i < n; i++) {
+		reads = 5 + random_below(bench, 16);
+		for (k = 0; !rc && k < reads; k++) {
+			uint32_t block = random_below(bench, (uint32_t)blocks);
+
+			rc = write_at(bench, ino, (uint64_t)block * BLOCK,
+				      BLOCK);
+			if (!rc)
+				rc = note_read(bench, i, block * BLOCK, BLOCK);
+		}
+	}
+	return rc;
+}
+
+/* Transactions in another order; `file` of a read is its transaction. */
+static void oltp_order(struct bench *bench)
+{
+	uint32_t n = bench->read[bench->reads - 1].file + 1, at = 0, i, k;
+	struct read *read = malloc(bench->reads * sizeof(*read));
+	uint32_t *order = malloc(bench->reads * sizeof(*order));
+
+	if (!read || !order)
+		abort();
+	memcpy(read, bench->read, bench->reads * sizeof(*read));
+	n = 0;
+	for (i = 0; i < bench->reads; i++)
+		if (!i || read[i].file != read[i - 1].file)
+			order[n++] = i;
+	for (i = n; i > 1; i--) {
+		uint32_t other = random_below(bench, i), swap = order[i - 1];
+
+		order[i - 1] = order[other];
+		order[other] = swap;
+	}
+	for (i = 0; i < n; i++)
+		for (k = order[i]; k < bench->reads &&
+		     read[k].file == read[order[i]].file; k++)
+			bench->read[at++] = read[k];
+	free(read);
+	free(order);
+}
+
+/* Two document roots; sizes and popularity as the web has them. */
+static int web_set_up(struct bench *bench)
+{
+	uint32_t n = scaled(bench, 1000), i, k;
+	uint64_t dir;
+	int rc = make_dir(bench, "one", &dir);
+
+	bench->think_ns = 1000000;
+	for (k = 0; !rc && k < 2; k++) {
+		for (i = 0; !rc && i < n; i++) {
+			double u = (1 + random_below(bench, 999)) / 1000.0;
+
+			rc = make_file(bench, dir, (uint32_t)(2500 *
+							      pow(u, -0.7)));
+		}
+		if (!rc && !k)
+			rc = make_gap(bench, 30);
+		if (!rc && !k)
+			rc = make_dir(bench, "two", &dir);
+	}
+	for (i = 0; !rc && i < 3 * n; i++)
+		rc = note_read(bench, 0, 0, 0);
+	return rc;
+}
+
+static void web_order(struct bench *bench)
+{
+	uint32_t n = scaled(bench, 1000), i;
+
+	for (i = 0; i < bench->reads; i++) {
+		double u = (1 + random_below(bench, 9999)) / 10000.0;
+		uint32_t rank = (uint32_t)pow(n, u) - 1, k;
+
+		k = random_below(bench, 2);
+		rank = rank * 733u % n;		/* popular ones anywhere */
+		bench->read[i].file = k * (n + 1) + rank;
+		bench->read[i].offset = 0;
+		bench->read[i].bytes = bench->bytes[bench->read[i].file];
+	}
+}
+
+/* Pieces of many libraries, and small files, in one order. */
+static int desktop_set_up(struct bench *bench)
+{
+	uint32_t libraries = scaled(bench, 250), small = scaled(bench, 400);
+	uint32_t i, k, half;
+	uint64_t dir;
+	int rc = make_dir(bench, "lib", &dir);
+
+	bench->think_ns = 400000;
+	for (i = 0; !rc && i < libraries; i++)
+		rc = make_file(bench, dir, 40000 + random_below(bench, 600000));
+	if (!rc)
+		rc = make_gap(bench, 10);
+	half = bench->files;
+	if (!rc)
+		rc = make_dir(bench, "home", &dir);
+	for (i = 0; !rc && i < small; i++)
+		rc = make_file(bench, dir, 2500 + random_below(bench, 6000));
+	for (i = 0; !rc && i < libraries; i++) {
+		uint32_t file = random_below(bench, libraries);
+
+		rc = note_read(bench, file, 0, 8192);
+		for (k = 0; !rc && k < 4; k++)
+			rc = note_read(bench, file, random_below(bench,
+				bench->bytes[file] / BLOCK) * BLOCK, 32768);
+		file = half + random_below(bench, small);
+		if (!rc)
+			rc = note_read(bench, file, 0, bench->bytes[file]);
+	}
+	return rc;
+}
+
+/* As trees, until everything is read in another order. */
+static void change_order(struct bench *bench)
+{
+	uint32_t i;
+
+	for (i = bench->reads; i > 1; i--) {
+		uint32_t other = random_below(bench, i);
+		struct read swap = bench->read[i - 1];
+
+		bench->read[i - 1] = bench->read[other];
+		bench->read[other] = swap;
+	}
+}
+
+static const struct workload {
+	const char *name, *about, *paper;
+	int (*set_up)(struct bench *bench);
+	void (*order)(struct bench *bench);	/* before each run; NULL */
+	unsigned change;	/* change_order before this run; 0: never */
+} workloads[] = {
+	{ "trees", "two far-apart trees read interleaved",
+	  "FS2 (CVS): access time -41 %, run time -31 %", trees_set_up, NULL,
+	  0 },
+	{ "oltp", "transactions of 5 to 20 blocks, in random order",
+	  "FS2 (TPC-W): access time -50 %, seek -72 %, rotation -31 %",
+	  oltp_set_up, oltp_order, 0 },
+	{ "web", "web server with two document roots",
+	  "FS2 (SURGE): access time -69 %, seek -78 %, rotation -68 %",
+	  web_set_up, web_order, 0 },
+	{ "desktop", "start of a desktop",
+	  "FS2 (X server): access time -44 %, seek -53 %, rotation -47 %",
+	  desktop_set_up, NULL, 0 },
+	{ "change", "trees, read in another order from run 4 on",
+	  "not in the paper", trees_set_up, NULL, 4 },
+};
+#define WORKLOADS (sizeof(workloads) / sizeof(workloads[0]))
+
+/* ---- Runs ---- */
+
+static int run_reads(struct bench *bench, const struct workload *workload)
+{
+	static uint8_t buffer[CHUNK_BYTES];
+	struct fs_op op = { .type = FS_READ, .buffer = buffer };
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < bench->reads; i++) {
+		const struct read *read = &bench->read[i];
+		bool one = workload->set_up == oltp_set_up;
+
+		op.ino = bench->ino[one ? 0 : read->file];
+		op.offset = read->offset;
+		op.size = read->bytes < CHUNK_BYTES ? read->bytes : CHUNK_BYTES;
+		rc = bench_do(bench, &op);
+		sim_advance(bench->sim, bench->think_ns);
+	}
+	return rc;
+}
+
+static double watts(double known, double usual)
+{
+	return known > 0 ? known : usual;
+}
+
+static int run_once(struct bench *bench, const struct workload *workload,
+		    unsigned replicas, struct figures *figures)
+{
+	struct drive *drive = sim_drive(bench->sim);
+	struct drive_times times;
+	uint64_t start;
+	int rc = bench_mount(bench, replicas);
+
+	if (rc)
+		return rc;
+	start = sim_now_ns(bench->sim);
+	drive_clear_times(drive, start);
+	rc = run_reads(bench, workload);
+	drive_get_times(drive, sim_now_ns(bench->sim), &times);
+	figures->time_s = (double)(sim_now_ns(bench->sim) - start) / 1e9;
+	figures->seek_ms = (double)(times.seek_ns + times.switch_ns) / 1e6 /
+			   bench->reads;
+	figures->rotation_ms = (double)times.rotation_ns / 1e6 / bench->reads;
+	figures->transfer_ms = (double)(times.transfer_ns +
+					times.prefetch_ns) / 1e6 /
+			       bench->reads;
+	figures->energy_mj = ((double)(times.seek_ns + times.switch_ns) *
+			      watts(bench->spec->seek_w, SEEK_W) +
+			      (double)(times.rotation_ns + times.transfer_ns +
+				       times.prefetch_ns) *
+			      watts(bench->spec->active_w, ACTIVE_W)) / 1e6 /
+			     bench->reads;
+	figures->accesses = times.accesses;
+	if (rc)
+		return rc;
+	bench_idle(bench);
+	return bench_unmount(bench);
+}
+
+static double head_ms(const struct figures *f)
+{
+	return f->seek_ms + f->rotation_ms + f->transfer_ms;
+}
+
+static double percent(double with, double without)
+{
+	return without > 0 ? 100 * (with - without) / without : 0;
+}
+
+static void print_run(unsigned run, const struct figures *with,
+		      const struct figures *without)
+{
+	printf("%3u  %7.3f %+6.1f%%  %7.3f %+6.1f%%  %6.3f %+6.1f%%  "
+	       "%6.3f %+6.1f%%  %6.3f  %7.2f %+6.1f%%  %6lu\n",
+	       run, with->time_s, percent(with->time_s, without->time_s),
+	       head_ms(with), percent(head_ms(with), head_ms(without)),
+	       with->seek_ms, percent(with->seek_ms, without->seek_ms),
+	       with->rotation_ms,
+	       percent(with->rotation_ms, without->rotation_ms),
+	       with->transfer_ms, with->energy_mj,
+	       percent(with->energy_mj, without->energy_mj),
+	       (unsigned long)with->accesses);
+}
+
+/* All runs of one side, on this content. */
+static int run_side(struct bench *bench, const struct workload *workload,
+		    const struct media *content, unsigned replicas,
+		    struct figures *figures)
+{
+	struct read *read = malloc(bench->reads * sizeof(*read));
+	unsigned run;
+	int rc = read ? bench_sim(bench, content) : -ENOMEM;
+
+	if (rc)
+		return rc;
+	memcpy(read, bench->read, bench->reads * sizeof(*read));
+	bench->rng = bench->options->seed + 1;
+	for (run = 0; !rc && run < bench->options->runs; run++) {
+		if (workload->order)
+			workload->order(bench);
+		if (workload->change && run + 1 == workload->change)
+			change_order(bench);
+		rc = run_once(bench, workload, replicas, &figures[run]);
+	}
+	memcpy(bench->read, read, bench->reads * sizeof(*read));
+	free(read);
+	sim_free(bench->sim);
+	return rc;
+}
+
+static int run_workload(struct bench *bench, const struct workload *workload)
+{
+	struct figures with[MAX_RUNS], without[MAX_RUNS];
+	struct media *content;
+	unsigned run;
+	int rc = bench_sim(bench, NULL);
+
+	bench->rng = bench->options->seed;
+	bench->files = bench->reads = 0;
+	if (!rc)
+		rc = bench_mkfs(bench);
+	if (!rc)
+		rc = bench_mount(bench, 0);
+	if (!rc)
+		rc = workload->set_up(bench);
+	if (!rc)
+		rc = bench_unmount(bench);
+	if (rc)
+		return rc;
+	content = sim_content(bench->sim);
+	sim_free(bench->sim);
+	if (!content)
+		return -ENOMEM;
+	printf("\n%s: %s; %u reads a run, %s\n%s\n"
+	       "run   time s            head ms/read      seek ms          "
+	       "rotation ms      transf  energy mJ         accesses\n",
+	       workload->name, workload->about, bench->reads,
+	       bench->options->drive, workload->paper);
+	rc = run_side(bench, workload, content, 0, without);
+	if (!rc)
+		rc = run_side(bench, workload, content, 1, with);
+	media_free(content);
+	for (run = 0; !rc && run < bench->options->runs; run++) {
+		printf("  0");
+		print_run(run + 1, &without[run], &without[run]);
+		printf("  1");
+		print_run(run + 1, &with[run], &without[run]);
+	}
+	return rc;
+}
+
+int replicas_run(const struct replicas_options *given)
+{
+	struct replicas_options options = *given;
+	struct bench bench = { .options = &options };
+	unsigned i;
+	int rc;
+
+	options.runs = options.runs ? options.runs : 7;
+	if (options.runs > MAX_RUNS)
+		options.runs = MAX_RUNS;
+	options.percent = options.percent ? options.percent : 100;
+	rc = bench_read_spec(options.drive, &bench.spec);
+	if (!rc)
+		rc = bench_read_spec(options.drive, &bench.believed);
+	if (!rc)
+		rc = spec_geom(bench.believed, &bench.geom);
+	for (i = 0; !rc && i < WORKLOADS; i++)
+		if (!options.workload ||
+		    !strcmp(options.workload, workloads[i].name))
+			rc = run_workload(&bench, &workloads[i]);
+	if (rc)
+		msg_error("replicas: %s", strerror(-rc));
+	geom_free(bench.geom);
+	spec_free(bench.spec);
+	spec_free(bench.believed);
+	free(bench.ino);
+	free(bench.bytes);
+	free(bench.read);
+	return rc;
+}

@@ -1,0 +1,21 @@
+/*
+ * replicas.h - `traxbench replicas`: what copies in free space bring (FS2,
+ * section 4), on a simulated drive in virtual time.
+ */
+#ifndef TRAX_BENCH_REPLICAS_H
+#define TRAX_BENCH_REPLICAS_H
+
+#include <stdint.h>
+
+struct replicas_options {
+	const char *drive;	/* file, or name of a shipped one */
+	const char *workload;	/* NULL: all */
+	unsigned runs;		/* 0: 7 */
+	unsigned percent;	/* of files and requests; 0: 100 */
+	uint64_t seed;
+};
+
+/* 0 or a negative errno, reported through msg. */
+int replicas_run(const struct replicas_options *options);
+
+#endif
