@@ -165,7 +165,9 @@ static int image_limits(struct file *file, const struct stat *st)
 	}
 	limits->sectors = (uint64_t)st->st_size / SECTOR_BYTES;
 	limits->logical_bytes = logical;
-	limits->physical_bytes = IMAGE_PHYSICAL_BYTES;
+	/* Also an emulated drive's file, which says what it has. */
+	limits->physical_bytes = st->st_blksize == SECTOR_BYTES ?
+					 SECTOR_BYTES : IMAGE_PHYSICAL_BYTES;
 	limits->atomic_bytes = logical;
 	limits->max_sectors = IMAGE_MAX_SECTORS;
 	limits->volatile_cache = true;
