@@ -20,7 +20,7 @@ struct identity {
 	bool host_managed;		/* zones to be written in order */
 	bool host_aware;
 	unsigned actuators;		/* ranges that seek by themselves */
-	char queue[128];		/* sysfs folder of its queue; "": none */
+	char queue[128];		/* its folder in sysfs; "": none */
 	uint32_t sector_bytes;		/* of a file: what it says; 0 */
 };
 
