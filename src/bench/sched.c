@@ -20,6 +20,8 @@ const struct sched_experiment sched_table[] = {
 	{ "range-options", "how many places of a range must be looked at",
 	  sched_range_options },
 	{ "range-reads", "reads mixed into range writes", sched_range_reads },
+	{ "create", "small files by many writers, and in fuller groups",
+	  sched_create },
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
 	{ NULL, NULL, NULL },

@@ -1,0 +1,211 @@
+/*
+ * sched_create.c - small files created in a block group (Anand et al., FAST
+ * 2008, section 5.3): 1000 files of 4 KB, 16 outstanding.  Each writer has a
+ * place of its own to begin, one of 16 in the group, and goes on from there
+ * to the next free block, as ext2 does; or may take any free block of its part
+ * of the group, and of the next ones when that is nearly full, as it comes by.
+ * What the group holds before is in runs of up to eight blocks.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "sched/range.h"
+
+#define DRIVE "hp-c2247a"
+#define BLOCK 8u		/* sectors */
+#define BLOCKS 32768u		/* of a group: 128 MB */
+#define PARTS 16u
+#define PART (BLOCKS / PARTS)
+#define ROOM (PART / 4)
+#define FIRST (UINT64_C(100000) * BLOCK)
+#define FILES 1000u
+#define DEPTH 16u
+
+struct creation {
+	unsigned writers;
+	bool ranges;
+	uint64_t free[BLOCKS / 64];	/* bit: nobody has it */
+	struct range_map map;
+	struct creator {
+		struct queue_place place;
+		struct creation *of;
+		unsigned part;
+	} creator[DEPTH];
+	unsigned asked;
+	uint64_t seed;
+};
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return *state >> 33;
+}
+
+static void take(struct creation *c, uint32_t block)
+{
+	c->free[block / 64] &= ~(UINT64_C(1) << block % 64);
+}
+
+/* Fills a share of the group. */
+static void fill(struct creation *c, unsigned percent)
+{
+	uint32_t left = BLOCKS / 100 * percent;
+
+	memset(c->free, 0xff, sizeof(c->free));
+	while (left) {
+		uint32_t at = (uint32_t)(random_next(&c->seed) % BLOCKS);
+		uint32_t n = 1 + (uint32_t)(random_next(&c->seed) % 8);
+
+		for (; n && left && at < BLOCKS; n--, at++) {
+			left -= c->free[at / 64] >> at % 64 & 1;
+			take(c, at);
+		}
+	}
+}
+
+/* The next free block of the part or, when it is full, of the group. */
+static bool next_free(struct creation *c, unsigned part, uint64_t *sector)
+{
+	const uint64_t from = FIRST + (uint64_t)part * PART * BLOCK;
+	const uint64_t end = FIRST + (uint64_t)BLOCKS * BLOCK;
+
+	return c->map.set.next(&c->map.set, from, end, BLOCK, sector) ||
+	       c->map.set.next(&c->map.set, FIRST, end, BLOCK, sector);
+}
+
+/* So many parts from this one on have room to choose from. */
+static unsigned parts_with_room(const struct creation *c, unsigned part)
+{
+	unsigned free = 0, n = 0;
+
+	while (part + n < PARTS && free < ROOM) {
+		const uint64_t *word = &c->free[(part + n) * PART / 64];
+
+		for (unsigned i = 0; i < PART / 64; i++)
+			free += (unsigned)__builtin_popcountll(word[i]);
+		n++;
+	}
+	return n;
+}
+
+static int creation_find(struct queue_place *place,
+			 const struct belief *belief, uint32_t sectors,
+			 uint64_t *sector, uint64_t *cost_ns)
+{
+	struct creator *w = container_of(place, struct creator, place);
+	struct creation *c = w->of;
+	struct range within = {
+		FIRST + (uint64_t)w->part * PART * BLOCK,
+		(uint64_t)parts_with_room(c, w->part) * PART * BLOCK,
+	};
+	const struct range_query query = {
+		.set = &c->map.set, .within = &within, .within_n = 1,
+		.sectors = sectors, .options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+
+	*cost_ns = 0;
+	if (!belief || range_find(belief, &query, &answer))
+		return next_free(c, w->part, sector) ? 0 : -1;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return 0;
+}
+
+static void creation_take(struct queue_place *place, struct queue_request *req,
+			  uint64_t sector)
+{
+	struct creator *w = container_of(place, struct creator, place);
+
+	(void)req;
+	take(w->of, (uint32_t)((sector - FIRST) / BLOCK));
+}
+
+static void creation_prepare(void *arg, unsigned client,
+			     struct queue_request *req)
+{
+	struct creation *c = arg;
+	struct creator *w = &c->creator[client];
+
+	w->of = c;
+	w->part = c->asked++ % c->writers * (PARTS / c->writers);
+	req->class = QUEUE_IDLE;
+	if (c->ranges) {
+		w->place = (struct queue_place){ creation_find,
+						 creation_take };
+		req->place = &w->place;
+	} else if (next_free(c, w->part, &req->disk.sector)) {
+		take(c, (uint32_t)((req->disk.sector - FIRST) / BLOCK));
+	}
+}
+
+static int create(const struct sched_options *options, unsigned writers,
+		  unsigned percent, bool ranges, double *ms)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : DRIVE,
+		.seed = options->seed, .no_cache = true,
+	};
+	const struct rig_load learn = {
+		.clients = 1, .sectors = BLOCK, .read_percent = 50,
+		.requests = 400, .seed = options->seed,
+	};
+	static struct creation c;
+	const struct rig_load load = {
+		.clients = DEPTH, .sectors = BLOCK, .first = FIRST,
+		.span = BLOCKS * BLOCK, .requests = FILES,
+		.seed = options->seed, .prepare = creation_prepare, .arg = &c,
+	};
+	struct rig_result result;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	c = (struct creation){ .writers = writers, .ranges = ranges,
+			       .seed = options->seed };
+	fill(&c, percent);
+	range_map_init(&c.map, FIRST, BLOCKS, BLOCK, c.free);
+	err = rig_run(&rig, &learn, &result);
+	if (!err)
+		err = rig_run(&rig, &load, &result);
+	if (!err)
+		*ms = (double)result.ns / 1e6 / FILES;
+	rig_close(&rig);
+	return err;
+}
+
+static int create_row(const struct sched_options *options, unsigned writers,
+		      unsigned percent)
+{
+	double without = 0, with = 0;
+	int err = create(options, writers, percent, false, &without);
+
+	if (!err)
+		err = create(options, writers, percent, true, &with);
+	if (!err)
+		printf("%7u %5u%% %11.2f %8.2f %7.1f%%\n", writers, percent,
+		       without, with, 100 * (with / without - 1));
+	fflush(stdout);
+	return err;
+}
+
+int sched_create(const struct sched_options *options)
+{
+	int err = 0;
+
+	printf("1000 files of 4 KB in a group of 128 MB, ms a write\n"
+	       "writers   full  next free    range  change\n");
+	for (unsigned writers = 1; writers <= PARTS && !err; writers *= 2)
+		err = create_row(options, writers, 0);
+	for (unsigned percent = 10; percent <= 90 && !err; percent += 20)
+		err = create_row(options, 1, percent);
+	for (unsigned percent = 10; percent <= 90 && !err; percent += 20)
+		err = create_row(options, PARTS, percent);
+	printf("published: one writer alike, many far better; half full: "
+	       "-20 %%\n");
+	return err;
+}
