@@ -19,6 +19,8 @@ static const char *drive_path(const char *name)
 	static char path[4096];
 	const char *top = getenv("top_srcdir");
 
+	if (!strncmp(name, "random:", 7))
+		return name;
 	snprintf(path, sizeof(path), "%s/drives/%s.json", top ? top : ".",
 		 name);
 	return path;
@@ -631,6 +633,70 @@ START_TEST(test_streams)
 }
 END_TEST
 
+/* A piece of a stream that waits for a write which ends where it does. */
+START_TEST(test_stream_behind_a_write)
+{
+	struct slot slots[4] = { 0 };
+	unsigned i;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	for (i = 0; i < 4; i++) {
+		slots[i].data = aligned_alloc(4096, 65536);
+		memset(slots[i].data, 0, 65536);
+	}
+	for (i = 0; i < 4; i++) {
+		slot_submit(&slots[0], DISK_READ, i * 128, 128);
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+	}
+	slot_submit(&slots[1], DISK_WRITE, 4 * 128, 128);
+	slot_submit(&slots[2], DISK_READ, 4 * 128, 128);
+	slot_submit(&slots[3], DISK_READ, UINT64_C(50000000), 128);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	for (i = 0; i < 4; i++)
+		free(slots[i].data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- over time ---- */
+
+START_TEST(test_rest)
+{
+	struct belief belief;
+	int i;
+
+	open_rig(&(struct rig_options){ .doubt = noise_of_host }, "wd800");
+	run(4, 8, 67, 400);
+	ck_assert(stats().read.on && stats().write.on);
+	for (i = 0; i < 5; i++) {
+		sim_advance(rig.sim, UINT64_C(1200000000000));
+		head_get_belief(rig.head, &belief);
+		ck_assert(!belief.reads && !belief.writes);
+		ck_assert_uint_eq(queue_next_ns(rig.queue), UINT64_MAX);
+		run(4, 8, 67, 200);
+		head_get_belief(rig.head, &belief);
+		ck_assert(belief.reads && belief.writes);
+	}
+	ck_assert_uint_eq(stats().read.switched, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Drives that nobody has seen, their order of tracks, skews and noise made from
+ * a number. */
+START_TEST(test_drives_unseen)
+{
+	struct rig_options options = { 0 };
+	char name[32];
+
+	snprintf(name, sizeof(name), "random:%d", 40 + _i);
+	ck_assert(compare(options, name, 16, 67, 1200) < 0.95);
+	ck_assert(stats().read.on && stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	const struct {
@@ -652,6 +718,9 @@ int main(void)
 		{ "nearest_copy", test_nearest_copy, 1 },
 		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
 		{ "streams", test_streams, 1 },
+		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
+		{ "rest", test_rest, 1 },
+		{ "drives_unseen", test_drives_unseen, 6 },
 	};
 	Suite *suite = suite_create("head");
 	SRunner *runner;

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/msg.h"
 #include "bench/rig.h"
+#include "sim/specgen.h"
 
 #define BUFFER_ALIGN 4096u
 
@@ -20,7 +21,13 @@
 static int rig_read_spec(const char *drive, struct spec **spec)
 {
 	char path[PATH_MAX];
+	struct specgen options;
+	int err;
 
+	if (!strncmp(drive, "random:", 7)) {
+		err = specgen_parse(drive + 7, &options);
+		return err ? err : specgen_make(&options, spec);
+	}
 	if (strchr(drive, '/') || access(drive, R_OK) == 0)
 		return spec_read(drive, spec);
 	snprintf(path, sizeof(path), TRAX_DATADIR "/drives/%s.json", drive);

@@ -18,7 +18,7 @@
 #include "sim/sim.h"
 
 struct rig_options {
-	const char *drive;	/* file, or name of a shipped one */
+	const char *drive;	/* file, name of a shipped one, random:SEED */
 	uint64_t seed;
 	const char *policy;	/* as struct queue_options */
 	unsigned depth;		/* likewise */

@@ -85,6 +85,9 @@ static uint64_t patient_until_ns(const struct queue *queue)
 	uint64_t until_ns = stream_until_ns(&queue->streams,
 					    queue->head_sector);
 
+	/* Its last piece waits itself. */
+	if (until_ns == UINT64_MAX && !queue->outstanding)
+		return 0;
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
 }
 

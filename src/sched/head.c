@@ -209,6 +209,12 @@ static const struct service_head *head_behind(const struct head *head)
 	return &head->chain[head->outstanding - 1]->expected.head;
 }
 
+static bool phase_is_known(const struct head *head, uint64_t at_ns)
+{
+	return head->spindle.observed >= OBSERVED_JUDGED &&
+	       spindle_sigma(&head->spindle, &head->mech, at_ns) < SIGMA_JUDGED;
+}
+
 /* ---- prediction ---- */
 
 /* The head of an idle drive follows what it reads ahead. */
@@ -235,12 +241,13 @@ void head_get_belief(const struct head *head, struct belief *belief)
 		.stream_lbn = UINT64_MAX,
 		.geom = head->geom,
 		.mech = &head->mech,
-		.reads = head->judge[LEARN_READ].on,
-		.writes = head->judge[LEARN_READ].on &&
-			  head->judge[LEARN_WRITE].on,
 	};
 	if (!head->known)
 		return;
+	/* After a rest the first read tells the phase anew. */
+	belief->reads = head->judge[LEARN_READ].on &&
+			phase_is_known(head, now_ns);
+	belief->writes = belief->reads && head->judge[LEARN_WRITE].on;
 	belief->head = *head_behind(head);
 	belief->head_lbn = head->last_end - 1;
 	head_follow(head, belief);
@@ -450,12 +457,6 @@ static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 	double late = (double)rest_ns / (double)period_ns;
 
 	return late > 0.5 ? 1 - late : -late;
-}
-
-static bool phase_is_known(const struct head *head, uint64_t at_ns)
-{
-	return head->spindle.observed >= OBSERVED_JUDGED &&
-	       spindle_sigma(&head->spindle, &head->mech, at_ns) < SIGMA_JUDGED;
 }
 
 /* A completion from the medium, at a known place. */
