@@ -153,7 +153,7 @@ START_TEST(test_leaves_are_placed)
 		ck_assert_int_eq(world_mount(&w), 0);
 		world_compare_crashed(&w);
 		world_check(&w);
-		for (unsigned round = 0; round < 12; round++) {
+		for (unsigned round = 0; round < 24; round++) {
 			some_ops(&w, 30);
 			for (unsigned i = 0; i < 8; i++)
 				ck_assert(world_turn(&w));

@@ -270,7 +270,9 @@ static int fs_timeout(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
 uint64_t fs_run(struct fs *fs, int timeout_ms)
 {
 	uint64_t answers = fs->answers;
-	int done = queue_poll(fs->queue, 0);
+	/* An idle queue has nothing to tell; what it does of itself comes in
+	 * the second poll. */
+	int done = queue_idle(fs->queue) ? 0 : queue_poll(fs->queue, 0);
 	uint64_t now_ns = env_now_ns(fs->env);
 	uint64_t next_ns = fs_turn(fs, now_ns);
 

@@ -11,9 +11,10 @@
  *
  *   open -close-> closed -dispatch-> writing -done-> durable -stage-> spare
  *
- * One is open, any number closed, one being written.  A durable one keeps its
- * buffer until its bytes are copied to a stage, from where its twin goes out,
- * or until nothing else is left to open: then it has no twin.
+ * One is open, any number closed, some being written, all in one access.  A
+ * durable one keeps its buffer until its bytes are copied to a stage, from
+ * where its twin goes out, or until nothing else is left to open: then it has
+ * no twin.
  */
 #ifndef TRAX_LOG_INTERNAL_H
 #define TRAX_LOG_INTERNAL_H
@@ -24,6 +25,9 @@
 #define LOG_PAYLOAD_BYTES \
 	(TRAX_MAX_RECORD_BYTES - sizeof(struct log_header))
 #define LOG_TRIES 4u			/* one and three more */
+/* Closed records that nobody waits for are written so many at once; with
+ * fewer buffers left than that half they go in any case. */
+#define LOG_AT_ONCE 4u
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
 #define LOG_CUTS 4u			/* remembered until trimmed */
@@ -95,14 +99,15 @@ struct log {
 
 	/* Records. */
 	struct log_record record[LOG_RECORDS];
-	struct list spare, closed, durable;
-	struct log_record *open, *writing;
+	struct list spare, closed, writing, durable;
+	struct log_record *open;
+	bool pressed;			/* somebody waits for buffers or room */
 	struct queue_request req;
-	struct queue_place place;	/* of the one being written */
-	bool placed;			/* it has one */
+	struct queue_place place;	/* of those being written */
+	bool placed;			/* they have one */
 	bool moved;			/* away from the track before */
 	bool leave;			/* this one: twins have taken much */
-	struct iovec iov;
+	struct iovec iov[LOG_AT_ONCE];
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */
 	uint64_t done_ns;		/* and was durable */
@@ -154,7 +159,10 @@ void log_tracks_forget_beyond(struct log *log, uint64_t last);
 void log_tracks_refresh(struct log *log);
 bool log_tracks_hold(const struct log *log, uint64_t need);
 uint64_t log_tracks_used_bytes(const struct log *log);
-/* Where a record of this size goes; `elsewhere`: not to the present track.
+/* How many bytes of records may go out in one access now, so that nothing
+ * that is promised becomes scarce: 0: one record. */
+size_t log_place_room(const struct log *log);
+/* Where records of this size go; `elsewhere`: not to the present track.
  * false: nowhere. */
 bool log_place_find(struct log *log, const struct belief *belief,
 		    size_t bytes, bool elsewhere, uint64_t *sector,

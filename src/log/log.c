@@ -61,6 +61,7 @@ int log_open(struct env *env, struct queue *queue, const struct super *super,
 	log->filling = &log->stage[0];
 	list_init(&log->spare);
 	list_init(&log->closed);
+	list_init(&log->writing);
 	list_init(&log->durable);
 	list_init(&log->waiters);
 	list_init(&log->ready);
@@ -114,22 +115,26 @@ size_t log_record_bytes(const struct log *log, size_t payload)
 	       log->unit_bytes;
 }
 
-/* What is on its way to its first slot. */
-static uint64_t coming_bytes(const struct log *log)
+static uint64_t list_bytes(const struct log *log, const struct list *list)
 {
 	const struct list *pos;
 	uint64_t bytes = 0;
 
-	list_for_each(pos, &log->closed) {
-		const struct log_record *r =
-			list_entry(pos, struct log_record, link);
+	list_for_each(pos, list)
+		bytes += log_record_bytes(
+			log, list_entry(pos, struct log_record, link)->payload);
+	return bytes;
+}
 
-		bytes += log_record_bytes(log, r->payload);
-	}
+/* What is on its way to its first slot. */
+static uint64_t coming_bytes(const struct log *log)
+{
+	uint64_t bytes = list_bytes(log, &log->closed);
+
 	if (log->open)
 		bytes += log_record_bytes(log, log->open->payload);
-	if (log->writing && !log->placed)
-		bytes += log_record_bytes(log, log->writing->payload);
+	if (!log->placed)
+		bytes += list_bytes(log, &log->writing);
 	return bytes;
 }
 
@@ -178,8 +183,12 @@ bool log_reserve(struct log *log, size_t bytes, bool urgent)
 
 	if (log_tracks_used_bytes(log) + need > limit ||
 	    !log_tracks_hold(log, need) ||
-	    !buffers_suffice(log, log->reserved_bytes + bytes))
+	    !buffers_suffice(log, log->reserved_bytes + bytes)) {
+		/* Else others give back what they have reserved. */
+		log->pressed |= !log->reserved_bytes;
+		log_dispatch(log);
 		return false;
+	}
 	log->reserved_bytes += bytes;
 	log->reserved_cost += cost;
 	return true;
@@ -288,7 +297,8 @@ static bool is_drained(const struct log *log)
 {
 	return log->failed ?
 		!log->sending :
-		!log->open && !log->writing && list_empty(&log->closed) &&
+		!log->open && list_empty(&log->writing) &&
+		list_empty(&log->closed) &&
 		!log_twin_waiting(log);
 }
 
@@ -298,7 +308,10 @@ static void drain_go_on(struct log *log)
 	if (log->open) {
 		log->wanted_seq = log->open->seq;
 		log_dispatch(log);
-	} else if (!log->writing && list_empty(&log->closed)) {
+	} else if (!list_empty(&log->closed)) {
+		log->pressed = true;
+		log_dispatch(log);
+	} else if (list_empty(&log->writing)) {
 		log_twin_send(log);
 	}
 }
@@ -379,8 +392,8 @@ uint64_t log_run(struct log *log, uint64_t now_ns)
 	waiters_tell(log, &told);
 	if (log_due(log))
 		return now_ns;
-	if (!log->started || log->failed || log->writing || log->sending ||
-	    !log_twin_waiting(log))
+	if (!log->started || log->failed || !list_empty(&log->writing) ||
+	    log->sending || !log_twin_waiting(log))
 		return UINT64_MAX;
 	if (now_ns < due)
 		return due;
@@ -400,7 +413,8 @@ bool log_has_pending(const struct log *log)
 
 uint64_t log_pending_since_ns(const struct log *log)
 {
-	const struct log_record *r = log->writing;
+	const struct log_record *r = list_first(&log->writing,
+						struct log_record, link);
 
 	if (!r)
 		r = list_first(&log->closed, struct log_record, link);

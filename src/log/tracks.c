@@ -444,6 +444,21 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 	return find_allowed(log, belief, &places, n, sector, cost_ns);
 }
 
+size_t log_place_room(const struct log *log)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+	const struct log_track *t = log->main;
+	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
+	uint32_t run = t ? run_end(log, t, t->next) - t->next : 0;
+
+	if (room.sure < units_of(log, log_needed_bytes(log)) +
+			4 * LOG_AT_ONCE * most)
+		return 0;
+	if (run < most)		/* another track is next */
+		run = room.longest;
+	return run * log->unit_bytes;
+}
+
 bool log_place_find(struct log *log, const struct belief *belief,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns)

@@ -1,5 +1,8 @@
 /*
- * write.c - the way of a record to the disk: one at a time.
+ * write.c - the way of records to the disk: one access at a time.
+ *
+ * Records that somebody waits for go at once, with all that is closed before
+ * them; others when LOG_AT_ONCE are closed, or somebody waits for buffers.
  *
  * The commit point is record_done: from there on the record survives whatever
  * happens.  On a disk with a volatile cache what the record speaks of is
@@ -22,13 +25,25 @@ static void record_send(struct log *log);
 static void record_fail(struct log *log, int rc)
 {
 	msg_error("log: record %llu cannot be written: %s; nothing more is",
-		  (unsigned long long)log->writing->seq, strerror(-rc));
+		  (unsigned long long)log->durable_seq + 1, strerror(-rc));
 	log->failed = true;
 	log_wake(log);
 }
 
+/* All but the first wait again: one at a time is safer. */
+static void record_split(struct log *log)
+{
+	struct list *last;
+
+	while ((last = log->writing.prev) != log->writing.next) {
+		list_del(last);
+		list_add_front(&log->closed, last);
+	}
+}
+
 static void record_retry(struct log *log, int rc)
 {
+	record_split(log);
 	log->stats.retries++;
 	if (++log->tries >= LOG_TRIES)
 		record_fail(log, rc);
@@ -39,19 +54,21 @@ static void record_retry(struct log *log, int rc)
 static void record_done(struct disk_request *req)
 {
 	struct log *log = req->owner;
-	struct log_record *r = log->writing;
+	struct log_record *r;
 
 	if (req->result) {
 		record_retry(log, req->result);
 		return;
 	}
-	log->writing = NULL;
 	log->done_ns = req->complete_ns;
-	log->durable_seq = r->seq;
-	r->track = (unsigned)(log->main - log->track);
-	log->stats.records++;
+	while ((r = list_first(&log->writing, struct log_record, link))) {
+		list_del(&r->link);
+		log->durable_seq = r->seq;
+		r->track = (unsigned)(log->main - log->track);
+		log->stats.records++;
+		list_add(&log->durable, &r->link);
+	}
 	log->stats.record_bytes += (uint64_t)req->sectors * SECTOR_BYTES;
-	list_add(&log->durable, &r->link);
 	log_twin_stage(log);
 	log_dispatch(log);
 	if (log->moved && log_twin_staged_bytes(log) >= TWIN_WORTH_BYTES)
@@ -97,23 +114,38 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 {
 	struct log *log = container_of(place, struct log, place);
 	const struct log_track *before = log->main;
+	const struct list *pos;
 
-	log_place_take(log, sector, (size_t)req->disk.sectors * SECTOR_BYTES,
-		       log->writing->seq);
+	(void)req;
 	log->placed = true;
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+		const size_t bytes = log_record_bytes(log, r->payload);
+
+		log_place_take(log, sector, bytes, r->seq);
+		record_seal(log, r, sector);
+		sector += bytes / SECTOR_BYTES;
+	}
 	log->moved |= before && log->main != before;
-	record_seal(log, log->writing, sector);
 }
 
 /* There was room when the record was dispatched, and nobody else takes it:
  * it can be missing only after a failed write. */
 static void record_write(struct log *log)
 {
-	const size_t bytes = log_record_bytes(log, log->writing->payload);
+	const struct list *pos;
+	size_t bytes = 0;
+	unsigned n = 0;
 
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+
+		log->iov[n].iov_base = r->buf;
+		log->iov[n].iov_len = log_record_bytes(log, r->payload);
+		bytes += log->iov[n++].iov_len;
+	}
 	log->placed = false;
 	log->place = (struct queue_place){ place_find, place_take };
-	log->iov = (struct iovec){ log->writing->buf, bytes };
 	log->req = (struct queue_request){
 		.class = QUEUE_COMMIT,
 		.place = &log->place,
@@ -121,8 +153,8 @@ static void record_write(struct log *log)
 			.op = DISK_WRITE,
 			.fua = queue_limits(log->queue)->volatile_cache,
 			.sectors = (uint32_t)(bytes / SECTOR_BYTES),
-			.iov = &log->iov,
-			.iov_n = 1,
+			.iov = log->iov,
+			.iov_n = n,
 			.done = record_done,
 			.owner = log,
 		},
@@ -153,28 +185,69 @@ static void record_send(struct log *log)
 	}
 }
 
+static unsigned list_count(const struct list *list)
+{
+	const struct list *pos;
+	unsigned n = 0;
+
+	list_for_each(pos, list)
+		n++;
+	return n;
+}
+
+/* Do the closed records have to go?  Once begun, until none is left. */
+static bool must_go(struct log *log, const struct log_record *first)
+{
+	if (list_count(&log->closed) >= LOG_AT_ONCE ||
+	    list_count(&log->spare) + list_count(&log->durable) <
+		    LOG_RECORDS / 2)
+		log->pressed = true;
+	return log->pressed || log->wanted_seq >= first->seq;
+}
+
+/* Takes the oldest closed records as far as they go out together. */
+static void take_closed(struct log *log)
+{
+	const uint64_t most = (uint64_t)queue_limits(log->queue)->max_sectors *
+			      SECTOR_BYTES;
+	const size_t room = log_place_room(log);
+	struct log_record *r;
+	size_t sum = 0;
+
+	for (unsigned n = 0; n < LOG_AT_ONCE; n++) {
+		r = list_first(&log->closed, struct log_record, link);
+		if (!r)
+			break;
+		sum += log_record_bytes(log, r->payload);
+		if (n && (sum > room || sum > most))
+			break;
+		list_del(&r->link);
+		list_add(&log->writing, &r->link);
+	}
+	if (list_empty(&log->closed))
+		log->pressed = false;
+}
+
 /*
- * Sends the oldest closed record; if there is none, closes the open one if
- * somebody waits for it.
+ * Sends the oldest closed records and, if somebody waits for it, the open one.
  */
 void log_dispatch(struct log *log)
 {
 	struct log_record *r;
 
-	if (log->writing || log->failed)
+	if (!list_empty(&log->writing) || log->failed)
 		return;
-	if (list_empty(&log->closed) && log->open &&
+	if (list_count(&log->closed) < LOG_AT_ONCE && log->open &&
 	    log->wanted_seq >= log->open->seq)
 		log_close_record(log);
 	r = list_first(&log->closed, struct log_record, link);
-	if (!r)
+	if (!r || !must_go(log, r))
 		return;
 	if (!log_tracks_hold(log, log_record_bytes(log, r->payload))) {
 		log->stats.stalls++;
 		return;
 	}
-	list_del(&r->link);
-	log->writing = r;
+	take_closed(log);
 	log->placed = false;
 	log->tries = 0;
 	log->sent_ns = env_now_ns(log->env);
