@@ -8,6 +8,7 @@
 #include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/prober_disk.h"
+#include "extract/trace.h"
 #include "sim/judge.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
@@ -221,6 +222,40 @@ START_TEST(mechanics_of_generated_drives)
 }
 END_TEST
 
+/* The lower envelope is the seek with the overhead.  Distances in sectors are
+ * not quite those in cylinders. */
+START_TEST(seeks_from_any_trace)
+{
+	struct specgen options = generated(70 + (uint64_t)_i);
+	struct trace_point *points = calloc(3000, sizeof(*points));
+	struct trace_curve curve;
+	const struct service_mech *is;
+	uint32_t cylinders;
+	size_t n = 3000;
+	struct rig rig;
+	double half_ns;
+
+	options.bytes = UINT64_C(80000000000);
+	options.cache = 0;
+	rig_open(&rig, &options);
+	ck_assert_ptr_nonnull(points);
+	ck_assert_int_eq(trace_random(rig.prober, points, &n), 0);
+	ck_assert_uint_eq(n, 2999);
+	ck_assert_int_eq(trace_fit(points, n, &curve), 0);
+	ck_assert_msg(curve.off_ns < 400e3, "seed %d: fits to %g us", 70 + _i,
+		      curve.off_ns / 1e3);
+	is = &rig.spec->mech;
+	cylinders = is->seek[is->seek_n - 1].cylinders;
+	half_ns = (double)(rig.spec->read_overhead_ns +
+			   service_seek_ns(is, 0, cylinders / 2)) /
+		  trace_ns(&curve, rig.prober->limits->sectors / 2);
+	ck_assert_msg(half_ns > 0.75 && half_ns < 1.25, "seed %d: %g",
+		      70 + _i, half_ns);
+	free(points);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- The judge ---- */
 
 START_TEST(judge_finds_what_is_wrong)
@@ -266,6 +301,7 @@ static Suite *suite(void)
 	tcase_add_test(t, period_says_what_is_too_noisy);
 	tcase_add_test(t, period_of_what_cannot_be_read);
 	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);
+	tcase_add_loop_test(t, seeks_from_any_trace, 0, 8);
 	tcase_add_test(t, judge_finds_what_is_wrong);
 	suite_add_tcase(s, t);
 	return s;
