@@ -59,6 +59,9 @@ static void rig_attach(struct rig *r)
 
 static void rig_detach(struct rig *r)
 {
+	/* The queue may have a reading of its own under way. */
+	if (!sim_is_off(r->sim))
+		ck_assert_int_eq(queue_drain(r->queue), 0);
 	log_close(r->log);
 	queue_close(r->queue);
 	r->log = NULL;
@@ -201,6 +204,8 @@ static void reboot(struct rig *r, enum sim_cut cut)
 	ck_assert_int_lt(queue_poll(r->queue, 0), 0);
 	rig_detach(r);
 	sim_restart(r->sim);
+	head_close(r->head);
+	r->head = r->doubt ? doubt_head(r->doubt, sim_env(r->sim)) : NULL;
 	rig_attach(r);
 }
 
