@@ -9,6 +9,7 @@
 #include "extract/period.h"
 #include "extract/prober_disk.h"
 #include "extract/trace.h"
+#include "extract/verify.h"
 #include "sim/judge.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
@@ -222,6 +223,39 @@ START_TEST(mechanics_of_generated_drives)
 }
 END_TEST
 
+/* A true geometry passes, one that is a unit off from somewhere on does not. */
+START_TEST(boundaries_are_verified)
+{
+	struct specgen options = generated(20 + (uint64_t)_i);
+	struct geom *truth, *shifted;
+	struct verify verify;
+	struct spec *other;
+	struct rig rig;
+
+	options.slipped = 0;
+	rig_open(&rig, &options);
+	ck_assert_int_eq(specgen_make(&options, &other), 0);
+	ck_assert_int_eq(spec_geom(rig.spec, &truth), 0);
+	other->zones[0].reserved += 1;
+	other->zones[0].spares_zone += 1;
+	ck_assert_int_eq(spec_geom(other, &shifted), 0);
+	ck_assert_int_eq(verify_boundaries(rig.prober, truth,
+					   rig.spec->mech.period_ps, 32,
+					   &verify), 0);
+	ck_assert_msg(!verify.wrong && verify.right > 20,
+		      "seed %d: %u wrong, first %ju", 20 + _i, verify.wrong,
+		      (uintmax_t)verify.first_wrong);
+	ck_assert_int_eq(verify_boundaries(rig.prober, shifted,
+					   rig.spec->mech.period_ps, 200,
+					   &verify), 0);
+	ck_assert_uint_gt(verify.wrong, 0);
+	geom_free(truth);
+	geom_free(shifted);
+	spec_free(other);
+	rig_close(&rig);
+}
+END_TEST
+
 /* The lower envelope is the seek with the overhead.  Distances in sectors are
  * not quite those in cylinders. */
 START_TEST(seeks_from_any_trace)
@@ -301,6 +335,7 @@ static Suite *suite(void)
 	tcase_add_test(t, period_says_what_is_too_noisy);
 	tcase_add_test(t, period_of_what_cannot_be_read);
 	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);
+	tcase_add_loop_test(t, boundaries_are_verified, 0, 8);
 	tcase_add_loop_test(t, seeks_from_any_trace, 0, 8);
 	tcase_add_test(t, judge_finds_what_is_wrong);
 	suite_add_tcase(s, t);
