@@ -15,7 +15,9 @@
 #include "sched/fill.h"
 
 /* Tracks and nodes a decision may look at: about 60 us of work. */
-#define STEPS 200u
+#define STEPS 250u
+#define RUN_WORTH 2u
+#define ACROSS_WORTH 10u
 #define WRITES_TRIED 4u
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u
@@ -68,6 +70,8 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		.belief = belief,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
+		.run_worth = RUN_WORTH,
+		.across_worth = ACROSS_WORTH,
 	};
 	uint64_t best = 0, worth;
 	unsigned tasks = 0;
@@ -84,7 +88,7 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		if (task->paused || !wanted_sectors(task->wanted))
 			continue;
 		gap_search(&query, task->wanted, &plan);
-		worth = (uint64_t)plan.units * task->options.unit_sectors *
+		worth = plan.worth <= 0 ? 0 : (uint64_t)plan.worth * task->options.unit_sectors *
 			task->options.share;
 		if (worth > best) {
 			best = worth;

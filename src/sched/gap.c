@@ -33,7 +33,7 @@
 #define SHARES 4u
 
 struct entry {
-	uint32_t bound;
+	int64_t bound;
 	uint32_t level;
 	uint64_t index;
 };
@@ -43,6 +43,8 @@ struct pass {
 	unsigned n;
 	struct gap_piece piece[2];
 	uint32_t units;
+	int64_t worth;
+	bool across;		/* ends on the next track */
 };
 
 struct search {
@@ -57,6 +59,7 @@ struct search {
 	uint64_t turn_ns;
 	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
 	uint32_t low_n;
+	int64_t ends_worth;	/* source and target track, whole gap each */
 	unsigned heap_n;
 	struct entry heap[HEAP_MAX];
 };
@@ -119,13 +122,27 @@ static void piece_place(const struct search *s, const struct geom_track *track,
 						    piece->sectors);
 }
 
+/* Is the unit before a wanted one on the track wanted, too? */
+static bool run_goes_back(const struct search *s,
+			  const struct geom_track *track, uint64_t sector)
+{
+	uint32_t unit = wanted_unit(s->wanted);
+	struct range r;
+
+	return sector >= track->first + unit &&
+	       wanted_next_on(s->wanted, track, sector - unit, &r) &&
+	       r.first < sector;
+}
+
 /* The wanted units that lie within [first, end) of a track: one command from
- * the first of them to the last.  Returns how many. */
+ * the first of them to the last.  Returns how many, and what they are worth. */
 static uint32_t piece_find(const struct search *s,
 			   const struct geom_track *track, uint64_t first,
-			   uint64_t end, struct gap_piece *piece)
+			   uint64_t end, struct gap_piece *piece,
+			   int64_t *worth)
 {
 	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
+	int64_t runs = 0;
 	uint64_t moved;
 	struct range r;
 
@@ -136,17 +153,24 @@ static uint32_t piece_find(const struct search *s,
 	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
 		if (!units && end - r.first > s->query->max_sectors)
 			end = r.first + s->query->max_sectors;
-		if (r.n > end - r.first)
+		runs++;
+		if (r.n > end - r.first) {
 			r.n = end - r.first;
+			runs--;
+		}
 		n = (uint32_t)(r.n / unit);
 		if (!n)
 			break;
-		if (!units)
+		if (!units) {
 			piece->sector = r.first;
+			runs -= s->query->run_worth &&
+				run_goes_back(s, track, r.first);
+		}
 		units += n;
 		first = r.first + (uint64_t)n * unit;
 		piece->sectors = (uint32_t)(first - piece->sector);
 	}
+	*worth += units + runs * s->query->run_worth;
 	return units;
 }
 
@@ -163,8 +187,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 	angle out;
 	uint32_t n;
 
-	pass->n = 0;
-	pass->units = 0;
+	*pass = (struct pass){ 0 };
 	if (out_ns <= in_ns || !track->per_sector)
 		return;
 	a = geom_lbn_at(geom, track,
@@ -178,7 +201,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							track->per_sector) ||
 		 a == b)
 		return;
-	n = piece_find(s, track, a, b > a ? b : end, piece);
+	n = piece_find(s, track, a, b > a ? b : end, piece, &pass->worth);
 	if (n) {
 		piece_place(s, track, in_ns, piece);
 		in_ns = piece->end_ns + s->lead_ns;
@@ -194,12 +217,88 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							in_ns - ROUND_IN_NS));
 	if (a >= b)
 		return;
-	n = piece_find(s, track, a, b, piece);
+	n = piece_find(s, track, a, b, piece, &pass->worth);
 	if (n) {
 		piece_place(s, track, in_ns, piece);
 		pass->units += n;
 		pass->n++;
 	}
+}
+
+/* The first wanted unit from `first` on, such that it and all up to the one
+ * that goes over the track's end are one command; false: that is not wanted,
+ * or has passed. */
+static bool across_from(const struct search *s, const struct geom_track *track,
+			uint64_t first, uint64_t last, uint64_t *from)
+{
+	uint32_t unit = wanted_unit(s->wanted), n;
+	uint64_t moved;
+	struct range r;
+
+	if (first > last || !wanted_next_on(s->wanted, track, last, &r) ||
+	    r.first != last)
+		return false;
+	if (last + unit - first > s->query->max_sectors)
+		first = last + unit - s->query->max_sectors / unit * unit;
+	if (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	    moved < last + unit)
+		return false;
+	return wanted_next_on(s->wanted, track, first, &r) &&
+	       (*from = r.first, true);
+}
+
+/*
+ * What passes by on a track from in_ns on to its end, and the unit that begins
+ * there and ends on the next.
+ */
+static void pass_across(const struct search *s, const struct geom_track *track,
+			uint64_t in_ns, struct pass *pass)
+{
+	const struct geom *geom = s->belief->geom;
+	uint32_t unit = wanted_unit(s->wanted);
+	uint64_t end = track->first + track->sectors, at, last;
+	struct gap_piece *piece = pass->piece;
+	struct service_head head = { 0, track->cylinder, track->surface };
+	struct service_request req;
+	struct service service;
+	struct range r;
+
+	*pass = (struct pass){ 0 };
+	last = end - end % unit;
+	at = geom_lbn_at(geom, track,
+			 service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
+	if (last == end || last < track->first ||
+	    last + unit > geom_sectors(geom) ||
+	    !across_from(s, track, at, last, &piece->sector))
+		return;
+	piece->sectors = (uint32_t)(last + unit - piece->sector);
+	head.at_ns = piece->begin_ns = begin_ns(s, piece->sector, in_ns);
+	req = (struct service_request){ .lbn = piece->sector,
+					.sectors = piece->sectors };
+	service_estimate(geom, s->belief->mech, &head, &req, &service);
+	piece->end_ns = service.head.at_ns;
+	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
+	     at = r.first + r.n) {
+		pass->units += (uint32_t)(r.n / unit);
+		pass->worth += s->query->run_worth;
+	}
+	if (s->query->run_worth && run_goes_back(s, track, piece->sector))
+		pass->worth -= s->query->run_worth;
+	pass->worth += pass->units + s->query->across_worth;
+	pass->across = true;
+	pass->n = 1;
+}
+
+/* The track the head is over after a passing. */
+static struct geom_track pass_leaves(const struct search *s,
+				     const struct geom_track *track,
+				     const struct pass *pass)
+{
+	struct geom_track next = *track;
+
+	if (pass->across)
+		geom_track_at(s->belief->geom, track->index + 1, &next);
+	return next;
 }
 
 /* ---- putting a plan together ---- */
@@ -215,20 +314,21 @@ static void plan_add(struct gap_plan *plan, const struct pass *pass)
 	       pass->n * sizeof(*pass->piece));
 	plan->pieces_n += pass->n;
 	plan->units += pass->units;
+	plan->worth += pass->worth;
 }
 
 /* Takes these passings, in order, if they are more than the best so far. */
 static void plan_offer(struct search *s, const struct pass *const *pass,
 		       unsigned n)
 {
-	uint32_t units = 0;
+	int64_t worth = 0;
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		units += pass[i]->units;
-	if (units <= s->plan->units)
+		worth += pass[i]->worth;
+	if (worth <= s->plan->worth)
 		return;
-	s->plan->units = 0;
+	s->plan->units = s->plan->worth = 0;
 	s->plan->pieces_n = 0;
 	for (i = 0; i < n; i++)
 		plan_add(s->plan, pass[i]);
@@ -255,28 +355,55 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 		/* Not one command with it, and too late for two. */
 		pass_over(s, &s->target, from_ns, s->leave_ns, pass);
 		if (pass->n && pass_end_ns(pass, 0) > s->leave_ns)
-			pass->n = pass->units = 0;
+			*pass = (struct pass){ 0 };
 	}
 }
 
 /* ---- source and target ---- */
 
+/* After a passing over a track, what is left for the target's. */
+static void try_rest(struct search *s, const struct geom_track *track,
+		     const struct pass *before, const struct pass *pass)
+{
+	struct geom_track from = pass_leaves(s, track, pass);
+	uint64_t there_ns = pass_end_ns(pass, s->free_ns) +
+		move_ns(s, &from, &s->target, false) +
+		(pass->n ? s->lead_ns : s->belief->read_guard_ns);
+	struct pass last;
+	const struct pass *all[] = { before, pass, &last };
+
+	s->plan->steps++;
+	pass_target(s, there_ns, &last);
+	if (!last.n && pass_end_ns(pass, 0) +
+		    move_ns(s, &from, &s->target, s->query->target.write) >
+				s->leave_ns)
+		return;
+	plan_offer(s, all, 3);
+}
+
 /* Source track until until_ns at most, target track for the rest. */
 static void try_share(struct search *s, uint64_t until_ns)
 {
-	uint64_t there_ns;
-	struct pass first, last;
-	const struct pass *both[] = { &first, &last };
+	const struct pass none = { 0 };
+	struct pass first;
 
-	s->plan->steps += 2;
+	s->plan->steps++;
 	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns,
 		  until_ns, &first);
-	there_ns = pass_end_ns(&first, s->free_ns) +
-		   move_ns(s, &s->source, &s->target, false) +
-		   (first.n ? s->query->handover_ns : 0) +
-		   s->belief->read_guard_ns;
-	pass_target(s, there_ns, &last);
-	plan_offer(s, both, 2);
+	try_rest(s, &s->source, &none, &first);
+}
+
+/* Over the end of the source track. */
+static void try_source_across(struct search *s)
+{
+	const struct pass none = { 0 };
+	struct pass first;
+
+	s->plan->steps++;
+	pass_across(s, &s->source, s->free_ns + s->belief->read_guard_ns,
+		    &first);
+	if (first.n)
+		try_rest(s, &s->source, &none, &first);
 }
 
 static void try_same_track(struct search *s)
@@ -315,12 +442,15 @@ static void search_ends(struct search *s)
 		return;
 	out = s->leave_ns - move;
 	try_share(s, out);
-	if (s->plan->units >= share_bound(s, out - begin + settle_ns(s)))
+	s->ends_worth = s->plan->worth;
+	try_source_across(s);
+	if (s->plan->worth >= share_bound(s, out - begin + settle_ns(s)))
 		return;
 	/* As much as there is on the target's, and the rest of the time. */
 	s->plan->steps += 2;
 	move = move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
+	s->ends_worth += last.worth;
 	first = (struct pass){ 0 };
 	if (last.n && last.piece[0].begin_ns > begin + move)
 		pass_over(s, &s->source, begin,
@@ -382,19 +512,24 @@ static uint64_t low_move_ns(const struct search *s,
 }
 
 /* The most units any track of a node can yield. */
-static uint32_t node_bound(const struct search *s,
+static int64_t node_bound(const struct search *s,
 			   const struct wanted_node *node)
 {
 	uint64_t spent = s->free_ns + s->belief->read_guard_ns +
 			 low_move_ns(s, &s->source, &node->geom) +
 			 low_move_ns(s, &s->target, &node->geom) +
-			 settle_ns(s), units;
+			 settle_ns(s);
+	int64_t units, most;
 
 	if (spent >= s->leave_ns)
 		return 0;
-	units = sectors_in(s, s->leave_ns - spent, node->geom.around) /
-		wanted_unit(s->wanted);
-	return units < node->most ? (uint32_t)units : node->most;
+	units = (int64_t)(sectors_in(s, s->leave_ns - spent,
+				     node->geom.around) /
+			  wanted_unit(s->wanted));
+	most = node->most + s->ends_worth;
+	units += s->query->run_worth;
+	most += s->query->run_worth + s->query->across_worth;
+	return units < most ? units : most;
 }
 
 /* Higher bounds first, then nearer the root, then the lower address. */
@@ -451,33 +586,46 @@ static void node_put(struct search *s, unsigned level, uint64_t index)
 	if (!wanted_node(s->wanted, level, index, &node))
 		return;
 	entry.bound = node_bound(s, &node);
-	if (entry.bound > s->plan->units)
+	if (entry.bound > s->plan->worth)
 		heap_put(s, &entry);
 }
 
-/* A third track, and what is left of the gap before and after it. */
+/* A third track from in_ns to out_ns, and what is left of the gap before and
+ * after it. */
+static void try_between(struct search *s, const struct geom_track *track,
+			const struct pass *pass, uint64_t to_ns)
+{
+	struct pass first = { 0 };
+
+	if (!pass->n)
+		return;
+	s->plan->steps++;
+	if (s->ends_worth)
+		pass_over(s, &s->source,
+			  s->free_ns + s->belief->read_guard_ns,
+			  pass->piece[0].begin_ns - to_ns - s->lead_ns,
+			  &first);
+	try_rest(s, track, &first, pass);
+}
+
 static void try_track(struct search *s, const struct geom_track *track)
 {
 	uint64_t to = move_ns(s, &s->source, track, false);
 	uint64_t on = move_ns(s, track, &s->target, s->query->target.write);
-	uint64_t in = s->free_ns + to + s->belief->read_guard_ns;
-	struct pass first = { 0 }, pass, last;
-	const struct pass *all[] = { &first, &pass, &last };
+	uint64_t in = s->free_ns + to + s->belief->read_guard_ns, out;
+	struct pass pass;
 
 	if (in + on >= s->leave_ns ||
-	    sectors_in(s, s->leave_ns - on - in, track->sectors) /
-			    wanted_unit(s->wanted) <= s->plan->units)
+	    (int64_t)(sectors_in(s, s->leave_ns - on - in, track->sectors) /
+		      wanted_unit(s->wanted)) + s->query->run_worth +
+			    s->query->across_worth <= s->plan->worth)
 		return;
-	s->plan->steps++;
-	pass_over(s, track, in, s->leave_ns - on, &pass);
-	if (pass.units <= s->plan->units)
-		return;
-	if (pass.piece[0].begin_ns > in)
-		pass_over(s, &s->source,
-			  s->free_ns + s->belief->read_guard_ns,
-			  pass.piece[0].begin_ns - to - s->lead_ns, &first);
-	pass_target(s, pass_end_ns(&pass, 0) + on + s->lead_ns, &last);
-	plan_offer(s, all, 3);
+	out = s->leave_ns - on;
+	pass_over(s, track, in, out, &pass);
+	if (pass.worth + s->ends_worth > s->plan->worth)
+		try_between(s, track, &pass, to);
+	pass_across(s, track, in, &pass);
+	try_between(s, track, &pass, to);
 }
 
 static void search_leaf(struct search *s, uint64_t leaf)
@@ -497,7 +645,9 @@ static void search_leaf(struct search *s, uint64_t leaf)
 		if (index == s->source.index || index == s->target.index)
 			continue;
 		geom_track_at(s->belief->geom, index, &track);
-		if (wanted_on(s->wanted, &track) > s->plan->units)
+		if (wanted_on(s->wanted, &track) + s->ends_worth +
+			    s->query->run_worth + s->query->across_worth >
+		    s->plan->worth)
 			try_track(s, &track);
 	}
 }
@@ -511,7 +661,7 @@ static void search_others(struct search *s)
 	node_put(s, level, 0);
 	while (s->heap_n) {
 		entry = heap_take(s);
-		if (entry.bound <= s->plan->units)
+		if (entry.bound <= s->plan->worth)
 			return;
 		if (s->plan->steps >= s->query->steps) {
 			s->plan->complete = false;
