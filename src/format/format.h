@@ -417,6 +417,18 @@ struct error_item {
 };
 static_assert(sizeof(struct error_item) == 38, "error_item");
 
+/* Where the scrub is: one item, off 0.  Advice. */
+struct scrub_item {
+	uint8_t version;	/* 1 */
+	uint8_t state;		/* SCRUB_* of tasks/scrub.h */
+	le64 cursor;		/* sector: all before has been read */
+	le64 done_sectors;	/* of this pass */
+	le64 passes;		/* ended */
+	le64 begun_seconds;	/* this pass, since 1970; 0: none */
+	le64 ended_seconds;	/* the last one */
+};
+static_assert(sizeof(struct scrub_item) == 42, "scrub_item");
+
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */
 	ERROR_CSUM = 2,		/* it gave other bytes */

@@ -88,7 +88,9 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		if (task->paused || !wanted_sectors(task->wanted))
 			continue;
 		gap_search(&query, task->wanted, &plan);
-		worth = plan.worth <= 0 ? 0 : (uint64_t)plan.worth * task->options.unit_sectors *
+		if (plan.worth <= 0)
+			continue;
+		worth = (uint64_t)plan.worth * task->options.unit_sectors *
 			task->options.share;
 		if (worth > best) {
 			best = worth;

@@ -1,0 +1,296 @@
+/*
+ * judge.c - verifies what has been read.
+ *
+ * It comes in any order and is cut anywhere; a block, or a piece of 64 KiB with
+ * one checksum, is judged when all of it is there.  What has come in part is
+ * kept in a few buffers; when these are full the oldest is left to the slow way
+ * of suspects, which reads the whole.
+ */
+#include <string.h>
+
+#include "base/csum.h"
+#include "fs/errors.h"
+#include "tasks/internal.h"
+
+/* The first run that ends after a sector. */
+static uint32_t run_lower(const struct window *w, uint64_t sector)
+{
+	uint32_t lo = 0, hi = w->runs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (w->run[mid].sector + w->run[mid].n <= sector)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint64_t block_sum(const struct window *w, const struct sums *sums,
+			  unsigned block)
+{
+	unsigned below = (unsigned)__builtin_popcount(sums->mask &
+						      ((1u << block) - 1));
+
+	return w->sum[sums->first + below];
+}
+
+/* ---- whole blocks and pieces ---- */
+
+static void judge_block(struct scrub *scrub, uint64_t ino, uint64_t piece,
+			const struct sums *sums, unsigned block,
+			const void *data)
+{
+	if ((sums->mask >> block & 1) &&
+	    csum(data, BLOCK_BYTES) != block_sum(&scrub->window, sums, block))
+		suspect_file(scrub, ino, piece, (uint16_t)(1u << block));
+}
+
+static void judge_piece(struct scrub *scrub, uint64_t ino, uint64_t piece,
+			const struct sums *sums, const void *data)
+{
+	if (csum(data, PIECE_BYTES) != scrub->window.sum[sums->first])
+		suspect_file(scrub, ino, piece, UINT16_MAX);
+}
+
+/* ---- parts ---- */
+
+static void part_leave(struct scrub *scrub, struct part *part)
+{
+	suspect_file(scrub, part->ino, part->piece, part->sums->mask);
+	part->ino = 0;
+}
+
+static struct part *part_get(struct scrub *scrub, uint64_t ino,
+			     uint64_t piece, const struct sums *sums)
+{
+	struct part *oldest = scrub->part, *part, *none = NULL;
+
+	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++) {
+		if (part->ino == ino && part->piece == piece)
+			return part;
+		if (!part->ino)
+			none = part;
+		if (part->used < oldest->used)
+			oldest = part;
+	}
+	part = none;
+	if (!part) {
+		part_leave(scrub, oldest);
+		part = oldest;
+	}
+	if (!part->data)
+		part->data = files_alloc(scrub->fs->files, PIECE_BYTES);
+	if (!part->data) {
+		suspect_file(scrub, ino, piece, sums->mask);
+		return NULL;
+	}
+	part->ino = ino;
+	part->piece = piece;
+	part->sums = sums;
+	part->have[0] = part->have[1] = 0;
+	return part;
+}
+
+static uint8_t part_block(const struct part *part, unsigned block)
+{
+	return (uint8_t)(part->have[block / 8] >> block % 8 * 8);
+}
+
+static void part_check(struct scrub *scrub, struct part *part)
+{
+	unsigned i;
+
+	if (part->sums->coarse) {
+		if (part->have[0] != UINT64_MAX || part->have[1] != UINT64_MAX)
+			return;
+		judge_piece(scrub, part->ino, part->piece, part->sums,
+			    part->data);
+		part->ino = 0;
+		return;
+	}
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		if (part_block(part, i) != UINT8_MAX)
+			continue;
+		judge_block(scrub, part->ino, part->piece, part->sums, i,
+			    part->data + i * BLOCK_BYTES);
+		part->have[i / 8] &= ~(UINT64_C(255) << i % 8 * 8);
+	}
+	if (!part->have[0] && !part->have[1])
+		part->ino = 0;
+}
+
+/* Sectors [first, first + n) of a piece. */
+static void part_add(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		     const struct sums *sums, unsigned first, unsigned n,
+		     const uint8_t *data)
+{
+	struct part *part = part_get(scrub, ino, piece, sums);
+	unsigned i;
+
+	if (!part)
+		return;
+	part->used = ++scrub->part_clock;
+	memcpy(part->data + first * SECTOR_BYTES, data, n * SECTOR_BYTES);
+	for (i = first; i < first + n; i++)
+		part->have[i / 64] |= UINT64_C(1) << i % 64;
+	part_check(scrub, part);
+}
+
+/* ---- data ---- */
+
+/* Sectors [first, first + n) of a piece with sums of its blocks: whole ones at
+ * once, the ends kept. */
+static void judge_fine(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		       const struct sums *sums, unsigned first, unsigned n,
+		       const uint8_t *data)
+{
+	while (n) {
+		unsigned block = first / BLOCK_SECTORS;
+		unsigned left = BLOCK_SECTORS - first % BLOCK_SECTORS;
+		unsigned take = n < left ? n : left;
+
+		if (take == BLOCK_SECTORS)
+			judge_block(scrub, ino, piece, sums, block, data);
+		else if (sums->mask >> block & 1)
+			part_add(scrub, ino, piece, sums, first, take, data);
+		first += take;
+		data += take * SECTOR_BYTES;
+		n -= take;
+	}
+}
+
+/* Blocks of sectors of a piece that have checksums. */
+static uint16_t blocks_of(const struct sums *sums, unsigned first, unsigned n)
+{
+	unsigned from = first / BLOCK_SECTORS;
+	unsigned to = (first + n - 1) / BLOCK_SECTORS + 1;
+
+	return (uint16_t)(((1u << to) - (1u << from)) & sums->mask);
+}
+
+static void judge_data(struct scrub *scrub, const struct run *run,
+		       uint64_t at, uint64_t n, const uint8_t *data)
+{
+	uint64_t off = run->off + at, first_piece = run->off / PIECE_SECTORS;
+
+	while (n) {
+		uint64_t piece = off / PIECE_SECTORS;
+		unsigned first = (unsigned)(off % PIECE_SECTORS);
+		unsigned left = PIECE_SECTORS - first;
+		unsigned take = n < left ? (unsigned)n : left;
+		const struct sums *sums =
+			&scrub->window.piece[run->piece + piece - first_piece];
+
+		if (!data)
+			suspect_file(scrub, run->ino, piece,
+				     blocks_of(sums, first, take));
+		else if (sums->coarse && take == PIECE_SECTORS)
+			judge_piece(scrub, run->ino, piece, sums, data);
+		else if (sums->coarse)
+			part_add(scrub, run->ino, piece, sums, first, take,
+				 data);
+		else
+			judge_fine(scrub, run->ino, piece, sums, first, take,
+				   data);
+		off += take;
+		n -= take;
+		data = data ? data + take * SECTOR_BYTES : NULL;
+	}
+}
+
+/* ---- the rest ---- */
+
+static void judge_error(struct scrub *scrub, uint64_t sector, uint64_t n,
+			enum error_what what)
+{
+	errors_add(scrub->fs, &(struct error){
+		.sector = sector, .sectors = (uint32_t)n, .what = what });
+}
+
+bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data)
+{
+	const struct node_header *header = data;
+	struct node_ptr ptr = {
+		.addr = le64_get(header->addr),
+		.addr2 = le64_get(header->addr2),
+		.gen = le64_get(header->gen),
+	};
+	uint64_t addr = addr_make(0, sector);
+	le64 fsid;
+
+	memcpy(&fsid, fs_super(scrub->fs)->uuid, sizeof(fsid));
+	return (ptr.addr == addr || ptr.addr2 == addr) &&
+	       !node_verify(data, le64_get(fsid), &ptr, header->level,
+			    key_get(&header->low), key_get(&header->high));
+}
+
+/* The nodes that lie within [at, at + n) of a node track. */
+static void judge_nodes(struct scrub *scrub, const struct run *run,
+			uint64_t at, uint64_t n, const uint8_t *data)
+{
+	uint64_t slot = at / TRAX_NODE_SECTORS, sector;
+	const struct space *space = tree_space(scrub->fs->tree);
+
+	for (; slot * TRAX_NODE_SECTORS < at + n; slot++) {
+		bool whole = slot * TRAX_NODE_SECTORS >= at &&
+			     (slot + 1) * TRAX_NODE_SECTORS <= at + n;
+
+		sector = run->sector + slot * TRAX_NODE_SECTORS;
+		if ((slot + 1) * TRAX_NODE_SECTORS > run->n ||
+		    !space_slot_used(space, addr_make(0, sector)))
+			continue;
+		/* One that was cut is read again whole. */
+		if (!data || !whole ||
+		    !judge_node(scrub, sector,
+				data + (slot * TRAX_NODE_SECTORS - at) *
+					       SECTOR_BYTES))
+			suspect_node(scrub, sector);
+	}
+}
+
+static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
+		      uint64_t n, const uint8_t *data)
+{
+	if (run->kind == OWNER_DATA)
+		judge_data(scrub, run, at, n, data);
+	else if (run->kind == OWNER_NODES)
+		judge_nodes(scrub, run, at, n, data);
+	else if (!data)
+		judge_error(scrub, run->sector + at, n, ERROR_READ);
+}
+
+static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
+		      const void *bytes, int result)
+{
+	struct scrub *scrub = arg;
+	struct window *w = &scrub->window;
+	uint64_t end = sector + sectors, from, to;
+	const uint8_t *data = result ? NULL : bytes;
+	uint32_t i;
+
+	scrub->run_sectors += sectors;
+	for (i = run_lower(w, sector); i < w->runs && w->run[i].sector < end;
+	     i++) {
+		const struct run *run = &w->run[i];
+
+		from = run->sector > sector ? run->sector : sector;
+		to = run->sector + run->n;
+		to = to < end ? to : end;
+		judge_run(scrub, run, from - run->sector, to - from,
+			  data ? data + (from - sector) * SECTOR_BYTES : NULL);
+	}
+}
+
+const struct freeblock_ops judge_ops = { .got = judge_got };
+
+void judge_rest(struct scrub *scrub)
+{
+	struct part *part;
+
+	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
+		if (part->ino)
+			part_leave(scrub, part);
+}

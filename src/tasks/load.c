@@ -1,0 +1,257 @@
+/*
+ * load.c - the next window: owners in order of address, then the checksums of
+ * those that are data, some leaves a transaction.  It ends when one of its
+ * arrays is full.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tasks/internal.h"
+
+#define LOAD_ROOM 3u
+
+static bool is_read(const struct owner_item *owner)
+{
+	return owner->kind != OWNER_BAD && owner->kind != OWNER_REPLICA;
+}
+
+/* What there may be of one owner: a longer one is read in parts. */
+static uint64_t run_most(const struct run *run)
+{
+	return run->kind == OWNER_DATA ?
+		(uint64_t)SCRUB_SUMS / PIECE_BLOCKS * PIECE_SECTORS -
+			PIECE_SECTORS : UINT64_MAX;
+}
+
+static uint32_t run_pieces(const struct run *run)
+{
+	return (uint32_t)((run->off + run->n - 1) / PIECE_SECTORS -
+			  run->off / PIECE_SECTORS + 1);
+}
+
+/* Adds an owner, from the cursor on; false: the window is full. */
+static bool window_add(struct window *w, uint64_t sector,
+		       const struct owner_item *owner)
+{
+	struct run run = {
+		.sector = sector,
+		.n = le64_get(owner->sectors),
+		.kind = owner->kind,
+		.ino = le64_get(owner->ino),
+		.off = le64_get(owner->off),
+		.piece = w->pieces,
+	};
+
+	if (sector < w->end) {
+		if (sector + run.n <= w->end)
+			return true;
+		run.n -= w->end - sector;
+		run.off += w->end - sector;
+		run.sector = w->end;
+	}
+	if (w->runs == SCRUB_RUNS)
+		return false;
+	if (run.n > run_most(&run))
+		run.n = run_most(&run);
+	if (run.kind == OWNER_DATA) {
+		if (w->pieces + run_pieces(&run) > SCRUB_PIECES)
+			return false;
+		w->pieces += run_pieces(&run);
+	}
+	w->run[w->runs++] = run;
+	w->sectors += run.n;
+	w->end = run.sector + run.n;
+	return w->end == sector + le64_get(owner->sectors);
+}
+
+/* The owner that begins before the cursor and goes over it. */
+static int load_first(struct ticket *ticket, struct scrub *scrub)
+{
+	struct window *w = &scrub->window;
+	struct tree_item item;
+	int rc;
+
+	if (w->runs || !w->from)
+		return 0;
+	rc = tree_seek_le(ticket->txn,
+			  key_make(0, ITEM_OWNER, addr_make(0, w->from - 1)),
+			  key_make(0, ITEM_OWNER, 0), &item);
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	if (is_read(item.value))
+		window_add(w, addr_sector(item.key.off), item.value);
+	return 0;
+}
+
+static int load_owners(struct ticket *ticket, struct scrub *scrub)
+{
+	struct window *w = &scrub->window;
+	struct tree_item item;
+	int rc = load_first(ticket, scrub);
+
+	while (!rc && tree_txn_room(ticket->txn) >= LOAD_ROOM) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(0, ITEM_OWNER,
+					   addr_make(0, w->end)),
+				  key_make(0, ITEM_OWNER, UINT64_MAX), &item);
+		if (rc == -ENOENT) {
+			w->end = UINT64_MAX;
+			return 0;
+		}
+		if (rc)
+			break;
+		if (!is_read(item.value)) {
+			const struct owner_item *owner = item.value;
+
+			w->end = addr_sector(item.key.off) +
+				 le64_get(owner->sectors);
+			continue;
+		}
+		if (!window_add(w, addr_sector(item.key.off), item.value))
+			return 0;
+	}
+	return rc ? rc : -EINPROGRESS;
+}
+
+static void sums_take(struct window *w, const struct csum_window *from,
+		      unsigned piece, struct sums *to)
+{
+	unsigned i;
+
+	*to = (struct sums){ .first = w->sums };
+	if (!(from->present >> piece & 1))
+		return;
+	to->mask = from->mask[piece];
+	to->coarse = from->coarse >> piece & 1;
+	if (to->coarse) {
+		w->sum[w->sums++] = from->sum[piece][0];
+		return;
+	}
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (to->mask >> i & 1)
+			w->sum[w->sums++] = from->sum[piece][i];
+}
+
+/* The checksums of a run; -ENOSPC: there may be no room for them,
+ * -EINPROGRESS: in another transaction. */
+static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
+			 const struct run *run)
+{
+	struct window *w = &scrub->window;
+	uint32_t n = run_pieces(run), *i = &scrub->loaded_pieces;
+	struct csum_window csums = { 0 };
+	uint64_t at = UINT64_MAX, base, piece;
+	struct tree_item item;
+	int rc;
+
+	if (!*i && w->sums + n * PIECE_BLOCKS > SCRUB_SUMS)
+		return -ENOSPC;
+	for (; *i < n; (*i)++) {
+		piece = run->off / PIECE_SECTORS + *i;
+		base = piece * PIECE_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
+		       TRAX_CSUM_WINDOW_BLOCKS;
+		if (base != at) {
+			if (tree_txn_room(ticket->txn) < LOAD_ROOM)
+				return -EINPROGRESS;
+			rc = tree_get(ticket->txn,
+				      key_make(run->ino, ITEM_CSUM, base),
+				      &item);
+			if (rc && rc != -ENOENT)
+				return rc;
+			if (rc)
+				csums = (struct csum_window){ 0 };
+			else if (csum_window_decode(item.value, item.bytes,
+						    &csums))
+				return -EUCLEAN;
+			at = base;
+		}
+		sums_take(w, &csums, (unsigned)(piece % TRAX_CSUM_PIECES),
+			  &w->piece[run->piece + *i]);
+	}
+	*i = 0;
+	return 0;
+}
+
+/* The window ends before the run whose checksums do not fit. */
+static void window_cut(struct window *w, uint32_t runs)
+{
+	uint32_t i;
+
+	for (i = runs; i < w->runs; i++)
+		w->sectors -= w->run[i].n;
+	w->end = w->run[runs].sector;
+	w->runs = runs;
+}
+
+static int load_sums(struct ticket *ticket, struct scrub *scrub)
+{
+	struct window *w = &scrub->window;
+	int rc;
+
+	while (scrub->loaded < w->runs) {
+		const struct run *run = &w->run[scrub->loaded];
+
+		if (tree_txn_room(ticket->txn) < LOAD_ROOM)
+			return -EINPROGRESS;
+		rc = run->kind == OWNER_DATA ?
+			     load_run_sums(ticket, scrub, run) : 0;
+		if (rc == -ENOSPC && scrub->loaded) {
+			window_cut(w, scrub->loaded);
+			return 0;
+		}
+		if (rc)
+			return rc;
+		scrub->loaded++;
+	}
+	return 0;
+}
+
+static int load_run(struct ticket *ticket)
+{
+	struct scrub *scrub = ticket->state;
+	int rc = scrub->owners_loaded ? load_sums(ticket, scrub) :
+					load_owners(ticket, scrub);
+
+	if (!rc)
+		scrub->owners_loaded = true;
+	return rc == -EINPROGRESS ? 0 : rc;
+}
+
+static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+
+	(void)seq;
+	if (!rc && (!scrub->owners_loaded ||
+		    scrub->loaded < scrub->window.runs)) {
+		ticket_again(ticket);
+		return;
+	}
+	ticket_finish(ticket, 0);
+	scrub->loading = false;
+	scrub_loaded(scrub, rc);
+}
+
+static const struct ticket_type load_type = {
+	.name = "load for scrub",
+	.bounds = { .nodes = 32 },
+	.stages = 32,
+	.run = load_run,
+	.end = load_end,
+};
+
+void load_start(struct scrub *scrub)
+{
+	struct window *w = &scrub->window;
+
+	w->from = w->end = scrub->cursor;
+	w->runs = w->pieces = w->sums = 0;
+	w->sectors = 0;
+	scrub->loaded = scrub->loaded_pieces = 0;
+	scrub->owners_loaded = false;
+	scrub->loading = true;
+	if (!ticket_start(scrub->fs, &load_type, NULL, scrub))
+		return;
+	scrub->loading = false;
+	scrub_loaded(scrub, -ENOMEM);
+}

@@ -1,0 +1,500 @@
+/*
+ * scrub.c - passes and windows.
+ *
+ *	waiting --(time, start)--> running --(end of the disk)--> waiting
+ *	                           |    ^
+ *	                           v    |
+ *	                           paused
+ *
+ * Running: load a window, want all of it, wait until all has come and every
+ * suspect was looked at, store the cursor, go on behind it.  A window that is
+ * under way when it is paused, or when the file system is closed, is read again
+ * from its beginning.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/errors.h"
+#include "tasks/internal.h"
+
+#define NS_PER_SECOND INT64_C(1000000000)
+#define DAY_SECONDS 86400u
+#define ITEM_VERSION 1u
+#define RETRY_NS UINT64_C(60000000000)
+#define NODE_ALIGN 4096u
+
+static int64_t now_seconds(const struct scrub *scrub)
+{
+	return env_wall_ns(scrub->fs->env) / NS_PER_SECOND;
+}
+
+/* ---- what is stored ---- */
+
+static struct key item_key(void)
+{
+	return key_make(0, ITEM_SCRUB, 0);
+}
+
+static int store_run(struct ticket *ticket)
+{
+	const struct scrub *scrub = ticket->state;
+	struct scrub_item item = {
+		.version = ITEM_VERSION,
+		.state = (uint8_t)scrub->state,
+		.cursor = le64_put(scrub->cursor),
+		.done_sectors = le64_put(scrub->done_sectors),
+		.passes = le64_put(scrub->passes),
+		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
+		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
+	};
+	struct tree_item old;
+	int rc = tree_get(ticket->txn, item_key(), &old);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	tree_put(ticket->txn, item_key(), &item, sizeof(item));
+	return 0;
+}
+
+static void scrub_store(struct scrub *scrub);
+
+static void store_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket_finish(ticket, 0);
+	scrub->storing = false;
+	if (scrub->store_again)
+		scrub_store(scrub);
+}
+
+static const struct ticket_type store_type = {
+	.name = "store scrub",
+	.bounds = { .log_bytes = 128 },
+	.paths = 1,
+	.changes = 1,
+	.run = store_run,
+	.end = store_end,
+};
+
+/* Lost at worst: then a window is read again. */
+static void scrub_store(struct scrub *scrub)
+{
+	scrub->store_again = scrub->storing;
+	if (scrub->storing || fs_read_only(scrub->fs))
+		return;
+	scrub->storing = !ticket_start(scrub->fs, &store_type, NULL, scrub);
+}
+
+static int recall_run(struct ticket *ticket)
+{
+	struct scrub *scrub = ticket->state;
+	const struct scrub_item *item;
+	struct tree_item found;
+	int rc = tree_get(ticket->txn, item_key(), &found);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	item = found.value;
+	if (found.bytes != sizeof(*item) || item->version != ITEM_VERSION ||
+	    item->state > SCRUB_PAUSED)
+		return 0;
+	scrub->state = item->state;
+	scrub->cursor = le64_get(item->cursor);
+	scrub->done_sectors = le64_get(item->done_sectors);
+	scrub->passes = le64_get(item->passes);
+	scrub->begun_seconds = (int64_t)le64_get(item->begun_seconds);
+	scrub->ended_seconds = (int64_t)le64_get(item->ended_seconds);
+	return 0;
+}
+
+static void recall_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket_finish(ticket, 0);
+	scrub->storing = false;
+	scrub->known = true;
+	if (!scrub->begun_seconds)
+		scrub->begun_seconds = now_seconds(scrub);
+}
+
+static const struct ticket_type recall_type = {
+	.name = "recall scrub",
+	.paths = 1,
+	.run = recall_run,
+	.end = recall_end,
+};
+
+/* ---- opening and closing ---- */
+
+static void window_free(struct window *w)
+{
+	free(w->run);
+	free(w->piece);
+	free(w->sum);
+	*w = (struct window){ 0 };
+}
+
+static int window_make(struct window *w)
+{
+	w->run = calloc(SCRUB_RUNS, sizeof(*w->run));
+	w->piece = calloc(SCRUB_PIECES, sizeof(*w->piece));
+	w->sum = calloc(SCRUB_SUMS, sizeof(*w->sum));
+	return w->run && w->piece && w->sum ? 0 : -ENOMEM;
+}
+
+static void scrub_free(struct scrub *scrub)
+{
+	unsigned i;
+
+	freeblock_close(scrub->task);
+	for (i = 0; i < SCRUB_PARTS; i++)
+		if (scrub->part[i].data)
+			files_release(scrub->part[i].data);
+	window_free(&scrub->window);
+	free(scrub->node);
+	free(scrub);
+}
+
+int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
+{
+	struct freeblock_options options = {
+		.name = "scrub",
+		.unit_sectors = queue_limits(fs->queue)->logical_bytes /
+				SECTOR_BYTES,
+	};
+	struct scrub *scrub = calloc(1, sizeof(*scrub));
+	int err;
+
+	if (!scrub)
+		return -ENOMEM;
+	scrub->fs = fs;
+	scrub->unit = options.unit_sectors;
+	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
+	scrub->gated.again = suspect_again;
+	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);
+	err = scrub->node ? freeblock_open(fs->queue, &options, &judge_ops,
+					   scrub, &scrub->task) : -ENOMEM;
+	if (err) {
+		scrub_free(scrub);
+		return err;
+	}
+	scrub->errors_before = errors_count(fs);
+	scrub->storing = true;
+	if (ticket_start(fs, &recall_type, NULL, scrub)) {
+		scrub_free(scrub);
+		return -ENOMEM;
+	}
+	*out = scrub;
+	return 0;
+}
+
+static bool scrub_is_busy(const struct scrub *scrub)
+{
+	return scrub->loading || scrub->storing || scrub->suspecting;
+}
+
+void scrub_close(struct scrub *scrub)
+{
+	if (!scrub)
+		return;
+	scrub->closing = true;
+	freeblock_pause(scrub->task, true);
+	while (scrub_is_busy(scrub) && !scrub->fs->gone) {
+		uint64_t next_ns = fs_run(scrub->fs, -1);
+		uint64_t now_ns = env_now_ns(scrub->fs->env);
+
+		if (scrub_is_busy(scrub) && next_ns > now_ns &&
+		    next_ns != UINT64_MAX)
+			env_wait(scrub->fs->env, next_ns - now_ns);
+	}
+	scrub_free(scrub);
+}
+
+/* ---- windows ---- */
+
+static void window_begin(struct scrub *scrub)
+{
+	if (!scrub->window.run && window_make(&scrub->window)) {
+		window_free(&scrub->window);
+		scrub->retry_ns = env_now_ns(scrub->fs->env) + RETRY_NS;
+		return;
+	}
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
+	load_start(scrub);
+}
+
+void scrub_loaded(struct scrub *scrub, int rc)
+{
+	const struct window *w = &scrub->window;
+	uint32_t i;
+
+	if (rc) {
+		scrub->retry_ns = env_now_ns(scrub->fs->env) + RETRY_NS;
+		return;
+	}
+	if (scrub->closing)
+		return;
+	scrub->active = true;
+	for (i = 0; i < w->runs && !rc; i++)
+		rc = freeblock_want(scrub->task, w->run[i].sector,
+				    w->run[i].n);
+	if (rc)
+		msg_warn("%s: scrub: %s", scrub->fs->disk->name, strerror(-rc));
+}
+
+static void pass_end(struct scrub *scrub)
+{
+	scrub->passes++;
+	scrub->ended_seconds = now_seconds(scrub);
+	scrub->state = SCRUB_WAITING;
+	scrub->cursor = 0;
+	window_free(&scrub->window);
+	msg_info("%s: scrub: all of it has been read, %llu errors",
+		 scrub->fs->disk->name,
+		 (unsigned long long)(errors_count(scrub->fs) -
+				      scrub->errors_before));
+}
+
+static void window_end(struct scrub *scrub)
+{
+	scrub->active = false;
+	scrub->done_sectors += scrub->window.sectors;
+	scrub->cursor = scrub->window.end;
+	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
+	if (scrub->window.end == UINT64_MAX)
+		pass_end(scrub);
+	scrub_store(scrub);
+}
+
+/* Forgets the window that is being read. */
+static void window_drop(struct scrub *scrub)
+{
+	unsigned i;
+
+	freeblock_unwant(scrub->task, 0,
+			 scrub->fs->disk->limits.sectors / scrub->unit *
+				 scrub->unit);
+	for (i = 0; i < SCRUB_PARTS; i++)
+		scrub->part[i].ino = 0;
+	if (scrub->active)
+		scrub->run_ns += env_now_ns(scrub->fs->env) -
+				 scrub->run_since_ns;
+	scrub->active = false;
+}
+
+/* ---- what is due ---- */
+
+static int64_t next_pass_seconds(const struct scrub *scrub)
+{
+	/* Before the first pass: a period after the mount that began to
+	 * count. */
+	int64_t from = scrub->ended_seconds ? scrub->ended_seconds :
+					      scrub->begun_seconds;
+
+	return scrub->period_seconds ? from + scrub->period_seconds : 0;
+}
+
+static void pass_begin(struct scrub *scrub)
+{
+	scrub->state = SCRUB_RUNNING;
+	scrub->cursor = 0;
+	scrub->done_sectors = 0;
+	scrub->run_ns = scrub->run_sectors = 0;
+	scrub->begun_seconds = now_seconds(scrub);
+	scrub->errors_before = errors_count(scrub->fs);
+	scrub_store(scrub);
+}
+
+/* When the next pass is due, on the environment's clock. */
+static uint64_t wait_for_pass(struct scrub *scrub)
+{
+	int64_t next = next_pass_seconds(scrub), now = now_seconds(scrub);
+
+	if (!next && !scrub->start_wanted)
+		return UINT64_MAX;
+	if (scrub->start_wanted || next <= now) {
+		scrub->start_wanted = false;
+		pass_begin(scrub);
+		return 0;
+	}
+	return env_now_ns(scrub->fs->env) +
+	       (uint64_t)(next - now) * NS_PER_SECOND;
+}
+
+/* The window has been read: what is left of it. */
+static void window_finish(struct scrub *scrub)
+{
+	judge_rest(scrub);
+	while (suspect_next(scrub))
+		;
+	if (!scrub->suspects)
+		window_end(scrub);
+}
+
+uint64_t scrub_run(struct scrub *scrub)
+{
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	bool was_busy = scrub_is_busy(scrub);
+
+	if (!scrub->known || scrub->loading || scrub->closing)
+		return UINT64_MAX;
+	if (now_ns < scrub->retry_ns)
+		return scrub->retry_ns;
+	if (scrub->state == SCRUB_WAITING)
+		return wait_for_pass(scrub) ? wait_for_pass(scrub) : now_ns;
+	while (suspect_next(scrub))
+		;
+	if (scrub->state == SCRUB_PAUSED)
+		return UINT64_MAX;
+	if (!scrub->active) {
+		window_begin(scrub);
+		return now_ns;
+	}
+	if (!freeblock_wanted(scrub->task))
+		window_finish(scrub);
+	/* What was begun has to reach the disk. */
+	return scrub_is_busy(scrub) != was_busy || !scrub->active ? now_ns :
+								   UINT64_MAX;
+}
+
+void scrub_start(struct scrub *scrub)
+{
+	if (scrub->state == SCRUB_WAITING)
+		scrub->start_wanted = true;
+	else
+		scrub_resume(scrub);
+}
+
+void scrub_pause(struct scrub *scrub)
+{
+	scrub->start_wanted = false;
+	if (scrub->state != SCRUB_RUNNING)
+		return;
+	scrub->state = SCRUB_PAUSED;
+	window_drop(scrub);
+	scrub_store(scrub);
+}
+
+void scrub_resume(struct scrub *scrub)
+{
+	if (scrub->state != SCRUB_PAUSED)
+		return;
+	scrub->state = SCRUB_RUNNING;
+	scrub_store(scrub);
+}
+
+/* ---- status ---- */
+
+static uint64_t allocated_sectors(const struct scrub *scrub)
+{
+	struct space_counts count;
+
+	space_count(tree_space(scrub->fs->tree), &count);
+	return super_fixed_sectors(fs_super(scrub->fs)) + count.total -
+	       count.free;
+}
+
+void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
+{
+	uint64_t wanted = freeblock_wanted(scrub->task);
+
+	*status = (struct scrub_status){
+		.state = scrub->start_wanted ? SCRUB_RUNNING : scrub->state,
+		.passes = scrub->passes,
+		.done_sectors = scrub->done_sectors,
+		.all_sectors = allocated_sectors(scrub),
+		.run_ns = scrub->run_ns,
+		.run_sectors = scrub->run_sectors,
+		.errors = errors_count(scrub->fs) - scrub->errors_before,
+		.suspects = scrub->looked_again,
+		.begun_seconds = scrub->begun_seconds,
+		.ended_seconds = scrub->ended_seconds,
+		.next_seconds = next_pass_seconds(scrub),
+	};
+	if (scrub->active) {
+		status->run_ns += env_now_ns(scrub->fs->env) -
+				  scrub->run_since_ns;
+		if (wanted < scrub->window.sectors)
+			status->done_sectors += scrub->window.sectors - wanted;
+	}
+	if (status->all_sectors < status->done_sectors)
+		status->all_sectors = status->done_sectors;
+}
+
+static const char *state_name(enum scrub_state state)
+{
+	static const char *const names[] = {
+		[SCRUB_WAITING] = "waiting",
+		[SCRUB_RUNNING] = "running",
+		[SCRUB_PAUSED] = "paused",
+	};
+
+	return names[state];
+}
+
+/* Seconds until the end of the pass, as it went so far; -1: not known. */
+static json_int_t eta_seconds(const struct scrub_status *s)
+{
+	double rate = s->run_ns ? (double)s->run_sectors / (double)s->run_ns :
+				  0;
+
+	if (s->state != SCRUB_RUNNING || rate <= 0)
+		return -1;
+	return (json_int_t)((double)(s->all_sectors - s->done_sectors) / rate /
+			    1e9);
+}
+
+char *scrub_json(struct scrub *scrub)
+{
+	struct freeblock_stats free_stats;
+	struct scrub_status s;
+	json_t *json;
+	char *text;
+
+	scrub_get_status(scrub, &s);
+	freeblock_get_stats(scrub->fs->queue, NULL, &free_stats);
+	json = json_pack(
+		"{s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I,"
+		" s:{s:I, s:f, s:f, s:f}, s:{s:f, s:f, s:I, s:I, s:I}}",
+		"state", state_name(s.state),
+		"passes", (json_int_t)s.passes,
+		"done_bytes", (json_int_t)(s.done_sectors * SECTOR_BYTES),
+		"all_bytes", (json_int_t)(s.all_sectors * SECTOR_BYTES),
+		"percent", s.all_sectors ? 100.0 * (double)s.done_sectors /
+					    (double)s.all_sectors : 0.0,
+		"mb_per_s", s.run_ns ? (double)s.run_sectors * SECTOR_BYTES *
+					1e3 / (double)s.run_ns : 0.0,
+		"eta_seconds", eta_seconds(&s),
+		"errors", (json_int_t)s.errors,
+		"looked_again", (json_int_t)s.suspects,
+		"begun_seconds", (json_int_t)s.begun_seconds,
+		"ended_seconds", (json_int_t)s.ended_seconds,
+		"next_seconds", (json_int_t)s.next_seconds,
+		"foreground_delay",
+		"requests", (json_int_t)free_stats.delays,
+		"mean_ms", free_stats.delays ? (double)free_stats.delay_ns /
+				(double)free_stats.delays / 1e6 : 0.0,
+		"p99_ms", (double)free_stats.p99_delay_ns / 1e6,
+		"worst_ms", (double)free_stats.max_delay_ns / 1e6,
+		"free_bandwidth",
+		"potential_s", (double)free_stats.potential_ns / 1e9,
+		"used_s", (double)free_stats.used_ns / 1e9,
+		"gap_bytes",
+		(json_int_t)(free_stats.gap_sectors * SECTOR_BYTES),
+		"idle_bytes",
+		(json_int_t)(free_stats.idle_sectors * SECTOR_BYTES),
+		"passed_bytes",
+		(json_int_t)(free_stats.passed_sectors * SECTOR_BYTES));
+	text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	json_decref(json);
+	return text;
+}

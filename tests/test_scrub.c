@@ -1,0 +1,272 @@
+/*
+ * test_scrub.c - the scrub on a simulated disk: everything is read, damage is
+ * found and named, what changes meanwhile is none, and a pass goes on after a
+ * power cut.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/internal.h"
+#include "sched/freeblock.h"
+#include "tasks/scrub.h"
+#include "tests/rig_fs.h"
+#include "tests/test.h"
+
+#define MIB 128u
+#define FILES 6u
+#define MAX_TURNS 400000u
+#define TURN_NS 2000000u
+
+struct bench {
+	struct rig rig;
+	struct scrub *scrub;
+	uint64_t ino[FILES];
+};
+
+static uint8_t byte_of(unsigned file, uint64_t at, unsigned version)
+{
+	return (uint8_t)(at * 7 + at / 4096 * 13 + file * 31 + version * 101);
+}
+
+static void write_at(struct bench *b, unsigned file, uint64_t offset,
+		     size_t bytes, unsigned version)
+{
+	uint8_t *data = malloc(bytes);
+	struct fs_op op = { .type = FS_WRITE, .ino = b->ino[file],
+			    .offset = offset, .size = bytes, .data = data };
+
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = byte_of(file, offset + i, version);
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	free(data);
+}
+
+static void make_files(struct bench *b)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file%u", i);
+		ck_assert_int_eq(rig_mknod(&b->rig, 1, name, S_IFREG | 0644,
+					   &b->ino[i]), 0);
+		for (unsigned k = 0; k < (i ? i * 2 : 1); k++)
+			write_at(b, i, (uint64_t)k << 18,
+				 i ? 1u << 18 : 5000, 0);
+	}
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+}
+
+static void bench_open(struct bench *b)
+{
+	rig_open(&b->rig, MIB, 7);
+	make_files(b);
+	/* Nothing of it in memory. */
+	rig_remount(&b->rig);
+	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
+}
+
+static void bench_close(struct bench *b)
+{
+	scrub_close(b->scrub);
+	rig_close(&b->rig);
+}
+
+static void turn(struct bench *b)
+{
+	fs_run(b->rig.fs, 0);
+	scrub_run(b->scrub);
+	fs_run(b->rig.fs, 0);
+	sim_advance(b->rig.sim, TURN_NS);
+}
+
+static enum scrub_state state_of(struct bench *b, struct scrub_status *s)
+{
+	scrub_get_status(b->scrub, s);
+	return s->state;
+}
+
+/* Runs until a pass has ended, or so many turns. */
+static void run_pass(struct bench *b, struct scrub_status *s, unsigned turns)
+{
+	scrub_start(b->scrub);
+	do {
+		turn(b);
+	} while (--turns && state_of(b, s) == SCRUB_RUNNING);
+}
+
+/* The errors that are noted, by the file system's own list. */
+static json_t *errors_of(struct bench *b)
+{
+	struct fs_op op = { .type = FS_ERRORS };
+	json_t *array;
+
+	rig_settle(&b->rig);
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	array = json_loads(op.buffer, 0, NULL);
+	free(op.buffer);
+	ck_assert_ptr_nonnull(array);
+	return array;
+}
+
+static uint64_t sector_of(struct bench *b, unsigned file, uint64_t offset)
+{
+	struct fs_extent list[64];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = b->ino[file],
+			    .buffer = list, .size = 64 };
+
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+	for (uint64_t i = 0; i < op.result && i < 64; i++)
+		if (offset >= list[i].offset &&
+		    offset < list[i].offset + list[i].bytes)
+			return list[i].lbn + (offset - list[i].offset) / 512;
+	ck_abort_msg("no such block");
+	return 0;
+}
+
+START_TEST(all_is_read)
+{
+	struct scrub_status s;
+	struct bench b;
+	json_t *errors;
+	char *text;
+
+	bench_open(&b);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	ck_assert_uint_eq(s.passes, 1);
+	ck_assert_uint_eq(s.errors, 0);
+	/* 7.5 MiB of data, the log, the roots and the superblocks. */
+	ck_assert_uint_gt(s.run_sectors, 15 << 10);
+	ck_assert_uint_eq(s.done_sectors, s.run_sectors);
+	ck_assert_uint_le(s.done_sectors, s.all_sectors);
+	errors = errors_of(&b);
+	ck_assert_uint_eq(json_array_size(errors), 0);
+	json_decref(errors);
+	text = scrub_json(b.scrub);
+	ck_assert_ptr_nonnull(strstr(text, "\"waiting\""));
+	free(text);
+	bench_close(&b);
+}
+END_TEST
+
+/* Rot and a sector that cannot be read: found, with the names of the files. */
+START_TEST(damage_is_named)
+{
+	struct scrub_status s;
+	struct bench b;
+	json_t *errors, *error;
+	const char *first, *second;
+	size_t i;
+
+	bench_open(&b);
+	ck_assert_int_eq(sim_flip(b.rig.sim, sector_of(&b, 3, 300000), 99), 0);
+	ck_assert_int_eq(sim_damage(b.rig.sim, sector_of(&b, 5, 1 << 20), 1),
+			 0);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	errors = errors_of(&b);
+	ck_assert_uint_ge(json_array_size(errors), 2);
+	first = second = NULL;
+	json_array_foreach(errors, i, error) {
+		const char *path =
+			json_string_value(json_object_get(error, "path"));
+		const char *what =
+			json_string_value(json_object_get(error, "what"));
+
+		if (path && !strcmp(path, "/file3"))
+			first = what;
+		if (path && !strcmp(path, "/file5"))
+			second = what;
+	}
+	ck_assert_ptr_nonnull(first);
+	ck_assert_str_eq(first, "checksum");
+	ck_assert_ptr_nonnull(second);
+	ck_assert_str_eq(second, "unreadable");
+	ck_assert_uint_ge(s.suspects, 2);
+	json_decref(errors);
+	/* The checker would have its say, too. */
+	scrub_close(b.scrub);
+	ck_assert_int_eq(fs_close(b.rig.fs), 0);
+	sim_free(b.rig.sim);
+}
+END_TEST
+
+/* Files are written over, cut and deleted while they are read. */
+START_TEST(change_is_no_damage)
+{
+	struct scrub_status s;
+	struct bench b;
+	json_t *errors;
+	unsigned turns = 0;
+
+	bench_open(&b);
+	scrub_start(b.scrub);
+	do {
+		turn(&b);
+		if (turns < 200 && turns % 4 == 0)
+			write_at(&b, 1 + turns / 4 % 4,
+				 (turns * 37 % 60) << 12, 8192, turns);
+		if (turns == 60)
+			ck_assert_int_eq(rig_unlink(&b.rig, 1, "file5"), 0);
+		if (turns % 40 == 20 && turns < 200)
+			ck_assert_int_eq(rig_sync(&b.rig), 0);
+	} while (++turns < MAX_TURNS && (state_of(&b, &s) == SCRUB_RUNNING ||
+					 turns < 200));
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	errors = errors_of(&b);
+	ck_assert_msg(json_array_size(errors) == 0, "%s",
+		      json_dumps(errors, 0));
+	json_decref(errors);
+	bench_close(&b);
+}
+END_TEST
+
+/* Paused, it does nothing; resumed, and after a crash, it goes on. */
+START_TEST(goes_on)
+{
+	struct scrub_status s;
+	struct bench b;
+	uint64_t read;
+
+	bench_open(&b);
+	run_pass(&b, &s, 200);
+	ck_assert_int_eq(s.state, SCRUB_RUNNING);
+	scrub_pause(b.scrub);
+	for (int i = 0; i < 20; i++)
+		turn(&b);
+	state_of(&b, &s);
+	read = s.run_sectors;
+	for (int i = 0; i < 500; i++)
+		turn(&b);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_PAUSED);
+	ck_assert_uint_eq(s.run_sectors, read);
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	/* Power goes. */
+	scrub_close(b.scrub);
+	rig_crash(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	turn(&b);
+	ck_assert_int_eq(state_of(&b, &s), SCRUB_PAUSED);
+	scrub_resume(b.scrub);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	ck_assert_uint_eq(s.passes, 1);
+	ck_assert_uint_eq(s.errors, 0);
+	bench_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scrub");
+	TCase *tcase = tcase_create("scrub");
+
+	tcase_add_test(tcase, all_is_read);
+	tcase_add_test(tcase, damage_is_named);
+	tcase_add_test(tcase, change_is_no_damage);
+	tcase_add_test(tcase, goes_on);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}
