@@ -33,6 +33,9 @@
  */
 #define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
 
+/* Less of what is staged is not worth a write of its own. */
+#define TWIN_LEAST_BYTES (96u << 10)
+
 /* Who commits again so soon waits for whatever is written in between. */
 #define HURRY_NS 3000000u
 
@@ -522,7 +525,8 @@ const struct log_track *log_twin_track_here(struct log *log, size_t first,
 
 	if (n < units_of(log, bytes) && log->gap_ns < HURRY_NS)
 		n /= 2;
-	if (t == &log->track[original] || n < units_of(log, first))
+	if (t == &log->track[original] || n < units_of(log, first) ||
+	    (n < units_of(log, bytes) && n < units_of(log, TWIN_LEAST_BYTES)))
 		return NULL;
 	*room_bytes = n * log->unit_bytes;
 	return t;
