@@ -359,15 +359,15 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	return true;
 }
 
-/* Is what has been promised kept when n units are taken? */
+/* Are `need` bytes of records kept room for when n units are taken? */
 static bool is_kept(const struct log *log, const struct log_track *t,
-		    uint64_t sector, uint32_t n)
+		    uint64_t sector, uint32_t n, uint64_t need)
 {
 	const struct log_room room =
 		room_of_all(log, t, (uint32_t)((sector - t->first) /
 				    SECTORS_OF(log->unit_bytes)), n);
 
-	return room_holds(log, &room, log_needed_bytes(log));
+	return room_holds(log, &room, need);
 }
 
 static struct range range_of(const struct log *log, const struct log_track *t)
@@ -402,7 +402,7 @@ static bool find_on(struct log *log, const struct belief *belief,
 /* The place that comes by first of those allowed. */
 static bool find_allowed(struct log *log, const struct belief *belief,
 			 const struct free_places *places, uint32_t n,
-			 uint64_t *sector, uint64_t *cost_ns)
+			 uint64_t need, uint64_t *sector, uint64_t *cost_ns)
 {
 	struct range within[TRAX_MAX_LOG_TRACKS];
 	struct range_query query = {
@@ -415,7 +415,8 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	for (unsigned i = 0; i < log->tracks; i++)
 		within[query.within_n++] = range_of(log, &log->track[i]);
 	if (range_find(belief, &query, &answer) ||
-	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n))
+	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n,
+		     need))
 		return false;
 	*sector = answer.sector;
 	*cost_ns = answer.cost_ns;
@@ -427,24 +428,25 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
 			 uint64_t *cost_ns)
 {
-	const uint64_t need = log_needed_bytes(log);
+	/* Of the others: what is to be placed now is among what is needed. */
+	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
+	const uint64_t need = log_needed_bytes(log) - bytes;
 	const uint64_t staged = log_twin_staged_bytes(log);
 	const struct log_room room = room_of_all(log, NULL, 0, 0);
 	struct free_places places = {
 		.set = { places_next }, .log = log, .not = log->main,
-		.tight = !room_holds(log, &room, need + EASY_BYTES +
-				     n * (uint64_t)log->unit_bytes),
+		.tight = !room_holds(log, &room, need + bytes + EASY_BYTES),
 		.least = 2 * units_of(log, staged),
 	};
 
 	if ((log->leave || (staged >= LEAVE_BYTES && !log->sending)) &&
 	    !places.tight &&
-	    find_allowed(log, belief, &places, n, sector, cost_ns))
+	    find_allowed(log, belief, &places, n, need, sector, cost_ns))
 		return true;
 	places.least = 0;
 	if (!elsewhere)
 		places.not = NULL;
-	return find_allowed(log, belief, &places, n, sector, cost_ns);
+	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
 }
 
 size_t log_place_room(const struct log *log)
@@ -546,5 +548,5 @@ bool log_twin_find(struct log *log, const struct log_track *track,
 			return false;
 		*sector = sector_of(log, track, unit);
 	}
-	return is_kept(log, track, *sector, n);
+	return is_kept(log, track, *sector, n, log_needed_bytes(log));
 }
