@@ -14,6 +14,7 @@
 #include "base/msg.h"
 
 #define MAX_COMMIT_SECONDS 300u
+#define MAX_REPLICAS 4u		/* see format.h */
 #define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
 
 static bool set_ro(struct mount_settings *s, const char *value)
@@ -76,6 +77,36 @@ static bool set_memory(struct mount_settings *s, const char *value)
 	return n >= MIN_MEMORY_BYTES;
 }
 
+static bool set_replicas(struct mount_settings *s, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	s->replicas = (unsigned)n;
+	return end != value && !*end && n <= MAX_REPLICAS;
+}
+
+/* "HIGH/LOW/CRITICAL", in percent. */
+static bool set_watermarks(struct mount_settings *s, const char *value)
+{
+	char *end = (char *)value;
+	unsigned i;
+
+	for (i = 0; i < 3; i++) {
+		const char *from = i ? end + 1 : end;
+		unsigned long n;
+
+		if (i && *end != '/')
+			return false;
+		n = strtoul(from, &end, 10);
+		if (end == from || n > 99 ||
+		    (i && n >= s->watermarks[i - 1]))
+			return false;
+		s->watermarks[i] = (unsigned)n;
+	}
+	return !*end;
+}
+
 /* Appends to what the kernel gets. */
 static bool add_flag(struct mount_settings *s, const char *name)
 {
@@ -107,6 +138,8 @@ static const struct row {
 	{ "allow_other", set_allow_other },
 	{ "commit=", set_commit },
 	{ "memory=", set_memory },
+	{ "replicas=", set_replicas },
+	{ "watermarks=", set_watermarks },
 };
 
 static const char *const kernel_flags[] = {

@@ -17,30 +17,21 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "fuse/control.h"
-
-enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
+#include "tools/traxctl.h"
 
 #define VALUE_BYTES 65536u	/* the most an attribute holds */
-
-struct command;
-
-struct arguments {
-	const struct command *command;
-	const char *path;
-	bool json;
-};
 
 struct command {
 	const char *name;
 	const char *operand;
 	const char *help;
 	int (*run)(const struct arguments *a);
+	bool many;		/* operands */
 };
 
 const char *argp_program_version = "traxctl " PACKAGE_VERSION;
 
-static int complain(const struct arguments *a, const char *what)
+int complain(const struct arguments *a, const char *what)
 {
 	if (errno == ENODATA || errno == EOPNOTSUPP || errno == ENOTTY)
 		fprintf(stderr, "traxctl: %s: no %s there: not on a traxfs, or "
@@ -118,27 +109,34 @@ static int print_facts(json_t *object)
 	return EXIT_SUCCESS;
 }
 
-static int print_json(json_t *json)
+int print_json(json_t *json)
 {
 	json_dumpf(json, stdout, JSON_INDENT(2));
 	putchar('\n');
 	return EXIT_SUCCESS;
 }
 
-static int show_facts(const struct arguments *a, const char *attribute)
+json_t *read_json(const char *path, const char *name)
 {
-	char *text = read_attribute(a->path, attribute);
-	json_t *object;
-	int code;
+	char *text = read_attribute(path, name);
+	json_t *json;
 
 	if (!text)
-		return complain(a, attribute);
-	object = json_loads(text, 0, NULL);
+		return NULL;
+	json = json_loads(text, 0, NULL);
 	free(text);
-	if (!object) {
+	if (!json)
 		errno = EPROTO;
+	return json;
+}
+
+static int show_facts(const struct arguments *a, const char *attribute)
+{
+	json_t *object = read_json(a->path, attribute);
+	int code;
+
+	if (!object)
 		return complain(a, attribute);
-	}
 	code = a->json ? print_json(object) : print_facts(object);
 	json_decref(object);
 	return code;
@@ -218,15 +216,16 @@ static const char *const extent_columns[] = {
 };
 #define EXTENT_COLUMNS (sizeof(extent_columns) / sizeof(extent_columns[0]))
 
-static void add_extent(struct libscols_table *table, json_t *extent)
+static void add_object(struct libscols_table *table, json_t *object,
+		       const char *const *columns, unsigned n)
 {
 	struct libscols_line *line = scols_table_new_line(table, NULL);
-	size_t i;
+	unsigned i;
 
 	if (!line)
 		return;
-	for (i = 0; i < EXTENT_COLUMNS; i++) {
-		json_t *value = json_object_get(extent, extent_columns[i]);
+	for (i = 0; i < n; i++) {
+		json_t *value = json_object_get(object, columns[i]);
 
 		if (json_is_boolean(value))
 			scols_line_set_data(line, i,
@@ -238,7 +237,7 @@ static void add_extent(struct libscols_table *table, json_t *extent)
 	}
 }
 
-static int print_extents(json_t *extents)
+int print_objects(json_t *array, const char *const *columns, unsigned n)
 {
 	struct libscols_table *table = scols_new_table();
 	size_t i;
@@ -246,11 +245,10 @@ static int print_extents(json_t *extents)
 
 	if (!table)
 		return EXIT_FAILED;
-	for (i = 0; i < EXTENT_COLUMNS; i++)
-		scols_table_new_column(table, extent_columns[i], 0,
-				       SCOLS_FL_RIGHT);
-	json_array_foreach(extents, i, e)
-		add_extent(table, e);
+	for (i = 0; i < n; i++)
+		scols_table_new_column(table, columns[i], 0, SCOLS_FL_RIGHT);
+	json_array_foreach(array, i, e)
+		add_object(table, e, columns, n);
 	scols_print_table(table);
 	scols_unref_table(table);
 	return EXIT_SUCCESS;
@@ -266,7 +264,8 @@ static int run_extents(const struct arguments *a)
 	extents = read_extents(a->path);
 	if (!extents)
 		return complain(a, "trax.extents");
-	code = a->json ? print_json(extents) : print_extents(extents);
+	code = a->json ? print_json(extents) :
+			 print_objects(extents, extent_columns, EXTENT_COLUMNS);
 	json_decref(extents);
 	return code;
 }
@@ -311,6 +310,20 @@ static int run_tracks(const struct arguments *a)
 
 /* ---- sync ---- */
 
+int control_ioctl(const char *mountpoint, struct trax_control *c)
+{
+	int fd = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc, err;
+
+	if (fd < 0)
+		return -1;
+	rc = ioctl(fd, TRAX_IOC_CONTROL, c);
+	err = errno;
+	close(fd);
+	errno = err;
+	return rc;
+}
+
 static int control(const struct arguments *a, struct trax_control *c)
 {
 	int fd = open(a->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -339,16 +352,31 @@ static int run_sync(const struct arguments *a)
 
 static const struct command commands[] = {
 	{ "status", "MOUNTPOINT", "what the file system has done and holds",
-	  run_status },
-	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model },
-	{ "extents", "FILE", "where a file lies, cut at tracks", run_extents },
-	{ "tracks", "FILE", "the same, one line for each track", run_tracks },
-	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync },
+	  run_status, false },
+	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model,
+	  false },
+	{ "extents", "FILE", "where a file lies, cut at tracks", run_extents,
+	  false },
+	{ "tracks", "FILE", "the same, one line for each track", run_tracks,
+	  false },
+	{ "replicas", "PATH", "copies of a file; counts, on the mount point",
+	  run_replicas, false },
+	{ "replicate", "PATH...", "copies files to near --near or --at",
+	  run_replicate, true },
+	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
+	  run_heat, false },
+	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
+	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync, false },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "near", 'n', "PATH", 0, "replicate: near this file", 0 },
+	{ "at", 'a', "LBN", 0, "replicate: near this sector", 0 },
+	{ "drop", 'd', NULL, 0, "replicas: drop them", 0 },
+	{ "set", 's', "N", 0, "replicas: so many of a block from now on", 0 },
+	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
 	{ 0 },
 };
 
@@ -370,11 +398,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'j':
 		a->json = true;
 		return 0;
+	case 'n':
+		a->near = arg;
+		return 0;
+	case 'a':
+		a->at = strtoull(arg, NULL, 0);
+		return 0;
+	case 'd':
+		a->drop = true;
+		return 0;
+	case 's':
+		a->set = strtol(arg, NULL, 10);
+		return 0;
+	case 'S':
+		a->svg = arg;
+		return 0;
 	case ARGP_KEY_ARG:
-		if (state->arg_num > 1)
+		if (state->arg_num > 1 && !a->command->many)
 			return ARGP_ERR_UNKNOWN;
-		if (state->arg_num == 1) {
-			a->path = arg;
+		if (state->arg_num >= 1) {
+			if (state->arg_num == 1)
+				a->path = arg;
+			a->paths[a->paths_n++] = arg;
 			return 0;
 		}
 		a->command = find_command(arg);
@@ -404,7 +449,7 @@ static char *help_filter(int key, const char *text, void *input)
 		return NULL;
 	fputs("Commands:\n", f);
 	for (i = 0; i < COMMANDS; i++)
-		fprintf(f, "  %-8s%-12s%s\n", commands[i].name,
+		fprintf(f, "  %-10s%-12s%s\n", commands[i].name,
 			commands[i].operand, commands[i].help);
 	fclose(f);
 	return list;
@@ -417,9 +462,15 @@ int main(int argc, char **argv)
 		"Shows and controls a mounted traxfs.\v ", NULL, help_filter,
 		NULL,
 	};
-	struct arguments a = { 0 };
+	struct arguments a = { .set = -1 };
+	int code;
 
+	a.paths = calloc((size_t)argc + 1, sizeof(*a.paths));
+	if (!a.paths)
+		return EXIT_FAILED;
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return a.command->run(&a);
+	code = a.command->run(&a);
+	free(a.paths);
+	return code;
 }

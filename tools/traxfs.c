@@ -185,6 +185,10 @@ static int open_fs(struct server *s)
 		.memory_bytes = set->memory_bytes,
 		.commit_seconds = set->commit_seconds,
 		.noatime = set->noatime,
+		.replicas = set->replicas,
+		.high_percent = set->watermarks[0],
+		.low_percent = set->watermarks[1],
+		.critical_percent = set->watermarks[2],
 	};
 
 	return fs_open(env_real(), s->disk, &o, &s->fs);
@@ -389,7 +393,7 @@ int main(int argc, char **argv)
 		options, parse, "DEVICE MOUNTPOINT",
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
-	struct arguments a = { 0 };
+	struct arguments a = { .settings.replicas = 1 };
 	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 

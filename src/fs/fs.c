@@ -18,6 +18,7 @@
 #include "fs/errors.h"
 #include "fs/heal.h"
 #include "fs/replica.h"
+#include "fs/replica_ops.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
 #include "sched/queue.h"
@@ -185,6 +186,11 @@ static const struct fs_row {
 	[FS_SETFLAGS] = { "setflags", inode_op_setflags, true },
 	[FS_EXTENTS] = { "extents", file_extents, false },
 	[FS_ERRORS] = { "errors", errors_op_list, false },
+	[FS_COPIES] = { "copies", copies_op_list, false },
+	[FS_HEAT] = { "heat", copies_op_heat, false },
+	[FS_COPIES_MAKE] = { "copies_make", copies_op_make, true },
+	[FS_COPIES_DROP] = { "copies_drop", copies_op_drop, true },
+	[FS_COPIES_SET] = { "copies_set", copies_op_set, false },
 };
 
 const char *fs_op_name(enum fs_op_type type)

@@ -89,7 +89,13 @@ enum fs_op_type {
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
 	FS_EXTENTS,		/* the mapping of a file, for trax.extents */
+	/* These give a text, see `buffer`. */
 	FS_ERRORS,		/* damage that was met, for trax.errors */
+	FS_COPIES,		/* of a file, or of all (root): trax.replicas */
+	FS_HEAT,		/* where the disk was used: trax.heat */
+	FS_COPIES_MAKE,		/* copies files to near a sector (offset) */
+	FS_COPIES_DROP,		/* those of a file, or all (root) */
+	FS_COPIES_SET,		/* from now on so many of a block (size) */
 	FS_OP_TYPES
 };
 
@@ -168,16 +174,19 @@ struct fs_op {
 				   OPEN: O_* flags (O_TRUNC is done here) */
 	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE; READDIR:
 				   cookie, 0 = start */
-	uint64_t offset2;	/* COPY_RANGE: target offset */
+	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:
+				   from where on */
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
 				   FORGET: count; xattrs: buffer size, 0 =
 				   only ask for the size; READDIR: bytes of the
 				   caller's buffer, a hint (0: unknown) */
-	const void *data;	/* WRITE (`size` bytes), SETXATTR */
+	const void *data;	/* WRITE (`size` bytes), SETXATTR; COPIES_MAKE:
+				   `size` inode numbers */
 	void *buffer;		/* READ, READLINK (4096), GETXATTR, LISTXATTR:
 				   where to put it; EXTENTS: array of
 				   struct fs_extent with room for `size`;
-				   out, ERRORS: JSON text, the caller frees */
+				   out, ERRORS, COPIES, HEAT: JSON text, the
+				   caller frees */
 	fs_dir_fill fill;	/* READDIR */
 	void *fill_arg;
 	bool plus;		/* READDIR with attributes and references */
@@ -187,8 +196,9 @@ struct fs_op {
 	/* Out. */
 	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
 				   LISTXATTR, READLINK: size; EXTENTS: number
-				   of extents the file has; GETFLAGS; ERRORS:
-				   length of the text */
+				   of extents the file has; GETFLAGS; ERRORS
+				   and the like: length of the text;
+				   COPIES_MAKE: copies made */
 	struct fs_statfs statfs;
 
 	/* The library's. */

@@ -26,6 +26,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "fs/watch.h"
 
 #define MAX_FAILURES 8u
 #define EARLY_PART 16u	/* of the pool may be dirty for a while */
@@ -319,6 +320,7 @@ static void job_written_one(struct disk_request *req)
 {
 	struct job *job = req->owner;
 
+	watch_access(job->files->fs, WATCH_WRITE, req->sector, req->sectors);
 	if (req->result) {
 		job->rc = -EIO;
 		container_of(req, struct job_segment, req.disk)->failed = true;

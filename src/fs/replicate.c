@@ -219,8 +219,10 @@ static bool unit_clip(struct maker *maker)
 	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	struct entry *unit = &maker->unit;
 
-	if (file->dead || file->has_inline || unit->block >= end)
+	if (file->dead || file->has_inline || unit->block >= end) {
+		maker->want[maker->next].blocks = 0;
 		return false;
+	}
 	if (unit->blocks > end - unit->block)
 		unit->blocks = (unsigned)(end - unit->block);
 	return true;
@@ -233,6 +235,8 @@ static int unit_read(struct maker *maker)
 
 	if (rc == TICKET_WAIT)
 		return -EINPROGRESS;
+	if (rc)
+		maker->want[maker->next].blocks = 0;
 	if (rc || !unit_clip(maker))
 		return 0;
 	maker->need = (struct need){
@@ -655,6 +659,7 @@ static void maker_written(struct disk_request *req)
 {
 	struct maker *maker = req->owner;
 
+	watch_access(maker_fs(maker), WATCH_MADE, req->sector, req->sectors);
 	if (req->result)
 		maker->stop = true;
 	if (maker->stop ||

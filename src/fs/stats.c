@@ -6,6 +6,9 @@
 
 #include <jansson.h>
 
+#include "fs/errors.h"
+#include "fs/replica_ops.h"
+
 #include "sched/queue.h"
 
 static void stats_set(json_t *object, const char *key, uint64_t value)
@@ -158,6 +161,8 @@ char *fs_stats_json(struct fs *fs)
 	json_object_set_new(object, "tree", stats_tree(fs));
 	json_object_set_new(object, "space", stats_space(fs));
 	json_object_set_new(object, "memory", stats_memory(fs));
+	json_object_set_new(object, "replicas", copies_summary(fs));
+	stats_set(object, "errors", errors_count(fs));
 	stats_set(object, "orphans", fs->orphans_pending);
 	json_object_set_new(object, "read_only",
 			    json_boolean(fs_read_only(fs)));

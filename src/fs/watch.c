@@ -19,6 +19,11 @@
 #include "sched/head.h"
 
 #define NS_PER_SECOND 1000000000ull
+#define NS_PER_MS 1000000ull
+#define TRACED_BYTES 48u	/* of text */
+/* FS2, table 1: of a drive whose profile does not say. */
+#define SEEK_W 14.0
+#define ACTIVE_W 8.0
 #define QUIET_NS 100000000ull
 #define QUIET_MOST_NS (2 * NS_PER_SECOND)
 #define QUIET_GAPS 10u
@@ -37,8 +42,23 @@
  * regions_worth: one use in a month for each block. */
 #define LITTLE_WORTH 0.001
 
+struct traced {
+	uint32_t ms;
+	uint8_t kind;
+	uint64_t sector;
+};
+
+/* Head time of reads, as far as it can be told from outside. */
+struct account {
+	uint64_t reads, seek_ns, rotation_ns, transfer_ns;
+	uint64_t end;		/* of the last one */
+};
+
 struct watch {
 	struct heat *heat;
+	struct traced *trace;	/* by number % WATCH_TRACE */
+	uint64_t traced;
+	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
 	uint64_t saved;		/* end of what the tree knows */
 	uint64_t op_ns, gap_ns, read_ns;
@@ -57,6 +77,7 @@ void watch_free(struct fs *fs)
 	if (!fs->watch)
 		return;
 	heat_free(fs->watch->heat);
+	free(fs->watch->trace);
 	free(fs->watch->closed);
 	free(fs->watch);
 	fs->watch = NULL;
@@ -128,7 +149,8 @@ int watch_open(struct fs *fs)
 	rc = heat_new(fs->disk->limits.sectors, &watch->heat);
 	watch->closed = calloc(space_groups(tree_space(fs->tree)),
 			       sizeof(*watch->closed));
-	if (!watch->closed)
+	watch->trace = calloc(WATCH_TRACE, sizeof(*watch->trace));
+	if (!watch->closed || !watch->trace)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = watch_wait(fs, &load_type);
@@ -219,6 +241,65 @@ bool watch_quiet(struct fs *fs)
 			      env_now_ns(fs->env) >= quiet_from(fs->watch));
 }
 
+/* ---- Accounts ---- */
+
+/* One more read; `wait_ns` 0: not known, half a turn unless it goes on. */
+static void account_read(struct fs *fs, struct account *account,
+			 uint64_t sector, uint64_t sectors, uint64_t wait_ns)
+{
+	struct belief belief;
+	struct geom_track from, to;
+	uint64_t seek, transfer, period, rotation;
+
+	if (!fs->head || !head_is_known(fs->head) ||
+	    sector + sectors > geom_sectors(fs->geom))
+		return;
+	head_get_belief(fs->head, &belief);
+	period = belief.mech->period_ps / 1000;
+	geom_track_of(belief.geom, account->end < geom_sectors(fs->geom) ?
+		      account->end : 0, &from);
+	geom_track_of(belief.geom, sector, &to);
+	seek = service_seek_ns(belief.mech, from.cylinder, to.cylinder);
+	transfer = period * sectors / to.sectors;
+	rotation = sector == account->end ? 0 : period / 2;
+	if (wait_ns) {
+		seek = seek < wait_ns ? seek : wait_ns;
+		rotation = wait_ns > seek + transfer ?
+			   wait_ns - seek - transfer : 0;
+		rotation = rotation < period ? rotation : period;
+	}
+	account->reads++;
+	account->seek_ns += seek;
+	account->rotation_ns += rotation;
+	account->transfer_ns += transfer;
+	account->end = sector + sectors;
+}
+
+static json_t *account_json(const struct account *account)
+{
+	double reads = account->reads ? (double)account->reads : 1;
+	double seek = (double)account->seek_ns / reads / 1e6;
+	double rotation = (double)account->rotation_ns / reads / 1e6;
+	double transfer = (double)account->transfer_ns / reads / 1e6;
+
+	return json_pack("{s:I, s:f, s:f, s:f, s:f}", "reads",
+			 (json_int_t)account->reads, "seek_ms", seek,
+			 "rotation_ms", rotation, "transfer_ms", transfer,
+			 "energy_mj", seek * SEEK_W +
+				      (rotation + transfer) * ACTIVE_W);
+}
+
+void watch_accounts(const struct fs *fs, json_t *object)
+{
+	if (!fs->watch)
+		return;
+	json_object_set_new(object, "access", account_json(&fs->watch->with));
+	json_object_set_new(object, "access_without",
+			    account_json(&fs->watch->without));
+}
+
+/* ---- What users read ---- */
+
 uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 		    uint32_t blocks, uint64_t sector, bool copied)
 {
@@ -233,21 +314,57 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 		return WATCH_NONE;
 	read.begin = !watch->read_ns || now_ns - watch->read_ns > PAUSE_NS;
 	watch->read_ns = now_ns;
+	account_read(fs, &watch->without, sector, blocks * BLOCK_SECTORS, 0);
 	return heat_add(watch->heat, &read);
 }
 
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
 		 uint64_t wait_ns, bool from_copy)
 {
-	if (number != WATCH_NONE)
-		heat_found(fs->watch->heat, number, sector, wait_ns / 1000,
-			   from_copy);
+	const struct heat_read *read;
+
+	if (number == WATCH_NONE)
+		return;
+	read = heat_at(fs->watch->heat, number);
+	if (read)
+		account_read(fs, &fs->watch->with, sector,
+			     read->blocks * BLOCK_SECTORS, wait_ns + 1);
+	heat_found(fs->watch->heat, number, sector, wait_ns / 1000, from_copy);
 }
 
-void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors)
+void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
+		  uint64_t sectors)
 {
-	if (fs->watch)
-		heat_count(fs->watch->heat, sector, (uint32_t)sectors);
+	struct watch *watch = fs->watch;
+
+	if (!watch)
+		return;
+	heat_count(watch->heat, sector, (uint32_t)sectors);
+	watch->trace[watch->traced++ % WATCH_TRACE] = (struct traced){
+		.ms = (uint32_t)(env_now_ns(fs->env) / NS_PER_MS),
+		.kind = (uint8_t)kind, .sector = sector,
+	};
+}
+
+void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object)
+{
+	const struct watch *watch = fs->watch;
+	json_t *list = json_array();
+	uint64_t i = 0, n = 0;
+
+	if (watch && watch->traced > WATCH_TRACE)
+		i = watch->traced - WATCH_TRACE;
+	i = i > from ? i : from;
+	for (; watch && i < watch->traced && n < bytes / TRACED_BYTES; i++) {
+		const struct traced *t = &watch->trace[i % WATCH_TRACE];
+
+		json_array_append_new(list, json_pack("[I, I, i]",
+			(json_int_t)t->ms, (json_int_t)t->sector, t->kind));
+		n++;
+	}
+	json_object_set_new(object, "trace", list);
+	json_object_set_new(object, "next", json_integer(
+		watch && i < watch->traced ? (json_int_t)i : 0));
 }
 
 uint64_t watch_hot(const struct fs *fs)

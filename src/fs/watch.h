@@ -9,6 +9,8 @@
 #ifndef TRAX_FS_WATCH_H
 #define TRAX_FS_WATCH_H
 
+#include <jansson.h>
+
 #include "fs/internal.h"
 #include "replicate/heat.h"
 
@@ -31,8 +33,21 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 /* It was found there. */
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
 		 uint64_t wait_ns, bool from_copy);
-/* Something was read or written there, by whomever. */
-void watch_access(struct fs *fs, uint64_t sector, uint64_t sectors);
+enum watch_kind { WATCH_READ, WATCH_COPY, WATCH_WRITE, WATCH_MADE };
+
+/* Something was read or written there, by whomever; a copy was read, made. */
+void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
+		  uint64_t sectors);
+/*
+ * Adds the last WATCH_TRACE accesses to an object, from number `from` on, up to
+ * so many bytes of text: "trace": [[ms, sector, kind] ...], "next": where to go
+ * on, 0: that is all.
+ */
+#define WATCH_TRACE 16384u
+void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object);
+/* Seek, rotation, transfer and energy of reads, as they were and as they would
+ * have been without copies: estimates. */
+void watch_accounts(const struct fs *fs, json_t *object);
 
 /* Where copies should go. */
 uint64_t watch_hot(const struct fs *fs);

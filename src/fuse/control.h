@@ -16,6 +16,13 @@
 
 enum trax_control_command {
 	TRAX_CONTROL_SYNC = 1,	/* all that was acknowledged to the medium */
+	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
+	 * being made. */
+	TRAX_CONTROL_REPLICATE = 16,
+	/* Payload: one inode number (le64), 1: of all files. */
+	TRAX_CONTROL_DROP_REPLICAS = 17,
+	/* Payload: le64, so many of a block from now on. */
+	TRAX_CONTROL_SET_REPLICAS = 18,
 };
 
 struct trax_control {
@@ -23,6 +30,15 @@ struct trax_control {
 	uint32_t payload_bytes;	/* used of payload; 0: none */
 	uint64_t result;
 	uint8_t payload[TRAX_CONTROL_PAYLOAD_BYTES];
+};
+
+#define TRAX_COPIES_FILES 100u
+
+struct trax_copies {
+	uint64_t near;		/* sector near which copies go; 0: the hot
+				   region */
+	uint64_t n;		/* of ino */
+	uint64_t ino[TRAX_COPIES_FILES];
 };
 
 #define TRAX_IOC_CONTROL _IOWR('t', 0x58, struct trax_control)

@@ -158,11 +158,66 @@ static void control_sync(struct request *req)
 	request_submit(req, FS_SYNCFS, done_control);
 }
 
+/* The first bytes of the payload; false: there are not so many. */
+static bool control_payload(struct request *req, void *to, size_t bytes)
+{
+	struct trax_control control;
+
+	memcpy(&control, req->data, sizeof(control));
+	if (control.payload_bytes < bytes ||
+	    bytes > TRAX_CONTROL_PAYLOAD_BYTES) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return false;
+	}
+	memcpy(to, control.payload, bytes);
+	return true;
+}
+
+static void control_replicate(struct request *req)
+{
+	struct trax_copies copies;
+
+	if (!control_payload(req, &copies, sizeof(copies)))
+		return;
+	if (!copies.n || copies.n > TRAX_COPIES_FILES) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	/* Copied before the call returns. */
+	req->op.data = copies.ino;
+	req->op.size = copies.n;
+	req->op.offset = copies.near;
+	request_submit(req, FS_COPIES_MAKE, done_control);
+}
+
+static void control_drop_replicas(struct request *req)
+{
+	uint64_t ino;
+
+	if (!control_payload(req, &ino, sizeof(ino)))
+		return;
+	req->op.ino = ino;
+	request_submit(req, FS_COPIES_DROP, done_control);
+}
+
+static void control_set_replicas(struct request *req)
+{
+	uint64_t n;
+
+	if (!control_payload(req, &n, sizeof(n)))
+		return;
+	req->op.size = n;
+	request_submit(req, FS_COPIES_SET, done_control);
+}
+
 static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
 } controls[] = {
 	{ TRAX_CONTROL_SYNC, control_sync },
+	{ TRAX_CONTROL_REPLICATE, control_replicate },
+	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },
+	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },
 };
 
 static void ioctl_control(struct request *req)

@@ -25,11 +25,17 @@ static const struct view_row {
 	const char *name;
 	char *(*root)(struct fs *fs);	/* of the whole file system */
 	print_pieces file;		/* of a file */
+	enum fs_op_type text;		/* an operation that gives a text; 0:
+					   none */
+	bool any;			/* of files too */
 } rows[] = {
-	{ "extents", NULL, pieces_json },
-	{ "tracks", NULL, pieces_text },
-	{ "stats", fs_stats_json, NULL },
-	{ "model", fs_model_json, NULL },
+	{ "extents", NULL, pieces_json, 0, false },
+	{ "tracks", NULL, pieces_text, 0, false },
+	{ "stats", fs_stats_json, NULL, 0, false },
+	{ "model", fs_model_json, NULL, 0, false },
+	{ "errors", NULL, NULL, FS_ERRORS, false },
+	{ "replicas", NULL, NULL, FS_COPIES, true },
+	{ "heat", NULL, NULL, FS_HEAT, false },
 };
 
 bool view_is_name(const char *name)
@@ -64,6 +70,16 @@ static void reply_pieces(struct request *req)
 
 	reply_text(req, row->file(req->extra, n, fs_geom(req->session->fs),
 				  req->op.offset2, MAX_VALUE_BYTES));
+}
+
+static void done_text(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+
+	if (op->rc)
+		request_reply(req, op->rc, NULL, 0);
+	else
+		reply_text(req, op->buffer);
 }
 
 static void done_extents(struct fs_op *op)
@@ -125,7 +141,7 @@ static bool row_matches(const struct view_row *row, const char *name,
 		return false;
 	if (!name[n])
 		return true;
-	if (!row->file || name[n] != ':' || !name[n + 1])
+	if ((!row->file && !row->text) || name[n] != ':' || !name[n + 1])
 		return false;
 	*from = strtoull(name + n + 1, &end, 10);
 	return !*end;
@@ -140,8 +156,12 @@ void view_get(struct request *req, const char *name)
 		if (row_matches(&rows[i], name + strlen(PREFIX), &from))
 			break;
 	if (i == sizeof(rows) / sizeof(rows[0]) ||
-	    (rows[i].root && req->op.ino != FUSE_ROOT_ID)) {
+	    ((rows[i].root || (rows[i].text && !rows[i].any)) &&
+	     req->op.ino != FUSE_ROOT_ID)) {
 		request_reply(req, -ENODATA, NULL, 0);
+	} else if (rows[i].text) {
+		req->op.offset2 = from;
+		request_submit(req, rows[i].text, done_text);
 	} else if (rows[i].root) {
 		reply_text(req, rows[i].root(req->session->fs));
 	} else {

@@ -4,9 +4,13 @@
  * They are made when they are asked for; they are neither stored nor listed.
  *   trax.extents   JSON array: one object for each piece of the file
  *   trax.tracks    text: one line for each track of the file
- *   trax.stats, trax.model   JSON, on the root directory only
+ *   trax.replicas  JSON array of the copies of a file; of the root directory
+ *                  an object of counts
+ *   trax.stats, trax.model, trax.errors, trax.heat   JSON, on the root
+ *                  directory only
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
- * "trax.tracks:OFFSET" begin at a byte offset of the file; whoever wants all
+ * "trax.tracks:OFFSET" begin at a byte offset of the file, as does
+ * "trax.replicas:OFFSET"; "trax.heat:N" at access number N; whoever wants all
  * asks again behind the last piece until nothing comes.
  */
 #ifndef TRAX_FUSE_VIEW_H

@@ -1,0 +1,46 @@
+/*
+ * traxctl.h - what the files of traxctl share.
+ */
+#ifndef TRAX_TOOLS_TRAXCTL_H
+#define TRAX_TOOLS_TRAXCTL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fuse/control.h"
+
+enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
+
+struct command;
+
+struct arguments {
+	const struct command *command;
+	const char *path;	/* the first */
+	char **paths;		/* all; NULL ends it */
+	unsigned paths_n;
+	bool json;
+	bool drop;
+	const char *near;	/* --near */
+	uint64_t at;		/* --at; 0: not given */
+	const char *svg;	/* --svg */
+	long set;		/* --set; -1: not given */
+};
+
+/* Says what errno means for `what`; EXIT_FAILED. */
+int complain(const struct arguments *a, const char *what);
+/* A JSON attribute; NULL: errno.  The caller gives it up. */
+json_t *read_json(const char *path, const char *name);
+int print_json(json_t *json);
+/* A table of an array of objects. */
+int print_objects(json_t *array, const char *const *columns, unsigned n);
+/* The ioctl on this directory; 0 or -1 with errno. */
+int control_ioctl(const char *mountpoint, struct trax_control *c);
+
+/* traxctl_copies.c */
+int run_errors(const struct arguments *a);
+int run_replicas(const struct arguments *a);
+int run_replicate(const struct arguments *a);
+int run_heat(const struct arguments *a);
+
+#endif

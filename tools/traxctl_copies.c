@@ -1,0 +1,366 @@
+/*
+ * traxctl_copies.c - replicas, replicate, heat, errors.
+ */
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/traxctl.h"
+
+#define BUSY_TRIES 600
+#define BUSY_US 100000
+/* Of the picture. */
+#define WIDTH 1000
+#define HEIGHT 600
+#define LEFT 80
+
+/* The mount point of a path, which may be it; the caller frees. */
+static char *mount_point(const char *path)
+{
+	char *full = realpath(path, NULL), *slash;
+	struct stat st, up;
+
+	if (!full || stat(full, &st)) {
+		free(full);
+		return NULL;
+	}
+	for (;;) {
+		char saved[PATH_MAX];
+
+		snprintf(saved, sizeof(saved), "%s", full);
+		slash = strrchr(full, '/');
+		if (slash == full)
+			full[1] = 0;
+		else
+			*slash = 0;
+		if (stat(full, &up) || up.st_dev != st.st_dev) {
+			snprintf(full, strlen(saved) + 1, "%s", saved);
+			return full;
+		}
+		if (slash == full)
+			return full;
+	}
+}
+
+/* ---- errors ---- */
+
+int run_errors(const struct arguments *a)
+{
+	static const char *const columns[] = {
+		"number", "what", "healed", "path", "offset", "lbn", "sectors",
+	};
+	json_t *array = read_json(a->path, "trax.errors");
+	int code;
+
+	if (!array)
+		return complain(a, "trax.errors");
+	code = a->json ? print_json(array) : print_objects(array, columns, 7);
+	json_decref(array);
+	return code;
+}
+
+/* ---- replicas ---- */
+
+static int change_replicas(const struct arguments *a, uint32_t command,
+			   uint64_t value)
+{
+	struct trax_control c = { .command = command,
+				  .payload_bytes = sizeof(value) };
+	char *root = mount_point(a->path);
+	int rc;
+
+	memcpy(c.payload, &value, sizeof(value));
+	rc = root ? control_ioctl(root, &c) : -1;
+	free(root);
+	return rc ? complain(a, "control") : EXIT_SUCCESS;
+}
+
+static int drop_replicas(const struct arguments *a)
+{
+	char *root = mount_point(a->path), *full = realpath(a->path, NULL);
+	uint64_t ino = 1;
+	struct stat st;
+	int code;
+
+	if (!root || !full || stat(full, &st)) {
+		code = complain(a, "stat");
+	} else {
+		if (strcmp(root, full))
+			ino = st.st_ino;
+		code = change_replicas(a, TRAX_CONTROL_DROP_REPLICAS, ino);
+	}
+	free(root);
+	free(full);
+	return code;
+}
+
+/* One line for each copy. */
+static json_t *flat_copies(json_t *array)
+{
+	json_t *flat = json_array(), *e, *copy;
+	size_t i, k;
+
+	json_array_foreach(array, i, e) {
+		json_array_foreach(json_object_get(e, "copies"), k, copy) {
+			json_t *line = json_copy(copy);
+
+			json_object_set(line, "offset",
+					json_object_get(e, "offset"));
+			json_object_set(line, "length",
+					json_object_get(e, "length"));
+			json_array_append_new(flat, line);
+		}
+	}
+	return flat;
+}
+
+/* All of a file's, page by page. */
+static json_t *read_copies(const char *path)
+{
+	json_t *all = json_array(), *page, *last;
+	int64_t offset = 0, end;
+	char name[64];
+
+	do {
+		snprintf(name, sizeof(name), "trax.replicas:%lld",
+			 (long long)offset);
+		page = read_json(path, name);
+		if (!page || !json_is_array(page)) {
+			json_decref(all);
+			return page;
+		}
+		last = json_array_get(page, json_array_size(page) - 1);
+		end = last ? json_integer_value(json_object_get(last,
+								"offset")) +
+			     json_integer_value(json_object_get(last,
+								"length")) :
+			     offset;
+		json_array_extend(all, page);
+		json_decref(page);
+		if (end <= offset)
+			break;
+		offset = end;
+	} while (1);
+	return all;
+}
+
+int run_replicas(const struct arguments *a)
+{
+	static const char *const columns[] = {
+		"offset", "length", "lbn", "track", "angle", "uses",
+		"last_use",
+	};
+	json_t *json, *flat;
+	int code;
+
+	if (a->drop)
+		return drop_replicas(a);
+	if (a->set >= 0)
+		return change_replicas(a, TRAX_CONTROL_SET_REPLICAS,
+				       (uint64_t)a->set);
+	json = read_copies(a->path);
+	if (!json)
+		return complain(a, "trax.replicas");
+	if (a->json || !json_is_array(json)) {
+		code = print_json(json);
+	} else {
+		flat = flat_copies(json);
+		code = print_objects(flat, columns, 7);
+		json_decref(flat);
+	}
+	json_decref(json);
+	return code;
+}
+
+/* ---- replicate ---- */
+
+struct batch {
+	char *root;		/* mount point */
+	struct trax_copies copies;
+	uint64_t made;
+};
+
+static int batch_send(struct batch *batch)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_REPLICATE,
+				  .payload_bytes = sizeof(batch->copies) };
+	int tries, rc = 0;
+
+	if (!batch->copies.n)
+		return 0;
+	memcpy(c.payload, &batch->copies, sizeof(batch->copies));
+	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		rc = control_ioctl(batch->root, &c);
+		if (!rc || errno != EBUSY)
+			break;
+		usleep(BUSY_US);
+	}
+	batch->made += c.result;
+	batch->copies.n = 0;
+	return rc;
+}
+
+/* All files below these, in order of name. */
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int batch_walk(struct batch *batch, char **paths)
+{
+	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_XDEV, by_name);
+	FTSENT *e;
+	int rc = fts ? 0 : -1;
+
+	while (!rc && (e = fts_read(fts))) {
+		if (e->fts_info != FTS_F)
+			continue;
+		batch->copies.ino[batch->copies.n++] = e->fts_statp->st_ino;
+		if (batch->copies.n == TRAX_COPIES_FILES)
+			rc = batch_send(batch);
+	}
+	if (fts)
+		fts_close(fts);
+	return rc ? rc : batch_send(batch);
+}
+
+/* Where the file that is to be near begins. */
+static uint64_t lbn_of(const char *path)
+{
+	json_t *extents = read_json(path, "trax.extents");
+	uint64_t lbn = (uint64_t)json_integer_value(json_object_get(
+		json_array_get(extents, 0), "lbn"));
+
+	json_decref(extents);
+	return lbn;
+}
+
+int run_replicate(const struct arguments *a)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_SYNC };
+	struct batch batch = { .root = NULL };
+	int rc;
+
+	batch.copies.near = a->near ? lbn_of(a->near) : a->at;
+	if (a->near && !batch.copies.near) {
+		fprintf(stderr, "traxctl: %s: has no place of its own\n",
+			a->near);
+		return EXIT_FAILED;
+	}
+	batch.root = mount_point(a->path);
+	if (!batch.root)
+		return complain(a, "stat");
+	/* Only what is on the disk can be copied: what the kernel holds, then
+	 * what the server does. */
+	sync();
+	rc = control_ioctl(batch.root, &c);
+	if (!rc)
+		rc = batch_walk(&batch, a->paths);
+	if (rc)
+		complain(a, "replicate");
+	else
+		printf("%llu copies\n", (unsigned long long)batch.made);
+	free(batch.root);
+	return rc ? EXIT_FAILED : EXIT_SUCCESS;
+}
+
+/* ---- heat ---- */
+
+/* All pages: the first one's regions, everybody's trace. */
+static json_t *read_heat(const char *path)
+{
+	json_t *all = read_json(path, "trax.heat"), *page;
+	json_t *trace = json_object_get(all, "trace");
+	int64_t next = json_integer_value(json_object_get(all, "next"));
+	char name[64];
+
+	while (all && next) {
+		snprintf(name, sizeof(name), "trax.heat:%lld",
+			 (long long)next);
+		page = read_json(path, name);
+		if (!page)
+			break;
+		json_array_extend(trace, json_object_get(page, "trace"));
+		next = json_integer_value(json_object_get(page, "next"));
+		json_decref(page);
+	}
+	if (all)
+		json_object_del(all, "next");
+	return all;
+}
+
+static double at(json_t *point, unsigned i)
+{
+	return json_number_value(json_array_get(point, i));
+}
+
+/* FS2, figures 1 and 9: LBN over time; copies in another colour. */
+static void draw_points(FILE *f, json_t *trace, double sectors)
+{
+	static const struct {
+		const char *colour, *name;
+	} kinds[] = {
+		{ "#1f4e9c", "originals read" }, { "#d2691e", "copies read" },
+		{ "#909090", "written" }, { "#2e8b57", "copies written" },
+	};
+	double first = at(json_array_get(trace, 0), 0), last = first;
+	json_t *point;
+	size_t i;
+
+	json_array_foreach(trace, i, point)
+		last = at(point, 0) > last ? at(point, 0) : last;
+	json_array_foreach(trace, i, point) {
+		unsigned kind = (unsigned)at(point, 2) % 4;
+
+		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\" "
+			"fill=\"%s\"/>\n", LEFT + WIDTH *
+			(at(point, 0) - first) /
+			(last > first ? last - first : 1),
+			20 + HEIGHT * (1 - at(point, 1) / sectors),
+			kinds[kind].colour);
+	}
+	for (i = 0; i < 4; i++)
+		fprintf(f, "<text x=\"%zu\" y=\"%d\" fill=\"%s\">%s</text>\n",
+			LEFT + i * 180, HEIGHT + 60, kinds[i].colour,
+			kinds[i].name);
+	fprintf(f, "<text x=\"%d\" y=\"%d\">%.1f s</text>\n",
+		LEFT + WIDTH - 60, HEIGHT + 40, (last - first) / 1000);
+}
+
+static int draw(const struct arguments *a, json_t *heat)
+{
+	double sectors = json_number_value(json_object_get(heat, "sectors"));
+	FILE *f = fopen(a->svg, "w");
+
+	if (!f)
+		return complain(a, a->svg);
+	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
+		"height=\"%d\" font-family=\"sans-serif\" font-size=\"14\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+		"<rect x=\"%d\" y=\"20\" width=\"%d\" height=\"%d\" "
+		"fill=\"none\" stroke=\"black\"/>\n"
+		"<text x=\"4\" y=\"34\">%.3g</text>\n"
+		"<text x=\"4\" y=\"%d\">LBN 0</text>\n", LEFT + WIDTH + 20,
+		HEIGHT + 80, LEFT, WIDTH, HEIGHT, sectors, HEIGHT + 20);
+	if (sectors > 0)
+		draw_points(f, json_object_get(heat, "trace"), sectors);
+	fprintf(f, "</svg>\n");
+	return fclose(f) ? complain(a, a->svg) : EXIT_SUCCESS;
+}
+
+int run_heat(const struct arguments *a)
+{
+	json_t *heat = read_heat(a->path);
+	int code;
+
+	if (!heat)
+		return complain(a, "trax.heat");
+	code = a->svg ? draw(a, heat) : print_json(heat);
+	json_decref(heat);
+	return code;
+}
