@@ -6,7 +6,6 @@
  * geometry, and where everything would lie.
  */
 #include <argp.h>
-#include <blkid/blkid.h>
 #include <errno.h>
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
@@ -22,6 +21,7 @@
 #include "diskmodel/spec.h"
 #include "fs/mkfs.h"
 #include "tools/device.h"
+#include "tools/signature.h"
 
 enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2, EXIT_REFUSED = 3 };
 
@@ -107,51 +107,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* ---- What is there ---- */
-
-static void say_signature(const char *device, const char *kind)
-{
-	msg_error("%s: holds %s; use -f to overwrite it", device, kind);
-}
-
-/* A file system, RAID member, partition table ... that libblkid knows. */
-static bool has_known_signature(const char *device)
-{
-	blkid_probe probe = blkid_new_probe_from_filename(device);
-	const char *type = NULL;
-	bool found;
-	int rc;
-
-	if (!probe)
-		return false;
-	blkid_probe_enable_superblocks(probe, 1);
-	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_TYPE);
-	blkid_probe_enable_partitions(probe, 1);
-	/* 0: found, -2: several at once, 1: nothing. */
-	rc = blkid_do_safeprobe(probe);
-	found = rc == 0 || rc == -2;
-	if (found && rc == 0 &&
-	    blkid_probe_lookup_value(probe, "TYPE", &type, NULL))
-		blkid_probe_lookup_value(probe, "PTTYPE", &type, NULL);
-	if (found)
-		say_signature(device, type ? type : "several signatures");
-	blkid_free_probe(probe);
-	return found;
-}
-
-static bool may_overwrite(const struct arguments *a, struct disk *disk)
-{
-	struct super super;
-
-	if (a->force)
-		return true;
-	if (has_known_signature(a->device))
-		return false;
-	if (device_read_super(disk, &super) == 0) {
-		say_signature(a->device, "a traxfs");
-		return false;
-	}
-	return true;
-}
 
 static int read_geometry(const struct arguments *a, uint64_t sectors,
 			 struct geom **geom)
@@ -324,7 +279,7 @@ static enum exit_code run(const struct arguments *a)
 
 	if (rc)
 		return rc == -EBUSY ? EXIT_REFUSED : EXIT_FAILED;
-	if (!may_overwrite(a, disk)) {
+	if (!a->force && signature_found(a->device, disk)) {
 		disk_close(disk);
 		return EXIT_REFUSED;
 	}
