@@ -107,7 +107,7 @@ static void plan_make(struct freeblock *fb, const struct belief *belief,
 	fb->planned = true;
 	plan_search(fb, belief);
 	fb->stats.gaps++;
-	fb->stats.potential_ns += fb->plan.gap_ns;
+	fb->stats.potential_ns += fb->plan.rotation_ns;
 	plan_watch(fb, belief);
 }
 
@@ -175,6 +175,7 @@ static struct queue_request *piece_read(struct freeblock *fb,
 					const struct gap_piece *piece)
 {
 	uint32_t sectors = piece->sectors;
+	struct geom_track track;
 	struct read *read;
 
 	if (piece_joins(fb, belief, piece)) {
@@ -184,10 +185,10 @@ static struct queue_request *piece_read(struct freeblock *fb,
 	read = read_new(fb, READ_GAP, NULL, piece->sector, sectors);
 	if (!read)
 		return NULL;
-	fb->stats.used_ns += (piece->end_ns - piece->begin_ns) *
-			     wanted_in(fb, piece->sector,
-				       piece->sector + piece->sectors) /
-			     piece->sectors;
+	geom_track_of(belief->geom, piece->sector, &track);
+	fb->stats.used_ns +=
+		wanted_in(fb, piece->sector, piece->sector + piece->sectors) *
+		service_turn_ns(belief->mech, track.per_sector);
 	freeblock_take(fb, piece->sector, sectors);
 	plan_used(fb);
 	return &read->req;

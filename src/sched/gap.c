@@ -700,6 +700,7 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 						query->target.write);
 	plan->target_ns = service.media_ns;
 	plan->over_ns = service.bus_ns;
+	plan->rotation_ns = service.rotation_ns;
 	/* Met inside, where it just goes on: there is no gap. */
 	if (service.media_ns - there_ns + ROUND_IN_NS >=
 	    service_wait_ns(belief->mech, there_ns, place.start))

@@ -49,7 +49,9 @@ struct gap_piece {
 struct gap_plan {
 	uint64_t target_ns;	/* the request's first sector is met */
 	uint64_t over_ns;	/* it completes */
-	uint64_t gap_ns;	/* it waits so long for that: the potential */
+	uint64_t gap_ns;	/* it waits so long for that; 0 where it is met
+				   in the middle */
+	uint64_t rotation_ns;	/* all of its rotation: the potential */
 	unsigned pieces_n;	/* in order of time */
 	struct gap_piece piece[GAP_PIECES];
 	uint32_t units;		/* wanted ones in them */
@@ -62,7 +64,7 @@ struct gap_plan {
 void gap_search(const struct gap_query *query, const struct wanted *wanted,
 		struct gap_plan *plan);
 
-/* Without looking for anything: target_ns, over_ns and gap_ns. */
+/* Without looking for anything: the times of the target alone. */
 void gap_measure(const struct gap_query *query, struct gap_plan *plan);
 
 #endif
