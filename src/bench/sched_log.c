@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/msg.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "fs/fs.h"
@@ -48,14 +49,21 @@ static int drive_open(const struct sched_options *options, bool blind,
 	const struct rig_options rig_options = {
 		.drive = drive_of(options), .seed = options->seed,
 		.blind = blind,
+		.device = options->device, .scratch = options->scratch,
 	};
 	const struct rig_load load = {
 		.clients = 1, .sectors = 8, .read_percent = 50,
 		.requests = 400, .seed = options->seed,
 	};
 	struct rig_result result;
-	int err = rig_open(&rig_options, rig);
+	int err;
 
+	if (options->device && !options->scratch) {
+		msg_error("%s: this experiment writes (--scratch)",
+			  options->device);
+		return -EINVAL;
+	}
+	err = rig_open(&rig_options, rig);
 	if (err)
 		return err;
 	err = rig_run(rig, &load, &result);
@@ -77,21 +85,26 @@ static void op_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
+/* Virtual time goes to a moment, or what completes before; real time goes by
+ * itself. */
+static void time_pass(const struct rig *rig, uint64_t to_ns)
+{
+	if (!rig->sim)
+		return;
+	if (sim_next_ns(rig->sim) < to_ns)
+		to_ns = sim_next_ns(rig->sim);
+	if (to_ns != UINT64_MAX && to_ns > sim_now_ns(rig->sim))
+		sim_advance(rig->sim, to_ns - sim_now_ns(rig->sim));
+}
+
 /* One turn and, unless it is done, time to what happens next, at most until a
  * moment. */
 static void mount_turn(struct mount *m, uint64_t until_ns, const bool *done)
 {
-	const uint64_t next_ns = fs_run(m->fs, 0);
-	uint64_t to_ns = sim_next_ns(m->rig.sim);
+	const uint64_t next_ns = fs_run(m->fs, m->rig.sim ? 0 : 1);
 
-	if (*done)
-		return;
-	if (next_ns < to_ns)
-		to_ns = next_ns;
-	if (until_ns < to_ns)
-		to_ns = until_ns;
-	if (to_ns != UINT64_MAX && to_ns > sim_now_ns(m->rig.sim))
-		sim_advance(m->rig.sim, to_ns - sim_now_ns(m->rig.sim));
+	if (!*done)
+		time_pass(&m->rig, next_ns < until_ns ? next_ns : until_ns);
 }
 
 static int mount_do(struct mount *m, struct fs_op *op)
@@ -108,7 +121,7 @@ static int mount_do(struct mount *m, struct fs_op *op)
 
 static int mount_make(struct mount *m)
 {
-	struct disk *disk = sim_disk(m->rig.sim);
+	struct disk *disk = m->rig.disk;
 	const struct mkfs_options options = { .geom = m->rig.geom };
 	struct mkfs_plan plan;
 	int err = mkfs_plan(m->rig.env, &disk->limits, &options, &plan);
@@ -131,8 +144,7 @@ static int mount_open(const struct sched_options *options, bool blind,
 	fs_options.head = m->rig.head;
 	err = mount_make(m);
 	if (!err)
-		err = fs_open(m->rig.env, sim_disk(m->rig.sim), &fs_options,
-			      &m->fs);
+		err = fs_open(m->rig.env, m->rig.disk, &fs_options, &m->fs);
 	if (!err)
 		err = mount_do(m, &op);
 	m->ino = op.attr.ino;
@@ -146,30 +158,34 @@ struct syncs {
 	uint64_t *took_ns;
 };
 
+/* Not counted in real time. */
+static uint64_t writes_of(const struct mount *m)
+{
+	return m->rig.sim ? sim_counts(m->rig.sim)->writes : 0;
+}
+
 static int sync_once(struct mount *m, uint64_t i, struct syncs *s)
 {
 	static const uint8_t data[APPEND];
-	const struct sim_counts *counts = sim_counts(m->rig.sim);
 	struct fs_op write = { .type = FS_WRITE, .ino = m->ino,
 			       .offset = i * APPEND, .size = APPEND,
 			       .data = data };
 	struct fs_op sync = { .type = FS_FSYNC, .ino = m->ino };
 	int err = mount_do(m, &write);
-	const uint64_t begin_ns = sim_now_ns(m->rig.sim);
-	const uint64_t begun = counts->writes;
+	const uint64_t begin_ns = env_now_ns(m->rig.env);
+	const uint64_t begun = writes_of(m);
 
 	if (!err)
 		err = mount_do(m, &sync);
-	s->took_ns[i] = sim_now_ns(m->rig.sim) - begin_ns;
-	s->before += counts->writes - begun;
+	s->took_ns[i] = env_now_ns(m->rig.env) - begin_ns;
+	s->before += writes_of(m) - begun;
 	return err;
 }
 
 static int sync_all(struct mount *m, uint64_t think_ns, uint64_t seed,
 		    struct syncs *s)
 {
-	const struct sim_counts *counts = sim_counts(m->rig.sim);
-	const uint64_t begun = counts->writes;
+	const uint64_t begun = writes_of(m);
 	int err = 0;
 
 	for (uint64_t i = 0; i < s->n && !err; i++) {
@@ -177,12 +193,12 @@ static int sync_all(struct mount *m, uint64_t think_ns, uint64_t seed,
 		bool never = false;
 
 		err = sync_once(m, i, s);
-		until_ns = sim_now_ns(m->rig.sim) + (think_ns ?
+		until_ns = env_now_ns(m->rig.env) + (think_ns ?
 				random_next(&seed) % (2 * think_ns) : 0);
-		while (sim_now_ns(m->rig.sim) < until_ns)
+		while (env_now_ns(m->rig.env) < until_ns)
 			mount_turn(m, until_ns, &never);
 	}
-	s->writes = counts->writes - begun;
+	s->writes = writes_of(m) - begun;
 	return err;
 }
 
@@ -274,7 +290,7 @@ static int bank_open(const struct sched_options *options,
 
 	if (err)
 		return err;
-	disk = sim_disk(b->rig.sim);
+	disk = b->rig.disk;
 	mkfs = (struct mkfs_options){ .geom = b->rig.geom };
 	err = mkfs_plan(b->rig.env, &disk->limits, &mkfs, &plan);
 	if (err)
@@ -346,13 +362,11 @@ static void bank_think(struct bank *b, uint64_t think_ns)
 		next_ns = log_run(b->log, now_ns);
 		if (next_ns > until_ns)
 			next_ns = until_ns;
-		if (!queue_poll_ns(b->rig.queue, 0) && next_ns > now_ns &&
-		    sim_next_ns(b->rig.sim) >= next_ns)
-			sim_advance(b->rig.sim, next_ns - now_ns);
-		else if (sim_next_ns(b->rig.sim) < next_ns &&
-			 sim_next_ns(b->rig.sim) > now_ns)
-			sim_advance(b->rig.sim,
-				    sim_next_ns(b->rig.sim) - now_ns);
+		if (!b->rig.sim)
+			queue_poll_ns(b->rig.queue, next_ns <= now_ns ? 0 :
+				      (int64_t)(next_ns - now_ns));
+		else if (!queue_poll_ns(b->rig.queue, 0))
+			time_pass(&b->rig, next_ns);
 	}
 }
 
