@@ -423,6 +423,19 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	return true;
 }
 
+/*
+ * Waiting for the last slots of a track takes longer on the whole than going to
+ * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
+ * But who is in a hurry has little of long waits that are shared by many.
+ */
+static bool is_used_up(const struct log *log)
+{
+	const struct log_track *t = log->main;
+
+	return t && t->room.used > t->units / 3 * 2 &&
+	       log->gap_ns >= HURRY_NS;
+}
+
 /* The place that comes by first and breaks no promise. */
 static bool find_nearest(struct log *log, const struct belief *belief,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
@@ -439,7 +452,8 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 		.least = 2 * units_of(log, staged),
 	};
 
-	if ((log->leave || (staged >= LEAVE_BYTES && !log->sending)) &&
+	if ((log->leave || is_used_up(log) ||
+	     (staged >= LEAVE_BYTES && !log->sending)) &&
 	    !places.tight &&
 	    find_allowed(log, belief, &places, n, need, sector, cost_ns))
 		return true;
