@@ -742,7 +742,7 @@ static bool wants_nothing(void *arg)
 START_TEST(idle_time_is_filled)
 {
 	static const struct queue_filler filler = {
-		no_gap, idle_read, wants_nothing
+		no_gap, idle_read, wants_nothing, NULL, NULL
 	};
 
 	items[50].data = calloc(8, SECTOR_BYTES);

@@ -11,6 +11,7 @@ const struct sched_experiment sched_table[] = {
 	{ "head", "what the head does, by drive, size, locality, scheduler",
 	  sched_head },
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
+	{ "files", "the file system on a known drive, and blind", sched_files },
 	{ "streams", "several readers, each reading on", sched_streams },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },

@@ -32,6 +32,7 @@ const struct sched_experiment *sched_find(const char *name); /* NULL: none */
 int sched_free(const struct sched_options *options);
 int sched_head(const struct sched_options *options);
 int sched_order(const struct sched_options *options);
+int sched_files(const struct sched_options *options);
 int sched_streams(const struct sched_options *options);
 int sched_tracks(const struct sched_options *options);
 int sched_decide(const struct sched_options *options);

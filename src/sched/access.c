@@ -50,18 +50,24 @@ void access_submit(struct access *access)
 	if (disk->op != DISK_FLUSH)
 		access_count_stream(queue, disk);
 	queue->outstanding++;
-	if (disk->op != DISK_FLUSH) {
-		queue->stats.accesses++;
-		queue->head_sector = disk->sector + disk->sectors;
-	}
 	access->followed = queue->head && disk->op != DISK_FLUSH;
 	if (access->followed) {
 		access->at_head.write = disk->op == DISK_WRITE;
 		access->at_head.cached = access->at_head.write && !disk->fua &&
 			queue->disk->limits.volatile_cache;
+		access->at_head.part = queue->last &&
+			queue->last->disk.op == disk->op &&
+			queue->head_sector == disk->sector;
+		if (access->at_head.part)
+			queue->last->at_head.part = true;
 		access->at_head.lbn = disk->sector;
 		access->at_head.sectors = disk->sectors;
 		head_begin(queue->head, &access->at_head);
+	}
+	if (disk->op != DISK_FLUSH) {
+		queue->stats.accesses++;
+		queue->head_sector = disk->sector + disk->sectors;
+		queue->last = access;
 	}
 	disk_submit(queue->disk, disk);
 }
@@ -146,6 +152,33 @@ static void access_gather(struct access *access)
 	}
 	req = list_first(&access->requests, struct queue_request, link);
 	access->disk.sector = req->disk.sector;
+}
+
+struct queue_request *access_continued(const struct queue *queue)
+{
+	const struct access *last = queue->last;
+	struct queue_request *req;
+	struct span *span;
+	int class;
+
+	if (!last || queue->partial || queue->parked)
+		return NULL;
+	for (class = 0; class < QUEUE_CLASSES; class++) {
+		span = span_at_or_after(queue->waiting[class],
+					queue->head_sector);
+		if (!span || span->first != queue->head_sector) {
+			/* What is higher does not wait behind a run. */
+			if (queue->waiting[class] ||
+			    !list_empty(&queue->unplaced[class]))
+				return NULL;
+			continue;
+		}
+		req = container_of(span, struct queue_request, waiting);
+		if (req->disk.op == last->disk.op && !req->alone &&
+		    req->disk.fua == last->disk.fua)
+			return req;
+	}
+	return NULL;
 }
 
 struct access *access_of(struct queue *queue, struct queue_request *req,

@@ -22,6 +22,14 @@
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
 
+/* How often a class is passed over for higher ones, at most. */
+static const unsigned class_passes[QUEUE_CLASSES] = {
+	[QUEUE_READ] = 4,
+	[QUEUE_READ_AHEAD] = 4,
+	[QUEUE_WRITE_BACK] = 4,
+	[QUEUE_IDLE] = 64,
+};
+
 /* A request, and where it would go. */
 struct candidate {
 	struct queue_request *req;	/* NULL: none */
@@ -260,6 +268,35 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	return true;
 }
 
+static bool class_waits(const struct queue *queue, int class)
+{
+	return queue->waiting[class] || !list_empty(&queue->unplaced[class]);
+}
+
+/* Whose turn it is: the highest that waits, unless a lower one has been passed
+ * over often enough. */
+static int class_first(const struct queue *queue)
+{
+	int class = 0, lower;
+
+	while (class < QUEUE_CLASSES && !class_waits(queue, class))
+		class++;
+	for (lower = class + 1; lower < QUEUE_CLASSES; lower++)
+		if (class_waits(queue, lower) &&
+		    queue->passed[lower] >= class_passes[lower])
+			return lower;
+	return class;
+}
+
+static void class_count(struct queue *queue, int chosen)
+{
+	int class;
+
+	queue->passed[chosen] = 0;
+	for (class = chosen + 1; class < QUEUE_CLASSES; class++)
+		queue->passed[class] += class_waits(queue, class);
+}
+
 struct queue_request *queue_choose(struct queue *queue,
 				   const struct belief *belief, bool *alone)
 {
@@ -272,9 +309,11 @@ struct queue_request *queue_choose(struct queue *queue,
 			choose_overdue(queue, belief, &candidate);
 		queue->was_overdue = candidate.req != NULL;
 		queue->stats.overdue += queue->was_overdue;
-		for (class = 0; class < QUEUE_CLASSES && !candidate.req;
-		     class++)
+		for (class = class_first(queue);
+		     class < QUEUE_CLASSES && !candidate.req; class++)
 			choose_in_class(queue, class, belief, &candidate);
+		if (candidate.req)
+			class_count(queue, (int)candidate.req->class);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));
 	return candidate.req;
 }

@@ -21,12 +21,15 @@
 
 #define LEAD_NS 60000u
 #define BEGUN_NS 20000u
+/* So many accesses that each go on where the last one ends, at once. */
+#define GOING_ON 4u
 
 /* ---- when ---- */
 
 static bool one_at_a_time(const struct queue *queue)
 {
-	return queue->head && head_mode(queue->head) != HEAD_OFF;
+	return queue->head && head_mode(queue->head) != HEAD_OFF &&
+	       !head_is_cached(queue->head);
 }
 
 static bool have_accesses(const struct queue *queue, unsigned n)
@@ -45,6 +48,15 @@ static bool have_accesses(const struct queue *queue, unsigned n)
 static uint64_t part_lead_ns(const struct belief *belief)
 {
 	return belief->mech->period_ps / 8000;
+}
+
+/* Does the next access go on where the last one ends?  A drive that begins
+ * anywhere then reads or writes all of a track in one turn. */
+static bool goes_on(const struct queue *queue)
+{
+	if (queue->partial)
+		return !queue->partial->split_sectors;
+	return access_continued(queue) != NULL;
 }
 
 /* ---- streams ---- */
@@ -101,9 +113,8 @@ static uint64_t room_ns(const struct queue *queue)
 		return UINT64_MAX;
 	if (!one_at_a_time(queue))
 		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
-	if (!queue->outstanding || (queue->outstanding == 1 &&
-				    queue->partial &&
-				    !queue->partial->split_sectors))
+	if (!queue->outstanding || (queue->outstanding < GOING_ON &&
+				    goes_on(queue)))
 		return 0;
 	until_ns = head_busy_until_ns(queue->head);
 	if (queue->outstanding > 1 || !until_ns ||
@@ -318,7 +329,12 @@ static struct access *next_access(struct queue *queue)
 
 	if (queue->partial)
 		return access_of_piece(queue);
-	req = queue_choose(queue, known ? &belief : NULL, &alone);
+	req = one_at_a_time(queue) && queue->outstanding ?
+		      access_continued(queue) : NULL;
+	if (req)
+		queue_leave_waiting(queue, req);
+	else
+		req = queue_choose(queue, known ? &belief : NULL, &alone);
 	if (!req)
 		return NULL;
 	req->split_sectors = known ? split_of(queue, &belief, req) : 0;

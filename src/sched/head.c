@@ -21,7 +21,7 @@
 #include "sched/spindle.h"
 
 /* More than this at the disk and nobody knows in which order they are done. */
-#define CHAIN_MAX 3u
+#define CHAIN_MAX 5u
 /* Off by more than this part of a revolution, a prediction is wrong, and a
  * guard that needs more is of no use. */
 #define WRONG_PERCENT 15u
@@ -53,6 +53,8 @@
 #define SAME_TRACK 256u
 /* Drives keep what they read ahead behind so many reads. */
 #define READS_KEPT 32u
+/* After so many hits in a row the head plays no part for now. */
+#define CACHED_RUN 8u
 
 struct head {
 	struct env *env;
@@ -67,7 +69,8 @@ struct head {
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
 	uint64_t trial_after;
-	unsigned hits_run;		/* reads in a row */
+	unsigned odd_run;		/* hits, but not of what follows ... */
+	unsigned hits_run;		/* ... and all, reads in a row */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
 	uint64_t last_end;		/* of the access before ... */
@@ -88,7 +91,7 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 {
 	head->mode = mode;
 	head->accesses = 0;
-	head->hits_run = 0;
+	head->odd_run = 0;
 }
 
 /* ---- making ---- */
@@ -321,7 +324,6 @@ void head_begin(struct head *head, struct head_access *access)
 	access->unsure = head->unsure && !access->streams;
 	head->unsure = access->streams;
 	head->accesses++;
-	head->silent++;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
 		head_get_belief(head, &belief);
@@ -505,8 +507,11 @@ static void head_hit(struct head *head, const struct head_access *access)
 	if (access->write) {
 		if (!access->cached)
 			head_judge(head, LEARN_WRITE, true);
-	} else if (!access->follows && ++head->hits_run >= TRIAL_HITS &&
-		   head->mode == HEAD_TRIAL) {
+		return;
+	}
+	head->hits_run++;
+	if (!access->follows && ++head->odd_run >= TRIAL_HITS &&
+	    head->mode == HEAD_TRIAL) {
 		head->trial_after = TRIAL_AFTER_MAX;
 		head_fail(head);
 	}
@@ -529,6 +534,11 @@ static void head_take(struct head *head, struct head_access *access,
 	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
 	int64_t rest_ns;
 
+	if (access->part) {
+		head_go_to(head, access, complete_ns);
+		head->unsure = true;
+		return;
+	}
 	if (access_is_hit(head, access, complete_ns)) {
 		head_hit(head, access);
 		if (access->follows) {
@@ -538,7 +548,8 @@ static void head_take(struct head *head, struct head_access *access,
 		return;
 	}
 	if (!access->write)
-		head->hits_run = 0;
+		head->hits_run = head->odd_run = 0;
+	head->silent += !access->streams;
 	if (access_has_angle(head, access) && !access->streams &&
 	    !access->cached)
 		head_observe(head, access, complete_ns);
@@ -588,6 +599,19 @@ static void chain_doubt(struct head *head)
 		head->chain[i]->predicted = false;
 }
 
+/* Of one among many it is only seen whether a cache answered. */
+static void head_guess(struct head *head, const struct head_access *access,
+		       uint64_t complete_ns)
+{
+	bool quick = complete_ns - access->handed_ns <
+		     2 * head->hit_overhead_ns + head_period_ns(head) / 16;
+
+	if (!access->write)
+		head->hits_run = quick ? head->hits_run + 1 : 0;
+	if (!quick)
+		head_go_to(head, access, complete_ns);
+}
+
 static void head_try_again(struct head *head)
 {
 	if (head->mode == HEAD_OFF && head->accesses >= head->trial_after) {
@@ -609,13 +633,18 @@ void head_end(struct head *head, struct head_access *access,
 	if (access->predicted && first && !result)
 		head_take(head, access, complete_ns);
 	else
-		head_go_to(head, access, complete_ns);
+		head_guess(head, access, complete_ns);
 	if (first)
 		chain_expect(head);
 	else
 		chain_doubt(head);
 	if (!head->outstanding)
 		head_try_again(head);
+}
+
+bool head_is_cached(const struct head *head)
+{
+	return head->hits_run >= CACHED_RUN;
 }
 
 enum head_mode head_mode(const struct head *head)

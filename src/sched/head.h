@@ -44,6 +44,8 @@ struct head_access {
 	bool write;
 	bool cached;		/* a volatile cache may take it: what it
 				 * completes with says nothing */
+	bool part;		/* the drive may join it with a neighbour: it
+				 * is done when both are */
 	uint64_t lbn;
 	uint32_t sectors;
 	/* The head's. */
@@ -105,6 +107,10 @@ const struct geom *head_geom(const struct head *head);
 void head_get_belief(const struct head *head, struct belief *belief);
 
 enum head_mode head_mode(const struct head *head);
+
+/* Do all reads of late come from a cache?  Then order does not matter, and the
+ * more requests at once the better. */
+bool head_is_cached(const struct head *head);
 
 /* An access is handed to the disk now. */
 void head_begin(struct head *head, struct head_access *access);

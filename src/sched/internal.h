@@ -62,10 +62,12 @@ struct queue {
 	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
+	struct access *last;	/* that one, while it is outstanding */
 	struct streams streams;
 	uint64_t came_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
 	unsigned outstanding;
+	unsigned passed[QUEUE_CLASSES];	/* over for a higher class */
 	bool was_overdue;	/* the last choice */
 	bool was_placed;	/* likewise, to a place it found */
 	int gone;		/* what disk_poll failed with */
@@ -92,6 +94,10 @@ void queue_release_held(struct queue *queue);
 void queue_access_done(struct disk_request *disk);
 
 /* ---- access.c ---- */
+
+/* A waiting request that goes on where the last access ends, which is still
+ * outstanding; NULL: none. */
+struct queue_request *access_continued(const struct queue *queue);
 
 /* The request, which waits, and the neighbours that may go with it. */
 struct access *access_of(struct queue *queue, struct queue_request *req,

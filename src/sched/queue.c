@@ -260,6 +260,8 @@ void queue_access_done(struct disk_request *disk)
 	struct queue *queue = access->queue;
 
 	queue->outstanding--;
+	if (queue->last == access)
+		queue->last = NULL;
 	if (access->followed)
 		head_end(queue->head, &access->at_head, disk->complete_ns,
 			 disk->result);

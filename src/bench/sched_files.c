@@ -1,0 +1,293 @@
+/*
+ * sched_files.c - the file system over a drive that is known and over the same
+ * drive blind: is anything slower?  Flows of reads or writes of a file each,
+ * in order or at random, so many outstanding, all flows of a row at once.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+
+#define FILES 4u
+#define FILE_BYTES (UINT64_C(48) << 20)
+#define CHUNK 131072u
+#define FLOWS 3u
+#define DEPTH_MAX 16u
+
+struct flow {
+	unsigned file;		/* from 1 on; 0: no flow */
+	bool write, random;
+	uint32_t bytes;		/* of an op */
+	unsigned depth;
+	unsigned percent;	/* of the file, in bytes moved */
+};
+
+struct row {
+	const char *name;
+	struct flow flow[FLOWS];
+};
+
+static const struct row rows[] = {
+	/* These two are blind always, so that the others find the same. */
+	{ "(write one file)", { { 1, true, false, CHUNK, 4, 100 } } },
+	{ "(write three at once)", { { 2, true, false, CHUNK, 2, 100 },
+				     { 3, true, false, CHUNK, 2, 100 },
+				     { 4, true, false, CHUNK, 2, 100 } } },
+	{ "read one", { { 1, false, false, CHUNK, 2, 100 } } },
+	{ "read one, piece by piece", { { 1, false, false, CHUNK, 1, 100 } } },
+	{ "read two at once", { { 1, false, false, CHUNK, 2, 100 },
+				{ 3, false, false, CHUNK, 2, 100 } } },
+	{ "random 4 KB, 1", { { 1, false, true, 4096, 1, 3 } } },
+	{ "random 4 KB, 16", { { 2, false, true, 4096, 16, 6 } } },
+	{ "random 4 KB, a writer", { { 2, false, true, 4096, 4, 3 },
+				     { 1, true, false, CHUNK, 2, 100 } } },
+	{ "read one, a writer", { { 2, false, false, CHUNK, 2, 100 },
+				  { 3, true, false, CHUNK, 2, 100 } } },
+	{ "rewrite 4 KB, 16", { { 1, true, true, 4096, 16, 6 } } },
+	{ "write one anew", { { 1, true, false, CHUNK, 4, 100 } } },
+	{ "write three anew", { { 2, true, false, CHUNK, 2, 100 },
+				{ 3, true, false, CHUNK, 2, 100 },
+				{ 4, true, false, CHUNK, 2, 100 } } },
+};
+#define PREPARED 2u
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+struct slot {
+	struct fs_op op;
+	struct mounted *m;
+	const struct flow *flow;
+	uint8_t *bytes;
+	bool busy;
+};
+
+struct mounted {
+	struct rig rig;
+	struct fs *fs;
+	uint64_t ino[FILES + 1];
+	uint64_t at[FLOWS];	/* ops begun, by flow */
+	struct slot slot[FLOWS * DEPTH_MAX];
+	uint64_t seed;
+	unsigned busy;
+	int err;
+};
+
+/* ---- turns ---- */
+
+static void turn(struct mounted *m)
+{
+	uint64_t next_ns = fs_run(m->fs, 0);
+	uint64_t to_ns = sim_next_ns(m->rig.sim);
+	uint64_t now_ns = sim_now_ns(m->rig.sim);
+
+	if (next_ns < to_ns)
+		to_ns = next_ns;
+	if (m->busy && to_ns != UINT64_MAX && to_ns > now_ns)
+		sim_advance(m->rig.sim, to_ns - now_ns);
+}
+
+static void slot_done(struct fs_op *op)
+{
+	struct slot *slot = op->owner;
+
+	slot->busy = false;
+	slot->m->busy--;
+	if (op->rc && !slot->m->err)
+		slot->m->err = op->rc;
+}
+
+static void slot_submit(struct slot *slot)
+{
+	slot->op.done = slot_done;
+	slot->op.owner = slot;
+	slot->busy = true;
+	slot->m->busy++;
+	fs_submit(slot->m->fs, &slot->op);
+}
+
+static int do_one(struct mounted *m, const struct fs_op *op,
+		  struct fs_attr *attr)
+{
+	struct slot *slot = &m->slot[0];
+
+	slot->op = *op;
+	slot_submit(slot);
+	while (m->busy)
+		turn(m);
+	if (attr)
+		*attr = slot->op.attr;
+	return slot->op.rc;
+}
+
+/* ---- flows ---- */
+
+/* The next op of a flow; false: there is none. */
+static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
+		      struct slot *slot)
+{
+	uint64_t ops = FILE_BYTES / 100 * flow->percent / flow->bytes;
+	uint64_t n = m->at[i]++;
+
+	if (n >= ops)
+		return false;
+	m->seed = m->seed * 6364136223846793005 + 1442695040888963407;
+	if (flow->random)
+		n = (m->seed >> 33) % (FILE_BYTES / flow->bytes);
+	slot->op = (struct fs_op){
+		.type = flow->write ? FS_WRITE : FS_READ,
+		.ino = m->ino[flow->file],
+		.offset = n * flow->bytes,
+		.size = flow->bytes,
+		.data = slot->bytes,
+		.buffer = slot->bytes,
+	};
+	return true;
+}
+
+static int row_run(struct mounted *m, const struct row *row, double *seconds)
+{
+	const struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
+	uint64_t begin_ns = sim_now_ns(m->rig.sim);
+	bool writes = false, more;
+	unsigned i, j;
+
+	memset(m->at, 0, sizeof(m->at));
+	m->err = 0;
+	do {
+		more = false;
+		for (i = 0; i < FLOWS && row->flow[i].file; i++)
+			for (j = 0; j < row->flow[i].depth; j++) {
+				struct slot *slot =
+					&m->slot[i * DEPTH_MAX + j];
+
+				writes |= row->flow[i].write;
+				more |= slot->busy;
+				if (slot->busy || !flow_next(m, i,
+						&row->flow[i], slot))
+					continue;
+				/* Perhaps it is over at once. */
+				more = true;
+				slot_submit(slot);
+			}
+		turn(m);
+	} while (more && !m->err);
+	if (!m->err && writes)
+		m->err = do_one(m, &sync, NULL);
+	*seconds = (double)(sim_now_ns(m->rig.sim) - begin_ns) / 1e9;
+	return m->err;
+}
+
+/* ---- mounting ---- */
+
+static int open_fs(struct mounted *m, bool blind)
+{
+	struct fs_options options = { .head = blind ? NULL : m->rig.head,
+				      .memory_bytes = 256 << 20 };
+	char name[16];
+	struct fs_attr attr;
+	unsigned i;
+	int err = fs_open(m->rig.env, sim_disk(m->rig.sim), &options, &m->fs);
+
+	for (i = 1; i <= FILES && !err; i++) {
+		const struct fs_op look = { .type = FS_LOOKUP, .ino = 1,
+					    .name = name };
+		const struct fs_op make = { .type = FS_MKNOD, .ino = 1,
+					    .name = name, .mode = 0100644 };
+
+		snprintf(name, sizeof(name), "file%u", i);
+		err = do_one(m, &look, &attr);
+		if (err == -ENOENT)
+			err = do_one(m, &make, &attr);
+		if (!err) {
+			const struct fs_op open = { .type = FS_OPEN,
+						    .ino = attr.ino,
+						    .flags = 2 };
+
+			m->ino[i] = attr.ino;
+			err = do_one(m, &open, NULL);
+		}
+	}
+	return err;
+}
+
+static int make_fs(const struct sched_options *options, bool blind,
+		   struct mounted *m)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : "wd800",
+		.seed = options->seed,
+		.blind = blind,
+	};
+	const struct rig_load load = { .clients = 1, .sectors = 8,
+				       .read_percent = 50, .requests = 400 };
+	struct rig_result result;
+	struct mkfs_options mkfs = { 0 };
+	struct mkfs_plan plan;
+	struct disk *disk;
+	int err = rig_open(&rig_options, &m->rig);
+
+	if (err)
+		return err;
+	err = rig_run(&m->rig, &load, &result);
+	queue_close(m->rig.queue);
+	m->rig.queue = NULL;
+	disk = sim_disk(m->rig.sim);
+	mkfs.geom = m->rig.geom;
+	if (!err)
+		err = mkfs_plan(m->rig.env, &disk->limits, &mkfs, &plan);
+	if (!err)
+		err = mkfs_write(m->rig.env, disk, &mkfs, &plan);
+	return err ? err : open_fs(m, true);
+}
+
+/* Every row with empty caches. */
+static int run_rows(const struct sched_options *options, bool blind,
+		    double *seconds)
+{
+	struct mounted *m = calloc(1, sizeof(*m));
+	unsigned i;
+	int err = m ? 0 : -ENOMEM;
+
+	for (i = 0; i < FLOWS * DEPTH_MAX && !err; i++) {
+		m->slot[i].m = m;
+		m->slot[i].bytes = calloc(1, CHUNK);
+		err = m->slot[i].bytes ? 0 : -ENOMEM;
+	}
+	if (!err)
+		err = make_fs(options, blind, m);
+	for (i = 0; i < ROWS && !err; i++) {
+		err = row_run(m, &rows[i], &seconds[i]);
+		if (!err)
+			err = fs_close(m->fs);
+		m->fs = NULL;
+		if (!err)
+			err = open_fs(m, i + 1 < PREPARED);
+	}
+	if (m && m->fs)
+		fs_close(m->fs);
+	if (m)
+		rig_close(&m->rig);
+	for (i = 0; m && i < FLOWS * DEPTH_MAX; i++)
+		free(m->slot[i].bytes);
+	free(m);
+	return err;
+}
+
+int sched_files(const struct sched_options *options)
+{
+	double known[ROWS] = { 0 }, blind[ROWS] = { 0 };
+	int err = run_rows(options, true, blind);
+	size_t i;
+
+	if (!err)
+		err = run_rows(options, false, known);
+	printf("%-26s %10s %10s %8s\n", "seconds", "blind", "head", "");
+	for (i = 0; i < ROWS && !err; i++)
+		printf("%-26s %10.2f %10.2f %7.1f%%\n", rows[i].name, blind[i],
+		       known[i], 100 * (known[i] / blind[i] - 1));
+	return err;
+}
