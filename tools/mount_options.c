@@ -14,6 +14,7 @@
 #include "base/msg.h"
 
 #define MAX_COMMIT_SECONDS 300u
+#define MAX_SCRUB_DAYS 36500u
 #define MAX_REPLICAS 4u		/* see format.h */
 #define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
 
@@ -107,6 +108,15 @@ static bool set_watermarks(struct mount_settings *s, const char *value)
 	return !*end;
 }
 
+static bool set_scrub(struct mount_settings *s, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	s->scrub_days = (unsigned)n;
+	return end != value && !*end && n <= MAX_SCRUB_DAYS;
+}
+
 /* Appends to what the kernel gets. */
 static bool add_flag(struct mount_settings *s, const char *name)
 {
@@ -138,6 +148,7 @@ static const struct row {
 	{ "allow_other", set_allow_other },
 	{ "commit=", set_commit },
 	{ "memory=", set_memory },
+	{ "scrub=", set_scrub },
 	{ "replicas=", set_replicas },
 	{ "watermarks=", set_watermarks },
 };

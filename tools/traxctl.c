@@ -94,7 +94,7 @@ static void add_facts(struct libscols_table *table, const char *prefix,
 	}
 }
 
-static int print_facts(json_t *object)
+int print_facts(json_t *object)
 {
 	struct libscols_table *table = scols_new_table();
 
@@ -365,6 +365,8 @@ static const struct command commands[] = {
 	  run_replicate, true },
 	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
 	  run_heat, false },
+	{ "scrub", "ACTION DIR", "status, start, pause or resume", run_scrub,
+	  true },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
 	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync, false },
 };
@@ -376,6 +378,7 @@ static const struct argp_option options[] = {
 	{ "at", 'a', "LBN", 0, "replicate: near this sector", 0 },
 	{ "drop", 'd', NULL, 0, "replicas: drop them", 0 },
 	{ "set", 's', "N", 0, "replicas: so many of a block from now on", 0 },
+	{ "wait", 'w', NULL, 0, "scrub start: until it is over", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
 	{ 0 },
 };
@@ -409,6 +412,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		a->set = strtol(arg, NULL, 10);
+		return 0;
+	case 'w':
+		a->wait = true;
 		return 0;
 	case 'S':
 		a->svg = arg;

@@ -21,6 +21,7 @@ struct arguments {
 	unsigned paths_n;
 	bool json;
 	bool drop;
+	bool wait;
 	const char *near;	/* --near */
 	uint64_t at;		/* --at; 0: not given */
 	const char *svg;	/* --svg */
@@ -32,10 +33,15 @@ int complain(const struct arguments *a, const char *what);
 /* A JSON attribute; NULL: errno.  The caller gives it up. */
 json_t *read_json(const char *path, const char *name);
 int print_json(json_t *json);
+/* Names and values of an object of facts. */
+int print_facts(json_t *object);
 /* A table of an array of objects. */
 int print_objects(json_t *array, const char *const *columns, unsigned n);
 /* The ioctl on this directory; 0 or -1 with errno. */
 int control_ioctl(const char *mountpoint, struct trax_control *c);
+
+/* traxctl_scrub.c */
+int run_scrub(const struct arguments *a);
 
 /* traxctl_copies.c */
 int run_errors(const struct arguments *a);

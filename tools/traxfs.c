@@ -40,6 +40,7 @@ enum exit_code {
 	EXIT_MOUNT = 32,
 };
 
+#define SCRUB_DAYS 14u
 #define MAX_READAHEAD_BYTES (16u << 20)
 
 struct arguments {
@@ -58,6 +59,7 @@ struct server {
 	struct disk *disk;
 	struct mount *mount;
 	struct fs *fs;
+	struct scrub *scrub;
 	struct session *session;
 	int signal_fd;
 };
@@ -211,6 +213,7 @@ static int start_session(struct server *s)
 		.env = env_real(),
 		.fd = mount_fd(s->mount),
 		.owner = geteuid(),
+		.scrub = s->scrub,
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 	};
@@ -256,6 +259,9 @@ static int start(struct server *s)
 	if (!rc && s->block_device)
 		rc = open_fs(s);
 	if (!rc)
+		rc = scrub_open(s->fs, s->arguments->settings.scrub_days,
+				&s->scrub);
+	if (!rc)
 		rc = start_session(s);
 	return rc;
 }
@@ -274,6 +280,7 @@ static int finish(struct server *s)
 		s->mount = NULL;
 		s->session = NULL;
 	}
+	scrub_close(s->scrub);
 	if (s->fs)
 		rc = fs_close(s->fs);
 	if (s->disk)
@@ -393,7 +400,8 @@ int main(int argc, char **argv)
 		options, parse, "DEVICE MOUNTPOINT",
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
-	struct arguments a = { .settings.replicas = 1 };
+	struct arguments a = { .settings = {
+		.replicas = 1, .scrub_days = SCRUB_DAYS } };
 	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 

@@ -16,6 +16,10 @@
 
 enum trax_control_command {
 	TRAX_CONTROL_SYNC = 1,	/* all that was acknowledged to the medium */
+	/* The scrub (tasks/scrub.h); what it does is in trax.scrub. */
+	TRAX_CONTROL_SCRUB_START = 8,
+	TRAX_CONTROL_SCRUB_PAUSE = 9,
+	TRAX_CONTROL_SCRUB_RESUME = 10,
 	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
 	 * being made. */
 	TRAX_CONTROL_REPLICATE = 16,

@@ -210,11 +210,42 @@ static void control_set_replicas(struct request *req)
 	request_submit(req, FS_COPIES_SET, done_control);
 }
 
+static void control_scrub(struct request *req,
+			  void (*act)(struct scrub *scrub))
+{
+	struct trax_control control = { 0 };
+
+	if (!req->session->options.scrub) {
+		request_reply(req, -EOPNOTSUPP, NULL, 0);
+		return;
+	}
+	act(req->session->options.scrub);
+	reply_ioctl(req, &control, sizeof(control));
+}
+
+static void control_scrub_start(struct request *req)
+{
+	control_scrub(req, scrub_start);
+}
+
+static void control_scrub_pause(struct request *req)
+{
+	control_scrub(req, scrub_pause);
+}
+
+static void control_scrub_resume(struct request *req)
+{
+	control_scrub(req, scrub_resume);
+}
+
 static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
 } controls[] = {
 	{ TRAX_CONTROL_SYNC, control_sync },
+	{ TRAX_CONTROL_SCRUB_START, control_scrub_start },
+	{ TRAX_CONTROL_SCRUB_PAUSE, control_scrub_pause },
+	{ TRAX_CONTROL_SCRUB_RESUME, control_scrub_resume },
 	{ TRAX_CONTROL_REPLICATE, control_replicate },
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },
 	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },

@@ -268,6 +268,18 @@ int session_start(struct session *session)
 	return session->error ? session->error : -EPROTO;
 }
 
+/* Whoever has something to do does it; when that is next. */
+static uint64_t session_work(struct session *session)
+{
+	struct scrub *scrub = session->options.scrub;
+	uint64_t fs_ns = fs_run(session->fs, 0), scrub_ns;
+
+	if (!scrub)
+		return fs_ns;
+	scrub_ns = scrub_run(scrub);
+	return scrub_ns < fs_ns ? scrub_ns : fs_ns;
+}
+
 int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
@@ -277,7 +289,7 @@ int session_run(struct session *session)
 	while (!session->ended) {
 		uint64_t received = session->received;
 		bool more = intake(session);
-		uint64_t next_ns = fs_run(session->fs, 0);
+		uint64_t next_ns = session_work(session);
 
 		if (session->received != received)
 			busy_until_ns = env_now_ns(env) + SPIN_NS;

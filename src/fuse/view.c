@@ -28,14 +28,16 @@ static const struct view_row {
 	enum fs_op_type text;		/* an operation that gives a text; 0:
 					   none */
 	bool any;			/* of files too */
+	bool scrub;			/* what the scrub says */
 } rows[] = {
-	{ "extents", NULL, pieces_json, 0, false },
-	{ "tracks", NULL, pieces_text, 0, false },
-	{ "stats", fs_stats_json, NULL, 0, false },
-	{ "model", fs_model_json, NULL, 0, false },
-	{ "errors", NULL, NULL, FS_ERRORS, false },
-	{ "replicas", NULL, NULL, FS_COPIES, true },
-	{ "heat", NULL, NULL, FS_HEAT, false },
+	{ "extents", NULL, pieces_json, 0, false, false },
+	{ "tracks", NULL, pieces_text, 0, false, false },
+	{ "stats", fs_stats_json, NULL, 0, false, false },
+	{ "model", fs_model_json, NULL, 0, false, false },
+	{ "errors", NULL, NULL, FS_ERRORS, false, false },
+	{ "replicas", NULL, NULL, FS_COPIES, true, false },
+	{ "heat", NULL, NULL, FS_HEAT, false, false },
+	{ "scrub", NULL, NULL, 0, false, true },
 };
 
 bool view_is_name(const char *name)
@@ -156,12 +158,17 @@ void view_get(struct request *req, const char *name)
 		if (row_matches(&rows[i], name + strlen(PREFIX), &from))
 			break;
 	if (i == sizeof(rows) / sizeof(rows[0]) ||
-	    ((rows[i].root || (rows[i].text && !rows[i].any)) &&
+	    ((rows[i].root || rows[i].scrub ||
+	      (rows[i].text && !rows[i].any)) &&
 	     req->op.ino != FUSE_ROOT_ID)) {
 		request_reply(req, -ENODATA, NULL, 0);
 	} else if (rows[i].text) {
 		req->op.offset2 = from;
 		request_submit(req, rows[i].text, done_text);
+	} else if (rows[i].scrub) {
+		reply_text(req, req->session->options.scrub ?
+			   scrub_json(req->session->options.scrub) :
+			   strdup("null"));
 	} else if (rows[i].root) {
 		reply_text(req, rows[i].root(req->session->fs));
 	} else {

@@ -284,7 +284,7 @@ struct queue_request *fill_gap(void *arg, const struct belief *belief,
 		     fb->target.sectors != next->sectors;
 	struct queue_request *req;
 
-	if (belief->geom != fb->geom)
+	if (belief->geom != fb->geom || (first && !fill_wants(fb)))
 		return NULL;
 	if (first) {
 		plan_make(fb, belief, next);

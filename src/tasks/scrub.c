@@ -122,8 +122,12 @@ static void recall_end(struct ticket *ticket, int rc, uint64_t seq)
 	ticket_finish(ticket, 0);
 	scrub->storing = false;
 	scrub->known = true;
-	if (!scrub->begun_seconds)
-		scrub->begun_seconds = now_seconds(scrub);
+	if (scrub->begun_seconds)
+		return;
+	/* The period counts from the first mount on. */
+	scrub->begun_seconds = now_seconds(scrub);
+	if (scrub->period_seconds)
+		scrub_store(scrub);
 }
 
 static const struct ticket_type recall_type = {
