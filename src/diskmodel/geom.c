@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "diskmodel/geom_build.h"
 
@@ -39,6 +40,43 @@ void geom_free(struct geom *geom)
 	free(geom);
 }
 
+static void *copy_array(const void *from, uint32_t n, size_t each, bool *bad)
+{
+	void *to = malloc((n ? n : 1) * each);
+
+	if (!to)
+		*bad = true;
+	else if (n)
+		memcpy(to, from, n * each);
+	return to;
+}
+
+int geom_copy(const struct geom *geom, struct geom **copy)
+{
+	struct geom *g = malloc(sizeof(*g));
+	uint32_t parts = geom->parts_n;
+	bool bad = false;
+
+	if (!g)
+		return -ENOMEM;
+	*g = *geom;
+	g->parts = copy_array(geom->parts, parts, sizeof(*g->parts), &bad);
+	g->patterns = copy_array(geom->patterns, geom->patterns_n,
+				 sizeof(*g->patterns), &bad);
+	g->runs = copy_array(geom->runs, geom->runs_n, sizeof(*g->runs), &bad);
+	g->odds = copy_array(geom->odds, geom->odds_n, sizeof(*g->odds), &bad);
+	g->slips = copy_array(geom->slips, geom->slips_n, sizeof(*g->slips),
+			      &bad);
+	g->remaps = copy_array(geom->remaps, geom->remaps_n,
+			       sizeof(*g->remaps), &bad);
+	if (bad) {
+		geom_free(g);
+		return -ENOMEM;
+	}
+	*copy = g;
+	return 0;
+}
+
 uint64_t geom_sectors(const struct geom *geom)
 {
 	return geom->sectors;
@@ -52,6 +90,51 @@ uint64_t geom_tracks(const struct geom *geom)
 bool geom_known(const struct geom *geom)
 {
 	return geom->known;
+}
+
+/* Of the first `tracks` tracks of a pattern that goes on for ever. */
+static uint64_t known_within(const struct geom *geom,
+			     const struct geom_pattern *pattern,
+			     uint64_t tracks)
+{
+	const struct geom_part *part = geom->parts + pattern->part;
+	uint64_t rest = tracks % pattern->tracks, one = 0, last = 0;
+
+	for (uint32_t i = 0; i < pattern->parts; i++) {
+		const struct geom_sweep *s = &part[i].sweep;
+		uint64_t n = s->count;
+
+		if (!s->known)
+			continue;
+		one += n * s->sectors;
+		if (part[i].first_track >= rest)
+			continue;
+		if (n > rest - part[i].first_track)
+			n = rest - part[i].first_track;
+		last += n * s->sectors;
+	}
+	return tracks / pattern->tracks * one + last;
+}
+
+uint64_t geom_known_sectors(const struct geom *geom)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < geom->runs_n; i++) {
+		const struct geom_run *r = &geom->runs[i];
+		const struct geom_pattern *p = &geom->patterns[r->pattern];
+
+		sum += known_within(geom, p, r->phase + r->count) -
+		       known_within(geom, p, r->phase);
+	}
+	for (uint32_t i = 0; i < geom->odds_n; i++) {
+		struct geom_track t;
+
+		geom_track_at(geom, geom->odds[i].track, &t);
+		if (t.known)
+			sum += (uint64_t)geom->odds[i].more;
+	}
+	return sum;
 }
 
 uint64_t geom_period_ns(const struct geom *geom)

@@ -55,6 +55,7 @@ int geom_regular(uint64_t sectors, uint32_t track_sectors, struct geom **geom);
  */
 int geom_read_table(const char *path, uint64_t sectors, struct geom **geom);
 
+int geom_copy(const struct geom *geom, struct geom **copy);
 void geom_free(struct geom *geom);
 
 uint64_t geom_sectors(const struct geom *geom);
@@ -62,6 +63,9 @@ uint64_t geom_tracks(const struct geom *geom);
 
 /* Is there any track whose boundaries are known? */
 bool geom_known(const struct geom *geom);
+
+/* How many sectors lie on such tracks. */
+uint64_t geom_known_sectors(const struct geom *geom);
 
 /* Nominal period of a revolution; 0 when not known. */
 uint64_t geom_period_ns(const struct geom *geom);

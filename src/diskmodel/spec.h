@@ -18,6 +18,9 @@
 #include "diskmodel/geom.h"
 #include "diskmodel/service.h"
 
+/* What an LBN counts in, whatever the drive's sectors are. */
+#define SPEC_SECTOR_BYTES 512u
+
 /* In which order LBNs go over the tracks of a zone. */
 enum spec_order {
 	SPEC_CYLINDER,		/* all surfaces of a cylinder, next cylinder */
@@ -87,6 +90,8 @@ struct spec {
 	size_t zones_n;
 	struct spec_remap *remaps;	/* by LBN */
 	size_t remaps_n;
+	/* Instead of zones and remaps: the tracks as they were measured. */
+	struct geom *geom;
 	struct service_mech mech;
 	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
 	uint32_t cache_segments;	/* 0: no read cache */

@@ -454,6 +454,8 @@ int spec_geom(const struct spec *spec, struct geom **geom)
 	struct geom_build *build;
 	int err;
 
+	if (spec->geom)
+		return geom_copy(spec->geom, geom);
 	build = geom_build_new(spec->mech.period_ps / 1000, 0);
 	if (!build)
 		return -ENOMEM;

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "diskmodel/spec.h"
+#include "diskmodel/spec_json.h"
 
 static const char *const orders[] = { "cylinder", "cylinder-serpentine",
 				      "serpentine" };
@@ -32,7 +32,7 @@ static const char *yes(bool b)
 	return b ? "true" : "false";
 }
 
-static void write_string(FILE *f, const char *s)
+void spec_write_string(FILE *f, const char *s)
 {
 	putc('"', f);
 	for (; *s; s++) {
@@ -113,7 +113,9 @@ static void write_mechanics(FILE *f, const struct spec *s)
 {
 	const struct service_mech *m = &s->mech;
 
-	fprintf(f, "  \"revolution_ms\": %.9f,\n", (double)m->period_ps / 1e9);
+	if (m->period_ps)
+		fprintf(f, "  \"revolution_ms\": %.9f,\n",
+			(double)m->period_ps / 1e9);
 	fprintf(f, "  \"head_switch_ms\": %.6f,\n", ms(m->head_switch_ns));
 	fprintf(f, "  \"write_settle_ms\": %.6f,\n", ms(m->write_settle_ns));
 	fprintf(f, "  \"overhead\": { \"read_ms\": %.6f, \"write_ms\": %.6f, "
@@ -128,6 +130,8 @@ static void write_mechanics(FILE *f, const struct spec *s)
 		"\"overhead_ms\": %.6f },\n",
 		ms(s->seek_jitter_ns), ms(s->overhead_jitter_ns));
 	write_noise(f, &s->noise);
+	if (!m->seek_n)
+		return;
 	fprintf(f, "  \"seek\": [");
 	for (uint32_t i = 0; i < m->seek_n; i++)
 		fprintf(f, "%s[%u, %.6f]", !i ? "\n    " :
@@ -149,23 +153,8 @@ static void write_electronics(FILE *f, const struct spec *s)
 		"\"seek_w\": %.3f },\n", s->idle_w, s->active_w, s->seek_w);
 }
 
-int spec_write(const struct spec *spec, FILE *f)
+static void write_zones(FILE *f, const struct spec *spec)
 {
-	fprintf(f, "{\n  \"name\": ");
-	write_string(f, spec->name);
-	fprintf(f, ",\n  \"logical_bytes\": %u, \"physical_bytes\": %u,\n",
-		spec->logical_bytes, spec->physical_bytes);
-	if (spec->lbns)
-		fprintf(f, "  \"lbns\": %" PRIu64 ",\n", spec->lbns);
-	fprintf(f, "  \"surfaces\": %u, \"order\": \"%s\",\n", spec->surfaces,
-		orders[spec->order]);
-	if (spec->order == SPEC_SERPENTINE)
-		fprintf(f, "  \"group_cylinders\": %u, "
-			"\"alternate_surfaces\": %s, \"direction\": \"%s\",\n",
-			spec->group_cylinders, yes(spec->alternate_surfaces),
-			directions[spec->direction]);
-	write_mechanics(f, spec);
-	write_electronics(f, spec);
 	fprintf(f, "  \"zones\": [\n");
 	for (size_t i = 0; i < spec->zones_n; i++) {
 		write_zone(f, spec, &spec->zones[i]);
@@ -179,6 +168,37 @@ int spec_write(const struct spec *spec, FILE *f)
 			i ? ",\n" : ",\n  \"remaps\": [\n", r->lbn, r->lbns,
 			r->cylinder, r->surface, r->sector);
 	}
-	fprintf(f, "%s\n}\n", spec->remaps_n ? "\n  ]" : "");
+	fprintf(f, "%s", spec->remaps_n ? "\n  ]" : "");
+}
+
+void spec_write_keys(const struct spec *spec, FILE *f)
+{
+	fprintf(f, "  \"name\": ");
+	spec_write_string(f, spec->name);
+	fprintf(f, ",\n  \"logical_bytes\": %u, \"physical_bytes\": %u,\n",
+		spec->logical_bytes, spec->physical_bytes);
+	if (spec->lbns)
+		fprintf(f, "  \"lbns\": %" PRIu64 ",\n", spec->lbns);
+	if (!spec->geom)
+		fprintf(f, "  \"surfaces\": %u, \"order\": \"%s\",\n",
+			spec->surfaces, orders[spec->order]);
+	if (!spec->geom && spec->order == SPEC_SERPENTINE)
+		fprintf(f, "  \"group_cylinders\": %u, "
+			"\"alternate_surfaces\": %s, \"direction\": \"%s\",\n",
+			spec->group_cylinders, yes(spec->alternate_surfaces),
+			directions[spec->direction]);
+	write_mechanics(f, spec);
+	write_electronics(f, spec);
+	if (spec->geom)
+		spec_write_geom(spec->geom, f);
+	else
+		write_zones(f, spec);
+}
+
+int spec_write(const struct spec *spec, FILE *f)
+{
+	fprintf(f, "{\n");
+	spec_write_keys(spec, f);
+	fprintf(f, "\n}\n");
 	return ferror(f) ? -EIO : 0;
 }

@@ -1,0 +1,91 @@
+/*
+ * profile.h - what is known of one drive, by whom, and how well.
+ *
+ * Advice, never truth.  Owned by who made or read it; profile_free.
+ *
+ * Units: sectors of 512 bytes; see geom.h and service.h.
+ */
+#ifndef TRAX_DISKMODEL_PROFILE_H
+#define TRAX_DISKMODEL_PROFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "diskmodel/geom.h"
+#include "diskmodel/service.h"
+#include "diskmodel/spec.h"
+
+enum profile_method {
+	PROFILE_NONE,		/* not known */
+	PROFILE_GIVEN,		/* a specification or a table says so */
+	PROFILE_TIMING,
+	PROFILE_SCSI,
+	PROFILE_TRACE,		/* lower envelope of requests (FS2, 4.2) */
+	PROFILE_METHODS
+};
+
+enum profile_part {
+	PROFILE_PERIOD, PROFILE_BOUNDARIES, PROFILE_ANGLES, PROFILE_SEEK,
+	PROFILE_SWITCH, PROFILE_SETTLE, PROFILE_OVERHEAD, PROFILE_ZERO_LATENCY,
+	PROFILE_READ_AHEAD, PROFILE_PARTS
+};
+
+/* All of it certain. */
+#define PROFILE_CERTAIN_PPM 1000000u
+
+struct profile {
+	/* Printable ASCII; "": not known. */
+	char model[64], serial[64], firmware[32];
+	uint64_t sectors;	/* the geometry has as many */
+	uint32_t physical_bytes;
+	int64_t made_wall_ns;	/* 0: not known; files keep whole seconds */
+	struct {
+		enum profile_method method;
+		uint32_t confidence_ppm;
+	} part[PROFILE_PARTS];
+	struct geom *geom;	/* never NULL */
+	/* seek is owned, NULL: not known; phase means nothing; period_ps 0:
+	 * not known. */
+	struct service_mech mech;
+	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
+	uint32_t read_ahead_sectors;
+	double idle_w, active_w, seek_w; /* 0: not known; kept to a milliwatt */
+	/* How far those who measure have come, for themselves to go on from.
+	 * Owned; NULL: nothing is under way.  Records keep it, files do not. */
+	void *progress;
+	size_t progress_bytes;
+};
+
+#define PROFILE_MAX_PROGRESS (1u << 20)
+
+/* Reads a profile or a drive specification (one JSON format;
+ * traxfs-profile(5)).  -errno of open and read, -EINVAL for what is wrong in
+ * it, with file, line or key, and reason through msg. */
+int profile_read(const char *path, struct profile **profile);
+/* The same from text; `name` is for messages. */
+int profile_parse(const char *text, const char *name,
+		  struct profile **profile);
+int profile_write(const struct profile *profile, FILE *f);
+
+int profile_from_spec(const struct spec *spec, struct profile **profile);
+/* Takes the geometry over; nothing else is known.  NULL: no memory, and the
+ * geometry is still the caller's. */
+struct profile *profile_from_geom(struct geom *geom, enum profile_method how);
+int profile_copy(const struct profile *profile, struct profile **copy);
+void profile_free(struct profile *profile);
+
+/* The compact record of the file system: geometry and all the rest.
+ * profile_encode allocates *buf; profile_decode believes nothing: -EBADMSG or
+ * -EUCLEAN with the reason through msg. */
+int profile_encode(const struct profile *profile, void **buf, size_t *bytes);
+int profile_decode(const void *buf, size_t bytes, struct profile **profile);
+
+/* NULL when all is within bounds, else what is wrong. */
+const char *profile_verify(const struct profile *profile);
+
+/* "timing", "boundaries". */
+const char *profile_method_name(enum profile_method method);
+const char *profile_part_name(enum profile_part part);
+
+#endif
