@@ -9,8 +9,11 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "base/csum.h"
 #include "fs/errors.h"
+#include "fs/mkfs.h"
 #include "fs/replica.h"
+#include "fs/watch.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
 
@@ -385,6 +388,183 @@ START_TEST(copies_never_cost_room)
 }
 END_TEST
 
+/* ---- Learning ---- */
+
+#define LATENCY_NS 3000000u
+#define READS 60u
+#define STRIDE 32u
+
+/* As open_with, but the disk takes its time. */
+static void open_slow(struct rig *rig, uint64_t mib, unsigned replicas)
+{
+	struct sim_options options = { .seed = 3, .latency_ns = LATENCY_NS };
+	struct mkfs_options mkfs = { 0 };
+	struct mkfs_plan plan;
+	struct disk *disk;
+
+	memset(rig, 0, sizeof(*rig));
+	rig->options.memory_bytes = 64 << 20;
+	rig->options.replicas = replicas;
+	rig->sim = sim_new(NULL, mib << 11, &options);
+	disk = sim_disk(rig->sim);
+	ck_assert_int_eq(mkfs_plan(sim_env(rig->sim), &disk->limits, &mkfs,
+				   &plan), 0);
+	ck_assert_int_eq(mkfs_write(sim_env(rig->sim), disk, &mkfs, &plan), 0);
+	ck_assert_int_eq(fs_open(sim_env(rig->sim), disk, &rig->options,
+				 &rig->fs), 0);
+}
+
+static void pass_time(struct rig *rig, uint64_t seconds)
+{
+	uint64_t end = sim_now_ns(rig->sim) + seconds * 1000000000ull;
+
+	while (sim_now_ns(rig->sim) < end) {
+		uint64_t next = fs_run(rig->fs, 1);
+		uint64_t now = sim_now_ns(rig->sim);
+
+		if (sim_outstanding(rig->sim) || next <= now)
+			continue;
+		next = next < end ? next : end;
+		if (next > now)
+			sim_advance(rig->sim, next - now);
+	}
+}
+
+/* Blocks here and there in a file, in an order that says nothing. */
+static uint64_t scattered_file(struct rig *rig)
+{
+	uint64_t ino = do_create(rig, "scattered"), rng = 5;
+	unsigned i;
+
+	for (i = 0; i < READS; i++) {
+		noise(buffer, BLOCK, &rng);
+		ck_assert_int_eq(do_write(rig, ino, (uint64_t)i * STRIDE *
+					  BLOCK, buffer, BLOCK), 0);
+		ck_assert_int_eq(do_fsync(rig, ino), 0);
+	}
+	return ino;
+}
+
+static uint64_t read_scattered(struct rig *rig, uint64_t ino)
+{
+	uint64_t sum = 0;
+	unsigned i, k;
+
+	for (i = 0; i < READS; i++) {
+		k = i * 37 % READS;
+		ck_assert_int_eq(do_read(rig, ino, (uint64_t)k * STRIDE *
+					 BLOCK, buffer, BLOCK), BLOCK);
+		sum = sum * 31 + csum(buffer, BLOCK);
+	}
+	return sum;
+}
+
+static uint64_t disk_reads(const struct rig *rig)
+{
+	return sim_counts(rig->sim)->reads;
+}
+
+/* What is read apart is copied together when it is quiet, and then read in a
+ * few accesses; what was learned outlives the mount. */
+START_TEST(learns_what_is_read_together)
+{
+	uint64_t ino, sum, before, first, second;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	before = disk_reads(&rig);
+	sum = read_scattered(&rig, ino);
+	first = disk_reads(&rig) - before;
+	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	pass_time(&rig, 5);
+	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
+	rig_remount(&rig);
+	before = disk_reads(&rig);
+	ck_assert(read_scattered(&rig, ino) == sum);
+	second = disk_reads(&rig) - before;
+	ck_assert_uint_ge(rig.fs->replicas->stats.used, READS - 2);
+	ck_assert_uint_lt(second * 3, first);
+	/* Nothing is left to be learned. */
+	pass_time(&rig, 5);
+	ck_assert_uint_le(rig.fs->replicas->stats.made, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Who unmounts at once has it copied then. */
+START_TEST(learns_when_it_leaves)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	read_scattered(&rig, ino);
+	rig_remount(&rig);
+	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 0);
+	read_scattered(&rig, ino);
+	ck_assert_uint_ge(rig.fs->replicas->stats.used, READS - 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(switched_off_it_learns_nothing)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_slow(&rig, 64, 0);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	read_scattered(&rig, ino);
+	pass_time(&rig, 5);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Copies give way when the group fills, and are made again when it empties. */
+START_TEST(watermarks)
+{
+	struct fs_op unlink = { .type = FS_UNLINK, .ino = TRAX_ROOT_INO,
+				.name = "filler" };
+	uint64_t ino, filler, at = 0;
+	struct fs_statfs free;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 1), 1);
+	filler = do_create(&rig, "filler");
+	do {
+		ck_assert_int_eq(do_write(&rig, filler, at, buffer,
+					  sizeof(buffer)), 0);
+		at += sizeof(buffer);
+		free = do_statfs(&rig);
+	} while (free.free * 100 > free.blocks * 7);
+	ck_assert_int_eq(do_fsync(&rig, filler), 0);
+	pass_time(&rig, 3);
+	ck_assert(watch_closed(rig.fs)[0]);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	while (free.free * 100 > free.blocks * 4) {
+		ck_assert_int_eq(do_write(&rig, filler, at, buffer, 65536), 0);
+		at += 65536;
+		free = do_statfs(&rig);
+	}
+	ck_assert_int_eq(do_fsync(&rig, filler), 0);
+	pass_time(&rig, 3);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
+	ck_assert_int_eq(rig_do(&rig, &unlink), 0);
+	rig_forget(&rig, filler, 1);
+	pass_time(&rig, 3);
+	ck_assert(!watch_closed(rig.fs)[0]);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Damage ---- */
 
 static uint64_t lbn_of(struct rig *rig, uint64_t ino, uint64_t offset)
@@ -570,6 +750,10 @@ int main(void)
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
+	tcase_add_test(tc, learns_what_is_read_together);
+	tcase_add_test(tc, learns_when_it_leaves);
+	tcase_add_test(tc, switched_off_it_learns_nothing);
+	tcase_add_test(tc, watermarks);
 	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
 	tcase_add_test(tc, bad_copies_go);
 	tcase_add_test(tc, without_a_copy_it_is_an_error);

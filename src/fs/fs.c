@@ -620,6 +620,7 @@ int fs_close(struct fs *fs)
 	uint64_t next_ns;
 	int rc = 0, rc2;
 
+	watch_leave(fs);
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
 	if (!fs->gone && !fs_read_only(fs))

@@ -878,6 +878,8 @@ static void fetch_count(struct fetch *fetch,
 		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
 	watch_access(fs, from_copy ? WATCH_COPY : WATCH_READ,
 		     segment->req.disk.sector, segment->n);
+	if (fs->runs)
+		runs_passed(fs, segment->req.disk.sector + segment->n);
 	if (segment->copies_n)
 		fs->replicas->stats.offered++;
 	if (!from_copy)

@@ -13,6 +13,8 @@
 #define RUNS 128u
 #define RUN_SECTORS 128u	/* of the first of a stream, at least */
 #define RUN_GROWTH 4u
+/* Where nothing is known of the head: so far it just goes on. */
+#define NEAR_SECTORS 2048u
 /* Streams begin with more when so much of a run was wanted, with less when not
  * even so much was. */
 #define GOOD_SHARE 4u
@@ -49,7 +51,7 @@ struct runs {
 	uint64_t total, most;	/* sectors in memory */
 	uint32_t first;		/* sectors of the first run of a stream */
 	uint64_t clock;
-	uint64_t last;		/* where the last run ended */
+	uint64_t last;		/* where the last read ended */
 	unsigned metas;
 	struct runs_stats stats;
 };
@@ -343,7 +345,6 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 		},
 		.class = class,
 	};
-	runs->last = sector + sectors;
 	runs->stats.loads++;
 	runs->stats.load_bytes += (uint64_t)sectors * SECTOR_BYTES;
 	meta_start(fs, sector, sectors);
@@ -493,8 +494,8 @@ static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 		       way_ns(&belief, original, want->sectors) +
 			       belief.mech->period_ps / 2000;
 	}
-	return (copy > last ? copy - last : last - copy) <
-	       (original > last ? original - last : last - original);
+	/* It was copied because it lies apart; but not where it just goes on. */
+	return original < last || original - last > NEAR_SECTORS;
 }
 
 bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
@@ -539,6 +540,11 @@ bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 		}
 	}
 	return false;
+}
+
+void runs_passed(struct fs *fs, uint64_t sector)
+{
+	fs->runs->last = sector;
 }
 
 void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)

@@ -37,6 +37,9 @@ bool runs_idle(const struct fs *fs);
 bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 	       unsigned copies_n, uint64_t original);
 
+/* A read has ended there. */
+void runs_passed(struct fs *fs, uint64_t sector);
+
 /* A region is dropped. */
 void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors);
 

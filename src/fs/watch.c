@@ -30,6 +30,7 @@
 #define GAP_WEIGHT 8u
 #define PAUSE_NS (2 * NS_PER_SECOND)
 #define MARK_NS NS_PER_SECOND
+#define LEAVE_NS (5 * NS_PER_SECOND)
 #define LEAST_READS 4u
 #define CHOICES HEAT_READS
 #define SAVE_PARTS 6u		/* by one transaction */
@@ -65,12 +66,11 @@ struct watch {
 	uint64_t mark_ns;
 	bool *closed;		/* by group */
 	bool ready;		/* what was known is loaded */
+	bool leaving;		/* no user will do anything any more */
 	bool over;		/* a save or load has ended */
 	unsigned part;
 	int rc;
 };
-
-int watch_open(struct fs *fs);
 
 void watch_free(struct fs *fs)
 {
@@ -96,7 +96,8 @@ static int load_run(struct ticket *ticket)
 			      &item);
 		if (rc)
 			break;
-		heat_load(watch->heat, item.value, item.bytes);
+		watch->chosen += heat_load(watch->heat, item.value,
+					   item.bytes);
 		watch->part++;
 	}
 	watch->over = rc == -ENOENT;
@@ -154,7 +155,7 @@ int watch_open(struct fs *fs)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = watch_wait(fs, &load_type);
-	watch->saved = watch->chosen = heat_end(watch->heat);
+	watch->saved = heat_end(watch->heat);
 	watch->ready = true;
 	return rc;
 }
@@ -179,7 +180,8 @@ static int save_run(struct ticket *ticket)
 	if (miss)
 		return miss;
 	for (i = 0; i < SAVE_PARTS; i++) {
-		bytes = heat_save(watch->heat, watch->part + i, buf);
+		bytes = heat_save(watch->heat, watch->part + i, watch->chosen,
+				  buf);
 		if (!bytes) {
 			watch->over = true;
 			break;
@@ -237,7 +239,7 @@ static uint64_t quiet_from(const struct watch *watch)
 
 bool watch_quiet(struct fs *fs)
 {
-	return !fs->watch || (list_empty(&fs->ops) &&
+	return !fs->watch || fs->watch->leaving || (list_empty(&fs->ops) &&
 			      env_now_ns(fs->env) >= quiet_from(fs->watch));
 }
 
@@ -451,6 +453,28 @@ static void watch_choose(struct fs *fs)
 	free(want);
 }
 
+/* What was read last is in memory: this is the time to copy it. */
+void watch_leave(struct fs *fs)
+{
+	uint64_t end_ns = env_now_ns(fs->env) + LEAVE_NS;
+	struct watch *watch = fs->watch;
+	uint64_t next_ns;
+
+	if (!watch || fs_read_only(fs) || !fs->replicas->most)
+		return;
+	watch->leaving = true;
+	while (!fs->gone && !fs_read_only(fs) &&
+	       env_now_ns(fs->env) < end_ns &&
+	       (fs->replicas->maker ||
+		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
+		next_ns = fs_run(fs, 1);
+		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
+		    next_ns > env_now_ns(fs->env) && fs->replicas->maker)
+			env_wait(fs->env, NS_PER_MS);
+	}
+	watch->leaving = false;
+}
+
 /* ---- Watermarks ---- */
 
 static uint32_t group_percent(const struct fs *fs, uint32_t group)
@@ -527,7 +551,7 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		return UINT64_MAX;
 	if (!list_empty(&fs->ops))
 		return UINT64_MAX;	/* the answer comes by here */
-	if (now_ns < quiet_from(watch))
+	if (!watch->leaving && now_ns < quiet_from(watch))
 		return quiet_from(watch);
 	if (maker_is_paused(replicas->maker))
 		maker_resume(replicas->maker);

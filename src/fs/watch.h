@@ -20,6 +20,9 @@ struct watch;
 
 int watch_open(struct fs *fs);	/* waits: what was known before */
 void watch_free(struct fs *fs);
+/* Before close, no operation is under way any more: judges and copies what was
+ * read last, for some seconds at most.  Waits. */
+void watch_leave(struct fs *fs);
 /* Before close: what is known goes into the tree; waits. */
 int watch_save(struct fs *fs);
 

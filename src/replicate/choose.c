@@ -18,8 +18,8 @@
 #define NO_WAY_US 1000u		/* faster than any head */
 #define LARGE_SHARE 2u		/* reads that take longer than this part of
 				 * the way stay where they are */
-#define PRICE 2u		/* reading the original again, and the copy */
-#define LEAST_MEAN_NS 500000u	/* for each read: below, all is well as it is */
+#define PRICE 1u		/* a gain comes again, the price once */
+#define LEAST_MEAN_NS 200000u	/* for each read: below, all is well as it is */
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* of the reads of a sequence */
 #define LEAST_NS 50000000u	/* saved by a sequence */
@@ -36,7 +36,20 @@ struct chooser {
 	size_t seen_size;
 };
 
-/* One read of a sequence. */
+/* Does a read go on where the one before it ended? */
+static bool goes_on(const struct chooser *chooser, uint64_t number)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	uint64_t end;
+
+	if (!number || !before || read->begin)
+		return false;
+	end = before->sector + before->blocks * BLOCK_SECTORS;
+	return read->sector >= end && read->sector - end <= NEAR_SECTORS;
+}
+
+/* How far the head had to go for a read, in time. */
 static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
@@ -45,9 +58,9 @@ static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
 
 	if (!number || !before || read->begin)
 		return 0;
-	end = before->sector + before->blocks * BLOCK_SECTORS;
-	if (read->sector >= end && read->sector - end <= NEAR_SECTORS)
+	if (goes_on(chooser, number))
 		return 0;
+	end = before->sector + before->blocks * BLOCK_SECTORS;
 	way = chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
 	if (read->wait_us < NO_WAY_US)
 		return 0;
@@ -143,7 +156,7 @@ static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
 
 	for (i = first; i < end; i++) {
 		read = heat_at(chooser->heat, i);
-		if (read->begin || way_ns(chooser, i)) {
+		if (!goes_on(chooser, i)) {
 			if (row >= STREAM_SECTORS) {
 				sequence_end(chooser, from, row_from);
 				from = i;

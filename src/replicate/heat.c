@@ -34,7 +34,7 @@ struct saved_read {
 	le64 ino, block;
 	le32 blocks;
 	le32 sector_low;	/* in blocks: 16 TiB are enough for advice */
-	uint8_t flags;		/* 1 begin, 2 copied, 4 from_copy */
+	uint8_t flags;		/* 1 begin, 2 copied, 4 from_copy, 8 judged */
 	le16 wait;		/* in units of 16 us */
 };
 static_assert(sizeof(struct saved_read) == SAVED_BYTES, "saved_read");
@@ -176,7 +176,8 @@ void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
 
 /* ---- Surviving ---- */
 
-size_t heat_save(const struct heat *heat, unsigned part, void *buf)
+size_t heat_save(const struct heat *heat, unsigned part, uint64_t judged,
+		 void *buf)
 {
 	const uint64_t each = HEAT_PART_BYTES / SAVED_BYTES;
 	uint64_t number = heat_first(heat) + part * each, n = 0;
@@ -191,16 +192,18 @@ size_t heat_save(const struct heat *heat, unsigned part, void *buf)
 			.sector_low = le32_put((uint32_t)(read->sector /
 							  BLOCK_SECTORS)),
 			.flags = (uint8_t)(read->begin | read->copied << 1 |
-					   read->from_copy << 2),
+					   read->from_copy << 2 |
+					   (number < judged) << 3),
 			.wait = le16_put((uint16_t)(read->wait_us /
 						    WAIT_UNIT_US)),
 		};
 	return n * sizeof(*to);
 }
 
-void heat_load(struct heat *heat, const void *buf, size_t bytes)
+uint64_t heat_load(struct heat *heat, const void *buf, size_t bytes)
 {
 	const struct saved_read *from = buf;
+	uint64_t judged = 0;
 	size_t i;
 
 	for (i = 0; i < bytes / sizeof(*from); i++) {
@@ -220,5 +223,7 @@ void heat_load(struct heat *heat, const void *buf, size_t bytes)
 			continue;
 		heat_add(heat, &read);
 		heat_count(heat, read.sector, read.blocks * BLOCK_SECTORS);
+		judged += from[i].flags >> 3 & 1;
 	}
+	return judged;
 }

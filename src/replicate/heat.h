@@ -60,10 +60,13 @@ const struct heat_read *heat_at(const struct heat *heat, uint64_t number);
 unsigned heat_pairs(const struct heat *heat, const struct heat_read *a,
 		    const struct heat_read *b);
 
-/* The i-th part of what survives, at most HEAT_PART_BYTES; 0: no more. */
+/* The i-th part of what survives, at most HEAT_PART_BYTES; 0: no more.  Reads
+ * before number `judged` are marked. */
 #define HEAT_PART_BYTES 3900u
-size_t heat_save(const struct heat *heat, unsigned part, void *buf);
-/* Parts in order, before the first read; what is not valid is left out. */
-void heat_load(struct heat *heat, const void *buf, size_t bytes);
+size_t heat_save(const struct heat *heat, unsigned part, uint64_t judged,
+		 void *buf);
+/* Parts in order, before the first read; what is not valid is left out.
+ * Returns how many of them were marked. */
+uint64_t heat_load(struct heat *heat, const void *buf, size_t bytes);
 
 #endif
