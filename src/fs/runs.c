@@ -494,7 +494,7 @@ static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 		       way_ns(&belief, original, want->sectors) +
 			       belief.mech->period_ps / 2000;
 	}
-	/* It was copied because it lies apart; but not where it just goes on. */
+	/* Copied because it lies apart; but not where it just goes on. */
 	return original < last || original - last > NEAR_SECTORS;
 }
 
