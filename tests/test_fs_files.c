@@ -864,6 +864,75 @@ START_TEST(test_failed_write_moves)
 }
 END_TEST
 
+/* Four blocks right behind a file are bad: the next one goes elsewhere, what is
+ * good around them is used, and they are not tried again, nor after a mount. */
+START_TEST(test_bad_sectors_stay)
+{
+	struct fs_extent extent;
+	struct fs_op op = { .type = FS_EXTENTS, .buffer = &extent, .size = 1 };
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
+				   .sectors = 32, .k = 1,
+				   .times = UINT64_MAX };
+	struct fs_op statfs = { .type = FS_STATFS, .ino = 1 };
+	uint64_t before, hits, i;
+	struct rig rig;
+
+	rig_open(&rig, 64, 4);
+	memset(buffer, 'z', 100000);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, &op.ino), 0);
+	ck_assert_int_eq(do_write(&rig, op.ino, 0, buffer, 100000), 100000);
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	ck_assert_uint_eq(op.result, 1);
+	fault.first = (extent.lbn + extent.bytes / 512 + 80) / 8 * 8;
+	ck_assert_int_eq(sim_fault_add(rig.sim, &fault), 0);
+	ck_assert_int_eq(rig_do(&rig, &statfs), 0);
+	before = statfs.statfs.free;
+	ck_assert_int_eq(rig_mknod(&rig, 1, "b", 0100644, &op.ino), 0);
+	ck_assert_int_eq(do_write(&rig, op.ino, 0, buffer, 100000), 100000);
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	rig_settle(&rig);
+	hits = sim_fault_hits(rig.sim);
+	ck_assert_uint_gt(hits, 4);
+	ck_assert_int_eq(rig_do(&rig, &statfs), 0);
+	ck_assert_uint_eq(before - statfs.statfs.free, 25 + 4);
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "c", 0100644, &op.ino), 0);
+	for (i = 0; i < 40; i++)
+		ck_assert_int_eq(do_write(&rig, op.ino, i << 20, buffer,
+					  1 << 20), 1 << 20);
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	ck_assert_uint_eq(sim_fault_hits(rig.sim), hits);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nothing can be written: that is not the sectors' fault. */
+START_TEST(test_dead_disk_is_not_bad)
+{
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
+				   .k = 1, .times = UINT64_MAX,
+				   .sectors = 64 << 11 };
+	struct fs_op statfs = { .type = FS_STATFS, .ino = 1 };
+	uint64_t ino, before;
+	struct rig rig;
+
+	rig_open(&rig, 64, 5);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "f", 0100644, &ino), 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_int_eq(rig_do(&rig, &statfs), 0);
+	before = statfs.statfs.free;
+	ck_assert_int_eq(do_write(&rig, ino, 0, buffer, 400000), 400000);
+	ck_assert_int_eq(sim_fault_add(rig.sim, &fault), 0);
+	ck_assert_int_ne(do_fsync(&rig, ino), 0);
+	sim_fault_clear(rig.sim);
+	rig_crash(&rig);
+	ck_assert_int_eq(rig_do(&rig, &statfs), 0);
+	ck_assert_uint_eq(statfs.statfs.free, before);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Placement ---- */
 
 struct placed {
@@ -1006,6 +1075,8 @@ int main(void)
 	tcase_add_test(tcase, test_full_disk);
 	tcase_add_test(tcase, test_damage_is_told);
 	tcase_add_test(tcase, test_failed_write_moves);
+	tcase_add_test(tcase, test_bad_sectors_stay);
+	tcase_add_test(tcase, test_dead_disk_is_not_bad);
 	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));

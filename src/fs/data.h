@@ -217,7 +217,7 @@ struct files {
 	struct list job_backs, job_homes;	/* at work */
 	unsigned jobs_busy, homes_busy, large_backs, fetches;
 	uint64_t pump_round;
-	unsigned heals;
+	unsigned heals, bads;
 	size_t fetch_pieces;		/* pinned by fetches */
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
@@ -407,6 +407,12 @@ void job_write(struct job *job, enum queue_class class,
 	       void (*written)(struct job *job, int rc));
 /* Adds a segment, from the map: -E2BIG. */
 int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
+
+/* ---- bad.c ---- */
+
+/* A write to these sectors has failed.  They were taken and belong to nobody:
+ * what is good of them is given back, what is bad is owned by that. */
+void bad_suspect(struct files *files, uint64_t sector, uint64_t n);
 
 /* ---- home.c ---- */
 

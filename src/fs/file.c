@@ -175,7 +175,7 @@ size_t files_room(const struct files *files)
 bool files_idle(const struct fs *fs)
 {
 	return !fs->files->jobs_busy && !fs->files->fetches &&
-	       !fs->files->heals;
+	       !fs->files->heals && !fs->files->bads;
 }
 
 static void files_committed(struct waiter *waiter, int rc)

@@ -160,8 +160,7 @@ void job_release(struct job *job, unsigned i, bool ok)
 			      job->kind == JOB_HOME ? 0 : job->stamp);
 }
 
-/* Sectors of the segments from where nothing is committed go back; what could
- * not be written is left alone until the next mount. */
+/* Sectors of the segments from where nothing is committed go back. */
 static void job_give_back(struct job *job)
 {
 	struct space *space = tree_space(job->files->fs->tree);
@@ -175,7 +174,10 @@ static void job_give_back(struct job *job)
 			skip -= segment->n;
 			continue;
 		}
-		if (!segment->failed)
+		if (segment->failed)
+			bad_suspect(job->files, segment->sector + skip,
+				    segment->n - skip);
+		else
 			space_give_back(space, segment->sector + skip,
 					segment->n - skip);
 		skip = 0;

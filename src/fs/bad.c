@@ -1,0 +1,189 @@
+/*
+ * bad.c - sectors that could not be written.
+ *
+ *   failed write -> [written again, in halves, down to a block] -> good: given
+ *                   back; bad: [ticket] OWNER_BAD
+ *
+ * The sectors were taken for a write and belong to nobody yet, so anything may
+ * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
+ * nothing at all can be written it is the disk that is in trouble and not the
+ * place; then it is left alone until the next mount, and so is what is bad in
+ * too many places.
+ */
+#include "fs/data.h"
+
+#include <errno.h>
+
+#include "base/msg.h"
+
+#define MAX_BADS 16u		/* looked at at once */
+#define MAX_RANGES 32u		/* bad ones of one write */
+#define MAX_HALVES 32u		/* halves of halves that wait */
+
+static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
+
+struct bad_range {
+	uint64_t sector, n;
+};
+
+struct bad {
+	struct files *files;
+	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
+	unsigned todo_n, found_n;
+	bool some_good, too_many;
+	struct queue_request req;
+	struct iovec iov[];
+};
+
+static void bad_over(struct bad *bad)
+{
+	bad->files->bads--;
+	files_release(bad);
+}
+
+/* ---- Kept for good ---- */
+
+static int bad_run(struct ticket *ticket)
+{
+	struct bad *bad = ticket->state;
+	const struct bad_range *range = &bad->found[bad->found_n - 1];
+	struct key key = key_make(0, ITEM_OWNER, addr_make(0, range->sector));
+	struct owner_item owner = {
+		.sectors = le64_put(range->n), .kind = OWNER_BAD,
+	};
+	struct tree_item item;
+	int rc = tree_get(ticket->txn, key, &item);
+
+	if (rc == 0)
+		return -EUCLEAN;
+	if (rc != -ENOENT)
+		return rc;
+	tree_put(ticket->txn, key, &owner, sizeof(owner));
+	return 0;
+}
+
+static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct bad *bad = ticket->state;
+	const struct bad_range *range = &bad->found[bad->found_n - 1];
+
+	(void)seq;
+	if (!rc)
+		msg_warn("%s: sectors %llu to %llu are bad and not used any "
+			 "more", ticket->fs->disk->name,
+			 (unsigned long long)range->sector,
+			 (unsigned long long)(range->sector + range->n - 1));
+	if (!rc && --bad->found_n) {
+		ticket_again(ticket);
+		return;
+	}
+	ticket_finish(ticket, 0);
+	bad_over(bad);
+}
+
+static const struct ticket_type bad_type = {
+	.name = "bad sectors",
+	.bounds = { .log_bytes = 512 },
+	.paths = 2,
+	.changes = 2,
+	.run = bad_run,
+	.end = bad_end,
+};
+
+/* ---- Which ---- */
+
+static void bad_next(struct bad *bad);
+
+/* A block that is bad; neighbours are one range. */
+static void bad_found(struct bad *bad, const struct bad_range *range)
+{
+	struct bad_range *last = &bad->found[bad->found_n - 1];
+
+	if (bad->found_n && last->sector + last->n == range->sector) {
+		last->n += range->n;
+		return;
+	}
+	if (bad->found_n == MAX_RANGES) {
+		bad->too_many = true;
+		return;
+	}
+	bad->found[bad->found_n++] = *range;
+}
+
+/* The first half is looked at first, so ranges are found in order. */
+static void bad_halve(struct bad *bad, const struct bad_range *range)
+{
+	uint64_t middle = (range->sector + range->n / 2) / BLOCK_SECTORS *
+			  BLOCK_SECTORS;
+
+	if (range->n <= BLOCK_SECTORS || middle <= range->sector ||
+	    bad->todo_n + 2 > MAX_HALVES) {
+		bad_found(bad, range);
+		return;
+	}
+	bad->todo[bad->todo_n++] = (struct bad_range){
+		middle, range->sector + range->n - middle };
+	bad->todo[bad->todo_n++] = (struct bad_range){
+		range->sector, middle - range->sector };
+}
+
+static void bad_written(struct disk_request *req)
+{
+	struct bad *bad = req->owner;
+	struct bad_range range = bad->todo[--bad->todo_n];
+
+	if (req->result) {
+		bad_halve(bad, &range);
+	} else {
+		bad->some_good = true;
+		space_give_back(tree_space(bad->files->fs->tree), range.sector,
+				range.n);
+	}
+	bad_next(bad);
+}
+
+static void bad_next(struct bad *bad)
+{
+	const struct bad_range *range = &bad->todo[bad->todo_n - 1];
+	struct files *files = bad->files;
+	uint64_t off, part;
+	unsigned n = 0;
+
+	if (!bad->todo_n) {
+		if (!bad->found_n || !bad->some_good || bad->too_many ||
+		    ticket_start(files->fs, &bad_type, NULL, bad))
+			bad_over(bad);
+		return;
+	}
+	for (off = 0; off < range->n; off += part) {
+		part = range->n - off;
+		part = part < BLOCK_SECTORS ? part : BLOCK_SECTORS;
+		bad->iov[n++] = (struct iovec){ (void *)zeros,
+						part * SECTOR_BYTES };
+	}
+	bad->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = range->sector,
+			.sectors = (uint32_t)range->n, .iov = bad->iov,
+			.iov_n = n, .done = bad_written, .owner = bad,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	queue_submit(files->fs->queue, &bad->req);
+}
+
+void bad_suspect(struct files *files, uint64_t sector, uint64_t n)
+{
+	size_t blocks = n / BLOCK_SECTORS + 1;
+	struct bad *bad;
+
+	if (files->bads >= MAX_BADS || tree_failed(files->fs->tree))
+		return;
+	bad = files_alloc(files, sizeof(*bad) + blocks * sizeof(bad->iov[0]));
+	if (!bad)
+		return;
+	bad->files = files;
+	bad->todo[bad->todo_n++] = (struct bad_range){ sector, n };
+	files->bads++;
+	bad_next(bad);
+}
