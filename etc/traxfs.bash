@@ -60,6 +60,14 @@ _trax_traxdisk()
 		--version" "--trace"
 }
 
+_trax_traxtract()
+{
+	_trax_complete "-o --output -q --quick -s --state --restart
+		--destructive-on -f --force --json --plot --verify --list
+		--help --usage --version" \
+		"-o --output -s --state --plot --verify --list"
+}
+
 _trax_traxbench()
 {
 	_trax_complete "--fs --drive --workload --rounds --percent --slow
@@ -72,4 +80,5 @@ complete -F _trax_mkfs mkfs.traxfs
 complete -F _trax_chkfs chkfs.traxfs fsck.traxfs
 complete -F _trax_traxctl traxctl
 complete -F _trax_traxdisk traxdisk
+complete -F _trax_traxtract traxtract
 complete -F _trax_traxbench traxbench

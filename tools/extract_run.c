@@ -1,0 +1,308 @@
+/*
+ * extract_run.c - period, tracks, mechanics, verification.
+ *
+ * A part of the profile that is known already (from a state that was left) is
+ * not measured again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "extract/mech.h"
+#include "extract/period.h"
+#include "extract/trace.h"
+#include "tools/extract_run.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+#define PSEUDO_SECTORS 2048u
+#define TRACE_READS 1200u
+#define QUICK_MECH_NS (15 * NS_PER_SECOND)
+#define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
+#define SURE_PPM PROFILE_CERTAIN_PPM
+
+/* One stage: what it is called, and its function. */
+struct stage {
+	const char *name;
+	int (*run)(struct extract_run *run);
+};
+
+/* ---- Progress ---- */
+
+struct progress {
+	const struct extract_run *run;
+	const char *name;
+	uint64_t since_ns;
+};
+
+static void progress_say(const struct progress *p, double done)
+{
+	uint64_t ns = env_now_ns(p->run->prober->env) - p->since_ns;
+	double left_s = done > 0.01 ?
+		(double)ns / 1e9 * (1 - done) / done : 0;
+
+	if (!p->run->progress)
+		return;
+	fprintf(stderr, "\r\033[K%s: %.0f %%", p->name, 100 * done);
+	if (left_s >= 1)
+		fprintf(stderr, ", %u:%02u left", (unsigned)(left_s / 60),
+			(unsigned)left_s % 60);
+	fflush(stderr);
+}
+
+static void progress_end(const struct extract_run *run)
+{
+	if (run->progress)
+		fprintf(stderr, "\r\033[K");
+}
+
+static bool known(const struct extract_run *run, enum profile_part part)
+{
+	return run->state->profile->part[part].confidence_ppm > 0;
+}
+
+static void found(struct profile *p, enum profile_part part,
+		  enum profile_method how, uint32_t ppm)
+{
+	p->part[part].method = ppm ? how : PROFILE_NONE;
+	p->part[part].confidence_ppm = ppm;
+}
+
+/* ---- The stages ---- */
+
+static int run_period(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct period period;
+	int err;
+
+	if (known(run, PROFILE_PERIOD))
+		return 0;
+	err = period_measure(run->prober, run->quick ? QUICK_PERIOD_NS : 0,
+			     &period);
+	if (err)
+		return err;
+	if (period.verdict == PERIOD_NOISY)
+		msg_info("noise %.0f us, %.1f %% of the completions late",
+			 period.noise_ns / 1e3, 100 * period.late);
+	if (period.verdict != PERIOD_GOOD) {
+		run->verdict = period_verdict_text(period.verdict);
+		return period.verdict == PERIOD_UNREADABLE ? -EIO :
+							     -EOPNOTSUPP;
+	}
+	p->mech.period_ps = period.period_ps;
+	found(p, PROFILE_PERIOD, PROFILE_TIMING, SURE_PPM);
+	msg_info("period %.6f ms (%.2f rpm), known to %.1f millionths; noise "
+		 "%.0f us, %.1f %% late%s", (double)period.period_ps / 1e9,
+		 60e12 / (double)period.period_ps, period.sigma_ppm,
+		 period.noise_ns / 1e3, 100 * period.late,
+		 period.cached ? "; a cache answers" : "");
+	return 0;
+}
+
+static int seek_table(struct profile *p, uint32_t n)
+{
+	struct service_seek *seek = calloc(n, sizeof(*seek));
+
+	if (!seek)
+		return -ENOMEM;
+	free(p->mech.seek);
+	p->mech.seek = seek;
+	p->mech.seek_n = n;
+	return 0;
+}
+
+/* Without tracks: a curve over distances in sectors, that is in cylinders of
+ * the pseudo-tracks. */
+static int run_trace(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct trace_point *points;
+	struct trace_curve curve;
+	size_t n = TRACE_READS;
+	uint32_t k = 0;
+	int err;
+
+	if (geom_known(p->geom) || known(run, PROFILE_SEEK))
+		return 0;
+	points = calloc(n, sizeof(*points));
+	if (!points)
+		return -ENOMEM;
+	err = trace_random(run->prober, points, &n);
+	if (!err && !trace_fit(points, n, &curve))
+		err = seek_table(p, curve.n);
+	else
+		curve.n = 0;
+	free(points);
+	for (unsigned i = 0; !err && i < curve.n; i++) {
+		uint64_t cylinders = curve.envelope[i].sectors /
+				     PSEUDO_SECTORS;
+
+		if (!cylinders || cylinders > UINT32_MAX ||
+		    (k && cylinders <= p->mech.seek[k - 1].cylinders))
+			continue;
+		p->mech.seek[k].cylinders = (uint32_t)cylinders;
+		p->mech.seek[k++].ns = curve.envelope[i].ns;
+	}
+	/* An envelope: nothing nearer takes longer. */
+	for (uint32_t i = k; !err && i-- > 1;) {
+		if (p->mech.seek[i - 1].ns > p->mech.seek[i].ns)
+			p->mech.seek[i - 1].ns = p->mech.seek[i].ns;
+	}
+	if (err || !k) {
+		free(p->mech.seek);
+		p->mech.seek = NULL;
+	}
+	p->mech.seek_n = k;
+	found(p, PROFILE_SEEK, PROFILE_TRACE, k ? SURE_PPM / 2 : 0);
+	return err;
+}
+
+static void mech_progress(void *arg, enum mech_stage stage, double part)
+{
+	static const double share[MECH_STAGES + 1] = {
+		[MECH_OVERHEAD] = 0, [MECH_SWITCH] = 0.05, [MECH_SEEK] = 0.1,
+		[MECH_ZERO_LATENCY] = 0.8, [MECH_READ_AHEAD] = 0.9,
+		[MECH_SETTLE] = 0.95, [MECH_STAGES] = 1,
+	};
+
+	progress_say(arg, share[stage] +
+			  part * (share[stage + 1] - share[stage]));
+}
+
+static int take_mech(struct profile *p, const struct mech *m)
+{
+	const enum profile_method how = PROFILE_TIMING;
+
+	p->read_overhead_ns = m->overhead_ns;
+	p->write_overhead_ns = m->write_overhead_ppm ? m->write_overhead_ns :
+						       m->overhead_ns;
+	p->hit_overhead_ns = m->hit_ns;
+	p->mech.head_switch_ns = m->head_switch_ns;
+	p->mech.write_settle_ns = m->write_settle_ns;
+	p->mech.zero_latency_read = m->zero_latency;
+	p->mech.zero_latency_write = m->zero_latency;
+	p->read_ahead_sectors = m->read_ahead_sectors;
+	found(p, PROFILE_OVERHEAD, how, m->overhead_ppm);
+	found(p, PROFILE_SWITCH, how, m->head_switch_ppm);
+	found(p, PROFILE_SETTLE, how, m->write_settle_ppm);
+	found(p, PROFILE_ZERO_LATENCY, how, m->zero_latency_ppm);
+	found(p, PROFILE_READ_AHEAD, how, m->read_ahead_ppm);
+	found(p, PROFILE_SEEK, how, m->seek_ppm);
+	if (!m->seek_ppm || seek_table(p, m->seek_n))
+		return m->seek_ppm ? -ENOMEM : 0;
+	for (uint32_t i = 0; i < m->seek_n; i++)
+		p->mech.seek[i] = (struct service_seek){
+			m->seek[i].cylinders, m->seek[i].ns };
+	return 0;
+}
+
+static int run_mech(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct progress progress = {
+		run, "mechanics", env_now_ns(run->prober->env)
+	};
+	struct mech_options options = {
+		.most_ns = run->quick ? QUICK_MECH_NS : 0,
+		.scratch = run->scratch,
+		.progress = mech_progress,
+		.arg = &progress,
+	};
+	struct mech mech;
+	int err;
+
+	if (!geom_known(p->geom) ||
+	    (known(run, PROFILE_OVERHEAD) && known(run, PROFILE_SEEK) &&
+	     (!run->scratch || known(run, PROFILE_SETTLE))))
+		return 0;
+	err = mech_measure(run->prober, p->geom, p->mech.period_ps, &options,
+			   &mech);
+	return err ? err : take_mech(p, &mech);
+}
+
+static int run_verify(struct extract_run *run)
+{
+	const struct profile *p = run->state->profile;
+
+	if (!geom_known(p->geom))
+		return 0;
+	return verify_boundaries(run->prober, p->geom, p->mech.period_ps,
+				 run->quick ? 64 : 512, &run->verify);
+}
+
+static const struct stage stages[] = {
+	{ "period", run_period },
+	{ "seeks by distance", run_trace },
+	{ "mechanics", run_mech },
+	{ "verification", run_verify },
+};
+
+/* ---- All of it ---- */
+
+static int make_profile(struct extract_run *run)
+{
+	const struct disk_limits *limits = run->prober->limits;
+	const struct identity *id = run->identity;
+	struct profile *p = run->state->profile;
+	struct geom *geom;
+	int err;
+
+	if (p && p->sectors == limits->sectors &&
+	    !strcmp(p->serial, id->serial))
+		return 0;
+	err = geom_regular(limits->sectors, PSEUDO_SECTORS, &geom);
+	if (err)
+		return err;
+	p = profile_from_geom(geom, PROFILE_NONE);
+	if (!p) {
+		geom_free(geom);
+		return -ENOMEM;
+	}
+	profile_free(run->state->profile);
+	run->state->profile = p;
+	snprintf(p->model, sizeof(p->model), "%s", id->model);
+	snprintf(p->serial, sizeof(p->serial), "%s", id->serial);
+	snprintf(p->firmware, sizeof(p->firmware), "%s", id->firmware);
+	p->physical_bytes = limits->physical_bytes;
+	p->made_wall_ns = env_wall_ns(run->prober->env);
+	return 0;
+}
+
+static enum extract_end end_of(const struct extract_run *run, int err)
+{
+	switch (err) {
+	case 0:
+		return run->verify.wrong ? EXTRACT_FAILED : EXTRACT_DONE;
+	case -EINTR:
+		return EXTRACT_INCOMPLETE;
+	case -EOPNOTSUPP:
+		return EXTRACT_UNMEASURABLE;
+	case -EIO:
+	case -ENODEV:
+		return EXTRACT_GONE;
+	default:
+		return EXTRACT_FAILED;
+	}
+}
+
+enum extract_end extract_run(struct extract_run *run)
+{
+	int err = make_profile(run);
+
+	for (size_t i = 0; !err && i < sizeof(stages) / sizeof(*stages);
+	     i++) {
+		struct progress progress = {
+			run, stages[i].name, env_now_ns(run->prober->env)
+		};
+
+		progress_say(&progress, 0);
+		err = stages[i].run(run);
+		progress_end(run);
+		/* Also what an interrupted stage has found. */
+		if (run->state->profile && run->state_path)
+			extract_state_write(run->state_path, run->state);
+	}
+	return end_of(run, err);
+}

@@ -1,0 +1,43 @@
+/*
+ * extract_run.h - the stages of a measurement, one after another.
+ *
+ * What a stage finds goes into the profile at once, and the state is written
+ * after each stage (and now and then within the long one), so that whatever
+ * ends a run, the next goes on from there.
+ */
+#ifndef TRAX_TOOLS_EXTRACT_RUN_H
+#define TRAX_TOOLS_EXTRACT_RUN_H
+
+#include "extract/probe.h"
+#include "extract/verify.h"
+#include "tools/extract_state.h"
+
+/* How it ended; the tool's exit codes. */
+enum extract_end {
+	EXTRACT_DONE = 0,
+	EXTRACT_FAILED = 1,
+	EXTRACT_WRONG_USE = 2,
+	EXTRACT_REFUSED = 3,	/* mounted, in use, not one to be measured */
+	EXTRACT_UNMEASURABLE = 4, /* does not rotate, too noisy, too small */
+	EXTRACT_INCOMPLETE = 5,	/* interrupted; run again to go on */
+	EXTRACT_GONE = 6,	/* the device has vanished, or cannot be read */
+	EXTRACT_UNFIT = 7,	/* a profile does not fit */
+};
+
+struct extract_run {
+	struct prober *prober;
+	struct extract_state *state;	/* its profile is made if NULL */
+	const char *state_path;
+	const struct identity *identity;
+	bool quick, scratch;
+	uint64_t most_ns;		/* 0: as long as it takes */
+	bool progress;			/* on a terminal */
+
+	/* Set by it. */
+	const char *verdict;		/* why it can't be measured; NULL */
+	struct verify verify;
+};
+
+enum extract_end extract_run(struct extract_run *run);
+
+#endif

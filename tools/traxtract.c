@@ -1,0 +1,456 @@
+/*
+ * traxtract.c - what a disk is: measured, written down, compared.
+ *
+ * The order matters: whatever is changed in the drive's settings has been
+ * written to the state file before, and is put back by whoever comes next if
+ * this run can't.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <mntent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "extract/identify.h"
+#include "extract/prober_disk.h"
+#include "extract/settings.h"
+#include "tools/device.h"
+#include "tools/extract_run.h"
+#include "tools/plot.h"
+#include "tools/signature.h"
+
+#define VERIFY_BOUNDARIES 256u
+/* A spindle is not further from its profile's period than that. */
+#define PERIOD_PPM 100.0
+
+struct arguments {
+	const char *device;
+	const char *output, *state, *plot;
+	const char *list, *verify, *scratch;
+	bool quick, force, json, restart;
+};
+
+const char *argp_program_version = "traxtract " PACKAGE_VERSION;
+
+enum { KEY_VERIFY = 256, KEY_LIST, KEY_PLOT, KEY_SCRATCH, KEY_JSON,
+       KEY_RESTART };
+
+static const struct argp_option options[] = {
+	{ "output", 'o', "FILE", 0, "Write the profile there; default: "
+	  "standard output", 0 },
+	{ "quick", 'q', NULL, 0, "What can be had within a minute", 0 },
+	{ "state", 's', "FILE", 0, "Keep what must not be lost there", 0 },
+	{ "restart", KEY_RESTART, NULL, 0, "Do not go on from a state", 0 },
+	{ "destructive-on", KEY_SCRATCH, "SCRATCH", 0,
+	  "Measure writes too; SCRATCH is the device once more", 0 },
+	{ "force", 'f', NULL, 0, "Even if SCRATCH holds something", 0 },
+	{ "json", KEY_JSON, NULL, 0, "Report in JSON on standard error", 0 },
+	{ "plot", KEY_PLOT, "FILE", 0, "Draw the profile (SVG)", 0 },
+	{ "verify", KEY_VERIFY, "PROFILE", 0,
+	  "Only look whether DEVICE is what PROFILE says", 1 },
+	{ "list", KEY_LIST, "PROFILE", 0,
+	  "Only print a table of PROFILE's tracks", 1 },
+	{ 0 },
+};
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int signal)
+{
+	(void)signal;
+	stopped = 1;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	switch (key) {
+	case 'o':
+		a->output = arg;
+		return 0;
+	case 'q':
+		a->quick = true;
+		return 0;
+	case 's':
+		a->state = arg;
+		return 0;
+	case 'f':
+		a->force = true;
+		return 0;
+	case KEY_RESTART:
+		a->restart = true;
+		return 0;
+	case KEY_SCRATCH:
+		a->scratch = arg;
+		return 0;
+	case KEY_JSON:
+		a->json = true;
+		return 0;
+	case KEY_PLOT:
+		a->plot = arg;
+		return 0;
+	case KEY_VERIFY:
+		a->verify = arg;
+		return 0;
+	case KEY_LIST:
+		a->list = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->device)
+			return ARGP_ERR_UNKNOWN;
+		a->device = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (!a->device != !!a->list)
+			argp_usage(state);
+		if (a->scratch && strcmp(a->scratch, a->device))
+			argp_error(state, "--destructive-on: not the device "
+					  "to be measured");
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+/* ---- Tables and pictures ---- */
+
+static void list_tracks(const struct geom *geom)
+{
+	uint64_t from = 0, sectors = 0;
+	struct geom_track t;
+
+	printf("# first sectors cylinder surface angle\n");
+	for (uint64_t i = 0; i <= geom_tracks(geom); i++) {
+		if (i < geom_tracks(geom))
+			geom_track_at(geom, i, &t);
+		if (i < geom_tracks(geom) && !t.known) {
+			from = sectors ? from : t.first;
+			sectors += t.sectors;
+			continue;
+		}
+		if (sectors)
+			printf("# %" PRIu64 " %" PRIu64 " unknown\n", from,
+			       sectors);
+		sectors = 0;
+		if (i < geom_tracks(geom))
+			printf("%" PRIu64 " %u %u %u %.10f\n", t.first,
+			       t.sectors, t.cylinder, t.surface,
+			       t.start / 4294967296.0);
+	}
+}
+
+static int draw(const struct profile *profile, const char *path)
+{
+	FILE *f = fopen(path, "we");
+	int err = f ? plot_write(profile, f) : -errno;
+
+	if (f && fclose(f) && !err)
+		err = -EIO;
+	if (err)
+		msg_error("%s: %s", path, strerror(-err));
+	return err;
+}
+
+static enum extract_end list(const struct arguments *a)
+{
+	struct profile *profile;
+	int err = profile_read(a->list, &profile);
+
+	if (err)
+		return EXTRACT_FAILED;
+	list_tracks(profile->geom);
+	if (a->plot)
+		err = draw(profile, a->plot);
+	profile_free(profile);
+	return err || fflush(stdout) ? EXTRACT_FAILED : EXTRACT_DONE;
+}
+
+/* Beside the file first: a half-written profile must not look like one. */
+static int write_profile(const struct profile *profile, const char *path)
+{
+	char *fresh = NULL;
+	FILE *f;
+	int err;
+
+	if (!path)
+		return profile_write(profile, stdout) || fflush(stdout) ?
+			       -EIO : 0;
+	if (asprintf(&fresh, "%s.new", path) < 0)
+		return -ENOMEM;
+	f = fopen(fresh, "we");
+	err = f ? profile_write(profile, f) : -errno;
+	if (f && !err && (fflush(f) || fsync(fileno(f))))
+		err = -errno;
+	if (f && fclose(f) && !err)
+		err = -EIO;
+	if (!err && rename(fresh, path))
+		err = -errno;
+	if (err)
+		msg_error("%s: %s", path, strerror(-err));
+	free(fresh);
+	return err;
+}
+
+/* ---- The device ---- */
+
+static bool mounted_by_us(const char *device)
+{
+	char *full = realpath(device, NULL);
+	FILE *f = setmntent("/proc/self/mounts", "r");
+	struct mntent *e;
+	bool found = false;
+
+	while (full && f && !found && (e = getmntent(f))) {
+		found = strstr(e->mnt_type, "traxfs") &&
+			!strcmp(e->mnt_fsname, full);
+		if (found)
+			msg_error("%s: mounted on %s, which measures by "
+				  "itself: traxctl model %s", device,
+				  e->mnt_dir, e->mnt_dir);
+	}
+	if (f)
+		endmntent(f);
+	free(full);
+	return found;
+}
+
+/* Nothing may keep the measuring thread waiting, as far as that is allowed. */
+static void hurry(void)
+{
+	struct sched_param param = { .sched_priority = 1 };
+
+	sched_setscheduler(0, SCHED_FIFO, &param);
+	mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = stop };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* What a run that could not do so itself has left set. */
+static int take_state(const struct arguments *a, const char *path,
+		      struct extract_state *state)
+{
+	int err = extract_state_read(path, state);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err)
+		return err;
+	if (state->settings.n)
+		msg_info("%s: settings that an earlier run has left are put "
+			 "back", path);
+	settings_restore(&state->settings);
+	state->settings = (struct settings){ 0 };
+	if (a->restart) {
+		profile_free(state->profile);
+		state->profile = NULL;
+	}
+	return 0;
+}
+
+/* ---- Measuring ---- */
+
+static void report(const struct arguments *a, const struct extract_run *run,
+		   enum extract_end end)
+{
+	static const char *const ends[] = {
+		"done", "failed", "wrong use", "refused", "not measurable",
+		"incomplete", "gone", "does not fit"
+	};
+	const struct profile *p = run->state->profile;
+	json_t *parts, *all;
+
+	if (run->verdict)
+		msg_error("%s: %s", a->device, run->verdict);
+	else if (end == EXTRACT_GONE)
+		msg_error("%s: has vanished, or cannot be read", a->device);
+	else if (end == EXTRACT_INCOMPLETE)
+		msg_info("interrupted: run again to go on");
+	if (run->verify.wrong)
+		msg_error("%s: %u of %u boundaries looked at are wrong",
+			  a->device, run->verify.wrong,
+			  run->verify.wrong + run->verify.right);
+	if (!a->json)
+		return;
+	parts = json_object();
+	for (int i = 0; p && i < PROFILE_PARTS; i++)
+		json_object_set_new(parts, profile_part_name(i), json_pack(
+			"{s:s, s:f}", "method",
+			profile_method_name(p->part[i].method), "confidence",
+			p->part[i].confidence_ppm / 1e6));
+	all = json_pack("{s:s, s:s?, s:I, s:I, s:I, s:o}", "end", ends[end],
+			"verdict", run->verdict, "reads",
+			(json_int_t)run->prober->accesses, "verified",
+			(json_int_t)run->verify.right, "wrong",
+			(json_int_t)run->verify.wrong, "parts", parts);
+	if (all) {
+		json_dumpf(all, stderr, JSON_INDENT(2));
+		fputc('\n', stderr);
+	}
+	json_decref(all);
+}
+
+static int deliver(const struct arguments *a, const struct profile *profile)
+{
+	int err = write_profile(profile, a->output);
+
+	if (!err && a->plot)
+		err = draw(profile, a->plot);
+	return err;
+}
+
+/* With the settings changed, and back. */
+static enum extract_end measure_set(const struct arguments *a,
+				    struct extract_run *run)
+{
+	struct extract_state *state = run->state;
+	enum extract_end end = EXTRACT_FAILED;
+
+	settings_look(run->identity, a->device, &state->settings);
+	if (extract_state_write(run->state_path, state))
+		return EXTRACT_FAILED;
+	settings_apply(&state->settings);
+	end = extract_run(run);
+	if (!settings_restore(&state->settings))
+		state->settings = (struct settings){ 0 };
+	report(a, run, end);
+	if (end == EXTRACT_DONE && deliver(a, state->profile))
+		end = EXTRACT_FAILED;
+	/* Nothing left to put back or to go on from? */
+	if (end == EXTRACT_DONE && !state->settings.n)
+		unlink(run->state_path);
+	else
+		extract_state_write(run->state_path, state);
+	return end;
+}
+
+static enum extract_end measure(const struct arguments *a, struct disk *disk,
+				const struct identity *id)
+{
+	struct extract_state state = { 0 };
+	char *path = a->state ? strdup(a->state) : extract_state_path(id);
+	struct extract_run run = {
+		.state = &state,
+		.state_path = path,
+		.identity = id,
+		.quick = a->quick,
+		.scratch = a->scratch,
+		.progress = isatty(STDERR_FILENO),
+	};
+	enum extract_end end = EXTRACT_FAILED;
+
+	run.prober = prober_disk_new(env_real(), disk, a->scratch != NULL,
+				     &stopped);
+	if (path && run.prober && !take_state(a, path, &state)) {
+		catch_signals();
+		hurry();
+		end = measure_set(a, &run);
+	}
+	prober_disk_free(run.prober);
+	extract_state_free(&state);
+	free(path);
+	return end;
+}
+
+/* ---- Does a profile fit? ---- */
+
+static enum extract_end compare(const struct arguments *a, struct disk *disk,
+				const struct profile *p)
+{
+	struct prober *prober = prober_disk_new(env_real(), disk, false,
+						&stopped);
+	struct verify v = { 0 };
+	int err;
+
+	if (!prober)
+		return EXTRACT_FAILED;
+	catch_signals();
+	hurry();
+	err = p->sectors == disk->limits.sectors ? 0 : -ESTALE;
+	if (!err && p->mech.period_ps && geom_known(p->geom))
+		err = verify_boundaries(prober, p->geom, p->mech.period_ps,
+					VERIFY_BOUNDARIES, &v);
+	prober_disk_free(prober);
+	if (err == -EINTR)
+		return EXTRACT_INCOMPLETE;
+	if (err && err != -ESTALE)
+		return EXTRACT_GONE;
+	msg_info("%s: %u boundaries right, %u wrong, %u undecided%s",
+		 a->device, v.right, v.wrong, v.undecided,
+		 err ? "; not the same capacity" : "");
+	return err || v.wrong || !v.right ? EXTRACT_UNFIT : EXTRACT_DONE;
+}
+
+static enum extract_end verify(const struct arguments *a, struct disk *disk)
+{
+	struct profile *profile;
+	enum extract_end end;
+
+	if (profile_read(a->verify, &profile))
+		return EXTRACT_FAILED;
+	end = compare(a, disk, profile);
+	profile_free(profile);
+	return end;
+}
+
+static enum extract_end run(const struct arguments *a)
+{
+	struct identity id;
+	struct disk *disk;
+	enum extract_end end;
+	const char *why;
+	int err;
+
+	if (mounted_by_us(a->device))
+		return EXTRACT_REFUSED;
+	err = identify(a->device, "/sys", &id);
+	if (err) {
+		msg_error("%s: %s", a->device, strerror(-err));
+		return EXTRACT_FAILED;
+	}
+	why = identify_refusal(&id);
+	if (why) {
+		msg_error("%s: %s", a->device, why);
+		return EXTRACT_REFUSED;
+	}
+	err = device_open(a->device, !a->scratch, &disk);
+	if (err)
+		return err == -EBUSY ? EXTRACT_REFUSED : EXTRACT_FAILED;
+	if (a->scratch && !a->force && signature_found(a->device, disk))
+		end = EXTRACT_REFUSED;
+	else
+		end = a->verify ? verify(a, disk) : measure(a, disk, &id);
+	disk_close(disk);
+	return end;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "DEVICE\n--list PROFILE",
+		"Finds out by measuring where a disk's tracks lie and how its "
+		"head moves, and writes that as a profile "
+		"(traxfs-profile(5)).",
+		NULL, NULL, NULL
+	};
+	struct arguments a = { 0 };
+
+	argp_err_exit_status = EXTRACT_WRONG_USE;
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	return (int)(a.list ? list(&a) : run(&a));
+}
