@@ -154,6 +154,22 @@ static void access_gather(struct access *access)
 	access->disk.sector = req->disk.sector;
 }
 
+struct queue_request *access_run_begin(struct queue *queue,
+				       struct queue_request *req)
+{
+	struct queue_request *near;
+	struct geom_track track;
+	uint64_t end = req->live.end;
+
+	if (req->alone || req->copies_n)
+		return req;
+	geom_track_of(head_geom(queue->head), req->live.first, &track);
+	while ((near = access_neighbour(queue, req, false)) &&
+	       end - near->live.first <= track.sectors)
+		req = near;
+	return req;
+}
+
 struct queue_request *access_continued(const struct queue *queue)
 {
 	const struct access *last = queue->last;

@@ -136,6 +136,15 @@ static void window_follow(struct queue *queue,
 	queue->stats.window_percent = queue->window.percent;
 }
 
+/* Not from the middle of a run, when it is read where it was written. */
+static void candidate_widen(struct queue *queue, struct candidate *candidate)
+{
+	if (candidate->sector != candidate->req->disk.sector)
+		return;
+	candidate->req = access_run_begin(queue, candidate->req);
+	candidate->sector = candidate->req->disk.sector;
+}
+
 static void choose_by_policy(struct queue *queue, int class,
 			     const struct belief *belief,
 			     struct candidate *candidate)
@@ -153,17 +162,19 @@ static void choose_by_policy(struct queue *queue, int class,
 	policy->choose(&view, &choice);
 	if (!strcmp(policy->name, "sptf-sw"))
 		window_follow(queue, &choice);
-	if (choice.site)
+	if (choice.site) {
 		*candidate = (struct candidate){
 			.req = choice.site->owner,
 			.sector = choice.site->lbn,
 			.cost_ns = choice.cost_ns,
 		};
-	else
+		candidate_widen(queue, candidate);
+	} else {
 		*candidate = (struct candidate){
 			.req = of_waiting(choice.waiting),
 			.sector = choice.waiting->first,
 		};
+	}
 }
 
 static void choose_in_class(struct queue *queue, int class,

@@ -99,6 +99,11 @@ void queue_access_done(struct disk_request *disk);
  * outstanding; NULL: none. */
 struct queue_request *access_continued(const struct queue *queue);
 
+/* The first of those that wait one behind the other up to this one, within a
+ * track's length: what is left behind would cost a way of its own. */
+struct queue_request *access_run_begin(struct queue *queue,
+				       struct queue_request *req);
+
 /* The request, which waits, and the neighbours that may go with it. */
 struct access *access_of(struct queue *queue, struct queue_request *req,
 			 bool alone);
