@@ -17,7 +17,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
-#include "diskmodel/geom.h"
+#include "diskmodel/profile.h"
 #include "diskmodel/spec.h"
 #include "fs/mkfs.h"
 #include "tools/device.h"
@@ -109,27 +109,32 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* ---- What is there ---- */
 
 static int read_geometry(const struct arguments *a, uint64_t sectors,
-			 struct geom **geom)
+			 struct profile **profile)
 {
-	struct spec *spec;
+	struct geom *geom;
 	int rc;
 
-	*geom = NULL;
-	if (a->tracks)
-		return geom_read_table(a->tracks, sectors, geom);
+	*profile = NULL;
+	if (a->tracks) {
+		rc = geom_read_table(a->tracks, sectors, &geom);
+		if (rc)
+			return rc;
+		*profile = profile_from_geom(geom, PROFILE_GIVEN);
+		if (*profile)
+			return 0;
+		geom_free(geom);
+		return -ENOMEM;
+	}
 	if (!a->profile)
 		return 0;
-	rc = spec_read(a->profile, &spec);
-	if (rc)
-		return rc;
-	rc = spec_geom(spec, geom);
-	spec_free(spec);
-	if (!rc && geom_sectors(*geom) != sectors) {
+	rc = profile_read(a->profile, profile);
+	if (!rc && geom_sectors((*profile)->geom) != sectors) {
 		msg_error("%s: a drive of %llu sectors, but %s has %llu",
-			  a->profile, (unsigned long long)geom_sectors(*geom),
+			  a->profile,
+			  (unsigned long long)geom_sectors((*profile)->geom),
 			  a->device, (unsigned long long)sectors);
-		geom_free(*geom);
-		*geom = NULL;
+		profile_free(*profile);
+		*profile = NULL;
 		rc = -EINVAL;
 	}
 	return rc;
@@ -245,10 +250,12 @@ static int print_table(const struct report *r)
 /* ---- Doing it ---- */
 
 static int make(const struct arguments *a, struct disk *disk,
-		const struct geom *geom)
+		const struct profile *profile)
 {
+	const struct geom *geom = profile ? profile->geom : NULL;
 	struct mkfs_options o = {
 		.geom = geom,
+		.profile = profile,
 		.label = a->label,
 		.uuid = a->uuid_given ? a->uuid : NULL,
 		.root_uid = getuid(),
@@ -273,7 +280,7 @@ static int make(const struct arguments *a, struct disk *disk,
 
 static enum exit_code run(const struct arguments *a)
 {
-	struct geom *geom = NULL;
+	struct profile *profile = NULL;
 	struct disk *disk;
 	int rc = device_open(a->device, a->dry_run, &disk);
 
@@ -283,11 +290,10 @@ static enum exit_code run(const struct arguments *a)
 		disk_close(disk);
 		return EXIT_REFUSED;
 	}
-	rc = read_geometry(a, disk->limits.sectors, &geom);
+	rc = read_geometry(a, disk->limits.sectors, &profile);
 	if (!rc)
-		rc = make(a, disk, geom);
-	if (geom)
-		geom_free(geom);
+		rc = make(a, disk, profile);
+	profile_free(profile);
 	disk_close(disk);
 	return rc ? EXIT_FAILED : EXIT_SUCCESS;
 }

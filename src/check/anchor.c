@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/csum.h"
+#include "diskmodel/profile.h"
 #include "check/internal.h"
 
 #define MAX_PAYLOAD_BYTES (1u << 30)
@@ -146,6 +147,7 @@ static const char *geom_read(struct check *check, struct geom **geom)
 	uint64_t sectors = (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
 			   TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS;
 	uint8_t *buf = device_buffer(check, sectors * SECTOR_BYTES);
+	struct profile *profile = NULL;
 	const char *why = NULL;
 
 	if (!buf)
@@ -154,8 +156,11 @@ static const char *geom_read(struct check *check, struct geom **geom)
 		why = "cannot be read";
 	else if (csum(buf, super->geom_bytes) != super->geom_csum)
 		why = "checksum is wrong";
-	else if (geom_decode(buf, super->geom_bytes, geom))
+	else if (profile_decode(buf, super->geom_bytes, &profile))
 		why = "contradicts itself";
+	else if (geom_copy(profile->geom, geom))
+		why = "out of memory";
+	profile_free(profile);
 	free(buf);
 	return why;
 }

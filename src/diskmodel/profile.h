@@ -77,7 +77,8 @@ void profile_free(struct profile *profile);
 
 /* The compact record of the file system: geometry and all the rest.
  * profile_encode allocates *buf; profile_decode believes nothing: -EBADMSG or
- * -EUCLEAN with the reason through msg. */
+ * -EUCLEAN with the reason through msg.  A record of the geometry alone
+ * (geom_encode) is a profile of which nothing else is known. */
 int profile_encode(const struct profile *profile, void **buf, size_t *bytes);
 int profile_decode(const void *buf, size_t bytes, struct profile **profile);
 

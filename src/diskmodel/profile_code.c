@@ -17,6 +17,7 @@
 #include "diskmodel/profile.h"
 
 #define RECORD_MAGIC 0x666f7270u	/* "prof" */
+#define GEOM_MAGIC 0x6d6f6567u		/* "geom": a geometry alone */
 #define RECORD_VERSION 1u
 #define RECORD_PARTS 16u		/* room for more */
 
@@ -281,12 +282,29 @@ static int decode(const struct trax_profile_record *rec,
 	return 0;
 }
 
+static int decode_geom_alone(const void *buf, size_t bytes,
+			     struct profile **profile)
+{
+	struct geom *geom;
+	int err = geom_decode(buf, bytes, &geom);
+
+	if (err)
+		return err;
+	*profile = profile_from_geom(geom, PROFILE_GIVEN);
+	if (*profile)
+		return 0;
+	geom_free(geom);
+	return -ENOMEM;
+}
+
 int profile_decode(const void *buf, size_t bytes, struct profile **profile)
 {
 	const struct trax_profile_record *rec = buf;
 	const char *why;
 	int err;
 
+	if (bytes >= sizeof(rec->magic) && le32_get(rec->magic) == GEOM_MAGIC)
+		return decode_geom_alone(buf, bytes, profile);
 	if (bytes < sizeof(*rec) || le32_get(rec->magic) != RECORD_MAGIC ||
 	    le64_get(rec->bytes) != bytes) {
 		msg_error("profile record: bad magic or length");

@@ -331,7 +331,7 @@ static int fs_decode_geom(struct fs *fs, const struct super *super, void *buf)
 		return rc;
 	if (csum(buf, super->geom_bytes) != super->geom_csum)
 		return -EBADMSG;
-	return geom_decode(buf, super->geom_bytes, &fs->geom);
+	return profile_decode(buf, super->geom_bytes, &fs->profile);
 }
 
 static int fs_read_geom(struct fs *fs, const struct super *super)
@@ -362,14 +362,49 @@ static int fs_open_geom(struct fs *fs)
 
 	if (super->geom_sector) {
 		rc = fs_read_geom(fs, super);
+		if (!rc)
+			fs->geom = fs->profile->geom;
 		if (rc == 0 || rc == -ENOMEM)
 			return rc;
 		msg_warn("%s: the geometry record at sector %llu is bad; "
 			 "going on without", fs->disk->name,
 			 (unsigned long long)super->geom_sector);
 	}
-	return geom_regular(super->sectors,
-			    track ? track : PSEUDO_TRACK_SECTORS, &fs->geom);
+	rc = geom_regular(super->sectors,
+			  track ? track : PSEUDO_TRACK_SECTORS, &fs->geom);
+	if (rc)
+		return rc;
+	fs->profile = profile_from_geom(fs->geom, PROFILE_NONE);
+	if (fs->profile)
+		return 0;
+	geom_free(fs->geom);
+	return -ENOMEM;
+}
+
+/* Where its head is can be found out, if somebody knows how it moves. */
+static int fs_open_head(struct fs *fs)
+{
+	const struct profile *profile = fs->profile;
+	const struct head_options options = {
+		.geom = profile->geom,
+		.mech = &profile->mech,
+		.read_overhead_ns = profile->read_overhead_ns,
+		.write_overhead_ns = profile->write_overhead_ns,
+		.hit_overhead_ns = profile->hit_overhead_ns,
+		.read_ahead_sectors = profile->read_ahead_sectors,
+	};
+	int rc;
+
+	if (fs->head || !profile->mech.period_ps || !profile->mech.seek_n)
+		return 0;
+	rc = head_open(fs->env, &options, &fs->own_head);
+	if (!rc)
+		rc = queue_drain(fs->queue);
+	if (rc)
+		return rc;
+	fs->head = fs->own_head;
+	queue_set_head(fs->queue, fs->head);
+	return 0;
 }
 
 /* ---- Node tracks ---- */
@@ -486,6 +521,8 @@ static int fs_open_rest(struct fs *fs)
 	int rc = fs_open_geom(fs);
 
 	if (!rc)
+		rc = fs_open_head(fs);
+	if (!rc)
 		rc = alloc_new(tree_space(fs->tree), fs->geom,
 			       physical / SECTOR_BYTES, &fs->alloc);
 	if (!rc)
@@ -512,8 +549,9 @@ static void fs_free(struct fs *fs)
 	runs_free(fs);
 	errors_free(fs);
 	alloc_free(fs->alloc);
-	geom_free(fs->geom);
 	queue_close(fs->queue);
+	head_close(fs->own_head);
+	profile_free(fs->profile);
 	free(fs);
 }
 

@@ -21,6 +21,7 @@
 #include "base/map.h"
 #include "cache/pool.h"
 #include "diskmodel/geom.h"
+#include "diskmodel/profile.h"
 #include "fs/fs.h"
 #include "tree/tree.h"
 
@@ -37,8 +38,10 @@ struct fs {
 	struct queue *queue;
 	struct tree *tree;
 	struct alloc *alloc;
+	struct profile *profile; /* with the geometry, which it owns */
 	struct geom *geom;
 	struct head *head;	/* NULL: nothing is known of it */
+	struct head *own_head;	/* the same, opened here */
 	struct fs_options options;
 	struct pool_budget budget;
 	struct map *vnodes;		/* by inode number */

@@ -170,16 +170,26 @@ static int layout_areas(struct layout *layout)
 	return rc;
 }
 
-static int layout_geom(struct layout *layout, const struct geom *geom)
+/* What is known of the drive, as it lies in the file system. */
+static int encode_record(const struct mkfs_options *options, void **buf,
+			 size_t *bytes)
+{
+	return options->profile ?
+		       profile_encode(options->profile, buf, bytes) :
+		       geom_encode(options->geom, buf, bytes);
+}
+
+static int layout_geom(struct layout *layout,
+		       const struct mkfs_options *options)
 {
 	struct super *super = layout->super;
 	size_t bytes;
 	void *buf;
 	int rc;
 
-	if (!geom)
+	if (!options->geom)
 		return 0;
-	rc = geom_encode(geom, &buf, &bytes);
+	rc = encode_record(options, &buf, &bytes);
 	if (rc)
 		return rc;
 	super->geom_bytes = (uint32_t)bytes;
@@ -340,7 +350,7 @@ static int plan_layout(struct layout *layout,
 	layout_supers(layout);
 	rc = layout_areas(layout);
 	if (!rc)
-		rc = layout_geom(layout, options->geom);
+		rc = layout_geom(layout, options);
 	if (!rc)
 		rc = layout_nodes(layout, plan);
 	if (!rc)
@@ -423,7 +433,7 @@ static int write_wipe(struct disk *disk, const struct super *super)
 }
 
 static int write_geom(struct disk *disk, const struct super *super,
-		      const struct geom *geom)
+		      const struct mkfs_options *options)
 {
 	size_t bytes, room, at, piece;
 	void *record;
@@ -432,7 +442,7 @@ static int write_geom(struct disk *disk, const struct super *super,
 
 	if (!super->geom_sector)
 		return 0;
-	rc = geom_encode(geom, &record, &bytes);
+	rc = encode_record(options, &record, &bytes);
 	if (rc)
 		return rc;
 	room = round_up(bytes, TRAX_BLOCK_BYTES);
@@ -584,7 +594,7 @@ int mkfs_write(struct env *env, struct disk *disk,
 	int rc = write_wipe(disk, &plan->super);
 
 	if (!rc)
-		rc = write_geom(disk, &plan->super, options->geom);
+		rc = write_geom(disk, &plan->super, options);
 	if (!rc)
 		rc = write_tree(env, disk, options, plan);
 	if (!rc)

@@ -10,10 +10,14 @@
 #include "base/env.h"
 #include "disk/disk.h"
 #include "diskmodel/geom.h"
+#include "diskmodel/profile.h"
 #include "format/format.h"
 
 struct mkfs_options {
 	const struct geom *geom;	/* NULL: regular pseudo-tracks */
+	/* All that is known of the drive, its geometry the one above; NULL:
+	 * nothing else. */
+	const struct profile *profile;
 	uint32_t pseudo_track_sectors;	/* 0: 2048 (1 MiB) */
 	const char *label;		/* NULL: none */
 	const uint8_t *uuid;		/* NULL: random */
