@@ -138,13 +138,16 @@ struct replica_want {		/* blocks of one file, any number */
  * Copies these blocks, in this order, to free tracks near a sector.  Copies
  * `want`.  done() is called when all that could be copied is in the table,
  * maybe at once; not when the answer is -EBUSY (one at a time), -ENOMEM or
- * -EROFS.  `background`: only while it is quiet (watch.h).
+ * -EROFS.  `background`: while it is quiet (watch.h), and else a track now and
+ * then.
  */
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		 uint64_t near, bool background,
 		 void (*done)(void *arg, uint64_t copies), void *arg);
 bool maker_is_paused(const struct maker *maker);	/* NULL: no */
 void maker_resume(struct maker *maker);
+/* When it may go on, even if it is not quiet. */
+uint64_t maker_next_ns(const struct maker *maker);
 /* Ends as soon as it can, at once if it is paused. */
 void maker_cancel(struct maker *maker);
 void maker_free(struct maker *maker);

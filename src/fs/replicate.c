@@ -23,6 +23,8 @@
 
 #define MAX_TRACK_BLOCKS 1024u
 #define NS_PER_SECOND 1000000000
+#define BUSY_SHARE 400u		/* a quarter of a percent of the time */
+#define STEP_NS 100000000u	/* what commit and checkpoint take, besides */
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
@@ -45,6 +47,9 @@ struct maker {
 	void *arg;
 	uint64_t copies;
 	bool stop, background, paused;
+	bool in_step;		/* a track is on its way */
+	uint64_t begun_ns;	/* the step */
+	uint64_t next_ns;	/* when users at work bear another one */
 
 	struct file *file;	/* being read */
 	struct gated gated;
@@ -140,6 +145,16 @@ static const void *tree_block(const struct need *need, uint64_t index)
 	if (block && block->hold)
 		return block->held_data ? block->held_data : block->data;
 	return piece_block(need->file, index);
+}
+
+static bool unit_in_memory(const struct maker *maker)
+{
+	unsigned i;
+
+	for (i = 0; i < maker->unit.blocks; i++)
+		if (!tree_block(&maker->need, maker->unit.block + i))
+			return false;
+	return true;
 }
 
 static void unit_keep(struct maker *maker)
@@ -245,6 +260,10 @@ static int unit_read(struct maker *maker)
 		.ready = maker->need.ready, .owner = maker,
 	};
 	list_init(&maker->need.link);
+	/* What users at work have pushed out of memory is not read for this. */
+	if (maker->background && !watch_quiet(maker_fs(maker)) &&
+	    !unit_in_memory(maker))
+		return 0;
 	rc = need_start(&maker->need);
 	if (rc == 0)
 		unit_keep(maker);
@@ -271,21 +290,32 @@ static void maker_again(struct gated *gated)
 	maker_step(maker);
 }
 
-/* Not while users are at work. */
+/* While users are at work a track is copied now and then, so seldom that they
+ * do not feel it. */
 static bool maker_pauses(struct maker *maker)
 {
-	if (maker->stop || !maker->background || watch_quiet(maker_fs(maker)))
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+
+	if (maker->stop || !maker->background || maker->in_step)
 		return false;
-	maker->paused = true;
-	return true;
+	if (!watch_quiet(maker_fs(maker)) && now_ns < maker->next_ns) {
+		maker->paused = true;
+		return true;
+	}
+	maker->in_step = true;
+	maker->begun_ns = now_ns;
+	return false;
+}
+
+uint64_t maker_next_ns(const struct maker *maker)
+{
+	return maker->next_ns;
 }
 
 /* true: the buffer is as full as it gets; false: something is waited for. */
 static bool maker_collect(struct maker *maker)
 {
 	while (!maker->stop && unit_next(maker)) {
-		if (maker_pauses(maker))
-			return false;
 		if (maker->blocks + maker->unit.blocks > maker->room)
 			return true;
 		unit_take(maker);
@@ -749,6 +779,7 @@ static const struct ticket_type place_type = {
 static void maker_rest(struct maker *maker)
 {
 	unsigned i, n = maker->entries - maker->fit;
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
 	unsigned from = n ? maker->entry[maker->fit].at : maker->blocks;
 
 	for (i = 0; i < n; i++) {
@@ -757,6 +788,9 @@ static void maker_rest(struct maker *maker)
 	}
 	memmove(maker->buffer, maker->buffer + (size_t)from * BLOCK_BYTES,
 		(size_t)(maker->blocks - from) * BLOCK_BYTES);
+	maker->in_step = false;
+	maker->next_ns = now_ns + BUSY_SHARE *
+			 (now_ns - maker->begun_ns + STEP_NS);
 	maker->near = maker->piece.sector + maker->piece.n;
 	maker->blocks -= from;
 	maker->entries = n;
@@ -767,8 +801,6 @@ static void maker_step(struct maker *maker)
 {
 	struct fs *fs = maker_fs(maker);
 
-	if (maker_pauses(maker))
-		return;
 	if (!maker->stop && maker->fit && maker->attached < maker->fit) {
 		if (maker_attach(maker) == 0)
 			return;
@@ -777,7 +809,7 @@ static void maker_step(struct maker *maker)
 	if (!maker->stop) {
 		if (maker->fit)
 			maker_rest(maker);
-		if (!maker_collect(maker))
+		if (maker_pauses(maker) || !maker_collect(maker))
 			return;
 		if (!maker->stop && maker->entries &&
 		    !ticket_start(fs, &place_type, NULL, maker))
@@ -827,6 +859,7 @@ int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 	maker->replicas = replicas;
 	maker->near = near;
 	maker->background = background;
+	maker->next_ns = env_now_ns(fs->env) + BUSY_SHARE * STEP_NS;
 	maker->done = done;
 	maker->arg = arg;
 	maker->gated.again = maker_again;

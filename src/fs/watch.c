@@ -32,6 +32,7 @@
 #define MARK_NS NS_PER_SECOND
 #define LEAVE_NS (5 * NS_PER_SECOND)
 #define LEAST_READS 4u
+#define BUSY_READS 2048u
 #define CHOICES HEAT_READS
 #define SAVE_PARTS 6u		/* by one transaction */
 #define LOAD_ROOM 3u
@@ -532,11 +533,21 @@ static void watch_marks(struct fs *fs)
 
 /* ---- The loop ---- */
 
+/* While an operation is under way its answer comes by here. */
+static uint64_t watch_next(const struct fs *fs, uint64_t ns)
+{
+	uint64_t quiet_ns = quiet_from(fs->watch);
+
+	if (!list_empty(&fs->ops))
+		return ns;
+	return quiet_ns < ns ? quiet_ns : ns;
+}
+
 uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 {
 	struct watch *watch = fs->watch;
 	struct replicas *replicas = fs->replicas;
-	bool due;
+	uint64_t fresh;
 
 	if (!watch || !watch->ready || fs_read_only(fs) || fs->closing)
 		return UINT64_MAX;
@@ -545,17 +556,17 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		if (replicas->most || regions_count(replicas->regions))
 			watch_marks(fs);
 	}
-	due = replicas->most &&
-	      heat_end(watch->heat) - watch->chosen >= LEAST_READS;
-	if (!due && !maker_is_paused(replicas->maker))
-		return UINT64_MAX;
-	if (!list_empty(&fs->ops))
-		return UINT64_MAX;	/* the answer comes by here */
-	if (!watch->leaving && now_ns < quiet_from(watch))
-		return quiet_from(watch);
-	if (maker_is_paused(replicas->maker))
+	fresh = replicas->most ? heat_end(watch->heat) - watch->chosen : 0;
+	if (maker_is_paused(replicas->maker)) {
+		if (!watch_quiet(fs) &&
+		    now_ns < maker_next_ns(replicas->maker))
+			return watch_next(fs, maker_next_ns(replicas->maker));
 		maker_resume(replicas->maker);
-	else if (!replicas->maker)
+	} else if (!replicas->maker && fresh >= LEAST_READS) {
+		/* Who is never quiet is judged in large parts. */
+		if (!watch_quiet(fs) && fresh < BUSY_READS)
+			return watch_next(fs, UINT64_MAX);
 		watch_choose(fs);
+	}
 	return UINT64_MAX;
 }

@@ -3,8 +3,8 @@
  * has copies made, and keeps the watermarks.
  *
  * Quiet is: no operation under way, and none for ten times the usual time
- * between two, at least 100 ms.  What has begun stops at the next step when it
- * is quiet no more.
+ * between two, at least 100 ms.  When it is not, a step (a track) is taken in
+ * a quarter of a percent of the time.
  */
 #ifndef TRAX_FS_WATCH_H
 #define TRAX_FS_WATCH_H
