@@ -8,6 +8,9 @@
 
 #include "base/msg.h"
 #include "bench/rig.h"
+#include "diskmodel/profile.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
 #include "tests/test.h"
 
 typedef void (*doubt_fn)(struct spec *is, struct spec *believed, void *arg);
@@ -697,6 +700,46 @@ START_TEST(test_drives_unseen)
 }
 END_TEST
 
+/* ---- in a file system ---- */
+
+static bool mount_has_head(const struct profile *profile)
+{
+	const struct mkfs_options mkfs = { .geom = profile->geom,
+					   .profile = profile };
+	const struct fs_options options = { 0 };
+	struct disk *disk = sim_disk(rig.sim);
+	struct mkfs_plan *plan = calloc(1, sizeof(*plan));
+	struct fs *fs;
+	bool has;
+	char *text;
+
+	ck_assert_int_eq(mkfs_plan(rig.env, &disk->limits, &mkfs, plan), 0);
+	ck_assert_int_eq(mkfs_write(rig.env, disk, &mkfs, plan), 0);
+	free(plan);
+	ck_assert_int_eq(fs_open(rig.env, disk, &options, &fs), 0);
+	text = fs_model_json(fs);
+	ck_assert_ptr_nonnull(text);
+	has = strstr(text, "\"head\"") && strstr(text, "\"trial\"");
+	free(text);
+	ck_assert_int_eq(fs_close(fs), 0);
+	return has;
+}
+
+/* A file system made with a profile opens its head from what it keeps. */
+START_TEST(test_mount)
+{
+	struct profile *profile;
+
+	open_rig(&(struct rig_options){ .blind = true }, "wd800");
+	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	ck_assert(mount_has_head(profile));
+	profile->mech.period_ps = 0;
+	ck_assert(!mount_has_head(profile));
+	profile_free(profile);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	const struct {
@@ -720,6 +763,7 @@ int main(void)
 		{ "streams", test_streams, 1 },
 		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
 		{ "rest", test_rest, 1 },
+		{ "mount", test_mount, 1 },
 		{ "drives_unseen", test_drives_unseen, 6 },
 	};
 	Suite *suite = suite_create("head");

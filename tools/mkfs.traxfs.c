@@ -43,7 +43,7 @@ enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON };
 
 static const struct argp_option options[] = {
 	{ "profile", KEY_PROFILE, "FILE", 0,
-	  "The drive's geometry, traxfs-profile(5)", 0 },
+	  "What is known of the drive, traxfs-profile(5)", 0 },
 	{ "tracks", KEY_TRACKS, "FILE", 0,
 	  "The drive's geometry, a plain table of its tracks", 0 },
 	{ "label", 'L', "LABEL", 0, "Name of the file system", 0 },
