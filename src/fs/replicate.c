@@ -23,8 +23,8 @@
 
 #define MAX_TRACK_BLOCKS 1024u
 #define NS_PER_SECOND 1000000000
-#define BUSY_SHARE 400u		/* a quarter of a percent of the time */
-#define STEP_NS 100000000u	/* what commit and checkpoint take, besides */
+#define BUSY_SHARE 400ull		/* a quarter of a percent of the time */
+#define STEP_NS 100000000ull	/* what commit and checkpoint take, besides */
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
