@@ -11,8 +11,10 @@
 #include "extract/reach.h"
 #include "extract/verify.h"
 
-#define TOLERANCE 0.02		/* revolutions */
+/* Revolutions: an angle may be believed a little wrong, a boundary not. */
+#define TOLERANCE 0.04
 #define TOLERANCE_NS 120e3	/* or that, if more */
+#define LEAST_LEAP 0.03
 #define LOOKS 4u
 #define OTHERS 48u
 #define FIND_TRIES 64u
@@ -64,13 +66,16 @@ static int check_one(struct prober *prober, const struct geom *geom,
 	uint32_t unit = prober->limits->physical_bytes / SECTOR_BYTES;
 	uint64_t before = (c->lbn - unit) / unit * unit;
 	uint64_t after = (c->lbn + unit - 1) / unit * unit;
-	double tolerance = TOLERANCE_NS / period_ns, off;
+	double tolerance = TOLERANCE_NS / period_ns, off, leap;
 	int err;
 
+	/* Halfway between a leap and none is as far as it goes. */
 	tolerance = tolerance > TOLERANCE ? tolerance : TOLERANCE;
-	if (off_by(reach_angle(geom, after, unit),
-		   reach_angle(geom, before, unit)) < 2 * tolerance)
+	leap = off_by(reach_angle(geom, after, unit),
+		      reach_angle(geom, before, unit));
+	if (leap < LEAST_LEAP)
 		return 0;
+	tolerance = tolerance < leap / 2 ? tolerance : leap / 2;
 	err = look(prober, geom, period_ns, before, after, unit, &off);
 	c->right += off < tolerance;
 	c->wrong += off >= tolerance;
@@ -140,5 +145,159 @@ int verify_boundaries(struct prober *prober, const struct geom *geom,
 			verify->first_wrong = list[i].lbn;
 	}
 	free(list);
+	return err;
+}
+
+/* ---- Every track ---- */
+
+/* Both sides of the beginning of a track, as angles; NAN: not read. */
+struct ends {
+	double before, after;
+};
+
+struct walk {
+	struct prober *prober;
+	const struct geom *geom;
+	double period_ns;
+	struct ends *ends;	/* by track */
+	uint64_t tracks;
+};
+
+static double turn_of(const struct walk *w, uint64_t at_ns)
+{
+	return (double)(at_ns % (uint64_t)(w->period_ns * 1e6)) /
+	       w->period_ns;
+}
+
+static int read_ends(struct walk *w, uint64_t i)
+{
+	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
+	struct probe_access a;
+	struct geom_track t;
+	int err;
+
+	w->ends[i] = (struct ends){ NAN, NAN };
+	geom_track_at(w->geom, i, &t);
+	err = read_one(w->prober, (t.first + unit - 1) / unit * unit, unit,
+		       &a);
+	if (!err && !a.result)
+		w->ends[i].after = turn_of(w, a.complete_ns);
+	if (err || t.first < unit)
+		return err;
+	err = read_one(w->prober, (t.first - unit) / unit * unit, unit, &a);
+	if (!err && !a.result)
+		w->ends[i].before = turn_of(w, a.complete_ns);
+	return err;
+}
+
+/* Is the turn from one sector to another what it should be? */
+static bool turns(const struct walk *w, double from, double to,
+		  uint64_t from_sector, uint64_t to_sector)
+{
+	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
+	double tolerance = TOLERANCE_NS / w->period_ns;
+
+	tolerance = tolerance > TOLERANCE ? tolerance : TOLERANCE;
+	return off_by(to - from, reach_angle(w->geom, to_sector, unit) -
+				 reach_angle(w->geom, from_sector, unit)) <
+	       tolerance;
+}
+
+/* A beginning without much of a leap proves nothing, but is not wrong. */
+static bool leaps(const struct walk *w, uint64_t i)
+{
+	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
+	uint64_t before, after;
+	struct geom_track t;
+	double leap;
+
+	geom_track_at(w->geom, i, &t);
+	if (t.first < unit)
+		return !isnan(w->ends[i].after);
+	before = (t.first - unit) / unit * unit;
+	after = (t.first + unit - 1) / unit * unit;
+	leap = off_by(reach_angle(w->geom, after, unit),
+		      reach_angle(w->geom, before, unit));
+	return turns(w, w->ends[i].before, w->ends[i].after, before, after) &&
+	       (leap < LEAST_LEAP ||
+		off_by(w->ends[i].after, w->ends[i].before) > leap / 2);
+}
+
+static bool track_holds(const struct walk *w, uint64_t i)
+{
+	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
+	struct geom_track t;
+
+	geom_track_at(w->geom, i, &t);
+	if (!leaps(w, i))
+		return false;
+	if (i + 1 == w->tracks)
+		return true;
+	return leaps(w, i + 1) &&
+	       turns(w, w->ends[i].after, w->ends[i + 1].before,
+		     (t.first + unit - 1) / unit * unit,
+		     (t.first + t.sectors - unit) / unit * unit);
+}
+
+/* Downwards: what is read ahead has been read already. */
+static int look_at_all(struct walk *w, const bool *which,
+		       void (*progress)(void *arg, double part), void *arg)
+{
+	struct geom_track t;
+	int err = 0;
+
+	for (uint64_t i = w->tracks; !err && i-- > 0;) {
+		geom_track_at(w->geom, i, &t);
+		if ((t.known && which[i]) ||
+		    (i && which[i - 1]))
+			err = read_ends(w, i);
+		if (progress && i % 64 == 0)
+			progress(arg, 1 - (double)i / (double)w->tracks);
+	}
+	return err;
+}
+
+static bool judge_all(const struct walk *w, bool *bad)
+{
+	struct geom_track t;
+	bool any = false;
+
+	for (uint64_t i = 0; i < w->tracks; i++) {
+		geom_track_at(w->geom, i, &t);
+		bad[i] = bad[i] && t.known && !track_holds(w, i);
+		any |= bad[i];
+	}
+	return any;
+}
+
+int verify_tracks(struct prober *prober, const struct geom *geom,
+		  uint64_t period_ps, bool *bad,
+		  void (*progress)(void *arg, double part), void *arg)
+{
+	struct walk w = {
+		.prober = prober,
+		.geom = geom,
+		.period_ns = (double)period_ps / 1e3,
+		.tracks = geom_tracks(geom),
+	};
+	struct geom_track t;
+	bool any = true;
+	int err = 0;
+
+	w.ends = calloc(w.tracks, sizeof(*w.ends));
+	if (!w.ends)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < w.tracks; i++) {
+		geom_track_at(geom, i, &t);
+		bad[i] = t.known;
+	}
+	for (unsigned look = 0; !err && any && look < LOOKS; look++) {
+		err = look ? read_others(prober) : 0;
+		if (!err)
+			err = look_at_all(&w, bad, look ? NULL : progress,
+					  arg);
+		any = judge_all(&w, bad);
+	}
+	free(w.ends);
 	return err;
 }

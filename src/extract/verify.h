@@ -22,4 +22,14 @@ struct verify {
 int verify_boundaries(struct prober *prober, const struct geom *geom,
 		      uint64_t period_ps, unsigned n, struct verify *verify);
 
+/*
+ * Looks at every track that is believed to be known: that it begins and ends
+ * with a leap, and that there is none in between.  bad[i] is set for tracks
+ * that are not what they are believed to be, or have an end that could not be
+ * read.  `progress` may be NULL.
+ */
+int verify_tracks(struct prober *prober, const struct geom *geom,
+		  uint64_t period_ps, bool *bad,
+		  void (*progress)(void *arg, double part), void *arg);
+
 #endif
