@@ -97,9 +97,10 @@ static void bad_next(struct bad *bad);
 /* A block that is bad; neighbours are one range. */
 static void bad_found(struct bad *bad, const struct bad_range *range)
 {
-	struct bad_range *last = &bad->found[bad->found_n - 1];
+	struct bad_range *last = bad->found_n ?
+		&bad->found[bad->found_n - 1] : NULL;
 
-	if (bad->found_n && last->sector + last->n == range->sector) {
+	if (last && last->sector + last->n == range->sector) {
 		last->n += range->n;
 		return;
 	}
@@ -144,7 +145,7 @@ static void bad_written(struct disk_request *req)
 
 static void bad_next(struct bad *bad)
 {
-	const struct bad_range *range = &bad->todo[bad->todo_n - 1];
+	const struct bad_range *range;
 	struct files *files = bad->files;
 	uint64_t off, part;
 	unsigned n = 0;
@@ -155,6 +156,7 @@ static void bad_next(struct bad *bad)
 			bad_over(bad);
 		return;
 	}
+	range = &bad->todo[bad->todo_n - 1];
 	for (off = 0; off < range->n; off += part) {
 		part = range->n - off;
 		part = part < BLOCK_SECTORS ? part : BLOCK_SECTORS;
