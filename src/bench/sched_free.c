@@ -7,16 +7,18 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "sched/freeblock.h"
+#include "sched/gap.h"
 
 #define UNIT_SECTORS 8u
 #define DAY_NS 86400e9
 #define PROGRESS 20u
 #define PROMOTED_DEPTH 4u
+#define SEARCHES 5000u
 
 /* ---- a scan ---- */
 
@@ -260,6 +262,87 @@ static int by_level(const struct sched_options *options)
 	return err;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* How long the search of a gap takes on this machine, with a part of the disk
+ * wanted, in runs of up to a track. */
+static int search_times(const struct sched_options *options, double part)
+{
+	static uint64_t times[SEARCHES];
+	struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : "atlas-10k",
+		.seed = options->seed,
+	};
+	struct oltp dice = { .seed = options->seed };
+	struct gap_query query = { .max_sectors = 2048, .steps = 250,
+				   .run_worth = 2, .across_worth = 6 };
+	struct geom_track track;
+	struct wanted *wanted = NULL;
+	struct belief belief;
+	struct gap_plan plan;
+	struct rig rig;
+	uint64_t all, i;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	all = geom_sectors(rig.geom) / UNIT_SECTORS;
+	err = wanted_open(rig.geom, UNIT_SECTORS, &wanted);
+	if (!err)
+		err = wanted_add(wanted, 0, all * UNIT_SECTORS);
+	while (!err && (double)wanted_sectors(wanted) >
+			       part * (double)all * UNIT_SECTORS)
+		err = wanted_remove(wanted, (uint64_t)(oltp_random(&dice) *
+					(double)(all - 30)) * UNIT_SECTORS,
+				    30 * UNIT_SECTORS);
+	head_get_belief(rig.head, &belief);
+	belief.reads = belief.writes = true;
+	query.belief = &belief;
+	for (i = 0; i < SEARCHES && !err; i++) {
+		belief.head_lbn = (uint64_t)(oltp_random(&dice) *
+					     (double)all) * UNIT_SECTORS;
+		geom_track_of(rig.geom, belief.head_lbn, &track);
+		belief.head = (struct service_head){
+			belief.now_ns + i % 100 * 70000, track.cylinder,
+			track.surface };
+		query.target = (struct service_request){
+			.write = i % 3 == 0,
+			.lbn = (uint64_t)(oltp_random(&dice) *
+					  (double)(all - 2)) * UNIT_SECTORS,
+			.sectors = 2 * UNIT_SECTORS };
+		times[i] = env_now_ns(env_real());
+		gap_search(&query, wanted, &plan);
+		times[i] = env_now_ns(env_real()) - times[i];
+	}
+	qsort(times, SEARCHES, sizeof(*times), compare_times);
+	if (!err)
+		printf("%5.1f %% wanted: median %5.1f us, p99 %5.1f us, %zu KB "
+		       "to know what\n", 100 * part,
+		       (double)times[SEARCHES / 2] / 1e3,
+		       (double)times[SEARCHES * 99 / 100] / 1e3,
+		       wanted ? wanted_bytes(wanted) / 1024 : 0);
+	wanted_close(wanted);
+	rig_close(&rig);
+	return err;
+}
+
+static int by_part(const struct sched_options *options)
+{
+	static const double parts[] = { 1, 0.8, 0.5, 0.2, 0.05, 0.005 };
+	int err = 0;
+	size_t i;
+
+	printf("\ntime of a search (this machine)\n");
+	for (i = 0; i < sizeof(parts) / sizeof(parts[0]) && !err; i++)
+		err = search_times(options, parts[i]);
+	return err;
+}
+
 int sched_free(const struct sched_options *options)
 {
 	static const struct setup setups[] = {
@@ -284,5 +367,7 @@ int sched_free(const struct sched_options *options)
 	}
 	printf("published: OLTP 47 scans a day, half of the potential; any "
 	       "80 %% over 90\n");
-	return err ? err : by_level(options);
+	if (!err)
+		err = by_level(options);
+	return err ? err : by_part(options);
 }

@@ -17,7 +17,7 @@
 /* Tracks and nodes a decision may look at: about 60 us of work. */
 #define STEPS 250u
 #define RUN_WORTH 2u
-#define ACROSS_WORTH 10u
+#define ACROSS_WORTH 6u
 #define WRITES_TRIED 4u
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u

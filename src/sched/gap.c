@@ -34,6 +34,7 @@
 
 struct entry {
 	int64_t bound;
+	uint64_t spent_ns;	/* at least, on moves */
 	uint32_t level;
 	uint64_t index;
 };
@@ -513,7 +514,7 @@ static uint64_t low_move_ns(const struct search *s,
 
 /* The most units any track of a node can yield. */
 static int64_t node_bound(const struct search *s,
-			   const struct wanted_node *node)
+			  const struct wanted_node *node, uint64_t *spent_ns)
 {
 	uint64_t spent = s->free_ns + s->belief->read_guard_ns +
 			 low_move_ns(s, &s->source, &node->geom) +
@@ -521,6 +522,7 @@ static int64_t node_bound(const struct search *s,
 			 settle_ns(s);
 	int64_t units, most;
 
+	*spent_ns = spent;
 	if (spent >= s->leave_ns)
 		return 0;
 	units = (int64_t)(sectors_in(s, s->leave_ns - spent,
@@ -532,11 +534,14 @@ static int64_t node_bound(const struct search *s,
 	return units < most ? units : most;
 }
 
-/* Higher bounds first, then nearer the root, then the lower address. */
+/* Higher bounds first, then the nearer, then nearer the root, then the lower
+ * address. */
 static bool entry_before(const struct entry *a, const struct entry *b)
 {
 	if (a->bound != b->bound)
 		return a->bound > b->bound;
+	if (a->spent_ns != b->spent_ns)
+		return a->spent_ns < b->spent_ns;
 	if (a->level != b->level)
 		return a->level < b->level;
 	return a->index < b->index;
@@ -585,7 +590,7 @@ static void node_put(struct search *s, unsigned level, uint64_t index)
 	s->plan->steps++;
 	if (!wanted_node(s->wanted, level, index, &node))
 		return;
-	entry.bound = node_bound(s, &node);
+	entry.bound = node_bound(s, &node, &entry.spent_ns);
 	if (entry.bound > s->plan->worth)
 		heap_put(s, &entry);
 }
