@@ -1,0 +1,35 @@
+/*
+ * phase.h - what part of a revolution a moment is.
+ *
+ * Completion times modulo the period are angles; all angles of a measurement
+ * are relative to one arbitrary angle.  The period is never exact, so the
+ * phase has to be told now and then how far off it is; it learns from that.
+ *
+ * Angles here are doubles in revolutions.
+ */
+#ifndef TRAX_EXTRACT_PHASE_H
+#define TRAX_EXTRACT_PHASE_H
+
+#include <stdint.h>
+
+struct phase {
+	double period_ns;
+	uint64_t at_ns;		/* at this time ... */
+	double turn;		/* ... it was this angle */
+	uint64_t locked_ns;	/* when phase_correct was last called; 0: never */
+};
+
+void phase_init(struct phase *phase, double period_ns, uint64_t now_ns);
+
+/* In [0, 1). */
+double phase_at(const struct phase *phase, uint64_t at_ns);
+
+/* Something of a known angle was seen `error` revolutions late (negative:
+ * early). */
+void phase_correct(struct phase *phase, uint64_t at_ns, double error);
+
+/* The same angle in [-0.5, 0.5), in [0, 1). */
+double phase_wrap(double turn);
+double phase_part(double turn);
+
+#endif

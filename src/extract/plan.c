@@ -1,0 +1,211 @@
+/*
+ * plan.c - runs that come again.
+ *
+ * Run n is thought to be like run n - period.  A period is believed when the
+ * run that has just begun has the size of that one, and the runs before it
+ * were like those before that one, as far back as a period goes; a period that
+ * has been believed before is believed again when the size alone fits, so that
+ * a new zone costs one round.  How many tracks a run has is taken over even
+ * when its size has changed.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "extract/phase.h"
+#include "extract/plan.h"
+
+#define PERIOD_MAX 96u
+/* Revolutions: steps that differ by more are different. */
+#define SAME_STEP 0.012
+#define SAME_CROSS 0.02
+
+static const struct run *past(const struct plan *p, size_t back)
+{
+	return &p->past[p->n - back];
+}
+
+/* Run `i` from now; 0 is the present one, as it will be. */
+static struct run run_at(const struct plan *p, size_t i)
+{
+	struct run run = p->now;
+	size_t back;
+
+	if (i) {
+		/* Of the period that ends with the run before the present. */
+		back = p->period - i % p->period;
+		run = i % p->period ? *past(p, back) : *past(p, p->period);
+	}
+	return run;
+}
+
+unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
+{
+	struct run run = plan->now;
+	uint32_t left = plan->expected ? plan->expected > run.count ?
+			plan->expected - run.count : 0 : UINT32_MAX;
+	struct ahead a = {
+		.first = plan->first, .start = plan->start,
+		.size = run.size, .span = run.span,
+	};
+	unsigned n = 0;
+
+	if (!left && plan->trusted) {
+		a.run = 1;
+		run = run_at(plan, 1);
+		left = run.count;
+		a.size = run.size;
+		a.span = run.span;
+	}
+	while (n < max && left) {
+		ahead[n++] = a;
+		a.first += a.size;
+		if (--left || !plan->trusted) {
+			a.start = phase_part(a.start + run.step);
+			continue;
+		}
+		run = run_at(plan, ++a.run);
+		left = run.count;
+		a.start = phase_part(a.start + run.cross);
+		a.size = run.size;
+		a.span = run.span;
+	}
+	ahead[n] = a;
+	return n;
+}
+
+static void push(struct plan *p)
+{
+	if (p->n == PLAN_RUNS) {
+		memmove(p->past, p->past + PLAN_RUNS / 2,
+			PLAN_RUNS / 2 * sizeof(*p->past));
+		p->n = PLAN_RUNS / 2;
+	}
+	p->past[p->n++] = p->now;
+}
+
+void plan_pass(struct plan *plan, const struct ahead *track)
+{
+	struct run next;
+
+	if (plan->expected && plan->now.count >= plan->expected &&
+	    plan->trusted) {
+		next = run_at(plan, 1);
+		next.first = track->first;
+		next.start = track->start;
+		plan->expected = next.count;
+		next.count = 0;
+		push(plan);
+		plan->now = next;
+	}
+	plan->now.count++;
+}
+
+static bool near(double a, double b, double tolerance)
+{
+	return fabs(phase_wrap(a - b)) <= tolerance;
+}
+
+static bool like(const struct run *a, const struct run *b)
+{
+	return a->count == b->count && a->size == b->size &&
+	       near(a->cross, b->cross, SAME_CROSS) &&
+	       (a->count < 3 || near(a->step, b->step, SAME_STEP));
+}
+
+/* Do the runs before the present one come again with this period? */
+static bool comes_again(const struct plan *p, size_t period)
+{
+	if (past(p, period)->size != p->now.size ||
+	    !near(past(p, period)->cross, p->now.cross, SAME_CROSS))
+		return false;
+	for (size_t i = 1; i <= period; i++) {
+		if (i + period > p->n)
+			return i > 2 || i > period / 2;
+		if (!like(past(p, i), past(p, i + period)))
+			return false;
+	}
+	return true;
+}
+
+static bool find_period(struct plan *p)
+{
+	size_t had = p->period;
+
+	for (size_t i = 1; i <= PERIOD_MAX && i < p->n; i++) {
+		if (comes_again(p, i)) {
+			p->period = i;
+			return true;
+		}
+	}
+	/* In a new zone, once round. */
+	return had && had <= p->n && past(p, had)->size == p->now.size &&
+	       near(past(p, had)->cross, p->now.cross, SAME_CROSS) &&
+	       (had == 1 || past(p, had - 1)->size != p->now.size);
+}
+
+/* The count that the last runs had most often. */
+static uint32_t usual_count(const struct plan *p)
+{
+	size_t k = p->n < 16 ? p->n : 16, best = 0;
+	uint32_t count = 0;
+
+	for (size_t i = 1; i <= k; i++) {
+		size_t votes = 0;
+
+		for (size_t m = 1; m <= k; m++)
+			votes += past(p, m)->count == past(p, i)->count;
+		if (votes > best) {
+			best = votes;
+			count = past(p, i)->count;
+		}
+	}
+	return best > 1 ? count : 0;
+}
+
+void plan_begin(struct plan *plan, const struct run *run)
+{
+	const struct run *old;
+
+	if (plan->now.count)
+		push(plan);
+	plan->now = *run;
+	plan->trusted = find_period(plan);
+	plan->expected = 0;
+	if (plan->trusted) {
+		old = past(plan, plan->period);
+		plan->expected = old->count;
+		if (old->count > 2 && near(old->step, run->step, SAME_STEP))
+			plan->now.step = old->step;
+	} else if (plan->n) {
+		/* The last run of a zone may be shorter than the others; those
+		 * of the next one have the usual number. */
+		plan->expected = usual_count(plan);
+		for (size_t i = 1; i <= plan->n && i < 48; i++) {
+			old = past(plan, i);
+			if (old->count > 8 &&
+			    near(old->step, run->step, SAME_STEP)) {
+				plan->now.step = old->step;
+				break;
+			}
+		}
+	}
+	if (plan->expected == 1 && !plan->trusted)
+		plan->expected = 0;
+}
+
+unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
+{
+	unsigned n = 0;
+
+	sizes[n++] = plan->now.size;
+	for (size_t i = 1; i <= plan->n && n < max; i++)
+		sizes[n++] = past(plan, i)->size;
+	return n;
+}
+
+uint32_t plan_guess(const struct plan *plan)
+{
+	if (plan->period && plan->period <= plan->n && plan->period > 1)
+		return past(plan, plan->period - 1)->size;
+	return plan->now.size;
+}

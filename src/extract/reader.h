@@ -1,0 +1,73 @@
+/*
+ * reader.h - single reads and the angle at which they came.
+ *
+ * A reader reads one unit (a physical sector) at a time through a prober and
+ * says at what angle its trailing edge passed.  What a cache answered has no
+ * angle: it is recognised by its speed, the cache is filled with other things
+ * and the unit is read again.
+ *
+ * Units are counted from the first aligned sector.  Angles in revolutions,
+ * from an arbitrary origin.  Functions return 0 or why measuring must stop
+ * (probe.h); a unit that cannot be read has the angle NAN.
+ */
+#ifndef TRAX_EXTRACT_READER_H
+#define TRAX_EXTRACT_READER_H
+
+#include <stdbool.h>
+
+#include "extract/phase.h"
+#include "extract/probe.h"
+
+#define READER_CLASSES 48	/* of distances, by powers of two */
+#define READER_MEMO 64
+
+struct reader {
+	struct prober *prober;
+	struct phase phase;
+	uint32_t unit_sectors;
+	uint64_t offset;	/* sector of unit 0 */
+	uint64_t units;
+	double noise;		/* revolutions, standard deviation */
+	double tolerance;	/* what noise leaves unharmed */
+	uint64_t hit_ns;	/* faster is from a cache; 0: there is none */
+	unsigned evict;		/* reads that fill the cache */
+	uint64_t last;		/* unit read last */
+	uint64_t parts;		/* reads only made to be elsewhere */
+	double reach[READER_CLASSES]; /* ns to get to the medium */
+	struct {
+		uint64_t unit;
+		double turn;
+	} memo[READER_MEMO];
+	unsigned memo_next;
+
+	/* Statistics. */
+	uint64_t reads, hits, evictions, errors, outliers;
+};
+
+/* `sector_of_unit_0` is the lowest aligned one. */
+void reader_init(struct reader *reader, struct prober *prober,
+		 double period_ns, uint32_t unit_sectors, uint64_t offset);
+
+/* Noise, and what a cache does, measured near a unit.  -EOPNOTSUPP: the noise
+ * is too large for anything. */
+int reader_calibrate(struct reader *reader, uint64_t unit);
+
+int reader_read(struct reader *reader, uint64_t unit, double *turn);
+
+/* The same, not read again when that was done lately. */
+int reader_recall(struct reader *reader, uint64_t unit, double *turn);
+
+/* The same for one that is thought to lie at an angle; learns how long it
+ * takes to get there. */
+int reader_expect(struct reader *reader, uint64_t unit, double expected,
+		  double *turn);
+
+/* Something else first if what lies between the last unit and this one would
+ * otherwise get into the cache on the way. */
+int reader_part(struct reader *reader, uint64_t unit);
+
+/* How long it will take to read a unit at an angle, in ns. */
+double reader_cost(const struct reader *reader, uint64_t unit,
+		   double expected);
+
+#endif

@@ -1,0 +1,378 @@
+/*
+ * track.c - the end of a track by bisection.
+ *
+ * A late completion makes a unit look as if it were not on the track, never as
+ * if it were (it would have to be late by nearly a revolution).  So what is on
+ * the track is believed at once, and the first unit that is not is believed
+ * when the units behind it are not on the track either and agree with it about
+ * where the next track starts.
+ *
+ * A track of unknown size is first followed in doubling steps, each of which
+ * says better how far a unit reaches; half way round, that says where the end
+ * must be within a percent.
+ *
+ * Units that lie between two that have been read one after the other may be in
+ * the drive's cache; bisection upwards therefore goes by way of something else.
+ */
+#include <math.h>
+
+#include "extract/track.h"
+
+#define POINTS 16u
+#define START 4u
+#define PITCH_GAIN 0.5
+/* A jump is believed from so many tolerances on. */
+#define JUMP 2.0
+/* Within so much of a revolution pitches of tracks hardly differ. */
+#define NEAR 0.06
+#define RETRIES 4u
+
+struct search {
+	struct reader *r;
+	struct track *t;
+	double tolerance;
+	uint64_t lo;		/* on the track */
+	uint64_t hi;		/* not, or the limit */
+	uint64_t over;		/* the one before hi; 0: none */
+	uint64_t limit;		/* no track is longer */
+	bool found;		/* hi was read */
+	bool loose;		/* the pitch is only just being learned */
+};
+
+static double expected(const struct track *t, uint64_t unit)
+{
+	return t->start + (double)(unit - t->first + 1) * t->pitch;
+}
+
+/* Reads a unit and narrows the search. */
+static int look(struct search *s, uint64_t unit)
+{
+	struct track *t = s->t;
+	double turn, off;
+	int err = 0;
+
+	if (unit > s->lo)
+		err = reader_part(s->r, unit);
+	if (!err)
+		err = reader_recall(s->r, unit, &turn);
+	if (err)
+		return err;
+	off = phase_wrap(turn - expected(t, unit));
+	if (fabs(off) <= s->tolerance) {
+		if (s->loose && unit > s->lo)
+			t->pitch += PITCH_GAIN * off /
+				    (double)(unit - t->first + 1);
+		if (unit > s->lo)
+			s->lo = unit;
+	} else if (unit < s->hi) {
+		s->over = s->found ? s->hi : 0;
+		s->hi = unit;
+		s->found = true;
+	}
+	return 0;
+}
+
+/* Around the hint in doubling steps, then bisection. */
+static int narrow(struct search *s, uint64_t hint)
+{
+	uint64_t step, at, lo;
+	int err = 0;
+
+	/* Downwards: a read-ahead gets what is above. */
+	if (hint > s->lo && hint + 2 < s->hi)
+		err = look(s, hint + 2);
+	if (!err && hint > s->lo && hint < s->hi)
+		err = look(s, hint);
+	if (!err && hint > s->lo + 1 && hint <= s->hi)
+		err = look(s, hint - 1);
+	for (step = 1; !err && !s->found && s->lo + 1 < s->hi; step *= 2) {
+		at = s->lo + step;
+		err = look(s, at < s->hi ? at : s->hi - 1);
+	}
+	lo = s->lo;
+	for (step = 1; !err && s->lo == lo && s->hi - lo > 2 * step;
+	     step *= 2)
+		err = look(s, s->hi - step);
+	while (!err && s->lo + 1 < s->hi)
+		err = look(s, s->lo + (s->hi - s->lo) / 2);
+	return err;
+}
+
+/* Where the next track starts, as a unit behind the end says. */
+static int start_by(struct search *s, uint64_t unit, double *start, bool *on)
+{
+	double turn;
+	int err = 0;
+
+	if (unit > s->hi)
+		err = reader_part(s->r, unit);
+	if (!err)
+		err = reader_recall(s->r, unit, &turn);
+
+	if (err)
+		return err;
+	*start = turn - (double)(unit - s->hi + 1) * s->t->pitch;
+	*on = fabs(phase_wrap(turn - expected(s->t, unit))) <= s->tolerance;
+	return 0;
+}
+
+/* Do the units behind the end agree that a track starts there?  *again: one of
+ * them, or the first itself at the second look, is still on the track. */
+static int confirm(struct search *s, bool nominal, bool *again, bool *soft)
+{
+	double start, other, turn;
+	uint64_t at = s->hi, behind = at + 2;
+	bool on;
+	int err = start_by(s, at, &start, &on);
+
+	if (s->over && (double)(s->over - at) * s->t->pitch < NEAR)
+		behind = s->over;
+	if (!err)
+		err = start_by(s, behind, &other, again);
+	if (!err && !*again &&
+	    !(fabs(phase_wrap(other - start)) <= s->tolerance)) {
+		/* One of the two was late, or the end is between them. */
+		err = reader_read(s->r, at, &turn);
+		if (!err)
+			err = start_by(s, at, &start, again);
+		if (!err && !(fabs(phase_wrap(other - start)) <=
+			      s->tolerance))
+			err = start_by(s, at + 5, &other, &on);
+		if (*again)
+			at -= 2;
+	}
+	if (!err && !*again && !nominal) {
+		/* What was read once is not enough for an odd track. */
+		err = reader_read(s->r, s->hi, &turn);
+		if (!err)
+			err = start_by(s, s->hi, &start, again);
+		if (*again)
+			at = s->hi - 2;
+	}
+	if (err)
+		return err;
+	if (*again) {
+		s->lo = at == s->hi ? behind : at + 2;
+		s->hi = s->limit;
+		s->over = 0;
+		s->found = false;
+		return 0;
+	}
+	s->t->next = phase_part(start + phase_wrap(other - start) / 2);
+	turn = s->t->next - expected(s->t, s->hi - 1);
+	*soft = !(fabs(phase_wrap(turn)) > JUMP * s->r->tolerance) ||
+		!(fabs(phase_wrap(other - start)) <= s->tolerance);
+	return 0;
+}
+
+static int finish(struct search *s, uint64_t hint, uint64_t nominal)
+{
+	bool again = true, soft = false;
+	int err = 0;
+
+	for (unsigned i = 0; again && i < RETRIES; i++) {
+		err = narrow(s, i ? s->lo + 1 : hint);
+		if (err)
+			return err;
+		if (!s->found && s->hi < s->r->units)
+			return TRACK_UNDECIDED;
+		s->t->size = (uint32_t)(s->hi - s->t->first);
+		/* The end of the disk is the end of a track. */
+		if (s->hi >= s->r->units) {
+			s->t->next = phase_part(expected(s->t, s->hi - 1));
+			return 0;
+		}
+		err = confirm(s, s->hi == nominal, &again, &soft);
+		if (err)
+			return err;
+	}
+	return again || soft ? TRACK_UNDECIDED : 0;
+}
+
+static void search_init(struct search *s, struct reader *r, struct track *t)
+{
+	*s = (struct search){
+		.r = r,
+		.t = t,
+		.tolerance = r->tolerance,
+		.lo = t->first,
+		.limit = t->first + (uint64_t)(1.04 / t->pitch) + 2,
+	};
+	if (s->limit > r->units)
+		s->limit = r->units;
+	s->hi = s->limit;
+}
+
+int track_find(struct reader *reader, struct track *track, uint64_t hint)
+{
+	struct search s;
+
+	search_init(&s, reader, track);
+	if (hint > s.limit)
+		hint = s.limit;
+	return finish(&s, hint, hint);
+}
+
+/* A line through points (x, y). */
+static void fit(const double *x, const double *y, unsigned n, double *at0,
+		double *slope)
+{
+	double mx = 0, my = 0, xx = 0, xy = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		mx += x[i] / n;
+		my += y[i] / n;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		xx += (x[i] - mx) * (x[i] - mx);
+		xy += (x[i] - mx) * (y[i] - my);
+	}
+	*slope = xy / xx;
+	*at0 = my - *slope * mx;
+}
+
+/* The line through most of the first points, one of which may be late.  False:
+ * there is none. */
+static bool settle(struct reader *r, struct track *t, double *x, double *y)
+{
+	double best = INFINITY;
+	unsigned out = 0, good = 0;
+
+	for (unsigned skip = 0; skip < START; skip++) {
+		double px[START - 1], py[START - 1], at0, slope, worst = 0;
+		unsigned n = 0;
+
+		for (unsigned i = 0; i < START; i++) {
+			if (i == skip)
+				continue;
+			px[n] = x[i];
+			py[n++] = y[i];
+		}
+		fit(px, py, n, &at0, &slope);
+		for (unsigned i = 0; i < n; i++)
+			worst = fmax(worst, fabs(py[i] - at0 - slope * px[i]));
+		if (worst < best) {
+			best = worst;
+			out = skip;
+			t->pitch = slope;
+			t->start = at0;
+		}
+	}
+	for (unsigned i = 0; i < START; i++)
+		good += fabs(y[i] - t->start - t->pitch * x[i]) <= r->tolerance;
+	x[out] = x[START - 1];
+	y[out] = y[START - 1];
+	return best <= r->tolerance && good >= START - 1 && t->pitch > 0;
+}
+
+/* Reads the first points, as far apart as `step`. */
+static int first_points(struct reader *r, struct track *t, uint64_t step,
+			double *x, double *y)
+{
+	double turn, first = NAN, before = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < START && !err; i++) {
+		err = reader_recall(r, t->first + i * step, &turn);
+		if (isnan(turn))
+			return err ? err : TRACK_UNDECIDED;
+		x[i] = (double)(i * step);
+		if (i) {
+			turn = phase_part(turn - first - t->pitch * x[i] + 0.25)
+			       - 0.25 + t->pitch * x[i];
+			y[i] = turn;
+		} else {
+			first = turn;
+			y[0] = 0;
+		}
+		before = first;
+	}
+	if (!err && !settle(r, t, x, y))
+		return TRACK_UNDECIDED;
+	t->start += before;
+	return err;
+}
+
+/*
+ * Follows the track from its first unit, up to half way round.  *bad: the first
+ * unit that was not on it, or 0.
+ */
+static int follow(struct reader *r, struct track *t, uint32_t guess,
+		  uint64_t *bad)
+{
+	double x[POINTS], y[POINTS], turn, zero, off, d;
+	uint64_t step = guess > 96 ? guess / 24 : 4;
+	unsigned n = START;
+	int err;
+
+	*bad = 0;
+	t->pitch = guess ? 1.0 / guess : 0;
+	if (t->first + START * step >= r->units)
+		return TRACK_UNDECIDED;
+	err = first_points(r, t, step, x, y);
+	if (err)
+		return err;
+	/* What the points are relative to. */
+	zero = t->start;
+	off = 0;
+	for (unsigned i = 0; i < START - 1; i++)
+		y[i] = t->pitch * x[i] + (y[i] - t->pitch * x[i]);
+	fit(x, y, START - 1, &off, &t->pitch);
+	zero -= off;
+	n = START - 1;
+	for (d = 4.0 * (double)step; n < POINTS; d *= 1.7) {
+		if (t->first + (uint64_t)d >= r->units)
+			break;
+		d = floor(d);
+		err = reader_recall(r, t->first + (uint64_t)d, &turn);
+		if (err)
+			return err;
+		off = phase_wrap(turn - t->start - t->pitch * d);
+		if (!(fabs(off) <= 1.6 * r->tolerance)) {
+			*bad = t->first + (uint64_t)d;
+			break;
+		}
+		x[n] = d;
+		y[n++] = t->start - zero + t->pitch * d + off;
+		fit(x, y, n, &t->start, &t->pitch);
+		t->start += zero;
+		if (t->pitch <= 0)
+			t->pitch = r->noise / d;
+		if (t->pitch * d > 0.45)
+			break;
+	}
+	t->start -= t->pitch;
+	if (guess && fabs(t->pitch * guess - 1) > 0.25)
+		return TRACK_UNDECIDED;
+	return 0;
+}
+
+int track_measure(struct reader *reader, struct track *track, uint32_t guess,
+		  const uint32_t *sizes, unsigned sizes_n)
+{
+	uint64_t bad, hint;
+	struct search s;
+	double around, best = 0.02;
+	uint64_t nominal = 0;
+	int err = follow(reader, track, guess, &bad);
+
+	if (err)
+		return err;
+	around = 1 / track->pitch;
+	hint = track->first + (uint64_t)(around + 0.5);
+	for (unsigned i = 0; i < sizes_n; i++) {
+		if (fabs(sizes[i] / around - 1) < best) {
+			best = fabs(sizes[i] / around - 1);
+			nominal = hint = track->first + sizes[i];
+		}
+	}
+	search_init(&s, reader, track);
+	s.tolerance *= 1.3;
+	s.loose = true;
+	if (bad && bad < s.hi) {
+		s.hi = bad;
+		s.found = true;
+		hint = bad;
+	}
+	return finish(&s, hint, nominal);
+}

@@ -1,0 +1,549 @@
+/*
+ * walk.c - leaps over tracks that are as foretold, bisection where not.
+ *
+ *   leap:    some tracks ahead, choose a boundary that comes under the head
+ *            soon; is its last unit (LOW) still on its track?  A little
+ *            further, is a first unit (HIGH) on its?
+ *   both:    nothing is missing before the one and nothing too much before
+ *            the other, and the angle says how many tracks were passed: the
+ *            leap is accepted (walk_pass).
+ *   not:     another boundary is asked (late completions), then bisection by
+ *            the same side; where both sides of a boundary are right, the
+ *            frontier goes there; the track after it is measured (event).
+ *
+ * The angle is absolute, so that tracks of another size which happen to end at
+ * the same unit (8 of 1170 sectors and 9 of 1040) are told from those foretold.
+ * Boundaries at which the angle hardly jumps can't be seen and are not asked;
+ * a track that ends in one is closed by what is on both sides of it, or is
+ * unknown.
+ */
+#include <math.h>
+
+#include "extract/track.h"
+#include "extract/walk.h"
+
+#define ANGLE_GAIN 0.35
+#define STEP_GAIN 0.6
+#define LEAP_START 4u
+/* Of the boundaries asked, how many are weighed against one another. */
+#define CHOICE 24u
+#define APART 3u
+#define SIZES 40u
+#define SKIPS 24u
+
+enum side { LOW, HIGH };
+
+/* By how much the angle jumps at the start of track j ahead. */
+static double jump(const struct walk *w, unsigned j)
+{
+	const struct ahead *a = &w->ahead[j - 1];
+
+	return fabs(phase_wrap(w->ahead[j].start - a->start - a->span));
+}
+
+static uint64_t unit_of(const struct walk *w, enum side side, unsigned j)
+{
+	return side == LOW ? w->ahead[j].first - 1 : w->ahead[j].first;
+}
+
+static double angle_of(const struct walk *w, enum side side, unsigned j)
+{
+	const struct ahead *a = &w->ahead[side == LOW ? j - 1 : j];
+
+	return side == LOW ? a->start + a->span :
+			     a->start + a->span / a->size;
+}
+
+/* The boundary of [lo, hi] that costs least to look at; 0: none can be. */
+static unsigned pick(const struct walk *w, enum side side, unsigned lo,
+		     unsigned hi)
+{
+	unsigned best = 0, stride = (hi - lo) / CHOICE + 1;
+	double best_ns = INFINITY, ns;
+
+	for (unsigned j = lo; j <= hi; j += stride) {
+		if (!j || jump(w, j) < 2.2 * w->reader->tolerance ||
+		    w->ahead[j].first >= w->reader->units)
+			continue;
+		ns = reader_cost(w->reader, unit_of(w, side, j),
+				 angle_of(w, side, j));
+		if (ns < best_ns) {
+			best_ns = ns;
+			best = j;
+		}
+	}
+	return best;
+}
+
+/* Is a unit where it is foretold?  *off: by how much it is not. */
+static int ask(struct walk *w, enum side side, unsigned j, bool *ok,
+	       double *off)
+{
+	double expected = angle_of(w, side, j), turn;
+	int err = reader_expect(w->reader, unit_of(w, side, j), expected,
+				&turn);
+
+	*off = phase_wrap(turn - expected);
+	*ok = fabs(*off) <= w->reader->tolerance;
+	return err;
+}
+
+/* Past the first n of the tracks ahead. */
+static int walk_pass(struct walk *w, unsigned n)
+{
+	int err = 0;
+
+	for (unsigned j = 0; j < n && !err; j++) {
+		const struct ahead *a = &w->ahead[j];
+		struct store_track t = { a->first, a->size, a->start, 0 };
+
+		err = store_add(w->store, &t, a->size, a->span);
+		plan_pass(&w->plan, a);
+		w->last_start = a->start;
+	}
+	w->plan.first = w->ahead[n].first;
+	w->plan.start = w->ahead[n].start;
+	return err;
+}
+
+/* A run begins at the frontier with a track that has been measured. */
+static int run_begin(struct walk *w, const struct track *t, double cross)
+{
+	double span = t->pitch * t->size;
+	struct run run = {
+		.first = t->first,
+		.count = 1,
+		.size = t->size,
+		.start = t->start,
+		.step = phase_part(t->next - t->start),
+		.cross = phase_part(cross),
+		.span = fabs(span - 1) < 0.012 ? 1 : span,
+	};
+	struct store_track s = { t->first, t->size, t->start, 0 };
+
+	plan_begin(&w->plan, &run);
+	w->plan.first = t->first + t->size;
+	w->plan.start = t->next;
+	w->last_start = t->start;
+	return store_add(w->store, &s, t->size, run.span);
+}
+
+static int measure(struct walk *w, struct track *t, uint64_t first)
+{
+	uint32_t sizes[SIZES];
+	unsigned n = w->plan.now.size ? plan_sizes(&w->plan, sizes, SIZES) : 0;
+	uint32_t guess = w->plan.now.size ? plan_guess(&w->plan) : 0;
+
+	*t = (struct track){ .first = first };
+	return track_measure(w->reader, t, guess, sizes, n);
+}
+
+/* Is the middle of a track at an angle? */
+static int middle(struct walk *w, uint64_t first, uint32_t size, double start,
+		  bool *ok)
+{
+	double turn;
+	int err = reader_read(w->reader, first + size / 2, &turn);
+
+	*ok = *ok && fabs(phase_wrap(turn - start - (size / 2 + 1.0) / size)) <=
+			   1.3 * w->reader->tolerance;
+	return err;
+}
+
+/* k tracks as before and j as after are what is between? */
+static bool fills(uint64_t gap, uint32_t a, uint32_t b, unsigned *k,
+		  unsigned *j)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 4; i--;) {
+		uint64_t rest = gap - (uint64_t)i * a;
+
+		if ((uint64_t)i * a > gap || rest % b || rest / b > 4)
+			continue;
+		if (found++ && a != b)
+			return false;
+		if (found == 1 || i == 1) {
+			*k = i;
+			*j = (unsigned)(rest / b);
+		}
+	}
+	return found > 0;
+}
+
+/* Tracks between `at` and the track `t`, of which the ends can't be seen.
+ * Returns how many of them are like `t`. */
+static int close_gap(struct walk *w, uint64_t at, struct track *t,
+		     double *cross)
+{
+	const struct run *now = &w->plan.now;
+	double step = t->next - t->start, start = w->plan.start;
+	unsigned k = 0, j = 0;
+	bool ok = now->size && fills(t->first - at, now->size, t->size, &k,
+				     &j);
+	struct store_track s;
+	int err = 0;
+
+	if (ok && k)
+		err = middle(w, at, now->size, start, &ok);
+	if (ok && j && !err)
+		err = middle(w, t->first - t->size, t->size, t->start - step,
+			     &ok);
+	if (err)
+		return err;
+	*cross = NAN;
+	if (!ok)
+		return store_unknown(w->store, at, t->first - at);
+	for (unsigned i = 0; i < k && !err; i++) {
+		s = (struct store_track){ at, now->size,
+					  phase_part(start + i * now->step),
+					  0 };
+		err = store_add(w->store, &s, now->size, now->span);
+		at += now->size;
+		w->last_start = s.start;
+		w->plan.now.count++;
+	}
+	*cross = t->start - j * step - w->last_start;
+	for (unsigned i = j; i && !err; i--) {
+		s = (struct store_track){ at, t->size,
+					  phase_part(t->start - i * step), 0 };
+		err = store_add(w->store, &s, t->size, 1);
+		at += t->size;
+	}
+	return err ? err : (int)j;
+}
+
+/* From a unit to the first track that can be measured behind it. */
+static int find_track(struct walk *w, uint64_t unit, struct track *t)
+{
+	uint64_t at = unit, size = w->plan.now.size ? w->plan.now.size : 64;
+	int err = TRACK_UNDECIDED;
+
+	for (unsigned i = 0; err == TRACK_UNDECIDED && i < SKIPS; i++) {
+		if (at + size / 8 >= w->limit)
+			return TRACK_UNDECIDED;
+		err = measure(w, t, at);
+		if (!err && t->first + t->size < w->reader->units)
+			err = measure(w, t, t->first + t->size);
+		at += size * 7 / 10 + i * size;
+	}
+	return err;
+}
+
+/* Over what can't be decided, beginning at the frontier. */
+static int skip(struct walk *w, uint64_t from)
+{
+	uint64_t at = w->plan.first;
+	struct track t;
+	double cross = NAN;
+	int err, before;
+
+	w->events++;
+	w->leap = LEAP_START;
+	err = find_track(w, from, &t);
+	if (err == TRACK_UNDECIDED) {
+		/* The rest of the disk, or a stretch of it. */
+		uint64_t to = from + 64 * (uint64_t)(w->plan.now.size + 64);
+
+		w->there = false;
+		if (to > w->limit)
+			to = w->limit;
+		return store_unknown(w->store, at, to - at);
+	}
+	if (err)
+		return err;
+	if (t.first + t.size > w->limit) {
+		w->there = false;
+		return store_unknown(w->store, at, w->limit - at);
+	}
+	before = close_gap(w, at, &t, &cross);
+	if (before < 0)
+		return before;
+	w->plan.trusted = false;
+	err = run_begin(w, &t, isnan(cross) ? 0 : cross);
+	w->plan.now.count += (uint32_t)before;
+	return err;
+}
+
+int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
+{
+	struct track t;
+	int err;
+
+	walk->plan = (struct plan){ .first = unit };
+	walk->leap = LEAP_START;
+	walk->there = true;
+	if (!on_track)
+		return skip(walk, unit);
+	err = measure(walk, &t, unit);
+	if (err == TRACK_UNDECIDED)
+		return skip(walk, unit + 64);
+	return err ? err : run_begin(walk, &t, 0);
+}
+
+/* The frontier's angle says how far apart the tracks of the run are: the more
+ * of them, the better. */
+static void learn_step(struct walk *w, double start)
+{
+	struct run *now = &w->plan.now;
+	double off = phase_wrap(start - now->start - now->count * now->step);
+
+	if (now->count > 2 && fabs(off) < 0.1)
+		now->step += STEP_GAIN * off / now->count;
+}
+
+/* The track at the frontier was not of the size it should be, but what comes
+ * next is where it should be. */
+static int odd(struct walk *w, struct track *t, double next)
+{
+	struct run *now = &w->plan.now;
+	const struct ahead *a = &w->ahead[0];
+	struct store_track s = { t->first, t->size, t->start, 0 };
+	bool again = w->odd_at == t->first && w->odd_size == t->size;
+	int err;
+
+	w->odd_at = t->first + t->size;
+	w->odd_size = t->size;
+	if (again || (now->count < 3 && !w->plan.trusted))
+		return run_begin(w, t, t->start - w->last_start);
+	err = store_add(w->store, &s, a->size, a->span);
+	plan_pass(&w->plan, a);
+	w->slips++;
+	w->last_start = t->start;
+	w->plan.first = t->first + t->size;
+	w->plan.start = next;
+	return err;
+}
+
+/* A new run begins behind the track at the frontier. */
+static int turn_to_new(struct walk *w, const struct track *t)
+{
+	struct store_track s = { t->first, t->size, t->start, 0 };
+	double cross = t->next - t->start;
+	struct track n;
+	int err = store_add(w->store, &s, w->ahead[0].size, w->ahead[0].span);
+
+	plan_pass(&w->plan, &w->ahead[0]);
+	w->last_start = t->start;
+	w->plan.first = t->first + t->size;
+	w->plan.start = t->next;
+	if (err || w->plan.first >= w->limit)
+		return err;
+	err = measure(w, &n, w->plan.first);
+	if (err == TRACK_UNDECIDED)
+		return skip(w, w->plan.first + w->plan.now.size * 3 / 2);
+	return err ? err : run_begin(w, &n, cross);
+}
+
+/* How many tracks without units explain the angle of what comes next? */
+static unsigned missing(const struct walk *w, const struct track *t)
+{
+	const struct run *now = &w->plan.now;
+
+	if (t->size != now->size || now->count < 3 ||
+	    (w->plan.expected && now->count + 1 >= w->plan.expected))
+		return 0;
+	for (unsigned i = 1; i <= 3; i++) {
+		if (fabs(phase_wrap(t->next - t->start - (1 + i) * now->step))
+		    <= w->reader->tolerance)
+			return i;
+	}
+	return 0;
+}
+
+/* The track at the frontier does not follow its run's line: it begins one of
+ * another size, or is none that can be measured. */
+static int another_size(struct walk *w)
+{
+	const struct ahead *a = w->ahead;
+	struct track t;
+	int err = measure(w, &t, a->first);
+
+	if (err == TRACK_UNDECIDED || (!err && fabs(phase_wrap(t.start -
+				a->start)) > 1.3 * w->reader->tolerance))
+		return skip(w, a->first + a->size * 3 / 2);
+	return err ? err : run_begin(w, &t, t.start - w->last_start);
+}
+
+/* Measures the track at the frontier and finds out what comes next. */
+static int event(struct walk *w, unsigned n)
+{
+	const struct ahead *a = w->ahead;
+	struct run *now = &w->plan.now;
+	struct track t = { a->first, a->start, a->span / a->size, 0, 0 };
+	double near = 1.3 * w->reader->tolerance, go_on;
+	unsigned gone;
+	int err = track_find(w->reader, &t, a->first + a->size);
+
+	w->leap = LEAP_START;
+	if (err == TRACK_UNDECIDED)
+		return another_size(w);
+	if (err)
+		return err;
+	go_on = phase_wrap(t.next - t.start - now->step);
+	if (fabs(phase_wrap(t.next - a[1].start)) > near && !a->run &&
+	    fabs(go_on) <= near) {
+		/* A longer run than was thought. */
+		w->plan.expected = 0;
+		w->plan.trusted = false;
+		plan_ahead(&w->plan, w->ahead, 2);
+	}
+	if (n < 2 && !w->plan.trusted && fabs(go_on) <= near)
+		w->plan.expected = 0;
+	if (fabs(phase_wrap(t.next - a[1].start)) <= near) {
+		t.next = a[1].start + ANGLE_GAIN *
+				      phase_wrap(t.next - a[1].start);
+		if (t.size != a->size)
+			return odd(w, &t, t.next);
+		err = walk_pass(w, 1);
+		w->plan.start = t.next;
+		if (!w->ahead[1].run)
+			learn_step(w, t.next);
+		return err;
+	}
+	gone = a->run ? 0 : missing(w, &t);
+	if (!gone)
+		return turn_to_new(w, &t);
+	err = walk_pass(w, 1);
+	now->count += gone;
+	w->gone += gone;
+	w->plan.start = t.next;
+	return err;
+}
+
+/* Both sides of a boundary. */
+static int both(struct walk *w, unsigned j, bool *ok)
+{
+	double turn;
+	int err = 0;
+
+	*ok = j == 0;
+	if (!j || jump(w, j) < 2.2 * w->reader->tolerance)
+		return 0;
+	*ok = true;
+	for (int side = LOW; side <= HIGH && !err && *ok; side++) {
+		err = reader_recall(w->reader,
+				    unit_of(w, (enum side)side, j), &turn);
+		*ok = fabs(phase_wrap(turn - angle_of(w, (enum side)side, j)))
+		      <= w->reader->tolerance;
+	}
+	return err;
+}
+
+/* Where, up to boundary `hi`, is the first event?  Passes what is before. */
+static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
+{
+	unsigned lo = 0, mid;
+	double off;
+	bool ok;
+	int err = 0;
+
+	w->events++;
+	while (hi - lo > 1 && !err) {
+		unsigned width = hi - lo;
+
+		mid = pick(w, side, lo + 1 + (width - 2) * 2 / 5,
+			   hi - 1 - (width - 2) * 2 / 5);
+		if (!mid)
+			mid = pick(w, side, lo + 1, hi - 1);
+		if (!mid)
+			break;
+		err = ask(w, side, mid, &ok, &off);
+		if (ok)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	for (ok = false; !err && lo;) {
+		err = both(w, lo, &ok);
+		if (ok)
+			break;
+		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
+	}
+	if (err)
+		return err;
+	err = walk_pass(w, lo);
+	if (!err)
+		plan_ahead(&w->plan, w->ahead, 2);
+	return err ? err : event(w, n - lo);
+}
+
+/* A leap of up to `most` of the n tracks ahead was right: goes there. */
+static int accept(struct walk *w, unsigned n, double low, double high)
+{
+	bool within = !w->ahead[n].run;
+	double start;
+	int err = walk_pass(w, n);
+
+	start = ANGLE_GAIN * high;
+	w->plan.start = phase_part(w->plan.start + start);
+	if (within) {
+		learn_step(w, w->plan.start);
+		w->plan.now.span += 0.1 * phase_wrap(low - high);
+	} else {
+		w->plan.now.cross += ANGLE_GAIN * high;
+	}
+	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
+	return err;
+}
+
+/* One side of a boundary in [lo, hi]; when it is wrong, of another one.
+ * *j: the boundary; 0: none can be seen. */
+static int look(struct walk *w, enum side side, unsigned lo, unsigned hi,
+		unsigned last, unsigned *j, bool *ok, double *off)
+{
+	unsigned other;
+	int err = 0;
+
+	*j = pick(w, side, lo, hi);
+	if (*j)
+		err = ask(w, side, *j, ok, off);
+	if (!*j || err || *ok || *j < 6 || *j + 1 > last)
+		return err;
+	other = pick(w, side, *j + 1, *j + 8 < last ? *j + 8 : last);
+	if (!other)
+		return 0;
+	err = ask(w, side, other, ok, off);
+	if (*ok) {
+		*j = other;
+		w->reader->outliers++;
+	}
+	return err;
+}
+
+int walk_step(struct walk *walk)
+{
+	unsigned n = plan_ahead(&walk->plan, walk->ahead,
+				2 * walk->leap + 16 < PLAN_AHEAD ?
+				2 * walk->leap + 16 : PLAN_AHEAD);
+	unsigned most, low, high;
+	double low_off, high_off;
+	bool ok;
+	int err;
+
+	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
+		    walk->limit)
+		n--;
+	if (n < 2)
+		return event(walk, n);
+	most = walk->leap < n - 1 ? walk->leap : n - 1;
+	err = look(walk, LOW, most - most / 4, most, n - 1, &low, &ok,
+		   &low_off);
+	if (err || !low)
+		return err ? err : event(walk, n);
+	walk->leaps++;
+	if (!ok)
+		return bisect(walk, LOW, low, n);
+	/* Not what a read-ahead may have got by now. */
+	if (low + APART < n)
+		err = look(walk, HIGH, low + APART, low + 14 < n - 1 ?
+			   low + 14 : n - 1, n - 1, &high, &ok, &high_off);
+	else
+		err = look(walk, HIGH, low > 14 ? low - 14 : 1, low > APART ?
+			   low - APART : low, n - 1, &high, &ok, &high_off);
+	if (err || !high)
+		return err ? err : event(walk, n);
+	if (!ok)
+		return bisect(walk, HIGH, high, n);
+	return accept(walk, low < high ? low : high, low_off, high_off);
+}

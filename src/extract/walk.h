@@ -1,0 +1,39 @@
+/*
+ * walk.h - from track to track over a drive: leaps, and what stops them.
+ *
+ * The walk has a frontier: the start of the next track, certain as to LBN and
+ * known as to angle.  It adds what it passes to a store.
+ */
+#ifndef TRAX_EXTRACT_WALK_H
+#define TRAX_EXTRACT_WALK_H
+
+#include "extract/plan.h"
+#include "extract/reader.h"
+#include "extract/store.h"
+
+struct walk {
+	struct reader *reader;
+	struct store *store;
+	struct plan plan;
+	uint64_t limit;		/* unit; beyond it is mapped */
+	bool there;		/* has a frontier: plan.first */
+	unsigned leap, leap_max; /* tracks */
+	double last_start;	/* angle of the last track passed */
+	uint64_t odd_at;	/* end of the last odd track, */
+	uint32_t odd_size;	/* and its size */
+	struct ahead ahead[PLAN_AHEAD + 1];
+
+	/* Statistics. */
+	uint64_t leaps, events, slips, gone;
+};
+
+/*
+ * Goes to a unit.  `on_track`: a track starts there; otherwise what is before
+ * the first that does becomes unknown.
+ */
+int walk_begin(struct walk *walk, uint64_t unit, bool on_track);
+
+/* On by one leap, or past one event. */
+int walk_step(struct walk *walk);
+
+#endif

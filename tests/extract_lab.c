@@ -1,0 +1,91 @@
+/*
+ * extract_lab.c - the map of tracks of drives, against their true ones; by
+ * hand.
+ *
+ *   extract_lab [--seed N] [--limit SECTORS] [--verify CHECKS] SPEC...
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diskmodel/spec.h"
+#include "tests/extract_rig.h"
+
+struct lab {
+	uint64_t seed, limit, checks, quick_ms;
+	bool quiet;
+};
+
+static int run(const struct lab *lab, const char *path)
+{
+	struct extract_rig rig;
+	struct extract_verdict v;
+	struct map_stats s;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+	int err = spec_read(path, &spec);
+
+	if (err || extract_rig_init(&rig, spec, lab->seed))
+		return 1;
+	rig.quiet = lab->quiet;
+	struct map_options o = {
+		.period_ps = spec->mech.period_ps * 1000001 / 1000000,
+	};
+	uint64_t end = lab->limit ? lab->limit : rig.prober.limits->sectors;
+
+	err = map_new(&rig.prober, &o, &map);
+	if (!err)
+		err = lab->quick_ms ? map_quick(map, lab->quick_ms * 1000000) :
+				      map_extract(map, 0, end);
+	if (!err)
+		err = map_verify(map, 0, end, lab->checks);
+	if (!err)
+		err = map_geom(map, &geom);
+	if (err) {
+		printf("%s: error %d\n", path, err);
+		return 1;
+	}
+	extract_rig_judge(&rig, geom, &v);
+	map_get_stats(map, &s);
+	printf("%-28s tracks %8ju wrong %ju unknown %.4f%% reads %ju "
+	       "%.4f/track %.1f s leaps %ju events %ju odd %ju gone %ju "
+	       "hits %ju evict %ju checks %ju failed %ju noise %.4f "
+	       "angle p99 %.4f first wrong %ju\n",
+	       strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
+	       (uintmax_t)s.tracks, (uintmax_t)v.wrong,
+	       100.0 * (1 - (double)s.known_sectors / (double)end),
+	       (uintmax_t)s.reads, (double)s.reads / (double)s.tracks,
+	       (double)s.disk_ns * 1e-9, (uintmax_t)s.leaps,
+	       (uintmax_t)s.events, (uintmax_t)s.slips, (uintmax_t)s.gone,
+	       (uintmax_t)s.hits, (uintmax_t)s.evictions,
+	       (uintmax_t)s.checks, (uintmax_t)s.failed, s.noise, v.angle_p99,
+	       (uintmax_t)v.first_wrong);
+	geom_free(geom);
+	map_free(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+	return v.wrong != 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct lab lab = { .seed = 1, .checks = 1000 };
+	int bad = 0;
+
+	for (int i = 1; i < argc; i++) {
+		uint64_t *value = !strcmp(argv[i], "--seed") ? &lab.seed :
+				  !strcmp(argv[i], "--limit") ? &lab.limit :
+				  !strcmp(argv[i], "--verify") ? &lab.checks :
+				  !strcmp(argv[i], "--quick") ? &lab.quick_ms :
+				  NULL;
+
+		if (!strcmp(argv[i], "--quiet"))
+			lab.quiet = true;
+		else if (value && i + 1 < argc)
+			*value = strtoull(argv[++i], NULL, 0);
+		else
+			bad |= run(&lab, argv[i]);
+	}
+	return bad;
+}
