@@ -2,9 +2,9 @@
  * map.h - the map of tracks by timing.
  *
  * A map is what is known of where tracks begin and end and at which angles,
- * got from a drive that answers reads and from nothing else: single reads, whose
- * completion times modulo the period are angles (extract/reader.h).  It grows
- * by ranges; what can't be decided is unknown, never guessed.
+ * got from a drive that answers reads and from nothing else: single reads,
+ * whose completion times modulo the period are angles (extract/reader.h).  It
+ * grows by ranges; what can't be decided is unknown, never guessed.
  *
  * Tracks are sectors of 512 bytes; angles are those of one reference sector
  * for the whole map.  A map is owned by who made it; the prober outlives it.

@@ -16,7 +16,7 @@ struct phase {
 	double period_ns;
 	uint64_t at_ns;		/* at this time ... */
 	double turn;		/* ... it was this angle */
-	uint64_t locked_ns;	/* when phase_correct was last called; 0: never */
+	uint64_t locked_ns;	/* last phase_correct; 0: never */
 };
 
 void phase_init(struct phase *phase, double period_ns, uint64_t now_ns);

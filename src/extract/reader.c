@@ -268,8 +268,10 @@ int reader_calibrate(struct reader *reader, uint64_t unit)
 	int err = find_hits(reader, unit);
 
 	for (unsigned i = 0; i < CALIBRATE && !err; i++) {
-		err = reader_read(reader, unit + 64 + i, &turn);
-		if (isnan(turn))
+		err = reader_part(reader, unit + 64 + i);
+		if (!err)
+			err = reader_read(reader, unit + 64 + i, &turn);
+		if (err || isnan(turn))
 			continue;
 		if (isnan(first))
 			first = turn;

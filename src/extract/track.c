@@ -21,6 +21,8 @@
 #define POINTS 16u
 #define START 4u
 #define PITCH_GAIN 0.5
+#define PITCH_MIN 1e-5
+#define PITCH_MAX 0.1
 /* A jump is believed from so many tolerances on. */
 #define JUMP 2.0
 /* Within so much of a revolution pitches of tracks hardly differ. */
@@ -342,9 +344,8 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 			break;
 	}
 	t->start -= t->pitch;
-	if (guess && fabs(t->pitch * guess - 1) > 0.25)
-		return TRACK_UNDECIDED;
-	return 0;
+	return t->pitch < PITCH_MIN || t->pitch > PITCH_MAX ? TRACK_UNDECIDED :
+							     0;
 }
 
 int track_measure(struct reader *reader, struct track *track, uint32_t guess,
@@ -359,6 +360,8 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 	if (err)
 		return err;
 	around = 1 / track->pitch;
+	if (sizes_n && fabs(guess / around - 1) > 0.25)
+		return TRACK_UNDECIDED;
 	hint = track->first + (uint64_t)(around + 0.5);
 	for (unsigned i = 0; i < sizes_n; i++) {
 		if (fabs(sizes[i] / around - 1) < best) {

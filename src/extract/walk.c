@@ -132,7 +132,7 @@ static int measure(struct walk *w, struct track *t, uint64_t first)
 {
 	uint32_t sizes[SIZES];
 	unsigned n = w->plan.now.size ? plan_sizes(&w->plan, sizes, SIZES) : 0;
-	uint32_t guess = w->plan.now.size ? plan_guess(&w->plan) : 0;
+	uint32_t guess = w->plan.now.size ? plan_guess(&w->plan) : w->guess;
 
 	*t = (struct track){ .first = first };
 	return track_measure(w->reader, t, guess, sizes, n);
@@ -216,7 +216,9 @@ static int close_gap(struct walk *w, uint64_t at, struct track *t,
 /* From a unit to the first track that can be measured behind it. */
 static int find_track(struct walk *w, uint64_t unit, struct track *t)
 {
-	uint64_t at = unit, size = w->plan.now.size ? w->plan.now.size : 64;
+	uint64_t at = unit, size = w->plan.now.size ? w->plan.now.size :
+				   w->guess ? w->guess : 64;
+	uint32_t guess = w->guess;
 	int err = TRACK_UNDECIDED;
 
 	for (unsigned i = 0; err == TRACK_UNDECIDED && i < SKIPS; i++) {
@@ -225,6 +227,9 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 		err = measure(w, t, at);
 		if (!err && t->first + t->size < w->reader->units)
 			err = measure(w, t, t->first + t->size);
+		/* Other zones have other sizes. */
+		if (err && w->guess > 64)
+			w->guess = i % 6 == 5 ? guess : w->guess * 7 / 8;
 		at += size * 7 / 10 + i * size;
 	}
 	return err;
@@ -270,6 +275,8 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	struct track t;
 	int err;
 
+	if (walk->plan.now.size)
+		walk->guess = walk->plan.now.size;
 	walk->plan = (struct plan){ .first = unit };
 	walk->leap = LEAP_START;
 	walk->there = true;

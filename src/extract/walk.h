@@ -17,6 +17,7 @@ struct walk {
 	struct plan plan;
 	uint64_t limit;		/* unit; beyond it is mapped */
 	bool there;		/* has a frontier: plan.first */
+	uint32_t guess;		/* size of a track elsewhere; 0: not known */
 	unsigned leap, leap_max; /* tracks */
 	double last_start;	/* angle of the last track passed */
 	uint64_t odd_at;	/* end of the last odd track, */
