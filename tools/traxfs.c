@@ -22,8 +22,11 @@
 
 #include "base/env.h"
 #include "base/msg.h"
-#include "diskmodel/geom.h"
+#include "diskmodel/profile.h"
+#include "extract/fit.h"
+#include "extract/prober_disk.h"
 #include "fs/fs.h"
+#include "fs/record.h"
 #include "fuse/mount.h"
 #include "fuse/session.h"
 #include "tools/device.h"
@@ -179,6 +182,32 @@ static int reopen(struct server *s)
 	return rc;
 }
 
+/* Does the profile in the file system fit the drive?  What can't be told is
+ * taken as no. */
+static bool doubt_profile(struct server *s)
+{
+	struct prober *prober;
+	struct profile *profile;
+	struct super super;
+	struct fit fit;
+	int rc;
+
+	if (device_read_super(s->disk, &super) ||
+	    record_read(s->disk, &super, &profile))
+		return false;
+	prober = prober_disk_new(env_real(), s->disk, false, NULL);
+	rc = prober ? fit_check(prober, profile, env_random(env_real()),
+				&fit) : -ENOMEM;
+	if (!rc && fit.verdict > FIT_UNKNOWN)
+		msg_warn("%s: the profile of the drive does not fit: %s; "
+			 "rotation is not predicted", s->arguments->device,
+			 fit_verdict_text(fit.verdict));
+	if (prober)
+		prober_disk_free(prober);
+	profile_free(profile);
+	return rc || fit.verdict > FIT_UNKNOWN;
+}
+
 static int open_fs(struct server *s)
 {
 	const struct mount_settings *set = &s->arguments->settings;
@@ -191,6 +220,7 @@ static int open_fs(struct server *s)
 		.high_percent = set->watermarks[0],
 		.low_percent = set->watermarks[1],
 		.critical_percent = set->watermarks[2],
+		.doubt = doubt_profile(s),
 	};
 
 	return fs_open(env_real(), s->disk, &o, &s->fs);

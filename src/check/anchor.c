@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/csum.h"
-#include "diskmodel/profile.h"
 #include "check/internal.h"
+#include "fs/record.h"
 
 #define MAX_PAYLOAD_BYTES (1u << 30)
 
@@ -144,10 +144,9 @@ int anchor_write_super(struct check *check)
 static const char *geom_read(struct check *check, struct geom **geom)
 {
 	const struct super *super = &check->super;
-	uint64_t sectors = (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
-			   TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS;
+	uint64_t sectors = record_sectors(super);
 	uint8_t *buf = device_buffer(check, sectors * SECTOR_BYTES);
-	struct profile *profile = NULL;
+	struct profile *profile;
 	const char *why = NULL;
 
 	if (!buf)
@@ -156,12 +155,14 @@ static const char *geom_read(struct check *check, struct geom **geom)
 		why = "cannot be read";
 	else if (csum(buf, super->geom_bytes) != super->geom_csum)
 		why = "checksum is wrong";
-	else if (profile_decode(buf, super->geom_bytes, &profile))
+	else if (record_decode(super, buf, &profile))
 		why = "contradicts itself";
-	else if (geom_copy(profile->geom, geom))
-		why = "out of memory";
-	profile_free(profile);
 	free(buf);
+	if (!why) {
+		*geom = profile->geom;
+		profile->geom = NULL;
+		profile_free(profile);
+	}
 	return why;
 }
 

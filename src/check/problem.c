@@ -36,7 +36,7 @@ const struct check_problem check_problems[] = {
 		"the log cannot be replayed: %s",
 		"Go on without what is missing" },
 	[PROBLEM_GEOMETRY] = { "geometry", CHECK_MINOR, true,
-		"the geometry record cannot be used (%s)",
+		"the record of the drive cannot be used (%s)",
 		"Use regular tracks of 1 MiB instead" },
 	[PROBLEM_NODE_LOST] = { "node-lost", CHECK_LOSS, false,
 		"node at sector %llu (%s): %s: items from %s to %s are lost",

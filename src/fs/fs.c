@@ -1,7 +1,7 @@
 /*
  * fs.c - open and close, the loop, the table of operations.
  *
- * Opening: queue -> tree (superblock, root, log replay) -> geometry -> alloc
+ * Opening: queue -> tree (superblock, root, log replay) -> drive -> alloc
  * -> files (recovered data home) -> tree started -> orphans resumed.  Closing
  * goes back the same way, after everything has been written.
  *
@@ -13,14 +13,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/csum.h"
 #include "base/msg.h"
 #include "fs/errors.h"
 #include "fs/heal.h"
+#include "fs/record.h"
 #include "fs/replica.h"
 #include "fs/replica_ops.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
+#include "sched/head.h"
 #include "sched/queue.h"
 
 #define NS_PER_MS 1000000ull
@@ -30,7 +31,6 @@
 #define LOW_PERCENT 10u
 #define CRITICAL_PERCENT 5u
 #define PSEUDO_TRACK_SECTORS 2048u
-#define MAX_GEOM_BYTES (64u << 20)
 
 /* ---- Operations of a line or two ---- */
 
@@ -308,6 +308,11 @@ const struct geom *fs_geom(const struct fs *fs)
 	return fs->geom;
 }
 
+const struct profile *fs_profile(const struct fs *fs)
+{
+	return fs->profile;
+}
+
 const struct super *fs_super(const struct fs *fs)
 {
 	return tree_super(fs->tree);
@@ -318,84 +323,70 @@ bool fs_read_only(const struct fs *fs)
 	return fs->options.read_only || tree_failed(fs->tree);
 }
 
-/* ---- Geometry ---- */
+/* ---- The drive ---- */
 
-static int fs_decode_geom(struct fs *fs, const struct super *super, void *buf)
+static int fs_read_profile(struct fs *fs, const struct super *super)
 {
-	uint32_t blocks = (super->geom_bytes + TRAX_BLOCK_BYTES - 1) /
-			  TRAX_BLOCK_BYTES;
-	int rc = queue_read(fs->queue, super->geom_sector,
-			    blocks * TRAX_BLOCK_SECTORS, buf);
-
-	if (rc)
-		return rc;
-	if (csum(buf, super->geom_bytes) != super->geom_csum)
-		return -EBADMSG;
-	return profile_decode(buf, super->geom_bytes, &fs->profile);
-}
-
-static int fs_read_geom(struct fs *fs, const struct super *super)
-{
-	size_t bytes = (super->geom_bytes + TRAX_BLOCK_BYTES - 1) /
-		       TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES;
+	uint64_t sectors = record_sectors(super);
 	void *buf;
 	int rc;
 
-	if (super->geom_bytes == 0 || super->geom_bytes > MAX_GEOM_BYTES ||
-	    super->geom_sector > super->sectors ||
-	    bytes / SECTOR_BYTES > super->sectors - super->geom_sector)
+	if (super->geom_sector > super->sectors ||
+	    sectors > super->sectors - super->geom_sector)
 		return -EUCLEAN;
-	buf = aligned_alloc(TRAX_BLOCK_BYTES, bytes);
+	buf = aligned_alloc(TRAX_BLOCK_BYTES, sectors * SECTOR_BYTES);
 	if (!buf)
 		return -ENOMEM;
-	rc = fs_decode_geom(fs, super, buf);
+	rc = queue_read(fs->queue, super->geom_sector, (uint32_t)sectors, buf);
+	if (!rc)
+		rc = record_decode(super, buf, &fs->profile);
 	free(buf);
 	return rc;
 }
 
-/* Geometry is advice: without it there are pseudo-tracks. */
-static int fs_open_geom(struct fs *fs)
+/* A profile is advice: without it there are pseudo-tracks. */
+static int fs_open_profile(struct fs *fs)
 {
 	const struct super *super = tree_super(fs->tree);
 	uint32_t track = super->pseudo_track_sectors;
+	struct geom *geom;
 	int rc;
 
 	if (super->geom_sector) {
-		rc = fs_read_geom(fs, super);
-		if (!rc)
-			fs->geom = fs->profile->geom;
+		rc = fs_read_profile(fs, super);
 		if (rc == 0 || rc == -ENOMEM)
 			return rc;
-		msg_warn("%s: the geometry record at sector %llu is bad; "
+		msg_warn("%s: the record of the drive at sector %llu is bad; "
 			 "going on without", fs->disk->name,
 			 (unsigned long long)super->geom_sector);
 	}
 	rc = geom_regular(super->sectors,
-			  track ? track : PSEUDO_TRACK_SECTORS, &fs->geom);
+			  track ? track : PSEUDO_TRACK_SECTORS, &geom);
 	if (rc)
 		return rc;
-	fs->profile = profile_from_geom(fs->geom, PROFILE_NONE);
+	fs->profile = profile_from_geom(geom, PROFILE_NONE);
 	if (fs->profile)
 		return 0;
-	geom_free(fs->geom);
+	geom_free(geom);
 	return -ENOMEM;
 }
 
-/* Where its head is can be found out, if somebody knows how it moves. */
+/* Where the head is can be told where it is known how it moves. */
 static int fs_open_head(struct fs *fs)
 {
-	const struct profile *profile = fs->profile;
+	const struct profile *p = fs->profile;
 	const struct head_options options = {
-		.geom = profile->geom,
-		.mech = &profile->mech,
-		.read_overhead_ns = profile->read_overhead_ns,
-		.write_overhead_ns = profile->write_overhead_ns,
-		.hit_overhead_ns = profile->hit_overhead_ns,
-		.read_ahead_sectors = profile->read_ahead_sectors,
+		.geom = p->geom,
+		.mech = &p->mech,
+		.read_overhead_ns = p->read_overhead_ns,
+		.write_overhead_ns = p->write_overhead_ns,
+		.hit_overhead_ns = p->hit_overhead_ns,
+		.read_ahead_sectors = p->read_ahead_sectors,
 	};
 	int rc;
 
-	if (fs->head || !profile->mech.period_ps || !profile->mech.seek_n)
+	if (fs->head || fs->options.doubt || !p->mech.period_ps ||
+	    !p->mech.seek_n || !geom_known(p->geom))
 		return 0;
 	rc = head_open(fs->env, &options, &fs->own_head);
 	if (!rc)
@@ -518,10 +509,12 @@ static void fs_check_writable(struct fs *fs)
 static int fs_open_rest(struct fs *fs)
 {
 	uint32_t physical = tree_super(fs->tree)->physical_bytes;
-	int rc = fs_open_geom(fs);
+	int rc = fs_open_profile(fs);
 
-	if (!rc)
+	if (!rc) {
+		fs->geom = fs->profile->geom;
 		rc = fs_open_head(fs);
+	}
 	if (!rc)
 		rc = alloc_new(tree_space(fs->tree), fs->geom,
 			       physical / SECTOR_BYTES, &fs->alloc);

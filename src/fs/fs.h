@@ -46,7 +46,11 @@ struct fs_options {
 	 * which they are made again.  0: 15, 10, 5. */
 	unsigned high_percent, low_percent, critical_percent;
 	struct head *head;	/* what is believed of the disk (sched/head.h);
-				   outlives the file system; NULL: nothing */
+				   outlives the file system; NULL: what the
+				   profile says of it */
+	bool doubt;		/* the profile does not fit the disk: its
+				   boundaries are kept to, its mechanics not
+				   believed */
 };
 
 /*
@@ -217,6 +221,9 @@ char *fs_model_json(struct fs *fs);
 struct geom;
 /* What the file system believes of the disk's tracks; never NULL. */
 const struct geom *fs_geom(const struct fs *fs);
+struct profile;
+/* And of the drive as a whole; never NULL. */
+const struct profile *fs_profile(const struct fs *fs);
 struct super;
 const struct super *fs_super(const struct fs *fs);
 bool fs_read_only(const struct fs *fs);

@@ -20,7 +20,6 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "cache/pool.h"
-#include "diskmodel/geom.h"
 #include "diskmodel/profile.h"
 #include "fs/fs.h"
 #include "tree/tree.h"
@@ -38,10 +37,10 @@ struct fs {
 	struct queue *queue;
 	struct tree *tree;
 	struct alloc *alloc;
-	struct profile *profile; /* with the geometry, which it owns */
-	struct geom *geom;
+	struct profile *profile;
+	const struct geom *geom;	/* the profile's */
 	struct head *head;	/* NULL: nothing is known of it */
-	struct head *own_head;	/* the same, opened here */
+	struct head *own_head;	/* made from the profile */
 	struct fs_options options;
 	struct pool_budget budget;
 	struct map *vnodes;		/* by inode number */

@@ -229,6 +229,43 @@ static json_t *stats_head(const struct head *head)
 	return object;
 }
 
+static json_t *stats_part(const struct profile *profile, int part)
+{
+	json_t *object = json_object();
+	enum profile_method method = profile->part[part].method;
+	uint32_t ppm = profile->part[part].confidence_ppm;
+
+	json_object_set_new(object, "method",
+			    json_string(profile_method_name(method)));
+	json_object_set_new(object, "confidence",
+			    json_real((double)ppm / PROFILE_CERTAIN_PPM));
+	return object;
+}
+
+static json_t *stats_profile(const struct fs *fs)
+{
+	const struct profile *profile = fs->profile;
+	uint64_t known = geom_known_sectors(profile->geom);
+	json_t *object = json_object(), *parts = json_object();
+	int i;
+
+	json_object_set_new(object, "model", json_string(profile->model));
+	json_object_set_new(object, "serial", json_string(profile->serial));
+	json_object_set_new(object, "firmware",
+			    json_string(profile->firmware));
+	stats_set(object, "made_seconds",
+		  (uint64_t)profile->made_wall_ns / 1000000000u);
+	json_object_set_new(object, "known_share",
+			    json_real((double)known /
+				      (double)profile->sectors));
+	json_object_set_new(object, "doubted", json_boolean(fs->options.doubt));
+	for (i = 0; i < PROFILE_PARTS; i++)
+		json_object_set_new(parts, profile_part_name(i),
+				    stats_part(profile, i));
+	json_object_set_new(object, "parts", parts);
+	return object;
+}
+
 char *fs_model_json(struct fs *fs)
 {
 	const struct geom *geom = fs->geom;
@@ -240,6 +277,7 @@ char *fs_model_json(struct fs *fs)
 	stats_set(object, "sectors", geom_sectors(geom));
 	stats_set(object, "tracks", tracks);
 	stats_set(object, "period_ns", period_ns);
+	json_object_set_new(object, "profile", stats_profile(fs));
 	if (fs->head)
 		json_object_set_new(object, "head", stats_head(fs->head));
 	if (period_ns)

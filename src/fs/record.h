@@ -1,0 +1,26 @@
+/*
+ * record.h - the record of the drive's profile: where the superblock says.
+ */
+#ifndef TRAX_FS_RECORD_H
+#define TRAX_FS_RECORD_H
+
+#include "disk/disk.h"
+#include "diskmodel/profile.h"
+#include "format/format.h"
+
+/*
+ * Reads it, waiting, by the disk itself: for those who look before or without
+ * a mount.  -ENOENT: there is none.  -EIO; -EBADMSG, -EUCLEAN: it is damaged,
+ * or of another disk (through msg).
+ */
+int record_read(struct disk *disk, const struct super *super,
+		struct profile **profile);
+
+/* The same from bytes that somebody has read: whole blocks of it. */
+int record_decode(const struct super *super, const void *buf,
+		  struct profile **profile);
+
+/* Whole blocks of it; what follows it in the last one is zero. */
+uint64_t record_sectors(const struct super *super);
+
+#endif
