@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "diskmodel/spec.h"
 #include "fs/internal.h"
+#include "fs/mkfs.h"
+#include "sched/head.h"
 #include "sched/freeblock.h"
 #include "tasks/scrub.h"
 #include "tests/rig_fs.h"
@@ -258,6 +261,143 @@ START_TEST(goes_on)
 }
 END_TEST
 
+/* ---- on a drive that turns ---- */
+
+static const char drive_text[] =
+	"{ \"surfaces\": 4, \"rpm\": 10000, \"order\": \"cylinder\", "
+	"\"head_switch_ms\": 0.8, \"write_settle_ms\": 0.4, "
+	"\"overhead\": { \"read_ms\": 0.05, \"write_ms\": 0.2 }, "
+	"\"zero_latency\": { \"read\": true, \"write\": true }, "
+	"\"seek\": [[1, 1.2], [10, 1.5], [100, 2.5], [500, 5]], "
+	"\"zones\": [ { \"cylinders\": [0, 95], "
+	"\"sectors_per_track\": 600, \"track_skew\": 0.15, "
+	"\"cylinder_skew\": 0.25 } ] }";
+
+struct load {
+	struct bench *b;
+	struct queue_request req;
+	struct iovec iov;
+	uint64_t seed, spent_ns;
+	unsigned left;
+};
+
+static void load_ask(struct load *load);
+
+static void load_done(struct disk_request *disk)
+{
+	struct load *load = disk->owner;
+
+	load->spent_ns += disk->complete_ns - disk->submit_ns;
+	if (--load->left)
+		load_ask(load);
+}
+
+/* Reads of blocks all over the disk, one after the other. */
+static void load_ask(struct load *load)
+{
+	struct queue *queue = load->b->rig.fs->queue;
+	uint64_t blocks = queue_limits(queue)->sectors / 8;
+
+	load->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = test_random(&load->seed) % blocks * 8,
+			.sectors = 8,
+			.iov = &load->iov,
+			.iov_n = 1,
+			.done = load_done,
+			.owner = load,
+		},
+		.class = QUEUE_READ,
+	};
+	queue_submit(queue, &load->req);
+}
+
+static double run_load(struct bench *b, unsigned n)
+{
+	struct load load = { .b = b, .left = n, .seed = 21 };
+
+	load.iov.iov_len = 4096;
+	load.iov.iov_base = aligned_alloc(4096, 4096);
+	load_ask(&load);
+	while (load.left) {
+		fs_run(b->rig.fs, -1);
+		scrub_run(b->scrub);
+	}
+	free(load.iov.iov_base);
+	return (double)load.spent_ns / n;
+}
+
+static void drive_open(struct bench *b, struct spec **spec,
+		       struct spec **believed, struct geom **geom,
+		       struct head **head)
+{
+	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
+	struct mkfs_options mkfs = { 0 };
+	struct head_options head_options;
+	struct mkfs_plan plan;
+	struct disk *disk;
+
+	ck_assert_int_eq(spec_parse(drive_text, "test", spec), 0);
+	ck_assert_int_eq(spec_parse(drive_text, "test", believed), 0);
+	ck_assert_int_eq(spec_geom(*believed, geom), 0);
+	b->rig.sim = sim_new(*spec, 0, &sim_options);
+	ck_assert_ptr_nonnull(b->rig.sim);
+	disk = sim_disk(b->rig.sim);
+	ck_assert_int_eq(mkfs_plan(sim_env(b->rig.sim), &disk->limits, &mkfs,
+				   &plan), 0);
+	ck_assert_int_eq(mkfs_write(sim_env(b->rig.sim), disk, &mkfs, &plan),
+			 0);
+	head_options = (struct head_options){
+		.geom = *geom,
+		.mech = &(*believed)->mech,
+		.read_overhead_ns = (*believed)->read_overhead_ns,
+		.write_overhead_ns = (*believed)->write_overhead_ns,
+	};
+	ck_assert_int_eq(head_open(sim_env(b->rig.sim), &head_options, head),
+			 0);
+	b->rig.options = (struct fs_options){ .memory_bytes = 64 << 20,
+					      .head = *head };
+	ck_assert_int_eq(fs_open(sim_env(b->rig.sim), disk, &b->rig.options,
+				 &b->rig.fs), 0);
+}
+
+/* In the gaps of random reads it reads on, and they do not notice. */
+START_TEST(nothing_is_delayed)
+{
+	struct bench b = { .scrub = NULL };
+	struct spec *spec, *believed;
+	struct scrub_status s;
+	struct geom *geom;
+	struct head *head;
+	double without, with;
+
+	drive_open(&b, &spec, &believed, &geom, &head);
+	make_files(&b);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	run_load(&b, 400);
+	without = run_load(&b, 1500);
+	scrub_start(b.scrub);
+	with = run_load(&b, 1500);
+	scrub_get_status(b.scrub, &s);
+	printf("reads: %.3f ms alone, %.3f ms with the scrub, which has read "
+	       "%.1f of %.1f MB\n", without / 1e6, with / 1e6,
+	       (double)s.run_sectors * 512 / 1e6,
+	       (double)s.all_sectors * 512 / 1e6);
+	/* A pass with all that is looked at again, in a few seconds. */
+	ck_assert_double_lt(with, without * 1.02);
+	ck_assert_uint_gt(s.run_sectors, s.all_sectors / 4);
+	ck_assert_uint_eq(s.errors, 0);
+	scrub_close(b.scrub);
+	ck_assert_int_eq(fs_close(b.rig.fs), 0);
+	sim_free(b.rig.sim);
+	head_close(head);
+	geom_free(geom);
+	spec_free(spec);
+	spec_free(believed);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("scrub");
@@ -267,6 +407,7 @@ int main(void)
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);
+	tcase_add_test(tcase, nothing_is_delayed);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -350,9 +350,13 @@ int sched_free(const struct sched_options *options)
 		{ "random, one", "fcfs", 1, 0, true, 1, 0, 440000 },
 		{ "any 80 %", "sstf", 10, 30000000, false, 0.8, 0, 220000 },
 		{ "0.5 % promoted", "sstf", 10, 30000000, false, 1, 0.005,
-		  220000 },
+		  330000 },
+		{ "1 % promoted", "sstf", 10, 30000000, false, 1, 0.01,
+		  330000 },
 		{ "2 % promoted", "sstf", 10, 30000000, false, 1, 0.02,
-		  220000 },
+		  330000 },
+		{ "5 % promoted", "sstf", 10, 30000000, false, 1, 0.05,
+		  330000 },
 		{ "OLTP, default", NULL, 10, 30000000, false, 1, 0, 220000 },
 	};
 	struct outcome with;

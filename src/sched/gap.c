@@ -24,6 +24,8 @@
 #include "sched/gap.h"
 
 #define HEAP_MAX 1024u
+/* What a third track costs in steps. */
+#define TRACK_STEPS 4u
 #define LOW_MAX 512u
 /* Times are rounded: a sector missed by the first is not missed, which
  * service_wait_ns knows; half of that is spent at the end. */
@@ -626,6 +628,7 @@ static void try_track(struct search *s, const struct geom_track *track)
 			    s->query->across_worth <= s->plan->worth)
 		return;
 	out = s->leave_ns - on;
+	s->plan->steps += TRACK_STEPS;
 	pass_over(s, track, in, out, &pass);
 	if (pass.worth + s->ends_worth > s->plan->worth)
 		try_between(s, track, &pass, to);

@@ -14,7 +14,7 @@
 #define SCRUB_RUNS 8192u
 #define SCRUB_SUMS 131072u	/* 1 MiB of checksums */
 #define SCRUB_PIECES 65536u
-#define SCRUB_PARTS 32u		/* pieces that came in part */
+#define SCRUB_PARTS 64u		/* pieces that came in part */
 #define SCRUB_SUSPECTS 4096u
 #define PIECE_SECTORS (PIECE_BLOCKS * BLOCK_SECTORS)
 

@@ -3,8 +3,9 @@
  *
  * It comes in any order and is cut anywhere; a block, or a piece of 64 KiB with
  * one checksum, is judged when all of it is there.  What has come in part is
- * kept in a few buffers; when these are full the oldest is left to the slow way
- * of suspects, which reads the whole.
+ * kept in a few buffers; when these are full the oldest is wanted again as a
+ * whole.  What is incomplete when all has come, because the rest of it lies
+ * in another window, goes the slow way of suspects.
  */
 #include <string.h>
 
@@ -57,9 +58,31 @@ static void judge_piece(struct scrub *scrub, uint64_t ino, uint64_t piece,
 
 /* ---- parts ---- */
 
+/* Gives up what has come of a piece: it is to be read again. */
 static void part_leave(struct scrub *scrub, struct part *part)
 {
-	suspect_file(scrub, part->ino, part->piece, part->sums->mask);
+	uint64_t first = part->piece * PIECE_SECTORS, end, from;
+	const struct window *w = &scrub->window;
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->runs && !err; i++) {
+		const struct run *run = &w->run[i];
+
+		if (run->kind != OWNER_DATA || run->ino != part->ino ||
+		    run->off >= first + PIECE_SECTORS ||
+		    run->off + run->n <= first)
+			continue;
+		from = run->off > first ? run->off : first;
+		end = run->off + run->n;
+		if (end > first + PIECE_SECTORS)
+			end = first + PIECE_SECTORS;
+		err = freeblock_want(scrub->task,
+				     run->sector + (from - run->off),
+				     end - from);
+	}
+	if (err)
+		suspect_file(scrub, part->ino, part->piece, part->sums->mask);
 	part->ino = 0;
 }
 
@@ -291,6 +314,9 @@ void judge_rest(struct scrub *scrub)
 	struct part *part;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
-		if (part->ino)
-			part_leave(scrub, part);
+		if (part->ino) {
+			suspect_file(scrub, part->ino, part->piece,
+				     part->sums->mask);
+			part->ino = 0;
+		}
 }
