@@ -60,12 +60,12 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 		ahead[n++] = a;
 		a.first += a.size;
 		if (--left || !plan->trusted) {
-			a.start = phase_part(a.start + run.step);
+			a.start = phase_part(a.start + run.step + plan->rate);
 			continue;
 		}
 		run = run_at(plan, ++a.run);
 		left = run.count;
-		a.start = phase_part(a.start + run.cross);
+		a.start = phase_part(a.start + run.cross + plan->rate);
 		a.size = run.size;
 		a.span = run.span;
 	}
@@ -170,6 +170,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 		push(plan);
 	plan->now = *run;
 	plan->trusted = find_period(plan);
+	plan->rate = plan->rate_weight = 0;
 	plan->expected = 0;
 	if (plan->trusted) {
 		old = past(plan, plan->period);

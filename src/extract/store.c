@@ -153,6 +153,27 @@ void store_remove(struct store *store, size_t i, size_t n)
 	store->n -= n;
 }
 
+void store_undo(struct store *store, uint64_t end, uint32_t size)
+{
+	size_t i = store_find(store, end - size);
+	size_t k = store_find_odd(store, end - size);
+	struct piece *p = &store->pieces[i];
+
+	if (i == store->n || p->first + p->units != end || !p->tracks)
+		return;
+	if (p->tracks == 1) {
+		store_remove(store, i, 1);
+		return;
+	}
+	if (k < store->odds_n && store->odds[k].first == end - size) {
+		memmove(store->odds + k, store->odds + k + 1,
+			(store->odds_n - k - 1) * sizeof(*store->odds));
+		store->odds_n--;
+	}
+	p->tracks--;
+	p->units -= size;
+}
+
 void store_track(const struct store *store, const struct piece *piece,
 		 uint32_t k, struct store_track *track)
 {

@@ -53,6 +53,9 @@ size_t store_find_odd(const struct store *store, uint64_t unit);
 /* Takes pieces [i, i + n) away. */
 void store_remove(struct store *store, size_t i, size_t n);
 
+/* Takes away the track of that size that ends at a unit. */
+void store_undo(struct store *store, uint64_t end, uint32_t size);
+
 /* The k-th track of a piece. */
 void store_track(const struct store *store, const struct piece *piece,
 		 uint32_t k, struct store_track *track);

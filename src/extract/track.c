@@ -118,6 +118,18 @@ static int start_by(struct search *s, uint64_t unit, double *start, bool *on)
 	return 0;
 }
 
+/* Is the last unit of a track really on it? */
+static int look_again(struct search *s)
+{
+	double turn;
+	int err = reader_read(s->r, s->lo, &turn);
+
+	if (err)
+		return err;
+	return fabs(phase_wrap(turn - expected(s->t, s->lo))) <=
+			       s->tolerance ? 0 : TRACK_UNDECIDED;
+}
+
 /* Do the units behind the end agree that a track starts there?  *again: one of
  * them, or the first itself at the second look, is still on the track. */
 static int confirm(struct search *s, bool nominal, bool *again, bool *soft)
@@ -150,6 +162,8 @@ static int confirm(struct search *s, bool nominal, bool *again, bool *soft)
 			err = start_by(s, s->hi, &start, again);
 		if (*again)
 			at = s->hi - 2;
+		else if (!err)
+			err = look_again(s);
 	}
 	if (err)
 		return err;

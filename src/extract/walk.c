@@ -24,6 +24,7 @@
 
 #define ANGLE_GAIN 0.35
 #define STEP_GAIN 0.6
+#define RATE_KEEP 0.9
 #define LEAP_START 4u
 /* Of the boundaries asked, how many are weighed against one another. */
 #define CHOICE 24u
@@ -299,6 +300,22 @@ static void learn_step(struct walk *w, double start)
 		now->step += STEP_GAIN * off / now->count;
 }
 
+/* No track grows: either its end was read wrong or the one before it, if that
+ * was odd, `before` units long.  Neither is believed. */
+static int too_long(struct walk *w, uint32_t before)
+{
+	uint64_t from = w->plan.first + w->plan.now.size * 3 / 2;
+
+	if (before && w->plan.now.count > 1) {
+		store_undo(w->store, w->plan.first, before);
+		w->plan.first -= before;
+		w->plan.start = w->last_start;
+		w->plan.now.count--;
+	}
+	w->odd_at = 0;
+	return skip(w, from);
+}
+
 /* The track at the frontier was not of the size it should be, but what comes
  * next is where it should be. */
 static int odd(struct walk *w, struct track *t, double next)
@@ -307,12 +324,15 @@ static int odd(struct walk *w, struct track *t, double next)
 	const struct ahead *a = &w->ahead[0];
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool again = w->odd_at == t->first && w->odd_size == t->size;
+	uint32_t before = w->odd_at == t->first ? w->odd_size : 0;
 	int err;
 
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
 	if (again || (now->count < 3 && !w->plan.trusted))
 		return run_begin(w, t, t->start - w->last_start);
+	if (t->size > a->size)
+		return too_long(w, before);
 	err = store_add(w->store, &s, a->size, a->span);
 	plan_pass(&w->plan, a);
 	w->slips++;
@@ -475,6 +495,17 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 	return err ? err : event(w, n - lo);
 }
 
+/* The same for runs that come again: how late the n-th track was says the more,
+ * the larger n is. */
+static void learn_rate(struct walk *w, double late, unsigned n)
+{
+	struct plan *p = &w->plan;
+	double weight = (double)n * n;
+
+	p->rate += late / n * weight / (weight + p->rate_weight);
+	p->rate_weight = RATE_KEEP * p->rate_weight + weight;
+}
+
 /* A leap of up to `most` of the n tracks ahead was right: goes there. */
 static int accept(struct walk *w, unsigned n, double low, double high)
 {
@@ -488,7 +519,7 @@ static int accept(struct walk *w, unsigned n, double low, double high)
 		learn_step(w, w->plan.start);
 		w->plan.now.span += 0.1 * phase_wrap(low - high);
 	} else {
-		w->plan.now.cross += ANGLE_GAIN * high;
+		learn_rate(w, high, n);
 	}
 	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
 	return err;
