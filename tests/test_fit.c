@@ -9,10 +9,12 @@
 
 #include "base/msg.h"
 #include "extract/fit.h"
+#include "extract/measure.h"
 #include "extract/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "fs/record.h"
+#include "sim/judge.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
 #include "tests/test.h"
@@ -137,6 +139,63 @@ START_TEST(flat_ones_cost_nothing)
 }
 END_TEST
 
+/* ---- What mkfs finds out by itself ---- */
+
+static void measure_into(struct rig *rig, uint64_t most_ns,
+			 enum period_verdict *verdict, struct profile **p)
+{
+	struct prober *prober = prober_disk_new(sim_env(rig->sim),
+						sim_disk(rig->sim), false,
+						NULL);
+
+	ck_assert_int_eq(measure_some(prober, most_ns, false, verdict, p), 0);
+	prober_disk_free(prober);
+}
+
+START_TEST(measures_in_its_time)
+{
+	enum period_verdict verdict;
+	struct judge judge;
+	struct profile *p;
+	struct rig rig;
+	uint64_t begin_ns, ns;
+	double off;
+
+	rig_open(&rig, 300 + (uint64_t)_i);
+	begin_ns = env_now_ns(sim_env(rig.sim));
+	measure_into(&rig, 20 * SECOND_NS, &verdict, &p);
+	ns = env_now_ns(sim_env(rig.sim)) - begin_ns;
+	ck_assert_int_eq(verdict, PERIOD_GOOD);
+	ck_assert_ptr_nonnull(p);
+	ck_assert_msg(ns < 25 * SECOND_NS, "seed %d: %g s", 300 + _i,
+		      (double)ns / 1e9);
+	off = (double)p->mech.period_ps / (double)rig.spec->mech.period_ps - 1;
+	ck_assert_msg(off > -5e-6 && off < 5e-6, "period %g off", off);
+	judge_geom(rig.profile->geom, p->geom, &judge);
+	ck_assert_uint_gt(judge.right, 10);
+	ck_assert_msg(judge.wrong * 50 <= judge.right, "seed %d: %ju wrong, "
+		      "%ju right", 300 + _i, (uintmax_t)judge.wrong,
+		      (uintmax_t)judge.right);
+	profile_free(p);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(measures_no_flat_one)
+{
+	enum period_verdict verdict;
+	struct profile *p;
+	struct rig rig = { .sim = sim_new(NULL, 1u << 20,
+					  &(struct sim_options){ 0 }) };
+
+	measure_into(&rig, 20 * SECOND_NS, &verdict, &p);
+	ck_assert_int_eq(verdict, PERIOD_FLAT);
+	ck_assert_ptr_null(p);
+	ck_assert_uint_lt(env_now_ns(sim_env(rig.sim)), SECOND_NS / 10);
+	sim_free(rig.sim);
+}
+END_TEST
+
 /* ---- In the file system ---- */
 
 static void make(struct rig *rig, struct mkfs_plan *plan)
@@ -243,6 +302,8 @@ int main(void)
 	tcase_add_loop_test(t, true_ones_fit, 0, DRIVES);
 	tcase_add_loop_test(t, wrong_ones_do_not, 0, DRIVES);
 	tcase_add_test(t, flat_ones_cost_nothing);
+	tcase_add_loop_test(t, measures_in_its_time, 0, DRIVES);
+	tcase_add_test(t, measures_no_flat_one);
 	tcase_add_test(t, mkfs_keeps_and_mount_uses);
 	tcase_add_test(t, bad_record_is_gone_without);
 	suite_add_tcase(s, t);

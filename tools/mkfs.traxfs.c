@@ -18,6 +18,9 @@
 #include "base/env.h"
 #include "base/msg.h"
 #include "diskmodel/profile.h"
+#include "extract/identify.h"
+#include "extract/measure.h"
+#include "extract/prober_disk.h"
 #include "diskmodel/spec.h"
 #include "fs/mkfs.h"
 #include "tools/device.h"
@@ -32,6 +35,7 @@ struct arguments {
 	const char *label;
 	uuid_t uuid;
 	bool uuid_given;
+	uint64_t measure_seconds;	/* UINT64_MAX: as long as it takes */
 	bool dry_run;
 	bool force;
 	bool json;
@@ -39,13 +43,20 @@ struct arguments {
 
 const char *argp_program_version = "mkfs.traxfs " PACKAGE_VERSION;
 
-enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON };
+#define MEASURE_SECONDS 20u
+#define MOST_MEASURE_SECONDS 1000000u
+#define NS_PER_SECOND 1000000000u
+
+enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON, KEY_MEASURE };
 
 static const struct argp_option options[] = {
 	{ "profile", KEY_PROFILE, "FILE", 0,
 	  "What is known of the drive, traxfs-profile(5)", 0 },
 	{ "tracks", KEY_TRACKS, "FILE", 0,
 	  "The drive's geometry, a plain table of its tracks", 0 },
+	{ "measure", KEY_MEASURE, "SECONDS", 0,
+	  "How long to look for tracks otherwise; 0: not, full: for all of "
+	  "them; default: 20", 0 },
 	{ "label", 'L', "LABEL", 0, "Name of the file system", 0 },
 	{ "uuid", 'U', "UUID", 0, "Its UUID; default: random", 0 },
 	{ "dry-run", 'n', NULL, 0, "Only show what would be done", 0 },
@@ -62,6 +73,21 @@ static void take_label(struct arguments *a, const char *label,
 	a->label = label;
 }
 
+static void take_measure(struct arguments *a, const char *arg,
+			 struct argp_state *state)
+{
+	char *end;
+
+	if (!strcmp(arg, "full")) {
+		a->measure_seconds = UINT64_MAX;
+		return;
+	}
+	a->measure_seconds = strtoul(arg, &end, 10);
+	if (end == arg || *end || *arg == '-' ||
+	    a->measure_seconds > MOST_MEASURE_SECONDS)
+		argp_error(state, "\"%s\" is neither seconds nor full", arg);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
@@ -72,6 +98,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_TRACKS:
 		a->tracks = arg;
+		return 0;
+	case KEY_MEASURE:
+		take_measure(a, arg, state);
 		return 0;
 	case KEY_JSON:
 		a->json = true;
@@ -140,6 +169,51 @@ static int read_geometry(const struct arguments *a, uint64_t sectors,
 	return rc;
 }
 
+/* What the drive calls itself, as far as it is plain text. */
+static void take_name(char *out, const char *name)
+{
+	for (; *name; name++)
+		*out++ = *name < ' ' || *name > '~' ? '?' : *name;
+	*out = 0;
+}
+
+/*
+ * Without a profile: what can be found out in the time.  Nothing of it is
+ * necessary.  What says by itself that it does not rotate is not asked.
+ */
+static void measure(const struct arguments *a, struct disk *disk,
+		    struct profile **profile)
+{
+	bool full = a->measure_seconds == UINT64_MAX;
+	enum period_verdict verdict = PERIOD_GOOD;
+	struct identity id = { .rotational = true };
+	struct prober *prober;
+	int rc;
+
+	if (*profile || !a->measure_seconds ||
+	    identify(a->device, "/sys", &id) ||
+	    (id.block && !id.rotational && !id.loop) || identify_refusal(&id))
+		return;
+	prober = prober_disk_new(env_real(), disk, false, NULL);
+	if (!prober)
+		return;
+	rc = measure_some(prober, full ? 0 : a->measure_seconds * NS_PER_SECOND,
+			  full, &verdict, profile);
+	prober_disk_free(prober);
+	if (rc || verdict != PERIOD_GOOD)
+		msg_info("%s: not measured: %s", a->device,
+			 rc ? strerror(-rc) : period_verdict_text(verdict));
+	if (!*profile)
+		return;
+	take_name((*profile)->model, id.model);
+	take_name((*profile)->serial, id.serial);
+	take_name((*profile)->firmware, id.firmware);
+	msg_info("%s: %.2f rpm; the tracks of %.2f %% of it are known",
+		 a->device, 60e12 / (double)(*profile)->mech.period_ps,
+		 100.0 * (double)geom_known_sectors((*profile)->geom) /
+			 (double)(*profile)->sectors);
+}
+
 /* ---- The report ---- */
 
 struct report {
@@ -148,7 +222,7 @@ struct report {
 	const char *device;
 	uint64_t bytes, data_bytes, log_bytes;
 	uint64_t tracks;
-	bool known;
+	double known;			/* share of the disk */
 	uint32_t log_tracks, node_tracks;
 	uint32_t track_bytes;		/* of a pseudo-track */
 };
@@ -164,7 +238,8 @@ static void make_report(const struct arguments *a,
 		.device = a->device,
 		.bytes = plan->super.sectors * SECTOR_BYTES,
 		.data_bytes = plan->data_sectors * SECTOR_BYTES,
-		.known = geom && geom_known(geom),
+		.known = geom ? (double)geom_known_sectors(geom) /
+				(double)geom_sectors(geom) : 0,
 		.log_tracks = plan->super.log_tracks,
 		.node_tracks = plan->node_tracks,
 		.track_bytes = plan->super.pseudo_track_sectors * SECTOR_BYTES,
@@ -185,7 +260,7 @@ static int print_json(const struct report *r)
 		(json_int_t)r->bytes, "data_bytes", (json_int_t)r->data_bytes,
 		"log_bytes", (json_int_t)r->log_bytes, "log_tracks",
 		(int)r->log_tracks, "node_tracks", (int)r->node_tracks,
-		"tracks_known", (int)r->known);
+		"tracks_known", r->known > 0);
 
 	if (!o)
 		return -ENOMEM;
@@ -218,9 +293,12 @@ static void add_lines(struct libscols_table *table, const struct report *r)
 	add_line(table, "label", *r->label ? r->label : "(none)");
 	add_line(table, "size", device_size_text(r->bytes, size));
 	add_line(table, "for files", device_size_text(r->data_bytes, size));
-	if (r->known)
+	if (r->known >= 1)
 		snprintf(text, sizeof(text), "%llu, known",
 			 (unsigned long long)r->tracks);
+	else if (r->known > 0)
+		snprintf(text, sizeof(text), "known for %.2f %% of it",
+			 100 * r->known);
 	else
 		snprintf(text, sizeof(text), "not known: taken as %s each",
 			 device_size_text(r->track_bytes, size));
@@ -292,6 +370,8 @@ static enum exit_code run(const struct arguments *a)
 	}
 	rc = read_geometry(a, disk->limits.sectors, &profile);
 	if (!rc)
+		measure(a, disk, &profile);
+	if (!rc)
 		rc = make(a, disk, profile);
 	profile_free(profile);
 	disk_close(disk);
@@ -305,7 +385,7 @@ int main(int argc, char **argv)
 		"Makes a traxfs file system on a disk or an image file.",
 		NULL, NULL, NULL,
 	};
-	struct arguments a = { 0 };
+	struct arguments a = { .measure_seconds = MEASURE_SECONDS };
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -26,7 +26,7 @@
 /* Angles in a geometry may be off by this much, in 2^-32 revolutions. */
 #define GEOM_TOLERANCE (UINT32_MAX / 250)
 
-int map_new(struct prober *prober, const struct map_options *options,
+int map_open(struct prober *prober, const struct map_options *options,
 	    struct map **map)
 {
 	const struct disk_limits *l = prober->limits;
@@ -53,7 +53,7 @@ int map_new(struct prober *prober, const struct map_options *options,
 	return 0;
 }
 
-void map_free(struct map *map)
+void map_close(struct map *map)
 {
 	if (!map)
 		return;

@@ -50,9 +50,21 @@ struct map_stats {
 	double period_ns;	/* as refined */
 };
 
-int map_new(struct prober *prober, const struct map_options *options,
+int map_open(struct prober *prober, const struct map_options *options,
 	    struct map **map);
-void map_free(struct map *map);
+void map_close(struct map *map);
+
+/* The same by other names, which base/map.h has too. */
+static inline int map_new(struct prober *prober,
+			  const struct map_options *options, struct map **map)
+{
+	return map_open(prober, options, map);
+}
+
+static inline void map_free(struct map *map)
+{
+	map_close(map);
+}
 
 /* Maps [first, end) as far as it is not mapped; whole tracks, perhaps a few
  * more. */

@@ -1,0 +1,24 @@
+/*
+ * measure.h - what can be found out of a drive in a given time.
+ *
+ * For mkfs.traxfs without a profile: the period, the tracks at the beginning
+ * of the disk and at places spread over it, their skews and heads.  All else
+ * stays unknown.
+ */
+#ifndef TRAX_EXTRACT_MEASURE_H
+#define TRAX_EXTRACT_MEASURE_H
+
+#include "diskmodel/profile.h"
+#include "extract/period.h"
+#include "extract/probe.h"
+
+/*
+ * Takes about `most_ns`, which should be five seconds at least; `full`: as long
+ * as all tracks take.  What does not rotate is found out by some reads.
+ * *profile is NULL unless the verdict is PERIOD_GOOD.  0, or why measuring had
+ * to stop.
+ */
+int measure_some(struct prober *prober, uint64_t most_ns, bool full,
+		 enum period_verdict *verdict, struct profile **profile);
+
+#endif
