@@ -271,7 +271,8 @@ START_TEST(boundaries_are_verified)
 		      "seed %d: %u wrong, first %ju", 20 + _i, verify.wrong,
 		      (uintmax_t)verify.first_wrong);
 	ck_assert_uint_eq(tracks_bad(&rig, truth, truth, &bad_ones), 0);
-	ck_assert_uint_eq(bad_ones, 0);
+	/* Two parts of a turn in a row, at the end of a zone, are doubted. */
+	ck_assert_uint_le(bad_ones, 4);
 	/* What is wrong is found, but for the last track, which ends nowhere,
 	 * and one that ends without a leap. */
 	ck_assert_uint_le(tracks_bad(&rig, truth, shifted, &bad_ones), 2);

@@ -8,6 +8,7 @@
 #ifndef TRAX_TOOLS_EXTRACT_RUN_H
 #define TRAX_TOOLS_EXTRACT_RUN_H
 
+#include "extract/map.h"
 #include "extract/probe.h"
 #include "extract/verify.h"
 #include "tools/extract_state.h"
@@ -36,6 +37,7 @@ struct extract_run {
 	/* Set by it. */
 	const char *verdict;		/* why it can't be measured; NULL */
 	struct verify verify;
+	struct map_stats map;
 };
 
 enum extract_end extract_run(struct extract_run *run);

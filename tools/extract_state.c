@@ -51,18 +51,21 @@ static int take_lines(FILE *f, const char *path, struct extract_state *state)
 {
 	char line[512];
 	size_t bytes;
+	int err = 0;
 
 	if (!fgets(line, sizeof(line), f) || strcmp(line, HEAD)) {
 		msg_error("%s: not a state of traxtract", path);
 		return -EUCLEAN;
 	}
-	while (fgets(line, sizeof(line), f)) {
+	while (!err && fgets(line, sizeof(line), f)) {
 		if (settings_parse(&state->settings, line))
 			continue;
 		if (sscanf(line, "profile %zu", &bytes) == 1)
-			return take_record(f, bytes, &state->profile);
+			err = take_record(f, bytes, &state->profile);
+		else if (!strcmp(line, "map\n"))
+			state->map = json_loadf(f, 0, NULL);
 	}
-	return 0;
+	return err;
 }
 
 int extract_state_read(const char *path, struct extract_state *state)
@@ -108,6 +111,10 @@ static int put(FILE *f, const struct extract_state *state)
 		fprintf(f, "profile %zu\n", bytes);
 		fwrite(record, 1, bytes, f);
 		free(record);
+	}
+	if (state->map) {
+		fprintf(f, "map\n");
+		json_dumpf(state->map, f, JSON_COMPACT);
 	}
 	return fflush(f) || fsync(fileno(f)) ? -errno : 0;
 }
@@ -159,5 +166,6 @@ int extract_state_write(const char *path, const struct extract_state *state)
 void extract_state_free(struct extract_state *state)
 {
 	profile_free(state->profile);
+	json_decref(state->map);
 	*state = (struct extract_state){ 0 };
 }

@@ -3,10 +3,12 @@
  * and what it has measured so far.
  *
  * One file, replaced as a whole and synced: lines of text, then the record of
- * the profile (diskmodel/profile.h).
+ * the profile (diskmodel/profile.h), then the state of the map (extract/map.h).
  */
 #ifndef TRAX_TOOLS_EXTRACT_STATE_H
 #define TRAX_TOOLS_EXTRACT_STATE_H
+
+#include <jansson.h>
 
 #include "diskmodel/profile.h"
 #include "extract/settings.h"
@@ -14,6 +16,7 @@
 struct extract_state {
 	struct settings settings;
 	struct profile *profile;	/* owned; NULL: nothing measured */
+	json_t *map;			/* map_save's; NULL: none */
 };
 
 /* Where it is by default for a device; owned by the caller. */

@@ -258,7 +258,9 @@ static int take_state(const struct arguments *a, const char *path,
 	state->settings = (struct settings){ 0 };
 	if (a->restart) {
 		profile_free(state->profile);
+		json_decref(state->map);
 		state->profile = NULL;
+		state->map = NULL;
 	}
 	return 0;
 }
