@@ -125,7 +125,8 @@ static void sequence_take(struct chooser *chooser, uint64_t first,
 
 static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 {
-	uint64_t i, way, gain = 0, price = 0, again = 0;
+	uint64_t i, way, before = 0, after = 0, price = 0, again = 0;
+	bool candidate, copy, was_copy = false;
 
 	if (end - first < LEAST_READS)
 		return;
@@ -136,16 +137,25 @@ static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 	chooser->again = again * AGAIN_SHARE >= end - first;
 	for (i = first; i < end; i++) {
 		way = way_ns(chooser, i);
-		if (!is_candidate(chooser, i, way))
-			continue;
-		gain += way;
-		price += chooser->cost->transfer_ns(chooser->cost->arg,
-			heat_at(chooser->heat, i)->blocks * BLOCK_SECTORS);
+		candidate = is_candidate(chooser, i, way);
+		copy = candidate || heat_at(chooser->heat, i)->copied;
+		before += way;
+		/* Between copies and what stays the head goes to and fro. */
+		if (copy != was_copy)
+			after += chooser->usual_way_ns;
+		else if (!candidate)
+			after += way;
+		was_copy = copy;
+		if (candidate)
+			price += chooser->cost->transfer_ns(
+				chooser->cost->arg,
+				heat_at(chooser->heat, i)->blocks *
+					BLOCK_SECTORS);
 	}
-	if (gain < LEAST_NS || gain <= PRICE * price ||
-	    gain / (end - first) < LEAST_MEAN_NS)
+	if (before < after + LEAST_NS || before <= after + PRICE * price ||
+	    (before - after) / (end - first) < LEAST_MEAN_NS)
 		return;
-	chooser->saving_ns += gain;
+	chooser->saving_ns += before - after;
 	sequence_take(chooser, first, end);
 }
 

@@ -4,9 +4,10 @@
  * Candidates are blocks that were read one after the other but lie apart.  What
  * a copy saves is the way of the head from the read before, but not more than
  * the disk was waited for (its cache may have known); what it costs is being
- * written once.  Runs are copied whole, in the order in which they were
- * read, the near ones among the far ones too: or the head would go back for
- * them.  Long sequential stretches are left alone.
+ * written once.  Runs are copied whole, in the order in which they were read,
+ * the near ones among the far ones too: or the head would go back for them.
+ * Long sequential stretches and large reads are left alone; that the head goes
+ * to and fro between these and copies counts as a cost.
  *
  * Where there is a copy already another one is made only when the same two
  * reads have followed each other twice and still lie apart: a pattern that was
