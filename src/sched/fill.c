@@ -14,8 +14,9 @@
 
 #include "sched/fill.h"
 
-/* Tracks and nodes a decision may look at: about 60 us of work. */
-#define STEPS 250u
+/* Tracks and nodes a decision may look at: 100 us of work at most. */
+#define STEPS 400u
+/* Units; found by trying, see traxbench sched free. */
 #define RUN_WORTH 2u
 #define ACROSS_WORTH 6u
 #define WRITES_TRIED 4u

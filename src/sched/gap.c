@@ -25,7 +25,7 @@
 
 #define HEAP_MAX 1024u
 /* What a third track costs in steps. */
-#define TRACK_STEPS 4u
+#define TRACK_STEPS 2u
 #define LOW_MAX 512u
 /* Times are rounded: a sector missed by the first is not missed, which
  * service_wait_ns knows; half of that is spent at the end. */
