@@ -278,8 +278,16 @@ static void account_read(struct fs *fs, struct account *account,
 	account->end = sector + sectors;
 }
 
-static json_t *account_json(const struct account *account)
+static double watts(double known, double usual)
 {
+	return known > 0 ? known : usual;
+}
+
+static json_t *account_json(const struct fs *fs, const struct account *account)
+{
+	double seek_w = watts(fs->profile ? fs->profile->seek_w : 0, SEEK_W);
+	double active_w = watts(fs->profile ? fs->profile->active_w : 0,
+				ACTIVE_W);
 	double reads = account->reads ? (double)account->reads : 1;
 	double seek = (double)account->seek_ns / reads / 1e6;
 	double rotation = (double)account->rotation_ns / reads / 1e6;
@@ -288,17 +296,18 @@ static json_t *account_json(const struct account *account)
 	return json_pack("{s:I, s:f, s:f, s:f, s:f}", "reads",
 			 (json_int_t)account->reads, "seek_ms", seek,
 			 "rotation_ms", rotation, "transfer_ms", transfer,
-			 "energy_mj", seek * SEEK_W +
-				      (rotation + transfer) * ACTIVE_W);
+			 "energy_mj", seek * seek_w +
+				      (rotation + transfer) * active_w);
 }
 
 void watch_accounts(const struct fs *fs, json_t *object)
 {
 	if (!fs->watch)
 		return;
-	json_object_set_new(object, "access", account_json(&fs->watch->with));
+	json_object_set_new(object, "access",
+			    account_json(fs, &fs->watch->with));
 	json_object_set_new(object, "access_without",
-			    account_json(&fs->watch->without));
+			    account_json(fs, &fs->watch->without));
 }
 
 /* ---- What users read ---- */
