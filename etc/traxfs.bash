@@ -37,8 +37,8 @@ _trax_traxfs()
 
 _trax_mkfs()
 {
-	_trax_complete "--profile --tracks -L --label -U --uuid -n --dry-run -f
-		--force --json --help --usage --version" "--profile --tracks"
+	_trax_complete "--profile --tracks --measure -L --label -U --uuid -n
+		--dry-run -f --force --json --help --usage --version" "--profile --tracks"
 }
 
 _trax_chkfs()

@@ -251,7 +251,7 @@ static int run_peer(struct bench *b, unsigned p, unsigned round)
 
 	snprintf(command, sizeof(command), peer->mkfs, b->loop);
 	rc = shell_run("PROFILE=\"%s%s%s\"; %s >/dev/null",
-		 b->options->blind ? "" : "--profile ",
+		 b->options->blind ? "--measure=0" : "--profile ",
 		 b->options->blind ? "" : b->dir,
 		 b->options->blind ? "" : "/profile.json", command);
 	if (!rc)

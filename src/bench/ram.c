@@ -238,7 +238,7 @@ static const struct step steps[] = {
 static const struct {
 	const char *mkfs, *mount;
 } systems[] = {
-	{ "mkfs.traxfs -f '%s' >/dev/null", "traxfs '%s' '%s'" },
+	{ "mkfs.traxfs -f --measure=0 '%s' >/dev/null", "traxfs '%s' '%s'" },
 	{ "mkfs.ext4 -q -F '%s'", "mount -t ext4 '%s' '%s'" },
 };
 #define SYSTEMS 2u
