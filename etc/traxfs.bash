@@ -62,7 +62,7 @@ _trax_traxdisk()
 
 _trax_traxtract()
 {
-	_trax_complete "-o --output -q --quick -s --state --restart
+	_trax_complete "-o --output -q --quick -s --state --scsi --restart
 		--destructive-on -f --force --json --plot --verify --list
 		--help --usage --version" \
 		"-o --output -s --state --plot --verify --list"

@@ -16,6 +16,7 @@
 #include "extract/period.h"
 #include "extract/trace.h"
 #include "tools/extract_run.h"
+#include "tools/extract_scsi.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define PSEUDO_SECTORS 2048u
@@ -182,6 +183,25 @@ static int map_all(struct mapping *m)
 	return map_verify(m->map, 0, sectors, checks);
 }
 
+static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
+{
+	progress_say(arg, (double)done / (double)blocks);
+	return true;
+}
+
+/* The drive's own word: boundaries, but no angles. */
+static int run_told(struct extract_run *run)
+{
+	struct progress progress = {
+		run, "translations", env_now_ns(run->prober->env)
+	};
+
+	if (!run->scsi || known(run, PROFILE_BOUNDARIES))
+		return 0;
+	return extract_scsi(run->scsi, run->state->profile, told_progress,
+			    &progress);
+}
+
 static int run_map(struct extract_run *run)
 {
 	struct mapping m = {
@@ -194,8 +214,11 @@ static int run_map(struct extract_run *run)
 		.progress = map_progress,
 		.arg = &m,
 	};
-	int err = map_new(run->prober, &options, &m.map), kept;
+	int err, kept;
 
+	if (run->scsi)
+		return 0;
+	err = map_new(run->prober, &options, &m.map);
 	if (!err && run->state->map && map_load(m.map, run->state->map))
 		msg_info("the tracks are measured from the beginning");
 	if (!err)
@@ -330,7 +353,7 @@ static int run_mech(struct extract_run *run)
 	struct mech mech;
 	int err;
 
-	if (!geom_known(p->geom) ||
+	if (!known(run, PROFILE_ANGLES) ||
 	    (known(run, PROFILE_OVERHEAD) && known(run, PROFILE_SEEK) &&
 	     (!run->scratch || known(run, PROFILE_SETTLE))))
 		return 0;
@@ -422,7 +445,7 @@ static int run_verify(struct extract_run *run)
 	struct verify *v = &run->verify;
 	int err;
 
-	if (!geom_known(p->geom))
+	if (!known(run, PROFILE_ANGLES))
 		return 0;
 	if (known_tracks(p->geom) <= VERIFY_ALL)
 		return verify_all(run);
@@ -437,6 +460,7 @@ static int run_verify(struct extract_run *run)
 
 static const struct stage stages[] = {
 	{ "period", run_period },
+	{ "translations", run_told },
 	{ "tracks", run_map },
 	{ "verification", run_verify },
 	{ "seeks by distance", run_trace },

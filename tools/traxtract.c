@@ -35,19 +35,21 @@ struct arguments {
 	const char *device;
 	const char *output, *state, *plot;
 	const char *list, *verify, *scratch;
-	bool quick, force, json, restart;
+	bool quick, force, json, restart, scsi;
 };
 
 const char *argp_program_version = "traxtract " PACKAGE_VERSION;
 
 enum { KEY_VERIFY = 256, KEY_LIST, KEY_PLOT, KEY_SCRATCH, KEY_JSON,
-       KEY_RESTART };
+       KEY_RESTART, KEY_SCSI };
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0, "Write the profile there; default: "
 	  "standard output", 0 },
 	{ "quick", 'q', NULL, 0, "What can be had within a minute", 0 },
 	{ "state", 's', "FILE", 0, "Keep what must not be lost there", 0 },
+	{ "scsi", KEY_SCSI, NULL, 0, "Ask the drive for its tracks (SCSI "
+	  "translation of addresses)", 0 },
 	{ "restart", KEY_RESTART, NULL, 0, "Do not go on from a state", 0 },
 	{ "destructive-on", KEY_SCRATCH, "SCRATCH", 0,
 	  "Measure writes too; SCRATCH is the device once more", 0 },
@@ -85,6 +87,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'f':
 		a->force = true;
+		return 0;
+	case KEY_SCSI:
+		a->scsi = true;
 		return 0;
 	case KEY_RESTART:
 		a->restart = true;
@@ -350,6 +355,7 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		.state = &state,
 		.state_path = path,
 		.identity = id,
+		.scsi = a->scsi ? a->device : NULL,
 		.quick = a->quick,
 		.scratch = a->scratch,
 		.progress = isatty(STDERR_FILENO),

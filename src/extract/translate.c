@@ -1,0 +1,229 @@
+/*
+ * translate.c - asking one address after another.
+ *
+ * What drives do differently (extraction of formats at translate_open):
+ *  - block addresses of 32 or of 64 bits, the one as input and the other as
+ *    output (HGST takes both and answers physical input in 64 bits only);
+ *  - RECEIVE with PCV = 1 and the page's code, or PCV = 0: the page of the
+ *    last SEND;
+ *  - RAREA with an address that is left out (page length 2): the address is a
+ *    defect, a spare or beyond the last block;
+ *  - several addresses for one block: the first is where it begins.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <scsi/sg_unaligned.h>
+
+#include "extract/translate.h"
+
+#define PAGE 0x40
+#define OUT_BYTES 14u
+#define IN_BYTES 64u
+#define RESERVED_AREA 0x80
+#define ALTERNATE 0x60
+#define REPEATS 5u
+
+struct translate {
+	struct scsi_port *port;
+	uint64_t blocks;
+	bool by_code;		/* RECEIVE with PCV */
+	enum scsi_address_format block, place, back;
+	bool can_back;
+	uint64_t count;
+};
+
+struct answer {
+	uint8_t flags;
+	uint8_t address[8];
+};
+
+static int page_receive(struct translate *t, uint8_t *page, uint32_t *got)
+{
+	const uint8_t cdb[6] = { 0x1c, t->by_code, t->by_code ? PAGE : 0, 0,
+				 IN_BYTES };
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = sizeof(cdb),
+		.in = page, .in_bytes = IN_BYTES,
+	};
+	int err = scsi_try(t->port, &command);
+
+	*got = command.got_bytes;
+	return err;
+}
+
+/* What interrupts the pair may have made the drive forget the first half: both
+ * are repeated. */
+static int page_exchange(struct translate *t, const uint8_t *send,
+			 uint8_t *page, uint32_t *got)
+{
+	static const uint8_t cdb[6] = { 0x1d, 0x10, 0, 0, OUT_BYTES };
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = sizeof(cdb),
+		.out = send, .out_bytes = OUT_BYTES,
+	};
+	unsigned i;
+	int err;
+
+	for (i = 0; i < REPEATS; i++) {
+		t->count++;
+		err = scsi_do(t->port, &command);
+		if (!err)
+			err = page_receive(t, page, got);
+		if (err != -EAGAIN)
+			return err;
+	}
+	return -EBUSY;
+}
+
+static int page_ask(struct translate *t, enum scsi_address_format from,
+		    const uint8_t address[8], enum scsi_address_format to,
+		    struct answer *out)
+{
+	uint8_t send[OUT_BYTES] = { PAGE, 0, 0, OUT_BYTES - 4, from, to };
+	uint8_t page[IN_BYTES] = { 0 };
+	uint32_t got = 0, n;
+	int err;
+
+	memcpy(send + 6, address, 8);
+	err = page_exchange(t, send, page, &got);
+	if (err)
+		return err;
+	if (got < 6 || page[0] != PAGE)
+		return -EBADMSG;
+	n = sg_get_unaligned_be16(page + 2);
+	if ((page[4] & 7) != from || (page[5] & 7) != to)
+		return -EBADMSG;
+	out->flags = page[5];
+	memset(out->address, 0, 8);
+	if (n < 6 || got < 10)
+		return page[5] & RESERVED_AREA ? -ENODATA : -EBADMSG;
+	/* Some send 4 bytes of a short block. */
+	memcpy(out->address, page + 6, n >= 10 && got >= 14 ? 8 : 4);
+	return 0;
+}
+
+int translate_block(struct translate *t, uint64_t lba,
+		    struct translate_place *out)
+{
+	struct answer answer;
+	uint8_t address[8];
+	int err;
+
+	if (lba >= t->blocks || !scsi_address_put_lba(t->block, lba, address))
+		return -EINVAL;
+	err = page_ask(t, t->block, address, t->place, &answer);
+	if (err)
+		return err;
+	scsi_address_get(t->place, answer.address, &out->address);
+	out->alternate = answer.flags & ALTERNATE;
+	return 0;
+}
+
+int translate_back(struct translate *t, const struct scsi_address *from,
+		   uint64_t *lba)
+{
+	struct answer answer;
+	uint8_t address[8];
+	int err;
+
+	if (!t->can_back)
+		return -EOPNOTSUPP;
+	if (!scsi_address_put(t->place, from, address))
+		return -EINVAL;
+	err = page_ask(t, t->place, address, t->back, &answer);
+	if (err == -EOPNOTSUPP)
+		return -ENODATA;	/* no such place */
+	if (err)
+		return err;
+	if (answer.flags & RESERVED_AREA)
+		return -ENODATA;
+	*lba = scsi_address_lba(t->back, answer.address);
+	return *lba < t->blocks ? 0 : -ENODATA;
+}
+
+/* Asks for the last block, whose address is all zeros nowhere. */
+static bool formats_work(struct translate *t)
+{
+	struct translate_place place;
+
+	return !translate_block(t, t->blocks - 1, &place);
+}
+
+static int find_formats(struct translate *t)
+{
+	static const enum scsi_address_format places[] = {
+		SCSI_PHYSICAL_SECTOR, SCSI_EXT_SECTOR, SCSI_BYTES_FROM_INDEX,
+		SCSI_EXT_BYTES,
+	};
+	static const enum scsi_address_format blocks[] = {
+		SCSI_LONG_BLOCK, SCSI_SHORT_BLOCK,
+	};
+	unsigned i;
+
+	for (i = 0; i < 16; i++) {
+		t->place = places[i / 4];
+		t->block = blocks[i / 2 % 2];
+		t->by_code = !(i % 2);
+		if (formats_work(t))
+			return 0;
+	}
+	return -EOPNOTSUPP;
+}
+
+/* The way back is tried with an address that the drive gave itself. */
+static void find_back(struct translate *t)
+{
+	static const enum scsi_address_format blocks[] = {
+		SCSI_LONG_BLOCK, SCSI_SHORT_BLOCK,
+	};
+	struct translate_place place;
+	uint64_t lba;
+	unsigned i;
+
+	if (translate_block(t, t->blocks / 2, &place))
+		return;
+	for (i = 0; i < 2 && !t->can_back; i++) {
+		t->back = blocks[i];
+		t->can_back = true;
+		if (translate_back(t, &place.address, &lba) ||
+		    lba != t->blocks / 2)
+			t->can_back = false;
+	}
+}
+
+int translate_open(struct scsi_port *port, uint64_t blocks,
+		   struct translate **out)
+{
+	struct translate *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->port = port;
+	t->blocks = blocks;
+	err = find_formats(t);
+	if (err) {
+		free(t);
+		return err;
+	}
+	find_back(t);
+	*out = t;
+	return 0;
+}
+
+void translate_close(struct translate *t)
+{
+	free(t);
+}
+
+bool translate_in_bytes(const struct translate *t)
+{
+	return t->place == SCSI_BYTES_FROM_INDEX || t->place == SCSI_EXT_BYTES;
+}
+
+uint64_t translate_count(const struct translate *t)
+{
+	return t->count;
+}

@@ -1,0 +1,519 @@
+/*
+ * scsi_target.c - a table of commands, each answered from the geometry.
+ *
+ * The way back, from a place to a block, is a table of tracks sorted by place,
+ * made once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/scsi_target.h"
+
+#define ILLEGAL 0x5
+#define BAD_OPCODE 0x2000
+#define BAD_CDB 0x2400
+#define BAD_PARAMETER 0x2600
+#define SECTOR_GAP 88u		/* bytes around a sector's data */
+
+struct placed {
+	uint32_t cylinder, head;
+	uint64_t track;
+};
+
+struct scsi_target {
+	struct scsi_port port;
+	const struct geom *geom;
+	struct scsi_target_habits habits;
+	uint32_t unit;
+	uint64_t blocks;
+	struct placed *placed;
+	uint64_t placed_n;
+	struct scsi_address *slips;
+	size_t slips_n, slips_room;
+	uint64_t commands;
+	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
+};
+
+
+static void refuse(struct scsi_command *command, unsigned code)
+{
+	command->key = ILLEGAL;
+	command->asc = (uint8_t)(code >> 8);
+	command->ascq = (uint8_t)code;
+}
+
+/* What was asked for, at most as much as there is room. */
+static void give(struct scsi_command *command, const void *bytes, uint32_t n)
+{
+	if (n > command->in_bytes)
+		n = command->in_bytes;
+	memcpy(command->in, bytes, n);
+	command->got_bytes = n;
+}
+
+static void put_be(uint64_t v, uint8_t *to, unsigned bytes)
+{
+	while (bytes) {
+		to[--bytes] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+/* ---- where things are ---- */
+
+static int placed_compare(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->cylinder != y->cylinder)
+		return x->cylinder < y->cylinder ? -1 : 1;
+	return x->head < y->head ? -1 : x->head > y->head;
+}
+
+/* Sectors of a track that hold no block and lie before its last one. */
+static int add_slips(struct scsi_target *t, const struct geom_track *track)
+{
+	uint32_t last = 0, i, at = 0;
+	struct geom_place place;
+
+	geom_place_of(t->geom, track->first + track->sectors - 1, &place);
+	if ((place.sector + 1) / t->unit == track->sectors / t->unit)
+		return 0;
+	for (i = 0; i < track->sectors; i += t->unit, last = at + 1) {
+		geom_place_of(t->geom, track->first + i, &place);
+		if (place.cylinder != track->cylinder)
+			continue;
+		at = place.sector / t->unit;
+		for (; last < at; last++) {
+			if (t->slips_n == t->slips_room) {
+				t->slips_room = 2 * t->slips_room + 64;
+				t->slips = realloc(t->slips,
+						   t->slips_room *
+							   sizeof(*t->slips));
+				if (!t->slips)
+					return -1;
+			}
+			t->slips[t->slips_n++] = (struct scsi_address){
+				track->cylinder, track->surface, last };
+		}
+	}
+	return 0;
+}
+
+static int make_tables(struct scsi_target *t)
+{
+	struct geom_track track;
+	uint64_t i;
+
+	t->placed_n = geom_tracks(t->geom);
+	t->placed = calloc(t->placed_n, sizeof(*t->placed));
+	if (!t->placed)
+		return -1;
+	for (i = 0; i < t->placed_n; i++) {
+		geom_track_at(t->geom, i, &track);
+		t->placed[i] = (struct placed){ track.cylinder, track.surface,
+						i };
+		if (add_slips(t, &track))
+			return -1;
+	}
+	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
+	return 0;
+}
+
+static void where_is(const struct scsi_target *t, uint64_t block,
+		     struct scsi_address *out, bool *alternate)
+{
+	struct geom_track track;
+	struct geom_place place;
+
+	geom_track_of(t->geom, block * t->unit, &track);
+	geom_place_of(t->geom, block * t->unit, &place);
+	out->cylinder = place.cylinder;
+	out->head = place.surface;
+	out->at = place.sector / t->unit;
+	*alternate = place.cylinder != track.cylinder ||
+		     place.surface != track.surface;
+}
+
+/* The block at a place; false: there is none. */
+static bool what_is(const struct scsi_target *t, const struct scsi_address *at,
+		    uint64_t *block)
+{
+	const struct placed key = { at->cylinder, at->head, 0 };
+	const struct placed *found = bsearch(&key, t->placed, t->placed_n,
+					     sizeof(key), placed_compare);
+	struct geom_track track;
+	uint64_t lo, hi, mid;
+	struct scsi_address there;
+	bool alternate;
+
+	if (!found)
+		return false;
+	geom_track_at(t->geom, found->track, &track);
+	lo = track.first / t->unit;
+	hi = lo + track.sectors / t->unit;
+	while (hi - lo > 1) {
+		mid = (lo + hi) / 2;
+		where_is(t, mid, &there, &alternate);
+		if (!alternate && there.at <= at->at)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	where_is(t, lo, &there, &alternate);
+	*block = lo;
+	return !alternate && there.at == at->at;
+}
+
+/* ---- the Translate Address page ---- */
+
+static bool is_block(unsigned format)
+{
+	return format == SCSI_SHORT_BLOCK || format == SCSI_LONG_BLOCK;
+}
+
+static bool knows_format(const struct scsi_target *t, unsigned format)
+{
+	const struct scsi_target_habits *h = &t->habits;
+
+	switch (format) {
+	case SCSI_SHORT_BLOCK:
+		return true;
+	case SCSI_LONG_BLOCK:
+		return !h->short_only;
+	case SCSI_PHYSICAL_SECTOR:
+		return !h->bytes_only && !h->extended_only;
+	case SCSI_EXT_SECTOR:
+		return !h->bytes_only && h->extended_only;
+	case SCSI_BYTES_FROM_INDEX:
+		return h->bytes_only && !h->extended_only;
+	case SCSI_EXT_BYTES:
+		return h->bytes_only && h->extended_only;
+	default:
+		return false;
+	}
+}
+
+static bool pair_is_legal(const struct scsi_target *t, unsigned from,
+			  unsigned to)
+{
+	if (!knows_format(t, from) || !knows_format(t, to) ||
+	    is_block(from) == is_block(to))
+		return false;
+	if (!is_block(from) && t->habits.forward_only)
+		return false;
+	return is_block(from) || !t->habits.long_only || to == SCSI_LONG_BLOCK;
+}
+
+static void answer_send(struct scsi_target *t, struct scsi_command *command)
+{
+	const uint8_t *page = command->out;
+
+	if (t->habits.no_page || command->out_bytes != sizeof(t->sent) ||
+	    page[0] != 0x40) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (!pair_is_legal(t, page[4] & 7, page[5] & 7)) {
+		refuse(command, BAD_PARAMETER);
+		return;
+	}
+	memcpy(t->sent, page, sizeof(t->sent));
+}
+
+static uint32_t bytes_of(const struct scsi_target *t)
+{
+	return t->habits.block_bytes + SECTOR_GAP;
+}
+
+/* Fills the address; false: the place is in a reserved area. */
+static bool translate_sent(struct scsi_target *t, uint8_t *flags,
+			   uint8_t address[8])
+{
+	unsigned from = t->sent[4] & 7, to = t->sent[5] & 7;
+	bool in_bytes = t->habits.bytes_only, alternate = false, found;
+	struct scsi_address place;
+	uint64_t block = 0;
+
+	if (is_block(from)) {
+		block = scsi_address_lba(from, t->sent + 6);
+		if (block >= t->blocks)
+			return false;
+		where_is(t, block, &place, &alternate);
+		place.at *= in_bytes ? bytes_of(t) : 1;
+		if (alternate)
+			*flags |= 0x40;
+		return scsi_address_put(to, &place, address);
+	}
+	scsi_address_get(from, t->sent + 6, &place);
+	if (in_bytes)
+		place.at /= bytes_of(t);
+	found = what_is(t, &place, &block);
+	scsi_address_put_lba(to, block, address);
+	return found;
+}
+
+static void answer_receive(struct scsi_target *t, struct scsi_command *command)
+{
+	uint8_t page[14] = { 0x40, 0, 0, 10, t->sent[4] & 7, t->sent[5] & 7 };
+	bool by_code = command->cdb[1] & 1;
+
+	if (t->habits.no_page || t->sent[0] != 0x40 ||
+	    (by_code && t->habits.last_page_only) ||
+	    (by_code && command->cdb[2] != 0x40)) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (!translate_sent(t, &page[5], page + 6)) {
+		page[5] |= 0x80;
+		if (t->habits.short_reserved)
+			page[3] = 2;
+	}
+	give(command, page, page[3] + 4u);
+}
+
+/* ---- defects ---- */
+
+static void answer_defects(struct scsi_target *t, struct scsi_command *command,
+			   bool twelve)
+{
+	uint8_t which = command->cdb[twelve ? 1 : 2];
+	uint32_t header = twelve ? 8 : 4, n = 0;
+	uint8_t *all;
+	size_t i;
+
+	if (t->habits.no_defects || (twelve && t->habits.defects_10_only)) {
+		refuse(command, BAD_OPCODE);
+		return;
+	}
+	all = calloc(1, header + 8 * (t->slips_n + 1));
+	if (!all)
+		abort();
+	all[1] = (which & 0x18) | SCSI_PHYSICAL_SECTOR;
+	for (i = 0; (which & SCSI_PRIMARY) && i < t->slips_n; i++) {
+		struct scsi_address at = t->slips[i];
+
+		if (t->habits.lies && i % t->habits.lies == 0)
+			at.head ^= 1;
+		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at,
+				 all + header + 8 * n++);
+	}
+	if (twelve)
+		put_be(8 * n, all + 4, 4);
+	else
+		put_be(8 * n > 0xffff ? 0xffff : 8 * n,
+				      all + 2, 2);
+	give(command, all, header + 8 * n);
+	free(all);
+}
+
+/* ---- what every drive answers ---- */
+
+static void answer_vpd(const struct scsi_target *t,
+		       struct scsi_command *command)
+{
+	uint8_t page[64] = { 0, command->cdb[2] };
+
+	switch (page[1]) {
+	case 0x00:
+		memcpy(page + 4, "\x00\x80\xb0\xb1", page[3] = 4);
+		break;
+	case 0x80:
+		memcpy(page + 4, "TRAX0001", page[3] = 8);
+		break;
+	case 0xb0:
+		page[3] = 60;
+		put_be(0x4000 / t->unit, page + 8, 4);
+		put_be(0x400 / t->unit, page + 12, 4);
+		break;
+	case 0xb1:
+		page[3] = 60;
+		put_be(10000, page + 4, 2);
+		break;
+	default:
+		refuse(command, BAD_CDB);
+		return;
+	}
+	give(command, page, page[3] + 4u);
+}
+
+static void answer_inquiry(struct scsi_target *t, struct scsi_command *command)
+{
+	uint8_t page[36] = { 0, 0, 5, 2, 31 };
+
+	if (command->cdb[1] & 1) {
+		answer_vpd(t, command);
+		return;
+	}
+	page[7] = 2;		/* queues commands */
+	memcpy(page + 8, "TRAXFS  EMULATED DISK   0001", 28);
+	give(command, page, sizeof(page));
+}
+
+static void answer_capacity(struct scsi_target *t, struct scsi_command *command,
+			    bool sixteen)
+{
+	uint8_t buf[32] = { 0 };
+
+	if (sixteen) {
+		if (t->habits.capacity_10_only ||
+		    (command->cdb[1] & 0x1f) != 0x10) {
+			refuse(command, BAD_CDB);
+			return;
+		}
+		put_be(t->blocks - 1, buf, 8);
+		put_be(t->habits.block_bytes, buf + 8, 4);
+		give(command, buf, 32);
+		return;
+	}
+	put_be(t->blocks > UINT32_MAX ?
+				      UINT32_MAX : (uint32_t)t->blocks - 1,
+			      buf, 4);
+	put_be(t->habits.block_bytes, buf + 4, 4);
+	give(command, buf, 8);
+}
+
+static void answer_mode_sense(struct scsi_command *command, bool ten)
+{
+	unsigned page = command->cdb[2] & 0x3f, header = ten ? 8 : 4, n = 0;
+	uint8_t buf[64] = { 0 };
+	uint8_t *at = buf + header;
+
+	if (page == 0x03 || page == 0x3f) {
+		at[n] = 0x03;
+		at[n + 1] = 22;
+		put_be(500, at + n + 10, 2);
+		n += 24;
+	}
+	if (page == 0x08 || page == 0x3f) {
+		at[n] = 0x08;
+		at[n + 1] = 18;
+		n += 20;
+	}
+	if (!n) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (ten)
+		put_be(header + n - 2, buf, 2);
+	else
+		buf[0] = (uint8_t)(header + n - 1);
+	give(command, buf, header + n);
+}
+
+static void answer_luns(struct scsi_command *command)
+{
+	uint8_t buf[16] = { 0, 0, 0, 8 };
+
+	give(command, buf, sizeof(buf));
+}
+
+static void answer_read(struct scsi_command *command)
+{
+	if (command->in)
+		memset(command->in, 0, command->in_bytes);
+	command->got_bytes = command->in_bytes;
+}
+
+void scsi_target_answer(struct scsi_target *t, struct scsi_command *command)
+{
+	command->key = command->asc = command->ascq = 0;
+	command->got_bytes = 0;
+	t->commands++;
+	if (t->habits.attention && t->commands % t->habits.attention == 0 &&
+	    command->cdb[0] != 0x12) {
+		command->key = 0x6;
+		command->asc = 0x29;
+		memset(t->sent, 0, sizeof(t->sent));
+		return;
+	}
+	switch (command->cdb[0]) {
+	case 0x00:		/* TEST UNIT READY */
+	case 0x1b:		/* START STOP UNIT */
+	case 0x35:		/* SYNCHRONIZE CACHE */
+		break;
+	case 0x12:
+		answer_inquiry(t, command);
+		break;
+	case 0x1a:
+	case 0x5a:
+		answer_mode_sense(command, command->cdb[0] == 0x5a);
+		break;
+	case 0x1c:
+		answer_receive(t, command);
+		break;
+	case 0x1d:
+		answer_send(t, command);
+		break;
+	case 0x25:
+	case 0x9e:
+		answer_capacity(t, command, command->cdb[0] == 0x9e);
+		break;
+	case 0x08:
+	case 0x28:
+	case 0x88:
+		answer_read(command);
+		break;
+	case 0x37:
+	case 0xb7:
+		answer_defects(t, command, command->cdb[0] == 0xb7);
+		break;
+	case 0xa0:
+		answer_luns(command);
+		break;
+	default:
+		refuse(command, BAD_OPCODE);
+	}
+}
+
+static int target_command(struct scsi_port *port, struct scsi_command *command)
+{
+	scsi_target_answer((struct scsi_target *)port, command);
+	return 0;
+}
+
+static void target_close(struct scsi_port *port)
+{
+	(void)port;
+}
+
+struct scsi_target *scsi_target_new(const struct geom *geom,
+				    const struct scsi_target_habits *habits)
+{
+	struct scsi_target *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->port.command = target_command;
+	t->port.close = target_close;
+	t->geom = geom;
+	t->habits = *habits;
+	if (!t->habits.block_bytes)
+		t->habits.block_bytes = 512;
+	t->unit = t->habits.block_bytes / 512;
+	t->blocks = geom_sectors(geom) / t->unit;
+	if (make_tables(t)) {
+		scsi_target_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void scsi_target_free(struct scsi_target *t)
+{
+	if (!t)
+		return;
+	free(t->placed);
+	free(t->slips);
+	free(t);
+}
+
+struct scsi_port *scsi_target_port(struct scsi_target *t)
+{
+	return &t->port;
+}
+
+uint64_t scsi_target_commands(const struct scsi_target *t)
+{
+	return t->commands;
+}

@@ -1,0 +1,48 @@
+/*
+ * scsi_target.h - a SCSI drive that answers as real ones do, from a geometry.
+ *
+ * Its habits are those that drives are known to have.  It does not store
+ * anything: reads bring zeros.  For tests of src/extract, and behind a real
+ * kernel's SCSI stack in tests/scsi_daemon.c.
+ */
+#ifndef TRAX_TESTS_SCSI_TARGET_H
+#define TRAX_TESTS_SCSI_TARGET_H
+
+#include "diskmodel/geom.h"
+#include "extract/scsi.h"
+
+struct scsi_target_habits {
+	uint32_t block_bytes;	/* 0: 512 */
+	bool no_page;		/* translates nothing */
+	bool long_only;		/* physical input: answers in 64 bits only */
+	bool short_only;	/* knows 32-bit blocks only */
+	bool bytes_only;	/* places in bytes from the index */
+	bool extended_only;	/* places in the extended formats */
+	bool last_page_only;	/* RECEIVE with PCV is refused */
+	bool short_reserved;	/* no address with RAREA: page length 2 */
+	bool forward_only;	/* physical input is refused */
+	bool no_defects;	/* keeps its lists to itself */
+	bool defects_10_only;
+	bool capacity_10_only;
+	unsigned attention;	/* every so many commands; 0: never */
+	unsigned lies;		/* one of so many listed slips is not there */
+};
+
+struct scsi_target;
+
+/* The geometry outlives it.  NULL: out of memory. */
+struct scsi_target *scsi_target_new(const struct geom *geom,
+				    const struct scsi_target_habits *habits);
+void scsi_target_free(struct scsi_target *target);
+
+/* A port to it; scsi_close leaves the target alone. */
+struct scsi_port *scsi_target_port(struct scsi_target *target);
+
+/* Answers one command: for those who get it from elsewhere.  in_bytes is the
+ * room; sets got_bytes and the sense. */
+void scsi_target_answer(struct scsi_target *target,
+			struct scsi_command *command);
+
+uint64_t scsi_target_commands(const struct scsi_target *target);
+
+#endif

@@ -1,0 +1,292 @@
+/*
+ * test_scsi.c - maps by translation, against drives with every known habit.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "diskmodel/spec.h"
+#include "extract/cycle.h"
+#include "extract/scsi_map.h"
+#include "sim/judge.h"
+#include "sim/specgen.h"
+#include "tests/scsi_target.h"
+#include "tests/test.h"
+
+struct bench {
+	struct spec *spec;
+	struct geom *truth;
+	struct scsi_target *target;
+	struct translate *translate;
+	struct scsi_address *primary;
+	size_t primary_n;
+	struct scsi_map map;
+	struct judge judge;
+};
+
+static void quiet(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+static void bench_open(struct bench *b, uint64_t seed, uint64_t bytes,
+		       const struct scsi_target_habits *habits)
+{
+	struct specgen options = { .seed = seed, .bytes = bytes,
+				   .slipped = 0.01, .cache = -1,
+				   .zero_latency = -1 };
+	struct scsi_target_habits h = *habits;
+
+	memset(b, 0, sizeof(*b));
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+	ck_assert_int_eq(spec_geom(b->spec, &b->truth), 0);
+	h.block_bytes = b->spec->logical_bytes;
+	b->target = scsi_target_new(b->truth, &h);
+	ck_assert_ptr_nonnull(b->target);
+}
+
+static void bench_close(struct bench *b)
+{
+	geom_free(b->map.geom);
+	translate_close(b->translate);
+	free(b->primary);
+	scsi_target_free(b->target);
+	geom_free(b->truth);
+	spec_free(b->spec);
+	msg_set_sink(NULL, NULL);
+}
+
+/* The whole way a tool goes; the map must be right to the block. */
+static void bench_map(struct bench *b)
+{
+	struct scsi_port *port = scsi_target_port(b->target);
+	struct scsi_map_options options = { 0 };
+	struct scsi_capacity capacity;
+
+	ck_assert_int_eq(scsi_read_capacity(port, &capacity), 0);
+	options.block_bytes = capacity.block_bytes;
+	options.blocks = capacity.blocks;
+	if (!scsi_read_defects(port, SCSI_PRIMARY, &b->primary,
+			       &b->primary_n)) {
+		options.primary = b->primary;
+		options.primary_n = b->primary_n;
+	}
+	ck_assert_int_eq(translate_open(port, capacity.blocks, &b->translate),
+			 0);
+	ck_assert_int_eq(scsi_map_make(b->translate, &options, &b->map), 0);
+	ck_assert_int_eq(judge_geom(b->truth, b->map.geom, &b->judge), 0);
+	ck_assert_uint_eq(b->judge.wrong, 0);
+	ck_assert_uint_eq(b->judge.unknown_sectors, 0);
+	ck_assert_uint_gt(b->map.verified, 0);
+}
+
+/* Every habit, over drives of every order. */
+static const struct scsi_target_habits habits[] = {
+	{ 0 },
+	{ .no_defects = true },
+	{ .defects_10_only = true, .capacity_10_only = true },
+	{ .long_only = true, .short_reserved = true },
+	{ .short_only = true, .forward_only = true },
+	{ .bytes_only = true, .no_defects = true },
+	{ .extended_only = true, .last_page_only = true },
+	{ .bytes_only = true, .extended_only = true },
+	{ .attention = 97 },
+	{ .lies = 20 },
+};
+
+START_TEST(habits_of_drives)
+{
+	struct bench b;
+
+	bench_open(&b, 11 + (uint64_t)_i, UINT64_C(1000000000), &habits[_i]);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(orders_of_tracks)
+{
+	const struct scsi_target_habits h = { .no_defects = _i % 2 };
+	struct bench b;
+
+	bench_open(&b, 40 + (uint64_t)_i, UINT64_C(2000000000), &h);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(a_map_costs_what_is_irregular)
+{
+	const struct scsi_target_habits h = { 0 };
+	struct bench b;
+
+	bench_open(&b, 2, UINT64_C(20000000000), &h);
+	bench_map(&b);
+	ck_assert_uint_lt(b.map.translations, geom_tracks(b.truth) / 4);
+	ck_assert(!b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(a_walk_is_right_too)
+{
+	const struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_map_options options = { .block_bytes = 512, .walk = true };
+	struct bench b;
+
+	bench_open(&b, 8, UINT64_C(300000000), &h);
+	options.block_bytes = b.spec->logical_bytes;
+	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+					options.blocks, &b.translate), 0);
+	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), 0);
+	ck_assert_int_eq(judge_geom(b.truth, b.map.geom, &b.judge), 0);
+	ck_assert_uint_eq(b.judge.wrong, 0);
+	ck_assert(b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(no_page_is_said)
+{
+	const struct scsi_target_habits h = { .no_page = true };
+	struct bench b;
+
+	bench_open(&b, 3, UINT64_C(300000000), &h);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target), 1000,
+					&b.translate), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+static bool stop_soon(void *arg, uint64_t done, uint64_t blocks)
+{
+	(void)done;
+	(void)blocks;
+	return --*(int *)arg > 0;
+}
+
+START_TEST(interrupted)
+{
+	const struct scsi_target_habits h = { .no_defects = true };
+	int left = 2;
+	struct scsi_map_options options = { .progress = stop_soon,
+					    .arg = &left, .walk = true };
+	struct bench b;
+
+	bench_open(&b, 8, UINT64_C(300000000), &h);
+	options.block_bytes = b.spec->logical_bytes;
+	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+					options.blocks, &b.translate), 0);
+	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), -EINTR);
+	ck_assert_ptr_null(b.map.geom);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(way_back)
+{
+	const struct scsi_target_habits h = { .short_reserved = true };
+	struct translate_place place;
+	struct bench b;
+	uint64_t block, i, blocks;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	blocks = geom_sectors(b.truth) / (b.spec->logical_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target), blocks,
+					&b.translate), 0);
+	for (i = 0; i < blocks; i += blocks / 100) {
+		ck_assert_int_eq(translate_block(b.translate, i, &place), 0);
+		if (place.alternate)
+			continue;
+		ck_assert_int_eq(translate_back(b.translate, &place.address,
+						&block), 0);
+		ck_assert_uint_eq(block, i);
+	}
+	place.address.at = 1u << 20;
+	ck_assert_int_eq(translate_back(b.translate, &place.address, &block),
+			 -ENODATA);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(facts_of_a_drive)
+{
+	const struct scsi_target_habits h = { .attention = 3 };
+	struct scsi_identity identity;
+	struct scsi_medium medium;
+	struct scsi_format format;
+	struct scsi_port *port;
+	uint32_t largest, best;
+	unsigned n;
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	port = scsi_target_port(b.target);
+	ck_assert_int_eq(scsi_identify(port, &identity), 0);
+	ck_assert_str_eq(identity.vendor, "TRAXFS");
+	ck_assert_str_eq(identity.product, "EMULATED DISK");
+	ck_assert_str_eq(identity.serial, "TRAX0001");
+	ck_assert_int_eq(scsi_read_medium(port, &medium), 0);
+	ck_assert_uint_eq(medium.rpm, 10000);
+	ck_assert_int_eq(scsi_read_limits(port, &largest, &best), 0);
+	ck_assert_uint_gt(largest, best);
+	ck_assert_int_eq(scsi_read_format(port, &format), 0);
+	ck_assert_uint_eq(format.sectors_per_track, 500);
+	ck_assert_int_eq(scsi_count_elements(port, &n, &n), -EOPNOTSUPP);
+	ck_assert_int_eq(scsi_read_ranges(port, NULL, 0, &n), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+/* A serpentine of two surfaces, three cylinders each. */
+START_TEST(cycle_there_and_back)
+{
+	struct cycle cycle = {
+		.slot = {
+			{ .head = 0, .cylinder = 0, .step = 1, .tracks = 3,
+			  .blocks = 10 },
+			{ .head = 1, .cylinder = 2, .step = -1, .tracks = 3,
+			  .blocks = 9 },
+		},
+		.slots = 2,
+		.cylinder_step = 3,
+	};
+	struct cycle_place place;
+	uint64_t track, found;
+
+	cycle_settle(&cycle);
+	ck_assert_uint_eq(cycle_blocks_before(&cycle, 7), 57 + 10);
+	for (track = 0; track < 30; track++) {
+		cycle_place_of(&cycle, track, &place);
+		ck_assert(cycle_find(&cycle, &place, &found));
+		ck_assert_uint_eq(found, track);
+	}
+	place.head = 2;
+	ck_assert(!cycle_find(&cycle, &place, &found));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scsi");
+	TCase *tc = tcase_create("scsi");
+
+	tcase_add_loop_test(tc, habits_of_drives, 0,
+			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_loop_test(tc, orders_of_tracks, 0, 8);
+	tcase_add_test(tc, a_map_costs_what_is_irregular);
+	tcase_add_test(tc, a_walk_is_right_too);
+	tcase_add_test(tc, no_page_is_said);
+	tcase_add_test(tc, interrupted);
+	tcase_add_test(tc, way_back);
+	tcase_add_test(tc, facts_of_a_drive);
+	tcase_add_test(tc, cycle_there_and_back);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}
