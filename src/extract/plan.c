@@ -194,6 +194,14 @@ void plan_begin(struct plan *plan, const struct run *run)
 		plan->expected = 0;
 }
 
+void plan_forget(struct plan *plan)
+{
+	plan->n = plan->period = 0;
+	plan->expected = 0;
+	plan->trusted = false;
+	plan->rate = plan->rate_weight = 0;
+}
+
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
 {
 	unsigned n = 0;

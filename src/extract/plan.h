@@ -65,6 +65,9 @@ void plan_begin(struct plan *plan, const struct run *run);
 /* Past one track of the present run or, when that is over, of the next. */
 void plan_pass(struct plan *plan, const struct ahead *track);
 
+/* What came before the present run is no help any more. */
+void plan_forget(struct plan *plan);
+
 /* Likely sizes of what comes next, at most `max`. */
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max);
 

@@ -187,6 +187,8 @@ static int finish(struct search *s, uint64_t hint, uint64_t nominal)
 	int err = 0;
 
 	for (unsigned i = 0; again && i < RETRIES; i++) {
+		if (s->lo >= s->hi)
+			return TRACK_UNDECIDED;
 		err = narrow(s, i ? s->lo + 1 : hint);
 		if (err)
 			return err;

@@ -25,6 +25,9 @@
 #define ANGLE_GAIN 0.35
 #define STEP_GAIN 0.6
 #define RATE_KEEP 0.9
+/* Leaps that may fail before one of some length does not. */
+#define STREAK_MAX 10u
+#define STREAK_TRACKS 30u
 #define LEAP_START 4u
 /* Of the boundaries asked, how many are weighed against one another. */
 #define CHOICE 24u
@@ -466,6 +469,13 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 	int err = 0;
 
 	w->events++;
+	if (w->plan.trusted && ++w->streak > STREAK_MAX) {
+		/* The runs were taken for others than they are. */
+		w->streak = 0;
+		plan_forget(&w->plan);
+		w->leap = LEAP_START;
+		return 0;
+	}
 	while (hi - lo > 1 && !err) {
 		unsigned width = hi - lo;
 
@@ -513,6 +523,8 @@ static int accept(struct walk *w, unsigned n, double low, double high)
 	double start;
 	int err = walk_pass(w, n);
 
+	if (n >= STREAK_TRACKS)
+		w->streak = 0;
 	start = ANGLE_GAIN * high;
 	w->plan.start = phase_part(w->plan.start + start);
 	if (within) {

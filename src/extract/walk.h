@@ -20,6 +20,7 @@ struct walk {
 	uint32_t guess;		/* size of a track elsewhere; 0: not known */
 	unsigned leap, leap_max; /* tracks */
 	double last_start;	/* angle of the last track passed */
+	unsigned streak;	/* of leaps that failed */
 	uint64_t odd_at;	/* end of the last odd track, */
 	uint32_t odd_size;	/* and its size */
 	struct ahead ahead[PLAN_AHEAD + 1];
