@@ -15,7 +15,7 @@
 
 #include "extract/reader.h"
 
-#define EVICT_MIN 8u
+#define EVICT_MIN 16u
 #define EVICT_MAX 512u
 #define EVICT_DEPTH 16u
 /* Sectors between two of the reads that fill a cache. */
@@ -125,7 +125,7 @@ static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
 		r->hits++;
 		if (++tries == HITS_MAX)
 			return 0;
-		if (tries > 1 && r->evict < EVICT_MAX)
+		if (tries > 2 && r->evict < EVICT_MAX)
 			r->evict *= 2;
 		err = evict(r, unit);
 		if (err)

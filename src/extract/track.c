@@ -370,7 +370,6 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 	uint64_t bad, hint;
 	struct search s;
 	double around, best = 0.02;
-	uint64_t nominal = 0;
 	int err = follow(reader, track, guess, &bad);
 
 	if (err)
@@ -382,7 +381,7 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 	for (unsigned i = 0; i < sizes_n; i++) {
 		if (fabs(sizes[i] / around - 1) < best) {
 			best = fabs(sizes[i] / around - 1);
-			nominal = hint = track->first + sizes[i];
+			hint = track->first + sizes[i];
 		}
 	}
 	search_init(&s, reader, track);
@@ -393,5 +392,5 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 		s.found = true;
 		hint = bad;
 	}
-	return finish(&s, hint, nominal);
+	return finish(&s, hint, 0);
 }

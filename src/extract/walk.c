@@ -142,15 +142,19 @@ static int measure(struct walk *w, struct track *t, uint64_t first)
 	return track_measure(w->reader, t, guess, sizes, n);
 }
 
-/* Is the middle of a track at an angle? */
-static int middle(struct walk *w, uint64_t first, uint32_t size, double start,
-		  bool *ok)
+/* Are units near both ends of a track where they should be? */
+static int looks_whole(struct walk *w, uint64_t first, uint32_t size,
+		       double start, bool *ok)
 {
-	double turn;
-	int err = reader_read(w->reader, first + size / 2, &turn);
+	const uint32_t at[2] = { size - 1 - size / 12, size / 12 };
+	double turn, off;
+	int err = 0;
 
-	*ok = *ok && fabs(phase_wrap(turn - start - (size / 2 + 1.0) / size)) <=
-			   1.3 * w->reader->tolerance;
+	for (unsigned i = 0; i < 2 && !err && *ok; i++) {
+		err = reader_read(w->reader, first + at[i], &turn);
+		off = phase_wrap(turn - start - (at[i] + 1.0) / size);
+		*ok = fabs(off) <= 1.3 * w->reader->tolerance;
+	}
 	return err;
 }
 
@@ -160,10 +164,10 @@ static bool fills(uint64_t gap, uint32_t a, uint32_t b, unsigned *k,
 {
 	unsigned found = 0;
 
-	for (unsigned i = 4; i--;) {
+	for (unsigned i = 3; i--;) {
 		uint64_t rest = gap - (uint64_t)i * a;
 
-		if ((uint64_t)i * a > gap || rest % b || rest / b > 4)
+		if ((uint64_t)i * a > gap || rest % b || rest / b > 2)
 			continue;
 		if (found++ && a != b)
 			return false;
@@ -175,24 +179,36 @@ static bool fills(uint64_t gap, uint32_t a, uint32_t b, unsigned *k,
 	return found > 0;
 }
 
-/* Tracks between `at` and the track `t`, of which the ends can't be seen.
- * Returns how many of them are like `t`. */
-static int close_gap(struct walk *w, uint64_t at, struct track *t,
-		     double *cross)
+/* Are k tracks of the present run and then j like `t` what lies between? */
+static int filled(struct walk *w, const struct track *t, unsigned k,
+		  unsigned j, bool *ok)
+{
+	const struct run *now = &w->plan.now;
+	double step = t->next - t->start;
+	int err = 0;
+
+	for (unsigned i = 0; i < k && *ok && !err; i++)
+		err = looks_whole(w, w->plan.first + (uint64_t)i * now->size,
+				  now->size, w->plan.start + i * now->step, ok);
+	for (unsigned i = 1; i <= j && *ok && !err; i++)
+		err = looks_whole(w, t->first - (uint64_t)i * t->size, t->size,
+				  t->start - i * step, ok);
+	return err;
+}
+
+/* Tracks between the frontier and the track `t`, of which the ends can't be
+ * seen.  Returns how many of them are like `t`. */
+static int close_gap(struct walk *w, struct track *t, double *cross)
 {
 	const struct run *now = &w->plan.now;
 	double step = t->next - t->start, start = w->plan.start;
+	uint64_t at = w->plan.first;
 	unsigned k = 0, j = 0;
 	bool ok = now->size && fills(t->first - at, now->size, t->size, &k,
 				     &j);
 	struct store_track s;
-	int err = 0;
+	int err = ok ? filled(w, t, k, j, &ok) : 0;
 
-	if (ok && k)
-		err = middle(w, at, now->size, start, &ok);
-	if (ok && j && !err)
-		err = middle(w, t->first - t->size, t->size, t->start - step,
-			     &ok);
 	if (err)
 		return err;
 	*cross = NAN;
@@ -265,7 +281,7 @@ static int skip(struct walk *w, uint64_t from)
 		w->there = false;
 		return store_unknown(w->store, at, w->limit - at);
 	}
-	before = close_gap(w, at, &t, &cross);
+	before = close_gap(w, &t, &cross);
 	if (before < 0)
 		return before;
 	w->plan.trusted = false;
