@@ -394,3 +394,16 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 	}
 	return finish(&s, hint, 0);
 }
+
+int track_check(struct reader *reader, const struct track *track, bool *good)
+{
+	uint64_t end = track->first + track->size;
+	double first, last = NAN, near = 1.3 * reader->tolerance;
+	int err = reader_read(reader, end, &first);
+
+	if (!err)
+		err = reader_read(reader, end - 1, &last);
+	*good = fabs(phase_wrap(first - track->pitch - track->next)) <= near &&
+		fabs(phase_wrap(last - expected(track, end - 1))) <= near;
+	return err;
+}

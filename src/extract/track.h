@@ -36,4 +36,7 @@ int track_find(struct reader *reader, struct track *track, uint64_t hint);
 int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 		  const uint32_t *sizes, unsigned sizes_n);
 
+/* Reads both sides of the end that was found again. */
+int track_check(struct reader *reader, const struct track *track, bool *good);
+
 #endif

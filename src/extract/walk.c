@@ -2,11 +2,10 @@
  * walk.c - leaps over tracks that are as foretold, bisection where not.
  *
  *   leap:    some tracks ahead, choose a boundary that comes under the head
- *            soon; is its last unit (LOW) still on its track?  A little
- *            further, is a first unit (HIGH) on its?
- *   both:    nothing is missing before the one and nothing too much before
- *            the other, and the angle says how many tracks were passed: the
- *            leap is accepted (walk_pass).
+ *            soon; is its last unit (LOW) still on its track, and the unit
+ *            after it (HIGH) on the next?
+ *   both:    a track ends there, and the angle says how many tracks were
+ *            passed: the leap is accepted (walk_pass).
  *   not:     another boundary is asked (late completions), then bisection by
  *            the same side; where both sides of a boundary are right, the
  *            frontier goes there; the track after it is measured (event).
@@ -36,6 +35,14 @@
 #define SKIPS 24u
 
 enum side { LOW, HIGH };
+
+/* Where a leap ended: a boundary ahead, and how late its sides were. */
+struct landing {
+	unsigned at;
+	bool ok;
+	enum side side;		/* not ok: which */
+	double low, high;
+};
 
 /* By how much the angle jumps at the start of track j ahead. */
 static double jump(const struct walk *w, unsigned j)
@@ -361,14 +368,34 @@ static int odd(struct walk *w, struct track *t, double next)
 	return err;
 }
 
+/* The track at the frontier does not follow its run's line: it begins one of
+ * another size, or is none that can be measured. */
+static int another_size(struct walk *w)
+{
+	const struct ahead *a = w->ahead;
+	struct track t;
+	int err = measure(w, &t, a->first);
+
+	if (err == TRACK_UNDECIDED || (!err && fabs(phase_wrap(t.start -
+				a->start)) > 1.3 * w->reader->tolerance))
+		return skip(w, a->first + a->size * 3 / 2);
+	return err ? err : run_begin(w, &t, t.start - w->last_start);
+}
+
 /* A new run begins behind the track at the frontier. */
 static int turn_to_new(struct walk *w, const struct track *t)
 {
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	double cross = t->next - t->start;
 	struct track n;
-	int err = store_add(w->store, &s, w->ahead[0].size, w->ahead[0].span);
+	bool good;
+	int err = track_check(w->reader, t, &good);
 
+	if (err)
+		return err;
+	if (!good)
+		return another_size(w);
+	err = store_add(w->store, &s, w->ahead[0].size, w->ahead[0].span);
 	plan_pass(&w->plan, &w->ahead[0]);
 	w->last_start = t->start;
 	w->plan.first = t->first + t->size;
@@ -395,20 +422,6 @@ static unsigned missing(const struct walk *w, const struct track *t)
 			return i;
 	}
 	return 0;
-}
-
-/* The track at the frontier does not follow its run's line: it begins one of
- * another size, or is none that can be measured. */
-static int another_size(struct walk *w)
-{
-	const struct ahead *a = w->ahead;
-	struct track t;
-	int err = measure(w, &t, a->first);
-
-	if (err == TRACK_UNDECIDED || (!err && fabs(phase_wrap(t.start -
-				a->start)) > 1.3 * w->reader->tolerance))
-		return skip(w, a->first + a->size * 3 / 2);
-	return err ? err : run_begin(w, &t, t.start - w->last_start);
 }
 
 /* Measures the track at the frontier and finds out what comes next. */
@@ -532,9 +545,11 @@ static void learn_rate(struct walk *w, double late, unsigned n)
 	p->rate_weight = RATE_KEEP * p->rate_weight + weight;
 }
 
-/* A leap of up to `most` of the n tracks ahead was right: goes there. */
-static int accept(struct walk *w, unsigned n, double low, double high)
+/* A leap was right: goes there. */
+static int accept(struct walk *w, const struct landing *l)
 {
+	unsigned n = l->at;
+	double low = l->low, high = l->high;
 	bool within = !w->ahead[n].run;
 	double start;
 	int err = walk_pass(w, n);
@@ -553,25 +568,42 @@ static int accept(struct walk *w, unsigned n, double low, double high)
 	return err;
 }
 
-/* One side of a boundary in [lo, hi]; when it is wrong, of another one.
- * *j: the boundary; 0: none can be seen. */
-static int look(struct walk *w, enum side side, unsigned lo, unsigned hi,
-		unsigned last, unsigned *j, bool *ok, double *off)
+/* Both sides of a boundary; *side: the one that was wrong. */
+static int ask_both(struct walk *w, unsigned j, enum side *side, bool *ok,
+		    double *low, double *high)
 {
-	unsigned other;
-	int err = 0;
+	int err = ask(w, LOW, j, ok, low);
 
-	*j = pick(w, side, lo, hi);
-	if (*j)
-		err = ask(w, side, *j, ok, off);
-	if (!*j || err || *ok || *j < 6 || *j + 1 > last)
+	*side = LOW;
+	if (err || !*ok)
 		return err;
-	other = pick(w, side, *j + 1, *j + 8 < last ? *j + 8 : last);
+	*side = HIGH;
+	return ask(w, HIGH, j, ok, high);
+}
+
+/* A boundary in [lo, hi]; when it is wrong, another one up to `last`: what is
+ * late is rarely late twice.  *j: the boundary; 0: none can be seen. */
+static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
+		struct landing *l)
+{
+	enum side side;
+	unsigned other;
+	int err;
+
+	l->ok = false;
+	l->at = pick(w, LOW, lo, hi);
+	if (!l->at)
+		return 0;
+	err = ask_both(w, l->at, &l->side, &l->ok, &l->low, &l->high);
+	if (err || l->ok || l->at < 6 || l->at + APART > last)
+		return err;
+	other = pick(w, LOW, l->at + APART,
+		     l->at + 9 < last ? l->at + 9 : last);
 	if (!other)
 		return 0;
-	err = ask(w, side, other, ok, off);
-	if (*ok) {
-		*j = other;
+	err = ask_both(w, other, &side, &l->ok, &l->low, &l->high);
+	if (l->ok) {
+		l->at = other;
 		w->reader->outliers++;
 	}
 	return err;
@@ -579,37 +611,21 @@ static int look(struct walk *w, enum side side, unsigned lo, unsigned hi,
 
 int walk_step(struct walk *walk)
 {
-	unsigned n = plan_ahead(&walk->plan, walk->ahead,
-				2 * walk->leap + 16 < PLAN_AHEAD ?
-				2 * walk->leap + 16 : PLAN_AHEAD);
-	unsigned most, low, high;
-	double low_off, high_off;
-	bool ok;
+	unsigned most = 2 * walk->leap + 16, n;
+	struct landing l;
 	int err;
 
+	n = plan_ahead(&walk->plan, walk->ahead,
+		       most < PLAN_AHEAD ? most : PLAN_AHEAD);
 	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
 		    walk->limit)
 		n--;
 	if (n < 2)
 		return event(walk, n);
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
-	err = look(walk, LOW, most - most / 4, most, n - 1, &low, &ok,
-		   &low_off);
-	if (err || !low)
+	err = look(walk, most - most / 4, most, n - 1, &l);
+	if (err || !l.at)
 		return err ? err : event(walk, n);
 	walk->leaps++;
-	if (!ok)
-		return bisect(walk, LOW, low, n);
-	/* Not what a read-ahead may have got by now. */
-	if (low + APART < n)
-		err = look(walk, HIGH, low + APART, low + 14 < n - 1 ?
-			   low + 14 : n - 1, n - 1, &high, &ok, &high_off);
-	else
-		err = look(walk, HIGH, low > 14 ? low - 14 : 1, low > APART ?
-			   low - APART : low, n - 1, &high, &ok, &high_off);
-	if (err || !high)
-		return err ? err : event(walk, n);
-	if (!ok)
-		return bisect(walk, HIGH, high, n);
-	return accept(walk, low < high ? low : high, low_off, high_off);
+	return l.ok ? accept(walk, &l) : bisect(walk, l.side, l.at, n);
 }
