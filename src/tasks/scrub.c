@@ -270,6 +270,11 @@ static void pass_end(struct scrub *scrub)
 
 static void window_end(struct scrub *scrub)
 {
+	if (scrub->overflow)
+		msg_warn("%s: scrub: more is suspect than can be looked at; "
+			 "some of it was left to the next pass",
+			 scrub->fs->disk->name);
+	scrub->overflow = false;
 	scrub->active = false;
 	scrub->done_sectors += scrub->window.sectors;
 	scrub->cursor = scrub->window.end;
