@@ -25,8 +25,9 @@
 #define REACH_MORE_NS 300000.0
 #define REACH_LESS 0.02
 #define HITS_MAX 8u
-#define HIT_MARGIN_NS 150000.0
+#define HIT_MARGIN_NS 120000.0
 #define CALIBRATE 24u
+#define NOISE_READS 96u
 /* No read-ahead is longer, in sectors. */
 #define AHEAD_MAX 32768u
 /* Above this, no skew can be told from noise. */
@@ -222,8 +223,7 @@ int reader_part(struct reader *reader, uint64_t unit)
 	return access_one(reader, at % reader->units, &a);
 }
 
-/* The middle one of the distances from the fit of a line through angles. */
-static double spread(double *off, unsigned n)
+static void sort(double *off, unsigned n)
 {
 	for (unsigned i = 1; i < n; i++) {
 		double v = off[i];
@@ -233,6 +233,12 @@ static double spread(double *off, unsigned n)
 			off[k] = off[k - 1];
 		off[k] = v;
 	}
+}
+
+/* The standard deviation, whatever a few of them are. */
+static double spread(double *off, unsigned n)
+{
+	sort(off, n);
 	/* Three quarters of a normal distribution lie within 1.15 sigma;
 	 * what comes late stretches one side. */
 	return (off[n * 7 / 8] - off[n / 8]) / 2.3;
@@ -241,7 +247,8 @@ static double spread(double *off, unsigned n)
 /* What a cache answers, it answers again, and at once. */
 static int find_hits(struct reader *r, uint64_t unit)
 {
-	double period_ns = r->phase.period_ns, revs, most_ns = 0;
+	double period_ns = r->phase.period_ns, revs, took[CALIBRATE];
+	unsigned n = 0;
 	struct probe_access a = { 0 };
 	uint64_t before_ns = 0;
 	int err = 0;
@@ -251,23 +258,25 @@ static int find_hits(struct reader *r, uint64_t unit)
 		err = access_one(r, unit + i / 4 + (i % 4 == 3), &a);
 		revs = (double)(a.complete_ns - before_ns) / period_ns;
 		if (before_ns && i % 2 && !a.result && revs < 0.7)
-			most_ns = fmax(most_ns, (double)(a.complete_ns -
-							 a.submit_ns));
+			took[n++] = (double)(a.complete_ns - a.submit_ns);
 		before_ns = a.complete_ns;
 	}
-	if (most_ns > 0 && most_ns < 0.7 * period_ns)
-		r->hit_ns = (uint64_t)fmin(most_ns + HIT_MARGIN_NS,
+	/* Not the slowest of them: that one was late. */
+	if (n > CALIBRATE / 6) {
+		sort(took, n);
+		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] + HIT_MARGIN_NS,
 					   period_ns / 8);
+	}
 	return err;
 }
 
 int reader_calibrate(struct reader *reader, uint64_t unit)
 {
-	double turn, off[CALIBRATE], first = NAN;
+	double turn, off[NOISE_READS], first = NAN;
 	unsigned n = 0;
 	int err = find_hits(reader, unit);
 
-	for (unsigned i = 0; i < CALIBRATE && !err; i++) {
+	for (unsigned i = 0; i < NOISE_READS && !err; i++) {
 		err = reader_part(reader, unit + 64 + i);
 		if (!err)
 			err = reader_read(reader, unit + 64 + i, &turn);
@@ -279,7 +288,7 @@ int reader_calibrate(struct reader *reader, uint64_t unit)
 	}
 	if (err)
 		return err;
-	if (n < CALIBRATE / 2)
+	if (n < NOISE_READS / 2)
 		return -EIO;
 	/* They lie close together: what they differ by, all differ by. */
 	for (unsigned i = 0; i + 1 < n; i++)
@@ -287,6 +296,6 @@ int reader_calibrate(struct reader *reader, uint64_t unit)
 	reader->noise = spread(off, n - 1) / sqrt(2);
 	if (reader->noise > NOISE_MAX)
 		return -EOPNOTSUPP;
-	reader->tolerance = fmin(fmax(6.5 * reader->noise, 0.01), 0.03);
+	reader->tolerance = fmin(fmax(6.5 * reader->noise, 0.012), 0.024);
 	return 0;
 }

@@ -25,6 +25,7 @@
 #define PITCH_MAX 0.1
 /* A jump is believed from so many tolerances on. */
 #define JUMP 2.0
+#define AROUND_MAX 1.02
 /* Within so much of a revolution pitches of tracks hardly differ. */
 #define NEAR 0.06
 #define RETRIES 4u
@@ -204,6 +205,9 @@ static int finish(struct search *s, uint64_t hint, uint64_t nominal)
 		if (err)
 			return err;
 	}
+	/* Nothing goes round more than once. */
+	if (s->t->size * s->t->pitch > AROUND_MAX)
+		return TRACK_UNDECIDED;
 	return again || soft ? TRACK_UNDECIDED : 0;
 }
 
