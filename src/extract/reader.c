@@ -296,6 +296,6 @@ int reader_calibrate(struct reader *reader, uint64_t unit)
 	reader->noise = spread(off, n - 1) / sqrt(2);
 	if (reader->noise > NOISE_MAX)
 		return -EOPNOTSUPP;
-	reader->tolerance = fmin(fmax(6.5 * reader->noise, 0.012), 0.024);
+	reader->tolerance = fmin(fmax(7.8 * reader->noise, 0.012), 0.024);
 	return 0;
 }
