@@ -100,6 +100,11 @@ static int run_period(struct extract_run *run)
 	if (period.verdict == PERIOD_NOISY)
 		msg_info("noise %.0f us, %.1f %% of the completions late",
 			 period.noise_ns / 1e3, 100 * period.late);
+	if (period.verdict != PERIOD_GOOD && run->scsi) {
+		msg_info("nothing but the tracks: %s",
+			 period_verdict_text(period.verdict));
+		return 0;
+	}
 	if (period.verdict != PERIOD_GOOD) {
 		run->verdict = period_verdict_text(period.verdict);
 		return period.verdict == PERIOD_UNREADABLE ? -EIO :
