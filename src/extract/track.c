@@ -323,7 +323,7 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 		  uint64_t *bad)
 {
 	double x[POINTS], y[POINTS], turn, zero, off, d;
-	uint64_t step = guess > 96 ? guess / 24 : 4;
+	uint64_t step = guess > 96 ? guess / 14 : 4;
 	unsigned n = START;
 	int err;
 
