@@ -109,6 +109,7 @@ struct fs_attr {
 	uint64_t size;
 	uint64_t sectors;	/* st_blocks */
 	struct timespec atime, mtime, ctime, btime;
+	bool name_gone;		/* one of several, within the last second */
 };
 
 /* FS_SETATTR: which fields of attr are to be set. */

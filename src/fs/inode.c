@@ -201,6 +201,16 @@ void inode_ctime(struct fs *fs, struct inode_item *item)
 
 /* A directory shows the room its entries would take in an ordinary one. */
 #define DIR_ENTRY_BYTES 64u
+#define NAME_GONE_NS ((uint64_t)NS_PER_SECOND)
+
+/* Was one of its names taken just now? */
+static bool inode_name_gone(struct fs *fs, uint64_t ino)
+{
+	const struct vnode *vnode = vnode_find(fs, ino);
+
+	return vnode && vnode->name_gone_ns &&
+	       env_now_ns(fs->env) - vnode->name_gone_ns < NAME_GONE_NS;
+}
 
 void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
 		struct fs_attr *attr)
@@ -208,6 +218,7 @@ void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
 	attr->ino = ino;
 	attr->mode = inode_mode(item);
 	attr->nlink = le32_get(item->nlink);
+	attr->name_gone = inode_name_gone(fs, ino);
 	attr->uid = le32_get(item->uid);
 	attr->gid = le32_get(item->gid);
 	attr->rdev = le32_get(item->rdev);

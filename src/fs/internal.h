@@ -159,6 +159,8 @@ struct vnode {
 	bool atime_done;	/* looked at since the last change */
 	bool atime_busy;	/* a ticket is on its way */
 	uint64_t atime_ns;	/* when (env_now_ns) */
+	uint64_t name_gone_ns;	/* the last time one of several names was taken
+				 * (env_now_ns); 0: not of late */
 	struct file *file;	/* data in memory; NULL: none */
 };
 

@@ -495,12 +495,17 @@ int names_probe_drop(struct ticket *ticket, uint64_t ino,
 void names_drop(struct ticket *ticket, uint64_t ino, struct inode_item *item)
 {
 	bool last = names_last(item);
+	struct vnode *vnode;
 
 	item->nlink = le32_put(last ? 0 : le32_get(item->nlink) - 1);
 	inode_ctime(ticket->fs, item);
 	inode_put(ticket, ino, item);
-	if (!last)
+	if (!last) {
+		vnode = vnode_find(ticket->fs, ino);
+		if (vnode)
+			vnode->name_gone_ns = env_now_ns(ticket->fs->env);
 		return;
+	}
 	names_put_orphan(ticket, ino);
 	ticket->unlinked = ino;
 	if (S_ISDIR(inode_mode(item)))

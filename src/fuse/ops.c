@@ -145,13 +145,18 @@ void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out)
 	};
 }
 
+uint64_t ops_valid_seconds(const struct fs_attr *attr)
+{
+	return attr->name_gone ? 0 : OPS_VALID_SECONDS;
+}
+
 void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out)
 {
 	*out = (struct fuse_entry_out){
 		.nodeid = attr->ino,
 		.generation = 1,	/* numbers are never used again */
 		.entry_valid = OPS_VALID_SECONDS,
-		.attr_valid = OPS_VALID_SECONDS,
+		.attr_valid = ops_valid_seconds(attr),
 	};
 	ops_fill_attr(attr, &out->attr);
 }

@@ -26,6 +26,14 @@
  */
 #define OPS_WRITTEN_VALID_SECONDS 1u
 
+/*
+ * How long attributes are good.  When a name has been taken the kernel counts
+ * links down by itself, as soon as whoever asked for it runs again; attributes
+ * that overtake it hold the new count already, and would be counted down too.
+ * So those of a file that has lost a name lately are not to be kept.
+ */
+uint64_t ops_valid_seconds(const struct fs_attr *attr);
+
 /* Takes the request over; it is ended sooner or later. */
 void ops_dispatch(struct request *req);
 

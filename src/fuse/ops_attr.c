@@ -15,9 +15,11 @@
 
 static void reply_attr(struct fs_op *op, bool written)
 {
-	struct fuse_attr_out out = { .attr_valid = OPS_VALID_SECONDS };
+	struct fuse_attr_out out = {
+		.attr_valid = ops_valid_seconds(&op->attr)
+	};
 
-	if (written && S_ISREG(op->attr.mode))
+	if (written && S_ISREG(op->attr.mode) && out.attr_valid)
 		out.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!op->rc)
 		ops_fill_attr(&op->attr, &out.attr);
@@ -119,7 +121,7 @@ static void done_statx(struct fs_op *op)
 {
 	const struct fs_attr *a = &op->attr;
 	struct statx_out out = {
-		.attr_valid = OPS_VALID_SECONDS,
+		.attr_valid = ops_valid_seconds(a),
 		.mask = STATX_BASIC_STATS | STATX_BTIME,
 		.blksize = 4096,
 		.nlink = a->nlink,
