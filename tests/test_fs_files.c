@@ -17,6 +17,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 #include "check/check.h"
+#include "fs/internal.h"
 #include "fs/mkfs.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
@@ -43,6 +44,7 @@ struct setting {
 	bool odd_tracks, cached;
 	size_t memory;
 	uint64_t mib;
+	uint64_t latency_ns;	/* of a request; 0: as is usual */
 };
 
 static struct model models[FILES];
@@ -278,6 +280,7 @@ static void disk_open_setting(struct rig *rig, const struct setting *setting,
 		.logical_bytes = setting->logical,
 		.physical_bytes = setting->physical,
 		.volatile_cache = setting->cached,
+		.latency_ns = setting->latency_ns,
 	};
 	struct mkfs_options mkfs = { 0 };
 	struct geom *geom = NULL;
@@ -1064,6 +1067,42 @@ START_TEST(test_placement)
 }
 END_TEST
 
+/* Several large files written anew at once, with little memory, go to their
+ * places and not through the log. */
+START_TEST(test_rewrite_is_not_logged)
+{
+	const struct setting setting = {
+		.logical = 512, .physical = 512, .odd_tracks = true,
+		.memory = 32 << 20, .mib = 400, .latency_ns = 10000000,
+	};
+	const uint64_t each = UINT64_C(16) << 20, chunk = 131072;
+	uint64_t ino[3], at, before = 0;
+	struct log_stats stats;
+	unsigned round, i;
+	struct rig rig;
+	char name[8];
+
+	disk_open_setting(&rig, &setting, 1);
+	for (i = 0; i < 3; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ck_assert_int_eq(rig_mknod(&rig, 1, name, 0100644, &ino[i]), 0);
+	}
+	for (round = 0; round < 2; round++) {
+		log_get_stats(tree_log(rig.fs->tree), &stats);
+		before = stats.record_bytes;
+		for (at = 0; at < each; at += chunk)
+			for (i = 0; i < 3; i++)
+				ck_assert_int_eq(do_write(&rig, ino[i], at,
+							  buffer, chunk),
+						 (int)chunk);
+		ck_assert_int_eq(rig_sync(&rig), 0);
+	}
+	log_get_stats(tree_log(rig.fs->tree), &stats);
+	ck_assert_uint_lt(stats.record_bytes - before, 3 * each / 64);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -1072,6 +1111,7 @@ int main(void)
 	tcase_set_timeout(tcase, 300);
 	tcase_add_test(tcase, test_small_file_is_inline);
 	tcase_add_test(tcase, test_append_and_fsync);
+	tcase_add_test(tcase, test_rewrite_is_not_logged);
 	tcase_add_test(tcase, test_full_disk);
 	tcase_add_test(tcase, test_damage_is_told);
 	tcase_add_test(tcase, test_failed_write_moves);

@@ -131,6 +131,7 @@ static const struct argp_option sched_argp_options[] = {
 	{ "drive", 'd', "SPEC", 0, "Drive specification or name", 0 },
 	{ "requests", 'n', "N", 0, "Requests of one measurement", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ "memory", 'm', "MIB", 0, "Of a file system (the experiment's)", 0 },
 	{ "quick", 'q', NULL, 0, "A tenth of the requests", 0 },
 	{ "device", 'D', "PATH", 0, "In real time on this disk", 0 },
 	{ "scratch", OPT_SCRATCH, NULL, 0, "Overwrite the disk", 0 },
@@ -155,6 +156,9 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		call->options.seed = strtoull(arg, NULL, 10);
+		return 0;
+	case 'm':
+		call->options.memory_mib = strtoull(arg, NULL, 10);
 		return 0;
 	case 'D':
 		call->options.device = arg;

@@ -12,6 +12,7 @@ struct sched_options {
 	const char *drive;	/* NULL: the experiment's own */
 	uint64_t requests;	/* of one measurement; 0: the experiment's */
 	uint64_t seed;
+	uint64_t memory_mib;	/* of a file system; 0: the experiment's */
 	bool quick;		/* a tenth */
 	const char *device;	/* in real time on this; NULL: virtual time */
 	bool scratch;		/* it may be written */

@@ -14,7 +14,8 @@
 #include "fs/mkfs.h"
 
 #define FILES 4u
-#define FILE_BYTES (UINT64_C(48) << 20)
+#define FILE_MIB 48u
+#define MEMORY_MIB 256u
 #define CHUNK 131072u
 #define FLOWS 3u
 #define DEPTH_MAX 16u
@@ -71,7 +72,7 @@ struct mounted {
 	uint64_t ino[FILES + 1];
 	uint64_t at[FLOWS];	/* ops begun, by flow */
 	struct slot slot[FLOWS * DEPTH_MAX];
-	uint64_t seed;
+	uint64_t seed, file_bytes, memory_bytes;
 	unsigned busy;
 	int err;
 };
@@ -129,14 +130,14 @@ static int do_one(struct mounted *m, const struct fs_op *op,
 static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 		      struct slot *slot)
 {
-	uint64_t ops = FILE_BYTES / 100 * flow->percent / flow->bytes;
+	uint64_t ops = m->file_bytes / 100 * flow->percent / flow->bytes;
 	uint64_t n = m->at[i]++;
 
 	if (n >= ops)
 		return false;
 	m->seed = m->seed * 6364136223846793005 + 1442695040888963407;
 	if (flow->random)
-		n = (m->seed >> 33) % (FILE_BYTES / flow->bytes);
+		n = (m->seed >> 33) % (m->file_bytes / flow->bytes);
 	slot->op = (struct fs_op){
 		.type = flow->write ? FS_WRITE : FS_READ,
 		.ino = m->ino[flow->file],
@@ -186,7 +187,7 @@ static int row_run(struct mounted *m, const struct row *row, double *seconds)
 static int open_fs(struct mounted *m, bool blind)
 {
 	struct fs_options options = { .head = blind ? NULL : m->rig.head,
-				      .memory_bytes = 256 << 20 };
+				      .memory_bytes = m->memory_bytes };
 	char name[16];
 	struct fs_attr attr;
 	unsigned i;
@@ -257,8 +258,13 @@ static int run_rows(const struct sched_options *options, bool blind,
 		m->slot[i].bytes = calloc(1, CHUNK);
 		err = m->slot[i].bytes ? 0 : -ENOMEM;
 	}
-	if (!err)
+	if (!err) {
+		m->file_bytes = (options->requests ? options->requests :
+						     FILE_MIB) << 20;
+		m->memory_bytes = (options->memory_mib ? options->memory_mib :
+							 MEMORY_MIB) << 20;
 		err = make_fs(options, blind, m);
+	}
 	for (i = 0; i < ROWS && !err; i++) {
 		err = row_run(m, &rows[i], &seconds[i]);
 		if (!err)

@@ -29,6 +29,7 @@
 #include "fs/watch.h"
 
 #define MAX_FAILURES 8u
+#define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 #define EARLY_PART 16u	/* of the pool may be dirty for a while */
 #define EARLY_LOOK 16u	/* files looked at for one to begin with */
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
@@ -1138,7 +1139,12 @@ void job_stream(struct file *file)
 	job_start(file, block, true);
 }
 
-/* Half of the pool is full: the oldest files go first. */
+/*
+ * Half of the pool is full: the oldest files go first.  Not while it is full of
+ * what is held or on its way and little is dirty: a piece of a track would be
+ * logged, which frees nothing, and the next would find it fuller yet.  Whatever
+ * job ends then comes back here.
+ */
 static void jobs_pressure(struct files *files, struct file *file)
 {
 	size_t count = pool_count(files->dirty_pool);
@@ -1146,7 +1152,8 @@ static void jobs_pressure(struct files *files, struct file *file)
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->held_count > count / 4)
 		homes_now(files);
-	if (!file)
+	if (!file || (files->dirty_count < count / PRESSING_PART &&
+		      files->jobs_busy))
 		return;
 	if (file->dirty_count >= count / 16)
 		job_flush(file, files->stamp, false, !file->vnode->opens);
