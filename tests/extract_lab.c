@@ -3,18 +3,33 @@
  * hand.
  *
  *   extract_lab [--seed N] [--limit SECTORS] [--verify CHECKS] SPEC...
+ *
+ * A SPEC is a file, or "random:SEED[,KEY=VALUE...]" (sim/specgen.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diskmodel/spec.h"
+#include "sim/specgen.h"
 #include "tests/extract_rig.h"
 
 struct lab {
 	uint64_t seed, limit, checks, quick_ms;
 	bool quiet;
 };
+
+static int drive(const char *name, struct spec **spec)
+{
+	static const char random[] = "random:";
+	struct specgen options;
+	int err;
+
+	if (strncmp(name, random, sizeof(random) - 1))
+		return spec_read(name, spec);
+	err = specgen_parse(name + sizeof(random) - 1, &options);
+	return err ? err : specgen_make(&options, spec);
+}
 
 static int run(const struct lab *lab, const char *path)
 {
@@ -24,7 +39,7 @@ static int run(const struct lab *lab, const char *path)
 	struct spec *spec;
 	struct geom *geom;
 	struct map *map;
-	int err = spec_read(path, &spec);
+	int err = drive(path, &spec);
 
 	if (err || extract_rig_init(&rig, spec, lab->seed))
 		return 1;
