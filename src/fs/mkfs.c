@@ -6,10 +6,11 @@
  *   1/2  superblock 2, second copy of area 0        3/4  of area 1
  *   end  superblock 3
  *
- * Log tracks: a quarter over the outer quarter of the disk, where the data of a
- * young file system lie, the rest evenly over all of it.  A log place is a run
- * of whole tracks that holds the longest record; on small disks, where whole
- * tracks would be too much, a part of one.
+ * Log tracks: on large disks half of them from the outer edge on at distances
+ * that double with every third one, so that whatever a growing file system has
+ * filled, some lie in the middle of it; the rest evenly over the disk.  A log
+ * place is a run of whole tracks that holds the longest record; on small disks,
+ * where whole tracks would be too much, a part of one.
  *
  * A root area has room for the slot map of a disk half of which is node tracks
  * (a disk full of files of 2 KiB), and its group table.
@@ -240,11 +241,16 @@ static int layout_nodes(struct layout *layout, struct mkfs_plan *plan)
 static uint64_t layout_log_from(const struct layout *layout, unsigned i,
 				unsigned n)
 {
+	/* Of a doubling: thousandths. */
+	static const uint64_t third[] = { 1000, 794, 630 };
 	uint64_t sectors = layout->super->sectors;
-	unsigned outer = n / 4;
+	unsigned outer = 1 + n * n / (2 * TRAX_MAX_LOG_TRACKS), back;
 
-	if (i < outer)
-		return sectors / 4 / outer * i;
+	if (i < outer) {
+		back = outer - 1 - i;
+		return i ? (sectors / 4 >> back / 3) / 1000 * third[back % 3]
+			 : 0;
+	}
 	i -= outer;
 	n -= outer;
 	return sectors / n * i + sectors / n / 2;
