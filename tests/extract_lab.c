@@ -49,7 +49,7 @@ static int run(const struct lab *lab, const char *path)
 	};
 	uint64_t end = lab->limit ? lab->limit : rig.prober.limits->sectors;
 
-	err = map_new(&rig.prober, &o, &map);
+	err = map_open(&rig.prober, &o, &map);
 	if (!err)
 		err = lab->quick_ms ? map_quick(map, lab->quick_ms * 1000000) :
 				      map_extract(map, 0, end);
@@ -77,7 +77,7 @@ static int run(const struct lab *lab, const char *path)
 	       (uintmax_t)s.checks, (uintmax_t)s.failed, s.noise, v.angle_p99,
 	       (uintmax_t)v.first_wrong);
 	geom_free(geom);
-	map_free(map);
+	map_close(map);
 	extract_rig_fini(&rig);
 	spec_free(spec);
 	return v.wrong != 0;

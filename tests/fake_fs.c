@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "diskmodel/geom.h"
 #include "fs/fs.h"
+#include "tasks/refine.h"
 #include "tasks/scrub.h"
 
 #define FULL_BYTES (1u << 30)	/* a file has no room for more */
@@ -577,7 +578,7 @@ const struct geom *fs_geom(const struct fs *fs)
 	return fs->geom;
 }
 
-/* ---- No scrub beside it ---- */
+/* ---- Nothing beside it ---- */
 
 uint64_t scrub_run(struct scrub *scrub)
 {
@@ -603,5 +604,17 @@ void scrub_resume(struct scrub *scrub)
 char *scrub_json(struct scrub *scrub)
 {
 	(void)scrub;
+	return NULL;
+}
+
+uint64_t refine_run(struct refine *refine)
+{
+	(void)refine;
+	return UINT64_MAX;
+}
+
+char *refine_model_json(const struct refine *refine)
+{
+	(void)refine;
 	return NULL;
 }

@@ -27,7 +27,7 @@ static struct map *map_of(struct extract_rig *rig, const struct spec *spec)
 	};
 	struct map *map;
 
-	ck_assert_int_eq(map_new(&rig->prober, &o, &map), 0);
+	ck_assert_int_eq(map_open(&rig->prober, &o, &map), 0);
 	return map;
 }
 
@@ -67,7 +67,7 @@ START_TEST(exact)
 	ck_assert_int_eq(map_extract(map, 0, drives[_i].sectors), 0);
 	ck_assert_int_eq(map_verify(map, 0, drives[_i].sectors, 100), 0);
 	judge(&rig, map, drives[_i].sectors);
-	map_free(map);
+	map_close(map);
 	extract_rig_fini(&rig);
 	spec_free(spec);
 }
@@ -89,7 +89,7 @@ START_TEST(interrupted)
 	ck_assert(known);
 	state = map_save(map);
 	ck_assert_ptr_nonnull(state);
-	map_free(map);
+	map_close(map);
 	rig.stop_at = 0;
 	again = map_of(&rig, spec);
 	ck_assert_int_eq(map_load(again, state), 0);
@@ -101,7 +101,7 @@ START_TEST(interrupted)
 	ck_assert_uint_ge(map_known(again, 3000100000, &known), 3000200000);
 	ck_assert(known);
 	judge(&rig, again, 8200000);
-	map_free(again);
+	map_close(again);
 	extract_rig_fini(&rig);
 	spec_free(spec);
 }

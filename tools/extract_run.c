@@ -223,7 +223,7 @@ static int run_map(struct extract_run *run)
 
 	if (run->scsi)
 		return 0;
-	err = map_new(run->prober, &options, &m.map);
+	err = map_open(run->prober, &options, &m.map);
 	if (!err && run->state->map && map_load(m.map, run->state->map))
 		msg_info("the tracks are measured from the beginning");
 	if (!err)
@@ -232,7 +232,7 @@ static int run_map(struct extract_run *run)
 		kept = map_keep(&m);
 		err = err ? err : kept;
 	}
-	map_free(m.map);
+	map_close(m.map);
 	progress_end(run);
 	msg_info("%" PRIu64 " tracks known, %.3f %% of the sectors unknown, %"
 		 PRIu64 " reads, %.1f s", run->map.tracks,

@@ -117,6 +117,12 @@ static bool set_scrub(struct mount_settings *s, const char *value)
 	return end != value && !*end && n <= MAX_SCRUB_DAYS;
 }
 
+static bool set_refine(struct mount_settings *s, const char *value)
+{
+	s->keep_map = !strcmp(value, "0");
+	return s->keep_map || !strcmp(value, "1");
+}
+
 /* Appends to what the kernel gets. */
 static bool add_flag(struct mount_settings *s, const char *name)
 {
@@ -149,6 +155,7 @@ static const struct row {
 	{ "commit=", set_commit },
 	{ "memory=", set_memory },
 	{ "scrub=", set_scrub },
+	{ "refine=", set_refine },
 	{ "replicas=", set_replicas },
 	{ "watermarks=", set_watermarks },
 };

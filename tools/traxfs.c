@@ -63,6 +63,7 @@ struct server {
 	struct mount *mount;
 	struct fs *fs;
 	struct scrub *scrub;
+	struct refine *refine;
 	struct session *session;
 	int signal_fd;
 };
@@ -244,6 +245,7 @@ static int start_session(struct server *s)
 		.fd = mount_fd(s->mount),
 		.owner = geteuid(),
 		.scrub = s->scrub,
+		.refine = s->refine,
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 	};
@@ -291,6 +293,8 @@ static int start(struct server *s)
 	if (!rc)
 		rc = scrub_open(s->fs, s->arguments->settings.scrub_days,
 				&s->scrub);
+	if (!rc && !s->arguments->settings.keep_map)
+		rc = refine_open(s->fs, &s->refine);
 	if (!rc)
 		rc = start_session(s);
 	return rc;
@@ -310,6 +314,7 @@ static int finish(struct server *s)
 		s->mount = NULL;
 		s->session = NULL;
 	}
+	refine_close(s->refine);
 	scrub_close(s->scrub);
 	if (s->fs)
 		rc = fs_close(s->fs);

@@ -49,7 +49,9 @@ static void extent_eof(struct check *check, const struct inode_state *now,
 			       (unsigned long long)off);
 }
 
-/* Advice only: a piece that neither begins nor ends with a track. */
+/* Advice only: a piece that neither begins nor ends with a track.  Where
+ * only some tracks are known, a mount may have found out more than the record
+ * says. */
 static void extent_track(struct check *check, const struct inode_state *now,
 			 uint64_t sector, uint64_t sectors, uint32_t flags)
 {
@@ -60,6 +62,8 @@ static void extent_track(struct check *check, const struct inode_state *now,
 		return;
 	geom_track_of(check->geom, sector, &first);
 	geom_track_of(check->geom, sector + sectors - 1, &last);
+	if (geom_known(check->geom) && (!first.known || !last.known))
+		return;
 	if (first.index == last.index || first.first == sector ||
 	    last.first + last.sectors == sector + sectors)
 		return;

@@ -135,6 +135,11 @@ static int prepare(struct map *m)
 	return err;
 }
 
+void map_forget_clock(struct map *map)
+{
+	map->prepared = false;
+}
+
 /* ---- extraction ---- */
 
 static uint64_t unit_of(const struct map *m, uint64_t sector)

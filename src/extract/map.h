@@ -54,18 +54,6 @@ int map_open(struct prober *prober, const struct map_options *options,
 	    struct map **map);
 void map_close(struct map *map);
 
-/* The same by other names, which base/map.h has too. */
-static inline int map_new(struct prober *prober,
-			  const struct map_options *options, struct map **map)
-{
-	return map_open(prober, options, map);
-}
-
-static inline void map_free(struct map *map)
-{
-	map_close(map);
-}
-
 /* Maps [first, end) as far as it is not mapped; whole tracks, perhaps a few
  * more. */
 int map_extract(struct map *map, uint64_t first, uint64_t end);
@@ -87,6 +75,9 @@ uint64_t map_known(const struct map *map, uint64_t sector, bool *known);
 
 /* known = false for all that is not known. */
 int map_geom(const struct map *map, struct geom **geom);
+
+/* The spindle was left alone for long: the next call finds the phase again. */
+void map_forget_clock(struct map *map);
 
 void map_get_stats(const struct map *map, struct map_stats *stats);
 

@@ -7,6 +7,9 @@
 #include "extract/measure.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "extract/map.h"
 
@@ -17,6 +20,45 @@ static void found(struct profile *profile, enum profile_part part)
 {
 	profile->part[part].method = PROFILE_TIMING;
 	profile->part[part].confidence_ppm = SURE_PPM;
+}
+
+/* The state of measuring; NULL with bytes 0 when there is no room for it. */
+static void keep_progress(struct profile *p, const struct map *map)
+{
+	json_t *state = map_save(map);
+	char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
+
+	json_decref(state);
+	free(p->progress);
+	p->progress = text;
+	p->progress_bytes = text ? strlen(text) : 0;
+	if (p->progress_bytes <= PROFILE_MAX_PROGRESS)
+		return;
+	free(text);
+	p->progress = NULL;
+	p->progress_bytes = 0;
+}
+
+static void keep(struct profile *p, const struct map *map)
+{
+	if (geom_known(p->geom)) {
+		found(p, PROFILE_BOUNDARIES);
+		found(p, PROFILE_ANGLES);
+	}
+	keep_progress(p, map);
+}
+
+int measure_keep(struct profile *profile, const struct map *map)
+{
+	struct geom *geom;
+	int err = map_geom(map, &geom);
+
+	if (err)
+		return err;
+	geom_free(profile->geom);
+	profile->geom = geom;
+	keep(profile, map);
+	return 0;
 }
 
 static int make_profile(struct prober *prober, const struct map *map,
@@ -37,10 +79,7 @@ static int make_profile(struct prober *prober, const struct map *map,
 	p->physical_bytes = prober->limits->physical_bytes;
 	p->made_wall_ns = env_wall_ns(prober->env);
 	found(p, PROFILE_PERIOD);
-	if (geom_known(geom)) {
-		found(p, PROFILE_BOUNDARIES);
-		found(p, PROFILE_ANGLES);
-	}
+	keep(p, map);
 	*profile = p;
 	return 0;
 }

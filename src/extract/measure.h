@@ -9,6 +9,7 @@
 #define TRAX_EXTRACT_MEASURE_H
 
 #include "diskmodel/profile.h"
+#include "extract/map.h"
 #include "extract/period.h"
 #include "extract/probe.h"
 
@@ -20,5 +21,10 @@
  */
 int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 		 enum period_verdict *verdict, struct profile **profile);
+
+/* What a map knows becomes what the profile knows of tracks, with the state of
+ * measuring to go on from (left out when it is too large).  On an error the
+ * profile is as it was. */
+int measure_keep(struct profile *profile, const struct map *map);
 
 #endif

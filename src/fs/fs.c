@@ -21,6 +21,7 @@
 #include "fs/replica_ops.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
+#include "sched/freeblock.h"
 #include "sched/head.h"
 #include "sched/queue.h"
 
@@ -395,6 +396,25 @@ static int fs_open_head(struct fs *fs)
 		return rc;
 	fs->head = fs->own_head;
 	queue_set_head(fs->queue, fs->head);
+	return 0;
+}
+
+int fs_adopt_profile(struct fs *fs, struct profile *profile)
+{
+	struct profile *old = fs->profile;
+	int rc;
+
+	if (!queue_idle(fs->queue))
+		return -EBUSY;
+	rc = freeblock_set_geom(fs->queue, profile->geom);
+	if (rc)
+		return rc;
+	alloc_set_geom(fs->alloc, profile->geom);
+	if (fs->own_head)
+		head_set_geom(fs->own_head, profile->geom);
+	fs->profile = profile;
+	fs->geom = profile->geom;
+	profile_free(old);
 	return 0;
 }
 

@@ -70,6 +70,13 @@ struct fs {
 					   tests of collisions */
 };
 
+/*
+ * Another belief of the disk's tracks, for new data and the head, from now on;
+ * takes it over and frees the old one.  Old data stays where it is.  -EBUSY:
+ * the queue is not idle; -ENOMEM: nothing has changed.
+ */
+int fs_adopt_profile(struct fs *fs, struct profile *profile);
+
 /* ---- Tickets: one operation on the tree ---- */
 
 struct ticket;

@@ -272,12 +272,13 @@ int session_start(struct session *session)
 static uint64_t session_work(struct session *session)
 {
 	struct scrub *scrub = session->options.scrub;
-	uint64_t fs_ns = fs_run(session->fs, 0), scrub_ns;
+	struct refine *refine = session->options.refine;
+	uint64_t next_ns = fs_run(session->fs, 0);
+	uint64_t scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
+	uint64_t refine_ns = refine ? refine_run(refine) : UINT64_MAX;
 
-	if (!scrub)
-		return fs_ns;
-	scrub_ns = scrub_run(scrub);
-	return scrub_ns < fs_ns ? scrub_ns : fs_ns;
+	next_ns = scrub_ns < next_ns ? scrub_ns : next_ns;
+	return refine_ns < next_ns ? refine_ns : next_ns;
 }
 
 int session_run(struct session *session)

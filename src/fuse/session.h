@@ -20,6 +20,7 @@
 
 #include "base/env.h"
 #include "fs/fs.h"
+#include "tasks/refine.h"
 #include "tasks/scrub.h"
 
 struct session;
@@ -30,6 +31,7 @@ struct session_options {
 	int signal_fd;		/* signalfd of whatever is to end the session
 				   and of SIGCHLD; -1: none */
 	uid_t owner;		/* who mounted it: may use control.h */
+	struct refine *refine;	/* likewise */
 	struct scrub *scrub;	/* runs beside the file system; NULL: none */
 	/*
 	 * A signal asks to end: called with attempt = 0, and again with the

@@ -169,6 +169,10 @@ void view_get(struct request *req, const char *name)
 		reply_text(req, req->session->options.scrub ?
 			   scrub_json(req->session->options.scrub) :
 			   strdup("null"));
+	} else if (rows[i].root == fs_model_json &&
+		   req->session->options.refine) {
+		reply_text(req, refine_model_json(
+					req->session->options.refine));
 	} else if (rows[i].root) {
 		reply_text(req, rows[i].root(req->session->fs));
 	} else {

@@ -70,6 +70,7 @@ struct freeblock_task {
 	void *arg;
 	struct list link;
 	struct wanted *wanted;
+	struct wanted *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
 	struct list writes;
 	unsigned promoted;	/* reads at a time */

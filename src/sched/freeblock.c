@@ -468,22 +468,27 @@ void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns)
 /* The same sectors, by the tracks of another geometry. */
 static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 {
-	struct wanted *wanted;
 	struct range r;
 	uint64_t at = 0;
-	int err = wanted_open(geom, task->options.unit_sectors, &wanted);
+	int err = wanted_open(geom, task->options.unit_sectors, &task->next);
 
 	while (!err && wanted_next(task->wanted, at, &r)) {
 		at = r.first + r.n;
-		err = wanted_add(wanted, r.first, r.n);
+		err = wanted_add(task->next, r.first, r.n);
 	}
-	if (err) {
-		wanted_close(wanted);
-		return err;
+	return err;
+}
+
+/* Each task gets what was made for it, or (an error) keeps what it had. */
+static void task_end_geom(struct freeblock_task *task, int err)
+{
+	if (!err) {
+		wanted_close(task->wanted);
+		task->wanted = task->next;
+	} else if (task->next) {
+		wanted_close(task->next);
 	}
-	wanted_close(task->wanted);
-	task->wanted = wanted;
-	return 0;
+	task->next = NULL;
 }
 
 int freeblock_set_geom(struct queue *queue, const struct geom *geom)
@@ -494,12 +499,16 @@ int freeblock_set_geom(struct queue *queue, const struct geom *geom)
 
 	if (!fb)
 		return 0;
-	list_for_each(pos, &fb->tasks) {
-		err = task_set_geom(list_entry(pos, struct freeblock_task,
-					       link), geom);
-		if (err)
-			return err;
-	}
+	list_for_each(pos, &fb->tasks)
+		if (!err)
+			err = task_set_geom(list_entry(pos,
+						       struct freeblock_task,
+						       link), geom);
+	list_for_each(pos, &fb->tasks)
+		task_end_geom(list_entry(pos, struct freeblock_task, link),
+			      err);
+	if (err)
+		return err;
 	fb->geom = geom;
 	fb->planned = false;
 	return 0;

@@ -82,7 +82,8 @@ void freeblock_write(struct freeblock_task *task, struct queue_request *req);
 /* Idle time begins after this, or ten times the foreground's recent gaps. */
 void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns);
 
-/* The geometry the head believes in has changed, or is about to go away. */
+/* The geometry the head believes in has changed, or is about to go away.
+ * -ENOMEM: nothing has changed. */
 int freeblock_set_geom(struct queue *queue, const struct geom *geom);
 
 struct freeblock_stats {

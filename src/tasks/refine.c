@@ -1,0 +1,445 @@
+/*
+ * refine.c - a prober over the queue of a mounted file system.
+ *
+ * Those who measure are straight-line code, so they run as a coroutine, which
+ * gives way wherever it must wait: for a read, for a moment, for quiet.  The
+ * loop's side (refine_run) resumes it only when it may read at once.
+ *
+ * A read counts only if it was alone: what else goes to the disk between its
+ * submission and its end might have been merged with it, or made a cache hit
+ * look like the medium.  Then it is made again.  After a rest the spindle may
+ * have drifted beyond what the map's clock bears: the measuring of a piece is
+ * broken off and begins again by finding the clock.
+ */
+#include "tasks/refine.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/coro.h"
+#include "base/msg.h"
+#include "extract/map.h"
+#include "extract/measure.h"
+#include "fs/internal.h"
+#include "sched/queue.h"
+
+#define QUIET_NS UINT64_C(100000000)
+#define QUIET_GAPS 10u
+#define GAP_MAX_NS UINT64_C(1000000000)
+#define REST_NS UINT64_C(3000000000)
+#define STEPS 256u
+#define STEP_MIN_SECTORS 65536u
+#define CHECKS 512u
+/* The file system gets a new map when so much of the disk has been added. */
+#define ADOPT_SHARE 64u
+#define GONE_ERRORS 64u
+#define BUFFER_ALIGN 4096u
+#define BUFFER_BYTES 65536u
+
+struct refine {
+	struct fs *fs;
+	struct prober prober;
+	struct map *map;
+	struct coro *coro;
+	uint64_t period_ps;
+	bool over, closing;
+	int error;
+
+	/* The foreground. */
+	uint64_t requests;	/* of it, when last looked */
+	uint64_t last_ns, recent_gap_ns;
+
+	/* The read. */
+	struct queue_request req;
+	struct iovec iov;
+	void *buffer;
+	bool reading;
+	uint64_t requests_before, accesses_before;
+	uint64_t read_ns;	/* the last one was over */
+	uint64_t wake_ns;	/* the coroutine waits for this */
+	bool rested;		/* why access() broke off */
+	unsigned errors;	/* one after another */
+
+	bool step_over;
+	uint64_t done_sectors, adopted_sectors, adopted;
+};
+
+/* ---- the foreground ---- */
+
+static uint64_t foreground_requests(const struct refine *r)
+{
+	const struct queue_stats *stats = queue_stats(r->fs->queue);
+	uint64_t n = 0;
+	int i;
+
+	for (i = 0; i < QUEUE_IDLE; i++)
+		n += stats->class[i].requests;
+	return n;
+}
+
+static void foreground_look(struct refine *r, uint64_t now_ns)
+{
+	uint64_t n = foreground_requests(r), gap_ns;
+
+	if (n == r->requests)
+		return;
+	gap_ns = (now_ns - r->last_ns) / (n - r->requests);
+	if (gap_ns > GAP_MAX_NS)
+		gap_ns = GAP_MAX_NS;
+	r->recent_gap_ns -= r->recent_gap_ns / 16;
+	if (r->recent_gap_ns < gap_ns)
+		r->recent_gap_ns = gap_ns;
+	r->requests = n;
+	r->last_ns = now_ns;
+}
+
+/* When it will have been quiet for long enough. */
+static uint64_t quiet_at_ns(const struct refine *r)
+{
+	uint64_t wait_ns = r->recent_gap_ns * QUIET_GAPS;
+
+	return r->last_ns + (wait_ns > QUIET_NS ? wait_ns : QUIET_NS);
+}
+
+/* ---- the prober: inside the coroutine ---- */
+
+static void read_done(struct disk_request *disk)
+{
+	struct refine *r = disk->owner;
+
+	r->reading = false;
+	r->read_ns = disk->complete_ns;
+}
+
+static void read_submit(struct refine *r, const struct probe_access *a)
+{
+	r->iov = (struct iovec){ r->buffer, a->sectors * SECTOR_BYTES };
+	memset(&r->req, 0, sizeof(r->req));
+	r->req.class = QUEUE_IDLE;
+	r->req.disk = (struct disk_request){
+		.op = DISK_READ,
+		.sector = a->sector,
+		.sectors = a->sectors,
+		.iov = &r->iov,
+		.iov_n = 1,
+		.done = read_done,
+		.owner = r,
+	};
+	r->requests_before = foreground_requests(r);
+	r->accesses_before = queue_stats(r->fs->queue)->accesses;
+	r->reading = true;
+	r->prober.accesses++;
+	queue_submit(r->fs->queue, &r->req);
+}
+
+static bool read_was_alone(const struct refine *r)
+{
+	return foreground_requests(r) == r->requests_before &&
+	       queue_stats(r->fs->queue)->accesses == r->accesses_before + 1;
+}
+
+static int access_one(struct refine *r, struct probe_access *a)
+{
+	do {
+		r->wake_ns = a->not_before_ns;
+		if (env_now_ns(r->fs->env) < r->wake_ns)
+			coro_yield(r->coro);
+		r->rested = r->read_ns &&
+			    env_now_ns(r->fs->env) - r->read_ns > REST_NS;
+		if (r->closing || r->rested) {
+			r->read_ns = 0;
+			return -EINTR;
+		}
+		read_submit(r, a);
+		coro_yield(r->coro);
+	} while (!read_was_alone(r));
+	a->submit_ns = r->req.disk.submit_ns;
+	a->complete_ns = r->req.disk.complete_ns;
+	a->result = r->req.disk.result;
+	r->errors = a->result ? r->errors + 1 : 0;
+	return r->errors > GONE_ERRORS ? -ENODEV : 0;
+}
+
+static int refine_access(struct prober *prober, struct probe_access *access,
+			 unsigned n, unsigned depth)
+{
+	struct refine *r = container_of(prober, struct refine, prober);
+	int err = 0;
+	unsigned i;
+
+	(void)depth;	/* one at a time, whoever measures */
+	for (i = 0; i < n && !err; i++) {
+		if (access[i].write ||
+		    access[i].sectors > BUFFER_BYTES / SECTOR_BYTES)
+			return -EINVAL;
+		err = access_one(r, &access[i]);
+	}
+	return err;
+}
+
+/* ---- measuring: the coroutine ---- */
+
+/* Has it broken off only because there was a rest? */
+static bool goes_on(struct refine *r, int err)
+{
+	if (err != -EINTR || !r->rested || r->closing)
+		return false;
+	map_forget_clock(r->map);
+	return true;
+}
+
+static int refine_step(struct refine *r, uint64_t end)
+{
+	int err;
+
+	do {
+		err = map_extract(r->map, r->done_sectors, end);
+	} while (goes_on(r, err));
+	/* What can't be read stays unknown. */
+	return err == -EIO ? 0 : err;
+}
+
+static void refine_body(struct coro *coro, void *arg)
+{
+	struct refine *r = arg;
+	uint64_t all = r->prober.limits->sectors, end;
+	uint64_t step = all / STEPS > STEP_MIN_SECTORS ? all / STEPS :
+							 STEP_MIN_SECTORS;
+	int err = r->closing ? -EINTR : 0;
+
+	while (!err && r->done_sectors < all) {
+		end = all - r->done_sectors > step ? r->done_sectors + step :
+						     all;
+		err = refine_step(r, end);
+		if (err)
+			break;
+		r->done_sectors = end;
+		r->step_over = true;
+		coro_yield(coro);
+	}
+	if (!err) {
+		do {
+			err = map_verify(r->map, 0, all, CHECKS);
+		} while (goes_on(r, err));
+	}
+	if (err != -EINTR)
+		r->error = err == -EIO ? 0 : err;
+	r->step_over = true;
+}
+
+/* ---- the loop's side ---- */
+
+static uint64_t known_sectors(const struct refine *r)
+{
+	struct map_stats stats;
+
+	map_get_stats(r->map, &stats);
+	return stats.known_sectors;
+}
+
+static int refine_adopt(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	err = measure_keep(next, r->map);
+	if (!err)
+		err = fs_adopt_profile(r->fs, next);
+	if (err) {
+		profile_free(next);
+		return err;
+	}
+	r->adopted_sectors = known_sectors(r);
+	r->adopted++;
+	return 0;
+}
+
+/* A step is over: has it brought enough to be used? */
+static void refine_weigh(struct refine *r)
+{
+	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
+	int err = 0;
+
+	r->step_over = false;
+	if (known >= r->adopted_sectors + all / ADOPT_SHARE ||
+	    (r->over && !r->error && known > r->adopted_sectors))
+		err = refine_adopt(r);
+	if (err && err != -EBUSY)
+		msg_warn("%s: the new map of tracks is not used: %s",
+			 r->fs->disk->name, strerror(-err));
+}
+
+static void refine_end(struct refine *r)
+{
+	r->over = true;
+	if (r->closing)
+		return;
+	refine_weigh(r);
+	if (r->error)
+		msg_warn("%s: measuring ends: %s", r->fs->disk->name,
+			 strerror(-r->error));
+	else
+		msg_info("%s: the map of tracks is finished: %llu of %llu "
+			 "sectors", r->fs->disk->name,
+			 (unsigned long long)known_sectors(r),
+			 (unsigned long long)r->prober.limits->sectors);
+}
+
+uint64_t refine_run(struct refine *r)
+{
+	uint64_t now_ns = env_now_ns(r->fs->env), at_ns;
+
+	if (r->over || r->fs->gone)
+		return UINT64_MAX;
+	foreground_look(r, now_ns);
+	/* Whoever works now will be over by a completion or an answer. */
+	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
+		return UINT64_MAX;
+	at_ns = quiet_at_ns(r);
+	if (r->wake_ns > at_ns)
+		at_ns = r->wake_ns;
+	if (now_ns < at_ns)
+		return at_ns;
+	if (r->step_over)
+		refine_weigh(r);
+	if (!coro_resume(r->coro))
+		refine_end(r);
+	/* What was begun has to reach the disk. */
+	return r->over ? UINT64_MAX : now_ns;
+}
+
+/* ---- opening and closing ---- */
+
+/* Something was found by timing, and not all. */
+static bool refine_is_due(const struct fs *fs)
+{
+	const struct profile *p = fs->profile;
+
+	return !fs->options.read_only && !fs->options.doubt &&
+	       p->mech.period_ps &&
+	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
+	       p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING &&
+	       p->sectors == fs->disk->limits.sectors &&
+	       geom_known_sectors(p->geom) < p->sectors;
+}
+
+/* Goes on from what the profile holds; what can't be read is measured anew. */
+static int refine_recall(struct refine *r)
+{
+	const struct profile *p = r->fs->profile;
+	json_t *state;
+	int err;
+
+	if (!p->progress_bytes)
+		return 0;
+	state = json_loadb(p->progress, p->progress_bytes, 0, NULL);
+	err = state ? map_load(r->map, state) : -EINVAL;
+	json_decref(state);
+	if (err)
+		msg_warn("%s: the state of measuring is not usable; it begins "
+			 "anew", r->fs->disk->name);
+	return err == -ENOMEM ? err : 0;
+}
+
+static void refine_free(struct refine *r)
+{
+	coro_free(r->coro);
+	map_close(r->map);
+	free(r->buffer);
+	free(r);
+}
+
+static int refine_new(struct fs *fs, struct refine *r)
+{
+	const struct map_options options = {
+		.period_ps = fs->profile->mech.period_ps,
+	};
+	int err;
+
+	r->fs = fs;
+	r->prober.env = fs->env;
+	r->prober.limits = &fs->disk->limits;
+	r->prober.access = refine_access;
+	r->requests = foreground_requests(r);
+	r->last_ns = env_now_ns(fs->env);
+	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
+	r->buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
+	if (!r->buffer)
+		return -ENOMEM;
+	err = map_open(&r->prober, &options, &r->map);
+	if (!err)
+		err = refine_recall(r);
+	return err ? err : coro_new(refine_body, r, &r->coro);
+}
+
+int refine_open(struct fs *fs, struct refine **out)
+{
+	struct refine *r;
+	int err;
+
+	*out = NULL;
+	if (!refine_is_due(fs))
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	err = refine_new(fs, r);
+	if (err) {
+		refine_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void refine_close(struct refine *r)
+{
+	if (!r)
+		return;
+	r->closing = true;
+	while (r->reading && !r->fs->gone)
+		fs_run(r->fs, -1);
+	while (!r->over && coro_resume(r->coro))
+		;
+	refine_free(r);
+}
+
+void refine_get_status(const struct refine *r, struct refine_status *status)
+{
+	*status = (struct refine_status){
+		.running = !r->over,
+		.complete = r->over && !r->error,
+		.error = r->error,
+		.reads = r->prober.accesses,
+		.done_sectors = r->done_sectors,
+		.all_sectors = r->prober.limits->sectors,
+		.known_sectors = known_sectors(r),
+		.adopted = r->adopted,
+	};
+}
+
+char *refine_model_json(const struct refine *r)
+{
+	struct refine_status s;
+	char *text = fs_model_json(r->fs), *out;
+	json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+
+	refine_get_status(r, &s);
+	json_object_set_new(json, "refine", json_pack(
+		"{s:s, s:I, s:I, s:I, s:I, s:I}",
+		"state", s.running ? "running" :
+			 s.complete ? "complete" : "given up",
+		"reads", (json_int_t)s.reads,
+		"done_sectors", (json_int_t)s.done_sectors,
+		"all_sectors", (json_int_t)s.all_sectors,
+		"known_sectors", (json_int_t)s.known_sectors,
+		"adopted", (json_int_t)s.adopted));
+	out = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	json_decref(json);
+	free(text);
+	return out;
+}

@@ -1,0 +1,299 @@
+/*
+ * test_refine.c - a file system that knows part of its disk's tracks finds out
+ * the rest in idle time, and is right; nobody waits for it.
+ */
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/coro.h"
+#include "check/check.h"
+#include "diskmodel/spec.h"
+#include "extract/measure.h"
+#include "extract/prober_disk.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "format/format.h"
+#include "sim/drive.h"
+#include "sim/judge.h"
+#include "sim/sim.h"
+#include "sim/specgen.h"
+#include "tasks/refine.h"
+#include "tests/test.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND (1000 * MS)
+#define SHORT_READ_NS (40 * MS)	/* a seek, a turn, another read */
+
+/* ---- coroutines ---- */
+
+static void counts(struct coro *coro, void *arg)
+{
+	unsigned *n = arg;
+
+	for (unsigned i = 0; i < 3; i++) {
+		++*n;
+		coro_yield(coro);
+	}
+}
+
+START_TEST(coroutine)
+{
+	struct coro *coro;
+	unsigned n = 0;
+
+	ck_assert_int_eq(coro_new(counts, &n, &coro), 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		ck_assert(coro_resume(coro));
+		ck_assert_uint_eq(n, i);
+	}
+	ck_assert(!coro_resume(coro));
+	ck_assert(!coro_resume(coro));
+	coro_free(coro);
+}
+END_TEST
+
+/* ---- a disk, partly known ---- */
+
+struct bed {
+	struct spec *spec;
+	struct sim *sim;
+	struct fs *fs;
+	struct refine *refine;
+};
+
+static void bed_measure(struct bed *bed, struct profile **profile)
+{
+	enum period_verdict verdict;
+	struct prober *prober = prober_disk_new(sim_env(bed->sim),
+						sim_disk(bed->sim), false,
+						NULL);
+
+	ck_assert_ptr_nonnull(prober);
+	ck_assert_int_eq(measure_some(prober, 8 * SECOND, false, &verdict,
+				      profile), 0);
+	ck_assert_int_eq(verdict, PERIOD_GOOD);
+	ck_assert_ptr_nonnull(*profile);
+	prober_disk_free(prober);
+}
+
+static void bed_mount(struct bed *bed)
+{
+	struct fs_options options = { 0 };
+
+	ck_assert_int_eq(fs_open(sim_env(bed->sim), sim_disk(bed->sim),
+				 &options, &bed->fs), 0);
+	ck_assert_int_eq(refine_open(bed->fs, &bed->refine), 0);
+}
+
+static void bed_unmount(struct bed *bed)
+{
+	refine_close(bed->refine);
+	ck_assert_int_eq(fs_close(bed->fs), 0);
+	bed->refine = NULL;
+}
+
+static bool bed_problem(void *arg, const struct check_found *found)
+{
+	(void)arg;
+	ck_abort_msg("the checker: %s", found->text);
+	return false;
+}
+
+static void bed_check(struct bed *bed)
+{
+	struct check_options options = { .data = true, .name_mask = UINT64_MAX,
+					 .found = bed_problem };
+	struct check_result result;
+
+	ck_assert_int_eq(check_run(sim_env(bed->sim), sim_disk(bed->sim),
+				   &options, &result), 0);
+	ck_assert_uint_eq(result.found, 0);
+}
+
+static void bed_open(struct bed *bed)
+{
+	struct specgen gen = { .seed = 11, .bytes = UINT64_C(4) << 30,
+			       .slipped = 0.002, .zero_latency = 1,
+			       .noise = 1 };
+	struct sim_options sim_options = { .seed = 5 };
+	struct mkfs_options options = { 0 };
+	struct mkfs_plan plan;
+	struct profile *profile;
+
+	memset(bed, 0, sizeof(*bed));
+	ck_assert_int_eq(specgen_make(&gen, &bed->spec), 0);
+	bed->sim = sim_new(bed->spec, 0, &sim_options);
+	ck_assert_ptr_nonnull(bed->sim);
+	bed_measure(bed, &profile);
+	options.profile = profile;
+	options.geom = profile->geom;
+	ck_assert_int_eq(mkfs_plan(sim_env(bed->sim),
+				   &sim_disk(bed->sim)->limits, &options,
+				   &plan), 0);
+	ck_assert_int_eq(mkfs_write(sim_env(bed->sim), sim_disk(bed->sim),
+				    &options, &plan), 0);
+	profile_free(profile);
+	bed_mount(bed);
+}
+
+static void bed_close(struct bed *bed)
+{
+	bed_unmount(bed);
+	sim_free(bed->sim);
+	spec_free(bed->spec);
+}
+
+/* One turn of the loop, and time passes to what comes next. */
+static void bed_turn(struct bed *bed, uint64_t most_ns)
+{
+	uint64_t next = fs_run(bed->fs, 0);
+	uint64_t refine = bed->refine ? refine_run(bed->refine) : UINT64_MAX;
+	uint64_t now = sim_now_ns(bed->sim);
+
+	next = refine < next ? refine : next;
+	if (sim_next_ns(bed->sim) < next)
+		next = sim_next_ns(bed->sim);
+	if (most_ns < next)
+		next = most_ns;
+	if (next > now)
+		sim_advance(bed->sim, next - now);
+}
+
+static void bed_pass(struct bed *bed, uint64_t ns)
+{
+	uint64_t until = sim_now_ns(bed->sim) + ns;
+
+	while (sim_now_ns(bed->sim) < until)
+		bed_turn(bed, until);
+}
+
+static void bed_judge(struct bed *bed, struct judge *judge)
+{
+	ck_assert_int_eq(judge_geom(drive_geom(sim_drive(bed->sim)),
+				    fs_geom(bed->fs), judge), 0);
+	ck_assert_uint_eq(judge->wrong, 0);
+}
+
+struct waits {
+	struct sim *sim;
+	uint64_t over_ns;	/* 0: not yet */
+};
+
+static void op_over(struct fs_op *op)
+{
+	struct waits *waits = op->owner;
+
+	waits->over_ns = sim_now_ns(waits->sim);
+}
+
+/* How long it took. */
+static uint64_t bed_do(struct bed *bed, struct fs_op *op)
+{
+	uint64_t from = sim_now_ns(bed->sim);
+	struct waits waits = { .sim = bed->sim };
+
+	op->done = op_over;
+	op->owner = &waits;
+	fs_submit(bed->fs, op);
+	while (!waits.over_ns)
+		bed_turn(bed, UINT64_MAX);
+	ck_assert_int_eq(op->rc, 0);
+	return waits.over_ns - from;
+}
+
+static uint64_t bed_file(struct bed *bed, const char *name, void *data,
+			 uint64_t bytes)
+{
+	struct fs_op make = { .type = FS_MKNOD, .ino = TRAX_ROOT_INO,
+			      .name = name, .mode = S_IFREG | 0644 };
+	struct fs_op out = { .type = FS_WRITE, .data = data, .size = bytes };
+	struct fs_op sync = { .type = FS_SYNCFS, .ino = TRAX_ROOT_INO };
+
+	bed_do(bed, &make);
+	out.ino = make.attr.ino;
+	bed_do(bed, &out);
+	bed_do(bed, &sync);
+	return out.ino;
+}
+
+/* ---- tests ---- */
+
+START_TEST(whole)
+{
+	static char data[1 << 20];
+	struct refine_status status;
+	struct judge before, after;
+	struct bed bed;
+
+	memset(data, 7, sizeof(data));
+	bed_open(&bed);
+	ck_assert_ptr_nonnull(bed.refine);
+	bed_judge(&bed, &before);
+	ck_assert_uint_gt(before.unknown_sectors, 0);
+	bed_file(&bed, "old", data, sizeof(data));
+	do {
+		bed_pass(&bed, 60 * SECOND);
+		refine_get_status(bed.refine, &status);
+		ck_assert_uint_lt(sim_now_ns(bed.sim), 7200 * SECOND);
+	} while (status.running);
+	bed_judge(&bed, &after);
+	ck_assert(status.complete);
+	ck_assert_uint_gt(status.adopted, 1);
+	/* What the map leaves undecided on such a drive. */
+	ck_assert_uint_lt(after.unknown_sectors,
+			  geom_sectors(fs_geom(bed.fs)) / 10);
+	ck_assert_uint_lt(after.unknown_sectors, before.unknown_sectors / 4);
+	bed_file(&bed, "new", data, sizeof(data));
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+}
+END_TEST
+
+/* Reads now and then wait for no more than one of its own. */
+START_TEST(foreground)
+{
+	static char data[4096];
+	struct fs_op read = { .type = FS_READ, .size = sizeof(data),
+			      .buffer = data };
+	struct refine_status status;
+	struct judge judge;
+	struct bed bed;
+	uint64_t worst = 0, took;
+
+	bed_open(&bed);
+	read.ino = bed_file(&bed, "f", data, sizeof(data));
+	for (unsigned i = 0; i < 20; i++) {
+		bed_pass(&bed, (3 + i % 5) * SECOND);
+		took = bed_do(&bed, &read);
+		worst = took > worst ? took : worst;
+	}
+	ck_assert_uint_lt(worst, SHORT_READ_NS);
+	bed_pass(&bed, 30 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert_uint_gt(status.reads, 100);
+	bed_judge(&bed, &judge);
+	/* In the middle of it. */
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_pass(&bed, 120 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert(status.complete);
+	bed_judge(&bed, &judge);
+	bed_close(&bed);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("refine");
+	TCase *tc = tcase_create("refine");
+
+	tcase_add_test(tc, coroutine);
+	tcase_add_test(tc, whole);
+	tcase_add_test(tc, foreground);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}
