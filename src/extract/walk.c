@@ -219,6 +219,11 @@ static int close_gap(struct walk *w, struct track *t, double *cross)
 	if (err)
 		return err;
 	*cross = NAN;
+	/* Sizes that hardly differ could come in either order. */
+	if (ok && k && j && now->size != t->size &&
+	    fabs((double)now->size - t->size) / t->size <
+		    4 * w->reader->tolerance)
+		ok = false;
 	if (!ok)
 		return store_unknown(w->store, at, t->first - at);
 	for (unsigned i = 0; i < k && !err; i++) {
