@@ -30,8 +30,9 @@
 #define TRACKS_A_CHECK 100u
 #define LEAST_CHECKS 500u
 #define MOST_CHECKS 3000u
-/* So many tracks are looked at one by one. */
-#define VERIFY_ALL 6000u
+/* So many tracks are looked at one by one: minutes. */
+#define VERIFY_ALL 100000u
+#define VERIFY_ALL_QUICK 6000u
 /* Angles that differ by no more are one: a thousandth of a revolution. */
 #define ANGLE_TOLERANCE (UINT32_MAX / 1000)
 #define SURE_PPM PROFILE_CERTAIN_PPM
@@ -452,7 +453,8 @@ static int run_verify(struct extract_run *run)
 
 	if (!known(run, PROFILE_ANGLES))
 		return 0;
-	if (known_tracks(p->geom) <= VERIFY_ALL)
+	if (known_tracks(p->geom) <=
+	    (run->quick ? VERIFY_ALL_QUICK : VERIFY_ALL))
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? 64 : 512, v);

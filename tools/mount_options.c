@@ -119,8 +119,8 @@ static bool set_scrub(struct mount_settings *s, const char *value)
 
 static bool set_refine(struct mount_settings *s, const char *value)
 {
-	s->keep_map = !strcmp(value, "0");
-	return s->keep_map || !strcmp(value, "1");
+	s->refine = !strcmp(value, "1");
+	return s->refine || !strcmp(value, "0");
 }
 
 /* Appends to what the kernel gets. */

@@ -14,7 +14,7 @@ struct mount_settings {
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */
 	unsigned scrub_days;		/* period; 0: by hand */
-	bool keep_map;		/* the map of tracks is not refined */
+	bool refine;		/* the map of tracks, in idle time */
 	unsigned replicas;		/* set before parsing */
 	unsigned watermarks[3];		/* high, low, critical; 0: not given */
 	char flags[256];		/* for the kernel: "nosuid,noexec" */

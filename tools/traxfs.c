@@ -293,7 +293,7 @@ static int start(struct server *s)
 	if (!rc)
 		rc = scrub_open(s->fs, s->arguments->settings.scrub_days,
 				&s->scrub);
-	if (!rc && !s->arguments->settings.keep_map)
+	if (!rc && s->arguments->settings.refine)
 		rc = refine_open(s->fs, &s->refine);
 	if (!rc)
 		rc = start_session(s);
