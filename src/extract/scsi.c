@@ -277,23 +277,6 @@ int scsi_mode_sense(struct scsi_port *port, uint8_t page, unsigned control,
 	return 0;
 }
 
-int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
-{
-	uint8_t cdb[10] = { 0x55, 0x10 };
-	uint8_t out[8 + 256] = { 0 };
-	struct scsi_command command = {
-		.cdb = cdb, .cdb_bytes = sizeof(cdb),
-		.out = out, .out_bytes = 8 + n,
-	};
-
-	if (n < 2 || n > 256)
-		return -EINVAL;
-	sg_put_unaligned_be16(8 + n, cdb + 7);
-	memcpy(out + 8, page, n);
-	out[8] &= 0x3f;		/* PS is reserved here */
-	return scsi_do(port, &command);
-}
-
 int scsi_read_format(struct scsi_port *port, struct scsi_format *out)
 {
 	uint8_t page[64];

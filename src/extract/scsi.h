@@ -101,8 +101,6 @@ int scsi_read_format(struct scsi_port *port, struct scsi_format *out);
  * *n is its length with the two bytes of its header. */
 int scsi_mode_sense(struct scsi_port *port, uint8_t page, unsigned control,
 		    uint8_t *buf, unsigned room, unsigned *n);
-/* Makes a page current; not saved. */
-int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n);
 
 /* ---- addresses ---- */
 

@@ -273,7 +273,6 @@ const void *need_block(const struct need *need, uint64_t index);
 void needs_wake(struct file *file);
 /* The tree's content of these blocks has changed. */
 void pieces_changed(struct file *file, uint64_t first, uint64_t n);
-void pieces_drop(struct file *file);
 /* Reads ahead what is not there, when there is room. */
 void pieces_ahead(struct file *file, uint64_t first, uint64_t end);
 /* Ends fetches that could not begin. */

@@ -168,21 +168,6 @@ void pieces_changed(struct file *file, uint64_t first, uint64_t n)
 	}
 }
 
-void pieces_drop(struct file *file)
-{
-	struct piece *piece;
-	size_t pos = 0;
-	uint64_t index;
-
-	while (file->pieces &&
-	       (piece = map_next(file->pieces, &pos, &index))) {
-		piece->stale |= piece->reading;
-		piece->valid = 0;
-		if (!piece->pins && !piece->reading)
-			piece_drop(piece);
-	}
-}
-
 void pieces_passed(struct file *file, uint64_t first, uint64_t end)
 {
 	uint64_t index = (first + PIECE_BLOCKS - 1) / PIECE_BLOCKS;

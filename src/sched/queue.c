@@ -404,12 +404,6 @@ void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 	queue->filler_arg = arg;
 }
 
-void queue_set_window(struct queue *queue, unsigned percent)
-{
-	queue->window.fixed = true;
-	queue->window.percent = percent;
-}
-
 void queue_set_budget(struct queue *queue, unsigned ppm)
 {
 	queue->window.fixed = false;
@@ -503,15 +497,6 @@ bool queue_unflushed(const struct queue *queue)
 void queue_ask_filler(struct queue *queue)
 {
 	queue->idle_again_ns = 0;
-}
-
-bool queue_meets(struct queue *queue, uint64_t sector, uint64_t sectors,
-		 bool write)
-{
-	struct conflict any = { UINT64_MAX, write };
-
-	return span_any(queue->live, sector, sector + sectors, span_conflicts,
-			&any);
 }
 
 /* One look at the disk: reap, dispatch, tell. */

@@ -155,7 +155,7 @@ void queue_set_head(struct queue *queue, struct head *head);
  * Who fills gaps: the freeblock part.  Called from queue_poll only; it does not
  * submit from within.  A request it returns is its own as with
  * queue_submit (class QUEUE_IDLE) and ends with done(): -EBUSY at once when it
- * meets one in the queue (see queue_meets).
+ * meets one in the queue.
  */
 struct queue_filler {
 	/*
@@ -179,7 +179,7 @@ struct queue_filler {
 	struct queue_request *(*idle)(void *arg, const struct belief *belief,
 				      uint64_t quiet_ns, uint64_t *again_ns);
 	/* Is anything wanted?  Then requests are chosen with the gap in mind
-	 * (queue_set_window). */
+	 * (queue_set_budget). */
 	bool (*wants)(void *arg);
 	/* A request of the foreground is over and done() about to be called:
 	 * what it read is in its buffers.  May be NULL. */
@@ -198,17 +198,12 @@ void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 /* The filler wants something new: idle() is asked again. */
 void queue_ask_filler(struct queue *queue);
 
-/* Is anything submitted and not completed that a read or write would meet? */
-bool queue_meets(struct queue *queue, uint64_t sector, uint64_t sectors,
-		 bool write);
-
 /*
- * While the filler wants something, requests are chosen by SPTF-SWn%.  Either n
- * is given in per cent (0: plain SPTF), or what it may cost, and n follows what
- * it does cost: positioning beyond the shortest, in millionths of the head's
- * time (5000, the default, is 0.5 %).
+ * While the filler wants something, requests are chosen by SPTF-SWn%, and n
+ * follows what it costs, so that it stays under this: positioning beyond the
+ * shortest, in millionths of the head's time (5000, the default, is 0.5 %).  A
+ * policy that names its n keeps that until then.
  */
-void queue_set_window(struct queue *queue, unsigned percent);
 void queue_set_budget(struct queue *queue, unsigned ppm);
 
 void queue_submit(struct queue *queue, struct queue_request *req);
