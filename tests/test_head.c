@@ -9,6 +9,8 @@
 #include "base/msg.h"
 #include "bench/rig.h"
 #include "diskmodel/profile.h"
+#include "extract/fit.h"
+#include "extract/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "tests/test.h"
@@ -147,6 +149,39 @@ START_TEST(test_writes_need_references)
 	saved = 60 + r.ns / 10000000000 + 1;
 	ck_assert_uint_le(s.references, saved);
 	ck_assert_uint_gt(s.references, 20);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What a mount reads to see whether the profile fits, behind a host that
+ * delays, is enough to know where the head is, also for writes. */
+START_TEST(test_a_mount_tells)
+{
+	struct rig_options options = { .doubt = noise_of_host };
+	struct head_heard heard[FIT_READS];
+	struct prober *prober;
+	struct profile *profile;
+	struct head_stats s;
+	struct fit fit;
+
+	open_rig(&options, "modern");
+	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	prober = prober_disk_new(rig.env, rig.disk, false, NULL);
+	ck_assert_int_eq(fit_check(prober, profile, 5, &fit), 0);
+	for (unsigned i = 0; i < fit.reads; i++)
+		heard[i] = (struct head_heard){
+			fit.read[i].sector, fit.read[i].sectors,
+			fit.read[i].submit_ns, fit.read[i].complete_ns,
+		};
+	head_hear(rig.head, heard, fit.reads);
+	s = stats();
+	ck_assert_uint_eq(s.mode, HEAD_ON);
+	ck_assert(s.read.on && s.write.on);
+	run(1, 8, 0, 100);
+	ck_assert(stats().write.on);
+	ck_assert_uint_lt(stats().write.wrong, 6);
+	prober_disk_free(prober);
+	profile_free(profile);
 	rig_close(&rig);
 }
 END_TEST
@@ -750,6 +785,7 @@ int main(void)
 		{ "ordinary_reads_tell", test_ordinary_reads_tell, 1 },
 		{ "noise_is_borne", test_noise_is_borne, 1 },
 		{ "writes_need_references", test_writes_need_references, 1 },
+		{ "a_mount_tells", test_a_mount_tells, 1 },
 		{ "seeks_are_learned", test_seeks_are_learned, 1 },
 		{ "no_rotation", test_no_rotation, 1 },
 		{ "write_cache", test_write_cache, 1 },

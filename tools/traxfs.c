@@ -29,6 +29,7 @@
 #include "fs/record.h"
 #include "fuse/mount.h"
 #include "fuse/session.h"
+#include "sched/head.h"
 #include "tools/device.h"
 #include "tools/mount_options.h"
 
@@ -185,12 +186,11 @@ static int reopen(struct server *s)
 
 /* Does the profile in the file system fit the drive?  What can't be told is
  * taken as no. */
-static bool doubt_profile(struct server *s)
+static bool doubt_profile(struct server *s, struct fit *fit)
 {
 	struct prober *prober;
 	struct profile *profile;
 	struct super super;
-	struct fit fit;
 	int rc;
 
 	if (device_read_super(s->disk, &super) ||
@@ -198,20 +198,40 @@ static bool doubt_profile(struct server *s)
 		return false;
 	prober = prober_disk_new(env_real(), s->disk, false, NULL);
 	rc = prober ? fit_check(prober, profile, env_random(env_real()),
-				&fit) : -ENOMEM;
-	if (!rc && fit.verdict > FIT_UNKNOWN)
+				fit) : -ENOMEM;
+	if (!rc && fit->verdict > FIT_UNKNOWN)
 		msg_warn("%s: the profile of the drive does not fit: %s; "
 			 "rotation is not predicted", s->arguments->device,
-			 fit_verdict_text(fit.verdict));
+			 fit_verdict_text(fit->verdict));
 	if (prober)
 		prober_disk_free(prober);
 	profile_free(profile);
-	return rc || fit.verdict > FIT_UNKNOWN;
+	return rc || fit->verdict > FIT_UNKNOWN;
+}
+
+/* What that has read says where the head is. */
+static size_t hear(const struct fit *fit, struct head_heard *heard)
+{
+	const struct probe_access *read;
+	size_t n = 0;
+	unsigned i;
+
+	for (i = 0; i < fit->reads; i++) {
+		read = &fit->read[i];
+		if (!read->result)
+			heard[n++] = (struct head_heard){
+				read->sector, read->sectors, read->submit_ns,
+				read->complete_ns,
+			};
+	}
+	return n;
 }
 
 static int open_fs(struct server *s)
 {
 	const struct mount_settings *set = &s->arguments->settings;
+	struct fit fit = { .verdict = FIT_UNKNOWN };
+	struct head_heard heard[FIT_READS];
 	struct fs_options o = {
 		.read_only = set->read_only,
 		.memory_bytes = set->memory_bytes,
@@ -221,9 +241,11 @@ static int open_fs(struct server *s)
 		.high_percent = set->watermarks[0],
 		.low_percent = set->watermarks[1],
 		.critical_percent = set->watermarks[2],
-		.doubt = doubt_profile(s),
+		.doubt = doubt_profile(s, &fit),
+		.heard = heard,
 	};
 
+	o.heard_n = hear(&fit, heard);
 	return fs_open(env_real(), s->disk, &o, &s->fs);
 }
 

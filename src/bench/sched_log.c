@@ -2,7 +2,8 @@
  * sched_log.c - log skipping (Anand et al., FAST 2008, section 6).
  *
  * fsync: a client appends 4 KB, syncs, thinks; in revolutions from the call of
- * fsync to its end, and in writes.
+ * fsync to its end, and in writes; with a head that has been learned, as a
+ * mount begins, the same behind a host that delays, and without.
  *
  * TPC-B-like: a client computes, commits, computes.  The journal of the paper
  * writes two blocks in sequence, one after the other; a null log nothing.  As
@@ -17,11 +18,14 @@
 #include "base/msg.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
+#include "extract/fit.h"
+#include "extract/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "log/log.h"
 
 #define APPEND 4096u
+#define FIRST 20u
 #define DRIVE "modern"
 
 static const char *drive_of(const struct sched_options *options)
@@ -42,13 +46,41 @@ static uint64_t random_next(uint64_t *state)
 	return *state >> 33;
 }
 
-/* A drive whose head has been learned, without its queue. */
-static int drive_open(const struct sched_options *options, bool blind,
-		      struct rig *rig)
+/* What is known of the head when it begins. */
+enum knowledge {
+	KNOW_ALL,	/* it has been learned */
+	KNOW_PROFILE,	/* as a mount knows it */
+	KNOW_ROUGHLY,	/* the same, and a host is in between */
+	KNOW_NOTHING,
+};
+
+static const char *const knowledge_names[] = {
+	"head", "mount", "host", "none",
+};
+
+/* Late, at times very late, and always somewhat. */
+static void host_between(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->read_overhead_ns += 100000;
+	is->write_overhead_ns += 150000;
+	is->noise = (struct spec_noise){
+		.normal_ns = 8000,
+		.exponential_ns = 20000,
+		.late = 0.02,
+		.late_min_ns = 100000,
+		.late_max_ns = 3000000,
+	};
+}
+
+static int drive_open(const struct sched_options *options,
+		      enum knowledge knowledge, struct rig *rig)
 {
 	const struct rig_options rig_options = {
 		.drive = drive_of(options), .seed = options->seed,
-		.blind = blind,
+		.blind = knowledge != KNOW_ALL,
+		.doubt = knowledge == KNOW_ROUGHLY ? host_between : NULL,
 		.device = options->device, .scratch = options->scratch,
 	};
 	const struct rig_load load = {
@@ -64,7 +96,7 @@ static int drive_open(const struct sched_options *options, bool blind,
 		return -EINVAL;
 	}
 	err = rig_open(&rig_options, rig);
-	if (err)
+	if (err || knowledge == KNOW_PROFILE || knowledge == KNOW_ROUGHLY)
 		return err;
 	err = rig_run(rig, &load, &result);
 	if (err)
@@ -119,32 +151,73 @@ static int mount_do(struct mount *m, struct fs_op *op)
 	return op->rc;
 }
 
-static int mount_make(struct mount *m)
+static int mount_make(struct mount *m, const struct profile *profile)
 {
 	struct disk *disk = m->rig.disk;
-	const struct mkfs_options options = { .geom = m->rig.geom };
+	const struct mkfs_options options = { .geom = m->rig.geom,
+					      .profile = profile };
 	struct mkfs_plan plan;
 	int err = mkfs_plan(m->rig.env, &disk->limits, &options, &plan);
 
 	return err ? err : mkfs_write(m->rig.env, disk, &options, &plan);
 }
 
-static int mount_open(const struct sched_options *options, bool blind,
-		      struct mount *m)
+/* What a mount does before it begins: looks whether the profile fits, and
+ * hears from that where the head is. */
+static int mount_hear(struct mount *m, const struct profile *profile,
+		      uint64_t seed, struct head_heard *heard)
 {
-	struct fs_options fs_options = { 0 };
+	struct prober *prober = prober_disk_new(m->rig.env, m->rig.disk, false,
+						NULL);
+	struct fit fit;
+	int err;
+
+	if (!prober)
+		return -ENOMEM;
+	err = fit_check(prober, profile, seed, &fit);
+	for (unsigned i = 0; i < fit.reads && !err; i++)
+		heard[i] = (struct head_heard){
+			fit.read[i].sector, fit.read[i].sectors,
+			fit.read[i].submit_ns, fit.read[i].complete_ns,
+		};
+	prober_disk_free(prober);
+	return err ? err : (int)fit.reads;
+}
+
+static int mount_start(struct mount *m, enum knowledge knowledge,
+		       uint64_t seed)
+{
+	struct fs_options options = { .head = m->rig.head };
+	struct head_heard heard[FIT_READS];
+	struct profile *profile = NULL;
+	int err = profile_from_spec(m->rig.believed, &profile), n = 0;
+
+	if (!err)
+		err = mount_make(m, knowledge == KNOW_NOTHING ? NULL : profile);
+	if (!err && !options.head && knowledge != KNOW_NOTHING)
+		n = mount_hear(m, profile, seed, heard);
+	if (n < 0)
+		err = n;
+	options.heard = heard;
+	options.heard_n = (size_t)n;
+	if (!err)
+		err = fs_open(m->rig.env, m->rig.disk, &options, &m->fs);
+	profile_free(profile);
+	return err;
+}
+
+static int mount_open(const struct sched_options *options,
+		      enum knowledge knowledge, struct mount *m)
+{
 	struct fs_op op = { .type = FS_MKNOD, .ino = 1, .name = "file",
 			    .mode = 0100644 };
-	int err = drive_open(options, blind, &m->rig);
+	int err = drive_open(options, knowledge, &m->rig);
 
 	if (err)
 		return err;
 	queue_close(m->rig.queue);
 	m->rig.queue = NULL;
-	fs_options.head = m->rig.head;
-	err = mount_make(m);
-	if (!err)
-		err = fs_open(m->rig.env, m->rig.disk, &fs_options, &m->fs);
+	err = mount_start(m, knowledge, options->seed);
 	if (!err)
 		err = mount_do(m, &op);
 	m->ino = op.attr.ino;
@@ -202,33 +275,51 @@ static int sync_all(struct mount *m, uint64_t think_ns, uint64_t seed,
 	return err;
 }
 
-static int sync_row(const struct sched_options *options, bool blind,
-		    uint64_t think_ns)
+static double median_of(const struct syncs *s, uint64_t first, uint64_t n)
+{
+	uint64_t took_ns[FIRST];
+
+	memcpy(took_ns, s->took_ns + first, n * sizeof(*took_ns));
+	qsort(took_ns, n, sizeof(*took_ns), compare_u64);
+	return (double)took_ns[n / 2];
+}
+
+static void sync_print(const struct mount *m, enum knowledge knowledge,
+		       uint64_t think_ns, struct syncs *s)
+{
+	const double rev_ns = (double)m->rig.spec->mech.period_ps / 1000;
+	const double first_ns = median_of(s, 0, FIRST);
+	const double next_ns = median_of(s, FIRST, FIRST);
+
+	qsort(s->took_ns, s->n, sizeof(*s->took_ns), compare_u64);
+	printf("%-6s %9.1f %8.3f %8.3f %8.3f %10.3f %10.3f %8.3f %8.3f\n",
+	       knowledge_names[knowledge], (double)think_ns / 1e6,
+	       (double)s->took_ns[s->n / 2] / rev_ns,
+	       (double)s->took_ns[s->n * 99 / 100] / rev_ns,
+	       (double)s->took_ns[s->n - 1] / rev_ns,
+	       (double)s->before / (double)s->n,
+	       (double)s->writes / (double)s->n,
+	       first_ns / rev_ns, next_ns / rev_ns);
+	fflush(stdout);
+}
+
+static int sync_row(const struct sched_options *options,
+		    enum knowledge knowledge, uint64_t think_ns)
 {
 	struct syncs s = { .n = options->requests ? options->requests : 3000 };
 	struct mount m = { .fs = NULL };
-	double rev_ns;
 	int err;
 
 	s.n /= options->quick ? 10 : 1;
+	s.n = s.n < 2 * FIRST ? 2 * FIRST : s.n;
 	s.took_ns = calloc(s.n, sizeof(*s.took_ns));
 	if (!s.took_ns)
 		return -ENOMEM;
-	err = mount_open(options, blind, &m);
+	err = mount_open(options, knowledge, &m);
 	if (!err)
 		err = sync_all(&m, think_ns, options->seed, &s);
-	if (!err) {
-		rev_ns = (double)m.rig.spec->mech.period_ps / 1000;
-		qsort(s.took_ns, s.n, sizeof(*s.took_ns), compare_u64);
-		printf("%-6s %9.1f %8.3f %8.3f %8.3f %10.3f %10.3f\n",
-		       blind ? "none" : "head", (double)think_ns / 1e6,
-		       (double)s.took_ns[s.n / 2] / rev_ns,
-		       (double)s.took_ns[s.n * 99 / 100] / rev_ns,
-		       (double)s.took_ns[s.n - 1] / rev_ns,
-		       (double)s.before / (double)s.n,
-		       (double)s.writes / (double)s.n);
-		fflush(stdout);
-	}
+	if (!err)
+		sync_print(&m, knowledge, think_ns, &s);
 	if (m.fs)
 		fs_close(m.fs);
 	rig_close(&m.rig);
@@ -244,13 +335,14 @@ int sched_fsync(const struct sched_options *options)
 	int err = 0;
 
 	printf("fsync of a 4 KB append, %s\n"
-	       "                     revolutions         writes a call\n"
+	       "                     revolutions         writes a call      "
+	       "median revolutions\n"
 	       "belief  think ms   median      p99      max     before     "
-	       "all\n",
-	       drive_of(options));
-	for (unsigned blind = 0; blind < 2 && !err; blind++)
+	       "all     1st %u   2nd %u\n",
+	       drive_of(options), FIRST, FIRST);
+	for (unsigned k = 0; k <= KNOW_NOTHING && !err; k++)
 		for (unsigned i = 0; i < 4 && !err; i++)
-			err = sync_row(options, blind, think_ns[i]);
+			err = sync_row(options, k, think_ns[i]);
 	return err;
 }
 
@@ -286,7 +378,8 @@ static int bank_open(const struct sched_options *options,
 	struct disk *disk;
 	struct mkfs_plan plan;
 	struct mkfs_options mkfs;
-	int err = drive_open(options, journal != JOURNAL_SKIPPING, &b->rig);
+	int err = drive_open(options, journal == JOURNAL_SKIPPING ? KNOW_ALL :
+			     KNOW_NOTHING, &b->rig);
 
 	if (err)
 		return err;

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define BOUNDARIES 32u
+#define BOUNDARIES (FIT_READS / 2)
 #define TRIES 64u
 /* Of a revolution: further from the middle is elsewhere. */
 #define NEAR 0.06
@@ -184,7 +184,7 @@ static void judge_boundaries(const struct profile *profile,
 int fit_check(struct prober *prober, const struct profile *profile,
 	      uint64_t seed, struct fit *fit)
 {
-	struct probe_access access[2 * BOUNDARIES] = { 0 };
+	struct probe_access *access = fit->read;
 	unsigned n;
 	int rc;
 
@@ -197,6 +197,7 @@ int fit_check(struct prober *prober, const struct profile *profile,
 	rc = prober->access(prober, access, n, 1);
 	if (rc)
 		return rc;
+	fit->reads = n;
 	judge_phases(profile, access, n, fit);
 	if (fit->verdict == FIT_GOOD)
 		judge_boundaries(profile, access, n, fit);

@@ -19,10 +19,15 @@ enum fit_verdict {
 	FIT_BOUNDARIES,	/* tracks end elsewhere */
 };
 
+#define FIT_READS 64u
+
 struct fit {
 	enum fit_verdict verdict;
 	unsigned phases, phases_right;
 	unsigned boundaries, boundaries_right;
+	/* What was read, in order. */
+	struct probe_access read[FIT_READS];
+	unsigned reads;
 };
 
 /* `seed`: which places are looked at.  0, or why measuring had to stop. */

@@ -395,6 +395,8 @@ static int fs_open_head(struct fs *fs)
 	if (rc)
 		return rc;
 	fs->head = fs->own_head;
+	head_hear(fs->head, fs->options.heard, fs->options.heard_n);
+	fs->options.heard_n = 0;
 	queue_set_head(fs->queue, fs->head);
 	return 0;
 }

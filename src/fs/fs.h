@@ -35,6 +35,7 @@
 
 struct fs;
 struct head;
+struct head_heard;
 
 struct fs_options {
 	bool read_only;
@@ -51,6 +52,10 @@ struct fs_options {
 	bool doubt;		/* the profile does not fit the disk: its
 				   boundaries are kept to, its mechanics not
 				   believed */
+	/* What has just been read of the disk, and when (sched/head.h): where
+	 * the head is is known from these.  NULL: nothing. */
+	const struct head_heard *heard;
+	size_t heard_n;
 };
 
 /*

@@ -35,12 +35,16 @@
 /* ... or so many reads in a row that no head can have been there for: then this
  * is no such drive, and the next trial is far off. */
 #define TRIAL_HITS 12u
+/* Of writes seen so far one in so many may be wrong when they are believed in
+ * with the reads. */
+#define TRUST_WRONG 10u
 /* Between trials, doubled by each that fails. */
 #define TRIAL_AFTER 2000u
 #define TRIAL_AFTER_MAX 256000u
 /* A reference read is made when the phase is worse known than this
- * (revolutions) and so many accesses have said nothing of it; so many are
- * saved up, one comes with each REFERENCE_NS: 4 s of reading an hour. */
+ * (revolutions) and so many accesses have said nothing of it, or one while
+ * reads are not predicted at all; so many are saved up, one comes with each
+ * REFERENCE_NS: 4 s of reading an hour. */
 #define SIGMA_WANTED 0.0025
 #define REFERENCE_ACCESSES 4u
 #define REFERENCE_SAVED 60u
@@ -73,6 +77,8 @@ struct head {
 	unsigned hits_run;		/* ... and all, reads in a row */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
+	bool writes_trusted;		/* on without having been judged */
+	bool writes_cached;		/* by the drive, some */
 	uint64_t last_end;		/* of the access before ... */
 	bool last_read;			/* ... which was a read */
 	uint64_t read_ends[READS_KEPT];	/* of the last ones, a ring */
@@ -81,7 +87,9 @@ struct head {
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
 	struct head_kind_stats kind[LEARN_KINDS];
-	unsigned silent;		/* accesses since the last reading */
+	unsigned silent;		/* accesses since the last reading, */
+	unsigned alone;			/* since one not made for that */
+	uint64_t reference;		/* where the last one was made */
 	uint64_t references, reference_seed;
 	uint64_t saved_ns;		/* time for which none was made */
 	uint64_t saved_at_ns;
@@ -235,10 +243,9 @@ static void head_follow(const struct head *head, struct belief *belief)
 						   until_ns, &unused);
 }
 
-void head_get_belief(const struct head *head, struct belief *belief)
+static void belief_at(const struct head *head, uint64_t now_ns,
+		      struct belief *belief)
 {
-	uint64_t now_ns = env_now_ns(head->env);
-
 	*belief = (struct belief){
 		.now_ns = now_ns,
 		.stream_lbn = UINT64_MAX,
@@ -262,6 +269,11 @@ void head_get_belief(const struct head *head, struct belief *belief)
 		belief->stream_lbn = head->last_end;
 	belief->read_guard_ns = head_guard_ns(head, LEARN_READ);
 	belief->write_guard_ns = head_guard_ns(head, LEARN_WRITE);
+}
+
+void head_get_belief(const struct head *head, struct belief *belief)
+{
+	belief_at(head, env_now_ns(head->env), belief);
 }
 
 /* Predicts an access that begins where `from` says, when it was handed over. */
@@ -311,11 +323,12 @@ static bool head_may_have(struct head *head, const struct head_access *access)
 	return may;
 }
 
-void head_begin(struct head *head, struct head_access *access)
+static void begin_at(struct head *head, struct head_access *access,
+		     uint64_t now_ns)
 {
 	struct belief belief;
 
-	access->handed_ns = head->last_ns = env_now_ns(head->env);
+	access->handed_ns = head->last_ns = now_ns;
 	access->predicted = false;
 	access->streams = !access->write && head->last_read &&
 		access->lbn >= head->last_end &&
@@ -326,7 +339,7 @@ void head_begin(struct head *head, struct head_access *access)
 	head->accesses++;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
-		head_get_belief(head, &belief);
+		belief_at(head, now_ns, &belief);
 		head_expect(head, access, &belief.head);
 		access->predicted = true;
 	}
@@ -335,6 +348,11 @@ void head_begin(struct head *head, struct head_access *access)
 	head->outstanding++;
 	head->last_end = access->lbn + access->sectors;
 	head->last_read = !access->write;
+}
+
+void head_begin(struct head *head, struct head_access *access)
+{
+	begin_at(head, access, env_now_ns(head->env));
 }
 
 uint64_t head_busy_until_ns(const struct head *head)
@@ -369,6 +387,31 @@ static void head_fail(struct head *head)
 		head->trial_after = TRIAL_AFTER_MAX;
 }
 
+/* Writes of which little is known yet are believed in: a target that is missed
+ * costs a turn, as one does that is not aimed at. */
+static void head_trust_writes(struct head *head)
+{
+	struct judge *judge = &head->judge[LEARN_WRITE];
+
+	if (judge->switched || head->writes_cached ||
+	    judge->wrongs * TRUST_WRONG > judge->n)
+		return;
+	judge->on = head->writes_trusted = true;
+	head_tell(head, LEARN_WRITE);
+}
+
+/* A cache takes writes, and nothing will be learned from them. */
+static void head_see_cache(struct head *head)
+{
+	struct judge *judge = &head->judge[LEARN_WRITE];
+
+	head->writes_cached = true;
+	if (!head->writes_trusted)
+		return;
+	judge->on = head->writes_trusted = false;
+	head_tell(head, LEARN_WRITE);
+}
+
 static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 {
 	struct judge *judge = &head->judge[kind];
@@ -377,6 +420,8 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	if (head_guard_ns(head, kind) >
 	    head_period_ns(head) * WRONG_PERCENT / 100)
 		wrong = true;
+	if (kind == LEARN_WRITE && judge->n >= TRIAL_ENOUGH)
+		head->writes_trusted = false;
 	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
 		head_tell(head, kind);
 		head->kind[kind].switched++;
@@ -386,6 +431,7 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	if (judge->on && !was) {
 		head->trial_after = TRIAL_AFTER;
 		head_set_mode(head, HEAD_ON);
+		head_trust_writes(head);
 	} else if ((was && !judge->on) ||
 		   (head->mode == HEAD_TRIAL && judge_hopeless(judge))) {
 		head_fail(head);
@@ -478,6 +524,8 @@ static void head_observe(struct head *head, const struct head_access *access,
 		spindle_observe(&head->spindle, &head->mech, complete_ns,
 			      angle_ahead(rest_ns, period_ns));
 		head->silent = 0;
+		if (head->reference - access->lbn >= access->sectors)
+			head->alone = 0;
 	}
 	if (!judged || access->unsure)
 		return;
@@ -550,6 +598,7 @@ static void head_take(struct head *head, struct head_access *access,
 	if (!access->write)
 		head->hits_run = head->odd_run = 0;
 	head->silent += !access->streams;
+	head->alone += !access->streams;
 	if (access_has_angle(head, access) && !access->streams &&
 	    !access->cached)
 		head_observe(head, access, complete_ns);
@@ -630,6 +679,8 @@ void head_end(struct head *head, struct head_access *access,
 
 	if (!head->known)
 		return;
+	if (access->write && access->cached && !head->writes_cached)
+		head_see_cache(head);
 	if (access->predicted && first && !result)
 		head_take(head, access, complete_ns);
 	else
@@ -640,6 +691,21 @@ void head_end(struct head *head, struct head_access *access,
 		chain_doubt(head);
 	if (!head->outstanding)
 		head_try_again(head);
+}
+
+void head_hear(struct head *head, const struct head_heard *heard, size_t n)
+{
+	struct head_access access;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		access = (struct head_access){
+			.lbn = heard[i].lbn,
+			.sectors = heard[i].sectors,
+		};
+		begin_at(head, &access, heard[i].handed_ns);
+		head_end(head, &access, heard[i].complete_ns, 0);
+	}
 }
 
 bool head_is_cached(const struct head *head)
@@ -692,13 +758,14 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 		      phase_is_known(head, now_ns);
 
 	if (!head->known || head->mode == HEAD_OFF ||
-	    head->silent < REFERENCE_ACCESSES ||
+	    head->alone < REFERENCE_ACCESSES ||
+	    head->silent < (judged ? REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
 	    (judged && spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||
 	    !reference_afford(head, now_ns))
 		return false;
-	*sector = reference_sector(head);
+	*sector = head->reference = reference_sector(head);
 	head->silent = 0;
 	head->references++;
 	return true;

@@ -14,6 +14,7 @@
 #define TRAX_SCHED_HEAD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/env.h"
@@ -94,6 +95,16 @@ struct head_stats {
 int head_open(struct env *env, const struct head_options *options,
 	      struct head **head);
 void head_close(struct head *head);	/* NULL is harmless */
+
+/* A read that somebody else made of the disk, which did nothing besides. */
+struct head_heard {
+	uint64_t lbn;
+	uint32_t sectors;
+	uint64_t handed_ns, complete_ns;
+};
+
+/* Learns from such reads as from its own; in order, before any of these. */
+void head_hear(struct head *head, const struct head_heard *heard, size_t n);
 
 /* Another geometry from now on; the queue is idle.  What was learned with the
  * old one is forgotten. */

@@ -8,7 +8,9 @@
  *  - around the corrected arrival the share of misses is counted by how far
  *    ahead the target was.  The guard is the shortest distance from which on no
  *    more than 2 % are missed.  Old counts fade, and where nothing has been
- *    counted a target is taken to be met: so the guard is tried out downwards.
+ *    counted a target is taken to be met: so the guard is tried out downwards;
+ *    step by step at first, and doubled by misses one after another, which say
+ *    that it is the arrival that is wrong.
  *
  * A move of a write teaches its settling; no move at all, the overhead.
  */
@@ -24,6 +26,10 @@
 /* So many steps are looked at together. */
 #define GUARD_WINDOW 6u
 #define FADE_AT 400u
+/* The most by misses one after another: what 15 % of a turn allow. */
+#define CAUTION_MOST 19u
+/* A step less after so many that were met. */
+#define CAUTION_MET 4u
 
 int learn_init(struct learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns)
@@ -52,6 +58,7 @@ void learn_forget(struct learn *learn)
 		learn->overhead_off_ns[kind] = 0;
 		learn->steps[kind] = (struct learn_steps){
 			.guard_steps = GUARD_START,
+			.caution_steps = GUARD_START,
 		};
 	}
 }
@@ -99,6 +106,25 @@ static bool steps_miss(const struct learn_steps *steps, unsigned first)
 	return steps->missed[first] && missed * 50 > seen + 25;
 }
 
+static void steps_heed(struct learn_steps *steps, bool met)
+{
+	unsigned caution = 2 * steps->guard_steps;
+
+	if (met) {
+		steps->missed_run = 0;
+		if (steps->caution_steps && ++steps->met >= CAUTION_MET) {
+			steps->met = 0;
+			steps->caution_steps--;
+		}
+	} else if (++steps->missed_run > 1) {
+		if (caution < 2 * steps->caution_steps)
+			caution = 2 * steps->caution_steps;
+		steps->caution_steps = caution < CAUTION_MOST ? caution :
+								CAUTION_MOST;
+		steps->met = 0;
+	}
+}
+
 static void steps_count(struct learn_steps *steps, int64_t offset_ns, bool met,
 			uint64_t period_ns)
 {
@@ -114,6 +140,7 @@ static void steps_count(struct learn_steps *steps, int64_t offset_ns, bool met,
 		guard--;
 	/* Never all: a reading is as fine as a step. */
 	steps->guard_steps = guard ? guard : 1;
+	steps_heed(steps, met);
 }
 
 static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
@@ -181,5 +208,9 @@ uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind)
 uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
 			uint64_t period_ns)
 {
-	return learn->steps[kind].guard_steps * period_ns / STEPS_A_TURN;
+	const struct learn_steps *steps = &learn->steps[kind];
+	unsigned n = steps->guard_steps > steps->caution_steps ?
+		steps->guard_steps : steps->caution_steps;
+
+	return n * period_ns / STEPS_A_TURN;
 }

@@ -29,6 +29,9 @@ struct learn {
 		/* Targets so far ahead, and those of them missed. */
 		uint16_t seen[LEARN_STEPS], missed[LEARN_STEPS];
 		unsigned guard_steps;
+		unsigned missed_run;	/* one after another */
+		unsigned met;		/* since caution has changed */
+		unsigned caution_steps;	/* the guard is no less */
 	} steps[LEARN_KINDS];
 };
 
