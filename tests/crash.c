@@ -5,7 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--drive NAME [--doubt N]]
+ *         [--keep] [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -13,9 +13,10 @@
  * events (then recovered and compared again).  --cache: the disk has a
  * volatile cache.  --canary: the disk lies about durability, and the run
  * fails when nobody notices.  --replicas: copies of what the clients have are
- * made and reclaimed all the while.  --drive: the disk is a drive of drives/
- * and the file system believes to know it, which is wrong in one of the ways of
- * doubt.h with --doubt.  The seed of a failure is printed and replays.
+ * made and reclaimed all the while.  --keep: what is known of the disk's tracks
+ * changes all the while, and is written back.  --drive: the disk is a drive of
+ * drives/ and the file system believes to know it, which is wrong in one of the
+ * ways of doubt.h with --doubt.  The seed of a failure is printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -27,8 +28,11 @@
 
 #include "base/msg.h"
 #include "check/check.h"
+#include "fs/internal.h"
+#include "fs/keep.h"
 #include "fs/mkfs.h"
 #include "fs/replica.h"
+#include "sched/queue.h"
 #include "tests/doubt.h"
 #include "tests/oracle.h"
 #include "tests/world.h"
@@ -37,11 +41,12 @@
 #define MEMORY_BYTES (32u << 20)
 #define COPIES 16u
 #define OPS_BETWEEN 5u
+#define MAX_PROGRESS 60000u
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas;
+	bool cache, canary, replicas, keep;
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
@@ -197,6 +202,19 @@ static const char *check_world(struct world *world)
 	return rc || result.found ? "the checker found problems" : NULL;
 }
 
+/* Whole, and one that was adopted. */
+static const char *check_profile(const struct fs *fs)
+{
+	const uint8_t *state = fs->profile->progress;
+	size_t i, n = fs->profile->progress_bytes;
+
+	for (i = 0; i < n; i++)
+		if (state[i] != (uint8_t)(n % 251))
+			return "the profile is one that never was";
+	return strstr(said, "record of the drive") ?
+		       "the profile is damaged" : NULL;
+}
+
 /*
  * Recovers from a medium and compares.  `world` is left as it was after the
  * unmount; *mounted is its number of events when the mount was through.
@@ -219,6 +237,8 @@ static const char *recover(struct config *config, struct oracle *oracle,
 	world->record = false;
 	if (fs) {
 		wrong = oracle_verify(oracle, fs, world, event);
+		if (!wrong)
+			wrong = check_profile(fs);
 		if (fs_close(fs) && !wrong)
 			wrong = "it does not unmount";
 	}
@@ -318,12 +338,55 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 		replica_make(fs, want, n, 0, false, NULL, NULL);
 }
 
+/* Other tracks, and a state of measuring that often outgrows its room. */
+static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
+{
+	uint32_t track = 400 + 8 * (uint32_t)(world_random(rng) % 60);
+	size_t bytes = 1 + world_random(rng) % MAX_PROGRESS;
+	struct fs_op sync = { .type = FS_SYNCFS };
+	struct profile *profile;
+	struct geom *geom;
+
+	oracle_call(fs, world, &sync);
+	if (!queue_idle(fs->queue) ||
+	    geom_regular(DISK_SECTORS, track, &geom))
+		return;
+	profile = profile_from_geom(geom, PROFILE_TIMING);
+	assert(profile);
+	profile->progress = malloc(bytes);
+	assert(profile->progress);
+	memset(profile->progress, (int)(bytes % 251), bytes);
+	profile->progress_bytes = bytes;
+	if (fs_adopt_profile(fs, profile))
+		profile_free(profile);
+	keep_now(fs->keep);
+}
+
+static void run_keep(struct config *config, struct oracle *oracle,
+		     struct fs *fs, struct world *world, uint64_t seed)
+{
+	uint64_t rng = seed;
+	struct keep_stats stats;
+
+	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
+		change_profile(fs, world, &rng);
+		oracle_run(oracle, fs, world, OPS_BETWEEN);
+	}
+	keep_get_stats(fs->keep, &stats);
+	printf("profile: %lu written, %lu moved; ", (long)stats.written,
+	       (long)stats.moved);
+}
+
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
 	uint64_t rng = seed;
 	unsigned done;
 
+	if (config->keep) {
+		run_keep(config, oracle, fs, world, seed);
+		return;
+	}
 	if (!config->replicas) {
 		oracle_run(oracle, fs, world, config->ops);
 		return;
@@ -413,7 +476,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "ops", 1, NULL, 'o' },     { "clients", 1, NULL, 'c' },
 		{ "cuts", 1, NULL, 'k' },    { "recuts", 1, NULL, 'K' },
 		{ "cache", 0, NULL, 'v' },   { "canary", 0, NULL, 'y' },
-		{ "replicas", 0, NULL, 'R' },
+		{ "replicas", 0, NULL, 'R' }, { "keep", 0, NULL, 'P' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -447,6 +510,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'R':
 			config->replicas = true;
+			break;
+		case 'P':
+			config->keep = true;
 			break;
 		case 'd':
 			config->drive = optarg;

@@ -117,6 +117,13 @@ START_TEST(super_rules)
 	BREAK((s.geom_sector = 1001, s.geom_bytes = 9), "not aligned");
 	BREAK(s.geom_sector = 1000, "geometry");
 	BREAK((s.geom_sector = 1000, s.geom_bytes = 1u << 31), "geometry");
+	BREAK(s.room_sector = 8, "room of the geometry is empty");
+	BREAK((s.room_sector = 1000, s.room_sectors = 16), "does not begin");
+	BREAK((s.room_sector = 4, s.room_sectors = 16), "not aligned");
+	BREAK((s.room_sector = 8, s.room_sectors = 24), "not aligned");
+	BREAK(s.room_sectors = 1u << 31, "too large");
+	BREAK((s.room_sector = s.geom_sector = 1000, s.room_sectors = 16,
+	       s.geom_bytes = 4097), "larger than half");
 	BREAK(s.log_tracks = 1, "number of log tracks");
 	BREAK(s.log_tracks = 0, "number of log tracks");
 	BREAK(s.log[2].sectors = 511, "too short");

@@ -246,7 +246,109 @@ START_TEST(whole)
 	bed_file(&bed, "new", data, sizeof(data));
 	bed_unmount(&bed);
 	bed_check(&bed);
+	/* It is kept, and there is nothing left to look at. */
 	bed_mount(&bed);
+	ck_assert_ptr_null(bed.refine);
+	bed_judge(&bed, &before);
+	ck_assert_uint_eq(before.unknown_sectors, after.unknown_sectors);
+	bed_close(&bed);
+}
+END_TEST
+
+/* Reads until all is looked at. */
+static uint64_t bed_finish(struct bed *bed)
+{
+	struct refine_status status;
+
+	do {
+		bed_pass(bed, 20 * SECOND);
+		refine_get_status(bed->refine, &status);
+		ck_assert_uint_lt(sim_now_ns(bed->sim), 7200 * SECOND);
+	} while (status.running);
+	ck_assert(status.complete);
+	return status.reads;
+}
+
+static unsigned cut_writes;
+
+static void cut_hook(struct sim *sim, const struct disk_request *req,
+		     void *arg)
+{
+	struct sim_moment **moment = arg;
+
+	if (req->op != DISK_WRITE || cut_writes > 40)
+		return;
+	moment[cut_writes++] = sim_moment_take(sim);
+}
+
+/* Power goes at each write of what is written back: the map is the old one or
+ * the new one, and the next mount goes on with it. */
+START_TEST(cuts)
+{
+	struct sim_moment *moment[41] = { NULL };
+	struct sim_options sim_options = { .seed = 9 };
+	struct judge judge;
+	struct bed bed, again;
+	struct media *media;
+	unsigned old = 0, new = 0;
+	uint64_t before;
+
+	bed_open(&bed);
+	before = geom_known_sectors(fs_geom(bed.fs));
+	bed_pass(&bed, 8 * SECOND);
+	cut_writes = 0;
+	sim_set_hook(bed.sim, cut_hook, moment);
+	bed_unmount(&bed);
+	ck_assert_uint_gt(cut_writes, 4);
+	ck_assert_uint_lt(cut_writes, 41);
+	for (unsigned i = 0; i < cut_writes; i++) {
+		media = sim_moment_cut(moment[i], SIM_CUT_RANDOM, i);
+		sim_options.content = media;
+		again = bed;
+		again.sim = sim_new(bed.spec, 0, &sim_options);
+		ck_assert_ptr_nonnull(again.sim);
+		bed_mount(&again);
+		bed_judge(&again, &judge);
+		*(geom_known_sectors(fs_geom(again.fs)) == before ? &old :
+								   &new) += 1;
+		ck_assert_ptr_nonnull(again.refine);
+		bed_unmount(&again);
+		bed_check(&again);
+		sim_free(again.sim);
+		media_free(media);
+		sim_moment_free(moment[i]);
+	}
+	ck_assert_uint_gt(old, 0);
+	ck_assert_uint_gt(new, 0);
+	bed_mount(&bed);
+	bed_close(&bed);
+}
+END_TEST
+
+/* Unmounted again and again, it does not begin anew. */
+START_TEST(pieces)
+{
+	struct refine_status status;
+	struct judge judge;
+	struct bed bed;
+	uint64_t once, reads = 0, known, last = 0;
+
+	bed_open(&bed);
+	once = bed_finish(&bed);
+	bed_close(&bed);
+	bed_open(&bed);
+	while (bed.refine) {
+		bed_pass(&bed, 4 * SECOND);
+		refine_get_status(bed.refine, &status);
+		reads += status.reads;
+		bed_unmount(&bed);
+		bed_mount(&bed);
+		known = geom_known_sectors(fs_geom(bed.fs));
+		ck_assert_uint_ge(known, last);
+		last = known;
+		ck_assert_uint_lt(reads, 3 * once);
+	}
+	bed_judge(&bed, &judge);
 	bed_close(&bed);
 }
 END_TEST
@@ -274,14 +376,6 @@ START_TEST(foreground)
 	refine_get_status(bed.refine, &status);
 	ck_assert_uint_gt(status.reads, 100);
 	bed_judge(&bed, &judge);
-	/* In the middle of it. */
-	bed_unmount(&bed);
-	bed_check(&bed);
-	bed_mount(&bed);
-	bed_pass(&bed, 120 * SECOND);
-	refine_get_status(bed.refine, &status);
-	ck_assert(status.complete);
-	bed_judge(&bed, &judge);
 	bed_close(&bed);
 }
 END_TEST
@@ -293,6 +387,8 @@ int main(void)
 
 	tcase_add_test(tc, coroutine);
 	tcase_add_test(tc, whole);
+	tcase_add_test(tc, cuts);
+	tcase_add_test(tc, pieces);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

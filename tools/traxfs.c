@@ -458,7 +458,7 @@ int main(int argc, char **argv)
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
 	struct arguments a = { .settings = {
-		.replicas = 1, .scrub_days = SCRUB_DAYS } };
+		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true } };
 	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 

@@ -53,18 +53,26 @@ static const char *super_find(struct check *check, uint64_t sectors, void *buf,
 	return first;
 }
 
-static void super_copies(struct check *check, void *buf, void *want)
+/* A crash between the copies is no damage: the next mount goes on with them. */
+static void super_copies(struct check *check)
 {
+	uint8_t *buf = device_buffer(check, 2 * TRAX_BLOCK_BYTES);
+	uint8_t *want = buf + TRAX_BLOCK_BYTES;
+	bool crashed = check->have_root && !check->root.clean;
 	uint64_t place[3];
 	unsigned i;
 
+	if (!buf)
+		return;
 	super_places(check->super.sectors, place);
 	for (i = 0; i < 3; i++) {
 		struct super super;
 		const char *why = super_read(check, place[i], buf, &super);
 
 		super_encode(&check->super, place[i], want);
-		if (!why && memcmp(buf, want, TRAX_BLOCK_BYTES))
+		if (!why && !(crashed && super.version <
+					 check->super.version) &&
+		    memcmp(buf, want, TRAX_BLOCK_BYTES))
 			why = "is older than another copy";
 		if (why && problem_report(check, PROBLEM_SUPER_COPY,
 					  at_sector(place[i]),
@@ -72,6 +80,7 @@ static void super_copies(struct check *check, void *buf, void *want)
 			device_write(check, place[i], TRAX_BLOCK_SECTORS,
 				     want);
 	}
+	free(buf);
 }
 
 static int super_fits(struct check *check)
@@ -96,7 +105,7 @@ static int super_fits(struct check *check)
 
 int anchor_load_super(struct check *check)
 {
-	uint8_t *buf = device_buffer(check, 2 * TRAX_BLOCK_BYTES);
+	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	bool have = false;
 	const char *why;
 	int rc;
@@ -110,8 +119,6 @@ int anchor_load_super(struct check *check)
 		memcpy(&check->fsid, check->super.uuid, sizeof(check->fsid));
 		check->fsid = le64toh(check->fsid);
 		rc = super_fits(check);
-		if (!rc)
-			super_copies(check, buf, buf + TRAX_BLOCK_BYTES);
 	} else {
 		problem_report(check, PROBLEM_SUPER_NONE, at_sector(0), why);
 		rc = -EINVAL;
@@ -185,6 +192,8 @@ static void anchor_geometry(struct check *check)
 	super->geom_sector = 0;
 	super->geom_bytes = 0;
 	super->geom_csum = 0;
+	super->room_sector = 0;
+	super->room_sectors = 0;
 	if (super->pseudo_track_sectors < 64)
 		super->pseudo_track_sectors = 2048;
 	anchor_write_super(check);
@@ -352,13 +361,16 @@ int anchor_load_root(struct check *check)
 	root_read(check, copy, buf);
 	free(buf);
 	best = root_choose(copy);
+	if (best >= 0) {
+		check->have_root = true;
+		check->root = copy[best].root;
+	}
+	super_copies(check);
 	if (best < 0) {
 		problem_report(check, PROBLEM_ROOT_NONE, at_sector(0),
 			       copy[0].why);
 		return check->rc;
 	}
-	check->have_root = true;
-	check->root = copy[best].root;
 	check->area = (unsigned)best / 2;
 	root_copies(check, &copy[best & ~1]);
 	return check->rc;

@@ -46,6 +46,8 @@ static void system_item(struct check *check, struct key key, const void *value,
 		system_orphan(check, key, value);
 	else if (key.type == ITEM_OWNER)
 		owners_item(check, key, value);
+	else if (key.type == ITEM_MOVE)
+		owners_move(check, key, value);
 	else if (key.type == ITEM_REGION || key.type == ITEM_COPIES)
 		copies_system(check, key, value, bytes);
 }

@@ -30,6 +30,14 @@ struct claim {
 	bool matched;
 };
 
+/* One for each kind that moves. */
+#define OWNERS_MOVES 2u
+
+struct owners_move {
+	uint8_t kind;
+	uint64_t from, from_n, to, to_n;
+};
+
 struct owners {
 	uint32_t groups;
 	uint64_t *sum;		/* by group: owners' minus extents' */
@@ -38,6 +46,8 @@ struct owners {
 	uint64_t last;		/* where the last one begins */
 	struct vec fixed;	/* struct claim: all but data, in order */
 	struct vec exact;	/* struct claim: of groups that differ */
+	struct owners_move move[OWNERS_MOVES];
+	unsigned moves_n;
 };
 
 /* Blocks of a file that have been written, in order, and a cursor. */
@@ -240,6 +250,9 @@ void slots_finish(struct check *check);
 void owners_begin(struct check *check);
 void owners_item(struct check *check, struct key key,
 		 const struct owner_item *item);
+/* A log track or the geometry on its way: both places may have owners. */
+void owners_move(struct check *check, struct key key,
+		 const struct move_item *item);
 void owners_extent(struct check *check, uint64_t ino, uint64_t off,
 		   const struct extent_item *item);
 /* Compares; true when a second walk is needed. */

@@ -69,7 +69,8 @@ int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
 	return rc;
 }
 
-/* Copies are advice: owners are made anew without them. */
+/* Copies are advice: owners are made anew without them, and as the superblock
+ * says, so that nothing is moving. */
 static void mend_copies(struct set *set)
 {
 	size_t i;
@@ -78,6 +79,7 @@ static void mend_copies(struct set *set)
 		struct set_item *item = set_at(set, i);
 
 		if (item->key.ino ? item->key.type == ITEM_REPLICA :
+		    item->key.type == ITEM_MOVE ||
 		    item->key.type == ITEM_REGION ||
 		    item->key.type == ITEM_COPIES)
 			set_kill(item);

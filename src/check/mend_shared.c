@@ -43,6 +43,7 @@ static int taken_add(struct spill *all, uint64_t sector, uint64_t n,
 static int taken_fixed(struct check *check, struct spill *all)
 {
 	const struct super *super = &check->super;
+	const struct super_run geom = super_geom_run(super);
 	uint64_t place[3];
 	unsigned i;
 	int rc;
@@ -54,10 +55,8 @@ static int taken_fixed(struct check *check, struct spill *all)
 	for (i = 0; i < 4 && !rc; i++)
 		rc = taken_add(all, super->area_sector[i / 2][i % 2],
 			       super->area_sectors, 0, 0);
-	if (super->geom_sector && !rc)
-		rc = taken_add(all, super->geom_sector,
-			       (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
-			       TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS, 0, 0);
+	if (geom.sectors && !rc)
+		rc = taken_add(all, geom.sector, geom.sectors, 0, 0);
 	for (i = 0; i < super->log_tracks && !rc; i++)
 		rc = taken_add(all, super->log[i].sector,
 			       super->log[i].sectors, 0, 0);

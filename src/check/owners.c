@@ -172,6 +172,7 @@ static const char *kind_name(uint8_t kind)
 static unsigned fixed_parts(const struct super *super,
 			    struct fixed_part part[8 + TRAX_MAX_LOG_TRACKS])
 {
+	const struct super_run geom = super_geom_run(super);
 	uint64_t place[3];
 	unsigned i, n = 0;
 
@@ -185,13 +186,9 @@ static unsigned fixed_parts(const struct super *super,
 			super->area_sector[i / 2][i % 2], super->area_sectors,
 			OWNER_AREA, false
 		};
-	if (super->geom_sector)
-		part[n++] = (struct fixed_part){
-			super->geom_sector,
-			(super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
-				TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS,
-			OWNER_GEOM, false
-		};
+	if (geom.sectors)
+		part[n++] = (struct fixed_part){ geom.sector, geom.sectors,
+						 OWNER_GEOM, false };
 	for (i = 0; i < super->log_tracks; i++)
 		part[n++] = (struct fixed_part){ super->log[i].sector,
 						 super->log[i].sectors,
@@ -216,6 +213,37 @@ static bool fixed_match(const struct claim *claim, struct fixed_part *part,
 	return any;
 }
 
+/* Is it where something moves to, or has moved from? */
+static bool moves(const struct owners *owners, const struct claim *claim)
+{
+	unsigned i;
+
+	for (i = 0; i < OWNERS_MOVES; i++) {
+		const struct owners_move *move = &owners->move[i];
+
+		if (move->kind == claim->kind &&
+		    ((move->from == claim->sector &&
+		      move->from_n == claim->n) ||
+		     (move->to == claim->sector && move->to_n == claim->n)))
+			return true;
+	}
+	return false;
+}
+
+void owners_move(struct check *check, struct key key,
+		 const struct move_item *item)
+{
+	struct owners *owners = &check->owners;
+
+	owners->move[owners->moves_n++ % OWNERS_MOVES] = (struct owners_move){
+		.kind = (uint8_t)key.off,
+		.from = le64_get(item->from),
+		.from_n = le64_get(item->from_sectors),
+		.to = le64_get(item->to),
+		.to_n = le64_get(item->to_sectors),
+	};
+}
+
 static void owners_fixed(struct check *check)
 {
 	struct fixed_part part[8 + TRAX_MAX_LOG_TRACKS];
@@ -228,7 +256,8 @@ static void owners_fixed(struct check *check)
 		if (claim->kind == OWNER_NODES || claim->kind == OWNER_BAD ||
 		    claim->kind == OWNER_REPLICA)
 			continue;
-		if (!fixed_match(claim, part, n))
+		if (!fixed_match(claim, part, n) &&
+		    !moves(&check->owners, claim))
 			problem_report(check, PROBLEM_FIXED_STRAY,
 				       (struct problem_place){
 					       .sector = claim->sector },

@@ -115,6 +115,7 @@ static int map_tracks(struct check *check, struct vec *tracks)
 static int owners_fixed(struct check *check, struct set *set)
 {
 	const struct super *super = &check->super;
+	const struct super_run geom = super_geom_run(super);
 	uint64_t place[3];
 	unsigned i;
 	int rc;
@@ -128,11 +129,9 @@ static int owners_fixed(struct check *check, struct set *set)
 	for (i = 0; i < 4 && !rc; i++)
 		rc = owner_put(set, super->area_sector[i / 2][i % 2],
 			       super->area_sectors, OWNER_AREA, 0, 0);
-	if (super->geom_sector && !rc)
-		rc = owner_put(set, super->geom_sector,
-			       (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
-			       TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS,
-			       OWNER_GEOM, 0, 0);
+	if (geom.sectors && !rc)
+		rc = owner_put(set, geom.sector, geom.sectors, OWNER_GEOM, 0,
+			       0);
 	for (i = 0; i < super->log_tracks && !rc; i++)
 		rc = owner_put(set, super->log[i].sector,
 			       super->log[i].sectors, OWNER_LOG, 0, 0);

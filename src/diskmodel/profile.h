@@ -57,7 +57,7 @@ struct profile {
 	size_t progress_bytes;
 };
 
-#define PROFILE_MAX_PROGRESS (1u << 20)
+#define PROFILE_MAX_PROGRESS (16u << 20)
 
 /* Reads a profile or a drive specification (one JSON format;
  * traxfs-profile(5)).  -errno of open and read, -EINVAL for what is wrong in

@@ -23,11 +23,14 @@ static void found(struct profile *profile, enum profile_part part)
 }
 
 /* The state of measuring; NULL with bytes 0 when there is no room for it. */
-static void keep_progress(struct profile *p, const struct map *map)
+static void keep_progress(struct profile *p, const struct map *map, bool whole)
 {
 	json_t *state = map_save(map);
-	char *text = state ? json_dumps(state, JSON_COMPACT) : NULL;
+	char *text;
 
+	if (whole)
+		json_object_set_new(state, "whole", json_true());
+	text = state ? json_dumps(state, JSON_COMPACT) : NULL;
 	json_decref(state);
 	free(p->progress);
 	p->progress = text;
@@ -39,16 +42,16 @@ static void keep_progress(struct profile *p, const struct map *map)
 	p->progress_bytes = 0;
 }
 
-static void keep(struct profile *p, const struct map *map)
+static void keep(struct profile *p, const struct map *map, bool whole)
 {
 	if (geom_known(p->geom)) {
 		found(p, PROFILE_BOUNDARIES);
 		found(p, PROFILE_ANGLES);
 	}
-	keep_progress(p, map);
+	keep_progress(p, map, whole);
 }
 
-int measure_keep(struct profile *profile, const struct map *map)
+int measure_keep(struct profile *profile, const struct map *map, bool whole)
 {
 	struct geom *geom;
 	int err = map_geom(map, &geom);
@@ -57,8 +60,24 @@ int measure_keep(struct profile *profile, const struct map *map)
 		return err;
 	geom_free(profile->geom);
 	profile->geom = geom;
-	keep(profile, map);
+	keep(profile, map, whole);
 	return 0;
+}
+
+int measure_recall(const struct profile *profile, struct map *map, bool *whole)
+{
+	json_t *state;
+	int err;
+
+	*whole = false;
+	if (!profile->progress_bytes)
+		return -ENOENT;
+	state = json_loadb(profile->progress, profile->progress_bytes, 0,
+			   NULL);
+	err = state ? map_load(map, state) : -EINVAL;
+	*whole = !err && json_is_true(json_object_get(state, "whole"));
+	json_decref(state);
+	return err;
 }
 
 static int make_profile(struct prober *prober, const struct map *map,
@@ -79,7 +98,7 @@ static int make_profile(struct prober *prober, const struct map *map,
 	p->physical_bytes = prober->limits->physical_bytes;
 	p->made_wall_ns = env_wall_ns(prober->env);
 	found(p, PROFILE_PERIOD);
-	keep(p, map);
+	keep(p, map, false);
 	*profile = p;
 	return 0;
 }

@@ -23,8 +23,13 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 		 enum period_verdict *verdict, struct profile **profile);
 
 /* What a map knows becomes what the profile knows of tracks, with the state of
- * measuring to go on from (left out when it is too large).  On an error the
- * profile is as it was. */
-int measure_keep(struct profile *profile, const struct map *map);
+ * measuring to go on from (left out when it is too large); `whole`: there is
+ * nothing left to look at.  On an error the profile is as it was. */
+int measure_keep(struct profile *profile, const struct map *map, bool whole);
+
+/* The map goes on from that state.  -ENOENT: there is none; -EINVAL: it is of
+ * no use.  *whole: all was looked at. */
+int measure_recall(const struct profile *profile, struct map *map,
+		   bool *whole);
 
 #endif

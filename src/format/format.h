@@ -83,6 +83,10 @@ struct super {
 	uint64_t geom_sector;		/* 0: none; pseudo-tracks are used */
 	uint32_t geom_bytes;
 	uint64_t geom_csum;
+	/* Where the geometry is written by turns: two halves, the record in
+	 * one of them.  0: it stands alone, in whole blocks. */
+	uint64_t room_sector;
+	uint32_t room_sectors;		/* of both */
 	uint32_t pseudo_track_sectors;	/* when there is no geometry */
 	/* At least TRAX_MIN_LOG_TRACKS; each holds TRAX_MAX_RECORD_BYTES when
 	 * its ends are aligned to super_record_unit (short tracks are joined:
@@ -101,6 +105,13 @@ static inline uint32_t super_record_unit(const struct super *super)
 /* Sectors of the superblocks, root areas, geometry and log: never the
  * users'. */
 uint64_t super_fixed_sectors(const struct super *super);
+
+/* The run that the geometry has, both halves if there are two; 0 sectors: it
+ * has none. */
+struct super_run {
+	uint64_t sector, sectors;
+};
+struct super_run super_geom_run(const struct super *super);
 
 /* The three places of the superblock on a file system of `sectors`. */
 void super_places(uint64_t sectors, uint64_t place[3]);
@@ -132,6 +143,7 @@ enum item_type {
 	ITEM_REGION = 20,	/* ino 0, off address: region_item */
 	ITEM_COPIES = 21,	/* ino 0, off address: copy_entry's */
 	ITEM_HEAT = 22,		/* ino 0, off number: what was learned */
+	ITEM_MOVE = 23,		/* ino 0, off its owner_kind: move_item */
 };
 
 struct key {
@@ -440,6 +452,16 @@ struct orphan_item {
 	le64 size;		/* ORPHAN_TRUNCATE: bytes to keep */
 };
 static_assert(sizeof(struct orphan_item) == 9, "orphan_item");
+
+/* What the superblock names is moving: both places have owners until the
+ * superblocks say where it is, and then one loses it. */
+struct move_item {
+	le64 from;		/* address; 0: there was none */
+	le64 from_sectors;
+	le64 to;
+	le64 to_sectors;
+};
+static_assert(sizeof(struct move_item) == 32, "move_item");
 
 enum orphan_what {
 	ORPHAN_DELETE = 1,	/* nlink is 0: delete when nobody has it open */

@@ -333,6 +333,22 @@ static const char *verify_error(struct key key, const void *value,
 	return e->healed > 1 ? "error is neither healed nor not" : NULL;
 }
 
+static const char *verify_move(struct key key, const void *value,
+			       size_t bytes)
+{
+	const struct move_item *m = value;
+
+	if (bytes != sizeof(*m))
+		return "move has the wrong length";
+	if (key.off != OWNER_LOG && key.off != OWNER_GEOM)
+		return "move of what does not move";
+	if (!le64_get(m->to) || !le64_get(m->to_sectors) ||
+	    addr_device(le64_get(m->to)) || addr_device(le64_get(m->from)))
+		return "move to nowhere";
+	return !le64_get(m->from) != !le64_get(m->from_sectors) ?
+		       "move from nowhere" : NULL;
+}
+
 /* What these hold is told by those who write them (tasks, fs). */
 static const char *verify_any(struct key key, const void *value, size_t bytes)
 {
@@ -365,6 +381,7 @@ static const struct item_rule {
 	[ITEM_REGION] = { "region", true, verify_region },
 	[ITEM_COPIES] = { "copies", true, verify_copies },
 	[ITEM_HEAT] = { "heat", true, verify_any },
+	[ITEM_MOVE] = { "move", true, verify_move },
 };
 
 static const struct item_rule *item_rule(unsigned type)

@@ -66,8 +66,10 @@ void super_print(const struct super *super, char *buf, size_t bytes)
 		 super->area_sector[0][0], super->area_sector[0][1],
 		 super->area_sector[1][0], super->area_sector[1][1]);
 	if (super->geom_sector)
-		text_add(&t, "geometry of %u bytes at %" PRIu64 "\n",
-			 super->geom_bytes, super->geom_sector);
+		text_add(&t, "geometry of %u bytes at %" PRIu64
+			 ", room for it %" PRIu64 "+%u\n",
+			 super->geom_bytes, super->geom_sector,
+			 super->room_sector, super->room_sectors);
 	else
 		text_add(&t, "pseudo-tracks of %u sectors\n",
 			 super->pseudo_track_sectors);

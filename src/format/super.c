@@ -33,7 +33,9 @@ struct disk_super {
 		le64 sector;
 		le32 sectors;
 	} log[TRAX_MAX_LOG_TRACKS];
-	uint8_t zero[3096];
+	le64 room_sector;
+	le32 room_sectors;
+	uint8_t zero[3084];
 	le64 csum;
 };
 static_assert(sizeof(struct disk_super) == TRAX_BLOCK_BYTES, "disk_super");
@@ -41,12 +43,14 @@ static_assert(offsetof(struct disk_super, sectors) == 120, "sectors");
 static_assert(offsetof(struct disk_super, area_sector) == 160, "area_sector");
 static_assert(offsetof(struct disk_super, geom_sector) == 200, "geom_sector");
 static_assert(offsetof(struct disk_super, log) == 224, "log");
+static_assert(offsetof(struct disk_super, room_sector) == 992, "room_sector");
 static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
 #define MAX_PHYSICAL_BYTES 65536u
 #define MAX_GEOM_BYTES (64u << 20)
+#define MAX_ROOM_SECTORS (2 * MAX_GEOM_BYTES / 512)
 #define MIN_PSEUDO_TRACK_SECTORS 64u
 #define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
@@ -87,6 +91,8 @@ void super_encode(const struct super *super, uint64_t sector, void *buf)
 	d->geom_sector = le64_put(super->geom_sector);
 	d->geom_csum = le64_put(super->geom_csum);
 	d->geom_bytes = le32_put(super->geom_bytes);
+	d->room_sector = le64_put(super->room_sector);
+	d->room_sectors = le32_put(super->room_sectors);
 	d->log_tracks = le32_put(super->log_tracks);
 	for (unsigned i = 0; i < super->log_tracks; i++) {
 		d->log[i].sector = le64_put(super->log[i].sector);
@@ -117,6 +123,8 @@ static void super_load(const struct disk_super *d, struct super *super)
 	super->geom_sector = le64_get(d->geom_sector);
 	super->geom_csum = le64_get(d->geom_csum);
 	super->geom_bytes = le32_get(d->geom_bytes);
+	super->room_sector = le64_get(d->room_sector);
+	super->room_sectors = le32_get(d->room_sectors);
 	super->log_tracks = le32_get(d->log_tracks);
 	for (unsigned i = 0;
 	     i < super->log_tracks && i < TRAX_MAX_LOG_TRACKS; i++) {
@@ -158,8 +166,46 @@ static const char *check_areas(const struct super *super)
 	return NULL;
 }
 
+static uint64_t geom_sectors_used(const struct super *super)
+{
+	return (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
+	       TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS;
+}
+
+struct super_run super_geom_run(const struct super *super)
+{
+	if (super->room_sectors)
+		return (struct super_run){ super->room_sector,
+					   super->room_sectors };
+	return (struct super_run){ super->geom_sector, super->geom_sector ?
+				   geom_sectors_used(super) : 0 };
+}
+
+static const char *check_room(const struct super *super)
+{
+	uint32_t half = super->room_sectors / 2;
+
+	if (!super->room_sectors)
+		return super->room_sector ? "room of the geometry is empty" :
+					    NULL;
+	if (super->room_sector % TRAX_BLOCK_SECTORS ||
+	    super->room_sectors % (2 * TRAX_BLOCK_SECTORS))
+		return "room of the geometry is not aligned";
+	if (super->room_sectors > MAX_ROOM_SECTORS)
+		return "room of the geometry is too large";
+	if (super->geom_sector != super->room_sector &&
+	    super->geom_sector != super->room_sector + half)
+		return "geometry does not begin a half of its room";
+	return geom_sectors_used(super) > half ?
+		       "geometry is larger than half its room" : NULL;
+}
+
 static const char *check_geom(const struct super *super)
 {
+	const char *why = check_room(super);
+
+	if (why)
+		return why;
 	if (!super->geom_sector)
 		return super->pseudo_track_sectors < MIN_PSEUDO_TRACK_SECTORS ?
 			"pseudo-tracks are too short" : NULL;
@@ -199,6 +245,7 @@ struct region {
 static unsigned super_regions(const struct super *super,
 			      struct region region[MAX_REGIONS])
 {
+	const struct super_run geom = super_geom_run(super);
 	uint64_t place[3];
 	unsigned n = 0;
 
@@ -209,12 +256,8 @@ static unsigned super_regions(const struct super *super,
 		region[n++] = (struct region){
 			super->area_sector[i / 2][i % 2], super->area_sectors
 		};
-	if (super->geom_sector)
-		region[n++] = (struct region){
-			super->geom_sector,
-			(super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
-				TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS
-		};
+	if (geom.sectors)
+		region[n++] = (struct region){ geom.sector, geom.sectors };
 	for (unsigned i = 0; i < super->log_tracks; i++)
 		region[n++] = (struct region){
 			super->log[i].sector, super->log[i].sectors

@@ -16,6 +16,8 @@
 #include "base/msg.h"
 #include "fs/errors.h"
 #include "fs/heal.h"
+#include "fs/keep.h"
+#include "fs/move.h"
 #include "fs/record.h"
 #include "fs/replica.h"
 #include "fs/replica_ops.h"
@@ -247,12 +249,14 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
 	/* What it begins, the tree runs. */
 	uint64_t watch_ns = watch_run(fs, now_ns);
+	uint64_t keep_ns = keep_run(fs->keep, now_ns);
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
 	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
+	next_ns = keep_ns < next_ns ? keep_ns : next_ns;
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;
@@ -326,35 +330,25 @@ bool fs_read_only(const struct fs *fs)
 
 /* ---- The drive ---- */
 
-static int fs_read_profile(struct fs *fs, const struct super *super)
+static int fs_read_record(void *arg, uint64_t sector, uint32_t sectors,
+			  void *buf)
 {
-	uint64_t sectors = record_sectors(super);
-	void *buf;
-	int rc;
+	struct fs *fs = arg;
 
-	if (super->geom_sector > super->sectors ||
-	    sectors > super->sectors - super->geom_sector)
-		return -EUCLEAN;
-	buf = aligned_alloc(TRAX_BLOCK_BYTES, sectors * SECTOR_BYTES);
-	if (!buf)
-		return -ENOMEM;
-	rc = queue_read(fs->queue, super->geom_sector, (uint32_t)sectors, buf);
-	if (!rc)
-		rc = record_decode(super, buf, &fs->profile);
-	free(buf);
-	return rc;
+	return queue_read(fs->queue, sector, sectors, buf);
 }
 
 /* A profile is advice: without it there are pseudo-tracks. */
 static int fs_open_profile(struct fs *fs)
 {
 	const struct super *super = tree_super(fs->tree);
+	const struct record_reader reader = { fs_read_record, fs };
 	uint32_t track = super->pseudo_track_sectors;
 	struct geom *geom;
 	int rc;
 
 	if (super->geom_sector) {
-		rc = fs_read_profile(fs, super);
+		rc = record_load(&reader, super, &fs->profile);
 		if (rc == 0 || rc == -ENOMEM)
 			return rc;
 		msg_warn("%s: the record of the drive at sector %llu is bad; "
@@ -417,6 +411,7 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->profile = profile;
 	fs->geom = profile->geom;
 	profile_free(old);
+	keep_wanted(fs->keep);
 	return 0;
 }
 
@@ -560,6 +555,7 @@ static void fs_free(struct fs *fs)
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
 	watch_free(fs);
+	keep_free(fs->keep);
 	replicas_free(fs);
 	runs_free(fs);
 	errors_free(fs);
@@ -598,8 +594,12 @@ int fs_open(struct env *env, struct disk *disk,
 	if (!rc && !fs->options.read_only) {
 		rc = tree_start(fs->tree);
 		if (!rc)
+			rc = move_resume(fs);
+		if (!rc)
 			rc = vnode_resume_orphans(fs);
 	}
+	if (!rc)
+		rc = keep_open(fs, &fs->keep);
 	if (!rc)
 		rc = runs_new(fs);
 	if (!rc)
@@ -643,6 +643,7 @@ static void fs_pass_time(struct fs *fs, uint64_t next_ns)
 static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
+	       !keep_idle(fs->keep) ||
 	       !replicas_idle(fs->replicas) || !runs_idle(fs);
 }
 
@@ -676,8 +677,12 @@ int fs_close(struct fs *fs)
 	watch_leave(fs);
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
-	if (!fs->gone && !fs_read_only(fs))
+	if (!fs->gone && !fs_read_only(fs)) {
 		watch_save(fs);
+		keep_close(fs->keep);
+		if (!fs->gone)
+			keep_run(fs->keep, env_now_ns(fs->env));
+	}
 	while (!fs->gone && fs_works(fs)) {
 		next_ns = fs_run(fs, -1);
 		if (fs_works(fs))

@@ -30,6 +30,7 @@ struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
 struct runs;			/* runs.c: copies read together */
 struct watch;			/* watch.c: what is learned */
+struct keep;			/* keep.c: what is known of the drive */
 
 struct fs {
 	struct env *env;
@@ -49,6 +50,7 @@ struct fs {
 	struct errors *errors;
 	struct runs *runs;		/* there while replicas is */
 	struct watch *watch;		/* NULL: nothing is learned */
+	struct keep *keep;		/* NULL: nothing is written back */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
@@ -72,8 +74,9 @@ struct fs {
 
 /*
  * Another belief of the disk's tracks, for new data and the head, from now on;
- * takes it over and frees the old one.  Old data stays where it is.  -EBUSY:
- * the queue is not idle; -ENOMEM: nothing has changed.
+ * takes it over, frees the old one, and writes it back by and by.  Old data
+ * stays where it is.  -EBUSY: the queue is not idle; -ENOMEM: nothing has
+ * changed.
  */
 int fs_adopt_profile(struct fs *fs, struct profile *profile);
 

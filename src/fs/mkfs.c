@@ -39,6 +39,10 @@
 #define MAX_PHYSICAL_BYTES 65536u
 #define WIPE_SECTORS 2048u	/* at either end */
 #define MAX_TAKEN 160u
+/* Room for the record of the drive, see room_bytes. */
+#define ROOM_BYTES 32768u
+#define ROOM_SHARE 16384u	/* a byte for so many sectors */
+#define ROOM_MOST 256u		/* of the disk */
 
 struct taken {
 	uint64_t first, n;
@@ -180,10 +184,23 @@ static int encode_record(const struct mkfs_options *options, void **buf,
 		       geom_encode(options->geom, buf, bytes);
 }
 
+/* Bytes of a place for the record: twice what it is now, and more where there
+ * is more to find out; little on a small disk. */
+static uint64_t room_bytes(const struct super *super, uint64_t bytes)
+{
+	uint64_t want = 2 * bytes + ROOM_BYTES + super->sectors / ROOM_SHARE;
+	uint64_t most = super->sectors * SECTOR_BYTES / ROOM_MOST;
+
+	want = want < most ? want : most;
+	return want > bytes ? want : bytes;
+}
+
+/* Two places for the record, used by turns; this one is in the first. */
 static int layout_geom(struct layout *layout,
 		       const struct mkfs_options *options)
 {
 	struct super *super = layout->super;
+	uint64_t half;
 	size_t bytes;
 	void *buf;
 	int rc;
@@ -196,8 +213,13 @@ static int layout_geom(struct layout *layout,
 	super->geom_bytes = (uint32_t)bytes;
 	super->geom_csum = csum(buf, bytes);
 	free(buf);
-	return layout_place(layout, 0, round_up(bytes, TRAX_BLOCK_BYTES) /
-			    SECTOR_BYTES, OWNER_GEOM, &super->geom_sector);
+	half = round_up(room_bytes(super, bytes), super_record_unit(super)) /
+	       SECTOR_BYTES;
+	super->room_sectors = (uint32_t)(2 * half);
+	rc = layout_place(layout, 0, 2 * half, OWNER_GEOM,
+			  &super->room_sector);
+	super->geom_sector = super->room_sector;
+	return rc;
 }
 
 /* The part of a track that slots can use. */
@@ -466,6 +488,12 @@ static int write_geom(struct disk *disk, const struct super *super,
 		rc = disk_write(disk, super->geom_sector + at / SECTOR_BYTES,
 				(uint32_t)(piece / SECTOR_BYTES), buf + at);
 	}
+	/* An earlier life's record in the other half is not to be found. */
+	memset(buf, 0, TRAX_BLOCK_BYTES);
+	if (!rc)
+		rc = disk_write(disk, super->room_sector +
+				super->room_sectors / 2, TRAX_BLOCK_SECTORS,
+				buf);
 	free(buf);
 	return rc;
 }
@@ -522,6 +550,7 @@ static void items_owners(struct first_items *items,
 			 const struct mkfs_plan *plan)
 {
 	const struct super *super = &plan->super;
+	const struct super_run geom = super_geom_run(super);
 	uint64_t place[3];
 	unsigned i;
 
@@ -534,10 +563,8 @@ static void items_owners(struct first_items *items,
 	for (i = 0; i < 4; i++)
 		items_add_owner(items, super->area_sector[i / 2][i % 2],
 				super->area_sectors, OWNER_AREA);
-	if (super->geom_sector)
-		items_add_owner(items, super->geom_sector,
-				round_up(super->geom_bytes, TRAX_BLOCK_BYTES) /
-				SECTOR_BYTES, OWNER_GEOM);
+	if (geom.sectors)
+		items_add_owner(items, geom.sector, geom.sectors, OWNER_GEOM);
 	for (i = 0; i < super->log_tracks; i++)
 		items_add_owner(items, super->log[i].sector,
 				super->log[i].sectors, OWNER_LOG);

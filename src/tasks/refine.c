@@ -35,6 +35,14 @@
 /* The file system gets a new map when so much of the disk has been added. */
 #define ADOPT_SHARE 64u
 #define GONE_ERRORS 64u
+/* Of so many reads nearly all quicker than this part of a turn: nothing
+ * rotates, for now; after a while it is tried again. */
+#define FLAT_READS 64u
+#define FLAT_SLOW 8u
+#define FLAT_TURNS 20u
+#define FLAT_REST_NS UINT64_C(600000000000)
+/* So many reads that have decided nothing are enough. */
+#define STALL_READS 50000u
 #define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES 65536u
 
@@ -61,10 +69,33 @@ struct refine {
 	uint64_t wake_ns;	/* the coroutine waits for this */
 	bool rested;		/* why access() broke off */
 	unsigned errors;	/* one after another */
+	unsigned flat_reads, slow_reads; /* since last looked at */
+	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
 
 	bool step_over;
+	bool whole;		/* all was looked at, in this mount or before */
 	uint64_t done_sectors, adopted_sectors, adopted;
+	uint64_t looked_sectors; /* when the map was last adopted or read */
 };
+
+/* ---- the map ---- */
+
+static uint64_t known_sectors(const struct refine *r)
+{
+	struct map_stats stats;
+
+	map_get_stats(r->map, &stats);
+	return stats.known_sectors;
+}
+
+/* Known, or decided to be unknown. */
+static uint64_t looked_sectors(const struct refine *r)
+{
+	struct map_stats stats;
+
+	map_get_stats(r->map, &stats);
+	return stats.known_sectors + stats.unknown_sectors;
+}
 
 /* ---- the foreground ---- */
 
@@ -140,6 +171,32 @@ static bool read_was_alone(const struct refine *r)
 	       queue_stats(r->fs->queue)->accesses == r->accesses_before + 1;
 }
 
+/* Has the drive become something else?  Then it gets a long rest. */
+static bool read_is_flat(struct refine *r)
+{
+	bool flat = r->slow_reads < FLAT_SLOW;
+
+	if (r->flat_reads < FLAT_READS)
+		return false;
+	r->flat_reads = r->slow_reads = 0;
+	if (!flat)
+		return false;
+	r->wake_ns = env_now_ns(r->fs->env) + FLAT_REST_NS;
+	coro_yield(r->coro);
+	return true;
+}
+
+/* Reading and reading, and nothing is found out. */
+static bool read_is_vain(struct refine *r)
+{
+	uint64_t looked = looked_sectors(r);
+
+	if (looked != r->stall_sectors)
+		r->stall_reads = 0;
+	r->stall_sectors = looked;
+	return ++r->stall_reads > STALL_READS;
+}
+
 static int access_one(struct refine *r, struct probe_access *a)
 {
 	do {
@@ -148,16 +205,22 @@ static int access_one(struct refine *r, struct probe_access *a)
 			coro_yield(r->coro);
 		r->rested = r->read_ns &&
 			    env_now_ns(r->fs->env) - r->read_ns > REST_NS;
+		r->rested |= read_is_flat(r);
 		if (r->closing || r->rested) {
 			r->read_ns = 0;
 			return -EINTR;
 		}
+		if (read_is_vain(r))
+			return -EOPNOTSUPP;
 		read_submit(r, a);
 		coro_yield(r->coro);
 	} while (!read_was_alone(r));
 	a->submit_ns = r->req.disk.submit_ns;
 	a->complete_ns = r->req.disk.complete_ns;
 	a->result = r->req.disk.result;
+	r->flat_reads++;
+	r->slow_reads += (a->complete_ns - a->submit_ns) * FLAT_TURNS >=
+			 r->period_ps / 1000;
 	r->errors = a->result ? r->errors + 1 : 0;
 	return r->errors > GONE_ERRORS ? -ENODEV : 0;
 }
@@ -231,14 +294,6 @@ static void refine_body(struct coro *coro, void *arg)
 
 /* ---- the loop's side ---- */
 
-static uint64_t known_sectors(const struct refine *r)
-{
-	struct map_stats stats;
-
-	map_get_stats(r->map, &stats);
-	return stats.known_sectors;
-}
-
 static int refine_adopt(struct refine *r)
 {
 	struct profile *next;
@@ -246,7 +301,7 @@ static int refine_adopt(struct refine *r)
 
 	if (err)
 		return err;
-	err = measure_keep(next, r->map);
+	err = measure_keep(next, r->map, r->whole);
 	if (!err)
 		err = fs_adopt_profile(r->fs, next);
 	if (err) {
@@ -254,6 +309,7 @@ static int refine_adopt(struct refine *r)
 		return err;
 	}
 	r->adopted_sectors = known_sectors(r);
+	r->looked_sectors = looked_sectors(r);
 	r->adopted++;
 	return 0;
 }
@@ -266,7 +322,7 @@ static void refine_weigh(struct refine *r)
 
 	r->step_over = false;
 	if (known >= r->adopted_sectors + all / ADOPT_SHARE ||
-	    (r->over && !r->error && known > r->adopted_sectors))
+	    (r->over && !r->error && known >= r->adopted_sectors))
 		err = refine_adopt(r);
 	if (err && err != -EBUSY)
 		msg_warn("%s: the new map of tracks is not used: %s",
@@ -278,6 +334,7 @@ static void refine_end(struct refine *r)
 	r->over = true;
 	if (r->closing)
 		return;
+	r->whole = !r->error;
 	refine_weigh(r);
 	if (r->error)
 		msg_warn("%s: measuring ends: %s", r->fs->disk->name,
@@ -331,17 +388,13 @@ static bool refine_is_due(const struct fs *fs)
 static int refine_recall(struct refine *r)
 {
 	const struct profile *p = r->fs->profile;
-	json_t *state;
-	int err;
+	int err = measure_recall(p, r->map, &r->whole);
 
-	if (!p->progress_bytes)
-		return 0;
-	state = json_loadb(p->progress, p->progress_bytes, 0, NULL);
-	err = state ? map_load(r->map, state) : -EINVAL;
-	json_decref(state);
-	if (err)
+	if (err == -EINVAL)
 		msg_warn("%s: the state of measuring is not usable; it begins "
 			 "anew", r->fs->disk->name);
+	if (!err)
+		r->looked_sectors = looked_sectors(r);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -364,6 +417,7 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->prober.env = fs->env;
 	r->prober.limits = &fs->disk->limits;
 	r->prober.access = refine_access;
+	r->period_ps = options.period_ps;
 	r->requests = foreground_requests(r);
 	r->last_ns = env_now_ns(fs->env);
 	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
@@ -374,6 +428,31 @@ static int refine_new(struct fs *fs, struct refine *r)
 	if (!err)
 		err = refine_recall(r);
 	return err ? err : coro_new(refine_body, r, &r->coro);
+}
+
+/* What was found since goes with the file system's closing. */
+static void refine_leave(struct refine *r)
+{
+	if (looked_sectors(r) <= r->looked_sectors ||
+	    known_sectors(r) < r->adopted_sectors)
+		return;
+	while (!r->fs->gone && !queue_idle(r->fs->queue))
+		fs_run(r->fs, -1);
+	if (!r->fs->gone)
+		refine_adopt(r);
+}
+
+void refine_close(struct refine *r)
+{
+	if (!r)
+		return;
+	r->closing = true;
+	while (r->reading && !r->fs->gone)
+		fs_run(r->fs, -1);
+	while (!r->over && coro_resume(r->coro))
+		;
+	refine_leave(r);
+	refine_free(r);
 }
 
 int refine_open(struct fs *fs, struct refine **out)
@@ -392,20 +471,12 @@ int refine_open(struct fs *fs, struct refine **out)
 		refine_free(r);
 		return err;
 	}
+	if (r->whole) {
+		refine_close(r);
+		return 0;
+	}
 	*out = r;
 	return 0;
-}
-
-void refine_close(struct refine *r)
-{
-	if (!r)
-		return;
-	r->closing = true;
-	while (r->reading && !r->fs->gone)
-		fs_run(r->fs, -1);
-	while (!r->over && coro_resume(r->coro))
-		;
-	refine_free(r);
 }
 
 void refine_get_status(const struct refine *r, struct refine_status *status)

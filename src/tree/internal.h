@@ -159,6 +159,7 @@ struct tree {
 	struct queue *queue;
 	struct tree_options options;
 	struct super super;
+	bool supers_differ;	/* one of its places holds something else */
 	uint64_t fsid;
 	struct space *space;
 	struct log *log;

@@ -33,6 +33,7 @@
 static void read_super(struct tree *tree, uint64_t sector, void *buf,
 		       struct super *best, const char **why)
 {
+	const uint64_t version = best->sectors ? best->version : 0;
 	struct super super;
 	const char *bad = "read error";
 
@@ -40,8 +41,10 @@ static void read_super(struct tree *tree, uint64_t sector, void *buf,
 		bad = super_decode(buf, sector, &super);
 	if (bad) {
 		*why = *why ? *why : bad;
+		tree->supers_differ = true;
 		return;
 	}
+	tree->supers_differ |= version && super.version != version;
 	if (best->sectors && (super.version <= best->version ||
 			      memcmp(super.uuid, best->uuid, 16)))
 		return;
@@ -136,6 +139,12 @@ int tree_write_super(struct tree *tree, const struct super *super)
 		return -EIO;
 	tree->super = next;
 	return 0;
+}
+
+void tree_set_super(struct tree *tree, const struct super *super)
+{
+	tree->super = *super;
+	space_set_fixed(tree->space, super_fixed_sectors(super));
 }
 
 /* ---- Root ---- */
@@ -585,6 +594,8 @@ int tree_start(struct tree *tree)
 	if (tree->read_only)
 		return -EROFS;
 	tree->epoch = env_random(tree->env) | 1;
+	if (tree->supers_differ)
+		tree_write_super(tree, &tree->super);
 	tree->started = true;
 	rc = checkpoint_wait(tree);
 	if (rc)

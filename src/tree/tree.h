@@ -95,8 +95,11 @@ int tree_close(struct tree *tree);
 void tree_abandon(struct tree *tree);
 
 const struct super *tree_super(const struct tree *tree);
-/* Changes geometry, label or log tracks in all superblocks; waits. */
+/* Writes this, with a version of its own, to all superblocks; waits. */
 int tree_write_super(struct tree *tree, const struct super *super);
+/* The superblocks say this from now on: at least one has been written, and all
+ * that it names has owners. */
+void tree_set_super(struct tree *tree, const struct super *super);
 struct space *tree_space(struct tree *tree);
 struct log *tree_log(struct tree *tree);
 bool tree_failed(const struct tree *tree);

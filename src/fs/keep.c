@@ -1,0 +1,348 @@
+/*
+ * keep.c - the record of the drive goes out.
+ *
+ *   wait -> [encode] -> record -> flush -> superblock, flush (3 times) -> wait
+ *             |  no room                      |  it had moved
+ *             +-> move_begin ----> record     +-> move_end -> wait
+ *
+ * The commit point is the first superblock that is durable.  All writes are
+ * those of write-back: small, one at a time.
+ */
+#include "fs/keep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "fs/move.h"
+#include "fs/record.h"
+#include "sched/queue.h"
+
+#define NS_PER_SECOND 1000000000ull
+/* From one writing to the next. */
+#define APART_NS (300 * NS_PER_SECOND)
+/* After an error. */
+#define AGAIN_NS (3600 * NS_PER_SECOND)
+#define CHUNK_SECTORS 128u
+#define SUPERS 3u
+
+enum keep_state {
+	KEEP_WAIT, KEEP_ROOM, KEEP_RECORD, KEEP_FLUSH, KEEP_SUPER,
+	KEEP_SUPER_FLUSH, KEEP_LEAVE
+};
+
+struct keep {
+	struct fs *fs;
+	enum keep_state state;
+	bool wanted, closing;
+	uint64_t at_ns;		/* not before */
+	uint8_t *record;	/* whole blocks */
+	uint64_t sectors, done;	/* of it; written */
+	struct super next;
+	unsigned copy, good;	/* superblocks: tried; written */
+	void *block;
+	struct move move;
+	bool moving;
+	struct queue_request req;
+	struct iovec iov;
+	struct keep_stats stats;
+};
+
+int keep_open(struct fs *fs, struct keep **out)
+{
+	struct keep *keep;
+
+	*out = NULL;
+	if (fs->options.read_only)
+		return 0;
+	keep = calloc(1, sizeof(*keep));
+	if (!keep)
+		return -ENOMEM;
+	keep->block = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
+	if (!keep->block) {
+		free(keep);
+		return -ENOMEM;
+	}
+	keep->fs = fs;
+	keep->at_ns = env_now_ns(fs->env) + APART_NS / 5;
+	*out = keep;
+	return 0;
+}
+
+void keep_free(struct keep *keep)
+{
+	if (!keep)
+		return;
+	free(keep->record);
+	free(keep->block);
+	free(keep);
+}
+
+void keep_wanted(struct keep *keep)
+{
+	if (keep)
+		keep->wanted = true;
+}
+
+bool keep_idle(const struct keep *keep)
+{
+	return !keep || (keep->state == KEEP_WAIT &&
+			 !(keep->closing && keep->wanted &&
+			   !keep->stats.error && !tree_failed(keep->fs->tree)));
+}
+
+void keep_get_stats(const struct keep *keep, struct keep_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	if (keep)
+		*stats = keep->stats;
+}
+
+/* ---- The end ---- */
+
+static void keep_over(struct keep *keep, int rc)
+{
+	uint64_t now_ns = env_now_ns(keep->fs->env);
+
+	if (rc && rc != keep->stats.error)
+		msg_warn("%s: what was learned of the drive could not be "
+			 "written back: %s", keep->fs->disk->name,
+			 strerror(-rc));
+	keep->stats.error = rc;
+	keep->wanted |= rc != 0;
+	keep->at_ns = keep->closing ? 0 :
+		      now_ns + (rc ? AGAIN_NS : APART_NS);
+	keep->state = KEEP_WAIT;
+	keep->moving = false;
+	free(keep->record);
+	keep->record = NULL;
+}
+
+static void keep_left(struct move *move, int rc)
+{
+	struct keep *keep = move->arg;
+
+	keep->stats.moved += move->landed;
+	keep_over(keep, rc ? rc : keep->stats.error);
+}
+
+/* All has been written that could be. */
+static void keep_finish(struct keep *keep, int rc)
+{
+	if (!rc) {
+		keep->stats.written++;
+		keep->stats.bytes = keep->next.geom_bytes;
+	}
+	if (!keep->moving) {
+		keep_over(keep, rc);
+		return;
+	}
+	keep->stats.error = rc;
+	keep->state = KEEP_LEAVE;
+	keep->move.done = keep_left;
+	move_end(&keep->move, !rc);
+}
+
+/* ---- Writing ---- */
+
+static void keep_go(struct keep *keep);
+
+static void keep_write_done(struct disk_request *req)
+{
+	struct keep *keep = req->owner;
+
+	if (keep->state == KEEP_SUPER || keep->state == KEEP_SUPER_FLUSH) {
+		keep->good += keep->state == KEEP_SUPER_FLUSH && !req->result;
+		if (keep->state == KEEP_SUPER_FLUSH || req->result)
+			keep->copy++;
+		keep->state = keep->state == KEEP_SUPER && !req->result ?
+				      KEEP_SUPER_FLUSH : KEEP_SUPER;
+	} else if (req->result) {
+		keep_finish(keep, req->result);
+		return;
+	} else if (keep->state == KEEP_FLUSH) {
+		keep->state = KEEP_SUPER;
+	}
+	keep_go(keep);
+}
+
+static void keep_write(struct keep *keep, uint64_t sector, uint64_t sectors,
+		       void *buf)
+{
+	keep->iov = (struct iovec){ buf, sectors * SECTOR_BYTES };
+	keep->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = sector,
+			.sectors = (uint32_t)sectors, .iov = &keep->iov,
+			.iov_n = 1, .done = keep_write_done, .owner = keep,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	queue_submit(keep->fs->queue, &keep->req);
+}
+
+static void keep_flush(struct keep *keep)
+{
+	keep->req = (struct queue_request){
+		.disk = { .done = keep_write_done, .owner = keep },
+	};
+	queue_flush(keep->fs->queue, &keep->req);
+}
+
+static void keep_chunk(struct keep *keep)
+{
+	uint64_t at = keep->done, n = keep->sectors - at;
+
+	if (!n) {
+		keep->state = KEEP_FLUSH;
+		keep_flush(keep);
+		return;
+	}
+	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
+	keep->done += n;
+	keep_write(keep, keep->next.geom_sector + at, n,
+		   keep->record + at * SECTOR_BYTES);
+}
+
+/* One after the other: a cut tears only one of them. */
+static void keep_super(struct keep *keep)
+{
+	uint64_t place[3];
+
+	if (keep->copy == SUPERS) {
+		if (keep->good)
+			tree_set_super(keep->fs->tree, &keep->next);
+		keep_finish(keep, keep->good ? 0 : -EIO);
+		return;
+	}
+	super_places(keep->next.sectors, place);
+	super_encode(&keep->next, place[keep->copy], keep->block);
+	keep_write(keep, place[keep->copy], TRAX_BLOCK_SECTORS, keep->block);
+}
+
+static void keep_go(struct keep *keep)
+{
+	if (keep->state == KEEP_RECORD)
+		keep_chunk(keep);
+	else if (keep->state == KEEP_SUPER)
+		keep_super(keep);
+	else
+		keep_flush(keep);
+}
+
+/* ---- The beginning ---- */
+
+static void keep_start(struct keep *keep)
+{
+	keep->state = KEEP_RECORD;
+	keep->done = 0;
+	keep->copy = keep->good = 0;
+	keep_go(keep);
+}
+
+static void keep_has_room(struct move *move, int rc)
+{
+	struct keep *keep = move->arg;
+
+	if (rc) {
+		keep->moving = false;
+		keep_over(keep, rc);
+		return;
+	}
+	keep->next.room_sector = keep->next.geom_sector = move->to;
+	keep->next.room_sectors = (uint32_t)move->to_sectors;
+	keep_start(keep);
+}
+
+/* Twice what it needs now, twice. */
+static void keep_move(struct keep *keep)
+{
+	const struct super *super = tree_super(keep->fs->tree);
+	struct super_run run = super_geom_run(super);
+	uint64_t unit = super_record_unit(super) / SECTOR_BYTES;
+	uint64_t half = (2 * keep->sectors + unit - 1) / unit * unit;
+
+	keep->state = KEEP_ROOM;
+	keep->moving = true;
+	keep->move = (struct move){
+		.fs = keep->fs, .kind = OWNER_GEOM,
+		.from = run.sectors ? run.sector : 0,
+		.from_sectors = run.sectors,
+		.to_sectors = 2 * half, .find = move_find_any,
+		.done = keep_has_room, .arg = keep,
+	};
+	move_begin(&keep->move);
+}
+
+/* The record, and the superblock that will name it. */
+static int keep_encode(struct keep *keep)
+{
+	size_t bytes, room;
+	void *buf;
+	int rc = profile_encode(keep->fs->profile, &buf, &bytes);
+
+	if (rc)
+		return rc;
+	keep->sectors = (bytes + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
+			TRAX_BLOCK_SECTORS;
+	room = keep->sectors * SECTOR_BYTES;
+	keep->record = aligned_alloc(TRAX_BLOCK_BYTES, room);
+	if (keep->record) {
+		memset(keep->record, 0, room);
+		memcpy(keep->record, buf, bytes);
+		keep->next = *tree_super(keep->fs->tree);
+		keep->next.version++;
+		keep->next.geom_bytes = (uint32_t)bytes;
+		keep->next.geom_csum = csum(buf, bytes);
+	}
+	free(buf);
+	return keep->record ? 0 : -ENOMEM;
+}
+
+static void keep_begin(struct keep *keep)
+{
+	struct super *next = &keep->next;
+	uint32_t half;
+	int rc = keep_encode(keep);
+
+	keep->wanted = false;
+	if (rc) {
+		keep_over(keep, rc);
+		return;
+	}
+	half = next->room_sectors / 2;
+	if (keep->sectors > half) {
+		keep_move(keep);
+		return;
+	}
+	next->geom_sector = next->geom_sector == next->room_sector ?
+				    next->room_sector + half :
+				    next->room_sector;
+	keep_start(keep);
+}
+
+uint64_t keep_run(struct keep *keep, uint64_t now_ns)
+{
+	if (!keep || !keep->wanted || keep->state != KEEP_WAIT ||
+	    tree_failed(keep->fs->tree))
+		return UINT64_MAX;
+	if (now_ns < keep->at_ns)
+		return keep->at_ns;
+	keep_begin(keep);
+	return now_ns;
+}
+
+void keep_now(struct keep *keep)
+{
+	if (keep && !keep->stats.error)
+		keep->at_ns = 0;
+}
+
+void keep_close(struct keep *keep)
+{
+	if (keep)
+		keep->closing = true;
+	keep_now(keep);
+}
