@@ -601,9 +601,9 @@ int fs_open(struct env *env, struct disk *disk,
 	if (!rc)
 		rc = keep_open(fs, &fs->keep);
 	if (!rc)
-		rc = runs_new(fs);
-	if (!rc)
 		rc = replicas_open(fs);
+	if (!rc)
+		rc = runs_new(fs);
 	if (!rc)
 		rc = watch_open(fs);
 	if (rc) {
