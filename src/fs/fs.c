@@ -412,6 +412,10 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->geom = profile->geom;
 	profile_free(old);
 	keep_wanted(fs->keep);
+	rc = fs_open_head(fs);
+	if (rc)
+		msg_warn("%s: the head is not followed: %s", fs->disk->name,
+			 strerror(-rc));
 	return 0;
 }
 
