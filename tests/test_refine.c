@@ -112,9 +112,11 @@ static void bed_check(struct bed *bed)
 	ck_assert_uint_eq(result.found, 0);
 }
 
-static void bed_open(struct bed *bed)
+/* `group`: cylinders of a serpentine; 0: any order. */
+static void bed_make(struct bed *bed, uint32_t group)
 {
 	struct specgen gen = { .seed = 11, .bytes = UINT64_C(4) << 30,
+			       .group_cylinders = group,
 			       .slipped = 0.002, .zero_latency = 1,
 			       .noise = 1 };
 	struct sim_options sim_options = { .seed = 5 };
@@ -136,6 +138,11 @@ static void bed_open(struct bed *bed)
 				    &options, &plan), 0);
 	profile_free(profile);
 	bed_mount(bed);
+}
+
+static void bed_open(struct bed *bed)
+{
+	bed_make(bed, 0);
 }
 
 static void bed_close(struct bed *bed)
@@ -190,6 +197,14 @@ static void bed_reads(struct bed *bed, unsigned n)
 	}
 }
 
+static uint64_t period_off(const struct bed *bed)
+{
+	uint64_t is = bed->spec->mech.period_ps;
+	uint64_t believed = fs_profile(bed->fs)->mech.period_ps;
+
+	return is > believed ? is - believed : believed - is;
+}
+
 struct waits {
 	struct sim *sim;
 	uint64_t over_ns;	/* 0: not yet */
@@ -240,9 +255,11 @@ START_TEST(whole)
 	struct refine_status status;
 	struct judge before, after;
 	struct bed bed;
+	uint64_t off;
 
 	memset(data, 7, sizeof(data));
-	bed_open(&bed);
+	/* Distances in tracks are about distances in cylinders. */
+	bed_make(&bed, 8);
 	ck_assert_ptr_nonnull(bed.refine);
 	bed_judge(&bed, &before);
 	ck_assert_uint_gt(before.unknown_sectors, 0);
@@ -270,6 +287,15 @@ START_TEST(whole)
 	/* And where the head is can be told. */
 	bed_reads(&bed, 300);
 	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	/* What it learns is kept. */
+	off = period_off(&bed);
+	bed_reads(&bed, 1500);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	ck_assert_uint_lt(period_off(&bed), off);
+	ck_assert_uint_lt(period_off(&bed) * 2000000,
+			  bed.spec->mech.period_ps);
 	bed_close(&bed);
 }
 END_TEST

@@ -38,6 +38,8 @@
 /* Of writes seen so far one in so many may be wrong when they are believed in
  * with the reads. */
 #define TRUST_WRONG 10u
+/* What was learned by so many predictions may be kept. */
+#define LEARNED_ENOUGH 500u
 /* Between trials, doubled by each that fails. */
 #define TRIAL_AFTER 2000u
 #define TRIAL_AFTER_MAX 256000u
@@ -276,6 +278,18 @@ void head_get_belief(const struct head *head, struct belief *belief)
 	belief_at(head, env_now_ns(head->env), belief);
 }
 
+static bool head_knows(const struct head *head,
+		       const struct head_access *access)
+{
+	struct geom_track first, last;
+
+	geom_track_of(head->geom, access->lbn, &first);
+	if (access->lbn + access->sectors <= first.first + first.sectors)
+		return first.known;
+	geom_track_of(head->geom, access->lbn + access->sectors - 1, &last);
+	return first.known && last.known;
+}
+
 /* Predicts an access that begins where `from` says, when it was handed over. */
 static void head_expect(const struct head *head, struct head_access *access,
 			const struct service_head *from)
@@ -298,6 +312,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 	access->cylinders = place.cylinder > at.cylinder ?
 		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
 	access->switched = place.surface != at.surface;
+	access->unknown = !head_knows(head, access);
 	/* In time and on the same track: what begins right where the last has
 	 * ended is met, however finely the phase has moved since. */
 	if (!access->cylinders && !access->switched && at.at_ns > decoded_ns)
@@ -582,7 +597,7 @@ static void head_take(struct head *head, struct head_access *access,
 	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
 	int64_t rest_ns;
 
-	if (access->part) {
+	if (access->part || access->unknown) {
 		head_go_to(head, access, complete_ns);
 		head->unsure = true;
 		return;
@@ -706,6 +721,26 @@ void head_hear(struct head *head, const struct head_heard *heard, size_t n)
 		begin_at(head, &access, heard[i].handed_ns);
 		head_end(head, &access, heard[i].complete_ns, 0);
 	}
+}
+
+bool head_get_learned(const struct head *head, struct head_learned *learned)
+{
+	const struct head_kind_stats *kind = head->kind;
+
+	if (!head->known || head->mode != HEAD_ON ||
+	    kind[LEARN_READ].predictions < LEARNED_ENOUGH)
+		return false;
+	*learned = (struct head_learned){
+		.mech = &head->mech,
+		.writes = head->judge[LEARN_WRITE].on &&
+			  !head->writes_trusted &&
+			  kind[LEARN_WRITE].predictions >= LEARNED_ENOUGH,
+		.read_overhead_ns = learn_overhead_ns(&head->learn,
+						      LEARN_READ),
+		.write_overhead_ns = learn_overhead_ns(&head->learn,
+						       LEARN_WRITE),
+	};
+	return true;
 }
 
 bool head_is_cached(const struct head *head)
