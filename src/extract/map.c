@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/calibrate.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
 
@@ -104,6 +105,8 @@ static int lock(struct map *m, bool first)
 	} else {
 		m->reader.phase.locked_ns = now_ns;
 	}
+	/* The angles before it were those of another clock. */
+	line_doubt(&m->walk.line, m->reader.noise, 0, 0);
 	m->locks++;
 	return 0;
 }
@@ -128,7 +131,7 @@ static int prepare(struct map *m)
 
 	if (m->prepared)
 		return 0;
-	err = reader_calibrate(&m->reader, 0);
+	err = calibrate_reader(&m->reader, 0);
 	if (!err && m->anchored)
 		err = lock(m, true);
 	m->prepared = !err;
@@ -173,6 +176,20 @@ static int report(struct map *m, uint64_t at, uint64_t end)
 	return m->options.progress(&p, m->options.arg);
 }
 
+/* The walk has gone on into a stretch that could not be decided before. */
+static void resolve(struct map *m, size_t i, uint64_t to)
+{
+	struct piece *p = &m->store.pieces[i];
+	uint64_t end = p->first + p->units;
+
+	if (to >= end) {
+		store_remove(&m->store, i, 1);
+		return;
+	}
+	p->first = to;
+	p->units = end - to;
+}
+
 /* Cuts what the walk has added beyond a hole's end.  The next piece begins a
  * track there, so that an overlap shows a contradiction: both are suspect. */
 static int meet(struct map *m, uint64_t limit)
@@ -183,6 +200,13 @@ static int meet(struct map *m, uint64_t limit)
 
 	if (at <= limit || !p)
 		return 0;
+	for (i = 0; i < m->store.n; i++) {
+		p = &m->store.pieces[i];
+		if (p->first == limit && !p->tracks) {
+			resolve(m, i, at);
+			return 0;
+		}
+	}
 	/* What overlaps becomes unknown together with its last piece. */
 	for (i = 0; i < m->store.n; i++) {
 		p = &m->store.pieces[i];

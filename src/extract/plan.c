@@ -65,7 +65,8 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 		}
 		run = run_at(plan, ++a.run);
 		left = run.count;
-		a.start = phase_part(a.start + run.cross + plan->rate);
+		a.start = phase_part(a.start + run.cross +
+				     plan->cross_rate);
 		a.size = run.size;
 		a.span = run.span;
 	}
@@ -170,7 +171,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 		push(plan);
 	plan->now = *run;
 	plan->trusted = find_period(plan);
-	plan->rate = plan->rate_weight = 0;
+	plan->rate = plan->cross_rate = 0;
 	plan->expected = 0;
 	if (plan->trusted) {
 		old = past(plan, plan->period);
@@ -199,7 +200,7 @@ void plan_forget(struct plan *plan)
 	plan->n = plan->period = 0;
 	plan->expected = 0;
 	plan->trusted = false;
-	plan->rate = plan->rate_weight = 0;
+	plan->rate = plan->cross_rate = 0;
 }
 
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
