@@ -523,6 +523,11 @@ static void check_immutable(void)
 	FAILS_WITH(EPERM, chmod("f", 0600));
 	FAILS_WITH(EPERM, chown("f", 1, 1));
 	FAILS_WITH(EPERM, truncate("f", 0));
+	FAILS_WITH(EPERM, open("f", O_WRONLY));
+	FAILS_WITH(EPERM, open("f", O_RDWR | O_APPEND));
+	FAILS_WITH(EPERM, open("f", O_CREAT | O_WRONLY, 0644));
+	FAILS_WITH(EPERM, open("f", O_WRONLY | O_TRUNC));
+	CHECK(close(open("f", O_RDONLY)) == 0);
 	FAILS_WITH(EPERM, setxattr("f", "user.x", "x", 1, 0));
 	CHECK(set_flags("f", 0) == 0);
 	CHECK(unlink("f") == 0);
@@ -534,6 +539,8 @@ static void check_append_only(void)
 	CHECK(set_flags("f", FS_APPEND_FL) == 0);
 	FAILS_WITH(EPERM, unlink("f"));
 	FAILS_WITH(EPERM, truncate("f", 0));
+	FAILS_WITH(EPERM, open("f", O_WRONLY));
+	FAILS_WITH(EPERM, open("f", O_RDWR | O_TRUNC | O_APPEND));
 	CHECK(append_to("f") == 0);
 	CHECK(set_flags("f", 0) == 0);
 	CHECK(unlink("f") == 0);

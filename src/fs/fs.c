@@ -171,6 +171,7 @@ static const struct fs_row {
 	[FS_RMDIR] = { "rmdir", names_op_unlink, true },
 	[FS_RENAME] = { "rename", rename_op, true },
 	[FS_OPEN] = { "open", inode_op_open, false },
+	[FS_MAY_OPEN] = { "may_open", inode_op_may_open, false },
 	[FS_RELEASE] = { "release", fs_op_release, false },
 	[FS_READ] = { "read", fs_op_read, false },
 	[FS_WRITE] = { "write", fs_op_write, true },

@@ -543,6 +543,25 @@ void inode_op_open(struct fs *fs, struct fs_op *op)
 	ticket_start(fs, &inode_open_type, op, NULL);
 }
 
+static int inode_may_open_run(struct ticket *ticket)
+{
+	struct inode_item item;
+	int rc = inode_of_op(ticket, ticket->op->ino, &item);
+
+	return rc ? rc : inode_check_open(ticket->fs, ticket->op, &item);
+}
+
+static const struct ticket_type inode_may_open_type = {
+	.name = "may open",
+	.paths = 1,
+	.run = inode_may_open_run,
+};
+
+void inode_op_may_open(struct fs *fs, struct fs_op *op)
+{
+	ticket_start(fs, &inode_may_open_type, op, NULL);
+}
+
 /* ---- Flags ---- */
 
 static int inode_getflags_run(struct ticket *ticket)
