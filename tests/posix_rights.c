@@ -335,6 +335,15 @@ static void check_birth_time(void)
 
 /* ---- Extended attributes ---- */
 
+static int user_lists_xattrs(void)
+{
+	char buf[256];
+	ssize_t n = listxattr("f", buf, sizeof(buf));
+
+	return n < 0 || memmem(buf, n, "trusted.t", 10) ||
+	       !memmem(buf, n, "user.empty", 11);
+}
+
 static void check_xattrs(void)
 {
 	char buf[256];
@@ -365,6 +374,7 @@ static void check_xattrs(void)
 	CHECK(memmem(buf, n, "user.empty", 11));
 	CHECK(memmem(buf, n, "trusted.t", 10));
 	CHECK(!memmem(buf, n, "trax.", 5));
+	CHECK(posix_as_user(USER, USER, user_lists_xattrs));
 	FAILS_WITH(ERANGE, listxattr("f", buf, 3));
 	CHECK(removexattr("f", "user.a") == 0);
 	FAILS_WITH(ENODATA, getxattr("f", "user.a", buf, 4));
@@ -515,8 +525,16 @@ static int set_flags(const char *name, int flags)
 
 static void check_immutable(void)
 {
-	posix_make("f", "x");
+	int fd;
+
+	posix_make("f", "text");
+	posix_make("g", "text");
+	fd = open("f", O_RDWR);
 	CHECK(set_flags("f", FS_IMMUTABLE_FL) == 0);
+	FAILS_WITH(EPERM, fallocate(fd, 0, 0, 10));
+	FAILS_WITH(EPERM, copy_file_range(open("g", O_RDONLY), NULL, fd, NULL,
+					  3, 0));
+	CHECK(close(fd) == 0 && unlink("g") == 0);
 	FAILS_WITH(EPERM, unlink("f"));
 	FAILS_WITH(EPERM, rename("f", "g"));
 	FAILS_WITH(EPERM, link("f", "g"));
@@ -535,8 +553,14 @@ static void check_immutable(void)
 
 static void check_append_only(void)
 {
+	int fd;
+
 	posix_make("f", "x");
+	fd = open("f", O_RDWR);
 	CHECK(set_flags("f", FS_APPEND_FL) == 0);
+	CHECK(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 10) == 0);
+	FAILS_WITH(EPERM, fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 10));
+	CHECK(close(fd) == 0);
 	FAILS_WITH(EPERM, unlink("f"));
 	FAILS_WITH(EPERM, truncate("f", 0));
 	FAILS_WITH(EPERM, open("f", O_WRONLY));

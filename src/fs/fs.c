@@ -92,13 +92,13 @@ static void fs_op_write(struct fs *fs, struct fs_op *op)
 static void fs_op_fallocate(struct fs *fs, struct fs_op *op)
 {
 	fs_changes(fs, op->ino);
-	file_fallocate(fs, op);
+	inode_op_change(fs, op);
 }
 
 static void fs_op_copy_range(struct fs *fs, struct fs_op *op)
 {
 	fs_changes(fs, op->ino2);
-	file_copy_range(fs, op);
+	inode_op_change(fs, op);
 }
 
 static void fs_op_fsync(struct fs *fs, struct fs_op *op)

@@ -174,7 +174,8 @@ struct fs_op {
 				   target inode */
 	const char *name2;	/* RENAME: new name; SYMLINK: target; xattrs:
 				   attribute name */
-	uint32_t uid, gid;	/* of the caller, for new inodes */
+	uint32_t uid, gid;	/* of the caller, for new inodes; LISTXATTR:
+				   trusted.* is for uid 0 */
 	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */
 	uint32_t umask;		/* applied here unless a default ACL rules */
 	uint32_t rdev;

@@ -562,6 +562,60 @@ void inode_op_may_open(struct fs *fs, struct fs_op *op)
 	ticket_start(fs, &inode_may_open_type, op, NULL);
 }
 
+/* ---- Changes that the kernel asks for without a look at the flags ---- */
+
+static int inode_may_change_run(struct ticket *ticket)
+{
+	const struct fs_op *op = ticket->op;
+	uint32_t mode = op->flags & ~FS_SET_KILL_PRIV, flags;
+	struct inode_item item;
+	int rc;
+
+	rc = inode_of_op(ticket, op->type == FS_COPY_RANGE ? op->ino2 : op->ino,
+			 &item);
+	if (rc)
+		return rc;
+	flags = le32_get(item.flags);
+	if (flags & INODE_IMMUTABLE)
+		return -EPERM;
+	/* Room may be set aside behind what can only be appended to. */
+	if (flags & INODE_APPEND &&
+	    (op->type != FS_FALLOCATE || mode & ~(uint32_t)FALLOC_FL_KEEP_SIZE))
+		return -EPERM;
+	return 0;
+}
+
+static void inode_may_change_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct fs_op *op = ticket->op;
+	struct fs *fs = ticket->fs;
+
+	(void)seq;
+	if (rc) {
+		ticket_finish(ticket, rc);
+		return;
+	}
+	ticket->op = NULL;
+	ticket_finish(ticket, 0);
+	if (op->type == FS_COPY_RANGE)
+		file_copy_range(fs, op);
+	else
+		file_fallocate(fs, op);
+}
+
+static const struct ticket_type inode_may_change_type = {
+	.name = "may change",
+	.paths = 1,
+	.run = inode_may_change_run,
+	.end = inode_may_change_end,
+};
+
+void inode_op_change(struct fs *fs, struct fs_op *op)
+{
+	op->result = 0;
+	ticket_start(fs, &inode_may_change_type, op, NULL);
+}
+
 /* ---- Flags ---- */
 
 static int inode_getflags_run(struct ticket *ticket)
