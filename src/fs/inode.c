@@ -309,14 +309,36 @@ static int inode_check_attr(const struct fs_op *op,
 	return 0;
 }
 
-int inode_kill_priv(struct ticket *ticket, uint64_t ino,
+/*
+ * chown(2) to nobody else is no change of owner to the kernel: it lets everybody
+ * do it, and leaves to us what it drops.  The same request comes before a
+ * write, and there the WRITE itself drops set-uid and set-gid.
+ */
+static bool inode_drops_mode(const struct fs_op *op,
+			     const struct inode_item *item)
+{
+	return op->type != FS_SETATTR || op->uid == 0 ||
+	       op->uid == le32_get(item->uid) ||
+	       op->flags & ~(FS_SET_KILL_PRIV | FS_SET_CTIME);
+}
+
+/* Set-gid without group execution goes with whoever is not of the group: of
+ * the caller's groups only the first is known here. */
+static bool inode_drops_sgid(const struct fs_op *op,
+			     const struct inode_item *item)
+{
+	return inode_mode(item) & S_IXGRP ||
+	       (op->uid && op->gid != le32_get(item->gid));
+}
+
+int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item)
 {
 	uint32_t mode = inode_mode(item);
 	struct xattr_slot slot;
 	int rc;
 
-	if (!S_ISREG(mode))
+	if (S_ISDIR(mode))
 		return 0;
 	if (le32_get(item->flags) & INODE_HAS_CAPS) {
 		rc = xattr_find(ticket, ino, item, "security.capability",
@@ -328,8 +350,10 @@ int inode_kill_priv(struct ticket *ticket, uint64_t ino,
 		if (slot.found)
 			xattr_remove(ticket, &slot, item);
 	}
+	if (!inode_drops_mode(op, item))
+		return 0;
 	mode &= ~(uint32_t)S_ISUID;
-	if (mode & S_IXGRP)
+	if (inode_drops_sgid(op, item))
 		mode &= ~(uint32_t)S_ISGID;
 	item->mode = le32_put(mode);
 	return 0;
@@ -380,7 +404,7 @@ static int inode_setattr_run(struct ticket *ticket)
 	if (rest.flags) {
 		rc = inode_acl_probe(ticket, &item, &acl, &slot);
 		if (!rc && op->flags & FS_SET_KILL_PRIV)
-			rc = inode_kill_priv(ticket, op->ino, &item);
+			rc = inode_kill_priv(ticket, op, op->ino, &item);
 		if (rc)
 			return rc;
 		inode_acl_apply(ticket, &item, &acl, &slot);

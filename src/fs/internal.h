@@ -231,10 +231,11 @@ void file_set_size(struct fs *fs, struct fs_op *op);
 /* Applies all of op->attr but the size to a fetched item (inode.c). */
 void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		      struct inode_item *item);
-/* Clears what a write by a user clears: suid, sgid, security.capability; 0,
- * -EAGAIN or -EIO.  On 0 the attribute is gone from the tree: call it when
- * all else has been probed without a miss, and put the item. */
-int inode_kill_priv(struct ticket *ticket, uint64_t ino,
+/* Clears what a write by the op's caller clears: suid, sgid,
+ * security.capability; 0, -EAGAIN or -EIO.  On 0 the attribute is gone from
+ * the tree: call it when all else has been probed without a miss, and put the
+ * item. */
+int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item);
 /*
  * Rename over an existing name: the data of the inode moved comes before the
