@@ -18,7 +18,7 @@
 
 /* ---- the rig ---- */
 
-static int rig_read_spec(const char *drive, struct spec **spec)
+int rig_read_spec(const char *drive, struct spec **spec)
 {
 	char path[PATH_MAX];
 	struct specgen options;

@@ -18,7 +18,7 @@
 #define LARGE_WAYS 2u		/* what takes longer than the way there and
 				 * back reads well where it is */
 #define PRICE 1u		/* a gain comes again, the price once */
-#define LEAST_MEAN_NS 200000u	/* for each copy: below, all is well as it is */
+#define LEAST_MEAN_NS 50000u	/* for each copy: below, all is well as it is */
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* of the reads of a sequence */
 #define LEAST_NS 50000000u	/* saved by a sequence */
