@@ -103,6 +103,18 @@ static uint64_t patient_until_ns(const struct queue *queue)
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
 }
 
+/* Until when the disk is kept free for the next commit; 0: not. */
+static uint64_t hurry_patient_ns(const struct queue *queue)
+{
+	uint64_t until_ns = hurry_until_ns(&queue->hurry,
+					   env_now_ns(queue->env));
+
+	/* One that is held waits for what is to wait for it. */
+	if (until_ns == UINT64_MAX && !queue->outstanding)
+		return 0;
+	return queue_is_background(queue) ? until_ns : 0;
+}
+
 /* When what is running leaves room for the next. */
 static uint64_t room_ns(const struct queue *queue)
 {
@@ -135,6 +147,15 @@ static uint64_t room_ns(const struct queue *queue)
 	return until_ns > begun_ns ? until_ns : begun_ns;
 }
 
+/* The background has its turn, and what is at the disk may not be the last of
+ * it: its owner says when it is over. */
+static bool turn_goes_on(const struct queue *queue)
+{
+	return hurry_is_turn(&queue->hurry, env_now_ns(queue->env)) &&
+	       !queue_class_waits(queue, QUEUE_WRITE_BACK) &&
+	       (queue->outstanding || !list_empty(&queue->finished));
+}
+
 uint64_t queue_room_ns(const struct queue *queue)
 {
 	uint64_t ns = room_ns(queue), patient_ns;
@@ -142,7 +163,11 @@ uint64_t queue_room_ns(const struct queue *queue)
 	if (ns == UINT64_MAX || !queue->head ||
 	    head_mode(queue->head) != HEAD_ON)
 		return ns;
+	if (turn_goes_on(queue))
+		return UINT64_MAX;
 	patient_ns = patient_until_ns(queue);
+	if (!patient_ns)
+		patient_ns = hurry_patient_ns(queue);
 	return ns > patient_ns ? ns : patient_ns;
 }
 
@@ -376,6 +401,7 @@ static bool dispatch_one(struct queue *queue)
 
 void queue_dispatch(struct queue *queue)
 {
+	hurry_turn(&queue->hurry, env_now_ns(queue->env));
 	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
 	       dispatch_one(queue))
 		;
