@@ -226,12 +226,10 @@ START_TEST(measures_in_its_time)
 	off = (double)p->mech.period_ps / (double)rig.spec->mech.period_ps - 1;
 	ck_assert_msg(off > -5e-6 && off < 5e-6, "period %g off", off);
 	judge_geom(rig.profile->geom, p->geom, &judge);
-	/* How exact a map is after so short a time is for the map's own tests;
-	 * a wrong boundary costs what is laid on it a turn. */
-	ck_assert_uint_gt(judge.right, 0);
-	ck_assert_msg(judge.wrong * 10 <= judge.right, "seed %d: %ju wrong, "
-		      "%ju right", 300 + _i, (uintmax_t)judge.wrong,
-		      (uintmax_t)judge.right);
+	/* On some drives with caches that is too little time for any. */
+	ck_assert(judge.right || rig.spec->cache_segments);
+	ck_assert_msg(!judge.wrong, "seed %d: %ju wrong, %ju right", 300 + _i,
+		      (uintmax_t)judge.wrong, (uintmax_t)judge.right);
 	profile_free(p);
 	rig_close(&rig);
 }

@@ -1,8 +1,9 @@
 /*
  * measure.c - period, then tracks, until the time is over.
  *
- * The period gets a quarter of it.  Nothing is believed that was not decided
- * by the map itself, so a map that breaks off is merely smaller.
+ * The period gets a quarter of it, the map more than half of the rest, and then
+ * some of its tracks are looked at from both sides (claim.h): only these are
+ * said to be known.  The state of measuring holds all of the map.
  */
 #include "extract/measure.h"
 
@@ -11,10 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extract/claim.h"
 #include "extract/map.h"
 
 #define PERIOD_SHARE 4u
+/* Of what is left: the map; then it is looked at. */
+#define MAP_PERCENT 65u
 #define SURE_PPM 999000u
+/* Digits of what is kept of angles. */
+#define PRECISION 8
 
 static void found(struct profile *profile, enum profile_part part)
 {
@@ -30,7 +36,8 @@ static void keep_progress(struct profile *p, const struct map *map,
 	char *text;
 
 	json_object_set_new(state, "done", json_integer(done));
-	text = state ? json_dumps(state, JSON_COMPACT) : NULL;
+	text = state ? json_dumps(state, JSON_COMPACT |
+					 JSON_REAL_PRECISION(PRECISION)) : NULL;
 	json_decref(state);
 	free(p->progress);
 	p->progress = text;
@@ -151,21 +158,46 @@ static int make_profile(struct prober *prober, const struct map *map,
 	return 0;
 }
 
+/* Only what has been looked at is claimed. */
+static int claim(struct prober *prober, struct profile *p, uint64_t most_ns)
+{
+	struct geom *claimed;
+	int err;
+
+	if (!geom_known(p->geom))
+		return 0;
+	err = claim_tracks(prober, p->geom, p->mech.period_ps, most_ns,
+			   &claimed);
+	if (err)
+		return err;
+	geom_free(p->geom);
+	p->geom = claimed;
+	if (!geom_known(claimed))
+		p->part[PROFILE_BOUNDARIES] = p->part[PROFILE_ANGLES] =
+			p->part[PROFILE_SEEK];
+	return 0;
+}
+
 static int make_map(struct prober *prober, uint64_t period_ps,
 		    uint64_t most_ns, bool full, struct profile **profile)
 {
 	const struct map_options options = { .period_ps = period_ps };
+	uint64_t end_ns = env_now_ns(prober->env) + most_ns, now_ns;
 	struct map *map;
 	int err = map_open(prober, &options, &map);
 
 	if (err)
 		return err;
 	err = full ? map_extract(map, 0, prober->limits->sectors) :
-		     map_quick(map, most_ns);
+		     map_quick(map, most_ns / 100 * MAP_PERCENT);
 	/* What has been decided until then holds. */
 	if (!err || err == -EIO || err == -EOPNOTSUPP)
 		err = make_profile(prober, map, period_ps, profile);
 	map_close(map);
+	now_ns = env_now_ns(prober->env);
+	if (!err)
+		err = claim(prober, *profile, full ? UINT64_MAX :
+			    end_ns > now_ns ? end_ns - now_ns : 1);
 	return err;
 }
 

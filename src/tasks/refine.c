@@ -438,7 +438,8 @@ static bool refine_is_due(const struct fs *fs)
 	return !fs->options.read_only && !fs->options.doubt &&
 	       p->mech.period_ps &&
 	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
-	       p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING &&
+	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
+		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
 	       p->sectors == fs->disk->limits.sectors &&
 	       (!p->mech.seek_n ||
 		geom_known_sectors(p->geom) < p->sectors);
