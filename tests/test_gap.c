@@ -228,6 +228,7 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 			.sectors = 16,
 		},
 		.max_sectors = 4096,
+		.joins = true,
 		.steps = UINT32_MAX,
 	};
 }

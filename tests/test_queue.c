@@ -698,11 +698,13 @@ static int idle_asked;
 static uint64_t idle_sector;
 
 static struct queue_request *no_gap(void *arg, const struct belief *belief,
-				    const struct service_request *next)
+				    const struct service_request *next,
+				    bool joins)
 {
 	(void)arg;
 	(void)belief;
 	(void)next;
+	(void)joins;
 	return NULL;
 }
 

@@ -71,6 +71,7 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		.belief = belief,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
+		.joins = fb->joins,
 		.run_ns = RUN_NS,
 		.across_ns = ACROSS_NS,
 	};
@@ -143,7 +144,7 @@ static bool piece_joins(const struct freeblock *fb,
 	uint64_t end = piece->sector + piece->sectors;
 	struct geom_track track;
 
-	if (target->write || end > target->lbn ||
+	if (!fb->joins || target->write || end > target->lbn ||
 	    target->lbn + target->sectors - piece->sector > max_sectors(fb))
 		return false;
 	geom_track_of(belief->geom, target->lbn, &track);
@@ -276,7 +277,7 @@ static struct queue_request *gap_write(struct freeblock *fb,
 /* ---- gaps ---- */
 
 struct queue_request *fill_gap(void *arg, const struct belief *belief,
-			       const struct service_request *next)
+			       const struct service_request *next, bool joins)
 {
 	struct freeblock *fb = arg;
 	bool first = !fb->planned || fb->target.lbn != next->lbn ||
@@ -287,6 +288,7 @@ struct queue_request *fill_gap(void *arg, const struct belief *belief,
 	if (belief->geom != fb->geom || (first && !fill_wants(fb)))
 		return NULL;
 	if (first) {
+		fb->joins = joins;
 		plan_make(fb, belief, next);
 		req = gap_write(fb, belief);
 		if (req) {

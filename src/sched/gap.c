@@ -272,8 +272,8 @@ static void across_on(const struct search *s, const struct geom_track *track,
 	geom_track_at(s->belief->geom, track->index + 1, &next);
 	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
 				       s->query->target.write);
-	if (out_ns <= piece->end_ns || out_ns > piece->end_ns + s->turn_ns / 2 ||
-	    !next.per_sector)
+	if (out_ns <= piece->end_ns || !next.per_sector ||
+	    out_ns > piece->end_ns + s->turn_ns / 2)
 		return;
 	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
 	b = geom_lbn_at(s->belief->geom, &next, out - next.per_sector + 1);
@@ -285,7 +285,9 @@ static void across_on(const struct search *s, const struct geom_track *track,
 	if (!n)
 		return;
 	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
-	piece->end_ns += length_ns(s, &next, at, more.sector + more.sectors - at);
+	piece->end_ns += length_ns(s, &next, at, (uint32_t)(more.sector +
+							     more.sectors -
+							     at));
 	pass->units += n;
 }
 
@@ -388,7 +390,8 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 	uint64_t out_ns = s->plan->target_ns;
 
 	pass_over(s, &s->target, from_ns,
-		  s->query->target.write ? s->leave_ns : out_ns, pass);
+		  s->query->target.write || !s->query->joins ?
+			  s->leave_ns : out_ns, pass);
 	while (pass->n) {
 		const struct gap_piece *p = &pass->piece[pass->n - 1];
 

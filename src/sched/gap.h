@@ -26,6 +26,8 @@ struct gap_query {
 	 * the next has been handed over by then. */
 	uint64_t handover_ns;
 	uint32_t max_sectors;	/* of one command */
+	bool joins;		/* what ends where the target begins is one
+				 * command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
 	/*
 	 * What is wanted is worth the time it takes to pass.  What it is worth

@@ -382,6 +382,13 @@ uint64_t head_begun_ns(const struct head *head)
 		       head->chain[head->outstanding - 1]->begin_ns : 0;
 }
 
+uint64_t head_media_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head->chain[head->outstanding - 1]->expected.media_ns :
+		       0;
+}
+
 /* ---- what completions say ---- */
 
 static void head_tell(const struct head *head, enum learn_kind kind)

@@ -150,6 +150,9 @@ uint64_t head_busy_until_ns(const struct head *head);
  * another one might be taken first.  0: nothing is running. */
 uint64_t head_begun_ns(const struct head *head);
 
+/* When it is expected to be on the medium: nothing joins it from then on. */
+uint64_t head_media_ns(const struct head *head);
+
 /*
  * Does the phase want a reading that ordinary reads have not given?  Then a
  * sector whose read costs little; the queue reads it when nothing else waits.

@@ -449,6 +449,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->disk.result = 0;
 	req->disk.submit_ns = env_now_ns(queue->env);
 	req->issued_sectors = req->split_sectors = 0;
+	req->gap_inside = false;
 	req->sites_n = 0;
 	req->placed = false;
 	req->pieces = 0;
