@@ -250,7 +250,7 @@ static int command_ram(int argc, char **argv)
 }
 
 static const struct argp_option replicas_argp_options[] = {
-	{ "drive", 'd', "SPEC", 0, "Drive: file, name, random:SEED (modern)", 0 },
+	{ "drive", 'd', "SPEC", 0, "File, name or random:SEED (modern)", 0 },
 	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
 	{ "percent", 'p', "N", 0, "Scale files and requests (100)", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },

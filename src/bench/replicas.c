@@ -279,7 +279,8 @@ static int sync_all(struct bench *bench)
 /* Takes so much room that what comes next lies far away. */
 static int make_gap(struct bench *bench, unsigned percent)
 {
-	uint64_t bytes = bench->spec->lbns / 100 * percent * 512, done = 0;
+	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;
+	uint64_t done = 0;
 	struct fs_op op = { .type = FS_FALLOCATE };
 	uint64_t ino;
 	int rc = sync_all(bench);
@@ -289,7 +290,8 @@ static int make_gap(struct bench *bench, unsigned percent)
 	op.ino = ino;
 	for (; !rc && done < bytes; done += RESERVE_BYTES) {
 		op.offset = done;
-		op.size = RESERVE_BYTES;
+		op.size = bytes - done < RESERVE_BYTES ? bytes - done :
+							 RESERVE_BYTES;
 		rc = bench_do(bench, &op);
 	}
 	return rc;
@@ -384,7 +386,7 @@ static int aged_set_up(struct bench *bench)
 /* Blocks anywhere in one large file; each transaction has its own. */
 static int oltp_set_up(struct bench *bench)
 {
-	uint64_t blocks = bench->spec->lbns / 8 / 5, ino;
+	uint64_t blocks = geom_sectors(bench->geom) / 8 / 5, ino;
 	uint32_t n = scaled(bench, 250), i, k, reads;
 	struct fs_op op = { .type = FS_FALLOCATE };
 	int rc = make_inode(bench, 0, 0, &ino);
@@ -503,7 +505,8 @@ static int desktop_set_up(struct bench *bench)
 		rc = note_read(bench, file, 0, 8192);
 		for (k = 0; !rc && k < 4; k++)
 			rc = note_read(bench, file, random_below(bench,
-				bench->file[file].bytes / BLOCK) * BLOCK, 32768);
+				bench->file[file].bytes / BLOCK) * BLOCK,
+				       32768);
 		file = half + random_below(bench, small);
 		if (!rc)
 			rc = note_read(bench, file, 0, bench->file[file].bytes);
