@@ -216,6 +216,34 @@ START_TEST(copies_come_and_go)
 }
 END_TEST
 
+/* Two tracks of copies: reads go on from one to the next. */
+START_TEST(copies_serve_across_tracks)
+{
+	struct replica_stats *stats;
+	uint64_t rng = 1, ino, i;
+	struct rig rig;
+
+	open_with(&rig, 64, 1, 1);
+	ino = do_create(&rig, "a");
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_write(&rig, ino, i * sizeof(buffer), buffer,
+					  sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	near_sector = 120000;
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 512), 32);
+	near_sector = 0;
+	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 1);
+	rig_remount(&rig);
+	stats = &rig.fs->replicas->stats;
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_read(&rig, ino, i * sizeof(buffer), buffer,
+					 sizeof(buffer)), sizeof(buffer));
+	ck_assert_uint_eq(stats->used_bytes, 2 * sizeof(buffer));
+	rig_close(&rig);
+}
+END_TEST
+
 static void compare(struct rig *rig, const struct file_model *m)
 {
 	int n = do_read(rig, m->ino, 0, buffer, sizeof(buffer));
@@ -748,6 +776,7 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tc, copies_come_and_go);
+	tcase_add_test(tc, copies_serve_across_tracks);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);

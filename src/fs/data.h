@@ -87,7 +87,9 @@ struct piece {
 	uint16_t stale;		/* being read, but the tree has changed */
 	uint16_t failed;	/* could not be read: -EIO */
 	uint16_t ahead;		/* read ahead, and no user has come yet */
-	bool copied, from_copy;	/* of those: they have copies; one was read */
+	uint16_t copied;	/* of those, there is a copy */
+	bool from_copy;		/* one was read */
+	bool coarse;		/* one sum is for all of it */
 	uint64_t addr, sector;	/* of its first block, if such: where the
 				   original is, where it was read */
 	unsigned pins;

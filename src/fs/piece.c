@@ -47,6 +47,7 @@ struct fetch_piece {
 	bool claimed;		/* they are busy for this fetch */
 	uint16_t mapped;	/* of these, with data on disk */
 	uint16_t mask;		/* that have a sum */
+	uint16_t copied;	/* that have a copy */
 	bool coarse;
 	uint64_t sum[PIECE_BLOCKS];
 };
@@ -727,6 +728,19 @@ static int fetch_guess(struct ticket *ticket, struct fetch *fetch)
 	return 0;
 }
 
+static void fetch_mark_copied(struct fetch *fetch,
+			      const struct replica_copy *copy)
+{
+	struct fetch_piece *fp;
+	unsigned i, bit;
+
+	for (i = 0; i < copy->blocks; i++) {
+		fp = fetch_piece(fetch, copy->block + i, &bit);
+		if (fp)
+			fp->copied |= 1u << bit;
+	}
+}
+
 /* Where else the segments lie. */
 static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
 {
@@ -738,6 +752,8 @@ static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
 
 	rc = replica_find(ticket, fetch->file->ino, first,
 			  first + fetch->pieces * PIECE_BLOCKS, found, &n);
+	for (i = 0; !rc && i < n; i++)
+		fetch_mark_copied(fetch, &found[i]);
 	for (i = 0; !rc && n && i < fetch->segments; i++) {
 		segment = &fetch->segment[i];
 		segment_copies(segment, found, n);
@@ -756,7 +772,7 @@ static int fetch_run(struct ticket *ticket)
 	int rc, sums;
 
 	for (p = 0; p < fetch->pieces; p++)
-		fetch->piece[p].mapped = 0;
+		fetch->piece[p].mapped = fetch->piece[p].copied = 0;
 	rc = fetch_guess(ticket, fetch);
 	if (rc)
 		return rc;
@@ -923,16 +939,19 @@ static void fetch_note(const struct fetch *fetch,
 {
 	const uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
 	uint64_t off = segment->off, end = off + segment->n, base, block;
+	const struct fetch_piece *fp;
 	struct piece *piece;
 
 	if (fetch->background || fetch->class != QUEUE_READ_AHEAD)
 		return;
 	for (; off < end; off = base + piece_sectors) {
 		base = off - off % piece_sectors;
-		piece = fetch->piece[off / piece_sectors - fetch->first].piece;
+		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		piece = fp->piece;
 		piece->addr = segment->addr - segment->off + base;
 		piece->sector = segment->req.disk.sector - segment->off + base;
-		piece->copied = segment->copies_n > 0;
+		piece->copied = fp->copied;
+		piece->coarse = fp->coarse;
 		piece->from_copy = segment->req.disk.sector != segment->addr;
 		for (block = off / BLOCK_SECTORS;
 		     block * BLOCK_SECTORS < end &&
@@ -1201,23 +1220,46 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
 	fetch_again(fetch);
 }
 
-/* What was read ahead of a piece counts as a whole. */
-static void piece_claim(struct piece *piece, uint64_t wait_ns)
+/* Blocks of a piece that a user has come to: those that lie in a row and are
+ * alike make one read. */
+static void piece_claim(struct piece *piece, uint16_t bits, uint64_t wait_ns)
 {
-	unsigned first = 0, end = PIECE_BLOCKS;
+	unsigned first = 0, end;
+	bool copied;
 
-	while (!(piece->ahead & 1u << first))
-		first++;
-	while (!(piece->ahead & 1u << (end - 1)))
-		end--;
-	piece->ahead = 0;
-	watch_claim(piece->file->files->fs, &(struct heat_read){
-		.ino = piece->file->ino,
-		.block = piece->index * PIECE_BLOCKS + first,
-		.blocks = end - first,
-		.sector = piece->sector + first * BLOCK_SECTORS,
-		.copied = piece->copied, .from_copy = piece->from_copy,
-	}, piece->addr + first * BLOCK_SECTORS, wait_ns);
+	piece->ahead &= ~bits;
+	for (; bits; bits &= ~((1u << end) - 1), first = end) {
+		while (!(bits & 1u << first))
+			first++;
+		copied = piece->copied & 1u << first;
+		for (end = first + 1; end < PIECE_BLOCKS; end++)
+			if (!(bits & 1u << end) ||
+			    copied != !!(piece->copied & 1u << end))
+				break;
+		watch_claim(piece->file->files->fs, &(struct heat_read){
+			.ino = piece->file->ino,
+			.block = piece->index * PIECE_BLOCKS + first,
+			.blocks = end - first,
+			.sector = piece->sector + first * BLOCK_SECTORS,
+			.copied = copied, .from_copy = piece->from_copy,
+		}, piece->addr + first * BLOCK_SECTORS, wait_ns);
+	}
+}
+
+/* Where one sum is for all of a piece all of it is read, always. */
+void pieces_claimed(const struct need *need, uint64_t wait_ns)
+{
+	struct piece *piece;
+	uint16_t bits;
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++) {
+		piece = need->pieces[p];
+		bits = piece ? piece->ahead & need_bits(need, p) : 0;
+		if (bits)
+			piece_claim(piece, piece->coarse ? piece->ahead : bits,
+				    wait_ns);
+	}
 }
 
 static int by_address(const void *a, const void *b)
@@ -1235,7 +1277,8 @@ size_t pieces_left(struct files *files, struct replica_want *left, size_t most)
 	for (i = 0; by && i < count; i++) {
 		piece = &files->piece_store[i];
 		if (piece->file && piece->ahead && !piece->index &&
-		    !piece->copied && piece->file->size <= PIECE_BYTES)
+		    !(piece->copied & piece->ahead) &&
+		    piece->file->size <= PIECE_BYTES)
 			by[n++] = piece;
 	}
 	if (n)
@@ -1249,14 +1292,3 @@ size_t pieces_left(struct files *files, struct replica_want *left, size_t most)
 	free(by);
 	return n;
 }
-
-void pieces_claimed(const struct need *need, uint64_t wait_ns)
-{
-	unsigned p;
-
-	for (p = 0; p < need_pieces(need); p++)
-		if (need->pieces[p] &&
-		    need->pieces[p]->ahead & need_bits(need, p))
-			piece_claim(need->pieces[p], wait_ns);
-}
-
