@@ -59,6 +59,9 @@
 #define SAME_TRACK 256u
 /* Drives keep what they read ahead behind so many reads. */
 #define READS_KEPT 32u
+/* Without the phase for so many accesses nothing is predicted, and one request
+ * at a time only costs. */
+#define LOST_RUN 64u
 /* After so many hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
 
@@ -77,6 +80,7 @@ struct head {
 	uint64_t trial_after;
 	unsigned odd_run;		/* hits, but not of what follows ... */
 	unsigned hits_run;		/* ... and all, reads in a row */
+	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
 	bool writes_trusted;		/* on without having been judged */
@@ -101,7 +105,7 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 {
 	head->mode = mode;
 	head->accesses = 0;
-	head->odd_run = 0;
+	head->odd_run = head->lost_run = 0;
 }
 
 /* ---- making ---- */
@@ -352,6 +356,7 @@ static void begin_at(struct head *head, struct head_access *access,
 	access->unsure = head->unsure && !access->streams;
 	head->unsure = access->streams;
 	head->accesses++;
+	head->lost_run = phase_is_known(head, now_ns) ? 0 : head->lost_run + 1;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
 		belief_at(head, now_ns, &belief);
@@ -683,8 +688,18 @@ static void head_guess(struct head *head, const struct head_access *access,
 		head_go_to(head, access, complete_ns);
 }
 
+static void head_lose(struct head *head)
+{
+	head->judge[LEARN_READ].on = false;
+	head->kind[LEARN_READ].switched++;
+	head_tell(head, LEARN_READ);
+	head_fail(head);
+}
+
 static void head_try_again(struct head *head)
 {
+	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
+		head_lose(head);
 	if (head->mode == HEAD_OFF && head->accesses >= head->trial_after) {
 		judge_clear(&head->judge[LEARN_READ]);
 		head_set_mode(head, HEAD_TRIAL);
