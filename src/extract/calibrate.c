@@ -199,16 +199,23 @@ static int find_ahead(struct reader *r, double size)
 
 static int find_depth(struct reader *r)
 {
+	unsigned lo = 0, hi = 1, mid;
 	bool yes = true;
-	unsigned k;
-	int err = 0;
+	int err;
 
-	for (k = 1; k <= DEPTH_MAX && !err; k *= 2) {
-		err = ask(r, &(struct question){ 0, k, 0 }, &yes);
-		if (!yes)
+	for (;; hi *= 2) {
+		err = ask(r, &(struct question){ 0, hi, 0 }, &yes);
+		if (err || !yes || hi >= DEPTH_MAX)
 			break;
+		lo = hi;
 	}
-	r->recent.depth = k <= DEPTH_MAX ? k + 1 : RECENT_MAX;
+	while (!err && !yes && hi - lo > 1 + hi / 16) {
+		mid = lo + (hi - lo) / 2;
+		err = ask(r, &(struct question){ 0, mid, 0 }, &yes);
+		*(yes ? &lo : &hi) = mid;
+		yes = false;
+	}
+	r->recent.depth = yes ? RECENT_MAX : hi + 1;
 	return err;
 }
 

@@ -163,6 +163,13 @@ static uint32_t usual_count(const struct plan *p)
 	return best > 1 ? count : 0;
 }
 
+/* What is foretold from one must be what is passed as the other. */
+static void same_cross(struct run *a, struct run *b)
+{
+	a->cross = phase_part(a->cross + phase_wrap(b->cross - a->cross) / 2);
+	b->cross = a->cross;
+}
+
 void plan_begin(struct plan *plan, const struct run *run)
 {
 	const struct run *old;
@@ -176,7 +183,8 @@ void plan_begin(struct plan *plan, const struct run *run)
 	if (plan->trusted) {
 		old = past(plan, plan->period);
 		plan->expected = old->count;
-		if (old->count > 2 && near(old->step, run->step, SAME_STEP))
+		same_cross(&plan->past[plan->n - plan->period], &plan->now);
+		if (old->count > 1 && near(old->step, run->step, SAME_STEP))
 			plan->now.step = old->step;
 	} else if (plan->n) {
 		/* The last run of a zone may be shorter than the others; those

@@ -19,8 +19,9 @@
 #include "extract/reader.h"
 
 #define EVICT_DEPTH 16u
-/* Sectors around a unit in which the reads that fill a cache are. */
-#define EVICT_SPAN 20000000u
+/* Times what the cache may read ahead of it, around a unit, is where the reads
+ * that fill it are: short seeks. */
+#define EVICT_ROOM 3u
 #define PLACE_TRIES 20u
 /* Sectors that may be read before the one that is wanted. */
 #define PREFIX_MAX 48u
@@ -90,7 +91,8 @@ int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
 /* A unit around another that is in no cache nor read ahead. */
 static uint64_t place_elsewhere(struct reader *r, uint64_t unit)
 {
-	uint64_t span = EVICT_SPAN / r->unit_sectors, low, at = 0;
+	uint64_t each = r->recent.ahead + r->recent.slack + 256;
+	uint64_t span = EVICT_ROOM * each * (r->recent.depth + 4), low, at = 0;
 
 	if (span > r->units)
 		span = r->units;

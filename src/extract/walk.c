@@ -497,12 +497,13 @@ static int event(struct walk *w, unsigned n)
 	return err;
 }
 
-/* Both sides of a boundary. */
-static int both(struct walk *w, unsigned j, bool *ok)
+/* Both sides of a boundary, and how late they are. */
+static int both(struct walk *w, unsigned j, bool *ok, double off[2])
 {
 	double turn;
 	int err = 0;
 
+	off[LOW] = off[HIGH] = 0;
 	*ok = j == 0;
 	if (!j || jump(w, j) < 2.2 * w->reader->tolerance)
 		return 0;
@@ -510,9 +511,29 @@ static int both(struct walk *w, unsigned j, bool *ok)
 	for (int side = LOW; side <= HIGH && !err && *ok; side++) {
 		err = reader_recall(w->reader,
 				    unit_of(w, (enum side)side, j), &turn);
-		*ok = fabs(phase_wrap(turn - angle_of(w, (enum side)side, j)))
-		      <= w->reader->tolerance;
+		off[side] = phase_wrap(turn - angle_of(w, (enum side)side, j));
+		*ok = fabs(off[side]) <= w->reader->tolerance;
 	}
+	return err;
+}
+
+/* To boundary n, both sides of which were seen: all that are passed learn from
+ * it. */
+static int go_to(struct walk *w, unsigned n, double low, double high)
+{
+	double noise = BOTH_SIDES * w->reader->noise;
+	double off = (low + high) / 2, late;
+	int err;
+
+	for (unsigned k = 0; k < n; k++)
+		w->ahead[k].start = phase_part(w->ahead[k].start + off *
+				line_share(&w->line, place_of(w, n), noise,
+					   place_of(w, k)));
+	late = learn(w, n, off);
+	if (!w->ahead[n].run)
+		w->plan.now.span += 0.1 * phase_wrap(low - high);
+	err = walk_pass(w, n);
+	w->plan.start = phase_part(w->plan.start + late);
 	return err;
 }
 
@@ -520,7 +541,7 @@ static int both(struct walk *w, unsigned j, bool *ok)
 static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 {
 	unsigned lo = 0, mid;
-	double off;
+	double off, offs[2] = { 0, 0 };
 	bool ok;
 	int err = 0;
 
@@ -548,14 +569,14 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 			hi = mid;
 	}
 	for (ok = false; !err && lo;) {
-		err = both(w, lo, &ok);
+		err = both(w, lo, &ok, offs);
 		if (ok)
 			break;
 		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
 	}
 	if (err)
 		return err;
-	err = walk_pass(w, lo);
+	err = lo ? go_to(w, lo, offs[LOW], offs[HIGH]) : 0;
 	if (!err)
 		plan_ahead(&w->plan, w->ahead, 2);
 	return err ? err : event(w, n - lo);
@@ -564,21 +585,9 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 /* A leap was right: goes there. */
 static int accept(struct walk *w, const struct landing *l)
 {
-	double noise = BOTH_SIDES * w->reader->noise;
-	double off = (l->low + l->high) / 2, late;
 	unsigned n = l->at;
-	int err;
+	int err = go_to(w, n, l->low, l->high);
 
-	/* All that are passed learn from it. */
-	for (unsigned k = 0; k < n; k++)
-		w->ahead[k].start = phase_part(w->ahead[k].start + off *
-				line_share(&w->line, place_of(w, n), noise,
-					   place_of(w, k)));
-	late = learn(w, n, off);
-	if (!w->ahead[n].run)
-		w->plan.now.span += 0.1 * phase_wrap(l->low - l->high);
-	err = walk_pass(w, n);
-	w->plan.start = phase_part(w->plan.start + late);
 	if (n >= STREAK_TRACKS)
 		w->streak = 0;
 	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
