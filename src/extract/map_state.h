@@ -5,6 +5,7 @@
 #define TRAX_EXTRACT_MAP_STATE_H
 
 #include "extract/map.h"
+#include "extract/prove.h"
 #include "extract/walk.h"
 
 struct map {
@@ -12,6 +13,8 @@ struct map {
 	struct reader reader;
 	struct store store;
 	struct walk walk;
+	struct walk mender;	/* goes over what was wrong again */
+	struct prove prove;
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */

@@ -274,7 +274,7 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 		/* Other zones have other sizes. */
 		if (err && w->guess > 64)
 			w->guess = i % 6 == 5 ? guess : w->guess * 7 / 8;
-		at += size * 7 / 10 + i * size;
+		at += size * 7 / 10 + i / 4 * size;
 	}
 	return err;
 }
