@@ -18,6 +18,9 @@
 #include "sched/internal.h"
 
 #define PLACE_TRIES 32u
+/* What is read ahead is by the way when its cost is so much less. */
+#define BY_THE_WAY 3u
+#define NEAR_TRACKS 8u
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
@@ -334,6 +337,33 @@ static void class_count(struct queue *queue, int chosen)
 		queue->passed[class] += queue_class_waits(queue, class);
 }
 
+/* Is it of the same stream, perhaps?  There the order counts. */
+static bool is_near(const struct belief *belief, uint64_t a, uint64_t b)
+{
+	struct geom_track one, other;
+
+	geom_track_of(belief->geom, a, &one);
+	geom_track_of(belief->geom, b, &other);
+	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
+}
+
+/* What is read ahead goes first when it lies by the way: somebody will wait for
+ * it, too. */
+static void ahead_by_the_way(struct queue *queue, const struct belief *belief,
+			     struct candidate *candidate)
+{
+	struct candidate ahead = { 0 };
+
+	if (!belief || !belief->reads ||
+	    candidate->req->class != QUEUE_READ || candidate->placed ||
+	    !queue->waiting[QUEUE_READ_AHEAD])
+		return;
+	choose_by_policy(queue, QUEUE_READ_AHEAD, belief, &ahead);
+	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
+	    !is_near(belief, ahead.sector, candidate->sector))
+		*candidate = ahead;
+}
+
 struct queue_request *queue_choose(struct queue *queue,
 				   const struct belief *belief, bool *alone)
 {
@@ -349,6 +379,8 @@ struct queue_request *queue_choose(struct queue *queue,
 		for (class = class_first(queue);
 		     class < QUEUE_CLASSES && !candidate.req; class++)
 			choose_in_class(queue, class, belief, &candidate);
+		if (candidate.req && !queue->was_overdue)
+			ahead_by_the_way(queue, belief, &candidate);
 		if (candidate.req)
 			class_count(queue, (int)candidate.req->class);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));
