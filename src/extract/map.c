@@ -17,6 +17,10 @@
 #define LOCK_NS UINT64_C(8000000000)
 #define LOCK_FIRST_NS UINT64_C(1000000000)
 #define LOCK_READS 3u
+/* The middle one of those, in standard deviations of one. */
+#define LOCK_SIGMA 0.7
+/* Errors one after another that can't be noise any more. */
+#define STRAYED_MAX 2u
 #define LEAP_MAX 480u
 #define LEAP_CAREFUL 8u
 /* How many are walked before they are looked at once more, and how many before
@@ -91,13 +95,29 @@ static int lock_once(struct map *m, double *error)
 	return err;
 }
 
+/* An error is the clock's, or it is that of where the anchor was thought to
+ * be. */
+static void lock_by(struct map *m, uint64_t now_ns, double error, double sigma)
+{
+	double all, share;
+
+	if (!m->locks)
+		m->anchor_var = m->reader.noise * m->reader.noise;
+	all = m->anchor_var + m->reader.phase.aa + sigma * sigma;
+	share = m->anchor_var / all;
+	phase_correct(&m->reader.phase, now_ns, error,
+		      sqrt(sigma * sigma + m->anchor_var));
+	m->anchor.start = phase_part(m->anchor.start + share * error);
+	m->anchor_var *= 1 - share;
+}
+
 /* Keeps the clock right; `first`: whatever it takes. */
 static int lock(struct map *m, bool first)
 {
 	struct env *env = m->reader.prober->env;
 	uint64_t now_ns = env_now_ns(env);
 	uint64_t every_ns = m->locks < 12 ? LOCK_FIRST_NS : LOCK_NS;
-	double error;
+	double error, sigma = LOCK_SIGMA * m->reader.noise;
 	int err;
 
 	if (!m->anchored || (!first && now_ns - m->reader.phase.locked_ns <
@@ -107,16 +127,17 @@ static int lock(struct map *m, bool first)
 	if (err || isnan(error))
 		return err;
 	now_ns = env_now_ns(env);
-	if (first) {
-		m->reader.phase.turn -= error;
+	m->strayed = fabs(error) < 2 * m->reader.tolerance ? 0 :
+							     m->strayed + 1;
+	if (first || m->strayed > STRAYED_MAX)
+		phase_restart(&m->reader.phase, now_ns, error, sigma);
+	else if (m->strayed)
 		m->reader.phase.locked_ns = now_ns;
-	} else if (fabs(error) < 2 * m->reader.tolerance) {
-		phase_correct(&m->reader.phase, now_ns, error);
-	} else {
-		m->reader.phase.locked_ns = now_ns;
-	}
+	else
+		lock_by(m, now_ns, error, sigma);
 	/* The angles before it were those of another clock. */
-	line_doubt(&m->walk.line, m->reader.noise, 0, 0);
+	line_doubt(&m->walk.line, m->strayed ? m->reader.noise : sigma / 2, 0,
+		   0);
 	m->locks++;
 	return 0;
 }

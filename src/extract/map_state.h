@@ -18,7 +18,8 @@ struct map {
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */
-	unsigned locks;
+	unsigned locks, strayed;
+	double anchor_var;	/* of its start */
 	uint64_t deadline_ns;	/* 0: none */
 	uint64_t told_ns;
 	uint64_t spent_ns;
