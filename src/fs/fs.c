@@ -17,6 +17,7 @@
 #include "fs/errors.h"
 #include "fs/heal.h"
 #include "fs/keep.h"
+#include "fs/nodes.h"
 #include "fs/move.h"
 #include "fs/record.h"
 #include "fs/replica.h"
@@ -560,6 +561,7 @@ static void fs_free(struct fs *fs)
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
 	watch_free(fs);
+	nodes_free(fs);
 	keep_free(fs->keep);
 	replicas_free(fs);
 	runs_free(fs);
@@ -611,6 +613,8 @@ int fs_open(struct env *env, struct disk *disk,
 		rc = runs_new(fs);
 	if (!rc)
 		rc = watch_open(fs);
+	if (!rc)
+		rc = nodes_new(fs);
 	if (rc) {
 		fs_abandon(fs);
 		return rc;
@@ -649,7 +653,8 @@ static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
 	       !keep_idle(fs->keep) ||
-	       !replicas_idle(fs->replicas) || !runs_idle(fs);
+	       !replicas_idle(fs->replicas) || !runs_idle(fs) ||
+	       !nodes_idle(fs);
 }
 
 /* What has failed waits for homes that nobody brings data to any more. */

@@ -30,6 +30,7 @@ struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
 struct runs;			/* runs.c: copies read together */
 struct watch;			/* watch.c: what is learned */
+struct nodes;			/* nodes.c: copies of tree nodes */
 struct keep;			/* keep.c: what is known of the drive */
 
 struct fs {
@@ -50,6 +51,7 @@ struct fs {
 	struct errors *errors;
 	struct runs *runs;		/* there while replicas is */
 	struct watch *watch;		/* NULL: nothing is learned */
+	struct nodes *nodes;		/* NULL: none are learned nor read */
 	struct keep *keep;		/* NULL: nothing is written back */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */

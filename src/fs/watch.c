@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "fs/data.h"
+#include "fs/nodes.h"
 #include "fs/replica.h"
 #include "replicate/choose.h"
 #include "sched/head.h"
@@ -511,7 +512,7 @@ void watch_leave(struct fs *fs)
 	watch->leaving = true;
 	while (!fs->gone && !fs_read_only(fs) &&
 	       env_now_ns(fs->env) < end_ns &&
-	       (fs->replicas->maker ||
+	       (fs->replicas->maker || nodes_due(fs) || !nodes_idle(fs) ||
 		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
 		next_ns = fs_run(fs, 1);
 		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
@@ -612,6 +613,10 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		if (!watch_quiet(fs) && fresh < BUSY_READS)
 			return watch_next(fs, UINT64_MAX);
 		watch_choose(fs);
+	} else if (!replicas->maker && replicas->most && watch_quiet(fs)) {
+		nodes_run(fs);
+	} else if (!replicas->maker && replicas->most && nodes_due(fs)) {
+		return watch_next(fs, UINT64_MAX);
 	}
 	return UINT64_MAX;
 }

@@ -17,8 +17,8 @@
 #define NO_WAY_US 1000u		/* faster than any head */
 #define LARGE_WAYS 2u		/* what takes longer than the way there and
 				 * back reads well where it is */
-#define PRICE 1u		/* a gain comes again, the price once */
-#define LEAST_MEAN_NS 50000u	/* for each copy: below, all is well as it is */
+#define USES 2u			/* a gain comes again, the price once */
+#define LEAST_MEAN_NS 20000u	/* for each copy: below, all is well as it is */
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* of the reads of a sequence */
 #define LEAST_NS 50000000u	/* saved by a sequence */
@@ -156,7 +156,7 @@ static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 				heat_at(chooser->heat, i)->blocks *
 					BLOCK_SECTORS);
 	}
-	if (before < after + LEAST_NS || before <= after + PRICE * price ||
+	if (before < after + LEAST_NS || before <= after + price / USES ||
 	    before - after < n * LEAST_MEAN_NS)
 		return;
 	chooser->saving_ns += before - after;

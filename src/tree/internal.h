@@ -193,6 +193,7 @@ struct tree {
 	bool committing;
 	uint64_t commit_seq;
 
+	struct tree_copies copies;
 	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
 	unsigned told_n;
 
