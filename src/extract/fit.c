@@ -171,7 +171,7 @@ static void judge_boundaries(const struct profile *profile,
 			     struct fit *fit)
 {
 	double leap, off;
-	unsigned i;
+	unsigned clear, i;
 
 	for (i = 0; i < n; i += 2) {
 		leap = leap_of(profile, &access[i]);
@@ -185,9 +185,10 @@ static void judge_boundaries(const struct profile *profile,
 		fit->boundaries_right += apart(off, 0) <= NEAR_PAIR;
 		fit->boundaries_wrong += apart(off, leap) <= NEAR_PAIR;
 	}
-	if (fit->boundaries_right * 100 < fit->boundaries * BOUNDARIES_PERCENT ||
-	    fit->boundaries_wrong * 100 >
-	    (fit->boundaries_right + fit->boundaries_wrong) * WRONG_PERCENT)
+	clear = fit->boundaries_right + fit->boundaries_wrong;
+	if (fit->boundaries_right * 100 <
+	    fit->boundaries * BOUNDARIES_PERCENT ||
+	    fit->boundaries_wrong * 100 > clear * WRONG_PERCENT)
 		fit->verdict = FIT_BOUNDARIES;
 }
 

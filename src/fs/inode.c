@@ -310,9 +310,9 @@ static int inode_check_attr(const struct fs_op *op,
 }
 
 /*
- * chown(2) to nobody else is no change of owner to the kernel: it lets everybody
- * do it, and leaves to us what it drops.  The same request comes before a
- * write, and there the WRITE itself drops set-uid and set-gid.
+ * chown(2) to nobody else is no change of owner to the kernel: it lets
+ * everybody do it, and leaves to us what it drops.  The same request comes
+ * before a write, and there the WRITE itself drops set-uid and set-gid.
  */
 static bool inode_drops_mode(const struct fs_op *op,
 			     const struct inode_item *item)
