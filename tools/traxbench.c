@@ -22,7 +22,7 @@ enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
-	{ "drive", 'd', "SPEC", 0, "Drive specification (modern)", 0 },
+	{ "drive", 'd', "SPEC", 0, "Drive specification or name (modern)", 0 },
 	{ "workload", 'w', "LIST", 0, "Workloads; \"list\" lists them", 0 },
 	{ "rounds", 'r', "N", 0, "Rounds, alternating (1)", 0 },
 	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
@@ -115,7 +115,7 @@ static void prepend_path(void)
 static int command_peers(int argc, char **argv)
 {
 	struct peers_options options = {
-		.drive = TRAX_DATADIR "/drives/modern.json",
+		.drive = "modern",
 	};
 
 	argp_parse(&peers_argp, argc, argv, 0, NULL, &options);

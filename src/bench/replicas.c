@@ -28,6 +28,7 @@
 #include "fs/mkfs.h"
 #include "sched/head.h"
 #include "sim/drive.h"
+#include "sim/named.h"
 #include "sim/sim.h"
 
 #define BLOCK 4096u
@@ -779,9 +780,9 @@ int replicas_run(const struct replicas_options *given)
 	if (options.runs > MAX_RUNS)
 		options.runs = MAX_RUNS;
 	options.percent = options.percent ? options.percent : 100;
-	rc = rig_read_spec(options.drive, &bench.spec);
+	rc = named_spec(options.drive, &bench.spec);
 	if (!rc)
-		rc = rig_read_spec(options.drive, &bench.believed);
+		rc = named_spec(options.drive, &bench.believed);
 	if (!rc)
 		rc = spec_geom(bench.believed, &bench.geom);
 	for (i = 0; !rc && i < WORKLOADS; i++)

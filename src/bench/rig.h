@@ -44,9 +44,6 @@ struct rig {
 	struct queue *queue;
 };
 
-/* A drive by file, by the name of a shipped one, or random:SEED.  spec_free. */
-int rig_read_spec(const char *drive, struct spec **spec);
-
 /* 0 or a negative errno, reported through msg. */
 int rig_open(const struct rig_options *options, struct rig *rig);
 void rig_close(struct rig *rig);
