@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "diskmodel/geom_build.h"
 #include "tests/scsi_target.h"
 
 #define ILLEGAL 0x5
@@ -29,7 +30,7 @@ struct scsi_target {
 	struct placed *placed;
 	uint64_t placed_n;
 	struct scsi_address *slips;
-	size_t slips_n, slips_room;
+	size_t slips_n;
 	uint64_t commands;
 	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
 };
@@ -70,32 +71,25 @@ static int placed_compare(const void *a, const void *b)
 	return x->head < y->head ? -1 : x->head > y->head;
 }
 
-/* Sectors of a track that hold no block and lie before its last one. */
-static int add_slips(struct scsi_target *t, const struct geom_track *track)
+/* The list of defects: sectors that were slipped. */
+static int list_slips(struct scsi_target *t)
 {
-	uint32_t last = 0, i, at = 0;
-	struct geom_place place;
+	const struct geom *g = t->geom;
+	struct geom_track track;
+	uint32_t i, k;
 
-	geom_place_of(t->geom, track->first + track->sectors - 1, &place);
-	if ((place.sector + 1) / t->unit == track->sectors / t->unit)
-		return 0;
-	for (i = 0; i < track->sectors; i += t->unit, last = at + 1) {
-		geom_place_of(t->geom, track->first + i, &place);
-		if (place.cylinder != track->cylinder)
-			continue;
-		at = place.sector / t->unit;
-		for (; last < at; last++) {
-			if (t->slips_n == t->slips_room) {
-				t->slips_room = 2 * t->slips_room + 64;
-				t->slips = realloc(t->slips,
-						   t->slips_room *
-							   sizeof(*t->slips));
-				if (!t->slips)
-					return -1;
-			}
+	for (i = 0; i < g->slips_n; i++)
+		t->slips_n += g->slips[i].n / t->unit;
+	t->slips = calloc(t->slips_n + 1, sizeof(*t->slips));
+	if (!t->slips)
+		return -1;
+	t->slips_n = 0;
+	for (i = 0; i < g->slips_n; i++) {
+		geom_track_at(g, g->slips[i].track, &track);
+		for (k = 0; k < g->slips[i].n; k += t->unit)
 			t->slips[t->slips_n++] = (struct scsi_address){
-				track->cylinder, track->surface, last };
-		}
+				track.cylinder, track.surface,
+				(g->slips[i].at + k) / t->unit };
 	}
 	return 0;
 }
@@ -113,11 +107,9 @@ static int make_tables(struct scsi_target *t)
 		geom_track_at(t->geom, i, &track);
 		t->placed[i] = (struct placed){ track.cylinder, track.surface,
 						i };
-		if (add_slips(t, &track))
-			return -1;
 	}
 	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
-	return 0;
+	return list_slips(t);
 }
 
 static void where_is(const struct scsi_target *t, uint64_t block,

@@ -27,7 +27,6 @@
 #include "bench/work.h"
 #include "diskmodel/geom.h"
 #include "diskmodel/spec.h"
-#include "sim/named.h"
 
 struct peer {
 	const char *name;
@@ -140,7 +139,7 @@ static int drive_facts(struct bench *b)
 {
 	struct spec *spec;
 	struct geom *geom;
-	int rc = named_spec(b->options->drive, &spec);
+	int rc = spec_read(b->options->drive, &spec);
 
 	if (rc)
 		return rc;

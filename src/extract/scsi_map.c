@@ -1,23 +1,31 @@
 /*
  * scsi_map.c - from translations to tracks.
  *
- * At every moment the map is exact up to a track's first block (`first`), and
- * a model says how it goes on: a cycle, or while none is recognised a single
- * slot that goes on along one surface.  Two steps:
+ * At every moment the map is exact up to a track's first block (`first`), the
+ * model says how it goes on, and of some tracks ahead it is known where they
+ * begin (`fact`, the nearest on top).  A step looks at the nearest fact:
  *
- *   leap   the model's prediction n tracks ahead is checked; when it holds all
- *          n tracks are taken and n doubles, else the first track that does
- *          not hold is found by halving;
- *   event  that track: its end is found, what follows it too.  Fewer blocks
- *          than predicted: slips.  The same again on the surface's next track:
- *          a new zone.  Another place than predicted: slipped tracks, or the
- *          model is at its end and a new one is learned.
+ *   it is what the model and the drive's list of defects foretell: all tracks
+ *   before it are taken, and if there was no other fact the next one is asked
+ *   for twice as far away;
+ *   it is not, and it is the next track: that track is odd (slips, or a new
+ *   zone: the model's matter);
+ *   it is not: what lies half way is asked for.
  *
- * Slips push all blocks behind them on, so that a leap sees them; but spares in
- * every cylinder take them up there and hide them from the next one.  In an
- * order of cylinders each is checked at both ends of its last track, until a
- * few slips have shown that they do push.  At the end tracks are tried at
- * random; if any is wrong, all is done again by walking.
+ * A fact tells how many blocks are missing before it, so that of several odd
+ * tracks in a leap none is looked for where there can't be one.
+ *
+ * A sum proves its summands only if none can be more than foretold: sizes must
+ * have been seen (model_sure); and where the spares of a cylinder may take up a
+ * slip so that the next cylinder knows nothing of it, the beginning of its last
+ * track is asked for, the only one that moves, until slips have shown that they
+ * do move all that follows.  With a list that has not lied each defect is asked
+ * for instead.
+ *
+ * Where a track is not where the model says (a slipped one, the model's end)
+ * its end is looked for block by block (map_event).  At the end tracks are
+ * tried at random; if any is wrong, all is done again without the list, or by
+ * walking.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,229 +33,134 @@
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
-#include "extract/cycle.h"
+#include "extract/scsi_ask.h"
+#include "extract/scsi_check.h"
+#include "extract/scsi_list.h"
 #include "extract/scsi_map.h"
+#include "extract/scsi_model.h"
 
-#define VERIFY 300u	/* tracks at random, and as many listed ones */
+#define VERIFY 150u
+#define VERIFY_TRUSTING 400u	/* where the list was believed, unseen */
 #define SLIPPED_MAX 64u
-#define ZONE_TIMES 8u
-#define SURE 3u
-#define PUSHED 6u
-#define RECORD_MAX (2u * CYCLE_MAX_SLOTS)
+#define PUSHED 2u
+#define SEEN 2u
+#define CROSSED 2u
+#define FACTS 128u
+#define LEAP_MOST (UINT64_C(1) << 32)
 #define PROGRESS_EACH 256u
+/* A track that lacks more than this part is looked at twice. */
+#define LITTLE 16u
 
-/* Slips the drive's list predicts on a track of the model. */
-struct listed {
-	uint64_t track;
-	uint32_t n;
-	uint64_t before;	/* sum of n of those before */
-};
-
-struct spot {
-	struct cycle_place place;
-	uint32_t at;
-};
-
-/* How sure it is what the tracks of a slot hold. */
-struct slot_state {
-	unsigned right;		/* tracks that held it, one by one */
-	int32_t more;		/* than it the last odd track held ... */
-	uint64_t odd_track;	/* ... which was this one */
-	unsigned times;		/* that, on tracks next to each other */
+/* A track of the model and its first block. */
+struct fact {
+	uint64_t track, start;
+	bool likely;		/* only slips are missing before it */
 };
 
 struct map {
-	struct translate *translate;
+	struct ask ask;
+	struct list list;
+	struct model model;
 	const struct scsi_map_options *options;
 	struct geom_build *build;
 	struct scsi_map *out;
 	uint32_t unit;		/* sectors of a block */
-	bool by_sector;		/* spot.at counts blocks */
-	unsigned at_zero, elsewhere; /* where tracks were seen to begin */
+	bool walk;
 
 	uint64_t first;		/* block: all before are mapped */
+	uint64_t track;		/* of the model, that begins there */
 	uint64_t leap;		/* tracks to try next */
-	uint64_t gap;		/* between events, lately */
-	bool in_cycle;		/* the model is a recognised one */
-	unsigned pushed, absorbed; /* slips: by all behind, by the cylinder */
-	bool walk;
-	bool listing;		/* the drive's list is believed */
-	uint64_t track;		/* of the model, that begins at `first` */
-	struct cycle model;
-	struct listed *listed;
-	size_t listed_n;
-	uint64_t *believed;	/* blocks on tracks whose slips were listed */
-	size_t believed_n;
-	struct cycle_slot record[RECORD_MAX];
-	unsigned records;
+	uint64_t expect;	/* tracks of a slot that is being learned */
+	struct fact fact[FACTS];
+	unsigned facts;
 
-	struct slot_state slot[CYCLE_MAX_SLOTS];
+	unsigned crossed;	/* ends of slots seen since the last surprise */
+
+	/* Slips: moved all behind them, or were made up for in the region. */
+	unsigned pushed, absorbed;
+	bool absorbed_ever;
+	unsigned scheme_seen;	/* how often the list's was right, here */
+	uint64_t lost_last;	/* the region's last track ... */
+	int64_t lost;		/* ... in which so many blocks are missing */
 };
-
-/* ---- asking ---- */
-
-/* A reassigned block lies anywhere; where it should be, the next one tells. */
-static int map_where_next(struct map *m, uint64_t block, struct spot *out)
-{
-	struct translate_place place;
-	int err;
-
-	if (block + 1 < m->options->blocks) {
-		err = translate_block(m->translate, block + 1, &place);
-		if (err)
-			return err;
-		if (!place.alternate && place.address.at) {
-			out->place.cylinder = place.address.cylinder;
-			out->place.head = place.address.head;
-			out->at = place.address.at - 1;
-			return 0;
-		}
-	}
-	if (!block)
-		return -ENODATA;
-	err = translate_block(m->translate, block - 1, &place);
-	if (err)
-		return err;
-	out->place.cylinder = place.address.cylinder;
-	out->place.head = place.address.head;
-	out->at = place.address.at + 1;
-	return place.alternate ? -ENODATA : 0;
-}
-
-static int map_where(struct map *m, uint64_t block, struct spot *out)
-{
-	struct translate_place place;
-	int err = translate_block(m->translate, block, &place);
-
-	if (err)
-		return err;
-	if (place.alternate)
-		return map_where_next(m, block, out);
-	out->place.cylinder = place.address.cylinder;
-	out->place.head = place.address.head;
-	out->at = place.address.at;
-	return 0;
-}
-
-static bool same_place(const struct cycle_place *a, const struct cycle_place *b)
-{
-	return a->cylinder == b->cylinder && a->head == b->head;
-}
-
-/* 1: the block is on that track, 0: it is not; or an error. */
-static int map_on_track(struct map *m, uint64_t block,
-			const struct cycle_place *place)
-{
-	struct spot spot;
-	int err;
-
-	if (block >= m->options->blocks)
-		return 0;
-	err = map_where(m, block, &spot);
-	return err ? err : same_place(&spot.place, place);
-}
-
-/* Do tracks begin at sector 0, on this drive?  Then one answer tells whether a
- * block is its track's first. */
-static bool map_zero_based(const struct map *m)
-{
-	return m->by_sector && m->at_zero > 4 * m->elsewhere;
-}
-
-static void map_note_first(struct map *m, const struct spot *first)
-{
-	if (first->at)
-		m->elsewhere++;
-	else
-		m->at_zero++;
-}
 
 /* ---- prediction ---- */
 
-/* Slips listed on the tracks before one of the model. */
-static uint64_t listed_before(const struct map *m, uint64_t track)
+static uint32_t map_nominal(const struct map *m, uint64_t track)
 {
-	size_t lo = 0, hi = m->listed_n, mid;
+	uint64_t in_slot;
 
-	while (lo < hi) {
-		mid = (lo + hi) / 2;
-		if (m->listed[mid].track < track)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo < m->listed_n)
-		return m->listed[lo].before;
-	return lo ? m->listed[lo - 1].before + m->listed[lo - 1].n : 0;
+	return m->model.cycle.slot[cycle_slot_of(&m->model.cycle, track,
+						 &in_slot)].blocks;
 }
 
 /* The first block of a track at or behind the present one. */
 static uint64_t map_predict(const struct map *m, uint64_t track)
 {
-	return m->first + cycle_blocks_before(&m->model, track) -
-	       cycle_blocks_before(&m->model, m->track) -
-	       (listed_before(m, track) - listed_before(m, m->track));
+	return m->first + cycle_blocks_before(&m->model.cycle, track) -
+	       cycle_blocks_before(&m->model.cycle, m->track) +
+	       (uint64_t)(list_before(&m->list, track) -
+			  list_before(&m->list, m->track));
 }
 
-static int listed_compare(const void *a, const void *b)
+static void map_arrange(struct map *m)
 {
-	const struct listed *x = a, *y = b;
-
-	return x->track < y->track ? -1 : x->track > y->track;
+	if (list_lies(&m->list))
+		m->list.used = false;
+	list_arrange(&m->list, &m->model, m->track);
 }
 
-/* Puts the drive's list into the model's order of tracks. */
-static void map_list_defects(struct map *m)
-{
-	const struct scsi_address *list = m->options->primary;
-	uint64_t track, sum = 0;
-	size_t i, j;
+/* ---- slips and who makes up for them ---- */
 
-	m->listed_n = 0;
-	if (m->absorbed || m->walk || !m->listing)
+static void map_lose(struct map *m, uint64_t track, int64_t n)
+{
+	uint64_t last = model_region_last(&m->model, track);
+
+	if (m->lost_last != last)
+		m->lost = 0;
+	m->lost_last = last;
+	m->lost += n;
+}
+
+static bool map_list_trusted(const struct map *m)
+{
+	return m->list.used && !m->list.lies && ask_knows_holes(&m->ask);
+}
+
+/* May a slip be hidden by the spares of its region? */
+static bool map_guarded(const struct map *m)
+{
+	return model_may_spare(&m->model) && !map_list_trusted(m) &&
+	       (m->absorbed || m->pushed < PUSHED);
+}
+
+static void map_set_scheme(struct map *m, enum list_scheme scheme,
+			   uint32_t spares)
+{
+	if (m->list.scheme == scheme && m->list.spares == spares)
 		return;
-	for (i = 0; i < m->options->primary_n; i = j) {
-		const struct cycle_place place = { list[i].cylinder,
-						   list[i].head };
-
-		for (j = i; j < m->options->primary_n &&
-		     list[j].cylinder == list[i].cylinder &&
-		     list[j].head == list[i].head; j++)
-			;
-		if (cycle_find(&m->model, &place, &track) &&
-		    track >= m->track)
-			m->listed[m->listed_n++] =
-				(struct listed){ track, (uint32_t)(j - i), 0 };
-	}
-	qsort(m->listed, m->listed_n, sizeof(*m->listed), listed_compare);
-	for (i = 0; i < m->listed_n; i++) {
-		m->listed[i].before = sum;
-		sum += m->listed[i].n;
-	}
+	m->list.scheme = scheme;
+	m->absorbed_ever |= scheme == LIST_REGION;
+	m->list.spares = spares;
+	m->scheme_seen = 0;
+	map_arrange(m);
 }
 
-/*
- * Does a track of the model begin where predicted?  1, 0 or an error.  Where
- * tracks don't begin at sector 0 the block before must lie elsewhere.  A track
- * whose first sector is slipped is taken for one that does not.
- */
-static int map_check(struct map *m, uint64_t track)
+/* A region's last track held so much more than its slot says. */
+static void map_note_region(struct map *m, uint64_t track, int32_t more)
 {
-	uint64_t block = map_predict(m, track);
-	struct cycle_place place;
-	struct spot spot;
-	int rc;
-
-	cycle_place_of(&m->model, track, &place);
-	rc = map_where(m, block, &spot);
-	if (rc)
-		return rc;
-	if (!same_place(&spot.place, &place))
-		return 0;
-	if (map_zero_based(m))
-		return !spot.at;
-	rc = map_on_track(m, block - 1, &place);
-	return rc < 0 ? rc : !rc;
+	if (!m->model.in_cycle || m->lost_last != track || m->lost <= 0 ||
+	    more < 0)
+		return;
+	if (more) {
+		m->absorbed++;
+		m->pushed = 0;
+		map_set_scheme(m, LIST_REGION, 0);
+	} else {
+		m->pushed++;
+		if (m->list.scheme == LIST_REGION)
+			map_set_scheme(m, LIST_PUSH, 0);
+	}
 }
 
 /* ---- what is known goes into the geometry ---- */
@@ -269,321 +182,301 @@ static int map_add(struct map *m, const struct cycle_place *place, int32_t step,
 	return geom_build_sweep(m->build, &sweep);
 }
 
-static int map_add_odd(struct map *m, uint64_t ahead, int64_t more)
+static int map_add_odd(struct map *m, int64_t more)
 {
 	m->out->odd++;
-	return geom_build_odd(m->build, geom_build_tracks(m->build) + ahead,
+	return geom_build_odd(m->build, geom_build_tracks(m->build),
 			      (int32_t)(more * m->unit));
 }
 
-/* Listed slips on the next n tracks of the model. */
-static int map_take_listed(struct map *m, uint64_t n)
+/* Tracks of nominal size. */
+static int map_add_plain(struct map *m, uint64_t end)
 {
-	const struct listed *l;
-	size_t i;
+	const struct cycle *cycle = &m->model.cycle;
+	uint64_t in_slot, run;
 	int err = 0;
 
-	for (i = 0; i < m->listed_n && !err; i++) {
-		l = &m->listed[i];
-		if (l->track < m->track || l->track >= m->track + n)
-			continue;
-		if (m->believed_n < m->options->primary_n)
-			m->believed[m->believed_n++] =
-				map_predict(m, l->track);
-		err = map_add_odd(m, l->track - m->track, -(int64_t)l->n);
-	}
-	return err;
-}
-
-/* Takes n tracks as predicted. */
-static int map_take(struct map *m, uint64_t n)
-{
-	uint64_t end = m->track + n, next = map_predict(m, end), in_slot, run;
-	int err = map_take_listed(m, n);
-
 	while (!err && m->track < end) {
-		const struct cycle_slot *slot = &m->model.slot[cycle_slot_of(
-			&m->model, m->track, &in_slot)];
+		const struct cycle_slot *slot = &cycle->slot[cycle_slot_of(
+			cycle, m->track, &in_slot)];
 		struct cycle_place place;
 
 		run = slot->tracks - in_slot;
 		if (run > end - m->track)
 			run = end - m->track;
-		cycle_place_of(&m->model, m->track, &place);
+		if (run > UINT32_MAX / 2)
+			run = UINT32_MAX / 2;
+		cycle_place_of(cycle, m->track, &place);
 		err = map_add(m, &place, slot->step, (uint32_t)run,
 			      slot->blocks, true);
 		m->track += run;
 	}
+	return err;
+}
+
+/* One track that holds so many more blocks than its slot says. */
+static int map_add_track(struct map *m, int64_t more)
+{
+	uint32_t nominal = map_nominal(m, m->track);
+	struct cycle_place place;
+	int err = 0;
+
+	cycle_place_of(&m->model.cycle, m->track, &place);
+	if (more < 0)
+		err = map_add_odd(m, more);
+	else
+		nominal += (uint32_t)more;
+	if (!err)
+		err = map_add(m, &place, 0, 1, nominal, true);
+	m->track++;
+	return err;
+}
+
+/* Takes the tracks before `end` as predicted. */
+static int map_take(struct map *m, uint64_t end)
+{
+	uint64_t next = map_predict(m, end), track;
+	const struct listed *l;
+	int64_t more;
+	size_t i = list_find(&m->list, m->track);
+	int err = 0;
+
+	while (!err && i < m->list.n && m->list.v[i].track < end) {
+		l = &m->list.v[i];
+		track = l->track;
+		for (more = 0; i < m->list.n && m->list.v[i].track == track;
+		     i++)
+			more += m->list.v[i].more;
+		err = map_add_plain(m, track);
+		if (err)
+			return err;
+		if (more < 0)
+			map_lose(m, track, -more);
+		if (l->whole) {
+			m->out->slipped++;
+			m->track++;
+		} else {
+			err = map_add_track(m, more);
+		}
+	}
+	if (!err)
+		err = map_add_plain(m, end);
 	m->first = next;
 	return err;
 }
 
-/* ---- a single track ---- */
+/* ---- the model's end ---- */
 
-/* The limits of a track's end, drawn together: lo is on it, hi is not. */
-struct bounds {
-	uint64_t lo, hi;
-	struct spot at_hi;
-	bool hi_known;
-};
-
-static int bounds_try(struct map *m, const struct cycle_place *place,
-		      uint64_t try, struct bounds *b)
+static void map_end_model(struct map *m)
 {
-	struct spot spot;
-	int err = map_where(m, try, &spot);
-
-	if (err)
-		return err;
-	if (same_place(&spot.place, place)) {
-		b->lo = try;
-	} else {
-		b->hi = try;
-		b->at_hi = spot;
-		b->hi_known = true;
-	}
-	return 0;
+	model_end(&m->model, m->track, m->crossed >= CROSSED);
+	m->list.n = 0;
+	m->facts = 0;
+	m->lost = 0;
 }
 
-/* From the guess away, in growing steps, until the end lies between. */
-static int bounds_find(struct map *m, const struct cycle_place *place,
-		       uint64_t guess, struct bounds *b)
-{
-	uint64_t step = 1, try = guess;
-	bool up = false, down = false;
-	int err = 0;
+/* ---- a single track ---- */
 
-	while (!err && try > b->lo && try < b->hi && !(up && down)) {
-		err = bounds_try(m, place, try, b);
-		up = up || b->lo == try;
-		down = down || b->hi == try;
-		try = up ? b->lo + step : b->hi > b->lo + step ?
-						  b->hi - step : b->lo;
-		step *= 4;
-	}
+/* A new zone: what was learned of spares holds for the old one. */
+static void map_new_zone(struct map *m)
+{
+	if (model_by_cylinder(&m->model))
+		m->pushed = m->absorbed = 0;
+	m->scheme_seen = 0;
+	m->crossed = 0;
+	map_arrange(m);
+}
+
+/* Takes the present track, behind which the next block is `end`. */
+static int map_take_track(struct map *m, uint64_t end)
+{
+	uint64_t track = m->track;
+	int64_t more = (int64_t)(end - m->first) -
+		       (int64_t)map_nominal(m, track);
+	bool makes_up = more > 0 && m->model.in_cycle && m->lost > 0 &&
+			m->lost_last == track;
+	int err = map_add_track(m, more);
+
+	m->first = end;
+	if (more < 0)
+		map_lose(m, track, -more);
+	if (makes_up)
+		map_note_region(m, track, (int32_t)more);
+	else if (more && model_odd(&m->model, track, (int32_t)more))
+		map_new_zone(m);
 	return err;
 }
 
 /*
- * The block behind a track's last, from a guess; *next is where it lies (not
- * at the end of the disk).  `expected`: the track that should follow, or NULL.
+ * The model's tracks between this one and where it goes on: slipped ones, if
+ * there are no blocks on them.  Else another order of tracks has come to the
+ * same place; 0 then.
  */
-static int map_find_end(struct map *m, const struct cycle_place *place,
-			const struct cycle_place *expected, uint64_t guess,
-			uint64_t *end, struct spot *next)
+static int map_skipped(struct map *m, const struct ask_spot *next)
 {
-	struct bounds b = { .lo = m->first, .hi = m->options->blocks };
-	int err = 0;
+	unsigned ahead = model_ahead(&m->model, m->track, &next->place,
+				     SLIPPED_MAX);
+	struct scsi_address address = { 0 };
+	struct cycle_place place;
+	int rc;
 
-	if (guess <= b.lo || guess >= b.hi)
-		guess = b.lo + (b.hi - b.lo < 2048 ? (b.hi - b.lo) / 2 : 1024);
-	if (guess > b.lo)
-		err = bounds_try(m, place, guess, &b);
-	/* Slips move the beginning of the next track as far as it says. */
-	if (!err && b.hi_known && map_zero_based(m) && b.at_hi.at &&
-	    b.at_hi.at < b.hi - b.lo)
-		err = bounds_try(m, place, b.hi - b.at_hi.at, &b);
-	if (!err && b.hi_known && map_zero_based(m) && !b.at_hi.at &&
-	    expected && same_place(&b.at_hi.place, expected))
-		b.lo = b.hi - 1;
-	if (!err)
-		err = bounds_find(m, place,
-				  b.hi_known ? b.hi - 1 : b.lo + 1, &b);
-	while (!err && b.hi - b.lo > 1)
-		err = bounds_try(m, place, b.lo + (b.hi - b.lo) / 2, &b);
-	if (err)
-		return err;
-	*end = b.hi;
-	*next = b.at_hi;
-	if (b.hi < m->options->blocks)
-		map_note_first(m, next);
-	return 0;
-}
-
-/* Has any other slot's tracks changed in the last two cycles? */
-static bool map_others_odd(const struct map *m, unsigned slot)
-{
-	unsigned i;
-
-	for (i = 0; i < m->model.slots; i++)
-		if (i != slot && m->slot[i].times &&
-		    m->track - m->slot[i].odd_track < 2 * m->model.tracks)
-			return true;
-	return false;
+	if (ahead < 2 || !ask_knows_holes(&m->ask))
+		return (int)ahead;
+	cycle_place_of(&m->model.cycle, m->track + 1, &place);
+	address.cylinder = place.cylinder;
+	address.head = place.head;
+	rc = ask_hole(&m->ask, &address);
+	return rc == 1 ? (int)ahead : rc;
 }
 
 /*
- * A slot's tracks hold what the fullest does: slips only take away.  Less, on
- * track after track, is a new zone when other surfaces say the same, or when it
- * goes on; a scratch over some tracks of one surface is not.
+ * The track that is not followed by what the model says: its end is looked for,
+ * and where it goes on.
  */
-static void map_note_odd(struct map *m, unsigned slot, int32_t more)
-{
-	struct slot_state *state = &m->slot[slot];
-	uint64_t since = m->track - state->odd_track;
-	bool next = since == 1 || since == m->model.tracks;
-
-	if (!more)
-		return;
-	/* More on a track than ever: it may have taken up slips.  Less on one
-	 * alone: the blocks behind it have moved. */
-	if (m->in_cycle && more > 0)
-		m->absorbed++;
-	else if (m->in_cycle && !map_others_odd(m, slot))
-		m->pushed++;
-	state->times = state->times && next && state->more == more ?
-			       state->times + 1 : 1;
-	state->more = more;
-	state->odd_track = m->track;
-	state->right = 0;
-	if (more < 0 && state->times < ZONE_TIMES &&
-	    !(state->times > 1 && map_others_odd(m, slot)))
-		return;
-	m->pushed -= m->pushed > 0;
-	m->model.slot[slot].blocks += more;
-	cycle_settle(&m->model);
-	state->more = 0;
-}
-
-/* From here on track by track, until all slots are sure again. */
-static void map_doubt(struct map *m)
-{
-	unsigned i;
-
-	for (i = 0; i < m->model.slots; i++)
-		m->slot[i].right = 0;
-}
-
-/* A slot of the model has ended, or all of it: looks for a cycle. */
-static void map_end_model(struct map *m)
-{
-	struct cycle_slot slot = m->model.slot[0];
-	unsigned i;
-
-	if (m->in_cycle) {
-		/* Only for the lengths: nothing follows it. */
-		m->records = 0;
-		for (i = 0; i < m->model.slots; i++)
-			m->record[m->records++] = m->model.slot[i];
-		m->record[0].head = UINT32_MAX;
-	} else if (m->model.slots) {
-		slot.tracks = m->track;
-		if (m->records == RECORD_MAX) {
-			m->records /= 2;
-			memmove(m->record, m->record + RECORD_MAX / 2,
-				m->records * sizeof(slot));
-		}
-		m->record[m->records++] = slot;
-	}
-	m->model.slots = 0;
-	m->in_cycle = false;
-	m->listed_n = 0;
-	memset(m->slot, 0, sizeof(m->slot));
-}
-
-/* Tracks of the model between the predicted place and where it is; 0: it is
- * not where the model goes. */
-static unsigned map_slipped_to(const struct map *m, const struct spot *next)
-{
-	struct cycle_place place;
-	unsigned i;
-
-	for (i = 1; i <= SLIPPED_MAX; i++) {
-		cycle_place_of(&m->model, m->track + i, &place);
-		if (same_place(&place, &next->place))
-			return i;
-	}
-	return 0;
-}
-
-/* The track that does not do as predicted, and what follows it. */
 static int map_event(struct map *m)
 {
-	uint64_t in_slot, end;
-	unsigned slot = cycle_slot_of(&m->model, m->track, &in_slot), ahead;
-	uint32_t nominal = m->model.slot[slot].blocks;
+	const struct cycle *cycle = &m->model.cycle;
 	struct cycle_place place, expected;
-	struct spot next;
-	int err;
+	uint64_t end, track = m->track;
+	struct ask_spot next;
+	int err, ahead = 1;
 
-	cycle_place_of(&m->model, m->track, &place);
-	cycle_place_of(&m->model, m->track + 1, &expected);
-	err = map_find_end(m, &place, &expected,
-			   map_predict(m, m->track + 1), &end, &next);
+	cycle_place_of(cycle, track, &place);
+	cycle_place_of(cycle, track + 1, &expected);
+	err = ask_end(&m->ask, m->first, &place, &expected,
+		      map_predict(m, track + 1), &end, &next);
 	if (err)
 		return err;
-	if (end - m->first < nominal)
-		err = map_add_odd(m, 0, (int64_t)(end - m->first) - nominal);
-	if (!err)
-		err = map_add(m, &place, 0, 1,
-			      end - m->first < nominal ? nominal :
-							 end - m->first,
-			      true);
-	if (err)
-		return err;
-	map_note_odd(m, slot, (int32_t)(end - m->first) - (int32_t)nominal);
-	ahead = end < m->options->blocks ? map_slipped_to(m, &next) : 1;
-	m->first = end;
-	m->track += ahead ? ahead : 1;
+	if (end < m->options->blocks)
+		ahead = map_skipped(m, &next);
+	if (ahead < 0)
+		return ahead;
+	m->facts = 0;
+	err = map_take_track(m, end);
 	if (!ahead) {
 		map_end_model(m);
 	} else if (ahead > 1) {
 		/* Or another order that goes on there by chance. */
-		m->out->slipped += ahead - 1;
-		map_doubt(m);
+		m->track += (unsigned)ahead - 1;
+		m->out->slipped += (unsigned)ahead - 1;
+		m->crossed = 0;
+		model_doubt(&m->model);
 	}
+	return err;
+}
+
+/* Would spares of its region look like its own? */
+static bool map_is_spare(const struct map *m, uint64_t track)
+{
+	return model_may_spare(&m->model) &&
+	       model_region_last(&m->model, track) == track;
+}
+
+/*
+ * A track that does not hold what the list says.  If its defects are where they
+ * should be, somebody else than thought makes up for them.
+ */
+static int map_explain(struct map *m, int64_t more)
+{
+	size_t i = list_find(&m->list, m->track);
+	const struct listed *l = &m->list.v[i];
+	int64_t made_up;
+	int rc;
+
+	if (i == m->list.n || l->track != m->track || l->whole ||
+	    !model_sure(&m->model, m->track, 1) || !ask_knows_holes(&m->ask))
+		return 0;
+	if (!l->defects) {
+		map_note_region(m, m->track, (int32_t)more);
+		return 0;
+	}
+	rc = list_true_at(&m->list, &m->ask, i);
+	if (rc < 0)
+		return rc;
+	made_up = l->slips + more;
+	if (!rc || made_up < 0)
+		map_arrange(m);
+	else if (!made_up)
+		map_set_scheme(m, LIST_PUSH, 0);
+	else if (map_is_spare(m, m->track))
+		map_set_scheme(m, LIST_REGION, 0);
+	else
+		map_set_scheme(m, LIST_TRACK, (uint32_t)made_up);
 	return 0;
+}
+
+/* The list was right about a track, looked at alone. */
+static void map_note_listed(struct map *m)
+{
+	size_t i = list_find(&m->list, m->track);
+
+	if (i == m->list.n || m->list.v[i].track != m->track)
+		return;
+	if (m->list.scheme == LIST_REGION ? !m->list.v[i].defects :
+					    !map_is_spare(m, m->track))
+		m->scheme_seen++;
+}
+
+/* The first track of a slot that is seen: so large are its tracks. */
+static int map_first(struct map *m, uint64_t start)
+{
+	struct cycle_place place;
+	int rc;
+
+	cycle_place_of(&m->model.cycle, m->track, &place);
+	rc = ask_on_track(&m->ask, start - 1, &place);
+	if (rc <= 0)
+		return rc && rc != -ENODATA ? rc : map_event(m);
+	model_set_blocks(&m->model, m->track, (uint32_t)(start - m->first));
+	rc = map_add_track(m, 0);
+	m->first = start;
+	map_new_zone(m);
+	return rc;
+}
+
+/* The next track begins at `start`, which is not as predicted. */
+static int map_single(struct map *m, uint64_t start)
+{
+	int64_t nominal = map_nominal(m, m->track);
+	int64_t more = (int64_t)(start - m->first) - nominal;
+	uint64_t track = m->track;
+	struct cycle_place place;
+	int rc;
+
+	if (model_fresh(&m->model, track))
+		return map_first(m, start);
+	if (m->walk || -more > nominal / LITTLE ||
+	    (more > 0 && (m->lost_last != track || more > m->lost))) {
+		cycle_place_of(&m->model.cycle, track, &place);
+		rc = ask_on_track(&m->ask, start - 1, &place);
+		if (rc <= 0)
+			return rc && rc != -ENODATA ? rc : map_event(m);
+	}
+	rc = map_explain(m, more);
+	return rc ? rc : map_take_track(m, start);
 }
 
 /* ---- learning a model ---- */
 
-static void map_begin_cycle(struct map *m)
-{
-	m->in_cycle = true;
-	m->track = 0;
-	m->out->cycles++;
-	m->leap = 1;
-}
-
-/* Blocks on the surface's last track, or on the last one at all. */
-static uint32_t map_last_length(const struct map *m, uint32_t head)
-{
-	unsigned i;
-
-	for (i = m->records; i > 0; i--)
-		if (m->record[i - 1].head == head)
-			return m->record[i - 1].blocks;
-	return m->records ? m->record[m->records - 1].blocks : 0;
-}
-
 /* A slot of which only the first track is known, and which way it goes on. */
-static int map_begin_slot(struct map *m, const struct spot *spot)
+static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 {
-	uint64_t guess = map_last_length(m, spot->place.head);
-	struct cycle_slot *slot = &m->model.slot[0];
-	struct spot next = *spot;
+	uint64_t guess = model_last_blocks(&m->model, spot->place.head);
+	unsigned records = m->model.records;
+	struct ask_spot next = *spot;
 	uint64_t end;
-	int err = map_find_end(m, &spot->place, NULL, m->first + guess, &end,
-			       &next);
+	int err = ask_end(&m->ask, m->first, &spot->place, NULL,
+			  m->first + guess, &end, &next);
 
 	if (err)
 		return err;
-	memset(slot, 0, sizeof(*slot));
-	slot->head = spot->place.head;
-	slot->cylinder = spot->place.cylinder;
-	slot->blocks = (uint32_t)(end - m->first);
-	slot->step = (int32_t)(next.place.cylinder - spot->place.cylinder);
-	if (next.place.head != slot->head || slot->step < -1 || slot->step > 1)
-		slot->step = 0;
-	slot->tracks = slot->step ? UINT32_MAX : 1;
-	m->model.slots = 1;
-	m->model.cylinder_step = 0;
+	model_begin_slot(&m->model, &spot->place, &next.place,
+			 (uint32_t)(end - m->first));
 	m->track = 0;
-	cycle_settle(&m->model);
 	/* As long as the last one, with luck. */
-	m->leap = m->records && m->record[m->records - 1].tracks > 2 ?
-			  m->record[m->records - 1].tracks - 1 : 1;
-	if (slot->step)
+	m->expect = records ? m->model.record[records - 1].tracks : 0;
+	m->leap = 1;
+	if (m->model.cycle.slot[0].step)
 		return 0;
 	err = map_take(m, 1);
 	map_end_model(m);
@@ -592,178 +485,258 @@ static int map_begin_slot(struct map *m, const struct spot *spot)
 
 static int map_learn(struct map *m)
 {
-	struct spot spot;
-	struct cycle_place place;
-	int err = map_where(m, m->first, &spot);
+	struct ask_spot spot;
+	int err = ask_where(&m->ask, m->first, &spot);
 
 	if (err)
 		return err;
-	if (!m->walk && cycle_recognise(m->record, m->records, &m->model)) {
-		cycle_place_of(&m->model, 0, &place);
-		if (same_place(&place, &spot.place)) {
-			map_begin_cycle(m);
-			map_list_defects(m);
-			return 0;
-		}
+	m->facts = 0;
+	m->lost = 0;
+	m->crossed = 0;
+	if (!m->walk && model_recognise(&m->model, &spot.place))
+		m->crossed = CROSSED;
+	if (m->crossed || (!m->walk && model_recall(&m->model, &spot.place))) {
+		m->track = 0;
+		m->out->cycles++;
+		m->leap = 1;
+		map_arrange(m);
+		return 0;
 	}
-	m->model.slots = 0;
 	err = map_begin_slot(m, &spot);
-	if (!err && m->model.slots)
-		map_list_defects(m);
+	if (!err && m->model.cycle.slots)
+		map_arrange(m);
 	return err;
 }
 
 /* ---- leaping ---- */
 
-/* May a slip be hidden from the next cylinder? */
-static bool map_may_absorb(const struct map *m)
-{
-	unsigned i;
-
-	for (i = 0; i < m->model.slots; i++)
-		if (m->model.slot[i].step)
-			return false;
-	return m->absorbed || m->pushed < PUSHED;
-}
-
 /*
- * From the present track to the next that is its cylinder's first or last: a
- * slip and what makes up for it lie apart then.
+ * Must a listed track be looked at alone?  Where slips are made up for sums
+ * don't tell of them; of a region whose scheme is sure only the last track
+ * does.
  */
-static uint64_t map_cylinder_end(const struct map *m)
+static bool map_visits(const struct map *m, const struct listed *l)
 {
-	struct cycle_place before, place, next;
-	uint64_t n = 0;
+	const struct list *list = &m->list;
 
-	cycle_place_of(&m->model, m->track, &place);
-	cycle_place_of(&m->model, m->track + 1, &next);
-	do {
-		before = place;
-		place = next;
-		n++;
-		cycle_place_of(&m->model, m->track + n + 1, &next);
-	} while (place.cylinder == before.cylinder &&
-		 next.cylinder == place.cylinder && n < m->model.tracks);
-	return n;
+	if (!ask_knows_holes(&m->ask))
+		return true;
+	if (list->scheme == LIST_REGION && !l->defects)
+		return true;
+	if (list->scheme != LIST_PUSH && m->scheme_seen < SEEN)
+		return true;
+	return l->runs > 1 && !list_believed(list);
 }
 
-/* Tracks from the present one on whose slots are sure, at most `most`. */
-static uint64_t map_sure_length(const struct map *m, uint64_t most)
+static size_t map_next_visit(const struct map *m)
 {
-	uint64_t n = 0, in_slot;
-	unsigned slot, seen;
+	size_t i = list_find(&m->list, m->track);
 
-	for (seen = 0; n < most && seen <= m->model.slots; seen++) {
-		slot = cycle_slot_of(&m->model, m->track + n, &in_slot);
-		if (m->slot[slot].right < SURE)
-			break;
-		n += m->model.slot[slot].tracks - in_slot;
-	}
-	return n < most && seen <= m->model.slots ? n : most;
+	while (i < m->list.n && !map_visits(m, &m->list.v[i]))
+		i++;
+	return i;
 }
 
-/*
- * How far the next leap may go: one track on a slot that is not sure; within
- * the disk; with spares in every cylinder to the last track of one.
- */
-static uint64_t map_leap_length(const struct map *m)
+/* Tracks to the next end of a slot; or that one, when it has been reached. */
+static uint64_t map_to_slot_end(const struct map *m)
 {
-	uint64_t n = m->walk ? 1 : m->leap, to;
+	uint64_t in_slot, left;
+	unsigned slot = cycle_slot_of(&m->model.cycle, m->track, &in_slot);
 
-	if (m->in_cycle && map_may_absorb(m)) {
-		to = map_cylinder_end(m);
-		n = n < to ? n : to;
-	}
-	if (!m->in_cycle && m->track + n > m->model.slot[0].tracks)
-		n = m->model.slot[0].tracks - m->track;
-	n = map_sure_length(m, n);
-	if (!n)
-		n = 1;
-	while (n && map_predict(m, m->track + n) >= m->options->blocks)
-		n /= 2;
-	return n;
+	left = m->model.cycle.slot[slot].tracks - 1 - in_slot;
+	return left ? left : 1;
 }
 
-/* The prediction n tracks on does not hold: how many are right? */
-static int map_halve(struct map *m, uint64_t n, uint64_t *good)
+/* How many tracks a single fact may decide about. */
+static uint64_t map_reach(const struct map *m)
 {
-	uint64_t lo = 0, hi = n, mid;
-	int rc;
+	uint64_t n, last;
+	size_t i;
 
-	while (hi - lo > 1) {
-		mid = lo + (hi - lo) / 2;
-		rc = map_check(m, m->track + mid);
-		if (rc < 0)
-			return rc;
-		*(rc ? &lo : &hi) = mid;
+	if (m->walk)
+		return 1;
+	n = model_sure(&m->model, m->track, LEAP_MOST);
+	if (n > 1 && map_guarded(m)) {
+		last = model_region_last(&m->model, m->track);
+		if (last == m->track && m->lost_last == last && m->lost)
+			last++;
+		else if (last == m->track)
+			last = model_region_last(&m->model, last + 1);
+		if (last - m->track < n)
+			n = last - m->track;
 	}
-	*good = lo;
+	if (n > 1 && m->model.in_cycle && m->crossed < CROSSED) {
+		last = map_to_slot_end(m);
+		n = last < n ? last : n;
+	}
+	if (n > 1 && m->list.used) {
+		i = map_next_visit(m);
+		if (i < m->list.n && m->list.v[i].track < m->track + n)
+			n = m->list.v[i].track - m->track;
+	}
+	return n ? n : 1;
+}
+
+/* Asks where a track begins; what is not between here and the next fact is no
+ * answer. */
+static int map_ask_fact(struct map *m, uint64_t track)
+{
+	uint64_t most = m->facts ? m->fact[m->facts - 1].start :
+				   m->options->blocks;
+	uint64_t guess = map_predict(m, track), start;
+	struct cycle_place place;
+	int err;
+
+	cycle_place_of(&m->model.cycle, track, &place);
+	err = ask_start(&m->ask, &place, guess, &start);
+	if (!err && (start <= m->first || start >= most))
+		err = -ENODATA;
+	if (err)
+		return err;
+	if (m->facts == FACTS)
+		memmove(m->fact, m->fact + 1,
+			--m->facts * sizeof(*m->fact));
+	m->fact[m->facts++] = (struct fact){
+		.track = track, .start = start,
+		.likely = start <= guess &&
+			  guess - start < map_nominal(m, track) / 2,
+	};
 	return 0;
 }
 
-/* One track, by itself: as predicted, or an event. */
-static int map_step(struct map *m)
+/* A fact so many tracks ahead, or nearer. */
+static int map_ask_ahead(struct map *m, uint64_t n)
 {
-	uint64_t in_slot;
-	unsigned slot = cycle_slot_of(&m->model, m->track, &in_slot);
-	int rc = 0;
-
-	if (map_predict(m, m->track + 1) < m->options->blocks)
-		rc = map_check(m, m->track + 1);
-	if (rc < 0)
-		return rc;
-	if (!rc)
-		return map_event(m);
-	m->slot[slot].right++;
-	return map_take(m, 1);
-}
-
-static int map_leap(struct map *m)
-{
-	uint64_t n = map_leap_length(m), good = 0;
 	int rc;
 
-	if (n <= 1) {
-		m->leap = 2;
-		return map_step(m);
+	for (; n; n /= 2) {
+		rc = map_ask_fact(m, m->track + n);
+		if (rc != -ENODATA)
+			return rc;
+		m->leap = n;
 	}
-	rc = map_check(m, m->track + n);
+	return map_event(m);
+}
+
+static bool map_ends_slot(const struct map *m, uint64_t track)
+{
+	uint64_t in_slot;
+	unsigned slot = cycle_slot_of(&m->model.cycle, track, &in_slot);
+
+	return in_slot + 1 == m->model.cycle.slot[slot].tracks;
+}
+
+/* A sum says nothing of the order of what it sums up: is the track before the
+ * model's too?  (Not asked again between facts.) */
+static int map_both_sides(struct map *m, const struct fact *fact)
+{
+	struct cycle_place place;
+	int rc;
+
+	if (model_by_cylinder(&m->model) || fact->track == m->track + 1 ||
+	    (m->facts > 1 && fact[-1].likely))
+		return 1;
+	cycle_place_of(&m->model.cycle, fact->track - 1, &place);
+	rc = ask_on_track(&m->ask, fact->start - 1, &place);
+	return rc == -ENODATA ? 0 : rc;
+}
+
+/* All as foretold up to a fact, if the list has not lied. */
+static int map_accept(struct map *m, uint64_t end)
+{
+	bool alone = end == m->track + 1;
+	uint64_t track = m->track;
+	int32_t more;
+	int rc = 1;
+
+	if (m->list.used && ask_knows_holes(&m->ask))
+		rc = list_true(&m->list, &m->ask, m->track, end);
 	if (rc < 0)
 		return rc;
-	if (rc) {
-		m->leap = 2 * n;
-		return map_take(m, n);
+	if (!rc) {
+		map_arrange(m);
+		return 0;
 	}
-	rc = map_halve(m, n, &good);
-	if (!rc && good)
-		rc = map_take(m, good);
-	/* So many between events are to be expected. */
-	m->gap = (7 * m->gap + good) / 8;
-	m->leap = m->gap > 1 ? m->gap : 1;
-	return rc ? rc : map_event(m);
+	if (!alone)
+		return map_take(m, end);
+	more = (int32_t)(map_predict(m, end) - m->first) -
+	       (int32_t)map_nominal(m, track);
+	m->crossed += map_ends_slot(m, track);
+	map_note_listed(m);
+	model_right(&m->model, track);
+	rc = map_take(m, end);
+	map_note_region(m, track, more);
+	return rc;
+}
+
+static int map_towards(struct map *m, const struct fact *fact)
+{
+	uint64_t n = fact->track - m->track, reach = map_reach(m);
+	bool foretold = map_predict(m, fact->track) == fact->start;
+	int rc;
+
+	if (foretold && n <= reach) {
+		rc = map_both_sides(m, fact);
+		if (rc)
+			return rc < 0 ? rc : map_accept(m, fact->track);
+		m->facts--;
+	}
+	if (n == 1)
+		return map_single(m, fact->start);
+	return map_ask_ahead(m, n > reach ? reach : n / 2);
+}
+
+/* The first fact: far away, but on the disk. */
+static int map_leap(struct map *m)
+{
+	uint64_t reach = map_reach(m), n = m->leap;
+
+	if (!m->model.in_cycle && m->track + 1 < m->expect)
+		n = m->expect - 1 - m->track;
+	if (n > reach)
+		n = reach;
+	while (n && map_predict(m, m->track + n) >= m->options->blocks)
+		n /= 2;
+	if (!n)
+		return map_event(m);
+	if (n == m->leap)
+		m->leap = 2 * m->leap < LEAP_MOST ? 2 * m->leap : LEAP_MOST;
+	return map_ask_ahead(m, n);
+}
+
+static int map_step(struct map *m)
+{
+	const struct fact *top;
+
+	if (!m->model.cycle.slots)
+		return map_learn(m);
+	while (m->facts) {
+		top = &m->fact[m->facts - 1];
+		if (top->track > m->track && top->start > m->first)
+			return map_towards(m, top);
+		m->facts--;
+	}
+	return map_leap(m);
 }
 
 /* Blocks that the drive says nothing of: up to the next track's beginning. */
 static int map_skip(struct map *m)
 {
 	const struct cycle_place nowhere = { 0, 0 };
-	uint64_t step, end, from = m->first;
-	struct spot spot;
+	uint64_t step, end = m->options->blocks, at;
+	struct ask_spot spot;
 	int err;
 
-	for (step = 1024; from + step < m->options->blocks; step *= 2) {
-		m->first = from + step;
-		if (map_where(m, m->first, &spot))
+	for (step = 1024; m->first + step < m->options->blocks; step *= 2) {
+		at = m->first + step;
+		if (ask_where(&m->ask, at, &spot))
 			continue;
-		err = map_find_end(m, &spot.place, NULL, m->first + 1024,
-				   &end, &spot);
-		if (!err)
+		if (!ask_end(&m->ask, at, &spot.place, NULL, at + 1024, &end,
+			     &spot))
 			break;
-	}
-	m->first = from;
-	if (from + step >= m->options->blocks)
 		end = m->options->blocks;
-	m->out->unknown_blocks += end - from;
+	}
+	m->out->unknown_blocks += end - m->first;
 	map_end_model(m);
 	for (err = 0; !err && m->first < end; m->first += step) {
 		step = end - m->first < 4096 ? end - m->first : 4096;
@@ -772,169 +745,20 @@ static int map_skip(struct map *m)
 	return err;
 }
 
-static int map_progress(struct map *m)
-{
-	const struct scsi_map_options *o = m->options;
-
-	if (o->progress && !o->progress(o->arg, m->first, o->blocks))
-		return -EINTR;
-	return 0;
-}
-
 static int map_all(struct map *m)
 {
+	const struct scsi_map_options *o = m->options;
 	uint64_t steps = 0;
 	int err = 0;
 
-	while (!err && m->first < m->options->blocks) {
-		err = m->model.slots ? map_leap(m) : map_learn(m);
+	while (!err && m->first < o->blocks) {
+		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
-		if (!err && !(++steps % PROGRESS_EACH))
-			err = map_progress(m);
+		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
+		    !o->progress(o->arg, m->first, o->blocks))
+			err = -EINTR;
 	}
-	return err;
-}
-
-/* ---- grown defects ---- */
-
-/* Is this block where the drive put it, instead of on its track? */
-static int map_try_remap(struct map *m, const struct geom_track *track,
-			 uint64_t block)
-{
-	struct translate_place place;
-	struct geom_remap remap;
-	int err = translate_block(m->translate, block, &place);
-
-	if (err)
-		return err;
-	if (place.address.cylinder == track->cylinder &&
-	    place.address.head == track->surface)
-		return 0;
-	remap = (struct geom_remap){
-		.lbn = block * m->unit,
-		.n = m->unit,
-		.cylinder = place.address.cylinder,
-		.surface = place.address.head,
-		.sector = place.address.at * m->unit,
-		.around = track->sectors,
-	};
-	if (remap.sector >= remap.around)
-		remap.sector = remap.around - 1;
-	err = geom_build_remap(m->build, &remap);
-	if (!err)
-		m->out->remaps++;
-	return err;
-}
-
-/* The first of the sorted grown defects on a track. */
-static size_t grown_on(const struct scsi_map_options *o,
-		       const struct geom_track *track)
-{
-	size_t lo = 0, hi = o->grown_n, mid;
-
-	while (lo < hi) {
-		const struct scsi_address *a;
-
-		mid = (lo + hi) / 2;
-		a = &o->grown[mid];
-		if (a->cylinder < track->cylinder ||
-		    (a->cylinder == track->cylinder &&
-		     a->head < track->surface))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-/*
- * Blocks that were on grown defects.  The geometry has no way from a track's
- * place to its number: one pass over the tracks finds them all, in order.
- */
-static int map_add_remaps(struct map *m, const struct geom *geom)
-{
-	const struct scsi_map_options *o = m->options;
-	struct geom_track track;
-	uint64_t i;
-	size_t k;
-	int rc = 0;
-
-	for (i = 0; i < geom_tracks(geom) && rc >= 0; i++) {
-		geom_track_at(geom, i, &track);
-		if (!track.known)
-			continue;
-		for (k = grown_on(o, &track);
-		     rc >= 0 && k < o->grown_n &&
-		     o->grown[k].cylinder == track.cylinder &&
-		     o->grown[k].head == track.surface; k++)
-			if (o->grown[k].at < track.sectors / m->unit)
-				rc = map_try_remap(m, &track,
-						   track.first / m->unit +
-							   o->grown[k].at);
-	}
-	return rc < 0 ? rc : 0;
-}
-
-/* ---- trying it ---- */
-
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
-/* 1: both ends of a track are where the geometry says. */
-static int map_verify_track(struct map *m, const struct geom_track *track)
-{
-	const struct cycle_place place = { track->cylinder, track->surface };
-	uint64_t first = track->first / m->unit;
-	uint64_t end = first + track->sectors / m->unit;
-	int rc = map_on_track(m, first, &place);
-
-	if (rc == 1)
-		rc = map_on_track(m, end - 1, &place);
-	if (rc == 1 && end < m->options->blocks) {
-		rc = map_on_track(m, end, &place);
-		rc = rc < 0 ? rc : !rc;
-	}
-	return rc;
-}
-
-/* The track of a block; -EUCLEAN: it is another one. */
-static int map_verify_at(struct map *m, const struct geom *geom, uint64_t block)
-{
-	struct geom_track track;
-	int rc;
-
-	geom_track_of(geom, block * m->unit, &track);
-	if (!track.known)
-		return 0;
-	rc = map_verify_track(m, &track);
-	if (rc == -ENODATA)
-		return 0;
-	m->out->verified += rc == 1;
-	return rc < 0 ? rc : rc ? 0 : -EUCLEAN;
-}
-
-/* Tracks at random, and of those whose slips the drive's list told. */
-static int map_verify(struct map *m, const struct geom *geom)
-{
-	unsigned n = m->options->verify ? m->options->verify : VERIFY, i;
-	uint64_t state = m->options->blocks;
-	int err = 0;
-
-	for (i = 0; i < n && !err; i++)
-		err = map_verify_at(m, geom,
-				    next_random(&state) % m->options->blocks);
-	if (n > m->believed_n)
-		n = (unsigned)m->believed_n;
-	for (i = 0; i < n && !err; i++)
-		err = map_verify_at(m, geom,
-				    m->believed[i * m->believed_n / n]);
 	return err;
 }
 
@@ -942,20 +766,29 @@ static int map_verify(struct map *m, const struct geom *geom)
 
 static int map_finish(struct map *m)
 {
+	const struct scsi_map_options *o = m->options;
+	struct scsi_check check = { .ask = &m->ask, .unit = m->unit };
+	unsigned verify = o->verify ? o->verify :
+			  m->list.used && m->absorbed_ever ?
+				  VERIFY_TRUSTING : VERIFY;
 	struct geom *geom;
 	int err = geom_build_finish(m->build, &geom);
 
 	if (err)
 		return err;
-	if (m->options->grown_n) {
-		err = map_add_remaps(m, geom);
+	if (o->grown_n) {
+		check.geom = geom;
+		err = scsi_check_grown(&check, o->grown, o->grown_n, m->build);
 		geom_free(geom);
 		if (!err)
 			err = geom_build_finish(m->build, &geom);
 		if (err)
 			return err;
 	}
-	err = map_verify(m, geom);
+	check.geom = geom;
+	err = scsi_check_tracks(&check, verify);
+	m->out->verified = check.verified;
+	m->out->remaps = check.remaps;
 	if (err)
 		geom_free(geom);
 	else
@@ -973,24 +806,23 @@ static int map_try(struct translate *translate,
 	memset(out, 0, sizeof(*out));
 	if (!m)
 		return -ENOMEM;
-	m->translate = translate;
+	m->ask = (struct ask){ .translate = translate,
+			       .blocks = options->blocks, .plain = walk };
 	m->options = options;
 	m->out = out;
 	m->unit = options->block_bytes / 512;
 	m->walk = walk;
-	m->listing = listing;
-	m->by_sector = !translate_in_bytes(translate);
 	m->leap = 1;
 	m->build = geom_build_new(0, 0);
-	m->listed = calloc(options->primary_n + 1, sizeof(*m->listed));
-	m->believed = calloc(options->primary_n + 1, sizeof(*m->believed));
-	if (m->build && m->listed && m->believed)
+	if (m->build)
+		err = list_init(&m->list, options->primary,
+				listing && !walk ? options->primary_n : 0);
+	if (!err)
 		err = map_all(m);
 	if (!err)
 		err = map_finish(m);
 	geom_build_free(m->build);
-	free(m->listed);
-	free(m->believed);
+	list_fini(&m->list);
 	free(m);
 	out->walked = walk;
 	return err;

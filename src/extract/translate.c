@@ -223,6 +223,11 @@ bool translate_in_bytes(const struct translate *t)
 	return t->place == SCSI_BYTES_FROM_INDEX || t->place == SCSI_EXT_BYTES;
 }
 
+bool translate_goes_back(const struct translate *t)
+{
+	return t->can_back;
+}
+
 uint64_t translate_count(const struct translate *t)
 {
 	return t->count;

@@ -35,6 +35,9 @@ int translate_block(struct translate *translate, uint64_t lba,
 int translate_back(struct translate *translate,
 		   const struct scsi_address *address, uint64_t *lba);
 
+/* Does translate_back work? */
+bool translate_goes_back(const struct translate *translate);
+
 uint64_t translate_count(const struct translate *translate);
 
 #endif

@@ -1,0 +1,246 @@
+/*
+ * scsi_ask.c - asking about tracks.
+ *
+ * Once tracks have been seen to begin at sector 0 a single answer tells a
+ * track's first block: that at its sector 0, or the block that is there.  Else
+ * it takes both sides of the boundary.
+ */
+#include <errno.h>
+
+#include "extract/scsi_ask.h"
+
+bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b)
+{
+	return a->cylinder == b->cylinder && a->head == b->head;
+}
+
+static void take_spot(const struct translate_place *place, int more,
+		      struct ask_spot *out)
+{
+	out->place.cylinder = place->address.cylinder;
+	out->place.head = place->address.head;
+	out->at = place->address.at + (uint32_t)more;
+}
+
+/* A reassigned block lies anywhere; where it should be, its neighbour tells. */
+static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
+{
+	struct translate_place place;
+	int err;
+
+	if (block + 1 < ask->blocks) {
+		err = translate_block(ask->translate, block + 1, &place);
+		if (err)
+			return err;
+		if (!place.alternate && place.address.at) {
+			take_spot(&place, -1, out);
+			return 0;
+		}
+	}
+	if (!block)
+		return -ENODATA;
+	err = translate_block(ask->translate, block - 1, &place);
+	if (err)
+		return err;
+	take_spot(&place, 1, out);
+	return place.alternate ? -ENODATA : 0;
+}
+
+int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)
+{
+	struct translate_place place;
+	int err = translate_block(ask->translate, block, &place);
+
+	if (err)
+		return err;
+	if (place.alternate)
+		return where_beside(ask, block, out);
+	take_spot(&place, 0, out);
+	return 0;
+}
+
+int ask_on_track(struct ask *ask, uint64_t block,
+		 const struct cycle_place *place)
+{
+	struct ask_spot spot;
+	int err;
+
+	if (block >= ask->blocks)
+		return 0;
+	err = ask_where(ask, block, &spot);
+	return err ? err : ask_same_place(&spot.place, place);
+}
+
+static bool zero_based(const struct ask *ask)
+{
+	return !ask->plain && ask->at_zero > 4 * ask->elsewhere;
+}
+
+/* Do sector numbers count blocks? */
+static bool by_block(const struct ask *ask)
+{
+	return zero_based(ask) && !translate_in_bytes(ask->translate);
+}
+
+/* ---- where a track begins ---- */
+
+/* Down from a block that is on the track. */
+static int start_search(struct ask *ask, const struct cycle_place *place,
+			uint64_t on, uint64_t *start)
+{
+	uint64_t step = 1, off, mid;
+	int rc = 1;
+
+	while (on && rc == 1) {
+		off = on > step ? on - step : 0;
+		rc = ask_on_track(ask, off, place);
+		if (rc == 1)
+			on = off;
+		step *= 4;
+	}
+	while (!rc && on - off > 1) {
+		mid = off + (on - off) / 2;
+		rc = ask_on_track(ask, mid, place);
+		if (rc == 1)
+			on = mid;
+		else
+			off = mid;
+		rc = rc < 0 ? rc : 0;
+	}
+	*start = on;
+	return rc < 0 ? rc : 0;
+}
+
+static int start_forward(struct ask *ask, const struct cycle_place *place,
+			 uint64_t guess, uint64_t *start)
+{
+	struct ask_spot spot;
+	int err;
+
+	if (guess >= ask->blocks)
+		return -ENODATA;
+	err = ask_where(ask, guess, &spot);
+	if (err)
+		return err;
+	if (!ask_same_place(&spot.place, place))
+		return -ENODATA;
+	if (by_block(ask) && spot.at && spot.at <= guess) {
+		err = start_forward(ask, place, guess - spot.at, start);
+		if (err != -ENODATA)
+			return err;
+	}
+	*start = guess;
+	return zero_based(ask) && !spot.at ? 0 :
+		start_search(ask, place, guess, start);
+}
+
+int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
+	      uint64_t *start)
+{
+	const struct scsi_address address = { place->cylinder, place->head, 0 };
+	int err = -ENODATA;
+
+	if (zero_based(ask))
+		err = translate_back(ask->translate, &address, start);
+	if (!err)
+		return 0;
+	if (err != -ENODATA && err != -EOPNOTSUPP && err != -EINVAL)
+		return err;
+	return start_forward(ask, place, guess, start);
+}
+
+/* ---- where a track ends ---- */
+
+/* The limits of a track's end, drawn together: lo is on it, hi is not. */
+struct bounds {
+	uint64_t lo, hi;
+	struct ask_spot at_hi;
+	bool hi_known;
+};
+
+static int bounds_try(struct ask *ask, const struct cycle_place *place,
+		      uint64_t try, struct bounds *b)
+{
+	struct ask_spot spot;
+	int err = ask_where(ask, try, &spot);
+
+	if (err)
+		return err;
+	if (ask_same_place(&spot.place, place)) {
+		b->lo = try;
+	} else {
+		b->hi = try;
+		b->at_hi = spot;
+		b->hi_known = true;
+	}
+	return 0;
+}
+
+/* From the guess away, in growing steps, until the end lies between. */
+static int bounds_find(struct ask *ask, const struct cycle_place *place,
+		       uint64_t guess, struct bounds *b)
+{
+	uint64_t step = 1, try = guess;
+	bool up = false, down = false;
+	int err = 0;
+
+	while (!err && try > b->lo && try < b->hi && !(up && down)) {
+		err = bounds_try(ask, place, try, b);
+		up = up || b->lo == try;
+		down = down || b->hi == try;
+		try = up ? b->lo + step : b->hi > b->lo + step ?
+						  b->hi - step : b->lo;
+		step *= 4;
+	}
+	return err;
+}
+
+int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
+	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
+	    struct ask_spot *next)
+{
+	struct bounds b = { .lo = first, .hi = ask->blocks };
+	int err = 0;
+
+	if (guess <= b.lo || guess >= b.hi)
+		guess = b.lo + (b.hi - b.lo < 2048 ? (b.hi - b.lo) / 2 : 1024);
+	if (guess > b.lo)
+		err = bounds_try(ask, place, guess, &b);
+	/* Slips move the beginning of the next track as far as it says. */
+	if (!err && b.hi_known && by_block(ask) && b.at_hi.at &&
+	    b.at_hi.at < b.hi - b.lo)
+		err = bounds_try(ask, place, b.hi - b.at_hi.at, &b);
+	if (!err && b.hi_known && zero_based(ask) && !b.at_hi.at &&
+	    expected && ask_same_place(&b.at_hi.place, expected))
+		b.lo = b.hi - 1;
+	if (!err)
+		err = bounds_find(ask, place,
+				  b.hi_known ? b.hi - 1 : b.lo + 1, &b);
+	while (!err && b.hi - b.lo > 1)
+		err = bounds_try(ask, place, b.lo + (b.hi - b.lo) / 2, &b);
+	if (err)
+		return err;
+	*end = b.hi;
+	*next = b.at_hi;
+	if (b.hi < ask->blocks && next->at)
+		ask->elsewhere++;
+	else if (b.hi < ask->blocks)
+		ask->at_zero++;
+	return 0;
+}
+
+/* ---- holes ---- */
+
+bool ask_knows_holes(const struct ask *ask)
+{
+	return !ask->plain && translate_goes_back(ask->translate) &&
+	       !translate_in_bytes(ask->translate);
+}
+
+int ask_hole(struct ask *ask, const struct scsi_address *address)
+{
+	uint64_t block;
+	int err = translate_back(ask->translate, address, &block);
+
+	return err == -ENODATA ? 1 : err;
+}
