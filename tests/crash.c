@@ -31,6 +31,7 @@
 #include "fs/internal.h"
 #include "fs/keep.h"
 #include "fs/mkfs.h"
+#include "fs/nodes.h"
 #include "fs/replica.h"
 #include "sched/queue.h"
 #include "tests/doubt.h"
@@ -324,6 +325,8 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 
 	if (world_random(rng) % 3 == 0)
 		oracle_call(fs, world, &sync);
+	if (world_random(rng) % 10 == 0)
+		nodes_make(fs);
 	if (world_random(rng) % 10 == 0) {
 		replica_reclaim(fs, 1 + world_random(rng) % 3000);
 		return;

@@ -43,7 +43,7 @@ static int run(const struct lab *lab, const char *path)
 
 	if (err || extract_rig_init(&rig, spec, lab->seed))
 		return 1;
-	rig.quiet = lab->quiet;
+	rig.quiet |= lab->quiet;
 	struct map_options o = {
 		.period_ps = spec->mech.period_ps * 1000001 / 1000000,
 	};
@@ -63,13 +63,14 @@ static int run(const struct lab *lab, const char *path)
 	}
 	extract_rig_judge(&rig, geom, &v);
 	map_get_stats(map, &s);
-	printf("%-28s tracks %8ju wrong %ju unknown %.4f%% reads %ju "
+	printf("%-28s tracks %8ju wrong %ju unknown %.4f%% (%.4f%%) reads %ju "
 	       "%.4f/track %.1f s leaps %ju events %ju odd %ju gone %ju "
 	       "hits %ju evict %ju checks %ju failed %ju noise %.4f "
 	       "angle p99 %.4f first wrong %ju\n",
 	       strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
 	       (uintmax_t)s.tracks, (uintmax_t)v.wrong,
 	       100.0 * (1 - (double)s.known_sectors / (double)end),
+	       100.0 * (double)v.unknown_sectors / (double)v.sectors,
 	       (uintmax_t)s.reads, (double)s.reads / (double)s.tracks,
 	       (double)s.disk_ns * 1e-9, (uintmax_t)s.leaps,
 	       (uintmax_t)s.events, (uintmax_t)s.slips, (uintmax_t)s.gone,

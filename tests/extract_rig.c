@@ -68,6 +68,9 @@ static int rig_access(struct prober *prober, struct probe_access *access,
 		unsigned k = n - i < at_once ? n - i : at_once;
 		uint64_t latest = 0;
 
+		if (access[i].not_before_ns > sim_now_ns(rig->sim))
+			sim_advance(rig->sim, access[i].not_before_ns -
+					      sim_now_ns(rig->sim));
 		for (unsigned j = 0; j < k; j++)
 			submit(rig, &o[j], &access[i + j]);
 		sim_drain(rig->sim);
@@ -92,7 +95,11 @@ int extract_rig_init(struct extract_rig *rig, const struct spec *spec,
 {
 	struct sim_options o = { .seed = seed };
 
-	*rig = (struct extract_rig){ .seed = seed };
+	*rig = (struct extract_rig){
+		.seed = seed,
+		/* Some bring their own. */
+		.quiet = spec->noise.normal_ns || spec->noise.exponential_ns,
+	};
 	rig->sim = sim_new(spec, 0, &o);
 	rig->buf = aligned_alloc(4096, 1 << 20);
 	if (!rig->sim || !rig->buf)

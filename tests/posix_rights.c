@@ -106,7 +106,10 @@ static void check_chmod_chown(void)
 
 static int user_keeps_same_owner(void)
 {
-	return ERRNO_OF(chown("own", -1, USER)) != 0;
+	return ERRNO_OF(chown("own", -1, USER)) != 0 ||
+	       /* ext4 refuses, we can only do nothing. */
+	       (chown("roots", -1, -1) && errno != EPERM) ||
+	       ERRNO_OF(chown("plain", -1, -1)) != 0;
 }
 
 /* chown drops suid and, with group execution, sgid: for root too. */
@@ -117,13 +120,18 @@ static void check_chown_drops_suid(void)
 	CHECK(mode_of("f") == 0755);
 	CHECK(chmod("f", 02644) == 0 && chown("f", 2, 2) == 0);
 	CHECK((mode_of("f") & ~02000u) == 0644);
+	CHECK(mkfifo("p", 0755) == 0 && chmod("p", 06755) == 0);
+	CHECK(chown("p", 1, 1) == 0 && mode_of("p") == 0755);
 	CHECK(mkdir("d", 0755) == 0 && chmod("d", 06755) == 0);
 	CHECK(chown("d", 1, 1) == 0);
 	CHECK(mode_of("d") == 06755);
 	posix_make("own", "x");
 	CHECK(chown("own", USER, USER) == 0 && chmod("own", 06755) == 0);
+	posix_make("roots", "x");
+	CHECK(chmod("roots", 06755) == 0);
+	posix_make("plain", "x");
 	CHECK(posix_as_user(USER, USER, user_keeps_same_owner));
-	CHECK(mode_of("own") == 0755);
+	CHECK(mode_of("own") == 0755 && mode_of("roots") == 06755);
 }
 
 static int write_to(const char *name, int flags)
@@ -158,8 +166,8 @@ static void check_write_drops_suid(void)
 	CHECK(mode_of("w") == 0777);
 	CHECK(mode_of("t") == 0777);
 	CHECK(mode_of("c") == 0777);
-	/* Without group execution set-gid means something else. */
-	CHECK((mode_of("g") & ~02000u) == 0767);
+	/* Without group execution: it goes with whoever is not of the group. */
+	CHECK(mode_of("g") == 0767);
 	CHECK(write_to("root", 0) == 0);
 	CHECK(mode_of("root") == 06777);
 }
@@ -335,6 +343,15 @@ static void check_birth_time(void)
 
 /* ---- Extended attributes ---- */
 
+static int user_lists_xattrs(void)
+{
+	char buf[256];
+	ssize_t n = listxattr("f", buf, sizeof(buf));
+
+	return n < 0 || memmem(buf, n, "trusted.t", 10) ||
+	       !memmem(buf, n, "user.empty", 11);
+}
+
 static void check_xattrs(void)
 {
 	char buf[256];
@@ -365,6 +382,7 @@ static void check_xattrs(void)
 	CHECK(memmem(buf, n, "user.empty", 11));
 	CHECK(memmem(buf, n, "trusted.t", 10));
 	CHECK(!memmem(buf, n, "trax.", 5));
+	CHECK(posix_as_user(USER, USER, user_lists_xattrs));
 	FAILS_WITH(ERANGE, listxattr("f", buf, 3));
 	CHECK(removexattr("f", "user.a") == 0);
 	FAILS_WITH(ENODATA, getxattr("f", "user.a", buf, 4));
@@ -515,14 +533,27 @@ static int set_flags(const char *name, int flags)
 
 static void check_immutable(void)
 {
-	posix_make("f", "x");
+	int fd;
+
+	posix_make("f", "text");
+	posix_make("g", "text");
+	fd = open("f", O_RDWR);
 	CHECK(set_flags("f", FS_IMMUTABLE_FL) == 0);
+	FAILS_WITH(EPERM, fallocate(fd, 0, 0, 10));
+	FAILS_WITH(EPERM, copy_file_range(open("g", O_RDONLY), NULL, fd, NULL,
+					  3, 0));
+	CHECK(close(fd) == 0 && unlink("g") == 0);
 	FAILS_WITH(EPERM, unlink("f"));
 	FAILS_WITH(EPERM, rename("f", "g"));
 	FAILS_WITH(EPERM, link("f", "g"));
 	FAILS_WITH(EPERM, chmod("f", 0600));
 	FAILS_WITH(EPERM, chown("f", 1, 1));
 	FAILS_WITH(EPERM, truncate("f", 0));
+	FAILS_WITH(EPERM, open("f", O_WRONLY));
+	FAILS_WITH(EPERM, open("f", O_RDWR | O_APPEND));
+	FAILS_WITH(EPERM, open("f", O_CREAT | O_WRONLY, 0644));
+	FAILS_WITH(EPERM, open("f", O_WRONLY | O_TRUNC));
+	CHECK(close(open("f", O_RDONLY)) == 0);
 	FAILS_WITH(EPERM, setxattr("f", "user.x", "x", 1, 0));
 	CHECK(set_flags("f", 0) == 0);
 	CHECK(unlink("f") == 0);
@@ -530,10 +561,18 @@ static void check_immutable(void)
 
 static void check_append_only(void)
 {
+	int fd;
+
 	posix_make("f", "x");
+	fd = open("f", O_RDWR);
 	CHECK(set_flags("f", FS_APPEND_FL) == 0);
+	CHECK(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 10) == 0);
+	FAILS_WITH(EPERM, fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 10));
+	CHECK(close(fd) == 0);
 	FAILS_WITH(EPERM, unlink("f"));
 	FAILS_WITH(EPERM, truncate("f", 0));
+	FAILS_WITH(EPERM, open("f", O_WRONLY));
+	FAILS_WITH(EPERM, open("f", O_RDWR | O_TRUNC | O_APPEND));
 	CHECK(append_to("f") == 0);
 	CHECK(set_flags("f", 0) == 0);
 	CHECK(unlink("f") == 0);

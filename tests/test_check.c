@@ -44,6 +44,15 @@ static int run(struct lab *lab, bool repair, struct seen *seen,
 			 result);
 }
 
+static void named_note(void *arg, uint64_t ino, const char *path)
+{
+	char *text = arg;
+	size_t used = strlen(text);
+
+	snprintf(text + used, 4096 - used, "%llu=%s ",
+		 (unsigned long long)ino, path);
+}
+
 static void expect_silent(struct lab *lab, const char *what)
 {
 	struct check_result result;
@@ -143,6 +152,38 @@ START_TEST(test_damage)
 		      (unsigned long long)result.left, seen.text);
 	expect_silent(&lab, row->name);
 	expect_whole(&lab, row->name, damage->victim);
+	lab_fini(&lab);
+}
+END_TEST
+
+/* Inodes that problems name are told by path, as far as there is one. */
+START_TEST(test_paths)
+{
+	struct check_result result;
+	char text[4096] = "";
+	struct check_options options = { .named = named_note, .arg = text };
+	const struct name_record *record;
+	struct lab lab;
+
+	lab_init(&lab);
+	ck_assert_int_eq(check_run(sim_env(lab.sim), sim_disk(lab.sim),
+				   &options, &result), 0);
+	ck_assert_str_eq(text, "");
+	lab_load(&lab);
+	lab_inode(&lab, TRAX_ROOT_INO)->sectors = le64_put(7);
+	lab_inode(&lab, LAB_DEEP)->sectors = le64_put(7);
+	lab_inode(&lab, LAB_MANY_FIRST + 3)->sectors = le64_put(7);
+	lab_inode(&lab, LAB_SMALL)->sectors = le64_put(7);
+	record = lab_value(&lab, lab_name_key(&lab, LAB_DIR, "small"));
+	lab_kill(&lab, key_make(LAB_DIR, ITEM_ENTRY,
+				le64_get(record->seq)));
+	lab_store(&lab);
+	ck_assert_int_eq(check_run(sim_env(lab.sim), sim_disk(lab.sim),
+				   &options, &result), 0);
+	ck_assert_ptr_nonnull(strstr(text, "1=/ "));
+	ck_assert_ptr_nonnull(strstr(text, "=/d/sub/deep "));
+	ck_assert_ptr_nonnull(strstr(text, "=/many/"));
+	ck_assert_ptr_null(strstr(text, "small"));
 	lab_fini(&lab);
 }
 END_TEST
@@ -380,6 +421,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_fatal);
 	tcase_add_test(tcase, test_preen);
 	tcase_add_test(tcase, test_refused);
+	tcase_add_test(tcase, test_paths);
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);

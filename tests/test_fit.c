@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "diskmodel/geom_build.h"
 #include "extract/fit.h"
 #include "extract/measure.h"
 #include "extract/prober_disk.h"
@@ -121,6 +122,59 @@ START_TEST(wrong_ones_do_not)
 }
 END_TEST
 
+/* The same tracks at the same angles, but each begins a few sectors later. */
+static struct geom *shifted(const struct geom *geom, uint32_t by)
+{
+	struct geom_build *build = geom_build_new(0, 0);
+	struct geom_sweep sweep = { .count = 1, .known = true };
+	struct geom_track track;
+	struct geom *other;
+	uint64_t i;
+
+	for (i = 0; i < geom_tracks(geom); i++) {
+		geom_track_at(geom, i, &track);
+		sweep.around = (uint32_t)(4294967296.0 / track.per_sector +
+					  0.5);
+		sweep.cylinder = track.cylinder;
+		sweep.surface = (int32_t)track.surface;
+		sweep.sectors = track.sectors;
+		sweep.base = track.start + by * track.per_sector;
+		if (i == 0)
+			sweep.sectors += by;
+		if (i + 1 == geom_tracks(geom))
+			sweep.sectors -= by;
+		if (sweep.around < sweep.sectors)
+			sweep.around = sweep.sectors;
+		ck_assert_int_eq(geom_build_sweep(build, &sweep), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(build, &other), 0);
+	geom_build_free(build);
+	return other;
+}
+
+/* A quarter of the completions late by up to 3 ms: what is right is believed,
+ * what is wrong is not. */
+START_TEST(busy_hosts_tell_too)
+{
+	struct geom *geom;
+	struct rig rig;
+	uint64_t ns;
+
+	rig_open(&rig, 300 + (uint64_t)_i);
+	sim_free(rig.sim);
+	rig.spec->noise.late = 0.25;
+	rig.spec->noise.late_min_ns = 100000;
+	rig.spec->noise.late_max_ns = 3000000;
+	rig.sim = sim_new(rig.spec, 0, &(struct sim_options){ .seed = 1 });
+	ck_assert_int_eq(fit_of(rig.sim, rig.profile, &ns), FIT_GOOD);
+	geom = rig.profile->geom;
+	rig.profile->geom = shifted(geom, 40);
+	geom_free(geom);
+	ck_assert_int_gt(fit_of(rig.sim, rig.profile, &ns), FIT_UNKNOWN);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(flat_ones_cost_nothing)
 {
 	struct rig rig;
@@ -172,12 +226,10 @@ START_TEST(measures_in_its_time)
 	off = (double)p->mech.period_ps / (double)rig.spec->mech.period_ps - 1;
 	ck_assert_msg(off > -5e-6 && off < 5e-6, "period %g off", off);
 	judge_geom(rig.profile->geom, p->geom, &judge);
-	/* How exact a map is after so short a time is for the map's own tests;
-	 * a wrong boundary costs what is laid on it a turn. */
-	ck_assert_uint_gt(judge.right, 0);
-	ck_assert_msg(judge.wrong * 10 <= judge.right, "seed %d: %ju wrong, "
-		      "%ju right", 300 + _i, (uintmax_t)judge.wrong,
-		      (uintmax_t)judge.right);
+	/* On some drives with caches that is too little time for any. */
+	ck_assert(judge.right || rig.spec->cache_segments);
+	ck_assert_msg(!judge.wrong, "seed %d: %ju wrong, %ju right", 300 + _i,
+		      (uintmax_t)judge.wrong, (uintmax_t)judge.right);
 	profile_free(p);
 	rig_close(&rig);
 }
@@ -303,6 +355,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, true_ones_fit, 0, DRIVES);
 	tcase_add_loop_test(t, wrong_ones_do_not, 0, DRIVES);
+	tcase_add_loop_test(t, busy_hosts_tell_too, 0, DRIVES);
 	tcase_add_test(t, flat_ones_cost_nothing);
 	tcase_add_loop_test(t, measures_in_its_time, 0, DRIVES);
 	tcase_add_test(t, measures_no_flat_one);

@@ -228,18 +228,20 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 			.sectors = 16,
 		},
 		.max_sectors = 4096,
+		.joins = true,
 		.steps = UINT32_MAX,
 	};
 }
 
-/* The most units of one track that pass between arriving and leaving, unit by
- * unit. */
-static uint32_t best_single(struct rig *rig, const struct gap_query *query,
+/* The most time that what is wanted of one track takes to pass between arriving
+ * and leaving, unit by unit. */
+static int64_t best_single(struct rig *rig, const struct gap_query *query,
 			    const struct gap_plan *plan)
 {
 	const struct belief *b = query->belief;
 	uint64_t begin = belief_start_ns(b, false), i;
-	uint32_t best = 0, unit = wanted_unit(rig->wanted);
+	uint32_t unit = wanted_unit(rig->wanted);
+	int64_t best = 0, sum;
 	struct service_head head = b->head;
 	struct geom_track t, source, target;
 	struct range r;
@@ -278,8 +280,10 @@ static uint32_t best_single(struct rig *rig, const struct gap_query *query,
 				units += from + n + lead <= out;
 			}
 		}
-		if (units > best)
-			best = units;
+		sum = units * (int64_t)service_turn_ns(&rig->mech,
+				(uint64_t)t.per_sector * unit);
+		if (sum > best)
+			best = sum;
 	}
 	return best;
 }
@@ -341,14 +345,15 @@ START_TEST(search_exact)
 	rig_init(&rig, spec_of(searches[_i].order), searches[_i].unit);
 	rig_want(&rig, searches[_i].share, searches[_i].run);
 	for (int i = 0; i < 40; i++) {
-		uint32_t best;
+		int64_t best;
 
 		rig_query(&rig, &query);
 		gap_search(&query, rig.wanted, &plan);
 		ck_assert(plan.complete);
 		best = plan.gap_ns ? best_single(&rig, &query, &plan) : 0;
-		ck_assert_msg(plan.units >= best, "%u < %u", plan.units, best);
-		more += plan.units > best;
+		ck_assert_msg(plan.worth_ns >= best, "%lld < %lld",
+			      (long long)plan.worth_ns, (long long)best);
+		more += plan.worth_ns > best;
 		found += plan.units > 0;
 		is_free(&rig, &query, &plan);
 	}

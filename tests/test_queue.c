@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "sched/hurry.h"
 #include "sched/queue.h"
 #include "tests/test.h"
 
@@ -697,11 +698,13 @@ static int idle_asked;
 static uint64_t idle_sector;
 
 static struct queue_request *no_gap(void *arg, const struct belief *belief,
-				    const struct service_request *next)
+				    const struct service_request *next,
+				    bool joins)
 {
 	(void)arg;
 	(void)belief;
 	(void)next;
+	(void)joins;
 	return NULL;
 }
 
@@ -767,6 +770,43 @@ START_TEST(idle_time_is_filled)
 }
 END_TEST
 
+/* Commits that follow each other at once are waited for; now and then what
+ * waits behind them has its turn. */
+START_TEST(commits_in_a_hurry)
+{
+	struct hurry hurry = { 0 };
+	uint64_t now_ns = 1000000000, until_ns;
+	unsigned n, turns = 0;
+
+	ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns), 0);
+	for (n = 0; n < 1000; n++) {
+		hurry_submit(&hurry, now_ns);
+		hurry_turn(&hurry, now_ns);
+		if (hurry_is_turn(&hurry, now_ns)) {
+			turns++;
+			now_ns = hurry.until_ns;
+		} else if (n > 100) {
+			ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns),
+					  UINT64_MAX);
+		}
+		now_ns += 1000000;
+		hurry_done(&hurry, now_ns, n >= 100);
+		until_ns = hurry_until_ns(&hurry, now_ns);
+		if (n > 100 && !hurry_is_turn(&hurry, now_ns))
+			ck_assert_uint_gt(until_ns, now_ns + 50000);
+		ck_assert_uint_lt(until_ns, now_ns + 10000000);
+		now_ns += 50000;
+	}
+	/* One commit in 150 has waited. */
+	ck_assert_uint_eq(turns, 5);
+	/* Who pauses is no longer waited for. */
+	now_ns += 50000000;
+	hurry_submit(&hurry, now_ns);
+	hurry_done(&hurry, now_ns + 1000000, true);
+	ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns + 1000000), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("queue");
@@ -795,6 +835,7 @@ int main(void)
 	tcase_add_test(all, no_place_ends_the_request);
 	tcase_add_test(all, a_place_may_be_busy);
 	tcase_add_test(all, idle_time_is_filled);
+	tcase_add_test(all, commits_in_a_hurry);
 	suite_add_tcase(suite, all);
 	return test_run(suite);
 }

@@ -12,6 +12,7 @@
 #include "base/csum.h"
 #include "fs/errors.h"
 #include "fs/mkfs.h"
+#include "fs/nodes.h"
 #include "fs/replica.h"
 #include "fs/watch.h"
 #include "tests/rig_fs.h"
@@ -212,6 +213,34 @@ START_TEST(copies_come_and_go)
 	/* The piece with the hole has none. */
 	ck_assert_uint_eq(make_one(&rig, ino, 0, 71), 4);
 	ck_assert_int_eq(rig_unlink(&rig, TRAX_ROOT_INO, "a"), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Two tracks of copies: reads go on from one to the next. */
+START_TEST(copies_serve_across_tracks)
+{
+	struct replica_stats *stats;
+	uint64_t rng = 1, ino, i;
+	struct rig rig;
+
+	open_with(&rig, 64, 1, 1);
+	ino = do_create(&rig, "a");
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_write(&rig, ino, i * sizeof(buffer), buffer,
+					  sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	near_sector = 120000;
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 512), 32);
+	near_sector = 0;
+	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 1);
+	rig_remount(&rig);
+	stats = &rig.fs->replicas->stats;
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_read(&rig, ino, i * sizeof(buffer), buffer,
+					 sizeof(buffer)), sizeof(buffer));
+	ck_assert_uint_eq(stats->used_bytes, 2 * sizeof(buffer));
 	rig_close(&rig);
 }
 END_TEST
@@ -493,6 +522,109 @@ START_TEST(learns_what_is_read_together)
 }
 END_TEST
 
+#define NODE_FILES 1200u
+
+static void read_files(struct rig *rig, const uint64_t *ino)
+{
+	unsigned i;
+
+	for (i = 0; i < NODE_FILES; i++) {
+		ck_assert_int_eq(do_read(rig, ino[i * 7 % NODE_FILES], 0,
+					 buffer, BLOCK), BLOCK);
+		ck_assert_uint_eq(*(uint64_t *)buffer, i * 7 % NODE_FILES);
+	}
+}
+
+static uint64_t node_hits(struct rig *rig)
+{
+	return nodes_stats(rig->fs)->hits;
+}
+
+/* Leaves that were waited for are read in one go the next time; one that is
+ * written meanwhile is read where it is. */
+START_TEST(nodes_have_copies)
+{
+	uint64_t ino[NODE_FILES], waits, hits;
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	waits = nodes_stats(rig.fs)->waits;
+	ck_assert_uint_ge(waits, 6);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	while (!nodes_idle(rig.fs))
+		turn(&rig);
+	ck_assert_uint_ge(nodes_stats(rig.fs)->made, 6);
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	hits = node_hits(&rig);
+	ck_assert_uint_ge(hits, 4);
+	ck_assert_uint_lt(nodes_stats(rig.fs)->waits, waits);
+	/* They are elsewhere now. */
+	for (i = 0; i < NODE_FILES; i += 20) {
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	ck_assert_uint_lt(node_hits(&rig), hits);
+	reclaim_all(&rig);
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	ck_assert_uint_eq(node_hits(&rig), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A region of nodes that is damaged is as if it were not there. */
+START_TEST(bad_copies_of_nodes_do_no_harm)
+{
+	uint64_t ino[NODE_FILES], at;
+	struct region *region;
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	while (!nodes_idle(rig.fs))
+		turn(&rig);
+	rig_remount(&rig);
+	for (i = 0; (region = regions_at(rig.fs->replicas->regions, i)); i++)
+		for (at = 3; !region->copies && at < region->sectors; at += 32)
+			ck_assert_int_eq(sim_flip(rig.sim, region->sector + at,
+						  77), 0);
+	read_files(&rig, ino);
+	ck_assert_uint_gt(node_hits(&rig), 0);	/* tried */
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Who unmounts at once has it copied then. */
 START_TEST(learns_when_it_leaves)
 {
@@ -748,9 +880,12 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tc, copies_come_and_go);
+	tcase_add_test(tc, copies_serve_across_tracks);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
+	tcase_add_test(tc, nodes_have_copies);
+	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
 	tcase_add_test(tc, learns_when_it_leaves);
 	tcase_add_test(tc, switched_off_it_learns_nothing);
 	tcase_add_test(tc, watermarks);

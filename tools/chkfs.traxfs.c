@@ -303,6 +303,63 @@ static bool on_found(void *arg, const struct check_found *found)
 	return answer(s, found, tally);
 }
 
+/* ---- Paths ---- */
+
+static bool is_utf8(const char *path)
+{
+	json_t *string = json_string(path);
+
+	json_decref(string);
+	return string;
+}
+
+/* Names may hold anything: what a terminal would obey, or what is no UTF-8, is
+ * written \ooo.  The caller frees. */
+static char *readable(const char *path)
+{
+	bool text = is_utf8(path);
+	char *out = malloc(4 * strlen(path) + 1), *to = out;
+
+	for (; out && *path; path++) {
+		unsigned char c = (unsigned char)*path;
+
+		if (c < ' ' || c == 0x7f || c == '\\' || (c > 0x7f && !text))
+			to += sprintf(to, "\\%03o", c);
+		else
+			*to++ = *path;
+	}
+	if (out)
+		*to = '\0';
+	return out;
+}
+
+static void add_path(json_t *problems, uint64_t ino, const char *path)
+{
+	json_t *problem, *inode;
+	size_t i;
+
+	json_array_foreach(problems, i, problem) {
+		inode = json_object_get(problem, "inode");
+		if (inode && (uint64_t)json_integer_value(inode) == ino)
+			json_object_set_new(problem, "path",
+					    json_string(path));
+	}
+}
+
+static void on_named(void *arg, uint64_t ino, const char *path)
+{
+	struct session *s = arg;
+	char *text = readable(path);
+
+	if (text && s->problems) {
+		add_path(s->problems, ino, text);
+	} else if (text) {
+		progress_clear(s);
+		printf("inode %llu: %s\n", (unsigned long long)ino, text);
+	}
+	free(text);
+}
+
 /* ---- The report ---- */
 
 static void add_row(struct libscols_table *table,
@@ -429,6 +486,7 @@ static enum exit_code check(struct session *s, struct disk *disk)
 		.data = a->data,
 		.scratch = a->scratch,
 		.found = on_found,
+		.named = on_named,
 		.progress = progress,
 		.arg = s,
 	};

@@ -12,6 +12,7 @@
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
+#include "extract/measure.h"
 #include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/trace.h"
@@ -317,33 +318,6 @@ static void mech_progress(void *arg, enum mech_stage stage, double part)
 			  part * (share[stage + 1] - share[stage]));
 }
 
-static int take_mech(struct profile *p, const struct mech *m)
-{
-	const enum profile_method how = PROFILE_TIMING;
-
-	p->read_overhead_ns = m->overhead_ns;
-	p->write_overhead_ns = m->write_overhead_ppm ? m->write_overhead_ns :
-						       m->overhead_ns;
-	p->hit_overhead_ns = m->hit_ns;
-	p->mech.head_switch_ns = m->head_switch_ns;
-	p->mech.write_settle_ns = m->write_settle_ns;
-	p->mech.zero_latency_read = m->zero_latency;
-	p->mech.zero_latency_write = m->zero_latency;
-	p->read_ahead_sectors = m->read_ahead_sectors;
-	found(p, PROFILE_OVERHEAD, how, m->overhead_ppm);
-	found(p, PROFILE_SWITCH, how, m->head_switch_ppm);
-	found(p, PROFILE_SETTLE, how, m->write_settle_ppm);
-	found(p, PROFILE_ZERO_LATENCY, how, m->zero_latency_ppm);
-	found(p, PROFILE_READ_AHEAD, how, m->read_ahead_ppm);
-	found(p, PROFILE_SEEK, how, m->seek_ppm);
-	if (!m->seek_ppm || seek_table(p, m->seek_n))
-		return m->seek_ppm ? -ENOMEM : 0;
-	for (uint32_t i = 0; i < m->seek_n; i++)
-		p->mech.seek[i] = (struct service_seek){
-			m->seek[i].cylinders, m->seek[i].ns };
-	return 0;
-}
-
 static int run_mech(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -365,7 +339,7 @@ static int run_mech(struct extract_run *run)
 		return 0;
 	err = mech_measure(run->prober, p->geom, p->mech.period_ps, &options,
 			   &mech);
-	return err ? err : take_mech(p, &mech);
+	return err ? err : measure_keep_mech(p, &mech);
 }
 
 /* ---- Verification ---- */

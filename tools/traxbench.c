@@ -22,7 +22,7 @@ enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
-	{ "drive", 'd', "SPEC", 0, "Drive specification (modern)", 0 },
+	{ "drive", 'd', "SPEC", 0, "Drive specification or name (modern)", 0 },
 	{ "workload", 'w', "LIST", 0, "Workloads; \"list\" lists them", 0 },
 	{ "rounds", 'r', "N", 0, "Rounds, alternating (1)", 0 },
 	{ "percent", 'p', "N", 0, "Scale sizes and counts (100)", 0 },
@@ -115,7 +115,7 @@ static void prepend_path(void)
 static int command_peers(int argc, char **argv)
 {
 	struct peers_options options = {
-		.drive = TRAX_DATADIR "/drives/modern.json",
+		.drive = "modern",
 	};
 
 	argp_parse(&peers_argp, argc, argv, 0, NULL, &options);
@@ -250,7 +250,7 @@ static int command_ram(int argc, char **argv)
 }
 
 static const struct argp_option replicas_argp_options[] = {
-	{ "drive", 'd', "SPEC", 0, "Drive specification or name (modern)", 0 },
+	{ "drive", 'd', "SPEC", 0, "File, name or random:SEED (modern)", 0 },
 	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
 	{ "percent", 'p', "N", 0, "Scale files and requests (100)", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
@@ -284,7 +284,7 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp replicas_argp = {
 	replicas_argp_options, replicas_parse,
-	"[trees|oltp|web|desktop|change]",
+	"[trees|aged|oltp|web|desktop|change]",
 	"What copies in free space bring, in virtual time.", NULL, NULL, NULL
 };
 

@@ -34,7 +34,7 @@
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "sim/emul.h"
-#include "sim/specgen.h"
+#include "sim/named.h"
 
 #define DISK_INO 2u
 #define STATS_INO 3u
@@ -835,23 +835,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* By path, by the name of one that is installed, or made up. */
-static int load(const char *name, struct spec **spec)
-{
-	char path[512];
-
-	if (!strncmp(name, "random:", 7)) {
-		struct specgen options;
-		int err = specgen_parse(name + 7, &options);
-
-		return err ? err : specgen_make(&options, spec);
-	}
-	if (access(name, F_OK) == 0 || strchr(name, '/'))
-		return spec_read(name, spec);
-	snprintf(path, sizeof(path), "%s/drives/%s.json", TRAX_DATADIR, name);
-	return spec_read(path, spec);
-}
-
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -864,7 +847,7 @@ int main(int argc, char **argv)
 	int err;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	err = load(a.args[0], &spec);
+	err = named_spec(a.args[0], &spec);
 	if (!err)
 		err = spec_geom(spec, &geom);
 	if (!err)

@@ -27,6 +27,7 @@
 #include "bench/work.h"
 #include "diskmodel/geom.h"
 #include "diskmodel/spec.h"
+#include "sim/named.h"
 
 struct peer {
 	const char *name;
@@ -139,7 +140,7 @@ static int drive_facts(struct bench *b)
 {
 	struct spec *spec;
 	struct geom *geom;
-	int rc = spec_read(b->options->drive, &spec);
+	int rc = named_spec(b->options->drive, &spec);
 
 	if (rc)
 		return rc;

@@ -3,27 +3,32 @@
  *
  * A workload is a list of files, put down in two or more places far apart, and
  * a list of reads.  Each run: mount with cold caches (the drive's too), do the
- * reads, leave it idle for a while, unmount.  The same runs on the same content
+ * reads, each file looked up by its name when it is read for the first time,
+ * leave it idle for a while, unmount.  The same runs on the same content
  * without copies stand beside it.  What is counted is what the head of the
- * drive did, for each read of the client.
+ * drive did, for each read of the client: its way, its waiting and its reading
+ * of what was asked for, and apart from these what the drive read of its own
+ * accord.  `limit` is how long the medium takes for what is read, each block
+ * once: no order of anything is faster.
  */
 #include "bench/replicas.h"
+#include "bench/rig.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/map.h"
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "sched/head.h"
 #include "sim/drive.h"
+#include "sim/named.h"
 #include "sim/sim.h"
 
 #define BLOCK 4096u
@@ -35,10 +40,24 @@
 #define MEMORY_BYTES (512u << 20)
 #define CHUNK_BYTES (1u << 20)
 #define RESERVE_BYTES (1ull << 30)
+#define MAX_DIRS 1024u
+#define DIR_FILES 10u		/* of a directory of a tree */
 
 struct read {
 	uint32_t file;
 	uint32_t offset, bytes;
+};
+
+struct file {
+	uint64_t ino;
+	uint32_t bytes;
+	uint32_t dir;
+	bool seen;		/* looked up in this run */
+};
+
+struct dir {
+	uint64_t ino, parent;
+	bool seen;
 };
 
 struct bench {
@@ -50,16 +69,18 @@ struct bench {
 	struct fs *fs;
 	uint64_t rng;
 	/* The workload. */
-	uint64_t *ino;		/* by file */
-	uint32_t *bytes;
+	struct file *file;
 	uint32_t files, files_room;
+	struct dir dir[MAX_DIRS];	/* 0: the root */
+	uint32_t dirs;
 	struct read *read;
 	uint32_t reads, reads_room;
 	uint64_t think_ns;
 };
 
 struct figures {
-	double time_s, seek_ms, rotation_ms, transfer_ms, energy_mj;
+	double time_s, seek_ms, rotation_ms, transfer_ms, ahead_ms, energy_mj;
+	double limit_ms;
 	uint64_t accesses;
 };
 
@@ -101,16 +122,6 @@ static int bench_do(struct bench *bench, struct fs_op *op)
 			sim_advance(bench->sim, next - now);
 	}
 	return op->rc;
-}
-
-static int bench_read_spec(const char *drive, struct spec **spec)
-{
-	char path[PATH_MAX];
-
-	if (strchr(drive, '/') || access(drive, R_OK) == 0)
-		return spec_read(drive, spec);
-	snprintf(path, sizeof(path), TRAX_DATADIR "/drives/%s.json", drive);
-	return spec_read(path, spec);
 }
 
 static int bench_mount(struct bench *bench, unsigned replicas)
@@ -184,44 +195,49 @@ static int bench_mkfs(struct bench *bench)
 
 /* ---- Files ---- */
 
-static int make_dir(struct bench *bench, const char *name, uint64_t *ino)
-{
-	struct fs_op op = { .type = FS_MKDIR, .ino = 1, .name = name,
-			    .mode = S_IFDIR | 0755 };
-	int rc = bench_do(bench, &op);
-
-	*ino = op.attr.ino;
-	return rc;
-}
-
-static int make_inode(struct bench *bench, uint64_t dir, uint64_t *ino)
+/* Directory `parent` (a number) has another one; its number. */
+static int make_dir(struct bench *bench, uint32_t parent, uint32_t *dir)
 {
 	char name[32];
-	struct fs_op op = { .type = FS_MKNOD, .ino = dir, .name = name,
-			    .mode = S_IFREG | 0644 };
+	struct fs_op op = { .type = FS_MKDIR, .name = name,
+			    .ino = bench->dir[parent].ino,
+			    .mode = S_IFDIR | 0755 };
 	int rc;
 
-	snprintf(name, sizeof(name), "f%u", bench->files);
+	if (bench->dirs == MAX_DIRS)
+		return -ENOSPC;
+	snprintf(name, sizeof(name), "d%u", bench->dirs);
 	rc = bench_do(bench, &op);
-	*ino = op.attr.ino;
+	*dir = bench->dirs;
+	bench->dir[bench->dirs++] = (struct dir){
+		.ino = op.attr.ino, .parent = parent,
+	};
 	return rc;
 }
 
-static int note_file(struct bench *bench, uint64_t ino, uint32_t bytes)
+static int make_inode(struct bench *bench, uint32_t dir, uint32_t bytes,
+		      uint64_t *ino)
 {
 	uint32_t room = bench->files_room ? 2 * bench->files_room : 1024;
+	char name[32];
+	struct fs_op op = { .type = FS_MKNOD, .ino = bench->dir[dir].ino,
+			    .name = name, .mode = S_IFREG | 0644 };
+	int rc;
 
 	if (bench->files == bench->files_room) {
-		bench->ino = realloc(bench->ino, room * sizeof(*bench->ino));
-		bench->bytes = realloc(bench->bytes,
-				       room * sizeof(*bench->bytes));
-		if (!bench->ino || !bench->bytes)
+		bench->file = realloc(bench->file,
+				      room * sizeof(*bench->file));
+		if (!bench->file)
 			return -ENOMEM;
 		bench->files_room = room;
 	}
-	bench->ino[bench->files] = ino;
-	bench->bytes[bench->files++] = bytes;
-	return 0;
+	snprintf(name, sizeof(name), "f%u", bench->files);
+	rc = bench_do(bench, &op);
+	*ino = op.attr.ino;
+	bench->file[bench->files++] = (struct file){
+		.ino = *ino, .bytes = bytes, .dir = dir,
+	};
+	return rc;
 }
 
 static int write_at(struct bench *bench, uint64_t ino, uint64_t offset,
@@ -246,14 +262,12 @@ static int write_at(struct bench *bench, uint64_t ino, uint64_t offset,
 	return rc;
 }
 
-static int make_file(struct bench *bench, uint64_t dir, uint32_t bytes)
+static int make_file(struct bench *bench, uint32_t dir, uint32_t bytes)
 {
 	uint64_t ino;
-	int rc = make_inode(bench, dir, &ino);
+	int rc = make_inode(bench, dir, bytes, &ino);
 
-	if (!rc)
-		rc = write_at(bench, ino, 0, bytes);
-	return rc ? rc : note_file(bench, ino, bytes);
+	return rc ? rc : write_at(bench, ino, 0, bytes);
 }
 
 static int sync_all(struct bench *bench)
@@ -266,19 +280,19 @@ static int sync_all(struct bench *bench)
 /* Takes so much room that what comes next lies far away. */
 static int make_gap(struct bench *bench, unsigned percent)
 {
-	uint64_t bytes = bench->spec->lbns / 100 * percent * 512, done = 0;
+	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;
+	uint64_t done = 0;
 	struct fs_op op = { .type = FS_FALLOCATE };
 	uint64_t ino;
 	int rc = sync_all(bench);
 
 	if (!rc)
-		rc = make_inode(bench, 1, &ino);
-	if (!rc)
-		rc = note_file(bench, ino, 0);
+		rc = make_inode(bench, 0, 0, &ino);
 	op.ino = ino;
 	for (; !rc && done < bytes; done += RESERVE_BYTES) {
 		op.offset = done;
-		op.size = RESERVE_BYTES;
+		op.size = bytes - done < RESERVE_BYTES ? bytes - done :
+							 RESERVE_BYTES;
 		rc = bench_do(bench, &op);
 	}
 	return rc;
@@ -308,28 +322,62 @@ static uint32_t scaled(const struct bench *bench, uint32_t n)
 
 /* ---- Workloads: set up once, then `order` before each run ---- */
 
+/* Files in directories, a few in each. */
+static int make_tree(struct bench *bench, uint32_t n, uint32_t most)
+{
+	uint32_t top, dir = 0, i;
+	int rc = make_dir(bench, 0, &top);
+
+	for (i = 0; !rc && i < n; i++) {
+		if (i % DIR_FILES == 0)
+			rc = make_dir(bench, top, &dir);
+		if (!rc)
+			rc = make_file(bench, dir,
+				       2500 + random_below(bench, most));
+	}
+	return rc;
+}
+
 /* A file of one tree, its fellow of the other, and so on. */
 static int trees_set_up(struct bench *bench)
 {
 	uint32_t n = scaled(bench, 700), i, half;
-	uint64_t dir;
-	int rc = make_dir(bench, "work", &dir);
+	int rc;
 
 	bench->think_ns = 200000;
-	for (i = 0; !rc && i < n; i++)
-		rc = make_file(bench, dir, 2500 + random_below(bench, 14000));
+	rc = make_tree(bench, n, 14000);
 	if (!rc)
 		rc = make_gap(bench, 30);
 	half = bench->files;
 	if (!rc)
-		rc = make_dir(bench, "repository", &dir);
-	for (i = 0; !rc && i < n; i++)
-		rc = make_file(bench, dir, 2500 + random_below(bench, 18000));
+		rc = make_tree(bench, n, 18000);
 	for (i = 0; !rc && i < n; i++) {
-		rc = note_read(bench, i, 0, bench->bytes[i]);
+		rc = note_read(bench, i, 0, bench->file[i].bytes);
 		if (!rc)
 			rc = note_read(bench, half + i, 0,
-				       bench->bytes[half + i]);
+				       bench->file[half + i].bytes);
+	}
+	return rc;
+}
+
+/* Directories are gone through in another order than they were made in, as
+ * when files have come and gone for years. */
+static int aged_set_up(struct bench *bench)
+{
+	int rc = trees_set_up(bench);
+	uint32_t n = bench->reads / (2 * DIR_FILES), i, k;
+
+	for (i = n; !rc && i > 1; i--) {
+		struct read *a = bench->read + (i - 1) * 2 * DIR_FILES;
+		struct read *b = bench->read + random_below(bench, i) * 2 *
+				 DIR_FILES;
+
+		for (k = 0; k < 2 * DIR_FILES; k++) {
+			struct read swap = a[k];
+
+			a[k] = b[k];
+			b[k] = swap;
+		}
 	}
 	return rc;
 }
@@ -339,18 +387,16 @@ static int trees_set_up(struct bench *bench)
 /* Blocks anywhere in one large file; each transaction has its own. */
 static int oltp_set_up(struct bench *bench)
 {
-	uint64_t blocks = bench->spec->lbns / 8 / 5, ino;
+	uint64_t blocks = geom_sectors(bench->geom) / 8 / 5, ino;
 	uint32_t n = scaled(bench, 250), i, k, reads;
 	struct fs_op op = { .type = FS_FALLOCATE };
-	int rc = make_inode(bench, 1, &ino);
+	int rc = make_inode(bench, 0, 0, &ino);
 
 	bench->think_ns = 500000;
 	if (blocks > UINT32_MAX / BLOCK)
 		blocks = UINT32_MAX / BLOCK;
 	op.ino = ino;
 	op.size = blocks * BLOCK;
-	if (!rc)
-		rc = note_file(bench, ino, 0);
 	if (!rc)
 		rc = bench_do(bench, &op);
 	for (i = 0; !rc && i < n; i++) {
@@ -399,8 +445,8 @@ static void oltp_order(struct bench *bench)
 static int web_set_up(struct bench *bench)
 {
 	uint32_t n = scaled(bench, 1000), i, k;
-	uint64_t dir;
-	int rc = make_dir(bench, "one", &dir);
+	uint32_t dir;
+	int rc = make_dir(bench, 0, &dir);
 
 	bench->think_ns = 1000000;
 	for (k = 0; !rc && k < 2; k++) {
@@ -413,7 +459,7 @@ static int web_set_up(struct bench *bench)
 		if (!rc && !k)
 			rc = make_gap(bench, 30);
 		if (!rc && !k)
-			rc = make_dir(bench, "two", &dir);
+			rc = make_dir(bench, 0, &dir);
 	}
 	for (i = 0; !rc && i < 3 * n; i++)
 		rc = note_read(bench, 0, 0, 0);
@@ -432,7 +478,7 @@ static void web_order(struct bench *bench)
 		rank = rank * 733u % n;		/* popular ones anywhere */
 		bench->read[i].file = k * (n + 1) + rank;
 		bench->read[i].offset = 0;
-		bench->read[i].bytes = bench->bytes[bench->read[i].file];
+		bench->read[i].bytes = bench->file[k * (n + 1) + rank].bytes;
 	}
 }
 
@@ -441,8 +487,8 @@ static int desktop_set_up(struct bench *bench)
 {
 	uint32_t libraries = scaled(bench, 250), small = scaled(bench, 400);
 	uint32_t i, k, half;
-	uint64_t dir;
-	int rc = make_dir(bench, "lib", &dir);
+	uint32_t dir;
+	int rc = make_dir(bench, 0, &dir);
 
 	bench->think_ns = 400000;
 	for (i = 0; !rc && i < libraries; i++)
@@ -451,7 +497,7 @@ static int desktop_set_up(struct bench *bench)
 		rc = make_gap(bench, 10);
 	half = bench->files;
 	if (!rc)
-		rc = make_dir(bench, "home", &dir);
+		rc = make_dir(bench, 0, &dir);
 	for (i = 0; !rc && i < small; i++)
 		rc = make_file(bench, dir, 2500 + random_below(bench, 6000));
 	for (i = 0; !rc && i < libraries; i++) {
@@ -460,10 +506,11 @@ static int desktop_set_up(struct bench *bench)
 		rc = note_read(bench, file, 0, 8192);
 		for (k = 0; !rc && k < 4; k++)
 			rc = note_read(bench, file, random_below(bench,
-				bench->bytes[file] / BLOCK) * BLOCK, 32768);
+				bench->file[file].bytes / BLOCK) * BLOCK,
+				       32768);
 		file = half + random_below(bench, small);
 		if (!rc)
-			rc = note_read(bench, file, 0, bench->bytes[file]);
+			rc = note_read(bench, file, 0, bench->file[file].bytes);
 	}
 	return rc;
 }
@@ -491,6 +538,8 @@ static const struct workload {
 	{ "trees", "two far-apart trees read interleaved",
 	  "FS2 (CVS): access time -41 %, run time -31 %", trees_set_up, NULL,
 	  0 },
+	{ "aged", "the same, directories in another order than they lie in",
+	  "not in the paper", aged_set_up, NULL, 0 },
 	{ "oltp", "transactions of 5 to 20 blocks, in random order",
 	  "FS2 (TPC-W): access time -50 %, seek -72 %, rotation -31 %",
 	  oltp_set_up, oltp_order, 0 },
@@ -507,6 +556,28 @@ static const struct workload {
 
 /* ---- Runs ---- */
 
+/* By its name, if it has not been before: what the kernel does. */
+static int look_up(struct bench *bench, struct file *file)
+{
+	struct dir *dir = &bench->dir[file->dir];
+	char name[32];
+	struct fs_op op = { .type = FS_LOOKUP, .name = name };
+	int rc = 0;
+
+	if (!dir->seen && file->dir) {
+		snprintf(name, sizeof(name), "d%u", file->dir);
+		op.ino = bench->dir[dir->parent].ino;
+		rc = bench_do(bench, &op);
+	}
+	dir->seen = true;
+	if (rc || file->seen)
+		return rc;
+	file->seen = true;
+	snprintf(name, sizeof(name), "f%u", (unsigned)(file - bench->file));
+	op.ino = dir->ino;
+	return bench_do(bench, &op);
+}
+
 static int run_reads(struct bench *bench, const struct workload *workload)
 {
 	static uint8_t buffer[CHUNK_BYTES];
@@ -514,17 +585,54 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 	uint32_t i;
 	int rc = 0;
 
+	for (i = 0; i < bench->files; i++)
+		bench->file[i].seen = false;
+	for (i = 0; i < bench->dirs; i++)
+		bench->dir[i].seen = false;
 	for (i = 0; !rc && i < bench->reads; i++) {
 		const struct read *read = &bench->read[i];
 		bool one = workload->set_up == oltp_set_up;
+		struct file *file = &bench->file[one ? 0 : read->file];
 
-		op.ino = bench->ino[one ? 0 : read->file];
+		rc = look_up(bench, file);
+		op.ino = file->ino;
 		op.offset = read->offset;
 		op.size = read->bytes < CHUNK_BYTES ? read->bytes : CHUNK_BYTES;
-		rc = bench_do(bench, &op);
+		if (!rc)
+			rc = bench_do(bench, &op);
 		sim_advance(bench->sim, bench->think_ns);
 	}
 	return rc;
+}
+
+/* How long the outermost tracks take to give all that is read once. */
+static double limit_ms(struct bench *bench, const struct workload *workload)
+{
+	struct map *seen = map_new();
+	struct geom_track track;
+	uint64_t block, end, blocks = 0;
+	uint32_t i;
+
+	geom_track_at(bench->geom, 0, &track);
+	for (i = 0; seen && i < bench->reads; i++) {
+		const struct read *read = &bench->read[i];
+		bool one = workload->set_up == oltp_set_up;
+
+		block = read->offset / BLOCK;
+		end = ((uint64_t)read->offset + read->bytes + BLOCK - 1) /
+		      BLOCK;
+		for (; block < end; block++) {
+			uint64_t key = block << 32 | (one ? 0 : read->file);
+
+			if (map_get(seen, key))
+				continue;
+			blocks++;
+			map_put(seen, key, bench);
+		}
+	}
+	map_free(seen);
+	return (double)(blocks * BLOCK / 512) / track.sectors *
+	       geom_period_ns(bench->geom) / 1e6;
 }
 
 static double watts(double known, double usual)
@@ -550,13 +658,12 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	figures->seek_ms = (double)(times.seek_ns + times.switch_ns) / 1e6 /
 			   bench->reads;
 	figures->rotation_ms = (double)times.rotation_ns / 1e6 / bench->reads;
-	figures->transfer_ms = (double)(times.transfer_ns +
-					times.prefetch_ns) / 1e6 /
-			       bench->reads;
+	figures->transfer_ms = (double)times.transfer_ns / 1e6 / bench->reads;
+	figures->ahead_ms = (double)times.prefetch_ns / 1e6 / bench->reads;
+	figures->limit_ms = limit_ms(bench, workload) / bench->reads;
 	figures->energy_mj = ((double)(times.seek_ns + times.switch_ns) *
 			      watts(bench->spec->seek_w, SEEK_W) +
-			      (double)(times.rotation_ns + times.transfer_ns +
-				       times.prefetch_ns) *
+			      (double)(times.rotation_ns + times.transfer_ns) *
 			      watts(bench->spec->active_w, ACTIVE_W)) / 1e6 /
 			     bench->reads;
 	figures->accesses = times.accesses;
@@ -580,13 +687,14 @@ static void print_run(unsigned run, const struct figures *with,
 		      const struct figures *without)
 {
 	printf("%3u  %7.3f %+6.1f%%  %7.3f %+6.1f%%  %6.3f %+6.1f%%  "
-	       "%6.3f %+6.1f%%  %6.3f  %7.2f %+6.1f%%  %6lu\n",
+	       "%6.3f %+6.1f%%  %6.3f  %6.3f  %6.3f  %7.2f %+6.1f%%  %6lu\n",
 	       run, with->time_s, percent(with->time_s, without->time_s),
 	       head_ms(with), percent(head_ms(with), head_ms(without)),
 	       with->seek_ms, percent(with->seek_ms, without->seek_ms),
 	       with->rotation_ms,
 	       percent(with->rotation_ms, without->rotation_ms),
-	       with->transfer_ms, with->energy_mj,
+	       with->transfer_ms, with->limit_ms, with->ahead_ms,
+	       with->energy_mj,
 	       percent(with->energy_mj, without->energy_mj),
 	       (unsigned long)with->accesses);
 }
@@ -626,6 +734,8 @@ static int run_workload(struct bench *bench, const struct workload *workload)
 
 	bench->rng = bench->options->seed;
 	bench->files = bench->reads = 0;
+	bench->dir[0] = (struct dir){ .ino = 1 };
+	bench->dirs = 1;
 	if (!rc)
 		rc = bench_mkfs(bench);
 	if (!rc)
@@ -641,8 +751,9 @@ static int run_workload(struct bench *bench, const struct workload *workload)
 	if (!content)
 		return -ENOMEM;
 	printf("\n%s: %s; %u reads a run, %s\n%s\n"
-	       "run   time s            head ms/read      seek ms          "
-	       "rotation ms      transf  energy mJ         accesses\n",
+	       "run   time s            access ms/read    seek ms          "
+	       "rotation ms      transf   limit   ahead  energy mJ         "
+	       "accesses\n",
 	       workload->name, workload->about, bench->reads,
 	       bench->options->drive, workload->paper);
 	rc = run_side(bench, workload, content, 0, without);
@@ -669,9 +780,9 @@ int replicas_run(const struct replicas_options *given)
 	if (options.runs > MAX_RUNS)
 		options.runs = MAX_RUNS;
 	options.percent = options.percent ? options.percent : 100;
-	rc = bench_read_spec(options.drive, &bench.spec);
+	rc = named_spec(options.drive, &bench.spec);
 	if (!rc)
-		rc = bench_read_spec(options.drive, &bench.believed);
+		rc = named_spec(options.drive, &bench.believed);
 	if (!rc)
 		rc = spec_geom(bench.believed, &bench.geom);
 	for (i = 0; !rc && i < WORKLOADS; i++)
@@ -683,8 +794,7 @@ int replicas_run(const struct replicas_options *given)
 	geom_free(bench.geom);
 	spec_free(bench.spec);
 	spec_free(bench.believed);
-	free(bench.ino);
-	free(bench.bytes);
+	free(bench.file);
 	free(bench.read);
 	return rc;
 }

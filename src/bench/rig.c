@@ -12,34 +12,18 @@
 #include "base/list.h"
 #include "base/msg.h"
 #include "bench/rig.h"
-#include "sim/specgen.h"
+#include "sim/named.h"
 
 #define BUFFER_ALIGN 4096u
 
 /* ---- the rig ---- */
 
-static int rig_read_spec(const char *drive, struct spec **spec)
-{
-	char path[PATH_MAX];
-	struct specgen options;
-	int err;
-
-	if (!strncmp(drive, "random:", 7)) {
-		err = specgen_parse(drive + 7, &options);
-		return err ? err : specgen_make(&options, spec);
-	}
-	if (strchr(drive, '/') || access(drive, R_OK) == 0)
-		return spec_read(drive, spec);
-	snprintf(path, sizeof(path), TRAX_DATADIR "/drives/%s.json", drive);
-	return spec_read(path, spec);
-}
-
 static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 {
-	int err = rig_read_spec(options->drive, &rig->spec);
+	int err = named_spec(options->drive, &rig->spec);
 
 	if (!err)
-		err = rig_read_spec(options->drive, &rig->believed);
+		err = named_spec(options->drive, &rig->believed);
 	if (err)
 		return err;
 	if (options->no_cache) {

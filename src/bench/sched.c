@@ -25,6 +25,7 @@ const struct sched_experiment sched_table[] = {
 	  sched_create },
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
+	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ NULL, NULL, NULL },
 };
 

@@ -279,8 +279,9 @@ static int search_times(const struct sched_options *options, double part)
 		.seed = options->seed,
 	};
 	struct oltp dice = { .seed = options->seed };
-	struct gap_query query = { .max_sectors = 2048, .steps = 400,
-				   .run_worth = 2, .across_worth = 6 };
+	struct gap_query query = { .max_sectors = 2048, .joins = true,
+				   .steps = 400,
+				   .run_ns = 300000, .across_ns = 900000 };
 	struct geom_track track;
 	struct wanted *wanted = NULL;
 	struct belief belief;

@@ -25,11 +25,13 @@ struct measure {
 
 /* Wants gaps and uses none: what the choice with them in mind costs. */
 static struct queue_request *no_gap(void *arg, const struct belief *belief,
-				    const struct service_request *next)
+				    const struct service_request *next,
+				    bool joins)
 {
 	(void)arg;
 	(void)belief;
 	(void)next;
+	(void)joins;
 	return NULL;
 }
 

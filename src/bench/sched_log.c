@@ -290,10 +290,15 @@ static void sync_print(const struct mount *m, enum knowledge knowledge,
 	const double rev_ns = (double)m->rig.spec->mech.period_ps / 1000;
 	const double first_ns = median_of(s, 0, FIRST);
 	const double next_ns = median_of(s, FIRST, FIRST);
+	double sum_ns = 0;
 
+	for (uint64_t i = 0; i < s->n; i++)
+		sum_ns += (double)s->took_ns[i];
 	qsort(s->took_ns, s->n, sizeof(*s->took_ns), compare_u64);
-	printf("%-6s %9.1f %8.3f %8.3f %8.3f %10.3f %10.3f %8.3f %8.3f\n",
+	printf("%-6s %9.1f %8.3f %8.3f %8.3f %8.3f %10.3f %10.3f %8.3f "
+	       "%8.3f\n",
 	       knowledge_names[knowledge], (double)think_ns / 1e6,
+	       sum_ns / (double)s->n / rev_ns,
 	       (double)s->took_ns[s->n / 2] / rev_ns,
 	       (double)s->took_ns[s->n * 99 / 100] / rev_ns,
 	       (double)s->took_ns[s->n - 1] / rev_ns,
@@ -335,10 +340,10 @@ int sched_fsync(const struct sched_options *options)
 	int err = 0;
 
 	printf("fsync of a 4 KB append, %s\n"
-	       "                     revolutions         writes a call      "
-	       "median revolutions\n"
-	       "belief  think ms   median      p99      max     before     "
-	       "all     1st %u   2nd %u\n",
+	       "                              revolutions         writes a "
+	       "call      median revolutions\n"
+	       "belief  think ms     mean   median      p99      max     "
+	       "before        all   1st %u   2nd %u\n",
 	       drive_of(options), FIRST, FIRST);
 	for (unsigned k = 0; k <= KNOW_NOTHING && !err; k++)
 		for (unsigned i = 0; i < 4 && !err; i++)

@@ -64,6 +64,7 @@ static void pass_begin(struct check *check)
 	vec_init(&check->links.dirs, sizeof(struct dir_parent));
 	vec_init(&check->links.exact, sizeof(struct link_seen));
 	copies_begin(check);
+	paths_begin(check);
 	memset(check->problem_found, 0, sizeof(check->problem_found));
 	check->found = 0;
 	result->items = result->inodes = result->directories = 0;
@@ -78,6 +79,7 @@ static void pass_end(struct check *check)
 	dirs_free(check);
 	links_free(check);
 	copies_free(check);
+	paths_free(check);
 	vec_fini(&check->nodes);
 	vec_fini(&check->lost);
 	anchor_free(check);
@@ -147,6 +149,7 @@ static int pass(struct check *check)
 	/* What the log holds may be newer than the checksums of this root. */
 	if (check->options.data && check->root.clean && !check->rc)
 		data_verify(check);
+	paths_finish(check);
 	return check->rc;
 }
 

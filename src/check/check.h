@@ -15,6 +15,8 @@
  * not unmounted is brought up to date by opening and closing it, when writing
  * is allowed; otherwise the state of its last root is checked.
  *
+ * Where there were problems, two more walks find paths for inodes they name.
+ *
  * Memory: 8 bytes a node, 16 bytes a directory, 12 bytes a group of 1 GiB, and
  * 2 MiB for each level of the tree.  A repair keeps the items it collects in a
  * file without a name under `scratch`.
@@ -74,6 +76,9 @@ struct check_options {
 	 * NULL: repair all that `repair` and `safe_only` allow.
 	 */
 	bool (*found)(void *arg, const struct check_found *found);
+	/* Called for inodes that problems have named, after all of these:
+	 * a path to it, as the directories have it.  May be NULL. */
+	void (*named)(void *arg, uint64_t ino, const char *path);
 	/* Called now and then: `done` of `total` of a step (total 0:
 	 * unknown).  false: stop as soon as possible, with -ECANCELED; a
 	 * repair under way leaves the old state. */

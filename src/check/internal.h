@@ -149,6 +149,11 @@ struct copies {
 	size_t at;		/* data.c's cursor */
 };
 
+struct paths {
+	struct vec asked;	/* uint64_t: inodes that problems name */
+	struct vec sorted;	/* struct named (paths.c) */
+};
+
 struct data;
 struct salvage;
 struct set;
@@ -183,6 +188,7 @@ struct check {
 	struct dirs dirs;
 	struct links links;
 	struct copies copies;
+	struct paths paths;
 	struct data *data;	/* data.c, while it runs */
 	struct set *set;	/* repair: where items are collected */
 	struct salvage *salvage;
@@ -314,6 +320,17 @@ bool links_finish(struct check *check);
 void links_exact_item(struct check *check, struct key key, const void *value);
 void links_exact_finish(struct check *check);
 void links_free(struct check *check);
+/* The parent a directory says it has; the root, when it says nothing. */
+uint64_t links_parent(struct check *check, uint64_t dir);
+
+/* ---- paths.c ---- */
+
+void paths_begin(struct check *check);
+/* A problem names this inode (0: none). */
+void paths_ask(struct check *check, uint64_t ino);
+/* Tells options.named what can be told, after everything else. */
+void paths_finish(struct check *check);
+void paths_free(struct check *check);
 
 /* ---- copies.c ---- */
 

@@ -91,6 +91,13 @@ static struct dir_parent *dir_find(struct check *check, uint64_t ino)
 				 dir_cmp) : NULL;
 }
 
+uint64_t links_parent(struct check *check, uint64_t dir)
+{
+	const struct dir_parent *found = dir_find(check, dir);
+
+	return found ? found->parent : TRAX_ROOT_INO;
+}
+
 /* Goes up from directory i; whoever meets its own mark is in a loop. */
 static void dir_climb(struct check *check, size_t i)
 {

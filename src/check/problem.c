@@ -249,8 +249,10 @@ bool problem_report(struct check *check, enum problem problem,
 	vsnprintf(text, sizeof(text), row->text, args);
 	va_end(args);
 	found.text = text;
-	if (row->severity > CHECK_NOTE)
+	if (row->severity > CHECK_NOTE) {
 		check->found++;
+		paths_ask(check, place.ino);
+	}
 	if (check->options.found)
 		yes = check->options.found(check->options.arg, &found);
 	if (first && !check->again)

@@ -394,6 +394,8 @@ static void bounds_add(struct geom_bounds *out, int64_t cylinder,
 		out->high = (uint32_t)cylinder;
 	if (around > out->around)
 		out->around = around;
+	if (around < out->least)
+		out->least = around;
 }
 
 /* Tracks of a run from `off` into its pattern on, at most n, as far as their
@@ -446,7 +448,7 @@ void geom_bounds_of(const struct geom *geom, uint64_t first, uint64_t n,
 		else
 			hi = mid;
 	}
-	*out = (struct geom_bounds){ .low = UINT32_MAX };
+	*out = (struct geom_bounds){ .low = UINT32_MAX, .least = UINT32_MAX };
 	for (; n; lo++) {
 		const struct geom_run *run = &geom->runs[lo];
 

@@ -82,7 +82,8 @@ void geom_track_at(const struct geom *geom, uint64_t index,
  * how often their pattern changes, not by their number. */
 struct geom_bounds {
 	uint32_t low, high;	/* cylinders, both included */
-	uint32_t around;	/* sectors of the longest, slipped ones too */
+	uint32_t around;	/* sectors of the longest, with slipped ones */
+	uint32_t least;		/* of the shortest */
 };
 void geom_bounds_of(const struct geom *geom, uint64_t first, uint64_t n,
 		    struct geom_bounds *out);

@@ -24,7 +24,8 @@ enum fit_verdict {
 struct fit {
 	enum fit_verdict verdict;
 	unsigned phases, phases_right;
-	unsigned boundaries, boundaries_right;
+	/* Right, and wrong beyond doubt; others were late. */
+	unsigned boundaries, boundaries_right, boundaries_wrong;
 	/* What was read, in order. */
 	struct probe_access read[FIT_READS];
 	unsigned reads;

@@ -10,14 +10,26 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/calibrate.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
 
 #define LOCK_NS UINT64_C(8000000000)
 #define LOCK_FIRST_NS UINT64_C(1000000000)
 #define LOCK_READS 3u
+/* The middle one of those, in standard deviations of one. */
+#define LOCK_SIGMA 0.7
+/* Errors one after another that can't be noise any more. */
+#define STRAYED_MAX 2u
 #define LEAP_MAX 480u
 #define LEAP_CAREFUL 8u
+/* How many are walked before they are looked at once more, and how many before
+ * them are looked at with them. */
+#define CHUNK_TRACKS 256u
+#define CONTEXT_TRACKS 70u
+#define SMALL_TRACKS 100000u
+/* How often holes behind the frontier are tried to fill. */
+#define AGAIN 3u
 /* Of what map_quick may take, the share of the beginning of the disk. */
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
@@ -49,6 +61,8 @@ int map_open(struct prober *prober, const struct map_options *options,
 	m->walk.reader = &m->reader;
 	m->walk.store = &m->store;
 	m->walk.leap_max = LEAP_MAX;
+	m->prove.reader = &m->reader;
+	m->prove.store = &m->store;
 	*map = m;
 	return 0;
 }
@@ -58,6 +72,7 @@ void map_close(struct map *map)
 	if (!map)
 		return;
 	store_fini(&map->store);
+	prove_fini(&map->prove);
 	free(map);
 }
 
@@ -80,13 +95,29 @@ static int lock_once(struct map *m, double *error)
 	return err;
 }
 
+/* An error is the clock's, or it is that of where the anchor was thought to
+ * be. */
+static void lock_by(struct map *m, uint64_t now_ns, double error, double sigma)
+{
+	double all, share;
+
+	if (!m->locks)
+		m->anchor_var = m->reader.noise * m->reader.noise;
+	all = m->anchor_var + m->reader.phase.aa + sigma * sigma;
+	share = m->anchor_var / all;
+	phase_correct(&m->reader.phase, now_ns, error,
+		      sqrt(sigma * sigma + m->anchor_var));
+	m->anchor.start = phase_part(m->anchor.start + share * error);
+	m->anchor_var *= 1 - share;
+}
+
 /* Keeps the clock right; `first`: whatever it takes. */
 static int lock(struct map *m, bool first)
 {
 	struct env *env = m->reader.prober->env;
 	uint64_t now_ns = env_now_ns(env);
 	uint64_t every_ns = m->locks < 12 ? LOCK_FIRST_NS : LOCK_NS;
-	double error;
+	double error, sigma = LOCK_SIGMA * m->reader.noise;
 	int err;
 
 	if (!m->anchored || (!first && now_ns - m->reader.phase.locked_ns <
@@ -96,14 +127,17 @@ static int lock(struct map *m, bool first)
 	if (err || isnan(error))
 		return err;
 	now_ns = env_now_ns(env);
-	if (first) {
-		m->reader.phase.turn -= error;
+	m->strayed = fabs(error) < 2 * m->reader.tolerance ? 0 :
+							     m->strayed + 1;
+	if (first || m->strayed > STRAYED_MAX)
+		phase_restart(&m->reader.phase, now_ns, error, sigma);
+	else if (m->strayed)
 		m->reader.phase.locked_ns = now_ns;
-	} else if (fabs(error) < 2 * m->reader.tolerance) {
-		phase_correct(&m->reader.phase, now_ns, error);
-	} else {
-		m->reader.phase.locked_ns = now_ns;
-	}
+	else
+		lock_by(m, now_ns, error, sigma);
+	/* The angles before it were those of another clock. */
+	line_doubt(&m->walk.line, m->strayed ? m->reader.noise : sigma / 2, 0,
+		   0);
 	m->locks++;
 	return 0;
 }
@@ -128,7 +162,7 @@ static int prepare(struct map *m)
 
 	if (m->prepared)
 		return 0;
-	err = reader_calibrate(&m->reader, 0);
+	err = calibrate_reader(&m->reader, 0);
 	if (!err && m->anchored)
 		err = lock(m, true);
 	m->prepared = !err;
@@ -141,6 +175,12 @@ void map_forget_clock(struct map *map)
 }
 
 /* ---- extraction ---- */
+
+static bool out_of_time(const struct map *m)
+{
+	return m->deadline_ns &&
+	       env_now_ns(m->reader.prober->env) > m->deadline_ns;
+}
 
 static uint64_t unit_of(const struct map *m, uint64_t sector)
 {
@@ -173,30 +213,9 @@ static int report(struct map *m, uint64_t at, uint64_t end)
 	return m->options.progress(&p, m->options.arg);
 }
 
-/* Cuts what the walk has added beyond a hole's end.  The next piece begins a
- * track there, so that an overlap shows a contradiction: both are suspect. */
-static int meet(struct map *m, uint64_t limit)
-{
-	size_t i = store_find(&m->store, limit);
-	struct piece *p = i ? &m->store.pieces[i - 1] : NULL;
-	uint64_t first, at = m->walk.plan.first;
-
-	if (at <= limit || !p)
-		return 0;
-	/* What overlaps becomes unknown together with its last piece. */
-	for (i = 0; i < m->store.n; i++) {
-		p = &m->store.pieces[i];
-		if (p->first < limit && p->first + p->units > limit) {
-			first = p->first;
-			store_remove(&m->store, i, 1);
-			return store_unknown(&m->store, first, limit - first);
-		}
-	}
-	return 0;
-}
-
 /* Walks the hole at `unit`, as far as `end` or the next piece. */
-static int fill_hole(struct map *m, uint64_t unit, uint64_t end)
+static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
+		     uint64_t end)
 {
 	size_t i = store_find(&m->store, unit);
 	uint64_t limit = i < m->store.n ? m->store.pieces[i].first :
@@ -206,43 +225,194 @@ static int fill_hole(struct map *m, uint64_t unit, uint64_t end)
 			       m->store.pieces[i - 1].units == unit);
 	int err = 0;
 
-	m->walk.limit = limit;
-	if (!m->walk.there || m->walk.plan.first != unit)
-		err = walk_begin(&m->walk, unit, after);
-	while (!err && m->walk.there && m->walk.plan.first < end &&
-	       m->walk.plan.first < limit) {
+	w->limit = limit;
+	if (!w->there || w->plan.first != unit)
+		err = walk_begin(w, unit, after);
+	while (!err && w->there && w->plan.first < end &&
+	       w->plan.first < limit) {
 		anchor_set(m);
 		err = lock(m, false);
 		if (!err)
-			err = report(m, m->walk.plan.first, end);
-		if (!err && m->deadline_ns &&
-		    env_now_ns(m->reader.prober->env) > m->deadline_ns)
+			err = report(m, w->plan.first, end);
+		if (!err && out_of_time(m))
 			break;
 		if (!err)
-			err = walk_step(&m->walk);
+			err = walk_step(w);
 	}
 	anchor_set(m);
-	if (!err)
-		err = meet(m, limit);
 	return err;
+}
+
+/* ---- proof ---- */
+
+/* Forgets what has been refuted; [*first, *end): a stretch of it from
+ * `from` on.  False: there is none. */
+static bool next_refuted(const struct map *m, size_t *i, uint64_t *first,
+			 uint64_t *end)
+{
+	const struct prove_claim *c = m->prove.claim;
+	size_t k = *i;
+
+	while (k < m->prove.n && c[k].state != PROVE_FAILS)
+		k++;
+	if (k == m->prove.n)
+		return false;
+	*first = c[k].first;
+	for (; k < m->prove.n && c[k].state == PROVE_FAILS; k++)
+		*end = c[k].first + c[k].size;
+	*i = k;
+	return true;
+}
+
+/* What does not hold is forgotten.  Returns how much that was, or an error. */
+static int forget_refuted(struct map *m, bool for_good)
+{
+	uint64_t first, end = 0;
+	int err = 0, n = 0;
+
+	for (size_t i = 0; !err && next_refuted(m, &i, &first, &end); n++) {
+		err = for_good ? store_unknown(&m->store, first, end - first) :
+				 store_cut(&m->store, first, end);
+		if (!err && !for_good)
+			err = prove_add(&m->prove, first, end);
+		m->failed++;
+	}
+	return err ? err : n;
+}
+
+static uint64_t context(const struct map *m)
+{
+	return (uint64_t)CONTEXT_TRACKS * (m->walk.plan.now.size + 1);
+}
+
+/* What the walk has given up is tried once more: late completions may have
+ * been many. */
+static int forget_unknown(struct map *m, uint64_t first, uint64_t end)
+{
+	int err = 0, n = 0;
+
+	for (size_t i = store_find(&m->store, first); !err && i < m->store.n &&
+	     m->store.pieces[i].first < end;) {
+		const struct piece p = m->store.pieces[i];
+
+		if (p.tracks || p.first < first) {
+			i++;
+			continue;
+		}
+		store_remove(&m->store, i, 1);
+		err = prove_add(&m->prove, p.first, p.first + p.units);
+		n++;
+	}
+	return err ? err : n;
+}
+
+/* Looks at what has been walked, and walks over again, once, what does not
+ * hold and what is unknown from `first` on. */
+static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
+{
+	uint64_t at;
+	int err = prove_tracks(&m->prove, from, end, true), unknown = 0;
+
+	err = err ? err : forget_refuted(m, false);
+	if (err >= 0)
+		unknown = forget_unknown(m, first, end);
+	if (err < 0 || unknown < 0 || err + unknown == 0)
+		return err < 0 ? err : unknown;
+	m->mender = m->walk;
+	m->mender.there = false;
+	m->mender.leap_max = LEAP_CAREFUL;
+	for (err = 0, at = next_hole(m, from); !err && at < end;
+	     at = next_hole(m, from)) {
+		err = fill_hole(m, &m->mender, at, end);
+		if (next_hole(m, from) == at)
+			break;
+	}
+	/* It may have gone further. */
+	at = next_hole(m, end);
+	if (!err && at > end)
+		err = prove_add(&m->prove, end, at);
+	if (m->mender.there && m->mender.plan.first == at) {
+		m->walk = m->mender;
+		m->walk.leap_max = LEAP_MAX;
+	}
+	if (!err)
+		err = prove_tracks(&m->prove, from, at, true);
+	if (!err)
+		err = forget_refuted(m, true);
+	return err < 0 ? err : 0;
+}
+
+/* What is not proven is not known. */
+static int drop_unproven(struct map *m)
+{
+	struct prove *p = &m->prove;
+	int err = 0;
+
+	for (size_t i = 0; i < p->ranges && !err; i++) {
+		if (p->range[i].end >= m->walk.plan.first)
+			m->walk.there = false;
+		err = store_cut(&m->store, p->range[i].first,
+				p->range[i].end);
+	}
+	p->ranges = 0;
+	return err;
+}
+
+/* Can every track be looked at? */
+static bool is_small(const struct map *m)
+{
+	uint32_t size = m->walk.plan.now.size ? m->walk.plan.now.size :
+						m->walk.guess;
+
+	return size && m->reader.units / size < SMALL_TRACKS;
+}
+
+/* Walks on from the first hole, by some tracks, and looks at them. */
+static int extract_some(struct map *m, uint64_t at, uint64_t end)
+{
+	uint64_t chunk = at + (uint64_t)CHUNK_TRACKS *
+			      (m->walk.plan.now.size + 64);
+	uint64_t before = context(m) < at ? at - context(m) : 0, to;
+	int err, dropped;
+
+	err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
+	to = next_hole(m, at);
+	if (!is_small(m))
+		return err;
+	dropped = prove_add(&m->prove, at, to);
+	err = err ? err : dropped;
+	return err ? err : settle(m, before, at, to);
+}
+
+/* What has been left open behind the frontier too often is unknown. */
+static int close_hole(struct map *m, uint64_t at)
+{
+	size_t i = store_find(&m->store, at);
+	uint64_t to = i < m->store.n ? m->store.pieces[i].first :
+				       m->reader.units;
+
+	return store_unknown(&m->store, at, to - at);
 }
 
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
-	uint64_t at, was;
-	int err = prepare(m);
+	uint64_t at = next_hole(m, first), reached = at;
+	unsigned again = 0;
+	int err = prepare(m), dropped;
 
-	for (at = next_hole(m, first); !err && at < end;) {
-		was = at;
-		err = fill_hole(m, at, end);
+	while (!err && at < end) {
+		again = at > reached ? 0 : again + 1;
+		reached = at > reached ? at : reached;
+		err = again > AGAIN ? close_hole(m, at) :
+				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		if (at == was || (m->deadline_ns &&
-		    env_now_ns(m->reader.prober->env) > m->deadline_ns))
+		if (out_of_time(m))
 			break;
 	}
+	dropped = drop_unproven(m);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - began_ns;
-	return err;
+	return err ? err : dropped;
 }
 
 int map_extract(struct map *map, uint64_t first, uint64_t end)
@@ -283,66 +453,27 @@ int map_quick(struct map *map, uint64_t most_ns)
 
 /* ---- verification ---- */
 
-/* Is the boundary before a track where the map says?  Asked twice when not. */
-static int check_boundary(struct map *m, const struct store_track *a,
-			  const struct store_track *b, bool *good)
-{
-	double end = a->start + a->size * a->pitch, low = NAN, high = NAN;
-	double near = 1.3 * m->reader.tolerance;
-	int err = 0;
-
-	*good = true;
-	if (fabs(phase_wrap(b->start - end)) < 2.2 * m->reader.tolerance)
-		return 0;
-	for (unsigned i = 0; i < 2 && !err; i++) {
-		err = reader_read(&m->reader, b->first - 1, &low);
-		if (!err)
-			err = reader_read(&m->reader, b->first, &high);
-		*good = fabs(phase_wrap(low - end)) <= near &&
-			fabs(phase_wrap(high - b->start - b->pitch)) <= near;
-		if (*good)
-			break;
-	}
-	m->checks++;
-	return err;
-}
-
-/* Makes the map around a piece that was wrong again. */
-static int mend(struct map *m, size_t i)
-{
-	uint64_t first = m->store.pieces[i].first;
-	uint64_t end = first + m->store.pieces[i].units;
-	int err;
-
-	m->failed++;
-	store_remove(&m->store, i, 1);
-	m->walk.there = false;
-	m->walk.leap_max = LEAP_CAREFUL;
-	err = extract(m, first, end);
-	m->walk.leap_max = LEAP_MAX;
-	m->walk.there = false;
-	return err;
-}
-
+/* The track that a unit is on, once more. */
 static int verify_at(struct map *m, uint64_t unit)
 {
 	size_t i = store_find(&m->store, unit);
 	const struct piece *p = &m->store.pieces[i];
-	struct store_track a, b;
-	uint32_t k;
-	bool good;
+	struct store_track t;
+	uint64_t end;
 	int err;
 
-	if (i >= m->store.n || p->first > unit || p->tracks < 2)
+	if (i >= m->store.n || p->first > unit || !p->tracks)
 		return 0;
-	k = (uint32_t)((unit - p->first) * p->tracks / p->units);
-	k = k ? k : 1;
-	store_track(&m->store, p, k - 1, &a);
-	store_track(&m->store, p, k, &b);
-	err = lock(m, false);
+	store_track(&m->store, p, store_track_at(&m->store, p, unit), &t);
+	end = t.first + t.size + context(m);
+	m->checks++;
+	err = prove_add(&m->prove, t.first, t.first + t.size);
 	if (!err)
-		err = check_boundary(m, &a, &b, &good);
-	return err || good ? err : mend(m, i);
+		err = settle(m, t.first > context(m) ? t.first - context(m) :
+			     0, end, end < m->reader.units ? end :
+			     m->reader.units);
+	m->walk.there = false;
+	return err;
 }
 
 int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
@@ -353,6 +484,9 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	uint64_t each = checks ? (b - a) / checks : 0;
 	int err = prepare(map);
 
+	/* All of them have been looked at. */
+	if (is_small(map))
+		checks = 0;
 	for (uint64_t i = 0; i < checks && !err && each; i++)
 		err = verify_at(map, a + i * each + env_random(env) % each);
 	map->spent_ns += env_now_ns(env) - began_ns;

@@ -5,6 +5,7 @@
 #define TRAX_EXTRACT_MAP_STATE_H
 
 #include "extract/map.h"
+#include "extract/prove.h"
 #include "extract/walk.h"
 
 struct map {
@@ -12,10 +13,13 @@ struct map {
 	struct reader reader;
 	struct store store;
 	struct walk walk;
+	struct walk mender;	/* goes over what was wrong again */
+	struct prove prove;
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */
-	unsigned locks;
+	unsigned locks, strayed;
+	double anchor_var;	/* of its start */
 	uint64_t deadline_ns;	/* 0: none */
 	uint64_t told_ns;
 	uint64_t spent_ns;

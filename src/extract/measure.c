@@ -1,8 +1,9 @@
 /*
  * measure.c - period, then tracks, until the time is over.
  *
- * The period gets a quarter of it.  Nothing is believed that was not decided
- * by the map itself, so a map that breaks off is merely smaller.
+ * The period gets a quarter of it, the map more than half of the rest, and then
+ * some of its tracks are looked at from both sides (claim.h): only these are
+ * said to be known.  The state of measuring holds all of the map.
  */
 #include "extract/measure.h"
 
@@ -11,10 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "extract/claim.h"
 #include "extract/map.h"
 
 #define PERIOD_SHARE 4u
+/* Of what is left: the map; then it is looked at. */
+#define MAP_PERCENT 65u
 #define SURE_PPM 999000u
+/* Digits of what is kept of angles. */
+#define PRECISION 8
 
 static void found(struct profile *profile, enum profile_part part)
 {
@@ -23,14 +29,15 @@ static void found(struct profile *profile, enum profile_part part)
 }
 
 /* The state of measuring; NULL with bytes 0 when there is no room for it. */
-static void keep_progress(struct profile *p, const struct map *map, bool whole)
+static void keep_progress(struct profile *p, const struct map *map,
+			  unsigned done)
 {
 	json_t *state = map_save(map);
 	char *text;
 
-	if (whole)
-		json_object_set_new(state, "whole", json_true());
-	text = state ? json_dumps(state, JSON_COMPACT) : NULL;
+	json_object_set_new(state, "done", json_integer(done));
+	text = state ? json_dumps(state, JSON_COMPACT |
+					 JSON_REAL_PRECISION(PRECISION)) : NULL;
 	json_decref(state);
 	free(p->progress);
 	p->progress = text;
@@ -42,16 +49,16 @@ static void keep_progress(struct profile *p, const struct map *map, bool whole)
 	p->progress_bytes = 0;
 }
 
-static void keep(struct profile *p, const struct map *map, bool whole)
+static void keep(struct profile *p, const struct map *map, unsigned done)
 {
 	if (geom_known(p->geom)) {
 		found(p, PROFILE_BOUNDARIES);
 		found(p, PROFILE_ANGLES);
 	}
-	keep_progress(p, map, whole);
+	keep_progress(p, map, done);
 }
 
-int measure_keep(struct profile *profile, const struct map *map, bool whole)
+int measure_keep(struct profile *profile, const struct map *map, unsigned done)
 {
 	struct geom *geom;
 	int err = map_geom(map, &geom);
@@ -60,24 +67,72 @@ int measure_keep(struct profile *profile, const struct map *map, bool whole)
 		return err;
 	geom_free(profile->geom);
 	profile->geom = geom;
-	keep(profile, map, whole);
+	keep(profile, map, done);
 	return 0;
 }
 
-int measure_recall(const struct profile *profile, struct map *map, bool *whole)
+int measure_recall(const struct profile *profile, struct map *map,
+		   unsigned *done)
 {
 	json_t *state;
 	int err;
 
-	*whole = false;
+	*done = 0;
 	if (!profile->progress_bytes)
 		return -ENOENT;
 	state = json_loadb(profile->progress, profile->progress_bytes, 0,
 			   NULL);
 	err = state ? map_load(map, state) : -EINVAL;
-	*whole = !err && json_is_true(json_object_get(state, "whole"));
+	if (!err)
+		*done = (unsigned)json_integer_value(json_object_get(state,
+								     "done"));
 	json_decref(state);
 	return err;
+}
+
+static void found_by(struct profile *p, enum profile_part part, uint32_t ppm)
+{
+	p->part[part].method = ppm ? PROFILE_TIMING : PROFILE_NONE;
+	p->part[part].confidence_ppm = ppm;
+}
+
+static int keep_seeks(struct profile *p, const struct mech *m)
+{
+	struct service_seek *seek = calloc(m->seek_n, sizeof(*seek));
+
+	if (!seek)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < m->seek_n; i++)
+		seek[i] = (struct service_seek){ m->seek[i].cylinders,
+						 m->seek[i].ns };
+	free(p->mech.seek);
+	p->mech.seek = seek;
+	p->mech.seek_n = m->seek_n;
+	return 0;
+}
+
+int measure_keep_mech(struct profile *p, const struct mech *m)
+{
+	int err = m->seek_ppm && m->seek_n ? keep_seeks(p, m) : 0;
+
+	if (err)
+		return err;
+	p->read_overhead_ns = m->overhead_ns;
+	p->write_overhead_ns = m->write_overhead_ppm ? m->write_overhead_ns :
+						       m->overhead_ns;
+	p->hit_overhead_ns = m->hit_ns;
+	p->mech.head_switch_ns = m->head_switch_ns;
+	p->mech.write_settle_ns = m->write_settle_ns;
+	p->mech.zero_latency_read = m->zero_latency;
+	p->mech.zero_latency_write = m->zero_latency;
+	p->read_ahead_sectors = m->read_ahead_sectors;
+	found_by(p, PROFILE_OVERHEAD, m->overhead_ppm);
+	found_by(p, PROFILE_SWITCH, m->head_switch_ppm);
+	found_by(p, PROFILE_SETTLE, m->write_settle_ppm);
+	found_by(p, PROFILE_ZERO_LATENCY, m->zero_latency_ppm);
+	found_by(p, PROFILE_READ_AHEAD, m->read_ahead_ppm);
+	found_by(p, PROFILE_SEEK, m->seek_ppm);
+	return 0;
 }
 
 static int make_profile(struct prober *prober, const struct map *map,
@@ -98,8 +153,28 @@ static int make_profile(struct prober *prober, const struct map *map,
 	p->physical_bytes = prober->limits->physical_bytes;
 	p->made_wall_ns = env_wall_ns(prober->env);
 	found(p, PROFILE_PERIOD);
-	keep(p, map, false);
+	keep(p, map, 0);
 	*profile = p;
+	return 0;
+}
+
+/* Only what has been looked at is claimed. */
+static int claim(struct prober *prober, struct profile *p, uint64_t most_ns)
+{
+	struct geom *claimed;
+	int err;
+
+	if (!geom_known(p->geom))
+		return 0;
+	err = claim_tracks(prober, p->geom, p->mech.period_ps, most_ns,
+			   &claimed);
+	if (err)
+		return err;
+	geom_free(p->geom);
+	p->geom = claimed;
+	if (!geom_known(claimed))
+		p->part[PROFILE_BOUNDARIES] = p->part[PROFILE_ANGLES] =
+			p->part[PROFILE_SEEK];
 	return 0;
 }
 
@@ -107,17 +182,22 @@ static int make_map(struct prober *prober, uint64_t period_ps,
 		    uint64_t most_ns, bool full, struct profile **profile)
 {
 	const struct map_options options = { .period_ps = period_ps };
+	uint64_t end_ns = env_now_ns(prober->env) + most_ns, now_ns;
 	struct map *map;
 	int err = map_open(prober, &options, &map);
 
 	if (err)
 		return err;
 	err = full ? map_extract(map, 0, prober->limits->sectors) :
-		     map_quick(map, most_ns);
+		     map_quick(map, most_ns / 100 * MAP_PERCENT);
 	/* What has been decided until then holds. */
 	if (!err || err == -EIO || err == -EOPNOTSUPP)
 		err = make_profile(prober, map, period_ps, profile);
 	map_close(map);
+	now_ns = env_now_ns(prober->env);
+	if (!err)
+		err = claim(prober, *profile, full ? UINT64_MAX :
+			    end_ns > now_ns ? end_ns - now_ns : 1);
 	return err;
 }
 

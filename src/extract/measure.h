@@ -10,6 +10,7 @@
 
 #include "diskmodel/profile.h"
 #include "extract/map.h"
+#include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/probe.h"
 
@@ -22,14 +23,22 @@
 int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 		 enum period_verdict *verdict, struct profile **profile);
 
+/* What there is nothing left to look at of: flags. */
+#define MEASURE_TRACKS 1u
+#define MEASURE_MECH 2u
+
 /* What a map knows becomes what the profile knows of tracks, with the state of
- * measuring to go on from (left out when it is too large); `whole`: there is
- * nothing left to look at.  On an error the profile is as it was. */
-int measure_keep(struct profile *profile, const struct map *map, bool whole);
+ * measuring to go on from (left out when it is too large), and what is `done`.
+ * On an error the profile is as it was. */
+int measure_keep(struct profile *profile, const struct map *map,
+		 unsigned done);
+
+/* Likewise what was measured of its mechanics.  -ENOMEM. */
+int measure_keep_mech(struct profile *profile, const struct mech *mech);
 
 /* The map goes on from that state.  -ENOENT: there is none; -EINVAL: it is of
- * no use.  *whole: all was looked at. */
+ * no use.  *done: as it was kept. */
 int measure_recall(const struct profile *profile, struct map *map,
-		   bool *whole);
+		   unsigned *done);
 
 #endif

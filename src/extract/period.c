@@ -33,7 +33,7 @@
 #define COHERENT 0.6
 /* Completions are usable when this share is within this of a revolution or
  * that time. */
-#define GATE_SHARE 0.95
+#define GATE_SHARE 0.8
 #define GATE_TURN 0.02
 #define GATE_NS 120e3
 /* Revolutions by which a visit is not what was expected. */

@@ -1,16 +1,17 @@
 /*
  * phase.c - a clock that turns once a revolution.
  *
- * Corrections are a second-order loop: part of an error is taken as an error
- * of the angle, part as one of the period, which has built up over the
- * revolutions since the last correction.
+ * A period that has been measured is right to a few millionths, and spindles
+ * wander by a tenth of one in a second.  A fixed gain would take the noise of
+ * every look for a change of the period.
  */
 #include <math.h>
 
 #include "extract/phase.h"
 
-#define ANGLE_GAIN 0.6
-#define PERIOD_GAIN 0.3
+/* Shares of the period: at first, and after a second. */
+#define PERIOD_SIGMA 2e-6
+#define WANDERS 0.1e-6
 
 double phase_part(double turn)
 {
@@ -26,7 +27,11 @@ double phase_wrap(double turn)
 
 void phase_init(struct phase *phase, double period_ns, uint64_t now_ns)
 {
-	*phase = (struct phase){ .period_ns = period_ns, .at_ns = now_ns };
+	*phase = (struct phase){
+		.period_ns = period_ns,
+		.at_ns = now_ns,
+		.pp = PERIOD_SIGMA * PERIOD_SIGMA,
+	};
 }
 
 double phase_at(const struct phase *phase, uint64_t at_ns)
@@ -38,15 +43,47 @@ double phase_at(const struct phase *phase, uint64_t at_ns)
 	return phase_part(phase->turn + dt_ns / phase->period_ns);
 }
 
-void phase_correct(struct phase *phase, uint64_t at_ns, double error)
+/* To a moment: what is unsure gets more so. */
+static void move(struct phase *phase, uint64_t at_ns)
 {
-	double turn = phase_at(phase, at_ns), revs;
+	double dt_ns = at_ns > phase->at_ns ? (double)(at_ns - phase->at_ns) :
+					      0;
+	double revs = dt_ns / phase->period_ns;
+	double wanders = WANDERS * WANDERS * dt_ns * 1e-9;
 
-	if (phase->locked_ns && at_ns > phase->locked_ns) {
-		revs = (double)(at_ns - phase->locked_ns) / phase->period_ns;
-		phase->period_ns *= 1 + PERIOD_GAIN * error / revs;
-	}
-	phase->turn = phase_part(turn - ANGLE_GAIN * error);
+	phase->turn = phase_at(phase, at_ns);
 	phase->at_ns = at_ns;
+	phase->aa += 2 * revs * phase->ap + revs * revs * phase->pp +
+		     revs * revs * wanders / 3;
+	phase->ap += revs * phase->pp + revs * wanders / 2;
+	phase->pp += wanders;
+}
+
+/* What is late has had its time as if a revolution took that much longer. */
+void phase_correct(struct phase *phase, uint64_t at_ns, double error,
+		   double sigma)
+{
+	double all, angle, period;
+
+	move(phase, at_ns);
+	all = phase->aa + sigma * sigma;
+	angle = phase->aa / all;
+	period = phase->ap / all;
+	phase->turn = phase_part(phase->turn - angle * error);
+	phase->period_ns *= 1 + period * error;
+	phase->pp -= period * phase->ap;
+	phase->ap -= angle * phase->ap;
+	phase->aa -= angle * phase->aa;
+	phase->locked_ns = at_ns;
+}
+
+void phase_restart(struct phase *phase, uint64_t at_ns, double error,
+		   double sigma)
+{
+	move(phase, at_ns);
+	phase->turn = phase_part(phase->turn - error);
+	phase->aa = sigma * sigma;
+	phase->ap = 0;
+	phase->pp = fmax(phase->pp, PERIOD_SIGMA * PERIOD_SIGMA);
 	phase->locked_ns = at_ns;
 }

@@ -17,6 +17,8 @@ struct phase {
 	uint64_t at_ns;		/* at this time ... */
 	double turn;		/* ... it was this angle */
 	uint64_t locked_ns;	/* last phase_correct; 0: never */
+	/* Covariances: of the angle and the period, as a share of it. */
+	double aa, ap, pp;
 };
 
 void phase_init(struct phase *phase, double period_ns, uint64_t now_ns);
@@ -25,8 +27,13 @@ void phase_init(struct phase *phase, double period_ns, uint64_t now_ns);
 double phase_at(const struct phase *phase, uint64_t at_ns);
 
 /* Something of a known angle was seen `error` revolutions late (negative:
- * early). */
-void phase_correct(struct phase *phase, uint64_t at_ns, double error);
+ * early), give or take `sigma`. */
+void phase_correct(struct phase *phase, uint64_t at_ns, double error,
+		   double sigma);
+
+/* Likewise, but what the angle was thought to be counts for nothing. */
+void phase_restart(struct phase *phase, uint64_t at_ns, double error,
+		   double sigma);
 
 /* The same angle in [-0.5, 0.5), in [0, 1). */
 double phase_wrap(double turn);

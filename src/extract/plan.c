@@ -65,7 +65,8 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 		}
 		run = run_at(plan, ++a.run);
 		left = run.count;
-		a.start = phase_part(a.start + run.cross + plan->rate);
+		a.start = phase_part(a.start + run.cross +
+				     plan->cross_rate);
 		a.size = run.size;
 		a.span = run.span;
 	}
@@ -162,6 +163,13 @@ static uint32_t usual_count(const struct plan *p)
 	return best > 1 ? count : 0;
 }
 
+/* What is foretold from one must be what is passed as the other. */
+static void same_cross(struct run *a, struct run *b)
+{
+	a->cross = phase_part(a->cross + phase_wrap(b->cross - a->cross) / 2);
+	b->cross = a->cross;
+}
+
 void plan_begin(struct plan *plan, const struct run *run)
 {
 	const struct run *old;
@@ -170,12 +178,13 @@ void plan_begin(struct plan *plan, const struct run *run)
 		push(plan);
 	plan->now = *run;
 	plan->trusted = find_period(plan);
-	plan->rate = plan->rate_weight = 0;
+	plan->rate = plan->cross_rate = 0;
 	plan->expected = 0;
 	if (plan->trusted) {
 		old = past(plan, plan->period);
 		plan->expected = old->count;
-		if (old->count > 2 && near(old->step, run->step, SAME_STEP))
+		same_cross(&plan->past[plan->n - plan->period], &plan->now);
+		if (old->count > 1 && near(old->step, run->step, SAME_STEP))
 			plan->now.step = old->step;
 	} else if (plan->n) {
 		/* The last run of a zone may be shorter than the others; those
@@ -199,7 +208,7 @@ void plan_forget(struct plan *plan)
 	plan->n = plan->period = 0;
 	plan->expected = 0;
 	plan->trusted = false;
-	plan->rate = plan->rate_weight = 0;
+	plan->rate = plan->cross_rate = 0;
 }
 
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)

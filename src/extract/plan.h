@@ -44,7 +44,7 @@ struct plan {
 	struct run now;		/* count: tracks so far */
 	uint32_t expected;	/* of its tracks in all; 0: no end in sight */
 	double rate;		/* by which each track is later than that, */
-	double rate_weight;	/* as tracks squared have shown */
+	double cross_rate;	/* and each first one of a run */
 	size_t period;		/* runs; 0: not known */
 	bool trusted;		/* what comes after this run is known */
 	uint64_t first;		/* unit of the next track */

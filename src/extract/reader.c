@@ -1,37 +1,40 @@
 /*
  * reader.c - reads of one unit, their angles, and the fight with the cache.
  *
- * A hit is faster than any read of the medium but for those that happen to
- * find their sector just under the head; both are read again after so many
- * other reads that the cache has forgotten the unit.  How many that takes is
- * learned: twice as many each time it was not enough.
+ * The trailing edge of a unit passes at the same angle whatever was read before
+ * it in the same request.  So a unit that may be in the cache is read from a
+ * little before it, from one that can't be there: drives do not answer the
+ * first part of a request from the medium and the rest from memory, and those
+ * that do are found out (calibrate.h).  Where that does not go, or a cache
+ * answers unexpectedly, so much else is read that it has forgotten the unit.  A
+ * hit is faster than any read of the medium but for those that happen to find
+ * their sector just under the head; both are read again.
  *
  * How long it takes to reach a unit is kept for each power of two of the
  * distance: longer after every revolution missed, shorter bit by bit.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "extract/reader.h"
 
-#define EVICT_MIN 16u
-#define EVICT_MAX 512u
 #define EVICT_DEPTH 16u
-/* Sectors between two of the reads that fill a cache. */
-#define EVICT_STRIDE 40000u
+/* Times what the cache may read ahead of it, around a unit, is where the reads
+ * that fill it are: short seeks. */
+#define EVICT_ROOM 3u
+#define PLACE_TRIES 20u
+/* Sectors that may be read before the one that is wanted. */
+#define PREFIX_MAX 48u
+/* The drive had time to read ahead. */
+#define IDLE_NS 1000000u
+/* Units before one of known angle that are tried instead of it. */
+#define PART_NEAR 3u
+#define PART_TRIES 12u
 #define REACH_START_NS 2500000.0
 #define REACH_MAX_NS 60000000.0
 #define REACH_MORE_NS 300000.0
 #define REACH_LESS 0.02
 #define HITS_MAX 8u
-#define HIT_MARGIN_NS 120000.0
-#define CALIBRATE 24u
-#define NOISE_READS 96u
-/* No read-ahead is longer, in sectors. */
-#define AHEAD_MAX 32768u
-/* Above this, no skew can be told from noise. */
-#define NOISE_MAX 0.02
 
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset)
@@ -43,8 +46,8 @@ void reader_init(struct reader *reader, struct prober *prober,
 		.units = (prober->limits->sectors - offset) / unit_sectors,
 		.noise = 0.003,
 		.tolerance = 0.015,
-		.evict = EVICT_MIN,
 	};
+	recent_init(&reader->recent);
 	phase_init(&reader->phase, period_ns, env_now_ns(prober->env));
 	for (unsigned i = 0; i < READER_CLASSES; i++)
 		reader->reach[i] = REACH_START_NS;
@@ -53,51 +56,81 @@ void reader_init(struct reader *reader, struct prober *prober,
 }
 
 static void access_set(const struct reader *r, struct probe_access *a,
-		       uint64_t unit)
+		       uint64_t unit, uint32_t units)
 {
 	*a = (struct probe_access){
 		.sector = r->offset + unit * r->unit_sectors,
-		.sectors = r->unit_sectors,
+		.sectors = units * r->unit_sectors,
 	};
 }
 
-static int access_one(struct reader *r, uint64_t unit, struct probe_access *a)
+static void note(struct reader *r, uint64_t unit, uint32_t units,
+		 const struct probe_access *a)
+{
+	bool idle = a->submit_ns > r->last_ns + IDLE_NS;
+
+	r->reads++;
+	r->last = unit + units - 1;
+	r->last_ns = a->complete_ns;
+	recent_add(&r->recent, unit, unit + units, idle);
+	if (a->result)
+		r->errors++;
+}
+
+int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
+	       struct probe_access *access)
 {
 	int err;
 
-	access_set(r, a, unit);
-	err = r->prober->access(r->prober, a, 1, 1);
-	r->reads++;
-	r->last = unit;
-	if (a->result)
-		r->errors++;
+	access_set(reader, access, unit, units);
+	err = reader->prober->access(reader->prober, access, 1, 1);
+	note(reader, unit, units, access);
 	return err;
 }
 
-/* Reads so much else that the cache forgets. */
-static int evict(struct reader *r, uint64_t unit)
+/* A unit around another that is in no cache nor read ahead. */
+static uint64_t place_elsewhere(struct reader *r, uint64_t unit)
+{
+	uint64_t each = r->recent.ahead + r->recent.slack + 256;
+	uint64_t span = EVICT_ROOM * each * (r->recent.depth + 4), low, at = 0;
+
+	if (span > r->units)
+		span = r->units;
+	low = unit > span / 2 ? unit - span / 2 : 0;
+	if (low + span > r->units)
+		low = r->units - span;
+	for (unsigned i = 0; i < PLACE_TRIES; i++) {
+		at = low + env_random(r->prober->env) % span;
+		if (!recent_has(&r->recent, at) &&
+		    !recent_streams(&r->recent, at))
+			break;
+	}
+	return at;
+}
+
+int reader_elsewhere(struct reader *reader, uint64_t unit, unsigned n)
 {
 	struct probe_access a[EVICT_DEPTH];
-	uint64_t stride = EVICT_STRIDE / r->unit_sectors;
-	uint64_t span = stride * (EVICT_MAX + 2);
-	uint64_t at;
+	uint64_t at[EVICT_DEPTH];
+	unsigned k;
 	int err = 0;
 
-	if (span > r->units / 2)
-		stride = r->units / 2 / (EVICT_MAX + 2) + 1;
-	at = unit + stride * (1 + env_random(r->prober->env) % 4);
-	r->evictions++;
-	for (unsigned i = 0; i < r->evict && !err; i += EVICT_DEPTH) {
-		for (unsigned k = 0; k < EVICT_DEPTH; k++) {
-			at += stride;
-			access_set(r, &a[k], at % r->units);
+	while (n && !err) {
+		for (k = 0; k < EVICT_DEPTH && n; k++, n--) {
+			at[k] = place_elsewhere(reader, unit);
+			access_set(reader, &a[k], at[k], 1);
 		}
-		err = r->prober->access(r->prober, a, EVICT_DEPTH,
-					EVICT_DEPTH);
-		r->reads += EVICT_DEPTH;
+		err = reader->prober->access(reader->prober, a, k, k);
+		for (unsigned i = 0; i < k; i++)
+			note(reader, at[i], 1, &a[i]);
 	}
-	r->last = at % r->units;
 	return err;
+}
+
+static int evict(struct reader *r, uint64_t unit)
+{
+	r->evictions++;
+	return reader_elsewhere(r, unit, r->recent.depth);
 }
 
 static void memo_put(struct reader *r, uint64_t unit, double turn)
@@ -107,33 +140,56 @@ static void memo_put(struct reader *r, uint64_t unit, double turn)
 	r->memo_next = (r->memo_next + 1) % READER_MEMO;
 }
 
+/* From where a unit has to be read so that no cache answers. */
+static uint64_t begin_of(const struct reader *r, uint64_t unit)
+{
+	uint64_t most = r->whole ? PREFIX_MAX / r->unit_sectors : 0;
+
+	if (!most && r->whole)
+		most = 2;
+	if (!recent_has(&r->recent, unit))
+		return unit;
+	for (uint64_t k = 1; k <= most && k <= unit; k++) {
+		if (!recent_has(&r->recent, unit - k))
+			return unit - k;
+	}
+	return unit;
+}
+
+/* A cache answered: unlike what was believed of it? */
+static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
+{
+	r->hits++;
+	if (tries > 1)
+		recent_more(&r->recent);
+	return evict(r, unit);
+}
+
 /* A read of the medium; *a is its access. */
 static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
 		       double *turn)
 {
-	unsigned tries = 0;
+	uint64_t first;
 	int err;
 
 	*turn = NAN;
 	if (unit >= r->units)
 		return 0;
-	for (;;) {
-		err = access_one(r, unit, a);
+	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
+		first = begin_of(r, unit);
+		r->prefixed += first < unit;
+		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
 		if (err || a->result)
 			return err;
-		if (a->complete_ns - a->submit_ns >= r->hit_ns)
-			break;
-		r->hits++;
-		if (++tries == HITS_MAX)
+		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
+			*turn = phase_at(&r->phase, a->complete_ns);
+			memo_put(r, unit, *turn);
 			return 0;
-		if (tries > 2 && r->evict < EVICT_MAX)
-			r->evict *= 2;
-		err = evict(r, unit);
+		}
+		err = after_hit(r, unit, tries);
 		if (err)
 			return err;
 	}
-	*turn = phase_at(&r->phase, a->complete_ns);
-	memo_put(r, unit, *turn);
 	return 0;
 }
 
@@ -210,92 +266,43 @@ int reader_expect(struct reader *reader, uint64_t unit, double expected,
 	return 0;
 }
 
+/* The unit near one whose angle is known that can be read soonest. */
+static uint64_t place_soon(const struct reader *r, uint64_t unit)
+{
+	uint64_t best = UINT64_MAX, at;
+	double best_ns = r->phase.period_ns, ns;
+
+	for (unsigned i = 0; i < READER_MEMO; i++) {
+		if (r->memo[i].unit < PART_NEAR + PART_TRIES ||
+		    r->memo[i].unit >= r->units || isnan(r->memo[i].turn))
+			continue;
+		at = r->memo[i].unit - PART_NEAR;
+		ns = reader_cost(r, at, r->memo[i].turn);
+		if (ns >= best_ns)
+			continue;
+		for (unsigned k = 0; k < PART_TRIES; k++, at--) {
+			if (recent_has(&r->recent, at) ||
+			    (unit >= at && unit - at <= r->recent.ahead) ||
+			    recent_streams(&r->recent, at))
+				continue;
+			best = at;
+			best_ns = ns;
+			break;
+		}
+	}
+	return best;
+}
+
 int reader_part(struct reader *reader, uint64_t unit)
 {
-	uint64_t ahead = AHEAD_MAX / reader->unit_sectors, at;
 	struct probe_access a;
+	uint64_t at;
 
-	if (!reader->hit_ns || unit < reader->last ||
-	    unit - reader->last > ahead)
+	if (!recent_streams(&reader->recent, unit))
 		return 0;
-	/* Somewhere else each time, or the cache answers that. */
-	at = unit + (2 + reader->parts++ % EVICT_MAX) * ahead;
-	return access_one(reader, at % reader->units, &a);
-}
-
-static void sort(double *off, unsigned n)
-{
-	for (unsigned i = 1; i < n; i++) {
-		double v = off[i];
-		unsigned k = i;
-
-		for (; k && off[k - 1] > v; k--)
-			off[k] = off[k - 1];
-		off[k] = v;
-	}
-}
-
-/* The standard deviation, whatever a few of them are. */
-static double spread(double *off, unsigned n)
-{
-	sort(off, n);
-	/* Three quarters of a normal distribution lie within 1.15 sigma;
-	 * what comes late stretches one side. */
-	return (off[n * 7 / 8] - off[n / 8]) / 2.3;
-}
-
-/* What a cache answers, it answers again, and at once. */
-static int find_hits(struct reader *r, uint64_t unit)
-{
-	double period_ns = r->phase.period_ns, revs, took[CALIBRATE];
-	unsigned n = 0;
-	struct probe_access a = { 0 };
-	uint64_t before_ns = 0;
-	int err = 0;
-
-	for (unsigned i = 0; i < CALIBRATE && !err; i++) {
-		/* Pairs of the same one, and of one and the next. */
-		err = access_one(r, unit + i / 4 + (i % 4 == 3), &a);
-		revs = (double)(a.complete_ns - before_ns) / period_ns;
-		if (before_ns && i % 2 && !a.result && revs < 0.7)
-			took[n++] = (double)(a.complete_ns - a.submit_ns);
-		before_ns = a.complete_ns;
-	}
-	/* Not the slowest of them: that one was late. */
-	if (n > CALIBRATE / 6) {
-		sort(took, n);
-		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] + HIT_MARGIN_NS,
-					   period_ns / 8);
-	}
-	return err;
-}
-
-int reader_calibrate(struct reader *reader, uint64_t unit)
-{
-	double turn, off[NOISE_READS], first = NAN;
-	unsigned n = 0;
-	int err = find_hits(reader, unit);
-
-	for (unsigned i = 0; i < NOISE_READS && !err; i++) {
-		err = reader_part(reader, unit + 64 + i);
-		if (!err)
-			err = reader_read(reader, unit + 64 + i, &turn);
-		if (err || isnan(turn))
-			continue;
-		if (isnan(first))
-			first = turn;
-		off[n++] = phase_wrap(turn - first);
-	}
-	if (err)
-		return err;
-	if (n < NOISE_READS / 2)
-		return -EIO;
-	/* They lie close together: what they differ by, all differ by. */
-	for (unsigned i = 0; i + 1 < n; i++)
-		off[i] = off[i + 1] - off[i];
-	reader->noise = spread(off, n - 1) / sqrt(2);
-	if (reader->noise > NOISE_MAX)
-		return -EOPNOTSUPP;
-	reader->tolerance = fmin(fmax(7.8 * reader->noise, 0.012), 0.024);
-	return 0;
+	at = place_soon(reader, unit);
+	if (at == UINT64_MAX)
+		at = place_elsewhere(reader, unit);
+	reader->parts++;
+	return reader_raw(reader, at, 1, &a);
 }

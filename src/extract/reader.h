@@ -3,8 +3,9 @@
  *
  * A reader reads one unit (a physical sector) at a time through a prober and
  * says at what angle its trailing edge passed.  What a cache answered has no
- * angle: it is recognised by its speed, the cache is filled with other things
- * and the unit is read again.
+ * angle: what it may hold is asked for together with a unit before it that it
+ * can't hold, and what it answers all the same is recognised by its speed, the
+ * cache is filled with other things and the unit is read again.
  *
  * Units are counted from the first aligned sector.  Angles in revolutions,
  * from an arbitrary origin.  Functions return 0 or why measuring must stop
@@ -17,6 +18,7 @@
 
 #include "extract/phase.h"
 #include "extract/probe.h"
+#include "extract/recent.h"
 
 #define READER_CLASSES 48	/* of distances, by powers of two */
 #define READER_MEMO 64
@@ -30,9 +32,12 @@ struct reader {
 	double noise;		/* revolutions, standard deviation */
 	double tolerance;	/* what noise leaves unharmed */
 	uint64_t hit_ns;	/* faster is from a cache; 0: there is none */
-	unsigned evict;		/* reads that fill the cache */
+	struct recent recent;	/* what the cache may hold */
+	bool learned;		/* what a cache does is known; */
+	bool whole;		/* reads of which it has a part are not begun
+				 * from it */
 	uint64_t last;		/* unit read last */
-	uint64_t parts;		/* reads only made to be elsewhere */
+	uint64_t last_ns;	/* when that completed */
 	double reach[READER_CLASSES]; /* ns to get to the medium */
 	struct {
 		uint64_t unit;
@@ -41,16 +46,19 @@ struct reader {
 	unsigned memo_next;
 
 	/* Statistics. */
-	uint64_t reads, hits, evictions, errors, outliers;
+	uint64_t reads, hits, evictions, errors, outliers, parts, prefixed;
 };
 
 /* `sector_of_unit_0` is the lowest aligned one. */
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset);
 
-/* Noise, and what a cache does, measured near a unit.  -EOPNOTSUPP: the noise
- * is too large for anything. */
-int reader_calibrate(struct reader *reader, uint64_t unit);
+/* A read of some units just as it is asked for. */
+int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
+	       struct probe_access *access);
+
+/* n reads at places that no cache knows, all over a part of the disk. */
+int reader_elsewhere(struct reader *reader, uint64_t unit, unsigned n);
 
 int reader_read(struct reader *reader, uint64_t unit, double *turn);
 

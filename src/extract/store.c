@@ -60,10 +60,13 @@ size_t store_find_odd(const struct store *store, uint64_t unit)
 
 int store_insert(struct store *store, const struct piece *piece)
 {
-	size_t i = store_find(store, piece->first);
-	int err = room(&store->pieces, &store->room, store->n,
-		       sizeof(*piece));
+	size_t i;
+	int err = store_cut(store, piece->first, piece->first + piece->units);
 
+	i = store_find(store, piece->first);
+	if (!err)
+		err = room(&store->pieces, &store->room, store->n,
+			   sizeof(*piece));
 	if (err)
 		return err;
 	memmove(store->pieces + i + 1, store->pieces + i,
@@ -107,16 +110,16 @@ static bool goes_on(struct piece *p, const struct store_track *t,
 int store_add(struct store *store, const struct store_track *track,
 	      uint32_t nominal, double span)
 {
+	int err = store_cut(store, track->first, track->first + track->size);
 	size_t i = store_find(store, track->first);
 	struct piece *p = i ? &store->pieces[i - 1] : NULL, piece;
-	int err = 0;
 
 	if (track->size > nominal)
 		nominal = track->size;
-	if (p && goes_on(p, track, nominal)) {
+	if (!err && p && goes_on(p, track, nominal)) {
 		p->tracks++;
 		p->units += track->size;
-	} else {
+	} else if (!err) {
 		piece = (struct piece){
 			.first = track->first,
 			.units = track->size,
@@ -151,6 +154,87 @@ void store_remove(struct store *store, size_t i, size_t n)
 	memmove(store->pieces + i, store->pieces + i + n,
 		(store->n - i - n) * sizeof(*store->pieces));
 	store->n -= n;
+}
+
+uint32_t store_track_at(const struct store *s, const struct piece *p,
+			uint64_t unit)
+{
+	uint32_t lo = (uint32_t)((unit - p->first) / p->size), hi = p->tracks;
+	struct store_track t;
+
+	while (hi - lo > 1) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		store_track(s, p, mid, &t);
+		if (t.first <= unit)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* The tracks [from, to) of a piece as one. */
+static struct piece part(const struct store *s, const struct piece *p,
+			 uint32_t from, uint32_t to)
+{
+	struct piece q = *p;
+	struct store_track t;
+
+	store_track(s, p, from, &t);
+	q.first = t.first;
+	q.start = t.start;
+	store_track(s, p, to, &t);
+	q.units = t.first - q.first;
+	q.tracks = to - from;
+	return q;
+}
+
+/* Takes [first, end) away from the piece i; *whole: nothing is left of it. */
+static int cut_piece(struct store *s, size_t i, uint64_t first, uint64_t end,
+		     bool *whole)
+{
+	struct piece p = s->pieces[i], left = { 0 }, right = { 0 };
+	uint64_t stop = p.first + p.units;
+	size_t a, b;
+
+	if (p.tracks && first > p.first)
+		left = part(s, &p, 0, store_track_at(s, &p, first));
+	if (p.tracks && end < stop)
+		right = part(s, &p, store_track_at(s, &p, end - 1) + 1,
+			     p.tracks);
+	if (!p.tracks && first > p.first)
+		left = (struct piece){ .first = p.first,
+				       .units = first - p.first };
+	if (!p.tracks && end < stop)
+		right = (struct piece){ .first = end, .units = stop - end };
+	a = store_find_odd(s, p.first + left.units);
+	b = store_find_odd(s, stop - right.units);
+	memmove(s->odds + a, s->odds + b,
+		(s->odds_n - b) * sizeof(*s->odds));
+	s->odds_n -= b - a;
+	*whole = !left.units && !right.units;
+	s->pieces[i] = left.units ? left : right;
+	return left.units && right.units ? store_insert(s, &right) : 0;
+}
+
+int store_cut(struct store *store, uint64_t first, uint64_t end)
+{
+	size_t i = store_find(store, first);
+	bool whole;
+	int err = 0;
+
+	while (!err && i < store->n && store->pieces[i].first < end) {
+		err = cut_piece(store, i, first, end, &whole);
+		if (!whole) {
+			i++;
+			continue;
+		}
+		memmove(store->pieces + i, store->pieces + i + 1,
+			(store->n - i - 1) * sizeof(*store->pieces));
+		store->n--;
+	}
+	return err;
 }
 
 void store_undo(struct store *store, uint64_t end, uint32_t size)

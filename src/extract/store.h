@@ -37,7 +37,7 @@ struct store_track {
 	double start, pitch;
 };
 
-/* -ENOMEM.  Each at the end of another piece or in a hole. */
+/* -ENOMEM.  What was known of the same units is forgotten: whole tracks. */
 int store_add(struct store *store, const struct store_track *track,
 	      uint32_t nominal, double span);
 int store_unknown(struct store *store, uint64_t first, uint64_t units);
@@ -53,12 +53,19 @@ size_t store_find_odd(const struct store *store, uint64_t unit);
 /* Takes pieces [i, i + n) away. */
 void store_remove(struct store *store, size_t i, size_t n);
 
+/* Forgets all tracks that have units in [first, end).  -ENOMEM. */
+int store_cut(struct store *store, uint64_t first, uint64_t end);
+
 /* Takes away the track of that size that ends at a unit. */
 void store_undo(struct store *store, uint64_t end, uint32_t size);
 
 /* The k-th track of a piece. */
 void store_track(const struct store *store, const struct piece *piece,
 		 uint32_t k, struct store_track *track);
+
+/* The number of the track of a piece that a unit of it is on. */
+uint32_t store_track_at(const struct store *store, const struct piece *piece,
+			uint64_t unit);
 
 void store_fini(struct store *store);
 

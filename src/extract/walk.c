@@ -21,9 +21,16 @@
 #include "extract/track.h"
 #include "extract/walk.h"
 
-#define ANGLE_GAIN 0.35
-#define STEP_GAIN 0.6
-#define RATE_KEEP 0.9
+/* Of the tolerance, what the angle at the end of a leap may be unsure by. */
+#define UNSURE 0.28
+/* An angle is seen from two sides. */
+#define BOTH_SIDES 0.8
+/* A run of so many tracks has told its step, and to how much of the noise. */
+#define LONG_RUN 8u
+#define STEP_KNOWN 0.16
+/* Revolutions: what another run of the pattern may be off by. */
+#define RUN_ANGLE 0.0015
+#define RUN_STEP 2e-5
 /* Leaps that may fail before one of some length does not. */
 #define STREAK_MAX 10u
 #define STREAK_TRACKS 30u
@@ -131,8 +138,13 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 		.span = fabs(span - 1) < 0.012 ? 1 : span,
 	};
 	struct store_track s = { t->first, t->size, t->start, 0 };
+	bool known;
 
 	plan_begin(&w->plan, &run);
+	known = run.step != w->plan.now.step && w->plan.expected > LONG_RUN;
+	line_begin(&w->line, w->reader->noise,
+		   w->reader->noise * (known ? STEP_KNOWN : 1),
+		   w->reader->noise);
 	w->plan.first = t->first + t->size;
 	w->plan.start = t->next;
 	w->last_start = t->start;
@@ -262,7 +274,7 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 		/* Other zones have other sizes. */
 		if (err && w->guess > 64)
 			w->guess = i % 6 == 5 ? guess : w->guess * 7 / 8;
-		at += size * 7 / 10 + i * size;
+		at += size * 7 / 10 + i / 4 * size;
 	}
 	return err;
 }
@@ -320,15 +332,27 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	return err ? err : run_begin(walk, &t, 0);
 }
 
-/* The frontier's angle says how far apart the tracks of the run are: the more
- * of them, the better. */
-static void learn_step(struct walk *w, double start)
+static struct line_place place_of(const struct walk *w, unsigned n)
 {
-	struct run *now = &w->plan.now;
-	double off = phase_wrap(start - now->start - now->count * now->step);
+	return (struct line_place){ n, w->ahead[n].run };
+}
 
-	if (now->count > 2 && fabs(off) < 0.1)
-		now->step += STEP_GAIN * off / now->count;
+/* Track n ahead was seen at another angle than expected: what of that is its
+ * own, while the rest is noise. */
+static double learn(struct walk *w, unsigned n, double off)
+{
+	struct plan *p = &w->plan;
+	double noise = BOTH_SIDES * w->reader->noise, step, cross, share;
+	bool of_run = !w->ahead[n].run &&
+		      (!p->trusted || p->expected > LONG_RUN);
+
+	share = line_share(&w->line, place_of(w, n), noise, place_of(w, n));
+	line_go(&w->line, place_of(w, n), noise, &step, &cross);
+	*(of_run ? &p->now.step : &p->rate) += step * off;
+	p->cross_rate += cross * off;
+	if (w->ahead[n].run && p->now.count > LONG_RUN)
+		line_doubt(&w->line, RUN_ANGLE, RUN_STEP, w->reader->noise);
+	return share * off;
 }
 
 /* No track grows: either its end was read wrong or the one before it, if that
@@ -455,14 +479,12 @@ static int event(struct walk *w, unsigned n)
 	if (n < 2 && !w->plan.trusted && fabs(go_on) <= near)
 		w->plan.expected = 0;
 	if (fabs(phase_wrap(t.next - a[1].start)) <= near) {
-		t.next = a[1].start + ANGLE_GAIN *
-				      phase_wrap(t.next - a[1].start);
+		t.next = a[1].start +
+			 learn(w, 1, phase_wrap(t.next - a[1].start));
 		if (t.size != a->size)
 			return odd(w, &t, t.next);
 		err = walk_pass(w, 1);
 		w->plan.start = t.next;
-		if (!w->ahead[1].run)
-			learn_step(w, t.next);
 		return err;
 	}
 	gone = a->run ? 0 : missing(w, &t);
@@ -475,12 +497,13 @@ static int event(struct walk *w, unsigned n)
 	return err;
 }
 
-/* Both sides of a boundary. */
-static int both(struct walk *w, unsigned j, bool *ok)
+/* Both sides of a boundary, and how late they are. */
+static int both(struct walk *w, unsigned j, bool *ok, double off[2])
 {
 	double turn;
 	int err = 0;
 
+	off[LOW] = off[HIGH] = 0;
 	*ok = j == 0;
 	if (!j || jump(w, j) < 2.2 * w->reader->tolerance)
 		return 0;
@@ -488,9 +511,29 @@ static int both(struct walk *w, unsigned j, bool *ok)
 	for (int side = LOW; side <= HIGH && !err && *ok; side++) {
 		err = reader_recall(w->reader,
 				    unit_of(w, (enum side)side, j), &turn);
-		*ok = fabs(phase_wrap(turn - angle_of(w, (enum side)side, j)))
-		      <= w->reader->tolerance;
+		off[side] = phase_wrap(turn - angle_of(w, (enum side)side, j));
+		*ok = fabs(off[side]) <= w->reader->tolerance;
 	}
+	return err;
+}
+
+/* To boundary n, both sides of which were seen: all that are passed learn from
+ * it. */
+static int go_to(struct walk *w, unsigned n, double low, double high)
+{
+	double noise = BOTH_SIDES * w->reader->noise;
+	double off = (low + high) / 2, late;
+	int err;
+
+	for (unsigned k = 0; k < n; k++)
+		w->ahead[k].start = phase_part(w->ahead[k].start + off *
+				line_share(&w->line, place_of(w, n), noise,
+					   place_of(w, k)));
+	late = learn(w, n, off);
+	if (!w->ahead[n].run)
+		w->plan.now.span += 0.1 * phase_wrap(low - high);
+	err = walk_pass(w, n);
+	w->plan.start = phase_part(w->plan.start + late);
 	return err;
 }
 
@@ -498,7 +541,7 @@ static int both(struct walk *w, unsigned j, bool *ok)
 static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 {
 	unsigned lo = 0, mid;
-	double off;
+	double off, offs[2] = { 0, 0 };
 	bool ok;
 	int err = 0;
 
@@ -526,49 +569,27 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 			hi = mid;
 	}
 	for (ok = false; !err && lo;) {
-		err = both(w, lo, &ok);
+		err = both(w, lo, &ok, offs);
 		if (ok)
 			break;
 		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
 	}
 	if (err)
 		return err;
-	err = walk_pass(w, lo);
+	err = lo ? go_to(w, lo, offs[LOW], offs[HIGH]) : 0;
 	if (!err)
 		plan_ahead(&w->plan, w->ahead, 2);
 	return err ? err : event(w, n - lo);
-}
-
-/* The same for runs that come again: how late the n-th track was says the more,
- * the larger n is. */
-static void learn_rate(struct walk *w, double late, unsigned n)
-{
-	struct plan *p = &w->plan;
-	double weight = (double)n * n;
-
-	p->rate += late / n * weight / (weight + p->rate_weight);
-	p->rate_weight = RATE_KEEP * p->rate_weight + weight;
 }
 
 /* A leap was right: goes there. */
 static int accept(struct walk *w, const struct landing *l)
 {
 	unsigned n = l->at;
-	double low = l->low, high = l->high;
-	bool within = !w->ahead[n].run;
-	double start;
-	int err = walk_pass(w, n);
+	int err = go_to(w, n, l->low, l->high);
 
 	if (n >= STREAK_TRACKS)
 		w->streak = 0;
-	start = ANGLE_GAIN * high;
-	w->plan.start = phase_part(w->plan.start + start);
-	if (within) {
-		learn_step(w, w->plan.start);
-		w->plan.now.span += 0.1 * phase_wrap(low - high);
-	} else {
-		learn_rate(w, high, n);
-	}
 	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
 	return err;
 }
@@ -614,6 +635,13 @@ static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
 	return err;
 }
 
+/* Can't it be said any more at what angle track n ahead starts? */
+static bool unsure(const struct walk *w, unsigned n)
+{
+	return line_sigma(&w->line, place_of(w, n)) >
+	       UNSURE * w->reader->tolerance;
+}
+
 int walk_step(struct walk *walk)
 {
 	unsigned most = 2 * walk->leap + 16, n;
@@ -628,6 +656,8 @@ int walk_step(struct walk *walk)
 	if (n < 2)
 		return event(walk, n);
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
+	while (most > LEAP_START && unsure(walk, most))
+		most -= most / 8 + 1;
 	err = look(walk, most - most / 4, most, n - 1, &l);
 	if (err || !l.at)
 		return err ? err : event(walk, n);

@@ -7,6 +7,7 @@
 #ifndef TRAX_EXTRACT_WALK_H
 #define TRAX_EXTRACT_WALK_H
 
+#include "extract/line.h"
 #include "extract/plan.h"
 #include "extract/reader.h"
 #include "extract/store.h"
@@ -15,6 +16,7 @@ struct walk {
 	struct reader *reader;
 	struct store *store;
 	struct plan plan;
+	struct line line;	/* how sure its angles are */
 	uint64_t limit;		/* unit; beyond it is mapped */
 	bool there;		/* has a frontier: plan.first */
 	uint32_t guess;		/* size of a track elsewhere; 0: not known */

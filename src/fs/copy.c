@@ -65,6 +65,8 @@ static void copy_was_read(struct fs_op *sub)
 		.size = n,
 		.data = copy->data,
 		.flags = flags,
+		.uid = copy->op->uid,
+		.gid = copy->op->gid,
 	};
 	fs_submit(copy->fs, sub);
 }

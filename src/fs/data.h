@@ -86,6 +86,12 @@ struct piece {
 				   writes into data */
 	uint16_t stale;		/* being read, but the tree has changed */
 	uint16_t failed;	/* could not be read: -EIO */
+	uint16_t ahead;		/* read ahead, and no user has come yet */
+	uint16_t copied;	/* of those, there is a copy */
+	bool from_copy;		/* one was read */
+	bool coarse;		/* one sum is for all of it */
+	uint64_t addr, sector;	/* of its first block, if such: where the
+				   original is, where it was read */
 	unsigned pins;
 };
 
@@ -273,8 +279,15 @@ const void *need_block(const struct need *need, uint64_t index);
 void needs_wake(struct file *file);
 /* The tree's content of these blocks has changed. */
 void pieces_changed(struct file *file, uint64_t first, uint64_t n);
-/* Reads ahead what is not there, when there is room. */
-void pieces_ahead(struct file *file, uint64_t first, uint64_t end);
+/* Reads ahead what is not there, when there is room.  A guess is left when the
+ * file has copies: then these are what is wanted of it. */
+void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess);
+/* A user reads what a need holds: some of it may have been read ahead. */
+void pieces_claimed(const struct need *need, uint64_t wait_ns);
+/* Small files that were read ahead and nobody has come for, that have no copy:
+ * by address, at most `most`; each is told once. */
+struct replica_want;
+size_t pieces_left(struct files *files, struct replica_want *left, size_t most);
 /* Ends fetches that could not begin. */
 void pieces_run(struct files *files);
 /* The reader is through with the pieces before this block. */
@@ -337,6 +350,7 @@ struct io {
 	struct fs_op *op;
 	struct file *file;
 	uint64_t pos, end;	/* bytes */
+	uint64_t begun_ns;
 	bool prepared;		/* what comes first has been done */
 	bool mapped;		/* all of it has a place on disk */
 	void (*step)(struct io *io);

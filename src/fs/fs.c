@@ -17,6 +17,7 @@
 #include "fs/errors.h"
 #include "fs/heal.h"
 #include "fs/keep.h"
+#include "fs/nodes.h"
 #include "fs/move.h"
 #include "fs/record.h"
 #include "fs/replica.h"
@@ -92,13 +93,13 @@ static void fs_op_write(struct fs *fs, struct fs_op *op)
 static void fs_op_fallocate(struct fs *fs, struct fs_op *op)
 {
 	fs_changes(fs, op->ino);
-	file_fallocate(fs, op);
+	inode_op_change(fs, op);
 }
 
 static void fs_op_copy_range(struct fs *fs, struct fs_op *op)
 {
 	fs_changes(fs, op->ino2);
-	file_copy_range(fs, op);
+	inode_op_change(fs, op);
 }
 
 static void fs_op_fsync(struct fs *fs, struct fs_op *op)
@@ -171,6 +172,7 @@ static const struct fs_row {
 	[FS_RMDIR] = { "rmdir", names_op_unlink, true },
 	[FS_RENAME] = { "rename", rename_op, true },
 	[FS_OPEN] = { "open", inode_op_open, false },
+	[FS_MAY_OPEN] = { "may_open", inode_op_may_open, false },
 	[FS_RELEASE] = { "release", fs_op_release, false },
 	[FS_READ] = { "read", fs_op_read, false },
 	[FS_WRITE] = { "write", fs_op_write, true },
@@ -412,6 +414,10 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->geom = profile->geom;
 	profile_free(old);
 	keep_wanted(fs->keep);
+	rc = fs_open_head(fs);
+	if (rc)
+		msg_warn("%s: the head is not followed: %s", fs->disk->name,
+			 strerror(-rc));
 	return 0;
 }
 
@@ -555,6 +561,7 @@ static void fs_free(struct fs *fs)
 	vnode_forget_resume(fs);
 	ticket_forget_all(fs);
 	watch_free(fs);
+	nodes_free(fs);
 	keep_free(fs->keep);
 	replicas_free(fs);
 	runs_free(fs);
@@ -601,11 +608,13 @@ int fs_open(struct env *env, struct disk *disk,
 	if (!rc)
 		rc = keep_open(fs, &fs->keep);
 	if (!rc)
-		rc = runs_new(fs);
-	if (!rc)
 		rc = replicas_open(fs);
 	if (!rc)
+		rc = runs_new(fs);
+	if (!rc)
 		rc = watch_open(fs);
+	if (!rc)
+		rc = nodes_new(fs);
 	if (rc) {
 		fs_abandon(fs);
 		return rc;
@@ -644,7 +653,8 @@ static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
 	       !keep_idle(fs->keep) ||
-	       !replicas_idle(fs->replicas) || !runs_idle(fs);
+	       !replicas_idle(fs->replicas) || !runs_idle(fs) ||
+	       !nodes_idle(fs);
 }
 
 /* What has failed waits for homes that nobody brings data to any more. */

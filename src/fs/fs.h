@@ -92,7 +92,9 @@ enum fs_op_type {
 	FS_LOOKUP, FS_FORGET, FS_GETATTR, FS_SETATTR, FS_READLINK,
 	FS_MKNOD,		/* any type but directory and symlink */
 	FS_MKDIR, FS_SYMLINK, FS_TMPFILE, FS_LINK, FS_UNLINK, FS_RMDIR,
-	FS_RENAME, FS_OPEN, FS_RELEASE, FS_READ, FS_WRITE, FS_FSYNC,
+	FS_RENAME, FS_OPEN, FS_RELEASE,
+	FS_MAY_OPEN,		/* as FS_OPEN, but adds no handle */
+	FS_READ, FS_WRITE, FS_FSYNC,
 	FS_FLUSH,		/* close(2): waits for nothing; ordering rule */
 	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
@@ -172,7 +174,8 @@ struct fs_op {
 				   target inode */
 	const char *name2;	/* RENAME: new name; SYMLINK: target; xattrs:
 				   attribute name */
-	uint32_t uid, gid;	/* of the caller, for new inodes */
+	uint32_t uid, gid;	/* of the caller, for new inodes; LISTXATTR:
+				   trusted.* is for uid 0 */
 	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */
 	uint32_t umask;		/* applied here unless a default ACL rules */
 	uint32_t rdev;
@@ -181,7 +184,8 @@ struct fs_op {
 				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
-				   OPEN: O_* flags (O_TRUNC is done here) */
+				   OPEN: O_* flags (O_TRUNC is done here);
+				   MAY_OPEN: O_* flags */
 	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE; READDIR:
 				   cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:

@@ -309,14 +309,36 @@ static int inode_check_attr(const struct fs_op *op,
 	return 0;
 }
 
-int inode_kill_priv(struct ticket *ticket, uint64_t ino,
+/*
+ * chown(2) to nobody else is no change of owner to the kernel: it lets
+ * everybody do it, and leaves to us what it drops.  The same request comes
+ * before a write, and there the WRITE itself drops set-uid and set-gid.
+ */
+static bool inode_drops_mode(const struct fs_op *op,
+			     const struct inode_item *item)
+{
+	return op->type != FS_SETATTR || op->uid == 0 ||
+	       op->uid == le32_get(item->uid) ||
+	       op->flags & ~(FS_SET_KILL_PRIV | FS_SET_CTIME);
+}
+
+/* Set-gid without group execution goes with whoever is not of the group: of
+ * the caller's groups only the first is known here. */
+static bool inode_drops_sgid(const struct fs_op *op,
+			     const struct inode_item *item)
+{
+	return inode_mode(item) & S_IXGRP ||
+	       (op->uid && op->gid != le32_get(item->gid));
+}
+
+int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item)
 {
 	uint32_t mode = inode_mode(item);
 	struct xattr_slot slot;
 	int rc;
 
-	if (!S_ISREG(mode))
+	if (S_ISDIR(mode))
 		return 0;
 	if (le32_get(item->flags) & INODE_HAS_CAPS) {
 		rc = xattr_find(ticket, ino, item, "security.capability",
@@ -328,8 +350,10 @@ int inode_kill_priv(struct ticket *ticket, uint64_t ino,
 		if (slot.found)
 			xattr_remove(ticket, &slot, item);
 	}
+	if (!inode_drops_mode(op, item))
+		return 0;
 	mode &= ~(uint32_t)S_ISUID;
-	if (mode & S_IXGRP)
+	if (inode_drops_sgid(op, item))
 		mode &= ~(uint32_t)S_ISGID;
 	item->mode = le32_put(mode);
 	return 0;
@@ -380,7 +404,7 @@ static int inode_setattr_run(struct ticket *ticket)
 	if (rest.flags) {
 		rc = inode_acl_probe(ticket, &item, &acl, &slot);
 		if (!rc && op->flags & FS_SET_KILL_PRIV)
-			rc = inode_kill_priv(ticket, op->ino, &item);
+			rc = inode_kill_priv(ticket, op, op->ino, &item);
 		if (rc)
 			return rc;
 		inode_acl_apply(ticket, &item, &acl, &slot);
@@ -541,6 +565,79 @@ void inode_op_open(struct fs *fs, struct fs_op *op)
 {
 	op->result = 0;
 	ticket_start(fs, &inode_open_type, op, NULL);
+}
+
+static int inode_may_open_run(struct ticket *ticket)
+{
+	struct inode_item item;
+	int rc = inode_of_op(ticket, ticket->op->ino, &item);
+
+	return rc ? rc : inode_check_open(ticket->fs, ticket->op, &item);
+}
+
+static const struct ticket_type inode_may_open_type = {
+	.name = "may open",
+	.paths = 1,
+	.run = inode_may_open_run,
+};
+
+void inode_op_may_open(struct fs *fs, struct fs_op *op)
+{
+	ticket_start(fs, &inode_may_open_type, op, NULL);
+}
+
+/* ---- Changes that the kernel asks for without a look at the flags ---- */
+
+static int inode_may_change_run(struct ticket *ticket)
+{
+	const struct fs_op *op = ticket->op;
+	uint32_t mode = op->flags & ~FS_SET_KILL_PRIV, flags;
+	struct inode_item item;
+	int rc;
+
+	rc = inode_of_op(ticket, op->type == FS_COPY_RANGE ? op->ino2 : op->ino,
+			 &item);
+	if (rc)
+		return rc;
+	flags = le32_get(item.flags);
+	if (flags & INODE_IMMUTABLE)
+		return -EPERM;
+	/* Room may be set aside behind what can only be appended to. */
+	if (flags & INODE_APPEND &&
+	    (op->type != FS_FALLOCATE || mode & ~(uint32_t)FALLOC_FL_KEEP_SIZE))
+		return -EPERM;
+	return 0;
+}
+
+static void inode_may_change_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct fs_op *op = ticket->op;
+	struct fs *fs = ticket->fs;
+
+	(void)seq;
+	if (rc) {
+		ticket_finish(ticket, rc);
+		return;
+	}
+	ticket->op = NULL;
+	ticket_finish(ticket, 0);
+	if (op->type == FS_COPY_RANGE)
+		file_copy_range(fs, op);
+	else
+		file_fallocate(fs, op);
+}
+
+static const struct ticket_type inode_may_change_type = {
+	.name = "may change",
+	.paths = 1,
+	.run = inode_may_change_run,
+	.end = inode_may_change_end,
+};
+
+void inode_op_change(struct fs *fs, struct fs_op *op)
+{
+	op->result = 0;
+	ticket_start(fs, &inode_may_change_type, op, NULL);
 }
 
 /* ---- Flags ---- */

@@ -30,6 +30,7 @@ struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
 struct runs;			/* runs.c: copies read together */
 struct watch;			/* watch.c: what is learned */
+struct nodes;			/* nodes.c: copies of tree nodes */
 struct keep;			/* keep.c: what is known of the drive */
 
 struct fs {
@@ -50,6 +51,7 @@ struct fs {
 	struct errors *errors;
 	struct runs *runs;		/* there while replicas is */
 	struct watch *watch;		/* NULL: nothing is learned */
+	struct nodes *nodes;		/* NULL: none are learned nor read */
 	struct keep *keep;		/* NULL: nothing is written back */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
@@ -231,10 +233,11 @@ void file_set_size(struct fs *fs, struct fs_op *op);
 /* Applies all of op->attr but the size to a fetched item (inode.c). */
 void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		      struct inode_item *item);
-/* Clears what a write by a user clears: suid, sgid, security.capability; 0,
- * -EAGAIN or -EIO.  On 0 the attribute is gone from the tree: call it when
- * all else has been probed without a miss, and put the item. */
-int inode_kill_priv(struct ticket *ticket, uint64_t ino,
+/* Clears what a write by the op's caller clears: suid, sgid,
+ * security.capability; 0, -EAGAIN or -EIO.  On 0 the attribute is gone from
+ * the tree: call it when all else has been probed without a miss, and put the
+ * item. */
+int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item);
 /*
  * Rename over an existing name: the data of the inode moved comes before the

@@ -18,6 +18,7 @@
 #include "base/msg.h"
 #include "fs/move.h"
 #include "fs/record.h"
+#include "sched/head.h"
 #include "sched/queue.h"
 
 #define NS_PER_SECOND 1000000000ull
@@ -25,6 +26,12 @@
 #define APART_NS (300 * NS_PER_SECOND)
 /* After an error. */
 #define AGAIN_NS (3600 * NS_PER_SECOND)
+/* From one look at what the head has learned to the next; and what is worth
+ * being written: parts of a turn, and of the period. */
+#define LOOK_NS (1800 * NS_PER_SECOND)
+#define LEAST_TURNS 512u
+#define LEAST_PERIOD 5000000u
+#define LEARNED_PPM 500000u
 #define CHUNK_SECTORS 128u
 #define SUPERS 3u
 
@@ -38,6 +45,7 @@ struct keep {
 	enum keep_state state;
 	bool wanted, closing;
 	uint64_t at_ns;		/* not before */
+	uint64_t look_ns;	/* the same, for what the head has learned */
 	uint8_t *record;	/* whole blocks */
 	uint64_t sectors, done;	/* of it; written */
 	struct super next;
@@ -67,6 +75,7 @@ int keep_open(struct fs *fs, struct keep **out)
 	}
 	keep->fs = fs;
 	keep->at_ns = env_now_ns(fs->env) + APART_NS / 5;
+	keep->look_ns = env_now_ns(fs->env) + LOOK_NS;
 	*out = keep;
 	return 0;
 }
@@ -276,12 +285,114 @@ static void keep_move(struct keep *keep)
 	move_begin(&keep->move);
 }
 
-/* The record, and the superblock that will name it. */
+/* ---- What the head has learned ---- */
+
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* A longer seek takes no less. */
+static uint64_t longer(uint64_t most_ns, uint64_t ns)
+{
+	return ns > most_ns ? ns : most_ns;
+}
+
+/* Is it worth a writing? */
+static bool differs(const struct profile *p, const struct head_learned *now)
+{
+	uint64_t least_ns = p->mech.period_ps / 1000 / LEAST_TURNS;
+	uint64_t most_ns = 0;
+	uint32_t i;
+
+	if (apart(p->mech.period_ps, now->mech->period_ps) >
+		    p->mech.period_ps / LEAST_PERIOD ||
+	    apart(p->read_overhead_ns, now->read_overhead_ns) > least_ns)
+		return true;
+	if (now->writes &&
+	    (apart(p->write_overhead_ns, now->write_overhead_ns) > least_ns ||
+	     apart(p->mech.write_settle_ns, now->mech->write_settle_ns) >
+		     least_ns))
+		return true;
+	for (i = 0; i < p->mech.seek_n; i++) {
+		most_ns = longer(most_ns, now->mech->seek[i].ns);
+		if (apart(p->mech.seek[i].ns, most_ns) > least_ns)
+			return true;
+	}
+	return false;
+}
+
+static void take_seeks(struct profile *p, const struct service_mech *mech)
+{
+	uint64_t most_ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->mech.seek_n; i++) {
+		most_ns = longer(most_ns, mech->seek[i].ns);
+		p->mech.seek[i].ns = most_ns;
+	}
+}
+
+static void take_part(struct profile *p, enum profile_part part)
+{
+	p->part[part].method = PROFILE_TIMING;
+	if (!p->part[part].confidence_ppm)
+		p->part[part].confidence_ppm = LEARNED_PPM;
+}
+
+/* A profile with what the head of it has learned. */
+static void keep_take(struct profile *p, const struct head_learned *now)
+{
+	p->mech.period_ps = now->mech->period_ps;
+	p->read_overhead_ns = now->read_overhead_ns;
+	p->mech.head_switch_ns = now->mech->head_switch_ns;
+	take_seeks(p, now->mech);
+	take_part(p, PROFILE_SEEK);
+	take_part(p, PROFILE_OVERHEAD);
+	if (!now->writes)
+		return;
+	p->write_overhead_ns = now->write_overhead_ns;
+	p->mech.write_settle_ns = now->mech->write_settle_ns;
+	take_part(p, PROFILE_SETTLE);
+}
+
+static bool keep_learned(const struct keep *keep, struct head_learned *now)
+{
+	const struct fs *fs = keep->fs;
+
+	return fs->own_head && head_get_learned(fs->own_head, now) &&
+	       now->mech->seek_n == fs->profile->mech.seek_n;
+}
+
+/* Looks now and then. */
+static void keep_look(struct keep *keep, uint64_t now_ns)
+{
+	struct head_learned now;
+
+	if (now_ns < keep->look_ns)
+		return;
+	keep->look_ns = keep->closing ? UINT64_MAX : now_ns + LOOK_NS;
+	if (keep_learned(keep, &now) && differs(keep->fs->profile, &now))
+		keep->wanted = true;
+}
+
+/* ---- The record, and the superblock that will name it ---- */
+
+static int keep_bytes(const struct keep *keep, void **buf, size_t *bytes)
+{
+	struct profile *p = keep->fs->profile;
+	struct head_learned now;
+
+	if (keep_learned(keep, &now))
+		keep_take(p, &now);
+	return profile_verify(p) ? -EUCLEAN : profile_encode(p, buf, bytes);
+}
+
 static int keep_encode(struct keep *keep)
 {
 	size_t bytes, room;
 	void *buf;
-	int rc = profile_encode(keep->fs->profile, &buf, &bytes);
+	int rc = keep_bytes(keep, &buf, &bytes);
 
 	if (rc)
 		return rc;
@@ -325,8 +436,10 @@ static void keep_begin(struct keep *keep)
 
 uint64_t keep_run(struct keep *keep, uint64_t now_ns)
 {
-	if (!keep || !keep->wanted || keep->state != KEEP_WAIT ||
-	    tree_failed(keep->fs->tree))
+	if (!keep || keep->state != KEEP_WAIT || tree_failed(keep->fs->tree))
+		return UINT64_MAX;
+	keep_look(keep, now_ns);
+	if (!keep->wanted)
 		return UINT64_MAX;
 	if (now_ns < keep->at_ns)
 		return keep->at_ns;
@@ -342,7 +455,9 @@ void keep_now(struct keep *keep)
 
 void keep_close(struct keep *keep)
 {
-	if (keep)
-		keep->closing = true;
+	if (!keep)
+		return;
+	keep->closing = true;
+	keep->look_ns = 0;
 	keep_now(keep);
 }

@@ -39,6 +39,8 @@
 #define MAX_PHYSICAL_BYTES 65536u
 #define WIPE_SECTORS 2048u	/* at either end */
 #define MAX_TAKEN 160u
+/* Known tracks are looked for in this share of the disk. */
+#define NEAR_SHARE 64u
 /* Room for the record of the drive, see room_bytes. */
 #define ROOM_BYTES 32768u
 #define ROOM_SHARE 16384u	/* a byte for so many sectors */
@@ -104,26 +106,25 @@ static int layout_place(struct layout *layout, uint64_t from, uint64_t n,
 	return from ? layout_place(layout, 0, n, kind, place) : -ENOSPC;
 }
 
-/*
- * The first run of whole free tracks at or behind `from` (else from the front)
- * of at least `least` sectors.
- */
-static int layout_tracks(struct layout *layout, uint64_t from, uint64_t least,
-			 struct super_track *out)
+/* The first run of whole free tracks in [from, to) of at least `least`
+ * sectors; only tracks that are `known`, or any.  False: there is none. */
+static bool layout_run(struct layout *layout, uint64_t from, uint64_t to,
+		       uint64_t least, bool known, struct super_track *out)
 {
-	uint64_t sectors = layout->super->sectors, end;
 	struct geom_track track;
 	struct super_track run = { 0 };
+	uint64_t end;
 
 	geom_track_of(layout->geom, from, &track);
 	if (track.first < from)
 		track.first += track.sectors;
-	while (track.first < sectors) {
+	while (track.first < to) {
 		geom_track_of(layout->geom, track.first, &track);
 		end = track.first + track.sectors;
-		if (end > sectors)
+		if (end > to)
 			break;
-		if (layout_meets(layout, track.first, track.sectors))
+		if ((known && !track.known) ||
+		    layout_meets(layout, track.first, track.sectors))
 			run.sectors = 0;
 		else if (run.sectors)
 			run.sectors += track.sectors;
@@ -132,10 +133,28 @@ static int layout_tracks(struct layout *layout, uint64_t from, uint64_t least,
 						    track.sectors };
 		if (run.sectors >= least) {
 			*out = run;
-			return 0;
+			return true;
 		}
 		track.first = end;
 	}
+	return false;
+}
+
+/*
+ * A run of whole free tracks: known ones at or behind `from`, but not far; else
+ * any there, else from the front.
+ */
+static int layout_tracks(struct layout *layout, uint64_t from, uint64_t least,
+			 struct super_track *out)
+{
+	uint64_t sectors = layout->super->sectors;
+	uint64_t near = sectors / NEAR_SHARE;
+
+	near = from < sectors - near ? from + near : sectors;
+	if ((geom_known(layout->geom) &&
+	     layout_run(layout, from, near, least, true, out)) ||
+	    layout_run(layout, from, sectors, least, false, out))
+		return 0;
 	return from ? layout_tracks(layout, 0, least, out) : -ENOSPC;
 }
 

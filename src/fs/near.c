@@ -62,7 +62,7 @@ static void ahead_step(struct gated *gated)
 	end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	end = ahead->end < end ? ahead->end : end;
 	if (!rc && file->size <= SMALL_BYTES && ahead->first < end)
-		pieces_ahead(file, ahead->first, end);
+		pieces_ahead(file, ahead->first, end, true);
 	files_release(ahead);
 	file_put(file);
 }

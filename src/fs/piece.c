@@ -47,6 +47,7 @@ struct fetch_piece {
 	bool claimed;		/* they are busy for this fetch */
 	uint16_t mapped;	/* of these, with data on disk */
 	uint16_t mask;		/* that have a sum */
+	uint16_t copied;	/* that have a copy */
 	bool coarse;
 	uint64_t sum[PIECE_BLOCKS];
 };
@@ -61,6 +62,7 @@ struct fetch {
 	unsigned segments, outstanding, tries;
 	unsigned copies_n;	/* of any segment, at most */
 	bool background;	/* no user's read */
+	bool guess;		/* nobody may ever want it */
 	bool copied;		/* a copy was read this time */
 	bool copies_bad;	/* one was read the first time, and was bad */
 	int rc;
@@ -145,6 +147,7 @@ static void piece_changed(struct piece *piece, uint64_t first, uint64_t end)
 		if (base + i >= first && base + i < end)
 			bits |= 1u << i;
 	piece->valid &= ~bits;
+	piece->ahead &= ~bits;
 	piece->stale |= bits & piece->reading;
 }
 
@@ -282,8 +285,7 @@ static bool need_pin(struct need *need)
 }
 
 static void fetch_start(struct file *file, uint64_t first_piece,
-			unsigned pieces, const uint16_t *want,
-			enum queue_class class, bool background);
+			unsigned pieces, const uint16_t *want, bool background);
 
 /* Starts reading what is missing and not on its way.  0: nothing missing. */
 static int need_fetch(struct need *need)
@@ -305,7 +307,6 @@ static int need_fetch(struct need *need)
 	}
 	if (all)
 		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
-			    need->background ? QUEUE_READ_AHEAD : QUEUE_READ,
 			    need->background);
 	for (p = 0; p < n; p++)
 		if (want[p] && want[p] & need->pieces[p]->failed)
@@ -659,30 +660,105 @@ static int fetch_inline(struct ticket *ticket, struct fetch *fetch)
 	return 0;
 }
 
+/* The places of one segment. */
+static void segment_copies(struct fetch_segment *segment,
+			   const struct replica_copy *found, unsigned n)
+{
+	uint64_t block = segment->off / BLOCK_SECTORS;
+	uint64_t places[TRAX_MAX_REPLICAS];
+	uint64_t skip = segment->off % BLOCK_SECTORS;
+	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
+		       BLOCK_SECTORS;
+	unsigned k;
+
+	segment->copies_n = replica_places(found, n, block, end - block,
+					   places);
+	if (segment->copies_n > QUEUE_COPIES)
+		segment->copies_n = QUEUE_COPIES;
+	for (k = 0; k < segment->copies_n; k++)
+		segment->copies[k] = places[k] + skip;
+}
+
+/* Copies of all of a segment that do not lie in one row, as at the end of each
+ * track: it is cut where the first row ends.  false: it stays as it is. */
+static bool segment_cut(struct fetch *fetch, unsigned i,
+			const struct replica_copy *found, unsigned n)
+{
+	struct fetch_segment *segment = &fetch->segment[i];
+	uint64_t end, cut;
+
+	if (fetch->segments == FETCH_SEGMENTS)
+		return false;
+	end = (segment->off + segment->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
+	cut = replica_row(found, n, segment->off / BLOCK_SECTORS, end) *
+	      BLOCK_SECTORS;
+	if (!cut)
+		return false;
+	memmove(segment + 2, segment + 1,
+		(fetch->segments - i - 1) * sizeof(*segment));
+	segment[1] = *segment;
+	segment[1].addr += cut - segment->off;
+	segment[1].n -= cut - segment->off;
+	segment[1].off = cut;
+	segment->n = cut - segment->off;
+	fetch->segments++;
+	return true;
+}
+
+/* What users want of a file whose beginning, or what they come from, has
+ * copies are these. */
+static int fetch_guess(struct ticket *ticket, struct fetch *fetch)
+{
+	struct replica_copy found[REPLICA_FOUND];
+	uint64_t first = fetch->first * PIECE_BLOCKS;
+	unsigned p, n;
+	int rc;
+
+	if (!fetch->guess || !fetch->file->copies || !ticket->fs->replicas)
+		return 0;
+	rc = replica_find(ticket, fetch->file->ino, 0, 1, found, &n);
+	if (!rc && !n && first)
+		rc = replica_find(ticket, fetch->file->ino, first - 1, first,
+				  found, &n);
+	if (rc || !n)
+		return rc;
+	fetch_unclaim(fetch);
+	for (p = 0; p < fetch->pieces; p++)
+		fetch->piece[p].want = 0;
+	return 0;
+}
+
+static void fetch_mark_copied(struct fetch *fetch,
+			      const struct replica_copy *copy)
+{
+	struct fetch_piece *fp;
+	unsigned i, bit;
+
+	for (i = 0; i < copy->blocks; i++) {
+		fp = fetch_piece(fetch, copy->block + i, &bit);
+		if (fp)
+			fp->copied |= 1u << bit;
+	}
+}
+
 /* Where else the segments lie. */
 static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
 {
 	struct replica_copy found[REPLICA_FOUND];
-	uint64_t places[TRAX_MAX_REPLICAS], block, end, skip;
 	uint64_t first = fetch->first * PIECE_BLOCKS;
 	struct fetch_segment *segment;
-	unsigned i, k, n;
+	unsigned i, n;
 	int rc;
 
 	rc = replica_find(ticket, fetch->file->ino, first,
 			  first + fetch->pieces * PIECE_BLOCKS, found, &n);
+	for (i = 0; !rc && i < n; i++)
+		fetch_mark_copied(fetch, &found[i]);
 	for (i = 0; !rc && n && i < fetch->segments; i++) {
 		segment = &fetch->segment[i];
-		block = segment->off / BLOCK_SECTORS;
-		skip = segment->off % BLOCK_SECTORS;
-		end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
-		      BLOCK_SECTORS;
-		segment->copies_n = replica_places(found, n, block,
-						   end - block, places);
-		if (segment->copies_n > QUEUE_COPIES)
-			segment->copies_n = QUEUE_COPIES;
-		for (k = 0; k < segment->copies_n; k++)
-			segment->copies[k] = places[k] + skip;
+		segment_copies(segment, found, n);
+		if (!segment->copies_n && segment_cut(fetch, i, found, n))
+			segment_copies(segment, found, n);
 		if (segment->copies_n > fetch->copies_n)
 			fetch->copies_n = segment->copies_n;
 	}
@@ -696,7 +772,10 @@ static int fetch_run(struct ticket *ticket)
 	int rc, sums;
 
 	for (p = 0; p < fetch->pieces; p++)
-		fetch->piece[p].mapped = 0;
+		fetch->piece[p].mapped = fetch->piece[p].copied = 0;
+	rc = fetch_guess(ticket, fetch);
+	if (rc)
+		return rc;
 	sums = fetch_sums(ticket, fetch);
 	if (sums && sums != -EAGAIN)
 		return sums;
@@ -759,7 +838,8 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 
 	segment->watched = WATCH_NONE;
 	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
-	if (!fetch->background && fetch->tries == 0)
+	if (!fetch->background && fetch->class == QUEUE_READ &&
+	    fetch->tries == 0)
 		segment->watched = watch_read(
 			fetch->file->files->fs, fetch->file->ino, block,
 			(uint32_t)(end - block), segment->addr,
@@ -822,7 +902,7 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 	}
 	if (fetch->class == QUEUE_READ && fetch->first == 0 &&
 	    fetch->segments && fetch->segment[0].off == 0 && !fetch->tries &&
-	    fetch->file->size <= SMALL_BYTES)
+	    !fetch->segment[0].copies_n && fetch->file->size <= SMALL_BYTES)
 		near_missed(fetch->file->files, fetch->segment[0].addr,
 			    fetch->segment[0].n);
 	fetch->outstanding = 1;
@@ -853,6 +933,33 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
+/* What was read ahead is no user's read until one comes for it. */
+static void fetch_note(const struct fetch *fetch,
+		       const struct fetch_segment *segment)
+{
+	const uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
+	uint64_t off = segment->off, end = off + segment->n, base, block;
+	const struct fetch_piece *fp;
+	struct piece *piece;
+
+	if (fetch->background || fetch->class != QUEUE_READ_AHEAD)
+		return;
+	for (; off < end; off = base + piece_sectors) {
+		base = off - off % piece_sectors;
+		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		piece = fp->piece;
+		piece->addr = segment->addr - segment->off + base;
+		piece->sector = segment->req.disk.sector - segment->off + base;
+		piece->copied = fp->copied;
+		piece->coarse = fp->coarse;
+		piece->from_copy = segment->req.disk.sector != segment->addr;
+		for (block = off / BLOCK_SECTORS;
+		     block * BLOCK_SECTORS < end &&
+		     block * BLOCK_SECTORS < base + piece_sectors; block++)
+			piece->ahead |= 1u << block % PIECE_BLOCKS;
+	}
+}
+
 static void fetch_count(struct fetch *fetch,
 			const struct fetch_segment *segment)
 {
@@ -863,6 +970,7 @@ static void fetch_count(struct fetch *fetch,
 		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
 	watch_access(fs, from_copy ? WATCH_COPY : WATCH_READ,
 		     segment->req.disk.sector, segment->n);
+	fetch_note(fetch, segment);
 	if (fs->runs)
 		runs_passed(fs, segment->req.disk.sector + segment->n);
 	if (segment->copies_n)
@@ -1021,9 +1129,9 @@ static void fetch_verify(struct fetch *fetch)
 	fetch_over(fetch);
 }
 
-static void fetch_start(struct file *file, uint64_t first_piece,
-			unsigned pieces, const uint16_t *want,
-			enum queue_class class, bool background)
+static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
+			       unsigned pieces, const uint16_t *want,
+			       enum queue_class class)
 {
 	struct fetch *fetch = files_alloc(file->files, sizeof(*fetch));
 	unsigned p;
@@ -1033,11 +1141,10 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 			if (want[p])
 				piece_find(file, first_piece + p)->failed |=
 					want[p];
-		return;
+		return NULL;
 	}
 	fetch->file = file;
 	fetch->class = class;
-	fetch->background = background;
 	fetch->first = first_piece;
 	fetch->pieces = pieces;
 	for (p = 0; p < pieces; p++) {
@@ -1051,6 +1158,19 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 		fetch_wish(&fetch->piece[p]);
 	}
 	file->files->fetches++;
+	return fetch;
+}
+
+static void fetch_start(struct file *file, uint64_t first_piece,
+			unsigned pieces, const uint16_t *want, bool background)
+{
+	struct fetch *fetch = fetch_new(file, first_piece, pieces, want,
+					background ? QUEUE_READ_AHEAD :
+						     QUEUE_READ);
+
+	if (!fetch)
+		return;
+	fetch->background = background;
 	fetch_again(fetch);
 }
 
@@ -1064,9 +1184,10 @@ static uint16_t piece_before(uint64_t index, uint64_t end)
 	return (uint16_t)((1u << (end - base)) - 1);
 }
 
-void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
+void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
 {
 	struct files *files = file->files;
+	struct fetch *fetch = NULL;
 	size_t count = pool_count(files->piece_pool);
 	uint16_t want[NEED_PIECES], any = 0;
 	struct piece *piece;
@@ -1092,5 +1213,82 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end)
 			list_del(&piece->lru);
 	}
 	if (n && any)
-		fetch_start(file, index, n, want, QUEUE_READ_AHEAD, false);
+		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
+	if (!fetch)
+		return;
+	fetch->guess = guess;
+	fetch_again(fetch);
+}
+
+/* Blocks of a piece that a user has come to: those that lie in a row and are
+ * alike make one read. */
+static void piece_claim(struct piece *piece, uint16_t bits, uint64_t wait_ns)
+{
+	unsigned first = 0, end;
+	bool copied;
+
+	piece->ahead &= ~bits;
+	for (; bits; bits &= ~((1u << end) - 1), first = end) {
+		while (!(bits & 1u << first))
+			first++;
+		copied = piece->copied & 1u << first;
+		for (end = first + 1; end < PIECE_BLOCKS; end++)
+			if (!(bits & 1u << end) ||
+			    copied != !!(piece->copied & 1u << end))
+				break;
+		watch_claim(piece->file->files->fs, &(struct heat_read){
+			.ino = piece->file->ino,
+			.block = piece->index * PIECE_BLOCKS + first,
+			.blocks = end - first,
+			.sector = piece->sector + first * BLOCK_SECTORS,
+			.copied = copied, .from_copy = piece->from_copy,
+		}, piece->addr + first * BLOCK_SECTORS, wait_ns);
+	}
+}
+
+/* Where one sum is for all of a piece all of it is read, always. */
+void pieces_claimed(const struct need *need, uint64_t wait_ns)
+{
+	struct piece *piece;
+	uint16_t bits;
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++) {
+		piece = need->pieces[p];
+		bits = piece ? piece->ahead & need_bits(need, p) : 0;
+		if (bits)
+			piece_claim(piece, piece->coarse ? piece->ahead : bits,
+				    wait_ns);
+	}
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct piece *const *x = a, *const *y = b;
+
+	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
+}
+
+size_t pieces_left(struct files *files, struct replica_want *left, size_t most)
+{
+	size_t count = pool_count(files->piece_pool), i, n = 0;
+	struct piece **by = calloc(count, sizeof(struct piece *)), *piece;
+
+	for (i = 0; by && i < count; i++) {
+		piece = &files->piece_store[i];
+		if (piece->file && piece->ahead && !piece->index &&
+		    !(piece->copied & piece->ahead) &&
+		    piece->file->size <= PIECE_BYTES)
+			by[n++] = piece;
+	}
+	if (n)
+		qsort(by, n, sizeof(struct piece *), by_address);
+	n = n < most ? n : most;
+	for (i = 0; i < n; i++) {
+		left[i] = (struct replica_want){ by[i]->file->ino, 0,
+			(uint64_t)__builtin_popcount(by[i]->ahead) };
+		by[i]->ahead = 0;
+	}
+	free(by);
+	return n;
 }

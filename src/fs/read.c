@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #define AHEAD_BYTES (1u << 20)
+#define SURE_READS 4u		/* so many make a stream beyond doubt */
 /* The kernel's own read-ahead may come a little out of order. */
 #define STREAM_SLACK (256u << 10)
 
@@ -68,7 +69,8 @@ static struct stream *stream_find(struct file *file, uint64_t offset)
 	return oldest;
 }
 
-static void read_ahead_to(struct file *file, uint64_t from, uint64_t to)
+static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
+			  bool guess)
 {
 	uint64_t first = from / BLOCK_BYTES, end;
 	uint64_t step = NEED_BLOCKS;
@@ -78,7 +80,7 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to)
 	for (; first < end; first = (first / step + 1) * step) {
 		uint64_t stop = (first / step + 1) * step;
 
-		pieces_ahead(file, first, stop < end ? stop : end);
+		pieces_ahead(file, first, stop < end ? stop : end, guess);
 	}
 }
 
@@ -92,7 +94,7 @@ static void read_stream(struct io *io, uint64_t end)
 	struct stream *stream;
 
 	if (offset == 0 && file->size <= track && file->size <= most) {
-		read_ahead_to(file, 0, file->size);
+		read_ahead_to(file, 0, file->size, true);
 		return;
 	}
 	stream = stream_find(file, offset);
@@ -107,7 +109,8 @@ static void read_stream(struct io *io, uint64_t end)
 		stream->ahead = end;
 	if (stream->ahead - end > window / 2)
 		return;
-	read_ahead_to(file, stream->ahead, end + window);
+	read_ahead_to(file, stream->ahead, end + window,
+		      stream->count < SURE_READS || file->size <= track);
 	stream->ahead = end + window;
 	if (offset > STREAM_SLACK)
 		pieces_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
@@ -149,6 +152,8 @@ static int read_window(struct io *io)
 	}
 	if (rc)
 		return rc;
+	pieces_claimed(&io->need, env_now_ns(io->file->files->fs->env) -
+		       io->begun_ns);
 	read_copy(io, end);
 	need_end(&io->need);
 	return 0;
@@ -170,6 +175,7 @@ static void read_step(struct io *io)
 		io->end = file->size;
 	if (!io->prepared && io->pos < io->end) {
 		io->prepared = true;
+		io->begun_ns = env_now_ns(file->files->fs->env);
 		if (io->op->offset == 0 && file->onward)
 			near_reached(file);
 		rc = read_window(io);

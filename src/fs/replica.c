@@ -297,28 +297,62 @@ static const struct replica_copy *copy_at(const struct replica_copy *found,
 	return NULL;
 }
 
+/* Where the row of copies ends that begins with `block` in one of them, at most
+ * at `end`. */
+static uint64_t row_end(const struct replica_copy *found, unsigned n,
+			const struct replica_copy *copy, uint64_t block,
+			uint64_t end)
+{
+	uint64_t sector = copy->sector + (block - copy->block) * BLOCK_SECTORS;
+	uint64_t at = block;
+
+	while (copy && at < end) {
+		at = copy->block + copy->blocks;
+		if (at < end)
+			copy = copy_at(found, n, at, sector + (at - block) *
+				       BLOCK_SECTORS);
+	}
+	return at < end ? at : end;
+}
+
+static bool copy_has(const struct replica_copy *copy, uint64_t block)
+{
+	return copy->block <= block && block < copy->block + copy->blocks;
+}
+
 unsigned replica_places(const struct replica_copy *found, unsigned n,
 			uint64_t block, uint64_t blocks, uint64_t *sectors)
 {
-	const struct replica_copy *copy;
-	uint64_t at, end = block + blocks;
 	unsigned i, places = 0;
 
-	for (i = 0; i < n && places < TRAX_MAX_REPLICAS; i++) {
-		if (found[i].block > block ||
-		    block >= found[i].block + found[i].blocks)
-			continue;
-		sectors[places] = found[i].sector + (block - found[i].block) *
-				  BLOCK_SECTORS;
-		for (copy = &found[i], at = block; copy && at < end;) {
-			at = copy->block + copy->blocks;
-			if (at < end)
-				copy = copy_at(found, n, at, sectors[places] +
-					       (at - block) * BLOCK_SECTORS);
-		}
-		places += at >= end;
-	}
+	for (i = 0; i < n && places < TRAX_MAX_REPLICAS; i++)
+		if (copy_has(&found[i], block) &&
+		    row_end(found, n, &found[i], block, block + blocks) ==
+		    block + blocks)
+			sectors[places++] = found[i].sector +
+				(block - found[i].block) * BLOCK_SECTORS;
 	return places;
+}
+
+uint64_t replica_row(const struct replica_copy *found, unsigned n,
+		     uint64_t first, uint64_t end)
+{
+	uint64_t at = first, furthest, row, longest = 0;
+	unsigned i;
+
+	for (; at < end; at = furthest) {
+		furthest = at;
+		for (i = 0; i < n; i++) {
+			if (!copy_has(&found[i], at))
+				continue;
+			row = row_end(found, n, &found[i], at, end);
+			furthest = row > furthest ? row : furthest;
+		}
+		if (furthest == at)
+			return 0;
+		longest = longest ? longest : furthest;
+	}
+	return longest;
 }
 
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)

@@ -104,6 +104,12 @@ int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
  */
 unsigned replica_places(const struct replica_copy *found, unsigned n,
 			uint64_t block, uint64_t blocks, uint64_t *sectors);
+/*
+ * All of blocks [first, end) have copies, in several rows: where the longest
+ * that begins with `first` ends.  0: some have none.
+ */
+uint64_t replica_row(const struct replica_copy *found, unsigned n,
+		     uint64_t first, uint64_t end);
 /* A read was served by the copy at this sector. */
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes);
 
@@ -144,6 +150,14 @@ struct replica_want {		/* blocks of one file, any number */
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		 uint64_t near, bool background,
 		 void (*done)(void *arg, uint64_t copies), void *arg);
+/*
+ * Copies nodes of the tree: `next` gives one after the other, in memory as they
+ * are on the disk, NULL at the end.  Their regions have `copies` 0 (format.h).
+ * In the background, as above.
+ */
+int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
+		       void (*done)(void *arg, uint64_t copies), void *arg,
+		       uint64_t near);
 bool maker_is_paused(const struct maker *maker);	/* NULL: no */
 void maker_resume(struct maker *maker);
 /* When it may go on, even if it is not quiet. */

@@ -22,6 +22,7 @@
 #include "fs/watch.h"
 
 #define MAX_TRACK_BLOCKS 1024u
+#define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
 #define NS_PER_SECOND 1000000000
 #define BUSY_SHARE 400ull		/* a quarter of a percent of the time */
 #define STEP_NS 100000000ull	/* what commit and checkpoint take, besides */
@@ -47,9 +48,12 @@ struct maker {
 	void *arg;
 	uint64_t copies;
 	bool stop, background, paused;
+	bool nodes;		/* of the tree, not files */
 	bool in_step;		/* a track is on its way */
 	uint64_t begun_ns;	/* the step */
 	uint64_t next_ns;	/* when users at work bear another one */
+
+	const void *(*node)(void *arg);	/* the next one; NULL: files */
 
 	struct file *file;	/* being read */
 	struct gated gated;
@@ -312,9 +316,31 @@ uint64_t maker_next_ns(const struct maker *maker)
 	return maker->next_ns;
 }
 
+/* Nodes of the tree; what has no place is made another time. */
+static void maker_collect_nodes(struct maker *maker)
+{
+	const void *node;
+
+	while (!maker->stop && maker->node &&
+	       maker->blocks + NODE_BLOCKS <= maker->room) {
+		node = maker->node(maker->arg);
+		if (!node) {
+			maker->node = NULL;
+			return;
+		}
+		memcpy(maker->buffer + (size_t)maker->blocks * BLOCK_BYTES,
+		       node, TRAX_NODE_BYTES);
+		maker->entry[maker->entries++] = (struct entry){
+			.blocks = NODE_BLOCKS, .at = maker->blocks,
+		};
+		maker->blocks += NODE_BLOCKS;
+	}
+}
+
 /* true: the buffer is as full as it gets; false: something is waited for. */
 static bool maker_collect(struct maker *maker)
 {
+	maker_collect_nodes(maker);
 	while (!maker->stop && unit_next(maker)) {
 		if (maker->blocks + maker->unit.blocks > maker->room)
 			return true;
@@ -617,7 +643,7 @@ static int region_run(struct ticket *ticket)
 		.number = le64_put(maker->number),
 		.sectors = le32_put((uint32_t)maker->piece.n),
 		.made_seconds = le64_put(now),
-		.copies = le32_put(maker->fit),
+		.copies = le32_put(maker->nodes ? 0 : maker->fit),
 	};
 	uint64_t sector = maker->piece.sector;
 	uint64_t last = sector + maker->piece.n - 1;
@@ -655,7 +681,8 @@ static void region_end(struct ticket *ticket, int rc, uint64_t seq)
 	struct maker *maker = ticket->state;
 	struct region region = {
 		.sector = maker->piece.sector, .number = maker->number,
-		.sectors = (uint32_t)maker->piece.n, .copies = maker->fit,
+		.sectors = (uint32_t)maker->piece.n,
+		.copies = maker->nodes ? 0 : maker->fit,
 		.made_seconds = (uint64_t)(env_wall_ns(ticket->fs->env) /
 					   NS_PER_SECOND),
 	};
@@ -668,7 +695,10 @@ static void region_end(struct ticket *ticket, int rc, uint64_t seq)
 		maker->taken = false;
 		if (regions_add(maker->replicas->regions, &region))
 			maker->stop = true;
-		maker->attached = 0;
+		/* Who reads a node knows its content; nothing points there. */
+		maker->attached = maker->nodes ? maker->fit : 0;
+		if (maker->nodes)
+			maker->copies += maker->fit;
 	}
 	maker_step(maker);
 }
@@ -830,20 +860,20 @@ static int maker_alloc(struct maker *maker, const struct replica_want *want,
 		maker->room = MAX_TRACK_BLOCKS;
 	if (maker->room < PIECE_BLOCKS)
 		maker->room = PIECE_BLOCKS;
-	maker->want = malloc(n * sizeof(*want));
+	maker->want = malloc((n + 1) * sizeof(*want));
 	maker->entry = calloc(maker->room, sizeof(*maker->entry));
 	maker->buffer = aligned_alloc(BLOCK_BYTES,
 				      (size_t)maker->room * BLOCK_BYTES);
 	if (!maker->want || !maker->entry || !maker->buffer)
 		return -ENOMEM;
-	memcpy(maker->want, want, n * sizeof(*want));
+	if (n)
+		memcpy(maker->want, want, n * sizeof(*want));
 	maker->wants = n;
 	return 0;
 }
 
-int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
-		 uint64_t near, bool background,
-		 void (*done)(void *arg, uint64_t copies), void *arg)
+static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
+		     uint64_t near, struct maker **out)
 {
 	struct replicas *replicas = fs->replicas;
 	struct maker *maker;
@@ -853,15 +883,12 @@ int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		return -EROFS;
 	if (!replicas || replicas->maker)
 		return -EBUSY;
-	maker = n ? calloc(1, sizeof(*maker)) : NULL;
+	maker = calloc(1, sizeof(*maker));
 	if (!maker)
-		return n ? -ENOMEM : -EINVAL;
+		return -ENOMEM;
 	maker->replicas = replicas;
 	maker->near = near;
-	maker->background = background;
 	maker->next_ns = env_now_ns(fs->env) + BUSY_SHARE * STEP_NS;
-	maker->done = done;
-	maker->arg = arg;
 	maker->gated.again = maker_again;
 	maker->need.ready = maker_ready;
 	list_init(&maker->need.link);
@@ -870,7 +897,43 @@ int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		maker_free(maker);
 		return rc;
 	}
-	replicas->maker = maker;
+	*out = maker;
+	return 0;
+}
+
+static void maker_start(struct maker *maker, bool background,
+			void (*done)(void *arg, uint64_t copies), void *arg)
+{
+	maker->background = background;
+	maker->done = done;
+	maker->arg = arg;
+	maker->replicas->maker = maker;
 	maker_step(maker);
+}
+
+int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
+		 uint64_t near, bool background,
+		 void (*done)(void *arg, uint64_t copies), void *arg)
+{
+	struct maker *maker;
+	int rc = n ? maker_new(fs, want, n, near, &maker) : -EINVAL;
+
+	if (!rc)
+		maker_start(maker, background, done, arg);
+	return rc;
+}
+
+int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
+		       void (*done)(void *arg, uint64_t copies), void *arg,
+		       uint64_t near)
+{
+	struct maker *maker;
+	int rc = maker_new(fs, NULL, 0, near, &maker);
+
+	if (rc)
+		return rc;
+	maker->nodes = true;
+	maker->node = next;
+	maker_start(maker, true, done, arg);
 	return 0;
 }

@@ -72,7 +72,9 @@ int runs_new(struct fs *fs)
 	share = share < MAX_SECTORS ? share : MAX_SECTORS;
 	runs->room = (uint32_t)(share < tracks ? share : tracks);
 	runs->room -= runs->room % RUN_SECTORS;
-	runs->first = RUN_SECTORS;
+	/* What fits into memory is soon there as a whole. */
+	runs->first = regions_sectors(fs->replicas->regions) <= most ?
+		runs->room : RUN_SECTORS;
 	for (i = 0; i < RUNS; i++) {
 		runs->run[i].fs = fs;
 		list_init(&runs->run[i].wants);
@@ -313,7 +315,20 @@ static uint64_t run_end(struct regions *regions, uint64_t sector,
 	return at < end ? at : end;
 }
 
-/* Begins to read a run at `sector`; no further than its region goes. */
+/* How far nothing is in memory from a sector on. */
+static uint64_t run_gap(const struct runs *runs, uint64_t sector, uint64_t end)
+{
+	const struct run *run;
+
+	for (run = runs->run; run < runs->run + RUNS; run++)
+		if (run->sectors && !run->stale && run->sector > sector &&
+		    run->sector < end)
+			end = run->sector;
+	return end;
+}
+
+/* Begins to read a run at `sector`; no further than its region goes, or than
+ * where what is there already begins. */
 static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 			    enum queue_class class)
 {
@@ -323,8 +338,9 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 
 	if (sectors > runs->room)
 		sectors = runs->room;
-	sectors = (uint32_t)(run_end(regions, sector, sector + sectors) -
-			     sector);
+	sectors = (uint32_t)(run_gap(runs, sector,
+				     run_end(regions, sector,
+					     sector + sectors)) - sector);
 	run = sectors ? run_new(runs, sectors) : NULL;
 	if (!run)
 		return NULL;
@@ -538,6 +554,9 @@ bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 			run_give(fs, run, NULL, want);
 			return true;
 		}
+		if (run && run_has(run, want->sector, 1) &&
+		    run_give_two(fs, run, want))
+			return true;
 	}
 	return false;
 }

@@ -390,7 +390,7 @@ static int cut_attr(struct ticket *ticket, struct cut *cut,
 	if (cut->begun || !op)
 		return 0;
 	if (op->flags & FS_SET_KILL_PRIV) {
-		rc = inode_kill_priv(ticket, cut->file->ino, item);
+		rc = inode_kill_priv(ticket, op, cut->file->ino, item);
 		if (rc)
 			return rc;
 	}

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "fs/data.h"
+#include "fs/nodes.h"
 #include "fs/replica.h"
 #include "replicate/choose.h"
 #include "sched/head.h"
@@ -344,6 +345,22 @@ void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
 	heat_found(fs->watch->heat, number, sector, wait_ns / 1000, from_copy);
 }
 
+void watch_claim(struct fs *fs, const struct heat_read *read, uint64_t sector,
+		 uint64_t wait_ns)
+{
+	struct watch *watch = fs->watch;
+	uint64_t number;
+
+	if (watch && heat_end(watch->heat) > watch->chosen &&
+	    heat_extend(watch->heat, read)) {
+		watch->read_ns = env_now_ns(fs->env);
+		return;
+	}
+	number = watch_read(fs, read->ino, read->block, read->blocks, sector,
+			    read->copied);
+	watch_found(fs, number, read->sector, wait_ns, read->from_copy);
+}
+
 void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
 		  uint64_t sectors)
 {
@@ -433,6 +450,22 @@ static uint64_t price_transfer(void *arg, uint64_t sectors)
 	return prices->mech->period_ps / 1000 * sectors / track;
 }
 
+/*
+ * Neighbours of what is copied, as far as they were read ahead with it, go
+ * behind it, so that the head need not go back for them either: no more than
+ * twice what was wanted.
+ */
+static size_t watch_left(struct fs *fs, struct replica_want *want, size_t most,
+			 uint64_t blocks)
+{
+	size_t n = pieces_left(fs->files, want, most), i;
+
+	blocks *= 2;
+	for (i = 0; i < n && blocks; i++)
+		blocks -= want[i].blocks < blocks ? want[i].blocks : blocks;
+	return i;
+}
+
 /* Judges what was read since the last time, and has it copied. */
 static void watch_choose(struct fs *fs)
 {
@@ -441,7 +474,7 @@ static void watch_choose(struct fs *fs)
 	struct choose_cost cost = { price_move, price_transfer, &prices };
 	struct choice *choices = calloc(CHOICES, sizeof(*choices));
 	struct replica_want *want = calloc(CHOICES, sizeof(*want));
-	uint64_t saving;
+	uint64_t saving, blocks = 0;
 	size_t i, n = 0;
 
 	if (fs->head && head_is_known(fs->head)) {
@@ -453,10 +486,14 @@ static void watch_choose(struct fs *fs)
 				heat_end(watch->heat), &cost, choices, CHOICES,
 				&saving);
 	watch->chosen = heat_end(watch->heat);
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		want[i] = (struct replica_want){
 			choices[i].ino, choices[i].block, choices[i].blocks,
 		};
+		blocks += choices[i].blocks;
+	}
+	if (n)
+		n += watch_left(fs, want + n, CHOICES - n, blocks);
 	if (n)
 		replica_make(fs, want, n, watch_hot(fs), true, NULL, NULL);
 	free(choices);
@@ -475,7 +512,7 @@ void watch_leave(struct fs *fs)
 	watch->leaving = true;
 	while (!fs->gone && !fs_read_only(fs) &&
 	       env_now_ns(fs->env) < end_ns &&
-	       (fs->replicas->maker ||
+	       (fs->replicas->maker || nodes_due(fs) || !nodes_idle(fs) ||
 		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
 		next_ns = fs_run(fs, 1);
 		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
@@ -576,6 +613,10 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		if (!watch_quiet(fs) && fresh < BUSY_READS)
 			return watch_next(fs, UINT64_MAX);
 		watch_choose(fs);
+	} else if (!replicas->maker && replicas->most && watch_quiet(fs)) {
+		nodes_run(fs);
+	} else if (!replicas->maker && replicas->most && nodes_due(fs)) {
+		return watch_next(fs, UINT64_MAX);
 	}
 	return UINT64_MAX;
 }

@@ -36,6 +36,11 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 /* It was found there. */
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
 		 uint64_t wait_ns, bool from_copy);
+/* A user has come to what was read ahead, `read` (begin and wait are not set),
+ * of an original at `sector`. */
+void watch_claim(struct fs *fs, const struct heat_read *read, uint64_t sector,
+		 uint64_t wait_ns);
+
 enum watch_kind { WATCH_READ, WATCH_COPY, WATCH_WRITE, WATCH_MADE };
 
 /* Something was read or written there, by whomever; a copy was read, made. */

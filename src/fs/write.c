@@ -25,7 +25,7 @@ static int kill_run(struct ticket *ticket)
 	if (rc)
 		return rc;
 	before = item;
-	rc = inode_kill_priv(ticket, io->file->ino, &item);
+	rc = inode_kill_priv(ticket, io->op, io->file->ino, &item);
 	if (rc)
 		return rc;
 	if (memcmp(&before, &item, sizeof(item)))

@@ -262,13 +262,15 @@ void xattr_remove(struct ticket *ticket, const struct xattr_slot *slot,
 
 /* ---- Names ---- */
 
+#define TRUSTED_PREFIX "trusted."
+
 /* What may be stored: a row a namespace. */
 static const struct xattr_space {
 	const char *prefix;
 	bool whole;		/* the name is the prefix, no more */
 } xattr_spaces[] = {
 	{ "user.", false },
-	{ "trusted.", false },
+	{ TRUSTED_PREFIX, false },
 	{ "security.", false },
 	{ ACL_ACCESS_NAME, true },
 	{ ACL_DEFAULT_NAME, true },
@@ -368,6 +370,16 @@ struct xattr_list {
 	char names[LIST_MAX_BYTES];
 };
 
+/* What only the administrator may read, others are not told of. */
+static bool list_shows(const struct fs_op *op, const struct xattr_head *head,
+		       const char *name)
+{
+	const size_t n = strlen(TRUSTED_PREFIX);
+
+	return op->uid == 0 || head->name_bytes < n ||
+	       memcmp(name, TRUSTED_PREFIX, n) != 0;
+}
+
 static int list_one(struct ticket *ticket, struct xattr_list *list)
 {
 	struct fs_op *op = ticket->op;
@@ -388,9 +400,11 @@ static int list_one(struct ticket *ticket, struct xattr_list *list)
 		return xattr_bad(ticket, op->ino, "a head is damaged");
 	if (list->bytes + head.name_bytes + 1 > sizeof(list->names))
 		return -E2BIG;
-	memcpy(list->names + list->bytes, name, head.name_bytes);
-	list->bytes += head.name_bytes;
-	list->names[list->bytes++] = '\0';
+	if (list_shows(op, &head, name)) {
+		memcpy(list->names + list->bytes, name, head.name_bytes);
+		list->bytes += head.name_bytes;
+		list->names[list->bytes++] = '\0';
+	}
 	list->n++;
 	list->next = (item.key.off | 0xff) + 1;
 	list->over = list->next == 0;
@@ -522,8 +536,8 @@ static int xattr_set_run(struct ticket *ticket)
 			return rc;
 		removes = rc;
 	}
-	if (removes && !slot.found && !acl)
-		return -ENODATA;
+	if (op->type == FS_REMOVEXATTR && !slot.found)
+		return acl ? 0 : -ENODATA;
 	rc = removes ? xattr_probe_remove(ticket, &slot) :
 		xattr_probe_write(ticket, &slot, op->size);
 	if (rc)

@@ -3,9 +3,10 @@
  *
  * Private to src/fuse.  What is not in the table is answered ENOSYS, which the
  * kernel remembers and then does itself; that is meant for
- *   OPEN, OPENDIR, CREATE  open files have no state here: the kernel then
- *                          sends neither these nor RELEASE, and a new file
- *                          costs one MKNOD
+ *   OPENDIR                open directories have no state here, nor have
+ *                          open files; but only at OPEN can a writer of an
+ *                          immutable or append-only file be refused: the
+ *                          kernel does not know these flags
  *   FLUSH                  it writes the file's dirty pages at close anyway
  *   LSEEK                  a hole asked of us would not know of dirty pages:
  *                          the kernel then calls everything data
@@ -54,6 +55,7 @@ void ops_readlink(struct request *req);
 void ops_symlink(struct request *req);
 void ops_mknod(struct request *req);
 void ops_mkdir(struct request *req);
+void ops_create(struct request *req);
 void ops_tmpfile(struct request *req);
 void ops_unlink(struct request *req);
 void ops_rmdir(struct request *req);
@@ -76,6 +78,7 @@ void ops_removexattr(struct request *req);
 /* ops_data.c: */
 /* Must the next write to this file be told of a full disk?  Once each time. */
 bool ops_full_told(struct session *session, uint64_t ino);
+void ops_open(struct request *req);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
 void ops_fsync(struct request *req);

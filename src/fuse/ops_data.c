@@ -7,6 +7,7 @@
  * everybody but root counts as without CAP_FSETID.
  */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "fuse/internal.h"
 #include "fuse/ops.h"
@@ -16,6 +17,27 @@
 static uint32_t kill_flag(const struct request *req)
 {
 	return req->op.uid ? FS_SET_KILL_PRIV : 0;
+}
+
+/* ---- Opening ---- */
+
+static void done_open(struct fs_op *op)
+{
+	struct fuse_open_out out = { .open_flags = FOPEN_KEEP_CACHE };
+
+	request_reply(request_of(op), op->rc, &out, sizeof(out));
+}
+
+/* Reading needs nothing that the kernel has not looked at. */
+void ops_open(struct request *req)
+{
+	const struct fuse_open_in *in = req->fixed;
+
+	req->op.flags = in->flags;
+	if ((in->flags & O_ACCMODE) == O_RDONLY)
+		done_open(&req->op);
+	else
+		request_submit(req, FS_MAY_OPEN, done_open);
 }
 
 /* ---- Reading and writing ---- */

@@ -131,8 +131,8 @@ void ops_link(struct request *req)
 	request_submit(req, FS_LINK, done_entry);
 }
 
-/* O_TMPFILE is created and opened in one request. */
-static void done_tmpfile(struct fs_op *op)
+/* Created and opened in one request. */
+static void done_created(struct fs_op *op)
 {
 	struct request *req = request_of(op);
 	struct session *session = req->session;
@@ -147,17 +147,31 @@ static void done_tmpfile(struct fs_op *op)
 		return;
 	}
 	ops_fill_entry(&op->attr, &out.entry);
+	if (op->type == FS_MKNOD)
+		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out)))
 		forget(session, ino, 1);
 }
 
-void ops_tmpfile(struct request *req)
+static void submit_create(struct request *req, enum fs_op_type type)
 {
 	const struct fuse_create_in *in = req->fixed;
 
+	req->op.name = req->name[0];
 	req->op.mode = S_IFREG | (in->mode & ~(uint32_t)S_IFMT);
 	req->op.umask = in->umask;
-	request_submit(req, FS_TMPFILE, done_tmpfile);
+	request_submit(req, type, done_created);
+}
+
+/* Sent where the kernel knows that there is no such name. */
+void ops_create(struct request *req)
+{
+	submit_create(req, FS_MKNOD);
+}
+
+void ops_tmpfile(struct request *req)
+{
+	submit_create(req, FS_TMPFILE);
 }
 
 /* ---- Operations that return nothing ---- */

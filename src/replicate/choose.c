@@ -12,14 +12,13 @@
 #include "base/csum.h"
 
 #define BLOCK_SECTORS 8u
-#define STREAM_SECTORS 2048u	/* in a row: reads well where it is */
 #define NEAR_SECTORS 64u	/* over so many the head just goes on */
 #define LEAST_READS 4u		/* of a sequence */
 #define NO_WAY_US 1000u		/* faster than any head */
-#define LARGE_SHARE 2u		/* reads that take longer than this part of
-				 * the way stay where they are */
-#define PRICE 1u		/* a gain comes again, the price once */
-#define LEAST_MEAN_NS 200000u	/* for each read: below, all is well as it is */
+#define LARGE_WAYS 2u		/* what takes longer than the way there and
+				 * back reads well where it is */
+#define USES 2u			/* a gain comes again, the price once */
+#define LEAST_MEAN_NS 20000u	/* for each copy: below, all is well as it is */
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* of the reads of a sequence */
 #define LEAST_NS 50000000u	/* saved by a sequence */
@@ -67,15 +66,19 @@ static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
 	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
 }
 
+static bool is_large(const struct chooser *chooser, uint64_t sectors)
+{
+	return chooser->cost->transfer_ns(chooser->cost->arg, sectors) >
+	       LARGE_WAYS * chooser->usual_way_ns;
+}
+
 static bool is_candidate(const struct chooser *chooser, uint64_t number,
 			 uint64_t way)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
 
-	if (chooser->cost->transfer_ns(chooser->cost->arg, read->blocks *
-				       BLOCK_SECTORS) * LARGE_SHARE >
-	    chooser->usual_way_ns)
+	if (is_large(chooser, read->blocks * BLOCK_SECTORS))
 		return false;
 	if (!read->copied)
 		return true;
@@ -125,7 +128,7 @@ static void sequence_take(struct chooser *chooser, uint64_t first,
 
 static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 {
-	uint64_t i, way, before = 0, after = 0, price = 0, again = 0;
+	uint64_t i, way, before = 0, after = 0, price = 0, again = 0, n = 0;
 	bool candidate, copy, was_copy = false;
 
 	if (end - first < LEAST_READS)
@@ -146,14 +149,15 @@ static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 		else if (!candidate)
 			after += way;
 		was_copy = copy;
+		n += candidate;
 		if (candidate)
 			price += chooser->cost->transfer_ns(
 				chooser->cost->arg,
 				heat_at(chooser->heat, i)->blocks *
 					BLOCK_SECTORS);
 	}
-	if (before < after + LEAST_NS || before <= after + PRICE * price ||
-	    (before - after) / (end - first) < LEAST_MEAN_NS)
+	if (before < after + LEAST_NS || before <= after + price / USES ||
+	    before - after < n * LEAST_MEAN_NS)
 		return;
 	chooser->saving_ns += before - after;
 	sequence_take(chooser, first, end);
@@ -167,7 +171,7 @@ static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
 	for (i = first; i < end; i++) {
 		read = heat_at(chooser->heat, i);
 		if (!goes_on(chooser, i)) {
-			if (row >= STREAM_SECTORS) {
+			if (is_large(chooser, row)) {
 				sequence_end(chooser, from, row_from);
 				from = i;
 			}
@@ -180,7 +184,7 @@ static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
 		}
 		row += read->blocks * BLOCK_SECTORS;
 	}
-	sequence_end(chooser, from, row >= STREAM_SECTORS ? row_from : end);
+	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
 }
 
 size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,

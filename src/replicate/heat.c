@@ -20,6 +20,7 @@
 #define WAIT_UNIT_US 16u
 #define MOST_WAIT_US (UINT16_MAX * WAIT_UNIT_US)
 #define BLOCK_SECTORS 8u
+#define MOST_BLOCKS 256u	/* of a read that was several */
 
 struct heat {
 	uint32_t regions;
@@ -159,6 +160,21 @@ uint64_t heat_add(struct heat *heat, const struct heat_read *read)
 	}
 	heat->read[heat->end % HEAT_READS] = *read;
 	return heat->end++;
+}
+
+bool heat_extend(struct heat *heat, const struct heat_read *read)
+{
+	struct heat_read *last = heat->end ?
+		&heat->read[(heat->end - 1) % HEAT_READS] : NULL;
+
+	if (!last || last->ino != read->ino ||
+	    last->block + last->blocks != read->block ||
+	    last->sector + last->blocks * BLOCK_SECTORS != read->sector ||
+	    last->copied != read->copied ||
+	    last->blocks + read->blocks > MOST_BLOCKS)
+		return false;
+	last->blocks += read->blocks;
+	return true;
 }
 
 void heat_found(struct heat *heat, uint64_t number, uint64_t sector,

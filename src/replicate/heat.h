@@ -50,6 +50,9 @@ uint64_t heat_hot(const struct heat *heat);
  * (heat_found), and forgotten if the number is too old.
  */
 uint64_t heat_add(struct heat *heat, const struct heat_read *read);
+/* Does a read go on where the last one ended, of the file and of the disk?
+ * Then both are one from now on. */
+bool heat_extend(struct heat *heat, const struct heat_read *read);
 void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
 		uint64_t wait_us, bool from_copy);
 /* The numbers known are [first, end). */

@@ -116,7 +116,7 @@ double regions_worth(const struct region *region, uint64_t now_seconds)
 		region->used_seconds : region->made_seconds;
 	double uses = region->uses, age = 0;
 
-	if (!region->live)
+	if (!region->live && region->copies)
 		return 0;
 	if (now_seconds > last)
 		age = (double)(now_seconds - last);

@@ -8,6 +8,10 @@
  */
 #include "sched/internal.h"
 
+/* A run is begun at its first request when that lies no further back: what is
+ * left behind costs a way of its own. */
+#define RUN_TRACKS 4u
+
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
 	struct access *access =
@@ -165,7 +169,7 @@ struct queue_request *access_run_begin(struct queue *queue,
 		return req;
 	geom_track_of(head_geom(queue->head), req->live.first, &track);
 	while ((near = access_neighbour(queue, req, false)) &&
-	       end - near->live.first <= track.sectors)
+	       end - near->live.first <= RUN_TRACKS * track.sectors)
 		req = near;
 	return req;
 }

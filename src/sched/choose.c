@@ -18,6 +18,9 @@
 #include "sched/internal.h"
 
 #define PLACE_TRIES 32u
+/* What is read ahead is by the way when its cost is so much less. */
+#define BY_THE_WAY 3u
+#define NEAR_TRACKS 8u
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
@@ -48,13 +51,29 @@ static struct queue_request *first_unplaced(struct queue *queue, int class)
 	return list_first(&queue->unplaced[class], struct queue_request, link);
 }
 
+bool queue_class_waits(const struct queue *queue, int class)
+{
+	return queue->waiting[class] || !list_empty(&queue->unplaced[class]);
+}
+
+bool queue_is_background(const struct queue *queue)
+{
+	int class;
+
+	for (class = 0; class < QUEUE_WRITE_BACK; class++)
+		if (queue_class_waits(queue, class))
+			return false;
+	return !queue->partial && !queue->parked &&
+	       list_empty(&queue->flushes) &&
+	       queue_class_waits(queue, QUEUE_WRITE_BACK);
+}
+
 bool queue_has_waiting(const struct queue *queue)
 {
 	int class;
 
 	for (class = 0; class < QUEUE_CLASSES; class++)
-		if (queue->waiting[class] ||
-		    !list_empty(&queue->unplaced[class]))
+		if (queue_class_waits(queue, class))
 			return true;
 	return queue->partial || queue->parked || !list_empty(&queue->flushes);
 }
@@ -74,6 +93,8 @@ static bool place_find(struct queue *queue, struct queue_request *req,
 
 	if (err) {
 		list_del(&req->link);
+		if (req->class == QUEUE_COMMIT)
+			queue_commit_over(queue, env_now_ns(queue->env));
 		queue_finish(queue, req, err, env_now_ns(queue->env));
 		return false;
 	}
@@ -209,12 +230,15 @@ static void older_of(const struct queue *queue, struct candidate *best,
 static void choose_overdue(struct queue *queue, const struct belief *belief,
 			   struct candidate *candidate)
 {
-	uint64_t due_ns = env_now_ns(queue->env) + 1;
+	uint64_t now_ns = env_now_ns(queue->env), due_ns = now_ns + 1;
 	struct queue_request *req;
 	struct span *span;
 	int class;
 
 	for (class = 0; class < QUEUE_CLASSES; class++) {
+		if (class == QUEUE_COMMIT &&
+		    hurry_is_turn(&queue->hurry, now_ns))
+			continue;
 		span = span_first_due(queue->waiting[class]);
 		if (span)
 			older_of(queue, candidate, &due_ns, of_waiting(span),
@@ -279,21 +303,26 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	return true;
 }
 
-static bool class_waits(const struct queue *queue, int class)
-{
-	return queue->waiting[class] || !list_empty(&queue->unplaced[class]);
-}
-
 /* Whose turn it is: the highest that waits, unless a lower one has been passed
- * over often enough. */
+ * over often enough.  But who commits again and again and the background have
+ * turns (hurry.h). */
 static int class_first(const struct queue *queue)
 {
+	uint64_t now_ns = env_now_ns(queue->env);
 	int class = 0, lower;
 
-	while (class < QUEUE_CLASSES && !class_waits(queue, class))
+	while (class < QUEUE_CLASSES && !queue_class_waits(queue, class))
 		class++;
+	if (class == QUEUE_COMMIT && !queue_class_waits(queue, QUEUE_READ) &&
+	    !queue_class_waits(queue, QUEUE_READ_AHEAD)) {
+		if (hurry_is_turn(&queue->hurry, now_ns) &&
+		    queue_class_waits(queue, QUEUE_WRITE_BACK))
+			return QUEUE_WRITE_BACK;
+		if (hurry_until_ns(&queue->hurry, now_ns))
+			return class;
+	}
 	for (lower = class + 1; lower < QUEUE_CLASSES; lower++)
-		if (class_waits(queue, lower) &&
+		if (queue_class_waits(queue, lower) &&
 		    queue->passed[lower] >= class_passes[lower])
 			return lower;
 	return class;
@@ -305,7 +334,34 @@ static void class_count(struct queue *queue, int chosen)
 
 	queue->passed[chosen] = 0;
 	for (class = chosen + 1; class < QUEUE_CLASSES; class++)
-		queue->passed[class] += class_waits(queue, class);
+		queue->passed[class] += queue_class_waits(queue, class);
+}
+
+/* Is it of the same stream, perhaps?  There the order counts. */
+static bool is_near(const struct belief *belief, uint64_t a, uint64_t b)
+{
+	struct geom_track one, other;
+
+	geom_track_of(belief->geom, a, &one);
+	geom_track_of(belief->geom, b, &other);
+	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
+}
+
+/* What is read ahead goes first when it lies by the way: somebody will wait for
+ * it, too. */
+static void ahead_by_the_way(struct queue *queue, const struct belief *belief,
+			     struct candidate *candidate)
+{
+	struct candidate ahead = { 0 };
+
+	if (!belief || !belief->reads ||
+	    candidate->req->class != QUEUE_READ || candidate->placed ||
+	    !queue->waiting[QUEUE_READ_AHEAD])
+		return;
+	choose_by_policy(queue, QUEUE_READ_AHEAD, belief, &ahead);
+	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
+	    !is_near(belief, ahead.sector, candidate->sector))
+		*candidate = ahead;
 }
 
 struct queue_request *queue_choose(struct queue *queue,
@@ -323,6 +379,8 @@ struct queue_request *queue_choose(struct queue *queue,
 		for (class = class_first(queue);
 		     class < QUEUE_CLASSES && !candidate.req; class++)
 			choose_in_class(queue, class, belief, &candidate);
+		if (candidate.req && !queue->was_overdue)
+			ahead_by_the_way(queue, belief, &candidate);
 		if (candidate.req)
 			class_count(queue, (int)candidate.req->class);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));

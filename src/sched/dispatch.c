@@ -11,6 +11,10 @@
  * Before a chosen access goes out (`parked`), the filler may put something into
  * the time its target needs to come round.
  *
+ * A drive that begins anywhere within a request, and meets it in its middle,
+ * turns for its beginning almost once.  While the filler wants something such a
+ * request goes out in two parts, with the gap between them.
+ *
  * A drive that waits for the first sector of a track, however far into it the
  * head arrives, is asked for the rest of the track first and then for its
  * beginning: one turn instead of one and a half.
@@ -103,6 +107,18 @@ static uint64_t patient_until_ns(const struct queue *queue)
 	return until_ns && may_be_patient(queue) ? until_ns : 0;
 }
 
+/* Until when the disk is kept free for the next commit; 0: not. */
+static uint64_t hurry_patient_ns(const struct queue *queue)
+{
+	uint64_t until_ns = hurry_until_ns(&queue->hurry,
+					   env_now_ns(queue->env));
+
+	/* One that is held waits for what is to wait for it. */
+	if (until_ns == UINT64_MAX && !queue->outstanding)
+		return 0;
+	return queue_is_background(queue) ? until_ns : 0;
+}
+
 /* When what is running leaves room for the next. */
 static uint64_t room_ns(const struct queue *queue)
 {
@@ -124,15 +140,27 @@ static uint64_t room_ns(const struct queue *queue)
 	lead_ns = belief.read_overhead_ns;
 	if (lead_ns < belief.write_overhead_ns)
 		lead_ns = belief.write_overhead_ns;
-	if (queue->partial)
+	if (queue->partial && !queue->partial->gap_inside)
 		lead_ns += part_lead_ns(&belief);
 	else
 		lead_ns += belief.read_guard_ns > LEAD_NS ?
 				   belief.read_guard_ns : LEAD_NS;
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
-	/* A command that takes longer to be decoded could be overtaken. */
-	begun_ns = head_begun_ns(queue->head) + BEGUN_NS;
+	/* A command that takes longer to be decoded could be overtaken, and
+	 * one on the way to its second part would become one with it. */
+	begun_ns = (queue->partial && queue->partial->gap_inside ?
+			    head_media_ns(queue->head) :
+			    head_begun_ns(queue->head)) + BEGUN_NS;
 	return until_ns > begun_ns ? until_ns : begun_ns;
+}
+
+/* The background has its turn, and what is at the disk may not be the last of
+ * it: its owner says when it is over. */
+static bool turn_goes_on(const struct queue *queue)
+{
+	return hurry_is_turn(&queue->hurry, env_now_ns(queue->env)) &&
+	       !queue_class_waits(queue, QUEUE_WRITE_BACK) &&
+	       (queue->outstanding || !list_empty(&queue->finished));
 }
 
 uint64_t queue_room_ns(const struct queue *queue)
@@ -142,7 +170,11 @@ uint64_t queue_room_ns(const struct queue *queue)
 	if (ns == UINT64_MAX || !queue->head ||
 	    head_mode(queue->head) != HEAD_ON)
 		return ns;
+	if (turn_goes_on(queue))
+		return UINT64_MAX;
 	patient_ns = patient_until_ns(queue);
+	if (!patient_ns)
+		patient_ns = hurry_patient_ns(queue);
 	return ns > patient_ns ? ns : patient_ns;
 }
 
@@ -164,6 +196,15 @@ static bool belief_of(const struct queue *queue, struct belief *belief)
 	return belief->reads || belief->writes;
 }
 
+/* When the head can be at a place. */
+static uint64_t arrival_ns(const struct belief *belief, bool write,
+			   const struct geom_place *place)
+{
+	return belief_start_ns(belief, write) +
+	       service_move_ns(belief->mech, &belief->head, place->cylinder,
+			       place->surface, write);
+}
+
 /* Where the head would come over a request that is all of it on one track, in
  * sectors from its beginning; 0: not within it. */
 static uint32_t arrival_in(const struct belief *belief, bool write,
@@ -177,9 +218,7 @@ static uint32_t arrival_in(const struct belief *belief, bool write,
 	if (lbn + sectors > track.first + track.sectors)
 		return 0;
 	geom_place_of(belief->geom, lbn, &place);
-	arrive_ns = belief_start_ns(belief, write) +
-		    service_move_ns(belief->mech, &belief->head,
-				    place.cylinder, place.surface, write) +
+	arrive_ns = arrival_ns(belief, write, &place) +
 		    (write ? belief->write_guard_ns : belief->read_guard_ns);
 	at = geom_lbn_at(belief->geom, &track,
 			 service_angle(belief->mech, arrive_ns) +
@@ -217,6 +256,40 @@ static uint32_t split_of(const struct queue *queue,
 	return first_ns > lead_ns ? at : 0;
 }
 
+/* The same, where the drive would begin in the middle by itself: for the gap
+ * before its beginning comes round. */
+static uint32_t gap_inside(const struct queue *queue,
+			   const struct belief *belief,
+			   const struct queue_request *req)
+{
+	bool write = req->disk.op == DISK_WRITE;
+	const struct service_mech *mech = belief->mech;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t arrive_ns;
+	uint32_t at;
+
+	if (!(write ? belief->writes : belief->reads) || !belief->reads ||
+	    !(write ? mech->zero_latency_write : mech->zero_latency_read) ||
+	    !queue->filler || !queue->filler->gap ||
+	    !queue->filler->wants(queue->filler_arg))
+		return 0;
+	geom_track_of(belief->geom, req->disk.sector, &track);
+	if (req->disk.sectors > track.sectors / 2)
+		return 0;
+	/* Not where it may be met at its beginning. */
+	geom_place_of(belief->geom, req->disk.sector, &place);
+	arrive_ns = arrival_ns(belief, write, &place);
+	if (!service_wait_ns(mech, arrive_ns, place.start) ||
+	    (angle)(service_angle(mech, arrive_ns) - place.start) >=
+		    (uint64_t)req->disk.sectors * track.per_sector)
+		return 0;
+	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = (at + unit - 1) / unit * unit;
+	return at < req->disk.sectors ? at : 0;
+}
+
 /* ---- gaps and idle time ---- */
 
 /* Enters a request that did not wait. */
@@ -233,6 +306,15 @@ static bool enter_directly(struct queue *queue, struct queue_request *req)
 	return true;
 }
 
+/* Not before a piece, but before the beginning of one begun in its middle. */
+static bool piece_has_gap(const struct access *access)
+{
+	const struct queue_request *req = access->disk.owner;
+
+	return !access->is_piece ||
+	       (req->gap_inside && access->disk.sector == req->disk.sector);
+}
+
 /* What goes before the parked access; NULL: nothing more. */
 static struct access *fill_gap(struct queue *queue)
 {
@@ -245,11 +327,13 @@ static struct access *fill_gap(struct queue *queue)
 	struct queue_request *req;
 	struct belief belief;
 
-	if (!queue->filler || parked->is_piece || queue->gaps == QUEUE_GAP ||
+	if (!queue->filler || !piece_has_gap(parked) ||
+	    queue->gaps == QUEUE_GAP ||
 	    !belief_of(queue, &belief) ||
 	    !(next.write ? belief.writes : belief.reads))
 		return NULL;
-	req = queue->filler->gap(queue->filler_arg, &belief, &next);
+	req = queue->filler->gap(queue->filler_arg, &belief, &next,
+				 !parked->is_piece);
 	if (!req || !enter_directly(queue, req)) {
 		queue->gaps = QUEUE_GAP;
 		return NULL;
@@ -338,10 +422,15 @@ static struct access *next_access(struct queue *queue)
 	if (!req)
 		return NULL;
 	req->split_sectors = known ? split_of(queue, &belief, req) : 0;
+	if (known && !req->split_sectors) {
+		req->split_sectors = gap_inside(queue, &belief, req);
+		req->gap_inside = req->split_sectors;
+		queue->stats.gaps_inside += req->gap_inside;
+	}
 	if (req->disk.sectors <= queue->disk->limits.max_sectors &&
 	    !req->split_sectors)
 		return access_of(queue, req, alone);
-	queue->stats.split += req->split_sectors != 0;
+	queue->stats.split += req->split_sectors && !req->gap_inside;
 	queue->partial = req;
 	return access_of_piece(queue);
 }
@@ -376,6 +465,7 @@ static bool dispatch_one(struct queue *queue)
 
 void queue_dispatch(struct queue *queue)
 {
+	hurry_turn(&queue->hurry, env_now_ns(queue->env));
 	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
 	       dispatch_one(queue))
 		;

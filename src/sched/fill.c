@@ -16,9 +16,9 @@
 
 /* Tracks and nodes a decision may look at: 100 us of work at most. */
 #define STEPS 400u
-/* Units; found by trying, see traxbench sched free. */
-#define RUN_WORTH 2u
-#define ACROSS_WORTH 6u
+/* Found by trying, see traxbench sched free. */
+#define RUN_NS 300000u
+#define ACROSS_NS 900000u
 #define WRITES_TRIED 4u
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u
@@ -71,8 +71,9 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		.belief = belief,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
-		.run_worth = RUN_WORTH,
-		.across_worth = ACROSS_WORTH,
+		.joins = fb->joins,
+		.run_ns = RUN_NS,
+		.across_ns = ACROSS_NS,
 	};
 	uint64_t best = 0, worth;
 	unsigned tasks = 0;
@@ -89,10 +90,9 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		if (task->paused || !wanted_sectors(task->wanted))
 			continue;
 		gap_search(&query, task->wanted, &plan);
-		if (plan.worth <= 0)
+		if (plan.worth_ns <= 0)
 			continue;
-		worth = (uint64_t)plan.worth * task->options.unit_sectors *
-			task->options.share;
+		worth = (uint64_t)plan.worth_ns * task->options.share;
 		if (worth > best) {
 			best = worth;
 			fb->plan = plan;
@@ -144,7 +144,7 @@ static bool piece_joins(const struct freeblock *fb,
 	uint64_t end = piece->sector + piece->sectors;
 	struct geom_track track;
 
-	if (target->write || end > target->lbn ||
+	if (!fb->joins || target->write || end > target->lbn ||
 	    target->lbn + target->sectors - piece->sector > max_sectors(fb))
 		return false;
 	geom_track_of(belief->geom, target->lbn, &track);
@@ -277,7 +277,7 @@ static struct queue_request *gap_write(struct freeblock *fb,
 /* ---- gaps ---- */
 
 struct queue_request *fill_gap(void *arg, const struct belief *belief,
-			       const struct service_request *next)
+			       const struct service_request *next, bool joins)
 {
 	struct freeblock *fb = arg;
 	bool first = !fb->planned || fb->target.lbn != next->lbn ||
@@ -288,6 +288,7 @@ struct queue_request *fill_gap(void *arg, const struct belief *belief,
 	if (belief->geom != fb->geom || (first && !fill_wants(fb)))
 		return NULL;
 	if (first) {
+		fb->joins = joins;
 		plan_make(fb, belief, next);
 		req = gap_write(fb, belief);
 		if (req) {

@@ -47,6 +47,7 @@ struct freeblock {
 	/* The gap at hand. */
 	struct service_request target;
 	bool planned;			/* for it */
+	bool joins;			/* a read before it on its track does */
 	struct gap_plan plan;
 	unsigned piece;			/* the next of it */
 
@@ -108,7 +109,7 @@ void freeblock_read_done(struct disk_request *disk);
 /* ---- fill.c: the filler of the queue ---- */
 
 struct queue_request *fill_gap(void *arg, const struct belief *belief,
-			       const struct service_request *next);
+			       const struct service_request *next, bool joins);
 struct queue_request *fill_idle(void *arg, const struct belief *belief,
 				uint64_t quiet_ns, uint64_t *again_ns);
 bool fill_wants(void *arg);

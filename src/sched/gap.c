@@ -46,7 +46,7 @@ struct pass {
 	unsigned n;
 	struct gap_piece piece[2];
 	uint32_t units;
-	int64_t worth;
+	int64_t worth_ns;
 	bool across;		/* ends on the next track */
 };
 
@@ -62,7 +62,7 @@ struct search {
 	uint64_t turn_ns;
 	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
 	uint32_t low_n;
-	int64_t ends_worth;	/* source and target track, whole gap each */
+	int64_t ends_ns;	/* source and target track, whole gap each */
 	unsigned heap_n;
 	struct entry heap[HEAP_MAX];
 };
@@ -108,11 +108,12 @@ static uint64_t length_ns(const struct search *s,
 				       track->per_sector);
 }
 
-/* Sectors that can pass in a time, with something for rounding. */
-static uint64_t sectors_in(const struct search *s, uint64_t ns,
-			   uint32_t around)
+/* Whole units that can pass in a time, with something for rounding. */
+static int64_t units_in(const struct search *s, uint64_t ns,
+			const struct geom_track *track)
 {
-	return (ns + 500) * around / s->turn_ns;
+	return (int64_t)((ns + 500) * track->sectors / s->turn_ns /
+			 wanted_unit(s->wanted));
 }
 
 /* ---- one passing ---- */
@@ -139,6 +140,13 @@ static bool run_goes_back(const struct search *s,
 
 /* The wanted units that lie within [first, end) of a track: one command from
  * the first of them to the last.  Returns how many, and what they are worth. */
+static int64_t unit_ns(const struct search *s, const struct geom_track *track)
+{
+	return (int64_t)service_turn_ns(s->belief->mech,
+					(uint64_t)track->per_sector *
+						wanted_unit(s->wanted));
+}
+
 static uint32_t piece_find(const struct search *s,
 			   const struct geom_track *track, uint64_t first,
 			   uint64_t end, struct gap_piece *piece,
@@ -166,14 +174,14 @@ static uint32_t piece_find(const struct search *s,
 			break;
 		if (!units) {
 			piece->sector = r.first;
-			runs -= s->query->run_worth &&
+			runs -= s->query->run_ns &&
 				run_goes_back(s, track, r.first);
 		}
 		units += n;
 		first = r.first + (uint64_t)n * unit;
 		piece->sectors = (uint32_t)(first - piece->sector);
 	}
-	*worth += units + runs * s->query->run_worth;
+	*worth += units * unit_ns(s, track) + runs * s->query->run_ns;
 	return units;
 }
 
@@ -204,7 +212,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							track->per_sector) ||
 		 a == b)
 		return;
-	n = piece_find(s, track, a, b > a ? b : end, piece, &pass->worth);
+	n = piece_find(s, track, a, b > a ? b : end, piece, &pass->worth_ns);
 	if (n) {
 		piece_place(s, track, in_ns, piece);
 		in_ns = piece->end_ns + s->lead_ns;
@@ -220,7 +228,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							in_ns - ROUND_IN_NS));
 	if (a >= b)
 		return;
-	n = piece_find(s, track, a, b, piece, &pass->worth);
+	n = piece_find(s, track, a, b, piece, &pass->worth_ns);
 	if (n) {
 		piece_place(s, track, in_ns, piece);
 		pass->units += n;
@@ -250,9 +258,42 @@ static bool across_from(const struct search *s, const struct geom_track *track,
 	       (*from = r.first, true);
 }
 
+/* On the next track, behind the unit that ended on it, up to where the head has
+ * to leave: what is wanted there goes with the same command. */
+static void across_on(const struct search *s, const struct geom_track *track,
+		      struct pass *pass)
+{
+	struct gap_piece *piece = pass->piece, more = { 0 };
+	uint64_t at = piece->sector + piece->sectors, out_ns, b;
+	struct geom_track next;
+	angle out;
+	uint32_t n;
+
+	geom_track_at(s->belief->geom, track->index + 1, &next);
+	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
+				       s->query->target.write);
+	if (out_ns <= piece->end_ns || !next.per_sector ||
+	    out_ns > piece->end_ns + s->turn_ns / 2)
+		return;
+	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(s->belief->geom, &next, out - next.per_sector + 1);
+	if (b <= at)
+		b = next.first + next.sectors;
+	if (b - piece->sector > s->query->max_sectors)
+		b = piece->sector + s->query->max_sectors;
+	n = piece_find(s, &next, at, b, &more, &pass->worth_ns);
+	if (!n)
+		return;
+	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
+	piece->end_ns += length_ns(s, &next, at, (uint32_t)(more.sector +
+							     more.sectors -
+							     at));
+	pass->units += n;
+}
+
 /*
- * What passes by on a track from in_ns on to its end, and the unit that begins
- * there and ends on the next.
+ * What passes by on a track from in_ns on to its end, the unit that begins
+ * there and ends on the next, and what is behind it there.
  */
 static void pass_across(const struct search *s, const struct geom_track *track,
 			uint64_t in_ns, struct pass *pass)
@@ -283,13 +324,16 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
 	     at = r.first + r.n) {
 		pass->units += (uint32_t)(r.n / unit);
-		pass->worth += s->query->run_worth;
+		pass->worth_ns += s->query->run_ns;
 	}
-	if (s->query->run_worth && run_goes_back(s, track, piece->sector))
-		pass->worth -= s->query->run_worth;
-	pass->worth += pass->units + s->query->across_worth;
+	if (s->query->run_ns && run_goes_back(s, track, piece->sector))
+		pass->worth_ns -= s->query->run_ns;
+	pass->worth_ns += pass->units * unit_ns(s, track) +
+			  s->query->across_ns;
 	pass->across = true;
 	pass->n = 1;
+	if (piece->end_ns < s->leave_ns)
+		across_on(s, track, pass);
 }
 
 /* The track the head is over after a passing. */
@@ -317,7 +361,7 @@ static void plan_add(struct gap_plan *plan, const struct pass *pass)
 	       pass->n * sizeof(*pass->piece));
 	plan->pieces_n += pass->n;
 	plan->units += pass->units;
-	plan->worth += pass->worth;
+	plan->worth_ns += pass->worth_ns;
 }
 
 /* Takes these passings, in order, if they are more than the best so far. */
@@ -328,10 +372,10 @@ static void plan_offer(struct search *s, const struct pass *const *pass,
 	unsigned i;
 
 	for (i = 0; i < n; i++)
-		worth += pass[i]->worth;
-	if (worth <= s->plan->worth)
+		worth += pass[i]->worth_ns;
+	if (worth <= s->plan->worth_ns)
 		return;
-	s->plan->units = s->plan->worth = 0;
+	s->plan->units = s->plan->worth_ns = 0;
 	s->plan->pieces_n = 0;
 	for (i = 0; i < n; i++)
 		plan_add(s->plan, pass[i]);
@@ -346,7 +390,8 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 	uint64_t out_ns = s->plan->target_ns;
 
 	pass_over(s, &s->target, from_ns,
-		  s->query->target.write ? s->leave_ns : out_ns, pass);
+		  s->query->target.write || !s->query->joins ?
+			  s->leave_ns : out_ns, pass);
 	while (pass->n) {
 		const struct gap_piece *p = &pass->piece[pass->n - 1];
 
@@ -420,12 +465,12 @@ static void try_same_track(struct search *s)
 }
 
 /* The most that any share could bring. */
-static uint32_t share_bound(const struct search *s, uint64_t gap_ns)
+static int64_t share_bound(const struct search *s, uint64_t gap_ns)
 {
-	uint64_t a = sectors_in(s, gap_ns, s->source.sectors);
-	uint64_t b = sectors_in(s, gap_ns, s->target.sectors);
+	int64_t a = units_in(s, gap_ns, &s->source) * unit_ns(s, &s->source);
+	int64_t b = units_in(s, gap_ns, &s->target) * unit_ns(s, &s->target);
 
-	return (uint32_t)((a > b ? a : b) / wanted_unit(s->wanted));
+	return a > b ? a : b;
 }
 
 static void search_ends(struct search *s)
@@ -445,15 +490,16 @@ static void search_ends(struct search *s)
 		return;
 	out = s->leave_ns - move;
 	try_share(s, out);
-	s->ends_worth = s->plan->worth;
+	s->ends_ns = s->plan->worth_ns;
 	try_source_across(s);
-	if (s->plan->worth >= share_bound(s, out - begin + settle_ns(s)))
+	if (s->plan->worth_ns >=
+	    share_bound(s, out - begin + settle_ns(s)))
 		return;
 	/* As much as there is on the target's, and the rest of the time. */
 	s->plan->steps += 2;
 	move = move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
-	s->ends_worth += last.worth;
+	s->ends_ns += last.worth_ns;
 	first = (struct pass){ 0 };
 	if (last.n && last.piece[0].begin_ns > begin + move)
 		pass_over(s, &s->source, begin,
@@ -522,18 +568,20 @@ static int64_t node_bound(const struct search *s,
 			 low_move_ns(s, &s->source, &node->geom) +
 			 low_move_ns(s, &s->target, &node->geom) +
 			 settle_ns(s);
-	int64_t units, most;
+	uint64_t unit = wanted_unit(s->wanted), time;
+	int64_t longest, most;
 
 	*spent_ns = spent;
 	if (spent >= s->leave_ns)
 		return 0;
-	units = (int64_t)(sectors_in(s, s->leave_ns - spent,
-				     node->geom.around) /
-			  wanted_unit(s->wanted));
-	most = node->most + s->ends_worth;
-	units += s->query->run_worth;
-	most += s->query->run_worth + s->query->across_worth;
-	return units < most ? units : most;
+	longest = (int64_t)(s->turn_ns * unit / node->geom.least + 1);
+	time = s->leave_ns - spent;
+	if (node->geom.least == node->geom.around)
+		time = (time + 500) * node->geom.around / s->turn_ns / unit *
+		       (uint64_t)longest;
+	most = node->most * longest + s->ends_ns + s->query->across_ns;
+	return ((int64_t)time < most ? (int64_t)time : most) +
+	       s->query->run_ns;
 }
 
 /* Higher bounds first, then the nearer, then nearer the root, then the lower
@@ -593,7 +641,7 @@ static void node_put(struct search *s, unsigned level, uint64_t index)
 	if (!wanted_node(s->wanted, level, index, &node))
 		return;
 	entry.bound = node_bound(s, &node, &entry.spent_ns);
-	if (entry.bound > s->plan->worth)
+	if (entry.bound > s->plan->worth_ns)
 		heap_put(s, &entry);
 }
 
@@ -607,7 +655,7 @@ static void try_between(struct search *s, const struct geom_track *track,
 	if (!pass->n)
 		return;
 	s->plan->steps++;
-	if (s->ends_worth)
+	if (s->ends_ns)
 		pass_over(s, &s->source,
 			  s->free_ns + s->belief->read_guard_ns,
 			  pass->piece[0].begin_ns - to_ns - s->lead_ns,
@@ -623,14 +671,14 @@ static void try_track(struct search *s, const struct geom_track *track)
 	struct pass pass;
 
 	if (in + on >= s->leave_ns ||
-	    (int64_t)(sectors_in(s, s->leave_ns - on - in, track->sectors) /
-		      wanted_unit(s->wanted)) + s->query->run_worth +
-			    s->query->across_worth <= s->plan->worth)
+	    units_in(s, s->leave_ns - on - in, track) * unit_ns(s, track) +
+			    s->query->run_ns + s->query->across_ns <=
+		    s->plan->worth_ns)
 		return;
 	out = s->leave_ns - on;
 	s->plan->steps += TRACK_STEPS;
 	pass_over(s, track, in, out, &pass);
-	if (pass.worth + s->ends_worth > s->plan->worth)
+	if (pass.worth_ns + s->ends_ns > s->plan->worth_ns)
 		try_between(s, track, &pass, to);
 	pass_across(s, track, in, &pass);
 	try_between(s, track, &pass, to);
@@ -653,9 +701,10 @@ static void search_leaf(struct search *s, uint64_t leaf)
 		if (index == s->source.index || index == s->target.index)
 			continue;
 		geom_track_at(s->belief->geom, index, &track);
-		if (wanted_on(s->wanted, &track) + s->ends_worth +
-			    s->query->run_worth + s->query->across_worth >
-		    s->plan->worth)
+		if (wanted_on(s->wanted, &track) * unit_ns(s, &track) +
+			    s->ends_ns +
+			    s->query->run_ns + s->query->across_ns >
+		    s->plan->worth_ns)
 			try_track(s, &track);
 	}
 }
@@ -669,7 +718,7 @@ static void search_others(struct search *s)
 	node_put(s, level, 0);
 	while (s->heap_n) {
 		entry = heap_take(s);
-		if (entry.bound <= s->plan->worth)
+		if (entry.bound <= s->plan->worth_ns)
 			return;
 		if (s->plan->steps >= s->query->steps) {
 			s->plan->complete = false;

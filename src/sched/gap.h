@@ -26,15 +26,18 @@ struct gap_query {
 	 * the next has been handed over by then. */
 	uint64_t handover_ns;
 	uint32_t max_sectors;	/* of one command */
+	bool joins;		/* what ends where the target begins is one
+				 * command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
 	/*
-	 * What it is worth, in units, that a wanted run is gone, and costs that
-	 * one becomes two: late in a scan each run that is left takes a gap of
-	 * its own, however short it is.  0: only units count.
+	 * What is wanted is worth the time it takes to pass.  What it is worth
+	 * besides that a wanted run is gone, and costs that one becomes two:
+	 * late in a scan each run that is left takes a gap of its own, however
+	 * short it is.
 	 */
-	uint32_t run_worth;
+	uint32_t run_ns;
 	/* Likewise, in addition, of a unit that goes over a track's end. */
-	uint32_t across_worth;
+	uint32_t across_ns;
 };
 
 /* Two on each of three tracks: a track's end can lie in the middle. */
@@ -55,7 +58,7 @@ struct gap_plan {
 	unsigned pieces_n;	/* in order of time */
 	struct gap_piece piece[GAP_PIECES];
 	uint32_t units;		/* wanted ones in them */
-	int64_t worth;		/* with what its runs are worth */
+	int64_t worth_ns;	/* with what its runs are worth */
 	uint32_t steps;		/* taken */
 	bool complete;		/* nothing was left out for want of steps */
 };

@@ -38,6 +38,8 @@
 /* Of writes seen so far one in so many may be wrong when they are believed in
  * with the reads. */
 #define TRUST_WRONG 10u
+/* What was learned by so many predictions may be kept. */
+#define LEARNED_ENOUGH 500u
 /* Between trials, doubled by each that fails. */
 #define TRIAL_AFTER 2000u
 #define TRIAL_AFTER_MAX 256000u
@@ -57,6 +59,9 @@
 #define SAME_TRACK 256u
 /* Drives keep what they read ahead behind so many reads. */
 #define READS_KEPT 32u
+/* Without the phase for so many accesses nothing is predicted, and one request
+ * at a time only costs. */
+#define LOST_RUN 64u
 /* After so many hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
 
@@ -75,6 +80,7 @@ struct head {
 	uint64_t trial_after;
 	unsigned odd_run;		/* hits, but not of what follows ... */
 	unsigned hits_run;		/* ... and all, reads in a row */
+	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
 	bool writes_trusted;		/* on without having been judged */
@@ -99,7 +105,7 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 {
 	head->mode = mode;
 	head->accesses = 0;
-	head->odd_run = 0;
+	head->odd_run = head->lost_run = 0;
 }
 
 /* ---- making ---- */
@@ -276,6 +282,18 @@ void head_get_belief(const struct head *head, struct belief *belief)
 	belief_at(head, env_now_ns(head->env), belief);
 }
 
+static bool head_knows(const struct head *head,
+		       const struct head_access *access)
+{
+	struct geom_track first, last;
+
+	geom_track_of(head->geom, access->lbn, &first);
+	if (access->lbn + access->sectors <= first.first + first.sectors)
+		return first.known;
+	geom_track_of(head->geom, access->lbn + access->sectors - 1, &last);
+	return first.known && last.known;
+}
+
 /* Predicts an access that begins where `from` says, when it was handed over. */
 static void head_expect(const struct head *head, struct head_access *access,
 			const struct service_head *from)
@@ -298,6 +316,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 	access->cylinders = place.cylinder > at.cylinder ?
 		place.cylinder - at.cylinder : at.cylinder - place.cylinder;
 	access->switched = place.surface != at.surface;
+	access->unknown = !head_knows(head, access);
 	/* In time and on the same track: what begins right where the last has
 	 * ended is met, however finely the phase has moved since. */
 	if (!access->cylinders && !access->switched && at.at_ns > decoded_ns)
@@ -337,6 +356,7 @@ static void begin_at(struct head *head, struct head_access *access,
 	access->unsure = head->unsure && !access->streams;
 	head->unsure = access->streams;
 	head->accesses++;
+	head->lost_run = phase_is_known(head, now_ns) ? 0 : head->lost_run + 1;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
 		belief_at(head, now_ns, &belief);
@@ -365,6 +385,13 @@ uint64_t head_begun_ns(const struct head *head)
 {
 	return head->outstanding && chain_known(head) ?
 		       head->chain[head->outstanding - 1]->begin_ns : 0;
+}
+
+uint64_t head_media_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head->chain[head->outstanding - 1]->expected.media_ns :
+		       0;
 }
 
 /* ---- what completions say ---- */
@@ -582,7 +609,7 @@ static void head_take(struct head *head, struct head_access *access,
 	int64_t shift_ns = (int64_t)(complete_ns - access->expected.bus_ns);
 	int64_t rest_ns;
 
-	if (access->part) {
+	if (access->part || access->unknown) {
 		head_go_to(head, access, complete_ns);
 		head->unsure = true;
 		return;
@@ -661,8 +688,18 @@ static void head_guess(struct head *head, const struct head_access *access,
 		head_go_to(head, access, complete_ns);
 }
 
+static void head_lose(struct head *head)
+{
+	head->judge[LEARN_READ].on = false;
+	head->kind[LEARN_READ].switched++;
+	head_tell(head, LEARN_READ);
+	head_fail(head);
+}
+
 static void head_try_again(struct head *head)
 {
+	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
+		head_lose(head);
 	if (head->mode == HEAD_OFF && head->accesses >= head->trial_after) {
 		judge_clear(&head->judge[LEARN_READ]);
 		head_set_mode(head, HEAD_TRIAL);
@@ -706,6 +743,26 @@ void head_hear(struct head *head, const struct head_heard *heard, size_t n)
 		begin_at(head, &access, heard[i].handed_ns);
 		head_end(head, &access, heard[i].complete_ns, 0);
 	}
+}
+
+bool head_get_learned(const struct head *head, struct head_learned *learned)
+{
+	const struct head_kind_stats *kind = head->kind;
+
+	if (!head->known || head->mode != HEAD_ON ||
+	    kind[LEARN_READ].predictions < LEARNED_ENOUGH)
+		return false;
+	*learned = (struct head_learned){
+		.mech = &head->mech,
+		.writes = head->judge[LEARN_WRITE].on &&
+			  !head->writes_trusted &&
+			  kind[LEARN_WRITE].predictions >= LEARNED_ENOUGH,
+		.read_overhead_ns = learn_overhead_ns(&head->learn,
+						      LEARN_READ),
+		.write_overhead_ns = learn_overhead_ns(&head->learn,
+						       LEARN_WRITE),
+	};
+	return true;
 }
 
 bool head_is_cached(const struct head *head)

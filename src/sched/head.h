@@ -56,6 +56,8 @@ struct head_access {
 	bool follows;		/* behind some read of late: likewise */
 	bool unsure;		/* begins where a drive that reads ahead left
 				 * the head: not to be judged by */
+	bool unknown;		/* on tracks that nobody has measured: says
+				 * nothing of the phase */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
 	uint64_t begin_ns;	/* decoded, and the head free for it */
@@ -106,6 +108,17 @@ struct head_heard {
 /* Learns from such reads as from its own; in order, before any of these. */
 void head_hear(struct head *head, const struct head_heard *heard, size_t n);
 
+/* What completions have taught, to begin with another time. */
+struct head_learned {
+	const struct service_mech *mech; /* the head's; its phase is of now */
+	bool writes;		/* of writes too: settling, and ... */
+	uint64_t read_overhead_ns, write_overhead_ns;
+};
+
+/* False: prediction is off, or so little was seen that nothing is better than
+ * it was. */
+bool head_get_learned(const struct head *head, struct head_learned *learned);
+
 /* Another geometry from now on; the queue is idle.  What was learned with the
  * old one is forgotten. */
 void head_set_geom(struct head *head, const struct geom *geom);
@@ -136,6 +149,9 @@ uint64_t head_busy_until_ns(const struct head *head);
 /* When the drive will have begun the last access it was given: before that
  * another one might be taken first.  0: nothing is running. */
 uint64_t head_begun_ns(const struct head *head);
+
+/* When it is expected to be on the medium: nothing joins it from then on. */
+uint64_t head_media_ns(const struct head *head);
 
 /*
  * Does the phase want a reading that ordinary reads have not given?  Then a

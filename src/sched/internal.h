@@ -6,6 +6,7 @@
 #ifndef TRAX_SCHED_INTERNAL_H
 #define TRAX_SCHED_INTERNAL_H
 
+#include "sched/hurry.h"
 #include "sched/policy.h"
 #include "sched/queue.h"
 #include "sched/stream.h"
@@ -64,6 +65,7 @@ struct queue {
 	uint64_t head_sector;	/* where the last access ends */
 	struct access *last;	/* that one, while it is outstanding */
 	struct streams streams;
+	struct hurry hurry;
 	uint64_t came_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
 	unsigned outstanding;
@@ -90,6 +92,7 @@ uint64_t queue_patience_ns(const struct queue *queue,
 void queue_leave_waiting(struct queue *queue, struct queue_request *req);
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
+void queue_commit_over(struct queue *queue, uint64_t now_ns);
 void queue_release_held(struct queue *queue);
 void queue_access_done(struct disk_request *disk);
 
@@ -122,8 +125,11 @@ void access_submit(struct access *access);
 struct queue_request *queue_choose(struct queue *queue,
 				   const struct belief *belief, bool *alone);
 
-/* Does anything wait to be chosen? */
+/* Does anything wait to be chosen?  Of a class? */
 bool queue_has_waiting(const struct queue *queue);
+bool queue_class_waits(const struct queue *queue, int class);
+/* Is it only the background that waits? */
+bool queue_is_background(const struct queue *queue);
 
 /* ---- dispatch.c ---- */
 

@@ -178,6 +178,12 @@ bool queue_enter(struct queue *queue, struct queue_request *req)
 	return !hold;
 }
 
+void queue_commit_over(struct queue *queue, uint64_t now_ns)
+{
+	hurry_done(&queue->hurry, now_ns,
+		   queue_class_waits(queue, QUEUE_WRITE_BACK));
+}
+
 static void queue_end_request(struct queue *queue, struct queue_request *req,
 			      int result, uint64_t now_ns)
 {
@@ -190,6 +196,8 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
 	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
 		stream_done(&queue->streams, req->live.end, now_ns);
+	if (req->class == QUEUE_COMMIT)
+		queue_commit_over(queue, now_ns);
 	if (req->class != QUEUE_IDLE) {
 		queue->quiet_ns = now_ns;
 		queue->idle_again_ns = 0;
@@ -441,6 +449,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->disk.result = 0;
 	req->disk.submit_ns = env_now_ns(queue->env);
 	req->issued_sectors = req->split_sectors = 0;
+	req->gap_inside = false;
 	req->sites_n = 0;
 	req->placed = false;
 	req->pieces = 0;
@@ -470,6 +479,8 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 		queue_leave_open(queue, req);
 	else
 		queue_enter(queue, req);
+	if (!err && req->class == QUEUE_COMMIT)
+		hurry_submit(&queue->hurry, req->disk.submit_ns);
 	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
 		stream_submit(&queue->streams, req->disk.sector,
 			      req->disk.sectors, req->disk.submit_ns);

@@ -98,6 +98,7 @@ struct queue_request {
 	bool placed;		/* its place was taken */
 	struct list link;	/* held, an access, or finished */
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
+	bool gap_inside;	/* between them, for the filler */
 	unsigned pieces;	/* outstanding */
 	bool alone;		/* not to be merged: a merged access failed */
 };
@@ -127,6 +128,7 @@ struct queue_stats {
 	uint64_t retried;	/* after a failed merged access */
 	uint64_t copies;	/* reads that took another place */
 	uint64_t split;		/* tracks begun in the middle */
+	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
 	uint64_t gaps, idle_steps; /* the filler has used */
 	unsigned window_percent; /* of SPTF-SWn%, now */
 	uint64_t window_ns;	/* it has cost */
@@ -165,10 +167,11 @@ struct queue_filler {
 	 * behind all that the disk was given, and is known for both kinds);
 	 * NULL: nothing.  Asked until NULL, at most QUEUE_GAP times.  A read
 	 * that ends where a read begins, or begins where it ends, becomes one
-	 * access with it.
+	 * access with it if it `joins`.
 	 */
 	struct queue_request *(*gap)(void *arg, const struct belief *belief,
-				     const struct service_request *next);
+				     const struct service_request *next,
+				     bool joins);
 	/*
 	 * Nothing waits and nothing is outstanding, and the foreground has
 	 * been quiet since quiet_ns (its last request completed then).  A

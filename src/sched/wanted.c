@@ -66,6 +66,8 @@ static void bounds_join(struct geom_bounds *to, const struct geom_bounds *from)
 		to->high = from->high;
 	if (from->around > to->around)
 		to->around = from->around;
+	if (from->least < to->least)
+		to->least = from->least;
 }
 
 static void bounds_of(const struct wanted *w, uint64_t first, uint64_t tracks,

@@ -44,7 +44,8 @@
 /* So many reads that have decided nothing are enough. */
 #define STALL_READS 50000u
 #define BUFFER_ALIGN 4096u
-#define BUFFER_BYTES 65536u
+#define BUFFER_BYTES (2u << 20)
+#define MECH_TRIES 3u
 
 struct refine {
 	struct fs *fs;
@@ -73,7 +74,10 @@ struct refine {
 	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
 
 	bool step_over;
-	bool whole;		/* all was looked at, in this mount or before */
+	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
+	bool moving;		/* mechanics are being measured */
+	struct mech mech;
+	bool have_mech;		/* which is new */
 	uint64_t done_sectors, adopted_sectors, adopted;
 	uint64_t looked_sectors; /* when the map was last adopted or read */
 };
@@ -191,7 +195,7 @@ static bool read_is_vain(struct refine *r)
 {
 	uint64_t looked = looked_sectors(r);
 
-	if (looked != r->stall_sectors)
+	if (looked != r->stall_sectors || r->moving)
 		r->stall_reads = 0;
 	r->stall_sectors = looked;
 	return ++r->stall_reads > STALL_READS;
@@ -205,6 +209,9 @@ static int access_one(struct refine *r, struct probe_access *a)
 			coro_yield(r->coro);
 		r->rested = r->read_ns &&
 			    env_now_ns(r->fs->env) - r->read_ns > REST_NS;
+		/* What moves is measured by one read and the next: that the
+		 * clock has drifted does not matter. */
+		r->rested &= !r->moving;
 		r->rested |= read_is_flat(r);
 		if (r->closing || r->rested) {
 			r->read_ns = 0;
@@ -264,9 +271,8 @@ static int refine_step(struct refine *r, uint64_t end)
 	return err == -EIO ? 0 : err;
 }
 
-static void refine_body(struct coro *coro, void *arg)
+static int refine_tracks(struct refine *r, struct coro *coro)
 {
-	struct refine *r = arg;
 	uint64_t all = r->prober.limits->sectors, end;
 	uint64_t step = all / STEPS > STEP_MIN_SECTORS ? all / STEPS :
 							 STEP_MIN_SECTORS;
@@ -287,6 +293,48 @@ static void refine_body(struct coro *coro, void *arg)
 			err = map_verify(r->map, 0, all, CHECKS);
 		} while (goes_on(r, err));
 	}
+	return err;
+}
+
+/* Seeks and the like, on the tracks that are known: their geometry stays as it
+ * is meanwhile. */
+static int refine_mech(struct refine *r)
+{
+	const struct mech_options options = { 0 };
+	const struct profile *p = r->fs->profile;
+	unsigned i;
+	int err = r->closing ? -EINTR : 0;
+
+	r->moving = true;
+	for (i = 0; i < MECH_TRIES && !r->closing; i++) {
+		r->mech = (struct mech){ 0 };
+		err = mech_measure(&r->prober, p->geom, p->mech.period_ps,
+				   &options, &r->mech);
+		if (err != -EINTR)
+			break;
+	}
+	r->moving = false;
+	if (err)
+		return err;
+	r->have_mech = r->mech.seek_ppm > 0;
+	r->done |= MEASURE_MECH;
+	return 0;
+}
+
+static void refine_body(struct coro *coro, void *arg)
+{
+	struct refine *r = arg;
+	int err = 0;
+
+	if (!(r->done & MEASURE_TRACKS)) {
+		err = refine_tracks(r, coro);
+		r->done |= err ? 0 : MEASURE_TRACKS;
+		r->step_over = true;
+		if (!err)
+			coro_yield(coro);
+	}
+	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
+		err = refine_mech(r);
 	if (err != -EINTR)
 		r->error = err == -EIO ? 0 : err;
 	r->step_over = true;
@@ -301,28 +349,40 @@ static int refine_adopt(struct refine *r)
 
 	if (err)
 		return err;
-	err = measure_keep(next, r->map, r->whole);
+	err = measure_keep(next, r->map, r->done);
+	if (!err && r->have_mech)
+		err = measure_keep_mech(next, &r->mech);
 	if (!err)
 		err = fs_adopt_profile(r->fs, next);
 	if (err) {
 		profile_free(next);
 		return err;
 	}
+	r->have_mech = false;
+	r->done_kept = r->done;
 	r->adopted_sectors = known_sectors(r);
 	r->looked_sectors = looked_sectors(r);
 	r->adopted++;
 	return 0;
 }
 
+/* Is there that much more, or something that nobody knew? */
+static bool is_better(const struct refine *r)
+{
+	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
+	bool end = r->over || r->done != r->done_kept;
+
+	return known >= r->adopted_sectors + all / ADOPT_SHARE ||
+	       (end && !r->error && known >= r->adopted_sectors);
+}
+
 /* A step is over: has it brought enough to be used? */
 static void refine_weigh(struct refine *r)
 {
-	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
 	int err = 0;
 
 	r->step_over = false;
-	if (known >= r->adopted_sectors + all / ADOPT_SHARE ||
-	    (r->over && !r->error && known >= r->adopted_sectors))
+	if (is_better(r))
 		err = refine_adopt(r);
 	if (err && err != -EBUSY)
 		msg_warn("%s: the new map of tracks is not used: %s",
@@ -334,7 +394,6 @@ static void refine_end(struct refine *r)
 	r->over = true;
 	if (r->closing)
 		return;
-	r->whole = !r->error;
 	refine_weigh(r);
 	if (r->error)
 		msg_warn("%s: measuring ends: %s", r->fs->disk->name,
@@ -379,20 +438,29 @@ static bool refine_is_due(const struct fs *fs)
 	return !fs->options.read_only && !fs->options.doubt &&
 	       p->mech.period_ps &&
 	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
-	       p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING &&
+	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
+		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
 	       p->sectors == fs->disk->limits.sectors &&
-	       geom_known_sectors(p->geom) < p->sectors;
+	       (!p->mech.seek_n ||
+		geom_known_sectors(p->geom) < p->sectors);
+}
+
+static bool is_done(const struct refine *r)
+{
+	return r->done & MEASURE_TRACKS &&
+	       (r->done & MEASURE_MECH || r->fs->profile->mech.seek_n);
 }
 
 /* Goes on from what the profile holds; what can't be read is measured anew. */
 static int refine_recall(struct refine *r)
 {
 	const struct profile *p = r->fs->profile;
-	int err = measure_recall(p, r->map, &r->whole);
+	int err = measure_recall(p, r->map, &r->done);
 
 	if (err == -EINVAL)
 		msg_warn("%s: the state of measuring is not usable; it begins "
 			 "anew", r->fs->disk->name);
+	r->done_kept = r->done;
 	if (!err)
 		r->looked_sectors = looked_sectors(r);
 	return err == -ENOMEM ? err : 0;
@@ -433,7 +501,8 @@ static int refine_new(struct fs *fs, struct refine *r)
 /* What was found since goes with the file system's closing. */
 static void refine_leave(struct refine *r)
 {
-	if (looked_sectors(r) <= r->looked_sectors ||
+	if ((looked_sectors(r) <= r->looked_sectors &&
+	     r->done == r->done_kept) ||
 	    known_sectors(r) < r->adopted_sectors)
 		return;
 	while (!r->fs->gone && !queue_idle(r->fs->queue))
@@ -471,7 +540,7 @@ int refine_open(struct fs *fs, struct refine **out)
 		refine_free(r);
 		return err;
 	}
-	if (r->whole) {
+	if (is_done(r)) {
 		refine_close(r);
 		return 0;
 	}

@@ -114,6 +114,43 @@ static void normalize(struct frame *frame)
 		node_child_set_key(frame->node, 0, frame->low);
 }
 
+/* Nothing more will come; why: nothing usable has. */
+static void load_over(struct frame *frame, const char *why)
+{
+	struct tree *tree = frame->tree;
+
+	frame_set_state(tree->frames, frame, FRAME_CLEAN);
+	if (frame->live && !why)
+		normalize(frame);
+	wake_waiting(frame, why ? -EIO : 0);
+	if (why || !frame->live)
+		frame_drop(tree->frames, frame);
+}
+
+static void load_came(const struct frame *frame, uint64_t wait_ns)
+{
+	const struct tree_copies *copies = &frame->tree->copies;
+
+	if (copies->came)
+		copies->came(copies->arg, frame->low, frame->level,
+			     addr_sector(frame->ptr.addr), wait_ns);
+}
+
+/* Who has a copy need not be right. */
+static bool load_copy(struct frame *frame)
+{
+	const struct tree_copies *copies = &frame->tree->copies;
+
+	frame->req.disk.result = 0;
+	if (!copies->copy ||
+	    !copies->copy(copies->arg, frame->ptr.addr, frame->node) ||
+	    judge(frame))
+		return false;
+	load_came(frame, 0);
+	load_over(frame, NULL);
+	return true;
+}
+
 static void load_done(struct disk_request *req)
 {
 	struct frame *frame = req->owner;
@@ -131,12 +168,8 @@ static void load_done(struct disk_request *req)
 		return;
 	}
 	tree->stats.node_reads++;
-	frame_set_state(tree->frames, frame, FRAME_CLEAN);
-	if (frame->live && !why)
-		normalize(frame);
-	wake_waiting(frame, why ? -EIO : 0);
-	if (why || !frame->live)
-		frame_drop(tree->frames, frame);
+	load_came(frame, env_now_ns(tree->env) - frame->begun_ns + 1);
+	load_over(frame, why);
 }
 
 static void submit(struct frame *frame)
@@ -180,7 +213,9 @@ static struct frame *load(struct tree *tree, const struct txn_miss *miss)
 		frame->live = true;
 		frame->tries = 0;
 		frame_set_parent(tree->frames, frame, miss->parent);
-		submit(frame);
+		frame->begun_ns = env_now_ns(tree->env);
+		if (!load_copy(frame))
+			submit(frame);
 	}
 	if (miss->parent)
 		frame_unpin(tree->frames, miss->parent);
@@ -212,6 +247,25 @@ bool fetch_start(struct tree_txn *txn)
 		}
 	}
 	return txn->loads > 0;
+}
+
+const void *tree_clean_node(struct tree *tree, struct key key, unsigned level)
+{
+	struct frame *frame = tree->root;
+
+	while (frame && tree_resident(frame) && frame->level > level)
+		frame = tree_child(tree, frame,
+				   node_child_find(frame->node, key));
+	if (!frame || !tree_resident(frame) || frame->level != level ||
+	    frame->state != FRAME_CLEAN ||
+	    csum(frame->node, TRAX_NODE_BYTES) != frame->ptr.csum)
+		return NULL;
+	return frame->node;
+}
+
+void tree_set_copies(struct tree *tree, const struct tree_copies *copies)
+{
+	tree->copies = copies ? *copies : (struct tree_copies){ .arg = NULL };
 }
 
 int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,

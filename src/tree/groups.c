@@ -20,6 +20,8 @@
 
 #define LOAD_NODES 16
 #define RETRY_NS 20000000ull
+/* Of the disk: see growth_is_cheap. */
+#define AT_ONCE_SHARE 32u
 
 static const struct tree_bounds load_bounds = { .nodes = LOAD_NODES };
 
@@ -229,6 +231,12 @@ bool growth_can_help(const struct tree *tree)
 	       tree->log_started && !tree->failed;
 }
 
+bool growth_is_cheap(const struct tree *tree)
+{
+	return space_slots_total(tree->space) * TRAX_NODE_SECTORS <
+	       tree->super.sectors / AT_ONCE_SHARE;
+}
+
 static void growth_end(struct tree *tree, int rc)
 {
 	struct growth *g = &tree->growth;
@@ -291,7 +299,8 @@ static const struct tree_txn_ops growth_ops = { grow };
 uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 {
 	struct growth *g = &tree->growth;
-	const bool scarce = space_slots_free(tree->space) <
+	const uint64_t spare = growth_is_cheap(tree) ? 0 : tree->new_reserved;
+	const bool scarce = space_slots_free(tree->space) + spare <
 			    space_slots_total(tree->space) / 4;
 
 	if (g->txn || (!scarce && !g->wanted) || !growth_can_help(tree))

@@ -193,6 +193,7 @@ struct tree {
 	bool committing;
 	uint64_t commit_seq;
 
+	struct tree_copies copies;
 	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
 	unsigned told_n;
 
@@ -315,6 +316,10 @@ void ckpt_leave_open(struct ckpt_write *write);
 
 uint64_t growth_run(struct tree *tree, uint64_t now_ns);
 bool growth_can_help(const struct tree *tree);
+/* Node tracks are not given back: for what many transactions at once might
+ * need at worst, and hardly ever do, they may take this much; above it they
+ * wait for one another. */
+bool growth_is_cheap(const struct tree *tree);
 /* Forgets loads that are under way; their waiters are not told. */
 void groups_free(struct tree *tree);
 /* Is it one of those begun here, by the tree itself? */

@@ -222,6 +222,24 @@ void tree_set_node_place(struct tree *tree,
 				     uint32_t *sectors),
 			 void *arg);
 
+/*
+ * Who has copies of nodes, and learns which are wanted.  copy() fills in what
+ * was the node at `addr` when it has it: it is verified like what the disk
+ * gives.  came() is told of each node that somebody had to wait for, by its
+ * lowest key, its level (0: a leaf), where it is and for how long; 0: it was a
+ * copy.  NULL: none of both.
+ */
+struct tree_copies {
+	bool (*copy)(void *arg, traxaddr addr, void *node);
+	void (*came)(void *arg, struct key low, unsigned level,
+		     uint64_t sector, uint64_t wait_ns);
+	void *arg;
+};
+void tree_set_copies(struct tree *tree, const struct tree_copies *copies);
+/* The node of a level where a key is, if it is in memory just as it is on the
+ * disk; else NULL.  Valid until the next call of the tree. */
+const void *tree_clean_node(struct tree *tree, struct key key, unsigned level);
+
 /* Runs what is due: admission, commits by age, checkpoints, twins.  Returns
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after
  * each queue_poll. */

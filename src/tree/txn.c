@@ -175,7 +175,8 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 {
 	const bool can_grow = !txn->own && growth_can_help(tree);
 
-	tree->growth.wanted = tree->growth.wanted || can_grow;
+	if (can_grow && (!others_hold_slots(tree) || growth_is_cheap(tree)))
+		tree->growth.wanted = true;
 	/* What they don't need comes back without a checkpoint. */
 	if (others_hold_slots(tree))
 		return WAIT_ROOM;

@@ -1,0 +1,177 @@
+/*
+ * sched_doubt.c - a model that is wrong costs time, never much: the same load
+ * with a head that believes something wrong, over the same without any belief,
+ * on drives from seeds.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+
+#define DRIVES 6u
+#define REQUESTS 2000u
+
+static void skew_off(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)arg;
+	for (size_t i = 0; i < believed->zones_n; i++)
+		believed->zones[i].track_skew += (angle)(UINT64_C(0x100000000) /
+				believed->zones[i].around[0]);
+}
+
+static void bound_off(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)arg;
+	for (size_t i = 0; i + 1 < believed->zones_n; i++) {
+		believed->zones[i].last_cylinder++;
+		believed->zones[i + 1].first_cylinder++;
+	}
+}
+
+static void spindle_fast(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
+}
+
+/* A defect at the front of each zone that nobody wrote down. */
+static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)arg;
+	for (size_t i = 0; i < believed->zones_n; i++) {
+		struct spec_list *slips = &believed->zones[i].slips;
+
+		if (slips->n) {
+			slips->n--;
+			memmove(slips->v, slips->v + 1,
+				slips->n * sizeof(*slips->v));
+		}
+	}
+}
+
+static void seeks_short(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)arg;
+	for (uint32_t i = 0; i < believed->mech.seek_n; i++)
+		believed->mech.seek[i].ns -= believed->mech.seek[i].ns / 10;
+	believed->read_overhead_ns /= 3;
+	believed->write_overhead_ns /= 3;
+}
+
+static void settle_off(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)arg;
+	believed->mech.write_settle_ns /= 4;
+	believed->write_overhead_ns /= 4;
+}
+
+static void nothing_off(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)is;
+	(void)believed;
+	(void)arg;
+}
+
+static const struct {
+	const char *name;
+	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
+} doubts[] = {
+	{ "nothing", nothing_off },
+	{ "skew by a sector", skew_off },
+	{ "zone bounds by a cylinder", bound_off },
+	{ "spindle by 0.3 %", spindle_fast },
+	{ "a slip unlisted", slip_unlisted },
+	{ "seeks short by 10 %", seeks_short },
+	{ "settling of writes", settle_off },
+};
+#define DOUBTS (sizeof(doubts) / sizeof(doubts[0]))
+
+struct load {
+	const char *name;
+	unsigned clients, read_percent;
+};
+
+static const struct load loads[] = {
+	{ "1 r", 1, 100 }, { "1 rw", 1, 67 }, { "4 rw", 4, 67 },
+	{ "16 rw", 16, 67 }, { "16 w", 16, 0 },
+};
+#define LOADS (sizeof(loads) / sizeof(loads[0]))
+
+static int run_one(const struct sched_options *options, const char *drive,
+		   size_t doubt, const struct load *what, bool blind,
+		   double *ns)
+{
+	const struct rig_options rig_options = {
+		.drive = drive, .seed = options->seed, .blind = blind,
+		.doubt = doubts[doubt].doubt,
+	};
+	const struct rig_load load = {
+		.clients = what->clients, .sectors = 8,
+		.read_percent = what->read_percent,
+		.requests = (options->requests ? options->requests : REQUESTS) /
+			    (options->quick ? 10 : 1),
+		.seed = options->seed,
+	};
+	struct rig_result result;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	err = rig_run(&rig, &load, &result);
+	*ns = (double)result.ns;
+	rig_close(&rig);
+	return err;
+}
+
+/* Such a belief cannot be had of every drive. */
+static int doubt_row(const struct sched_options *options, const char *drive,
+		     size_t doubt)
+{
+	int err = 0;
+
+	printf("%-12s %-26s", drive, doubts[doubt].name);
+	for (size_t i = 0; i < LOADS && !err; i++) {
+		double with = 0, without = 1;
+
+		err = run_one(options, drive, doubt, &loads[i], true, &without);
+		if (!err)
+			err = run_one(options, drive, doubt, &loads[i], false,
+				      &with);
+		if (!err)
+			printf("%8.1f%%", 100 * (with / without - 1));
+		fflush(stdout);
+	}
+	printf(err == -EINVAL ? "       -\n" : "\n");
+	return err == -EINVAL ? 0 : err;
+}
+
+int sched_doubt(const struct sched_options *options)
+{
+	unsigned drives = options->drive ? 1 : DRIVES;
+	char name[32];
+	int err = 0;
+
+	printf("time beyond that of a plain queue, by what is believed "
+	       "wrongly\n%-39s", "");
+	for (size_t i = 0; i < LOADS; i++)
+		printf("%9s", loads[i].name);
+	printf("\n");
+	for (unsigned d = 0; d < drives && !err; d++) {
+		snprintf(name, sizeof(name), "random:%llu",
+			 (unsigned long long)options->seed * 100 + d);
+		for (size_t i = 0; i < DOUBTS && !err; i++)
+			err = doubt_row(options, options->drive ?
+					options->drive : name, i);
+	}
+	return err;
+}

@@ -1,0 +1,283 @@
+/*
+ * calibrate.c - a second of reads before all others.
+ *
+ * What a cache answers, it answers at once, and again.  Of one that does: how
+ * far it reads ahead when it has time and when it has none, how much else has
+ * to be read until it forgets, and whether a read of which it holds the end
+ * comes from the medium as a whole.  Every question is asked a few times, and
+ * one hit is enough: a late one looks like a read of the medium, never the
+ * other way round.
+ */
+#include <errno.h>
+#include <math.h>
+
+#include "extract/calibrate.h"
+
+#define PAIRS 24u
+/* Before it is known how much a cache remembers. */
+#define DEPTH_START 32u
+#define HIT_MARGIN_NS 120000.0
+#define NOISE_READS 96u
+/* From the first to this one the angles tell how large a track is. */
+#define APART 48u
+/* Above this, no skew can be told from noise. */
+#define NOISE_MAX 0.02
+#define VOTES 3u
+#define TAIL_VOTES 7u
+/* Sectors of a read of which the cache has the end. */
+#define TAIL 64u
+#define TAIL_MIN 12u
+/* No read-ahead is longer, in sectors. */
+#define AHEAD_MAX 32768u
+#define DEPTH_MAX 256u
+
+static void sort(double *off, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++) {
+		double v = off[i];
+		unsigned k = i;
+
+		for (; k && off[k - 1] > v; k--)
+			off[k] = off[k - 1];
+		off[k] = v;
+	}
+}
+
+/* The standard deviation, whatever a few of them are. */
+static double spread(double *off, unsigned n)
+{
+	sort(off, n);
+	/* Five eighths of a normal distribution lie within 0.89 sigma; more of
+	 * what is exponential does.  On a busy host one read in eight is late,
+	 * and so is a quarter of these differences, half of it on each side. */
+	return (off[n * 13 / 16] - off[n * 3 / 16]) / 1.6;
+}
+
+static bool is_hit(const struct reader *r, const struct probe_access *a)
+{
+	return !a->result && a->complete_ns - a->submit_ns < r->hit_ns;
+}
+
+static int find_hits(struct reader *r, uint64_t unit)
+{
+	double period_ns = r->phase.period_ns, revs, took[PAIRS];
+	unsigned n = 0;
+	struct probe_access a = { 0 };
+	uint64_t before_ns = 0;
+	int err = 0;
+
+	for (unsigned i = 0; i < PAIRS && !err; i++) {
+		/* Pairs of the same one, and of one and the next. */
+		err = reader_raw(r, unit + i / 4 + (i % 4 == 3), 1, &a);
+		revs = (double)(a.complete_ns - before_ns) / period_ns;
+		if (before_ns && i % 2 && !a.result && revs < 0.7)
+			took[n++] = (double)(a.complete_ns - a.submit_ns);
+		before_ns = a.complete_ns;
+	}
+	/* Not the slowest of them: that one was late. */
+	if (n > PAIRS / 6) {
+		sort(took, n);
+		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] + HIT_MARGIN_NS,
+					   period_ns / 8);
+	}
+	return err;
+}
+
+/* Units of a track, about: the angle between reads that are some way apart. */
+static double track_size(const double *turn, unsigned n)
+{
+	double off[NOISE_READS];
+	unsigned k = 0;
+
+	for (unsigned i = 0; i + APART < n; i++)
+		off[k++] = phase_wrap(turn[i] - turn[i + APART]);
+	if (!k)
+		return APART;
+	sort(off, k);
+	return off[k / 2] > 1e-4 ? APART / off[k / 2] : 1e4 * APART;
+}
+
+/* Downwards: no read-ahead has been there. */
+static int find_noise(struct reader *r, uint64_t unit, double *size)
+{
+	double turn[NOISE_READS], off[NOISE_READS];
+	unsigned n = 0;
+	int err = 0;
+
+	for (unsigned i = NOISE_READS; i-- && !err;) {
+		err = reader_read(r, unit + i, &turn[n]);
+		n += !isnan(turn[n]);
+	}
+	if (err)
+		return err;
+	if (n < NOISE_READS / 2)
+		return -EIO;
+	/* They lie close together: what they differ by, all differ by. */
+	for (unsigned i = 0; i + 1 < n; i++)
+		off[i] = phase_wrap(turn[i + 1] - turn[i]);
+	r->noise = spread(off, n - 1) / sqrt(2);
+	r->tolerance = fmin(fmax(7.8 * r->noise, 0.012), 0.024);
+	*size = track_size(turn, n);
+	return r->noise > NOISE_MAX ? -EOPNOTSUPP : 0;
+}
+
+/* A unit for a test, with some room behind it. */
+static uint64_t place(struct reader *r)
+{
+	uint64_t room = r->units / 8;
+
+	if (room > 4 * AHEAD_MAX / r->unit_sectors)
+		room = 4 * AHEAD_MAX / r->unit_sectors;
+	return 2 + env_random(r->prober->env) % (r->units - room - 2);
+}
+
+/* One question: a unit and the next are read, then `others` somewhere else or
+ * nothing for a while, and then the unit `after` them.  Does one of the votes
+ * find it in the cache? */
+struct question {
+	uint64_t after;
+	unsigned others;
+	uint64_t wait_ns;
+};
+
+static int ask(struct reader *r, const struct question *q, bool *yes)
+{
+	struct probe_access a;
+	int err = 0;
+
+	*yes = false;
+	for (unsigned i = 0; i < VOTES && !err && !*yes; i++) {
+		uint64_t at = place(r);
+
+		err = reader_raw(r, at, 1, &a);
+		if (!err)
+			err = reader_raw(r, at + 1, 1, &a);
+		if (!err && q->others)
+			err = reader_elsewhere(r, at, q->others);
+		if (err || a.result)
+			continue;
+		a = (struct probe_access){
+			.sector = r->offset +
+				  (at + 1 + q->after) * r->unit_sectors,
+			.sectors = r->unit_sectors,
+			.not_before_ns = q->wait_ns ? a.complete_ns +
+						      q->wait_ns : 0,
+		};
+		err = r->prober->access(r->prober, &a, 1, 1);
+		*yes = is_hit(r, &a);
+	}
+	recent_forget(&r->recent);
+	return err;
+}
+
+/* How far it reads ahead, with time and without; upper bounds. */
+static int find_ahead(struct reader *r, double size)
+{
+	uint64_t most = AHEAD_MAX / r->unit_sectors, d;
+	double revs;
+	bool yes = true;
+	int err = 0;
+
+	if (most > r->units / 16)
+		most = r->units / 16;
+	for (d = 4; d <= most && !err; d *= 2) {
+		revs = 2 + 2 * (double)d / size;
+		err = ask(r, &(struct question){ d, 0, (uint64_t)
+				(revs * r->phase.period_ns) }, &yes);
+		if (!yes)
+			break;
+	}
+	r->recent.ahead = d > 4 ? d : 0;
+	yes = true;
+	for (d = 4; d < r->recent.ahead && !err; d *= 2) {
+		err = ask(r, &(struct question){ d, 1, 0 }, &yes);
+		if (!yes)
+			break;
+	}
+	r->recent.slack = d < r->recent.ahead ? d : r->recent.ahead;
+	return err;
+}
+
+static int find_depth(struct reader *r)
+{
+	unsigned lo = 0, hi = 1, mid;
+	bool yes = true;
+	int err;
+
+	for (;; hi *= 2) {
+		err = ask(r, &(struct question){ 0, hi, 0 }, &yes);
+		if (err || !yes || hi >= DEPTH_MAX)
+			break;
+		lo = hi;
+	}
+	while (!err && !yes && hi - lo > 1 + hi / 16) {
+		mid = lo + (hi - lo) / 2;
+		err = ask(r, &(struct question){ 0, mid, 0 }, &yes);
+		*(yes ? &lo : &hi) = mid;
+		yes = false;
+	}
+	r->recent.depth = yes ? RECENT_MAX : hi + 1;
+	return err;
+}
+
+/* Where does a read end that begins before what the cache has? */
+static int find_whole(struct reader *r)
+{
+	uint32_t n = TAIL / r->unit_sectors;
+	unsigned whole = 0, all = 0;
+	struct probe_access a;
+	double turn[3], off;
+	int err = 0;
+
+	n = n > TAIL_MIN ? n : TAIL_MIN;
+	for (unsigned i = 0; i < TAIL_VOTES && !err; i++) {
+		uint64_t at = place(r);
+		const struct { uint64_t first; uint32_t units; } v[3] = {
+			{ at, 1 }, { at + 1, n }, { at - 1, n + 2 },
+		};
+		bool bad = false;
+
+		for (unsigned k = 0; k < 3 && !err; k++) {
+			err = reader_raw(r, v[k].first, v[k].units, &a);
+			turn[k] = phase_at(&r->phase, a.complete_ns);
+			bad |= a.result != 0;
+		}
+		if (bad)
+			continue;
+		off = fabs(phase_wrap(turn[2] - turn[1]));
+		whole += off < fabs(phase_wrap(turn[2] - turn[0]));
+		all++;
+	}
+	r->whole = all > TAIL_VOTES / 2 && whole > all * 2 / 3;
+	recent_forget(&r->recent);
+	return err;
+}
+
+static int find_cache(struct reader *r, double size)
+{
+	int err = find_ahead(r, size);
+
+	if (!err)
+		err = find_depth(r);
+	return err ? err : find_whole(r);
+}
+
+int calibrate_reader(struct reader *reader, uint64_t unit)
+{
+	double size = 0;
+	int err = 0;
+
+	recent_forget(&reader->recent);
+	if (!reader->learned) {
+		err = find_hits(reader, unit);
+		reader->recent.depth = reader->hit_ns ? DEPTH_START : 0;
+	}
+	if (!err)
+		err = find_noise(reader, unit + 64, &size);
+	if (err || reader->learned)
+		return err;
+	if (reader->hit_ns)
+		err = find_cache(reader, size);
+	reader->learned = !err;
+	return err;
+}

@@ -1,0 +1,564 @@
+/*
+ * prove.c - both ends of every track, and what is between them.
+ *
+ * A track holds when
+ *   - the angle leaps at its first unit and behind its last one, by more than
+ *     noise can;
+ *   - its last unit is as far behind its first as its size says: no leap is
+ *     between them;
+ *   - it goes round once.
+ * A leap may be slipped sectors in the middle of a track instead of its end,
+ * but then the track begins or ends within a turn of it, and the last unit of
+ * what was taken for a track lies behind the leap there.  That is why a track
+ * that does not go round once (slips, spares, the end of a zone) needs
+ * neighbours that do, and others of its full size before and after it: it is in
+ * the middle of a zone then, and between two ends of tracks there is room for
+ * no second one.
+ *
+ * Angles are differences between readings that follow each other, so that the
+ * clock may drift.  What is not where it should be is looked at again: once may
+ * be a late completion, and it must then be right more often than not.
+ * Everything is read downwards, which a read-ahead has not got.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "extract/prove.h"
+
+/* A leap is seen from so many tolerances on, and known to so many. */
+#define JUMP 2.2
+#define SAME_JUMP 1.6
+/* Shorter tracks are not taken for parts of the middle of a zone. */
+#define SHORT_LEAST 0.8
+/* As far as others of the same size may be away. */
+#define ALIKE_FAR 64u
+/* So many like it on both sides. */
+#define AMONG 2u
+#define LOOKS 12u
+/* How much more often wrong than right. */
+#define REFUTED 3u
+
+static double off(double turn, double expected)
+{
+	double d = turn - expected;
+
+	return isnan(d) ? d : phase_wrap(d);
+}
+
+static bool is_inner(unsigned spot)
+{
+	return spot >= PROVE_INNER && spot < PROVE_LAST;
+}
+
+static uint64_t unit_of(const struct prove_claim *c, unsigned spot)
+{
+	static const double inner[] = { 0.1, 0.38, 0.71, 0.9 };
+
+	switch (spot) {
+	case PROVE_BEFORE:
+		return c->first - 1;
+	case PROVE_FIRST:
+		return c->first;
+	case PROVE_LAST:
+		return c->first + c->size - 1;
+	case PROVE_BEHIND:
+		return c->first + c->size;
+	default:
+		return c->first +
+		       (uint32_t)(c->size * inner[spot - PROVE_INNER]);
+	}
+}
+
+/* Is a unit of a track where the first says?  Slipped sectors before it make
+ * it later. */
+static bool on_line(const struct reader *r, const struct prove_claim *c,
+		    double first, uint32_t at, double turn)
+{
+	double late = off(turn, first + at * c->pitch);
+	double slack = (c->nominal - c->size) * c->pitch;
+
+	return late >= -r->tolerance && late <= slack + r->tolerance;
+}
+
+/* Slipped sectors that are seen take more than that from a turn. */
+static bool goes_round(const struct reader *r, const struct prove_claim *c)
+{
+	return c->size == c->nominal &&
+	       c->size * c->pitch > 1 - JUMP * r->tolerance;
+}
+
+/* The claim that goes on from the one at i, or that it goes on from; NULL:
+ * none. */
+static const struct prove_claim *neighbour(const struct prove *p, size_t i,
+					   int step)
+{
+	const struct prove_claim *a = &p->claim[i], *b = a + step;
+
+	if ((step < 0 && !i) || (step > 0 && i + 1 == p->n))
+		return NULL;
+	return (step < 0 ? b->first + b->size == a->first :
+			   a->first + a->size == b->first) ? b : NULL;
+}
+
+static bool alone_on(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	for (unsigned k = 1; k <= AMONG; k++) {
+		const struct prove_claim *b = neighbour(p, i, step);
+
+		if (!b || b->size != c->size || b->pitch != c->pitch ||
+		    b->state == PROVE_FAILS)
+			return true;
+		i = (size_t)(b - p->claim);
+	}
+	return false;
+}
+
+/* Tracks that are not among others of their size are looked at between their
+ * ends as well, and more often.  Of the others none could end elsewhere without
+ * another being longer than all. */
+static bool is_alone(const struct prove *p, size_t i)
+{
+	return p->claim[i].size != p->claim[i].nominal ||
+	       alone_on(p, i, -1) || alone_on(p, i, 1);
+}
+
+/* Has enough been seen of a spot? */
+static bool is_settled(const struct prove_trial *t, unsigned spot)
+{
+	unsigned need = is_inner(spot) ? t->alone : t->need;
+
+	return t->right[spot] >= need + t->wrong[spot] + !!t->wrong[spot];
+}
+
+static bool is_refuted(const struct prove_trial *t, unsigned spot)
+{
+	return t->wrong[spot] >= t->right[spot] + REFUTED;
+}
+
+/* The end of the disk has nothing before it and nothing behind. */
+static bool is_there(const struct prove *p, const struct prove_claim *c,
+		     unsigned spot)
+{
+	return spot == PROVE_BEFORE ? c->first > 0 :
+	       spot != PROVE_BEHIND || c->first + c->size < p->reader->units;
+}
+
+/* Downwards.  What is behind it may have been read already (`next`). */
+static int look(struct prove *p, const struct prove_claim *c,
+		struct prove_trial *t, const struct prove_trial *next)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < PROVE_SPOTS; i++)
+		t->turn[i] = NAN;
+	for (unsigned i = PROVE_SPOTS; i-- && !err;) {
+		if (!is_there(p, c, i) || (is_inner(i) && is_settled(t, i)))
+			continue;
+		if (next && i >= PROVE_LAST)
+			t->turn[i] = next->turn[i == PROVE_LAST ?
+						PROVE_BEFORE : PROVE_FIRST];
+		else
+			err = reader_read(p->reader, unit_of(c, i),
+					  &t->turn[i]);
+	}
+	return err;
+}
+
+static void note(struct prove_trial *t, unsigned spot, bool right)
+{
+	if (!isnan(t->turn[spot]))
+		++*(right ? &t->right[spot] : &t->wrong[spot]);
+}
+
+/* Where the track starts, as most of what was read on it says. */
+static double frame(const struct prove_claim *c, const struct prove_trial *t)
+{
+	double v[PROVE_SPOTS], from = NAN;
+	unsigned n = 0;
+
+	for (unsigned i = PROVE_FIRST; i <= PROVE_LAST; i++) {
+		double turn = t->turn[i] - (double)(unit_of(c, i) - c->first) *
+					   c->pitch;
+		unsigned k = n;
+
+		if (isnan(turn) || (i > PROVE_FIRST && c->size < c->nominal))
+			continue;
+		if (isnan(from))
+			from = turn;
+		turn = off(turn, from);
+		for (n++; k && v[k - 1] > turn; k--)
+			v[k] = v[k - 1];
+		v[k] = turn;
+	}
+	return n ? from + (v[n / 2] + v[(n - 1) / 2]) / 2 : NAN;
+}
+
+/* A leap: can it be told from none, is it the one that was seen before, and
+ * that the walk has seen? */
+static void note_leap(const struct prove *p, const struct prove_claim *c,
+		      struct prove_trial *t, bool behind, double said)
+{
+	unsigned lo = behind ? PROVE_LAST : PROVE_BEFORE, hi = lo + 1;
+	double leap = off(t->turn[hi], t->turn[lo] + c->pitch);
+	double near = SAME_JUMP * p->reader->tolerance;
+	bool right = fabs(leap) > JUMP * p->reader->tolerance &&
+		     !(fabs(off(leap, said)) > near) &&
+		     !(fabs(off(leap, t->leap[behind])) > near);
+
+	if (isnan(leap))
+		return;
+	if (right && isnan(t->leap[behind]))
+		t->leap[behind] = leap;
+	note(t, behind ? PROVE_BEHIND : PROVE_BEFORE, right);
+}
+
+static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	const struct prove_claim *c = &p->claim[i];
+	double start = frame(c, t), said = NAN;
+
+	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++)
+		note(t, k, on_line(p->reader, c, start,
+				   (uint32_t)(unit_of(c, k) - c->first),
+				   t->turn[k]));
+	if (i + 1 < p->n && c[1].first == c->first + c->size)
+		said = c[1].leap;
+	if (is_there(p, c, PROVE_BEFORE))
+		note_leap(p, c, t, false, c->leap);
+	if (is_there(p, c, PROVE_BEHIND))
+		note_leap(p, c, t, true, said);
+}
+
+static bool is_decided(const struct prove *p, const struct prove_claim *c,
+		       const struct prove_trial *t, bool *holds)
+{
+	*holds = true;
+	for (unsigned i = 0; i < PROVE_SPOTS; i++) {
+		if (!is_there(p, c, i))
+			continue;
+		*holds = *holds && is_settled(t, i);
+		if (is_refuted(t, i)) {
+			*holds = false;
+			return true;
+		}
+	}
+	return *holds;
+}
+
+static void try_begin(struct prove *p, size_t i)
+{
+	struct prove_trial *t = &p->trial[i];
+
+	*t = (struct prove_trial){ .alone = is_alone(p, i),
+				   .leap = { NAN, NAN } };
+	t->need = t->alone ? 2 : 1;
+	p->claim[i].among = !t->alone;
+}
+
+/* One look at all that are not decided; by the next one a cache has forgotten
+ * them.  *any: there were some. */
+static int try_once(struct prove *p, bool *any)
+{
+	bool have = false, holds;
+	int err = 0;
+
+	*any = false;
+	for (size_t i = p->n; i-- && !err;) {
+		struct prove_claim *c = &p->claim[i];
+		struct prove_trial *t = &p->trial[i];
+
+		if (c->state != PROVE_OPEN) {
+			have = false;
+			continue;
+		}
+		have = have && c[1].first == c->first + c->size;
+		err = look(p, c, t, have ? t + 1 : NULL);
+		weigh(p, i, t);
+		if (is_decided(p, c, t, &holds))
+			c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
+		*any = have = true;
+	}
+	return err;
+}
+
+/* Until all are decided. */
+static int try_all(struct prove *p)
+{
+	bool any = true;
+	int err = 0;
+
+	for (unsigned n = 0; n < LOOKS && any && !err; n++)
+		err = try_once(p, &any);
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->claim[i].state == PROVE_OPEN && !err)
+			p->claim[i].state = PROVE_FAILS;
+	}
+	return err;
+}
+
+/* All that are in a state. */
+static int try_those(struct prove *p, enum prove_state state)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->claim[i].state != state)
+			continue;
+		try_begin(p, i);
+		p->claim[i].state = PROVE_OPEN;
+	}
+	return try_all(p);
+}
+
+/* Those that were thought to be among others of their size when they were
+ * looked at, and are not. */
+static int try_lonely(struct prove *p)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		any = false;
+		for (size_t i = 0; i < p->n; i++) {
+			struct prove_claim *c = &p->claim[i];
+
+			if (c->state != PROVE_HOLDS || !c->among ||
+			    !is_alone(p, i))
+				continue;
+			try_begin(p, i);
+			c->state = PROVE_OPEN;
+			any = true;
+		}
+		if (any)
+			err = try_all(p);
+	}
+	return err;
+}
+
+static enum prove_state state_at(const struct prove *p, uint64_t unit)
+{
+	for (size_t i = 0; i < p->ranges; i++) {
+		if (unit >= p->range[i].first && unit < p->range[i].end)
+			return PROVE_OPEN;
+	}
+	return PROVE_HOLDS;
+}
+
+/* ---- Tracks that do not go round ---- */
+
+static bool same(const struct prove_claim *a, const struct prove_claim *b)
+{
+	return b && b->state == PROVE_HOLDS && a->size == b->size &&
+	       b->size == b->nominal;
+}
+
+/* With spares on each track none goes round; that several in a row end at the
+ * same slip is out of the question. */
+static bool is_whole(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *a = neighbour(p, i, -1);
+	const struct prove_claim *b = neighbour(p, i, 1);
+	unsigned n = 1;
+
+	if (goes_round(p->reader, c))
+		return true;
+	if (c->size != c->nominal || c->size * c->pitch < SHORT_LEAST)
+		return false;
+	n += same(c, a) + same(c, b);
+	if (n == 2 && same(c, a))
+		n += same(c, neighbour(p, i - 1, -1));
+	else if (n == 2)
+		n += same(c, neighbour(p, i + 1, 1));
+	return n >= 3;
+}
+
+/* Is there a whole track of the same full size that way?  -1: perhaps further
+ * on.  `joined`: with nothing unknown between. */
+static int alike(const struct prove *p, size_t i, int step, bool joined)
+{
+	const struct prove_claim *c = &p->claim[i], *b;
+
+	for (unsigned k = 0; k < ALIKE_FAR; k++) {
+		if (step > 0 && i + 1 == p->n)
+			return -1;
+		b = neighbour(p, i, step);
+		if (joined && (!b || b->state != PROVE_HOLDS))
+			return 0;
+		if (step < 0 && !i)
+			return 0;
+		i = step > 0 ? i + 1 : i - 1;
+		b = &p->claim[i];
+		if (b->state == PROVE_HOLDS && is_whole(p, i) &&
+		    b->nominal == c->nominal)
+			return 1;
+	}
+	return 0;
+}
+
+/* At the beginning and the end of the disk a zone begins and ends. */
+static bool at_edge(const struct prove *p, const struct prove_claim *c)
+{
+	return !c->first || c->first + c->size >= p->reader->units;
+}
+
+/* A whole track has one like it on some side. */
+static enum prove_state judge_whole(const struct prove *p, size_t i)
+{
+	int after = alike(p, i, 1, false);
+
+	if (after > 0 || alike(p, i, -1, false) > 0)
+		return PROVE_HOLDS;
+	return after < 0 ? PROVE_OPEN : PROVE_FAILS;
+}
+
+static enum prove_state judge_short(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+	int before = c->first ? alike(p, i, -1, true) : 1;
+	int after = c->first + c->size < p->reader->units ?
+		    alike(p, i, 1, true) : 1;
+
+	if (before != 1 || !after || (!at_edge(p, c) &&
+				      c->size < SHORT_LEAST * c->nominal))
+		return PROVE_FAILS;
+	return after > 0 ? PROVE_HOLDS : PROVE_OPEN;
+}
+
+/* What one rests on may fall itself. */
+static void judge_alone(struct prove *p, bool more)
+{
+	enum prove_state now;
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < p->n; i++) {
+			struct prove_claim *c = &p->claim[i];
+
+			if (c->state != PROVE_HOLDS ||
+			    state_at(p, c->first) != PROVE_OPEN)
+				continue;
+			now = is_whole(p, i) ? judge_whole(p, i) :
+					       judge_short(p, i);
+			if (now == PROVE_OPEN && !more)
+				now = PROVE_FAILS;
+			again |= now != PROVE_HOLDS;
+			c->state = now;
+		}
+	}
+}
+
+/* ---- The claims ---- */
+
+static int grow(void *array, size_t *room, size_t n, size_t each)
+{
+	void **slot = array, *more;
+	size_t want = *room ? 2 * *room : 256;
+
+	if (n < *room)
+		return 0;
+	more = reallocarray(*slot, want, each);
+	if (!more)
+		return -ENOMEM;
+	*slot = more;
+	*room = want;
+	return 0;
+}
+
+int prove_add(struct prove *prove, uint64_t first, uint64_t end)
+{
+	int err = grow(&prove->range, &prove->ranges_room, prove->ranges,
+		       sizeof(*prove->range));
+
+	if (!err && first < end)
+		prove->range[prove->ranges++] =
+			(struct prove_range){ first, end };
+	return err;
+}
+
+static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
+{
+	int err = grow(&p->claim, &p->room, p->n, sizeof(*p->claim));
+	const struct prove_claim *last;
+	struct prove_claim c = {
+		.first = t->first, .size = t->size, .nominal = nominal,
+		.start = t->start, .pitch = t->pitch, .leap = NAN,
+		.state = state_at(p, t->first),
+	};
+
+	if (!err)
+		err = grow(&p->trial, &p->trials_room, p->n,
+			   sizeof(*p->trial));
+	if (err)
+		return err;
+	last = p->claim + p->n - 1;
+	if (p->n && last->first + last->size == t->first &&
+	    last->size == last->nominal)
+		c.leap = off(t->start, last->start + last->size * last->pitch);
+	p->claim[p->n++] = c;
+	return 0;
+}
+
+static int add_piece(struct prove *p, const struct piece *piece,
+		     uint64_t first, uint64_t end)
+{
+	struct store_track t;
+	uint32_t k = 0;
+	int err = 0;
+
+	if (piece->tracks && first > piece->first)
+		k = store_track_at(p->store, piece, first);
+	for (; k < piece->tracks && !err; k++) {
+		store_track(p->store, piece, k, &t);
+		if (t.first >= end)
+			break;
+		if (t.first >= first)
+			err = add(p, &t, piece->size);
+	}
+	return err;
+}
+
+static int keep_open(struct prove *p)
+{
+	int err = 0;
+
+	p->ranges = 0;
+	for (size_t i = 0; i < p->n && !err; i++) {
+		const struct prove_claim *c = &p->claim[i];
+
+		if (c->state == PROVE_OPEN)
+			err = prove_add(p, c->first, c->first + c->size);
+	}
+	return err;
+}
+
+int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
+{
+	const struct store *s = prove->store;
+	int err = 0;
+
+	prove->n = 0;
+	for (size_t i = store_find(s, first); i < s->n && !err &&
+	     s->pieces[i].first < end; i++)
+		err = add_piece(prove, &s->pieces[i], first, end);
+	if (!err)
+		err = try_those(prove, PROVE_OPEN);
+	/* A second chance: late completions may have been many. */
+	if (!err)
+		err = try_those(prove, PROVE_FAILS);
+	if (!err)
+		err = try_lonely(prove);
+	if (!err)
+		judge_alone(prove, more);
+	return err ? err : keep_open(prove);
+}
+
+void prove_fini(struct prove *prove)
+{
+	free(prove->claim);
+	free(prove->trial);
+	free(prove->range);
+	*prove = (struct prove){ 0 };
+}
