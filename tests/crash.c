@@ -28,11 +28,13 @@
 
 #include "base/msg.h"
 #include "check/check.h"
+#include "diskmodel/geom_build.h"
 #include "fs/internal.h"
 #include "fs/keep.h"
 #include "fs/mkfs.h"
 #include "fs/nodes.h"
 #include "fs/replica.h"
+#include "fs/settle.h"
 #include "sched/queue.h"
 #include "tests/doubt.h"
 #include "tests/oracle.h"
@@ -341,19 +343,41 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 		replica_make(fs, want, n, 0, false, NULL, NULL);
 }
 
+/* Tracks of such a size, all known or none. */
+static struct geom *tracks_of(uint32_t sectors, bool known)
+{
+	struct geom_build *b = geom_build_new(8000000, UINT32_MAX / 250);
+	struct geom *geom;
+	int rc;
+
+	assert(b);
+	rc = geom_build_sweep(b, &(struct geom_sweep){
+		.count = DISK_SECTORS / sectors, .sectors = sectors,
+		.around = sectors, .cylinder_step = 1, .known = known,
+	});
+	if (!rc && DISK_SECTORS % sectors)
+		rc = geom_build_pseudo(b, DISK_SECTORS, sectors);
+	assert(!rc);
+	rc = geom_build_finish(b, &geom);
+	assert(!rc);
+	geom_build_free(b);
+	return geom;
+}
+
 /* Other tracks, and a state of measuring that often outgrows its room. */
 static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 {
-	uint32_t track = 400 + 8 * (uint32_t)(world_random(rng) % 60);
+	uint32_t track = 500 + (uint32_t)(world_random(rng) % 700);
 	size_t bytes = 1 + world_random(rng) % MAX_PROGRESS;
 	struct fs_op sync = { .type = FS_SYNCFS };
 	struct profile *profile;
 	struct geom *geom;
 
 	oracle_call(fs, world, &sync);
-	if (!queue_idle(fs->queue) ||
-	    geom_regular(DISK_SECTORS, track, &geom))
+	settle_now(fs->settle);
+	if (!queue_idle(fs->queue) || world_random(rng) % 4 == 0)
 		return;
+	geom = tracks_of(track, world_random(rng) % 8);
 	profile = profile_from_geom(geom, PROFILE_TIMING);
 	assert(profile);
 	profile->progress = malloc(bytes);
@@ -363,6 +387,7 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	if (fs_adopt_profile(fs, profile))
 		profile_free(profile);
 	keep_now(fs->keep);
+	settle_now(fs->settle);
 }
 
 static void run_keep(struct config *config, struct oracle *oracle,
@@ -370,14 +395,17 @@ static void run_keep(struct config *config, struct oracle *oracle,
 {
 	uint64_t rng = seed;
 	struct keep_stats stats;
+	struct settle_stats moved;
 
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		change_profile(fs, world, &rng);
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 	}
 	keep_get_stats(fs->keep, &stats);
-	printf("profile: %lu written, %lu moved; ", (long)stats.written,
-	       (long)stats.moved);
+	settle_get_stats(fs->settle, &moved);
+	printf("profile: %lu written, %lu moved; %lu log and %lu node tracks "
+	       "moved, %lu not; ", (long)stats.written, (long)stats.moved,
+	       (long)moved.logs, (long)moved.nodes, (long)moved.given_up);
 }
 
 static void run_clients(struct config *config, struct oracle *oracle,

@@ -12,6 +12,7 @@
 #include "extract/prober_disk.h"
 #include "fs/internal.h"
 #include "fs/mkfs.h"
+#include "fs/settle.h"
 #include "format/format.h"
 #include "sched/head.h"
 #include "sched/queue.h"
@@ -183,6 +184,37 @@ static void bed_judge(struct bed *bed, struct judge *judge)
 	ck_assert_uint_eq(judge->wrong, 0);
 }
 
+/* Neither inside one track nor whole ones. */
+static bool crosses(const struct geom *truth, uint64_t first, uint64_t n)
+{
+	struct geom_track t;
+
+	geom_track_of(truth, first, &t);
+	if (first + n <= t.first + t.sectors)
+		return false;
+	if (t.first != first)
+		return true;
+	geom_track_of(truth, first + n - 1, &t);
+	return t.first + t.sectors != first + n;
+}
+
+/* Log and node tracks that do. */
+static unsigned crossing(const struct bed *bed)
+{
+	const struct geom *truth = drive_geom(sim_drive(bed->sim));
+	const struct super *super = fs_super(bed->fs);
+	struct range nodes = { 0, 0 };
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < super->log_tracks; i++)
+		n += crosses(truth, super->log[i].sector,
+			     super->log[i].sectors);
+	while (space_slots_next_track(tree_space(bed->fs->tree),
+				      nodes.first + nodes.n, &nodes))
+		n += crosses(truth, nodes.first, nodes.n);
+	return n;
+}
+
 /* Here and there. */
 static void bed_reads(struct bed *bed, unsigned n)
 {
@@ -255,6 +287,7 @@ START_TEST(whole)
 	struct refine_status status;
 	struct judge before, after;
 	struct bed bed;
+	struct settle_stats moved;
 	uint64_t off;
 
 	memset(data, 7, sizeof(data));
@@ -264,6 +297,7 @@ START_TEST(whole)
 	bed_judge(&bed, &before);
 	ck_assert_uint_gt(before.unknown_sectors, 0);
 	bed_file(&bed, "old", data, sizeof(data));
+	ck_assert_uint_gt(crossing(&bed), 0);
 	do {
 		bed_pass(&bed, 60 * SECOND);
 		refine_get_status(bed.refine, &status);
@@ -277,6 +311,11 @@ START_TEST(whole)
 			  geom_sectors(fs_geom(bed.fs)) / 10);
 	ck_assert_uint_lt(after.unknown_sectors, before.unknown_sectors / 4);
 	bed_file(&bed, "new", data, sizeof(data));
+	/* What mkfs has laid out without knowing moves. */
+	bed_pass(&bed, 600 * SECOND);
+	settle_get_stats(bed.fs->settle, &moved);
+	ck_assert_uint_gt(moved.logs + moved.nodes, 0);
+	ck_assert_uint_eq(crossing(&bed), 0);
 	bed_unmount(&bed);
 	bed_check(&bed);
 	/* It is kept, and there is nothing left to look at. */

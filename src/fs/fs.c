@@ -23,6 +23,7 @@
 #include "fs/replica.h"
 #include "fs/replica_ops.h"
 #include "fs/runs.h"
+#include "fs/settle.h"
 #include "fs/watch.h"
 #include "sched/freeblock.h"
 #include "sched/head.h"
@@ -251,14 +252,16 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
 	/* What it begins, the tree runs. */
 	uint64_t watch_ns = watch_run(fs, now_ns);
-	uint64_t keep_ns = keep_run(fs->keep, now_ns);
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
+	uint64_t keep_ns = keep_run(fs->keep, now_ns);
+	uint64_t settle_ns = settle_run(fs->settle, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
 	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
 	next_ns = keep_ns < next_ns ? keep_ns : next_ns;
+	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;
@@ -414,6 +417,7 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->geom = profile->geom;
 	profile_free(old);
 	keep_wanted(fs->keep);
+	settle_wanted(fs->settle);
 	rc = fs_open_head(fs);
 	if (rc)
 		msg_warn("%s: the head is not followed: %s", fs->disk->name,
@@ -563,6 +567,7 @@ static void fs_free(struct fs *fs)
 	watch_free(fs);
 	nodes_free(fs);
 	keep_free(fs->keep);
+	settle_free(fs->settle);
 	replicas_free(fs);
 	runs_free(fs);
 	errors_free(fs);
@@ -608,6 +613,8 @@ int fs_open(struct env *env, struct disk *disk,
 	if (!rc)
 		rc = keep_open(fs, &fs->keep);
 	if (!rc)
+		rc = settle_open(fs, &fs->settle);
+	if (!rc)
 		rc = replicas_open(fs);
 	if (!rc)
 		rc = runs_new(fs);
@@ -652,7 +659,7 @@ static void fs_pass_time(struct fs *fs, uint64_t next_ns)
 static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
-	       !keep_idle(fs->keep) ||
+	       !keep_idle(fs->keep) || !settle_idle(fs->settle) ||
 	       !replicas_idle(fs->replicas) || !runs_idle(fs) ||
 	       !nodes_idle(fs);
 }
@@ -685,6 +692,7 @@ int fs_close(struct fs *fs)
 	int rc = 0, rc2;
 
 	watch_leave(fs);
+	settle_close(fs->settle);
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
 	if (!fs->gone && !fs_read_only(fs)) {

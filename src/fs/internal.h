@@ -32,6 +32,7 @@ struct runs;			/* runs.c: copies read together */
 struct watch;			/* watch.c: what is learned */
 struct nodes;			/* nodes.c: copies of tree nodes */
 struct keep;			/* keep.c: what is known of the drive */
+struct settle;			/* settle.c: log and node tracks that move */
 
 struct fs {
 	struct env *env;
@@ -53,6 +54,7 @@ struct fs {
 	struct watch *watch;		/* NULL: nothing is learned */
 	struct nodes *nodes;		/* NULL: none are learned nor read */
 	struct keep *keep;		/* NULL: nothing is written back */
+	struct settle *settle;		/* NULL: no track moves */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;

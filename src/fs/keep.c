@@ -1,12 +1,12 @@
 /*
  * keep.c - the record of the drive goes out.
  *
- *   wait -> [encode] -> record -> flush -> superblock, flush (3 times) -> wait
+ *   wait -> [encode] -> record -> flush -> superblocks -> wait
  *             |  no room                      |  it had moved
  *             +-> move_begin ----> record     +-> move_end -> wait
  *
- * The commit point is the first superblock that is durable.  All writes are
- * those of write-back: small, one at a time.
+ * The commit point is that of the superblocks (supers.h).  All writes are those
+ * of write-back: small, one at a time.
  */
 #include "fs/keep.h"
 
@@ -18,6 +18,8 @@
 #include "base/msg.h"
 #include "fs/move.h"
 #include "fs/record.h"
+#include "fs/settle.h"
+#include "fs/supers.h"
 #include "sched/head.h"
 #include "sched/queue.h"
 
@@ -32,13 +34,10 @@
 #define LEAST_TURNS 512u
 #define LEAST_PERIOD 5000000u
 #define LEARNED_PPM 500000u
+#define BUSY_NS (NS_PER_SECOND / 10)
 #define CHUNK_SECTORS 128u
-#define SUPERS 3u
 
-enum keep_state {
-	KEEP_WAIT, KEEP_ROOM, KEEP_RECORD, KEEP_FLUSH, KEEP_SUPER,
-	KEEP_SUPER_FLUSH, KEEP_LEAVE
-};
+enum keep_state { KEEP_WAIT, KEEP_ROOM, KEEP_RECORD, KEEP_SUPERS, KEEP_LEAVE };
 
 struct keep {
 	struct fs *fs;
@@ -49,14 +48,15 @@ struct keep {
 	uint8_t *record;	/* whole blocks */
 	uint64_t sectors, done;	/* of it; written */
 	struct super next;
-	unsigned copy, good;	/* superblocks: tried; written */
-	void *block;
+	struct supers supers;
 	struct move move;
 	bool moving;
 	struct queue_request req;
 	struct iovec iov;
 	struct keep_stats stats;
 };
+
+static void keep_named(void *arg, int rc);
 
 int keep_open(struct fs *fs, struct keep **out)
 {
@@ -68,8 +68,7 @@ int keep_open(struct fs *fs, struct keep **out)
 	keep = calloc(1, sizeof(*keep));
 	if (!keep)
 		return -ENOMEM;
-	keep->block = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
-	if (!keep->block) {
+	if (supers_init(&keep->supers, fs, keep_named, keep)) {
 		free(keep);
 		return -ENOMEM;
 	}
@@ -85,7 +84,7 @@ void keep_free(struct keep *keep)
 	if (!keep)
 		return;
 	free(keep->record);
-	free(keep->block);
+	supers_fini(&keep->supers);
 	free(keep);
 }
 
@@ -137,13 +136,29 @@ static void keep_left(struct move *move, int rc)
 	keep_over(keep, rc ? rc : keep->stats.error);
 }
 
-/* All has been written that could be. */
-static void keep_finish(struct keep *keep, int rc)
+/* The superblocks have been written; or, not even they know what they say, and
+ * the next mount looks. */
+static void keep_named(void *arg, int rc)
 {
+	struct keep *keep = arg;
+
 	if (!rc) {
 		keep->stats.written++;
 		keep->stats.bytes = keep->next.geom_bytes;
 	}
+	if (!keep->moving || rc) {
+		keep_over(keep, rc);
+		return;
+	}
+	keep->stats.error = 0;
+	keep->state = KEEP_LEAVE;
+	keep->move.done = keep_left;
+	move_end(&keep->move, true);
+}
+
+/* The record cannot be written: what was begun for it ends. */
+static void keep_stop(struct keep *keep, int rc)
+{
 	if (!keep->moving) {
 		keep_over(keep, rc);
 		return;
@@ -151,94 +166,60 @@ static void keep_finish(struct keep *keep, int rc)
 	keep->stats.error = rc;
 	keep->state = KEEP_LEAVE;
 	keep->move.done = keep_left;
-	move_end(&keep->move, !rc);
+	move_end(&keep->move, false);
 }
 
 /* ---- Writing ---- */
 
 static void keep_go(struct keep *keep);
 
-static void keep_write_done(struct disk_request *req)
+static void keep_chunk_done(struct disk_request *req)
 {
 	struct keep *keep = req->owner;
 
-	if (keep->state == KEEP_SUPER || keep->state == KEEP_SUPER_FLUSH) {
-		keep->good += keep->state == KEEP_SUPER_FLUSH && !req->result;
-		if (keep->state == KEEP_SUPER_FLUSH || req->result)
-			keep->copy++;
-		keep->state = keep->state == KEEP_SUPER && !req->result ?
-				      KEEP_SUPER_FLUSH : KEEP_SUPER;
-	} else if (req->result) {
-		keep_finish(keep, req->result);
-		return;
-	} else if (keep->state == KEEP_FLUSH) {
-		keep->state = KEEP_SUPER;
-	}
-	keep_go(keep);
+	if (req->result)
+		keep_stop(keep, req->result);
+	else
+		keep_go(keep);
 }
 
-static void keep_write(struct keep *keep, uint64_t sector, uint64_t sectors,
-		       void *buf)
+static void keep_flushed(struct disk_request *req)
 {
-	keep->iov = (struct iovec){ buf, sectors * SECTOR_BYTES };
-	keep->req = (struct queue_request){
-		.disk = {
-			.op = DISK_WRITE, .sector = sector,
-			.sectors = (uint32_t)sectors, .iov = &keep->iov,
-			.iov_n = 1, .done = keep_write_done, .owner = keep,
-		},
-		.class = QUEUE_WRITE_BACK,
-	};
-	queue_submit(keep->fs->queue, &keep->req);
+	struct keep *keep = req->owner;
+	int rc = req->result;
+
+	keep->state = KEEP_SUPERS;
+	if (!rc)
+		rc = supers_write(&keep->supers, &keep->next);
+	if (rc)
+		keep_stop(keep, rc);
 }
 
-static void keep_flush(struct keep *keep)
-{
-	keep->req = (struct queue_request){
-		.disk = { .done = keep_write_done, .owner = keep },
-	};
-	queue_flush(keep->fs->queue, &keep->req);
-}
-
-static void keep_chunk(struct keep *keep)
+/* The next piece of the record, or all of it is on the medium. */
+static void keep_go(struct keep *keep)
 {
 	uint64_t at = keep->done, n = keep->sectors - at;
 
-	if (!n) {
-		keep->state = KEEP_FLUSH;
-		keep_flush(keep);
-		return;
-	}
 	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
 	keep->done += n;
-	keep_write(keep, keep->next.geom_sector + at, n,
-		   keep->record + at * SECTOR_BYTES);
-}
-
-/* One after the other: a cut tears only one of them. */
-static void keep_super(struct keep *keep)
-{
-	uint64_t place[3];
-
-	if (keep->copy == SUPERS) {
-		if (keep->good)
-			tree_set_super(keep->fs->tree, &keep->next);
-		keep_finish(keep, keep->good ? 0 : -EIO);
+	keep->iov = (struct iovec){ keep->record + at * SECTOR_BYTES,
+				    n * SECTOR_BYTES };
+	keep->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE,
+			.sector = keep->next.geom_sector + at,
+			.sectors = (uint32_t)n, .iov = &keep->iov,
+			.iov_n = 1, .done = keep_chunk_done, .owner = keep,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	if (n) {
+		queue_submit(keep->fs->queue, &keep->req);
 		return;
 	}
-	super_places(keep->next.sectors, place);
-	super_encode(&keep->next, place[keep->copy], keep->block);
-	keep_write(keep, place[keep->copy], TRAX_BLOCK_SECTORS, keep->block);
-}
-
-static void keep_go(struct keep *keep)
-{
-	if (keep->state == KEEP_RECORD)
-		keep_chunk(keep);
-	else if (keep->state == KEEP_SUPER)
-		keep_super(keep);
-	else
-		keep_flush(keep);
+	keep->req.disk = (struct disk_request){ .done = keep_flushed,
+						.owner = keep };
+	queue_flush(keep->fs->queue, &keep->req);
 }
 
 /* ---- The beginning ---- */
@@ -247,7 +228,6 @@ static void keep_start(struct keep *keep)
 {
 	keep->state = KEEP_RECORD;
 	keep->done = 0;
-	keep->copy = keep->good = 0;
 	keep_go(keep);
 }
 
@@ -404,7 +384,6 @@ static int keep_encode(struct keep *keep)
 		memset(keep->record, 0, room);
 		memcpy(keep->record, buf, bytes);
 		keep->next = *tree_super(keep->fs->tree);
-		keep->next.version++;
 		keep->next.geom_bytes = (uint32_t)bytes;
 		keep->next.geom_csum = csum(buf, bytes);
 	}
@@ -438,6 +417,8 @@ uint64_t keep_run(struct keep *keep, uint64_t now_ns)
 {
 	if (!keep || keep->state != KEEP_WAIT || tree_failed(keep->fs->tree))
 		return UINT64_MAX;
+	if (!settle_idle(keep->fs->settle))
+		return now_ns + BUSY_NS;	/* with the superblocks */
 	keep_look(keep, now_ns);
 	if (!keep->wanted)
 		return UINT64_MAX;

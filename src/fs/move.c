@@ -62,14 +62,17 @@ int move_find_any(struct move *move, uint32_t *group)
 static int move_room(struct move *move, uint32_t *group)
 {
 	struct space *space = tree_space(move->fs->tree);
-	int rc = 0;
+	int rc;
 
 	if (move->to)
 		return 0;
-	if (!move->promised)
+	if (!move->promised) {
 		rc = space_reserve(space, move->to_sectors);
-	move->promised |= !rc;
-	return rc ? rc : move->find(move, group);
+		if (rc)
+			return rc;
+		move->promised = move->to_sectors;
+	}
+	return move->find(move, group);
 }
 
 /* ---- Begin ---- */
@@ -78,9 +81,8 @@ static void begin_over(struct move *move, int rc)
 {
 	struct space *space = tree_space(move->fs->tree);
 
-	if (move->promised)
-		space_release(space, move->to_sectors);
-	move->promised = false;
+	space_release(space, move->promised);
+	move->promised = 0;
 	if (rc && move->to) {
 		space_give_back(space, move->to, move->to_sectors);
 		move->to = 0;

@@ -31,7 +31,8 @@ struct move {
 	void *arg;
 	/* Its own. */
 	struct waiter waiter;
-	bool landed, promised;
+	uint64_t promised;	/* sectors */
+	bool landed;
 };
 
 /* The caller's until done(); never called from inside. */

@@ -31,6 +31,8 @@
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
 #define LOG_CUTS 4u			/* remembered until trimmed */
+/* By moving tracks the log may become as many times as large. */
+#define LOG_GROWS 2u
 
 struct log_record {
 	struct list link;
@@ -55,6 +57,7 @@ struct log_track {
 	uint64_t *seq;			/* of the record or twin in each unit;
 					   0: none */
 	uint32_t next;			/* behind what was written last */
+	bool leaving;			/* takes nothing more */
 	struct log_room room;		/* derived */
 };
 

@@ -39,7 +39,8 @@ static int buffers_alloc(struct log *log)
 			return -ENOMEM;
 	}
 	/* Each record from the tail on has a unit of a track or a buffer. */
-	log->held_n = log->total_bytes / log->unit_bytes + LOG_RECORDS + 1;
+	log->held_n = log->total_bytes / log->unit_bytes * LOG_GROWS +
+		      LOG_RECORDS + 1;
 	log->held = calloc(log->held_n, sizeof(*log->held));
 	return log->held ? 0 : -ENOMEM;
 }

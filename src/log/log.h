@@ -137,6 +137,22 @@ bool log_due(const struct log *log);
  * the log is failed. */
 void log_drain(struct log *log, struct waiter *waiter);
 
+/*
+ * A track moves: leave() ends its use (-EAGAIN: not while something is on its
+ * way; -ENOSPC: what is promised needs it); is_left() is true once the tail has
+ * passed all that lies there; replace() puts another place in its stead, of
+ * about the same size, which is the i-th of the superblocks from now on.
+ * -E2BIG: that is too large (can be asked before); -ENOMEM: it stays left.
+ */
+int log_track_leave(struct log *log, unsigned i);
+bool log_track_is_left(const struct log *log, unsigned i);
+/* All is as it was before leave(). */
+void log_track_return(struct log *log, unsigned i);
+int log_track_fits(const struct log *log, unsigned i,
+		   const struct super_track *track);
+int log_track_replace(struct log *log, unsigned i,
+		      const struct super_track *track);
+
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, twin_writes, retries;

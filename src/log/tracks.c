@@ -18,6 +18,7 @@
  * to another track, or wherever there is room; the next record goes where the
  * head is then.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -39,21 +40,33 @@
 /* Who commits again so soon waits for whatever is written in between. */
 #define HURRY_NS 3000000u
 
+/* No track is left while the log is as full as this without it. */
+#define LEAVE_PERCENT 60u
+
 /* So much in long runs, beyond what is promised, may be cut up. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
 
-int log_tracks_init(struct log *log, const struct super *super)
+/* What the units of a track are; it has no memory of them yet. */
+static struct log_track track_at(const struct log *log,
+				 const struct super_track *from)
 {
 	const uint32_t unit = SECTORS_OF(log->unit_bytes);
+	const uint32_t skip = (uint32_t)(-from->sector & (unit - 1));
 
+	return (struct log_track){
+		.first = from->sector + skip,
+		.units = from->sectors > skip ?
+			 (from->sectors - skip) / unit : 0,
+	};
+}
+
+int log_tracks_init(struct log *log, const struct super *super)
+{
 	log->tracks = super->log_tracks;
 	for (unsigned i = 0; i < log->tracks; i++) {
-		const struct super_track *from = &super->log[i];
-		const uint32_t skip = (uint32_t)(-from->sector & (unit - 1));
 		struct log_track *t = &log->track[i];
 
-		t->first = from->sector + skip;
-		t->units = (uint32_t)((from->sectors - skip) / unit);
+		*t = track_at(log, &super->log[i]);
 		t->seq = calloc(t->units, sizeof(*t->seq));
 		if (!t->seq)
 			return -ENOMEM;
@@ -135,6 +148,8 @@ static struct log_room room_without(const struct log *log,
 	struct log_room room = { .used = 0 };
 	uint32_t run = 0;
 
+	if (t->leaving)
+		return (struct log_room){ .used = t->units };
 	for (uint32_t u = 0; u < t->units; u++) {
 		if (unit_is_free(log, t, u) && (u < first || u >= first + n)) {
 			run++;
@@ -413,7 +428,9 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	struct range_answer answer;
 
 	for (unsigned i = 0; i < log->tracks; i++)
-		within[query.within_n++] = range_of(log, &log->track[i]);
+		if (!log->track[i].leaving)
+			within[query.within_n++] =
+				range_of(log, &log->track[i]);
 	if (range_find(belief, &query, &answer) ||
 	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n,
 		     need))
@@ -563,4 +580,72 @@ bool log_twin_find(struct log *log, const struct log_track *track,
 		*sector = sector_of(log, track, unit);
 	}
 	return is_kept(log, track, *sector, n, log_needed_bytes(log));
+}
+
+/* ---- Moving ---- */
+
+int log_track_leave(struct log *log, unsigned i)
+{
+	struct log_track *t = &log->track[i];
+
+	if (log->failed)
+		return -EIO;
+	if (!list_empty(&log->writing) || log->sending)
+		return -EAGAIN;
+	t->leaving = true;
+	track_refresh(log, t);
+	if (log_fill_percent(log) >= LEAVE_PERCENT ||
+	    !log_tracks_hold(log, log_needed_bytes(log) +
+				  TRAX_MAX_RECORD_BYTES)) {
+		log_track_return(log, i);
+		return -ENOSPC;
+	}
+	if (log->main == t)
+		log->main = NULL;
+	if (log->twin == t)
+		log->twin = NULL;
+	return 0;
+}
+
+void log_track_return(struct log *log, unsigned i)
+{
+	log->track[i].leaving = false;
+	track_refresh(log, &log->track[i]);
+	log_dispatch(log);
+}
+
+bool log_track_is_left(const struct log *log, unsigned i)
+{
+	const struct log_track *t = &log->track[i];
+
+	return t->leaving && run_end(log, t, 0) == t->units;
+}
+
+int log_track_fits(const struct log *log, unsigned i,
+		   const struct super_track *track)
+{
+	const struct log_track t = track_at(log, track);
+	const uint64_t units = log->total_bytes / log->unit_bytes -
+			       log->track[i].units + t.units;
+
+	return t.units < units_of(log, TRAX_MAX_RECORD_BYTES) ||
+	       units > log->held_n - LOG_RECORDS - 1 ? -E2BIG : 0;
+}
+
+int log_track_replace(struct log *log, unsigned i,
+		      const struct super_track *track)
+{
+	struct log_track *old = &log->track[i];
+	struct log_track t = track_at(log, track);
+
+	assert(log_track_is_left(log, i));
+	t.seq = calloc(t.units, sizeof(*t.seq));
+	if (!t.seq)
+		return -ENOMEM;
+	log->total_bytes += ((uint64_t)t.units - old->units) * log->unit_bytes;
+	free(old->seq);
+	*old = t;
+	track_refresh(log, old);
+	log_dispatch(log);
+	return 0;
 }

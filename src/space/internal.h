@@ -43,6 +43,8 @@ struct node_track {
 	uint64_t addr;		/* of slot 0 */
 	uint32_t slots;
 	uint32_t busy_n;
+	bool leaving;		/* takes nothing more: what is free is busy, */
+	uint32_t blocked;	/* so many */
 	uint64_t *busy;		/* bit: may not be taken; set beyond slots */
 	uint64_t *tree;		/* bit: used by the running tree */
 };

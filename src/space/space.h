@@ -141,6 +141,22 @@ void space_slot_exchange(struct space *space, traxaddr from, traxaddr to);
 /* Is this the address of a slot that is in use by the running tree? */
 bool space_slot_used(const struct space *space, traxaddr addr);
 
+/*
+ * A node track is given up: nothing more is put there (false: fewer than
+ * `least` slots would be free); left: neither the running tree nor a root that
+ * is needed has a node there, so its owner may go.  Until then, or the next
+ * mount, its free slots are lost.
+ */
+bool space_slots_leave(struct space *space, traxaddr track, uint64_t least);
+bool space_slots_left(const struct space *space, traxaddr track);
+/* The first slot at or behind `from` on that track that the running tree
+ * uses; false: none does. */
+bool space_slots_next_used(const struct space *space, traxaddr track,
+			   traxaddr from, traxaddr *slot);
+/* The first node track that begins at or behind an address. */
+bool space_slots_next_track(const struct space *space, traxaddr from,
+			    struct range *track);
+
 /* Slots used by the tree of the root that is being loaded (at mount). */
 int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 		    const void *groups, size_t group_bytes);

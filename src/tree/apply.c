@@ -341,6 +341,11 @@ static struct frame *leaf_to_change(struct tree *tree, struct key key)
 	return leaf;
 }
 
+void apply_touch_leaf(struct tree *tree, struct key key)
+{
+	leaf_to_change(tree, key);
+}
+
 /* Makes room for an item at *i; the leaf that has it, and the place there. */
 static struct frame *split_leaf(struct tree *tree, struct frame *leaf,
 				unsigned *i, struct key key, size_t bytes)

@@ -239,6 +239,7 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 void apply_del(struct tree *tree, struct key key);
 /* Makes a frame part of the running generation; its content may be changed. */
 void apply_touch(struct tree *tree, struct frame *frame);
+void apply_touch_leaf(struct tree *tree, struct key key);
 /* A new dirty node without parent. */
 struct frame *apply_new_node(struct tree *tree, unsigned level, struct key low,
 			     struct key high, traxaddr near);

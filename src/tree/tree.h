@@ -178,6 +178,13 @@ void tree_del(struct tree_txn *txn, struct key key);
  */
 struct key tree_del_range(struct tree_txn *txn, struct key first,
 			  struct key last, unsigned max_nodes);
+/* The nodes on the way to a key, which has been looked up, go to other slots
+ * with the next checkpoint; nothing else changes, and nothing is logged. */
+void tree_touch(struct tree_txn *txn, struct key key);
+/* Deletes an item without logging that: the next root has it not, and after a
+ * crash before it is there again.  For a node track that is left, which a
+ * replay may use. */
+void tree_del_by_root(struct tree_txn *txn, struct key key);
 /* Blocks of file data that become durable with this transaction's record.
  * The record is held (log_hold) once; the caller unholds tree_txn_end's
  * sequence number once all that it logged here is home. */
@@ -239,6 +246,9 @@ void tree_set_copies(struct tree *tree, const struct tree_copies *copies);
 /* The node of a level where a key is, if it is in memory just as it is on the
  * disk; else NULL.  Valid until the next call of the tree. */
 const void *tree_clean_node(struct tree *tree, struct key key, unsigned level);
+
+/* One more node track, whatever there is. */
+void tree_grow_nodes(struct tree *tree);
 
 /* Runs what is due: admission, commits by age, checkpoints, twins.  Returns
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after

@@ -441,10 +441,22 @@ void tree_put(struct tree_txn *txn, struct key key, const void *value,
 	txn->tree->txn = NULL;
 }
 
-void tree_del(struct tree_txn *txn, struct key key)
+void tree_touch(struct tree_txn *txn, struct key key)
 {
 	begin_change(txn);
+	apply_touch_leaf(txn->tree, key);
+	txn->tree->txn = NULL;
+}
+
+void tree_del(struct tree_txn *txn, struct key key)
+{
 	log_entry_del(log_room(txn, DEL_BYTES), key);
+	tree_del_by_root(txn, key);
+}
+
+void tree_del_by_root(struct tree_txn *txn, struct key key)
+{
+	begin_change(txn);
 	owner_note_del(txn->tree, &txn->owners, key,
 		       find_old(txn->tree, key));
 	apply_del(txn->tree, key);
