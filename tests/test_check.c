@@ -403,7 +403,7 @@ START_TEST(test_table)
 	/* test_fatal; what a repair says. */
 	has[PROBLEM_SUPER_NONE] = has[PROBLEM_SUPER_FEATURE] = true;
 	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
-	has[PROBLEM_LOG_REPLAY] = true;	/* test_check_fs.c */
+	has[PROBLEM_LOG_REPLAY] = has[PROBLEM_DATA_LOST] = true; /* ..._fs.c */
 	for (i = 0; i < PROBLEMS; i++)
 		ck_assert_msg(has[i], "no damage for %s",
 			      check_problems[i].name);

@@ -275,6 +275,116 @@ START_TEST(test_roots_gone)
 }
 END_TEST
 
+/* Overwrites the k-th leaf on the disk; false: there are fewer. */
+static bool zero_leaf(struct rig *rig, unsigned k)
+{
+	struct disk *disk = sim_disk(rig->sim);
+	uint8_t *buf = aligned_alloc(4096, TRAX_NODE_BYTES);
+	const struct node_header *h = (const void *)buf;
+	uint64_t at;
+	bool found = false;
+
+	for (at = 0; at + TRAX_NODE_SECTORS <= disk->limits.sectors && !found;
+	     at += 8) {
+		ck_assert_int_eq(disk_read(disk, at, TRAX_NODE_SECTORS, buf),
+				 0);
+		if (le32_get(h->magic) != TRAX_NODE_MAGIC || h->level ||
+		    le64_get(h->addr) != at || k--)
+			continue;
+		memset(buf, 0, TRAX_NODE_BYTES);
+		ck_assert_int_eq(disk_write(disk, at, TRAX_NODE_SECTORS, buf),
+				 0);
+		found = true;
+	}
+	free(buf);
+	return found;
+}
+
+/* Files that lost data say so; returns how many, or that have no name. */
+static unsigned expect_no_wrong_bytes(struct rig *rig)
+{
+	uint8_t *buf = malloc(BIG_BYTES), *want = malloc(BIG_BYTES);
+	struct fs_attr dir, attr;
+	unsigned i, lost = 0;
+	char name[32];
+	int rc;
+
+	if (rig_lookup(rig, TRAX_ROOT_INO, "dir", &dir))
+		dir.ino = TRAX_ROOT_INO;
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file %u", i);
+		rc = rig_lookup(rig, dir.ino, name, &attr);
+		if (!rc && attr.size == size_of(i))
+			rc = io(rig, FS_READ, attr.ino, buf, size_of(i));
+		if (rc) {
+			lost++;
+			continue;
+		}
+		fill(want, size_of(i), i);
+		ck_assert_msg(attr.size != size_of(i) ||
+			      !memcmp(buf, want, size_of(i)),
+			      "%s has wrong bytes", name);
+	}
+	free(buf);
+	free(want);
+	return lost;
+}
+
+/* What has lost its data does not read as zeros, until it is emptied. */
+static void empty_lost(struct rig *rig)
+{
+	struct fs_op cut = { .type = FS_SETATTR, .flags = FS_SET_SIZE };
+	uint8_t buf[5000] = { 1 };
+	struct fs_attr dir, attr;
+	char name[32];
+	unsigned i;
+
+	if (rig_lookup(rig, TRAX_ROOT_INO, "dir", &dir))
+		return;
+	for (i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "file %u", i);
+		if (rig_lookup(rig, dir.ino, name, &attr) || attr.size < 5000 ||
+		    !io(rig, FS_READ, attr.ino, buf, 5000))
+			continue;
+		cut.ino = attr.ino;
+		cut.attr.size = 0;
+		ck_assert_int_eq(rig_do(rig, &cut), 0);
+		cut.attr.size = 5000;
+		ck_assert_int_eq(rig_do(rig, &cut), 0);
+		ck_assert_int_eq(io(rig, FS_READ, attr.ino, buf, 5000), 0);
+		ck_assert_int_eq(buf[0], 0);
+	}
+}
+
+START_TEST(test_leaf_gone)
+{
+	struct check_result result;
+	unsigned k, lost = 0;
+	struct seen seen;
+	struct rig rig;
+
+	for (k = 0;; k++) {
+		rig_open(&rig, DISK_MIB, 6);
+		make_files(&rig);
+		ck_assert_int_eq(fs_close(rig.fs), 0);
+		if (!zero_leaf(&rig, k))
+			break;
+		ck_assert_int_eq(run(&rig, true, &seen, &result), 0);
+		ck_assert_msg(!result.left, "left:\n%s", seen.text);
+		expect_silent(&rig);
+		mount(&rig);
+		lost += expect_no_wrong_bytes(&rig);
+		empty_lost(&rig);
+		rig_close(&rig);
+	}
+	ck_assert_uint_gt(k, 1);
+	ck_assert_uint_gt(lost, 0);
+	mount(&rig);
+	expect_files(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 static Suite *check_fs_suite(void)
 {
 	Suite *suite = suite_create("check_fs");
@@ -283,6 +393,7 @@ static Suite *check_fs_suite(void)
 	tcase_add_test(tcase, test_replay);
 	tcase_add_test(tcase, test_log_damaged);
 	tcase_add_test(tcase, test_roots_gone);
+	tcase_add_test(tcase, test_leaf_gone);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -233,8 +233,10 @@ int check_run(struct env *env, struct disk *disk,
 	memset(result, 0, sizeof(*result));
 	if (disk->limits.read_only)
 		check.options.repair = false;
+	paths_init(&check);
 	rc = run_first(&check);
 	if (!rc && result->changed)
 		rc = run_again(&check);
+	paths_fini(&check);
 	return rc;
 }

@@ -151,6 +151,7 @@ struct copies {
 
 struct paths {
 	struct vec asked;	/* uint64_t: inodes that problems name */
+	struct vec kept;	/* for the pass after the repair */
 	struct vec sorted;	/* struct named (paths.c) */
 };
 
@@ -325,9 +326,13 @@ uint64_t links_parent(struct check *check, uint64_t dir);
 
 /* ---- paths.c ---- */
 
+void paths_init(struct check *check);
+void paths_fini(struct check *check);
 void paths_begin(struct check *check);
 /* A problem names this inode (0: none). */
 void paths_ask(struct check *check, uint64_t ino);
+/* A repair names it: the pass after it will ask. */
+void paths_keep(struct check *check, uint64_t ino);
 /* Tells options.named what can be told, after everything else. */
 void paths_finish(struct check *check);
 void paths_free(struct check *check);

@@ -22,6 +22,7 @@ struct mend_file {
 	bool made;		/* it had no INODE item */
 	bool orphan;
 	uint64_t sectors;
+	uint64_t noted;		/* sectors it should have */
 	uint64_t mapped_end;	/* blocks */
 	struct written written;
 	uint8_t *buf;		/* a block */
@@ -424,6 +425,52 @@ static void file_csums(struct mend_file *file)
 	}
 }
 
+/* ---- What is lost ---- */
+
+static bool file_was_inline(const struct mend_file *file)
+{
+	struct key key = key_make(file->ino, ITEM_INLINE, 0);
+	const struct vec *lost = &file->check->lost;
+	size_t i;
+
+	for (i = 0; i < lost->n; i++) {
+		const struct lost_range *range = vec_at(lost, i);
+
+		if (key_cmp(range->low, key) <= 0 &&
+		    key_cmp(key, range->high) <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* Problems after which extents of a file may be gone. */
+static bool extents_dropped(const struct check *check)
+{
+	return check->lost.n || check->problem_found[PROBLEM_ITEM_BAD] ||
+	       check->problem_found[PROBLEM_EXTENT_OUTSIDE] ||
+	       check->problem_found[PROBLEM_EXTENT_OVERLAP] ||
+	       check->problem_found[PROBLEM_EXTENT_SHARED];
+}
+
+/* Holes of a file that has lost data are not zeros: nobody may read them. */
+static void file_lost(struct mend_file *file)
+{
+	uint32_t flags = le32_get(file->item.flags);
+	bool empty = !file->sectors && !file_inline(file);
+
+	if (!S_ISREG(file->mode) || file->made ||
+	    !le64_get(file->item.size) || flags & INODE_DATA_LOST)
+		return;
+	if (!(file->noted > file->sectors && extents_dropped(file->check)) &&
+	    !(empty && file_was_inline(file)))
+		return;
+	file->item.flags = le32_put(flags | INODE_DATA_LOST);
+	problem_report(file->check, PROBLEM_DATA_LOST,
+		       (struct problem_place){ .ino = file->ino },
+		       (unsigned long long)file->ino);
+	paths_keep(file->check, file->ino);
+}
+
 /* ---- Size and the rest ---- */
 
 static void file_size(struct mend_file *file)
@@ -460,6 +507,7 @@ static void file_mend(struct mend_file *file)
 
 	if (!file_inode(file))
 		return;
+	file->noted = le64_get(file->item.sectors);
 	file_symlink(file);
 	if (!file->orphan) {
 		file_items(file);
@@ -467,6 +515,7 @@ static void file_mend(struct mend_file *file)
 		file_extents(file);
 		file_csums(file);
 		file_size(file);
+		file_lost(file);
 	}
 	file_rdev(file);
 	if (!had || memcmp(&before, &file->item, sizeof(before)))

@@ -39,6 +39,16 @@ static struct named *named_find(struct check *check, uint64_t ino)
 				  named_cmp) : NULL;
 }
 
+void paths_init(struct check *check)
+{
+	vec_init(&check->paths.kept, sizeof(uint64_t));
+}
+
+void paths_fini(struct check *check)
+{
+	vec_fini(&check->paths.kept);
+}
+
 void paths_begin(struct check *check)
 {
 	vec_init(&check->paths.asked, sizeof(uint64_t));
@@ -58,20 +68,29 @@ void paths_free(struct check *check)
 	vec_fini(&check->paths.asked);
 }
 
-void paths_ask(struct check *check, uint64_t ino)
+static void paths_note(struct check *check, struct vec *vec, uint64_t ino)
 {
-	struct vec *asked = &check->paths.asked;
 	uint64_t *next;
 	size_t i;
 
-	if (!ino || !check->options.named || asked->n >= MAX_NAMED)
+	if (!ino || !check->options.named || vec->n >= MAX_NAMED)
 		return;
-	for (i = asked->n; i > 0; i--)
-		if (*(uint64_t *)vec_at(asked, i - 1) == ino)
+	for (i = vec->n; i > 0; i--)
+		if (*(uint64_t *)vec_at(vec, i - 1) == ino)
 			return;
-	next = check_add(check, asked);
+	next = check_add(check, vec);
 	if (next)
 		*next = ino;
+}
+
+void paths_ask(struct check *check, uint64_t ino)
+{
+	paths_note(check, &check->paths.asked, ino);
+}
+
+void paths_keep(struct check *check, uint64_t ino)
+{
+	paths_note(check, &check->paths.kept, ino);
 }
 
 static bool paths_add(struct check *check, uint64_t ino, bool asked)
@@ -201,6 +220,8 @@ void paths_finish(struct check *check)
 {
 	size_t i;
 
+	for (i = 0; check->again && i < check->paths.kept.n; i++)
+		paths_ask(check, *(uint64_t *)vec_at(&check->paths.kept, i));
 	if (!check->paths.asked.n || check->rc)
 		return;
 	for (i = 0; i < check->paths.asked.n; i++)

@@ -201,6 +201,9 @@ const struct check_problem check_problems[] = {
 		"Correct it" },
 	[PROBLEM_RESCUED] = { "rescued", CHECK_NOTE, true,
 		"inode %llu is now lost+found/%s", NULL },
+	[PROBLEM_DATA_LOST] = { "data-lost", CHECK_NOTE, true,
+		"inode %llu has lost data; reading where it was gives an "
+		"error", NULL },
 };
 static_assert(sizeof(check_problems) / sizeof(check_problems[0]) == PROBLEMS,
 	      "a row for each problem");

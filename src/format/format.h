@@ -282,6 +282,8 @@ static_assert(sizeof(struct inode_item) == 136, "inode_item");
 #define INODE_HAS_CAPS 0x10u	/* security.capability is stored */
 #define INODE_HAS_ACL 0x20u	/* any system.posix_acl_* is stored */
 #define INODE_HAS_COPIES 0x40u	/* may have REPLICA items */
+#define INODE_DATA_LOST 0x80u	/* file: a repair has lost data of it, and
+				   what has no extent is not zeros */
 
 /* Inode numbers: directory group (27 bits) << 36 | sequence (36 bits). */
 #define TRAX_ROOT_INO 1u

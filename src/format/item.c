@@ -17,7 +17,7 @@
 #define MAX_DIRGROUP ((uint64_t)1 << (63 - TRAX_INO_SEQ_BITS))
 #define MAX_NODE_TRACK_SLOTS 65535u
 #define MAX_XATTR_PIECES 32u
-#define INODE_FLAGS_KNOWN 0x7fu
+#define INODE_FLAGS_KNOWN 0xffu
 
 struct key key_after(struct key k)
 {

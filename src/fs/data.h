@@ -156,6 +156,8 @@ struct file {
 					   first */
 	bool loaded, loading;
 	bool has_inline;		/* the tree has an INLINE item */
+	bool lost;			/* holes cannot be read, see
+					   INODE_DATA_LOST */
 	bool no_inline;			/* being turned into extents */
 	bool closing;			/* write out soon: was truncated */
 	bool sync;			/* somebody waits for the flush */

@@ -291,6 +291,7 @@ static int load_run(struct ticket *ticket)
 	file->parent = le64_get(item.parent);
 	file->goal = addr_sector(le64_get(item.goal));
 	file->copies = le32_get(item.flags) & INODE_HAS_COPIES;
+	file->lost = le32_get(item.flags) & INODE_DATA_LOST;
 	file->loaded = true;
 	return 0;
 }

@@ -1020,8 +1020,9 @@ void pieces_run(struct files *files)
 	}
 }
 
-/* Verifies the blocks of a piece; returns those that are bad. */
-static uint16_t fetch_check(struct fetch_piece *fp)
+/* Verifies the blocks of a piece; returns those that are bad.  `lost`: a hole
+ * is, too. */
+static uint16_t fetch_check(struct fetch_piece *fp, bool lost)
 {
 	uint16_t bad = 0, good = 0, want = fp->want & ~fp->piece->stale;
 	unsigned i;
@@ -1040,7 +1041,7 @@ static uint16_t fetch_check(struct fetch_piece *fp)
 
 		if (!(want & 1u << i) || fp->piece->valid & 1u << i)
 			continue;
-		if (!(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
+		if (!lost && !(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
 			memset(data, 0, BLOCK_BYTES);
 		else if (!(fp->mapped & 1u << i) || !(fp->mask & 1u << i) ||
 			 csum(data, BLOCK_BYTES) != fp->sum[i])
@@ -1108,7 +1109,7 @@ static void fetch_verify(struct fetch *fetch)
 		fp = &fetch->piece[p];
 		if (!fp->piece || !fp->want)
 			continue;
-		bad = fetch_check(fp);
+		bad = fetch_check(fp, fetch->file->lost);
 		if (fetch->tries > 1 && fp->want & ~bad & fp->piece->valid)
 			fetch_found(fetch, p,
 				    fp->want & ~bad & fp->piece->valid);

@@ -454,6 +454,9 @@ static int size_run(struct ticket *ticket)
 		cut_put_inline(ticket, cut, data);
 	if (!cut->begun)
 		item.size = le64_put(cut->size);
+	if (!cut->size)
+		item.flags = le32_put(le32_get(item.flags) &
+				      ~(uint32_t)INODE_DATA_LOST);
 	cut_put_orphan(ticket, cut, orphan);
 	inode_put(ticket, cut->file->ino, &item);
 	if (cut->op)
@@ -482,6 +485,8 @@ static void size_took(struct cut *cut, uint64_t seq)
 	cut_drop_blocks(file, cut->first, FOREVER / BLOCK_SECTORS);
 	if (cut->size < file->size && !cut->size)
 		file->closing = true;
+	if (!cut->size)
+		file->lost = false;
 	if (file->has_inline && (!cut->size ||
 				 cut->size > TRAX_MAX_INLINE_BYTES))
 		file->has_inline = false;
