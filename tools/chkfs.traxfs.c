@@ -227,7 +227,8 @@ static void print_problem(struct session *s, const struct check_found *found,
 	if (note && !s->arguments->verbose &&
 	    strcmp(found->problem->name, "not-clean") != 0 &&
 	    strcmp(found->problem->name, "rescued") != 0 &&
-	    strcmp(found->problem->name, "data-lost") != 0)
+	    strcmp(found->problem->name, "data-lost") != 0 &&
+	    strcmp(found->problem->name, "data-unsure") != 0)
 		return;
 	if (!s->arguments->verbose && tally->found > MAX_LINES + 1)
 		return;

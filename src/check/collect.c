@@ -19,7 +19,7 @@ int collect_items(struct check *check, struct set *set)
 	} else {
 		all = check_add(check, &check->lost);
 		if (all)
-			*all = (struct lost_range){ KEY_MIN, KEY_MAX };
+			*all = (struct lost_range){ KEY_MIN, KEY_MAX, 0 };
 	}
 	check->set = NULL;
 	if (!check->rc)

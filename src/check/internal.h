@@ -132,9 +132,11 @@ struct links {
 	bool differ;
 };
 
-/* Keys that cannot be read, with the level of the node that had them. */
+/* Keys that cannot be read. */
 struct lost_range {
 	struct key low, high;
+	uint64_t leaf;		/* sector of the leaf that had them; 0: what
+				   lies above it is lost */
 };
 
 /* A copy that counts. */

@@ -21,6 +21,7 @@ struct mend_file {
 	uint32_t mode;
 	bool made;		/* it had no INODE item */
 	bool orphan;
+	bool unsure;		/* data without a checksum was believed */
 	uint64_t sectors;
 	uint64_t noted;		/* sectors it should have */
 	uint64_t mapped_end;	/* blocks */
@@ -334,6 +335,7 @@ static uint64_t block_sum(struct mend_file *file, uint64_t block)
 	if (mend_read_block(file->check, file->set, file->ino, block,
 			    file->buf))
 		return 0;
+	file->unsure = true;
 	return csum(file->buf, TRAX_BLOCK_BYTES);
 }
 
@@ -452,6 +454,16 @@ static bool extents_dropped(const struct check *check)
 	       check->problem_found[PROBLEM_EXTENT_SHARED];
 }
 
+static void file_unsure(struct mend_file *file)
+{
+	if (!file->unsure)
+		return;
+	problem_report(file->check, PROBLEM_DATA_UNSURE,
+		       (struct problem_place){ .ino = file->ino },
+		       (unsigned long long)file->ino);
+	paths_keep(file->check, file->ino);
+}
+
 /* Holes of a file that has lost data are not zeros: nobody may read them. */
 static void file_lost(struct mend_file *file)
 {
@@ -516,6 +528,7 @@ static void file_mend(struct mend_file *file)
 		file_csums(file);
 		file_size(file);
 		file_lost(file);
+		file_unsure(file);
 	}
 	file_rdev(file);
 	if (!had || memcmp(&before, &file->item, sizeof(before)))

@@ -204,6 +204,9 @@ const struct check_problem check_problems[] = {
 	[PROBLEM_DATA_LOST] = { "data-lost", CHECK_NOTE, true,
 		"inode %llu has lost data; reading where it was gives an "
 		"error", NULL },
+	[PROBLEM_DATA_UNSURE] = { "data-unsure", CHECK_NOTE, true,
+		"inode %llu: its data was kept, but nothing verifies it",
+		NULL },
 };
 static_assert(sizeof(check_problems) / sizeof(check_problems[0]) == PROBLEMS,
 	      "a row for each problem");

@@ -6,10 +6,12 @@
  * looked for in the node tracks (or, when these are not known, everywhere), and
  * sorted by generation.  For the lost key ranges the newest leaf has the first
  * word about all keys of its own range, present or not; older ones speak only
- * of what is left.
+ * of what is left.  Between two good items of a damaged leaf, where bad ones
+ * lie, nothing has been said.
  *
  * Such a leaf has no checksum of its own: its items are believed as far as each
- * one passes its verifier, and mending makes them agree.
+ * one passes its verifier, and mending makes them agree.  Nothing speaks for
+ * the inline data of a leaf that is known to be damaged: these files are named.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,6 +30,8 @@ struct salvage {
 	struct set *set;
 	struct vec leaves;	/* struct leaf_found */
 	struct vec open;	/* struct lost_range: not yet spoken of */
+	struct vec good;	/* struct key: good items of the leaf */
+	bool damaged;		/* the leaf is */
 	uint64_t max_gen;
 	struct key low, high;	/* of what is being taken over */
 };
@@ -132,9 +136,19 @@ static void salvage_item(struct check *check, struct key key,
 			 const void *value, size_t bytes)
 {
 	struct salvage *salvage = check->salvage;
+	struct key *good = check_add(check, &salvage->good);
 
-	if (key_cmp(key, salvage->low) >= 0 && key_cmp(key, salvage->high) <= 0)
-		check_fail(check, set_put(salvage->set, key, value, bytes));
+	if (good)
+		*good = key;
+	if (key_cmp(key, salvage->low) < 0 || key_cmp(key, salvage->high) > 0)
+		return;
+	check_fail(check, set_put(salvage->set, key, value, bytes));
+	if (salvage->damaged && key.type == ITEM_INLINE) {
+		problem_report(check, PROBLEM_DATA_UNSURE,
+			       (struct problem_place){ .ino = key.ino },
+			       (unsigned long long)key.ino);
+		paths_keep(check, key.ino);
+	}
 }
 
 static struct key key_before(struct key k)
@@ -147,32 +161,70 @@ static struct key key_before(struct key k)
 	return k;
 }
 
+static void open_add(struct salvage *salvage, struct key low, struct key high)
+{
+	struct lost_range *range;
+
+	if (key_cmp(low, high) > 0)
+		return;
+	range = check_add(salvage->check, &salvage->open);
+	if (range)
+		*range = (struct lost_range){ .low = low, .high = high };
+}
+
+/* What lies between good items where there are bad ones stays open. */
+static void open_gaps(struct salvage *salvage, const struct node_header *h)
+{
+	const struct leaf_slot *slot = (const void *)(h + 1);
+	struct key low = salvage->low, good;
+	size_t i, k = 0, n = le16_get(h->n);
+	bool bad = false;
+
+	for (i = 0; i < n; i++) {
+		good = k < salvage->good.n ?
+		       *(struct key *)vec_at(&salvage->good, k) : KEY_MAX;
+		if (k == salvage->good.n ||
+		    key_cmp(key_get(&slot[i].key), good)) {
+			bad = true;
+			continue;
+		}
+		k++;
+		if (key_cmp(good, low) < 0 || key_cmp(good, salvage->high) > 0)
+			continue;
+		if (bad && key_cmp(low, good) < 0)
+			open_add(salvage, low, key_before(good));
+		low = key_after(good);
+		bad = false;
+	}
+	if (bad)
+		open_add(salvage, low, salvage->high);
+}
+
 /* Cuts what a leaf covers out of open range i and takes its items there. */
 static void open_cut(struct salvage *salvage, size_t i,
 		     const struct leaf_found *leaf, const uint8_t *node)
 {
 	struct check *check = salvage->check;
-	struct lost_range open = *(struct lost_range *)vec_at(&salvage->open,
-							      i);
-	struct lost_range *left = vec_at(&salvage->open, i), *right;
+	struct lost_range *range = vec_at(&salvage->open, i);
+	struct lost_range open = *range;
+	const char *why;
 
+	*range = (struct lost_range){ .low = KEY_MAX, .high = KEY_MIN };
 	salvage->low = key_cmp(open.low, leaf->low) > 0 ? open.low : leaf->low;
 	salvage->high = key_cmp(open.high, leaf->high) < 0 ? open.high :
 			leaf->high;
+	salvage->good.n = 0;
 	check->salvage = salvage;
-	walk_leaf(check, node, false, salvage_item);
+	why = walk_leaf(check, node, false, salvage_item);
 	check->salvage = NULL;
 	if (key_cmp(open.low, salvage->low) < 0)
-		left->high = key_before(salvage->low);
+		open_add(salvage, open.low, key_before(salvage->low));
+	if (why)
+		open_add(salvage, salvage->low, salvage->high);
 	else
-		*left = (struct lost_range){ KEY_MAX, KEY_MIN };
-	if (key_cmp(salvage->high, open.high) < 0) {
-		right = check_add(check, &salvage->open);
-		if (right)
-			*right = (struct lost_range){
-				key_after(salvage->high), open.high
-			};
-	}
+		open_gaps(salvage, (const void *)node);
+	if (key_cmp(salvage->high, open.high) < 0)
+		open_add(salvage, key_after(salvage->high), open.high);
 }
 
 static bool open_meets(const struct lost_range *open,
@@ -183,6 +235,19 @@ static bool open_meets(const struct lost_range *open,
 	       key_cmp(leaf->low, open->high) <= 0;
 }
 
+static bool leaf_is_damaged(const struct check *check, uint64_t sector)
+{
+	size_t i;
+
+	for (i = 0; i < check->lost.n; i++) {
+		const struct lost_range *lost = vec_at(&check->lost, i);
+
+		if (lost->leaf == sector)
+			return true;
+	}
+	return false;
+}
+
 static void salvage_leaf(struct salvage *salvage,
 			 const struct leaf_found *leaf, uint8_t *buf)
 {
@@ -190,6 +255,8 @@ static void salvage_leaf(struct salvage *salvage,
 	size_t i, n = salvage->open.n;
 	uint64_t *sector;
 	bool loaded = false;
+
+	salvage->damaged = leaf_is_damaged(check, leaf->sector);
 
 	for (i = 0; i < n && !check->rc; i++) {
 		if (!open_meets(vec_at(&salvage->open, i), leaf))
@@ -242,6 +309,7 @@ int salvage_items(struct check *check, struct set *set)
 
 	vec_init(&salvage.leaves, sizeof(struct leaf_found));
 	vec_init(&salvage.open, sizeof(struct lost_range));
+	vec_init(&salvage.good, sizeof(struct key));
 	salvage_scan(&salvage);
 	if (!check->rc)
 		salvage_take(&salvage);
@@ -251,5 +319,6 @@ int salvage_items(struct check *check, struct set *set)
 	}
 	vec_fini(&salvage.leaves);
 	vec_fini(&salvage.open);
+	vec_fini(&salvage.good);
 	return check->rc ? check->rc : set_settle(set);
 }

@@ -169,7 +169,9 @@ static void walk_lost(struct walk *walk, const struct visit *visit,
 		       key_text(visit->high, high, sizeof(high)));
 	lost = check_add(walk->check, &walk->check->lost);
 	if (lost)
-		*lost = (struct lost_range){ visit->low, visit->high };
+		*lost = (struct lost_range){
+			visit->low, visit->high, level ? 0 : place.sector
+		};
 }
 
 static void walk_note(struct walk *walk, const struct visit *visit)
