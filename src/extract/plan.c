@@ -15,6 +15,7 @@
 #include "extract/plan.h"
 
 #define PERIOD_MAX 96u
+#define GUESS_RUNS 8u
 /* Revolutions: steps that differ by more are different. */
 #define SAME_STEP 0.012
 #define SAME_CROSS 0.02
@@ -223,7 +224,13 @@ unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
 
 uint32_t plan_guess(const struct plan *plan)
 {
-	if (plan->period && plan->period <= plan->n && plan->period > 1)
+	uint32_t size = plan->now.size;
+
+	if (plan->trusted && plan->period && plan->period <= plan->n &&
+	    plan->period > 1)
 		return past(plan, plan->period - 1)->size;
-	return plan->now.size;
+	/* Short tracks, as zones end in, say nothing of those to come. */
+	for (size_t i = 1; i <= plan->n && i <= GUESS_RUNS; i++)
+		size = past(plan, i)->size > size ? past(plan, i)->size : size;
+	return size;
 }

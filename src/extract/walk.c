@@ -320,7 +320,7 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	int err;
 
 	if (walk->plan.now.size)
-		walk->guess = walk->plan.now.size;
+		walk->guess = plan_guess(&walk->plan);
 	walk->plan = (struct plan){ .first = unit };
 	walk->leap = LEAP_START;
 	walk->there = true;
