@@ -27,7 +27,12 @@
  * them are looked at with them. */
 #define CHUNK_TRACKS 256u
 #define CONTEXT_TRACKS 70u
-#define SMALL_TRACKS 100000u
+/* Drives with fewer tracks are looked at track by track.  Of others it is what
+ * was measured, so many tracks of it, and those before and behind it. */
+#define DENSE_TRACKS 20000u
+#define DOUBT_MOST 16u
+#define DOUBT_BEFORE 3u
+#define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
 /* Of what map_quick may take, the share of the beginning of the disk. */
@@ -213,6 +218,34 @@ static int report(struct map *m, uint64_t at, uint64_t end)
 	return m->options.progress(&p, m->options.arg);
 }
 
+/* Is every track looked at? */
+static bool is_dense(struct map *m)
+{
+	uint32_t size = m->walk.plan.now.size ? m->walk.plan.now.size :
+						m->walk.guess;
+
+	if (!m->sized && size) {
+		m->sized = true;
+		m->dense = m->reader.units / size < DENSE_TRACKS;
+	}
+	return m->dense;
+}
+
+/* Where not all are: those that were measured, and what is around them. */
+static int doubt(struct map *m, const struct walk *w, uint64_t from)
+{
+	uint64_t size = plan_guess(&w->plan), end = w->plan.first;
+
+	if (w->leapt)
+		return prove_add(&m->prove, from, m->doubt < end ? m->doubt :
+								   end);
+	m->doubt = end + DOUBT_BEHIND * size;
+	if (end > from + DOUBT_MOST * size)
+		from = end - DOUBT_MOST * size;
+	from = from > DOUBT_BEFORE * size ? from - DOUBT_BEFORE * size : 0;
+	return prove_add(&m->prove, from, end);
+}
+
 /* Walks the hole at `unit`, as far as `end` or the next piece. */
 static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 		     uint64_t end)
@@ -223,11 +256,15 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 	bool after = !unit || (i && m->store.pieces[i - 1].tracks &&
 			       m->store.pieces[i - 1].first +
 			       m->store.pieces[i - 1].units == unit);
+	uint64_t from;
 	int err = 0;
 
 	w->limit = limit;
-	if (!w->there || w->plan.first != unit)
+	if (!w->there || w->plan.first != unit) {
 		err = walk_begin(w, unit, after);
+		if (!err && !is_dense(m))
+			err = prove_add(&m->prove, unit, w->plan.first);
+	}
 	while (!err && w->there && w->plan.first < end &&
 	       w->plan.first < limit) {
 		anchor_set(m);
@@ -236,8 +273,11 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 			err = report(m, w->plan.first, end);
 		if (!err && out_of_time(m))
 			break;
+		from = w->plan.first;
 		if (!err)
 			err = walk_step(w);
+		if (!err && !is_dense(m))
+			err = doubt(m, w, from);
 	}
 	anchor_set(m);
 	return err;
@@ -328,10 +368,10 @@ static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
 			break;
 	}
 	/* It may have gone further. */
-	at = next_hole(m, end);
-	if (!err && at > end)
+	at = m->mender.plan.first > end ? m->mender.plan.first : end;
+	if (!err)
 		err = prove_add(&m->prove, end, at);
-	if (m->mender.there && m->mender.plan.first == at) {
+	if (m->mender.there && next_hole(m, end) == at && at > end) {
 		m->walk = m->mender;
 		m->walk.leap_max = LEAP_MAX;
 	}
@@ -358,30 +398,37 @@ static int drop_unproven(struct map *m)
 	return err;
 }
 
-/* Can every track be looked at? */
-static bool is_small(const struct map *m)
-{
-	uint32_t size = m->walk.plan.now.size ? m->walk.plan.now.size :
-						m->walk.guess;
-
-	return size && m->reader.units / size < SMALL_TRACKS;
-}
-
 /* Walks on from the first hole, by some tracks, and looks at them. */
 static int extract_some(struct map *m, uint64_t at, uint64_t end)
 {
 	uint64_t chunk = at + (uint64_t)CHUNK_TRACKS *
 			      (m->walk.plan.now.size + 64);
 	uint64_t before = context(m) < at ? at - context(m) : 0, to;
-	int err, dropped;
+	int err, dropped = 0;
 
 	err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
 	to = next_hole(m, at);
-	if (!is_small(m))
-		return err;
-	dropped = prove_add(&m->prove, at, to);
+	if (is_dense(m))
+		dropped = prove_add(&m->prove, at, to);
 	err = err ? err : dropped;
 	return err ? err : settle(m, before, at, to);
+}
+
+/* The tracks in [first, end) that were only leapt over. */
+static int prove_known(struct map *m, uint64_t first, uint64_t end)
+{
+	uint64_t each = (uint64_t)CHUNK_TRACKS * (m->walk.plan.now.size + 64);
+	uint64_t to;
+	int err = 0;
+
+	for (uint64_t at = first; !err && at < end; at = to) {
+		to = at + each < end ? at + each : end;
+		err = prove_add(&m->prove, at, to);
+		if (!err)
+			err = settle(m, context(m) < at ? at - context(m) : 0,
+				     to, to);
+	}
+	return err;
 }
 
 /* What has been left open behind the frontier too often is unknown. */
@@ -407,6 +454,10 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
+		if (!err && m->walk.lies && !m->dense) {
+			m->dense = true;
+			err = prove_known(m, 0, at);
+		}
 		if (out_of_time(m))
 			break;
 	}
@@ -485,7 +536,7 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	int err = prepare(map);
 
 	/* All of them have been looked at. */
-	if (is_small(map))
+	if (is_dense(map))
 		checks = 0;
 	for (uint64_t i = 0; i < checks && !err && each; i++)
 		err = verify_at(map, a + i * each + env_random(env) % each);

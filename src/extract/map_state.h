@@ -15,6 +15,8 @@ struct map {
 	struct walk walk;
 	struct walk mender;	/* goes over what was wrong again */
 	struct prove prove;
+	bool sized, dense;	/* all tracks are looked at */
+	uint64_t doubt;		/* what is walked before this was measured */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */

@@ -256,6 +256,7 @@ static void try_begin(struct prove *p, size_t i)
 				   .leap = { NAN, NAN } };
 	t->need = t->alone ? 2 : 1;
 	p->claim[i].among = !t->alone;
+	p->claim[i].seen = true;
 }
 
 /* One look at all that are not decided; by the next one a cache has forgotten
@@ -309,6 +310,43 @@ static int try_those(struct prove *p, enum prove_state state)
 		p->claim[i].state = PROVE_OPEN;
 	}
 	return try_all(p);
+}
+
+/* Opens those next to one at i that were not looked at. */
+static bool spread(struct prove *p, size_t i, int step)
+{
+	bool any = false;
+
+	for (unsigned k = 0; k < AMONG; k++) {
+		if (!neighbour(p, i, step))
+			break;
+		i = step > 0 ? i + 1 : i - 1;
+		if (p->claim[i].seen || p->claim[i].state != PROVE_HOLDS)
+			continue;
+		try_begin(p, i);
+		p->claim[i].state = PROVE_OPEN;
+		any = true;
+	}
+	return any;
+}
+
+/* What is next to one that fails is not believed either before it was looked
+ * at. */
+static int try_around(struct prove *p)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		any = false;
+		for (size_t i = 0; i < p->n; i++) {
+			if (p->claim[i].state == PROVE_FAILS)
+				any = spread(p, i, 1) | spread(p, i, -1) | any;
+		}
+		if (any)
+			err = try_all(p);
+	}
+	return err;
 }
 
 /* Those that were thought to be among others of their size when they were
@@ -437,8 +475,7 @@ static void judge_alone(struct prove *p, bool more)
 		for (size_t i = 0; i < p->n; i++) {
 			struct prove_claim *c = &p->claim[i];
 
-			if (c->state != PROVE_HOLDS ||
-			    state_at(p, c->first) != PROVE_OPEN)
+			if (c->state != PROVE_HOLDS || !c->seen)
 				continue;
 			now = is_whole(p, i) ? judge_whole(p, i) :
 					       judge_short(p, i);
@@ -548,6 +585,8 @@ int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 	/* A second chance: late completions may have been many. */
 	if (!err)
 		err = try_those(prove, PROVE_FAILS);
+	if (!err)
+		err = try_around(prove);
 	if (!err)
 		err = try_lonely(prove);
 	if (!err)

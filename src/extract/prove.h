@@ -23,7 +23,8 @@ struct prove_claim {
 	uint32_t size, nominal;
 	double start, pitch;
 	double leap;		/* from the track before; NAN: not known */
-	bool among;		/* looked at as one of many alike */
+	bool seen;		/* it was looked at, */
+	bool among;		/* as one of many alike */
 	enum prove_state state;
 };
 

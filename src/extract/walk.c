@@ -37,6 +37,14 @@
 #define LEAP_START 4u
 /* Of the boundaries asked, how many are weighed against one another. */
 #define CHOICE 24u
+/* Leaps of so many tracks are looked into. */
+#define INSIDE_LEAST 16u
+#define INSIDE_LOOKS 3u
+/* Short tracks are at least so long, and come in runs shorter than this. */
+#define SHORT_LEAST 0.95
+#define SHORT_RUN 2u
+#define USUAL_AMONG 64u
+#define USUAL_SHARE 0.4
 #define APART 3u
 #define SIZES 40u
 #define SKIPS 24u
@@ -468,6 +476,7 @@ static int event(struct walk *w, unsigned n)
 		return another_size(w);
 	if (err)
 		return err;
+	w->lies += w->inside && t.size != a->size;
 	go_on = phase_wrap(t.next - t.start - now->step);
 	if (fabs(phase_wrap(t.next - a[1].start)) > near && !a->run &&
 	    fabs(go_on) <= near) {
@@ -642,12 +651,75 @@ static bool unsure(const struct walk *w, unsigned n)
 	       UNSURE * w->reader->tolerance;
 }
 
+/* Are many of those to come of that size? */
+static bool is_usual(const struct walk *w, uint32_t size, unsigned n)
+{
+	unsigned same = 0;
+
+	n = n < USUAL_AMONG ? n : USUAL_AMONG;
+	for (unsigned k = 0; k < n; k++)
+		same += w->ahead[k].size == size;
+	return same >= n * USUAL_SHARE;
+}
+
+/* Is track k ahead a little shorter than the one before it, and not one of
+ * many?  Slips in one place instead of another, or among spares, do not show
+ * behind it. */
+static bool is_short(const struct walk *w, unsigned k, unsigned n)
+{
+	const struct ahead *a = &w->ahead[k];
+
+	return a->run != a[-1].run && a->size < a[-1].size &&
+	       a->size > a[-1].size * SHORT_LEAST &&
+	       (k + SHORT_RUN >= n || a[SHORT_RUN].run != a->run) &&
+	       is_usual(w, a[-1].size, n);
+}
+
+/* How far a leap may go: behind a short track, both ends of which are looked
+ * at then. */
+static unsigned bound(const struct walk *w, unsigned most, unsigned n,
+		      bool *forced)
+{
+	*forced = false;
+	for (unsigned k = 1; k < most; k++) {
+		if (is_short(w, k, n)) {
+			*forced = true;
+			return k + 1;
+		}
+	}
+	return most;
+}
+
+/* Tracks in another order may add up to the same.  A boundary on the way is
+ * looked at as well, more than once when it is wrong. */
+static int look_inside(struct walk *w, struct landing *l, bool forced)
+{
+	unsigned at = forced ? l->at - 1 :
+			       pick(w, LOW, l->at / 8 + 1, l->at - 2);
+	double low, high;
+	enum side side;
+	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
+	int err = 0;
+
+	for (unsigned i = 0; i < INSIDE_LOOKS && !ok && !err; i++)
+		err = ask_both(w, at, &side, &ok, &low, &high);
+	if (err || ok)
+		return err;
+	l->ok = false;
+	l->at = at;
+	l->side = side;
+	w->inside = true;
+	return 0;
+}
+
 int walk_step(struct walk *walk)
 {
 	unsigned most = 2 * walk->leap + 16, n;
 	struct landing l;
+	bool forced;
 	int err;
 
+	walk->leapt = walk->inside = false;
 	n = plan_ahead(&walk->plan, walk->ahead,
 		       most < PLAN_AHEAD ? most : PLAN_AHEAD);
 	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
@@ -658,9 +730,16 @@ int walk_step(struct walk *walk)
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
 	while (most > LEAP_START && unsure(walk, most))
 		most -= most / 8 + 1;
-	err = look(walk, most - most / 4, most, n - 1, &l);
+	most = bound(walk, most, n, &forced);
+	err = look(walk, forced ? most : most - most / 4, most,
+		   forced ? most : n - 1, &l);
 	if (err || !l.at)
 		return err ? err : event(walk, n);
 	walk->leaps++;
+	if (l.ok && (forced || l.at >= INSIDE_LEAST))
+		err = look_inside(walk, &l, forced);
+	if (err)
+		return err;
+	walk->leapt = l.ok;
 	return l.ok ? accept(walk, &l) : bisect(walk, l.side, l.at, n);
 }

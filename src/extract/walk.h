@@ -21,6 +21,9 @@ struct walk {
 	bool there;		/* has a frontier: plan.first */
 	uint32_t guess;		/* size of a track elsewhere; 0: not known */
 	unsigned leap, leap_max; /* tracks */
+	bool leapt;		/* the last step was one that was right */
+	bool inside;		/* it was one that only seemed right */
+	uint64_t lies;		/* such, when a track was other than foretold */
 	double last_start;	/* angle of the last track passed */
 	unsigned streak;	/* of leaps that failed */
 	uint64_t odd_at;	/* end of the last odd track, */
