@@ -40,6 +40,8 @@
 /* Leaps of so many tracks are looked into. */
 #define INSIDE_LEAST 16u
 #define INSIDE_LOOKS 3u
+/* Tracks of a run after which its size is not new any more. */
+#define FRESH 32u
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
@@ -690,15 +692,12 @@ static unsigned bound(const struct walk *w, unsigned most, unsigned n,
 	return most;
 }
 
-/* Tracks in another order may add up to the same.  A boundary on the way is
- * looked at as well, more than once when it is wrong. */
-static int look_inside(struct walk *w, struct landing *l, bool forced)
+/* A boundary that a leap has gone over; more than once when it is wrong. */
+static int look_at(struct walk *w, unsigned at, struct landing *l)
 {
-	unsigned at = forced ? l->at - 1 :
-			       pick(w, LOW, l->at / 8 + 1, l->at - 2);
+	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
 	double low, high;
 	enum side side;
-	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
 	int err = 0;
 
 	for (unsigned i = 0; i < INSIDE_LOOKS && !ok && !err; i++)
@@ -710,6 +709,21 @@ static int look_inside(struct walk *w, struct landing *l, bool forced)
 	l->side = side;
 	w->inside = true;
 	return 0;
+}
+
+/* Tracks in another order, or of other sizes, may add up to the same.  The one
+ * before the end is looked at as long as nothing else speaks for its size, and
+ * one on the way. */
+static int look_inside(struct walk *w, struct landing *l, bool forced)
+{
+	bool fresh = !w->plan.trusted && w->plan.now.count < FRESH;
+	int err = 0;
+
+	if (forced || (fresh && l->at > 1))
+		err = look_at(w, l->at - 1, l);
+	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST))
+		err = look_at(w, pick(w, LOW, l->at / 8 + 1, l->at - 2), l);
+	return err;
 }
 
 int walk_step(struct walk *walk)
@@ -736,7 +750,7 @@ int walk_step(struct walk *walk)
 	if (err || !l.at)
 		return err ? err : event(walk, n);
 	walk->leaps++;
-	if (l.ok && (forced || l.at >= INSIDE_LEAST))
+	if (l.ok)
 		err = look_inside(walk, &l, forced);
 	if (err)
 		return err;
