@@ -15,7 +15,6 @@
 #define TOLERANCE 0.04
 #define TOLERANCE_NS 120e3	/* or that, if more */
 #define LEAST_LEAP 0.03
-#define FULL 0.9
 #define LOOKS 4u
 #define OTHERS 48u
 #define FIND_TRIES 64u
@@ -204,38 +203,27 @@ static bool turns(const struct walk *w, double from, double to,
 	       tolerance;
 }
 
-static bool is_round(const struct geom_track *t)
-{
-	return (double)t->per_sector * t->sectors > FULL * 4294967296.0;
-}
-
-/*
- * A beginning without much of a leap proves nothing; it may be right between
- * tracks that are a whole turn each.  One between two parts of a turn is none:
- * slipped sectors in the middle of a track look like it.
- */
+/* Does a track begin where it is believed to?  Without much of a leap that
+ * need not show.  Next to what is not known there is some leap, whichever. */
 static bool leaps(const struct walk *w, uint64_t i)
 {
 	uint32_t unit = w->prober->limits->physical_bytes / SECTOR_BYTES;
 	uint64_t before, after;
 	struct geom_track t, last;
-	double leap;
+	double leap, seen = off_by(w->ends[i].after, w->ends[i].before);
 
 	geom_track_at(w->geom, i, &t);
 	if (t.first < unit)
 		return !isnan(w->ends[i].after);
 	geom_track_at(w->geom, i - 1, &last);
+	if (!t.known || !last.known)
+		return seen > LEAST_LEAP;
 	before = (t.first - unit) / unit * unit;
 	after = (t.first + unit - 1) / unit * unit;
-	if (last.known && !is_round(&last) && !is_round(&t))
-		return false;
 	leap = off_by(reach_angle(w->geom, after, unit),
 		      reach_angle(w->geom, before, unit));
 	return turns(w, w->ends[i].before, w->ends[i].after, before, after) &&
-	       (leap < LEAST_LEAP ?
-			is_round(&t) && (!last.known || is_round(&last)) :
-			off_by(w->ends[i].after, w->ends[i].before) >
-				leap / 2);
+	       (leap < LEAST_LEAP || seen > leap / 2);
 }
 
 static bool track_holds(const struct walk *w, uint64_t i)
