@@ -775,6 +775,42 @@ START_TEST(test_mount)
 }
 END_TEST
 
+/* ---- a drive whose timing changes ---- */
+
+/* Requests until reads are predicted again; how long that took. */
+static double recover_s(unsigned clients)
+{
+	uint64_t from = sim_now_ns(rig.sim);
+
+	while (!stats().read.on || stats().mode != HEAD_ON) {
+		run(clients, 8, 67, 50);
+		ck_assert_uint_lt(sim_now_ns(rig.sim) - from,
+				  UINT64_C(40000000000));
+	}
+	return (double)(sim_now_ns(rig.sim) - from) / 1e9;
+}
+
+/* At full speed for a while, under load, then itself again. */
+START_TEST(test_speed_changes)
+{
+	static const uint64_t loads[] = { 20, 5000, 100000, 300000 };
+	struct rig_options options = { .doubt = noise_of_host };
+	uint64_t wrong;
+
+	open_rig(&options, _i % 2 ? "wd800" : "modern");
+	run(1 + _i, 8, 67, 600);
+	ck_assert(stats().read.on);
+	ck_assert_int_eq(sim_set_flat(rig.sim, true), 0);
+	run(4, 8, 67, loads[_i]);
+	ck_assert_int_eq(sim_set_flat(rig.sim, false), 0);
+	ck_assert_msg(recover_s(1 + _i) < 30, "load %d", _i);
+	wrong = stats().read.wrong;
+	run(1 + _i, 8, 67, 600);
+	ck_assert_uint_lt(stats().read.wrong - wrong, 30);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	const struct {
@@ -801,6 +837,7 @@ int main(void)
 		{ "rest", test_rest, 1 },
 		{ "mount", test_mount, 1 },
 		{ "drives_unseen", test_drives_unseen, 6 },
+		{ "speed_changes", test_speed_changes, 4 },
 	};
 	Suite *suite = suite_create("head");
 	SRunner *runner;

@@ -279,6 +279,22 @@ static uint64_t bed_file(struct bed *bed, const char *name, void *data,
 	return out.ino;
 }
 
+/* Was all of it put where the tracks were known? */
+static bool bed_known(struct bed *bed, uint64_t ino)
+{
+	struct fs_extent extent[8];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino,
+			    .buffer = extent, .size = 8 };
+	bool known = true;
+
+	bed_do(bed, &op);
+	ck_assert_uint_gt(op.result, 0);
+	ck_assert_uint_le(op.result, 8);
+	for (uint64_t i = 0; i < op.result; i++)
+		known &= extent[i].known;
+	return known;
+}
+
 /* ---- tests ---- */
 
 START_TEST(whole)
@@ -310,7 +326,7 @@ START_TEST(whole)
 	ck_assert_uint_lt(after.unknown_sectors,
 			  geom_sectors(fs_geom(bed.fs)) / 10);
 	ck_assert_uint_lt(after.unknown_sectors, before.unknown_sectors / 4);
-	bed_file(&bed, "new", data, sizeof(data));
+	ck_assert(bed_known(&bed, bed_file(&bed, "new", data, sizeof(data))));
 	/* What mkfs has laid out without knowing moves. */
 	bed_pass(&bed, 600 * SECOND);
 	settle_get_stats(bed.fs->settle, &moved);

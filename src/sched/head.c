@@ -40,6 +40,10 @@
 #define TRUST_WRONG 10u
 /* What was learned by so many predictions may be kept. */
 #define LEARNED_ENOUGH 500u
+/* ... but near again, when so many reads in a row have taken longer than this
+ * part of a turn. */
+#define SLOW_RUN 32u
+#define QUICK_TURNS 16u
 /* Between trials, doubled by each that fails. */
 #define TRIAL_AFTER 2000u
 #define TRIAL_AFTER_MAX 256000u
@@ -80,6 +84,9 @@ struct head {
 	uint64_t trial_after;
 	unsigned odd_run;		/* hits, but not of what follows ... */
 	unsigned hits_run;		/* ... and all, reads in a row */
+	bool flat;			/* no head was found to be there */
+	unsigned slow_run;		/* reads since, in a row, that may have
+					 * needed one */
 	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
@@ -588,8 +595,28 @@ static void head_hit(struct head *head, const struct head_access *access)
 	if (!access->follows && ++head->odd_run >= TRIAL_HITS &&
 	    head->mode == HEAD_TRIAL) {
 		head->trial_after = TRIAL_AFTER_MAX;
+		head->flat = true;
+		head->slow_run = 0;
 		head_fail(head);
 	}
+}
+
+/* What was no such drive takes its time with reads now: perhaps it is one
+ * again. */
+static void head_see_slow(struct head *head, const struct head_access *access,
+			  uint64_t complete_ns)
+{
+	uint64_t took_ns = complete_ns - access->handed_ns;
+
+	if (access->write || !head->flat)
+		return;
+	head->slow_run = took_ns < head_period_ns(head) / QUICK_TURNS ? 0 :
+			 head->slow_run + 1;
+	if (head->slow_run < SLOW_RUN || head->mode != HEAD_OFF)
+		return;
+	head->flat = false;
+	head->trial_after = TRIAL_AFTER;
+	head->accesses = TRIAL_AFTER;
 }
 
 /* Nothing is known of when it was done; but the head has been there. */
@@ -718,6 +745,8 @@ void head_end(struct head *head, struct head_access *access,
 		return;
 	if (access->write && access->cached && !head->writes_cached)
 		head_see_cache(head);
+	if (!result)
+		head_see_slow(head, access, complete_ns);
 	if (access->predicted && first && !result)
 		head_take(head, access, complete_ns);
 	else

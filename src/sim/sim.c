@@ -51,6 +51,8 @@ struct sim {
 	struct disk disk;
 	struct env env;
 	struct drive *drive;
+	struct drive *other;		/* not now, see sim_set_flat; or NULL */
+	bool is_flat;
 	struct media *now, *durable;
 	uint64_t now_ns;
 	uint64_t env_seed;
@@ -623,12 +625,32 @@ static void drop_all(struct sim *sim)
 	sim->flushed = sim->completed;
 }
 
+int sim_set_flat(struct sim *sim, bool flat)
+{
+	struct drive *now = sim->drive;
+
+	assert(!sim->outstanding);
+	if (flat == sim->is_flat)
+		return 0;
+	if (!sim->other)
+		sim->other = drive_new_flat(DEFAULT_LATENCY_NS);
+	if (!sim->other)
+		return -ENOMEM;
+	sim->drive = sim->other;
+	sim->other = now;
+	sim->is_flat = flat;
+	drive_reset(sim->drive, sim->now_ns);
+	return 0;
+}
+
 void sim_free(struct sim *sim)
 {
 	if (!sim)
 		return;
 	drop_all(sim);
 	drive_free(sim->drive);
+	if (sim->other)
+		drive_free(sim->other);
 	media_free(sim->now);
 	media_free(sim->durable);
 	faults_fini(&sim->faults);

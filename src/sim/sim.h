@@ -82,6 +82,13 @@ unsigned sim_outstanding(const struct sim *sim);
  */
 int sim_drain(struct sim *sim);
 
+/*
+ * The drive becomes one that takes the same short time for everything (an
+ * emulator at full speed, a moved virtual machine), or itself again; nothing is
+ * outstanding.  Its spindle turns on meanwhile.  -ENOMEM.
+ */
+int sim_set_flat(struct sim *sim, bool flat);
+
 /* ---- content ---- */
 
 /* A clone of what reads return now; NULL: out of memory. */
