@@ -195,6 +195,18 @@ static int bounds_find(struct ask *ask, const struct cycle_place *place,
 	return err;
 }
 
+/* The track that should follow, or the next along the surface. */
+static bool follows(const struct cycle_place *place,
+		    const struct cycle_place *expected,
+		    const struct cycle_place *next)
+{
+	if (expected)
+		return ask_same_place(next, expected);
+	return next->head == place->head &&
+	       (next->cylinder == place->cylinder + 1 ||
+		next->cylinder + 1 == place->cylinder);
+}
+
 int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
 	    struct ask_spot *next)
@@ -211,7 +223,7 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	    b.at_hi.at < b.hi - b.lo)
 		err = bounds_try(ask, place, b.hi - b.at_hi.at, &b);
 	if (!err && b.hi_known && zero_based(ask) && !b.at_hi.at &&
-	    expected && ask_same_place(&b.at_hi.place, expected))
+	    follows(place, expected, &b.at_hi.place))
 		b.lo = b.hi - 1;
 	if (!err)
 		err = bounds_find(ask, place,

@@ -7,7 +7,7 @@
  *
  *   it is what the model and the drive's list of defects foretell: all tracks
  *   before it are taken, and if there was no other fact the next one is asked
- *   for twice as far away;
+ *   for four times as far away;
  *   it is not, and it is the next track: that track is odd (slips, or a new
  *   zone: the model's matter);
  *   it is not: what lies half way is asked for.
@@ -39,13 +39,14 @@
 #include "extract/scsi_map.h"
 #include "extract/scsi_model.h"
 
-#define VERIFY 150u
-#define VERIFY_TRUSTING 400u	/* where the list was believed, unseen */
+#define VERIFY 100u
+#define VERIFY_TRUSTING 250u	/* where the list was believed, unseen */
 #define SLIPPED_MAX 64u
 #define PUSHED 2u
 #define SEEN 2u
 #define CROSSED 2u
 #define FACTS 128u
+#define LEAP_FIRST 1024u
 #define LEAP_MOST (UINT64_C(1) << 32)
 #define PROGRESS_EACH 256u
 /* A track that lacks more than this part is looked at twice. */
@@ -68,6 +69,8 @@ struct map {
 	bool walk;
 
 	uint64_t first;		/* block: all before are mapped */
+	struct ask_spot here;	/* where it is, ... */
+	uint64_t here_first;	/* ... if this is it */
 	uint64_t track;		/* of the model, that begins there */
 	uint64_t leap;		/* tracks to try next */
 	uint64_t expect;	/* tracks of a slot that is being learned */
@@ -353,6 +356,8 @@ static int map_event(struct map *m)
 		return ahead;
 	m->facts = 0;
 	err = map_take_track(m, end);
+	m->here = next;
+	m->here_first = end;
 	if (!ahead) {
 		map_end_model(m);
 	} else if (ahead > 1) {
@@ -475,7 +480,7 @@ static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 	m->track = 0;
 	/* As long as the last one, with luck. */
 	m->expect = records ? m->model.record[records - 1].tracks : 0;
-	m->leap = 1;
+	m->leap = 4;
 	if (m->model.cycle.slot[0].step)
 		return 0;
 	err = map_take(m, 1);
@@ -485,9 +490,11 @@ static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 
 static int map_learn(struct map *m)
 {
-	struct ask_spot spot;
-	int err = ask_where(&m->ask, m->first, &spot);
+	struct ask_spot spot = m->here;
+	int err = 0;
 
+	if (!m->first || m->here_first != m->first)
+		err = ask_where(&m->ask, m->first, &spot);
 	if (err)
 		return err;
 	m->facts = 0;
@@ -498,7 +505,7 @@ static int map_learn(struct map *m)
 	if (m->crossed || (!m->walk && model_recall(&m->model, &spot.place))) {
 		m->track = 0;
 		m->out->cycles++;
-		m->leap = 1;
+		m->leap = LEAP_FIRST;
 		map_arrange(m);
 		return 0;
 	}
@@ -521,11 +528,12 @@ static bool map_visits(const struct map *m, const struct listed *l)
 
 	if (!ask_knows_holes(&m->ask))
 		return true;
-	if (list->scheme == LIST_REGION && !l->defects)
-		return true;
 	if (list->scheme != LIST_PUSH && m->scheme_seen < SEEN)
 		return true;
-	return l->runs > 1 && !list_believed(list);
+	if (list_believed(list))
+		return false;
+	return l->defects ? l->runs > 1 && l->more :
+			    list->scheme == LIST_REGION;
 }
 
 static size_t map_next_visit(const struct map *m)
@@ -547,8 +555,9 @@ static uint64_t map_to_slot_end(const struct map *m)
 	return left ? left : 1;
 }
 
-/* How many tracks a single fact may decide about. */
-static uint64_t map_reach(const struct map *m)
+/* How many tracks a single fact may decide about; or if listed ones were not
+ * to be visited. */
+static uint64_t map_reach(const struct map *m, bool visiting)
 {
 	uint64_t n, last;
 	size_t i;
@@ -569,7 +578,7 @@ static uint64_t map_reach(const struct map *m)
 		last = map_to_slot_end(m);
 		n = last < n ? last : n;
 	}
-	if (n > 1 && m->list.used) {
+	if (n > 1 && visiting && m->list.used) {
 		i = map_next_visit(m);
 		if (i < m->list.n && m->list.v[i].track < m->track + n)
 			n = m->list.v[i].track - m->track;
@@ -671,7 +680,7 @@ static int map_accept(struct map *m, uint64_t end)
 
 static int map_towards(struct map *m, const struct fact *fact)
 {
-	uint64_t n = fact->track - m->track, reach = map_reach(m);
+	uint64_t n = fact->track - m->track, reach = map_reach(m, true);
 	bool foretold = map_predict(m, fact->track) == fact->start;
 	int rc;
 
@@ -689,10 +698,13 @@ static int map_towards(struct map *m, const struct fact *fact)
 /* The first fact: far away, but on the disk. */
 static int map_leap(struct map *m)
 {
-	uint64_t reach = map_reach(m), n = m->leap;
+	uint64_t n = m->leap;
+	uint64_t reach = map_reach(m, !ask_knows_holes(&m->ask));
 
 	if (!m->model.in_cycle && m->track + 1 < m->expect)
 		n = m->expect - 1 - m->track;
+	if (!m->model.in_cycle && m->track + 1 == m->expect)
+		return map_event(m);
 	if (n > reach)
 		n = reach;
 	while (n && map_predict(m, m->track + n) >= m->options->blocks)
@@ -700,7 +712,7 @@ static int map_leap(struct map *m)
 	if (!n)
 		return map_event(m);
 	if (n == m->leap)
-		m->leap = 2 * m->leap < LEAP_MOST ? 2 * m->leap : LEAP_MOST;
+		m->leap = 4 * m->leap < LEAP_MOST ? 4 * m->leap : LEAP_MOST;
 	return map_ask_ahead(m, n);
 }
 

@@ -122,6 +122,32 @@ bool model_recall(struct model *model, const struct cycle_place *place)
 	return true;
 }
 
+bool model_by_cylinder(const struct model *model)
+{
+	unsigned i;
+
+	for (i = 0; i < model->cycle.slots; i++)
+		if (model->cycle.slot[i].tracks > 2)
+			return false;
+	return model->in_cycle;
+}
+
+/* Along a surface tracks are of one size, whichever sweep they belong to; not
+ * in a cylinder, whose last may hold spares. */
+static void share_size(struct model *model, unsigned slot)
+{
+	const struct cycle_slot *from = &model->cycle.slot[slot];
+	unsigned i;
+
+	if (model->in_cycle && !model_by_cylinder(model))
+		for (i = 0; i < model->cycle.slots; i++)
+			if (model->cycle.slot[i].head == from->head) {
+				model->cycle.slot[i].blocks = from->blocks;
+				model->slot[i].right = model->slot[slot].right;
+			}
+	cycle_settle(&model->cycle);
+}
+
 bool model_fresh(const struct model *model, uint64_t track)
 {
 	uint64_t in_slot;
@@ -136,7 +162,8 @@ void model_set_blocks(struct model *model, uint64_t track, uint32_t blocks)
 	unsigned slot;
 
 	slot_at(model, track, &slot)->blocks = blocks;
-	cycle_settle(&model->cycle);
+	model->slot[slot].right = 1;
+	share_size(model, slot);
 }
 
 void model_begin_slot(struct model *model, const struct cycle_place *place,
@@ -152,6 +179,7 @@ void model_begin_slot(struct model *model, const struct cycle_place *place,
 	if (next->head != slot->head || slot->step < -1 || slot->step > 1)
 		slot->step = 0;
 	slot->tracks = slot->step ? UINT32_MAX : 1;
+	model->slot[0].right = 1;
 	model->cycle.slots = 1;
 	model->cycle.cylinder_step = 0;
 	cycle_settle(&model->cycle);
@@ -187,25 +215,37 @@ void model_right(struct model *model, uint64_t track)
 
 	slot_at(model, track, &slot);
 	model->slot[slot].right++;
+	if (model->slot[slot].right <= SURE)
+		share_size(model, slot);
 }
 
-/* Has any other slot's track changed in the last two cycles? */
-static bool others_odd(const struct model *model, unsigned slot,
-		       uint64_t track)
+/*
+ * Has another slot's track changed in the last two cycles?  1; 2: and its slot
+ * was then changed.
+ */
+static int others_odd(const struct model *model, unsigned slot, uint64_t track)
 {
+	const struct model_slot *other;
+	int most = 0, now;
 	unsigned i;
 
-	for (i = 0; i < model->cycle.slots; i++)
-		if (i != slot && model->slot[i].times &&
-		    track - model->slot[i].odd_track < 2 * model->cycle.tracks)
-			return true;
-	return false;
+	for (i = 0; i < model->cycle.slots && most < 2; i++) {
+		other = &model->slot[i];
+		if (i == slot || !other->times ||
+		    track - other->odd_track >= 2 * model->cycle.tracks)
+			continue;
+		now = other->more || track - other->odd_track >=
+					     model->cycle.tracks ? 1 : 2;
+		most = now > most ? now : most;
+	}
+	return most;
 }
 
 /*
  * A slot's tracks hold what the fullest does: slips only take away.  Less, on
  * track after track, is a new zone when other surfaces say the same, or when it
- * goes on; a scratch over some tracks of one surface is not.
+ * goes on; a scratch over some tracks of one surface is not.  Where the rest of
+ * the cylinder has begun a new zone one track is enough.
  */
 bool model_odd(struct model *model, uint64_t track, int32_t more)
 {
@@ -215,19 +255,22 @@ bool model_odd(struct model *model, uint64_t track, int32_t more)
 	uint64_t number = track / model->cycle.tracks * s->tracks +
 			  track % model->cycle.tracks - s->before;
 	bool next = number == state->odd_number + 1;
+	int others = others_odd(model, slot, track);
 
 	state->times = state->times && next && state->more == more ?
 			       state->times + 1 : 1;
+	if (others > 1 && !model_by_cylinder(model))
+		others = 1;
 	state->more = more;
 	state->odd_track = track;
 	state->odd_number = number;
 	if (more < 0 && state->times < ZONE_TIMES &&
-	    !(state->times > 1 && others_odd(model, slot, track)))
+	    (int)state->times + others < 3)
 		return false;
 	s->blocks += (uint32_t)more;
-	cycle_settle(&model->cycle);
 	state->more = 0;
-	state->right = 0;
+	state->right = more < 0 ? state->times : 1;
+	share_size(model, slot);
 	return true;
 }
 
@@ -240,16 +283,6 @@ void model_doubt(struct model *model)
 }
 
 /* ---- regions ---- */
-
-bool model_by_cylinder(const struct model *model)
-{
-	unsigned i;
-
-	for (i = 0; i < model->cycle.slots; i++)
-		if (model->cycle.slot[i].tracks > 2)
-			return false;
-	return model->in_cycle;
-}
 
 uint64_t model_region_last(const struct model *model, uint64_t track)
 {
