@@ -9,6 +9,9 @@
 
 #include "extract/scsi_ask.h"
 
+/* Tracks that lack more than this part have to be seen to end. */
+#define LITTLE 16u
+
 bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b)
 {
 	return a->cylinder == b->cylinder && a->head == b->head;
@@ -74,6 +77,25 @@ int ask_on_track(struct ask *ask, uint64_t block,
 static bool zero_based(const struct ask *ask)
 {
 	return !ask->plain && ask->at_zero > 4 * ask->elsewhere;
+}
+
+int ask_begins(struct ask *ask, uint64_t block,
+	       const struct cycle_place *place, bool that)
+{
+	struct ask_spot spot;
+	int rc;
+
+	if (block >= ask->blocks)
+		return 1;
+	rc = ask_where(ask, block, &spot);
+	if (rc)
+		return rc;
+	if (ask_same_place(&spot.place, place) != that)
+		return 0;
+	if (!block || (zero_based(ask) && !spot.at))
+		return 1;
+	rc = ask_on_track(ask, block - 1, &spot.place);
+	return rc < 0 ? rc : !rc;
 }
 
 /* Do sector numbers count blocks? */
@@ -223,6 +245,7 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	    b.at_hi.at < b.hi - b.lo)
 		err = bounds_try(ask, place, b.hi - b.at_hi.at, &b);
 	if (!err && b.hi_known && zero_based(ask) && !b.at_hi.at &&
+	    b.hi - first > (guess - first) - (guess - first) / LITTLE &&
 	    follows(place, expected, &b.at_hi.place))
 		b.lo = b.hi - 1;
 	if (!err)

@@ -32,6 +32,10 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
 int ask_on_track(struct ask *ask, uint64_t block,
 		 const struct cycle_place *place);
 
+/* 1: a block begins a track, which is (or is not) that one. */
+int ask_begins(struct ask *ask, uint64_t block,
+	       const struct cycle_place *place, bool that);
+
 /* The first block of a track, thought to be near `guess`.  -ENODATA also when
  * there are no blocks on it. */
 int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,

@@ -93,35 +93,15 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* 1: a block begins a track, and is (or is not) on that one. */
-static int begins(struct scsi_check *c, uint64_t block,
-		  const struct cycle_place *place, bool on)
-{
-	struct ask_spot spot;
-	int rc;
-
-	if (block == c->ask->blocks)
-		return 1;
-	rc = ask_where(c->ask, block, &spot);
-	if (rc)
-		return rc;
-	if (ask_same_place(&spot.place, place) != on)
-		return 0;
-	if (!spot.at || !block)
-		return 1;
-	rc = ask_on_track(c->ask, block - 1, on ? place : &spot.place);
-	return rc < 0 ? rc : !rc;
-}
-
 /* 1: both ends of a track are where the geometry says. */
 static int track_right(struct scsi_check *c, const struct geom_track *track)
 {
 	const struct cycle_place place = { track->cylinder, track->surface };
 	uint64_t first = track->first / c->unit;
-	int rc = begins(c, first, &place, true);
+	int rc = ask_begins(c->ask, first, &place, true);
 
-	return rc == 1 ? begins(c, first + track->sectors / c->unit, &place,
-				false) : rc;
+	return rc == 1 ? ask_begins(c->ask, first + track->sectors / c->unit,
+				    &place, false) : rc;
 }
 
 int scsi_check_tracks(struct scsi_check *c, unsigned n)

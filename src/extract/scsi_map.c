@@ -77,6 +77,7 @@ struct map {
 	struct fact fact[FACTS];
 	unsigned facts;
 
+	uint64_t wary_until;	/* track: nothing is believed of a cylinder */
 	unsigned crossed;	/* ends of slots seen since the last surprise */
 
 	/* Slips: moved all behind them, or were made up for in the region. */
@@ -276,6 +277,7 @@ static void map_end_model(struct map *m)
 	m->list.n = 0;
 	m->facts = 0;
 	m->lost = 0;
+	m->wary_until = 0;
 }
 
 /* ---- a single track ---- */
@@ -288,6 +290,14 @@ static void map_new_zone(struct map *m)
 	m->scheme_seen = 0;
 	m->crossed = 0;
 	map_arrange(m);
+}
+
+static bool map_listed(const struct map *m, uint64_t track)
+{
+	size_t i = list_find(&m->list, track);
+
+	return !map_list_trusted(m) ||
+	       (i < m->list.n && m->list.v[i].track == track);
 }
 
 /* Takes the present track, behind which the next block is `end`. */
@@ -303,6 +313,10 @@ static int map_take_track(struct map *m, uint64_t end)
 	m->first = end;
 	if (more < 0)
 		map_lose(m, track, -more);
+	/* A list without it, or a zone whose cylinders hold as much as those of
+	 * the last one. */
+	if (more < 0 && model_by_cylinder(&m->model) && !map_listed(m, track))
+		m->wary_until = m->track + 2 * m->model.cycle.tracks;
 	if (makes_up)
 		map_note_region(m, track, (int32_t)more);
 	else if (more && model_odd(&m->model, track, (int32_t)more))
@@ -562,7 +576,7 @@ static uint64_t map_reach(const struct map *m, bool visiting)
 	uint64_t n, last;
 	size_t i;
 
-	if (m->walk)
+	if (m->walk || m->track < m->wary_until)
 		return 1;
 	n = model_sure(&m->model, m->track, LEAP_MOST);
 	if (n > 1 && map_guarded(m)) {
@@ -608,7 +622,7 @@ static int map_ask_fact(struct map *m, uint64_t track)
 	m->fact[m->facts++] = (struct fact){
 		.track = track, .start = start,
 		.likely = start <= guess &&
-			  guess - start < map_nominal(m, track) / 2,
+			  guess - start <= (track - m->track) / 2 + 64,
 	};
 	return 0;
 }
@@ -635,18 +649,34 @@ static bool map_ends_slot(const struct map *m, uint64_t track)
 	return in_slot + 1 == m->model.cycle.slot[slot].tracks;
 }
 
-/* A sum says nothing of the order of what it sums up: is the track before the
- * model's too?  (Not asked again between facts.) */
+static bool map_begins_region(const struct map *m, uint64_t track)
+{
+	return !track || model_region_last(&m->model, track - 1) == track - 1;
+}
+
+/*
+ * A sum says nothing of the order of what it sums up, and that of other sizes
+ * may be the same by chance: does the track before the fact begin where it
+ * should, too?  Not asked between facts that only slips keep apart; but the
+ * cylinders of two zones may hold the same.
+ */
 static int map_both_sides(struct map *m, const struct fact *fact)
 {
+	uint64_t last = fact->track - 1;
 	struct cycle_place place;
 	int rc;
 
-	if (model_by_cylinder(&m->model) || fact->track == m->track + 1 ||
-	    (m->facts > 1 && fact[-1].likely))
+	if (last == m->track)
 		return 1;
-	cycle_place_of(&m->model.cycle, fact->track - 1, &place);
-	rc = ask_on_track(&m->ask, fact->start - 1, &place);
+	if (model_by_cylinder(&m->model) &&
+	    last - m->track < m->model.cycle.tracks)
+		return 1;
+	if (m->facts > 1 && fact[-1].likely &&
+	    !(model_by_cylinder(&m->model) && map_begins_region(m, m->track) &&
+	      map_begins_region(m, fact->track)))
+		return 1;
+	cycle_place_of(&m->model.cycle, last, &place);
+	rc = ask_begins(&m->ask, map_predict(m, last), &place, true);
 	return rc == -ENODATA ? 0 : rc;
 }
 
@@ -705,13 +735,15 @@ static int map_leap(struct map *m)
 		n = m->expect - 1 - m->track;
 	if (!m->model.in_cycle && m->track + 1 == m->expect)
 		return map_event(m);
+	if (n > 1 && model_by_cylinder(&m->model))
+		n = model_region_last(&m->model, m->track + n) - m->track;
 	if (n > reach)
 		n = reach;
 	while (n && map_predict(m, m->track + n) >= m->options->blocks)
 		n /= 2;
 	if (!n)
 		return map_event(m);
-	if (n == m->leap)
+	if (n >= m->leap)
 		m->leap = 4 * m->leap < LEAP_MOST ? 4 * m->leap : LEAP_MOST;
 	return map_ask_ahead(m, n);
 }
