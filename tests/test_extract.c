@@ -23,7 +23,7 @@ static struct map *map_of(struct extract_rig *rig, const struct spec *spec)
 {
 	/* As well as a period is measured. */
 	struct map_options o = {
-		.period_ps = spec->mech.period_ps / 1000000 * 1000001,
+		.period_ps = spec->mech.period_ps * 1000001 / 1000000,
 	};
 	struct map *map;
 

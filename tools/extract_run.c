@@ -12,6 +12,7 @@
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
+#include "extract/angles.h"
 #include "extract/measure.h"
 #include "extract/mech.h"
 #include "extract/period.h"
@@ -248,6 +249,48 @@ static int run_map(struct extract_run *run)
 	return err == -EOPNOTSUPP ? 0 : err;
 }
 
+static int angles_progress(void *arg, double part)
+{
+	progress_say(arg, part);
+	return 0;
+}
+
+/* Where the tracks that the drive has told of lie under the head. */
+static int run_angles(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct progress progress = {
+		run, "angles", env_now_ns(run->prober->env)
+	};
+	const struct angles_options options = {
+		.period_ps = p->mech.period_ps,
+		.progress = angles_progress,
+		.arg = &progress,
+	};
+	struct angles_stats stats;
+	struct geom *geom;
+	int err;
+
+	if (!run->scsi || !known(run, PROFILE_PERIOD) ||
+	    known(run, PROFILE_ANGLES))
+		return 0;
+	err = angles_measure(run->prober, p->geom, &options, &geom, &stats);
+	if (err == -EOPNOTSUPP) {
+		msg_warn("no angles: completions stray too much");
+		return 0;
+	}
+	if (err)
+		return err;
+	geom_free(p->geom);
+	p->geom = geom;
+	p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
+	found(p, PROFILE_ANGLES, PROFILE_TIMING, SURE_PPM);
+	msg_info("angles of %" PRIu64 " tracks by %" PRIu64 " reads, %" PRIu64
+		 " skews; %" PRIu64 " tracks are skewed like no others",
+		 stats.tracks, stats.reads, stats.skews, stats.odd);
+	return 0;
+}
+
 static int seek_table(struct profile *p, uint32_t n)
 {
 	struct service_seek *seek = calloc(n, sizeof(*seek));
@@ -422,18 +465,20 @@ static uint64_t known_tracks(const struct geom *geom)
 static int run_verify(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
+	const enum profile_method how = p->part[PROFILE_BOUNDARIES].method;
 	struct verify *v = &run->verify;
 	int err;
 
 	if (!known(run, PROFILE_ANGLES))
 		return 0;
-	if (known_tracks(p->geom) <=
+	/* What the drive says of boundaries is certain. */
+	if (how != PROFILE_SCSI && known_tracks(p->geom) <=
 	    (run->quick ? VERIFY_ALL_QUICK : VERIFY_ALL))
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? 64 : 512, v);
 	if (v->wrong)
-		found(p, PROFILE_BOUNDARIES, PROFILE_TIMING,
+		found(p, PROFILE_BOUNDARIES, how,
 		      (uint32_t)((uint64_t)SURE_PPM * v->right /
 				 (v->right + v->wrong)));
 	return err;
@@ -443,6 +488,7 @@ static const struct stage stages[] = {
 	{ "period", run_period },
 	{ "translations", run_told },
 	{ "tracks", run_map },
+	{ "angles", run_angles },
 	{ "verification", run_verify },
 	{ "seeks by distance", run_trace },
 	{ "mechanics", run_mech },

@@ -12,6 +12,8 @@
 /* Shares of the period: at first, and after a second. */
 #define PERIOD_SIGMA 2e-6
 #define WANDERS 0.1e-6
+/* Standard deviations. */
+#define DOUBT 4.0
 
 double phase_part(double turn)
 {
@@ -59,6 +61,27 @@ static void move(struct phase *phase, uint64_t at_ns)
 	phase->pp += wanders;
 }
 
+/* More than can be noise: once it is not listened to, twice and the period is
+ * not what was said. */
+static bool doubt(struct phase *phase, double error, double sigma)
+{
+	double all = phase->aa + sigma * sigma;
+	double revs = (double)(phase->at_ns - phase->locked_ns) /
+		      phase->period_ns;
+
+	if (!phase->locked_ns || error * error < DOUBT * DOUBT * all ||
+	    revs < 1) {
+		phase->strange = 0;
+		return false;
+	}
+	if (!phase->strange++)
+		return true;
+	phase->pp += error * error / (revs * revs);
+	phase->ap += error * error / revs;
+	phase->aa += error * error;
+	return false;
+}
+
 /* What is late has had its time as if a revolution took that much longer. */
 void phase_correct(struct phase *phase, uint64_t at_ns, double error,
 		   double sigma)
@@ -66,6 +89,8 @@ void phase_correct(struct phase *phase, uint64_t at_ns, double error,
 	double all, angle, period;
 
 	move(phase, at_ns);
+	if (doubt(phase, error, sigma))
+		return;
 	all = phase->aa + sigma * sigma;
 	angle = phase->aa / all;
 	period = phase->ap / all;

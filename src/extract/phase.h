@@ -10,15 +10,17 @@
 #ifndef TRAX_EXTRACT_PHASE_H
 #define TRAX_EXTRACT_PHASE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct phase {
 	double period_ns;
 	uint64_t at_ns;		/* at this time ... */
 	double turn;		/* ... it was this angle */
-	uint64_t locked_ns;	/* last phase_correct; 0: never */
+	uint64_t locked_ns;	/* last that was believed; 0: never */
 	/* Covariances: of the angle and the period, as a share of it. */
 	double aa, ap, pp;
+	unsigned strange;	/* corrections in a row that could not be */
 };
 
 void phase_init(struct phase *phase, double period_ns, uint64_t now_ns);
