@@ -32,6 +32,9 @@ struct belief {
 	uint64_t stream_lbn;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
+	/* For writes that may go to several places it is enough to be right
+	 * half of the time: who misses waits as long as who does not aim. */
+	bool places;
 };
 
 /* When the head begins to move for a request handed over now. */

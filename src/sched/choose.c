@@ -86,7 +86,7 @@ static bool place_find(struct queue *queue, struct queue_request *req,
 		       struct candidate *candidate)
 {
 	const struct belief *known =
-		belief && belief->writes ? belief : NULL;
+		belief && (belief->writes || belief->places) ? belief : NULL;
 	uint64_t sector, cost_ns = 0;
 	int err = req->place->find(req->place, known, req->disk.sectors,
 				   &sector, &cost_ns);

@@ -409,6 +409,7 @@ static struct access *next_access(struct queue *queue)
 {
 	struct belief belief;
 	bool known = belief_of(queue, &belief), alone = false;
+	bool places = queue->head && belief.places;
 	struct queue_request *req;
 
 	if (queue->partial)
@@ -418,7 +419,8 @@ static struct access *next_access(struct queue *queue)
 	if (req)
 		queue_leave_waiting(queue, req);
 	else
-		req = queue_choose(queue, known ? &belief : NULL, &alone);
+		req = queue_choose(queue, known || places ? &belief : NULL,
+				   &alone);
 	if (!req)
 		return NULL;
 	req->split_sectors = known ? split_of(queue, &belief, req) : 0;

@@ -25,6 +25,8 @@
 /* Off by more than this part of a revolution, a prediction is wrong, and a
  * guard that needs more is of no use. */
 #define WRONG_PERCENT 15u
+/* ... but when those before and after are right, only one in so many counts. */
+#define EXCUSED 3u
 /* The phase must be known so well before it is judged (revolutions), by so many
  * readings. */
 #define SIGMA_JUDGED 0.02
@@ -49,7 +51,7 @@
 #define TRIAL_AFTER_MAX 256000u
 /* A reference read is made when the phase is worse known than this
  * (revolutions) and so many accesses have said nothing of it, or one while
- * reads are not predicted at all; so many are saved up, one comes with each
+ * nothing at all is predicted; so many are saved up, one comes with each
  * REFERENCE_NS: 4 s of reading an hour. */
 #define SIGMA_WANTED 0.0025
 #define REFERENCE_ACCESSES 4u
@@ -66,6 +68,9 @@
 /* Without the phase for so many accesses nothing is predicted, and one request
  * at a time only costs. */
 #define LOST_RUN 64u
+/* Places of writes are chosen while no more percent of predictions are wrong. */
+#define PLACES_ON 40u
+#define PLACES_OFF 50u
 /* After so many hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
 
@@ -76,6 +81,9 @@ struct head {
 	struct spindle spindle;
 	struct learn learn;
 	struct judge judge[LEARN_KINDS];
+	struct judge places;		/* of writes, see belief.h */
+	bool wrong_last[LEARN_KINDS];	/* the prediction before */
+	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
 	bool known;			/* there is something to go by */
@@ -155,6 +163,9 @@ int head_open(struct env *env, const struct head_options *options,
 	head->read_ahead_sectors = options->read_ahead_sectors;
 	head->known = options_known(options);
 	head->trial_after = TRIAL_AFTER;
+	head->places = (struct judge){
+		.on = true, .on_percent = PLACES_ON, .off_percent = PLACES_OFF,
+	};
 	head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
 	head->saved_at_ns = env_now_ns(env);
 	if (head->known) {
@@ -271,6 +282,8 @@ static void belief_at(const struct head *head, uint64_t now_ns,
 	belief->reads = head->judge[LEARN_READ].on &&
 			phase_is_known(head, now_ns);
 	belief->writes = belief->reads && head->judge[LEARN_WRITE].on;
+	belief->places = head->places.on && phase_is_known(head, now_ns) &&
+			 chain_known(head);
 	belief->head = *head_behind(head);
 	belief->head_lbn = head->last_end - 1;
 	head_follow(head, belief);
@@ -440,6 +453,8 @@ static void head_see_cache(struct head *head)
 	struct judge *judge = &head->judge[LEARN_WRITE];
 
 	head->writes_cached = true;
+	head->places.on = head->judge[LEARN_WRITE].on &&
+			  !head->writes_trusted;
 	if (!head->writes_trusted)
 		return;
 	judge->on = head->writes_trusted = false;
@@ -451,6 +466,8 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	struct judge *judge = &head->judge[kind];
 	bool was = judge->on;
 
+	if (kind == LEARN_WRITE)
+		judge_see(&head->places, wrong, TRIAL_ENOUGH);
 	if (head_guard_ns(head, kind) >
 	    head_period_ns(head) * WRONG_PERCENT / 100)
 		wrong = true;
@@ -541,6 +558,13 @@ static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 	return late > 0.5 ? 1 - late : -late;
 }
 
+/* A busy host tells late now and then, and the head was where it was believed
+ * to be: of what is off by itself one in EXCUSED counts. */
+static bool head_excuses(struct head *head, enum learn_kind kind)
+{
+	return !head->wrong_last[kind] && ++head->excused % EXCUSED;
+}
+
 /* A completion from the medium, at a known place. */
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
@@ -568,7 +592,8 @@ static void head_observe(struct head *head, const struct head_access *access,
 	head->kind[kind].misses += late;
 	if (!wrong && !access->streams)
 		head_learn(head, access, turns);
-	head_judge(head, kind, wrong || late);
+	head_judge(head, kind, late || (wrong && !head_excuses(head, kind)));
+	head->wrong_last[kind] = wrong;
 }
 
 /* Done before the head can have been there: a cache answered. */
@@ -840,12 +865,15 @@ static uint64_t reference_sector(struct head *head)
 bool head_wants_reference(struct head *head, uint64_t *sector)
 {
 	uint64_t now_ns = env_now_ns(head->env);
-	bool judged = head->judge[LEARN_READ].on &&
-		      phase_is_known(head, now_ns);
+	bool off = head->mode == HEAD_OFF;
+	bool known = phase_is_known(head, now_ns);
+	bool judged = known &&
+		      (off ? head->places.on : head->judge[LEARN_READ].on);
 
-	if (!head->known || head->mode == HEAD_OFF ||
+	if (!head->known || (off && !judged) ||
 	    head->alone < REFERENCE_ACCESSES ||
-	    head->silent < (judged ? REFERENCE_ACCESSES : 1) ||
+	    head->silent < (judged || (known && head->places.on) ?
+				    REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
 	    (judged && spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||

@@ -34,12 +34,14 @@ bool judge_see(struct judge *judge, bool wrong, unsigned enough)
 	if (judge->on && judge_hopeless(judge))
 		return judge_switch(judge, false);
 	if (!judge->on && judge->n >= enough &&
-	    judge->wrongs * 100 <= judge->n * ON_PERCENT)
+	    judge->wrongs * 100 <= judge->n * (judge->on_percent ?
+			judge->on_percent : ON_PERCENT))
 		return judge_switch(judge, true);
 	return false;
 }
 
 bool judge_hopeless(const struct judge *judge)
 {
-	return judge->wrongs * 100 > JUDGE_WINDOW * OFF_PERCENT;
+	return judge->wrongs * 100 > JUDGE_WINDOW * (judge->off_percent ?
+			judge->off_percent : OFF_PERCENT);
 }

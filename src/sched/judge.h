@@ -12,6 +12,7 @@
 
 struct judge {
 	bool on;
+	unsigned on_percent, off_percent;	/* wrong; 0: 3 and 5 */
 	bool wrong[JUDGE_WINDOW];	/* a ring */
 	unsigned n;			/* in the ring */
 	unsigned next;
@@ -23,9 +24,9 @@ struct judge {
 void judge_clear(struct judge *judge);
 
 /*
- * A prediction was right or wrong.  Switches off as soon as 5 % of a window are
- * wrong, on when of at least `enough` (at most a window) seen while off no more
- * than 3 % are.  True: it has been switched.
+ * A prediction was right or wrong.  Switches off as soon as off_percent of a
+ * window are wrong, on when of at least `enough` (at most a window) seen while
+ * off no more than on_percent are.  True: it has been switched.
  */
 bool judge_see(struct judge *judge, bool wrong, unsigned enough);
 
