@@ -87,13 +87,14 @@ void rig_crash(struct rig *rig)
 	rig_mount(rig);
 }
 
-/* One turn, and time if nothing but time can bring it on. */
-static void rig_turn(struct rig *rig)
+/* Time passes if nothing but time brings on what is waited for. */
+static void rig_turn(struct rig *rig, const bool *done)
 {
 	uint64_t next = fs_run(rig->fs, 1);
 	uint64_t now = sim_now_ns(rig->sim);
 
-	if (sim_outstanding(rig->sim) == 0 && next != UINT64_MAX && next > now)
+	if (!*done && sim_outstanding(rig->sim) == 0 && next != UINT64_MAX &&
+	    next > now)
 		sim_advance(rig->sim, next - now);
 }
 
@@ -112,7 +113,7 @@ int rig_do(struct rig *rig, struct fs_op *op)
 	fs_submit(rig->fs, op);
 	while (!done) {
 		ck_assert_uint_lt(turns++, MAX_TURNS);
-		rig_turn(rig);
+		rig_turn(rig, &done);
 	}
 	return op->rc;
 }
@@ -123,7 +124,7 @@ void rig_settle(struct rig *rig)
 
 	while (!fs_idle(rig->fs)) {
 		ck_assert_uint_lt(turns++, MAX_TURNS);
-		rig_turn(rig);
+		rig_turn(rig, &(bool){ false });
 	}
 }
 

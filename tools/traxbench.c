@@ -284,7 +284,7 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp replicas_argp = {
 	replicas_argp_options, replicas_parse,
-	"[trees|aged|oltp|web|desktop|change]",
+	"[trees|aged|oltp|web|desktop|change|busy]",
 	"What copies in free space bring, in virtual time.", NULL, NULL, NULL
 };
 

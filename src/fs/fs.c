@@ -242,6 +242,7 @@ void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 	if ((unsigned)op->type < FS_OP_TYPES)
 		fs->stat_ops[op->type]++;
 	fs->answers++;
+	watch_answer(fs);
 	op->rc = fs_outer_error(rc);
 	op->done(op);
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/backwrite.h"
 #include "fs/runs.h"
 
 #define NS_PER_SECOND 1000000000
@@ -127,6 +128,9 @@ int replicas_open(struct fs *fs)
 	replicas->regions = regions_new();
 	if (!replicas->regions)
 		return -ENOMEM;
+	rc = backwrite_open(fs, &replicas->backwrite);
+	if (rc)
+		return rc;
 	rc = ticket_start(fs, &scan_type, NULL, &scan);
 	if (rc)
 		return rc;
@@ -143,6 +147,7 @@ void replicas_free(struct fs *fs)
 {
 	if (!fs->replicas)
 		return;
+	backwrite_close(fs->replicas->backwrite);
 	maker_free(fs->replicas->maker);
 	regions_free(fs->replicas->regions);
 	free(fs->replicas);

@@ -45,6 +45,8 @@ struct replicas {
 	bool dropping, committing;
 	struct waiter commit;
 	struct maker *maker;
+	struct backwrite *backwrite;
+	uint64_t next_ns;	/* when users at work bear another step */
 	struct replica_stats stats;
 };
 
@@ -160,6 +162,8 @@ int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
 		       uint64_t near);
 bool maker_is_paused(const struct maker *maker);	/* NULL: no */
 void maker_resume(struct maker *maker);
+/* What has waited long for gaps in which to be written waits no more. */
+void maker_hurry(struct maker *maker);
 /* When it may go on, even if it is not quiet. */
 uint64_t maker_next_ns(const struct maker *maker);
 /* Ends as soon as it can, at once if it is paused. */

@@ -19,12 +19,14 @@
 #include <stdlib.h>
 
 #include "base/csum.h"
+#include "fs/backwrite.h"
 #include "fs/watch.h"
 
 #define MAX_TRACK_BLOCKS 1024u
 #define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
 #define NS_PER_SECOND 1000000000
-#define BUSY_SHARE 400ull		/* a quarter of a percent of the time */
+#define BUSY_SHARE 250ull		/* less than half a percent */
+#define PATIENCE_NS 60000000000ull	/* for gaps to come */
 #define STEP_NS 100000000ull	/* what commit and checkpoint take, besides */
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
@@ -51,7 +53,6 @@ struct maker {
 	bool nodes;		/* of the tree, not files */
 	bool in_step;		/* a track is on its way */
 	uint64_t begun_ns;	/* the step */
-	uint64_t next_ns;	/* when users at work bear another one */
 
 	const void *(*node)(void *arg);	/* the next one; NULL: files */
 
@@ -67,8 +68,8 @@ struct maker {
 	struct alloc_piece piece;
 	bool taken;
 	uint64_t number;
-	struct queue_request req;
-	struct iovec iov;
+	bool writing, in_gaps;
+	uint64_t write_ns;	/* when that began */
 };
 
 static void maker_step(struct maker *maker);
@@ -93,6 +94,8 @@ bool maker_stop(struct maker *maker)
 	if (!maker)
 		return false;
 	maker->stop = true;
+	if (maker->writing)
+		backwrite_hurry(maker->replicas->backwrite);
 	return maker->taken;
 }
 
@@ -112,6 +115,8 @@ void maker_cancel(struct maker *maker)
 	if (!maker)
 		return;
 	maker->stop = true;
+	if (maker->writing)
+		backwrite_hurry(maker->replicas->backwrite);
 	if (maker->paused)
 		maker_resume(maker);
 }
@@ -295,14 +300,16 @@ static void maker_again(struct gated *gated)
 }
 
 /* While users are at work a track is copied now and then, so seldom that they
- * do not feel it. */
+ * do not feel it.  What it will hold is in the buffer before: later it might
+ * have been pushed out of memory. */
 static bool maker_pauses(struct maker *maker)
 {
 	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
 
 	if (maker->stop || !maker->background || maker->in_step)
 		return false;
-	if (!watch_quiet(maker_fs(maker)) && now_ns < maker->next_ns) {
+	if (!watch_quiet(maker_fs(maker)) &&
+	    now_ns < maker->replicas->next_ns) {
 		maker->paused = true;
 		return true;
 	}
@@ -311,9 +318,16 @@ static bool maker_pauses(struct maker *maker)
 	return false;
 }
 
+void maker_hurry(struct maker *maker)
+{
+	if (maker && maker->writing && maker->in_gaps &&
+	    env_now_ns(maker_fs(maker)->env) > maker->write_ns + PATIENCE_NS)
+		backwrite_hurry(maker->replicas->backwrite);
+}
+
 uint64_t maker_next_ns(const struct maker *maker)
 {
-	return maker->next_ns;
+	return maker->replicas->next_ns;
 }
 
 /* Nodes of the tree; what has no place is made another time. */
@@ -715,12 +729,18 @@ static const struct ticket_type region_type = {
 
 /* ---- Place and write ---- */
 
-static void maker_written(struct disk_request *req)
+static void maker_written(void *arg, int rc)
 {
-	struct maker *maker = req->owner;
+	struct maker *maker = arg;
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
 
-	watch_access(maker_fs(maker), WATCH_MADE, req->sector, req->sectors);
-	if (req->result)
+	watch_access(maker_fs(maker), WATCH_MADE, maker->piece.sector,
+		     maker->piece.n);
+	/* Nobody has felt that it was written in gaps. */
+	if (maker->in_gaps)
+		maker->begun_ns += now_ns - maker->write_ns;
+	maker->writing = false;
+	if (rc)
 		maker->stop = true;
 	if (maker->stop ||
 	    ticket_start(maker_fs(maker), &region_type, NULL, maker)) {
@@ -782,18 +802,12 @@ static void place_end(struct ticket *ticket, int rc, uint64_t seq)
 	do {
 		maker->number = env_random(fs->env);
 	} while (!maker->number);
-	maker->iov.iov_base = maker->buffer;
-	maker->iov.iov_len = maker->piece.n * SECTOR_BYTES;
-	maker->req = (struct queue_request){
-		.disk = {
-			.op = DISK_WRITE, .sector = maker->piece.sector,
-			.sectors = (uint32_t)maker->piece.n,
-			.iov = &maker->iov, .iov_n = 1,
-			.done = maker_written, .owner = maker,
-		},
-		.class = QUEUE_IDLE,
-	};
-	queue_submit(fs->queue, &maker->req);
+	maker->writing = true;
+	maker->write_ns = env_now_ns(fs->env);
+	maker->in_gaps = maker->background && !watch_quiet(fs);
+	backwrite_start(maker->replicas->backwrite, maker->piece.sector,
+			maker->piece.n, maker->buffer, maker->in_gaps,
+			maker_written, maker);
 }
 
 static const struct ticket_type place_type = {
@@ -819,8 +833,8 @@ static void maker_rest(struct maker *maker)
 	memmove(maker->buffer, maker->buffer + (size_t)from * BLOCK_BYTES,
 		(size_t)(maker->blocks - from) * BLOCK_BYTES);
 	maker->in_step = false;
-	maker->next_ns = now_ns + BUSY_SHARE *
-			 (now_ns - maker->begun_ns + STEP_NS);
+	maker->replicas->next_ns = now_ns + BUSY_SHARE *
+				   (now_ns - maker->begun_ns + STEP_NS);
 	maker->near = maker->piece.sector + maker->piece.n;
 	maker->blocks -= from;
 	maker->entries = n;
@@ -839,7 +853,8 @@ static void maker_step(struct maker *maker)
 	if (!maker->stop) {
 		if (maker->fit)
 			maker_rest(maker);
-		if (maker_pauses(maker) || !maker_collect(maker))
+		if (!maker_collect(maker) ||
+		    (maker->entries && maker_pauses(maker)))
 			return;
 		if (!maker->stop && maker->entries &&
 		    !ticket_start(fs, &place_type, NULL, maker))
@@ -888,7 +903,6 @@ static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
 		return -ENOMEM;
 	maker->replicas = replicas;
 	maker->near = near;
-	maker->next_ns = env_now_ns(fs->env) + BUSY_SHARE * STEP_NS;
 	maker->gated.again = maker_again;
 	maker->need.ready = maker_ready;
 	list_init(&maker->need.link);

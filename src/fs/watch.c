@@ -64,7 +64,7 @@ struct watch {
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
 	uint64_t saved;		/* end of what the tree knows */
-	uint64_t op_ns, gap_ns, read_ns;
+	uint64_t op_ns, answer_ns, gap_ns, read_ns;
 	uint64_t mark_ns;
 	bool *closed;		/* by group */
 	bool ready;		/* what was known is loaded */
@@ -230,13 +230,21 @@ void watch_op(struct fs *fs)
 	watch->op_ns = now_ns;
 }
 
+void watch_answer(struct fs *fs)
+{
+	if (fs->watch)
+		fs->watch->answer_ns = env_now_ns(fs->env);
+}
+
 static uint64_t quiet_from(const struct watch *watch)
 {
 	uint64_t quiet = QUIET_GAPS * watch->gap_ns;
 
 	if (quiet < QUIET_NS)
 		quiet = QUIET_NS;
-	return watch->op_ns + (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
+	return (watch->op_ns > watch->answer_ns ? watch->op_ns :
+						  watch->answer_ns) +
+	       (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
 }
 
 bool watch_quiet(struct fs *fs)
@@ -589,6 +597,14 @@ static uint64_t watch_next(const struct fs *fs, uint64_t ns)
 	return quiet_ns < ns ? quiet_ns : ns;
 }
 
+/* So many that most of them are still in memory. */
+static uint64_t busy_reads(const struct fs *fs)
+{
+	uint64_t pieces = pool_count(fs->files->piece_pool) / 2;
+
+	return pieces < BUSY_READS ? pieces : BUSY_READS;
+}
+
 uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 {
 	struct watch *watch = fs->watch;
@@ -601,6 +617,7 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		watch->mark_ns = now_ns + MARK_NS;
 		if (replicas->most || regions_count(replicas->regions))
 			watch_marks(fs);
+		maker_hurry(replicas->maker);
 	}
 	fresh = replicas->most ? heat_end(watch->heat) - watch->chosen : 0;
 	if (maker_is_paused(replicas->maker)) {
@@ -610,7 +627,7 @@ uint64_t watch_run(struct fs *fs, uint64_t now_ns)
 		maker_resume(replicas->maker);
 	} else if (!replicas->maker && fresh >= LEAST_READS) {
 		/* Who is never quiet is judged in large parts. */
-		if (!watch_quiet(fs) && fresh < BUSY_READS)
+		if (!watch_quiet(fs) && fresh < busy_reads(fs))
 			return watch_next(fs, UINT64_MAX);
 		watch_choose(fs);
 	} else if (!replicas->maker && replicas->most && watch_quiet(fs)) {

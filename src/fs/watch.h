@@ -4,7 +4,7 @@
  *
  * Quiet is: no operation under way, and none for ten times the usual time
  * between two, at least 100 ms.  When it is not, a step (a track) is taken in
- * a quarter of a percent of the time.
+ * less than half a percent of the time, and written in gaps.
  */
 #ifndef TRAX_FS_WATCH_H
 #define TRAX_FS_WATCH_H
@@ -28,6 +28,8 @@ int watch_save(struct fs *fs);
 
 /* An operation of a user begins. */
 void watch_op(struct fs *fs);
+/* One is answered. */
+void watch_answer(struct fs *fs);
 bool watch_quiet(struct fs *fs);
 
 /* A user's read of file data begins; WATCH_NONE: nobody watches. */

@@ -180,10 +180,14 @@ uint64_t queue_room_ns(const struct queue *queue)
 
 uint64_t queue_next_ns(const struct queue *queue)
 {
+	uint64_t begin_ns = queue_room_ns(queue);
+
 	if (queue_has_waiting(queue))
-		return queue_room_ns(queue);
-	return queue->outstanding || !queue->filler ? UINT64_MAX :
-						      queue->idle_again_ns;
+		return begin_ns;
+	if (queue->outstanding || !queue->filler)
+		return UINT64_MAX;
+	return begin_ns > queue->idle_again_ns ? begin_ns :
+						 queue->idle_again_ns;
 }
 
 /* ---- whole tracks ---- */
