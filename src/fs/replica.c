@@ -21,6 +21,7 @@
 #include "fs/runs.h"
 
 #define NS_PER_SECOND 1000000000
+#define BUSY_FIRST_NS 25000000000ull	/* who just began is left alone */
 #define LOAD_ROOM 3u
 #define DROP_REGIONS 8u		/* by one transaction */
 #define DROP_PATHS 40u
@@ -124,6 +125,7 @@ int replicas_open(struct fs *fs)
 	fs->replicas = replicas;
 	replicas->fs = fs;
 	replicas->most = fs->options.replicas;
+	replicas->next_ns = env_now_ns(fs->env) + BUSY_FIRST_NS;
 	list_init(&replicas->waits);
 	replicas->regions = regions_new();
 	if (!replicas->regions)
