@@ -37,6 +37,8 @@ struct bench {
 	uint64_t sectors, seed;
 
 	uint8_t *had;		/* how often each sector came */
+	uint8_t *marked;	/* begins with its number, plus 1 */
+	bool reads;		/* the foreground only does */
 	uint64_t got, bad;
 	bool wrong;
 	unsigned written;
@@ -44,15 +46,25 @@ struct bench {
 
 /* ---- the bench ---- */
 
-static void put_marks(struct bench *b)
+/* Marks the first sectors of a unit. */
+static void put_mark(struct bench *b, uint64_t at, uint32_t sectors)
 {
 	uint64_t block[512] = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < sectors; i++) {
+		block[i * 64] = at + i + 1;
+		b->marked[at + i] = 1;
+	}
+	ck_assert_int_eq(queue_write(b->queue, at, UNIT, block), 0);
+}
+
+static void put_marks(struct bench *b)
+{
 	uint64_t at;
 
-	for (at = 0; at + UNIT <= b->sectors; at += MARK_EVERY) {
-		block[0] = at + 1;
-		ck_assert_int_eq(queue_write(b->queue, at, UNIT, block), 0);
-	}
+	for (at = 0; at + UNIT <= b->sectors; at += MARK_EVERY)
+		put_mark(b, at, 1);
 }
 
 static void bench_open(struct bench *b, bool blind)
@@ -70,6 +82,7 @@ static void bench_open(struct bench *b, bool blind)
 	b->env = sim_env(b->sim);
 	b->sectors = geom_sectors(b->geom);
 	b->had = calloc(b->sectors, 1);
+	b->marked = calloc(b->sectors, 1);
 	ck_assert_int_eq(queue_open(b->env, sim_disk(b->sim), &options,
 				    &b->queue), 0);
 	head_options = (struct head_options){
@@ -97,6 +110,7 @@ static void bench_close(struct bench *b)
 	spec_free(b->spec);
 	spec_free(b->believed);
 	free(b->had);
+	free(b->marked);
 }
 
 static void bench_got(void *arg, uint64_t sector, uint32_t sectors,
@@ -115,7 +129,7 @@ static void bench_got(void *arg, uint64_t sector, uint32_t sectors,
 	}
 	for (i = 0; i < sectors; i++) {
 		b->wrong |= b->had[sector + i]++ != 0;
-		if (result || (sector + i) % MARK_EVERY)
+		if (result || !b->marked[sector + i])
 			continue;
 		memcpy(&mark, (const char *)bytes + i * SECTOR_BYTES,
 		       sizeof(mark));
@@ -194,7 +208,7 @@ static void load_ask(struct load *load)
 		},
 		.class = QUEUE_READ,
 	};
-	if (place % 512 > 508)
+	if (place % 512 > 508 || b->reads)
 		load->req.disk.op = DISK_READ;
 	queue_submit(b->queue, &load->req);
 }
@@ -290,7 +304,7 @@ START_TEST(times_agree)
 }
 END_TEST
 
-/* ---- idle time ---- */
+/* ---- idle time and parts ---- */
 
 /* Lets so much time pass, polling as the queue asks. */
 static void run_idle(struct bench *b, uint64_t ns)
@@ -344,6 +358,62 @@ START_TEST(idle_time)
 	freeblock_pause(b.task, false);
 	run_idle(&b, UINT64_C(10000000000));
 	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert(!b.wrong);
+	bench_close(&b);
+}
+END_TEST
+
+/* Marks every unit that goes over a track's end; the last of them. */
+static uint64_t mark_across(struct bench *b)
+{
+	struct geom_track track;
+	uint64_t i, last = 0, end;
+
+	for (i = 0; i + 1 < geom_tracks(b->geom); i++) {
+		geom_track_at(b->geom, i, &track);
+		end = track.first + track.sectors;
+		if (end % UNIT) {
+			last = end - end % UNIT;
+			put_mark(b, last, UNIT);
+		}
+	}
+	return last;
+}
+
+/* Units that go over a track's end come whole, though read in parts, whether
+ * there is much room for these or little; also when one of them is bad and when
+ * another geometry is believed half-way. */
+START_TEST(parts)
+{
+	struct freeblock_options options = {
+		.name = "test", .unit_sectors = UNIT,
+		.parts_bytes = _i ? 1 << 20 : 2 * UNIT * SECTOR_BYTES,
+	};
+	struct bench b;
+	struct geom *other;
+	uint64_t across;
+
+	bench_open(&b, false);
+	b.reads = true;
+	across = mark_across(&b);
+	ck_assert_uint_gt(across, 0);
+	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
+					&b.task), 0);
+	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+	run_load(&b, 300);
+	freeblock_unwant(b.task, across, UNIT);
+	b.got -= b.had[across] ? UNIT : 0;
+	memset(b.had + across, 0, UNIT);
+	ck_assert_int_eq(sim_damage(b.sim, across + UNIT - 1, 1), 0);
+	ck_assert_int_eq(freeblock_want(b.task, across, UNIT), 0);
+	ck_assert_int_eq(geom_copy(b.geom, &other), 0);
+	ck_assert_int_eq(freeblock_set_geom(b.queue, other), 0);
+	ck_assert_int_eq(freeblock_set_geom(b.queue, b.geom), 0);
+	geom_free(other);
+	run_idle(&b, UINT64_C(12000000000));
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert_uint_eq(b.got, all_of(&b));
+	ck_assert_uint_eq(b.bad, UNIT);
 	ck_assert(!b.wrong);
 	bench_close(&b);
 }
@@ -470,6 +540,7 @@ int main(void)
 	tcase_add_test(tcase, gaps_are_free);
 	tcase_add_test(tcase, times_agree);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
+	tcase_add_loop_test(tcase, parts, 0, 2);
 	tcase_add_test(tcase, bad_sector);
 	tcase_add_loop_test(tcase, promoted, 0, 2);
 	tcase_add_loop_test(tcase, writes, 0, 2);

@@ -229,6 +229,8 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 		},
 		.max_sectors = 4096,
 		.joins = true,
+		.prices = true,
+		.unit_sectors = wanted_unit(rig->wanted),
 		.steps = UINT32_MAX,
 	};
 }
@@ -280,8 +282,9 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 				units += from + n + lead <= out;
 			}
 		}
-		sum = units * (int64_t)service_turn_ns(&rig->mech,
-				(uint64_t)t.per_sector * unit);
+		sum = units * (int64_t)(service_turn_ns(&rig->mech,
+				(uint64_t)t.per_sector * unit) *
+			wanted_price(rig->wanted, t.index) / WANTED_PRICE);
 		if (sum > best)
 			best = sum;
 	}

@@ -17,6 +17,7 @@
 #define UNIT_SECTORS 8u
 #define DAY_NS 86400e9
 #define PROGRESS 20u
+#define PARTS_BYTES (UINT64_C(64) << 20)
 #define PROMOTED_DEPTH 4u
 #define SEARCHES 5000u
 
@@ -73,10 +74,12 @@ static const struct freeblock_ops scan_ops = { .got = scan_got };
 
 static int scan_open(struct rig *rig, struct scan *scan)
 {
-	static const struct freeblock_options options = {
+	const struct freeblock_options options = {
 		.name = "scan",
 		.unit_sectors = UNIT_SECTORS,
 		.no_idle = true,
+		.parts_bytes = PARTS_BYTES,
+		.any = scan->part < 1,
 	};
 	int err = freeblock_open(rig->queue, &options, &scan_ops, scan,
 				 &scan->task);
@@ -280,8 +283,9 @@ static int search_times(const struct sched_options *options, double part)
 	};
 	struct oltp dice = { .seed = options->seed };
 	struct gap_query query = { .max_sectors = 2048, .joins = true,
-				   .steps = 400,
-				   .run_ns = 300000, .across_ns = 900000 };
+				   .unit_sectors = UNIT_SECTORS, .steps = 400,
+				   .prices = true, .run_ns = 700000,
+				   .across_ns = 900000 };
 	struct geom_track track;
 	struct wanted *wanted = NULL;
 	struct belief belief;

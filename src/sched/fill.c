@@ -16,8 +16,8 @@
 
 /* Tracks and nodes a decision may look at: 100 us of work at most. */
 #define STEPS 400u
-/* Found by trying, see traxbench sched free. */
-#define RUN_NS 300000u
+/* Units; found by trying, see traxbench sched free. */
+#define RUN_NS 700000u
 #define ACROSS_NS 900000u
 #define WRITES_TRIED 4u
 /* What is missed by this may be rounding. */
@@ -72,8 +72,6 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
 		.joins = fb->joins,
-		.run_ns = RUN_NS,
-		.across_ns = ACROSS_NS,
 	};
 	uint64_t best = 0, worth;
 	unsigned tasks = 0;
@@ -89,6 +87,11 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 
 		if (task->paused || !wanted_sectors(task->wanted))
 			continue;
+		query.unit_sectors = task->options.unit_sectors;
+		query.parts = parts_have_room(&task->parts);
+		query.prices = !task->options.any;
+		query.run_ns = task->options.any ? 0 : RUN_NS;
+		query.across_ns = task->options.any ? 0 : ACROSS_NS;
 		gap_search(&query, task->wanted, &plan);
 		if (plan.worth_ns <= 0)
 			continue;
@@ -128,6 +131,9 @@ static bool piece_in_time(const struct belief *belief,
 {
 	struct geom_place place;
 
+	if (piece->sector == belief->stream_lbn)
+		return belief_start_ns(belief, false) <=
+		       piece->begin_ns + ROUND_NS;
 	geom_place_of(belief->geom, piece->sector, &place);
 	return belief_start_ns(belief, false) + belief->read_guard_ns +
 		       service_move_ns(belief->mech, &belief->head,
@@ -327,9 +333,9 @@ static bool step_from(const struct freeblock_task *task, uint64_t from,
 	       r.first <= end + HOLE_SECTORS)
 		end = r.first + r.n;
 	out->n = end - out->first;
+	end = out->first + most;
 	if (out->n > most)
-		out->n = most / task->options.unit_sectors *
-			 task->options.unit_sectors;
+		out->n = most - end % task->options.unit_sectors;
 	return out->n;
 }
 

@@ -9,6 +9,7 @@
 #include "sched/freeblock.h"
 #include "sched/gap.h"
 #include "sched/internal.h"
+#include "sched/part.h"
 #include "sched/wanted.h"
 
 /* Bins of the delays, FILL_DELAY_NS each; the last takes all that is longer. */
@@ -70,7 +71,8 @@ struct freeblock_task {
 	const struct freeblock_ops *ops;
 	void *arg;
 	struct list link;
-	struct wanted *wanted;
+	struct wanted *wanted;	/* in sectors when parts may be held */
+	struct parts parts;
 	struct wanted *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
 	struct list writes;
@@ -95,6 +97,11 @@ void task_put(struct freeblock_task *task);
 struct read *read_new(struct freeblock *fb, enum read_kind kind,
 		      struct freeblock_task *task, uint64_t sector,
 		      uint32_t sectors);
+
+/* The next that is wanted in [from, end), within a track and in whole units,
+ * but where a track's end cuts one and parts may be held; false: nothing. */
+bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
+	       struct range *out);
 
 /* A read begins: what is wanted of it is on its way. */
 void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors);

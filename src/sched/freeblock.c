@@ -94,11 +94,11 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 {
 	struct freeblock *fb = freeblock_of(queue);
 	uint32_t unit = options->unit_sectors;
+	uint32_t sector = queue->disk->limits.logical_bytes / SECTOR_BYTES;
 	struct freeblock_task *task;
 	int err;
 
-	if (!unit ||
-	    unit % (queue->disk->limits.logical_bytes / SECTOR_BYTES))
+	if (!unit || unit % sector)
 		return -EINVAL;
 	if (!fb) {
 		err = freeblock_make(queue, &fb);
@@ -108,7 +108,9 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	task = calloc(1, sizeof(*task));
 	if (!task)
 		return -ENOMEM;
-	err = wanted_open(fb->geom, unit, &task->wanted);
+	parts_init(&task->parts, unit, options->parts_bytes);
+	err = wanted_open(fb->geom, task->parts.most ? sector : unit,
+			  &task->wanted);
 	if (err) {
 		free(task);
 		return err;
@@ -142,6 +144,7 @@ void freeblock_close(struct freeblock_task *task)
 	task->closed = true;
 	list_del(&task->link);
 	wanted_close(task->wanted);
+	parts_fini(&task->parts);
 	rangeset_fini(&task->flying);
 	rangeset_fini(&task->suspect);
 	task_put(task);
@@ -173,8 +176,13 @@ static void task_wake(struct freeblock_task *task)
 
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
-	int err = wanted_add(task->wanted, sector, n);
+	uint32_t unit = task->options.unit_sectors;
+	int err = sector % unit || n % unit ? -EINVAL : 0;
 
+	if (!err) {
+		parts_drop(&task->parts, sector, sector + n);
+		err = wanted_add(task->wanted, sector, n);
+	}
 	if (freeblock_wanted(task) > task->peak)
 		task->peak = freeblock_wanted(task);
 	task_wake(task);
@@ -183,6 +191,7 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
+	parts_drop(&task->parts, sector, sector + n);
 	/* What memory is too short for stays wanted: an answer too many. */
 	(void)wanted_remove(task->wanted, sector, n);
 	(void)rangeset_remove(&task->flying, sector, n);
@@ -241,18 +250,42 @@ struct read *read_new(struct freeblock *fb, enum read_kind kind,
 	return read;
 }
 
+/* Is it the first sector of its track? */
+static bool begins_track(const struct freeblock_task *task, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(task->fb->geom, sector, &track);
+	return track.first == sector;
+}
+
+bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
+	       struct range *out)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t last;
+
+	while (wanted_next(task->wanted, from, out) && out->first < end) {
+		last = from = out->first + out->n;
+		if (last > end)
+			last = end - end % unit;
+		if (out->first % unit && !begins_track(task, out->first))
+			out->first += unit - out->first % unit;
+		if (last > out->first) {
+			out->n = last - out->first;
+			return true;
+		}
+	}
+	return false;
+}
+
 /* What is wanted of a range is on its way. */
 static void task_take(struct freeblock_task *task, uint64_t first,
 		      uint64_t end)
 {
-	uint32_t unit = wanted_unit(task->wanted);
 	struct range r;
 
-	while (wanted_next(task->wanted, first, &r) && r.first < end) {
-		if (r.n > end - r.first)
-			r.n = (end - r.first) / unit * unit;
-		if (!r.n)
-			return;
+	while (task_next(task, first, end, &r)) {
 		first = r.first + r.n;
 		if (rangeset_add(&task->flying, r.first, r.n))
 			return;
@@ -321,6 +354,63 @@ static void task_hunger(struct freeblock_task *task)
 	task->ops->hungry(task->arg);
 }
 
+static void task_got(struct freeblock_task *task, enum read_kind kind,
+		     uint64_t first, uint32_t n, const void *bytes)
+{
+	task_count(task, kind, n);
+	task->ops->got(task->arg, first, n, bytes, bytes ? 0 : -EIO);
+}
+
+/* A part of a unit: held until the rest comes, or wanted again. */
+static void task_hold(struct freeblock_task *task, enum read_kind kind,
+		      uint64_t first, uint32_t n, const char *bytes)
+{
+	uint32_t unit = task->options.unit_sectors;
+	struct part *whole;
+
+	if (parts_add(&task->parts, first, n, bytes, &whole))
+		(void)wanted_add(task->wanted, first, n);
+	if (!whole)
+		return;
+	task_got(task, kind, first - first % unit, unit, part_bytes(whole));
+	part_free(whole);
+}
+
+/* Bytes that were on their way; whole units of them go on as they are. */
+static void task_arrive(struct freeblock_task *task, enum read_kind kind,
+			uint64_t first, uint64_t end, const char *bytes)
+{
+	uint32_t unit = task->options.unit_sectors, n;
+
+	while (first < end && !task->closed) {
+		n = (uint32_t)(end - first);
+		if (!(first % unit) && n >= unit) {
+			n -= n % unit;
+			task_got(task, kind, first, n, bytes);
+		} else {
+			if (n > unit - first % unit)
+				n = unit - (uint32_t)(first % unit);
+			task_hold(task, kind, first, n, bytes);
+		}
+		first += n;
+		bytes += (size_t)n * SECTOR_BYTES;
+	}
+}
+
+/* These could not be read: unit by unit now.  Other parts of them, too. */
+static void task_suspect(struct freeblock_task *task, enum read_kind kind,
+			 struct range *r)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t end = r->first + r->n + unit - 1;
+
+	r->first -= r->first % unit;
+	r->n = end - end % unit - r->first;
+	freeblock_unwant(task, r->first, r->n);
+	if (rangeset_add(&task->suspect, r->first, r->n))
+		task_got(task, kind, r->first, (uint32_t)r->n, NULL);
+}
+
 /* What of a read was on its way to a task has arrived. */
 static void task_deliver(struct freeblock_task *task, const struct read *read)
 {
@@ -338,14 +428,12 @@ static void task_deliver(struct freeblock_task *task, const struct read *read)
 			(void)wanted_add(task->wanted, r.first, r.n);
 			continue;
 		}
-		if (disk->result &&
-		    !rangeset_add(&task->suspect, r.first, r.n))
-			continue;
-		task_count(task, read->kind, r.n);
-		task->ops->got(task->arg, r.first, (uint32_t)r.n,
-			       disk->result ? NULL :
-			       bytes + (r.first - disk->sector) * SECTOR_BYTES,
-			       disk->result ? -EIO : 0);
+		if (disk->result)
+			task_suspect(task, read->kind, &r);
+		else
+			task_arrive(task, read->kind, r.first, first,
+				    bytes + (r.first - disk->sector) *
+						    SECTOR_BYTES);
 	}
 	task_hunger(task);
 	task_put(task);
@@ -363,10 +451,8 @@ static void suspect_deliver(struct freeblock_task *task,
 	    !rangeset_has(&task->suspect, disk->sector, unit) ||
 	    rangeset_remove(&task->suspect, disk->sector, unit))
 		return;
-	task_count(task, read->kind, unit);
-	task->ops->got(task->arg, disk->sector, unit,
-		       disk->result ? NULL : read->iov.iov_base,
-		       disk->result ? -EIO : 0);
+	task_got(task, read->kind, disk->sector, unit,
+		 disk->result ? NULL : read->iov.iov_base);
 	task_hunger(task);
 }
 
@@ -396,21 +482,16 @@ void freeblock_read_done(struct disk_request *disk)
 static void task_pass(struct freeblock_task *task, uint64_t first,
 		      uint64_t end, const char *bytes)
 {
-	uint32_t unit = task->options.unit_sectors;
 	uint64_t from = first;
 	struct range r;
 
 	task_get(task);
-	while (!task->closed && wanted_next(task->wanted, first, &r) &&
-	       r.first < end) {
-		if (r.n > end - r.first)
-			r.n = (end - r.first) / unit * unit;
-		if (!r.n || wanted_remove(task->wanted, r.first, r.n))
+	while (!task->closed && task_next(task, first, end, &r)) {
+		if (wanted_remove(task->wanted, r.first, r.n))
 			break;
 		first = r.first + r.n;
-		task_count(task, READ_PASSED, r.n);
-		task->ops->got(task->arg, r.first, (uint32_t)r.n,
-			       bytes + (r.first - from) * SECTOR_BYTES, 0);
+		task_arrive(task, READ_PASSED, r.first, first,
+			    bytes + (r.first - from) * SECTOR_BYTES);
 	}
 	task_hunger(task);
 	task_put(task);
@@ -465,18 +546,56 @@ void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns)
 		fb->quiet_ns = quiet_ns;
 }
 
-/* The same sectors, by the tracks of another geometry. */
+/* Wants, by another geometry, what meets a range; in whole units. */
+static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
+{
+	uint32_t unit = task->options.unit_sectors;
+
+	first -= first % unit;
+	end += unit - 1;
+	return wanted_add(task->next, first, end - end % unit - first);
+}
+
+/* The same sectors, by the tracks of another geometry.  Where its tracks end
+ * nobody holds a part: units of which one is held or coming are wanted anew. */
 static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 {
+	uint32_t unit = task->options.unit_sectors;
 	struct range r;
 	uint64_t at = 0;
-	int err = wanted_open(geom, task->options.unit_sectors, &task->next);
+	int err = wanted_open(geom, wanted_unit(task->wanted), &task->next);
 
 	while (!err && wanted_next(task->wanted, at, &r)) {
 		at = r.first + r.n;
-		err = wanted_add(task->next, r.first, r.n);
+		err = next_want(task, r.first, at);
+	}
+	for (at = 0; !err && rangeset_next(&task->flying, at, &r);) {
+		at = r.first + r.n;
+		if (r.first % unit)
+			err = next_want(task, r.first, r.first + 1);
+		if (!err && at % unit)
+			err = next_want(task, at - 1, at);
 	}
 	return err;
+}
+
+/* What comes of a unit that is wanted anew is not waited for. */
+static void parts_forget(struct freeblock_task *task)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t at = 0;
+	struct range r;
+
+	parts_drop(&task->parts, 0, UINT64_MAX);
+	while (rangeset_next(&task->flying, at, &r)) {
+		at = r.first + r.n;
+		if (r.first % unit)
+			(void)rangeset_remove(&task->flying, r.first,
+					      unit - r.first % unit);
+		if (at % unit)
+			(void)rangeset_remove(&task->flying, at - at % unit,
+					      at % unit);
+	}
 }
 
 /* Each task gets what was made for it, or (an error) keeps what it had. */
@@ -485,6 +604,7 @@ static void task_end_geom(struct freeblock_task *task, int err)
 	if (!err) {
 		wanted_close(task->wanted);
 		task->wanted = task->next;
+		parts_forget(task);
 	} else if (task->next) {
 		wanted_close(task->next);
 	}

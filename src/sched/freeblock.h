@@ -48,6 +48,13 @@ struct freeblock_options {
 				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
 	bool no_idle;		/* gaps only */
+	/* It is enough to have most of what is wanted, whatever it is: the
+	 * largest pieces first, with no thought for what is left. */
+	bool any;
+	/* On disks with units that go over a track's end: so much of those
+	 * may be held of which one side has been read.  0: they are read in
+	 * one piece, which costs the time to change tracks. */
+	uint64_t parts_bytes;
 };
 
 /* The options' name outlives the task.  -ENOMEM, -EINVAL. */

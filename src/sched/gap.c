@@ -116,6 +116,18 @@ static int64_t units_in(const struct search *s, uint64_t ns,
 			 wanted_unit(s->wanted));
 }
 
+/* What a wanted unit of a track is worth. */
+static int64_t unit_ns(const struct search *s, const struct geom_track *track)
+{
+	uint64_t ns = service_turn_ns(s->belief->mech,
+				      (uint64_t)track->per_sector *
+					      wanted_unit(s->wanted));
+
+	if (s->query->prices)
+		ns = ns * wanted_price(s->wanted, track->index) / WANTED_PRICE;
+	return (int64_t)ns;
+}
+
 /* ---- one passing ---- */
 
 static void piece_place(const struct search *s, const struct geom_track *track,
@@ -138,23 +150,46 @@ static bool run_goes_back(const struct search *s,
 	       r.first < sector;
 }
 
-/* The wanted units that lie within [first, end) of a track: one command from
- * the first of them to the last.  Returns how many, and what they are worth. */
-static int64_t unit_ns(const struct search *s, const struct geom_track *track)
+/* May the part of a unit on this side of a track's end be read? */
+static bool part_may(const struct search *s, uint64_t beyond)
 {
-	return (int64_t)service_turn_ns(s->belief->mech,
-					(uint64_t)track->per_sector *
-						wanted_unit(s->wanted));
+	struct range r;
+
+	return wanted_unit(s->wanted) < s->query->unit_sectors &&
+	       (s->query->parts || !wanted_next(s->wanted, beyond, &r) ||
+		r.first != beyond);
 }
 
+/* Cuts a wanted run on a track to what may be read of it before `end`; false:
+ * nothing. */
+static bool run_cut(const struct search *s, const struct geom_track *track,
+		    uint64_t end, struct range *r)
+{
+	uint32_t unit = s->query->unit_sectors;
+	uint64_t first = r->first, last = first + r->n;
+
+	if (last > end)
+		last = end;
+	if (first % unit && (first != track->first || !part_may(s, first - 1)))
+		first += unit - first % unit;
+	if (last % unit && (last != track->first + track->sectors ||
+			    !part_may(s, last)))
+		last -= last % unit;
+	r->first = first;
+	r->n = last > first ? last - first : 0;
+	return r->n;
+}
+
+/* The wanted units that lie within [first, end) of a track: one command from
+ * the first of them to the last.  Returns how many, and what they are worth. */
 static uint32_t piece_find(const struct search *s,
 			   const struct geom_track *track, uint64_t first,
 			   uint64_t end, struct gap_piece *piece,
 			   int64_t *worth)
 {
 	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
+	uint64_t moved, all;
 	int64_t runs = 0;
-	uint64_t moved;
 	struct range r;
 
 	if (geom_remap_next(s->belief->geom, first, &moved, &n) && moved < end)
@@ -164,22 +199,17 @@ static uint32_t piece_find(const struct search *s,
 	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
 		if (!units && end - r.first > s->query->max_sectors)
 			end = r.first + s->query->max_sectors;
-		runs++;
-		if (r.n > end - r.first) {
-			r.n = end - r.first;
-			runs--;
-		}
-		n = (uint32_t)(r.n / unit);
-		if (!n)
-			break;
+		first = all = r.first + r.n;
+		if (!run_cut(s, track, end, &r))
+			continue;
 		if (!units) {
 			piece->sector = r.first;
 			runs -= s->query->run_ns &&
 				run_goes_back(s, track, r.first);
 		}
-		units += n;
-		first = r.first + (uint64_t)n * unit;
-		piece->sectors = (uint32_t)(first - piece->sector);
+		runs += r.first + r.n == all;
+		units += (uint32_t)(r.n / unit);
+		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
 	}
 	*worth += units * unit_ns(s, track) + runs * s->query->run_ns;
 	return units;
@@ -242,7 +272,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 static bool across_from(const struct search *s, const struct geom_track *track,
 			uint64_t first, uint64_t last, uint64_t *from)
 {
-	uint32_t unit = wanted_unit(s->wanted), n;
+	uint32_t unit = s->query->unit_sectors, n;
 	uint64_t moved;
 	struct range r;
 
@@ -254,8 +284,15 @@ static bool across_from(const struct search *s, const struct geom_track *track,
 	if (geom_remap_next(s->belief->geom, first, &moved, &n) &&
 	    moved < last + unit)
 		return false;
-	return wanted_next_on(s->wanted, track, first, &r) &&
-	       (*from = r.first, true);
+	/* By sectors, what is behind is wanted by itself. */
+	if (wanted_unit(s->wanted) < unit &&
+	    (!wanted_next(s->wanted, track->first + track->sectors, &r) ||
+	     r.first != track->first + track->sectors))
+		return false;
+	if (!wanted_next_on(s->wanted, track, first, &r))
+		return false;
+	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
+	return true;
 }
 
 /* On the next track, behind the unit that ended on it, up to where the head has
@@ -299,7 +336,7 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 			uint64_t in_ns, struct pass *pass)
 {
 	const struct geom *geom = s->belief->geom;
-	uint32_t unit = wanted_unit(s->wanted);
+	uint32_t unit = s->query->unit_sectors, each = wanted_unit(s->wanted);
 	uint64_t end = track->first + track->sectors, at, last;
 	struct gap_piece *piece = pass->piece;
 	struct service_head head = { 0, track->cylinder, track->surface };
@@ -311,7 +348,7 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 	last = end - end % unit;
 	at = geom_lbn_at(geom, track,
 			 service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
-	if (last == end || last < track->first ||
+	if (s->query->parts || last == end || last < track->first ||
 	    last + unit > geom_sectors(geom) ||
 	    !across_from(s, track, at, last, &piece->sector))
 		return;
@@ -323,7 +360,7 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 	piece->end_ns = service.head.at_ns;
 	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
 	     at = r.first + r.n) {
-		pass->units += (uint32_t)(r.n / unit);
+		pass->units += (uint32_t)(r.n / each);
 		pass->worth_ns += s->query->run_ns;
 	}
 	if (s->query->run_ns && run_goes_back(s, track, piece->sector))
@@ -409,6 +446,20 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 
 /* ---- source and target ---- */
 
+/* Over the source track.  What goes on where a read has ended needs no care:
+ * the head is there. */
+static void pass_source(const struct search *s, uint64_t out_ns,
+			struct pass *pass)
+{
+	if (s->belief->stream_lbn == s->belief->head_lbn + 1) {
+		pass_over(s, &s->source, s->free_ns, out_ns, pass);
+		if (pass->n && pass->piece[0].sector == s->belief->stream_lbn)
+			return;
+	}
+	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns, out_ns,
+		  pass);
+}
+
 /* After a passing over a track, what is left for the target's. */
 static void try_rest(struct search *s, const struct geom_track *track,
 		     const struct pass *before, const struct pass *pass)
@@ -436,8 +487,7 @@ static void try_share(struct search *s, uint64_t until_ns)
 	struct pass first;
 
 	s->plan->steps++;
-	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns,
-		  until_ns, &first);
+	pass_source(s, until_ns, &first);
 	try_rest(s, &s->source, &none, &first);
 }
 
@@ -502,8 +552,8 @@ static void search_ends(struct search *s)
 	s->ends_ns += last.worth_ns;
 	first = (struct pass){ 0 };
 	if (last.n && last.piece[0].begin_ns > begin + move)
-		pass_over(s, &s->source, begin,
-			  last.piece[0].begin_ns - move - s->lead_ns, &first);
+		pass_source(s, last.piece[0].begin_ns - move - s->lead_ns,
+			    &first);
 	plan_offer(s, both, 2);
 	for (i = 1; i < SHARES; i++)
 		try_share(s, begin + (out - begin) * i / SHARES);
@@ -579,6 +629,10 @@ static int64_t node_bound(const struct search *s,
 	if (node->geom.least == node->geom.around)
 		time = (time + 500) * node->geom.around / s->turn_ns / unit *
 		       (uint64_t)longest;
+	if (s->query->prices) {
+		time = time * node->price / WANTED_PRICE;
+		longest = longest * node->price / WANTED_PRICE + 1;
+	}
 	most = node->most * longest + s->ends_ns + s->query->across_ns;
 	return ((int64_t)time < most ? (int64_t)time : most) +
 	       s->query->run_ns;
@@ -656,10 +710,8 @@ static void try_between(struct search *s, const struct geom_track *track,
 		return;
 	s->plan->steps++;
 	if (s->ends_ns)
-		pass_over(s, &s->source,
-			  s->free_ns + s->belief->read_guard_ns,
-			  pass->piece[0].begin_ns - to_ns - s->lead_ns,
-			  &first);
+		pass_source(s, pass->piece[0].begin_ns - to_ns - s->lead_ns,
+			    &first);
 	try_rest(s, track, &first, pass);
 }
 
@@ -739,13 +791,32 @@ static void search_others(struct search *s)
 
 /* ---- the interface ---- */
 
+/* How long a request's first and last sector are apart, on one track. */
+static uint64_t target_length_ns(const struct belief *belief,
+				 const struct service_request *req)
+{
+	struct geom_place a, b;
+	struct geom_track track;
+
+	geom_track_of(belief->geom, req->lbn, &track);
+	if (req->lbn + req->sectors > track.first + track.sectors)
+		return belief->mech->period_ps / 1000;
+	geom_place_of(belief->geom, req->lbn, &a);
+	geom_place_of(belief->geom, req->lbn + req->sectors - 1, &b);
+	return service_turn_ns(belief->mech, (uint64_t)(angle)(b.start -
+							       a.start) +
+						     track.per_sector);
+}
+
 void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 {
 	const struct belief *belief = query->belief;
 	struct service_head head = belief->head;
 	struct geom_place place;
+	uint64_t there_ns, wait_ns, over_ns;
+	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
+						  belief->read_guard_ns;
 	struct service service;
-	uint64_t there_ns;
 
 	*plan = (struct gap_plan){ .complete = true };
 	head.at_ns = belief_start_ns(belief, query->target.write);
@@ -758,10 +829,18 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 	plan->target_ns = service.media_ns;
 	plan->over_ns = service.bus_ns;
 	plan->rotation_ns = service.rotation_ns;
-	/* Met inside, where it just goes on: there is no gap. */
-	if (service.media_ns - there_ns + ROUND_IN_NS >=
-	    service_wait_ns(belief->mech, there_ns, place.start))
+	/* Met inside, where it just goes on: there is no gap.  But so near its
+	 * end that nobody would rely on it, it may as well begin at its
+	 * beginning. */
+	wait_ns = service_wait_ns(belief->mech, there_ns, place.start);
+	over_ns = there_ns + wait_ns + target_length_ns(belief,
+							&query->target);
+	if (service.media_ns - there_ns + ROUND_IN_NS >= wait_ns)
 		plan->gap_ns = service.media_ns - there_ns;
+	else if (over_ns <= service.head.at_ns + guard_ns) {
+		plan->gap_ns = wait_ns;
+		plan->target_ns = there_ns + wait_ns;
+	}
 }
 
 /* Is the head where it should be?  Not after a remapped sector. */

@@ -29,6 +29,12 @@ struct gap_query {
 	bool joins;		/* what ends where the target begins is one
 				 * command with it */
 	uint32_t steps;		/* tracks and nodes that may be looked at */
+	/* Reads are in whole units of so many sectors; where a track's end
+	 * cuts one, its parts are read apart if they may be held (or if the
+	 * other one has been). */
+	uint32_t unit_sectors;
+	bool parts;
+	bool prices;		/* see wanted_price */
 	/*
 	 * What is wanted is worth the time it takes to pass.  What it is worth
 	 * besides that a wanted run is gone, and costs that one becomes two:

@@ -16,6 +16,12 @@
 
 #define PAGE_TRACKS ((uint64_t)WANTED_LEAF_TRACKS * WANTED_FANOUT)
 #define LEVELS_MAX 16u
+/* Prices: how much they rise with what is left, within which limits, and how
+ * much of it goes before they are made anew; found by trying. */
+#define PRICE_SLOPE 0.5
+#define PRICE_LEAST 0.5
+#define PRICE_MOST 2.0
+#define PRICE_PART 64u
 
 struct run {
 	uint16_t track;		/* within the leaf */
@@ -33,6 +39,12 @@ struct page {
 	struct leaf leaf[WANTED_FANOUT];
 };
 
+/* Pages as neighbourhoods. */
+struct near {
+	uint32_t units, wanted;
+	uint32_t price;
+};
+
 struct wanted {
 	const struct geom *geom;
 	uint32_t unit;
@@ -42,6 +54,8 @@ struct wanted {
 	uint64_t pages_n;
 	struct page **pages;		/* NULL: nothing of it */
 	struct page *full;		/* stands for: all of it */
+	struct near *near;		/* by page */
+	uint64_t priced_units;		/* wanted when prices were made */
 	size_t bytes;
 	unsigned levels;		/* summaries, level 1 the pages */
 	uint64_t nodes[LEVELS_MAX];
@@ -119,6 +133,44 @@ static int levels_make(struct wanted *w)
 	}
 }
 
+/* The highest price below, of all nodes above the pages. */
+static void levels_price(struct wanted *w)
+{
+	unsigned level;
+	uint64_t i;
+
+	for (level = 2; level < w->levels; level++) {
+		for (i = 0; i < w->nodes[level]; i++)
+			w->node[level][i].price = 0;
+		for (i = 0; i < w->nodes[level - 1]; i++) {
+			struct wanted_node *up =
+				&w->node[level][i / WANTED_FANOUT];
+
+			if (up->price < w->node[level - 1][i].price)
+				up->price = w->node[level - 1][i].price;
+		}
+	}
+}
+
+/* All worth the same. */
+static void near_fill(struct wanted *w)
+{
+	uint64_t i, last;
+	struct geom_track a, z;
+
+	for (i = 0; i < w->pages_n; i++) {
+		last = (i + 1) * PAGE_TRACKS - 1;
+		geom_track_at(w->geom, i * PAGE_TRACKS, &a);
+		geom_track_at(w->geom, last < w->tracks ? last : w->tracks - 1,
+			      &z);
+		w->near[i].units = (uint32_t)((z.first + z.sectors - a.first) /
+					      w->unit + 1);
+		w->near[i].price = WANTED_PRICE;
+		w->node[1][i].price = WANTED_PRICE;
+	}
+	levels_price(w);
+}
+
 int wanted_open(const struct geom *geom, uint32_t unit_sectors,
 		struct wanted **wanted)
 {
@@ -138,11 +190,14 @@ int wanted_open(const struct geom *geom, uint32_t unit_sectors,
 		      WANTED_LEAF_TRACKS;
 	w->pages = calloc(w->pages_n, sizeof(*w->pages));
 	w->full = calloc(1, sizeof(*w->full));
-	w->bytes = sizeof(*w) + w->pages_n * sizeof(*w->pages);
-	if (!w->pages || !w->full || levels_make(w)) {
+	w->near = calloc(w->pages_n, sizeof(*w->near));
+	w->bytes = sizeof(*w) + w->pages_n * (sizeof(*w->pages) +
+					      sizeof(*w->near));
+	if (!w->pages || !w->full || !w->near || levels_make(w)) {
 		wanted_close(w);
 		return -ENOMEM;
 	}
+	near_fill(w);
 	*wanted = w;
 	return 0;
 }
@@ -171,6 +226,7 @@ void wanted_close(struct wanted *wanted)
 		page_free(wanted, wanted->pages[i]);
 	for (i = 0; i < LEVELS_MAX; i++)
 		free(wanted->node[i]);
+	free(wanted->near);
 	free(wanted->pages);
 	free(wanted->full);
 	free(wanted->scratch);
@@ -456,6 +512,48 @@ static uint32_t runs_units(const struct run *runs, uint32_t n)
 	return sum;
 }
 
+/* ---- prices ---- */
+
+static void units_add(struct wanted *w, uint64_t page, int64_t n)
+{
+	w->units += (uint64_t)n;
+	w->near[page].wanted += (uint32_t)n;
+}
+
+/* By the part of each neighbourhood that is wanted, compared with that around
+ * the average wanted unit. */
+static void prices_make(struct wanted *w)
+{
+	double sum = 0, part, usual;
+	uint64_t i;
+
+	for (i = 0; i < w->pages_n; i++)
+		sum += (double)w->near[i].wanted * w->near[i].wanted /
+		       w->near[i].units;
+	usual = sum / (double)w->units;
+	for (i = 0; i < w->pages_n; i++) {
+		part = (double)w->near[i].wanted / w->near[i].units / usual;
+		part = 1 + (part - 1) * PRICE_SLOPE;
+		if (part < PRICE_LEAST)
+			part = PRICE_LEAST;
+		if (part > PRICE_MOST)
+			part = PRICE_MOST;
+		w->near[i].price = (uint32_t)(part * WANTED_PRICE);
+		w->node[1][i].price = w->near[i].price;
+	}
+	levels_price(w);
+	w->priced_units = w->units;
+}
+
+static void prices_follow(struct wanted *w)
+{
+	uint64_t off = w->units > w->priced_units ?
+		w->units - w->priced_units : w->priced_units - w->units;
+
+	if (w->units && off > w->priced_units / PRICE_PART + w->pages_n)
+		prices_make(w);
+}
+
 /* Part of a track, in units of its own; neither nothing nor all of it. */
 static int track_set_part(struct wanted *w, const struct place *place,
 			  uint32_t first, uint32_t end, bool add)
@@ -475,15 +573,16 @@ static int track_set_part(struct wanted *w, const struct place *place,
 	n = was_whole ?
 		    track_merge(w, &whole, 1, bit, first, end, add) :
 		    track_merge(w, leaf->runs + at, old, bit, first, end, add);
-	w->units -= had;
+	units_add(w, place->track / PAGE_TRACKS, -(int64_t)had);
 	had = runs_units(w->scratch, n);
 	if (had == all)
 		n = 0;
 	if (leaf_splice(w, leaf, at, old, n)) {
-		w->units += was_whole ? all : runs_units(leaf->runs + at, old);
+		units_add(w, place->track / PAGE_TRACKS,
+			  was_whole ? all : runs_units(leaf->runs + at, old));
 		return -ENOMEM;
 	}
-	w->units += had;
+	units_add(w, place->track / PAGE_TRACKS, had);
 	leaf->whole &= ~(UINT64_C(1) << bit);
 	if (had == all)
 		leaf->whole |= UINT64_C(1) << bit;
@@ -547,10 +646,10 @@ static uint64_t page_wanted(const struct wanted *w, uint64_t index)
 
 static void page_set(struct wanted *w, uint64_t index, bool add)
 {
-	w->units -= page_wanted(w, index);
+	units_add(w, index, -(int64_t)page_wanted(w, index));
 	page_free(w, w->pages[index]);
 	w->pages[index] = add ? w->full : NULL;
-	w->units += page_wanted(w, index);
+	units_add(w, index, (int64_t)page_wanted(w, index));
 	levels_update(w, index);
 }
 
@@ -590,12 +689,23 @@ static int wanted_set(struct wanted *w, uint64_t sector, uint64_t n, bool add)
 
 int wanted_add(struct wanted *wanted, uint64_t sector, uint64_t n)
 {
-	return wanted_set(wanted, sector, n, true);
+	int err = wanted_set(wanted, sector, n, true);
+
+	prices_follow(wanted);
+	return err;
 }
 
 int wanted_remove(struct wanted *wanted, uint64_t sector, uint64_t n)
 {
-	return wanted_set(wanted, sector, n, false);
+	int err = wanted_set(wanted, sector, n, false);
+
+	prices_follow(wanted);
+	return err;
+}
+
+uint32_t wanted_price(const struct wanted *wanted, uint64_t track)
+{
+	return wanted->near[track / PAGE_TRACKS].price;
 }
 
 /* ---- asking ---- */
@@ -719,6 +829,7 @@ bool wanted_node(const struct wanted *wanted, unsigned level, uint64_t index,
 	leaf = leaf_of(wanted, track);
 	out->most = leaf ? leaf->most :
 		    wanted->pages[track / PAGE_TRACKS] ? UINT32_MAX : 0;
+	out->price = wanted->near[track / PAGE_TRACKS].price;
 	if (out->most)
 		bounds_of(wanted, track, WANTED_LEAF_TRACKS, &out->geom);
 	return out->most;

@@ -52,11 +52,20 @@ bool wanted_next_on(const struct wanted *wanted,
 uint32_t wanted_on(const struct wanted *wanted,
 		   const struct geom_track *track);
 
+/*
+ * What a unit of a track is worth now, in WANTED_PRICE: more where a larger
+ * part of the neighbourhood (1,024 tracks) is still wanted than elsewhere, so
+ * that all of them come to their ends together.  Follows with some delay.
+ */
+#define WANTED_PRICE 256u
+uint32_t wanted_price(const struct wanted *wanted, uint64_t track);
+
 /* ---- for searches ---- */
 
 struct wanted_node {
 	struct geom_bounds geom;
 	uint32_t most;		/* units on one track, or more */
+	uint32_t price;		/* of any of its tracks at most */
 };
 
 unsigned wanted_levels(const struct wanted *wanted);	/* at least 1 */
