@@ -7,6 +7,7 @@
 
 #include "base/coro.h"
 #include "check/check.h"
+#include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/measure.h"
 #include "extract/prober_disk.h"
@@ -336,7 +337,8 @@ START_TEST(whole)
 	bed_check(&bed);
 	/* It is kept, and there is nothing left to look at. */
 	bed_mount(&bed);
-	ck_assert_ptr_null(bed.refine);
+	refine_get_status(bed.refine, &status);
+	ck_assert(status.complete);
 	bed_judge(&bed, &before);
 	ck_assert_uint_eq(before.unknown_sectors, after.unknown_sectors);
 	/* And where the head is can be told. */
@@ -437,7 +439,7 @@ START_TEST(pieces)
 	once = bed_finish(&bed);
 	bed_close(&bed);
 	bed_open(&bed);
-	for (unsigned i = 0; bed.refine; i++) {
+	for (unsigned i = 0; i < 20; i++) {
 		bed_pass(&bed, (i < 8 ? 4 : 120) * SECOND);
 		refine_get_status(bed.refine, &status);
 		reads += status.reads;
@@ -447,9 +449,110 @@ START_TEST(pieces)
 		ck_assert_uint_ge(known, last);
 		last = known;
 		ck_assert_uint_lt(reads, 2 * once);
+		refine_get_status(bed.refine, &status);
+		if (status.complete)
+			break;
 	}
+	ck_assert(status.complete);
 	bed_judge(&bed, &judge);
 	bed_close(&bed);
+}
+END_TEST
+
+/* ---- a drive that changes ---- */
+
+#define GROWN_FIRST 1000u	/* tracks */
+#define GROWN_TRACKS 4u
+
+/* The same tracks, but a few lie elsewhere around the platter. */
+static struct geom *grown_geom(const struct geom *geom)
+{
+	struct geom_build *b = geom_build_new(geom_period_ns(geom),
+					      UINT32_MAX / 4000);
+	struct geom_track t;
+	struct geom *grown;
+
+	ck_assert_ptr_nonnull(b);
+	for (uint64_t i = 0; i < geom_tracks(geom); i++) {
+		geom_track_at(geom, i, &t);
+		if (i >= GROWN_FIRST && i < GROWN_FIRST + GROWN_TRACKS)
+			t.start += UINT32_MAX / 5;
+		ck_assert_int_eq(geom_build_sweep(b, &(struct geom_sweep){
+			.count = 1, .sectors = t.sectors,
+			.around = (uint32_t)(((UINT64_C(1) << 32) +
+					      t.per_sector / 2) /
+					     t.per_sector),
+			.cylinder = t.cylinder, .surface = (int32_t)t.surface,
+			.base = t.start, .known = true }), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(b, &grown), 0);
+	geom_build_free(b);
+	return grown;
+}
+
+/* The disk goes on as another drive with the same content. */
+static void bed_change(struct bed *bed, struct spec *spec)
+{
+	struct media *media = sim_content(bed->sim);
+	struct sim_options options = { .seed = 8, .content = media };
+
+	sim_free(bed->sim);
+	bed->sim = sim_new(spec, 0, &options);
+	ck_assert_ptr_nonnull(bed->sim);
+	media_free(media);
+}
+
+/* Some on the tracks that have changed, most elsewhere. */
+static void bed_meet(struct bed *bed, const struct geom_track *t)
+{
+	static uint8_t buf[4096] __attribute__((aligned(4096)));
+	uint64_t at;
+
+	for (unsigned i = 0; i < 12; i++) {
+		bed_reads(bed, 4);
+		at = t->first +
+		     env_random(sim_env(bed->sim)) % (t->sectors - 16);
+		ck_assert_int_eq(queue_read(bed->fs->queue, at / 8 * 8, 8,
+					    buf), 0);
+		bed_turn(bed, sim_now_ns(bed->sim) + MS);
+	}
+}
+
+START_TEST(grown)
+{
+	struct geom_track t, is;
+	struct refine_status status;
+	struct spec spec;
+	struct bed bed;
+
+	bed_make(&bed, 8);
+	bed_finish(&bed);
+	bed_unmount(&bed);
+	spec = *bed.spec;
+	spec.geom = grown_geom(drive_geom(sim_drive(bed.sim)));
+	bed_change(&bed, &spec);
+	bed_mount(&bed);
+	geom_track_at(spec.geom, GROWN_FIRST + 1, &is);
+	geom_track_of(fs_geom(bed.fs), is.first, &t);
+	ck_assert(t.known && t.first == is.first);
+	bed_reads(&bed, 400);
+	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	bed_meet(&bed, &is);
+	/* Unknown at once, when somebody has a moment ... */
+	bed_pass(&bed, SECOND / 20);
+	geom_track_of(fs_geom(bed.fs), is.first, &t);
+	ck_assert(!t.known);
+	/* ... and found again where it is now. */
+	bed_pass(&bed, 400 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert(status.complete);
+	geom_track_of(fs_geom(bed.fs), is.first, &t);
+	ck_assert(!t.known || t.first == is.first);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+	geom_free(spec.geom);
 }
 END_TEST
 
@@ -489,6 +592,7 @@ int main(void)
 	tcase_add_test(tc, whole);
 	tcase_add_test(tc, cuts);
 	tcase_add_test(tc, pieces);
+	tcase_add_test(tc, grown);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

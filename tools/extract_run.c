@@ -35,8 +35,6 @@
 /* So many tracks are looked at one by one: minutes. */
 #define VERIFY_ALL 100000u
 #define VERIFY_ALL_QUICK 6000u
-/* Angles that differ by no more are one: a thousandth of a revolution. */
-#define ANGLE_TOLERANCE (UINT32_MAX / 1000)
 #define SURE_PPM PROFILE_CERTAIN_PPM
 
 /* One stage: what it is called, and its function. */
@@ -392,31 +390,17 @@ static void verify_progress(void *arg, double part)
 	progress_say(arg, part);
 }
 
-/* The same tracks, but for those that are bad: nothing is known of these. */
-static int without(const struct geom *geom, const bool *bad,
-		   struct geom **cleaned)
+static bool is_good(void *arg, const struct geom_track *track)
 {
-	struct geom_build *b = geom_build_new(geom_period_ns(geom),
-					      ANGLE_TOLERANCE);
-	struct geom_track t;
-	int err = b ? 0 : -ENOMEM;
+	const bool *bad = arg;
 
-	for (uint64_t i = 0; !err && i < geom_tracks(geom); i++) {
-		geom_track_at(geom, i, &t);
-		err = geom_build_sweep(b, &(struct geom_sweep){
-			.count = 1,
-			.sectors = t.sectors,
-			.around = t.sectors,
-			.cylinder = t.cylinder,
-			.surface = (int32_t)t.surface,
-			.base = t.start,
-			.known = t.known && !bad[i],
-		});
-	}
-	if (!err)
-		err = geom_build_finish(b, cleaned);
-	geom_build_free(b);
-	return err;
+	return !bad[track->index];
+}
+
+/* The same tracks, but for those that are bad: nothing is known of these. */
+static int without(const struct geom *geom, bool *bad, struct geom **cleaned)
+{
+	return geom_less(geom, is_good, bad, cleaned);
 }
 
 /* Every track, where they are few enough: what is not what it was thought to

@@ -160,6 +160,16 @@ uint64_t geom_build_sectors(const struct geom_build *build);
 /* Makes the geometry; `build` remains the caller's. */
 int geom_build_finish(struct geom_build *build, struct geom **geom);
 
+/*
+ * The same tracks, but for those that knows() denies: nothing is known of
+ * these.  Slipped and remapped sectors are left out; angles may move by this
+ * part of a turn.
+ */
+#define GEOM_LESS_TURNS 1000u
+int geom_less(const struct geom *geom,
+	      bool (*knows)(void *arg, const struct geom_track *track),
+	      void *arg, struct geom **less);
+
 /* NULL when every part of a geometry is within bounds and consistent, else
  * what is wrong.  Completes the derived members on the way. */
 const char *geom_build_verify(struct geom *geom);

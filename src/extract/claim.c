@@ -17,7 +17,6 @@
 #define FIRST_SHARE 3u
 #define LEAST_TRACKS 3u		/* of a stretch: two looks, one certain */
 #define READS 2u		/* a track */
-#define ANGLE_TOLERANCE (UINT32_MAX / 250)
 /* Looking again at what did not fit is not in the estimate. */
 #define MARGIN_PERCENT 70u
 #define SAMPLES 24u
@@ -81,30 +80,25 @@ static void choose(struct choice *c, uint64_t most)
 	}
 }
 
+struct claimed {
+	const struct choice *c;
+	const bool *bad;
+};
+
+static bool is_claimed(void *arg, const struct geom_track *track)
+{
+	const struct claimed *claimed = arg;
+
+	return claimed->c->wanted[track->index] &&
+	       !(claimed->bad && claimed->bad[track->index]);
+}
+
 /* The same tracks, of which only those wanted and not bad are known. */
 static int build(const struct choice *c, const bool *bad, struct geom **out)
 {
-	struct geom_build *b = geom_build_new(geom_period_ns(c->geom),
-					      ANGLE_TOLERANCE);
-	struct geom_track t;
-	int err = b ? 0 : -ENOMEM;
+	struct claimed claimed = { c, bad };
 
-	for (uint64_t i = 0; !err && i < c->tracks; i++) {
-		geom_track_at(c->geom, i, &t);
-		err = geom_build_sweep(b, &(struct geom_sweep){
-			.count = 1,
-			.sectors = t.sectors,
-			.around = t.sectors,
-			.cylinder = t.cylinder,
-			.surface = (int32_t)t.surface,
-			.base = t.start,
-			.known = t.known && c->wanted[i] && !(bad && bad[i]),
-		});
-	}
-	if (!err)
-		err = geom_build_finish(b, out);
-	geom_build_free(b);
-	return err;
+	return geom_less(c->geom, is_claimed, &claimed, out);
 }
 
 /* What a read of it costs, as reads at random places do at most. */

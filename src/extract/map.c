@@ -195,6 +195,15 @@ static uint64_t unit_of(const struct map *m, uint64_t sector)
 	return unit < m->reader.units ? unit : m->reader.units;
 }
 
+int map_forget(struct map *map, uint64_t first, uint64_t end)
+{
+	struct map *m = map;
+	int err = store_cut(&m->store, unit_of(m, first), unit_of(m, end));
+
+	m->walk.there = m->mender.there = false;
+	return err;
+}
+
 /* The first unit at or after one that is in no piece. */
 static uint64_t next_hole(const struct map *m, uint64_t unit)
 {

@@ -76,6 +76,10 @@ uint64_t map_known(const struct map *map, uint64_t sector, bool *known);
 /* known = false for all that is not known. */
 int map_geom(const struct map *map, struct geom **geom);
 
+/* Nothing is known of [first, end) and the tracks around: to be extracted
+ * again.  -ENOMEM. */
+int map_forget(struct map *map, uint64_t first, uint64_t end);
+
 /* The spindle was left alone for long: the next call finds the phase again. */
 void map_forget_clock(struct map *map);
 

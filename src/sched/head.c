@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "sched/certify.h"
 #include "sched/head.h"
 #include "sched/judge.h"
 #include "sched/learn.h"
@@ -40,6 +41,9 @@
 /* Of writes seen so far one in so many may be wrong when they are believed in
  * with the reads. */
 #define TRUST_WRONG 10u
+/* ... and before a track is doubted by it, with so many on either side. */
+#define SIGMA_CERTIFIED 0.005
+#define GROWN_TRACKS 8u
 /* What was learned by so many predictions may be kept. */
 #define LEARNED_ENOUGH 500u
 /* ... but near again, when so many reads in a row have taken longer than this
@@ -68,7 +72,8 @@
 /* Without the phase for so many accesses nothing is predicted, and one request
  * at a time only costs. */
 #define LOST_RUN 64u
-/* Places of writes are chosen while no more percent of predictions are wrong. */
+/* Places of writes are chosen while no more percent of predictions are
+ * wrong. */
 #define PLACES_ON 40u
 #define PLACES_OFF 50u
 /* After so many hits in a row the head plays no part for now. */
@@ -107,6 +112,8 @@ struct head {
 	bool unsure;			/* the drive has read ahead since */
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
+	struct certify certify;
+	uint64_t grown;			/* a track that is off, + 1; 0: none */
 	struct head_kind_stats kind[LEARN_KINDS];
 	unsigned silent;		/* accesses since the last reading, */
 	unsigned alone;			/* since one not made for that */
@@ -195,6 +202,8 @@ void head_set_geom(struct head *head, const struct geom *geom)
 	int kind;
 
 	head->geom = geom;
+	head->certify = (struct certify){ .next = 0 };
+	head->grown = 0;
 	if (!head->known)
 		return;
 	learn_forget(&head->learn);
@@ -565,6 +574,41 @@ static bool head_excuses(struct head *head, enum learn_kind kind)
 	return !head->wrong_last[kind] && ++head->excused % EXCUSED;
 }
 
+/* Is the track where it was? */
+static void head_certify(struct head *head, const struct head_access *access,
+			 int64_t rest_ns)
+{
+	double turns = (double)rest_ns / (double)head_period_ns(head);
+	struct geom_track track;
+
+	if (head->mode != HEAD_ON ||
+	    spindle_sigma(&head->spindle, &head->mech, head->last_ns) >
+		    SIGMA_CERTIFIED)
+		return;
+	geom_track_of(head->geom, access->lbn + access->sectors - 1, &track);
+	if (certify_see(&head->certify, track.index,
+			turns > 0.5 ? turns - 1 : turns))
+		head->grown = track.index + 1;
+}
+
+bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n)
+{
+	uint64_t at, last, tracks = geom_tracks(head->geom);
+	struct geom_track track;
+
+	if (!head->grown)
+		return false;
+	at = head->grown - 1;
+	geom_track_at(head->geom, at > GROWN_TRACKS ? at - GROWN_TRACKS : 0,
+		      &track);
+	*first = track.first;
+	last = at + GROWN_TRACKS;
+	geom_track_at(head->geom, last < tracks ? last : tracks - 1, &track);
+	*n = track.first + track.sectors - *first;
+	head->grown = 0;
+	return true;
+}
+
 /* A completion from the medium, at a known place. */
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
@@ -585,6 +629,8 @@ static void head_observe(struct head *head, const struct head_access *access,
 		if (head->reference - access->lbn >= access->sectors)
 			head->alone = 0;
 	}
+	if (judged && !access->write)
+		head_certify(head, access, rest_ns);
 	if (!judged || access->unsure)
 		return;
 	head_count_error(head, kind, error_ns);

@@ -108,6 +108,10 @@ struct head_heard {
 /* Learns from such reads as from its own; in order, before any of these. */
 void head_hear(struct head *head, const struct head_heard *heard, size_t n);
 
+/* Sectors on tracks that are not, or no more, where they are believed to be, as
+ * ordinary reads have shown again and again: told once.  False: none. */
+bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n);
+
 /* What completions have taught, to begin with another time. */
 struct head_learned {
 	const struct service_mech *mech; /* the head's; its phase is of now */

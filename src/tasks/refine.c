@@ -10,6 +10,9 @@
  * look like the medium.  Then it is made again.  After a rest the spindle may
  * have drifted beyond what the map's clock bears: the measuring of a piece is
  * broken off and begins again by finding the clock.
+ *
+ * Tracks that are not where they were any more (head_take_grown) are forgotten,
+ * the file system gets the rest at once, and they are measured again.
  */
 #include "tasks/refine.h"
 
@@ -20,9 +23,11 @@
 
 #include "base/coro.h"
 #include "base/msg.h"
+#include "diskmodel/geom_build.h"
 #include "extract/map.h"
 #include "extract/measure.h"
 #include "fs/internal.h"
+#include "sched/head.h"
 #include "sched/queue.h"
 
 #define QUIET_NS UINT64_C(100000000)
@@ -35,6 +40,10 @@
 /* The file system gets a new map when so much of the disk has been added. */
 #define ADOPT_SHARE 64u
 #define GONE_ERRORS 64u
+/* So many changes are followed in a mount; and where there is no map to measure
+ * by, in geometries of so many tracks. */
+#define GROWN_MOST 16u
+#define GROWN_TRACKS 1000000u
 /* Of so many reads nearly all quicker than this part of a turn: nothing
  * rotates, for now; after a while it is tried again. */
 #define FLAT_READS 64u
@@ -80,6 +89,11 @@ struct refine {
 	bool have_mech;		/* which is new */
 	uint64_t done_sectors, adopted_sectors, adopted;
 	uint64_t looked_sectors; /* when the map was last adopted or read */
+
+	/* What has changed, as ordinary reads show. */
+	struct range grown[GROWN_MOST];
+	unsigned grown_n, grown_times;
+	bool dropped;		/* the map knows less on purpose */
 };
 
 /* ---- the map ---- */
@@ -271,6 +285,24 @@ static int refine_step(struct refine *r, uint64_t end)
 	return err == -EIO ? 0 : err;
 }
 
+/* The map forgets what has changed; nobody is inside it. */
+static int grown_forget(struct refine *r)
+{
+	int err = 0;
+	unsigned i;
+
+	for (i = 0; i < r->grown_n && !err; i++)
+		err = map_forget(r->map, r->grown[i].first,
+				 r->grown[i].first + r->grown[i].n);
+	if (r->grown_n) {
+		r->done &= ~MEASURE_TRACKS;
+		r->done_sectors = 0;
+		r->dropped = true;
+	}
+	r->grown_n = 0;
+	return err;
+}
+
 static int refine_tracks(struct refine *r, struct coro *coro)
 {
 	uint64_t all = r->prober.limits->sectors, end;
@@ -279,9 +311,11 @@ static int refine_tracks(struct refine *r, struct coro *coro)
 	int err = r->closing ? -EINTR : 0;
 
 	while (!err && r->done_sectors < all) {
+		err = grown_forget(r);
 		end = all - r->done_sectors > step ? r->done_sectors + step :
 						     all;
-		err = refine_step(r, end);
+		if (!err)
+			err = refine_step(r, end);
 		if (err)
 			break;
 		r->done_sectors = end;
@@ -358,7 +392,7 @@ static int refine_adopt(struct refine *r)
 		profile_free(next);
 		return err;
 	}
-	r->have_mech = false;
+	r->have_mech = r->dropped = false;
 	r->done_kept = r->done;
 	r->adopted_sectors = known_sectors(r);
 	r->looked_sectors = looked_sectors(r);
@@ -372,7 +406,8 @@ static bool is_better(const struct refine *r)
 	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
 	bool end = r->over || r->done != r->done_kept;
 
-	return known >= r->adopted_sectors + all / ADOPT_SHARE ||
+	return r->dropped ||
+	       known >= r->adopted_sectors + all / ADOPT_SHARE ||
 	       (end && !r->error && known >= r->adopted_sectors);
 }
 
@@ -405,15 +440,101 @@ static void refine_end(struct refine *r)
 			 (unsigned long long)r->prober.limits->sectors);
 }
 
+/* ---- what has changed ---- */
+
+static void grown_note(struct refine *r)
+{
+	struct range *range = &r->grown[r->grown_n];
+
+	if (!r->fs->own_head || r->grown_times >= GROWN_MOST ||
+	    !head_take_grown(r->fs->own_head, &range->first, &range->n))
+		return;
+	r->grown_n++;
+	r->grown_times++;
+	msg_warn("%s: tracks at sectors %llu to %llu are not where they were "
+		 "believed to be", r->fs->disk->name,
+		 (unsigned long long)range->first,
+		 (unsigned long long)(range->first + range->n - 1));
+}
+
+static bool grown_knows(void *arg, const struct geom_track *track)
+{
+	const struct refine *r = arg;
+	unsigned i;
+
+	for (i = 0; i < r->grown_n; i++)
+		if (track->first < r->grown[i].first + r->grown[i].n &&
+		    r->grown[i].first < track->first + track->sectors)
+			return false;
+	return true;
+}
+
+/* Without a map to measure by they stay unknown. */
+static int grown_cut(struct refine *r)
+{
+	struct profile *next;
+	struct geom *geom;
+	int err;
+
+	if (geom_tracks(r->fs->geom) > GROWN_TRACKS)
+		return -EFBIG;
+	err = profile_copy(r->fs->profile, &next);
+	if (err)
+		return err;
+	err = geom_less(next->geom, grown_knows, r, &geom);
+	if (!err) {
+		geom_free(next->geom);
+		next->geom = geom;
+		err = fs_adopt_profile(r->fs, next);
+	}
+	if (err)
+		profile_free(next);
+	return err;
+}
+
+/* Begins again with what has changed; the coroutine is over. */
+static int grown_again(struct refine *r)
+{
+	int err = grown_forget(r);
+
+	if (!err)
+		err = refine_adopt(r);
+	if (err)
+		return err;
+	coro_free(r->coro);
+	r->coro = NULL;
+	err = coro_new(refine_body, r, &r->coro);
+	r->over = err != 0;
+	return err;
+}
+
+static void grown_take(struct refine *r)
+{
+	int err = known_sectors(r) >= geom_known_sectors(r->fs->geom) ?
+			  grown_again(r) : grown_cut(r);
+
+	r->grown_n = 0;
+	if (err)
+		msg_warn("%s: they are used on: %s", r->fs->disk->name,
+			 strerror(-err));
+}
+
 uint64_t refine_run(struct refine *r)
 {
 	uint64_t now_ns = env_now_ns(r->fs->env), at_ns;
 
-	if (r->over || r->fs->gone)
+	if (r->fs->gone)
+		return UINT64_MAX;
+	grown_note(r);
+	if (r->over && !r->grown_n)
 		return UINT64_MAX;
 	foreground_look(r, now_ns);
 	/* Whoever works now will be over by a completion or an answer. */
 	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
+		return UINT64_MAX;
+	if (r->over)
+		grown_take(r);
+	if (r->over)
 		return UINT64_MAX;
 	at_ns = quiet_at_ns(r);
 	if (r->wake_ns > at_ns)
@@ -430,25 +551,27 @@ uint64_t refine_run(struct refine *r)
 
 /* ---- opening and closing ---- */
 
-/* Something was found by timing, and not all. */
-static bool refine_is_due(const struct fs *fs)
+/* Was it all found by timing, as far as it was found? */
+static bool refine_can(const struct fs *fs)
 {
 	const struct profile *p = fs->profile;
 
-	return !fs->options.read_only && !fs->options.doubt &&
-	       p->mech.period_ps &&
+	return !fs->options.doubt && p->mech.period_ps &&
 	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
 	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
 		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
-	       p->sectors == fs->disk->limits.sectors &&
-	       (!p->mech.seek_n ||
-		geom_known_sectors(p->geom) < p->sectors);
+	       p->sectors == fs->disk->limits.sectors;
 }
 
 static bool is_done(const struct refine *r)
 {
-	return r->done & MEASURE_TRACKS &&
-	       (r->done & MEASURE_MECH || r->fs->profile->mech.seek_n);
+	const struct profile *p = r->fs->profile;
+
+	if (!refine_can(r->fs))
+		return true;
+	return (r->done & MEASURE_TRACKS ||
+		geom_known_sectors(p->geom) == p->sectors) &&
+	       (r->done & MEASURE_MECH || p->mech.seek_n);
 }
 
 /* Goes on from what the profile holds; what can't be read is measured anew. */
@@ -493,9 +616,13 @@ static int refine_new(struct fs *fs, struct refine *r)
 	if (!r->buffer)
 		return -ENOMEM;
 	err = map_open(&r->prober, &options, &r->map);
-	if (!err)
+	if (!err && refine_can(fs))
 		err = refine_recall(r);
-	return err ? err : coro_new(refine_body, r, &r->coro);
+	if (err)
+		return err;
+	/* Then it only looks whether something changes. */
+	r->over = is_done(r);
+	return r->over ? 0 : coro_new(refine_body, r, &r->coro);
 }
 
 /* What was found since goes with the file system's closing. */
@@ -530,7 +657,7 @@ int refine_open(struct fs *fs, struct refine **out)
 	int err;
 
 	*out = NULL;
-	if (!refine_is_due(fs))
+	if (fs->options.read_only || (!refine_can(fs) && !fs->own_head))
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
@@ -539,10 +666,6 @@ int refine_open(struct fs *fs, struct refine **out)
 	if (err) {
 		refine_free(r);
 		return err;
-	}
-	if (is_done(r)) {
-		refine_close(r);
-		return 0;
 	}
 	*out = r;
 	return 0;

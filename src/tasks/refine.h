@@ -7,7 +7,8 @@
  * else is at the disk.  Each time that much more is known, new data is laid out
  * by it, and the head is followed by it; old data stays where it is.
  *
- * Costs nothing where there is nothing to find out.
+ * And it looks whether what is known is still so, by ordinary reads.  Costs
+ * nothing where there is nothing to find out.
  */
 #ifndef TRAX_TASKS_REFINE_H
 #define TRAX_TASKS_REFINE_H
@@ -29,7 +30,7 @@ struct refine_status {
 	uint64_t adopted;	/* times the file system was given a map */
 };
 
-/* Is there anything to do?  Else *refine is NULL.  -ENOMEM. */
+/* NULL in *refine: there never is anything to do.  -ENOMEM. */
 int refine_open(struct fs *fs, struct refine **refine);
 
 /* Waits for what is under way; before fs_close.  NULL is harmless. */
