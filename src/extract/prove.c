@@ -18,7 +18,7 @@
  * Angles are differences between readings that follow each other, so that the
  * clock may drift.  What is not where it should be is looked at again: once may
  * be a late completion, and it must then be right more often than not.
- * Everything is read downwards, which a read-ahead has not got.
+ * What has to be read again is read downwards, which a read-ahead has not got.
  */
 #include <errno.h>
 #include <math.h>
@@ -36,6 +36,8 @@
 /* So many like it on both sides. */
 #define AMONG 2u
 #define LOOKS 12u
+/* Tracks, after which a drive that reads ahead has forgotten the first. */
+#define UP_LEAST 8u
 /* How much more often wrong than right. */
 #define REFUTED 3u
 
@@ -146,21 +148,33 @@ static bool is_there(const struct prove *p, const struct prove_claim *c,
 	       spot != PROVE_BEHIND || c->first + c->size < p->reader->units;
 }
 
-/* Downwards.  What is behind it may have been read already (`next`). */
+/* What a neighbour has read of a claim; NAN: nothing. */
+static double shared(const struct prove_trial *other, unsigned spot, bool up)
+{
+	if (!other || (up ? spot > PROVE_FIRST : spot < PROVE_LAST))
+		return NAN;
+	return other->turn[spot == PROVE_BEFORE ? PROVE_LAST :
+			   spot == PROVE_FIRST ? PROVE_BEHIND :
+			   spot == PROVE_LAST ? PROVE_BEFORE : PROVE_FIRST];
+}
+
+/* The track before it (`up`), or behind it, may have been looked at already
+ * (`other`). */
 static int look(struct prove *p, const struct prove_claim *c,
-		struct prove_trial *t, const struct prove_trial *next)
+		struct prove_trial *t, const struct prove_trial *other,
+		bool up)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < PROVE_SPOTS; i++)
 		t->turn[i] = NAN;
-	for (unsigned i = PROVE_SPOTS; i-- && !err;) {
+	for (unsigned n = 0; n < PROVE_SPOTS && !err; n++) {
+		unsigned i = up ? n : PROVE_SPOTS - 1 - n;
+
 		if (!is_there(p, c, i) || (is_inner(i) && is_settled(t, i)))
 			continue;
-		if (next && i >= PROVE_LAST)
-			t->turn[i] = next->turn[i == PROVE_LAST ?
-						PROVE_BEFORE : PROVE_FIRST];
-		else
+		t->turn[i] = shared(other, i, up);
+		if (isnan(t->turn[i]))
 			err = reader_read(p->reader, unit_of(c, i),
 					  &t->turn[i]);
 	}
@@ -259,15 +273,27 @@ static void try_begin(struct prove *p, size_t i)
 	p->claim[i].seen = true;
 }
 
-/* One look at all that are not decided; by the next one a cache has forgotten
- * them.  *any: there were some. */
+/* Upwards the spots of a track all come by in one turn, downwards each in
+ * another.  What a drive has read ahead on the way it must have forgotten by
+ * the next look: it has, after some more tracks. */
+static bool goes_up(const struct prove *p)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		open += p->claim[i].state == PROVE_OPEN;
+	return open >= UP_LEAST || !p->reader->recent.ahead;
+}
+
+/* One look at all that are not decided.  *any: there were some. */
 static int try_once(struct prove *p, bool *any)
 {
-	bool have = false, holds;
+	bool have = false, holds, up = goes_up(p);
 	int err = 0;
 
 	*any = false;
-	for (size_t i = p->n; i-- && !err;) {
+	for (size_t n = 0; n < p->n && !err; n++) {
+		size_t i = up ? n : p->n - 1 - n;
 		struct prove_claim *c = &p->claim[i];
 		struct prove_trial *t = &p->trial[i];
 
@@ -275,8 +301,8 @@ static int try_once(struct prove *p, bool *any)
 			have = false;
 			continue;
 		}
-		have = have && c[1].first == c->first + c->size;
-		err = look(p, c, t, have ? t + 1 : NULL);
+		have = have && neighbour(p, i, up ? -1 : 1);
+		err = look(p, c, t, !have ? NULL : up ? t - 1 : t + 1, up);
 		weigh(p, i, t);
 		if (is_decided(p, c, t, &holds))
 			c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
