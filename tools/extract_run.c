@@ -29,7 +29,7 @@
 #define SAVE_NS (30 * NS_PER_SECOND)
 /* Boundaries looked at again: three thousand without an error are an error in
  * a thousand at most, with 95 %. */
-#define TRACKS_A_CHECK 100u
+#define TRACKS_A_CHECK 200u
 #define LEAST_CHECKS 500u
 #define MOST_CHECKS 3000u
 /* So many tracks are looked at one by one: minutes. */
