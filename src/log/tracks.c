@@ -12,7 +12,8 @@
  *
  * A promise is kept whatever records it comes in (tracks_hold): taking the
  * beginning of a run never breaks one, cutting a run in two may.  While room
- * in long runs is short, only runs that are broken already are cut.
+ * in long runs is short, only runs that are broken already are cut, and others
+ * near their beginning.
  *
  * Twins go where none of their originals lies: with the records that have gone
  * to another track, or wherever there is room; the next record goes where the
@@ -42,6 +43,10 @@
 
 /* No track is left while the log is as full as this without it. */
 #define LEAVE_PERCENT 60u
+
+/* While long runs are scarce so many units of one may be left before a record,
+ * which the head passes while the command comes. */
+#define SKIPPED_UNITS 16u
 
 /* So much in long runs, beyond what is promised, may be cut up. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
@@ -318,7 +323,7 @@ struct free_places {
 	struct range_set set;
 	struct log *log;
 	const struct log_track *not;
-	bool tight;		/* only in broken runs, or at their beginning */
+	bool tight;		/* in broken runs, or near their beginning */
 	uint32_t least;		/* only on tracks with such a run, or that are
 				   mostly free */
 };
@@ -327,7 +332,7 @@ struct free_places {
 static bool run_may_be_cut(const struct free_places *p, uint32_t from,
 			   uint32_t at, uint32_t end)
 {
-	return !p->tight || at == from ||
+	return !p->tight || at - from <= SKIPPED_UNITS ||
 	       end - from < units_of(p->log, TRAX_MAX_RECORD_BYTES);
 }
 
