@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "diskmodel/profile.h"
+#include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/scsi_map.h"
 #include "sim/judge.h"
@@ -62,9 +62,11 @@ static void report(const char *name, const struct spec *spec,
 	       spec->group_cylinders, z->spares_track, z->spares_cylinder,
 	       (uintmax_t)map->tracks, (uintmax_t)map->odd,
 	       (uintmax_t)map->translations);
-	printf(" wrong %ju unknown %ju%s record %zu\n",
-	       (uintmax_t)judge->wrong, (uintmax_t)judge->unknown_sectors,
-	       map->walked ? " walked" : "", bytes);
+	printf(" wrong %ju unknown %ju%s record %zu: %u patterns of %u "
+	       "parts, %u runs, %u odd\n", (uintmax_t)judge->wrong,
+	       (uintmax_t)judge->unknown_sectors,
+	       map->walked ? " walked" : "", bytes, map->geom->patterns_n,
+	       map->geom->parts_n, map->geom->runs_n, map->geom->odds_n);
 }
 
 static void show(const char *who, const struct geom *geom, uint64_t lbn)

@@ -323,6 +323,33 @@ START_TEST(record)
 }
 END_TEST
 
+/* Version 1 told every run in full, without saying so. */
+START_TEST(record_of_version_1)
+{
+	const size_t version_at = 4, bytes_at = 8, csum_at = 56, run = 6;
+	struct geom *g, *h;
+	uint8_t *rec;
+	size_t bytes;
+	void *buf;
+
+	ck_assert_int_eq(geom_regular(100 * 2048, 2048, &g), 0);
+	ck_assert_int_eq(geom_encode(g, &buf, &bytes), 0);
+	rec = buf;
+	ck_assert_uint_eq(rec[bytes - run - 1], 0);
+	memmove(rec + bytes - run - 1, rec + bytes - run, run);
+	bytes--;
+	rec[version_at] = 1;
+	rec[bytes_at]--;
+	memset(rec + csum_at, 0, sizeof(le64));
+	*(le64 *)(rec + csum_at) = le64_put(csum(rec, bytes));
+	ck_assert_int_eq(geom_decode(rec, bytes, &h), 0);
+	same_geom(g, h);
+	geom_free(h);
+	geom_free(g);
+	free(buf);
+}
+END_TEST
+
 /* Looks at every track; out of range would be caught by the sanitizers. */
 static void walk(const struct geom *g)
 {
@@ -402,6 +429,7 @@ int main(void)
 			    (int)(sizeof(bad_tables) / sizeof(*bad_tables)));
 	tcase_add_test(t, table_clipped);
 	tcase_add_test(t, record);
+	tcase_add_test(t, record_of_version_1);
 	tcase_add_test(t, record_hostile);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

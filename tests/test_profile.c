@@ -323,61 +323,88 @@ START_TEST(hostile)
 }
 END_TEST
 
+/* Tracks with something odd about them: one of so many has slipped sectors, is
+ * left out as a whole, or makes up for another; 0: none. */
+struct defects {
+	unsigned slips, gone, spares;
+};
+
+static const struct defects large_defects[] = {
+	{ .slips = 200, .gone = 2000 },
+	{ .gone = 200 },
+	{ .slips = 400, .spares = 400 },
+	{ .slips = 600, .gone = 600, .spares = 600 },
+};
+
+/* Chance; whether it is one of `every`. */
+static bool one_of(uint64_t *seed, unsigned every)
+{
+	*seed = *seed * 6364136223846793005u + 1;
+	return every && !((*seed >> 33) % every);
+}
+
+/* The tracks [from, to) of a sweep. */
+static void large_part(struct geom_build *b, struct geom_sweep s,
+		       uint32_t from, uint32_t to)
+{
+	s.count = to - from;
+	s.cylinder += (int64_t)from * s.cylinder_step;
+	s.base += from * s.base_step;
+	if (s.count)
+		geom_build_sweep(b, &s);
+}
+
+/* A sweep of tracks, some of them odd. */
+static void large_sweep(struct geom_build *b, const struct geom_sweep *s,
+			const struct defects *d, uint64_t *seed)
+{
+	uint32_t i, from = 0;
+	uint64_t track;
+
+	for (i = 0; i < s->count; i++) {
+		track = geom_build_tracks(b) + i - from;
+		if (one_of(seed, d->gone)) {
+			large_part(b, *s, from, i);
+			from = i + 1;
+		} else if (one_of(seed, d->slips)) {
+			geom_build_odd(b, track, -8);
+			geom_build_slip(b, &(struct geom_slip){
+				track, (uint32_t)(*seed >> 40) %
+				(s->around / 16) * 8, 8 });
+		} else if (one_of(seed, d->spares)) {
+			geom_build_odd(b, track, 8);
+		}
+	}
+	large_part(b, *s, from, i);
+}
+
 /*
  * 20 TB: 20 heads in serpentine groups of 140 tracks, 15 zones, every head its
- * own track size; of 200 tracks one has slipped sectors, of 2000 one is left
- * out as a whole.
+ * own track size.
  */
-static struct geom *large_drive(void)
+static struct geom *large_drive(const struct defects *d)
 {
 	struct geom_build *b = geom_build_new(8333333, 0);
 	uint64_t want = UINT64_C(20000000000000) / 512, seed = 7;
-	uint32_t cylinder = 0, left = 1000;
 	struct geom *geom;
 
-	while (geom_build_sectors(b) < want) {
+	for (uint32_t c = 0; geom_build_sectors(b) < want; c += 140) {
 		for (int32_t h = 0; h < 20; h++) {
 			uint32_t around = 8 * (uint32_t)(650 - h * 3 -
-				(int)(cylinder / 35000) * 22);
+				(int)(c / 35000) * 22);
 			struct geom_sweep s = {
-				.count = 140, .sectors = around,
+				.count = 140, .sectors = around - 64,
 				.around = around, .surface = h,
-				.cylinder = cylinder + (h % 2 ? 139 : 0),
+				.cylinder = c + (h % 2 ? 139 : 0),
 				.cylinder_step = h % 2 ? -1 : 1,
-				.base = (angle)((cylinder / 140 * 20 +
-					(uint32_t)h) * 268435456u),
+				.base = (angle)((c / 140 * 20 +
+					(uint32_t)h) * 140 * 268435456u),
 				.base_step = 268435456u,
 				.known = true,
 			};
-			uint64_t first = geom_build_tracks(b);
 
-			for (uint32_t i = 0; i < s.count; i++) {
-				seed = seed * 6364136223846793005u + 1;
-				if ((seed >> 33) % 200)
-					continue;
-				geom_build_odd(b, first + i, -8);
-				geom_build_slip(b, &(struct geom_slip){
-					first + i, (uint32_t)(seed >> 40) %
-					(around / 8) * 8, 8 });
-			}
-			if (left < s.count) {
-				/* All behind it lie one track farther on. */
-				uint32_t n = s.count - left - 1;
-
-				s.count = left;
-				if (left)
-					geom_build_sweep(b, &s);
-				s.cylinder += (int64_t)(left + 1) *
-					      s.cylinder_step;
-				s.base += (left + 1) * s.base_step;
-				s.count = n;
-				left += 100000;
-			}
-			left -= s.count;
-			if (s.count)
-				geom_build_sweep(b, &s);
+			large_sweep(b, &s, d, &seed);
 		}
-		cylinder += 140;
 	}
 	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
 	geom_build_free(b);
@@ -386,14 +413,15 @@ static struct geom *large_drive(void)
 
 START_TEST(large)
 {
-	struct geom *geom = large_drive();
+	const struct defects *d = &large_defects[_i];
+	struct geom *geom = large_drive(d);
 	struct profile *p = profile_from_geom(geom, PROFILE_TIMING), *q;
 	size_t bytes;
 	void *buf;
 
 	ck_assert_uint_gt(geom_tracks(geom), 8000000);
-	ck_assert_uint_gt(geom->odds_n, geom_tracks(geom) / 220);
-	ck_assert_uint_gt(geom->runs_n, geom_tracks(geom) / 100000);
+	ck_assert_uint_gt(d->gone ? geom->runs_n : geom->odds_n,
+			  geom_tracks(geom) / 2200);
 	ck_assert_int_eq(profile_encode(p, &buf, &bytes), 0);
 	ck_assert_msg(bytes < 1000000, "%zu bytes", bytes);
 	ck_assert_int_eq(profile_decode(buf, bytes, &q), 0);
@@ -417,7 +445,8 @@ int main(void)
 	tcase_add_test(t, drive_again);
 	tcase_add_loop_test(t, bad_file, 0, BAD_PROFILES);
 	tcase_add_test(t, hostile);
-	tcase_add_test(t, large);
+	tcase_add_loop_test(t, large, 0, sizeof(large_defects) /
+					 sizeof(large_defects[0]));
 	suite_add_tcase(s, t);
 	return test_run(s);
 }

@@ -8,6 +8,11 @@
  * met before, beginning at any of its parts (a slipped track interrupts a zone
  * anywhere), is found again and shared.
  *
+ * Before that it looks whether one of the last runs goes on, behind tracks that
+ * are missing or different, anywhere in its pattern: whole slipped tracks would
+ * else make two patterns each.  Where they are so many that nothing repeats
+ * twice, sweeps are mended to see what would.
+ *
  * Zones are never told apart: a new zone is merely where repetition ends.
  */
 #include <errno.h>
@@ -20,6 +25,15 @@
 #define PERIOD_MAX 96u
 /* Patterns looked at, newest first, for one to share. */
 #define SHARE_MAX 16u
+
+/* Runs looked at, newest first, for one that goes on, and tracks that may be
+ * missing from it. */
+#define RESUME_RUNS 4u
+#define RESUME_SKIP 64u
+/* Tracks missing within a sweep that is mended to find a period, and how many
+ * of those are looked at. */
+#define MEND_MOST 8u
+#define MENDED 400u
 
 struct geom_build {
 	struct geom *geom;	/* under construction */
@@ -313,8 +327,9 @@ static struct period find_period(const struct geom_sweep *s, size_t n,
 
 		if (at.covers >= 2 * p && at.covers > best.covers)
 			best = at;
-		/* A multiple of a good period cannot do better by much. */
-		if (best.covers >= 8 * best.p && p >= 4 * best.p)
+		/* A multiple of a good period cannot do better by much; but
+		 * the tracks of a cylinder alone repeat, too. */
+		if (best.covers >= 4 * PERIOD_MAX && p >= 4 * best.p)
 			break;
 	}
 	return best;
@@ -416,6 +431,165 @@ static int pattern_get(struct geom_build *b, const struct geom_sweep *s,
 	return pattern_add(b, s, period);
 }
 
+/* ---- going on with a run ---- */
+
+void geom_run_after(const struct geom *g, const struct geom_run *run,
+		    uint64_t ahead, struct geom_run *out)
+{
+	const struct geom_pattern *p = &g->patterns[run->pattern];
+	uint64_t phase = run->phase + run->count + ahead;
+	uint64_t periods = phase / p->tracks;
+
+	*out = *run;
+	out->count = 0;
+	out->phase = phase % p->tracks;
+	/* Unsigned: a record may say what it likes. */
+	out->cylinder = (int64_t)((uint64_t)out->cylinder +
+				  periods * (uint64_t)p->cylinder_step);
+	out->surface = (int32_t)((uint32_t)out->surface +
+				 (uint32_t)periods *
+					 (uint32_t)p->surface_step);
+	out->base += (angle)periods * p->base_step;
+}
+
+/* Tracks of one sweep of a run's pattern, from its i-th track on. */
+static uint32_t run_sweep_at(const struct geom *g, const struct geom_run *run,
+			     uint64_t i, struct geom_sweep *out)
+{
+	const struct geom_pattern *p = &g->patterns[run->pattern];
+	const struct geom_part *part = g->parts + p->part;
+	uint64_t track = run->phase + i;
+	int64_t periods = (int64_t)(track / p->tracks);
+	uint32_t lo = 0, hi = p->parts, mid, in;
+
+	track %= p->tracks;
+	while (hi - lo > 1) {
+		mid = lo + (hi - lo) / 2;
+		if (part[mid].first_track <= track)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	in = (uint32_t)(track - part[lo].first_track);
+	*out = part[lo].sweep;
+	out->count -= in;
+	out->cylinder += run->cylinder + periods * p->cylinder_step +
+			 (int64_t)in * out->cylinder_step;
+	out->surface += run->surface + (int32_t)periods * p->surface_step +
+			(int32_t)in * out->surface_step;
+	out->base += run->base + (angle)periods * p->base_step +
+		     in * out->base_step;
+	return out->count;
+}
+
+/* The tracks of a sweep from the i-th on. */
+static void sweep_from(struct geom_sweep *s, uint32_t i)
+{
+	s->count -= i;
+	s->cylinder += (int64_t)i * s->cylinder_step;
+	s->surface += (int32_t)i * s->surface_step;
+	s->base += i * s->base_step;
+}
+
+/* Do both begin with the same track? */
+static bool sweeps_meet(const struct geom_sweep *a, const struct geom_sweep *b,
+			angle tolerance)
+{
+	return a->cylinder == b->cylinder && a->surface == b->surface &&
+	       a->sectors == b->sectors && a->around == b->around &&
+	       a->known == b->known && angle_near(a->base, b->base, tolerance);
+}
+
+/* How many tracks of the sweeps are those of a run that goes on. */
+static uint64_t run_follows(const struct geom_build *b,
+			    const struct geom_run *run,
+			    const struct geom_sweep *s, size_t left)
+{
+	struct geom_sweep here = *s, there;
+	uint64_t n = 0;
+	uint32_t both;
+
+	while (left) {
+		run_sweep_at(b->geom, run, n, &there);
+		if (!sweeps_meet(&here, &there, b->tolerance))
+			return n;
+		both = here.count < there.count ? here.count : there.count;
+		if (both > 1 && (here.cylinder_step != there.cylinder_step ||
+				 here.surface_step != there.surface_step ||
+				 !angle_near(here.base_step, there.base_step,
+					     b->tolerance / both)))
+			return n + 1;
+		n += both;
+		sweep_from(&here, both);
+		if (!here.count && --left)
+			here = *++s;
+	}
+	return n;
+}
+
+/*
+ * One of the last runs goes on at `s`, behind tracks that are missing (slipped)
+ * or different: how it then begins, with its count, 0 if there is none.
+ */
+static void run_resume(const struct geom_build *b, const struct geom_sweep *s,
+		       size_t left, struct geom_run *best)
+{
+	const struct geom *g = b->geom;
+	struct geom_run run;
+	struct geom_sweep there;
+	uint64_t since = 0, ahead;
+	uint32_t i;
+
+	best->count = 0;
+	for (i = 1; i <= RESUME_RUNS && i <= g->runs_n; i++) {
+		const struct geom_run *r = &g->runs[g->runs_n - i];
+
+		for (ahead = 0; ahead <= since + RESUME_SKIP; ahead++) {
+			geom_run_after(g, r, ahead, &run);
+			run_sweep_at(g, &run, 0, &there);
+			if (!sweeps_meet(s, &there, b->tolerance))
+				continue;
+			run.count = run_follows(b, &run, s, left);
+			if (run.count > best->count)
+				*best = run;
+			break;
+		}
+		since += r->count < RESUME_SKIP ? r->count : RESUME_SKIP;
+	}
+}
+
+static int run_push(struct geom_build *b, const struct geom_run *run)
+{
+	struct geom *g = b->geom;
+	int err = grow(&g->runs, &b->runs_room, g->runs_n, 1, sizeof(*run));
+
+	if (!err)
+		g->runs[g->runs_n++] = *run;
+	return err;
+}
+
+/* Past the tracks that a run has taken; the sweeps are cut where it ends. */
+static void sweeps_pass(struct geom_sweep **s, size_t *left, uint64_t tracks)
+{
+	while (tracks && tracks >= (*s)->count) {
+		tracks -= (*s)->count;
+		++*s;
+		--*left;
+	}
+	if (tracks)
+		sweep_from(*s, (uint32_t)tracks);
+}
+
+static uint64_t period_tracks(const struct geom_sweep *s,
+			      const struct period *period)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < period->covers; i++)
+		n += s[i].count;
+	return n;
+}
+
 static int run_add(struct geom_build *b, const struct geom_sweep *s,
 		   const struct period *period)
 {
@@ -426,8 +600,6 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 	int err;
 
 	err = pattern_get(b, s, period, &run.pattern, &r);
-	if (!err)
-		err = grow(&g->runs, &b->runs_room, g->runs_n, 1, sizeof(run));
 	if (err)
 		return err;
 	part = &g->parts[g->patterns[run.pattern].part + r];
@@ -435,26 +607,103 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 	run.cylinder = s->cylinder - part->sweep.cylinder;
 	run.surface = s->surface - part->sweep.surface;
 	run.base = s->base - part->sweep.base;
-	for (size_t i = 0; i < period->covers; i++)
-		run.count += s[i].count;
-	g->runs[g->runs_n++] = run;
+	run.count = period_tracks(s, period);
+	return run_push(b, &run);
+}
+
+/* Is `next` the rest of a sweep in which tracks are missing?  Then `last` goes
+ * to its end. */
+static bool sweep_mends(struct geom_sweep *last, const struct geom_sweep *next,
+			angle tolerance)
+{
+	const struct geom_sweep *s = last->count > 1 ? last : next;
+	int64_t step = s->cylinder_step, far = next->cylinder - last->cylinder;
+
+	if (s->count == 1 || s->surface_step || !step || far % step ||
+	    last->surface != next->surface || last->sectors != next->sectors ||
+	    last->around != next->around || last->known != next->known)
+		return false;
+	if (next->count > 1 &&
+	    (next->cylinder_step != step ||
+	     !angle_near(next->base_step, s->base_step, tolerance)))
+		return false;
+	far /= step;
+	if (far <= last->count || far > last->count + (int64_t)MEND_MOST ||
+	    !angle_near(next->base, last->base + (angle)far * s->base_step,
+			tolerance))
+		return false;
+	last->cylinder_step = s->cylinder_step;
+	last->surface_step = s->surface_step;
+	last->base_step = s->base_step;
+	last->count = (uint32_t)far + next->count;
+	return true;
+}
+
+/* The period that there would be if no tracks were missing, over the first
+ * sweeps: those are put together in `mended`. */
+static struct period mended_period(const struct geom_sweep *s, size_t left,
+				   angle tolerance, struct geom_sweep *mended)
+{
+	size_t n = 0;
+
+	for (; left && n < MENDED; s++, left--)
+		if (!n || !sweep_mends(&mended[n - 1], s, tolerance))
+			mended[n++] = *s;
+	return find_period(mended, n, tolerance);
+}
+
+/* A run by the period that there is, or would be. */
+static int run_begin(struct geom_build *b, const struct geom_sweep *s,
+		     size_t left, struct geom_run *again)
+{
+	struct geom_sweep mended[MENDED];
+	struct period period = find_period(s, left, b->tolerance), would;
+	struct geom_run *run;
+	int err;
+
+	if (again->count > period_tracks(s, &period) / 2)
+		return run_push(b, again);
+	if (period.covers >= 2 * period.p)
+		return run_add(b, s, &period);
+	would = mended_period(s, left, b->tolerance, mended);
+	if (would.covers < 2 * would.p)
+		return run_add(b, s, &period);
+	err = run_add(b, mended, &would);
+	if (err)
+		return err;
+	run = &b->geom->runs[b->geom->runs_n - 1];
+	run->count = run_follows(b, run, s, left);
 	return 0;
+}
+
+/* The next run: the one before once more, or a period. */
+static int run_next(struct geom_build *b, struct geom_sweep **s, size_t *left)
+{
+	struct geom_run again;
+	int err;
+
+	run_resume(b, *s, *left, &again);
+	if (again.count &&
+	    again.count >= b->geom->patterns[again.pattern].tracks)
+		err = run_push(b, &again);
+	else
+		err = run_begin(b, *s, *left, &again);
+	if (!err)
+		sweeps_pass(s, left,
+			    b->geom->runs[b->geom->runs_n - 1].count);
+	return err;
 }
 
 int geom_build_finish(struct geom_build *build, struct geom **geom)
 {
-	const struct geom_sweep *s = build->sweeps;
+	struct geom_sweep *s = build->sweeps;
 	size_t left = build->sweeps_n;
 	int err;
 
 	while (left) {
-		struct period period = find_period(s, left, build->tolerance);
-
-		err = run_add(build, s, &period);
+		err = run_next(build, &s, &left);
 		if (err)
 			return err;
-		s += period.covers;
-		left -= period.covers;
 	}
 	if (geom_build_verify(build->geom))
 		return -EINVAL;

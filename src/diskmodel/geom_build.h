@@ -134,6 +134,10 @@ struct geom_fit {
 bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n);
 angle geom_build_fitted(const struct geom_fit *fit);
 
+/* How a run goes on `ahead` tracks behind its end; the count is 0 then. */
+void geom_run_after(const struct geom *geom, const struct geom_run *run,
+		    uint64_t ahead, struct geom_run *out);
+
 struct geom_build;
 
 /* `tolerance`: angles that differ by no more count as equal. */

@@ -5,7 +5,8 @@
  * checksum; then patterns with their parts, runs, odd tracks, slips, remaps as
  * variable length integers (7 bits a byte, least significant first; signed ones
  * zigzag).  Tracks and LBNs of the last three count from the one before.  What
- * follows from other members is not stored.
+ * follows from other members is not stored; nor where a run begins that goes on
+ * with an earlier one behind a few tracks that hold nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +18,12 @@
 #include "diskmodel/geom_build.h"
 
 #define RECORD_MAGIC 0x6d6f6567u	/* "geom" */
-#define RECORD_VERSION 1u
+/* 1: every run in full. */
+#define RECORD_VERSION 2u
 #define VARINT_MAX 10u
+/* How far back the run may be that a run goes on with. */
+#define RESUME_RUNS 4u
+#define RESUME_SKIP 65536u
 
 struct trax_geom_record {
 	le32 magic;
@@ -122,6 +127,52 @@ static void get_sweep(struct reader *r, struct geom_sweep *s)
 	}
 }
 
+/* Does a run go on with an earlier one?  So many tracks behind it. */
+static bool run_resumes(const struct geom *g, const struct geom_run *earlier,
+			const struct geom_run *run, uint64_t *ahead)
+{
+	const struct geom_pattern *p = &g->patterns[run->pattern];
+	uint64_t end = earlier->phase + earlier->count, at = run->phase;
+	struct geom_run again;
+
+	if (earlier->pattern != run->pattern)
+		return false;
+	if (p->cylinder_step)
+		at += (uint64_t)((run->cylinder - earlier->cylinder) /
+				 p->cylinder_step) * p->tracks;
+	else if (p->surface_step)
+		at += (uint64_t)((run->surface - earlier->surface) /
+				 p->surface_step) * p->tracks;
+	if (at < end || at - end > RESUME_SKIP)
+		return false;
+	*ahead = at - end;
+	geom_run_after(g, earlier, *ahead, &again);
+	return again.phase == run->phase && again.cylinder == run->cylinder &&
+	       again.surface == run->surface && again.base == run->base;
+}
+
+static void put_run(struct writer *w, const struct geom *g, uint32_t i)
+{
+	const struct geom_run *r = &g->runs[i];
+	uint64_t ahead;
+
+	for (uint32_t back = 1; back <= RESUME_RUNS && back <= i; back++) {
+		if (!run_resumes(g, r - back, r, &ahead))
+			continue;
+		put(w, back);
+		put(w, ahead);
+		put(w, r->count);
+		return;
+	}
+	put(w, 0);
+	put(w, r->pattern);
+	put(w, r->phase);
+	put(w, r->count);
+	put_signed(w, r->cylinder);
+	put_signed(w, r->surface);
+	put(w, r->base);
+}
+
 static void put_entries(struct writer *w, const struct geom *g)
 {
 	uint64_t at = 0;
@@ -136,16 +187,8 @@ static void put_entries(struct writer *w, const struct geom *g)
 		for (uint32_t k = 0; k < p->parts; k++)
 			put_sweep(w, &g->parts[p->part + k].sweep);
 	}
-	for (uint32_t i = 0; i < g->runs_n; i++) {
-		const struct geom_run *r = &g->runs[i];
-
-		put(w, r->pattern);
-		put(w, r->phase);
-		put(w, r->count);
-		put_signed(w, r->cylinder);
-		put_signed(w, r->surface);
-		put(w, r->base);
-	}
+	for (uint32_t i = 0; i < g->runs_n; i++)
+		put_run(w, g, i);
 	for (uint32_t i = 0; i < g->odds_n; i++) {
 		put(w, g->odds[i].track - at);
 		put_signed(w, g->odds[i].more);
@@ -173,6 +216,13 @@ static void put_entries(struct writer *w, const struct geom *g)
 	}
 }
 
+/* Its tracks: how runs go on is told before the patterns are verified. */
+static uint64_t get_part(struct reader *r, struct geom_sweep *s)
+{
+	get_sweep(r, s);
+	return s->count;
+}
+
 static void get_patterns(struct reader *r, struct geom *g)
 {
 	uint32_t used = 0;
@@ -186,17 +236,49 @@ static void get_patterns(struct reader *r, struct geom *g)
 		p->surface_step = (int32_t)get_signed(r, GEOM_MAX_SURFACES);
 		p->base_step = (angle)get(r, UINT32_MAX);
 		for (uint32_t k = 0; k < p->parts; k++)
-			get_sweep(r, &g->parts[used++].sweep);
+			p->tracks += get_part(r, &g->parts[used++].sweep);
 	}
 	if (used != g->parts_n)
 		r->bad = true;
 }
 
-static void get_runs(struct reader *r, struct geom *g)
+/* A run that goes on with an earlier one. */
+static void get_resumed(struct reader *r, const struct geom *g, uint32_t i,
+			uint32_t back)
+{
+	uint64_t ahead = get(r, RESUME_SKIP);
+	uint64_t count = get(r, GEOM_MAX_SECTORS);
+	const struct geom_run *earlier = &g->runs[i - back];
+	const int64_t most = 4 * (int64_t)GEOM_MAX_CYLINDERS;
+	struct geom_run *run = &g->runs[i];
+
+	if (r->bad || earlier->pattern >= g->patterns_n ||
+	    !g->patterns[earlier->pattern].tracks) {
+		r->bad = true;
+		return;
+	}
+	geom_run_after(g, earlier, ahead, run);
+	run->count = count;
+	/* The bounds of those that are told in full. */
+	if (run->cylinder > most || run->cylinder < -most ||
+	    run->surface > 4 * (int32_t)GEOM_MAX_SURFACES ||
+	    run->surface < -4 * (int32_t)GEOM_MAX_SURFACES)
+		r->bad = true;
+}
+
+static void get_runs(struct reader *r, struct geom *g, uint32_t version)
 {
 	for (uint32_t i = 0; i < g->runs_n && !r->bad; i++) {
 		struct geom_run *run = &g->runs[i];
+		uint32_t back = 0;
 
+		if (version > 1)
+			back = (uint32_t)get(r, i < RESUME_RUNS ? i :
+							   RESUME_RUNS);
+		if (back) {
+			get_resumed(r, g, i, back);
+			continue;
+		}
 		run->pattern = (uint32_t)get(r, UINT32_MAX);
 		run->phase = get(r, GEOM_MAX_SECTORS);
 		run->count = get(r, GEOM_MAX_SECTORS);
@@ -245,7 +327,7 @@ static size_t encode_bound(const struct geom *g)
 	return sizeof(struct trax_geom_record) +
 	       (size_t)VARINT_MAX * (4 * (size_t)g->patterns_n +
 				     9 * (size_t)g->parts_n +
-				     6 * (size_t)g->runs_n +
+				     7 * (size_t)g->runs_n +
 				     2 * (size_t)g->odds_n +
 				     3 * (size_t)g->slips_n +
 				     7 * (size_t)g->remaps_n);
@@ -300,7 +382,8 @@ static int record_verify(const void *buf, size_t bytes)
 		msg_error("geometry record: bad checksum");
 		return -EBADMSG;
 	}
-	if (le32_get(rec->version) != RECORD_VERSION) {
+	if (!le32_get(rec->version) ||
+	    le32_get(rec->version) > RECORD_VERSION) {
 		msg_error("geometry record: version %u is not known",
 			  le32_get(rec->version));
 		return -EUCLEAN;
@@ -359,7 +442,7 @@ int geom_decode(const void *buf, size_t bytes, struct geom **geom)
 		return -ENOMEM;
 	r.p = (const uint8_t *)(rec + 1);
 	get_patterns(&r, g);
-	get_runs(&r, g);
+	get_runs(&r, g, le32_get(rec->version));
 	get_defects(&r, g);
 	if (r.bad || r.p != r.end)
 		why = "an entry cut off or out of range";

@@ -64,6 +64,7 @@ struct map {
 	struct model model;
 	const struct scsi_map_options *options;
 	struct geom_build *build;
+	struct geom_sweep pending;	/* not in it yet */
 	struct scsi_map *out;
 	uint32_t unit;		/* sectors of a block */
 	bool walk;
@@ -83,6 +84,7 @@ struct map {
 	/* Slips: moved all behind them, or were made up for in the region. */
 	unsigned pushed, absorbed;
 	bool absorbed_ever;
+	uint32_t room;		/* the most blocks that were made up for */
 	unsigned scheme_seen;	/* how often the list's was right, here */
 	uint64_t lost_last;	/* the region's last track ... */
 	int64_t lost;		/* ... in which so many blocks are missing */
@@ -156,6 +158,8 @@ static void map_note_region(struct map *m, uint64_t track, int32_t more)
 	if (!m->model.in_cycle || m->lost_last != track || m->lost <= 0 ||
 	    more < 0)
 		return;
+	if (more > (int32_t)m->room)
+		m->room = (uint32_t)more;
 	if (more) {
 		m->absorbed++;
 		m->pushed = 0;
@@ -169,27 +173,63 @@ static void map_note_region(struct map *m, uint64_t track, int32_t more)
 
 /* ---- what is known goes into the geometry ---- */
 
+/* Sectors for blocks of others around the present track, as far as seen. */
+static uint32_t map_room(const struct map *m)
+{
+	if (!m->model.cycle.slots || !model_by_cylinder(&m->model) ||
+	    model_region_last(&m->model, m->track) != m->track)
+		return 0;
+	return m->room;
+}
+
+/* What is pending goes into the geometry. */
+static int map_flush(struct map *m)
+{
+	int err = m->pending.count ? geom_build_sweep(m->build, &m->pending) :
+				     0;
+
+	m->pending.count = 0;
+	return err;
+}
+
+/*
+ * Tracks along a surface, so many cylinders apart.  What goes on is put
+ * together, however it was found: else the geometry would not repeat.
+ */
 static int map_add(struct map *m, const struct cycle_place *place, int32_t step,
 		   uint32_t count, uint64_t blocks, bool known)
 {
+	struct geom_sweep *last = &m->pending;
 	struct geom_sweep sweep = {
 		.count = count,
 		.sectors = (uint32_t)(blocks * m->unit),
-		.around = (uint32_t)(blocks * m->unit),
+		.around = (uint32_t)((blocks + map_room(m)) * m->unit),
 		.cylinder = place->cylinder,
 		.surface = (int32_t)place->head,
 		.cylinder_step = step,
 		.known = known,
 	};
+	int err;
 
 	m->out->tracks += count;
-	return geom_build_sweep(m->build, &sweep);
+	if (last->count && step && last->cylinder_step == step &&
+	    last->surface == sweep.surface && last->known == known &&
+	    last->sectors == sweep.sectors && last->around == sweep.around &&
+	    last->cylinder + (int64_t)last->count * step == sweep.cylinder &&
+	    last->count < UINT32_MAX / 2) {
+		last->count += count;
+		return 0;
+	}
+	err = map_flush(m);
+	m->pending = sweep;
+	return err;
 }
 
 static int map_add_odd(struct map *m, int64_t more)
 {
 	m->out->odd++;
-	return geom_build_odd(m->build, geom_build_tracks(m->build),
+	return geom_build_odd(m->build, geom_build_tracks(m->build) +
+						m->pending.count,
 			      (int32_t)(more * m->unit));
 }
 
@@ -221,17 +261,22 @@ static int map_add_plain(struct map *m, uint64_t end)
 /* One track that holds so many more blocks than its slot says. */
 static int map_add_track(struct map *m, int64_t more)
 {
+	const struct cycle *cycle = &m->model.cycle;
 	uint32_t nominal = map_nominal(m, m->track);
 	struct cycle_place place;
+	uint64_t in_slot;
 	int err = 0;
 
-	cycle_place_of(&m->model.cycle, m->track, &place);
-	if (more < 0)
-		err = map_add_odd(m, more);
-	else
+	cycle_place_of(cycle, m->track, &place);
+	if (more > map_room(m))
 		nominal += (uint32_t)more;
+	else if (more)
+		err = map_add_odd(m, more);
 	if (!err)
-		err = map_add(m, &place, 0, 1, nominal, true);
+		err = map_add(m, &place,
+			      cycle->slot[cycle_slot_of(cycle, m->track,
+							&in_slot)].step,
+			      1, nominal, true);
 	m->track++;
 	return err;
 }
@@ -287,6 +332,7 @@ static void map_new_zone(struct map *m)
 {
 	if (model_by_cylinder(&m->model))
 		m->pushed = m->absorbed = 0;
+	m->room = 0;
 	m->scheme_seen = 0;
 	m->crossed = 0;
 	map_arrange(m);
@@ -816,7 +862,10 @@ static int map_finish(struct map *m)
 			  m->list.used && m->absorbed_ever ?
 				  VERIFY_TRUSTING : VERIFY;
 	struct geom *geom;
-	int err = geom_build_finish(m->build, &geom);
+	int err = map_flush(m);
+
+	if (!err)
+		err = geom_build_finish(m->build, &geom);
 
 	if (err)
 		return err;
