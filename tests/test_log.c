@@ -14,7 +14,7 @@
 
 #define TRACKS 6u
 #define TRACK_SECTORS 1024u
-#define SECTORS 65536u
+#define SECTORS 131072u
 #define EPOCH 0x1111u
 
 static const uint8_t uuid[16] = { 7, 7, 7 };
@@ -398,6 +398,42 @@ START_TEST(twins_wait_for_quiet)
 		ck_assert(a && b);
 		ck_assert_uint_gt(b > a ? b - a : a - b, TRACK_SECTORS);
 	}
+	rig_free(&r);
+}
+END_TEST
+
+/* Nobody waits for these: they are not written twice.  When somebody is told of
+ * them after all, those that are still there are, and a checkpoint is wanted
+ * for the others. */
+START_TEST(nobody_waits_for_twins)
+{
+	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
+	struct log_stats stats;
+	uint64_t due, last = 0, missing;
+
+	while (last < 14) {
+		last = add(&r, last, 100000);
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
+	log_get_stats(r.log, &stats);
+	ck_assert_uint_ge(stats.records, 8);
+	ck_assert_uint_eq(stats.twin_writes, 0);
+	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
+	ck_assert_int_eq(commit(&r), 0);
+	log_get_stats(r.log, &stats);
+	missing = stats.twins_left_out;
+	ck_assert_uint_gt(missing, 0);
+	ck_assert_uint_ne(log_checkpoint_ns(r.log), UINT64_MAX);
+	ck_assert_int_eq(queue_drain(r.queue), 0);	/* a full stage */
+	due = log_run(r.log, sim_now_ns(r.sim));
+	sim_advance(r.sim, due - sim_now_ns(r.sim));
+	log_run(r.log, sim_now_ns(r.sim));
+	ck_assert_int_eq(queue_drain(r.queue), 0);
+	ck_assert_uint_ne(find_record(&r, last, true), 0);
+	ck_assert_uint_eq(find_record(&r, 1, true), 0);
+	log_trim(r.log, last);
+	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
 	rig_free(&r);
 }
 END_TEST
@@ -1001,6 +1037,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, flushes_what_it_speaks_of);
 	tcase_add_test(tc, torn_tail_is_the_end);
 	tcase_add_test(tc, twins_wait_for_quiet);
+	tcase_add_test(tc, nobody_waits_for_twins);
 	tcase_add_test(tc, drain_writes_everything);
 	tcase_add_loop_test(tc, twin_heals, 0, 6);
 	tcase_add_loop_test(tc, loss_of_both_is_told, 0, 9);

@@ -234,7 +234,7 @@ START_TEST(goes_on)
 	uint64_t read;
 
 	bench_open(&b);
-	run_pass(&b, &s, 200);
+	run_pass(&b, &s, 100);
 	ck_assert_int_eq(s.state, SCRUB_RUNNING);
 	scrub_pause(b.scrub);
 	for (int i = 0; i < 20; i++)

@@ -24,6 +24,7 @@ const struct sched_experiment sched_table[] = {
 	{ "create", "small files by many writers, and in fuller groups",
 	  sched_create },
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
+	{ "unpack", "a tree of small files, with sync", sched_unpack },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
 	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ NULL, NULL, NULL },

@@ -43,6 +43,7 @@ int sched_range_reads(const struct sched_options *options);
 int sched_create(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);
 int sched_doubt(const struct sched_options *options);
+int sched_unpack(const struct sched_options *options);
 int sched_tpcb(const struct sched_options *options);
 
 #endif

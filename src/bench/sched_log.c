@@ -5,6 +5,8 @@
  * fsync to its end, and in writes; with a head that has been learned, as a
  * mount begins, the same behind a host that delays, and without.
  *
+ * unpack: a tree of small files, then syncfs; what the log costs of it.
+ *
  * TPC-B-like: a client computes, commits, computes.  The journal of the paper
  * writes two blocks in sequence, one after the other; a null log nothing.  As
  * there, the log has the disk for itself: tables are cached, their blocks go to
@@ -348,6 +350,110 @@ int sched_fsync(const struct sched_options *options)
 	for (unsigned k = 0; k <= KNOW_NOTHING && !err; k++)
 		for (unsigned i = 0; i < 4 && !err; i++)
 			err = sync_row(options, k, think_ns[i]);
+	return err;
+}
+
+/* ---- unpacking a tree ---- */
+
+#define DIRS 20u
+#define DIR_FILES 500u
+#define MOST_BYTES 16384u
+#define THINK_NS 60000u		/* of who unpacks, for each file */
+
+static int unpack_file(struct mount *m, uint64_t dir, unsigned i,
+		       uint64_t *seed)
+{
+	static const uint8_t data[MOST_BYTES];
+	const uint64_t until_ns = env_now_ns(m->rig.env) + THINK_NS;
+	char name[32];
+	struct fs_op op = { .type = FS_MKNOD, .ino = dir, .name = name,
+			    .mode = 0100644 };
+	bool never = false;
+	int err;
+
+	snprintf(name, sizeof(name), "file%u", i);
+	err = mount_do(m, &op);
+	if (err)
+		return err;
+	op = (struct fs_op){ .type = FS_WRITE, .ino = op.attr.ino,
+			     .size = 512 + (uint32_t)(random_next(seed) %
+						      (MOST_BYTES - 512)),
+			     .data = data };
+	err = mount_do(m, &op);
+	while (env_now_ns(m->rig.env) < until_ns)
+		mount_turn(m, until_ns, &never);
+	return err;
+}
+
+static int unpack_all(struct mount *m, unsigned files, uint64_t seed)
+{
+	char name[32];
+	int err = 0;
+
+	for (unsigned d = 0; d < DIRS && !err; d++) {
+		struct fs_op op = { .type = FS_MKDIR, .ino = 1, .name = name,
+				    .mode = 040755 };
+
+		snprintf(name, sizeof(name), "dir%u", d);
+		err = mount_do(m, &op);
+		for (unsigned i = 0; i < files && !err; i++)
+			err = unpack_file(m, op.attr.ino, i, &seed);
+	}
+	return err;
+}
+
+static int unpack_row(const struct sched_options *options,
+		      enum knowledge knowledge)
+{
+	const unsigned files = DIR_FILES / (options->quick ? 10 : 1);
+	struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
+	uint64_t begin_ns, written_ns, writes;
+	struct mount m = { .fs = NULL };
+	struct drive_times times;
+	int err = mount_open(options, knowledge, &m);
+
+	begin_ns = written_ns = err ? 0 : env_now_ns(m.rig.env);
+	writes = err ? 0 : writes_of(&m);
+	if (!err && m.rig.sim)
+		drive_clear_times(sim_drive(m.rig.sim), begin_ns);
+	if (!err)
+		err = unpack_all(&m, files, options->seed);
+	if (!err) {
+		written_ns = env_now_ns(m.rig.env);
+		err = mount_do(&m, &sync);
+	}
+	if (!err) {
+		const uint64_t end_ns = env_now_ns(m.rig.env);
+
+		times = (struct drive_times){ 0 };
+		if (m.rig.sim)
+			drive_get_times(sim_drive(m.rig.sim), end_ns, &times);
+		printf("%-6s %8.2f %8.2f %8llu %8.2f %8.2f %8.2f\n",
+		       knowledge_names[knowledge],
+		       (double)(end_ns - begin_ns) / 1e9,
+		       (double)(end_ns - written_ns) / 1e9,
+		       (unsigned long long)(writes_of(&m) - writes),
+		       (double)(times.seek_ns + times.switch_ns) / 1e9,
+		       (double)times.rotation_ns / 1e9,
+		       (double)times.transfer_ns / 1e9);
+		fflush(stdout);
+	}
+	if (m.fs)
+		fs_close(m.fs);
+	rig_close(&m.rig);
+	return err;
+}
+
+int sched_unpack(const struct sched_options *options)
+{
+	int err = 0;
+
+	printf("%u files of %u bytes at most, with syncfs, %s\n"
+	       "belief  seconds  of sync   writes     seek rotation transfer\n",
+	       DIRS * DIR_FILES / (options->quick ? 10 : 1), MOST_BYTES,
+	       drive_of(options));
+	for (unsigned k = 0; k <= KNOW_NOTHING && !err; k++)
+		err = unpack_row(options, k);
 	return err;
 }
 

@@ -30,6 +30,9 @@
 /* Drives with fewer tracks are looked at track by track.  Of others it is what
  * was measured, so many tracks of it, and those before and behind it. */
 #define DENSE_TRACKS 20000u
+/* Where they come in cylinders of so many, so many are. */
+#define CYLINDER_MOST 64u
+#define CYLINDER_TRACKS 200000u
 #define DOUBT_MOST 16u
 #define DOUBT_BEFORE 3u
 #define DOUBT_BEHIND 3u
@@ -450,6 +453,16 @@ static int close_hole(struct map *m, uint64_t at)
 	return store_unknown(&m->store, at, to - at);
 }
 
+/* Do rounds of few unequal tracks come again?  Cylinders may have spares then,
+ * so that slips do not show behind them. */
+static bool in_cylinders(const struct map *m)
+{
+	unsigned round = plan_round(&m->walk.plan);
+
+	return round && round <= CYLINDER_MOST &&
+	       m->reader.units / m->walk.plan.now.size < CYLINDER_TRACKS;
+}
+
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
@@ -463,7 +476,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		if (!err && m->walk.lies && !m->dense) {
+		if (!err && !m->dense && (m->walk.lies || in_cylinders(m))) {
 			m->dense = true;
 			err = prove_known(m, 0, at);
 		}

@@ -212,6 +212,20 @@ void plan_forget(struct plan *plan)
 	plan->rate = plan->cross_rate = 0;
 }
 
+unsigned plan_round(const struct plan *plan)
+{
+	unsigned tracks = 0;
+	bool uneven = false;
+
+	if (!plan->trusted)
+		return 0;
+	for (size_t i = 1; i <= plan->period; i++) {
+		tracks += past(plan, i)->count;
+		uneven |= past(plan, i)->size != plan->now.size;
+	}
+	return uneven ? tracks : 0;
+}
+
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)
 {
 	unsigned n = 0;

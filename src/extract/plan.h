@@ -68,6 +68,10 @@ void plan_pass(struct plan *plan, const struct ahead *track);
 /* What came before the present run is no help any more. */
 void plan_forget(struct plan *plan);
 
+/* Tracks after which runs of different sizes come again; 0: not known, or they
+ * are all of one size. */
+unsigned plan_round(const struct plan *plan);
+
 /* Likely sizes of what comes next, at most `max`. */
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max);
 

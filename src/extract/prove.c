@@ -35,6 +35,7 @@
 #define ALIKE_FAR 64u
 /* So many like it on both sides. */
 #define AMONG 2u
+#define ROUND_MOST 64u
 #define LOOKS 12u
 /* Tracks, after which a drive that reads ahead has forgotten the first. */
 #define UP_LEAST 8u
@@ -262,6 +263,37 @@ static bool is_decided(const struct prove *p, const struct prove_claim *c,
 	return *holds;
 }
 
+/* Is there one of the same size, between the same, so many tracks away? */
+static bool comes_again(const struct prove *p, size_t i, size_t round)
+{
+	unsigned times = 0;
+
+	for (unsigned side = 0; side < 4; side++) {
+		size_t far = (side / 2 + 1) * round;
+		size_t k = side % 2 ? i + far : i - far;
+
+		if (side % 2 ? k + 1 >= p->n : i < far + 1)
+			continue;
+		times += p->claim[k].state != PROVE_FAILS &&
+			 p->claim[k].size == p->claim[i].size &&
+			 p->claim[k - 1].size == p->claim[i - 1].size &&
+			 p->claim[k + 1].size == p->claim[i + 1].size;
+	}
+	return times > 1;
+}
+
+/* Where heads have tracks of different sizes, cylinders come again. */
+static bool in_rounds(const struct prove *p, size_t i)
+{
+	if (!i || i + 1 >= p->n || p->claim[i].size != p->claim[i].nominal)
+		return false;
+	for (size_t round = 2; round <= ROUND_MOST; round++) {
+		if (comes_again(p, i, round))
+			return true;
+	}
+	return false;
+}
+
 static void try_begin(struct prove *p, size_t i)
 {
 	struct prove_trial *t = &p->trial[i];
@@ -269,7 +301,8 @@ static void try_begin(struct prove *p, size_t i)
 	*t = (struct prove_trial){ .alone = is_alone(p, i),
 				   .leap = { NAN, NAN } };
 	t->need = t->alone ? 2 : 1;
-	p->claim[i].among = !t->alone;
+	t->alone = t->alone && !in_rounds(p, i);
+	p->claim[i].among = t->need == 1;
 	p->claim[i].seen = true;
 }
 

@@ -94,6 +94,7 @@ struct log {
 	uint64_t last_chain;
 	uint64_t durable_seq;
 	uint64_t wanted_seq;		/* somebody waits for it */
+	uint64_t acked_seq;		/* somebody was or will be told of it */
 	uint64_t tail_seq;		/* oldest record that is needed */
 	struct {
 		uint64_t cut_seq, tail_seq;
@@ -120,6 +121,7 @@ struct log {
 	struct log_stage stage[LOG_STAGES];
 	struct log_stage *filling;	/* takes records unless full */
 	struct log_stage *sending;	/* NULL: none */
+	uint64_t missing_first, missing_last; /* records without; 0: none */
 
 	/* Tracks: `main` got the last record, `twin` the last twins. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
@@ -191,12 +193,17 @@ void log_dispatch(struct log *log);
 
 /* twin.c */
 void log_twin_stage(struct log *log);
-/* Sends all that there is. */
+/* Sends all that has been acknowledged; or, for a drain, all. */
 void log_twin_send(struct log *log);
 /* The records have gone to another track: sends what of it has its room
  * there. */
 void log_twin_send_here(struct log *log);
 bool log_twin_waiting(const struct log *log);
+/* Of those that have to be written. */
 uint64_t log_twin_staged_bytes(const struct log *log);
+/* Are there any, or is all that waits not acknowledged yet? */
+bool log_twin_due(const struct log *log);
+/* After the tail has moved. */
+void log_twin_trim(struct log *log);
 
 #endif

@@ -20,6 +20,8 @@
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
 #define TWIN_DELAY_NS 50000000ull
+/* Quiet for so long, the log has time for a checkpoint instead of twins. */
+#define MISSING_DELAY_NS 1000000000ull
 
 /* ---- Open and close ------------------------------------------------------ */
 
@@ -284,6 +286,8 @@ void log_commit(struct log *log, struct waiter *w)
 {
 	if (w->seq > newest_seq(log))
 		w->seq = newest_seq(log);
+	if (w->seq > log->acked_seq)
+		log->acked_seq = w->seq;
 	if (log->failed || w->seq <= log->durable_seq) {
 		list_add(&log->ready, &w->link);
 		return;
@@ -394,12 +398,22 @@ uint64_t log_run(struct log *log, uint64_t now_ns)
 	if (log_due(log))
 		return now_ns;
 	if (!log->started || log->failed || !list_empty(&log->writing) ||
-	    log->sending || !log_twin_waiting(log))
+	    log->sending || !log_twin_due(log))
 		return UINT64_MAX;
 	if (now_ns < due)
 		return due;
 	log_twin_send(log);
 	return UINT64_MAX;
+}
+
+uint64_t log_checkpoint_ns(const struct log *log)
+{
+	const uint64_t acked = log->acked_seq < log->durable_seq ?
+		log->acked_seq : log->durable_seq;
+
+	if (!log->missing_last || log->missing_first > acked)
+		return UINT64_MAX;
+	return log->sent_ns + MISSING_DELAY_NS;
 }
 
 uint64_t log_durable_seq(const struct log *log)
@@ -497,10 +511,14 @@ void log_trim(struct log *log, uint64_t cut_seq)
 {
 	const uint64_t tail = cut_forget(log, cut_seq);
 
+	/* What keeps them now is data that is not home yet. */
+	if (log->missing_last <= cut_seq)
+		log->missing_first = log->missing_last = 0;
 	if (tail <= log->tail_seq)
 		return;
 	log->tail_seq = tail;
 	log_tracks_refresh(log);
+	log_twin_trim(log);
 	log_dispatch(log);
 }
 

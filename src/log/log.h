@@ -6,9 +6,10 @@
  * if it is known where the head is, else to the next one of the open track;
  * one write at a time, what arrives meanwhile shares the next (group commit).
  * Each record chains to the one before by its checksum: the order of slots
- * means nothing.  A record's twin goes to another log track when there was no
- * commit for 50 ms or with a change of track, many in one write; when the log
- * is nearly full it is left out.
+ * means nothing.  When something has been acknowledged by it, a record's twin
+ * goes to another log track: when there was no commit for 50 ms or with a
+ * change of track, many in one write; when the log is nearly full it is left
+ * out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the
@@ -130,6 +131,10 @@ bool log_failed(const struct log *log);
 /* Twins, and waiters for what was durable when they came.  Returns when it
  * wants to be run again (UINT64_MAX: never). */
 uint64_t log_run(struct log *log, uint64_t now_ns);
+/* When it would like a checkpoint, because records that something has been
+ * acknowledged by have no twin: there was no memory to keep them until it was.
+ * UINT64_MAX: it would not. */
+uint64_t log_checkpoint_ns(const struct log *log);
 /* Somebody has come since who need not wait. */
 bool log_due(const struct log *log);
 

@@ -1,6 +1,11 @@
 /*
  * twin.c - the way of a record's twin: off the path of commits.
  *
+ * Until something is acknowledged by a record it needs no twin.  Who unpacks a
+ * tree fills records that nobody waits for: they are kept as long as there is a
+ * stage for them, then forgotten, and when somebody is told of them after all
+ * the log would like a checkpoint, which makes them needless.
+ *
  * Durable records are copied back to back into a stage, so that their buffers
  * are free again; the stage goes out in one write (in two, where a track ends)
  * when there was no commit for a while, when the records change their track
@@ -17,11 +22,59 @@
 /* Later than this it competes with reads: half a second. */
 #define DEADLINE_NS 500000000ull
 
+static uint64_t stage_first_seq(const struct log_stage *s)
+{
+	const struct log_header *h = (const void *)(s->buf + s->done);
+
+	return le64_get(h->seq);
+}
+
+/* Does it hold what something has been acknowledged by? */
+static bool stage_is_due(const struct log *log, const struct log_stage *s)
+{
+	return s->bytes > s->done && (stage_first_seq(s) <= log->acked_seq ||
+				      !list_empty(&log->drainers));
+}
+
 static void stage_empty(struct log_stage *s)
 {
 	s->bytes = s->done = s->upto = 0;
 	s->full = false;
 	s->tries = 0;
+}
+
+/* Nobody has been told of its records, and others want the room. */
+static void stage_forget(struct log *log, struct log_stage *s)
+{
+	if (!log->missing_last)
+		log->missing_first = stage_first_seq(s);
+	for (size_t at = s->done; at < s->bytes; ) {
+		const struct log_header *h = (const void *)(s->buf + at);
+
+		at += le32_get(h->bytes);
+		log->missing_last = le64_get(h->seq);
+		log->stats.twins_left_out++;
+	}
+	stage_empty(s);
+}
+
+void log_twin_trim(struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++) {
+		struct log_stage *s = &log->stage[i];
+
+		if (s == log->sending)
+			continue;
+		while (s->done < s->bytes &&
+		       stage_first_seq(s) < log->tail_seq) {
+			const struct log_header *h =
+				(const void *)(s->buf + s->done);
+
+			s->done += le32_get(h->bytes);
+		}
+		if (s->done == s->bytes)
+			stage_empty(s);
+	}
 }
 
 /* The one that takes a record of this size: the one that takes records now, or
@@ -34,8 +87,10 @@ static struct log_stage *stage_for(struct log *log, size_t bytes)
 		return s;
 	s->full = true;
 	s = s == &log->stage[0] ? &log->stage[1] : &log->stage[0];
-	if (s->bytes)
+	if (s->bytes && (s == log->sending || stage_is_due(log, s)))
 		return NULL;
+	if (s->bytes)
+		stage_forget(log, s);
 	log->filling = s;
 	return s;
 }
@@ -53,8 +108,15 @@ uint64_t log_twin_staged_bytes(const struct log *log)
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < LOG_STAGES; i++)
-		bytes += log->stage[i].bytes - log->stage[i].done;
+		if (stage_is_due(log, &log->stage[i]))
+			bytes += log->stage[i].bytes - log->stage[i].done;
 	return bytes;
+}
+
+bool log_twin_due(const struct log *log)
+{
+	return stage_is_due(log, &log->stage[0]) ||
+	       stage_is_due(log, &log->stage[1]);
 }
 
 /* Copies durable records to a stage as long as one takes them. */
@@ -255,9 +317,9 @@ static void stage_write(struct log *log, struct log_stage *s)
 static struct log_stage *stage_oldest(struct log *log)
 {
 	for (unsigned i = 0; i < LOG_STAGES; i++)
-		if (log->stage[i].full && log->stage[i].bytes)
+		if (log->stage[i].full && stage_is_due(log, &log->stage[i]))
 			return &log->stage[i];
-	return log->filling->bytes ? log->filling : NULL;
+	return stage_is_due(log, log->filling) ? log->filling : NULL;
 }
 
 void log_twin_send(struct log *log)

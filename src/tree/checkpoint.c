@@ -654,6 +654,8 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 		*next_ns = due_ns;
 	}
 	due_ns = tree->changed_ns + tree->options.checkpoint_ns;
+	if (due_ns > log_checkpoint_ns(tree->log))
+		due_ns = log_checkpoint_ns(tree->log);
 	if (now_ns >= due_ns)
 		return true;
 	if (due_ns < *next_ns)
