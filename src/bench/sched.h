@@ -31,6 +31,7 @@ const struct sched_experiment *sched_find(const char *name); /* NULL: none */
 
 /* The experiments, each in a file of its own. */
 int sched_free(const struct sched_options *options);
+int sched_scrub(const struct sched_options *options);
 int sched_head(const struct sched_options *options);
 int sched_order(const struct sched_options *options);
 int sched_files(const struct sched_options *options);

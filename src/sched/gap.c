@@ -24,6 +24,8 @@
 #include "sched/gap.h"
 
 #define HEAP_MAX 1024u
+/* Remapped units that are looked at for a gap. */
+#define MOVED_TRIES 4u
 /* What a third track costs in steps. */
 #define TRACK_STEPS 2u
 #define LOW_MAX 512u
@@ -192,8 +194,18 @@ static uint32_t piece_find(const struct search *s,
 	int64_t runs = 0;
 	struct range r;
 
-	if (geom_remap_next(s->belief->geom, first, &moved, &n) && moved < end)
-		end = moved > first ? moved : first;
+	/* Up to a remapped sector, or from there on when nothing is before. */
+	while (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	       moved < end) {
+		if (wanted_next_on(s->wanted, track, first, &r) &&
+		    r.first + s->query->unit_sectors <= moved) {
+			end = moved;
+			break;
+		}
+		first = moved + n;
+		first += unit - 1;
+		first -= first % unit;
+	}
 	piece->sectors = 0;
 	while (first < end &&
 	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
@@ -213,6 +225,18 @@ static uint32_t piece_find(const struct search *s,
 	}
 	*worth += units * unit_ns(s, track) + runs * s->query->run_ns;
 	return units;
+}
+
+/* Does all of a track pass by, beginning with a sector?  A track with defects
+ * may have its sectors on a part of its turn. */
+static bool track_passes(const struct search *s,
+			 const struct geom_track *track, uint64_t sector,
+			 uint64_t in_ns, uint64_t out_ns)
+{
+	return sector == track->first &&
+	       begin_ns(s, sector, in_ns) +
+			       length_ns(s, track, sector, track->sectors) <=
+		       out_ns + ROUND_OUT_NS;
 }
 
 /*
@@ -240,7 +264,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 	else if ((b + track->sectors - a) % track->sectors >
 		 1 + (out_ns - in_ns) / service_turn_ns(s->belief->mech,
 							track->per_sector) ||
-		 a == b)
+		 (a == b && !track_passes(s, track, a, in_ns, out_ns)))
 		return;
 	n = piece_find(s, track, a, b > a ? b : end, piece, &pass->worth_ns);
 	if (n) {
@@ -789,6 +813,67 @@ static void search_others(struct search *s)
 	}
 }
 
+/* ---- sectors that are not on their track ---- */
+
+/* A wanted unit, or what of it is on a track, by itself. */
+static void try_alone(struct search *s, uint64_t unit)
+{
+	uint32_t size = s->query->unit_sectors, each = wanted_unit(s->wanted);
+	struct service_head head = s->belief->head;
+	struct service_request req = { .lbn = unit };
+	struct geom_track track;
+	struct pass pass = { .n = 1 };
+	const struct pass *one[] = { &pass };
+	struct service service;
+	struct range r;
+
+	s->plan->steps += TRACK_STEPS;
+	if (!wanted_next(s->wanted, unit, &r) || r.first >= unit + size)
+		return;
+	if (r.n > unit + size - r.first)
+		r.n = unit + size - r.first;
+	if (r.n < size && !s->query->parts)
+		return;
+	req.lbn = r.first;
+	req.sectors = (uint32_t)r.n;
+	head.at_ns = s->free_ns + s->belief->read_guard_ns;
+	service_estimate(s->belief->geom, s->belief->mech, &head, &req,
+			 &service);
+	if (service.head.at_ns + s->lead_ns +
+		    service_move_ns(s->belief->mech, &service.head,
+				    s->target.cylinder, s->target.surface,
+				    s->query->target.write) > s->leave_ns)
+		return;
+	geom_track_of(s->belief->geom, r.first, &track);
+	pass.units = (uint32_t)(r.n / each);
+	pass.worth_ns = pass.units * unit_ns(s, &track) + s->query->run_ns;
+	pass.piece[0] = (struct gap_piece){
+		.sector = r.first,
+		.sectors = (uint32_t)r.n,
+		.begin_ns = service.media_ns,
+		.end_ns = service.head.at_ns,
+	};
+	plan_offer(s, one, 1);
+}
+
+/* Remapped sectors are in the way of everything else; some of them. */
+static void search_moved(struct search *s)
+{
+	uint64_t at = s->query->target.lbn, moved;
+	unsigned tries = MOVED_TRIES;
+	uint32_t n;
+
+	while (tries-- &&
+	       (geom_remap_next(s->belief->geom, at, &moved, &n) ||
+		geom_remap_next(s->belief->geom, at = 0, &moved, &n))) {
+		if (moved < at)
+			moved = at;
+		moved -= moved % s->query->unit_sectors;
+		try_alone(s, moved);
+		at = moved + s->query->unit_sectors;
+	}
+}
+
 /* ---- the interface ---- */
 
 /* How long a request's first and last sector are apart, on one track. */
@@ -881,4 +966,5 @@ void gap_search(const struct gap_query *query, const struct wanted *wanted,
 	search_ends(&s);
 	low_fill(&s);
 	search_others(&s);
+	search_moved(&s);
 }

@@ -1,0 +1,263 @@
+/*
+ * sched_scrub.c - random reads that never pause, one outstanding, with a scan
+ * of the whole disk in their gaps and without, by turns: what the scan gets, in
+ * per cent of what the medium passes by, and what the reads notice.  In virtual
+ * time, or in real time on a disk or an emulated drive, predicted from outside.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "sched/freeblock.h"
+
+#define UNIT_SECTORS 8u
+#define PARTS_BYTES (UINT64_C(64) << 20)
+#define TURN_REQUESTS 500u
+/* The first of each turn still meet what the other left. */
+#define TURN_WARMUP 20u
+
+struct scan {
+	struct rig *rig;
+	struct freeblock_task *task;
+	double part;		/* of the disk that is enough */
+	double promote_at;	/* this part left is promoted */
+	uint64_t all;		/* sectors */
+	uint64_t got;		/* of the pass at hand */
+	uint64_t passes;
+	uint64_t on_ns;		/* before the turn at hand */
+	uint64_t turn_ns;	/* it began */
+	uint64_t passes_ns;	/* the last pass was over, counted in turns */
+};
+
+static uint64_t scan_time_ns(const struct scan *scan)
+{
+	return scan->on_ns + env_now_ns(scan->rig->env) - scan->turn_ns;
+}
+
+static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
+		     const void *bytes, int result)
+{
+	struct scan *scan = arg;
+
+	(void)sector;
+	(void)bytes;
+	(void)result;
+	scan->got += sectors;
+	if ((double)(scan->all - scan->got) <
+	    scan->promote_at * (double)scan->all)
+		freeblock_promote(scan->task, 1);
+	if ((double)scan->got < scan->part * (double)scan->all)
+		return;
+	scan->passes++;
+	scan->passes_ns = scan_time_ns(scan);
+	scan->got = 0;
+	freeblock_promote(scan->task, 0);
+	freeblock_unwant(scan->task, 0, scan->all);
+	freeblock_want(scan->task, 0, scan->all);
+}
+
+static const struct freeblock_ops scan_ops = { .got = scan_got };
+
+static int scan_open(struct rig *rig, double part, double promote_at,
+		     struct scan *scan)
+{
+	const struct freeblock_options options = {
+		.name = "scan",
+		.unit_sectors = UNIT_SECTORS,
+		.no_idle = true,
+		.any = part < 1,
+		.parts_bytes = PARTS_BYTES,
+	};
+	int err;
+
+	*scan = (struct scan){ .rig = rig, .part = part,
+			       .promote_at = promote_at };
+	scan->all = geom_sectors(rig->geom) / UNIT_SECTORS * UNIT_SECTORS;
+	err = freeblock_open(rig->queue, &options, &scan_ops, scan,
+			     &scan->task);
+	if (!err)
+		err = freeblock_want(scan->task, 0, scan->all);
+	if (!err)
+		freeblock_pause(scan->task, true);
+	return err;
+}
+
+/* ---- the reads ---- */
+
+struct side {
+	double *response_ns;
+	uint64_t n;
+	uint64_t ns;		/* of its turns */
+	double mean_ns, p99_ns;
+};
+
+struct turns {
+	struct side side[2];	/* without, with */
+	bool with;
+	uint64_t most;
+	unsigned in_turn;
+};
+
+static void turns_over(void *arg, unsigned client, struct queue_request *req)
+{
+	struct turns *turns = arg;
+	struct side *side = &turns->side[turns->with];
+
+	(void)client;
+	if (turns->in_turn++ >= TURN_WARMUP && side->n < turns->most)
+		side->response_ns[side->n++] =
+			(double)(req->disk.complete_ns - req->disk.submit_ns);
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void side_sum_up(struct side *side)
+{
+	double sum = 0;
+	uint64_t i;
+
+	for (i = 0; i < side->n; i++)
+		sum += side->response_ns[i];
+	qsort(side->response_ns, side->n, sizeof(double), compare);
+	side->mean_ns = sum / (double)side->n;
+	side->p99_ns = side->response_ns[side->n * 99 / 100];
+}
+
+static int run_turn(struct rig *rig, struct turns *turns, struct scan *scan,
+		    uint64_t seed)
+{
+	struct rig_load load = {
+		.clients = 1,
+		.sectors = 8,
+		.read_percent = 100,
+		.requests = TURN_REQUESTS,
+		.seed = seed,
+		.over = turns_over,
+		.arg = turns,
+	};
+	struct rig_result result;
+	int err;
+
+	turns->in_turn = 0;
+	scan->turn_ns = env_now_ns(rig->env);
+	freeblock_pause(scan->task, !turns->with);
+	err = rig_run(rig, &load, &result);
+	freeblock_pause(scan->task, true);
+	turns->side[turns->with].ns += env_now_ns(rig->env) - scan->turn_ns;
+	if (turns->with)
+		scan->on_ns += env_now_ns(rig->env) - scan->turn_ns;
+	return err;
+}
+
+/* The head learns before anything is counted. */
+static int run_turns(struct rig *rig, const struct sched_options *options,
+		     struct turns *turns, struct scan *scan)
+{
+	struct rig_load warmup = { .clients = 1, .sectors = 8,
+				   .read_percent = 100, .requests = 500,
+				   .seed = options->seed };
+	struct rig_result result;
+	uint64_t i, n = turns->most / TURN_REQUESTS;
+	int err = rig_run(rig, &warmup, &result);
+
+	for (i = 0; i < 2 * n && !err; i++) {
+		turns->with = i % 2;
+		err = run_turn(rig, turns, scan, options->seed + 1 + i / 2);
+	}
+	return err;
+}
+
+/* ---- what is printed ---- */
+
+/* The medium's rate, in sectors a second, all tracks alike. */
+static double media_rate(const struct rig *rig)
+{
+	return (double)geom_sectors(rig->geom) /
+	       (double)geom_tracks(rig->geom) * 1e12 /
+	       (double)rig->believed->mech.period_ps;
+}
+
+static void print_sides(const char *label, const struct turns *turns,
+			const struct scan *scan)
+{
+	const struct side *off = &turns->side[0], *on = &turns->side[1];
+	double sectors = (double)scan->got, ns = (double)on->ns, rate;
+	struct freeblock_stats stats;
+
+	if (scan->passes) {
+		sectors = (double)scan->passes * scan->part *
+			  (double)scan->all;
+		ns = (double)scan->passes_ns;
+	}
+	rate = sectors / ns * 1e9;
+	freeblock_get_stats(scan->rig->queue, NULL, &stats);
+	printf("%-10s %8.2f %8.2f %8.1f %8.3f %8.2f %8.2f %8.1f %7.1f %7.2f "
+	       "%7.2f\n", label, 1e3 / off->mean_ns * 1e6,
+	       1e3 / on->mean_ns * 1e6, 100 * off->mean_ns / on->mean_ns,
+	       off->mean_ns / 1e6, 100 * (on->mean_ns / off->mean_ns - 1),
+	       100 * (on->p99_ns / off->p99_ns - 1), rate * 512 / 1e6,
+	       100 * rate / media_rate(scan->rig),
+	       (double)scan->passes +
+		       (double)scan->got / (double)scan->all,
+	       100 * (double)stats.delays / (double)on->n);
+	fflush(stdout);
+}
+
+static int measure(const struct sched_options *options, const char *label,
+		   double part, double promote_at)
+{
+	struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : "atlas-10k",
+		.seed = options->seed,
+		.no_cache = !options->device,
+		.device = options->device,
+	};
+	struct turns turns = { .most = options->requests ?
+				       options->requests : 20000 };
+	struct scan scan;
+	struct rig rig;
+	int err = rig_open(&rig_options, &rig);
+
+	if (err)
+		return err;
+	if (options->quick)
+		turns.most /= 10;
+	turns.side[0].response_ns = calloc(turns.most, sizeof(double));
+	turns.side[1].response_ns = calloc(turns.most, sizeof(double));
+	err = turns.side[0].response_ns && turns.side[1].response_ns ?
+		      scan_open(&rig, part, promote_at, &scan) : -ENOMEM;
+	if (!err) {
+		err = run_turns(&rig, options, &turns, &scan);
+		if (!err) {
+			side_sum_up(&turns.side[0]);
+			side_sum_up(&turns.side[1]);
+			print_sides(label, &turns, &scan);
+		}
+		freeblock_close(scan.task);
+		queue_drain(rig.queue);
+	}
+	free(turns.side[0].response_ns);
+	free(turns.side[1].response_ns);
+	rig_close(&rig);
+	return err;
+}
+
+int sched_scrub(const struct sched_options *options)
+{
+	int err;
+
+	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %7s %7s %7s\n", "scan of",
+	       "reads/s", "with it", "of them%", "mean ms", "mean +%", "p99 +%",
+	       "MB/s", "media%", "passes", "late %");
+	err = measure(options, "all", 1, 0);
+	if (!err)
+		err = measure(options, "all but .5", 1, 0.005);
+	return err ? err : measure(options, "any 80 %", 0.8, 0);
+}
