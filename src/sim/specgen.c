@@ -433,6 +433,98 @@ static int make_remaps(struct gen *g)
 	return 0;
 }
 
+/* ---- What few drives have ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void list_sort(struct spec_list *list)
+{
+	size_t n = 0;
+
+	if (list->n)
+		qsort(list->v, list->n, sizeof(*list->v), by_number);
+	for (size_t i = 0; i < list->n; i++) {
+		if (!n || list->v[i] != list->v[n - 1])
+			list->v[n++] = list->v[i];
+	}
+	list->n = n;
+}
+
+/* Over some tracks in a row, about as far along each. */
+static int make_scratch(struct gen *g, struct spec_zone *z)
+{
+	uint32_t around = z->around[0], wide = 1 + around / 24;
+	uint64_t tracks = zone_tracks(g, z), first, at = below(g, around / 2);
+	uint32_t long_tracks = between(g, 2, 12), n;
+	int err = 0;
+
+	if (tracks < 4 * long_tracks)
+		return 0;
+	first = below(g, tracks - 2 * long_tracks);
+	for (uint32_t i = 0; i < long_tracks && !err; i++) {
+		n = between(g, 1, wide);
+		for (uint32_t k = 0; k < n && !err; k++)
+			err = list_add_to(&z->slips,
+					  (first + i) * around + at + k);
+	}
+	list_sort(&z->slips);
+	return err;
+}
+
+static int make_gone(struct gen *g, struct spec_zone *z)
+{
+	uint64_t at = below(g, zone_tracks(g, z) / 2 + 1);
+	uint32_t n = between(g, 2, 6);
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err && at + 4 < zone_tracks(g, z);
+	     i++) {
+		err = list_add_to(&z->slipped_tracks, at);
+		at += between(g, 1, 2);
+	}
+	list_sort(&z->slipped_tracks);
+	return err;
+}
+
+static int make_odd(struct gen *g)
+{
+	struct spec *s = g->spec;
+	angle skew, group;
+	bool leap, hardly, spares, scratch, gone;
+	int err = 0;
+
+	stream(g, 7);
+	hardly = chance(g, 0.15);
+	skew = fraction(real(g, 0.02, 0.05));
+	leap = chance(g, 0.4);
+	group = chance(g, 0.5) ? 0 : fraction(real(g, -0.03, 0.03));
+	spares = chance(g, 0.5);
+	scratch = chance(g, 0.5);
+	gone = chance(g, 0.4);
+	for (size_t i = 0; i < s->zones_n && !err; i++) {
+		struct spec_zone *z = &s->zones[i];
+
+		if (hardly)
+			z->track_skew = z->cylinder_skew = skew;
+		if (leap)
+			z->group_skew = group;
+		if (spares && s->order != SPEC_SERPENTINE)
+			z->spares_cylinder = between(g, 1, 30);
+		if (scratch && chance(g, 0.5))
+			err = make_scratch(g, z);
+		if (!err && gone && chance(g, 0.5))
+			err = make_gone(g, z);
+	}
+	if (chance(g, 0.5))
+		s->zones[0].reserved = between(g, 1, s->zones[0].around[0]);
+	return err;
+}
+
 /* ---- All of it ---- */
 
 int specgen_make(const struct specgen *options, struct spec **spec)
@@ -461,6 +553,8 @@ int specgen_make(const struct specgen *options, struct spec **spec)
 		err = make_zones(&g);
 	if (!err)
 		err = make_remaps(&g);
+	if (!err && options->odd)
+		err = make_odd(&g);
 	if (err)
 		spec_free(g.spec);
 	else
@@ -507,6 +601,8 @@ static bool parse_one(const char *text, struct specgen *o)
 		o->zero_latency = v > 0;
 	else if (!strncmp(text, "noise=", 6))
 		o->noise = v > 0;
+	else if (!strncmp(text, "odd=", 4))
+		o->odd = v > 0;
 	else
 		return false;
 	return true;
@@ -530,7 +626,7 @@ int specgen_parse(const char *text, struct specgen *options)
 	if (!good)
 		msg_error("%s: not SEED[,bytes=N][,surfaces=N][,group=N]"
 			  "[,slipped=SHARE][,cache=0|1][,zero-latency=0|1]"
-			  "[,noise=0|1]", text);
+			  "[,noise=0|1][,odd=0|1]", text);
 	free(copy);
 	return good ? 0 : -EINVAL;
 }
