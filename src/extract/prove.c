@@ -28,7 +28,7 @@
 
 /* A leap is seen from so many tolerances on, and known to so many. */
 #define JUMP 2.2
-#define SAME_JUMP 1.6
+#define SAME_JUMP 1.1
 /* Shorter tracks are not taken for parts of the middle of a zone. */
 #define SHORT_LEAST 0.8
 /* As far as others of the same size may be away. */
@@ -39,6 +39,7 @@
 #define LOOKS 12u
 /* Tracks, after which a drive that reads ahead has forgotten the first. */
 #define UP_LEAST 8u
+#define EDGE_LOOKS 4u
 /* How much more often wrong than right. */
 #define REFUTED 3u
 
@@ -131,9 +132,8 @@ static bool is_alone(const struct prove *p, size_t i)
 /* Has enough been seen of a spot? */
 static bool is_settled(const struct prove_trial *t, unsigned spot)
 {
-	unsigned need = is_inner(spot) ? t->alone : t->need;
-
-	return t->right[spot] >= need + t->wrong[spot] + !!t->wrong[spot];
+	return t->right[spot] >= t->need[spot] + t->wrong[spot] +
+				 !!t->wrong[spot];
 }
 
 static bool is_refuted(const struct prove_trial *t, unsigned spot)
@@ -230,21 +230,28 @@ static void note_leap(const struct prove *p, const struct prove_claim *c,
 	note(t, behind ? PROVE_BEHIND : PROVE_BEFORE, right);
 }
 
+/* As the walk has seen it. */
+static double leap_behind(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return i + 1 < p->n && c[1].first == c->first + c->size ? c[1].leap :
+								  NAN;
+}
+
 static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
 {
 	const struct prove_claim *c = &p->claim[i];
-	double start = frame(c, t), said = NAN;
+	double start = frame(c, t);
 
 	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++)
 		note(t, k, on_line(p->reader, c, start,
 				   (uint32_t)(unit_of(c, k) - c->first),
 				   t->turn[k]));
-	if (i + 1 < p->n && c[1].first == c->first + c->size)
-		said = c[1].leap;
 	if (is_there(p, c, PROVE_BEFORE))
 		note_leap(p, c, t, false, c->leap);
 	if (is_there(p, c, PROVE_BEHIND))
-		note_leap(p, c, t, true, said);
+		note_leap(p, c, t, true, leap_behind(p, i));
 }
 
 static bool is_decided(const struct prove *p, const struct prove_claim *c,
@@ -300,9 +307,13 @@ static void try_begin(struct prove *p, size_t i)
 
 	*t = (struct prove_trial){ .alone = is_alone(p, i),
 				   .leap = { NAN, NAN } };
-	t->need = t->alone ? 2 : 1;
-	t->alone = t->alone && !in_rounds(p, i);
-	p->claim[i].among = t->need == 1;
+	p->claim[i].among = !t->alone;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->need[k] = is_inner(k) ? t->alone && !in_rounds(p, i) :
+					   1 + t->alone;
+	/* A leap that nobody has foretold may be two late completions. */
+	t->need[PROVE_BEFORE] += t->alone && isnan(p->claim[i].leap);
+	t->need[PROVE_BEHIND] += t->alone && isnan(leap_behind(p, i));
 	p->claim[i].seen = true;
 }
 
@@ -546,6 +557,60 @@ static void judge_alone(struct prove *p, bool more)
 	}
 }
 
+/* ---- Where nothing is known on the other side ---- */
+
+/* Is what is there a unit by itself, in the place of one that is defective?
+ * Then the leap is none.  Two that follow each other say that it is not. */
+static int try_edge(struct prove *p, size_t i, bool behind, bool *good)
+{
+	const struct prove_claim *c = &p->claim[i];
+	uint64_t lo = behind ? c->first + c->size : c->first - 2;
+	double a, b;
+	int err = 0;
+
+	*good = false;
+	for (unsigned n = 0; n < EDGE_LOOKS && !*good && !err; n++) {
+		err = reader_read(p->reader, lo + 1, &b);
+		if (!err)
+			err = reader_read(p->reader, lo, &a);
+		*good = fabs(off(b, a + c->pitch)) <= p->reader->tolerance;
+	}
+	return err;
+}
+
+static bool has_edge(const struct prove *p, size_t i, bool behind, bool more)
+{
+	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *b = neighbour(p, i, behind ? 1 : -1);
+
+	if (c->state != PROVE_HOLDS || !c->seen ||
+	    (b && b->state != PROVE_FAILS))
+		return false;
+	if (behind)
+		return !(more && i + 1 == p->n) &&
+		       c->first + c->size + 1 < p->reader->units;
+	return c->first > 1;
+}
+
+static int try_edges(struct prove *p, bool more)
+{
+	bool again = true, good;
+	int err = 0;
+
+	while (again && !err) {
+		again = false;
+		for (size_t i = 0; i < 2 * p->n && !err; i++) {
+			if (!has_edge(p, i / 2, i % 2, more))
+				continue;
+			err = try_edge(p, i / 2, i % 2, &good);
+			if (!good && !err)
+				p->claim[i / 2].state = PROVE_FAILS;
+			again |= !good;
+		}
+	}
+	return err;
+}
+
 /* ---- The claims ---- */
 
 static int grow(void *array, size_t *room, size_t n, size_t each)
@@ -650,6 +715,8 @@ int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 		err = try_lonely(prove);
 	if (!err)
 		judge_alone(prove, more);
+	if (!err)
+		err = try_edges(prove, more);
 	return err ? err : keep_open(prove);
 }
 

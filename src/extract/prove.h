@@ -38,7 +38,7 @@ enum prove_spot {
  * it has to be. */
 struct prove_trial {
 	double turn[PROVE_SPOTS];	/* of this look; NAN: not read */
-	unsigned need, right[PROVE_SPOTS], wrong[PROVE_SPOTS];
+	unsigned need[PROVE_SPOTS], right[PROVE_SPOTS], wrong[PROVE_SPOTS];
 	double leap[2];		/* as seen first; NAN: not yet */
 	bool alone;
 };

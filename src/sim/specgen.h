@@ -21,9 +21,9 @@ struct specgen {
 	double slipped;		/* share of tracks with slips; < 0 */
 	int cache;		/* 0: none, 1: with read-ahead; < 0 */
 	int zero_latency;	/* 0, 1; < 0 */
-	bool odd;		/* with what few drives have: scratches over many
-				 * tracks, boundaries without a leap or with
-				 * hardly any, spares in every cylinder, slipped
+	bool odd;		/* with what few drives have: scratches over
+				 * many tracks, boundaries with hardly a leap or
+				 * none, spares in every cylinder, slipped
 				 * tracks side by side, partial tracks at the
 				 * ends of the disk */
 	int noise;		/* 0: none; else 8 us, exponential 20 us, 1 to
