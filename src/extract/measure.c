@@ -28,9 +28,8 @@ static void found(struct profile *profile, enum profile_part part)
 	profile->part[part].confidence_ppm = SURE_PPM;
 }
 
-/* The state of measuring; NULL with bytes 0 when there is no room for it. */
-static void keep_progress(struct profile *p, const struct map *map,
-			  unsigned done)
+void measure_keep_state(struct profile *p, const struct map *map,
+			unsigned done)
 {
 	json_t *state = map_save(map);
 	char *text;
@@ -49,16 +48,15 @@ static void keep_progress(struct profile *p, const struct map *map,
 	p->progress_bytes = 0;
 }
 
-static void keep(struct profile *p, const struct map *map, unsigned done)
+static void keep(struct profile *p)
 {
 	if (geom_known(p->geom)) {
 		found(p, PROFILE_BOUNDARIES);
 		found(p, PROFILE_ANGLES);
 	}
-	keep_progress(p, map, done);
 }
 
-int measure_keep(struct profile *profile, const struct map *map, unsigned done)
+int measure_keep(struct profile *profile, const struct map *map)
 {
 	struct geom *geom;
 	int err = map_geom(map, &geom);
@@ -67,7 +65,7 @@ int measure_keep(struct profile *profile, const struct map *map, unsigned done)
 		return err;
 	geom_free(profile->geom);
 	profile->geom = geom;
-	keep(profile, map, done);
+	keep(profile);
 	return 0;
 }
 
@@ -153,7 +151,8 @@ static int make_profile(struct prober *prober, const struct map *map,
 	p->physical_bytes = prober->limits->physical_bytes;
 	p->made_wall_ns = env_wall_ns(prober->env);
 	found(p, PROFILE_PERIOD);
-	keep(p, map, 0);
+	keep(p);
+	measure_keep_state(p, map, 0);
 	*profile = p;
 	return 0;
 }

@@ -27,11 +27,14 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 #define MEASURE_TRACKS 1u
 #define MEASURE_MECH 2u
 
-/* What a map knows becomes what the profile knows of tracks, with the state of
- * measuring to go on from (left out when it is too large), and what is `done`.
- * On an error the profile is as it was. */
-int measure_keep(struct profile *profile, const struct map *map,
-		 unsigned done);
+/* What a map knows becomes what the profile knows of tracks.  On an error the
+ * profile is as it was. */
+int measure_keep(struct profile *profile, const struct map *map);
+
+/* And the state of measuring to go on from (left out when it is too large),
+ * with what is `done`; takes milliseconds for large maps. */
+void measure_keep_state(struct profile *profile, const struct map *map,
+			unsigned done);
 
 /* Likewise what was measured of its mechanics.  -ENOMEM. */
 int measure_keep_mech(struct profile *profile, const struct mech *mech);

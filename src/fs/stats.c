@@ -7,7 +7,9 @@
 #include <jansson.h>
 
 #include "fs/errors.h"
+#include "fs/keep.h"
 #include "fs/replica_ops.h"
+#include "fs/settle.h"
 
 #include "sched/queue.h"
 
@@ -266,6 +268,22 @@ static json_t *stats_profile(const struct fs *fs)
 	return object;
 }
 
+/* What of it was written back, and what has moved because of it. */
+static json_t *stats_kept(const struct fs *fs)
+{
+	json_t *object = json_object();
+	struct keep_stats kept;
+	struct settle_stats moved;
+
+	keep_get_stats(fs->keep, &kept);
+	settle_get_stats(fs->settle, &moved);
+	stats_set(object, "written", kept.written);
+	stats_set(object, "bytes", kept.bytes);
+	stats_set(object, "log_tracks_moved", moved.logs);
+	stats_set(object, "node_tracks_moved", moved.nodes);
+	return object;
+}
+
 char *fs_model_json(struct fs *fs)
 {
 	const struct geom *geom = fs->geom;
@@ -278,6 +296,7 @@ char *fs_model_json(struct fs *fs)
 	stats_set(object, "tracks", tracks);
 	stats_set(object, "period_ns", period_ns);
 	json_object_set_new(object, "profile", stats_profile(fs));
+	json_object_set_new(object, "kept", stats_kept(fs));
 	if (fs->head)
 		json_object_set_new(object, "head", stats_head(fs->head));
 	if (period_ns)

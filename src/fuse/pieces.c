@@ -121,13 +121,14 @@ static char *piece_json(const struct piece *p)
 		json_object_set_new(o, "inline", json_true());
 	if (o && p->tracks) {
 		json_t *place = json_pack(
-			"{s:I,s:I,s:I,s:i,s:i,s:b,s:b}", "lbn",
+			"{s:I,s:I,s:I,s:i,s:i,s:b,s:b,s:b}", "lbn",
 			(json_int_t)p->part.lbn, "track",
 			(json_int_t)p->track.index, "tracks",
 			(json_int_t)p->tracks, "cylinder",
 			(int)p->track.cylinder, "surface",
 			(int)p->track.surface, "whole", (int)p->whole,
-			"known", (int)p->track.known);
+			"known", (int)p->track.known, "placed_known",
+			(int)p->part.known);
 
 		json_object_update(o, place);
 		json_decref(place);

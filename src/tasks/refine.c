@@ -39,6 +39,7 @@
 #define CHECKS 512u
 /* The file system gets a new map when so much of the disk has been added. */
 #define ADOPT_SHARE 64u
+#define STATE_NS UINT64_C(300000000000)
 #define GONE_ERRORS 64u
 /* So many changes are followed in a mount; and where there is no map to measure
  * by, in geometries of so many tracks. */
@@ -88,7 +89,8 @@ struct refine {
 	struct mech mech;
 	bool have_mech;		/* which is new */
 	uint64_t done_sectors, adopted_sectors, adopted;
-	uint64_t looked_sectors; /* when the map was last adopted or read */
+	uint64_t state_ns;	/* the state of measuring is kept again */
+	uint64_t looked_sectors; /* when the state was last kept or read */
 
 	/* What has changed, as ordinary reads show. */
 	struct range grown[GROWN_MOST];
@@ -378,12 +380,20 @@ static void refine_body(struct coro *coro, void *arg)
 
 static int refine_adopt(struct refine *r)
 {
+	uint64_t now_ns = env_now_ns(r->fs->env);
 	struct profile *next;
 	int err = profile_copy(r->fs->profile, &next);
 
 	if (err)
 		return err;
-	err = measure_keep(next, r->map, r->done);
+	err = measure_keep(next, r->map);
+	/* What is written back need not be newer than when it is. */
+	if (!err && (now_ns >= r->state_ns || r->closing ||
+		     r->done != r->done_kept || r->dropped)) {
+		measure_keep_state(next, r->map, r->done);
+		r->state_ns = now_ns + STATE_NS;
+		r->looked_sectors = looked_sectors(r);
+	}
 	if (!err && r->have_mech)
 		err = measure_keep_mech(next, &r->mech);
 	if (!err)
@@ -395,7 +405,6 @@ static int refine_adopt(struct refine *r)
 	r->have_mech = r->dropped = false;
 	r->done_kept = r->done;
 	r->adopted_sectors = known_sectors(r);
-	r->looked_sectors = looked_sectors(r);
 	r->adopted++;
 	return 0;
 }
