@@ -226,6 +226,8 @@ static json_t *stats_head(const struct head *head)
 	stats_set(object, "outliers", stats.gated);
 	stats_set(object, "reacquired", stats.reacquired);
 	stats_set(object, "reference_reads", stats.references);
+	json_object_set_new(object, "places_of_writes",
+			    json_boolean(stats.places));
 	json_object_set_new(object, "reads", stats_head_kind(&stats.read));
 	json_object_set_new(object, "writes", stats_head_kind(&stats.write));
 	return object;

@@ -475,8 +475,10 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	struct judge *judge = &head->judge[kind];
 	bool was = judge->on;
 
-	if (kind == LEARN_WRITE)
-		judge_see(&head->places, wrong, TRIAL_ENOUGH);
+	if (kind == LEARN_WRITE &&
+	    judge_see(&head->places, wrong, TRIAL_ENOUGH))
+		msg_info("head: places of writes are %schosen by rotation",
+			 head->places.on ? "" : "not ");
 	if (head_guard_ns(head, kind) >
 	    head_period_ns(head) * WRONG_PERCENT / 100)
 		wrong = true;
@@ -953,6 +955,7 @@ void head_get_stats(const struct head *head, struct head_stats *stats)
 		.gated = head->spindle.gated,
 		.reacquired = head->spindle.reacquired,
 		.references = head->references,
+		.places = head->known && head->places.on,
 	};
 	if (head->known) {
 		stats->period_sigma_ppm =

@@ -91,6 +91,7 @@ struct head_stats {
 	uint64_t gated;			/* that were left out */
 	uint64_t reacquired;
 	uint64_t references;		/* reads made for this only */
+	bool places;			/* of writes are chosen, see belief.h */
 	struct head_kind_stats read, write;
 };
 
