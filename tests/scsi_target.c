@@ -14,6 +14,7 @@
 #define BAD_OPCODE 0x2000
 #define BAD_CDB 0x2400
 #define BAD_PARAMETER 0x2600
+#define HEADS 256u		/* a byte; actuators use the same numbers */
 #define SECTOR_GAP 88u		/* bytes around a sector's data */
 
 struct placed {
@@ -121,7 +122,7 @@ static void where_is(const struct scsi_target *t, uint64_t block,
 	geom_track_of(t->geom, block * t->unit, &track);
 	geom_place_of(t->geom, block * t->unit, &place);
 	out->cylinder = place.cylinder;
-	out->head = place.surface;
+	out->head = place.surface % HEADS;
 	out->at = place.sector / t->unit;
 	*alternate = place.cylinder != track.cylinder ||
 		     place.surface != track.surface;
@@ -301,6 +302,46 @@ static void answer_defects(struct scsi_target *t, struct scsi_command *command,
 
 /* ---- what every drive answers ---- */
 
+/* VPD page B9h: two ranges. */
+static void answer_ranges(const struct scsi_target *t,
+			  struct scsi_command *command)
+{
+	uint64_t first = t->habits.range_blocks;
+	uint8_t page[128] = { 0, 0xb9, 0, 124 };
+
+	page[64] = 0;
+	page[65] = 1;
+	put_be(first, page + 80, 8);
+	page[96] = 1;
+	page[97] = 1;
+	put_be(first + t->habits.range_gap, page + 104, 8);
+	put_be(t->blocks - first - t->habits.range_gap, page + 112, 8);
+	give(command, page, sizeof(page));
+}
+
+/* GET PHYSICAL ELEMENT STATUS */
+static void answer_elements(const struct scsi_target *t,
+			    struct scsi_command *command)
+{
+	const struct scsi_target_habits *h = &t->habits;
+	uint8_t buf[32 + 32 * HEADS] = { 0 };
+	uint8_t *at = buf + 32;
+
+	if (!h->elements) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	put_be(h->elements, buf, 4);
+	put_be(h->elements, buf + 4, 4);
+	for (unsigned i = 0; i < h->elements; i++, at += 32) {
+		put_be(i + 1, at + 4, 4);
+		at[14] = 1;
+		at[15] = i < h->gone ? 0xff :
+			 i < h->gone + h->going ? 0xfe : 0x01;
+	}
+	give(command, buf, 32 + 32 * h->elements);
+}
+
 static void answer_vpd(const struct scsi_target *t,
 		       struct scsi_command *command)
 {
@@ -321,7 +362,14 @@ static void answer_vpd(const struct scsi_target *t,
 	case 0xb1:
 		page[3] = 60;
 		put_be(10000, page + 4, 2);
+		page[8] = t->habits.range_blocks ? 0x40 : 0;
 		break;
+	case 0xb9:
+		if (t->habits.range_blocks) {
+			answer_ranges(t, command);
+			return;
+		}
+		/* fall through */
 	default:
 		refuse(command, BAD_CDB);
 		return;
@@ -347,6 +395,10 @@ static void answer_capacity(struct scsi_target *t, struct scsi_command *command,
 {
 	uint8_t buf[32] = { 0 };
 
+	if (sixteen && (command->cdb[1] & 0x1f) == 0x17) {
+		answer_elements(t, command);
+		return;
+	}
 	if (sixteen) {
 		if (t->habits.capacity_10_only ||
 		    (command->cdb[1] & 0x1f) != 0x10) {

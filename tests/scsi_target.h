@@ -25,6 +25,11 @@ struct scsi_target_habits {
 	bool defects_10_only;
 	bool capacity_10_only;
 	unsigned attention;	/* every so many commands; 0: never */
+	uint64_t range_blocks;	/* of the first of two actuators; 0: one */
+	bool range_gap;		/* a block between them is nobody's */
+	unsigned elements;	/* heads that it tells of; 0: none, */
+	unsigned gone;		/* so many of them out of use, */
+	unsigned going;		/* or being taken out of use */
 	unsigned lies;		/* one of so many listed slips is not there */
 };
 

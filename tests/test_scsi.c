@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/cycle.h"
 #include "extract/scsi_map.h"
+#include "extract/scsi_survey.h"
 #include "sim/judge.h"
 #include "sim/specgen.h"
 #include "tests/scsi_target.h"
@@ -19,8 +21,9 @@ struct bench {
 	struct geom *truth;
 	struct scsi_target *target;
 	struct translate *translate;
-	struct scsi_address *primary;
-	size_t primary_n;
+	struct scsi_survey survey;
+	struct scsi_address *primary, *grown;
+	size_t primary_n, grown_n;
 	struct scsi_map map;
 	struct judge judge;
 };
@@ -54,34 +57,54 @@ static void bench_close(struct bench *b)
 	geom_free(b->map.geom);
 	translate_close(b->translate);
 	free(b->primary);
+	free(b->grown);
 	scsi_target_free(b->target);
 	geom_free(b->truth);
 	spec_free(b->spec);
 	msg_set_sink(NULL, NULL);
 }
 
-/* The whole way a tool goes; the map must be right to the block. */
-static void bench_map(struct bench *b)
+/* What a tool asks first. */
+static void bench_survey(struct bench *b, struct scsi_map_options *options)
 {
 	struct scsi_port *port = scsi_target_port(b->target);
-	struct scsi_map_options options = { 0 };
-	struct scsi_capacity capacity;
+	const char *why;
 
-	ck_assert_int_eq(scsi_read_capacity(port, &capacity), 0);
-	options.block_bytes = capacity.block_bytes;
-	options.blocks = capacity.blocks;
+	ck_assert_int_eq(scsi_survey(port, &b->survey, &why), 0);
+	options->block_bytes = b->survey.capacity.block_bytes;
+	options->blocks = b->survey.capacity.blocks;
+	options->range = b->survey.range;
+	options->ranges = b->survey.ranges;
 	if (!scsi_read_defects(port, SCSI_PRIMARY, &b->primary,
 			       &b->primary_n)) {
-		options.primary = b->primary;
-		options.primary_n = b->primary_n;
+		options->primary = b->primary;
+		options->primary_n = b->primary_n;
 	}
-	ck_assert_int_eq(translate_open(port, capacity.blocks, &b->translate),
-			 0);
-	ck_assert_int_eq(scsi_map_make(b->translate, &options, &b->map), 0);
+	if (!scsi_read_defects(port, SCSI_GROWN, &b->grown, &b->grown_n)) {
+		options->grown = b->grown;
+		options->grown_n = b->grown_n;
+	}
+}
+
+/* The map must be right to the block. */
+static void bench_make(struct bench *b, const struct scsi_map_options *options)
+{
+	ck_assert_int_eq(translate_open(scsi_target_port(b->target),
+					options->blocks, &b->translate), 0);
+	ck_assert_int_eq(scsi_map_make(b->translate, options, &b->map), 0);
 	ck_assert_int_eq(judge_geom(b->truth, b->map.geom, &b->judge), 0);
 	ck_assert_uint_eq(b->judge.wrong, 0);
 	ck_assert_uint_eq(b->judge.unknown_sectors, 0);
 	ck_assert_uint_gt(b->map.verified, 0);
+}
+
+/* The whole way a tool goes. */
+static void bench_map(struct bench *b)
+{
+	struct scsi_map_options options = { 0 };
+
+	bench_survey(b, &options);
+	bench_make(b, &options);
 }
 
 /* Every habit, over drives of every order. */
@@ -223,6 +246,7 @@ START_TEST(facts_of_a_drive)
 	struct scsi_format format;
 	struct scsi_port *port;
 	uint32_t largest, best;
+	struct scsi_elements elements;
 	unsigned n;
 	struct bench b;
 
@@ -238,8 +262,108 @@ START_TEST(facts_of_a_drive)
 	ck_assert_uint_gt(largest, best);
 	ck_assert_int_eq(scsi_read_format(port, &format), 0);
 	ck_assert_uint_eq(format.sectors_per_track, 500);
-	ck_assert_int_eq(scsi_count_elements(port, &n, &n), -EOPNOTSUPP);
+	ck_assert_int_eq(scsi_count_elements(port, &elements), -EOPNOTSUPP);
 	ck_assert_int_eq(scsi_read_ranges(port, NULL, 0, &n), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- what is recognised before anything is mapped ---- */
+
+static int survey_of(const struct scsi_target_habits *h,
+		     struct scsi_survey *survey, const char **why)
+{
+	struct bench b;
+	int err;
+
+	bench_open(&b, 5, UINT64_C(300000000), h);
+	err = scsi_survey(scsi_target_port(b.target), survey, why);
+	bench_close(&b);
+	return err;
+}
+
+START_TEST(heads_out_of_use)
+{
+	struct scsi_target_habits h = { .elements = 8, .gone = 2,
+					.attention = 2 };
+	struct scsi_survey survey;
+	const char *why;
+
+	/* For good: the others are a drive. */
+	ck_assert_int_eq(survey_of(&h, &survey, &why), 0);
+	ck_assert_uint_eq(survey.elements.all, 8);
+	ck_assert_uint_eq(survey.elements.depopulated, 2);
+	ck_assert_uint_eq(survey.ranges, 1);
+	/* Just now: nothing is where it was. */
+	h.going = 1;
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_uint_eq(survey.elements.busy, 1);
+}
+END_TEST
+
+START_TEST(ranges_that_do_not_fit)
+{
+	struct scsi_target_habits h = { .range_blocks = 1000 };
+	struct scsi_survey survey;
+	const char *why;
+
+	ck_assert_int_eq(survey_of(&h, &survey, &why), 0);
+	ck_assert_uint_eq(survey.ranges, 2);
+	ck_assert_uint_eq(survey.range[1].first, 1000);
+	h.range_gap = true;
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(why);
+	h = (struct scsi_target_habits){ .range_blocks = UINT64_MAX / 2 };
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+}
+END_TEST
+
+/* The same tracks twice, under two actuators. */
+static struct geom *twice(const struct geom *geom)
+{
+	struct geom_build *build = geom_build_new(0, 0);
+	struct geom_track t;
+	struct geom *both;
+	uint64_t i, n = geom_tracks(geom);
+
+	for (i = 0; i < 2 * n; i++) {
+		geom_track_at(geom, i % n, &t);
+		ck_assert_int_eq(geom_build_sweep(build, &(struct geom_sweep){
+			.count = 1, .sectors = t.sectors, .around = t.sectors,
+			.cylinder = t.cylinder, .known = true,
+			.surface = (int32_t)(t.surface +
+					     i / n * SCSI_MAP_SURFACES) }), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(build, &both), 0);
+	geom_build_free(build);
+	return both;
+}
+
+START_TEST(two_actuators)
+{
+	struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_map_options options = { 0 };
+	struct geom_track t;
+	struct geom *both;
+	struct bench b;
+
+	bench_open(&b, 40 + (uint64_t)_i, UINT64_C(500000000), &h);
+	both = twice(b.truth);
+	h.range_blocks = geom_sectors(b.truth) * 512 / b.spec->logical_bytes;
+	h.block_bytes = b.spec->logical_bytes;
+	geom_free(b.truth);
+	scsi_target_free(b.target);
+	b.truth = both;
+	b.target = scsi_target_new(both, &h);
+	ck_assert_ptr_nonnull(b.target);
+	bench_survey(&b, &options);
+	ck_assert_uint_eq(options.ranges, 2);
+	bench_make(&b, &options);
+	/* No track goes over the end of a range. */
+	geom_track_of(b.map.geom, geom_sectors(both) / 2, &t);
+	ck_assert_uint_eq(t.first, geom_sectors(both) / 2);
+	ck_assert_uint_ge(t.surface, SCSI_MAP_SURFACES);
 	bench_close(&b);
 }
 END_TEST
@@ -286,6 +410,9 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_test(tc, way_back);
 	tcase_add_test(tc, facts_of_a_drive);
+	tcase_add_test(tc, heads_out_of_use);
+	tcase_add_test(tc, ranges_that_do_not_fit);
+	tcase_add_loop_test(tc, two_actuators, 0, 3);
 	tcase_add_test(tc, cycle_there_and_back);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

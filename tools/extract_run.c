@@ -191,8 +191,10 @@ static int map_all(struct mapping *m)
 
 static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
 {
-	progress_say(arg, (double)done / (double)blocks);
-	return true;
+	const struct progress *p = arg;
+
+	progress_say(p, (double)done / (double)blocks);
+	return !p->run->stopped || !*p->run->stopped;
 }
 
 /* The drive's own word: boundaries, but no angles. */
@@ -202,10 +204,16 @@ static int run_told(struct extract_run *run)
 		run, "translations", env_now_ns(run->prober->env)
 	};
 
+	const char *why;
+	int err;
+
 	if (!run->scsi || known(run, PROFILE_BOUNDARIES))
 		return 0;
-	return extract_scsi(run->scsi, run->state->profile, told_progress,
-			    &progress);
+	err = extract_scsi(run->scsi, run->state->profile, told_progress,
+			   &progress, &why);
+	if (why)
+		run->verdict = why;
+	return err;
 }
 
 static int run_map(struct extract_run *run)
@@ -253,6 +261,16 @@ static int angles_progress(void *arg, double part)
 	return 0;
 }
 
+/* Tracks of more than one?  Their angles would be those of one spindle; but who
+ * uses them takes the way from track to track for that of one head. */
+static bool has_actuators(const struct geom *geom)
+{
+	struct geom_track last;
+
+	geom_track_at(geom, geom_tracks(geom) - 1, &last);
+	return last.surface >= SCSI_MAP_SURFACES;
+}
+
 /* Where the tracks that the drive has told of lie under the head. */
 static int run_angles(struct extract_run *run)
 {
@@ -269,8 +287,8 @@ static int run_angles(struct extract_run *run)
 	struct geom *geom;
 	int err;
 
-	if (!run->scsi || !known(run, PROFILE_PERIOD) ||
-	    known(run, PROFILE_ANGLES))
+	if (!run->scsi || has_actuators(p->geom) ||
+	    !known(run, PROFILE_PERIOD) || known(run, PROFILE_ANGLES))
 		return 0;
 	err = angles_measure(run->prober, p->geom, &options, &geom, &stats);
 	if (err == -EOPNOTSUPP) {

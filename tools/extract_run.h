@@ -8,6 +8,8 @@
 #ifndef TRAX_TOOLS_EXTRACT_RUN_H
 #define TRAX_TOOLS_EXTRACT_RUN_H
 
+#include <signal.h>
+
 #include "extract/map.h"
 #include "extract/probe.h"
 #include "extract/verify.h"
@@ -34,6 +36,7 @@ struct extract_run {
 	bool quick, scratch;
 	uint64_t most_ns;		/* 0: as long as it takes */
 	bool progress;			/* on a terminal */
+	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
 
 	/* Set by it. */
 	const char *verdict;		/* why it can't be measured; NULL */

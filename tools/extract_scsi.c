@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "extract/scsi_survey.h"
 #include "tools/extract_scsi.h"
 
 struct told {
 	struct scsi_port *port;
-	struct scsi_capacity capacity;
+	struct scsi_survey survey;
 	struct translate *translate;
 	struct scsi_address *primary, *grown;
 	size_t primary_n, grown_n;
@@ -26,41 +27,34 @@ static void told_free(struct told *t)
 	scsi_close(t->port);
 }
 
-/* What may speak against believing one map: said, and left to the timing. */
-static int told_look(struct told *t, const char *path)
+/* What it says of itself; the reason in *why if it is not to be mapped. */
+static int told_survey(struct told *t, const char *path, const char **why)
 {
-	struct scsi_medium medium;
-	struct scsi_range range[16];
-	unsigned n, gone;
+	const struct scsi_survey *s = &t->survey;
+	int err = scsi_survey(t->port, &t->survey, why);
 
-	if (!scsi_read_medium(t->port, &medium) && medium.zoned == 2) {
-		msg_error("%s: host-managed zones", path);
-		return -EOPNOTSUPP;
-	}
-	if (!scsi_read_ranges(t->port, range, 16, &n) && n > 1)
-		msg_info("%s: %u actuators", path, n);
-	if (!scsi_count_elements(t->port, &n, &gone))
-		msg_info("%s: %u storage elements, %u of them depopulated",
-			 path, n, gone);
-	return 0;
+	if (s->elements.all)
+		msg_info("%s: %u heads, %u of them out of use", path,
+			 s->elements.all, s->elements.depopulated);
+	if (!err && s->ranges > 1)
+		msg_info("%s: %u actuators: their tracks are mapped apart, "
+			 "and nothing else is measured", path, s->ranges);
+	return err;
 }
 
-static int told_ask(struct told *t, const char *path)
+static int told_ask(struct told *t, const char *path, const char **why)
 {
 	int err = scsi_open(path, &t->port);
 
 	if (!err)
-		err = scsi_read_capacity(t->port, &t->capacity);
+		err = told_survey(t, path, why);
 	if (!err)
-		err = told_look(t, path);
-	if (!err)
-		err = translate_open(t->port, t->capacity.blocks,
+		err = translate_open(t->port, t->survey.capacity.blocks,
 				     &t->translate);
-	if (err) {
-		msg_error("%s: does not translate addresses (%s)", path,
-			  strerror(-err));
+	if (err == -EOPNOTSUPP && !*why)
+		*why = "it does not translate addresses";
+	if (err)
 		return err;
-	}
 	/* Lists that cannot be had cost translations, nothing else. */
 	if (scsi_read_defects(t->port, SCSI_PRIMARY, &t->primary,
 			      &t->primary_n))
@@ -85,29 +79,49 @@ static void told_take(struct profile *profile, const struct scsi_map *map)
 		 map->odd, map->slipped, map->verified);
 }
 
+/* Errors of what the drive says end as errors of the way to it do not. */
+static int told_map(struct told *t, struct scsi_map_options *options,
+		    const struct profile *profile, struct scsi_map *map,
+		    const char **why)
+{
+	const struct scsi_capacity *capacity = &t->survey.capacity;
+	int err;
+
+	options->block_bytes = capacity->block_bytes;
+	options->blocks = capacity->blocks;
+	if (t->survey.ranges > 1) {
+		options->range = t->survey.range;
+		options->ranges = t->survey.ranges;
+	}
+	options->primary = t->primary;
+	options->primary_n = t->primary ? t->primary_n : 0;
+	options->grown = t->grown;
+	options->grown_n = t->grown ? t->grown_n : 0;
+	err = scsi_map_make(t->translate, options, map);
+	if (!err && geom_sectors(map->geom) != profile->sectors) {
+		geom_free(map->geom);
+		err = -EUCLEAN;
+	}
+	if (err != -EUCLEAN)
+		return err;
+	*why = "its translations contradict each other";
+	return -EOPNOTSUPP;
+}
+
 int extract_scsi(const char *path, struct profile *profile,
 		 bool (*progress)(void *arg, uint64_t done, uint64_t blocks),
-		 void *arg)
+		 void *arg, const char **why)
 {
 	struct told told = { 0 };
 	struct scsi_map_options options = { .progress = progress,
 					    .arg = arg };
 	struct scsi_map map;
-	int err = told_ask(&told, path);
+	int err;
 
-	if (!err) {
-		options.block_bytes = told.capacity.block_bytes;
-		options.blocks = told.capacity.blocks;
-		options.primary = told.primary;
-		options.primary_n = told.primary ? told.primary_n : 0;
-		options.grown = told.grown;
-		options.grown_n = told.grown ? told.grown_n : 0;
-		err = scsi_map_make(told.translate, &options, &map);
-	}
-	if (!err && geom_sectors(map.geom) != profile->sectors) {
-		geom_free(map.geom);
-		err = -EUCLEAN;
-	}
+	*why = NULL;
+	err = told_ask(&told, path, why);
+	if (!err)
+		err = told_map(&told, &options, profile, &map, why);
 	if (!err)
 		told_take(profile, &map);
 	told_free(&told);

@@ -9,12 +9,12 @@
 
 /*
  * Puts the boundaries of tracks into the profile, as the drive at `path`
- * translates its addresses; angles remain unknown.  -EOPNOTSUPP (reported): it
- * does not translate; -EUCLEAN: or contradicts itself; errors of the port.
- * progress as in scsi_map.h.
+ * translates its addresses; angles remain unknown.  -EOPNOTSUPP: it is not
+ * measurable in this way, *why says the reason; errors of the port.  progress
+ * as in scsi_map.h.
  */
 int extract_scsi(const char *path, struct profile *profile,
 		 bool (*progress)(void *arg, uint64_t done, uint64_t blocks),
-		 void *arg);
+		 void *arg, const char **why);
 
 #endif

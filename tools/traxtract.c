@@ -359,6 +359,7 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		.quick = a->quick,
 		.scratch = a->scratch,
 		.progress = isatty(STDERR_FILENO),
+		.stopped = &stopped,
 	};
 	enum extract_end end = EXTRACT_FAILED;
 
@@ -432,7 +433,8 @@ static enum extract_end run(const struct arguments *a)
 		return EXTRACT_FAILED;
 	}
 	why = identify_refusal(&id);
-	if (why) {
+	/* What each of several actuators says of itself can be believed. */
+	if (why && !(a->scsi && id.actuators > 1 && !id.host_managed)) {
 		msg_error("%s: %s", a->device, why);
 		return EXTRACT_REFUSED;
 	}

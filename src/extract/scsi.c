@@ -19,6 +19,14 @@
 #define UNIT_ATTENTION 0x6
 #define ABORTED_COMMAND 0xb
 
+/* SBC-4, physical element type and health. */
+#define STORAGE_ELEMENT 1
+#define ELEMENT_RESTORATION_FAILED 0xfb
+#define ELEMENT_RESTORING 0xfc
+#define ELEMENT_DEPOPULATION_FAILED 0xfd
+#define ELEMENT_DEPOPULATING 0xfe
+#define ELEMENT_DEPOPULATED 0xff
+
 static bool sense_passes(const struct scsi_command *command)
 {
 	return command->key == UNIT_ATTENTION ||
@@ -228,8 +236,7 @@ int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
 	return 0;
 }
 
-int scsi_count_elements(struct scsi_port *port, unsigned *elements,
-			unsigned *depopulated)
+int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out)
 {
 	static const uint8_t cdb[16] = { 0x9e, 0x17, [12] = 0x20 };
 	uint8_t buf[0x2000];
@@ -239,13 +246,24 @@ int scsi_count_elements(struct scsi_port *port, unsigned *elements,
 	if (err)
 		return err;
 	n = sg_get_unaligned_be32(buf + 4);
-	*elements = *depopulated = 0;
+	memset(out, 0, sizeof(*out));
 	for (at = 32; n && at + 32 <= got; at += 32, n--) {
-		if (buf[at + 14] != 1)
+		if (buf[at + 14] != STORAGE_ELEMENT)
 			continue;
-		++*elements;
-		if (buf[at + 15] >= 0xfd)
-			++*depopulated;
+		out->all++;
+		switch (buf[at + 15]) {
+		case ELEMENT_DEPOPULATED:
+			out->depopulated++;
+			break;
+		case ELEMENT_DEPOPULATING:
+		case ELEMENT_RESTORING:
+			out->busy++;
+			break;
+		case ELEMENT_DEPOPULATION_FAILED:
+		case ELEMENT_RESTORATION_FAILED:
+			out->failed++;
+			break;
+		}
 	}
 	return 0;
 }

@@ -82,10 +82,14 @@ struct scsi_range {
 int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
 		     unsigned max, unsigned *n);
 
-/* GET PHYSICAL ELEMENT STATUS: storage elements (heads, mostly) and how many
- * of them are depopulated. */
-int scsi_count_elements(struct scsi_port *port, unsigned *elements,
-			unsigned *depopulated);
+/* GET PHYSICAL ELEMENT STATUS: storage elements (heads, mostly). */
+struct scsi_elements {
+	unsigned all;
+	unsigned depopulated;	/* out of use for good */
+	unsigned busy;		/* being taken out of use or put back */
+	unsigned failed;	/* that has ended with an error */
+};
+int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out);
 
 /* Mode pages 03h, 04h and 0Ch.  Of the active notch: a hint. */
 struct scsi_format {

@@ -162,7 +162,7 @@ int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
 	const struct scsi_address address = { place->cylinder, place->head, 0 };
 	int err = -ENODATA;
 
-	if (zero_based(ask))
+	if (zero_based(ask) && !ask->one_way)
 		err = translate_back(ask->translate, &address, start);
 	if (!err)
 		return 0;
@@ -266,9 +266,29 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 
 /* ---- holes ---- */
 
+int ask_try_back(struct ask *ask, uint64_t block)
+{
+	struct translate_place place;
+	uint64_t back;
+	int err;
+
+	ask->one_way = true;
+	if (!translate_goes_back(ask->translate))
+		return 0;
+	err = translate_block(ask->translate, block, &place);
+	if (!err && place.alternate)
+		return 0;
+	if (!err)
+		err = translate_back(ask->translate, &place.address, &back);
+	if (!err)
+		ask->one_way = back != block;
+	return err == -ENODATA || err == -EIO ? 0 : err;
+}
+
 bool ask_knows_holes(const struct ask *ask)
 {
-	return !ask->plain && translate_goes_back(ask->translate) &&
+	return !ask->plain && !ask->one_way &&
+	       translate_goes_back(ask->translate) &&
 	       !translate_in_bytes(ask->translate);
 }
 

@@ -15,6 +15,7 @@ struct ask {
 	struct translate *translate;
 	uint64_t blocks;
 	bool plain;		/* blocks to places only, both sides always */
+	bool one_way;		/* places don't tell their blocks */
 	unsigned at_zero, elsewhere; /* where tracks were seen to begin */
 };
 
@@ -49,6 +50,9 @@ int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
 int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
 	    struct ask_spot *next);
+
+/* Finds out whether places tell their blocks, by one that is known. */
+int ask_try_back(struct ask *ask, uint64_t block);
 
 /* Can it be asked what lies at a place? */
 bool ask_knows_holes(const struct ask *ask);

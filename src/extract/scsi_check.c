@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "extract/scsi_check.h"
+#include "extract/scsi_map.h"
 
 /* ---- grown defects ---- */
 
@@ -11,6 +12,7 @@
 static int try_remap(struct scsi_check *c, const struct geom_track *track,
 		     uint64_t block, struct geom_build *build)
 {
+	uint32_t head = track->surface % SCSI_MAP_SURFACES;
 	struct translate_place place;
 	struct geom_remap remap;
 	int err = translate_block(c->ask->translate, block, &place);
@@ -18,13 +20,13 @@ static int try_remap(struct scsi_check *c, const struct geom_track *track,
 	if (err)
 		return err;
 	if (place.address.cylinder == track->cylinder &&
-	    place.address.head == track->surface)
+	    place.address.head == head)
 		return 0;
 	remap = (struct geom_remap){
 		.lbn = block * c->unit,
 		.n = c->unit,
 		.cylinder = place.address.cylinder,
-		.surface = place.address.head,
+		.surface = track->surface - head + place.address.head,
 		.sector = place.address.at * c->unit,
 		.around = track->sectors,
 	};
@@ -49,7 +51,7 @@ static size_t grown_on(const struct scsi_address *grown, size_t n,
 		a = &grown[mid];
 		if (a->cylinder < track->cylinder ||
 		    (a->cylinder == track->cylinder &&
-		     a->head < track->surface))
+		     a->head < track->surface % SCSI_MAP_SURFACES))
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -73,7 +75,7 @@ int scsi_check_grown(struct scsi_check *c, const struct scsi_address *grown,
 			continue;
 		for (k = grown_on(grown, n, &track);
 		     !err && k < n && grown[k].cylinder == track.cylinder &&
-		     grown[k].head == track.surface; k++)
+		     grown[k].head == track.surface % SCSI_MAP_SURFACES; k++)
 			if (grown[k].at < track.sectors / c->unit)
 				err = try_remap(c, &track,
 						track.first / c->unit +
@@ -96,7 +98,8 @@ static uint64_t next_random(uint64_t *state)
 /* 1: both ends of a track are where the geometry says. */
 static int track_right(struct scsi_check *c, const struct geom_track *track)
 {
-	const struct cycle_place place = { track->cylinder, track->surface };
+	const struct cycle_place place = { track->cylinder,
+					   track->surface % SCSI_MAP_SURFACES };
 	uint64_t first = track->first / c->unit;
 	int rc = ask_begins(c->ask, first, &place, true);
 

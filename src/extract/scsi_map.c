@@ -67,6 +67,7 @@ struct map {
 	struct geom_sweep pending;	/* not in it yet */
 	struct scsi_map *out;
 	uint32_t unit;		/* sectors of a block */
+	uint32_t surfaces;	/* of the actuators before this one */
 	bool walk;
 
 	uint64_t first;		/* block: all before are mapped */
@@ -205,7 +206,7 @@ static int map_add(struct map *m, const struct cycle_place *place, int32_t step,
 		.sectors = (uint32_t)(blocks * m->unit),
 		.around = (uint32_t)((blocks + map_room(m)) * m->unit),
 		.cylinder = place->cylinder,
-		.surface = (int32_t)place->head,
+		.surface = (int32_t)(place->head + m->surfaces),
 		.cylinder_step = step,
 		.known = known,
 	};
@@ -410,7 +411,7 @@ static int map_event(struct map *m)
 		      map_predict(m, track + 1), &end, &next);
 	if (err)
 		return err;
-	if (end < m->options->blocks)
+	if (end < m->ask.blocks)
 		ahead = map_skipped(m, &next);
 	if (ahead < 0)
 		return ahead;
@@ -553,7 +554,7 @@ static int map_learn(struct map *m)
 	struct ask_spot spot = m->here;
 	int err = 0;
 
-	if (!m->first || m->here_first != m->first)
+	if (m->here_first != m->first)
 		err = ask_where(&m->ask, m->first, &spot);
 	if (err)
 		return err;
@@ -651,7 +652,7 @@ static uint64_t map_reach(const struct map *m, bool visiting)
 static int map_ask_fact(struct map *m, uint64_t track)
 {
 	uint64_t most = m->facts ? m->fact[m->facts - 1].start :
-				   m->options->blocks;
+				   m->ask.blocks;
 	uint64_t guess = map_predict(m, track), start;
 	struct cycle_place place;
 	int err;
@@ -785,7 +786,7 @@ static int map_leap(struct map *m)
 		n = model_region_last(&m->model, m->track + n) - m->track;
 	if (n > reach)
 		n = reach;
-	while (n && map_predict(m, m->track + n) >= m->options->blocks)
+	while (n && map_predict(m, m->track + n) >= m->ask.blocks)
 		n /= 2;
 	if (!n)
 		return map_event(m);
@@ -813,18 +814,18 @@ static int map_step(struct map *m)
 static int map_skip(struct map *m)
 {
 	const struct cycle_place nowhere = { 0, 0 };
-	uint64_t step, end = m->options->blocks, at;
+	uint64_t step, end = m->ask.blocks, at;
 	struct ask_spot spot;
 	int err;
 
-	for (step = 1024; m->first + step < m->options->blocks; step *= 2) {
+	for (step = 1024; m->first + step < m->ask.blocks; step *= 2) {
 		at = m->first + step;
 		if (ask_where(&m->ask, at, &spot))
 			continue;
 		if (!ask_end(&m->ask, at, &spot.place, NULL, at + 1024, &end,
 			     &spot))
 			break;
-		end = m->options->blocks;
+		end = m->ask.blocks;
 	}
 	m->out->unknown_blocks += end - m->first;
 	map_end_model(m);
@@ -835,19 +836,47 @@ static int map_skip(struct map *m)
 	return err;
 }
 
-static int map_all(struct map *m)
+/* All tracks up to a block: one actuator's. */
+static int map_range(struct map *m, uint64_t end)
 {
 	const struct scsi_map_options *o = m->options;
 	uint64_t steps = 0;
 	int err = 0;
 
-	while (!err && m->first < o->blocks) {
+	m->ask.blocks = end;
+	while (!err && m->first < end) {
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
 		    !o->progress(o->arg, m->first, o->blocks))
 			err = -EINTR;
+	}
+	return err;
+}
+
+static int map_all(struct map *m)
+{
+	const struct scsi_map_options *o = m->options;
+	uint64_t end = 0;
+	unsigned i;
+	int err = 0;
+
+	if (!o->range)
+		return map_range(m, o->blocks);
+	for (i = 0; i < o->ranges && !err; i++) {
+		if (i)
+			map_end_model(m);
+		/* Nothing that was learned goes over to the next. */
+		memset(&m->model, 0, sizeof(m->model));
+		m->here_first = UINT64_MAX;
+		m->pushed = m->absorbed = 0;
+		m->surfaces = i * SCSI_MAP_SURFACES;
+		end += o->range[i].blocks;
+		/* Places of the two may have the same names. */
+		err = ask_try_back(&m->ask, end - 1);
+		if (!err)
+			err = map_range(m, end);
 	}
 	return err;
 }
@@ -906,6 +935,7 @@ static int map_try(struct translate *translate,
 	m->unit = options->block_bytes / 512;
 	m->walk = walk;
 	m->leap = 1;
+	m->here_first = UINT64_MAX;
 	m->build = geom_build_new(0, 0);
 	if (m->build)
 		err = list_init(&m->list, options->primary,

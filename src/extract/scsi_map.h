@@ -20,9 +20,15 @@
 #include "diskmodel/geom.h"
 #include "extract/translate.h"
 
+#define SCSI_MAP_SURFACES 256u	/* a head's number is a byte */
+
 struct scsi_map_options {
 	uint32_t block_bytes;
 	uint64_t blocks;
+	/* Actuators with a range of blocks each, mapped apart; NULL: one.  The
+	 * surfaces of the i-th are numbered from i * SCSI_MAP_SURFACES. */
+	const struct scsi_range *range;
+	unsigned ranges;
 	/* Slipped sectors, sorted, or NULL; and reassigned ones. */
 	const struct scsi_address *primary;
 	size_t primary_n;
