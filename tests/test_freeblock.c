@@ -11,6 +11,7 @@
 #include "sched/freeblock.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
+#include "sim/specgen.h"
 #include "tests/test.h"
 
 #define UNIT 8u
@@ -67,15 +68,35 @@ static void put_marks(struct bench *b)
 		put_mark(b, at, 1);
 }
 
-static void bench_open(struct bench *b, bool blind)
+static const char *const seeds[] = { "4", "21", "104,noise=0" };
+
+/* Drive: -1 the one above, or one that nobody has seen. */
+static void bench_specs(struct bench *b, int drive)
+{
+	struct specgen options;
+
+	if (drive < 0) {
+		ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
+		ck_assert_int_eq(spec_parse(drive_text, "test", &b->believed),
+				 0);
+		return;
+	}
+	ck_assert_int_eq(specgen_parse(seeds[drive], &options), 0);
+	options.bytes = 64 << 20;
+	ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+	ck_assert_int_eq(specgen_make(&options, &b->believed), 0);
+	b->spec->cache_segments = b->spec->read_ahead_lbns = 0;
+	b->spec->write_cache_lbns = 0;
+}
+
+static void bench_open_drive(struct bench *b, bool blind, int drive)
 {
 	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
 	struct queue_options options = { 0 };
 	struct head_options head_options;
 
 	*b = (struct bench){ .seed = 9 };
-	ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
-	ck_assert_int_eq(spec_parse(drive_text, "test", &b->believed), 0);
+	bench_specs(b, drive);
 	ck_assert_int_eq(spec_geom(b->believed, &b->geom), 0);
 	b->sim = sim_new(b->spec, 0, &sim_options);
 	ck_assert_ptr_nonnull(b->sim);
@@ -97,6 +118,11 @@ static void bench_open(struct bench *b, bool blind)
 		queue_set_head(b->queue, b->head);
 	}
 	put_marks(b);
+}
+
+static void bench_open(struct bench *b, bool blind)
+{
+	bench_open_drive(b, blind, -1);
 }
 
 static void bench_close(struct bench *b)
@@ -266,7 +292,8 @@ START_TEST(gaps_are_free)
 }
 END_TEST
 
-/* What is said of the head's time is what the drive says. */
+/* What is said of the head's time is what the drive says, on drives not seen
+ * before, too. */
 START_TEST(times_agree)
 {
 	struct freeblock_stats stats, before;
@@ -274,7 +301,7 @@ START_TEST(times_agree)
 	struct bench b;
 	double free_ns;
 
-	bench_open(&b, false);
+	bench_open_drive(&b, false, _i - 1);
 	bench_task(&b, true);
 	run_load(&b, 400);
 	drive_clear_times(sim_drive(b.sim), sim_now_ns(b.sim));
@@ -336,6 +363,11 @@ START_TEST(idle_time)
 	run_idle(&b, 90000000);
 	freeblock_get_stats(b.queue, NULL, &stats);
 	ck_assert_uint_eq(stats.idle_sectors, 0);
+	freeblock_set_quiet(b.queue, 200000000);
+	run_idle(&b, 90000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, 0);
+	freeblock_set_quiet(b.queue, 100000000);
 	run_idle(&b, 150000000);
 	freeblock_get_stats(b.queue, NULL, &stats);
 	ck_assert_uint_gt(stats.idle_sectors, 0);
@@ -538,7 +570,7 @@ int main(void)
 	TCase *tcase = tcase_create("freeblock");
 
 	tcase_add_test(tcase, gaps_are_free);
-	tcase_add_test(tcase, times_agree);
+	tcase_add_loop_test(tcase, times_agree, 0, 4);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
 	tcase_add_loop_test(tcase, parts, 0, 2);
 	tcase_add_test(tcase, bad_sector);

@@ -15,6 +15,7 @@
 
 #define MAX_COMMIT_SECONDS 300u
 #define MAX_SCRUB_DAYS 36500u
+#define MAX_QUIET_MS 3600000u
 #define MAX_REPLICAS 4u		/* see format.h */
 #define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
 
@@ -117,6 +118,15 @@ static bool set_scrub(struct mount_settings *s, const char *value)
 	return end != value && !*end && n <= MAX_SCRUB_DAYS;
 }
 
+static bool set_quiet(struct mount_settings *s, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	s->quiet_ms = (unsigned)n;
+	return end != value && !*end && n >= 1 && n <= MAX_QUIET_MS;
+}
+
 static bool set_refine(struct mount_settings *s, const char *value)
 {
 	s->refine = !strcmp(value, "1");
@@ -155,6 +165,7 @@ static const struct row {
 	{ "commit=", set_commit },
 	{ "memory=", set_memory },
 	{ "scrub=", set_scrub },
+	{ "quiet=", set_quiet },
 	{ "refine=", set_refine },
 	{ "replicas=", set_replicas },
 	{ "watermarks=", set_watermarks },

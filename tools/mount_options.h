@@ -14,6 +14,7 @@ struct mount_settings {
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */
 	unsigned scrub_days;		/* period; 0: by hand */
+	unsigned quiet_ms;		/* before idle time; 0: not given */
 	bool refine;		/* the map of tracks, in idle time */
 	unsigned replicas;		/* set before parsing */
 	unsigned watermarks[3];		/* high, low, critical; 0: not given */

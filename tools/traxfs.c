@@ -315,6 +315,9 @@ static int start(struct server *s)
 	if (!rc)
 		rc = scrub_open(s->fs, s->arguments->settings.scrub_days,
 				&s->scrub);
+	if (!rc && s->arguments->settings.quiet_ms)
+		scrub_set_quiet(s->scrub, s->arguments->settings.quiet_ms *
+						  UINT64_C(1000000));
 	if (!rc && s->arguments->settings.refine)
 		rc = refine_open(s->fs, &s->refine);
 	if (!rc)

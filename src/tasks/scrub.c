@@ -201,6 +201,11 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	return 0;
 }
 
+void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns)
+{
+	freeblock_set_quiet(scrub->fs->queue, quiet_ns);
+}
+
 static bool scrub_is_busy(const struct scrub *scrub)
 {
 	return scrub->loading || scrub->storing || scrub->suspecting;

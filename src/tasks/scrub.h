@@ -45,6 +45,10 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **scrub);
 /* Waits for what is under way (fs_run); before fs_close.  NULL is harmless. */
 void scrub_close(struct scrub *scrub);
 
+/* Idle time, for whatever uses it, begins when nobody has asked for anything
+ * for so long (100 ms) and for ten times the gaps there were lately. */
+void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns);
+
 /* Does what is due; returns when it wants to be called again at the latest.
  * Beside fs_run. */
 uint64_t scrub_run(struct scrub *scrub);
