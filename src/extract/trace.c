@@ -17,6 +17,8 @@
 /* Nearer than this what counts is whether the head came in time, not how far
  * it went. */
 #define NEAR_SECTORS 20000u
+/* Only if there is no other. */
+#define DIPS_NS 1e9
 /* Faster than this nothing seeks. */
 #define HIT_NS 300000u
 
@@ -130,6 +132,21 @@ static void envelope(const struct trace_point *points, size_t n,
 	}
 }
 
+/* Nothing further is nearer in time: between few points a cubic may dip. */
+static bool rises(const struct trace_curve *c, unsigned from)
+{
+	double last = 0, x = (double)c->envelope[from].sectors;
+
+	for (; x < (double)c->knee; x *= 1.1) {
+		double ns = trace_ns(c, (uint64_t)x);
+
+		if (ns < last)
+			return false;
+		last = ns;
+	}
+	return trace_ns(c, c->knee) >= 0.97 * last;
+}
+
 int trace_fit(const struct trace_point *points, size_t n,
 	      struct trace_curve *curve)
 {
@@ -147,14 +164,19 @@ int trace_fit(const struct trace_point *points, size_t n,
 		if (!fit(c.envelope, from, at, 4, c.cubic) ||
 		    !fit(c.envelope, at - 1, c.n, 2, c.line))
 			continue;
-		c.knee = c.envelope[at].sectors;
+		/* The last that both were fitted to. */
+		c.knee = c.envelope[at - 1].sectors;
 		c.off_ns = off_by(&c, from);
+		if (!rises(&c, from))
+			c.off_ns += DIPS_NS;
 		if (c.off_ns < best.off_ns)
 			best = c;
 	}
 	if (isinf(best.off_ns))
 		return -ENODATA;
 	*curve = best;
+	if (curve->off_ns >= DIPS_NS)
+		curve->off_ns -= DIPS_NS;
 	return 0;
 }
 
