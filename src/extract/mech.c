@@ -24,9 +24,10 @@
 #define ZERO_MOSTLY 0.6
 #define ZERO_HARDLY 0.15
 #define AHEAD_VOTES 5u
-#define AHEAD_WAIT 3		/* revolutions, and twice what it takes */
-/* Faster than a command and this is from memory. */
-#define AHEAD_HIT_NS 100000u
+/* Revolutions, and twice what it takes: not when it would pass anyway. */
+#define AHEAD_WAIT 3.4
+/* Revolutions by which what comes from memory is elsewhere, mostly. */
+#define AHEAD_STRAYS 0.03
 #define LONGEST_AHEAD 65536u
 
 struct measure {
@@ -396,6 +397,19 @@ static int measure_zero_latency(struct measure *m)
 
 /* ---- Reading ahead ---- */
 
+/* Did a read come at once, and not when its sector passed?  Some drives take
+ * longer for a hit than for a command. */
+static bool is_memory(const struct measure *m, const struct probe_access *a)
+{
+	double took_ns = (double)(a->complete_ns - a->submit_ns);
+	double off = (took_ns - reach_clock_wait(&m->clock, a->submit_ns,
+			reach_angle(m->geom, a->sector, a->sectors))) /
+		     m->clock.period_ns;
+
+	return took_ns < m->clock.period_ns / 4 &&
+	       fabs(off - floor(off + 0.5)) > AHEAD_STRAYS;
+}
+
 /* Is what lies n sectors on read ahead?  Most of a few votes. */
 static int is_ahead(struct measure *m, uint32_t n, bool *yes, uint64_t *hit_ns)
 {
@@ -420,8 +434,10 @@ static int is_ahead(struct measure *m, uint32_t n, bool *yes, uint64_t *hit_ns)
 			err = m->prober->access(m->prober, &b, 1, 1);
 		if (err || a.result || b.result)
 			continue;
+		reach_clock_see(&m->clock, a.complete_ns,
+				reach_angle(m->geom, a.sector, unit));
 		took_ns = b.complete_ns - b.submit_ns;
-		if (took_ns < m->out->overhead_ns + AHEAD_HIT_NS) {
+		if (is_memory(m, &b)) {
 			*hit_ns = took_ns;
 			votes++;
 		}
