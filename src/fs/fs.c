@@ -543,6 +543,7 @@ static int fs_open_rest(struct fs *fs)
 		fs->geom = fs->profile->geom;
 		rc = fs_open_head(fs);
 	}
+	fs->options.heard_n = 0;	/* the caller's, for now only */
 	if (!rc)
 		rc = alloc_new(tree_space(fs->tree), fs->geom,
 			       physical / SECTOR_BYTES, &fs->alloc);
