@@ -5,6 +5,8 @@
 #include <errno.h>
 
 #include "diskmodel/spec.h"
+#include "extract/store.h"
+#include "sim/specgen.h"
 #include "tests/extract_rig.h"
 #include "tests/test.h"
 
@@ -107,6 +109,100 @@ START_TEST(interrupted)
 }
 END_TEST
 
+/*
+ * Nothing that is known is wrong, on drives that once had wrong tracks: pieces
+ * that overlapped (26), tracks in another order with the same sum (5), tracks
+ * that begin behind something unknown (17, 40), one boundary by itself (74,
+ * 116), two short tracks that are a turn together (636), eight tracks as long
+ * as eight others (40 of 40 GB), cylinders with spares (46 and 55 of 80 GB).
+ */
+START_TEST(certain)
+{
+	static const char *const drives[] = {
+		"5", "17", "22", "26", "36", "40", "74", "116", "165", "636",
+		"711", "818,cache=0", "19,odd=1", "245,odd=1",
+		"40,bytes=40G,noise=1", "46,bytes=80G", "55,bytes=80G",
+	};
+	struct extract_verdict v;
+	struct specgen options;
+	struct extract_rig rig;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+
+	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	map = map_of(&rig, spec);
+	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
+	ck_assert_int_eq(map_geom(map, &geom), 0);
+	extract_rig_judge(&rig, geom, &v);
+	ck_assert_msg(!v.wrong, "%s: %ju wrong, first at %ju", drives[_i],
+		      (uintmax_t)v.wrong, (uintmax_t)v.first_wrong);
+	ck_assert_uint_lt(v.unknown_sectors, v.sectors / 4);
+	geom_free(geom);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
+static void store_adds_up(const struct store *s, uint64_t units)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct piece *p = &s->pieces[i];
+		struct store_track t;
+		uint64_t end = p->first;
+
+		ck_assert_uint_ge(p->first, at);
+		for (uint32_t k = 0; k < p->tracks; k++) {
+			store_track(s, p, k, &t);
+			ck_assert_uint_eq(t.first, end);
+			ck_assert_uint_eq(store_track_at(s, p, t.first), k);
+			ck_assert_uint_eq(store_track_at(s, p, t.first +
+							 t.size - 1), k);
+			end += t.size;
+		}
+		at = p->first + p->units;
+		ck_assert(!p->tracks || end == at);
+	}
+	ck_assert_uint_le(at, units);
+}
+
+/* What comes later takes whole tracks away, wherever it lies. */
+START_TEST(overlaps)
+{
+	struct store store = { 0 };
+	uint64_t at = 0, seed = 5;
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct store_track t = { at, i % 7 ? 100 : 98, i * 0.1, 0 };
+
+		ck_assert_int_eq(store_add(&store, &t, 100, 1), 0);
+		at += t.size;
+	}
+	store_adds_up(&store, at);
+	for (unsigned i = 0; i < 60; i++) {
+		uint64_t first = test_random(&seed) % at;
+		uint64_t n = 1 + test_random(&seed) % 250;
+		struct store_track t = { first, 90, 0.5, 0 };
+
+		n = first + n > at ? at - first : n;
+		if (i % 3 == 0)
+			ck_assert_int_eq(store_cut(&store, first, first + n),
+					 0);
+		else if (i % 3 == 1)
+			ck_assert_int_eq(store_unknown(&store, first, n), 0);
+		else if (first + 90 <= at)
+			ck_assert_int_eq(store_add(&store, &t, 95, 1), 0);
+		store_adds_up(&store, at);
+	}
+	store_fini(&store);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("extract");
@@ -114,6 +210,8 @@ int main(void)
 
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
+	tcase_add_loop_test(tc, certain, 0, 17);
+	tcase_add_test(tc, overlaps);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

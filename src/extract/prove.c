@@ -292,7 +292,10 @@ static bool comes_again(const struct prove *p, size_t i, size_t round)
 /* Where heads have tracks of different sizes, cylinders come again. */
 static bool in_rounds(const struct prove *p, size_t i)
 {
-	if (!i || i + 1 >= p->n || p->claim[i].size != p->claim[i].nominal)
+	const struct prove_claim *c = &p->claim[i];
+
+	if (!i || i + 1 >= p->n || c->size != c->nominal ||
+	    c[-1].size == c->size || c[1].size == c->size)
 		return false;
 	for (size_t round = 2; round <= ROUND_MOST; round++) {
 		if (comes_again(p, i, round))

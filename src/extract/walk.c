@@ -732,17 +732,22 @@ static int look_into_rounds(struct walk *w, struct landing *l)
 	return err;
 }
 
-/* Tracks in another order, or of other sizes, may add up to the same.  The one
- * before the end is looked at as long as nothing else speaks for its size, and
- * one on the way. */
+/*
+ * Tracks in another order, or of other sizes, may add up to the same: 23 of 704
+ * sectors are 22 of 736.  So the boundary before the end is looked at too, and
+ * one on the way where sizes change or are new.
+ */
 static int look_inside(struct walk *w, struct landing *l, bool forced)
 {
 	bool fresh = !w->plan.trusted && w->plan.now.count < FRESH;
+	bool mixed = w->ahead[l->at].run > 0;
 	int err = 0;
 
-	if (forced || (fresh && l->at > 1))
+	if (l->at > 1 && (forced || fresh ||
+			  (!mixed && l->at >= INSIDE_LEAST)))
 		err = look_at(w, l->at - 1, l);
-	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST))
+	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST) &&
+	    (fresh || mixed))
 		err = look_at(w, pick(w, LOW, l->at / 8 + 1, l->at - 2), l);
 	return err ? err : look_into_rounds(w, l);
 }
