@@ -30,8 +30,8 @@ struct scsi_target {
 	uint64_t blocks;
 	struct placed *placed;
 	uint64_t placed_n;
-	struct scsi_address *slips;
-	size_t slips_n;
+	struct scsi_address *slips, *grown;
+	size_t slips_n, grown_n;
 	uint64_t commands;
 	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
 };
@@ -72,27 +72,77 @@ static int placed_compare(const void *a, const void *b)
 	return x->head < y->head ? -1 : x->head > y->head;
 }
 
+static struct scsi_address *list_room(struct scsi_address **list, size_t *n,
+				      size_t more)
+{
+	struct scsi_address *p = realloc(*list, (*n + more) * sizeof(*p));
+
+	if (!p)
+		abort();
+	*list = p;
+	p += *n;
+	*n += more;
+	return p;
+}
+
 /* The list of defects: sectors that were slipped. */
-static int list_slips(struct scsi_target *t)
+static void list_slips(struct scsi_target *t)
 {
 	const struct geom *g = t->geom;
 	struct geom_track track;
+	struct scsi_address *at;
 	uint32_t i, k;
 
-	for (i = 0; i < g->slips_n; i++)
-		t->slips_n += g->slips[i].n / t->unit;
-	t->slips = calloc(t->slips_n + 1, sizeof(*t->slips));
-	if (!t->slips)
-		return -1;
-	t->slips_n = 0;
 	for (i = 0; i < g->slips_n; i++) {
 		geom_track_at(g, g->slips[i].track, &track);
+		at = list_room(&t->slips, &t->slips_n,
+			       g->slips[i].n / t->unit);
 		for (k = 0; k < g->slips[i].n; k += t->unit)
-			t->slips[t->slips_n++] = (struct scsi_address){
-				track.cylinder, track.surface,
+			*at++ = (struct scsi_address){
+				track.cylinder, track.surface % HEADS,
 				(g->slips[i].at + k) / t->unit };
 	}
-	return 0;
+}
+
+/* Tracks that hold nothing, between those that do. */
+static void list_tracks(struct scsi_target *t)
+{
+	uint32_t heads = 0;
+	uint64_t i, next = 0;
+
+	for (i = 0; i < t->placed_n; i++)
+		if (t->placed[i].head >= heads)
+			heads = t->placed[i].head + 1;
+	for (i = 0; i < t->placed_n; i++, next++)
+		for (; next % heads != t->placed[i].head ||
+		       next / heads != t->placed[i].cylinder; next++)
+			*list_room(&t->slips, &t->slips_n, 1) =
+				(struct scsi_address){
+					(uint32_t)(next / heads),
+					(uint32_t)(next % heads),
+					SCSI_WHOLE_TRACK };
+}
+
+/* Where reassigned blocks were: beside their neighbours. */
+static void list_grown(struct scsi_target *t)
+{
+	const struct geom *g = t->geom;
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t first, block;
+	uint32_t i;
+
+	for (i = 0; i < g->remaps_n; i++) {
+		geom_track_of(g, g->remaps[i].lbn, &track);
+		first = track.first / t->unit;
+		block = g->remaps[i].lbn / t->unit;
+		if (block == first)
+			continue;
+		geom_place_of(g, (block - 1) * t->unit, &place);
+		*list_room(&t->grown, &t->grown_n, 1) = (struct scsi_address){
+			track.cylinder, track.surface % HEADS,
+			place.sector / t->unit + 1 };
+	}
 }
 
 static int make_tables(struct scsi_target *t)
@@ -110,7 +160,11 @@ static int make_tables(struct scsi_target *t)
 						i };
 	}
 	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
-	return list_slips(t);
+	list_slips(t);
+	if (t->habits.list_tracks)
+		list_tracks(t);
+	list_grown(t);
+	return 0;
 }
 
 static void where_is(const struct scsi_target *t, uint64_t block,
@@ -246,6 +300,18 @@ static bool translate_sent(struct scsi_target *t, uint8_t *flags,
 	return found;
 }
 
+/* Is there such a track as was asked about? */
+static bool there_is(const struct scsi_target *t)
+{
+	struct scsi_address place;
+	struct placed key;
+
+	scsi_address_get(t->sent[4] & 7, t->sent + 6, &place);
+	key = (struct placed){ place.cylinder, place.head, 0 };
+	return bsearch(&key, t->placed, t->placed_n, sizeof(key),
+		       placed_compare);
+}
+
 static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 {
 	uint8_t page[14] = { 0x40, 0, 0, 10, t->sent[4] & 7, t->sent[5] & 7 };
@@ -255,6 +321,11 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 	    (by_code && t->habits.last_page_only) ||
 	    (by_code && command->cdb[2] != 0x40)) {
 		refuse(command, BAD_CDB);
+		return;
+	}
+	if (t->habits.nowhere_refused && !is_block(t->sent[4] & 7) &&
+	    !there_is(t)) {
+		refuse(command, BAD_PARAMETER);
 		return;
 	}
 	if (!translate_sent(t, &page[5], page + 6)) {
@@ -267,36 +338,55 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 
 /* ---- defects ---- */
 
-static void answer_defects(struct scsi_target *t, struct scsi_command *command,
-			   bool twelve)
+/* Puts a list behind what is there; returns how many have been put. */
+static uint32_t put_defects(const struct scsi_target *t,
+			    const struct scsi_address *list, size_t n,
+			    uint8_t *to)
 {
-	uint8_t which = command->cdb[twelve ? 1 : 2];
-	uint32_t header = twelve ? 8 : 4, n = 0;
-	uint8_t *all;
+	unsigned times = t->habits.list_twice ? 2 : 1;
+	uint32_t put = 0;
 	size_t i;
 
-	if (t->habits.no_defects || (twelve && t->habits.defects_10_only)) {
-		refuse(command, BAD_OPCODE);
-		return;
-	}
-	all = calloc(1, header + 8 * (t->slips_n + 1));
-	if (!all)
-		abort();
-	all[1] = (which & 0x18) | SCSI_PHYSICAL_SECTOR;
-	for (i = 0; (which & SCSI_PRIMARY) && i < t->slips_n; i++) {
-		struct scsi_address at = t->slips[i];
+	for (i = 0; i < n * times; i++) {
+		struct scsi_address at = list[i / times];
 
 		if (t->habits.lies && i % t->habits.lies == 0)
 			at.head ^= 1;
-		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at,
-				 all + header + 8 * n++);
+		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at, to + 8 * put++);
 	}
+	return put;
+}
+
+static void answer_defects(struct scsi_target *t, struct scsi_command *command,
+			   bool twelve)
+{
+	const struct scsi_target_habits *h = &t->habits;
+	uint8_t which = command->cdb[twelve ? 1 : 2];
+	uint32_t header = twelve ? 8 : 4, n = 0;
+	uint8_t *all;
+
+	if (h->no_defects || (twelve && h->defects_10_only)) {
+		refuse(command, BAD_OPCODE);
+		return;
+	}
+	all = calloc(1, header + 16 * (t->slips_n + t->grown_n + 1));
+	if (!all)
+		abort();
+	all[1] = (which & 0x18) | (h->other_list ? SCSI_BYTES_FROM_INDEX :
+						   SCSI_PHYSICAL_SECTOR);
+	if (which & SCSI_PRIMARY)
+		n += put_defects(t, t->slips, t->slips_n, all + header);
+	if (which & SCSI_GROWN)
+		n += put_defects(t, t->grown, t->grown_n, all + header + 8 * n);
 	if (twelve)
 		put_be(8 * n, all + 4, 4);
 	else
-		put_be(8 * n > 0xffff ? 0xffff : 8 * n,
-				      all + 2, 2);
+		put_be(8 * n > 0xffff ? 0xffff : 8 * n, all + 2, 2);
 	give(command, all, header + 8 * n);
+	if (h->list_recovered) {
+		command->key = 0x1;
+		command->asc = 0x1c;
+	}
 	free(all);
 }
 
@@ -549,6 +639,7 @@ void scsi_target_free(struct scsi_target *t)
 		return;
 	free(t->placed);
 	free(t->slips);
+	free(t->grown);
 	free(t);
 }
 

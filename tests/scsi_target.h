@@ -21,8 +21,13 @@ struct scsi_target_habits {
 	bool last_page_only;	/* RECEIVE with PCV is refused */
 	bool short_reserved;	/* no address with RAREA: page length 2 */
 	bool forward_only;	/* physical input is refused */
+	bool nowhere_refused;	/* so are places that there are not */
 	bool no_defects;	/* keeps its lists to itself */
 	bool defects_10_only;
+	bool other_list;	/* gives it in bytes from the index */
+	bool list_recovered;	/* ... with a sense of RECOVERED ERROR */
+	bool list_twice;	/* every defect two times */
+	bool list_tracks;	/* and whole tracks that hold nothing */
 	bool capacity_10_only;
 	unsigned attention;	/* every so many commands; 0: never */
 	uint64_t range_blocks;	/* of the first of two actuators; 0: one */

@@ -45,7 +45,15 @@ static void bench_open(struct bench *b, uint64_t seed, uint64_t bytes,
 
 	memset(b, 0, sizeof(*b));
 	msg_set_sink(quiet, NULL);
-	ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+	/* Blocks of 4096 bytes: the next drive that has them. */
+	for (;; options.seed++) {
+		ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+		if (h.block_bytes <= b->spec->physical_bytes)
+			break;
+		spec_free(b->spec);
+	}
+	if (h.block_bytes)
+		b->spec->logical_bytes = h.block_bytes;
 	ck_assert_int_eq(spec_geom(b->spec, &b->truth), 0);
 	h.block_bytes = b->spec->logical_bytes;
 	b->target = scsi_target_new(b->truth, &h);
@@ -75,6 +83,7 @@ static void bench_survey(struct bench *b, struct scsi_map_options *options)
 	options->blocks = b->survey.capacity.blocks;
 	options->range = b->survey.range;
 	options->ranges = b->survey.ranges;
+	free(b->primary);
 	if (!scsi_read_defects(port, SCSI_PRIMARY, &b->primary,
 			       &b->primary_n)) {
 		options->primary = b->primary;
@@ -119,6 +128,11 @@ static const struct scsi_target_habits habits[] = {
 	{ .bytes_only = true, .extended_only = true },
 	{ .attention = 97 },
 	{ .lies = 20 },
+	{ .list_tracks = true, .list_twice = true },
+	{ .list_recovered = true, .nowhere_refused = true },
+	{ .other_list = true },
+	{ .block_bytes = 4096 },
+	{ .block_bytes = 4096, .forward_only = true, .list_tracks = true },
 };
 
 START_TEST(habits_of_drives)
@@ -127,6 +141,196 @@ START_TEST(habits_of_drives)
 
 	bench_open(&b, 11 + (uint64_t)_i, UINT64_C(1000000000), &habits[_i]);
 	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- lists ---- */
+
+static int count_defects(struct bench *b, enum scsi_defects which, size_t *n)
+{
+	free(b->primary);
+	b->primary = NULL;
+	return scsi_read_defects(scsi_target_port(b->target), which,
+				 &b->primary, n);
+}
+
+START_TEST(lists_of_defects)
+{
+	struct scsi_target_habits h = { .list_twice = true };
+	size_t n, twice;
+	struct bench b;
+
+	/* Once each, in order. */
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &twice), 0);
+	bench_close(&b);
+	h = (struct scsi_target_habits){ .list_recovered = true };
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_eq(n, twice);
+	bench_close(&b);
+	/* Not what was asked for. */
+	h = (struct scsi_target_habits){ .other_list = true };
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+/* 3,000,000,000,000 bytes, more blocks than 32 bits can tell; of each 100
+ * tracks one has so many sectors slipped. */
+static struct geom *large_drive(uint32_t slipped)
+{
+	struct geom_build *build = geom_build_new(0, 0);
+	struct geom_sweep sweep = { .known = true };
+	struct geom *geom;
+
+	for (unsigned i = 0; i < 40; i++) {
+		sweep.count = 100;
+		sweep.sectors = sweep.around = i % 2 ? 1500000 : 1400000;
+		sweep.surface = (int32_t)(i % 2);
+		sweep.cylinder_step = i % 2 ? -1 : 1;
+		sweep.cylinder = 100 * (i / 2) + (i % 2 ? 99 : 0);
+		ck_assert_int_eq(geom_build_odd(build, 100 * i + 7 * i % 90,
+						-(int32_t)slipped), 0);
+		ck_assert_int_eq(geom_build_slip(build, &(struct geom_slip){
+			100 * i + 7 * i % 90, 8 * i, slipped }), 0);
+		ck_assert_int_eq(geom_build_sweep(build, &sweep), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(build, &geom), 0);
+	geom_build_free(build);
+	return geom;
+}
+
+static void bench_open_large(struct bench *b, uint32_t slipped,
+			     const struct scsi_target_habits *h)
+{
+	bench_open(b, 5, UINT64_C(300000000), h);
+	scsi_target_free(b->target);
+	geom_free(b->truth);
+	b->truth = large_drive(slipped);
+	b->target = scsi_target_new(b->truth, h);
+	ck_assert_ptr_nonnull(b->target);
+}
+
+/* READ DEFECT DATA(10) can tell of 8,190 defects. */
+START_TEST(a_list_too_long_for_10)
+{
+	struct scsi_target_habits h = { .defects_10_only = true };
+	struct bench b;
+	size_t n;
+
+	bench_open_large(&b, 400, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
+	bench_map(&b);
+	bench_close(&b);
+	h.defects_10_only = false;
+	bench_open_large(&b, 400, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_gt(n, 8191);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(an_empty_list)
+{
+	struct specgen options = { .seed = 12, .bytes = 300000000 };
+	const struct scsi_target_habits h = { 0 };
+	struct bench b;
+	size_t n = 1;
+
+	bench_open(&b, 12, UINT64_C(300000000), &h);
+	scsi_target_free(b.target);
+	geom_free(b.truth);
+	spec_free(b.spec);
+	ck_assert_int_eq(specgen_make(&options, &b.spec), 0);
+	for (size_t i = 0; i < b.spec->zones_n; i++)
+		b.spec->zones[i].reserved = 0;
+	ck_assert_int_eq(spec_geom(b.spec, &b.truth), 0);
+	b.target = scsi_target_new(b.truth, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_eq(n, 0);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* Reassigned blocks lie where the drive says; their tracks are known. */
+START_TEST(grown_defects)
+{
+	const struct scsi_target_habits h = { 0 };
+	uint64_t at = 0, first, there, n = 0;
+	uint32_t sectors, as_many;
+	struct bench b;
+
+	for (uint64_t seed = 12;; seed++) {
+		bench_open(&b, seed, UINT64_C(300000000), &h);
+		if (b.truth->remaps_n > 1)
+			break;
+		bench_close(&b);
+	}
+	bench_map(&b);
+	for (; geom_remap_next(b.truth, at, &first, &sectors);
+	     at = first + sectors, n++) {
+		ck_assert(geom_remap_next(b.map.geom, at, &there, &as_many));
+		ck_assert_uint_eq(there, first);
+	}
+	ck_assert_uint_gt(n, 1);
+	ck_assert_uint_gt(b.map.remaps, 1);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(beyond_32_bits)
+{
+	struct scsi_target_habits h = { .capacity_10_only = _i == 2,
+					.short_only = _i == 1 };
+	struct translate *translate;
+	struct scsi_survey survey;
+	const char *why;
+	struct bench b;
+
+	bench_open_large(&b, 8, &h);
+	ck_assert_uint_gt(geom_sectors(b.truth), UINT32_MAX);
+	if (_i == 0) {
+		bench_map(&b);
+		ck_assert_uint_gt(b.map.odd, 30);
+	} else if (_i == 1) {
+		/* Such addresses don't go to the end of it. */
+		ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+						geom_sectors(b.truth),
+						&translate), -EOPNOTSUPP);
+	} else {
+		/* A capacity of "more than can be said" is none. */
+		ck_assert_int_lt(scsi_survey(scsi_target_port(b.target),
+					     &survey, &why), 0);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+/* Blocks to blocks, places to places: 5/26. */
+START_TEST(pairs_of_one_class)
+{
+	static const uint8_t cdb[6] = { 0x1d, 0x10, 0, 0, 14 };
+	const struct scsi_target_habits h = { 0 };
+	uint8_t page[14] = { 0x40, 0, 0, 10, SCSI_LONG_BLOCK,
+			     SCSI_SHORT_BLOCK };
+	struct scsi_command command = { .cdb = cdb, .cdb_bytes = 6,
+					.out = page, .out_bytes = 14 };
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	ck_assert_int_eq(scsi_do(scsi_target_port(b.target), &command),
+			 -EOPNOTSUPP);
+	ck_assert_uint_eq(command.asc, 0x26);
+	page[4] = SCSI_PHYSICAL_SECTOR;
+	page[5] = SCSI_PHYSICAL_SECTOR;
+	ck_assert_int_eq(scsi_do(scsi_target_port(b.target), &command),
+			 -EOPNOTSUPP);
 	bench_close(&b);
 }
 END_TEST
@@ -403,6 +607,12 @@ int main(void)
 
 	tcase_add_loop_test(tc, habits_of_drives, 0,
 			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_test(tc, lists_of_defects);
+	tcase_add_test(tc, a_list_too_long_for_10);
+	tcase_add_test(tc, an_empty_list);
+	tcase_add_test(tc, grown_defects);
+	tcase_add_loop_test(tc, beyond_32_bits, 0, 3);
+	tcase_add_test(tc, pairs_of_one_class);
 	tcase_add_loop_test(tc, orders_of_tracks, 0, 8);
 	tcase_add_test(tc, a_map_costs_what_is_irregular);
 	tcase_add_test(tc, a_walk_is_right_too);

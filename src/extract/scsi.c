@@ -102,6 +102,9 @@ static int read_capacity_10(struct scsi_port *port, struct scsi_capacity *out)
 
 	if (err)
 		return err;
+	/* More than it can say. */
+	if (sg_get_unaligned_be32(buf) == UINT32_MAX)
+		return -EOPNOTSUPP;
 	out->blocks = (uint64_t)sg_get_unaligned_be32(buf) + 1;
 	out->block_bytes = sg_get_unaligned_be32(buf + 4);
 	out->physical_bytes = out->block_bytes;

@@ -2,40 +2,62 @@
  * scsi_check.c - grown defects and samples.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "extract/scsi_check.h"
 #include "extract/scsi_map.h"
 
 /* ---- grown defects ---- */
 
-/* Is this block where the drive put it, instead of on its track? */
-static int try_remap(struct scsi_check *c, const struct geom_track *track,
-		     uint64_t block, struct geom_build *build)
+static bool on_track(const struct translate_place *place,
+		     const struct geom_track *track)
 {
-	uint32_t head = track->surface % SCSI_MAP_SURFACES;
-	struct translate_place place;
-	struct geom_remap remap;
-	int err = translate_block(c->ask->translate, block, &place);
+	return place->address.cylinder == track->cylinder &&
+	       place->address.head == track->surface % SCSI_MAP_SURFACES;
+}
 
-	if (err)
-		return err;
-	if (place.address.cylinder == track->cylinder &&
-	    place.address.head == head)
-		return 0;
-	remap = (struct geom_remap){
+static void add_remap(struct scsi_check *c, const struct geom_track *track,
+		      uint64_t block, const struct scsi_address *to)
+{
+	struct geom *g = c->geom;
+	struct geom_remap remap = {
 		.lbn = block * c->unit,
 		.n = c->unit,
-		.cylinder = place.address.cylinder,
-		.surface = track->surface - head + place.address.head,
-		.sector = place.address.at * c->unit,
+		.cylinder = to->cylinder,
+		.surface = track->surface -
+			   track->surface % SCSI_MAP_SURFACES + to->head,
+		.sector = to->at * c->unit,
 		.around = track->sectors,
 	};
+
+	if (g->remaps_n && g->remaps[g->remaps_n - 1].lbn >= remap.lbn)
+		return;
 	if (remap.sector > remap.around - remap.n)
 		remap.sector = remap.around - remap.n;
-	err = geom_build_remap(build, &remap);
-	if (!err)
-		c->remaps++;
-	return err;
+	g->remaps[g->remaps_n++] = remap;
+	c->remaps++;
+}
+
+/* The block that was at a sector of a track: is it where the drive put it
+ * instead?  Slips before it make its number smaller than the sector's. */
+static int try_remap(struct scsi_check *c, const struct geom_track *track,
+		     uint32_t at)
+{
+	uint64_t first = track->first / c->unit, block = first + at;
+	struct translate_place place;
+	int err;
+
+	if (at >= track->sectors / c->unit)
+		return 0;
+	err = translate_block(c->ask->translate, block, &place);
+	if (!err && on_track(&place, track) && place.address.at > at &&
+	    place.address.at - at <= at) {
+		block -= place.address.at - at;
+		err = translate_block(c->ask->translate, block, &place);
+	}
+	if (!err && !on_track(&place, track))
+		add_remap(c, track, block, &place.address);
+	return err == -ENODATA || err == -EIO ? 0 : err;
 }
 
 /* The first of the sorted grown defects on a track. */
@@ -61,25 +83,46 @@ static size_t grown_on(const struct scsi_address *grown, size_t n,
 
 /* The geometry has no way from a track's place to its number: one pass over
  * the tracks finds them all, in order. */
-int scsi_check_grown(struct scsi_check *c, const struct scsi_address *grown,
-		     size_t n, struct geom_build *build)
+static int find_remaps(struct scsi_check *c, const struct scsi_address *grown,
+		       size_t n)
 {
 	struct geom_track track;
 	uint64_t i;
 	size_t k;
 	int err = 0;
 
-	for (i = 0; n && i < geom_tracks(c->geom) && !err; i++) {
+	for (i = 0; i < geom_tracks(c->geom) && !err; i++) {
 		geom_track_at(c->geom, i, &track);
 		if (!track.known)
 			continue;
 		for (k = grown_on(grown, n, &track);
 		     !err && k < n && grown[k].cylinder == track.cylinder &&
 		     grown[k].head == track.surface % SCSI_MAP_SURFACES; k++)
-			if (grown[k].at < track.sectors / c->unit)
-				err = try_remap(c, &track,
-						track.first / c->unit +
-							grown[k].at, build);
+			err = try_remap(c, &track, grown[k].at);
+	}
+	return err;
+}
+
+int scsi_check_grown(struct scsi_check *c, const struct scsi_address *grown,
+		     size_t n)
+{
+	struct geom *g = c->geom;
+	int err;
+
+	if (!n)
+		return 0;
+	free(g->remaps);
+	g->remaps_n = 0;
+	/* A place may be that of two tracks, of two actuators. */
+	g->remaps = calloc(SCSI_MAP_ACTUATORS * n, sizeof(*g->remaps));
+	if (!g->remaps)
+		return -ENOMEM;
+	err = find_remaps(c, grown, n);
+	if (!err && geom_build_verify(g)) {
+		/* Nonsense; the tracks are right all the same. */
+		g->remaps_n = 0;
+		c->remaps = 0;
+		err = geom_build_verify(g) ? -EUCLEAN : 0;
 	}
 	return err;
 }

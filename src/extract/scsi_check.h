@@ -9,7 +9,7 @@
 
 struct scsi_check {
 	struct ask *ask;
-	const struct geom *geom;
+	struct geom *geom;
 	uint32_t unit;		/* sectors of a block */
 
 	/* Set by it. */
@@ -17,13 +17,10 @@ struct scsi_check {
 	uint64_t remaps;
 };
 
-/*
- * Blocks that were on grown defects (sorted) and lie elsewhere now, in order,
- * into a geometry under construction.
- */
+/* Puts the blocks that were on grown defects (sorted) and lie elsewhere now
+ * into the geometry. */
 int scsi_check_grown(struct scsi_check *check,
-		     const struct scsi_address *grown, size_t n,
-		     struct geom_build *build);
+		     const struct scsi_address *grown, size_t n);
 
 /* So many tracks at random, both ends.  -EUCLEAN: one is not right. */
 int scsi_check_tracks(struct scsi_check *check, unsigned n);

@@ -895,20 +895,12 @@ static int map_finish(struct map *m)
 
 	if (!err)
 		err = geom_build_finish(m->build, &geom);
-
 	if (err)
 		return err;
-	if (o->grown_n) {
-		check.geom = geom;
-		err = scsi_check_grown(&check, o->grown, o->grown_n, m->build);
-		geom_free(geom);
-		if (!err)
-			err = geom_build_finish(m->build, &geom);
-		if (err)
-			return err;
-	}
 	check.geom = geom;
-	err = scsi_check_tracks(&check, verify);
+	err = scsi_check_grown(&check, o->grown, o->grown_n);
+	if (!err)
+		err = scsi_check_tracks(&check, verify);
 	m->out->verified = check.verified;
 	m->out->remaps = check.remaps;
 	if (err)

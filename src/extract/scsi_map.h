@@ -21,6 +21,7 @@
 #include "extract/translate.h"
 
 #define SCSI_MAP_SURFACES 256u	/* a head's number is a byte */
+#define SCSI_MAP_ACTUATORS 16u	/* at most */
 
 struct scsi_map_options {
 	uint32_t block_bytes;

@@ -11,7 +11,7 @@
 
 #include "extract/scsi.h"
 
-#define SCSI_SURVEY_RANGES 16u
+#define SCSI_SURVEY_RANGES 16u	/* as many as are mapped: scsi_map.h */
 
 struct scsi_survey {
 	struct scsi_capacity capacity;
