@@ -18,7 +18,7 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH };
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
@@ -254,6 +254,10 @@ static const struct argp_option replicas_argp_options[] = {
 	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
 	{ "percent", 'p', "N", 0, "Scale files and requests (100)", 0 },
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ "real", OPT_REAL, NULL, 0,
+	  "In real time through the mount, with ext4 beside it", 0 },
+	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
+	  "Where its sparse image goes (/var/tmp)", 0 },
 	{ 0 },
 };
 
@@ -273,6 +277,12 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 's':
 		options->seed = strtoull(arg, NULL, 10);
+		return 0;
+	case OPT_REAL:
+		options->real = true;
+		return 0;
+	case OPT_IMAGE_DIR:
+		options->image_dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
 		options->workload = arg;
@@ -294,6 +304,11 @@ static int command_replicas(int argc, char **argv)
 
 	argp_parse(&replicas_argp, argc, argv, 0, NULL, &options);
 	msg_set_level(MSG_WARN);
+	if (options.real && geteuid() != 0) {
+		fprintf(stderr, "traxbench replicas: must be root\n");
+		return 1;
+	}
+	prepend_path();
 	return replicas_run(&options) ? 1 : 0;
 }
 

@@ -12,6 +12,7 @@
  * once: no order of anything is faster.
  */
 #include "bench/replicas.h"
+#include "bench/real.h"
 #include "bench/rig.h"
 
 #include <errno.h>
@@ -20,7 +21,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/env.h"
 #include "base/map.h"
 #include "base/msg.h"
 #include "diskmodel/spec.h"
@@ -37,6 +41,7 @@
 #define ACTIVE_W 8.0
 #define MAX_RUNS 20u
 #define IDLE_NS 60000000000ull
+#define REAL_IDLE_SECONDS 3u
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
 #define CHUNK_BYTES (1u << 20)
@@ -68,6 +73,7 @@ struct bench {
 	struct sim *sim;
 	struct head *head;
 	struct fs *fs;
+	struct real *real;	/* NULL: in virtual time */
 	uint64_t rng;
 	/* The workload. */
 	struct file *file;
@@ -111,6 +117,8 @@ static int bench_do(struct bench *bench, struct fs_op *op)
 {
 	bool done = false;
 
+	if (bench->real)
+		return real_do(bench->real, op);
 	op->done = bench_done;
 	op->owner = &done;
 	fs_submit(bench->fs, op);
@@ -141,8 +149,11 @@ static int bench_mount(struct bench *bench, unsigned replicas)
 		.memory_bytes = bench->memory, .replicas = replicas,
 		.noatime = true,
 	};
-	int rc = head_open(sim_env(bench->sim), &head, &bench->head);
+	int rc;
 
+	if (bench->real)
+		return real_mount(bench->real, replicas);
+	rc = head_open(sim_env(bench->sim), &head, &bench->head);
 	if (rc)
 		return rc;
 	options.head = bench->head;
@@ -152,8 +163,11 @@ static int bench_mount(struct bench *bench, unsigned replicas)
 
 static int bench_unmount(struct bench *bench)
 {
-	int rc = fs_close(bench->fs);
+	int rc;
 
+	if (bench->real)
+		return real_unmount(bench->real);
+	rc = fs_close(bench->fs);
 	head_close(bench->head);
 	drive_reset(sim_drive(bench->sim), sim_now_ns(bench->sim));
 	return rc;
@@ -162,8 +176,13 @@ static int bench_unmount(struct bench *bench)
 /* Time passes; copies are made. */
 static void bench_idle(struct bench *bench)
 {
-	uint64_t end = sim_now_ns(bench->sim) + IDLE_NS;
+	uint64_t end;
 
+	if (bench->real) {
+		sleep(REAL_IDLE_SECONDS);
+		return;
+	}
+	end = sim_now_ns(bench->sim) + IDLE_NS;
 	while (sim_now_ns(bench->sim) < end) {
 		uint64_t next = fs_run(bench->fs, 1);
 		uint64_t now = sim_now_ns(bench->sim);
@@ -561,6 +580,37 @@ static const struct workload {
 
 /* ---- Runs ---- */
 
+static void bench_think(struct bench *bench)
+{
+	const struct timespec think = { .tv_nsec = (long)bench->think_ns };
+
+	if (bench->real)
+		nanosleep(&think, NULL);
+	else
+		sim_advance(bench->sim, bench->think_ns);
+}
+
+static uint64_t bench_now_ns(const struct bench *bench)
+{
+	return bench->real ? env_now_ns(env_real()) : sim_now_ns(bench->sim);
+}
+
+static int bench_clear_times(struct bench *bench)
+{
+	if (bench->real)
+		return real_clear(bench->real);
+	drive_clear_times(sim_drive(bench->sim), sim_now_ns(bench->sim));
+	return 0;
+}
+
+static int bench_get_times(struct bench *bench, struct drive_times *times)
+{
+	if (bench->real)
+		return real_times(bench->real, times);
+	drive_get_times(sim_drive(bench->sim), sim_now_ns(bench->sim), times);
+	return 0;
+}
+
 /* By its name, if it has not been before: what the kernel does. */
 static int look_up(struct bench *bench, struct file *file)
 {
@@ -605,7 +655,7 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 		op.size = read->bytes < CHUNK_BYTES ? read->bytes : CHUNK_BYTES;
 		if (!rc)
 			rc = bench_do(bench, &op);
-		sim_advance(bench->sim, bench->think_ns);
+		bench_think(bench);
 	}
 	return rc;
 }
@@ -649,7 +699,6 @@ static double watts(double known, double usual)
 static int run_once(struct bench *bench, const struct workload *workload,
 		    unsigned replicas, unsigned run, struct figures *figures)
 {
-	struct drive *drive = sim_drive(bench->sim);
 	struct drive_times times;
 	uint64_t start;
 	int rc = 0;
@@ -657,13 +706,17 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	bench->memory = workload->busy ? BUSY_MEMORY_BYTES : MEMORY_BYTES;
 	if (!run || !workload->busy)
 		rc = bench_mount(bench, replicas);
+	if (!rc)
+		rc = bench_clear_times(bench);
 	if (rc)
 		return rc;
-	start = sim_now_ns(bench->sim);
-	drive_clear_times(drive, start);
+	start = bench_now_ns(bench);
 	rc = run_reads(bench, workload);
-	drive_get_times(drive, sim_now_ns(bench->sim), &times);
-	figures->time_s = (double)(sim_now_ns(bench->sim) - start) / 1e9;
+	figures->time_s = (double)(bench_now_ns(bench) - start) / 1e9;
+	if (!rc)
+		rc = bench_get_times(bench, &times);
+	if (rc)
+		return rc;
 	figures->seek_ms = (double)(times.seek_ns + times.switch_ns) / 1e6 /
 			   bench->reads;
 	figures->rotation_ms = (double)times.rotation_ns / 1e6 / bench->reads;
@@ -716,7 +769,7 @@ static int run_side(struct bench *bench, const struct workload *workload,
 {
 	struct read *read = malloc(bench->reads * sizeof(*read));
 	unsigned run;
-	int rc = read ? bench_sim(bench, content) : -ENOMEM;
+	int rc = !read ? -ENOMEM : bench->real ? 0 : bench_sim(bench, content);
 
 	if (rc)
 		return rc;
@@ -731,8 +784,76 @@ static int run_side(struct bench *bench, const struct workload *workload,
 	}
 	memcpy(bench->read, read, bench->reads * sizeof(*read));
 	free(read);
-	sim_free(bench->sim);
+	if (!bench->real)
+		sim_free(bench->sim);
 	return rc;
+}
+
+/* The workload's files, on a file system that is there. */
+static int set_up(struct bench *bench, const struct workload *workload)
+{
+	int rc;
+
+	bench->rng = bench->options->seed;
+	bench->files = bench->reads = 0;
+	bench->dir[0] = (struct dir){ .ino = 1 };
+	bench->dirs = 1;
+	bench->memory = MEMORY_BYTES;
+	rc = bench_mount(bench, 0);
+	if (!rc)
+		rc = workload->set_up(bench);
+	return rc ? rc : bench_unmount(bench);
+}
+
+static void print_head(const struct bench *bench,
+		       const struct workload *workload)
+{
+	printf("\n%s: %s; %u reads a run, %s\n%s\n"
+	       "run   time s            access ms/read    seek ms          "
+	       "rotation ms      transf   limit   ahead  energy mJ         "
+	       "accesses\n",
+	       workload->name, workload->about, bench->reads,
+	       bench->options->drive, workload->paper);
+}
+
+static void print_side(char side, unsigned runs, const struct figures *figures,
+		       const struct figures *without)
+{
+	unsigned run;
+
+	for (run = 0; run < runs; run++) {
+		printf("  %c", side);
+		print_run(run + 1, &figures[run], &without[run]);
+	}
+}
+
+/* In real time: both sides of ours on one file system, then ext4. */
+static int run_workload_real(struct bench *bench,
+			     const struct workload *workload)
+{
+	struct figures with[MAX_RUNS], without[MAX_RUNS], other[MAX_RUNS];
+	unsigned runs = bench->options->runs;
+	int rc = real_mkfs(bench->real, "traxfs");
+
+	if (!rc)
+		rc = set_up(bench, workload);
+	if (!rc)
+		rc = run_side(bench, workload, NULL, 0, without);
+	if (!rc)
+		rc = run_side(bench, workload, NULL, 1, with);
+	if (!rc)
+		rc = real_mkfs(bench->real, "ext4");
+	if (!rc)
+		rc = set_up(bench, workload);
+	if (!rc)
+		rc = run_side(bench, workload, NULL, 0, other);
+	if (rc)
+		return rc;
+	print_head(bench, workload);
+	print_side('e', runs, other, without);
+	print_side('0', runs, without, without);
+	print_side('1', runs, with, without);
+	return 0;
 }
 
 static int run_workload(struct bench *bench, const struct workload *workload)
@@ -740,33 +861,22 @@ static int run_workload(struct bench *bench, const struct workload *workload)
 	struct figures with[MAX_RUNS], without[MAX_RUNS];
 	struct media *content;
 	unsigned run;
-	int rc = bench_sim(bench, NULL);
+	int rc;
 
-	bench->rng = bench->options->seed;
-	bench->files = bench->reads = 0;
-	bench->dir[0] = (struct dir){ .ino = 1 };
-	bench->dirs = 1;
+	if (bench->real)
+		return run_workload_real(bench, workload);
+	rc = bench_sim(bench, NULL);
 	if (!rc)
 		rc = bench_mkfs(bench);
-	bench->memory = MEMORY_BYTES;
 	if (!rc)
-		rc = bench_mount(bench, 0);
-	if (!rc)
-		rc = workload->set_up(bench);
-	if (!rc)
-		rc = bench_unmount(bench);
+		rc = set_up(bench, workload);
 	if (rc)
 		return rc;
 	content = sim_content(bench->sim);
 	sim_free(bench->sim);
 	if (!content)
 		return -ENOMEM;
-	printf("\n%s: %s; %u reads a run, %s\n%s\n"
-	       "run   time s            access ms/read    seek ms          "
-	       "rotation ms      transf   limit   ahead  energy mJ         "
-	       "accesses\n",
-	       workload->name, workload->about, bench->reads,
-	       bench->options->drive, workload->paper);
+	print_head(bench, workload);
 	rc = run_side(bench, workload, content, 0, without);
 	if (!rc)
 		rc = run_side(bench, workload, content, 1, with);
@@ -796,12 +906,15 @@ int replicas_run(const struct replicas_options *given)
 		rc = named_spec(options.drive, &bench.believed);
 	if (!rc)
 		rc = spec_geom(bench.believed, &bench.geom);
+	if (!rc && options.real)
+		rc = real_open(bench.spec, options.image_dir, &bench.real);
 	for (i = 0; !rc && i < WORKLOADS; i++)
 		if (!options.workload ||
 		    !strcmp(options.workload, workloads[i].name))
 			rc = run_workload(&bench, &workloads[i]);
 	if (rc)
 		msg_error("replicas: %s", strerror(-rc));
+	real_close(bench.real);
 	geom_free(bench.geom);
 	spec_free(bench.spec);
 	spec_free(bench.believed);

@@ -5,6 +5,7 @@
 #ifndef TRAX_BENCH_REPLICAS_H
 #define TRAX_BENCH_REPLICAS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct replicas_options {
@@ -13,6 +14,10 @@ struct replicas_options {
 	unsigned runs;		/* 0: 7 */
 	unsigned percent;	/* of files and requests; 0: 100 */
 	uint64_t seed;
+	/* In real time, through the mount, on an emulated drive, with ext4
+	 * beside it.  Needs root. */
+	bool real;
+	const char *image_dir;	/* of that drive; NULL: /var/tmp */
 };
 
 /* 0 or a negative errno, reported through msg. */

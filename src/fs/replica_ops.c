@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/nodes.h"
 #include "fs/replica.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
@@ -220,12 +221,14 @@ json_t *copies_summary(struct fs *fs)
 	const struct replicas *replicas = fs->replicas;
 	const struct replica_stats *stats;
 	const struct runs_stats *runs;
+	const struct nodes_stats *nodes;
 	json_t *object = json_object();
 
 	if (!replicas)
 		return object;
 	stats = &replicas->stats;
 	runs = runs_stats(fs);
+	nodes = nodes_stats(fs);
 	set(object, "most", replicas->most);
 	set(object, "regions", regions_count(replicas->regions));
 	set(object, "sectors", regions_sectors(replicas->regions));
@@ -241,6 +244,9 @@ json_t *copies_summary(struct fs *fs)
 	set(object, "run_loads", runs->loads);
 	set(object, "run_bytes", runs->load_bytes);
 	set(object, "run_hits", runs->hits);
+	set(object, "node_waits", nodes->waits);
+	set(object, "node_hits", nodes->hits);
+	set(object, "nodes_made", nodes->made);
 	set(object, "hot_sector", watch_hot(fs));
 	json_object_set_new(object, "busy", json_boolean(replicas->maker));
 	watch_accounts(fs, object);

@@ -597,10 +597,10 @@ static uint64_t watch_next(const struct fs *fs, uint64_t ns)
 	return quiet_ns < ns ? quiet_ns : ns;
 }
 
-/* So many that most of them are still in memory. */
+/* So many that some of them are still in memory. */
 static uint64_t busy_reads(const struct fs *fs)
 {
-	uint64_t pieces = pool_count(fs->files->piece_pool) / 2;
+	uint64_t pieces = pool_count(fs->files->piece_pool);
 
 	return pieces < BUSY_READS ? pieces : BUSY_READS;
 }
