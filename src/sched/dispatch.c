@@ -160,6 +160,8 @@ static bool turn_goes_on(const struct queue *queue)
 {
 	return hurry_is_turn(&queue->hurry, env_now_ns(queue->env)) &&
 	       !queue_class_waits(queue, QUEUE_WRITE_BACK) &&
+	       !queue_class_waits(queue, QUEUE_READ) &&
+	       !queue_class_waits(queue, QUEUE_READ_AHEAD) &&
 	       (queue->outstanding || !list_empty(&queue->finished));
 }
 
