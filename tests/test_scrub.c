@@ -11,6 +11,7 @@
 #include "diskmodel/spec.h"
 #include "fs/internal.h"
 #include "fs/mkfs.h"
+#include "fs/replica.h"
 #include "sched/head.h"
 #include "sched/freeblock.h"
 #include "tasks/scrub.h"
@@ -193,6 +194,70 @@ START_TEST(damage_is_named)
 	scrub_close(b.scrub);
 	ck_assert_int_eq(fs_close(b.rig.fs), 0);
 	sim_free(b.rig.sim);
+}
+END_TEST
+
+static void copies_made(void *arg, uint64_t copies)
+{
+	*(int64_t *)arg = (int64_t)copies;
+}
+
+/* Copies of all of a file, and where one of them lies. */
+static uint64_t copy_file(struct bench *b, unsigned file)
+{
+	const struct replica_want want = { b->ino[file], 0, file * 2 * 64 };
+	uint64_t sector = UINT64_MAX;
+	const struct region *region;
+	int64_t copies = -1;
+
+	b->rig.options.replicas = 1;
+	scrub_close(b->scrub);
+	rig_remount(&b->rig);
+	ck_assert_int_eq(replica_make(b->rig.fs, &want, 1, 0, false,
+				      copies_made, &copies), 0);
+	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
+	for (int i = 0; i < 100000 && copies < 0; i++)
+		turn(b);
+	ck_assert_int_eq(copies, file * 2 * 4);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	region = regions_at(b->rig.fs->replicas->regions, 0);
+	ck_assert_ptr_nonnull(region);
+	sector = region->sector;
+	return sector;
+}
+
+/* Copies are read and compared, too; a bad one is noted and goes. */
+START_TEST(copies_are_judged)
+{
+	struct scrub_status s;
+	struct bench b;
+	json_t *errors, *error;
+	uint64_t sector, read;
+
+	bench_open(&b);
+	run_pass(&b, &s, MAX_TURNS);
+	read = s.run_sectors;
+	sector = copy_file(&b, 3);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	ck_assert_uint_eq(s.errors, 0);
+	ck_assert_uint_ge(s.run_sectors, read + 6 * 512);
+	ck_assert_int_eq(sim_flip(b.rig.sim, sector + 200, 9), 0);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 1);
+	ck_assert_uint_eq(b.rig.fs->replicas->stats.bad, 1);
+	errors = errors_of(&b);
+	ck_assert_uint_eq(json_array_size(errors), 1);
+	error = json_array_get(errors, 0);
+	ck_assert_str_eq(json_string_value(json_object_get(error, "path")),
+			 "/file3");
+	ck_assert(json_is_true(json_object_get(error, "healed")));
+	json_decref(errors);
+	/* It is no copy any more. */
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 0);
+	ck_assert_uint_eq(b.rig.fs->replicas->stats.bad, 1);
+	bench_close(&b);
 }
 END_TEST
 
@@ -405,6 +470,7 @@ int main(void)
 
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
+	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);
 	tcase_add_test(tcase, nothing_is_delayed);

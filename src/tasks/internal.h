@@ -1,7 +1,7 @@
 /*
  * internal.h - the scrub from inside: scrub.c (passes, windows, what is
  * stored), load.c (a window: owners and checksums), judge.c (what was read),
- * suspect.c (what may be damaged).
+ * suspect.c (what may be damaged), copies.c (copies of file blocks).
  */
 #ifndef TRAX_TASKS_INTERNAL_H
 #define TRAX_TASKS_INTERNAL_H
@@ -22,9 +22,15 @@
 struct run {
 	uint64_t sector, n;
 	uint8_t kind;		/* OWNER_* */
-	uint64_t ino, off;	/* data: sectors in the file */
-	uint32_t piece;		/* data: first of its pieces */
+	uint64_t ino, off;	/* data, copies: sectors in the file */
+	uint32_t piece;		/* likewise: first of its pieces */
 };
+
+/* Where a piece of the file would begin if all of it were in a row. */
+static inline uint64_t run_place(const struct run *run, uint64_t piece)
+{
+	return run->sector - run->off + piece * PIECE_SECTORS;
+}
 
 /* Checksums of 64 KiB of a file. */
 struct sums {
@@ -44,9 +50,16 @@ struct window {
 	uint64_t sectors;
 };
 
+/* A piece of a file, as it lies in the file's own place or in a copy. */
+struct spot {
+	uint64_t ino, piece;
+	bool copy;
+	uint64_t place;		/* a copy's: run_place() */
+};
+
 /* A piece of which some sectors have come. */
 struct part {
-	uint64_t ino, piece;	/* ino 0: free */
+	struct spot at;		/* ino 0: free */
 	const struct sums *sums;
 	uint64_t have[2];	/* bits of its sectors */
 	uint64_t used;
@@ -56,9 +69,10 @@ struct part {
 /* Of a file, or (ino 0) a node. */
 struct suspect {
 	uint64_t ino, piece;
-	uint64_t sector;
+	uint64_t sector;	/* of a node; of a copy, run_place() */
 	uint16_t blocks;
 	uint8_t tries;
+	bool copy, unreadable;
 };
 
 struct scrub {
@@ -80,6 +94,7 @@ struct scrub {
 	bool loading, storing, store_again;
 	bool active;		/* a window is being read */
 	struct window window;
+	uint64_t region_from, region_end; /* of copies, half loaded; end 0 */
 	bool owners_loaded;
 	uint32_t loaded;	/* runs whose checksums are there ... */
 	uint32_t loaded_pieces;	/* ... and of the next one */
@@ -90,6 +105,7 @@ struct scrub {
 	struct suspect suspect[SCRUB_SUSPECTS];
 	unsigned suspects;
 	bool suspecting;	/* the first of them */
+	uint16_t bad_copies;	/* blocks of it */
 	struct file *file;	/* its */
 	struct gated gated;
 	struct need need;
@@ -107,6 +123,9 @@ struct scrub {
 void load_start(struct scrub *scrub);
 void scrub_loaded(struct scrub *scrub, int rc);
 
+/* How many pieces of a file a run meets. */
+uint32_t load_pieces(const struct run *run);
+
 /* ---- judge.c ---- */
 
 extern const struct freeblock_ops judge_ops;
@@ -117,10 +136,28 @@ bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data);
 /* What came in part only, when the window is over. */
 void judge_rest(struct scrub *scrub);
 
+/* ---- copies.c ---- */
+
+/* Adds what was copied to a region, from the window's end on.  -ENOSPC: the
+ * window is full; -EINPROGRESS: in another transaction. */
+int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
+		uint64_t end);
+
+/* Does the original of a run of copies still name all of it? */
+int copies_are_named(struct ticket *ticket, const struct run *run,
+		     bool *named);
+
+/* The first of the suspects is a copy. */
+void copies_look(struct scrub *scrub);
+
 /* ---- suspect.c ---- */
 
 void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint16_t blocks);
+void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		  uint64_t place, uint16_t blocks, bool unreadable);
+/* The first of them is none any more. */
+void suspect_over(struct scrub *scrub);
 void suspect_node(struct scrub *scrub, uint64_t sector);
 /* Looks at the next; true: it was over at once, there may be another. */
 bool suspect_next(struct scrub *scrub);

@@ -40,28 +40,54 @@ static uint64_t block_sum(const struct window *w, const struct sums *sums,
 
 /* ---- whole blocks and pieces ---- */
 
-static void judge_block(struct scrub *scrub, uint64_t ino, uint64_t piece,
+static void judge_bad(struct scrub *scrub, const struct spot *at,
+		      uint16_t blocks, bool unreadable)
+{
+	if (at->copy)
+		suspect_copy(scrub, at->ino, at->piece, at->place, blocks,
+			     unreadable);
+	else
+		suspect_file(scrub, at->ino, at->piece, blocks);
+}
+
+/* It could not be compared.  A copy is left to the next pass. */
+static void judge_unsure(struct scrub *scrub, const struct spot *at,
+			 uint16_t blocks)
+{
+	if (!at->copy)
+		suspect_file(scrub, at->ino, at->piece, blocks);
+}
+
+static void judge_block(struct scrub *scrub, const struct spot *at,
 			const struct sums *sums, unsigned block,
 			const void *data)
 {
 	if ((sums->mask >> block & 1) &&
 	    csum(data, BLOCK_BYTES) != block_sum(&scrub->window, sums, block))
-		suspect_file(scrub, ino, piece, (uint16_t)(1u << block));
+		judge_bad(scrub, at, (uint16_t)(1u << block), false);
 }
 
-static void judge_piece(struct scrub *scrub, uint64_t ino, uint64_t piece,
+static void judge_piece(struct scrub *scrub, const struct spot *at,
 			const struct sums *sums, const void *data)
 {
 	if (csum(data, PIECE_BYTES) != scrub->window.sum[sums->first])
-		suspect_file(scrub, ino, piece, UINT16_MAX);
+		judge_bad(scrub, at, UINT16_MAX, false);
 }
 
 /* ---- parts ---- */
 
+static bool run_is_of(const struct run *run, const struct spot *at)
+{
+	return run->ino == at->ino &&
+	       (at->copy ? run->kind == OWNER_REPLICA &&
+				   run_place(run, at->piece) == at->place :
+			   run->kind == OWNER_DATA);
+}
+
 /* Gives up what has come of a piece: it is to be read again. */
 static void part_leave(struct scrub *scrub, struct part *part)
 {
-	uint64_t first = part->piece * PIECE_SECTORS, end, from;
+	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
 	const struct window *w = &scrub->window;
 	int err = 0;
 	uint32_t i;
@@ -69,7 +95,7 @@ static void part_leave(struct scrub *scrub, struct part *part)
 	for (i = 0; i < w->runs && !err; i++) {
 		const struct run *run = &w->run[i];
 
-		if (run->kind != OWNER_DATA || run->ino != part->ino ||
+		if (!run_is_of(run, &part->at) ||
 		    run->off >= first + PIECE_SECTORS ||
 		    run->off + run->n <= first)
 			continue;
@@ -82,19 +108,25 @@ static void part_leave(struct scrub *scrub, struct part *part)
 				     end - from);
 	}
 	if (err)
-		suspect_file(scrub, part->ino, part->piece, part->sums->mask);
-	part->ino = 0;
+		judge_unsure(scrub, &part->at, part->sums->mask);
+	part->at.ino = 0;
 }
 
-static struct part *part_get(struct scrub *scrub, uint64_t ino,
-			     uint64_t piece, const struct sums *sums)
+static bool spot_is(const struct spot *a, const struct spot *b)
+{
+	return a->ino == b->ino && a->piece == b->piece &&
+	       a->copy == b->copy && a->place == b->place;
+}
+
+static struct part *part_get(struct scrub *scrub, const struct spot *at,
+			     const struct sums *sums)
 {
 	struct part *oldest = scrub->part, *part, *none = NULL;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++) {
-		if (part->ino == ino && part->piece == piece)
+		if (spot_is(&part->at, at))
 			return part;
-		if (!part->ino)
+		if (!part->at.ino)
 			none = part;
 		if (part->used < oldest->used)
 			oldest = part;
@@ -107,11 +139,10 @@ static struct part *part_get(struct scrub *scrub, uint64_t ino,
 	if (!part->data)
 		part->data = files_alloc(scrub->fs->files, PIECE_BYTES);
 	if (!part->data) {
-		suspect_file(scrub, ino, piece, sums->mask);
+		judge_unsure(scrub, at, sums->mask);
 		return NULL;
 	}
-	part->ino = ino;
-	part->piece = piece;
+	part->at = *at;
 	part->sums = sums;
 	part->have[0] = part->have[1] = 0;
 	return part;
@@ -129,28 +160,27 @@ static void part_check(struct scrub *scrub, struct part *part)
 	if (part->sums->coarse) {
 		if (part->have[0] != UINT64_MAX || part->have[1] != UINT64_MAX)
 			return;
-		judge_piece(scrub, part->ino, part->piece, part->sums,
-			    part->data);
-		part->ino = 0;
+		judge_piece(scrub, &part->at, part->sums, part->data);
+		part->at.ino = 0;
 		return;
 	}
 	for (i = 0; i < PIECE_BLOCKS; i++) {
 		if (part_block(part, i) != UINT8_MAX)
 			continue;
-		judge_block(scrub, part->ino, part->piece, part->sums, i,
+		judge_block(scrub, &part->at, part->sums, i,
 			    part->data + i * BLOCK_BYTES);
 		part->have[i / 8] &= ~(UINT64_C(255) << i % 8 * 8);
 	}
 	if (!part->have[0] && !part->have[1])
-		part->ino = 0;
+		part->at.ino = 0;
 }
 
 /* Sectors [first, first + n) of a piece. */
-static void part_add(struct scrub *scrub, uint64_t ino, uint64_t piece,
+static void part_add(struct scrub *scrub, const struct spot *at,
 		     const struct sums *sums, unsigned first, unsigned n,
 		     const uint8_t *data)
 {
-	struct part *part = part_get(scrub, ino, piece, sums);
+	struct part *part = part_get(scrub, at, sums);
 	unsigned i;
 
 	if (!part)
@@ -166,7 +196,7 @@ static void part_add(struct scrub *scrub, uint64_t ino, uint64_t piece,
 
 /* Sectors [first, first + n) of a piece with sums of its blocks: whole ones at
  * once, the ends kept. */
-static void judge_fine(struct scrub *scrub, uint64_t ino, uint64_t piece,
+static void judge_fine(struct scrub *scrub, const struct spot *at,
 		       const struct sums *sums, unsigned first, unsigned n,
 		       const uint8_t *data)
 {
@@ -176,9 +206,9 @@ static void judge_fine(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		unsigned take = n < left ? n : left;
 
 		if (take == BLOCK_SECTORS)
-			judge_block(scrub, ino, piece, sums, block, data);
+			judge_block(scrub, at, sums, block, data);
 		else if (sums->mask >> block & 1)
-			part_add(scrub, ino, piece, sums, first, take, data);
+			part_add(scrub, at, sums, first, take, data);
 		first += take;
 		data += take * SECTOR_BYTES;
 		n -= take;
@@ -207,17 +237,23 @@ static void judge_data(struct scrub *scrub, const struct run *run,
 		const struct sums *sums =
 			&scrub->window.piece[run->piece + piece - first_piece];
 
+		struct spot spot = {
+			.ino = run->ino,
+			.piece = piece,
+			.copy = run->kind == OWNER_REPLICA,
+		};
+
+		if (spot.copy)
+			spot.place = run_place(run, piece);
 		if (!data)
-			suspect_file(scrub, run->ino, piece,
-				     blocks_of(sums, first, take));
+			judge_bad(scrub, &spot, blocks_of(sums, first, take),
+				  true);
 		else if (sums->coarse && take == PIECE_SECTORS)
-			judge_piece(scrub, run->ino, piece, sums, data);
+			judge_piece(scrub, &spot, sums, data);
 		else if (sums->coarse)
-			part_add(scrub, run->ino, piece, sums, first, take,
-				 data);
+			part_add(scrub, &spot, sums, first, take, data);
 		else
-			judge_fine(scrub, run->ino, piece, sums, first, take,
-				   data);
+			judge_fine(scrub, &spot, sums, first, take, data);
 		off += take;
 		n -= take;
 		data = data ? data + take * SECTOR_BYTES : NULL;
@@ -277,7 +313,7 @@ static void judge_nodes(struct scrub *scrub, const struct run *run,
 static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
 		      uint64_t n, const uint8_t *data)
 {
-	if (run->kind == OWNER_DATA)
+	if (run->kind == OWNER_DATA || run->kind == OWNER_REPLICA)
 		judge_data(scrub, run, at, n, data);
 	else if (run->kind == OWNER_NODES)
 		judge_nodes(scrub, run, at, n, data);
@@ -314,9 +350,8 @@ void judge_rest(struct scrub *scrub)
 	struct part *part;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
-		if (part->ino) {
-			suspect_file(scrub, part->ino, part->piece,
-				     part->sums->mask);
-			part->ino = 0;
+		if (part->at.ino) {
+			judge_unsure(scrub, &part->at, part->sums->mask);
+			part->at.ino = 0;
 		}
 }

@@ -12,7 +12,7 @@
 
 static bool is_read(const struct owner_item *owner)
 {
-	return owner->kind != OWNER_BAD && owner->kind != OWNER_REPLICA;
+	return owner->kind != OWNER_BAD;
 }
 
 /* What there may be of one owner: a longer one is read in parts. */
@@ -23,7 +23,7 @@ static uint64_t run_most(const struct run *run)
 			PIECE_SECTORS : UINT64_MAX;
 }
 
-static uint32_t run_pieces(const struct run *run)
+uint32_t load_pieces(const struct run *run)
 {
 	return (uint32_t)((run->off + run->n - 1) / PIECE_SECTORS -
 			  run->off / PIECE_SECTORS + 1);
@@ -54,14 +54,25 @@ static bool window_add(struct window *w, uint64_t sector,
 	if (run.n > run_most(&run))
 		run.n = run_most(&run);
 	if (run.kind == OWNER_DATA) {
-		if (w->pieces + run_pieces(&run) > SCRUB_PIECES)
+		if (w->pieces + load_pieces(&run) > SCRUB_PIECES)
 			return false;
-		w->pieces += run_pieces(&run);
+		w->pieces += load_pieces(&run);
 	}
 	w->run[w->runs++] = run;
 	w->sectors += run.n;
 	w->end = run.sector + run.n;
 	return w->end == sector + le64_get(owner->sectors);
+}
+
+static int load_owner(struct ticket *ticket, struct scrub *scrub,
+		      uint64_t sector, const struct owner_item *owner)
+{
+	uint64_t end = sector + le64_get(owner->sectors);
+
+	if (owner->kind == OWNER_REPLICA)
+		return end > scrub->window.end ?
+			       copies_load(ticket, scrub, sector, end) : 0;
+	return window_add(&scrub->window, sector, owner) ? 0 : -ENOSPC;
 }
 
 /* The owner that begins before the cursor and goes over it. */
@@ -71,6 +82,9 @@ static int load_first(struct ticket *ticket, struct scrub *scrub)
 	struct tree_item item;
 	int rc;
 
+	if (scrub->region_end)
+		return copies_load(ticket, scrub, scrub->region_from,
+				   scrub->region_end);
 	if (w->runs || !w->from)
 		return 0;
 	rc = tree_seek_le(ticket->txn,
@@ -78,9 +92,9 @@ static int load_first(struct ticket *ticket, struct scrub *scrub)
 			  key_make(0, ITEM_OWNER, 0), &item);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	if (is_read(item.value))
-		window_add(w, addr_sector(item.key.off), item.value);
-	return 0;
+	return is_read(item.value) ?
+		       load_owner(ticket, scrub, addr_sector(item.key.off),
+				  item.value) : 0;
 }
 
 static int load_owners(struct ticket *ticket, struct scrub *scrub)
@@ -107,9 +121,11 @@ static int load_owners(struct ticket *ticket, struct scrub *scrub)
 				 le64_get(owner->sectors);
 			continue;
 		}
-		if (!window_add(w, addr_sector(item.key.off), item.value))
-			return 0;
+		rc = load_owner(ticket, scrub, addr_sector(item.key.off),
+				item.value);
 	}
+	if (rc == -ENOSPC)
+		return 0;
 	return rc ? rc : -EINPROGRESS;
 }
 
@@ -138,12 +154,17 @@ static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 			 const struct run *run)
 {
 	struct window *w = &scrub->window;
-	uint32_t n = run_pieces(run), *i = &scrub->loaded_pieces;
+	uint32_t n = load_pieces(run), *i = &scrub->loaded_pieces;
 	struct csum_window csums = { 0 };
 	uint64_t at = UINT64_MAX, base, piece;
 	struct tree_item item;
-	int rc;
+	bool named = run->kind == OWNER_DATA;
+	int rc = named ? 0 : copies_are_named(ticket, run, &named);
 
+	if (rc)
+		return rc;
+	for (; !named && *i < n; (*i)++)
+		w->piece[run->piece + *i] = (struct sums){ 0 };
 	if (!*i && w->sums + n * PIECE_BLOCKS > SCRUB_SUMS)
 		return -ENOSPC;
 	for (; *i < n; (*i)++) {
@@ -167,6 +188,10 @@ static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 		}
 		sums_take(w, &csums, (unsigned)(piece % TRAX_CSUM_PIECES),
 			  &w->piece[run->piece + *i]);
+		/* A part of it cannot be told by the sum of all. */
+		if (run->kind == OWNER_REPLICA && run->n < PIECE_SECTORS &&
+		    w->piece[run->piece + *i].coarse)
+			w->piece[run->piece + *i] = (struct sums){ 0 };
 	}
 	*i = 0;
 	return 0;
@@ -193,7 +218,7 @@ static int load_sums(struct ticket *ticket, struct scrub *scrub)
 
 		if (tree_txn_room(ticket->txn) < LOAD_ROOM)
 			return -EINPROGRESS;
-		rc = run->kind == OWNER_DATA ?
+		rc = run->kind == OWNER_DATA || run->kind == OWNER_REPLICA ?
 			     load_run_sums(ticket, scrub, run) : 0;
 		if (rc == -ENOSPC && scrub->loaded) {
 			window_cut(w, scrub->loaded);
@@ -248,6 +273,7 @@ void load_start(struct scrub *scrub)
 	w->runs = w->pieces = w->sums = 0;
 	w->sectors = 0;
 	scrub->loaded = scrub->loaded_pieces = 0;
+	scrub->region_end = 0;
 	scrub->owners_loaded = false;
 	scrub->loading = true;
 	if (!ticket_start(scrub->fs, &load_type, NULL, scrub))

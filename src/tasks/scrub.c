@@ -298,7 +298,7 @@ static void window_drop(struct scrub *scrub)
 			 scrub->fs->disk->limits.sectors / scrub->unit *
 				 scrub->unit);
 	for (i = 0; i < SCRUB_PARTS; i++)
-		scrub->part[i].ino = 0;
+		scrub->part[i].at.ino = 0;
 	if (scrub->active)
 		scrub->run_ns += env_now_ns(scrub->fs->env) -
 				 scrub->run_since_ns;

@@ -29,6 +29,7 @@ static bool suspect_is_known(const struct scrub *scrub,
 	for (i = scrub->suspects; i && i + 8 > scrub->suspects; i--)
 		if (scrub->suspect[i - 1].ino == suspect->ino &&
 		    scrub->suspect[i - 1].piece == suspect->piece &&
+		    scrub->suspect[i - 1].copy == suspect->copy &&
 		    scrub->suspect[i - 1].sector == suspect->sector)
 			return true;
 	return false;
@@ -56,13 +57,25 @@ void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		return;
 	}
 	while (scrub->suspect[last].ino != ino ||
-	       scrub->suspect[last].piece != piece)
+	       scrub->suspect[last].piece != piece ||
+	       scrub->suspect[last].copy)
 		last--;
 	/* The first is under way with what it had. */
 	if (last || !scrub->suspecting)
 		scrub->suspect[last].blocks |= blocks;
 	else
 		suspect_add(scrub, &suspect);
+}
+
+void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		  uint64_t place, uint16_t blocks, bool unreadable)
+{
+	/* One that is forgotten is found by its reader. */
+	if (blocks && scrub->suspects < SCRUB_SUSPECTS)
+		suspect_add(scrub, &(struct suspect){
+			.ino = ino, .piece = piece, .sector = place,
+			.blocks = blocks, .copy = true,
+			.unreadable = unreadable });
 }
 
 void suspect_node(struct scrub *scrub, uint64_t sector)
@@ -73,7 +86,7 @@ void suspect_node(struct scrub *scrub, uint64_t sector)
 		suspect_add(scrub, &suspect);
 }
 
-static void suspect_over(struct scrub *scrub)
+void suspect_over(struct scrub *scrub)
 {
 	scrub->looked_again++;
 	scrub->suspecting = false;
@@ -251,7 +264,9 @@ bool suspect_next(struct scrub *scrub)
 	if (scrub->suspecting || !scrub->suspects)
 		return false;
 	scrub->suspecting = true;
-	if (scrub->suspect[0].ino)
+	if (scrub->suspect[0].copy)
+		copies_look(scrub);
+	else if (scrub->suspect[0].ino)
 		file_begin(scrub);
 	else
 		node_begin(scrub);
