@@ -16,9 +16,11 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "cache/limit.h"
 #include "fuse/mount.h"
 
 #ifndef PR_SET_IO_FLUSHER
@@ -26,7 +28,9 @@
 #endif
 
 #define MIN_READAHEAD_BYTES (1u << 20)
-#define MAX_DIRTY_RATIO "50"
+#define MAX_DIRTY_PERCENT 50u
+#define MACHINE_DIRTY_PERCENT 20u	/* of memory: the kernel's default */
+#define GROUP_SHARE 8u			/* of a limit, may be dirty here */
 #define OOM_SCORE "-900"
 /* The heap keeps what it has had: mapping anew costs a fault for each page. */
 #define HEAP_BLOCK_BYTES (16 << 20)
@@ -144,11 +148,32 @@ static void tune_one(const struct statx *st, const char *suffix,
 	write_text(path, value);
 }
 
+/*
+ * How much of what the whole machine may keep dirty is for this mount, in
+ * percent.  Who writes may be of our own control group: what is dirty here must
+ * leave most of a small one to us, or nobody can write it out any more.
+ */
+static unsigned dirty_percent(uint64_t limit_bytes)
+{
+	struct sysinfo info;
+	uint64_t ram, percent;
+
+	if (limit_bytes == UINT64_MAX || sysinfo(&info))
+		return MAX_DIRTY_PERCENT;
+	ram = (uint64_t)info.totalram * info.mem_unit;
+	percent = limit_bytes / GROUP_SHARE * 100 /
+		  (ram / 100 * MACHINE_DIRTY_PERCENT + 1);
+	if (percent > MAX_DIRTY_PERCENT)
+		return MAX_DIRTY_PERCENT;
+	return percent ? (unsigned)percent : 1;
+}
+
 /* A fuseblk mount's number is the device's, which has a bdi of its own. */
 void mount_tune(const struct mount *m, unsigned readahead_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
-	char kb[16], path[128];
+	unsigned percent = dirty_percent(limit_memory(""));
+	char kb[16], ratio[16], path[128];
 	struct statx st;
 	size_t i;
 
@@ -158,14 +183,16 @@ void mount_tune(const struct mount *m, unsigned readahead_bytes)
 	if (readahead_bytes < MIN_READAHEAD_BYTES)
 		readahead_bytes = MIN_READAHEAD_BYTES;
 	snprintf(kb, sizeof(kb), "%u", readahead_bytes / 1024);
+	snprintf(ratio, sizeof(ratio), "%u", percent);
 	for (i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s",
 			 st.stx_dev_major, st.stx_dev_minor, suffixes[i]);
 		if (access(path, F_OK))
 			continue;
 		tune_one(&st, suffixes[i], "read_ahead_kb", kb);
-		tune_one(&st, suffixes[i], "strict_limit", "0");
-		tune_one(&st, suffixes[i], "max_ratio", MAX_DIRTY_RATIO);
+		tune_one(&st, suffixes[i], "strict_limit",
+			 percent < MAX_DIRTY_PERCENT ? "1" : "0");
+		tune_one(&st, suffixes[i], "max_ratio", ratio);
 		return;
 	}
 }
