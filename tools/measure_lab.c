@@ -2,7 +2,7 @@
  * measure_lab.c - all that traxtract does, in virtual time, against what is
  * true; by hand.
  *
- *   measure_lab [--seed N] [--quick] [--scratch] SPEC...
+ *   measure_lab [--seed N] [--quick] [--scratch] [--seeks] [--damage N] SPEC...
  *
  * A SPEC is a file, or "random:SEED[,KEY=VALUE...]" (sim/specgen.h).  A file
  * that says nothing of noise gets that of the generated ones.
@@ -21,7 +21,7 @@
 #include "tools/extract_run.h"
 
 struct lab {
-	uint64_t seed;
+	uint64_t seed, damage;	/* sectors that cannot be read, all over */
 	bool quick, scratch, seeks;
 };
 
@@ -140,6 +140,9 @@ static bool measure(const struct lab *lab, const char *name)
 					   lab->scratch, NULL) : NULL;
 	if (!run.prober)
 		return false;
+	for (uint64_t i = 0; i < lab->damage; i++)
+		sim_damage(sim, run.prober->limits->sectors / lab->damage * i +
+				i * 7919 % 997, 8);
 	end = extract_run(&run);
 	right = judge(lab, name, &run, end, spec);
 	extract_state_free(&state);
@@ -157,6 +160,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--seed") && i + 1 < argc)
 			lab.seed = strtoull(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--damage") && i + 1 < argc)
+			lab.damage = strtoull(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--quick"))
 			lab.quick = true;
 		else if (!strcmp(argv[i], "--scratch"))
