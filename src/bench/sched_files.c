@@ -20,9 +20,15 @@
 #define FLOWS 3u
 #define DEPTH_MAX 16u
 
+enum flow_way {
+	IN_ORDER, AT_RANDOM,
+	SYNCED,			/* in order, each second op an fsync */
+};
+
 struct flow {
 	unsigned file;		/* from 1 on; 0: no flow */
-	bool write, random;
+	bool write;
+	enum flow_way way;
 	uint32_t bytes;		/* of an op */
 	unsigned depth;
 	unsigned percent;	/* of the file, in bytes moved */
@@ -35,25 +41,28 @@ struct row {
 
 static const struct row rows[] = {
 	/* These two are blind always, so that the others find the same. */
-	{ "(write one file)", { { 1, true, false, CHUNK, 4, 100 } } },
-	{ "(write three at once)", { { 2, true, false, CHUNK, 2, 100 },
-				     { 3, true, false, CHUNK, 2, 100 },
-				     { 4, true, false, CHUNK, 2, 100 } } },
-	{ "read one", { { 1, false, false, CHUNK, 2, 100 } } },
-	{ "read one, piece by piece", { { 1, false, false, CHUNK, 1, 100 } } },
-	{ "read two at once", { { 1, false, false, CHUNK, 2, 100 },
-				{ 3, false, false, CHUNK, 2, 100 } } },
-	{ "random 4 KB, 1", { { 1, false, true, 4096, 1, 3 } } },
-	{ "random 4 KB, 16", { { 2, false, true, 4096, 16, 6 } } },
-	{ "random 4 KB, a writer", { { 2, false, true, 4096, 4, 3 },
-				     { 1, true, false, CHUNK, 2, 100 } } },
-	{ "read one, a writer", { { 2, false, false, CHUNK, 2, 100 },
-				  { 3, true, false, CHUNK, 2, 100 } } },
-	{ "rewrite 4 KB, 16", { { 1, true, true, 4096, 16, 6 } } },
-	{ "write one anew", { { 1, true, false, CHUNK, 4, 100 } } },
-	{ "write three anew", { { 2, true, false, CHUNK, 2, 100 },
-				{ 3, true, false, CHUNK, 2, 100 },
-				{ 4, true, false, CHUNK, 2, 100 } } },
+	{ "(write one file)", { { 1, true, IN_ORDER, CHUNK, 4, 100 } } },
+	{ "(write three at once)", { { 2, true, IN_ORDER, CHUNK, 2, 100 },
+				     { 3, true, IN_ORDER, CHUNK, 2, 100 },
+				     { 4, true, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "read one", { { 1, false, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "read one, piece by piece", {
+		{ 1, false, IN_ORDER, CHUNK, 1, 100 } } },
+	{ "read two at once", { { 1, false, IN_ORDER, CHUNK, 2, 100 },
+				{ 3, false, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "random 4 KB, 1", { { 1, false, AT_RANDOM, 4096, 1, 3 } } },
+	{ "random 4 KB, 16", { { 2, false, AT_RANDOM, 4096, 16, 6 } } },
+	{ "random 4 KB, a writer", { { 2, false, AT_RANDOM, 4096, 4, 3 },
+				     { 1, true, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "read one, a writer", { { 2, false, IN_ORDER, CHUNK, 2, 100 },
+				  { 3, true, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "rewrite 4 KB, 16", { { 1, true, AT_RANDOM, 4096, 16, 6 } } },
+	{ "4 KB + fsync, a writer", { { 2, true, SYNCED, 4096, 1, 6 },
+				      { 1, true, IN_ORDER, CHUNK, 2, 100 } } },
+	{ "write one anew", { { 1, true, IN_ORDER, CHUNK, 4, 100 } } },
+	{ "write three anew", { { 2, true, IN_ORDER, CHUNK, 2, 100 },
+				{ 3, true, IN_ORDER, CHUNK, 2, 100 },
+				{ 4, true, IN_ORDER, CHUNK, 2, 100 } } },
 };
 #define PREPARED 2u
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -135,8 +144,13 @@ static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 
 	if (n >= ops)
 		return false;
+	if (flow->way == SYNCED && n % 2) {
+		slot->op = (struct fs_op){ .type = FS_FSYNC,
+					   .ino = m->ino[flow->file] };
+		return true;
+	}
 	m->seed = m->seed * 6364136223846793005 + 1442695040888963407;
-	if (flow->random)
+	if (flow->way == AT_RANDOM)
 		n = (m->seed >> 33) % (m->file_bytes / flow->bytes);
 	slot->op = (struct fs_op){
 		.type = flow->write ? FS_WRITE : FS_READ,
