@@ -399,6 +399,8 @@ static void run_keep(struct config *config, struct oracle *oracle,
 
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		change_profile(fs, world, &rng);
+		if (config->replicas)
+			change_copies(fs, world, &rng);
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 	}
 	keep_get_stats(fs->keep, &stats);

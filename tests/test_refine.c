@@ -9,6 +9,7 @@
 #include "check/check.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
+#include "extract/fit.h"
 #include "extract/measure.h"
 #include "extract/prober_disk.h"
 #include "fs/internal.h"
@@ -80,16 +81,22 @@ static void bed_measure(struct bed *bed, struct profile **profile)
 	prober_disk_free(prober);
 }
 
-static void bed_mount(struct bed *bed)
+static void bed_mount_as(struct bed *bed, bool doubt)
 {
 	/* Gone after fs_open. */
 	struct head_heard heard = { .lbn = 8, .sectors = 8, .complete_ns = 1 };
-	struct fs_options options = { .heard = &heard, .heard_n = 1 };
+	struct fs_options options = { .heard = &heard, .heard_n = 1,
+				      .doubt = doubt };
 
 	ck_assert_int_eq(fs_open(sim_env(bed->sim), sim_disk(bed->sim),
 				 &options, &bed->fs), 0);
 	heard.lbn = UINT64_MAX / 2;
 	ck_assert_int_eq(refine_open(bed->fs, &bed->refine), 0);
+}
+
+static void bed_mount(struct bed *bed)
+{
+	bed_mount_as(bed, false);
 }
 
 static void bed_unmount(struct bed *bed)
@@ -559,6 +566,36 @@ START_TEST(grown)
 }
 END_TEST
 
+/* A mount while the drive was at full speed doubts the profile, reads next to
+ * nothing, and believes it when it fits again. */
+START_TEST(doubted)
+{
+	struct refine_status status;
+	struct bed bed;
+
+	bed_make(&bed, 8);
+	bed_finish(&bed);
+	bed_unmount(&bed);
+	ck_assert_int_eq(sim_set_flat(bed.sim, true), 0);
+	bed_mount_as(&bed, true);
+	bed_pass(&bed, 100 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert_uint_gt(status.reads, 0);
+	ck_assert_uint_le(status.reads, FIT_READS);
+	ck_assert_ptr_null(bed.fs->head);
+	ck_assert_int_eq(sim_set_flat(bed.sim, false), 0);
+	bed_pass(&bed, 3600 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert(status.complete);
+	bed_reads(&bed, 300);
+	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+}
+END_TEST
+
 /* Reads now and then wait for no more than one of its own. */
 START_TEST(foreground)
 {
@@ -596,6 +633,7 @@ int main(void)
 	tcase_add_test(tc, cuts);
 	tcase_add_test(tc, pieces);
 	tcase_add_test(tc, grown);
+	tcase_add_test(tc, doubted);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

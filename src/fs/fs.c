@@ -426,6 +426,15 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	return 0;
 }
 
+int fs_believe(struct fs *fs)
+{
+	if (!queue_idle(fs->queue))
+		return -EBUSY;
+	fs->options.doubt = false;
+	settle_wanted(fs->settle);
+	return fs_open_head(fs);
+}
+
 /* ---- Node tracks ---- */
 
 static void fs_node_group_loaded(struct waiter *waiter, int rc)

@@ -84,6 +84,10 @@ struct fs {
  */
 int fs_adopt_profile(struct fs *fs, struct profile *profile);
 
+/* The profile that was doubted fits the disk after all.  -EBUSY, -ENOMEM: as
+ * above. */
+int fs_believe(struct fs *fs);
+
 /* ---- Tickets: one operation on the tree ---- */
 
 struct ticket;

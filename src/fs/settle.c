@@ -38,6 +38,8 @@
 #define CHUNK_SECTORS 128u
 /* Tracks looked at on either side for one that is free. */
 #define NEAR_TRACKS 1024u
+/* ... and no further than this part of what lies between log tracks. */
+#define NEAR_SHARE 4u
 /* Free slots without a track that is given up. */
 #define LEAST_SLOTS 64u
 /* A track that is that much longer than a log place gives part of itself. */
@@ -248,15 +250,13 @@ static bool place_at(const struct settle *s, const struct geom_track *from,
 	return end <= sectors;
 }
 
-static int try_place(struct settle *s, struct move *move, uint64_t index,
-		     uint32_t *group)
+static int try_place(struct settle *s, struct move *move,
+		     const struct geom_track *t, uint32_t *group)
 {
 	struct super_track place;
-	struct geom_track t;
 	int rc;
 
-	geom_track_at(s->fs->geom, index, &t);
-	if (!place_at(s, &t, move->from_sectors, &place) ||
+	if (!place_at(s, t, move->from_sectors, &place) ||
 	    log_track_fits(tree_log(s->fs->tree), s->index, &place))
 		return -ENOSPC;
 	rc = is_free(s, place.sector, place.sectors, group);
@@ -270,6 +270,20 @@ static int try_place(struct settle *s, struct move *move, uint64_t index,
 	return 0;
 }
 
+/* Log tracks are meant to be all over the disk. */
+static int try_near(struct settle *s, struct move *move, uint64_t index,
+		    uint32_t *group)
+{
+	const struct super *super = tree_super(s->fs->tree);
+	uint64_t far = super->sectors / super->log_tracks / NEAR_SHARE;
+	struct geom_track t;
+
+	geom_track_at(s->fs->geom, index, &t);
+	if (t.first > move->from + far || t.first + far < move->from)
+		return -ENOSPC;
+	return try_place(s, move, &t, group);
+}
+
 /* The nearest on either side. */
 static int log_find(struct move *move, uint32_t *group)
 {
@@ -281,9 +295,9 @@ static int log_find(struct move *move, uint32_t *group)
 	geom_track_of(s->fs->geom, move->from, &t);
 	for (i = 0; i < NEAR_TRACKS && rc == -ENOSPC; i++) {
 		if (t.index + i < all)
-			rc = try_place(s, move, t.index + i, group);
+			rc = try_near(s, move, t.index + i, group);
 		if (rc == -ENOSPC && i && t.index >= i)
-			rc = try_place(s, move, t.index - i, group);
+			rc = try_near(s, move, t.index - i, group);
 	}
 	return rc;
 }
@@ -612,7 +626,8 @@ uint64_t settle_run(struct settle *s, uint64_t now_ns)
 {
 	if (!s || !s->wanted || tree_failed(s->fs->tree))
 		return UINT64_MAX;
-	if (s->state == SETTLE_WAIT && (s->closing || !geom_known(s->fs->geom)))
+	if (s->state == SETTLE_WAIT && (s->closing || s->fs->options.doubt ||
+					!geom_known(s->fs->geom)))
 		return UINT64_MAX;
 	if (s->state == SETTLE_WAIT && !keep_idle(s->fs->keep))
 		return now_ns + QUIET_NS;

@@ -24,6 +24,7 @@
 #include "base/coro.h"
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
+#include "extract/fit.h"
 #include "extract/map.h"
 #include "extract/measure.h"
 #include "fs/internal.h"
@@ -56,6 +57,10 @@
 #define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES (2u << 20)
 #define MECH_TRIES 3u
+/* How long after the mount a profile that did not fit is looked at again, twice
+ * as long after that, and so on so many times. */
+#define DOUBT_NS UINT64_C(60000000000)
+#define DOUBT_TRIES 8u
 
 struct refine {
 	struct fs *fs;
@@ -88,6 +93,7 @@ struct refine {
 	bool moving;		/* mechanics are being measured */
 	struct mech mech;
 	bool have_mech;		/* which is new */
+	bool believes;		/* the profile fits after all */
 	uint64_t done_sectors, adopted_sectors, adopted;
 	uint64_t state_ns;	/* the state of measuring is kept again */
 	uint64_t looked_sectors; /* when the state was last kept or read */
@@ -265,6 +271,18 @@ static int refine_access(struct prober *prober, struct probe_access *access,
 	return err;
 }
 
+/* Was it all found by timing, as far as it was found? */
+static bool refine_can(const struct fs *fs)
+{
+	const struct profile *p = fs->profile;
+
+	return p->mech.period_ps &&
+	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
+	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
+		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
+	       p->sectors == fs->disk->limits.sectors;
+}
+
 /* ---- measuring: the coroutine ---- */
 
 /* Has it broken off only because there was a rest? */
@@ -357,11 +375,42 @@ static int refine_mech(struct refine *r)
 	return 0;
 }
 
+/* A profile that did not fit at the mount may fit later: the host was busy, an
+ * emulator at full speed. */
+static int refine_believe(struct refine *r, struct coro *coro)
+{
+	uint64_t wait_ns = DOUBT_NS;
+	struct fit fit;
+	unsigned i;
+	int err;
+
+	for (i = 0; i < DOUBT_TRIES; i++, wait_ns *= 2) {
+		r->wake_ns = env_now_ns(r->fs->env) + wait_ns;
+		coro_yield(coro);
+		if (r->closing)
+			return -EINTR;
+		err = fit_check(&r->prober, r->fs->profile,
+				env_random(r->fs->env), &fit);
+		if (err && err != -EINTR)
+			return err;
+		if (err || fit.verdict != FIT_GOOD)
+			continue;
+		r->believes = r->step_over = true;
+		coro_yield(coro);
+		return 0;
+	}
+	return -EOPNOTSUPP;
+}
+
 static void refine_body(struct coro *coro, void *arg)
 {
 	struct refine *r = arg;
-	int err = 0;
+	int err = r->fs->options.doubt ? refine_believe(r, coro) : 0;
 
+	if (err || !refine_can(r->fs)) {
+		r->error = err == -EINTR ? 0 : err;
+		return;
+	}
 	if (!(r->done & MEASURE_TRACKS)) {
 		err = refine_tracks(r, coro);
 		r->done |= err ? 0 : MEASURE_TRACKS;
@@ -426,8 +475,14 @@ static void refine_weigh(struct refine *r)
 	int err = 0;
 
 	r->step_over = false;
-	if (is_better(r))
+	if (r->believes) {
+		r->believes = false;
+		err = fs_believe(r->fs);
+		msg_info("%s: the profile of the drive fits now",
+			 r->fs->disk->name);
+	} else if (is_better(r)) {
 		err = refine_adopt(r);
+	}
 	if (err && err != -EBUSY)
 		msg_warn("%s: the new map of tracks is not used: %s",
 			 r->fs->disk->name, strerror(-err));
@@ -436,7 +491,7 @@ static void refine_weigh(struct refine *r)
 static void refine_end(struct refine *r)
 {
 	r->over = true;
-	if (r->closing)
+	if (r->closing || r->fs->options.doubt || !refine_can(r->fs))
 		return;
 	refine_weigh(r);
 	if (r->error)
@@ -519,8 +574,9 @@ static int grown_again(struct refine *r)
 
 static void grown_take(struct refine *r)
 {
-	int err = known_sectors(r) >= geom_known_sectors(r->fs->geom) ?
-			  grown_again(r) : grown_cut(r);
+	bool again = refine_can(r->fs) &&
+		     known_sectors(r) >= geom_known_sectors(r->fs->geom);
+	int err = again ? grown_again(r) : grown_cut(r);
 
 	r->grown_n = 0;
 	if (err)
@@ -560,22 +616,12 @@ uint64_t refine_run(struct refine *r)
 
 /* ---- opening and closing ---- */
 
-/* Was it all found by timing, as far as it was found? */
-static bool refine_can(const struct fs *fs)
-{
-	const struct profile *p = fs->profile;
-
-	return !fs->options.doubt && p->mech.period_ps &&
-	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
-	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
-		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
-	       p->sectors == fs->disk->limits.sectors;
-}
-
 static bool is_done(const struct refine *r)
 {
 	const struct profile *p = r->fs->profile;
 
+	if (r->fs->options.doubt)
+		return !p->mech.period_ps || !geom_known(p->geom);
 	if (!refine_can(r->fs))
 		return true;
 	return (r->done & MEASURE_TRACKS ||
@@ -666,7 +712,8 @@ int refine_open(struct fs *fs, struct refine **out)
 	int err;
 
 	*out = NULL;
-	if (fs->options.read_only || (!refine_can(fs) && !fs->own_head))
+	if (fs->options.read_only || (!refine_can(fs) && !fs->own_head &&
+				      !fs->options.doubt))
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
