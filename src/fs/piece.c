@@ -679,8 +679,9 @@ static void segment_copies(struct fetch_segment *segment,
 		segment->copies[k] = places[k] + skip;
 }
 
-/* Copies of all of a segment that do not lie in one row, as at the end of each
- * track: it is cut where the first row ends.  false: it stays as it is. */
+/* The copies of a segment do not lie in one row, as at the end of each track, or
+ * some of it has none: it is cut where the first row ends, or the next one
+ * begins.  false: it stays as it is. */
 static bool segment_cut(struct fetch *fetch, unsigned i,
 			const struct replica_copy *found, unsigned n)
 {
@@ -690,10 +691,10 @@ static bool segment_cut(struct fetch *fetch, unsigned i,
 	if (fetch->segments == FETCH_SEGMENTS)
 		return false;
 	end = (segment->off + segment->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
-	cut = replica_row(found, n, segment->off / BLOCK_SECTORS, end) *
-	      BLOCK_SECTORS;
-	if (!cut)
+	cut = replica_row(found, n, segment->off / BLOCK_SECTORS, end);
+	if (cut >= end)
 		return false;
+	cut *= BLOCK_SECTORS;
 	memmove(segment + 2, segment + 1,
 		(fetch->segments - i - 1) * sizeof(*segment));
 	segment[1] = *segment;

@@ -344,22 +344,18 @@ unsigned replica_places(const struct replica_copy *found, unsigned n,
 uint64_t replica_row(const struct replica_copy *found, unsigned n,
 		     uint64_t first, uint64_t end)
 {
-	uint64_t at = first, furthest, row, longest = 0;
+	uint64_t longest = first, next = end, row;
 	unsigned i;
 
-	for (; at < end; at = furthest) {
-		furthest = at;
-		for (i = 0; i < n; i++) {
-			if (!copy_has(&found[i], at))
-				continue;
-			row = row_end(found, n, &found[i], at, end);
-			furthest = row > furthest ? row : furthest;
+	for (i = 0; i < n; i++) {
+		if (copy_has(&found[i], first)) {
+			row = row_end(found, n, &found[i], first, end);
+			longest = row > longest ? row : longest;
+		} else if (found[i].block > first && found[i].block < next) {
+			next = found[i].block;
 		}
-		if (furthest == at)
-			return 0;
-		longest = longest ? longest : furthest;
 	}
-	return longest;
+	return longest > first ? longest : next;
 }
 
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)

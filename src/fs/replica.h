@@ -107,8 +107,8 @@ int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
 unsigned replica_places(const struct replica_copy *found, unsigned n,
 			uint64_t block, uint64_t blocks, uint64_t *sectors);
 /*
- * All of blocks [first, end) have copies, in several rows: where the longest
- * that begins with `first` ends.  0: some have none.
+ * Where the longest row of copies ends that begins with block `first`, or, if
+ * that has none, the blocks without one; at most `end`.
  */
 uint64_t replica_row(const struct replica_copy *found, unsigned n,
 		     uint64_t first, uint64_t end);

@@ -182,7 +182,9 @@ static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
 			sequence_end(chooser, from, i);
 			from = i;
 		}
-		row += read->blocks * BLOCK_SECTORS;
+		/* Copies lie in a row because they were put there. */
+		if (!read->from_copy)
+			row += read->blocks * BLOCK_SECTORS;
 	}
 	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
 }
