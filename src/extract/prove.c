@@ -33,6 +33,8 @@
 #define SHORT_LEAST 0.8
 /* As far as others of the same size may be away. */
 #define ALIKE_FAR 64u
+/* Short tracks of one size. */
+#define REPEATED 3u
 /* So many like it on both sides. */
 #define AMONG 2u
 #define ROUND_MOST 64u
@@ -514,12 +516,44 @@ static bool at_edge(const struct prove *p, const struct prove_claim *c)
 	return !c->first || c->first + c->size >= p->reader->units;
 }
 
+static bool whole_beside(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *b = neighbour(p, i, step);
+
+	return b && b->state == PROVE_HOLDS &&
+	       is_whole(p, (size_t)(b - p->claim));
+}
+
+/* A little shorter than two that are as long as each other? */
+static bool is_between(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return whole_beside(p, i, -1) && whole_beside(p, i, 1) &&
+	       c[-1].size == c[1].size && c[1].size > c->size &&
+	       c->size >= SHORT_LEAST * c[1].size;
+}
+
+/* The last track of each cylinder, without its spares, comes again. */
+static bool is_repeated(const struct prove *p, size_t i)
+{
+	size_t k = i > ALIKE_FAR ? i - ALIKE_FAR : 0;
+	unsigned n = 0;
+
+	if (!whole_beside(p, i, -1) || !whole_beside(p, i, 1))
+		return false;
+	for (; k < p->n && k <= i + ALIKE_FAR; k++)
+		n += p->claim[k].state == PROVE_HOLDS &&
+		     p->claim[k].size == p->claim[i].size;
+	return n >= REPEATED;
+}
+
 /* A whole track has one like it on some side. */
 static enum prove_state judge_whole(const struct prove *p, size_t i)
 {
 	int after = alike(p, i, 1, false);
 
-	if (after > 0 || alike(p, i, -1, false) > 0)
+	if (after > 0 || alike(p, i, -1, false) > 0 || is_between(p, i))
 		return PROVE_HOLDS;
 	return after < 0 ? PROVE_OPEN : PROVE_FAILS;
 }
@@ -531,6 +565,8 @@ static enum prove_state judge_short(const struct prove *p, size_t i)
 	int after = c->first + c->size < p->reader->units ?
 		    alike(p, i, 1, true) : 1;
 
+	if (is_between(p, i) || is_repeated(p, i))
+		return PROVE_HOLDS;
 	if (before != 1 || !after || (!at_edge(p, c) &&
 				      c->size < SHORT_LEAST * c->nominal))
 		return PROVE_FAILS;

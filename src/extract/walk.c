@@ -53,6 +53,7 @@
 #define APART 3u
 #define SIZES 40u
 #define SKIPS 24u
+#define GUESS_OFF 4.0
 
 enum side { LOW, HIGH };
 
@@ -164,14 +165,31 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 	return store_add(w->store, &s, t->size, run.span);
 }
 
+/* A size that is not too far off; none that is only a short track's. */
+static uint32_t about(const struct walk *w)
+{
+	uint32_t size = w->plan.now.size ? plan_guess(&w->plan) : 0;
+
+	return size < w->guess / 2 ? w->guess : size;
+}
+
 static int measure(struct walk *w, struct track *t, uint64_t first)
 {
 	uint32_t sizes[SIZES];
 	unsigned n = w->plan.now.size ? plan_sizes(&w->plan, sizes, SIZES) : 0;
-	uint32_t guess = w->plan.now.size ? plan_guess(&w->plan) : w->guess;
+	uint32_t guess = about(w);
+	double around;
+	int err;
 
 	*t = (struct track){ .first = first };
-	return track_measure(w->reader, t, guess, sizes, n);
+	err = track_measure(w->reader, t, guess, sizes, n);
+	/* What was thought of as a size may have been a short track's. */
+	around = t->pitch > 0 ? 1 / t->pitch : 0;
+	if (err != TRACK_UNDECIDED || around < guess * 1.25 ||
+	    around > guess * GUESS_OFF)
+		return err;
+	*t = (struct track){ .first = first };
+	return track_measure(w->reader, t, (uint32_t)around, NULL, 0);
 }
 
 /* Are units near both ends of a track where they should be? */
@@ -332,8 +350,7 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	struct track t;
 	int err;
 
-	if (walk->plan.now.size)
-		walk->guess = plan_guess(&walk->plan);
+	walk->guess = about(walk);
 	walk->plan = (struct plan){ .first = unit };
 	walk->leap = LEAP_START;
 	walk->there = true;
