@@ -36,6 +36,20 @@ static double at_y(const struct panel *p, double y)
 	return p->top + PANEL_H * (1 - y / p->y_max);
 }
 
+/* Four times a round number, not less than this. */
+static double round_up(double v)
+{
+	static const double rounds[] = {
+		1, 1.25, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5
+	};
+	double unit = pow(10, floor(log10(v / 4)));
+
+	for (unsigned i = 0; i < sizeof(rounds) / sizeof(*rounds); i++)
+		if (4 * unit * rounds[i] >= v)
+			return 4 * unit * rounds[i];
+	return 40 * unit;
+}
+
 static void panel_begin(struct panel *p, unsigned number, const char *title,
 			const char *x_name, double x_scale, const char *y_name)
 {
@@ -45,7 +59,8 @@ static void panel_begin(struct panel *p, unsigned number, const char *title,
 		p->x_max = 1;
 	if (!(p->y_max > 0))
 		p->y_max = 1;
-	p->y_max *= 1.05;
+	p->x_max = round_up(p->x_max);
+	p->y_max = round_up(p->y_max);
 	fprintf(p->f, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\""
 		"%.0f\" fill=\"none\" stroke=\"#888\"/>\n", p->left, p->top,
 		PANEL_W, PANEL_H);
@@ -55,14 +70,21 @@ static void panel_begin(struct panel *p, unsigned number, const char *title,
 		double x = p->x_max * i / 4, y = p->y_max * i / 4;
 
 		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle"
-			"\">%.4g</text>\n", at_x(p, x), p->top + PANEL_H + 16,
+			"\">%.5g</text>\n", at_x(p, x), p->top + PANEL_H + 16,
 			x * x_scale);
 		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">"
-			"%.4g</text>\n", p->left - 6, at_y(p, y) + 4, y);
+			"%.5g</text>\n", p->left - 6, at_y(p, y) + 4, y);
 	}
 	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s; "
 		"%s</text>\n", p->left + PANEL_W / 2, p->top + PANEL_H + 34,
 		y_name, x_name);
+}
+
+static void panel_empty(const struct panel *p)
+{
+	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
+		"fill=\"#888\">not known</text>\n", p->left + PANEL_W / 2,
+		p->top + PANEL_H / 2);
 }
 
 static void dot(const struct panel *p, double x, double y)
@@ -92,6 +114,8 @@ static void plot_sizes(FILE *f, const struct profile *profile)
 	}
 	panel_begin(&p, 0, "Sectors per track", "LBN, millions", 1e-6,
 		    "sectors of 512 bytes");
+	if (!geom_known(profile->geom))
+		panel_empty(&p);
 	for (i = 0; i < geom_tracks(profile->geom); i += step) {
 		geom_track_at(profile->geom, i, &t);
 		if (t.known)
@@ -109,6 +133,10 @@ static void plot_skews(FILE *f, const struct profile *profile)
 	p.x_max = (double)profile->sectors;
 	panel_begin(&p, 1, "Skew to the next track", "LBN, millions", 1e-6,
 		    "revolutions");
+	if (!profile->part[PROFILE_ANGLES].confidence_ppm) {
+		panel_empty(&p);
+		return;
+	}
 	for (i = 0; i + 1 < geom_tracks(profile->geom); i += step) {
 		geom_track_at(profile->geom, i, &t);
 		geom_track_at(profile->geom, i + 1, &next);
@@ -132,8 +160,10 @@ static void plot_seek(FILE *f, const struct profile *profile)
 		p.y_max = (double)m->seek[m->seek_n - 1].ns / 1e6;
 	}
 	panel_begin(&p, 2, "Seek", "cylinders", 1, "ms");
-	if (!m->seek || !m->seek_n)
+	if (!m->seek || !m->seek_n) {
+		panel_empty(&p);
 		return;
+	}
 	fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" points=\"", p.color);
 	for (i = 0; i < m->seek_n; i++)
 		fprintf(f, "%.2f,%.2f ", at_x(&p, m->seek[i].cylinders),
@@ -165,6 +195,8 @@ static void plot_access(FILE *f, const struct profile *profile)
 			  (double)m.period_ps / 1e9;
 	panel_begin(&p, 3, "Access time against distance, predicted",
 		    "sectors, millions", 1e-6, "ms");
+	if (!known)
+		panel_empty(&p);
 	for (unsigned i = 0; known && i < DOTS; i++) {
 		uint64_t from = scatter(&state) % profile->sectors;
 		uint64_t to = scatter(&state) % profile->sectors;
@@ -193,9 +225,12 @@ static void plot_title(FILE *f, const struct profile *profile)
 		else
 			putc(*c, f);
 	}
-	fprintf(f, " %.2f GB, %.4f ms a revolution</text>\n",
-		(double)profile->sectors * 512 / 1e9,
-		(double)profile->mech.period_ps / 1e9);
+	fprintf(f, "%s%.2f GB", *profile->model ? ", " : "",
+		(double)profile->sectors * 512 / 1e9);
+	if (profile->mech.period_ps)
+		fprintf(f, ", %.4f ms a revolution",
+			(double)profile->mech.period_ps / 1e9);
+	fprintf(f, "</text>\n");
 }
 
 int plot_write(const struct profile *profile, FILE *f)
