@@ -679,8 +679,8 @@ static void segment_copies(struct fetch_segment *segment,
 		segment->copies[k] = places[k] + skip;
 }
 
-/* The copies of a segment do not lie in one row, as at the end of each track, or
- * some of it has none: it is cut where the first row ends, or the next one
+/* The copies of a segment do not lie in one row, as at the end of each track,
+ * or some of it has none: it is cut where the first row ends, or the next one
  * begins.  false: it stays as it is. */
 static bool segment_cut(struct fetch *fetch, unsigned i,
 			const struct replica_copy *found, unsigned n)
