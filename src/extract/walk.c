@@ -173,16 +173,18 @@ static uint32_t about(const struct walk *w)
 	return size < w->guess / 2 ? w->guess : size;
 }
 
-static int measure(struct walk *w, struct track *t, uint64_t first)
+/* `blind`: nothing that is known of others is any help. */
+static int measure_as(struct walk *w, struct track *t, uint64_t first,
+		      bool blind)
 {
 	uint32_t sizes[SIZES];
 	unsigned n = w->plan.now.size ? plan_sizes(&w->plan, sizes, SIZES) : 0;
-	uint32_t guess = about(w);
+	uint32_t guess = blind ? 0 : about(w);
 	double around;
 	int err;
 
 	*t = (struct track){ .first = first };
-	err = track_measure(w->reader, t, guess, sizes, n);
+	err = track_measure(w->reader, t, guess, sizes, blind ? 0 : n);
 	/* What was thought of as a size may have been a short track's. */
 	around = t->pitch > 0 ? 1 / t->pitch : 0;
 	if (err != TRACK_UNDECIDED || around < guess * 1.25 ||
@@ -190,6 +192,11 @@ static int measure(struct walk *w, struct track *t, uint64_t first)
 		return err;
 	*t = (struct track){ .first = first };
 	return track_measure(w->reader, t, (uint32_t)around, NULL, 0);
+}
+
+static int measure(struct walk *w, struct track *t, uint64_t first)
+{
+	return measure_as(w, t, first, false);
 }
 
 /* Are units near both ends of a track where they should be? */
@@ -294,14 +301,16 @@ static int find_track(struct walk *w, uint64_t unit, struct track *t)
 	uint64_t at = unit, size = w->plan.now.size ? w->plan.now.size :
 				   w->guess ? w->guess : 64;
 	uint32_t guess = w->guess;
+	bool blind;
 	int err = TRACK_UNDECIDED;
 
 	for (unsigned i = 0; err == TRACK_UNDECIDED && i < SKIPS; i++) {
 		if (at + size / 8 >= w->limit)
 			return TRACK_UNDECIDED;
-		err = measure(w, t, at);
+		blind = i % 3 == 2;
+		err = measure_as(w, t, at, blind);
 		if (!err && t->first + t->size < w->reader->units)
-			err = measure(w, t, t->first + t->size);
+			err = measure_as(w, t, t->first + t->size, blind);
 		/* Other zones have other sizes. */
 		if (err && w->guess > 64)
 			w->guess = i % 6 == 5 ? guess : w->guess * 7 / 8;
