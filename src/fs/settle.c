@@ -70,6 +70,7 @@ struct settle {
 	struct range track;
 	traxaddr slot;
 	struct key key;
+	bool paused;		/* between two nodes */
 	unsigned grown;		/* node tracks asked for */
 
 	struct waiter waiter;
@@ -136,7 +137,7 @@ void settle_close(struct settle *s)
 	if (!s)
 		return;
 	s->closing = true;
-	if (s->state == SETTLE_LOG && s->at_ns != UINT64_MAX)
+	if (s->state != SETTLE_WAIT && s->at_ns != UINT64_MAX)
 		s->at_ns = 0;
 }
 
@@ -565,6 +566,12 @@ static void nodes_slot(struct settle *s)
 		settle_next(s, false);
 		return;
 	}
+	/* Somebody has come: later. */
+	if (!s->now && !watch_quiet(s->fs)) {
+		s->paused = true;
+		s->at_ns = env_now_ns(s->fs->env) + QUIET_NS;
+		return;
+	}
 	if (!space_slots_next_used(tree_space(s->fs->tree), s->track.first,
 				   s->slot, &s->slot)) {
 		s->slot = s->track.first;
@@ -624,8 +631,13 @@ static bool nodes_begin(struct settle *s)
 
 uint64_t settle_run(struct settle *s, uint64_t now_ns)
 {
-	if (!s || !s->wanted || tree_failed(s->fs->tree))
+	if (!s || !s->wanted)
 		return UINT64_MAX;
+	if (tree_failed(s->fs->tree)) {
+		if (s->at_ns != UINT64_MAX)	/* nobody will come back */
+			s->state = SETTLE_WAIT;
+		return UINT64_MAX;
+	}
 	if (s->state == SETTLE_WAIT && (s->closing || s->fs->options.doubt ||
 					!geom_known(s->fs->geom)))
 		return UINT64_MAX;
@@ -636,6 +648,12 @@ uint64_t settle_run(struct settle *s, uint64_t now_ns)
 	if (s->state == SETTLE_LOG) {
 		log_leave(s);
 		return UINT64_MAX;
+	}
+	if (s->state == SETTLE_NODES && s->paused) {
+		s->paused = false;
+		s->at_ns = UINT64_MAX;
+		nodes_slot(s);
+		return now_ns;
 	}
 	if (s->state != SETTLE_WAIT)
 		return UINT64_MAX;
