@@ -18,7 +18,7 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL };
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
@@ -135,6 +135,8 @@ static const struct argp_option sched_argp_options[] = {
 	{ "quick", 'q', NULL, 0, "A tenth of the requests", 0 },
 	{ "device", 'D', "PATH", 0, "In real time on this disk", 0 },
 	{ "scratch", OPT_SCRATCH, NULL, 0, "Overwrite the disk", 0 },
+	{ "slow", OPT_SLOW, "N", 0, "It is so many times as slow (traxdisk)",
+	  0 },
 	{ 0 },
 };
 
@@ -165,6 +167,9 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SCRATCH:
 		call->options.scratch = true;
+		return 0;
+	case OPT_SLOW:
+		call->options.slow = (unsigned)strtoul(arg, NULL, 10);
 		return 0;
 	case 'q':
 		call->options.quick = true;

@@ -18,6 +18,23 @@
 
 /* ---- the rig ---- */
 
+/* A drive that takes so many times as long for all it does. */
+static void rig_slow(struct spec *spec, unsigned slow)
+{
+	struct service_mech *mech = &spec->mech;
+	uint32_t i;
+
+	mech->period_ps *= slow;
+	mech->head_switch_ns *= slow;
+	mech->write_settle_ns *= slow;
+	mech->bus_bytes_per_s /= slow;
+	for (i = 0; i < mech->seek_n; i++)
+		mech->seek[i].ns *= slow;
+	spec->read_overhead_ns *= slow;
+	spec->write_overhead_ns *= slow;
+	spec->hit_overhead_ns *= slow;
+}
+
 static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 {
 	int err = named_spec(options->drive, &rig->spec);
@@ -30,6 +47,8 @@ static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 		rig->spec->cache_segments = rig->spec->read_ahead_lbns = 0;
 		rig->believed->read_ahead_lbns = 0;
 	}
+	if (options->slow > 1)
+		rig_slow(rig->believed, options->slow);
 	if (options->doubt)
 		options->doubt(rig->spec, rig->believed, options->arg);
 	return spec_geom(rig->believed, &rig->geom);

@@ -28,6 +28,7 @@ struct rig_options {
 	const char *device;	/* a real disk, in real time, that is believed
 				 * to be the drive; NULL: a simulated one */
 	bool scratch;		/* it may be written */
+	unsigned slow;		/* it is so many times as slow; 0: once */
 	/* What is, and what is believed: changes either; may be NULL. */
 	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
 	void *arg;

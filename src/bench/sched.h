@@ -16,6 +16,7 @@ struct sched_options {
 	bool quick;		/* a tenth */
 	const char *device;	/* in real time on this; NULL: virtual time */
 	bool scratch;		/* it may be written */
+	unsigned slow;		/* it is so many times as slow; 0: once */
 };
 
 struct sched_experiment {

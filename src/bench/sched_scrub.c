@@ -218,6 +218,7 @@ static int measure(const struct sched_options *options, const char *label,
 		.seed = options->seed,
 		.no_cache = !options->device,
 		.device = options->device,
+		.slow = options->slow,
 	};
 	struct turns turns = { .most = options->requests ?
 				       options->requests : 20000 };

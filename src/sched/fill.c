@@ -23,6 +23,12 @@
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u
 #define QUIET_GAPS 10u
+/* Of all time, one part in so many may be lost by turns that are missed behind a
+ * free read; the guards grow by so many steps at most, a part of a turn each. */
+#define CARE_COST 200u
+#define CARE_MOST 16u
+#define CARE_PART 128u
+#define CARE_GAP_NS UINT64_C(50000000)
 /* A longer gap was not one in an activity. */
 #define GAP_MAX_NS UINT64_C(1000000000)
 /* Sectors not wanted that are read in idle time rather than passed over. */
@@ -62,13 +68,20 @@ static void plan_watch(struct freeblock *fb, const struct belief *belief)
 		.over_ns = fb->plan.over_ns,
 		.guard_ns = target->write ? belief->write_guard_ns :
 					    belief->read_guard_ns,
+		.turn_ns = belief->mech->period_ps / 1000,
 	};
+}
+
+static uint64_t care_step_ns(const struct belief *belief)
+{
+	return belief->mech->period_ps / 1000 / CARE_PART;
 }
 
 static void plan_search(struct freeblock *fb, const struct belief *belief)
 {
+	struct belief careful = *belief;
 	struct gap_query query = {
-		.belief = belief,
+		.belief = &careful,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
 		.joins = fb->joins,
@@ -78,6 +91,8 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	struct gap_plan plan;
 	struct list *pos;
 
+	careful.read_guard_ns += fb->care * care_step_ns(belief);
+	careful.write_guard_ns += fb->care * care_step_ns(belief);
 	list_for_each(pos, &fb->tasks)
 		tasks++;
 	query.steps = STEPS / (tasks ? tasks : 1);
@@ -496,6 +511,32 @@ static void delay_count(struct freeblock *fb, uint64_t delay_ns)
 	fb->delay_bins[bin]++;
 }
 
+/*
+ * The guards let 2 % of all moves miss their target, and a free read is a move
+ * more.  So they are widened until the turns that are missed cost no more than
+ * their part of the time.
+ */
+static void care_follow(struct freeblock *fb, const struct watch *watch,
+			uint64_t over_ns)
+{
+	uint64_t since_ns = over_ns - fb->balanced_ns;
+	int64_t turn_ns = (int64_t)watch->turn_ns;
+
+	fb->balanced_ns = over_ns;
+	fb->balance_ns += (int64_t)((since_ns < CARE_GAP_NS ? since_ns :
+							      CARE_GAP_NS) /
+				    CARE_COST);
+	if (over_ns > watch->over_ns + watch->turn_ns / 2)
+		fb->balance_ns -= turn_ns;
+	if (fb->balance_ns < -turn_ns) {
+		fb->care += fb->care < CARE_MOST;
+		fb->balance_ns = 0;
+	} else if (fb->balance_ns > 2 * turn_ns) {
+		fb->care -= fb->care > 0;
+		fb->balance_ns = 0;
+	}
+}
+
 /* Was it made late by what was read before it, or in idle time? */
 static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 {
@@ -515,6 +556,7 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 			continue;
 		watch->used = false;
 		fb->followed++;
+		care_follow(fb, watch, disk->complete_ns);
 		if (disk->complete_ns > watch->over_ns + watch->guard_ns +
 						ROUND_NS)
 			delay_count(fb, disk->complete_ns - watch->over_ns);

@@ -34,7 +34,7 @@ struct read {
 struct watch {
 	bool used;		/* something is read before it */
 	uint64_t lbn;
-	uint64_t over_ns, guard_ns;
+	uint64_t over_ns, guard_ns, turn_ns;
 };
 
 struct freeblock {
@@ -57,6 +57,11 @@ struct freeblock {
 	uint64_t last_over_ns;		/* its last completion */
 	uint64_t idle_begin_ns, idle_end_ns; /* the last step */
 	uint64_t idle_lbn;		/* where the next begins */
+
+	/* What missing a turn has cost of late, against what it may. */
+	int64_t balance_ns;
+	unsigned care;			/* steps added to the guards */
+	uint64_t balanced_ns;		/* as of then */
 
 	struct watch watch[FILL_WATCHES];
 	unsigned watches;
