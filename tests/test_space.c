@@ -751,7 +751,7 @@ START_TEST(slot_freed_twice_is_told)
 }
 END_TEST
 
-/* A track that is left takes nothing, and goes when a root has no node on it. */
+/* A track that is left takes nothing, and goes when no root has nodes there. */
 START_TEST(track_is_left)
 {
 	struct space *s = space_example(32768);

@@ -34,9 +34,9 @@ int mount_fd(const struct mount *mount);
 
 /*
  * Raises what the kernel restricts FUSE mounts to: read-ahead, to at least
- * 1 MiB, and the share of dirty pages; in a control group with little memory not
- * the latter, or writers in it leave none to us.  Needs root, is only a matter of speed:
- * never fails.  The session must have started.
+ * 1 MiB, and the share of dirty pages; in a control group with little memory
+ * not the latter, or writers in it leave none to us.  Needs root, is only a
+ * matter of speed: never fails.  The session must have started.
  */
 void mount_tune(const struct mount *mount, unsigned readahead_bytes);
 
