@@ -197,6 +197,37 @@ START_TEST(damage_is_named)
 }
 END_TEST
 
+/* Rot in a superblock and in one of two roots; read-only, so that there is no
+ * next root. */
+START_TEST(fixed_is_judged)
+{
+	const struct super *super;
+	const struct root *root;
+	struct scrub_status s;
+	uint64_t place[3];
+	struct bench b;
+
+	bench_open(&b);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 0);
+	ck_assert_uint_ge(s.suspects, 5);
+	scrub_close(b.scrub);
+	b.rig.options.read_only = true;
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	super = fs_super(b.rig.fs);
+	super_places(super->sectors, place);
+	ck_assert_int_eq(sim_flip(b.rig.sim, place[1] + 1, 77), 0);
+	root = tree_durable_root(b.rig.fs->tree);
+	ck_assert_int_eq(sim_flip(b.rig.sim,
+				  super->area_sector[root->gen & 1][1] + 8, 5),
+			 0);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 2);
+	bench_close(&b);
+}
+END_TEST
+
 static void copies_made(void *arg, uint64_t copies)
 {
 	*(int64_t *)arg = (int64_t)copies;
@@ -470,6 +501,7 @@ int main(void)
 
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
+	tcase_add_test(tcase, fixed_is_judged);
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);

@@ -15,7 +15,7 @@
 struct errors;
 
 struct error {
-	uint64_t ino;		/* 0: a node of the tree */
+	uint64_t ino;		/* 0: of the file system itself */
 	uint64_t off;		/* bytes in the file */
 	uint64_t sector;
 	uint32_t sectors;

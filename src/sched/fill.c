@@ -23,8 +23,9 @@
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u
 #define QUIET_GAPS 10u
-/* Of all time, one part in so many may be lost by turns that are missed behind a
- * free read; the guards grow by so many steps at most, a part of a turn each. */
+/* Of all time, one part in so many may be lost by turns that are missed behind
+ * a free read; the guards grow by so many steps at most, each so a part of a
+ * turn. */
 #define CARE_COST 200u
 #define CARE_MOST 16u
 #define CARE_PART 128u

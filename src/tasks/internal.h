@@ -1,7 +1,8 @@
 /*
  * internal.h - the scrub from inside: scrub.c (passes, windows, what is
  * stored), load.c (a window: owners and checksums), judge.c (what was read),
- * suspect.c (what may be damaged), copies.c (copies of file blocks).
+ * suspect.c (what may be damaged), copies.c (copies of file blocks), fixed.c
+ * (superblocks, roots, geometry).
  */
 #ifndef TRAX_TASKS_INTERNAL_H
 #define TRAX_TASKS_INTERNAL_H
@@ -73,6 +74,7 @@ struct suspect {
 	uint16_t blocks;
 	uint8_t tries;
 	bool copy, unreadable;
+	bool fixed;
 };
 
 struct scrub {
@@ -113,6 +115,9 @@ struct scrub {
 	struct queue_request node_req;
 	struct iovec node_iov;
 	uint8_t *node;
+	uint8_t *fixed;		/* while the first suspect is such */
+	size_t fixed_bytes;
+	uint64_t fixed_version;
 	bool overflow;		/* more than could be looked at */
 	bool closing;
 };
@@ -150,8 +155,17 @@ int copies_are_named(struct ticket *ticket, const struct run *run,
 /* The first of the suspects is a copy. */
 void copies_look(struct scrub *scrub);
 
+/* ---- fixed.c ---- */
+
+/* These sectors, which never move, have been read. */
+void fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n);
+
+/* The first of the suspects is such. */
+void fixed_look(struct scrub *scrub);
+
 /* ---- suspect.c ---- */
 
+void suspect_fixed(struct scrub *scrub, uint64_t sector);
 void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint16_t blocks);
 void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,

@@ -319,6 +319,8 @@ static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
 		judge_nodes(scrub, run, at, n, data);
 	else if (!data)
 		judge_error(scrub, run->sector + at, n, ERROR_READ);
+	else if (run->kind != OWNER_LOG)
+		fixed_passed(scrub, run->sector + at, n);
 }
 
 static void judge_got(void *arg, uint64_t sector, uint32_t sectors,

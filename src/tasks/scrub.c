@@ -165,6 +165,7 @@ static void scrub_free(struct scrub *scrub)
 			files_release(scrub->part[i].data);
 	window_free(&scrub->window);
 	free(scrub->node);
+	free(scrub->fixed);
 	free(scrub);
 }
 

@@ -5,7 +5,8 @@
  * A pass goes over the disk by address, a window of owners after the other;
  * what of a window passes under the head first is read first.  Data is compared
  * with its checksums, and so are copies of it in free space (fs/replica.h),
- * nodes with what they say of themselves, the rest is read.
+ * nodes with what they say of themselves, superblocks, roots and geometry with
+ * their checksums; the log is read.
  * A mismatch is damage only when the mapping, looked up again, still says so
  * and the place, read again, too: then it is noted (fs/errors.h) and healed
  * from a copy, where there is one.  A bad copy is noted and dropped.

@@ -78,6 +78,14 @@ void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
 			.unreadable = unreadable });
 }
 
+void suspect_fixed(struct scrub *scrub, uint64_t sector)
+{
+	struct suspect suspect = { .sector = sector, .fixed = true };
+
+	if (!suspect_is_known(scrub, &suspect))
+		suspect_add(scrub, &suspect);
+}
+
 void suspect_node(struct scrub *scrub, uint64_t sector)
 {
 	struct suspect suspect = { .sector = sector };
@@ -264,7 +272,9 @@ bool suspect_next(struct scrub *scrub)
 	if (scrub->suspecting || !scrub->suspects)
 		return false;
 	scrub->suspecting = true;
-	if (scrub->suspect[0].copy)
+	if (scrub->suspect[0].fixed)
+		fixed_look(scrub);
+	else if (scrub->suspect[0].copy)
 		copies_look(scrub);
 	else if (scrub->suspect[0].ino)
 		file_begin(scrub);

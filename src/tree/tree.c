@@ -320,6 +320,11 @@ struct log *tree_log(struct tree *tree)
 	return tree->log;
 }
 
+const struct root *tree_durable_root(const struct tree *tree)
+{
+	return &tree->durable;
+}
+
 bool tree_failed(const struct tree *tree)
 {
 	return tree->failed;

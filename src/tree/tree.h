@@ -204,6 +204,9 @@ uint64_t tree_inodes(const struct tree *tree);
  * durable; -EIO. */
 void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter);
 
+/* The root on the disk that counts; another one with the next checkpoint. */
+const struct root *tree_durable_root(const struct tree *tree);
+
 /* Calls back when a root that holds everything up to now is durable and what
  * was freed before is free. */
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
