@@ -114,6 +114,33 @@ START_TEST(test_beside_checkpoint)
 }
 END_TEST
 
+static int do_nothing(struct tree_txn *txn, void *arg)
+{
+	(void)txn;
+	(void)arg;
+	return 0;
+}
+
+/* Who may write nodes and logs nothing gives all back: else one day nobody is
+ * let in any more. */
+START_TEST(test_nothing_logged)
+{
+	const struct tree_bounds bounds = { .nodes = 2, .new_nodes = 2 };
+	unsigned i;
+
+	world_init(&w, 90, 50, 400, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (i = 0; i < 5000; i++)
+		ck_assert_int_eq(world_do(&w, &bounds, do_nothing, NULL, NULL),
+				 0);
+	some_ops(&w, 12);
+	ck_assert(world_settle(&w));
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
 START_TEST(test_crash)
 {
 	world_init(&w, (uint64_t)_i + 90, 1500, 900, _i % 2);
@@ -298,6 +325,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_small, 0, 6);
 	tcase_add_loop_test(tc, test_large, 0, 2);
 	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
+	tcase_add_test(tc, test_nothing_logged);
 	tcase_add_loop_test(tc, test_crash, 0, 4);
 	tcase_add_loop_test(tc, test_leaves_are_placed, 0, DOUBT_KINDS);
 	tcase_add_test(tc, test_same_run);

@@ -229,7 +229,8 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 	if (space_slots_free(tree->space) < slots + kept ||
 	    !space_slots_reserve(tree->space, slots))
 		return no_slots(tree, txn);
-	if (!log_reserve(tree->log, txn->bounds.log_bytes, urgent)) {
+	if (txn->bounds.log_bytes &&
+	    !log_reserve(tree->log, txn->bounds.log_bytes, urgent)) {
 		space_slots_release(tree->space, slots);
 		/* Else it is only busy. */
 		if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT)
