@@ -314,7 +314,8 @@ static bool there_is(const struct scsi_target *t)
 
 static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 {
-	uint8_t page[14] = { 0x40, 0, 0, 10, t->sent[4] & 7, t->sent[5] & 7 };
+	uint8_t page[22] = { 0x40, 0, 0, 10, t->sent[4] & 7, t->sent[5] & 7 };
+	const struct scsi_target_habits *h = &t->habits;
 	bool by_code = command->cdb[1] & 1;
 
 	if (t->habits.no_page || t->sent[0] != 0x40 ||
@@ -330,9 +331,16 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 	}
 	if (!translate_sent(t, &page[5], page + 6)) {
 		page[5] |= 0x80;
-		if (t->habits.short_reserved)
+		if (h->short_reserved)
 			page[3] = 2;
+	} else if (h->two_places && is_block(page[4])) {
+		page[3] = 18;
+		memset(page + 14, 0x11, 8);
+	} else if (h->short_page && page[5] == SCSI_SHORT_BLOCK) {
+		page[3] = 6;
 	}
+	if (h->alternate_track && is_block(page[4]))
+		page[5] |= 0x20;
 	give(command, page, page[3] + 4u);
 }
 

@@ -21,6 +21,9 @@ struct scsi_target_habits {
 	bool last_page_only;	/* RECEIVE with PCV is refused */
 	bool short_reserved;	/* no address with RAREA: page length 2 */
 	bool forward_only;	/* physical input is refused */
+	bool short_page;	/* 4 bytes of a short block: page length 6 */
+	bool two_places;	/* a block's second one, behind the first */
+	bool alternate_track;	/* ALTTRK always: it cannot tell */
 	bool nowhere_refused;	/* so are places that there are not */
 	bool no_defects;	/* keeps its lists to itself */
 	bool defects_10_only;

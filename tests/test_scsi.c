@@ -150,6 +150,8 @@ static const struct scsi_target_habits habits[] = {
 	{ .list_tracks = true, .list_twice = true },
 	{ .list_recovered = true, .nowhere_refused = true },
 	{ .other_list = true },
+	{ .short_only = true, .short_page = true },
+	{ .two_places = true, .alternate_track = true },
 	{ .block_bytes = 4096 },
 	{ .block_bytes = 4096, .forward_only = true, .list_tracks = true },
 };

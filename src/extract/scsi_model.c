@@ -132,19 +132,36 @@ bool model_by_cylinder(const struct model *model)
 	return model->in_cycle;
 }
 
-/* Along a surface tracks are of one size, whichever sweep they belong to; not
- * in a cylinder, whose last may hold spares. */
+/* Is one of its tracks the last of a cylinder? */
+static bool slot_may_spare(const struct model *model, unsigned slot)
+{
+	const struct cycle_slot *s = &model->cycle.slot[slot];
+	uint64_t i;
+
+	if (!model_by_cylinder(model))
+		return false;
+	for (i = 0; i < s->tracks; i++)
+		if (model_region_last(model, s->before + i) == s->before + i)
+			return true;
+	return false;
+}
+
+/* Along a surface tracks are of one size, whichever sweep they belong to; but
+ * for the last of a cylinder, which may hold spares. */
 static void share_size(struct model *model, unsigned slot)
 {
 	const struct cycle_slot *from = &model->cycle.slot[slot];
 	unsigned i;
 
-	if (model->in_cycle && !model_by_cylinder(model))
-		for (i = 0; i < model->cycle.slots; i++)
-			if (model->cycle.slot[i].head == from->head) {
-				model->cycle.slot[i].blocks = from->blocks;
-				model->slot[i].right = model->slot[slot].right;
-			}
+	cycle_settle(&model->cycle);
+	if (!model->in_cycle || slot_may_spare(model, slot))
+		return;
+	for (i = 0; i < model->cycle.slots; i++)
+		if (model->cycle.slot[i].head == from->head &&
+		    !slot_may_spare(model, i)) {
+			model->cycle.slot[i].blocks = from->blocks;
+			model->slot[i].right = model->slot[slot].right;
+		}
 	cycle_settle(&model->cycle);
 }
 

@@ -8,7 +8,8 @@
  *    last SEND;
  *  - RAREA with an address that is left out (page length 2): the address is a
  *    defect, a spare or beyond the last block;
- *  - several addresses for one block: the first is where it begins.
+ *  - several addresses for one block: the first is where it begins;
+ *  - ALTTRK where they cannot tell, which is to say everywhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,8 +23,10 @@
 #define OUT_BYTES 14u
 #define IN_BYTES 64u
 #define RESERVED_AREA 0x80
-#define ALTERNATE 0x60
+#define ALTERNATE_SECTOR 0x40
+#define ALTERNATE_TRACK 0x20
 #define REPEATS 5u
+#define LOOKS 4u
 
 struct translate {
 	struct scsi_port *port;
@@ -31,6 +34,7 @@ struct translate {
 	bool by_code;		/* RECEIVE with PCV */
 	enum scsi_address_format block, place, back;
 	bool can_back;
+	uint8_t alternate;	/* flags that say so */
 	uint64_t count;
 };
 
@@ -117,7 +121,7 @@ int translate_block(struct translate *t, uint64_t lba,
 	if (err)
 		return err;
 	scsi_address_get(t->place, answer.address, &out->address);
-	out->alternate = answer.flags & ALTERNATE;
+	out->alternate = answer.flags & t->alternate;
 	return 0;
 }
 
@@ -193,6 +197,21 @@ static void find_back(struct translate *t)
 	}
 }
 
+/* "On an alternate track, or not to be told": on all tracks that is no news. */
+static void find_alternates(struct translate *t)
+{
+	struct translate_place place;
+	unsigned i, tracks = 0;
+
+	t->alternate = ALTERNATE_TRACK;
+	for (i = 0; i < LOOKS; i++)
+		tracks += !translate_block(t, t->blocks / LOOKS * i, &place) &&
+			  place.alternate;
+	t->alternate = ALTERNATE_SECTOR;
+	if (tracks < LOOKS)
+		t->alternate |= ALTERNATE_TRACK;
+}
+
 int translate_open(struct scsi_port *port, uint64_t blocks,
 		   struct translate **out)
 {
@@ -208,6 +227,7 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 		free(t);
 		return err;
 	}
+	find_alternates(t);
 	find_back(t);
 	*out = t;
 	return 0;

@@ -22,7 +22,9 @@ static void quiet(enum msg_level level, const char *line, void *arg)
 
 static void make_checksum_right(uint8_t *buf, size_t bytes)
 {
-	const le32 head[2] = { le32_put(0x6d6f6567), le32_put(1) };
+	/* Version 1 or 2. */
+	const le32 head[2] = { le32_put(0x6d6f6567),
+			       le32_put(1 + (buf[4] & 1)) };
 	const le64 length = le64_put(bytes);
 	le64 sum = le64_put(0);
 

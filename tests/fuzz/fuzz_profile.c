@@ -39,7 +39,9 @@ static void sum_at(uint8_t *buf, size_t bytes, size_t at)
 static void make_checksums_right(uint8_t *buf, size_t bytes)
 {
 	const le32 head[2] = { le32_put(0x666f7270), le32_put(1) };
-	const le32 geom[2] = { le32_put(0x6d6f6567), le32_put(1) };
+	/* Version 1 or 2. */
+	const le32 geom[2] = { le32_put(0x6d6f6567),
+			       le32_put(1 + (buf[bytes - 1] & 1)) };
 	const le64 length = le64_put(bytes);
 	le32 n;
 	le64 n64;
