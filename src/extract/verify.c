@@ -100,14 +100,15 @@ static unsigned choose(struct prober *prober, const struct geom *geom,
 		       struct candidate *list, unsigned n)
 {
 	uint64_t tracks = geom_tracks(geom);
-	struct geom_track track;
+	struct geom_track track, before;
 	unsigned found = 0;
 
 	for (unsigned i = 0; tracks > 2 && found < n && i < FIND_TRIES * n;
 	     i++) {
 		geom_track_at(geom, 1 + env_random(prober->env) % (tracks - 2),
 			      &track);
-		if (track.known && track.first >= 64)
+		geom_track_at(geom, track.index - 1, &before);
+		if (track.known && before.known && track.first >= 64)
 			list[found++].lbn = track.first;
 	}
 	return found;
