@@ -470,6 +470,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	unsigned again = 0;
 	int err = prepare(m), dropped;
 
+	end = end < m->reader.units ? end : m->reader.units;
 	while (!err && at < end) {
 		again = at > reached ? 0 : again + 1;
 		reached = at > reached ? at : reached;
