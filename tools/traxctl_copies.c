@@ -299,56 +299,106 @@ static double at(json_t *point, unsigned i)
 	return json_number_value(json_array_get(point, i));
 }
 
-/* FS2, figures 1 and 9: LBN over time; copies in another colour. */
-static void draw_points(FILE *f, json_t *trace, double sectors)
+/* FS2, figures 1 and 9: LBN over time, copies in another colour; what was
+ * before the first copy was read on the left, what came then on the right. */
+struct panel {
+	const char *name;
+	size_t begin, end;	/* of the trace */
+	int left, width;
+};
+
+#define KIND_COPY 1u		/* a copy was read */
+#define PANEL_GAP 40
+
+static const struct {
+	const char *colour, *name;
+} kinds[] = {
+	{ "#1f4e9c", "originals read" }, { "#d2691e", "copies read" },
+	{ "#909090", "written" }, { "#2e8b57", "copies written" },
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static unsigned kind_of(json_t *point)
 {
-	static const struct {
-		const char *colour, *name;
-	} kinds[] = {
-		{ "#1f4e9c", "originals read" }, { "#d2691e", "copies read" },
-		{ "#909090", "written" }, { "#2e8b57", "copies written" },
-	};
-	double first = at(json_array_get(trace, 0), 0), last = first;
+	return (unsigned)at(point, 2) % KINDS;
+}
+
+/* One panel where there is nothing before, or behind. */
+static unsigned panels_of(json_t *trace, struct panel *panels)
+{
+	size_t n = json_array_size(trace), first = 0;
+
+	while (first < n &&
+	       kind_of(json_array_get(trace, first)) != KIND_COPY)
+		first++;
+	if (!first || first == n) {
+		panels[0] = (struct panel){
+			first ? "before copies" : "with copies", 0, n, LEFT,
+			WIDTH,
+		};
+		return 1;
+	}
+	panels[0] = (struct panel){ "before copies", 0, first, LEFT,
+				    (WIDTH - PANEL_GAP) / 2 };
+	panels[1] = (struct panel){ "with copies", first, n,
+				    LEFT + (WIDTH + PANEL_GAP) / 2,
+				    (WIDTH - PANEL_GAP) / 2 };
+	return 2;
+}
+
+static void draw_panel(FILE *f, json_t *trace, const struct panel *panel,
+		       double sectors)
+{
+	double first = at(json_array_get(trace, panel->begin), 0);
+	double last = first;
 	json_t *point;
 	size_t i;
 
-	json_array_foreach(trace, i, point)
+	for (i = panel->begin; i < panel->end; i++) {
+		point = json_array_get(trace, i);
 		last = at(point, 0) > last ? at(point, 0) : last;
-	json_array_foreach(trace, i, point) {
-		unsigned kind = (unsigned)at(point, 2) % 4;
-
-		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\" "
-			"fill=\"%s\"/>\n", LEFT + WIDTH *
-			(at(point, 0) - first) /
-			(last > first ? last - first : 1),
-			20 + HEIGHT * (1 - at(point, 1) / sectors),
-			kinds[kind].colour);
 	}
-	for (i = 0; i < 4; i++)
-		fprintf(f, "<text x=\"%zu\" y=\"%d\" fill=\"%s\">%s</text>\n",
-			LEFT + i * 180, HEIGHT + 60, kinds[i].colour,
-			kinds[i].name);
-	fprintf(f, "<text x=\"%d\" y=\"%d\">%.1f s</text>\n",
-		LEFT + WIDTH - 60, HEIGHT + 40, (last - first) / 1000);
+	fprintf(f, "<rect x=\"%d\" y=\"20\" width=\"%d\" height=\"%d\" "
+		"fill=\"none\" stroke=\"black\"/>\n"
+		"<text x=\"%d\" y=\"14\">%s</text>\n"
+		"<text x=\"%d\" y=\"%d\">%.1f s</text>\n", panel->left,
+		panel->width, HEIGHT, panel->left, panel->name,
+		panel->left + panel->width - 60, HEIGHT + 40,
+		(last - first) / 1000);
+	for (i = panel->begin; i < panel->end; i++) {
+		point = json_array_get(trace, i);
+		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\" "
+			"fill=\"%s\"/>\n", panel->left + panel->width *
+				(at(point, 0) - first) /
+				(last > first ? last - first : 1),
+			20 + HEIGHT * (1 - at(point, 1) / sectors),
+			kinds[kind_of(point)].colour);
+	}
 }
 
 static int draw(const struct arguments *a, json_t *heat)
 {
 	double sectors = json_number_value(json_object_get(heat, "sectors"));
+	json_t *trace = json_object_get(heat, "trace");
 	FILE *f = fopen(a->svg, "w");
+	struct panel panels[2];
+	unsigned i, n;
 
 	if (!f)
 		return complain(a, a->svg);
 	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
 		"height=\"%d\" font-family=\"sans-serif\" font-size=\"14\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-		"<rect x=\"%d\" y=\"20\" width=\"%d\" height=\"%d\" "
-		"fill=\"none\" stroke=\"black\"/>\n"
 		"<text x=\"4\" y=\"34\">%.3g</text>\n"
 		"<text x=\"4\" y=\"%d\">LBN 0</text>\n", LEFT + WIDTH + 20,
-		HEIGHT + 80, LEFT, WIDTH, HEIGHT, sectors, HEIGHT + 20);
-	if (sectors > 0)
-		draw_points(f, json_object_get(heat, "trace"), sectors);
+		HEIGHT + 80, sectors, HEIGHT + 20);
+	n = sectors > 0 ? panels_of(trace, panels) : 0;
+	for (i = 0; i < n; i++)
+		draw_panel(f, trace, &panels[i], sectors);
+	for (i = 0; i < KINDS; i++)
+		fprintf(f, "<text x=\"%u\" y=\"%d\" fill=\"%s\">%s</text>\n",
+			LEFT + i * 180, HEIGHT + 60, kinds[i].colour,
+			kinds[i].name);
 	fprintf(f, "</svg>\n");
 	return fclose(f) ? complain(a, a->svg) : EXIT_SUCCESS;
 }
