@@ -33,6 +33,7 @@
 #define MARK_NS NS_PER_SECOND
 #define LEAVE_NS (5 * NS_PER_SECOND)
 #define LEAST_READS 4u
+#define STREAMS 8u
 #define BUSY_READS 2048u
 #define CHOICES HEAT_READS
 #define SAVE_PARTS 6u		/* by one transaction */
@@ -55,6 +56,8 @@ struct traced {
 struct account {
 	uint64_t reads, seek_ns, rotation_ns, transfer_ns;
 	uint64_t end;		/* of the last one */
+	uint64_t stream[STREAMS];	/* ends of reads that may go on */
+	unsigned next;		/* to be replaced */
 };
 
 struct watch {
@@ -287,6 +290,28 @@ static void account_read(struct fs *fs, struct account *account,
 	account->end = sector + sectors;
 }
 
+/*
+ * One more read that a copy has served, if there were none: what lies less than
+ * a track behind one of the last few would have been read ahead.
+ */
+static void account_guess(struct fs *fs, struct account *account,
+			  uint64_t sector, uint64_t sectors)
+{
+	uint64_t track = alloc_track_sectors(fs->alloc, sector);
+	unsigned i;
+
+	for (i = 0; i < STREAMS; i++)
+		if (sector >= account->stream[i] &&
+		    sector - account->stream[i] < track)
+			break;
+	if (i < STREAMS)
+		account->end = sector;
+	else
+		i = account->next++ % STREAMS;
+	account->stream[i] = sector + sectors;
+	account_read(fs, account, sector, sectors, 0);
+}
+
 static double watts(double known, double usual)
 {
 	return known > 0 ? known : usual;
@@ -335,8 +360,21 @@ uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
 		return WATCH_NONE;
 	read.begin = !watch->read_ns || now_ns - watch->read_ns > PAUSE_NS;
 	watch->read_ns = now_ns;
-	account_read(fs, &watch->without, sector, blocks * BLOCK_SECTORS, 0);
 	return heat_add(watch->heat, &read);
+}
+
+static void account_both(struct fs *fs, const struct heat_read *read,
+			 uint64_t sector, uint64_t wait_ns, bool from_copy)
+{
+	uint64_t sectors = read->blocks * BLOCK_SECTORS;
+	struct watch *watch = fs->watch;
+
+	account_read(fs, &watch->with, sector, sectors, wait_ns + 1);
+	if (from_copy)
+		account_guess(fs, &watch->without, read->sector, sectors);
+	else
+		account_read(fs, &watch->without, sector, sectors,
+			     wait_ns + 1);
 }
 
 void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
@@ -348,8 +386,7 @@ void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
 		return;
 	read = heat_at(fs->watch->heat, number);
 	if (read)
-		account_read(fs, &fs->watch->with, sector,
-			     read->blocks * BLOCK_SECTORS, wait_ns + 1);
+		account_both(fs, read, sector, wait_ns, from_copy);
 	heat_found(fs->watch->heat, number, sector, wait_ns / 1000, from_copy);
 }
 
