@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "diskmodel/spec.h"
+#include "sim/specgen.h"
 #include "extract/store.h"
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
@@ -203,6 +204,35 @@ START_TEST(overlaps)
 }
 END_TEST
 
+/* Within its time, also where places are near the end of a small disk. */
+START_TEST(quick)
+{
+	struct specgen options = {
+		.seed = 1 + (uint64_t)_i, .slipped = -1, .cache = -1,
+		.zero_latency = -1, .noise = 1,
+	};
+	struct extract_verdict v;
+	struct extract_rig rig;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	map = map_of(&rig, spec);
+	ck_assert_int_eq(map_quick(map, UINT64_C(24000000000)), 0);
+	ck_assert_uint_lt(env_now_ns(rig.prober.env), UINT64_C(60000000000));
+	ck_assert_int_eq(map_geom(map, &geom), 0);
+	extract_rig_judge(&rig, geom, &v);
+	ck_assert_uint_eq(v.wrong, 0);
+	ck_assert_uint_lt(v.unknown_sectors, v.sectors * 9 / 10);
+	geom_free(geom);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("extract");
@@ -212,6 +242,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 17);
 	tcase_add_test(tc, overlaps);
+	tcase_add_loop_test(tc, quick, 0, 4);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
