@@ -9,6 +9,7 @@
 
 #include "check/check.h"
 #include "format/format.h"
+#include "tests/lab.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
 
@@ -275,6 +276,17 @@ START_TEST(test_roots_gone)
 }
 END_TEST
 
+static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	uint8_t buf[TRAX_BLOCK_BYTES];
+	struct fs_op op = {
+		.type = FS_READ, .ino = ino, .offset = offset,
+		.size = sizeof(buf), .buffer = buf,
+	};
+
+	return rig_do(rig, &op);
+}
+
 /* Overwrites the k-th leaf on the disk; false: there are fewer. */
 static bool zero_leaf(struct rig *rig, unsigned k)
 {
@@ -385,6 +397,43 @@ START_TEST(test_leaf_gone)
 }
 END_TEST
 
+/* A file that has lost an extent: the rest can be read, the gap cannot, until
+ * the file is emptied. */
+START_TEST(test_gap_is_no_zeros)
+{
+	struct fs_op cut = { .type = FS_SETATTR, .ino = LAB_HOLES,
+			     .flags = FS_SET_SIZE };
+	uint8_t buf[TRAX_BLOCK_BYTES];
+	struct extent_item *extent;
+	struct check_result result;
+	struct rig rig = { 0 };
+	struct seen seen;
+	struct lab lab;
+
+	lab_init(&lab);
+	lab_load(&lab);
+	extent = lab_value(&lab, key_make(LAB_HOLES, ITEM_EXTENT,
+					  300 * TRAX_BLOCK_SECTORS));
+	extent->addr = le64_put(addr_make(0, LAB_SECTORS - 4));
+	lab_store(&lab);
+	rig.sim = lab.sim;
+	ck_assert_int_eq(run(&rig, true, &seen, &result), 0);
+	ck_assert_msg(strstr(seen.text, "[data-lost]") != NULL, "found:\n%s",
+		      seen.text);
+	expect_silent(&rig);
+	mount(&rig);
+	ck_assert_int_eq(io(&rig, FS_READ, LAB_HOLES, buf, sizeof(buf)), 0);
+	ck_assert_int_eq(read_at(&rig, LAB_HOLES, 300 * TRAX_BLOCK_BYTES),
+			 -EIO);
+	ck_assert_int_eq(rig_do(&rig, &cut), 0);
+	cut.attr.size = TRAX_BLOCK_BYTES;
+	ck_assert_int_eq(rig_do(&rig, &cut), 0);
+	ck_assert_int_eq(io(&rig, FS_READ, LAB_HOLES, buf, sizeof(buf)), 0);
+	ck_assert_int_eq(fs_close(rig.fs), 0);
+	lab_fini(&lab);
+}
+END_TEST
+
 static Suite *check_fs_suite(void)
 {
 	Suite *suite = suite_create("check_fs");
@@ -394,6 +443,7 @@ static Suite *check_fs_suite(void)
 	tcase_add_test(tcase, test_log_damaged);
 	tcase_add_test(tcase, test_roots_gone);
 	tcase_add_test(tcase, test_leaf_gone);
+	tcase_add_test(tcase, test_gap_is_no_zeros);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
