@@ -596,6 +596,32 @@ START_TEST(doubted)
 }
 END_TEST
 
+/* A host that is too busy to measure by is waited for. */
+START_TEST(busy)
+{
+	struct refine_status status;
+	struct spec_noise quiet;
+	struct judge judge;
+	struct bed bed;
+
+	bed_make(&bed, 8);
+	quiet = bed.spec->noise;
+	bed.spec->noise = (struct spec_noise){
+		.normal_ns = quiet.normal_ns, .exponential_ns = 2 * MS,
+		.late = 0.5, .late_min_ns = MS, .late_max_ns = 5 * MS,
+	};
+	bed_pass(&bed, 600 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert(status.running);
+	ck_assert_uint_lt(status.reads, 100000);
+	bed_judge(&bed, &judge);
+	bed.spec->noise = quiet;
+	bed_finish(&bed);
+	bed_judge(&bed, &judge);
+	bed_close(&bed);
+}
+END_TEST
+
 /* Reads now and then wait for no more than one of its own. */
 START_TEST(foreground)
 {
@@ -634,6 +660,7 @@ int main(void)
 	tcase_add_test(tc, pieces);
 	tcase_add_test(tc, grown);
 	tcase_add_test(tc, doubted);
+	tcase_add_test(tc, busy);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

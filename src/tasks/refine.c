@@ -61,6 +61,10 @@
  * as long after that, and so on so many times. */
 #define DOUBT_NS UINT64_C(60000000000)
 #define DOUBT_TRIES 8u
+/* The first pause of a measurement that gets nowhere, each the double of the
+ * one before. */
+#define PAUSE_NS UINT64_C(60000000000)
+#define PAUSES 12u
 
 struct refine {
 	struct fs *fs;
@@ -87,6 +91,7 @@ struct refine {
 	unsigned errors;	/* one after another */
 	unsigned flat_reads, slow_reads; /* since last looked at */
 	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
+	unsigned pauses;	/* one after another */
 
 	bool step_over;
 	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
@@ -285,10 +290,22 @@ static bool refine_can(const struct fs *fs)
 
 /* ---- measuring: the coroutine ---- */
 
-/* Has it broken off only because there was a rest? */
+/* The host is too busy to measure by, or all reads are in vain: later. */
+static bool is_patient(struct refine *r)
+{
+	if (r->pauses >= PAUSES)
+		return false;
+	r->wake_ns = env_now_ns(r->fs->env) + (PAUSE_NS << r->pauses++);
+	coro_yield(r->coro);
+	r->stall_reads = 0;
+	return !r->closing;
+}
+
+/* Has it broken off only because there was a rest, or for one? */
 static bool goes_on(struct refine *r, int err)
 {
-	if (err != -EINTR || !r->rested || r->closing)
+	if (r->closing || !(err == -EINTR ? r->rested :
+			    err == -EOPNOTSUPP && is_patient(r)))
 		return false;
 	map_forget_clock(r->map);
 	return true;
@@ -301,6 +318,8 @@ static int refine_step(struct refine *r, uint64_t end)
 	do {
 		err = map_extract(r->map, r->done_sectors, end);
 	} while (goes_on(r, err));
+	if (!err)
+		r->pauses = 0;
 	/* What can't be read stays unknown. */
 	return err == -EIO ? 0 : err;
 }
