@@ -233,13 +233,11 @@ static int report(struct map *m, uint64_t at, uint64_t end)
 /* Is every track looked at? */
 static bool is_dense(struct map *m)
 {
-	uint32_t size = m->walk.plan.now.size ? m->walk.plan.now.size :
-						m->walk.guess;
-
-	if (!m->sized && size) {
-		m->sized = true;
-		m->dense = m->reader.units / size < DENSE_TRACKS;
-	}
+	if (m->walk.plan.now.size > m->largest)
+		m->largest = m->walk.plan.now.size;
+	if (m->largest && m->reader.units / m->largest < DENSE_TRACKS)
+		m->dense = true;
+	m->loose |= m->largest && !m->dense;
 	return m->dense;
 }
 
@@ -358,6 +356,29 @@ static int forget_unknown(struct map *m, uint64_t first, uint64_t end)
 	return err ? err : n;
 }
 
+/* Walks over the holes in the first n ranges that are not proven. */
+static int mend(struct map *m, size_t n)
+{
+	uint64_t at, end;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		at = next_hole(m, m->prove.range[i].first);
+		end = m->prove.range[i].end;
+		while (!err && at < end) {
+			err = fill_hole(m, &m->mender, at, end);
+			if (next_hole(m, at) == at)
+				break;
+			at = next_hole(m, at);
+		}
+		/* It may have gone further. */
+		if (!err)
+			err = prove_add(&m->prove, end,
+					m->mender.plan.first);
+	}
+	return err;
+}
+
 /* Looks at what has been walked, and walks over again, once, what does not
  * hold and what is unknown from `first` on. */
 static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
@@ -372,17 +393,10 @@ static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
 		return err < 0 ? err : unknown;
 	m->mender = m->walk;
 	m->mender.there = false;
+	m->mender.plan.first = 0;
 	m->mender.leap_max = LEAP_CAREFUL;
-	for (err = 0, at = next_hole(m, from); !err && at < end;
-	     at = next_hole(m, from)) {
-		err = fill_hole(m, &m->mender, at, end);
-		if (next_hole(m, from) == at)
-			break;
-	}
-	/* It may have gone further. */
+	err = mend(m, m->prove.ranges);
 	at = m->mender.plan.first > end ? m->mender.plan.first : end;
-	if (!err)
-		err = prove_add(&m->prove, end, at);
 	if (m->mender.there && next_hole(m, end) == at && at > end) {
 		m->walk = m->mender;
 		m->walk.leap_max = LEAP_MAX;
@@ -477,9 +491,10 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		if (!err && !m->dense && (m->walk.lies || in_cylinders(m))) {
-			m->dense = true;
-			err = prove_known(m, 0, at);
+		m->dense |= m->walk.lies || in_cylinders(m);
+		if (!err && is_dense(m) && m->loose) {
+			m->loose = false;
+			err = prove_known(m, 0, m->reader.units);
 		}
 		if (out_of_time(m))
 			break;
@@ -508,11 +523,17 @@ int map_quick(struct map *map, uint64_t most_ns)
 {
 	uint64_t now_ns = env_now_ns(map->reader.prober->env);
 	uint64_t end_ns = now_ns + most_ns, at, track;
+	bool dense, loose;
 	int err;
 
 	map->deadline_ns = now_ns + most_ns / QUICK_SHARE;
 	err = extract(map, 0, map->reader.units);
 	map->deadline_ns = end_ns;
+	dense = map->dense;
+	loose = map->loose;
+	/* Of the places all tracks are looked at. */
+	map->dense = true;
+	map->loose = false;
 	for (uint64_t i = 1; !err && i < QUICK_PLACES; i++) {
 		if (env_now_ns(map->reader.prober->env) > end_ns)
 			break;
@@ -521,6 +542,8 @@ int map_quick(struct map *map, uint64_t most_ns)
 		     spread(i, QUICK_PLACES);
 		err = extract(map, at, at + QUICK_TRACKS * track);
 	}
+	map->dense = dense;
+	map->loose = loose;
 	map->deadline_ns = 0;
 	return err;
 }

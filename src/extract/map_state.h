@@ -15,7 +15,9 @@ struct map {
 	struct walk walk;
 	struct walk mender;	/* goes over what was wrong again */
 	struct prove prove;
-	bool sized, dense;	/* all tracks are looked at */
+	bool dense;		/* all tracks are looked at, */
+	bool loose;		/* but not those that are known already */
+	uint32_t largest;	/* units of a track */
 	uint64_t doubt;		/* what is walked before this was measured */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
