@@ -36,6 +36,8 @@
 #define VERIFY_ALL 100000u
 #define VERIFY_ALL_QUICK 600u
 #define SURE_PPM PROFILE_CERTAIN_PPM
+/* Millionths: to this the period is known before. */
+#define REFINED_PPM 0.4
 
 /* One stage: what it is called, and its function. */
 struct stage {
@@ -143,7 +145,8 @@ static int map_keep(struct mapping *m)
 		return err;
 	geom_free(p->geom);
 	p->geom = geom;
-	if (run->map.period_ns > 0)
+	/* After a short one what was measured first is better. */
+	if (run->map.period_ns > 0 && run->map.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(run->map.period_ns * 1e3 + 0.5);
 	if (geom_known(geom)) {
 		found(p, PROFILE_BOUNDARIES, PROFILE_TIMING, SURE_PPM);

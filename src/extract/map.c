@@ -699,6 +699,7 @@ void map_get_stats(const struct map *map, struct map_stats *stats)
 		.failed = map->failed,
 		.noise = r->noise,
 		.period_ns = r->phase.period_ns,
+		.period_ppm = 1e6 * sqrt(fmax(r->phase.pp, 0)),
 	};
 	for (size_t i = 0; i < map->store.n; i++) {
 		const struct piece *p = &map->store.pieces[i];

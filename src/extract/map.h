@@ -47,7 +47,8 @@ struct map_stats {
 	uint64_t slips, gone;	/* odd tracks, tracks without sectors */
 	uint64_t checks, failed;	/* of map_verify */
 	double noise;		/* revolutions */
-	double period_ns;	/* as refined */
+	double period_ns;	/* as refined, */
+	double period_ppm;	/* and to how many millionths */
 };
 
 int map_open(struct prober *prober, const struct map_options *options,
