@@ -573,39 +573,6 @@ START_TEST(test_lost_root)
 }
 END_TEST
 
-static int touch_item(struct tree_txn *txn, void *arg)
-{
-	int rc = get_item(txn, arg);
-
-	if (!rc)
-		tree_touch(txn, world_key(*(unsigned *)arg));
-	return rc;
-}
-
-/* Any number of those that log nothing leave the log as it was. */
-START_TEST(test_unlogged)
-{
-	static const struct tree_bounds bounds = {
-		.nodes = 4, .new_nodes = 4,
-	};
-	unsigned item = 0;
-
-	world_init(&w, 96, 400, 500, false);
-	ck_assert_int_eq(world_mount(&w), 0);
-	some_changes(60);
-	while (!w.version[item])
-		item++;
-	for (unsigned i = 0; i < 5000; i++)
-		ck_assert_int_eq(world_do(&w, &bounds, touch_item, &item, NULL),
-				 0);
-	ck_assert_uint_lt(log_fill_percent(tree_log(w.tree)), 40);
-	some_changes(60);
-	world_compare(&w);
-	ck_assert_int_eq(world_unmount(&w), 0);
-	world_fini(&w);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("store");
@@ -624,7 +591,6 @@ int main(void)
 	tcase_add_test(tc, test_supers);
 	tcase_add_test(tc, test_roots);
 	tcase_add_test(tc, test_lost_root);
-	tcase_add_test(tc, test_unlogged);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
