@@ -451,6 +451,28 @@ START_TEST(parts)
 }
 END_TEST
 
+/* Patience with a reader who may go on is no reason to ask again at once. */
+START_TEST(idle_is_not_asked_all_the_time)
+{
+	static uint8_t buf[UNIT * 512] __attribute__((aligned(4096)));
+	struct bench b;
+	uint64_t at;
+
+	bench_open(&b, false);
+	b.reads = true;
+	run_load(&b, 300);
+	bench_task(&b, false);
+	for (at = 0; at < 200 * UNIT; at += UNIT) {
+		ck_assert_int_eq(queue_read(b.queue, at, UNIT, buf), 0);
+		queue_poll(b.queue, 0);
+		ck_assert_uint_gt(queue_next_ns(b.queue),
+				  sim_now_ns(b.sim));
+		sim_advance(b.sim, 200000);
+	}
+	bench_close(&b);
+}
+END_TEST
+
 /* ---- errors, promotion, writes ---- */
 
 START_TEST(bad_sector)
@@ -573,6 +595,7 @@ int main(void)
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
 	tcase_add_loop_test(tcase, parts, 0, 2);
+	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, bad_sector);
 	tcase_add_loop_test(tcase, promoted, 0, 2);
 	tcase_add_loop_test(tcase, writes, 0, 2);
