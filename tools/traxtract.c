@@ -288,7 +288,11 @@ static void report(const struct arguments *a, const struct extract_run *run,
 		msg_error("%s: has vanished, or cannot be read", a->device);
 	else if (end == EXTRACT_INCOMPLETE)
 		msg_info("interrupted: run again to go on");
-	if (run->verify.wrong)
+	if (run->verify.wrong && end == EXTRACT_DONE)
+		msg_warn("%s: %u of %u boundaries did not look like one",
+			 a->device, run->verify.wrong,
+			 run->verify.wrong + run->verify.right);
+	else if (run->verify.wrong)
 		msg_error("%s: %u of %u boundaries looked at are wrong",
 			  a->device, run->verify.wrong,
 			  run->verify.wrong + run->verify.right);
