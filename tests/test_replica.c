@@ -589,6 +589,35 @@ START_TEST(nodes_have_copies)
 }
 END_TEST
 
+/* Copies of nodes that are to be made when the checkpoint is over do not keep
+ * an unmount that comes before. */
+START_TEST(nodes_do_not_keep_an_unmount)
+{
+	uint64_t ino[NODE_FILES];
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	rig.fs->replicas->most = 0;
+	ck_assert_int_eq(do_read(&rig, ino[0], 0, buffer, BLOCK), BLOCK);
+	ck_assert(!nodes_idle(rig.fs));
+	rig_close(&rig);
+}
+END_TEST
+
 /* A region of nodes that is damaged is as if it were not there. */
 START_TEST(bad_copies_of_nodes_do_no_harm)
 {
@@ -886,6 +915,7 @@ int main(void)
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, nodes_have_copies);
 	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
+	tcase_add_test(tc, nodes_do_not_keep_an_unmount);
 	tcase_add_test(tc, learns_when_it_leaves);
 	tcase_add_test(tc, switched_off_it_learns_nothing);
 	tcase_add_test(tc, watermarks);

@@ -896,7 +896,8 @@ static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
 
 	if (fs_read_only(fs))
 		return -EROFS;
-	if (!replicas || replicas->maker)
+	/* Nobody would resume it. */
+	if (!replicas || replicas->maker || fs->closing)
 		return -EBUSY;
 	maker = calloc(1, sizeof(*maker));
 	if (!maker)
