@@ -16,6 +16,7 @@
 #include "fs/mkfs.h"
 #include "fs/settle.h"
 #include "format/format.h"
+#include "sched/freeblock.h"
 #include "sched/head.h"
 #include "sched/queue.h"
 #include "sim/drive.h"
@@ -596,6 +597,46 @@ START_TEST(doubted)
 }
 END_TEST
 
+static void never_mind(void *arg, uint64_t sector, uint32_t sectors,
+		       const void *bytes, int result)
+{
+	(void)arg;
+	(void)sector;
+	(void)sectors;
+	(void)bytes;
+	(void)result;
+}
+
+/* What was wanted by pseudo-tracks, while the profile was doubted, is found in
+ * gaps as soon as it is believed. */
+START_TEST(believed)
+{
+	const struct freeblock_options options = {
+		.name = "all", .unit_sectors = 8, .no_idle = true,
+	};
+	const struct freeblock_ops ops = { .got = never_mind };
+	struct freeblock_task *task;
+	struct freeblock_stats stats;
+	struct bed bed;
+
+	bed_make(&bed, 8);
+	bed_finish(&bed);
+	bed_unmount(&bed);
+	bed_mount_as(&bed, true);
+	ck_assert_int_eq(freeblock_open(bed.fs->queue, &options, &ops, NULL,
+					&task), 0);
+	ck_assert_int_eq(freeblock_want(task, 0, 1 << 22), 0);
+	ck_assert_int_eq(queue_drain(bed.fs->queue), 0);
+	ck_assert_int_eq(fs_believe(bed.fs), 0);
+	bed_reads(&bed, 300);
+	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	freeblock_get_stats(bed.fs->queue, NULL, &stats);
+	ck_assert_uint_gt(stats.gaps_used, 0);
+	freeblock_close(task);
+	bed_close(&bed);
+}
+END_TEST
+
 /* A host that is too busy to measure by is waited for. */
 START_TEST(busy)
 {
@@ -660,6 +701,7 @@ int main(void)
 	tcase_add_test(tc, pieces);
 	tcase_add_test(tc, grown);
 	tcase_add_test(tc, doubted);
+	tcase_add_test(tc, believed);
 	tcase_add_test(tc, busy);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);

@@ -428,8 +428,14 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 
 int fs_believe(struct fs *fs)
 {
+	int rc;
+
 	if (!queue_idle(fs->queue))
 		return -EBUSY;
+	/* Without a head it went by pseudo-tracks. */
+	rc = freeblock_set_geom(fs->queue, fs->geom);
+	if (rc)
+		return rc;
 	fs->options.doubt = false;
 	settle_wanted(fs->settle);
 	return fs_open_head(fs);
