@@ -145,9 +145,9 @@ struct replica_want {		/* blocks of one file, any number */
 /*
  * Copies these blocks, in this order, to free tracks near a sector.  Copies
  * `want`.  done() is called when all that could be copied is in the table,
- * maybe at once; not when the answer is -EBUSY (one at a time; none while it is
- * closed), -ENOMEM or -EROFS.  `background`: while it is quiet (watch.h), and else a track now and
- * then.
+ * maybe at once; not when the answer is -EBUSY (one at a time, and none while
+ * it is closed), -ENOMEM or -EROFS.  `background`: while it is quiet (watch.h),
+ * and else a track now and then.
  */
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		 uint64_t near, bool background,
