@@ -29,6 +29,7 @@ struct rig {
 	struct log *log;
 	struct super super;
 	unsigned records, waits;	/* answered by wait_done */
+	unsigned depth;			/* of the queue; 0: as it likes */
 	int rc;
 };
 
@@ -48,7 +49,7 @@ static void super_make(struct super *super, unsigned tracks, uint32_t sectors)
 
 static void rig_attach(struct rig *r)
 {
-	const struct queue_options options = { 0 };
+	const struct queue_options options = { .depth = r->depth };
 
 	ck_assert_int_eq(queue_open(sim_env(r->sim), sim_disk(r->sim),
 				    &options, &r->queue), 0);
@@ -433,6 +434,32 @@ START_TEST(nobody_waits_for_twins)
 	ck_assert_uint_ne(find_record(&r, last, true), 0);
 	ck_assert_uint_eq(find_record(&r, 1, true), 0);
 	log_trim(r.log, last);
+	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
+	rig_free(&r);
+}
+END_TEST
+
+/* The log is too full for all twins of what somebody was told of: a checkpoint
+ * is wanted instead. */
+START_TEST(full_log_leaves_twins_out)
+{
+	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
+	struct log_stats stats;
+
+	rig_detach(&r);
+	r.depth = 1;			/* records go before twins */
+	rig_attach(&r);
+	ck_assert_int_eq(log_start(r.log, EPOCH, 1, 0, 0, 1), 0);
+	for (uint64_t i = 1; i <= 16; i++)
+		ck_assert_uint_eq(add(&r, i, 250000), i);
+	ck_assert_int_eq(commit(&r), 0);
+	ck_assert_int_eq(queue_drain(r.queue), 0);
+	ck_assert_int_eq(drain(&r), 0);
+	log_get_stats(r.log, &stats);
+	ck_assert_uint_eq(stats.records, 16);
+	ck_assert_uint_ge(stats.twins_left_out, 10);
+	ck_assert_uint_ne(log_checkpoint_ns(r.log), UINT64_MAX);
+	log_trim(r.log, 16);
 	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
 	rig_free(&r);
 }
@@ -1038,6 +1065,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, torn_tail_is_the_end);
 	tcase_add_test(tc, twins_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_twins);
+	tcase_add_test(tc, full_log_leaves_twins_out);
 	tcase_add_test(tc, drain_writes_everything);
 	tcase_add_loop_test(tc, twin_heals, 0, 6);
 	tcase_add_loop_test(tc, loss_of_both_is_told, 0, 9);

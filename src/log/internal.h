@@ -198,6 +198,8 @@ void log_twin_send(struct log *log);
 /* The records have gone to another track: sends what of it has its room
  * there. */
 void log_twin_send_here(struct log *log);
+/* The record will have no twin. */
+void log_twin_miss(struct log *log, uint64_t seq);
 bool log_twin_waiting(const struct log *log);
 /* Of those that have to be written. */
 uint64_t log_twin_staged_bytes(const struct log *log);

@@ -215,9 +215,9 @@ static struct log_record *record_open(struct log *log)
 
 	if (!r) {
 		r = list_first(&log->durable, struct log_record, link);
-		log->stats.twins_left_out++;
+		assert(r);
+		log_twin_miss(log, r->seq);
 	}
-	assert(r);
 	list_del(&r->link);
 	r->payload = 0;
 	r->seq = log->last_seq + 1;

@@ -132,8 +132,8 @@ bool log_failed(const struct log *log);
  * wants to be run again (UINT64_MAX: never). */
 uint64_t log_run(struct log *log, uint64_t now_ns);
 /* When it would like a checkpoint, because records that something has been
- * acknowledged by have no twin: there was no memory to keep them until it was.
- * UINT64_MAX: it would not. */
+ * acknowledged by have no twin: there was no memory to keep them until it was,
+ * or they could not be written.  UINT64_MAX: it would not. */
 uint64_t log_checkpoint_ns(const struct log *log);
 /* Somebody has come since who need not wait. */
 bool log_due(const struct log *log);

@@ -11,6 +11,7 @@
  * when there was no commit for a while, when the records change their track
  * and there is much of it, when it is full, and at the end.  A twin is a help,
  * not a promise: it is left out when the log is nearly full or its writes fail.
+ * Then, too, the log would like a checkpoint.
  */
 #include <errno.h>
 #include <string.h>
@@ -43,17 +44,26 @@ static void stage_empty(struct log_stage *s)
 	s->tries = 0;
 }
 
-/* Nobody has been told of its records, and others want the room. */
+void log_twin_miss(struct log *log, uint64_t seq)
+{
+	log->stats.twins_left_out++;
+	if (seq < log->tail_seq)
+		return;
+	if (!log->missing_last || seq < log->missing_first)
+		log->missing_first = seq;
+	if (seq > log->missing_last)
+		log->missing_last = seq;
+}
+
+/* Its records get no twins: nobody has been told of them and others want the
+ * room, or they cannot be written. */
 static void stage_forget(struct log *log, struct log_stage *s)
 {
-	if (!log->missing_last)
-		log->missing_first = stage_first_seq(s);
 	for (size_t at = s->done; at < s->bytes; ) {
 		const struct log_header *h = (const void *)(s->buf + at);
 
 		at += le32_get(h->bytes);
-		log->missing_last = le64_get(h->seq);
-		log->stats.twins_left_out++;
+		log_twin_miss(log, le64_get(h->seq));
 	}
 	stage_empty(s);
 }
@@ -120,7 +130,7 @@ bool log_twin_due(const struct log *log)
 }
 
 /* Copies durable records to a stage as long as one takes them. */
-void log_twin_stage(struct log *log)
+static void stage_fill(struct log *log)
 {
 	struct log_record *r;
 
@@ -136,19 +146,16 @@ void log_twin_stage(struct log *log)
 		list_del(&r->link);
 		list_add(&log->spare, &r->link);
 	}
-	if (log->stage[0].full || log->stage[1].full)
-		log_twin_send(log);
 }
 
-static void stage_give_up(struct log *log, struct log_stage *s)
+/* Again when what is full could not be sent: nothing else would. */
+void log_twin_stage(struct log *log)
 {
-	for (size_t at = s->done; at < s->bytes; ) {
-		const struct log_header *h = (const void *)(s->buf + at);
-
-		at += le32_get(h->bytes);
-		log->stats.twins_left_out++;
-	}
-	stage_empty(s);
+	do {
+		stage_fill(log);
+		if (log->stage[0].full || log->stage[1].full)
+			log_twin_send(log);
+	} while (!list_empty(&log->durable) && !log->sending && !log->failed);
 }
 
 /* Moves s->upto behind the records that fit into `room` and one access, and
@@ -214,7 +221,7 @@ static void stage_failed(struct log *log, struct log_stage *s, int rc)
 	if (rc != -ENOSPC)
 		msg_warn("log: twins of records cannot be written: %s",
 			 strerror(-rc));
-	stage_give_up(log, s);
+	stage_forget(log, s);
 }
 
 static void stage_done(struct disk_request *req)
@@ -305,7 +312,7 @@ static void stage_write(struct log *log, struct log_stage *s)
 					  s->bytes - s->done, original,
 					  s->tries, &room);
 	if (!s->track) {
-		stage_give_up(log, s);
+		stage_forget(log, s);
 		return;
 	}
 	s->most = false;
