@@ -2,6 +2,7 @@
  * test_refine.c - a file system that knows part of its disk's tracks finds out
  * the rest in idle time, and is right; nobody waits for it.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 #include "fs/internal.h"
 #include "fs/mkfs.h"
 #include "fs/settle.h"
+#include "fs/supers.h"
 #include "format/format.h"
 #include "sched/freeblock.h"
 #include "sched/head.h"
@@ -368,6 +370,114 @@ START_TEST(whole)
 }
 END_TEST
 
+/* All tracks are as long as that. */
+static void bed_tracks(struct bed *bed, uint32_t sectors)
+{
+	uint64_t all = sim_disk(bed->sim)->limits.sectors;
+	struct geom_build *b = geom_build_new(8000000, UINT32_MAX / 250);
+	struct profile *profile;
+	struct geom *geom;
+
+	ck_assert_ptr_nonnull(b);
+	ck_assert_int_eq(geom_build_sweep(b, &(struct geom_sweep){
+		.count = (uint32_t)(all / sectors), .sectors = sectors,
+		.around = sectors, .cylinder_step = 1, .known = true,
+	}), 0);
+	if (all % sectors)
+		ck_assert_int_eq(geom_build_pseudo(b, all, sectors), 0);
+	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
+	geom_build_free(b);
+	profile = profile_from_geom(geom, PROFILE_TIMING);
+	ck_assert_ptr_nonnull(profile);
+	ck_assert_int_eq(fs_adopt_profile(bed->fs, profile), 0);
+}
+
+/* Another map comes while a log track is on its way: that goes on to its end
+ * first, however long it takes. */
+START_TEST(adopted)
+{
+	struct settle_stats moved;
+	struct bed bed;
+	unsigned n;
+
+	bed_open(&bed);
+	refine_close(bed.refine);
+	bed.refine = NULL;
+	bed_tracks(&bed, 1237);
+	for (n = 0; settle_idle(bed.fs->settle); n++) {
+		ck_assert_uint_lt(n, 10000);
+		bed_turn(&bed, UINT64_MAX);
+	}
+	ck_assert(queue_idle(bed.fs->queue));
+	bed_tracks(&bed, 1237);
+	sim_advance(bed.sim, 3 * SECOND);
+	bed_pass(&bed, 300 * SECOND);
+	settle_get_stats(bed.fs->settle, &moved);
+	ck_assert_uint_gt(moved.logs, 0);
+	ck_assert_uint_eq(moved.given_up, 0);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+}
+END_TEST
+
+static void named(void *arg, int rc)
+{
+	*(int *)arg = rc;
+}
+
+/* No two superblocks of one version say different things. */
+START_TEST(versions)
+{
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
+				   .k = 1 };
+	struct supers supers;
+	struct bed bed;
+	uint64_t version;
+	int rc = 1;
+
+	bed_open(&bed);
+	version = fs_super(bed.fs)->version;
+	ck_assert_int_eq(supers_init(&supers, bed.fs, named, &rc), 0);
+	sim_fault_add(bed.sim, &fault);
+	ck_assert_int_eq(supers_write(&supers, fs_super(bed.fs)), 0);
+	while (rc > 0)
+		fs_run(bed.fs, -1);
+	ck_assert_int_eq(rc, -EIO);
+	ck_assert_uint_gt(fs_super(bed.fs)->version, version);
+	sim_fault_clear(bed.sim);
+	supers_fini(&supers);
+	bed_close(&bed);
+}
+END_TEST
+
+/* What moves meets errors: nobody waits for ever, and it is whole again. */
+START_TEST(faults)
+{
+	for (unsigned k = 1; k < 200; k += 2) {
+		struct sim_fault fault = { .kind = SIM_FAIL, .k = k,
+					   .ops = k % 2 ? SIM_ALL : SIM_WRITES,
+					   .times = 1 + k % 7 };
+		struct bed bed;
+
+		bed_open(&bed);
+		refine_close(bed.refine);
+		bed.refine = NULL;
+		sim_fault_add(bed.sim, &fault);
+		bed_tracks(&bed, 1237);
+		bed_pass(&bed, (3 + k % 8 * 4) * SECOND);
+		fs_close(bed.fs);
+		sim_fault_clear(bed.sim);
+		bed_mount(&bed);
+		bed_unmount(&bed);
+		bed_check(&bed);
+		sim_free(bed.sim);
+		spec_free(bed.spec);
+	}
+}
+END_TEST
+
 /* Reads until all is looked at. */
 static uint64_t bed_finish(struct bed *bed)
 {
@@ -694,7 +804,12 @@ int main(void)
 {
 	Suite *suite = suite_create("refine");
 	TCase *tc = tcase_create("refine");
+	TCase *moves = tcase_create("moves");
 
+	tcase_add_test(moves, adopted);
+	tcase_add_test(moves, versions);
+	tcase_add_test(moves, faults);
+	suite_add_tcase(suite, moves);
 	tcase_add_test(tc, coroutine);
 	tcase_add_test(tc, whole);
 	tcase_add_test(tc, cuts);

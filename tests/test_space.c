@@ -770,6 +770,9 @@ START_TEST(track_is_left)
 	ck_assert(!space_slots_leave(s, 1024, 60));
 	ck_assert(space_slots_leave(s, 1024, 20));
 	ck_assert_uint_eq(space_slots_free(s), 32 - 9);
+	/* Given up in the middle, and begun again. */
+	ck_assert(space_slots_leave(s, 1024, 20));
+	ck_assert_uint_eq(space_slots_free(s), 32 - 9);
 	ck_assert_uint_ge(space_slot_take(s, a, false), 4096);
 	ck_assert(space_slots_next_used(s, 1024, 0, &slot) && slot == a);
 	ck_assert(!space_slots_left(s, 1024));

@@ -32,6 +32,7 @@
 #define TRAX_MAX_LOG_TRACKS 64u
 #define TRAX_MIN_LOG_TRACKS 2u	/* a twin lies on another track */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
+#define TRAX_MAX_GEOM_BYTES (64u << 20)	/* of the record of the drive */
 
 /* Features this code knows.  An unknown incompatible one: super_decode
  * refuses; an unknown read-only compatible one: the mount is read-only. */

@@ -49,8 +49,7 @@ static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
 #define MAX_PHYSICAL_BYTES 65536u
-#define MAX_GEOM_BYTES (64u << 20)
-#define MAX_ROOM_SECTORS (2 * MAX_GEOM_BYTES / 512)
+#define MAX_ROOM_SECTORS (2 * TRAX_MAX_GEOM_BYTES / 512)
 #define MIN_PSEUDO_TRACK_SECTORS 64u
 #define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
@@ -211,7 +210,7 @@ static const char *check_geom(const struct super *super)
 			"pseudo-tracks are too short" : NULL;
 	if (super->geom_sector % TRAX_BLOCK_SECTORS)
 		return "geometry is not aligned";
-	if (!super->geom_bytes || super->geom_bytes > MAX_GEOM_BYTES)
+	if (!super->geom_bytes || super->geom_bytes > TRAX_MAX_GEOM_BYTES)
 		return "length of the geometry is out of range";
 	return NULL;
 }

@@ -245,14 +245,16 @@ static void keep_has_room(struct move *move, int rc)
 	keep_start(keep);
 }
 
-/* Twice what it needs now, twice. */
+/* Twice what it needs now, if there may be so much, twice. */
 static void keep_move(struct keep *keep)
 {
 	const struct super *super = tree_super(keep->fs->tree);
 	struct super_run run = super_geom_run(super);
 	uint64_t unit = super_record_unit(super) / SECTOR_BYTES;
 	uint64_t half = (2 * keep->sectors + unit - 1) / unit * unit;
+	const uint64_t most = TRAX_MAX_GEOM_BYTES / SECTOR_BYTES;
 
+	half = half < most ? half : most;
 	keep->state = KEEP_ROOM;
 	keep->moving = true;
 	keep->move = (struct move){

@@ -211,6 +211,7 @@ static uint64_t room_bytes(const struct super *super, uint64_t bytes)
 	uint64_t most = super->sectors * SECTOR_BYTES / ROOM_MOST;
 
 	want = want < most ? want : most;
+	want = want < TRAX_MAX_GEOM_BYTES ? want : TRAX_MAX_GEOM_BYTES;
 	return want > bytes ? want : bytes;
 }
 

@@ -120,7 +120,9 @@ void settle_wanted(struct settle *s)
 	s->wanted = true;
 	s->log = s->grown = 0;
 	s->node = 0;
-	s->at_ns = env_now_ns(s->fs->env) + APART_NS;
+	/* What is on its way says itself when it goes on. */
+	if (s->state == SETTLE_WAIT)
+		s->at_ns = env_now_ns(s->fs->env) + APART_NS;
 }
 
 void settle_now(struct settle *s)
@@ -382,7 +384,7 @@ static void log_leave(struct settle *s)
 	s->at_ns = UINT64_MAX;
 	if (!s->left)
 		rc = log_track_leave(tree_log(s->fs->tree), s->index);
-	if (rc == -EAGAIN && s->tries < TRIES) {
+	if (rc == -EAGAIN && s->tries < TRIES && !s->closing) {
 		log_wait(s);
 		return;
 	}
@@ -431,7 +433,7 @@ static void log_begun(struct move *move, int rc)
 	struct settle *s = move->arg;
 
 	if (rc) {
-			settle_next(s, false);
+		settle_next(s, false);
 		return;
 	}
 	memset(s->buf, 0, CHUNK_SECTORS * SECTOR_BYTES);
@@ -504,12 +506,14 @@ static void nodes_rooted(struct waiter *waiter, int rc)
 {
 	struct settle *s = waiter->owner;
 
-	if (!rc && space_slots_left(tree_space(s->fs->tree), s->track.first))
-		ticket_start(s->fs, &empty_type, NULL, s);
-	else if (!rc && ++s->tries < TRIES && !s->closing)
+	if (!rc && space_slots_left(tree_space(s->fs->tree), s->track.first)) {
+		if (ticket_start(s->fs, &empty_type, NULL, s))
+			settle_next(s, false);
+	} else if (!rc && ++s->tries < TRIES && !s->closing) {
 		nodes_slot(s);
-	else
+	} else {
 		settle_next(s, false);
+	}
 }
 
 static int touch_run(struct ticket *ticket)

@@ -55,6 +55,20 @@ static void supers_block(struct supers *s, uint64_t sector)
 	queue_submit(s->fs->queue, &s->req);
 }
 
+/* What was not durable may be on the disk all the same: no other superblock
+ * gets that version. */
+static void supers_over(struct supers *s)
+{
+	struct super super = s->next;
+
+	if (!s->good) {
+		super = *tree_super(s->fs->tree);
+		super.version = s->next.version;
+	}
+	tree_set_super(s->fs->tree, &super);
+	s->done(s->arg, s->good ? 0 : -EIO);
+}
+
 static void supers_go(struct supers *s)
 {
 	uint64_t place[PLACES];
@@ -68,9 +82,7 @@ static void supers_go(struct supers *s)
 		super_places(s->next.sectors, place);
 		supers_block(s, place[s->copy]);
 	} else {
-		if (s->good)
-			tree_set_super(s->fs->tree, &s->next);
-		s->done(s->arg, s->good ? 0 : -EIO);
+		supers_over(s);
 	}
 }
 

@@ -376,7 +376,7 @@ bool space_slots_leave(struct space *s, traxaddr track, uint64_t least)
 	uint32_t slot;
 	struct node_track *t = slot_find(s, track, &slot);
 
-	if (!t || slot || t->leaving ||
+	if (!t || slot ||
 	    space_slots_free(s) < least + t->slots - t->busy_n)
 		return false;
 	t->leaving = true;

@@ -143,9 +143,9 @@ bool space_slot_used(const struct space *space, traxaddr addr);
 
 /*
  * A node track is given up: nothing more is put there (false: fewer than
- * `least` slots would be free); left: neither the running tree nor a root that
- * is needed has a node there, so its owner may go.  Until then, or the next
- * mount, its free slots are lost.
+ * `least` slots would be free), and once more changes nothing; left: neither
+ * the running tree nor a root that is needed has a node there, so its owner may
+ * go.  Until then, or the next mount, its free slots are lost.
  */
 bool space_slots_leave(struct space *space, traxaddr track, uint64_t least);
 bool space_slots_left(const struct space *space, traxaddr track);
