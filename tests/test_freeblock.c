@@ -493,6 +493,75 @@ START_TEST(bad_sector)
 }
 END_TEST
 
+#define CUT (6 * UNIT)
+#define CUT_BAD 5003u
+
+static void cut_done(struct disk_request *disk)
+{
+	*(bool *)disk->owner = true;
+}
+
+/* Reads or writes what is larger than a unit, alone; the result. */
+static int cut_do(struct bench *b, enum disk_op op, uint64_t at, void *buf)
+{
+	bool over = false;
+	struct iovec iov[2] = {
+		{ buf, UNIT * SECTOR_BYTES },
+		{ (char *)buf + UNIT * SECTOR_BYTES,
+		  (CUT - UNIT) * SECTOR_BYTES },
+	};
+	struct queue_request req = {
+		.disk = { .op = op, .sector = at, .sectors = CUT, .iov = iov,
+			  .iov_n = 2, .done = cut_done, .owner = &over },
+		.class = QUEUE_COMMIT,
+	};
+
+	queue_submit(b->queue, &req);
+	while (!over)
+		ck_assert_int_ge(queue_poll(b->queue, -1), 0);
+	return req.disk.result;
+}
+
+/* Requests that go in two parts, with a gap between them, are as whole as
+ * others, and fail as a whole. */
+START_TEST(cut_by_a_gap)
+{
+	static uint64_t buf[CUT * 64] __attribute__((aligned(4096)));
+	uint64_t *is, at, i, n, failed = 0;
+	struct bench b;
+	int rc;
+
+	bench_open(&b, false);
+	is = calloc(b.sectors, sizeof(*is));
+	b.reads = true;
+	run_load(&b, 300);
+	ck_assert_int_eq(sim_damage(b.sim, CUT_BAD, 1), 0);
+	bench_task(&b, true);
+	freeblock_want(b.task, 20000, (b.sectors - 20000) / UNIT * UNIT);
+	for (n = 1; n <= 1500; n++) {
+		at = test_random(&b.seed) % 3 ?
+			     6000 + test_random(&b.seed) % 14000 :
+			     4900 + test_random(&b.seed) % 200;
+		if (at > 5051 && n % 2) {
+			for (i = 0; i < CUT; i++)
+				buf[i * 64] = is[at + i] = n << 32 | i;
+			ck_assert_int_eq(cut_do(&b, DISK_WRITE, at, buf), 0);
+			continue;
+		}
+		rc = cut_do(&b, DISK_READ, at, buf);
+		ck_assert_int_eq(rc, at <= CUT_BAD && CUT_BAD < at + CUT ?
+					     -EIO : 0);
+		failed += rc != 0;
+		for (i = 0; !rc && i < CUT; i++)
+			ck_assert(!is[at + i] || buf[i * 64] == is[at + i]);
+	}
+	ck_assert_uint_gt(failed, 10);
+	ck_assert_uint_gt(queue_stats(b.queue)->gaps_inside, 50);
+	free(is);
+	bench_close(&b);
+}
+END_TEST
+
 START_TEST(promoted)
 {
 	struct freeblock_stats stats;
@@ -597,6 +666,7 @@ int main(void)
 	tcase_add_loop_test(tcase, parts, 0, 2);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, bad_sector);
+	tcase_add_test(tcase, cut_by_a_gap);
 	tcase_add_loop_test(tcase, promoted, 0, 2);
 	tcase_add_loop_test(tcase, writes, 0, 2);
 	suite_add_tcase(suite, tcase);
