@@ -452,6 +452,33 @@ START_TEST(versions)
 }
 END_TEST
 
+/* Closed at any moment of it, while other maps come. */
+START_TEST(closed)
+{
+	for (unsigned k = 0; k < 2000; k += 41) {
+		struct bed bed;
+		unsigned i;
+
+		bed_open(&bed);
+		refine_close(bed.refine);
+		bed.refine = NULL;
+		bed_tracks(&bed, 1237);
+		for (i = 0; i < k; i++) {
+			bed_turn(&bed, sim_now_ns(bed.sim) + SECOND);
+			if (i % 37 == 20 && queue_idle(bed.fs->queue))
+				bed_tracks(&bed, 1237 + 8 * (k % 5));
+		}
+		bed_unmount(&bed);
+		bed_check(&bed);
+		bed_mount(&bed);
+		bed_unmount(&bed);
+		bed_check(&bed);
+		sim_free(bed.sim);
+		spec_free(bed.spec);
+	}
+}
+END_TEST
+
 /* What moves meets errors: nobody waits for ever, and it is whole again. */
 START_TEST(faults)
 {
@@ -808,6 +835,7 @@ int main(void)
 
 	tcase_add_test(moves, adopted);
 	tcase_add_test(moves, versions);
+	tcase_add_test(moves, closed);
 	tcase_add_test(moves, faults);
 	suite_add_tcase(suite, moves);
 	tcase_add_test(tc, coroutine);
