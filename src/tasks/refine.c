@@ -497,8 +497,9 @@ static void refine_weigh(struct refine *r)
 	if (r->believes) {
 		r->believes = false;
 		err = fs_believe(r->fs);
-		msg_info("%s: the profile of the drive fits now",
-			 r->fs->disk->name);
+		if (!err)
+			msg_info("%s: the profile of the drive fits now",
+				 r->fs->disk->name);
 	} else if (is_better(r)) {
 		err = refine_adopt(r);
 	}
