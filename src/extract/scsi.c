@@ -27,6 +27,18 @@
 #define ELEMENT_DEPOPULATING 0xfe
 #define ELEMENT_DEPOPULATED 0xff
 
+/* Those of sg_unaligned.h shift a byte into the sign of an int. */
+static uint32_t get_be32(const uint8_t *p)
+{
+	return (uint32_t)sg_get_unaligned_be16(p) << 16 |
+	       sg_get_unaligned_be16(p + 2);
+}
+
+static uint64_t get_be64(const uint8_t *p)
+{
+	return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
+
 static bool sense_passes(const struct scsi_command *command)
 {
 	return command->key == UNIT_ATTENTION ||
@@ -103,10 +115,10 @@ static int read_capacity_10(struct scsi_port *port, struct scsi_capacity *out)
 	if (err)
 		return err;
 	/* More than it can say. */
-	if (sg_get_unaligned_be32(buf) == UINT32_MAX)
+	if (get_be32(buf) == UINT32_MAX)
 		return -EOPNOTSUPP;
-	out->blocks = (uint64_t)sg_get_unaligned_be32(buf) + 1;
-	out->block_bytes = sg_get_unaligned_be32(buf + 4);
+	out->blocks = (uint64_t)get_be32(buf) + 1;
+	out->block_bytes = get_be32(buf + 4);
 	out->physical_bytes = out->block_bytes;
 	out->lowest_aligned = 0;
 	return 0;
@@ -120,8 +132,8 @@ static int read_capacity_16(struct scsi_port *port, struct scsi_capacity *out)
 
 	if (err)
 		return err;
-	out->blocks = sg_get_unaligned_be64(buf) + 1;
-	out->block_bytes = sg_get_unaligned_be32(buf + 8);
+	out->blocks = get_be64(buf) + 1;
+	out->block_bytes = get_be32(buf + 8);
 	out->physical_bytes = out->block_bytes << (buf[13] & 0xf);
 	out->lowest_aligned = sg_get_unaligned_be16(buf + 14) & 0x3fff;
 	return 0;
@@ -213,8 +225,8 @@ int scsi_read_limits(struct scsi_port *port, uint32_t *largest, uint32_t *best)
 
 	if (err)
 		return err;
-	*largest = sg_get_unaligned_be32(buf + 8);
-	*best = sg_get_unaligned_be32(buf + 12);
+	*largest = get_be32(buf + 8);
+	*best = get_be32(buf + 12);
 	return 0;
 }
 
@@ -232,8 +244,8 @@ int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
 		end = got;
 	*n = 0;
 	for (at = 64; at + 32 <= end && *n < max; at += 32) {
-		range[*n].first = sg_get_unaligned_be64(buf + at + 8);
-		range[*n].blocks = sg_get_unaligned_be64(buf + at + 16);
+		range[*n].first = get_be64(buf + at + 8);
+		range[*n].blocks = get_be64(buf + at + 16);
 		++*n;
 	}
 	return 0;
@@ -248,7 +260,7 @@ int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out)
 
 	if (err)
 		return err;
-	n = sg_get_unaligned_be32(buf + 4);
+	n = get_be32(buf + 4);
 	memset(out, 0, sizeof(*out));
 	for (at = 32; n && at + 32 <= got; at += 32, n--) {
 		if (buf[at + 14] != STORAGE_ELEMENT)
@@ -338,8 +350,8 @@ static bool format_is_extended(enum scsi_address_format format)
 uint64_t scsi_address_lba(enum scsi_address_format format,
 			  const uint8_t address[8])
 {
-	return format == SCSI_SHORT_BLOCK ? sg_get_unaligned_be32(address)
-					  : sg_get_unaligned_be64(address);
+	return format == SCSI_SHORT_BLOCK ? get_be32(address)
+					  : get_be64(address);
 }
 
 void scsi_address_get(enum scsi_address_format format,
@@ -347,7 +359,7 @@ void scsi_address_get(enum scsi_address_format format,
 {
 	out->cylinder = sg_get_unaligned_be24(address);
 	out->head = address[3];
-	out->at = sg_get_unaligned_be32(address + 4);
+	out->at = get_be32(address + 4);
 	if (format_is_extended(format)) {
 		out->at &= 0x0fffffff;
 		if (out->at == 0x0fffffff)
@@ -435,7 +447,7 @@ static int defects_fetch(struct scsi_port *port, bool twelve,
 		       sizeof(head), command.header, NULL);
 	if (err)
 		return err;
-	bytes = twelve ? sg_get_unaligned_be32(head + 4)
+	bytes = twelve ? get_be32(head + 4)
 		       : sg_get_unaligned_be16(head + 2);
 	if (bytes > most - 8)
 		return -EOPNOTSUPP;

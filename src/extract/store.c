@@ -142,15 +142,23 @@ int store_unknown(struct store *store, uint64_t first, uint64_t units)
 	return units ? store_insert(store, &piece) : 0;
 }
 
+/* [a, b) of them go. */
+static void odds_cut(struct store *store, size_t a, size_t b)
+{
+	if (a == b)
+		return;
+	memmove(store->odds + a, store->odds + b,
+		(store->odds_n - b) * sizeof(*store->odds));
+	store->odds_n -= b - a;
+}
+
 void store_remove(struct store *store, size_t i, size_t n)
 {
 	const struct piece *last = &store->pieces[i + n - 1];
 	size_t a = store_find_odd(store, store->pieces[i].first);
 	size_t b = store_find_odd(store, last->first + last->units);
 
-	memmove(store->odds + a, store->odds + b,
-		(store->odds_n - b) * sizeof(*store->odds));
-	store->odds_n -= b - a;
+	odds_cut(store, a, b);
 	memmove(store->pieces + i, store->pieces + i + n,
 		(store->n - i - n) * sizeof(*store->pieces));
 	store->n -= n;
@@ -210,9 +218,7 @@ static int cut_piece(struct store *s, size_t i, uint64_t first, uint64_t end,
 		right = (struct piece){ .first = end, .units = stop - end };
 	a = store_find_odd(s, p.first + left.units);
 	b = store_find_odd(s, stop - right.units);
-	memmove(s->odds + a, s->odds + b,
-		(s->odds_n - b) * sizeof(*s->odds));
-	s->odds_n -= b - a;
+	odds_cut(s, a, b);
 	*whole = !left.units && !right.units;
 	s->pieces[i] = left.units ? left : right;
 	return left.units && right.units ? store_insert(s, &right) : 0;
