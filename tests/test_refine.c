@@ -549,6 +549,7 @@ START_TEST(cuts)
 	cut_writes = 0;
 	sim_set_hook(bed.sim, cut_hook, moment);
 	bed_unmount(&bed);
+	sim_set_hook(bed.sim, NULL, NULL);
 	ck_assert_uint_gt(cut_writes, 4);
 	ck_assert_uint_lt(cut_writes, 41);
 	for (unsigned i = 0; i < cut_writes; i++) {

@@ -3,11 +3,9 @@
  * thinking, waiting for its request, or at its end.
  */
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/list.h"
 #include "base/msg.h"
