@@ -6,8 +6,9 @@
 # one.  Ends with 'N passed, N failed'; exit status 1 if any failed.
 cd "$1" || exit 1
 
-set -- tests/*.trs
-if [ ! -e "$1" ]; then
+# shellcheck disable=SC2046
+set -- $(find tests -name '*.trs' | sort)
+if [ $# -eq 0 ]; then
 	echo "no test has run"
 	echo "0 passed, 1 failed"
 	exit 1
