@@ -15,8 +15,8 @@
  * fails when nobody notices.  --replicas: copies of what the clients have are
  * made and reclaimed all the while.  --keep: what is known of the disk's tracks
  * changes all the while, and is written back.  --drive: the disk is a drive of
- * drives/ and the file system believes to know it, which is wrong in one of the
- * ways of doubt.h with --doubt.  The seed of a failure is printed and replays.
+ * drives/ or random:SEED, and the file system believes to know it, which is
+ * wrong in one of the ways of doubt.h with --doubt.  The seed of a failure is printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>

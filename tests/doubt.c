@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sched/queue.h"
+#include "sim/named.h"
 #include "tests/doubt.h"
 #include "tests/test.h"
 
@@ -21,7 +22,7 @@ static struct spec *read_spec(const char *drive, uint64_t sectors)
 
 	snprintf(path, sizeof(path), "%s/drives/%s.json", top ? top : "..",
 		 drive);
-	rc = spec_read(path, &spec);
+	rc = named_spec(strncmp(drive, "random:", 7) ? path : drive, &spec);
 	assert(!rc);
 	if (sectors)
 		spec->lbns = sectors;

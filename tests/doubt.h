@@ -26,7 +26,8 @@ struct doubt {
 	struct geom *geom;	/* as believed */
 };
 
-/* `sectors`: of the drive that are used, 0: all.  Aborts when it can't. */
+/* `drive`: of drives/, or "random:SEED" (sim/named.h).  `sectors`: of the drive
+ * that are used, 0: all.  Aborts when it can't. */
 void doubt_init(struct doubt *doubt, const char *drive, uint64_t sectors,
 		enum doubt_kind kind);
 void doubt_fini(struct doubt *doubt);

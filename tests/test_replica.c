@@ -14,6 +14,7 @@
 #include "fs/mkfs.h"
 #include "fs/nodes.h"
 #include "fs/replica.h"
+#include "fs/runs.h"
 #include "fs/watch.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
@@ -790,6 +791,11 @@ static char *errors_text(struct rig *rig)
 	return op.buffer;
 }
 
+static void on_answer(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
 static void settle(struct rig *rig)
 {
 	unsigned turns = 0;
@@ -877,6 +883,74 @@ START_TEST(bad_copies_go)
 }
 END_TEST
 
+/* A read that finds a bad copy drops that one, and reads on. */
+START_TEST(only_the_bad_copy_goes)
+{
+	const bool coarse = _i;
+	struct replica_stats *stats;
+	struct rig rig;
+
+	open_with(&rig, 64, 14, 1);
+	copied_file(&rig, coarse);
+	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
+	       false);
+	runs_passed(rig.fs, 120000);
+	compare(&rig, &models[0]);
+	settle(&rig);
+	stats = &rig.fs->replicas->stats;
+	ck_assert_uint_eq(stats->bad, 1);
+	ck_assert_uint_eq(stats->dropped, 1);
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_remount(&rig);
+	stats = &rig.fs->replicas->stats;
+	runs_passed(rig.fs, 120000);
+	compare(&rig, &models[0]);
+	ck_assert_uint_eq(stats->used_bytes, (60 - 16) * BLOCK);
+	ck_assert_uint_eq(stats->bad, 0);
+	reclaim_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What was read with it says nothing about a copy: neither a bad sector
+ * elsewhere in the run nor a region that is dropped meanwhile. */
+START_TEST(copies_answer_for_themselves)
+{
+	struct fs_op op = { .type = FS_READ, .size = BLOCK, .buffer = buffer };
+	const struct region *region;
+	struct replica_stats *stats;
+	struct rig rig;
+
+	open_with(&rig, 64, 15, 1);
+	op.ino = copied_file(&rig, true);
+	stats = &rig.fs->replicas->stats;
+	region = regions_at(rig.fs->replicas->regions, 0);
+	damage(&rig, region->sector + 50 * 8, true);
+	runs_passed(rig.fs, 120000);
+	ck_assert_int_eq(do_read(&rig, op.ino, 0, buffer, BLOCK), BLOCK);
+	ck_assert_mem_eq(buffer, models[0].data, BLOCK);
+	ck_assert_uint_gt(stats->used, 0);
+	sim_fault_clear(rig.sim);
+	op.done = on_answer;
+	op.owner = &(bool){ false };
+	op.offset = 40 * BLOCK;
+	runs_passed(rig.fs, 120000);
+	fs_submit(rig.fs, &op);
+	while (runs_stats(rig.fs)->loads < 2)
+		fs_run(rig.fs, 0);
+	runs_forget(rig.fs, region->sector, region->sectors);
+	while (!*(bool *)op.owner)
+		turn(&rig);
+	ck_assert_int_eq(op.rc, 0);
+	ck_assert_mem_eq(buffer, models[0].data + 40 * BLOCK, BLOCK);
+	settle(&rig);
+	ck_assert_uint_eq(stats->bad, 0);
+	ck_assert_uint_eq(stats->dropped, 0);
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(without_a_copy_it_is_an_error)
 {
 	struct rig rig;
@@ -908,6 +982,7 @@ int main(void)
 	SRunner *runner = srunner_create(s);
 	int failed;
 
+	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_test(tc, copies_serve_across_tracks);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
@@ -921,6 +996,8 @@ int main(void)
 	tcase_add_test(tc, watermarks);
 	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
 	tcase_add_test(tc, bad_copies_go);
+	tcase_add_loop_test(tc, only_the_bad_copy_goes, 0, 2);
+	tcase_add_test(tc, copies_answer_for_themselves);
 	tcase_add_test(tc, without_a_copy_it_is_an_error);
 	suite_add_tcase(s, tc);
 	srunner_run_all(runner, CK_NORMAL);

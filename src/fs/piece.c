@@ -63,8 +63,11 @@ struct fetch {
 	unsigned copies_n;	/* of any segment, at most */
 	bool background;	/* no user's read */
 	bool guess;		/* nobody may ever want it */
-	bool copied;		/* a copy was read this time */
-	bool copies_bad;	/* one was read the first time, and was bad */
+	/* The copies that were read the first time. */
+	struct copy_read {
+		uint64_t off, n, sector;
+	} copy[FETCH_SEGMENTS];
+	unsigned copied;
 	int rc;
 	struct fetch_segment segment[FETCH_SEGMENTS];
 	struct iovec iov[FETCH_SEGMENTS + NEED_PIECES];
@@ -847,19 +850,27 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 			segment->copies_n > 0);
 }
 
-/* Data in two parts to where the segment's buffers are. */
+/* Data in two parts to where the segment's buffers are; or a copy by itself, so
+ * that it answers for nothing but its own sectors. */
 static void fetch_run_done(struct run_want *want, const uint8_t *data,
 			   size_t bytes, const uint8_t *rest)
 {
 	struct fetch_segment *segment = container_of(want, struct fetch_segment,
 						     want);
 	struct disk_request *req = &segment->req.disk;
+	struct fetch *fetch = req->owner;
 	size_t n, done;
 	unsigned i;
 
+	if (!data) {
+		segment->req.copies_n = 0;
+		req->sector = want->gone ? segment->addr : want->sector;
+		queue_submit(fetch->file->files->fs->queue, &segment->req);
+		return;
+	}
 	req->sector = want->sector;
-	req->result = data ? 0 : -EIO;
-	for (i = 0; data && i < req->iov_n; i++) {
+	req->result = 0;
+	for (i = 0; i < req->iov_n; i++) {
 		for (done = 0; done < req->iov[i].iov_len; done += n) {
 			if (!bytes) {
 				data = rest;
@@ -907,7 +918,6 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		near_missed(fetch->file->files, fetch->segment[0].addr,
 			    fetch->segment[0].n);
 	fetch->outstanding = 1;
-	fetch->copied = false;
 	for (i = 0; i < fetch->segments; i++) {
 		segment = &fetch->segment[i];
 		segment->req = (struct queue_request){
@@ -978,7 +988,10 @@ static void fetch_count(struct fetch *fetch,
 		fs->replicas->stats.offered++;
 	if (!from_copy)
 		return;
-	fetch->copied = true;
+	if (!fetch->tries)
+		fetch->copy[fetch->copied++] = (struct copy_read){
+			segment->off, segment->n, segment->req.disk.sector,
+		};
 	replica_used(fs, segment->req.disk.sector, segment->n * SECTOR_BYTES);
 }
 
@@ -1085,6 +1098,31 @@ static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
 }
 
+/* What was read first of these blocks of the piece at `base` was bad: if they
+ * were copies, exactly these go. */
+static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
+			      uint16_t blocks)
+{
+	uint64_t bad = base + (unsigned)__builtin_ctz(blocks);
+	uint64_t bad_end = base + 32 - (unsigned)__builtin_clz(blocks);
+	const struct copy_read *copy;
+	uint64_t first, end;
+	unsigned i;
+
+	for (i = 0; i < fetch->copied; i++) {
+		copy = &fetch->copy[i];
+		first = copy->off / BLOCK_SECTORS;
+		end = (copy->off + copy->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
+		if (bad >= end || bad_end <= first)
+			continue;
+		first = first > bad ? first : bad;
+		end = end < bad_end ? end : bad_end;
+		replica_bad(fetch->file->files->fs, fetch->file->ino, first,
+			    end - first, copy->sector + first * BLOCK_SECTORS -
+			    copy->off);
+	}
+}
+
 /*
  * What had failed is there: where copies were read, the originals are bad;
  * where the originals were, after copies, these are.
@@ -1093,9 +1131,9 @@ static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 {
 	if (fetch->tries > FETCH_TRIES)
 		heal_start(fetch->file, fetch->first + p, blocks);
-	else if (fetch->copies_bad)
-		replica_bad(fetch->file->files->fs, fetch->file->ino,
-			    (fetch->first + p) * PIECE_BLOCKS, PIECE_BLOCKS);
+	else
+		fetch_drop_copies(fetch, (fetch->first + p) * PIECE_BLOCKS,
+				  blocks);
 }
 
 static void fetch_verify(struct fetch *fetch)
@@ -1123,7 +1161,6 @@ static void fetch_verify(struct fetch *fetch)
 		}
 	}
 	if (failed && fetch->tries < tries) {
-		fetch->copies_bad |= fetch->copied && fetch->tries == 1;
 		fetch_again(fetch);
 		return;
 	}

@@ -374,15 +374,52 @@ void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 
 struct bad {
 	uint64_t ino, first, end;
+	uint64_t sector;	/* of `first` */
 	bool more;
 };
+
+/* Is this the copy, or one beside it? */
+static bool bad_is(const struct bad *bad, const struct tree_item *item)
+{
+	const struct replica_item *value = item->value;
+	uint64_t block = item->key.off / TRAX_MAX_REPLICAS;
+	uint64_t sector = addr_sector(le64_get(value->addr));
+
+	return block < bad->end &&
+	       block + le16_get(value->blocks) > bad->first &&
+	       sector - block * BLOCK_SECTORS ==
+	       bad->sector - bad->first * BLOCK_SECTORS;
+}
 
 static int bad_run(struct ticket *ticket)
 {
 	struct bad *bad = ticket->state;
+	uint64_t off = replica_off(bad->first / PIECE_BLOCKS * PIECE_BLOCKS, 0);
+	const struct replica_item *value;
+	struct replica_drop drop = { .n = 0 };
+	struct tree_item item;
+	int rc;
 
-	return replica_clear(ticket, bad->ino, bad->first, bad->end,
-			     &bad->more);
+	for (; drop.n < REPLICA_DROPS; off = item.key.off + 1) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(bad->ino, ITEM_REPLICA, off),
+				  key_make(bad->ino, ITEM_REPLICA,
+					   replica_off(bad->end, 0) - 1),
+				  &item);
+		if (rc == -ENOENT)
+			break;
+		if (rc)
+			return rc;
+		if (!bad_is(bad, &item))
+			continue;
+		value = item.value;
+		drop.drop[drop.n].off = item.key.off;
+		drop.drop[drop.n].region = le64_get(value->region);
+		drop.drop[drop.n++].number = le64_get(value->number);
+	}
+	bad->more = drop.n == REPLICA_DROPS;
+	replica_apply(ticket, bad->ino, &drop);
+	return 0;
 }
 
 static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
@@ -400,7 +437,7 @@ static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type bad_type = {
 	.name = "drop bad copies",
-	.bounds = { .log_bytes = 256 },
+	.bounds = { .log_bytes = REPLICA_LOG_BYTES },
 	.paths = 12,
 	.changes = 12,
 	.stages = 12,
@@ -408,7 +445,8 @@ static const struct ticket_type bad_type = {
 	.end = bad_end,
 };
 
-void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks)
+void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
+		 uint64_t sector)
 {
 	struct bad *bad = NULL;
 
@@ -417,7 +455,7 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks)
 		bad = files_alloc(fs->files, sizeof(*bad));
 	if (!bad)
 		return;
-	*bad = (struct bad){ ino, first, first + blocks, false };
+	*bad = (struct bad){ ino, first, first + blocks, sector, false };
 	msg_warn("%s: inode %llu, offset %llu: a copy is bad; it is dropped",
 		 fs->disk->name, (unsigned long long)ino,
 		 (unsigned long long)first * BLOCK_BYTES);

@@ -115,9 +115,10 @@ uint64_t replica_row(const struct replica_copy *found, unsigned n,
 /* A read was served by the copy at this sector. */
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes);
 
-/* Copies of these blocks have a wrong checksum, or cannot be read: they go, in
- * the background. */
-void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks);
+/* The copies of these blocks, of one piece, at this sector have a wrong
+ * checksum, or cannot be read: they go, in the background. */
+void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
+		 uint64_t sector);
 
 /* ---- Who needs room ---- */
 

@@ -34,7 +34,9 @@ struct run {
 	uint64_t sector;
 	uint32_t sectors;	/* 0: nothing is there */
 	uint32_t room;		/* of data */
-	bool loading, stale, followed;
+	bool loading, followed;
+	bool stale;		/* its data is not to be used */
+	bool gone;		/* because a region of it was dropped */
 	unsigned pins;		/* wants that have a part in it */
 	bool judged;
 	uint32_t taken;		/* sectors that were wanted of it */
@@ -212,6 +214,7 @@ static void want_end(struct run_want *want)
 	}
 	if (tail)
 		bytes = (head->sectors - at) * SECTOR_BYTES;
+	want->gone = head->gone || (tail && tail->gone);
 	if (head->stale || (tail && tail->stale))
 		want->done(want, NULL, 0, NULL);
 	else
@@ -349,7 +352,7 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 	run->sector = sector;
 	run->sectors = sectors;
 	run->loading = true;
-	run->stale = run->followed = false;
+	run->stale = run->gone = run->followed = false;
 	run->used = ++runs->clock;
 	run->iov.iov_base = run->data;
 	run->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
@@ -574,6 +577,6 @@ void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
 		if (run->sector >= sector + sectors ||
 		    sector >= run->sector + run->sectors)
 			continue;
-		run->stale = true;
+		run->stale = run->gone = true;
 	}
 }

@@ -18,8 +18,10 @@ struct run_want {
 	struct list link;
 	uint64_t sector;	/* set: where it was found */
 	uint32_t sectors;
-	/* Data of all of it in two parts, valid during the call; NULL: could
-	 * not be read. */
+	/* Data of all of it in two parts, valid during the call; NULL: the
+	 * copy says nothing any more (`gone`), or something of what was read
+	 * with it could not be: who wants it reads it alone. */
+	bool gone;
 	void (*done)(struct run_want *want, const uint8_t *data,
 		     size_t bytes, const uint8_t *rest);
 	struct run *head, *tail;	/* runs.c's */

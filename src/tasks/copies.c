@@ -162,7 +162,8 @@ static void look_end(struct ticket *ticket, int rc, uint64_t seq)
 			.sectors = blocks * BLOCK_SECTORS,
 			.what = suspect->unreadable ? ERROR_READ : ERROR_CSUM,
 			.healed = true });
-		replica_bad(scrub->fs, suspect->ino, block, blocks);
+		replica_bad(scrub->fs, suspect->ino, block, blocks,
+			    suspect->sector + first * BLOCK_SECTORS);
 	}
 	suspect_over(scrub);
 }
