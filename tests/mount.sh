@@ -1,5 +1,10 @@
 # mount.sh - for tests of real mounts; read by them.  Skips (77) where there is
-# no /dev/fuse or no root.  Everything is under one directory, gone at the end.
+# no /dev/fuse, or no root and no sudo that asks nothing.  Everything is under
+# one directory, gone at the end.
+
+[ "$(id -u)" -eq 0 ] || ! sudo -n true 2>/dev/null ||
+	exec sudo -n env top_srcdir="$top_srcdir" \
+		top_builddir="$top_builddir" "$0" "$@"
 
 tools=$top_builddir
 work=$(mktemp -d "${TMPDIR:-/tmp}/traxfs-test-XXXXXX")

@@ -8,6 +8,9 @@
 # printed and replays.  STRESS_DIR: where the image lies (/dev/shm);
 # STRESS_PARTS: only these parts; STRESS_OPTIONS: of the mount.
 set -u
+[ "$(id -u)" -eq 0 ] || ! sudo -n true 2>/dev/null ||
+	exec sudo -n --preserve-env=top_builddir,STRESS_DIR,STRESS_PARTS,STRESS_OPTIONS \
+		"$0" "$@"
 kind=${1-image}
 times=${2-1}
 seed=${3-$(($(date +%s) % 100000))}
