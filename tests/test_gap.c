@@ -377,7 +377,8 @@ START_TEST(search_careful)
 
 	rig_init(&rig, spec_of("cylinder"), 8);
 	rig_want(&rig, 1, 1);
-	rig.belief.read_guard_ns = rig.belief.write_guard_ns = guard;
+	rig.belief.read_guard_ns = rig.belief.read_next_guard_ns = guard;
+	rig.belief.write_next_guard_ns = guard;
 	for (int i = 0; i < 200; i++) {
 		uint64_t at;
 

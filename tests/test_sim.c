@@ -212,6 +212,40 @@ START_TEST(timeout_passes)
 }
 END_TEST
 
+/* A slow host: requests get there late but in order, are told of late, and who
+ * waits is woken late. */
+START_TEST(host_is_late)
+{
+	uint64_t at_ns, sum_ns = 0;
+	struct io *io;
+	int i;
+
+	sim_free(sim);
+	sim = sim_new(NULL, SECTORS,
+		      &(struct sim_options){ .latency_ns = 5000000,
+					     .host_ns = 100000 });
+	for (i = 0; i < 500; i++) {
+		io = io_start(DISK_READ, 0, 8, 0);
+		sim_drain(sim);
+		ck_assert(io->done);
+		at_ns = io->req.complete_ns - io->req.submit_ns;
+		ck_assert_uint_ge(at_ns, 5100000);
+		ck_assert_uint_lt(at_ns, 9000000);
+		sum_ns += at_ns;
+		io_free(io);
+	}
+	ck_assert_uint_ge(sum_ns / 500, 5200000);
+	ck_assert_uint_le(sum_ns / 500, 5300000);
+	at_ns = sim_now_ns(sim);
+	ck_assert_int_eq(disk_poll(sim_disk(sim), 1), 0);
+	io = io_start(DISK_READ, 0, 8, 0);
+	ck_assert_int_eq(disk_poll_ns(sim_disk(sim), 1000), 0);
+	ck_assert_uint_gt(sim_now_ns(sim), at_ns + 1000000 + 1000);
+	sim_drain(sim);
+	io_free(io);
+}
+END_TEST
+
 START_TEST(random_repeats)
 {
 	uint64_t a = env_random(sim_env(sim)), b = env_random(sim_env(sim));
@@ -522,6 +556,7 @@ static void add_flat(TCase *t)
 	tcase_add_test(t, reads_back);
 	tcase_add_test(t, time_moves_only_by_waiting);
 	tcase_add_test(t, timeout_passes);
+	tcase_add_test(t, host_is_late);
 	tcase_add_test(t, random_repeats);
 	tcase_add_loop_test(t, cut_without_cache, 0, 2);
 	tcase_add_test(t, cut_with_cache);

@@ -18,7 +18,8 @@
 
 const char *argp_program_version = "traxbench (" PACKAGE_STRING ")";
 
-enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW };
+enum { OPT_IMAGE_DIR = 256, OPT_BLIND, OPT_SCRATCH, OPT_REAL, OPT_SLOW,
+       OPT_HOST };
 
 static const struct argp_option peers_argp_options[] = {
 	{ "fs", 'f', "LIST", 0, "File systems (traxfs,ext4,xfs,btrfs)", 0 },
@@ -137,6 +138,8 @@ static const struct argp_option sched_argp_options[] = {
 	{ "scratch", OPT_SCRATCH, NULL, 0, "Overwrite the disk", 0 },
 	{ "slow", OPT_SLOW, "N", 0, "It is so many times as slow (traxdisk)",
 	  0 },
+	{ "host", OPT_HOST, "US", 0,
+	  "How late a busy host is each time, at the median (0)", 0 },
 	{ 0 },
 };
 
@@ -170,6 +173,9 @@ static error_t sched_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SLOW:
 		call->options.slow = (unsigned)strtoul(arg, NULL, 10);
+		return 0;
+	case OPT_HOST:
+		call->options.host_ns = strtoull(arg, NULL, 10) * 1000;
 		return 0;
 	case 'q':
 		call->options.quick = true;

@@ -71,7 +71,8 @@ static int rig_open_head(struct rig *rig)
 
 static int rig_open_disk(const struct rig_options *options, struct rig *rig)
 {
-	struct sim_options sim_options = { .seed = options->seed };
+	struct sim_options sim_options = { .seed = options->seed,
+					   .host_ns = options->host_ns };
 	struct disk_open_options disk_options = {
 		.read_only = !options->scratch,
 		.exclusive = true,

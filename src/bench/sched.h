@@ -17,6 +17,7 @@ struct sched_options {
 	const char *device;	/* in real time on this; NULL: virtual time */
 	bool scratch;		/* it may be written */
 	unsigned slow;		/* it is so many times as slow; 0: once */
+	uint64_t host_ns;	/* virtual time: how late the host is, sim.h */
 };
 
 struct sched_experiment {

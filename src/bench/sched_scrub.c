@@ -216,9 +216,10 @@ static int measure(const struct sched_options *options, const char *label,
 	struct rig_options rig_options = {
 		.drive = options->drive ? options->drive : "atlas-10k",
 		.seed = options->seed,
-		.no_cache = !options->device,
+		.no_cache = !options->device && !options->host_ns,
 		.device = options->device,
 		.slow = options->slow,
+		.host_ns = options->host_ns,
 	};
 	struct turns turns = { .most = options->requests ?
 				       options->requests : 20000 };

@@ -25,8 +25,14 @@ struct belief {
 	/* Between handing a request over and the head's first move. */
 	uint64_t read_overhead_ns, write_overhead_ns;
 	/* Lateness not exceeded in 98 % of predictions; a target angle must be
-	 * this far ahead to be met. */
+	 * this far ahead to be met: of what is handed over now, and of what
+	 * comes while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
+	uint64_t read_next_guard_ns, write_next_guard_ns;
+	/* Of reads handed to an idle drive: how late the host is, too. */
+	uint64_t late_ns;
+	/* Likewise: a target must have gone by so long before to be missed. */
+	uint64_t read_early_ns, write_early_ns;
 	/* A read from here on goes on where the last one ends and needs no
 	 * positioning; UINT64_MAX: none would. */
 	uint64_t stream_lbn;

@@ -93,7 +93,8 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	struct list *pos;
 
 	careful.read_guard_ns += fb->care * care_step_ns(belief);
-	careful.write_guard_ns += fb->care * care_step_ns(belief);
+	careful.read_next_guard_ns += fb->care * care_step_ns(belief);
+	careful.write_next_guard_ns += fb->care * care_step_ns(belief);
 	list_for_each(pos, &fb->tasks)
 		tasks++;
 	query.steps = STEPS / (tasks ? tasks : 1);
@@ -228,8 +229,8 @@ static bool write_fits(const struct freeblock *fb, const struct belief *belief,
 	struct service service, target;
 
 	belief_estimate(belief, &req, &service);
-	service.head.at_ns += fb->target.write ? belief->write_guard_ns :
-						 belief->read_guard_ns;
+	service.head.at_ns += fb->target.write ? belief->write_next_guard_ns :
+						 belief->read_next_guard_ns;
 	if (service.head.at_ns > fb->plan.target_ns)
 		return false;
 	service_estimate(belief->geom, belief->mech, &service.head,

@@ -901,6 +901,8 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 	uint64_t there_ns, wait_ns, over_ns;
 	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
 						  belief->read_guard_ns;
+	uint64_t early_ns = query->target.write ? belief->write_early_ns :
+						  belief->read_early_ns;
 	struct service service;
 
 	*plan = (struct gap_plan){ .complete = true };
@@ -926,6 +928,9 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 		plan->gap_ns = wait_ns;
 		plan->target_ns = there_ns + wait_ns;
 	}
+	/* Who goes there at once may still meet it a turn earlier. */
+	if (plan->gap_ns + early_ns > belief->mech->period_ps / 1000)
+		plan->gap_ns = 0;
 }
 
 /* Is the head where it should be?  Not after a remapped sector. */
@@ -944,8 +949,8 @@ void gap_search(const struct gap_query *query, const struct wanted *wanted,
 		struct gap_plan *plan)
 {
 	const struct belief *belief = query->belief;
-	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
-						  belief->read_guard_ns;
+	uint64_t guard_ns = query->target.write ? belief->write_next_guard_ns :
+						  belief->read_next_guard_ns;
 	struct search s = {
 		.query = query,
 		.belief = belief,
@@ -957,7 +962,7 @@ void gap_search(const struct gap_query *query, const struct wanted *wanted,
 	gap_measure(query, plan);
 	geom_track_of(belief->geom, query->target.lbn, &s.target);
 	s.free_ns = belief_start_ns(belief, false);
-	s.lead_ns = belief->read_guard_ns + query->handover_ns;
+	s.lead_ns = belief->read_next_guard_ns + query->handover_ns;
 	s.leave_ns = plan->target_ns - guard_ns - query->handover_ns;
 	if (!belief->reads || !plan->gap_ns || !s.target.known ||
 	    !wanted_sectors(wanted) || !find_source(&s) ||

@@ -59,7 +59,7 @@ struct gap_plan {
 	uint64_t target_ns;	/* the request's first sector is met */
 	uint64_t over_ns;	/* it completes */
 	uint64_t gap_ns;	/* it waits so long for that; 0 where it is met
-				   in the middle */
+				   in the middle, or might be a turn earlier */
 	uint64_t rotation_ns;	/* all of its rotation: the potential */
 	unsigned pieces_n;	/* in order of time */
 	struct gap_piece piece[GAP_PIECES];

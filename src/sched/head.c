@@ -233,9 +233,24 @@ static uint64_t head_period_ns(const struct head *head)
 	return head->mech.period_ps / 1000;
 }
 
-static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind)
+static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind,
+			      enum learn_when when)
 {
-	return learn_guard_ns(&head->learn, kind, head_period_ns(head));
+	return learn_guard_ns(&head->learn, kind, when, head_period_ns(head));
+}
+
+/* Of what is handed over now: while the head is busy it is not late by what
+ * the host is late. */
+static uint64_t guard_now_ns(const struct head *head, enum learn_kind kind,
+			     uint64_t now_ns, uint64_t busy_ns)
+{
+	uint64_t ns = head_guard_ns(head, kind, LEARN_IDLE);
+	uint64_t least_ns = head_guard_ns(head, kind, LEARN_BUSY);
+	uint64_t decoded_ns = now_ns + learn_overhead_ns(&head->learn, kind);
+
+	if (busy_ns > decoded_ns)
+		ns -= busy_ns - decoded_ns < ns ? busy_ns - decoded_ns : ns;
+	return ns > least_ns ? ns : least_ns;
 }
 
 static bool chain_known(const struct head *head)
@@ -299,11 +314,24 @@ static void belief_at(const struct head *head, uint64_t now_ns,
 	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
 	belief->write_overhead_ns =
 		learn_overhead_ns(&head->learn, LEARN_WRITE);
-	if (head->last_read && (head->read_ahead_sectors ||
-				belief->head.at_ns > now_ns))
+	belief->late_ns = head_guard_ns(head, LEARN_READ, LEARN_IDLE);
+	if (head->last_read &&
+	    (head->read_ahead_sectors ||
+	     belief_start_ns(belief, false) >= now_ns +
+			belief->read_overhead_ns + belief->late_ns))
 		belief->stream_lbn = head->last_end;
-	belief->read_guard_ns = head_guard_ns(head, LEARN_READ);
-	belief->write_guard_ns = head_guard_ns(head, LEARN_WRITE);
+	belief->read_guard_ns = guard_now_ns(head, LEARN_READ, now_ns,
+					     belief->head.at_ns);
+	belief->write_guard_ns = guard_now_ns(head, LEARN_WRITE, now_ns,
+					      belief->head.at_ns);
+	belief->read_next_guard_ns = head_guard_ns(head, LEARN_READ,
+						   LEARN_BUSY);
+	belief->write_next_guard_ns = head_guard_ns(head, LEARN_WRITE,
+						    LEARN_BUSY);
+	belief->read_early_ns = learn_early_ns(&head->learn, LEARN_READ,
+					       head_period_ns(head));
+	belief->write_early_ns = learn_early_ns(&head->learn, LEARN_WRITE,
+						head_period_ns(head));
 }
 
 void head_get_belief(const struct head *head, struct belief *belief)
@@ -340,6 +368,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 
 	if (at.at_ns < decoded_ns)
 		at.at_ns = decoded_ns;
+	access->busy = at.at_ns > decoded_ns;
 	access->begin_ns = at.at_ns;
 	geom_place_of(head->geom, access->lbn, &place);
 	access->cylinders = place.cylinder > at.cylinder ?
@@ -430,7 +459,7 @@ static void head_tell(const struct head *head, enum learn_kind kind)
 	msg_info("head: prediction for %s is %s, guard %.3f ms, turn %.4f ms",
 		 kind == LEARN_READ ? "reads" : "writes",
 		 head->judge[kind].on ? "on" : "off",
-		 (double)head_guard_ns(head, kind) / 1e6,
+		 (double)head_guard_ns(head, kind, LEARN_IDLE) / 1e6,
 		 (double)head->mech.period_ps / 1e9);
 }
 
@@ -479,7 +508,7 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	    judge_see(&head->places, wrong, TRIAL_ENOUGH))
 		msg_info("head: places of writes are %schosen by rotation",
 			 head->places.on ? "" : "not ");
-	if (head_guard_ns(head, kind) >
+	if (head_guard_ns(head, kind, LEARN_IDLE) >
 	    head_period_ns(head) * WRONG_PERCENT / 100)
 		wrong = true;
 	if (kind == LEARN_WRITE && judge->n >= TRIAL_ENOUGH)
@@ -528,23 +557,33 @@ static bool access_has_angle(const struct head *head,
 			     head_period_ns(head));
 }
 
+static enum learn_when access_when(const struct head_access *access)
+{
+	return access->busy ? LEARN_BUSY : LEARN_IDLE;
+}
+
 /* Whether the target was met at the pass that was expected. */
 static void head_learn(struct head *head, const struct head_access *access,
 		       int64_t turns)
 {
-	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	const struct learn_access what = {
+		.kind = access->write ? LEARN_WRITE : LEARN_READ,
+		.when = access_when(access),
+		.cylinders = access->cylinders,
+		.switched = access->switched,
+	};
 	uint64_t period_ns = head_period_ns(head);
 	int64_t offset_ns = (int64_t)(access->expected.media_ns -
 				      access->arrive_ns);
 
 	/* Of the passes before and after the expected arrival, the nearer. */
 	if (turns >= 0)
-		learn_see(&head->learn, kind, access->cylinders,
-			  access->switched, offset_ns, turns == 0, period_ns);
+		learn_see(&head->learn, &what, offset_ns, turns == 0,
+			  period_ns);
 	offset_ns -= (int64_t)period_ns;
 	if (turns <= 0 && -offset_ns < (int64_t)period_ns / 4)
-		learn_see(&head->learn, kind, access->cylinders,
-			  access->switched, offset_ns, turns < 0, period_ns);
+		learn_see(&head->learn, &what, offset_ns, turns < 0,
+			  period_ns);
 	learn_apply(&head->learn, &head->mech);
 }
 
@@ -622,7 +661,8 @@ static void head_observe(struct head *head, const struct head_access *access,
 	bool judged = phase_is_known(head, complete_ns);
 	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
 	bool late = !wrong && turns > 0 && access->expected.media_ns -
-		access->arrive_ns >= head_guard_ns(head, kind);
+		access->arrive_ns >=
+			head_guard_ns(head, kind, access_when(access));
 
 	if (!access->write) {
 		spindle_observe(&head->spindle, &head->mech, complete_ns,
@@ -940,7 +980,7 @@ static void head_fill_kind(const struct head *head, enum learn_kind kind,
 	if (!head->known)
 		return;
 	stats->on = head->judge[kind].on;
-	stats->guard_ns = head_guard_ns(head, kind);
+	stats->guard_ns = head_guard_ns(head, kind, LEARN_IDLE);
 	stats->overhead_ns = learn_overhead_ns(&head->learn, kind);
 }
 

@@ -50,6 +50,7 @@ struct head_access {
 	uint64_t lbn;
 	uint32_t sectors;
 	/* The head's. */
+	bool busy;		/* the drive was, when it was handed over */
 	bool predicted;		/* it was known where the head was */
 	bool streams;		/* behind the access before: the drive may have
 				 * read it already */

@@ -50,15 +50,19 @@ int learn_init(struct learn *learn, const struct service_mech *mech,
 
 void learn_forget(struct learn *learn)
 {
-	int kind;
+	int kind, when;
 
 	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
 	learn->settle_off_ns = 0;
 	for (kind = 0; kind < LEARN_KINDS; kind++) {
 		learn->overhead_off_ns[kind] = 0;
-		learn->steps[kind] = (struct learn_steps){
-			.guard_steps = GUARD_START,
-			.caution_steps = GUARD_START,
+		for (when = 0; when < LEARN_WHENS; when++)
+			learn->steps[kind][when] = (struct learn_steps){
+				.guard_steps = GUARD_START,
+				.caution_steps = GUARD_START,
+			};
+		learn->early[kind] = (struct learn_early){
+			.early_steps = 1,
 		};
 	}
 }
@@ -80,30 +84,46 @@ static unsigned bin_of(uint32_t cylinders, bool switched)
 	return 2 + 2 * log + (log && cylinders >> (log - 1) & 1);
 }
 
-static void steps_fade(struct learn_steps *steps)
+static void steps_fade(uint16_t *seen, uint16_t *odd)
 {
-	unsigned i, seen = 0;
+	unsigned i, sum = 0;
 
 	for (i = 0; i < LEARN_STEPS; i++)
-		seen += steps->seen[i];
-	if (seen < FADE_AT)
+		sum += seen[i];
+	if (sum < FADE_AT)
 		return;
 	for (i = 0; i < LEARN_STEPS; i++) {
-		steps->seen[i] /= 2;
-		steps->missed[i] /= 2;
+		seen[i] /= 2;
+		odd[i] /= 2;
 	}
 }
 
-/* Are more than 2 % missed in the steps from `first` on?  One may be. */
-static bool steps_miss(const struct learn_steps *steps, unsigned first)
+/* Did more than 2 % come otherwise in the steps from `first` on?  One may. */
+static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
+		      unsigned first)
 {
-	unsigned i, seen = 0, missed = 0;
+	unsigned i, all = 0, odds = 0;
 
 	for (i = first; i < LEARN_STEPS && i < first + GUARD_WINDOW; i++) {
-		seen += steps->seen[i];
-		missed += steps->missed[i];
+		all += seen[i];
+		odds += odd[i];
 	}
-	return steps->missed[first] && missed * 50 > seen + 25;
+	return odd[first] && odds * 50 > all + 25;
+}
+
+/* The distance from which on no more than that do.  Never 0: a reading is as
+ * fine as a step. */
+static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
+			    bool is_odd)
+{
+	unsigned steps = LEARN_STEPS;
+
+	steps_fade(seen, odd);
+	seen[step]++;
+	odd[step] += is_odd;
+	while (steps && !steps_odd(seen, odd, steps - 1))
+		steps--;
+	return steps ? steps : 1;
 }
 
 static void steps_heed(struct learn_steps *steps, bool met)
@@ -125,21 +145,24 @@ static void steps_heed(struct learn_steps *steps, bool met)
 	}
 }
 
-static void steps_count(struct learn_steps *steps, int64_t offset_ns, bool met,
-			uint64_t period_ns)
+/* A target came by so long after the arrival, or before. */
+static void steps_see(struct learn *learn, const struct learn_access *access,
+		      int64_t offset_ns, bool met, uint64_t period_ns)
 {
-	uint64_t step = (uint64_t)offset_ns * STEPS_A_TURN / period_ns;
-	unsigned guard = LEARN_STEPS;
+	struct learn_steps *steps = &learn->steps[access->kind][access->when];
+	struct learn_early *early = &learn->early[access->kind];
+	uint64_t step = (uint64_t)(offset_ns < 0 ? -offset_ns : offset_ns) *
+			STEPS_A_TURN / period_ns;
 
 	if (step >= LEARN_STEPS)
 		return;
-	steps_fade(steps);
-	steps->seen[step]++;
-	steps->missed[step] += !met;
-	while (guard && !steps_miss(steps, guard - 1))
-		guard--;
-	/* Never all: a reading is as fine as a step. */
-	steps->guard_steps = guard ? guard : 1;
+	if (offset_ns < 0) {
+		early->early_steps = steps_count(early->seen, early->met,
+						 (unsigned)step, met);
+		return;
+	}
+	steps->guard_steps = steps_count(steps->seen, steps->missed,
+					 (unsigned)step, !met);
 	steps_heed(steps, met);
 }
 
@@ -155,32 +178,36 @@ static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
 }
 
 /* It came later (or earlier) than expected by something like this. */
-static void correct(struct learn *learn, enum learn_kind kind, unsigned bin,
+static void correct(struct learn *learn, const struct learn_access *access,
 		    int64_t late_ns, uint64_t period_ns)
 {
+	unsigned bin = bin_of(access->cylinders, access->switched);
+	int64_t *overhead_ns = &learn->overhead_off_ns[access->kind];
 	int64_t by_ns = late_ns / 4;
 
-	if (!bin)
-		move_by(&learn->overhead_off_ns[kind], by_ns, period_ns);
-	else if (kind == LEARN_WRITE)
+	/* Nobody has waited for a command to be decoded behind another. */
+	if (!bin && access->when == LEARN_IDLE) {
+		move_by(overhead_ns, by_ns, period_ns);
+	} else if (bin && access->kind == LEARN_WRITE) {
 		move_by(&learn->settle_off_ns, by_ns, period_ns);
-	else
+	} else if (bin && access->when == LEARN_IDLE) {
+		move_by(overhead_ns, by_ns / 2, period_ns);
+		move_by(&learn->bin_ns[bin], by_ns / 2, period_ns);
+	} else if (bin) {
 		move_by(&learn->bin_ns[bin], by_ns, period_ns);
+	}
 }
 
-void learn_see(struct learn *learn, enum learn_kind kind, uint32_t cylinders,
-	       bool switched, int64_t offset_ns, bool met, uint64_t period_ns)
+void learn_see(struct learn *learn, const struct learn_access *access,
+	       int64_t offset_ns, bool met, uint64_t period_ns)
 {
 	int64_t least = (int64_t)period_ns / 2048;
 
 	if (offset_ns < 0 && met)
-		correct(learn, kind, bin_of(cylinders, switched),
-			offset_ns - least, period_ns);
+		correct(learn, access, offset_ns - least, period_ns);
 	if (offset_ns >= 0 && !met)
-		correct(learn, kind, bin_of(cylinders, switched),
-			offset_ns + least, period_ns);
-	if (offset_ns >= 0)
-		steps_count(&learn->steps[kind], offset_ns, met, period_ns);
+		correct(learn, access, offset_ns + least, period_ns);
+	steps_see(learn, access, offset_ns, met, period_ns);
 }
 
 static uint64_t moved(uint64_t ns, int64_t by_ns)
@@ -206,11 +233,17 @@ uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind)
 }
 
 uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
-			uint64_t period_ns)
+			enum learn_when when, uint64_t period_ns)
 {
-	const struct learn_steps *steps = &learn->steps[kind];
+	const struct learn_steps *steps = &learn->steps[kind][when];
 	unsigned n = steps->guard_steps > steps->caution_steps ?
 		steps->guard_steps : steps->caution_steps;
 
 	return n * period_ns / STEPS_A_TURN;
+}
+
+uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,
+			uint64_t period_ns)
+{
+	return learn->early[kind].early_steps * period_ns / STEPS_A_TURN;
 }

@@ -14,6 +14,10 @@
 
 enum learn_kind { LEARN_READ, LEARN_WRITE, LEARN_KINDS };
 
+/* Handed over to an idle drive, so as late as the host is; or while it had
+ * something to do: then only the head can be late. */
+enum learn_when { LEARN_IDLE, LEARN_BUSY, LEARN_WHENS };
+
 /* Not moved, another surface, then two bins for each doubling of the seek. */
 #define LEARN_BINS 66u
 /* Of the distance between arrival and target: 1/128 revolution each. */
@@ -32,7 +36,12 @@ struct learn {
 		unsigned missed_run;	/* one after another */
 		unsigned met;		/* since caution has changed */
 		unsigned caution_steps;	/* the guard is no less */
-	} steps[LEARN_KINDS];
+	} steps[LEARN_KINDS][LEARN_WHENS];
+	/* Targets that came by so far before, and those of them met. */
+	struct learn_early {
+		uint16_t seen[LEARN_STEPS], met[LEARN_STEPS];
+		unsigned early_steps;
+	} early[LEARN_KINDS];
 };
 
 /* -ENOMEM. */
@@ -48,9 +57,14 @@ void learn_forget(struct learn *learn);
  * surface) met or missed a target that came by offset_ns after it was expected
  * to be there; negative: before.
  */
-void learn_see(struct learn *learn, enum learn_kind kind, uint32_t cylinders,
-	       bool switched, int64_t offset_ns, bool met,
-	       uint64_t period_ns);
+struct learn_access {
+	enum learn_kind kind;
+	enum learn_when when;
+	uint32_t cylinders;
+	bool switched;
+};
+void learn_see(struct learn *learn, const struct learn_access *access,
+	       int64_t offset_ns, bool met, uint64_t period_ns);
 
 /* Puts what has been learned into mechanics that began as the same. */
 void learn_apply(const struct learn *learn, struct service_mech *mech);
@@ -59,6 +73,10 @@ uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind);
 
 /* How far ahead a target must be to be met in 98 % of cases. */
 uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
+			enum learn_when when, uint64_t period_ns);
+
+/* How far behind a target must be to be missed in 98 % of cases. */
+uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,
 			uint64_t period_ns);
 
 #endif

@@ -7,7 +7,8 @@
  *   submit -> in the air -> complete -> ready -> delivered (disk_poll)
  *      |          |            |
  *      |          |            +- op_complete: data move, durability counted
- *      |          +- late: held back by SIM_SLOW;  stuck: for ever
+ *      |          +- late: held back by SIM_SLOW or the host;  stuck: for ever
+ *      |          +- sent: on its way to the drive, with a slow host
  *      +- power cut: every op is dropped, done() is never called
  *
  * Two media: `now` is what reads return, `durable` what a power cut leaves at
@@ -21,6 +22,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +35,11 @@
 #define DEFAULT_MAX_SECTORS 2048u
 /* A cache holds no more than this; older writes are on the medium by then. */
 #define UNFLUSHED_MAX 65536u
+/* How late a host is, in medians of that: exponential from a half on; of the
+ * odd ones, up to so much more. */
+#define HOST_SPREAD 0.7213
+#define HOST_ODD 0.01
+#define HOST_ODD_MOST 10
 /* Virtual wall clock at time 0: 2026-01-01. */
 #define WALL_START_NS INT64_C(1767225600000000000)
 
@@ -42,9 +49,11 @@ struct op {
 	struct write *write;	/* NULL: not a write, or one that is lost */
 	uint64_t order;		/* flush: covers what completed before */
 	uint64_t late_ns;	/* completes that much later */
+	uint64_t reach_ns;	/* the drive is reached */
 	bool failed, stuck, flip;
 	int error;
 	struct list link;	/* in the air, late or ready */
+	struct list way;	/* sent */
 };
 
 struct sim {
@@ -56,7 +65,10 @@ struct sim {
 	struct media *now, *durable;
 	uint64_t now_ns;
 	uint64_t env_seed;
+	uint64_t host_ns, host_seed;
+	uint64_t reach_ns;		/* of the last that was sent */
 
+	struct list sent;		/* ops, in order */
 	struct list air, late, ready;	/* ops */
 	unsigned outstanding;
 	struct disk_request *refused;	/* no memory for an op */
@@ -197,6 +209,32 @@ static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 	sim_power_cut(sim, sim->cut, sim->cut_seed);
 }
 
+/* How late the host is this time. */
+static uint64_t host_late_ns(struct sim *sim)
+{
+	double u = (double)((writes_random(&sim->host_seed) >> 11) + 1) *
+		   0x1p-53;
+	double late = 0.5 - HOST_SPREAD * log(u);
+
+	if (!sim->host_ns)
+		return 0;
+	u = (double)(writes_random(&sim->host_seed) >> 11) * 0x1p-53;
+	if (u < HOST_ODD)
+		late += HOST_ODD_MOST * u / HOST_ODD;
+	return (uint64_t)(late * (double)sim->host_ns);
+}
+
+/* A request is on its way; none overtakes another. */
+static void op_send(struct sim *sim, struct op *op)
+{
+	op->reach_ns = sim->now_ns + host_late_ns(sim);
+	if (op->reach_ns < sim->reach_ns)
+		op->reach_ns = sim->reach_ns;
+	sim->reach_ns = op->reach_ns;
+	op->late_ns += host_late_ns(sim);
+	list_add(&sim->sent, &op->way);
+}
+
 static void run_until(struct sim *sim, uint64_t until_ns);
 
 static void sim_submit(struct disk *disk, struct disk_request *req)
@@ -211,9 +249,9 @@ static void sim_submit(struct disk *disk, struct disk_request *req)
 	sim->outstanding++;
 	op = op_new(sim, req);
 	if (op) {
-		run_until(sim, sim->now_ns);
 		list_add(&sim->air, &op->link);
-		drive_submit(sim->drive, &op->timing, sim->now_ns);
+		op_send(sim, op);
+		run_until(sim, sim->now_ns);
 	} else {
 		req->next = sim->refused;
 		sim->refused = req;
@@ -370,6 +408,14 @@ static struct op *late_first(const struct sim *sim)
 	return first;
 }
 
+/* When the next request reaches the drive. */
+static uint64_t sent_ns(const struct sim *sim)
+{
+	const struct op *op = list_first(&sim->sent, struct op, way);
+
+	return op ? op->reach_ns : UINT64_MAX;
+}
+
 uint64_t sim_next_ns(struct sim *sim)
 {
 	const struct op *late = late_first(sim);
@@ -377,6 +423,8 @@ uint64_t sim_next_ns(struct sim *sim)
 
 	if (!list_empty(&sim->ready) || sim->refused)
 		return sim->now_ns;
+	if (sent_ns(sim) < next)
+		next = sent_ns(sim);
 	return late && late->late_ns < next ? late->late_ns : next;
 }
 
@@ -386,11 +434,19 @@ static void run_until(struct sim *sim, uint64_t until_ns)
 	for (;;) {
 		struct op *late = late_first(sim);
 		uint64_t late_ns = late ? late->late_ns : UINT64_MAX;
+		uint64_t next_ns = late_ns < until_ns ? late_ns : until_ns;
 		struct drive_op *timing;
 		struct op *op;
 
-		timing = drive_run(sim->drive,
-				   late_ns < until_ns ? late_ns : until_ns);
+		if (sent_ns(sim) < next_ns)
+			next_ns = sent_ns(sim);
+		timing = drive_run(sim->drive, next_ns);
+		if (!timing && sent_ns(sim) <= next_ns) {
+			op = list_first(&sim->sent, struct op, way);
+			list_del(&op->way);
+			drive_submit(sim->drive, &op->timing, op->reach_ns);
+			continue;
+		}
 		if (!timing && (!late || late_ns > until_ns))
 			return;
 		op = timing ? container_of(timing, struct op, timing) : late;
@@ -468,7 +524,7 @@ static int sim_poll(struct disk *disk, int64_t timeout_ns)
 	run_until(sim, sim->now_ns);
 	if (!sim->outstanding) {
 		if (timeout_ns > 0)
-			sim->now_ns = limit;
+			sim->now_ns = limit + host_late_ns(sim);
 		return 0;
 	}
 	next = sim_next_ns(sim);
@@ -477,7 +533,8 @@ static int sim_poll(struct disk *disk, int64_t timeout_ns)
 			sim->now_ns = next;
 		run_until(sim, sim->now_ns);
 	} else if (limit != UINT64_MAX) {
-		sim->now_ns = limit;
+		sim->now_ns = limit + (timeout_ns ? host_late_ns(sim) : 0);
+		run_until(sim, sim->now_ns);
 	}
 	return deliver(sim);
 }
@@ -584,6 +641,9 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random,
 				 env_sim_wait };
 	sim->env_seed = o->seed;
+	sim->host_ns = o->host_ns;
+	sim->host_seed = o->seed;
+	list_init(&sim->sent);
 	list_init(&sim->air);
 	list_init(&sim->late);
 	list_init(&sim->ready);
@@ -614,6 +674,7 @@ static void ops_drop(struct list *ops)
 static void drop_all(struct sim *sim)
 {
 	drive_reset(sim->drive, sim->now_ns);
+	list_init(&sim->sent);
 	ops_drop(&sim->air);
 	ops_drop(&sim->late);
 	ops_drop(&sim->ready);

@@ -48,6 +48,10 @@ struct sim_options {
 	uint32_t atomic_bytes;	/* 0: logical_bytes */
 	uint32_t max_sectors;	/* 0: 2048 */
 	bool volatile_cache;	/* also when the specification has one */
+	/* How late a busy host is, at the median: a request reaches the drive
+	 * so late, its completion is told so late, and who waits for a moment
+	 * is woken so late; one time in a hundred several times as late. */
+	uint64_t host_ns;
 	const struct media *content; /* begins with a clone of it; or NULL */
 };
 
