@@ -22,6 +22,7 @@
 #define BLOCK 4096u
 #define FILES 6u
 #define FILE_BLOCKS 160u
+#define APART 24u
 
 struct file_model {
 	uint64_t ino, size;
@@ -168,6 +169,11 @@ static struct fs_statfs do_statfs(struct rig *rig)
 
 /* ---- Tests ---- */
 
+static void on_answer(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
 START_TEST(copies_come_and_go)
 {
 	struct fs_statfs before, after;
@@ -242,6 +248,50 @@ START_TEST(copies_serve_across_tracks)
 		ck_assert_int_eq(do_read(&rig, ino, i * sizeof(buffer), buffer,
 					 sizeof(buffer)), sizeof(buffer));
 	ck_assert_uint_eq(stats->used_bytes, 2 * sizeof(buffer));
+	rig_close(&rig);
+}
+END_TEST
+
+/* More copies apart at once than there is memory for: the rest is read from
+ * the originals. */
+START_TEST(more_runs_than_memory)
+{
+	struct fs_op read[APART];
+	bool done[APART] = { false };
+	uint64_t rng = 1, ino[APART];
+	char name[8];
+	struct rig rig;
+	unsigned i;
+
+	open_with(&rig, 128, 16, 1);
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = do_create(&rig, name);
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
+					  sizeof(buffer)), 0);
+		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
+		near_sector = 130000 + i * 4096;
+		ck_assert_uint_eq(make_one(&rig, ino[i], 0, 256), 16);
+	}
+	near_sector = 0;
+	rig_remount(&rig);
+	runs_passed(rig.fs, 1);
+	for (i = 0; i < APART; i++) {
+		read[i] = (struct fs_op){
+			.type = FS_READ, .ino = ino[i], .size = BLOCK,
+			.buffer = models[0].data + i * BLOCK,
+			.done = on_answer, .owner = &done[i],
+		};
+		fs_submit(rig.fs, &read[i]);
+	}
+	for (i = 0; i < APART; i++) {
+		while (!done[i])
+			turn(&rig);
+		ck_assert_int_eq(read[i].rc, 0);
+		ck_assert_mem_eq(models[0].data + i * BLOCK, buffer, BLOCK);
+	}
+	ck_assert_uint_gt(runs_stats(rig.fs)->loads, 1);
 	rig_close(&rig);
 }
 END_TEST
@@ -791,11 +841,6 @@ static char *errors_text(struct rig *rig)
 	return op.buffer;
 }
 
-static void on_answer(struct fs_op *op)
-{
-	*(bool *)op->owner = true;
-}
-
 static void settle(struct rig *rig)
 {
 	unsigned turns = 0;
@@ -985,6 +1030,7 @@ int main(void)
 	tcase_set_timeout(tc, 300);
 	tcase_add_test(tc, copies_come_and_go);
 	tcase_add_test(tc, copies_serve_across_tracks);
+	tcase_add_test(tc, more_runs_than_memory);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);

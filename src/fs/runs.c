@@ -269,12 +269,26 @@ static void run_drop(struct runs *runs, struct run *run)
 	run->room = run->sectors = 0;
 }
 
+/* Memory of runs that somebody is busy with. */
+static uint64_t runs_busy(const struct runs *runs)
+{
+	const struct run *run;
+	uint64_t sectors = 0;
+
+	for (run = runs->run; run < runs->run + RUNS; run++)
+		if (run->loading || run->pins)
+			sectors += run->room;
+	return sectors;
+}
+
 /* A run with room for so much, in place of those that were not used for
  * longest; NULL: all are busy. */
 static struct run *run_new(struct runs *runs, uint32_t sectors)
 {
 	struct run *oldest, *run;
 
+	if (runs_busy(runs) + sectors > runs->most)
+		return NULL;
 	for (;;) {
 		oldest = NULL;
 		for (run = runs->run; run < runs->run + RUNS; run++)
