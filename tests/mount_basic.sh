@@ -43,6 +43,8 @@ round_trips() {
 	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs $1"
 	mount_it "$1"
 	[ "$(shown)" = "$1 $2" ] || fail "/proc/mounts: $(shown)"
+	"$tools/traxctl" status "$mnt" | grep -qx "device *$1" ||
+		fail "traxctl status"
 	copy_tree
 	compare_tree
 	umount "$mnt" || fail "umount"

@@ -59,7 +59,7 @@ static char *read_attribute(const char *path, const char *name)
 	return text;
 }
 
-/* ---- status, model: an object of facts ---- */
+/* ---- model: an object of facts ---- */
 
 static char *value_text(json_t *value)
 {
@@ -140,11 +140,6 @@ static int show_facts(const struct arguments *a, const char *attribute)
 	code = a->json ? print_json(object) : print_facts(object);
 	json_decref(object);
 	return code;
-}
-
-static int run_status(const struct arguments *a)
-{
-	return show_facts(a, "trax.stats");
 }
 
 static int run_model(const struct arguments *a)
@@ -351,7 +346,7 @@ static int run_sync(const struct arguments *a)
 /* ---- The command line ---- */
 
 static const struct command commands[] = {
-	{ "status", "MOUNTPOINT", "what the file system has done and holds",
+	{ "status", "MOUNTPOINT", "how it is; --all: all that is counted",
 	  run_status, false },
 	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model,
 	  false },
@@ -374,6 +369,7 @@ static const struct command commands[] = {
 
 static const struct argp_option options[] = {
 	{ "json", 'j', NULL, 0, "Print JSON", 0 },
+	{ "all", 'A', NULL, 0, "status: all that is counted", 0 },
 	{ "near", 'n', "PATH", 0, "replicate: near this file", 0 },
 	{ "at", 'a', "LBN", 0, "replicate: near this sector", 0 },
 	{ "drop", 'd', NULL, 0, "replicas: drop them", 0 },
@@ -400,6 +396,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'j':
 		a->json = true;
+		return 0;
+	case 'A':
+		a->all = true;
 		return 0;
 	case 'n':
 		a->near = arg;

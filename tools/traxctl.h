@@ -20,6 +20,7 @@ struct arguments {
 	char **paths;		/* all; NULL ends it */
 	unsigned paths_n;
 	bool json;
+	bool all;
 	bool drop;
 	bool wait;
 	const char *near;	/* --near */
@@ -39,6 +40,9 @@ int print_facts(json_t *object);
 int print_objects(json_t *array, const char *const *columns, unsigned n);
 /* The ioctl on this directory; 0 or -1 with errno. */
 int control_ioctl(const char *mountpoint, struct trax_control *c);
+
+/* traxctl_status.c */
+int run_status(const struct arguments *a);
 
 /* traxctl_scrub.c */
 int run_scrub(const struct arguments *a);
