@@ -16,7 +16,8 @@
  * made and reclaimed all the while.  --keep: what is known of the disk's tracks
  * changes all the while, and is written back.  --drive: the disk is a drive of
  * drives/ or random:SEED, and the file system believes to know it, which is
- * wrong in one of the ways of doubt.h with --doubt.  The seed of a failure is printed and replays.
+ * wrong in one of the ways of doubt.h with --doubt.  The seed of a failure is
+ * printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>
