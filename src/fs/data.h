@@ -89,7 +89,6 @@ struct piece {
 	uint16_t ahead;		/* read ahead, and no user has come yet */
 	uint16_t copied;	/* of those, there is a copy */
 	bool from_copy;		/* one was read */
-	bool coarse;		/* one sum is for all of it */
 	uint64_t addr, sector;	/* of its first block, if such: where the
 				   original is, where it was read */
 	unsigned pins;
@@ -492,6 +491,11 @@ void map_sums_apply(struct ticket *ticket, struct file *file,
 		    const struct map_sums *sums);
 int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
 	       struct csum_window *out);
+/* Piece `p` of a window that was looked up has these sums, one a block, instead
+ * of one for all; what it holds does not change. */
+#define MAP_REFINE_LOG_BYTES 2200u
+void map_refine(struct ticket *ticket, uint64_t ino, uint64_t window,
+		unsigned p, const uint64_t *sum);
 
 /* Bytes of log for a transaction that maps TXN_BLOCKS. */
 #define MAP_LOG_BYTES (24u << 10)

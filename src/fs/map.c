@@ -522,6 +522,23 @@ static void sums_piece(struct file *file, const struct map_sums *sums,
 		window->present &= ~(1u << p);
 }
 
+void map_refine(struct ticket *ticket, uint64_t ino, uint64_t w, unsigned p,
+		const uint64_t *sum)
+{
+	uint8_t buf[TRAX_MAX_ITEM_BYTES];
+	struct csum_window window;
+	int rc = map_window(ticket, ino, w, &window);
+
+	assert(rc == 0);
+	if (!(window.coarse & 1u << p))
+		return;
+	window.coarse &= ~(1u << p);
+	window.mask[p] = UINT16_MAX;
+	memcpy(window.sum[p], sum, sizeof(window.sum[p]));
+	tree_put(ticket->txn, window_key(ino, w), buf,
+		 csum_window_encode(&window, buf));
+}
+
 void map_sums_apply(struct ticket *ticket, struct file *file,
 		    const struct map_sums *sums)
 {

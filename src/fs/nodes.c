@@ -3,11 +3,13 @@
  *
  *   learn --(quiet, waited enough)--> checkpoint --> copy what is clean --+
  *     ^                                                                   |
- *     +------------ what was used least is dropped <----------------------+
+ *     +----- those that this replaces, or used least, are dropped <-------+
  *
- * What is learned are keys, not places: writing moves a node, and copying
- * files' blocks (their REPLICA items) writes just those that matter.  Hence the
- * checkpoint before.
+ * What is learned are ranges of keys, not places: writing moves a node and
+ * splits it, and copying files' blocks (their REPLICA items) writes just those
+ * that matter.  Hence the checkpoint before; and before the file system is
+ * closed the nodes that have been written since are copied anew, with all
+ * others that were wanted, so that the next time one sweep gives them all.
  */
 #include "fs/nodes.h"
 
@@ -23,19 +25,23 @@
 #define NS_PER_SECOND 1000000000ull
 #define SHARE 8u		/* of the replicas' memory */
 #define MAX_TRACKS 16u		/* in all, or reading them would take long */
-#define LEAST_WAITS 6u
-#define LEAST_NS 40000000u
+#define LEAST_WAITS 2u
+#define LEAST_NS 20000000u
+#define USUAL_NS 10000000u	/* of a wait */
 #define ALONE_NS 200000000u	/* where no files are copied */
 
 struct use {
-	struct key low;
+	struct key low, high;
 	unsigned level;
+	traxaddr addr;		/* as it was read, or copied */
+	bool waited;
 };
 
 /* A region in memory. */
 struct load {
 	struct fs *fs;
 	bool loading, bad;
+	bool used;
 	uint64_t sector;
 	uint8_t *data;
 	struct queue_request req;
@@ -43,8 +49,13 @@ struct load {
 };
 
 struct nodes {
-	struct use use[USES];	/* that had to be waited for, in order */
+	struct use use[USES];	/* that were wanted, in order */
 	unsigned n, next;
+	struct key at;		/* of use `next`: copied up to here */
+	bool within;
+	uint64_t old[MAX_LOADS];	/* regions that will be replaced */
+	unsigned old_n;
+	uint64_t begun_seconds;	/* the mount */
 	bool asked;		/* the regions that were there are read */
 	bool working;		/* copies are being made */
 	size_t made;		/* so far */
@@ -119,6 +130,7 @@ static void load_done(struct disk_request *req)
 	load->loading = false;
 	load->bad = req->result != 0;
 	watch_access(load->fs, WATCH_COPY, req->sector, req->sectors);
+	tree_copies_ready(load->fs->tree);
 }
 
 static void load_start(struct fs *fs, const struct region *region)
@@ -178,69 +190,132 @@ static const uint8_t *load_find(const struct load *load, traxaddr addr)
 	return NULL;
 }
 
-static bool nodes_copy(void *arg, traxaddr addr, void *node)
+static enum tree_copy nodes_copy(void *arg, traxaddr addr, void *node)
 {
 	struct fs *fs = arg;
 	struct nodes *nodes = fs->nodes;
+	bool loading = false;
 	const uint8_t *data;
 	unsigned i;
 
 	if (!nodes->asked && fs->replicas->most && !list_empty(&fs->ops))
 		nodes_load(fs);
 	for (i = 0; i < nodes->loads; i++) {
+		loading |= nodes->load[i].loading;
 		data = load_find(&nodes->load[i], addr);
 		if (!data)
 			continue;
 		memcpy(node, data, TRAX_NODE_BYTES);
 		nodes->stats.hits++;
+		nodes->load[i].used = true;
 		replica_used(fs, nodes->load[i].sector, TRAX_NODE_BYTES);
-		return true;
+		return TREE_COPY_HERE;
 	}
-	return false;
+	/* The head is there: it would not go elsewhere and come back. */
+	return loading ? TREE_COPY_LATER : TREE_COPY_NONE;
 }
 
 /* ---- Learning ---- */
 
-static void nodes_came(void *arg, struct key low, unsigned level,
-		       uint64_t sector, uint64_t wait_ns)
+static struct use *use_find(struct nodes *nodes, struct key low, unsigned level)
 {
-	struct fs *fs = arg;
-	struct nodes *nodes = fs->nodes;
 	unsigned i;
 
-	if (wait_ns)
-		watch_access(fs, WATCH_READ, sector, TRAX_NODE_SECTORS);
-	if (list_empty(&fs->ops) || !wait_ns)
-		return;
-	nodes->stats.waits++;
-	nodes->stats.wait_ns += wait_ns;
 	for (i = 0; i < nodes->n; i++)
 		if (nodes->use[i].level == level &&
 		    key_cmp(nodes->use[i].low, low) == 0)
-			return;
-	if (nodes->n < USES)
-		nodes->use[nodes->n++] = (struct use){ low, level };
+			return &nodes->use[i];
+	return NULL;
+}
+
+static void nodes_came(void *arg, const struct tree_came *came)
+{
+	struct fs *fs = arg;
+	struct nodes *nodes = fs->nodes;
+	struct use *use;
+
+	if (came->wait_ns)
+		watch_access(fs, WATCH_READ, addr_sector(came->addr),
+			     TRAX_NODE_SECTORS);
+	if (list_empty(&fs->ops))
+		return;
+	if (came->wait_ns)
+		nodes->stats.waits++;
+	nodes->stats.wait_ns += came->wait_ns;
+	use = use_find(nodes, came->low, came->level);
+	if (!use && nodes->n < USES)
+		use = &nodes->use[nodes->n++];
+	if (use)
+		*use = (struct use){
+			came->low, came->high, came->level, came->addr,
+			came->wait_ns > 0,
+		};
 }
 
 /* ---- Making ---- */
+
+/* The next node of what was one when it was learned; NULL: none, or it is not
+ * in memory. */
+static const void *use_next(struct fs *fs, struct use *use)
+{
+	struct nodes *nodes = fs->nodes;
+	const void *node = tree_clean_node(fs->tree, nodes->at, use->level,
+					   &nodes->at);
+
+	nodes->within = node && key_cmp(nodes->at, use->high) < 0;
+	if (nodes->within)
+		nodes->at = key_after(nodes->at);
+	/* From here on it is learned by itself. */
+	if (nodes->within && use_find(nodes, nodes->at, use->level))
+		nodes->within = false;
+	return node;
+}
 
 static const void *nodes_next(void *arg)
 {
 	struct fs *fs = arg;
 	struct nodes *nodes = fs->nodes;
-	const struct use *use;
-	const void *node;
+	const struct node_header *header;
+	struct use *use;
+	bool first;
 
-	while (nodes->next < nodes->n &&
+	while ((nodes->within || nodes->next < nodes->n) &&
 	       (nodes->made + 1) * TRAX_NODE_BYTES <= nodes->most) {
-		use = &nodes->use[nodes->next++];
-		node = tree_clean_node(fs->tree, use->low, use->level);
-		if (!node)
+		first = !nodes->within;
+		if (first)
+			nodes->at = nodes->use[nodes->next++].low;
+		use = &nodes->use[nodes->next - 1];
+		header = use_next(fs, use);
+		if (!header)
 			continue;
+		if (first)
+			use->addr = le64_get(header->addr);
+		use->waited = false;
 		nodes->made++;
-		return node;
+		return header;
 	}
 	return NULL;
+}
+
+/* Those whose nodes are copied again, together with what they lacked. */
+static void nodes_replaced(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	struct nodes *nodes = fs->nodes;
+	const struct region *region;
+	bool used;
+	unsigned k;
+	size_t i;
+
+	nodes->old_n = 0;
+	for (i = 0; (region = regions_at(regions, i)); i++) {
+		used = region->made_seconds >= nodes->begun_seconds;
+		for (k = 0; k < nodes->loads; k++)
+			used |= nodes->load[k].used &&
+				nodes->load[k].sector == region->sector;
+		if (of_nodes(region) && used && nodes->old_n < MAX_LOADS)
+			nodes->old[nodes->old_n++] = region->sector;
+	}
 }
 
 static void nodes_made(void *arg, uint64_t copies)
@@ -249,7 +324,8 @@ static void nodes_made(void *arg, uint64_t copies)
 
 	fs->nodes->stats.made += copies;
 	fs->nodes->working = false;
-	fs->nodes->n = 0;
+	if (!copies)
+		fs->nodes->old_n = 0;
 	fs->nodes->stats.waits = fs->nodes->stats.wait_ns = 0;
 }
 
@@ -259,20 +335,61 @@ static void nodes_checkpointed(struct waiter *waiter, int rc)
 	struct nodes *nodes = fs->nodes;
 
 	nodes->next = nodes->made = 0;
+	nodes->within = false;
+	nodes_replaced(fs);
 	if (rc || replica_make_nodes(fs, nodes_next, nodes_made, fs,
 				     watch_hot(fs)))
 		nodes_made(fs, 0);
 }
 
+/* How long the next mount would wait for nodes that have no copies any more. */
+static uint64_t nodes_stale_ns(struct fs *fs)
+{
+	const struct nodes *nodes = fs->nodes;
+	const struct use *use;
+	uint64_t ns = 0;
+
+	for (use = nodes->use; use < nodes->use + nodes->n; use++)
+		if (!use->waited && !tree_node_is_at(fs->tree, use->low,
+						     use->level, use->addr))
+			ns += USUAL_NS;
+	return ns;
+}
+
 bool nodes_due(struct fs *fs)
 {
 	const struct nodes *nodes = fs->nodes;
+	uint64_t wait_ns, least_ns = ALONE_NS;
 
-	if (!nodes || nodes->working || nodes->stats.waits < LEAST_WAITS)
+	if (!nodes || nodes->working)
 		return false;
-	return nodes->stats.wait_ns >= (fs->replicas->stats.used ||
-					fs->replicas->stats.made ? LEAST_NS :
-								   ALONE_NS);
+	wait_ns = nodes->stats.waits < LEAST_WAITS ? 0 : nodes->stats.wait_ns;
+	if (fs->replicas->stats.used || fs->replicas->stats.made)
+		least_ns = LEAST_NS;
+	if (wait_ns < least_ns && watch_leaving(fs))
+		wait_ns += nodes_stale_ns(fs);
+	return wait_ns >= least_ns;
+}
+
+bool nodes_over(const struct fs *fs)
+{
+	return !fs->nodes || !fs->nodes->old_n;
+}
+
+/* Drops one that was replaced; they may be gone already. */
+static void nodes_drop_old(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	struct nodes *nodes = fs->nodes;
+	uint64_t sector = nodes->old[nodes->old_n - 1];
+	const struct region *region = regions_at(regions,
+						 regions_index(regions,
+							       sector));
+
+	if (!region || region->sector != sector)
+		nodes->old_n--;
+	else
+		replica_reclaim_in(fs, sector, sector + 1, region->sectors);
 }
 
 void nodes_make(struct fs *fs)
@@ -297,6 +414,10 @@ void nodes_run(struct fs *fs)
 
 	if (!nodes || nodes->working)
 		return;
+	if (nodes->old_n) {
+		nodes_drop_old(fs);
+		return;
+	}
 	if (nodes_due(fs)) {
 		nodes_make(fs);
 		return;
@@ -321,6 +442,7 @@ int nodes_new(struct fs *fs)
 	nodes->most = fs->budget.replicas / SHARE;
 	if (nodes->most > tracks)
 		nodes->most = tracks;
+	nodes->begun_seconds = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
 	fs->nodes = nodes;
 	tree_set_copies(fs->tree, &copies);
 	return 0;

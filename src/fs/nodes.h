@@ -23,6 +23,8 @@ bool nodes_idle(const struct fs *fs);	/* no reads under way */
 
 /* Has enough been waited for, or is there too much? */
 bool nodes_due(struct fs *fs);
+/* Are those dropped that others have replaced? */
+bool nodes_over(const struct fs *fs);
 /* Copies what was waited for, whatever it was worth. */
 void nodes_make(struct fs *fs);
 /* When it is quiet, and no other copies are made: does what is due. */

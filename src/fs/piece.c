@@ -37,6 +37,7 @@ struct fetch_segment {
 	unsigned copies_n;
 	struct run_want want;
 	uint64_t watched;	/* number of the read, see watch.h */
+	uint64_t skip;		/* sectors before what was asked for */
 	uint64_t begun_ns;
 	struct queue_request req;
 };
@@ -44,6 +45,8 @@ struct fetch_segment {
 struct fetch_piece {
 	struct piece *piece;
 	uint16_t want;		/* blocks to be read */
+	uint16_t asked;		/* of these, for somebody: all but where one
+				 * sum is for more */
 	bool claimed;		/* they are busy for this fetch */
 	uint16_t mapped;	/* of these, with data on disk */
 	uint16_t mask;		/* that have a sum */
@@ -834,6 +837,14 @@ static void fetch_choose(const struct fetch *fetch,
 	}
 }
 
+static bool fetch_asked(struct fetch *fetch, uint64_t block)
+{
+	unsigned bit;
+	const struct fetch_piece *fp = fetch_piece(fetch, block, &bit);
+
+	return fp && fp->asked & 1u << bit;
+}
+
 static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 {
 	uint64_t block = segment->off / BLOCK_SECTORS;
@@ -841,13 +852,22 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		       BLOCK_SECTORS;
 
 	segment->watched = WATCH_NONE;
+	segment->skip = 0;
 	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
-	if (!fetch->background && fetch->class == QUEUE_READ &&
-	    fetch->tries == 0)
-		segment->watched = watch_read(
-			fetch->file->files->fs, fetch->file->ino, block,
-			(uint32_t)(end - block), segment->addr,
-			segment->copies_n > 0);
+	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
+		return;
+	while (block < end && !fetch_asked(fetch, block))
+		block++;
+	while (block < end && !fetch_asked(fetch, end - 1))
+		end--;
+	if (block == end)
+		return;
+	if (block * BLOCK_SECTORS > segment->off)
+		segment->skip = block * BLOCK_SECTORS - segment->off;
+	segment->watched = watch_read(
+		fetch->file->files->fs, fetch->file->ino, block,
+		(uint32_t)(end - block), segment->addr + segment->skip,
+		segment->copies_n > 0);
 }
 
 /* Data in two parts to where the segment's buffers are; or a copy by itself, so
@@ -944,7 +964,8 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
-/* What was read ahead is no user's read until one comes for it. */
+/* What was read ahead, or had to be read to verify the rest, is no user's read
+ * until one comes for it. */
 static void fetch_note(const struct fetch *fetch,
 		       const struct fetch_segment *segment)
 {
@@ -953,7 +974,7 @@ static void fetch_note(const struct fetch *fetch,
 	const struct fetch_piece *fp;
 	struct piece *piece;
 
-	if (fetch->background || fetch->class != QUEUE_READ_AHEAD)
+	if (fetch->background)
 		return;
 	for (; off < end; off = base + piece_sectors) {
 		base = off - off % piece_sectors;
@@ -962,12 +983,13 @@ static void fetch_note(const struct fetch *fetch,
 		piece->addr = segment->addr - segment->off + base;
 		piece->sector = segment->req.disk.sector - segment->off + base;
 		piece->copied = fp->copied;
-		piece->coarse = fp->coarse;
 		piece->from_copy = segment->req.disk.sector != segment->addr;
 		for (block = off / BLOCK_SECTORS;
 		     block * BLOCK_SECTORS < end &&
 		     block * BLOCK_SECTORS < base + piece_sectors; block++)
-			piece->ahead |= 1u << block % PIECE_BLOCKS;
+			if (fetch->class == QUEUE_READ_AHEAD ||
+			    !(fp->asked & 1u << block % PIECE_BLOCKS))
+				piece->ahead |= 1u << block % PIECE_BLOCKS;
 	}
 }
 
@@ -977,7 +999,8 @@ static void fetch_count(struct fetch *fetch,
 	struct fs *fs = fetch->file->files->fs;
 	bool from_copy = segment->req.disk.sector != segment->addr;
 
-	watch_found(fs, segment->watched, segment->req.disk.sector,
+	watch_found(fs, segment->watched,
+		    segment->req.disk.sector + segment->skip,
 		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
 	watch_access(fs, from_copy ? WATCH_COPY : WATCH_READ,
 		     segment->req.disk.sector, segment->n);
@@ -1193,7 +1216,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 		fetch->piece[p].piece->pins++;
 		file->files->fetch_pieces++;
 		list_del(&fetch->piece[p].piece->lru);
-		fetch->piece[p].want = want[p];
+		fetch->piece[p].want = fetch->piece[p].asked = want[p];
 		fetch_wish(&fetch->piece[p]);
 	}
 	file->files->fetches++;
@@ -1285,7 +1308,6 @@ static void piece_claim(struct piece *piece, uint16_t bits, uint64_t wait_ns)
 	}
 }
 
-/* Where one sum is for all of a piece all of it is read, always. */
 void pieces_claimed(const struct need *need, uint64_t wait_ns)
 {
 	struct piece *piece;
@@ -1296,8 +1318,7 @@ void pieces_claimed(const struct need *need, uint64_t wait_ns)
 		piece = need->pieces[p];
 		bits = piece ? piece->ahead & need_bits(need, p) : 0;
 		if (bits)
-			piece_claim(piece, piece->coarse ? piece->ahead : bits,
-				    wait_ns);
+			piece_claim(piece, bits, wait_ns);
 	}
 }
 

@@ -31,14 +31,19 @@
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
-#define ATTACH_LOG_BYTES 16384u
+#define ATTACH_REFINES 6u
+#define ATTACH_LOG_BYTES (16384u + ATTACH_REFINES * MAP_REFINE_LOG_BYTES)
 #define ATTACH_OLD 66u
 #define REGION_LOG_BYTES 32768u
 
+/* Part of a piece.  Where one sum is for all of the piece it gets one a block,
+ * or all of it would have to be read whenever a part is wanted. */
 struct entry {
 	uint64_t ino, block;
 	unsigned blocks;
 	unsigned at;		/* blocks in the buffer */
+	bool whole;		/* sums of the whole piece are known */
+	uint64_t coarse, fine[PIECE_BLOCKS];
 };
 
 struct maker {
@@ -166,6 +171,29 @@ static bool unit_in_memory(const struct maker *maker)
 	return true;
 }
 
+/* Of a part of a piece all of which is in memory. */
+static void unit_sum(struct maker *maker)
+{
+	struct entry *unit = &maker->unit;
+	uint64_t first = unit->block / PIECE_BLOCKS * PIECE_BLOCKS;
+	struct iovec iov[PIECE_BLOCKS];
+	const void *data;
+	unsigned i;
+
+	unit->whole = false;
+	if (unit->blocks == PIECE_BLOCKS)
+		return;
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		data = tree_block(&maker->need, first + i);
+		if (!data)
+			return;
+		iov[i] = (struct iovec){ (void *)data, BLOCK_BYTES };
+		unit->fine[i] = csum(data, BLOCK_BYTES);
+	}
+	unit->coarse = csum_iov(iov, PIECE_BLOCKS);
+	unit->whole = true;
+}
+
 static void unit_keep(struct maker *maker)
 {
 	struct entry *unit = &maker->unit;
@@ -180,6 +208,7 @@ static void unit_keep(struct maker *maker)
 		memcpy(to + (size_t)i * BLOCK_BYTES, data, BLOCK_BYTES);
 	}
 	unit->at = maker->blocks;
+	unit_sum(maker);
 	maker->entry[maker->entries++] = *unit;
 	maker->blocks += unit->blocks;
 }
@@ -381,6 +410,7 @@ struct attach {
 	unsigned old_n;
 	unsigned k;
 	bool good;
+	bool refine;		/* its piece */
 };
 
 struct attach_all {
@@ -397,7 +427,8 @@ static bool sums_agree(const struct maker *maker, const struct entry *entry,
 	unsigned first = entry->block % PIECE_BLOCKS, i;
 
 	if (window->coarse & 1u << p)
-		return entry->blocks == PIECE_BLOCKS &&
+		return entry->whole ? entry->coarse == window->sum[p][0] :
+		       entry->blocks == PIECE_BLOCKS &&
 		       csum(data, PIECE_BYTES) == window->sum[p][0];
 	if (!(window->present & 1u << p))
 		return false;
@@ -464,7 +495,7 @@ static int attach_probe(struct ticket *ticket, const struct maker *maker,
 	struct tree_item item;
 	int rc, err, old;
 
-	attach->good = false;
+	attach->good = attach->refine = false;
 	if (vnode && vnode->file && !list_empty(&vnode->file->excls))
 		return 0;
 	rc = inode_get(ticket, entry->ino, &attach->item);
@@ -483,6 +514,9 @@ static int attach_probe(struct ticket *ticket, const struct maker *maker,
 	if (rc && rc != -ENOENT)
 		return rc;
 	attach->good = sums_agree(maker, entry, &window);
+	attach->refine = attach->good && entry->whole &&
+		window.coarse & 1u << entry->block % TRAX_CSUM_WINDOW_BLOCKS /
+				       PIECE_BLOCKS;
 	return 0;
 }
 
@@ -501,6 +535,11 @@ static void attach_apply(struct ticket *ticket, const struct maker *maker,
 	struct key key;
 	unsigned i;
 
+	if (attach->refine)
+		map_refine(ticket, entry->ino,
+			   entry->block / TRAX_CSUM_WINDOW_BLOCKS,
+			   entry->block % TRAX_CSUM_WINDOW_BLOCKS /
+				   PIECE_BLOCKS, entry->fine);
 	/* It may have met an entry before this one too. */
 	for (i = 0; i < attach->old_n; i++) {
 		key = key_make(entry->ino, ITEM_REPLICA, attach->old[i]);
@@ -521,7 +560,7 @@ static int attach_run(struct ticket *ticket)
 {
 	struct attach_all *all = ticket->state;
 	struct maker *maker = all->maker;
-	unsigned room = tree_txn_room(ticket->txn), i;
+	unsigned room = tree_txn_room(ticket->txn), refines = 0, i;
 	int rc = 0, err;
 
 	all->n = 0;
@@ -529,6 +568,7 @@ static int attach_run(struct ticket *ticket)
 			  maker->number))
 		maker->stop = true;
 	while (!maker->stop && all->n < ATTACH_ENTRIES &&
+	       refines < ATTACH_REFINES &&
 	       all->first + all->n < maker->fit &&
 	       room - tree_txn_room(ticket->txn) < ATTACH_CHANGES - 6) {
 		err = attach_probe(ticket, maker,
@@ -537,6 +577,7 @@ static int attach_run(struct ticket *ticket)
 		if (err && err != -EAGAIN)
 			return err;
 		rc = err ? err : rc;
+		refines += all->attach[all->n].refine;
 		all->n++;
 	}
 	for (i = 0; !rc && i < all->n; i++)

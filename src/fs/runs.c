@@ -20,9 +20,17 @@
 #define GOOD_SHARE 4u
 #define BAD_SHARE 16u
 #define MAX_SECTORS 8192u
+/* So often the head would come back to the copies. */
+#define BACK_PERCENT 75u
+/* So many reads each of which goes on where the one before ended make a
+ * stream. */
+#define STREAM_READS 64u
+#define STREAM_PART 4u		/* of a track is read at a time then */
+#define STREAM_REST 4u		/* part of a run that is left meanwhile */
 #define SHARE 4u		/* of the replicas' memory: all but a quarter */
 #define LEAST_RUNS 6u		/* in memory at a time */
 #define RUN_TRACKS 2u		/* longer ones make the reader wait */
+#define FIRST_PART 4u		/* of that begins a stream: he waits for it */
 /* Regions so near to each other are read through. */
 #define GAP_SECTORS 64u
 #define META_ROOM 3u
@@ -54,6 +62,10 @@ struct runs {
 	uint32_t first;		/* sectors of the first run of a stream */
 	uint64_t clock;
 	uint64_t last;		/* where the last read ended */
+	uint64_t took;		/* where the last of a run did */
+	unsigned row;		/* reads of runs that went on there */
+	uint32_t portion;	/* of a stream; 0: the drive reads nothing
+				 * ahead by itself */
 	unsigned metas;
 	struct runs_stats stats;
 };
@@ -76,7 +88,12 @@ int runs_new(struct fs *fs)
 	runs->room -= runs->room % RUN_SECTORS;
 	/* What fits into memory is soon there as a whole. */
 	runs->first = regions_sectors(fs->replicas->regions) <= most ?
-		runs->room : RUN_SECTORS;
+		runs->room / FIRST_PART : RUN_SECTORS;
+	if (runs->first < RUN_SECTORS)
+		runs->first = RUN_SECTORS;
+	if (fs->head && head_read_ahead(fs->head) >= tracks / RUN_TRACKS / 2)
+		runs->portion = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
+					   BLOCK_SECTORS * BLOCK_SECTORS);
 	for (i = 0; i < RUNS; i++) {
 		runs->run[i].fs = fs;
 		list_init(&runs->run[i].wants);
@@ -328,7 +345,8 @@ static uint64_t run_end(struct regions *regions, uint64_t sector,
 	do {
 		at = region->sector + region->sectors;
 		region = regions_at(regions, ++i);
-	} while (at < end && region && region->sector <= at + GAP_SECTORS);
+	} while (at < end && region && region->copies &&
+		 region->sector <= at + GAP_SECTORS);
 	return at < end ? at : end;
 }
 
@@ -393,38 +411,64 @@ static bool run_has(const struct run *run, uint64_t sector, uint32_t sectors)
 	       sector + sectors <= run->sector + run->sectors;
 }
 
-/* Where a stream that has come to the end of a run goes on; 0: nowhere. */
-static uint64_t run_next(struct fs *fs, const struct run *run)
+/* Where a stream that has come to an end of copies goes on; 0: nowhere. */
+static uint64_t run_next(struct fs *fs, uint64_t end)
 {
 	struct regions *regions = fs->replicas->regions;
-	uint64_t end = run->sector + run->sectors;
 	const struct region *region = regions_at(regions,
 						 regions_index(regions, end));
 
-	if (!region)
+	if (!region || !region->copies)
 		return 0;
 	if (region->sector <= end)
 		return end;
 	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
 }
 
+/* A stream is a drive's business: it reads on by itself while the reader is
+ * busy, and is asked for as much as it has by then. */
+static bool is_stream(const struct runs *runs)
+{
+	return runs->portion && runs->row >= STREAM_READS;
+}
+
+static uint32_t run_growth(const struct runs *runs, const struct run *run)
+{
+	return is_stream(runs) ? runs->portion : run->sectors * RUN_GROWTH;
+}
+
 /* The reader is in the second half of a run: the next one is wanted soon. */
 static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
 {
+	const struct runs *runs = fs->runs;
+	bool stream = is_stream(runs);
+	uint32_t rest = run->sectors / (stream ? STREAM_REST : 2);
 	uint64_t next;
 	unsigned i;
 
-	if (run->followed || run->sectors <= RUN_SECTORS ||
-	    sector < run->sector + run->sectors / 2)
+	if (run->followed || (run->sectors <= RUN_SECTORS && !stream) ||
+	    sector + rest < run->sector + run->sectors)
 		return;
 	run->followed = true;
-	next = run_next(fs, run);
+	next = run_next(fs, run->sector + run->sectors);
 	for (i = 0; next && i < RUNS; i++)
-		if (run_has(&fs->runs->run[i], next, 1))
+		if (run_has(&runs->run[i], next, 1))
 			return;
 	if (next)
-		run_load(fs, next, run->sectors * RUN_GROWTH,
-			 QUEUE_READ_AHEAD);
+		run_load(fs, next, run_growth(runs, run), QUEUE_READ_AHEAD);
+}
+
+/* Does a read go on where the last one ended? */
+static void run_order(struct fs *fs, const struct run_want *want)
+{
+	struct runs *runs = fs->runs;
+	uint64_t took = runs->took;
+
+	if (want->sector == took || want->sector == run_next(fs, took))
+		runs->row++;
+	else
+		runs->row = 0;
+	runs->took = want->sector + want->sectors;
 }
 
 static void run_give(struct fs *fs, struct run *run, struct run *tail,
@@ -441,7 +485,8 @@ static void run_give(struct fs *fs, struct run *run, struct run *tail,
 		tail->pins++;
 		tail->used = fs->runs->clock;
 	}
-	run_follow(fs, run, want->sector);
+	run_order(fs, want);
+	run_follow(fs, run, want->sector + want->sectors);
 	want_end(want);
 }
 
@@ -458,8 +503,7 @@ static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
 			break;
 	if (tail == runs->run + RUNS) {
 		run->pins++;
-		tail = run_load(fs, end, run->sectors * RUN_GROWTH,
-				QUEUE_READ);
+		tail = run_load(fs, end, run_growth(runs, run), QUEUE_READ);
 		run->pins--;
 	}
 	if (!tail || !run_has(tail, end, rest))
@@ -480,8 +524,8 @@ static uint32_t run_size(const struct runs *runs, uint64_t sector)
 
 		if (run->sectors && sector >= end &&
 		    sector - end <= NEXT_SECTORS &&
-		    run->sectors * RUN_GROWTH > size)
-			size = run->sectors * RUN_GROWTH;
+		    run_growth(runs, run) > size)
+			size = run_growth(runs, run);
 	}
 	return size;
 }
@@ -513,7 +557,19 @@ static uint64_t way_ns(const struct belief *belief, uint64_t sector,
 	       (belief->reads ? out.rotation_ns : 0);
 }
 
-/* Half a turn is what a run saves with the reads that follow. */
+static uint64_t back_ns(const struct belief *belief, uint64_t from,
+			uint64_t to)
+{
+	struct geom_track a, b;
+
+	geom_track_of(belief->geom, from, &a);
+	geom_track_of(belief->geom, to, &b);
+	return service_seek_ns(belief->mech, a.cylinder, b.cylinder) +
+	       belief->mech->period_ps / 2000;
+}
+
+/* Whoever goes to the original would come back for the copies of what follows,
+ * more often than not. */
 static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 			   uint64_t copy, uint64_t original)
 {
@@ -525,7 +581,8 @@ static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 		head_get_belief(fs->head, &belief);
 		return way_ns(&belief, copy, want->sectors) <
 		       way_ns(&belief, original, want->sectors) +
-			       belief.mech->period_ps / 2000;
+			       back_ns(&belief, original, copy) *
+				       BACK_PERCENT / 100;
 	}
 	/* Copied because it lies apart; but not where it just goes on. */
 	return original < last || original - last > NEAR_SECTORS;

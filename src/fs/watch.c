@@ -72,7 +72,8 @@ struct watch {
 	bool *closed;		/* by group */
 	bool ready;		/* what was known is loaded */
 	bool leaving;		/* no user will do anything any more */
-	bool over;		/* a save or load has ended */
+	bool over;		/* a save or load has ended, or a sync */
+	struct waiter synced;
 	unsigned part;
 	int rc;
 };
@@ -254,6 +255,11 @@ bool watch_quiet(struct fs *fs)
 {
 	return !fs->watch || fs->watch->leaving || (list_empty(&fs->ops) &&
 			      env_now_ns(fs->env) >= quiet_from(fs->watch));
+}
+
+bool watch_leaving(const struct fs *fs)
+{
+	return fs->watch && fs->watch->leaving;
 }
 
 /* ---- Accounts ---- */
@@ -545,19 +551,50 @@ static void watch_choose(struct fs *fs)
 	free(want);
 }
 
+static void leave_synced(struct waiter *waiter, int rc)
+{
+	struct watch *watch = waiter->owner;
+
+	(void)rc;
+	watch->over = true;
+}
+
+/* What is not on the disk yet changes the nodes that are about to be copied. */
+static void leave_sync(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	uint64_t next_ns, now_ns;
+
+	watch->over = false;
+	watch->synced = (struct waiter){
+		.done = leave_synced, .owner = watch,
+	};
+	list_init(&watch->synced.link);
+	files_sync(fs, &watch->synced);
+	while (!watch->over && !fs->gone && !tree_failed(fs->tree)) {
+		next_ns = fs_run(fs, -1);
+		now_ns = env_now_ns(fs->env);
+		if (!watch->over && queue_idle(fs->queue) &&
+		    next_ns != UINT64_MAX && next_ns > now_ns)
+			env_wait(fs->env, next_ns - now_ns);
+	}
+}
+
 /* What was read last is in memory: this is the time to copy it. */
 void watch_leave(struct fs *fs)
 {
-	uint64_t end_ns = env_now_ns(fs->env) + LEAVE_NS;
 	struct watch *watch = fs->watch;
-	uint64_t next_ns;
+	uint64_t next_ns, end_ns;
 
 	if (!watch || fs_read_only(fs) || !fs->replicas->most)
 		return;
 	watch->leaving = true;
+	leave_sync(fs);
+	end_ns = env_now_ns(fs->env) + LEAVE_NS;
 	while (!fs->gone && !fs_read_only(fs) &&
 	       env_now_ns(fs->env) < end_ns &&
 	       (fs->replicas->maker || nodes_due(fs) || !nodes_idle(fs) ||
+		!nodes_over(fs) ||
 		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
 		next_ns = fs_run(fs, 1);
 		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&

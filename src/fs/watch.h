@@ -59,6 +59,9 @@ void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object);
  * have been without copies: estimates. */
 void watch_accounts(const struct fs *fs, json_t *object);
 
+/* Is the file system about to be closed? */
+bool watch_leaving(const struct fs *fs);
+
 /* Where copies should go. */
 uint64_t watch_hot(const struct fs *fs);
 const struct heat *watch_heat(const struct fs *fs);

@@ -22,6 +22,7 @@
 #define LEAST_PAIRS 2u
 #define AGAIN_SHARE 4u		/* of the reads of a sequence */
 #define LEAST_NS 50000000u	/* saved by a sequence */
+#define MOST_SEEN (1u << 20)	/* twice the blocks of all sequences */
 
 struct chooser {
 	const struct heat *heat;
@@ -32,7 +33,7 @@ struct chooser {
 	uint64_t usual_way_ns;
 	bool again;		/* copies may be made anew */
 	uint64_t *seen;		/* hashes of blocks chosen */
-	size_t seen_size;
+	size_t seen_size, seen_n;
 };
 
 /* Does a read go on where the one before it ended? */
@@ -86,10 +87,10 @@ static bool is_candidate(const struct chooser *chooser, uint64_t number,
 	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
 }
 
-/* Is it chosen already?  If not, it is now. */
-static bool seen_before(struct chooser *chooser, const struct heat_read *read)
+/* Is a block chosen already?  If not, it is now. */
+static bool seen_before(struct chooser *chooser, uint64_t ino, uint64_t block)
 {
-	const uint64_t tuple[2] = { read->ino, read->block };
+	const uint64_t tuple[2] = { ino, block };
 	uint64_t hash = csum(tuple, sizeof(tuple)) | 1;
 	size_t i = hash % chooser->seen_size;
 
@@ -98,31 +99,40 @@ static bool seen_before(struct chooser *chooser, const struct heat_read *read)
 			return true;
 		i = (i + 1) % chooser->seen_size;
 	}
+	if (2 * chooser->seen_n >= chooser->seen_size)
+		return true;
+	chooser->seen_n++;
 	chooser->seen[i] = hash;
 	return false;
+}
+
+static void block_take(struct chooser *chooser, uint64_t ino, uint64_t block)
+{
+	struct choice *last = chooser->n ?
+		&chooser->choices[chooser->n - 1] : NULL;
+
+	if (seen_before(chooser, ino, block))
+		return;
+	if (last && last->ino == ino && last->block + last->blocks == block)
+		last->blocks++;
+	else if (chooser->n < chooser->most)
+		chooser->choices[chooser->n++] = (struct choice){
+			ino, block, 1,
+		};
 }
 
 static void sequence_take(struct chooser *chooser, uint64_t first,
 			  uint64_t end)
 {
 	const struct heat_read *read;
-	struct choice *last;
-	uint64_t i;
+	uint64_t i, k;
 
-	for (i = first; i < end && chooser->n < chooser->most; i++) {
+	for (i = first; i < end; i++) {
 		read = heat_at(chooser->heat, i);
-		if (!is_candidate(chooser, i, way_ns(chooser, i)) ||
-		    seen_before(chooser, read))
+		if (!is_candidate(chooser, i, way_ns(chooser, i)))
 			continue;
-		last = chooser->n ? &chooser->choices[chooser->n - 1] : NULL;
-		if (last && last->ino == read->ino &&
-		    last->block + last->blocks == read->block) {
-			last->blocks += read->blocks;
-			continue;
-		}
-		chooser->choices[chooser->n++] = (struct choice){
-			read->ino, read->block, read->blocks,
-		};
+		for (k = 0; k < read->blocks; k++)
+			block_take(chooser, read->ino, read->block + k);
 	}
 }
 
@@ -195,8 +205,8 @@ size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
 {
 	struct chooser chooser = {
 		.heat = heat, .cost = cost, .choices = choices, .most = most,
-		.seen_size = 2 * HEAT_READS + 1,
 	};
+	uint64_t i;
 
 	*saving_ns = 0;
 	chooser.usual_way_ns = cost->move_ns(cost->arg, 0, heat_hot(heat) +
@@ -207,6 +217,10 @@ size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
 		end = heat_end(heat);
 	if (first >= end)
 		return 0;
+	for (i = first; i < end; i++)
+		chooser.seen_size += 2ul * heat_at(heat, i)->blocks;
+	chooser.seen_size = chooser.seen_size < MOST_SEEN ?
+		chooser.seen_size + 1 : MOST_SEEN;
 	chooser.seen = calloc(chooser.seen_size, sizeof(*chooser.seen));
 	if (!chooser.seen)
 		return 0;

@@ -334,6 +334,11 @@ static void belief_at(const struct head *head, uint64_t now_ns,
 						head_period_ns(head));
 }
 
+uint32_t head_read_ahead(const struct head *head)
+{
+	return head->read_ahead_sectors;
+}
+
 void head_get_belief(const struct head *head, struct belief *belief)
 {
 	belief_at(head, env_now_ns(head->env), belief);

@@ -132,6 +132,8 @@ void head_set_geom(struct head *head, const struct geom *geom);
 /* Is there anything to go by?  And the geometry. */
 bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
+/* Sectors that the drive reads behind a read by itself. */
+uint32_t head_read_ahead(const struct head *head);
 
 /* What is believed now, behind all that has begun and not ended. */
 void head_get_belief(const struct head *head, struct belief *belief);

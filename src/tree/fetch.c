@@ -132,19 +132,27 @@ static void load_came(const struct frame *frame, uint64_t wait_ns)
 	const struct tree_copies *copies = &frame->tree->copies;
 
 	if (copies->came)
-		copies->came(copies->arg, frame->low, frame->level,
-			     addr_sector(frame->ptr.addr), wait_ns);
+		copies->came(copies->arg, &(struct tree_came){
+			.low = frame->low, .high = frame->high,
+			.level = frame->level, .addr = frame->ptr.addr,
+			.wait_ns = wait_ns,
+		});
 }
 
-/* Who has a copy need not be right. */
+/* Who has a copy need not be right.  false: it must be read. */
 static bool load_copy(struct frame *frame)
 {
 	const struct tree_copies *copies = &frame->tree->copies;
+	enum tree_copy copy = TREE_COPY_NONE;
 
+	if (copies->copy)
+		copy = copies->copy(copies->arg, frame->ptr.addr, frame->node);
+	if (copy == TREE_COPY_LATER) {
+		list_add(&frame->tree->later, &frame->later);
+		return true;
+	}
 	frame->req.disk.result = 0;
-	if (!copies->copy ||
-	    !copies->copy(copies->arg, frame->ptr.addr, frame->node) ||
-	    judge(frame))
+	if (copy == TREE_COPY_NONE || judge(frame))
 		return false;
 	load_came(frame, 0);
 	load_over(frame, NULL);
@@ -249,18 +257,66 @@ bool fetch_start(struct tree_txn *txn)
 	return txn->loads > 0;
 }
 
-const void *tree_clean_node(struct tree *tree, struct key key, unsigned level)
+void tree_copies_ready(struct tree *tree)
 {
-	struct frame *frame = tree->root;
+	struct list wanted, *pos, *tmp;
+	struct frame *frame;
 
-	while (frame && tree_resident(frame) && frame->level > level)
-		frame = tree_child(tree, frame,
+	list_init(&wanted);
+	list_for_each_safe(pos, tmp, &tree->later) {
+		list_del(pos);
+		list_add(&wanted, pos);
+	}
+	while ((frame = list_first(&wanted, struct frame, later))) {
+		list_del(&frame->later);
+		if (!frame->live)
+			load_over(frame, NULL);
+		else if (!load_copy(frame))
+			submit(frame);
+	}
+}
+
+/* The frame that is as near as there is to the node of a level where a key
+ * is. */
+static struct frame *frame_down(struct tree *tree, struct key key,
+				unsigned level)
+{
+	struct frame *frame = tree->root, *child;
+
+	while (frame->level > level) {
+		child = tree_child(tree, frame,
 				   node_child_find(frame->node, key));
-	if (!frame || !tree_resident(frame) || frame->level != level ||
-	    frame->state != FRAME_CLEAN ||
+		if (!child || !tree_resident(child))
+			break;
+		frame = child;
+	}
+	return frame;
+}
+
+const void *tree_clean_node(struct tree *tree, struct key key, unsigned level,
+			    struct key *high)
+{
+	const struct frame *frame = frame_down(tree, key, level);
+
+	if (frame->level != level || frame->state != FRAME_CLEAN ||
 	    csum(frame->node, TRAX_NODE_BYTES) != frame->ptr.csum)
 		return NULL;
+	*high = node_high(frame->node);
 	return frame->node;
+}
+
+bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
+		     traxaddr addr)
+{
+	const struct frame *frame = frame_down(tree, key, level);
+	unsigned i;
+
+	if (frame->level == level)
+		return frame->state == FRAME_CLEAN && frame->ptr.addr == addr;
+	if (frame->level != level + 1u)
+		return true;
+	i = node_child_find(frame->node, key);
+	return node_child(frame->node, i).addr == addr;
 }
 
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies)

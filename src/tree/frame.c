@@ -39,6 +39,7 @@ int frame_cache_new(size_t bytes, struct frames **frames)
 	for (size_t i = 0; i < count; i++) {
 		f->all[i].node = pool_get(f->pool);
 		list_init(&f->all[i].waiting);
+		list_init(&f->all[i].later);
 		list_add(&f->free, &f->all[i].link);
 	}
 	*frames = f;

@@ -56,6 +56,7 @@ struct frame {
 	struct list link;	/* free, lru, dirty or frozen */
 	struct list waiting;	/* loading: who waits (struct fetch_wait) */
 	struct key low, high;	/* loading: what the parent says */
+	struct list later;	/* loading: the tree's, see tree_copies */
 	uint64_t begun_ns;	/* loading */
 	struct tree *tree;	/* loading */
 	struct queue_request req;	/* loading */

@@ -194,6 +194,7 @@ struct tree {
 	uint64_t commit_seq;
 
 	struct tree_copies copies;
+	struct list later;	/* loading frames that wait for copies */
 	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
 	unsigned told_n;
 

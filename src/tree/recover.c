@@ -492,6 +492,7 @@ static void tree_init(struct tree *tree, struct env *env, struct queue *queue,
 		tree->options.commit_ns = DEFAULT_COMMIT_NS;
 	if (!tree->options.checkpoint_ns)
 		tree->options.checkpoint_ns = DEFAULT_CHECKPOINT_NS;
+	list_init(&tree->later);
 	list_init(&tree->waiting);
 	list_init(&tree->ready);
 	list_init(&tree->starved);

@@ -232,23 +232,39 @@ void tree_set_node_place(struct tree *tree,
 				     uint32_t *sectors),
 			 void *arg);
 
+/* A node that somebody had to wait for. */
+struct tree_came {
+	struct key low, high;	/* it holds keys from and to */
+	unsigned level;		/* 0: a leaf */
+	traxaddr addr;
+	uint64_t wait_ns;	/* 0: it was a copy */
+};
+
+enum tree_copy { TREE_COPY_NONE, TREE_COPY_HERE, TREE_COPY_LATER };
+
 /*
  * Who has copies of nodes, and learns which are wanted.  copy() fills in what
  * was the node at `addr` when it has it: it is verified like what the disk
- * gives.  came() is told of each node that somebody had to wait for, by its
- * lowest key, its level (0: a leaf), where it is and for how long; 0: it was a
- * copy.  NULL: none of both.
+ * gives.  TREE_COPY_LATER: it cannot say yet; who wants the node waits until
+ * tree_copies_ready.  came() is told of each node that comes.  NULL: none of
+ * both.
  */
 struct tree_copies {
-	bool (*copy)(void *arg, traxaddr addr, void *node);
-	void (*came)(void *arg, struct key low, unsigned level,
-		     uint64_t sector, uint64_t wait_ns);
+	enum tree_copy (*copy)(void *arg, traxaddr addr, void *node);
+	void (*came)(void *arg, const struct tree_came *came);
 	void *arg;
 };
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies);
+/* copy() is asked again for those who wait. */
+void tree_copies_ready(struct tree *tree);
 /* The node of a level where a key is, if it is in memory just as it is on the
  * disk; else NULL.  Valid until the next call of the tree. */
-const void *tree_clean_node(struct tree *tree, struct key key, unsigned level);
+const void *tree_clean_node(struct tree *tree, struct key key, unsigned level,
+			    struct key *high);
+/* May the node of a level where a key is still be the one at this address, as
+ * far as is known? */
+bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
+		     traxaddr addr);
 
 /* One more node track, whatever there is. */
 void tree_grow_nodes(struct tree *tree);
