@@ -14,6 +14,10 @@
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
 
+static const char *const purposes[READER_PURPOSES] = {
+	"clock", "leap", "inside", "event", "proof"
+};
+
 struct lab {
 	uint64_t seed, limit, checks, quick_ms;
 	bool quiet;
@@ -77,6 +81,9 @@ static int run(const struct lab *lab, const char *path)
 	       (uintmax_t)s.hits, (uintmax_t)s.evictions,
 	       (uintmax_t)s.checks, (uintmax_t)s.failed, s.noise, v.angle_p99,
 	       (uintmax_t)v.first_wrong);
+	for (int i = 0; i < READER_PURPOSES; i++)
+		printf("    %-6s %9ju reads %8.1f s\n", purposes[i],
+		       (uintmax_t)s.reads_for[i], (double)s.ns_for[i] * 1e-9);
 	geom_free(geom);
 	map_close(map);
 	extract_rig_fini(&rig);

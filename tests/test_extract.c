@@ -6,6 +6,7 @@
 
 #include "diskmodel/spec.h"
 #include "sim/specgen.h"
+#include "extract/rounds.h"
 #include "extract/store.h"
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
@@ -148,6 +149,119 @@ START_TEST(certain)
 }
 END_TEST
 
+/*
+ * Unequal surfaces one after another, and cylinders with spares: rounds of few
+ * tracks are leapt over, and what slips in them is seen (124, 132: a few in
+ * each zone; 127: equal but for the last of a cylinder; 414: slips that were
+ * made up for within one leap).
+ */
+START_TEST(in_rounds)
+{
+	static const char *const drives[] = {
+		"124,bytes=80G,slipped=0.0005", "132,bytes=80G,slipped=0.0005",
+		"127,bytes=80G,slipped=0.0005", "414,bytes=30G,odd=1",
+	};
+	struct extract_verdict v;
+	struct specgen options;
+	struct extract_rig rig;
+	struct map_stats s;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+
+	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	map = map_of(&rig, spec);
+	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
+	ck_assert_int_eq(map_geom(map, &geom), 0);
+	extract_rig_judge(&rig, geom, &v);
+	ck_assert_msg(!v.wrong, "%s: %ju wrong, first at %ju", drives[_i],
+		      (uintmax_t)v.wrong, (uintmax_t)v.first_wrong);
+	ck_assert_uint_lt(v.unknown_sectors, v.sectors / 100);
+	map_get_stats(map, &s);
+	ck_assert_uint_lt(s.reads, (options.odd ? 10 : 2) * s.tracks);
+	geom_free(geom);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
+static struct run run_of(uint32_t size)
+{
+	return (struct run){ .count = 1, .size = size, .cross = 0.1,
+			     .step = 0.1, .span = 1 };
+}
+
+/* Two unequal tracks, again and again. */
+START_TEST(slips_show)
+{
+	struct plan plan = { .n = 2, .period = 2, .expected = 1,
+			     .trusted = true };
+	struct rounds r = { 0 };
+
+	plan.past[0] = run_of(400);
+	plan.past[1] = run_of(380);
+	plan.now = run_of(400);
+	rounds_see(&r, &plan);
+	ck_assert_uint_eq(r.tracks, 2);
+	ck_assert(rounds_needed(&r) && rounds_fresh(&r));
+	r.both = 1000;
+	ck_assert(rounds_needed(&r) && !rounds_fresh(&r));
+	/* One may have been the last of a cylinder. */
+	for (unsigned i = 0; i < 3; i++) {
+		rounds_slip(&r, 400);
+		ck_assert(rounds_fresh(&r));
+		rounds_pass(&r, 40);
+		ck_assert(rounds_needed(&r) && !rounds_fresh(&r));
+	}
+	rounds_slip(&r, 380);
+	rounds_pass(&r, 40);
+	ck_assert(!rounds_needed(&r));
+	/* In another zone all begins anew; there slips are made up for. */
+	plan.past[0] = run_of(300);
+	plan.past[1] = run_of(290);
+	plan.now = run_of(300);
+	rounds_see(&r, &plan);
+	r.both = 1000;
+	rounds_slip(&r, 300);
+	rounds_event(&r);
+	for (unsigned i = 0; i < 4; i++) {
+		rounds_slip(&r, i % 2 ? 300 : 290);
+		rounds_pass(&r, 40);
+	}
+	ck_assert(rounds_needed(&r));
+}
+END_TEST
+
+/* Three tracks of which the last is short, twice and three times. */
+START_TEST(round_learned)
+{
+	static const uint32_t sizes[] = { 400, 400, 390 };
+	struct store store = { 0 };
+	struct plan plan = { 0 };
+	double start = 0.3;
+
+	for (unsigned i = 0; i < 9; i++) {
+		struct store_track t = { plan.first, sizes[i % 3], start, 0 };
+
+		ck_assert(!rounds_learn(&store, &plan));
+		ck_assert_int_eq(store_add(&store, &t, 400, 1), 0);
+		plan.first += t.size;
+		start += i % 3 == 2 ? 0.2 : 0.1;
+	}
+	ck_assert(rounds_learn(&store, &plan));
+	ck_assert_uint_eq(plan.period, 3);
+	ck_assert_uint_eq(plan.now.size, 390);
+	ck_assert_uint_eq(plan.past[0].size, 390);
+	ck_assert_uint_eq(plan.past[1].size, 400);
+	ck_assert_double_eq_tol(plan.past[1].cross, 0.2, 0.001);
+	ck_assert_double_eq_tol(plan.past[2].cross, 0.1, 0.001);
+	store_fini(&store);
+}
+END_TEST
+
 static void store_adds_up(const struct store *s, uint64_t units)
 {
 	uint64_t at = 0;
@@ -241,6 +355,9 @@ int main(void)
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 17);
+	tcase_add_loop_test(tc, in_rounds, 0, 4);
+	tcase_add_test(tc, slips_show);
+	tcase_add_test(tc, round_learned);
 	tcase_add_test(tc, overlaps);
 	tcase_add_loop_test(tc, quick, 0, 4);
 	suite_add_tcase(suite, tc);

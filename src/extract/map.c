@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "diskmodel/geom_build.h"
 #include "extract/calibrate.h"
@@ -30,9 +31,6 @@
 /* Drives with fewer tracks are looked at track by track.  Of others it is what
  * was measured, so many tracks of it, and those before and behind it. */
 #define DENSE_TRACKS 20000u
-/* Where they come in cylinders of so many, so many are. */
-#define CYLINDER_MOST 64u
-#define CYLINDER_TRACKS 200000u
 #define DOUBT_MOST 16u
 #define DOUBT_BEFORE 3u
 #define DOUBT_BEHIND 3u
@@ -126,12 +124,15 @@ static int lock(struct map *m, bool first)
 	uint64_t now_ns = env_now_ns(env);
 	uint64_t every_ns = m->locks < 12 ? LOCK_FIRST_NS : LOCK_NS;
 	double error, sigma = LOCK_SIGMA * m->reader.noise;
+	enum reader_purpose was;
 	int err;
 
 	if (!m->anchored || (!first && now_ns - m->reader.phase.locked_ns <
 					       every_ns))
 		return 0;
+	was = reader_set_purpose(&m->reader, READER_CLOCK);
 	err = lock_once(m, &error);
+	reader_set_purpose(&m->reader, was);
 	if (err || isnan(error))
 		return err;
 	now_ns = env_now_ns(env);
@@ -467,16 +468,6 @@ static int close_hole(struct map *m, uint64_t at)
 	return store_unknown(&m->store, at, to - at);
 }
 
-/* Do rounds of few unequal tracks come again?  Cylinders may have spares then,
- * so that slips do not show behind them. */
-static bool in_cylinders(const struct map *m)
-{
-	unsigned round = plan_round(&m->walk.plan);
-
-	return round && round <= CYLINDER_MOST &&
-	       m->reader.units / m->walk.plan.now.size < CYLINDER_TRACKS;
-}
-
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
@@ -491,7 +482,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		m->dense |= m->walk.lies || in_cylinders(m);
+		m->dense |= m->walk.lies;
 		if (!err && is_dense(m) && m->loose) {
 			m->loose = false;
 			err = prove_known(m, 0, m->reader.units);
@@ -701,6 +692,8 @@ void map_get_stats(const struct map *map, struct map_stats *stats)
 		.period_ns = r->phase.period_ns,
 		.period_ppm = 1e6 * sqrt(fmax(r->phase.pp, 0)),
 	};
+	memcpy(stats->reads_for, r->reads_for, sizeof(r->reads_for));
+	memcpy(stats->ns_for, r->ns_for, sizeof(r->ns_for));
 	for (size_t i = 0; i < map->store.n; i++) {
 		const struct piece *p = &map->store.pieces[i];
 

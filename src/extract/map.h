@@ -21,6 +21,7 @@
 
 #include "diskmodel/geom.h"
 #include "extract/probe.h"
+#include "extract/reader.h"
 
 struct map;
 
@@ -46,6 +47,7 @@ struct map_stats {
 	uint64_t leaps, events;	/* leaps that failed */
 	uint64_t slips, gone;	/* odd tracks, tracks without sectors */
 	uint64_t checks, failed;	/* of map_verify */
+	uint64_t reads_for[READER_PURPOSES], ns_for[READER_PURPOSES];
 	double noise;		/* revolutions */
 	double period_ns;	/* as refined, */
 	double period_ppm;	/* and to how many millionths */

@@ -737,8 +737,10 @@ static int keep_open(struct prove *p)
 int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 {
 	const struct store *s = prove->store;
+	enum reader_purpose was;
 	int err = 0;
 
+	was = reader_set_purpose(prove->reader, READER_PROOF);
 	prove->n = 0;
 	for (size_t i = store_find(s, first); i < s->n && !err &&
 	     s->pieces[i].first < end; i++)
@@ -756,6 +758,7 @@ int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
 		judge_alone(prove, more);
 	if (!err)
 		err = try_edges(prove, more);
+	reader_set_purpose(prove->reader, was);
 	return err ? err : keep_open(prove);
 }
 

@@ -70,11 +70,23 @@ static void note(struct reader *r, uint64_t unit, uint32_t units,
 	bool idle = a->submit_ns > r->last_ns + IDLE_NS;
 
 	r->reads++;
+	r->reads_for[r->purpose]++;
+	if (a->complete_ns > r->last_ns && r->last_ns)
+		r->ns_for[r->purpose] += a->complete_ns - r->last_ns;
 	r->last = unit + units - 1;
 	r->last_ns = a->complete_ns;
 	recent_add(&r->recent, unit, unit + units, idle);
 	if (a->result)
 		r->errors++;
+}
+
+enum reader_purpose reader_set_purpose(struct reader *reader,
+				       enum reader_purpose purpose)
+{
+	enum reader_purpose was = reader->purpose;
+
+	reader->purpose = purpose;
+	return was;
 }
 
 int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,

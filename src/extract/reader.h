@@ -23,6 +23,16 @@
 #define READER_CLASSES 48	/* of distances, by powers of two */
 #define READER_MEMO 64
 
+/* What a read is for. */
+enum reader_purpose {
+	READER_CLOCK,		/* also what calibrates */
+	READER_LEAP,		/* the end of one */
+	READER_INSIDE,		/* what it went over */
+	READER_EVENT,		/* why one failed */
+	READER_PROOF,
+	READER_PURPOSES
+};
+
 struct reader {
 	struct prober *prober;
 	struct phase phase;
@@ -47,11 +57,17 @@ struct reader {
 
 	/* Statistics. */
 	uint64_t reads, hits, evictions, errors, outliers, parts, prefixed;
+	enum reader_purpose purpose;	/* of those to come */
+	uint64_t reads_for[READER_PURPOSES], ns_for[READER_PURPOSES];
 };
 
 /* `sector_of_unit_0` is the lowest aligned one. */
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset);
+
+/* What reads are for from now on; returns what they were for. */
+enum reader_purpose reader_set_purpose(struct reader *reader,
+				       enum reader_purpose purpose);
 
 /* A read of some units just as it is asked for. */
 int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,

@@ -42,9 +42,10 @@
 #define INSIDE_LOOKS 3u
 /* Tracks of a run after which its size is not new any more. */
 #define FRESH 32u
-/* Tracks of a cylinder, and how many of them are looked at in a leap. */
-#define ROUND_MOST 64u
-#define ROUNDS_SEEN 24u
+/* Boundaries of rounds among which the next to look at is chosen, and by how
+ * much others are put off. */
+#define WINDOW 12u
+#define CACHED_NS 3e7
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
@@ -138,6 +139,17 @@ static int walk_pass(struct walk *w, unsigned n)
 	return err;
 }
 
+/* Few tracks that come again? */
+static void learn_round(struct walk *w)
+{
+	double noise = w->reader->noise;
+
+	if (!rounds_learn(w->store, &w->plan))
+		return;
+	line_begin(&w->line, noise, noise, noise);
+	rounds_see(&w->rounds, &w->plan);
+}
+
 /* A run begins at the frontier with a track that has been measured. */
 static int run_begin(struct walk *w, const struct track *t, double cross)
 {
@@ -155,6 +167,7 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 	bool known;
 
 	plan_begin(&w->plan, &run);
+	rounds_event(&w->rounds);
 	known = run.step != w->plan.now.step && w->plan.expected > LONG_RUN;
 	line_begin(&w->line, w->reader->noise,
 		   w->reader->noise * (known ? STEP_KNOWN : 1),
@@ -329,6 +342,7 @@ static int skip(struct walk *w, uint64_t from)
 
 	w->events++;
 	w->leap = LEAP_START;
+	rounds_event(&w->rounds);
 	err = find_track(w, from, &t);
 	if (err == TRACK_UNDECIDED) {
 		/* The rest of the disk, or a stretch of it. */
@@ -363,6 +377,7 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	walk->plan = (struct plan){ .first = unit };
 	walk->leap = LEAP_START;
 	walk->there = true;
+	reader_set_purpose(walk->reader, READER_EVENT);
 	if (!on_track)
 		return skip(walk, unit);
 	err = measure(walk, &t, unit);
@@ -423,16 +438,22 @@ static int odd(struct walk *w, struct track *t, double next)
 
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
+	if (again || t->size > a->size ||
+	    (now->count < 3 && !w->plan.trusted))
+		rounds_event(&w->rounds);
 	if (again || (now->count < 3 && !w->plan.trusted))
 		return run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->size)
 		return too_long(w, before);
+	rounds_slip(&w->rounds, a->size);
 	err = store_add(w->store, &s, a->size, a->span);
 	plan_pass(&w->plan, a);
 	w->slips++;
 	w->last_start = t->start;
 	w->plan.first = t->first + t->size;
 	w->plan.start = next;
+	if (!err && !w->rounds.tracks)
+		learn_round(w);
 	return err;
 }
 
@@ -500,7 +521,10 @@ static int event(struct walk *w, unsigned n)
 	struct track t = { a->first, a->start, a->span / a->size, 0, 0 };
 	double near = 1.3 * w->reader->tolerance, go_on;
 	unsigned gone;
-	int err = track_find(w->reader, &t, a->first + a->size);
+	int err;
+
+	reader_set_purpose(w->reader, READER_EVENT);
+	err = track_find(w->reader, &t, a->first + a->size);
 
 	w->leap = LEAP_START;
 	if (err == TRACK_UNDECIDED)
@@ -577,15 +601,128 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 	return err;
 }
 
+/* Both sides of a boundary; *side: the one that was wrong. */
+static int ask_both(struct walk *w, unsigned j, enum side *side, bool *ok,
+		    double *low, double *high)
+{
+	int err = ask(w, LOW, j, ok, low);
+
+	*side = LOW;
+	if (err || !*ok)
+		return err;
+	*side = HIGH;
+	return ask(w, HIGH, j, ok, high);
+}
+
+/* Of the next boundaries that have not been seen, the one that is there
+ * soonest; 0: there are none. */
+static unsigned next_unseen(const struct walk *w, const bool *seen,
+			    unsigned *from, unsigned to)
+{
+	const struct recent *recent = &w->reader->recent;
+	double best_ns = INFINITY, ns;
+	unsigned best = 0, n = 0;
+
+	while (*from < to && seen[*from])
+		++*from;
+	for (unsigned k = *from; k < to && n < WINDOW; k++) {
+		uint64_t unit = unit_of(w, LOW, k);
+
+		if (seen[k])
+			continue;
+		n++;
+		ns = reader_cost(w->reader, unit, angle_of(w, LOW, k));
+		/* What a cache may hold costs more, but comes at last. */
+		if (recent_has(recent, unit) || recent_streams(recent, unit))
+			ns += CACHED_NS;
+		if (ns < best_ns) {
+			best_ns = ns;
+			best = k;
+		}
+	}
+	return best;
+}
+
+/* One boundary of a round; more than once when it is wrong.  One that can't be
+ * seen is. */
+static int look_at_round(struct walk *w, unsigned at, bool *ok)
+{
+	bool fresh = rounds_fresh(&w->rounds);
+	double low, high;
+	enum side side;
+	int err = 0;
+
+	*ok = false;
+	if (jump(w, at) < 2.2 * w->reader->tolerance)
+		return 0;
+	for (unsigned i = 0; i < INSIDE_LOOKS && !*ok && !err; i++)
+		err = fresh ? ask_both(w, at, &side, ok, &low, &high) :
+			      ask(w, LOW, at, ok, &low);
+	w->rounds.both += fresh && *ok;
+	return err;
+}
+
+/*
+ * Where each cylinder may have spares, a slip in it does not show behind it:
+ * all boundaries that a leap goes over are looked at, in the order in which
+ * they come under the head.  *bad: the first that is wrong, or 0.
+ */
+static int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
+{
+	bool seen[PLAN_AHEAD + 1] = { false }, ok;
+	unsigned k, from = 1;
+	int err = 0;
+
+	*bad = 0;
+	while (!err && (k = next_unseen(w, seen, &from, to))) {
+		seen[k] = true;
+		err = look_at_round(w, k, &ok);
+		if (!err && !ok)
+			to = *bad = k;
+	}
+	return err;
+}
+
+/* To the last boundary up to `lo` that both sides of are right; what comes
+ * behind it is looked at.  `looked`: into rounds, too. */
+static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
+		     bool looked)
+{
+	double offs[2] = { 0, 0 };
+	bool ok = false;
+	unsigned bad = 0;
+	int err = 0;
+
+	if (!looked && rounds_needed(&w->rounds))
+		err = look_into_rounds(w, lo, &bad);
+	if (bad) {
+		hi = bad;
+		lo = bad - 1;
+	}
+	while (!err && lo) {
+		err = both(w, lo, &ok, offs);
+		if (ok)
+			break;
+		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
+	}
+	if (err)
+		return err;
+	err = lo ? go_to(w, lo, offs[LOW], offs[HIGH]) : 0;
+	if (!err)
+		plan_ahead(&w->plan, w->ahead, 2);
+	return err ? err : event(w, n - lo);
+}
+
 /* Where, up to boundary `hi`, is the first event?  Passes what is before. */
 static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 {
 	unsigned lo = 0, mid;
-	double off, offs[2] = { 0, 0 };
+	double off;
 	bool ok;
 	int err = 0;
 
 	w->events++;
+	reader_set_purpose(w->reader, READER_EVENT);
 	if (w->plan.trusted && ++w->streak > STREAK_MAX) {
 		/* The runs were taken for others than they are. */
 		w->streak = 0;
@@ -608,18 +745,7 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 		else
 			hi = mid;
 	}
-	for (ok = false; !err && lo;) {
-		err = both(w, lo, &ok, offs);
-		if (ok)
-			break;
-		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
-	}
-	if (err)
-		return err;
-	err = lo ? go_to(w, lo, offs[LOW], offs[HIGH]) : 0;
-	if (!err)
-		plan_ahead(&w->plan, w->ahead, 2);
-	return err ? err : event(w, n - lo);
+	return err ? err : go_before(w, lo, hi, n, false);
 }
 
 /* A leap was right: goes there. */
@@ -631,20 +757,8 @@ static int accept(struct walk *w, const struct landing *l)
 	if (n >= STREAK_TRACKS)
 		w->streak = 0;
 	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
+	rounds_pass(&w->rounds, n);
 	return err;
-}
-
-/* Both sides of a boundary; *side: the one that was wrong. */
-static int ask_both(struct walk *w, unsigned j, enum side *side, bool *ok,
-		    double *low, double *high)
-{
-	int err = ask(w, LOW, j, ok, low);
-
-	*side = LOW;
-	if (err || !*ok)
-		return err;
-	*side = HIGH;
-	return ask(w, HIGH, j, ok, high);
 }
 
 /* A boundary in [lo, hi]; when it is wrong, another one up to `last`: what is
@@ -740,24 +854,6 @@ static int look_at(struct walk *w, unsigned at, struct landing *l)
 	return 0;
 }
 
-/* Where each cylinder has spares, what slips in it does not show behind it: not
- * in a leap over many.  Some tracks on the way show that it is so. */
-static int look_into_rounds(struct walk *w, struct landing *l)
-{
-	struct env *env = w->reader->prober->env;
-	unsigned round = plan_round(&w->plan), to = l->at, each;
-	int err = 0;
-
-	if (!round || round > ROUND_MOST)
-		return 0;
-	each = to / ROUNDS_SEEN > round ? to / ROUNDS_SEEN : round;
-	/* Downwards, as a read-ahead has got what is above. */
-	for (unsigned k = to / each; k-- > 0 && l->ok && !err;)
-		err = look_at(w, k * each + 1 +
-			      (unsigned)(env_random(env) % (each - 1)), l);
-	return err;
-}
-
 /*
  * Tracks in another order, or of other sizes, may add up to the same: 23 of 704
  * sectors are 22 of 736.  So the boundary before the end is looked at too, and
@@ -775,17 +871,45 @@ static int look_inside(struct walk *w, struct landing *l, bool forced)
 	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST) &&
 	    (fresh || mixed))
 		err = look_at(w, pick(w, LOW, l->at / 8 + 1, l->at - 2), l);
-	return err ? err : look_into_rounds(w, l);
+	return err;
+}
+
+/* The leap to l was right at its end: is it on the way? */
+static int land(struct walk *w, struct landing *l, unsigned n, bool forced)
+{
+	unsigned bad = 0;
+	int err;
+
+	reader_set_purpose(w->reader, READER_INSIDE);
+	if (rounds_needed(&w->rounds)) {
+		err = look_into_rounds(w, l->at, &bad);
+		if (err || !bad)
+			return err;
+		w->events++;
+		l->ok = false;
+		reader_set_purpose(w->reader, READER_EVENT);
+		return go_before(w, bad - 1, bad, n, true);
+	}
+	err = look_inside(w, l, forced);
+	if (!l->ok && w->rounds.tracks) {
+		rounds_doubt(&w->rounds);
+		w->inside = false;
+	}
+	return err || l->ok ? err : bisect(w, l->side, l->at, n);
 }
 
 int walk_step(struct walk *walk)
 {
 	unsigned most = 2 * walk->leap + 16, n;
 	struct landing l;
-	bool forced;
+	bool forced = false;
 	int err;
 
 	walk->leapt = walk->inside = false;
+	reader_set_purpose(walk->reader, READER_LEAP);
+	if (!walk->plan.trusted)
+		learn_round(walk);
+	rounds_see(&walk->rounds, &walk->plan);
 	n = plan_ahead(&walk->plan, walk->ahead,
 		       most < PLAN_AHEAD ? most : PLAN_AHEAD);
 	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
@@ -796,16 +920,16 @@ int walk_step(struct walk *walk)
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
 	while (most > LEAP_START && unsure(walk, most))
 		most -= most / 8 + 1;
-	most = bound(walk, most, n, &forced);
+	if (!walk->rounds.tracks)
+		most = bound(walk, most, n, &forced);
 	err = look(walk, forced ? most : most - most / 4, most,
 		   forced ? most : n - 1, &l);
 	if (err || !l.at)
 		return err ? err : event(walk, n);
 	walk->leaps++;
-	if (l.ok)
-		err = look_inside(walk, &l, forced);
-	if (err)
-		return err;
-	walk->leapt = l.ok;
-	return l.ok ? accept(walk, &l) : bisect(walk, l.side, l.at, n);
+	if (!l.ok)
+		return bisect(walk, l.side, l.at, n);
+	err = land(walk, &l, n, forced);
+	walk->leapt = !err && l.ok;
+	return walk->leapt ? accept(walk, &l) : err;
 }

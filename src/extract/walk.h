@@ -10,6 +10,7 @@
 #include "extract/line.h"
 #include "extract/plan.h"
 #include "extract/reader.h"
+#include "extract/rounds.h"
 #include "extract/store.h"
 
 struct walk {
@@ -24,6 +25,7 @@ struct walk {
 	bool leapt;		/* the last step was one that was right */
 	bool inside;		/* it was one that only seemed right */
 	uint64_t lies;		/* such, when a track was other than foretold */
+	struct rounds rounds;
 	double last_start;	/* angle of the last track passed */
 	unsigned streak;	/* of leaps that failed */
 	uint64_t odd_at;	/* end of the last odd track, */
