@@ -17,6 +17,7 @@
 #include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/trace.h"
+#include "extract/trim.h"
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
 
@@ -26,6 +27,7 @@
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
+#define QUICK_TRIM_NS (4 * NS_PER_SECOND)
 #define SAVE_NS (30 * NS_PER_SECOND)
 /* Boundaries looked at again: three thousand without an error are an error in
  * a thousand at most, with 95 %. */
@@ -489,12 +491,48 @@ static int run_verify(struct extract_run *run)
 	return err;
 }
 
+/* ---- Angles as a whole ---- */
+
+static int run_trim(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct progress progress = {
+		run, "angles", env_now_ns(run->prober->env)
+	};
+	const struct trim_options options = {
+		.period_ps = p->mech.period_ps,
+		.most_ns = run->quick ? QUICK_TRIM_NS : 0,
+		.progress = angles_progress,
+		.arg = &progress,
+	};
+	struct trim_stats stats;
+	struct geom *geom;
+	int err;
+
+	if (!known(run, PROFILE_ANGLES))
+		return 0;
+	err = trim_angles(run->prober, p->geom, &options, &geom, &stats);
+	if (err == -EOPNOTSUPP || err == -EINVAL)
+		return 0;
+	if (err)
+		return err;
+	geom_free(p->geom);
+	p->geom = geom;
+	if (stats.period_ppm < REFINED_PPM)
+		p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
+	msg_info("angles are known to %.2f %% of a revolution, by %" PRIu64
+		 " reads; they were off by %.2f %%", 100 * stats.sigma,
+		 stats.reads, 100 * stats.moved);
+	return 0;
+}
+
 static const struct stage stages[] = {
 	{ "period", run_period },
 	{ "translations", run_told },
 	{ "tracks", run_map },
 	{ "angles", run_angles },
 	{ "verification", run_verify },
+	{ "all angles", run_trim },
 	{ "seeks by distance", run_trace },
 	{ "mechanics", run_mech },
 };

@@ -16,9 +16,10 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/anchor.h"
 #include "extract/angles.h"
 #include "extract/calibrate.h"
-#include "extract/reach.h"
+#include "extract/skews.h"
 
 #define KINDS_MAX 4096u
 #define LEAP_MAX 512u
@@ -28,11 +29,7 @@
 #define STRANGE 2u
 #define WANDERS 0.0006		/* revolutions, per look */
 #define SKEW_LEAST 1e-6		/* never known better */
-#define LOCK_NS UINT64_C(6000000000)
-#define LOCK_FIRST_NS UINT64_C(1000000000)
-#define LOCKS_FIRST 12u
-#define LOCK_READS 3u
-#define TOLERANCE (UINT32_MAX / 250)
+#define TOLERANCE (UINT32_MAX / 2000)
 
 /* A step from one track to the next. */
 struct kind {
@@ -52,9 +49,7 @@ struct measure {
 	struct kind *kinds;
 	unsigned kinds_n, kind_last;
 	double at, var;			/* of the track at the frontier */
-	struct geom_track anchor;
-	double anchor_at;
-	unsigned locks;
+	struct anchor anchor;
 	/* The leap at hand: of its k-th step, kind and foretold angle. */
 	unsigned step[LEAP_MAX], steps;
 	double ahead[LEAP_MAX];
@@ -66,29 +61,7 @@ static angle to_angle(double turn)
 	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
 }
 
-static uint32_t around(const struct geom_track *t)
-{
-	return t->per_sector ? (uint32_t)llrint(0x1p32 / t->per_sector) : 0;
-}
-
 /* ---- Reading ---- */
-
-static uint64_t first_unit(const struct measure *m, const struct geom_track *t)
-{
-	uint32_t unit = m->reader.unit_sectors;
-
-	return (t->first + unit - 1) / unit;
-}
-
-/* The angle of a track's physical sector 0, by one of its units. */
-static int read_base(struct measure *m, uint64_t unit, double *base)
-{
-	uint32_t each = m->reader.unit_sectors;
-	int err = reader_read(&m->reader, unit, base);
-
-	*base = phase_part(*base - reach_angle(m->geom, unit * each, each));
-	return err;
-}
 
 /* As a share of a revolution that it is off from what is thought; when that is
  * much, it is read again. */
@@ -101,55 +74,13 @@ static int look(struct measure *m, uint64_t index, double expected,
 
 	geom_track_at(m->geom, index, &t);
 	for (unsigned i = 0; i < 2 && !err; i++) {
-		err = read_base(m, first_unit(m, &t), &base);
+		err = anchor_read(&m->anchor, anchor_unit(&m->anchor, &t),
+				  &base);
 		*off = phase_wrap(base - expected);
 		if (fabs(*off) <= m->reader.tolerance)
 			break;
 	}
 	return err;
-}
-
-static double median(double v[LOCK_READS])
-{
-	return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
-}
-
-static int read_some(struct measure *m, const struct geom_track *t,
-		     double near, double *base)
-{
-	uint64_t n = t->sectors / m->reader.unit_sectors;
-	double v[LOCK_READS], one;
-	int err = 0;
-
-	for (unsigned i = 0; i < LOCK_READS && !err; i++) {
-		err = read_base(m, first_unit(m, t) +
-				env_random(m->reader.prober->env) %
-				(n > 1 ? n - 1 : 1), &one);
-		near = isnan(near) ? one : near;
-		v[i] = near + phase_wrap(one - near);
-	}
-	*base = median(v);
-	return err;
-}
-
-/* Keeps the clock right by the first track. */
-static int lock(struct measure *m)
-{
-	struct env *env = m->reader.prober->env;
-	struct phase *phase = &m->reader.phase;
-	uint64_t every_ns = m->locks < LOCKS_FIRST ? LOCK_FIRST_NS : LOCK_NS;
-	double base;
-	int err;
-
-	if (env_now_ns(env) < phase->locked_ns + every_ns)
-		return 0;
-	err = read_some(m, &m->anchor, m->anchor_at, &base);
-	if (err || isnan(base))
-		return err;
-	phase_correct(phase, env_now_ns(env), phase_wrap(base - m->anchor_at),
-		      m->reader.noise);
-	m->locks++;
-	return 0;
 }
 
 /* ---- Kinds of steps ---- */
@@ -165,7 +96,7 @@ static unsigned kind_of(struct measure *m, const struct geom_track *a,
 			const struct geom_track *b)
 {
 	struct kind k = {
-		.before = around(a), .after = around(b),
+		.before = skews_around(a), .after = skews_around(b),
 		.from = a->surface, .to = b->surface,
 		.cylinders = (int64_t)b->cylinder - a->cylinder,
 		.var = -1,
@@ -271,7 +202,7 @@ static int take(struct measure *m, uint64_t index)
 	int err;
 
 	geom_track_at(m->geom, index, &t);
-	err = read_some(m, &t, NAN, &base);
+	err = anchor_read_some(&m->anchor, &t, &base);
 	off = isnan(base) ? 0 : phase_wrap(base - m->ahead[0]);
 	if (k->var < 0 || ++k->strange >= STRANGE) {
 		k->skew = phase_wrap(k->skew + off);
@@ -323,7 +254,7 @@ static int begin(struct measure *m, uint64_t index)
 	int err;
 
 	geom_track_at(m->geom, index, &t);
-	err = read_some(m, &t, NAN, &m->at);
+	err = anchor_read_some(&m->anchor, &t, &m->at);
 	if (err)
 		return err;
 	if (isnan(m->at))
@@ -333,9 +264,7 @@ static int begin(struct measure *m, uint64_t index)
 	m->bases[index] = to_angle(m->at);
 	if (m->stats->tracks++)
 		return 0;
-	m->anchor = t;
-	m->anchor_at = m->at;
-	m->reader.phase.locked_ns = env_now_ns(m->reader.prober->env);
+	anchor_drop(&m->anchor, &t, m->at);
 	return 0;
 }
 
@@ -353,7 +282,7 @@ static int measure_all(struct measure *m)
 		do {
 			was = at;
 			if (!err)
-				err = lock(m);
+				err = anchor_lock(&m->anchor);
 			if (!err)
 				err = leap(m, &at);
 			m->stats->tracks += at - was;
@@ -366,7 +295,7 @@ static int measure_all(struct measure *m)
 }
 
 static int put_tracks(const struct geom *geom, const angle *bases,
-		      struct geom_build *b)
+		      const uint32_t *rounds, struct geom_build *b)
 {
 	uint64_t n = geom_tracks(geom);
 	uint32_t odd = 0, slip = 0;
@@ -375,6 +304,7 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 
 	for (uint64_t i = 0; i < n && !err; i++) {
 		int32_t more = 0;
+		uint32_t sectors, round;
 
 		geom_track_at(geom, i, &t);
 		if (odd < geom->odds_n && geom->odds[odd].track == i) {
@@ -384,11 +314,13 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 		while (!err && slip < geom->slips_n &&
 		       geom->slips[slip].track == i)
 			err = geom_build_slip(b, &geom->slips[slip++]);
+		sectors = t.sectors - (uint32_t)more;
+		round = rounds ? rounds[i] : skews_around(&t);
 		if (!err)
 			err = geom_build_sweep(b, &(struct geom_sweep){
 				.count = 1,
-				.sectors = t.sectors - (uint32_t)more,
-				.around = around(&t),
+				.sectors = sectors,
+				.around = round > sectors ? round : sectors,
 				.cylinder = t.cylinder,
 				.surface = (int32_t)t.surface,
 				.base = bases[i],
@@ -400,10 +332,11 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 	return err;
 }
 
-int angles_put(const struct geom *geom, const angle *bases, struct geom **out)
+int angles_put(const struct geom *geom, const angle *bases,
+	       const uint32_t *rounds, struct geom **out)
 {
 	struct geom_build *b = geom_build_new(geom_period_ns(geom), TOLERANCE);
-	int err = b ? put_tracks(geom, bases, b) : -ENOMEM;
+	int err = b ? put_tracks(geom, bases, rounds, b) : -ENOMEM;
 
 	if (!err)
 		err = geom_build_finish(b, out);
@@ -417,13 +350,15 @@ static int prepare(struct measure *m, struct prober *prober)
 
 	reader_init(&m->reader, prober, (double)m->options->period_ps / 1e3,
 		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
+	m->anchor = (struct anchor){ .reader = &m->reader, .geom = m->geom };
 	for (uint64_t i = 0; i < geom_tracks(m->geom) && !t.known; i++)
 		geom_track_at(m->geom, i, &t);
 	m->bases = calloc(geom_tracks(m->geom) + 1, sizeof(*m->bases));
 	m->kinds = calloc(KINDS_MAX, sizeof(*m->kinds));
 	if (!m->bases || !m->kinds)
 		return -ENOMEM;
-	return t.known ? calibrate_reader(&m->reader, first_unit(m, &t)) :
+	return t.known ? calibrate_reader(&m->reader,
+					     anchor_unit(&m->anchor, &t)) :
 			 -EINVAL;
 }
 
@@ -446,7 +381,7 @@ int angles_measure(struct prober *prober, const struct geom *geom,
 	stats->reads = m->reader.reads;
 	stats->period_ns = m->reader.phase.period_ns;
 	if (!err)
-		err = angles_put(geom, m->bases, out);
+		err = angles_put(geom, m->bases, NULL, out);
 	free(m->bases);
 	free(m->kinds);
 	free(m);

@@ -33,7 +33,9 @@ int angles_measure(struct prober *prober, const struct geom *geom,
 		   const struct angles_options *options, struct geom **out,
 		   struct angles_stats *stats);
 
-/* The same tracks with others angles, of their physical sectors 0. */
-int angles_put(const struct geom *geom, const angle *bases, struct geom **out);
+/* The same tracks with other angles, of their physical sectors 0, and with as
+ * many sectors around them as `around` says (NULL: as many as there are). */
+int angles_put(const struct geom *geom, const angle *bases,
+	       const uint32_t *around, struct geom **out);
 
 #endif
