@@ -34,9 +34,11 @@
 #define TRACKS_A_CHECK 200u
 #define LEAST_CHECKS 500u
 #define MOST_CHECKS 3000u
-/* So many tracks are looked at one by one: minutes. */
-#define VERIFY_ALL 100000u
-#define VERIFY_ALL_QUICK 600u
+/* So many tracks are looked at one by one: seconds.  What the map says of more
+ * it has proven itself, and samples will do. */
+#define VERIFY_ALL 600u
+#define VERIFY_SOME 1024u
+#define VERIFY_SOME_QUICK 64u
 #define SURE_PPM PROFILE_CERTAIN_PPM
 /* Millionths: to this the period is known before. */
 #define REFINED_PPM 0.4
@@ -479,11 +481,11 @@ static int run_verify(struct extract_run *run)
 	if (!known(run, PROFILE_ANGLES))
 		return 0;
 	/* What the drive says of boundaries is certain. */
-	if (how != PROFILE_SCSI && known_tracks(p->geom) <=
-	    (run->quick ? VERIFY_ALL_QUICK : VERIFY_ALL))
+	if (how != PROFILE_SCSI && known_tracks(p->geom) <= VERIFY_ALL)
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
-				run->quick ? 64 : 512, v);
+				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,
+				v);
 	if (v->wrong)
 		found(p, PROFILE_BOUNDARIES, how,
 		      (uint32_t)((uint64_t)SURE_PPM * v->right /
