@@ -5,7 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--drive NAME [--doubt N]]
+ *         [--keep] [--lose] [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -14,10 +14,11 @@
  * volatile cache.  --canary: the disk lies about durability, and the run
  * fails when nobody notices.  --replicas: copies of what the clients have are
  * made and reclaimed all the while.  --keep: what is known of the disk's tracks
- * changes all the while, and is written back.  --drive: the disk is a drive of
- * drives/ or random:SEED, and the file system believes to know it, which is
- * wrong in one of the ways of doubt.h with --doubt.  The seed of a failure is
- * printed and replays.
+ * changes all the while, and is written back.  --lose: much is overwritten that
+ * nobody asks for, and after a cut the records of the log that nobody was told
+ * of cannot be read.  --drive: the disk is a drive of drives/ or random:SEED,
+ * and the file system believes to know it, which is wrong in one of the ways of
+ * doubt.h with --doubt.  The seed of a failure is printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -36,7 +37,9 @@
 #include "fs/nodes.h"
 #include "fs/replica.h"
 #include "fs/settle.h"
+#include "log/internal.h"
 #include "sched/queue.h"
+#include "sim/media.h"
 #include "tests/doubt.h"
 #include "tests/oracle.h"
 #include "tests/world.h"
@@ -45,15 +48,19 @@
 #define MEMORY_BYTES (32u << 20)
 #define COPIES 16u
 #define OPS_BETWEEN 5u
+#define STORM_OPS 400u
+#define STORM_SECONDS 40u
+#define STORM_TURNS 300u
 #define MAX_PROGRESS 60000u
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep;
+	bool cache, canary, replicas, keep, lose;
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
+	uint8_t uuid[16];	/* of the file system that is cut */
 };
 
 static struct {
@@ -158,6 +165,44 @@ static struct disk *liar_disk(struct liar *liar, struct disk *below)
 	liar->disk.limits.volatile_cache = false;
 	liar->below = below;
 	return &liar->disk;
+}
+
+/* ---- Records that nobody was told of, nor relies on ---- */
+
+static uint64_t note_told(void *arg)
+{
+	const struct fs *fs = *(struct fs **)arg;
+
+	return fs ? tree_log(fs->tree)->acked_seq : UINT64_MAX;
+}
+
+static void lose_record(struct media *media, const uint8_t *uuid,
+			uint64_t sector, uint64_t told)
+{
+	static uint8_t record[TRAX_MAX_RECORD_BYTES];
+	const struct log_header *h = (const void *)record;
+	const uint64_t left = DISK_SECTORS - sector;
+	const uint64_t most = sizeof(record) / SECTOR_BYTES;
+
+	media_read(media, sector, left < most ? left : most, record, NULL);
+	if (!log_header_verify(record, sizeof(record), uuid, sector) &&
+	    le64_get(h->seq) > told)
+		media_damage(media, sector,
+			     le32_get(h->bytes) / SECTOR_BYTES);
+}
+
+static void lose(struct media *media, const uint8_t *uuid, uint64_t told)
+{
+	struct log_header h;
+	uint8_t buf[SECTOR_BYTES];
+	uint64_t sector;
+
+	for (sector = 0; sector < DISK_SECTORS; sector += TRAX_BLOCK_SECTORS) {
+		media_read(media, sector, 1, buf, NULL);
+		memcpy(&h, buf, sizeof(h));
+		if (le32_get(h.magic) == TRAX_LOG_MAGIC)
+			lose_record(media, uuid, sector, told);
+	}
 }
 
 /* ---- One cut ---- */
@@ -278,8 +323,9 @@ static const char *recut(struct config *config, struct oracle *oracle,
 }
 
 static const char *cut(struct config *config, struct oracle *oracle,
-		       const struct sim_moment *moment, uint64_t event)
+		       const struct world *run, uint64_t event)
 {
+	const struct sim_moment *moment = run->moment[event - 1];
 	const char *wrong = NULL;
 
 	for (int mode = SIM_CUT_KEEP; mode <= SIM_CUT_RANDOM && !wrong;
@@ -294,6 +340,8 @@ static const char *cut(struct config *config, struct oracle *oracle,
 		media = sim_moment_cut(moment, mode,
 				       place.seed * 1000003 + event);
 		assert(media);
+		if (config->lose)
+			lose(media, config->uuid, run->noted[event - 1]);
 		wrong = recover(config, oracle, media, event, &world,
 				config->recuts > 0, &mounted);
 		if (config->recuts && !wrong)
@@ -313,7 +361,7 @@ static const char *cut_all(struct config *config, struct oracle *oracle,
 	if (config->cuts && world->moments - first > config->cuts)
 		step = (world->moments - first) / config->cuts;
 	for (uint64_t e = first; e <= world->moments && !wrong; e += step)
-		wrong = cut(config, oracle, world->moment[e - 1], e);
+		wrong = cut(config, oracle, world, e);
 	return wrong;
 }
 
@@ -411,12 +459,31 @@ static void run_keep(struct config *config, struct oracle *oracle,
 	       (long)moved.logs, (long)moved.nodes, (long)moved.given_up);
 }
 
+/* Much that nobody asks to be durable, until it is written all the same. */
+static void run_lose(struct config *config, struct oracle *oracle,
+		     struct fs *fs, struct world *world)
+{
+	for (unsigned done = 0; done < config->ops; done += 10 * OPS_BETWEEN) {
+		oracle_run(oracle, fs, world, 10 * OPS_BETWEEN);
+		oracle_overwrite(oracle, fs, world, STORM_OPS);
+		for (unsigned s = 0; s < STORM_SECONDS; s++) {
+			sim_advance(world->sim, 1000000000);
+			for (unsigned n = 0; n < STORM_TURNS; n++)
+				world_drive(world, fs);
+		}
+	}
+}
+
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
 	uint64_t rng = seed;
 	unsigned done;
 
+	if (config->lose) {
+		run_lose(config, oracle, fs, world);
+		return;
+	}
 	if (config->keep) {
 		run_keep(config, oracle, fs, world, seed);
 		return;
@@ -460,17 +527,20 @@ static const char *run(struct config *config, uint64_t seed)
 	struct liar liar;
 	struct head *head;
 	struct disk *disk;
-	struct fs *fs;
+	struct fs *fs = NULL;
 	uint64_t first;
 	const char *wrong;
 
 	place.seed = seed;
 	world_init(&world, drive_of(config), DISK_SECTORS, &options, true);
+	world.note = note_told;
+	world.note_arg = &fs;
 	disk = sim_disk(world.sim);
 	fs = open_fs(config, &world,
 		     config->canary ? liar_disk(&liar, disk) : disk, true,
 		     &head);
 	assert(fs);
+	memcpy(config->uuid, tree_super(fs->tree)->uuid, sizeof(config->uuid));
 	oracle_begin(oracle, fs, &world);
 	first = world.events;
 	run_clients(config, oracle, fs, &world, seed);
@@ -511,6 +581,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "cuts", 1, NULL, 'k' },    { "recuts", 1, NULL, 'K' },
 		{ "cache", 0, NULL, 'v' },   { "canary", 0, NULL, 'y' },
 		{ "replicas", 0, NULL, 'R' }, { "keep", 0, NULL, 'P' },
+		{ "lose", 0, NULL, 'L' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -541,6 +612,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'y':
 			config->canary = true;
+			break;
+		case 'L':
+			config->lose = true;
 			break;
 		case 'R':
 			config->replicas = true;

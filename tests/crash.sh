@@ -8,6 +8,8 @@ tests/crash --seed 1 --runs 3 --ops 350 --cuts 25 --recuts 2
 tests/crash --seed 11 --runs 3 --ops 350 --cuts 25 --cache
 tests/crash --seed 31 --runs 2 --ops 350 --cuts 25 --cache --replicas
 tests/crash --seed 2 --runs 2 --ops 200 --cuts 50 --recuts 1 --cache --keep
+# Records that nobody was told of are lost.
+tests/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
 # On a drive that is known, well or badly.
 tests/crash --seed 31 --ops 350 --cuts 25 --recuts 2 --drive hp-c2247a
 tests/crash --seed 32 --ops 350 --cuts 10 --drive hp-c2247a --doubt 1

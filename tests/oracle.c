@@ -74,6 +74,7 @@ struct oracle {
 	uint64_t random;
 	unsigned long counts[32];
 	bool allow;
+	bool overwrites;	/* hardly anything else is done */
 };
 
 static unsigned pick(struct client *c, unsigned n)
@@ -613,6 +614,10 @@ static const struct kind *pick_kind(struct client *c)
 {
 	unsigned total = 0, n;
 
+	if (c->oracle->overwrites && pick(c, 16))
+		for (unsigned i = 0; i < KINDS; i++)
+			if (kinds[i].start == start_overwrite_block)
+				return &kinds[i];
 	for (unsigned i = 0; i < KINDS; i++)
 		total += kinds[i].weight;
 	n = pick(c, total);
@@ -732,6 +737,14 @@ static void drop_handles(struct oracle *o, struct fs *fs, struct world *world)
 			abort();
 		c->held = NULL;
 	}
+}
+
+void oracle_overwrite(struct oracle *o, struct fs *fs, struct world *world,
+		      unsigned ops)
+{
+	o->overwrites = true;
+	oracle_run(o, fs, world, ops);
+	o->overwrites = false;
 }
 
 void oracle_run(struct oracle *o, struct fs *fs, struct world *world,

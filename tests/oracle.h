@@ -35,6 +35,10 @@ void oracle_allow_faults(struct oracle *oracle);
 void oracle_run(struct oracle *oracle, struct fs *fs, struct world *world,
 		unsigned ops);
 
+/* The same, but most of them overwrite a block. */
+void oracle_overwrite(struct oracle *oracle, struct fs *fs,
+		      struct world *world, unsigned ops);
+
 /*
  * Reads everything and compares.  event UINT64_MAX: must be exactly the
  * present state; else what may be there after a cut at that event.  NULL when

@@ -439,6 +439,38 @@ START_TEST(nobody_waits_for_twins)
 }
 END_TEST
 
+/* Who relies on a record gets it a twin, and so does a root whose data is still
+ * in the log. */
+START_TEST(relied_upon_has_a_twin)
+{
+	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
+	uint64_t due, last = 0, cut, chain;
+
+	while (last < 6) {
+		last = add(&r, last, 100000);
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	ck_assert_uint_gt(log_durable_seq(r.log), 0);
+	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
+	if (_i == 0) {
+		log_rely(r.log, 1);
+	} else {
+		if (_i == 2)
+			log_hold(r.log, 1);
+		log_cut(r.log, 2, &cut, &chain);
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	due = log_run(r.log, sim_now_ns(r.sim));
+	if (due != UINT64_MAX) {
+		sim_advance(r.sim, due - sim_now_ns(r.sim));
+		log_run(r.log, sim_now_ns(r.sim));
+		ck_assert_int_eq(queue_drain(r.queue), 0);
+	}
+	ck_assert_uint_eq(find_record(&r, 1, true) != 0, _i != 1);
+	rig_free(&r);
+}
+END_TEST
+
 /* The log is too full for all twins of what somebody was told of: a checkpoint
  * is wanted instead. */
 START_TEST(full_log_leaves_twins_out)
@@ -1065,6 +1097,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, torn_tail_is_the_end);
 	tcase_add_test(tc, twins_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_twins);
+	tcase_add_loop_test(tc, relied_upon_has_a_twin, 0, 3);
 	tcase_add_test(tc, full_log_leaves_twins_out);
 	tcase_add_test(tc, drain_writes_everything);
 	tcase_add_loop_test(tc, twin_heals, 0, 6);

@@ -21,8 +21,12 @@ static void on_request(struct sim *sim, const struct disk_request *req,
 		world->room = 2 * world->room + 64;
 		world->moment = realloc(world->moment,
 					world->room * sizeof(*world->moment));
-		assert(world->moment);
+		world->noted = realloc(world->noted,
+				       world->room * sizeof(*world->noted));
+		assert(world->moment && world->noted);
 	}
+	world->noted[world->moments] = world->note ?
+		world->note(world->note_arg) : 0;
 	world->moment[world->moments] = sim_moment_take(sim);
 	assert(world->moment[world->moments]);
 	world->moments++;
@@ -44,6 +48,7 @@ void world_fini(struct world *world)
 	for (uint64_t i = 0; i < world->moments; i++)
 		sim_moment_free(world->moment[i]);
 	free(world->moment);
+	free(world->noted);
 	sim_free(world->sim);
 }
 

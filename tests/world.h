@@ -21,6 +21,10 @@ struct world {
 	bool record;
 	struct sim_moment **moment;	/* of event i at [i - 1] */
 	uint64_t moments, room;
+	/* What it says at each moment is kept beside it; NULL: nothing. */
+	uint64_t (*note)(void *arg);
+	void *note_arg;
+	uint64_t *noted;
 	bool inside;		/* the file system runs, not the test */
 };
 

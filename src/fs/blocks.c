@@ -332,6 +332,8 @@ void hold_run(struct files *files, bool committed)
 		if ((release->seq ? release->seq > durable : pending) &&
 		    !(committed && release->covered))
 			continue;
+		/* The next root may leave the older record behind. */
+		log_rely(log, release->seq ? release->seq : durable);
 		list_del(&release->link);
 		hold_unref(files, release->hold, release->refs);
 		files_release(release);

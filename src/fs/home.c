@@ -7,7 +7,8 @@
  * their holds are given up.
  *
  * 1. Not before the log record is durable: a home that is written before would
- *    not fit the sum that a crash goes back to.
+ *    not fit the sum that a crash goes back to.  From then on old content lives
+ *    by that record (log_rely).
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
@@ -38,7 +39,8 @@ static bool home_may(const struct block *block, uint64_t durable)
 static int home_run(struct ticket *ticket)
 {
 	struct job *job = ticket->state;
-	uint64_t durable = log_durable_seq(tree_log(ticket->fs->tree));
+	struct log *log = tree_log(ticket->fs->tree);
+	uint64_t durable = log_durable_seq(log), newest = 0;
 	struct block *block = block_find(job->file, job->first);
 	uint64_t sector = job->first * BLOCK_SECTORS, end, stop;
 	struct extent extent;
@@ -47,6 +49,7 @@ static int home_run(struct ticket *ticket)
 
 	while (block && block->index == job->first + n && n < HOME_BLOCKS &&
 	       home_may(block, durable)) {
+		newest = block->hold->seq > newest ? block->hold->seq : newest;
 		n++;
 		block = block->next;
 	}
@@ -76,8 +79,10 @@ static int home_run(struct ticket *ticket)
 	}
 	job->segments = job->n;
 	job->n = n;
-	if (n)
+	if (n) {
+		log_rely(log, newest);
 		job_claim(job);
+	}
 	return 0;
 }
 

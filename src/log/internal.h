@@ -94,7 +94,8 @@ struct log {
 	uint64_t last_chain;
 	uint64_t durable_seq;
 	uint64_t wanted_seq;		/* somebody waits for it */
-	uint64_t acked_seq;		/* somebody was or will be told of it */
+	uint64_t acked_seq;		/* somebody was or will be told of it,
+					   or relies on it */
 	uint64_t tail_seq;		/* oldest record that is needed */
 	struct {
 		uint64_t cut_seq, tail_seq;

@@ -282,12 +282,17 @@ static uint64_t newest_seq(const struct log *log)
 	return log->open ? log->open->seq : log->last_seq;
 }
 
+void log_rely(struct log *log, uint64_t seq)
+{
+	if (seq > log->acked_seq)
+		log->acked_seq = seq;
+}
+
 void log_commit(struct log *log, struct waiter *w)
 {
 	if (w->seq > newest_seq(log))
 		w->seq = newest_seq(log);
-	if (w->seq > log->acked_seq)
-		log->acked_seq = w->seq;
+	log_rely(log, w->seq);
 	if (log->failed || w->seq <= log->durable_seq) {
 		list_add(&log->ready, &w->link);
 		return;
@@ -486,6 +491,8 @@ void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain)
 	log->gen = gen;
 	*seq = log->last_seq;
 	*chain = log->last_chain;
+	if (log_oldest_held(log) <= *seq)
+		log_rely(log, *seq);
 	assert(log->cuts < LOG_CUTS);
 	log->cut[log->cuts].cut_seq = *seq;
 	log->cut[log->cuts++].tail_seq = tail_at(log, *seq);

@@ -6,10 +6,10 @@
  * if it is known where the head is, else to the next one of the open track;
  * one write at a time, what arrives meanwhile shares the next (group commit).
  * Each record chains to the one before by its checksum: the order of slots
- * means nothing.  When something has been acknowledged by it, a record's twin
- * goes to another log track: when there was no commit for 50 ms or with a
- * change of track, many in one write; when the log is nearly full it is left
- * out.
+ * means nothing.  When something has been acknowledged by it or relies on it, a
+ * record's twin goes to another log track: when there was no commit for 50 ms
+ * or with a change of track, many in one write; when the log is nearly full it
+ * is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the
@@ -107,6 +107,10 @@ uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
  * everything added so far. */
 void log_commit(struct log *log, struct waiter *waiter);
 
+/* Something that cannot be taken back goes by the durable record seq, as if
+ * somebody had been told of it: so it has a twin. */
+void log_rely(struct log *log, uint64_t seq);
+
 uint64_t log_durable_seq(const struct log *log);
 bool log_has_pending(const struct log *log);	/* added, not yet durable */
 uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
@@ -118,9 +122,9 @@ void log_unhold(struct log *log, uint64_t seq);
 uint64_t log_oldest_held(const struct log *log);	/* UINT64_MAX: none */
 
 /* Closes the open record: everything so far is at or before *seq.  The new
- * generation starts with the next record. */
+ * generation starts with the next record.  *chain: its chain value.  Its root
+ * relies on what is held. */
 void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain);
-/* Chain value of a record that has been written or closed. */
 
 /* The root that holds everything up to cut_seq is durable. */
 void log_trim(struct log *log, uint64_t cut_seq);
