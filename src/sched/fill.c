@@ -24,11 +24,11 @@
 #define ROUND_NS 1000u
 #define QUIET_GAPS 10u
 /* Of all time, one part in so many may be lost by turns that are missed behind
- * a free read; the guards grow by so many steps at most, each so a part of a
- * turn. */
-#define CARE_COST 200u
-#define CARE_MOST 16u
-#define CARE_PART 128u
+ * a free read, for either reason; the guards grow by a part of a turn with each
+ * that is, to another part at most. */
+#define CARE_COST 400u
+#define CARE_PART 64u
+#define CARE_MOST_PART 8u
 #define CARE_GAP_NS UINT64_C(50000000)
 /* A longer gap was not one in an activity. */
 #define GAP_MAX_NS UINT64_C(1000000000)
@@ -73,11 +73,6 @@ static void plan_watch(struct freeblock *fb, const struct belief *belief)
 	};
 }
 
-static uint64_t care_step_ns(const struct belief *belief)
-{
-	return belief->mech->period_ps / 1000 / CARE_PART;
-}
-
 static void plan_search(struct freeblock *fb, const struct belief *belief)
 {
 	struct belief careful = *belief;
@@ -92,9 +87,9 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	struct gap_plan plan;
 	struct list *pos;
 
-	careful.read_guard_ns += fb->care * care_step_ns(belief);
-	careful.read_next_guard_ns += fb->care * care_step_ns(belief);
-	careful.write_next_guard_ns += fb->care * care_step_ns(belief);
+	careful.read_guard_ns += fb->care_ns;
+	careful.read_next_guard_ns += fb->care_next_ns;
+	careful.write_next_guard_ns += fb->care_next_ns;
 	list_for_each(pos, &fb->tasks)
 		tasks++;
 	query.steps = STEPS / (tasks ? tasks : 1);
@@ -513,30 +508,50 @@ static void delay_count(struct freeblock *fb, uint64_t delay_ns)
 	fb->delay_bins[bin]++;
 }
 
+/* A turn missed makes a guard grow, time lets it shrink. */
+static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
+		      bool missed)
+{
+	uint64_t fade_ns = since_ns / CARE_COST / CARE_PART;
+
+	if (missed)
+		*care_ns += turn_ns / CARE_PART;
+	else
+		*care_ns -= fade_ns < *care_ns ? fade_ns : *care_ns;
+	if (*care_ns > turn_ns / CARE_MOST_PART)
+		*care_ns = turn_ns / CARE_MOST_PART;
+}
+
 /*
  * The guards let 2 % of all moves miss their target, and a free read is a move
  * more.  So they are widened until the turns that are missed cost no more than
- * their part of the time.
+ * their part of the time: those missed by what a gap begins with, for which the
+ * host may be late, and those missed by what follows it, apart.
  */
 static void care_follow(struct freeblock *fb, const struct watch *watch,
 			uint64_t over_ns)
 {
-	uint64_t since_ns = over_ns - fb->balanced_ns;
-	int64_t turn_ns = (int64_t)watch->turn_ns;
+	uint64_t since_ns = over_ns - fb->cared_ns;
+	bool missed = over_ns > watch->over_ns + watch->turn_ns / 2;
 
-	fb->balanced_ns = over_ns;
-	fb->balance_ns += (int64_t)((since_ns < CARE_GAP_NS ? since_ns :
-							      CARE_GAP_NS) /
-				    CARE_COST);
-	if (over_ns > watch->over_ns + watch->turn_ns / 2)
-		fb->balance_ns -= turn_ns;
-	if (fb->balance_ns < -turn_ns) {
-		fb->care += fb->care < CARE_MOST;
-		fb->balance_ns = 0;
-	} else if (fb->balance_ns > 2 * turn_ns) {
-		fb->care -= fb->care > 0;
-		fb->balance_ns = 0;
-	}
+	fb->cared_ns = over_ns;
+	if (since_ns > CARE_GAP_NS)
+		since_ns = CARE_GAP_NS;
+	care_move(&fb->care_ns, watch->turn_ns, since_ns,
+		  missed && watch->first_late);
+	care_move(&fb->care_next_ns, watch->turn_ns, since_ns,
+		  missed && !watch->first_late);
+}
+
+void fill_read_over(struct freeblock *fb, const struct disk_request *disk)
+{
+	struct watch *watch = &fb->watch[(fb->watches - 1) % FILL_WATCHES];
+	const struct gap_piece *piece = &fb->plan.piece[0];
+
+	if (watch->used && fb->plan.pieces_n &&
+	    piece->sector == disk->sector &&
+	    disk->complete_ns > piece->end_ns + watch->turn_ns / 2)
+		watch->first_late = true;
 }
 
 /* Was it made late by what was read before it, or in idle time? */

@@ -32,7 +32,8 @@ struct read {
 
 /* A foreground request with a gap before it, and when it would be over. */
 struct watch {
-	bool used;		/* something is read before it */
+	bool used;		/* something is read before it ... */
+	bool first_late;	/* ... and the first of that came late */
 	uint64_t lbn;
 	uint64_t over_ns, guard_ns, turn_ns;
 };
@@ -58,10 +59,9 @@ struct freeblock {
 	uint64_t idle_begin_ns, idle_end_ns; /* the last step */
 	uint64_t idle_lbn;		/* where the next begins */
 
-	/* What missing a turn has cost of late, against what it may. */
-	int64_t balance_ns;
-	unsigned care;			/* steps added to the guards */
-	uint64_t balanced_ns;		/* as of then */
+	/* Added to the guards: of what a gap begins with, and of the rest. */
+	uint64_t care_ns, care_next_ns;
+	uint64_t cared_ns;		/* as of then */
 
 	struct watch watch[FILL_WATCHES];
 	unsigned watches;
@@ -126,6 +126,9 @@ struct queue_request *fill_idle(void *arg, const struct belief *belief,
 				uint64_t quiet_ns, uint64_t *again_ns);
 bool fill_wants(void *arg);
 void fill_passed(void *arg, const struct queue_request *req);
+
+/* A read in a gap is over. */
+void fill_read_over(struct freeblock *fb, const struct disk_request *disk);
 
 /* Gives the queue what a task is promoted to, and its suspects. */
 void fill_promoted(struct freeblock_task *task);

@@ -465,6 +465,8 @@ void freeblock_read_done(struct disk_request *disk)
 
 	if (read->kind == READ_IDLE)
 		fb->idle_end_ns = disk->complete_ns;
+	if (read->kind == READ_GAP)
+		fill_read_over(fb, disk);
 	if (read->suspect)
 		suspect_deliver(task, read);
 	list_for_each_safe(pos, next, &fb->tasks)
