@@ -144,9 +144,9 @@ static uint64_t room_ns(const struct queue *queue)
 		lead_ns += part_lead_ns(&belief);
 	else
 		lead_ns += belief.late_ns > LEAD_NS ? belief.late_ns : LEAD_NS;
-	/* Nothing is left to be chosen. */
-	if (queue->parked && lead_ns < part_lead_ns(&belief))
-		lead_ns = part_lead_ns(&belief);
+	/* Nothing is left to be chosen: in good time, hosts are late. */
+	if (queue->parked)
+		lead_ns = belief.mech->period_ps / 1000;
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
 	/* A command that takes longer to be decoded could be overtaken, and
 	 * one on the way to its second part would become one with it. */

@@ -26,6 +26,9 @@
 /* So many steps are looked at together. */
 #define GUARD_WINDOW 6u
 #define FADE_AT 400u
+/* Of a turn, a correction at first; doubled so often. */
+#define CORRECT_PART 1024u
+#define RUN_MOST 6
 /* The most by misses one after another: what 15 % of a turn allow. */
 #define CAUTION_MOST 19u
 /* A step less after so many that were met. */
@@ -53,6 +56,7 @@ void learn_forget(struct learn *learn)
 	int kind, when;
 
 	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
+	memset(learn->run, 0, sizeof(learn->run));
 	learn->settle_off_ns = 0;
 	for (kind = 0; kind < LEARN_KINDS; kind++) {
 		learn->overhead_off_ns[kind] = 0;
@@ -104,11 +108,13 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 {
 	unsigned i, all = 0, odds = 0;
 
+	if (!odd[first])
+		return false;
 	for (i = first; i < LEARN_STEPS && i < first + GUARD_WINDOW; i++) {
 		all += seen[i];
 		odds += odd[i];
 	}
-	return odd[first] && odds * 50 > all + 25;
+	return odds * 50 > all + 25;
 }
 
 /* The distance from which on no more than that do.  Never 0: a reading is as
@@ -177,13 +183,32 @@ static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
 		*what_ns = -most;
 }
 
+/* By little at first: hosts are very late now and then.  More with each that
+ * says the same. */
+static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
+{
+	int64_t most_ns;
+
+	if (late_ns < 0)
+		*run = (int8_t)(*run > 0 ? 0 : *run > -RUN_MOST ? *run - 1 :
+				*run);
+	else
+		*run = (int8_t)(*run < 0 ? 0 : *run < RUN_MOST ? *run + 1 :
+				*run);
+	most_ns = (int64_t)(period_ns / CORRECT_PART) << abs(*run);
+	if (llabs(late_ns / 4) <= most_ns)
+		return late_ns / 4;
+	return late_ns < 0 ? -most_ns : most_ns;
+}
+
 /* It came later (or earlier) than expected by something like this. */
 static void correct(struct learn *learn, const struct learn_access *access,
 		    int64_t late_ns, uint64_t period_ns)
 {
 	unsigned bin = bin_of(access->cylinders, access->switched);
 	int64_t *overhead_ns = &learn->overhead_off_ns[access->kind];
-	int64_t by_ns = late_ns / 4;
+	int64_t by_ns = correction_ns(&learn->run[access->kind], late_ns,
+				      period_ns);
 
 	/* Nobody has waited for a command to be decoded behind another. */
 	if (!bin && access->when == LEARN_IDLE) {

@@ -28,6 +28,8 @@ struct learn {
 	uint32_t seek_n;
 	uint64_t switch_ns, settle_ns, overhead_given_ns[LEARN_KINDS];
 	int64_t bin_ns[LEARN_BINS];	/* corrections */
+	/* So many were late (below 0: early) one after another. */
+	int8_t run[LEARN_KINDS];
 	int64_t settle_off_ns, overhead_off_ns[LEARN_KINDS];
 	struct learn_steps {
 		/* Targets so far ahead, and those of them missed. */
