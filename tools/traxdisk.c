@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -60,6 +61,7 @@ struct request {
 	int error;		/* 0 or negative errno */
 	uint32_t bytes;		/* read: of data; write: written */
 	bool read, write;
+	_Atomic unsigned left;	/* the drive and the data to be done */
 	char data[];
 };
 
@@ -97,11 +99,13 @@ static void reply(const struct server *s, uint64_t unique, int error,
 		msg_error("answering: %s", strerror(errno));
 }
 
-static void request_done(struct emul_job *job)
+/* The drive is done with it, or its data are moved: the last one answers. */
+static void request_over(struct request *r)
 {
-	struct request *r = (struct request *)job;
 	struct fuse_write_out written = { .size = r->bytes };
 
+	if (atomic_fetch_sub(&r->left, 1) > 1)
+		return;
 	if (r->error)
 		reply(r->server, r->unique, r->error, NULL, 0);
 	else if (r->write)
@@ -109,6 +113,11 @@ static void request_done(struct emul_job *job)
 	else
 		reply(r->server, r->unique, 0, r->data, r->bytes);
 	free(r);
+}
+
+static void request_done(struct emul_job *job)
+{
+	request_over((struct request *)job);
 }
 
 static struct request *request_new(struct server *s, uint64_t unique,
@@ -128,6 +137,7 @@ static struct request *request_new(struct server *s, uint64_t unique,
 	r->bytes = bytes;
 	r->read = op == DISK_READ;
 	r->write = op == DISK_WRITE;
+	atomic_init(&r->left, op == DISK_FLUSH ? 1 : 2);
 	r->job.done = request_done;
 	r->job.timing.op = op;
 	if (op != DISK_FLUSH) {
@@ -201,8 +211,9 @@ static void take_read(struct server *s, uint64_t unique,
 	r = request_new(s, unique, DISK_READ, in->offset, bytes);
 	if (!r)
 		return;
-	r->error = image_read(s->image, r->data, bytes, in->offset);
 	emul_submit(s->emul, &r->job);
+	r->error = image_read(s->image, r->data, bytes, in->offset);
+	request_over(r);
 }
 
 static void take_write(struct server *s, uint64_t unique,
@@ -218,9 +229,10 @@ static void take_write(struct server *s, uint64_t unique,
 	r = request_new(s, unique, DISK_WRITE, in->offset, bytes);
 	if (!r)
 		return;
+	emul_submit(s->emul, &r->job);
 	r->error = image_write(s->image, (const char *)(in + 1), bytes,
 			       in->offset);
-	emul_submit(s->emul, &r->job);
+	request_over(r);
 }
 
 static void take_open(struct server *s, uint64_t unique)

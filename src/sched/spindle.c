@@ -4,10 +4,11 @@
  * Between readings the variance grows by that of the frequency and by the
  * wander of the spindle (Q of a random walk of frequency).  A reading further
  * off than GATE sigmas is left out: lateness has a long tail.  Several in a row
- * say that it is us who are wrong: then the phase is taken anew and the
- * frequency is doubted.  When so much time has passed that whole turns can no
- * longer be told apart, the next reading gives the phase and says nothing of
- * the frequency.
+ * say that it is us who are wrong: then the phase is taken anew, from the least
+ * late of them; and the frequency is doubted when that happens again and again,
+ * since it may have been a host that was busy for a moment.  When so much time
+ * has passed that whole turns can no longer be told apart, the next reading
+ * gives the phase and says nothing of the frequency.
  *
  * The noise of readings is their own mean deviation, so that a noisy path
  * widens the gate by itself.  A delay that is always the same is part of the
@@ -19,6 +20,10 @@
 
 #define GATE 3.5
 #define GATED_MAX 5u
+/* After so many readings the phase is settled; so many times unsettled, it is
+ * the frequency that is wrong. */
+#define SETTLED 50u
+#define UNSETTLED_MAX 3u
 /* Of the frequency: what a period that is wrong by 0.3 % leaves to find. */
 #define FREQ_SIGMA 0.002
 /* Wander of the frequency, relative, per square root of a second. */
@@ -77,6 +82,7 @@ static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
 	spindle->cov = 0;
 	spindle->acquired = true;
 	spindle->gated_run = 0;
+	spindle->settled = 0;
 	spindle->observed++;
 }
 
@@ -107,6 +113,7 @@ static void spindle_update(struct spindle *spindle, struct service_mech *mech,
 	spindle->cov = (1 - k0) * p01;
 	spindle->var_freq = p11 - k1 * p01;
 	spindle->gated_run = 0;
+	spindle->settled++;
 	spindle->observed++;
 }
 
@@ -116,6 +123,26 @@ static void spindle_hear(struct spindle *spindle, double ahead)
 
 	spindle->noise += NOISE_WEIGHT * (1.25 * off - spindle->noise);
 	spindle->noise = fmin(fmax(spindle->noise, NOISE_MIN), NOISE_MAX);
+}
+
+/* A reading is left out, unless too many were. */
+static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
+			 uint64_t at_ns, double ahead)
+{
+	spindle->gated++;
+	if (!spindle->gated_run || ahead > spindle->gated_ahead)
+		spindle->gated_ahead = ahead;
+	if (++spindle->gated_run < GATED_MAX)
+		return false;
+	spindle->reacquired++;
+	spindle->unsettled = spindle->settled < SETTLED ?
+				     spindle->unsettled + 1 : 1;
+	if (spindle->unsettled >= UNSETTLED_MAX) {
+		spindle->unsettled = 0;
+		spindle_doubt(spindle);
+	}
+	spindle_acquire(spindle, mech, at_ns, spindle->gated_ahead);
+	return true;
 }
 
 bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
@@ -134,15 +161,8 @@ bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 		return true;
 	}
 	if (ahead * ahead >
-	    GATE * GATE * (var + spindle->noise * spindle->noise)) {
-		spindle->gated++;
-		if (++spindle->gated_run < GATED_MAX)
-			return false;
-		spindle->reacquired++;
-		spindle_doubt(spindle);
-		spindle_acquire(spindle, mech, at_ns, ahead);
-		return true;
-	}
+	    GATE * GATE * (var + spindle->noise * spindle->noise))
+		return spindle_gate(spindle, mech, at_ns, ahead);
 	spindle_hear(spindle, ahead);
 	spindle_update(spindle, mech, at_ns, ahead);
 	return true;

@@ -21,6 +21,9 @@ struct spindle {
 	double var_freq;	/* (revolutions/s)^2 */
 	double noise;		/* sigma of a reading, revolutions */
 	unsigned gated_run;	/* left out, one after another */
+	double gated_ahead;	/* the least late of these */
+	unsigned settled;	/* readings taken since the phase was, */
+	unsigned unsettled;	/* which was soon, so often in a row */
 	uint64_t observed, gated, reacquired;
 };
 
