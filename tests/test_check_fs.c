@@ -397,6 +397,30 @@ START_TEST(test_leaf_gone)
 }
 END_TEST
 
+/* Without any one leaf it mounts, and what is left can be read. */
+START_TEST(test_leaf_gone_mounts)
+{
+	struct rig rig;
+	unsigned k;
+
+	for (k = 0;; k++) {
+		rig_open(&rig, DISK_MIB, 6);
+		make_files(&rig);
+		ck_assert_int_eq(fs_close(rig.fs), 0);
+		if (!zero_leaf(&rig, k))
+			break;
+		rig.options.read_only = _i;
+		mount(&rig);
+		expect_no_wrong_bytes(&rig);
+		fs_close(rig.fs);
+		sim_free(rig.sim);
+	}
+	ck_assert_uint_gt(k, 1);
+	mount(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 /* A file that has lost an extent: the rest can be read, the gap cannot, until
  * the file is emptied. */
 START_TEST(test_gap_is_no_zeros)
@@ -443,6 +467,7 @@ static Suite *check_fs_suite(void)
 	tcase_add_test(tcase, test_log_damaged);
 	tcase_add_test(tcase, test_roots_gone);
 	tcase_add_test(tcase, test_leaf_gone);
+	tcase_add_loop_test(tcase, test_leaf_gone_mounts, 0, 2);
 	tcase_add_test(tcase, test_gap_is_no_zeros);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -224,7 +224,10 @@ int mount_settings_parse(struct mount_settings *s, const char *list)
 
 	while (!rc && (option = strsep(&rest, ","))) {
 		if (*option && !set_one(s, option)) {
-			msg_error("mount option \"%s\": unknown or malformed",
+			msg_error(!strcmp(option, "remount") ?
+				  "mount option \"%s\": unmount it, and mount "
+				  "it anew" :
+				  "mount option \"%s\": unknown or malformed",
 				  option);
 			rc = -EINVAL;
 		}

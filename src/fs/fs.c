@@ -595,6 +595,47 @@ static void fs_free(struct fs *fs)
 	free(fs);
 }
 
+/* Damage is no reason not to mount.  But nothing is changed where it is not
+ * known what was begun, or what may be given up. */
+static int fs_do_without(struct fs *fs, int rc, const char *what, bool stop)
+{
+	if ((rc != -EIO && rc != -EUCLEAN && rc != -EBADMSG) || fs->gone)
+		return rc;
+	msg_warn("%s: %s cannot be read; chkfs.traxfs repairs it",
+		 fs->disk->name, what);
+	if (stop && !fs->options.read_only)
+		tree_fail(fs->tree, "damage was found at the mount");
+	return 0;
+}
+
+static int fs_begin(struct fs *fs)
+{
+	int rc = 0;
+
+	if (!fs->options.read_only) {
+		rc = tree_start(fs->tree);
+		if (!rc)
+			rc = fs_do_without(fs, move_resume(fs),
+					   "what moves", true);
+		if (!rc)
+			rc = fs_do_without(fs, vnode_resume_orphans(fs),
+					   "what was being deleted", true);
+	}
+	if (!rc)
+		rc = keep_open(fs, &fs->keep);
+	if (!rc)
+		rc = settle_open(fs, &fs->settle);
+	if (!rc)
+		rc = fs_do_without(fs, replicas_open(fs),
+				   "the table of copies", true);
+	if (!rc)
+		rc = runs_new(fs);
+	if (!rc)
+		rc = fs_do_without(fs, watch_open(fs), "what was learned",
+				   false);
+	return rc ? rc : nodes_new(fs);
+}
+
 /* What is on its way to a disk that still runs gets there. */
 void fs_abandon(struct fs *fs)
 {
@@ -620,25 +661,8 @@ int fs_open(struct env *env, struct disk *disk,
 		fs_check_writable(fs);
 		rc = fs_open_rest(fs);
 	}
-	if (!rc && !fs->options.read_only) {
-		rc = tree_start(fs->tree);
-		if (!rc)
-			rc = move_resume(fs);
-		if (!rc)
-			rc = vnode_resume_orphans(fs);
-	}
 	if (!rc)
-		rc = keep_open(fs, &fs->keep);
-	if (!rc)
-		rc = settle_open(fs, &fs->settle);
-	if (!rc)
-		rc = replicas_open(fs);
-	if (!rc)
-		rc = runs_new(fs);
-	if (!rc)
-		rc = watch_open(fs);
-	if (!rc)
-		rc = nodes_new(fs);
+		rc = fs_begin(fs);
 	if (rc) {
 		fs_abandon(fs);
 		return rc;

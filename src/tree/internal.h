@@ -205,8 +205,6 @@ struct tree {
 
 /* ---- tree.c ---- */
 
-/* The file system is failed: no more changes.  Said once. */
-void tree_fail(struct tree *tree, const char *why);
 void tree_set_root(struct tree *tree, struct frame *root);
 /* Calls waiters of a list with rc; empties it first. */
 void tree_wake(struct list *list, int rc);

@@ -102,6 +102,9 @@ int tree_write_super(struct tree *tree, const struct super *super);
 void tree_set_super(struct tree *tree, const struct super *super);
 struct space *tree_space(struct tree *tree);
 struct log *tree_log(struct tree *tree);
+/* The file system is failed: no more changes, until it is mounted again.  Said
+ * once. */
+void tree_fail(struct tree *tree, const char *why);
 bool tree_failed(const struct tree *tree);
 
 /* ---- Transactions ---- */
