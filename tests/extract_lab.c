@@ -2,26 +2,118 @@
  * extract_lab.c - the map of tracks of drives, against their true ones; by
  * hand.
  *
- *   extract_lab [--seed N] [--limit SECTORS] [--verify CHECKS] SPEC...
+ *   extract_lab [--seed N] [--limit SECTORS] [--verify CHECKS] [--why] SPEC...
  *
+ * --why: a line for what is unknown, with the true tracks there: sectors of how
+ * many around, zone, and by how many percent of a turn the angle leaps between.
  * A SPEC is a file, or "random:SEED[,KEY=VALUE...]" (sim/specgen.h).
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diskmodel/spec.h"
+#include "extract/phase.h"
+#include "sim/drive.h"
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
 
 static const char *const purposes[READER_PURPOSES] = {
-	"clock", "leap", "inside", "event", "proof"
+	"clock", "leap", "inside", "event", "proof", "gap"
 };
 
 struct lab {
 	uint64_t seed, limit, checks, quick_ms;
-	bool quiet;
+	bool quiet, why;
 };
+
+static unsigned zone_of(const struct spec *spec, const struct geom_track *t)
+{
+	unsigned z = 0;
+
+	while (z < spec->zones_n && t->cylinder > spec->zones[z].last_cylinder)
+		z++;
+	return z;
+}
+
+/* Of a turn, at the beginning of a track. */
+static double leap_at(const struct geom *truth, uint64_t i)
+{
+	struct geom_track a, b;
+
+	if (!i || i >= geom_tracks(truth))
+		return 0;
+	geom_track_at(truth, i - 1, &a);
+	geom_track_at(truth, i, &b);
+	return phase_wrap(((double)b.start - a.start -
+			   (double)a.sectors * a.per_sector) * 0x1p-32);
+}
+
+#define LEAP_LEAST 0.027
+
+static void tell(const struct spec *spec, const struct geom *truth,
+		 uint64_t first, uint64_t end)
+{
+	bool zone = false, leap = false, spoilt = false;
+	struct geom_track t, before = { 0 };
+	uint64_t i;
+
+	geom_track_of(truth, first, &t);
+	printf("  why %ju+%ju:", (uintmax_t)first, (uintmax_t)(end - first));
+	for (i = t.index; i < geom_tracks(truth); i++) {
+		double by = leap_at(truth, i);
+		uint32_t around;
+
+		geom_track_at(truth, i, &t);
+		if (i && before.sectors)
+			zone |= zone_of(spec, &t) != zone_of(spec, &before);
+		leap |= fabs(by) < LEAP_LEAST;
+		if (t.first >= end)
+			break;
+		around = (uint32_t)(4294967296.0 / t.per_sector + 0.5);
+		spoilt |= t.sectors + spec->zones[zone_of(spec, &t)]
+			.spares_track * (spec->physical_bytes / 512) < around;
+		if (end - first < 40 * t.sectors)
+			printf(" %+.1f %u/%u.%u", 100 * by, t.sectors, around,
+			       zone_of(spec, &t));
+		before = t;
+	}
+	printf(" CAUSE%s%s%s%s\n", zone ? ".zone" : "", leap ? ".noleap" : "",
+	       spoilt ? ".short" : "",
+	       zone || leap || spoilt ? "" : ".none");
+}
+
+static void tell_wrong(const struct geom *truth, const struct geom_track *t)
+{
+	struct geom_track is;
+
+	geom_track_of(truth, t->first, &is);
+	if (is.first != t->first || is.sectors != t->sectors)
+		printf("  wrong %ju+%u: is %ju+%u\n", (uintmax_t)t->first,
+		       t->sectors, (uintmax_t)is.first, is.sectors);
+}
+
+static void tell_all(const struct spec *spec, const struct extract_rig *rig,
+		     const struct geom *geom)
+{
+	const struct geom *truth = drive_geom(sim_drive(rig->sim));
+	uint64_t first = 0, end = 0;
+	struct geom_track t;
+
+	for (uint64_t i = 0; i < geom_tracks(geom); i++) {
+		geom_track_at(geom, i, &t);
+		if (t.known)
+			tell_wrong(truth, &t);
+		if (t.known && first < end)
+			tell(spec, truth, first, end);
+		end = t.first + t.sectors;
+		if (t.known)
+			first = end;
+	}
+	if (first < end)
+		tell(spec, truth, first, end);
+}
 
 static int drive(const char *name, struct spec **spec)
 {
@@ -84,6 +176,8 @@ static int run(const struct lab *lab, const char *path)
 	for (int i = 0; i < READER_PURPOSES; i++)
 		printf("    %-6s %9ju reads %8.1f s\n", purposes[i],
 		       (uintmax_t)s.reads_for[i], (double)s.ns_for[i] * 1e-9);
+	if (lab->why)
+		tell_all(spec, &rig, geom);
 	geom_free(geom);
 	map_close(map);
 	extract_rig_fini(&rig);
@@ -105,6 +199,8 @@ int main(int argc, char **argv)
 
 		if (!strcmp(argv[i], "--quiet"))
 			lab.quiet = true;
+		else if (!strcmp(argv[i], "--why"))
+			lab.why = true;
 		else if (value && i + 1 < argc)
 			*value = strtoull(argv[++i], NULL, 0);
 		else

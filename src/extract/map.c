@@ -12,6 +12,7 @@
 
 #include "diskmodel/geom_build.h"
 #include "extract/calibrate.h"
+#include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
 
@@ -36,6 +37,18 @@
 #define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
+/* Gaps of more tracks are not looked at again. */
+#define GAP_MOST 24u
+/* Tracks of one size in a row are certain; of others so many are looked at
+ * beside a gap. */
+#define ROW_LEAST 3u
+#define WIDER_MOST 3u
+/* Pieces on both sides that say how tracks follow each other; revolutions that
+ * count as the same. */
+#define PIECES_NEAR 20u
+#define STEP_SAME 0.003
+/* Tracks of less than this are no measure of how others follow them. */
+#define STEP_SPAN 0.98
 /* Of what map_quick may take, the share of the beginning of the disk. */
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
@@ -205,6 +218,8 @@ int map_forget(struct map *map, uint64_t first, uint64_t end)
 	int err = store_cut(&m->store, unit_of(m, first), unit_of(m, end));
 
 	m->walk.there = m->mender.there = false;
+	if (m->closed > unit_of(m, first))
+		m->closed = unit_of(m, first);
 	return err;
 }
 
@@ -380,6 +395,16 @@ static int mend(struct map *m, size_t n)
 	return err;
 }
 
+/* The end of all that is not proven. */
+static uint64_t unproven_end(const struct map *m, uint64_t end)
+{
+	for (size_t i = 0; i < m->prove.ranges; i++) {
+		if (m->prove.range[i].end > end)
+			end = m->prove.range[i].end;
+	}
+	return end;
+}
+
 /* Looks at what has been walked, and walks over again, once, what does not
  * hold and what is unknown from `first` on. */
 static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
@@ -402,8 +427,10 @@ static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
 		m->walk = m->mender;
 		m->walk.leap_max = LEAP_MAX;
 	}
+	/* Of several holes not the last one may be what it went furthest
+	 * from. */
 	if (!err)
-		err = prove_tracks(&m->prove, from, at, true);
+		err = prove_tracks(&m->prove, from, unproven_end(m, at), true);
 	if (!err)
 		err = forget_refuted(m, true);
 	return err < 0 ? err : 0;
@@ -468,6 +495,167 @@ static int close_hole(struct map *m, uint64_t at)
 	return store_unknown(&m->store, at, to - at);
 }
 
+/* ---- gaps ---- */
+
+/* The next gap from a unit on between tracks that are known. */
+static bool next_gap(const struct map *m, uint64_t from, struct gap *gap)
+{
+	const struct piece *p = m->store.pieces, *behind;
+	size_t i = store_find(&m->store, from);
+	uint64_t end;
+
+	*gap = (struct gap){ 0 };
+	if (i && p[i - 1].tracks)
+		i--;
+	for (; i <= m->store.n; i++) {
+		if (i && !p[i - 1].tracks)
+			continue;
+		end = i ? p[i - 1].first + p[i - 1].units : 0;
+		behind = &p[i];
+		while (behind < p + m->store.n && !behind->tracks)
+			behind++;
+		if (behind == p + m->store.n)
+			break;
+		if (end >= from && behind->first > end)
+			break;
+	}
+	if (i > m->store.n)
+		return false;
+	gap->first = end;
+	gap->end = behind < p + m->store.n ? behind->first : m->reader.units;
+	if (i)
+		store_track(&m->store, &p[i - 1], p[i - 1].tracks - 1,
+			    &gap->before);
+	if (behind < p + m->store.n)
+		store_track(&m->store, behind, 0, &gap->behind);
+	return gap->first < gap->end;
+}
+
+static void gap_step(struct gap *gap, double step)
+{
+	for (unsigned i = 0; i < gap->steps; i++) {
+		if (fabs(phase_wrap(gap->step[i] - step)) < STEP_SAME)
+			return;
+	}
+	if (gap->steps < GAP_STEPS)
+		gap->step[gap->steps++] = phase_part(step);
+}
+
+/* By how much its tracks, and the one behind it, are later than others. */
+static void gap_steps_of(const struct map *m, struct gap *gap, size_t i)
+{
+	const struct piece *p = &m->store.pieces[i], *q = p + 1;
+	double last = p->start + (p->tracks - 1) * p->step;
+
+	if (!p->tracks)
+		return;
+	if (p->tracks > 1)
+		gap_step(gap, p->step);
+	if (i + 1 < m->store.n && q->tracks &&
+	    q->first == p->first + p->units && p->span > STEP_SPAN)
+		gap_step(gap, q->start - last);
+}
+
+static void gap_steps(const struct map *m, struct gap *gap)
+{
+	size_t left = store_find(&m->store, gap->first);
+	size_t right = store_find(&m->store, gap->end);
+
+	for (size_t n = 0; n < PIECES_NEAR; n++) {
+		if (n < left)
+			gap_steps_of(m, gap, left - 1 - n);
+		if (right + n < m->store.n)
+			gap_steps_of(m, gap, right + n);
+	}
+}
+
+static int put_gap(struct map *m, const struct gap_track *v, unsigned n)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < n && !err; i++) {
+		const struct store_track *t = &v[i].track;
+
+		err = v[i].known ?
+			store_add(&m->store, t, t->size,
+				  t->size * t->pitch) :
+			store_unknown(&m->store, t->first, t->size);
+	}
+	return err;
+}
+
+/* Is a track one of many? */
+static bool in_row(const struct map *m, const struct store_track *t)
+{
+	const struct piece *p = &m->store.pieces[store_find(&m->store,
+							    t->first)];
+
+	return p->tracks >= ROW_LEAST && p->size == t->size;
+}
+
+/* A track beside a gap that is one of few is looked at closely; what is not
+ * whole is not known. */
+static int doubt_beside(struct map *m, const struct store_track *t,
+			bool *wider)
+{
+	bool whole = true;
+	int err;
+
+	if (!t->size || in_row(m, t))
+		return 0;
+	err = gap_is_whole(&m->reader, t, &whole);
+	if (err || whole)
+		return err;
+	*wider = true;
+	return store_unknown(&m->store, t->first, t->size);
+}
+
+/* Widens a gap until what is beside it is certain. */
+static int widen(struct map *m, struct gap *gap)
+{
+	bool wider = true;
+	int err = 0;
+
+	for (unsigned i = 0; i < WIDER_MOST && wider && !err; i++) {
+		wider = false;
+		err = doubt_beside(m, &gap->before, &wider);
+		if (!err)
+			err = doubt_beside(m, &gap->behind, &wider);
+		if (wider && !err)
+			next_gap(m, gap->before.size ? gap->before.first : 0,
+				 gap);
+	}
+	return err;
+}
+
+/* Looks again, closely, at what is unknown between known tracks. */
+static int close_gaps(struct map *m, uint64_t end)
+{
+	struct gap_track v[GAP_TRACKS];
+	uint64_t most = (uint64_t)GAP_MOST * m->largest;
+	struct gap gap;
+	unsigned n;
+	int err = 0;
+
+	reader_set_purpose(&m->reader, READER_GAP);
+	while (!err && !out_of_time(m) && next_gap(m, m->closed, &gap) &&
+	       gap.first < end) {
+		m->closed = gap.end;
+		err = lock(m, false);
+		if (err || gap.end - gap.first > most)
+			continue;
+		err = widen(m, &gap);
+		if (err)
+			break;
+		m->closed = gap.end;
+		gap_steps(m, &gap);
+		err = gap_close(&m->reader, &gap, v, &n);
+		if (!err)
+			err = put_gap(m, v, n);
+	}
+	return err;
+}
+
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
@@ -491,6 +679,8 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 			break;
 	}
 	dropped = drop_unproven(m);
+	if (!err && !dropped)
+		err = close_gaps(m, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - began_ns;
 	return err ? err : dropped;
 }

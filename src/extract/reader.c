@@ -30,6 +30,8 @@
 /* Units before one of known angle that are tried instead of it. */
 #define PART_NEAR 3u
 #define PART_TRIES 12u
+/* Units before others that are as near, but none of them. */
+#define BEFORE 3u
 #define REACH_START_NS 2500000.0
 #define REACH_MAX_NS 60000000.0
 #define REACH_MORE_NS 300000.0
@@ -275,6 +277,61 @@ int reader_expect(struct reader *reader, uint64_t unit, double expected,
 	} else if (took_ns > wait_ns - reader->phase.period_ns / 2) {
 		*reach_ns -= *reach_ns * REACH_LESS;
 	}
+	return 0;
+}
+
+static bool has_some(const struct reader *r, uint64_t unit, uint32_t units)
+{
+	for (uint32_t i = 0; i < units; i++) {
+		if (recent_has(&r->recent, unit + i))
+			return true;
+	}
+	return false;
+}
+
+/* Makes the cache forget units; the head ends near them, where a read-ahead
+ * does not get at them: before or, at the beginning of the disk, behind. */
+static int come_back(struct reader *r, uint64_t unit, uint32_t units)
+{
+	uint64_t before = r->recent.ahead + BEFORE, at;
+	struct probe_access a;
+	int err = evict(r, unit);
+
+	while (before <= unit && recent_has(&r->recent, unit - before))
+		before += BEFORE;
+	at = before <= unit ? unit - before : unit + units + BEFORE;
+	return err || at >= r->units ? err : reader_raw(r, at, 1, &a);
+}
+
+int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
+		double begins, double ahead, double *turns)
+{
+	double period_ns = reader->phase.period_ns;
+	struct probe_access a;
+	uint64_t now_ns;
+	int err = has_some(reader, unit, units) ?
+			  come_back(reader, unit, units) : 0;
+
+	*turns = NAN;
+	if (err)
+		return err;
+	access_set(reader, &a, unit, units);
+	now_ns = env_now_ns(reader->prober->env);
+	a.not_before_ns = now_ns +
+		(uint64_t)(wait_for(reader, now_ns, begins - ahead) +
+			   floor(ahead) * period_ns);
+	err = reader->prober->access(reader->prober, &a, 1, 1);
+	note(reader, unit, units, &a);
+	if (err || a.result)
+		return err;
+	if (a.complete_ns - a.submit_ns < reader->hit_ns) {
+		/* It reads further ahead than was thought. */
+		reader->hits++;
+		recent_further(&reader->recent, reader->units);
+		return 0;
+	}
+	*turns = ((double)(a.complete_ns - a.submit_ns) -
+		  wait_for(reader, a.submit_ns, begins)) / period_ns;
 	return 0;
 }
 

@@ -30,6 +30,7 @@ enum reader_purpose {
 	READER_INSIDE,		/* what it went over */
 	READER_EVENT,		/* why one failed */
 	READER_PROOF,
+	READER_GAP,		/* what lies between known tracks */
 	READER_PURPOSES
 };
 
@@ -85,6 +86,15 @@ int reader_recall(struct reader *reader, uint64_t unit, double *turn);
  * takes to get there. */
 int reader_expect(struct reader *reader, uint64_t unit, double expected,
 		  double *turn);
+
+/*
+ * Reads units from the medium, the first of which begins at an angle.  They are
+ * asked for when that is a part of a revolution off, that of `ahead`; for as
+ * many whole ones the drive is left alone before.  *turns: from when it came by
+ * until all were read; NAN: they were not.
+ */
+int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
+		double begins, double ahead, double *turns);
 
 /* Something else first if what lies between the last unit and this one would
  * otherwise get into the cache on the way. */

@@ -64,3 +64,11 @@ void recent_more(struct recent *recent)
 	recent->slack = recent->slack * 2 + 1 < recent->ahead ?
 				recent->slack * 2 + 1 : recent->ahead;
 }
+
+void recent_further(struct recent *recent, uint64_t units)
+{
+	uint64_t ahead = recent->ahead * 2 + 1;
+
+	if (ahead <= units / 16)
+		recent->ahead = ahead;
+}

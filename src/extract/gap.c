@@ -1,0 +1,615 @@
+/*
+ * gap.c - straight stretches between two ends of tracks, and which of them are
+ * tracks.
+ *
+ * A stretch that goes round once is a track, so that one begins and one ends
+ * there.  Several shorter ones between two such ends are tracks, too, or parts
+ * of tracks in which sectors slipped:
+ *   - what is between parts of one track are some sectors, their sectors are
+ *     equally long, and with what is between them they are a turn at most;
+ *   - a track begins later than the one before by as much as others do, even if
+ *     sectors slipped; unless it is the last or the first of a zone.
+ * The only way to see them is believed, or the one with the fewest odd tracks.
+ * Where there is no leap, the time that a head takes to the next track tells
+ * (span.h).
+ */
+#include "extract/gap.h"
+
+#include <math.h>
+
+#include "extract/segment.h"
+#include "extract/span.h"
+
+#define PARTS (GAP_TRACKS / 2 - 1)
+/* Revolutions: a stretch is a turn, a few are. */
+#define TURN_OFF 0.006
+#define TURNS_OFF 0.01
+/* So few may be the first or last of a track, and lie among the spares. */
+#define FEW_UNITS 4u
+/* Less than a turn by so few, a track may lack one. */
+#define NEARLY_UNITS 1.5
+/* More than this is more than a turn, whatever slipped unseen. */
+#define MORE 1.03
+/* What a pitch may be off by if it is known, and if it is not, as a share. */
+#define PITCH_NEAR 0.012
+#define PITCH_OFF 0.12
+/* Pitches that hardly differ. */
+#define PITCH_SAME 0.008
+/* Of slipped sectors in a row. */
+#define SLIPPED_MOST 0.3
+#define STEP_OFF 0.004
+#define PIECES_MOST 10u
+#define CUTS 8u
+#define ROUNDS 3u
+#define SPARES_MOST 3
+#define NEARLY 0.93
+/* How many units that lie elsewhere are gone past. */
+#define LONE_MOST 3u
+
+enum part_kind { PART_SHORT, PART_WHOLE, PART_STRANGE };
+
+struct part {
+	struct segment s;
+	double turns;
+	double jump;		/* from its end to the next one's start */
+	bool broken;		/* the head moves behind it */
+	bool few;		/* units that may lie elsewhere */
+	enum part_kind kind;
+};
+
+struct parts {
+	struct reader *r;
+	const struct gap *gap;
+	struct part part[PARTS];
+	unsigned n;
+	bool all;		/* up to the end of the gap */
+	uint64_t cut[CUTS];	/* ends without a leap */
+	unsigned cuts;
+	double spared;		/* units of a turn that are spares: */
+	bool learned;		/* that was looked at */
+};
+
+/* What is between two parts. */
+enum joint { JOINT_SLIP, JOINT_END, JOINT_EITHER };
+
+static double end_of(const struct part *p)
+{
+	return p->s.start + p->turns;
+}
+
+/* Slightly less than nothing is nothing. */
+static double jump(const struct part *a, const struct part *b)
+{
+	double by = phase_part(b->s.start - end_of(a));
+
+	return by > 1 - TURNS_OFF ? by - 1 : by;
+}
+
+static bool is_turn(const struct parts *g, double turns, double pitch)
+{
+	return fabs(turns - 1) <= TURN_OFF ||
+	       fabs(turns + g->spared * pitch - 1) <= TURN_OFF;
+}
+
+static void judge(const struct parts *g, struct part *p)
+{
+	p->kind = PART_STRANGE;
+	if (is_turn(g, p->turns, p->s.pitch))
+		p->kind = PART_WHOLE;
+	else if (p->turns < 1)
+		p->kind = PART_SHORT;
+}
+
+/* Where a stretch does not go on although there is no leap. */
+static int find_break(struct parts *g, const struct segment *s,
+		      struct span_end *end)
+{
+	struct span span = { s->first, s->units, s->start, s->pitch };
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < LONE_MOST; i++) {
+		uint64_t gone;
+
+		err = span_find_end(g->r, &span, end);
+		if (err || !end->at || !end->lone)
+			return err;
+		/* One that lies elsewhere, and those behind it do not. */
+		gone = end->at + 1 - span.first;
+		span.units -= gone;
+		span.start += (double)gone * span.pitch;
+		span.first += gone;
+	}
+	end->clear = false;
+	return err;
+}
+
+/* Where the next stretch ends at the latest. */
+static uint64_t limit_of(const struct parts *g, uint64_t first)
+{
+	uint64_t limit = g->gap->end;
+
+	for (unsigned i = 0; i < g->cuts; i++) {
+		if (g->cut[i] > first && g->cut[i] < limit)
+			limit = g->cut[i];
+	}
+	return limit;
+}
+
+/* A stretch ends there without a leap. */
+static bool cut(struct parts *g, const struct span_end *end)
+{
+	if (!end->at || !end->clear || g->cuts == CUTS)
+		return false;
+	g->cut[g->cuts++] = end->at;
+	return true;
+}
+
+/* By a pitch; where it is not straight or goes round more than once, a head may
+ * move without a leap. */
+static int measure_by(struct parts *g, struct part *p, double pitch,
+		      double off, bool *found)
+{
+	struct segment *s = &p->s;
+	struct span_end end;
+	uint64_t first = s->first, limit = limit_of(g, first);
+	int err;
+
+	*s = (struct segment){ .first = first };
+	err = segment_find(g->r, s, limit, pitch, off, found);
+	if (err || s->units < 2 ||
+	    (*found && (double)s->units * s->pitch < 1 + TURNS_OFF))
+		return err;
+	err = find_break(g, s, &end);
+	if (err || !cut(g, &end))
+		return err;
+	*s = (struct segment){ .first = first };
+	return segment_find(g->r, s, end.at, pitch, off, found);
+}
+
+/* One stretch: like the one before it, that behind the gap, or neither. */
+static int measure_one(struct parts *g, struct part *p, double pitch,
+		       bool *found)
+{
+	double behind = g->gap->behind.size ? g->gap->behind.pitch : pitch;
+	int err = measure_by(g, p, pitch, PITCH_NEAR, found);
+
+	if (!err && !*found && fabs(behind / pitch - 1) > PITCH_NEAR)
+		err = measure_by(g, p, behind, PITCH_NEAR, found);
+	if (!err && !*found)
+		err = measure_by(g, p, pitch, PITCH_OFF, found);
+	p->broken = p->s.first + p->s.units == limit_of(g, p->s.first) &&
+		    p->s.first + p->s.units < g->gap->end;
+	return err;
+}
+
+/* All stretches from the beginning on, as far as they can be told. */
+static int measure(struct parts *g)
+{
+	const struct gap *gap = g->gap;
+	uint64_t at = gap->first;
+	double pitch = gap->before.size ? gap->before.pitch :
+					  gap->behind.pitch;
+	bool found = true;
+	int err = 0;
+
+	g->n = 0;
+	while (!err && found && at < gap->end && g->n < PARTS) {
+		struct part *p = &g->part[g->n];
+
+		*p = (struct part){ .s.first = at };
+		err = measure_one(g, p, pitch, &found);
+		if (err || !found)
+			break;
+		pitch = p->s.pitch;
+		at += p->s.units;
+		p->turns = (double)p->s.units * pitch;
+		judge(g, p);
+		if (g->n)
+			p[-1].jump = jump(&p[-1], p);
+		g->n++;
+	}
+	g->all = at == gap->end;
+	return err;
+}
+
+/* Of what a neighbour leaves of a turn some units may be spares. */
+static int learn(struct parts *g, const struct store_track *t)
+{
+	double pitch = t->pitch, spared;
+	int err;
+
+	if (!t->size)
+		return 0;
+	err = segment_pitch(g->r, t->first, t->size, &pitch);
+	if (err || isnan(pitch))
+		return err;
+	spared = round(1 / pitch - t->size);
+	if (spared > 0 && spared <= SPARES_MOST && spared > g->spared &&
+	    fabs((t->size + spared) * pitch - 1) <= TURN_OFF)
+		g->spared = spared;
+	return 0;
+}
+
+/* Some are looked at only if it matters: a part that is nearly a turn. */
+static int learn_spared(struct parts *g)
+{
+	bool nearly = false;
+	int err;
+
+	for (unsigned i = 0; i < g->n; i++)
+		nearly |= g->part[i].kind == PART_SHORT &&
+			  g->part[i].turns > NEARLY;
+	if (!nearly || g->learned)
+		return 0;
+	g->learned = true;
+	err = learn(g, &g->gap->before);
+	if (!err)
+		err = learn(g, &g->gap->behind);
+	for (unsigned i = 0; i < g->n && !err; i++)
+		judge(g, &g->part[i]);
+	return err;
+}
+
+/* A track like its neighbour outside the gap? */
+static bool is_usual(const struct parts *g, uint64_t units)
+{
+	return units == g->gap->before.size || units == g->gap->behind.size;
+}
+
+/* Units are the last of part i, though they lie elsewhere (or the first of the
+ * next). */
+static void join(struct parts *g, unsigned i, bool next)
+{
+	struct part *p = &g->part[i], *q = p + 1;
+
+	p->s.units += q->s.units;
+	if (next) {
+		q->s.start -= (double)(q->s.first - p->s.first) * q->s.pitch;
+		q->s.first = p->s.first;
+		q->s.units = p->s.units;
+		*p = *q;
+	}
+	p->turns = (double)p->s.units * p->s.pitch;
+	p->kind = PART_WHOLE;
+	p->jump = q->jump;
+	g->n--;
+	for (unsigned k = i + 1; k < g->n; k++)
+		g->part[k] = g->part[k + 1];
+}
+
+/* A few units by themselves may be the last of a track, or the first, that lie
+ * among the spares: then without them it is shorter than others. */
+static void place_few(struct parts *g)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		struct part *p = &g->part[i];
+		bool left = !i || is_usual(g, p[-1].s.units);
+		bool right = i + 1 >= g->n || is_usual(g, p[1].s.units);
+
+		if (p->s.units >= FEW_UNITS || (left && right))
+			continue;
+		if (right && is_usual(g, p[-1].s.units + p->s.units) &&
+		    p[-1].kind == PART_WHOLE) {
+			join(g, --i, false);
+		} else if (left && is_usual(g, p[1].s.units + p->s.units) &&
+			   p[1].kind == PART_WHOLE) {
+			join(g, i, true);
+		} else {
+			p->few = true;
+			if (!left && p[-1].kind == PART_WHOLE)
+				p[-1].kind = PART_SHORT;
+			if (!right && p[1].kind == PART_WHOLE)
+				p[1].kind = PART_SHORT;
+		}
+	}
+}
+
+/* Can what is between two parts be sectors that slipped? */
+static enum joint joint_of(const struct parts *g, const struct part *a,
+			   const struct part *b)
+{
+	const struct gap *gap = g->gap;
+	double differ = fabs(a->s.pitch - b->s.pitch) / a->s.pitch;
+	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma) /
+		       a->s.pitch;
+
+	if (a->broken || a->jump <= 0 || a->jump > SLIPPED_MOST)
+		return JOINT_END;
+	if (differ > PITCH_SAME + 4 * sigma)
+		return JOINT_END;
+	if (sigma < PITCH_SAME || (gap->before.size && gap->behind.size &&
+		     fabs(gap->before.pitch / gap->behind.pitch - 1) <
+			     PITCH_SAME))
+		return JOINT_SLIP;
+	return JOINT_EITHER;
+}
+
+/* Does a track that begins later than another by so much follow it, as tracks
+ * do that have the whole of a turn? */
+static bool is_step(const struct gap *gap, double later)
+{
+	for (unsigned i = 0; i < gap->steps; i++) {
+		if (fabs(phase_wrap(later - gap->step[i])) < STEP_OFF)
+			return true;
+	}
+	return false;
+}
+
+/* Parts as one track. */
+struct whole {
+	bool can_be;
+	bool odd;		/* it is not explained why it is no whole one */
+	bool clear;		/* it goes round, and the next follows it */
+	bool doubt;		/* units that may lie elsewhere are beside it,
+				 * or missing */
+	double turns;
+};
+
+static struct whole see_as_one(const struct parts *g, unsigned from,
+			       unsigned to)
+{
+	const struct part *p = g->part;
+	const struct gap *gap = g->gap;
+	double turns = p[from].turns, next = gap->behind.start;
+	struct whole w;
+
+	for (unsigned i = from + 1; i < to; i++)
+		turns += p[i - 1].jump + p[i].turns;
+	if (to < g->n)
+		next = p[to].s.start;
+	w.odd = (to == g->n && !gap->behind.size) ||
+		!is_step(gap, next - p[from].s.start);
+	w.turns = turns;
+	w.can_be = turns <= (to - from > 1 ? MORE : 1 + TURNS_OFF);
+	w.clear = !w.odd && is_turn(g, turns, p[from].s.pitch);
+	/* As if one of its units lay elsewhere. */
+	w.doubt = w.odd && turns > 1 - NEARLY_UNITS * p[from].s.pitch -
+				   TURN_OFF;
+	for (unsigned i = from ? from - 1 : 0; i <= to && i < g->n; i++)
+		w.doubt |= p[i].few;
+	return w;
+}
+
+/* One way to see parts: bit i is set where a track ends behind part i. */
+struct way {
+	unsigned ends, odd;
+	bool sure;
+};
+
+/* Two odd tracks that together are just one: are they? */
+static bool is_odd_pair(const struct whole *a, double between,
+			const struct whole *b)
+{
+	return a->odd && b->odd &&
+	       fabs(a->turns + between + b->turns - 1) < MORE - 1;
+}
+
+static bool try_way(const struct parts *g, unsigned from, unsigned n,
+		    struct way *way)
+{
+	struct whole w, last = { .odd = false };
+	bool slips = true;
+	unsigned first = 0;
+
+	way->odd = 0;
+	way->sure = true;
+	for (unsigned i = 0; i < n; i++) {
+		const struct part *p = &g->part[from + i];
+
+		if (i + 1 < n && !(way->ends >> i & 1)) {
+			enum joint joint = joint_of(g, p, p + 1);
+
+			if (joint == JOINT_END)
+				return false;
+			slips = slips && joint == JOINT_SLIP;
+			continue;
+		}
+		w = see_as_one(g, from + first, from + i + 1);
+		if (!w.can_be)
+			return false;
+		way->odd += w.odd;
+		way->sure = way->sure && ((slips && !w.doubt) || w.clear) &&
+			    !(first && is_odd_pair(&last, g->part[from +
+						first - 1].jump, &w) &&
+			      !g->part[from + first - 1].broken);
+		slips = true;
+		first = i + 1;
+		last = w;
+	}
+	return true;
+}
+
+/* The only way to see parts between two ends of tracks, or the one with the
+ * fewest odd tracks. */
+static bool best_way(const struct parts *g, unsigned from, unsigned n,
+		     struct way *best)
+{
+	unsigned ways = 0, as_good = 0;
+	struct way way;
+
+	if (n > PIECES_MOST)
+		return false;
+	for (way.ends = 0; way.ends < 1u << (n - 1); way.ends++) {
+		if (!try_way(g, from, n, &way))
+			continue;
+		if (ways && way.odd == best->odd)
+			as_good++;
+		if (!ways || way.odd < best->odd) {
+			*best = way;
+			as_good = 0;
+		}
+		ways++;
+	}
+	return ways && best->sure && (ways == 1 || (!as_good &&
+						    best->odd < 2));
+}
+
+/* Is a way known to see parts [from, to) between two ends of tracks? */
+static bool find_way(const struct parts *g, unsigned from, unsigned to,
+		     struct way *way)
+{
+	bool known = to > from;
+
+	*way = (struct way){ 0 };
+	for (unsigned i = from; i < to; i++)
+		known = known && g->part[i].kind == PART_SHORT;
+	return known && best_way(g, from, to - from, way);
+}
+
+/* The end of the parts from one on that are no tracks by themselves. */
+static unsigned next_whole(const struct parts *g, unsigned from)
+{
+	while (from < g->n && g->part[from].kind != PART_WHOLE)
+		from++;
+	return from;
+}
+
+/* What is odd may be two tracks without a leap between them: the ends of two
+ * zones. */
+static int look_into(struct parts *g, unsigned from, unsigned to,
+		     const struct way *way, bool *again)
+{
+	unsigned first = from;
+	struct span_end end;
+	int err = 0;
+
+	for (unsigned i = from; i < to && !err; i++) {
+		if (i + 1 < to && !(way->ends >> (i - from) & 1))
+			continue;
+		for (; see_as_one(g, first, i + 1).odd && first <= i && !err;
+		     first++) {
+			struct part *p = &g->part[first];
+
+			err = p->s.units < 2 ? 0 : find_break(g, &p->s, &end);
+			if (err || p->s.units < 2 || (!end.at && end.clear))
+				continue;
+			p->kind = PART_STRANGE;
+			*again |= cut(g, &end);
+		}
+		first = i + 1;
+	}
+	return err;
+}
+
+static int look_into_all(struct parts *g, bool *again)
+{
+	struct way way;
+	unsigned to;
+	int err = 0;
+
+	*again = false;
+	for (unsigned from = 0; from < g->n && !err; from = to + 1) {
+		to = next_whole(g, from);
+		if ((to < g->n || g->all) && find_way(g, from, to, &way))
+			err = look_into(g, from, to, &way, again);
+	}
+	return err;
+}
+
+/* ---- What was found out ---- */
+
+struct list {
+	struct gap_track *v;
+	unsigned n;
+};
+
+static void put(struct list *l, uint64_t first, uint64_t units, double start,
+		double turns, bool known)
+{
+	struct gap_track *last = l->n ? &l->v[l->n - 1] : NULL;
+
+	if (!units)
+		return;
+	if (last && !known && !last->known) {
+		last->track.size += (uint32_t)units;
+		return;
+	}
+	l->v[l->n++] = (struct gap_track){
+		{ first, (uint32_t)units, phase_part(start),
+		  turns / (double)units }, known,
+	};
+}
+
+static void put_part(struct list *l, const struct part *p)
+{
+	put(l, p->s.first, p->s.units, p->s.start, p->turns, true);
+}
+
+/* Parts [from, to) between two ends of tracks, none of which is one by
+ * itself. */
+static void put_between(const struct parts *g, unsigned from, unsigned to,
+			struct list *l)
+{
+	const struct part *p = &g->part[from];
+	unsigned n = to - from;
+	struct way way;
+	uint64_t units = 0;
+	double turns = 0;
+	bool known = find_way(g, from, to, &way);
+
+	for (unsigned i = 0; i < n; i++) {
+		units += p[i].s.units;
+		turns += p[i].turns;
+		if (i + 1 < n && !(way.ends >> i & 1) && known) {
+			turns += p[i].jump;
+			continue;
+		}
+		put(l, p[i].s.first + p[i].s.units - units, units,
+		    g->part[from].s.start, turns, known);
+		from = (unsigned)(&p[i] - g->part) + 1;
+		units = 0;
+		turns = 0;
+	}
+}
+
+static void put_all(const struct parts *g, struct list *l)
+{
+	unsigned from = 0, to;
+	uint64_t at;
+
+	for (; from < g->n; from = to) {
+		to = next_whole(g, from);
+		if (to == g->n && !g->all)
+			break;
+		put_between(g, from, to, l);
+		if (to < g->n)
+			put_part(l, &g->part[to++]);
+	}
+	at = from < g->n ? g->part[from].s.first :
+	     g->n ? g->part[g->n - 1].s.first + g->part[g->n - 1].s.units :
+		    g->gap->first;
+	put(l, at, g->gap->end - at, 0, 0, false);
+}
+
+int gap_is_whole(struct reader *reader, const struct store_track *track,
+		 bool *whole)
+{
+	double pitch = track->pitch;
+	int err = segment_pitch(reader, track->first, track->size, &pitch);
+
+	*whole = !isnan(pitch) && fabs(track->size * pitch - 1) <= TURN_OFF;
+	return err;
+}
+
+int gap_close(struct reader *reader, const struct gap *gap,
+	      struct gap_track *out, unsigned *n)
+{
+	struct parts g = { .r = reader, .gap = gap };
+	struct list l = { .v = out };
+	bool again = true;
+	int err = 0;
+
+	for (unsigned i = 0; !err && again && i < ROUNDS; i++) {
+		again = false;
+		err = measure(&g);
+		if (!err)
+			err = learn_spared(&g);
+		place_few(&g);
+		if (!err)
+			err = look_into_all(&g, &again);
+	}
+	if (!err)
+		put_all(&g, &l);
+	*n = l.n;
+	return err;
+}

@@ -1,0 +1,36 @@
+/*
+ * segment.h - stretches of units without a leap of the angle.
+ *
+ * Every angle is read several times: what is left of the noise is a fraction,
+ * late completions do not count, and so leaps of a few tolerances' tenth can
+ * be told.  Costs some revolutions for each place looked at.
+ */
+#ifndef TRAX_EXTRACT_SEGMENT_H
+#define TRAX_EXTRACT_SEGMENT_H
+
+#include "extract/reader.h"
+
+struct segment {
+	uint64_t first, units;
+	double start;		/* of its first unit's leading edge */
+	double pitch;		/* revolutions of a unit, */
+	double pitch_sigma;	/* give or take */
+};
+
+/* Angles can be told apart from so many revolutions on. */
+double segment_tolerance(const struct reader *reader);
+
+/*
+ * From segment->first to the next leap or to `limit`.  `pitch`: that of the
+ * units there, give or take a share `off` of it.  *found: the end is certain.
+ * 0, or why measuring must stop.
+ */
+int segment_find(struct reader *reader, struct segment *segment,
+		 uint64_t limit, double pitch, double off, bool *found);
+
+/* The pitch of units that are on one line; *pitch is about that before, and NAN
+ * if they are not. */
+int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
+		  double *pitch);
+
+#endif
