@@ -397,6 +397,8 @@ static const struct {
 	{ 7, UINT64_C(73000000000), { 0 } },
 	{ 12, UINT64_C(73000000000), { .forward_only = true } },
 	{ 10, UINT64_C(73000000000), { .lies = 20 } },
+	/* Two zones whose cylinders hold the same, a slip before the first. */
+	{ 125, UINT64_C(10000000000), { .lies = 0 } },
 };
 
 START_TEST(traps_of_old)

@@ -204,20 +204,35 @@ static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
 	return !p->run->stopped || !*p->run->stopped;
 }
 
+static void told_save(void *arg)
+{
+	const struct extract_run *run = ((const struct progress *)arg)->run;
+
+	if (run->state_path)
+		extract_state_write(run->state_path, run->state);
+}
+
 /* The drive's own word: boundaries, but no angles. */
 static int run_told(struct extract_run *run)
 {
 	struct progress progress = {
 		run, "translations", env_now_ns(run->prober->env)
 	};
-
+	const struct extract_scsi scsi = {
+		.path = run->scsi,
+		.port = run->port,
+		.state = run->state,
+		.progress = told_progress,
+		.save = told_save,
+		.arg = &progress,
+		.env = run->prober->env,
+	};
 	const char *why;
 	int err;
 
 	if (!run->scsi || known(run, PROFILE_BOUNDARIES))
 		return 0;
-	err = extract_scsi(run->scsi, run->state->profile, told_progress,
-			   &progress, &why);
+	err = extract_scsi(&scsi, &why);
 	if (why)
 		run->verdict = why;
 	return err;
@@ -268,6 +283,39 @@ static int angles_progress(void *arg, double part)
 	return 0;
 }
 
+/* ---- Angles as a whole ---- */
+
+static int trim(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct progress progress = {
+		run, "angles", env_now_ns(run->prober->env)
+	};
+	const struct trim_options options = {
+		.period_ps = p->mech.period_ps,
+		.most_ns = run->quick ? QUICK_TRIM_NS : 0,
+		.progress = angles_progress,
+		.arg = &progress,
+	};
+	struct trim_stats stats;
+	struct geom *geom;
+	int err;
+
+	err = trim_angles(run->prober, p->geom, &options, &geom, &stats);
+	if (err == -EOPNOTSUPP || err == -EINVAL)
+		return 0;
+	if (err)
+		return err;
+	geom_free(p->geom);
+	p->geom = geom;
+	if (stats.period_ppm < REFINED_PPM)
+		p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
+	msg_info("angles are known to %.2f %% of a revolution, by %" PRIu64
+		 " reads; they were off by %.2f %%", 100 * stats.sigma,
+		 stats.reads, 100 * stats.moved);
+	return 0;
+}
+
 /* Tracks of more than one?  Their angles would be those of one spindle; but who
  * uses them takes the way from track to track for that of one head. */
 static bool has_actuators(const struct geom *geom)
@@ -311,7 +359,15 @@ static int run_angles(struct extract_run *run)
 	msg_info("angles of %" PRIu64 " tracks by %" PRIu64 " reads, %" PRIu64
 		 " skews; %" PRIu64 " tracks are skewed like no others",
 		 stats.tracks, stats.reads, stats.skews, stats.odd);
-	return 0;
+	return trim(run);
+}
+
+/* The same of tracks found by timing, those that were looked at. */
+static int run_trim(struct extract_run *run)
+{
+	if (run->scsi || !known(run, PROFILE_ANGLES))
+		return 0;
+	return trim(run);
 }
 
 static int seek_table(struct profile *p, uint32_t n)
@@ -491,41 +547,6 @@ static int run_verify(struct extract_run *run)
 		      (uint32_t)((uint64_t)SURE_PPM * v->right /
 				 (v->right + v->wrong)));
 	return err;
-}
-
-/* ---- Angles as a whole ---- */
-
-static int run_trim(struct extract_run *run)
-{
-	struct profile *p = run->state->profile;
-	struct progress progress = {
-		run, "angles", env_now_ns(run->prober->env)
-	};
-	const struct trim_options options = {
-		.period_ps = p->mech.period_ps,
-		.most_ns = run->quick ? QUICK_TRIM_NS : 0,
-		.progress = angles_progress,
-		.arg = &progress,
-	};
-	struct trim_stats stats;
-	struct geom *geom;
-	int err;
-
-	if (!known(run, PROFILE_ANGLES))
-		return 0;
-	err = trim_angles(run->prober, p->geom, &options, &geom, &stats);
-	if (err == -EOPNOTSUPP || err == -EINVAL)
-		return 0;
-	if (err)
-		return err;
-	geom_free(p->geom);
-	p->geom = geom;
-	if (stats.period_ppm < REFINED_PPM)
-		p->mech.period_ps = (uint64_t)(stats.period_ns * 1e3 + 0.5);
-	msg_info("angles are known to %.2f %% of a revolution, by %" PRIu64
-		 " reads; they were off by %.2f %%", 100 * stats.sigma,
-		 stats.reads, 100 * stats.moved);
-	return 0;
 }
 
 static const struct stage stages[] = {

@@ -32,7 +32,8 @@ struct extract_run {
 	struct extract_state *state;	/* its profile is made if NULL */
 	const char *state_path;
 	const struct identity *identity;
-	const char *scsi;		/* ask this device for its tracks */
+	const char *scsi;		/* ask this device for its tracks, */
+	struct scsi_port *port;		/* by this way; NULL: the device's */
 	bool quick, scratch;
 	uint64_t most_ns;		/* 0: as long as it takes */
 	bool progress;			/* on a terminal */

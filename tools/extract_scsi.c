@@ -1,5 +1,8 @@
 /*
  * extract_scsi.c - what the drive says of itself, its defects, then its tracks.
+ *
+ * A run that was interrupted is done again from the beginning, with what was
+ * answered then; only what was not asked yet takes time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,8 +14,12 @@
 #include "extract/scsi_survey.h"
 #include "tools/extract_scsi.h"
 
+#define SAVE_NS UINT64_C(20000000000)
+
 struct told {
+	const struct extract_scsi *scsi;
 	struct scsi_port *port;
+	uint64_t saved_ns;
 	struct scsi_survey survey;
 	struct translate *translate;
 	struct scsi_address *primary, *grown;
@@ -24,7 +31,8 @@ static void told_free(struct told *t)
 	translate_close(t->translate);
 	free(t->primary);
 	free(t->grown);
-	scsi_close(t->port);
+	if (!t->scsi->port)
+		scsi_close(t->port);
 }
 
 /* What it says of itself; the reason in *why if it is not to be mapped. */
@@ -42,19 +50,33 @@ static int told_survey(struct told *t, const char *path, const char **why)
 	return err;
 }
 
-static int told_ask(struct told *t, const char *path, const char **why)
+static int told_open(struct told *t, const char **why)
 {
-	int err = scsi_open(path, &t->port);
+	int err;
 
+	t->port = t->scsi->port;
+	err = t->port ? 0 : scsi_open(t->scsi->path, &t->port);
 	if (!err)
-		err = told_survey(t, path, why);
+		err = told_survey(t, t->scsi->path, why);
 	if (!err)
 		err = translate_open(t->port, t->survey.capacity.blocks,
 				     &t->translate);
 	if (err == -EOPNOTSUPP && !*why)
 		*why = "it does not translate addresses";
+	return err;
+}
+
+static int told_ask(struct told *t, const char **why)
+{
+	const struct extract_state *state = t->scsi->state;
+	int err = told_open(t, why);
+
 	if (err)
 		return err;
+	if (state->told &&
+	    translate_recall(t->translate, state->told, state->told_bytes))
+		msg_info("%s: what it has told before is asked again",
+			 t->scsi->path);
 	/* Lists that cannot be had cost translations, nothing else. */
 	if (scsi_read_defects(t->port, SCSI_PRIMARY, &t->primary,
 			      &t->primary_n))
@@ -77,6 +99,33 @@ static void told_take(struct profile *profile, const struct scsi_map *map)
 		 " hold fewer blocks than their neighbours, %" PRIu64
 		 " none; %u looked at again", map->tracks, map->translations,
 		 map->odd, map->slipped, map->verified);
+}
+
+/* Into the state, in place of what was there. */
+static void told_keep(struct told *t)
+{
+	struct extract_state *state = t->scsi->state;
+	size_t bytes;
+	void *buf;
+
+	if (!t->translate || translate_keep(t->translate, &buf, &bytes))
+		return;
+	free(state->told);
+	state->told = buf;
+	state->told_bytes = bytes;
+}
+
+static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
+{
+	struct told *t = arg;
+	uint64_t now_ns = env_now_ns(t->scsi->env);
+
+	if (now_ns - t->saved_ns > SAVE_NS) {
+		told_keep(t);
+		t->scsi->save(t->scsi->arg);
+		t->saved_ns = now_ns;
+	}
+	return t->scsi->progress(t->scsi->arg, done, blocks);
 }
 
 /* Errors of what the drive says end as errors of the way to it do not. */
@@ -108,22 +157,32 @@ static int told_map(struct told *t, struct scsi_map_options *options,
 	return -EOPNOTSUPP;
 }
 
-int extract_scsi(const char *path, struct profile *profile,
-		 bool (*progress)(void *arg, uint64_t done, uint64_t blocks),
-		 void *arg, const char **why)
+int extract_scsi(const struct extract_scsi *scsi, const char **why)
 {
-	struct told told = { 0 };
-	struct scsi_map_options options = { .progress = progress,
-					    .arg = arg };
+	struct told told = { .scsi = scsi };
+	struct scsi_map_options options = { .progress = told_progress,
+					    .arg = &told };
+	struct extract_state *state = scsi->state;
 	struct scsi_map map;
 	int err;
 
 	*why = NULL;
-	err = told_ask(&told, path, why);
+	told.saved_ns = env_now_ns(scsi->env);
+	err = told_ask(&told, why);
 	if (!err)
-		err = told_map(&told, &options, profile, &map, why);
+		err = told_map(&told, &options, state->profile, &map, why);
+	if (!err && translate_recalled(told.translate))
+		msg_info("%" PRIu64 " of its answers are of an earlier run",
+			 translate_recalled(told.translate));
 	if (!err)
-		told_take(profile, &map);
+		told_take(state->profile, &map);
+	else
+		told_keep(&told);
 	told_free(&told);
+	if (!err) {
+		free(state->told);
+		state->told = NULL;
+		state->told_bytes = 0;
+	}
 	return err;
 }

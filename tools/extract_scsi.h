@@ -4,17 +4,29 @@
 #ifndef TRAX_TOOLS_EXTRACT_SCSI_H
 #define TRAX_TOOLS_EXTRACT_SCSI_H
 
-#include "diskmodel/profile.h"
+#include "base/env.h"
 #include "extract/scsi_map.h"
+#include "tools/extract_state.h"
+
+struct extract_scsi {
+	const char *path;		/* of the drive */
+	struct scsi_port *port;		/* to it; NULL: the path is opened */
+	struct extract_state *state;
+	/* As in scsi_map.h. */
+	bool (*progress)(void *arg, uint64_t done, uint64_t blocks);
+	/* Now and then: the state should be written. */
+	void (*save)(void *arg);
+	void *arg;
+	struct env *env;
+};
 
 /*
- * Puts the boundaries of tracks into the profile, as the drive at `path`
- * translates its addresses; angles remain unknown.  -EOPNOTSUPP: it is not
- * measurable in this way, *why says the reason; errors of the port.  progress
- * as in scsi_map.h.
+ * Puts the boundaries of tracks into the state's profile, as the drive
+ * translates its addresses; angles remain unknown.  What it has told goes into
+ * the state, and is not asked again by the next run, until all is known.
+ * -EOPNOTSUPP: it is not measurable in this way, *why says the reason; errors
+ * of the port; -EINTR.
  */
-int extract_scsi(const char *path, struct profile *profile,
-		 bool (*progress)(void *arg, uint64_t done, uint64_t blocks),
-		 void *arg, const char **why);
+int extract_scsi(const struct extract_scsi *scsi, const char **why);
 
 #endif

@@ -36,13 +36,21 @@ char *extract_state_path(const struct identity *identity)
 
 /* ---- Reading ---- */
 
-static int take_record(FILE *f, size_t bytes, struct profile **profile)
+static void *take_bytes(FILE *f, size_t bytes)
 {
 	void *buf = bytes <= MOST_BYTES ? malloc(bytes + 1) : NULL;
-	int err = -EUCLEAN;
 
 	if (buf && fread(buf, 1, bytes, f) == bytes)
-		err = profile_decode(buf, bytes, profile);
+		return buf;
+	free(buf);
+	return NULL;
+}
+
+static int take_record(FILE *f, size_t bytes, struct profile **profile)
+{
+	void *buf = take_bytes(f, bytes);
+	int err = buf ? profile_decode(buf, bytes, profile) : -EUCLEAN;
+
 	free(buf);
 	return err;
 }
@@ -62,6 +70,9 @@ static int take_lines(FILE *f, const char *path, struct extract_state *state)
 			continue;
 		if (sscanf(line, "profile %zu", &bytes) == 1)
 			err = take_record(f, bytes, &state->profile);
+		else if (sscanf(line, "told %zu", &bytes) == 1 &&
+			 !state->told && (state->told = take_bytes(f, bytes)))
+			state->told_bytes = bytes;
 		else if (!strcmp(line, "map\n"))
 			state->map = json_loadf(f, 0, NULL);
 	}
@@ -111,6 +122,10 @@ static int put(FILE *f, const struct extract_state *state)
 		fprintf(f, "profile %zu\n", bytes);
 		fwrite(record, 1, bytes, f);
 		free(record);
+	}
+	if (state->told) {
+		fprintf(f, "told %zu\n", state->told_bytes);
+		fwrite(state->told, 1, state->told_bytes, f);
 	}
 	if (state->map) {
 		fprintf(f, "map\n");
@@ -163,9 +178,19 @@ int extract_state_write(const char *path, const struct extract_state *state)
 	return err;
 }
 
-void extract_state_free(struct extract_state *state)
+void extract_state_forget(struct extract_state *state)
 {
 	profile_free(state->profile);
 	json_decref(state->map);
+	free(state->told);
+	state->profile = NULL;
+	state->map = NULL;
+	state->told = NULL;
+	state->told_bytes = 0;
+}
+
+void extract_state_free(struct extract_state *state)
+{
+	extract_state_forget(state);
 	*state = (struct extract_state){ 0 };
 }

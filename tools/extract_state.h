@@ -3,7 +3,8 @@
  * and what it has measured so far.
  *
  * One file, replaced as a whole and synced: lines of text, then the record of
- * the profile (diskmodel/profile.h), then the state of the map (extract/map.h).
+ * the profile (diskmodel/profile.h), what the drive has told of addresses
+ * (extract/translate.h), then the state of the map (extract/map.h).
  */
 #ifndef TRAX_TOOLS_EXTRACT_STATE_H
 #define TRAX_TOOLS_EXTRACT_STATE_H
@@ -17,6 +18,8 @@ struct extract_state {
 	struct settings settings;
 	struct profile *profile;	/* owned; NULL: nothing measured */
 	json_t *map;			/* map_save's; NULL: none */
+	void *told;			/* translate_keep's; NULL: none */
+	size_t told_bytes;
 };
 
 /* Where it is by default for a device; owned by the caller. */
@@ -29,6 +32,8 @@ int extract_state_read(const char *path, struct extract_state *state);
 /* Reported through msg. */
 int extract_state_write(const char *path, const struct extract_state *state);
 
+/* What was measured is forgotten, the settings are not. */
+void extract_state_forget(struct extract_state *state);
 void extract_state_free(struct extract_state *state);
 
 #endif

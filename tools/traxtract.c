@@ -261,12 +261,8 @@ static int take_state(const struct arguments *a, const char *path,
 			 "back", path);
 	settings_restore(&state->settings);
 	state->settings = (struct settings){ 0 };
-	if (a->restart) {
-		profile_free(state->profile);
-		json_decref(state->map);
-		state->profile = NULL;
-		state->map = NULL;
-	}
+	if (a->restart)
+		extract_state_forget(state);
 	return 0;
 }
 

@@ -269,7 +269,8 @@ static int map_add_track(struct map *m, int64_t more)
 	int err = 0;
 
 	cycle_place_of(cycle, m->track, &place);
-	if (more > map_room(m))
+	/* Of another zone, most likely, whose tracks have other sectors. */
+	if (more > map_room(m) || -more > nominal / LITTLE)
 		nominal += (uint32_t)more;
 	else if (more)
 		err = map_add_odd(m, more);
@@ -716,10 +717,10 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 	if (last == m->track)
 		return 1;
 	if (model_by_cylinder(&m->model) &&
-	    last - m->track < m->model.cycle.tracks)
+	    last - m->track + 1 < m->model.cycle.tracks)
 		return 1;
 	if (m->facts > 1 && fact[-1].likely &&
-	    !(model_by_cylinder(&m->model) && map_begins_region(m, m->track) &&
+	    !(model_by_cylinder(&m->model) &&
 	      map_begins_region(m, fact->track)))
 		return 1;
 	cycle_place_of(&m->model.cycle, last, &place);

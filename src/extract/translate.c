@@ -10,6 +10,9 @@
  *    defect, a spare or beyond the last block;
  *  - several addresses for one block: the first is where it begins;
  *  - ALTTRK where they cannot tell, which is to say everywhere.
+ *
+ * Who maps a drive asks the same in the same order every time, so that what
+ * was answered until a run was interrupted need not be asked again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +31,27 @@
 #define REPEATS 5u
 #define LOOKS 4u
 
+/* What was asked (one way or the other) and what was answered. */
+struct told {
+	uint64_t question;	/* a block, or cylinder, head and sector */
+	uint64_t answer;	/* the other */
+	uint8_t flags;
+};
+
+/* Of told.flags, and its bytes where it is kept. */
+#define TOLD_BACK 1u
+#define TOLD_ALTERNATE 2u
+#define TOLD_ERROR 4u		/* times which of these it was */
+static const int told_errors[] = { 0, -ENODATA, -EIO, -EINVAL, -EOPNOTSUPP,
+				   -EBADMSG };
+#define TOLD_ERRORS (sizeof(told_errors) / sizeof(*told_errors))
+#define TOLD_BYTES 17u
+#define TOLD_MOST (4u << 20)
+
 struct translate {
+	struct told *told;
+	size_t told_n, told_room;
+	size_t told_again, recall_n;	/* of those, in this run */
 	struct scsi_port *port;
 	uint64_t blocks;
 	bool by_code;		/* RECEIVE with PCV */
@@ -108,8 +131,121 @@ static int page_ask(struct translate *t, enum scsi_address_format from,
 	return 0;
 }
 
-int translate_block(struct translate *t, uint64_t lba,
-		    struct translate_place *out)
+/* ---- What has been told before ---- */
+
+static uint64_t told_place(const struct scsi_address *a)
+{
+	return (uint64_t)a->cylinder << 40 | (uint64_t)(a->head & 0xff) << 32 |
+	       a->at;
+}
+
+static struct scsi_address told_address(uint64_t place)
+{
+	return (struct scsi_address){
+		.cylinder = (uint32_t)(place >> 40),
+		.head = (uint32_t)(place >> 32 & 0xff),
+		.at = (uint32_t)place,
+	};
+}
+
+static int told_error(const struct told *told)
+{
+	unsigned e = told->flags / TOLD_ERROR;
+
+	return e < TOLD_ERRORS ? told_errors[e] : -ENODATA;
+}
+
+/* What is not told again is not told any more. */
+static const struct told *told_again(struct translate *t, uint64_t question,
+				     unsigned back)
+{
+	const struct told *told = &t->told[t->told_again];
+
+	if (t->told_again == t->recall_n)
+		return NULL;
+	if (told->question == question && (told->flags & TOLD_BACK) == back) {
+		t->told_again++;
+		return told;
+	}
+	t->recall_n = t->told_n = t->told_again;
+	return NULL;
+}
+
+/* What ends all asking is not remembered; nor, without memory for it, or when
+ * it is too much, is anything more. */
+static void tell(struct translate *t, uint64_t question, unsigned flags,
+		 int err, uint64_t answer)
+{
+	size_t room = t->told_room ? 2 * t->told_room : 1024;
+	struct told *told;
+	unsigned e = 0;
+
+	while (e < TOLD_ERRORS && told_errors[e] != err)
+		e++;
+	if (e == TOLD_ERRORS || t->told_n == TOLD_MOST)
+		return;
+	if (t->told_n == t->told_room) {
+		told = reallocarray(t->told, room, sizeof(*told));
+		if (!told)
+			return;
+		t->told = told;
+		t->told_room = room;
+	}
+	t->told[t->told_n++] = (struct told){
+		question, answer, (uint8_t)(flags | e * TOLD_ERROR),
+	};
+}
+
+int translate_keep(const struct translate *t, void **buf, size_t *bytes)
+{
+	uint8_t *at;
+
+	*buf = NULL;
+	*bytes = 0;
+	if (!t->told_n)
+		return 0;
+	at = malloc(t->told_n * TOLD_BYTES);
+	if (!at)
+		return -ENOMEM;
+	*buf = at;
+	*bytes = t->told_n * TOLD_BYTES;
+	for (size_t i = 0; i < t->told_n; i++, at += TOLD_BYTES) {
+		sg_put_unaligned_be64(t->told[i].question, at);
+		sg_put_unaligned_be64(t->told[i].answer, at + 8);
+		at[16] = t->told[i].flags;
+	}
+	return 0;
+}
+
+int translate_recall(struct translate *t, const void *buf, size_t bytes)
+{
+	const uint8_t *at = buf;
+	size_t n = bytes / TOLD_BYTES;
+
+	if (bytes % TOLD_BYTES || n > TOLD_MOST || t->told_n)
+		return -EINVAL;
+	t->told = calloc(n + 1, sizeof(*t->told));
+	if (!t->told)
+		return -ENOMEM;
+	t->told_room = n + 1;
+	t->told_n = t->recall_n = n;
+	for (size_t i = 0; i < n; i++, at += TOLD_BYTES)
+		t->told[i] = (struct told){
+			sg_get_unaligned_be64(at),
+			sg_get_unaligned_be64(at + 8), at[16],
+		};
+	return 0;
+}
+
+uint64_t translate_recalled(const struct translate *t)
+{
+	return t->told_again;
+}
+
+/* ---- One address ---- */
+
+static int ask_block(struct translate *t, uint64_t lba,
+		     struct translate_place *out)
 {
 	struct answer answer;
 	uint8_t address[8];
@@ -125,8 +261,8 @@ int translate_block(struct translate *t, uint64_t lba,
 	return 0;
 }
 
-int translate_back(struct translate *t, const struct scsi_address *from,
-		   uint64_t *lba)
+static int ask_back(struct translate *t, const struct scsi_address *from,
+		    uint64_t *lba)
 {
 	struct answer answer;
 	uint8_t address[8];
@@ -147,12 +283,46 @@ int translate_back(struct translate *t, const struct scsi_address *from,
 	return *lba < t->blocks ? 0 : -ENODATA;
 }
 
+int translate_block(struct translate *t, uint64_t lba,
+		    struct translate_place *out)
+{
+	const struct told *told = told_again(t, lba, 0);
+	int err;
+
+	if (told) {
+		out->address = told_address(told->answer);
+		out->alternate = told->flags & TOLD_ALTERNATE;
+		return told_error(told);
+	}
+	err = ask_block(t, lba, out);
+	tell(t, lba, !err && out->alternate ? TOLD_ALTERNATE : 0, err,
+	     err ? 0 : told_place(&out->address));
+	return err;
+}
+
+int translate_back(struct translate *t, const struct scsi_address *from,
+		   uint64_t *lba)
+{
+	uint64_t place = told_place(from);
+	const struct told *told = told_again(t, place, TOLD_BACK);
+	int err;
+
+	if (told) {
+		*lba = told->answer;
+		err = told_error(told);
+		return err || *lba < t->blocks ? err : -ENODATA;
+	}
+	err = ask_back(t, from, lba);
+	tell(t, place, TOLD_BACK, err, err ? 0 : *lba);
+	return err;
+}
+
 /* Asks for the last block, whose address is all zeros nowhere. */
 static bool formats_work(struct translate *t)
 {
 	struct translate_place place;
 
-	return !translate_block(t, t->blocks - 1, &place);
+	return !ask_block(t, t->blocks - 1, &place);
 }
 
 static int find_formats(struct translate *t)
@@ -186,12 +356,12 @@ static void find_back(struct translate *t)
 	uint64_t lba;
 	unsigned i;
 
-	if (translate_block(t, t->blocks / 2, &place))
+	if (ask_block(t, t->blocks / 2, &place))
 		return;
 	for (i = 0; i < 2 && !t->can_back; i++) {
 		t->back = blocks[i];
 		t->can_back = true;
-		if (translate_back(t, &place.address, &lba) ||
+		if (ask_back(t, &place.address, &lba) ||
 		    lba != t->blocks / 2)
 			t->can_back = false;
 	}
@@ -205,7 +375,7 @@ static void find_alternates(struct translate *t)
 
 	t->alternate = ALTERNATE_TRACK;
 	for (i = 0; i < LOOKS; i++)
-		tracks += !translate_block(t, t->blocks / LOOKS * i, &place) &&
+		tracks += !ask_block(t, t->blocks / LOOKS * i, &place) &&
 			  place.alternate;
 	t->alternate = ALTERNATE_SECTOR;
 	if (tracks < LOOKS)
@@ -235,6 +405,8 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 
 void translate_close(struct translate *t)
 {
+	if (t)
+		free(t->told);
 	free(t);
 }
 

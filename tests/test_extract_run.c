@@ -1,0 +1,245 @@
+/*
+ * test_extract_run.c - all stages of traxtract in virtual time: by the drive's
+ * own word, interrupted, and on drives that go wrong under it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "diskmodel/spec.h"
+#include "extract/prober_disk.h"
+#include "sim/judge.h"
+#include "sim/sim.h"
+#include "sim/specgen.h"
+#include "tests/scsi_target.h"
+#include "tests/test.h"
+#include "tools/extract_run.h"
+
+/* A port that counts, and stops the run some commands on. */
+struct counting {
+	struct scsi_port port, *to;
+	unsigned commands, most;
+	volatile sig_atomic_t stopped;
+};
+
+struct rig {
+	struct spec *spec;
+	struct geom *truth;
+	struct sim *sim;
+	struct scsi_target *target;
+	struct counting counting;
+	struct identity identity;
+	struct extract_state state;
+	struct extract_run run;
+	char path[64];
+	volatile sig_atomic_t stopped;
+};
+
+static void quiet(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+static int counted(struct scsi_port *port, struct scsi_command *command)
+{
+	struct counting *c = (struct counting *)port;
+
+	if (c->most && ++c->commands > c->most)
+		c->stopped = 1;
+	return c->to->command(c->to, command);
+}
+
+static void open_drive(struct rig *r, uint64_t seed, uint64_t bytes)
+{
+	struct specgen options = {
+		.seed = seed, .slipped = 0.01, .cache = -1, .zero_latency = -1,
+		.noise = 1, .bytes = bytes,
+	};
+	struct sim_options o = { .seed = seed };
+
+	memset(r, 0, sizeof(*r));
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(specgen_make(&options, &r->spec), 0);
+	ck_assert_int_eq(spec_geom(r->spec, &r->truth), 0);
+	r->sim = sim_new(r->spec, 0, &o);
+	ck_assert_ptr_nonnull(r->sim);
+	snprintf(r->path, sizeof(r->path), "/tmp/test-extract-run-%d.state",
+		 getpid());
+	r->identity.rotational = true;
+	strcpy(r->identity.serial, "A1");
+	r->run = (struct extract_run){
+		.state = &r->state,
+		.state_path = r->path,
+		.identity = &r->identity,
+		.stopped = &r->stopped,
+	};
+	r->run.prober = prober_disk_new(sim_env(r->sim), sim_disk(r->sim),
+					false, &r->stopped);
+	ck_assert_ptr_nonnull(r->run.prober);
+}
+
+/* It also answers SCSI commands. */
+static void open_scsi(struct rig *r, uint64_t seed, uint64_t bytes,
+		      struct scsi_target_habits habits)
+{
+	open_drive(r, seed, bytes);
+	habits.block_bytes = r->spec->logical_bytes;
+	r->target = scsi_target_new(r->truth, &habits);
+	ck_assert_ptr_nonnull(r->target);
+	r->counting = (struct counting){
+		.port.command = counted,
+		.to = scsi_target_port(r->target),
+	};
+	r->run.scsi = "drive";
+	r->run.port = &r->counting.port;
+	r->run.stopped = &r->counting.stopped;
+}
+
+/* Another process goes on: with what stands in the file. */
+static void come_again(struct rig *r)
+{
+	extract_state_free(&r->state);
+	ck_assert_int_eq(extract_state_read(r->path, &r->state), 0);
+	r->stopped = r->counting.stopped = 0;
+	r->counting.most = r->counting.commands = 0;
+	r->run.verdict = NULL;
+}
+
+static void close_drive(struct rig *r)
+{
+	unlink(r->path);
+	extract_state_free(&r->state);
+	prober_disk_free(r->run.prober);
+	scsi_target_free(r->target);
+	sim_free(r->sim);
+	geom_free(r->truth);
+	spec_free(r->spec);
+	msg_set_sink(NULL, NULL);
+}
+
+/* To the end, and why it is not. */
+static void run_to_end(struct rig *r)
+{
+	enum extract_end end = extract_run(&r->run);
+
+	ck_assert_msg(end == EXTRACT_DONE, "ends with %d: %s; %u right, %u "
+		      "wrong from %ju on, %u undecided", end, r->run.verdict ?
+		      r->run.verdict : "", r->run.verify.right,
+		      r->run.verify.wrong,
+		      (uintmax_t)r->run.verify.first_wrong,
+		      r->run.verify.undecided);
+}
+
+static void judge(const struct rig *r, struct judge *judge)
+{
+	ck_assert_ptr_nonnull(r->state.profile);
+	ck_assert_int_eq(judge_geom(r->truth, r->state.profile->geom, judge),
+			 0);
+	ck_assert_uint_eq(judge->wrong, 0);
+}
+
+/* ---- By the drive's own word ---- */
+
+static const struct scsi_target_habits habits[] = {
+	{ .lies = 0 },
+	{ .attention = 97 },
+	{ .no_defects = true, .short_reserved = true },
+};
+
+START_TEST(scsi_then_angles)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 800 + (uint64_t)_i, UINT64_C(600000000), habits[_i]);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_msg(j.angle_p99_ppm < 7000, "%u", j.angle_p99_ppm);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_BOUNDARIES].method,
+			 PROFILE_SCSI);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_ANGLES].method,
+			 PROFILE_TIMING);
+	ck_assert_uint_gt(r.state.profile->mech.seek_n, 4);
+	ck_assert_double_lt(fabs((double)r.state.profile->mech.period_ps /
+				 (double)r.spec->mech.period_ps - 1), 2e-6);
+	close_drive(&r);
+}
+END_TEST
+
+/* What it has said before a signal need not be asked again. */
+START_TEST(scsi_goes_on)
+{
+	unsigned whole, rest;
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.most = UINT32_MAX;
+	run_to_end(&r);
+	whole = r.counting.commands;
+	close_drive(&r);
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.most = whole * 2 / 3;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.told);
+	ck_assert_ptr_nonnull(r.state.profile);
+	r.counting.most = UINT32_MAX;
+	run_to_end(&r);
+	rest = r.counting.commands;
+	ck_assert_msg(rest < whole / 2 + 300, "%u of %u", rest, whole);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_ptr_null(r.state.told);
+	close_drive(&r);
+}
+END_TEST
+
+/* Answers of another drive are no answers: the questions are not the same. */
+START_TEST(scsi_of_another_drive)
+{
+	struct judge j;
+	struct rig r;
+	size_t bytes;
+	void *told;
+
+	open_scsi(&r, 811, UINT64_C(600000000), habits[0]);
+	r.counting.most = 300;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	told = r.state.told;
+	bytes = r.state.told_bytes;
+	r.state.told = NULL;
+	close_drive(&r);
+
+	open_scsi(&r, 812, UINT64_C(600000000), habits[0]);
+	r.state.told = malloc(bytes + 5);
+	memset(r.state.told, 0x5a, bytes + 5);
+	r.state.told_bytes = bytes + 5;
+	run_to_end(&r);
+	judge(&r, &j);
+	close_drive(&r);
+	free(told);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("extract_run");
+	TCase *tc = tcase_create("extract_run");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, scsi_then_angles, 0,
+			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_test(tc, scsi_goes_on);
+	tcase_add_test(tc, scsi_of_another_drive);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}
