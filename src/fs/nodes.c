@@ -25,9 +25,11 @@
 #define NS_PER_SECOND 1000000000ull
 #define SHARE 8u		/* of the replicas' memory */
 #define MAX_TRACKS 16u		/* in all, or reading them would take long */
-#define LEAST_WAITS 2u
-#define LEAST_NS 20000000u
-#define USUAL_NS 10000000u	/* of a wait */
+#define LEAST_WAITS 6u
+#define LEAST_NS 40000000u
+#define LEAVE_NS 20000000u	/* before it is closed */
+#define LEAVE_TRIES 3u
+#define USUAL_NS 20000000u	/* there and back, where nobody has waited */
 #define ALONE_NS 200000000u	/* where no files are copied */
 
 struct use {
@@ -53,16 +55,19 @@ struct nodes {
 	unsigned n, next;
 	struct key at;		/* of use `next`: copied up to here */
 	bool within;
+	traxaddr copied[USES];	/* by this making */
 	uint64_t old[MAX_LOADS];	/* regions that will be replaced */
 	unsigned old_n;
 	uint64_t begun_seconds;	/* the mount */
 	bool asked;		/* the regions that were there are read */
 	bool working;		/* copies are being made */
+	unsigned left;		/* how often, before it is closed */
 	size_t made;		/* so far */
 	struct waiter waiter;
 	size_t memory, most;	/* bytes of loads */
 	struct load load[MAX_LOADS];
 	unsigned loads;
+	uint64_t waits, wait_ns;	/* since the mount */
 	struct nodes_stats stats;
 };
 
@@ -228,6 +233,20 @@ static struct use *use_find(struct nodes *nodes, struct key low, unsigned level)
 	return NULL;
 }
 
+void nodes_learn(struct fs *fs, struct key key)
+{
+	struct nodes *nodes = fs->nodes;
+	unsigned i;
+
+	for (i = 0; i < nodes->n; i++)
+		if (!nodes->use[i].level &&
+		    key_cmp(nodes->use[i].low, key) <= 0 &&
+		    key_cmp(key, nodes->use[i].high) <= 0)
+			return;
+	if (nodes->n < USES)
+		nodes->use[nodes->n++] = (struct use){ key, key, 0, 0, false };
+}
+
 static void nodes_came(void *arg, const struct tree_came *came)
 {
 	struct fs *fs = arg;
@@ -239,9 +258,12 @@ static void nodes_came(void *arg, const struct tree_came *came)
 			     TRAX_NODE_SECTORS);
 	if (list_empty(&fs->ops))
 		return;
-	if (came->wait_ns)
+	if (came->wait_ns) {
 		nodes->stats.waits++;
+		nodes->waits++;
+	}
 	nodes->stats.wait_ns += came->wait_ns;
+	nodes->wait_ns += came->wait_ns;
 	use = use_find(nodes, came->low, came->level);
 	if (!use && nodes->n < USES)
 		use = &nodes->use[nodes->n++];
@@ -265,10 +287,17 @@ static const void *use_next(struct fs *fs, struct use *use)
 	nodes->within = node && key_cmp(nodes->at, use->high) < 0;
 	if (nodes->within)
 		nodes->at = key_after(nodes->at);
-	/* From here on it is learned by itself. */
-	if (nodes->within && use_find(nodes, nodes->at, use->level))
-		nodes->within = false;
 	return node;
+}
+
+static bool was_copied(const struct nodes *nodes, traxaddr addr)
+{
+	size_t i;
+
+	for (i = 0; i < nodes->made; i++)
+		if (nodes->copied[i] == addr)
+			return true;
+	return false;
 }
 
 static const void *nodes_next(void *arg)
@@ -280,18 +309,21 @@ static const void *nodes_next(void *arg)
 	bool first;
 
 	while ((nodes->within || nodes->next < nodes->n) &&
+	       nodes->made < USES &&
 	       (nodes->made + 1) * TRAX_NODE_BYTES <= nodes->most) {
 		first = !nodes->within;
 		if (first)
 			nodes->at = nodes->use[nodes->next++].low;
 		use = &nodes->use[nodes->next - 1];
 		header = use_next(fs, use);
+		use->waited = false;
 		if (!header)
 			continue;
 		if (first)
 			use->addr = le64_get(header->addr);
-		use->waited = false;
-		nodes->made++;
+		if (was_copied(nodes, le64_get(header->addr)))
+			continue;
+		nodes->copied[nodes->made++] = le64_get(header->addr);
 		return header;
 	}
 	return NULL;
@@ -324,6 +356,8 @@ static void nodes_made(void *arg, uint64_t copies)
 
 	fs->nodes->stats.made += copies;
 	fs->nodes->working = false;
+	if (watch_leaving(fs))
+		fs->nodes->left++;
 	if (!copies)
 		fs->nodes->old_n = 0;
 	fs->nodes->stats.waits = fs->nodes->stats.wait_ns = 0;
@@ -342,33 +376,37 @@ static void nodes_checkpointed(struct waiter *waiter, int rc)
 		nodes_made(fs, 0);
 }
 
-/* How long the next mount would wait for nodes that have no copies any more. */
-static uint64_t nodes_stale_ns(struct fs *fs)
+/* How long the next mount would wait for nodes that have no copies. */
+static uint64_t nodes_lack_ns(struct fs *fs)
 {
 	const struct nodes *nodes = fs->nodes;
+	uint64_t ns = 0, each_ns = USUAL_NS;
 	const struct use *use;
-	uint64_t ns = 0;
 
+	if (!nodes->waits && !nodes->stats.hits)
+		return 0;
+	if (nodes->waits)
+		each_ns = 2 * nodes->wait_ns / nodes->waits;
 	for (use = nodes->use; use < nodes->use + nodes->n; use++)
-		if (!use->waited && !tree_node_is_at(fs->tree, use->low,
-						     use->level, use->addr))
-			ns += USUAL_NS;
+		if (use->waited || !tree_node_is_at(fs->tree, use->low,
+						    use->level, use->addr))
+			ns += each_ns;
 	return ns;
 }
 
 bool nodes_due(struct fs *fs)
 {
 	const struct nodes *nodes = fs->nodes;
-	uint64_t wait_ns, least_ns = ALONE_NS;
+	bool alone;
 
 	if (!nodes || nodes->working)
 		return false;
-	wait_ns = nodes->stats.waits < LEAST_WAITS ? 0 : nodes->stats.wait_ns;
-	if (fs->replicas->stats.used || fs->replicas->stats.made)
-		least_ns = LEAST_NS;
-	if (wait_ns < least_ns && watch_leaving(fs))
-		wait_ns += nodes_stale_ns(fs);
-	return wait_ns >= least_ns;
+	alone = !fs->replicas->stats.used && !fs->replicas->stats.made;
+	if (watch_leaving(fs) && nodes->left < LEAVE_TRIES &&
+	    nodes_lack_ns(fs) >= (alone ? ALONE_NS : LEAVE_NS))
+		return true;
+	return nodes->stats.waits >= LEAST_WAITS &&
+	       nodes->stats.wait_ns >= (alone ? ALONE_NS : LEAST_NS);
 }
 
 bool nodes_over(const struct fs *fs)

@@ -21,6 +21,8 @@ int nodes_new(struct fs *fs);	/* after replicas_open */
 void nodes_free(struct fs *fs);
 bool nodes_idle(const struct fs *fs);	/* no reads under way */
 
+/* The leaf that has this key will be wanted. */
+void nodes_learn(struct fs *fs, struct key key);
 /* Has enough been waited for, or is there too much? */
 bool nodes_due(struct fs *fs);
 /* Are those dropped that others have replaced? */

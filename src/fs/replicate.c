@@ -20,9 +20,11 @@
 
 #include "base/csum.h"
 #include "fs/backwrite.h"
+#include "fs/nodes.h"
 #include "fs/watch.h"
 
 #define MAX_TRACK_BLOCKS 1024u
+#define LEAST_TRACK_BLOCKS 4u
 #define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
 #define NS_PER_SECOND 1000000000
 #define BUSY_SHARE 250ull		/* less than half a percent */
@@ -236,6 +238,8 @@ static bool unit_next(struct maker *maker)
 		}
 		left = PIECE_BLOCKS - want->block % PIECE_BLOCKS;
 		left = left < want->blocks ? left : want->blocks;
+		/* Tracks further in have less room. */
+		left = left < maker->room / 2 ? left : maker->room / 2;
 		maker->unit = (struct entry){
 			.ino = want->ino, .block = want->block,
 			.blocks = (unsigned)left,
@@ -750,6 +754,10 @@ static void region_end(struct ticket *ticket, int rc, uint64_t seq)
 		maker->taken = false;
 		if (regions_add(maker->replicas->regions, &region))
 			maker->stop = true;
+		/* Who reads copies asks for the list of what they are. */
+		if (!maker->nodes)
+			nodes_learn(maker_fs(maker),
+				    key_make(0, ITEM_COPIES, region.sector));
 		/* Who reads a node knows its content; nothing points there. */
 		maker->attached = maker->nodes ? maker->fit : 0;
 		if (maker->nodes)
@@ -914,8 +922,8 @@ static int maker_alloc(struct maker *maker, const struct replica_want *want,
 		      BLOCK_SECTORS;
 	if (maker->room > MAX_TRACK_BLOCKS)
 		maker->room = MAX_TRACK_BLOCKS;
-	if (maker->room < PIECE_BLOCKS)
-		maker->room = PIECE_BLOCKS;
+	if (maker->room < LEAST_TRACK_BLOCKS)
+		maker->room = LEAST_TRACK_BLOCKS;
 	maker->want = malloc((n + 1) * sizeof(*want));
 	maker->entry = calloc(maker->room, sizeof(*maker->entry));
 	maker->buffer = aligned_alloc(BLOCK_BYTES,

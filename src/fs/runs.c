@@ -11,20 +11,31 @@
 #include "sched/head.h"
 
 #define RUNS 128u
-#define RUN_SECTORS 128u	/* of the first of a stream, at least */
+#define RUN_SECTORS 128u	/* of the first of a stream, at least, or less
+				 * where tracks are small */
 #define RUN_GROWTH 4u
 /* Where nothing is known of the head: so far it just goes on. */
 #define NEAR_SECTORS 2048u
-/* Streams begin with more when so much of a run was wanted, with less when not
- * even so much was. */
-#define GOOD_SHARE 4u
-#define BAD_SHARE 16u
+/* Streams begin with more when a run has saved so many times what it cost, with
+ * less when it has not been worth it. */
+#define GOOD_TIMES 2u
+#define WIDE_TIMES 8u
+/* Of a drive of which nothing is known. */
+#define USUAL_SECTORS 24u
+#define USUAL_WEIGHT 8
+#define USUAL_WAY_NS 6000000u
+#define USUAL_PERIOD_NS 8333333u
 #define MAX_SECTORS 8192u
-/* So often the head would come back to the copies. */
-#define BACK_PERCENT 75u
+/* Copies lie so near to each other. */
+#define NEAR_CYLINDERS 16u
+/* So many of a thousand reads find what was read with another, at first; each
+ * one counts for so much. */
+#define SHARE_FIRST 875
+#define SHARE_WEIGHT 16
 /* So many reads each of which goes on where the one before ended make a
  * stream. */
 #define STREAM_READS 64u
+#define ROW_READS 3u		/* what may become one */
 #define STREAM_PART 4u		/* of a track is read at a time then */
 #define STREAM_REST 4u		/* part of a run that is left meanwhile */
 #define SHARE 4u		/* of the replicas' memory: all but a quarter */
@@ -48,6 +59,7 @@ struct run {
 	unsigned pins;		/* wants that have a part in it */
 	bool judged;
 	uint32_t taken;		/* sectors that were wanted of it */
+	uint32_t takes;		/* by so many */
 	uint64_t used;
 	struct list wants;
 	uint8_t *data;
@@ -60,6 +72,11 @@ struct runs {
 	uint32_t room;		/* sectors of a run, at most */
 	uint64_t total, most;	/* sectors in memory */
 	uint32_t first;		/* sectors of the first run of a stream */
+	uint32_t least;		/* of these */
+	uint64_t track;		/* sectors */
+	uint64_t way_ns, sector_ns;	/* to a copy; to read a sector */
+	int share;		/* of 1000 reads: not the first of a run */
+	int64_t usual;		/* sectors that are wanted at a time */
 	uint64_t clock;
 	uint64_t last;		/* where the last read ended */
 	uint64_t took;		/* where the last of a run did */
@@ -69,6 +86,24 @@ struct runs {
 	unsigned metas;
 	struct runs_stats stats;
 };
+
+static void runs_price(struct fs *fs)
+{
+	struct runs *runs = fs->runs;
+	uint64_t period_ns = USUAL_PERIOD_NS;
+	struct belief belief;
+
+	runs->way_ns = USUAL_WAY_NS;
+	runs->usual = USUAL_SECTORS;
+	runs->share = SHARE_FIRST;
+	if (fs->head && head_is_known(fs->head)) {
+		head_get_belief(fs->head, &belief);
+		period_ns = belief.mech->period_ps / 1000;
+		runs->way_ns = service_seek_ns(belief.mech, 0, NEAR_CYLINDERS) +
+			       period_ns / 2;
+	}
+	runs->sector_ns = period_ns / runs->track;
+}
 
 int runs_new(struct fs *fs)
 {
@@ -85,12 +120,18 @@ int runs_new(struct fs *fs)
 	runs->most = most;
 	share = share < MAX_SECTORS ? share : MAX_SECTORS;
 	runs->room = (uint32_t)(share < tracks ? share : tracks);
-	runs->room -= runs->room % RUN_SECTORS;
+	runs->track = tracks / RUN_TRACKS;
+	runs_price(fs);
+	runs->least = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
+				 BLOCK_SECTORS * BLOCK_SECTORS);
+	if (runs->least > RUN_SECTORS)
+		runs->least = RUN_SECTORS;
+	runs->room -= runs->room % BLOCK_SECTORS;
 	/* What fits into memory is soon there as a whole. */
 	runs->first = regions_sectors(fs->replicas->regions) <= most ?
-		runs->room / FIRST_PART : RUN_SECTORS;
-	if (runs->first < RUN_SECTORS)
-		runs->first = RUN_SECTORS;
+		runs->room / FIRST_PART : runs->least;
+	if (runs->first < runs->least)
+		runs->first = runs->least;
 	if (fs->head && head_read_ahead(fs->head) >= tracks / RUN_TRACKS / 2)
 		runs->portion = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
 					   BLOCK_SECTORS * BLOCK_SECTORS);
@@ -263,17 +304,22 @@ static void run_loaded(struct disk_request *req)
 	run->pins--;
 }
 
-/* So much of a run was wanted: were the bytes that nobody had asked for? */
+/* A run saves the way to all that is wanted of it but the first; it costs the
+ * time for what nobody wants. */
 static void run_judge(struct runs *runs, struct run *run, bool over)
 {
-	if (run->sectors < RUN_SECTORS || run->stale || run->judged)
+	uint64_t gain_ns, cost_ns = 0;
+
+	if (run->sectors < runs->least || run->stale || run->judged)
 		return;
-	if (run->taken * GOOD_SHARE >= run->sectors) {
+	gain_ns = run->takes ? (run->takes - 1) * runs->way_ns : 0;
+	if (run->taken < run->sectors)
+		cost_ns = (run->sectors - run->taken) * runs->sector_ns;
+	if (gain_ns >= GOOD_TIMES * cost_ns) {
 		if (runs->first < runs->room && run->sectors >= runs->first)
 			runs->first *= 2;
 		run->judged = true;
-	} else if (over && run->taken * BAD_SHARE < run->sectors &&
-		   runs->first > RUN_SECTORS) {
+	} else if (over && gain_ns < cost_ns && runs->first > runs->least) {
 		runs->first /= 2;
 	}
 }
@@ -379,7 +425,7 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 	run = sectors ? run_new(runs, sectors) : NULL;
 	if (!run)
 		return NULL;
-	run->taken = 0;
+	run->taken = run->takes = 0;
 	run->judged = false;
 	run->sector = sector;
 	run->sectors = sectors;
@@ -432,9 +478,21 @@ static bool is_stream(const struct runs *runs)
 	return runs->portion && runs->row >= STREAM_READS;
 }
 
+/* Do reads follow each other, or is so much gained by one that is there already
+ * that it does not matter if most are not wanted? */
+static bool goes_on(const struct runs *runs)
+{
+	return runs->row >= ROW_READS ||
+	       (uint64_t)runs->usual * runs->sector_ns * WIDE_TIMES <
+		       runs->way_ns;
+}
+
+/* How much is read behind a run. */
 static uint32_t run_growth(const struct runs *runs, const struct run *run)
 {
-	return is_stream(runs) ? runs->portion : run->sectors * RUN_GROWTH;
+	if (is_stream(runs))
+		return runs->portion;
+	return goes_on(runs) ? run->sectors * RUN_GROWTH : runs->first;
 }
 
 /* The reader is in the second half of a run: the next one is wanted soon. */
@@ -446,7 +504,7 @@ static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
 	uint64_t next;
 	unsigned i;
 
-	if (run->followed || (run->sectors <= RUN_SECTORS && !stream) ||
+	if (run->followed || !goes_on(runs) ||
 	    sector + rest < run->sector + run->sectors)
 		return;
 	run->followed = true;
@@ -469,13 +527,18 @@ static void run_order(struct fs *fs, const struct run_want *want)
 	else
 		runs->row = 0;
 	runs->took = want->sector + want->sectors;
+	runs->usual += ((int64_t)want->sectors - runs->usual) / USUAL_WEIGHT;
 }
 
 static void run_give(struct fs *fs, struct run *run, struct run *tail,
 		     struct run_want *want)
 {
+	int found = run->takes ? 1000 : 0;
+
+	fs->runs->share += (found - fs->runs->share) / SHARE_WEIGHT;
 	run->used = ++fs->runs->clock;
 	run->taken += want->sectors;
+	run->takes++;
 	run_judge(fs->runs, run, false);
 	fs->runs->stats.hits++;
 	want->head = run;
@@ -496,6 +559,7 @@ static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
 	uint64_t end = run->sector + run->sectors;
 	uint32_t rest = (uint32_t)(want->sector + want->sectors - end);
 	struct runs *runs = fs->runs;
+	uint32_t size = run_growth(runs, run);
 	struct run *tail;
 
 	for (tail = runs->run; tail < runs->run + RUNS; tail++)
@@ -503,7 +567,7 @@ static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
 			break;
 	if (tail == runs->run + RUNS) {
 		run->pins++;
-		tail = run_load(fs, end, run_growth(runs, run), QUEUE_READ);
+		tail = run_load(fs, end, size > rest ? size : rest, QUEUE_READ);
 		run->pins--;
 	}
 	if (!tail || !run_has(tail, end, rest))
@@ -523,7 +587,7 @@ static uint32_t run_size(const struct runs *runs, uint64_t sector)
 		uint64_t end = run->sector + run->sectors;
 
 		if (run->sectors && sector >= end &&
-		    sector - end <= NEXT_SECTORS &&
+		    sector - end <= runs->track &&
 		    run_growth(runs, run) > size)
 			size = run_growth(runs, run);
 	}
@@ -540,7 +604,7 @@ static uint64_t run_start(struct fs *fs, uint64_t sector)
 							       sector));
 
 	if (!region || region->sector > sector ||
-	    fs->runs->first == RUN_SECTORS)
+	    fs->runs->first <= fs->runs->least)
 		return sector;
 	return sector - (sector - region->sector) % fs->runs->first;
 }
@@ -568,8 +632,14 @@ static uint64_t back_ns(const struct belief *belief, uint64_t from,
 	       belief->mech->period_ps / 2000;
 }
 
+/* Reads that go to and fro gain nothing: half of them must find theirs. */
+static uint64_t back_percent(const struct runs *runs)
+{
+	return runs->share > 500 ? (uint64_t)(runs->share - 500) / 5 : 0;
+}
+
 /* Whoever goes to the original would come back for the copies of what follows,
- * more often than not. */
+ * as often as others have found theirs there. */
 static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 			   uint64_t copy, uint64_t original)
 {
@@ -582,7 +652,7 @@ static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
 		return way_ns(&belief, copy, want->sectors) <
 		       way_ns(&belief, original, want->sectors) +
 			       back_ns(&belief, original, copy) *
-				       BACK_PERCENT / 100;
+				       back_percent(fs->runs) / 100;
 	}
 	/* Copied because it lies apart; but not where it just goes on. */
 	return original < last || original - last > NEAR_SECTORS;
