@@ -125,7 +125,7 @@ START_TEST(certain)
 	static const char *const drives[] = {
 		"5", "17", "22", "26", "36", "40", "74", "116", "165", "636",
 		"711", "818,cache=0", "19,odd=1", "46,odd=1", "245,odd=1",
-		"1206,odd=1",
+		"1206,odd=1", "84", "168,odd=1", "318,odd=1", "134,odd=1",
 		"40,bytes=40G,noise=1", "46,bytes=80G", "55,bytes=80G",
 	};
 	struct extract_verdict v;
@@ -155,12 +155,13 @@ END_TEST
 /*
  * Gaps are closed: the ends of zones and the beginning of the disk (1, 4),
  * boundaries without a leap (9, 33), sectors that lie elsewhere (7), several
- * slips in a track (12, 14), two short tracks without a leap between (17).
+ * slips in a track (12, 14), two short tracks without a leap between (17),
+ * leaps of 2 % of a turn (35).
  */
 START_TEST(closed)
 {
 	static const char *const drives[] = {
-		"1", "4", "7", "9", "12", "14", "17", "33",
+		"1", "4", "7", "9", "12", "14", "17", "33", "35,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -396,8 +397,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
-	tcase_add_loop_test(tc, certain, 0, 19);
-	tcase_add_loop_test(tc, closed, 0, 8);
+	tcase_add_loop_test(tc, certain, 0, 23);
+	tcase_add_loop_test(tc, closed, 0, 9);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_test(tc, slips_show);
 	tcase_add_test(tc, round_learned);

@@ -115,10 +115,9 @@ static int find_noise(struct reader *r, uint64_t unit, double *size)
 	/* They lie close together: what they differ by, all differ by. */
 	for (unsigned i = 0; i + 1 < n; i++)
 		off[i] = phase_wrap(turn[i + 1] - turn[i]);
-	r->noise = spread(off, n - 1) / sqrt(2);
-	r->tolerance = fmin(fmax(7.8 * r->noise, 0.012), 0.024);
+	r->noise_once = spread(off, n - 1) / sqrt(2);
 	*size = track_size(turn, n);
-	return r->noise > NOISE_MAX ? -EOPNOTSUPP : 0;
+	return r->noise_once > NOISE_MAX ? -EOPNOTSUPP : 0;
 }
 
 /* A unit for a test, with some room behind it. */
@@ -264,9 +263,11 @@ static int find_cache(struct reader *r, double size)
 
 int calibrate_reader(struct reader *reader, uint64_t unit)
 {
+	unsigned repeat = reader->repeat;
 	double size = 0;
 	int err = 0;
 
+	reader_sharpen(reader, 1);
 	recent_forget(&reader->recent);
 	if (!reader->learned) {
 		err = find_hits(reader, unit);
@@ -274,10 +275,12 @@ int calibrate_reader(struct reader *reader, uint64_t unit)
 	}
 	if (!err)
 		err = find_noise(reader, unit + 64, &size);
+	reader_sharpen(reader, repeat);
 	if (err || reader->learned)
 		return err;
 	if (reader->hit_ns)
 		err = find_cache(reader, size);
 	reader->learned = !err;
+	reader->around = size;
 	return err;
 }

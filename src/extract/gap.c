@@ -111,7 +111,7 @@ static int find_break(struct parts *g, const struct segment *s,
 		uint64_t gone;
 
 		err = span_find_end(g->r, &span, end);
-		if (err || !end->at || !end->lone)
+		if (err || !end->at || !end->lone || !end->clear)
 			return err;
 		/* One that lies elsewhere, and those behind it do not. */
 		gone = end->at + 1 - span.first;
@@ -464,29 +464,53 @@ static unsigned next_whole(const struct parts *g, unsigned from)
 	return from;
 }
 
-/* What is odd may be two tracks without a leap between them: the ends of two
- * zones. */
+/* A stretch may be of two tracks without a leap between them. */
+static int look_inside(struct parts *g, struct part *p, bool *again)
+{
+	struct span_end end;
+	int err;
+
+	if (p->s.units < 2)
+		return 0;
+	err = find_break(g, &p->s, &end);
+	if (err || (!end.at && end.clear))
+		return err;
+	p->kind = PART_STRANGE;
+	*again |= cut(g, &end);
+	return 0;
+}
+
+/* What is odd may be the ends of two zones. */
 static int look_into(struct parts *g, unsigned from, unsigned to,
 		     const struct way *way, bool *again)
 {
 	unsigned first = from;
-	struct span_end end;
 	int err = 0;
 
-	for (unsigned i = from; i < to && !err; i++) {
+	for (unsigned i = from; i < to; i++) {
 		if (i + 1 < to && !(way->ends >> (i - from) & 1))
 			continue;
-		for (; see_as_one(g, first, i + 1).odd && first <= i && !err;
-		     first++) {
-			struct part *p = &g->part[first];
-
-			err = p->s.units < 2 ? 0 : find_break(g, &p->s, &end);
-			if (err || p->s.units < 2 || (!end.at && end.clear))
-				continue;
-			p->kind = PART_STRANGE;
-			*again |= cut(g, &end);
+		if (see_as_one(g, first, i + 1).odd) {
+			for (; first <= i && !err; first++)
+				err = look_inside(g, &g->part[first], again);
 		}
 		first = i + 1;
+	}
+	return err;
+}
+
+/* Beside parts of tracks a turn may be two of them: what is behind a scratch on
+ * one track, and what is before it on the next. */
+static int look_into_wholes(struct parts *g, bool *again)
+{
+	struct part *p = g->part;
+	int err = 0;
+
+	for (unsigned i = 0; i < g->n && !err; i++) {
+		if (p[i].kind == PART_WHOLE &&
+		    ((i && p[i - 1].kind != PART_WHOLE) ||
+		     (i + 1 < g->n ? p[i + 1].kind != PART_WHOLE : !g->all)))
+			err = look_inside(g, &p[i], again);
 	}
 	return err;
 }
@@ -495,9 +519,10 @@ static int look_into_all(struct parts *g, bool *again)
 {
 	struct way way;
 	unsigned to;
-	int err = 0;
+	int err;
 
 	*again = false;
+	err = look_into_wholes(g, again);
 	for (unsigned from = 0; from < g->n && !err; from = to + 1) {
 		to = next_whole(g, from);
 		if ((to < g->n || g->all) && find_way(g, from, to, &way))

@@ -15,6 +15,7 @@
 #include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
+#include "extract/segment.h"
 
 #define LOCK_NS UINT64_C(8000000000)
 #define LOCK_FIRST_NS UINT64_C(1000000000)
@@ -49,6 +50,11 @@
 #define STEP_SAME 0.003
 /* Tracks of less than this are no measure of how others follow them. */
 #define STEP_SPAN 0.98
+/* Of a tolerance, the least leap that is seen well; how often, and at how many
+ * places, it is found out how large they are. */
+#define LEAP_SEEN 2.6
+#define SCOUTED_MOST 4u
+#define SCOUTS 4u
 /* Of what map_quick may take, the share of the beginning of the disk. */
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
@@ -452,6 +458,67 @@ static int drop_unproven(struct map *m)
 	return err;
 }
 
+/* What is known of [first, end). */
+static uint64_t known_units(const struct map *m, uint64_t first, uint64_t end)
+{
+	uint64_t known = 0;
+
+	for (size_t i = store_find(&m->store, first); i < m->store.n &&
+	     m->store.pieces[i].first < end; i++) {
+		if (m->store.pieces[i].tracks)
+			known += m->store.pieces[i].units;
+	}
+	return known;
+}
+
+/* Reads for an angle that leaps of that size take. */
+static unsigned repeat_for(struct map *m, double leap)
+{
+	static const unsigned repeat[] = { 1, 3, 5, 9, READER_REPEAT_MAX };
+	unsigned was = m->reader.repeat, i = 0;
+
+	for (; i < sizeof(repeat) / sizeof(repeat[0]); i++) {
+		reader_sharpen(&m->reader, repeat[i]);
+		if (LEAP_SEEN * m->reader.tolerance <= leap)
+			break;
+	}
+	reader_sharpen(&m->reader, was);
+	return i < sizeof(repeat) / sizeof(repeat[0]) ? repeat[i] : was;
+}
+
+/* Where little could be made known: are the leaps just too small for angles
+ * that are read once?  *more: from now on they are read more often. */
+static int sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
+{
+	double leap = NAN, around = m->largest ? m->largest :
+						 m->reader.around;
+	unsigned was = m->reader.repeat, repeat = was;
+	int err = 0;
+
+	*more = false;
+	if (!(around > 0) || known_units(m, first, end) > (end - first) / 2 ||
+	    m->scouted >= SCOUTED_MOST)
+		return 0;
+	m->scouted++;
+	reader_sharpen(&m->reader, 1);
+	for (unsigned i = 0; i < SCOUTS && !err && isnan(leap); i++)
+		err = segment_leap(&m->reader, first + i * (end - first) /
+				   SCOUTS, around, &leap);
+	if (!isnan(leap))
+		repeat = repeat_for(m, leap);
+	*more = repeat > was;
+	reader_sharpen(&m->reader, *more ? repeat : was);
+	return err;
+}
+
+/* Once more, from the beginning. */
+static int anew(struct map *m, uint64_t first, uint64_t end)
+{
+	m->walk.there = false;
+	m->prove.ranges = 0;
+	return store_cut(&m->store, first, end);
+}
+
 /* Walks on from the first hole, by some tracks, and looks at them. */
 static int extract_some(struct map *m, uint64_t at, uint64_t end)
 {
@@ -459,13 +526,18 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 			      (m->walk.plan.now.size + 64);
 	uint64_t before = context(m) < at ? at - context(m) : 0, to;
 	int err, dropped = 0;
+	bool more = false;
 
 	err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
 	to = next_hole(m, at);
 	if (is_dense(m))
 		dropped = prove_add(&m->prove, at, to);
 	err = err ? err : dropped;
-	return err ? err : settle(m, before, at, to);
+	if (!err)
+		err = settle(m, before, at, to);
+	if (!err)
+		err = sharpen(m, at, to, &more);
+	return !err && more ? anew(m, at, to) : err;
 }
 
 /* The tracks in [first, end) that were only leapt over. */

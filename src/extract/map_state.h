@@ -20,6 +20,7 @@ struct map {
 	uint32_t largest;	/* units of a track */
 	uint64_t doubt;		/* what is walked before this was measured */
 	uint64_t closed;	/* gaps before this were looked at again */
+	unsigned scouted;	/* how often leaps were measured */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */

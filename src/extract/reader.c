@@ -37,6 +37,15 @@
 #define REACH_MORE_NS 300000.0
 #define REACH_LESS 0.02
 #define HITS_MAX 8u
+/* Tolerances, in standard deviations of one read and of the middle one of
+ * several, which is no longer skew; revolutions. */
+#define ONCE 7.8
+#define ONCE_LEAST 0.012
+#define OFTEN 5.5
+#define OFTEN_LEAST 0.005
+#define TOLERANCE_MOST 0.024
+/* Of the middle one of n, times the root of n, as a share of one's. */
+#define MIDDLE 1.1
 
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset)
@@ -47,7 +56,9 @@ void reader_init(struct reader *reader, struct prober *prober,
 		.offset = offset,
 		.units = (prober->limits->sectors - offset) / unit_sectors,
 		.noise = 0.003,
+		.noise_once = 0.003,
 		.tolerance = 0.015,
+		.repeat = 1,
 	};
 	recent_init(&reader->recent);
 	phase_init(&reader->phase, period_ns, env_now_ns(prober->env));
@@ -55,6 +66,21 @@ void reader_init(struct reader *reader, struct prober *prober,
 		reader->reach[i] = REACH_START_NS;
 	for (unsigned i = 0; i < READER_MEMO; i++)
 		reader->memo[i].unit = UINT64_MAX;
+}
+
+void reader_sharpen(struct reader *reader, unsigned repeat)
+{
+	double noise = reader->noise_once;
+
+	reader->repeat = repeat;
+	reader->noise = noise;
+	reader->tolerance = fmin(fmax(ONCE * noise, ONCE_LEAST),
+				 TOLERANCE_MOST);
+	if (repeat == 1)
+		return;
+	reader->noise = MIDDLE * noise / sqrt(repeat);
+	reader->tolerance = fmin(fmax(OFTEN * reader->noise, OFTEN_LEAST),
+				 reader->tolerance);
 }
 
 static void access_set(const struct reader *r, struct probe_access *a,
@@ -180,7 +206,7 @@ static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
 }
 
 /* A read of the medium; *a is its access. */
-static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
+static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		       double *turn)
 {
 	uint64_t first;
@@ -197,7 +223,6 @@ static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
 			return err;
 		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
 			*turn = phase_at(&r->phase, a->complete_ns);
-			memo_put(r, unit, *turn);
 			return 0;
 		}
 		err = after_hit(r, unit, tries);
@@ -205,6 +230,43 @@ static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
 			return err;
 	}
 	return 0;
+}
+
+/* Once more, until there are enough; *turn is the middle one then. */
+static int read_again(struct reader *r, uint64_t unit, double *turn)
+{
+	double off[READER_REPEAT_MAX] = { 0 }, first = *turn;
+	struct probe_access a;
+	unsigned n = 1;
+	int err = 0;
+
+	for (unsigned i = 1; i < r->repeat && !err; i++) {
+		err = read_once(r, unit, &a, turn);
+		if (err || isnan(*turn))
+			return err;
+		off[n] = phase_wrap(*turn - first);
+		for (unsigned k = n++; k && off[k - 1] > off[k]; k--) {
+			double v = off[k];
+
+			off[k] = off[k - 1];
+			off[k - 1] = v;
+		}
+	}
+	*turn = phase_part(first + off[n / 2]);
+	return err;
+}
+
+/* *a: the first access. */
+static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
+		       double *turn)
+{
+	int err = read_once(r, unit, a, turn);
+
+	if (!err && !isnan(*turn) && r->repeat > 1)
+		err = read_again(r, unit, turn);
+	if (!err && !isnan(*turn))
+		memo_put(r, unit, *turn);
+	return err;
 }
 
 int reader_read(struct reader *reader, uint64_t unit, double *turn)
@@ -289,9 +351,10 @@ static bool has_some(const struct reader *r, uint64_t unit, uint32_t units)
 	return false;
 }
 
-/* Makes the cache forget units; the head ends near them, where a read-ahead
- * does not get at them: before or, at the beginning of the disk, behind. */
-static int come_back(struct reader *r, uint64_t unit, uint32_t units)
+/* Makes the cache forget units; the head ends near them, before or behind them,
+ * where a read-ahead does not get at them. */
+static int come_back(struct reader *r, uint64_t unit, uint32_t units,
+		     bool behind)
 {
 	uint64_t before = r->recent.ahead + BEFORE, at;
 	struct probe_access a;
@@ -299,18 +362,19 @@ static int come_back(struct reader *r, uint64_t unit, uint32_t units)
 
 	while (before <= unit && recent_has(&r->recent, unit - before))
 		before += BEFORE;
-	at = before <= unit ? unit - before : unit + units + BEFORE;
+	at = before <= unit && !behind ? unit - before :
+					 unit + units + BEFORE;
 	return err || at >= r->units ? err : reader_raw(r, at, 1, &a);
 }
 
 int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
-		double begins, double ahead, double *turns)
+		double begins, double ahead, bool behind, double *turns)
 {
 	double period_ns = reader->phase.period_ns;
 	struct probe_access a;
 	uint64_t now_ns;
 	int err = has_some(reader, unit, units) ?
-			  come_back(reader, unit, units) : 0;
+			  come_back(reader, unit, units, behind) : 0;
 
 	*turns = NAN;
 	if (err)

@@ -22,6 +22,7 @@
 
 #define READER_CLASSES 48	/* of distances, by powers of two */
 #define READER_MEMO 64
+#define READER_REPEAT_MAX 15u
 
 /* What a read is for. */
 enum reader_purpose {
@@ -42,8 +43,11 @@ struct reader {
 	uint64_t units;
 	double noise;		/* revolutions, standard deviation */
 	double tolerance;	/* what noise leaves unharmed */
+	double noise_once;	/* of one read alone */
+	unsigned repeat;	/* reads for an angle, odd */
 	uint64_t hit_ns;	/* faster is from a cache; 0: there is none */
 	struct recent recent;	/* what the cache may hold */
+	double around;		/* units of a turn, about; 0: not known */
 	bool learned;		/* what a cache does is known; */
 	bool whole;		/* reads of which it has a part are not begun
 				 * from it */
@@ -70,6 +74,10 @@ void reader_init(struct reader *reader, struct prober *prober,
 enum reader_purpose reader_set_purpose(struct reader *reader,
 				       enum reader_purpose purpose);
 
+/* From now on so many reads make an angle, the middle one of them: noise and
+ * tolerance follow. */
+void reader_sharpen(struct reader *reader, unsigned repeat);
+
 /* A read of some units just as it is asked for. */
 int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
 	       struct probe_access *access);
@@ -90,11 +98,12 @@ int reader_expect(struct reader *reader, uint64_t unit, double expected,
 /*
  * Reads units from the medium, the first of which begins at an angle.  They are
  * asked for when that is a part of a revolution off, that of `ahead`; for as
- * many whole ones the drive is left alone before.  *turns: from when it came by
- * until all were read; NAN: they were not.
+ * many whole ones the drive is left alone before.  Where a cache has to be got
+ * out of the way the head comes from before or `behind` them.  *turns: from
+ * when it came by until all were read; NAN: they were not.
  */
 int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
-		double begins, double ahead, double *turns);
+		double begins, double ahead, bool behind, double *turns);
 
 /* Something else first if what lies between the last unit and this one would
  * otherwise get into the cache on the way. */

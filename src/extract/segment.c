@@ -27,6 +27,12 @@
 /* What a pitch that is known may be off by, as a share. */
 #define PITCH_OFF 0.012
 #define FREE 0.5
+/* The same of an estimate, and of the next track on another surface. */
+#define AROUND_OFF 0.2
+#define SURFACES_OFF 0.08
+/* Leaps that are looked at for the usual one; no track is longer. */
+#define LEAPS 7u
+#define TURNS_MOST 1.3
 /* Steps grow by so much, up to so much of a turn. */
 #define GROWS 1.5
 #define STEP_MOST 0.2
@@ -360,5 +366,35 @@ int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
 	if (!err)
 		err = is_straight(&t, &straight);
 	*pitch = t.n && on && straight ? t.pitch : NAN;
+	return err;
+}
+
+int segment_leap(struct reader *reader, uint64_t unit, double around,
+		 double *leap)
+{
+	double v[LEAPS], pitch = 1 / around, off = AROUND_OFF, end = 0;
+	unsigned n = 0, parts = 0;
+	bool found = true;
+	int err = 0;
+
+	*leap = NAN;
+	while (!err && found && n < LEAPS && parts++ < LEAPS + 2) {
+		struct segment s = { .first = unit };
+		uint64_t limit = unit + (uint64_t)(TURNS_MOST / pitch);
+
+		if (limit >= reader->units)
+			break;
+		err = segment_find(reader, &s, limit, pitch, off, &found);
+		found = found && unit + s.units < limit;
+		/* What begins in the middle of a track does not count. */
+		if (parts > 1)
+			v[n++] = fabs(phase_wrap(s.start - end));
+		end = s.start + (double)s.units * s.pitch;
+		unit += s.units;
+		pitch = s.pitch;
+		off = SURFACES_OFF;
+	}
+	if (n > LEAPS / 2)
+		*leap = middle(v, n);
 	return err;
 }

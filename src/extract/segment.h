@@ -33,4 +33,11 @@ int segment_find(struct reader *reader, struct segment *segment,
 int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
 		  double *pitch);
 
+/*
+ * By how much the angle usually leaps from track to track behind a unit, of
+ * which `around` are a turn, about; NAN: that can't be told there.
+ */
+int segment_leap(struct reader *reader, uint64_t unit, double around,
+		 double *leap);
+
 #endif

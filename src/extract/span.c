@@ -16,11 +16,11 @@
 #define AHEAD_FIRST 0.75
 #define AHEAD_MORE 0.06
 #define AHEAD_MOST 0.95
-#define TRIES 5u
+#define TRIES 6u
 #define TRIES_SURE 16u
 #define LATE 0.5
-#define CONTROLS 6u
-#define CONTROLS_GOOD 4u
+#define CONTROLS 8u
+#define CONTROLS_GOOD 3u
 
 static double angle_of(const struct span *s, uint64_t unit)
 {
@@ -46,9 +46,10 @@ static double idle(const struct reader *r, const struct span *s)
 				 0;
 }
 
-/* Do n units come in one go? */
+/* Do n units come in one go?  From one side and then the other, as another
+ * track may be far away. */
 static int try_it(struct reader *r, const struct span *s, uint64_t first,
-		  uint32_t n, unsigned tries, bool *one)
+		  uint32_t n, unsigned tries, unsigned odd, bool *one)
 {
 	double turns, ahead = AHEAD_FIRST;
 	unsigned from_cache = 0;
@@ -57,7 +58,7 @@ static int try_it(struct reader *r, const struct span *s, uint64_t first,
 	*one = false;
 	for (unsigned i = 0; i < tries && !err && !*one; i++) {
 		err = reader_span(r, first, n, angle_of(s, first),
-				  idle(r, s) + ahead, &turns);
+				  idle(r, s) + ahead, (i + odd) % 2, &turns);
 		if (isnan(turns) && from_cache++ < TRIES)
 			i--;
 		*one = turns < n * s->pitch + LATE &&
@@ -72,7 +73,7 @@ static int try_it(struct reader *r, const struct span *s, uint64_t first,
 static int goes_on(struct reader *r, const struct span *s, uint64_t first,
 		   uint32_t n, bool *one)
 {
-	return try_it(r, s, first, n, TRIES, one);
+	return try_it(r, s, first, n, TRIES, 0, one);
 }
 
 /* The first stretch behind *first that does not go on: [*first, *end); empty:
@@ -115,7 +116,8 @@ static int narrow(struct reader *r, const struct span *s, uint64_t *at,
 	return err;
 }
 
-/* Of two units, mostly: then that others do not is no chance. */
+/* Of two units, mostly, at least from one side: then that others do not is no
+ * chance. */
 static int pair_goes_on(struct reader *r, const struct span *s, uint64_t first,
 			bool *one)
 {
@@ -123,26 +125,27 @@ static int pair_goes_on(struct reader *r, const struct span *s, uint64_t first,
 	int err = 0;
 
 	for (unsigned i = 0; i < CONTROLS && !err; i++) {
-		err = try_it(r, s, first, 2, 1, one);
+		err = try_it(r, s, first, 2, 1, i, one);
 		good += *one;
 	}
 	*one = good >= CONTROLS_GOOD;
 	return err;
 }
 
-/* Would it be seen if a span went on to a unit?  Those before it do. */
+/* Would it be seen if a span went on to a unit?  Those before it do, or, at its
+ * beginning, those behind it. */
 static int weigh(struct reader *r, const struct span *s, struct span_end *end)
 {
 	uint64_t at = end->at;
-	bool one = true;
+	bool before = false, behind = false;
 	int err = 0;
 
 	if (at - s->first > 1)
-		err = pair_goes_on(r, s, at - 2, &one);
-	end->clear = one;
+		err = pair_goes_on(r, s, at - 2, &before);
 	if (!err && at + 1 < s->first + s->units)
-		err = pair_goes_on(r, s, at, &one);
-	end->lone = !one;
+		err = pair_goes_on(r, s, at, &behind);
+	end->clear = before || (at - s->first <= 1 && behind);
+	end->lone = at + 1 < s->first + s->units && !behind;
 	return err;
 }
 
@@ -160,7 +163,7 @@ int span_find_end(struct reader *reader, const struct span *span,
 			return err;
 		err = narrow(reader, span, &first, stop - 1);
 		if (!err)
-			err = try_it(reader, span, first, 2, TRIES_SURE,
+			err = try_it(reader, span, first, 2, TRIES_SURE, 0,
 				     &one);
 		first++;
 	}
