@@ -5,7 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--lose] [--drive NAME [--doubt N]]
+ *         [--keep] [--lose] [--gaps] [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -16,9 +16,10 @@
  * made and reclaimed all the while.  --keep: what is known of the disk's tracks
  * changes all the while, and is written back.  --lose: much is overwritten that
  * nobody asks for, and after a cut the records of the log that nobody was told
- * of cannot be read.  --drive: the disk is a drive of drives/ or random:SEED,
- * and the file system believes to know it, which is wrong in one of the ways of
- * doubt.h with --doubt.  The seed of a failure is printed and replays.
+ * of cannot be read.  --gaps: write-back waits for gaps, and others read
+ * meanwhile.  --drive: the disk is a drive of drives/ or random:SEED, and the
+ * file system believes to know it, which is wrong in one of the ways of doubt.h
+ * with --doubt.  The seed of a failure is printed and replays.
  */
 #include <assert.h>
 #include <getopt.h>
@@ -31,7 +32,7 @@
 #include "base/msg.h"
 #include "check/check.h"
 #include "diskmodel/geom_build.h"
-#include "fs/internal.h"
+#include "fs/data.h"
 #include "fs/keep.h"
 #include "fs/mkfs.h"
 #include "fs/nodes.h"
@@ -51,12 +52,14 @@
 #define STORM_OPS 400u
 #define STORM_SECONDS 40u
 #define STORM_TURNS 300u
+#define READS_BETWEEN 20u
+#define PAUSE_NS UINT64_C(5000000000)
 #define MAX_PROGRESS 60000u
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep, lose;
+	bool cache, canary, replicas, keep, lose, gaps;
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
@@ -106,7 +109,10 @@ static struct fs *open_fs(const struct config *config, struct world *world,
 			  struct disk *disk, bool learn, struct head **head)
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
-				      .replicas = 2 };
+				      .replicas = 2,
+				      .prewrite = config->gaps ?
+					      FS_PREWRITE_ALWAYS :
+					      FS_PREWRITE_WHILE_READ };
 	struct fs *fs;
 	int rc;
 
@@ -474,6 +480,72 @@ static void run_lose(struct config *config, struct oracle *oracle,
 	}
 }
 
+/* Reads somewhere, by somebody who is never done. */
+struct reader {
+	struct queue_request req;
+	struct iovec iov;
+	uint8_t bytes[4096] __attribute__((aligned(4096)));
+	struct queue *queue;
+	uint64_t rng;
+	unsigned left;
+	bool busy;
+};
+
+static void reader_ask(struct reader *r)
+{
+	r->busy = r->left != 0;
+	if (!r->busy)
+		return;
+	r->left--;
+	r->req.disk.sector = world_random(&r->rng) % (DISK_SECTORS / 8) * 8;
+	queue_submit(r->queue, &r->req);
+}
+
+static void reader_done(struct disk_request *req)
+{
+	reader_ask(req->owner);
+}
+
+static void reader_start(struct reader *r, struct fs *fs)
+{
+	r->left = READS_BETWEEN;
+	if (r->busy)
+		return;
+	r->queue = fs->queue;
+	r->iov = (struct iovec){ r->bytes, sizeof(r->bytes) };
+	r->req = (struct queue_request){
+		.class = QUEUE_READ,
+		.disk = { .op = DISK_READ, .sectors = 8, .iov = &r->iov,
+			  .iov_n = 1, .done = reader_done, .owner = r },
+	};
+	reader_ask(r);
+}
+
+static void run_gaps(struct config *config, struct oracle *oracle,
+		     struct fs *fs, struct world *world, uint64_t seed)
+{
+	struct reader reader = { .rng = seed };
+	uint64_t rng = seed;
+
+	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
+		uint64_t until_ns = sim_now_ns(world->sim) +
+				    world_random(&rng) % 3 * PAUSE_NS;
+
+		reader_start(&reader, fs);
+		oracle_run(oracle, fs, world, OPS_BETWEEN);
+		while (sim_now_ns(world->sim) < until_ns) {
+			reader_start(&reader, fs);
+			world_drive(world, fs);
+		}
+	}
+	reader.left = 0;
+	while (reader.busy)
+		world_drive(world, fs);
+	printf("gaps: %lu offered, %lu recalled, %lu had; ",
+	       (long)fs->files->offers_made, (long)fs->files->offers_recalled,
+	       (long)queue_stats(fs->queue)->gaps);
+}
+
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
@@ -486,6 +558,10 @@ static void run_clients(struct config *config, struct oracle *oracle,
 	}
 	if (config->keep) {
 		run_keep(config, oracle, fs, world, seed);
+		return;
+	}
+	if (config->gaps) {
+		run_gaps(config, oracle, fs, world, seed);
 		return;
 	}
 	if (!config->replicas) {
@@ -583,6 +659,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "replicas", 0, NULL, 'R' }, { "keep", 0, NULL, 'P' },
 		{ "lose", 0, NULL, 'L' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
+		{ "gaps", 0, NULL, 'g' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -621,6 +698,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'P':
 			config->keep = true;
+			break;
+		case 'g':
+			config->gaps = true;
 			break;
 		case 'd':
 			config->drive = optarg;

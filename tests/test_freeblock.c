@@ -655,6 +655,45 @@ START_TEST(writes)
 }
 END_TEST
 
+/* Of many writes those by the way of the foreground go first, and cost it
+ * nothing; what is taken back is not written. */
+#define MANY 400u
+
+START_TEST(many_writes)
+{
+	struct queue_request *req = calloc(MANY, sizeof(*req));
+	uint64_t *data = aligned_alloc(4096, 4096);
+	double alone;
+	struct iovec iov = { data, 4096 };
+	unsigned cancelled = 0;
+	struct bench b;
+
+	bench_open(&b, false);
+	alone = run_load(&b, 400);
+	bench_task(&b, true);
+	memset(data, 0x5a, 4096);
+	for (unsigned i = 0; i < MANY; i++) {
+		req[i].disk = (struct disk_request){
+			.op = DISK_WRITE, .sectors = UNIT, .iov = &iov,
+			.sector = all_of(&b) / UNIT * i / MANY * UNIT,
+			.iov_n = 1 };
+		freeblock_write(b.task, &req[i]);
+	}
+	ck_assert_double_le(run_load(&b, 400), alone * 1.03);
+	ck_assert_uint_ge(b.written, 100);
+	for (unsigned i = 0; i < MANY; i++)
+		cancelled += freeblock_write_cancel(b.task, &req[i]);
+	ck_assert_uint_eq(b.written + cancelled, MANY);
+	ck_assert(!b.wrong);
+	freeblock_close(b.task);
+	b.task = NULL;
+	ck_assert_uint_eq(b.written + cancelled, MANY);
+	free(req);
+	free(data);
+	bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("freeblock");
@@ -666,6 +705,7 @@ int main(void)
 	tcase_add_loop_test(tcase, parts, 0, 2);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, bad_sector);
+	tcase_add_test(tcase, many_writes);
 	tcase_add_test(tcase, cut_by_a_gap);
 	tcase_add_loop_test(tcase, promoted, 0, 2);
 	tcase_add_loop_test(tcase, writes, 0, 2);

@@ -14,6 +14,8 @@ const struct sched_experiment sched_table[] = {
 	  sched_head },
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
 	{ "files", "the file system on a known drive, and blind", sched_files },
+	{ "prewrite", "write-back in the gaps of random reads, and not",
+	  sched_prewrite },
 	{ "streams", "several readers, each reading on", sched_streams },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },

@@ -181,11 +181,13 @@ struct file {
 	struct list dirty_link;		/* files->dirty_files */
 	struct list flush_link;		/* files->flush, but while preparing */
 	struct list held_link;		/* files->held_files */
+	uint64_t offer_cursor;		/* where the next home is offered */
 	uint64_t flush_stamp;		/* what is as old is to be written */
 	uint64_t cursor;		/* where the next job is looked for */
 	uint64_t batch_sectors;		/* of its directory's flush */
 	uint64_t pump_round;		/* when it was last looked at */
 	unsigned jobs, backs;		/* backs: those not of JOB_HOME */
+	unsigned offers;		/* of these, see prewrite.h */
 	bool preparing;			/* a job has no place yet */
 	uint64_t run_first, run_end;	/* blocks written in order */
 	uint64_t tail_off, tail_addr;	/* sectors: where the last job ended */
@@ -223,6 +225,15 @@ struct files {
 	struct list job_free[2];	/* of large files and home; of small */
 	struct list job_backs, job_homes;	/* at work */
 	unsigned jobs_busy, homes_busy, large_backs, fetches;
+	unsigned small_jobs;		/* there are */
+	/* prewrite.c; NULL: nothing is offered. */
+	struct freeblock_task *offer_task;
+	struct list offered;		/* jobs, oldest first */
+	unsigned offers, home_offers;	/* how many; of these, of homes */
+	uint64_t offers_made, offers_recalled;
+	bool users_read;		/* of late */
+	bool offers_end;		/* nobody is told of any */
+	uint64_t reads_seen, look_ns;	/* at the last look; the next one */
 	uint64_t pump_round;
 	unsigned heals, bads;
 	size_t fetch_pieces;		/* pinned by fetches */
@@ -380,6 +391,7 @@ void job_stream(struct file *file);
 enum job_kind { JOB_DIRECT, JOB_IN_PLACE, JOB_LOGGED, JOB_INLINE, JOB_HOME };
 
 struct job_segment {		/* of the disk, in file order */
+	struct job *job;
 	uint64_t sector, n;
 	bool known, failed;
 	struct queue_request req;
@@ -392,6 +404,10 @@ struct job {
 	enum job_kind kind;
 	bool small;		/* SMALL_JOB_BLOCKS at most, else JOB_BLOCKS */
 	bool claimed, stream;
+	bool offer;		/* of a home: it may wait for a gap */
+	bool offered;		/* it does, since offered_ns */
+	uint64_t offered_ns;
+	struct list offer_link;	/* files->offered */
 	uint64_t first;
 	unsigned n, done;	/* blocks; committed so far */
 	uint64_t stamp;		/* oldest block in it */
@@ -410,6 +426,8 @@ struct job {
 };
 
 struct job *job_new(struct file *file, enum job_kind kind, uint64_t first);
+/* A home that may wait for a gap: not one of those kept for bringing home. */
+struct job *job_new_offer(struct file *file, uint64_t first);
 /* Marks its blocks as being written, and keeps their data. */
 void job_claim(struct job *job);
 /* Block i is over; `ok`: it is where it belongs, else it is dirty again. */
@@ -419,6 +437,13 @@ void job_end(struct job *job);
 /* Submits the segments; written() follows. */
 void job_write(struct job *job, enum queue_class class,
 	       void (*written)(struct job *job, int rc));
+/* The same in parts: what the segments ask of the disk; one of them submitted;
+ * one of them is over, with its result. */
+void job_requests(struct job *job, enum queue_class class,
+		  void (*written)(struct job *job, int rc));
+void job_submit(struct job *job, struct job_segment *segment,
+		enum queue_class class);
+void job_segment_over(struct job_segment *segment);
 /* Adds a segment, from the map: -E2BIG. */
 int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
 
@@ -432,6 +457,10 @@ void bad_suspect(struct files *files, uint64_t sector, uint64_t n);
 
 /* Starts home writes that are due; true: some was started. */
 bool homes_pump(struct files *files);
+/* Offers held blocks of a file (prewrite.h), looking at *left at most. */
+void homes_offer(struct file *file, unsigned *left);
+/* Is something of what is held to be brought home now? */
+bool homes_asked(const struct files *files);
 /* What is logged so far is to be brought home. */
 void homes_now(struct files *files);
 void homes_want(void *arg, uint64_t seq);

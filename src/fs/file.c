@@ -13,7 +13,7 @@
  * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
  *    dirty pool.  The last quarter is for what must go on.
  */
-#include "fs/data.h"
+#include "fs/prewrite.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +22,7 @@
 
 #define SECOND_NS 1000000000ull
 #define AGE_NS (30 * SECOND_NS)
+#define HOMES_AGES 10u		/* when they go home in gaps */
 #define CLOSED_AGE_NS (5 * SECOND_NS)
 #define SCAN_NS SECOND_NS
 #define EXCL_LOG_PERCENT 50u
@@ -80,6 +81,7 @@ static void files_lists(struct files *files)
 	list_init(&files->job_free[1]);
 	list_init(&files->job_backs);
 	list_init(&files->job_homes);
+	list_init(&files->offered);
 }
 
 struct allocation {
@@ -138,6 +140,7 @@ void files_free(struct fs *fs)
 
 	if (!files)
 		return;
+	prewrite_close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		file->vnode->file = NULL;
@@ -419,6 +422,7 @@ void file_exclusive(struct excl *excl)
 	file->users++;
 	excl->active = false;
 	list_add(&file->excls, &excl->link);
+	prewrite_recall_file(file);
 	if (!file->loaded)
 		rc = file_load(file);
 	if (rc)
@@ -542,6 +546,11 @@ void sync_start(struct files *files, struct sync *sync)
 	sync->stamp = files->stamp;
 	sync->waiter.owner = files;
 	list_init(&sync->link);
+	/* First: what ends by it looks who waits. */
+	if (sync->file)
+		prewrite_recall_data(sync->file);
+	else
+		prewrite_recall_all(files);
 	if (sync->file) {
 		list_add(&sync->file->syncs, &sync->link);
 		job_flush(sync->file, sync->stamp, true, true);
@@ -807,7 +816,8 @@ static void files_scan(struct files *files, uint64_t now_ns)
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, UINT64_MAX, false);
 	}
-	if (files->held_count && now_ns - files->home_ns >= AGE_NS) {
+	age = AGE_NS * (prewrite_homes(files) ? HOMES_AGES : 1);
+	if (files->held_count && now_ns - files->home_ns >= age) {
 		homes_now(files);
 		files->home_ns = now_ns;
 	}
@@ -819,6 +829,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 
 	pieces_run(files);
 	hold_run(files, false);
+	prewrite_run(files, now_ns);
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);

@@ -37,11 +37,18 @@ struct fs;
 struct head;
 struct head_heard;
 
+/* Does write-back wait for gaps in the requests of users? */
+enum fs_prewrite {
+	FS_PREWRITE_WHILE_READ,	/* while they read, and the head is known */
+	FS_PREWRITE_NEVER, FS_PREWRITE_ALWAYS,	/* to compare; in tests */
+};
+
 struct fs_options {
 	bool read_only;
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */
+	enum fs_prewrite prewrite;
 	unsigned replicas;	/* copies of a block, at most 4; 0: none */
 	/* Room in a group, below which copies are no more made, dropped; above
 	 * which they are made again.  0: 15, 10, 5. */

@@ -12,7 +12,7 @@
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
-#include "fs/data.h"
+#include "fs/prewrite.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -43,11 +43,12 @@ static int home_run(struct ticket *ticket)
 	uint64_t durable = log_durable_seq(log), newest = 0;
 	struct block *block = block_find(job->file, job->first);
 	uint64_t sector = job->first * BLOCK_SECTORS, end, stop;
+	unsigned n = 0, most = job->offer ? prewrite_most(job->file) :
+					    HOME_BLOCKS;
 	struct extent extent;
-	unsigned n = 0;
 	int rc;
 
-	while (block && block->index == job->first + n && n < HOME_BLOCKS &&
+	while (block && block->index == job->first + n && n < most &&
 	       home_may(block, durable)) {
 		newest = block->hold->seq > newest ? block->hold->seq : newest;
 		n++;
@@ -124,7 +125,9 @@ static void home_end(struct ticket *ticket, int rc, uint64_t seq)
 		job_end(job);
 		return;
 	}
-	job_write(job, QUEUE_WRITE_BACK, home_written);
+	if (!job->offer || !prewrite_may(job->file, JOB_HOME) ||
+	    !prewrite_job(job, home_written))
+		job_write(job, QUEUE_WRITE_BACK, home_written);
 	jobs_pump(job->files);
 }
 
@@ -192,6 +195,38 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 	return started;
 }
 
+void homes_offer(struct file *file, unsigned *left)
+{
+	struct files *files = file->files;
+	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
+	struct block *block = block_at_or_after(file, file->offer_cursor);
+	struct job *job;
+
+	for (; block && *left; block = block->next, (*left)--) {
+		file->offer_cursor = block->index + 1;
+		if (!home_may(block, durable) || block->dirty ||
+		    home_is_started(file, block->index))
+			continue;
+		if (!prewrite_may(file, JOB_HOME))
+			return;
+		job = job_new_offer(file, block->index);
+		if (!job)
+			return;
+		file->offer_cursor = block->index + prewrite_most(file);
+		if (ticket_start(files->fs, &home_type, NULL, job)) {
+			file->users++;
+			job_end(job);
+			file->users--;
+			return;
+		}
+		block = block_at_or_after(file, file->offer_cursor - 1);
+		if (!block)
+			break;
+	}
+	if (!block)
+		file->offer_cursor = 0;
+}
+
 /* The log asks early and often; writing many at once is cheaper. */
 static bool homes_pay(const struct files *files)
 {
@@ -200,20 +235,26 @@ static bool homes_pay(const struct files *files)
 
 	if (batch < HOME_BATCH)
 		batch = HOME_BATCH;
+	if (fill < HOME_EARLY_PERCENT && prewrite_homes(files))
+		return false;
 	if (fill >= HOME_EARLY_PERCENT)
 		batch = HOME_BATCH;
 	return files->held_count >= batch || fill >= HOME_URGENT_PERCENT ||
 	       (fill >= HOME_PERCENT && files->held_count >= HOME_BATCH / 4);
 }
 
+bool homes_asked(const struct files *files)
+{
+	return files->home_seq &&
+	       log_oldest_held(tree_log(files->fs->tree)) <= files->home_seq;
+}
+
 /* As long as what was asked for before is on its way, what comes meanwhile is
  * left for the next time, when it is many again. */
 static void homes_ask(struct files *files, uint64_t seq)
 {
-	const struct log *log = tree_log(files->fs->tree);
-
 	if (seq > files->home_seq &&
-	    (log_oldest_held(log) > files->home_seq || !files->homes_busy))
+	    (!homes_asked(files) || files->homes_busy == files->home_offers))
 		files->home_seq = seq;
 }
 
@@ -225,7 +266,7 @@ void homes_now(struct files *files)
 bool homes_pump(struct files *files)
 {
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
-	unsigned busy = files->homes_busy, left;
+	unsigned busy, left;
 	struct list *pos;
 	bool started = false;
 	size_t n = 0;
@@ -234,6 +275,9 @@ bool homes_pump(struct files *files)
 		homes_ask(files, files->home_asked);
 		files->home_asked = 0;
 	}
+	if (homes_asked(files))
+		prewrite_recall_homes(files);
+	busy = files->homes_busy;
 	if (!files->home_seq || busy >= HOME_JOBS)
 		return false;
 	if (files->held_count == 0) {

@@ -18,6 +18,7 @@
  *    claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
+#include "fs/prewrite.h"
 #include "fs/replica.h"
 
 #include <assert.h>
@@ -53,6 +54,7 @@ int jobs_new(struct files *files)
 		      sizeof(*data));
 	iov = calloc(LARGE_JOBS * IOVS(JOB_BLOCKS) +
 		     small * IOVS(SMALL_JOB_BLOCKS), sizeof(*iov));
+	files->small_jobs = (unsigned)small;
 	files->job_data = data;
 	files->job_iov = iov;
 	if (!files->jobs || !data || !iov)
@@ -91,10 +93,10 @@ static void job_sums_ready(struct need *need, int rc)
 	ticket_again(job->ticket);
 }
 
-struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
+static struct job *job_begin(struct file *file, enum job_kind kind, bool small,
+			     uint64_t first)
 {
 	struct files *files = file->files;
-	bool small = file_is_small(file) && kind != JOB_HOME;
 	struct job *job = list_first(&files->job_free[small], struct job, link);
 
 	if (!job)
@@ -106,6 +108,7 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	job->file = file;
 	job->kind = kind;
 	job->claimed = job->stream = job->taken = job->waited = false;
+	job->offer = job->offered = false;
 	job->first = first;
 	job->n = job->done = job->segments = job->outstanding = job->want = 0;
 	job->stamp = UINT64_MAX;
@@ -121,6 +124,21 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
 	file->backs += kind != JOB_HOME;
 	files->homes_busy += kind == JOB_HOME;
 	files->large_backs += kind != JOB_HOME && !small;
+	return job;
+}
+
+struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
+{
+	return job_begin(file, kind, file_is_small(file) && kind != JOB_HOME,
+			 first);
+}
+
+struct job *job_new_offer(struct file *file, uint64_t first)
+{
+	struct job *job = job_begin(file, JOB_HOME, true, first);
+
+	if (job)
+		job->offer = true;
 	return job;
 }
 
@@ -319,20 +337,26 @@ int job_add(struct job *job, uint64_t sector, uint64_t n, bool known)
 	return 0;
 }
 
-static void job_written_one(struct disk_request *req)
+void job_segment_over(struct job_segment *segment)
 {
-	struct job *job = req->owner;
+	const struct disk_request *req = &segment->req.disk;
+	struct job *job = segment->job;
 
 	watch_access(job->files->fs, WATCH_WRITE, req->sector, req->sectors);
 	if (req->result) {
 		job->rc = -EIO;
-		container_of(req, struct job_segment, req.disk)->failed = true;
+		segment->failed = true;
 		msg_error("%s: sector %llu cannot be written",
 			  job->files->fs->disk->name,
 			  (unsigned long long)req->sector);
 	}
 	if (--job->outstanding == 0)
 		job->written(job, job->rc);
+}
+
+static void job_written_one(struct disk_request *req)
+{
+	job_segment_over(req->owner);
 }
 
 /* The buffers of sectors [off, off + n) of the job. */
@@ -354,8 +378,8 @@ static unsigned job_iov(struct job *job, uint64_t off, uint64_t n,
 	return used;
 }
 
-void job_write(struct job *job, enum queue_class class,
-	       void (*written)(struct job *job, int rc))
+void job_requests(struct job *job, enum queue_class class,
+		  void (*written)(struct job *job, int rc))
 {
 	struct job_segment *segment;
 	struct iovec *iov = job->iov;
@@ -367,6 +391,7 @@ void job_write(struct job *job, enum queue_class class,
 	for (i = 0; i < job->segments; i++) {
 		segment = &job->segment[i];
 		used = job_iov(job, off, segment->n, iov);
+		segment->job = job;
 		segment->req = (struct queue_request){
 			.disk = {
 				.op = DISK_WRITE,
@@ -374,15 +399,31 @@ void job_write(struct job *job, enum queue_class class,
 				.sectors = (uint32_t)segment->n,
 				.iov = iov,
 				.iov_n = used,
-				.done = job_written_one,
-				.owner = job,
 			},
 			.class = class,
 		};
 		iov += used;
 		off += segment->n;
-		queue_submit(job->files->fs->queue, &segment->req);
 	}
+}
+
+void job_submit(struct job *job, struct job_segment *segment,
+		enum queue_class class)
+{
+	segment->req.class = class;
+	segment->req.disk.done = job_written_one;
+	segment->req.disk.owner = segment;
+	queue_submit(job->files->fs->queue, &segment->req);
+}
+
+void job_write(struct job *job, enum queue_class class,
+	       void (*written)(struct job *job, int rc))
+{
+	unsigned i;
+
+	job_requests(job, class, written);
+	for (i = 0; i < job->segments; i++)
+		job_submit(job, &job->segment[i], class);
 }
 
 /* ---- What all transactions that map data share ---- */
@@ -804,7 +845,9 @@ static void prepare_end(struct ticket *ticket, int rc, uint64_t seq)
 		return;
 	}
 	job_prepared(file);
-	job_write(job, class, direct_written);
+	if (class == QUEUE_COMMIT || !prewrite_may(file, job->kind) ||
+	    !prewrite_job(job, direct_written))
+		job_write(job, class, direct_written);
 	jobs_pump(job->files);
 }
 
@@ -1067,9 +1110,10 @@ static bool jobs_may(const struct files *files, bool small)
 static bool job_may(const struct file *file)
 {
 	const struct files *files = file->files;
-	unsigned backs = files->jobs_busy - files->homes_busy;
+	unsigned backs = files->jobs_busy - files->homes_busy -
+			 (files->offers - files->home_offers);
 
-	return !file->preparing && file->backs < JOBS_PER_FILE &&
+	return !file->preparing && file->backs - file->offers < JOBS_PER_FILE &&
 	       list_empty(&file->excls) && file->loaded &&
 	       jobs_may(files, file_is_small(file)) &&
 	       (file_is_small(file) || file->sync || backs < LARGE_BACKS);
@@ -1149,6 +1193,7 @@ static void jobs_pressure(struct files *files, struct file *file)
 {
 	size_t count = pool_count(files->dirty_pool);
 
+	prewrite_recall_all(files);
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->held_count > count / 4)
 		homes_now(files);

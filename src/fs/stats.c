@@ -2,7 +2,7 @@
  * stats.c - what the file system tells of itself, as JSON: trax.stats and
  * trax.model of the root directory.
  */
-#include "fs/internal.h"
+#include "fs/data.h"
 
 #include <jansson.h>
 
@@ -71,6 +71,16 @@ static json_t *stats_queue(const struct fs *fs)
 	stats_set(object, "idle_steps", stats->idle_steps);
 	stats_set(object, "flushes", stats->flushes);
 	stats_set(object, "flushes_saved", stats->flushes_saved);
+	return object;
+}
+
+static json_t *stats_prewrite(const struct files *files)
+{
+	json_t *object = json_object();
+
+	stats_set(object, "offered", files->offers_made);
+	stats_set(object, "recalled", files->offers_recalled);
+	stats_set(object, "waiting", files->offers);
 	return object;
 }
 
@@ -160,6 +170,7 @@ char *fs_stats_json(struct fs *fs)
 
 	json_object_set_new(object, "ops", stats_ops(fs));
 	json_object_set_new(object, "queue", stats_queue(fs));
+	json_object_set_new(object, "prewrite", stats_prewrite(fs->files));
 	json_object_set_new(object, "log", stats_log(fs));
 	json_object_set_new(object, "tree", stats_tree(fs));
 	json_object_set_new(object, "space", stats_space(fs));

@@ -7,7 +7,7 @@
  * part is written is read first, verified.  Bytes behind the end of the file in
  * its last block are always zero, in memory and on disk.
  */
-#include "fs/data.h"
+#include "fs/prewrite.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -172,8 +172,10 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 			memcpy(block->data, old, BLOCK_BYTES);
 		else
 			memset(block->data, 0, BLOCK_BYTES);
-	} else if (!block_own(file->files, block)) {
-		return -EAGAIN;
+	} else {
+		prewrite_touched(block);
+		if (!block_own(file->files, block))
+			return -EAGAIN;
 	}
 	block_dirty(file, block);
 	if (data)
@@ -333,8 +335,10 @@ int write_zero(struct file *file, const struct need *need, uint64_t index,
 		if (rc)
 			return rc;
 		memcpy(block->data, old, BLOCK_BYTES);
-	} else if (!block_own(file->files, block)) {
-		return -EAGAIN;
+	} else {
+		prewrite_touched(block);
+		if (!block_own(file->files, block))
+			return -EAGAIN;
 	}
 	block_dirty(file, block);
 	memset((uint8_t *)block->data + from, 0, to - from);

@@ -20,6 +20,7 @@
 #define RUN_NS 700000u
 #define ACROSS_NS 900000u
 #define WRITES_TRIED 4u
+#define WRITES_LOOKED_AT 200u
 /* What is missed by this may be rounding. */
 #define ROUND_NS 1000u
 #define QUIET_GAPS 10u
@@ -53,7 +54,7 @@ bool fill_wants(void *arg)
 	list_for_each(pos, &fb->tasks)
 		if (!of_link(pos)->paused &&
 		    (wanted_sectors(of_link(pos)->wanted) ||
-		     !list_empty(&of_link(pos)->writes)))
+		     task_writes(of_link(pos))))
 			return true;
 	return false;
 }
@@ -91,7 +92,7 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	careful.read_next_guard_ns += fb->care_next_ns;
 	careful.write_next_guard_ns += fb->care_next_ns;
 	list_for_each(pos, &fb->tasks)
-		tasks++;
+		tasks += wanted_sectors(of_link(pos)->wanted) > 0;
 	query.steps = STEPS / (tasks ? tasks : 1);
 	gap_measure(&query, &fb->plan);
 	list_for_each(pos, &fb->tasks) {
@@ -238,7 +239,7 @@ static struct queue_request *write_take(struct freeblock_task *task,
 					struct queue_request *req,
 					uint64_t sector)
 {
-	list_del(&req->link);
+	task_leave_write(task, req);
 	if (req->place) {
 		req->disk.sector = sector;
 		req->place->take(req->place, req, sector);
@@ -248,10 +249,28 @@ static struct queue_request *write_take(struct freeblock_task *task,
 	return req;
 }
 
+struct fitting {
+	const struct freeblock *fb;
+	const struct belief *belief;
+};
+
+static bool fixed_fits(void *arg, uint64_t sector, uint32_t sectors)
+{
+	const struct fitting *f = arg;
+
+	return write_fits(f->fb, f->belief, sector, sectors);
+}
+
 static struct queue_request *task_write(struct freeblock_task *task,
 					const struct belief *belief)
 {
 	const struct freeblock *fb = task->fb;
+	struct fitting fitting = { fb, belief };
+	const struct gapwrite_query query = {
+		.belief = belief, .target = fb->target,
+		.target_ns = fb->plan.target_ns, .steps = WRITES_LOOKED_AT,
+		.fits = fixed_fits, .arg = &fitting,
+	};
 	unsigned tries = WRITES_TRIED;
 	struct queue_request *req;
 	uint64_t sector, cost_ns;
@@ -259,17 +278,15 @@ static struct queue_request *task_write(struct freeblock_task *task,
 
 	list_for_each(pos, &task->writes) {
 		if (!tries--)
-			return NULL;
+			break;
 		req = list_entry(pos, struct queue_request, link);
-		sector = req->disk.sector;
-		if (req->place &&
-		    req->place->find(req->place, belief, req->disk.sectors,
-				     &sector, &cost_ns))
-			continue;
-		if (write_fits(fb, belief, sector, req->disk.sectors))
+		if (!req->place->find(req->place, belief, req->disk.sectors,
+				      &sector, &cost_ns) &&
+		    write_fits(fb, belief, sector, req->disk.sectors))
 			return write_take(task, req, sector);
 	}
-	return NULL;
+	req = gapwrite_find(&task->fixed, &query);
+	return req ? write_take(task, req, req->disk.sector) : NULL;
 }
 
 static struct queue_request *gap_write(struct freeblock *fb,
@@ -308,11 +325,13 @@ struct queue_request *fill_gap(void *arg, const struct belief *belief,
 	if (first) {
 		fb->joins = joins;
 		plan_make(fb, belief, next);
-		req = gap_write(fb, belief);
-		if (req) {
-			fb->plan.pieces_n = 0;
-			return req;
-		}
+	}
+	/* Behind a write the times of what was to be read do not hold. */
+	req = first || fb->wrote ? gap_write(fb, belief) : NULL;
+	fb->wrote = req != NULL;
+	if (req) {
+		fb->plan.pieces_n = 0;
+		return req;
 	}
 	if (fb->piece < fb->plan.pieces_n &&
 	    piece_in_time(belief, &fb->plan.piece[fb->piece])) {
@@ -359,8 +378,7 @@ static struct freeblock_task *idle_task(struct freeblock *fb)
 	list_for_each(pos, &fb->tasks) {
 		task = of_link(pos);
 		if (task->paused || task->options.no_idle ||
-		    (!wanted_sectors(task->wanted) &&
-		     list_empty(&task->writes)))
+		    (!wanted_sectors(task->wanted) && !task_writes(task)))
 			continue;
 		if (!best || task->idle_sectors < best->idle_sectors)
 			best = task;
@@ -392,13 +410,12 @@ static struct queue_request *idle_write(struct freeblock_task *task,
 
 	list_for_each(pos, &task->writes) {
 		req = list_entry(pos, struct queue_request, link);
-		sector = req->disk.sector;
-		if (!req->place ||
-		    !req->place->find(req->place, known, req->disk.sectors,
+		if (!req->place->find(req->place, known, req->disk.sectors,
 				      &sector, &cost_ns))
 			return write_take(task, req, sector);
 	}
-	return NULL;
+	req = gapwrite_nearest(&task->fixed, known);
+	return req ? write_take(task, req, req->disk.sector) : NULL;
 }
 
 struct queue_request *fill_idle(void *arg, const struct belief *belief,
@@ -482,9 +499,8 @@ void fill_promoted(struct freeblock_task *task)
 	if (task->paused || task->closed)
 		return;
 	submit_suspect(task);
-	while (task->promoted &&
-	       (req = list_first(&task->writes, struct queue_request, link))) {
-		list_del(&req->link);
+	while (task->promoted && (req = task_first_write(task))) {
+		task_leave_write(task, req);
 		task_get(task);
 		req->class = QUEUE_WRITE_BACK;
 		queue_submit(task->fb->queue, req);

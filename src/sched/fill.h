@@ -8,6 +8,7 @@
 #include "base/rangeset.h"
 #include "sched/freeblock.h"
 #include "sched/gap.h"
+#include "sched/gapwrite.h"
 #include "sched/internal.h"
 #include "sched/part.h"
 #include "sched/wanted.h"
@@ -43,6 +44,7 @@ struct freeblock {
 	const struct geom *geom;
 	struct geom *own_geom;		/* pseudo-tracks; NULL: the head's */
 	struct list tasks;
+	struct list closed;		/* of which something is under way */
 	struct list reads;		/* with the queue */
 	uint64_t quiet_ns;
 
@@ -52,6 +54,7 @@ struct freeblock {
 	bool joins;			/* a read before it on its track does */
 	struct gap_plan plan;
 	unsigned piece;			/* the next of it */
+	bool wrote;			/* there was a write before it */
 
 	/* Idle time. */
 	uint64_t recent_gap_ns;		/* of the foreground, lately at most */
@@ -80,7 +83,8 @@ struct freeblock_task {
 	struct parts parts;
 	struct wanted *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
-	struct list writes;
+	struct list writes;	/* whose places are open */
+	struct gapwrite_set fixed;	/* the others */
 	unsigned promoted;	/* reads at a time */
 	unsigned reading;	/* promoted ones with the queue */
 	bool suspecting;	/* one of its suspects is with the queue */
@@ -107,6 +111,12 @@ struct read *read_new(struct freeblock *fb, enum read_kind kind,
  * but where a track's end cuts one and parts may be held; false: nothing. */
 bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
 	       struct range *out);
+
+/* Writes that have not begun. */
+bool task_writes(const struct freeblock_task *task);
+struct queue_request *task_first_write(struct freeblock_task *task);
+/* It begins, or will not. */
+void task_leave_write(struct freeblock_task *task, struct queue_request *req);
 
 /* A read begins: what is wanted of it is on its way. */
 void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors);

@@ -50,6 +50,7 @@ static int freeblock_make(struct queue *queue, struct freeblock **out)
 	fb->queue = queue;
 	fb->quiet_ns = QUIET_NS;
 	list_init(&fb->tasks);
+	list_init(&fb->closed);
 	list_init(&fb->reads);
 	if (queue->head && head_is_known(queue->head)) {
 		fb->geom = head_geom(queue->head);
@@ -79,7 +80,11 @@ static void freeblock_fini(void *arg)
 	struct freeblock *fb = arg;
 	struct read *read;
 
+	struct list *pos, *next;
+
 	assert(list_empty(&fb->tasks));
+	list_for_each_safe(pos, next, &fb->closed)
+		free(list_entry(pos, struct freeblock_task, link));
 	while ((read = list_first(&fb->reads, struct read, link)))
 		read_free(read);
 	geom_free(fb->own_geom);
@@ -87,6 +92,29 @@ static void freeblock_fini(void *arg)
 }
 
 /* ---- tasks ---- */
+
+bool task_writes(const struct freeblock_task *task)
+{
+	return !list_empty(&task->writes) || !list_empty(&task->fixed.requests);
+}
+
+struct queue_request *task_first_write(struct freeblock_task *task)
+{
+	struct list *from = list_empty(&task->writes) ? &task->fixed.requests :
+							&task->writes;
+
+	return list_first(from, struct queue_request, link);
+}
+
+/* It begins, or will not. */
+void task_leave_write(struct freeblock_task *task, struct queue_request *req)
+{
+	req->gap_waits = false;
+	if (req->place)
+		list_del(&req->link);
+	else
+		gapwrite_remove(&task->fixed, req);
+}
 
 int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 		   const struct freeblock_ops *ops, void *arg,
@@ -124,6 +152,7 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	rangeset_init(&task->flying);
 	rangeset_init(&task->suspect);
 	list_init(&task->writes);
+	gapwrite_init(&task->fixed);
 	task_get(task);
 	list_add(&fb->tasks, &task->link);
 	*out = task;
@@ -136,13 +165,14 @@ void freeblock_close(struct freeblock_task *task)
 
 	if (!task)
 		return;
-	while ((req = list_first(&task->writes, struct queue_request, link))) {
-		list_del(&req->link);
+	while ((req = task_first_write(task))) {
+		task_leave_write(task, req);
 		req->disk.result = -ECANCELED;
 		task->ops->written(task->arg, req);
 	}
 	task->closed = true;
 	list_del(&task->link);
+	list_add(&task->fb->closed, &task->link);
 	wanted_close(task->wanted);
 	parts_fini(&task->parts);
 	rangeset_fini(&task->flying);
@@ -157,8 +187,10 @@ void task_get(struct freeblock_task *task)
 
 void task_put(struct freeblock_task *task)
 {
-	if (!--task->holds)
-		free(task);
+	if (--task->holds)
+		return;
+	list_del(&task->link);
+	free(task);
 }
 
 uint64_t freeblock_wanted(const struct freeblock_task *task)
@@ -511,13 +543,31 @@ void freeblock_pass(struct freeblock *fb, uint64_t sector, uint32_t sectors,
 
 /* ---- what is written ---- */
 
+static void write_enter(struct freeblock_task *task, struct queue_request *req)
+{
+	if (req->place)
+		list_add(&task->writes, &req->link);
+	else
+		gapwrite_add(&task->fixed, task->fb->geom, req);
+}
+
 void freeblock_write(struct freeblock_task *task, struct queue_request *req)
 {
 	req->disk.done = freeblock_write_done;
 	req->disk.owner = task;
 	req->class = QUEUE_IDLE;
-	list_add(&task->writes, &req->link);
+	req->gap_waits = true;
+	write_enter(task, req);
 	task_wake(task);
+}
+
+bool freeblock_write_cancel(struct freeblock_task *task,
+			    struct queue_request *req)
+{
+	if (!req->gap_waits)
+		return false;
+	task_leave_write(task, req);
+	return true;
 }
 
 void freeblock_write_done(struct disk_request *disk)
@@ -529,7 +579,8 @@ void freeblock_write_done(struct disk_request *disk)
 							 READ_PROMOTED;
 
 	if (disk->result == -EBUSY && !task->closed) {
-		list_add(&task->writes, &req->link);
+		req->gap_waits = true;
+		write_enter(task, req);
 	} else {
 		if (!disk->result)
 			task_count(task, kind, disk->sectors);
@@ -626,9 +677,14 @@ int freeblock_set_geom(struct queue *queue, const struct geom *geom)
 			err = task_set_geom(list_entry(pos,
 						       struct freeblock_task,
 						       link), geom);
-	list_for_each(pos, &fb->tasks)
-		task_end_geom(list_entry(pos, struct freeblock_task, link),
-			      err);
+	list_for_each(pos, &fb->tasks) {
+		struct freeblock_task *task =
+			list_entry(pos, struct freeblock_task, link);
+
+		task_end_geom(task, err);
+		if (!err)
+			gapwrite_set_geom(&task->fixed, geom);
+	}
 	if (err)
 		return err;
 	fb->geom = geom;

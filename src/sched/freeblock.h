@@ -83,6 +83,10 @@ void freeblock_pause(struct freeblock_task *task, bool paused);
  * promoted.  Its place may be left open (queue_request.place).
  */
 void freeblock_write(struct freeblock_task *task, struct queue_request *req);
+/* Takes it back, if it has not begun: written() is not called, and it is the
+ * caller's.  false: it has, and is over soon. */
+bool freeblock_write_cancel(struct freeblock_task *task,
+			    struct queue_request *req);
 
 /* ---- of the queue ---- */
 

@@ -99,6 +99,7 @@ struct queue_request {
 	struct list link;	/* held, an access, or finished */
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
 	bool gap_inside;	/* between them, for the filler */
+	bool gap_waits;		/* with the filler, and not submitted */
 	unsigned pieces;	/* outstanding */
 	bool alone;		/* not to be merged: a merged access failed */
 };
