@@ -669,13 +669,16 @@ START_TEST(many_writes)
 	struct bench b;
 
 	bench_open(&b, false);
+	run_load(&b, 400);
 	alone = run_load(&b, 400);
 	bench_task(&b, true);
 	memset(data, 0x5a, 4096);
 	for (unsigned i = 0; i < MANY; i++) {
 		req[i].disk = (struct disk_request){
 			.op = DISK_WRITE, .sectors = UNIT, .iov = &iov,
-			.sector = all_of(&b) / UNIT * i / MANY * UNIT,
+			/* Not where a track ends. */
+			.sector = (all_of(&b) / UNIT / MANY * i + 1 + i % 12) *
+				  UNIT,
 			.iov_n = 1 };
 		freeblock_write(b.task, &req[i]);
 	}

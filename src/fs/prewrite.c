@@ -71,8 +71,9 @@ static bool files_may(const struct files *files)
 /* An fsync does not wait for homes. */
 bool prewrite_may(const struct file *file, enum job_kind kind)
 {
-	return list_empty(&file->excls) &&
-	       (kind == JOB_HOME || (list_empty(&file->syncs) && !file->sync)) &&
+	bool synced = file->sync || !list_empty(&file->syncs);
+
+	return list_empty(&file->excls) && (kind == JOB_HOME || !synced) &&
 	       files_may(file->files);
 }
 
