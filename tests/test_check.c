@@ -253,6 +253,34 @@ START_TEST(test_cut)
 }
 END_TEST
 
+/* A key far beyond or before those around it: no other item is lost. */
+START_TEST(test_odd_key)
+{
+	const unsigned slot = 20, byte = sizeof(struct node_header) +
+		slot * sizeof(struct leaf_slot) + 7;
+	struct check_result result;
+	unsigned broken = 0;
+	struct seen seen;
+	uint64_t ino, sector;
+	struct lab lab;
+
+	lab_init(&lab);
+	sector = lab_leaf_sector(&lab, key_make(LAB_MANY_FIRST + 200,
+					       ITEM_INODE, 0));
+	sim_flip(lab.sim, sector + byte / SECTOR_BYTES,
+		 byte % SECTOR_BYTES * 8 + 6);
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert_uint_eq(seen.by_problem[PROBLEM_NODE_LOST], 1);
+	expect_silent(&lab, "odd key");
+	lab_load(&lab);
+	for (ino = LAB_DIR; ino < LAB_MANY_FIRST + LAB_MANY_FILES; ino++)
+		broken += lab_whole(&lab, ino) != NULL;
+	lab_store(&lab);
+	ck_assert_uint_le(broken, 1);
+	lab_fini(&lab);
+}
+END_TEST
+
 /* Several damages at once, at random: TRAX_MUTATIONS of them, from a seed. */
 #define MUTATIONS 120u
 #define AT_ONCE 6u
@@ -424,6 +452,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_refused);
 	tcase_add_test(tcase, test_paths);
 	tcase_add_test(tcase, test_table);
+	tcase_add_test(tcase, test_odd_key);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
 	tcase_add_loop_test(tcase, test_cut, 0, (int)CUT_PROBLEMS);

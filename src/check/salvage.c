@@ -177,10 +177,11 @@ static void open_gaps(struct salvage *salvage, const struct node_header *h)
 {
 	const struct leaf_slot *slot = (const void *)(h + 1);
 	struct key low = salvage->low, good;
-	size_t i, k = 0, n = le16_get(h->n);
+	size_t i, k = 0, n = le16_get(h->n), used = 0;
 	bool bad = false;
 
 	for (i = 0; i < n; i++) {
+		used += le16_get(slot[i].bytes);
 		good = k < salvage->good.n ?
 		       *(struct key *)vec_at(&salvage->good, k) : KEY_MAX;
 		if (k == salvage->good.n ||
@@ -196,7 +197,8 @@ static void open_gaps(struct salvage *salvage, const struct node_header *h)
 		low = key_after(good);
 		bad = false;
 	}
-	if (bad)
+	/* Maybe there were more of them. */
+	if (bad || used != le16_get(h->used))
 		open_add(salvage, low, salvage->high);
 }
 
