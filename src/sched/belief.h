@@ -29,6 +29,8 @@ struct belief {
 	 * comes while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
 	uint64_t read_next_guard_ns, write_next_guard_ns;
+	/* The same in three of four: what it is worth to try. */
+	uint64_t read_likely_ns, write_likely_ns;
 	/* Of reads handed to an idle drive: how late the host is, too. */
 	uint64_t late_ns;
 	/* Likewise: a target must have gone by so long before to be missed. */

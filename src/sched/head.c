@@ -38,6 +38,8 @@
 /* ... or so many reads in a row that no head can have been there for: then this
  * is no such drive, and the next trial is far off. */
 #define TRIAL_HITS 12u
+/* ... or so many readings of the phase that contradict the others. */
+#define TRIAL_GATED 12u
 /* Of writes seen so far one in so many may be wrong when they are believed in
  * with the reads. */
 #define TRUST_WRONG 10u
@@ -94,6 +96,7 @@ struct head {
 	bool known;			/* there is something to go by */
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
+	uint64_t observed_before, gated_before; /* likewise, by the spindle */
 	uint64_t trial_after;
 	unsigned odd_run;		/* hits, but not of what follows ... */
 	unsigned hits_run;		/* ... and all, reads in a row */
@@ -128,6 +131,8 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 	head->mode = mode;
 	head->accesses = 0;
 	head->odd_run = head->lost_run = 0;
+	head->observed_before = head->spindle.observed;
+	head->gated_before = head->spindle.gated;
 }
 
 /* ---- making ---- */
@@ -239,18 +244,13 @@ static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind,
 	return learn_guard_ns(&head->learn, kind, when, head_period_ns(head));
 }
 
-/* Of what is handed over now: while the head is busy it is not late by what
- * the host is late. */
-static uint64_t guard_now_ns(const struct head *head, enum learn_kind kind,
-			     uint64_t now_ns, uint64_t busy_ns)
+/* Of what is handed over so long before the head is free: then it is not late
+ * by all that the host is late. */
+static uint64_t guard_ahead_ns(uint64_t idle_ns, uint64_t busy_ns,
+			       uint64_t ahead_ns)
 {
-	uint64_t ns = head_guard_ns(head, kind, LEARN_IDLE);
-	uint64_t least_ns = head_guard_ns(head, kind, LEARN_BUSY);
-	uint64_t decoded_ns = now_ns + learn_overhead_ns(&head->learn, kind);
-
-	if (busy_ns > decoded_ns)
-		ns -= busy_ns - decoded_ns < ns ? busy_ns - decoded_ns : ns;
-	return ns > least_ns ? ns : least_ns;
+	idle_ns -= ahead_ns < idle_ns ? ahead_ns : idle_ns;
+	return idle_ns > busy_ns ? idle_ns : busy_ns;
 }
 
 static bool chain_known(const struct head *head)
@@ -291,6 +291,41 @@ static void head_follow(const struct head *head, struct belief *belief)
 						   until_ns, &unused);
 }
 
+static void belief_guards(const struct head *head, struct belief *belief)
+{
+	const struct learn *learn = &head->learn;
+	uint64_t turn_ns = head_period_ns(head), ahead_ns[LEARN_KINDS];
+	uint64_t *guard_ns[] = { &belief->read_guard_ns,
+				 &belief->write_guard_ns };
+	uint64_t *next_ns[] = { &belief->read_next_guard_ns,
+				&belief->write_next_guard_ns };
+	uint64_t *likely_ns[] = { &belief->read_likely_ns,
+				  &belief->write_likely_ns };
+	uint64_t *early_ns[] = { &belief->read_early_ns,
+				 &belief->write_early_ns };
+	int kind;
+
+	ahead_ns[LEARN_READ] = belief->now_ns + belief->read_overhead_ns;
+	ahead_ns[LEARN_WRITE] = belief->now_ns + belief->write_overhead_ns;
+	for (kind = 0; kind < LEARN_KINDS; kind++) {
+		uint64_t ahead = belief->head.at_ns > ahead_ns[kind] ?
+			belief->head.at_ns - ahead_ns[kind] : 0;
+
+		*next_ns[kind] = learn_guard_ns(learn, kind, LEARN_BUSY,
+						turn_ns);
+		*guard_ns[kind] = guard_ahead_ns(
+			learn_guard_ns(learn, kind, LEARN_IDLE, turn_ns),
+			*next_ns[kind], ahead);
+		*likely_ns[kind] = guard_ahead_ns(
+			learn_likely_ns(learn, kind, LEARN_IDLE, turn_ns),
+			learn_likely_ns(learn, kind, LEARN_BUSY, turn_ns),
+			ahead);
+		*early_ns[kind] = learn_early_ns(learn, kind, turn_ns);
+	}
+	belief->late_ns = learn_guard_ns(learn, LEARN_READ, LEARN_IDLE,
+					 turn_ns);
+}
+
 static void belief_at(const struct head *head, uint64_t now_ns,
 		      struct belief *belief)
 {
@@ -314,24 +349,12 @@ static void belief_at(const struct head *head, uint64_t now_ns,
 	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
 	belief->write_overhead_ns =
 		learn_overhead_ns(&head->learn, LEARN_WRITE);
-	belief->late_ns = head_guard_ns(head, LEARN_READ, LEARN_IDLE);
+	belief_guards(head, belief);
 	if (head->last_read &&
 	    (head->read_ahead_sectors ||
 	     belief_start_ns(belief, false) >= now_ns +
 			belief->read_overhead_ns + belief->late_ns))
 		belief->stream_lbn = head->last_end;
-	belief->read_guard_ns = guard_now_ns(head, LEARN_READ, now_ns,
-					     belief->head.at_ns);
-	belief->write_guard_ns = guard_now_ns(head, LEARN_WRITE, now_ns,
-					      belief->head.at_ns);
-	belief->read_next_guard_ns = head_guard_ns(head, LEARN_READ,
-						   LEARN_BUSY);
-	belief->write_next_guard_ns = head_guard_ns(head, LEARN_WRITE,
-						    LEARN_BUSY);
-	belief->read_early_ns = learn_early_ns(&head->learn, LEARN_READ,
-					       head_period_ns(head));
-	belief->write_early_ns = learn_early_ns(&head->learn, LEARN_WRITE,
-						head_period_ns(head));
 }
 
 uint32_t head_read_ahead(const struct head *head)
@@ -841,6 +864,16 @@ static void head_lose(struct head *head)
 	head_fail(head);
 }
 
+/* Readings of the phase that do not agree with each other: the angles are
+ * wrong, and more of them are a waste. */
+static bool trial_contradicts(const struct head *head)
+{
+	uint64_t taken = head->spindle.observed - head->observed_before;
+	uint64_t gated = head->spindle.gated - head->gated_before;
+
+	return gated >= TRIAL_GATED && gated > taken;
+}
+
 static void head_try_again(struct head *head)
 {
 	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
@@ -849,7 +882,8 @@ static void head_try_again(struct head *head)
 		judge_clear(&head->judge[LEARN_READ]);
 		head_set_mode(head, HEAD_TRIAL);
 	} else if (head->mode == HEAD_TRIAL &&
-		   head->accesses >= TRIAL_ACCESSES) {
+		   (head->accesses >= TRIAL_ACCESSES ||
+		    trial_contradicts(head))) {
 		head_fail(head);
 	}
 }

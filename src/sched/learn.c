@@ -25,6 +25,9 @@
 #define GUARD_START 6u
 /* So many steps are looked at together. */
 #define GUARD_WINDOW 6u
+/* One in so many. */
+#define RARELY 50u
+#define OFTEN 4u
 #define FADE_AT 400u
 /* Of a turn, a correction at first; doubled so often. */
 #define CORRECT_PART 1024u
@@ -63,6 +66,7 @@ void learn_forget(struct learn *learn)
 		for (when = 0; when < LEARN_WHENS; when++)
 			learn->steps[kind][when] = (struct learn_steps){
 				.guard_steps = GUARD_START,
+				.likely_steps = GUARD_START,
 				.caution_steps = GUARD_START,
 			};
 		learn->early[kind] = (struct learn_early){
@@ -102,9 +106,10 @@ static void steps_fade(uint16_t *seen, uint16_t *odd)
 	}
 }
 
-/* Did more than 2 % come otherwise in the steps from `first` on?  One may. */
+/* Did more than one in `part` come otherwise in the steps from `first` on?  One
+ * may. */
 static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
-		      unsigned first)
+		      unsigned first, unsigned part)
 {
 	unsigned i, all = 0, odds = 0;
 
@@ -114,7 +119,7 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 		all += seen[i];
 		odds += odd[i];
 	}
-	return odds * 50 > all + 25;
+	return odds * part > all + part / 2;
 }
 
 /* The distance from which on no more than that do.  Never 0: a reading is as
@@ -127,7 +132,7 @@ static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
 	steps_fade(seen, odd);
 	seen[step]++;
 	odd[step] += is_odd;
-	while (steps && !steps_odd(seen, odd, steps - 1))
+	while (steps && !steps_odd(seen, odd, steps - 1, RARELY))
 		steps--;
 	return steps ? steps : 1;
 }
@@ -169,6 +174,11 @@ static void steps_see(struct learn *learn, const struct learn_access *access,
 	}
 	steps->guard_steps = steps_count(steps->seen, steps->missed,
 					 (unsigned)step, !met);
+	steps->likely_steps = steps->guard_steps;
+	while (steps->likely_steps &&
+	       !steps_odd(steps->seen, steps->missed, steps->likely_steps - 1,
+			  OFTEN))
+		steps->likely_steps--;
 	steps_heed(steps, met);
 }
 
@@ -265,6 +275,13 @@ uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
 		steps->guard_steps : steps->caution_steps;
 
 	return n * period_ns / STEPS_A_TURN;
+}
+
+uint64_t learn_likely_ns(const struct learn *learn, enum learn_kind kind,
+			 enum learn_when when, uint64_t period_ns)
+{
+	return learn->steps[kind][when].likely_steps * period_ns /
+	       STEPS_A_TURN;
 }
 
 uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,

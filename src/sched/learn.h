@@ -34,7 +34,7 @@ struct learn {
 	struct learn_steps {
 		/* Targets so far ahead, and those of them missed. */
 		uint16_t seen[LEARN_STEPS], missed[LEARN_STEPS];
-		unsigned guard_steps;
+		unsigned guard_steps, likely_steps;
 		unsigned missed_run;	/* one after another */
 		unsigned met;		/* since caution has changed */
 		unsigned caution_steps;	/* the guard is no less */
@@ -76,6 +76,10 @@ uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind);
 /* How far ahead a target must be to be met in 98 % of cases. */
 uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
 			enum learn_when when, uint64_t period_ns);
+
+/* The same, in three of four. */
+uint64_t learn_likely_ns(const struct learn *learn, enum learn_kind kind,
+			 enum learn_when when, uint64_t period_ns);
 
 /* How far behind a target must be to be missed in 98 % of cases. */
 uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,

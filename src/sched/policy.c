@@ -104,7 +104,7 @@ uint64_t policy_cost_ns(const struct belief *belief,
 	if (site_is_long(belief, site))
 		return cost_long_ns(belief, site, start_ns);
 	arrive_ns = start_ns + *seek_ns + (site->write ?
-		belief->write_guard_ns : belief->read_guard_ns);
+		belief->write_likely_ns : belief->read_likely_ns);
 	return arrive_ns - start_ns +
 	       service_wait_ns(mech, arrive_ns, site->start);
 }
