@@ -536,9 +536,6 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 	    judge_see(&head->places, wrong, TRIAL_ENOUGH))
 		msg_info("head: places of writes are %schosen by rotation",
 			 head->places.on ? "" : "not ");
-	if (head_guard_ns(head, kind, LEARN_IDLE) >
-	    head_period_ns(head) * WRONG_PERCENT / 100)
-		wrong = true;
 	if (kind == LEARN_WRITE && judge->n >= TRIAL_ENOUGH)
 		head->writes_trusted = false;
 	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
@@ -688,9 +685,10 @@ static void head_observe(struct head *head, const struct head_access *access,
 	int64_t rest_ns, turns = whole_turns(error_ns, period_ns, &rest_ns);
 	bool judged = phase_is_known(head, complete_ns);
 	bool wrong = llabs(rest_ns) * 100 > period_ns * WRONG_PERCENT;
+	uint64_t guard_ns = head_guard_ns(head, kind, access_when(access));
 	bool late = !wrong && turns > 0 && access->expected.media_ns -
-		access->arrive_ns >=
-			head_guard_ns(head, kind, access_when(access));
+		access->arrive_ns >= guard_ns;
+	bool useless = (int64_t)guard_ns > period_ns * WRONG_PERCENT / 100;
 
 	if (!access->write) {
 		spindle_observe(&head->spindle, &head->mech, complete_ns,
@@ -708,7 +706,8 @@ static void head_observe(struct head *head, const struct head_access *access,
 	head->kind[kind].misses += late;
 	if (!wrong && !access->streams)
 		head_learn(head, access, turns);
-	head_judge(head, kind, late || (wrong && !head_excuses(head, kind)));
+	head_judge(head, kind, useless || late ||
+				       (wrong && !head_excuses(head, kind)));
 	head->wrong_last[kind] = wrong;
 }
 

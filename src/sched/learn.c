@@ -119,7 +119,7 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 		all += seen[i];
 		odds += odd[i];
 	}
-	return odds * part > all + part / 2;
+	return odds > 1 && odds * part > all + part / 2;
 }
 
 /* The distance from which on no more than that do.  Never 0: a reading is as
