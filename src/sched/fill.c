@@ -104,7 +104,8 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 		query.parts = parts_have_room(&task->parts);
 		query.prices = !task->options.any;
 		query.run_ns = task->options.any ? 0 : RUN_NS;
-		query.across_ns = task->options.any ? 0 : ACROSS_NS;
+		query.across_ns =
+			task->options.any || query.parts ? 0 : ACROSS_NS;
 		gap_search(&query, task->wanted, &plan);
 		if (plan.worth_ns <= 0)
 			continue;
