@@ -13,6 +13,7 @@
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angles.h"
+#include "extract/heads.h"
 #include "extract/measure.h"
 #include "extract/mech.h"
 #include "extract/period.h"
@@ -316,6 +317,37 @@ static int trim(struct extract_run *run)
 	return 0;
 }
 
+/* On which surfaces the tracks lie, as far as their sizes tell. */
+static int run_heads(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct heads heads;
+	struct geom *geom;
+	int err;
+
+	/* Of a few places it would be a guess, and cylinders there are none. */
+	if (run->scsi || run->quick || !known(run, PROFILE_BOUNDARIES))
+		return 0;
+	err = heads_find(p->geom, &heads, &geom);
+	if (err)
+		return err;
+	found(p, PROFILE_SURFACES, PROFILE_TIMING, heads.confidence_ppm);
+	if (heads.order == HEADS_UNKNOWN) {
+		msg_info("surfaces can't be told: each track counts as a "
+			 "cylinder");
+		return 0;
+	}
+	geom_free(p->geom);
+	p->geom = geom;
+	if (heads.order == HEADS_CYLINDER)
+		msg_info("%u surfaces in cylinder order%s", heads.surfaces,
+			 heads.back ? ", forth and back" : "");
+	else
+		msg_info("%u surfaces in groups of %u tracks", heads.surfaces,
+			 heads.group);
+	return 0;
+}
+
 /* Tracks of more than one?  Their angles would be those of one spindle; but who
  * uses them takes the way from track to track for that of one head. */
 static bool has_actuators(const struct geom *geom)
@@ -553,6 +585,7 @@ static const struct stage stages[] = {
 	{ "period", run_period },
 	{ "translations", run_told },
 	{ "tracks", run_map },
+	{ "surfaces", run_heads },
 	{ "angles", run_angles },
 	{ "verification", run_verify },
 	{ "all angles", run_trim },

@@ -93,6 +93,7 @@ static void told_take(struct profile *profile, const struct scsi_map *map)
 	profile->part[PROFILE_BOUNDARIES].method = PROFILE_SCSI;
 	profile->part[PROFILE_BOUNDARIES].confidence_ppm =
 		PROFILE_CERTAIN_PPM;
+	profile->part[PROFILE_SURFACES] = profile->part[PROFILE_BOUNDARIES];
 	profile->part[PROFILE_ANGLES].method = PROFILE_NONE;
 	profile->part[PROFILE_ANGLES].confidence_ppm = 0;
 	msg_info("%" PRIu64 " tracks by %" PRIu64 " translations; %" PRIu64

@@ -52,6 +52,20 @@ static double off_us(uint64_t seems_ns, uint64_t is_ns)
 	return ((double)seems_ns - (double)is_ns) / 1e3;
 }
 
+/* 0: nothing is said of them. */
+static uint32_t surfaces_of(const struct profile *p)
+{
+	uint64_t n = geom_tracks(p->geom);
+	struct geom_track t;
+	uint32_t most = 0;
+
+	for (uint64_t i = 0; i < n && i < 1000000; i++) {
+		geom_track_at(p->geom, i, &t);
+		most = t.known && t.surface > most ? t.surface : most;
+	}
+	return p->part[PROFILE_SURFACES].confidence_ppm ? most + 1 : 0;
+}
+
 static void print_seeks(const struct profile *p, const struct spec *spec)
 {
 	double worst = 0;
@@ -59,7 +73,8 @@ static void print_seeks(const struct profile *p, const struct spec *spec)
 	printf("  seek off, us:");
 	for (uint32_t i = 0; i < p->mech.seek_n; i++) {
 		const struct service_seek *s = &p->mech.seek[i];
-		uint32_t cylinders = s->cylinders / spec->surfaces;
+		uint32_t each = surfaces_of(p) ? 1 : spec->surfaces;
+		uint32_t cylinders = s->cylinders / each;
 		double off = off_us(s->ns, service_seek_ns(&spec->mech, 0,
 					cylinders ? cylinders : 1));
 
@@ -89,12 +104,21 @@ static void print_mech(const struct lab *lab, const struct profile *p,
 		print_seeks(p, spec);
 }
 
+static uint32_t cylinders(const struct geom *geom)
+{
+	struct geom_track t;
+
+	geom_track_at(geom, geom_tracks(geom) - 1, &t);
+	return t.cylinder + 1;
+}
+
 static bool judge(const struct lab *lab, const char *name,
 		  const struct extract_run *run, enum extract_end end,
 		  const struct spec *spec)
 {
 	const struct profile *p = run->state->profile;
 	struct geom *truth;
+	uint32_t surfaces;
 	struct judge j;
 
 	printf("%s: ends with %d%s%s, %" PRIu64 " reads, %.1f s\n", name, end,
@@ -115,8 +139,14 @@ static bool judge(const struct lab *lab, const char *name,
 	       j.angle_p50_ppm / 1e4, j.angle_p99_ppm / 1e4,
 	       j.angle_max_ppm / 1e4);
 	print_mech(lab, p, spec);
+	surfaces = surfaces_of(p);
+	printf("  surfaces %u of %u%s (%u), cylinders %u of %u\n", surfaces,
+	       spec->surfaces, surfaces && surfaces != spec->surfaces ?
+		       " WRONG" : "",
+	       p->part[PROFILE_SURFACES].confidence_ppm, cylinders(p->geom),
+	       cylinders(truth));
 	geom_free(truth);
-	return !j.wrong;
+	return !j.wrong && (!surfaces || surfaces == spec->surfaces);
 }
 
 static bool measure(const struct lab *lab, const char *name)

@@ -29,7 +29,7 @@ static const char *const methods[PROFILE_METHODS + 1] = {
 
 static const char *const parts[PROFILE_PARTS] = {
 	"period", "boundaries", "angles", "seek", "switch", "settle",
-	"overhead", "zero_latency", "read_ahead"
+	"overhead", "zero_latency", "read_ahead", "surfaces"
 };
 
 const char *profile_method_name(enum profile_method method)

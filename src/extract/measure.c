@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "extract/claim.h"
+#include "extract/heads.h"
 #include "extract/map.h"
 
 #define PERIOD_SHARE 4u
@@ -56,6 +57,33 @@ static void keep(struct profile *p)
 	}
 }
 
+/* The map knows nothing of surfaces.  Where the profile did, its seeks are by
+ * cylinders: those must be found again, or they mean nothing. */
+static int keep_heads(struct profile *p)
+{
+	struct heads heads;
+	struct geom *geom;
+	int err;
+
+	if (!p->part[PROFILE_SURFACES].confidence_ppm)
+		return 0;
+	err = heads_find(p->geom, &heads, &geom);
+	if (err)
+		return err;
+	p->part[PROFILE_SURFACES].confidence_ppm = heads.confidence_ppm;
+	if (geom) {
+		geom_free(p->geom);
+		p->geom = geom;
+		return 0;
+	}
+	p->part[PROFILE_SURFACES].method = PROFILE_NONE;
+	p->part[PROFILE_SEEK] = p->part[PROFILE_SURFACES];
+	free(p->mech.seek);
+	p->mech.seek = NULL;
+	p->mech.seek_n = 0;
+	return 0;
+}
+
 int measure_keep(struct profile *profile, const struct map *map)
 {
 	struct geom *geom;
@@ -66,7 +94,7 @@ int measure_keep(struct profile *profile, const struct map *map)
 	geom_free(profile->geom);
 	profile->geom = geom;
 	keep(profile);
-	return 0;
+	return keep_heads(profile);
 }
 
 int measure_recall(const struct profile *profile, struct map *map,

@@ -1,0 +1,36 @@
+/*
+ * heads.h - surfaces and cylinders, from the order in which tracks come.
+ *
+ * Surfaces are seldom formatted alike: those of one zone have tracks of
+ * different sizes.  Where the sizes come again and again in the same order,
+ * track by track or group by group, it is the surfaces that come again.
+ * Drives whose surfaces are alike do not show them; nothing is said of those.
+ */
+#ifndef TRAX_EXTRACT_HEADS_H
+#define TRAX_EXTRACT_HEADS_H
+
+#include "diskmodel/geom.h"
+
+enum heads_order {
+	HEADS_UNKNOWN,
+	HEADS_CYLINDER,		/* all surfaces of a cylinder, then the next */
+	HEADS_SERPENTINE,	/* a group of cylinders along each surface */
+};
+
+struct heads {
+	enum heads_order order;
+	uint32_t surfaces;	/* 0: can't be told */
+	uint32_t group;		/* cylinders; 1 in cylinder order */
+	bool back;		/* every other round from the last surface */
+	uint32_t confidence_ppm;
+};
+
+/*
+ * Cylinders and surfaces of a geometry that counts each track as a cylinder:
+ * *out has the same tracks in their places, or is NULL where heads->order is
+ * unknown.  Costs by the number of tracks.  -ENOMEM.
+ */
+int heads_find(const struct geom *geom, struct heads *heads,
+	       struct geom **out);
+
+#endif
