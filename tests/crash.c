@@ -13,15 +13,17 @@
  * events (then recovered and compared again).  --cache: the disk has a
  * volatile cache.  --canary: the disk lies about durability, and the run
  * fails when nobody notices.  --replicas: copies of what the clients have are
- * made and reclaimed all the while.  --keep: what is known of the disk's tracks
- * changes all the while, and is written back.  --lose: much is overwritten that
- * nobody asks for, and after a cut the records of the log that nobody was told
- * of cannot be read.  --gaps: write-back waits for gaps, and others read
- * meanwhile.  --drive: the disk is a drive of drives/ or random:SEED, and the
- * file system believes to know it, which is wrong in one of the ways of doubt.h
- * with --doubt.  The seed of a failure is printed and replays.
+ * made and reclaimed all the while, with --drive in gaps too.  --keep: what is
+ * known of the disk's tracks changes all the while, and is written back.
+ * --lose: much is overwritten that nobody asks for, and after a cut the records
+ * of the log that nobody was told of cannot be read.  --gaps: write-back waits
+ * for gaps, and others read meanwhile.  --drive: the disk is a drive of drives/
+ * or random:SEED, and the file system believes to know it, which is wrong in
+ * one of the ways of doubt.h with --doubt.  The seed of a failure is printed
+ * and replays.
  */
 #include <assert.h>
+#include <errno.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,6 +41,7 @@
 #include "fs/replica.h"
 #include "fs/settle.h"
 #include "log/internal.h"
+#include "sched/freeblock.h"
 #include "sched/queue.h"
 #include "sim/media.h"
 #include "tests/doubt.h"
@@ -55,6 +58,8 @@
 #define READS_BETWEEN 20u
 #define PAUSE_NS UINT64_C(5000000000)
 #define MAX_PROGRESS 60000u
+#define PATIENCE_NS 61000000000u
+#define GAP_TURNS 60u
 
 struct config {
 	uint64_t seed;
@@ -371,9 +376,11 @@ static const char *cut_all(struct config *config, struct oracle *oracle,
 	return wrong;
 }
 
-/* Copies of some of what is known are begun, or some room is made. */
+/* Copies of some of what is known are begun, or some room is made.  Where it is
+ * known where the head is some are written in gaps. */
 static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 {
+	const bool gaps = fs->head && world_random(rng) % 2;
 	struct fs_op sync = { .type = FS_SYNCFS };
 	struct replica_want want[COPIES];
 	const struct vnode *vnode;
@@ -394,8 +401,15 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 				ino, world_random(rng) % 20,
 				1 + world_random(rng) % 60,
 			};
-	if (n)
-		replica_make(fs, want, n, 0, false, NULL, NULL);
+	if (gaps)
+		fs->replicas->next_ns = 0;
+	/* What has found no gap for so long is written all the same. */
+	if (n && replica_make(fs, want, n, 0, gaps, NULL, NULL) == -EBUSY &&
+	    gaps) {
+		sim_advance(world->sim, PATIENCE_NS);
+		for (n = 0; n < GAP_TURNS; n++)
+			world_drive(world, fs);
+	}
 }
 
 /* Tracks of such a size, all known or none. */
@@ -549,6 +563,7 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
+	struct freeblock_stats free;
 	uint64_t rng = seed;
 	unsigned done;
 
@@ -572,10 +587,12 @@ static void run_clients(struct config *config, struct oracle *oracle,
 		change_copies(fs, world, &rng);
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 	}
-	printf("copies: %lu made, %lu dropped, %lu regions reclaimed; ",
+	freeblock_get_stats(fs->queue, NULL, &free);
+	printf("copies: %lu made, %lu dropped, %lu regions reclaimed, "
+	       "%lu sectors in gaps; ",
 	       (long)fs->replicas->stats.made,
 	       (long)fs->replicas->stats.dropped,
-	       (long)fs->replicas->stats.reclaimed);
+	       (long)fs->replicas->stats.reclaimed, (long)free.gap_sectors);
 }
 
 static void print_head(const struct head *head)

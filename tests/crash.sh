@@ -16,6 +16,7 @@ tests/crash --seed 7 --ops 350 --cuts 15 --recuts 1 --gaps --drive hp-c2247a
 tests/crash --seed 20 --ops 350 --cuts 15 --cache --gaps
 tests/crash --seed 32 --ops 350 --cuts 10 --drive hp-c2247a --doubt 1
 tests/crash --seed 33 --ops 350 --cuts 10 --drive hp-c2247a --doubt 4
+tests/crash --seed 5 --ops 250 --cuts 20 --drive hp-c2247a --replicas
 tests/crash --seed 21 --ops 350 --cuts 0 --canary
 tests/fault --seed 1 --ops 400 --step 5 --what requests
 tests/fault --seed 1 --ops 150 --step 11 --what memory

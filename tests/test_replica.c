@@ -16,6 +16,9 @@
 #include "fs/replica.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
+#include "sched/freeblock.h"
+#include "sched/head.h"
+#include "tests/doubt.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
 
@@ -464,6 +467,118 @@ START_TEST(copies_never_cost_room)
 	ck_assert_uint_gt(rig.fs->replicas->stats.reclaimed, 10);
 	rig_close(&rig);
 	/* Nodes of the table are all the difference there may be. */
+	ck_assert_uint_ge(with + (1 << 20), without);
+}
+END_TEST
+
+/* ---- Gaps ---- */
+
+#define KNOWN_SECTORS (96u << 11)
+#define KNOWN_CHUNK (64u << 10)
+#define TABLE_BLOCKS 256u	/* nodes, at most */
+
+struct known {
+	struct rig rig;
+	struct doubt doubt;
+	struct head *head;
+};
+
+/* A disk of which it is known where the head is. */
+static void open_known(struct known *known)
+{
+	struct sim_options options = { .seed = 5 };
+	struct mkfs_options mkfs = { 0 };
+	struct rig *rig = &known->rig;
+	struct mkfs_plan plan;
+	struct disk *disk;
+	struct env *env;
+
+	memset(known, 0, sizeof(*known));
+	doubt_init(&known->doubt, "hp-c2247a", KNOWN_SECTORS, DOUBT_NONE);
+	rig->sim = sim_new(known->doubt.is, KNOWN_SECTORS, &options);
+	disk = sim_disk(rig->sim);
+	env = sim_env(rig->sim);
+	mkfs.geom = known->doubt.geom;
+	ck_assert_int_eq(mkfs_plan(env, &disk->limits, &mkfs, &plan), 0);
+	ck_assert_int_eq(mkfs_write(env, disk, &mkfs, &plan), 0);
+	known->head = doubt_head(&known->doubt, env);
+	doubt_learn(env, disk, known->head, 5);
+	rig->options.memory_bytes = 64 << 20;
+	rig->options.replicas = 1;
+	rig->options.head = known->head;
+	ck_assert_int_eq(fs_open(env, disk, &rig->options, &rig->fs), 0);
+}
+
+static void close_known(struct known *known)
+{
+	rig_close(&known->rig);
+	head_close(known->head);
+	doubt_fini(&known->doubt);
+}
+
+/* Copies as for users who are never idle: in gaps. */
+static void make_in_gaps(struct rig *rig, uint64_t ino)
+{
+	const struct replica_want want = { ino, 0, 256 };
+
+	rig->fs->replicas->next_ns = 0;
+	if (!rig->fs->replicas->maker)
+		ck_assert_int_eq(replica_make(rig->fs, &want, 1, 0, true, NULL,
+					      NULL), 0);
+}
+
+/* Writes until the disk is full, while copies of another file are written in
+ * the gaps of that; how much it took. */
+static uint64_t fill_known(struct known *known, bool copies)
+{
+	struct rig *rig = &known->rig;
+	uint64_t rng = 3, ino, copied, taken = 0, step = KNOWN_CHUNK, room;
+	int rc = 0;
+
+	noise(buffer, sizeof(buffer), &rng);
+	copied = do_create(rig, "copied");
+	ck_assert_int_eq(do_write(rig, copied, 0, buffer, sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(rig, copied), 0);
+	ino = do_create(rig, "filler");
+	room = do_statfs(rig).free;
+	while (step >= BLOCK) {
+		if (copies && taken / KNOWN_CHUNK % 4 == 0) {
+			ck_assert_int_eq(do_read(rig, copied, 0, buffer,
+						 sizeof(buffer)),
+					 sizeof(buffer));
+			make_in_gaps(rig, copied);
+		}
+		rc = do_write(rig, ino, taken, buffer, step);
+		ck_assert(rc == 0 || rc == -ENOSPC);
+		if (rc)
+			step = step > BLOCK ? BLOCK : 0;
+		else
+			taken += step;
+		rc = do_fsync(rig, ino);
+		ck_assert(rc == 0 || rc == -ENOSPC);
+		ck_assert_uint_ge(do_statfs(rig).free + taken / BLOCK +
+				  TABLE_BLOCKS, room);
+	}
+	return taken;
+}
+
+/* A disk gets as full, and has as much room until then, while copies are
+ * written in gaps; what is there is right (rig_close). */
+START_TEST(gaps_never_cost_room)
+{
+	struct freeblock_stats stats;
+	uint64_t with, without;
+	struct known known;
+
+	open_known(&known);
+	without = fill_known(&known, false);
+	close_known(&known);
+	open_known(&known);
+	with = fill_known(&known, true);
+	freeblock_get_stats(known.rig.fs->queue, NULL, &stats);
+	ck_assert_uint_gt(stats.gap_sectors, 1000);
+	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 10);
+	close_known(&known);
 	ck_assert_uint_ge(with + (1 << 20), without);
 }
 END_TEST
@@ -1079,6 +1194,7 @@ int main(void)
 	tcase_add_test(tc, more_runs_than_memory);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
+	tcase_add_test(tc, gaps_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, nodes_have_copies);
 	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
