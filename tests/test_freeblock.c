@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "diskmodel/spec.h"
+#include "sched/fill.h"
 #include "sched/freeblock.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
@@ -697,6 +698,38 @@ START_TEST(many_writes)
 }
 END_TEST
 
+/* One that finds somebody at its place waits again, unless it was asked for
+ * meanwhile. */
+START_TEST(busy_writes)
+{
+	struct queue_request req = { .disk = { .op = DISK_WRITE,
+					       .sector = 1000 * UNIT,
+					       .sectors = UNIT } };
+	struct bench b;
+
+	bench_open(&b, false);
+	bench_task(&b, true);
+	freeblock_write(b.task, &req);
+	for (unsigned asked = 0; asked < 2; asked++) {
+		ck_assert(req.gap_waits);
+		task_get(b.task);
+		task_leave_write(b.task, &req);
+		if (asked)
+			ck_assert(!freeblock_write_cancel(b.task, &req));
+		req.disk.result = -EBUSY;
+		freeblock_write_done(&req.disk);
+		ck_assert_uint_eq(b.written, asked);
+	}
+	ck_assert(!req.gap_waits);
+	ck_assert(!task_writes(b.task));
+	b.wrong = false;
+	freeblock_close(b.task);
+	b.task = NULL;
+	ck_assert_uint_eq(b.written, 1);
+	bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("freeblock");
@@ -712,6 +745,7 @@ int main(void)
 	tcase_add_test(tcase, cut_by_a_gap);
 	tcase_add_loop_test(tcase, promoted, 0, 2);
 	tcase_add_loop_test(tcase, writes, 0, 2);
+	tcase_add_test(tcase, busy_writes);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

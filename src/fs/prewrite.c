@@ -16,6 +16,8 @@
  */
 #include "fs/prewrite.h"
 
+#include <errno.h>
+
 #include "sched/freeblock.h"
 #include "sched/head.h"
 
@@ -107,6 +109,11 @@ static void offer_written(void *arg, struct queue_request *req)
 
 	if (files->offers_end)
 		return;
+	/* It has been recalled when it had begun, and could not go on. */
+	if (req->disk.result == -EBUSY) {
+		job_submit(segment->job, segment, QUEUE_WRITE_BACK);
+		return;
+	}
 	if (segment->job->offered && segment->job->outstanding == 1)
 		offer_over(segment->job);
 	job_segment_over(segment);

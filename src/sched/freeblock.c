@@ -557,6 +557,7 @@ void freeblock_write(struct freeblock_task *task, struct queue_request *req)
 	req->disk.owner = task;
 	req->class = QUEUE_IDLE;
 	req->gap_waits = true;
+	req->gap_last = false;
 	write_enter(task, req);
 	task_wake(task);
 }
@@ -564,8 +565,10 @@ void freeblock_write(struct freeblock_task *task, struct queue_request *req)
 bool freeblock_write_cancel(struct freeblock_task *task,
 			    struct queue_request *req)
 {
-	if (!req->gap_waits)
+	if (!req->gap_waits) {
+		req->gap_last = true;
 		return false;
+	}
 	task_leave_write(task, req);
 	return true;
 }
@@ -578,7 +581,7 @@ void freeblock_write_done(struct disk_request *disk)
 	enum read_kind kind = req->class == QUEUE_IDLE ? READ_GAP :
 							 READ_PROMOTED;
 
-	if (disk->result == -EBUSY && !task->closed) {
+	if (disk->result == -EBUSY && !task->closed && !req->gap_last) {
 		req->gap_waits = true;
 		write_enter(task, req);
 	} else {

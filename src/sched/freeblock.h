@@ -84,7 +84,8 @@ void freeblock_pause(struct freeblock_task *task, bool paused);
  */
 void freeblock_write(struct freeblock_task *task, struct queue_request *req);
 /* Takes it back, if it has not begun: written() is not called, and it is the
- * caller's.  false: it has, and is over soon. */
+ * caller's.  false: it has, and is over soon; with -EBUSY when somebody was at
+ * its place. */
 bool freeblock_write_cancel(struct freeblock_task *task,
 			    struct queue_request *req);
 

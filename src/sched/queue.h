@@ -100,6 +100,7 @@ struct queue_request {
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
 	bool gap_inside;	/* between them, for the filler */
 	bool gap_waits;		/* with the filler, and not submitted */
+	bool gap_last;		/* it is not to wait there again */
 	unsigned pieces;	/* outstanding */
 	bool alone;		/* not to be merged: a merged access failed */
 };
