@@ -38,8 +38,9 @@
 #define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
-/* Gaps of more tracks are not looked at again. */
+/* Gaps of more tracks are walked over once more, reading so often. */
 #define GAP_MOST 24u
+#define REPEAT_AGAIN 5u
 /* Tracks of one size in a row are certain; of others so many are looked at
  * beside a gap. */
 #define ROW_LEAST 3u
@@ -52,7 +53,7 @@
 #define STEP_SPAN 0.98
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
  * places, it is found out how large they are. */
-#define LEAP_SEEN 2.6
+#define LEAP_SEEN 3.5
 #define SCOUTED_MOST 4u
 #define SCOUTS 4u
 /* Of what map_quick may take, the share of the beginning of the disk. */
@@ -600,7 +601,13 @@ static bool next_gap(const struct map *m, uint64_t from, struct gap *gap)
 			    &gap->before);
 	if (behind < p + m->store.n)
 		store_track(&m->store, behind, 0, &gap->behind);
-	return gap->first < gap->end;
+	return gap->first >= from && gap->first < gap->end;
+}
+
+/* Units of a gap that is looked at as such. */
+static uint64_t gap_most(const struct map *m)
+{
+	return (uint64_t)GAP_MOST * m->largest;
 }
 
 static void gap_step(struct gap *gap, double step)
@@ -704,17 +711,18 @@ static int widen(struct map *m, struct gap *gap)
 static int close_gaps(struct map *m, uint64_t end)
 {
 	struct gap_track v[GAP_TRACKS];
-	uint64_t most = (uint64_t)GAP_MOST * m->largest;
+	unsigned n, repeat = m->reader.repeat;
 	struct gap gap;
-	unsigned n;
 	int err = 0;
 
 	reader_set_purpose(&m->reader, READER_GAP);
+	/* It reads as often as it has to. */
+	reader_sharpen(&m->reader, 1);
 	while (!err && !out_of_time(m) && next_gap(m, m->closed, &gap) &&
-	       gap.first < end) {
+	       gap.end <= end) {
 		m->closed = gap.end;
 		err = lock(m, false);
-		if (err || gap.end - gap.first > most)
+		if (err || gap.end - gap.first > gap_most(m))
 			continue;
 		err = widen(m, &gap);
 		if (err)
@@ -725,17 +733,17 @@ static int close_gaps(struct map *m, uint64_t end)
 		if (!err)
 			err = put_gap(m, v, n);
 	}
+	reader_sharpen(&m->reader, repeat);
 	return err;
 }
 
-static int extract(struct map *m, uint64_t first, uint64_t end)
+/* Walks over all of [first, end) that is not mapped. */
+static int walk_all(struct map *m, uint64_t first, uint64_t end)
 {
-	uint64_t began_ns = env_now_ns(m->reader.prober->env);
 	uint64_t at = next_hole(m, first), reached = at;
 	unsigned again = 0;
-	int err = prepare(m), dropped;
+	int err = 0, dropped;
 
-	end = end < m->reader.units ? end : m->reader.units;
 	while (!err && at < end) {
 		again = at > reached ? 0 : again + 1;
 		reached = at > reached ? at : reached;
@@ -751,10 +759,49 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 			break;
 	}
 	dropped = drop_unproven(m);
-	if (!err && !dropped)
+	return err ? err : dropped;
+}
+
+/* Walks over long gaps again, reading more than once for an angle: what spoils
+ * a leap for some time are late completions. */
+static int walk_again(struct map *m, uint64_t end)
+{
+	unsigned was = m->reader.repeat;
+	uint64_t from = m->closed;
+	struct gap gap;
+	int err = 0;
+
+	while (!err && !out_of_time(m) && next_gap(m, from, &gap) &&
+	       gap.end <= end) {
+		from = gap.end;
+		if (gap.end - gap.first <= gap_most(m))
+			continue;
+		if (was < REPEAT_AGAIN)
+			reader_sharpen(&m->reader, REPEAT_AGAIN);
+		err = anew(m, gap.first, gap.end);
+		if (!err)
+			err = walk_all(m, gap.first, gap.end);
+		reader_sharpen(&m->reader, was);
+	}
+	return err;
+}
+
+static int extract(struct map *m, uint64_t first, uint64_t end)
+{
+	uint64_t began_ns = env_now_ns(m->reader.prober->env);
+	int err = prepare(m);
+
+	end = end < m->reader.units ? end : m->reader.units;
+	if (first < m->closed)
+		m->closed = first;
+	if (!err)
+		err = walk_all(m, first, end);
+	if (!err)
+		err = walk_again(m, end);
+	if (!err)
 		err = close_gaps(m, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - began_ns;
-	return err ? err : dropped;
+	return err;
 }
 
 int map_extract(struct map *map, uint64_t first, uint64_t end)
