@@ -633,6 +633,49 @@ START_TEST(test_bulk_in_the_back)
 }
 END_TEST
 
+#define LONG 8192u
+
+/* A commit that comes while a hundred tracks are written goes before the rest
+ * of them, and all of them is written. */
+START_TEST(test_long_in_the_back)
+{
+	struct slot behind = { 0 }, one = { 0 };
+	uint64_t turn_ns, most_ns = 0, ns, i;
+
+	open_rig(&(struct rig_options){ 0 }, "hp-c2247a");
+	run(1, 8, 67, 300);
+	turn_ns = rig.spec->mech.period_ps / 1000;
+	one.data = aligned_alloc(4096, 4096);
+	memset(one.data, 2, 4096);
+	behind.data = aligned_alloc(4096, LONG * SECTOR_BYTES);
+	for (i = 0; i < LONG * 64; i++)
+		behind.data[i] = i;
+	for (i = 0; i < 60; i++) {
+		slot_submit_class(&one, DISK_WRITE, 40000 + i * 100 * BLOCK,
+				  BLOCK, QUEUE_COMMIT);
+		while (one.req.disk.complete_ns == 0)
+			ck_assert_int_ge(queue_poll(rig.queue, -1), 0);
+		ns = one.req.disk.complete_ns - one.req.disk.submit_ns;
+		most_ns = ns > most_ns ? ns : most_ns;
+		if (!i)
+			slot_submit_class(&behind, DISK_WRITE, 0, LONG,
+					  QUEUE_WRITE_BACK);
+		ck_assert_int_ge(queue_poll_ns(rig.queue, 7000000), 0);
+	}
+	/* Seek and a turn and a half of what is being written, and its own. */
+	ck_assert_uint_lt(most_ns, 5 * turn_ns);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	memset(behind.data, 0, LONG * SECTOR_BYTES);
+	slot_submit_class(&behind, DISK_READ, 0, LONG, QUEUE_READ);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	for (i = 0; i < LONG * 64; i++)
+		ck_assert_uint_eq(behind.data[i], i);
+	free(behind.data);
+	free(one.data);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- streams ---- */
 
 static void next_piece(void *arg, unsigned client, struct queue_request *req)
@@ -863,6 +906,7 @@ int main(void)
 		{ "whole_tracks", test_whole_tracks, 1 },
 		{ "nearest_copy", test_nearest_copy, 1 },
 		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
+		{ "long_in_the_back", test_long_in_the_back, 1 },
 		{ "streams", test_streams, 1 },
 		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
 		{ "rest", test_rest, 1 },

@@ -70,6 +70,9 @@ struct log_stage {
 	size_t bytes, done, upto;
 	bool full;			/* takes no more: to be written */
 	bool part;			/* the rest of it may wait */
+	size_t until;			/* a part: to be written here, in steps
+					   so short that a commit waits for
+					   none of them long */
 	bool most;			/* as much as its track can take */
 	unsigned tries;
 	struct log *log;
@@ -168,6 +171,8 @@ uint64_t log_tracks_used_bytes(const struct log *log);
 /* How many bytes of records may go out in one access now, so that nothing
  * that is promised becomes scarce: 0: one record. */
 size_t log_place_room(const struct log *log);
+/* Does who commits do it again at once? */
+bool log_is_hurried(const struct log *log);
 /* Where records of this size go; `elsewhere`: not to the present track.
  * false: nowhere. */
 bool log_place_find(struct log *log, const struct belief *belief,

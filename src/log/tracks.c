@@ -445,6 +445,11 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	return true;
 }
 
+bool log_is_hurried(const struct log *log)
+{
+	return log->gap_ns < HURRY_NS;
+}
+
 /*
  * Waiting for the last slots of a track takes longer on the whole than going to
  * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
@@ -455,7 +460,7 @@ static bool is_used_up(const struct log *log)
 	const struct log_track *t = log->main;
 
 	return t && t->room.used > t->units / 3 * 2 &&
-	       log->gap_ns >= HURRY_NS;
+	       !log_is_hurried(log);
 }
 
 /* The place that comes by first and breaks no promise. */
@@ -561,7 +566,7 @@ const struct log_track *log_twin_track_here(struct log *log, size_t first,
 	const struct log_track *t = log->main;
 	uint32_t n = t->room.longest;
 
-	if (n < units_of(log, bytes) && log->gap_ns < HURRY_NS)
+	if (n < units_of(log, bytes) && log_is_hurried(log))
 		n /= 2;
 	if (t == &log->track[original] || n < units_of(log, first) ||
 	    (n < units_of(log, bytes) && n < units_of(log, TWIN_LEAST_BYTES)))

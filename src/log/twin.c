@@ -20,6 +20,10 @@
 #include "log/internal.h"
 
 #define FULL_PERCENT 90u
+/* So much at a time where somebody may commit meanwhile: part of a track, and
+ * two thirds of a turn at most (a track of the log may be several of the
+ * drive's). */
+#define STEP_PART 3u
 /* Later than this it competes with reads: half a second. */
 #define DEADLINE_NS 500000000ull
 
@@ -198,6 +202,7 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 }
 
 static void stage_write(struct log *log, struct log_stage *s);
+static bool stage_step(struct log *log, struct log_stage *s);
 
 /* What has been written makes room. */
 static void stage_compact(struct log_stage *s)
@@ -236,9 +241,15 @@ static void stage_done(struct disk_request *req)
 		s->tries = 0;
 		log->stats.twin_writes++;
 		/* Not before: who waited for this write waits no longer. */
-		log->leave |= s->most && s->track == log->main;
+		log->leave |= s->most && s->track == log->main &&
+			      (!part || s->done >= s->until);
 	} else {
 		stage_failed(log, s, req->result);
+	}
+	if (part && !req->result && s->done < s->until && !log->failed &&
+	    stage_step(log, s)) {
+		log_wake(log);
+		return;
 	}
 	s->part = false;
 	if (s->done == s->bytes)
@@ -297,6 +308,26 @@ static void stage_submit(struct log *log, struct log_stage *s)
 	};
 	log->sending = s;
 	queue_submit(log->queue, &s->req);
+}
+
+/* The next step of a part, as long as the records are on its track, too: there
+ * the head comes by.  false: they have gone on. */
+static bool stage_step(struct log *log, struct log_stage *s)
+{
+	size_t left = s->until - s->done, step = left, turn;
+
+	if (s->track != log->main)
+		return false;
+	if (!log_is_hurried(log)) {
+		step = s->track->units / STEP_PART * log->unit_bytes;
+		turn = (size_t)queue_track_sectors(log->queue,
+						   s->track->first) *
+		       SECTOR_BYTES;
+		step = turn && turn / 3 * 2 < step ? turn / 3 * 2 : step;
+	}
+	stage_cut(log, s, step < left ? step : left);
+	stage_submit(log, s);
+	return true;
 }
 
 /* Writes what of the stage fits the track. */
@@ -360,5 +391,6 @@ void log_twin_send_here(struct log *log)
 	s->part = true;
 	s->most = room >= s->track->room.longest * log->unit_bytes;
 	stage_cut(log, s, room);
-	stage_submit(log, s);
+	s->until = s->upto;
+	stage_step(log, s);
 }

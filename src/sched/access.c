@@ -102,13 +102,35 @@ static struct queue_request *access_neighbour(struct queue *queue,
 	return fits_together(req, near) ? near : NULL;
 }
 
+bool access_gives_way(const struct queue *queue,
+		      const struct queue_request *req)
+{
+	return req->class >= QUEUE_WRITE_BACK && queue->head &&
+	       head_mode(queue->head) == HEAD_ON &&
+	       hurry_of_late(&queue->hurry, env_now_ns(queue->env)) &&
+	       !hurry_is_turn(&queue->hurry, env_now_ns(queue->env));
+}
+
+/* In the background, where commits come, a turn at a time. */
+uint32_t access_most(const struct queue *queue,
+		     const struct queue_request *req)
+{
+	uint32_t most = queue->disk->limits.max_sectors;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+
+	if (!access_gives_way(queue, req))
+		return most;
+	geom_track_of(head_geom(queue->head), req->disk.sector, &track);
+	track.sectors = (track.sectors + unit - 1) / unit * unit;
+	return track.sectors < most ? track.sectors : most;
+}
+
 static bool access_has_room(const struct access *access,
 			    const struct queue_request *req)
 {
-	const struct disk_limits *limits = &access->queue->disk->limits;
-
 	return access->disk.sectors + (uint64_t)req->disk.sectors <=
-		       limits->max_sectors &&
+		       access_most(access->queue, req) &&
 	       access->disk.iov_n + req->disk.iov_n <= DISK_MAX_IOV;
 }
 
@@ -260,14 +282,15 @@ struct access *access_of_piece(struct queue *queue)
 	struct queue_request *req = queue->partial;
 	struct access *access = access_get(queue, req->disk.op);
 	uint32_t at = req->split_sectors + req->issued_sectors, left;
+	uint32_t most = access_most(queue, req);
 
 	left = req->disk.sectors - at;
 	if (at >= req->disk.sectors) {
 		at -= req->disk.sectors;
 		left = req->split_sectors - at;
 	}
-	if (left > queue->disk->limits.max_sectors)
-		left = queue->disk->limits.max_sectors;
+	if (left > most)
+		left = most;
 	access->is_piece = true;
 	access->disk.owner = req;
 	access->disk.fua = req->disk.fua;

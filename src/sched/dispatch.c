@@ -58,9 +58,11 @@ static uint64_t part_lead_ns(const struct belief *belief)
  * anywhere then reads or writes all of a track in one turn. */
 static bool goes_on(const struct queue *queue)
 {
-	if (queue->partial)
-		return !queue->partial->split_sectors;
-	return access_continued(queue) != NULL;
+	const struct queue_request *req = queue->partial;
+
+	if (!req)
+		req = access_continued(queue);
+	return req && !req->split_sectors && !access_gives_way(queue, req);
 }
 
 /* ---- streams ---- */
@@ -412,6 +414,25 @@ static struct access *fill_idle(struct queue *queue)
 
 /* ---- what ---- */
 
+/* A long request in the background waits for a commit that has come. */
+static bool partial_gives_way(const struct queue *queue)
+{
+	return queue_class_waits(queue, QUEUE_COMMIT) &&
+	       queue->partial->issued_sectors &&
+	       !queue->partial->split_sectors &&
+	       access_gives_way(queue, queue->partial);
+}
+
+static void partial_suspend(struct queue *queue)
+{
+	struct queue_request *req = queue->partial;
+
+	queue->partial = NULL;
+	req->suspended = req->alone = true;
+	req->waiting.first = req->live.first + req->issued_sectors;
+	queue_wait(queue, req);
+}
+
 /* The next access, perhaps parked for its gap; NULL: nothing waits. */
 static struct access *next_access(struct queue *queue)
 {
@@ -420,6 +441,8 @@ static struct access *next_access(struct queue *queue)
 	bool places = queue->head && belief.places;
 	struct queue_request *req;
 
+	if (queue->partial && partial_gives_way(queue))
+		partial_suspend(queue);
 	if (queue->partial)
 		return access_of_piece(queue);
 	req = one_at_a_time(queue) && queue->outstanding ?
@@ -431,13 +454,18 @@ static struct access *next_access(struct queue *queue)
 				   &alone);
 	if (!req)
 		return NULL;
+	if (req->suspended) {
+		req->suspended = false;
+		queue->partial = req;
+		return access_of_piece(queue);
+	}
 	req->split_sectors = known ? split_of(queue, &belief, req) : 0;
 	if (known && !req->split_sectors) {
 		req->split_sectors = gap_inside(queue, &belief, req);
 		req->gap_inside = req->split_sectors;
 		queue->stats.gaps_inside += req->gap_inside;
 	}
-	if (req->disk.sectors <= queue->disk->limits.max_sectors &&
+	if (req->disk.sectors <= access_most(queue, req) &&
 	    !req->split_sectors)
 		return access_of(queue, req, alone);
 	queue->stats.split += req->split_sectors && !req->gap_inside;

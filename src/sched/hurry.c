@@ -15,6 +15,7 @@
 #define THINK_MAX_NS 2500000u
 #define PAUSE_NS 20000000u
 #define LEAST_NS 200000u
+#define LATE_NS 100000000u
 #define WAIT_NS 400000000u
 #define WAIT_COMMITS 150u
 #define TURN_NS 50000000u
@@ -60,6 +61,12 @@ uint64_t hurry_until_ns(const struct hurry *hurry, uint64_t now_ns)
 	if (hurry->commits)
 		return UINT64_MAX;
 	return hurry->done_ns + LEAST_NS + 3 * hurry->think_ns;
+}
+
+bool hurry_of_late(const struct hurry *hurry, uint64_t now_ns)
+{
+	return hurry->commits ||
+	       (hurry->done_ns && now_ns - hurry->done_ns < LATE_NS);
 }
 
 void hurry_turn(struct hurry *hurry, uint64_t now_ns)

@@ -32,6 +32,9 @@ void hurry_done(struct hurry *hurry, uint64_t now_ns, bool waits);
  */
 uint64_t hurry_until_ns(const struct hurry *hurry, uint64_t now_ns);
 
+/* Was there a commit within the last tenth of a second?  Another may come. */
+bool hurry_of_late(const struct hurry *hurry, uint64_t now_ns);
+
 /* Now and then the background has its turn, and goes before commits. */
 void hurry_turn(struct hurry *hurry, uint64_t now_ns);
 bool hurry_is_turn(const struct hurry *hurry, uint64_t now_ns);

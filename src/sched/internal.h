@@ -113,6 +113,14 @@ struct access *access_of(struct queue *queue, struct queue_request *req,
 struct access *access_of_piece(struct queue *queue);
 struct access *access_of_flushes(struct queue *queue);
 
+/* How much of a request may go out at once. */
+uint32_t access_most(const struct queue *queue,
+		     const struct queue_request *req);
+
+/* Does it give way to a commit that may come any moment? */
+bool access_gives_way(const struct queue *queue,
+		      const struct queue_request *req);
+
 /* Puts a read in front of or behind a read that it touches; false: it cannot
  * be. */
 bool access_join(struct access *access, struct queue_request *req);

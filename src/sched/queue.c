@@ -223,7 +223,11 @@ static void queue_end_piece(struct queue *queue, struct access *access)
 		req->disk.result = access->disk.result;
 	if (req->disk.result && queue->partial == req)
 		queue->partial = NULL;
-	if (!req->pieces && queue->partial != req)
+	if (req->disk.result && req->suspended) {
+		queue_leave_waiting(queue, req);
+		req->suspended = false;
+	}
+	if (!req->pieces && queue->partial != req && !req->suspended)
 		queue_end_request(queue, req, req->disk.result,
 				  access->disk.complete_ns);
 }
@@ -393,6 +397,15 @@ const struct disk_limits *queue_limits(const struct queue *queue)
 	return &queue->disk->limits;
 }
 
+uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector)
+{
+	struct geom_track track = { .known = false };
+
+	if (queue->head && head_is_known(queue->head))
+		geom_track_of(head_geom(queue->head), sector, &track);
+	return track.known ? track.sectors : 0;
+}
+
 void queue_set_head(struct queue *queue, struct head *head)
 {
 	assert(queue_idle(queue));
@@ -449,7 +462,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->disk.result = 0;
 	req->disk.submit_ns = env_now_ns(queue->env);
 	req->issued_sectors = req->split_sectors = 0;
-	req->gap_inside = false;
+	req->gap_inside = req->suspended = false;
 	req->sites_n = 0;
 	req->placed = false;
 	req->pieces = 0;

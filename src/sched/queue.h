@@ -99,6 +99,7 @@ struct queue_request {
 	struct list link;	/* held, an access, or finished */
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
 	bool gap_inside;	/* between them, for the filler */
+	bool suspended;		/* with pieces left: it waits again */
 	bool gap_waits;		/* with the filler, and not submitted */
 	bool gap_last;		/* it is not to wait there again */
 	unsigned pieces;	/* outstanding */
@@ -149,6 +150,9 @@ int queue_open(struct env *env, struct disk *disk,
 void queue_close(struct queue *queue);
 
 const struct disk_limits *queue_limits(const struct queue *queue);
+
+/* The sectors of the track that holds one, as is believed; 0: not known. */
+uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
 
 /* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
  * head outlives it or is taken away by NULL.  A head whose geometry does not
