@@ -516,6 +516,30 @@ static void close_known(struct known *known)
 	doubt_fini(&known->doubt);
 }
 
+/* The last region of the disk may be the hot one. */
+START_TEST(hot_at_the_end)
+{
+	struct known known;
+	struct rig *rig = &known.rig;
+	uint64_t rng = 3, ino, i;
+
+	open_known(&known);
+	noise(buffer, sizeof(buffer), &rng);
+	ino = do_create(rig, "a");
+	ck_assert_int_eq(do_write(rig, ino, 0, buffer, sizeof(buffer)), 0);
+	rig_remount(rig);
+	for (i = 0; i < 64; i++)
+		heat_count((struct heat *)watch_heat(rig->fs),
+			   KNOWN_SECTORS - 8, 8);
+	ck_assert_uint_ge(heat_hot(watch_heat(rig->fs)) + HEAT_REGION_SECTORS,
+			  KNOWN_SECTORS);
+	for (i = 0; i < 8; i++)
+		ck_assert_int_eq(do_read(rig, ino, (i * 37 % 64) * 4 * BLOCK,
+					 buffer, BLOCK), BLOCK);
+	close_known(&known);
+}
+END_TEST
+
 /* Copies as for users who are never idle: in gaps. */
 static void make_in_gaps(struct rig *rig, uint64_t ino)
 {
@@ -1194,6 +1218,7 @@ int main(void)
 	tcase_add_test(tc, more_runs_than_memory);
 	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
 	tcase_add_test(tc, copies_never_cost_room);
+	tcase_add_test(tc, hot_at_the_end);
 	tcase_add_test(tc, gaps_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, nodes_have_copies);

@@ -482,10 +482,12 @@ static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
 		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
 							sqrt(far));
 	}
-	if (from >= sectors)
-		from = sectors - 1;
-	geom_track_of(prices->belief.geom, from, &a);
-	geom_track_of(prices->belief.geom, to, &b);
+	/* The hot region may be the last, and the trace comes from the disk. */
+	sectors = geom_sectors(prices->belief.geom);
+	geom_track_of(prices->belief.geom, from < sectors ? from : sectors - 1,
+		      &a);
+	geom_track_of(prices->belief.geom, to < sectors ? to : sectors - 1,
+		      &b);
 	return service_seek_ns(prices->mech, a.cylinder, b.cylinder) +
 	       prices->mech->period_ps / 2000;
 }
