@@ -16,6 +16,7 @@
 #include "fs/replica.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
+#include "replicate/choose.h"
 #include "sched/freeblock.h"
 #include "sched/head.h"
 #include "tests/doubt.h"
@@ -712,6 +713,48 @@ START_TEST(learns_what_is_read_together)
 }
 END_TEST
 
+static uint64_t way_10ms(void *arg, uint64_t from, uint64_t to)
+{
+	(void)arg;
+	return from == to ? 0 : 10000000;
+}
+
+static uint64_t transfer_1us(void *arg, uint64_t sectors)
+{
+	(void)arg;
+	return sectors * 1000;
+}
+
+/* Reads that overlap are chosen block by block, each once, in order. */
+START_TEST(blocks_are_chosen_once)
+{
+	const struct choose_cost cost = { way_10ms, transfer_1us, NULL };
+	struct choice choices[64];
+	struct heat *heat;
+	uint64_t saving, blocks = 0;
+	unsigned i;
+	size_t n;
+
+	ck_assert_int_eq(heat_new(1 << 24, &heat), 0);
+	for (i = 0; i < 40; i++)
+		heat_add(heat, &(struct heat_read){
+			.ino = 1 + i % 2, .block = i / 2 * 4, .blocks = 6,
+			.sector = 100000 * (1 + i * 7 % 40), .wait_us = 10000,
+			.begin = !i,
+		});
+	n = choose_runs(heat, 0, heat_end(heat), &cost, choices, 64, &saving);
+	ck_assert_uint_eq(n, 40);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(choices[i].ino, 1 + i % 2);
+		ck_assert_uint_eq(choices[i].block, i < 2 ? 0 : i / 2 * 4 + 2);
+		blocks += choices[i].blocks;
+	}
+	ck_assert_uint_eq(blocks, 2 * (19 * 4 + 6));
+	ck_assert_uint_gt(saving, 0);
+	heat_free(heat);
+}
+END_TEST
+
 #define NODE_FILES 1200u
 
 static void read_files(struct rig *rig, const uint64_t *ino)
@@ -1221,6 +1264,7 @@ int main(void)
 	tcase_add_test(tc, hot_at_the_end);
 	tcase_add_test(tc, gaps_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
+	tcase_add_test(tc, blocks_are_chosen_once);
 	tcase_add_test(tc, nodes_have_copies);
 	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
 	tcase_add_test(tc, nodes_do_not_keep_an_unmount);

@@ -267,6 +267,8 @@ static const struct argp_option replicas_argp_options[] = {
 	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
 	{ "real", OPT_REAL, NULL, 0,
 	  "In real time through the mount, with ext4 beside it", 0 },
+	{ "slow", OPT_SLOW, "N", 0,
+	  "That drive and its clients are so many times as slow (1)", 0 },
 	{ "image-dir", OPT_IMAGE_DIR, "DIR", 0,
 	  "Where its sparse image goes (/var/tmp)", 0 },
 	{ 0 },
@@ -291,6 +293,9 @@ static error_t replicas_parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_REAL:
 		options->real = true;
+		return 0;
+	case OPT_SLOW:
+		options->slow = (unsigned)strtoul(arg, NULL, 10);
 		return 0;
 	case OPT_IMAGE_DIR:
 		options->image_dir = arg;

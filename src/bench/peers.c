@@ -23,6 +23,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "bench/guard.h"
 #include "bench/shell.h"
 #include "bench/work.h"
 #include "diskmodel/geom.h"
@@ -59,6 +60,7 @@ struct sample {
 struct bench {
 	const struct peers_options *options;
 	char dir[PATH_MAX];	/* of everything */
+	struct guard guard;
 	char loop[64];
 	struct work_drive drive;
 	struct sample sample[PEERS][MAX_WORK][MAX_ROUNDS];
@@ -175,15 +177,6 @@ static int drive_start(struct bench *b)
 		return rc;
 	snprintf(path, sizeof(path), "%s/loop", b->dir);
 	return shell_word(path, b->loop, sizeof(b->loop));
-}
-
-static void drive_stop(struct bench *b)
-{
-	if (b->loop[0])
-		shell_run("losetup -d '%s'", b->loop);
-	shell_run("if mountpoint -q '%s/drive'; then "
-		  "fusermount3 -u '%s/drive'; fi", b->dir, b->dir);
-	shell_run("rm -rf '%s'", b->dir);
 }
 
 /* ---- One workload on one file system ---- */
@@ -406,6 +399,11 @@ int peers_run(const struct peers_options *options)
 		free(b);
 		return -EIO;
 	}
+	rc = guard_begin(&b->guard, b->dir);
+	if (rc) {
+		free(b);
+		return rc;
+	}
 	rc = drive_facts(b);
 	if (!rc)
 		rc = drive_start(b);
@@ -413,7 +411,7 @@ int peers_run(const struct peers_options *options)
 		rc = run_rounds(b);
 	if (!rc)
 		rc = report(b);
-	drive_stop(b);
+	guard_end(&b->guard, b->dir);
 	free(b);
 	return rc;
 }

@@ -20,6 +20,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "bench/guard.h"
 #include "bench/shell.h"
 
 #define IMAGE_MIB 4096u
@@ -245,6 +246,7 @@ static const struct {
 
 struct ram {
 	char dir[PATH_MAX], mnt[PATH_MAX + 8], loop[64];
+	struct guard guard;
 	unsigned rounds, percent;
 	double seconds[SYSTEMS][STEPS][MAX_ROUNDS];
 };
@@ -357,15 +359,18 @@ int ram_run(const struct ram_options *options)
 		free(ram);
 		return rc;
 	}
+	rc = guard_begin(&ram->guard, ram->dir);
+	if (rc) {
+		free(ram);
+		return rc;
+	}
 	rc = ram_start(ram);
 	for (unsigned r = 0; !rc && r < ram->rounds; r++)
 		for (unsigned s = 0; !rc && s < SYSTEMS; s++)
 			rc = ram_round(ram, s, r);
 	if (!rc)
 		report(ram, options->work);
-	if (ram->loop[0])
-		shell_run("losetup -d '%s'", ram->loop);
-	shell_run("rm -rf '%s'", ram->dir);
+	guard_end(&ram->guard, ram->dir);
 	free(ram);
 	return rc;
 }

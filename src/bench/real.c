@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "bench/guard.h"
 #include "bench/shell.h"
 
 #define PATH_BYTES 256u
@@ -21,6 +22,7 @@
 
 struct real {
 	char dir[PATH_BYTES];	/* of everything */
+	struct guard guard;
 	char loop[64];
 	char fs[16];
 	char (*name)[PATH_BYTES];	/* by inode number; 1: the root */
@@ -78,6 +80,11 @@ int real_open(const struct spec *spec, const char *image_dir,
 		free(real);
 		return rc;
 	}
+	rc = guard_begin(&real->guard, real->dir);
+	if (rc) {
+		free(real);
+		return rc;
+	}
 	rc = drive_start(real, spec);
 	if (rc) {
 		real_close(real);
@@ -93,11 +100,7 @@ void real_close(struct real *real)
 		return;
 	if (real->fs[0])
 		real_unmount(real);
-	if (real->loop[0])
-		shell_run("losetup -d '%s'", real->loop);
-	shell_run("if mountpoint -q '%s/drive'; then "
-		  "fusermount3 -u '%s/drive'; fi", real->dir, real->dir);
-	shell_run("rm -rf '%s'", real->dir);
+	guard_end(&real->guard, real->dir);
 	free(real->name);
 	free(real);
 }
@@ -156,19 +159,25 @@ int real_mkfs(struct real *real, const char *name)
 	return shell_run("mkfs.%s -q -F '%s'", name, real->loop);
 }
 
-int real_mount(struct real *real, unsigned replicas)
+int real_mount(struct real *real, unsigned replicas, size_t memory_bytes)
 {
 	int rc = shell_drop_caches();
 
 	if (rc)
 		return rc;
 	if (!strcmp(real->fs, "traxfs"))
-		return shell_run("traxfs -o replicas=%u,noatime '%s' '%s/mnt'",
-				 replicas, real->loop, real->dir);
+		return shell_run("traxfs -o replicas=%u,memory=%zuM,noatime "
+				 "'%s' '%s/mnt'", replicas, memory_bytes >> 20,
+				 real->loop, real->dir);
 	/* What the kernel would initialize meanwhile is not counted. */
 	return shell_run("mount -t %s -o noatime%s '%s' '%s/mnt'", real->fs,
 			 strcmp(real->fs, "ext4") ? "" : ",noinit_itable",
 			 real->loop, real->dir);
+}
+
+int real_forget(void)
+{
+	return shell_drop_caches();
 }
 
 int real_unmount(struct real *real)

@@ -24,8 +24,10 @@ void real_close(struct real *real);
 /* A new file system, of all that is known of the drive; name: "traxfs", or
  * "ext4". */
 int real_mkfs(struct real *real, const char *name);
-/* With cold caches, the drive's apart. */
-int real_mount(struct real *real, unsigned replicas);
+/* With cold caches, the drive's apart; `memory_bytes`: of traxfs. */
+int real_mount(struct real *real, unsigned replicas, size_t memory_bytes);
+/* The kernel has nothing cached any more. */
+int real_forget(void);
 int real_unmount(struct real *real);
 
 /* MKDIR, MKNOD, WRITE, READ, FALLOCATE, SYNCFS, LOOKUP; op->rc. */

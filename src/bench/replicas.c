@@ -40,7 +40,8 @@
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
 #define MAX_RUNS 20u
-#define IDLE_NS 60000000000ull
+#define NS_PER_SECOND 1000000000ull
+#define IDLE_NS (60 * NS_PER_SECOND)
 #define REAL_IDLE_SECONDS 3u
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
@@ -152,7 +153,7 @@ static int bench_mount(struct bench *bench, unsigned replicas)
 	int rc;
 
 	if (bench->real)
-		return real_mount(bench->real, replicas);
+		return real_mount(bench->real, replicas, bench->memory);
 	rc = head_open(sim_env(bench->sim), &head, &bench->head);
 	if (rc)
 		return rc;
@@ -179,7 +180,7 @@ static void bench_idle(struct bench *bench)
 	uint64_t end;
 
 	if (bench->real) {
-		sleep(REAL_IDLE_SECONDS);
+		sleep(REAL_IDLE_SECONDS * bench->options->slow);
 		return;
 	}
 	end = sim_now_ns(bench->sim) + IDLE_NS;
@@ -582,7 +583,11 @@ static const struct workload {
 
 static void bench_think(struct bench *bench)
 {
-	const struct timespec think = { .tv_nsec = (long)bench->think_ns };
+	uint64_t ns = bench->think_ns * bench->options->slow;
+	const struct timespec think = {
+		.tv_sec = (time_t)(ns / NS_PER_SECOND),
+		.tv_nsec = (long)(ns % NS_PER_SECOND),
+	};
 
 	if (bench->real)
 		nanosleep(&think, NULL);
@@ -592,7 +597,8 @@ static void bench_think(struct bench *bench)
 
 static uint64_t bench_now_ns(const struct bench *bench)
 {
-	return bench->real ? env_now_ns(env_real()) : sim_now_ns(bench->sim);
+	return bench->real ? env_now_ns(env_real()) / bench->options->slow :
+			     sim_now_ns(bench->sim);
 }
 
 static int bench_clear_times(struct bench *bench)
@@ -603,10 +609,23 @@ static int bench_clear_times(struct bench *bench)
 	return 0;
 }
 
+static int bench_real_times(struct bench *bench, struct drive_times *times)
+{
+	const unsigned slow = bench->options->slow;
+	int rc = real_times(bench->real, times);
+
+	times->seek_ns /= slow;
+	times->switch_ns /= slow;
+	times->rotation_ns /= slow;
+	times->transfer_ns /= slow;
+	times->prefetch_ns /= slow;
+	return rc;
+}
+
 static int bench_get_times(struct bench *bench, struct drive_times *times)
 {
 	if (bench->real)
-		return real_times(bench->real, times);
+		return bench_real_times(bench, times);
 	drive_get_times(sim_drive(bench->sim), sim_now_ns(bench->sim), times);
 	return 0;
 }
@@ -706,6 +725,8 @@ static int run_once(struct bench *bench, const struct workload *workload,
 	bench->memory = workload->busy ? BUSY_MEMORY_BYTES : MEMORY_BYTES;
 	if (!run || !workload->busy)
 		rc = bench_mount(bench, replicas);
+	else if (bench->real)
+		rc = real_forget();
 	if (!rc)
 		rc = bench_clear_times(bench);
 	if (rc)
@@ -897,6 +918,7 @@ int replicas_run(const struct replicas_options *given)
 	unsigned i;
 	int rc;
 
+	options.slow = options.real && options.slow ? options.slow : 1;
 	options.runs = options.runs ? options.runs : 7;
 	if (options.runs > MAX_RUNS)
 		options.runs = MAX_RUNS;
@@ -906,6 +928,8 @@ int replicas_run(const struct replicas_options *given)
 		rc = named_spec(options.drive, &bench.believed);
 	if (!rc)
 		rc = spec_geom(bench.believed, &bench.geom);
+	if (!rc)
+		rig_slow(bench.spec, options.slow);
 	if (!rc && options.real)
 		rc = real_open(bench.spec, options.image_dir, &bench.real);
 	for (i = 0; !rc && i < WORKLOADS; i++)

@@ -18,6 +18,8 @@ struct replicas_options {
 	 * beside it.  Needs root. */
 	bool real;
 	const char *image_dir;	/* of that drive; NULL: /var/tmp */
+	unsigned slow;		/* it, and the clients, so many times as slow;
+				 * figures are as if they were not; 0: once */
 };
 
 /* 0 or a negative errno, reported through msg. */

@@ -17,7 +17,7 @@
 /* ---- the rig ---- */
 
 /* A drive that takes so many times as long for all it does. */
-static void rig_slow(struct spec *spec, unsigned slow)
+void rig_slow(struct spec *spec, unsigned slow)
 {
 	struct service_mech *mech = &spec->mech;
 	uint32_t i;

@@ -46,6 +46,9 @@ struct rig {
 	struct queue *queue;
 };
 
+/* The drive takes so many times as long for everything. */
+void rig_slow(struct spec *spec, unsigned slow);
+
 /* 0 or a negative errno, reported through msg. */
 int rig_open(const struct rig_options *options, struct rig *rig);
 void rig_close(struct rig *rig);

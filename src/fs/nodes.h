@@ -5,10 +5,10 @@
  * A copy of a node needs no table: a node says where it belongs, and whoever
  * reads it knows its checksum from its parent.  So a region of nodes is nothing
  * but nodes; one that has been written since is a copy of nothing.  The first
- * time that a user waits for a node after the mount these regions are read, and
- * what comes later is found in memory.
+ * time that a user waits for a node after the mount these regions are read;
+ * whoever wants one waits for them, and finds it in memory or reads it himself.
  *
- * Memory: an eighth of the replicas' budget, and 40 KiB.
+ * Memory: an eighth of the replicas' budget, and 130 KiB.
  */
 #ifndef TRAX_FS_NODES_H
 #define TRAX_FS_NODES_H

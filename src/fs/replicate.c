@@ -25,6 +25,7 @@
 
 #define MAX_TRACK_BLOCKS 1024u
 #define LEAST_TRACK_BLOCKS 4u
+#define STEP_BLOCKS 256u	/* of a step, at least */
 #define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
 #define NS_PER_SECOND 1000000000
 #define BUSY_SHARE 250ull		/* less than half a percent */
@@ -58,7 +59,8 @@ struct maker {
 	uint64_t copies;
 	bool stop, background, paused;
 	bool nodes;		/* of the tree, not files */
-	bool in_step;		/* a track is on its way */
+	bool in_step;		/* what was in the buffer is on its way ... */
+	unsigned step;		/* ... still so many blocks */
 	uint64_t begun_ns;	/* the step */
 
 	const void *(*node)(void *arg);	/* the next one; NULL: files */
@@ -70,6 +72,7 @@ struct maker {
 
 	uint8_t *buffer;
 	unsigned room, blocks;	/* of the buffer */
+	unsigned track;		/* blocks of one, near there */
 	struct entry *entry;
 	unsigned entries, fit, attached;
 	struct alloc_piece piece;
@@ -239,7 +242,7 @@ static bool unit_next(struct maker *maker)
 		left = PIECE_BLOCKS - want->block % PIECE_BLOCKS;
 		left = left < want->blocks ? left : want->blocks;
 		/* Tracks further in have less room. */
-		left = left < maker->room / 2 ? left : maker->room / 2;
+		left = left < maker->track / 2 ? left : maker->track / 2;
 		maker->unit = (struct entry){
 			.ino = want->ino, .block = want->block,
 			.blocks = (unsigned)left,
@@ -332,7 +335,7 @@ static void maker_again(struct gated *gated)
 	maker_step(maker);
 }
 
-/* While users are at work a track is copied now and then, so seldom that they
+/* While users are at work a buffer is copied now and then, so seldom that they
  * do not feel it.  What it will hold is in the buffer before: later it might
  * have been pushed out of memory. */
 static bool maker_pauses(struct maker *maker)
@@ -347,6 +350,7 @@ static bool maker_pauses(struct maker *maker)
 		return true;
 	}
 	maker->in_step = true;
+	maker->step = maker->blocks;
 	maker->begun_ns = now_ns;
 	return false;
 }
@@ -820,11 +824,12 @@ static void maker_fit(struct maker *maker)
 static int place_run(struct ticket *ticket)
 {
 	struct maker *maker = ticket->state;
+	uint64_t blocks = maker->blocks < maker->track ? maker->blocks :
+							 maker->track;
 	uint32_t group;
 	int rc = alloc_copies(ticket->fs->alloc, maker->near,
-			      (uint64_t)maker->blocks * BLOCK_SECTORS,
-			      watch_closed(ticket->fs), &maker->piece,
-			      &group);
+			      blocks * BLOCK_SECTORS, watch_closed(ticket->fs),
+			      &maker->piece, &group);
 
 	if (rc == -EAGAIN)
 		return ticket_wait_group(ticket, group);
@@ -881,9 +886,12 @@ static void maker_rest(struct maker *maker)
 	}
 	memmove(maker->buffer, maker->buffer + (size_t)from * BLOCK_BYTES,
 		(size_t)(maker->blocks - from) * BLOCK_BYTES);
-	maker->in_step = false;
-	maker->replicas->next_ns = now_ns + BUSY_SHARE *
-				   (now_ns - maker->begun_ns + STEP_NS);
+	maker->step -= from < maker->step ? from : maker->step;
+	if (!maker->step) {
+		maker->in_step = false;
+		maker->replicas->next_ns = now_ns + BUSY_SHARE *
+			(now_ns - maker->begun_ns + STEP_NS);
+	}
 	maker->near = maker->piece.sector + maker->piece.n;
 	maker->blocks -= from;
 	maker->entries = n;
@@ -912,18 +920,19 @@ static void maker_step(struct maker *maker)
 	maker_end(maker);
 }
 
-/* The buffer holds what a track near there does. */
+/* The buffer holds what a track near there does, or several small ones. */
 static int maker_alloc(struct maker *maker, const struct replica_want *want,
 		       size_t n)
 {
 	struct fs *fs = maker_fs(maker);
 
-	maker->room = alloc_track_sectors(fs->alloc, maker->near) /
-		      BLOCK_SECTORS;
-	if (maker->room > MAX_TRACK_BLOCKS)
-		maker->room = MAX_TRACK_BLOCKS;
-	if (maker->room < LEAST_TRACK_BLOCKS)
-		maker->room = LEAST_TRACK_BLOCKS;
+	maker->track = alloc_track_sectors(fs->alloc, maker->near) /
+		       BLOCK_SECTORS;
+	if (maker->track > MAX_TRACK_BLOCKS)
+		maker->track = MAX_TRACK_BLOCKS;
+	if (maker->track < LEAST_TRACK_BLOCKS)
+		maker->track = LEAST_TRACK_BLOCKS;
+	maker->room = maker->track < STEP_BLOCKS ? STEP_BLOCKS : maker->track;
 	maker->want = malloc((n + 1) * sizeof(*want));
 	maker->entry = calloc(maker->room, sizeof(*maker->entry));
 	maker->buffer = aligned_alloc(BLOCK_BYTES,
