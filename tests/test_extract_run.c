@@ -230,6 +230,115 @@ START_TEST(scsi_of_another_drive)
 }
 END_TEST
 
+/* ---- What goes wrong ---- */
+
+static void fail_reads(struct rig *r, uint64_t from, uint64_t first,
+		       uint64_t sectors)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_READS, .k = from, .first = first,
+		.sectors = sectors,
+	};
+
+	ck_assert_int_eq(sim_fault_add(r->sim, &fault), 0);
+}
+
+/* Here and there, the first sector included: only that is unknown. */
+START_TEST(errors_in_the_middle)
+{
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 210 + (uint64_t)_i, UINT64_C(300000000));
+	for (uint64_t i = 0; i < 20; i++)
+		sim_damage(r.sim, geom_sectors(r.truth) / 20 * i, 8);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_lt(j.unknown_sectors, geom_sectors(r.truth) / 10);
+	close_drive(&r);
+}
+END_TEST
+
+START_TEST(errors_everywhere)
+{
+	struct rig r;
+
+	open_drive(&r, 220, UINT64_C(300000000));
+	sim_damage(r.sim, 0, geom_sectors(r.truth));
+	ck_assert_int_ne(extract_run(&r.run), EXTRACT_DONE);
+	close_drive(&r);
+
+	/* Only now and then something can be read. */
+	open_drive(&r, 220, UINT64_C(300000000));
+	for (uint64_t i = 0; i < geom_sectors(r.truth); i += 512)
+		sim_damage(r.sim, i, 504);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNREADABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
+/* In the middle of it: what was learned is there when it is back. */
+START_TEST(vanishes)
+{
+	struct judge j;
+	uint64_t known;
+	struct rig r;
+
+	open_drive(&r, 221, UINT64_C(300000000));
+	fail_reads(&r, 6000, 0, 0);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_GONE);
+	sim_fault_clear(r.sim);
+	prober_disk_free(r.run.prober);
+	r.run.prober = prober_disk_new(sim_env(r.sim), sim_disk(r.sim), false,
+				       &r.stopped);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.map);
+	known = geom_known_sectors(r.state.profile->geom);
+	ck_assert_uint_gt(known, geom_sectors(r.truth) / 10);
+	ck_assert_uint_gt(r.state.profile->mech.period_ps, 0);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_gt(geom_known_sectors(r.state.profile->geom), known);
+	close_drive(&r);
+}
+END_TEST
+
+/* A host that is late by so much that no skew could be told: nothing wrong is
+ * believed, and it says so. */
+START_TEST(too_busy_a_host)
+{
+	static const uint64_t late_ns[] = { 15000, 200000, 20000000 };
+	static const int ends[] = { EXTRACT_DONE, EXTRACT_NOISY,
+				    EXTRACT_NOISY };
+	struct sim_options o = { .seed = 5, .host_ns = late_ns[_i] };
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 222, UINT64_C(100000000));
+	prober_disk_free(r.run.prober);
+	sim_free(r.sim);
+	r.sim = sim_new(r.spec, 0, &o);
+	r.run.prober = prober_disk_new(sim_env(r.sim), sim_disk(r.sim), false,
+				       NULL);
+	ck_assert_int_eq(extract_run(&r.run), ends[_i]);
+	judge(&r, &j);
+	close_drive(&r);
+}
+END_TEST
+
+START_TEST(no_disk_that_rotates)
+{
+	struct rig r;
+
+	open_drive(&r, 223, UINT64_C(100000000));
+	ck_assert_int_eq(sim_set_flat(r.sim, true), 0);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("extract_run");
@@ -240,6 +349,11 @@ int main(void)
 			    sizeof(habits) / sizeof(habits[0]));
 	tcase_add_test(tc, scsi_goes_on);
 	tcase_add_test(tc, scsi_of_another_drive);
+	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
+	tcase_add_test(tc, errors_everywhere);
+	tcase_add_test(tc, vanishes);
+	tcase_add_loop_test(tc, too_busy_a_host, 0, 3);
+	tcase_add_test(tc, no_disk_that_rotates);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

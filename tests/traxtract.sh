@@ -37,7 +37,7 @@ grep -q '</svg>' "$dir/picture.svg" || { echo "no picture"; failed=1; }
 truncate -s 64M "$dir/image"
 truncate -s 100K "$dir/small"
 expect 4 "an image" ./traxtract -s "$dir/state" -o "$dir/p" "$dir/image"
-expect 4 "a small one" ./traxtract -s "$dir/state" -o "$dir/p" "$dir/small"
+expect 8 "a small one" ./traxtract -s "$dir/state" -o "$dir/p" "$dir/small"
 [ ! -e "$dir/p" ] || { echo "a profile of nothing"; failed=1; }
 expect 1 "nothing there" ./traxtract -s "$dir/state" "$dir/nothing"
 expect 2 "no device" ./traxtract

@@ -93,6 +93,20 @@ static void found(struct profile *p, enum profile_part part,
 
 /* ---- The stages ---- */
 
+static enum extract_end end_of_period(enum period_verdict verdict)
+{
+	switch (verdict) {
+	case PERIOD_SMALL:
+		return EXTRACT_SMALL;
+	case PERIOD_NOISY:
+		return EXTRACT_NOISY;
+	case PERIOD_UNREADABLE:
+		return EXTRACT_UNREADABLE;
+	default:
+		return EXTRACT_UNMEASURABLE;
+	}
+}
+
 static int run_period(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -115,8 +129,8 @@ static int run_period(struct extract_run *run)
 	}
 	if (period.verdict != PERIOD_GOOD) {
 		run->verdict = period_verdict_text(period.verdict);
-		return period.verdict == PERIOD_UNREADABLE ? -EIO :
-							     -EOPNOTSUPP;
+		run->end = end_of_period(period.verdict);
+		return -EOPNOTSUPP;
 	}
 	p->mech.period_ps = period.period_ps;
 	found(p, PROFILE_PERIOD, PROFILE_TIMING, SURE_PPM);
@@ -272,9 +286,11 @@ static int run_map(struct extract_run *run)
 			 (double)run->prober->limits->sectors,
 		 run->map.reads, (double)run->map.disk_ns / 1e9);
 	/* Without tracks there still is a seek curve to be had. */
-	if (err == -EOPNOTSUPP)
-		msg_warn("the tracks cannot be told: completions stray too "
-			 "much");
+	if (err == -EOPNOTSUPP) {
+		run->verdict = "the tracks cannot be told: completions stray "
+			       "too much";
+		run->end = EXTRACT_NOISY;
+	}
 	return err == -EOPNOTSUPP ? 0 : err;
 }
 
@@ -303,7 +319,7 @@ static int trim(struct extract_run *run)
 	int err;
 
 	err = trim_angles(run->prober, p->geom, &options, &geom, &stats);
-	if (err == -EOPNOTSUPP || err == -EINVAL)
+	if (err == -EOPNOTSUPP || err == -EINVAL || err == -EIO)
 		return 0;
 	if (err)
 		return err;
@@ -626,6 +642,8 @@ static int make_profile(struct extract_run *run)
 
 static enum extract_end end_of(const struct extract_run *run, int err)
 {
+	if ((!err || err == -EOPNOTSUPP) && run->end)
+		return run->end;
 	switch (err) {
 	case 0:
 		/* One of a few may have been an angle, or late each time. */
@@ -636,6 +654,7 @@ static enum extract_end end_of(const struct extract_run *run, int err)
 	case -EOPNOTSUPP:
 		return EXTRACT_UNMEASURABLE;
 	case -EIO:
+		return EXTRACT_UNREADABLE;
 	case -ENODEV:
 		return EXTRACT_GONE;
 	default:

@@ -21,10 +21,13 @@ enum extract_end {
 	EXTRACT_FAILED = 1,
 	EXTRACT_WRONG_USE = 2,
 	EXTRACT_REFUSED = 3,	/* mounted, in use, not one to be measured */
-	EXTRACT_UNMEASURABLE = 4, /* does not rotate, too noisy, too small */
+	EXTRACT_UNMEASURABLE = 4, /* does not rotate, or what the verdict says */
 	EXTRACT_INCOMPLETE = 5,	/* interrupted; run again to go on */
-	EXTRACT_GONE = 6,	/* the device has vanished, or cannot be read */
+	EXTRACT_GONE = 6,	/* the device has vanished */
 	EXTRACT_UNFIT = 7,	/* a profile does not fit */
+	EXTRACT_SMALL = 8,	/* too small */
+	EXTRACT_NOISY = 9,	/* completions stray: a host too busy, mostly */
+	EXTRACT_UNREADABLE = 10, /* read errors wherever it was tried */
 };
 
 struct extract_run {
@@ -40,7 +43,8 @@ struct extract_run {
 	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
 
 	/* Set by it. */
-	const char *verdict;		/* why it can't be measured; NULL */
+	const char *verdict;		/* why it can't be measured; NULL, */
+	enum extract_end end;		/* and how it ends therefore */
 	struct verify verify;
 	struct map_stats map;
 };

@@ -254,8 +254,12 @@ static int take_state(const struct arguments *a, const char *path,
 
 	if (err == -ENOENT)
 		return 0;
-	if (err)
+	if (err && err != -EUCLEAN)
 		return err;
+	if (err) {
+		msg_warn("%s: what was measured is not used", path);
+		extract_state_forget(state);
+	}
 	if (state->settings.n)
 		msg_info("%s: settings that an earlier run has left are put "
 			 "back", path);
@@ -273,7 +277,8 @@ static void report(const struct arguments *a, const struct extract_run *run,
 {
 	static const char *const ends[] = {
 		"done", "failed", "wrong use", "refused", "not measurable",
-		"incomplete", "gone", "does not fit"
+		"incomplete", "gone", "does not fit", "too small",
+		"too noisy", "unreadable"
 	};
 	const struct profile *p = run->state->profile;
 	json_t *parts, *all;
@@ -281,7 +286,9 @@ static void report(const struct arguments *a, const struct extract_run *run,
 	if (run->verdict)
 		msg_error("%s: %s", a->device, run->verdict);
 	else if (end == EXTRACT_GONE)
-		msg_error("%s: has vanished, or cannot be read", a->device);
+		msg_error("%s: has vanished", a->device);
+	else if (end == EXTRACT_UNREADABLE)
+		msg_error("%s: cannot be read", a->device);
 	else if (end == EXTRACT_INCOMPLETE)
 		msg_info("interrupted: run again to go on");
 	if (run->verify.wrong && end == EXTRACT_DONE)
@@ -321,6 +328,15 @@ static int deliver(const struct arguments *a, const struct profile *profile)
 	return err;
 }
 
+static bool has_learned(const struct extract_state *state)
+{
+	for (int i = 0; state->profile && i < PROFILE_PARTS; i++) {
+		if (state->profile->part[i].confidence_ppm)
+			return true;
+	}
+	return state->map || state->told;
+}
+
 /* With the settings changed, and back. */
 static enum extract_end measure_set(const struct arguments *a,
 				    struct extract_run *run)
@@ -336,10 +352,12 @@ static enum extract_end measure_set(const struct arguments *a,
 	if (!settings_restore(&state->settings))
 		state->settings = (struct settings){ 0 };
 	report(a, run, end);
-	if (end == EXTRACT_DONE && deliver(a, state->profile))
+	if ((end == EXTRACT_DONE ||
+	     (end == EXTRACT_NOISY && has_learned(state))) &&
+	    deliver(a, state->profile))
 		end = EXTRACT_FAILED;
 	/* Nothing left to put back or to go on from? */
-	if (end == EXTRACT_DONE && !state->settings.n)
+	if (!state->settings.n && (end == EXTRACT_DONE || !has_learned(state)))
 		unlink(run->state_path);
 	else
 		extract_state_write(run->state_path, state);

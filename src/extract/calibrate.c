@@ -14,6 +14,9 @@
 #include "extract/calibrate.h"
 
 #define PAIRS 24u
+/* With more errors among these another place is tried, so often. */
+#define ERRORS_MOST 4u
+#define PLACES 8u
 /* Before it is known how much a cache remembers. */
 #define DEPTH_START 32u
 #define HIT_MARGIN_NS 120000.0
@@ -64,16 +67,20 @@ static int find_hits(struct reader *r, uint64_t unit)
 	unsigned n = 0;
 	struct probe_access a = { 0 };
 	uint64_t before_ns = 0;
+	unsigned errors = 0;
 	int err = 0;
 
 	for (unsigned i = 0; i < PAIRS && !err; i++) {
 		/* Pairs of the same one, and of one and the next. */
 		err = reader_raw(r, unit + i / 4 + (i % 4 == 3), 1, &a);
+		errors += a.result != 0;
 		revs = (double)(a.complete_ns - before_ns) / period_ns;
 		if (before_ns && i % 2 && !a.result && revs < 0.7)
 			took[n++] = (double)(a.complete_ns - a.submit_ns);
 		before_ns = a.complete_ns;
 	}
+	if (errors > ERRORS_MOST)
+		return err ? err : -EIO;
 	/* Not the slowest of them: that one was late. */
 	if (n > PAIRS / 6) {
 		sort(took, n);
@@ -261,7 +268,7 @@ static int find_cache(struct reader *r, double size)
 	return err ? err : find_whole(r);
 }
 
-int calibrate_reader(struct reader *reader, uint64_t unit)
+static int calibrate_at(struct reader *reader, uint64_t unit)
 {
 	unsigned repeat = reader->repeat;
 	double size = 0;
@@ -282,5 +289,14 @@ int calibrate_reader(struct reader *reader, uint64_t unit)
 		err = find_cache(reader, size);
 	reader->learned = !err;
 	reader->around = size;
+	return err;
+}
+
+int calibrate_reader(struct reader *reader, uint64_t unit)
+{
+	int err = calibrate_at(reader, unit);
+
+	for (unsigned i = 1; err == -EIO && i < PLACES; i++)
+		err = calibrate_at(reader, place(reader));
 	return err;
 }

@@ -29,6 +29,7 @@
 #define CHOICES 12u
 #define ENDS 3u
 #define REPORT_READS 32u
+#define ANCHORS 16u
 
 struct trim {
 	struct reader reader;
@@ -251,30 +252,48 @@ static int look_around(struct trim *t)
 	return err;
 }
 
-/* Somewhere in the middle of what is known. */
+/* A known track at or behind one, or the last known. */
+static void known_track(const struct trim *t, uint64_t from,
+			struct geom_track *track)
+{
+	struct geom_track at;
+
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		geom_track_at(t->geom, i, &at);
+		if (!at.known)
+			continue;
+		*track = at;
+		if (i >= from)
+			return;
+	}
+}
+
+/* Somewhere in the middle of what is known; elsewhere when that cannot be
+ * read. */
 static int begin(struct trim *t, struct prober *prober)
 {
-	struct geom_track track;
-	uint64_t middle = 0;
-	double base;
-	int err;
+	struct geom_track track = { 0 };
+	double base = NAN;
+	int err = 0;
 
 	for (uint64_t i = 0; i < t->tracks; i++) {
 		geom_track_at(t->geom, i, &track);
 		t->sigma[i] = track.known ? 0 : -1;
 		t->known += track.known;
-		if (track.known && (!middle || i <= t->tracks / 2))
-			middle = i;
 	}
 	if (!t->known)
 		return -EINVAL;
 	reader_init(&t->reader, prober, (double)t->options->period_ps / 1e3,
 		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
 	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
-	geom_track_at(t->geom, middle, &track);
+	known_track(t, t->tracks / 2, &track);
 	err = calibrate_reader(&t->reader, anchor_unit(&t->anchor, &track));
-	if (!err)
+	for (unsigned i = 0; i < ANCHORS && !err && isnan(base); i++) {
+		if (i)
+			known_track(t, env_random(prober->env) % t->tracks,
+				    &track);
 		err = anchor_read_some(&t->anchor, &track, &base);
+	}
 	if (!err && isnan(base))
 		err = -EIO;
 	if (!err)

@@ -29,7 +29,7 @@ struct trim_stats {
 
 /* *out: the same tracks with better angles, the caller's.  0, or why measuring
  * had to stop; -EOPNOTSUPP: the noise is too large; -EINVAL: no track is
- * known. */
+ * known; -EIO: nothing of them can be read. */
 int trim_angles(struct prober *prober, const struct geom *geom,
 		const struct trim_options *options, struct geom **out,
 		struct trim_stats *stats);
