@@ -21,7 +21,7 @@ enum extract_end {
 	EXTRACT_FAILED = 1,
 	EXTRACT_WRONG_USE = 2,
 	EXTRACT_REFUSED = 3,	/* mounted, in use, not one to be measured */
-	EXTRACT_UNMEASURABLE = 4, /* does not rotate, or what the verdict says */
+	EXTRACT_UNMEASURABLE = 4, /* does not rotate, or as the verdict says */
 	EXTRACT_INCOMPLETE = 5,	/* interrupted; run again to go on */
 	EXTRACT_GONE = 6,	/* the device has vanished */
 	EXTRACT_UNFIT = 7,	/* a profile does not fit */

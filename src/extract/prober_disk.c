@@ -15,8 +15,10 @@
 
 #define SPIN_NS 100000u
 #define ALIGN 4096u
-/* Errors one after another, and nothing else, after which it is gone. */
+/* After so many errors one after another, and nothing else, it is looked for in
+ * so many places: who measures may have come back to one that is bad. */
 #define GONE_ERRORS 64u
+#define GONE_PLACES 8u
 
 /* One of those outstanding. */
 struct slot {
@@ -155,12 +157,34 @@ static struct slot *free_slot(struct prober_disk *p)
 	return &p->slots[i];
 }
 
-/* Whether, and why, the measuring has to end. */
+/* Why the measuring has to end; 0: it has not. */
 static int verdict(const struct prober_disk *p)
 {
-	if (p->errors > GONE_ERRORS)
-		return -ENODEV;
 	return p->stop && *p->stop ? -EINTR : 0;
+}
+
+/* Can it still be read anywhere? */
+static int look_for_it(struct prober_disk *p)
+{
+	uint32_t unit = p->prober.limits->physical_bytes / SECTOR_BYTES;
+	uint64_t each = p->prober.limits->sectors / GONE_PLACES;
+	int err = slots_room(p, 1);
+
+	for (unsigned i = 0; i < GONE_PLACES && !err; i++) {
+		struct probe_access a = {
+			.sector = (i * each + each / 2) / unit * unit,
+			.sectors = unit,
+		};
+
+		if (unfit(p, &a))
+			continue;
+		err = submit(p, free_slot(p), &a);
+		while (!err && p->busy)
+			err = wait_one(p);
+		if (!p->errors)
+			return 0;
+	}
+	return err ? err : -ENODEV;
 }
 
 static int one(struct prober_disk *p, struct probe_access *a, unsigned depth)
@@ -197,6 +221,8 @@ static int prober_disk_access(struct prober *prober,
 		if (rc)
 			return rc;
 	}
+	if (!err && p->errors > GONE_ERRORS)
+		err = look_for_it(p);
 	return err ? err : verdict(p);
 }
 
