@@ -17,7 +17,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 #include "check/check.h"
-#include "fs/internal.h"
+#include "fs/data.h"
 #include "fs/mkfs.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
@@ -42,6 +42,7 @@ struct model {
 struct setting {
 	uint32_t logical, physical;
 	bool odd_tracks, cached;
+	bool gaps;		/* write-back waits for them */
 	size_t memory;
 	uint64_t mib;
 	uint64_t latency_ns;	/* of a request; 0: as is usual */
@@ -289,6 +290,8 @@ static void disk_open_setting(struct rig *rig, const struct setting *setting,
 
 	memset(rig, 0, sizeof(*rig));
 	rig->options.memory_bytes = setting->memory;
+	if (setting->gaps)
+		rig->options.prewrite = FS_PREWRITE_ALWAYS;
 	rig->sim = sim_new(NULL, setting->mib << 11, &options);
 	ck_assert_ptr_nonnull(rig->sim);
 	disk = sim_disk(rig->sim);
@@ -658,6 +661,10 @@ static const struct setting settings[] = {
 	  .memory = 32 << 20, .mib = 128 },
 	{ .logical = 512, .physical = 4096, .odd_tracks = true, .cached = true,
 	  .memory = 48 << 20, .mib = 96 },
+	{ .logical = 512, .physical = 512, .gaps = true,
+	  .memory = 32 << 20, .mib = 96 },
+	{ .logical = 512, .physical = 4096, .cached = true, .gaps = true,
+	  .memory = 32 << 20, .mib = 96 },
 };
 
 static unsigned test_steps(void)
@@ -1103,6 +1110,43 @@ START_TEST(test_rewrite_is_not_logged)
 }
 END_TEST
 
+/* Homes wait for gaps when a large write, which itself waits for a read, takes
+ * the memory: all are recalled. */
+START_TEST(test_gaps_and_memory)
+{
+	struct setting setting = settings[4];
+	uint64_t at, ino[2];
+	struct files *files;
+	struct pool *pool;
+	struct rig rig;
+	uint8_t *large;
+	unsigned i;
+
+	disk_open_setting(&rig, &setting, 7);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "homes", 0100644, &ino[0]), 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "large", 0100644, &ino[1]), 0);
+	for (i = 0; i < 8; i++)
+		for (at = 0; at < 2; at++)
+			do_write(&rig, ino[at], i * sizeof(buffer), buffer,
+				 sizeof(buffer));
+	rig_remount(&rig);
+	for (i = 0; i < 20; i++)
+		do_write(&rig, ino[0], i * 9 * BLOCK, "x", 1);
+	ck_assert_int_eq(do_fsync(&rig, ino[0]), 0);
+	for (i = 0; i < 20; i++)
+		fs_run(rig.fs, 1);
+	files = rig.fs->files;
+	ck_assert_uint_gt(files->home_offers, 2);
+	pool = files->dirty_pool;
+	at = (pool_available(pool) - pool_count(pool) / 2 + 4) * BLOCK + 1;
+	ck_assert_uint_lt(at, 8 * sizeof(buffer));
+	large = calloc(1, at);
+	ck_assert_int_eq(do_write(&rig, ino[1], 0, large, at), (int)at);
+	free(large);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -1120,6 +1164,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
+	tcase_add_test(tcase, test_gaps_and_memory);
 	tcase_add_test(tcase, test_clients_log);
 	tcase_add_loop_test(tcase, test_clients, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));

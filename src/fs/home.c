@@ -36,6 +36,12 @@ static bool home_may(const struct block *block, uint64_t durable)
 	       block->hold->seq <= durable;
 }
 
+/* Blocks it looks at. */
+static unsigned home_most(const struct job *job)
+{
+	return job->offer ? prewrite_most(job->file) : HOME_BLOCKS;
+}
+
 static int home_run(struct ticket *ticket)
 {
 	struct job *job = ticket->state;
@@ -43,8 +49,7 @@ static int home_run(struct ticket *ticket)
 	uint64_t durable = log_durable_seq(log), newest = 0;
 	struct block *block = block_find(job->file, job->first);
 	uint64_t sector = job->first * BLOCK_SECTORS, end, stop;
-	unsigned n = 0, most = job->offer ? prewrite_most(job->file) :
-					    HOME_BLOCKS;
+	unsigned n = 0, most = home_most(job);
 	struct extent extent;
 	int rc;
 
@@ -150,7 +155,7 @@ static bool home_is_started(const struct file *file, uint64_t index)
 	list_for_each(pos, homes) {
 		job = list_entry(pos, struct job, link);
 		if (job->file == file && !job->claimed &&
-		    index >= job->first && index < job->first + HOME_BLOCKS)
+		    index >= job->first && index < job->first + home_most(job))
 			return true;
 	}
 	return false;
@@ -202,12 +207,15 @@ void homes_offer(struct file *file, unsigned *left)
 	struct block *block = block_at_or_after(file, file->offer_cursor);
 	struct job *job;
 
-	for (; block && *left; block = block->next, (*left)--) {
+	for (; block && *left;
+	     block = block_at_or_after(file, file->offer_cursor)) {
+		(*left)--;
 		file->offer_cursor = block->index + 1;
 		if (!home_may(block, durable) || block->dirty ||
 		    home_is_started(file, block->index))
 			continue;
-		if (!prewrite_may(file, JOB_HOME))
+		if (!prewrite_may(file, JOB_HOME) ||
+		    files->homes_busy >= files->small_jobs / 2)
 			return;
 		job = job_new_offer(file, block->index);
 		if (!job)
@@ -219,9 +227,6 @@ void homes_offer(struct file *file, unsigned *left)
 			file->users--;
 			return;
 		}
-		block = block_at_or_after(file, file->offer_cursor - 1);
-		if (!block)
-			break;
 	}
 	if (!block)
 		file->offer_cursor = 0;

@@ -215,33 +215,39 @@ static void recall(struct job *job)
 
 enum recalled { HOMES, DATA, BOTH };
 
-/* Those that are offered now, of a file (NULL: of any), of a kind, from before
- * a time; none is met twice, whatever ends with it. */
+/* The oldest that is offered, of a file (NULL: of any), of a kind, from before
+ * a time; NULL: none. */
+static struct job *offered_first(const struct files *files,
+				 const struct file *file,
+				 enum recalled which, uint64_t before_ns)
+{
+	const struct list *pos;
+	struct job *job;
+
+	list_for_each(pos, &files->offered) {
+		job = list_entry(pos, struct job, offer_link);
+		if ((!file || job->file == file) &&
+		    (which == BOTH ||
+		     (which == HOMES) == (job->kind == JOB_HOME)) &&
+		    job->offered_ns <= before_ns)
+			return job;
+	}
+	return NULL;
+}
+
+/* Looked for anew after each: what ends with one may recall others. */
 static void recall_some(struct files *files, const struct file *file,
 			enum recalled which, uint64_t before_ns)
 {
-	struct list now;
-	struct list *pos, *tmp;
 	struct job *job;
 
-	list_init(&now);
-	list_for_each_safe(pos, tmp, &files->offered) {
-		job = list_entry(pos, struct job, offer_link);
-		if ((file && job->file != file) ||
-		    (which != BOTH &&
-		     (which == HOMES) != (job->kind == JOB_HOME)) ||
-		    job->offered_ns > before_ns)
-			continue;
-		list_del(pos);
-		list_add(&now, pos);
-	}
-	while ((job = list_first(&now, struct job, offer_link)))
+	while ((job = offered_first(files, file, which, before_ns)))
 		recall(job);
 }
 
 void prewrite_recall_data(struct file *file)
 {
-	while (file->offers)
+	if (file->offers)
 		recall_some(file->files, file, DATA, UINT64_MAX);
 }
 
@@ -253,8 +259,7 @@ void prewrite_recall_file(struct file *file)
 
 void prewrite_recall_all(struct files *files)
 {
-	while (files->offers)
-		recall_some(files, NULL, BOTH, UINT64_MAX);
+	recall_some(files, NULL, BOTH, UINT64_MAX);
 }
 
 void prewrite_recall_homes(struct files *files)
