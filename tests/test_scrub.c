@@ -228,6 +228,33 @@ START_TEST(fixed_is_judged)
 }
 END_TEST
 
+/* Rot in a record of the log that is needed. */
+START_TEST(log_is_judged)
+{
+	const struct super *super;
+	struct log_found found;
+	struct scrub_status s;
+	struct log *log;
+	struct bench b;
+	uint64_t end;
+
+	bench_open(&b);
+	write_at(&b, 0, 0, 5000, 7);
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	super = fs_super(b.rig.fs);
+	log = tree_log(b.rig.fs->tree);
+	end = super->sectors;
+	ck_assert(log_record_next(log, 0, end, &found));
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 0);
+	ck_assert(log_record_next(log, 0, end, &found));
+	ck_assert_int_eq(sim_flip(b.rig.sim, found.sector, 40), 0);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.errors, 1);
+	bench_close(&b);
+}
+END_TEST
+
 static void copies_made(void *arg, uint64_t copies)
 {
 	*(int64_t *)arg = (int64_t)copies;
@@ -502,6 +529,7 @@ int main(void)
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, fixed_is_judged);
+	tcase_add_test(tcase, log_is_judged);
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);

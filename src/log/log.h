@@ -147,6 +147,21 @@ bool log_due(const struct log *log);
 void log_drain(struct log *log, struct waiter *waiter);
 
 /*
+ * What lies on the disk: the first record (or twin) that is needed, written,
+ * and begins in [from, end), if a log track is there; false: none.  Why bytes
+ * read from its place are not it; NULL: they are.
+ */
+struct log_found {
+	uint64_t sector, seq;
+	uint32_t sectors;
+};
+bool log_record_next(const struct log *log, uint64_t from, uint64_t end,
+		     struct log_found *found);
+const char *log_record_verify(const struct log *log,
+			      const struct log_found *found,
+			      const void *bytes);
+
+/*
  * A track moves: leave() ends its use (-EAGAIN: not while something is on its
  * way; -ENOSPC: what is promised needs it); is_left() is true once the tail has
  * passed all that lies there; replace() puts another place in its stead, of

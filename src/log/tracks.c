@@ -592,6 +592,80 @@ bool log_twin_find(struct log *log, const struct log_track *track,
 	return is_kept(log, track, *sector, n, log_needed_bytes(log));
 }
 
+/* ---- What lies there ---- */
+
+/* Is a twin of this record being written just now? */
+static bool is_being_written(const struct log *log, const struct log_track *t,
+			     uint64_t seq)
+{
+	const struct log_stage *s = log->sending;
+	const struct log_header *h;
+
+	if (!s || s->track != t)
+		return false;
+	for (size_t at = s->done; at < s->upto; at += le32_get(h->bytes)) {
+		h = (const void *)(s->buf + at);
+		if (le64_get(h->seq) == seq)
+			return true;
+	}
+	return false;
+}
+
+/* The first unit of a record that is needed and on the disk, from `unit` on. */
+static bool record_from(const struct log *log, const struct log_track *t,
+			uint32_t unit, struct log_found *found)
+{
+	uint32_t end;
+
+	for (; unit < t->units; unit++) {
+		const uint64_t seq = t->seq[unit];
+
+		if (unit_is_free(log, t, unit) || seq > log->durable_seq ||
+		    (unit && t->seq[unit - 1] == seq) ||
+		    is_being_written(log, t, seq))
+			continue;
+		for (end = unit; end < t->units && t->seq[end] == seq; end++)
+			;
+		*found = (struct log_found){
+			.sector = sector_of(log, t, unit), .seq = seq,
+			.sectors = (end - unit) * SECTORS_OF(log->unit_bytes),
+		};
+		return true;
+	}
+	return false;
+}
+
+bool log_record_next(const struct log *log, uint64_t from, uint64_t end,
+		     struct log_found *found)
+{
+	const uint32_t size = SECTORS_OF(log->unit_bytes);
+
+	for (unsigned i = 0; i < log->tracks && log->started; i++) {
+		const struct log_track *t = &log->track[i];
+		const uint64_t at = from > t->first ? from - t->first : 0;
+
+		if (end <= t->first || from >= sector_of(log, t, t->units) ||
+		    !record_from(log, t, (uint32_t)((at + size - 1) / size),
+				 found))
+			continue;
+		return found->sector < end;
+	}
+	return false;
+}
+
+const char *log_record_verify(const struct log *log,
+			      const struct log_found *found, const void *bytes)
+{
+	const struct log_header *h = bytes;
+	const char *why = log_header_verify(h, (size_t)found->sectors *
+					    SECTOR_BYTES, log->uuid,
+					    found->sector);
+
+	if (!why && le64_get(h->seq) != found->seq)
+		why = "log: another record than the one written";
+	return why;
+}
+
 /* ---- Moving ---- */
 
 int log_track_leave(struct log *log, unsigned i)

@@ -1,7 +1,9 @@
 /*
  * fixed.c - what has its place from the beginning: superblocks, the roots of
  * the generation on disk, the geometry.  Few and small, so a pass that comes by
- * reads each once more in one piece, and compares.
+ * reads each once more in one piece, and compares.  Likewise records of the log
+ * that came in part, or looked damaged: one that is still needed when it has
+ * been read again, and is not what was written, is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 #include "fs/errors.h"
+#include "log/log.h"
 #include "tasks/internal.h"
 
 #define FIXED_TRIES 2u
@@ -39,11 +42,20 @@ static size_t payload_bytes(const struct root *root)
 	return (size_t)root->slotmap_bytes + root->group_bytes;
 }
 
+/* A record of the log that is needed begins here. */
+static bool log_at(const struct scrub *scrub, uint64_t sector,
+		   struct log_found *found)
+{
+	return log_record_next(tree_log(scrub->fs->tree), sector, sector + 1,
+			       found);
+}
+
 /* What begins at a sector; 0: nothing that can be compared. */
 static size_t fixed_bytes(const struct scrub *scrub, uint64_t sector)
 {
 	const struct super *super = fs_super(scrub->fs);
 	const struct root *root = root_at(scrub, sector);
+	struct log_found found;
 	size_t bytes = 0;
 
 	if (is_super(scrub, sector))
@@ -52,6 +64,8 @@ static size_t fixed_bytes(const struct scrub *scrub, uint64_t sector)
 		bytes = TRAX_BLOCK_BYTES + payload_bytes(root);
 	else if (super->geom_sector && sector == super->geom_sector)
 		bytes = super->geom_bytes;
+	else if (log_at(scrub, sector, &found))
+		bytes = (size_t)found.sectors * SECTOR_BYTES;
 	return bytes <= FIXED_MOST_BYTES ? bytes : 0;
 }
 
@@ -61,12 +75,17 @@ static const char *fixed_why(const struct scrub *scrub, uint64_t sector,
 {
 	const struct super *super = fs_super(scrub->fs);
 	const struct root *root = root_at(scrub, sector);
+	struct log_found found;
 	struct super other;
 	struct root read;
 	const char *why;
 
 	if (is_super(scrub, sector))
 		return super_decode(data, sector, &other);
+	if (!root && sector != super->geom_sector)
+		return log_at(scrub, sector, &found) ?
+			log_record_verify(tree_log(scrub->fs->tree), &found,
+					  data) : NULL;
 	if (!root)
 		return csum(data, super->geom_bytes) == super->geom_csum ?
 			       NULL : "geometry: wrong checksum";

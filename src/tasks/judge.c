@@ -11,6 +11,7 @@
 
 #include "base/csum.h"
 #include "fs/errors.h"
+#include "log/log.h"
 #include "tasks/internal.h"
 
 /* The first run that ends after a sector. */
@@ -310,6 +311,23 @@ static void judge_nodes(struct scrub *scrub, const struct run *run,
 	}
 }
 
+/* The records of the log that lie within [at, at + n) of a track of it. */
+static void judge_log(struct scrub *scrub, const struct run *run, uint64_t at,
+		      uint64_t n, const uint8_t *data)
+{
+	const struct log *log = tree_log(scrub->fs->tree);
+	uint64_t from = run->sector + at, first = from, end = from + n;
+	struct log_found found;
+
+	for (; log_record_next(log, from, end, &found);
+	     from = found.sector + found.sectors)
+		/* One that was cut is read again whole. */
+		if (found.sector + found.sectors > end ||
+		    log_record_verify(log, &found, data +
+				      (found.sector - first) * SECTOR_BYTES))
+			suspect_fixed(scrub, found.sector);
+}
+
 static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
 		      uint64_t n, const uint8_t *data)
 {
@@ -319,7 +337,9 @@ static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
 		judge_nodes(scrub, run, at, n, data);
 	else if (!data)
 		judge_error(scrub, run->sector + at, n, ERROR_READ);
-	else if (run->kind != OWNER_LOG)
+	else if (run->kind == OWNER_LOG)
+		judge_log(scrub, run, at, n, data);
+	else
 		fixed_passed(scrub, run->sector + at, n);
 }
 
