@@ -13,8 +13,8 @@
  * The angle is absolute, so that tracks of another size which happen to end at
  * the same unit (8 of 1170 sectors and 9 of 1040) are told from those foretold.
  * Boundaries at which the angle hardly jumps can't be seen and are not asked;
- * a track that ends in one is closed by what is on both sides of it, or is
- * unknown.
+ * a track that ends in one is closed by what is on both sides of it, or is left
+ * to gap.h.
  */
 #include <math.h>
 
