@@ -62,10 +62,13 @@ static int scan_take(struct region_scan *scan, const struct tree_item *item)
 	int rc;
 
 	region.live = region.copies;
-	rc = regions_add(scan->fs->replicas->regions, &region);
+	rc = region.sector + region.sectors > scan->fs->disk->limits.sectors ?
+		-EUCLEAN :
+		regions_add(scan->fs->replicas->regions, &region);
 	if (rc == -EUCLEAN)
 		msg_warn("%s: the region of copies at sector %llu meets "
-			 "another", scan->fs->disk->name,
+			 "another, or the end of the disk",
+			 scan->fs->disk->name,
 			 (unsigned long long)region.sector);
 	return rc == -EUCLEAN ? 0 : rc;
 }
@@ -255,6 +258,16 @@ int replica_clear(struct ticket *ticket, uint64_t ino, uint64_t first,
 
 /* ---- Who reads ---- */
 
+static bool copy_counts(struct regions *regions,
+			const struct replica_copy *copy)
+{
+	const struct region *region = regions_find(regions, copy->region,
+						   copy->number);
+
+	return region && copy->sector + copy->blocks * BLOCK_SECTORS <=
+			 region->sector + region->sectors;
+}
+
 int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
 		 uint64_t end, struct replica_copy *found, unsigned *n)
 {
@@ -281,8 +294,7 @@ int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
 			.number = le64_get(value->number),
 		};
 		if (copy.block + copy.blocks > first &&
-		    regions_find(ticket->fs->replicas->regions, copy.region,
-				 copy.number))
+		    copy_counts(ticket->fs->replicas->regions, &copy))
 			found[(*n)++] = copy;
 	}
 	return rc == -ENOENT ? 0 : rc;
