@@ -146,27 +146,57 @@ static struct key owner_key(const struct extent *extent)
 	return key_make(0, ITEM_OWNER, extent->addr);
 }
 
-static int plan_owners(struct ticket *ticket, const struct extent *list,
-		       unsigned n, bool there)
+static bool owner_is(const struct tree_item *item, uint64_t ino,
+		     const struct extent *extent)
 {
-	struct tree_item item;
-	char text[64];
+	const struct owner_item *owner = item->value;
+
+	return owner->kind == OWNER_DATA && le64_get(owner->ino) == ino &&
+	       le64_get(owner->off) == extent->off &&
+	       le64_get(owner->sectors) == extent->n;
+}
+
+static bool plan_frees(const struct map_plan *plan, uint64_t addr)
+{
 	unsigned i;
+
+	for (i = 0; i < plan->old_n; i++)
+		if (plan->old[i].addr == addr)
+			return true;
+	return false;
+}
+
+static int owner_wrong(struct ticket *ticket, const struct extent *extent)
+{
+	char text[64];
+
+	msg_error("%s: an extent and owner item %s do not agree",
+		  ticket->fs->disk->name,
+		  key_text(owner_key(extent), text, sizeof(text)));
+	return -EUCLEAN;
+}
+
+/* What is given up must be this file's, or another would lose its room; what
+ * is taken nobody's. */
+static int plan_owners(struct ticket *ticket, uint64_t ino,
+		       const struct map_plan *plan, bool old)
+{
+	const struct extent *list = old ? plan->old : plan->new;
+	unsigned i, n = old ? plan->old_n : plan->new_n;
+	struct tree_item item;
 	int rc, miss = 0;
 
 	for (i = 0; i < n; i++) {
 		rc = tree_get(ticket->txn, owner_key(&list[i]), &item);
-		if (rc == -EAGAIN)
+		if (rc == -EAGAIN) {
 			miss = rc;
-		else if (rc && rc != -ENOENT)
-			return rc;
-		if (rc == -ENOENT && there) {
-			msg_error("%s: an extent has no owner item %s",
-				  ticket->fs->disk->name,
-				  key_text(owner_key(&list[i]), text,
-					   sizeof(text)));
-			return -EUCLEAN;
+			continue;
 		}
+		if (rc && rc != -ENOENT)
+			return rc;
+		if (old ? rc || !owner_is(&item, ino, &list[i]) :
+			  !rc && !plan_frees(plan, list[i].addr))
+			return owner_wrong(ticket, &list[i]);
 	}
 	return miss;
 }
@@ -316,10 +346,10 @@ int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
 	plan_new(plan, pieces, pieces_n);
 	plan_cut(ticket, plan);
 	plan_trim(plan);
-	miss = plan_owners(ticket, plan->old, plan->old_n, true);
+	miss = plan_owners(ticket, ino, plan, true);
 	if (miss && miss != -EAGAIN)
 		return miss;
-	rc = plan_owners(ticket, plan->new, plan->new_n, false);
+	rc = plan_owners(ticket, ino, plan, false);
 	if (rc)
 		return rc;
 	for (i = 0; i < plan->new_n; i++) {
