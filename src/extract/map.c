@@ -225,8 +225,6 @@ int map_forget(struct map *map, uint64_t first, uint64_t end)
 	int err = store_cut(&m->store, unit_of(m, first), unit_of(m, end));
 
 	m->walk.there = m->mender.there = false;
-	if (m->closed > unit_of(m, first))
-		m->closed = unit_of(m, first);
 	return err;
 }
 
@@ -708,7 +706,7 @@ static int widen(struct map *m, struct gap *gap)
 }
 
 /* Looks again, closely, at what is unknown between known tracks. */
-static int close_gaps(struct map *m, uint64_t end)
+static int close_gaps(struct map *m, uint64_t from, uint64_t end)
 {
 	struct gap_track v[GAP_TRACKS];
 	unsigned n, repeat = m->reader.repeat;
@@ -718,16 +716,16 @@ static int close_gaps(struct map *m, uint64_t end)
 	reader_set_purpose(&m->reader, READER_GAP);
 	/* It reads as often as it has to. */
 	reader_sharpen(&m->reader, 1);
-	while (!err && !out_of_time(m) && next_gap(m, m->closed, &gap) &&
+	while (!err && !out_of_time(m) && next_gap(m, from, &gap) &&
 	       gap.end <= end) {
-		m->closed = gap.end;
+		from = gap.end;
 		err = lock(m, false);
 		if (err || gap.end - gap.first > gap_most(m))
 			continue;
 		err = widen(m, &gap);
 		if (err)
 			break;
-		m->closed = gap.end;
+		from = gap.end;
 		gap_steps(m, &gap);
 		err = gap_close(&m->reader, &gap, v, &n);
 		if (!err)
@@ -764,10 +762,9 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 
 /* Walks over long gaps again, reading more than once for an angle: what spoils
  * a leap for some time are late completions. */
-static int walk_again(struct map *m, uint64_t end)
+static int walk_again(struct map *m, uint64_t from, uint64_t end)
 {
 	unsigned was = m->reader.repeat;
-	uint64_t from = m->closed;
 	struct gap gap;
 	int err = 0;
 
@@ -789,17 +786,18 @@ static int walk_again(struct map *m, uint64_t end)
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
+	uint64_t from;
 	int err = prepare(m);
 
 	end = end < m->reader.units ? end : m->reader.units;
-	if (first < m->closed)
-		m->closed = first;
 	if (!err)
 		err = walk_all(m, first, end);
+	/* What is further away may not have been mapped. */
+	from = first > gap_most(m) ? first - gap_most(m) : 0;
 	if (!err)
-		err = walk_again(m, end);
+		err = walk_again(m, from, end);
 	if (!err)
-		err = close_gaps(m, end);
+		err = close_gaps(m, from, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - began_ns;
 	return err;
 }

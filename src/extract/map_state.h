@@ -19,7 +19,6 @@ struct map {
 	bool loose;		/* but not those that are known already */
 	uint32_t largest;	/* units of a track */
 	uint64_t doubt;		/* what is walked before this was measured */
-	uint64_t closed;	/* gaps before this were looked at again */
 	unsigned scouted;	/* how often leaps were measured */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
