@@ -19,6 +19,7 @@
 #include "check/check.h"
 #include "fs/data.h"
 #include "fs/mkfs.h"
+#include "sched/freeblock.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
 
@@ -1147,6 +1148,45 @@ START_TEST(test_gaps_and_memory)
 }
 END_TEST
 
+/* The file system runs, and then time passes; it is never called idle. */
+static void pass_busy(struct rig *rig)
+{
+	uint64_t next, now;
+
+	freeblock_set_quiet(rig->fs->queue, UINT64_MAX / 4);
+	next = fs_run(rig->fs, 0);
+	now = sim_now_ns(rig->sim);
+	if (sim_next_ns(rig->sim) < next)
+		next = sim_next_ns(rig->sim);
+	ck_assert_uint_ne(next, UINT64_MAX);
+	if (next > now)
+		sim_advance(rig->sim, next - now);
+}
+
+/* Where there is no gap and no idle time new data waits no longer than it may:
+ * it is the file system itself that wakes up for it. */
+START_TEST(test_gaps_that_never_come)
+{
+	struct files *files;
+	uint64_t ino, begun;
+	struct rig rig;
+
+	disk_open_setting(&rig, &settings[4], 8);
+	files = rig.fs->files;
+	ck_assert_int_eq(rig_mknod(&rig, 1, "file", 0100644, &ino), 0);
+	do_write(&rig, ino, 0, buffer, 3 * BLOCK);
+	begun = sim_now_ns(rig.sim);
+	while (!files->offers)
+		pass_busy(&rig);
+	ck_assert_uint_eq(files->dirty_count, 0);
+	while (files->offers)
+		pass_busy(&rig);
+	/* Its age, and what an offer may wait. */
+	ck_assert_uint_lt(sim_now_ns(rig.sim) - begun, 45000000000);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -1165,6 +1205,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	tcase_add_test(tcase, test_gaps_and_memory);
+	tcase_add_test(tcase, test_gaps_that_never_come);
 	tcase_add_test(tcase, test_clients_log);
 	tcase_add_loop_test(tcase, test_clients, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));

@@ -837,7 +837,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	}
 	if (!list_empty(&files->broken))
 		return now_ns;
-	if (files->dirty_count || files->held_count ||
+	if (files->dirty_count || files->held_count || files->offers ||
 	    !list_empty(&files->releases))
 		return files->scan_ns;
 	return UINT64_MAX;
