@@ -20,3 +20,5 @@ tests/crash --seed 5 --ops 250 --cuts 20 --drive hp-c2247a --replicas
 tests/crash --seed 21 --ops 350 --cuts 0 --canary
 tests/fault --seed 1 --ops 400 --step 5 --what requests
 tests/fault --seed 1 --ops 150 --step 11 --what memory
+# Homes fail whose files are waited for.
+tests/fault --seed 14 --ops 400 --first 131 --most 151 --step 4 --gaps

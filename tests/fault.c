@@ -3,12 +3,12 @@
  * a run never meets the fault (or `most` is reached).
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
- *         [--what requests|memory]
+ *         [--what requests|memory] [--gaps]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
  * works, and compared like after a power cut; the checker is silent.  --step
- * k grows by: 1 tries every one.
+ * k grows by: 1 tries every one.  --gaps: write-back waits for gaps.
  *
  * Allocations that fail are those of the file system while it runs an
  * operation: the linker wraps malloc, calloc and realloc of this program, and
@@ -153,9 +153,19 @@ static void make(struct world *world)
 	assert(!rc);
 }
 
-static struct fs *open_fs(struct world *world, struct disk *disk)
+struct config {
+	uint64_t seed;
+	unsigned ops, first, step, most;
+	bool memory, gaps;
+};
+
+static struct fs *open_fs(const struct config *config, struct world *world,
+			  struct disk *disk)
 {
-	struct fs_options options = { .memory_bytes = MEMORY_BYTES };
+	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
+				      .prewrite = config->gaps ?
+					      FS_PREWRITE_ALWAYS :
+					      FS_PREWRITE_WHILE_READ };
 	struct fs *fs;
 	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
 
@@ -170,11 +180,12 @@ static bool print_problem(void *arg, const struct check_found *found)
 }
 
 /* Mounts what is left, compares, checks. */
-static const char *afterwards(struct world *world, struct oracle *oracle)
+static const char *afterwards(const struct config *config, struct world *world,
+			      struct oracle *oracle)
 {
 	struct check_options check = { .data = true, .found = print_problem };
 	struct check_result result;
-	struct fs *fs = open_fs(world, sim_disk(world->sim));
+	struct fs *fs = open_fs(config, world, sim_disk(world->sim));
 	const char *wrong;
 
 	if (!fs)
@@ -189,15 +200,14 @@ static const char *afterwards(struct world *world, struct oracle *oracle)
 }
 
 /* One run in which the k-th fails; *hit: the fault was met. */
-static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
-		       bool *hit)
+static const char *run(const struct config *config, uint64_t k, bool *hit)
 {
-	struct sim_options options = { .seed = seed };
+	struct sim_options options = { .seed = config->seed };
 	struct sim_fault fault = { .kind = SIM_FAIL,
 				   .ops = SIM_ALL,
 				   .k = k,
 				   .times = 1 };
-	struct oracle *oracle = oracle_new(seed, 2);
+	struct oracle *oracle = oracle_new(config->seed, 2);
 	struct world world;
 	struct shield shield;
 	struct fs *fs;
@@ -209,32 +219,26 @@ static const char *run(uint64_t seed, unsigned ops, bool memory, uint64_t k,
 	shield.disk = (struct disk){ &shield_ops, shield.below->limits,
 				     "shield" };
 	now = &world;
-	fs = open_fs(&world, &shield.disk);
+	fs = open_fs(config, &world, &shield.disk);
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	oracle_allow_faults(oracle);
-	if (memory)
+	if (config->memory)
 		countdown = k;
 	else
 		sim_fault_add(world.sim, &fault);
-	oracle_run(oracle, fs, &world, ops);
+	oracle_run(oracle, fs, &world, config->ops);
 	fs_close(fs);
-	*hit = memory ? met : sim_fault_hits(world.sim) > 0;
+	*hit = config->memory ? met : sim_fault_hits(world.sim) > 0;
 	countdown = 0;
 	met = false;
 	now = NULL;
 	sim_fault_clear(world.sim);
-	wrong = afterwards(&world, oracle);
+	wrong = afterwards(config, &world, oracle);
 	world_fini(&world);
 	oracle_free(oracle);
 	return wrong;
 }
-
-struct config {
-	uint64_t seed;
-	unsigned ops, first, step, most;
-	bool memory;
-};
 
 static void parse(int argc, char **argv, struct config *c)
 {
@@ -242,6 +246,7 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "seed", 1, NULL, 's' }, { "ops", 1, NULL, 'o' },
 		{ "step", 1, NULL, 'k' }, { "most", 1, NULL, 'm' },
 		{ "what", 1, NULL, 'w' }, { "first", 1, NULL, 'f' },
+		{ "gaps", 0, NULL, 'g' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -262,6 +267,9 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'f':
 			c->first = strtoul(optarg, NULL, 0);
+			break;
+		case 'g':
+			c->gaps = true;
 			break;
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
@@ -293,7 +301,7 @@ int main(int argc, char **argv)
 		place.k = k;
 		place.memory = c.memory;
 		said[0] = 0;
-		wrong = run(c.seed, c.ops, c.memory, k, &hit);
+		wrong = run(&c, k, &hit);
 
 		if (wrong) {
 			print_place(wrong);

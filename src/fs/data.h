@@ -328,6 +328,9 @@ void file_unused(struct file *file);
 int file_enter(struct file *file, struct gated *gated);
 void file_exclusive(struct excl *excl);
 void file_exclusive_end(struct excl *excl);
+/* May no job of it begin?  They may while whoever wants it alone waits for what
+ * it has in the log: what cannot go home goes elsewhere. */
+bool file_is_closed(const struct file *file);
 /* Jobs may have ended: lets exclusive operations and syncs go on. */
 void file_settled(struct file *file);
 /* Commits what is logged, once at a time, and then pumps. */

@@ -369,17 +369,29 @@ int file_enter(struct file *file, struct gated *gated)
 	return TICKET_WAIT;
 }
 
+/* What this file has in the log may be what fills it. */
+static bool file_fills_log(const struct file *file)
+{
+	return file->held_count &&
+	       log_fill_percent(tree_log(file->files->fs->tree)) >
+		       EXCL_LOG_PERCENT;
+}
+
+bool file_is_closed(const struct file *file)
+{
+	const struct excl *excl = list_first(&file->excls, struct excl, link);
+
+	return excl && (excl->active || !file_fills_log(file));
+}
+
 static void excl_start_next(struct file *file)
 {
 	struct excl *excl = list_first(&file->excls, struct excl, link);
-	struct files *files = file->files;
 
 	if (!excl || excl->active)
 		return;
-	/* What this file has in the log may be what fills it. */
-	if (file->held_count &&
-	    log_fill_percent(tree_log(files->fs->tree)) > EXCL_LOG_PERCENT) {
-		files->home_seq = UINT64_MAX;
+	if (file_fills_log(file)) {
+		file->files->home_seq = UINT64_MAX;
 		return;
 	}
 	if (file->jobs)
@@ -801,6 +813,23 @@ void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
 	attr->sectors += file->reserved_count * BLOCK_SECTORS;
 }
 
+/* Those that waited for the log, which has become emptier without them. */
+static void excls_again(struct files *files)
+{
+	const struct excl *excl;
+	struct list *pos;
+	struct file *file;
+
+	list_for_each(pos, &files->held_files) {
+		file = list_entry(pos, struct file, held_link);
+		excl = list_first(&file->excls, struct excl, link);
+		if (!excl || excl->active || file->jobs || file_fills_log(file))
+			continue;
+		file_settled(file);
+		return;		/* the list may have changed */
+	}
+}
+
 static void files_scan(struct files *files, uint64_t now_ns)
 {
 	struct list *pos, *tmp;
@@ -833,6 +862,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);
+		excls_again(files);
 		jobs_pump(files);
 	}
 	if (!list_empty(&files->broken))

@@ -1114,7 +1114,7 @@ static bool job_may(const struct file *file)
 			 (files->offers - files->home_offers);
 
 	return !file->preparing && file->backs - file->offers < JOBS_PER_FILE &&
-	       list_empty(&file->excls) && file->loaded &&
+	       !file_is_closed(file) && file->loaded &&
 	       jobs_may(files, file_is_small(file)) &&
 	       (file_is_small(file) || file->sync || backs < LARGE_BACKS);
 }
