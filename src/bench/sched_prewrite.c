@@ -25,11 +25,18 @@
 #define SLOTS (READERS + 8u)
 #define WARM_S 60u
 #define RUN_S 60u
+#define COLD_MIB UINT64_C(512)	/* a file that fits, read for the first time */
+#define COLD_MEMORY_MIB UINT64_C(2048)
+#define COLD_READS 3000u
 #define SECOND_NS UINT64_C(1000000000)
 #define SMALL_BYTES 16384u
 #define DIR_FILES 500u
 
-enum writer { NOBODY, REWRITES, REWRITES_SYNCED, SMALL_FILES };
+enum writer {
+	NOBODY,
+	COLD,			/* all that is read fits into memory, in time */
+	REWRITES, REWRITES_SYNCED, SMALL_FILES
+};
 
 struct row {
 	const char *name;
@@ -39,6 +46,7 @@ struct row {
 
 static const struct row rows[] = {
 	{ "nobody writes", NOBODY, 0 },
+	{ "the same, cold", COLD, 0 },
 	{ "rewrites 10/s", REWRITES, 10 },
 	{ "rewrites 30/s", REWRITES, 30 },
 	{ "rewrites 30/s, fsync", REWRITES_SYNCED, 30 },
@@ -59,12 +67,12 @@ struct bench {
 	struct rig rig;
 	struct fs *fs;
 	uint64_t ino[2];	/* read, written */
-	uint64_t file_bytes, seed;
+	uint64_t file_bytes, memory_bytes, seed;
 	struct slot slot[SLOTS];
 	uint64_t dir, made;	/* where small files go */
 	uint64_t *took_ns;
 	size_t reads, reads_max;
-	bool counts;
+	bool counts, cold;
 	int err;
 };
 
@@ -138,11 +146,16 @@ static uint64_t place_next(struct bench *b)
 	return random_next(&b->seed) % (b->file_bytes / BLOCK) * BLOCK;
 }
 
+static bool is_over(const struct bench *b)
+{
+	return b->cold && b->reads >= COLD_READS;
+}
+
 static void readers_go_on(struct bench *b)
 {
 	struct slot *slot;
 
-	while ((slot = slot_free(b, 0, READERS))) {
+	while (!is_over(b) && (slot = slot_free(b, 0, READERS))) {
 		const struct fs_op op = { .type = FS_READ, .ino = b->ino[0],
 					  .offset = place_next(b),
 					  .size = BLOCK,
@@ -209,7 +222,7 @@ static void load_run(struct bench *b, const struct row *row, unsigned seconds)
 					     SECOND_NS;
 	uint64_t next_ns = sim_now_ns(b->rig.sim);
 
-	while (!b->err && sim_now_ns(b->rig.sim) < end_ns) {
+	while (!b->err && sim_now_ns(b->rig.sim) < end_ns && !is_over(b)) {
 		readers_go_on(b);
 		if (row->per_second && sim_now_ns(b->rig.sim) >= next_ns) {
 			next_ns += step_ns;
@@ -249,9 +262,9 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 	const struct rig_load load = { .clients = 1, .sectors = 8,
 				       .read_percent = 50, .requests = 400 };
 	const struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
+	struct fs_op open = { .type = FS_OPEN, .flags = 2 };
 	struct fs_options fs_options = {
-		.memory_bytes = (uint64_t)(options->memory_mib ?
-			options->memory_mib : MEMORY_MIB) << 20,
+		.memory_bytes = b->memory_bytes,
 		.prewrite = gaps ? FS_PREWRITE_WHILE_READ : FS_PREWRITE_NEVER,
 	};
 	struct mkfs_options mkfs = { 0 };
@@ -278,7 +291,17 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 		err = file_make(b, "read", &b->ino[0]);
 	if (!err)
 		err = file_make(b, "written", &b->ino[1]);
-	return err ? err : do_one(b, &sync, NULL);
+	if (!err)
+		err = do_one(b, &sync, NULL);
+	if (err || !b->cold)
+		return err;
+	/* Written data is in memory: read by another mount. */
+	err = fs_close(b->fs);
+	b->fs = NULL;
+	if (!err)
+		err = fs_open(b->rig.env, disk, &fs_options, &b->fs);
+	open.ino = b->ino[0];
+	return err ? err : do_one(b, &open, NULL);
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -289,7 +312,7 @@ static int compare_u64(const void *a, const void *b)
 }
 
 static void row_print(struct bench *b, const struct row *row, bool gaps,
-		      unsigned seconds)
+		      double seconds)
 {
 	double sum_ns = 0;
 
@@ -309,6 +332,7 @@ static int row_run(const struct sched_options *options, const struct row *row,
 	unsigned part = options->quick ? 10 : 1;
 	struct bench *b = calloc(1, sizeof(*b));
 	int err = b ? 0 : -ENOMEM;
+	uint64_t took_ns = 0;
 
 	for (unsigned i = 0; i < SLOTS && !err; i++) {
 		b->slot[i].b = b;
@@ -318,20 +342,30 @@ static int row_run(const struct sched_options *options, const struct row *row,
 	if (!err) {
 		b->file_bytes = (uint64_t)(options->requests ?
 			options->requests : FILE_MIB) << 20;
+		b->memory_bytes = (uint64_t)(options->memory_mib ?
+			options->memory_mib : MEMORY_MIB) << 20;
+		if (row->writer == COLD) {
+			b->cold = true;
+			b->file_bytes = COLD_MIB << 20;
+			b->memory_bytes = COLD_MEMORY_MIB << 20;
+		}
 		b->seed = options->seed + 1;
-		b->reads_max = 1000 * RUN_S;
+		b->reads_max = 100000 * RUN_S;
 		b->took_ns = calloc(b->reads_max, sizeof(*b->took_ns));
 		err = b->took_ns ? bench_mount(b, options, gaps) : -ENOMEM;
 	}
 	if (!err) {
-		load_run(b, row, WARM_S / part);
+		if (row->writer != COLD)
+			load_run(b, row, WARM_S / part);
 		b->counts = true;
-		load_run(b, row, RUN_S / part);
+		took_ns = sim_now_ns(b->rig.sim);
+		load_run(b, row, RUN_S / (b->cold ? 1 : part));
+		took_ns = sim_now_ns(b->rig.sim) - took_ns;
 		b->counts = false;
 		err = b->err;
 	}
 	if (!err && b->reads)
-		row_print(b, row, gaps, RUN_S / part);
+		row_print(b, row, gaps, (double)took_ns / SECOND_NS);
 	while (b && b->fs && slot_free(b, 0, SLOTS) != NULL && !fs_idle(b->fs))
 		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
 	if (b && b->fs)

@@ -226,6 +226,7 @@ struct files {
 	struct list job_backs, job_homes;	/* at work */
 	unsigned jobs_busy, homes_busy, large_backs, fetches;
 	unsigned small_jobs;		/* there are */
+	struct prefetch *prefetch;	/* NULL: nothing was wished for */
 	/* prewrite.c; NULL: nothing is offered. */
 	struct freeblock_task *offer_task;
 	struct list offered;		/* jobs, oldest first */

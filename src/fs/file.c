@@ -13,6 +13,7 @@
  * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
  *    dirty pool.  The last quarter is for what must go on.
  */
+#include "fs/prefetch.h"
 #include "fs/prewrite.h"
 
 #include <errno.h>
@@ -141,6 +142,7 @@ void files_free(struct fs *fs)
 	if (!files)
 		return;
 	prewrite_close(files);
+	prefetch_close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		file->vnode->file = NULL;

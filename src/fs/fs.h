@@ -37,7 +37,8 @@ struct fs;
 struct head;
 struct head_heard;
 
-/* Does write-back wait for gaps in the requests of users? */
+/* Does write-back wait for gaps in the requests of users?  (Never: nor is
+ * anything read in them for the cache.) */
 enum fs_prewrite {
 	FS_PREWRITE_WHILE_READ,	/* while they read, and the head is known */
 	FS_PREWRITE_NEVER, FS_PREWRITE_ALWAYS,	/* to compare; in tests */

@@ -18,6 +18,7 @@
  */
 #include "fs/errors.h"
 #include "fs/heal.h"
+#include "fs/prefetch.h"
 #include "fs/replica.h"
 #include "fs/runs.h"
 #include "fs/watch.h"
@@ -33,6 +34,7 @@
 
 struct fetch_segment {
 	uint64_t addr, off, n;	/* sectors */
+	uint64_t first, end;	/* of the extent that it is of, on the disk */
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
 	struct run_want want;
@@ -600,6 +602,8 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent)
 		segment->off = lo;
 		segment->n = hi - lo;
 		segment->addr = extent->addr + (lo - extent->off);
+		segment->first = addr_sector(extent->addr);
+		segment->end = segment->first + extent->n;
 	}
 	return 0;
 }
@@ -918,6 +922,24 @@ static bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
 			 segment->copies, segment->copies_n, segment->addr);
 }
 
+/* It has passed by, and was read. */
+static bool fetch_from_gap(const struct fetch *fetch,
+			   const struct fetch_segment *segment)
+{
+	return fetch->class == QUEUE_READ_AHEAD && !fetch->tries &&
+	       !fetch->background &&
+	       prefetch_take(fetch->file->files, segment->addr, segment->n,
+			     segment->req.disk.iov, segment->req.disk.iov_n);
+}
+
+static void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
+{
+	if (fetch->class == QUEUE_READ && !fetch->tries)
+		prefetch_wish(fetch->file, segment->addr, segment->n,
+			      segment->first, segment->end, segment->off);
+	queue_submit(fetch->file->files->fs->queue, &segment->req);
+}
+
 static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct fetch *fetch = ticket->state;
@@ -956,9 +978,10 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 		iov += segment->req.disk.iov_n;
 		fetch->outstanding++;
 		fetch_watch(fetch, segment);
-		if (!fetch_from_run(fetch, segment))
-			queue_submit(fetch->file->files->fs->queue,
-				     &segment->req);
+		if (fetch_from_gap(fetch, segment))
+			fetch_done(&segment->req.disk);
+		else if (!fetch_from_run(fetch, segment))
+			fetch_submit(fetch, segment);
 	}
 	if (--fetch->outstanding == 0)
 		fetch_verify(fetch);
