@@ -700,12 +700,10 @@ void inode_op_setflags(struct fs *fs, struct fs_op *op)
 
 static bool inode_atime_due(const struct fs *fs, const struct fs_attr *attr)
 {
-	struct disk_time now;
-	int64_t age;
+	const int64_t old = env_wall_ns(fs->env) / NS_PER_SECOND -
+			    (int64_t)(ATIME_MAX_AGE_NS / NS_PER_SECOND);
 
-	inode_set_time(&now, env_wall_ns(fs->env));
-	age = (int64_t)le64_get(now.seconds) - attr->atime.tv_sec;
-	if (age * NS_PER_SECOND >= (int64_t)ATIME_MAX_AGE_NS)
+	if (attr->atime.tv_sec <= old)
 		return true;
 	if (attr->atime.tv_sec != attr->mtime.tv_sec ?
 	    attr->atime.tv_sec < attr->mtime.tv_sec :
