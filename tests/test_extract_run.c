@@ -12,6 +12,7 @@
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "extract/prober_disk.h"
+#include "extract/scsi_map.h"
 #include "sim/judge.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
@@ -230,6 +231,74 @@ START_TEST(scsi_of_another_drive)
 }
 END_TEST
 
+/* Two actuators: their tracks are all that is known, and enough for a file
+ * system. */
+START_TEST(two_actuators)
+{
+	struct scsi_target_habits two = { .no_defects = true };
+	char path[80], image[80], command[600];
+	struct profile *again;
+	struct geom_track t;
+	struct judge j;
+	struct rig r;
+	FILE *f;
+
+	open_drive(&r, 820, UINT64_C(600000000));
+	geom_track_of(r.truth, geom_sectors(r.truth) / 2, &t);
+	two.range_blocks = t.first * 512 / r.spec->logical_bytes;
+	close_drive(&r);
+	open_scsi(&r, 820, UINT64_C(600000000), two);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_ANGLES].confidence_ppm,
+			  0);
+	ck_assert_uint_eq(r.state.profile->mech.seek_n, 0);
+	geom_track_at(r.state.profile->geom,
+		      geom_tracks(r.state.profile->geom) - 1, &t);
+	ck_assert_uint_ge(t.surface, SCSI_MAP_SURFACES);
+
+	snprintf(path, sizeof(path), "%s.json", r.path);
+	snprintf(image, sizeof(image), "%s.image", r.path);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(profile_write(r.state.profile, f), 0);
+	fclose(f);
+	ck_assert_int_eq(profile_read(path, &again), 0);
+	ck_assert_uint_eq(geom_tracks(again->geom),
+			  geom_tracks(r.state.profile->geom));
+	profile_free(again);
+	snprintf(command, sizeof(command), "truncate -s %ju %s && "
+		 "./mkfs.traxfs --profile %s %s >/dev/null 2>&1 && "
+		 "./chkfs.traxfs %s >/dev/null 2>&1",
+		 (uintmax_t)geom_sectors(r.truth) * 512, image, path, image,
+		 image);
+	ck_assert_int_eq(system(command), 0);
+	if (!getenv("KEEP")) {
+		unlink(image);
+		unlink(path);
+	}
+	close_drive(&r);
+}
+END_TEST
+
+/* What is no use says why. */
+START_TEST(scsi_refusals)
+{
+	static const struct scsi_target_habits none[] = {
+		{ .no_page = true },
+		{ .elements = 4, .going = 1 },
+		{ .range_blocks = 1000, .range_gap = true },
+	};
+	struct rig r;
+
+	open_scsi(&r, 821, UINT64_C(300000000), none[_i]);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
 /* ---- What goes wrong ---- */
 
 static void fail_reads(struct rig *r, uint64_t from, uint64_t first,
@@ -349,6 +418,8 @@ int main(void)
 			    sizeof(habits) / sizeof(habits[0]));
 	tcase_add_test(tc, scsi_goes_on);
 	tcase_add_test(tc, scsi_of_another_drive);
+	tcase_add_test(tc, two_actuators);
+	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
 	tcase_add_test(tc, errors_everywhere);
 	tcase_add_test(tc, vanishes);
