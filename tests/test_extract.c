@@ -126,6 +126,7 @@ START_TEST(certain)
 		"5", "17", "22", "26", "36", "40", "74", "116", "165", "636",
 		"711", "818,cache=0", "19,odd=1", "46,odd=1", "245,odd=1",
 		"1206,odd=1", "84", "168,odd=1", "318,odd=1", "134,odd=1",
+		"348,odd=1", "1504,bytes=150M",
 		"40,bytes=40G,noise=1", "46,bytes=80G", "55,bytes=80G",
 	};
 	struct extract_verdict v;
@@ -397,7 +398,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
-	tcase_add_loop_test(tc, certain, 0, 23);
+	tcase_add_loop_test(tc, certain, 0, 25);
 	tcase_add_loop_test(tc, closed, 0, 9);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_test(tc, slips_show);

@@ -304,18 +304,25 @@ static void place_few(struct parts *g)
 	}
 }
 
+/* Have they surely other pitches, as in other zones or on other surfaces? */
+static bool differ(const struct part *a, const struct part *b)
+{
+	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma);
+
+	return fabs(a->s.pitch - b->s.pitch) >
+	       PITCH_SAME * a->s.pitch + 4 * sigma;
+}
+
 /* Can what is between two parts be sectors that slipped? */
 static enum joint joint_of(const struct parts *g, const struct part *a,
 			   const struct part *b)
 {
 	const struct gap *gap = g->gap;
-	double differ = fabs(a->s.pitch - b->s.pitch) / a->s.pitch;
 	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma) /
 		       a->s.pitch;
 
-	if (a->broken || a->jump <= 0 || a->jump > SLIPPED_MOST)
-		return JOINT_END;
-	if (differ > PITCH_SAME + 4 * sigma)
+	if (a->broken || a->jump <= 0 || a->jump > SLIPPED_MOST ||
+	    differ(a, b))
 		return JOINT_END;
 	if (sigma < PITCH_SAME || (gap->before.size && gap->behind.size &&
 		     fabs(gap->before.pitch / gap->behind.pitch - 1) <
@@ -376,12 +383,16 @@ struct way {
 	bool sure;
 };
 
-/* Two odd tracks that together are just one: are they? */
-static bool is_odd_pair(const struct whole *a, double between,
-			const struct whole *b)
+/* Two odd tracks that together may be just one: the last of them and the first
+ * of the other part of it. */
+static bool is_odd_pair(const struct whole *a, const struct whole *b,
+			const struct part *last, const struct part *next)
 {
-	return a->odd && b->odd &&
-	       fabs(a->turns + between + b->turns - 1) < MORE - 1;
+	double all = a->turns + last->jump + b->turns;
+
+	if (!a->odd || !b->odd || all > MORE)
+		return false;
+	return !differ(last, next) || (!last->broken && all > 2 - MORE);
 }
 
 static bool try_way(const struct parts *g, unsigned from, unsigned n,
@@ -408,10 +419,9 @@ static bool try_way(const struct parts *g, unsigned from, unsigned n,
 		if (!w.can_be)
 			return false;
 		way->odd += w.odd;
+		p = &g->part[from + first];
 		way->sure = way->sure && ((slips && !w.doubt) || w.clear) &&
-			    !(first && is_odd_pair(&last, g->part[from +
-						first - 1].jump, &w) &&
-			      !g->part[from + first - 1].broken);
+			    !(first && is_odd_pair(&last, &w, p - 1, p));
 		slips = true;
 		first = i + 1;
 		last = w;
@@ -480,7 +490,7 @@ static int look_inside(struct parts *g, struct part *p, bool *again)
 	return 0;
 }
 
-/* What is odd may be the ends of two zones. */
+/* What is not clearly one may be the ends of two zones. */
 static int look_into(struct parts *g, unsigned from, unsigned to,
 		     const struct way *way, bool *again)
 {
@@ -490,7 +500,7 @@ static int look_into(struct parts *g, unsigned from, unsigned to,
 	for (unsigned i = from; i < to; i++) {
 		if (i + 1 < to && !(way->ends >> (i - from) & 1))
 			continue;
-		if (see_as_one(g, first, i + 1).odd) {
+		if (!see_as_one(g, first, i + 1).clear) {
 			for (; first <= i && !err; first++)
 				err = look_inside(g, &g->part[first], again);
 		}

@@ -32,6 +32,7 @@
 #define PART_TRIES 12u
 /* Units before others that are as near, but none of them. */
 #define BEFORE 3u
+#define BEFORE_MORE 8u
 #define REACH_START_NS 2500000.0
 #define REACH_MAX_NS 60000000.0
 #define REACH_MORE_NS 300000.0
@@ -356,14 +357,16 @@ static bool has_some(const struct reader *r, uint64_t unit, uint32_t units)
 static int come_back(struct reader *r, uint64_t unit, uint32_t units,
 		     bool behind)
 {
-	uint64_t before = r->recent.ahead + BEFORE, at;
+	/* Not always the same: it may lie elsewhere. */
+	uint64_t away = BEFORE + env_random(r->prober->env) % BEFORE_MORE;
+	uint64_t before = r->recent.ahead + away, at;
 	struct probe_access a;
 	int err = evict(r, unit);
 
 	while (before <= unit && recent_has(&r->recent, unit - before))
 		before += BEFORE;
 	at = before <= unit && !behind ? unit - before :
-					 unit + units + BEFORE;
+					 unit + units + away;
 	return err || at >= r->units ? err : reader_raw(r, at, 1, &a);
 }
 
