@@ -1,8 +1,8 @@
 /*
  * prefetch.c - wishes, and what has come of them.
  *
- *   read --> wish: the track's rest --(gap)--> got: a buffer for each 64 KiB
  *   read --> wish: the track's rest --(gap)--> got: buffers of 64 KiB
+ *        --> fetch (piece.c): extents and sums as always, bytes from there
  *
  * A wish is advice for the moment: there are WISHES, and the oldest goes when
  * another comes.  Only whole pieces of 64 KiB are kept, because one sum may be
