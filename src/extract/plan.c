@@ -16,9 +16,19 @@
 
 #define PERIOD_MAX 96u
 #define GUESS_RUNS 8u
+/* Of a period, the part that must come again, so many runs at least, and how
+ * few of them may not. */
+#define PART 3u
+#define LEAST_RUNS 4u
+#define UNLIKE 6u
 /* Revolutions: steps that differ by more are different. */
 #define SAME_STEP 0.012
 #define SAME_CROSS 0.02
+/* Short tracks in a long run: so many runs of so many, so long at least. */
+#define SHORT_RUNS 3u
+#define SHORT_TRACKS 2u
+#define SHORT_LEAST 0.9
+#define LONG_RUN 8u
 
 static const struct run *past(const struct plan *p, size_t back)
 {
@@ -114,19 +124,35 @@ static bool like(const struct run *a, const struct run *b)
 	       (a->count < 3 || near(a->step, b->step, SAME_STEP));
 }
 
-/* Do the runs before the present one come again with this period? */
+/* Of a period, the runs that must come again.  Of long ones a part is enough:
+ * in a zone of few cycles all would never be seen twice. */
+static size_t runs_again(const struct plan *p, size_t period)
+{
+	size_t most = period / PART > LEAST_RUNS ? period / PART : LEAST_RUNS;
+
+	for (size_t i = 1; i <= most && i <= p->n; i++) {
+		if (past(p, i)->count < LONG_RUN)
+			return period;
+	}
+	return most < period ? most : period;
+}
+
+/* Do the runs before the present one come again with this period?  A long one
+ * in some may be cut by slips or something unknown. */
 static bool comes_again(const struct plan *p, size_t period)
 {
+	size_t most = runs_again(p, period), unlike = 0, i = 1;
+	size_t may = most < period ? most / UNLIKE : 0;
+
 	if (past(p, period)->size != p->now.size ||
 	    !near(past(p, period)->cross, p->now.cross, SAME_CROSS))
 		return false;
-	for (size_t i = 1; i <= period; i++) {
-		if (i + period > p->n)
-			return i > 2 || i > period / 2;
-		if (!like(past(p, i), past(p, i + period)))
+	for (; i <= most && i + period <= p->n; i++) {
+		unlike += !like(past(p, i), past(p, i + period));
+		if (unlike > may)
 			return false;
 	}
-	return true;
+	return i > most || i > 2 || i > period / 2;
 }
 
 static bool find_period(struct plan *p)
@@ -171,10 +197,46 @@ static void same_cross(struct run *a, struct run *b)
 	b->cross = a->cross;
 }
 
+static bool is_short(const struct run *run, uint32_t size)
+{
+	return run->count <= SHORT_TRACKS && run->size < size &&
+	       run->size > SHORT_LEAST * size;
+}
+
+/* Was all since the last long run, which was like this one, short? */
+static bool resume(struct plan *p, const struct run *run)
+{
+	uint32_t count = p->now.count + run->count;
+	size_t k = 1;
+
+	if (!p->now.count || !is_short(&p->now, run->size))
+		return false;
+	for (; k <= SHORT_RUNS && k <= p->n &&
+	     is_short(past(p, k), run->size); k++)
+		count += past(p, k)->count;
+	if (k > SHORT_RUNS || k > p->n || past(p, k)->size != run->size ||
+	    past(p, k)->count < LONG_RUN ||
+	    !near(past(p, k)->step, run->step, SAME_STEP))
+		return false;
+	p->n -= k;
+	p->now = p->past[p->n];
+	p->now.count += count;
+	p->expected = p->was_expected;
+	p->trusted = p->was_trusted;
+	p->rate = p->cross_rate = 0;
+	return true;
+}
+
 void plan_begin(struct plan *plan, const struct run *run)
 {
 	const struct run *old;
 
+	if (resume(plan, run))
+		return;
+	if (plan->now.count >= LONG_RUN) {
+		plan->was_expected = plan->expected;
+		plan->was_trusted = plan->trusted;
+	}
 	if (plan->now.count)
 		push(plan);
 	plan->now = *run;

@@ -47,6 +47,8 @@ struct plan {
 	double cross_rate;	/* and each first one of a run */
 	size_t period;		/* runs; 0: not known */
 	bool trusted;		/* what comes after this run is known */
+	uint32_t was_expected;	/* of the last long run */
+	bool was_trusted;
 	uint64_t first;		/* unit of the next track */
 	double start;		/* and its angle */
 };
@@ -59,7 +61,8 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead,
 		    unsigned max);
 
 /* The present run is over; a new one, of which one track is known (count 1),
- * has begun.  Sets expected, period and trusted. */
+ * has begun.  Sets expected, period and trusted.  Behind a track or two with
+ * slips that were taken for a run, the one before them goes on. */
 void plan_begin(struct plan *plan, const struct run *run);
 
 /* Past one track of the present run or, when that is over, of the next. */

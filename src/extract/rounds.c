@@ -12,6 +12,8 @@
 #include "extract/phase.h"
 
 #define ROUND_MOST 64u
+/* Tracks of a run in a serpentine, at least. */
+#define LONG_RUNS 6u
 /* Rounds that are looked at from both sides: no scratch goes over more. */
 #define FRESH_ROUNDS 64u
 /* Tracks that must come again. */
@@ -139,7 +141,8 @@ void rounds_see(struct rounds *rounds, const struct plan *plan)
 	unsigned tracks = plan_round(plan);
 	uint64_t print = 0;
 
-	if (tracks > ROUND_MOST)
+	/* Many short runs are rounds that were taken for longer ones. */
+	if (tracks > ROUND_MOST && LONG_RUNS * plan->period < tracks)
 		tracks = 0;
 	for (size_t i = 0; tracks && i < plan->period; i++) {
 		const struct run *a = &plan->past[plan->n - 1 - i];

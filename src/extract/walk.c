@@ -52,9 +52,13 @@
 #define USUAL_AMONG 64u
 #define USUAL_SHARE 0.4
 #define APART 3u
+#define CALM 2u
 #define SIZES 40u
 #define SKIPS 24u
 #define GUESS_OFF 4.0
+/* How near the angle of what comes next is to that behind missing tracks: the
+ * step to another group may be nearly as long. */
+#define MISSING_NOISE 3.0
 
 enum side { LOW, HIGH };
 
@@ -507,7 +511,7 @@ static unsigned missing(const struct walk *w, const struct track *t)
 		return 0;
 	for (unsigned i = 1; i <= 3; i++) {
 		if (fabs(phase_wrap(t->next - t->start - (1 + i) * now->step))
-		    <= w->reader->tolerance)
+		    <= MISSING_NOISE * w->reader->noise)
 			return i;
 	}
 	return 0;
@@ -523,6 +527,7 @@ static int event(struct walk *w, unsigned n)
 	unsigned gone;
 	int err;
 
+	w->calm = 0;
 	reader_set_purpose(w->reader, READER_EVENT);
 	err = track_find(w->reader, &t, a->first + a->size);
 
@@ -683,11 +688,63 @@ static int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
 	return err;
 }
 
+/* A boundary that a leap has gone over; more than once when it is wrong. */
+static int look_at(struct walk *w, unsigned at, struct landing *l)
+{
+	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
+	double low, high;
+	enum side side;
+	int err = 0;
+
+	for (unsigned i = 0; i < INSIDE_LOOKS && !ok && !err; i++)
+		err = ask_both(w, at, &side, &ok, &low, &high);
+	if (err || ok)
+		return err;
+	l->ok = false;
+	l->at = at;
+	l->side = side;
+	return 0;
+}
+
+/* Runs of nearly the same size, of which one ended elsewhere than foretold, and
+ * a slip add up to what was foretold: before, or from there on.  So the tracks
+ * on both sides of a change are looked at. */
+static int look_at_changes(struct walk *w, unsigned to, struct landing *l)
+{
+	int err = 0;
+
+	/* What has come again, and again, ends where it did. */
+	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
+		return 0;
+	for (unsigned k = 1; k + 1 < to && l->ok && !err; k++) {
+		double was = w->ahead[k - 1].size, is = w->ahead[k].size;
+
+		if (w->ahead[k].run == w->ahead[k - 1].run ||
+		    w->ahead[k].size == w->ahead[k - 1].size ||
+		    fabs(is - was) > (1 - SHORT_LEAST) * was)
+			continue;
+		if (k > 1)
+			err = look_at(w, k - 1, l);
+		if (!err && l->ok)
+			err = look_at(w, k + 1, l);
+	}
+	return err;
+}
+
+/* Is what is before a boundary as foretold, too? */
+static int look_before(struct walk *w, unsigned at, struct landing *l)
+{
+	int err = at >= INSIDE_LEAST ? look_at(w, at - 1, l) : 0;
+
+	return err || !l->ok ? err : look_at_changes(w, at + 1, l);
+}
+
 /* To the last boundary up to `lo` that both sides of are right; what comes
  * behind it is looked at.  `looked`: into rounds, too. */
 static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
 		     bool looked)
 {
+	struct landing l = { .ok = true };
 	double offs[2] = { 0, 0 };
 	bool ok = false;
 	unsigned bad = 0;
@@ -695,6 +752,9 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
 
 	if (!looked && rounds_needed(&w->rounds))
 		err = look_into_rounds(w, lo, &bad);
+	else if (!looked && !w->rounds.tracks && lo > 1)
+		err = look_before(w, lo, &l);
+	bad = l.ok ? bad : l.at;
 	if (bad) {
 		hi = bad;
 		lo = bad - 1;
@@ -758,6 +818,7 @@ static int accept(struct walk *w, const struct landing *l)
 		w->streak = 0;
 	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
 	rounds_pass(&w->rounds, n);
+	w->calm += n;
 	return err;
 }
 
@@ -835,25 +896,6 @@ static unsigned bound(const struct walk *w, unsigned most, unsigned n,
 	return most;
 }
 
-/* A boundary that a leap has gone over; more than once when it is wrong. */
-static int look_at(struct walk *w, unsigned at, struct landing *l)
-{
-	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
-	double low, high;
-	enum side side;
-	int err = 0;
-
-	for (unsigned i = 0; i < INSIDE_LOOKS && !ok && !err; i++)
-		err = ask_both(w, at, &side, &ok, &low, &high);
-	if (err || ok)
-		return err;
-	l->ok = false;
-	l->at = at;
-	l->side = side;
-	w->inside = true;
-	return 0;
-}
-
 /*
  * Tracks in another order, or of other sizes, may add up to the same: 23 of 704
  * sectors are 22 of 736.  So the boundary before the end is looked at too, and
@@ -865,12 +907,16 @@ static int look_inside(struct walk *w, struct landing *l, bool forced)
 	bool mixed = w->ahead[l->at].run > 0;
 	int err = 0;
 
-	if (l->at > 1 && (forced || fresh ||
-			  (!mixed && l->at >= INSIDE_LEAST)))
+	if (l->at > 1 && (forced || fresh || l->at >= INSIDE_LEAST))
 		err = look_at(w, l->at - 1, l);
 	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST) &&
-	    (fresh || mixed))
+	    (fresh || mixed)) {
 		err = look_at(w, pick(w, LOW, l->at / 8 + 1, l->at - 2), l);
+		/* That was luck. */
+		w->inside = !l->ok;
+	}
+	if (!err && l->ok && mixed && !w->rounds.tracks)
+		err = look_at_changes(w, l->at, l);
 	return err;
 }
 
