@@ -1090,6 +1090,32 @@ START_TEST(bad_blocks_move)
 }
 END_TEST
 
+/* The same for a block that is just overwritten, when its old sum is wanted and
+ * the new content goes to the log: it does not wait there for ever. */
+START_TEST(bad_homes_move)
+{
+	const unsigned at = 20 * BLOCK;
+	struct file_model *m = &models[0];
+	uint64_t ino, lbn, rng = 4;
+	struct rig rig;
+
+	open_with(&rig, 64, 13, 1);
+	ino = copied_file(&rig, true);
+	lbn = lbn_of(&rig, ino, at);
+	damage(&rig, lbn, true);
+	noise(m->data + at, BLOCK, &rng);
+	ck_assert_int_eq(do_write(&rig, ino, at, m->data + at, BLOCK), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	settle(&rig);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_uint_ne(lbn_of(&rig, ino, at), lbn);
+	sim_fault_clear(rig.sim);
+	rig_remount(&rig);
+	compare(&rig, m);
+	rig_close(&rig);
+}
+END_TEST
+
 /* A bad copy: dropped, and nobody notices. */
 START_TEST(bad_copies_go)
 {
@@ -1272,6 +1298,7 @@ int main(void)
 	tcase_add_test(tc, switched_off_it_learns_nothing);
 	tcase_add_test(tc, watermarks);
 	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
+	tcase_add_test(tc, bad_homes_move);
 	tcase_add_test(tc, bad_copies_go);
 	tcase_add_loop_test(tc, only_the_bad_copy_goes, 0, 2);
 	tcase_add_test(tc, copies_answer_for_themselves);

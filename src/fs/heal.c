@@ -399,6 +399,8 @@ static int look_block(struct ticket *ticket, struct heal *heal, uint64_t index)
 
 	if (block && block->hold) {
 		block->bad_home = true;
+		block_redirty(heal->file, block, 0);
+		job_flush(heal->file, heal->file->files->stamp, false, true);
 		return 0;
 	}
 	while (sector < end) {
