@@ -139,6 +139,7 @@ static uint64_t mix(uint64_t v)
 void rounds_see(struct rounds *rounds, const struct plan *plan)
 {
 	unsigned tracks = plan_round(plan);
+	bool other = tracks > 0;	/* a cycle, but of long runs */
 	uint64_t print = 0;
 
 	/* Many short runs are rounds that were taken for longer ones. */
@@ -155,7 +156,7 @@ void rounds_see(struct rounds *rounds, const struct plan *plan)
 	if (tracks == rounds->tracks && print == rounds->print)
 		return;
 	/* Forgotten for a while, or there are none. */
-	if (!tracks && plan->now.count <= 2 * rounds->tracks)
+	if (!tracks && !other && plan->now.count <= 2 * rounds->tracks)
 		return;
 	*rounds = (struct rounds){ .tracks = tracks, .print = print };
 }
