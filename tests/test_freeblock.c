@@ -17,6 +17,7 @@
 
 #define UNIT 8u
 #define MARK_EVERY 4096u
+#define TURNS 12
 
 static const char drive_text[] =
 	"{ \"surfaces\": 4, \"rpm\": 10000, \"order\": \"cylinder\", "
@@ -90,9 +91,11 @@ static void bench_specs(struct bench *b, int drive)
 	b->spec->write_cache_lbns = 0;
 }
 
-static void bench_open_drive(struct bench *b, bool blind, int drive)
+static void bench_open_host(struct bench *b, bool blind, int drive,
+			    uint64_t host_ns)
 {
-	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
+	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512,
+					   .host_ns = host_ns };
 	struct queue_options options = { 0 };
 	struct head_options head_options;
 
@@ -119,6 +122,11 @@ static void bench_open_drive(struct bench *b, bool blind, int drive)
 		queue_set_head(b->queue, b->head);
 	}
 	put_marks(b);
+}
+
+static void bench_open_drive(struct bench *b, bool blind, int drive)
+{
+	bench_open_host(b, blind, drive, 0);
 }
 
 static void bench_open(struct bench *b, bool blind)
@@ -328,6 +336,50 @@ START_TEST(times_agree)
 				0.05 * (double)alone.rotation_ns);
 	ck_assert_double_eq_tol((double)stats.used_ns, free_ns,
 				0.05 * free_ns);
+	bench_close(&b);
+}
+END_TEST
+
+/*
+ * A host that is late, by 0.1 ms with each request, answer and timer: the
+ * foreground hardly notices a task, by turns with it and without, and what is
+ * said of the delay is what there is.
+ */
+START_TEST(late_host)
+{
+	double mean_ns[2] = { 0, 0 }, said_ns, is_ns;
+	struct freeblock_stats stats;
+	struct bench b;
+	int i;
+
+	bench_open_host(&b, false, _i - 1, 100000);
+	b.reads = true;
+	bench_task(&b, true);
+	freeblock_want(b.task, 0, all_of(&b));
+	for (i = 0; i < 2 * TURNS + 2; i++) {
+		freeblock_pause(b.task, !(i % 2));
+		b.seed = 100 + (uint64_t)i / 2;
+		if (i > 1)
+			mean_ns[i % 2] += run_load(&b, 300) / TURNS;
+		else
+			run_load(&b, 300);
+		/* A pass is over soon. */
+		memset(b.had, 0, b.sectors);
+		b.got = 0;
+		freeblock_want(b.task, 0, all_of(&b));
+	}
+	freeblock_get_stats(b.queue, NULL, &stats);
+	said_ns = (double)stats.delay_ns / (300 * TURNS);
+	is_ns = mean_ns[1] - mean_ns[0];
+	printf("foreground %.3f ms alone, %.3f with a task that used %.0f %% "
+	       "of the potential; delay %.3f ms, %.3f said\n",
+	       mean_ns[0] / 1e6, mean_ns[1] / 1e6,
+	       100 * (double)stats.used_ns / (double)stats.potential_ns,
+	       is_ns / 1e6, said_ns / 1e6);
+	ck_assert_double_lt(is_ns, 0.012 * mean_ns[0]);
+	ck_assert_double_eq_tol(said_ns, is_ns, 0.005 * mean_ns[0]);
+	ck_assert_double_gt((double)stats.used_ns,
+			    0.3 * (double)stats.potential_ns);
 	bench_close(&b);
 }
 END_TEST
@@ -737,6 +789,7 @@ int main(void)
 
 	tcase_add_test(tcase, gaps_are_free);
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
+	tcase_add_loop_test(tcase, late_host, 1, 3);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
 	tcase_add_loop_test(tcase, parts, 0, 2);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);

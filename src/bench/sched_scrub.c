@@ -206,7 +206,8 @@ static void print_sides(const char *label, const struct turns *turns,
 	       100 * rate / media_rate(scan->rig),
 	       (double)scan->passes +
 		       (double)scan->got / (double)scan->all,
-	       100 * (double)stats.delays / (double)on->n);
+	       100 * (double)stats.delay_ns / (double)on->n /
+		       off->mean_ns);
 	fflush(stdout);
 }
 
@@ -257,7 +258,7 @@ int sched_scrub(const struct sched_options *options)
 
 	printf("%-10s %8s %8s %8s %8s %8s %8s %8s %7s %7s %7s\n", "scan of",
 	       "reads/s", "with it", "of them%", "mean ms", "mean +%", "p99 +%",
-	       "MB/s", "media%", "passes", "late %");
+	       "MB/s", "media%", "passes", "said +%");
 	err = measure(options, "all", 1, 0);
 	if (!err)
 		err = measure(options, "all but .5", 1, 0.005);

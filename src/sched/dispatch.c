@@ -54,6 +54,13 @@ static uint64_t part_lead_ns(const struct belief *belief)
 	return belief->mech->period_ps / 8000;
 }
 
+/* A command that is late itself must not be there together with the one that
+ * was to come behind it: a drive takes the nearer one first. */
+static uint64_t parked_behind_ns(const struct belief *belief)
+{
+	return belief->mech->period_ps / 16000;
+}
+
 /* Does the next access go on where the last one ends?  A drive that begins
  * anywhere then reads or writes all of a track in one turn. */
 static bool goes_on(const struct queue *queue)
@@ -154,7 +161,8 @@ static uint64_t room_ns(const struct queue *queue)
 	 * one on the way to its second part would become one with it. */
 	begun_ns = (queue->partial && queue->partial->gap_inside ?
 			    head_media_ns(queue->head) :
-			    head_begun_ns(queue->head)) + BEGUN_NS;
+			    head_begun_ns(queue->head)) +
+		   (queue->parked ? parked_behind_ns(&belief) : BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;
 }
 

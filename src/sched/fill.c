@@ -68,8 +68,6 @@ static void plan_watch(struct freeblock *fb, const struct belief *belief)
 	fb->watch[fb->watches++ % FILL_WATCHES] = (struct watch){
 		.lbn = target->lbn,
 		.over_ns = fb->plan.over_ns,
-		.guard_ns = target->write ? belief->write_guard_ns :
-					    belief->read_guard_ns,
 		.turn_ns = belief->mech->period_ps / 1000,
 	};
 }
@@ -89,6 +87,9 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	struct list *pos;
 
 	careful.read_guard_ns += fb->care_ns;
+	/* A host that is late by so much is early, too, now and then. */
+	careful.read_early_ns += fb->care_ns / 4;
+	careful.write_early_ns += fb->care_ns / 4;
 	careful.read_next_guard_ns += fb->care_next_ns;
 	careful.write_next_guard_ns += fb->care_next_ns;
 	list_for_each(pos, &fb->tasks)
@@ -591,8 +592,7 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 		watch->used = false;
 		fb->followed++;
 		care_follow(fb, watch, disk->complete_ns);
-		if (disk->complete_ns > watch->over_ns + watch->guard_ns +
-						ROUND_NS)
+		if (disk->complete_ns > watch->over_ns + watch->turn_ns / 2)
 			delay_count(fb, disk->complete_ns - watch->over_ns);
 	}
 }

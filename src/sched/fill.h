@@ -36,7 +36,7 @@ struct watch {
 	bool used;		/* something is read before it ... */
 	bool first_late;	/* ... and the first of that came late */
 	uint64_t lbn;
-	uint64_t over_ns, guard_ns, turn_ns;
+	uint64_t over_ns, turn_ns;
 };
 
 struct freeblock {

@@ -50,6 +50,7 @@ struct op {
 	uint64_t order;		/* flush: covers what completed before */
 	uint64_t late_ns;	/* completes that much later */
 	uint64_t reach_ns;	/* the drive is reached */
+	uint64_t host_ns;	/* the answer is late by that */
 	bool failed, stuck, flip;
 	int error;
 	struct list link;	/* in the air, late or ready */
@@ -67,6 +68,7 @@ struct sim {
 	uint64_t env_seed;
 	uint64_t host_ns, host_seed;
 	uint64_t reach_ns;		/* of the last that was sent */
+	uint64_t told_ns;		/* of the last answer */
 
 	struct list sent;		/* ops, in order */
 	struct list air, late, ready;	/* ops */
@@ -231,7 +233,7 @@ static void op_send(struct sim *sim, struct op *op)
 	if (op->reach_ns < sim->reach_ns)
 		op->reach_ns = sim->reach_ns;
 	sim->reach_ns = op->reach_ns;
-	op->late_ns += host_late_ns(sim);
+	op->host_ns = host_late_ns(sim);
 	list_add(&sim->sent, &op->way);
 }
 
@@ -428,6 +430,16 @@ uint64_t sim_next_ns(struct sim *sim)
 	return late && late->late_ns < next ? late->late_ns : next;
 }
 
+/* When the host tells of it: no answer overtakes another. */
+static uint64_t op_told_ns(struct sim *sim, const struct op *op)
+{
+	uint64_t told_ns = op->timing.done_ns + op->host_ns;
+
+	if (sim->told_ns < told_ns)
+		sim->told_ns = told_ns;
+	return sim->told_ns;
+}
+
 /* Completes everything up to a moment, in order of time. */
 static void run_until(struct sim *sim, uint64_t until_ns)
 {
@@ -452,8 +464,8 @@ static void run_until(struct sim *sim, uint64_t until_ns)
 		op = timing ? container_of(timing, struct op, timing) : late;
 		if (!timing) {
 			op_complete(sim, op, late_ns);
-		} else if (op->late_ns) {
-			op->late_ns += timing->done_ns;
+		} else if (op->late_ns || op->host_ns) {
+			op->late_ns += op_told_ns(sim, op);
 			list_del(&op->link);
 			list_add(&sim->late, &op->link);
 		} else if (!op->stuck) {
