@@ -245,10 +245,13 @@ static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind,
 }
 
 /* Of what is handed over so long before the head is free: then it is not late
- * by all that the host is late. */
+ * by all that the host is late.  What a busy drive does says nothing of an idle
+ * one, least of all before it has been seen. */
 static uint64_t guard_ahead_ns(uint64_t idle_ns, uint64_t busy_ns,
 			       uint64_t ahead_ns)
 {
+	if (!ahead_ns)
+		return idle_ns;
 	idle_ns -= ahead_ns < idle_ns ? ahead_ns : idle_ns;
 	return idle_ns > busy_ns ? idle_ns : busy_ns;
 }
