@@ -1075,7 +1075,7 @@ START_TEST(records_skip_to_the_head)
 	ck_assert_uint_ge(back, 3);
 	qsort(took, 120, sizeof(took[0]), compare);
 	/* The command is 0.07 of it, a slot 0.08 and its transfer as much. */
-	ck_assert_uint_le(took[60], rev_ns * 35 / 100);
+	ck_assert_uint_le(took[60], rev_ns * 30 / 100);
 	/* Twins, in between, keep nobody waiting for all of them. */
 	ck_assert_uint_le(took[118], rev_ns * 15 / 10);
 	ck_assert_uint_le(took[119], rev_ns * 4);
