@@ -230,6 +230,38 @@ START_TEST(in_rounds)
 }
 END_TEST
 
+/* Gaps take a part of the time of all else, at most: where a cache has to be
+ * got out of the way, too. */
+START_TEST(bounded)
+{
+	struct extract_verdict v;
+	struct specgen options;
+	struct extract_rig rig;
+	struct map_stats s;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+
+	ck_assert_int_eq(specgen_parse("139,bytes=80G,slipped=0.0005",
+				       &options), 0);
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	map = map_of(&rig, spec);
+	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
+	ck_assert_int_eq(map_geom(map, &geom), 0);
+	extract_rig_judge(&rig, geom, &v);
+	ck_assert_uint_eq(v.wrong, 0);
+	ck_assert_uint_lt(v.unknown_sectors, v.sectors / 200);
+	map_get_stats(map, &s);
+	ck_assert_uint_lt(s.disk_ns, UINT64_C(800000000000));
+	ck_assert_uint_lt(s.ns_for[READER_GAP], s.disk_ns / 3);
+	geom_free(geom);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
 static struct run run_of(uint32_t size)
 {
 	return (struct run){ .count = 1, .size = size, .cross = 0.1,
@@ -401,6 +433,7 @@ int main(void)
 	tcase_add_loop_test(tc, certain, 0, 25);
 	tcase_add_loop_test(tc, closed, 0, 9);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
+	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, slips_show);
 	tcase_add_test(tc, round_learned);
 	tcase_add_test(tc, overlaps);

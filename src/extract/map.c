@@ -41,6 +41,13 @@
 /* Gaps of more tracks are walked over once more, reading so often. */
 #define GAP_MOST 24u
 #define REPEAT_AGAIN 5u
+/* Disk time for gaps, of that of all else, and at least; the share of the space
+ * that may stay unknown, as a divisor. */
+#define GAPS_SHARE 4u
+#define GAPS_LEAST_NS UINT64_C(120000000000)
+#define GAPS_ENOUGH 2000u
+/* So few are closed in order: what one says serves the next. */
+#define ORDERED_MOST 32u
 /* Tracks of one size in a row are certain; of others so many are looked at
  * beside a gap. */
 #define ROW_LEAST 3u
@@ -705,34 +712,119 @@ static int widen(struct map *m, struct gap *gap)
 	return err;
 }
 
-/* Looks again, closely, at what is unknown between known tracks. */
-static int close_gaps(struct map *m, uint64_t from, uint64_t end)
+/* A gap to be closed. */
+struct open_gap {
+	uint64_t first, units;
+};
+
+struct open_gaps {
+	struct open_gap *v;
+	size_t n, room;
+	uint64_t units;		/* of all */
+};
+
+static int gap_cmp(const void *a, const void *b)
+{
+	const struct open_gap *x = a, *y = b;
+
+	return x->units != y->units ? (x->units < y->units ? 1 : -1) :
+	       x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* Those that are not too long; of many the longest first. */
+static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
+		     struct open_gaps *gaps)
+{
+	struct gap gap;
+
+	*gaps = (struct open_gaps){ 0 };
+	for (; next_gap(m, from, &gap) && gap.end <= end; from = gap.end) {
+		uint64_t units = gap.end - gap.first;
+
+		if (units > gap_most(m))
+			continue;
+		if (gaps->n == gaps->room) {
+			size_t room = 2 * gaps->room + 16;
+			struct open_gap *v = realloc(gaps->v,
+						     room * sizeof(*v));
+
+			if (!v)
+				return -ENOMEM;
+			gaps->v = v;
+			gaps->room = room;
+		}
+		gaps->v[gaps->n++] = (struct open_gap){ gap.first, units };
+		gaps->units += units;
+	}
+	if (gaps->n > ORDERED_MOST)
+		qsort(gaps->v, gaps->n, sizeof(*gaps->v), gap_cmp);
+	return 0;
+}
+
+static int close_gap(struct map *m, struct gap *gap)
 {
 	struct gap_track v[GAP_TRACKS];
-	unsigned n, repeat = m->reader.repeat;
+	unsigned n;
+	int err = lock(m, false);
+
+	if (!err)
+		err = widen(m, gap);
+	if (err)
+		return err;
+	gap_steps(m, gap);
+	err = gap_close(&m->reader, gap, v, &n);
+	return err ? err : put_gap(m, v, n);
+}
+
+/* When no more time is to be spent on gaps. */
+static uint64_t gaps_until(const struct map *m, uint64_t now_ns)
+{
+	uint64_t most_ns = (m->spent_ns - m->gaps_ns) / GAPS_SHARE, until_ns;
+
+	if (most_ns < GAPS_LEAST_NS)
+		most_ns = GAPS_LEAST_NS;
+	until_ns = now_ns + most_ns;
+	until_ns -= m->gaps_ns < most_ns ? m->gaps_ns : most_ns;
+	return m->deadline_ns && m->deadline_ns < until_ns ? m->deadline_ns :
+							     until_ns;
+}
+
+static int close_all(struct map *m, const struct open_gaps *gaps,
+		     uint64_t enough)
+{
+	uint64_t left = gaps->units;
 	struct gap gap;
 	int err = 0;
+
+	for (size_t i = 0; i < gaps->n && left > enough && !err; i++) {
+		left -= gaps->v[i].units;
+		if (next_gap(m, gaps->v[i].first, &gap) &&
+		    gap.first == gaps->v[i].first)
+			err = close_gap(m, &gap);
+	}
+	return err;
+}
+
+/* Looks again, closely, at what is unknown between known tracks: as long as
+ * that is worth it. */
+static int close_gaps(struct map *m, uint64_t from, uint64_t end)
+{
+	uint64_t began_ns = env_now_ns(m->reader.prober->env);
+	unsigned repeat = m->reader.repeat;
+	struct open_gaps gaps;
+	int err = list_gaps(m, from, end, &gaps);
 
 	reader_set_purpose(&m->reader, READER_GAP);
 	/* It reads as often as it has to. */
 	reader_sharpen(&m->reader, 1);
-	while (!err && !out_of_time(m) && next_gap(m, from, &gap) &&
-	       gap.end <= end) {
-		from = gap.end;
-		err = lock(m, false);
-		if (err || gap.end - gap.first > gap_most(m))
-			continue;
-		err = widen(m, &gap);
-		if (err)
-			break;
-		from = gap.end;
-		gap_steps(m, &gap);
-		err = gap_close(&m->reader, &gap, v, &n);
-		if (!err)
-			err = put_gap(m, v, n);
-	}
+	m->reader.until_ns = gaps_until(m, began_ns);
+	if (!err)
+		err = close_all(m, &gaps, (end - from) / GAPS_ENOUGH);
+	m->reader.until_ns = 0;
 	reader_sharpen(&m->reader, repeat);
-	return err;
+	m->gaps_ns += env_now_ns(m->reader.prober->env) - began_ns;
+	free(gaps.v);
+	return err == -ETIME ? 0 : err;
 }
 
 /* Walks over all of [first, end) that is not mapped. */
@@ -786,7 +878,7 @@ static int walk_again(struct map *m, uint64_t from, uint64_t end)
 static int extract(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t began_ns = env_now_ns(m->reader.prober->env);
-	uint64_t from;
+	uint64_t from, now_ns;
 	int err = prepare(m);
 
 	end = end < m->reader.units ? end : m->reader.units;
@@ -796,9 +888,11 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	from = first > gap_most(m) ? first - gap_most(m) : 0;
 	if (!err)
 		err = walk_again(m, from, end);
+	now_ns = env_now_ns(m->reader.prober->env);
+	m->spent_ns += now_ns - began_ns;
 	if (!err)
 		err = close_gaps(m, from, end);
-	m->spent_ns += env_now_ns(m->reader.prober->env) - began_ns;
+	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
 	return err;
 }
 

@@ -28,6 +28,7 @@ struct map {
 	uint64_t deadline_ns;	/* 0: none */
 	uint64_t told_ns;
 	uint64_t spent_ns;
+	uint64_t gaps_ns;	/* of that, on what others left unknown */
 	uint64_t checks, failed;
 };
 

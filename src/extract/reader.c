@@ -13,6 +13,7 @@
  * How long it takes to reach a unit is kept for each power of two of the
  * distance: longer after every revolution missed, shorter bit by bit.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -98,12 +99,17 @@ static void note(struct reader *r, uint64_t unit, uint32_t units,
 {
 	bool idle = a->submit_ns > r->last_ns + IDLE_NS;
 
+	if (!a->complete_ns)
+		return;
 	r->reads++;
 	r->reads_for[r->purpose]++;
-	if (a->complete_ns > r->last_ns && r->last_ns)
-		r->ns_for[r->purpose] += a->complete_ns - r->last_ns;
+	/* A drive may have done some in another order. */
+	if (a->complete_ns > r->last_ns) {
+		if (r->last_ns)
+			r->ns_for[r->purpose] += a->complete_ns - r->last_ns;
+		r->last_ns = a->complete_ns;
+	}
 	r->last = unit + units - 1;
-	r->last_ns = a->complete_ns;
 	recent_add(&r->recent, unit, unit + units, idle);
 	if (a->result)
 		r->errors++;
@@ -118,13 +124,22 @@ enum reader_purpose reader_set_purpose(struct reader *reader,
 	return was;
 }
 
+/* To the prober. */
+static int pass(struct reader *r, struct probe_access *a, unsigned n,
+		unsigned depth)
+{
+	if (r->until_ns && env_now_ns(r->prober->env) > r->until_ns)
+		return -ETIME;
+	return r->prober->access(r->prober, a, n, depth);
+}
+
 int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
 	       struct probe_access *access)
 {
 	int err;
 
 	access_set(reader, access, unit, units);
-	err = reader->prober->access(reader->prober, access, 1, 1);
+	err = pass(reader, access, 1, 1);
 	note(reader, unit, units, access);
 	return err;
 }
@@ -161,7 +176,7 @@ int reader_elsewhere(struct reader *reader, uint64_t unit, unsigned n)
 			at[k] = place_elsewhere(reader, unit);
 			access_set(reader, &a[k], at[k], 1);
 		}
-		err = reader->prober->access(reader->prober, a, k, k);
+		err = pass(reader, a, k, k);
 		for (unsigned i = 0; i < k; i++)
 			note(reader, at[i], 1, &a[i]);
 	}
@@ -343,8 +358,11 @@ int reader_expect(struct reader *reader, uint64_t unit, double expected,
 	return 0;
 }
 
+/* Or would a drive that reads ahead have it soon? */
 static bool has_some(const struct reader *r, uint64_t unit, uint32_t units)
 {
+	if (recent_streams(&r->recent, unit))
+		return true;
 	for (uint32_t i = 0; i < units; i++) {
 		if (recent_has(&r->recent, unit + i))
 			return true;
@@ -387,7 +405,7 @@ int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
 	a.not_before_ns = now_ns +
 		(uint64_t)(wait_for(reader, now_ns, begins - ahead) +
 			   floor(ahead) * period_ns);
-	err = reader->prober->access(reader->prober, &a, 1, 1);
+	err = pass(reader, &a, 1, 1);
 	note(reader, unit, units, &a);
 	if (err || a.result)
 		return err;

@@ -6,6 +6,9 @@
  */
 #include "extract/recent.h"
 
+/* Units; more than the cache of any drive that reads on all by itself. */
+#define AHEAD_MOST 65536u
+
 void recent_init(struct recent *recent)
 {
 	*recent = (struct recent){ 0 };
@@ -69,6 +72,6 @@ void recent_further(struct recent *recent, uint64_t units)
 {
 	uint64_t ahead = recent->ahead * 2 + 1;
 
-	if (ahead <= units / 16)
+	if (ahead <= units / 16 && ahead <= AHEAD_MOST)
 		recent->ahead = ahead;
 }
