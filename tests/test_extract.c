@@ -230,6 +230,45 @@ START_TEST(in_rounds)
 }
 END_TEST
 
+/*
+ * What a gap may be, it may be otherwise: the ends of two zones of one pitch,
+ * with what looks like a slip between them (105); a track in which more slipped
+ * than shows, which begins as a short one would end (301).
+ */
+START_TEST(not_claimed)
+{
+	static const struct {
+		const char *drive;
+		uint64_t seed, around;
+	} places[] = {
+		{ "105,bytes=80G,slipped=0.0005", 1, 118726437 },
+		{ "301,bytes=80G", 6, 128435384 },
+	};
+	uint64_t around = places[_i].around;
+	struct extract_verdict v;
+	struct specgen options;
+	struct extract_rig rig;
+	struct spec *spec;
+	struct geom *geom;
+	struct map *map;
+
+	ck_assert_int_eq(specgen_parse(places[_i].drive, &options), 0);
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, places[_i].seed), 0);
+	map = map_of(&rig, spec);
+	ck_assert_int_eq(map_extract(map, around - 100000, around + 100000),
+			 0);
+	ck_assert_int_eq(map_geom(map, &geom), 0);
+	extract_rig_judge(&rig, geom, &v);
+	ck_assert_uint_eq(v.wrong, 0);
+	ck_assert_uint_lt(v.unknown_sectors, v.sectors - 190000);
+	geom_free(geom);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
 /* Gaps take a part of the time of all else, at most: where a cache has to be
  * got out of the way, too. */
 START_TEST(bounded)
@@ -433,6 +472,7 @@ int main(void)
 	tcase_add_loop_test(tc, certain, 0, 25);
 	tcase_add_loop_test(tc, closed, 0, 9);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
+	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, slips_show);
 	tcase_add_test(tc, round_learned);

@@ -38,6 +38,8 @@
 /* Of slipped sectors in a row. */
 #define SLIPPED_MOST 0.3
 #define STEP_OFF 0.004
+/* A track with the whole of a turn, whatever slipped. */
+#define WHOLE_LEAST (1 - SLIPPED_MOST)
 #define PIECES_MOST 10u
 #define CUTS 8u
 #define ROUNDS 3u
@@ -348,7 +350,7 @@ struct whole {
 	bool odd;		/* it is not explained why it is no whole one */
 	bool clear;		/* it goes round, and the next follows it */
 	bool doubt;		/* units that may lie elsewhere are beside it,
-				 * or missing */
+				 * or missing; or it may be several */
 	double turns;
 };
 
@@ -364,7 +366,8 @@ static struct whole see_as_one(const struct parts *g, unsigned from,
 		turns += p[i - 1].jump + p[i].turns;
 	if (to < g->n)
 		next = p[to].s.start;
-	w.odd = (to == g->n && !gap->behind.size) ||
+	/* What begins later by a step because it is short has no whole turn. */
+	w.odd = (to == g->n && !gap->behind.size) || turns < WHOLE_LEAST ||
 		!is_step(gap, next - p[from].s.start);
 	w.turns = turns;
 	w.can_be = turns <= (to - from > 1 ? MORE : 1 + TURNS_OFF);
@@ -372,6 +375,9 @@ static struct whole see_as_one(const struct parts *g, unsigned from,
 	/* As if one of its units lay elsewhere. */
 	w.doubt = w.odd && turns > 1 - NEARLY_UNITS * p[from].s.pitch -
 				   TURN_OFF;
+	/* A slip explains no end of a zone, and may be what lies between two
+	 * of the same pitch. */
+	w.doubt |= w.odd && to - from > 1;
 	for (unsigned i = from ? from - 1 : 0; i <= to && i < g->n; i++)
 		w.doubt |= p[i].few;
 	return w;
@@ -383,14 +389,14 @@ struct way {
 	bool sure;
 };
 
-/* Two odd tracks that together may be just one: the last of them and the first
- * of the other part of it. */
+/* Two tracks that together may be just one, of which one is odd: the last of
+ * them and the first of the other part of it. */
 static bool is_odd_pair(const struct whole *a, const struct whole *b,
 			const struct part *last, const struct part *next)
 {
 	double all = a->turns + last->jump + b->turns;
 
-	if (!a->odd || !b->odd || all > MORE)
+	if ((!a->odd && !b->odd) || all > MORE)
 		return false;
 	return !differ(last, next) || (!last->broken && all > 2 - MORE);
 }

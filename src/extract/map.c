@@ -42,7 +42,7 @@
 #define GAP_MOST 24u
 #define REPEAT_AGAIN 5u
 /* Disk time for gaps, of that of all else, and at least; the share of the space
- * that may stay unknown, as a divisor. */
+ * that may stay unknown where not all tracks are looked at, as a divisor. */
 #define GAPS_SHARE 4u
 #define GAPS_LEAST_NS UINT64_C(120000000000)
 #define GAPS_ENOUGH 2000u
@@ -819,7 +819,9 @@ static int close_gaps(struct map *m, uint64_t from, uint64_t end)
 	reader_sharpen(&m->reader, 1);
 	m->reader.until_ns = gaps_until(m, began_ns);
 	if (!err)
-		err = close_all(m, &gaps, (end - from) / GAPS_ENOUGH);
+		err = close_all(m, &gaps, m->dense ? 0 :
+						     (end - from) /
+							     GAPS_ENOUGH);
 	m->reader.until_ns = 0;
 	reader_sharpen(&m->reader, repeat);
 	m->gaps_ns += env_now_ns(m->reader.prober->env) - began_ns;
