@@ -111,6 +111,44 @@ START_TEST(interrupted)
 }
 END_TEST
 
+/* What is no map is not believed, and nothing of it stays. */
+START_TEST(hostile_states)
+{
+	static const char *const states[] = {
+		"[[0,100,1,100,1e300,0,1]],'odds':[]",
+		"[[0,100,1,100,0,-1e300,1]],'odds':[]",
+		"[[0,100,1,100,0,0,1],[50,100,1,100,0,0,1]],'odds':[]",
+		"[[0,98,1,100,0,0,1]],'odds':[[0,1],[0,1]]",
+		"[[0,197,2,100,0,0,1]],'odds':[[100,2],[0,1]]",
+		"[[0,99,1,100,0,0,1]],'odds':[]",
+	};
+	struct spec *spec = spec_of("modern.json");
+	struct extract_rig rig;
+	struct map *map;
+	json_t *state, *more;
+	char text[200];
+	bool known;
+
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
+	map = map_of(&rig, spec);
+	state = map_save(map);
+	snprintf(text, sizeof(text), "{'pieces':%s}", states[_i]);
+	for (char *c = text; *c; c++)
+		*c = *c == '\'' ? '"' : *c;
+	more = json_loads(text, 0, NULL);
+	ck_assert_ptr_nonnull(more);
+	ck_assert_int_eq(json_object_update(state, more), 0);
+	ck_assert_int_eq(map_load(map, state), -EINVAL);
+	map_known(map, 0, &known);
+	ck_assert(!known);
+	json_decref(more);
+	json_decref(state);
+	map_close(map);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
 /*
  * Nothing that is known is wrong, on drives that once had wrong tracks: pieces
  * that overlapped (26), tracks in another order with the same sum (5), tracks
@@ -469,6 +507,7 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
+	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 25);
 	tcase_add_loop_test(tc, closed, 0, 9);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);

@@ -204,7 +204,8 @@ START_TEST(scsi_goes_on)
 }
 END_TEST
 
-/* Answers of another drive are no answers: the questions are not the same. */
+/* What another drive has said, and what nobody has, are no answers, whatever
+ * the file says of whom they are. */
 START_TEST(scsi_of_another_drive)
 {
 	struct judge j;
@@ -217,17 +218,101 @@ START_TEST(scsi_of_another_drive)
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
 	told = r.state.told;
 	bytes = r.state.told_bytes;
+	ck_assert_ptr_nonnull(told);
 	r.state.told = NULL;
 	close_drive(&r);
+	if (_i == 1) {
+		told = realloc(told, bytes + 5);
+		memset(told, 0x5a, bytes + 5);
+		bytes += 5;
+	}
 
 	open_scsi(&r, 812, UINT64_C(600000000), habits[0]);
-	r.state.told = malloc(bytes + 5);
-	memset(r.state.told, 0x5a, bytes + 5);
-	r.state.told_bytes = bytes + 5;
+	r.counting.most = 100;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	come_again(&r);
+	free(r.state.told);
+	r.state.told = told;
+	r.state.told_bytes = bytes;
+	/* The file is known to be another drive's. */
+	if (_i == 2)
+		strcpy(r.identity.model, "another");
 	run_to_end(&r);
 	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
 	close_drive(&r);
+}
+END_TEST
+
+/* The same drive, and what it said of some blocks before it was formatted anew
+ * or found a defect: then nothing of it counts. */
+START_TEST(scsi_formatted_anew)
+{
+	uint64_t blocks;
+	struct translate_place place;
+	struct translate *t;
+	uint8_t *told;
+	size_t bytes;
+	struct rig r;
+
+	open_scsi(&r, 812, UINT64_C(600000000), habits[0]);
+	blocks = geom_sectors(r.truth) * 512 / r.spec->logical_bytes;
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		ck_assert_int_eq(translate_block(t, blocks / 100 * i, &place),
+				 0);
+		translate_back(t, &place.address, &(uint64_t){ 0 });
+	}
+	ck_assert_int_eq(translate_keep(t, (void **)&told, &bytes), 0);
+	translate_close(t);
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	ck_assert_int_eq(translate_recall(t, told, bytes), 0);
+	ck_assert_int_eq(translate_block(t, 0, &place), 0);
+	ck_assert_uint_eq(translate_recalled(t), 1);
+	translate_close(t);
+
+	/* Sectors of the last quarter are one further on. */
+	for (size_t i = bytes / 200 * 150; i < bytes; i += bytes / 200)
+		told[i + (told[i + 16] & 1 ? 7 : 15)]++;
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	ck_assert_int_eq(translate_recall(t, told, bytes), -ESTALE);
+	ck_assert_int_eq(translate_block(t, 0, &place), 0);
+	ck_assert_uint_eq(translate_recalled(t), 0);
+	translate_close(t);
 	free(told);
+	close_drive(&r);
+}
+END_TEST
+
+/* A part that was found by timing is not all that the drive can tell; and what
+ * the drive told of surfaces says nothing of tracks found by timing. */
+START_TEST(timing_then_scsi)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 813, UINT64_C(300000000), habits[0]);
+	r.run.scsi = NULL;
+	r.run.quick = true;
+	run_to_end(&r);
+	ck_assert_uint_gt(r.state.profile->part[PROFILE_BOUNDARIES]
+			  .confidence_ppm, 0);
+	come_again(&r);
+	r.run.scsi = "drive";
+	r.run.quick = false;
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_SURFACES].method,
+			 PROFILE_SCSI);
+	come_again(&r);
+	r.run.scsi = NULL;
+	r.run.quick = true;
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_SURFACES]
+			  .confidence_ppm, 0);
+	close_drive(&r);
 }
 END_TEST
 
@@ -417,7 +502,9 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_then_angles, 0,
 			    sizeof(habits) / sizeof(habits[0]));
 	tcase_add_test(tc, scsi_goes_on);
-	tcase_add_test(tc, scsi_of_another_drive);
+	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
+	tcase_add_test(tc, scsi_formatted_anew);
+	tcase_add_test(tc, timing_then_scsi);
 	tcase_add_test(tc, two_actuators);
 	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "diskmodel/geom_build.h"
 #include "extract/angles.h"
 #include "extract/pitch.h"
 #include "extract/prober_disk.h"
@@ -139,6 +140,42 @@ START_TEST(trims_as_long_as_it_may)
 }
 END_TEST
 
+static bool is_even(void *arg, const struct geom_track *track)
+{
+	(void)arg;
+	return track->index % 2 == 0;
+}
+
+/* Half of the disk can't be read any more, and no track tells of the next:
+ * what stays unsure is not tried for ever. */
+START_TEST(gives_up_what_cannot_be_read)
+{
+	struct trim_options options = { 0 };
+	struct geom *truth, *some, *geom;
+	struct prober *prober;
+	struct trim_stats stats;
+	struct spec *spec;
+	struct sim *sim;
+
+	make(723, &spec, &sim);
+	ck_assert_int_eq(spec_geom(spec, &truth), 0);
+	ck_assert_int_eq(geom_less(truth, is_even, NULL, &some), 0);
+	sim_damage(sim, geom_sectors(truth) * 5 / 8,
+		   geom_sectors(truth) * 3 / 8);
+	prober = prober_disk_new(sim_env(sim), sim_disk(sim), false, NULL);
+	options.period_ps = spec->mech.period_ps;
+	ck_assert_int_eq(trim_angles(prober, some, &options, &geom, &stats),
+			 0);
+	ck_assert_double_gt(stats.sigma, 0.002);
+	geom_free(geom);
+	geom_free(some);
+	geom_free(truth);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
 START_TEST(nothing_known_is_nothing_to_trim)
 {
 	struct trim_options options = { .period_ps = 8333333333 };
@@ -214,6 +251,21 @@ START_TEST(believes_what_others_are)
 }
 END_TEST
 
+/* All read near one place, some of them late: that is no slope. */
+START_TEST(no_pitch_of_one_place)
+{
+	struct pitch_read read[READS];
+	struct pitch pitch[PITCH_MOST];
+
+	for (unsigned i = 0; i < READS; i++)
+		read[i] = (struct pitch_read){
+			.track = i, .sectors = 776, .around = 776,
+			.part = i % 2 ? 0.11 : 0.1, .late = i % 2 ? 0 : 0.02,
+		};
+	ck_assert_uint_eq(pitch_find(read, READS, 0.0015, 8, pitch), 0);
+}
+END_TEST
+
 /* A jump that nothing foretold, and late readings that are none. */
 START_TEST(smooths_up_to_a_jump)
 {
@@ -261,9 +313,11 @@ int main(void)
 
 	tcase_add_loop_test(tc, trims_what_has_added_up, 0, 10);
 	tcase_add_test(tc, trims_as_long_as_it_may);
+	tcase_add_test(tc, gives_up_what_cannot_be_read);
 	tcase_add_test(tc, nothing_known_is_nothing_to_trim);
 	tcase_add_test(tc, finds_pitches);
 	tcase_add_test(tc, believes_what_others_are);
+	tcase_add_test(tc, no_pitch_of_one_place);
 	tcase_add_test(tc, smooths_up_to_a_jump);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

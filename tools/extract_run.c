@@ -91,6 +91,16 @@ static void found(struct profile *p, enum profile_part part,
 	p->part[part].confidence_ppm = ppm;
 }
 
+/* Cylinders mean something else from now on: a seek curve over them means
+ * nothing. */
+static void forget_seeks(struct profile *p)
+{
+	found(p, PROFILE_SEEK, PROFILE_NONE, 0);
+	free(p->mech.seek);
+	p->mech.seek = NULL;
+	p->mech.seek_n = 0;
+}
+
 /* ---- The stages ---- */
 
 static enum extract_end end_of_period(enum period_verdict verdict)
@@ -164,6 +174,11 @@ static int map_keep(struct mapping *m)
 		return err;
 	geom_free(p->geom);
 	p->geom = geom;
+	/* Each track counts as a cylinder, until surfaces are found again. */
+	if (known(run, PROFILE_SURFACES) ||
+	    (p->part[PROFILE_SEEK].method == PROFILE_TRACE && geom_known(geom)))
+		forget_seeks(p);
+	found(p, PROFILE_SURFACES, PROFILE_NONE, 0);
 	/* After a short one what was measured first is better. */
 	if (run->map.period_ns > 0 && run->map.period_ppm < REFINED_PPM)
 		p->mech.period_ps = (uint64_t)(run->map.period_ns * 1e3 + 0.5);
@@ -245,9 +260,13 @@ static int run_told(struct extract_run *run)
 	const char *why;
 	int err;
 
-	if (!run->scsi || known(run, PROFILE_BOUNDARIES))
+	/* What was found by timing may be a part only. */
+	if (!run->scsi || run->state->profile->part[PROFILE_BOUNDARIES].method
+			  == PROFILE_SCSI)
 		return 0;
 	err = extract_scsi(&scsi, &why);
+	if (!err)
+		forget_seeks(run->state->profile);
 	if (why)
 		run->verdict = why;
 	return err;
@@ -355,6 +374,7 @@ static int run_heads(struct extract_run *run)
 	}
 	geom_free(p->geom);
 	p->geom = geom;
+	forget_seeks(p);
 	if (heads.order == HEADS_CYLINDER)
 		msg_info("%u surfaces in cylinder order%s", heads.surfaces,
 			 heads.back ? ", forth and back" : "");
@@ -611,6 +631,14 @@ static const struct stage stages[] = {
 
 /* ---- All of it ---- */
 
+/* Is what is known that of this drive? */
+static bool is_same(const struct profile *p, const struct disk_limits *limits,
+		    const struct identity *id)
+{
+	return p && p->sectors == limits->sectors &&
+	       !strcmp(p->serial, id->serial) && !strcmp(p->model, id->model);
+}
+
 static int make_profile(struct extract_run *run)
 {
 	const struct disk_limits *limits = run->prober->limits;
@@ -619,8 +647,7 @@ static int make_profile(struct extract_run *run)
 	struct geom *geom;
 	int err;
 
-	if (p && p->sectors == limits->sectors &&
-	    !strcmp(p->serial, id->serial))
+	if (is_same(p, limits, id))
 		return 0;
 	err = geom_regular(limits->sectors, PSEUDO_SECTORS, &geom);
 	if (err)
@@ -630,7 +657,8 @@ static int make_profile(struct extract_run *run)
 		geom_free(geom);
 		return -ENOMEM;
 	}
-	profile_free(run->state->profile);
+	/* Nor are the map and the answers of another drive its own. */
+	extract_state_forget(run->state);
 	run->state->profile = p;
 	snprintf(p->model, sizeof(p->model), "%s", id->model);
 	snprintf(p->serial, sizeof(p->serial), "%s", id->serial);

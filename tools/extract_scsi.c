@@ -180,7 +180,8 @@ int extract_scsi(const struct extract_scsi *scsi, const char **why)
 	else
 		told_keep(&told);
 	told_free(&told);
-	if (!err) {
+	/* Nor is what leads nowhere gone over again. */
+	if (!err || err == -EOPNOTSUPP) {
 		free(state->told);
 		state->told = NULL;
 		state->told_bytes = 0;

@@ -68,12 +68,12 @@ static int take_lines(FILE *f, const char *path, struct extract_state *state)
 	while (!err && fgets(line, sizeof(line), f)) {
 		if (settings_parse(&state->settings, line))
 			continue;
-		if (sscanf(line, "profile %zu", &bytes) == 1)
+		if (!state->profile && sscanf(line, "profile %zu", &bytes) == 1)
 			err = take_record(f, bytes, &state->profile);
 		else if (sscanf(line, "told %zu", &bytes) == 1 &&
 			 !state->told && (state->told = take_bytes(f, bytes)))
 			state->told_bytes = bytes;
-		else if (!strcmp(line, "map\n"))
+		else if (!state->map && !strcmp(line, "map\n"))
 			state->map = json_loadf(f, 0, NULL);
 	}
 	return err;
@@ -129,9 +129,13 @@ static int put(FILE *f, const struct extract_state *state)
 	}
 	if (state->map) {
 		fprintf(f, "map\n");
-		json_dumpf(state->map, f, JSON_COMPACT);
+		if (json_dumpf(state->map, f, JSON_COMPACT))
+			return -EIO;
 	}
-	return fflush(f) || fsync(fileno(f)) ? -errno : 0;
+	if (fflush(f) || fsync(fileno(f)))
+		return -errno;
+	/* What did not fit before may be forgotten by now. */
+	return ferror(f) ? -EIO : 0;
 }
 
 static void sync_folder(const char *path)

@@ -283,13 +283,13 @@ static void report(const struct arguments *a, const struct extract_run *run,
 	const struct profile *p = run->state->profile;
 	json_t *parts, *all;
 
-	if (run->verdict)
-		msg_error("%s: %s", a->device, run->verdict);
-	else if (end == EXTRACT_GONE)
+	if (end == EXTRACT_GONE)
 		msg_error("%s: has vanished", a->device);
+	else if (run->verdict)
+		msg_error("%s: %s", a->device, run->verdict);
 	else if (end == EXTRACT_UNREADABLE)
 		msg_error("%s: cannot be read", a->device);
-	else if (end == EXTRACT_INCOMPLETE)
+	if (end == EXTRACT_INCOMPLETE)
 		msg_info("interrupted: run again to go on");
 	if (run->verify.wrong && end == EXTRACT_DONE)
 		msg_warn("%s: %u of %u boundaries did not look like one",
@@ -416,7 +416,7 @@ static enum extract_end compare(const struct arguments *a, struct disk *disk,
 	if (err == -EINTR)
 		return EXTRACT_INCOMPLETE;
 	if (err && err != -ESTALE)
-		return EXTRACT_GONE;
+		return err == -ENODEV ? EXTRACT_GONE : EXTRACT_FAILED;
 	msg_info("%s: %u boundaries right, %u wrong, %u undecided%s",
 		 a->device, v.right, v.wrong, v.undecided,
 		 err ? "; not the same capacity" : "");

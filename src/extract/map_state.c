@@ -2,10 +2,14 @@
  * map_state.c - a map as JSON: pieces, odd tracks, and what holds the clock.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/msg.h"
 #include "extract/map_state.h"
+
+/* Revolutions, of whatever turn; more is no angle. */
+#define TURNS_MOST 1e6
 
 static int append(json_t *array, json_t *value)
 {
@@ -55,6 +59,7 @@ static int load_piece(struct map *m, json_t *value, uint64_t *end)
 	    (uint64_t)first < *end ||
 	    (uint64_t)units > m->reader.units ||
 	    (uint64_t)first > m->reader.units - (uint64_t)units ||
+	    !(fabs(p.start) <= TURNS_MOST) || !(fabs(p.step) <= TURNS_MOST) ||
 	    (tracks && (!size || !(p.span > 0.01) || p.span > 1.05 ||
 			(uint64_t)units > (uint64_t)tracks *
 					  (uint64_t)size)))
@@ -67,15 +72,17 @@ static int load_piece(struct map *m, json_t *value, uint64_t *end)
 	return store_insert(&m->store, &p);
 }
 
-static int load_odd(struct map *m, json_t *value)
+static int load_odd(struct map *m, json_t *value, uint64_t *from)
 {
 	const struct store *s = &m->store;
 	json_int_t first;
 	int less;
 	size_t i;
 
-	if (json_unpack(value, "[I,i]", &first, &less) || first < 0)
+	if (json_unpack(value, "[I,i]", &first, &less) || first < 0 ||
+	    (uint64_t)first < *from)
 		return -EINVAL;
+	*from = (uint64_t)first + 1;
 	i = store_find(s, (uint64_t)first);
 	if (i >= s->n || s->pieces[i].first > (uint64_t)first || less <= 0 ||
 	    (uint32_t)less >= s->pieces[i].size)
@@ -121,9 +128,10 @@ int map_load(struct map *map, const json_t *state)
 		if (!err)
 			err = load_piece(map, value, &end);
 	}
+	end = 0;
 	json_array_foreach(odds, i, value) {
 		if (!err)
-			err = load_odd(map, value);
+			err = load_odd(map, value, &end);
 	}
 	if (!err && !adds_up(&map->store))
 		err = -EINVAL;

@@ -16,8 +16,9 @@
 #define SURE 5.0
 /* The same of a pitch that others have. */
 #define LIKELY 3.0
-/* Less than this is none. */
+/* Less than this is none; more are late readings near one place. */
 #define LEAST 0.002
+#define MOST 0.2
 
 struct sum {
 	double xx, xy;
@@ -57,8 +58,8 @@ static double clear_slope(const struct sum *s, double noise)
 {
 	double slope = s->xy / s->xx;
 
-	return fabs(slope) >= LEAST && fabs(slope) >= SURE * M_SQRT2 * noise /
-						       sqrt(s->xx) ? slope : 0;
+	return fabs(slope) >= LEAST && fabs(slope) <= MOST &&
+	       fabs(slope) >= SURE * M_SQRT2 * noise / sqrt(s->xx) ? slope : 0;
 }
 
 /* By how much less wrong readings are with a slope, in standard deviations. */

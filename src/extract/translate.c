@@ -30,6 +30,8 @@
 #define ALTERNATE_TRACK 0x20
 #define REPEATS 5u
 #define LOOKS 4u
+/* Answers of another run that are compared with what the drive says now. */
+#define SPOTS 32u
 
 /* What was asked (one way or the other) and what was answered. */
 struct told {
@@ -217,26 +219,6 @@ int translate_keep(const struct translate *t, void **buf, size_t *bytes)
 	return 0;
 }
 
-int translate_recall(struct translate *t, const void *buf, size_t bytes)
-{
-	const uint8_t *at = buf;
-	size_t n = bytes / TOLD_BYTES;
-
-	if (bytes % TOLD_BYTES || n > TOLD_MOST || t->told_n)
-		return -EINVAL;
-	t->told = calloc(n + 1, sizeof(*t->told));
-	if (!t->told)
-		return -ENOMEM;
-	t->told_room = n + 1;
-	t->told_n = t->recall_n = n;
-	for (size_t i = 0; i < n; i++, at += TOLD_BYTES)
-		t->told[i] = (struct told){
-			sg_get_unaligned_be64(at),
-			sg_get_unaligned_be64(at + 8), at[16],
-		};
-	return 0;
-}
-
 uint64_t translate_recalled(const struct translate *t)
 {
 	return t->told_again;
@@ -315,6 +297,60 @@ int translate_back(struct translate *t, const struct scsi_address *from,
 	err = ask_back(t, from, lba);
 	tell(t, place, TOLD_BACK, err, err ? 0 : *lba);
 	return err;
+}
+
+/* ---- Recalling ---- */
+
+static bool told_holds(struct translate *t, const struct told *told)
+{
+	struct scsi_address from = told_address(told->question);
+	struct translate_place place = { 0 };
+	uint64_t answer = 0;
+	int err;
+
+	if (told->flags & TOLD_BACK) {
+		err = ask_back(t, &from, &answer);
+	} else {
+		err = ask_block(t, told->question, &place);
+		answer = told_place(&place.address);
+	}
+	return err == told_error(told) && (err || answer == told->answer);
+}
+
+/* Another drive, or the same with other defects or formatted anew, is asked the
+ * same at first. */
+static bool all_hold(struct translate *t)
+{
+	size_t spots = t->told_n < SPOTS ? t->told_n : SPOTS;
+
+	for (size_t i = 0; i < spots; i++) {
+		if (!told_holds(t, &t->told[(i + 1) * t->told_n / spots - 1]))
+			return false;
+	}
+	return true;
+}
+
+int translate_recall(struct translate *t, const void *buf, size_t bytes)
+{
+	const uint8_t *at = buf;
+	size_t n = bytes / TOLD_BYTES;
+
+	if (bytes % TOLD_BYTES || n > TOLD_MOST || t->told_n)
+		return -EINVAL;
+	t->told = calloc(n + 1, sizeof(*t->told));
+	if (!t->told)
+		return -ENOMEM;
+	t->told_room = n + 1;
+	t->told_n = t->recall_n = n;
+	for (size_t i = 0; i < n; i++, at += TOLD_BYTES)
+		t->told[i] = (struct told){
+			sg_get_unaligned_be64(at),
+			sg_get_unaligned_be64(at + 8), at[16],
+		};
+	if (all_hold(t))
+		return 0;
+	t->told_n = t->recall_n = 0;
+	return -ESTALE;
 }
 
 /* Asks for the last block, whose address is all zeros nowhere. */

@@ -53,7 +53,8 @@ int translate_keep(const struct translate *translate, void **buf,
 
 /* Answers from that, as long as the questions are the same; from the first
  * that is not, the drive is asked.  Before anything is asked.  -EINVAL: it is
- * no such thing; -ENOMEM. */
+ * no such thing; -ESTALE: the drive says something else now, of some answers
+ * that are looked at; -ENOMEM. */
 int translate_recall(struct translate *translate, const void *buf,
 		     size_t bytes);
 

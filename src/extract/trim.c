@@ -19,7 +19,8 @@
 #include "extract/skews.h"
 #include "extract/trim.h"
 
-/* Reads of the first round, of each one after it, and of all. */
+/* Reads of the first round, of each one after it, and of all; those count that
+ * fail. */
 #define FIRST_READS 1024u
 #define MORE_READS 512u
 #define MOST_READS 6144u
@@ -38,7 +39,7 @@ struct trim {
 	const struct trim_options *options;
 	struct skews *skews;
 	struct pitch_read *read;	/* by track */
-	size_t n;
+	size_t n, looked;		/* of those, and tries */
 	struct pitch pitch[PITCH_MOST];	/* those that are wrong */
 	size_t pitches;
 	float *late, *sigma;	/* of each track; sigma < 0: not known */
@@ -106,6 +107,7 @@ static int look(struct trim *t, uint64_t index)
 
 	geom_track_at(t->geom, index, &track);
 	unit = choose_unit(t, &track);
+	t->looked++;
 	at = reach_angle(t->geom, unit * each, each) + t->anchor.base;
 	err = reader_expect(&t->reader, unit, at, &turn);
 	if (err || isnan(turn))
@@ -139,8 +141,8 @@ static int look_at(struct trim *t, const uint64_t *list, size_t n)
 			err = look(t, list[at]);
 		if (!err && t->options->progress && i % REPORT_READS == 0)
 			err = t->options->progress(t->options->arg,
-				(double)t->n / (FIRST_READS + MORE_READS +
-						(double)t->n));
+				(double)t->looked / (FIRST_READS + MORE_READS +
+						     (double)t->looked));
 	}
 	qsort(t->read, t->n, sizeof(*t->read), by_track);
 	return err;
@@ -238,7 +240,7 @@ static int look_around(struct trim *t)
 	bool first = true;
 	int err = list ? 0 : -ENOMEM;
 
-	while (!err && n && t->n + n <= MOST_READS && in_time(t)) {
+	while (!err && n && t->looked + n <= MOST_READS && in_time(t)) {
 		n = choose(t, list, n, first);
 		err = look_at(t, list, n);
 		if (!err)
