@@ -38,7 +38,6 @@ struct extract_run {
 	const char *scsi;		/* ask this device for its tracks, */
 	struct scsi_port *port;		/* by this way; NULL: the device's */
 	bool quick, scratch;
-	uint64_t most_ns;		/* 0: as long as it takes */
 	bool progress;			/* on a terminal */
 	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
 
