@@ -104,12 +104,13 @@ static void note(struct reader *r, uint64_t unit, uint32_t units,
 	r->reads++;
 	r->reads_for[r->purpose]++;
 	/* A drive may have done some in another order. */
-	if (a->complete_ns > r->last_ns) {
-		if (r->last_ns)
-			r->ns_for[r->purpose] += a->complete_ns - r->last_ns;
-		r->last_ns = a->complete_ns;
+	if (a->complete_ns > r->done_ns) {
+		if (r->done_ns)
+			r->ns_for[r->purpose] += a->complete_ns - r->done_ns;
+		r->done_ns = a->complete_ns;
 	}
 	r->last = unit + units - 1;
+	r->last_ns = a->complete_ns;
 	recent_add(&r->recent, unit, unit + units, idle);
 	if (a->result)
 		r->errors++;

@@ -53,6 +53,7 @@ struct reader {
 				 * from it */
 	uint64_t last;		/* unit read last */
 	uint64_t last_ns;	/* when that completed */
+	uint64_t done_ns;	/* when all so far had completed */
 	uint64_t until_ns;	/* -ETIME behind it; 0: there is time */
 	double reach[READER_CLASSES]; /* ns to get to the medium */
 	struct {

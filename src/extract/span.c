@@ -124,7 +124,8 @@ static int pair_goes_on(struct reader *r, const struct span *s, uint64_t first,
 	unsigned good = 0;
 	int err = 0;
 
-	for (unsigned i = 0; i < CONTROLS && !err; i++) {
+	for (unsigned i = 0; i < CONTROLS && !err && good < CONTROLS_GOOD;
+	     i++) {
 		err = try_it(r, s, first, 2, 1, i, one);
 		good += *one;
 	}
