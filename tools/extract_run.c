@@ -552,8 +552,8 @@ static int without(const struct geom *geom, bool *bad, struct geom **cleaned)
 	return geom_less(geom, is_good, bad, cleaned);
 }
 
-/* Every track, where they are few enough: what is not what it was thought to
- * be is unknown from then on. */
+/* Every track, where they are few enough, or samples were wrong too often: what
+ * is not what it was thought to be is unknown from then on. */
 static int verify_all(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -595,6 +595,12 @@ static uint64_t known_tracks(const struct geom *geom)
 	return n;
 }
 
+/* One of a few may have been an angle, or late each time. */
+static bool too_many_are_wrong(const struct verify *v)
+{
+	return v->wrong > 1 + v->right / 100;
+}
+
 static int run_verify(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -610,6 +616,11 @@ static int run_verify(struct extract_run *run)
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,
 				v);
+	if (!err && how != PROFILE_SCSI && too_many_are_wrong(v)) {
+		/* What is right in spite of that is worth having. */
+		*v = (struct verify){ 0 };
+		return verify_all(run);
+	}
 	if (v->wrong)
 		found(p, PROFILE_BOUNDARIES, how,
 		      (uint32_t)((uint64_t)SURE_PPM * v->right /
@@ -674,9 +685,8 @@ static enum extract_end end_of(const struct extract_run *run, int err)
 		return run->end;
 	switch (err) {
 	case 0:
-		/* One of a few may have been an angle, or late each time. */
-		return run->verify.wrong > 1 + run->verify.right / 100 ?
-			       EXTRACT_FAILED : EXTRACT_DONE;
+		return too_many_are_wrong(&run->verify) ? EXTRACT_FAILED :
+							   EXTRACT_DONE;
 	case -EINTR:
 		return EXTRACT_INCOMPLETE;
 	case -EOPNOTSUPP:
