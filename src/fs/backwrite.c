@@ -63,19 +63,7 @@ static void whole_written(struct disk_request *req)
 	part_over(req->owner, req->result);
 }
 
-static void never_got(void *arg, uint64_t sector, uint32_t sectors,
-		      const void *bytes, int result)
-{
-	(void)arg;
-	(void)sector;
-	(void)sectors;
-	(void)bytes;
-	(void)result;
-}
-
-static const struct freeblock_ops backwrite_ops = {
-	.got = never_got, .written = part_written,
-};
+static const struct freeblock_ops backwrite_ops = { .written = part_written };
 
 int backwrite_open(struct fs *fs, struct backwrite **out)
 {

@@ -119,19 +119,7 @@ static void offer_written(void *arg, struct queue_request *req)
 	job_segment_over(segment);
 }
 
-static void never_got(void *arg, uint64_t sector, uint32_t sectors,
-		      const void *bytes, int result)
-{
-	(void)arg;
-	(void)sector;
-	(void)sectors;
-	(void)bytes;
-	(void)result;
-}
-
-static const struct freeblock_ops offer_ops = {
-	.got = never_got, .written = offer_written,
-};
+static const struct freeblock_ops offer_ops = { .written = offer_written };
 
 static bool task_open(struct files *files)
 {

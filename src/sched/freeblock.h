@@ -31,7 +31,7 @@ struct freeblock_ops {
 	/*
 	 * [sector, sector + sectors), all of it wanted until now, has been
 	 * read: result 0 with its bytes (valid during the call), or -EIO.
-	 * No longer wanted.
+	 * No longer wanted.  May be NULL for who wants nothing to be read.
 	 */
 	void (*got)(void *arg, uint64_t sector, uint32_t sectors,
 		    const void *bytes, int result);
