@@ -420,6 +420,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 	if (at.at_ns < decoded_ns)
 		at.at_ns = decoded_ns;
 	access->busy = at.at_ns > decoded_ns;
+	access->ahead_ns = at.at_ns - decoded_ns;
 	access->begin_ns = at.at_ns;
 	geom_place_of(head->geom, access->lbn, &place);
 	access->cylinders = place.cylinder > at.cylinder ?
@@ -494,6 +495,12 @@ uint64_t head_begun_ns(const struct head *head)
 {
 	return head->outstanding && chain_known(head) ?
 		       head->chain[head->outstanding - 1]->begin_ns : 0;
+}
+
+uint64_t head_ahead_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head->chain[head->outstanding - 1]->ahead_ns : 0;
 }
 
 uint64_t head_media_ns(const struct head *head)
