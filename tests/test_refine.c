@@ -90,7 +90,7 @@ static void bed_mount_as(struct bed *bed, bool doubt)
 	/* Gone after fs_open. */
 	struct head_heard heard = { .lbn = 8, .sectors = 8, .complete_ns = 1 };
 	struct fs_options options = { .heard = &heard, .heard_n = 1,
-				      .doubt = doubt };
+				      .doubt = doubt, .measure = true };
 
 	ck_assert_int_eq(fs_open(sim_env(bed->sim), sim_disk(bed->sim),
 				 &options, &bed->fs), 0);
@@ -128,6 +128,17 @@ static void bed_check(struct bed *bed)
 	ck_assert_uint_eq(result.found, 0);
 }
 
+static void bed_mkfs(struct bed *bed, struct mkfs_options *options)
+{
+	struct mkfs_plan plan;
+
+	ck_assert_int_eq(mkfs_plan(sim_env(bed->sim),
+				   &sim_disk(bed->sim)->limits, options,
+				   &plan), 0);
+	ck_assert_int_eq(mkfs_write(sim_env(bed->sim), sim_disk(bed->sim),
+				    options, &plan), 0);
+}
+
 /* `group`: cylinders of a serpentine; 0: any order. */
 static void bed_make(struct bed *bed, uint32_t group)
 {
@@ -137,7 +148,6 @@ static void bed_make(struct bed *bed, uint32_t group)
 			       .noise = 1 };
 	struct sim_options sim_options = { .seed = 5 };
 	struct mkfs_options options = { 0 };
-	struct mkfs_plan plan;
 	struct profile *profile;
 
 	memset(bed, 0, sizeof(*bed));
@@ -147,11 +157,7 @@ static void bed_make(struct bed *bed, uint32_t group)
 	bed_measure(bed, &profile);
 	options.profile = profile;
 	options.geom = profile->geom;
-	ck_assert_int_eq(mkfs_plan(sim_env(bed->sim),
-				   &sim_disk(bed->sim)->limits, &options,
-				   &plan), 0);
-	ck_assert_int_eq(mkfs_write(sim_env(bed->sim), sim_disk(bed->sim),
-				    &options, &plan), 0);
+	bed_mkfs(bed, &options);
 	profile_free(profile);
 	bed_mount(bed);
 }
@@ -802,6 +808,85 @@ START_TEST(busy)
 }
 END_TEST
 
+/* Until it has come to its end. */
+static void bed_refine(struct bed *bed, struct refine_status *status)
+{
+	uint64_t until = sim_now_ns(bed->sim) + 7200 * SECOND;
+
+	do {
+		bed_pass(bed, 60 * SECOND);
+		refine_get_status(bed->refine, status);
+		ck_assert_uint_lt(sim_now_ns(bed->sim), until);
+	} while (status->running);
+}
+
+/* mkfs found out nothing at all, because the host was too busy; so it is at
+ * first under the mount, which is cut off in the middle once. */
+START_TEST(from_nothing)
+{
+	struct specgen gen = { .seed = 11, .bytes = UINT64_C(600) << 20,
+			       .group_cylinders = 8, .zero_latency = 1 };
+	struct sim_options sim_options = { .seed = 5 };
+	struct mkfs_options options = { 0 };
+	struct refine_status status;
+	struct spec_noise quiet;
+	struct judge judge;
+	struct bed bed = { 0 };
+
+	ck_assert_int_eq(specgen_make(&gen, &bed.spec), 0);
+	bed.sim = sim_new(bed.spec, 0, &sim_options);
+	ck_assert_ptr_nonnull(bed.sim);
+	bed_mkfs(&bed, &options);
+	bed_mount(&bed);
+	ck_assert_ptr_nonnull(bed.refine);
+	quiet = bed.spec->noise;
+	bed.spec->noise.exponential_ns = 3 * MS;
+	bed_pass(&bed, 30 * SECOND);
+	ck_assert(!geom_known(fs_geom(bed.fs)));
+	bed.spec->noise = quiet;
+	bed_pass(&bed, 75 * SECOND);
+	bed_judge(&bed, &judge);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_refine(&bed, &status);
+	ck_assert(status.complete);
+	bed_judge(&bed, &judge);
+	ck_assert_uint_lt(judge.unknown_sectors,
+			  geom_sectors(fs_geom(bed.fs)) / 50);
+	bed_pass(&bed, 600 * SECOND);
+	ck_assert_uint_eq(crossing(&bed), 0);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_reads(&bed, 300);
+	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	bed_close(&bed);
+}
+END_TEST
+
+/* What does not rotate is asked by a few reads. */
+START_TEST(from_nothing_flat)
+{
+	struct sim_options sim_options = { .seed = 5 };
+	struct mkfs_options options = { 0 };
+	struct refine_status status;
+	struct bed bed = { 0 };
+
+	bed.sim = sim_new(NULL, 1000000, &sim_options);
+	ck_assert_ptr_nonnull(bed.sim);
+	bed_mkfs(&bed, &options);
+	bed_mount(&bed);
+	bed_pass(&bed, 60 * SECOND);
+	refine_get_status(bed.refine, &status);
+	ck_assert(!status.running && !status.complete);
+	ck_assert_uint_lt(status.reads, 50);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	sim_free(bed.sim);
+}
+END_TEST
+
 /* Reads now and then wait for no more than one of its own. */
 START_TEST(foreground)
 {
@@ -850,6 +935,8 @@ int main(void)
 	tcase_add_test(tc, doubted);
 	tcase_add_test(tc, believed);
 	tcase_add_test(tc, busy);
+	tcase_add_test(tc, from_nothing);
+	tcase_add_test(tc, from_nothing_flat);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

@@ -24,6 +24,7 @@
 #include "base/msg.h"
 #include "diskmodel/profile.h"
 #include "extract/fit.h"
+#include "extract/identify.h"
 #include "extract/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/record.h"
@@ -228,6 +229,15 @@ static size_t hear(const struct fit *fit, struct head_heard *heard)
 	return n;
 }
 
+/* As mkfs: what says by itself that it does not rotate is not asked. */
+static bool may_measure(const char *device)
+{
+	struct identity id = { .rotational = true };
+
+	return !identify(device, "/sys", &id) && !identify_refusal(&id) &&
+	       (!id.block || id.rotational || id.loop);
+}
+
 static int open_fs(struct server *s)
 {
 	const struct mount_settings *set = &s->arguments->settings;
@@ -243,6 +253,7 @@ static int open_fs(struct server *s)
 		.low_percent = set->watermarks[1],
 		.critical_percent = set->watermarks[2],
 		.doubt = doubt_profile(s, &fit),
+		.measure = may_measure(s->arguments->device),
 		.heard = heard,
 	};
 

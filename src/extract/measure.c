@@ -161,6 +161,15 @@ int measure_keep_mech(struct profile *p, const struct mech *m)
 	return 0;
 }
 
+void measure_keep_period(struct profile *p, const struct prober *prober,
+			 uint64_t period_ps)
+{
+	p->mech.period_ps = period_ps;
+	p->physical_bytes = prober->limits->physical_bytes;
+	p->made_wall_ns = env_wall_ns(prober->env);
+	found(p, PROFILE_PERIOD);
+}
+
 static int make_profile(struct prober *prober, const struct map *map,
 			uint64_t period_ps, struct profile **profile)
 {
@@ -175,10 +184,7 @@ static int make_profile(struct prober *prober, const struct map *map,
 		geom_free(geom);
 		return -ENOMEM;
 	}
-	p->mech.period_ps = period_ps;
-	p->physical_bytes = prober->limits->physical_bytes;
-	p->made_wall_ns = env_wall_ns(prober->env);
-	found(p, PROFILE_PERIOD);
+	measure_keep_period(p, prober, period_ps);
 	keep(p);
 	measure_keep_state(p, map, 0);
 	*profile = p;

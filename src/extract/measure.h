@@ -27,6 +27,10 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 #define MEASURE_TRACKS 1u
 #define MEASURE_MECH 2u
 
+/* A profile of which nothing is known gets the period. */
+void measure_keep_period(struct profile *profile, const struct prober *prober,
+			 uint64_t period_ps);
+
 /* What a map knows becomes what the profile knows of tracks.  On an error the
  * profile is as it was. */
 int measure_keep(struct profile *profile, const struct map *map);

@@ -60,6 +60,8 @@ struct fs_options {
 	bool doubt;		/* the profile does not fit the disk: its
 				   boundaries are kept to, its mechanics not
 				   believed */
+	bool measure;		/* a disk of which nothing is known may be
+				 * measured from the beginning */
 	/* What has just been read of the disk, and when (sched/head.h): where
 	 * the head is is known from these.  NULL: nothing. */
 	const struct head_heard *heard;

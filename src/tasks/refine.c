@@ -27,6 +27,7 @@
 #include "extract/fit.h"
 #include "extract/map.h"
 #include "extract/measure.h"
+#include "extract/period.h"
 #include "fs/internal.h"
 #include "sched/head.h"
 #include "sched/queue.h"
@@ -65,6 +66,8 @@
  * one before. */
 #define PAUSE_NS UINT64_C(60000000000)
 #define PAUSES 12u
+/* The period is looked for so long at most. */
+#define PERIOD_NS UINT64_C(20000000000)
 
 struct refine {
 	struct fs *fs;
@@ -95,7 +98,8 @@ struct refine {
 
 	bool step_over;
 	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
-	bool moving;		/* mechanics are being measured */
+	bool moving;		/* mechanics or the period are being measured */
+	bool have_period;	/* which is new */
 	struct mech mech;
 	bool have_mech;		/* which is new */
 	bool believes;		/* the profile fits after all */
@@ -115,6 +119,8 @@ static uint64_t known_sectors(const struct refine *r)
 {
 	struct map_stats stats;
 
+	if (!r->map)
+		return 0;
 	map_get_stats(r->map, &stats);
 	return stats.known_sectors;
 }
@@ -124,6 +130,8 @@ static uint64_t looked_sectors(const struct refine *r)
 {
 	struct map_stats stats;
 
+	if (!r->map)
+		return 0;
 	map_get_stats(r->map, &stats);
 	return stats.known_sectors + stats.unknown_sectors;
 }
@@ -288,6 +296,15 @@ static bool refine_can(const struct fs *fs)
 	       p->sectors == fs->disk->limits.sectors;
 }
 
+/* Or is nothing known at all, and may be found out? */
+static bool refine_may_begin(const struct fs *fs)
+{
+	const struct profile *p = fs->profile;
+
+	return fs->options.measure && !p->mech.period_ps &&
+	       !geom_known(p->geom) && !fs->options.doubt;
+}
+
 /* ---- measuring: the coroutine ---- */
 
 /* The host is too busy to measure by, or all reads are in vain: later. */
@@ -421,11 +438,42 @@ static int refine_believe(struct refine *r, struct coro *coro)
 	return -EOPNOTSUPP;
 }
 
+/* By somebody who had no time for it, or on a host that was too busy, nothing
+ * was found out: from the beginning. */
+static int refine_begin(struct refine *r, struct coro *coro)
+{
+	struct period period = { .verdict = PERIOD_NOISY };
+	struct map_options options = { 0 };
+	int err;
+
+	r->moving = true;
+	do {
+		err = period_measure(&r->prober, PERIOD_NS, &period);
+	} while (!err && period.verdict == PERIOD_NOISY && is_patient(r));
+	r->moving = false;
+	if (err || r->closing)
+		return err ? err : -EINTR;
+	if (period.verdict != PERIOD_GOOD)
+		return -EOPNOTSUPP;
+	r->pauses = 0;
+	r->period_ps = options.period_ps = period.period_ps;
+	err = map_open(&r->prober, &options, &r->map);
+	if (err)
+		return err;
+	r->have_period = r->step_over = true;
+	coro_yield(coro);
+	return 0;
+}
+
 static void refine_body(struct coro *coro, void *arg)
 {
 	struct refine *r = arg;
-	int err = r->fs->options.doubt ? refine_believe(r, coro) : 0;
+	int err = 0;
 
+	if (r->fs->options.doubt)
+		err = refine_believe(r, coro);
+	else if (!r->map)
+		err = refine_begin(r, coro);
 	if (err || !refine_can(r->fs)) {
 		r->error = err == -EINTR ? 0 : err;
 		return;
@@ -445,6 +493,26 @@ static void refine_body(struct coro *coro, void *arg)
 }
 
 /* ---- the loop's side ---- */
+
+static int refine_adopt_period(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	next->sectors = r->prober.limits->sectors;
+	measure_keep_period(next, &r->prober, r->period_ps);
+	err = measure_keep(next, r->map);
+	if (!err)
+		err = fs_adopt_profile(r->fs, next);
+	if (err)
+		profile_free(next);
+	else
+		msg_info("%s: %.2f rpm", r->fs->disk->name,
+			 60e12 / (double)r->period_ps);
+	return err;
+}
 
 static int refine_adopt(struct refine *r)
 {
@@ -494,7 +562,10 @@ static void refine_weigh(struct refine *r)
 	int err = 0;
 
 	r->step_over = false;
-	if (r->believes) {
+	if (r->have_period) {
+		r->have_period = false;
+		err = refine_adopt_period(r);
+	} else if (r->believes) {
 		r->believes = false;
 		err = fs_believe(r->fs);
 		if (!err)
@@ -643,7 +714,7 @@ static bool is_done(const struct refine *r)
 	if (r->fs->options.doubt)
 		return !p->mech.period_ps || !geom_known(p->geom);
 	if (!refine_can(r->fs))
-		return true;
+		return !refine_may_begin(r->fs);
 	return (r->done & MEASURE_TRACKS ||
 		geom_known_sectors(p->geom) == p->sectors) &&
 	       (r->done & MEASURE_MECH || p->mech.seek_n);
@@ -690,7 +761,8 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
 	if (!r->buffer)
 		return -ENOMEM;
-	err = map_open(&r->prober, &options, &r->map);
+	err = refine_may_begin(fs) ? 0 :
+				     map_open(&r->prober, &options, &r->map);
 	if (!err && refine_can(fs))
 		err = refine_recall(r);
 	if (err)
@@ -732,8 +804,9 @@ int refine_open(struct fs *fs, struct refine **out)
 	int err;
 
 	*out = NULL;
-	if (fs->options.read_only || (!refine_can(fs) && !fs->own_head &&
-				      !fs->options.doubt))
+	if (fs->options.read_only ||
+	    (!refine_can(fs) && !refine_may_begin(fs) && !fs->own_head &&
+	     !fs->options.doubt))
 		return 0;
 	r = calloc(1, sizeof(*r));
 	if (!r)
