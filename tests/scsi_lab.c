@@ -2,10 +2,13 @@
  * scsi_lab.c - maps by translation of drives from seeds, against their true
  * ones; by hand.
  *
- *   scsi_lab [--no-list] [--forward] [--bytes] [--lies N] [--quiet] SPEC...
+ *   scsi_lab [--HABIT] [--lies N] [--omits N] [--attention N] [--show TRACKS]
+ *            [--quiet] SPEC...
  *
- * A SPEC is a file, or "SEED[,KEY=VALUE...]" (sim/specgen.h).
+ * A SPEC is a file, or "SEED[,KEY=VALUE...]" (sim/specgen.h).  For habits see
+ * the table below, and tests/scsi_target.h.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +23,46 @@
 
 struct sum {
 	uint64_t drives, translations, most, wrong, places;
+	uint64_t around;	/* tracks shown beside a wrong one */
 };
+
+static const struct {
+	const char *name;
+	size_t at;		/* a bool of the habits */
+} habit_names[] = {
+#define HABIT(name, member) \
+	{ name, offsetof(struct scsi_target_habits, member) }
+	HABIT("--no-list", no_defects),
+	HABIT("--forward", forward_only),
+	HABIT("--bytes", bytes_only),
+	HABIT("--long", long_only),
+	HABIT("--short", short_only),
+	HABIT("--extended", extended_only),
+	HABIT("--last-page", last_page_only),
+	HABIT("--short-reserved", short_reserved),
+	HABIT("--short-page", short_page),
+	HABIT("--two-places", two_places),
+	HABIT("--alternate-track", alternate_track),
+	HABIT("--nowhere-refused", nowhere_refused),
+	HABIT("--list-10", defects_10_only),
+	HABIT("--other-list", other_list),
+	HABIT("--list-recovered", list_recovered),
+	HABIT("--list-twice", list_twice),
+	HABIT("--list-tracks", list_tracks),
+#undef HABIT
+};
+#define HABITS (sizeof(habit_names) / sizeof(*habit_names))
+
+static bool set_habit(const char *name, struct scsi_target_habits *habits)
+{
+	for (size_t i = 0; i < HABITS; i++) {
+		if (!strcmp(name, habit_names[i].name)) {
+			*(bool *)((char *)habits + habit_names[i].at) = true;
+			return true;
+		}
+	}
+	return false;
+}
 
 static void quiet(enum msg_level level, const char *line, void *arg)
 {
@@ -69,15 +111,17 @@ static void report(const char *name, const struct spec *spec,
 	       map->geom->parts_n, map->geom->runs_n, map->geom->odds_n);
 }
 
-static void show(const char *who, const struct geom *geom, uint64_t lbn)
+/* A track and so many on both sides of it. */
+static void show(const char *who, const struct geom *geom, uint64_t lbn,
+		 uint64_t around)
 {
 	struct geom_track t;
 	uint64_t i, end;
 
 	geom_track_of(geom, lbn, &t);
-	end = t.index + 4 < geom_tracks(geom) ? t.index + 4 :
-						geom_tracks(geom);
-	for (i = t.index > 3 ? t.index - 3 : 0; i < end; i++) {
+	end = t.index + around < geom_tracks(geom) ? t.index + around :
+						     geom_tracks(geom);
+	for (i = t.index > around ? t.index - around : 0; i < end; i++) {
 		geom_track_at(geom, i, &t);
 		printf("  %s %ju: %ju + %u at %u/%u\n", who, (uintmax_t)i,
 		       (uintmax_t)t.first, t.sectors, t.cylinder, t.surface);
@@ -85,7 +129,8 @@ static void show(const char *who, const struct geom *geom, uint64_t lbn)
 }
 
 /* Tracks right in their blocks, and believed to lie elsewhere. */
-static uint64_t misplaced(const struct geom *truth, const struct geom *geom)
+static uint64_t misplaced(const struct geom *truth, const struct geom *geom,
+			  uint64_t around)
 {
 	struct geom_track t, b;
 	uint64_t i, n = 0;
@@ -96,9 +141,9 @@ static uint64_t misplaced(const struct geom *truth, const struct geom *geom)
 		if (b.known && b.first == t.first &&
 		    (b.cylinder != t.cylinder || b.surface != t.surface)) {
 			if (!n)
-				show("misplaced", geom, t.first);
+				show("misplaced", geom, t.first, around);
 			if (!n)
-				show("true", truth, t.first);
+				show("true", truth, t.first, around);
 			n++;
 		}
 	}
@@ -141,10 +186,11 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 	}
 	report(name, spec, &map, &judge);
 	if (judge.wrong) {
-		show("true", truth, judge.first_wrong);
-		show("believed", map.geom, judge.first_wrong);
+		show("true", truth, judge.first_wrong, sum->around);
+		show("believed", map.geom, judge.first_wrong,
+		     sum->around);
 	}
-	places = misplaced(truth, map.geom);
+	places = misplaced(truth, map.geom, sum->around);
 	if (places)
 		printf("  %ju misplaced\n", (uintmax_t)places);
 	sum->places += places;
@@ -165,20 +211,22 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 int main(int argc, char **argv)
 {
 	struct scsi_target_habits habits = { 0 };
-	struct sum sum = { 0 };
+	struct sum sum = { .around = 4 };
 	int bad = 0;
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--no-list"))
-			habits.no_defects = true;
-		else if (!strcmp(argv[i], "--forward"))
-			habits.forward_only = true;
-		else if (!strcmp(argv[i], "--bytes"))
-			habits.bytes_only = true;
-		else if (!strcmp(argv[i], "--quiet"))
+		if (set_habit(argv[i], &habits))
+			continue;
+		if (!strcmp(argv[i], "--quiet"))
 			msg_set_sink(quiet, NULL);
+		else if (!strcmp(argv[i], "--show") && i + 1 < argc)
+			sum.around = strtoull(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--lies") && i + 1 < argc)
 			habits.lies = (unsigned)atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--omits") && i + 1 < argc)
+			habits.omits = (unsigned)atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--attention") && i + 1 < argc)
+			habits.attention = (unsigned)atoi(argv[++i]);
 		else
 			bad |= run(argv[i], &habits, &sum);
 	}

@@ -358,6 +358,9 @@ static uint32_t put_defects(const struct scsi_target *t,
 	for (i = 0; i < n * times; i++) {
 		struct scsi_address at = list[i / times];
 
+		if (t->habits.omits &&
+		    i / times % t->habits.omits == t->habits.omits - 1)
+			continue;
 		if (t->habits.lies && i % t->habits.lies == 0)
 			at.head ^= 1;
 		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at, to + 8 * put++);

@@ -39,6 +39,7 @@ struct scsi_target_habits {
 	unsigned gone;		/* so many of them out of use, */
 	unsigned going;		/* or being taken out of use */
 	unsigned lies;		/* one of so many listed slips is not there */
+	unsigned omits;		/* one of so many slips is not listed */
 };
 
 struct scsi_target;

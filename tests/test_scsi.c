@@ -390,15 +390,34 @@ END_TEST
 static const struct {
 	uint64_t seed, bytes;
 	struct scsi_target_habits habits;
+	bool odd;
+	double slipped;		/* 0: by the seed */
 } traps[] = {
-	{ 261, UINT64_C(10000000000), { .no_defects = true } },
-	{ 264, UINT64_C(10000000000), { 0 } },
-	{ 264, UINT64_C(10000000000), { .lies = 20 } },
-	{ 7, UINT64_C(73000000000), { 0 } },
-	{ 12, UINT64_C(73000000000), { .forward_only = true } },
-	{ 10, UINT64_C(73000000000), { .lies = 20 } },
+	{ 261, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
+	{ 264, UINT64_C(10000000000), { 0 }, false, 0 },
+	{ 264, UINT64_C(10000000000), { .lies = 20 }, false, 0 },
+	{ 7, UINT64_C(73000000000), { 0 }, false, 0 },
+	{ 12, UINT64_C(73000000000), { .forward_only = true }, false, 0 },
+	{ 10, UINT64_C(73000000000), { .lies = 20 }, false, 0 },
 	/* Two zones whose cylinders hold the same, a slip before the first. */
-	{ 125, UINT64_C(10000000000), { .lies = 0 } },
+	{ 125, UINT64_C(10000000000), { .lies = 0 }, false, 0 },
+	/* Equal slips on the first tracks of a surface, or at their ends. */
+	{ 296, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
+	{ 7310, UINT64_C(2000000000), { .no_defects = true }, true, 0.05 },
+	/* Surfaces alike but for the spares of a cylinder. */
+	{ 7045, UINT64_C(2000000000), { .no_defects = true }, true, 0 },
+	/* A zone's last track that is short, and where the head turns round. */
+	{ 7076, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
+	{ 7205, UINT64_C(2000000000), { .lies = 0 }, true, 0.05 },
+	{ 7495, UINT64_C(2000000000), { .lies = 0 }, true, 0 },
+	/* A zone that begins at the other end of its cylinder. */
+	{ 7016, UINT64_C(2000000000), { .forward_only = true }, false, 0.022 },
+	/* Spares of tracks and of cylinders, a lie that they make up for. */
+	{ 7007, UINT64_C(10000000000), { .lies = 20 }, true, 0.05 },
+	{ 7212, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
+	{ 2, UINT64_C(73000000000), { .omits = 10 }, false, 0.022 },
+	/* Spares that do not make up for some slips. */
+	{ 7299, UINT64_C(10000000000), { .no_defects = true }, true, 0.05 },
 };
 
 START_TEST(traps_of_old)
@@ -408,7 +427,9 @@ START_TEST(traps_of_old)
 				   .zero_latency = -1 };
 	struct bench b;
 
-	options.slipped = options.seed > 100 ? -1 : 0.022;
+	options.odd = traps[_i].odd;
+	options.slipped = traps[_i].slipped > 0 ? traps[_i].slipped :
+			  options.seed > 100 ? -1 : 0.022;
 	bench_open_as(&b, options, &traps[_i].habits);
 	bench_map(&b);
 	ck_assert(!b.map.walked);

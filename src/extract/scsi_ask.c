@@ -11,18 +11,25 @@
 
 /* Tracks that lack more than this part have to be seen to end. */
 #define LITTLE 16u
+/* Pairs of blocks that tell how far sectors are apart. */
+#define PITCH_LOOKS 5u
 
 bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b)
 {
 	return a->cylinder == b->cylinder && a->head == b->head;
 }
 
-static void take_spot(const struct translate_place *place, int more,
-		      struct ask_spot *out)
+/* A pitch that does not fit is none. */
+static void take_spot(struct ask *ask, const struct translate_place *place,
+		      int more, struct ask_spot *out)
 {
 	out->place.cylinder = place->address.cylinder;
 	out->place.head = place->address.head;
-	out->at = place->address.at + (uint32_t)more;
+	out->at = place->address.at;
+	if (ask->pitch && out->at % ask->pitch)
+		ask->pitch = 0;
+	if (ask->pitch)
+		out->at = out->at / ask->pitch + (uint32_t)more;
 }
 
 /* A reassigned block lies anywhere; where it should be, its neighbour tells. */
@@ -36,7 +43,7 @@ static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
 		if (err)
 			return err;
 		if (!place.alternate && place.address.at) {
-			take_spot(&place, -1, out);
+			take_spot(ask, &place, -1, out);
 			return 0;
 		}
 	}
@@ -45,7 +52,7 @@ static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
 	err = translate_block(ask->translate, block - 1, &place);
 	if (err)
 		return err;
-	take_spot(&place, 1, out);
+	take_spot(ask, &place, 1, out);
 	return place.alternate ? -ENODATA : 0;
 }
 
@@ -58,7 +65,7 @@ int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)
 		return err;
 	if (place.alternate)
 		return where_beside(ask, block, out);
-	take_spot(&place, 0, out);
+	take_spot(ask, &place, 0, out);
 	return 0;
 }
 
@@ -101,7 +108,7 @@ int ask_begins(struct ask *ask, uint64_t block,
 /* Do sector numbers count blocks? */
 static bool by_block(const struct ask *ask)
 {
-	return zero_based(ask) && !translate_in_bytes(ask->translate);
+	return zero_based(ask) && ask->pitch;
 }
 
 /* ---- where a track begins ---- */
@@ -262,6 +269,53 @@ int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	else if (b.hi < ask->blocks)
 		ask->at_zero++;
 	return 0;
+}
+
+/* ---- slips ---- */
+
+int ask_slips(struct ask *ask, uint64_t end, uint32_t n)
+{
+	struct translate_place place;
+	struct ask_spot spot;
+	int err;
+
+	if (!by_block(ask) || end < n)
+		return -ENODATA;
+	err = translate_block(ask->translate, end - 1, &place);
+	if (err)
+		return err == -EIO ? -ENODATA : err;
+	take_spot(ask, &place, 0, &spot);
+	if (place.alternate || !ask->pitch || spot.at >= INT32_MAX ||
+	    spot.at + 1 < n)
+		return -ENODATA;
+	return (int)(spot.at + 1 - n);
+}
+
+int ask_find_pitch(struct ask *ask)
+{
+	struct translate_place a, b;
+	uint32_t least = 0, off;
+	uint64_t block;
+	unsigned i;
+	int err = 0;
+
+	ask->pitch = 1;
+	if (!translate_in_bytes(ask->translate))
+		return 0;
+	for (i = 0; i < PITCH_LOOKS && !err; i++) {
+		block = ask->blocks / PITCH_LOOKS * i;
+		err = translate_block(ask->translate, block, &a);
+		if (!err)
+			err = translate_block(ask->translate, block + 1, &b);
+		off = b.address.at - a.address.at;
+		if (!err && !a.alternate && !b.alternate &&
+		    b.address.at > a.address.at && (!least || off < least))
+			least = off;
+		if (err == -ENODATA || err == -EIO)
+			err = 0;
+	}
+	ask->pitch = least;
+	return err;
 }
 
 /* ---- holes ---- */

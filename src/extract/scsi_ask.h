@@ -17,11 +17,13 @@ struct ask {
 	bool plain;		/* blocks to places only, both sides always */
 	bool one_way;		/* places don't tell their blocks */
 	unsigned at_zero, elsewhere; /* where tracks were seen to begin */
+	uint32_t pitch;		/* bytes from sector to sector; 1 where places
+				 * are sectors, 0: not known */
 };
 
 struct ask_spot {
 	struct cycle_place place;
-	uint32_t at;		/* sector, or bytes from the index */
+	uint32_t at;		/* sector, or bytes if there is no pitch */
 };
 
 bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b);
@@ -45,11 +47,20 @@ int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
 /*
  * The block behind the last one of the track that `first` is on, from a guess;
  * *next is where it lies (not at the end of the disk).  `expected`: the track
- * that should follow, or NULL.
+ * that should follow; NULL: the next along the surface; `place` itself: any.
  */
 int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
 	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
 	    struct ask_spot *next);
+
+/*
+ * Slipped sectors on a track of `n` blocks that ends before block `end`: its
+ * last one's sector tells.  -ENODATA: this drive doesn't, or not of this one.
+ */
+int ask_slips(struct ask *ask, uint64_t end, uint32_t n);
+
+/* Finds out how far sectors are apart. */
+int ask_find_pitch(struct ask *ask);
 
 /* Finds out whether places tell their blocks, by one that is known. */
 int ask_try_back(struct ask *ask, uint64_t block);

@@ -220,8 +220,9 @@ int list_true(struct list *list, struct ask *ask, uint64_t from, uint64_t to)
 
 	for (i = list_find(list, from);
 	     i < list->n && list->v[i].track < to; i++) {
-		if (!list->v[i].defects || !list->v[i].more ||
-		    list->v[i].runs > 1 || !list_looks(list))
+		if (!list->v[i].defects || list->v[i].runs > 1 ||
+		    (!list->v[i].more && list->scheme != LIST_REGION) ||
+		    !list_looks(list))
 			continue;
 		rc = list_true_at(list, ask, i);
 		if (rc < 0)

@@ -40,9 +40,10 @@
 #include "extract/scsi_model.h"
 
 #define VERIFY 100u
-#define VERIFY_TRUSTING 250u	/* where the list was believed, unseen */
+#define VERIFY_CYLINDERS 300u	/* where the list was believed, unseen */
 #define SLIPPED_MAX 64u
 #define PUSHED 2u
+#define PUSHED_HERE 8u		/* where other zones' slips were made up for */
 #define SEEN 2u
 #define CROSSED 2u
 #define FACTS 128u
@@ -51,6 +52,14 @@
 #define PROGRESS_EACH 256u
 /* A track that lacks more than this part is looked at twice. */
 #define LITTLE 16u
+
+/* What is done again with less, when something is found to be wrong. */
+enum belief {
+	BELIEVE_LIST,
+	DOUBT_LIST,		/* spares may hide what it leaves out */
+	BELIEVE_SUMS,		/* no list */
+	BELIEVE_NOTHING,	/* no leaps */
+};
 
 /* A track of the model and its first block. */
 struct fact {
@@ -68,7 +77,8 @@ struct map {
 	struct scsi_map *out;
 	uint32_t unit;		/* sectors of a block */
 	uint32_t surfaces;	/* of the actuators before this one */
-	bool walk;
+	enum belief belief;
+	bool leaned;		/* on the list, which must not lie then */
 
 	uint64_t first;		/* block: all before are mapped */
 	struct ask_spot here;	/* where it is, ... */
@@ -84,12 +94,20 @@ struct map {
 
 	/* Slips: moved all behind them, or were made up for in the region. */
 	unsigned pushed, absorbed;
+	unsigned pushed_ever;
 	bool absorbed_ever;
 	uint32_t room;		/* the most blocks that were made up for */
 	unsigned scheme_seen;	/* how often the list's was right, here */
+	int32_t made_up;	/* by a track's spares, here: slips */
 	uint64_t lost_last;	/* the region's last track ... */
-	int64_t lost;		/* ... in which so many blocks are missing */
+	int64_t lost;		/* ... in which so many blocks are missing, */
+	bool lost_maybe;	/* or not, for sizes were not sure */
 };
+
+static bool map_walks(const struct map *m)
+{
+	return m->belief == BELIEVE_NOTHING;
+}
 
 /* ---- prediction ---- */
 
@@ -123,22 +141,40 @@ static void map_lose(struct map *m, uint64_t track, int64_t n)
 {
 	uint64_t last = model_region_last(&m->model, track);
 
-	if (m->lost_last != last)
+	if (m->lost_last != last) {
 		m->lost = 0;
+		m->lost_maybe = false;
+	}
 	m->lost_last = last;
 	m->lost += n;
+	m->lost_maybe |= !model_sure(&m->model, track, 1);
 }
 
 static bool map_list_trusted(const struct map *m)
 {
-	return m->list.used && !m->list.lies && ask_knows_holes(&m->ask);
+	return m->list.used && m->belief == BELIEVE_LIST &&
+	       ask_knows_holes(&m->ask);
 }
 
-/* May a slip be hidden by the spares of its region? */
-static bool map_guarded(const struct map *m)
+/* May the region's last track hold spares?  Where all tracks of a cylinder are
+ * alike it would be chance, and this drive one that has shown none. */
+static bool map_may_spare(const struct map *m)
 {
-	return model_may_spare(&m->model) && !map_list_trusted(m) &&
-	       (m->absorbed || m->pushed < PUSHED);
+	return model_may_spare(&m->model) &&
+	       (!model_alike(&m->model) || m->absorbed_ever ||
+		m->pushed_ever < PUSHED);
+}
+
+/* May a slip be hidden by the spares of its region?  Who trusts the list for
+ * that has to begin again when it lies. */
+static bool map_guarded(struct map *m)
+{
+	bool may = map_may_spare(m) &&
+		   (m->absorbed ||
+		    m->pushed < (m->absorbed_ever ? PUSHED_HERE : PUSHED));
+
+	m->leaned |= may && map_list_trusted(m);
+	return may && !map_list_trusted(m);
 }
 
 static void map_set_scheme(struct map *m, enum list_scheme scheme,
@@ -165,8 +201,9 @@ static void map_note_region(struct map *m, uint64_t track, int32_t more)
 		m->absorbed++;
 		m->pushed = 0;
 		map_set_scheme(m, LIST_REGION, 0);
-	} else {
+	} else if (!m->lost_maybe) {
 		m->pushed++;
+		m->pushed_ever++;
 		if (m->list.scheme == LIST_REGION)
 			map_set_scheme(m, LIST_PUSH, 0);
 	}
@@ -336,6 +373,7 @@ static void map_new_zone(struct map *m)
 		m->pushed = m->absorbed = 0;
 	m->room = 0;
 	m->scheme_seen = 0;
+	m->made_up = 0;
 	m->crossed = 0;
 	map_arrange(m);
 }
@@ -348,6 +386,40 @@ static bool map_listed(const struct map *m, uint64_t track)
 	       (i < m->list.n && m->list.v[i].track == track);
 }
 
+/* What the present track says of its slot's size. */
+static int map_slips(struct map *m, uint64_t end, int *slips)
+{
+	int n;
+
+	*slips = MODEL_UNSURE;
+	if (m->lost > 0 && m->lost_last == m->track)
+		return 0;
+	n = ask_slips(&m->ask, end, (uint32_t)(end - m->first));
+	*slips = n == -ENODATA ? MODEL_UNTOLD : n;
+	return n < 0 && n != -ENODATA ? n : 0;
+}
+
+/* Has a track slips that a list has left out on which much is built? */
+static int map_omitted(struct map *m, uint64_t end, int32_t more, int *slips)
+{
+	int err = 0;
+
+	if (!m->leaned || more > 0 || map_listed(m, m->track))
+		return 0;
+	if (*slips == MODEL_UNTOLD)
+		err = map_slips(m, end, slips);
+	m->list.lies += !err && *slips > 0;
+	return err;
+}
+
+/* The same, if it is to be asked for. */
+static int map_wonder(struct map *m, uint64_t end, int32_t more, int *slips)
+{
+	*slips = MODEL_UNTOLD;
+	return !map_walks(m) && model_wonders(&m->model, m->track, more) ?
+		       map_slips(m, end, slips) : 0;
+}
+
 /* Takes the present track, behind which the next block is `end`. */
 static int map_take_track(struct map *m, uint64_t end)
 {
@@ -356,8 +428,18 @@ static int map_take_track(struct map *m, uint64_t end)
 		       (int64_t)map_nominal(m, track);
 	bool makes_up = more > 0 && m->model.in_cycle && m->lost > 0 &&
 			m->lost_last == track;
-	int err = map_add_track(m, more);
+	int slips = MODEL_UNTOLD, err = 0;
 
+	if (!makes_up && model_misled(&m->model, track, (int32_t)more))
+		return -ESTALE;
+	if (more && !makes_up)
+		err = map_wonder(m, end, (int32_t)more, &slips);
+	if (!err && more)
+		err = map_omitted(m, end, (int32_t)more, &slips);
+	if (!err)
+		err = map_add_track(m, more);
+	if (err)
+		return err;
 	m->first = end;
 	if (more < 0)
 		map_lose(m, track, -more);
@@ -367,9 +449,9 @@ static int map_take_track(struct map *m, uint64_t end)
 		m->wary_until = m->track + 2 * m->model.cycle.tracks;
 	if (makes_up)
 		map_note_region(m, track, (int32_t)more);
-	else if (more && model_odd(&m->model, track, (int32_t)more))
+	else if (more && model_odd(&m->model, track, (int32_t)more, slips))
 		map_new_zone(m);
-	return err;
+	return 0;
 }
 
 /*
@@ -394,6 +476,23 @@ static int map_skipped(struct map *m, const struct ask_spot *next)
 	return rc == 1 ? (int)ahead : rc;
 }
 
+static bool map_ends_slot(const struct map *m, uint64_t track)
+{
+	uint64_t in_slot;
+	unsigned slot = cycle_slot_of(&m->model.cycle, track, &in_slot);
+
+	return in_slot + 1 == m->model.cycle.slot[slot].tracks;
+}
+
+/* May a zone end there, so that there are other tracks before the next one that
+ * is foretold? */
+static bool map_jumps(const struct map *m, uint64_t track)
+{
+	return model_by_cylinder(&m->model) ?
+		       model_region_last(&m->model, track) == track :
+		       map_ends_slot(m, track);
+}
+
 /*
  * The track that is not followed by what the model says: its end is looked for,
  * and where it goes on.
@@ -408,7 +507,8 @@ static int map_event(struct map *m)
 
 	cycle_place_of(cycle, track, &place);
 	cycle_place_of(cycle, track + 1, &expected);
-	err = ask_end(&m->ask, m->first, &place, &expected,
+	err = ask_end(&m->ask, m->first, &place,
+		      map_jumps(m, track) ? &place : &expected,
 		      map_predict(m, track + 1), &end, &next);
 	if (err)
 		return err;
@@ -435,15 +535,32 @@ static int map_event(struct map *m)
 /* Would spares of its region look like its own? */
 static bool map_is_spare(const struct map *m, uint64_t track)
 {
-	return model_may_spare(&m->model) &&
+	return map_may_spare(m) &&
 	       model_region_last(&m->model, track) == track;
+}
+
+/* Spares of the track make up for slips, if it has as many as are listed. */
+static int map_explain_track(struct map *m, uint64_t end, int32_t listed,
+			     int64_t made_up)
+{
+	int slips, err = map_slips(m, end, &slips);
+
+	if (err)
+		return err;
+	if (slips >= 0 && slips != listed) {
+		m->list.lies++;
+		return 0;
+	}
+	map_set_scheme(m, LIST_TRACK, (uint32_t)made_up);
+	m->made_up = (int32_t)made_up;
+	return 0;
 }
 
 /*
  * A track that does not hold what the list says.  If its defects are where they
  * should be, somebody else than thought makes up for them.
  */
-static int map_explain(struct map *m, int64_t more)
+static int map_explain(struct map *m, uint64_t end, int64_t more)
 {
 	size_t i = list_find(&m->list, m->track);
 	const struct listed *l = &m->list.v[i];
@@ -468,7 +585,7 @@ static int map_explain(struct map *m, int64_t more)
 	else if (map_is_spare(m, m->track))
 		map_set_scheme(m, LIST_REGION, 0);
 	else
-		map_set_scheme(m, LIST_TRACK, (uint32_t)made_up);
+		return map_explain_track(m, end, l->slips, made_up);
 	return 0;
 }
 
@@ -476,26 +593,38 @@ static int map_explain(struct map *m, int64_t more)
 static void map_note_listed(struct map *m)
 {
 	size_t i = list_find(&m->list, m->track);
+	const struct listed *l;
 
 	if (i == m->list.n || m->list.v[i].track != m->track)
 		return;
-	if (m->list.scheme == LIST_REGION ? !m->list.v[i].defects :
-					    !map_is_spare(m, m->track))
+	l = &m->list.v[i];
+	if (m->list.scheme == LIST_TRACK && !l->more) {
+		if (l->slips > m->made_up && !map_is_spare(m, m->track))
+			m->made_up = l->slips;
+	} else if (m->list.scheme == LIST_REGION ? !l->defects :
+						   !map_is_spare(m, m->track)) {
 		m->scheme_seen++;
+	}
 }
 
 /* The first track of a slot that is seen: so large are its tracks. */
 static int map_first(struct map *m, uint64_t start)
 {
+	uint32_t blocks = (uint32_t)(start - m->first), nominal;
 	struct cycle_place place;
-	int rc;
+	int rc, slips;
 
 	cycle_place_of(&m->model.cycle, m->track, &place);
 	rc = ask_on_track(&m->ask, start - 1, &place);
 	if (rc <= 0)
 		return rc && rc != -ENODATA ? rc : map_event(m);
-	model_set_blocks(&m->model, m->track, (uint32_t)(start - m->first));
-	rc = map_add_track(m, 0);
+	rc = map_slips(m, start, &slips);
+	if (rc)
+		return rc;
+	nominal = model_first(&m->model, m->track, blocks, slips);
+	if (nominal > blocks)
+		map_lose(m, m->track, nominal - blocks);
+	rc = map_add_track(m, (int64_t)blocks - nominal);
 	m->first = start;
 	map_new_zone(m);
 	return rc;
@@ -512,14 +641,14 @@ static int map_single(struct map *m, uint64_t start)
 
 	if (model_fresh(&m->model, track))
 		return map_first(m, start);
-	if (m->walk || -more > nominal / LITTLE ||
+	if (map_walks(m) || -more > nominal / LITTLE || map_jumps(m, track) ||
 	    (more > 0 && (m->lost_last != track || more > m->lost))) {
 		cycle_place_of(&m->model.cycle, track, &place);
 		rc = ask_on_track(&m->ask, start - 1, &place);
 		if (rc <= 0)
 			return rc && rc != -ENODATA ? rc : map_event(m);
 	}
-	rc = map_explain(m, more);
+	rc = map_explain(m, start, more);
 	return rc ? rc : map_take_track(m, start);
 }
 
@@ -532,7 +661,7 @@ static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 	unsigned records = m->model.records;
 	struct ask_spot next = *spot;
 	uint64_t end;
-	int err = ask_end(&m->ask, m->first, &spot->place, NULL,
+	int slips, err = ask_end(&m->ask, m->first, &spot->place, NULL,
 			  m->first + guess, &end, &next);
 
 	if (err)
@@ -543,8 +672,13 @@ static int map_begin_slot(struct map *m, const struct ask_spot *spot)
 	/* As long as the last one, with luck. */
 	m->expect = records ? m->model.record[records - 1].tracks : 0;
 	m->leap = 4;
-	if (m->model.cycle.slot[0].step)
-		return 0;
+	if (m->model.cycle.slot[0].step) {
+		err = map_slips(m, end, &slips);
+		if (!err)
+			model_first(&m->model, 0, (uint32_t)(end - m->first),
+				    slips);
+		return err;
+	}
 	err = map_take(m, 1);
 	map_end_model(m);
 	return err;
@@ -562,9 +696,10 @@ static int map_learn(struct map *m)
 	m->facts = 0;
 	m->lost = 0;
 	m->crossed = 0;
-	if (!m->walk && model_recognise(&m->model, &spot.place))
+	if (!map_walks(m) && model_recognise(&m->model, &spot.place))
 		m->crossed = CROSSED;
-	if (m->crossed || (!m->walk && model_recall(&m->model, &spot.place))) {
+	if (m->crossed ||
+	    (!map_walks(m) && model_recall(&m->model, &spot.place))) {
 		m->track = 0;
 		m->out->cycles++;
 		m->leap = LEAP_FIRST;
@@ -590,6 +725,8 @@ static bool map_visits(const struct map *m, const struct listed *l)
 
 	if (!ask_knows_holes(&m->ask))
 		return true;
+	if (list->scheme == LIST_TRACK && l->defects && !l->more)
+		return l->slips > m->made_up;
 	if (list->scheme != LIST_PUSH && m->scheme_seen < SEEN)
 		return true;
 	if (list_believed(list))
@@ -619,12 +756,12 @@ static uint64_t map_to_slot_end(const struct map *m)
 
 /* How many tracks a single fact may decide about; or if listed ones were not
  * to be visited. */
-static uint64_t map_reach(const struct map *m, bool visiting)
+static uint64_t map_reach(struct map *m, bool visiting)
 {
 	uint64_t n, last;
 	size_t i;
 
-	if (m->walk || m->track < m->wary_until)
+	if (map_walks(m) || m->track < m->wary_until)
 		return 1;
 	n = model_sure(&m->model, m->track, LEAP_MOST);
 	if (n > 1 && map_guarded(m)) {
@@ -689,14 +826,6 @@ static int map_ask_ahead(struct map *m, uint64_t n)
 	return map_event(m);
 }
 
-static bool map_ends_slot(const struct map *m, uint64_t track)
-{
-	uint64_t in_slot;
-	unsigned slot = cycle_slot_of(&m->model.cycle, track, &in_slot);
-
-	return in_slot + 1 == m->model.cycle.slot[slot].tracks;
-}
-
 static bool map_begins_region(const struct map *m, uint64_t track)
 {
 	return !track || model_region_last(&m->model, track - 1) == track - 1;
@@ -716,8 +845,8 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 
 	if (last == m->track)
 		return 1;
-	if (model_by_cylinder(&m->model) &&
-	    last - m->track + 1 < m->model.cycle.tracks)
+	if (model_by_cylinder(&m->model) && !map_begins_region(m, m->track) &&
+	    last <= model_region_last(&m->model, m->track))
 		return 1;
 	if (m->facts > 1 && fact[-1].likely &&
 	    !(model_by_cylinder(&m->model) &&
@@ -733,8 +862,8 @@ static int map_accept(struct map *m, uint64_t end)
 {
 	bool alone = end == m->track + 1;
 	uint64_t track = m->track;
+	int rc = 1, slips = MODEL_UNTOLD;
 	int32_t more;
-	int rc = 1;
 
 	if (m->list.used && ask_knows_holes(&m->ask))
 		rc = list_true(&m->list, &m->ask, m->track, end);
@@ -748,9 +877,13 @@ static int map_accept(struct map *m, uint64_t end)
 		return map_take(m, end);
 	more = (int32_t)(map_predict(m, end) - m->first) -
 	       (int32_t)map_nominal(m, track);
+	if (!map_walks(m) && !model_sure(&m->model, track, 1))
+		rc = map_slips(m, map_predict(m, end), &slips);
+	if (rc < 0)
+		return rc;
 	m->crossed += map_ends_slot(m, track);
 	map_note_listed(m);
-	model_right(&m->model, track);
+	model_right(&m->model, track, slips);
 	rc = map_take(m, end);
 	map_note_region(m, track, more);
 	return rc;
@@ -849,6 +982,8 @@ static int map_range(struct map *m, uint64_t end)
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
+		if (!err && m->leaned && m->list.lies)
+			err = -EUCLEAN;
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
 		    !o->progress(o->arg, m->first, o->blocks))
 			err = -EINTR;
@@ -861,15 +996,17 @@ static int map_all(struct map *m)
 	const struct scsi_map_options *o = m->options;
 	uint64_t end = 0;
 	unsigned i;
-	int err = 0;
+	int err = ask_find_pitch(&m->ask);
 
+	if (err)
+		return err;
 	if (!o->range)
 		return map_range(m, o->blocks);
 	for (i = 0; i < o->ranges && !err; i++) {
 		if (i)
 			map_end_model(m);
 		/* Nothing that was learned goes over to the next. */
-		memset(&m->model, 0, sizeof(m->model));
+		m->model = (struct model){ .careful = m->model.careful };
 		m->here_first = UINT64_MAX;
 		m->pushed = m->absorbed = 0;
 		m->surfaces = i * SCSI_MAP_SURFACES;
@@ -888,9 +1025,7 @@ static int map_finish(struct map *m)
 {
 	const struct scsi_map_options *o = m->options;
 	struct scsi_check check = { .ask = &m->ask, .unit = m->unit };
-	unsigned verify = o->verify ? o->verify :
-			  m->list.used && m->absorbed_ever ?
-				  VERIFY_TRUSTING : VERIFY;
+	unsigned verify = o->verify ? o->verify : VERIFY;
 	struct geom *geom;
 	int err = map_flush(m);
 
@@ -902,6 +1037,8 @@ static int map_finish(struct map *m)
 	err = scsi_check_grown(&check, o->grown, o->grown_n);
 	if (!err)
 		err = scsi_check_tracks(&check, verify);
+	if (!err && m->absorbed_ever && m->list.used)
+		err = scsi_check_cylinders(&check, VERIFY_CYLINDERS);
 	m->out->verified = check.verified;
 	m->out->remaps = check.remaps;
 	if (err)
@@ -912,8 +1049,8 @@ static int map_finish(struct map *m)
 }
 
 static int map_try(struct translate *translate,
-		   const struct scsi_map_options *options, bool listing,
-		   bool walk, struct scsi_map *out)
+		   const struct scsi_map_options *options, enum belief belief,
+		   bool careful, struct scsi_map *out)
 {
 	struct map *m = calloc(1, sizeof(*m));
 	int err = -ENOMEM;
@@ -921,26 +1058,28 @@ static int map_try(struct translate *translate,
 	memset(out, 0, sizeof(*out));
 	if (!m)
 		return -ENOMEM;
+	m->belief = belief;
+	m->model.careful = careful;
 	m->ask = (struct ask){ .translate = translate,
-			       .blocks = options->blocks, .plain = walk };
+			       .blocks = options->blocks,
+			       .plain = map_walks(m) };
 	m->options = options;
 	m->out = out;
 	m->unit = options->block_bytes / 512;
-	m->walk = walk;
 	m->leap = 1;
 	m->here_first = UINT64_MAX;
 	m->build = geom_build_new(0, 0);
 	if (m->build)
 		err = list_init(&m->list, options->primary,
-				listing && !walk ? options->primary_n : 0);
+				belief < BELIEVE_SUMS ? options->primary_n : 0);
 	if (!err)
 		err = map_all(m);
 	if (!err)
 		err = map_finish(m);
 	geom_build_free(m->build);
 	list_fini(&m->list);
+	out->walked = map_walks(m);
 	free(m);
-	out->walked = walk;
 	return err;
 }
 
@@ -948,19 +1087,26 @@ int scsi_map_make(struct translate *translate,
 		  const struct scsi_map_options *options,
 		  struct scsi_map *out)
 {
+	static const char *const less[] = {
+		[DOUBT_LIST] = "the drive's list of defects is not all right",
+		[BELIEVE_SUMS] = "the drive's list of defects is not used",
+		[BELIEVE_NOTHING] = "translations: a prediction that had been "
+				    "checked is wrong; all tracks are asked "
+				    "for",
+	};
 	uint64_t before = translate_count(translate);
-	bool listing = options->primary_n;
-	int err = map_try(translate, options, listing, options->walk, out);
+	unsigned belief = options->walk ? BELIEVE_NOTHING :
+			  options->primary_n ? BELIEVE_LIST : BELIEVE_SUMS;
+	bool careful = false;
+	int err;
 
-	if (err == -EUCLEAN && listing && !options->walk) {
-		msg_warn("the drive's list of defects is not right: it is not "
-			 "used");
-		err = map_try(translate, options, false, false, out);
-	}
-	if (err == -EUCLEAN && !options->walk) {
-		msg_warn("translations: a prediction that had been checked is "
-			 "wrong; every track is asked for");
-		err = map_try(translate, options, false, true, out);
+	while ((err = map_try(translate, options, belief, careful, out))) {
+		if (err == -ESTALE && !careful)
+			careful = true;
+		else if (err == -EUCLEAN && belief < BELIEVE_NOTHING)
+			msg_warn("%s", less[++belief]);
+		else
+			break;
 	}
 	if (err == -EUCLEAN)
 		msg_error("translations contradict each other");

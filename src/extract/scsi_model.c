@@ -7,6 +7,10 @@
 
 #define ZONE_TIMES 8u
 #define SURE 3u
+/* What no slips are, but another zone: this part of a track. */
+#define MANY 64u
+/* No more than this part of a track is taken for slips, seen too late. */
+#define LITTLE 16u
 
 static struct cycle_slot *slot_at(struct model *model, uint64_t track,
 				  unsigned *slot)
@@ -20,13 +24,49 @@ static struct cycle_slot *slot_at(struct model *model, uint64_t track,
 static void record_slot(struct model *model, struct cycle_slot slot,
 			uint64_t tracks)
 {
+	struct cycle_slot *last = model->records ?
+		&model->record[model->records - 1] : NULL;
+
 	if (model->records == MODEL_RECORDS) {
 		model->records /= 2;
 		memmove(model->record, model->record + MODEL_RECORDS / 2,
 			model->records * sizeof(slot));
+		last = &model->record[model->records - 1];
 	}
 	slot.tracks = tracks;
-	model->record[model->records++] = slot;
+	if (last && slot.step && last->head == slot.head &&
+	    last->step == slot.step && slot.cylinder == last->cylinder +
+				       slot.step * (int64_t)last->tracks)
+		last->tracks += tracks;
+	else
+		model->record[model->records++] = slot;
+}
+
+/* Two tracks where the head turns round, the last of a cylinder and the first
+ * of the next, need not be of one size. */
+static void split_turns(struct cycle *c)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < c->slots; i++) {
+		if (c->slot[i].tracks > 2)
+			return;
+		n += (unsigned)c->slot[i].tracks;
+	}
+	if (n > CYCLE_MAX_SLOTS)
+		return;
+	for (i = c->slots, c->slots = n; i-- > 0;) {
+		struct cycle_slot slot = c->slot[i];
+
+		if (slot.tracks == 2) {
+			c->slot[--n] = slot;
+			c->slot[n].cylinder += slot.step;
+			c->slot[n].tracks = 1;
+		}
+		slot.tracks = 1;
+		c->slot[--n] = slot;
+	}
+	cycle_settle(c);
 }
 
 /* Only for the sizes: nothing follows it. */
@@ -57,6 +97,7 @@ void model_end(struct model *model, uint64_t track, bool proven)
 					    c->slot[i].tracks);
 	model->cycle.slots = 0;
 	model->in_cycle = false;
+	model->changed = model->zone = 0;
 	memset(model->slot, 0, sizeof(model->slot));
 }
 
@@ -73,6 +114,7 @@ bool model_recognise(struct model *model, const struct cycle_place *place)
 	}
 	model->in_cycle = true;
 	model->before = model->cycle;
+	split_turns(&model->cycle);
 	return true;
 }
 
@@ -118,6 +160,7 @@ bool model_recall(struct model *model, const struct cycle_place *place)
 			to->slot[k].cylinder += from->cylinder_step;
 	}
 	cycle_settle(to);
+	split_turns(to);
 	model->in_cycle = true;
 	return true;
 }
@@ -161,6 +204,9 @@ static void share_size(struct model *model, unsigned slot)
 		    !slot_may_spare(model, i)) {
 			model->cycle.slot[i].blocks = from->blocks;
 			model->slot[i].right = model->slot[slot].right;
+			model->slot[i].seen = model->slot[slot].seen;
+			model->slot[i].sure_track =
+				model->slot[slot].sure_track;
 		}
 	cycle_settle(&model->cycle);
 }
@@ -171,16 +217,29 @@ bool model_fresh(const struct model *model, uint64_t track)
 	const struct model_slot *state = &model->slot[cycle_slot_of(
 		&model->cycle, track, &in_slot)];
 
-	return !state->right && !state->times;
+	return !state->seen && !state->times;
 }
 
-void model_set_blocks(struct model *model, uint64_t track, uint32_t blocks)
+/* How sure a track without slips makes.  Its very last sectors may be slipped,
+ * which is all the same as none: mostly found out later. */
+static unsigned full(const struct model *model)
+{
+	return model->careful ? SURE - 1 : SURE;
+}
+
+uint32_t model_first(struct model *model, uint64_t track, uint32_t blocks,
+		     int slips)
 {
 	unsigned slot;
+	struct cycle_slot *s = slot_at(model, track, &slot);
+	struct model_slot *state = &model->slot[slot];
 
-	slot_at(model, track, &slot)->blocks = blocks;
-	model->slot[slot].right = 1;
+	s->blocks = blocks + (slips > 0 ? (uint32_t)slips : 0);
+	state->right = slips == 0 ? full(model) : slips == MODEL_UNTOLD;
+	state->seen = true;
+	state->sure_track = track;
 	share_size(model, slot);
+	return s->blocks;
 }
 
 void model_begin_slot(struct model *model, const struct cycle_place *place,
@@ -197,6 +256,7 @@ void model_begin_slot(struct model *model, const struct cycle_place *place,
 		slot->step = 0;
 	slot->tracks = slot->step ? UINT32_MAX : 1;
 	model->slot[0].right = 1;
+	model->slot[0].seen = true;
 	model->cycle.slots = 1;
 	model->cycle.cylinder_step = 0;
 	cycle_settle(&model->cycle);
@@ -226,14 +286,19 @@ uint64_t model_sure(const struct model *model, uint64_t track, uint64_t most)
 	return n < most && seen <= model->cycle.slots ? n : most;
 }
 
-void model_right(struct model *model, uint64_t track)
+void model_right(struct model *model, uint64_t track, int slips)
 {
+	struct model_slot *state;
 	unsigned slot;
 
 	slot_at(model, track, &slot);
-	model->slot[slot].right++;
-	if (model->slot[slot].right <= SURE)
-		share_size(model, slot);
+	state = &model->slot[slot];
+	state->seen = true;
+	state->sure_track = track;
+	if (state->right >= SURE || (slips && slips != MODEL_UNTOLD))
+		return;
+	state->right += slips || state->right ? 1 : full(model);
+	share_size(model, slot);
 }
 
 /*
@@ -258,36 +323,122 @@ static int others_odd(const struct model *model, unsigned slot, uint64_t track)
 	return most;
 }
 
+/* The number of a track among those of its slot. */
+static uint64_t number_in(const struct model *model,
+			  const struct cycle_slot *s, uint64_t track)
+{
+	return track / model->cycle.tracks * s->tracks +
+	       track % model->cycle.tracks - s->before;
+}
+
+/* Tracks of a slot next to each other that held so many more, this one
+ * included. */
+static unsigned times_of(const struct model *model, unsigned slot,
+			 uint64_t track, int32_t more)
+{
+	const struct model_slot *state = &model->slot[slot];
+
+	return state->times && state->more == more &&
+	       number_in(model, &model->cycle.slot[slot], track) ==
+		       state->odd_number + 1 ? state->times + 1 : 1;
+}
+
+bool model_wonders(const struct model *model, uint64_t track, int32_t more)
+{
+	uint64_t in_slot;
+	unsigned slot = cycle_slot_of(&model->cycle, track, &in_slot);
+	uint32_t blocks = model->cycle.slot[slot].blocks;
+
+	return more > 0 || model->slot[slot].right < SURE ||
+	       (uint32_t)-more > blocks / MANY ||
+	       times_of(model, slot, track, more) > 1 ||
+	       others_odd(model, slot, track) > 1;
+}
+
+bool model_misled(const struct model *model, uint64_t track, int32_t more)
+{
+	uint64_t in_slot;
+	unsigned slot = cycle_slot_of(&model->cycle, track, &in_slot);
+
+	return !model->careful && model->in_cycle && more > 0 &&
+	       model->slot[slot].right >= SURE &&
+	       (uint32_t)more <= model->cycle.slot[slot].blocks / LITTLE;
+}
+
+/* A zone has begun, or has before: what has not been looked at since is not
+ * sure, though its cylinders may hold as much as those before. */
+static void doubt_others(struct model *model, unsigned slot, uint64_t track)
+{
+	unsigned i;
+
+	if (!model->in_cycle)
+		return;
+	if (track - model->changed > 2 * model->cycle.tracks)
+		model->zone = track;
+	model->changed = track;
+	for (i = 0; i < model->cycle.slots; i++)
+		if (i != slot && model->slot[i].right &&
+		    model->slot[i].sure_track < model->zone)
+			model->slot[i].right = 0;
+}
+
+static void change_slot(struct model *model, unsigned slot, int32_t more,
+			unsigned right)
+{
+	struct model_slot *state = &model->slot[slot];
+
+	doubt_others(model, slot, state->odd_track);
+	model->cycle.slot[slot].blocks += (uint32_t)more;
+	state->sure_track = state->odd_track;
+	state->more = 0;
+	state->right = right;
+	state->seen = true;
+	share_size(model, slot);
+}
+
+/* The drive tells of slips: the size is that of a track without any, and no
+ * track has more sectors than the last one's number says.  The last track of a
+ * zone may be short, though, and go all the way. */
+static bool odd_told(struct model *model, unsigned slot, int32_t more,
+		     int slips, bool others)
+{
+	bool less = more < 0;
+
+	if (slips && more + slips >= 0 && less)
+		return false;
+	change_slot(model, slot, more + slips,
+		    slips ? 0 : less && !others ? SURE - 1 : full(model));
+	return true;
+}
+
 /*
  * A slot's tracks hold what the fullest does: slips only take away.  Less, on
  * track after track, is a new zone when other surfaces say the same, or when it
  * goes on; a scratch over some tracks of one surface is not.  Where the rest of
  * the cylinder has begun a new zone one track is enough.
  */
-bool model_odd(struct model *model, uint64_t track, int32_t more)
+bool model_odd(struct model *model, uint64_t track, int32_t more, int slips)
 {
 	unsigned slot;
 	struct cycle_slot *s = slot_at(model, track, &slot);
 	struct model_slot *state = &model->slot[slot];
-	uint64_t number = track / model->cycle.tracks * s->tracks +
-			  track % model->cycle.tracks - s->before;
-	bool next = number == state->odd_number + 1;
 	int others = others_odd(model, slot, track);
 
-	state->times = state->times && next && state->more == more ?
-			       state->times + 1 : 1;
+	state->times = times_of(model, slot, track, more);
 	if (others > 1 && !model_by_cylinder(model))
 		others = 1;
 	state->more = more;
 	state->odd_track = track;
-	state->odd_number = number;
-	if (more < 0 && state->times < ZONE_TIMES &&
+	state->odd_number = number_in(model, s, track);
+	if (slips >= 0)
+		return odd_told(model, slot, more, slips, others);
+	if (slips == MODEL_UNSURE && -more <= (int32_t)(s->blocks / MANY))
+		return false;
+	if (more < 0 && slips == MODEL_UNTOLD && state->times < ZONE_TIMES &&
 	    (int)state->times + others < 3)
 		return false;
-	s->blocks += (uint32_t)more;
-	state->more = 0;
-	state->right = more < 0 ? state->times : 1;
-	share_size(model, slot);
+	change_slot(model, slot, more, slips == MODEL_UNSURE ? 0 :
+				       more < 0 ? state->times : 1);
 	return true;
 }
 
@@ -295,8 +446,10 @@ void model_doubt(struct model *model)
 {
 	unsigned i;
 
-	for (i = 0; i < model->cycle.slots; i++)
+	for (i = 0; i < model->cycle.slots; i++) {
 		model->slot[i].right = 0;
+		model->slot[i].seen = false;
+	}
 }
 
 /* ---- regions ---- */
@@ -319,20 +472,22 @@ uint64_t model_region_last(const struct model *model, uint64_t track)
 	}
 }
 
-/* Where all tracks of a cylinder are full there is no room for any. */
 bool model_may_spare(const struct model *model)
+{
+	return model->in_cycle && model->cycle.tracks > 1;
+}
+
+bool model_alike(const struct model *model)
 {
 	const struct cycle *c = &model->cycle;
 	unsigned i;
 
-	if (!model->in_cycle || c->tracks == 1)
-		return false;
 	if (!model_by_cylinder(model))
-		return true;
+		return false;
 	for (i = 1; i < c->slots; i++)
 		if (c->slot[i].blocks != c->slot[0].blocks)
-			return true;
-	return false;
+			return false;
+	return true;
 }
 
 unsigned model_ahead(const struct model *model, uint64_t track,

@@ -15,9 +15,16 @@
 
 #define MODEL_RECORDS (2u * CYCLE_MAX_SLOTS)
 
+/* What a track says of its slot's size, beside how many blocks it holds: how
+ * many of its sectors are slipped, or one of these. */
+#define MODEL_UNTOLD (-1)	/* the drive doesn't say */
+#define MODEL_UNSURE (-2)	/* there may be spares among its blocks */
+
 /* How sure it is what the tracks of a slot hold. */
 struct model_slot {
 	unsigned right;		/* tracks that held it, one by one */
+	bool seen;		/* one of them, at least */
+	uint64_t sure_track;	/* the last that was looked at for it */
 	int32_t more;		/* than it the last odd track held ... */
 	uint64_t odd_track;	/* ... which was this one */
 	uint64_t odd_number;	/* (its number among the slot's tracks) */
@@ -32,6 +39,9 @@ struct model {
 	unsigned records;
 	struct cycle before;	/* the last one recognised; no slots: none */
 	bool fresh;		/* nothing has been recorded since it ended */
+	uint64_t changed;	/* track: a slot was, the last time, ... */
+	uint64_t zone;		/* ... and since when: a zone has begun */
+	bool careful;		/* a track without slips is not enough */
 };
 
 /* It ends before this track; it is kept for recognition.  `proven`: a cycle was
@@ -50,8 +60,9 @@ bool model_recall(struct model *model, const struct cycle_place *place);
 /* Has no track of its slot been seen? */
 bool model_fresh(const struct model *model, uint64_t track);
 
-/* What the tracks of its slot hold. */
-void model_set_blocks(struct model *model, uint64_t track, uint32_t blocks);
+/* A slot's first track holds so many blocks.  What its tracks hold then. */
+uint32_t model_first(struct model *model, uint64_t track, uint32_t blocks,
+		     int slips);
 
 /* One slot from a place on, of which one track is known. */
 void model_begin_slot(struct model *model, const struct cycle_place *place,
@@ -63,12 +74,19 @@ uint32_t model_last_blocks(const struct model *model, uint32_t head);
 /* Tracks from this one on whose sizes are sure, at most `most`. */
 uint64_t model_sure(const struct model *model, uint64_t track, uint64_t most);
 
+/* Are the slips of a track that holds so many more blocks worth asking for? */
+bool model_wonders(const struct model *model, uint64_t track, int32_t more);
+
 /* A track held what it should, looked at alone. */
-void model_right(struct model *model, uint64_t track);
+void model_right(struct model *model, uint64_t track, int slips);
 
 /* A track held more or fewer blocks than its slot says: is it the slot that is
  * wrong?  Then it is changed: true. */
-bool model_odd(struct model *model, uint64_t track, int32_t more);
+bool model_odd(struct model *model, uint64_t track, int32_t more, int slips);
+
+/* Does a track that holds so many more blocks say that its slot's size, of
+ * which all was sure, had been taken from slipped ones? */
+bool model_misled(const struct model *model, uint64_t track, int32_t more);
 
 /* From here on track by track, until all slots are sure again. */
 void model_doubt(struct model *model);
@@ -81,6 +99,9 @@ uint64_t model_region_last(const struct model *model, uint64_t track);
 
 /* Can a region have spare sectors at its end? */
 bool model_may_spare(const struct model *model);
+
+/* Cylinders all of whose tracks hold the same? */
+bool model_alike(const struct model *model);
 
 /* Are regions cylinders? */
 bool model_by_cylinder(const struct model *model);
