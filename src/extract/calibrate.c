@@ -3,10 +3,10 @@
  *
  * What a cache answers, it answers at once, and again.  Of one that does: how
  * far it reads ahead when it has time and when it has none, how much else has
- * to be read until it forgets, and whether a read of which it holds the end
- * comes from the medium as a whole.  Every question is asked a few times, and
- * one hit is enough: a late one looks like a read of the medium, never the
- * other way round.
+ * to be read until it forgets, whether a read of which it holds the end comes
+ * from the medium as a whole, and whether in the order of its units.  Every
+ * question is asked a few times, and one hit is enough: a late one looks like a
+ * read of the medium, never the other way round.
  */
 #include <errno.h>
 #include <math.h>
@@ -21,8 +21,10 @@
 #define DEPTH_START 32u
 #define HIT_MARGIN_NS 120000.0
 #define NOISE_READS 96u
-/* From the first to this one the angles tell how large a track is. */
+/* From the first to these the angles tell how large a track is. */
+#define APART_FIRST 3u
 #define APART 48u
+#define APART_TURNS 0.3
 /* Above this, no skew can be told from noise. */
 #define NOISE_MAX 0.02
 #define VOTES 3u
@@ -30,6 +32,11 @@
 /* Sectors of a read of which the cache has the end. */
 #define TAIL 64u
 #define TAIL_MIN 12u
+/* Reads of half a track, and how many of them end with another unit than the
+ * last; in standard deviations. */
+#define ORDER_VOTES 36u
+#define ORDER_LEAST 5u
+#define ORDER_NOISE 5.0
 /* No read-ahead is longer, in sectors. */
 #define AHEAD_MAX 32768u
 #define DEPTH_MAX 256u
@@ -90,18 +97,32 @@ static int find_hits(struct reader *r, uint64_t unit)
 	return err;
 }
 
-/* Units of a track, about: the angle between reads that are some way apart. */
-static double track_size(const double *turn, unsigned n)
+/* The angle between reads that are some way apart, the usual one; about
+ * `near`. */
+static double angle_apart(const double *turn, unsigned n, unsigned apart,
+			  double near)
 {
 	double off[NOISE_READS];
 	unsigned k = 0;
 
-	for (unsigned i = 0; i + APART < n; i++)
-		off[k++] = phase_wrap(turn[i] - turn[i + APART]);
+	for (unsigned i = 0; i + apart < n; i++)
+		off[k++] = phase_wrap(turn[i] - turn[i + apart] - near);
 	if (!k)
-		return APART;
+		return near;
 	sort(off, k);
-	return off[k / 2] > 1e-4 ? APART / off[k / 2] : 1e4 * APART;
+	return near + off[k / 2];
+}
+
+/* Units of a track, about: from those that are near each other, then from those
+ * further apart. */
+static double track_size(const double *turn, unsigned n)
+{
+	double each = 0;
+
+	for (unsigned apart = APART_FIRST; apart <= APART &&
+	     apart * each < APART_TURNS; apart *= 2)
+		each = angle_apart(turn, n, apart, each * apart) / apart;
+	return each > 1e-4 / APART ? 1 / each : 1e4 * APART;
 }
 
 /* Downwards: no read-ahead has been there. */
@@ -259,13 +280,67 @@ static int find_whole(struct reader *r)
 	return err;
 }
 
+/* The last of some units, and then all of them, asked for whenever: does that
+ * end with another one? */
+static int try_order(struct reader *r, uint64_t first, uint32_t units,
+		     bool *other)
+{
+	double period_ns = r->phase.period_ns, turn;
+	struct probe_access a;
+	int err = reader_raw(r, first + units - 1, 1, &a);
+
+	*other = false;
+	if (err || a.result)
+		return err;
+	turn = phase_at(&r->phase, a.complete_ns);
+	a = (struct probe_access){
+		.sector = r->offset + first * r->unit_sectors,
+		.sectors = units * r->unit_sectors,
+		.not_before_ns = a.complete_ns +
+			(uint64_t)((1 + (double)(env_random(r->prober->env) %
+						 1024) / 1024) * period_ns),
+	};
+	err = r->prober->access(r->prober, &a, 1, 1);
+	if (!err && !a.result)
+		*other = fabs(phase_wrap(phase_at(&r->phase, a.complete_ns) -
+					 turn)) > ORDER_NOISE * r->noise_once;
+	return err;
+}
+
+/* Does a drive read units in the order in which they come by?  Downwards: what
+ * it has read ahead is behind them. */
+static int find_order(struct reader *r, double size)
+{
+	double most = r->prober->limits->max_sectors / r->unit_sectors;
+	uint32_t units = (uint32_t)fmin(size / 2, most);
+	uint64_t room = (units + TAIL) * (uint64_t)ORDER_VOTES, at;
+	unsigned others = 0;
+	bool other;
+	int err = 0;
+
+	if (room > r->units / 2 || units < 2)
+		return 0;
+	at = room + env_random(r->prober->env) % (r->units - room - units);
+	for (unsigned i = 0; i < ORDER_VOTES && others < ORDER_LEAST && !err;
+	     i++) {
+		at -= units + env_random(r->prober->env) % TAIL;
+		err = try_order(r, at, units, &other);
+		others += other;
+	}
+	r->any_order = others >= ORDER_LEAST;
+	recent_forget(&r->recent);
+	return err;
+}
+
 static int find_cache(struct reader *r, double size)
 {
 	int err = find_ahead(r, size);
 
 	if (!err)
 		err = find_depth(r);
-	return err ? err : find_whole(r);
+	if (!err)
+		err = find_whole(r);
+	return err ? err : find_order(r, size);
 }
 
 static int calibrate_at(struct reader *reader, uint64_t unit)

@@ -10,6 +10,10 @@
  *   - a track begins later than the one before by as much as others do, even if
  *     sectors slipped; unless it is the last or the first of a zone.
  * The only way to see them is believed, or the one with the fewest odd tracks.
+ * But first that row of tracks is looked for each of which begins later than
+ * the one before by a known step, up to the track behind the gap (scratches
+ * over many tracks): whatever slipped moves no track's beginning.  Slips too
+ * small to be told end a stretch, too (segment->soft), but no track.
  * Where there is no leap, the time that a head takes to the next track tells
  * (span.h).
  */
@@ -41,6 +45,11 @@
 /* A track with the whole of a turn, whatever slipped. */
 #define WHOLE_LEAST (1 - SLIPPED_MOST)
 #define PIECES_MOST 10u
+/* Of a row: steps are off by so much of the noise; a turn, what was measured of
+ * it included; how many beginnings are tried. */
+#define STEP_NOISE 1.2
+#define ROUND_MOST 1.02
+#define ROWS_MOST 20000u
 #define CUTS 8u
 #define ROUNDS 3u
 #define SPARES_MOST 3
@@ -96,6 +105,8 @@ static bool is_turn(const struct parts *g, double turns, double pitch)
 static void judge(const struct parts *g, struct part *p)
 {
 	p->kind = PART_STRANGE;
+	if (p->s.soft)
+		return;
 	if (is_turn(g, p->turns, p->s.pitch))
 		p->kind = PART_WHOLE;
 	else if (p->turns < 1)
@@ -168,17 +179,34 @@ static int measure_by(struct parts *g, struct part *p, double pitch,
 	return segment_find(g->r, s, end.at, pitch, off, found);
 }
 
+/* The same; if no end is found, as far as it is straight: *soft is the longest
+ * of such. */
+static int measure_some(struct parts *g, struct part *p, double pitch,
+			double off, bool *found, struct segment *soft)
+{
+	int err = measure_by(g, p, pitch, off, found);
+
+	if (!*found && p->s.soft && p->s.units > soft->units)
+		*soft = p->s;
+	return err;
+}
+
 /* One stretch: like the one before it, that behind the gap, or neither. */
 static int measure_one(struct parts *g, struct part *p, double pitch,
 		       bool *found)
 {
 	double behind = g->gap->behind.size ? g->gap->behind.pitch : pitch;
-	int err = measure_by(g, p, pitch, PITCH_NEAR, found);
+	struct segment soft = { .units = 0 };
+	int err = measure_some(g, p, pitch, PITCH_NEAR, found, &soft);
 
 	if (!err && !*found && fabs(behind / pitch - 1) > PITCH_NEAR)
-		err = measure_by(g, p, behind, PITCH_NEAR, found);
+		err = measure_some(g, p, behind, PITCH_NEAR, found, &soft);
 	if (!err && !*found)
-		err = measure_by(g, p, pitch, PITCH_OFF, found);
+		err = measure_some(g, p, pitch, PITCH_OFF, found, &soft);
+	if (!*found && soft.units) {
+		p->s = soft;
+		*found = true;
+	}
 	p->broken = p->s.first + p->s.units == limit_of(g, p->s.first) &&
 		    p->s.first + p->s.units < g->gap->end;
 	return err;
@@ -258,6 +286,18 @@ static bool is_usual(const struct parts *g, uint64_t units)
 	return units == g->gap->before.size || units == g->gap->behind.size;
 }
 
+/* Is a track that goes round with some units such a one, or without them? */
+static bool lacks(const struct parts *g, const struct part *p, uint64_t units)
+{
+	double turns;
+
+	units += p->s.units;
+	turns = (double)units * p->s.pitch;
+	return is_usual(g, units) && turns <= 1 + TURNS_OFF &&
+	       (p->kind == PART_WHOLE ||
+		(p->kind == PART_SHORT && turns >= 1 - TURNS_OFF));
+}
+
 /* Units are the last of part i, though they lie elsewhere (or the first of the
  * next). */
 static void join(struct parts *g, unsigned i, bool next)
@@ -290,11 +330,9 @@ static void place_few(struct parts *g)
 
 		if (p->s.units >= FEW_UNITS || (left && right))
 			continue;
-		if (right && is_usual(g, p[-1].s.units + p->s.units) &&
-		    p[-1].kind == PART_WHOLE) {
+		if (right && lacks(g, &p[-1], p->s.units)) {
 			join(g, --i, false);
-		} else if (left && is_usual(g, p[1].s.units + p->s.units) &&
-			   p[1].kind == PART_WHOLE) {
+		} else if (left && lacks(g, &p[1], p->s.units)) {
 			join(g, i, true);
 		} else {
 			p->few = true;
@@ -547,6 +585,103 @@ static int look_into_all(struct parts *g, bool *again)
 	return err;
 }
 
+/* ---- Scratches ---- */
+
+/* Tracks in a row, of which each begins later than the one before by as much as
+ * others do, whatever slipped, its first sectors perhaps, too; and so does the
+ * track behind the gap.  Bit i of `ends`: one ends behind part i. */
+struct row {
+	const struct parts *g;
+	double off;		/* of such a step */
+	uint64_t ends, found;
+	unsigned ways, tried;
+};
+
+static bool may_join(const struct part *a, const struct part *b)
+{
+	return !a->broken && a->jump > -TURNS_OFF &&
+	       a->jump <= SLIPPED_MOST && !differ(a, b);
+}
+
+/* A few units by themselves may lie elsewhere, and belong to either side: they
+ * begin a track just where it should, or end it after just a turn. */
+static bool may_be_track(const struct parts *g, unsigned from, unsigned last,
+			 double late, double turns)
+{
+	const struct part *p = g->part;
+
+	if (turns < WHOLE_LEAST || p[last].s.soft)
+		return false;
+	if (p[from].s.units < FEW_UNITS && late != 0)
+		return false;
+	return p[last].s.units >= FEW_UNITS ||
+	       is_turn(g, late + turns, p[from].s.pitch);
+}
+
+static void row_go(struct row *row, unsigned from, double start, double late);
+
+/* Parts [from, to) are a track that should begin at `start`: the next one
+ * should do so a step later.  Its first sectors may have slipped, too. */
+static void row_step(struct row *row, unsigned to, double start)
+{
+	const struct parts *g = row->g;
+	double is = to < g->n ? g->part[to].s.start : g->gap->behind.start;
+	double late;
+	bool there = false;
+
+	for (unsigned i = 0; i < g->gap->steps; i++) {
+		late = phase_wrap(is - start - g->gap->step[i]);
+		if (late > row->off && late < SLIPPED_MOST && to < g->n)
+			row_go(row, to, is - late, late);
+		there |= fabs(late) <= row->off;
+	}
+	if (there)
+		row_go(row, to, is, 0);
+}
+
+/* All ways to go on from a part that begins a track, `late` behind its
+ * start. */
+static void row_go(struct row *row, unsigned from, double start, double late)
+{
+	const struct parts *g = row->g;
+	double turns = 0;
+
+	if (row->tried++ > ROWS_MOST)
+		return;
+	if (from == g->n) {
+		row->ways += !row->ways || row->found != row->ends;
+		row->found = row->ends;
+		return;
+	}
+	for (unsigned i = from; i < g->n; i++) {
+		turns += g->part[i].turns;
+		if (late + turns > ROUND_MOST)
+			return;
+		if (may_be_track(g, from, i, late, turns)) {
+			row->ends |= UINT64_C(1) << i;
+			row_step(row, i + 1, start);
+			row->ends &= ~(UINT64_C(1) << i);
+		}
+		if (i + 1 == g->n || !may_join(&g->part[i], &g->part[i + 1]))
+			return;
+		turns += g->part[i].jump;
+	}
+}
+
+/* The only such row. */
+static bool find_row(const struct parts *g, uint64_t *ends)
+{
+	struct row row = {
+		.g = g, .off = fmax(STEP_OFF, STEP_NOISE * g->r->noise_once),
+	};
+
+	if (!g->all || !g->n || !g->gap->before.size || !g->gap->behind.size)
+		return false;
+	row_step(&row, 0, g->gap->before.start);
+	*ends = row.found;
+	return row.ways == 1 && row.tried <= ROWS_MOST;
+}
+
 /* ---- What was found out ---- */
 
 struct list {
@@ -603,6 +738,26 @@ static void put_between(const struct parts *g, unsigned from, unsigned to,
 	}
 }
 
+static void put_row(const struct parts *g, uint64_t ends, struct list *l)
+{
+	const struct part *first = g->part;
+	double turns = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		const struct part *p = &g->part[i];
+
+		turns += p->turns;
+		if (!(ends >> i & 1)) {
+			turns += p->jump;
+			continue;
+		}
+		put(l, first->s.first, p->s.first + p->s.units -
+		    first->s.first, first->s.start, turns, true);
+		first = p + 1;
+		turns = 0;
+	}
+}
+
 static void put_all(const struct parts *g, struct list *l)
 {
 	unsigned from = 0, to;
@@ -638,11 +793,17 @@ int gap_close(struct reader *reader, const struct gap *gap,
 	struct parts g = { .r = reader, .gap = gap };
 	struct list l = { .v = out };
 	bool again = true;
+	uint64_t ends;
 	int err = 0;
 
 	for (unsigned i = 0; !err && again && i < ROUNDS; i++) {
 		again = false;
 		err = measure(&g);
+		if (!err && find_row(&g, &ends)) {
+			put_row(&g, ends, &l);
+			*n = l.n;
+			return 0;
+		}
 		if (!err)
 			err = learn_spared(&g);
 		place_few(&g);

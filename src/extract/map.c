@@ -615,18 +615,37 @@ static uint64_t gap_most(const struct map *m)
 	return (uint64_t)GAP_MOST * m->largest;
 }
 
-static void gap_step(struct gap *gap, double step)
+/* Steps that were seen once. */
+struct steps {
+	double v[GAP_STEPS];
+	unsigned n;
+};
+
+static bool is_among(const double *step, unsigned n, double by)
 {
-	for (unsigned i = 0; i < gap->steps; i++) {
-		if (fabs(phase_wrap(gap->step[i] - step)) < STEP_SAME)
-			return;
+	for (unsigned i = 0; i < n; i++) {
+		if (fabs(phase_wrap(step[i] - by)) < STEP_SAME)
+			return true;
 	}
-	if (gap->steps < GAP_STEPS)
-		gap->step[gap->steps++] = phase_part(step);
+	return false;
+}
+
+/* `sure`, or seen again. */
+static void gap_step(struct gap *gap, struct steps *once, double by, bool sure)
+{
+	if (is_among(gap->step, gap->steps, by))
+		return;
+	if (sure || is_among(once->v, once->n, by)) {
+		if (gap->steps < GAP_STEPS)
+			gap->step[gap->steps++] = phase_part(by);
+	} else if (once->n < GAP_STEPS) {
+		once->v[once->n++] = phase_part(by);
+	}
 }
 
 /* By how much its tracks, and the one behind it, are later than others. */
-static void gap_steps_of(const struct map *m, struct gap *gap, size_t i)
+static void gap_steps_of(const struct map *m, struct gap *gap,
+			 struct steps *once, size_t i)
 {
 	const struct piece *p = &m->store.pieces[i], *q = p + 1;
 	double last = p->start + (p->tracks - 1) * p->step;
@@ -634,22 +653,23 @@ static void gap_steps_of(const struct map *m, struct gap *gap, size_t i)
 	if (!p->tracks)
 		return;
 	if (p->tracks > 1)
-		gap_step(gap, p->step);
+		gap_step(gap, once, p->step, true);
 	if (i + 1 < m->store.n && q->tracks &&
-	    q->first == p->first + p->units && p->span > STEP_SPAN)
-		gap_step(gap, q->start - last);
+	    q->first == p->first + p->units)
+		gap_step(gap, once, q->start - last, p->span > STEP_SPAN);
 }
 
 static void gap_steps(const struct map *m, struct gap *gap)
 {
 	size_t left = store_find(&m->store, gap->first);
 	size_t right = store_find(&m->store, gap->end);
+	struct steps once = { .n = 0 };
 
 	for (size_t n = 0; n < PIECES_NEAR; n++) {
 		if (n < left)
-			gap_steps_of(m, gap, left - 1 - n);
+			gap_steps_of(m, gap, &once, left - 1 - n);
 		if (right + n < m->store.n)
-			gap_steps_of(m, gap, right + n);
+			gap_steps_of(m, gap, &once, right + n);
 	}
 }
 

@@ -5,7 +5,10 @@
  * it in the same request.  So a unit that may be in the cache is read from a
  * little before it, from one that can't be there: drives do not answer the
  * first part of a request from the medium and the rest from memory, and those
- * that do are found out (calibrate.h).  Where that does not go, or a cache
+ * that do are found out (calibrate.h).  So are those that take the units of a
+ * request in any order: when the head gets to a track in the middle of them,
+ * because the first ones were on another one, such a read ends with another
+ * unit, at the same wrong angle each time.  Where that does not go, or a cache
  * answers unexpectedly, so much else is read that it has forgotten the unit.  A
  * hit is faster than any read of the medium but for those that happen to find
  * their sector just under the head; both are read again.
@@ -26,6 +29,10 @@
 #define PLACE_TRIES 20u
 /* Sectors that may be read before the one that is wanted. */
 #define PREFIX_MAX 48u
+/* Revolutions: a read that takes so long has not got all in one go, if it was
+ * for something that near. */
+#define DUBIOUS_TURNS 1.4
+#define NEAR_TURNS 4
 /* The drive had time to read ahead. */
 #define IDLE_NS 1000000u
 /* Units before one of known angle that are tried instead of it. */
@@ -222,11 +229,25 @@ static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
 	return evict(r, unit);
 }
 
+/* Did a read take longer than to wait for its first unit?  Then that was on
+ * another track, and the head got to this one in the middle of what is wanted:
+ * a drive that takes it in any order has ended with another unit. */
+static bool is_dubious(const struct reader *r, uint64_t first, uint64_t unit,
+		       uint64_t from, const struct probe_access *a)
+{
+	double near = fmax(r->around, PREFIX_MAX) * NEAR_TURNS;
+	double revs = (double)(a->complete_ns - a->submit_ns) /
+		      r->phase.period_ns;
+
+	return r->any_order && first < unit && revs > DUBIOUS_TURNS &&
+	       fabs((double)unit - (double)from) < near;
+}
+
 /* A read of the medium; *a is its access. */
 static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		       double *turn)
 {
-	uint64_t first;
+	uint64_t first, from;
 	int err;
 
 	*turn = NAN;
@@ -234,10 +255,17 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		return 0;
 	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
 		first = begin_of(r, unit);
+		from = r->last;
 		r->prefixed += first < unit;
 		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
 		if (err || a->result)
 			return err;
+		if (is_dubious(r, first, unit, from, a)) {
+			err = evict(r, unit);
+			if (err)
+				return err;
+			continue;
+		}
 		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
 			*turn = phase_at(&r->phase, a->complete_ns);
 			return 0;

@@ -51,6 +51,7 @@ struct reader {
 	bool learned;		/* what a cache does is known; */
 	bool whole;		/* reads of which it has a part are not begun
 				 * from it */
+	bool any_order;		/* it begins with what comes by first */
 	uint64_t last;		/* unit read last */
 	uint64_t last_ns;	/* when that completed */
 	uint64_t done_ns;	/* when all so far had completed */

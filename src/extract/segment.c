@@ -42,6 +42,8 @@
 #define AGAIN 3.0
 /* How many units that lie elsewhere are gone past. */
 #define LONE_MOST 3u
+/* Places that make a line where it has no end. */
+#define SOFT_LEAST 5u
 
 struct trace {
 	struct reader *r;
@@ -285,6 +287,37 @@ static int is_straight(struct trace *t, bool *straight)
 	return err;
 }
 
+static void sort_places(struct trace *t)
+{
+	for (unsigned i = 1; i < t->n; i++) {
+		double x = t->x[i], y = t->y[i];
+		unsigned k = i;
+
+		for (; k && t->x[k - 1] > x; k--) {
+			t->x[k] = t->x[k - 1];
+			t->y[k] = t->y[k - 1];
+		}
+		t->x[k] = x;
+		t->y[k] = y;
+	}
+}
+
+/* As many of the places from the beginning on as are on one line. */
+static bool shorten(struct trace *t)
+{
+	for (; t->n >= SOFT_LEAST; t->n--) {
+		bool straight = true;
+
+		fit(t);
+		for (unsigned i = 0; i < t->n; i++)
+			straight = straight &&
+				   distance(t, i) <= BENT * t->sigma;
+		if (straight)
+			return true;
+	}
+	return false;
+}
+
 static int trace_end(struct trace *t, uint64_t *end, bool *found)
 {
 	uint64_t lo = t->first, hi;
@@ -341,11 +374,17 @@ int segment_find(struct reader *reader, struct segment *segment,
 	/* What it is by itself. */
 	t.off = FREE;
 	fit(&t);
+	*found = *found && straight;
+	if (!err && !*found) {
+		sort_places(&t);
+		segment->soft = shorten(&t);
+		if (segment->soft)
+			end = segment->first + (uint64_t)t.x[t.n - 1];
+	}
 	segment->units = end - segment->first;
 	segment->pitch = t.pitch;
 	segment->pitch_sigma = sqrt(t.pitch_var);
 	segment->start = phase_part(t.at0);
-	*found = *found && straight;
 	return err;
 }
 

@@ -15,6 +15,7 @@ struct segment {
 	double start;		/* of its first unit's leading edge */
 	double pitch;		/* revolutions of a unit, */
 	double pitch_sigma;	/* give or take */
+	bool soft;		/* it may go on behind its end, nearly */
 };
 
 /* Angles can be told apart from so many revolutions on. */
@@ -23,6 +24,7 @@ double segment_tolerance(const struct reader *reader);
 /*
  * From segment->first to the next leap or to `limit`.  `pitch`: that of the
  * units there, give or take a share `off` of it.  *found: the end is certain.
+ * Otherwise the segment may be as much as is straight (soft).
  * 0, or why measuring must stop.
  */
 int segment_find(struct reader *reader, struct segment *segment,
