@@ -103,7 +103,13 @@ START_TEST(super_rules)
 		change;                           \
 		assert_why(super_try(&s), text);  \
 	} while (0)
-	BREAK(s.incompat = 1, "incompatible");
+	BREAK(s.incompat = 2, "incompatible");
+	BREAK(s.incompat = 1, "without its feature");
+	BREAK(s.record_bytes = 4096, "without its feature");
+	BREAK((s.incompat = 1, s.record_bytes = 512), "log records");
+	BREAK((s.incompat = 1, s.physical_bytes = 512,
+	       s.record_bytes = 768), "log records");
+	BREAK((s.incompat = 1, s.record_bytes = 8192), "log records");
 	BREAK(s.sectors = 1000, "size");
 	BREAK(s.sectors = 1ull << 60, "size");
 	BREAK(s.logical_bytes = 1024, "logical");

@@ -83,6 +83,7 @@ static int drive_open(const struct sched_options *options,
 		.drive = drive_of(options), .seed = options->seed,
 		.blind = knowledge != KNOW_ALL,
 		.doubt = knowledge == KNOW_ROUGHLY ? host_between : NULL,
+		.host_ns = options->host_ns,
 		.device = options->device, .scratch = options->scratch,
 	};
 	const struct rig_load load = {
@@ -459,6 +460,8 @@ int sched_unpack(const struct sched_options *options)
 
 /* ---- TPC-B-like ---- */
 
+#define CHANGE_BYTES 400u
+
 enum journal { JOURNAL_NULL, JOURNAL_SKIPPING, JOURNAL_BLIND, JOURNAL_TWO };
 
 static const char *const journal_names[] = {
@@ -523,7 +526,7 @@ static void bank_trim(struct bank *b)
 /* The record of a transaction: four blocks' changes. */
 static int bank_commit(struct bank *b)
 {
-	static const uint8_t change[400];
+	static const uint8_t change[CHANGE_BYTES];
 	const struct iovec iov = { (void *)change, sizeof(change) };
 	struct waiter waiter = { .seq = UINT64_MAX, .done = bank_told,
 				 .owner = b };
@@ -579,12 +582,16 @@ static void bank_think(struct bank *b, uint64_t think_ns)
 static double bank_least_ms(const struct bank *b)
 {
 	const struct spec *spec = b->rig.spec;
+	const uint32_t unit = super_record_unit(&b->super);
+	const uint64_t units = (sizeof(struct log_header) + CHANGE_BYTES +
+				unit - 1) / unit;
 	struct geom_track track;
 
 	geom_track_of(b->rig.geom, b->super.log[0].sector, &track);
 	return (double)(spec->write_overhead_ns +
-			service_turn_ns(&spec->mech, 8 *
-				(uint64_t)track.per_sector)) / 1e6;
+			service_turn_ns(&spec->mech,
+					units * unit / SECTOR_BYTES *
+					track.per_sector)) / 1e6;
 }
 
 static int bank_run(const struct sched_options *options, enum journal journal,

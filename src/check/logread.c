@@ -33,15 +33,16 @@ struct logread {
 static void track_read(struct check *check, uint64_t first, uint64_t n,
 		       uint8_t *buf)
 {
-	uint64_t at;
+	uint64_t at, unit = super_record_unit(&check->super) / SECTOR_BYTES;
 
 	memset(buf, 0, n * SECTOR_BYTES);
 	if (!device_read(check, first, n, buf))
 		return;
-	for (at = 0; at < n; at += TRAX_BLOCK_SECTORS)
-		if (device_read(check, first + at, TRAX_BLOCK_SECTORS,
+	for (at = 0; at < n; at += unit)
+		if (device_read(check, first + at, unit,
 				buf + at * SECTOR_BYTES))
-			memset(buf + at * SECTOR_BYTES, 0, TRAX_BLOCK_BYTES);
+			memset(buf + at * SECTOR_BYTES, 0,
+			       unit * SECTOR_BYTES);
 }
 
 static void record_note(struct logread *log, const struct log_header *h,

@@ -2,7 +2,7 @@
  * disk.h - an asynchronous disk that says what it guarantees.
  *
  * Units: sector = 512 bytes, whatever the drive's own block is; transfers are
- * multiples of logical_bytes, aligned to it, from buffers aligned to 4096.
+ * multiples of logical_bytes, aligned to it, from buffers aligned to it.
  * Back ends: io_uring with O_DIRECT on a block device or an image file
  * (disk_open; plain system calls where the kernel refuses io_uring, the page
  * cache where a file system refuses O_DIRECT), the simulated drive

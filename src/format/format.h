@@ -37,7 +37,8 @@
 /* Features this code knows.  An unknown incompatible one: super_decode
  * refuses; an unknown read-only compatible one: the mount is read-only. */
 #define TRAX_RO_COMPAT_KNOWN 0ull
-#define TRAX_INCOMPAT_KNOWN 0ull
+#define TRAX_INCOMPAT_RECORD_BYTES 1ull	/* super.record_bytes counts */
+#define TRAX_INCOMPAT_KNOWN TRAX_INCOMPAT_RECORD_BYTES
 
 typedef uint64_t traxaddr;
 
@@ -92,15 +93,24 @@ struct super {
 	/* At least TRAX_MIN_LOG_TRACKS; each holds TRAX_MAX_RECORD_BYTES when
 	 * its ends are aligned to super_record_unit (short tracks are joined:
 	 * an entry is a run of whole tracks). */
+	uint32_t record_bytes;		/* unit of log records; 0: the same as
+					   of what else is written */
 	uint32_t log_tracks;		/* entries used in log[] */
 	struct super_track log[TRAX_MAX_LOG_TRACKS];
 };
 
-/* A log record is a multiple of this and aligned to it; bytes. */
-static inline uint32_t super_record_unit(const struct super *super)
+/* What is placed for long is aligned to this; bytes. */
+static inline uint32_t super_write_unit(const struct super *super)
 {
 	return super->physical_bytes > TRAX_BLOCK_BYTES ?
 		super->physical_bytes : TRAX_BLOCK_BYTES;
+}
+
+/* A log record is a multiple of this and aligned to it; bytes. */
+static inline uint32_t super_record_unit(const struct super *super)
+{
+	return super->record_bytes ? super->record_bytes :
+				     super_write_unit(super);
 }
 
 /* Sectors of the superblocks, root areas, geometry and log: never the
@@ -525,7 +535,7 @@ static_assert(sizeof(struct group_item) == 8, "group_item");
 
 #define TRAX_LOG_MAGIC 0x4c585254u	/* "TRXL" */
 
-/* A record is a multiple of max(4096, physical block), aligned to it. */
+/* A record is a multiple of super_record_unit, aligned to it. */
 struct log_header {
 	le32 magic;
 	le32 bytes;		/* of the whole record with padding */

@@ -15,6 +15,7 @@ static_assert(offsetof(struct log_header, chain) == 80, "chain");
 
 #define MAX_INO ((uint64_t)1 << 63)
 #define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
+#define UNIT_BYTES 512u		/* the smallest */
 #define MAX_DATA_BLOCKS (TRAX_MAX_RECORD_BYTES / TRAX_BLOCK_BYTES)
 
 uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
@@ -47,7 +48,7 @@ static const char *verify_fields(const struct log_header *h, size_t available)
 	const uint32_t bytes = le32_get(h->bytes);
 	const uint64_t seq = le64_get(h->seq);
 
-	if (!bytes || bytes % TRAX_BLOCK_BYTES ||
+	if (!bytes || bytes % UNIT_BYTES ||
 	    bytes > TRAX_MAX_RECORD_BYTES)
 		return "record's length is out of range";
 	if (bytes > available)

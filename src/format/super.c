@@ -35,7 +35,8 @@ struct disk_super {
 	} log[TRAX_MAX_LOG_TRACKS];
 	le64 room_sector;
 	le32 room_sectors;
-	uint8_t zero[3084];
+	le32 record_bytes;
+	uint8_t zero[3080];
 	le64 csum;
 };
 static_assert(sizeof(struct disk_super) == TRAX_BLOCK_BYTES, "disk_super");
@@ -44,6 +45,8 @@ static_assert(offsetof(struct disk_super, area_sector) == 160, "area_sector");
 static_assert(offsetof(struct disk_super, geom_sector) == 200, "geom_sector");
 static_assert(offsetof(struct disk_super, log) == 224, "log");
 static_assert(offsetof(struct disk_super, room_sector) == 992, "room_sector");
+static_assert(offsetof(struct disk_super, record_bytes) == 1004,
+	      "record_bytes");
 static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 
 #define MIN_SECTORS ((16u << 20) / 512)
@@ -92,6 +95,7 @@ void super_encode(const struct super *super, uint64_t sector, void *buf)
 	d->geom_bytes = le32_put(super->geom_bytes);
 	d->room_sector = le64_put(super->room_sector);
 	d->room_sectors = le32_put(super->room_sectors);
+	d->record_bytes = le32_put(super->record_bytes);
 	d->log_tracks = le32_put(super->log_tracks);
 	for (unsigned i = 0; i < super->log_tracks; i++) {
 		d->log[i].sector = le64_put(super->log[i].sector);
@@ -124,6 +128,7 @@ static void super_load(const struct disk_super *d, struct super *super)
 	super->geom_bytes = le32_get(d->geom_bytes);
 	super->room_sector = le64_get(d->room_sector);
 	super->room_sectors = le32_get(d->room_sectors);
+	super->record_bytes = le32_get(d->record_bytes);
 	super->log_tracks = le32_get(d->log_tracks);
 	for (unsigned i = 0;
 	     i < super->log_tracks && i < TRAX_MAX_LOG_TRACKS; i++) {
@@ -151,6 +156,14 @@ static const char *check_device(const struct super *super)
 	    super->physical_bytes < super->logical_bytes ||
 	    super->physical_bytes > MAX_PHYSICAL_BYTES)
 		return "physical block size is out of range";
+	if (!super->record_bytes !=
+	    !(super->incompat & TRAX_INCOMPAT_RECORD_BYTES))
+		return "unit of log records without its feature, or none";
+	if (super->record_bytes &&
+	    (!is_power_of_2(super->record_bytes) ||
+	     super->record_bytes < super->physical_bytes ||
+	     super->record_bytes > super_write_unit(super)))
+		return "unit of log records is out of range";
 	return NULL;
 }
 

@@ -250,7 +250,7 @@ static void keep_move(struct keep *keep)
 {
 	const struct super *super = tree_super(keep->fs->tree);
 	struct super_run run = super_geom_run(super);
-	uint64_t unit = super_record_unit(super) / SECTOR_BYTES;
+	uint64_t unit = super_write_unit(super) / SECTOR_BYTES;
 	uint64_t half = (2 * keep->sectors + unit - 1) / unit * unit;
 	const uint64_t most = TRAX_MAX_GEOM_BYTES / SECTOR_BYTES;
 

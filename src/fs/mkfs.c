@@ -41,6 +41,8 @@
 #define MAX_TAKEN 160u
 /* Known tracks are looked for in this share of the disk. */
 #define NEAR_SHARE 64u
+/* So many tracks tell whether the drive's sectors are what it says. */
+#define TELLING_TRACKS 1024u
 /* Room for the record of the drive, see room_bytes. */
 #define ROOM_BYTES 32768u
 #define ROOM_SHARE 16384u	/* a byte for so many sectors */
@@ -233,7 +235,7 @@ static int layout_geom(struct layout *layout,
 	super->geom_bytes = (uint32_t)bytes;
 	super->geom_csum = csum(buf, bytes);
 	free(buf);
-	half = round_up(room_bytes(super, bytes), super_record_unit(super)) /
+	half = round_up(room_bytes(super, bytes), super_write_unit(super)) /
 	       SECTOR_BYTES;
 	super->room_sectors = (uint32_t)(2 * half);
 	rc = layout_place(layout, 0, 2 * half, OWNER_GEOM,
@@ -301,7 +303,7 @@ static uint64_t layout_log_from(const struct layout *layout, unsigned i,
 static int layout_log(struct layout *layout)
 {
 	struct super *super = layout->super;
-	uint32_t record_unit = super_record_unit(super) / SECTOR_BYTES;
+	uint32_t record_unit = super_write_unit(super) / SECTOR_BYTES;
 	uint64_t least = TRAX_MAX_RECORD_BYTES / SECTOR_BYTES + 2 * record_unit;
 	uint64_t room = super->sectors / LOG_SHARE;
 	uint64_t size, n;
@@ -337,6 +339,27 @@ static int layout_log(struct layout *layout)
 	}
 	super->log_tracks = (uint32_t)n;
 	return 0;
+}
+
+/*
+ * Does the drive really write sectors of 512 bytes?  Many that say so have
+ * larger ones inside: then all their tracks begin and end with one.
+ */
+static bool has_small_sectors(const struct mkfs_options *options)
+{
+	uint64_t tracks, step, i;
+	struct geom_track track;
+
+	if (!options->geom)
+		return false;
+	tracks = geom_tracks(options->geom);
+	step = tracks / TELLING_TRACKS + 1;
+	for (i = 0; i < tracks; i += step) {
+		geom_track_at(options->geom, i, &track);
+		if (track.known && track.first % TRAX_BLOCK_SECTORS)
+			return true;
+	}
+	return false;
 }
 
 /* ---- The plan ---- */
@@ -379,6 +402,10 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 		physical = limits->logical_bytes;
 	super->logical_bytes = limits->logical_bytes;
 	super->physical_bytes = physical;
+	if (physical < TRAX_BLOCK_BYTES && has_small_sectors(options)) {
+		super->record_bytes = physical;
+		super->incompat |= TRAX_INCOMPAT_RECORD_BYTES;
+	}
 	super->pseudo_track_sectors = track ? track : PSEUDO_TRACK_SECTORS;
 	super->created_wall_ns = env_wall_ns(env);
 	super->version = 1;

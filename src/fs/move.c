@@ -41,7 +41,7 @@ static bool find_in(struct move *move, uint32_t group, uint64_t unit)
 int move_find_any(struct move *move, uint32_t *group)
 {
 	struct space *space = tree_space(move->fs->tree);
-	uint64_t unit = super_record_unit(tree_super(move->fs->tree)) /
+	uint64_t unit = super_write_unit(tree_super(move->fs->tree)) /
 			SECTOR_BYTES;
 	uint32_t g;
 

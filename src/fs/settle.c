@@ -227,7 +227,7 @@ static bool place_at(const struct settle *s, const struct geom_track *from,
 		     uint64_t n, struct super_track *out)
 {
 	const struct geom *geom = s->fs->geom;
-	uint64_t unit = super_record_unit(tree_super(s->fs->tree)) /
+	uint64_t unit = super_write_unit(tree_super(s->fs->tree)) /
 			SECTOR_BYTES;
 	uint64_t sectors = tree_super(s->fs->tree)->sectors;
 	uint64_t first = (from->first + unit - 1) / unit * unit;

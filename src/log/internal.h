@@ -65,15 +65,11 @@ struct log_track {
  * written; a write takes the records up to `upto`. */
 struct log_stage {
 	uint8_t *buf;
-	/* Track of the original that begins with each unit of the buffer. */
-	uint8_t original[LOG_STAGE_BYTES / TRAX_BLOCK_BYTES];
+	/* Track of the original that begins with each sector of the buffer. */
+	uint8_t original[LOG_STAGE_BYTES / SECTOR_BYTES];
 	size_t bytes, done, upto;
+	uint64_t since_ns;		/* the oldest of them waits, about */
 	bool full;			/* takes no more: to be written */
-	bool part;			/* the rest of it may wait */
-	size_t until;			/* a part: to be written here, in steps
-					   so short that a commit waits for
-					   none of them long */
-	bool most;			/* as much as its track can take */
 	unsigned tries;
 	struct log *log;
 	const struct log_track *track;	/* where it goes */
@@ -113,9 +109,9 @@ struct log {
 	struct queue_request req;
 	struct queue_place place;	/* of those being written */
 	bool placed;			/* they have one */
-	bool moved;			/* away from the track before */
-	bool leave;			/* this one: twins have taken much */
-	struct iovec iov[LOG_AT_ONCE];
+	bool rides;			/* with them: what is being sent */
+	size_t ridden_bytes;		/* of twins, on the present track */
+	struct iovec iov[LOG_AT_ONCE + 1];
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */
 	uint64_t done_ns;		/* and was durable */
@@ -185,10 +181,10 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 const struct log_track *log_twin_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
-/* The same, but only the track where the records are now. */
-const struct log_track *log_twin_track_here(struct log *log, size_t first,
-					    size_t bytes, unsigned original,
-					    size_t *room_bytes);
+/* How many bytes of twins fit behind a record on its track, from a sector on,
+ * if `most` would do. */
+size_t log_twin_room(const struct log *log, const struct log_track *track,
+		     uint64_t sector, size_t most);
 /* Where on it; false: it has no room any more, or it is promised. */
 bool log_twin_find(struct log *log, const struct log_track *track,
 		   const struct belief *belief, size_t bytes,
@@ -201,9 +197,16 @@ void log_dispatch(struct log *log);
 void log_twin_stage(struct log *log);
 /* Sends all that has been acknowledged; or, for a drain, all. */
 void log_twin_send(struct log *log);
-/* The records have gone to another track: sends what of it has its room
- * there. */
-void log_twin_send_here(struct log *log);
+/* Twins that go along with a record, right behind it, up to `most` bytes: what
+ * is to be written there, and its length; 0: none do.  Then the record is over,
+ * written or not. */
+size_t log_twin_ride(struct log *log, const struct log_track *track,
+		     uint64_t sector, size_t most, void **buf);
+void log_twin_rode(struct log *log, bool written);
+/* The first that waits lies where records go now: not before they go on. */
+bool log_twin_waits_here(const struct log *log);
+/* When those that have to be written have waited long enough. */
+uint64_t log_twin_due_ns(const struct log *log);
 /* The record will have no twin. */
 void log_twin_miss(struct log *log, uint64_t seq);
 bool log_twin_waiting(const struct log *log);

@@ -390,7 +390,7 @@ bool log_due(const struct log *log)
 
 uint64_t log_run(struct log *log, uint64_t now_ns)
 {
-	const uint64_t due = log->sent_ns + log->twin_delay_ns;
+	const uint64_t due = log_twin_due_ns(log);
 	struct list told;
 
 	list_init(&told);

@@ -7,9 +7,10 @@
  * one write at a time, what arrives meanwhile shares the next (group commit).
  * Each record chains to the one before by its checksum: the order of slots
  * means nothing.  When something has been acknowledged by it or relies on it, a
- * record's twin goes to another log track: when there was no commit for 50 ms
- * or with a change of track, many in one write; when the log is nearly full it
- * is left out.
+ * record's twin goes to another log track: behind a later record in the same
+ * write, once records go there; by itself, many in one write, when the oldest
+ * has waited for 2 s and there was no commit for 50 ms; when the log is nearly
+ * full it is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the
@@ -179,7 +180,9 @@ int log_track_replace(struct log *log, unsigned i,
 
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
-	uint64_t records, record_bytes, twin_writes, retries;
+	uint64_t records, record_bytes, retries;
+	uint64_t twin_writes;	/* by themselves */
+	uint64_t twin_rides;	/* behind records */
 	uint64_t twins_left_out; /* records whose twin was given up */
 	uint64_t stalls;	/* a record that had to wait for room */
 };

@@ -15,9 +15,9 @@
  * in long runs is short, only runs that are broken already are cut, and others
  * near their beginning.
  *
- * Twins go where none of their originals lies: with the records that have gone
- * to another track, or wherever there is room; the next record goes where the
- * head is then.
+ * Twins go where none of their originals lies: behind records that have gone to
+ * another track, or wherever there is room; the next record goes where the head
+ * is then.
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,15 +28,9 @@
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-/*
- * With so much in the stage it is time to go on to another track: there its
- * twins cost no seek.  They take one long arc of it, over which records would
- * have to wait again and again; so these go on to the next.
- */
+/* With so much in the stage it is time to go on to another track: there its
+ * twins can ride with records. */
 #define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
-
-/* Less of what is staged is not worth a write of its own. */
-#define TWIN_LEAST_BYTES (96u << 10)
 
 /* Who commits again so soon waits for whatever is written in between. */
 #define HURRY_NS 3000000u
@@ -44,9 +38,9 @@
 /* No track is left while the log is as full as this without it. */
 #define LEAVE_PERCENT 60u
 
-/* While long runs are scarce so many units of one may be left before a record,
- * which the head passes while the command comes. */
-#define SKIPPED_UNITS 16u
+/* While long runs are scarce so much of one may be left before a record, which
+ * the head passes while the command comes. */
+#define SKIPPED_BYTES (64u << 10)
 
 /* So much in long runs, beyond what is promised, may be cut up. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
@@ -332,7 +326,7 @@ struct free_places {
 static bool run_may_be_cut(const struct free_places *p, uint32_t from,
 			   uint32_t at, uint32_t end)
 {
-	return !p->tight || at - from <= SKIPPED_UNITS ||
+	return !p->tight || at - from <= SKIPPED_BYTES / p->log->unit_bytes ||
 	       end - from < units_of(p->log, TRAX_MAX_RECORD_BYTES);
 }
 
@@ -463,6 +457,16 @@ static bool is_used_up(const struct log *log)
 	       !log_is_hurried(log);
 }
 
+/* Twins are long arcs over which records would have to wait: when the last of
+ * those that ride here has come, records go on. */
+static bool is_ridden(const struct log *log)
+{
+	const struct log_track *t = log->main;
+
+	return t && log->ridden_bytes / log->unit_bytes > t->units / 4 &&
+	       (!log_twin_staged_bytes(log) || log_twin_waits_here(log));
+}
+
 /* The place that comes by first and breaks no promise. */
 static bool find_nearest(struct log *log, const struct belief *belief,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
@@ -479,8 +483,8 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 		.least = 2 * units_of(log, staged),
 	};
 
-	if ((log->leave || is_used_up(log) ||
-	     (staged >= LEAVE_BYTES && !log->sending)) &&
+	if ((is_used_up(log) || is_ridden(log) ||
+	     (staged >= LEAVE_BYTES && log_twin_waits_here(log))) &&
 	    !places.tight &&
 	    find_allowed(log, belief, &places, n, need, sector, cost_ns))
 		return true;
@@ -523,7 +527,8 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 	struct log_track *t = log_track_of(log, sector);
 
 	log_track_mark(log, t, sector, bytes, seq);
-	log->leave = false;
+	if (t != log->main)
+		log->ridden_bytes = 0;
 	log->main = t;
 }
 
@@ -557,22 +562,17 @@ const struct log_track *log_twin_track(struct log *log, size_t first,
 	return t;
 }
 
-/* All if it fits; where tracks are short and somebody is in a hurry, half of
- * what is left: the rest goes with the next change of track. */
-const struct log_track *log_twin_track_here(struct log *log, size_t first,
-					    size_t bytes, unsigned original,
-					    size_t *room_bytes)
+size_t log_twin_room(const struct log *log, const struct log_track *t,
+		     uint64_t sector, size_t most)
 {
-	const struct log_track *t = log->main;
-	uint32_t n = t->room.longest;
+	const uint32_t unit = (uint32_t)((sector - t->first) /
+					 SECTORS_OF(log->unit_bytes));
+	const uint32_t end = run_end(log, t, unit);
+	const uint32_t n = (uint32_t)(most / log->unit_bytes);
+	const uint32_t units = end - unit < n ? end - unit : n;
 
-	if (n < units_of(log, bytes) && log_is_hurried(log))
-		n /= 2;
-	if (t == &log->track[original] || n < units_of(log, first) ||
-	    (n < units_of(log, bytes) && n < units_of(log, TWIN_LEAST_BYTES)))
-		return NULL;
-	*room_bytes = n * log->unit_bytes;
-	return t;
+	return units && is_kept(log, t, sector, units, log_needed_bytes(log)) ?
+		units * log->unit_bytes : 0;
 }
 
 bool log_twin_find(struct log *log, const struct log_track *track,

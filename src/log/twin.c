@@ -7,11 +7,14 @@
  * the log would like a checkpoint, which makes them needless.
  *
  * Durable records are copied back to back into a stage, so that their buffers
- * are free again; the stage goes out in one write (in two, where a track ends)
- * when there was no commit for a while, when the records change their track
- * and there is much of it, when it is full, and at the end.  A twin is a help,
- * not a promise: it is left out when the log is nearly full or its writes fail.
- * Then, too, the log would like a checkpoint.
+ * are free again.  Once the records have gone on to another track the twins of
+ * those behind ride with them: right behind a record, in its access, as many
+ * as fit and pass in a third of a turn.  That costs no seek, and who waits for
+ * the record waits no longer than that.  The stage goes out by itself (in two
+ * writes, where a track ends) when there was no commit for a while and the
+ * oldest has waited for some time, when it is full, and at the end.  A twin is
+ * a help, not a promise: it is left out when the log is nearly full or its
+ * writes fail.  Then, too, the log would like a checkpoint.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,10 +23,11 @@
 #include "log/internal.h"
 
 #define FULL_PERCENT 90u
-/* So much at a time where somebody may commit meanwhile: part of a track, and
- * two thirds of a turn at most (a track of the log may be several of the
- * drive's). */
-#define STEP_PART 3u
+/* Of a turn; so much if it is not known how long that is. */
+#define RIDE_PART 3u
+#define RIDE_BYTES (64u << 10)
+/* Who commits now and then has its twins written by so many at once. */
+#define AGE_NS 2000000000ull
 /* Later than this it competes with reads: half a second. */
 #define DEADLINE_NS 500000000ull
 
@@ -144,8 +148,10 @@ static void stage_fill(struct log *log)
 
 		if (!s)
 			break;
+		if (s->bytes == s->done)
+			s->since_ns = env_now_ns(log->env);
 		memcpy(s->buf + s->bytes, r->buf, bytes);
-		s->original[s->bytes / TRAX_BLOCK_BYTES] = (uint8_t)r->track;
+		s->original[s->bytes / SECTOR_BYTES] = (uint8_t)r->track;
 		s->bytes += bytes;
 		list_del(&r->link);
 		list_add(&log->spare, &r->link);
@@ -175,7 +181,7 @@ static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 	while (s->upto < s->bytes) {
 		const struct log_header *h = (const void *)(s->buf + s->upto);
 		const size_t bytes = le32_get(h->bytes);
-		const unsigned at = s->original[s->upto / TRAX_BLOCK_BYTES];
+		const unsigned at = s->original[s->upto / SECTOR_BYTES];
 
 		if (s->upto > s->done && (s->upto + bytes - s->done > room ||
 					  s->track == &log->track[at]))
@@ -202,17 +208,18 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 }
 
 static void stage_write(struct log *log, struct log_stage *s);
-static bool stage_step(struct log *log, struct log_stage *s);
 
 /* What has been written makes room. */
 static void stage_compact(struct log_stage *s)
 {
-	const size_t units = s->done / TRAX_BLOCK_BYTES;
+	const size_t sectors = s->done / SECTOR_BYTES;
 
 	s->bytes -= s->done;
 	memmove(s->buf, s->buf + s->done, s->bytes);
-	memmove(s->original, s->original + units, sizeof(s->original) - units);
+	memmove(s->original, s->original + sectors,
+		sizeof(s->original) - sectors);
 	s->done = s->upto = 0;
+	s->since_ns = env_now_ns(s->log->env);
 }
 
 static void stage_failed(struct log *log, struct log_stage *s, int rc)
@@ -221,8 +228,6 @@ static void stage_failed(struct log *log, struct log_stage *s, int rc)
 		log->stats.retries++;
 		return;
 	}
-	if (rc == -ENOSPC && s->part)
-		return;
 	if (rc != -ENOSPC)
 		msg_warn("log: twins of records cannot be written: %s",
 			 strerror(-rc));
@@ -233,31 +238,19 @@ static void stage_done(struct disk_request *req)
 {
 	struct log *log = req->owner;
 	struct log_stage *s = log->sending;
-	const bool part = s->part;
 
 	log->sending = NULL;
 	if (!req->result) {
 		s->done = s->upto;
 		s->tries = 0;
 		log->stats.twin_writes++;
-		/* Not before: who waited for this write waits no longer. */
-		log->leave |= s->most && s->track == log->main &&
-			      (!part || s->done >= s->until);
 	} else {
 		stage_failed(log, s, req->result);
 	}
-	if (part && !req->result && s->done < s->until && !log->failed &&
-	    stage_step(log, s)) {
-		log_wake(log);
-		return;
-	}
-	s->part = false;
 	if (s->done == s->bytes)
 		stage_empty(s);
-	else if (part)
-		stage_compact(s);
 	log_dispatch(log);
-	if (s->bytes && !part && !log->sending)
+	if (s->bytes && !log->sending)
 		stage_write(log, s);
 	log_twin_stage(log);
 	log_wake(log);
@@ -310,31 +303,11 @@ static void stage_submit(struct log *log, struct log_stage *s)
 	queue_submit(log->queue, &s->req);
 }
 
-/* The next step of a part, as long as the records are on its track, too: there
- * the head comes by.  false: they have gone on. */
-static bool stage_step(struct log *log, struct log_stage *s)
-{
-	size_t left = s->until - s->done, step = left, turn;
-
-	if (s->track != log->main)
-		return false;
-	if (!log_is_hurried(log)) {
-		step = s->track->units / STEP_PART * log->unit_bytes;
-		turn = (size_t)queue_track_sectors(log->queue,
-						   s->track->first) *
-		       SECTOR_BYTES;
-		step = turn && turn / 3 * 2 < step ? turn / 3 * 2 : step;
-	}
-	stage_cut(log, s, step < left ? step : left);
-	stage_submit(log, s);
-	return true;
-}
-
 /* Writes what of the stage fits the track. */
 static void stage_write(struct log *log, struct log_stage *s)
 {
 	const struct log_header *h = (const void *)(s->buf + s->done);
-	const unsigned original = s->original[s->done / TRAX_BLOCK_BYTES];
+	const unsigned original = s->original[s->done / SECTOR_BYTES];
 	size_t room = 0;
 
 	s->track = NULL;
@@ -346,17 +319,16 @@ static void stage_write(struct log *log, struct log_stage *s)
 		stage_forget(log, s);
 		return;
 	}
-	s->most = false;
 	stage_cut(log, s, room);
 	stage_submit(log, s);
 }
 
 /* The full stage goes first: it holds the older records. */
-static struct log_stage *stage_oldest(struct log *log)
+static struct log_stage *stage_oldest(const struct log *log)
 {
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		if (log->stage[i].full && stage_is_due(log, &log->stage[i]))
-			return &log->stage[i];
+			return (struct log_stage *)&log->stage[i];
 	return stage_is_due(log, log->filling) ? log->filling : NULL;
 }
 
@@ -372,25 +344,90 @@ void log_twin_send(struct log *log)
 	}
 }
 
-void log_twin_send_here(struct log *log)
+/* ---- Riding along ---- */
+
+bool log_twin_waits_here(const struct log *log)
+{
+	const struct log_stage *s = stage_oldest(log);
+
+	return s && log->main == &log->track[
+		s->original[s->done / SECTOR_BYTES]];
+}
+
+/* How much may ride: part of a turn, without a change of the drive's track. */
+static size_t ride_bytes(const struct log *log, uint64_t sector)
+{
+	const uint32_t turn = queue_track_sectors(log->queue, sector) /
+			      RIDE_PART;
+	const uint32_t left = queue_track_left(log->queue, sector);
+
+	return turn ? (size_t)(turn < left ? turn : left) * SECTOR_BYTES :
+		      RIDE_BYTES;
+}
+
+/* Moves s->upto behind the records that fit into `room` and whose originals are
+ * not on the track. */
+static void ride_cut(const struct log *log, struct log_stage *s, size_t room)
+{
+	s->upto = s->done;
+	while (s->upto < s->bytes) {
+		const struct log_header *h = (const void *)(s->buf + s->upto);
+		const size_t end = s->upto + le32_get(h->bytes);
+		const unsigned at = s->original[s->upto / SECTOR_BYTES];
+
+		if (end - s->done > room || s->track == &log->track[at])
+			return;
+		s->upto = end;
+	}
+}
+
+size_t log_twin_ride(struct log *log, const struct log_track *track,
+		     uint64_t sector, size_t most, void **buf)
 {
 	struct log_stage *s = stage_oldest(log);
-	const struct log_header *h;
-	size_t room;
+	size_t room = ride_bytes(log, sector);
 
-	if (log->failed || log->sending || !s ||
-	    log_is_nearly_full(log, s->bytes - s->done))
+	if (log->sending || !s || log_is_nearly_full(log, s->bytes - s->done))
+		return 0;
+	s->log = log;
+	s->track = track;
+	ride_cut(log, s, log_twin_room(log, track, sector,
+				       room < most ? room : most));
+	if (s->upto == s->done)
+		return 0;
+	stage_seal(log, s, sector);
+	log->sending = s;
+	log->rides = true;
+	log->stats.twin_rides++;
+	*buf = s->buf + s->done;
+	return s->upto - s->done;
+}
+
+void log_twin_rode(struct log *log, bool written)
+{
+	struct log_stage *s = log->sending;
+
+	if (!log->rides)
 		return;
-	h = (const void *)(s->buf + s->done);
-	s->track = log_twin_track_here(log, le32_get(h->bytes),
-				       s->bytes - s->done,
-				       s->original[s->done / TRAX_BLOCK_BYTES],
-				       &room);
-	if (!s->track)
-		return;
-	s->part = true;
-	s->most = room >= s->track->room.longest * log->unit_bytes;
-	stage_cut(log, s, room);
-	s->until = s->upto;
-	stage_step(log, s);
+	log->rides = false;
+	log->sending = NULL;
+	if (written) {
+		log->ridden_bytes += s->upto - s->done;
+		s->done = s->upto;
+	}
+	if (s->done == s->bytes)
+		stage_empty(s);
+	else
+		stage_compact(s);
+}
+
+uint64_t log_twin_due_ns(const struct log *log)
+{
+	const struct log_stage *s = stage_oldest(log);
+	const uint64_t quiet_ns = log->sent_ns + log->twin_delay_ns;
+
+	if (!s)
+		return UINT64_MAX;
+	return s->since_ns + AGE_NS > quiet_ns ? s->since_ns + AGE_NS :
+						 quiet_ns;
 }

@@ -17,9 +17,6 @@
 #include "base/msg.h"
 #include "log/internal.h"
 
-/* So much goes to the twins' track when the records change theirs. */
-#define TWIN_WORTH_BYTES (256u << 10)
-
 static void record_send(struct log *log);
 
 static void record_fail(struct log *log, int rc)
@@ -56,6 +53,7 @@ static void record_done(struct disk_request *req)
 	struct log *log = req->owner;
 	struct log_record *r;
 
+	log_twin_rode(log, !req->result);
 	if (req->result) {
 		record_retry(log, req->result);
 		return;
@@ -66,14 +64,11 @@ static void record_done(struct disk_request *req)
 		log->durable_seq = r->seq;
 		r->track = (unsigned)(log->main - log->track);
 		log->stats.records++;
+		log->stats.record_bytes += log_record_bytes(log, r->payload);
 		list_add(&log->durable, &r->link);
 	}
-	log->stats.record_bytes += (uint64_t)req->sectors * SECTOR_BYTES;
 	log_twin_stage(log);
 	log_dispatch(log);
-	if (log->moved && log_twin_staged_bytes(log) >= TWIN_WORTH_BYTES)
-		log_twin_send_here(log);
-	log->moved = false;
 	log_wake(log);
 }
 
@@ -109,6 +104,21 @@ static int place_find(struct queue_place *place, const struct belief *belief,
 			      log->tries, sector, cost_ns) ? 0 : -ENOSPC;
 }
 
+/* Twins that go along, behind the records. */
+static void ride(struct log *log, struct queue_request *req, uint64_t sector)
+{
+	const uint32_t most = queue_limits(log->queue)->max_sectors;
+	struct iovec *iov = &log->iov[req->disk.iov_n];
+
+	iov->iov_len = log_twin_ride(log, log->main, sector,
+				     (size_t)(most - req->disk.sectors) *
+				     SECTOR_BYTES, &iov->iov_base);
+	if (!iov->iov_len)
+		return;
+	req->disk.sectors += (uint32_t)(iov->iov_len / SECTOR_BYTES);
+	req->disk.iov_n++;
+}
+
 static void place_take(struct queue_place *place, struct queue_request *req,
 		       uint64_t sector)
 {
@@ -116,7 +126,6 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 	const struct log_track *before = log->main;
 	const struct list *pos;
 
-	(void)req;
 	log->placed = true;
 	list_for_each(pos, &log->writing) {
 		struct log_record *r = list_entry(pos, struct log_record, link);
@@ -126,7 +135,9 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 		record_seal(log, r, sector);
 		sector += bytes / SECTOR_BYTES;
 	}
-	log->moved |= before && log->main != before;
+	/* A change of track takes long enough by itself. */
+	if (log->main == before && !log->tries)
+		ride(log, req, sector);
 }
 
 /* There was room when the record was dispatched, and nobody else takes it:

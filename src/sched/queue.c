@@ -397,13 +397,28 @@ const struct disk_limits *queue_limits(const struct queue *queue)
 	return &queue->disk->limits;
 }
 
+static bool track_known(const struct queue *queue, uint64_t sector,
+			struct geom_track *track)
+{
+	track->known = false;
+	if (queue->head && head_is_known(queue->head))
+		geom_track_of(head_geom(queue->head), sector, track);
+	return track->known;
+}
+
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector)
 {
-	struct geom_track track = { .known = false };
+	struct geom_track track;
 
-	if (queue->head && head_is_known(queue->head))
-		geom_track_of(head_geom(queue->head), sector, &track);
-	return track.known ? track.sectors : 0;
+	return track_known(queue, sector, &track) ? track.sectors : 0;
+}
+
+uint32_t queue_track_left(const struct queue *queue, uint64_t sector)
+{
+	struct geom_track track;
+
+	return track_known(queue, sector, &track) ?
+		(uint32_t)(track.first + track.sectors - sector) : 0;
 }
 
 void queue_set_head(struct queue *queue, struct head *head)

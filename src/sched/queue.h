@@ -153,6 +153,8 @@ const struct disk_limits *queue_limits(const struct queue *queue);
 
 /* The sectors of the track that holds one, as is believed; 0: not known. */
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
+/* How many there are from this one to the end of its track; 0: not known. */
+uint32_t queue_track_left(const struct queue *queue, uint64_t sector);
 
 /* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
  * head outlives it or is taken away by NULL.  A head whose geometry does not
