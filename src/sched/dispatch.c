@@ -437,6 +437,7 @@ static void partial_suspend(struct queue *queue)
 
 	queue->partial = NULL;
 	req->suspended = req->alone = true;
+	req->waits_ns = env_now_ns(queue->env);
 	req->waiting.first = req->live.first + req->issued_sectors;
 	queue_wait(queue, req);
 }

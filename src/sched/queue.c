@@ -110,7 +110,7 @@ void queue_wait(struct queue *queue, struct queue_request *req)
 void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 {
 	struct queue_class_stats *stats = &queue->stats.class[req->class];
-	uint64_t wait_ns = env_now_ns(queue->env) - req->disk.submit_ns;
+	uint64_t wait_ns = env_now_ns(queue->env) - req->waits_ns;
 
 	span_remove(&queue->waiting[req->class], &req->waiting);
 	while (req->sites_n)
@@ -244,6 +244,7 @@ static void queue_end_merged(struct queue *queue, struct access *access)
 		queue_count_service(queue, req->class, &access->disk);
 		if (access->disk.result && !single) {
 			req->alone = true;
+			req->waits_ns = now_ns;
 			queue->stats.retried++;
 			queue_wait(queue, req);
 			continue;
@@ -475,7 +476,7 @@ static bool iov_fits(const struct disk_request *disk)
 void queue_begin(struct queue *queue, struct queue_request *req)
 {
 	req->disk.result = 0;
-	req->disk.submit_ns = env_now_ns(queue->env);
+	req->disk.submit_ns = req->waits_ns = env_now_ns(queue->env);
 	req->issued_sectors = req->split_sectors = 0;
 	req->gap_inside = req->suspended = false;
 	req->sites_n = 0;

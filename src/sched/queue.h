@@ -95,6 +95,7 @@ struct queue_request {
 	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
 						    * known */
 	unsigned sites_n;
+	uint64_t waits_ns;	/* since then, or no longer */
 	bool placed;		/* its place was taken */
 	struct list link;	/* held, an access, or finished */
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
@@ -117,7 +118,7 @@ struct queue_options {
 struct queue_class_stats {
 	uint64_t requests;	/* completed, without flushes */
 	uint64_t bytes;
-	uint64_t wait_ns;	/* from submission to the disk, summed */
+	uint64_t wait_ns;	/* before they began or went on, summed */
 	uint64_t max_wait_ns;
 	uint64_t service_ns;	/* from the disk to completion, summed */
 };
