@@ -136,6 +136,14 @@ void rig_close(struct rig *rig)
 	*rig = (struct rig){ 0 };
 }
 
+uint64_t rig_sectors(const struct rig *rig)
+{
+	uint64_t believed = geom_sectors(rig->geom);
+
+	return believed < rig->disk->limits.sectors ?
+		       believed : rig->disk->limits.sectors;
+}
+
 /* ---- loads ---- */
 
 struct client {
@@ -178,7 +186,7 @@ static uint64_t run_think_ns(struct run *run)
 static void run_place(struct run *run, uint64_t *sector, uint32_t *sectors)
 {
 	const struct rig_load *load = run->load;
-	uint64_t all = geom_sectors(run->rig->geom), first = load->first, span;
+	uint64_t all = rig_sectors(run->rig), first = load->first, span;
 
 	*sectors = load->sectors;
 	if (load->vary)

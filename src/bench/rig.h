@@ -53,6 +53,9 @@ void rig_slow(struct spec *spec, unsigned slow);
 int rig_open(const struct rig_options *options, struct rig *rig);
 void rig_close(struct rig *rig);
 
+/* Of the disk that are believed in. */
+uint64_t rig_sectors(const struct rig *rig);
+
 /*
  * A closed load: each client has one request outstanding, thinks, has the next.
  * All of class QUEUE_READ, so that the policy sees them all.

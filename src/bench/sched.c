@@ -31,6 +31,8 @@ const struct sched_experiment sched_table[] = {
 	{ "unpack", "a tree of small files, with sync", sched_unpack },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
 	{ "doubt", "a wrong model against a plain queue", sched_doubt },
+	{ "said", "what freeblock says of itself against the drive's head",
+	  sched_said },
 	{ NULL, NULL, NULL },
 };
 

@@ -31,6 +31,14 @@ extern const struct sched_experiment sched_table[];
 
 const struct sched_experiment *sched_find(const char *name); /* NULL: none */
 
+/* What may be believed wrongly of a drive; the last has name NULL. */
+struct spec;
+struct sched_doubt_kind {
+	const char *name;
+	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
+};
+extern const struct sched_doubt_kind sched_doubts[];
+
 /* The experiments, each in a file of its own. */
 int sched_free(const struct sched_options *options);
 int sched_scrub(const struct sched_options *options);
@@ -47,6 +55,7 @@ int sched_range_reads(const struct sched_options *options);
 int sched_create(const struct sched_options *options);
 int sched_fsync(const struct sched_options *options);
 int sched_doubt(const struct sched_options *options);
+int sched_said(const struct sched_options *options);
 int sched_unpack(const struct sched_options *options);
 int sched_tpcb(const struct sched_options *options);
 

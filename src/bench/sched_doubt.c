@@ -81,10 +81,7 @@ static void nothing_off(struct spec *is, struct spec *believed, void *arg)
 	(void)arg;
 }
 
-static const struct {
-	const char *name;
-	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
-} doubts[] = {
+const struct sched_doubt_kind sched_doubts[] = {
 	{ "nothing", nothing_off },
 	{ "skew by a sector", skew_off },
 	{ "zone bounds by a cylinder", bound_off },
@@ -92,8 +89,8 @@ static const struct {
 	{ "a slip unlisted", slip_unlisted },
 	{ "seeks short by 10 %", seeks_short },
 	{ "settling of writes", settle_off },
+	{ NULL, NULL },
 };
-#define DOUBTS (sizeof(doubts) / sizeof(doubts[0]))
 
 struct load {
 	const char *name;
@@ -112,7 +109,7 @@ static int run_one(const struct sched_options *options, const char *drive,
 {
 	const struct rig_options rig_options = {
 		.drive = drive, .seed = options->seed, .blind = blind,
-		.doubt = doubts[doubt].doubt,
+		.doubt = sched_doubts[doubt].doubt,
 	};
 	const struct rig_load load = {
 		.clients = what->clients, .sectors = 8,
@@ -139,7 +136,7 @@ static int doubt_row(const struct sched_options *options, const char *drive,
 {
 	int err = 0;
 
-	printf("%-12s %-26s", drive, doubts[doubt].name);
+	printf("%-12s %-26s", drive, sched_doubts[doubt].name);
 	for (size_t i = 0; i < LOADS && !err; i++) {
 		double with = 0, without = 1;
 
@@ -169,7 +166,7 @@ int sched_doubt(const struct sched_options *options)
 	for (unsigned d = 0; d < drives && !err; d++) {
 		snprintf(name, sizeof(name), "random:%llu",
 			 (unsigned long long)options->seed * 100 + d);
-		for (size_t i = 0; i < DOUBTS && !err; i++)
+		for (size_t i = 0; sched_doubts[i].name && !err; i++)
 			err = doubt_row(options, options->drive ?
 					options->drive : name, i);
 	}

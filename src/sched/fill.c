@@ -199,6 +199,7 @@ static struct queue_request *piece_read(struct freeblock *fb,
 	uint32_t sectors = piece->sectors;
 	struct geom_track track;
 	struct read *read;
+	uint64_t sector_ns;
 
 	if (piece_joins(fb, belief, piece)) {
 		sectors = (uint32_t)(fb->target.lbn - piece->sector);
@@ -208,9 +209,11 @@ static struct queue_request *piece_read(struct freeblock *fb,
 	if (!read)
 		return NULL;
 	geom_track_of(belief->geom, piece->sector, &track);
-	fb->stats.used_ns +=
-		wanted_in(fb, piece->sector, piece->sector + piece->sectors) *
-		service_turn_ns(belief->mech, track.per_sector);
+	sector_ns = service_turn_ns(belief->mech, track.per_sector);
+	fb->stats.used_ns += sector_ns * wanted_in(fb, piece->sector,
+						   piece->sector +
+							   piece->sectors);
+	fb->stats.passed_ns += sector_ns * sectors;
 	freeblock_take(fb, piece->sector, sectors);
 	plan_used(fb);
 	return &read->req;

@@ -106,6 +106,8 @@ struct freeblock_stats {
 	uint64_t potential_ns;		/* rotation of foreground requests that
 					   could have been used */
 	uint64_t used_ns;		/* that was transferring for tasks */
+	uint64_t passed_ns;		/* likewise, and what nobody wants that
+					   lies between */
 	uint64_t delays;		/* foreground requests made late */
 	uint64_t delay_ns, max_delay_ns; /* by how much */
 	uint64_t p99_delay_ns;		/* over all that followed a free read */
