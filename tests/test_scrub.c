@@ -384,6 +384,66 @@ START_TEST(goes_on)
 }
 END_TEST
 
+static void remount_with(struct bench *b, size_t memory_bytes)
+{
+	scrub_close(b->scrub);
+	b->rig.options.memory_bytes = memory_bytes;
+	rig_remount(&b->rig);
+	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
+	turn(b);
+}
+
+/* With other memory the disk has other bands: what was read of the pass is not
+ * read again, but for a little, and nothing is left out. */
+START_TEST(bands_change)
+{
+	static const size_t memory[] = { 256u << 20, 32u << 20, 128u << 20 };
+	uint64_t all, done, read = 0;
+	struct scrub_status s;
+	struct bench b;
+
+	rig_open(&b.rig, 2048, 7);
+	for (unsigned i = 0; i < 8; i++) {
+		char name[8];
+		struct fs_op op = { .type = FS_FALLOCATE, .size = 200u << 20 };
+
+		snprintf(name, sizeof(name), "room%u", i);
+		ck_assert_int_eq(rig_mknod(&b.rig, 1, name, S_IFREG | 0644,
+					   &op.ino), 0);
+		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
+	}
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	run_pass(&b, &s, MAX_TURNS);
+	all = s.done_sectors;
+	ck_assert_uint_gt(all, 1600u << 11);
+	ck_assert_uint_eq(s.run_sectors, all);
+
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t part = all / 4 * (i + 1);
+
+		scrub_start(b.scrub);
+		do {
+			turn(&b);
+			state_of(&b, &s);
+		} while (s.state == SCRUB_RUNNING && s.done_sectors < part);
+		ck_assert_int_eq(s.state, SCRUB_RUNNING);
+		done = s.done_sectors;
+		read += s.run_sectors;
+		remount_with(&b, memory[i]);
+		state_of(&b, &s);
+		ck_assert_uint_gt(s.done_sectors, done / 2);
+	}
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	ck_assert_uint_eq(s.passes, 2);
+	read += s.run_sectors;
+	ck_assert_uint_ge(read, all);
+	ck_assert_uint_lt(read, all * 2);
+	bench_close(&b);
+}
+END_TEST
+
 /* ---- on a drive that turns ---- */
 
 static const char drive_text[] =
@@ -533,6 +593,7 @@ int main(void)
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);
+	tcase_add_test(tcase, bands_change);
 	tcase_add_test(tcase, nothing_is_delayed);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -10,6 +10,8 @@ const struct sched_experiment sched_table[] = {
 	{ "free", "scans in the gaps of a foreground", sched_free },
 	{ "scrub", "random reads with a scan in their gaps, by turns",
 	  sched_scrub },
+	{ "pass", "random reads beside the scrub of a full file system",
+	  sched_pass },
 	{ "head", "what the head does, by drive, size, locality, scheduler",
 	  sched_head },
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },

@@ -442,17 +442,20 @@ struct error_item {
 };
 static_assert(sizeof(struct error_item) == 38, "error_item");
 
-/* Where the scrub is: one item, off 0.  Advice. */
+/* Where the scrub is: one item, off 0.  Advice.  The disk in `bands` equal
+ * parts (of whole 128 sectors, and one more such than are needed); behind it a
+ * le32 for each: its sectors before this, times 128, have been read; all ones:
+ * all of them. */
 struct scrub_item {
-	uint8_t version;	/* 1 */
+	uint8_t version;	/* 2 */
 	uint8_t state;		/* SCRUB_* of tasks/scrub.h */
-	le64 cursor;		/* sector: all before has been read */
+	le16 bands;		/* not 0 */
 	le64 done_sectors;	/* of this pass */
 	le64 passes;		/* ended */
 	le64 begun_seconds;	/* this pass, since 1970; 0: none */
 	le64 ended_seconds;	/* the last one */
 };
-static_assert(sizeof(struct scrub_item) == 42, "scrub_item");
+static_assert(sizeof(struct scrub_item) == 36, "scrub_item");
 
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */

@@ -53,7 +53,7 @@ int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
 {
 	struct key low = key_make(0, ITEM_COPIES, addr_make(0, sector));
 	struct key high = key_make(0, ITEM_COPIES, addr_make(0, end - 1));
-	struct window *w = &scrub->window;
+	struct window *w = scrub->window;
 	struct tree_item item;
 	int rc;
 

@@ -1,8 +1,8 @@
 /*
- * internal.h - the scrub from inside: scrub.c (passes, windows, what is
- * stored), load.c (a window: owners and checksums), judge.c (what was read),
- * suspect.c (what may be damaged), copies.c (copies of file blocks), fixed.c
- * (superblocks, roots, geometry).
+ * internal.h - the scrub from inside: scrub.c (passes, what is stored),
+ * bands.c (the disk in bands, windows of each), load.c (a window: owners and
+ * checksums), judge.c (what was read), suspect.c (what may be damaged),
+ * copies.c (copies of file blocks), fixed.c (superblocks, roots, geometry).
  */
 #ifndef TRAX_TASKS_INTERNAL_H
 #define TRAX_TASKS_INTERNAL_H
@@ -12,9 +12,11 @@
 #include "sched/freeblock.h"
 #include "tasks/scrub.h"
 
-#define SCRUB_RUNS 8192u
-#define SCRUB_SUMS 131072u	/* 1 MiB of checksums */
-#define SCRUB_PIECES 65536u
+/* What a window may have: 32 MiB, 150 KiB of memory at most. */
+#define SCRUB_RUNS 512u
+#define SCRUB_PIECES 512u
+#define SCRUB_SUMS (SCRUB_PIECES * PIECE_BLOCKS)
+#define SCRUB_BANDS 512u	/* at most, a power of two; they fit an item */
 #define SCRUB_PARTS 64u		/* pieces that came in part */
 #define SCRUB_SUSPECTS 4096u
 #define PIECE_SECTORS (PIECE_BLOCKS * BLOCK_SECTORS)
@@ -22,9 +24,9 @@
 /* Some allocated sectors, and what they hold. */
 struct run {
 	uint64_t sector, n;
-	uint8_t kind;		/* OWNER_* */
 	uint64_t ino, off;	/* data, copies: sectors in the file */
 	uint32_t piece;		/* likewise: first of its pieces */
+	uint8_t kind;		/* OWNER_* */
 };
 
 /* Where a piece of the file would begin if all of it were in a row. */
@@ -37,18 +39,37 @@ static inline uint64_t run_place(const struct run *run, uint64_t piece)
 struct sums {
 	uint16_t mask;		/* blocks that have one */
 	bool coarse;		/* one for all */
-	uint32_t first;		/* in window.sum */
+	const uint64_t *sum;	/* in its window: one for each bit of mask */
 };
 
+/* A part of a band that is being loaded or read: what begins in
+ * [from, end). */
 struct window {
-	uint64_t from, end;	/* addresses; end UINT64_MAX: the last */
+	uint64_t from, end;	/* sectors */
+	uint64_t limit;		/* what begins here is another band's */
+	bool last;		/* of its band */
 	struct run *run;	/* by sector */
 	uint32_t runs;
 	struct sums *piece;
 	uint32_t pieces;
 	uint64_t *sum;
 	uint32_t sums;
-	uint64_t sectors;
+	uint64_t sectors;	/* of its runs */
+	uint64_t left;		/* of them, wanted */
+	struct window *next;	/* of its band */
+	size_t bytes;		/* of memory, with what it points to */
+};
+
+/*
+ * A band is a part of the disk with a pass of its own, so that there is
+ * something to read near wherever the head goes.  Cursors are sectors;
+ * UINT64_MAX: all of it.
+ */
+struct band {
+	uint64_t cursor;	/* what is before has been read */
+	uint64_t loaded;	/* what is before is in windows, too */
+	struct window *first;	/* in order */
+	unsigned windows;
 };
 
 /* A piece of a file, as it lies in the file's own place or in a copy. */
@@ -56,6 +77,7 @@ struct spot {
 	uint64_t ino, piece;
 	bool copy;
 	uint64_t place;		/* a copy's: run_place() */
+	struct window *window;	/* it was loaded with */
 };
 
 /* A piece of which some sectors have come. */
@@ -86,16 +108,25 @@ struct scrub {
 	enum scrub_state state;
 	bool known;		/* what is stored has been read */
 	bool start_wanted;
-	uint64_t cursor;	/* everything before has been read */
-	uint64_t done_sectors;	/* before the window */
+	struct band *band;
+	unsigned bands;
+	uint64_t band_sectors;
+	uint64_t done_sectors;	/* by the windows that are over */
 	uint64_t passes, errors_before, looked_again;
 	int64_t begun_seconds, ended_seconds;
 	uint64_t run_ns, run_since_ns, run_sectors;
 	uint64_t retry_ns;	/* memory was short: not before */
 
-	bool loading, storing, store_again;
-	bool active;		/* a window is being read */
-	struct window window;
+	bool storing, store_again;
+	bool moved;		/* a cursor has, and it is not stored */
+	uint64_t stored_ns;
+
+	bool loading;
+	unsigned turn;		/* the band that was loaded last, or is */
+	uint64_t load_begun_ns;
+	uint64_t load_ns;	/* the next one is loaded then */
+	struct window *window;	/* is loaded, with room for all there may be */
+	size_t windows_bytes;	/* of those that are read */
 	uint64_t region_from, region_end; /* of copies, half loaded; end 0 */
 	bool owners_loaded;
 	uint32_t loaded;	/* runs whose checksums are there ... */
@@ -122,11 +153,31 @@ struct scrub {
 	bool closing;
 };
 
+/* ---- bands.c ---- */
+
+/* -ENOMEM. */
+int bands_open(struct scrub *scrub);
+void bands_close(struct scrub *scrub);
+
+/* All cursors to the beginning. */
+void bands_rewind(struct scrub *scrub);
+
+/* Where the cursors were when there were so many bands, by the item. */
+void bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands);
+void bands_put(const struct scrub *scrub, le32 *cursor);
+
+/* Has all that is wanted of a pass been read? */
+bool bands_done(const struct scrub *scrub);
+/* The windows that are over go, others are loaded; when to be called again. */
+uint64_t bands_run(struct scrub *scrub);
+/* Read of the windows that are not over. */
+uint64_t bands_read_sectors(const struct scrub *scrub);
+
 /* ---- load.c ---- */
 
-/* Fills the window from the cursor on; then scrub_loaded(). */
+/* Fills scrub->window from `from` to `limit`; then bands_loaded(). */
 void load_start(struct scrub *scrub);
-void scrub_loaded(struct scrub *scrub, int rc);
+void bands_loaded(struct scrub *scrub, int rc);
 
 /* How many pieces of a file a run meets. */
 uint32_t load_pieces(const struct run *run);
@@ -138,8 +189,8 @@ extern const struct freeblock_ops judge_ops;
 /* Does a node say of itself that it is the one that should be there? */
 bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data);
 
-/* What came in part only, when the window is over. */
-void judge_rest(struct scrub *scrub);
+/* What came in part only, when a window is over. */
+void judge_rest(struct scrub *scrub, const struct window *window);
 
 /* ---- copies.c ---- */
 

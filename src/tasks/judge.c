@@ -30,13 +30,9 @@ static uint32_t run_lower(const struct window *w, uint64_t sector)
 	return lo;
 }
 
-static uint64_t block_sum(const struct window *w, const struct sums *sums,
-			  unsigned block)
+static uint64_t block_sum(const struct sums *sums, unsigned block)
 {
-	unsigned below = (unsigned)__builtin_popcount(sums->mask &
-						      ((1u << block) - 1));
-
-	return w->sum[sums->first + below];
+	return sums->sum[__builtin_popcount(sums->mask & ((1u << block) - 1))];
 }
 
 /* ---- whole blocks and pieces ---- */
@@ -64,14 +60,14 @@ static void judge_block(struct scrub *scrub, const struct spot *at,
 			const void *data)
 {
 	if ((sums->mask >> block & 1) &&
-	    csum(data, BLOCK_BYTES) != block_sum(&scrub->window, sums, block))
+	    csum(data, BLOCK_BYTES) != block_sum(sums, block))
 		judge_bad(scrub, at, (uint16_t)(1u << block), false);
 }
 
 static void judge_piece(struct scrub *scrub, const struct spot *at,
 			const struct sums *sums, const void *data)
 {
-	if (csum(data, PIECE_BYTES) != scrub->window.sum[sums->first])
+	if (csum(data, PIECE_BYTES) != *sums->sum)
 		judge_bad(scrub, at, UINT16_MAX, false);
 }
 
@@ -89,7 +85,8 @@ static bool run_is_of(const struct run *run, const struct spot *at)
 static void part_leave(struct scrub *scrub, struct part *part)
 {
 	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
-	const struct window *w = &scrub->window;
+	uint64_t wanted = freeblock_wanted(scrub->task);
+	struct window *w = part->at.window;
 	int err = 0;
 	uint32_t i;
 
@@ -108,6 +105,7 @@ static void part_leave(struct scrub *scrub, struct part *part)
 				     run->sector + (from - run->off),
 				     end - from);
 	}
+	w->left += freeblock_wanted(scrub->task) - wanted;
 	if (err)
 		judge_unsure(scrub, &part->at, part->sums->mask);
 	part->at.ino = 0;
@@ -225,8 +223,9 @@ static uint16_t blocks_of(const struct sums *sums, unsigned first, unsigned n)
 	return (uint16_t)(((1u << to) - (1u << from)) & sums->mask);
 }
 
-static void judge_data(struct scrub *scrub, const struct run *run,
-		       uint64_t at, uint64_t n, const uint8_t *data)
+static void judge_data(struct scrub *scrub, struct window *w,
+		       const struct run *run, uint64_t at, uint64_t n,
+		       const uint8_t *data)
 {
 	uint64_t off = run->off + at, first_piece = run->off / PIECE_SECTORS;
 
@@ -236,12 +235,13 @@ static void judge_data(struct scrub *scrub, const struct run *run,
 		unsigned left = PIECE_SECTORS - first;
 		unsigned take = n < left ? (unsigned)n : left;
 		const struct sums *sums =
-			&scrub->window.piece[run->piece + piece - first_piece];
+			&w->piece[run->piece + piece - first_piece];
 
 		struct spot spot = {
 			.ino = run->ino,
 			.piece = piece,
 			.copy = run->kind == OWNER_REPLICA,
+			.window = w,
 		};
 
 		if (spot.copy)
@@ -328,11 +328,12 @@ static void judge_log(struct scrub *scrub, const struct run *run, uint64_t at,
 			suspect_fixed(scrub, found.sector);
 }
 
-static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
-		      uint64_t n, const uint8_t *data)
+static void judge_run(struct scrub *scrub, struct window *w,
+		      const struct run *run, uint64_t at, uint64_t n,
+		      const uint8_t *data)
 {
 	if (run->kind == OWNER_DATA || run->kind == OWNER_REPLICA)
-		judge_data(scrub, run, at, n, data);
+		judge_data(scrub, w, run, at, n, data);
 	else if (run->kind == OWNER_NODES)
 		judge_nodes(scrub, run, at, n, data);
 	else if (!data)
@@ -343,16 +344,13 @@ static void judge_run(struct scrub *scrub, const struct run *run, uint64_t at,
 		fixed_passed(scrub, run->sector + at, n);
 }
 
-static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
-		      const void *bytes, int result)
+/* [sector, end) as far as it belongs to a window. */
+static void judge_window(struct scrub *scrub, struct window *w,
+			 uint64_t sector, uint64_t end, const uint8_t *data)
 {
-	struct scrub *scrub = arg;
-	struct window *w = &scrub->window;
-	uint64_t end = sector + sectors, from, to;
-	const uint8_t *data = result ? NULL : bytes;
+	uint64_t from, to;
 	uint32_t i;
 
-	scrub->run_sectors += sectors;
 	for (i = run_lower(w, sector); i < w->runs && w->run[i].sector < end;
 	     i++) {
 		const struct run *run = &w->run[i];
@@ -360,19 +358,41 @@ static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
 		from = run->sector > sector ? run->sector : sector;
 		to = run->sector + run->n;
 		to = to < end ? to : end;
-		judge_run(scrub, run, from - run->sector, to - from,
+		w->left -= to - from;
+		judge_run(scrub, w, run, from - run->sector, to - from,
 			  data ? data + (from - sector) * SECTOR_BYTES : NULL);
+	}
+}
+
+static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
+		      const void *bytes, int result)
+{
+	struct scrub *scrub = arg;
+	struct window *w;
+	unsigned i;
+
+	scrub->run_sectors += sectors;
+	for (i = 0; i < scrub->bands; i++) {
+		const struct band *band = &scrub->band[i];
+
+		if (band->cursor >= sector + sectors || band->loaded <= sector)
+			continue;
+		for (w = band->first; w; w = w->next)
+			if (w->from < sector + sectors && w->end > sector)
+				judge_window(scrub, w, sector,
+					     sector + sectors,
+					     result ? NULL : bytes);
 	}
 }
 
 const struct freeblock_ops judge_ops = { .got = judge_got };
 
-void judge_rest(struct scrub *scrub)
+void judge_rest(struct scrub *scrub, const struct window *window)
 {
 	struct part *part;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
-		if (part->at.ino) {
+		if (part->at.ino && part->at.window == window) {
 			judge_unsure(scrub, &part->at, part->sums->mask);
 			part->at.ino = 0;
 		}

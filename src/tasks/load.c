@@ -1,7 +1,7 @@
 /*
- * load.c - the next window: owners in order of address, then the checksums of
- * those that are data, some leaves a transaction.  It ends when one of its
- * arrays is full.
+ * load.c - a window: owners in order of address, then the checksums of those
+ * that are data, some leaves a transaction.  It ends with its band, or when one
+ * of its arrays is full.  An owner belongs to the band in which it begins.
  */
 #include <errno.h>
 #include <string.h>
@@ -70,22 +70,23 @@ static int load_owner(struct ticket *ticket, struct scrub *scrub,
 	uint64_t end = sector + le64_get(owner->sectors);
 
 	if (owner->kind == OWNER_REPLICA)
-		return end > scrub->window.end ?
+		return end > scrub->window->end ?
 			       copies_load(ticket, scrub, sector, end) : 0;
-	return window_add(&scrub->window, sector, owner) ? 0 : -ENOSPC;
+	return window_add(scrub->window, sector, owner) ? 0 : -ENOSPC;
 }
 
-/* The owner that begins before the cursor and goes over it. */
+/* The owner that begins before the cursor and goes over it, if it is this
+ * band's. */
 static int load_first(struct ticket *ticket, struct scrub *scrub)
 {
-	struct window *w = &scrub->window;
+	struct window *w = scrub->window;
 	struct tree_item item;
 	int rc;
 
 	if (scrub->region_end)
 		return copies_load(ticket, scrub, scrub->region_from,
 				   scrub->region_end);
-	if (w->runs || !w->from)
+	if (w->runs || w->from + scrub->band_sectors == w->limit)
 		return 0;
 	rc = tree_seek_le(ticket->txn,
 			  key_make(0, ITEM_OWNER, addr_make(0, w->from - 1)),
@@ -99,18 +100,23 @@ static int load_first(struct ticket *ticket, struct scrub *scrub)
 
 static int load_owners(struct ticket *ticket, struct scrub *scrub)
 {
-	struct window *w = &scrub->window;
+	struct window *w = scrub->window;
 	struct tree_item item;
 	int rc = load_first(ticket, scrub);
 
 	while (!rc && tree_txn_room(ticket->txn) >= LOAD_ROOM) {
+		w->last = w->end >= w->limit;
+		if (w->last)
+			return 0;
 		rc = tree_seek_ge(ticket->txn,
 				  key_make(0, ITEM_OWNER,
 					   addr_make(0, w->end)),
-				  key_make(0, ITEM_OWNER, UINT64_MAX), &item);
+				  key_make(0, ITEM_OWNER,
+					   addr_make(0, w->limit - 1)), &item);
 		if (rc == -ENOENT) {
-			w->end = UINT64_MAX;
-			return 0;
+			rc = 0;
+			w->end = w->limit;
+			continue;
 		}
 		if (rc)
 			break;
@@ -134,7 +140,7 @@ static void sums_take(struct window *w, const struct csum_window *from,
 {
 	unsigned i;
 
-	*to = (struct sums){ .first = w->sums };
+	*to = (struct sums){ .sum = w->sum + w->sums };
 	if (!(from->present >> piece & 1))
 		return;
 	to->mask = from->mask[piece];
@@ -153,7 +159,7 @@ static void sums_take(struct window *w, const struct csum_window *from,
 static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 			 const struct run *run)
 {
-	struct window *w = &scrub->window;
+	struct window *w = scrub->window;
 	uint32_t n = load_pieces(run), *i = &scrub->loaded_pieces;
 	struct csum_window csums = { 0 };
 	uint64_t at = UINT64_MAX, base, piece;
@@ -206,11 +212,12 @@ static void window_cut(struct window *w, uint32_t runs)
 		w->sectors -= w->run[i].n;
 	w->end = w->run[runs].sector;
 	w->runs = runs;
+	w->last = false;
 }
 
 static int load_sums(struct ticket *ticket, struct scrub *scrub)
 {
-	struct window *w = &scrub->window;
+	struct window *w = scrub->window;
 	int rc;
 
 	while (scrub->loaded < w->runs) {
@@ -248,13 +255,13 @@ static void load_end(struct ticket *ticket, int rc, uint64_t seq)
 
 	(void)seq;
 	if (!rc && (!scrub->owners_loaded ||
-		    scrub->loaded < scrub->window.runs)) {
+		    scrub->loaded < scrub->window->runs)) {
 		ticket_again(ticket);
 		return;
 	}
 	ticket_finish(ticket, 0);
 	scrub->loading = false;
-	scrub_loaded(scrub, rc);
+	bands_loaded(scrub, rc);
 }
 
 static const struct ticket_type load_type = {
@@ -267,11 +274,6 @@ static const struct ticket_type load_type = {
 
 void load_start(struct scrub *scrub)
 {
-	struct window *w = &scrub->window;
-
-	w->from = w->end = scrub->cursor;
-	w->runs = w->pieces = w->sums = 0;
-	w->sectors = 0;
 	scrub->loaded = scrub->loaded_pieces = 0;
 	scrub->region_end = 0;
 	scrub->owners_loaded = false;
@@ -279,5 +281,5 @@ void load_start(struct scrub *scrub)
 	if (!ticket_start(scrub->fs, &load_type, NULL, scrub))
 		return;
 	scrub->loading = false;
-	scrub_loaded(scrub, -ENOMEM);
+	bands_loaded(scrub, -ENOMEM);
 }

@@ -1,15 +1,14 @@
 /*
- * scrub.c - passes and windows.
+ * scrub.c - passes, and where they are.
  *
  *	waiting --(time, start)--> running --(end of the disk)--> waiting
  *	                           |    ^
  *	                           v    |
  *	                           paused
  *
- * Running: load a window, want all of it, wait until all has come and every
- * suspect was looked at, store the cursor, go on behind it.  A window that is
- * under way when it is paused, or when the file system is closed, is read again
- * from its beginning.
+ * Running: bands are read from their beginning to their end (bands.c); now and
+ * then, when every suspect was looked at, it is stored how far they are.  What
+ * is under way when the file system is closed is read again.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -22,8 +21,8 @@
 
 #define NS_PER_SECOND INT64_C(1000000000)
 #define DAY_SECONDS 86400u
-#define ITEM_VERSION 1u
-#define RETRY_NS UINT64_C(60000000000)
+#define ITEM_VERSION 2u
+#define STORE_NS UINT64_C(60000000000)
 #define NODE_ALIGN 4096u
 
 static int64_t now_seconds(const struct scrub *scrub)
@@ -38,24 +37,32 @@ static struct key item_key(void)
 	return key_make(0, ITEM_SCRUB, 0);
 }
 
+struct stored {
+	struct scrub_item item;
+	le32 cursor[SCRUB_BANDS];
+};
+static_assert(sizeof(struct stored) <= TRAX_MAX_ITEM_BYTES, "stored");
+
 static int store_run(struct ticket *ticket)
 {
 	const struct scrub *scrub = ticket->state;
-	struct scrub_item item = {
+	struct stored stored = { .item = {
 		.version = ITEM_VERSION,
 		.state = (uint8_t)scrub->state,
-		.cursor = le64_put(scrub->cursor),
+		.bands = le16_put((uint16_t)scrub->bands),
 		.done_sectors = le64_put(scrub->done_sectors),
 		.passes = le64_put(scrub->passes),
 		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
 		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
-	};
+	} };
 	struct tree_item old;
 	int rc = tree_get(ticket->txn, item_key(), &old);
 
 	if (rc && rc != -ENOENT)
 		return rc;
-	tree_put(ticket->txn, item_key(), &item, sizeof(item));
+	bands_put(scrub, stored.cursor);
+	tree_put(ticket->txn, item_key(), &stored,
+		 sizeof(stored.item) + scrub->bands * sizeof(le32));
 	return 0;
 }
 
@@ -75,17 +82,19 @@ static void store_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type store_type = {
 	.name = "store scrub",
-	.bounds = { .log_bytes = 128 },
+	.bounds = { .log_bytes = sizeof(struct stored) + 128 },
 	.paths = 1,
 	.changes = 1,
 	.run = store_run,
 	.end = store_end,
 };
 
-/* Lost at worst: then a window is read again. */
+/* Lost at worst: then some windows are read again. */
 static void scrub_store(struct scrub *scrub)
 {
 	scrub->store_again = scrub->storing;
+	scrub->moved = false;
+	scrub->stored_ns = env_now_ns(scrub->fs->env);
 	if (scrub->storing || fs_read_only(scrub->fs))
 		return;
 	scrub->storing = !ticket_start(scrub->fs, &store_type, NULL, scrub);
@@ -97,15 +106,20 @@ static int recall_run(struct ticket *ticket)
 	const struct scrub_item *item;
 	struct tree_item found;
 	int rc = tree_get(ticket->txn, item_key(), &found);
+	unsigned bands;
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
 	item = found.value;
-	if (found.bytes != sizeof(*item) || item->version != ITEM_VERSION ||
+	if (found.bytes < sizeof(*item) || item->version != ITEM_VERSION ||
 	    item->state > SCRUB_PAUSED)
 		return 0;
+	bands = le16_get(item->bands);
+	if (!bands || found.bytes != sizeof(*item) + bands * sizeof(le32))
+		return 0;
 	scrub->state = item->state;
-	scrub->cursor = le64_get(item->cursor);
+	bands_recall(scrub, (const le32 *)(item + 1), bands);
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
 	scrub->done_sectors = le64_get(item->done_sectors);
 	scrub->passes = le64_get(item->passes);
 	scrub->begun_seconds = (int64_t)le64_get(item->begun_seconds);
@@ -139,22 +153,6 @@ static const struct ticket_type recall_type = {
 
 /* ---- opening and closing ---- */
 
-static void window_free(struct window *w)
-{
-	free(w->run);
-	free(w->piece);
-	free(w->sum);
-	*w = (struct window){ 0 };
-}
-
-static int window_make(struct window *w)
-{
-	w->run = calloc(SCRUB_RUNS, sizeof(*w->run));
-	w->piece = calloc(SCRUB_PIECES, sizeof(*w->piece));
-	w->sum = calloc(SCRUB_SUMS, sizeof(*w->sum));
-	return w->run && w->piece && w->sum ? 0 : -ENOMEM;
-}
-
 static void scrub_free(struct scrub *scrub)
 {
 	unsigned i;
@@ -163,7 +161,7 @@ static void scrub_free(struct scrub *scrub)
 	for (i = 0; i < SCRUB_PARTS; i++)
 		if (scrub->part[i].data)
 			files_release(scrub->part[i].data);
-	window_free(&scrub->window);
+	bands_close(scrub);
 	free(scrub->node);
 	free(scrub->fixed);
 	free(scrub);
@@ -186,8 +184,10 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
 	scrub->gated.again = suspect_again;
 	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);
-	err = scrub->node ? freeblock_open(fs->queue, &options, &judge_ops,
-					   scrub, &scrub->task) : -ENOMEM;
+	err = scrub->node ? bands_open(scrub) : -ENOMEM;
+	if (!err)
+		err = freeblock_open(fs->queue, &options, &judge_ops, scrub,
+				     &scrub->task);
 	if (err) {
 		scrub_free(scrub);
 		return err;
@@ -218,6 +218,8 @@ void scrub_close(struct scrub *scrub)
 		return;
 	scrub->closing = true;
 	freeblock_pause(scrub->task, true);
+	if (scrub->moved && !scrub->suspects && !scrub->fs->gone)
+		scrub_store(scrub);
 	while (scrub_is_busy(scrub) && !scrub->fs->gone) {
 		uint64_t next_ns = fs_run(scrub->fs, -1);
 		uint64_t now_ns = env_now_ns(scrub->fs->env);
@@ -229,81 +231,25 @@ void scrub_close(struct scrub *scrub)
 	scrub_free(scrub);
 }
 
-/* ---- windows ---- */
-
-static void window_begin(struct scrub *scrub)
-{
-	if (!scrub->window.run && window_make(&scrub->window)) {
-		window_free(&scrub->window);
-		scrub->retry_ns = env_now_ns(scrub->fs->env) + RETRY_NS;
-		return;
-	}
-	scrub->run_since_ns = env_now_ns(scrub->fs->env);
-	load_start(scrub);
-}
-
-void scrub_loaded(struct scrub *scrub, int rc)
-{
-	const struct window *w = &scrub->window;
-	uint32_t i;
-
-	if (rc) {
-		scrub->retry_ns = env_now_ns(scrub->fs->env) + RETRY_NS;
-		return;
-	}
-	if (scrub->closing)
-		return;
-	scrub->active = true;
-	for (i = 0; i < w->runs && !rc; i++)
-		rc = freeblock_want(scrub->task, w->run[i].sector,
-				    w->run[i].n);
-	if (rc)
-		msg_warn("%s: scrub: %s", scrub->fs->disk->name, strerror(-rc));
-}
+/* ---- passes ---- */
 
 static void pass_end(struct scrub *scrub)
 {
 	scrub->passes++;
 	scrub->ended_seconds = now_seconds(scrub);
 	scrub->state = SCRUB_WAITING;
-	scrub->cursor = 0;
-	window_free(&scrub->window);
-	msg_info("%s: scrub: all of it has been read, %llu errors",
-		 scrub->fs->disk->name,
-		 (unsigned long long)(errors_count(scrub->fs) -
-				      scrub->errors_before));
-}
-
-static void window_end(struct scrub *scrub)
-{
+	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
+	bands_rewind(scrub);
+	scrub_store(scrub);
 	if (scrub->overflow)
 		msg_warn("%s: scrub: more is suspect than can be looked at; "
 			 "some of it was left to the next pass",
 			 scrub->fs->disk->name);
 	scrub->overflow = false;
-	scrub->active = false;
-	scrub->done_sectors += scrub->window.sectors;
-	scrub->cursor = scrub->window.end;
-	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
-	if (scrub->window.end == UINT64_MAX)
-		pass_end(scrub);
-	scrub_store(scrub);
-}
-
-/* Forgets the window that is being read. */
-static void window_drop(struct scrub *scrub)
-{
-	unsigned i;
-
-	freeblock_unwant(scrub->task, 0,
-			 scrub->fs->disk->limits.sectors / scrub->unit *
-				 scrub->unit);
-	for (i = 0; i < SCRUB_PARTS; i++)
-		scrub->part[i].at.ino = 0;
-	if (scrub->active)
-		scrub->run_ns += env_now_ns(scrub->fs->env) -
-				 scrub->run_since_ns;
-	scrub->active = false;
+	msg_info("%s: scrub: all of it has been read, %llu errors",
+		 scrub->fs->disk->name,
+		 (unsigned long long)(errors_count(scrub->fs) -
+				      scrub->errors_before));
 }
 
 /* ---- what is due ---- */
@@ -321,9 +267,10 @@ static int64_t next_pass_seconds(const struct scrub *scrub)
 static void pass_begin(struct scrub *scrub)
 {
 	scrub->state = SCRUB_RUNNING;
-	scrub->cursor = 0;
+	bands_rewind(scrub);
 	scrub->done_sectors = 0;
 	scrub->run_ns = scrub->run_sectors = 0;
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
 	scrub->begun_seconds = now_seconds(scrub);
 	scrub->errors_before = errors_count(scrub->fs);
 	scrub_store(scrub);
@@ -345,22 +292,31 @@ static uint64_t wait_for_pass(struct scrub *scrub)
 	       (uint64_t)(next - now) * NS_PER_SECOND;
 }
 
-/* The window has been read: what is left of it. */
-static void window_finish(struct scrub *scrub)
+/* A pass that is under way. */
+static uint64_t pass_run(struct scrub *scrub)
 {
-	judge_rest(scrub);
-	while (suspect_next(scrub))
-		;
-	if (!scrub->suspects)
-		window_end(scrub);
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	uint64_t next_ns = bands_run(scrub);
+
+	/* What is suspect may be forgotten by a crash behind this. */
+	if (scrub->suspects || scrub->loading)
+		return next_ns;
+	if (bands_done(scrub)) {
+		pass_end(scrub);
+		return now_ns;
+	}
+	if (scrub->moved && now_ns - scrub->stored_ns >= STORE_NS)
+		scrub_store(scrub);
+	return next_ns;
 }
 
 uint64_t scrub_run(struct scrub *scrub)
 {
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
 	bool was_busy = scrub_is_busy(scrub);
+	uint64_t next_ns = UINT64_MAX;
 
-	if (!scrub->known || scrub->loading || scrub->closing)
+	if (!scrub->known || scrub->closing)
 		return UINT64_MAX;
 	if (now_ns < scrub->retry_ns)
 		return scrub->retry_ns;
@@ -368,17 +324,10 @@ uint64_t scrub_run(struct scrub *scrub)
 		return wait_for_pass(scrub) ? wait_for_pass(scrub) : now_ns;
 	while (suspect_next(scrub))
 		;
-	if (scrub->state == SCRUB_PAUSED)
-		return UINT64_MAX;
-	if (!scrub->active) {
-		window_begin(scrub);
-		return now_ns;
-	}
-	if (!freeblock_wanted(scrub->task))
-		window_finish(scrub);
+	if (scrub->state == SCRUB_RUNNING)
+		next_ns = pass_run(scrub);
 	/* What was begun has to reach the disk. */
-	return scrub_is_busy(scrub) != was_busy || !scrub->active ? now_ns :
-								   UINT64_MAX;
+	return scrub_is_busy(scrub) != was_busy ? now_ns : next_ns;
 }
 
 void scrub_start(struct scrub *scrub)
@@ -395,7 +344,8 @@ void scrub_pause(struct scrub *scrub)
 	if (scrub->state != SCRUB_RUNNING)
 		return;
 	scrub->state = SCRUB_PAUSED;
-	window_drop(scrub);
+	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
+	freeblock_pause(scrub->task, true);
 	scrub_store(scrub);
 }
 
@@ -404,6 +354,8 @@ void scrub_resume(struct scrub *scrub)
 	if (scrub->state != SCRUB_PAUSED)
 		return;
 	scrub->state = SCRUB_RUNNING;
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
+	freeblock_pause(scrub->task, false);
 	scrub_store(scrub);
 }
 
@@ -420,8 +372,6 @@ static uint64_t allocated_sectors(const struct scrub *scrub)
 
 void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
 {
-	uint64_t wanted = freeblock_wanted(scrub->task);
-
 	*status = (struct scrub_status){
 		.state = scrub->start_wanted ? SCRUB_RUNNING : scrub->state,
 		.passes = scrub->passes,
@@ -435,12 +385,10 @@ void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
 		.ended_seconds = scrub->ended_seconds,
 		.next_seconds = next_pass_seconds(scrub),
 	};
-	if (scrub->active) {
+	status->done_sectors += bands_read_sectors(scrub);
+	if (scrub->state == SCRUB_RUNNING)
 		status->run_ns += env_now_ns(scrub->fs->env) -
 				  scrub->run_since_ns;
-		if (wanted < scrub->window.sectors)
-			status->done_sectors += scrub->window.sectors - wanted;
-	}
 	if (status->all_sectors < status->done_sectors)
 		status->all_sectors = status->done_sectors;
 }
