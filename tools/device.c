@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <glob.h>
 #include <mntent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,13 @@ int device_read_super(struct disk *disk, struct super *super)
 	}
 	free(block);
 	return rc;
+}
+
+void device_hurry(bool hurry)
+{
+	struct sched_param param = { .sched_priority = hurry };
+
+	sched_setscheduler(0, hurry ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
 char *device_size_text(uint64_t bytes, char *buf)

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@
 #define MACHINE_DIRTY_PERCENT 20u	/* of memory: the kernel's default */
 #define GROUP_SHARE 8u			/* of a limit, may be dirty here */
 #define OOM_SCORE "-900"
+/* Who hears of a completion late does not know where the head is. */
+#define NICENESS (-15)
 /* The heap keeps what it has had: mapping anew costs a fault for each page. */
 #define HEAP_BLOCK_BYTES (16 << 20)
 #define HEAP_KEEP_BYTES (64 << 20)
@@ -253,5 +256,6 @@ void mount_settle_process(void)
 	if (geteuid() == 0) {
 		mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
 		write_text("/proc/self/oom_score_adj", OOM_SCORE);
+		setpriority(PRIO_PROCESS, 0, NICENESS);
 	}
 }
