@@ -15,10 +15,12 @@
  * the middle of a zone then, and between two ends of tracks there is room for
  * no second one.
  *
- * Angles are differences between readings that follow each other, so that the
+ * Angles are differences between readings of about the same time, so that the
  * clock may drift.  What is not where it should be is looked at again: once may
  * be a late completion, and it must then be right more often than not.
- * What has to be read again is read downwards, which a read-ahead has not got.
+ * All that is to be read of many tracks is read in the order in which it comes
+ * under the head (spots.h); a cache has forgotten the first when it comes
+ * again.
  */
 #include <errno.h>
 #include <math.h>
@@ -39,11 +41,24 @@
 #define AMONG 2u
 #define ROUND_MOST 64u
 #define LOOKS 12u
-/* Tracks, after which a drive that reads ahead has forgotten the first. */
-#define UP_LEAST 8u
 #define EDGE_LOOKS 4u
 /* How much more often wrong than right. */
 #define REFUTED 3u
+
+static int grow(void *array, size_t *room, size_t n, size_t each)
+{
+	void **slot = array, *more;
+	size_t want = *room ? 2 * *room : 256;
+
+	if (n < *room)
+		return 0;
+	more = reallocarray(*slot, want, each);
+	if (!more)
+		return -ENOMEM;
+	*slot = more;
+	*room = want;
+	return 0;
+}
 
 static double off(double turn, double expected)
 {
@@ -151,35 +166,68 @@ static bool is_there(const struct prove *p, const struct prove_claim *c,
 	       spot != PROVE_BEHIND || c->first + c->size < p->reader->units;
 }
 
-/* What a neighbour has read of a claim; NAN: nothing. */
-static double shared(const struct prove_trial *other, unsigned spot, bool up)
+/* Is a spot to be read in this look? */
+static bool is_wanted(const struct prove *p, size_t i, unsigned spot)
 {
-	if (!other || (up ? spot > PROVE_FIRST : spot < PROVE_LAST))
-		return NAN;
-	return other->turn[spot == PROVE_BEFORE ? PROVE_LAST :
-			   spot == PROVE_FIRST ? PROVE_BEHIND :
-			   spot == PROVE_LAST ? PROVE_BEFORE : PROVE_FIRST];
+	return is_there(p, &p->claim[i], spot) &&
+	       !(is_inner(spot) && is_settled(&p->trial[i], spot));
 }
 
-/* The track before it (`up`), or behind it, may have been looked at already
- * (`other`). */
-static int look(struct prove *p, const struct prove_claim *c,
-		struct prove_trial *t, const struct prove_trial *other,
-		bool up)
+/* Where it should be. */
+static double angle_of(const struct prove *p, size_t i, unsigned spot)
 {
+	const struct prove_claim *c = &p->claim[i];
+	double units = (double)unit_of(c, spot) - (double)c->first + 1;
+
+	if (spot == PROVE_BEHIND && neighbour(p, i, 1))
+		return angle_of(p, i + 1, PROVE_FIRST);
+	if (spot == PROVE_BEFORE && neighbour(p, i, -1))
+		return angle_of(p, i - 1, PROVE_LAST);
+	return phase_part(c->start + units * c->pitch);
+}
+
+/* Lists what is to be read of the claim at i; `on`: the one before it is
+ * listed, and what both have in common. */
+static int list_claim(struct prove *p, size_t i, bool on)
+{
+	struct prove_trial *t = &p->trial[i];
 	int err = 0;
 
-	for (unsigned i = 0; i < PROVE_SPOTS; i++)
-		t->turn[i] = NAN;
-	for (unsigned n = 0; n < PROVE_SPOTS && !err; n++) {
-		unsigned i = up ? n : PROVE_SPOTS - 1 - n;
-
-		if (!is_there(p, c, i) || (is_inner(i) && is_settled(t, i)))
+	for (unsigned k = 0; k < PROVE_SPOTS && !err; k++) {
+		t->at[k] = SIZE_MAX;
+		if (!is_wanted(p, i, k))
 			continue;
-		t->turn[i] = shared(other, i, up);
-		if (isnan(t->turn[i]))
-			err = reader_read(p->reader, unit_of(c, i),
-					  &t->turn[i]);
+		if (on && k <= PROVE_FIRST) {
+			t->at[k] = t[-1].at[k == PROVE_FIRST ? PROVE_BEHIND :
+							       PROVE_LAST];
+			continue;
+		}
+		err = grow(&p->spot, &p->spots_room, p->spots,
+			   sizeof(*p->spot));
+		if (err)
+			return err;
+		p->spot[p->spots] = (struct spot){
+			.unit = unit_of(&p->claim[i], k),
+			.at = angle_of(p, i, k),
+		};
+		t->at[k] = p->spots++;
+	}
+	return err;
+}
+
+/* All that are open. */
+static int list_open(struct prove *p)
+{
+	bool on = false;
+	int err = 0;
+
+	p->spots = 0;
+	for (size_t i = 0; i < p->n && !err; i++) {
+		bool open = p->claim[i].state == PROVE_OPEN;
+
+		if (open)
+			err = list_claim(p, i, on && neighbour(p, i, -1));
+		on = open;
 	}
 	return err;
 }
@@ -322,40 +370,27 @@ static void try_begin(struct prove *p, size_t i)
 	p->claim[i].seen = true;
 }
 
-/* Upwards the spots of a track all come by in one turn, downwards each in
- * another.  What a drive has read ahead on the way it must have forgotten by
- * the next look: it has, after some more tracks. */
-static bool goes_up(const struct prove *p)
-{
-	size_t open = 0;
-
-	for (size_t i = 0; i < p->n; i++)
-		open += p->claim[i].state == PROVE_OPEN;
-	return open >= UP_LEAST || !p->reader->recent.ahead;
-}
-
 /* One look at all that are not decided.  *any: there were some. */
 static int try_once(struct prove *p, bool *any)
 {
-	bool have = false, holds, up = goes_up(p);
-	int err = 0;
+	int err = list_open(p);
+	bool holds;
 
-	*any = false;
-	for (size_t n = 0; n < p->n && !err; n++) {
-		size_t i = up ? n : p->n - 1 - n;
+	if (!err)
+		err = spots_read(p->reader, p->spot, p->spots);
+	*any = p->spots > 0;
+	for (size_t i = 0; i < p->n && !err; i++) {
 		struct prove_claim *c = &p->claim[i];
 		struct prove_trial *t = &p->trial[i];
 
-		if (c->state != PROVE_OPEN) {
-			have = false;
+		if (c->state != PROVE_OPEN)
 			continue;
-		}
-		have = have && neighbour(p, i, up ? -1 : 1);
-		err = look(p, c, t, !have ? NULL : up ? t - 1 : t + 1, up);
+		for (unsigned k = 0; k < PROVE_SPOTS; k++)
+			t->turn[k] = t->at[k] < p->spots ?
+					     p->spot[t->at[k]].turn : NAN;
 		weigh(p, i, t);
 		if (is_decided(p, c, t, &holds))
 			c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
-		*any = have = true;
 	}
 	return err;
 }
@@ -652,21 +687,6 @@ static int try_edges(struct prove *p, bool more)
 
 /* ---- The claims ---- */
 
-static int grow(void *array, size_t *room, size_t n, size_t each)
-{
-	void **slot = array, *more;
-	size_t want = *room ? 2 * *room : 256;
-
-	if (n < *room)
-		return 0;
-	more = reallocarray(*slot, want, each);
-	if (!more)
-		return -ENOMEM;
-	*slot = more;
-	*room = want;
-	return 0;
-}
-
 int prove_add(struct prove *prove, uint64_t first, uint64_t end)
 {
 	int err = grow(&prove->range, &prove->ranges_room, prove->ranges,
@@ -767,5 +787,6 @@ void prove_fini(struct prove *prove)
 	free(prove->claim);
 	free(prove->trial);
 	free(prove->range);
+	free(prove->spot);
 	*prove = (struct prove){ 0 };
 }

@@ -8,7 +8,7 @@
 #ifndef TRAX_EXTRACT_PROVE_H
 #define TRAX_EXTRACT_PROVE_H
 
-#include "extract/reader.h"
+#include "extract/spots.h"
 #include "extract/store.h"
 
 enum prove_state {
@@ -37,6 +37,7 @@ enum prove_spot {
 /* How often each spot was where it should be and how often not, and how often
  * it has to be. */
 struct prove_trial {
+	size_t at[PROVE_SPOTS];		/* among those to be read */
 	double turn[PROVE_SPOTS];	/* of this look; NAN: not read */
 	unsigned need[PROVE_SPOTS], right[PROVE_SPOTS], wrong[PROVE_SPOTS];
 	double leap[2];		/* as seen first; NAN: not yet */
@@ -53,6 +54,8 @@ struct prove {
 	struct prove_claim *claim;	/* by LBN */
 	struct prove_trial *trial;	/* of each */
 	size_t n, room, trials_room;
+	struct spot *spot;	/* to be read next */
+	size_t spots, spots_room;
 	struct prove_range *range;	/* not proven, in order */
 	size_t ranges, ranges_room;
 };

@@ -46,6 +46,8 @@
 #define REACH_MORE_NS 300000.0
 #define REACH_LESS 0.02
 #define HITS_MAX 8u
+/* By how much what a cache may hold is put off. */
+#define CACHED_NS 30000000.0
 /* Tolerances, in standard deviations of one read and of the middle one of
  * several, which is no longer skew; revolutions. */
 #define ONCE 7.8
@@ -363,6 +365,19 @@ double reader_cost(const struct reader *reader, uint64_t unit,
 	while (wait_ns < reach_ns)
 		wait_ns += reader->phase.period_ns;
 	return wait_ns;
+}
+
+double reader_effort(const struct reader *reader, uint64_t unit,
+		     double expected)
+{
+	double ns = reader_cost(reader, unit, expected);
+
+	/* What follows at once comes by all the same. */
+	if (unit != reader->recent.read_end &&
+	    (recent_has(&reader->recent, unit) ||
+	     recent_streams(&reader->recent, unit)))
+		ns += CACHED_NS;
+	return ns;
 }
 
 int reader_expect(struct reader *reader, uint64_t unit, double expected,

@@ -116,4 +116,8 @@ int reader_part(struct reader *reader, uint64_t unit);
 double reader_cost(const struct reader *reader, uint64_t unit,
 		   double expected);
 
+/* Likewise, and what it takes to get a cache out of the way. */
+double reader_effort(const struct reader *reader, uint64_t unit,
+		     double expected);
+
 #endif

@@ -42,10 +42,8 @@
 #define INSIDE_LOOKS 3u
 /* Tracks of a run after which its size is not new any more. */
 #define FRESH 32u
-/* Boundaries of rounds among which the next to look at is chosen, and by how
- * much others are put off. */
+/* Boundaries of rounds among which the next to look at is chosen. */
 #define WINDOW 12u
-#define CACHED_NS 3e7
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
@@ -624,22 +622,17 @@ static int ask_both(struct walk *w, unsigned j, enum side *side, bool *ok,
 static unsigned next_unseen(const struct walk *w, const bool *seen,
 			    unsigned *from, unsigned to)
 {
-	const struct recent *recent = &w->reader->recent;
 	double best_ns = INFINITY, ns;
 	unsigned best = 0, n = 0;
 
 	while (*from < to && seen[*from])
 		++*from;
 	for (unsigned k = *from; k < to && n < WINDOW; k++) {
-		uint64_t unit = unit_of(w, LOW, k);
-
 		if (seen[k])
 			continue;
 		n++;
-		ns = reader_cost(w->reader, unit, angle_of(w, LOW, k));
-		/* What a cache may hold costs more, but comes at last. */
-		if (recent_has(recent, unit) || recent_streams(recent, unit))
-			ns += CACHED_NS;
+		ns = reader_effort(w->reader, unit_of(w, LOW, k),
+				   angle_of(w, LOW, k));
 		if (ns < best_ns) {
 			best_ns = ns;
 			best = k;
@@ -648,21 +641,39 @@ static unsigned next_unseen(const struct walk *w, const bool *seen,
 	return best;
 }
 
-/* One boundary of a round; more than once when it is wrong.  One that can't be
- * seen is. */
+/* Looks at a boundary until it is clear whether it is one.  What is late does
+ * not seem to be before its end, but may seem to be behind it. */
+static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
+		      enum side *side)
+{
+	unsigned right = 0, wrong = 0, behind = 0;
+	double low, high;
+	enum side which = LOW;
+	int err = 0;
+
+	while (!err && right <= behind && wrong < INSIDE_LOOKS) {
+		err = both_sides ? ask_both(w, at, &which, ok, &low, &high) :
+				   ask(w, LOW, at, ok, &low);
+		right += *ok;
+		wrong += !*ok;
+		behind += !*ok && which == HIGH;
+		*side = *ok ? *side : which;
+	}
+	*ok = right > behind;
+	return err;
+}
+
+/* One boundary of a round.  One that can't be seen is wrong. */
 static int look_at_round(struct walk *w, unsigned at, bool *ok)
 {
 	bool fresh = rounds_fresh(&w->rounds);
-	double low, high;
-	enum side side;
-	int err = 0;
+	enum side side = LOW;
+	int err;
 
 	*ok = false;
 	if (jump(w, at) < 2.2 * w->reader->tolerance)
 		return 0;
-	for (unsigned i = 0; i < INSIDE_LOOKS && !*ok && !err; i++)
-		err = fresh ? ask_both(w, at, &side, ok, &low, &high) :
-			      ask(w, LOW, at, ok, &low);
+	err = look_often(w, at, fresh, ok, &side);
 	w->rounds.both += fresh && *ok;
 	return err;
 }
@@ -691,13 +702,13 @@ static int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
 /* A boundary that a leap has gone over; more than once when it is wrong. */
 static int look_at(struct walk *w, unsigned at, struct landing *l)
 {
-	bool ok = !at || jump(w, at) < 2.2 * w->reader->tolerance;
-	double low, high;
-	enum side side;
-	int err = 0;
+	enum side side = LOW;
+	bool ok;
+	int err;
 
-	for (unsigned i = 0; i < INSIDE_LOOKS && !ok && !err; i++)
-		err = ask_both(w, at, &side, &ok, &low, &high);
+	if (!at || jump(w, at) < 2.2 * w->reader->tolerance)
+		return 0;
+	err = look_often(w, at, true, &ok, &side);
 	if (err || ok)
 		return err;
 	l->ok = false;
