@@ -3,7 +3,7 @@
  * windows of its own: what is wanted lies all over the disk at any time.  A
  * head that goes about at random meets hardly anything of one window that is
  * small against the disk, and most of what there is to get of some hundred
- * (traxbench sched bands).
+ * (traxbench sched pass).
  *
  * Loading costs reads of tree leaves, which nobody may notice: a window is
  * loaded at once when little is wanted, otherwise after a pause of so many

@@ -15,12 +15,14 @@ static bool is_read(const struct owner_item *owner)
 	return owner->kind != OWNER_BAD;
 }
 
-/* What there may be of one owner: a longer one is read in parts. */
-static uint64_t run_most(const struct run *run)
+/* Cuts a run to the pieces there is room for. */
+static void run_cut(const struct window *w, struct run *run)
 {
-	return run->kind == OWNER_DATA ?
-		(uint64_t)SCRUB_SUMS / PIECE_BLOCKS * PIECE_SECTORS -
-			PIECE_SECTORS : UINT64_MAX;
+	uint64_t most = (uint64_t)(SCRUB_PIECES - w->pieces) * PIECE_SECTORS -
+			run->off % PIECE_SECTORS;
+
+	if (run->n > most)
+		run->n = most;
 }
 
 uint32_t load_pieces(const struct run *run)
@@ -49,13 +51,10 @@ static bool window_add(struct window *w, uint64_t sector,
 		run.off += w->end - sector;
 		run.sector = w->end;
 	}
-	if (w->runs == SCRUB_RUNS)
+	if (w->runs == SCRUB_RUNS || w->pieces == SCRUB_PIECES)
 		return false;
-	if (run.n > run_most(&run))
-		run.n = run_most(&run);
 	if (run.kind == OWNER_DATA) {
-		if (w->pieces + load_pieces(&run) > SCRUB_PIECES)
-			return false;
+		run_cut(w, &run);
 		w->pieces += load_pieces(&run);
 	}
 	w->run[w->runs++] = run;
@@ -154,8 +153,7 @@ static void sums_take(struct window *w, const struct csum_window *from,
 			w->sum[w->sums++] = from->sum[piece][i];
 }
 
-/* The checksums of a run; -ENOSPC: there may be no room for them,
- * -EINPROGRESS: in another transaction. */
+/* The checksums of a run; -EINPROGRESS: in another transaction. */
 static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 			 const struct run *run)
 {
@@ -171,8 +169,6 @@ static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 		return rc;
 	for (; !named && *i < n; (*i)++)
 		w->piece[run->piece + *i] = (struct sums){ 0 };
-	if (!*i && w->sums + n * PIECE_BLOCKS > SCRUB_SUMS)
-		return -ENOSPC;
 	for (; *i < n; (*i)++) {
 		piece = run->off / PIECE_SECTORS + *i;
 		base = piece * PIECE_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
@@ -203,18 +199,6 @@ static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 	return 0;
 }
 
-/* The window ends before the run whose checksums do not fit. */
-static void window_cut(struct window *w, uint32_t runs)
-{
-	uint32_t i;
-
-	for (i = runs; i < w->runs; i++)
-		w->sectors -= w->run[i].n;
-	w->end = w->run[runs].sector;
-	w->runs = runs;
-	w->last = false;
-}
-
 static int load_sums(struct ticket *ticket, struct scrub *scrub)
 {
 	struct window *w = scrub->window;
@@ -227,10 +211,6 @@ static int load_sums(struct ticket *ticket, struct scrub *scrub)
 			return -EINPROGRESS;
 		rc = run->kind == OWNER_DATA || run->kind == OWNER_REPLICA ?
 			     load_run_sums(ticket, scrub, run) : 0;
-		if (rc == -ENOSPC && scrub->loaded) {
-			window_cut(w, scrub->loaded);
-			return 0;
-		}
 		if (rc)
 			return rc;
 		scrub->loaded++;
