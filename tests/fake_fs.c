@@ -580,6 +580,12 @@ const struct geom *fs_geom(const struct fs *fs)
 
 /* ---- Nothing beside it ---- */
 
+void fs_set_budget(struct fs *fs, unsigned ppm)
+{
+	(void)fs;
+	(void)ppm;
+}
+
 uint64_t scrub_run(struct scrub *scrub)
 {
 	(void)scrub;

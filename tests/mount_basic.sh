@@ -38,6 +38,12 @@ shown() {
 	awk -v m="$mnt" '$2 == m { print $1, $3 }' /proc/mounts
 }
 
+# PPM: of the head's time for background work.
+budget_of() {
+	"$tools/traxctl" --json status "$mnt" | grep -q "\"budget_ppm\": $1\\b" ||
+		fail "a budget other than $1"
+}
+
 # DEVICE TYPE: everything that may end a mount.
 round_trips() {
 	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs $1"
@@ -45,6 +51,11 @@ round_trips() {
 	[ "$(shown)" = "$1 $2" ] || fail "/proc/mounts: $(shown)"
 	"$tools/traxctl" status "$mnt" | grep -qx "device *$1" ||
 		fail "traxctl status"
+	budget_of 5000
+	"$tools/traxctl" budget 1.5 "$mnt" || fail "traxctl budget"
+	budget_of 15000
+	"$tools/traxctl" budget 51 "$mnt" 2>/dev/null && fail "budget of 51 %"
+	budget_of 15000
 	copy_tree
 	compare_tree
 	umount "$mnt" || fail "umount"

@@ -84,11 +84,21 @@ static double compare(struct rig_options options, const char *drive,
 
 /* ---- finding it out ---- */
 
+/* How far what is believed is from what is, in revolutions. */
+static double phase_error(void)
+{
+	struct belief belief;
+	angle is, believed;
+
+	head_get_belief(rig.head, &belief);
+	is = service_angle(drive_mech(sim_drive(rig.sim)), belief.now_ns);
+	believed = service_angle(belief.mech, belief.now_ns);
+	return fabs((double)(int32_t)(is - believed)) / 4294967296;
+}
+
 START_TEST(test_ordinary_reads_tell)
 {
 	struct head_stats s;
-	struct belief belief;
-	angle is, believed;
 
 	open_rig(&(struct rig_options){ 0 }, "modern");
 	ck_assert(!stats().read.on);
@@ -101,10 +111,7 @@ START_TEST(test_ordinary_reads_tell)
 	ck_assert(fabs((double)s.period_ps -
 		       (double)rig.spec->mech.period_ps) <
 		  2e-6 * (double)s.period_ps);
-	head_get_belief(rig.head, &belief);
-	is = service_angle(drive_mech(sim_drive(rig.sim)), belief.now_ns);
-	believed = service_angle(belief.mech, belief.now_ns);
-	ck_assert(fabs((double)(int32_t)(is - believed)) < 0.002 * 4294967296);
+	ck_assert(phase_error() < 0.002);
 	rig_close(&rig);
 }
 END_TEST
@@ -136,7 +143,8 @@ START_TEST(test_noise_is_borne)
 }
 END_TEST
 
-/* Nobody reads: the phase comes from reads made for it, and they are few. */
+/* Nobody reads: the phase comes from reads made for it, and they are few, and
+ * then from the writes. */
 START_TEST(test_writes_need_references)
 {
 	struct rig_result r;
@@ -150,6 +158,9 @@ START_TEST(test_writes_need_references)
 	saved = 60 + r.ns / 10000000000 + 1;
 	ck_assert_uint_le(s.references, saved);
 	ck_assert_uint_gt(s.references, 20);
+	sim_advance(rig.sim, UINT64_C(3000000000));
+	run(8, 8, 0, 20);
+	ck_assert(phase_error() < 0.002);
 	rig_close(&rig);
 }
 END_TEST
@@ -826,36 +837,97 @@ END_TEST
 
 /* ---- a drive whose timing changes ---- */
 
-/* Requests until reads are predicted again; how long that took. */
-static double recover_s(unsigned clients)
-{
-	uint64_t from = sim_now_ns(rig.sim);
+/* What somebody does all the time. */
+enum traffic { READS, WRITES, FSYNCS, MIXED, TRAFFICS };
 
-	while (!stats().read.on || stats().mode != HEAD_ON) {
-		run(clients, 8, 67, 50);
-		ck_assert_uint_lt(sim_now_ns(rig.sim) - from,
-				  UINT64_C(40000000000));
-	}
-	return (double)(sim_now_ns(rig.sim) - from) / 1e9;
+/* One append after the other, on the medium when it is done. */
+static void next_fsync(void *arg, unsigned client, struct queue_request *req)
+{
+	uint64_t *at = arg;
+
+	(void)client;
+	req->class = QUEUE_COMMIT;
+	req->disk.op = DISK_WRITE;
+	req->disk.fua = true;
+	req->disk.sector = *at;
+	*at = (*at + req->disk.sectors) % 80000;
 }
 
-/* At full speed for a while, under load, then itself again. */
+static void work(enum traffic traffic, uint64_t requests)
+{
+	static const unsigned read_percent[] = { 100, 0, 0, 67 };
+	uint64_t at = sim_now_ns(rig.sim) / 1000000 % 10000 * 8;
+	struct rig_load load = {
+		.clients = traffic == FSYNCS ? 1 : 3,
+		.think_ns = 1000000,
+		.sectors = 8,
+		.read_percent = read_percent[traffic],
+		.requests = requests,
+		.seed = sim_now_ns(rig.sim),
+		.prepare = traffic == FSYNCS ? next_fsync : NULL,
+		.arg = &at,
+	};
+	struct rig_result result;
+
+	ck_assert_int_eq(rig_run(&rig, &load, &result), 0);
+	ck_assert_int_ge(queue_drain(rig.queue), 0);
+}
+
+static bool is_followed(enum traffic traffic)
+{
+	return stats().mode == HEAD_ON && stats().read.on &&
+	       (traffic == READS || stats().write.on);
+}
+
+/* Requests until the head is followed again; how long that took. */
+static double recover_s(enum traffic traffic)
+{
+	uint64_t from = sim_now_ns(rig.sim), ns;
+
+	do {
+		work(traffic, 20);
+		ns = sim_now_ns(rig.sim) - from;
+	} while (!is_followed(traffic) && ns < UINT64_C(60000000000));
+	return (double)ns / 1e9;
+}
+
+static const struct change {
+	uint64_t host_ns;
+	uint64_t requests;	/* while it is something else */
+	bool loop;		/* behind what always has a cache, it says */
+} changes[] = {
+	{ .requests = 20 },
+	{ .requests = 300, .host_ns = 60000, .loop = true },
+	{ .requests = 20000, .host_ns = 200000, .loop = true },
+	{ .requests = 50000, .host_ns = 60000 },
+};
+#define CHANGES (sizeof(changes) / sizeof(changes[0]))
+
+/* At full speed for a while, whatever is done meanwhile, then itself again,
+ * twice. */
 START_TEST(test_speed_changes)
 {
-	static const uint64_t loads[] = { 20, 5000, 100000, 1000 };
-	struct rig_options options = { .doubt = noise_of_host };
-	uint64_t wrong;
+	const struct change *change = &changes[(unsigned)_i % CHANGES];
+	enum traffic traffic = (enum traffic)((unsigned)_i / CHANGES);
+	struct rig_options options = {
+		.doubt = noise_of_host, .host_ns = change->host_ns,
+		.volatile_cache = change->loop && traffic != WRITES,
+	};
+	double s;
+	int i;
 
 	open_rig(&options, _i % 2 ? "wd800" : "modern");
-	run(1 + _i, 8, 67, 600);
-	ck_assert(stats().read.on);
-	ck_assert_int_eq(sim_set_flat(rig.sim, true), 0);
-	run(4, 8, 67, loads[_i]);
-	ck_assert_int_eq(sim_set_flat(rig.sim, false), 0);
-	ck_assert_msg(recover_s(1 + _i) < 30, "load %d", _i);
-	wrong = stats().read.wrong;
-	run(1 + _i, 8, 67, 600);
-	ck_assert_uint_lt(stats().read.wrong - wrong, 30);
+	ck_assert(recover_s(traffic) < 30);
+	for (i = 0; i < 2; i++) {
+		work(traffic, 600);
+		ck_assert_int_eq(sim_set_flat(rig.sim, true), 0);
+		work(traffic, change->requests);
+		ck_assert_int_eq(sim_set_flat(rig.sim, false), 0);
+		s = recover_s(traffic);
+		ck_assert_msg(s < 30, "traffic %d: %.1f s", traffic, s);
+	}
+	work(traffic, 600);
+	ck_assert(is_followed(traffic));
 	rig_close(&rig);
 }
 END_TEST
@@ -918,7 +990,8 @@ int main(void)
 		{ "mount", test_mount, 1 },
 		{ "drives_unseen", test_drives_unseen, 6 },
 		{ "certificates", test_certificates, 1 },
-		{ "speed_changes", test_speed_changes, 4 },
+		{ "speed_changes", test_speed_changes,
+		  TRAFFICS * CHANGES },
 	};
 	Suite *suite = suite_create("head");
 	SRunner *runner;

@@ -30,6 +30,7 @@
 
 #define MS UINT64_C(1000000)
 #define SECOND (1000 * MS)
+#define TIMEOUT 120		/* seconds, of a test on a busy machine */
 #define SHORT_READ_NS (40 * MS)	/* a seek, a turn, another read */
 
 /* ---- coroutines ---- */
@@ -919,6 +920,8 @@ int main(void)
 	TCase *tc = tcase_create("refine");
 	TCase *moves = tcase_create("moves");
 
+	tcase_set_timeout(moves, TIMEOUT);
+	tcase_set_timeout(tc, TIMEOUT);
 	tcase_add_test(moves, adopted);
 	tcase_add_test(moves, versions);
 	tcase_add_test(moves, closed);

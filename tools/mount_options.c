@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "fuse/control.h"
 
 #define MAX_COMMIT_SECONDS 300u
 #define MAX_SCRUB_DAYS 36500u
@@ -127,6 +128,19 @@ static bool set_quiet(struct mount_settings *s, const char *value)
 	return end != value && !*end && n >= 1 && n <= MAX_QUIET_MS;
 }
 
+/* In percent. */
+static bool set_budget(struct mount_settings *s, const char *value)
+{
+	char *end;
+	double percent = strtod(value, &end);
+
+	if (end == value || *end ||
+	    !(percent >= 0 && percent * 1e4 <= TRAX_BUDGET_MOST_PPM))
+		return false;
+	s->budget_ppm = (unsigned)(percent * 1e4 + 0.5);
+	return true;
+}
+
 static bool set_refine(struct mount_settings *s, const char *value)
 {
 	s->refine = !strcmp(value, "1");
@@ -166,6 +180,7 @@ static const struct row {
 	{ "memory=", set_memory },
 	{ "scrub=", set_scrub },
 	{ "quiet=", set_quiet },
+	{ "budget=", set_budget },
 	{ "refine=", set_refine },
 	{ "replicas=", set_replicas },
 	{ "watermarks=", set_watermarks },

@@ -362,6 +362,8 @@ static const struct command commands[] = {
 	  run_heat, false },
 	{ "scrub", "ACTION DIR", "status, start, pause or resume", run_scrub,
 	  true },
+	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
+	  run_budget, true },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
 	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync, false },
 };

@@ -46,6 +46,7 @@ int run_status(const struct arguments *a);
 
 /* traxctl_scrub.c */
 int run_scrub(const struct arguments *a);
+int run_budget(const struct arguments *a);
 
 /* traxctl_copies.c */
 int run_errors(const struct arguments *a);

@@ -1,5 +1,5 @@
 /*
- * traxctl_scrub.c - scrub status, start, pause, resume.
+ * traxctl_scrub.c - scrub status, start, pause, resume; budget.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -88,4 +88,28 @@ int run_scrub(const struct arguments *a)
 	if (!code && a->wait)
 		code = wait_for_end(&on);
 	return code;
+}
+
+int run_budget(const struct arguments *a)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_SET_BUDGET,
+				  .payload_bytes = sizeof(uint64_t) };
+	struct arguments on = *a;
+	double percent = -1;
+	uint64_t ppm;
+	char *end;
+
+	if (a->paths_n == 2) {
+		percent = strtod(a->paths[0], &end);
+		percent = end == a->paths[0] || *end ? -1 : percent;
+	}
+	if (!(percent >= 0 && percent <= TRAX_BUDGET_MOST_PPM / 1e4)) {
+		fprintf(stderr, "traxctl: budget PERCENT MOUNTPOINT, 0 to %g\n",
+			TRAX_BUDGET_MOST_PPM / 1e4);
+		return EXIT_WRONG_USE;
+	}
+	ppm = (uint64_t)(percent * 1e4 + 0.5);
+	memcpy(c.payload, &ppm, sizeof(ppm));
+	on.path = a->paths[1];
+	return control_ioctl(on.path, &c) ? complain(&on, "budget") : 0;
 }

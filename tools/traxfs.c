@@ -31,6 +31,7 @@
 #include "fuse/mount.h"
 #include "fuse/session.h"
 #include "sched/head.h"
+#include "sched/queue.h"
 #include "tools/device.h"
 #include "tools/mount_options.h"
 
@@ -331,6 +332,8 @@ static int start(struct server *s)
 	if (!rc && s->arguments->settings.quiet_ms)
 		scrub_set_quiet(s->scrub, s->arguments->settings.quiet_ms *
 						  UINT64_C(1000000));
+	if (!rc)
+		fs_set_budget(s->fs, s->arguments->settings.budget_ppm);
 	if (!rc && s->arguments->settings.refine)
 		rc = refine_open(s->fs, &s->refine);
 	if (!rc)
@@ -474,7 +477,8 @@ int main(int argc, char **argv)
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
 	struct arguments a = { .settings = {
-		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true } };
+		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true,
+		.budget_ppm = QUEUE_BUDGET_PPM } };
 	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 

@@ -71,8 +71,11 @@ static int rig_open_head(struct rig *rig)
 
 static int rig_open_disk(const struct rig_options *options, struct rig *rig)
 {
-	struct sim_options sim_options = { .seed = options->seed,
-					   .host_ns = options->host_ns };
+	struct sim_options sim_options = {
+		.seed = options->seed,
+		.host_ns = options->host_ns,
+		.volatile_cache = options->volatile_cache,
+	};
 	struct disk_open_options disk_options = {
 		.read_only = !options->scratch,
 		.exclusive = true,
@@ -124,6 +127,9 @@ int rig_open(const struct rig_options *options, struct rig *rig)
 
 void rig_close(struct rig *rig)
 {
+	/* A reference read may be under way. */
+	if (rig->queue)
+		queue_drain(rig->queue);
 	queue_close(rig->queue);
 	head_close(rig->head);
 	if (rig->disk)

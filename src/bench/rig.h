@@ -25,6 +25,7 @@ struct rig_options {
 	bool blind;		/* nothing is believed */
 	bool no_cache;		/* the drive neither caches nor reads ahead */
 	uint64_t host_ns;	/* see sim.h */
+	bool volatile_cache;	/* likewise */
 	bool flat;		/* no drive: the same time for every request */
 	const char *device;	/* a real disk, in real time, that is believed
 				 * to be the drive; NULL: a simulated one */

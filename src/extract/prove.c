@@ -122,15 +122,22 @@ static const struct prove_claim *neighbour(const struct prove *p, size_t i,
 			   a->first + a->size == b->first) ? b : NULL;
 }
 
+/* One that slipped some sectors among them does not part them: looked at by
+ * itself it says where they end. */
 static bool alone_on(const struct prove *p, size_t i, int step)
 {
-	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *c = &p->claim[i], *b;
+	unsigned alike = 0, odd = 0;
 
-	for (unsigned k = 1; k <= AMONG; k++) {
-		const struct prove_claim *b = neighbour(p, i, step);
-
-		if (!b || b->size != c->size || b->pitch != c->pitch ||
-		    b->state == PROVE_FAILS)
+	while (alike < AMONG) {
+		b = neighbour(p, i, step);
+		if (!b || b->nominal != c->nominal ||
+		    b->state == PROVE_FAILS ||
+		    fabs(b->pitch - c->pitch) * c->size > p->reader->tolerance)
+			return true;
+		if (b->size == c->size)
+			alike++;
+		else if (odd++)
 			return true;
 		i = (size_t)(b - p->claim);
 	}

@@ -727,7 +727,7 @@ static int look_at_changes(struct walk *w, unsigned to, struct landing *l)
 	/* What has come again, and again, ends where it did. */
 	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
 		return 0;
-	for (unsigned k = 1; k + 1 < to && l->ok && !err; k++) {
+	for (unsigned k = 1; k <= to && l->ok && !err; k++) {
 		double was = w->ahead[k - 1].size, is = w->ahead[k].size;
 
 		if (w->ahead[k].run == w->ahead[k - 1].run ||
@@ -736,7 +736,7 @@ static int look_at_changes(struct walk *w, unsigned to, struct landing *l)
 			continue;
 		if (k > 1)
 			err = look_at(w, k - 1, l);
-		if (!err && l->ok)
+		if (!err && l->ok && k + 1 < to)
 			err = look_at(w, k + 1, l);
 	}
 	return err;

@@ -334,6 +334,11 @@ bool fs_read_only(const struct fs *fs)
 	return fs->options.read_only || tree_failed(fs->tree);
 }
 
+void fs_set_budget(struct fs *fs, unsigned ppm)
+{
+	queue_set_budget(fs->queue, ppm);
+}
+
 /* ---- The drive ---- */
 
 static int fs_read_record(void *arg, uint64_t sector, uint32_t sectors,

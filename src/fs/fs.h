@@ -248,4 +248,8 @@ struct super;
 const struct super *fs_super(const struct fs *fs);
 bool fs_read_only(const struct fs *fs);
 
+/* How much of the head's time choosing requests with gaps in mind may cost,
+ * in millionths: see queue_set_budget. */
+void fs_set_budget(struct fs *fs, unsigned ppm);
+
 #endif

@@ -67,6 +67,7 @@ static json_t *stats_queue(const struct fs *fs)
 	stats_set(object, "patient", stats->patient);
 	stats_set(object, "in_vain", stats->in_vain);
 	stats_set(object, "window_percent", stats->window_percent);
+	stats_set(object, "budget_ppm", stats->budget_ppm);
 	stats_set(object, "gaps", stats->gaps);
 	stats_set(object, "idle_steps", stats->idle_steps);
 	stats_set(object, "flushes", stats->flushes);

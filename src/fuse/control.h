@@ -20,6 +20,9 @@ enum trax_control_command {
 	TRAX_CONTROL_SCRUB_START = 8,
 	TRAX_CONTROL_SCRUB_PAUSE = 9,
 	TRAX_CONTROL_SCRUB_RESUME = 10,
+	/* Payload: le64, millionths of the head's time that background work
+	 * may cost (fs_set_budget). */
+	TRAX_CONTROL_SET_BUDGET = 11,
 	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
 	 * being made. */
 	TRAX_CONTROL_REPLICATE = 16,
@@ -28,6 +31,8 @@ enum trax_control_command {
 	/* Payload: le64, so many of a block from now on. */
 	TRAX_CONTROL_SET_REPLICAS = 18,
 };
+
+#define TRAX_BUDGET_MOST_PPM 500000u
 
 struct trax_control {
 	uint32_t command;	/* enum trax_control_command */

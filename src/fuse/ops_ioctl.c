@@ -210,6 +210,21 @@ static void control_set_replicas(struct request *req)
 	request_submit(req, FS_COPIES_SET, done_control);
 }
 
+static void control_set_budget(struct request *req)
+{
+	struct trax_control control = { 0 };
+	uint64_t ppm;
+
+	if (!control_payload(req, &ppm, sizeof(ppm)))
+		return;
+	if (ppm > TRAX_BUDGET_MOST_PPM) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	fs_set_budget(req->session->fs, (unsigned)ppm);
+	reply_ioctl(req, &control, sizeof(control));
+}
+
 static void control_scrub(struct request *req,
 			  void (*act)(struct scrub *scrub))
 {
@@ -246,6 +261,7 @@ static const struct {
 	{ TRAX_CONTROL_SCRUB_START, control_scrub_start },
 	{ TRAX_CONTROL_SCRUB_PAUSE, control_scrub_pause },
 	{ TRAX_CONTROL_SCRUB_RESUME, control_scrub_resume },
+	{ TRAX_CONTROL_SET_BUDGET, control_set_budget },
 	{ TRAX_CONTROL_REPLICATE, control_replicate },
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },
 	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },

@@ -55,6 +55,11 @@ static inline uint64_t belief_start_ns(const struct belief *belief, bool write)
 						 belief->head.at_ns;
 }
 
+/* A command behind a free read is handed over so long after the head has begun
+ * to move for that, which had been decoded ahead_ns before: if it was late
+ * itself, both would be there, and drives take the nearer one first. */
+uint64_t belief_behind_ns(const struct belief *belief, uint64_t ahead_ns);
+
 /*
  * What a request handed over now is expected to take, the guard included: what
  * would be met only just counts as missed.  out->head is where the head will

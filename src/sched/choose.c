@@ -150,7 +150,7 @@ static void window_follow(struct queue *queue,
 	queue->window.of_ns += of - queue->window.of_ns * FADE;
 	if (queue->window.fixed)
 		return;
-	if (queue->window.spent_ns > allowed * queue->window.of_ns)
+	if (queue->window.spent_ns >= allowed * queue->window.of_ns)
 		queue->window.percent -= queue->window.percent != 0;
 	else
 		queue->window.percent += queue->window.percent < WINDOW_MOST;

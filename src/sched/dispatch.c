@@ -56,9 +56,10 @@ static uint64_t part_lead_ns(const struct belief *belief)
 
 /* A command that is late itself must not be there together with the one that
  * was to come behind it: a drive takes the nearer one first. */
-static uint64_t parked_behind_ns(const struct belief *belief)
+static uint64_t parked_behind_ns(const struct queue *queue,
+				 const struct belief *belief)
 {
-	return belief->mech->period_ps / 16000;
+	return belief_behind_ns(belief, head_ahead_ns(queue->head));
 }
 
 /* Does the next access go on where the last one ends?  A drive that begins
@@ -162,7 +163,8 @@ static uint64_t room_ns(const struct queue *queue)
 	begun_ns = (queue->partial && queue->partial->gap_inside ?
 			    head_media_ns(queue->head) :
 			    head_begun_ns(queue->head)) +
-		   (queue->parked ? parked_behind_ns(&belief) : BEGUN_NS);
+		   (queue->parked ? parked_behind_ns(queue, &belief) :
+				    BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;
 }
 

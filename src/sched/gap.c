@@ -47,7 +47,6 @@ struct entry {
 struct pass {
 	unsigned n;
 	struct gap_piece piece[2];
-	uint32_t units;
 	int64_t worth_ns;
 	bool across;		/* ends on the next track */
 };
@@ -183,11 +182,10 @@ static bool run_cut(const struct search *s, const struct geom_track *track,
 }
 
 /* The wanted units that lie within [first, end) of a track: one command from
- * the first of them to the last.  Returns how many, and what they are worth. */
+ * the first of them to the last.  Returns how many. */
 static uint32_t piece_find(const struct search *s,
 			   const struct geom_track *track, uint64_t first,
-			   uint64_t end, struct gap_piece *piece,
-			   int64_t *worth)
+			   uint64_t end, struct gap_piece *piece)
 {
 	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
 	uint64_t moved, all;
@@ -223,7 +221,8 @@ static uint32_t piece_find(const struct search *s,
 		units += (uint32_t)(r.n / unit);
 		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
 	}
-	*worth += units * unit_ns(s, track) + runs * s->query->run_ns;
+	piece->units = units;
+	piece->worth_ns = units * unit_ns(s, track) + runs * s->query->run_ns;
 	return units;
 }
 
@@ -250,7 +249,6 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 	uint64_t end = track->first + track->sectors, a, b;
 	struct gap_piece *piece = pass->piece;
 	angle out;
-	uint32_t n;
 
 	*pass = (struct pass){ 0 };
 	if (out_ns <= in_ns || !track->per_sector)
@@ -266,11 +264,10 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							track->per_sector) ||
 		 (a == b && !track_passes(s, track, a, in_ns, out_ns)))
 		return;
-	n = piece_find(s, track, a, b > a ? b : end, piece, &pass->worth_ns);
-	if (n) {
+	if (piece_find(s, track, a, b > a ? b : end, piece)) {
 		piece_place(s, track, in_ns, piece);
 		in_ns = piece->end_ns + s->lead_ns;
-		pass->units = n;
+		pass->worth_ns = piece->worth_ns;
 		pass->n++;
 		piece++;
 	}
@@ -282,10 +279,9 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 							in_ns - ROUND_IN_NS));
 	if (a >= b)
 		return;
-	n = piece_find(s, track, a, b, piece, &pass->worth_ns);
-	if (n) {
+	if (piece_find(s, track, a, b, piece)) {
 		piece_place(s, track, in_ns, piece);
-		pass->units += n;
+		pass->worth_ns += piece->worth_ns;
 		pass->n++;
 	}
 }
@@ -328,7 +324,6 @@ static void across_on(const struct search *s, const struct geom_track *track,
 	uint64_t at = piece->sector + piece->sectors, out_ns, b;
 	struct geom_track next;
 	angle out;
-	uint32_t n;
 
 	geom_track_at(s->belief->geom, track->index + 1, &next);
 	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
@@ -342,14 +337,15 @@ static void across_on(const struct search *s, const struct geom_track *track,
 		b = next.first + next.sectors;
 	if (b - piece->sector > s->query->max_sectors)
 		b = piece->sector + s->query->max_sectors;
-	n = piece_find(s, &next, at, b, &more, &pass->worth_ns);
-	if (!n)
+	if (!piece_find(s, &next, at, b, &more))
 		return;
 	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
 	piece->end_ns += length_ns(s, &next, at, (uint32_t)(more.sector +
 							     more.sectors -
 							     at));
-	pass->units += n;
+	piece->units += more.units;
+	piece->worth_ns += more.worth_ns;
+	pass->worth_ns = piece->worth_ns;
 }
 
 /*
@@ -384,13 +380,14 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 	piece->end_ns = service.head.at_ns;
 	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
 	     at = r.first + r.n) {
-		pass->units += (uint32_t)(r.n / each);
-		pass->worth_ns += s->query->run_ns;
+		piece->units += (uint32_t)(r.n / each);
+		piece->worth_ns += s->query->run_ns;
 	}
 	if (s->query->run_ns && run_goes_back(s, track, piece->sector))
-		pass->worth_ns -= s->query->run_ns;
-	pass->worth_ns += pass->units * unit_ns(s, track) +
-			  s->query->across_ns;
+		piece->worth_ns -= s->query->run_ns;
+	piece->worth_ns += piece->units * unit_ns(s, track) +
+			   s->query->across_ns;
+	pass->worth_ns = piece->worth_ns;
 	pass->across = true;
 	pass->n = 1;
 	if (piece->end_ns < s->leave_ns)
@@ -416,30 +413,118 @@ static uint64_t pass_end_ns(const struct pass *pass, uint64_t otherwise)
 	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
 }
 
-static void plan_add(struct gap_plan *plan, const struct pass *pass)
+/* On the target's track and before it: one command with it. */
+static bool piece_joins(const struct search *s, const struct gap_piece *piece)
 {
-	memcpy(plan->piece + plan->pieces_n, pass->piece,
-	       pass->n * sizeof(*pass->piece));
-	plan->pieces_n += pass->n;
-	plan->units += pass->units;
-	plan->worth_ns += pass->worth_ns;
+	const struct service_request *target = &s->query->target;
+
+	return s->query->joins && !target->write &&
+	       piece->sector >= s->target.first &&
+	       piece->sector + piece->sectors <= target->lbn &&
+	       target->lbn + target->sectors - piece->sector <=
+		       s->query->max_sectors;
 }
 
-/* Takes these passings, in order, if they are more than the best so far. */
+/* Commands follow each other: when one has been decoded at the earliest, and
+ * where the head is. */
+struct follow {
+	struct service_head head;	/* free for it */
+	uint64_t decoded_ns, ahead_ns;
+};
+
+/* The command behind that on the medium until end_ns, of a sector, if the head
+ * is there by in_ns; false: it cannot be. */
+static bool follow_next(const struct search *s, struct follow *f,
+			uint64_t end_ns, uint64_t lbn, bool write,
+			uint64_t in_ns)
+{
+	const struct belief *belief = s->belief;
+	uint64_t begun_ns = f->head.at_ns, ns;
+	struct geom_place place;
+
+	f->decoded_ns = begun_ns + belief_behind_ns(belief, f->ahead_ns) +
+			(write ? belief->write_overhead_ns :
+				 belief->read_overhead_ns);
+	f->head.at_ns = f->decoded_ns > end_ns ? f->decoded_ns : end_ns;
+	f->ahead_ns = f->head.at_ns - f->decoded_ns;
+	if (f->decoded_ns <= end_ns)
+		return true;
+	geom_place_of(belief->geom, lbn, &place);
+	ns = f->decoded_ns + service_move_ns(belief->mech, &f->head,
+					     place.cylinder, place.surface,
+					     write);
+	return ns + s->lead_ns <= in_ns + ROUND_IN_NS;
+}
+
+static void follow_at(const struct search *s, struct follow *f,
+		      const struct gap_piece *piece)
+{
+	struct geom_place place;
+
+	geom_place_of(s->belief->geom, piece->sector + piece->sectors - 1,
+		      &place);
+	f->head.cylinder = place.cylinder;
+	f->head.surface = place.surface;
+}
+
+/* The first of these pieces, or the target (`n`), whose command would come too
+ * late behind a short one; n + 1: none. */
+static unsigned plan_late(const struct search *s,
+			  const struct gap_piece *piece, unsigned n)
+{
+	uint64_t now_ns = s->belief->now_ns + s->belief->read_overhead_ns;
+	struct follow f = { .head.at_ns = s->free_ns,
+			    .ahead_ns = s->free_ns - now_ns };
+	unsigned i;
+
+	for (i = 1; i < n; i++) {
+		follow_at(s, &f, &piece[i - 1]);
+		if (!follow_next(s, &f, piece[i - 1].end_ns, piece[i].sector,
+				 false, piece[i].begin_ns))
+			return i;
+	}
+	if (!n || piece_joins(s, &piece[n - 1]))
+		return n + 1;
+	follow_at(s, &f, &piece[n - 1]);
+	return follow_next(s, &f, piece[n - 1].end_ns, s->query->target.lbn,
+			   s->query->target.write, s->plan->target_ns) ?
+		       n + 1 : n;
+}
+
+/* Takes these passings, in order, if they are more than the best so far; but
+ * of a piece that is too short to be followed in time and what follows it only
+ * one. */
 static void plan_offer(struct search *s, const struct pass *const *pass,
 		       unsigned n)
 {
+	struct gap_plan *plan = s->plan;
+	struct gap_piece piece[GAP_PIECES];
 	int64_t worth = 0;
-	unsigned i;
+	unsigned pieces = 0, i, late;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		memcpy(piece + pieces, pass[i]->piece,
+		       pass[i]->n * sizeof(*piece));
+		pieces += pass[i]->n;
 		worth += pass[i]->worth_ns;
-	if (worth <= s->plan->worth_ns)
+	}
+	while (worth > plan->worth_ns &&
+	       (late = plan_late(s, piece, pieces)) <= pieces) {
+		if (late == pieces || piece[late].worth_ns >
+					      piece[late - 1].worth_ns)
+			late--;
+		worth -= piece[late].worth_ns;
+		pieces--;
+		memmove(piece + late, piece + late + 1,
+			(pieces - late) * sizeof(*piece));
+	}
+	if (worth <= plan->worth_ns)
 		return;
-	s->plan->units = s->plan->worth_ns = 0;
-	s->plan->pieces_n = 0;
-	for (i = 0; i < n; i++)
-		plan_add(s->plan, pass[i]);
+	plan->worth_ns = worth;
+	plan->pieces_n = pieces;
+	memcpy(plan->piece, piece, pieces * sizeof(*piece));
+	for (i = plan->units = 0; i < pieces; i++)
+		plan->units += piece[i].units;
 }
 
 /* The last passing before the target: over its own track, to be there from
@@ -845,14 +930,15 @@ static void try_alone(struct search *s, uint64_t unit)
 				    s->query->target.write) > s->leave_ns)
 		return;
 	geom_track_of(s->belief->geom, r.first, &track);
-	pass.units = (uint32_t)(r.n / each);
-	pass.worth_ns = pass.units * unit_ns(s, &track) + s->query->run_ns;
 	pass.piece[0] = (struct gap_piece){
 		.sector = r.first,
 		.sectors = (uint32_t)r.n,
 		.begin_ns = service.media_ns,
 		.end_ns = service.head.at_ns,
+		.units = (uint32_t)(r.n / each),
 	};
+	pass.worth_ns = pass.piece[0].worth_ns =
+		pass.piece[0].units * unit_ns(s, &track) + s->query->run_ns;
 	plan_offer(s, one, 1);
 }
 

@@ -53,6 +53,8 @@ struct gap_piece {
 	uint64_t sector;
 	uint32_t sectors;
 	uint64_t begin_ns, end_ns;	/* on the medium */
+	uint32_t units;			/* wanted ones in it */
+	int64_t worth_ns;
 };
 
 struct gap_plan {

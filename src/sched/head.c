@@ -35,26 +35,28 @@
 /* So many good predictions in a trial switch on; so many accesses end it. */
 #define TRIAL_ENOUGH 40u
 #define TRIAL_ACCESSES 250u
-/* ... or so many reads in a row that no head can have been there for: then this
- * is no such drive, and the next trial is far off. */
+/* ... or so many reads that no head can have been there for, more than
+ * others. */
 #define TRIAL_HITS 12u
 /* ... or so many readings of the phase that contradict the others. */
 #define TRIAL_GATED 12u
 /* Of writes seen so far one in so many may be wrong when they are believed in
- * with the reads. */
+ * with the reads, and of reads when with the writes. */
 #define TRUST_WRONG 10u
+/* What was learned while no more percent were wrong is gone back to. */
+#define SURE_PERCENT 3u
 /* ... and before a track is doubted by it, with so many on either side. */
 #define SIGMA_CERTIFIED 0.005
 #define GROWN_TRACKS 8u
 /* What was learned by so many predictions may be kept. */
 #define LEARNED_ENOUGH 500u
-/* ... but near again, when so many reads in a row have taken longer than this
- * part of a turn. */
-#define SLOW_RUN 32u
+/* After a trial that fails none for so long, or for so many times what the disk
+ * was busy with it: timing may change under a mount at any time, and be itself
+ * again. */
+#define RETRY_NS 5000000000u
+#define RETRY_TIMES 32u
+/* What takes less than this part of a turn was not done by a head. */
 #define QUICK_TURNS 16u
-/* Between trials, doubled by each that fails. */
-#define TRIAL_AFTER 2000u
-#define TRIAL_AFTER_MAX 256000u
 /* A reference read is made when the phase is worse known than this
  * (revolutions) and so many accesses have said nothing of it, or one while
  * nothing at all is predicted; so many are saved up, one comes with each
@@ -78,6 +80,14 @@
  * wrong. */
 #define PLACES_ON 40u
 #define PLACES_OFF 50u
+/* Of writes that a cache may take so many percent may be elsewhere than where
+ * they should have been on the medium: then none does. */
+#define THROUGH_ON 5u
+#define THROUGH_OFF 10u
+/* Writes tell the phase when no read has for so many accesses; what they are
+ * later than reads is known from so many. */
+#define WRITES_AFTER 8u
+#define WRITES_KNOWN 32u
 /* After so many hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
 
@@ -87,8 +97,13 @@ struct head {
 	struct service_mech mech;
 	struct spindle spindle;
 	struct learn learn;
+	struct learn sure;		/* as of when prediction was good, */
+	bool have_sure;			/* which it was */
 	struct judge judge[LEARN_KINDS];
 	struct judge places;		/* of writes, see belief.h */
+	struct judge trial_writes;	/* in this trial */
+	struct judge through;		/* do those that a cache may take go to
+					 * the medium all the same? */
 	bool wrong_last[LEARN_KINDS];	/* the prediction before */
 	unsigned excused;
 	uint64_t hit_overhead_ns;
@@ -97,17 +112,19 @@ struct head {
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
 	uint64_t observed_before, gated_before; /* likewise, by the spindle */
-	uint64_t trial_after;
-	unsigned odd_run;		/* hits, but not of what follows ... */
-	unsigned hits_run;		/* ... and all, reads in a row */
-	bool flat;			/* no head was found to be there */
-	unsigned slow_run;		/* reads since, in a row, that may have
-					 * needed one */
+	uint64_t trial_busy_ns;		/* what accesses of this trial took */
+	uint64_t retry_ns;		/* no trial before */
+	unsigned odd_run;		/* hits, but not of what follows, more
+					 * than other reads */
+	unsigned hits_run;		/* reads in a row */
 	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
 	bool writes_trusted;		/* on without having been judged */
 	bool writes_cached;		/* by the drive, some */
+	double writes_ahead;		/* of the phase that reads tell */
+	unsigned writes_known;		/* by so many, and more */
+	uint64_t told_ns;		/* a read told the phase */
 	uint64_t last_end;		/* of the access before ... */
 	bool last_read;			/* ... which was a read */
 	uint64_t read_ends[READS_KEPT];	/* of the last ones, a ring */
@@ -131,6 +148,7 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 	head->mode = mode;
 	head->accesses = 0;
 	head->odd_run = head->lost_run = 0;
+	head->trial_busy_ns = 0;
 	head->observed_before = head->spindle.observed;
 	head->gated_before = head->spindle.gated;
 }
@@ -174,9 +192,11 @@ int head_open(struct env *env, const struct head_options *options,
 	head->hit_overhead_ns = options->hit_overhead_ns;
 	head->read_ahead_sectors = options->read_ahead_sectors;
 	head->known = options_known(options);
-	head->trial_after = TRIAL_AFTER;
 	head->places = (struct judge){
 		.on = true, .on_percent = PLACES_ON, .off_percent = PLACES_OFF,
+	};
+	head->through = (struct judge){
+		.on_percent = THROUGH_ON, .off_percent = THROUGH_OFF,
 	};
 	head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
 	head->saved_at_ns = env_now_ns(env);
@@ -212,12 +232,12 @@ void head_set_geom(struct head *head, const struct geom *geom)
 	if (!head->known)
 		return;
 	learn_forget(&head->learn);
+	head->have_sure = false;
 	learn_apply(&head->learn, &head->mech);
 	for (kind = 0; kind < LEARN_KINDS; kind++) {
 		judge_clear(&head->judge[kind]);
 		head->judge[kind].on = false;
 	}
-	head->trial_after = TRIAL_AFTER;
 	head_set_mode(head, HEAD_TRIAL);
 }
 
@@ -400,6 +420,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 	if (at.at_ns < decoded_ns)
 		at.at_ns = decoded_ns;
 	access->busy = at.at_ns > decoded_ns;
+	access->ahead_ns = at.at_ns - decoded_ns;
 	access->begin_ns = at.at_ns;
 	geom_place_of(head->geom, access->lbn, &place);
 	access->cylinders = place.cylinder > at.cylinder ?
@@ -476,6 +497,12 @@ uint64_t head_begun_ns(const struct head *head)
 		       head->chain[head->outstanding - 1]->begin_ns : 0;
 }
 
+uint64_t head_ahead_ns(const struct head *head)
+{
+	return head->outstanding && chain_known(head) ?
+		       head->chain[head->outstanding - 1]->ahead_ns : 0;
+}
+
 uint64_t head_media_ns(const struct head *head)
 {
 	return head->outstanding && chain_known(head) ?
@@ -496,11 +523,19 @@ static void head_tell(const struct head *head, enum learn_kind kind)
 
 static void head_fail(struct head *head)
 {
+	uint64_t rest_ns = RETRY_TIMES * head->trial_busy_ns;
+
+	/* What has been learned since may have been of something else. */
+	if (head->have_sure)
+		head->learn = head->sure;
+	else if (head->odd_run >= TRIAL_HITS)
+		learn_forget(&head->learn);
+	learn_apply(&head->learn, &head->mech);
+
+	head->retry_ns = env_now_ns(head->env) +
+			 (rest_ns > RETRY_NS ? rest_ns : RETRY_NS);
 	head_set_mode(head, HEAD_OFF);
 	judge_clear(&head->judge[LEARN_READ]);
-	head->trial_after *= 2;
-	if (head->trial_after > TRIAL_AFTER_MAX)
-		head->trial_after = TRIAL_AFTER_MAX;
 }
 
 /* Writes of which little is known yet are believed in: a target that is missed
@@ -530,27 +565,63 @@ static void head_see_cache(struct head *head)
 	head_tell(head, LEARN_WRITE);
 }
 
+/* Does its completion say nothing, for all that is known? */
+static bool head_is_hidden(const struct head *head,
+			   const struct head_access *access)
+{
+	return access->write && access->cached && !head->through.on;
+}
+
+/* Prediction for reads is good, and so it is used. */
+static void head_accept(struct head *head)
+{
+	head_set_mode(head, HEAD_ON);
+	head_trust_writes(head);
+}
+
+static void head_judge_write(struct head *head, bool wrong)
+{
+	struct judge *reads = &head->judge[LEARN_READ];
+
+	if (judge_see(&head->places, wrong, TRIAL_ENOUGH))
+		msg_info("head: places of writes are %schosen by rotation",
+			 head->places.on ? "" : "not ");
+	if (head->judge[LEARN_WRITE].n >= TRIAL_ENOUGH)
+		head->writes_trusted = false;
+	/* Who does not read: what holds for writes will hold for reads. */
+	if (head->mode != HEAD_TRIAL)
+		return;
+	judge_see(&head->trial_writes, wrong, TRIAL_ENOUGH);
+	if (!head->trial_writes.on || reads->wrongs * TRUST_WRONG > reads->n)
+		return;
+	judge_clear(reads);
+	reads->on = true;
+	head->kind[LEARN_READ].switched++;
+	head_tell(head, LEARN_READ);
+	head_accept(head);
+}
+
 static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 {
 	struct judge *judge = &head->judge[kind];
 	bool was = judge->on;
 
-	if (kind == LEARN_WRITE &&
-	    judge_see(&head->places, wrong, TRIAL_ENOUGH))
-		msg_info("head: places of writes are %schosen by rotation",
-			 head->places.on ? "" : "not ");
-	if (kind == LEARN_WRITE && judge->n >= TRIAL_ENOUGH)
-		head->writes_trusted = false;
+	if (kind == LEARN_WRITE)
+		head_judge_write(head, wrong);
 	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
 		head_tell(head, kind);
 		head->kind[kind].switched++;
 	}
+	if (judge->on && judge->n == JUDGE_WINDOW && !judge->next &&
+	    judge->wrongs * 100 <= JUDGE_WINDOW * SURE_PERCENT) {
+		head->sure = head->learn;
+		head->spindle.sure_ps = head->spindle.period_ps;
+		head->have_sure = true;
+	}
 	if (kind != LEARN_READ)
 		return;
 	if (judge->on && !was) {
-		head->trial_after = TRIAL_AFTER;
-		head_set_mode(head, HEAD_ON);
-		head_trust_writes(head);
+		head_accept(head);
 	} else if ((was && !judge->on) ||
 		   (head->mode == HEAD_TRIAL && judge_hopeless(judge))) {
 		head_fail(head);
@@ -678,6 +749,50 @@ bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n)
 	return true;
 }
 
+/* Writes that come from the medium pass known angles, too, once it has shown
+ * that they do; always a little later than reads, as a rule. */
+static void head_follow_write(struct head *head, uint64_t at_ns, double ahead)
+{
+	if (!head->judge[LEARN_WRITE].on || head->writes_trusted)
+		return;
+	if (head->silent < WRITES_AFTER) {
+		if (head->writes_known < WRITES_KNOWN)
+			head->writes_known++;
+		head->writes_ahead += (ahead - head->writes_ahead) /
+				      head->writes_known;
+	} else if (head->writes_known == WRITES_KNOWN) {
+		spindle_follow(&head->spindle, &head->mech, at_ns,
+			       ahead - head->writes_ahead);
+	}
+}
+
+static void head_tell_phase(struct head *head, const struct head_access *access,
+			    uint64_t complete_ns, double ahead)
+{
+	if (access->write) {
+		head_follow_write(head, complete_ns, ahead);
+		return;
+	}
+	spindle_observe(&head->spindle, &head->mech, complete_ns, ahead);
+	head->told_ns = complete_ns;
+	head->silent = 0;
+	if (head->reference - access->lbn >= access->sectors)
+		head->alone = 0;
+}
+
+/* A write that a cache may take. */
+static void head_see_through(struct head *head,
+			     const struct head_access *access, bool wrong)
+{
+	if (!access->cached ||
+	    !judge_see(&head->through, wrong, TRIAL_ENOUGH))
+		return;
+	msg_info("head: writes %s", head->through.on ?
+		 "go to the medium, whatever the drive says" :
+		 "are taken by a cache");
+	head->writes_cached = false;
+}
+
 /* A completion from the medium, at a known place. */
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
@@ -693,13 +808,12 @@ static void head_observe(struct head *head, const struct head_access *access,
 		access->arrive_ns >= guard_ns;
 	bool useless = (int64_t)guard_ns > period_ns * WRONG_PERCENT / 100;
 
-	if (!access->write) {
-		spindle_observe(&head->spindle, &head->mech, complete_ns,
-			      angle_ahead(rest_ns, period_ns));
-		head->silent = 0;
-		if (head->reference - access->lbn >= access->sectors)
-			head->alone = 0;
-	}
+	if (judged && !access->unsure)
+		head_see_through(head, access, wrong);
+	if (head_is_hidden(head, access))
+		return;
+	head_tell_phase(head, access, complete_ns,
+			angle_ahead(rest_ns, period_ns));
 	if (judged && !access->write)
 		head_certify(head, access, rest_ns);
 	if (!judged || access->unsure)
@@ -714,6 +828,14 @@ static void head_observe(struct head *head, const struct head_access *access,
 	head->wrong_last[kind] = wrong;
 }
 
+static bool access_is_quick(const struct head *head,
+			    const struct head_access *access,
+			    uint64_t complete_ns)
+{
+	return !access->busy && complete_ns - access->handed_ns <
+				head_period_ns(head) / QUICK_TURNS;
+}
+
 /* Done before the head can have been there: a cache answered. */
 static bool access_is_hit(const struct head *head,
 			  const struct head_access *access,
@@ -721,6 +843,8 @@ static bool access_is_hit(const struct head *head,
 {
 	if (access->follows && complete_ns + head_period_ns(head) / 16 <
 				       access->expected.bus_ns)
+		return true;
+	if (!access->write && access_is_quick(head, access, complete_ns))
 		return true;
 	return complete_ns + head_period_ns(head) / 4 <
 	       access->arrive_ns + access->expected.transfer_ns;
@@ -730,36 +854,15 @@ static void head_hit(struct head *head, const struct head_access *access)
 {
 	head->kind[access->write].hits++;
 	if (access->write) {
-		if (!access->cached)
+		head_see_through(head, access, true);
+		if (!head_is_hidden(head, access))
 			head_judge(head, LEARN_WRITE, true);
 		return;
 	}
 	head->hits_run++;
 	if (!access->follows && ++head->odd_run >= TRIAL_HITS &&
-	    head->mode == HEAD_TRIAL) {
-		head->trial_after = TRIAL_AFTER_MAX;
-		head->flat = true;
-		head->slow_run = 0;
+	    head->mode == HEAD_TRIAL)
 		head_fail(head);
-	}
-}
-
-/* What was no such drive takes its time with reads now: perhaps it is one
- * again. */
-static void head_see_slow(struct head *head, const struct head_access *access,
-			  uint64_t complete_ns)
-{
-	uint64_t took_ns = complete_ns - access->handed_ns;
-
-	if (access->write || !head->flat)
-		return;
-	head->slow_run = took_ns < head_period_ns(head) / QUICK_TURNS ? 0 :
-			 head->slow_run + 1;
-	if (head->slow_run < SLOW_RUN || head->mode != HEAD_OFF)
-		return;
-	head->flat = false;
-	head->trial_after = TRIAL_AFTER;
-	head->accesses = TRIAL_AFTER;
 }
 
 /* Nothing is known of when it was done; but the head has been there. */
@@ -792,12 +895,13 @@ static void head_take(struct head *head, struct head_access *access,
 		}
 		return;
 	}
-	if (!access->write)
-		head->hits_run = head->odd_run = 0;
+	if (!access->write) {
+		head->hits_run = 0;
+		head->odd_run -= head->odd_run > 0;
+	}
 	head->silent += !access->streams;
 	head->alone += !access->streams;
-	if (access_has_angle(head, access) && !access->streams &&
-	    !access->cached)
+	if (access_has_angle(head, access) && !access->streams)
 		head_observe(head, access, complete_ns);
 	/* Late by so many turns is the head; late by less, only the news. */
 	if (head->mode == HEAD_ON)
@@ -880,9 +984,14 @@ static void head_try_again(struct head *head)
 {
 	if (head->mode == HEAD_ON && head->lost_run >= LOST_RUN)
 		head_lose(head);
-	if (head->mode == HEAD_OFF && head->accesses >= head->trial_after) {
+	if (head->mode == HEAD_OFF &&
+	    env_now_ns(head->env) >= head->retry_ns) {
 		judge_clear(&head->judge[LEARN_READ]);
+		judge_clear(&head->trial_writes);
+		head->trial_writes.on = false;
 		head_set_mode(head, HEAD_TRIAL);
+		/* Its readings are its own when nobody reads. */
+		head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
 	} else if (head->mode == HEAD_TRIAL &&
 		   (head->accesses >= TRIAL_ACCESSES ||
 		    trial_contradicts(head))) {
@@ -897,10 +1006,10 @@ void head_end(struct head *head, struct head_access *access,
 
 	if (!head->known)
 		return;
-	if (access->write && access->cached && !head->writes_cached)
+	if (head_is_hidden(head, access) && !head->writes_cached)
 		head_see_cache(head);
-	if (!result)
-		head_see_slow(head, access, complete_ns);
+	if (head->mode == HEAD_TRIAL)
+		head->trial_busy_ns += complete_ns - access->handed_ns;
 	if (access->predicted && first && !result)
 		head_take(head, access, complete_ns);
 	else
@@ -1004,7 +1113,8 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	    head->silent < (judged || (known && head->places.on) ?
 				    REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
-	    (judged && spindle_sigma(&head->spindle, &head->mech, now_ns) <
+	    (judged && now_ns - head->told_ns < REFERENCE_NS &&
+	     spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||
 	    !reference_afford(head, now_ns))
 		return false;

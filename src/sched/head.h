@@ -61,7 +61,8 @@ struct head_access {
 				 * nothing of the phase */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
-	uint64_t begin_ns;	/* decoded, and the head free for it */
+	uint64_t begin_ns;	/* decoded, and the head free for it ... */
+	uint64_t ahead_ns;	/* ... after it had been waited for so long */
 	uint64_t arrive_ns;	/* over its first track, by that */
 	uint32_t cylinders;	/* moved before it */
 	bool switched;		/* to another surface */
@@ -157,6 +158,8 @@ uint64_t head_busy_until_ns(const struct head *head);
 /* When the drive will have begun the last access it was given: before that
  * another one might be taken first.  0: nothing is running. */
 uint64_t head_begun_ns(const struct head *head);
+/* How long before that it will have been decoded: so late it may be. */
+uint64_t head_ahead_ns(const struct head *head);
 
 /* When it is expected to be on the medium: nothing joins it from then on. */
 uint64_t head_media_ns(const struct head *head);

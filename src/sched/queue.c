@@ -29,7 +29,6 @@
 
 /* The mean wait of late is over so many requests, as a power of two. */
 #define WAIT_SHIFT 5
-#define BUDGET_PPM 5000u	/* of the window, see queue.h */
 /* Who has waited no longer than so many times that is not late. */
 #define PATIENCE 4u
 
@@ -360,7 +359,8 @@ int queue_open(struct env *env, struct disk *disk,
 	queue->policy = policy;
 	queue->window.fixed = window;
 	queue->window.percent = window;
-	queue->window.budget_ppm = BUDGET_PPM;
+	queue->window.budget_ppm = QUEUE_BUDGET_PPM;
+	queue->stats.budget_ppm = QUEUE_BUDGET_PPM;
 	queue->depth = depth;
 	queue->quiet_ns = env_now_ns(env);
 	queue->completed_writes = disk->limits.volatile_cache;
@@ -445,6 +445,7 @@ void queue_set_budget(struct queue *queue, unsigned ppm)
 {
 	queue->window.fixed = false;
 	queue->window.budget_ppm = ppm;
+	queue->stats.budget_ppm = ppm;
 }
 
 static int queue_refuse(const struct queue *queue,

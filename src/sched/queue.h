@@ -135,6 +135,7 @@ struct queue_stats {
 	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
 	uint64_t gaps, idle_steps; /* the filler has used */
 	unsigned window_percent; /* of SPTF-SWn%, now */
+	unsigned budget_ppm;	/* for what it costs */
 	uint64_t window_ns;	/* it has cost */
 	uint64_t patient, in_vain; /* waits for a stream's next piece */
 	uint64_t flushes;	/* the disk was given */
@@ -213,9 +214,10 @@ void queue_ask_filler(struct queue *queue);
 /*
  * While the filler wants something, requests are chosen by SPTF-SWn%, and n
  * follows what it costs, so that it stays under this: positioning beyond the
- * shortest, in millionths of the head's time (5000, the default, is 0.5 %).  A
- * policy that names its n keeps that until then.
+ * shortest, in millionths of the head's time.  A policy that names its n keeps
+ * that until then.
  */
+#define QUEUE_BUDGET_PPM 5000u	/* the default, 0.5 % */
 void queue_set_budget(struct queue *queue, unsigned ppm);
 
 void queue_submit(struct queue *queue, struct queue_request *req);

@@ -44,7 +44,9 @@ void spindle_init(struct spindle *spindle, const struct service_mech *mech)
 {
 	*spindle = (struct spindle){
 		.period_ps = (double)mech->period_ps,
+		.sure_ps = (double)mech->period_ps,
 		.noise = NOISE_START,
+		.other_noise = NOISE_START,
 	};
 }
 
@@ -88,13 +90,15 @@ static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
 
 static void spindle_doubt(struct spindle *spindle)
 {
-	double sigma = FREQ_SIGMA * frequency(spindle);
+	double sigma;
 
+	spindle->period_ps = spindle->sure_ps;
+	sigma = FREQ_SIGMA * frequency(spindle);
 	spindle->var_freq = sigma * sigma;
 }
 
 static void spindle_update(struct spindle *spindle, struct service_mech *mech,
-			   uint64_t at_ns, double ahead)
+			   uint64_t at_ns, double ahead, double noise)
 {
 	double dt = seconds_since(mech, at_ns);
 	double q = WANDER * frequency(spindle);
@@ -102,7 +106,7 @@ static void spindle_update(struct spindle *spindle, struct service_mech *mech,
 	double p01 =
 		spindle->cov + dt * spindle->var_freq + q * q * dt * dt / 2;
 	double p11 = spindle->var_freq + q * q * dt;
-	double s = p00 + spindle->noise * spindle->noise;
+	double s = p00 + noise * noise;
 	double k0 = p00 / s, k1 = p01 / s;
 	double f = frequency(spindle) + k1 * ahead;
 
@@ -112,17 +116,14 @@ static void spindle_update(struct spindle *spindle, struct service_mech *mech,
 	spindle->var_phase = (1 - k0) * p00;
 	spindle->cov = (1 - k0) * p01;
 	spindle->var_freq = p11 - k1 * p01;
-	spindle->gated_run = 0;
-	spindle->settled++;
-	spindle->observed++;
 }
 
-static void spindle_hear(struct spindle *spindle, double ahead)
+static void spindle_hear(double *noise, double ahead)
 {
 	double off = fmin(fabs(ahead), NOISE_MAX);
 
-	spindle->noise += NOISE_WEIGHT * (1.25 * off - spindle->noise);
-	spindle->noise = fmin(fmax(spindle->noise, NOISE_MIN), NOISE_MAX);
+	*noise += NOISE_WEIGHT * (1.25 * off - *noise);
+	*noise = fmin(fmax(*noise, NOISE_MIN), NOISE_MAX);
 }
 
 /* A reading is left out, unless too many were. */
@@ -163,9 +164,26 @@ bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 	if (ahead * ahead >
 	    GATE * GATE * (var + spindle->noise * spindle->noise))
 		return spindle_gate(spindle, mech, at_ns, ahead);
-	spindle_hear(spindle, ahead);
-	spindle_update(spindle, mech, at_ns, ahead);
+	spindle_hear(&spindle->noise, ahead);
+	spindle_update(spindle, mech, at_ns, ahead, spindle->noise);
+	spindle->gated_run = 0;
+	spindle->settled++;
+	spindle->observed++;
 	return true;
+}
+
+void spindle_follow(struct spindle *spindle, struct service_mech *mech,
+		    uint64_t at_ns, double ahead)
+{
+	double noise = spindle->other_noise, var;
+
+	var = var_after(spindle, seconds_since(mech, at_ns));
+	if (!spindle->acquired || var > SIGMA_MAX * SIGMA_MAX ||
+	    ahead * ahead > GATE * GATE * (var + noise * noise))
+		return;
+	spindle_hear(&spindle->other_noise, ahead);
+	spindle_update(spindle, mech, at_ns, ahead, noise);
+	spindle->followed++;
 }
 
 double spindle_sigma(const struct spindle *spindle,
