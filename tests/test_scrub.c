@@ -586,6 +586,7 @@ int main(void)
 	Suite *suite = suite_create("scrub");
 	TCase *tcase = tcase_create("scrub");
 
+	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, fixed_is_judged);
