@@ -29,6 +29,11 @@
 /* How many are walked before they are looked at once more, and how many before
  * them are looked at with them. */
 #define CHUNK_TRACKS 256u
+/* Where not all are looked at, more and more of them as long as little fails;
+ * stretches to be looked at after which it is done all the same. */
+#define CHUNK_MOST 16384u
+#define CHUNK_RANGES 128u
+#define FEW_FAIL 8u
 #define CONTEXT_TRACKS 70u
 /* Drives with fewer tracks are looked at track by track.  Of others it is what
  * was measured, so many tracks of it, and those before and behind it. */
@@ -304,7 +309,8 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 			err = prove_add(&m->prove, unit, w->plan.first);
 	}
 	while (!err && w->there && w->plan.first < end &&
-	       w->plan.first < limit) {
+	       w->plan.first < limit &&
+	       (is_dense(m) || m->prove.ranges < CHUNK_RANGES)) {
 		anchor_set(m);
 		err = lock(m, false);
 		if (!err)
@@ -528,9 +534,10 @@ static int anew(struct map *m, uint64_t first, uint64_t end)
 /* Walks on from the first hole, by some tracks, and looks at them. */
 static int extract_some(struct map *m, uint64_t at, uint64_t end)
 {
-	uint64_t chunk = at + (uint64_t)CHUNK_TRACKS *
+	uint64_t chunk = at + (uint64_t)(m->chunk ? m->chunk : CHUNK_TRACKS) *
 			      (m->walk.plan.now.size + 64);
 	uint64_t before = context(m) < at ? at - context(m) : 0, to;
+	uint64_t failed = m->failed;
 	int err, dropped = 0;
 	bool more = false;
 
@@ -541,6 +548,10 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 	err = err ? err : dropped;
 	if (!err)
 		err = settle(m, before, at, to);
+	if (is_dense(m) || m->failed > failed + FEW_FAIL)
+		m->chunk = CHUNK_TRACKS;
+	else if (m->chunk < CHUNK_MOST)
+		m->chunk = m->chunk ? 2 * m->chunk : CHUNK_TRACKS;
 	if (!err)
 		err = sharpen(m, at, to, &more);
 	return !err && more ? anew(m, at, to) : err;

@@ -18,6 +18,7 @@ struct map {
 	bool dense;		/* all tracks are looked at, */
 	bool loose;		/* but not those that are known already */
 	uint32_t largest;	/* units of a track */
+	uint32_t chunk;		/* tracks before they are looked at */
 	uint64_t doubt;		/* what is walked before this was measured */
 	unsigned scouted;	/* how often leaps were measured */
 	bool prepared;		/* reader calibrated, clock locked */
