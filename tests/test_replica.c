@@ -601,8 +601,8 @@ START_TEST(gaps_never_cost_room)
 	open_known(&known);
 	with = fill_known(&known, true);
 	freeblock_get_stats(known.rig.fs->queue, NULL, &stats);
-	ck_assert_uint_gt(stats.gap_sectors, 1000);
-	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 10);
+	ck_assert_uint_gt(stats.gap_sectors, 500);
+	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 5);
 	close_known(&known);
 	ck_assert_uint_ge(with + (1 << 20), without);
 }
@@ -793,13 +793,13 @@ START_TEST(nodes_have_copies)
 	rig_remount(&rig);
 	read_files(&rig, ino);
 	waits = nodes_stats(rig.fs)->waits;
-	ck_assert_uint_ge(waits, 6);
+	ck_assert_uint_ge(waits, 4);
 	while (!replicas_idle(rig.fs->replicas))
 		turn(&rig);
 	nodes_make(rig.fs);
 	while (!nodes_idle(rig.fs))
 		turn(&rig);
-	ck_assert_uint_ge(nodes_stats(rig.fs)->made, 6);
+	ck_assert_uint_ge(nodes_stats(rig.fs)->made, 4);
 	rig_remount(&rig);
 	read_files(&rig, ino);
 	hits = node_hits(&rig);

@@ -6,11 +6,12 @@
  *   1/2  superblock 2, second copy of area 0        3/4  of area 1
  *   end  superblock 3
  *
- * Log tracks: on large disks half of them from the outer edge on at distances
- * that double with every third one, so that whatever a growing file system has
- * filled, some lie in the middle of it; the rest evenly over the disk.  A log
- * place is a run of whole tracks that holds the longest record; on small disks,
- * where whole tracks would be too much, a part of one.
+ * Log tracks: four lie side by side, so that the log goes on to another by a
+ * switch of heads and not by a seek.  On large disks half of these groups from
+ * the outer edge on at distances that double, so that whatever a growing file
+ * system has filled, some lie in the middle of it; the rest evenly over the
+ * disk.  A log place is a run of whole tracks that holds the longest record; on
+ * small disks, where whole tracks would be too much, a part of one.
  *
  * A root area has room for the slot map of a disk half of which is node tracks
  * (a disk full of files of 2 KiB), and its group table.
@@ -30,7 +31,8 @@
 #define MIN_BYTES (16ull << 20)
 #define PSEUDO_TRACK_SECTORS 2048u
 #define MIN_PSEUDO_TRACK_SECTORS 64u
-#define LOG_SHARE 256u		/* of the disk, at most */
+#define LOG_SHARE 128u		/* of the disk, at most */
+#define LOG_TOGETHER 4u		/* log places lie side by side */
 #define LOG_MIN_TRACKS 4u
 #define LOG_MIN_SECTORS 1024u	/* of a log place, two records at least */
 #define NODE_SHARE 4096u
@@ -285,16 +287,15 @@ static int layout_nodes(struct layout *layout, struct mkfs_plan *plan)
 static uint64_t layout_log_from(const struct layout *layout, unsigned i,
 				unsigned n)
 {
-	/* Of a doubling: thousandths. */
-	static const uint64_t third[] = { 1000, 794, 630 };
+	const unsigned most = TRAX_MAX_LOG_TRACKS / LOG_TOGETHER;
 	uint64_t sectors = layout->super->sectors;
-	unsigned outer = 1 + n * n / (2 * TRAX_MAX_LOG_TRACKS), back;
+	unsigned outer;
 
-	if (i < outer) {
-		back = outer - 1 - i;
-		return i ? (sectors / 4 >> back / 3) / 1000 * third[back % 3]
-			 : 0;
-	}
+	i /= LOG_TOGETHER;
+	n = (n + LOG_TOGETHER - 1) / LOG_TOGETHER;
+	outer = 1 + n * n / (2 * most);
+	if (i < outer)
+		return i ? sectors / 4 >> (outer - 1 - i) : 0;
 	i -= outer;
 	n -= outer;
 	return sectors / n * i + sectors / n / 2;

@@ -320,6 +320,7 @@ struct free_places {
 	bool tight;		/* in broken runs, or near their beginning */
 	uint32_t least;		/* only on tracks with such a run, or that are
 				   mostly free */
+	bool open;		/* not on others that are used up */
 };
 
 /* Is a place in this run, `from` its beginning on, allowed? */
@@ -353,6 +354,15 @@ static bool track_next(const struct free_places *p, const struct log_track *t,
 	return false;
 }
 
+/*
+ * Waiting for the last slots of a track takes longer on the whole than going to
+ * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
+ */
+static bool track_is_used_up(const struct log_track *t)
+{
+	return t->room.used > t->units / 3 * 2;
+}
+
 static bool places_next(const struct range_set *set, uint64_t from,
 			uint64_t end, uint32_t sectors, uint64_t *place)
 {
@@ -363,6 +373,7 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	uint32_t unit;
 
 	if (!t || t == p->not || end <= t->first ||
+	    (p->open && t != p->log->main && track_is_used_up(t)) ||
 	    (t->room.longest < p->least &&
 	     t->room.longest < t->units / 4 * 3) ||
 	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
@@ -444,16 +455,10 @@ bool log_is_hurried(const struct log *log)
 	return log->gap_ns < HURRY_NS;
 }
 
-/*
- * Waiting for the last slots of a track takes longer on the whole than going to
- * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
- * But who is in a hurry has little of long waits that are shared by many.
- */
+/* Who is in a hurry has little of long waits that are shared by many. */
 static bool is_used_up(const struct log *log)
 {
-	const struct log_track *t = log->main;
-
-	return t && t->room.used > t->units / 3 * 2 &&
+	return log->main && track_is_used_up(log->main) &&
 	       !log_is_hurried(log);
 }
 
@@ -480,8 +485,11 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 	struct free_places places = {
 		.set = { places_next }, .log = log, .not = log->main,
 		.tight = !room_holds(log, &room, need + bytes + EASY_BYTES),
-		.least = 2 * units_of(log, staged),
+		.least = 2 * units_of(log, staged), .open = true,
 	};
+
+	if (log->main && places.least < log->main->units / 2)
+		places.least = log->main->units / 2;
 
 	if ((is_used_up(log) || is_ridden(log) ||
 	     (staged >= LEAVE_BYTES && log_twin_waits_here(log))) &&
@@ -491,6 +499,9 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 	places.least = 0;
 	if (!elsewhere)
 		places.not = NULL;
+	if (find_allowed(log, belief, &places, n, need, sector, cost_ns))
+		return true;
+	places.open = false;
 	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
 }
 
