@@ -350,6 +350,52 @@ START_TEST(test_node_track)
 }
 END_TEST
 
+/* Every place of a window is one the piece may go to, and where it goes its
+ * directory goes on. */
+START_TEST(test_other_places)
+{
+	struct alloc_want want = { .sectors = 96, .dir = 7, .batch = 96 };
+	struct alloc_piece piece, pieces[PIECES];
+	uint64_t at, place, total, seen, rng = 11;
+	struct bench bench;
+	struct range window;
+	unsigned i, keep;
+
+	bench_open(&bench, true, 8);
+	for (i = 0; i < 300; i++) {
+		want.dir = 7 + i % 5;
+		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+		piece = pieces[0];
+		total = space_free_set(bench.space)->total;
+		alloc_window(bench.alloc, &piece, &window);
+		ck_assert_uint_le(window.first, piece.sector);
+		keep = (unsigned)(test_random(&rng) % 8);
+		for (at = window.first, seen = 0; seen <= keep &&
+		     alloc_next(bench.alloc, at, window.first + window.n,
+				piece.n, &place); at = place + 1, seen++) {
+			ck_assert_uint_ge(place, at);
+			ck_assert(rangeset_has(space_free_set(bench.space),
+					       place, piece.n));
+			ck_assert_uint_eq(place % bench.unit, 0);
+			ck_assert_uint_eq(track_of(&bench, place).index,
+				track_of(&bench, place + piece.n - 1).index);
+		}
+		if (!seen)
+			continue;
+		ck_assert_int_eq(alloc_move(bench.alloc, &piece, place), 0);
+		ck_assert_uint_eq(piece.sector, place);
+		ck_assert(rangeset_has(space_free_set(bench.space),
+				       pieces[0].sector, 8));
+		ck_assert(!rangeset_meets(space_free_set(bench.space), place,
+					  piece.n));
+		ck_assert_uint_eq(space_free_set(bench.space)->total, total);
+		if (bench_take(&bench, &want, pieces) == 1 && pieces[0].follows)
+			ck_assert_uint_ge(pieces[0].sector, place + piece.n);
+	}
+	bench_close(&bench);
+}
+END_TEST
+
 START_TEST(test_cut)
 {
 	struct bench bench;
@@ -386,6 +432,7 @@ int main(void)
 	tcase_add_test(tcase, test_asks_for_groups);
 	tcase_add_test(tcase, test_too_many_pieces);
 	tcase_add_test(tcase, test_node_track);
+	tcase_add_test(tcase, test_other_places);
 	tcase_add_test(tcase, test_cut);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -530,7 +530,9 @@ static int take_small(struct taking *taking, uint64_t after, uint64_t n)
 	open = open_find(alloc, taking->want->dir);
 	if (open && span_find(alloc, open->span, n, &run)) {
 		open->used = ++alloc->clock;
-		return take(taking, run.first, n);
+		rc = take(taking, run.first, n);
+		taking->pieces[taking->n - 1].follows = !rc;
+		return rc;
 	}
 	rc = small_search(taking, n, &run);
 	if (rc)
@@ -825,6 +827,105 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	end = taking_end(&taking);
 	stream_moved(alloc, want->after, want->stream ? end : 0);
 	return taking.n;
+}
+
+/* ---- Places that are chosen later ---- */
+
+/* Tracks looked at for another one with room. */
+#define WINDOW_LOOK 64u
+
+/* What is free of a track from a sector on or, if it is free, round it; up to
+ * where a growing file will go on.  Empty: nothing. */
+static struct span free_part(const struct alloc *alloc, uint64_t sector)
+{
+	struct span part = track_span(alloc, sector);
+	struct range run;
+	unsigned i;
+
+	if (!rangeset_next(space_free_set(alloc->space), sector, &run) ||
+	    run.first >= part.end)
+		return (struct span){ part.end, part.end };
+	if (part.first < run.first)
+		part.first = round_up(alloc, run.first);
+	if (part.end > run.first + run.n)
+		part.end = round_down(alloc, run.first + run.n);
+	for (i = 0; i < STREAMS; i++)
+		if (alloc->streams[i] >= part.first &&
+		    alloc->streams[i] < part.end)
+			part.end = alloc->streams[i];
+	return part;
+}
+
+static uint64_t track_after(const struct alloc *alloc, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(alloc->geom, sector, &track);
+	return track.first + track.sectors;
+}
+
+bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
+		uint64_t n, uint64_t *place)
+{
+	struct span part;
+	struct range run;
+
+	if (end > alloc->sectors)
+		end = alloc->sectors;
+	while (from < end &&
+	       rangeset_next(space_free_set(alloc->space), from, &run) &&
+	       run.first < end) {
+		from = run.first > from ? run.first : from;
+		part = free_part(alloc, from);
+		if (part.first < from)
+			part.first += (from - part.first + n - 1) / n * n;
+		if (part.first + n <= part.end && part.first + n <= end) {
+			*place = part.first;
+			return true;
+		}
+		from = track_after(alloc, from);
+		if (from > run.first + run.n)
+			from = run.first + run.n;
+	}
+	return false;
+}
+
+void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
+		  struct range *window)
+{
+	const struct span own = track_span(alloc, piece->sector);
+	uint64_t at = track_after(alloc, piece->sector), end, place;
+	unsigned look = WINDOW_LOOK;
+
+	*window = (struct range){ own.first, own.end - own.first };
+	while (look-- && at < alloc->sectors) {
+		end = track_after(alloc, at);
+		if (alloc_next(alloc, at, end, piece->n, &place)) {
+			window->n = end - own.first;
+			return;
+		}
+		at = end;
+	}
+}
+
+int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
+{
+	struct span part = free_part(alloc, to);
+	int rc = space_take(alloc->space, to, piece->n);
+	unsigned i;
+
+	if (rc)
+		return rc;
+	space_give_back(alloc->space, piece->sector, piece->n);
+	part.first = to;
+	for (i = 0; i < OPEN_TRACKS; i++)
+		if (alloc->open[i].dir &&
+		    alloc->open[i].span.first < piece->sector + piece->n &&
+		    alloc->open[i].span.end > piece->sector)
+			alloc->open[i].span = part;
+	piece->sector = to;
+	piece->known = track_known(alloc, to);
+	return 0;
 }
 
 /* ---- Node tracks ---- */

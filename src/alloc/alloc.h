@@ -25,6 +25,7 @@ struct alloc_piece {
 	uint64_t n;
 	bool whole_tracks;	/* a run of whole tracks */
 	bool known;		/* on tracks the geometry is sure of */
+	bool follows;		/* on what its directory has open */
 };
 
 int alloc_new(struct space *space, const struct geom *geom,
@@ -75,6 +76,21 @@ struct alloc_want {
  */
 int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 	       struct alloc_piece *pieces, int max, uint32_t *load);
+
+/*
+ * A piece inside one track may still go elsewhere, until it is written.
+ * alloc_window: its track, and the tracks up to the next one with room for n.
+ * alloc_next: the first free place at or behind `from` that ends at or before
+ * `end`, inside a track; what is free there is given out from its beginning in
+ * steps of n, so that what is left can be used.
+ * alloc_move: gives the piece back and takes the place; directories that are
+ * at work there go on at the new one.  -ENOMEM: nothing has changed.
+ */
+void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
+		  struct range *window);
+bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
+		uint64_t n, uint64_t *place);
+int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to);
 
 /* A whole free track for nodes, near other node tracks.  As alloc_take. */
 int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,

@@ -16,6 +16,8 @@ const struct sched_experiment sched_table[] = {
 	  sched_head },
 	{ "order", "SPTF-SWn%: seeks against rotation", sched_order },
 	{ "files", "the file system on a known drive, and blind", sched_files },
+	{ "place", "files in a used file system: places chosen late, or fixed",
+	  sched_place },
 	{ "prewrite", "write-back in the gaps of random reads, and not",
 	  sched_prewrite },
 	{ "streams", "several readers, each reading on", sched_streams },

@@ -134,8 +134,9 @@ static void creation_prepare(void *arg, unsigned client,
 	w->part = c->asked++ % c->writers * (PARTS / c->writers);
 	req->class = QUEUE_IDLE;
 	if (c->ranges) {
-		w->place = (struct queue_place){ creation_find,
-						 creation_take };
+		w->place = (struct queue_place){
+			.find = creation_find, .take = creation_take,
+		};
 		req->place = &w->place;
 	} else if (next_free(c, w->part, &req->disk.sector)) {
 		take(c, (uint32_t)((req->disk.sector - FIRST) / BLOCK));

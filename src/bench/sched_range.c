@@ -91,7 +91,8 @@ static void ranges_prepare(void *arg, unsigned client,
 	if (disk->op == DISK_READ || !r->range)
 		return;
 	w->ranges = r;
-	w->place = (struct queue_place){ ranges_find, ranges_take };
+	w->place = (struct queue_place){ .find = ranges_find,
+					   .take = ranges_take };
 	w->within = r->fixed ? *r->fixed :
 		(struct range){ disk->sector, r->range };
 	if (w->within.first + w->within.n > r->sectors)

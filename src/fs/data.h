@@ -232,6 +232,9 @@ struct files {
 	struct list offered;		/* jobs, oldest first */
 	unsigned offers, home_offers;	/* how many; of these, of homes */
 	uint64_t offers_made, offers_recalled;
+	struct job *train;		/* place.c: the newest; NULL: none */
+	unsigned going;			/* jobs on their way */
+	uint64_t going_to;		/* where the newest of them ends */
 	bool users_read;		/* of late */
 	bool offers_end;		/* nobody is told of any */
 	uint64_t reads_seen, look_ns;	/* at the last look; the next one */
@@ -417,6 +420,14 @@ struct job {
 	uint64_t stamp;		/* oldest block in it */
 	unsigned segments, outstanding;
 	bool taken;		/* the segments are not owned yet */
+	/* Of data somebody waits for, see place.c. */
+	bool may_move;		/* it begins anew, and lies on one track; of the
+				   first of a train: so do all */
+	bool follows;		/* on what its directory has open */
+	bool going;		/* it is not over */
+	struct queue_place place;
+	struct range window;
+	struct job *behind, *last; /* in a train; of the first: its last */
 	bool waited;		/* for a checkpoint that may free space */
 	unsigned want;		/* blocks to ask space for */
 	int rc;

@@ -50,6 +50,8 @@ struct fs_options {
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */
 	enum fs_prewrite prewrite;
+	bool fixed_places;	/* of data are never chosen when it is written:
+				   to compare */
 	unsigned replicas;	/* copies of a block, at most 4; 0: none */
 	/* Room in a group, below which copies are no more made, dropped; above
 	 * which they are made again.  0: 15, 10, 5. */

@@ -18,6 +18,7 @@
  *    claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
+#include "fs/place.h"
 #include "fs/prewrite.h"
 #include "fs/replica.h"
 
@@ -109,6 +110,8 @@ static struct job *job_begin(struct file *file, enum job_kind kind, bool small,
 	job->kind = kind;
 	job->claimed = job->stream = job->taken = job->waited = false;
 	job->offer = job->offered = false;
+	job->may_move = job->follows = job->going = false;
+	job->behind = NULL;
 	job->first = first;
 	job->n = job->done = job->segments = job->outstanding = job->want = 0;
 	job->stamp = UINT64_MAX;
@@ -422,6 +425,8 @@ void job_write(struct job *job, enum queue_class class,
 	unsigned i;
 
 	job_requests(job, class, written);
+	if (class == QUEUE_COMMIT && place_choose(job))
+		return;
 	for (i = 0; i < job->segments; i++)
 		job_submit(job, &job->segment[i], class);
 }
@@ -621,6 +626,7 @@ static void direct_written(struct job *job, int rc)
 	struct block *block;
 	unsigned i;
 
+	place_over(job);
 	if (rc && job->kind == JOB_IN_PLACE)
 		for (i = 0; i < job->n; i++) {
 			block = block_find(job->file, job->first + i);
@@ -755,6 +761,9 @@ static int job_take(struct ticket *ticket, struct job *job, uint64_t after)
 	}
 	job->segments = (unsigned)rc;
 	job->taken = true;
+	job->may_move = rc == 1 && !pieces[0].whole_tracks &&
+			pieces[0].sector != after;
+	job->follows = pieces[0].follows;
 	job->want = (unsigned)(sum / BLOCK_SECTORS);
 	job->file->tail_off = job->first * BLOCK_SECTORS + sum;
 	job->file->tail_addr = pieces[rc - 1].sector + pieces[rc - 1].n;

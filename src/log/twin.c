@@ -284,7 +284,8 @@ static void stage_take(struct queue_place *place, struct queue_request *req,
 static void stage_submit(struct log *log, struct log_stage *s)
 {
 	s->log = log;
-	s->place = (struct queue_place){ stage_find, stage_take };
+	s->place = (struct queue_place){ .find = stage_find,
+					   .take = stage_take };
 	s->iov = (struct iovec){ s->buf + s->done, s->upto - s->done };
 	s->req = (struct queue_request){
 		.class = QUEUE_WRITE_BACK,

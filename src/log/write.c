@@ -156,7 +156,8 @@ static void record_write(struct log *log)
 		bytes += log->iov[n++].iov_len;
 	}
 	log->placed = false;
-	log->place = (struct queue_place){ place_find, place_take };
+	log->place = (struct queue_place){ .find = place_find,
+					   .take = place_take };
 	log->req = (struct queue_request){
 		.class = QUEUE_COMMIT,
 		.place = &log->place,

@@ -288,7 +288,7 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	struct queue_request *req = candidate->req;
 
 	queue->was_placed = candidate->placed;
-	*alone = candidate->placed;
+	*alone = candidate->placed && !req->place->leads;
 	if (candidate->placed) {
 		list_del(&req->link);
 		req->disk.sector = candidate->sector;

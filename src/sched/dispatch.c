@@ -216,6 +216,16 @@ static bool belief_of(const struct queue *queue, struct belief *belief)
 	return belief->reads || belief->writes;
 }
 
+bool queue_places(const struct queue *queue)
+{
+	struct belief belief;
+
+	if (!queue->head)
+		return false;
+	head_get_belief(queue->head, &belief);
+	return belief.writes || belief.places;
+}
+
 /* When the head can be at a place. */
 static uint64_t arrival_ns(const struct belief *belief, bool write,
 			   const struct geom_place *place)

@@ -61,6 +61,7 @@ struct queue_place {
 	 * what depends on the address.  Cannot fail. */
 	void (*take)(struct queue_place *place, struct queue_request *req,
 		     uint64_t sector);
+	bool leads;	/* take() submits what goes on there, as one access */
 };
 
 /* A read lies in so many other places at most. */
@@ -157,6 +158,10 @@ const struct disk_limits *queue_limits(const struct queue *queue);
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
 /* How many there are from this one to the end of its track; 0: not known. */
 uint32_t queue_track_left(const struct queue *queue, uint64_t sector);
+
+/* Is a write that may go to several places better off now than one
+ * whose place is fixed?  Only where the head is known. */
+bool queue_places(const struct queue *queue);
 
 /* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
  * head outlives it or is taken away by NULL.  A head whose geometry does not

@@ -99,7 +99,8 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 
 void ckpt_leave_open(struct ckpt_write *w)
 {
-	w->place = (struct queue_place){ place_find, place_take };
+	w->place = (struct queue_place){ .find = place_find,
+					   .take = place_take };
 	w->req.place = &w->place;
 	w->tree->ckpt.unplaced++;
 }
