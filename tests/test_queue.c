@@ -640,7 +640,8 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 
 static void submit_open(int i, struct open_place *open, uint32_t sectors)
 {
-	open->place = (struct queue_place){ place_find, place_take };
+	open->place = (struct queue_place){ .find = place_find,
+					    .take = place_take };
 	submit_to(i, DISK_WRITE, QUEUE_WRITE_BACK, 0, sectors, &open->place);
 }
 

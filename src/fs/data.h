@@ -234,6 +234,7 @@ struct files {
 	uint64_t offers_made, offers_recalled;
 	struct job *train;		/* place.c: the newest; NULL: none */
 	unsigned going;			/* jobs on their way */
+	unsigned crowd;			/* their mean number, in CROWD_UNIT */
 	uint64_t going_to;		/* where the newest of them ends */
 	bool users_read;		/* of late */
 	bool offers_end;		/* nobody is told of any */

@@ -11,8 +11,8 @@
  * it (a train): the first alone is with the queue, as a range write, and when
  * it gets its place the others get theirs behind it and are one access with it.
  * What comes when it is on its way, and lies right behind it, stays there, and
- * the head just goes on.  Many writers are served by that already; one or a
- * few are not.
+ * the head just goes on.  Many writers are served by that already, and a choice
+ * would part them (CROWD); one or a few are not.
  *
  * Nothing depends on the place before the write is over: the transaction that
  * maps the data follows it.  A file of which more has been placed behind this
@@ -32,6 +32,10 @@
 /* Expected reads, as far as they pay for where it lies. */
 #define LAMBDA 4u
 #define FOLLOWS_PART 8u		/* of a turn */
+
+/* So many on their way at once, of late, are enough. */
+#define CROWD_UNIT 64u
+#define CROWD (5 * CROWD_UNIT / 2)
 
 /* What is free in a window. */
 struct room {
@@ -204,6 +208,7 @@ static bool may_begin(const struct job *job)
 	const struct fs *fs = job->files->fs;
 
 	return job->may_move && !fs->options.fixed_places &&
+	       job->files->crowd <= CROWD &&
 	       job->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
 	       queue_places(fs->queue);
 }
@@ -211,14 +216,16 @@ static bool may_begin(const struct job *job)
 bool place_choose(struct job *job)
 {
 	struct files *files = job->files;
+	struct job *train = files->train;
 	bool goes_on = files->going &&
 		       files->going_to == job_begin_sector(job);
 
 	job->going = true;
 	files->going++;
-	if (files->train && job_end_sector(files->train->last) ==
-				    job_begin_sector(job)) {
-		train_join(files->train, job);
+	files->crowd += files->going * CROWD_UNIT / 8;
+	files->crowd -= files->crowd / 8;
+	if (train && job_end_sector(train->last) == job_begin_sector(job)) {
+		train_join(train, job);
 		return true;
 	}
 	if (!goes_on && may_begin(job)) {
