@@ -26,6 +26,7 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 /* What there is nothing left to look at of: flags. */
 #define MEASURE_TRACKS 1u
 #define MEASURE_MECH 2u
+#define MEASURE_ANGLES 4u	/* as a whole, see trim.h */
 
 /* A profile of which nothing is known gets the period. */
 void measure_keep_period(struct profile *profile, const struct prober *prober,

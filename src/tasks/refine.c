@@ -28,6 +28,7 @@
 #include "extract/map.h"
 #include "extract/measure.h"
 #include "extract/period.h"
+#include "extract/trim.h"
 #include "fs/internal.h"
 #include "sched/head.h"
 #include "sched/queue.h"
@@ -58,6 +59,12 @@
 #define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES (2u << 20)
 #define MECH_TRIES 3u
+#define TRIM_TRIES 10u
+/* More than these would be computed upon for too long at a time. */
+#define TRIM_TRACKS 500000u
+/* Worth being used, revolutions; the period, when it is that sure. */
+#define TRIM_SIGMA 0.01
+#define TRIM_PERIOD_PPM 0.3
 /* How long after the mount a profile that did not fit is looked at again, twice
  * as long after that, and so on so many times. */
 #define DOUBT_NS UINT64_C(60000000000)
@@ -66,6 +73,13 @@
  * one before. */
 #define PAUSE_NS UINT64_C(60000000000)
 #define PAUSES 12u
+/* What is unknown is looked at again, if it is more than this part of the disk:
+ * the host may have been busy.  So often, after so long, twice as long ... and
+ * while it brings anything, this part of it. */
+#define AGAIN_SHARE 50u
+#define AGAIN_TIMES 4u
+#define AGAIN_NS UINT64_C(300000000000)
+#define AGAIN_GAIN 4u
 /* The period is looked for so long at most. */
 #define PERIOD_NS UINT64_C(20000000000)
 
@@ -100,6 +114,8 @@ struct refine {
 	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
 	bool moving;		/* mechanics or the period are being measured */
 	bool have_period;	/* which is new */
+	struct geom *trimmed;	/* with better angles, to be adopted */
+	struct trim_stats trim;
 	struct mech mech;
 	bool have_mech;		/* which is new */
 	bool believes;		/* the profile fits after all */
@@ -351,7 +367,7 @@ static int grown_forget(struct refine *r)
 		err = map_forget(r->map, r->grown[i].first,
 				 r->grown[i].first + r->grown[i].n);
 	if (r->grown_n) {
-		r->done &= ~MEASURE_TRACKS;
+		r->done &= ~(MEASURE_TRACKS | MEASURE_ANGLES);
 		r->done_sectors = 0;
 		r->dropped = true;
 	}
@@ -359,7 +375,21 @@ static int grown_forget(struct refine *r)
 	return err;
 }
 
-static int refine_tracks(struct refine *r, struct coro *coro)
+static int forget_unknown(struct refine *r)
+{
+	uint64_t all = r->prober.limits->sectors, at, end;
+	bool known;
+	int err = 0;
+
+	for (at = 0; at < all && !err; at = end) {
+		end = map_known(r->map, at, &known);
+		if (!known)
+			err = map_forget(r->map, at, end);
+	}
+	return err;
+}
+
+static int refine_steps(struct refine *r, struct coro *coro)
 {
 	uint64_t all = r->prober.limits->sectors, end;
 	uint64_t step = all / STEPS > STEP_MIN_SECTORS ? all / STEPS :
@@ -378,12 +408,57 @@ static int refine_tracks(struct refine *r, struct coro *coro)
 		r->step_over = true;
 		coro_yield(coro);
 	}
+	return err;
+}
+
+static int refine_tracks(struct refine *r, struct coro *coro)
+{
+	uint64_t all = r->prober.limits->sectors, left, before = all;
+	unsigned i;
+	int err = refine_steps(r, coro);
+
+	for (i = 0; !err && i < AGAIN_TIMES; i++, before = left) {
+		left = all - known_sectors(r);
+		if (left <= all / AGAIN_SHARE ||
+		    left > before - before / AGAIN_GAIN)
+			break;
+		r->wake_ns = env_now_ns(r->fs->env) + (AGAIN_NS << i);
+		coro_yield(coro);
+		err = r->closing ? -EINTR : forget_unknown(r);
+		r->done_sectors = 0;
+		map_forget_clock(r->map);
+		if (!err)
+			err = refine_steps(r, coro);
+	}
 	if (!err) {
 		do {
 			err = map_verify(r->map, 0, all, CHECKS);
 		} while (goes_on(r, err));
 	}
 	return err;
+}
+
+/* The angles as a whole; what can't be done is left for another mount. */
+static int refine_trim(struct refine *r, struct coro *coro)
+{
+	const struct trim_options options = {
+		.period_ps = r->fs->profile->mech.period_ps,
+	};
+	const struct geom *geom = r->fs->profile->geom;
+	unsigned i;
+	int err = -EINTR;
+
+	if (geom_tracks(geom) > TRIM_TRACKS || !geom_known(geom))
+		return 0;
+	for (i = 0; i < TRIM_TRIES && !r->closing && err == -EINTR; i++)
+		err = trim_angles(&r->prober, geom, &options, &r->trimmed,
+				  &r->trim);
+	if (err)
+		return r->closing || err == -ENOMEM || err == -ENODEV ? err : 0;
+	r->done |= MEASURE_ANGLES;
+	r->step_over = true;
+	coro_yield(coro);
+	return 0;
 }
 
 /* Seeks and the like, on the tracks that are known: their geometry stays as it
@@ -485,6 +560,8 @@ static void refine_body(struct coro *coro, void *arg)
 		if (!err)
 			coro_yield(coro);
 	}
+	if (!err && !(r->done & MEASURE_ANGLES))
+		err = refine_trim(r, coro);
 	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
 		err = refine_mech(r);
 	if (err != -EINTR)
@@ -514,6 +591,32 @@ static int refine_adopt_period(struct refine *r)
 	return err;
 }
 
+static int refine_adopt_angles(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	geom_free(next->geom);
+	next->geom = r->trimmed;
+	r->trimmed = NULL;
+	if (r->trim.period_ppm < TRIM_PERIOD_PPM)
+		next->mech.period_ps =
+			(uint64_t)(r->trim.period_ns * 1e3 + 0.5);
+	measure_keep_state(next, r->map, r->done);
+	err = fs_adopt_profile(r->fs, next);
+	if (err) {
+		profile_free(next);
+		return err;
+	}
+	r->done_kept = r->done;
+	msg_info("%s: angles are known to %.2f %% of a revolution; they were "
+		 "off by %.2f %%", r->fs->disk->name, 100 * r->trim.sigma,
+		 100 * r->trim.moved);
+	return 0;
+}
+
 static int refine_adopt(struct refine *r)
 {
 	uint64_t now_ns = env_now_ns(r->fs->env);
@@ -522,7 +625,9 @@ static int refine_adopt(struct refine *r)
 
 	if (err)
 		return err;
-	err = measure_keep(next, r->map);
+	/* The map's angles are worse than those they were made of. */
+	if (!(r->done & MEASURE_ANGLES))
+		err = measure_keep(next, r->map);
 	/* What is written back need not be newer than when it is. */
 	if (!err && (now_ns >= r->state_ns || r->closing ||
 		     r->done != r->done_kept || r->dropped)) {
@@ -565,6 +670,8 @@ static void refine_weigh(struct refine *r)
 	if (r->have_period) {
 		r->have_period = false;
 		err = refine_adopt_period(r);
+	} else if (r->trimmed && r->trim.sigma < TRIM_SIGMA) {
+		err = refine_adopt_angles(r);
 	} else if (r->believes) {
 		r->believes = false;
 		err = fs_believe(r->fs);
@@ -738,6 +845,7 @@ static int refine_recall(struct refine *r)
 static void refine_free(struct refine *r)
 {
 	coro_free(r->coro);
+	geom_free(r->trimmed);
 	map_close(r->map);
 	free(r->buffer);
 	free(r);
