@@ -197,11 +197,11 @@ void log_dispatch(struct log *log);
 void log_twin_stage(struct log *log);
 /* Sends all that has been acknowledged; or, for a drain, all. */
 void log_twin_send(struct log *log);
-/* Twins that go along with a record, right behind it, up to `most` bytes: what
- * is to be written there, and its length; 0: none do.  Then the record is over,
- * written or not. */
+/* Twins that go along with a record of `first` sectors, right behind it, up to
+ * `most` bytes: what is to be written there, and its length; 0: none do.  Then
+ * the record is over, written or not. */
 size_t log_twin_ride(struct log *log, const struct log_track *track,
-		     uint64_t sector, size_t most, void **buf);
+		     uint64_t sector, uint32_t first, size_t most, void **buf);
 void log_twin_rode(struct log *log, bool written);
 /* The first that waits lies where records go now: not before they go on. */
 bool log_twin_waits_here(const struct log *log);

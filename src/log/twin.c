@@ -355,15 +355,19 @@ bool log_twin_waits_here(const struct log *log)
 		s->original[s->done / SECTOR_BYTES]];
 }
 
-/* How much may ride: part of a turn, without a change of the drive's track. */
-static size_t ride_bytes(const struct log *log, uint64_t sector)
+/* How much may ride: part of a turn, without a change of the drive's track, and
+ * not half a track in all: that could be split. */
+static size_t ride_bytes(const struct log *log, uint64_t sector, uint32_t first)
 {
-	const uint32_t turn = queue_track_sectors(log->queue, sector) /
-			      RIDE_PART;
+	const uint32_t turn = queue_track_sectors(log->queue, sector);
 	const uint32_t left = queue_track_left(log->queue, sector);
+	uint32_t most = turn / RIDE_PART;
 
-	return turn ? (size_t)(turn < left ? turn : left) * SECTOR_BYTES :
-		      RIDE_BYTES;
+	if (!turn)
+		return RIDE_BYTES;
+	if (first + most >= turn / 2)
+		most = first < turn / 2 ? turn / 2 - 1 - first : 0;
+	return (size_t)(most < left ? most : left) * SECTOR_BYTES;
 }
 
 /* Moves s->upto behind the records that fit into `room` and whose originals are
@@ -383,10 +387,10 @@ static void ride_cut(const struct log *log, struct log_stage *s, size_t room)
 }
 
 size_t log_twin_ride(struct log *log, const struct log_track *track,
-		     uint64_t sector, size_t most, void **buf)
+		     uint64_t sector, uint32_t first, size_t most, void **buf)
 {
 	struct log_stage *s = stage_oldest(log);
-	size_t room = ride_bytes(log, sector);
+	size_t room = ride_bytes(log, sector, first);
 
 	if (log->sending || !s || log_is_nearly_full(log, s->bytes - s->done))
 		return 0;

@@ -110,7 +110,7 @@ static void ride(struct log *log, struct queue_request *req, uint64_t sector)
 	const uint32_t most = queue_limits(log->queue)->max_sectors;
 	struct iovec *iov = &log->iov[req->disk.iov_n];
 
-	iov->iov_len = log_twin_ride(log, log->main, sector,
+	iov->iov_len = log_twin_ride(log, log->main, sector, req->disk.sectors,
 				     (size_t)(most - req->disk.sectors) *
 				     SECTOR_BYTES, &iov->iov_base);
 	if (!iov->iov_len)

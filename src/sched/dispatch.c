@@ -501,7 +501,8 @@ static bool dispatch_one(struct queue *queue)
 
 	if (!list_empty(&queue->flushes))
 		access = access_of_flushes(queue);
-	if (!access)
+	/* A commit does not wait for it: it comes behind. */
+	if (!access && !queue_class_waits(queue, QUEUE_COMMIT))
 		access = reference_read(queue);
 	if (!access && !queue->parked) {
 		queue->parked = next_access(queue);
