@@ -103,9 +103,33 @@ static const struct load loads[] = {
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
+/* When the head was no more believed in. */
+struct faith {
+	struct rig *rig;
+	uint64_t over;		/* requests */
+	uint64_t off;		/* the first time; 0: never */
+	uint64_t on;		/* while it was */
+};
+
+static void faith_see(void *arg, unsigned client, struct queue_request *req)
+{
+	struct faith *faith = arg;
+	enum head_mode mode;
+
+	(void)client;
+	(void)req;
+	faith->over++;
+	if (!faith->rig->head)
+		return;
+	mode = head_mode(faith->rig->head);
+	faith->on += mode == HEAD_ON;
+	if (mode == HEAD_OFF && !faith->off)
+		faith->off = faith->over;
+}
+
 static int run_one(const struct sched_options *options, const char *drive,
 		   size_t doubt, const struct load *what, bool blind,
-		   double *ns)
+		   struct faith *faith, double *ns)
 {
 	const struct rig_options rig_options = {
 		.drive = drive, .seed = options->seed, .blind = blind,
@@ -117,6 +141,8 @@ static int run_one(const struct sched_options *options, const char *drive,
 		.requests = (options->requests ? options->requests : REQUESTS) /
 			    (options->quick ? 10 : 1),
 		.seed = options->seed,
+		.over = faith_see,
+		.arg = faith,
 	};
 	struct rig_result result;
 	struct rig rig;
@@ -124,6 +150,7 @@ static int run_one(const struct sched_options *options, const char *drive,
 
 	if (err)
 		return err;
+	*faith = (struct faith){ .rig = &rig };
 	err = rig_run(&rig, &load, &result);
 	*ns = (double)result.ns;
 	rig_close(&rig);
@@ -134,20 +161,25 @@ static int run_one(const struct sched_options *options, const char *drive,
 static int doubt_row(const struct sched_options *options, const char *drive,
 		     size_t doubt)
 {
+	struct faith faith[LOADS];
 	int err = 0;
 
 	printf("%-12s %-26s", drive, sched_doubts[doubt].name);
 	for (size_t i = 0; i < LOADS && !err; i++) {
 		double with = 0, without = 1;
 
-		err = run_one(options, drive, doubt, &loads[i], true, &without);
+		err = run_one(options, drive, doubt, &loads[i], true,
+				      &faith[i], &without);
 		if (!err)
 			err = run_one(options, drive, doubt, &loads[i], false,
-				      &with);
+				      &faith[i], &with);
 		if (!err)
 			printf("%8.1f%%", 100 * (with / without - 1));
 		fflush(stdout);
 	}
+	for (size_t i = 0; i < LOADS && !err; i++)
+		printf("%6llu %3.0f%%", (unsigned long long)faith[i].off,
+		       100.0 * (double)faith[i].on / (double)faith[i].over);
 	printf(err == -EINVAL ? "       -\n" : "\n");
 	return err == -EINVAL ? 0 : err;
 }
@@ -162,7 +194,7 @@ int sched_doubt(const struct sched_options *options)
 	       "wrongly\n%-39s", "");
 	for (size_t i = 0; i < LOADS; i++)
 		printf("%9s", loads[i].name);
-	printf("\n");
+	printf("  first off (request), and how long on\n");
 	for (unsigned d = 0; d < drives && !err; d++) {
 		snprintf(name, sizeof(name), "random:%llu",
 			 (unsigned long long)options->seed * 100 + d);
