@@ -70,7 +70,10 @@ static void put_marks(struct bench *b)
 		put_mark(b, at, 1);
 }
 
-static const char *const seeds[] = { "4", "21", "104,noise=0" };
+/* The last two have sectors that lie elsewhere, within units. */
+static const char *const seeds[] = {
+	"4", "21", "104,noise=0", "8001", "8020",
+};
 
 /* Drive: -1 the one above, or one that nobody has seen. */
 static void bench_specs(struct bench *b, int drive)
@@ -504,6 +507,38 @@ START_TEST(parts)
 }
 END_TEST
 
+/* Sectors that lie elsewhere, in the middle of units: all of the disk is read
+ * in gaps, nevertheless. */
+START_TEST(remapped)
+{
+	struct freeblock_options options = {
+		.name = "test", .unit_sectors = UNIT, .no_idle = true,
+		.parts_bytes = 1 << 20,
+	};
+	unsigned turns = 20, within = 0;
+	uint64_t at = 0, moved;
+	struct bench b;
+	uint32_t n;
+
+	bench_open_drive(&b, false, _i);
+	b.reads = true;
+	for (; geom_remap_next(b.geom, at, &moved, &n); at = moved + n)
+		within += moved % UNIT || (moved + n) % UNIT;
+	ck_assert_uint_gt(within, 0);
+	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
+					&b.task), 0);
+	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+	while (turns-- && freeblock_wanted(b.task))
+		run_load(&b, 500);
+	printf("%u runs remapped, all read in %u requests\n", within,
+	       (20 - turns) * 500);
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert_uint_eq(b.got, all_of(&b));
+	ck_assert(!b.wrong);
+	bench_close(&b);
+}
+END_TEST
+
 /* Patience with a reader who may go on is no reason to ask again at once. */
 START_TEST(idle_is_not_asked_all_the_time)
 {
@@ -792,6 +827,7 @@ int main(void)
 	tcase_add_loop_test(tcase, late_host, 1, 3);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
 	tcase_add_loop_test(tcase, parts, 0, 2);
+	tcase_add_loop_test(tcase, remapped, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, bad_sector);
 	tcase_add_test(tcase, many_writes);

@@ -282,13 +282,15 @@ struct read *read_new(struct freeblock *fb, enum read_kind kind,
 	return read;
 }
 
-/* Is it the first sector of its track? */
-static bool begins_track(const struct freeblock_task *task, uint64_t sector)
+/* May a unit be read in parts here? */
+static bool is_seam(const struct freeblock_task *task, uint64_t sector)
 {
 	struct geom_track track;
 
+	if (wanted_unit(task->wanted) == task->options.unit_sectors)
+		return false;
 	geom_track_of(task->fb->geom, sector, &track);
-	return track.first == sector;
+	return wanted_is_seam(task->fb->geom, &track, sector);
 }
 
 bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
@@ -300,8 +302,8 @@ bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
 	while (wanted_next(task->wanted, from, out) && out->first < end) {
 		last = from = out->first + out->n;
 		if (last > end)
-			last = end - end % unit;
-		if (out->first % unit && !begins_track(task, out->first))
+			last = is_seam(task, end) ? end : end - end % unit;
+		if (out->first % unit && !is_seam(task, out->first))
 			out->first += unit - out->first % unit;
 		if (last > out->first) {
 			out->n = last - out->first;

@@ -24,8 +24,10 @@
 #include "sched/gap.h"
 
 #define HEAP_MAX 1024u
-/* Remapped units that are looked at for a gap. */
+/* Remapped runs that are looked at for a gap, and tried. */
+#define MOVED_LOOKS 16u
 #define MOVED_TRIES 4u
+#define MOVED_HASH 0x9e3779b1u
 /* What a third track costs in steps. */
 #define TRACK_STEPS 2u
 #define LOW_MAX 512u
@@ -151,14 +153,31 @@ static bool run_goes_back(const struct search *s,
 	       r.first < sector;
 }
 
-/* May the part of a unit on this side of a track's end be read? */
-static bool part_may(const struct search *s, uint64_t beyond)
+static bool is_wanted(const struct search *s, uint64_t sector)
 {
 	struct range r;
 
+	return wanted_next(s->wanted, sector, &r) && r.first == sector;
+}
+
+/* May the part of a unit on this side of a seam be read?  Before what is behind
+ * it, at any rate. */
+static bool part_may_end(const struct search *s, const struct geom_track *track,
+			 uint64_t end)
+{
 	return wanted_unit(s->wanted) < s->query->unit_sectors &&
-	       (s->query->parts || !wanted_next(s->wanted, beyond, &r) ||
-		r.first != beyond);
+	       wanted_is_seam(s->belief->geom, track, end) &&
+	       (s->query->parts || !is_wanted(s, end));
+}
+
+/* What is held of a unit is one run: around what is remapped, in order. */
+static bool part_may_begin(const struct search *s,
+			   const struct geom_track *track, uint64_t first)
+{
+	return wanted_unit(s->wanted) < s->query->unit_sectors &&
+	       wanted_is_seam(s->belief->geom, track, first) &&
+	       ((s->query->parts && first == track->first) ||
+		!is_wanted(s, first - 1));
 }
 
 /* Cuts a wanted run on a track to what may be read of it before `end`; false:
@@ -171,10 +190,9 @@ static bool run_cut(const struct search *s, const struct geom_track *track,
 
 	if (last > end)
 		last = end;
-	if (first % unit && (first != track->first || !part_may(s, first - 1)))
+	if (first % unit && !part_may_begin(s, track, first))
 		first += unit - first % unit;
-	if (last % unit && (last != track->first + track->sectors ||
-			    !part_may(s, last)))
+	if (last % unit && !part_may_end(s, track, last))
 		last -= last % unit;
 	r->first = first;
 	r->n = last > first ? last - first : 0;
@@ -196,7 +214,8 @@ static uint32_t piece_find(const struct search *s,
 	while (geom_remap_next(s->belief->geom, first, &moved, &n) &&
 	       moved < end) {
 		if (wanted_next_on(s->wanted, track, first, &r) &&
-		    r.first + s->query->unit_sectors <= moved) {
+		    r.first + (s->query->parts ? unit :
+			       s->query->unit_sectors) <= moved) {
 			end = moved;
 			break;
 		}
@@ -900,12 +919,13 @@ static void search_others(struct search *s)
 
 /* ---- sectors that are not on their track ---- */
 
-/* A wanted unit, or what of it is on a track, by itself. */
-static void try_alone(struct search *s, uint64_t unit)
+/* What of a unit is remapped, by itself: [first, end), or all of the unit where
+ * that must be. */
+static void try_alone(struct search *s, uint64_t first, uint64_t end)
 {
 	uint32_t size = s->query->unit_sectors, each = wanted_unit(s->wanted);
 	struct service_head head = s->belief->head;
-	struct service_request req = { .lbn = unit };
+	struct service_request req;
 	struct geom_track track;
 	struct pass pass = { .n = 1 };
 	const struct pass *one[] = { &pass };
@@ -913,14 +933,20 @@ static void try_alone(struct search *s, uint64_t unit)
 	struct range r;
 
 	s->plan->steps += TRACK_STEPS;
-	if (!wanted_next(s->wanted, unit, &r) || r.first >= unit + size)
+	if (each == size) {
+		first -= first % size;
+		end = first + size;
+	}
+	if (!wanted_next(s->wanted, first, &r) || r.first >= end)
 		return;
-	if (r.n > unit + size - r.first)
-		r.n = unit + size - r.first;
-	if (r.n < size && !s->query->parts)
+	if (r.n > end - r.first)
+		r.n = end - r.first;
+	geom_track_of(s->belief->geom, r.first, &track);
+	if ((r.first % size && !part_may_begin(s, &track, r.first)) ||
+	    ((r.first + r.n) % size && !part_may_end(s, &track, r.first + r.n)))
 		return;
-	req.lbn = r.first;
-	req.sectors = (uint32_t)r.n;
+	req = (struct service_request){ .lbn = r.first,
+					.sectors = (uint32_t)r.n };
 	head.at_ns = s->free_ns + s->belief->read_guard_ns;
 	service_estimate(s->belief->geom, s->belief->mech, &head, &req,
 			 &service);
@@ -929,7 +955,6 @@ static void try_alone(struct search *s, uint64_t unit)
 				    s->target.cylinder, s->target.surface,
 				    s->query->target.write) > s->leave_ns)
 		return;
-	geom_track_of(s->belief->geom, r.first, &track);
 	pass.piece[0] = (struct gap_piece){
 		.sector = r.first,
 		.sectors = (uint32_t)r.n,
@@ -942,21 +967,29 @@ static void try_alone(struct search *s, uint64_t unit)
 	plan_offer(s, one, 1);
 }
 
-/* Remapped sectors are in the way of everything else; some of them. */
+/* Remapped sectors are in the way of everything else; some of them.  They lie
+ * anywhere, so it is left to chance which. */
 static void search_moved(struct search *s)
 {
-	uint64_t at = s->query->target.lbn, moved;
-	unsigned tries = MOVED_TRIES;
-	uint32_t n;
+	uint64_t at = s->query->target.lbn * MOVED_HASH %
+		      geom_sectors(s->belief->geom), moved, end;
+	uint32_t size = s->query->unit_sectors, n;
+	unsigned looks = MOVED_LOOKS, tries = MOVED_TRIES;
+	struct range r;
 
-	while (tries-- &&
+	while (looks-- && tries &&
 	       (geom_remap_next(s->belief->geom, at, &moved, &n) ||
 		geom_remap_next(s->belief->geom, at = 0, &moved, &n))) {
+		end = moved + n;
 		if (moved < at)
 			moved = at;
-		moved -= moved % s->query->unit_sectors;
-		try_alone(s, moved);
-		at = moved + s->query->unit_sectors;
+		at = moved - moved % size + size;
+		if (end > at)
+			end = at;
+		if (!wanted_next(s->wanted, moved, &r) || r.first >= end)
+			continue;
+		try_alone(s, moved, end);
+		tries--;
 	}
 }
 

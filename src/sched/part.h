@@ -1,6 +1,7 @@
 /*
  * part.h - units of which a part has been read: a unit that goes over a track's
- * end is read in two gaps, and what came first waits here for the rest.
+ * end, or has a remapped sector, is read in several gaps, and what came first
+ * waits here for the rest.
  *
  * Units: sectors.
  */

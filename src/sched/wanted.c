@@ -708,6 +708,18 @@ uint32_t wanted_price(const struct wanted *wanted, uint64_t track)
 	return wanted->near[track / PAGE_TRACKS].price;
 }
 
+bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
+		    uint64_t sector)
+{
+	uint64_t moved;
+	uint32_t n;
+
+	if (sector == track->first || sector == track->first + track->sectors)
+		return true;
+	return geom_remap_next(geom, sector - 1, &moved, &n) &&
+	       (moved == sector || moved + n == sector);
+}
+
 /* ---- asking ---- */
 
 /* From unit `from` on, of one track. */

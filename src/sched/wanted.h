@@ -60,6 +60,11 @@ uint32_t wanted_on(const struct wanted *wanted,
 #define WANTED_PRICE 256u
 uint32_t wanted_price(const struct wanted *wanted, uint64_t track);
 
+/* Is this where what is on a track begins or ends: at its ends, and around
+ * remapped sectors?  Units may be read in parts there. */
+bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
+		    uint64_t sector);
+
 /* ---- for searches ---- */
 
 struct wanted_node {
