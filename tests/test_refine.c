@@ -870,6 +870,43 @@ START_TEST(from_nothing)
 }
 END_TEST
 
+/* The image was copied to another drive, which turns faster: it is measured
+ * anew. */
+START_TEST(other_drive)
+{
+	struct refine_status status;
+	struct media *content;
+	struct judge judge;
+	struct bed bed;
+
+	bed_make(&bed, 8);
+	bed_finish(&bed);
+	bed_unmount(&bed);
+	content = sim_content(bed.sim);
+	ck_assert_ptr_nonnull(content);
+	sim_free(bed.sim);
+	bed.spec->mech.period_ps -= bed.spec->mech.period_ps / 20;
+	bed.sim = sim_new(bed.spec, 0, &(struct sim_options){
+		.seed = 6, .content = content });
+	ck_assert_ptr_nonnull(bed.sim);
+	bed_mount_as(&bed, true);
+	bed_pass(&bed, 100 * SECOND);
+	ck_assert(bed.fs->options.doubt);
+	bed_refine(&bed, &status);
+	ck_assert(status.complete && !bed.fs->options.doubt);
+	bed_judge(&bed, &judge);
+	ck_assert_uint_lt(judge.unknown_sectors,
+			  geom_sectors(fs_geom(bed.fs)) / 50);
+	bed_reads(&bed, 300);
+	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+	media_free(content);
+}
+END_TEST
+
 /* What does not rotate is asked by a few reads. */
 START_TEST(from_nothing_flat)
 {
@@ -942,6 +979,7 @@ int main(void)
 	tcase_add_test(tc, busy);
 	tcase_add_test(tc, from_nothing);
 	tcase_add_test(tc, from_nothing_flat);
+	tcase_add_test(tc, other_drive);
 	tcase_add_test(tc, foreground);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

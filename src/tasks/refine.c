@@ -69,6 +69,8 @@
  * as long after that, and so on so many times. */
 #define DOUBT_NS UINT64_C(60000000000)
 #define DOUBT_TRIES 8u
+/* So often something rotated, and otherwise than it says: another drive. */
+#define DOUBT_OTHER 3u
 /* The first pause of a measurement that gets nowhere, each the double of the
  * one before. */
 #define PAUSE_NS UINT64_C(60000000000)
@@ -486,39 +488,10 @@ static int refine_mech(struct refine *r)
 	return 0;
 }
 
-/* A profile that did not fit at the mount may fit later: the host was busy, an
- * emulator at full speed. */
-static int refine_believe(struct refine *r, struct coro *coro)
-{
-	uint64_t wait_ns = DOUBT_NS;
-	struct fit fit;
-	unsigned i;
-	int err;
-
-	for (i = 0; i < DOUBT_TRIES; i++, wait_ns *= 2) {
-		r->wake_ns = env_now_ns(r->fs->env) + wait_ns;
-		coro_yield(coro);
-		if (r->closing)
-			return -EINTR;
-		err = fit_check(&r->prober, r->fs->profile,
-				env_random(r->fs->env), &fit);
-		if (err && err != -EINTR)
-			return err;
-		if (err || fit.verdict != FIT_GOOD)
-			continue;
-		r->believes = r->step_over = true;
-		coro_yield(coro);
-		return 0;
-	}
-	return -EOPNOTSUPP;
-}
-
-/* By somebody who had no time for it, or on a host that was too busy, nothing
- * was found out: from the beginning. */
-static int refine_begin(struct refine *r, struct coro *coro)
+/* The period of what rotates; -EOPNOTSUPP: nothing does. */
+static int refine_period(struct refine *r)
 {
 	struct period period = { .verdict = PERIOD_NOISY };
-	struct map_options options = { 0 };
 	int err;
 
 	r->moving = true;
@@ -531,13 +504,72 @@ static int refine_begin(struct refine *r, struct coro *coro)
 	if (period.verdict != PERIOD_GOOD)
 		return -EOPNOTSUPP;
 	r->pauses = 0;
-	r->period_ps = options.period_ps = period.period_ps;
+	r->period_ps = period.period_ps;
+	return 0;
+}
+
+/* Begins with the period and nothing else. */
+static int refine_begin(struct refine *r, struct coro *coro)
+{
+	const struct map_options options = { .period_ps = r->period_ps };
+	int err;
+
+	map_close(r->map);
+	r->map = NULL;
 	err = map_open(&r->prober, &options, &r->map);
 	if (err)
 		return err;
+	r->done = r->done_kept = 0;
+	r->adopted_sectors = r->looked_sectors = r->stall_sectors = 0;
 	r->have_period = r->step_over = true;
 	coro_yield(coro);
 	return 0;
+}
+
+static int refine_is_fit(struct refine *r, enum fit_verdict *verdict)
+{
+	struct fit fit;
+	int err = fit_check(&r->prober, r->fs->profile,
+			    env_random(r->fs->env), &fit);
+
+	*verdict = err ? FIT_UNKNOWN : fit.verdict;
+	return err == -EINTR && !r->closing ? 0 : err;
+}
+
+/* A profile that did not fit at the mount may fit later: the host was busy, an
+ * emulator at full speed.  Or this is another drive. */
+static int refine_believe(struct refine *r, struct coro *coro)
+{
+	uint64_t wait_ns = DOUBT_NS;
+	enum fit_verdict verdict;
+	unsigned i, other = 0;
+	int err;
+
+	for (i = 0; i < DOUBT_TRIES; i++, wait_ns *= 2) {
+		r->wake_ns = env_now_ns(r->fs->env) + wait_ns;
+		coro_yield(coro);
+		if (r->closing)
+			return -EINTR;
+		err = refine_is_fit(r, &verdict);
+		other += verdict > FIT_FLAT;
+		/* Where times can be told, once more. */
+		if (!err && other >= DOUBT_OTHER && r->fs->options.measure &&
+		    verdict > FIT_FLAT && !(err = refine_period(r)))
+			err = refine_is_fit(r, &verdict);
+		if (err == -EOPNOTSUPP)
+			continue;
+		if (err)
+			return err;
+		if (verdict > FIT_FLAT && other >= DOUBT_OTHER &&
+		    r->fs->options.measure)
+			return refine_begin(r, coro);
+		if (verdict != FIT_GOOD)
+			continue;
+		r->believes = r->step_over = true;
+		coro_yield(coro);
+		return 0;
+	}
+	return -EOPNOTSUPP;
 }
 
 static void refine_body(struct coro *coro, void *arg)
@@ -547,7 +579,7 @@ static void refine_body(struct coro *coro, void *arg)
 
 	if (r->fs->options.doubt)
 		err = refine_believe(r, coro);
-	else if (!r->map)
+	else if (!r->map && !(err = refine_period(r)))
 		err = refine_begin(r, coro);
 	if (err || !refine_can(r->fs)) {
 		r->error = err == -EINTR ? 0 : err;
@@ -571,24 +603,34 @@ static void refine_body(struct coro *coro, void *arg)
 
 /* ---- the loop's side ---- */
 
+/* What was believed of another drive, if anything was, is gone. */
 static int refine_adopt_period(struct refine *r)
 {
 	struct profile *next;
-	int err = profile_copy(r->fs->profile, &next);
+	struct geom *geom;
+	int err = map_geom(r->map, &geom);
 
 	if (err)
 		return err;
-	next->sectors = r->prober.limits->sectors;
+	next = profile_from_geom(geom, PROFILE_NONE);
+	if (!next) {
+		geom_free(geom);
+		return -ENOMEM;
+	}
 	measure_keep_period(next, &r->prober, r->period_ps);
-	err = measure_keep(next, r->map);
-	if (!err)
-		err = fs_adopt_profile(r->fs, next);
-	if (err)
+	err = fs_adopt_profile(r->fs, next);
+	if (err) {
 		profile_free(next);
-	else
-		msg_info("%s: %.2f rpm", r->fs->disk->name,
-			 60e12 / (double)r->period_ps);
-	return err;
+		return err;
+	}
+	if (r->fs->options.doubt)
+		msg_warn("%s: another drive than that of its profile, or one "
+			 "that was formatted anew: measured from the beginning",
+			 r->fs->disk->name);
+	r->fs->options.doubt = false;
+	msg_info("%s: %.2f rpm", r->fs->disk->name,
+		 60e12 / (double)r->period_ps);
+	return 0;
 }
 
 static int refine_adopt_angles(struct refine *r)
@@ -656,9 +698,11 @@ static bool is_better(const struct refine *r)
 	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
 	bool end = r->over || r->done != r->done_kept;
 
+	/* Looked at once more some of it may have been wrong. */
 	return r->dropped ||
 	       known >= r->adopted_sectors + all / ADOPT_SHARE ||
-	       (end && !r->error && known >= r->adopted_sectors);
+	       (end && !r->error && (known >= r->adopted_sectors ||
+				     r->done & MEASURE_TRACKS));
 }
 
 /* A step is over: has it brought enough to be used? */
@@ -885,7 +929,8 @@ static void refine_leave(struct refine *r)
 {
 	if ((looked_sectors(r) <= r->looked_sectors &&
 	     r->done == r->done_kept) ||
-	    known_sectors(r) < r->adopted_sectors)
+	    (known_sectors(r) < r->adopted_sectors &&
+	     !(r->done & MEASURE_TRACKS)))
 		return;
 	while (!r->fs->gone && !queue_idle(r->fs->queue))
 		fs_run(r->fs, -1);
