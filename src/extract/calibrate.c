@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "extract/calibrate.h"
+#include "extract/middle.h"
 
 #define PAIRS 24u
 /* With more errors among these another place is tried, so often. */
@@ -41,22 +42,10 @@
 #define AHEAD_MAX 32768u
 #define DEPTH_MAX 256u
 
-static void sort(double *off, unsigned n)
-{
-	for (unsigned i = 1; i < n; i++) {
-		double v = off[i];
-		unsigned k = i;
-
-		for (; k && off[k - 1] > v; k--)
-			off[k] = off[k - 1];
-		off[k] = v;
-	}
-}
-
 /* The standard deviation, whatever a few of them are. */
 static double spread(double *off, unsigned n)
 {
-	sort(off, n);
+	middle_sort(off, n);
 	/* Five eighths of a normal distribution lie within 0.89 sigma; more of
 	 * what is exponential does.  On a busy host one read in eight is late,
 	 * and so is a quarter of these differences, half of it on each side. */
@@ -90,7 +79,7 @@ static int find_hits(struct reader *r, uint64_t unit)
 		return err ? err : -EIO;
 	/* Not the slowest of them: that one was late. */
 	if (n > PAIRS / 6) {
-		sort(took, n);
+		middle_sort(took, n);
 		r->hit_ns = (uint64_t)fmin(took[n * 2 / 3] + HIT_MARGIN_NS,
 					   period_ns / 8);
 	}
@@ -109,8 +98,7 @@ static double angle_apart(const double *turn, unsigned n, unsigned apart,
 		off[k++] = phase_wrap(turn[i] - turn[i + apart] - near);
 	if (!k)
 		return near;
-	sort(off, k);
-	return near + off[k / 2];
+	return near + middle_of(off, k);
 }
 
 /* Units of a track, about: from those that are near each other, then from those

@@ -50,6 +50,14 @@
 #define STEP_NOISE 1.2
 #define ROUND_MOST 1.02
 #define ROWS_MOST 20000u
+#define SOFT_BENT 0.01
+/* Standard deviations: rather too many ways than that one is missing. */
+#define JOIN_SIGMAS 8.0
+#define ZONE_SIGMAS 1.0
+#define ROW_NO_ZONE UINT32_MAX
+#define LEAP_LEAST 0.015
+/* Larger ones are those of zones and groups. */
+#define STEP_MOST 0.4
 #define CUTS 8u
 #define ROUNDS 3u
 #define SPARES_MOST 3
@@ -286,6 +294,12 @@ static bool is_usual(const struct parts *g, uint64_t units)
 	return units == g->gap->before.size || units == g->gap->behind.size;
 }
 
+static bool in_one_zone(const struct gap *gap)
+{
+	return gap->before.size && gap->behind.size &&
+	       fabs(gap->before.pitch / gap->behind.pitch - 1) < PITCH_SAME;
+}
+
 /* Is a track that goes round with some units such a one, or without them? */
 static bool lacks(const struct parts *g, const struct part *p, uint64_t units)
 {
@@ -293,9 +307,12 @@ static bool lacks(const struct parts *g, const struct part *p, uint64_t units)
 
 	units += p->s.units;
 	turns = (double)units * p->s.pitch;
-	return is_usual(g, units) && turns <= 1 + TURNS_OFF &&
-	       (p->kind == PART_WHOLE ||
-		(p->kind == PART_SHORT && turns >= 1 - TURNS_OFF));
+	if (!is_usual(g, units) || turns > 1 + TURNS_OFF)
+		return false;
+	/* Where zones meet it may be short, and the first of the next one. */
+	return p->kind == PART_WHOLE ||
+	       (p->kind == PART_SHORT && turns >= 1 - TURNS_OFF &&
+		in_one_zone(g->gap));
 }
 
 /* Units are the last of part i, though they lie elsewhere (or the first of the
@@ -344,13 +361,20 @@ static void place_few(struct parts *g)
 	}
 }
 
-/* Have they surely other pitches, as in other zones or on other surfaces? */
-static bool differ(const struct part *a, const struct part *b)
+/* Have they other pitches, as in other zones or on other surfaces?  As sure as
+ * so many standard deviations. */
+static bool differ_by(const struct part *a, const struct part *b,
+		      double sigmas)
 {
 	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma);
 
 	return fabs(a->s.pitch - b->s.pitch) >
-	       PITCH_SAME * a->s.pitch + 4 * sigma;
+	       PITCH_SAME * a->s.pitch + sigmas * sigma;
+}
+
+static bool differ(const struct part *a, const struct part *b)
+{
+	return differ_by(a, b, 4);
 }
 
 /* Can what is between two parts be sectors that slipped? */
@@ -364,9 +388,7 @@ static enum joint joint_of(const struct parts *g, const struct part *a,
 	if (a->broken || a->jump <= 0 || a->jump > SLIPPED_MOST ||
 	    differ(a, b))
 		return JOINT_END;
-	if (sigma < PITCH_SAME || (gap->before.size && gap->behind.size &&
-		     fabs(gap->before.pitch / gap->behind.pitch - 1) <
-			     PITCH_SAME))
+	if (sigma < PITCH_SAME || in_one_zone(gap))
 		return JOINT_SLIP;
 	return JOINT_EITHER;
 }
@@ -585,101 +607,294 @@ static int look_into_all(struct parts *g, bool *again)
 	return err;
 }
 
-/* ---- Scratches ---- */
+/* ---- Rows ---- */
 
-/* Tracks in a row, of which each begins later than the one before by as much as
+/*
+ * Tracks in a row, of which each begins later than the one before by as much as
  * others do, whatever slipped, its first sectors perhaps, too; and so does the
- * track behind the gap.  Bit i of `ends`: one ends behind part i. */
+ * track behind the gap.  If there is none, then one in which a whole track is
+ * left out, once, for it is spoilt; or one in which a zone ends and another
+ * begins, anywhere: its first track may lack its beginning and the last one
+ * before it its end.  Bit i of `ends`: a track ends behind part i.
+ */
+enum row_odd { ROW_PLAIN, ROW_GONE, ROW_ZONE, ROW_ODDS };
+
 struct row {
 	const struct parts *g;
-	double off;		/* of such a step */
+	double off;		/* of a step */
 	uint64_t ends, found;
+	unsigned zone, found_zone; /* the part that begins one, or n */
 	unsigned ways, tried;
+};
+
+/* Where a track begins, and how much of it is missing there. */
+struct row_at {
+	unsigned part;
+	double start;		/* of the whole track; NAN: in a new zone */
+	double late;
+	enum row_odd odd;	/* may still come, once */
 };
 
 static bool may_join(const struct part *a, const struct part *b)
 {
+	/* A line that ends nowhere may have slips in it. */
+	double bent = (a->s.soft ? SOFT_BENT / a->turns : 0) +
+		      (b->s.soft ? SOFT_BENT / b->turns : 0);
+	double by = fabs(a->s.pitch / b->s.pitch - 1);
+
 	return !a->broken && a->jump > -TURNS_OFF &&
-	       a->jump <= SLIPPED_MOST && !differ(a, b);
+	       a->jump <= SLIPPED_MOST &&
+	       (by < bent || !differ_by(a, b, JOIN_SIGMAS));
+}
+
+/* Is there room for some units more on a track? */
+static bool has_room(const struct part *p, const struct part *few)
+{
+	return p->turns + (double)few->s.units * p->s.pitch <= 1 + TURNS_OFF;
+}
+
+/* May a few units be all of a track?  Not if they may be those that another one
+ * lacks, and lie elsewhere. */
+static bool may_be_all(const struct parts *g, const struct part *few)
+{
+	return !(few > g->part && has_room(few - 1, few)) &&
+	       !(few + 1 < g->part + g->n && has_room(few + 1, few));
 }
 
 /* A few units by themselves may lie elsewhere, and belong to either side: they
- * begin a track just where it should, or end it after just a turn. */
-static bool may_be_track(const struct parts *g, unsigned from, unsigned last,
-			 double late, double turns)
+ * begin a track just where it should, and end it after just a turn. */
+static bool may_end(const struct parts *g, const struct row_at *at,
+		    unsigned last, double turns)
 {
 	const struct part *p = g->part;
+	bool few = p[at->part].s.units < FEW_UNITS;
 
-	if (turns < WHOLE_LEAST || p[last].s.soft)
-		return false;
-	if (p[from].s.units < FEW_UNITS && late != 0)
+	if (p[last].s.soft || (few && (at->late != 0 || isnan(at->start))))
 		return false;
 	return p[last].s.units >= FEW_UNITS ||
-	       is_turn(g, late + turns, p[from].s.pitch);
+	       (few && last == at->part && may_be_all(g, &p[last])) ||
+	       is_turn(g, at->late + turns, p[at->part].s.pitch);
 }
 
-static void row_go(struct row *row, unsigned from, double start, double late);
+/* Are pitches others from a part on?  Those of a few units say nothing. */
+static bool is_other_zone(const struct parts *g, unsigned from, double sigmas)
+{
+	const struct store_track *t = &g->gap->behind;
+	struct part behind = { .s = { .pitch = t->pitch } };
+	unsigned a = from, b = from;
 
-/* Parts [from, to) are a track that should begin at `start`: the next one
- * should do so a step later.  Its first sectors may have slipped, too. */
-static void row_step(struct row *row, unsigned to, double start)
+	while (a && g->part[a - 1].s.units < FEW_UNITS)
+		a--;
+	while (b < g->n && g->part[b].s.units < FEW_UNITS)
+		b++;
+	return a && (b < g->n || t->size) &&
+	       differ_by(&g->part[a - 1], b < g->n ? &g->part[b] : &behind,
+			 sigmas);
+}
+
+static void row_go(struct row *row, struct row_at at);
+
+static void row_ends(struct row *row)
+{
+	row->ways += !row->ways || row->found != row->ends;
+	row->found = row->ends;
+	row->found_zone = row->zone;
+}
+
+static double start_of(const struct parts *g, unsigned part)
+{
+	return part < g->n ? g->part[part].s.start : g->gap->behind.start;
+}
+
+/* On to the next track, which begins a step behind `start`. */
+static void row_step(struct row *row, unsigned to, double start,
+		     enum row_odd odd)
 {
 	const struct parts *g = row->g;
-	double is = to < g->n ? g->part[to].s.start : g->gap->behind.start;
-	double late;
+	double is = start_of(g, to), late;
 	bool there = false;
 
 	for (unsigned i = 0; i < g->gap->steps; i++) {
 		late = phase_wrap(is - start - g->gap->step[i]);
 		if (late > row->off && late < SLIPPED_MOST && to < g->n)
-			row_go(row, to, is - late, late);
+			row_go(row, (struct row_at){ to, is - late, late,
+						     odd });
 		there |= fabs(late) <= row->off;
 	}
 	if (there)
-		row_go(row, to, is, 0);
+		row_go(row, (struct row_at){ to, is, 0, odd });
+	for (unsigned i = 0; i < g->gap->steps && odd == ROW_GONE; i++) {
+		if (g->gap->step[i] < STEP_MOST)
+			row_step(row, to, start + g->gap->step[i], ROW_PLAIN);
+	}
 }
 
-/* All ways to go on from a part that begins a track, `late` behind its
- * start. */
-static void row_go(struct row *row, unsigned from, double start, double late)
+/* On from the first track of a zone, or of the disk: it is a turn at most to
+ * where it began, a step before the next. */
+static void row_first(struct row *row, unsigned from, unsigned to,
+		      double turns)
 {
 	const struct parts *g = row->g;
-	double turns = 0;
+	double is = start_of(g, to), late;
 
-	if (row->tried++ > ROWS_MOST)
+	if (to == g->n && !g->gap->behind.size)
 		return;
-	if (from == g->n) {
-		row->ways += !row->ways || row->found != row->ends;
-		row->found = row->ends;
+	for (unsigned i = 0; i < g->gap->steps; i++) {
+		late = phase_part(g->part[from].s.start + g->gap->step[i] -
+				  is + row->off) - row->off;
+		if (late + turns > ROUND_MOST)
+			continue;
+		row_go(row, (struct row_at){ to, is, 0, ROW_PLAIN });
 		return;
 	}
-	for (unsigned i = from; i < g->n; i++) {
-		turns += g->part[i].turns;
-		if (late + turns > ROUND_MOST)
+}
+
+/* Parts up to `to` are a track. */
+static void row_take(struct row *row, const struct row_at *at, unsigned to,
+		     double turns)
+{
+	const struct parts *g = row->g;
+	bool last = to == g->n && !g->gap->behind.size;
+
+	row->ends |= UINT64_C(1) << (to - 1);
+	if (last && !isnan(at->start))
+		row_ends(row);
+	else if (isnan(at->start))
+		row_first(row, at->part, to, turns);
+	else if (turns >= WHOLE_LEAST)
+		row_step(row, to, at->start, at->odd);
+	if (!last && at->odd == ROW_ZONE && is_other_zone(g, to, ZONE_SIGMAS)) {
+		row->zone = to;
+		row_go(row, (struct row_at){ to, NAN, 0, ROW_PLAIN });
+		row->zone = ROW_NO_ZONE;
+	}
+	row->ends &= ~(UINT64_C(1) << (to - 1));
+}
+
+/* All ways to go on from where a track begins. */
+static void row_go(struct row *row, struct row_at at)
+{
+	const struct part *p = row->g->part;
+	unsigned n = row->g->n;
+	double turns = 0;
+
+	if (at.part == n)
+		row_ends(row);
+	if (row->tried++ > ROWS_MOST)
+		return;
+	for (unsigned i = at.part; i < n; i++) {
+		turns += p[i].turns;
+		if (at.late + turns > ROUND_MOST)
 			return;
-		if (may_be_track(g, from, i, late, turns)) {
-			row->ends |= UINT64_C(1) << i;
-			row_step(row, i + 1, start);
-			row->ends &= ~(UINT64_C(1) << i);
-		}
-		if (i + 1 == g->n || !may_join(&g->part[i], &g->part[i + 1]))
+		if (may_end(row->g, &at, i, turns))
+			row_take(row, &at, i + 1, turns);
+		if (i + 1 == n || !may_join(&p[i], &p[i + 1]))
 			return;
-		turns += g->part[i].jump;
+		turns += p[i].jump;
 	}
 }
 
 /* The only such row. */
-static bool find_row(const struct parts *g, uint64_t *ends)
+static bool find_row(const struct parts *g, struct row *row)
 {
-	struct row row = {
-		.g = g, .off = fmax(STEP_OFF, STEP_NOISE * g->r->noise_once),
-	};
+	bool first = !g->gap->before.size;
 
-	if (!g->all || !g->n || !g->gap->before.size || !g->gap->behind.size)
+	*row = (struct row){
+		.g = g, .off = fmax(STEP_OFF, STEP_NOISE * g->r->noise_once),
+		.zone = first ? 0 : ROW_NO_ZONE,
+	};
+	if (!g->all || !g->n)
 		return false;
-	row_step(&row, 0, g->gap->before.start);
+	for (unsigned i = ROW_PLAIN; i < ROW_ODDS && !row->ways; i++) {
+		if (first)
+			row_go(row, (struct row_at){ 0, NAN, 0, ROW_PLAIN });
+		else
+			row_step(row, 0, g->gap->before.start,
+				 (enum row_odd)i);
+	}
+	return row->ways == 1 && row->tried <= ROWS_MOST;
+}
+
+/* Does one zone end and another begin there, and is it no slip? */
+static bool is_zone_end(const struct parts *g, unsigned from)
+{
+	const struct part *p = &g->part[from];
+
+	return is_other_zone(g, from, JOIN_SIGMAS) || from == g->n ||
+	       p[-1].turns + p[-1].jump + p->turns > ROUND_MOST;
+}
+
+/* Is a part one line, and nothing else in between? */
+static int try_part(struct parts *g, const struct part *p, bool *found)
+{
+	struct span_end end = { .clear = true };
+	int err = segment_holds(g->r, &p->s, found);
+
+	if (!err && *found && p->s.units > 1)
+		err = find_break(g, &p->s, &end);
+	*found = *found && !end.at && end.clear;
+	return err;
+}
+
+/* The least leap that may be the end of a track. */
+static double least_leap(const struct row *row)
+{
+	const struct gap *gap = row->g->gap;
+	double least = SLIPPED_MOST;
+
+	for (unsigned i = 0; i < gap->steps; i++) {
+		if (gap->step[i] > LEAP_LEAST && gap->step[i] < least)
+			least = gap->step[i];
+	}
+	return least - row->off;
+}
+
+/* Is a leap between two parts sure to be what a row takes it for?  Slips are
+ * smaller than what tracks begin later by; and a track begins where it should,
+ * or it may end elsewhere, without a leap. */
+static int try_leap(struct parts *g, const struct row *row, unsigned i,
+		    double start, bool *found)
+{
+	const struct part *p = &g->part[i];
+	bool near = false;
+	double late;
+	int err = 0;
+
+	if (!(row->found >> i & 1)) {
+		*found = p->jump < least_leap(row);
+		return 0;
+	}
+	for (unsigned k = 0; k < g->gap->steps; k++) {
+		late = phase_wrap(start_of(g, i + 1) - start -
+				  g->gap->step[k]);
+		near |= fabs(late) <= row->off;
+	}
+	if (near)
+		return 0;
+	err = try_part(g, p, found);
+	return err || !*found || i + 1 == g->n ? err :
+						  try_part(g, p + 1, found);
+}
+
+static int try_row(struct parts *g, uint64_t *ends, bool *found)
+{
+	double start = g->part[0].s.start;
+	struct row row;
+	int err = 0;
+
+	*found = find_row(g, &row) &&
+		 (row.found_zone == ROW_NO_ZONE || !row.found_zone ||
+		  is_zone_end(g, row.found_zone));
 	*ends = row.found;
-	return row.ways == 1 && row.tried <= ROWS_MOST;
+	for (unsigned i = 0; i + !g->gap->behind.size < g->n && *found && !err;
+	     i++) {
+		err = try_leap(g, &row, i, start, found);
+		if (row.found >> i & 1)
+			start = start_of(g, i + 1);
+	}
+	if (!err && *found && row.found_zone == 0)
+		err = try_part(g, g->part, found);
+	return err;
 }
 
 /* ---- What was found out ---- */
@@ -792,14 +1007,16 @@ int gap_close(struct reader *reader, const struct gap *gap,
 {
 	struct parts g = { .r = reader, .gap = gap };
 	struct list l = { .v = out };
-	bool again = true;
+	bool again = true, row = false;
 	uint64_t ends;
 	int err = 0;
 
 	for (unsigned i = 0; !err && again && i < ROUNDS; i++) {
 		again = false;
 		err = measure(&g);
-		if (!err && find_row(&g, &ends)) {
+		if (!err)
+			err = try_row(&g, &ends, &row);
+		if (!err && row) {
 			put_row(&g, ends, &l);
 			*n = l.n;
 			return 0;

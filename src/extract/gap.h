@@ -12,7 +12,7 @@
 #include "extract/reader.h"
 #include "extract/store.h"
 
-#define GAP_TRACKS 64u
+#define GAP_TRACKS 128u
 #define GAP_STEPS 16u
 
 struct gap {

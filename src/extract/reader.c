@@ -20,6 +20,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "extract/middle.h"
 #include "extract/reader.h"
 
 #define EVICT_DEPTH 16u
@@ -48,6 +49,8 @@
 #define HITS_MAX 8u
 /* By how much what a cache may hold is put off. */
 #define CACHED_NS 30000000.0
+/* A unit that fails so often is not read again. */
+#define ERRORS_MOST 4u
 /* Tolerances, in standard deviations of one read and of the middle one of
  * several, which is no longer skew; revolutions. */
 #define ONCE 7.8
@@ -245,23 +248,52 @@ static bool is_dubious(const struct reader *r, uint64_t first, uint64_t unit,
 	       fabs((double)unit - (double)from) < near;
 }
 
+/* Where it is kept how often a unit could not be read; NULL: it is not. */
+static unsigned *bad_of(struct reader *r, uint64_t unit)
+{
+	for (unsigned i = 0; i < READER_BAD; i++) {
+		if (r->bad[i].errors && r->bad[i].unit == unit)
+			return &r->bad[i].errors;
+	}
+	return NULL;
+}
+
+static void note_bad(struct reader *r, uint64_t unit)
+{
+	unsigned *errors = bad_of(r, unit);
+
+	if (errors) {
+		++*errors;
+		return;
+	}
+	r->bad[r->bad_next].unit = unit;
+	r->bad[r->bad_next].errors = 1;
+	r->bad_next = (r->bad_next + 1) % READER_BAD;
+}
+
 /* A read of the medium; *a is its access. */
 static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		       double *turn)
 {
+	unsigned *errors;
 	uint64_t first, from;
 	int err;
 
 	*turn = NAN;
-	if (unit >= r->units)
+	errors = bad_of(r, unit);
+	if (unit >= r->units || (errors && *errors >= ERRORS_MOST))
 		return 0;
 	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
 		first = begin_of(r, unit);
 		from = r->last;
 		r->prefixed += first < unit;
 		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
-		if (err || a->result)
+		if (err)
 			return err;
+		if (a->result) {
+			note_bad(r, unit);
+			return 0;
+		}
 		if (is_dubious(r, first, unit, from, a)) {
 			err = evict(r, unit);
 			if (err)
@@ -270,6 +302,8 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 		}
 		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
 			*turn = phase_at(&r->phase, a->complete_ns);
+			if (errors)
+				*errors = 0;
 			return 0;
 		}
 		err = after_hit(r, unit, tries);
@@ -291,15 +325,9 @@ static int read_again(struct reader *r, uint64_t unit, double *turn)
 		err = read_once(r, unit, &a, turn);
 		if (err || isnan(*turn))
 			return err;
-		off[n] = phase_wrap(*turn - first);
-		for (unsigned k = n++; k && off[k - 1] > off[k]; k--) {
-			double v = off[k];
-
-			off[k] = off[k - 1];
-			off[k - 1] = v;
-		}
+		off[n++] = phase_wrap(*turn - first);
 	}
-	*turn = phase_part(first + off[n / 2]);
+	*turn = phase_part(first + middle_of(off, n));
 	return err;
 }
 

@@ -23,6 +23,7 @@
 #define READER_CLASSES 48	/* of distances, by powers of two */
 #define READER_MEMO 64
 #define READER_REPEAT_MAX 15u
+#define READER_BAD 64u
 
 /* What a read is for. */
 enum reader_purpose {
@@ -62,6 +63,12 @@ struct reader {
 		double turn;
 	} memo[READER_MEMO];
 	unsigned memo_next;
+	/* That could not be read, so often: drives try long. */
+	struct {
+		uint64_t unit;
+		unsigned errors;
+	} bad[READER_BAD];
+	unsigned bad_next;
 
 	/* Statistics. */
 	uint64_t reads, hits, evictions, errors, outliers, parts, prefixed;

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "extract/middle.h"
+
 #define POINTS 64u
 /* Reads of a place, and how many where the first do not say. */
 #define READS 3u
@@ -44,6 +46,9 @@
 #define LONE_MOST 3u
 /* Places that make a line where it has no end. */
 #define SOFT_LEAST 5u
+/* Places that are looked at all over one, in tolerances. */
+#define HOLDS 20u
+#define AROUND_LINE 2.0
 
 struct trace {
 	struct reader *r;
@@ -97,19 +102,6 @@ static double expected(const struct trace *t, uint64_t unit, double *slack)
 	return t->at0 + t->pitch * x;
 }
 
-static double middle(double *v, unsigned n)
-{
-	for (unsigned i = 1; i < n; i++) {
-		double a = v[i];
-		unsigned k = i;
-
-		for (; k && v[k - 1] > a; k--)
-			v[k] = v[k - 1];
-		v[k] = a;
-	}
-	return v[n / 2];
-}
-
 /* Is it clear by now whether a place is on the line or not? */
 static bool is_clear(const struct trace *t, double off, double slack,
 		     unsigned n)
@@ -141,7 +133,7 @@ static int read_off(struct trace *t, uint64_t unit, double from, double slack,
 		v[n - 1] = phase_wrap(turn - from);
 		for (unsigned i = 0; i < n; i++)
 			w[i] = v[i];
-		*off = middle(w, n);
+		*off = middle_of(w, n);
 		if (n % 2 && n >= least &&
 		    (!(slack > 0) || is_clear(t, *off, slack, n)))
 			break;
@@ -408,6 +400,29 @@ int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
 	return err;
 }
 
+int segment_holds(struct reader *reader, const struct segment *segment,
+		  bool *good)
+{
+	uint64_t n = segment->units < HOLDS ? segment->units : HOLDS, unit;
+	double slack = AROUND_LINE * segment_tolerance(reader), off, at;
+	unsigned strays = 0;
+	struct trace t;
+	int err = 0;
+
+	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
+	/* Downwards: what was read ahead is behind. */
+	for (uint64_t i = n; i-- && !err;) {
+		unit = segment->first + (2 * i + 1) * segment->units / (2 * n);
+		at = segment->start + (double)(unit - segment->first + 1) *
+				      segment->pitch;
+		err = read_off(&t, unit, at, slack, READS, &off);
+		strays += !(fabs(off) <= slack);
+	}
+	/* A unit may lie elsewhere. */
+	*good = strays < 2;
+	return err;
+}
+
 int segment_leap(struct reader *reader, uint64_t unit, double around,
 		 double *leap)
 {
@@ -434,6 +449,6 @@ int segment_leap(struct reader *reader, uint64_t unit, double around,
 		off = SURFACES_OFF;
 	}
 	if (n > LEAPS / 2)
-		*leap = middle(v, n);
+		*leap = middle_of(v, n);
 	return err;
 }

@@ -35,6 +35,11 @@ int segment_find(struct reader *reader, struct segment *segment,
 int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
 		  double *pitch);
 
+/* Are its units on its line everywhere?  One that crosses it has been taken for
+ * it. */
+int segment_holds(struct reader *reader, const struct segment *segment,
+		  bool *good);
+
 /*
  * By how much the angle usually leaps from track to track behind a unit, of
  * which `around` are a turn, about; NAN: that can't be told there.

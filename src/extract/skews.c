@@ -37,6 +37,8 @@
 #define BIAS_KEEPS 0.8
 #define BIAS_USUAL 1.7
 #define BIAS_MOST 7.0
+/* Revolutions: nothing is known better. */
+#define NOISE_LEAST 1e-6
 /* What a reading that is not believed costs, as a logarithm. */
 #define DOUBT_COST 6.0
 
@@ -422,7 +424,9 @@ static void join(float *late, float *sigma, double other, double other_sigma)
 int skews_smooth(const struct skews *skews, const struct skews_read *read,
 		 size_t n, double noise, float *late, float *sigma)
 {
-	struct filter f = { .skews = skews, .noise = noise };
+	struct filter f = {
+		.skews = skews, .noise = fmax(noise, NOISE_LEAST),
+	};
 	float *back = calloc(2 * skews->tracks, sizeof(*back));
 	float *back_sigma = back ? back + skews->tracks : NULL;
 

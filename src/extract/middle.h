@@ -1,0 +1,13 @@
+/*
+ * middle.h - of some samples, whatever a few of them are.
+ */
+#ifndef TRAX_EXTRACT_MIDDLE_H
+#define TRAX_EXTRACT_MIDDLE_H
+
+/* Ascending, in place; for a hundred at most. */
+void middle_sort(double *v, unsigned n);
+
+/* The middle one; sorts them. */
+double middle_of(double *v, unsigned n);
+
+#endif
