@@ -21,6 +21,12 @@ void line_doubt(struct line *line, double angle, double step, double cross)
 	line->c[CROSS][CROSS] += cross * cross;
 }
 
+void line_steady(struct line *line, double apart, double step, double cross)
+{
+	line->apart = apart * apart;
+	line_doubt(line, 0, step, cross);
+}
+
 void line_begin(struct line *line, double angle, double step, double cross)
 {
 	*line = (struct line){ 0 };
@@ -58,7 +64,7 @@ static double covariance(const struct line *l, struct line_place a,
 	weights(b, w);
 	for (unsigned i = 0; i < LINE_PARTS; i++)
 		sum += v[i] * w[i];
-	return sum;
+	return sum + l->apart * fmin(a.runs, b.runs);
 }
 
 double line_sigma(const struct line *line, struct line_place at)

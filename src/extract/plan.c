@@ -274,18 +274,22 @@ void plan_forget(struct plan *plan)
 	plan->rate = plan->cross_rate = 0;
 }
 
-unsigned plan_round(const struct plan *plan)
+unsigned plan_cycle(const struct plan *plan)
 {
 	unsigned tracks = 0;
+
+	for (size_t i = 1; plan->trusted && i <= plan->period; i++)
+		tracks += past(plan, i)->count;
+	return tracks;
+}
+
+unsigned plan_round(const struct plan *plan)
+{
 	bool uneven = false;
 
-	if (!plan->trusted)
-		return 0;
-	for (size_t i = 1; i <= plan->period; i++) {
-		tracks += past(plan, i)->count;
+	for (size_t i = 1; plan->trusted && i <= plan->period; i++)
 		uneven |= past(plan, i)->size != plan->now.size;
-	}
-	return uneven ? tracks : 0;
+	return uneven ? plan_cycle(plan) : 0;
 }
 
 unsigned plan_sizes(const struct plan *plan, uint32_t *sizes, unsigned max)

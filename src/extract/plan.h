@@ -71,8 +71,10 @@ void plan_pass(struct plan *plan, const struct ahead *track);
 /* What came before the present run is no help any more. */
 void plan_forget(struct plan *plan);
 
-/* Tracks after which runs of different sizes come again; 0: not known, or they
- * are all of one size. */
+/* Tracks after which runs come again; 0: not known. */
+unsigned plan_cycle(const struct plan *plan);
+
+/* Likewise of different sizes; 0, too, when they are all of one. */
 unsigned plan_round(const struct plan *plan);
 
 /* Likely sizes of what comes next, at most `max`. */

@@ -29,7 +29,7 @@
 #define EVICT_ROOM 3u
 #define PLACE_TRIES 20u
 /* Sectors that may be read before the one that is wanted. */
-#define PREFIX_MAX 48u
+#define PREFIX_MAX 256u
 /* Revolutions: a read that takes so long has not got all in one go, if it was
  * for something that near. */
 #define DUBIOUS_TURNS 1.4

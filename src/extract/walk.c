@@ -18,6 +18,7 @@
  */
 #include <math.h>
 
+#include "extract/look.h"
 #include "extract/track.h"
 #include "extract/walk.h"
 
@@ -28,100 +29,30 @@
 /* A run of so many tracks has told its step, and to how much of the noise. */
 #define LONG_RUN 8u
 #define STEP_KNOWN 0.16
-/* Revolutions: what another run of the pattern may be off by. */
+/* Revolutions: what another run of the pattern may be off by, each by itself;
+ * and what all are when they have come again some times. */
 #define RUN_ANGLE 0.0015
 #define RUN_STEP 2e-5
+#define RUN_APART 0.0025
+#define STEADY_CYCLES 2u
+#define STEADY_STEP 5e-6
+#define STEADY_CROSS 0.0005
 /* Leaps that may fail before one of some length does not. */
 #define STREAK_MAX 10u
 #define STREAK_TRACKS 30u
 #define LEAP_START 4u
-/* Of the boundaries asked, how many are weighed against one another. */
-#define CHOICE 24u
-/* Leaps of so many tracks are looked into. */
-#define INSIDE_LEAST 16u
-#define INSIDE_LOOKS 3u
-/* Tracks of a run after which its size is not new any more. */
-#define FRESH 32u
-/* Boundaries of rounds among which the next to look at is chosen. */
-#define WINDOW 12u
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
 #define USUAL_AMONG 64u
 #define USUAL_SHARE 0.4
 #define APART 3u
-#define CALM 2u
 #define SIZES 40u
 #define SKIPS 24u
 #define GUESS_OFF 4.0
 /* How near the angle of what comes next is to that behind missing tracks: the
  * step to another group may be nearly as long. */
 #define MISSING_NOISE 3.0
-
-enum side { LOW, HIGH };
-
-/* Where a leap ended: a boundary ahead, and how late its sides were. */
-struct landing {
-	unsigned at;
-	bool ok;
-	enum side side;		/* not ok: which */
-	double low, high;
-};
-
-/* By how much the angle jumps at the start of track j ahead. */
-static double jump(const struct walk *w, unsigned j)
-{
-	const struct ahead *a = &w->ahead[j - 1];
-
-	return fabs(phase_wrap(w->ahead[j].start - a->start - a->span));
-}
-
-static uint64_t unit_of(const struct walk *w, enum side side, unsigned j)
-{
-	return side == LOW ? w->ahead[j].first - 1 : w->ahead[j].first;
-}
-
-static double angle_of(const struct walk *w, enum side side, unsigned j)
-{
-	const struct ahead *a = &w->ahead[side == LOW ? j - 1 : j];
-
-	return side == LOW ? a->start + a->span :
-			     a->start + a->span / a->size;
-}
-
-/* The boundary of [lo, hi] that costs least to look at; 0: none can be. */
-static unsigned pick(const struct walk *w, enum side side, unsigned lo,
-		     unsigned hi)
-{
-	unsigned best = 0, stride = (hi - lo) / CHOICE + 1;
-	double best_ns = INFINITY, ns;
-
-	for (unsigned j = lo; j <= hi; j += stride) {
-		if (!j || jump(w, j) < 2.2 * w->reader->tolerance ||
-		    w->ahead[j].first >= w->reader->units)
-			continue;
-		ns = reader_cost(w->reader, unit_of(w, side, j),
-				 angle_of(w, side, j));
-		if (ns < best_ns) {
-			best_ns = ns;
-			best = j;
-		}
-	}
-	return best;
-}
-
-/* Is a unit where it is foretold?  *off: by how much it is not. */
-static int ask(struct walk *w, enum side side, unsigned j, bool *ok,
-	       double *off)
-{
-	double expected = angle_of(w, side, j), turn;
-	int err = reader_expect(w->reader, unit_of(w, side, j), expected,
-				&turn);
-
-	*off = phase_wrap(turn - expected);
-	*ok = fabs(*off) <= w->reader->tolerance;
-	return err;
-}
 
 /* Past the first n of the tracks ahead. */
 static int walk_pass(struct walk *w, unsigned n)
@@ -136,6 +67,7 @@ static int walk_pass(struct walk *w, unsigned n)
 		plan_pass(&w->plan, a);
 		w->last_start = a->start;
 	}
+	w->steady += n;
 	w->plan.first = w->ahead[n].first;
 	w->plan.start = w->ahead[n].start;
 	return err;
@@ -169,6 +101,7 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 	bool known;
 
 	plan_begin(&w->plan, &run);
+	w->steady = 0;
 	rounds_event(&w->rounds);
 	known = run.step != w->plan.now.step && w->plan.expected > LONG_RUN;
 	line_begin(&w->line, w->reader->noise,
@@ -393,6 +326,13 @@ static struct line_place place_of(const struct walk *w, unsigned n)
 	return (struct line_place){ n, w->ahead[n].run };
 }
 
+/* Have the runs come again as they are? */
+static bool is_steady(const struct walk *w)
+{
+	return w->plan.trusted &&
+	       w->steady > STEADY_CYCLES * plan_cycle(&w->plan);
+}
+
 /* Track n ahead was seen at another angle than expected: what of that is its
  * own, while the rest is noise. */
 static double learn(struct walk *w, unsigned n, double off)
@@ -406,7 +346,9 @@ static double learn(struct walk *w, unsigned n, double off)
 	line_go(&w->line, place_of(w, n), noise, &step, &cross);
 	*(of_run ? &p->now.step : &p->rate) += step * off;
 	p->cross_rate += cross * off;
-	if (w->ahead[n].run && p->now.count > LONG_RUN)
+	if (w->ahead[n].run && p->now.count > LONG_RUN && is_steady(w))
+		line_steady(&w->line, RUN_APART, STEADY_STEP, STEADY_CROSS);
+	else if (w->ahead[n].run && p->now.count > LONG_RUN)
 		line_doubt(&w->line, RUN_ANGLE, RUN_STEP, w->reader->noise);
 	return share * off;
 }
@@ -564,26 +506,6 @@ static int event(struct walk *w, unsigned n)
 	return err;
 }
 
-/* Both sides of a boundary, and how late they are. */
-static int both(struct walk *w, unsigned j, bool *ok, double off[2])
-{
-	double turn;
-	int err = 0;
-
-	off[LOW] = off[HIGH] = 0;
-	*ok = j == 0;
-	if (!j || jump(w, j) < 2.2 * w->reader->tolerance)
-		return 0;
-	*ok = true;
-	for (int side = LOW; side <= HIGH && !err && *ok; side++) {
-		err = reader_recall(w->reader,
-				    unit_of(w, (enum side)side, j), &turn);
-		off[side] = phase_wrap(turn - angle_of(w, (enum side)side, j));
-		*ok = fabs(off[side]) <= w->reader->tolerance;
-	}
-	return err;
-}
-
 /* To boundary n, both sides of which were seen: all that are passed learn from
  * it. */
 static int go_to(struct walk *w, unsigned n, double low, double high)
@@ -604,158 +526,12 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 	return err;
 }
 
-/* Both sides of a boundary; *side: the one that was wrong. */
-static int ask_both(struct walk *w, unsigned j, enum side *side, bool *ok,
-		    double *low, double *high)
-{
-	int err = ask(w, LOW, j, ok, low);
-
-	*side = LOW;
-	if (err || !*ok)
-		return err;
-	*side = HIGH;
-	return ask(w, HIGH, j, ok, high);
-}
-
-/* Of the next boundaries that have not been seen, the one that is there
- * soonest; 0: there are none. */
-static unsigned next_unseen(const struct walk *w, const bool *seen,
-			    unsigned *from, unsigned to)
-{
-	double best_ns = INFINITY, ns;
-	unsigned best = 0, n = 0;
-
-	while (*from < to && seen[*from])
-		++*from;
-	for (unsigned k = *from; k < to && n < WINDOW; k++) {
-		if (seen[k])
-			continue;
-		n++;
-		ns = reader_effort(w->reader, unit_of(w, LOW, k),
-				   angle_of(w, LOW, k));
-		if (ns < best_ns) {
-			best_ns = ns;
-			best = k;
-		}
-	}
-	return best;
-}
-
-/* Looks at a boundary until it is clear whether it is one.  What is late does
- * not seem to be before its end, but may seem to be behind it. */
-static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
-		      enum side *side)
-{
-	unsigned right = 0, wrong = 0, behind = 0;
-	double low, high;
-	enum side which = LOW;
-	int err = 0;
-
-	while (!err && right <= behind && wrong < INSIDE_LOOKS) {
-		err = both_sides ? ask_both(w, at, &which, ok, &low, &high) :
-				   ask(w, LOW, at, ok, &low);
-		right += *ok;
-		wrong += !*ok;
-		behind += !*ok && which == HIGH;
-		*side = *ok ? *side : which;
-	}
-	*ok = right > behind;
-	return err;
-}
-
-/* One boundary of a round.  One that can't be seen is wrong. */
-static int look_at_round(struct walk *w, unsigned at, bool *ok)
-{
-	bool fresh = rounds_fresh(&w->rounds);
-	enum side side = LOW;
-	int err;
-
-	*ok = false;
-	if (jump(w, at) < 2.2 * w->reader->tolerance)
-		return 0;
-	err = look_often(w, at, fresh, ok, &side);
-	w->rounds.both += fresh && *ok;
-	return err;
-}
-
-/*
- * Where each cylinder may have spares, a slip in it does not show behind it:
- * all boundaries that a leap goes over are looked at, in the order in which
- * they come under the head.  *bad: the first that is wrong, or 0.
- */
-static int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
-{
-	bool seen[PLAN_AHEAD + 1] = { false }, ok;
-	unsigned k, from = 1;
-	int err = 0;
-
-	*bad = 0;
-	while (!err && (k = next_unseen(w, seen, &from, to))) {
-		seen[k] = true;
-		err = look_at_round(w, k, &ok);
-		if (!err && !ok)
-			to = *bad = k;
-	}
-	return err;
-}
-
-/* A boundary that a leap has gone over; more than once when it is wrong. */
-static int look_at(struct walk *w, unsigned at, struct landing *l)
-{
-	enum side side = LOW;
-	bool ok;
-	int err;
-
-	if (!at || jump(w, at) < 2.2 * w->reader->tolerance)
-		return 0;
-	err = look_often(w, at, true, &ok, &side);
-	if (err || ok)
-		return err;
-	l->ok = false;
-	l->at = at;
-	l->side = side;
-	return 0;
-}
-
-/* Runs of nearly the same size, of which one ended elsewhere than foretold, and
- * a slip add up to what was foretold: before, or from there on.  So the tracks
- * on both sides of a change are looked at. */
-static int look_at_changes(struct walk *w, unsigned to, struct landing *l)
-{
-	int err = 0;
-
-	/* What has come again, and again, ends where it did. */
-	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
-		return 0;
-	for (unsigned k = 1; k <= to && l->ok && !err; k++) {
-		double was = w->ahead[k - 1].size, is = w->ahead[k].size;
-
-		if (w->ahead[k].run == w->ahead[k - 1].run ||
-		    w->ahead[k].size == w->ahead[k - 1].size ||
-		    fabs(is - was) > (1 - SHORT_LEAST) * was)
-			continue;
-		if (k > 1)
-			err = look_at(w, k - 1, l);
-		if (!err && l->ok && k + 1 < to)
-			err = look_at(w, k + 1, l);
-	}
-	return err;
-}
-
-/* Is what is before a boundary as foretold, too? */
-static int look_before(struct walk *w, unsigned at, struct landing *l)
-{
-	int err = at >= INSIDE_LEAST ? look_at(w, at - 1, l) : 0;
-
-	return err || !l->ok ? err : look_at_changes(w, at + 1, l);
-}
-
 /* To the last boundary up to `lo` that both sides of are right; what comes
  * behind it is looked at.  `looked`: into rounds, too. */
 static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
 		     bool looked)
 {
-	struct landing l = { .ok = true };
+	struct look_landing l = { .ok = true };
 	double offs[2] = { 0, 0 };
 	bool ok = false;
 	unsigned bad = 0;
@@ -771,21 +547,21 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
 		lo = bad - 1;
 	}
 	while (!err && lo) {
-		err = both(w, lo, &ok, offs);
+		err = look_recall(w, lo, &ok, offs);
 		if (ok)
 			break;
 		lo = lo > 1 && hi - lo < 4 ? lo - 1 : lo / 2;
 	}
 	if (err)
 		return err;
-	err = lo ? go_to(w, lo, offs[LOW], offs[HIGH]) : 0;
+	err = lo ? go_to(w, lo, offs[LOOK_LOW], offs[LOOK_HIGH]) : 0;
 	if (!err)
 		plan_ahead(&w->plan, w->ahead, 2);
 	return err ? err : event(w, n - lo);
 }
 
 /* Where, up to boundary `hi`, is the first event?  Passes what is before. */
-static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
+static int bisect(struct walk *w, enum look_side side, unsigned hi, unsigned n)
 {
 	unsigned lo = 0, mid;
 	double off;
@@ -804,13 +580,13 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 	while (hi - lo > 1 && !err) {
 		unsigned width = hi - lo;
 
-		mid = pick(w, side, lo + 1 + (width - 2) * 2 / 5,
+		mid = look_pick(w, side, lo + 1 + (width - 2) * 2 / 5,
 			   hi - 1 - (width - 2) * 2 / 5);
 		if (!mid)
-			mid = pick(w, side, lo + 1, hi - 1);
+			mid = look_pick(w, side, lo + 1, hi - 1);
 		if (!mid)
 			break;
-		err = ask(w, side, mid, &ok, &off);
+		err = look_ask(w, side, mid, &ok, &off);
 		if (ok)
 			lo = mid;
 		else
@@ -820,7 +596,7 @@ static int bisect(struct walk *w, enum side side, unsigned hi, unsigned n)
 }
 
 /* A leap was right: goes there. */
-static int accept(struct walk *w, const struct landing *l)
+static int accept(struct walk *w, const struct look_landing *l)
 {
 	unsigned n = l->at;
 	int err = go_to(w, n, l->low, l->high);
@@ -836,24 +612,24 @@ static int accept(struct walk *w, const struct landing *l)
 /* A boundary in [lo, hi]; when it is wrong, another one up to `last`: what is
  * late is rarely late twice.  *j: the boundary; 0: none can be seen. */
 static int look(struct walk *w, unsigned lo, unsigned hi, unsigned last,
-		struct landing *l)
+		struct look_landing *l)
 {
-	enum side side;
+	enum look_side side;
 	unsigned other;
 	int err;
 
 	l->ok = false;
-	l->at = pick(w, LOW, lo, hi);
+	l->at = look_pick(w, LOOK_LOW, lo, hi);
 	if (!l->at)
 		return 0;
-	err = ask_both(w, l->at, &l->side, &l->ok, &l->low, &l->high);
+	err = look_ask_both(w, l->at, &l->side, &l->ok, &l->low, &l->high);
 	if (err || l->ok || l->at < 6 || l->at + APART > last)
 		return err;
-	other = pick(w, LOW, l->at + APART,
+	other = look_pick(w, LOOK_LOW, l->at + APART,
 		     l->at + 9 < last ? l->at + 9 : last);
 	if (!other)
 		return 0;
-	err = ask_both(w, other, &side, &l->ok, &l->low, &l->high);
+	err = look_ask_both(w, other, &side, &l->ok, &l->low, &l->high);
 	if (l->ok) {
 		l->at = other;
 		w->reader->outliers++;
@@ -907,32 +683,8 @@ static unsigned bound(const struct walk *w, unsigned most, unsigned n,
 	return most;
 }
 
-/*
- * Tracks in another order, or of other sizes, may add up to the same: 23 of 704
- * sectors are 22 of 736.  So the boundary before the end is looked at too, and
- * one on the way where sizes change or are new.
- */
-static int look_inside(struct walk *w, struct landing *l, bool forced)
-{
-	bool fresh = !w->plan.trusted && w->plan.now.count < FRESH;
-	bool mixed = w->ahead[l->at].run > 0;
-	int err = 0;
-
-	if (l->at > 1 && (forced || fresh || l->at >= INSIDE_LEAST))
-		err = look_at(w, l->at - 1, l);
-	if (!err && l->ok && l->at >= (fresh ? LEAP_START : INSIDE_LEAST) &&
-	    (fresh || mixed)) {
-		err = look_at(w, pick(w, LOW, l->at / 8 + 1, l->at - 2), l);
-		/* That was luck. */
-		w->inside = !l->ok;
-	}
-	if (!err && l->ok && mixed && !w->rounds.tracks)
-		err = look_at_changes(w, l->at, l);
-	return err;
-}
-
 /* The leap to l was right at its end: is it on the way? */
-static int land(struct walk *w, struct landing *l, unsigned n, bool forced)
+static int land(struct walk *w, struct look_landing *l, unsigned n, bool forced)
 {
 	unsigned bad = 0;
 	int err;
@@ -958,7 +710,7 @@ static int land(struct walk *w, struct landing *l, unsigned n, bool forced)
 int walk_step(struct walk *walk)
 {
 	unsigned most = 2 * walk->leap + 16, n;
-	struct landing l;
+	struct look_landing l;
 	bool forced = false;
 	int err;
 

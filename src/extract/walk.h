@@ -28,7 +28,8 @@ struct walk {
 	struct rounds rounds;
 	double last_start;	/* angle of the last track passed */
 	unsigned streak;	/* of leaps that failed */
-	unsigned calm;		/* tracks since the last that did */
+	unsigned calm;		/* tracks since the last that did, */
+	uint64_t steady;	/* since a run began that was not foretold */
 	uint64_t odd_at;	/* end of the last odd track, */
 	uint32_t odd_size;	/* and its size */
 	struct ahead ahead[PLAN_AHEAD + 1];
