@@ -140,6 +140,48 @@ START_TEST(period_says_what_does_not_rotate)
 }
 END_TEST
 
+/* A busy host that lets nobody run but at its ticks. */
+struct ticking {
+	struct prober prober;
+	struct sim *sim;
+};
+
+static int ticking_access(struct prober *prober, struct probe_access *a,
+			  unsigned n, unsigned depth)
+{
+	struct ticking *t = (struct ticking *)prober;
+	uint64_t random, tick_ns = 4000000;
+	unsigned i;
+
+	(void)depth;
+	for (i = 0; i < n; i++) {
+		a[i].submit_ns = sim_now_ns(t->sim);
+		random = env_random(prober->env);
+		sim_advance(t->sim, tick_ns - a[i].submit_ns % tick_ns +
+			    random % 20000 +
+			    (random >> 32 & 7 ? 0 : (random >> 40) % 1500000));
+		a[i].complete_ns = sim_now_ns(t->sim);
+		a[i].result = 0;
+	}
+	return 0;
+}
+
+/* That has a period, too, but the same phase wherever is read. */
+START_TEST(period_is_no_tick)
+{
+	struct sim *sim = sim_new(NULL, 1 << 20, &(struct sim_options){ 0 });
+	struct ticking t = { .prober = {
+		.env = sim_env(sim), .limits = &sim_disk(sim)->limits,
+		.access = ticking_access,
+	}, .sim = sim };
+	struct period period;
+
+	ck_assert_int_eq(period_measure(&t.prober, 0, &period), 0);
+	ck_assert_int_eq(period.verdict, PERIOD_FLAT);
+	sim_free(sim);
+}
+END_TEST
+
 START_TEST(period_says_what_is_too_noisy)
 {
 	struct specgen options = generated(4);
@@ -383,6 +425,7 @@ static Suite *suite(void)
 	tcase_add_test(t, prober_gives_up_on_what_is_gone);
 	tcase_add_loop_test(t, period_of_generated_drives, 0, GENERATED);
 	tcase_add_test(t, period_says_what_does_not_rotate);
+	tcase_add_test(t, period_is_no_tick);
 	tcase_add_test(t, period_says_what_is_too_noisy);
 	tcase_add_test(t, period_of_what_cannot_be_read);
 	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);

@@ -44,6 +44,10 @@
 #define FLAT_NS 1300000u
 #define RANDOM_READS 24u
 #define REPEATS 8u
+/* Of reads at so many places, the phases are the same: the mean is that long.
+ * By chance it is once in a thousand million. */
+#define PLACES 48u
+#define SAME_PHASE 0.66
 /* What is slower is no hit of a cache. */
 #define HIT_MOST_NS 1500000u
 
@@ -538,6 +542,33 @@ static int gather_many(struct work *w, uint64_t until_ns)
 	return err;
 }
 
+/* ---- Does it turn? ---- */
+
+/* A host that lets nobody run but at its ticks has a period, too (4 ms, 15,000
+ * rpm).  But what turns passes each place at a phase of its own. */
+static int is_tick(struct work *w, bool *tick)
+{
+	uint64_t room = w->prober->limits->sectors - w->unit;
+	double c = 0, s = 0, n = 0, turn;
+	struct probe_access a;
+	int err = 0;
+
+	for (unsigned i = 0; i < PLACES && !err; i++) {
+		uint64_t at = i * UINT64_C(11400714819323198485);
+
+		err = read_at(w, align(w, at % room), &a);
+		if (err || a.result || is_hit(w, &a))
+			continue;
+		turn = fmod((double)(a.complete_ns - w->samples[0].at_ns),
+			    w->period_ns) / w->period_ns;
+		c += cos(2 * M_PI * turn);
+		s += sin(2 * M_PI * turn);
+		n++;
+	}
+	*tick = n > PLACES / 2 && hypot(c, s) > SAME_PHASE * n;
+	return err;
+}
+
 /* ---- All of it ---- */
 
 static int measure(struct work *w, uint64_t until_ns)
@@ -545,6 +576,7 @@ static int measure(struct work *w, uint64_t until_ns)
 	struct period *p = w->out;
 	uint64_t median_ns;
 	unsigned readable;
+	bool tick = false;
 	int err = random_reads(w, &median_ns, &readable);
 
 	if (err)
@@ -562,9 +594,14 @@ static int measure(struct work *w, uint64_t until_ns)
 	p->period_ps = (uint64_t)llround(w->period_ns * 1e3);
 	p->noise_ns = w->residual_ns;
 	p->late = 1 - w->good;
-	if (w->period_ns <= 0 || w->good < GATE_SHARE)
+	if (w->period_ns <= 0 || w->good < GATE_SHARE) {
 		p->verdict = PERIOD_NOISY;
-	return 0;
+		return 0;
+	}
+	err = is_tick(w, &tick);
+	if (tick)
+		p->verdict = PERIOD_FLAT;
+	return err;
 }
 
 int period_measure(struct prober *prober, uint64_t most_ns,
