@@ -444,6 +444,48 @@ START_TEST(bands_change)
 }
 END_TEST
 
+/* Where the room of large files goes to others during a pass, sectors may be in
+ * windows of two bands: it comes to its end. */
+START_TEST(owners_change)
+{
+	static const uint64_t seeds[] = { 2, 3, 7 };
+	uint64_t seed = seeds[_i], ino[16] = { 0 };
+	struct scrub_status s;
+	unsigned turns, i;
+	struct bench b;
+	char name[8];
+
+	rig_open(&b.rig, 1024, 7);
+	b.rig.options.memory_bytes = 1u << 30;
+	rig_remount(&b.rig);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	for (turns = 0; turns < 40000; turns++) {
+		struct fs_op op = { .type = FS_FALLOCATE };
+
+		if (turns > 600 && state_of(&b, &s) == SCRUB_WAITING)
+			scrub_start(b.scrub);
+		turn(&b);
+		if (turns % 40)
+			continue;
+		i = test_random(&seed) % 16;
+		snprintf(name, sizeof(name), "room%u", i);
+		if (ino[i]) {
+			ck_assert_int_eq(rig_unlink(&b.rig, 1, name), 0);
+			rig_forget(&b.rig, ino[i], 1);
+			ck_assert_int_eq(rig_sync(&b.rig), 0);
+		}
+		ck_assert_int_eq(rig_mknod(&b.rig, 1, name, S_IFREG | 0644,
+					   &ino[i]), 0);
+		op.ino = ino[i];
+		op.size = (1280 + test_random(&seed) % 12800) << 12;
+		ck_assert_int_eq(rig_do(&b.rig, &op), 0);
+	}
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_int_eq(s.state, SCRUB_WAITING);
+	bench_close(&b);
+}
+END_TEST
+
 /* ---- on a drive that turns ---- */
 
 static const char drive_text[] =
@@ -595,6 +637,7 @@ int main(void)
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);
 	tcase_add_test(tcase, bands_change);
+	tcase_add_loop_test(tcase, owners_change, 0, 3);
 	tcase_add_test(tcase, nothing_is_delayed);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -531,7 +531,8 @@ static int take_small(struct taking *taking, uint64_t after, uint64_t n)
 	if (open && span_find(alloc, open->span, n, &run)) {
 		open->used = ++alloc->clock;
 		rc = take(taking, run.first, n);
-		taking->pieces[taking->n - 1].follows = !rc;
+		if (!rc)
+			taking->pieces[taking->n - 1].follows = true;
 		return rc;
 	}
 	rc = small_search(taking, n, &run);

@@ -199,6 +199,17 @@ uint64_t freeblock_wanted(const struct freeblock_task *task)
 	       task->suspect.total;
 }
 
+bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
+		     uint64_t n)
+{
+	struct range r;
+
+	return (wanted_next(task->wanted, sector, &r) &&
+		r.first < sector + n) ||
+	       rangeset_meets(&task->flying, sector, n) ||
+	       rangeset_meets(&task->suspect, sector, n);
+}
+
 /* There may be something to do now: the queue is to ask. */
 static void task_wake(struct freeblock_task *task)
 {

@@ -71,6 +71,9 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n);
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector,
 		      uint64_t n);
 uint64_t freeblock_wanted(const struct freeblock_task *task); /* sectors */
+/* Is any of these wanted, or on its way? */
+bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
+		     uint64_t n);
 
 /* What is wanted, now and later, is read like what the foreground reads,
  * `depth` requests at a time; 0: no longer. */

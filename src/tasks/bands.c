@@ -212,15 +212,17 @@ uint64_t bands_read_sectors(const struct scrub *scrub)
 
 /* ---- windows ---- */
 
+/* Sectors are not counted for this: where room has changed hands during a pass
+ * they may be in windows of two bands, wanted by both. */
 static void windows_over(struct scrub *scrub, struct band *band)
 {
-	const struct window *w;
+	struct window *w;
 
-	while ((w = band->first) && !w->left) {
-		judge_rest(scrub, w);
-		/* That may want some of it again. */
-		if (w->left)
+	while ((w = band->first) && w->came) {
+		w->came = false;
+		if (freeblock_wants(scrub->task, w->from, w->end - w->from))
 			return;
+		judge_rest(scrub, w);
 		scrub->done_sectors += w->sectors;
 		scrub->moved = true;
 		band->cursor = w->last ? UINT64_MAX : w->end;
@@ -231,10 +233,12 @@ static void windows_over(struct scrub *scrub, struct band *band)
 /* A leaf is lost: who owns what it tells of can't be found out. */
 static void window_skip(struct scrub *scrub, struct window *w)
 {
+	if (w->end < w->from + SKIP_SECTORS)
+		w->end = w->from + SKIP_SECTORS;
 	msg_error("%s: scrub: what lies behind sector %llu cannot be looked "
-		  "up; %u sectors are left out", scrub->fs->disk->name,
-		  (unsigned long long)w->end, SKIP_SECTORS);
-	w->end += SKIP_SECTORS;
+		  "up; %llu sectors are left out", scrub->fs->disk->name,
+		  (unsigned long long)w->from,
+		  (unsigned long long)(w->end - w->from));
 	w->last = w->end >= w->limit;
 	w->runs = w->pieces = w->sums = 0;
 	w->sectors = 0;
@@ -250,6 +254,7 @@ static void window_want(struct scrub *scrub, struct window *w)
 		err = freeblock_want(scrub->task, w->run[i].sector,
 				     w->run[i].n);
 	w->left = freeblock_wanted(scrub->task) - wanted;
+	w->came = true;
 	if (err)
 		msg_warn("%s: scrub: %s", scrub->fs->disk->name,
 			 strerror(-err));

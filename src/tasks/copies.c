@@ -35,6 +35,11 @@ static bool copies_add(struct window *w, const struct tree_item *item)
 		sector += run.n;
 		if (sector <= w->end || !run.n)
 			continue;
+		if (run.sector < w->end) {
+			run.n = sector - w->end;
+			run.off += w->end - run.sector;
+			run.sector = w->end;
+		}
 		if (run.ino && (w->runs == SCRUB_RUNS ||
 				w->pieces + load_pieces(&run) > SCRUB_PIECES))
 			return false;

@@ -55,7 +55,8 @@ struct window {
 	uint64_t *sum;
 	uint32_t sums;
 	uint64_t sectors;	/* of its runs */
-	uint64_t left;		/* of them, wanted */
+	uint64_t left;		/* of them, wanted, about */
+	bool came;		/* something, since it was asked what is left */
 	struct window *next;	/* of its band */
 	size_t bytes;		/* of memory, with what it points to */
 };

@@ -351,6 +351,7 @@ static void judge_window(struct scrub *scrub, struct window *w,
 	uint64_t from, to;
 	uint32_t i;
 
+	w->came = true;
 	for (i = run_lower(w, sector); i < w->runs && w->run[i].sector < end;
 	     i++) {
 		const struct run *run = &w->run[i];
@@ -358,7 +359,7 @@ static void judge_window(struct scrub *scrub, struct window *w,
 		from = run->sector > sector ? run->sector : sector;
 		to = run->sector + run->n;
 		to = to < end ? to : end;
-		w->left -= to - from;
+		w->left -= to - from < w->left ? to - from : w->left;
 		judge_run(scrub, w, run, from - run->sector, to - from,
 			  data ? data + (from - sector) * SECTOR_BYTES : NULL);
 	}
