@@ -703,7 +703,8 @@ static void spot_take(struct queue_place *place, struct queue_request *req,
 START_TEST(writes)
 {
 	struct queue_request req[3] = { 0 };
-	struct spot spot = { { spot_find, spot_take }, 5000 * UNIT, 0 };
+	struct spot spot = { { .find = spot_find, .take = spot_take },
+			     5000 * UNIT, 0 };
 	uint64_t *data = aligned_alloc(4096, 4096), *seen;
 	struct iovec iov = { data, 4096 };
 	struct bench b;

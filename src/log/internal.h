@@ -78,6 +78,16 @@ struct log_stage {
 	struct iovec iov;
 };
 
+/* A read that takes the head to the next track. */
+struct log_ahead {
+	uint8_t *buf;			/* a unit; nobody looks at it */
+	const struct log_track *from;	/* it was asked for there; or NULL */
+	bool busy;
+	struct queue_request req;
+	struct queue_place place;
+	struct iovec iov;
+};
+
 struct log {
 	struct env *env;
 	struct queue *queue;
@@ -122,6 +132,8 @@ struct log {
 	struct log_stage *filling;	/* takes records unless full */
 	struct log_stage *sending;	/* NULL: none */
 	uint64_t missing_first, missing_last; /* records without; 0: none */
+
+	struct log_ahead ahead;
 
 	/* Tracks: `main` got the last record, `twin` the last twins. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
@@ -174,6 +186,11 @@ bool log_is_hurried(const struct log *log);
 bool log_place_find(struct log *log, const struct belief *belief,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns);
+/* Is it time to go on to another track?  And where would a record come by first
+ * there, if it were written now; false: nowhere. */
+bool log_wants_track(const struct log *log);
+bool log_place_ahead(struct log *log, const struct belief *belief,
+		     size_t bytes, uint64_t *sector, uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
 /* Which track twins go to, `first` bytes at least, `bytes` if they fit; not
@@ -192,6 +209,9 @@ bool log_twin_find(struct log *log, const struct log_track *track,
 
 /* write.c */
 void log_dispatch(struct log *log);
+
+/* ahead.c */
+void log_go_ahead(struct log *log);
 
 /* twin.c */
 void log_twin_stage(struct log *log);

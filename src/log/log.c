@@ -34,6 +34,11 @@ static int buffers_alloc(struct log *log)
 			return -ENOMEM;
 		list_add(&log->spare, &log->record[i].link);
 	}
+	log->ahead.buf = aligned_alloc(TRAX_BLOCK_BYTES, log->unit_bytes >
+				       TRAX_BLOCK_BYTES ? log->unit_bytes :
+				       TRAX_BLOCK_BYTES);
+	if (!log->ahead.buf)
+		return -ENOMEM;
 	for (unsigned i = 0; i < LOG_STAGES; i++) {
 		log->stage[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
 						  LOG_STAGE_BYTES);
@@ -88,6 +93,7 @@ void log_close(struct log *log)
 		free(log->record[i].buf);
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		free(log->stage[i].buf);
+	free(log->ahead.buf);
 	free(log->held);
 	log_tracks_fini(log);
 	free(log);
@@ -305,6 +311,8 @@ void log_commit(struct log *log, struct waiter *w)
 
 static bool is_drained(const struct log *log)
 {
+	if (log->ahead.busy)
+		return false;
 	return log->failed ?
 		!log->sending :
 		!log->open && list_empty(&log->writing) &&

@@ -472,6 +472,48 @@ static bool is_ridden(const struct log *log)
 	       (!log_twin_staged_bytes(log) || log_twin_waits_here(log));
 }
 
+bool log_wants_track(const struct log *log)
+{
+	return is_used_up(log) || is_ridden(log) ||
+	       (log_twin_staged_bytes(log) >= LEAVE_BYTES &&
+		log_twin_waits_here(log));
+}
+
+/* On other tracks, that have room for what is staged, and for long. */
+static bool find_on_next(struct log *log, const struct belief *belief,
+			 uint32_t n, uint64_t need, uint64_t *sector,
+			 uint64_t *cost_ns)
+{
+	const uint32_t staged = units_of(log, log_twin_staged_bytes(log));
+	const struct free_places places = {
+		.set = { places_next }, .log = log, .not = log->main,
+		.least = log->main && 2 * staged < log->main->units / 2 ?
+			 log->main->units / 2 : 2 * staged,
+		.open = true,
+	};
+
+	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
+}
+
+/* Is there so little room in long runs, with so much needed, that they must not
+ * be cut? */
+static bool is_tight(const struct log *log, uint64_t need)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+
+	return !room_holds(log, &room, need + EASY_BYTES);
+}
+
+bool log_place_ahead(struct log *log, const struct belief *belief,
+		     size_t bytes, uint64_t *sector, uint64_t *cost_ns)
+{
+	const uint64_t need = log_needed_bytes(log);
+
+	return log_wants_track(log) && !is_tight(log, need + bytes) &&
+	       find_on_next(log, belief, units_of(log, bytes), need, sector,
+			    cost_ns);
+}
+
 /* The place that comes by first and breaks no promise. */
 static bool find_nearest(struct log *log, const struct belief *belief,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
@@ -480,25 +522,16 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 	/* Of the others: what is to be placed now is among what is needed. */
 	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
 	const uint64_t need = log_needed_bytes(log) - bytes;
-	const uint64_t staged = log_twin_staged_bytes(log);
-	const struct log_room room = room_of_all(log, NULL, 0, 0);
 	struct free_places places = {
-		.set = { places_next }, .log = log, .not = log->main,
-		.tight = !room_holds(log, &room, need + bytes + EASY_BYTES),
-		.least = 2 * units_of(log, staged), .open = true,
+		.set = { places_next }, .log = log,
+		.not = elsewhere ? log->main : NULL,
+		.tight = is_tight(log, need + bytes),
+		.open = true,
 	};
 
-	if (log->main && places.least < log->main->units / 2)
-		places.least = log->main->units / 2;
-
-	if ((is_used_up(log) || is_ridden(log) ||
-	     (staged >= LEAVE_BYTES && log_twin_waits_here(log))) &&
-	    !places.tight &&
-	    find_allowed(log, belief, &places, n, need, sector, cost_ns))
+	if (!places.tight && log_wants_track(log) &&
+	    find_on_next(log, belief, n, need, sector, cost_ns))
 		return true;
-	places.least = 0;
-	if (!elsewhere)
-		places.not = NULL;
 	if (find_allowed(log, belief, &places, n, need, sector, cost_ns))
 		return true;
 	places.open = false;
@@ -538,8 +571,10 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 	struct log_track *t = log_track_of(log, sector);
 
 	log_track_mark(log, t, sector, bytes, seq);
-	if (t != log->main)
+	if (t != log->main) {
 		log->ridden_bytes = 0;
+		log->ahead.from = NULL;
+	}
 	log->main = t;
 }
 

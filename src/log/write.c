@@ -69,6 +69,7 @@ static void record_done(struct disk_request *req)
 	}
 	log_twin_stage(log);
 	log_dispatch(log);
+	log_go_ahead(log);
 	log_wake(log);
 }
 
