@@ -50,9 +50,10 @@
 #define STEP_NOISE 1.2
 #define ROUND_MOST 1.02
 #define ROWS_MOST 20000u
-#define SOFT_BENT 0.01
+#define BENT 0.01
 /* Standard deviations: rather too many ways than that one is missing. */
-#define JOIN_SIGMAS 8.0
+#define SURE_SIGMAS 8.0
+#define ALIKE_SIGMAS 5.0
 #define ZONE_SIGMAS 1.0
 #define ROW_NO_ZONE UINT32_MAX
 #define LEAP_LEAST 0.015
@@ -635,16 +636,31 @@ struct row_at {
 	enum row_odd odd;	/* may still come, once */
 };
 
+/* Have they surely other pitches?  Slips in them that are not seen bend
+ * lines. */
+static bool surely_differ(const struct part *a, const struct part *b)
+{
+	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma);
+
+	return fabs(a->s.pitch / b->s.pitch - 1) >
+	       PITCH_SAME + SURE_SIGMAS * sigma / b->s.pitch +
+		       BENT * (1 / a->turns + 1 / b->turns);
+}
+
+/* May they have the same pitch?  That of one with slips in it is bent. */
+static bool look_alike(const struct part *a, const struct part *b)
+{
+	double bent = (a->s.soft ? BENT / a->turns : 0) +
+		      (b->s.soft ? BENT / b->turns : 0);
+
+	return fabs(a->s.pitch / b->s.pitch - 1) < bent ||
+	       !differ_by(a, b, ALIKE_SIGMAS);
+}
+
 static bool may_join(const struct part *a, const struct part *b)
 {
-	/* A line that ends nowhere may have slips in it. */
-	double bent = (a->s.soft ? SOFT_BENT / a->turns : 0) +
-		      (b->s.soft ? SOFT_BENT / b->turns : 0);
-	double by = fabs(a->s.pitch / b->s.pitch - 1);
-
 	return !a->broken && a->jump > -TURNS_OFF &&
-	       a->jump <= SLIPPED_MOST &&
-	       (by < bent || !differ_by(a, b, JOIN_SIGMAS));
+	       a->jump <= SLIPPED_MOST && !surely_differ(a, b);
 }
 
 /* Is there room for some units more on a track? */
@@ -676,20 +692,25 @@ static bool may_end(const struct parts *g, const struct row_at *at,
 	       is_turn(g, at->late + turns, p[at->part].s.pitch);
 }
 
-/* Are pitches others from a part on?  Those of a few units say nothing. */
-static bool is_other_zone(const struct parts *g, unsigned from, double sigmas)
+/* May pitches be others from a part on?  Or are they, surely?  Those of a few
+ * units say nothing. */
+static bool is_other_zone(const struct parts *g, unsigned from, bool surely)
 {
 	const struct store_track *t = &g->gap->behind;
-	struct part behind = { .s = { .pitch = t->pitch } };
+	struct part behind = { .s = { .pitch = t->pitch }, .turns = 1 };
+	const struct part *other = &behind;
 	unsigned a = from, b = from;
 
 	while (a && g->part[a - 1].s.units < FEW_UNITS)
 		a--;
 	while (b < g->n && g->part[b].s.units < FEW_UNITS)
 		b++;
-	return a && (b < g->n || t->size) &&
-	       differ_by(&g->part[a - 1], b < g->n ? &g->part[b] : &behind,
-			 sigmas);
+	if (!a || (b == g->n && !t->size))
+		return false;
+	if (b < g->n)
+		other = &g->part[b];
+	return surely ? surely_differ(&g->part[a - 1], other) :
+			differ_by(&g->part[a - 1], other, ZONE_SIGMAS);
 }
 
 static void row_go(struct row *row, struct row_at at);
@@ -763,7 +784,7 @@ static void row_take(struct row *row, const struct row_at *at, unsigned to,
 		row_first(row, at->part, to, turns);
 	else if (turns >= WHOLE_LEAST)
 		row_step(row, to, at->start, at->odd);
-	if (!last && at->odd == ROW_ZONE && is_other_zone(g, to, ZONE_SIGMAS)) {
+	if (!last && at->odd == ROW_ZONE && is_other_zone(g, to, false)) {
 		row->zone = to;
 		row_go(row, (struct row_at){ to, NAN, 0, ROW_PLAIN });
 		row->zone = ROW_NO_ZONE;
@@ -820,7 +841,7 @@ static bool is_zone_end(const struct parts *g, unsigned from)
 {
 	const struct part *p = &g->part[from];
 
-	return is_other_zone(g, from, JOIN_SIGMAS) || from == g->n ||
+	return is_other_zone(g, from, true) || from == g->n ||
 	       p[-1].turns + p[-1].jump + p->turns > ROUND_MOST;
 }
 
@@ -861,7 +882,7 @@ static int try_leap(struct parts *g, const struct row *row, unsigned i,
 	int err = 0;
 
 	if (!(row->found >> i & 1)) {
-		*found = p->jump < least_leap(row);
+		*found = p->jump < least_leap(row) && look_alike(p, p + 1);
 		return 0;
 	}
 	for (unsigned k = 0; k < g->gap->steps; k++) {
