@@ -4,7 +4,9 @@
  */
 #include "diskmodel/geom_build.h"
 #include "extract/heads.h"
+#include "sim/drive.h"
 #include "sim/specgen.h"
+#include "tests/extract_rig.h"
 #include "tests/test.h"
 
 #define ZONES 4u
@@ -43,7 +45,7 @@ START_TEST(orders)
 		uint32_t group, times, surfaces;
 		bool back;
 	} cases[] = {
-		{ "ABCD", 1, 200, 4, false },
+		{ "ABCF", 1, 200, 4, false },
 		{ "AB", 1, 200, 2, false },
 		{ "CADBEF", 90, 10, 6, false },
 		{ "CADDAC", 1, 200, 3, true },
@@ -120,8 +122,10 @@ static uint32_t apart(const struct geom *geom, uint64_t a, uint64_t b)
 					 s.cylinder - t.cylinder;
 }
 
-/* Distances are right to some per cent of the disk. */
-static void judge(const struct geom *truth, const struct geom *out)
+/* Distances are right to some per cent of the disk, and two groups: which way
+ * those run does not show. */
+static void judge(const struct geom *truth, const struct geom *out,
+		  const struct spec *spec)
 {
 	uint64_t n = geom_tracks(truth), seed = 3, a, b;
 	uint32_t most = apart(truth, 0, n - 1), is, seems;
@@ -132,7 +136,7 @@ static void judge(const struct geom *truth, const struct geom *out)
 		is = apart(truth, a, b);
 		seems = apart(out, a, b);
 		ck_assert_uint_le(seems < is ? is - seems : seems - is,
-				  most / 8);
+				  most / 8 + 2 * spec->group_cylinders);
 	}
 }
 
@@ -158,7 +162,7 @@ START_TEST(never_wrong)
 			      "seed %u: %u for %u", (unsigned)options.seed,
 			      heads.surfaces, spec->surfaces);
 		if (out)
-			judge(truth, out);
+			judge(truth, out, spec);
 		right += out != NULL;
 		kinds |= 1u << spec->order;
 		geom_free(out);
@@ -171,6 +175,100 @@ START_TEST(never_wrong)
 }
 END_TEST
 
+/* Surfaces that are alike, and skews: along a surface, to the next one, and to
+ * the next group; so many surfaces are told. */
+START_TEST(skews)
+{
+	static const struct {
+		uint32_t surfaces, group;
+		double along, across, further;
+		uint32_t told;
+	} cases[] = {
+		{ 4, 1, 0, 0.1, 0.17, 4 },
+		{ 2, 1, 0, 0.1, 0.17, 2 },
+		{ 4, 1, 0, 0.1, 0.1, 0 },
+		{ 6, 140, 0.1, 0.17, 0.62, 6 },
+		{ 2, 32, 0.1, 0.17, 0.62, 2 },
+		/* Groups without surfaces, or bands: seeks would tell. */
+		{ 6, 140, 0.1, 0.17, 0.17, 0 },
+		{ 6, 140, 0.1, 0.1, 0.17, 0 },
+		{ 1, 140, 0.1, 0.17, 0.62, 0 },
+	};
+	struct geom_build *b = geom_build_new(PERIOD_NS, UINT32_MAX / 1000);
+	uint32_t n = cases[_i].surfaces, group = cases[_i].group;
+	struct geom *geom, *out;
+	struct heads heads;
+	double at = 0;
+
+	for (uint32_t i = 0; i < 24000; i++) {
+		struct geom_sweep s = {
+			.count = 1, .sectors = 1000 - i / 6720 * 50,
+			.around = 1000 - i / 6720 * 50, .cylinder = i,
+			.base = (angle)(int64_t)(at * 0x1p32), .known = true,
+		};
+
+		ck_assert_int_eq(geom_build_sweep(b, &s), 0);
+		at += (i + 1) % group ? cases[_i].along :
+		      (i + 1) % (group * n) ? cases[_i].across :
+					      cases[_i].further;
+	}
+	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
+	geom_build_free(b);
+	ck_assert_int_eq(heads_find(geom, &heads, &out), 0);
+	ck_assert_uint_eq(heads.surfaces, cases[_i].told);
+	ck_assert(!heads.surfaces == !out);
+	for (uint32_t i = 0; out && i < 23520; i++) {
+		struct geom_track t;
+
+		geom_track_at(out, i, &t);
+		ck_assert_uint_eq(t.surface, i / group % n);
+		ck_assert_uint_eq(t.cylinder / group, i / group / n);
+	}
+	geom_free(out);
+	geom_free(geom);
+}
+END_TEST
+
+/* What neither sizes nor skews tell seeks do on some drives, and on none
+ * wrongly. */
+START_TEST(seeks)
+{
+	static const struct {
+		uint64_t seed;
+		bool told;
+	} drives[] = {
+		/* A group's end alone, sweeps without, one surface; a disk
+		 * full of cylinders, and a serpentine that nothing shows. */
+		{ 217, true }, { 229, true }, { 281, true }, { 237, false },
+		{ 220, true },
+	};
+	struct specgen options = {
+		.seed = drives[_i].seed, .bytes = UINT64_C(80000000000),
+		.slipped = 0.0005, .cache = -1, .zero_latency = -1, .noise = 1,
+	};
+	struct extract_rig rig;
+	struct geom *geom, *out;
+	struct heads heads;
+	struct spec *spec;
+
+	ck_assert_int_eq(specgen_make(&options, &spec), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, options.seed), 0);
+	geom = flat(drive_geom(sim_drive(rig.sim)));
+	ck_assert_int_eq(heads_measure(&rig.prober, spec->mech.period_ps,
+				       UINT64_C(60000000000), geom, &heads,
+				       &out), 0);
+	ck_assert_uint_eq(heads.surfaces,
+			  drives[_i].told ? spec->surfaces : 0);
+	ck_assert(!heads.surfaces == !out);
+	if (out)
+		judge(drive_geom(sim_drive(rig.sim)), out, spec);
+	geom_free(out);
+	geom_free(geom);
+	extract_rig_fini(&rig);
+	spec_free(spec);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("heads");
@@ -178,6 +276,8 @@ int main(void)
 
 	tcase_add_loop_test(tc, orders, 0, 11);
 	tcase_add_loop_test(tc, never_wrong, 0, 4);
+	tcase_add_loop_test(tc, skews, 0, 8);
+	tcase_add_loop_test(tc, seeks, 0, 5);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

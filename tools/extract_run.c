@@ -29,6 +29,7 @@
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
 #define QUICK_TRIM_NS (4 * NS_PER_SECOND)
+#define HEADS_NS UINT64_C(60000000000)
 #define SAVE_NS (30 * NS_PER_SECOND)
 /* Boundaries looked at again: three thousand without an error are an error in
  * a thousand at most, with 95 %. */
@@ -352,7 +353,7 @@ static int trim(struct extract_run *run)
 	return 0;
 }
 
-/* On which surfaces the tracks lie, as far as their sizes tell. */
+/* On which surfaces the tracks lie: sizes, skews or seeks may tell. */
 static int run_heads(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -363,7 +364,8 @@ static int run_heads(struct extract_run *run)
 	/* Of a few places it would be a guess, and cylinders there are none. */
 	if (run->scsi || run->quick || !known(run, PROFILE_BOUNDARIES))
 		return 0;
-	err = heads_find(p->geom, &heads, &geom);
+	err = heads_measure(run->prober, p->mech.period_ps, HEADS_NS, p->geom,
+			    &heads, &geom);
 	if (err)
 		return err;
 	found(p, PROFILE_SURFACES, PROFILE_TIMING, heads.confidence_ppm);
@@ -378,9 +380,12 @@ static int run_heads(struct extract_run *run)
 	if (heads.order == HEADS_CYLINDER)
 		msg_info("%u surfaces in cylinder order%s", heads.surfaces,
 			 heads.back ? ", forth and back" : "");
+	else if (!heads.group)
+		msg_info("%u surfaces, one after another in each zone",
+			 heads.surfaces);
 	else
-		msg_info("%u surfaces in groups of %u tracks", heads.surfaces,
-			 heads.group);
+		msg_info("%u surface%s in groups of %u tracks", heads.surfaces,
+			 heads.surfaces > 1 ? "s" : "", heads.group);
 	return 0;
 }
 
@@ -632,10 +637,10 @@ static const struct stage stages[] = {
 	{ "period", run_period },
 	{ "translations", run_told },
 	{ "tracks", run_map },
-	{ "surfaces", run_heads },
 	{ "angles", run_angles },
 	{ "verification", run_verify },
 	{ "all angles", run_trim },
+	{ "surfaces", run_heads },
 	{ "seeks by distance", run_trace },
 	{ "mechanics", run_mech },
 };

@@ -20,6 +20,8 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/pieces.h"
+#include "extract/sweeps.h"
 
 #define SURFACES_MOST 64u
 #define CYCLE_MOST (2 * SURFACES_MOST)
@@ -32,6 +34,7 @@
 #define VOTES_LEAST 12u
 #define AGREE 0.95
 #define SURE_PPM 999000u
+#define SEEKS_PPM 990000u
 /* A track without its cylinder's spares. */
 #define SPARES_MOST 0.05
 /* Slots that tell where in a cycle they are. */
@@ -267,6 +270,20 @@ static bool has_spares(const struct slot *s, uint32_t n)
 	return n > 2 && shorter == 1 && least >= (1 - SPARES_MOST) * most;
 }
 
+/* Two surfaces, forth and back, of which the last track of each cylinder lacks
+ * the spares, would look like four. */
+static bool is_two_with_spares(const struct slot *s)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct slot *a = &s[i], *b = &s[(i + 1) % 4],
+				  *c = &s[(i + 2) % 4], *d = &s[(i + 3) % 4];
+
+		if (a->size > d->size && a->size - d->size == c->size - b->size)
+			return true;
+	}
+	return false;
+}
+
 /* Surfaces that a cycle goes over; 0: it can't be said. */
 static uint32_t surfaces_of(const struct slot *s, uint32_t cycle,
 			    uint32_t group, bool *back)
@@ -278,6 +295,8 @@ static uint32_t surfaces_of(const struct slot *s, uint32_t cycle,
 		is_there_and_back(s, cycle, &from);
 	if (*back)
 		return 4 * differ > cycle ? cycle / 2 : 0;
+	if (group == 1 && cycle == 4 && is_two_with_spares(s))
+		return 0;
 	if (differ == cycle || (differ > 2 && 2 * differ > cycle) ||
 	    (group == 1 && differ == 2 && has_spares(s, cycle)))
 		return cycle;
@@ -509,13 +528,12 @@ static int find(struct work *w, bool join)
 	return err;
 }
 
-int heads_find(const struct geom *geom, struct heads *heads, struct geom **out)
+static int find_by_sizes(const struct geom *geom, struct heads *heads,
+			 struct geom **out)
 {
 	struct work w = { .geom = geom, .heads = heads };
 	int err;
 
-	*heads = (struct heads){ 0 };
-	*out = NULL;
 	/* A short track may be one with slips, or come again. */
 	err = find(&w, true);
 	if (!err && !heads->surfaces)
@@ -530,4 +548,57 @@ int heads_find(const struct geom *geom, struct heads *heads, struct geom **out)
 	}
 	free(w.item);
 	return err;
+}
+
+/* ---- By skews, and by seeks ---- */
+
+static int place_pieces(const struct pieces *p, enum pieces_are are,
+			uint32_t surfaces, uint32_t sure_ppm,
+			const struct geom *geom, struct heads *heads,
+			struct geom **out)
+{
+	*heads = (struct heads){
+		.order = are == PIECES_CYLINDERS ? HEADS_CYLINDER :
+						   HEADS_SERPENTINE,
+		.surfaces = surfaces,
+		.group = are == PIECES_CYLINDERS ? 1 :
+			 are == PIECES_BANDS ? p->group / surfaces : p->group,
+		.confidence_ppm = sure_ppm,
+	};
+	return pieces_place(p, are, surfaces, geom, out);
+}
+
+int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
+		  const struct geom *geom, struct heads *heads,
+		  struct geom **out)
+{
+	uint32_t surfaces, sure_ppm = 0;
+	enum pieces_are are;
+	struct pieces p;
+	int err;
+
+	*heads = (struct heads){ 0 };
+	*out = NULL;
+	err = find_by_sizes(geom, heads, out);
+	if (err || heads->surfaces)
+		return err;
+	err = pieces_cut(geom, &p);
+	if (err)
+		return err;
+	surfaces = pieces_count(&p, &are, &sure_ppm);
+	if (!surfaces && prober) {
+		err = sweeps_count(prober, geom, (double)period_ps / 1e3, &p,
+				   most_ns, &surfaces, &are);
+		sure_ppm = SEEKS_PPM;
+	}
+	if (!err && surfaces)
+		err = place_pieces(&p, are, surfaces, sure_ppm, geom, heads,
+				   out);
+	pieces_free(&p);
+	return err;
+}
+
+int heads_find(const struct geom *geom, struct heads *heads, struct geom **out)
+{
+	return heads_measure(NULL, 0, 0, geom, heads, out);
 }

@@ -4,12 +4,13 @@
  * Surfaces are seldom formatted alike: those of one zone have tracks of
  * different sizes.  Where the sizes come again and again in the same order,
  * track by track or group by group, it is the surfaces that come again.
- * Drives whose surfaces are alike do not show them; nothing is said of those.
+ * Otherwise skews may tell (pieces.h), or seeks (sweeps.h).
  */
 #ifndef TRAX_EXTRACT_HEADS_H
 #define TRAX_EXTRACT_HEADS_H
 
 #include "diskmodel/geom.h"
+#include "extract/probe.h"
 
 enum heads_order {
 	HEADS_UNKNOWN,
@@ -20,7 +21,8 @@ enum heads_order {
 struct heads {
 	enum heads_order order;
 	uint32_t surfaces;	/* 0: can't be told */
-	uint32_t group;		/* cylinders; 1 in cylinder order */
+	uint32_t group;		/* cylinders; 1 in cylinder order; 0: as many
+				 * as a zone has */
 	bool back;		/* every other round from the last surface */
 	uint32_t confidence_ppm;
 };
@@ -32,5 +34,12 @@ struct heads {
  */
 int heads_find(const struct geom *geom, struct heads *heads,
 	       struct geom **out);
+
+/* The same, asking the drive where the tracks don't tell: half a minute of
+ * reads, `most_ns` at most (0: as long as it takes).  Or why that had to stop.
+ */
+int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
+		  const struct geom *geom, struct heads *heads,
+		  struct geom **out);
 
 #endif

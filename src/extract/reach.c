@@ -195,7 +195,10 @@ int reach_try(struct reach *reach, struct prober *prober,
 	err = access_one(prober, at, unit, false, &a);
 	if (err || a.result)
 		return err;
-	reach_clock_see(clock, a.complete_ns, reach_angle(geom, at, unit));
+	/* From a cache: the head is somewhere else. */
+	if (!reach_clock_see(clock, a.complete_ns,
+			     reach_angle(geom, at, unit)) && clock->strict)
+		return 0;
 	zero_ns = reach_clock_wait(clock, a.complete_ns,
 				   reach_angle(geom, first, unit)) - unit_ns;
 	/* From the first unit of `to` on to the one that is wanted. */

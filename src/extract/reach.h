@@ -38,6 +38,7 @@ struct reach_clock {
 	double turn;		/* of a completion, less the geometry's angle */
 	unsigned strayed;	/* completions in a row that were elsewhere */
 	bool set;
+	bool strict;		/* what was elsewhere is no beginning */
 };
 
 void reach_init(struct reach *reach, double lo_ns, double hi_ns);

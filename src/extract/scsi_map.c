@@ -846,7 +846,7 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 	if (last == m->track)
 		return 1;
 	if (model_by_cylinder(&m->model) && !map_begins_region(m, m->track) &&
-	    last <= model_region_last(&m->model, m->track))
+	    last < model_region_last(&m->model, m->track))
 		return 1;
 	if (m->facts > 1 && fact[-1].likely &&
 	    !(model_by_cylinder(&m->model) &&
