@@ -14,6 +14,7 @@
 #include "fs/replica.h"
 #include "sched/head.h"
 #include "sched/freeblock.h"
+#include "tasks/internal.h"
 #include "tasks/scrub.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
@@ -384,6 +385,56 @@ START_TEST(goes_on)
 }
 END_TEST
 
+static bool file_is_suspect(const struct scrub *scrub)
+{
+	for (unsigned i = 0; i < scrub->suspects; i++)
+		if (scrub->suspect[i].ino)
+			return true;
+	return false;
+}
+
+/* Paused and closed while something is suspect that lies in a window that is
+ * over: that is not said to have been read. */
+START_TEST(suspects_are_not_stored)
+{
+	struct scrub_status s;
+	unsigned turns = 0, i;
+	struct bench b;
+	json_t *errors;
+
+	bench_open(&b);
+	for (i = 0; i < 40; i++)
+		ck_assert_int_eq(sim_flip(b.rig.sim,
+					  sector_of(&b, 5, i << 16), 99), 0);
+	scrub_start(b.scrub);
+	do {
+		fs_run(b.rig.fs, 0);
+		freeblock_promote(b.scrub->task, file_is_suspect(b.scrub));
+		scrub_run(b.scrub);
+		sim_advance(b.rig.sim, TURN_NS);
+	} while (!(b.scrub->moved && file_is_suspect(b.scrub)) &&
+		 turns++ < MAX_TURNS);
+	ck_assert_uint_lt(turns, MAX_TURNS);
+	scrub_pause(b.scrub);
+	scrub_close(b.scrub);
+	/* The checker would have its say, too. */
+	ck_assert_int_eq(fs_close(b.rig.fs), 0);
+	ck_assert_int_eq(fs_open(sim_env(b.rig.sim), sim_disk(b.rig.sim),
+				 &b.rig.options, &b.rig.fs), 0);
+	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
+	turn(&b);
+	scrub_resume(b.scrub);
+	run_pass(&b, &s, MAX_TURNS);
+	ck_assert_uint_eq(s.passes, 1);
+	errors = errors_of(&b);
+	ck_assert_uint_ge(json_array_size(errors), 40);
+	json_decref(errors);
+	scrub_close(b.scrub);
+	ck_assert_int_eq(fs_close(b.rig.fs), 0);
+	sim_free(b.rig.sim);
+}
+END_TEST
+
 static void remount_with(struct bench *b, size_t memory_bytes)
 {
 	scrub_close(b->scrub);
@@ -636,6 +687,7 @@ int main(void)
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
 	tcase_add_test(tcase, goes_on);
+	tcase_add_test(tcase, suspects_are_not_stored);
 	tcase_add_test(tcase, bands_change);
 	tcase_add_loop_test(tcase, owners_change, 0, 3);
 	tcase_add_test(tcase, nothing_is_delayed);

@@ -43,26 +43,54 @@ struct stored {
 };
 static_assert(sizeof(struct stored) <= TRAX_MAX_ITEM_BYTES, "stored");
 
+static bool item_is_known(const struct tree_item *found)
+{
+	const struct scrub_item *item = found->value;
+
+	return found->bytes >= sizeof(*item) &&
+	       item->version == ITEM_VERSION && item->state <= SCRUB_PAUSED &&
+	       le16_get(item->bands) &&
+	       found->bytes == sizeof(*item) +
+				le16_get(item->bands) * sizeof(le32);
+}
+
+/* While something is suspect the cursors stay where they were: by a crash, or
+ * the end of the mount, it is forgotten. */
+static unsigned store_cursors(const struct scrub *scrub,
+			      const struct tree_item *old,
+			      struct stored *stored)
+{
+	if (scrub->suspects && old && item_is_known(old) &&
+	    old->bytes <= sizeof(*stored)) {
+		memcpy(stored, old->value, old->bytes);
+		return le16_get(stored->item.bands);
+	}
+	bands_put(scrub, stored->cursor);
+	return scrub->bands;
+}
+
 static int store_run(struct ticket *ticket)
 {
 	const struct scrub *scrub = ticket->state;
-	struct stored stored = { .item = {
-		.version = ITEM_VERSION,
-		.state = (uint8_t)scrub->state,
-		.bands = le16_put((uint16_t)scrub->bands),
-		.done_sectors = le64_put(scrub->done_sectors),
-		.passes = le64_put(scrub->passes),
-		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
-		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
-	} };
 	struct tree_item old;
+	struct stored stored;
+	unsigned bands;
 	int rc = tree_get(ticket->txn, item_key(), &old);
 
 	if (rc && rc != -ENOENT)
 		return rc;
-	bands_put(scrub, stored.cursor);
+	bands = store_cursors(scrub, rc ? NULL : &old, &stored);
+	stored.item = (struct scrub_item){
+		.version = ITEM_VERSION,
+		.state = (uint8_t)scrub->state,
+		.bands = le16_put((uint16_t)bands),
+		.done_sectors = le64_put(scrub->done_sectors),
+		.passes = le64_put(scrub->passes),
+		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
+		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
+	};
 	tree_put(ticket->txn, item_key(), &stored,
-		 sizeof(stored.item) + scrub->bands * sizeof(le32));
+		 sizeof(stored.item) + bands * sizeof(le32));
 	return 0;
 }
 
@@ -106,19 +134,14 @@ static int recall_run(struct ticket *ticket)
 	const struct scrub_item *item;
 	struct tree_item found;
 	int rc = tree_get(ticket->txn, item_key(), &found);
-	unsigned bands;
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
+	if (!item_is_known(&found))
+		return 0;
 	item = found.value;
-	if (found.bytes < sizeof(*item) || item->version != ITEM_VERSION ||
-	    item->state > SCRUB_PAUSED)
-		return 0;
-	bands = le16_get(item->bands);
-	if (!bands || found.bytes != sizeof(*item) + bands * sizeof(le32))
-		return 0;
 	scrub->state = item->state;
-	bands_recall(scrub, (const le32 *)(item + 1), bands);
+	bands_recall(scrub, (const le32 *)(item + 1), le16_get(item->bands));
 	scrub->run_since_ns = env_now_ns(scrub->fs->env);
 	scrub->done_sectors = le64_get(item->done_sectors);
 	scrub->passes = le64_get(item->passes);
