@@ -60,7 +60,7 @@ static void search(const struct crowd *crowd, const struct belief *belief,
 		.belief = belief,
 		.target = { .write = site->write, .lbn = site->lbn,
 			    .sectors = site->sectors },
-		.max_sectors = 2048, .joins = true, .steps = 250,
+		.max_sectors = 2048, .joins = true, .steps = 300,
 		.unit_sectors = UNIT_SECTORS, .prices = true,
 		.run_ns = 700000, .across_ns = 900000,
 	};

@@ -15,7 +15,7 @@
 #include "sched/fill.h"
 
 /* Tracks and nodes a decision may look at: 100 us of work at most. */
-#define STEPS 250u
+#define STEPS 300u
 /* Units; found by trying, see traxbench sched free. */
 #define RUN_NS 700000u
 #define ACROSS_NS 900000u
