@@ -367,6 +367,8 @@ int sched_free(const struct sched_options *options)
 		  330000, false },
 		{ "OLTP, default", NULL, 10, 30000000, false, 1, 0, 220000,
 		  false },
+		{ "any, default", NULL, 10, 30000000, false, 0.8, 0, 220000,
+		  false },
 	};
 	struct outcome with;
 	int err = 0;
