@@ -199,6 +199,14 @@ struct file {
 				   this sector on is read ahead; 0: nothing */
 };
 
+/* New data that is given its places, see place.c. */
+struct placing {
+	struct job *train;	/* the newest; NULL: none */
+	unsigned going;		/* jobs on their way */
+	unsigned crowd;		/* their mean number, in CROWD_UNIT */
+	uint64_t going_to;	/* where the newest of them ends */
+};
+
 struct files {
 	struct fs *fs;
 	struct list allocated;		/* files_alloc */
@@ -232,10 +240,7 @@ struct files {
 	struct list offered;		/* jobs, oldest first */
 	unsigned offers, home_offers;	/* how many; of these, of homes */
 	uint64_t offers_made, offers_recalled;
-	struct job *train;		/* place.c: the newest; NULL: none */
-	unsigned going;			/* jobs on their way */
-	unsigned crowd;			/* their mean number, in CROWD_UNIT */
-	uint64_t going_to;		/* where the newest of them ends */
+	struct placing placing[2];	/* of what is waited for; of the rest */
 	bool users_read;		/* of late */
 	bool offers_end;		/* nobody is told of any */
 	uint64_t reads_seen, look_ns;	/* at the last look; the next one */

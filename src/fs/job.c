@@ -425,7 +425,7 @@ void job_write(struct job *job, enum queue_class class,
 	unsigned i;
 
 	job_requests(job, class, written);
-	if (class == QUEUE_COMMIT && place_choose(job))
+	if (job->kind == JOB_DIRECT && place_choose(job))
 		return;
 	for (i = 0; i < job->segments; i++)
 		job_submit(job, &job->segment[i], class);

@@ -33,7 +33,9 @@
 #define LAMBDA 4u
 #define FOLLOWS_PART 8u		/* of a turn */
 
-/* So many on their way at once, of late, are enough. */
+/* Of what nobody waits for: files up to this. */
+#define SMALL_BLOCKS 16u
+/* So many on their way at once, of late, are enough of what is waited for. */
 #define CROWD_UNIT 64u
 #define CROWD (5 * CROWD_UNIT / 2)
 
@@ -68,6 +70,16 @@ static uint64_t job_end_sector(const struct job *job)
 static uint64_t train_sectors(const struct job *first)
 {
 	return job_end_sector(first->last) - job_begin_sector(first);
+}
+
+static bool is_waited_for(const struct job *job)
+{
+	return job->segment[0].req.class == QUEUE_COMMIT;
+}
+
+static struct placing *placing_of(const struct job *job)
+{
+	return &job->files->placing[!is_waited_for(job)];
 }
 
 /* Has nobody been given a place by where this train is? */
@@ -155,20 +167,20 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 		       uint64_t sector)
 {
 	struct job *first = container_of(place, struct job, place), *job;
-	struct files *files = first->files;
+	struct placing *placing = placing_of(first);
 	unsigned i;
 
 	if (sector != job_begin_sector(first))
 		train_move(first, sector);
 	req->disk.sector = job_begin_sector(first);
-	if (files->train == first) {
-		files->train = NULL;
-		files->going_to = job_end_sector(first->last);
+	if (placing->train == first) {
+		placing->train = NULL;
+		placing->going_to = job_end_sector(first->last);
 	}
 	for (job = first->behind; job; job = job->behind) {
 		job->segment[0].req.disk.sector = job_begin_sector(job);
 		for (i = 0; i < job->segments; i++)
-			job_submit(job, &job->segment[i], QUEUE_COMMIT);
+			job_submit(job, &job->segment[i], req->class);
 	}
 }
 
@@ -181,12 +193,12 @@ static void train_begin(struct job *job)
 	};
 
 	alloc_window(job->files->fs->alloc, &piece, &job->window);
-	job->last = job->files->train = job;
+	job->last = placing_of(job)->train = job;
 	job->place = (struct queue_place){ .find = place_find,
 					   .take = place_take,
 					   .leads = true };
 	job->segment[0].req.place = &job->place;
-	job_submit(job, &job->segment[0], QUEUE_COMMIT);
+	job_submit(job, &job->segment[0], job->segment[0].req.class);
 }
 
 /* What it has become may be too long to go anywhere. */
@@ -208,22 +220,23 @@ static bool may_begin(const struct job *job)
 	const struct fs *fs = job->files->fs;
 
 	return job->may_move && !fs->options.fixed_places &&
-	       job->files->crowd <= CROWD &&
+	       (is_waited_for(job) ? placing_of(job)->crowd <= CROWD :
+				     job->n <= SMALL_BLOCKS) &&
 	       job->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
 	       queue_places(fs->queue);
 }
 
 bool place_choose(struct job *job)
 {
-	struct files *files = job->files;
-	struct job *train = files->train;
-	bool goes_on = files->going &&
-		       files->going_to == job_begin_sector(job);
+	struct placing *placing = placing_of(job);
+	struct job *train = placing->train;
+	bool goes_on = placing->going &&
+		       placing->going_to == job_begin_sector(job);
 
 	job->going = true;
-	files->going++;
-	files->crowd += files->going * CROWD_UNIT / 8;
-	files->crowd -= files->crowd / 8;
+	placing->going++;
+	placing->crowd += placing->going * CROWD_UNIT / 8;
+	placing->crowd -= placing->crowd / 8;
 	if (train && job_end_sector(train->last) == job_begin_sector(job)) {
 		train_join(train, job);
 		return true;
@@ -232,11 +245,11 @@ bool place_choose(struct job *job)
 		train_begin(job);
 		return true;
 	}
-	files->going_to = job_end_sector(job);
+	placing->going_to = job_end_sector(job);
 	return false;
 }
 
 void place_over(struct job *job)
 {
-	job->files->going -= job->going;
+	placing_of(job)->going -= job->going;
 }
