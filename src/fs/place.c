@@ -5,14 +5,14 @@
  * the record behind it.  The record goes where the head is, and then the place
  * behind the last data has just gone by.  So what begins anew (a file; not what
  * goes on behind the file's end) takes, of its track and the next one with
- * room, what comes by first.
+ * room, what comes by first.  Small files that nobody waits for do so too.
  *
  * What is given a place while it waits for its turn, right behind it, goes with
  * it (a train): the first alone is with the queue, as a range write, and when
  * it gets its place the others get theirs behind it and are one access with it.
  * What comes when it is on its way, and lies right behind it, stays there, and
- * the head just goes on.  Many writers are served by that already, and a choice
- * would part them (CROWD); one or a few are not.
+ * the head just goes on.  Many who wait are served by that already, and a
+ * choice would part them (CROWD); one or a few are not.
  *
  * Nothing depends on the place before the write is over: the transaction that
  * maps the data follows it.  A file of which more has been placed behind this
@@ -20,8 +20,8 @@
  *
  * Files of a directory lie one behind the other in the order they were made,
  * and are read that way.  Who is put elsewhere costs who reads them in order
- * an eighth of a turn (measured), and that is expected LAMBDA times: half a
- * turn must be won by it.
+ * an eighth of a turn and more (measured), and that is expected LAMBDA times:
+ * half a turn must be won by it.
  */
 #include "fs/place.h"
 

@@ -1,10 +1,10 @@
 /*
  * place.h - where new data goes is decided when it is written.
  *
- * A job has a place from alloc_take on, and its sectors are taken.  What
- * somebody waits for may be given another one at dispatch, by where the head
- * is: one that serves as well (alloc_window), or nearly so.  What it costs to
- * read it there later counts as positioning does, see place.c.
+ * A job has a place from alloc_take on, and its sectors are taken.  It may be
+ * given another one at dispatch, by where the head is: one that serves as well
+ * (alloc_window), or nearly so.  What it costs to read it there later counts as
+ * positioning does, see place.c.
  */
 #ifndef TRAX_FS_PLACE_H
 #define TRAX_FS_PLACE_H
@@ -12,10 +12,9 @@
 #include "fs/data.h"
 
 /*
- * New data that somebody waits for, after job_requests and instead of
- * job_submit of the segments: the queue chooses the place, or they go with what
- * it chooses one for.  false: they stay where they are, and are the caller's to
- * submit.
+ * New data (JOB_DIRECT), after job_requests and instead of job_submit of the
+ * segments: the queue chooses the place, or they go with what it chooses one
+ * for.  false: they stay where they are, and are the caller's to submit.
  */
 bool place_choose(struct job *job);
 
