@@ -12,6 +12,8 @@ tests/crash --seed 2 --runs 2 --ops 200 --cuts 50 --recuts 1 --cache --keep
 tests/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
 # On a drive that is known, well or badly.
 tests/crash --seed 31 --ops 350 --cuts 25 --recuts 2 --drive hp-c2247a
+# Its tracks hold files whose places are chosen when they are written.
+tests/crash --seed 31 --ops 350 --cuts 10 --drive modern
 tests/crash --seed 7 --ops 350 --cuts 15 --recuts 1 --gaps --drive hp-c2247a
 tests/crash --seed 20 --ops 350 --cuts 15 --cache --gaps
 tests/crash --seed 32 --ops 350 --cuts 10 --drive hp-c2247a --doubt 1
