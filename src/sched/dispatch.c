@@ -388,11 +388,14 @@ static struct access *reference_read(struct queue *queue)
 	struct reference *reference = queue->reference;
 	struct queue_request *req = &reference->req;
 	uint32_t sectors = queue->disk->limits.physical_bytes / SECTOR_BYTES;
-	uint64_t sector;
+	uint64_t sector, most = queue->disk->limits.sectors - sectors;
 
 	if (!queue->head || reference->busy ||
 	    !head_wants_reference(queue->head, &sector))
 		return NULL;
+	/* More may be believed in than there is. */
+	if (sector > most)
+		sector = most;
 	sector -= sector % sectors;
 	*req = (struct queue_request){
 		.disk = {
