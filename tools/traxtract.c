@@ -420,6 +420,8 @@ static enum extract_end compare(const struct arguments *a, struct disk *disk,
 	msg_info("%s: %u boundaries right, %u wrong, %u undecided%s",
 		 a->device, v.right, v.wrong, v.undecided,
 		 err ? "; not the same capacity" : "");
+	if (!v.right && !v.wrong && v.unreadable)
+		return EXTRACT_UNREADABLE;
 	return err || v.wrong || !v.right ? EXTRACT_UNFIT : EXTRACT_DONE;
 }
 

@@ -54,6 +54,9 @@
 /* Standard deviations: rather too many ways than that one is missing. */
 #define SURE_SIGMAS 8.0
 #define ALIKE_SIGMAS 5.0
+/* Slips of one scratch: of a turn, and units where those are more. */
+#define SLIP_TURN 0.05
+#define SLIP_UNITS 10.0
 #define ZONE_SIGMAS 1.0
 #define ROW_NO_ZONE UINT32_MAX
 #define LEAP_LEAST 0.015
@@ -727,9 +730,10 @@ static double start_of(const struct parts *g, unsigned part)
 	return part < g->n ? g->part[part].s.start : g->gap->behind.start;
 }
 
-/* On to the next track, which begins a step behind `start`. */
+/* On to the next track, which begins a step behind `start`, a short one if
+ * that is not from the track before. */
 static void row_step(struct row *row, unsigned to, double start,
-		     enum row_odd odd)
+		     enum row_odd odd, double most)
 {
 	const struct parts *g = row->g;
 	double is = start_of(g, to), late;
@@ -737,6 +741,8 @@ static void row_step(struct row *row, unsigned to, double start,
 
 	for (unsigned i = 0; i < g->gap->steps; i++) {
 		late = phase_wrap(is - start - g->gap->step[i]);
+		if (g->gap->step[i] > most)
+			continue;
 		if (late > row->off && late < SLIPPED_MOST && to < g->n)
 			row_go(row, (struct row_at){ to, is - late, late,
 						     odd });
@@ -746,7 +752,8 @@ static void row_step(struct row *row, unsigned to, double start,
 		row_go(row, (struct row_at){ to, is, 0, odd });
 	for (unsigned i = 0; i < g->gap->steps && odd == ROW_GONE; i++) {
 		if (g->gap->step[i] < STEP_MOST)
-			row_step(row, to, start + g->gap->step[i], ROW_PLAIN);
+			row_step(row, to, start + g->gap->step[i], ROW_PLAIN,
+				 STEP_MOST);
 	}
 }
 
@@ -783,7 +790,7 @@ static void row_take(struct row *row, const struct row_at *at, unsigned to,
 	else if (isnan(at->start))
 		row_first(row, at->part, to, turns);
 	else if (turns >= WHOLE_LEAST)
-		row_step(row, to, at->start, at->odd);
+		row_step(row, to, at->start, at->odd, 1);
 	if (!last && at->odd == ROW_ZONE && is_other_zone(g, to, false)) {
 		row->zone = to;
 		row_go(row, (struct row_at){ to, NAN, 0, ROW_PLAIN });
@@ -831,7 +838,7 @@ static bool find_row(const struct parts *g, struct row *row)
 			row_go(row, (struct row_at){ 0, NAN, 0, ROW_PLAIN });
 		else
 			row_step(row, 0, g->gap->before.start,
-				 (enum row_odd)i);
+				 (enum row_odd)i, 1);
 	}
 	return row->ways == 1 && row->tried <= ROWS_MOST;
 }
@@ -882,7 +889,9 @@ static int try_leap(struct parts *g, const struct row *row, unsigned i,
 	int err = 0;
 
 	if (!(row->found >> i & 1)) {
-		*found = p->jump < least_leap(row) && look_alike(p, p + 1);
+		*found = p->jump < least_leap(row) &&
+			 p->jump < fmax(SLIP_TURN, SLIP_UNITS * p->s.pitch) &&
+			 look_alike(p, p + 1);
 		return 0;
 	}
 	for (unsigned k = 0; k < g->gap->steps; k++) {

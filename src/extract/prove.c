@@ -33,6 +33,9 @@
 #define SAME_JUMP 1.1
 /* Shorter tracks are not taken for parts of the middle of a zone. */
 #define SHORT_LEAST 0.8
+/* Unless so many in a row are alike, of which two are more than a turn. */
+#define SHORTEST 0.55
+#define SHORT_ROW 8u
 /* As far as others of the same size may be away. */
 #define ALIKE_FAR 64u
 /* Short tracks of one size. */
@@ -508,6 +511,19 @@ static bool same(const struct prove_claim *a, const struct prove_claim *b)
 	       b->size == b->nominal;
 }
 
+/* Are there so many of one size in a row? */
+static bool is_one_of(const struct prove *p, size_t i, unsigned many)
+{
+	const struct prove_claim *c = &p->claim[i];
+	unsigned n = 1;
+
+	for (size_t k = i; n < many && same(c, neighbour(p, k, -1)); k--)
+		n++;
+	for (size_t k = i; n < many && same(c, neighbour(p, k, 1)); k++)
+		n++;
+	return n >= many;
+}
+
 /* With spares on each track none goes round; that several in a row end at the
  * same slip is out of the question. */
 static bool is_whole(const struct prove *p, size_t i)
@@ -519,8 +535,11 @@ static bool is_whole(const struct prove *p, size_t i)
 
 	if (goes_round(p->reader, c))
 		return true;
-	if (c->size != c->nominal || c->size * c->pitch < SHORT_LEAST)
+	if (c->size != c->nominal)
 		return false;
+	if (c->size * c->pitch < SHORT_LEAST)
+		return c->size * c->pitch > SHORTEST &&
+		       is_one_of(p, i, SHORT_ROW);
 	n += same(c, a) + same(c, b);
 	if (n == 2 && same(c, a))
 		n += same(c, neighbour(p, i - 1, -1));

@@ -57,7 +57,7 @@ static int look(struct prober *prober, const struct geom *geom,
 /* One boundary, and how often it fitted. */
 struct candidate {
 	uint64_t lbn;
-	unsigned right, wrong;
+	unsigned right, wrong, errors;
 };
 
 static int check_one(struct prober *prober, const struct geom *geom,
@@ -79,6 +79,7 @@ static int check_one(struct prober *prober, const struct geom *geom,
 	err = look(prober, geom, period_ns, before, after, unit, &off);
 	c->right += off < tolerance;
 	c->wrong += off >= tolerance;
+	c->errors += isnan(off);
 	return err;
 }
 
@@ -141,6 +142,8 @@ int verify_boundaries(struct prober *prober, const struct geom *geom,
 							  list[i].wrong;
 		verify->wrong += list[i].wrong > list[i].right;
 		verify->undecided += !list[i].right && !list[i].wrong;
+		verify->unreadable += !list[i].right && !list[i].wrong &&
+				      list[i].errors;
 		if (list[i].wrong > list[i].right &&
 		    list[i].lbn < verify->first_wrong)
 			verify->first_wrong = list[i].lbn;

@@ -14,6 +14,7 @@
 struct verify {
 	unsigned right, wrong;
 	unsigned undecided;	/* unreadable, or a skew like no skew */
+	unsigned unreadable;	/* of those */
 	uint64_t first_wrong;	/* LBN; UINT64_MAX: none */
 };
 
