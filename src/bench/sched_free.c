@@ -196,9 +196,9 @@ static double scans_a_day(const struct outcome *with)
 
 static void heading(const char *what)
 {
-	printf("\n%-14s %8s %8s %8s %7s %7s %7s %7s %8s %8s\n", what,
+	printf("\n%-14s %8s %8s %8s %7s %7s %7s %7s %8s %8s %7s\n", what,
 	       "alone ms", "scan ms", "delay %", "rot. %", "free %", "share %",
-	       "scans", "a day", "p99 +%");
+	       "scans", "a day", "p99 +%", "said %");
 }
 
 static void print_row(const char *label, const struct outcome *without,
@@ -209,13 +209,15 @@ static void print_row(const char *label, const struct outcome *without,
 			  (double)without->result.ns;
 	double used = (double)with->stats.used_ns / (double)with->result.ns;
 
-	printf("%-14s %8.3f %8.3f %8.2f %7.1f %7.1f %7.1f %7.2f %8.1f %8.2f\n",
+	printf("%-14s %8.3f %8.3f %8.2f %7.1f %7.1f %7.1f %7.2f %8.1f %8.2f "
+	       "%7.2f\n",
 	       label, alone / 1e6, all / 1e6, 100 * (all / alone - 1),
 	       100 * rotation, 100 * used, 100 * used / rotation,
 	       (double)with->scan.scans +
 		       (double)with->scan.got / (double)with->scan.all,
 	       scans_a_day(with),
-	       100 * (with->result.p99_ns / without->result.p99_ns - 1));
+	       100 * (with->result.p99_ns / without->result.p99_ns - 1),
+	       100 * (double)with->stats.delay_ns / (double)with->result.ns);
 	fflush(stdout);
 }
 
