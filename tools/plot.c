@@ -3,7 +3,7 @@
  *
  * The access times are those that the profile predicts for random pairs of
  * tracks, from random phases: the band that FS2 shows (SOSP 2005, Fig. 8), a
- * revolution high above the seek curve.
+ * revolution high above the seek curve, which is drawn below and above it.
  */
 #include <errno.h>
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "tools/plot.h"
 
 #define WIDTH 1080
-#define HEIGHT 760
+#define HEIGHT 710
 #define PANEL_W 440.0
 #define PANEL_H 250.0
 #define MARGIN 70.0
@@ -69,15 +69,23 @@ static void panel_begin(struct panel *p, unsigned number, const char *title,
 	for (int i = 0; i <= 4; i++) {
 		double x = p->x_max * i / 4, y = p->y_max * i / 4;
 
+		if (i > 0 && i < 4)
+			fprintf(p->f, "<path d=\"M%.1f %.1fh%.1fM%.1f %.1fv"
+				"%.1f\" stroke=\"#ddd\"/>\n", p->left,
+				at_y(p, y), PANEL_W, at_x(p, x), p->top,
+				PANEL_H);
 		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle"
 			"\">%.5g</text>\n", at_x(p, x), p->top + PANEL_H + 16,
 			x * x_scale);
 		fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">"
 			"%.5g</text>\n", p->left - 6, at_y(p, y) + 4, y);
 	}
-	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s; "
-		"%s</text>\n", p->left + PANEL_W / 2, p->top + PANEL_H + 34,
-		y_name, x_name);
+	fprintf(p->f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%s"
+		"</text>\n", p->left + PANEL_W / 2, p->top + PANEL_H + 34,
+		x_name);
+	fprintf(p->f, "<text text-anchor=\"middle\" transform=\"translate("
+		"%.1f %.1f) rotate(-90)\">%s</text>\n", p->left - 46,
+		p->top + PANEL_H / 2, y_name);
 }
 
 static void panel_empty(const struct panel *p)
@@ -173,6 +181,29 @@ static void plot_seek(FILE *f, const struct profile *profile)
 		dot(&p, m->seek[i].cylinders, (double)m->seek[i].ns / 1e6);
 }
 
+/* The seek curve, as far in sectors as cylinders are on the average; or what is
+ * so much later. */
+static void plot_bounds(const struct panel *p, const struct profile *profile,
+			double later_ms)
+{
+	const struct service_mech *m = &profile->mech;
+	struct geom_track last;
+	double each;
+	uint32_t i;
+
+	geom_track_at(profile->geom, geom_tracks(profile->geom) - 1, &last);
+	each = (double)profile->sectors / (last.cylinder + 1.0);
+	fprintf(p->f, "<polyline fill=\"none\" stroke=\"#444\" points=\"");
+	for (i = 0; i < m->seek_n; i++)
+		if (m->seek[i].cylinders * each <= p->x_max)
+			fprintf(p->f, "%.2f,%.2f ",
+				at_x(p, m->seek[i].cylinders * each),
+				at_y(p, (double)(m->seek[i].ns +
+					profile->read_overhead_ns) / 1e6 +
+					later_ms));
+	fprintf(p->f, "\"/>\n");
+}
+
 /* A number that looks random, the same in every picture. */
 static uint64_t scatter(uint64_t *state)
 {
@@ -195,9 +226,13 @@ static void plot_access(FILE *f, const struct profile *profile)
 			  (double)m.period_ps / 1e9;
 	panel_begin(&p, 3, "Access time against distance, predicted",
 		    "sectors, millions", 1e-6, "ms");
-	if (!known)
+	if (!known) {
 		panel_empty(&p);
-	for (unsigned i = 0; known && i < DOTS; i++) {
+		return;
+	}
+	plot_bounds(&p, profile, 0);
+	plot_bounds(&p, profile, (double)m.period_ps / 1e9);
+	for (unsigned i = 0; i < DOTS; i++) {
 		uint64_t from = scatter(&state) % profile->sectors;
 		uint64_t to = scatter(&state) % profile->sectors;
 		struct service_head head = { 0 };

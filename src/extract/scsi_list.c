@@ -2,7 +2,7 @@
  * scsi_list.c - defects in the order of tracks, and looking at them.
  *
  * A run of neighbouring defects is looked at once.  A list that has been right
- * 4,000 times is looked at only now and then, so that the cost does not grow
+ * 1,000 times is looked at only now and then, so that the cost does not grow
  * with the drive.
  */
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "extract/scsi_list.h"
 
-#define TRUSTED 4000u
+#define TRUSTED 1000u
 #define NOW_AND_THEN 16u
 #define LIES_MOST 500u
 

@@ -46,6 +46,7 @@
 #define PUSHED_HERE 8u		/* where other zones' slips were made up for */
 #define SEEN 2u
 #define CROSSED 2u
+#define PASSES 8u
 #define FACTS 128u
 #define LEAP_FIRST 1024u
 #define LEAP_MOST (UINT64_C(1) << 32)
@@ -89,6 +90,8 @@ struct map {
 	struct fact fact[FACTS];
 	unsigned facts;
 
+	uint64_t passes;
+	bool passed;		/* the last leap was not looked into */
 	uint64_t wary_until;	/* track: nothing is believed of a cylinder */
 	unsigned crossed;	/* ends of slots seen since the last surprise */
 
@@ -831,6 +834,18 @@ static bool map_begins_region(const struct map *m, uint64_t track)
 	return !track || model_region_last(&m->model, track - 1) == track - 1;
 }
 
+/* From one cylinder's last track to the next one's, again and again: that is
+ * looked at now and then, and if it is wrong then the map is begun anew. */
+static bool map_passes(struct map *m, const struct fact *fact)
+{
+	if (m->model.careful || !model_by_cylinder(&m->model) ||
+	    !map_guarded(m) ||
+	    model_region_last(&m->model, m->track) != m->track ||
+	    model_region_last(&m->model, m->track + 1) != fact->track)
+		return false;
+	return ++m->passes % PASSES;
+}
+
 /*
  * A sum says nothing of the order of what it sums up, and that of other sizes
  * may be the same by chance: does the track before the fact begin where it
@@ -841,6 +856,7 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 {
 	uint64_t last = fact->track - 1;
 	struct cycle_place place;
+	bool passed = m->passed;
 	int rc;
 
 	if (last == m->track)
@@ -852,9 +868,14 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 	    !(model_by_cylinder(&m->model) &&
 	      map_begins_region(m, fact->track)))
 		return 1;
+	m->passed = map_passes(m, fact);
+	if (m->passed)
+		return 1;
 	cycle_place_of(&m->model.cycle, last, &place);
 	rc = ask_begins(&m->ask, map_predict(m, last), &place, true);
-	return rc == -ENODATA ? 0 : rc;
+	if (rc && rc != -ENODATA)
+		return rc;
+	return passed ? -ESTALE : 0;
 }
 
 /* All as foretold up to a fact, if the list has not lied. */
