@@ -21,10 +21,22 @@ void line_doubt(struct line *line, double angle, double step, double cross)
 	line->c[CROSS][CROSS] += cross * cross;
 }
 
-void line_steady(struct line *line, double apart, double step, double cross)
+void line_steady(struct line *line, double apart, double period, double step,
+		 double cross)
 {
 	line->apart = apart * apart;
+	line->period = period;
 	line_doubt(line, 0, step, cross);
+}
+
+/* What crosses are off by comes again with each period, of which the sum is
+ * known: a Brownian bridge. */
+static double bridge(const struct line *l, double a, double b)
+{
+	a = l->period > 0 ? fmod(a, l->period) : 0;
+	b = l->period > 0 ? fmod(b, l->period) : 0;
+	return l->period > 0 ? l->apart * fmin(a, b) *
+			       (1 - fmax(a, b) / l->period) : 0;
 }
 
 void line_begin(struct line *line, double angle, double step, double cross)
@@ -64,7 +76,7 @@ static double covariance(const struct line *l, struct line_place a,
 	weights(b, w);
 	for (unsigned i = 0; i < LINE_PARTS; i++)
 		sum += v[i] * w[i];
-	return sum + l->apart * fmin(a.runs, b.runs);
+	return sum + bridge(l, a.runs, b.runs);
 }
 
 double line_sigma(const struct line *line, struct line_place at)

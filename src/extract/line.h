@@ -16,7 +16,8 @@
 
 struct line {
 	double c[LINE_PARTS][LINE_PARTS]; /* covariances: angle, step, cross */
-	double apart;		/* variance of each cross by itself */
+	double apart;		/* variance of each cross by itself, */
+	double period;		/* of so many */
 };
 
 /* Somewhere ahead: tracks, and how many of them begin another run. */
@@ -42,8 +43,9 @@ void line_go(struct line *line, struct line_place seen, double noise,
 /* Adds to what may be wrong. */
 void line_doubt(struct line *line, double angle, double step, double cross);
 
-/* Likewise when runs have come again some times: each cross is `apart` off by
- * itself, the rest for all of them. */
-void line_steady(struct line *line, double apart, double step, double cross);
+/* Likewise when runs have come again some times, with a period: each cross is
+ * `apart` off by itself, the rest for all of them. */
+void line_steady(struct line *line, double apart, double period, double step,
+		 double cross);
 
 #endif

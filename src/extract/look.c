@@ -215,7 +215,8 @@ static int look_at(struct walk *w, unsigned at, struct look_landing *l)
 
 /* Runs of nearly the same size, of which one ended elsewhere than foretold, and
  * a slip add up to what was foretold: before, or from there on.  So the tracks
- * on both sides of a change are looked at. */
+ * on both sides of a change are looked at, and the change: 137 and 141 are
+ * twice 139. */
 static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 {
 	int err = 0;
@@ -232,10 +233,22 @@ static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 			continue;
 		if (k > 1)
 			err = look_at(w, k - 1, l);
+		if (!err && l->ok && k < to)
+			err = look_at(w, k, l);
 		if (!err && l->ok && k + 1 < to)
 			err = look_at(w, k + 1, l);
 	}
 	return err;
+}
+
+/* Are tracks [from, to] of more than one size? */
+static bool has_sizes(const struct walk *w, unsigned from, unsigned to)
+{
+	for (unsigned k = from + 1; k <= to; k++) {
+		if (w->ahead[k].size != w->ahead[from].size)
+			return true;
+	}
+	return false;
 }
 
 /* Runs of other lengths may add up to the same, over one at least that lies
@@ -249,7 +262,7 @@ static int look_at_middles(struct walk *w, unsigned to, struct look_landing *l)
 	for (unsigned k = 1; k < to && l->ok && !err; k++) {
 		if (w->ahead[k].run == w->ahead[k - 1].run)
 			continue;
-		if (from)
+		if (from && has_sizes(w, from - 1, k))
 			err = look_at(w, look_pick(w, LOOK_LOW, from, k), l);
 		from = k;
 	}
@@ -273,7 +286,7 @@ int look_before(struct walk *w, unsigned at, struct look_landing *l)
 int look_inside(struct walk *w, struct look_landing *l, bool forced)
 {
 	bool fresh = !w->plan.trusted && w->plan.now.count < FRESH;
-	bool mixed = w->ahead[l->at].run > 0;
+	bool mixed = has_sizes(w, 0, l->at);
 	int err = 0;
 
 	if (l->at > 1 && (forced || fresh || l->at >= INSIDE_LEAST))

@@ -347,7 +347,8 @@ static double learn(struct walk *w, unsigned n, double off)
 	*(of_run ? &p->now.step : &p->rate) += step * off;
 	p->cross_rate += cross * off;
 	if (w->ahead[n].run && p->now.count > LONG_RUN && is_steady(w))
-		line_steady(&w->line, RUN_APART, STEADY_STEP, STEADY_CROSS);
+		line_steady(&w->line, RUN_APART, (double)p->period,
+			    STEADY_STEP, STEADY_CROSS);
 	else if (w->ahead[n].run && p->now.count > LONG_RUN)
 		line_doubt(&w->line, RUN_ANGLE, RUN_STEP, w->reader->noise);
 	return share * off;
