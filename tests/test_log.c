@@ -728,6 +728,9 @@ START_TEST(promises_are_kept)
 			promised[n] = 9 + test_random(&rng) %
 				(test_random(&rng) % 3 ? 3000 : most - 8);
 		} while (log_reserve(r.log, promised[n], false) && ++n < 200);
+		/* Who waits for buffers lets the disk work. */
+		if (!n)
+			ck_assert_int_eq(commit(&r), 0);
 		while (n) {
 			const unsigned i = (unsigned)(test_random(&rng) % n);
 
