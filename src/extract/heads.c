@@ -35,6 +35,8 @@
 #define AGREE 0.95
 #define SURE_PPM 999000u
 #define SEEKS_PPM 990000u
+/* Cylinders times surfaces, to the tracks there are. */
+#define FULL 1.08
 /* A track without its cylinder's spares. */
 #define SPARES_MOST 0.05
 /* Slots that tell where in a cycle they are. */
@@ -552,11 +554,26 @@ static int find_by_sizes(const struct geom *geom, struct heads *heads,
 
 /* ---- By skews, and by seeks ---- */
 
+/* Cylinders that are all but full?  Else bands were torn apart. */
+static bool is_full(const struct geom *geom, uint32_t surfaces)
+{
+	uint64_t n = geom_tracks(geom), most = 0;
+	struct geom_track t;
+
+	for (uint64_t i = 0; i < n; i++) {
+		geom_track_at(geom, i, &t);
+		most = t.cylinder > most ? t.cylinder : most;
+	}
+	return (double)(most + 1) * surfaces <= FULL * (double)n;
+}
+
 static int place_pieces(const struct pieces *p, enum pieces_are are,
 			uint32_t surfaces, uint32_t sure_ppm,
 			const struct geom *geom, struct heads *heads,
 			struct geom **out)
 {
+	int err;
+
 	*heads = (struct heads){
 		.order = are == PIECES_CYLINDERS ? HEADS_CYLINDER :
 						   HEADS_SERPENTINE,
@@ -565,7 +582,13 @@ static int place_pieces(const struct pieces *p, enum pieces_are are,
 			 are == PIECES_BANDS ? p->group / surfaces : p->group,
 		.confidence_ppm = sure_ppm,
 	};
-	return pieces_place(p, are, surfaces, geom, out);
+	err = pieces_place(p, are, surfaces, geom, out);
+	if (!err && !is_full(*out, surfaces)) {
+		geom_free(*out);
+		*out = NULL;
+		*heads = (struct heads){ 0 };
+	}
+	return err;
 }
 
 int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
