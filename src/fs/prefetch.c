@@ -62,8 +62,9 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	    !there_is_room(file->files))
 		return false;
 	head_get_belief(fs->head, belief);
-	/* Who reads on is read ahead for. */
-	return belief->reads &&
+	/* Who reads on is read ahead for; who writes has other use for the
+	 * head. */
+	return belief->reads && !file->blocks &&
 	       !(block && piece_block(file, block - 1));
 }
 

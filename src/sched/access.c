@@ -11,6 +11,9 @@
 /* A run is begun at its first request when that lies no further back: what is
  * left behind costs a way of its own. */
 #define RUN_TRACKS 4u
+/* What of a track's end is less than two blocks is nobody's: what lies behind
+ * it goes on all the same. */
+#define LEFT_OUT 15u
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
@@ -208,7 +211,7 @@ struct queue_request *access_continued(const struct queue *queue)
 	for (class = 0; class < QUEUE_CLASSES; class++) {
 		span = span_at_or_after(queue->waiting[class],
 					queue->head_sector);
-		if (!span || span->first != queue->head_sector) {
+		if (!span || span->first - queue->head_sector > LEFT_OUT) {
 			/* What is higher does not wait behind a run. */
 			if (queue->waiting[class] ||
 			    !list_empty(&queue->unplaced[class]))
