@@ -129,6 +129,16 @@ static uint64_t hurry_patient_ns(const struct queue *queue)
 	return queue_is_background(queue) ? until_ns : 0;
 }
 
+/* Would the next become one access with what the drive was given last? */
+static bool may_join(const struct queue *queue)
+{
+	const struct access *parked = queue->parked;
+
+	return (queue->partial && queue->partial->gap_inside) ||
+	       (parked && head_is_beside(queue->head, parked->disk.sector,
+					 parked->disk.sectors));
+}
+
 /* When what is running leaves room for the next. */
 static uint64_t room_ns(const struct queue *queue)
 {
@@ -160,9 +170,8 @@ static uint64_t room_ns(const struct queue *queue)
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
 	/* A command that takes longer to be decoded could be overtaken, and
 	 * one on the way to its second part would become one with it. */
-	begun_ns = (queue->partial && queue->partial->gap_inside ?
-			    head_media_ns(queue->head) :
-			    head_begun_ns(queue->head)) +
+	begun_ns = (may_join(queue) ? head_media_ns(queue->head) :
+				      head_begun_ns(queue->head)) +
 		   (queue->parked ? parked_behind_ns(queue, &belief) :
 				    BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;

@@ -478,8 +478,13 @@ static bool follow_next(const struct search *s, struct follow *f,
 static void follow_at(const struct search *s, struct follow *f,
 		      const struct gap_piece *piece)
 {
+	const struct service_request *target = &s->query->target;
 	struct geom_place place;
 
+	/* A drive would join them until it reads. */
+	if (piece->sector == target->lbn + target->sectors ||
+	    piece->sector + piece->sectors == target->lbn)
+		f->head.at_ns = piece->begin_ns;
 	geom_place_of(s->belief->geom, piece->sector + piece->sectors - 1,
 		      &place);
 	f->head.cylinder = place.cylinder;

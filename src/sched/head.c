@@ -510,6 +510,16 @@ uint64_t head_media_ns(const struct head *head)
 		       0;
 }
 
+bool head_is_beside(const struct head *head, uint64_t lbn, uint32_t sectors)
+{
+	const struct head_access *last;
+
+	if (!head->outstanding || !chain_known(head))
+		return false;
+	last = head->chain[head->outstanding - 1];
+	return last->lbn == lbn + sectors || last->lbn + last->sectors == lbn;
+}
+
 /* ---- what completions say ---- */
 
 static void head_tell(const struct head *head, enum learn_kind kind)

@@ -164,6 +164,10 @@ uint64_t head_ahead_ns(const struct head *head);
 /* When it is expected to be on the medium: nothing joins it from then on. */
 uint64_t head_media_ns(const struct head *head);
 
+/* Does it end where these sectors begin, or begin where they end?  A drive that
+ * has both makes one access of them. */
+bool head_is_beside(const struct head *head, uint64_t lbn, uint32_t sectors);
+
 /*
  * Does the phase want a reading that ordinary reads have not given?  Then a
  * sector whose read costs little; the queue reads it when nothing else waits.
