@@ -379,7 +379,8 @@ static struct access *fill_gap(struct queue *queue)
 	}
 	queue->gaps++;
 	queue->stats.gaps++;
-	if (!access_join(parked, req))
+	/* What is behind it would only make it longer. */
+	if (req->disk.sector > next.lbn || !access_join(parked, req))
 		return access_of(queue, req, true);
 	return NULL;
 }
