@@ -27,6 +27,7 @@
 #define RUNS_LEAST 4u
 #define LENGTHS_LEAST 3u
 #define AGREE 0.9
+#define SIZES_ALIKE 256u
 /* Changes of size one way for each the other way, where it is zones. */
 #define ZONES_MOST 6u
 #define SURE_PPM 999000u
@@ -42,6 +43,12 @@ static uint32_t around(const struct geom_track *t)
 		       (uint32_t)lrint(0x1p32 / t->per_sector) : 0;
 }
 
+/* Measured ones are never quite alike. */
+static bool same_size(uint32_t a, uint32_t b)
+{
+	return (a > b ? a - b : b - a) <= a / SIZES_ALIKE;
+}
+
 /* A track or two of another size among those of one have slips. */
 static bool size_changes(const struct geom *geom, uint64_t i, uint32_t size)
 {
@@ -49,7 +56,7 @@ static bool size_changes(const struct geom *geom, uint64_t i, uint32_t size)
 
 	for (unsigned k = 0; k < 3 && i + k < geom_tracks(geom); k++) {
 		geom_track_at(geom, i + k, &t);
-		if (around(&t) == size)
+		if (same_size(around(&t), size))
 			return false;
 	}
 	return true;
@@ -122,7 +129,7 @@ static int cut(const struct geom *geom, const struct turns *turns,
 		mark = k < turns->n && turns->v[k].track == i &&
 		       turns->v[k].kind != TURN_ODD;
 		geom_track_at(geom, i, &t);
-		change = !p->cylinders && around(&t) != size &&
+		change = !p->cylinders && !same_size(around(&t), size) &&
 			 size_changes(geom, i, size);
 		if (piece.tracks && (mark || change)) {
 			err = add(p, &room, &piece);
@@ -149,8 +156,10 @@ static bool is_uneven(const struct geom *geom, const struct pieces *p)
 	for (size_t i = 0; i < p->n; i++) {
 		geom_track_at(geom, p->v[i].track, &t);
 		size = around(&t);
-		up += last && size > last;
-		down += size && size < last;
+		if (last && size && !same_size(size, last)) {
+			up += size > last;
+			down += size < last;
+		}
 		last = size ? size : last;
 	}
 	return up < down ? up * ZONES_MOST > down : down * ZONES_MOST > up;
