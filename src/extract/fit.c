@@ -26,6 +26,7 @@
 /* A read that came from the medium has turned by some of a revolution, half
  * of one in the mean. */
 #define FLAT 0.15
+#define AT_ONCE 0.03
 #define RIGHT_PERCENT 60u
 /* Of the pairs; the others may be late completions of a busy host, ... */
 #define BOUNDARIES_PERCENT 40u
@@ -68,7 +69,20 @@ static unsigned pick(const struct profile *profile, uint64_t seed,
 			lbn[n++] = track.first;
 	}
 	qsort(lbn, n, sizeof(*lbn), compare);
+	/* Where few are known one is met again, and a cache has it. */
+	for (i = 0, tracks = n, n = 0; i < tracks; i++)
+		if (!i || lbn[i] != lbn[i - 1])
+			lbn[n++] = lbn[i];
 	return n;
+}
+
+/* Did it come too soon to have come from the medium?  (Or the head was there
+ * by chance.) */
+static bool is_cached(const struct profile *profile,
+		      const struct probe_access *access)
+{
+	return (double)(access->complete_ns - access->submit_ns) <
+	       AT_ONCE * (double)profile->mech.period_ps / 1000;
 }
 
 /* When angle 0 was under the head, as a share of the period. */
@@ -134,18 +148,20 @@ static void judge_phases(const struct profile *profile,
 {
 	double period_ns = (double)profile->mech.period_ps / 1000, turned = 0;
 	double zero[BOUNDARIES];
-	unsigned got = 0, i;
+	unsigned looked = 0, got = 0, i;
 
 	for (i = 0; i < n; i += 2) {
 		if (access[i].result)
 			continue;
 		turned += (double)(access[i].complete_ns -
 				   access[i].submit_ns) / period_ns;
-		zero[got++] = zero_of(profile, &access[i]);
+		looked++;
+		if (!is_cached(profile, &access[i]))
+			zero[got++] = zero_of(profile, &access[i]);
 	}
 	fit->phases = got;
 	fit->phases_right = agreeing(zero, got);
-	fit->verdict = turned < FLAT * got ? FIT_FLAT : FIT_PHASE;
+	fit->verdict = turned < FLAT * looked ? FIT_FLAT : FIT_PHASE;
 	if (got && fit->phases_right * 100 >= got * RIGHT_PERCENT)
 		fit->verdict = FIT_GOOD;
 }
@@ -176,6 +192,8 @@ static void judge_boundaries(const struct profile *profile,
 	for (i = 0; i < n; i += 2) {
 		leap = leap_of(profile, &access[i]);
 		if (access[i].result || access[i + 1].result ||
+		    is_cached(profile, &access[i]) ||
+		    is_cached(profile, &access[i + 1]) ||
 		    apart(leap, 0) < 2 * NEAR_PAIR)
 			continue;
 		off = zero_of(profile, &access[i + 1]) -
