@@ -92,7 +92,6 @@ struct freeblock_task {
 	bool closed;
 	unsigned holds;		/* callbacks, reads and writes with the queue */
 	uint64_t promoted_lbn;	/* where the next of them begins */
-	uint64_t peak;		/* wanted at most, since it was hungry */
 	uint64_t idle_sectors;	/* had, by its share */
 	struct freeblock_stats stats;
 };

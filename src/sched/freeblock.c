@@ -226,8 +226,6 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 		parts_drop(&task->parts, sector, sector + n);
 		err = wanted_add(task->wanted, sector, n);
 	}
-	if (freeblock_wanted(task) > task->peak)
-		task->peak = freeblock_wanted(task);
 	task_wake(task);
 	return err;
 }
@@ -390,15 +388,6 @@ static bool next_in(const struct rangeset *set, uint64_t first, uint64_t end,
 	return true;
 }
 
-static void task_hunger(struct freeblock_task *task)
-{
-	if (task->closed || !task->ops->hungry ||
-	    freeblock_wanted(task) >= task->peak / 4)
-		return;
-	task->peak = freeblock_wanted(task);
-	task->ops->hungry(task->arg);
-}
-
 static void task_got(struct freeblock_task *task, enum read_kind kind,
 		     uint64_t first, uint32_t n, const void *bytes)
 {
@@ -480,7 +469,6 @@ static void task_deliver(struct freeblock_task *task, const struct read *read)
 				    bytes + (r.first - disk->sector) *
 						    SECTOR_BYTES);
 	}
-	task_hunger(task);
 	task_put(task);
 }
 
@@ -498,7 +486,6 @@ static void suspect_deliver(struct freeblock_task *task,
 		return;
 	task_got(task, read->kind, disk->sector, unit,
 		 disk->result ? NULL : read->iov.iov_base);
-	task_hunger(task);
 }
 
 void freeblock_read_done(struct disk_request *disk)
@@ -540,7 +527,6 @@ static void task_pass(struct freeblock_task *task, uint64_t first,
 		task_arrive(task, READ_PASSED, r.first, first,
 			    bytes + (r.first - from) * SECTOR_BYTES);
 	}
-	task_hunger(task);
 	task_put(task);
 }
 

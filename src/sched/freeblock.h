@@ -37,9 +37,6 @@ struct freeblock_ops {
 		    const void *bytes, int result);
 	/* A write of freeblock_write is over.  May be NULL without writes. */
 	void (*written)(void *arg, struct queue_request *req);
-	/* Little is wanted any more (under a quarter of what was): register
-	 * more, if there is more.  May be NULL. */
-	void (*hungry)(void *arg);
 };
 
 struct freeblock_options {
