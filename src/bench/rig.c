@@ -230,6 +230,25 @@ static int compare_doubles(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+void rig_sum_up(double *v, uint64_t n, double *mean, double *p99)
+{
+	double sum = 0;
+	uint64_t i;
+
+	for (i = 0; i < n; i++)
+		sum += v[i];
+	qsort(v, n, sizeof(*v), compare_doubles);
+	*mean = sum / (double)n;
+	*p99 = v[n * 99 / 100];
+}
+
+double rig_media_rate(const struct rig *rig)
+{
+	return (double)geom_sectors(rig->geom) /
+	       (double)geom_tracks(rig->geom) * 1e12 /
+	       (double)rig->believed->mech.period_ps;
+}
+
 static void run_count(struct run *run, const struct disk_request *disk)
 {
 	uint64_t from_ns = disk->submit_ns;
@@ -335,20 +354,16 @@ static int run_loop(struct run *run)
 
 static void run_sum_up(struct run *run, struct rig_result *result)
 {
-	double n = (double)run->load->requests, sum = 0, squares = 0;
+	double n = (double)run->load->requests, squares = 0;
 	uint64_t i;
 
-	for (i = 0; i < run->load->requests; i++) {
-		sum += run->response_ns[i];
+	for (i = 0; i < run->load->requests; i++)
 		squares += run->response_ns[i] * run->response_ns[i];
-	}
-	qsort(run->response_ns, run->load->requests, sizeof(double),
-	      compare_doubles);
-	result->mean_ns = sum / n;
+	rig_sum_up(run->response_ns, run->load->requests, &result->mean_ns,
+		   &result->p99_ns);
 	result->deviation_ns = sqrt(fmax(squares / n - result->mean_ns *
 						       result->mean_ns, 0));
 	result->p50_ns = run->response_ns[run->load->requests / 2];
-	result->p99_ns = run->response_ns[run->load->requests * 99 / 100];
 	result->head_mean_ns = run->head_sum / n;
 	result->head_deviation_ns =
 		sqrt(fmax(run->head_squares / n -

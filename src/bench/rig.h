@@ -96,4 +96,10 @@ struct rig_result {
 int rig_run(struct rig *rig, const struct rig_load *load,
 	    struct rig_result *result);
 
+/* Mean and 99th percentile of n values, n at least 1, which it sorts. */
+void rig_sum_up(double *v, uint64_t n, double *mean, double *p99);
+
+/* What passes under a head in a second, in sectors, all tracks alike. */
+double rig_media_rate(const struct rig *rig);
+
 #endif

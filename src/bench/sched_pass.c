@@ -198,46 +198,24 @@ static int run_turns(struct pass *p, uint64_t reads)
 
 /* ---- what is printed ---- */
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double mean(const double *v, uint64_t n)
-{
-	double sum = 0;
-	uint64_t i;
-
-	for (i = 0; i < n; i++)
-		sum += v[i];
-	return sum / (double)n;
-}
-
 static void print(struct pass *p)
 {
-	double mean_ns[2], p99_ns[2], rate, media;
+	double mean_ns[2], p99_ns[2], rate;
 	struct scrub_status status;
 	int i;
 
-	for (i = 0; i < 2; i++) {
-		mean_ns[i] = mean(p->response_ns[i], p->n[i]);
-		qsort(p->response_ns[i], p->n[i], sizeof(double), compare);
-		p99_ns[i] = p->response_ns[i][p->n[i] * 99 / 100];
-	}
+	for (i = 0; i < 2; i++)
+		rig_sum_up(p->response_ns[i], p->n[i], &mean_ns[i],
+			   &p99_ns[i]);
 	scrub_get_status(p->scrub, &status);
-	rate = (double)status.run_sectors * 512 / (double)p->ns[1] * 1e9;
-	media = (double)geom_sectors(p->rig.geom) * 512 /
-		(double)geom_tracks(p->rig.geom) * 1e12 /
-		(double)p->rig.believed->mech.period_ps;
+	rate = (double)status.run_sectors / (double)p->ns[1] * 1e9;
 	printf("%8s %8s %8s %8s %8s %8s %8s %8s\n", "reads/s", "with it",
 	       "mean ms", "mean +%", "p99 +%", "MB/s", "media%", "passes");
 	printf("%8.2f %8.2f %8.3f %8.2f %8.2f %8.1f %8.1f %8.2f\n",
 	       1e9 / mean_ns[0], 1e9 / mean_ns[1], mean_ns[0] / 1e6,
 	       100 * (mean_ns[1] / mean_ns[0] - 1),
-	       100 * (p99_ns[1] / p99_ns[0] - 1), rate / 1e6,
-	       100 * rate / media, (double)status.passes +
+	       100 * (p99_ns[1] / p99_ns[0] - 1), rate * 512 / 1e6,
+	       100 * rate / rig_media_rate(&p->rig), (double)status.passes +
 	       (double)status.done_sectors / (double)status.all_sectors);
 }
 

@@ -111,25 +111,6 @@ static void turns_over(void *arg, unsigned client, struct queue_request *req)
 			(double)(req->disk.complete_ns - req->disk.submit_ns);
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void side_sum_up(struct side *side)
-{
-	double sum = 0;
-	uint64_t i;
-
-	for (i = 0; i < side->n; i++)
-		sum += side->response_ns[i];
-	qsort(side->response_ns, side->n, sizeof(double), compare);
-	side->mean_ns = sum / (double)side->n;
-	side->p99_ns = side->response_ns[side->n * 99 / 100];
-}
-
 static int run_turn(struct rig *rig, struct turns *turns, struct scan *scan,
 		    uint64_t seed)
 {
@@ -176,12 +157,13 @@ static int run_turns(struct rig *rig, const struct sched_options *options,
 
 /* ---- what is printed ---- */
 
-/* The medium's rate, in sectors a second, all tracks alike. */
-static double media_rate(const struct rig *rig)
+static void sum_up(struct turns *turns)
 {
-	return (double)geom_sectors(rig->geom) /
-	       (double)geom_tracks(rig->geom) * 1e12 /
-	       (double)rig->believed->mech.period_ps;
+	struct side *side;
+
+	for (side = turns->side; side < turns->side + 2; side++)
+		rig_sum_up(side->response_ns, side->n, &side->mean_ns,
+			   &side->p99_ns);
 }
 
 static void print_sides(const char *label, const struct turns *turns,
@@ -203,7 +185,7 @@ static void print_sides(const char *label, const struct turns *turns,
 	       1e3 / on->mean_ns * 1e6, 100 * off->mean_ns / on->mean_ns,
 	       off->mean_ns / 1e6, 100 * (on->mean_ns / off->mean_ns - 1),
 	       100 * (on->p99_ns / off->p99_ns - 1), rate * 512 / 1e6,
-	       100 * rate / media_rate(scan->rig),
+	       100 * rate / rig_media_rate(scan->rig),
 	       (double)scan->passes +
 		       (double)scan->got / (double)scan->all,
 	       100 * (double)stats.delay_ns / (double)on->n /
@@ -239,8 +221,7 @@ static int measure(const struct sched_options *options, const char *label,
 	if (!err) {
 		err = run_turns(&rig, options, &turns, &scan);
 		if (!err) {
-			side_sum_up(&turns.side[0]);
-			side_sum_up(&turns.side[1]);
+			sum_up(&turns);
 			print_sides(label, &turns, &scan);
 		}
 		freeblock_close(scan.task);
