@@ -15,6 +15,7 @@
 #include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
+#include "extract/sample.h"
 #include "extract/segment.h"
 
 #define LOCK_NS UINT64_C(8000000000)
@@ -975,27 +976,34 @@ int map_quick(struct map *map, uint64_t most_ns)
 
 /* ---- verification ---- */
 
-/* The track that a unit is on, once more. */
-static int verify_at(struct map *m, uint64_t unit)
+/* The tracks that have units in [first, end), once more. */
+static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
 {
-	size_t i = store_find(&m->store, unit);
-	const struct piece *p = &m->store.pieces[i];
-	struct store_track t;
-	uint64_t end;
-	int err;
+	uint64_t far = context(m), from = first > far ? first - far : 0;
+	uint64_t to = end + far < m->reader.units ? end + far :
+						    m->reader.units;
+	int err = prove_add(&m->prove, first, end);
 
-	if (i >= m->store.n || p->first > unit || !p->tracks)
-		return 0;
-	store_track(&m->store, p, store_track_at(&m->store, p, unit), &t);
-	end = t.first + t.size + context(m);
-	m->checks++;
-	err = prove_add(&m->prove, t.first, t.first + t.size);
 	if (!err)
-		err = settle(m, t.first > context(m) ? t.first - context(m) :
-			     0, end, end < m->reader.units ? end :
-			     m->reader.units);
+		err = settle(m, from, to, to);
 	m->walk.there = false;
 	return err;
+}
+
+/* A boundary behind a unit, and the tracks beside it if it is not where it
+ * should be. */
+static int verify_at(struct map *m, uint64_t unit)
+{
+	struct sample s;
+	int err = lock(m, false);
+
+	if (!err)
+		err = sample_boundary(&m->reader, &m->store, unit, &s);
+	if (err || !s.seen)
+		return err;
+	m->checks++;
+	return s.fits ? 0 : verify_tracks_of(m, s.before.first,
+					     s.behind.first + s.behind.size);
 }
 
 int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
@@ -1004,13 +1012,16 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	uint64_t began_ns = env_now_ns(env);
 	uint64_t a = unit_of(map, first), b = unit_of(map, end);
 	uint64_t each = checks ? (b - a) / checks : 0;
+	enum reader_purpose was;
 	int err = prepare(map);
 
+	was = reader_set_purpose(&map->reader, READER_PROOF);
 	/* All of them have been looked at. */
 	if (is_dense(map))
 		checks = 0;
 	for (uint64_t i = 0; i < checks && !err && each; i++)
 		err = verify_at(map, a + i * each + env_random(env) % each);
+	reader_set_purpose(&map->reader, was);
 	map->spent_ns += env_now_ns(env) - began_ns;
 	return err;
 }
