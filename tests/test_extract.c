@@ -87,7 +87,7 @@ START_TEST(interrupted)
 
 	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
 	map = map_of(&rig, spec);
-	rig.stop_at = 1500;
+	rig.stop_at = 2000;
 	ck_assert_int_eq(map_extract(map, 0, 8000000), -EINTR);
 	ck_assert_uint_gt(map_known(map, 0, &known), 100000);
 	ck_assert(known);
