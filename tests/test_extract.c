@@ -156,7 +156,9 @@ END_TEST
  * 116), two short tracks that are a turn together (636), eight tracks as long
  * as eight others (40 of 40 GB), cylinders with spares (46 and 55 of 80 GB), a
  * track whose first sector lies elsewhere (46), what was walked beyond the last
- * of several holes (1206).
+ * of several holes (1206), the last and the first track of two zones taken for
+ * one (33319, 33380, 31358) and the other way round (32025), a track that is
+ * longer than the others by a sector that is another's (18126).
  */
 START_TEST(certain)
 {
@@ -166,6 +168,9 @@ START_TEST(certain)
 		"1206,odd=1", "84", "168,odd=1", "318,odd=1", "134,odd=1",
 		"348,odd=1", "1504,bytes=150M",
 		"40,bytes=40G,noise=1", "46,bytes=80G", "55,bytes=80G",
+		"33319,bytes=300M", "33380,bytes=300M",
+		"31358,bytes=150M,odd=1", "18126,bytes=150M,odd=1",
+		"32025,bytes=60M,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -195,12 +200,15 @@ END_TEST
  * Gaps are closed: the ends of zones and the beginning of the disk (1, 4),
  * boundaries without a leap (9, 33), sectors that lie elsewhere (7), several
  * slips in a track (12, 14), two short tracks without a leap between (17),
- * leaps of 2 % of a turn (35).
+ * leaps of 2 % of a turn (35), scratches over many tracks (31150, 31301), wider
+ * than one track begins later than another (31023).
  */
 START_TEST(closed)
 {
 	static const char *const drives[] = {
 		"1", "4", "7", "9", "12", "14", "17", "33", "35,odd=1",
+		"31150,bytes=150M,odd=1", "31301,bytes=150M,odd=1",
+		"31023,bytes=150M,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;

@@ -167,7 +167,8 @@ static struct whole see_as_one(const struct parts *g, unsigned from,
 		turns < PARTS_WHOLE_LEAST ||
 		!is_step(gap, next - p[from].s.start);
 	w.turns = turns;
-	w.can_be = turns <= (to - from > 1 ? MORE : 1 + PARTS_TURNS_OFF);
+	w.can_be = turns <= (to - from > 1 ? MORE : 1 + PARTS_TURNS_OFF) &&
+		   parts_fit(g, from, to);
 	w.clear = !w.odd && parts_is_turn(g, turns, p[from].s.pitch);
 	/* As if one of its units lay elsewhere. */
 	w.doubt = w.odd && turns > 1 - NEARLY_UNITS * p[from].s.pitch -
@@ -442,18 +443,21 @@ static void put_all(const struct parts *g, struct list *l)
 int gap_is_whole(struct reader *reader, const struct store_track *track,
 		 bool *whole)
 {
-	double pitch = track->pitch;
-	int err = segment_pitch(reader, track->first, track->size, &pitch);
+	struct segment s = {
+		.first = track->first, .units = track->size,
+		.pitch = track->pitch,
+	};
+	int err = segment_line(reader, &s, whole);
 
-	*whole = !isnan(pitch) &&
-		 fabs(track->size * pitch - 1) <= PARTS_TURN_OFF;
+	*whole = *whole && fabs(track->size * s.pitch - 1) <= PARTS_TURN_OFF;
 	return err;
 }
 
 int gap_close(struct reader *reader, const struct gap *gap,
 	      struct gap_track *out, unsigned *n)
 {
-	struct parts g = { .r = reader, .gap = gap };
+	struct gap sharp = *gap;
+	struct parts g = { .r = reader, .gap = &sharp };
 	struct list l = { .v = out };
 	bool again = true, row = false;
 	uint64_t ends;
@@ -464,13 +468,16 @@ int gap_close(struct reader *reader, const struct gap *gap,
 		err = parts_measure(&g);
 		if (!err)
 			err = rows_find(&g, &ends, &row);
+		if (!err && !row && !i) {
+			err = parts_sharpen(&g, &sharp);
+			if (!err)
+				err = rows_find(&g, &ends, &row);
+		}
 		if (!err && row) {
 			put_row(&g, ends, &l);
 			*n = l.n;
 			return 0;
 		}
-		if (!err)
-			err = parts_learn(&g);
 		place_few(&g);
 		if (!err)
 			err = look_into_all(&g, &again);

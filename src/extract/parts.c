@@ -15,11 +15,22 @@
 /* How many units that lie elsewhere are gone past. */
 #define LONE_MOST 3u
 #define SPARES_MOST 3
-#define NEARLY 0.93
+/* Pitches of tracks of one size, as measured; and what a size may be off by, in
+ * units. */
+#define FIT_PITCH 0.001
+#define FIT_SIGMAS 2.0
+#define FIT_OFF 0.4
 
 static double end_of(const struct part *p)
 {
 	return p->s.start + p->turns;
+}
+
+/* Has a neighbour the pitch of a part? */
+static bool is_like(const struct store_track *t, const struct segment *s)
+{
+	return fabs(t->pitch / s->pitch - 1) <
+	       FIT_PITCH + FIT_SIGMAS * s->pitch_sigma / s->pitch;
 }
 
 /* Slightly less than nothing is nothing. */
@@ -36,14 +47,26 @@ bool parts_is_turn(const struct parts *g, double turns, double pitch)
 	       fabs(turns + g->spared * pitch - 1) <= PARTS_TURN_OFF;
 }
 
+/* By a unit too long or too short for a turn, where all others are alike: a
+ * unit that lies elsewhere may be between them. */
+static bool is_unlike(const struct parts *g, const struct part *p)
+{
+	const struct store_track *t = &g->gap->before;
+
+	return parts_between_alike(g->gap) && p->s.units != t->size &&
+	       is_like(t, &p->s);
+}
+
 static void judge(const struct parts *g, struct part *p)
 {
+	bool unlike = is_unlike(g, p);
+
 	p->kind = PART_STRANGE;
-	if (p->s.soft)
+	if (p->s.soft || (unlike && p->s.units > g->gap->before.size))
 		return;
-	if (parts_is_turn(g, p->turns, p->s.pitch))
+	if (parts_is_turn(g, p->turns, p->s.pitch) && !unlike)
 		p->kind = PART_WHOLE;
-	else if (p->turns < 1)
+	else if (p->turns < 1 + PARTS_TURN_OFF)
 		p->kind = PART_SHORT;
 }
 
@@ -177,38 +200,39 @@ int parts_measure(struct parts *g)
 }
 
 /* Of what a neighbour leaves of a turn some units may be spares. */
-static int learn(struct parts *g, const struct store_track *t)
+static void learn(struct parts *g, const struct segment *s)
 {
-	double pitch = t->pitch, spared;
-	int err;
+	double units = (double)s->units;
+	double spared = round(1 / s->pitch - units);
 
-	if (!t->size)
-		return 0;
-	err = segment_pitch(g->r, t->first, t->size, &pitch);
-	if (err || isnan(pitch))
-		return err;
-	spared = round(1 / pitch - t->size);
-	if (spared > 0 && spared <= SPARES_MOST && spared > g->spared &&
-	    fabs((t->size + spared) * pitch - 1) <= PARTS_TURN_OFF)
+	if (spared > g->spared && spared <= SPARES_MOST &&
+	    fabs((units + spared) * s->pitch - 1) <= PARTS_TURN_OFF)
 		g->spared = spared;
+}
+
+/* What was only leapt over may be off by as much as one track begins later than
+ * another. */
+static int sharpen(struct parts *g, struct store_track *t)
+{
+	struct segment s = {
+		.first = t->first, .units = t->size, .pitch = t->pitch,
+	};
+	bool good = false;
+	int err = t->size ? segment_line(g->r, &s, &good) : 0;
+
+	if (err || !good)
+		return err;
+	learn(g, &s);
+	t->start = s.start;
 	return 0;
 }
 
-/* Some are looked at only if it matters: a part that is nearly a turn. */
-int parts_learn(struct parts *g)
+int parts_sharpen(struct parts *g, struct gap *gap)
 {
-	bool nearly = false;
-	int err;
+	int err = sharpen(g, &gap->before);
 
-	for (unsigned i = 0; i < g->n; i++)
-		nearly |= g->part[i].kind == PART_SHORT &&
-			  g->part[i].turns > NEARLY;
-	if (!nearly || g->learned)
-		return 0;
-	g->learned = true;
-	err = learn(g, &g->gap->before);
 	if (!err)
-		err = learn(g, &g->gap->behind);
+		err = sharpen(g, &gap->behind);
 	for (unsigned i = 0; i < g->n && !err; i++)
 		judge(g, &g->part[i]);
 	return err;
@@ -220,4 +244,43 @@ bool parts_differ(const struct part *a, const struct part *b, double sigmas)
 
 	return fabs(a->s.pitch - b->s.pitch) >
 	       PARTS_PITCH_SAME * a->s.pitch + sigmas * sigma;
+}
+
+bool parts_between_alike(const struct gap *gap)
+{
+	return gap->before.size && gap->before.size == gap->behind.size &&
+	       fabs(gap->before.pitch / gap->behind.pitch - 1) <
+		       PARTS_PITCH_SAME;
+}
+
+/* The longest of some parts. */
+static const struct part *longest(const struct parts *g, unsigned from,
+				  unsigned to)
+{
+	const struct part *best = &g->part[from];
+
+	for (unsigned i = from + 1; i < to; i++) {
+		if (g->part[i].s.units > best->s.units)
+			best = &g->part[i];
+	}
+	return best;
+}
+
+bool parts_fit(const struct parts *g, unsigned from, unsigned to)
+{
+	const struct store_track *near[2] = { &g->gap->before,
+					      &g->gap->behind };
+	const struct segment *s = &longest(g, from, to)->s;
+	double slots = 0;
+
+	for (unsigned i = from; i < to; i++)
+		slots += (double)g->part[i].s.units +
+			 (i + 1 < to && g->part[i].jump > s->pitch / 2);
+	for (unsigned i = 0; i < 2; i++) {
+		if (near[i]->size && slots > near[i]->size &&
+		    is_like(near[i], s) &&
+		    slots * near[i]->pitch > 1 + FIT_OFF * near[i]->pitch)
+			return false;
+	}
+	return true;
 }

@@ -44,13 +44,16 @@ struct parts {
 	bool all;		/* up to the end of the gap */
 	uint64_t cut[PARTS_CUTS];	/* ends without a leap */
 	unsigned cuts;
-	double spared;		/* units of a turn that are spares: */
-	bool learned;		/* that was looked at */
+	double spared;		/* units of a turn that are spares */
 };
 
 /* All stretches from the beginning on, as far as they can be told.  `r`, `gap`
  * and the cuts are set.  0, or why measuring must stop. */
 int parts_measure(struct parts *parts);
+
+/* Looks closely at the neighbours of the gap that parts->gap is: where they
+ * are, and how many units of a turn are spares.  Likewise. */
+int parts_sharpen(struct parts *parts, struct gap *gap);
 
 /* Where a stretch does not go on although there is no leap.  Likewise. */
 int parts_break(struct parts *parts, const struct segment *s,
@@ -60,9 +63,12 @@ int parts_break(struct parts *parts, const struct segment *s,
  * too many such. */
 bool parts_cut(struct parts *parts, const struct span_end *end);
 
-/* Some spares of each track are looked at only if it matters: a part is nearly
- * a turn.  Likewise. */
-int parts_learn(struct parts *parts);
+/* Are the tracks on both sides alike, as in the middle of a zone? */
+bool parts_between_alike(const struct gap *gap);
+
+/* Is there room on one track for parts [from, to), and for what slipped between
+ * them, by the pitch of a neighbour like it? */
+bool parts_fit(const struct parts *parts, unsigned from, unsigned to);
 
 bool parts_is_turn(const struct parts *parts, double turns, double pitch);
 

@@ -13,11 +13,13 @@
 #include <math.h>
 
 /* Steps are off by so much, and by so much of the noise; a turn, what was
- * measured of it included; how many beginnings are tried. */
+ * measured of it included. */
 #define STEP_OFF 0.004
 #define STEP_NOISE 1.2
 #define ROUND_MOST 1.02
-#define ROWS_MOST 20000u
+/* Beginnings that are tried; nearer ones are the same. */
+#define SEEN_MOST 2000u
+#define SAME_START 0.0005
 #define BENT 0.01
 /* Standard deviations: rather too many ways than that one is missing. */
 #define SURE_SIGMAS 8.0
@@ -33,20 +35,30 @@
 
 enum row_odd { ROW_PLAIN, ROW_GONE, ROW_ZONE, ROW_ODDS };
 
-struct row {
-	const struct parts *g;
-	double off;		/* of a step */
-	uint64_t ends, found;
-	unsigned zone, found_zone; /* the part that begins one, or n */
-	unsigned ways, tried;
-};
-
 /* Where a track begins, and how much of it is missing there. */
 struct row_at {
 	unsigned part;
 	double start;		/* of the whole track; NAN: in a new zone */
 	double late;
 	enum row_odd odd;	/* may still come, once */
+};
+
+/* All ways on from there were tried. */
+struct row_seen {
+	struct row_at at;
+	unsigned zone;
+	uint64_t ends;		/* before it */
+	bool good;		/* some go on to the end */
+};
+
+struct row {
+	const struct parts *g;
+	double off;		/* of a step */
+	uint64_t ends, found;
+	unsigned zone, found_zone; /* the part that begins one, or n */
+	unsigned ways, ended;	/* different ones, and all */
+	struct row_seen seen[SEEN_MOST];
+	unsigned n;
 };
 
 /* Have they surely other pitches?  Slips in them that are not seen bend
@@ -92,7 +104,8 @@ static bool may_be_all(const struct parts *g, const struct part *few)
 }
 
 /* A few units by themselves may lie elsewhere, and belong to either side: they
- * begin a track just where it should, and end it after just a turn. */
+ * begin a track just where it should, and end it after just a turn; or they are
+ * the last of a zone. */
 static bool may_end(const struct parts *g, const struct row_at *at,
 		    unsigned last, double turns)
 {
@@ -102,12 +115,13 @@ static bool may_end(const struct parts *g, const struct row_at *at,
 	if (p[last].s.soft || (few && (at->late != 0 || isnan(at->start))))
 		return false;
 	return p[last].s.units >= PARTS_FEW_UNITS ||
-	       (few && last == at->part && may_be_all(g, &p[last])) ||
+	       (few && last == at->part &&
+		(at->odd == ROW_ZONE || may_be_all(g, &p[last]))) ||
 	       parts_is_turn(g, at->late + turns, p[at->part].s.pitch);
 }
 
-/* May pitches be others from a part on?  Or are they, surely?  Those of a few
- * units say nothing. */
+/* Are pitches others from a part on, surely or perhaps?  Those of a few units
+ * say nothing. */
 static bool is_other_zone(const struct parts *g, unsigned from, bool surely)
 {
 	const struct store_track *t = &g->gap->behind;
@@ -127,10 +141,20 @@ static bool is_other_zone(const struct parts *g, unsigned from, bool surely)
 			parts_differ(&g->part[a - 1], other, ZONE_SIGMAS);
 }
 
+/* May a zone begin there?  Between tracks that are alike none does, unless
+ * pitches say so; others may have a pitch by chance. */
+static bool may_be_zone(const struct parts *g, unsigned from)
+{
+	if (from == g->n && !g->gap->behind.size)
+		return false;
+	return !parts_between_alike(g->gap) || is_other_zone(g, from, false);
+}
+
 static void row_go(struct row *row, struct row_at at);
 
 static void row_ends(struct row *row)
 {
+	row->ended++;
 	row->ways += !row->ways || row->found != row->ends;
 	row->found = row->ends;
 	row->found_zone = row->zone;
@@ -202,7 +226,7 @@ static void row_take(struct row *row, const struct row_at *at, unsigned to,
 		row_first(row, at->part, to, turns);
 	else if (turns >= PARTS_WHOLE_LEAST)
 		row_step(row, to, at->start, at->odd, 1);
-	if (!last && at->odd == ROW_ZONE && is_other_zone(g, to, false)) {
+	if (!last && at->odd == ROW_ZONE && may_be_zone(g, to)) {
 		row->zone = to;
 		row_go(row, (struct row_at){ to, NAN, 0, ROW_PLAIN });
 		row->zone = ROW_NO_ZONE;
@@ -210,27 +234,64 @@ static void row_take(struct row *row, const struct row_at *at, unsigned to,
 	row->ends &= ~(UINT64_C(1) << (to - 1));
 }
 
+static bool is_same(const struct row_at *a, const struct row_at *b)
+{
+	return a->part == b->part && a->odd == b->odd &&
+	       isnan(a->start) == isnan(b->start) &&
+	       !(fabs(phase_wrap(a->start - b->start)) > SAME_START) &&
+	       (a->late != 0) == (b->late != 0);
+}
+
+/* Has it been tried to go on from there?  If it was possible, it is by another
+ * way now. */
+static bool row_was(struct row *row, const struct row_at *at)
+{
+	for (unsigned i = 0; i < row->n; i++) {
+		const struct row_seen *s = &row->seen[i];
+
+		if (!is_same(&s->at, at) || s->zone != row->zone)
+			continue;
+		row->ways += s->good && s->ends != row->ends;
+		return true;
+	}
+	return false;
+}
+
 /* All ways to go on from where a track begins. */
-static void row_go(struct row *row, struct row_at at)
+static void row_try(struct row *row, const struct row_at *at)
 {
 	const struct part *p = row->g->part;
 	unsigned n = row->g->n;
 	double turns = 0;
 
-	if (at.part == n)
-		row_ends(row);
-	if (row->tried++ > ROWS_MOST)
-		return;
-	for (unsigned i = at.part; i < n; i++) {
+	for (unsigned i = at->part; i < n; i++) {
 		turns += p[i].turns;
-		if (at.late + turns > ROUND_MOST)
+		if (at->late + turns > ROUND_MOST)
 			return;
-		if (may_end(row->g, &at, i, turns))
-			row_take(row, &at, i + 1, turns);
+		if (may_end(row->g, at, i, turns) &&
+		    parts_fit(row->g, at->part, i + 1))
+			row_take(row, at, i + 1, turns);
 		if (i + 1 == n || !may_join(&p[i], &p[i + 1]))
 			return;
 		turns += p[i].jump;
 	}
+}
+
+static void row_go(struct row *row, struct row_at at)
+{
+	unsigned ended = row->ended;
+
+	if (at.part == row->g->n) {
+		row_ends(row);
+		return;
+	}
+	if (row->ways > 1 || row->n == SEEN_MOST || row_was(row, &at))
+		return;
+	row_try(row, &at);
+	if (row->n < SEEN_MOST)
+		row->seen[row->n++] = (struct row_seen){
+			at, row->zone, row->ends, row->ended > ended,
+		};
 }
 
 /* The only such row. */
@@ -245,13 +306,14 @@ static bool find_row(const struct parts *g, struct row *row)
 	if (!g->all || !g->n)
 		return false;
 	for (unsigned i = ROW_PLAIN; i < ROW_ODDS && !row->ways; i++) {
+		row->n = 0;
 		if (first)
 			row_go(row, (struct row_at){ 0, NAN, 0, ROW_PLAIN });
 		else
 			row_step(row, 0, g->gap->before.start,
 				 (enum row_odd)i, 1);
 	}
-	return row->ways == 1 && row->tried <= ROWS_MOST;
+	return row->ways == 1 && row->n < SEEN_MOST;
 }
 
 /* Does one zone end and another begin there, and is it no slip? */
@@ -289,8 +351,8 @@ static double least_leap(const struct row *row)
 }
 
 /* Is a leap between two parts sure to be what a row takes it for?  Slips are
- * smaller than what tracks begin later by; and a track begins where it should,
- * or it may end elsewhere, without a leap. */
+ * smaller than what tracks begin later by, where a zone may end; and a track
+ * begins where it should, or it may end elsewhere, without a leap. */
 static int try_leap(struct parts *g, const struct row *row, unsigned i,
 		    double start, bool *found)
 {
@@ -299,8 +361,15 @@ static int try_leap(struct parts *g, const struct row *row, unsigned i,
 	double late;
 	int err = 0;
 
+	/* That was only one of the things that few units may be. */
+	if ((row->found >> i & 1) && p->s.units < PARTS_FEW_UNITS &&
+	    (!i || (row->found >> (i - 1) & 1)) && !may_be_all(g, p)) {
+		*found = false;
+		return 0;
+	}
 	if (!(row->found >> i & 1)) {
-		*found = p->jump < least_leap(row) &&
+		*found = (p->jump < least_leap(row) ||
+			  parts_between_alike(g->gap)) &&
 			 p->jump < fmax(SLIP_TURN, SLIP_UNITS * p->s.pitch) &&
 			 look_alike(p, p + 1);
 		return 0;
