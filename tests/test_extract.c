@@ -219,7 +219,7 @@ START_TEST(closed)
 
 	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
 	ck_assert_int_eq(specgen_make(&options, &spec), 0);
-	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
 	map = map_of(&rig, spec);
 	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
 	ck_assert_int_eq(map_geom(map, &geom), 0);
@@ -315,8 +315,8 @@ START_TEST(not_claimed)
 }
 END_TEST
 
-/* Gaps take a part of the time of all else, at most: where a cache has to be
- * got out of the way, too. */
+/* Gaps take a part of the time of all else or three minutes, at most: where a
+ * cache has to be got out of the way, too. */
 START_TEST(bounded)
 {
 	struct extract_verdict v;
@@ -339,7 +339,8 @@ START_TEST(bounded)
 	ck_assert_uint_lt(v.unknown_sectors, v.sectors / 200);
 	map_get_stats(map, &s);
 	ck_assert_uint_lt(s.disk_ns, UINT64_C(800000000000));
-	ck_assert_uint_lt(s.ns_for[READER_GAP], s.disk_ns / 3);
+	ck_assert(s.ns_for[READER_GAP] < s.disk_ns / 3 ||
+		  s.ns_for[READER_GAP] < UINT64_C(185000000000));
 	geom_free(geom);
 	map_close(map);
 	extract_rig_fini(&rig);

@@ -77,44 +77,6 @@
 /* Angles in a geometry may be off by this much, in 2^-32 revolutions. */
 #define GEOM_TOLERANCE (UINT32_MAX / 250)
 
-int map_open(struct prober *prober, const struct map_options *options,
-	    struct map **map)
-{
-	const struct disk_limits *l = prober->limits;
-	uint32_t unit = options->unit_sectors;
-	struct map *m;
-
-	if (!unit)
-		unit = l->physical_bytes / SECTOR_BYTES;
-	if (unit < l->logical_bytes / SECTOR_BYTES)
-		unit = l->logical_bytes / SECTOR_BYTES;
-	if (!unit || !options->period_ps ||
-	    l->sectors < options->aligned + 4096 * (uint64_t)unit)
-		return -EINVAL;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	m->options = *options;
-	reader_init(&m->reader, prober, (double)options->period_ps / 1000,
-		    unit, options->aligned);
-	m->walk.reader = &m->reader;
-	m->walk.store = &m->store;
-	m->walk.leap_max = LEAP_MAX;
-	m->prove.reader = &m->reader;
-	m->prove.store = &m->store;
-	*map = m;
-	return 0;
-}
-
-void map_close(struct map *map)
-{
-	if (!map)
-		return;
-	store_fini(&map->store);
-	prove_fini(&map->prove);
-	free(map);
-}
-
 /* ---- the clock ---- */
 
 static int lock_once(struct map *m, double *error)
@@ -184,6 +146,11 @@ static int lock(struct map *m, bool first)
 	return 0;
 }
 
+static int tick(void *arg)
+{
+	return lock(arg, false);
+}
+
 static void anchor_set(struct map *m)
 {
 	const struct piece *p = m->store.pieces;
@@ -214,6 +181,46 @@ static int prepare(struct map *m)
 void map_forget_clock(struct map *map)
 {
 	map->prepared = false;
+}
+
+int map_open(struct prober *prober, const struct map_options *options,
+	    struct map **map)
+{
+	const struct disk_limits *l = prober->limits;
+	uint32_t unit = options->unit_sectors;
+	struct map *m;
+
+	if (!unit)
+		unit = l->physical_bytes / SECTOR_BYTES;
+	if (unit < l->logical_bytes / SECTOR_BYTES)
+		unit = l->logical_bytes / SECTOR_BYTES;
+	if (!unit || !options->period_ps ||
+	    l->sectors < options->aligned + 4096 * (uint64_t)unit)
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->options = *options;
+	reader_init(&m->reader, prober, (double)options->period_ps / 1000,
+		    unit, options->aligned);
+	m->walk.reader = &m->reader;
+	m->walk.store = &m->store;
+	m->walk.leap_max = LEAP_MAX;
+	m->prove.reader = &m->reader;
+	m->prove.tick = tick;
+	m->prove.arg = m;
+	m->prove.store = &m->store;
+	*map = m;
+	return 0;
+}
+
+void map_close(struct map *map)
+{
+	if (!map)
+		return;
+	store_fini(&map->store);
+	prove_fini(&map->prove);
+	free(map);
 }
 
 /* ---- extraction ---- */
