@@ -2,8 +2,8 @@
  * scsi_lab.c - maps by translation of drives from seeds, against their true
  * ones; by hand.
  *
- *   scsi_lab [--HABIT] [--lies N] [--omits N] [--attention N] [--show TRACKS]
- *            [--quiet] SPEC...
+ *   scsi_lab [--HABIT] [--lies N] [--omits N] [--phantoms N] [--luck N]
+ *            [--attention N] [--show TRACKS] [--quiet] SPEC...
  *
  * A SPEC is a file, or "SEED[,KEY=VALUE...]" (sim/specgen.h).  For habits see
  * the table below, and tests/scsi_target.h.
@@ -225,6 +225,10 @@ int main(int argc, char **argv)
 			habits.lies = (unsigned)atoi(argv[++i]);
 		else if (!strcmp(argv[i], "--omits") && i + 1 < argc)
 			habits.omits = (unsigned)atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--phantoms") && i + 1 < argc)
+			habits.phantoms = (unsigned)atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--luck") && i + 1 < argc)
+			habits.luck = strtoull(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--attention") && i + 1 < argc)
 			habits.attention = (unsigned)atoi(argv[++i]);
 		else

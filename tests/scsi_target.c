@@ -346,24 +346,68 @@ static void answer_receive(struct scsi_target *t, struct scsi_command *command)
 
 /* ---- defects ---- */
 
+/* A number of its own for each defect of the list. */
+static uint64_t luck_of(const struct scsi_target *t, size_t i)
+{
+	uint64_t z = (t->habits.luck << 32) + i + 1;
+
+	z *= 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool one_of(uint64_t luck, unsigned so_many)
+{
+	return so_many && luck % so_many == 0;
+}
+
+/* What a list says instead of the truth: another head, a cylinder nearby or any
+ * other, another sector. */
+static void lie(uint64_t luck, struct scsi_address *at)
+{
+	luck >>= 32;
+	switch (luck % 4) {
+	case 0:
+		at->head ^= 1;
+		break;
+	case 1:
+		at->cylinder += 1 + (uint32_t)(luck / 4 % 40);
+		break;
+	case 2:
+		at->cylinder = (uint32_t)(luck / 4 % (2 * at->cylinder + 1));
+		break;
+	case 3:
+		at->at = (uint32_t)(luck / 4 % (2 * (uint64_t)at->at + 1));
+		break;
+	}
+}
+
 /* Puts a list behind what is there; returns how many have been put. */
 static uint32_t put_defects(const struct scsi_target *t,
 			    const struct scsi_address *list, size_t n,
 			    uint8_t *to)
 {
-	unsigned times = t->habits.list_twice ? 2 : 1;
+	const struct scsi_target_habits *h = &t->habits;
+	unsigned times = h->list_twice ? 2 : 1;
 	uint32_t put = 0;
 	size_t i;
 
 	for (i = 0; i < n * times; i++) {
 		struct scsi_address at = list[i / times];
+		uint64_t luck = luck_of(t, i / times);
 
-		if (t->habits.omits &&
-		    i / times % t->habits.omits == t->habits.omits - 1)
+		if (one_of(luck, h->omits))
 			continue;
-		if (t->habits.lies && i % t->habits.lies == 0)
-			at.head ^= 1;
+		luck = luck * 0x9e3779b97f4a7c15 >> 7;
+		if (one_of(luck, h->lies))
+			lie(luck, &at);
 		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at, to + 8 * put++);
+		if (one_of(luck, h->phantoms)) {
+			lie(luck, &at);
+			scsi_address_put(SCSI_PHYSICAL_SECTOR, &at,
+					 to + 8 * put++);
+		}
 	}
 	return put;
 }
@@ -380,7 +424,7 @@ static void answer_defects(struct scsi_target *t, struct scsi_command *command,
 		refuse(command, BAD_OPCODE);
 		return;
 	}
-	all = calloc(1, header + 16 * (t->slips_n + t->grown_n + 1));
+	all = calloc(1, header + 32 * (t->slips_n + t->grown_n + 1));
 	if (!all)
 		abort();
 	all[1] = (which & 0x18) | (h->other_list ? SCSI_BYTES_FROM_INDEX :

@@ -38,8 +38,10 @@ struct scsi_target_habits {
 	unsigned elements;	/* heads that it tells of; 0: none, */
 	unsigned gone;		/* so many of them out of use, */
 	unsigned going;		/* or being taken out of use */
-	unsigned lies;		/* one of so many listed slips is not there */
+	unsigned lies;		/* one of so many slips is listed elsewhere */
+	unsigned phantoms;	/* one of so many is listed elsewhere, too */
 	unsigned omits;		/* one of so many slips is not listed */
+	uint64_t luck;		/* which */
 };
 
 struct scsi_target;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
 #include "extract/prober_disk.h"
 #include "extract/scsi_map.h"
@@ -171,6 +172,67 @@ START_TEST(scsi_then_angles)
 	ck_assert_double_lt(fabs((double)r.state.profile->mech.period_ps /
 				 (double)r.spec->mech.period_ps - 1), 2e-6);
 	close_drive(&r);
+}
+END_TEST
+
+/* Short tracks at the ends of zones, and spares of cylinders: what is not known
+ * of their angles says nothing against what the drive has told. */
+START_TEST(scsi_short_tracks)
+{
+	static const uint64_t seeds[] = { 826, 834, 873 };
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, seeds[_i], UINT64_C(600000000), habits[0]);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_BOUNDARIES]
+			 .confidence_ppm, PROFILE_CERTAIN_PPM);
+	close_drive(&r);
+}
+END_TEST
+
+/* As many sectors, on tracks of one size. */
+static struct geom *made_up(uint64_t sectors)
+{
+	struct geom_build *b = geom_build_new(0, 0);
+	struct geom_sweep sweep = { .known = true, .cylinder_step = 1 };
+	struct geom *geom;
+
+	sweep.sectors = sweep.around = 1024;
+	sweep.count = (uint32_t)(sectors / 1024);
+	ck_assert_int_eq(geom_build_sweep(b, &sweep), 0);
+	if (sectors % 1024) {
+		sweep.cylinder = sweep.count;
+		sweep.count = 1;
+		sweep.sectors = sectors % 1024;
+		ck_assert_int_eq(geom_build_sweep(b, &sweep), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
+	geom_build_free(b);
+	return geom;
+}
+
+/* A drive may translate to a geometry that it does not have. */
+START_TEST(scsi_made_up)
+{
+	struct scsi_target_habits h = { .no_defects = true };
+	struct geom *fake;
+	struct rig r;
+
+	open_scsi(&r, 840, UINT64_C(300000000), h);
+	fake = made_up(geom_sectors(r.truth));
+	scsi_target_free(r.target);
+	h.block_bytes = r.spec->logical_bytes;
+	r.target = scsi_target_new(fake, &h);
+	r.counting.to = scsi_target_port(r.target);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_BOUNDARIES]
+			  .confidence_ppm, 0);
+	close_drive(&r);
+	geom_free(fake);
 }
 END_TEST
 
@@ -501,6 +563,8 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, scsi_then_angles, 0,
 			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_loop_test(tc, scsi_short_tracks, 0, 3);
+	tcase_add_test(tc, scsi_made_up);
 	tcase_add_test(tc, scsi_goes_on);
 	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
 	tcase_add_test(tc, scsi_formatted_anew);

@@ -227,6 +227,28 @@ START_TEST(finds_pitches)
 }
 END_TEST
 
+/* So many spares that one end's readings seem to be late ones. */
+START_TEST(finds_steep_pitches)
+{
+	struct pitch_read read[40];
+	struct pitch pitch[PITCH_MOST];
+	uint64_t state = 7;
+
+	for (unsigned i = 0; i < 40; i++) {
+		struct pitch_read *r = &read[i];
+
+		*r = (struct pitch_read){
+			.track = i, .sectors = 632, .around = 632,
+			.part = i % 3 ? 0.9 : 0.1,
+		};
+		r->late = 0.003 * spread(&state) +
+			  r->part * (632.0 / 776 - 1);
+	}
+	ck_assert_uint_eq(pitch_find(read, 40, 0.0025, 8, pitch), 1);
+	ck_assert_uint_eq(pitch[0].right, 776);
+}
+END_TEST
+
 /* Too few to be sure by themselves; but others of that size are not so. */
 START_TEST(believes_what_others_are)
 {
@@ -316,6 +338,7 @@ int main(void)
 	tcase_add_test(tc, gives_up_what_cannot_be_read);
 	tcase_add_test(tc, nothing_known_is_nothing_to_trim);
 	tcase_add_test(tc, finds_pitches);
+	tcase_add_test(tc, finds_steep_pitches);
 	tcase_add_test(tc, believes_what_others_are);
 	tcase_add_test(tc, no_pitch_of_one_place);
 	tcase_add_test(tc, smooths_up_to_a_jump);

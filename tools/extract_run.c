@@ -41,6 +41,8 @@
 #define VERIFY_ALL 600u
 #define VERIFY_SOME 1024u
 #define VERIFY_SOME_QUICK 64u
+/* Of those that the drive has told of: a part so small may be wrong. */
+#define TOLD_WRONG 10u
 #define SURE_PPM PROFILE_CERTAIN_PPM
 /* Millionths: to this the period is known before. */
 #define REFINED_PPM 0.4
@@ -606,6 +608,32 @@ static bool too_many_are_wrong(const struct verify *v)
 	return v->wrong > 1 + v->right / 100;
 }
 
+/* What the drive says of boundaries is certain, though not all angles are that
+ * follow from it; unless it is none of its own geometry that it tells. */
+static int judge_told(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct verify *v = &run->verify;
+
+	if (!v->wrong)
+		return 0;
+	if (v->wrong > v->right / TOLD_WRONG) {
+		found(p, PROFILE_BOUNDARIES, PROFILE_NONE, 0);
+		found(p, PROFILE_ANGLES, PROFILE_NONE, 0);
+		run->verdict = "what it tells of its tracks is not what is "
+			       "measured";
+		return -EOPNOTSUPP;
+	}
+	found(p, PROFILE_ANGLES, PROFILE_TIMING,
+	      (uint32_t)((uint64_t)SURE_PPM * v->right /
+			 (v->right + v->wrong)));
+	msg_info("%u of %u angles at the ends of tracks are not right",
+		 v->wrong, v->wrong + v->right);
+	*v = (struct verify){ .right = v->right,
+			      .undecided = v->undecided + v->wrong };
+	return 0;
+}
+
 static int run_verify(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -615,13 +643,14 @@ static int run_verify(struct extract_run *run)
 
 	if (!known(run, PROFILE_ANGLES))
 		return 0;
-	/* What the drive says of boundaries is certain. */
 	if (how != PROFILE_SCSI && known_tracks(p->geom) <= VERIFY_ALL)
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,
 				v);
-	if (!err && how != PROFILE_SCSI && too_many_are_wrong(v)) {
+	if (!err && how == PROFILE_SCSI)
+		return judge_told(run);
+	if (!err && too_many_are_wrong(v)) {
 		/* What is right in spite of that is worth having. */
 		*v = (struct verify){ 0 };
 		return verify_all(run);

@@ -294,30 +294,68 @@ static int measure_all(struct measure *m)
 	return err ? err : m->stats->tracks ? 0 : -EINVAL;
 }
 
+/* Does a track go on where a sweep along its surface ends, and as it began? */
+static bool goes_on(const struct geom_sweep *last,
+		    const struct geom_sweep *next)
+{
+	int64_t step = next->cylinder - last->cylinder -
+		       ((int64_t)last->count - 1) * last->cylinder_step;
+
+	return last->count && (step == 1 || step == -1) &&
+	       (last->count == 1 || step == last->cylinder_step) &&
+	       last->surface == next->surface && last->base == next->base &&
+	       last->sectors == next->sectors &&
+	       last->around == next->around && last->known == next->known;
+}
+
+/* What goes on is put together: else the geometry would not repeat. */
+static int put_sweep(struct geom_build *b, struct geom_sweep *pending,
+		     const struct geom_sweep *next)
+{
+	int err;
+
+	if (next && goes_on(pending, next)) {
+		if (pending->count == 1)
+			pending->cylinder_step = (int32_t)(next->cylinder -
+							   pending->cylinder);
+		pending->count++;
+		return 0;
+	}
+	err = pending->count ? geom_build_sweep(b, pending) : 0;
+	if (next)
+		*pending = *next;
+	return err;
+}
+
 static int put_tracks(const struct geom *geom, const angle *bases,
 		      const uint32_t *rounds, struct geom_build *b)
 {
 	uint64_t n = geom_tracks(geom);
+	struct geom_sweep pending = { 0 };
 	uint32_t odd = 0, slip = 0;
 	struct geom_track t;
 	int err = 0;
 
 	for (uint64_t i = 0; i < n && !err; i++) {
 		int32_t more = 0;
-		uint32_t sectors, round;
+		uint32_t sectors, round, idle;
 
 		geom_track_at(geom, i, &t);
-		if (odd < geom->odds_n && geom->odds[odd].track == i) {
+		round = rounds ? rounds[i] : skews_around(&t);
+		if (odd < geom->odds_n && geom->odds[odd].track == i)
 			more = geom->odds[odd++].more;
+		/* It is no odd one among larger ones, then. */
+		idle = round > t.sectors ? round - t.sectors : 0;
+		if (more < 0 && (uint32_t)-more > idle)
+			more = -(int32_t)idle;
+		if (more)
 			err = geom_build_odd(b, i, more);
-		}
 		while (!err && slip < geom->slips_n &&
 		       geom->slips[slip].track == i)
 			err = geom_build_slip(b, &geom->slips[slip++]);
 		sectors = t.sectors - (uint32_t)more;
-		round = rounds ? rounds[i] : skews_around(&t);
 		if (!err)
-			err = geom_build_sweep(b, &(struct geom_sweep){
+			err = put_sweep(b, &pending, &(struct geom_sweep){
 				.count = 1,
 				.sectors = sectors,
 				.around = round > sectors ? round : sectors,
@@ -327,6 +365,8 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 				.known = t.known,
 			});
 	}
+	if (!err)
+		err = put_sweep(b, &pending, NULL);
 	for (uint32_t i = 0; i < geom->remaps_n && !err; i++)
 		err = geom_build_remap(b, &geom->remaps[i]);
 	return err;

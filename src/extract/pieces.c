@@ -136,7 +136,6 @@ static int cut(const struct geom *geom, const struct turns *turns,
 			piece = (struct piece){
 				.track = i, .whole = true,
 				.band = mark && turns->v[k].kind == TURN_TWO,
-				.sized = change,
 			};
 		}
 		if (change || !size)
@@ -317,7 +316,8 @@ static void next_sweep(struct placing *w, size_t i)
 
 	if (w->are != PIECES_SWEEPS) {
 		w->cylinder += w->wide;
-		w->wide = 1;
+		w->wide = w->are == PIECES_CYLINDERS ? 1 :
+			  (n + w->surfaces - 1) / w->surfaces;
 		return;
 	}
 	w->sweep++;
@@ -333,16 +333,23 @@ static void next_sweep(struct placing *w, size_t i)
 static void place(const struct placing *w, const struct piece *p,
 		  uint32_t at, struct geom_sweep *out)
 {
-	uint32_t each = p->tracks;
+	uint32_t sweep = w->sweep, each = w->wide;
 
 	if (w->are == PIECES_CYLINDERS) {
 		out->surface = (int32_t)(at % w->surfaces);
 		out->cylinder = w->cylinder;
 		return;
 	}
-	out->surface = (int32_t)w->sweep;
+	if (w->are == PIECES_BANDS) {
+		sweep = (uint32_t)((uint64_t)at * w->surfaces / p->tracks);
+		at -= (uint32_t)(((uint64_t)sweep * p->tracks +
+				  w->surfaces - 1) / w->surfaces);
+	} else {
+		each = p->tracks;
+	}
+	out->surface = (int32_t)sweep;
 	out->cylinder = w->cylinder +
-			(w->sweep % 2 && at < each ? each - 1 - at : at);
+			(sweep % 2 && at < each ? each - 1 - at : at);
 }
 
 static int place_piece(struct placing *w, size_t i, const struct geom *geom,

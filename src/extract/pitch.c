@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "extract/phase.h"
 #include "extract/pitch.h"
@@ -19,6 +20,10 @@
 /* Less than this is none; more are late readings near one place. */
 #define LEAST 0.002
 #define MOST 0.2
+/* Pairs of which the median slope is taken, and how far apart at least. */
+#define STEEP_MOST 64u
+#define STEEP_LEAST 5u
+#define STEEP_APART 0.25
 
 struct sum {
 	double xx, xy;
@@ -51,6 +56,36 @@ static struct sum slope_of(const struct pitch_read *read, size_t n,
 		s.last = &read[i];
 	}
 	return s;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Where so much room is left that its readings lie further off than late ones
+ * are cut off at: the median slope of pairs far from each other.  Else 0. */
+static double steep_slope(const struct pitch_read *read, size_t n,
+			  const struct pitch *p)
+{
+	double slope[STEEP_MOST], dx;
+	const struct pitch_read *last = NULL;
+	size_t k = 0;
+
+	for (size_t i = 0; i < n && k < STEEP_MOST; i++) {
+		if (!same(&read[i], p))
+			continue;
+		dx = last ? read[i].part - last->part : 0;
+		if (fabs(dx) >= STEEP_APART)
+			slope[k++] = phase_wrap(read[i].late - last->late) / dx;
+		last = &read[i];
+	}
+	if (k < STEEP_LEAST)
+		return 0;
+	qsort(slope, k, sizeof(*slope), by_value);
+	return fabs(slope[k / 2]) > FAR / 2 ? slope[k / 2] : 0;
 }
 
 /* The slope of its readings when they leave no doubt that there is one; 0. */
@@ -100,7 +135,7 @@ static uint32_t around(const struct pitch_read *read, size_t n,
 		       const struct pitch *all, size_t many,
 		       const struct pitch *p, double noise, uint32_t unit)
 {
-	struct sum s = slope_of(read, n, p, 0, FAR);
+	struct sum s = slope_of(read, n, p, steep_slope(read, n, p), FAR);
 	uint32_t right;
 	double slope;
 

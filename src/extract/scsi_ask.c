@@ -13,6 +13,8 @@
 #define LITTLE 16u
 /* Pairs of blocks that tell how far sectors are apart. */
 #define PITCH_LOOKS 5u
+/* Blocks that may have been reassigned together. */
+#define BESIDE 64
 
 bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b)
 {
@@ -32,28 +34,46 @@ static void take_spot(struct ask *ask, const struct translate_place *place,
 		out->at = out->at / ask->pitch + (uint32_t)more;
 }
 
-/* A reassigned block lies anywhere; where it should be, its neighbour tells. */
-static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
+/* The first block above (or below) one that has not been reassigned. */
+static int unassigned(struct ask *ask, uint64_t block, bool up, int *off,
+		      struct translate_place *place)
 {
-	struct translate_place place;
 	int err;
 
-	if (block + 1 < ask->blocks) {
-		err = translate_block(ask->translate, block + 1, &place);
-		if (err)
+	for (*off = 1; *off <= BESIDE; ++*off) {
+		if (up ? block + (unsigned)*off >= ask->blocks :
+			 block < (unsigned)*off)
+			return -ENODATA;
+		err = translate_block(ask->translate,
+				      up ? block + (unsigned)*off :
+					   block - (unsigned)*off, place);
+		if (err || !place->alternate)
 			return err;
-		if (!place.alternate && place.address.at) {
-			take_spot(ask, &place, -1, out);
-			return 0;
-		}
 	}
-	if (!block)
-		return -ENODATA;
-	err = translate_block(ask->translate, block - 1, &place);
-	if (err)
+	return -ENODATA;
+}
+
+/*
+ * A reassigned block lies anywhere; where it should be, its neighbours tell.
+ * Drives of large sectors reassign all blocks of one, which may be a track's
+ * first or last.
+ */
+static int where_beside(struct ask *ask, uint64_t block, struct ask_spot *out)
+{
+	uint32_t pitch = ask->pitch ? ask->pitch : 1;
+	struct translate_place place;
+	int off, err = unassigned(ask, block, true, &off, &place);
+
+	if (err && err != -ENODATA)
 		return err;
-	take_spot(ask, &place, 1, out);
-	return place.alternate ? -ENODATA : 0;
+	if (!err && place.address.at / pitch >= (unsigned)off) {
+		take_spot(ask, &place, -off, out);
+		return 0;
+	}
+	err = unassigned(ask, block, false, &off, &place);
+	if (!err)
+		take_spot(ask, &place, off, out);
+	return err;
 }
 
 int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out)

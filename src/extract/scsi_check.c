@@ -138,37 +138,23 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* 1: a track's beginning (both ends) is where the geometry says. */
-static int track_right(struct scsi_check *c, const struct geom_track *track,
-		       bool both)
+/* 1: a track's ends are where the geometry says. */
+static int track_right(struct scsi_check *c, const struct geom_track *track)
 {
 	const struct cycle_place place = { track->cylinder,
 					   track->surface % SCSI_MAP_SURFACES };
 	uint64_t first = track->first / c->unit;
 	int rc = ask_begins(c->ask, first, &place, true);
 
-	if (rc == 1 && both)
+	if (rc == 1)
 		rc = ask_begins(c->ask, first + track->sectors / c->unit,
 				&place, false);
 	return rc;
 }
 
-/* The last track of the cylinder that a track is in. */
-static void to_last(const struct geom *geom, struct geom_track *track)
+int scsi_check_tracks(struct scsi_check *c, unsigned n)
 {
-	struct geom_track next;
-
-	while (track->index + 1 < geom_tracks(geom)) {
-		geom_track_at(geom, track->index + 1, &next);
-		if (next.cylinder != track->cylinder)
-			break;
-		*track = next;
-	}
-}
-
-static int check_some(struct scsi_check *c, unsigned n, bool last)
-{
-	uint64_t state = c->ask->blocks + last;
+	uint64_t state = c->ask->blocks;
 	struct geom_track track;
 	int rc;
 
@@ -176,11 +162,9 @@ static int check_some(struct scsi_check *c, unsigned n, bool last)
 		geom_track_of(c->geom,
 			      next_random(&state) % c->ask->blocks * c->unit,
 			      &track);
-		if (last)
-			to_last(c->geom, &track);
 		if (!track.known)
 			continue;
-		rc = track_right(c, &track, !last);
+		rc = track_right(c, &track);
 		if (!rc)
 			return -EUCLEAN;
 		if (rc < 0 && rc != -ENODATA)
@@ -188,14 +172,4 @@ static int check_some(struct scsi_check *c, unsigned n, bool last)
 		c->verified += rc == 1;
 	}
 	return 0;
-}
-
-int scsi_check_tracks(struct scsi_check *c, unsigned n)
-{
-	return check_some(c, n, false);
-}
-
-int scsi_check_cylinders(struct scsi_check *c, unsigned n)
-{
-	return check_some(c, n, true);
 }

@@ -25,8 +25,4 @@ int scsi_check_grown(struct scsi_check *check,
 /* So many tracks at random, both ends.  -EUCLEAN: one is not right. */
 int scsi_check_tracks(struct scsi_check *check, unsigned n);
 
-/* The same of where the last tracks of so many cylinders begin: any slip that
- * was not known of has moved it. */
-int scsi_check_cylinders(struct scsi_check *check, unsigned n);
-
 #endif

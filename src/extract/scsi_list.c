@@ -1,9 +1,8 @@
 /*
  * scsi_list.c - defects in the order of tracks, and looking at them.
  *
- * A run of neighbouring defects is looked at once.  A list that has been right
- * 1,000 times is looked at only now and then, so that the cost does not grow
- * with the drive.
+ * A run of neighbouring defects is looked at once; all of them are: a defect
+ * that is listed elsewhere leaves all sums as they are.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +10,6 @@
 
 #include "extract/scsi_list.h"
 
-#define TRUSTED 1000u
-#define NOW_AND_THEN 16u
 #define LIES_MOST 500u
 
 int list_init(struct list *list, const struct scsi_address *defect, size_t n)
@@ -197,21 +194,6 @@ int list_true_at(struct list *list, struct ask *ask, size_t at)
 	return rc;
 }
 
-bool list_believed(const struct list *list)
-{
-	return !list->lies && list->right >= TRUSTED;
-}
-
-/* Is it worth a translation? */
-static bool list_looks(struct list *list)
-{
-	if (!list_believed(list))
-		return true;
-	list->chance = list->chance * UINT64_C(6364136223846793005) +
-		       UINT64_C(1442695040888963407);
-	return list->chance >> 33 < (UINT64_C(1) << 31) / NOW_AND_THEN;
-}
-
 int list_true(struct list *list, struct ask *ask, uint64_t from, uint64_t to)
 {
 	bool good = true;
@@ -221,8 +203,7 @@ int list_true(struct list *list, struct ask *ask, uint64_t from, uint64_t to)
 	for (i = list_find(list, from);
 	     i < list->n && list->v[i].track < to; i++) {
 		if (!list->v[i].defects || list->v[i].runs > 1 ||
-		    (!list->v[i].more && list->scheme != LIST_REGION) ||
-		    !list_looks(list))
+		    (!list->v[i].more && list->scheme != LIST_REGION))
 			continue;
 		rc = list_true_at(list, ask, i);
 		if (rc < 0)

@@ -42,7 +42,6 @@ struct list {
 	struct listed *v;	/* by track; several of one are neighbours */
 	size_t n;
 	uint64_t right, lies;	/* of those looked at */
-	uint64_t chance;
 };
 
 /* The defects remain the caller's.  -ENOMEM */
@@ -68,9 +67,6 @@ int list_true(struct list *list, struct ask *ask, uint64_t from, uint64_t to);
 
 /* The same of one listed track. */
 int list_true_at(struct list *list, struct ask *ask, size_t i);
-
-/* Right so often that it is looked at only now and then? */
-bool list_believed(const struct list *list);
 
 /* Not worth anything? */
 bool list_lies(const struct list *list);

@@ -33,6 +33,7 @@
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
+#include "extract/scsi_around.h"
 #include "extract/scsi_ask.h"
 #include "extract/scsi_check.h"
 #include "extract/scsi_list.h"
@@ -40,7 +41,6 @@
 #include "extract/scsi_model.h"
 
 #define VERIFY 100u
-#define VERIFY_CYLINDERS 300u	/* where the list was believed, unseen */
 #define SLIPPED_MAX 64u
 #define PUSHED 2u
 #define PUSHED_HERE 8u		/* where other zones' slips were made up for */
@@ -57,7 +57,6 @@
 /* What is done again with less, when something is found to be wrong. */
 enum belief {
 	BELIEVE_LIST,
-	DOUBT_LIST,		/* spares may hide what it leaves out */
 	BELIEVE_SUMS,		/* no list */
 	BELIEVE_NOTHING,	/* no leaps */
 };
@@ -79,7 +78,6 @@ struct map {
 	uint32_t unit;		/* sectors of a block */
 	uint32_t surfaces;	/* of the actuators before this one */
 	enum belief belief;
-	bool leaned;		/* on the list, which must not lie then */
 
 	uint64_t first;		/* block: all before are mapped */
 	struct ask_spot here;	/* where it is, ... */
@@ -92,7 +90,6 @@ struct map {
 
 	uint64_t passes;
 	bool passed;		/* the last leap was not looked into */
-	uint64_t wary_until;	/* track: nothing is believed of a cylinder */
 	unsigned crossed;	/* ends of slots seen since the last surprise */
 
 	/* Slips: moved all behind them, or were made up for in the region. */
@@ -153,12 +150,6 @@ static void map_lose(struct map *m, uint64_t track, int64_t n)
 	m->lost_maybe |= !model_sure(&m->model, track, 1);
 }
 
-static bool map_list_trusted(const struct map *m)
-{
-	return m->list.used && m->belief == BELIEVE_LIST &&
-	       ask_knows_holes(&m->ask);
-}
-
 /* May the region's last track hold spares?  Where all tracks of a cylinder are
  * alike it would be chance, and this drive one that has shown none. */
 static bool map_may_spare(const struct map *m)
@@ -168,16 +159,13 @@ static bool map_may_spare(const struct map *m)
 		m->pushed_ever < PUSHED);
 }
 
-/* May a slip be hidden by the spares of its region?  Who trusts the list for
- * that has to begin again when it lies. */
-static bool map_guarded(struct map *m)
+/* May a slip be hidden by the spares of its region?  What a list has left out
+ * would show nowhere else. */
+static bool map_guarded(const struct map *m)
 {
-	bool may = map_may_spare(m) &&
-		   (m->absorbed ||
-		    m->pushed < (m->absorbed_ever ? PUSHED_HERE : PUSHED));
-
-	m->leaned |= may && map_list_trusted(m);
-	return may && !map_list_trusted(m);
+	return map_may_spare(m) &&
+	       (m->absorbed ||
+		m->pushed < (m->absorbed_ever ? PUSHED_HERE : PUSHED));
 }
 
 static void map_set_scheme(struct map *m, enum list_scheme scheme,
@@ -364,7 +352,6 @@ static void map_end_model(struct map *m)
 	m->list.n = 0;
 	m->facts = 0;
 	m->lost = 0;
-	m->wary_until = 0;
 }
 
 /* ---- a single track ---- */
@@ -381,14 +368,6 @@ static void map_new_zone(struct map *m)
 	map_arrange(m);
 }
 
-static bool map_listed(const struct map *m, uint64_t track)
-{
-	size_t i = list_find(&m->list, track);
-
-	return !map_list_trusted(m) ||
-	       (i < m->list.n && m->list.v[i].track == track);
-}
-
 /* What the present track says of its slot's size. */
 static int map_slips(struct map *m, uint64_t end, int *slips)
 {
@@ -402,20 +381,7 @@ static int map_slips(struct map *m, uint64_t end, int *slips)
 	return n < 0 && n != -ENODATA ? n : 0;
 }
 
-/* Has a track slips that a list has left out on which much is built? */
-static int map_omitted(struct map *m, uint64_t end, int32_t more, int *slips)
-{
-	int err = 0;
-
-	if (!m->leaned || more > 0 || map_listed(m, m->track))
-		return 0;
-	if (*slips == MODEL_UNTOLD)
-		err = map_slips(m, end, slips);
-	m->list.lies += !err && *slips > 0;
-	return err;
-}
-
-/* The same, if it is to be asked for. */
+/* The same, if it is worth asking for. */
 static int map_wonder(struct map *m, uint64_t end, int32_t more, int *slips)
 {
 	*slips = MODEL_UNTOLD;
@@ -437,8 +403,6 @@ static int map_take_track(struct map *m, uint64_t end)
 		return -ESTALE;
 	if (more && !makes_up)
 		err = map_wonder(m, end, (int32_t)more, &slips);
-	if (!err && more)
-		err = map_omitted(m, end, (int32_t)more, &slips);
 	if (!err)
 		err = map_add_track(m, more);
 	if (err)
@@ -446,10 +410,6 @@ static int map_take_track(struct map *m, uint64_t end)
 	m->first = end;
 	if (more < 0)
 		map_lose(m, track, -more);
-	/* A list without it, or a zone whose cylinders hold as much as those of
-	 * the last one. */
-	if (more < 0 && model_by_cylinder(&m->model) && !map_listed(m, track))
-		m->wary_until = m->track + 2 * m->model.cycle.tracks;
 	if (makes_up)
 		map_note_region(m, track, (int32_t)more);
 	else if (more && model_odd(&m->model, track, (int32_t)more, slips))
@@ -732,8 +692,6 @@ static bool map_visits(const struct map *m, const struct listed *l)
 		return l->slips > m->made_up;
 	if (list->scheme != LIST_PUSH && m->scheme_seen < SEEN)
 		return true;
-	if (list_believed(list))
-		return false;
 	return l->defects ? l->runs > 1 && l->more :
 			    list->scheme == LIST_REGION;
 }
@@ -764,7 +722,7 @@ static uint64_t map_reach(struct map *m, bool visiting)
 	uint64_t n, last;
 	size_t i;
 
-	if (map_walks(m) || m->track < m->wary_until)
+	if (map_walks(m))
 		return 1;
 	n = model_sure(&m->model, m->track, LEAP_MOST);
 	if (n > 1 && map_guarded(m)) {
@@ -1003,8 +961,6 @@ static int map_range(struct map *m, uint64_t end)
 		err = map_step(m);
 		if (err == -ENODATA || err == -EIO)
 			err = map_skip(m);
-		if (!err && m->leaned && m->list.lies)
-			err = -EUCLEAN;
 		if (!err && !(++steps % PROGRESS_EACH) && o->progress &&
 		    !o->progress(o->arg, m->first, o->blocks))
 			err = -EINTR;
@@ -1058,8 +1014,8 @@ static int map_finish(struct map *m)
 	err = scsi_check_grown(&check, o->grown, o->grown_n);
 	if (!err)
 		err = scsi_check_tracks(&check, verify);
-	if (!err && m->absorbed_ever && m->list.used)
-		err = scsi_check_cylinders(&check, VERIFY_CYLINDERS);
+	if (!err)
+		err = scsi_around(&geom);
 	m->out->verified = check.verified;
 	m->out->remaps = check.remaps;
 	if (err)
@@ -1109,7 +1065,6 @@ int scsi_map_make(struct translate *translate,
 		  struct scsi_map *out)
 {
 	static const char *const less[] = {
-		[DOUBT_LIST] = "the drive's list of defects is not all right",
 		[BELIEVE_SUMS] = "the drive's list of defects is not used",
 		[BELIEVE_NOTHING] = "translations: a prediction that had been "
 				    "checked is wrong; all tracks are asked "

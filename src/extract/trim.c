@@ -54,8 +54,9 @@ static int by_track(const void *a, const void *b)
 	return x->track < y->track ? -1 : x->track > y->track;
 }
 
-/* A unit near one end of a track, of every other near the other: that tells how
- * much goes round.  The one of some that comes soonest. */
+/* A unit near one end of a track, of about every other near the other: that
+ * tells how much goes round.  (Not of every other: a surface's tracks may all
+ * have even numbers.)  The one of some that comes soonest. */
 static uint64_t choose_unit(struct trim *t, const struct geom_track *track)
 {
 	struct env *env = t->reader.prober->env;
@@ -64,7 +65,8 @@ static uint64_t choose_unit(struct trim *t, const struct geom_track *track)
 	uint64_t units = track->sectors / each, end = units / ENDS + 1, from;
 	double best_ns = INFINITY, ns;
 
-	from = track->index % 2 && units > end ? units - end - 1 : 0;
+	from = track->index * UINT64_C(0x9e3779b97f4a7c15) >> 63 &&
+	       units > end ? units - end - 1 : 0;
 	for (unsigned i = 0; i < CHOICES && units > 1; i++) {
 		at = first + from + env_random(env) % end;
 		if (recent_has(&t->reader.recent, at))
