@@ -6,7 +6,7 @@
 
 #include "diskmodel/spec.h"
 #include "sim/specgen.h"
-#include "extract/rounds.h"
+#include "extract/again.h"
 #include "extract/store.h"
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
@@ -339,53 +339,6 @@ START_TEST(bounded)
 }
 END_TEST
 
-static struct run run_of(uint32_t size)
-{
-	return (struct run){ .count = 1, .size = size, .cross = 0.1,
-			     .step = 0.1, .span = 1 };
-}
-
-/* Two unequal tracks, again and again. */
-START_TEST(slips_show)
-{
-	struct plan plan = { .n = 2, .period = 2, .expected = 1,
-			     .trusted = true };
-	struct rounds r = { 0 };
-
-	plan.past[0] = run_of(400);
-	plan.past[1] = run_of(380);
-	plan.now = run_of(400);
-	rounds_see(&r, &plan);
-	ck_assert_uint_eq(r.tracks, 2);
-	ck_assert(rounds_needed(&r) && rounds_fresh(&r));
-	r.both = 1000;
-	ck_assert(rounds_needed(&r) && !rounds_fresh(&r));
-	/* One may have been the last of a cylinder. */
-	for (unsigned i = 0; i < 3; i++) {
-		rounds_slip(&r, 400);
-		ck_assert(rounds_fresh(&r));
-		rounds_pass(&r, 40);
-		ck_assert(rounds_needed(&r) && !rounds_fresh(&r));
-	}
-	rounds_slip(&r, 380);
-	rounds_pass(&r, 40);
-	ck_assert(!rounds_needed(&r));
-	/* In another zone all begins anew; there slips are made up for. */
-	plan.past[0] = run_of(300);
-	plan.past[1] = run_of(290);
-	plan.now = run_of(300);
-	rounds_see(&r, &plan);
-	r.both = 1000;
-	rounds_slip(&r, 300);
-	rounds_event(&r);
-	for (unsigned i = 0; i < 4; i++) {
-		rounds_slip(&r, i % 2 ? 300 : 290);
-		rounds_pass(&r, 40);
-	}
-	ck_assert(rounds_needed(&r));
-}
-END_TEST
-
 /* Three tracks of which the last is short, twice and three times. */
 START_TEST(round_learned)
 {
@@ -397,12 +350,12 @@ START_TEST(round_learned)
 	for (unsigned i = 0; i < 9; i++) {
 		struct store_track t = { plan.first, sizes[i % 3], start, 0 };
 
-		ck_assert(!rounds_learn(&store, &plan));
+		ck_assert(!again_learn(&store, &plan));
 		ck_assert_int_eq(store_add(&store, &t, 400, 1), 0);
 		plan.first += t.size;
 		start += i % 3 == 2 ? 0.2 : 0.1;
 	}
-	ck_assert(rounds_learn(&store, &plan));
+	ck_assert(again_learn(&store, &plan));
 	ck_assert_uint_eq(plan.period, 3);
 	ck_assert_uint_eq(plan.now.size, 390);
 	ck_assert_uint_eq(plan.past[0].size, 390);
@@ -513,7 +466,6 @@ int main(void)
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, bounded);
-	tcase_add_test(tc, slips_show);
 	tcase_add_test(tc, round_learned);
 	tcase_add_test(tc, overlaps);
 	tcase_add_loop_test(tc, quick, 0, 4);

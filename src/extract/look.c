@@ -6,6 +6,7 @@
  * hardly jumps can't be seen.
  */
 #include <math.h>
+#include <string.h>
 
 #include "extract/look.h"
 
@@ -117,18 +118,18 @@ int look_ask_both(struct walk *w, unsigned j, enum look_side *side, bool *ok,
 	return look_ask(w, LOOK_HIGH, j, ok, high);
 }
 
-/* Of the next boundaries that have not been seen, the one that is there
- * soonest; 0: there are none. */
-static unsigned next_unseen(const struct walk *w, const bool *seen,
+/* Of the next boundaries that are wanted, the one that is there soonest; 0:
+ * there are none. */
+static unsigned next_wanted(const struct walk *w, const enum rounds_look *look,
 			    unsigned *from, unsigned to)
 {
 	double best_ns = INFINITY, ns;
 	unsigned best = 0, n = 0;
 
-	while (*from < to && seen[*from])
+	while (*from < to && look[*from] == ROUNDS_NONE)
 		++*from;
 	for (unsigned k = *from; k < to && n < WINDOW; k++) {
-		if (seen[k])
+		if (look[k] == ROUNDS_NONE)
 			continue;
 		n++;
 		ns = reader_effort(w->reader, unit_of(w, LOOK_LOW, k),
@@ -165,34 +166,65 @@ static int look_often(struct walk *w, unsigned at, bool both_sides, bool *ok,
 }
 
 /* One boundary of a round.  One that can't be seen is wrong. */
-static int look_at_round(struct walk *w, unsigned at, bool *ok)
+static int look_at_round(struct walk *w, unsigned at, bool both, bool *ok,
+			 enum look_side *side)
 {
-	bool fresh = rounds_fresh(&w->rounds);
-	enum look_side side = LOOK_LOW;
-	int err;
-
 	*ok = false;
-	if (!is_visible(w, at))
-		return 0;
-	err = look_often(w, at, fresh, ok, &side);
-	w->rounds.both += fresh && *ok;
+	*side = LOOK_LOW;
+	return is_visible(w, at) ? look_often(w, at, both, ok, side) : 0;
+}
+
+/* Those that are wanted, which are wanted no more then.  *bad: the first that
+ * is wrong, on that side, or as it was. */
+static int look_at_rounds(struct walk *w, enum rounds_look *look, unsigned to,
+			  unsigned *bad, enum look_side *side)
+{
+	unsigned k, from = 1;
+	enum look_side which;
+	bool ok;
+	int err = 0;
+
+	while (!err && (k = next_wanted(w, look, &from, to))) {
+		err = look_at_round(w, k, look[k] == ROUNDS_BOTH, &ok, &which);
+		look[k] = ROUNDS_NONE;
+		if (err || ok)
+			continue;
+		to = *bad = k;
+		*side = which;
+	}
 	return err;
+}
+
+/* The boundaries that one which is wrong leaves open.  If it comes too soon
+ * those that were looked at before it, from that side, are right; else slips
+ * have been made up for, and nothing is said by one side. */
+static void want_before(const enum rounds_look *looked, enum rounds_look *look,
+			unsigned bad, enum look_side side)
+{
+	bool open = true;
+
+	look[0] = ROUNDS_NONE;
+	for (unsigned k = bad; --k;) {
+		open = open && looked[k] == ROUNDS_NONE;
+		look[k] = side == LOOK_LOW ? open ? ROUNDS_LOW : ROUNDS_NONE :
+			  looked[k] == ROUNDS_BOTH ? ROUNDS_NONE : ROUNDS_BOTH;
+	}
 }
 
 int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
 {
-	bool seen[PLAN_AHEAD + 1] = { false }, ok;
-	unsigned k, from = 1;
-	int err = 0;
+	enum rounds_look wanted[PLAN_AHEAD + 1], look[PLAN_AHEAD + 1];
+	enum look_side side = LOOK_LOW, before;
+	int err;
 
 	*bad = 0;
-	while (!err && (k = next_unseen(w, seen, &from, to))) {
-		seen[k] = true;
-		err = look_at_round(w, k, &ok);
-		if (!err && !ok)
-			to = *bad = k;
-	}
-	return err;
+	rounds_wanted(&w->rounds, w->ahead, to, wanted);
+	memcpy(look, wanted, to * sizeof(*look));
+	err = look_at_rounds(w, look, to, bad, &side);
+	if (err || !*bad)
+		return err;
+	want_before(wanted, look, *bad, side);
+	return look_at_rounds(w, look, *bad, bad, &before);
 }
 
 /* A boundary that a leap has gone over; more than once when it is wrong. */

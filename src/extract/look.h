@@ -37,8 +37,8 @@ int look_recall(struct walk *w, unsigned j, bool *ok, double off[2]);
 
 /*
  * Where each cylinder may have spares, a slip in it does not show behind it:
- * all boundaries that a leap goes over are looked at, in the order in which
- * they come under the head.  *bad: the first that is wrong, or 0.
+ * boundaries that a leap goes over are looked at (rounds.h), in the order in
+ * which they come under the head.  *bad: the first that is wrong, or 0.
  */
 int look_into_rounds(struct walk *w, unsigned to, unsigned *bad);
 

@@ -1,133 +1,22 @@
 /*
- * rounds.c - rounds in what has been walked, and what slips did in them.
+ * rounds.c - what slips did in rounds, and what has to be looked at therefore.
  *
- * Tracks are taken for a round when the last ones have the sizes of those one
- * round before, and follow each other at the same angles.  A few are enough
- * where sizes change a lot; else it must be all of a round.
+ * A zone is known when all of two rounds have been walked in it.  Before that,
+ * and where the plan has taken something else for a round, all boundaries are
+ * looked at from both sides, and slips say nothing.
  */
 #include "extract/rounds.h"
 
-#include <math.h>
+#include <string.h>
 
-#include "extract/phase.h"
+#include "extract/again.h"
 
-#define ROUND_MOST 64u
 /* Tracks of a run in a serpentine, at least. */
 #define LONG_RUNS 6u
-/* Rounds that are looked at from both sides: no scratch goes over more. */
+/* No scratch goes over more rounds. */
 #define FRESH_ROUNDS 64u
-/* Tracks that must come again. */
-#define AGAIN_TRACKS 3u
-/* Revolutions: what skews may seem to differ by. */
-#define SAME_CROSS 0.02
-/* One track in a round may be that of a scratch. */
-#define FEW_CHANGES 2u
-#define LEARN_MOST (3 * ROUND_MOST + 2)
-
-/* The last tracks before a unit, with nothing unknown between. */
-struct past_tracks {
-	struct store_track track[LEARN_MOST];	/* the last one first */
-	unsigned n;
-};
-
-static void collect(const struct store *store, uint64_t unit,
-		    struct past_tracks *past)
-{
-	past->n = 0;
-	while (unit && past->n < LEARN_MOST) {
-		size_t i = store_find(store, unit - 1);
-		const struct piece *p = &store->pieces[i];
-
-		if (i == store->n || !p->tracks ||
-		    p->first + p->units < unit || p->first >= unit)
-			return;
-		for (uint32_t k = p->tracks; k-- && past->n < LEARN_MOST;)
-			store_track(store, p, k, &past->track[past->n++]);
-		unit = p->first;
-	}
-}
-
-/* From the track before it to track i. */
-static double cross_of(const struct past_tracks *past, unsigned i)
-{
-	return phase_part(past->track[i].start - past->track[i + 1].start);
-}
-
-/* Are the last n tracks as those a round before them?  *changes: of size, among
- * them. */
-static bool is_again(const struct past_tracks *past, unsigned round,
-		     unsigned n, unsigned *changes)
-{
-	const struct store_track *t = past->track;
-
-	*changes = 0;
-	for (unsigned i = 0; i < n; i++) {
-		if (t[i].size != t[i + round].size)
-			return false;
-		*changes += i + 1 < n && t[i].size != t[i + 1].size;
-		if (i + round + 1 < past->n &&
-		    fabs(phase_wrap(cross_of(past, i) -
-				    cross_of(past, i + round))) > SAME_CROSS)
-			return false;
-	}
-	return true;
-}
-
-static bool comes_again(const struct past_tracks *past, unsigned round)
-{
-	unsigned n = round < past->n - round ? round : past->n - round;
-	unsigned changes;
-
-	if (n < AGAIN_TRACKS && n < round)
-		return false;
-	if (!is_again(past, round, n, &changes))
-		return false;
-	if (changes > FEW_CHANGES)
-		return true;
-	return round > 2 ? past->n >= 3 * round &&
-			   is_again(past, round, 2 * round, &changes) &&
-			   changes : n == round && changes;
-}
-
-static struct run run_of(const struct past_tracks *past, unsigned i,
-			 unsigned round)
-{
-	const struct store_track *t = &past->track[i];
-	unsigned like = i < round ? i + round : i - round;
-	double cross, span = t->pitch * t->size;
-
-	if (i + 1 >= past->n)
-		i = like;
-	cross = cross_of(past, i);
-	if (like + 1 < past->n)
-		cross += phase_wrap(cross_of(past, like) - cross) / 2;
-	return (struct run){
-		.first = t->first, .count = 1, .size = t->size,
-		.start = t->start, .step = phase_part(cross),
-		.cross = phase_part(cross), .span = fmin(span, 1),
-	};
-}
-
-bool rounds_learn(const struct store *store, struct plan *plan)
-{
-	struct past_tracks past;
-	unsigned round = 2;
-
-	collect(store, plan->first, &past);
-	while (round <= ROUND_MOST && round + 2 <= past.n &&
-	       !comes_again(&past, round))
-		round++;
-	if (round > ROUND_MOST || round + 2 > past.n)
-		return false;
-	for (unsigned i = 1; i <= round; i++)
-		plan->past[round - i] = run_of(&past, i, round);
-	plan->n = plan->period = round;
-	plan->now = run_of(&past, 0, round);
-	plan->expected = 1;
-	plan->trusted = true;
-	plan->rate = plan->cross_rate = 0;
-	return true;
-}
+/* Of tracks of one size, after which there are no rounds any more. */
+#define ALIKE_ROUNDS 2u
 
 static uint64_t mix(uint64_t v)
 {
@@ -136,39 +25,175 @@ static uint64_t mix(uint64_t v)
 	return v ^ v >> 29;
 }
 
-void rounds_see(struct rounds *rounds, const struct plan *plan)
+static uint64_t print_of(const struct plan *p)
 {
-	unsigned tracks = plan_round(plan);
-	bool other = tracks > 0;	/* a cycle, but of long runs */
 	uint64_t print = 0;
 
-	/* Many short runs are rounds that were taken for longer ones. */
-	if (tracks > ROUND_MOST && LONG_RUNS * plan->period < tracks)
-		tracks = 0;
-	for (size_t i = 0; tracks && i < plan->period; i++) {
-		const struct run *a = &plan->past[plan->n - 1 - i];
-		const struct run *b = i ? a + 1 :
-				      &plan->past[plan->n - plan->period];
+	for (size_t i = 0; i < p->period; i++) {
+		const struct run *a = &p->past[p->n - 1 - i];
+		const struct run *b = i ? a + 1 : &p->past[p->n - p->period];
 
 		print += mix(((uint64_t)a->size << 32 | b->size) +
 			     mix(a->count));
 	}
-	if (tracks == rounds->tracks && print == rounds->print)
+	return print;
+}
+
+/* Are those the tracks of the zone that is known? */
+static bool is_known(const struct ends *e, const uint32_t *size, unsigned n)
+{
+	unsigned i = 0;
+
+	for (unsigned at = 0; n == e->n && at < n && i < n; at++) {
+		for (i = 0; i < n && size[(at + i) % n] == e->size[i]; i++)
+			;
+	}
+	return i && i == n;
+}
+
+static void begin_zone(struct rounds *r, unsigned tracks)
+{
+	r->tracks = tracks;
+	r->passed = r->wary = r->since = 0;
+	r->pending = r->shown = 0;
+	r->absorbs = r->plain = r->lost = false;
+	r->seen = true;
+}
+
+/* Is the plan's cycle that of a zone? */
+static void see_zone(struct rounds *r, const struct plan *plan,
+		     const struct store *store)
+{
+	struct run run[2 * ENDS_MOST];
+	uint32_t size[2 * ENDS_MOST], begin;
+	unsigned n = again_cycle(plan, run, 2 * ENDS_MOST), least;
+
+	for (unsigned i = 0; i < n; i++)
+		size[i] = run[i].size;
+	least = ends_least(size, n);
+	if (!n || least > ENDS_MOST) {
+		ends_leave(&r->ends);
+		begin_zone(r, r->cycle);
 		return;
+	}
+	r->tracks = least;
+	r->seen = is_known(&r->ends, size, least);
+	r->lost = r->lost && !r->seen;
+	if (r->seen || !again_holds(store, plan->first, size, least, &r->ends,
+				    &begin))
+		return;
+	ends_see(&r->ends, size, least, begin);
+	memcpy(r->round, run, least * sizeof(*run));
+	begin_zone(r, least);
+}
+
+/* Rounds of tracks of one size are none. */
+static bool are_alike(struct rounds *r, const struct plan *plan)
+{
+	uint64_t tracks = ALIKE_ROUNDS * (uint64_t)r->tracks;
+
+	if (!plan_cycle(plan)) {
+		r->alike = 0;
+		return false;
+	}
+	if (!r->alike)
+		r->alike = plan->first;
+	return plan->first > r->alike + tracks * plan->now.size;
+}
+
+void rounds_see(struct rounds *rounds, const struct plan *plan,
+		const struct store *store)
+{
+	unsigned tracks = plan_round(plan);
+	bool other = tracks > 0;	/* a cycle, but of long runs */
+	uint64_t print;
+
+	/* Many short runs are rounds that were taken for longer ones. */
+	if (tracks > ENDS_MOST && LONG_RUNS * plan->period < tracks)
+		tracks = 0;
+	print = tracks ? print_of(plan) : 0;
+	if (tracks)
+		rounds->alike = 0;
+	if (tracks == rounds->cycle && print == rounds->print) {
+		if (tracks && !rounds->seen)
+			see_zone(rounds, plan, store);
+		return;
+	}
 	/* Forgotten for a while, or there are none. */
-	if (!tracks && !other && plan->now.count <= 2 * rounds->tracks)
+	if (!tracks && !other && plan->now.count <= 2 * rounds->tracks &&
+	    !are_alike(rounds, plan))
 		return;
-	*rounds = (struct rounds){ .tracks = tracks, .print = print };
+	rounds->cycle = tracks;
+	rounds->print = print;
+	if (tracks) {
+		see_zone(rounds, plan, store);
+		return;
+	}
+	ends_leave(&rounds->ends);
+	begin_zone(rounds, 0);
+}
+
+bool rounds_learn(struct rounds *rounds, struct plan *plan,
+		  const struct store *store)
+{
+	if (rounds->resumed)
+		rounds->lost = true;
+	rounds->resumed = 0;
+	if (rounds->ends.n && !rounds->lost &&
+	    again_resume(store, plan, rounds->round, rounds->ends.n)) {
+		rounds->resumed = rounds->ends.n;
+		return true;
+	}
+	return again_learn(store, plan);
+}
+
+uint32_t rounds_guess(const struct rounds *rounds, const struct plan *plan,
+		      const struct store *store)
+{
+	return plan->trusted || !rounds->ends.n ? 0 :
+	       again_guess(store, plan->first, &rounds->ends);
+}
+
+static bool is_fresh(const struct rounds *rounds)
+{
+	return rounds->wary || rounds->passed < FRESH_ROUNDS * rounds->tracks;
 }
 
 bool rounds_needed(const struct rounds *rounds)
 {
-	return rounds->tracks && (!rounds->plain || rounds_fresh(rounds));
+	return rounds->tracks && (!rounds->seen || !rounds->plain ||
+				  is_fresh(rounds));
 }
 
-bool rounds_fresh(const struct rounds *rounds)
+/* Are the tracks ahead those of the round?  *at: the number of the first. */
+static bool are_rounds(const struct ends *e, const struct ahead *ahead,
+		       unsigned n, unsigned *at)
 {
-	return rounds->wary || rounds->both < FRESH_ROUNDS * rounds->tracks;
+	for (*at = 0; *at < e->n; ++*at) {
+		unsigned k = 0;
+
+		while (k < n && ahead[k].size == e->size[(*at + k) % e->n])
+			k++;
+		if (k == n && n >= e->n)
+			return true;
+	}
+	return false;
+}
+
+void rounds_wanted(const struct rounds *rounds, const struct ahead *ahead,
+		   unsigned to, enum rounds_look *look)
+{
+	const struct ends *e = &rounds->ends;
+	unsigned at = 0, tracks = rounds->tracks;
+	unsigned last = rounds->passed < FRESH_ROUNDS * tracks ? tracks : 0;
+	bool known = e->known && are_rounds(e, ahead, to, &at);
+
+	for (unsigned k = 0; k < to; k++) {
+		look[k] = known && !e->last[(at + k) % e->n] ? ROUNDS_NONE :
+							       ROUNDS_LOW;
+		if (!rounds->seen || k <= rounds->wary || k + last >= to)
+			look[k] = ROUNDS_BOTH;
+	}
 }
 
 /* What was made up for at the end of a cylinder may be slipped again in the
@@ -197,11 +222,18 @@ void rounds_slip(struct rounds *rounds, uint32_t size)
 
 void rounds_pass(struct rounds *rounds, unsigned tracks)
 {
+	rounds->resumed -= tracks < rounds->resumed ? tracks : rounds->resumed;
 	rounds->since += tracks;
+	rounds->passed += tracks;
 	rounds->wary -= tracks < rounds->wary ? tracks : rounds->wary;
 	if (!rounds->pending || rounds->since <= rounds->tracks)
 		return;
-	if (rounds->shown && rounds->shown != rounds->pending)
+	if (!rounds->seen) {
+		rounds->pending = 0;
+		return;
+	}
+	if (!ends_may_be_last(&rounds->ends, rounds->pending) ||
+	    (rounds->shown && rounds->shown != rounds->pending))
 		rounds->plain = !rounds->absorbs;
 	rounds->shown = rounds->pending;
 	rounds->pending = 0;

@@ -15,33 +15,55 @@
 #ifndef TRAX_EXTRACT_ROUNDS_H
 #define TRAX_EXTRACT_ROUNDS_H
 
+#include "extract/ends.h"
 #include "extract/plan.h"
 #include "extract/store.h"
 
 struct rounds {
 	unsigned tracks;	/* of a round; 0: there are none */
-	uint64_t print;		/* of its sizes in order, whichever is first */
-	unsigned both;		/* boundaries seen from both sides */
-	unsigned wary;		/* tracks behind an event, to be seen so */
+	unsigned cycle;		/* tracks of what the plan takes for one, */
+	uint64_t print;		/* its sizes in order, whichever is first */
+	bool seen;		/* that is known to be one */
+	unsigned passed;	/* tracks since it is */
+	unsigned wary;		/* behind an event: both sides are looked at */
+	unsigned resumed;	/* tracks to pass until it was right to go on */
+	bool lost;		/* it was not: it may be another zone */
+	uint64_t alike;		/* unit from which on sizes are one; 0: none */
 	uint32_t pending;	/* full size of a track with slips; 0: none */
 	unsigned since;		/* tracks passed behind it */
 	uint32_t shown;		/* of one whose slips showed behind; 0: none */
 	bool absorbs;		/* slips were made up for */
 	bool plain;		/* slips show behind */
+	struct ends ends;
+	struct run round[ENDS_MOST]; /* the tracks of ends.size */
 };
 
-/*
- * Do the last tracks before the plan's frontier come again, few at a time?
- * Then it foretells those, from the next track on.
- */
-bool rounds_learn(const struct store *store, struct plan *plan);
+/* From which sides a boundary has to be looked at. */
+enum rounds_look { ROUNDS_NONE, ROUNDS_LOW, ROUNDS_BOTH };
 
-/* What the plan says of rounds now. */
-void rounds_see(struct rounds *rounds, const struct plan *plan);
+/* What the plan says of rounds now; the store has what is before. */
+void rounds_see(struct rounds *rounds, const struct plan *plan,
+		const struct store *store);
 
-/* Must every boundary be looked at; and from both sides? */
+/* Does it know what comes next, when the plan does not?  Then that foretells
+ * it. */
+bool rounds_learn(struct rounds *rounds, struct plan *plan,
+		  const struct store *store);
+
+/* A size that the next track may have where the plan knows none; 0: neither
+ * does this. */
+uint32_t rounds_guess(const struct rounds *rounds, const struct plan *plan,
+		      const struct store *store);
+
+/* Must boundaries be looked at? */
 bool rounds_needed(const struct rounds *rounds);
-bool rounds_fresh(const struct rounds *rounds);
+
+/*
+ * Those before boundary `to`, as they are numbered in look.h: look[k] is for
+ * the one at the start of track k of ahead[0..to].
+ */
+void rounds_wanted(const struct rounds *rounds, const struct ahead *ahead,
+		   unsigned to, enum rounds_look *look);
 
 /* A track with slips was passed, of that size without them. */
 void rounds_slip(struct rounds *rounds, uint32_t size);

@@ -235,6 +235,14 @@ int track_find(struct reader *reader, struct track *track, uint64_t hint)
 	return finish(&s, hint, hint);
 }
 
+int track_find_about(struct reader *reader, struct track *track, uint64_t hint)
+{
+	struct search s;
+
+	search_init(&s, reader, track);
+	return finish(&s, hint < s.limit ? hint : s.limit, 0);
+}
+
 /* A line through points (x, y). */
 static void fit(const double *x, const double *y, unsigned n, double *at0,
 		double *slope)

@@ -28,6 +28,10 @@ struct track {
  */
 int track_find(struct reader *reader, struct track *track, uint64_t hint);
 
+/* The same when the hint is only a guess: wherever the end is, it is looked at
+ * twice. */
+int track_find_about(struct reader *reader, struct track *track, uint64_t hint);
+
 /*
  * The same for a track of which only the first unit is known, or any unit of
  * it.  `guess` is a size that is not too far off, 0: none; `sizes` are likely

@@ -78,10 +78,10 @@ static void learn_round(struct walk *w)
 {
 	double noise = w->reader->noise;
 
-	if (!rounds_learn(w->store, &w->plan))
+	if (!rounds_learn(&w->rounds, &w->plan, w->store))
 		return;
 	line_begin(&w->line, noise, noise, noise);
-	rounds_see(&w->rounds, &w->plan);
+	rounds_see(&w->rounds, &w->plan, w->store);
 }
 
 /* A run begins at the frontier with a track that has been measured. */
@@ -507,6 +507,28 @@ static int event(struct walk *w, unsigned n)
 	return err;
 }
 
+/* A track at the frontier that the plan does not know but the rounds do, as one
+ * of about that size.  TRACK_UNDECIDED: it is not. */
+static int event_in_round(struct walk *w, uint32_t size)
+{
+	struct track t = {
+		.first = w->plan.first, .start = w->plan.start,
+		.pitch = 1.0 / size,
+	};
+	int err;
+
+	if (t.first + 2 * (uint64_t)size >= w->limit)
+		return TRACK_UNDECIDED;
+	reader_set_purpose(w->reader, READER_EVENT);
+	err = track_find_about(w->reader, &t, t.first + size);
+	if (err)
+		return err;
+	w->calm = 0;
+	w->events++;
+	w->leap = LEAP_START;
+	return run_begin(w, &t, t.start - w->last_start);
+}
+
 /* To boundary n, both sides of which were seen: all that are passed learn from
  * it. */
 static int go_to(struct walk *w, unsigned n, double low, double high)
@@ -713,13 +735,21 @@ int walk_step(struct walk *walk)
 	unsigned most = 2 * walk->leap + 16, n;
 	struct look_landing l;
 	bool forced = false;
+	uint32_t guess;
 	int err;
 
 	walk->leapt = walk->inside = false;
 	reader_set_purpose(walk->reader, READER_LEAP);
 	if (!walk->plan.trusted)
 		learn_round(walk);
-	rounds_see(&walk->rounds, &walk->plan);
+	guess = rounds_guess(&walk->rounds, &walk->plan, walk->store);
+	if (guess) {
+		err = event_in_round(walk, guess);
+		if (err != TRACK_UNDECIDED)
+			return err;
+		reader_set_purpose(walk->reader, READER_LEAP);
+	}
+	rounds_see(&walk->rounds, &walk->plan, walk->store);
 	n = plan_ahead(&walk->plan, walk->ahead,
 		       most < PLAN_AHEAD ? most : PLAN_AHEAD);
 	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
