@@ -87,7 +87,7 @@ START_TEST(interrupted)
 
 	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
 	map = map_of(&rig, spec);
-	rig.stop_at = 1500;
+	rig.stop_at = 2000;
 	ck_assert_int_eq(map_extract(map, 0, 8000000), -EINTR);
 	ck_assert_uint_gt(map_known(map, 0, &known), 100000);
 	ck_assert(known);
@@ -156,7 +156,9 @@ END_TEST
  * 116), two short tracks that are a turn together (636), eight tracks as long
  * as eight others (40 of 40 GB), cylinders with spares (46 and 55 of 80 GB), a
  * track whose first sector lies elsewhere (46), what was walked beyond the last
- * of several holes (1206).
+ * of several holes (1206), the last and the first track of two zones taken for
+ * one (33319, 33380, 31358) and the other way round (32025), a track that is
+ * longer than the others by a sector that is another's (18126).
  */
 START_TEST(certain)
 {
@@ -166,6 +168,9 @@ START_TEST(certain)
 		"1206,odd=1", "84", "168,odd=1", "318,odd=1", "134,odd=1",
 		"348,odd=1", "1504,bytes=150M",
 		"40,bytes=40G,noise=1", "46,bytes=80G", "55,bytes=80G",
+		"33319,bytes=300M", "33380,bytes=300M",
+		"31358,bytes=150M,odd=1", "18126,bytes=150M,odd=1",
+		"32025,bytes=60M,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -195,12 +200,15 @@ END_TEST
  * Gaps are closed: the ends of zones and the beginning of the disk (1, 4),
  * boundaries without a leap (9, 33), sectors that lie elsewhere (7), several
  * slips in a track (12, 14), two short tracks without a leap between (17),
- * leaps of 2 % of a turn (35).
+ * leaps of 2 % of a turn (35), scratches over many tracks (31150, 31301), wider
+ * than one track begins later than another (31023).
  */
 START_TEST(closed)
 {
 	static const char *const drives[] = {
 		"1", "4", "7", "9", "12", "14", "17", "33", "35,odd=1",
+		"31150,bytes=150M,odd=1", "31301,bytes=150M,odd=1",
+		"31023,bytes=150M,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -211,7 +219,7 @@ START_TEST(closed)
 
 	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
 	ck_assert_int_eq(specgen_make(&options, &spec), 0);
-	ck_assert_int_eq(extract_rig_init(&rig, spec, 1), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
 	map = map_of(&rig, spec);
 	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
 	ck_assert_int_eq(map_geom(map, &geom), 0);
@@ -307,8 +315,8 @@ START_TEST(not_claimed)
 }
 END_TEST
 
-/* Gaps take a part of the time of all else, at most: where a cache has to be
- * got out of the way, too. */
+/* Gaps take a part of the time of all else or three minutes, at most: where a
+ * cache has to be got out of the way, too. */
 START_TEST(bounded)
 {
 	struct extract_verdict v;
@@ -331,7 +339,8 @@ START_TEST(bounded)
 	ck_assert_uint_lt(v.unknown_sectors, v.sectors / 200);
 	map_get_stats(map, &s);
 	ck_assert_uint_lt(s.disk_ns, UINT64_C(800000000000));
-	ck_assert_uint_lt(s.ns_for[READER_GAP], s.disk_ns / 3);
+	ck_assert(s.ns_for[READER_GAP] < s.disk_ns / 3 ||
+		  s.ns_for[READER_GAP] < UINT64_C(185000000000));
 	geom_free(geom);
 	map_close(map);
 	extract_rig_fini(&rig);

@@ -234,16 +234,25 @@ END_TEST
 START_TEST(seeks)
 {
 	static const struct {
-		uint64_t seed;
+		uint64_t seed, bytes;
 		bool told;
 	} drives[] = {
 		/* A group's end alone, sweeps without, one surface; a disk
 		 * full of cylinders, and a serpentine that nothing shows. */
-		{ 217, true }, { 229, true }, { 281, true }, { 237, false },
-		{ 220, true },
+		{ 217, UINT64_C(80000000000), true },
+		{ 229, UINT64_C(80000000000), true },
+		{ 281, UINT64_C(80000000000), true },
+		{ 237, UINT64_C(80000000000), false },
+		{ 220, UINT64_C(80000000000), true },
+		/* Zones shorter than groups, six surfaces and ten; groups of
+		 * 32, inwards, and by turns from the other side. */
+		{ 31500, UINT64_C(5000000000), true },
+		{ 31506, UINT64_C(5000000000), true },
+		{ 31517, UINT64_C(5000000000), true },
+		{ 31529, UINT64_C(5000000000), true },
 	};
 	struct specgen options = {
-		.seed = drives[_i].seed, .bytes = UINT64_C(80000000000),
+		.seed = drives[_i].seed, .bytes = drives[_i].bytes,
 		.slipped = 0.0005, .cache = -1, .zero_latency = -1, .noise = 1,
 	};
 	struct extract_rig rig;
@@ -277,7 +286,7 @@ int main(void)
 	tcase_add_loop_test(tc, orders, 0, 11);
 	tcase_add_loop_test(tc, never_wrong, 0, 4);
 	tcase_add_loop_test(tc, skews, 0, 8);
-	tcase_add_loop_test(tc, seeks, 0, 5);
+	tcase_add_loop_test(tc, seeks, 0, 9);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

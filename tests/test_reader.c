@@ -121,12 +121,12 @@ START_TEST(recent_holds_what_may_be_cached)
 }
 END_TEST
 
-static void open_drive(uint64_t from, struct spec **spec, struct sim **sim,
-		       struct prober **prober)
+static void open_drive(uint64_t from, uint64_t bytes, struct spec **spec,
+		       struct sim **sim, struct prober **prober)
 {
 	struct specgen options = {
-		.seed = from, .slipped = 0, .cache = 1, .zero_latency = -1,
-		.noise = 1,
+		.seed = from, .bytes = bytes, .slipped = 0, .cache = 1,
+		.zero_latency = -1, .noise = 1,
 	};
 	struct sim_options o = { .seed = from };
 
@@ -165,7 +165,7 @@ START_TEST(cache_is_not_believed)
 	struct sim *sim;
 	uint32_t unit;
 
-	open_drive(400 + (uint64_t)_i, &spec, &sim, &prober);
+	open_drive(400 + (uint64_t)_i, 0, &spec, &sim, &prober);
 	unit = prober->limits->physical_bytes / SECTOR_BYTES;
 	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
 		    0);
@@ -190,6 +190,28 @@ START_TEST(cache_is_not_believed)
 }
 END_TEST
 
+/* On large tracks a read-ahead gets far before the next read. */
+START_TEST(large_tracks_are_read_whole)
+{
+	struct prober *prober;
+	struct reader reader;
+	struct spec *spec;
+	struct sim *sim;
+	uint32_t unit;
+
+	open_drive(8007 + (uint64_t)_i, UINT64_C(80000000000), &spec, &sim,
+		   &prober);
+	unit = prober->limits->physical_bytes / SECTOR_BYTES;
+	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
+		    0);
+	ck_assert_int_eq(calibrate_reader(&reader, 0), 0);
+	ck_assert(reader.whole);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("reader");
@@ -200,6 +222,7 @@ int main(void)
 	tcase_add_test(tc, line_knows_how_sure_it_is);
 	tcase_add_test(tc, recent_holds_what_may_be_cached);
 	tcase_add_loop_test(tc, cache_is_not_believed, 0, 12);
+	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -33,6 +33,12 @@
 /* Sectors of a read of which the cache has the end. */
 #define TAIL 64u
 #define TAIL_MIN 12u
+/* Units of them, so many revolutions if that is no more. */
+#define TAIL_TURNS 0.03
+#define TAIL_MOST 128.0
+/* Revolutions before its first one that it is asked for: time to come back
+ * from another track. */
+#define TAIL_BEFORE 0.5
 /* Reads of half a track, and how many of them end with another unit than the
  * last; in standard deviations. */
 #define ORDER_VOTES 36u
@@ -235,33 +241,68 @@ static int find_depth(struct reader *r)
 	return err;
 }
 
-/* Where does a read end that begins before what the cache has? */
-static int find_whole(struct reader *r)
+/* A read just before a unit comes by, at `turn`, from which it begins. */
+static int read_from(struct reader *r, uint64_t unit, uint32_t units,
+		     double turn, struct probe_access *a)
 {
-	uint32_t n = TAIL / r->unit_sectors;
-	unsigned whole = 0, all = 0;
+	uint64_t now_ns = env_now_ns(r->prober->env);
+	double wait = phase_part(turn - TAIL_BEFORE -
+				 phase_at(&r->phase, now_ns));
+
+	*a = (struct probe_access){
+		.sector = r->offset + unit * r->unit_sectors,
+		.sectors = units * r->unit_sectors,
+		.not_before_ns = now_ns + (uint64_t)(wait *
+						     r->phase.period_ns),
+	};
+	return r->prober->access(r->prober, a, 1, 1);
+}
+
+/* Where does a read end that begins before what the cache has?  Its last unit
+ * is read by itself before, and nothing behind that: a read-ahead could have
+ * got there, and what comes from a cache ends whenever. */
+static int try_whole(struct reader *r, uint32_t n, bool *bad, bool *whole)
+{
+	uint64_t at = place(r);
+	const struct { uint64_t first; uint32_t units; } v[3] = {
+		{ at + n, 1 }, { at, 1 }, { at + 1, n },
+	};
 	struct probe_access a;
-	double turn[3], off;
+	double turn[3], last;
 	int err = 0;
 
-	n = n > TAIL_MIN ? n : TAIL_MIN;
-	for (unsigned i = 0; i < TAIL_VOTES && !err; i++) {
-		uint64_t at = place(r);
-		const struct { uint64_t first; uint32_t units; } v[3] = {
-			{ at, 1 }, { at + 1, n }, { at - 1, n + 2 },
-		};
-		bool bad = false;
+	*bad = false;
+	for (unsigned k = 0; k < 3 && !err; k++) {
+		err = reader_raw(r, v[k].first, v[k].units, &a);
+		turn[k] = phase_at(&r->phase, a.complete_ns);
+		*bad = *bad || a.result;
+	}
+	if (!err)
+		err = read_from(r, at - 1, n + 2, turn[1], &a);
+	*bad = *bad || a.result;
+	last = phase_at(&r->phase, a.complete_ns);
+	*whole = fabs(phase_wrap(last - turn[0])) <
+		 fabs(phase_wrap(last - turn[1]));
+	return err;
+}
 
-		for (unsigned k = 0; k < 3 && !err; k++) {
-			err = reader_raw(r, v[k].first, v[k].units, &a);
-			turn[k] = phase_at(&r->phase, a.complete_ns);
-			bad |= a.result != 0;
-		}
-		if (bad)
-			continue;
-		off = fabs(phase_wrap(turn[2] - turn[1]));
-		whole += off < fabs(phase_wrap(turn[2] - turn[0]));
-		all++;
+static int find_whole(struct reader *r, double size)
+{
+	uint32_t most = r->prober->limits->max_sectors / r->unit_sectors;
+	uint32_t n = TAIL / r->unit_sectors;
+	unsigned whole = 0, all = 0;
+	bool bad, yes;
+	int err = 0;
+
+	/* Far enough apart for the noise. */
+	n = (uint32_t)fmax(n, fmin(TAIL_TURNS * size, TAIL_MOST));
+	n = n > TAIL_MIN ? n : TAIL_MIN;
+	if (n + 2 > most)
+		return 0;
+	for (unsigned i = 0; i < TAIL_VOTES && !err; i++) {
+		err = try_whole(r, n, &bad, &yes);
+		whole += !bad && yes;
+		all += !bad;
 	}
 	r->whole = all > TAIL_VOTES / 2 && whole > all * 2 / 3;
 	recent_forget(&r->recent);
@@ -327,7 +368,7 @@ static int find_cache(struct reader *r, double size)
 	if (!err)
 		err = find_depth(r);
 	if (!err)
-		err = find_whole(r);
+		err = find_whole(r, size);
 	return err ? err : find_order(r, size);
 }
 

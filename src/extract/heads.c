@@ -20,8 +20,9 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/bands.h"
+#include "extract/islands.h"
 #include "extract/pieces.h"
-#include "extract/sweeps.h"
 
 #define SURFACES_MOST 64u
 #define CYCLE_MOST (2 * SURFACES_MOST)
@@ -35,6 +36,12 @@
 #define AGREE 0.95
 #define SURE_PPM 999000u
 #define SEEKS_PPM 990000u
+#define GUESSES 6u
+/* More tracks than cylinders have; steps that a group has at least, and at
+ * most. */
+#define CYLINDER_MOST 24u
+#define ALONE_STEPS 8u
+#define ALONE_REACH 60u
 /* Cylinders times surfaces, to the tracks there are. */
 #define FULL 1.08
 /* A track without its cylinder's spares. */
@@ -578,8 +585,7 @@ static int place_pieces(const struct pieces *p, enum pieces_are are,
 		.order = are == PIECES_CYLINDERS ? HEADS_CYLINDER :
 						   HEADS_SERPENTINE,
 		.surfaces = surfaces,
-		.group = are == PIECES_CYLINDERS ? 1 :
-			 are == PIECES_BANDS ? p->group / surfaces : p->group,
+		.group = are == PIECES_CYLINDERS ? 1 : p->group,
 		.confidence_ppm = sure_ppm,
 	};
 	err = pieces_place(p, are, surfaces, geom, out);
@@ -591,32 +597,112 @@ static int place_pieces(const struct pieces *p, enum pieces_are are,
 	return err;
 }
 
+/* What is found by going near and far, if it all is so. */
+static int try_bands(struct near *near, const struct pieces *p,
+		     const struct bands_guess *guess,
+		     struct heads *heads, struct geom **out)
+{
+	struct bands bands;
+	double share = 0;
+	int err = bands_cut(near, p, guess, &bands);
+
+	if (!err)
+		err = bands_prove(&bands, near, p, &share);
+	if (!err && share > 0)
+		err = bands_place(&bands, near->geom, out);
+	if (*out)
+		*heads = (struct heads){
+			.order = HEADS_SERPENTINE,
+			.surfaces = guess->surfaces,
+			.group = (uint32_t)lrint(bands.usual),
+			.confidence_ppm = (uint32_t)(SEEKS_PPM * share),
+		};
+	bands_fini(&bands);
+	return err;
+}
+
+/* Groups show, larger than cylinders are; and nothing further on is near. */
+static bool is_alone(const struct islands *islands, const struct pieces *p)
+{
+	return p->group > CYLINDER_MOST && islands->alone_from &&
+	       islands->alone_from * ALONE_STEPS <= p->group &&
+	       islands->alone_to * ALONE_REACH >= p->group;
+}
+
+/* So many surfaces, however that may be believed to show. */
+static int try_surfaces(struct near *near, const struct pieces *p,
+			uint32_t surfaces, double sweep, struct heads *heads,
+			struct geom **out)
+{
+	struct bands_guess guess;
+	int votes, err = bands_turn(near, p, &votes);
+
+	for (unsigned i = 0; i < GUESSES && !err && !*out; i++) {
+		guess = (struct bands_guess){
+			.surfaces = surfaces, .sweep = sweep,
+			.sizes = i < 2, .inside = i < 4,
+			.turns = (votes > 0) != i % 2,
+		};
+		if ((i % 2 && (surfaces < 2 || abs(votes) >= BANDS_VOTES)) ||
+		    (guess.sizes && surfaces < 2))
+			continue;
+		err = try_bands(near, p, &guess, heads, out);
+	}
+	return err;
+}
+
+/* `likely`: so many surfaces are believed; 0. */
+static int by_seeks(struct near *near, const struct pieces *p, uint32_t likely,
+		    struct heads *heads, struct geom **out)
+{
+	struct islands islands = { 0 };
+	uint32_t n;
+	int err = islands_count(near, p, &islands);
+
+	n = islands.surfaces;
+	if (!err && is_alone(&islands, p))
+		err = try_surfaces(near, p, 1, 0, heads, out);
+	if (!err && !*out && n > 1)
+		err = try_surfaces(near, p, n, islands.sweep, heads, out);
+	if (!err && !*out && likely > 1 && likely != n)
+		err = try_surfaces(near, p, likely, 0, heads, out);
+	return err;
+}
+
 int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 		  const struct geom *geom, struct heads *heads,
 		  struct geom **out)
 {
-	uint32_t surfaces, sure_ppm = 0;
+	uint32_t surfaces, likely, sure_ppm = 0;
 	enum pieces_are are;
 	struct pieces p;
+	struct near near;
 	int err;
 
 	*heads = (struct heads){ 0 };
 	*out = NULL;
 	err = find_by_sizes(geom, heads, out);
-	if (err || heads->surfaces)
+	if (err || (heads->surfaces &&
+		    (!prober || heads->order == HEADS_CYLINDER)))
 		return err;
+	likely = heads->surfaces;
+	*heads = (struct heads){ 0 };
+	geom_free(*out);
+	*out = NULL;
 	err = pieces_cut(geom, &p);
 	if (err)
 		return err;
 	surfaces = pieces_count(&p, &are, &sure_ppm);
-	if (!surfaces && prober) {
-		err = sweeps_count(prober, geom, (double)period_ps / 1e3, &p,
-				   most_ns, &surfaces, &are);
-		sure_ppm = SEEKS_PPM;
-	}
-	if (!err && surfaces)
+	if (prober && !(surfaces && are == PIECES_CYLINDERS)) {
+		err = near_begin(&near, prober, geom, (double)period_ps / 1e3,
+				 most_ns);
+		if (!err && near.least_ns > 0)
+			err = by_seeks(&near, &p, likely ? likely : surfaces,
+				       heads, out);
+	} else if (surfaces) {
 		err = place_pieces(&p, are, surfaces, sure_ppm, geom, heads,
 				   out);
+	}
 	pieces_free(&p);
 	return err;
 }

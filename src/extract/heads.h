@@ -4,7 +4,8 @@
  * Surfaces are seldom formatted alike: those of one zone have tracks of
  * different sizes.  Where the sizes come again and again in the same order,
  * track by track or group by group, it is the surfaces that come again.
- * Otherwise skews may tell (pieces.h), or seeks (sweeps.h).
+ * Otherwise skews may tell (pieces.h), or seeks (islands.h, bands.h); what
+ * seeks can be asked of they decide.
  */
 #ifndef TRAX_EXTRACT_HEADS_H
 #define TRAX_EXTRACT_HEADS_H

@@ -15,6 +15,7 @@
 #include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
+#include "extract/sample.h"
 #include "extract/segment.h"
 
 #define LOCK_NS UINT64_C(8000000000)
@@ -75,44 +76,6 @@
 #define PSEUDO_SECTORS 2048u
 /* Angles in a geometry may be off by this much, in 2^-32 revolutions. */
 #define GEOM_TOLERANCE (UINT32_MAX / 250)
-
-int map_open(struct prober *prober, const struct map_options *options,
-	    struct map **map)
-{
-	const struct disk_limits *l = prober->limits;
-	uint32_t unit = options->unit_sectors;
-	struct map *m;
-
-	if (!unit)
-		unit = l->physical_bytes / SECTOR_BYTES;
-	if (unit < l->logical_bytes / SECTOR_BYTES)
-		unit = l->logical_bytes / SECTOR_BYTES;
-	if (!unit || !options->period_ps ||
-	    l->sectors < options->aligned + 4096 * (uint64_t)unit)
-		return -EINVAL;
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		return -ENOMEM;
-	m->options = *options;
-	reader_init(&m->reader, prober, (double)options->period_ps / 1000,
-		    unit, options->aligned);
-	m->walk.reader = &m->reader;
-	m->walk.store = &m->store;
-	m->walk.leap_max = LEAP_MAX;
-	m->prove.reader = &m->reader;
-	m->prove.store = &m->store;
-	*map = m;
-	return 0;
-}
-
-void map_close(struct map *map)
-{
-	if (!map)
-		return;
-	store_fini(&map->store);
-	prove_fini(&map->prove);
-	free(map);
-}
 
 /* ---- the clock ---- */
 
@@ -183,6 +146,11 @@ static int lock(struct map *m, bool first)
 	return 0;
 }
 
+static int tick(void *arg)
+{
+	return lock(arg, false);
+}
+
 static void anchor_set(struct map *m)
 {
 	const struct piece *p = m->store.pieces;
@@ -213,6 +181,46 @@ static int prepare(struct map *m)
 void map_forget_clock(struct map *map)
 {
 	map->prepared = false;
+}
+
+int map_open(struct prober *prober, const struct map_options *options,
+	    struct map **map)
+{
+	const struct disk_limits *l = prober->limits;
+	uint32_t unit = options->unit_sectors;
+	struct map *m;
+
+	if (!unit)
+		unit = l->physical_bytes / SECTOR_BYTES;
+	if (unit < l->logical_bytes / SECTOR_BYTES)
+		unit = l->logical_bytes / SECTOR_BYTES;
+	if (!unit || !options->period_ps ||
+	    l->sectors < options->aligned + 4096 * (uint64_t)unit)
+		return -EINVAL;
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	m->options = *options;
+	reader_init(&m->reader, prober, (double)options->period_ps / 1000,
+		    unit, options->aligned);
+	m->walk.reader = &m->reader;
+	m->walk.store = &m->store;
+	m->walk.leap_max = LEAP_MAX;
+	m->prove.reader = &m->reader;
+	m->prove.tick = tick;
+	m->prove.arg = m;
+	m->prove.store = &m->store;
+	*map = m;
+	return 0;
+}
+
+void map_close(struct map *map)
+{
+	if (!map)
+		return;
+	store_fini(&map->store);
+	prove_fini(&map->prove);
+	free(map);
 }
 
 /* ---- extraction ---- */
@@ -975,27 +983,34 @@ int map_quick(struct map *map, uint64_t most_ns)
 
 /* ---- verification ---- */
 
-/* The track that a unit is on, once more. */
-static int verify_at(struct map *m, uint64_t unit)
+/* The tracks that have units in [first, end), once more. */
+static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
 {
-	size_t i = store_find(&m->store, unit);
-	const struct piece *p = &m->store.pieces[i];
-	struct store_track t;
-	uint64_t end;
-	int err;
+	uint64_t far = context(m), from = first > far ? first - far : 0;
+	uint64_t to = end + far < m->reader.units ? end + far :
+						    m->reader.units;
+	int err = prove_add(&m->prove, first, end);
 
-	if (i >= m->store.n || p->first > unit || !p->tracks)
-		return 0;
-	store_track(&m->store, p, store_track_at(&m->store, p, unit), &t);
-	end = t.first + t.size + context(m);
-	m->checks++;
-	err = prove_add(&m->prove, t.first, t.first + t.size);
 	if (!err)
-		err = settle(m, t.first > context(m) ? t.first - context(m) :
-			     0, end, end < m->reader.units ? end :
-			     m->reader.units);
+		err = settle(m, from, to, to);
 	m->walk.there = false;
 	return err;
+}
+
+/* A boundary behind a unit, and the tracks beside it if it is not where it
+ * should be. */
+static int verify_at(struct map *m, uint64_t unit)
+{
+	struct sample s;
+	int err = lock(m, false);
+
+	if (!err)
+		err = sample_boundary(&m->reader, &m->store, unit, &s);
+	if (err || !s.seen)
+		return err;
+	m->checks++;
+	return s.fits ? 0 : verify_tracks_of(m, s.before.first,
+					     s.behind.first + s.behind.size);
 }
 
 int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
@@ -1004,13 +1019,16 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	uint64_t began_ns = env_now_ns(env);
 	uint64_t a = unit_of(map, first), b = unit_of(map, end);
 	uint64_t each = checks ? (b - a) / checks : 0;
+	enum reader_purpose was;
 	int err = prepare(map);
 
+	was = reader_set_purpose(&map->reader, READER_PROOF);
 	/* All of them have been looked at. */
 	if (is_dense(map))
 		checks = 0;
 	for (uint64_t i = 0; i < checks && !err && each; i++)
 		err = verify_at(map, a + i * each + env_random(env) % each);
+	reader_set_purpose(&map->reader, was);
 	map->spent_ns += env_now_ns(env) - began_ns;
 	return err;
 }

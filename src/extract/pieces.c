@@ -136,6 +136,7 @@ static int cut(const struct geom *geom, const struct turns *turns,
 			piece = (struct piece){
 				.track = i, .whole = true,
 				.band = mark && turns->v[k].kind == TURN_TWO,
+				.sized = change,
 			};
 		}
 		if (change || !size)
@@ -316,8 +317,7 @@ static void next_sweep(struct placing *w, size_t i)
 
 	if (w->are != PIECES_SWEEPS) {
 		w->cylinder += w->wide;
-		w->wide = w->are == PIECES_CYLINDERS ? 1 :
-			  (n + w->surfaces - 1) / w->surfaces;
+		w->wide = 1;
 		return;
 	}
 	w->sweep++;
@@ -333,23 +333,16 @@ static void next_sweep(struct placing *w, size_t i)
 static void place(const struct placing *w, const struct piece *p,
 		  uint32_t at, struct geom_sweep *out)
 {
-	uint32_t sweep = w->sweep, each = w->wide;
+	uint32_t each = p->tracks;
 
 	if (w->are == PIECES_CYLINDERS) {
 		out->surface = (int32_t)(at % w->surfaces);
 		out->cylinder = w->cylinder;
 		return;
 	}
-	if (w->are == PIECES_BANDS) {
-		sweep = (uint32_t)((uint64_t)at * w->surfaces / p->tracks);
-		at -= (uint32_t)(((uint64_t)sweep * p->tracks +
-				  w->surfaces - 1) / w->surfaces);
-	} else {
-		each = p->tracks;
-	}
-	out->surface = (int32_t)sweep;
+	out->surface = (int32_t)w->sweep;
 	out->cylinder = w->cylinder +
-			(sweep % 2 && at < each ? each - 1 - at : at);
+			(w->sweep % 2 && at < each ? each - 1 - at : at);
 }
 
 static int place_piece(struct placing *w, size_t i, const struct geom *geom,

@@ -4,7 +4,7 @@
  * Tracks are cut into pieces where their size or their skew changes.  A piece
  * is what a group of a serpentine has on one surface, or (where only the end of
  * a group shows) all that a group has, or a cylinder, or a zone.  How many
- * surfaces there are is what heads.h and sweeps.h find out.
+ * surfaces there are is what heads.h and bands.h find out.
  */
 #ifndef TRAX_EXTRACT_PIECES_H
 #define TRAX_EXTRACT_PIECES_H
@@ -16,6 +16,8 @@ struct piece {
 	uint32_t tracks;
 	bool whole;		/* all known, and begins and ends with a mark */
 	bool band;		/* its skew says that a cylinder begins anew */
+	bool sized;		/* its tracks are of another size than those
+				 * before it */
 };
 
 struct pieces {
@@ -29,7 +31,6 @@ struct pieces {
 enum pieces_are {
 	PIECES_CYLINDERS,	/* a track on each surface */
 	PIECES_SWEEPS,		/* tracks of one surface */
-	PIECES_BANDS,		/* as many tracks on each surface */
 };
 
 /* Costs by the number of tracks.  -ENOMEM */

@@ -15,12 +15,13 @@
  * the middle of a zone then, and between two ends of tracks there is room for
  * no second one.
  *
- * Angles are differences between readings of about the same time, so that the
- * clock may drift.  What is not where it should be is looked at again: once may
- * be a late completion, and it must then be right more often than not.
+ * Angles are differences between readings of about the same time, which the
+ * clock is right for.  What is not where it should be is looked at again: once
+ * may be a late completion, and it must then be right more often than not.  Of
+ * a leap that was wrong once the side is read again that is off the line of its
+ * track, or the other one.
  * All that is to be read of many tracks is read in the order in which it comes
- * under the head (spots.h); a cache has forgotten the first when it comes
- * again.
+ * under the head (spots.h), and so is what is to be read again.
  */
 #include <errno.h>
 #include <math.h>
@@ -156,11 +157,13 @@ static bool is_alone(const struct prove *p, size_t i)
 	       alone_on(p, i, -1) || alone_on(p, i, 1);
 }
 
-/* Has enough been seen of a spot? */
+/* Has enough been seen of a spot?  A look that is right where nothing is counts
+ * for more than one that is wrong where all is as it should be: late
+ * completions are not that rare, those that are late by just the leap that was
+ * foretold are some hundreds of times rarer. */
 static bool is_settled(const struct prove_trial *t, unsigned spot)
 {
-	return t->right[spot] >= t->need[spot] + t->wrong[spot] +
-				 !!t->wrong[spot];
+	return t->right[spot] >= t->need[spot] + t->wrong[spot];
 }
 
 static bool is_refuted(const struct prove_trial *t, unsigned spot)
@@ -176,13 +179,6 @@ static bool is_there(const struct prove *p, const struct prove_claim *c,
 	       spot != PROVE_BEHIND || c->first + c->size < p->reader->units;
 }
 
-/* Is a spot to be read in this look? */
-static bool is_wanted(const struct prove *p, size_t i, unsigned spot)
-{
-	return is_there(p, &p->claim[i], spot) &&
-	       !(is_inner(spot) && is_settled(&p->trial[i], spot));
-}
-
 /* Where it should be. */
 static double angle_of(const struct prove *p, size_t i, unsigned spot)
 {
@@ -196,8 +192,8 @@ static double angle_of(const struct prove *p, size_t i, unsigned spot)
 	return phase_part(c->start + units * c->pitch);
 }
 
-/* Lists what is to be read of the claim at i; `on`: the one before it is
- * listed, and what both have in common. */
+/* Lists what may be read of the claim at i, and wants it; `on`: the one before
+ * it is listed, and what both have in common. */
 static int list_claim(struct prove *p, size_t i, bool on)
 {
 	struct prove_trial *t = &p->trial[i];
@@ -205,22 +201,17 @@ static int list_claim(struct prove *p, size_t i, bool on)
 
 	for (unsigned k = 0; k < PROVE_SPOTS && !err; k++) {
 		t->at[k] = SIZE_MAX;
-		if (!is_wanted(p, i, k))
+		if (!is_there(p, &p->claim[i], k) || !t->need[k])
 			continue;
-		if (on && k <= PROVE_FIRST) {
+		t->at[k] = p->spots.n;
+		if (on && k <= PROVE_FIRST)
 			t->at[k] = t[-1].at[k == PROVE_FIRST ? PROVE_BEHIND :
 							       PROVE_LAST];
-			continue;
-		}
-		err = grow(&p->spot, &p->spots_room, p->spots,
-			   sizeof(*p->spot));
-		if (err)
-			return err;
-		p->spot[p->spots] = (struct spot){
-			.unit = unit_of(&p->claim[i], k),
-			.at = angle_of(p, i, k),
-		};
-		t->at[k] = p->spots++;
+		else
+			err = spots_add(&p->spots, unit_of(&p->claim[i], k),
+					angle_of(p, i, k), i);
+		if (!err)
+			spots_want(&p->spots, t->at[k]);
 	}
 	return err;
 }
@@ -231,7 +222,7 @@ static int list_open(struct prove *p)
 	bool on = false;
 	int err = 0;
 
-	p->spots = 0;
+	p->spots.n = p->spots.from = 0;
 	for (size_t i = 0; i < p->n && !err; i++) {
 		bool open = p->claim[i].state == PROVE_OPEN;
 
@@ -242,10 +233,11 @@ static int list_open(struct prove *p)
 	return err;
 }
 
+/* A look at a spot, or at two of which one is new. */
 static void note(struct prove_trial *t, unsigned spot, bool right)
 {
-	if (!isnan(t->turn[spot]))
-		++*(right ? &t->right[spot] : &t->wrong[spot]);
+	t->off[spot] = !right;
+	++*(right ? &t->right[spot] : &t->wrong[spot]);
 }
 
 /* Where the track starts, as most of what was read on it says. */
@@ -271,6 +263,14 @@ static double frame(const struct prove_claim *c, const struct prove_trial *t)
 	return n ? from + (v[n / 2] + v[(n - 1) / 2]) / 2 : NAN;
 }
 
+/* Has a spot been seen since it was weighed? */
+static bool is_new(const struct prove *p, const struct prove_trial *t,
+		   unsigned spot)
+{
+	return t->at[spot] < p->spots.n && !isnan(t->turn[spot]) &&
+	       p->spots.v[t->at[spot]].looks > t->looks[spot];
+}
+
 /* A leap: can it be told from none, is it the one that was seen before, and
  * that the walk has seen? */
 static void note_leap(const struct prove *p, const struct prove_claim *c,
@@ -283,7 +283,7 @@ static void note_leap(const struct prove *p, const struct prove_claim *c,
 		     !(fabs(off(leap, said)) > near) &&
 		     !(fabs(off(leap, t->leap[behind])) > near);
 
-	if (isnan(leap))
+	if (isnan(leap) || (!is_new(p, t, lo) && !is_new(p, t, hi)))
 		return;
 	if (right && isnan(t->leap[behind]))
 		t->leap[behind] = leap;
@@ -302,16 +302,28 @@ static double leap_behind(const struct prove *p, size_t i)
 static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
 {
 	const struct prove_claim *c = &p->claim[i];
-	double start = frame(c, t);
+	double start;
 
-	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++)
-		note(t, k, on_line(p->reader, c, start,
-				   (uint32_t)(unit_of(c, k) - c->first),
-				   t->turn[k]));
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n)
+			t->turn[k] = p->spots.v[t->at[k]].turn;
+	}
+	start = frame(c, t);
+	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++) {
+		if (is_new(p, t, k))
+			note(t, k, on_line(p->reader, c, start,
+					   (uint32_t)(unit_of(c, k) - c->first),
+					   t->turn[k]));
+	}
 	if (is_there(p, c, PROVE_BEFORE))
 		note_leap(p, c, t, false, c->leap);
 	if (is_there(p, c, PROVE_BEHIND))
 		note_leap(p, c, t, true, leap_behind(p, i));
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n)
+			t->looks[k] = p->spots.v[t->at[k]].looks;
+	}
+	t->weighed++;
 }
 
 static bool is_decided(const struct prove *p, const struct prove_claim *c,
@@ -370,6 +382,8 @@ static void try_begin(struct prove *p, size_t i)
 
 	*t = (struct prove_trial){ .alone = is_alone(p, i),
 				   .leap = { NAN, NAN } };
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->turn[k] = NAN;
 	p->claim[i].among = !t->alone;
 	for (unsigned k = 0; k < PROVE_SPOTS; k++)
 		t->need[k] = is_inner(k) ? t->alone && !in_rounds(p, i) :
@@ -380,42 +394,81 @@ static void try_begin(struct prove *p, size_t i)
 	p->claim[i].seen = true;
 }
 
-/* One look at all that are not decided.  *any: there were some. */
-static int try_once(struct prove *p, bool *any)
+/* A leap that has to be seen again: both sides, or the one that was late. */
+static void want_leap(struct prove *p, const struct prove_trial *t,
+		      bool behind)
 {
-	int err = list_open(p);
+	unsigned on = behind ? PROVE_LAST : PROVE_FIRST;
+	unsigned across = behind ? PROVE_BEHIND : PROVE_BEFORE;
+	bool one = t->off[across] && t->wrong[across] == 1;
+
+	if (!one || t->off[on])
+		spots_want(&p->spots, t->at[on]);
+	if (!one || !t->off[on])
+		spots_want(&p->spots, t->at[across]);
+}
+
+/* What has to be seen again of the claim at i. */
+static void want_more(struct prove *p, size_t i)
+{
+	const struct prove_trial *t = &p->trial[i];
+
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] >= p->spots.n || is_settled(t, k))
+			continue;
+		if (k == PROVE_BEFORE || k == PROVE_BEHIND)
+			want_leap(p, t, k == PROVE_BEHIND);
+		else
+			spots_want(&p->spots, t->at[k]);
+	}
+}
+
+/* A spot of the claim at i has been seen: is that all? */
+static void consider(struct prove *p, size_t i)
+{
+	struct prove_claim *c = &p->claim[i];
+	struct prove_trial *t = &p->trial[i];
 	bool holds;
 
-	if (!err)
-		err = spots_read(p->reader, p->spot, p->spots);
-	*any = p->spots > 0;
-	for (size_t i = 0; i < p->n && !err; i++) {
-		struct prove_claim *c = &p->claim[i];
-		struct prove_trial *t = &p->trial[i];
-
-		if (c->state != PROVE_OPEN)
-			continue;
-		for (unsigned k = 0; k < PROVE_SPOTS; k++)
-			t->turn[k] = t->at[k] < p->spots ?
-					     p->spot[t->at[k]].turn : NAN;
-		weigh(p, i, t);
-		if (is_decided(p, c, t, &holds))
-			c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
+	if (c->state != PROVE_OPEN)
+		return;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n && p->spots.v[t->at[k]].wanted)
+			return;
 	}
-	return err;
+	weigh(p, i, t);
+	if (is_decided(p, c, t, &holds))
+		c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
+	else if (t->weighed >= LOOKS)
+		c->state = PROVE_FAILS;
+	else
+		want_more(p, i);
+}
+
+/* Does the claim at i have a spot in common with the one before it? */
+static bool shares(const struct prove *p, size_t i, size_t spot)
+{
+	return i < p->n && p->claim[i].state == PROVE_OPEN &&
+	       (p->trial[i].at[PROVE_BEFORE] == spot ||
+		p->trial[i].at[PROVE_FIRST] == spot);
 }
 
 /* Until all are decided. */
 static int try_all(struct prove *p)
 {
-	bool any = true;
-	int err = 0;
+	int err = list_open(p);
+	size_t spot, owner;
 
-	for (unsigned n = 0; n < LOOKS && any && !err; n++)
-		err = try_once(p, &any);
-	for (size_t i = 0; i < p->n; i++) {
-		if (p->claim[i].state == PROVE_OPEN && !err)
-			p->claim[i].state = PROVE_FAILS;
+	while (!err) {
+		err = p->tick ? p->tick(p->arg) : 0;
+		if (!err)
+			err = spots_read(p->reader, &p->spots, &spot);
+		if (err || spot == p->spots.n)
+			break;
+		owner = p->spots.v[spot].owner;
+		consider(p, owner);
+		if (shares(p, owner + 1, spot))
+			consider(p, owner + 1);
 	}
 	return err;
 }
@@ -813,6 +866,6 @@ void prove_fini(struct prove *prove)
 	free(prove->claim);
 	free(prove->trial);
 	free(prove->range);
-	free(prove->spot);
+	free(prove->spots.v);
 	*prove = (struct prove){ 0 };
 }

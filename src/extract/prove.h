@@ -37,10 +37,13 @@ enum prove_spot {
 /* How often each spot was where it should be and how often not, and how often
  * it has to be. */
 struct prove_trial {
-	size_t at[PROVE_SPOTS];		/* among those to be read */
-	double turn[PROVE_SPOTS];	/* of this look; NAN: not read */
+	size_t at[PROVE_SPOTS];		/* among those listed; none: SIZE_MAX */
+	unsigned looks[PROVE_SPOTS];	/* at it that were weighed */
+	double turn[PROVE_SPOTS];	/* as seen last; NAN: not yet */
 	unsigned need[PROVE_SPOTS], right[PROVE_SPOTS], wrong[PROVE_SPOTS];
+	bool off[PROVE_SPOTS];		/* wrong when it was weighed last */
 	double leap[2];		/* as seen first; NAN: not yet */
+	unsigned weighed;	/* how often */
 	bool alone;
 };
 
@@ -51,11 +54,13 @@ struct prove_range {
 struct prove {
 	struct reader *reader;
 	const struct store *store;
+	/* Keeps the clock right, now and then; or NULL. */
+	int (*tick)(void *arg);
+	void *arg;
 	struct prove_claim *claim;	/* by LBN */
 	struct prove_trial *trial;	/* of each */
 	size_t n, room, trials_room;
-	struct spot *spot;	/* to be read next */
-	size_t spots, spots_room;
+	struct spots spots;	/* to be read next */
 	struct prove_range *range;	/* not proven, in order */
 	size_t ranges, ranges_room;
 };

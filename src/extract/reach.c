@@ -154,6 +154,15 @@ static uint32_t unit_at(const struct geom_track *track, uint32_t unit,
 	return units && k < units ? (uint32_t)k : 0;
 }
 
+/* Anywhere on a track but at its end: a cache does not know all of it. */
+static uint64_t some_unit(struct prober *prober, const struct geom_track *track,
+			  uint32_t unit)
+{
+	uint32_t units = track->sectors / unit;
+
+	return units > 2 ? env_random(prober->env) % (units - 2) * unit : 0;
+}
+
 /* The first unit of a track that lies in it as a whole. */
 static uint64_t first_unit(const struct geom_track *track, uint32_t unit)
 {
@@ -192,6 +201,8 @@ int reach_try(struct reach *reach, struct prober *prober,
 	at = first_unit(from, unit);
 	if (from->index == to->index)
 		at += from->sectors / unit * unit - 2 * unit;
+	else
+		at += some_unit(prober, from, unit);
 	err = access_one(prober, at, unit, false, &a);
 	if (err || a.result)
 		return err;

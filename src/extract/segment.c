@@ -380,8 +380,7 @@ int segment_find(struct reader *reader, struct segment *segment,
 	return err;
 }
 
-int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
-		  double *pitch)
+int segment_line(struct reader *reader, struct segment *segment, bool *good)
 {
 	/* In the middle, too: a slip may have been taken for units. */
 	static const double at[] = { 0.02, 0.5, 0.75, 0.98, 0.999 };
@@ -389,14 +388,18 @@ int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
 	struct trace t;
 	int err;
 
-	trace_of(&t, reader, first, units, *pitch);
+	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
 	err = begin(&t);
 	for (unsigned i = 0; !err && t.n && on &&
 	     i < sizeof(at) / sizeof(at[0]); i++)
-		err = look(&t, first + (uint64_t)(at[i] * (double)units), &on);
+		err = look(&t, segment->first +
+			   (uint64_t)(at[i] * (double)segment->units), &on);
 	if (!err)
 		err = is_straight(&t, &straight);
-	*pitch = t.n && on && straight ? t.pitch : NAN;
+	*good = t.n && on && straight;
+	segment->pitch = t.pitch;
+	segment->pitch_sigma = sqrt(t.pitch_var);
+	segment->start = phase_part(t.at0);
 	return err;
 }
 

@@ -30,10 +30,9 @@ double segment_tolerance(const struct reader *reader);
 int segment_find(struct reader *reader, struct segment *segment,
 		 uint64_t limit, double pitch, double off, bool *found);
 
-/* The pitch of units that are on one line; *pitch is about that before, and NAN
- * if they are not. */
-int segment_pitch(struct reader *reader, uint64_t first, uint64_t units,
-		  double *pitch);
+/* Start and pitch of units, of which the pitch is about known; *good: they are
+ * on one line. */
+int segment_line(struct reader *reader, struct segment *segment, bool *good);
 
 /* Are its units on its line everywhere?  One that crosses it has been taken for
  * it. */

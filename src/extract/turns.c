@@ -32,7 +32,11 @@
 #define AGREE 0.9
 
 /* Two kinds of marks, the usual one, and others that are none. */
-#define SKEWS_MOST 5u
+#define SKEWS_MOST 12u
+/* So many tolerances beside one that is so much more common are what strays
+ * from it. */
+#define TAIL 3.5
+#define TAIL_RARE 60u
 /* So many slipped tracks in a row. */
 #define SLIPPED_MOST 3
 
@@ -41,6 +45,7 @@ struct leads {
 	uint64_t n;
 	uint32_t bin[BINS];
 	double skew[SKEWS_MOST], tolerance;	/* of a turn */
+	uint64_t common[SKEWS_MOST + 1];	/* and of others */
 	unsigned skews;
 };
 
@@ -139,10 +144,13 @@ static void find_skews(struct leads *l)
 			    TOLERANCE_MOST);
 	while (l->skews < SKEWS_MOST) {
 		if (around(l, at, l->tolerance, &mean, &scatter) < MARKS_LEAST)
-			return;
+			break;
 		l->skew[l->skews++] = mean;
 		densest(l, &at);
 	}
+	for (uint64_t i = 1; i < l->n; i++)
+		if (l->v[i] != UNKNOWN)
+			l->common[skew_of(l, l->v[i])]++;
 }
 
 /* ---- Marks ---- */
@@ -156,13 +164,25 @@ static bool is_slipped(const struct leads *l, double skew)
 	return false;
 }
 
+/* Does it only stray from another one? */
+static bool is_tail(const struct leads *l, unsigned k)
+{
+	for (unsigned j = 0; j < k; j++) {
+		if (off(l->skew[j], l->skew[k]) <= TAIL * l->tolerance &&
+		    l->common[k] < l->common[j] / TAIL_RARE)
+			return true;
+	}
+	return false;
+}
+
 /* What kind of mark each skew is; the usual one is none. */
 static void find_kinds(const struct leads *l, enum turn_kind *kind)
 {
 	enum turn_kind next = TURN_ONE;
 
 	for (unsigned k = 1; k < l->skews; k++)
-		kind[k] = is_slipped(l, l->skew[k]) ? TURN_NONE :
+		kind[k] = is_slipped(l, l->skew[k]) || is_tail(l, k) ?
+				  TURN_NONE :
 			  next == TURN_ODD ? TURN_ODD : next++;
 	kind[l->skews] = TURN_ODD;
 }
