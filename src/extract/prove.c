@@ -41,8 +41,10 @@
 #define ALIKE_FAR 64u
 /* Short tracks of one size. */
 #define REPEATED 3u
-/* So many like it on both sides. */
-#define AMONG 2u
+/* So many like it on both sides; of those next to one that fails so many are
+ * looked at. */
+#define AMONG 1u
+#define SPREAD 2u
 #define ROUND_MOST 64u
 #define LOOKS 12u
 #define EDGE_LOOKS 4u
@@ -78,7 +80,7 @@ static bool is_inner(unsigned spot)
 
 static uint64_t unit_of(const struct prove_claim *c, unsigned spot)
 {
-	static const double inner[] = { 0.1, 0.38, 0.71, 0.9 };
+	static const double inner[] = { 0.1, 0.36, 0.68, 0.9 };
 
 	switch (spot) {
 	case PROVE_BEFORE:
@@ -150,7 +152,8 @@ static bool alone_on(const struct prove *p, size_t i, int step)
 
 /* Tracks that are not among others of their size are looked at between their
  * ends as well, and more often.  Of the others none could end elsewhere without
- * another being longer than all. */
+ * another being longer than all: one like it on both sides is enough, for what
+ * the walk has measured itself, and may have read wrong, is beside a change. */
 static bool is_alone(const struct prove *p, size_t i)
 {
 	return p->claim[i].size != p->claim[i].nominal ||
@@ -376,6 +379,19 @@ static bool in_rounds(const struct prove *p, size_t i)
 	return false;
 }
 
+/* Is a spot between the ends of a track to be read?  A leap there shows in the
+ * last unit unless another one makes up for it.  What lies between two leaps is
+ * met if it is longer than a third of the track: by two spots no less than by
+ * four, which serve where sectors slipped. */
+static bool needs_inner(const struct prove *p, size_t i, unsigned spot)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return p->trial[i].alone && !in_rounds(p, i) &&
+	       (c->size != c->nominal || spot == PROVE_INNER + 1 ||
+		spot == PROVE_INNER + 2);
+}
+
 static void try_begin(struct prove *p, size_t i)
 {
 	struct prove_trial *t = &p->trial[i];
@@ -386,8 +402,7 @@ static void try_begin(struct prove *p, size_t i)
 		t->turn[k] = NAN;
 	p->claim[i].among = !t->alone;
 	for (unsigned k = 0; k < PROVE_SPOTS; k++)
-		t->need[k] = is_inner(k) ? t->alone && !in_rounds(p, i) :
-					   1 + t->alone;
+		t->need[k] = is_inner(k) ? needs_inner(p, i, k) : 1 + t->alone;
 	/* A leap that nobody has foretold may be two late completions. */
 	t->need[PROVE_BEFORE] += t->alone && isnan(p->claim[i].leap);
 	t->need[PROVE_BEHIND] += t->alone && isnan(leap_behind(p, i));
@@ -490,7 +505,7 @@ static bool spread(struct prove *p, size_t i, int step)
 {
 	bool any = false;
 
-	for (unsigned k = 0; k < AMONG; k++) {
+	for (unsigned k = 0; k < SPREAD; k++) {
 		if (!neighbour(p, i, step))
 			break;
 		i = step > 0 ? i + 1 : i - 1;
