@@ -49,9 +49,9 @@
 #define REPEAT_AGAIN 5u
 /* Disk time for gaps, of that of all else, and at least; the share of the space
  * that may stay unknown where not all tracks are looked at, as a divisor. */
-#define GAPS_SHARE 4u
+#define GAPS_SHARE 2u
 #define GAPS_LEAST_NS UINT64_C(180000000000)
-#define GAPS_ENOUGH 2000u
+#define GAPS_ENOUGH 1250u
 /* So few are closed in order: what one says serves the next. */
 #define ORDERED_MOST 32u
 /* Tracks of one size in a row are certain; of others so many are looked at
