@@ -200,7 +200,7 @@ END_TEST
  * Gaps are closed: the ends of zones and the beginning of the disk (1, 4),
  * boundaries without a leap (9, 33), sectors that lie elsewhere (7), several
  * slips in a track (12, 14), two short tracks without a leap between (17),
- * leaps of 2 % of a turn (35), scratches over many tracks (31150, 31301), wider
+ * leaps of 2 % of a turn (35, 31289, 32056), scratches over many tracks (31150, 31301), wider
  * than one track begins later than another (31023).
  */
 START_TEST(closed)
@@ -208,7 +208,8 @@ START_TEST(closed)
 	static const char *const drives[] = {
 		"1", "4", "7", "9", "12", "14", "17", "33", "35,odd=1",
 		"31150,bytes=150M,odd=1", "31301,bytes=150M,odd=1",
-		"31023,bytes=150M,odd=1",
+		"31023,bytes=150M,odd=1", "31289,bytes=150M,odd=1",
+		"32056,bytes=60M,odd=1",
 	};
 	struct extract_verdict v;
 	struct specgen options;

@@ -68,6 +68,8 @@
  * places, it is found out how large they are. */
 #define LEAP_SEEN 3.5
 #define SCOUTED_MOST 4u
+/* The share of what was walked over, as a divisor, that is unknown then. */
+#define LITTLE 8u
 #define SCOUTS 4u
 /* Of what map_quick may take, the share of the beginning of the disk. */
 #define QUICK_SHARE 3u
@@ -503,27 +505,30 @@ static unsigned repeat_for(struct map *m, double leap)
 			break;
 	}
 	reader_sharpen(&m->reader, was);
-	return i < sizeof(repeat) / sizeof(repeat[0]) ? repeat[i] : was;
+	return i < sizeof(repeat) / sizeof(repeat[0]) ? repeat[i] :
+							READER_REPEAT_MAX;
 }
 
-/* Where little could be made known: are the leaps just too small for angles
+/* Where much could not be made known: are the leaps just too small for angles
  * that are read once?  *more: from now on they are read more often. */
 static int sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
 {
 	double leap = NAN, around = m->largest ? m->largest :
 						 m->reader.around;
+	double last = m->walk.plan.now.size ? m->walk.plan.now.size : around;
 	unsigned was = m->reader.repeat, repeat = was;
 	int err = 0;
 
 	*more = false;
-	if (!(around > 0) || known_units(m, first, end) > (end - first) / 2 ||
+	if (!(around > 0) || known_units(m, first, end) >
+				     (end - first) - (end - first) / LITTLE ||
 	    m->scouted >= SCOUTED_MOST)
 		return 0;
 	m->scouted++;
 	reader_sharpen(&m->reader, 1);
 	for (unsigned i = 0; i < SCOUTS && !err && isnan(leap); i++)
 		err = segment_leap(&m->reader, first + i * (end - first) /
-				   SCOUTS, around, &leap);
+				   SCOUTS, i % 2 ? around : last, &leap);
 	if (!isnan(leap))
 		repeat = repeat_for(m, leap);
 	*more = repeat > was;

@@ -3,6 +3,11 @@
  */
 #include "extract/middle.h"
 
+#include <math.h>
+
+/* What share of all is less: as often early as late, however few they are. */
+#define LOW 0.28
+
 void middle_sort(double *v, unsigned n)
 {
 	for (unsigned i = 1; i < n; i++) {
@@ -19,4 +24,13 @@ double middle_of(double *v, unsigned n)
 {
 	middle_sort(v, n);
 	return v[n / 2];
+}
+
+double middle_low(double *v, unsigned n)
+{
+	double place = fmax(LOW * (n + 1.0) - 1, 0);
+	unsigned at = (unsigned)place;
+
+	middle_sort(v, n);
+	return at + 1 < n ? v[at] + (place - at) * (v[at + 1] - v[at]) : v[at];
 }

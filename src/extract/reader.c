@@ -51,15 +51,15 @@
 #define CACHED_NS 30000000.0
 /* A unit that fails so often is not read again. */
 #define ERRORS_MOST 4u
-/* Tolerances, in standard deviations of one read and of the middle one of
- * several, which is no longer skew; revolutions. */
+/* Tolerances, in standard deviations of one read and of what several say,
+ * which is no longer skew; revolutions. */
 #define ONCE 7.8
 #define ONCE_LEAST 0.012
 #define OFTEN 5.5
 #define OFTEN_LEAST 0.005
 #define TOLERANCE_MOST 0.024
-/* Of the middle one of n, times the root of n, as a share of one's. */
-#define MIDDLE 1.1
+/* Of what n reads say, times the root of n, as a share of one's. */
+#define SEVERAL 0.85
 
 void reader_init(struct reader *reader, struct prober *prober,
 		 double period_ns, uint32_t unit_sectors, uint64_t offset)
@@ -92,7 +92,7 @@ void reader_sharpen(struct reader *reader, unsigned repeat)
 				 TOLERANCE_MOST);
 	if (repeat == 1)
 		return;
-	reader->noise = MIDDLE * noise / sqrt(repeat);
+	reader->noise = SEVERAL * noise / sqrt(repeat);
 	reader->tolerance = fmin(fmax(OFTEN * reader->noise, OFTEN_LEAST),
 				 reader->tolerance);
 }
@@ -313,7 +313,7 @@ static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
 	return 0;
 }
 
-/* Once more, until there are enough; *turn is the middle one then. */
+/* Once more, until there are enough; *turn is what all say then. */
 static int read_again(struct reader *r, uint64_t unit, double *turn)
 {
 	double off[READER_REPEAT_MAX] = { 0 }, first = *turn;
@@ -327,7 +327,7 @@ static int read_again(struct reader *r, uint64_t unit, double *turn)
 			return err;
 		off[n++] = phase_wrap(*turn - first);
 	}
-	*turn = phase_part(first + middle_of(off, n));
+	*turn = phase_part(first + middle_low(off, n));
 	return err;
 }
 

@@ -84,8 +84,8 @@ void reader_init(struct reader *reader, struct prober *prober,
 enum reader_purpose reader_set_purpose(struct reader *reader,
 				       enum reader_purpose purpose);
 
-/* From now on so many reads make an angle, the middle one of them: noise and
- * tolerance follow. */
+/* From now on so many reads make an angle, rather the early ones of them: noise
+ * and tolerance follow. */
 void reader_sharpen(struct reader *reader, unsigned repeat);
 
 /* A read of some units just as it is asked for. */

@@ -17,8 +17,8 @@
 #define READS_OFF 5u
 #define READS_SURE 9u
 #define READS_MOST 15u
-/* Standard deviation of the middle one of n reads, times the root of n. */
-#define SIGMA 1.1
+/* Standard deviation of what n reads say, times the root of n. */
+#define SIGMA 0.85
 #define SIGMA_LEAST 0.0003
 /* So many of them: on the line after a few reads, after all of them, off it. */
 #define ON 2.0
@@ -62,7 +62,7 @@ struct trace {
 	double at0, pitch, mean_x, pitch_var;
 };
 
-/* Of the middle one of n reads. */
+/* Of what n reads say. */
 static double sigma_of(const struct reader *r, unsigned n)
 {
 	return fmax(SIGMA * r->noise / sqrt(n), SIGMA_LEAST);
@@ -133,7 +133,7 @@ static int read_off(struct trace *t, uint64_t unit, double from, double slack,
 		v[n - 1] = phase_wrap(turn - from);
 		for (unsigned i = 0; i < n; i++)
 			w[i] = v[i];
-		*off = middle_of(w, n);
+		*off = middle_low(w, n);
 		if (n % 2 && n >= least &&
 		    (!(slack > 0) || is_clear(t, *off, slack, n)))
 			break;
