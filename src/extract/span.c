@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#include "extract/middle.h"
+
 /* Of one read: revolutions, sectors. */
 #define TURN_MOST 0.3
 #define SECTORS_MOST 256u
@@ -21,6 +23,7 @@
 #define LATE 0.5
 #define CONTROLS 8u
 #define CONTROLS_GOOD 3u
+#define LOOKS 5u
 
 static double angle_of(const struct span *s, uint64_t unit)
 {
@@ -133,12 +136,27 @@ static int pair_goes_on(struct reader *r, const struct span *s, uint64_t first,
 	return err;
 }
 
+/* Does a unit lie where it should be, by its angle? */
+static int is_on_line(struct reader *r, const struct span *s, uint64_t unit,
+		      bool *on)
+{
+	double off[LOOKS], turn;
+	int err = 0;
+
+	for (unsigned i = 0; i < LOOKS && !err; i++) {
+		err = reader_read(r, unit, &turn);
+		off[i] = phase_wrap(turn - angle_of(s, unit + 1));
+	}
+	*on = fabs(middle_of(off, LOOKS)) <= r->tolerance;
+	return err;
+}
+
 /* Would it be seen if a span went on to a unit?  Those before it do, or, at its
  * beginning, those behind it. */
 static int weigh(struct reader *r, const struct span *s, struct span_end *end)
 {
 	uint64_t at = end->at;
-	bool before = false, behind = false;
+	bool before = false, behind = false, on = false;
 	int err = 0;
 
 	if (at - s->first > 1)
@@ -146,7 +164,12 @@ static int weigh(struct reader *r, const struct span *s, struct span_end *end)
 	if (!err && at + 1 < s->first + s->units)
 		err = pair_goes_on(r, s, at, &behind);
 	end->clear = before || (at - s->first <= 1 && behind);
-	end->lone = at + 1 < s->first + s->units && !behind;
+	if (err || behind || at + 1 >= s->first + s->units)
+		return err;
+	/* That it is not seen to go on is no proof that it lies elsewhere. */
+	err = is_on_line(r, s, at, &on);
+	end->lone = !on;
+	end->clear = end->clear && !on;
 	return err;
 }
 
