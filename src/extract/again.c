@@ -126,6 +126,7 @@ bool again_learn(const struct store *store, struct plan *plan)
 		round++;
 	if (round > ROUND_MOST || round + 2 > past.n)
 		return false;
+	plan_forget(plan);
 	for (unsigned i = 1; i <= round; i++)
 		plan->past[round - i] = run_of(&past, i, round);
 	plan->n = plan->period = round;

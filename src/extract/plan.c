@@ -2,11 +2,13 @@
  * plan.c - runs that come again.
  *
  * Run n is thought to be like run n - period.  A period is believed when the
- * run that has just begun has the size of that one, and the runs before it
- * were like those before that one, as far back as a period goes; a period that
- * has been believed before is believed again when the size alone fits, so that
- * a new zone costs one round.  How many tracks a run has is taken over even
- * when its size has changed.
+ * run that has just begun has the size of that one, and some runs before it
+ * were like those before that one.  How many tracks a run has is what most at
+ * its place had: some are cut by defects, those of the last group of a zone all
+ * alike.
+ *
+ * In a new zone the heads come in the same order: their sizes are known once
+ * each of the old sizes has been seen as a new one, and about known before.
  */
 #include <math.h>
 #include <string.h>
@@ -16,11 +18,12 @@
 
 #define PERIOD_MAX 96u
 #define GUESS_RUNS 8u
-/* Of a period, the part that must come again, so many runs at least, and how
- * few of them may not. */
-#define PART 3u
-#define LEAST_RUNS 4u
-#define UNLIKE 6u
+/* Of a period of long runs, those that must come again. */
+#define FEW 3u
+/* Runs of which each has a vote on the count; of those at the same place of a
+ * pattern. */
+#define VOTERS 16u
+#define PLACE_VOTERS 7u
 /* Revolutions: steps that differ by more are different. */
 #define SAME_STEP 0.012
 #define SAME_CROSS 0.02
@@ -29,29 +32,144 @@
 #define SHORT_TRACKS 2u
 #define SHORT_LEAST 0.9
 #define LONG_RUN 8u
+/* Tracks of which nothing is used, one after another. */
+#define GONE_MOST 3u
+/* Runs one after another that were longer than foretold, so that no count is
+ * believed any more. */
+#define OVERRAN_MAX 2u
+/* From zone to zone all sizes change by the same part, and a unit or two. */
+#define SAME_RATIO 0.003
+#define RATIO_UNITS 2.0
 
 static const struct run *past(const struct plan *p, size_t back)
 {
 	return &p->past[p->n - back];
 }
 
-/* Run `i` from now; 0 is the present one, as it will be. */
+/* Is it of another zone? */
+static bool is_stale(const struct plan *p, size_t back)
+{
+	return p->n - back < p->stale;
+}
+
+static bool near(double a, double b, double tolerance)
+{
+	return fabs(phase_wrap(a - b)) <= tolerance;
+}
+
+static bool is_long(const struct run *run)
+{
+	return run->count >= LONG_RUN;
+}
+
+/* The count most of some past runs had that lie `apart`; *votes: so many. */
+static uint32_t vote(const struct plan *p, size_t back, size_t apart,
+		     unsigned voters, unsigned *votes)
+{
+	size_t n = p->n - p->uncounted;
+	size_t end = back + voters * apart < n + 1 ? back + voters * apart :
+						     n + 1;
+	uint32_t count = 0;
+
+	*votes = 0;
+	for (size_t a = back; a < end; a += apart) {
+		unsigned same = 0;
+
+		for (size_t b = a; b < end; b += apart)
+			same += !past(p, b)->cut &&
+				past(p, b)->count == past(p, a)->count;
+		if (same > *votes) {
+			*votes = same;
+			count = past(p, a)->count;
+		}
+	}
+	return count;
+}
+
+/* The count that the last runs had most often. */
+static uint32_t usual_count(const struct plan *p)
+{
+	unsigned votes;
+	uint32_t count = vote(p, 1, 1, VOTERS, &votes);
+
+	return votes > 1 ? count : 0;
+}
+
+/* Of the run before the present one that the run `i` from now is like. */
+static size_t back_of(const struct plan *p, size_t i)
+{
+	return p->period - i % p->period;
+}
+
+/* How many tracks has the run `i` from now, if no zone ends? */
+static uint32_t whole_count(const struct plan *p, size_t i)
+{
+	size_t back = back_of(p, i);
+	uint32_t last = past(p, back)->count, count, usual;
+	unsigned votes;
+
+	if (last < LONG_RUN)
+		return last;
+	count = vote(p, back, p->period, PLACE_VOTERS, &votes);
+	usual = votes > 1 ? count : usual_count(p);
+	if (votes < 2)
+		count = usual >= LONG_RUN && last < usual + usual / 8 ? usual :
+									last;
+	return count;
+}
+
+static uint32_t count_of(const struct plan *p, size_t i)
+{
+	uint32_t count = whole_count(p, i);
+
+	return p->cut && p->cut < count ? p->cut : count;
+}
+
+/* What a size of the last zone is in this one; 0: that has not been seen. */
+static uint32_t size_now(const struct plan *p, uint32_t was)
+{
+	if (p->now.was == was)
+		return p->now.size;
+	for (size_t i = 1; i <= p->n && !is_stale(p, i); i++) {
+		if (past(p, i)->was == was)
+			return past(p, i)->size;
+	}
+	return 0;
+}
+
+/* Run `i` from now; 0 is the present one, as it will be.  Size 0: it is not
+ * known. */
 static struct run run_at(const struct plan *p, size_t i)
 {
 	struct run run = p->now;
 	size_t back;
 
-	if (i) {
-		/* Of the period that ends with the run before the present. */
-		back = p->period - i % p->period;
-		run = i % p->period ? *past(p, back) : *past(p, p->period);
+	if (!i)
+		return run;
+	/* Of the period that ends with the run before the present. */
+	back = back_of(p, i);
+	if (back < p->period)
+		run = *past(p, back);
+	else if (p->n == p->stale)
+		run.cross = past(p, back)->cross;
+	run.count = count_of(p, i);
+	run.cut = p->cut && run.count == p->cut;
+	if (back < p->period && is_stale(p, back)) {
+		run.was = run.size;
+		run.size = size_now(p, run.size);
 	}
 	return run;
 }
 
+/* Is it known what comes after the present run? */
+static bool foresees(const struct plan *p)
+{
+	return p->period && p->period <= p->n && run_at(p, 1).size;
+}
+
 unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 {
-	struct run run = plan->now;
+	struct run run = plan->now, next;
 	uint32_t left = plan->expected ? plan->expected > run.count ?
 			plan->expected - run.count : 0 : UINT32_MAX;
 	struct ahead a = {
@@ -74,10 +192,14 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 			a.start = phase_part(a.start + run.step + plan->rate);
 			continue;
 		}
-		run = run_at(plan, ++a.run);
+		next = run_at(plan, a.run + 1);
+		a.start = phase_part(a.start + plan->cross_rate +
+				     (next.size ? next.cross : run.step));
+		if (!next.size)
+			continue;
+		a.run++;
+		run = next;
 		left = run.count;
-		a.start = phase_part(a.start + run.cross +
-				     plan->cross_rate);
 		a.size = run.size;
 		a.span = run.span;
 	}
@@ -91,6 +213,8 @@ static void push(struct plan *p)
 		memmove(p->past, p->past + PLAN_RUNS / 2,
 			PLAN_RUNS / 2 * sizeof(*p->past));
 		p->n = PLAN_RUNS / 2;
+		p->stale -= p->stale < p->n ? p->stale : p->n;
+		p->uncounted -= p->uncounted < p->n ? p->uncounted : p->n;
 	}
 	p->past[p->n++] = p->now;
 }
@@ -108,93 +232,141 @@ void plan_pass(struct plan *plan, const struct ahead *track)
 		next.count = 0;
 		push(plan);
 		plan->now = next;
+		plan->overran = 0;
+		plan->trusted = foresees(plan);
 	}
 	plan->now.count++;
 }
 
-static bool near(double a, double b, double tolerance)
+/* Not more runs than there are are of another zone. */
+static void shrink(struct plan *p)
 {
-	return fabs(phase_wrap(a - b)) <= tolerance;
+	p->stale = p->stale < p->n ? p->stale : p->n;
+	p->uncounted = p->uncounted < p->n ? p->uncounted : p->n;
 }
 
-static bool like(const struct run *a, const struct run *b)
+void plan_undo(struct plan *plan)
 {
-	return a->count == b->count && a->size == b->size &&
-	       near(a->cross, b->cross, SAME_CROSS) &&
-	       (a->count < 3 || near(a->step, b->step, SAME_STEP));
-}
-
-/* Of a period, the runs that must come again.  Of long ones a part is enough:
- * in a zone of few cycles all would never be seen twice. */
-static size_t runs_again(const struct plan *p, size_t period)
-{
-	size_t most = period / PART > LEAST_RUNS ? period / PART : LEAST_RUNS;
-
-	for (size_t i = 1; i <= most && i <= p->n; i++) {
-		if (past(p, i)->count < LONG_RUN)
-			return period;
+	if (plan->now.count > 1 || !plan->n) {
+		plan->now.count -= plan->now.count > 0;
+		return;
 	}
-	return most < period ? most : period;
+	plan->now = plan->past[--plan->n];
+	plan->expected = plan->now.count;
+	shrink(plan);
 }
 
-/* Do the runs before the present one come again with this period?  A long one
- * in some may be cut by slips or something unknown. */
-static bool comes_again(const struct plan *p, size_t period)
+/* How a zone begins says nothing of how its runs follow each other. */
+static bool crosses_like(const struct plan *p, const struct run *run,
+			 size_t back)
 {
-	size_t most = runs_again(p, period), unlike = 0, i = 1;
-	size_t may = most < period ? most / UNLIKE : 0;
+	size_t i = p->n - back;
 
-	if (past(p, period)->size != p->now.size ||
-	    !near(past(p, period)->cross, p->now.cross, SAME_CROSS))
-		return false;
-	for (; i <= most && i + period <= p->n; i++) {
-		unlike += !like(past(p, i), past(p, i + period));
-		if (unlike > may)
-			return false;
-	}
-	return i > most || i > 2 || i > period / 2;
+	return !i || i == p->stale || isnan(run->cross) ||
+	       near(past(p, back)->cross, run->cross, SAME_CROSS);
 }
 
-static bool find_period(struct plan *p)
+/* Are runs the same part of a pattern?  Long ones may have been cut. */
+static bool like(const struct plan *p, size_t a, size_t b)
 {
-	size_t had = p->period;
+	const struct run *x = past(p, a), *y = past(p, b);
+
+	return x->size == y->size &&
+	       (x->count == y->count || (is_long(x) && is_long(y))) &&
+	       crosses_like(p, x, b) &&
+	       (x->count < 3 || y->count < 3 ||
+		near(x->step, y->step, SAME_STEP));
+}
+
+static bool begins_like(const struct plan *p, size_t back)
+{
+	return back <= p->n && past(p, back)->size == p->now.size &&
+	       crosses_like(p, &p->now, back);
+}
+
+/* How many of the runs before the present one come again with this period? */
+static size_t again(const struct plan *p, size_t period)
+{
+	size_t i = 1;
+
+	while (i + period <= p->n && i <= PERIOD_MAX &&
+	       like(p, i, i + period))
+		i++;
+	return i - 1;
+}
+
+/* Do so many make a period?  Of long runs a few are enough: in a zone of few
+ * cycles all would never be seen twice. */
+static bool is_enough(const struct plan *p, size_t period, size_t n)
+{
+	size_t few = period < FEW ? period : FEW;
+	bool only_long = true;
+
+	for (size_t i = 1; i <= few && i <= p->n; i++)
+		only_long &= is_long(past(p, i));
+	if (only_long)
+		return n >= few && usual_count(p);
+	return n >= period || (n + period >= p->n &&
+			       (n > 1 || n + 1 > period / 2));
+}
+
+/* 0: there is none. */
+static size_t find_period(const struct plan *p)
+{
+	size_t best = 0, most = 0, n;
 
 	for (size_t i = 1; i <= PERIOD_MAX && i < p->n; i++) {
-		if (comes_again(p, i)) {
-			p->period = i;
-			return true;
+		n = begins_like(p, i) ? again(p, i) : 0;
+		if (!begins_like(p, i) || !is_enough(p, i, n))
+			continue;
+		if (!best || n > most) {
+			most = n;
+			best = i;
 		}
 	}
-	/* In a new zone, once round. */
-	return had && had <= p->n && past(p, had)->size == p->now.size &&
-	       near(past(p, had)->cross, p->now.cross, SAME_CROSS) &&
-	       (had == 1 || past(p, had - 1)->size != p->now.size);
+	return best;
 }
 
-/* The count that the last runs had most often. */
-static uint32_t usual_count(const struct plan *p)
+/* ---- other zones ---- */
+
+/* Is the present run that head's in another zone? */
+static bool is_scaled(const struct plan *p, const struct run *old)
 {
-	size_t k = p->n < 16 ? p->n : 16, best = 0;
-	uint32_t count = 0;
+	double expected = old->size * p->ratio;
 
-	for (size_t i = 1; i <= k; i++) {
-		size_t votes = 0;
+	return fabs(p->now.size - expected) <=
+	       RATIO_UNITS + SAME_RATIO * expected;
+}
 
-		for (size_t m = 1; m <= k; m++)
-			votes += past(p, m)->count == past(p, i)->count;
-		if (votes > best) {
-			best = votes;
-			count = past(p, i)->count;
-		}
+/* The present run is none that was foretold: is it what comes at its place in
+ * a new zone? */
+static void enter_zone(struct plan *p)
+{
+	const struct run *old = past(p, p->period);
+
+	if (!is_stale(p, p->period)) {
+		p->stale = p->n;
+		p->ratio = (double)p->now.size / old->size;
+		p->cut = 0;
+	} else if (!is_scaled(p, old)) {
+		p->period = p->stale = 0;
+		return;
 	}
-	return best > 1 ? count : 0;
+	p->now.was = old->size;
 }
 
-/* What is foretold from one must be what is passed as the other. */
-static void same_cross(struct run *a, struct run *b)
+/* What is foretold from the run a period ago must be what is passed as the
+ * present one. */
+static void same_cross(struct plan *p)
 {
-	a->cross = phase_part(a->cross + phase_wrap(b->cross - a->cross) / 2);
-	b->cross = a->cross;
+	struct run *a = &p->past[p->n - p->period], *b = &p->now;
+
+	if (isnan(b->cross))
+		b->cross = a->cross;
+	else if (near(a->cross, b->cross, SAME_CROSS))
+		b->cross = phase_part(a->cross +
+				      phase_wrap(b->cross - a->cross) / 2);
+	a->cross = b->cross;
 }
 
 static bool is_short(const struct run *run, uint32_t size)
@@ -221,38 +393,106 @@ static bool resume(struct plan *p, const struct run *run)
 	p->n -= k;
 	p->now = p->past[p->n];
 	p->now.count += count;
-	p->expected = p->was_expected;
-	p->trusted = p->was_trusted;
+	p->expected = p->was.expected;
+	p->trusted = p->was.trusted;
+	p->period = p->was.period;
+	p->stale = p->was.stale;
+	p->ratio = p->was.ratio;
+	p->cut = p->was.cut;
+	p->rate = p->cross_rate = 0;
+	shrink(p);
+	return true;
+}
+
+/* Tracks of the present run that were taken for the beginning of another? */
+static bool go_on(struct plan *p, const struct run *run)
+{
+	uint32_t usual = usual_count(p);
+	bool follows = isnan(run->cross);
+
+	if (usual < p->expected)
+		usual = p->expected;
+	for (unsigned k = 1; k <= GONE_MOST; k++)
+		follows |= near(run->cross, k * p->now.step, SAME_STEP);
+	if (!follows || run->size != p->now.size ||
+	    !near(run->step, p->now.step, SAME_STEP) ||
+	    p->now.count + run->count > usual)
+		return false;
+	p->now.count += run->count;
 	p->rate = p->cross_rate = 0;
 	return true;
+}
+
+/* The present run has ended.  What is shorter than it should be is so because
+ * the zone ends, and so are the others of the group. */
+static void see_end(struct plan *p, uint32_t next_size)
+{
+	uint32_t count = p->now.count;
+
+	if (p->expected)
+		p->overran = 0;
+	if (is_long(&p->now) && p->expected > count &&
+	    p->now.size != next_size)
+		p->cut = count;
+	p->now.cut = p->cut && count <= p->cut;
+}
+
+/* Where in the pattern is the present run?  Is it known how it goes on? */
+static bool find_place(struct plan *p)
+{
+	size_t found = find_period(p);
+	const struct run *old;
+	bool stale;
+
+	if (found) {
+		p->period = found;
+		if (is_stale(p, found))
+			p->stale = 0;
+		return true;
+	}
+	if (!p->period || p->period > p->n)
+		return false;
+	old = past(p, p->period);
+	stale = is_stale(p, p->period);
+	if (old->size != p->now.size &&
+	    (!stale || size_now(p, old->size) != p->now.size))
+		enter_zone(p);
+	else if (!crosses_like(p, &p->now, p->period))
+		return false;
+	else if (stale)
+		p->now.was = old->size;
+	return foresees(p);
 }
 
 void plan_begin(struct plan *plan, const struct run *run)
 {
 	const struct run *old;
 
-	if (resume(plan, run))
+	if (resume(plan, run) || go_on(plan, run))
 		return;
-	if (plan->now.count >= LONG_RUN) {
-		plan->was_expected = plan->expected;
-		plan->was_trusted = plan->trusted;
-	}
-	if (plan->now.count)
+	if (is_long(&plan->now))
+		plan->was = (struct plan_long){
+			plan->expected, plan->trusted, plan->period,
+			plan->stale, plan->ratio, plan->cut
+		};
+	if (plan->now.count) {
+		see_end(plan, run->size);
 		push(plan);
+	}
 	plan->now = *run;
-	plan->trusted = find_period(plan);
+	plan->trusted = find_place(plan);
 	plan->rate = plan->cross_rate = 0;
 	plan->expected = 0;
 	if (plan->trusted) {
 		old = past(plan, plan->period);
-		plan->expected = old->count;
-		same_cross(&plan->past[plan->n - plan->period], &plan->now);
+		plan->expected = count_of(plan, 0);
+		same_cross(plan);
 		if (old->count > 1 && near(old->step, run->step, SAME_STEP))
 			plan->now.step = old->step;
 	} else if (plan->n) {
 		/* The last run of a zone may be shorter than the others; those
 		 * of the next one have the usual number. */
-		plan->expected = usual_count(plan);
+		plan->expected = plan->cut ? plan->cut : usual_count(plan);
 		for (size_t i = 1; i <= plan->n && i < 48; i++) {
 			old = past(plan, i);
 			if (old->count > 8 &&
@@ -264,11 +504,27 @@ void plan_begin(struct plan *plan, const struct run *run)
 	}
 	if (plan->expected == 1 && !plan->trusted)
 		plan->expected = 0;
+	if (isnan(plan->now.cross))
+		plan->now.cross = 0;
+}
+
+/* Where all are of one size, runs that were foretold too short were passed as
+ * if they had been: it takes long until that shows. */
+void plan_overrun(struct plan *plan)
+{
+	bool even = plan->n && past(plan, 1)->size == plan->now.size;
+
+	plan->expected = 0;
+	plan->trusted = false;
+	plan->cut = 0;
+	if (++plan->overran > OVERRAN_MAX || even)
+		plan->uncounted = plan->n;
 }
 
 void plan_forget(struct plan *plan)
 {
-	plan->n = plan->period = 0;
+	plan->n = plan->period = plan->stale = plan->uncounted = 0;
+	plan->cut = plan->overran = 0;
 	plan->expected = 0;
 	plan->trusted = false;
 	plan->rate = plan->cross_rate = 0;
@@ -279,7 +535,7 @@ unsigned plan_cycle(const struct plan *plan)
 	unsigned tracks = 0;
 
 	for (size_t i = 1; plan->trusted && i <= plan->period; i++)
-		tracks += past(plan, i)->count;
+		tracks += whole_count(plan, i);
 	return tracks;
 }
 
@@ -288,7 +544,7 @@ unsigned plan_round(const struct plan *plan)
 	bool uneven = false;
 
 	for (size_t i = 1; plan->trusted && i <= plan->period; i++)
-		uneven |= past(plan, i)->size != plan->now.size;
+		uneven |= run_at(plan, i).size != plan->now.size;
 	return uneven ? plan_cycle(plan) : 0;
 }
 
@@ -306,9 +562,12 @@ uint32_t plan_guess(const struct plan *plan)
 {
 	uint32_t size = plan->now.size;
 
-	if (plan->trusted && plan->period && plan->period <= plan->n &&
-	    plan->period > 1)
-		return past(plan, plan->period - 1)->size;
+	if (plan->period > 1 && plan->period <= plan->n) {
+		struct run next = run_at(plan, 1);
+
+		return next.size ? next.size :
+				   (uint32_t)(next.was * plan->ratio + 0.5);
+	}
 	/* Short tracks, as zones end in, say nothing of those to come. */
 	for (size_t i = 1; i <= plan->n && i <= GUESS_RUNS; i++)
 		size = past(plan, i)->size > size ? past(plan, i)->size : size;

@@ -25,8 +25,11 @@ struct run {
 	uint32_t size;		/* units of a track */
 	double start;		/* of the first track */
 	double step;		/* from track to track */
-	double cross;		/* from the last track before it to its first */
+	double cross;		/* from the last track before it to its first;
+				 * NAN: not known, in plan_begin() */
 	double span;		/* what the units of a track cover */
+	uint32_t was;		/* size in the last zone; 0: not known */
+	bool cut;		/* shorter than usual */
 };
 
 /* A track that is thought to come. */
@@ -38,6 +41,15 @@ struct ahead {
 	double span;
 };
 
+/* What was foretold in the last long run. */
+struct plan_long {
+	uint32_t expected;
+	bool trusted;
+	size_t period, stale;
+	double ratio;
+	uint32_t cut;
+};
+
 struct plan {
 	struct run past[PLAN_RUNS];
 	size_t n;
@@ -46,9 +58,13 @@ struct plan {
 	double rate;		/* by which each track is later than that, */
 	double cross_rate;	/* and each first one of a run */
 	size_t period;		/* runs; 0: not known */
+	size_t stale;		/* past ones, the first, of another zone; */
+	size_t uncounted;	/* whose counts can't be relied on */
+	double ratio;		/* of sizes to those of the last zone */
+	uint32_t cut;		/* tracks of runs at its end; 0: not there */
+	unsigned overran;	/* last ones, longer than foretold */
 	bool trusted;		/* what comes after this run is known */
-	uint32_t was_expected;	/* of the last long run */
-	bool was_trusted;
+	struct plan_long was;
 	uint64_t first;		/* unit of the next track */
 	double start;		/* and its angle */
 };
@@ -67,6 +83,12 @@ void plan_begin(struct plan *plan, const struct run *run);
 
 /* Past one track of the present run or, when that is over, of the next. */
 void plan_pass(struct plan *plan, const struct ahead *track);
+
+/* The last track passed was none of those foretold. */
+void plan_undo(struct plan *plan);
+
+/* The present run goes on, though it should have ended. */
+void plan_overrun(struct plan *plan);
 
 /* What came before the present run is no help any more. */
 void plan_forget(struct plan *plan);

@@ -297,8 +297,12 @@ static int skip(struct walk *w, uint64_t from)
 	before = close_gap(w, &t, &cross);
 	if (before < 0)
 		return before;
+	/* What can't be told apart is of one run at least. */
+	if (isnan(cross) && t.size == w->plan.now.size &&
+	    (t.first - at) % t.size == 0)
+		before = (int)((t.first - at) / t.size);
 	w->plan.trusted = false;
-	err = run_begin(w, &t, isnan(cross) ? 0 : cross);
+	err = run_begin(w, &t, cross);
 	w->plan.now.count += (uint32_t)before;
 	return err;
 }
@@ -370,6 +374,24 @@ static int too_long(struct walk *w, uint32_t before)
 	return skip(w, from);
 }
 
+/* The track at the frontier is like the one before it, which was taken for one
+ * with slips: a run has begun with that. */
+static int begin_before(struct walk *w, const struct track *t)
+{
+	struct store_track s = { t->first - t->size, t->size, w->last_start,
+				 0 };
+	int err;
+
+	store_undo(w->store, t->first, t->size);
+	plan_undo(&w->plan);
+	err = store_add(w->store, &s, t->size, 1);
+	if (!err)
+		err = run_begin(w, t, t->start - w->last_start);
+	w->plan.now.count++;
+	w->slips--;
+	return err;
+}
+
 /* The track at the frontier was not of the size it should be, but what comes
  * next is where it should be. */
 static int odd(struct walk *w, struct track *t, double next)
@@ -386,7 +408,9 @@ static int odd(struct walk *w, struct track *t, double next)
 	if (again || t->size > a->size ||
 	    (now->count < 3 && !w->plan.trusted))
 		rounds_event(&w->rounds);
-	if (again || (now->count < 3 && !w->plan.trusted))
+	if (again)
+		return begin_before(w, t);
+	if (now->count < 3 && !w->plan.trusted)
 		return run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->size)
 		return too_long(w, before);
@@ -482,12 +506,11 @@ static int event(struct walk *w, unsigned n)
 	if (fabs(phase_wrap(t.next - a[1].start)) > near && !a->run &&
 	    fabs(go_on) <= near) {
 		/* A longer run than was thought. */
-		w->plan.expected = 0;
-		w->plan.trusted = false;
+		plan_overrun(&w->plan);
 		plan_ahead(&w->plan, w->ahead, 2);
 	}
-	if (n < 2 && !w->plan.trusted && fabs(go_on) <= near)
-		w->plan.expected = 0;
+	else if (n < 2 && !w->plan.trusted && fabs(go_on) <= near)
+		plan_overrun(&w->plan);
 	if (fabs(phase_wrap(t.next - a[1].start)) <= near) {
 		t.next = a[1].start +
 			 learn(w, 1, phase_wrap(t.next - a[1].start));
