@@ -12,6 +12,7 @@
 
 #include "diskmodel/geom_build.h"
 #include "extract/calibrate.h"
+#include "extract/even.h"
 #include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
@@ -587,6 +588,33 @@ static int prove_known(struct map *m, uint64_t first, uint64_t end)
 	return err;
 }
 
+/* Where unequal surfaces seem to be equal, leaps see no slips: all that was
+ * mapped, once it is known that surfaces are unequal, or in [first, end). */
+static int prove_even(struct map *m, uint64_t first, uint64_t end)
+{
+	bool all = !m->looked || !m->round, room;
+	uint64_t to;
+	int err = 0;
+
+	if (m->dense)
+		return 0;
+	if (!m->round)
+		m->round = even_rounds(&m->store, m->looked ? first : 0,
+				       m->looked ? end : m->reader.units);
+	m->looked = true;
+	first = all ? 0 : first;
+	end = all ? m->reader.units : end;
+	while (m->round && !err && even_next(&m->store, &first, &to) &&
+	       first < end) {
+		err = even_has_room(&m->reader, &m->store, first, to, m->round,
+				    &room);
+		if (!err && room)
+			err = prove_known(m, first, to);
+		first = to;
+	}
+	return err ? err : drop_unproven(m);
+}
+
 /* What has been left open behind the frontier too often is unknown. */
 static int close_hole(struct map *m, uint64_t at)
 {
@@ -934,6 +962,8 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	from = first > gap_most(m) ? first - gap_most(m) : 0;
 	if (!err)
 		err = walk_again(m, from, end);
+	if (!err && !out_of_time(m))
+		err = prove_even(m, first, end);
 	now_ns = env_now_ns(m->reader.prober->env);
 	m->spent_ns += now_ns - began_ns;
 	if (!err)

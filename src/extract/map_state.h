@@ -21,6 +21,8 @@ struct map {
 	uint32_t chunk;		/* tracks before they are looked at */
 	uint64_t doubt;		/* what is walked before this was measured */
 	unsigned scouted;	/* how often leaps were measured */
+	unsigned round;		/* tracks of unequal rounds, if some are; */
+	bool looked;		/* what was mapped before was looked at */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */
