@@ -31,7 +31,7 @@ static struct geom *without_angles(const struct geom *truth)
 	struct geom *geom;
 
 	ck_assert_ptr_nonnull(none);
-	ck_assert_int_eq(angles_put(truth, none, NULL, &geom), 0);
+	ck_assert_int_eq(angles_put(truth, NULL, none, NULL, &geom), 0);
 	free(none);
 	return geom;
 }

@@ -139,19 +139,14 @@ static void bed_mkfs(struct bed *bed, struct mkfs_options *options)
 				    options, &plan), 0);
 }
 
-/* `group`: cylinders of a serpentine; 0: any order. */
-static void bed_make(struct bed *bed, uint32_t group)
+static void bed_make_of(struct bed *bed, const struct specgen *gen)
 {
-	struct specgen gen = { .seed = 11, .bytes = UINT64_C(4) << 30,
-			       .group_cylinders = group,
-			       .slipped = 0.002, .zero_latency = 1,
-			       .noise = 1 };
 	struct sim_options sim_options = { .seed = 5 };
 	struct mkfs_options options = { 0 };
 	struct profile *profile;
 
 	memset(bed, 0, sizeof(*bed));
-	ck_assert_int_eq(specgen_make(&gen, &bed->spec), 0);
+	ck_assert_int_eq(specgen_make(gen, &bed->spec), 0);
 	bed->sim = sim_new(bed->spec, 0, &sim_options);
 	ck_assert_ptr_nonnull(bed->sim);
 	bed_measure(bed, &profile);
@@ -160,6 +155,18 @@ static void bed_make(struct bed *bed, uint32_t group)
 	bed_mkfs(bed, &options);
 	profile_free(profile);
 	bed_mount(bed);
+}
+
+/* `group`: cylinders of a serpentine; 0: any order. */
+static void bed_make(struct bed *bed, uint32_t group)
+{
+	const struct specgen gen = {
+		.seed = 11, .bytes = UINT64_C(4) << 30,
+		.group_cylinders = group, .slipped = 0.002, .zero_latency = 1,
+		.noise = 1,
+	};
+
+	bed_make_of(bed, &gen);
 }
 
 static void bed_open(struct bed *bed)
@@ -713,6 +720,60 @@ START_TEST(grown)
 }
 END_TEST
 
+static void bed_has_surfaces(const struct bed *bed)
+{
+	const struct profile *p = bed->fs->profile;
+	uint32_t most = 0;
+	struct geom_track t;
+
+	for (uint64_t i = 0; i < geom_tracks(p->geom); i++) {
+		geom_track_at(p->geom, i, &t);
+		most = t.surface > most ? t.surface : most;
+	}
+	ck_assert_uint_eq(most + 1, bed->spec->surfaces);
+	ck_assert_uint_gt(p->part[PROFILE_SURFACES].confidence_ppm, 0);
+	ck_assert_uint_gt(p->part[PROFILE_SEEK].confidence_ppm, 0);
+	/* Distances are in cylinders. */
+	ck_assert_uint_lt(p->mech.seek[p->mech.seek_n - 1].cylinders,
+			  geom_tracks(p->geom) / bed->spec->surfaces);
+}
+
+/* Seeks tell surfaces when all tracks are known, and what is measured anew does
+ * not forget them. */
+START_TEST(surfaces)
+{
+	const struct specgen gen = {
+		.seed = 31517, .bytes = UINT64_C(5000000000), .slipped = 0.002,
+		.cache = -1, .zero_latency = -1, .noise = 1,
+	};
+	struct spec spec;
+	struct geom_track is;
+	struct bed bed;
+
+	bed_make_of(&bed, &gen);
+	bed_finish(&bed);
+	bed_has_surfaces(&bed);
+	bed_unmount(&bed);
+	spec = *bed.spec;
+	spec.geom = grown_geom(drive_geom(sim_drive(bed.sim)));
+	bed_change(&bed, &spec);
+	bed_mount(&bed);
+	bed_has_surfaces(&bed);
+	geom_track_at(spec.geom, GROWN_FIRST + 1, &is);
+	bed_reads(&bed, 400);
+	bed_meet(&bed, &is);
+	bed_pass(&bed, SECOND / 20);
+	bed_has_surfaces(&bed);
+	bed_pass(&bed, 400 * SECOND);
+	bed_has_surfaces(&bed);
+	bed_unmount(&bed);
+	bed_check(&bed);
+	bed_mount(&bed);
+	bed_close(&bed);
+	geom_free(spec.geom);
+}
+END_TEST
+
 /* A mount while the drive was at full speed doubts the profile, reads next to
  * nothing, and believes it when it fits again. */
 START_TEST(doubted)
@@ -974,6 +1035,7 @@ int main(void)
 	tcase_add_test(tc, cuts);
 	tcase_add_test(tc, pieces);
 	tcase_add_test(tc, grown);
+	tcase_add_test(tc, surfaces);
 	tcase_add_test(tc, doubted);
 	tcase_add_test(tc, believed);
 	tcase_add_test(tc, busy);

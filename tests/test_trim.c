@@ -64,7 +64,7 @@ static struct geom *disturbed(const struct geom *truth, uint64_t seed)
 		off += step;
 		bases[i] = skews_base(truth, i) + turn(off);
 	}
-	ck_assert_int_eq(angles_put(truth, bases, NULL, &geom), 0);
+	ck_assert_int_eq(angles_put(truth, NULL, bases, NULL, &geom), 0);
 	free(bases);
 	return geom;
 }
@@ -302,7 +302,7 @@ START_TEST(smooths_up_to_a_jump)
 	make(722, &spec, &sim);
 	ck_assert_int_eq(spec_geom(spec, &truth), 0);
 	n = geom_tracks(truth);
-	ck_assert_int_eq(skews_new(truth, &skews), 0);
+	ck_assert_int_eq(skews_new(truth, NULL, &skews), 0);
 	late = calloc(n, sizeof(*late));
 	sigma = calloc(n, sizeof(*sigma));
 	for (unsigned i = 0; i < READS; i++) {
@@ -328,6 +328,46 @@ START_TEST(smooths_up_to_a_jump)
 }
 END_TEST
 
+#define MANY 20000u
+
+static unsigned pauses;		/* of a prober that has no room for it */
+
+static void count_pause(struct prober *prober)
+{
+	(void)prober;
+	pauses++;
+}
+
+/* Who computes lets others go on all the time: it goes over all tracks ten
+ * times and more. */
+START_TEST(pauses_in_between)
+{
+	struct geom_build *b = geom_build_new(8000000, 1000);
+	const struct geom_sweep sweep = {
+		.count = MANY, .sectors = 500, .around = 500,
+		.cylinder_step = 1, .base_step = 1u << 28, .known = true,
+	};
+	struct prober prober = { .pause = count_pause };
+	struct skews_read read = { .track = MANY / 2, .late = 0.01 };
+	float *late = calloc(MANY, sizeof(*late));
+	float *sigma = calloc(MANY, sizeof(*sigma));
+	struct skews *skews;
+	struct geom *geom;
+
+	ck_assert_int_eq(geom_build_sweep(b, &sweep), 0);
+	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
+	geom_build_free(b);
+	pauses = 0;
+	ck_assert_int_eq(skews_new(geom, &prober, &skews), 0);
+	ck_assert_int_eq(skews_smooth(skews, &read, 1, 0.0018, late, sigma), 0);
+	ck_assert_uint_gt(pauses, MANY / PROBER_STEPS * 10);
+	free(late);
+	free(sigma);
+	skews_free(skews);
+	geom_free(geom);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("trim");
@@ -342,6 +382,7 @@ int main(void)
 	tcase_add_test(tc, believes_what_others_are);
 	tcase_add_test(tc, no_pitch_of_one_place);
 	tcase_add_test(tc, smooths_up_to_a_jump);
+	tcase_add_test(tc, pauses_in_between);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

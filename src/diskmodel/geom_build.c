@@ -34,6 +34,8 @@
  * of those are looked at. */
 #define MEND_MOST 8u
 #define MENDED 400u
+/* Sweeps from one pause to the next, at least. */
+#define PAUSE_SWEEPS 2048u
 
 struct geom_build {
 	struct geom *geom;	/* under construction */
@@ -45,6 +47,8 @@ struct geom_build {
 	/* Allocated, in elements. */
 	size_t sweeps_room, parts_room, patterns_room, runs_room, odds_room,
 		slips_room, remaps_room;
+	void (*pause)(void *arg);	/* or NULL */
+	void *pause_arg;
 };
 
 /* Makes room for `more` elements; doubling. */
@@ -694,16 +698,27 @@ static int run_next(struct geom_build *b, struct geom_sweep **s, size_t *left)
 	return err;
 }
 
+void geom_build_pause(struct geom_build *build, void (*pause)(void *arg),
+		      void *arg)
+{
+	build->pause = pause;
+	build->pause_arg = arg;
+}
+
 int geom_build_finish(struct geom_build *build, struct geom **geom)
 {
 	struct geom_sweep *s = build->sweeps;
-	size_t left = build->sweeps_n;
+	size_t left = build->sweeps_n, paused = left;
 	int err;
 
 	while (left) {
 		err = run_next(build, &s, &left);
 		if (err)
 			return err;
+		if (build->pause && paused - left >= PAUSE_SWEEPS) {
+			build->pause(build->pause_arg);
+			paused = left;
+		}
 	}
 	if (geom_build_verify(build->geom))
 		return -EINVAL;

@@ -161,6 +161,11 @@ int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
 uint64_t geom_build_tracks(const struct geom_build *build);
 uint64_t geom_build_sectors(const struct geom_build *build);
 
+/* To be called now and then while the geometry is made: that takes long for
+ * many tracks. */
+void geom_build_pause(struct geom_build *build, void (*pause)(void *arg),
+		      void *arg);
+
 /* Makes the geometry; `build` remains the caller's. */
 int geom_build_finish(struct geom_build *build, struct geom **geom);
 

@@ -327,7 +327,8 @@ static int put_sweep(struct geom_build *b, struct geom_sweep *pending,
 	return err;
 }
 
-static int put_tracks(const struct geom *geom, const angle *bases,
+static int put_tracks(const struct geom *geom, struct prober *prober,
+		      const angle *bases,
 		      const uint32_t *rounds, struct geom_build *b)
 {
 	uint64_t n = geom_tracks(geom);
@@ -340,6 +341,7 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 		int32_t more = 0;
 		uint32_t sectors, round, idle;
 
+		prober_pause(prober, i);
 		geom_track_at(geom, i, &t);
 		round = rounds ? rounds[i] : skews_around(&t);
 		if (odd < geom->odds_n && geom->odds[odd].track == i)
@@ -372,14 +374,16 @@ static int put_tracks(const struct geom *geom, const angle *bases,
 	return err;
 }
 
-int angles_put(const struct geom *geom, const angle *bases,
-	       const uint32_t *rounds, struct geom **out)
+int angles_put(const struct geom *geom, struct prober *prober,
+	       const angle *bases, const uint32_t *rounds, struct geom **out)
 {
 	struct geom_build *b = geom_build_new(geom_period_ns(geom), TOLERANCE);
-	int err = b ? put_tracks(geom, bases, rounds, b) : -ENOMEM;
+	int err = b ? put_tracks(geom, prober, bases, rounds, b) : -ENOMEM;
 
-	if (!err)
+	if (!err) {
+		geom_build_pause(b, prober_pause_now, prober);
 		err = geom_build_finish(b, out);
+	}
 	geom_build_free(b);
 	return err;
 }
@@ -421,7 +425,7 @@ int angles_measure(struct prober *prober, const struct geom *geom,
 	stats->reads = m->reader.reads;
 	stats->period_ns = m->reader.phase.period_ns;
 	if (!err)
-		err = angles_put(geom, m->bases, NULL, out);
+		err = angles_put(geom, NULL, m->bases, NULL, out);
 	free(m->bases);
 	free(m->kinds);
 	free(m);

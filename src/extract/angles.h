@@ -34,8 +34,9 @@ int angles_measure(struct prober *prober, const struct geom *geom,
 		   struct angles_stats *stats);
 
 /* The same tracks with other angles, of their physical sectors 0, and with as
- * many sectors around them as `around` says (NULL: as many as there are). */
-int angles_put(const struct geom *geom, const angle *bases,
-	       const uint32_t *around, struct geom **out);
+ * many sectors around them as `around` says (NULL: as many as there are).
+ * prober: only to pause now and then; may be NULL. */
+int angles_put(const struct geom *geom, struct prober *prober,
+	       const angle *bases, const uint32_t *around, struct geom **out);
 
 #endif

@@ -77,9 +77,9 @@ static int add_axis(struct bands *b, size_t *room, const struct axis *a)
 
 /* Where pieces begin, and what is unknown begins and ends. */
 static int make_axis(struct bands *b, const struct pieces *p,
-		     const struct geom *geom, bool sizes)
+		     struct near *near, bool sizes)
 {
-	uint64_t n = geom_tracks(geom);
+	uint64_t n = geom_tracks(near->geom);
 	struct geom_track t, last = { .known = true, .sectors = 1 };
 	struct axis a = { 0 };
 	size_t room = 0, k = 0;
@@ -87,7 +87,8 @@ static int make_axis(struct bands *b, const struct pieces *p,
 	int err = 0;
 
 	for (uint64_t i = 0; i < n && !err; i++) {
-		geom_track_at(geom, i, &t);
+		prober_pause(near->prober, i);
+		geom_track_at(near->geom, i, &t);
 		a.track = i;
 		a.mark = k < p->n && p->v[k].track == i;
 		a.sized = a.mark && p->v[k].sized;
@@ -397,7 +398,7 @@ int bands_cut(struct near *near, const struct pieces *pieces,
 		.surfaces = guess->surfaces,
 		.way = guess->turns ? BANDS_TURNS_IN : BANDS_IN,
 	};
-	err = make_axis(bands, pieces, near->geom, guess->sizes);
+	err = make_axis(bands, pieces, near, guess->sizes);
 	if (!err)
 		err = cut_all(&c, guess->sweep > 0 ? guess->sweep * LONGER :
 						     INFINITY);
@@ -464,9 +465,10 @@ static bool runs_in(enum bands_way way, uint32_t sweep)
 	}
 }
 
-int bands_place(const struct bands *bands, const struct geom *geom,
+int bands_place(const struct bands *bands, struct near *near,
 		struct geom **out)
 {
+	const struct geom *geom = near->geom;
 	struct geom_build *b = geom_build_new(geom_period_ns(geom), TOLERANCE);
 	int err = b && bands->n ? 0 : -ENOMEM;
 	const struct band *v = bands->v;
@@ -478,6 +480,7 @@ int bands_place(const struct bands *bands, const struct geom *geom,
 		const struct axis *a;
 		double at, around;
 
+		prober_pause(near->prober, n);
 		while (k + 2 < bands->axis_n && bands->axis[k + 1].track <= n)
 			k++;
 		a = &bands->axis[k];
@@ -500,8 +503,10 @@ int bands_place(const struct bands *bands, const struct geom *geom,
 		s.known = t.known;
 		err = geom_build_sweep(b, &s);
 	}
-	if (!err)
+	if (!err) {
+		geom_build_pause(b, prober_pause_now, near->prober);
 		err = geom_build_finish(b, out);
+	}
 	geom_build_free(b);
 	return err;
 }

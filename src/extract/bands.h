@@ -58,7 +58,7 @@ int bands_prove(struct bands *bands, struct near *near,
 		const struct pieces *pieces, double *share);
 
 /* The tracks in their places.  -ENOMEM. */
-int bands_place(const struct bands *bands, const struct geom *geom,
+int bands_place(const struct bands *bands, struct near *near,
 		struct geom **out);
 
 #endif

@@ -44,6 +44,8 @@
 #define ALONE_REACH 60u
 /* Cylinders times surfaces, to the tracks there are. */
 #define FULL 1.08
+/* Of known tracks, those that were not known before are too many. */
+#define OTHERS_LEAST 8u
 /* A track without its cylinder's spares. */
 #define SPARES_MOST 0.05
 /* Slots that tell where in a cycle they are. */
@@ -62,6 +64,7 @@ struct slot {
 
 struct work {
 	const struct geom *geom;
+	struct prober *prober;	/* to pause; or NULL */
 	struct heads *heads;
 	struct slot *item;	/* then: the slots */
 	size_t n, room;
@@ -100,6 +103,7 @@ static int make_items(struct work *w)
 	int err = 0;
 
 	for (uint64_t i = 0; i < geom_tracks(w->geom) && !err; i++) {
+		prober_pause(w->prober, i);
 		geom_track_at(w->geom, i, &t);
 		if (s.tracks && around(&t) == s.size) {
 			s.tracks++;
@@ -334,6 +338,8 @@ static void vote(struct work *w)
 		uint32_t cycle = cycle_at(w, i), n;
 		bool back;
 
+		/* Each is as many steps. */
+		prober_pause(w->prober, i / step * CYCLE_MOST + CYCLE_MOST - 1);
 		if (!cycle)
 			continue;
 		n = surfaces_of(&w->item[i], cycle, h->group, &back);
@@ -503,6 +509,7 @@ static int build(const struct work *w, struct geom **out)
 	for (uint64_t k = 0; k < geom_tracks(w->geom) && !err; k++) {
 		struct geom_sweep s = { .count = 1 };
 
+		prober_pause(w->prober, k);
 		geom_track_at(w->geom, k, &t);
 		while (i + 1 < w->n && w->item[i + 1].track <= k)
 			i++;
@@ -513,8 +520,10 @@ static int build(const struct work *w, struct geom **out)
 		s.known = t.known;
 		err = geom_build_sweep(b, &s);
 	}
-	if (!err)
+	if (!err) {
+		geom_build_pause(b, prober_pause_now, w->prober);
 		err = geom_build_finish(b, out);
+	}
 	geom_build_free(b);
 	return err;
 }
@@ -537,10 +546,10 @@ static int find(struct work *w, bool join)
 	return err;
 }
 
-static int find_by_sizes(const struct geom *geom, struct heads *heads,
-			 struct geom **out)
+static int find_by_sizes(const struct geom *geom, struct prober *prober,
+			 struct heads *heads, struct geom **out)
 {
-	struct work w = { .geom = geom, .heads = heads };
+	struct work w = { .geom = geom, .prober = prober, .heads = heads };
 	int err;
 
 	/* A short track may be one with slips, or come again. */
@@ -609,7 +618,7 @@ static int try_bands(struct near *near, const struct pieces *p,
 	if (!err)
 		err = bands_prove(&bands, near, p, &share);
 	if (!err && share > 0)
-		err = bands_place(&bands, near->geom, out);
+		err = bands_place(&bands, near, out);
 	if (*out)
 		*heads = (struct heads){
 			.order = HEADS_SERPENTINE,
@@ -681,7 +690,7 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 
 	*heads = (struct heads){ 0 };
 	*out = NULL;
-	err = find_by_sizes(geom, heads, out);
+	err = find_by_sizes(geom, prober, heads, out);
 	if (err || (heads->surfaces &&
 		    (!prober || heads->order == HEADS_CYLINDER)))
 		return err;
@@ -689,7 +698,7 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 	*heads = (struct heads){ 0 };
 	geom_free(*out);
 	*out = NULL;
-	err = pieces_cut(geom, &p);
+	err = pieces_cut(geom, prober, &p);
 	if (err)
 		return err;
 	surfaces = pieces_count(&p, &are, &sure_ppm);
@@ -710,4 +719,36 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 int heads_find(const struct geom *geom, struct heads *heads, struct geom **out)
 {
 	return heads_measure(NULL, 0, 0, geom, heads, out);
+}
+
+/* ---- Measured anew ---- */
+
+int heads_keep(const struct geom *was, const struct geom *now,
+	       struct geom **out)
+{
+	struct geom_build *b = geom_build_new(geom_period_ns(now), TOLERANCE);
+	uint64_t known = 0, others = 0;
+	struct geom_track t, old;
+	int err = b ? 0 : -ENOMEM;
+
+	*out = NULL;
+	for (uint64_t i = 0; i < geom_tracks(now) && !err; i++) {
+		struct geom_sweep s = { .count = 1 };
+
+		geom_track_at(now, i, &t);
+		geom_track_of(was, t.first, &old);
+		known += t.known;
+		others += t.known && (!old.known || old.first != t.first);
+		s.cylinder = old.cylinder;
+		s.surface = (int32_t)old.surface;
+		s.sectors = t.sectors;
+		s.around = around(&t) > t.sectors ? around(&t) : t.sectors;
+		s.base = t.start;
+		s.known = t.known;
+		err = geom_build_sweep(b, &s);
+	}
+	if (!err && others <= known / OTHERS_LEAST)
+		err = geom_build_finish(b, out);
+	geom_build_free(b);
+	return err;
 }

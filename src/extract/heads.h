@@ -43,4 +43,11 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 		  const struct geom *geom, struct heads *heads,
 		  struct geom **out);
 
+/*
+ * Tracks of a geometry that were measured anew, in the places where they were:
+ * *out, or NULL if too many are others now.  -ENOMEM.
+ */
+int heads_keep(const struct geom *was, const struct geom *now,
+	       struct geom **out);
+
 #endif

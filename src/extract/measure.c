@@ -57,44 +57,64 @@ static void keep(struct profile *p)
 	}
 }
 
-/* The map knows nothing of surfaces.  Where the profile did, its seeks are by
- * cylinders: those must be found again, or they mean nothing. */
-static int keep_heads(struct profile *p)
+static void forget_seeks(struct profile *p)
 {
-	struct heads heads;
+	p->part[PROFILE_SEEK].method = PROFILE_NONE;
+	p->part[PROFILE_SEEK].confidence_ppm = 0;
+	free(p->mech.seek);
+	p->mech.seek = NULL;
+	p->mech.seek_n = 0;
+}
+
+void measure_keep_heads(struct profile *p, struct geom *geom,
+			uint32_t sure_ppm)
+{
+	geom_free(p->geom);
+	p->geom = geom;
+	p->part[PROFILE_SURFACES].method = PROFILE_TIMING;
+	p->part[PROFILE_SURFACES].confidence_ppm = sure_ppm;
+	forget_seeks(p);
+}
+
+/* The map knows nothing of surfaces.  Where the profile did, its seeks are by
+ * cylinders: tracks stay in theirs, or both mean nothing. */
+static int keep_places(struct profile *p, const struct geom *was)
+{
 	struct geom *geom;
 	int err;
 
 	if (!p->part[PROFILE_SURFACES].confidence_ppm)
 		return 0;
-	err = heads_find(p->geom, &heads, &geom);
+	err = heads_keep(was, p->geom, &geom);
 	if (err)
 		return err;
-	p->part[PROFILE_SURFACES].confidence_ppm = heads.confidence_ppm;
 	if (geom) {
 		geom_free(p->geom);
 		p->geom = geom;
 		return 0;
 	}
 	p->part[PROFILE_SURFACES].method = PROFILE_NONE;
-	p->part[PROFILE_SEEK] = p->part[PROFILE_SURFACES];
-	free(p->mech.seek);
-	p->mech.seek = NULL;
-	p->mech.seek_n = 0;
+	p->part[PROFILE_SURFACES].confidence_ppm = 0;
+	forget_seeks(p);
 	return 0;
 }
 
 int measure_keep(struct profile *profile, const struct map *map)
 {
-	struct geom *geom;
-	int err = map_geom(map, &geom);
+	struct geom *was = profile->geom;
+	int err = map_geom(map, &profile->geom);
 
-	if (err)
+	if (!err)
+		err = keep_places(profile, was);
+	if (err) {
+		if (profile->geom != was)
+			geom_free(profile->geom);
+		profile->geom = was;
 		return err;
-	geom_free(profile->geom);
-	profile->geom = geom;
+	}
+	geom_free(was);
 	keep(profile);
-	return keep_heads(profile);
+	return 0;
 }
 
 int measure_recall(const struct profile *profile, struct map *map,

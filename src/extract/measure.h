@@ -27,12 +27,14 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 #define MEASURE_TRACKS 1u
 #define MEASURE_MECH 2u
 #define MEASURE_ANGLES 4u	/* as a whole, see trim.h */
+#define MEASURE_HEADS 8u	/* surfaces, see heads.h */
 
 /* A profile of which nothing is known gets the period. */
 void measure_keep_period(struct profile *profile, const struct prober *prober,
 			 uint64_t period_ps);
 
-/* What a map knows becomes what the profile knows of tracks.  On an error the
+/* What a map knows becomes what the profile knows of tracks.  Surfaces that it
+ * knew it goes on to know, if tracks are mostly the same.  On an error the
  * profile is as it was. */
 int measure_keep(struct profile *profile, const struct map *map);
 
@@ -40,6 +42,11 @@ int measure_keep(struct profile *profile, const struct map *map);
  * with what is `done`; takes milliseconds for large maps. */
 void measure_keep_state(struct profile *profile, const struct map *map,
 			unsigned done);
+
+/* Takes over the same tracks in their places.  Seeks are by cylinders: those
+ * must be measured anew. */
+void measure_keep_heads(struct profile *profile, struct geom *geom,
+			uint32_t sure_ppm);
 
 /* Likewise what was measured of its mechanics.  -ENOMEM. */
 int measure_keep_mech(struct profile *profile, const struct mech *mech);

@@ -112,8 +112,8 @@ static int find_group(struct pieces *p)
 
 /* Skews that are like no other cut only where tracks change: what was slipped
  * as a whole has one, too. */
-static int cut(const struct geom *geom, const struct turns *turns,
-	       struct pieces *p)
+static int cut(const struct geom *geom, struct prober *prober,
+	       const struct turns *turns, struct pieces *p)
 {
 	struct piece piece = { .whole = true };
 	uint32_t size = 0;
@@ -124,6 +124,7 @@ static int cut(const struct geom *geom, const struct turns *turns,
 	for (uint64_t i = 0; i < geom_tracks(geom) && !err; i++) {
 		bool mark, change;
 
+		prober_pause(prober, i);
 		while (k < turns->n && turns->v[k].track < i)
 			k++;
 		mark = k < turns->n && turns->v[k].track == i &&
@@ -174,16 +175,17 @@ static bool is_cylinder(uint64_t tracks, const struct turns *turns)
 							 CYLINDER_MOST);
 }
 
-int pieces_cut(const struct geom *geom, struct pieces *pieces)
+int pieces_cut(const struct geom *geom, struct prober *prober,
+	       struct pieces *pieces)
 {
 	struct turns turns;
-	int err = turns_find(geom, &turns);
+	int err = turns_find(geom, prober, &turns);
 
 	*pieces = (struct pieces){ 0 };
 	if (err)
 		return err;
 	pieces->cylinders = is_cylinder(geom_tracks(geom), &turns);
-	err = cut(geom, &turns, pieces);
+	err = cut(geom, prober, &turns, pieces);
 	turns_fini(&turns);
 	if (!err)
 		err = find_group(pieces);

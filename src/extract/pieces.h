@@ -10,6 +10,7 @@
 #define TRAX_EXTRACT_PIECES_H
 
 #include "diskmodel/geom.h"
+#include "extract/probe.h"
 
 struct piece {
 	uint64_t track;		/* its first */
@@ -33,8 +34,10 @@ enum pieces_are {
 	PIECES_SWEEPS,		/* tracks of one surface */
 };
 
-/* Costs by the number of tracks.  -ENOMEM */
-int pieces_cut(const struct geom *geom, struct pieces *pieces);
+/* Costs by the number of tracks; prober: only to pause now and then, may be
+ * NULL.  -ENOMEM */
+int pieces_cut(const struct geom *geom, struct prober *prober,
+	       struct pieces *pieces);
 void pieces_free(struct pieces *pieces);
 
 /*

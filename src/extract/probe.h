@@ -38,6 +38,27 @@ struct prober {
 	int (*access)(struct prober *prober, struct probe_access *access,
 		      unsigned n, unsigned depth);
 	uint64_t accesses;	/* done so far */
+	/* NULL, or called now and then by who computes for long: others may
+	 * have waited. */
+	void (*pause)(struct prober *prober);
 };
+
+/* The i-th of many steps that take a microsecond at most; prober may be NULL.
+ */
+#define PROBER_STEPS 2048u
+static inline void prober_pause(struct prober *prober, uint64_t i)
+{
+	if (prober && prober->pause && i % PROBER_STEPS == PROBER_STEPS - 1)
+		prober->pause(prober);
+}
+
+/* The same for those who take only a function and what it gets. */
+static inline void prober_pause_now(void *prober)
+{
+	struct prober *p = prober;
+
+	if (p && p->pause)
+		p->pause(p);
+}
 
 #endif

@@ -148,7 +148,8 @@ int scsi_around(struct geom **geom)
 		err = 0;
 		find_runs(&r);
 		if (find_around(&r, around))
-			err = angles_put(*geom, bases, around, &mended);
+			err = angles_put(*geom, NULL, bases, around,
+					 &mended);
 		else
 			mended = NULL;
 		if (!err && mended) {

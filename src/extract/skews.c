@@ -52,6 +52,7 @@ struct kind {
 };
 
 struct skews {
+	struct prober *prober;	/* to pause; or NULL */
 	uint64_t tracks;
 	uint16_t *kind;		/* of the step to a track; 0: not known */
 	float *excess;		/* of that over its kind's mean */
@@ -157,6 +158,7 @@ static void sort_out(struct skews *s, const struct geom *geom)
 		s->excess[i] = (float)(base - base_before);
 		before = t;
 		base_before = base;
+		prober_pause(s->prober, i);
 	}
 	for (uint64_t i = 0; i < s->tracks; i++) {
 		double step = s->kind[i] ? s->kinds[s->kind[i] - 1].step :
@@ -166,7 +168,8 @@ static void sort_out(struct skews *s, const struct geom *geom)
 	}
 }
 
-int skews_new(const struct geom *geom, struct skews **skews)
+int skews_new(const struct geom *geom, struct prober *prober,
+	      struct skews **skews)
 {
 	struct skews *s = calloc(1, sizeof(*s));
 	uint64_t n = geom_tracks(geom);
@@ -174,6 +177,7 @@ int skews_new(const struct geom *geom, struct skews **skews)
 	if (!s)
 		return -ENOMEM;
 	s->tracks = n;
+	s->prober = prober;
 	s->kind = calloc(n, sizeof(*s->kind));
 	s->excess = calloc(n, sizeof(*s->excess));
 	s->known = calloc(n, sizeof(*s->known));
@@ -380,12 +384,14 @@ static void filter_run(struct filter *f, const struct skews_read *read,
 		}
 		if (late) {
 			late[i] = (float)f->x[0];
-			sigma[i] = (float)hypot(sqrt(f->c[0][0]), f->strange);
+			sigma[i] = (float)hypot(sqrt(fmax(f->c[0][0], 0)),
+						f->strange);
 		}
 		if (f->backwards) {
 			filter_see_all(f, read, n, &k, i, sigma);
 			filter_step(f, i);
 		}
+		prober_pause(f->skews->prober, step);
 	}
 }
 
@@ -417,6 +423,9 @@ static void join(float *late, float *sigma, double other, double other_sigma)
 	double here = (double)*sigma * *sigma;
 	double there = other_sigma * other_sigma;
 
+	/* Both certain. */
+	if (!(here + there > 0))
+		return;
 	*late += (float)(here / (here + there) * phase_wrap(other - *late));
 	*sigma = (float)sqrt(here * there / (here + there));
 }

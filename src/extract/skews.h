@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "diskmodel/geom.h"
+#include "extract/probe.h"
 
 /* A track was seen later than it was believed to come by. */
 struct skews_read {
@@ -24,8 +25,10 @@ struct skews_read {
 
 struct skews;
 
-/* The kinds of a geometry's steps.  -ENOMEM. */
-int skews_new(const struct geom *geom, struct skews **skews);
+/* The kinds of a geometry's steps.  prober: only to pause now and then; may be
+ * NULL.  -ENOMEM. */
+int skews_new(const struct geom *geom, struct prober *prober,
+	      struct skews **skews);
 void skews_free(struct skews *skews);
 
 /* As believed: the angle of a track's physical sector 0, and how many sectors

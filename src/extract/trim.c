@@ -167,12 +167,15 @@ static size_t choose(const struct trim *t, uint64_t *list, size_t n,
 	double all = 0, sum, next;
 	size_t k = 0;
 
-	for (uint64_t i = 0; i < t->tracks; i++)
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
 		all += worth(t, i, first);
+	}
 	sum = 0;
 	next = all / (double)n *
 	       (double)(env_random(t->reader.prober->env) % 1000) / 1000;
 	for (uint64_t i = 0; i < t->tracks && k < n; i++) {
+		prober_pause(t->reader.prober, i);
 		sum += worth(t, i, first);
 		if (sum <= next)
 			continue;
@@ -219,6 +222,7 @@ static int understand(struct trim *t)
 			   t->sigma);
 	free(read);
 	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
 		geom_track_at(t->geom, i, &track);
 		if (!track.known)
 			t->sigma[i] = -1;
@@ -230,8 +234,10 @@ static bool is_sure(const struct trim *t)
 {
 	uint64_t sure = 0;
 
-	for (uint64_t i = 0; i < t->tracks; i++)
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
 		sure += t->sigma[i] >= 0 && t->sigma[i] <= SURE;
+	}
 	return (double)sure >= NEARLY * (double)t->known;
 }
 
@@ -260,14 +266,14 @@ static int look_around(struct trim *t)
 static void known_track(const struct trim *t, uint64_t from,
 			struct geom_track *track)
 {
-	struct geom_track at;
-
-	for (uint64_t i = 0; i < t->tracks; i++) {
-		geom_track_at(t->geom, i, &at);
-		if (!at.known)
-			continue;
-		*track = at;
-		if (i >= from)
+	for (uint64_t i = from; i < t->tracks; i++) {
+		geom_track_at(t->geom, i, track);
+		if (track->known)
+			return;
+	}
+	for (uint64_t i = from; i-- > 0;) {
+		geom_track_at(t->geom, i, track);
+		if (track->known)
 			return;
 	}
 }
@@ -281,6 +287,7 @@ static int begin(struct trim *t, struct prober *prober)
 	int err = 0;
 
 	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(prober, i);
 		geom_track_at(t->geom, i, &track);
 		t->sigma[i] = track.known ? 0 : -1;
 		t->known += track.known;
@@ -311,12 +318,13 @@ static int put(const struct trim *t, struct geom **out,
 {
 	angle *bases = calloc(t->tracks, sizeof(*bases));
 	uint32_t *rounds = calloc(t->tracks, sizeof(*rounds));
-	double sum = 0, square = 0, sigma = 0, n = (double)t->known;
+	double sum = 0, square = 0, sigma = 0, n = (double)t->known, late;
 	int err;
 
 	for (uint64_t i = 0; bases && rounds && i < t->tracks; i++) {
 		struct geom_track track;
 
+		prober_pause(t->reader.prober, i);
 		geom_track_at(t->geom, i, &track);
 		rounds[i] = around(t, usual(t->geom, &track),
 				   skews_around(&track));
@@ -324,13 +332,15 @@ static int put(const struct trim *t, struct geom **out,
 		if (t->sigma[i] < 0)
 			continue;
 		bases[i] += (angle)(int64_t)llrint(ldexp(t->late[i], 32));
-		sum += t->late[i];
-		square += (double)t->late[i] * t->late[i];
+		late = phase_wrap(t->late[i]);
+		sum += late;
+		square += late * late;
 		sigma += (double)t->sigma[i] * t->sigma[i];
 	}
 	stats->moved = sqrt(fmax(square / n - sum / n * sum / n, 0));
 	stats->sigma = sqrt(sigma / n);
-	err = bases && rounds ? angles_put(t->geom, bases, rounds, out) :
+	err = bases && rounds ? angles_put(t->geom, t->reader.prober, bases,
+					 rounds, out) :
 				-ENOMEM;
 	free(rounds);
 	free(bases);
@@ -348,7 +358,7 @@ static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
 	t->read = calloc(MOST_READS, sizeof(*t->read));
 	if (!t->late || !t->sigma || !t->read)
 		return -ENOMEM;
-	err = skews_new(t->geom, &t->skews);
+	err = skews_new(t->geom, prober, &t->skews);
 	if (!err)
 		err = begin(t, prober);
 	if (!err)

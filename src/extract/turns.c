@@ -41,6 +41,7 @@
 #define SLIPPED_MOST 3
 
 struct leads {
+	struct prober *prober;	/* to pause; or NULL */
 	uint16_t *v;		/* v[i]: from track i - 1 to i */
 	uint64_t n;
 	uint32_t bin[BINS];
@@ -51,7 +52,8 @@ struct leads {
 
 /* ---- Leads ---- */
 
-static int leads_make(const struct geom *geom, struct leads *l)
+static int leads_make(const struct geom *geom, struct prober *prober,
+		      struct leads *l)
 {
 	struct geom_track t, last = { .known = false };
 
@@ -60,6 +62,7 @@ static int leads_make(const struct geom *geom, struct leads *l)
 	if (!l->v)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < l->n; i++, last = t) {
+		prober_pause(prober, i);
 		geom_track_at(geom, i, &t);
 		l->v[i] = last.known && t.known ?
 				  (uint16_t)((t.start - last.start) >> 16) :
@@ -93,6 +96,7 @@ static double densest(struct leads *l, double *at)
 	for (uint32_t b = 0; b < BINS; b++)
 		l->bin[b] = 0;
 	for (uint64_t i = 1; i < l->n; i++) {
+		prober_pause(l->prober, i);
 		if (l->v[i] == UNKNOWN)
 			continue;
 		all++;
@@ -120,6 +124,7 @@ static uint64_t around(const struct leads *l, double at, double wide,
 	for (uint64_t i = 1; i < l->n; i++) {
 		double by = remainder(l->v[i] / TURN - at, 1);
 
+		prober_pause(l->prober, i);
 		if (l->v[i] == UNKNOWN || fabs(by) > wide)
 			continue;
 		n++;
@@ -148,9 +153,11 @@ static void find_skews(struct leads *l)
 		l->skew[l->skews++] = mean;
 		densest(l, &at);
 	}
-	for (uint64_t i = 1; i < l->n; i++)
+	for (uint64_t i = 1; i < l->n; i++) {
+		prober_pause(l->prober, i);
 		if (l->v[i] != UNKNOWN)
 			l->common[skew_of(l, l->v[i])]++;
+	}
 }
 
 /* ---- Marks ---- */
@@ -198,6 +205,7 @@ static int find_marks(const struct leads *l, struct turns *turns)
 		unsigned k = l->v[i] == UNKNOWN ? l->skews :
 						  skew_of(l, l->v[i]);
 
+		prober_pause(l->prober, i);
 		if (kind[k] == TURN_NONE)
 			continue;
 		if (turns->n == room) {
@@ -289,14 +297,15 @@ uint32_t turns_cycle(const struct turns *t, uint32_t *sure_ppm)
 	return best;
 }
 
-int turns_find(const struct geom *geom, struct turns *turns)
+int turns_find(const struct geom *geom, struct prober *prober,
+	       struct turns *turns)
 {
-	struct leads leads = { 0 };
+	struct leads leads = { .prober = prober };
 	uint32_t sure_ppm;
 	int err;
 
 	*turns = (struct turns){ 0 };
-	err = leads_make(geom, &leads);
+	err = leads_make(geom, prober, &leads);
 	if (!err) {
 		find_skews(&leads);
 		if (leads.skews > 1)

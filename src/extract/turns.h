@@ -10,6 +10,7 @@
 #define TRAX_EXTRACT_TURNS_H
 
 #include "diskmodel/geom.h"
+#include "extract/probe.h"
 
 enum turn_kind {
 	TURN_ONE,		/* the more common kind of mark */
@@ -30,8 +31,10 @@ struct turns {
 	bool two;		/* both kinds come at that distance */
 };
 
-/* Costs by the number of tracks.  -ENOMEM */
-int turns_find(const struct geom *geom, struct turns *turns);
+/* Costs by the number of tracks; prober: only to pause now and then, may be
+ * NULL.  -ENOMEM */
+int turns_find(const struct geom *geom, struct prober *prober,
+	       struct turns *turns);
 void turns_fini(struct turns *turns);
 
 /* Marks of the other kind at even distances: how many marks from one to the

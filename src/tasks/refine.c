@@ -25,6 +25,7 @@
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 #include "extract/fit.h"
+#include "extract/heads.h"
 #include "extract/map.h"
 #include "extract/measure.h"
 #include "extract/period.h"
@@ -60,8 +61,10 @@
 #define BUFFER_BYTES (2u << 20)
 #define MECH_TRIES 3u
 #define TRIM_TRIES 10u
-/* More than these would be computed upon for too long at a time. */
-#define TRIM_TRACKS 500000u
+/* It finds its clock again itself, if it is not too far off. */
+#define TRIM_REST_NS UINT64_C(60000000000)
+/* More than these would take too much memory. */
+#define TRIM_TRACKS 3000000u
 /* Worth being used, revolutions; the period, when it is that sure. */
 #define TRIM_SIGMA 0.01
 #define TRIM_PERIOD_PPM 0.3
@@ -111,6 +114,7 @@ struct refine {
 	unsigned flat_reads, slow_reads; /* since last looked at */
 	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
 	unsigned pauses;	/* one after another */
+	uint64_t rest_ns;	/* the clock bears that */
 
 	bool step_over;
 	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
@@ -118,6 +122,8 @@ struct refine {
 	bool have_period;	/* which is new */
 	struct geom *trimmed;	/* with better angles, to be adopted */
 	struct trim_stats trim;
+	struct geom *placed;	/* on their surfaces, to be adopted */
+	struct heads heads;
 	struct mech mech;
 	bool have_mech;		/* which is new */
 	bool believes;		/* the profile fits after all */
@@ -261,7 +267,7 @@ static int access_one(struct refine *r, struct probe_access *a)
 		if (env_now_ns(r->fs->env) < r->wake_ns)
 			coro_yield(r->coro);
 		r->rested = r->read_ns &&
-			    env_now_ns(r->fs->env) - r->read_ns > REST_NS;
+			    env_now_ns(r->fs->env) - r->read_ns > r->rest_ns;
 		/* What moves is measured by one read and the next: that the
 		 * clock has drifted does not matter. */
 		r->rested &= !r->moving;
@@ -300,6 +306,15 @@ static int refine_access(struct prober *prober, struct probe_access *access,
 		err = access_one(r, &access[i]);
 	}
 	return err;
+}
+
+/* In the middle of a computation: let others go on. */
+static void refine_pause(struct prober *prober)
+{
+	struct refine *r = container_of(prober, struct refine, prober);
+
+	if (!r->closing)
+		coro_yield(r->coro);
 }
 
 /* Was it all found by timing, as far as it was found? */
@@ -452,12 +467,44 @@ static int refine_trim(struct refine *r, struct coro *coro)
 
 	if (geom_tracks(geom) > TRIM_TRACKS || !geom_known(geom))
 		return 0;
+	r->rest_ns = TRIM_REST_NS;
 	for (i = 0; i < TRIM_TRIES && !r->closing && err == -EINTR; i++)
 		err = trim_angles(&r->prober, geom, &options, &r->trimmed,
 				  &r->trim);
+	r->rest_ns = REST_NS;
 	if (err)
 		return r->closing || err == -ENOMEM || err == -ENODEV ? err : 0;
 	r->done |= MEASURE_ANGLES;
+	r->step_over = true;
+	coro_yield(coro);
+	return 0;
+}
+
+static bool knows_heads(const struct fs *fs)
+{
+	return fs->profile->part[PROFILE_SURFACES].confidence_ppm > 0;
+}
+
+/* On which surfaces the tracks lie: their geometry stays as it is meanwhile. */
+static int refine_heads(struct refine *r, struct coro *coro)
+{
+	const struct profile *p = r->fs->profile;
+	int err = r->closing ? -EINTR : 0;
+
+	if (!err && !knows_heads(r->fs) && geom_known(p->geom) &&
+	    geom_tracks(p->geom) <= TRIM_TRACKS) {
+		r->moving = true;
+		err = heads_measure(&r->prober, p->mech.period_ps, 0, p->geom,
+				    &r->heads, &r->placed);
+		r->moving = false;
+	}
+	if (err)
+		return err;
+	r->done |= MEASURE_HEADS;
+	if (!r->placed)
+		return 0;
+	/* Its cylinders are others from then on. */
+	r->done &= ~MEASURE_MECH;
 	r->step_over = true;
 	coro_yield(coro);
 	return 0;
@@ -594,6 +641,8 @@ static void refine_body(struct coro *coro, void *arg)
 	}
 	if (!err && !(r->done & MEASURE_ANGLES))
 		err = refine_trim(r, coro);
+	if (!err && !(r->done & MEASURE_HEADS))
+		err = refine_heads(r, coro);
 	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
 		err = refine_mech(r);
 	if (err != -EINTR)
@@ -659,6 +708,27 @@ static int refine_adopt_angles(struct refine *r)
 	return 0;
 }
 
+static int refine_adopt_heads(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	measure_keep_heads(next, r->placed, r->heads.confidence_ppm);
+	r->placed = NULL;
+	measure_keep_state(next, r->map, r->done);
+	err = fs_adopt_profile(r->fs, next);
+	if (err) {
+		profile_free(next);
+		return err;
+	}
+	r->done_kept = r->done;
+	msg_info("%s: %u surface%s", r->fs->disk->name, r->heads.surfaces,
+		 r->heads.surfaces > 1 ? "s" : "");
+	return 0;
+}
+
 static int refine_adopt(struct refine *r)
 {
 	uint64_t now_ns = env_now_ns(r->fs->env);
@@ -716,6 +786,8 @@ static void refine_weigh(struct refine *r)
 		err = refine_adopt_period(r);
 	} else if (r->trimmed && r->trim.sigma < TRIM_SIGMA) {
 		err = refine_adopt_angles(r);
+	} else if (r->placed) {
+		err = refine_adopt_heads(r);
 	} else if (r->believes) {
 		r->believes = false;
 		err = fs_believe(r->fs);
@@ -866,8 +938,10 @@ static bool is_done(const struct refine *r)
 		return !p->mech.period_ps || !geom_known(p->geom);
 	if (!refine_can(r->fs))
 		return !refine_may_begin(r->fs);
-	return (r->done & MEASURE_TRACKS ||
-		geom_known_sectors(p->geom) == p->sectors) &&
+	/* Who knew all of it from elsewhere has looked for surfaces, too. */
+	return (r->done & MEASURE_TRACKS ?
+			r->done & MEASURE_HEADS || knows_heads(r->fs) :
+			geom_known_sectors(p->geom) == p->sectors) &&
 	       (r->done & MEASURE_MECH || p->mech.seek_n);
 }
 
@@ -890,6 +964,7 @@ static void refine_free(struct refine *r)
 {
 	coro_free(r->coro);
 	geom_free(r->trimmed);
+	geom_free(r->placed);
 	map_close(r->map);
 	free(r->buffer);
 	free(r);
@@ -906,6 +981,8 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->prober.env = fs->env;
 	r->prober.limits = &fs->disk->limits;
 	r->prober.access = refine_access;
+	r->prober.pause = refine_pause;
+	r->rest_ns = REST_NS;
 	r->period_ps = options.period_ps;
 	r->requests = foreground_requests(r);
 	r->last_ns = env_now_ns(fs->env);
