@@ -32,6 +32,8 @@
 /* A leap is seen from so many tolerances on, and known to so many. */
 #define JUMP 2.2
 #define SAME_JUMP 1.1
+/* Slipped sectors that hardly show in the angle take no more of it. */
+#define SLACK_LITTLE 0.25
 /* Shorter tracks are not taken for parts of the middle of a zone. */
 #define SHORT_LEAST 0.8
 /* Unless so many in a row are alike, of which two are more than a turn. */
@@ -97,15 +99,20 @@ static uint64_t unit_of(const struct prove_claim *c, unsigned spot)
 	}
 }
 
+/* By how much later units of a track may be: sectors slipped before them. */
+static double slack(const struct prove_claim *c)
+{
+	return (c->nominal - c->size) * c->pitch;
+}
+
 /* Is a unit of a track where the first says?  Slipped sectors before it make
  * it later. */
 static bool on_line(const struct reader *r, const struct prove_claim *c,
 		    double first, uint32_t at, double turn)
 {
 	double late = off(turn, first + at * c->pitch);
-	double slack = (c->nominal - c->size) * c->pitch;
 
-	return late >= -r->tolerance && late <= slack + r->tolerance;
+	return late >= -r->tolerance && late <= slack(c) + r->tolerance;
 }
 
 /* Slipped sectors that are seen take more than that from a turn. */
@@ -160,13 +167,14 @@ static bool is_alone(const struct prove *p, size_t i)
 	       alone_on(p, i, -1) || alone_on(p, i, 1);
 }
 
-/* Has enough been seen of a spot?  A look that is right where nothing is counts
- * for more than one that is wrong where all is as it should be: late
- * completions are not that rare, those that are late by just the leap that was
- * foretold are some hundreds of times rarer. */
+/* Has enough been seen of a spot?  What is late is late by just the leap that
+ * was foretold once in some hundred times: that one wrong look is not made up
+ * for makes it twice as likely that what is wrong is believed, no more. */
 static bool is_settled(const struct prove_trial *t, unsigned spot)
 {
-	return t->right[spot] >= t->need[spot] + t->wrong[spot];
+	unsigned wrong = t->wrong[spot];
+
+	return t->right[spot] >= t->need[spot] + (wrong ? wrong - 1 : 0);
 }
 
 static bool is_refuted(const struct prove_trial *t, unsigned spot)
@@ -388,8 +396,8 @@ static bool needs_inner(const struct prove *p, size_t i, unsigned spot)
 	const struct prove_claim *c = &p->claim[i];
 
 	return p->trial[i].alone && !in_rounds(p, i) &&
-	       (c->size != c->nominal || spot == PROVE_INNER + 1 ||
-		spot == PROVE_INNER + 2);
+	       (slack(c) > SLACK_LITTLE * p->reader->tolerance ||
+		spot == PROVE_INNER + 1 || spot == PROVE_INNER + 2);
 }
 
 static void try_begin(struct prove *p, size_t i)
@@ -809,7 +817,7 @@ static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
 		return err;
 	last = p->claim + p->n - 1;
 	if (p->n && last->first + last->size == t->first &&
-	    last->size == last->nominal)
+	    slack(last) <= SLACK_LITTLE * p->reader->tolerance)
 		c.leap = off(t->start, last->start + last->size * last->pitch);
 	p->claim[p->n++] = c;
 	return 0;
