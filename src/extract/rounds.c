@@ -56,7 +56,7 @@ static void begin_zone(struct rounds *r, unsigned tracks)
 	r->tracks = tracks;
 	r->passed = r->wary = r->since = 0;
 	r->pending = r->shown = 0;
-	r->absorbs = r->plain = r->lost = false;
+	r->absorbs = r->doubted = r->plain = r->lost = false;
 	r->seen = true;
 }
 
@@ -209,13 +209,17 @@ void rounds_event(struct rounds *rounds)
 void rounds_doubt(struct rounds *rounds)
 {
 	rounds->plain = false;
-	rounds->absorbs = true;
+	rounds->doubted = true;
 	rounds->wary = 2 * rounds->tracks;
 }
 
+/* Another one before it makes up for nothing: that would be a longer track.
+ * But it may have used up the spares. */
 void rounds_slip(struct rounds *rounds, uint32_t size)
 {
-	rounds_event(rounds);
+	rounds->inner = !rounds->wary &&
+			!ends_may_be_last(&rounds->ends, size);
+	rounds->wary = 2 * rounds->tracks;
 	rounds->pending = size;
 	rounds->since = 0;
 }
@@ -232,9 +236,9 @@ void rounds_pass(struct rounds *rounds, unsigned tracks)
 		rounds->pending = 0;
 		return;
 	}
-	if (!ends_may_be_last(&rounds->ends, rounds->pending) ||
-	    (rounds->shown && rounds->shown != rounds->pending))
-		rounds->plain = !rounds->absorbs;
+	if (rounds->inner || (rounds->shown && !rounds->absorbs &&
+			      rounds->shown != rounds->pending))
+		rounds->plain = !rounds->doubted;
 	rounds->shown = rounds->pending;
 	rounds->pending = 0;
 }

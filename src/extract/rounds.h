@@ -30,9 +30,11 @@ struct rounds {
 	bool lost;		/* it was not: it may be another zone */
 	uint64_t alike;		/* unit from which on sizes are one; 0: none */
 	uint32_t pending;	/* full size of a track with slips; 0: none */
+	bool inner;		/* not the last of a cylinder, and the first */
 	unsigned since;		/* tracks passed behind it */
 	uint32_t shown;		/* of one whose slips showed behind; 0: none */
-	bool absorbs;		/* slips were made up for */
+	bool absorbs;		/* slips may have been made up for */
+	bool doubted;		/* a leap was wrong on the way all the same */
 	bool plain;		/* slips show behind */
 	struct ends ends;
 	struct run round[ENDS_MOST]; /* the tracks of ends.size */
