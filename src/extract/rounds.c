@@ -15,6 +15,13 @@
 #define LONG_RUNS 6u
 /* No scratch goes over more rounds. */
 #define FRESH_ROUNDS 64u
+/* Slips that have shown behind all of their cylinder: there may have been
+ * others in its last track, as many as it has spares.  Where slips are rare
+ * that does not happen twice, else not three times. */
+#define INNERS_ENOUGH 3u
+#define RARE_TRACKS 128u
+/* And more for each that was perhaps made up for, as all would be. */
+#define INNERS_MORE 4u
 /* Of tracks of one size, after which there are no rounds any more. */
 #define ALIKE_ROUNDS 2u
 
@@ -54,9 +61,10 @@ static bool is_known(const struct ends *e, const uint32_t *size, unsigned n)
 static void begin_zone(struct rounds *r, unsigned tracks)
 {
 	r->tracks = tracks;
-	r->passed = r->wary = r->since = 0;
+	r->passed = r->wary = r->since = r->absorbs = 0;
+	r->inners = r->firsts = r->others = r->slips = 0;
 	r->pending = r->shown = 0;
-	r->absorbs = r->doubted = r->plain = r->lost = false;
+	r->doubted = r->plain = r->lost = false;
 	r->seen = true;
 }
 
@@ -201,8 +209,7 @@ void rounds_wanted(const struct rounds *rounds, const struct ahead *ahead,
 void rounds_event(struct rounds *rounds)
 {
 	rounds->wary = 2 * rounds->tracks;
-	if (rounds->pending)
-		rounds->absorbs = true;
+	rounds->absorbs += rounds->pending > 0;
 	rounds->pending = 0;
 }
 
@@ -214,14 +221,40 @@ void rounds_doubt(struct rounds *rounds)
 }
 
 /* Another one before it makes up for nothing: that would be a longer track.
- * But it may have used up the spares. */
+ * But it may have used up the spares, as one in the last track may. */
 void rounds_slip(struct rounds *rounds, uint32_t size)
 {
-	rounds->inner = !rounds->wary &&
-			!ends_may_be_last(&rounds->ends, size);
+	rounds->slips++;
+	rounds->clear = !rounds->wary;
 	rounds->wary = 2 * rounds->tracks;
 	rounds->pending = size;
 	rounds->since = 0;
+}
+
+/* Have enough been seen? */
+static bool is_plain(const struct rounds *r)
+{
+	bool rare = r->passed > RARE_TRACKS * r->slips;
+	unsigned enough = rare ? INNERS_ENOUGH - 1 : INNERS_ENOUGH;
+	unsigned least = r->firsts < r->others ? r->firsts : r->others;
+
+	if (r->doubted)
+		return false;
+	if (r->ends.known)
+		return r->inners >= enough + INNERS_MORE * r->absorbs;
+	return least + 1 >= enough && r->firsts + r->others > enough &&
+	       !r->absorbs;
+}
+
+/* The slips that are pending have shown behind all of their cylinder. */
+static void note_shown(struct rounds *r)
+{
+	if (!r->shown)
+		r->shown = r->pending;
+	r->inners += !ends_may_be_last(&r->ends, r->pending);
+	r->firsts += r->pending == r->shown;
+	r->others += r->pending != r->shown;
+	r->plain = is_plain(r);
 }
 
 void rounds_pass(struct rounds *rounds, unsigned tracks)
@@ -232,13 +265,7 @@ void rounds_pass(struct rounds *rounds, unsigned tracks)
 	rounds->wary -= tracks < rounds->wary ? tracks : rounds->wary;
 	if (!rounds->pending || rounds->since <= rounds->tracks)
 		return;
-	if (!rounds->seen) {
-		rounds->pending = 0;
-		return;
-	}
-	if (rounds->inner || (rounds->shown && !rounds->absorbs &&
-			      rounds->shown != rounds->pending))
-		rounds->plain = !rounds->doubted;
-	rounds->shown = rounds->pending;
+	if (rounds->seen && rounds->clear)
+		note_shown(rounds);
 	rounds->pending = 0;
 }

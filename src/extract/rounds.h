@@ -4,13 +4,22 @@
  * Tracks of unequal surfaces, one after another, come again with every
  * cylinder.  When each cylinder has spares, a slip moves the boundaries behind
  * it as far as the end of the cylinder and no further: a leap over it is right
- * at its end and wrong on the way.  So every boundary is looked at until slips
- * of two different tracks of a round have been seen to move all that came
- * behind them; two, for the last track of a cylinder may slip by more than
- * there are spares.
+ * at its end and wrong on the way.  Nothing but that end moves boundaries back,
+ * so each slip shows at the start of the last track of its cylinder; in that
+ * track itself it moves none.  Which track that is may be known (ends.h): then
+ * it is looked at in each cylinder, else every boundary is.
+ *
+ * That is over when slips of some tracks that are not the last of a cylinder,
+ * the first in it, have been seen to move all that came behind them.  Not of
+ * one: the last track may have slipped by just as many as there are spares,
+ * which shows nowhere.  Where it is not known which is the last, it must be
+ * some of one track of a round, and some of others.
  *
  * What is looked at is one side: a slip shows in it if the round itself is as
- * it is thought to be, which some looks from both sides have said before.
+ * it is thought to be.  Whether that is so looks from both sides say for as
+ * long as a scratch may go on, which made all rounds alike: at all boundaries
+ * of the last round of each leap.  What is right there, before and behind, is
+ * so between: a scratch does not end and begin again.
  */
 #ifndef TRAX_EXTRACT_ROUNDS_H
 #define TRAX_EXTRACT_ROUNDS_H
@@ -30,10 +39,14 @@ struct rounds {
 	bool lost;		/* it was not: it may be another zone */
 	uint64_t alike;		/* unit from which on sizes are one; 0: none */
 	uint32_t pending;	/* full size of a track with slips; 0: none */
-	bool inner;		/* not the last of a cylinder, and the first */
+	unsigned slips;		/* such tracks */
+	bool clear;		/* nothing odd was near before it */
 	unsigned since;		/* tracks passed behind it */
-	uint32_t shown;		/* of one whose slips showed behind; 0: none */
-	bool absorbs;		/* slips may have been made up for */
+	/* Slips that showed behind their cylinder: not in its last track; in
+	 * one of size `shown`, and in others. */
+	unsigned inners, firsts, others;
+	uint32_t shown;		/* 0: none yet */
+	unsigned absorbs;	/* slips that may have been made up for */
 	bool doubted;		/* a leap was wrong on the way all the same */
 	bool plain;		/* slips show behind */
 	struct ends ends;
