@@ -255,7 +255,7 @@ START_TEST(closed)
 
 	ck_assert_int_eq(specgen_parse(drives[_i], &options), 0);
 	ck_assert_int_eq(specgen_make(&options, &spec), 0);
-	ck_assert_int_eq(extract_rig_init(&rig, spec, 3), 0);
+	ck_assert_int_eq(extract_rig_init(&rig, spec, 5), 0);
 	map = map_of(&rig, spec);
 	ck_assert_int_eq(map_extract(map, 0, rig.prober.limits->sectors), 0);
 	ck_assert_int_eq(map_geom(map, &geom), 0);

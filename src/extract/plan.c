@@ -207,6 +207,12 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 	return n;
 }
 
+bool plan_is_over(const struct plan *plan)
+{
+	return plan->expected && !plan->trusted &&
+	       plan->now.count >= plan->expected;
+}
+
 static void push(struct plan *p)
 {
 	if (p->n == PLAN_RUNS) {
@@ -375,6 +381,19 @@ static bool is_short(const struct run *run, uint32_t size)
 	       run->size > SHORT_LEAST * size;
 }
 
+/* As it was foretold before what was short. */
+static void recall(struct plan *p)
+{
+	p->expected = p->was.expected;
+	p->trusted = p->was.trusted;
+	p->period = p->was.period;
+	p->stale = p->was.stale;
+	p->ratio = p->was.ratio;
+	p->cut = p->was.cut;
+	p->rate = p->cross_rate = 0;
+	shrink(p);
+}
+
 /* Was all since the last long run, which was like this one, short? */
 static bool resume(struct plan *p, const struct run *run)
 {
@@ -387,20 +406,13 @@ static bool resume(struct plan *p, const struct run *run)
 	     is_short(past(p, k), run->size); k++)
 		count += past(p, k)->count;
 	if (k > SHORT_RUNS || k > p->n || past(p, k)->size != run->size ||
-	    past(p, k)->count < LONG_RUN ||
+	    (past(p, k)->count < LONG_RUN && usual_count(p) < LONG_RUN) ||
 	    !near(past(p, k)->step, run->step, SAME_STEP))
 		return false;
 	p->n -= k;
 	p->now = p->past[p->n];
 	p->now.count += count;
-	p->expected = p->was.expected;
-	p->trusted = p->was.trusted;
-	p->period = p->was.period;
-	p->stale = p->was.stale;
-	p->ratio = p->was.ratio;
-	p->cut = p->was.cut;
-	p->rate = p->cross_rate = 0;
-	shrink(p);
+	recall(p);
 	return true;
 }
 
@@ -415,8 +427,9 @@ static bool go_on(struct plan *p, const struct run *run)
 	for (unsigned k = 1; k <= GONE_MOST; k++)
 		follows |= near(run->cross, k * p->now.step, SAME_STEP);
 	if (!follows || run->size != p->now.size ||
-	    !near(run->step, p->now.step, SAME_STEP) ||
-	    p->now.count + run->count > usual)
+	    p->now.count + run->count > usual ||
+	    (p->now.count + run->count < usual &&
+	     !near(run->step, p->now.step, SAME_STEP)))
 		return false;
 	p->now.count += run->count;
 	p->rate = p->cross_rate = 0;
@@ -466,20 +479,30 @@ static bool find_place(struct plan *p)
 
 void plan_begin(struct plan *plan, const struct run *run)
 {
+	double cross = run->cross;
 	const struct run *old;
+	uint32_t count = 0;
 
 	if (resume(plan, run) || go_on(plan, run))
 		return;
-	if (is_long(&plan->now))
+	if (!is_short(&plan->now, run->size))
 		plan->was = (struct plan_long){
 			plan->expected, plan->trusted, plan->period,
 			plan->stale, plan->ratio, plan->cut
 		};
-	if (plan->now.count) {
+	if (plan->now.count && is_short(&plan->now, run->size) &&
+	    usual_count(plan) >= LONG_RUN) {
+		/* A run that began with some. */
+		recall(plan);
+		count = plan->now.count;
+		cross = plan->now.cross;
+	} else if (plan->now.count) {
 		see_end(plan, run->size);
 		push(plan);
 	}
 	plan->now = *run;
+	plan->now.count += count;
+	plan->now.cross = cross;
 	plan->trusted = find_place(plan);
 	plan->rate = plan->cross_rate = 0;
 	plan->expected = 0;

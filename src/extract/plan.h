@@ -87,6 +87,9 @@ void plan_pass(struct plan *plan, const struct ahead *track);
 /* The last track passed was none of those foretold. */
 void plan_undo(struct plan *plan);
 
+/* Should the present run have ended here, before what is not known? */
+bool plan_is_over(const struct plan *plan);
+
 /* The present run goes on, though it should have ended. */
 void plan_overrun(struct plan *plan);
 

@@ -466,6 +466,28 @@ static int turn_to_new(struct walk *w, const struct track *t)
 	return err ? err : run_begin(w, &n, cross);
 }
 
+/* The present run should have ended at the frontier: has it? */
+static int next_run(struct walk *w)
+{
+	double near = 1.3 * w->reader->tolerance;
+	struct run *now = &w->plan.now;
+	struct track t;
+	int err = measure(w, &t, w->plan.first);
+
+	w->calm = 0;
+	w->leap = LEAP_START;
+	if (err == TRACK_UNDECIDED)
+		return skip(w, w->plan.first + now->size * 3 / 2);
+	if (err || t.size != now->size ||
+	    fabs(phase_wrap(t.start - w->plan.start)) > near)
+		return err ? err : run_begin(w, &t, t.start - w->last_start);
+	plan_overrun(&w->plan);
+	plan_ahead(&w->plan, w->ahead, 2);
+	err = walk_pass(w, 1);
+	w->plan.start = t.next;
+	return err;
+}
+
 /* How many tracks without units explain the angle of what comes next? */
 static unsigned missing(const struct walk *w, const struct track *t)
 {
@@ -483,7 +505,7 @@ static unsigned missing(const struct walk *w, const struct track *t)
 }
 
 /* Measures the track at the frontier and finds out what comes next. */
-static int event(struct walk *w, unsigned n)
+static int event(struct walk *w)
 {
 	const struct ahead *a = w->ahead;
 	struct run *now = &w->plan.now;
@@ -509,8 +531,6 @@ static int event(struct walk *w, unsigned n)
 		plan_overrun(&w->plan);
 		plan_ahead(&w->plan, w->ahead, 2);
 	}
-	else if (n < 2 && !w->plan.trusted && fabs(go_on) <= near)
-		plan_overrun(&w->plan);
 	if (fabs(phase_wrap(t.next - a[1].start)) <= near) {
 		t.next = a[1].start +
 			 learn(w, 1, phase_wrap(t.next - a[1].start));
@@ -574,8 +594,7 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 
 /* To the last boundary up to `lo` that both sides of are right; what comes
  * behind it is looked at.  `looked`: into rounds, too. */
-static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
-		     bool looked)
+static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
 {
 	struct look_landing l = { .ok = true };
 	double offs[2] = { 0, 0 };
@@ -603,11 +622,11 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, unsigned n,
 	err = lo ? go_to(w, lo, offs[LOOK_LOW], offs[LOOK_HIGH]) : 0;
 	if (!err)
 		plan_ahead(&w->plan, w->ahead, 2);
-	return err ? err : event(w, n - lo);
+	return err ? err : event(w);
 }
 
 /* Where, up to boundary `hi`, is the first event?  Passes what is before. */
-static int bisect(struct walk *w, enum look_side side, unsigned hi, unsigned n)
+static int bisect(struct walk *w, enum look_side side, unsigned hi)
 {
 	unsigned lo = 0, mid;
 	double off;
@@ -638,7 +657,7 @@ static int bisect(struct walk *w, enum look_side side, unsigned hi, unsigned n)
 		else
 			hi = mid;
 	}
-	return err ? err : go_before(w, lo, hi, n, false);
+	return err ? err : go_before(w, lo, hi, false);
 }
 
 /* A leap was right: goes there. */
@@ -730,7 +749,7 @@ static unsigned bound(const struct walk *w, unsigned most, unsigned n,
 }
 
 /* The leap to l was right at its end: is it on the way? */
-static int land(struct walk *w, struct look_landing *l, unsigned n, bool forced)
+static int land(struct walk *w, struct look_landing *l, bool forced)
 {
 	unsigned bad = 0;
 	int err;
@@ -743,14 +762,14 @@ static int land(struct walk *w, struct look_landing *l, unsigned n, bool forced)
 		w->events++;
 		l->ok = false;
 		reader_set_purpose(w->reader, READER_EVENT);
-		return go_before(w, bad - 1, bad, n, true);
+		return go_before(w, bad - 1, bad, true);
 	}
 	err = look_inside(w, l, forced);
 	if (!l->ok && w->rounds.tracks) {
 		rounds_doubt(&w->rounds);
 		w->inside = false;
 	}
-	return err || l->ok ? err : bisect(w, l->side, l->at, n);
+	return err || l->ok ? err : bisect(w, l->side, l->at);
 }
 
 int walk_step(struct walk *walk)
@@ -778,8 +797,12 @@ int walk_step(struct walk *walk)
 	while (n && walk->ahead[n - 1].first + walk->ahead[n - 1].size >=
 		    walk->limit)
 		n--;
+	if (plan_is_over(&walk->plan)) {
+		reader_set_purpose(walk->reader, READER_EVENT);
+		return next_run(walk);
+	}
 	if (n < 2)
-		return event(walk, n);
+		return event(walk);
 	most = walk->leap < n - 1 ? walk->leap : n - 1;
 	while (most > LEAP_START && unsure(walk, most))
 		most -= most / 8 + 1;
@@ -788,11 +811,11 @@ int walk_step(struct walk *walk)
 	err = look(walk, forced ? most : most - most / 4, most,
 		   forced ? most : n - 1, &l);
 	if (err || !l.at)
-		return err ? err : event(walk, n);
+		return err ? err : event(walk);
 	walk->leaps++;
 	if (!l.ok)
-		return bisect(walk, l.side, l.at, n);
-	err = land(walk, &l, n, forced);
+		return bisect(walk, l.side, l.at);
+	err = land(walk, &l, forced);
 	walk->leapt = !err && l.ok;
 	return walk->leapt ? accept(walk, &l) : err;
 }
