@@ -900,6 +900,8 @@ static const struct change {
 	{ .requests = 300, .host_ns = 60000, .loop = true },
 	{ .requests = 20000, .host_ns = 200000, .loop = true },
 	{ .requests = 50000, .host_ns = 60000 },
+	{ .requests = 300, .host_ns = 500000, .loop = true },
+	{ .requests = 20000, .host_ns = 500000, .loop = true },
 };
 #define CHANGES (sizeof(changes) / sizeof(changes[0]))
 

@@ -24,8 +24,9 @@
 /* More than this at the disk and nobody knows in which order they are done. */
 #define CHAIN_MAX 5u
 /* Off by more than this part of a revolution, a prediction is wrong, and a
- * guard that needs more is of no use. */
-#define WRONG_PERCENT 15u
+ * guard that needs more is of no use.  A host that is late by half a
+ * millisecond at the median is no more than that in most cases. */
+#define WRONG_PERCENT 20u
 /* ... but when those before and after are right, only one in so many counts. */
 #define EXCUSED 3u
 /* The phase must be known so well before it is judged (revolutions), by so many
@@ -51,10 +52,14 @@
 /* What was learned by so many predictions may be kept. */
 #define LEARNED_ENOUGH 500u
 /* After a trial that fails none for so long, or for so many times what the disk
- * was busy with it: timing may change under a mount at any time, and be itself
- * again. */
-#define RETRY_NS 5000000000u
+ * was busy with it, but at first the former, and each time twice as long:
+ * timing may change under a mount at any time, and be itself again, while a
+ * busy host spoils one trial of two. */
+#define RETRY_NS UINT64_C(5000000000)
 #define RETRY_TIMES 32u
+#define RETRY_DOUBLES 8u
+/* What held for so many accesses was good. */
+#define STEADY_ACCESSES 500u
 /* What takes less than this part of a turn was not done by a head. */
 #define QUICK_TURNS 16u
 /* A reference read is made when the phase is worse known than this
@@ -87,6 +92,8 @@
 /* Writes tell the phase when no read has for so many accesses; what they are
  * later than reads is known from so many. */
 #define WRITES_AFTER 8u
+/* Who reads nothing learns from so many wrong writes that it is the phase. */
+#define WRITES_ALONE 100u
 #define WRITES_KNOWN 32u
 /* After so many hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
@@ -114,9 +121,12 @@ struct head {
 	uint64_t observed_before, gated_before; /* likewise, by the spindle */
 	uint64_t trial_busy_ns;		/* what accesses of this trial took */
 	uint64_t retry_ns;		/* no trial before */
+	unsigned failures;		/* one after another */
 	unsigned odd_run;		/* hits, but not of what follows, more
 					 * than other reads */
 	unsigned hits_run;		/* reads in a row */
+	unsigned writes_run;		/* judged, since a read was that was not
+					 * made for that */
 	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
@@ -533,8 +543,13 @@ static void head_tell(const struct head *head, enum learn_kind kind)
 
 static void head_fail(struct head *head)
 {
-	uint64_t rest_ns = RETRY_TIMES * head->trial_busy_ns;
+	uint64_t rest_ns = RETRY_TIMES * head->trial_busy_ns, first_ns;
 
+	if (head->mode == HEAD_ON && head->accesses >= STEADY_ACCESSES)
+		head->failures = 0;
+	first_ns = RETRY_NS << head->failures;
+	head->failures += head->failures < RETRY_DOUBLES;
+	rest_ns = rest_ns < first_ns ? rest_ns : first_ns;
 	/* What has been learned since may have been of something else. */
 	if (head->have_sure)
 		head->learn = head->sure;
@@ -611,6 +626,14 @@ static void head_judge_write(struct head *head, bool wrong)
 	head_accept(head);
 }
 
+static void head_lose(struct head *head)
+{
+	head->judge[LEARN_READ].on = false;
+	head->kind[LEARN_READ].switched++;
+	head_tell(head, LEARN_READ);
+	head_fail(head);
+}
+
 static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 {
 	struct judge *judge = &head->judge[kind];
@@ -618,9 +641,13 @@ static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
 
 	if (kind == LEARN_WRITE)
 		head_judge_write(head, wrong);
+	head->writes_run += kind == LEARN_WRITE;
 	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
 		head_tell(head, kind);
 		head->kind[kind].switched++;
+		if (kind == LEARN_WRITE && !judge->on &&
+		    head->mode == HEAD_ON && head->writes_run >= WRITES_ALONE)
+			head_lose(head);
 	}
 	if (judge->on && judge->n == JUDGE_WINDOW && !judge->next &&
 	    judge->wrongs * 100 <= JUDGE_WINDOW * SURE_PERCENT) {
@@ -787,7 +814,7 @@ static void head_tell_phase(struct head *head, const struct head_access *access,
 	head->told_ns = complete_ns;
 	head->silent = 0;
 	if (head->reference - access->lbn >= access->sectors)
-		head->alone = 0;
+		head->alone = head->writes_run = 0;
 }
 
 /* A write that a cache may take. */
@@ -864,6 +891,9 @@ static void head_hit(struct head *head, const struct head_access *access)
 {
 	head->kind[access->write].hits++;
 	if (access->write) {
+		/* Or the phase is wrong; it has not been told, anyway. */
+		head->silent++;
+		head->alone++;
 		head_see_through(head, access, true);
 		if (!head_is_hidden(head, access))
 			head_judge(head, LEARN_WRITE, true);
@@ -970,14 +1000,6 @@ static void head_guess(struct head *head, const struct head_access *access,
 		head->hits_run = quick ? head->hits_run + 1 : 0;
 	if (!quick)
 		head_go_to(head, access, complete_ns);
-}
-
-static void head_lose(struct head *head)
-{
-	head->judge[LEARN_READ].on = false;
-	head->kind[LEARN_READ].switched++;
-	head_tell(head, LEARN_READ);
-	head_fail(head);
 }
 
 /* Readings of the phase that do not agree with each other: the angles are
@@ -1117,13 +1139,16 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	bool known = phase_is_known(head, now_ns);
 	bool judged = known &&
 		      (off ? head->places.on : head->judge[LEARN_READ].on);
+	/* What was read last contradicts the phase: it is late by chance, or
+	 * the phase is wrong. */
+	bool sure = judged && !head->spindle.gated_run;
 
 	if (!head->known || (off && !judged) ||
 	    head->alone < REFERENCE_ACCESSES ||
-	    head->silent < (judged || (known && head->places.on) ?
+	    head->silent < (sure || (known && head->places.on) ?
 				    REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
-	    (judged && now_ns - head->told_ns < REFERENCE_NS &&
+	    (sure && now_ns - head->told_ns < REFERENCE_NS &&
 	     spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||
 	    !reference_afford(head, now_ns))
