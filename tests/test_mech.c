@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "diskmodel/geom_build.h"
 #include "extract/mech.h"
 #include "extract/period.h"
 #include "extract/prober_disk.h"
@@ -265,6 +266,41 @@ START_TEST(mechanics_of_generated_drives)
 }
 END_TEST
 
+static bool is_one_of_few(void *arg, const struct geom_track *track)
+{
+	const uint64_t *from = arg;
+
+	return track->index >= *from && track->index < *from + 60;
+}
+
+/* What has been mapped in a minute may be next to nothing of a large drive. */
+START_TEST(mechanics_where_few_tracks_are_known)
+{
+	struct specgen options = generated(51);
+	struct mech_options how = { 0 };
+	struct geom *truth, *few;
+	struct mech mech;
+	uint64_t from;
+	struct rig rig;
+
+	options.bytes = UINT64_C(200000000000);
+	rig_open(&rig, &options);
+	ck_assert_int_eq(spec_geom(rig.spec, &truth), 0);
+	from = geom_tracks(truth) / 3;
+	ck_assert_int_eq(geom_less(truth, is_one_of_few, &from, &few), 0);
+	how.most_ns = UINT64_C(15000000000);
+	ck_assert_int_eq(mech_measure(rig.prober, few,
+				      rig.spec->mech.period_ps, &how, &mech),
+			 0);
+	ck_assert_uint_gt(mech.overhead_ppm, 0);
+	ck_assert(fabs((double)mech.overhead_ns -
+		       (double)rig.spec->read_overhead_ns) < 200e3);
+	geom_free(few);
+	geom_free(truth);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Wrong tracks that verify_tracks lets pass; *bad: how many it does not. */
 static uint64_t tracks_bad(struct rig *rig, const struct geom *truth,
 			   const struct geom *believed, uint64_t *bad)
@@ -428,6 +464,7 @@ static Suite *suite(void)
 	tcase_add_test(t, period_is_no_tick);
 	tcase_add_test(t, period_says_what_is_too_noisy);
 	tcase_add_test(t, period_of_what_cannot_be_read);
+	tcase_add_test(t, mechanics_where_few_tracks_are_known);
 	tcase_add_loop_test(t, mechanics_of_generated_drives, 0, GENERATED);
 	tcase_add_loop_test(t, boundaries_are_verified, 0, 8);
 	tcase_add_loop_test(t, seeks_from_any_trace, 0, 8);

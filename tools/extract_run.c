@@ -304,8 +304,9 @@ static int run_map(struct extract_run *run)
 	progress_end(run);
 	msg_info("%" PRIu64 " tracks known, %.3f %% of the sectors unknown, %"
 		 PRIu64 " reads, %.1f s", run->map.tracks,
-		 100 * (double)run->map.unknown_sectors /
-			 (double)run->prober->limits->sectors,
+		 100 * (1 - (double)geom_known_sectors(
+				    run->state->profile->geom) /
+			    (double)run->prober->limits->sectors),
 		 run->map.reads, (double)run->map.disk_ns / 1e9);
 	/* Without tracks there still is a seek curve to be had. */
 	if (err == -EOPNOTSUPP) {

@@ -29,6 +29,9 @@
 /* Revolutions by which what comes from memory is elsewhere, mostly. */
 #define AHEAD_STRAYS 0.03
 #define LONGEST_AHEAD 65536u
+/* Less than one track in so many is known: these are noted, so many of them. */
+#define FEW 32u
+#define NOTED 16384u
 
 struct measure {
 	struct prober *prober;
@@ -39,6 +42,8 @@ struct measure {
 	uint64_t until_ns;
 	uint32_t cylinders, surfaces;
 	uint64_t tracks;
+	uint64_t *noted;	/* usable ones, where there are few; or NULL */
+	size_t noted_n;
 };
 
 /* ---- Tracks ---- */
@@ -55,6 +60,10 @@ static bool usable(const struct geom_track *t)
 
 static bool any_track(struct measure *m, struct geom_track *t)
 {
+	if (m->noted_n) {
+		geom_track_at(m->geom, m->noted[below(m, m->noted_n)], t);
+		return true;
+	}
 	for (unsigned i = 0; i < PAIR_TRIES; i++) {
 		geom_track_at(m->geom, below(m, m->tracks), t);
 		if (usable(t))
@@ -139,18 +148,44 @@ static bool pair_heads(struct measure *m, struct geom_track *a,
 	return false;
 }
 
-static void find_size(struct measure *m)
+/* The usable tracks; of more than can be noted each n-th one. */
+static int note_tracks(struct measure *m)
+{
+	uint64_t every = 1, seen = 0;
+	struct geom_track t;
+
+	m->noted = calloc(NOTED, sizeof(*m->noted));
+	if (!m->noted)
+		return -ENOMEM;
+	for (uint64_t i = 0; i < m->tracks; i++) {
+		geom_track_at(m->geom, i, &t);
+		if (!usable(&t) || seen++ % every)
+			continue;
+		if (m->noted_n == NOTED) {
+			for (size_t k = 0; k < NOTED / 2; k++)
+				m->noted[k] = m->noted[2 * k];
+			m->noted_n = NOTED / 2;
+			every *= 2;
+		}
+		m->noted[m->noted_n++] = i;
+	}
+	return 0;
+}
+
+static int find_size(struct measure *m)
 {
 	struct geom_track t;
-	uint64_t n = m->tracks < 4096 ? m->tracks : 4096;
+	uint64_t n = m->tracks < 4096 ? m->tracks : 4096, known = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
 		geom_track_at(m->geom, i * (m->tracks - 1) / n, &t);
+		known += usable(&t);
 		if (t.cylinder >= m->cylinders)
 			m->cylinders = t.cylinder + 1;
 		if (t.surface >= m->surfaces)
 			m->surfaces = t.surface + 1;
 	}
+	return known < n / FEW ? note_tracks(m) : 0;
 }
 
 /* ---- Reaches ---- */
@@ -539,8 +574,9 @@ int mech_measure(struct prober *prober, const struct geom *geom,
 		return -EINVAL;
 	if (options->most_ns)
 		m.until_ns = env_now_ns(prober->env) + options->most_ns;
-	find_size(&m);
+	err = find_size(&m);
 	for (unsigned i = 0; !err && i < MECH_STAGES && !late(&m); i++)
 		err = stages[i](&m);
+	free(m.noted);
 	return err;
 }
