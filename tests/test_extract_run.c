@@ -378,6 +378,28 @@ START_TEST(timing_then_scsi)
 }
 END_TEST
 
+/* Another drive of that size, which does not say who it is either. */
+START_TEST(timing_of_another_drive)
+{
+	uint64_t period_ps;
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 816, UINT64_C(60000000));
+	run_to_end(&r);
+	period_ps = r.state.profile->mech.period_ps;
+	r.state.profile->mech.period_ps += period_ps / 5;
+	ck_assert_int_eq(extract_state_write(r.path, &r.state), 0);
+	come_again(&r);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_lt(j.unknown_sectors, geom_sectors(r.truth) / 10);
+	ck_assert_double_lt(fabs((double)r.state.profile->mech.period_ps /
+				 (double)period_ps - 1), 5e-6);
+	close_drive(&r);
+}
+END_TEST
+
 /* Two actuators: their tracks are all that is known, and enough for a file
  * system. */
 START_TEST(two_actuators)
@@ -569,6 +591,7 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
 	tcase_add_test(tc, scsi_formatted_anew);
 	tcase_add_test(tc, timing_then_scsi);
+	tcase_add_test(tc, timing_of_another_drive);
 	tcase_add_test(tc, two_actuators);
 	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);

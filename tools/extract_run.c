@@ -41,6 +41,9 @@
 #define VERIFY_ALL 600u
 #define VERIFY_SOME 1024u
 #define VERIFY_SOME_QUICK 64u
+/* When a run goes on: boundaries, of which so small a part may be wrong. */
+#define FIT_CHECKS 48u
+#define FIT_WRONG 8u
 /* Of those that the drive has told of: a part so small may be wrong. */
 #define TOLD_WRONG 10u
 #define SURE_PPM PROFILE_CERTAIN_PPM
@@ -714,6 +717,26 @@ static int make_profile(struct extract_run *run)
 	return 0;
 }
 
+/* A drive that does not say who it is may be another of that size; or it is the
+ * same one, formatted anew. */
+static int check_state(struct extract_run *run)
+{
+	struct profile *p = run->state->profile;
+	struct verify v;
+	int err;
+
+	if (!known(run, PROFILE_PERIOD) || !known(run, PROFILE_ANGLES))
+		return 0;
+	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
+				FIT_CHECKS, &v);
+	if (err || v.wrong <= v.right / FIT_WRONG)
+		return err;
+	msg_info("what an earlier run has found does not fit (%u of %u "
+		 "boundaries): it is not used", v.wrong, v.wrong + v.right);
+	extract_state_forget(run->state);
+	return make_profile(run);
+}
+
 static enum extract_end end_of(const struct extract_run *run, int err)
 {
 	if ((!err || err == -EOPNOTSUPP) && run->end)
@@ -739,6 +762,8 @@ enum extract_end extract_run(struct extract_run *run)
 {
 	int err = make_profile(run);
 
+	if (!err)
+		err = check_state(run);
 	for (size_t i = 0; !err && i < sizeof(stages) / sizeof(*stages);
 	     i++) {
 		struct progress progress = {
