@@ -27,6 +27,8 @@
 
 #define MOST_BYTES (1u << 22)
 #define CHECK_CONDITION 2
+#define SEND_DIAGNOSTIC 0x1d
+#define MODE_SELECT 0x55
 
 struct ring {
 	int fd;
@@ -94,6 +96,19 @@ static void set_sense(struct tcmu_cmd_entry *entry,
 	sense[13] = command->ascq;
 }
 
+/* For the guest's script: what is set now. */
+static void say_settings(const struct scsi_target *target)
+{
+	unsigned n;
+
+	printf("settings %02x %02x %02x %02x\n",
+	       scsi_target_page(target, 0x08, &n)[2],
+	       scsi_target_page(target, 0x11c, &n)[4],
+	       scsi_target_page(target, 0x1a, &n)[2],
+	       scsi_target_page(target, 0x1a, &n)[3]);
+	fflush(stdout);
+}
+
 static void ring_answer(struct ring *ring, struct tcmu_cmd_entry *entry)
 {
 	const uint8_t *cdb = (uint8_t *)ring->mailbox + entry->req.cdb_off;
@@ -105,7 +120,7 @@ static void ring_answer(struct ring *ring, struct tcmu_cmd_entry *entry)
 		room += entry->req.iov[i].iov_len;
 	if (room > MOST_BYTES)
 		room = MOST_BYTES;
-	if (cdb[0] == 0x1d) {
+	if (cdb[0] == SEND_DIAGNOSTIC || cdb[0] == MODE_SELECT) {
 		command.out = ring->bytes;
 		command.out_bytes = (uint32_t)ring_copy(ring, entry, true,
 							room);
@@ -119,6 +134,8 @@ static void ring_answer(struct ring *ring, struct tcmu_cmd_entry *entry)
 		       room - command.got_bytes);
 		ring_copy(ring, entry, false, room);
 	}
+	if (cdb[0] == MODE_SELECT && !command.key)
+		say_settings(ring->target);
 	set_sense(entry, &command);
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The SCSI path against a real kernel's SCSI stack: Debian's kernel in QEMU, a
 # disk that target_core_user serves from a specification, traxtract --scsi on
-# it, and every boundary compared with the truth.
+# it, killed a few times, every boundary compared with the truth and the drive's
+# settings with what they were.
 #
 #	tests/scsi_qemu.sh [SPEC]
 #
@@ -68,7 +69,7 @@ t=/sys/kernel/config/target
 mkdir -p $t/core/user_0/disk
 echo "dev_size=$(scsi_daemon --bytes /spec.json),dev_config=traxfs/disk,hw_block_size=512,nl_reply_supported=-1" >$t/core/user_0/disk/control
 echo 1 >$t/core/user_0/disk/enable
-scsi_daemon /spec.json /dev/uio0 /sys/class/uio/uio0/maps/map0 &
+scsi_daemon /spec.json /dev/uio0 /sys/class/uio/uio0/maps/map0 >/tmp/set &
 tpg=$t/loopback/naa.6001405000000001/tpgt_1
 mkdir -p $tpg
 echo naa.6001405000000002 >$tpg/nexus
@@ -76,8 +77,26 @@ mkdir $tpg/lun/lun_0
 ln -s $t/core/user_0/disk $tpg/lun/lun_0/disk
 i=0
 while [ ! -b /dev/sda ] && [ $i -lt 50 ]; do sleep 0.2; i=$((i + 1)); done
+queue()
+{
+	cat /sys/block/sda/queue/scheduler /sys/block/sda/queue/read_ahead_kb \
+		/sys/block/sda/queue/nomerges /sys/block/sda/queue/max_sectors_kb
+}
+queue >/tmp/before
+# Killed in one stage after another; what it has set comes back in the end.
+for t in 0.3 1 2.5 4; do
+	traxtract --scsi --quick --state /tmp/state -o /tmp/profile.json \
+		/dev/sda >/dev/null 2>&1 &
+	sleep $t
+	kill -9 $! && echo "killed with $(tail -n 1 /tmp/set)"
+	wait $!
+done
 traxtract --scsi --quick --state /tmp/state -o /tmp/profile.json /dev/sda
 echo "traxtract ended with $?"
+queue >/tmp/after
+cmp /tmp/before /tmp/after && [ "$(tail -n 1 /tmp/set)" = "settings 04 01 01 0f" ] &&
+	grep -q "settings 05 00 00 00" /tmp/set && [ ! -e /tmp/state ] &&
+	echo "all settings are back"
 traxtract --list /tmp/profile.json | grep -v '^#' |
 	awk '{ print $1, $2, $3, $4 }' >/tmp/told
 scsi_daemon --list /spec.json >/tmp/true
@@ -92,5 +111,6 @@ timeout 300 qemu-system-x86_64 -accel tcg -m 512 -nographic -no-reboot \
 	-kernel "$work"/kernel/boot/vmlinuz-* -initrd "$work/initrd" \
 	-append "console=ttyS0 quiet panic=-1" </dev/null >"$work/out" 2>&1 ||
 	true
-tr -d '\r' <"$work/out" | tail -n 12
+tr -d '\r' <"$work/out" | tail -n 22
+grep -q "all settings are back" "$work/out" || exit 1
 grep -q "every boundary is right" "$work/out"

@@ -15,11 +15,19 @@
 #define BAD_CDB 0x2400
 #define BAD_PARAMETER 0x2600
 #define HEADS 256u		/* a byte; actuators use the same numbers */
+#define PAGES 4u
 #define SECTOR_GAP 88u		/* bytes around a sector's data */
 
 struct placed {
 	uint32_t cylinder, head;
 	uint64_t track;
+};
+
+/* Its code, with that of the subpage above; what it is and which bits can be
+ * changed. */
+struct mode_page {
+	unsigned page, n;
+	uint8_t is[40], can[40];
 };
 
 struct scsi_target {
@@ -34,6 +42,7 @@ struct scsi_target {
 	size_t slips_n, grown_n;
 	uint64_t commands;
 	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
+	struct mode_page page[PAGES];
 };
 
 
@@ -562,22 +571,57 @@ static void answer_capacity(struct scsi_target *t, struct scsi_command *command,
 	give(command, buf, 8);
 }
 
-static void answer_mode_sense(struct scsi_command *command, bool ten)
-{
-	unsigned page = command->cdb[2] & 0x3f, header = ten ? 8 : 4, n = 0;
-	uint8_t buf[64] = { 0 };
-	uint8_t *at = buf + header;
+/* ---- mode pages ---- */
 
-	if (page == 0x03 || page == 0x3f) {
-		at[n] = 0x03;
-		at[n + 1] = 22;
-		put_be(500, at + n + 10, 2);
-		n += 24;
+/* As the drive comes. */
+static const struct mode_page mode_pages[PAGES] = {
+	{ 0x0003, 24, { 0x03, 22, [10] = 0x01, 0xf4 }, { 0 } },
+	/* Write cache on, read-ahead on; DRA can't be changed. */
+	{ 0x0008, 20, { 0x08, 18, 0x04 }, { [2] = 0x05 } },
+	/* Scans in the background; power conditions by timers. */
+	{ 0x011c, 16, { 0x5c, 0x01, 0, 12, 0x01 }, { [4] = 0x01 } },
+	{ 0x001a, 40, { 0x1a, 38, 0x01, 0x0f },
+	  { [2] = 0x01, [3] = 0x0f } },
+};
+
+const uint8_t *scsi_target_page(const struct scsi_target *t, unsigned page,
+				unsigned *n)
+{
+	for (unsigned i = 0; i < PAGES; i++) {
+		*n = t->page[i].n;
+		if (t->page[i].page == page)
+			return t->page[i].is;
 	}
-	if (page == 0x08 || page == 0x3f) {
-		at[n] = 0x08;
-		at[n + 1] = 18;
-		n += 20;
+	return NULL;
+}
+
+static bool page_asked(const struct mode_page *p, const uint8_t *cdb)
+{
+	unsigned page = cdb[2] & 0x3f;
+
+	return page == 0x3f ? !(p->page >> 8) || cdb[3] == 0xff :
+			      page == (p->page & 0x3f) &&
+				      cdb[3] == p->page >> 8;
+}
+
+static void answer_mode_sense(struct scsi_target *t,
+			      struct scsi_command *command, bool ten)
+{
+	unsigned header = ten ? 8 : 4, n = 0, i, k;
+	uint8_t buf[256] = { 0 };
+
+	for (i = 0; i < PAGES; i++) {
+		const struct mode_page *p = &t->page[i];
+		uint8_t *at = buf + header + n;
+
+		if (!page_asked(p, command->cdb))
+			continue;
+		memcpy(at, p->is, p->n);
+		for (k = p->page >> 8 ? 4 : 2;
+		     command->cdb[2] >> 6 == 1 && k < p->n; k++)
+			at[k] = p->can[k];
+		at[0] |= 0x80;	/* could be saved */
+		n += p->n;
 	}
 	if (!n) {
 		refuse(command, BAD_CDB);
@@ -588,6 +632,29 @@ static void answer_mode_sense(struct scsi_command *command, bool ten)
 	else
 		buf[0] = (uint8_t)(header + n - 1);
 	give(command, buf, header + n);
+}
+
+static void answer_mode_select(struct scsi_target *t,
+			       struct scsi_command *command)
+{
+	const uint8_t *out = command->out, *page = out + 8;
+	unsigned i, k;
+
+	for (i = 0; command->out_bytes > 12 && i < PAGES; i++) {
+		struct mode_page *p = &t->page[i];
+
+		if (page[0] != p->is[0] || command->out_bytes != 8 + p->n ||
+		    (p->page >> 8 && page[1] != p->page >> 8))
+			continue;
+		for (k = 0; k < p->n && !((page[k] ^ p->is[k]) & ~p->can[k]);
+		     k++)
+			;
+		if (k < p->n)
+			break;
+		memcpy(p->is, page, p->n);
+		return;
+	}
+	refuse(command, BAD_PARAMETER);
 }
 
 static void answer_luns(struct scsi_command *command)
@@ -626,7 +693,10 @@ void scsi_target_answer(struct scsi_target *t, struct scsi_command *command)
 		break;
 	case 0x1a:
 	case 0x5a:
-		answer_mode_sense(command, command->cdb[0] == 0x5a);
+		answer_mode_sense(t, command, command->cdb[0] == 0x5a);
+		break;
+	case 0x55:
+		answer_mode_select(t, command);
 		break;
 	case 0x1c:
 		answer_receive(t, command);
@@ -677,6 +747,7 @@ struct scsi_target *scsi_target_new(const struct geom *geom,
 	t->port.close = target_close;
 	t->geom = geom;
 	t->habits = *habits;
+	memcpy(t->page, mode_pages, sizeof(t->page));
 	if (!t->habits.block_bytes)
 		t->habits.block_bytes = 512;
 	t->unit = t->habits.block_bytes / 512;

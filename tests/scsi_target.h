@@ -59,6 +59,10 @@ struct scsi_port *scsi_target_port(struct scsi_target *target);
 void scsi_target_answer(struct scsi_target *target,
 			struct scsi_command *command);
 
+/* A mode page as it is now (its code, a subpage's above it), *n bytes. */
+const uint8_t *scsi_target_page(const struct scsi_target *target,
+				unsigned page, unsigned *n);
+
 uint64_t scsi_target_commands(const struct scsi_target *target);
 
 #endif

@@ -115,7 +115,7 @@ START_TEST(settings_come_back)
 	put_word("queue/nomerges", "0\n");
 	put_word("queue/max_hw_sectors_kb", "32767\n");
 	put_word("queue/max_sectors_kb", "1280\n");
-	settings_look(&id, "/nothing/there", &settings);
+	settings_look(&id, "/nothing/there", false, &settings);
 	ck_assert_uint_eq(settings.n, 4);
 	ck_assert_uint_lt(settings_text(&settings, text, sizeof(text)),
 			  sizeof(text));

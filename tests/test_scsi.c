@@ -11,6 +11,7 @@
 #include "extract/cycle.h"
 #include "extract/scsi_map.h"
 #include "extract/scsi_survey.h"
+#include "extract/settings.h"
 #include "sim/judge.h"
 #include "sim/specgen.h"
 #include "tests/scsi_target.h"
@@ -580,6 +581,58 @@ START_TEST(facts_of_a_drive)
 }
 END_TEST
 
+/* ---- settings ---- */
+
+static bool page_is(const struct bench *b, unsigned page, unsigned at,
+		    uint8_t value)
+{
+	unsigned n;
+	const uint8_t *is = scsi_target_page(b->target, page, &n);
+
+	return is && at < n && is[at] == value;
+}
+
+/* What is set otherwise is what can be, and comes back; also by who finds only
+ * the text.  The write cache only where writes are measured. */
+START_TEST(settings_of_a_drive)
+{
+	const struct scsi_target_habits h = { .attention = 3 };
+	struct settings s = { 0 }, later = { 0 };
+	char text[2048], *line, *at;
+	struct scsi_port *port;
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	port = scsi_target_port(b.target);
+	settings_look_pages(&s, port, "/dev/x", _i);
+	ck_assert_uint_eq(s.n, 3);
+	for (unsigned i = 0; i < s.n; i++)
+		ck_assert_int_eq(settings_set_page(port, s.v[i].want), 0);
+	ck_assert(page_is(&b, 0x08, 2, _i ? 0x01 : 0x05));
+	ck_assert(page_is(&b, 0x08, 12, 0));
+	ck_assert(page_is(&b, 0x11c, 4, 0));
+	ck_assert(page_is(&b, 0x1a, 2, 0));
+	ck_assert(page_is(&b, 0x1a, 3, 0));
+
+	ck_assert_uint_lt(settings_text(&s, text, sizeof(text)), sizeof(text));
+	for (line = strtok_r(text, "\n", &at); line;
+	     line = strtok_r(NULL, "\n", &at))
+		ck_assert(settings_parse(&later, line));
+	ck_assert_uint_eq(later.n, 3);
+	for (unsigned i = 0; i < later.n; i++)
+		ck_assert_int_eq(settings_set_page(port, later.v[i].was), 0);
+	ck_assert(page_is(&b, 0x08, 2, 0x04));
+	ck_assert(page_is(&b, 0x11c, 4, 1));
+	ck_assert(page_is(&b, 0x1a, 2, 1));
+	ck_assert(page_is(&b, 0x1a, 3, 0x0f));
+	/* Nonsense in a state file. */
+	ck_assert_int_lt(settings_set_page(port, "zz"), 0);
+	ck_assert_int_lt(settings_set_page(port, "08"), 0);
+	ck_assert_int_lt(settings_set_page(port, "5c010fff01"), 0);
+	bench_close(&b);
+}
+END_TEST
+
 /* ---- what is recognised before anything is mapped ---- */
 
 static int survey_of(const struct scsi_target_habits *h,
@@ -731,6 +784,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_test(tc, way_back);
 	tcase_add_test(tc, facts_of_a_drive);
+	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
 	tcase_add_test(tc, heads_out_of_use);
 	tcase_add_test(tc, ranges_that_do_not_fit);
 	tcase_add_loop_test(tc, two_actuators, 0, 3);

@@ -344,7 +344,8 @@ static enum extract_end measure_set(const struct arguments *a,
 	struct extract_state *state = run->state;
 	enum extract_end end = EXTRACT_FAILED;
 
-	settings_look(run->identity, a->device, &state->settings);
+	settings_look(run->identity, a->device, a->scratch != NULL,
+		      &state->settings);
 	if (extract_state_write(run->state_path, state))
 		return EXTRACT_FAILED;
 	settings_apply(&state->settings);

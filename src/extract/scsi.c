@@ -19,6 +19,8 @@
 #define UNIT_ATTENTION 0x6
 #define ABORTED_COMMAND 0xb
 
+#define PAGE_HAS_SUBPAGE 0x40
+
 /* SBC-4, physical element type and health. */
 #define STORAGE_ELEMENT 1
 #define ELEMENT_RESTORATION_FAILED 0xfb
@@ -285,10 +287,18 @@ int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out)
 
 /* ---- mode pages ---- */
 
-int scsi_mode_sense(struct scsi_port *port, uint8_t page, unsigned control,
+/* The page is its own header, of which there are two kinds. */
+static unsigned page_bytes(const uint8_t *page)
+{
+	return page[0] & PAGE_HAS_SUBPAGE ?
+		       sg_get_unaligned_be16(page + 2) + 4u : page[1] + 2u;
+}
+
+int scsi_mode_sense(struct scsi_port *port, unsigned page, unsigned control,
 		    uint8_t *buf, unsigned room, unsigned *n)
 {
-	uint8_t cdb[10] = { 0x5a, 0x08, (uint8_t)(control << 6 | page) };
+	uint8_t cdb[10] = { 0x5a, 0x08, (uint8_t)(control << 6 | (page & 0x3f)),
+			    (uint8_t)(page >> 8) };
 	uint8_t all[512];
 	uint32_t got, at;
 	int err;
@@ -299,15 +309,34 @@ int scsi_mode_sense(struct scsi_port *port, uint8_t page, unsigned control,
 		return err;
 	/* Block descriptors come even to those who asked for none. */
 	at = 8u + sg_get_unaligned_be16(all + 6);
-	if (at + 2 > got || (all[at] & 0x3f) != page)
+	if (at + 4 > got || (all[at] & 0x3f) != (page & 0x3f) ||
+	    !(all[at] & PAGE_HAS_SUBPAGE) != !(page >> 8) ||
+	    (page >> 8 && all[at + 1] != page >> 8))
 		return -EOPNOTSUPP;
-	*n = all[at + 1] + 2u;
+	*n = page_bytes(all + at);
 	if (at + *n > got)
 		return -EBADMSG;
 	if (*n > room)
 		*n = room;
 	memcpy(buf, all + at, *n);
 	return 0;
+}
+
+int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
+{
+	uint8_t all[8 + 240] = { 0 };
+	uint8_t cdb[10] = { 0x55, 0x10 };
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = sizeof(cdb),
+		.out = all, .out_bytes = 8 + n,
+	};
+
+	if (n < 4 || n > 240 || page_bytes(page) != n)
+		return -EINVAL;
+	memcpy(all + 8, page, n);
+	all[8] &= 0x7f;		/* whether it can be saved is not ours to say */
+	sg_put_unaligned_be16((uint16_t)(8 + n), cdb + 7);
+	return scsi_do(port, &command);
 }
 
 int scsi_read_format(struct scsi_port *port, struct scsi_format *out)

@@ -101,10 +101,15 @@ struct scsi_format {
 /* Members the drive does not tell are 0. */
 int scsi_read_format(struct scsi_port *port, struct scsi_format *out);
 
-/* A mode page's current (0), changeable (1), default (2) or saved (3) values;
- * *n is its length with the two bytes of its header. */
-int scsi_mode_sense(struct scsi_port *port, uint8_t page, unsigned control,
+/* A mode page's current (0), changeable (1), default (2) or saved (3) values,
+ * with its header of two bytes, or four of a subpage; *n is its length. */
+#define SCSI_SUBPAGE(page, sub) ((page) | (sub) << 8)
+int scsi_mode_sense(struct scsi_port *port, unsigned page, unsigned control,
 		    uint8_t *buf, unsigned room, unsigned *n);
+
+/* Sets a page, as it was given; until the drive is switched off.  At most 240
+ * bytes. */
+int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n);
 
 /* ---- addresses ---- */
 

@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <scsi/sg.h>
-#include <scsi/sg_cmds.h>
-#include <scsi/sg_lib.h>
-#include <scsi/sg_pt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +17,12 @@
 #include "extract/settings.h"
 
 #define PAGE_CACHING 0x08
-#define PAGE_ROOM 64
-/* Byte 2: RCD, read cache disable; byte 12: DRA, disable read-ahead. */
-#define CACHING_RCD 0x01
-#define CACHING_DRA 0x20
+#define PAGE_BACKGROUND SCSI_SUBPAGE(0x1c, 0x01)
+#define PAGE_POWER 0x1a
+#define PAGE_ROOM 72
 #define ATA_TIMEOUT_MS 5000
 
-static const char *const kinds[] = { "sysfs", "caching-page", "look-ahead" };
+static const char *const kinds[] = { "sysfs", "mode-page", "look-ahead" };
 
 /* ---- Files of sysfs ---- */
 
@@ -117,7 +113,7 @@ static void look_queue(struct settings *s, const char *queue)
 		look_file(s, queue, "max_sectors_kb", most);
 }
 
-/* ---- SCSI's caching page ---- */
+/* ---- SCSI's mode pages ---- */
 
 static void to_hex(const uint8_t *bytes, size_t n, char *text)
 {
@@ -137,64 +133,90 @@ static size_t from_hex(const char *text, uint8_t *bytes, size_t room)
 	return n;
 }
 
-/* The page as it is, header and descriptors included; its offset or < 0. */
-static int sense_page(int fd, uint8_t *buf, int *length)
+/* Bits of a page, as they should be. */
+struct wish {
+	unsigned page;
+	uint8_t at;		/* byte of the page */
+	uint8_t bits;
+	bool on;
+	bool writes;		/* only where writes are measured */
+};
+
+static const struct wish wishes[] = {
+	{ PAGE_CACHING, 2, 0x01, true, false },		/* RCD */
+	{ PAGE_CACHING, 2, 0x04, false, true },		/* WCE */
+	{ PAGE_CACHING, 12, 0x20, true, false },	/* DRA */
+	{ PAGE_BACKGROUND, 4, 0x01, false, false },	/* EN_BMS */
+	{ PAGE_POWER, 2, 0x01, false, false },		/* STANDBY_Y */
+	{ PAGE_POWER, 3, 0x0f, false, false },	/* STANDBY_Z, IDLE_A to _C */
+};
+#define WISHES (sizeof(wishes) / sizeof(wishes[0]))
+
+static void look_page(struct settings *s, struct scsi_port *port,
+		      const char *path, unsigned page, bool writes)
 {
-	char why[80];
-	int offset;
+	struct setting *v = add(s, SETTING_MODE_PAGE, path);
+	uint8_t is[PAGE_ROOM], can[PAGE_ROOM];
+	unsigned n, m;
 
-	memset(buf, 0, PAGE_ROOM);
-	if (sg_ll_mode_sense10(fd, false, true, 0, PAGE_CACHING, 0, buf,
-			       PAGE_ROOM, false, 0))
-		return -1;
-	offset = sg_mode_page_offset(buf, PAGE_ROOM, false, why, sizeof(why));
-	if (offset < 0 || offset + 13 > PAGE_ROOM ||
-	    (buf[offset] & 0x3f) != PAGE_CACHING)
-		return -1;
-	*length = offset + 2 + buf[offset + 1];
-	return *length > PAGE_ROOM ? -1 : offset;
-}
-
-static void look_page(struct settings *s, const char *path)
-{
-	int fd = sg_cmds_open_device(path, false, 0), offset, length;
-	struct setting *v = add(s, SETTING_CACHING_PAGE, path);
-	uint8_t buf[PAGE_ROOM];
-
-	if (fd < 0)
+	/* A page that is not whole could not be put back. */
+	if (!v || scsi_mode_sense(port, page, 0, is, sizeof(is), &n) ||
+	    n == sizeof(is))
 		return;
-	offset = v ? sense_page(fd, buf, &length) : -1;
-	sg_cmds_close_device(fd);
-	if (offset < 0)
-		return;
-	to_hex(buf, (size_t)length, v->was);
-	buf[offset + 2] |= CACHING_RCD;
-	if (buf[offset + 1] >= 11)
-		buf[offset + 12] |= CACHING_DRA;
-	to_hex(buf, (size_t)length, v->want);
+	/* What can't be changed is refused with all that could be. */
+	if (scsi_mode_sense(port, page, 1, can, sizeof(can), &m) || m != n)
+		memset(can, 0xff, sizeof(can));
+	to_hex(is, n, v->was);
+	for (unsigned i = 0; i < WISHES; i++) {
+		const struct wish *w = &wishes[i];
+
+		if (w->page != page || w->at >= n || (w->writes && !writes))
+			continue;
+		if (w->on)
+			is[w->at] |= w->bits & can[w->at];
+		else
+			is[w->at] &= (uint8_t)~(w->bits & can[w->at]);
+	}
+	to_hex(is, n, v->want);
 	s->n += strcmp(v->was, v->want) != 0;
 }
 
-static int select_page(const char *path, const char *text)
+void settings_look_pages(struct settings *s, struct scsi_port *port,
+			 const char *path, bool writes)
 {
-	int fd = sg_cmds_open_device(path, false, 0), offset, rc;
-	uint8_t buf[PAGE_ROOM];
-	size_t n = from_hex(text, buf, sizeof(buf));
-	char why[80];
+	look_page(s, port, path, PAGE_CACHING, writes);
+	look_page(s, port, path, PAGE_BACKGROUND, writes);
+	look_page(s, port, path, PAGE_POWER, writes);
+}
 
-	if (fd < 0)
-		return fd;
-	offset = sg_mode_page_offset(buf, (int)n, false, why, sizeof(why));
-	rc = -EINVAL;
-	if (offset > 0 && (size_t)offset + 2 <= n) {
-		/* What a MODE SELECT wants reserved. */
-		buf[0] = buf[1] = buf[3] = 0;
-		buf[offset] &= 0x3f;
-		rc = sg_ll_mode_select10(fd, true, false, buf, (int)n, false,
-					 0) ? -EIO : 0;
-	}
-	sg_cmds_close_device(fd);
-	return rc;
+int settings_set_page(struct scsi_port *port, const char *value)
+{
+	uint8_t page[PAGE_ROOM];
+	size_t n = from_hex(value, page, sizeof(page));
+
+	return scsi_mode_select(port, page, (unsigned)n);
+}
+
+static void look_drive(struct settings *s, const char *path, bool writes)
+{
+	struct scsi_port *port;
+
+	if (access(path, W_OK) || scsi_open(path, &port))
+		return;
+	settings_look_pages(s, port, path, writes);
+	scsi_close(port);
+}
+
+static int set_drive(const char *path, const char *value)
+{
+	struct scsi_port *port;
+	int err = scsi_open(path, &port);
+
+	if (err)
+		return err;
+	err = settings_set_page(port, value);
+	scsi_close(port);
+	return err;
 }
 
 /* ---- ATA's look-ahead ---- */
@@ -262,7 +284,7 @@ static int set_look_ahead(const char *path, const char *text)
 /* ---- All of them ---- */
 
 void settings_look(const struct identity *identity, const char *path,
-		   struct settings *settings)
+		   bool writes, struct settings *settings)
 {
 	*settings = (struct settings){ 0 };
 	if (!identity->block)
@@ -270,7 +292,7 @@ void settings_look(const struct identity *identity, const char *path,
 	look_queue(settings, identity->queue);
 	if (identity->loop)
 		return;
-	look_page(settings, path);
+	look_drive(settings, path, writes);
 	look_ata(settings, path);
 }
 
@@ -279,8 +301,8 @@ static int set(const struct setting *v, const char *value)
 	switch (v->kind) {
 	case SETTING_SYSFS:
 		return write_file(v->where, value);
-	case SETTING_CACHING_PAGE:
-		return select_page(v->where, value);
+	case SETTING_MODE_PAGE:
+		return set_drive(v->where, value);
 	case SETTING_LOOK_AHEAD:
 		return set_look_ahead(v->where, value);
 	}

@@ -8,9 +8,10 @@
  * and restores from that.
  *
  * Of the queue: scheduler, read-ahead, merging, size of requests (sysfs).  Of
- * the drive: its read cache and read-ahead by SCSI's caching mode page, or an
- * ATA drive's look-ahead by SET FEATURES.  What the kernel, the drive or our
- * rights do not allow stays as it is.
+ * the drive, by SCSI's mode pages: read cache and read-ahead, the write cache
+ * where writes are measured, timers that let it slow down, its own scans in the
+ * background; or an ATA drive's look-ahead by SET FEATURES.  What the kernel,
+ * the drive or our rights do not allow stays as it is.
  */
 #ifndef TRAX_EXTRACT_SETTINGS_H
 #define TRAX_EXTRACT_SETTINGS_H
@@ -19,10 +20,11 @@
 #include <stddef.h>
 
 #include "extract/identify.h"
+#include "extract/scsi.h"
 
 #define SETTINGS_MAX 8u
 
-enum setting_kind { SETTING_SYSFS, SETTING_CACHING_PAGE, SETTING_LOOK_AHEAD };
+enum setting_kind { SETTING_SYSFS, SETTING_MODE_PAGE, SETTING_LOOK_AHEAD };
 
 struct setting {
 	enum setting_kind kind;
@@ -36,9 +38,16 @@ struct settings {
 	unsigned n;
 };
 
-/* What there is to set.  The device is opened for a moment. */
+/* What there is to set, also what only matters to `writes`.  The device is
+ * opened for a moment. */
 void settings_look(const struct identity *identity, const char *path,
-		   struct settings *settings);
+		   bool writes, struct settings *settings);
+
+/* The drive's part of it, added; and one of its settings' values put in force.
+ * For those who have a port to the drive. */
+void settings_look_pages(struct settings *settings, struct scsi_port *port,
+			 const char *path, bool writes);
+int settings_set_page(struct scsi_port *port, const char *value);
 
 /* Lines for a state file; buf is filled and ended.  How many bytes it takes. */
 size_t settings_text(const struct settings *settings, char *buf, size_t bytes);
