@@ -27,6 +27,8 @@
 /* Revolutions: steps that differ by more are different. */
 #define SAME_STEP 0.012
 #define SAME_CROSS 0.02
+/* Tracks of a run that say well how large its step is. */
+#define SURE_STEP 8u
 /* Short tracks in a long run: so many runs of so many, so long at least. */
 #define SHORT_RUNS 3u
 #define SHORT_TRACKS 2u
@@ -108,7 +110,7 @@ static uint32_t whole_count(const struct plan *p, size_t i)
 	uint32_t last = past(p, back)->count, count, usual;
 	unsigned votes;
 
-	if (last < LONG_RUN)
+	if (last < LONG_RUN && usual_count(p) < LONG_RUN)
 		return last;
 	count = vote(p, back, p->period, PLACE_VOTERS, &votes);
 	usual = votes > 1 ? count : usual_count(p);
@@ -306,12 +308,9 @@ static size_t again(const struct plan *p, size_t period)
 static bool is_enough(const struct plan *p, size_t period, size_t n)
 {
 	size_t few = period < FEW ? period : FEW;
-	bool only_long = true;
 
-	for (size_t i = 1; i <= few && i <= p->n; i++)
-		only_long &= is_long(past(p, i));
-	if (only_long)
-		return n >= few && usual_count(p);
+	if (usual_count(p) >= LONG_RUN)
+		return n >= few;
 	return n >= period || (n + period >= p->n &&
 			       (n > 1 || n + 1 > period / 2));
 }
@@ -425,11 +424,13 @@ static bool go_on(struct plan *p, const struct run *run)
 	if (usual < p->expected)
 		usual = p->expected;
 	for (unsigned k = 1; k <= GONE_MOST; k++)
-		follows |= near(run->cross, k * p->now.step, SAME_STEP);
+		follows |= near(run->cross, k * p->now.step,
+				p->now.count < SURE_STEP ? 2 * SAME_CROSS :
+							   SAME_STEP);
 	if (!follows || run->size != p->now.size ||
 	    p->now.count + run->count > usual ||
 	    (p->now.count + run->count < usual &&
-	     !near(run->step, p->now.step, SAME_STEP)))
+	     !near(run->step, p->now.step, 2 * SAME_CROSS)))
 		return false;
 	p->now.count += run->count;
 	p->rate = p->cross_rate = 0;
@@ -438,14 +439,18 @@ static bool go_on(struct plan *p, const struct run *run)
 
 /* The present run has ended.  What is shorter than it should be is so because
  * the zone ends, and so are the others of the group. */
-static void see_end(struct plan *p, uint32_t next_size)
+static void see_end(struct plan *p, const struct run *next)
 {
 	uint32_t count = p->now.count;
 
 	if (p->expected)
 		p->overran = 0;
+	if (isnan(next->cross)) {
+		p->now.cut = true;
+		return;
+	}
 	if (is_long(&p->now) && p->expected > count &&
-	    p->now.size != next_size)
+	    p->now.size != next->size)
 		p->cut = count;
 	p->now.cut = p->cut && count <= p->cut;
 }
@@ -497,7 +502,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 		count = plan->now.count;
 		cross = plan->now.cross;
 	} else if (plan->now.count) {
-		see_end(plan, run->size);
+		see_end(plan, run);
 		push(plan);
 	}
 	plan->now = *run;

@@ -41,6 +41,10 @@
 #define STREAK_MAX 10u
 #define STREAK_TRACKS 30u
 #define LEAP_START 4u
+/* The first leap in a run of which the step is known; and behind something that
+ * is understood in one that was foretold. */
+#define LEAP_RUN 32u
+#define LEAP_ON 80u
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
@@ -107,6 +111,7 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 	line_begin(&w->line, w->reader->noise,
 		   w->reader->noise * (known ? STEP_KNOWN : 1),
 		   w->reader->noise);
+	w->leap = known ? LEAP_RUN : LEAP_START;
 	w->plan.first = t->first + t->size;
 	w->plan.start = t->next;
 	w->last_start = t->start;
@@ -518,7 +523,8 @@ static int event(struct walk *w)
 	reader_set_purpose(w->reader, READER_EVENT);
 	err = track_find(w->reader, &t, a->first + a->size);
 
-	w->leap = LEAP_START;
+	w->leap = w->plan.trusted || now->count > LEAP_ON ? LEAP_ON :
+							    LEAP_START;
 	if (err == TRACK_UNDECIDED)
 		return another_size(w);
 	if (err)
