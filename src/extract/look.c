@@ -18,6 +18,8 @@
 #define INSIDE_LEAST 16u
 #define FRESH_LEAST 4u
 #define INSIDE_LOOKS 3u
+/* Boundaries just before its end: surfaces differ by less than 4 and 5. */
+#define BEFORE_MOST 4u
 /* Tracks of a run after which its size is not new any more. */
 #define FRESH 32u
 /* Boundaries of rounds among which the next to look at is chosen. */
@@ -310,10 +312,22 @@ int look_before(struct walk *w, unsigned at, struct look_landing *l)
 	return err || !l->ok ? err : look_at_changes(w, at + 1, l);
 }
 
+/* Of tracks of one size before the end, the boundary that is there soonest: one
+ * track more or less than those few would be of quite another size. */
+static unsigned pick_before(const struct walk *w, unsigned at)
+{
+	unsigned best;
+
+	if (at <= BEFORE_MOST || has_sizes(w, at - BEFORE_MOST - 1, at))
+		return at - 1;
+	best = look_pick(w, LOOK_LOW, at - BEFORE_MOST, at - 1);
+	return best ? best : at - 1;
+}
+
 /*
  * Tracks in another order, or of other sizes, may add up to the same: 23 of 704
- * sectors are 22 of 736.  So the boundary before the end is looked at too, and
- * one on the way where sizes change or are new.
+ * sectors are 22 of 736.  So a boundary just before the end is looked at, too,
+ * and one on the way where sizes change or are new.
  */
 int look_inside(struct walk *w, struct look_landing *l, bool forced)
 {
@@ -321,8 +335,10 @@ int look_inside(struct walk *w, struct look_landing *l, bool forced)
 	bool mixed = has_sizes(w, 0, l->at);
 	int err = 0;
 
-	if (l->at > 1 && (forced || fresh || l->at >= INSIDE_LEAST))
+	if (l->at > 1 && (forced || fresh))
 		err = look_at(w, l->at - 1, l);
+	else if (l->at >= INSIDE_LEAST)
+		err = look_at(w, pick_before(w, l->at), l);
 	if (!err && l->ok && l->at >= (fresh ? FRESH_LEAST : INSIDE_LEAST) &&
 	    (fresh || mixed)) {
 		err = look_at(w, look_pick(w, LOOK_LOW, l->at / 8 + 1,
