@@ -263,6 +263,8 @@ void rounds_pass(struct rounds *rounds, unsigned tracks)
 	rounds->since += tracks;
 	rounds->passed += tracks;
 	rounds->wary -= tracks < rounds->wary ? tracks : rounds->wary;
+	if (rounds->seen && !rounds->wary)
+		rounds->lost = false;
 	if (!rounds->pending || rounds->since <= rounds->tracks)
 		return;
 	if (rounds->seen && rounds->clear)

@@ -564,6 +564,9 @@ static int event_in_round(struct walk *w, uint32_t size)
 		.first = w->plan.first, .start = w->plan.start,
 		.pitch = 1.0 / size,
 	};
+	struct store_track s = { t.first, 0, t.start, 0 };
+	struct run *now = &w->plan.now;
+	double cross;
 	int err;
 
 	if (t.first + 2 * (uint64_t)size >= w->limit)
@@ -575,7 +578,20 @@ static int event_in_round(struct walk *w, uint32_t size)
 	w->calm = 0;
 	w->events++;
 	w->leap = LEAP_START;
-	return run_begin(w, &t, t.start - w->last_start);
+	cross = phase_part(t.start - w->last_start);
+	if (t.size != now->size ||
+	    (now->count > 1 && fabs(phase_wrap(cross - now->step)) >
+				       w->reader->tolerance))
+		return run_begin(w, &t, cross);
+	/* Surfaces that are alike are no runs of their own. */
+	s.size = t.size;
+	now->count++;
+	now->step = cross;
+	w->plan.first = t.first + t.size;
+	w->plan.start = t.next;
+	w->last_start = t.start;
+	rounds_event(&w->rounds);
+	return store_add(w->store, &s, t.size, now->span);
 }
 
 /* To boundary n, both sides of which were seen: all that are passed learn from
