@@ -255,6 +255,39 @@ START_TEST(table_angles)
 }
 END_TEST
 
+/* As traxtract --list says it: at the beginning, in the middle, at the end. */
+START_TEST(table_with_unknown)
+{
+	static const struct {
+		uint64_t first;
+		uint32_t sectors;
+		bool known;
+	} is[] = {
+		{ 0, 30, false }, { 30, 10, true }, { 40, 9, true },
+		{ 49, 10, true }, { 59, 2048, false }, { 2107, 2048, false },
+		{ 4155, 10, true }, { 4165, 10, true }, { 4175, 25, false },
+	};
+	struct geom_track t;
+	struct geom *g;
+
+	ck_assert_int_eq(read_text("# first sectors cylinder surface angle\n"
+				   "# 0 30 unknown\n30 10 3 0 0\n40 9 4 0 0\n"
+				   "49 10 5 0 0\n# 59 4096 unknown\n"
+				   "4155 10 9 0 0\n4165 10 10 0 0\n"
+				   "# 4175 25 unknown\n", 4200, &g), 0);
+	ck_assert_uint_eq(geom_tracks(g), 9);
+	for (unsigned i = 0; i < 9; i++) {
+		geom_track_at(g, i, &t);
+		ck_assert_uint_eq(t.first, is[i].first);
+		ck_assert_uint_eq(t.sectors, is[i].sectors);
+		ck_assert_int_eq(t.known, is[i].known);
+	}
+	geom_track_at(g, 6, &t);
+	ck_assert_uint_eq(t.cylinder, 9);
+	geom_free(g);
+}
+END_TEST
+
 static const struct {
 	const char *text, *says;
 } bad_tables[] = {
@@ -263,6 +296,8 @@ static const struct {
 	{ "5 10 0 0 0\n", ":1: the first track does not begin at 0" },
 	{ "0 10 0 0 0\n\n11 10 0 0 0\n", ":3: a gap" },
 	{ "0 10 0 0 0\n9 10 0 0 0\n", ":2: a track that overlaps" },
+	{ "0 10 0 0 0\n# 10 5 unknown\n11 10 0 0 0\n", ":3: a track that o" },
+	{ "0 10 0 0 0\n# 11 5 unknown\n16 10 0 0 0\n", ":3: a gap" },
 	{ "0 10 0 0\n", "not an angle" },
 	{ "0 10 0 0 nan\n", "not an angle" },
 	{ "0 10 0 0 0 7\n", "more than five" },
@@ -425,6 +460,7 @@ int main(void)
 	tcase_add_test(t, table_odd);
 	tcase_add_test(t, table_rounded);
 	tcase_add_test(t, table_angles);
+	tcase_add_test(t, table_with_unknown);
 	tcase_add_loop_test(t, table_bad, 0,
 			    (int)(sizeof(bad_tables) / sizeof(*bad_tables)));
 	tcase_add_test(t, table_clipped);

@@ -48,9 +48,10 @@ int geom_regular(uint64_t sectors, uint32_t track_sectors, struct geom **geom);
 
 /*
  * Reads a plain table (mkfs.traxfs --tracks): one line a track: first LBN,
- * length, cylinder, surface, angle of the first sector in revolutions; lines
- * with # ignored; sectors of 512 bytes.  Must begin at 0 and have no gaps or
- * overlaps; LBNs past the last line become pseudo-tracks up to `sectors`.
+ * length, cylinder, surface, angle of the first sector in revolutions; sectors
+ * of 512 bytes.  Must begin at 0 and have no gaps or overlaps; lines with # are
+ * ignored, but that "# FIRST SECTORS unknown" is a gap of pseudo-tracks; such
+ * are LBNs past the last line, too, up to `sectors`.
  * -EINVAL with file, line and reason through msg.
  */
 int geom_read_table(const char *path, uint64_t sectors, struct geom **geom);

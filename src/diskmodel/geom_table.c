@@ -29,11 +29,14 @@ struct row {
 	uint32_t cylinder;
 	uint32_t surface;
 	angle start;
+	bool unknown;		/* what lies before it, behind the last row */
 };
 
 struct table {
 	struct row *rows;
 	size_t n, room;
+	uint64_t end;		/* where the next row must begin */
+	bool unknown;		/* what lies there was said to be */
 };
 
 static const char *field_number(char **p, uint64_t max, uint64_t *out)
@@ -97,17 +100,15 @@ static const char *row_parse(char *line, struct row *row)
 
 static const char *row_add(struct table *t, char *line)
 {
-	struct row row;
-	const struct row *last = t->n ? &t->rows[t->n - 1] : NULL;
-	uint64_t expected = last ? last->first + last->sectors : 0;
+	struct row row = { .unknown = t->unknown };
 	const char *why;
 
 	why = row_parse(line, &row);
 	if (why)
 		return why;
-	if (row.first < expected)
+	if (row.first < t->end)
 		return "a track that overlaps the one before";
-	if (row.first > expected)
+	if (row.first > t->end)
 		return t->n ? "a gap after the track before" :
 			      "the first track does not begin at 0";
 	if (t->n == t->room) {
@@ -120,7 +121,25 @@ static const char *row_add(struct table *t, char *line)
 		t->room = room;
 	}
 	t->rows[t->n++] = row;
+	t->end = row.first + row.sectors;
+	t->unknown = false;
 	return NULL;
+}
+
+/* "# FIRST SECTORS unknown", as traxtract --list has it, leaves a gap; any
+ * other remark says nothing. */
+static void remark_add(struct table *t, char *line)
+{
+	uint64_t first, sectors;
+
+	line += strspn(line, " \t") + 1;
+	if (field_number(&line, GEOM_MAX_SECTORS, &first) ||
+	    field_number(&line, GEOM_MAX_SECTORS, &sectors) ||
+	    strncmp(line + strspn(line, " \t"), "unknown", 7) ||
+	    first != t->end || !sectors || sectors > GEOM_MAX_SECTORS - first)
+		return;
+	t->end += sectors;
+	t->unknown = true;
 }
 
 static int table_load(struct table *t, const char *path, FILE *f)
@@ -134,7 +153,9 @@ static int table_load(struct table *t, const char *path, FILE *f)
 		size_t blank = strspn(line, " \t\r\n");
 
 		number++;
-		if (line[blank] && line[blank] != '#')
+		if (line[blank] == '#')
+			remark_add(t, line);
+		else if (line[blank])
 			why = row_add(t, line);
 	}
 	free(line);
@@ -234,24 +255,34 @@ static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
 	return true;
 }
 
+/* A row that begins a sweep: that one, with what is unknown before it. */
+static int sweep_begin(struct geom_build *build, const struct row *r,
+		       struct geom_sweep *s)
+{
+	int err = s->count ? geom_build_sweep(build, s) : 0;
+
+	if (!err && r->unknown)
+		err = geom_build_pseudo(build, r->first, PSEUDO_SECTORS);
+	*s = sweep_of(r);
+	return err;
+}
+
 static int table_build(const struct table *t, struct geom_build *build)
 {
-	struct geom_sweep s = sweep_of(&t->rows[0]);
+	struct geom_sweep s = { 0 };
 	struct geom_fit fit = { 0 };
 	int err = 0;
 
 	for (size_t i = 0; !err && i < t->n; i++) {
 		const struct row *r = &t->rows[i];
 
-		if (r->sectors != r->around)
-			err = geom_build_odd(build, i, (int32_t)r->sectors -
-						       (int32_t)r->around);
-	}
-	for (size_t i = 1; !err && i < t->n; i++) {
-		if (sweep_take(&s, &fit, &t->rows[i]))
-			continue;
-		err = geom_build_sweep(build, &s);
-		s = sweep_of(&t->rows[i]);
+		if (!s.count || r->unknown || !sweep_take(&s, &fit, r))
+			err = sweep_begin(build, r, &s);
+		if (!err && r->sectors != r->around)
+			err = geom_build_odd(build, geom_build_tracks(build) +
+							    s.count - 1,
+					     (int32_t)r->sectors -
+						     (int32_t)r->around);
 	}
 	return err ? err : geom_build_sweep(build, &s);
 }
