@@ -45,6 +45,21 @@ expect 2 "not the same" ./traxtract --destructive-on "$dir/small" \
 	"$dir/image"
 expect 7 "another drive" ./traxtract --verify "$dir/spec.json" "$dir/image"
 
+# In JSON, whatever the end.
+expect 4 "JSON" ./traxtract --json -s "$dir/state" -o "$dir/p" "$dir/image"
+grep -q '"end": "not measurable"' "$dir/err" || { echo "no JSON"; failed=1; }
+expect 1 "JSON of nothing" ./traxtract --json "$dir/nothing"
+grep -q '"end": "failed"' "$dir/err" || { echo "no JSON"; failed=1; }
+
+# What is listed as unknown mkfs takes for that.
+awk '$1 == "#" { print; next } ++n == 5 { at = $1; sum = $2; next }
+	n > 5 && n < 9 { sum += $2; next }
+	n == 9 { print "# " at " " sum " unknown" } { print }' \
+	"$dir/true" >"$dir/part"
+expect 0 "unknown" ./mkfs.traxfs --tracks "$dir/part" "$dir/image"
+truncate -s 0 "$dir/image"
+truncate -s 64M "$dir/image"
+
 # Something is there: no writing.
 expect 4 "read only" ./traxtract -s "$dir/state" "$dir/image"
 printf 'x%.0s' 1 2 3 >"$dir/small"

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <mntent.h>
 #include <sched.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 
 #include "base/msg.h"
 #include "extract/identify.h"
+#include "extract/period.h"
 #include "extract/prober_disk.h"
 #include "extract/settings.h"
 #include "tools/device.h"
@@ -30,6 +32,7 @@
 #define VERIFY_BOUNDARIES 256u
 /* A spindle is not further from its profile's period than that. */
 #define PERIOD_PPM 100.0
+#define PERIOD_NS UINT64_C(4000000000)
 
 struct arguments {
 	const char *device;
@@ -270,19 +273,55 @@ static int take_state(const struct arguments *a, const char *path,
 	return 0;
 }
 
-/* ---- Measuring ---- */
+/* ---- How it ended ---- */
 
-static void report(const struct arguments *a, const struct extract_run *run,
-		   enum extract_end end)
+/* What --json tells. */
+struct outcome {
+	const char *verdict;	/* NULL: none */
+	uint64_t reads;
+	struct verify verify;
+	json_t *parts;		/* of the profile; NULL: there is none */
+};
+
+static json_t *parts_of(const struct profile *p)
+{
+	json_t *parts = json_object();
+
+	for (int i = 0; p && i < PROFILE_PARTS; i++)
+		json_object_set_new(parts, profile_part_name(i), json_pack(
+			"{s:s, s:f}", "method",
+			profile_method_name(p->part[i].method), "confidence",
+			p->part[i].confidence_ppm / 1e6));
+	return parts;
+}
+
+static void tell_json(const struct outcome *o, enum extract_end end)
 {
 	static const char *const ends[] = {
 		"done", "failed", "wrong use", "refused", "not measurable",
 		"incomplete", "gone", "does not fit", "too small",
 		"too noisy", "unreadable"
 	};
-	const struct profile *p = run->state->profile;
-	json_t *parts, *all;
+	json_t *all = json_pack("{s:s, s:s?, s:I, s:I, s:I, s:I, s:O?}",
+				"end", ends[end], "verdict", o->verdict,
+				"reads", (json_int_t)o->reads, "verified",
+				(json_int_t)o->verify.right, "wrong",
+				(json_int_t)o->verify.wrong, "undecided",
+				(json_int_t)o->verify.undecided, "parts",
+				o->parts);
 
+	if (all) {
+		json_dumpf(all, stderr, JSON_INDENT(2));
+		fputc('\n', stderr);
+	}
+	json_decref(all);
+}
+
+/* ---- Measuring ---- */
+
+static void report(const struct arguments *a, const struct extract_run *run,
+		   enum extract_end end)
+{
 	if (end == EXTRACT_GONE)
 		msg_error("%s: has vanished", a->device);
 	else if (run->verdict)
@@ -299,24 +338,6 @@ static void report(const struct arguments *a, const struct extract_run *run,
 		msg_error("%s: %u of %u boundaries looked at are wrong",
 			  a->device, run->verify.wrong,
 			  run->verify.wrong + run->verify.right);
-	if (!a->json)
-		return;
-	parts = json_object();
-	for (int i = 0; p && i < PROFILE_PARTS; i++)
-		json_object_set_new(parts, profile_part_name(i), json_pack(
-			"{s:s, s:f}", "method",
-			profile_method_name(p->part[i].method), "confidence",
-			p->part[i].confidence_ppm / 1e6));
-	all = json_pack("{s:s, s:s?, s:I, s:I, s:I, s:o}", "end", ends[end],
-			"verdict", run->verdict, "reads",
-			(json_int_t)run->prober->accesses, "verified",
-			(json_int_t)run->verify.right, "wrong",
-			(json_int_t)run->verify.wrong, "parts", parts);
-	if (all) {
-		json_dumpf(all, stderr, JSON_INDENT(2));
-		fputc('\n', stderr);
-	}
-	json_decref(all);
 }
 
 static int deliver(const struct arguments *a, const struct profile *profile)
@@ -366,7 +387,8 @@ static enum extract_end measure_set(const struct arguments *a,
 }
 
 static enum extract_end measure(const struct arguments *a, struct disk *disk,
-				const struct identity *id)
+				const struct identity *id,
+				struct outcome *outcome)
 {
 	struct extract_state state = { 0 };
 	char *path = a->state ? strdup(a->state) : extract_state_path(id);
@@ -388,6 +410,10 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		catch_signals();
 		hurry();
 		end = measure_set(a, &run);
+		outcome->verdict = run.verdict;
+		outcome->reads = run.prober->accesses;
+		outcome->verify = run.verify;
+		outcome->parts = parts_of(state.profile);
 	}
 	prober_disk_free(run.prober);
 	extract_state_free(&state);
@@ -397,22 +423,48 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 
 /* ---- Does a profile fit? ---- */
 
+/* -ESTALE: it does not turn as the profile says.  Where the period can't be
+ * measured boundaries have to do. */
+static int compare_period(const struct arguments *a, struct prober *prober,
+			  const struct profile *p)
+{
+	double is, said = (double)p->mech.period_ps;
+	struct period period;
+	int err = period_measure(prober, PERIOD_NS, &period);
+
+	if (err || period.verdict != PERIOD_GOOD)
+		return err;
+	is = (double)period.period_ps;
+	if (fabs(is / said - 1) <= PERIOD_PPM / 1e6)
+		return 0;
+	msg_info("%s: turns in %.6f ms, not in %.6f", a->device, is / 1e9,
+		 said / 1e9);
+	return -ESTALE;
+}
+
 static enum extract_end compare(const struct arguments *a, struct disk *disk,
-				const struct profile *p)
+				const struct profile *p,
+				struct outcome *outcome)
 {
 	struct prober *prober = prober_disk_new(env_real(), disk, false,
 						&stopped);
 	struct verify v = { 0 };
+	bool same;
 	int err;
 
 	if (!prober)
 		return EXTRACT_FAILED;
 	catch_signals();
 	hurry();
-	err = p->sectors == disk->limits.sectors ? 0 : -ESTALE;
+	same = p->sectors == disk->limits.sectors;
+	err = same ? 0 : -ESTALE;
+	if (!err && p->mech.period_ps)
+		err = compare_period(a, prober, p);
 	if (!err && p->mech.period_ps && geom_known(p->geom))
 		err = verify_boundaries(prober, p->geom, p->mech.period_ps,
 					VERIFY_BOUNDARIES, &v);
+	outcome->reads = prober->accesses;
+	outcome->verify = v;
 	prober_disk_free(prober);
 	if (err == -EINTR)
 		return EXTRACT_INCOMPLETE;
@@ -420,25 +472,26 @@ static enum extract_end compare(const struct arguments *a, struct disk *disk,
 		return err == -ENODEV ? EXTRACT_GONE : EXTRACT_FAILED;
 	msg_info("%s: %u boundaries right, %u wrong, %u undecided%s",
 		 a->device, v.right, v.wrong, v.undecided,
-		 err ? "; not the same capacity" : "");
+		 same ? "" : "; not the same capacity");
 	if (!v.right && !v.wrong && v.unreadable)
 		return EXTRACT_UNREADABLE;
 	return err || v.wrong || !v.right ? EXTRACT_UNFIT : EXTRACT_DONE;
 }
 
-static enum extract_end verify(const struct arguments *a, struct disk *disk)
+static enum extract_end verify(const struct arguments *a, struct disk *disk,
+			       struct outcome *outcome)
 {
 	struct profile *profile;
 	enum extract_end end;
 
 	if (profile_read(a->verify, &profile))
 		return EXTRACT_FAILED;
-	end = compare(a, disk, profile);
+	end = compare(a, disk, profile, outcome);
 	profile_free(profile);
 	return end;
 }
 
-static enum extract_end run(const struct arguments *a)
+static enum extract_end run(const struct arguments *a, struct outcome *outcome)
 {
 	struct identity id;
 	struct disk *disk;
@@ -457,6 +510,7 @@ static enum extract_end run(const struct arguments *a)
 	/* What each of several actuators says of itself can be believed. */
 	if (why && !(a->scsi && id.actuators > 1 && !id.host_managed)) {
 		msg_error("%s: %s", a->device, why);
+		outcome->verdict = why;
 		return EXTRACT_REFUSED;
 	}
 	err = device_open(a->device, !a->scratch, &disk);
@@ -465,7 +519,8 @@ static enum extract_end run(const struct arguments *a)
 	if (a->scratch && !a->force && signature_found(a->device, disk))
 		end = EXTRACT_REFUSED;
 	else
-		end = a->verify ? verify(a, disk) : measure(a, disk, &id);
+		end = a->verify ? verify(a, disk, outcome) :
+				  measure(a, disk, &id, outcome);
 	disk_close(disk);
 	return end;
 }
@@ -479,9 +534,15 @@ int main(int argc, char **argv)
 		"(traxfs-profile(5)).",
 		NULL, NULL, NULL
 	};
+	struct outcome outcome = { 0 };
 	struct arguments a = { 0 };
+	enum extract_end end;
 
 	argp_err_exit_status = EXTRACT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	return (int)(a.list ? list(&a) : run(&a));
+	end = a.list ? list(&a) : run(&a, &outcome);
+	if (a.json)
+		tell_json(&outcome, end);
+	json_decref(outcome.parts);
+	return (int)end;
 }
