@@ -328,6 +328,38 @@ START_TEST(smooths_up_to_a_jump)
 }
 END_TEST
 
+/* Angles that are right stay so: two late readings at the beginning were taken
+ * for a spindle that had changed its speed. */
+START_TEST(leaves_what_is_right)
+{
+	struct specgen gen;
+	struct trim_options options;
+	struct trim_stats stats;
+	struct prober *prober;
+	struct geom *truth, *geom;
+	struct judge after;
+	struct spec *spec;
+	struct sim *sim;
+
+	ck_assert_int_eq(specgen_parse("31504,bytes=80G", &gen), 0);
+	ck_assert_int_eq(specgen_make(&gen, &spec), 0);
+	sim = sim_new(spec, 0, &(struct sim_options){ .seed = 1 });
+	ck_assert_ptr_nonnull(sim);
+	ck_assert_int_eq(spec_geom(spec, &truth), 0);
+	prober = prober_disk_new(sim_env(sim), sim_disk(sim), false, NULL);
+	options = (struct trim_options){ .period_ps = spec->mech.period_ps };
+	ck_assert_int_eq(trim_angles(prober, truth, &options, &geom, &stats),
+			 0);
+	ck_assert_int_eq(judge_geom(truth, geom, &after), 0);
+	ck_assert_uint_lt(after.angle_p99_ppm, 5000);
+	geom_free(geom);
+	geom_free(truth);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
 #define MANY 20000u
 
 static unsigned pauses;		/* of a prober that has no room for it */
@@ -383,6 +415,7 @@ int main(void)
 	tcase_add_test(tc, no_pitch_of_one_place);
 	tcase_add_test(tc, smooths_up_to_a_jump);
 	tcase_add_test(tc, pauses_in_between);
+	tcase_add_test(tc, leaves_what_is_right);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

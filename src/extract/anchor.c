@@ -37,8 +37,8 @@ static double median(const double v[READS])
 
 /* The first ones, where it does not matter how long a revolution of it is
  * believed to be; downwards, as a read-ahead has got what is above. */
-int anchor_read_some(struct anchor *anchor, const struct geom_track *track,
-		     double *base)
+static int read_from(struct anchor *anchor, const struct geom_track *track,
+		     unsigned from, double *base)
 {
 	uint64_t n = track->sectors / anchor->reader->unit_sectors;
 	double v[READS], one, near = NAN;
@@ -46,9 +46,38 @@ int anchor_read_some(struct anchor *anchor, const struct geom_track *track,
 
 	for (unsigned i = 0; i < READS && !err; i++) {
 		err = anchor_read(anchor, anchor_unit(anchor, track) +
-				  (READS - 1 - i) % (n > 1 ? n - 1 : 1), &one);
+				  (from + READS - 1 - i) %
+				  (n > 1 ? n - 1 : 1), &one);
 		near = isnan(near) ? one : near;
 		v[i] = near + phase_wrap(one - near);
+	}
+	*base = median(v);
+	return err;
+}
+
+int anchor_read_some(struct anchor *anchor, const struct geom_track *track,
+		     double *base)
+{
+	return read_from(anchor, track, 0, base);
+}
+
+/* All that follows is told by the first ones: of three two may be late. */
+int anchor_read_well(struct anchor *anchor, const struct geom_track *track,
+		     double *base)
+{
+	double v[READS], one, near = NAN;
+	int err = 0;
+
+	for (unsigned i = 0; i < READS && !err; i++) {
+		double w[READS];
+
+		for (unsigned k = 0; k < READS && !err; k++) {
+			err = read_from(anchor, track,
+					(READS * i + k) * READS, &one);
+			near = isnan(near) ? one : near;
+			w[k] = near + phase_wrap(one - near);
+		}
+		v[i] = median(w);
 	}
 	*base = median(v);
 	return err;

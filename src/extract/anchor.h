@@ -27,6 +27,10 @@ int anchor_read(struct anchor *anchor, uint64_t unit, double *base);
 int anchor_read_some(struct anchor *anchor, const struct geom_track *track,
 		     double *base);
 
+/* The same by many, for the first time. */
+int anchor_read_well(struct anchor *anchor, const struct geom_track *track,
+		     double *base);
+
 /* That track, at that angle by the reader's clock, holds it from now on. */
 void anchor_drop(struct anchor *anchor, const struct geom_track *track,
 		 double base);

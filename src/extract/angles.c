@@ -254,7 +254,7 @@ static int begin(struct measure *m, uint64_t index)
 	int err;
 
 	geom_track_at(m->geom, index, &t);
-	err = anchor_read_some(&m->anchor, &t, &m->at);
+	err = anchor_read_well(&m->anchor, &t, &m->at);
 	if (err)
 		return err;
 	if (isnan(m->at))

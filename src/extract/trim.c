@@ -303,7 +303,7 @@ static int begin(struct trim *t, struct prober *prober)
 		if (i)
 			known_track(t, env_random(prober->env) % t->tracks,
 				    &track);
-		err = anchor_read_some(&t->anchor, &track, &base);
+		err = anchor_read_well(&t->anchor, &track, &base);
 	}
 	if (!err && isnan(base))
 		err = -EIO;
