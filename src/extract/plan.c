@@ -315,7 +315,9 @@ static bool is_enough(const struct plan *p, size_t period, size_t n)
 			       (n > 1 || n + 1 > period / 2));
 }
 
-/* 0: there is none. */
+/* The shortest, or a longer one that goes further back and of which all has
+ * come again: else it would only step over the one run that was unlike the
+ * others.  0: there is none. */
 static size_t find_period(const struct plan *p)
 {
 	size_t best = 0, most = 0, n;
@@ -324,7 +326,7 @@ static size_t find_period(const struct plan *p)
 		n = begins_like(p, i) ? again(p, i) : 0;
 		if (!begins_like(p, i) || !is_enough(p, i, n))
 			continue;
-		if (!best || n > most) {
+		if (!best || (n > most && n >= i)) {
 			most = n;
 			best = i;
 		}

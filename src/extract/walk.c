@@ -342,6 +342,13 @@ static bool is_steady(const struct walk *w)
 	       w->steady > STEADY_CYCLES * plan_cycle(&w->plan);
 }
 
+/* The longer steady runs have come again, the less do they change. */
+static double changes(const struct walk *w)
+{
+	return (double)STEADY_CYCLES * plan_cycle(&w->plan) /
+	       (double)w->steady;
+}
+
 /* Track n ahead was seen at another angle than expected: what of that is its
  * own, while the rest is noise. */
 static double learn(struct walk *w, unsigned n, double off)
@@ -357,7 +364,8 @@ static double learn(struct walk *w, unsigned n, double off)
 	p->cross_rate += cross * off;
 	if (w->ahead[n].run && p->now.count > LONG_RUN && is_steady(w))
 		line_steady(&w->line, RUN_APART, (double)p->period,
-			    STEADY_STEP, STEADY_CROSS);
+			    STEADY_STEP * changes(w),
+			    STEADY_CROSS * changes(w));
 	else if (w->ahead[n].run && p->now.count > LONG_RUN)
 		line_doubt(&w->line, RUN_ANGLE, RUN_STEP, w->reader->noise);
 	return share * off;
