@@ -24,7 +24,9 @@
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define PSEUDO_SECTORS 2048u
-#define TRACE_READS 1200u
+#define TRACE_READS 3000u
+/* The envelope may stray from a curve by that part of what it rises by. */
+#define TRACE_STRAYS 4
 #define QUICK_MECH_NS (15 * NS_PER_SECOND)
 #define QUICK_PERIOD_NS (8 * NS_PER_SECOND)
 #define QUICK_MAP_NS (24 * NS_PER_SECOND)
@@ -461,6 +463,15 @@ static int seek_table(struct profile *p, uint32_t n)
 	return 0;
 }
 
+/* Does it rise, by more than it strays? */
+static bool is_curve(const struct trace_curve *curve)
+{
+	double first_ns = (double)curve->envelope[0].ns;
+	double last_ns = (double)curve->envelope[curve->n - 1].ns;
+
+	return curve->off_ns * TRACE_STRAYS < last_ns - first_ns;
+}
+
 /* Without tracks: a curve over distances in sectors, that is in cylinders of
  * the pseudo-tracks. */
 static int run_trace(struct extract_run *run)
@@ -478,7 +489,7 @@ static int run_trace(struct extract_run *run)
 	if (!points)
 		return -ENOMEM;
 	err = trace_random(run->prober, points, &n);
-	if (!err && !trace_fit(points, n, &curve))
+	if (!err && !trace_fit(points, n, &curve) && is_curve(&curve))
 		err = seek_table(p, curve.n);
 	else
 		curve.n = 0;
@@ -777,5 +788,9 @@ enum extract_end extract_run(struct extract_run *run)
 		if (run->state->profile && run->state_path)
 			extract_state_write(run->state_path, run->state);
 	}
+	/* What rotates too fast for this host seeks all the same. */
+	if (err == -EOPNOTSUPP && run->end == EXTRACT_NOISY &&
+	    !run_trace(run) && run->state_path)
+		extract_state_write(run->state_path, run->state);
 	return end_of(run, err);
 }
