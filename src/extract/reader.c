@@ -351,7 +351,7 @@ int reader_read(struct reader *reader, uint64_t unit, double *turn)
 	return read_medium(reader, unit, &a, turn);
 }
 
-int reader_recall(struct reader *reader, uint64_t unit, double *turn)
+bool reader_knows(const struct reader *reader, uint64_t unit, double *turn)
 {
 	for (unsigned i = 1; i <= READER_MEMO; i++) {
 		unsigned k = (reader->memo_next + READER_MEMO - i) %
@@ -359,10 +359,16 @@ int reader_recall(struct reader *reader, uint64_t unit, double *turn)
 
 		if (reader->memo[k].unit == unit) {
 			*turn = reader->memo[k].turn;
-			return 0;
+			return true;
 		}
 	}
-	return reader_read(reader, unit, turn);
+	return false;
+}
+
+int reader_recall(struct reader *reader, uint64_t unit, double *turn)
+{
+	return reader_knows(reader, unit, turn) ?
+	       0 : reader_read(reader, unit, turn);
 }
 
 /* By powers of two of the distance. */

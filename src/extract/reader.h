@@ -97,7 +97,10 @@ int reader_elsewhere(struct reader *reader, uint64_t unit, unsigned n);
 
 int reader_read(struct reader *reader, uint64_t unit, double *turn);
 
-/* The same, not read again when that was done lately. */
+/* The angle at which a unit came lately; false: that is not known. */
+bool reader_knows(const struct reader *reader, uint64_t unit, double *turn);
+
+/* As reader_read, not read again when that was done lately. */
 int reader_recall(struct reader *reader, uint64_t unit, double *turn);
 
 /* The same for one that is thought to lie at an angle; learns how long it

@@ -29,6 +29,20 @@
 /* Within so much of a revolution pitches of tracks hardly differ. */
 #define NEAR 0.06
 #define RETRIES 4u
+/* By which steps to the end grow. */
+#define GROWS 4u
+/* Units before an end that is looked for in all of the track. */
+#define FAR 16u
+/* Where the end may be anywhere in so many revolutions, not just the middle is
+ * weighed against the time that it takes, but so many parts less one. */
+#define WIDE 0.1
+#define CHOICE 16u
+/* So many units say that the pitch is another one, when they are off that line
+ * by no more standard deviations, and in sum by so many off two tracks. */
+#define DRIFT_LEAST 3u
+#define DRIFT_NOISE 3.5
+#define DRIFT_SURE 6.0
+#define SEEN 48u
 
 struct search {
 	struct reader *r;
@@ -40,6 +54,8 @@ struct search {
 	uint64_t limit;		/* no track is longer */
 	bool found;		/* hi was read */
 	bool loose;		/* the pitch is only just being learned */
+	double x[SEEN], off[SEEN];	/* what was seen */
+	unsigned seen;
 };
 
 static double expected(const struct track *t, uint64_t unit)
@@ -47,20 +63,81 @@ static double expected(const struct track *t, uint64_t unit)
 	return t->start + (double)(unit - t->first + 1) * t->pitch;
 }
 
-/* Reads a unit and narrows the search. */
+/* Keeps by how much a unit was off the line; lowest first. */
+static void keep(struct search *s, uint64_t unit, double off)
+{
+	unsigned k = s->seen;
+	double x = (double)(unit - s->t->first + 1);
+
+	if (s->seen == SEEN || isnan(off))
+		return;
+	for (; k && s->x[k - 1] > x; k--) {
+		s->x[k] = s->x[k - 1];
+		s->off[k] = s->off[k - 1];
+	}
+	s->x[k] = x;
+	s->off[k] = off;
+	s->seen++;
+}
+
+/* The squares of what the first n units are off two tracks, the second of which
+ * begins somewhere. */
+static double off_tracks(const struct search *s, unsigned n)
+{
+	double best = INFINITY;
+
+	for (unsigned e = 0; e < n; e++) {
+		double mean = 0, sum = 0;
+
+		for (unsigned i = e; i < n; i++)
+			mean += s->off[i] / (n - e);
+		for (unsigned i = 0; i < n; i++)
+			sum += i < e ? s->off[i] * s->off[i] :
+			       (s->off[i] - mean) * (s->off[i] - mean);
+		best = fmin(best, sum);
+	}
+	return best;
+}
+
+/* Do the first n units lie on a line from the start, but on one of another
+ * pitch? */
+static bool drifts(const struct search *s, unsigned n)
+{
+	double noise = s->r->noise, xx = 0, xy = 0, slope;
+
+	for (unsigned i = 0; i < n; i++) {
+		xx += s->x[i] * s->x[i];
+		xy += s->x[i] * s->off[i];
+	}
+	slope = xy / xx;
+	if (fabs(slope * s->x[n - 1]) < s->tolerance)
+		return false;
+	for (unsigned i = 0; i < n; i++) {
+		if (fabs(s->off[i] - slope * s->x[i]) > DRIFT_NOISE * noise)
+			return false;
+	}
+	return off_tracks(s, n) > DRIFT_SURE * DRIFT_SURE * noise * noise;
+}
+
+/* Reads a unit and narrows the search.  TRACK_UNDECIDED: it is seen by now that
+ * the track is of another pitch. */
 static int look(struct search *s, uint64_t unit)
 {
 	struct track *t = s->t;
 	double turn, off;
 	int err = 0;
 
-	if (unit > s->lo)
-		err = reader_part(s->r, unit);
-	if (!err)
-		err = reader_recall(s->r, unit, &turn);
+	if (!reader_knows(s->r, unit, &turn)) {
+		if (unit > s->lo)
+			err = reader_part(s->r, unit);
+		if (!err)
+			err = reader_expect(s->r, unit, expected(t, unit),
+					    &turn);
+	}
 	if (err)
 		return err;
 	off = phase_wrap(turn - expected(t, unit));
+	keep(s, unit, off);
 	if (fabs(off) <= s->tolerance) {
 		if (s->loose && unit > s->lo)
 			t->pitch += PITCH_GAIN * off /
@@ -72,10 +149,56 @@ static int look(struct search *s, uint64_t unit)
 		s->hi = unit;
 		s->found = true;
 	}
+	for (unsigned n = s->seen; n >= DRIFT_LEAST && !s->loose; n--) {
+		if (drifts(s, n))
+			return TRACK_UNDECIDED;
+	}
 	return 0;
 }
 
-/* Around the hint in doubling steps, then bisection. */
+/* Which unit tells most about the end for the time that it takes? */
+static uint64_t pick(const struct search *s)
+{
+	uint64_t width = s->hi - s->lo, best = s->lo + width / 2;
+	double most = 0;
+
+	if ((double)width * s->t->pitch < WIDE)
+		return best;
+	for (unsigned i = 1; i < CHOICE; i++) {
+		uint64_t at = s->lo + width * i / CHOICE;
+		double f = (double)i / CHOICE, tells;
+
+		tells = -(f * log(f) + (1 - f) * log(1 - f)) /
+			reader_effort(s->r, at, expected(s->t, at));
+		if (at > s->lo && at < s->hi && tells > most) {
+			most = tells;
+			best = at;
+		}
+	}
+	return best;
+}
+
+/* The end is not where it was thought to be.  Far before that?  Then the track
+ * may not even begin where it was thought to. */
+static int survey(struct search *s)
+{
+	uint64_t mid = s->lo + (s->hi - s->lo) / 2;
+	double turn;
+	int err;
+
+	if (s->lo != s->t->first || s->hi - s->lo < FAR)
+		return 0;
+	err = look(s, mid);
+	if (err || s->hi != mid)
+		return err;
+	err = reader_recall(s->r, s->lo, &turn);
+	if (!err && !(fabs(phase_wrap(turn - expected(s->t, s->lo))) <=
+		      s->tolerance))
+		return TRACK_UNDECIDED;
+	return err;
+}
+
+/* Around the hint in growing steps, then bisection. */
 static int narrow(struct search *s, uint64_t hint)
 {
 	uint64_t step, at, lo;
@@ -84,20 +207,22 @@ static int narrow(struct search *s, uint64_t hint)
 	/* Downwards: a read-ahead gets what is above. */
 	if (hint > s->lo && hint + 2 < s->hi)
 		err = look(s, hint + 2);
-	if (!err && hint > s->lo && hint < s->hi)
-		err = look(s, hint);
 	if (!err && hint > s->lo + 1 && hint <= s->hi)
 		err = look(s, hint - 1);
-	for (step = 1; !err && !s->found && s->lo + 1 < s->hi; step *= 2) {
+	if (!err && s->lo + 1 == hint && hint < s->hi)
+		err = look(s, hint);
+	for (step = 1; !err && !s->found && s->lo + 1 < s->hi; step *= GROWS) {
 		at = s->lo + step;
 		err = look(s, at < s->hi ? at : s->hi - 1);
 	}
+	if (!err)
+		err = survey(s);
 	lo = s->lo;
-	for (step = 1; !err && s->lo == lo && s->hi - lo > 2 * step;
-	     step *= 2)
+	for (step = 1; !err && s->lo == lo && s->hi - lo > GROWS * step;
+	     step *= GROWS)
 		err = look(s, s->hi - step);
 	while (!err && s->lo + 1 < s->hi)
-		err = look(s, s->lo + (s->hi - s->lo) / 2);
+		err = look(s, pick(s));
 	return err;
 }
 
@@ -324,11 +449,11 @@ static int first_points(struct reader *r, struct track *t, uint64_t step,
 }
 
 /*
- * Follows the track from its first unit, up to half way round.  *bad: the first
- * unit that was not on it, or 0.
+ * Follows the track from its first unit, up to half way round.  *good: the last
+ * unit that was on it; *bad: the first that was not, or 0.
  */
 static int follow(struct reader *r, struct track *t, uint32_t guess,
-		  uint64_t *bad)
+		  uint64_t *good, uint64_t *bad)
 {
 	double x[POINTS], y[POINTS], turn, zero, off, d;
 	uint64_t step = guess > 96 ? guess / 14 : 4;
@@ -336,6 +461,7 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 	int err;
 
 	*bad = 0;
+	*good = t->first;
 	t->pitch = guess ? 1.0 / guess : 0;
 	if (t->first + START * step >= r->units)
 		return TRACK_UNDECIDED;
@@ -362,6 +488,7 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 			*bad = t->first + (uint64_t)d;
 			break;
 		}
+		*good = t->first + (uint64_t)d;
 		x[n] = d;
 		y[n++] = t->start - zero + t->pitch * d + off;
 		fit(x, y, n, &t->start, &t->pitch);
@@ -379,10 +506,10 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 		  const uint32_t *sizes, unsigned sizes_n)
 {
-	uint64_t bad, hint;
+	uint64_t good, bad, hint;
 	struct search s;
-	double around, best = 0.02;
-	int err = follow(reader, track, guess, &bad);
+	double around, best = 0.02, turn;
+	int err = follow(reader, track, guess, &good, &bad);
 
 	if (err)
 		return err;
@@ -404,7 +531,10 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 		s.found = true;
 		hint = bad;
 	}
-	return finish(&s, hint, 0);
+	/* What says how the line goes is on it. */
+	if (good < s.hi && reader_knows(reader, good, &turn))
+		err = look(&s, good);
+	return err ? err : finish(&s, hint, 0);
 }
 
 int track_check(struct reader *reader, const struct track *track, bool *good)
