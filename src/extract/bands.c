@@ -625,7 +625,8 @@ static int choose_way(struct proof *p)
 	return err;
 }
 
-/* Enough of each kind, agreeing less not? */
+/* Enough of each kind, agreeing less not?  Where bands meet angles are known
+ * worse, and which way sweeps run has been decided. */
 static int ask_all(struct proof *p, double *share)
 {
 	static const unsigned tries[PAIRS] = {
@@ -634,7 +635,7 @@ static int ask_all(struct proof *p, double *share)
 	};
 	static const double least[PAIRS] = {
 		[PAIR_SAME] = 0.55, [PAIR_INSIDE] = 0.55, [PAIR_NEXT] = 0.55,
-		[PAIR_EDGE] = 0.3,
+		[PAIR_EDGE] = 0,
 	};
 	double sum = 0, all = 0;
 	int yes, err = 0;

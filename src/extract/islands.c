@@ -30,6 +30,9 @@
 #define COARSE_STEPS 26
 #define BASES 7u
 #define AGREE 3u
+/* So many are no chance, and take long. */
+#define MANY 6u
+#define AGREE_MANY 2u
 #define ISLANDS_MOST 24u
 /* What takes four times the way takes longer by this. */
 #define SLOPE_NS 90000.0
@@ -163,7 +166,8 @@ static int count(struct near *near, uint32_t step, double limit_ns,
 		if (err || !are_clear(&l))
 			continue;
 		note_sweep(&l, &sum, &sums);
-		if (++votes[l.n] < AGREE || l.n > ISLANDS_MOST)
+		if (++votes[l.n] < (l.n < MANY ? AGREE : AGREE_MANY) ||
+		    l.n > ISLANDS_MOST)
 			continue;
 		out->surfaces = l.n;
 		out->sweep = sums ? sum / sums : 0;
@@ -192,8 +196,9 @@ int islands_count(struct near *near, const struct pieces *pieces,
 {
 	double most = (double)geom_tracks(near->geom) / STEPS_LEAST;
 	double limit_ns, step = STEP_LEAST, apart;
+	struct islands seen = { 0 };
 	struct look l;
-	bool wide;
+	bool wide, counted = false;
 	int err = 0;
 
 	*islands = (struct islands){ 0 };
@@ -216,12 +221,21 @@ int islands_count(struct near *near, const struct pieces *pieces,
 				islands->alone_from = (uint32_t)step;
 			islands->alone_to = (uint32_t)step;
 		}
-		if (apart > COARSE_STEPS)
+		if (apart > COARSE_STEPS) {
+			if (counted)
+				break;
 			continue;
+		}
 		if (!err)
-			err = count(near, (uint32_t)step, limit_ns, islands);
-		if (islands->surfaces > 1)
+			err = count(near, (uint32_t)step, limit_ns, &seen);
+		if (seen.surfaces > islands->surfaces) {
+			islands->surfaces = seen.surfaces;
+			islands->sweep = seen.sweep;
+		}
+		/* Two may be those where sweeps turn, and others further. */
+		if (islands->surfaces > 2 || counted)
 			break;
+		counted = islands->surfaces == 2;
 	}
 	return err;
 }
