@@ -219,6 +219,8 @@ static bool try_way(const struct parts *g, unsigned from, unsigned n,
 			slips = slips && joint == JOINT_SLIP;
 			continue;
 		}
+		if (!parts_leap(g, from + i))
+			return false;
 		w = see_as_one(g, from + first, from + i + 1);
 		if (!w.can_be)
 			return false;

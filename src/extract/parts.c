@@ -15,6 +15,8 @@
 /* How many units that lie elsewhere are gone past. */
 #define LONE_MOST 3u
 #define SPARES_MOST 3
+/* Tolerances from which on a leap is one, all that was seen considered. */
+#define LEAP 1.2
 /* Pitches of tracks of one size, as measured; and what a size may be off by, in
  * units. */
 #define FIT_PITCH 0.001
@@ -62,7 +64,9 @@ static void judge(const struct parts *g, struct part *p)
 	bool unlike = is_unlike(g, p);
 
 	p->kind = PART_STRANGE;
-	if (p->s.soft || (unlike && p->s.units > g->gap->before.size))
+	/* Nor is it certain where that begins which is behind a soft end. */
+	if (p->s.soft || (p > g->part && p[-1].s.soft) ||
+	    (unlike && p->s.units > g->gap->before.size))
 		return;
 	if (parts_is_turn(g, p->turns, p->s.pitch) && !unlike)
 		p->kind = PART_WHOLE;
@@ -236,6 +240,14 @@ int parts_sharpen(struct parts *g, struct gap *gap)
 	for (unsigned i = 0; i < g->n && !err; i++)
 		judge(g, &g->part[i]);
 	return err;
+}
+
+bool parts_leap(const struct parts *g, unsigned i)
+{
+	const struct part *p = &g->part[i];
+
+	return p->broken || i + 1 >= g->n ||
+	       fabs(phase_wrap(p->jump)) > LEAP * segment_tolerance(g->r);
 }
 
 bool parts_differ(const struct part *a, const struct part *b, double sigmas)

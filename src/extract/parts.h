@@ -72,6 +72,9 @@ bool parts_fit(const struct parts *parts, unsigned from, unsigned to);
 
 bool parts_is_turn(const struct parts *parts, double turns, double pitch);
 
+/* Is it clear that part i goes on elsewhere? */
+bool parts_leap(const struct parts *parts, unsigned i);
+
 /* Have they other pitches, as in other zones or on other surfaces?  As sure as
  * so many standard deviations. */
 bool parts_differ(const struct part *a, const struct part *b, double sigmas);

@@ -20,7 +20,9 @@
 /* Beginnings that are tried; nearer ones are the same. */
 #define SEEN_MOST 2000u
 #define SAME_START 0.0005
+/* Slips that are not seen: revolutions, tolerances. */
 #define BENT 0.01
+#define UNSEEN 3.0
 /* Standard deviations: rather too many ways than that one is missing. */
 #define SURE_SIGMAS 8.0
 #define ALIKE_SIGMAS 5.0
@@ -61,15 +63,25 @@ struct row {
 	unsigned n;
 };
 
-/* Have they surely other pitches?  Slips in them that are not seen bend
- * lines. */
-static bool surely_differ(const struct part *a, const struct part *b)
+/* By how much may slips in a part that are not seen bend its line?  Those of
+ * large units are. */
+static double bent(const struct parts *g, const struct part *p)
+{
+	double unseen = UNSEEN * segment_tolerance(g->r);
+
+	return p->s.soft || p->s.pitch < unseen ?
+		       fmin(BENT, unseen) / p->turns : 0;
+}
+
+/* Have they surely other pitches? */
+static bool surely_differ(const struct parts *g, const struct part *a,
+			  const struct part *b)
 {
 	double sigma = hypot(a->s.pitch_sigma, b->s.pitch_sigma);
 
 	return fabs(a->s.pitch / b->s.pitch - 1) >
 	       PARTS_PITCH_SAME + SURE_SIGMAS * sigma / b->s.pitch +
-		       BENT * (1 / a->turns + 1 / b->turns);
+		       bent(g, a) + bent(g, b);
 }
 
 /* May they have the same pitch?  That of one with slips in it is bent. */
@@ -82,10 +94,20 @@ static bool look_alike(const struct part *a, const struct part *b)
 	       !parts_differ(a, b, ALIKE_SIGMAS);
 }
 
-static bool may_join(const struct part *a, const struct part *b)
+/* May a track that begins with one part and goes on to another go on to the
+ * next? */
+static bool may_join(const struct parts *g, unsigned from, unsigned to)
 {
-	return !a->broken && a->jump > -PARTS_TURNS_OFF &&
-	       a->jump <= PARTS_SLIPPED_MOST && !surely_differ(a, b);
+	const struct part *p = g->part;
+
+	if (p[to].broken || p[to].jump <= -PARTS_TURNS_OFF ||
+	    p[to].jump > PARTS_SLIPPED_MOST)
+		return false;
+	for (unsigned i = from; i <= to; i++) {
+		if (surely_differ(g, &p[i], &p[to + 1]))
+			return false;
+	}
+	return true;
 }
 
 /* Is there room for some units more on a track? */
@@ -112,7 +134,8 @@ static bool may_end(const struct parts *g, const struct row_at *at,
 	const struct part *p = g->part;
 	bool few = p[at->part].s.units < PARTS_FEW_UNITS;
 
-	if (p[last].s.soft || (few && (at->late != 0 || isnan(at->start))))
+	if (p[last].s.soft || !parts_leap(g, last) ||
+	    (few && (at->late != 0 || isnan(at->start))))
 		return false;
 	return p[last].s.units >= PARTS_FEW_UNITS ||
 	       (few && last == at->part &&
@@ -137,7 +160,7 @@ static bool is_other_zone(const struct parts *g, unsigned from, bool surely)
 		return false;
 	if (b < g->n)
 		other = &g->part[b];
-	return surely ? surely_differ(&g->part[a - 1], other) :
+	return surely ? surely_differ(g, &g->part[a - 1], other) :
 			parts_differ(&g->part[a - 1], other, ZONE_SIGMAS);
 }
 
@@ -271,7 +294,7 @@ static void row_try(struct row *row, const struct row_at *at)
 		if (may_end(row->g, at, i, turns) &&
 		    parts_fit(row->g, at->part, i + 1))
 			row_take(row, at, i + 1, turns);
-		if (i + 1 == n || !may_join(&p[i], &p[i + 1]))
+		if (i + 1 == n || !may_join(row->g, at->part, i))
 			return;
 		turns += p[i].jump;
 	}
