@@ -23,6 +23,7 @@
 /* Slips that are not seen: revolutions, tolerances. */
 #define BENT 0.01
 #define UNSEEN 3.0
+#define BACK 2.0
 /* Standard deviations: rather too many ways than that one is missing. */
 #define SURE_SIGMAS 8.0
 #define ALIKE_SIGMAS 5.0
@@ -94,13 +95,20 @@ static bool look_alike(const struct part *a, const struct part *b)
 	       !parts_differ(a, b, ALIKE_SIGMAS);
 }
 
+/* By how much a track may seem to go back behind a part. */
+static double back(const struct parts *g, const struct part *p)
+{
+	return fmin(PARTS_TURNS_OFF, BACK * segment_tolerance(g->r) +
+				     (double)p->s.units * p->s.pitch_sigma);
+}
+
 /* May a track that begins with one part and goes on to another go on to the
  * next? */
 static bool may_join(const struct parts *g, unsigned from, unsigned to)
 {
 	const struct part *p = g->part;
 
-	if (p[to].broken || p[to].jump <= -PARTS_TURNS_OFF ||
+	if (p[to].broken || p[to].jump <= -back(g, &p[to]) ||
 	    p[to].jump > PARTS_SLIPPED_MOST)
 		return false;
 	for (unsigned i = from; i <= to; i++) {
