@@ -199,8 +199,8 @@ END_TEST
 
 /* The same, with other noise: a track that goes on elsewhere without a leap, of
  * which the next sectors could not be reached in time either (1504), two zones
- * with a few sectors between (41216), ends of lines that are none (42487,
- * 42533). */
+ * with a few sectors between (41216, 46260, 46397), ends of lines that are none
+ * (42487, 42533). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -212,6 +212,8 @@ START_TEST(certain_again)
 		{ "41216,bytes=150M,odd=1", 22 },
 		{ "42487,bytes=60M,odd=1", 30 },
 		{ "42533,bytes=60M,odd=1", 4 },
+		{ "46260,bytes=2G,slipped=0.005", 1 },
+		{ "46397,bytes=2G,slipped=0.005", 2 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -522,7 +524,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 6);
+	tcase_add_loop_test(tc, certain_again, 0, 8);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

@@ -60,6 +60,8 @@ struct row {
 	uint64_t ends, found;
 	unsigned zone, found_zone; /* the part that begins one, or n */
 	unsigned ways, ended;	/* different ones, and all */
+	unsigned is_short;	/* tracks of parts that are no turn together */
+	bool found_short;
 	struct row_seen seen[SEEN_MOST];
 	unsigned n;
 };
@@ -189,6 +191,7 @@ static void row_ends(struct row *row)
 	row->ways += !row->ways || row->found != row->ends;
 	row->found = row->ends;
 	row->found_zone = row->zone;
+	row->found_short = row->is_short > 0;
 }
 
 static double start_of(const struct parts *g, unsigned part)
@@ -243,13 +246,26 @@ static void row_first(struct row *row, unsigned from, unsigned to,
 	}
 }
 
+/* Is a track of several parts, or without its beginning, less than a turn all
+ * the same? */
+static bool is_short(const struct parts *g, const struct row_at *at,
+		     unsigned to, double turns)
+{
+	double room = (g->spared + 0.5) * g->part[at->part].s.pitch;
+
+	return (to - at->part > 1 || at->late > 0) &&
+	       at->late + turns < 1 - room - PARTS_TURN_OFF;
+}
+
 /* Parts up to `to` are a track. */
 static void row_take(struct row *row, const struct row_at *at, unsigned to,
 		     double turns)
 {
 	const struct parts *g = row->g;
 	bool last = to == g->n && !g->gap->behind.size;
+	bool less = is_short(g, at, to, turns);
 
+	row->is_short += less;
 	row->ends |= UINT64_C(1) << (to - 1);
 	if (last && !isnan(at->start))
 		row_ends(row);
@@ -263,6 +279,7 @@ static void row_take(struct row *row, const struct row_at *at, unsigned to,
 		row->zone = ROW_NO_ZONE;
 	}
 	row->ends &= ~(UINT64_C(1) << (to - 1));
+	row->is_short -= less;
 }
 
 static bool is_same(const struct row_at *a, const struct row_at *b)
@@ -336,7 +353,11 @@ static bool find_row(const struct parts *g, struct row *row)
 	};
 	if (!g->all || !g->n)
 		return false;
-	for (unsigned i = ROW_PLAIN; i < ROW_ODDS && !row->ways; i++) {
+	for (unsigned i = ROW_PLAIN; i < ROW_ODDS; i++) {
+		/* What is no turn may be the ends of two zones as well. */
+		if (row->ways && (i != ROW_ZONE || !row->found_short ||
+				  parts_between_alike(g->gap)))
+			continue;
 		row->n = 0;
 		if (first)
 			row_go(row, (struct row_at){ 0, NAN, 0, ROW_PLAIN });
