@@ -336,13 +336,47 @@ static size_t find_period(const struct plan *p)
 
 /* ---- other zones ---- */
 
-/* Is the present run that head's in another zone? */
-static bool is_scaled(const struct plan *p, const struct run *old)
+/* Is a run that head's in another zone? */
+static bool is_scaled(const struct run *run, const struct run *old,
+		      double ratio)
 {
-	double expected = old->size * p->ratio;
+	double expected = old->size * ratio;
 
-	return fabs(p->now.size - expected) <=
+	return fabs(run->size - expected) <=
 	       RATIO_UNITS + SAME_RATIO * expected;
+}
+
+/* Are the last runs, which are of a new zone, those so far back? */
+static bool begins_as(const struct plan *p, size_t back)
+{
+	double ratio = (double)p->now.size / past(p, back)->size;
+	bool uneven = false;
+
+	for (size_t i = 1; !is_stale(p, i); i++) {
+		if (back + i > p->n ||
+		    !is_scaled(past(p, i), past(p, back + i), ratio))
+			return false;
+		uneven |= past(p, i)->size != p->now.size;
+	}
+	return uneven;
+}
+
+/* Zones may begin with the first head whichever would have come next.  False:
+ * the heads do not come as in the last one. */
+static bool shift(struct plan *p)
+{
+	size_t d = p->period;
+
+	while (d <= p->n && d <= 2 * PERIOD_MAX && !begins_as(p, d))
+		d++;
+	if (d > p->n || d > 2 * PERIOD_MAX)
+		return false;
+	for (size_t i = 1; !is_stale(p, i); i++)
+		p->past[p->n - i].was = past(p, d + i)->size;
+	p->whole = p->period;
+	p->period = d;
+	p->ratio = (double)p->now.size / past(p, d)->size;
+	return true;
 }
 
 /* The present run is none that was foretold: is it what comes at its place in
@@ -355,11 +389,11 @@ static void enter_zone(struct plan *p)
 		p->stale = p->n;
 		p->ratio = (double)p->now.size / old->size;
 		p->cut = 0;
-	} else if (!is_scaled(p, old)) {
-		p->period = p->stale = 0;
+	} else if (!is_scaled(&p->now, old, p->ratio) && !shift(p)) {
+		p->period = p->stale = p->whole = 0;
 		return;
 	}
-	p->now.was = old->size;
+	p->now.was = past(p, p->period)->size;
 }
 
 /* What is foretold from the run a period ago must be what is passed as the
@@ -388,6 +422,7 @@ static void recall(struct plan *p)
 	p->expected = p->was.expected;
 	p->trusted = p->was.trusted;
 	p->period = p->was.period;
+	p->whole = p->was.whole;
 	p->stale = p->was.stale;
 	p->ratio = p->was.ratio;
 	p->cut = p->was.cut;
@@ -466,9 +501,14 @@ static bool find_place(struct plan *p)
 
 	if (found) {
 		p->period = found;
+		p->whole = 0;
 		if (is_stale(p, found))
 			p->stale = 0;
 		return true;
+	}
+	if (p->whole && !is_stale(p, p->whole)) {
+		p->period = p->whole;
+		p->whole = 0;
 	}
 	if (!p->period || p->period > p->n)
 		return false;
@@ -495,7 +535,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 	if (!is_short(&plan->now, run->size))
 		plan->was = (struct plan_long){
 			plan->expected, plan->trusted, plan->period,
-			plan->stale, plan->ratio, plan->cut
+			plan->whole, plan->stale, plan->ratio, plan->cut
 		};
 	if (plan->now.count && is_short(&plan->now, run->size) &&
 	    usual_count(plan) >= LONG_RUN) {
@@ -554,6 +594,7 @@ void plan_overrun(struct plan *plan)
 void plan_forget(struct plan *plan)
 {
 	plan->n = plan->period = plan->stale = plan->uncounted = 0;
+	plan->whole = 0;
 	plan->cut = plan->overran = 0;
 	plan->expected = 0;
 	plan->trusted = false;

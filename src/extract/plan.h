@@ -45,7 +45,7 @@ struct ahead {
 struct plan_long {
 	uint32_t expected;
 	bool trusted;
-	size_t period, stale;
+	size_t period, whole, stale;
 	double ratio;
 	uint32_t cut;
 };
@@ -58,6 +58,7 @@ struct plan {
 	double rate;		/* by which each track is later than that, */
 	double cross_rate;	/* and each first one of a run */
 	size_t period;		/* runs; 0: not known */
+	size_t whole;		/* it, while the last zone is longer ago */
 	size_t stale;		/* past ones, the first, of another zone; */
 	size_t uncounted;	/* whose counts can't be relied on */
 	double ratio;		/* of sizes to those of the last zone */
