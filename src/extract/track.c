@@ -503,6 +503,22 @@ static int follow(struct reader *r, struct track *t, uint32_t guess,
 							     0;
 }
 
+/* Is the first unit on the line that those behind it make?  It may be another
+ * track's. */
+static int begins_there(struct reader *r, const struct track *t)
+{
+	double turn;
+	int err = reader_recall(r, t->first, &turn);
+
+	if (!err && !(fabs(phase_wrap(turn - expected(t, t->first))) <=
+		      1.6 * r->tolerance))
+		err = reader_read(r, t->first, &turn);
+	if (err)
+		return err;
+	return fabs(phase_wrap(turn - expected(t, t->first))) <=
+	       1.6 * r->tolerance ? 0 : TRACK_UNDECIDED;
+}
+
 int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 		  const uint32_t *sizes, unsigned sizes_n)
 {
@@ -511,6 +527,8 @@ int track_measure(struct reader *reader, struct track *track, uint32_t guess,
 	double around, best = 0.02, turn;
 	int err = follow(reader, track, guess, &good, &bad);
 
+	if (!err)
+		err = begins_there(reader, track);
 	if (err)
 		return err;
 	around = 1 / track->pitch;
