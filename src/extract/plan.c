@@ -9,6 +9,8 @@
  *
  * In a new zone the heads come in the same order: their sizes are known once
  * each of the old sizes has been seen as a new one, and about known before.
+ * Serpentines may go back over the heads with each group: that is foreseen from
+ * the first turn on.
  */
 #include <math.h>
 #include <string.h>
@@ -68,7 +70,10 @@ static bool is_long(const struct run *run)
 static uint32_t vote(const struct plan *p, size_t back, size_t apart,
 		     unsigned voters, unsigned *votes)
 {
-	size_t n = p->n - p->uncounted;
+	/* Other zones may have begun otherwise. */
+	size_t old = apart > 1 && !is_stale(p, back) &&
+		     p->stale > p->uncounted ? p->stale : p->uncounted;
+	size_t n = p->n - old;
 	size_t end = back + voters * apart < n + 1 ? back + voters * apart :
 						     n + 1;
 	uint32_t count = 0;
@@ -390,10 +395,50 @@ static void enter_zone(struct plan *p)
 		p->ratio = (double)p->now.size / old->size;
 		p->cut = 0;
 	} else if (!is_scaled(&p->now, old, p->ratio) && !shift(p)) {
-		p->period = p->stale = p->whole = 0;
+		p->period = p->whole = 0;
 		return;
 	}
 	p->now.was = past(p, p->period)->size;
+}
+
+/* Is it only now that the heads are gone over the other way round?  One comes
+ * twice then, or once for as long. */
+static bool is_turn(const struct plan *p)
+{
+	size_t n = p->n - p->stale;
+	uint32_t usual = usual_count(p);
+
+	if (n < 4 || usual < LONG_RUN || past(p, 1)->size == p->now.size)
+		return false;
+	if (past(p, 1)->size == past(p, 2)->size)
+		return p->now.size == past(p, 3)->size;
+	return past(p, 1)->count > usual + usual / 2 &&
+	       p->now.size == past(p, 2)->size;
+}
+
+/* As if the heads had been gone over that way before, too. */
+static bool unfold(struct plan *p)
+{
+	size_t m = p->n - p->stale - 1;
+	struct run *first = p->past + p->stale, *turn = &p->past[p->n - 1];
+	struct run again[PERIOD_MAX / 2];
+	bool twice = turn->size == turn[-1].size;
+
+	if (!is_turn(p) || 2 * m > PERIOD_MAX || p->n + m > PLAN_RUNS)
+		return false;
+	for (size_t i = 0; i < m; i++) {
+		again[i] = first[twice ? m - 1 - i : m - i];
+		again[i].cross = first[twice || !i ? m - i : m + 1 - i].cross;
+	}
+	first->cross = twice ? turn->cross : first[1].cross;
+	if (!twice)
+		first->count = turn->count;
+	memmove(first + m, first, (p->n - p->stale) * sizeof(*first));
+	memcpy(first, again, m * sizeof(*first));
+	p->n += m;
+	p->uncounted += p->uncounted > p->stale ? m : 0;
+	p->period = 2 * m;
+	return true;
 }
 
 /* What is foretold from the run a period ago must be what is passed as the
@@ -452,6 +497,19 @@ static bool resume(struct plan *p, const struct run *run)
 	return true;
 }
 
+/* Where all are of one size, runs that were foretold too short were passed as
+ * if they had been: it takes long until that shows. */
+void plan_overrun(struct plan *plan)
+{
+	bool even = plan->n && past(plan, 1)->size == plan->now.size;
+
+	plan->expected = 0;
+	plan->trusted = false;
+	plan->cut = 0;
+	if (++plan->overran > OVERRAN_MAX || even)
+		plan->uncounted = plan->n;
+}
+
 /* Tracks of the present run that were taken for the beginning of another? */
 static bool go_on(struct plan *p, const struct run *run)
 {
@@ -464,6 +522,14 @@ static bool go_on(struct plan *p, const struct run *run)
 		follows |= near(run->cross, k * p->now.step,
 				p->now.count < SURE_STEP ? 2 * SAME_CROSS :
 							   SAME_STEP);
+	if (run->size == p->now.size && p->now.count >= SURE_STEP &&
+	    near(run->cross, p->now.step, SAME_STEP) &&
+	    near(run->step, p->now.step, SAME_STEP)) {
+		p->now.count += run->count;
+		if (p->now.count > p->expected)
+			plan_overrun(p);
+		return true;
+	}
 	if (!follows || run->size != p->now.size ||
 	    p->now.count + run->count > usual ||
 	    (p->now.count + run->count < usual &&
@@ -510,7 +576,9 @@ static bool find_place(struct plan *p)
 		p->period = p->whole;
 		p->whole = 0;
 	}
-	if (!p->period || p->period > p->n)
+	if (!p->period && !unfold(p))
+		return false;
+	if (p->period > p->n)
 		return false;
 	old = past(p, p->period);
 	stale = is_stale(p, p->period);
@@ -576,19 +644,6 @@ void plan_begin(struct plan *plan, const struct run *run)
 		plan->expected = 0;
 	if (isnan(plan->now.cross))
 		plan->now.cross = 0;
-}
-
-/* Where all are of one size, runs that were foretold too short were passed as
- * if they had been: it takes long until that shows. */
-void plan_overrun(struct plan *plan)
-{
-	bool even = plan->n && past(plan, 1)->size == plan->now.size;
-
-	plan->expected = 0;
-	plan->trusted = false;
-	plan->cut = 0;
-	if (++plan->overran > OVERRAN_MAX || even)
-		plan->uncounted = plan->n;
 }
 
 void plan_forget(struct plan *plan)
