@@ -210,6 +210,33 @@ START_TEST(absorbed)
 }
 END_TEST
 
+/* A leap that seemed to be wrong on the way: when nothing odd is found, looks
+ * were late; else more slips must show than before. */
+START_TEST(doubted)
+{
+	struct way w = { 0 };
+
+	walk_rounds(&w, outer, 5, 20);
+	rounds_pass(&w.rounds, 400);
+	for (unsigned i = 0; i < 6; i++) {
+		rounds_slip(&w.rounds, outer[i % 2]);
+		rounds_pass(&w.rounds, 40);
+	}
+	ck_assert(!rounds_needed(&w.rounds));
+	rounds_doubt(&w.rounds);
+	ck_assert(rounds_needed(&w.rounds));
+	rounds_pass(&w.rounds, 40);
+	ck_assert(!rounds_needed(&w.rounds));
+	rounds_doubt(&w.rounds);
+	for (unsigned i = 0; i < 6; i++) {
+		rounds_slip(&w.rounds, outer[i % 2]);
+		rounds_pass(&w.rounds, 40);
+		ck_assert(rounds_needed(&w.rounds));
+	}
+	store_fini(&w.store);
+}
+END_TEST
+
 /* Both sides are looked at behind an event, and in the last round of leaps as
  * long as it may be a scratch that comes again. */
 START_TEST(both_sides)
@@ -301,6 +328,7 @@ int main(void)
 	tcase_add_test(tc, looks);
 	tcase_add_test(tc, any_last);
 	tcase_add_test(tc, absorbed);
+	tcase_add_test(tc, doubted);
 	tcase_add_test(tc, both_sides);
 	tcase_add_test(tc, over);
 	tcase_add_test(tc, resumed);

@@ -62,9 +62,9 @@ static void begin_zone(struct rounds *r, unsigned tracks)
 {
 	r->tracks = tracks;
 	r->passed = r->wary = r->since = r->absorbs = 0;
-	r->inners = r->firsts = r->others = r->slips = 0;
+	r->inners = r->firsts = r->others = r->slips = r->doubts = 0;
 	r->pending = r->shown = 0;
-	r->doubted = r->plain = r->lost = false;
+	r->plain = r->doubtful = r->lost = false;
 	r->seen = true;
 }
 
@@ -204,26 +204,38 @@ void rounds_wanted(const struct rounds *rounds, const struct ahead *ahead,
 	}
 }
 
+void rounds_doubt(struct rounds *rounds)
+{
+	rounds->doubtful = rounds->plain;
+	rounds->plain = false;
+	rounds->wary = 2 * rounds->tracks;
+}
+
+/* There was something indeed. */
+static void confirm_doubt(struct rounds *r)
+{
+	if (!r->doubtful)
+		return;
+	r->doubtful = false;
+	r->inners = r->firsts = r->others = 0;
+	r->absorbs = ++r->doubts;
+}
+
 /* What was made up for at the end of a cylinder may be slipped again in the
  * next. */
 void rounds_event(struct rounds *rounds)
 {
+	confirm_doubt(rounds);
 	rounds->wary = 2 * rounds->tracks;
 	rounds->absorbs += rounds->pending > 0;
 	rounds->pending = 0;
-}
-
-void rounds_doubt(struct rounds *rounds)
-{
-	rounds->plain = false;
-	rounds->doubted = true;
-	rounds->wary = 2 * rounds->tracks;
 }
 
 /* Another one before it makes up for nothing: that would be a longer track.
  * But it may have used up the spares, as one in the last track may. */
 void rounds_slip(struct rounds *rounds, uint32_t size)
 {
+	confirm_doubt(rounds);
 	rounds->slips++;
 	rounds->clear = !rounds->wary;
 	rounds->wary = 2 * rounds->tracks;
@@ -238,12 +250,10 @@ static bool is_plain(const struct rounds *r)
 	unsigned enough = rare ? INNERS_ENOUGH - 1 : INNERS_ENOUGH;
 	unsigned least = r->firsts < r->others ? r->firsts : r->others;
 
-	if (r->doubted)
-		return false;
+	enough += INNERS_MORE * r->absorbs;
 	if (r->ends.known)
-		return r->inners >= enough + INNERS_MORE * r->absorbs;
-	return least + 1 >= enough && r->firsts + r->others > enough &&
-	       !r->absorbs;
+		return r->inners >= enough;
+	return least + 1 >= enough && r->firsts + r->others > enough;
 }
 
 /* The slips that are pending have shown behind all of their cylinder. */
@@ -263,8 +273,11 @@ void rounds_pass(struct rounds *rounds, unsigned tracks)
 	rounds->since += tracks;
 	rounds->passed += tracks;
 	rounds->wary -= tracks < rounds->wary ? tracks : rounds->wary;
-	if (rounds->seen && !rounds->wary)
+	if (rounds->seen && !rounds->wary) {
 		rounds->lost = false;
+		rounds->plain |= rounds->doubtful;
+		rounds->doubtful = false;
+	}
 	if (!rounds->pending || rounds->since <= rounds->tracks)
 		return;
 	if (rounds->seen && rounds->clear)

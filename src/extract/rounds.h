@@ -47,7 +47,8 @@ struct rounds {
 	unsigned inners, firsts, others;
 	uint32_t shown;		/* 0: none yet */
 	unsigned absorbs;	/* slips that may have been made up for */
-	bool doubted;		/* a leap was wrong on the way all the same */
+	unsigned doubts;	/* leaps over some that did not, all the same */
+	bool doubtful;		/* perhaps one more: what was late shows soon */
 	bool plain;		/* slips show behind */
 	struct ends ends;
 	struct run round[ENDS_MOST]; /* the tracks of ends.size */
@@ -86,7 +87,8 @@ void rounds_slip(struct rounds *rounds, uint32_t size);
 /* Something else was not as foretold. */
 void rounds_event(struct rounds *rounds);
 
-/* A leap was right at its end and wrong on the way. */
+/* A leap seemed to be right at its end and wrong on the way: if nothing odd is
+ * found now, it was not. */
 void rounds_doubt(struct rounds *rounds);
 
 /* Tracks were passed that are as foretold. */
