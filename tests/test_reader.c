@@ -7,6 +7,8 @@
 #include "extract/calibrate.h"
 #include "extract/line.h"
 #include "extract/prober_disk.h"
+#include "extract/track.h"
+#include "sim/drive.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
 #include "tests/test.h"
@@ -121,11 +123,12 @@ START_TEST(recent_holds_what_may_be_cached)
 }
 END_TEST
 
-static void open_drive(uint64_t from, uint64_t bytes, struct spec **spec,
-		       struct sim **sim, struct prober **prober)
+static void open_drive(uint64_t from, uint64_t bytes, int cache,
+		       struct spec **spec, struct sim **sim,
+		       struct prober **prober)
 {
 	struct specgen options = {
-		.seed = from, .bytes = bytes, .slipped = 0, .cache = 1,
+		.seed = from, .bytes = bytes, .slipped = 0, .cache = cache,
 		.zero_latency = -1, .noise = 1,
 	};
 	struct sim_options o = { .seed = from };
@@ -165,7 +168,7 @@ START_TEST(cache_is_not_believed)
 	struct sim *sim;
 	uint32_t unit;
 
-	open_drive(400 + (uint64_t)_i, 0, &spec, &sim, &prober);
+	open_drive(400 + (uint64_t)_i, 0, 1, &spec, &sim, &prober);
 	unit = prober->limits->physical_bytes / SECTOR_BYTES;
 	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
 		    0);
@@ -199,13 +202,84 @@ START_TEST(large_tracks_are_read_whole)
 	struct sim *sim;
 	uint32_t unit;
 
-	open_drive(8007 + (uint64_t)_i, UINT64_C(80000000000), &spec, &sim,
+	open_drive(8007 + (uint64_t)_i, UINT64_C(80000000000), 1, &spec, &sim,
 		   &prober);
 	unit = prober->limits->physical_bytes / SECTOR_BYTES;
 	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
 		    0);
 	ck_assert_int_eq(calibrate_reader(&reader, 0), 0);
 	ck_assert(reader.whole);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
+/* ---- The end of a track ---- */
+
+#define TRACKS 12u
+
+/* A track as it is; its start is read. */
+static void track_of(struct reader *reader, const struct geom_track *is,
+		     struct track *track)
+{
+	double turn;
+
+	track->first = is->first / reader->unit_sectors;
+	track->pitch = (double)is->per_sector * reader->unit_sectors *
+		       0x1p-32;
+	ck_assert_int_eq(reader_read(reader, track->first, &turn), 0);
+	track->start = phase_part(turn - track->pitch);
+}
+
+/* Is the end of a track found, thought to be `off` units from there, and soon?
+ * With another pitch it is seen as soon that it is another track: returns the
+ * reads that took. */
+static uint64_t look_for_end(struct reader *reader, const struct geom_track *is,
+			 int64_t off)
+{
+	uint32_t size = is->sectors / reader->unit_sectors;
+	struct track track;
+	int err;
+
+	track_of(reader, is, &track);
+	reader->reads = 0;
+	err = track_find(reader, &track, track.first + size - (uint64_t)off);
+	ck_assert(err || track.size == size);
+	/* One of the reads may have been late. */
+	ck_assert_uint_lt(reader->reads, off ? 60 : 30);
+	track_of(reader, is, &track);
+	track.pitch *= 1.08;
+	reader->reads = 0;
+	ck_assert_int_ne(track_find(reader, &track, track.first +
+				    (uint64_t)(size / 1.08)), 0);
+	return reader->reads;
+}
+
+START_TEST(ends_are_found_soon)
+{
+	struct geom_track is;
+	struct prober *prober;
+	struct reader reader;
+	const struct geom *geom;
+	uint64_t reads = 0;
+	struct spec *spec;
+	struct sim *sim;
+	uint32_t unit;
+
+	open_drive(8000 + (uint64_t)_i, UINT64_C(80000000000), 0, &spec, &sim,
+		   &prober);
+	geom = drive_geom(sim_drive(sim));
+	unit = prober->limits->physical_bytes / SECTOR_BYTES;
+	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3, unit,
+		    0);
+	ck_assert_int_eq(calibrate_reader(&reader, 0), 0);
+	reader_sharpen(&reader, 1);
+	for (uint64_t i = 0; i < TRACKS; i++) {
+		geom_track_at(geom, 100 + 7 * i, &is);
+		reads += look_for_end(&reader, &is, (int64_t)(i % 4) * 3);
+	}
+	ck_assert_uint_lt(reads, 12 * TRACKS);
 	prober_disk_free(prober);
 	sim_free(sim);
 	spec_free(spec);
@@ -223,6 +297,7 @@ int main(void)
 	tcase_add_test(tc, recent_holds_what_may_be_cached);
 	tcase_add_loop_test(tc, cache_is_not_believed, 0, 12);
 	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
+	tcase_add_loop_test(tc, ends_are_found_soon, 0, 6);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

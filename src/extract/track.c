@@ -7,6 +7,10 @@
  * when the units behind it are not on the track either and agree with it about
  * where the next track starts.
  *
+ * Often the track is another one than was foretold.  What was seen of it says
+ * so when it lies on a line through the start, of another pitch: then its end
+ * is not looked for.
+ *
  * A track of unknown size is first followed in doubling steps, each of which
  * says better how far a unit reaches; half way round, that says where the end
  * must be within a percent.
