@@ -401,6 +401,100 @@ START_TEST(bounded)
 }
 END_TEST
 
+static struct run run_of(uint32_t size)
+{
+	return (struct run){ .count = 1, .size = size, .cross = 0.1,
+			     .step = 0.1, .span = 1 };
+}
+
+/* A run of that many tracks has come, and another of that size begins. */
+static void next_run(struct plan *plan, uint32_t count, uint32_t size)
+{
+	struct run run = run_of(size);
+
+	plan->now.count = count;
+	plan_begin(plan, &run);
+}
+
+/* Three heads: their runs come again, are all cut where a zone ends, and come
+ * in the same order in the next, where none of them has to be seen twice. */
+START_TEST(zone_foreseen)
+{
+	static const uint32_t was[] = { 400, 380, 420 }, is[] = { 360, 342,
+								  378 };
+	struct plan plan = { 0 };
+
+	for (unsigned i = 0; i < 12; i++)
+		next_run(&plan, i ? 20 : 0, was[i % 3]);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan.expected, 20);
+	ck_assert_uint_eq(plan_guess(&plan), 400);
+	next_run(&plan, 20, 400);
+	next_run(&plan, 9, 380);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan.expected, 9);
+	next_run(&plan, 9, 420);
+	for (unsigned i = 0; i < 3; i++) {
+		next_run(&plan, i ? 20 : 9, is[i]);
+		ck_assert_uint_eq(plan.trusted, i == 2);
+		ck_assert_uint_eq(plan.expected, 20);
+		ck_assert_uint_eq(plan_guess(&plan), is[(i + 1) % 3]);
+	}
+	next_run(&plan, 20, 360);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan_guess(&plan), 342);
+}
+END_TEST
+
+/* Four heads, there and back: twice the last one, or once for as long. */
+START_TEST(turn_foreseen)
+{
+	static const uint32_t sizes[] = { 400, 380, 420, 390 };
+
+	for (unsigned once = 0; once < 2; once++) {
+		struct plan plan = { 0 };
+
+		for (unsigned i = 0; i < 4; i++)
+			next_run(&plan, i ? 20 : 0, sizes[i]);
+		plan.now.step = once ? 0.1 : 0.2;
+		if (!once)
+			next_run(&plan, 20, 390);
+		next_run(&plan, once ? 40 : 20, 420);
+		ck_assert(plan.trusted);
+		ck_assert_uint_eq(plan.expected, 20);
+		ck_assert_uint_eq(plan_guess(&plan), 380);
+		next_run(&plan, 20, 380);
+		ck_assert_uint_eq(plan_guess(&plan), 400);
+	}
+}
+END_TEST
+
+/* Slips in a track or two, and what a defect takes of a run, are no runs of a
+ * pattern: it goes on as it was. */
+START_TEST(defects_forgiven)
+{
+	static const uint32_t sizes[] = { 400, 380, 420 };
+	struct plan plan = { 0 };
+
+	for (unsigned i = 0; i < 9; i++)
+		next_run(&plan, i ? 20 : 0, sizes[i % 3]);
+	next_run(&plan, 12, 418);
+	next_run(&plan, 2, 420);
+	ck_assert_uint_eq(plan.now.count, 15);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan.expected, 20);
+	/* It was missing some. */
+	next_run(&plan, 17, 400);
+	ck_assert_uint_eq(plan.expected, 17);
+	plan_overrun(&plan);
+	next_run(&plan, 20, 380);
+	next_run(&plan, 20, 420);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan.expected, 20);
+	ck_assert_uint_eq(plan_guess(&plan), 400);
+}
+END_TEST
+
 /* Three tracks of which the last is short, twice and three times. */
 START_TEST(round_learned)
 {
@@ -530,6 +624,9 @@ int main(void)
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, round_learned);
+	tcase_add_test(tc, zone_foreseen);
+	tcase_add_test(tc, turn_foreseen);
+	tcase_add_test(tc, defects_forgiven);
 	tcase_add_test(tc, overlaps);
 	tcase_add_loop_test(tc, quick, 0, 4);
 	suite_add_tcase(suite, tc);
