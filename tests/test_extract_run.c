@@ -25,6 +25,8 @@
 struct counting {
 	struct scsi_port port, *to;
 	unsigned commands, most;
+	unsigned gone;		/* behind so many nobody answers; 0: never */
+	bool not_there;		/* but that there is no such unit */
 	volatile sig_atomic_t stopped;
 };
 
@@ -52,8 +54,16 @@ static int counted(struct scsi_port *port, struct scsi_command *command)
 {
 	struct counting *c = (struct counting *)port;
 
-	if (c->most && ++c->commands > c->most)
+	c->commands++;
+	if (c->most && c->commands > c->most)
 		c->stopped = 1;
+	if (c->gone && c->commands > c->gone && c->not_there) {
+		command->key = 0x5;
+		command->asc = 0x25;
+		return 0;
+	}
+	if (c->gone && c->commands > c->gone)
+		return -ENODEV;
 	return c->to->command(c->to, command);
 }
 
@@ -109,7 +119,7 @@ static void come_again(struct rig *r)
 	extract_state_free(&r->state);
 	ck_assert_int_eq(extract_state_read(r->path, &r->state), 0);
 	r->stopped = r->counting.stopped = 0;
-	r->counting.most = r->counting.commands = 0;
+	r->counting.most = r->counting.commands = r->counting.gone = 0;
 	r->run.verdict = NULL;
 }
 
@@ -262,6 +272,26 @@ START_TEST(scsi_goes_on)
 	judge(&r, &j);
 	ck_assert_uint_eq(j.unknown_sectors, 0);
 	ck_assert_ptr_null(r.state.told);
+	close_drive(&r);
+}
+END_TEST
+
+/* What it has said until it vanished is kept. */
+START_TEST(scsi_vanishes)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.gone = 1000;
+	r.counting.not_there = _i;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_GONE);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.told);
+	ck_assert_uint_gt(r.state.told_bytes, 4000);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
 	close_drive(&r);
 }
 END_TEST
@@ -605,6 +635,7 @@ int main(void)
 	tcase_add_loop_test(tc, scsi_short_tracks, 0, 3);
 	tcase_add_test(tc, scsi_made_up);
 	tcase_add_test(tc, scsi_goes_on);
+	tcase_add_loop_test(tc, scsi_vanishes, 0, 2);
 	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
 	tcase_add_test(tc, scsi_formatted_anew);
 	tcase_add_test(tc, timing_then_scsi);

@@ -64,7 +64,8 @@ int scsi_try(struct scsi_port *port, struct scsi_command *command)
 	case RECOVERED_ERROR:
 		return 0;
 	case ILLEGAL_REQUEST:
-		return -EOPNOTSUPP;
+		/* The logical unit is not there any more. */
+		return command->asc == 0x25 ? -ENODEV : -EOPNOTSUPP;
 	default:
 		return -EIO;
 	}

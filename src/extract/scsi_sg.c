@@ -17,6 +17,10 @@
 
 #define TIMEOUT_S 60
 #define SENSE_BYTES 64
+/* What Linux says of the way to a drive. */
+#define HOST_NO_CONNECT 0x01
+#define HOST_TIME_OUT 0x03
+#define HOST_BAD_TARGET 0x04
 
 struct sg_port {
 	struct scsi_port port;
@@ -45,7 +49,17 @@ static int sg_answer(struct sg_port *sg, struct scsi_command *command)
 		return -EBUSY;
 	case SCSI_PT_RESULT_OS_ERR:
 		n = get_scsi_pt_os_err(sg->pt);
-		return n == ENOTTY || n == EINVAL ? -EOPNOTSUPP : -n;
+		return n == ENOTTY || n == EINVAL ? -EOPNOTSUPP :
+		       n == ENXIO ? -ENODEV : -n;
+	case SCSI_PT_RESULT_TRANSPORT_ERR:
+		switch (get_scsi_pt_transport_err(sg->pt)) {
+		case HOST_NO_CONNECT:
+		case HOST_BAD_TARGET:
+			return -ENODEV;
+		case HOST_TIME_OUT:
+			return -ETIMEDOUT;
+		}
+		return -EIO;
 	default:
 		return -EIO;
 	}
@@ -72,7 +86,8 @@ static int sg_command(struct scsi_port *port, struct scsi_command *command)
 		set_scsi_pt_data_out(sg->pt, command->out, command->out_bytes);
 	rc = do_scsi_pt(sg->pt, sg->fd, TIMEOUT_S, 0);
 	if (rc < 0)
-		return rc == -ENOTTY || rc == -EINVAL ? -EOPNOTSUPP : rc;
+		return rc == -ENOTTY || rc == -EINVAL ? -EOPNOTSUPP :
+		       rc == -ENXIO ? -ENODEV : rc;
 	if (rc == SCSI_PT_DO_TIMEOUT)
 		return -ETIMEDOUT;
 	if (rc)
