@@ -12,7 +12,8 @@
  *  - ALTTRK where they cannot tell, which is to say everywhere.
  *
  * Who maps a drive asks the same in the same order every time, so that what
- * was answered until a run was interrupted need not be asked again.
+ * was answered until a run was interrupted need not be asked again.  Nor is
+ * anything asked twice in a run: answers don't change, and are not noted twice.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,6 +54,8 @@ static const int told_errors[] = { 0, -ENODATA, -EIO, -EINVAL, -EOPNOTSUPP,
 struct translate {
 	struct told *told;
 	size_t told_n, told_room;
+	uint32_t *memo;		/* 1 + number in told, hashed; 0: free */
+	size_t memo_n, memo_room;
 	size_t told_again, recall_n;	/* of those, in this run */
 	struct scsi_port *port;
 	uint64_t blocks;
@@ -157,16 +160,82 @@ static int told_error(const struct told *told)
 	return e < TOLD_ERRORS ? told_errors[e] : -ENODATA;
 }
 
+/* ---- What has been told in this run ---- */
+
+/* A map that is begun anew asks most of it once more. */
+static size_t memo_at(const struct translate *t, uint64_t question,
+		      unsigned back)
+{
+	uint64_t at = (question + back) * UINT64_C(0x9e3779b97f4a7c15);
+	const struct told *told;
+
+	for (at >>= 20;; at++) {
+		at &= t->memo_room - 1;
+		if (!t->memo[at])
+			return (size_t)at;
+		told = &t->told[t->memo[at] - 1];
+		if (told->question == question &&
+		    (told->flags & TOLD_BACK) == back)
+			return (size_t)at;
+	}
+}
+
+static bool memo_grow(struct translate *t)
+{
+	size_t room = t->memo_room, i;
+	uint32_t *was = t->memo;
+
+	t->memo_room = room ? 2 * room : 4096;
+	t->memo = calloc(t->memo_room, sizeof(*t->memo));
+	if (!t->memo) {
+		t->memo = was;
+		t->memo_room = room;
+		return false;
+	}
+	for (i = 0; i < room; i++) {
+		const struct told *told = was[i] ? &t->told[was[i] - 1] : NULL;
+
+		if (told)
+			t->memo[memo_at(t, told->question,
+					told->flags & TOLD_BACK)] = was[i];
+	}
+	free(was);
+	return true;
+}
+
+/* Of errors only that there is nothing: others may pass. */
+static void memo_put(struct translate *t, size_t i)
+{
+	const struct told *told = &t->told[i];
+	int err = told_error(told);
+
+	if ((err && err != -ENODATA) ||
+	    (2 * t->memo_n >= t->memo_room && !memo_grow(t)))
+		return;
+	t->memo[memo_at(t, told->question, told->flags & TOLD_BACK)] =
+		(uint32_t)i + 1;
+	t->memo_n++;
+}
+
+static const struct told *memo_get(const struct translate *t,
+				   uint64_t question, unsigned back)
+{
+	size_t at = t->memo_n ? memo_at(t, question, back) : 0;
+
+	return t->memo_n && t->memo[at] ? &t->told[t->memo[at] - 1] : NULL;
+}
+
 /* What is not told again is not told any more. */
 static const struct told *told_again(struct translate *t, uint64_t question,
 				     unsigned back)
 {
-	const struct told *told = &t->told[t->told_again];
+	const struct told *told = memo_get(t, question, back);
 
-	if (t->told_again == t->recall_n)
-		return NULL;
+	if (told || t->told_again == t->recall_n)
+		return told;
+	told = &t->told[t->told_again];
 	if (told->question == question && (told->flags & TOLD_BACK) == back) {
-		t->told_again++;
+		memo_put(t, t->told_again++);
 		return told;
 	}
 	t->recall_n = t->told_n = t->told_again;
@@ -193,9 +262,10 @@ static void tell(struct translate *t, uint64_t question, unsigned flags,
 		t->told = told;
 		t->told_room = room;
 	}
-	t->told[t->told_n++] = (struct told){
+	t->told[t->told_n] = (struct told){
 		question, answer, (uint8_t)(flags | e * TOLD_ERROR),
 	};
+	memo_put(t, t->told_n++);
 }
 
 int translate_keep(const struct translate *t, void **buf, size_t *bytes)
@@ -441,8 +511,10 @@ int translate_open(struct scsi_port *port, uint64_t blocks,
 
 void translate_close(struct translate *t)
 {
-	if (t)
+	if (t) {
 		free(t->told);
+		free(t->memo);
+	}
 	free(t);
 }
 
