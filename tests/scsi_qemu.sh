@@ -102,6 +102,13 @@ traxtract --list /tmp/profile.json | grep -v '^#' |
 scsi_daemon --list /spec.json >/tmp/true
 wc -l /tmp/told
 cmp /tmp/told /tmp/true && echo "every boundary is right"
+# Taken away in the middle: said, and what was learned is kept.
+traxtract --scsi --quick --state /tmp/state -o /tmp/none /dev/sda 2>/tmp/err &
+sleep 2.5
+echo 1 >/sys/block/sda/device/delete
+wait $!
+[ $? = 6 ] && grep -q vanished /tmp/err && [ -s /tmp/state ] &&
+	[ ! -e /tmp/none ] && echo "vanished, and that was said" || cat /tmp/err
 poweroff -f
 INIT
 sed -i "s/MODULES/$(echo $modules)/" init
@@ -113,4 +120,5 @@ timeout 300 qemu-system-x86_64 -accel tcg -m 512 -nographic -no-reboot \
 	true
 tr -d '\r' <"$work/out" | tail -n 22
 grep -q "all settings are back" "$work/out" || exit 1
+grep -q "vanished, and that was said" "$work/out" || exit 1
 grep -q "every boundary is right" "$work/out"

@@ -7,6 +7,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -358,6 +359,19 @@ static bool has_learned(const struct extract_state *state)
 	return state->map || state->told;
 }
 
+/* Of a drive that has been taken away some kernels say that it can't be read,
+ * as long as it is open. */
+static bool is_gone(const char *device)
+{
+	int fd = open(device, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	int err = fd < 0 ? errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return err == ENXIO || err == ENODEV || err == ENOENT ||
+	       err == ENOTCONN;
+}
+
 /* With the settings changed, and back. */
 static enum extract_end measure_set(const struct arguments *a,
 				    struct extract_run *run)
@@ -371,6 +385,8 @@ static enum extract_end measure_set(const struct arguments *a,
 		return EXTRACT_FAILED;
 	settings_apply(&state->settings);
 	end = extract_run(run);
+	if (end && end != EXTRACT_INCOMPLETE && is_gone(a->device))
+		end = EXTRACT_GONE;
 	if (!settings_restore(&state->settings))
 		state->settings = (struct settings){ 0 };
 	report(a, run, end);
