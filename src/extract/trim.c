@@ -19,11 +19,14 @@
 #include "extract/skews.h"
 #include "extract/trim.h"
 
-/* Reads of the first round, of each one after it, and of all; those count that
- * fail. */
+/* Reads of the first round, of each one after it, and of all, with such a turn;
+ * shorter ones say less each, and there are more in the same time.  Those count
+ * that fail. */
 #define FIRST_READS 1024u
 #define MORE_READS 512u
 #define MOST_READS 6144u
+#define MOST_TURN_PS 8333333333.0
+#define MOST_TIMES 1.5
 /* Revolutions: an angle as sure as that is good, if nearly all are. */
 #define SURE 0.0011
 #define NEARLY 0.99
@@ -39,7 +42,7 @@ struct trim {
 	const struct trim_options *options;
 	struct skews *skews;
 	struct pitch_read *read;	/* by track */
-	size_t n, looked;		/* of those, and tries */
+	size_t n, looked, most;		/* of those, and tries */
 	struct pitch pitch[PITCH_MOST];	/* those that are wrong */
 	size_t pitches;
 	float *late, *sigma;	/* of each track; sigma < 0: not known */
@@ -248,7 +251,7 @@ static int look_around(struct trim *t)
 	bool first = true;
 	int err = list ? 0 : -ENOMEM;
 
-	while (!err && n && t->looked + n <= MOST_READS && in_time(t)) {
+	while (!err && n && t->looked + n <= t->most && in_time(t)) {
 		n = choose(t, list, n, first);
 		err = look_at(t, list, n);
 		if (!err)
@@ -355,7 +358,9 @@ static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
 	t->tracks = geom_tracks(t->geom);
 	t->late = calloc(t->tracks, sizeof(*t->late));
 	t->sigma = calloc(t->tracks, sizeof(*t->sigma));
-	t->read = calloc(MOST_READS, sizeof(*t->read));
+	t->most = (size_t)(MOST_READS * fmin(fmax(MOST_TURN_PS /
+				(double)t->options->period_ps, 1), MOST_TIMES));
+	t->read = calloc(t->most, sizeof(*t->read));
 	if (!t->late || !t->sigma || !t->read)
 		return -ENOMEM;
 	err = skews_new(t->geom, prober, &t->skews);
