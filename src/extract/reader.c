@@ -34,6 +34,8 @@
  * for something that near. */
 #define DUBIOUS_TURNS 1.4
 #define NEAR_TURNS 4
+/* Units that are no further apart than that share of the noise. */
+#define ALIKE 0.5
 /* The drive had time to read ahead. */
 #define IDLE_NS 1000000u
 /* Units before one of known angle that are tried instead of it. */
@@ -244,6 +246,9 @@ static bool is_dubious(const struct reader *r, uint64_t first, uint64_t unit,
 	double revs = (double)(a->complete_ns - a->submit_ns) /
 		      r->phase.period_ns;
 
+	/* Which of so few it ended with is all the same. */
+	if ((double)(unit - first) <= ALIKE * r->noise_once * r->around)
+		return false;
 	return r->any_order && first < unit && revs > DUBIOUS_TURNS &&
 	       fabs((double)unit - (double)from) < near;
 }
