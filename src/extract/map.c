@@ -65,6 +65,8 @@
 #define STEP_SAME 0.003
 /* Tracks of less than this are no measure of how others follow them. */
 #define STEP_SPAN 0.98
+/* In standard deviations of a read, what a turn may be wrong by. */
+#define TURN_NOISE 3.0
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
  * places, it is found out how large they are. */
 #define LEAP_SEEN 3.5
@@ -439,8 +441,10 @@ static uint64_t unproven_end(const struct map *m, uint64_t end)
 static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
 {
 	uint64_t at;
-	int err = prove_tracks(&m->prove, from, end, true), unknown = 0;
+	int err, unknown = 0;
 
+	m->prove.brief = !is_dense(m);
+	err = prove_tracks(&m->prove, from, end, true);
 	err = err ? err : forget_refuted(m, false);
 	if (err >= 0)
 		unknown = forget_unknown(m, first, end);
@@ -725,6 +729,15 @@ static void gap_steps(const struct map *m, struct gap *gap)
 	}
 }
 
+/* Has a track more units than there are on a turn?  Some are another's then,
+ * that it goes on from without a leap. */
+static bool is_too_long(const struct map *m, const struct store_track *t)
+{
+	double most = fmax(t->pitch / 2, TURN_NOISE * m->reader.noise_once);
+
+	return t->size * t->pitch > 1 + most;
+}
+
 static int put_gap(struct map *m, const struct gap_track *v, unsigned n)
 {
 	int err = 0;
@@ -732,7 +745,7 @@ static int put_gap(struct map *m, const struct gap_track *v, unsigned n)
 	for (unsigned i = 0; i < n && !err; i++) {
 		const struct store_track *t = &v[i].track;
 
-		err = v[i].known ?
+		err = v[i].known && !is_too_long(m, t) ?
 			store_add(&m->store, t, t->size,
 				  t->size * t->pitch) :
 			store_unknown(&m->store, t->first, t->size);

@@ -52,6 +52,7 @@
 #define EDGE_LOOKS 4u
 /* How much more often wrong than right. */
 #define REFUTED 3u
+#define REFUTED_HALF 2u
 
 static int grow(void *array, size_t *room, size_t n, size_t each)
 {
@@ -214,7 +215,8 @@ static bool is_settled(const struct prove_trial *t, unsigned spot)
 
 static bool is_refuted(const struct prove_trial *t, unsigned spot)
 {
-	return t->wrong[spot] >= t->right[spot] + REFUTED;
+	return t->wrong[spot] >= t->right[spot] +
+				 (t->half ? REFUTED_HALF : REFUTED);
 }
 
 /* The end of the disk has nothing before it and nothing behind. */
@@ -250,7 +252,8 @@ static int list_claim(struct prove *p, size_t i, bool on)
 		if (!is_there(p, &p->claim[i], k) || !t->need[k])
 			continue;
 		t->at[k] = p->spots.n;
-		if (on && k <= PROVE_FIRST)
+		if (on && (k == PROVE_BEFORE ||
+			   (k == PROVE_FIRST && !t[-1].half)))
 			t->at[k] = t[-1].at[k == PROVE_FIRST ? PROVE_BEHIND :
 							       PROVE_LAST];
 		else
@@ -345,16 +348,26 @@ static double leap_behind(const struct prove *p, size_t i)
 								  NAN;
 }
 
-static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
+/* What is before the ends of one in a row: is it where it was foretold? */
+static void weigh_half(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	static const unsigned spot[] = { PROVE_BEFORE, PROVE_LAST };
+
+	for (unsigned n = 0; n < 2; n++) {
+		unsigned k = spot[n];
+
+		if (is_new(p, t, k))
+			note(t, k, fabs(off(t->turn[k], angle_of(p, i, k))) <=
+				   p->reader->tolerance);
+	}
+}
+
+/* All of one that is looked at from both sides. */
+static void weigh_whole(const struct prove *p, size_t i, struct prove_trial *t)
 {
 	const struct prove_claim *c = &p->claim[i];
-	double start;
+	double start = frame(c, t);
 
-	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
-		if (t->at[k] < p->spots.n)
-			t->turn[k] = p->spots.v[t->at[k]].turn;
-	}
-	start = frame(c, t);
 	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++) {
 		if (is_new(p, t, k))
 			note(t, k, on_line(p->reader, c, start,
@@ -365,6 +378,18 @@ static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
 		note_leap(p, c, t, false, c->leap);
 	if (is_there(p, c, PROVE_BEHIND))
 		note_leap(p, c, t, true, leap_behind(p, i));
+}
+
+static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n)
+			t->turn[k] = p->spots.v[t->at[k]].turn;
+	}
+	if (t->half)
+		weigh_half(p, i, t);
+	else
+		weigh_whole(p, i, t);
 	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
 		if (t->at[k] < p->spots.n)
 			t->looks[k] = p->spots.v[t->at[k]].looks;
@@ -399,6 +424,39 @@ static bool needs_inner(const struct prove *p, size_t i, unsigned spot)
 	return p->trial[i].alone &&
 	       (slack(c) > SLACK_LITTLE * p->reader->tolerance ||
 		spot == PROVE_INNER + 1 || spot == PROVE_INNER + 2);
+}
+
+/* Is it seen when a leap is missing? */
+static bool is_visible(const struct prove *p, double leap)
+{
+	return fabs(leap) > JUMP * p->reader->tolerance;
+}
+
+/*
+ * In the middle of a row of tracks of one size a boundary may lie before the
+ * one that is believed: sectors slipped, and what comes behind makes up for
+ * them.  Then the unit before the one that is believed is on the next track.
+ * It can't lie behind it, or a track would be longer than those alike; unless
+ * they are not, and that shows where the row ends, which is looked at from both
+ * sides, and from there on.
+ */
+static bool is_half(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return p->brief && c->size == c->nominal && !alone_on(p, i, -1) &&
+	       !alone_on(p, i, 1) && is_visible(p, c->leap) &&
+	       is_visible(p, leap_behind(p, i));
+}
+
+/* Only half of what one in a row needs. */
+static void try_half(struct prove *p, size_t i)
+{
+	struct prove_trial *t = &p->trial[i];
+
+	t->half = true;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->need[k] = k == PROVE_BEFORE || k == PROVE_LAST;
 }
 
 static void try_begin(struct prove *p, size_t i)
@@ -440,7 +498,7 @@ static void want_more(struct prove *p, size_t i)
 	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
 		if (t->at[k] >= p->spots.n || is_settled(t, k))
 			continue;
-		if (k == PROVE_BEFORE || k == PROVE_BEHIND)
+		if (!t->half && (k == PROVE_BEFORE || k == PROVE_BEHIND))
 			want_leap(p, t, k == PROVE_BEHIND);
 		else
 			spots_want(&p->spots, t->at[k]);
@@ -504,6 +562,8 @@ static int try_those(struct prove *p, enum prove_state state)
 		if (p->claim[i].state != state)
 			continue;
 		try_begin(p, i);
+		if (state == PROVE_OPEN && is_half(p, i))
+			try_half(p, i);
 		p->claim[i].state = PROVE_OPEN;
 	}
 	return try_all(p);
@@ -518,7 +578,8 @@ static bool spread(struct prove *p, size_t i, int step)
 		if (!neighbour(p, i, step))
 			break;
 		i = step > 0 ? i + 1 : i - 1;
-		if (p->claim[i].seen || p->claim[i].state != PROVE_HOLDS)
+		if ((p->claim[i].seen && !p->trial[i].half) ||
+		    p->claim[i].state != PROVE_HOLDS)
 			continue;
 		try_begin(p, i);
 		p->claim[i].state = PROVE_OPEN;
