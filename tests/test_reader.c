@@ -3,10 +3,12 @@
  * and what a cache may hold.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "extract/calibrate.h"
 #include "extract/line.h"
 #include "extract/prober_disk.h"
+#include "extract/spots.h"
 #include "extract/track.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
@@ -193,6 +195,49 @@ START_TEST(cache_is_not_believed)
 }
 END_TEST
 
+#define SPOTS 60u
+
+/* All that is wanted is read once; what is wanted again waits for others. */
+START_TEST(spots_wait_for_others)
+{
+	struct spots spots = { .n = 0 };
+	struct prober *prober;
+	struct reader reader;
+	struct spec *spec;
+	struct sim *sim;
+	uint64_t again = 0;
+	size_t i;
+
+	open_drive(500, 0, 0, &spec, &sim, &prober);
+	reader_init(&reader, prober, (double)spec->mech.period_ps / 1e3,
+		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
+	for (i = 0; i < SPOTS; i++) {
+		ck_assert_int_eq(spots_add(&spots, 1000 + 50 * i, 0.01 * i, i),
+				 0);
+		spots_want(&spots, i);
+	}
+	for (unsigned n = 0; n <= SPOTS; n++) {
+		ck_assert_int_eq(spots_read(&reader, &spots, &i), 0);
+		ck_assert_uint_lt(i, SPOTS);
+		ck_assert(!isnan(spots.v[i].turn));
+		if (!n) {
+			spots_want(&spots, i);
+			again = i;
+		} else if (i == again) {
+			ck_assert_uint_ge(n, 8);
+		}
+	}
+	for (i = 0; i < SPOTS; i++)
+		ck_assert_uint_eq(spots.v[i].looks, 1 + (i == again));
+	ck_assert_int_eq(spots_read(&reader, &spots, &i), 0);
+	ck_assert_uint_eq(i, SPOTS);
+	free(spots.v);
+	prober_disk_free(prober);
+	sim_free(sim);
+	spec_free(spec);
+}
+END_TEST
+
 /* On large tracks a read-ahead gets far before the next read. */
 START_TEST(large_tracks_are_read_whole)
 {
@@ -325,6 +370,7 @@ int main(void)
 	tcase_add_test(tc, line_knows_how_sure_it_is);
 	tcase_add_test(tc, recent_holds_what_may_be_cached);
 	tcase_add_loop_test(tc, cache_is_not_believed, 0, 12);
+	tcase_add_test(tc, spots_wait_for_others);
 	tcase_add_loop_test(tc, large_tracks_are_read_whole, 0, 12);
 	tcase_add_test(tc, beginnings_are_read_again);
 	tcase_add_loop_test(tc, ends_are_found_soon, 0, 6);
