@@ -643,10 +643,20 @@ static enum prove_state state_at(const struct prove *p, uint64_t unit)
 
 /* ---- Tracks that do not go round ---- */
 
-static bool same(const struct prove_claim *a, const struct prove_claim *b)
+/* A track in two parts may be as long as those of another surface, but its
+ * units pass as those of its own. */
+static bool pass_alike(const struct prove *p, const struct prove_claim *a,
+		       const struct prove_claim *b)
 {
-	return b && b->state == PROVE_HOLDS && a->size == b->size &&
-	       b->size == b->nominal;
+	return a->size == b->size &&
+	       fabs(a->pitch - b->pitch) * a->size <= p->reader->tolerance;
+}
+
+static bool same(const struct prove *p, const struct prove_claim *a,
+		 const struct prove_claim *b)
+{
+	return b && b->state == PROVE_HOLDS && b->size == b->nominal &&
+	       pass_alike(p, a, b);
 }
 
 /* Are there so many of one size in a row? */
@@ -655,9 +665,9 @@ static bool is_one_of(const struct prove *p, size_t i, unsigned many)
 	const struct prove_claim *c = &p->claim[i];
 	unsigned n = 1;
 
-	for (size_t k = i; n < many && same(c, neighbour(p, k, -1)); k--)
+	for (size_t k = i; n < many && same(p, c, neighbour(p, k, -1)); k--)
 		n++;
-	for (size_t k = i; n < many && same(c, neighbour(p, k, 1)); k++)
+	for (size_t k = i; n < many && same(p, c, neighbour(p, k, 1)); k++)
 		n++;
 	return n >= many;
 }
@@ -678,11 +688,11 @@ static bool is_whole(const struct prove *p, size_t i)
 	if (c->size * c->pitch < SHORT_LEAST)
 		return c->size * c->pitch > SHORTEST &&
 		       is_one_of(p, i, SHORT_ROW);
-	n += same(c, a) + same(c, b);
-	if (n == 2 && same(c, a))
-		n += same(c, neighbour(p, i - 1, -1));
+	n += same(p, c, a) + same(p, c, b);
+	if (n == 2 && same(p, c, a))
+		n += same(p, c, neighbour(p, i - 1, -1));
 	else if (n == 2)
-		n += same(c, neighbour(p, i + 1, 1));
+		n += same(p, c, neighbour(p, i + 1, 1));
 	return n >= 3;
 }
 
@@ -743,7 +753,7 @@ static bool is_repeated(const struct prove *p, size_t i)
 		return false;
 	for (; k < p->n && k <= i + ALIKE_FAR; k++)
 		n += p->claim[k].state == PROVE_HOLDS &&
-		     p->claim[k].size == p->claim[i].size;
+		     pass_alike(p, &p->claim[k], &p->claim[i]);
 	return n >= REPEATED;
 }
 
