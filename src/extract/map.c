@@ -17,6 +17,7 @@
 #include "extract/map.h"
 #include "extract/map_state.h"
 #include "extract/sample.h"
+#include "extract/seam.h"
 #include "extract/segment.h"
 
 #define LOCK_NS UINT64_C(8000000000)
@@ -619,6 +620,28 @@ static int prove_even(struct map *m, uint64_t first, uint64_t end)
 	return err ? err : drop_unproven(m);
 }
 
+/* Tracks before zones that are none are not known.  Of many large ones hardly
+ * one is, and it would take long. */
+static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
+{
+	struct seam seam = { .store = &m->store };
+	enum reader_purpose was;
+	struct store_track t;
+	bool holds;
+	int err = 0;
+
+	was = reader_set_purpose(&m->reader, READER_PROOF);
+	while (!err && seam_next(&seam, &t)) {
+		if (t.first < first || t.first >= end)
+			continue;
+		err = seam_holds(&m->reader, &t, &holds);
+		if (!err && !holds)
+			err = store_unknown(&m->store, t.first, t.size);
+	}
+	reader_set_purpose(&m->reader, was);
+	return err;
+}
+
 /* What has been left open behind the frontier too often is unknown. */
 static int close_hole(struct map *m, uint64_t at)
 {
@@ -977,6 +1000,8 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = walk_again(m, from, end);
 	if (!err && !out_of_time(m))
 		err = prove_even(m, first, end);
+	if (!err && m->dense && !out_of_time(m))
+		err = doubt_seams(m, first, end);
 	now_ns = env_now_ns(m->reader.prober->env);
 	m->spent_ns += now_ns - began_ns;
 	if (!err)

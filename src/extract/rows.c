@@ -24,6 +24,7 @@
 #define BENT 0.01
 #define UNSEEN 3.0
 #define BACK 2.0
+#define HOLDS_OFF 2.0
 /* Standard deviations: rather too many ways than that one is missing. */
 #define SURE_SIGMAS 8.0
 #define ALIKE_SIGMAS 5.0
@@ -381,7 +382,7 @@ static bool is_zone_end(const struct parts *g, unsigned from)
 static int try_part(struct parts *g, const struct part *p, bool *found)
 {
 	struct span_end end = { .clear = true };
-	int err = segment_holds(g->r, &p->s, found);
+	int err = segment_holds(g->r, &p->s, HOLDS_OFF, found);
 
 	if (!err && *found && p->s.units > 1)
 		err = parts_break(g, &p->s, &end);

@@ -46,9 +46,8 @@
 #define LONE_MOST 3u
 /* Places that make a line where it has no end. */
 #define SOFT_LEAST 5u
-/* Places that are looked at all over one, in tolerances. */
+/* Places that are looked at all over one. */
 #define HOLDS 20u
-#define AROUND_LINE 2.0
 
 struct trace {
 	struct reader *r;
@@ -404,10 +403,10 @@ int segment_line(struct reader *reader, struct segment *segment, bool *good)
 }
 
 int segment_holds(struct reader *reader, const struct segment *segment,
-		  bool *good)
+		  double most, bool *good)
 {
 	uint64_t n = segment->units < HOLDS ? segment->units : HOLDS, unit;
-	double slack = AROUND_LINE * segment_tolerance(reader), off, at;
+	double slack = most * segment_tolerance(reader), off, at;
 	unsigned strays = 0;
 	struct trace t;
 	int err = 0;

@@ -34,10 +34,10 @@ int segment_find(struct reader *reader, struct segment *segment,
  * on one line. */
 int segment_line(struct reader *reader, struct segment *segment, bool *good);
 
-/* Are its units on its line everywhere?  One that crosses it has been taken for
- * it. */
+/* Are its units on its line everywhere, but for `most` tolerances?  One that
+ * crosses it has been taken for it. */
 int segment_holds(struct reader *reader, const struct segment *segment,
-		  bool *good);
+		  double most, bool *good);
 
 /*
  * By how much the angle usually leaps from track to track behind a unit, of

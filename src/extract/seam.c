@@ -1,0 +1,70 @@
+/*
+ * seam.c - see seam.h.
+ *
+ * Where surfaces come in turn all their sizes are new in a zone; it is the
+ * first that follows one that had come again.
+ */
+#include "extract/seam.h"
+
+#include "extract/segment.h"
+
+/* Tolerances, of all reads of a place. */
+#define OFF 1.2
+
+static unsigned number_of(struct seam *seam, uint32_t size)
+{
+	unsigned i = 0;
+
+	while (i < seam->n && seam->size[i] != size)
+		i++;
+	if (i == seam->n && seam->n < SEAM_SIZES) {
+		seam->size[seam->n] = size;
+		seam->runs[seam->n++] = 0;
+	}
+	return i;
+}
+
+/* A run of tracks of a size begins: is that one new, behind one that is not? */
+static bool begins(struct seam *seam, uint32_t before, uint32_t size)
+{
+	unsigned a = number_of(seam, before), b = number_of(seam, size);
+	bool is_new;
+
+	if (a == SEAM_SIZES || b == SEAM_SIZES)
+		return false;
+	is_new = !seam->runs[b] && seam->runs[a];
+	seam->again |= seam->runs[b] > 0;
+	seam->runs[b]++;
+	return is_new && (!seam->again || seam->runs[a] > 1);
+}
+
+bool seam_next(struct seam *seam, struct store_track *track)
+{
+	const struct store *s = seam->store;
+
+	while (seam->piece < s->n) {
+		const struct piece *p = &s->pieces[seam->piece++];
+		bool joined = seam->piece > 1 && p[-1].tracks &&
+			      p[-1].first + p[-1].units == p->first;
+
+		if (!p->tracks || (joined && p[-1].size == p->size) ||
+		    !begins(seam, joined ? p[-1].size : p->size, p->size) ||
+		    !joined)
+			continue;
+		store_track(s, &p[-1], p[-1].tracks - 1, track);
+		return true;
+	}
+	return false;
+}
+
+int seam_holds(struct reader *reader, const struct store_track *track,
+	       bool *holds)
+{
+	struct segment s = {
+		.first = track->first, .units = track->size,
+		.pitch = track->pitch,
+	};
+	int err = segment_line(reader, &s, holds);
+
+	return err || !*holds ? err : segment_holds(reader, &s, OFF, holds);
+}

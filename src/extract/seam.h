@@ -1,0 +1,37 @@
+/*
+ * seam.h - the last track before a zone.
+ *
+ * The last track of a zone is short, and the first of the next one lacks its
+ * beginning: together they may have as many units as a track and lie where it
+ * would, but for a part of it that is off by less than one look can tell.
+ *
+ * Units and angles as in reader.h.
+ */
+#ifndef TRAX_EXTRACT_SEAM_H
+#define TRAX_EXTRACT_SEAM_H
+
+#include "extract/reader.h"
+#include "extract/store.h"
+
+#define SEAM_SIZES 512u
+
+/* Sizes of tracks from the beginning of the disk on. */
+struct seam {
+	const struct store *store;
+	size_t piece;		/* that is next */
+	uint32_t size[SEAM_SIZES];
+	unsigned runs[SEAM_SIZES]; /* of tracks of that size */
+	unsigned n;
+	bool again;		/* one came again */
+};
+
+/* The next track before one of a size that was not there before.  False: there
+ * is none.  The seam is all 0 but for the store at first, which stays as it is.
+ */
+bool seam_next(struct seam *seam, struct store_track *track);
+
+/* Is a track one line, closely looked at?  0, or why measuring must stop. */
+int seam_holds(struct reader *reader, const struct store_track *track,
+	       bool *holds);
+
+#endif
