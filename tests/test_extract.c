@@ -200,7 +200,8 @@ END_TEST
 /* The same, with other noise: a track that goes on elsewhere without a leap, of
  * which the next sectors could not be reached in time either (1504), two zones
  * with a few sectors between (41216, 46260, 46397), ends of lines that are none
- * (42487, 42533). */
+ * (42487, 42533), two that are as long as one (47278), a slip at the beginning
+ * of one behind spares (51297). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -214,6 +215,8 @@ START_TEST(certain_again)
 		{ "42533,bytes=60M,odd=1", 4 },
 		{ "46260,bytes=2G,slipped=0.005", 1 },
 		{ "46397,bytes=2G,slipped=0.005", 2 },
+		{ "47278,bytes=300M,slipped=0.022", 1 },
+		{ "51297,bytes=150M,odd=1", 11 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -618,7 +621,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 8);
+	tcase_add_loop_test(tc, certain_again, 0, 10);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

@@ -136,6 +136,16 @@ static bool may_be_all(const struct parts *g, const struct part *few)
 	       !(few + 1 < g->part + g->n && has_room(few + 1, few));
 }
 
+/* Only a few units up to where it is clear that they go on elsewhere? */
+static bool is_few(const struct parts *g, unsigned from)
+{
+	uint64_t units = g->part[from].s.units;
+
+	for (; from + 1 < g->n && !parts_leap(g, from); from++)
+		units += g->part[from + 1].s.units;
+	return units < PARTS_FEW_UNITS;
+}
+
 /* A few units by themselves may lie elsewhere, and belong to either side: they
  * begin a track just where it should, and end it after just a turn; or they are
  * the last of a zone. */
@@ -143,7 +153,7 @@ static bool may_end(const struct parts *g, const struct row_at *at,
 		    unsigned last, double turns)
 {
 	const struct part *p = g->part;
-	bool few = p[at->part].s.units < PARTS_FEW_UNITS;
+	bool few = is_few(g, at->part);
 
 	if (p[last].s.soft || !parts_leap(g, last) ||
 	    (few && (at->late != 0 || isnan(at->start))))
@@ -403,6 +413,14 @@ static double least_leap(const struct row *row)
 	return least - row->off;
 }
 
+/* May what is behind a part be slips on the track that both are of? */
+static bool may_slip(const struct part *p)
+{
+	return p->jump > 0 && look_alike(p, p + 1) &&
+	       p->jump < fmax(SLIP_TURN, SLIP_UNITS * p->s.pitch) &&
+	       p->turns + p->jump + p[1].turns <= ROUND_MOST;
+}
+
 /* Is a leap between two parts sure to be what a row takes it for?  Slips are
  * smaller than what tracks begin later by, where a zone may end; and a track
  * begins where it should, or it may end elsewhere, without a leap. */
@@ -434,6 +452,10 @@ static int try_leap(struct parts *g, const struct row *row, unsigned i,
 	}
 	if (near)
 		return 0;
+	if (i + 1 < g->n && may_slip(p)) {
+		*found = false;
+		return 0;
+	}
 	err = try_part(g, p, found);
 	return err || !*found || i + 1 == g->n ? err :
 						  try_part(g, p + 1, found);
