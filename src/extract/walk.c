@@ -45,6 +45,9 @@
  * is understood in one that was foretold. */
 #define LEAP_RUN 32u
 #define LEAP_ON 80u
+/* Tracks from event to event: of how many it is the mean, and what counts. */
+#define APART_EVENTS 8.0
+#define APART_MOST 1000.0
 /* Short tracks are at least so long, and come in runs shorter than this. */
 #define SHORT_LEAST 0.95
 #define SHORT_RUN 2u
@@ -318,6 +321,9 @@ int walk_begin(struct walk *walk, uint64_t unit, bool on_track)
 	int err;
 
 	walk->guess = about(walk);
+	walk->event_at = unit;
+	if (!(walk->apart > 0))
+		walk->apart = APART_MOST;
 	walk->plan = (struct plan){ .first = unit };
 	walk->leap = LEAP_START;
 	walk->there = true;
@@ -517,6 +523,18 @@ static unsigned missing(const struct walk *w, const struct track *t)
 	return 0;
 }
 
+/* Where there is much that is odd, leaps are shorter: as far as from one such
+ * place to the next, about. */
+static void note_event(struct walk *w)
+{
+	double apart = (double)(w->plan.first - w->event_at) /
+		       w->plan.now.size;
+
+	if (w->plan.first > w->event_at)
+		w->apart += (fmin(apart, APART_MOST) - w->apart) / APART_EVENTS;
+	w->event_at = w->plan.first;
+}
+
 /* Measures the track at the frontier and finds out what comes next. */
 static int event(struct walk *w)
 {
@@ -531,8 +549,10 @@ static int event(struct walk *w)
 	reader_set_purpose(w->reader, READER_EVENT);
 	err = track_find(w->reader, &t, a->first + a->size);
 
-	w->leap = w->plan.trusted || now->count > LEAP_ON ? LEAP_ON :
-							    LEAP_START;
+	note_event(w);
+	w->leap = w->plan.trusted || now->count > LEAP_ON ?
+		  (unsigned)fmin(LEAP_ON, w->apart / 3) + LEAP_START :
+		  LEAP_START;
 	if (err == TRACK_UNDECIDED)
 		return another_size(w);
 	if (err)
@@ -694,11 +714,13 @@ static int bisect(struct walk *w, enum look_side side, unsigned hi)
 static int accept(struct walk *w, const struct look_landing *l)
 {
 	unsigned n = l->at;
+	double most;
 	int err = go_to(w, n, l->low, l->high);
 
 	if (n >= STREAK_TRACKS)
 		w->streak = 0;
-	w->leap = w->leap * 3 < w->leap_max ? w->leap * 3 : w->leap_max;
+	most = fmin(w->leap_max, LEAP_RUN + 0.5 * w->apart);
+	w->leap = (unsigned)fmin(w->leap * 3.0, most);
 	rounds_pass(&w->rounds, n);
 	w->calm += n;
 	return err;

@@ -30,6 +30,8 @@ struct walk {
 	unsigned streak;	/* of leaps that failed */
 	unsigned calm;		/* tracks since the last that did, */
 	uint64_t steady;	/* since a run began that was not foretold */
+	double apart;		/* tracks from one event to the next, about; */
+	uint64_t event_at;	/* where the last was */
 	uint64_t odd_at;	/* end of the last odd track, */
 	uint32_t odd_size;	/* and its size */
 	struct ahead ahead[PLAN_AHEAD + 1];
