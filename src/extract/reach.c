@@ -154,7 +154,8 @@ static uint32_t unit_at(const struct geom_track *track, uint32_t unit,
 	return units && k < units ? (uint32_t)k : 0;
 }
 
-/* Anywhere on a track but at its end: a cache does not know all of it. */
+/* Anywhere on a track but at its end: a cache does not know all of it.  What is
+ * read ahead may reach the next track, so it is not for tracks side by side. */
 static uint64_t some_unit(struct prober *prober, const struct geom_track *track,
 			  uint32_t unit)
 {
@@ -201,7 +202,7 @@ int reach_try(struct reach *reach, struct prober *prober,
 	at = first_unit(from, unit);
 	if (from->index == to->index)
 		at += from->sectors / unit * unit - 2 * unit;
-	else
+	else if (clock->strict)
 		at += some_unit(prober, from, unit);
 	err = access_one(prober, at, unit, false, &a);
 	if (err || a.result)
