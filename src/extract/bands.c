@@ -550,7 +550,8 @@ static uint64_t track_of(const struct proof *p, const struct band *band,
 				  (band->each - 1) * part);
 }
 
-/* A band that is as long as most, and the next one. */
+/* A band that is as long as most, and the next one; where there are none side
+ * by side it can't be proven. */
 static const struct band *pick(const struct proof *p)
 {
 	const struct bands *b = p->bands;
@@ -562,7 +563,7 @@ static const struct band *pick(const struct proof *p)
 		    v[1].each > b->usual / 2)
 			return v;
 	}
-	return b->n == 1 || b->v->clear ? b->v : NULL;
+	return NULL;
 }
 
 /* 1: as it must be, -1: not, 0: can't be told. */
@@ -574,7 +575,7 @@ static int ask(struct proof *p, enum pair pair, int *answer)
 	int err;
 
 	*answer = 0;
-	if (!v || (pair > PAIR_INSIDE && v + 1 == p->bands->v + p->bands->n))
+	if (!v)
 		return 0;
 	c = n > 1 ? (a + 1 + (uint32_t)below(p, n - 1)) % n : 0;
 	if (pair == PAIR_EDGE) {
