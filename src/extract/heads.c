@@ -24,7 +24,8 @@
 #include "extract/islands.h"
 #include "extract/pieces.h"
 
-#define SURFACES_MOST 64u
+/* No drive had more; a cycle that long is a pattern of something else. */
+#define SURFACES_MOST 24u
 #define CYCLE_MOST (2 * SURFACES_MOST)
 #define GROUP_LEAST 8u
 /* Of all items, those of the smallest group at least; and its multiples. */
