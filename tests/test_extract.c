@@ -217,6 +217,7 @@ START_TEST(certain_again)
 		{ "46397,bytes=2G,slipped=0.005", 2 },
 		{ "47278,bytes=300M,slipped=0.022", 1 },
 		{ "51297,bytes=150M,odd=1", 11 },
+		{ "73044,bytes=2G,slipped=0.005", 1 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -621,7 +622,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 10);
+	tcase_add_loop_test(tc, certain_again, 0, 11);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

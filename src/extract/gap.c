@@ -30,6 +30,7 @@
 #define DIFFER_SIGMAS 4.0
 #define PIECES_MOST 10u
 #define ROUNDS 3u
+#define SLIP_MOST 0.12
 
 /* What is between two parts. */
 enum joint { JOINT_SLIP, JOINT_END, JOINT_EITHER };
@@ -123,6 +124,9 @@ static enum joint joint_of(const struct parts *g, const struct part *a,
 
 	if (a->broken || a->jump <= 0 || a->jump > PARTS_SLIPPED_MOST ||
 	    differ(a, b))
+		return JOINT_END;
+	/* Wider than scratches are: what zones leave out where they meet. */
+	if (a->jump > SLIP_MOST && !parts_between_alike(gap))
 		return JOINT_END;
 	if (sigma < PARTS_PITCH_SAME || in_one_zone(gap))
 		return JOINT_SLIP;
