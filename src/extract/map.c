@@ -571,7 +571,7 @@ static int extract_some(struct map *m, uint64_t at, uint64_t end)
 		m->chunk = CHUNK_TRACKS;
 	else if (m->chunk < CHUNK_MOST)
 		m->chunk = m->chunk ? 2 * m->chunk : CHUNK_TRACKS;
-	if (!err)
+	if (!err && !out_of_time(m))
 		err = sharpen(m, at, to, &more);
 	return !err && more ? anew(m, at, to) : err;
 }
