@@ -200,8 +200,9 @@ END_TEST
 /* The same, with other noise: a track that goes on elsewhere without a leap, of
  * which the next sectors could not be reached in time either (1504), two zones
  * with a few sectors between (41216, 46260, 46397), ends of lines that are none
- * (42487, 42533), two that are as long as one (47278), a slip at the beginning
- * of one behind spares (51297). */
+ * (42487, 42533), two that are as long as one (47278) or as those of another
+ * surface (40026, 41130), a slip at the beginning of one behind spares (51297).
+ */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -218,6 +219,8 @@ START_TEST(certain_again)
 		{ "47278,bytes=300M,slipped=0.022", 1 },
 		{ "51297,bytes=150M,odd=1", 11 },
 		{ "73044,bytes=2G,slipped=0.005", 1 },
+		{ "40026,bytes=80G,slipped=0.0005", 1 },
+		{ "41130,bytes=80G,slipped=0.0005", 1 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -622,7 +625,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 11);
+	tcase_add_loop_test(tc, certain_again, 0, 13);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

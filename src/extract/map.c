@@ -620,8 +620,8 @@ static int prove_even(struct map *m, uint64_t first, uint64_t end)
 	return err ? err : drop_unproven(m);
 }
 
-/* Tracks before zones that are none are not known.  Of many large ones hardly
- * one is, and it would take long. */
+/* Tracks where zones meet that are none are not known.  Where there are few
+ * tracks more of them meet one, and there is time to look closely. */
 static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 {
 	struct seam seam = { .store = &m->store };
@@ -634,7 +634,7 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 	while (!err && seam_next(&seam, &t)) {
 		if (t.first < first || t.first >= end)
 			continue;
-		err = seam_holds(&m->reader, &t, &holds);
+		err = seam_holds(&m->reader, &t, m->dense, &holds);
 		if (!err && !holds)
 			err = store_unknown(&m->store, t.first, t.size);
 	}
@@ -1000,7 +1000,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 		err = walk_again(m, from, end);
 	if (!err && !out_of_time(m))
 		err = prove_even(m, first, end);
-	if (!err && m->dense && !out_of_time(m))
+	if (!err && !out_of_time(m))
 		err = doubt_seams(m, first, end);
 	now_ns = env_now_ns(m->reader.prober->env);
 	m->spent_ns += now_ns - began_ns;

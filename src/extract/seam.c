@@ -24,6 +24,15 @@ static unsigned number_of(struct seam *seam, uint32_t size)
 	return i;
 }
 
+/* Behind a hole: whether it has come again can't be said. */
+static void appears(struct seam *seam, uint32_t size)
+{
+	unsigned i = number_of(seam, size);
+
+	if (i < SEAM_SIZES && !seam->runs[i])
+		seam->runs[i] = 1;
+}
+
 /* A run of tracks of a size begins: is that one new, behind one that is not? */
 static bool begins(struct seam *seam, uint32_t before, uint32_t size)
 {
@@ -42,23 +51,30 @@ bool seam_next(struct seam *seam, struct store_track *track)
 {
 	const struct store *s = seam->store;
 
+	if (seam->behind) {
+		seam->behind = false;
+		store_track(s, &s->pieces[seam->piece - 1], 0, track);
+		return true;
+	}
 	while (seam->piece < s->n) {
 		const struct piece *p = &s->pieces[seam->piece++];
 		bool joined = seam->piece > 1 && p[-1].tracks &&
 			      p[-1].first + p[-1].units == p->first;
 
-		if (!p->tracks || (joined && p[-1].size == p->size) ||
-		    !begins(seam, joined ? p[-1].size : p->size, p->size) ||
-		    !joined)
+		if (p->tracks && !joined)
+			appears(seam, p->size);
+		if (!p->tracks || !joined || p[-1].size == p->size ||
+		    !begins(seam, p[-1].size, p->size))
 			continue;
 		store_track(s, &p[-1], p[-1].tracks - 1, track);
+		seam->behind = true;
 		return true;
 	}
 	return false;
 }
 
 int seam_holds(struct reader *reader, const struct store_track *track,
-	       bool *holds)
+	       bool closely, bool *holds)
 {
 	struct segment s = {
 		.first = track->first, .units = track->size,
@@ -66,5 +82,6 @@ int seam_holds(struct reader *reader, const struct store_track *track,
 	};
 	int err = segment_line(reader, &s, holds);
 
-	return err || !*holds ? err : segment_holds(reader, &s, OFF, holds);
+	return err || !*holds || !closely ? err :
+	       segment_holds(reader, &s, OFF, holds);
 }

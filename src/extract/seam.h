@@ -1,5 +1,5 @@
 /*
- * seam.h - the last track before a zone.
+ * seam.h - the tracks where zones meet.
  *
  * The last track of a zone is short, and the first of the next one lacks its
  * beginning: together they may have as many units as a track and lie where it
@@ -23,15 +23,17 @@ struct seam {
 	unsigned runs[SEAM_SIZES]; /* of tracks of that size */
 	unsigned n;
 	bool again;		/* one came again */
+	bool behind;		/* the track behind the last one is next */
 };
 
-/* The next track before one of a size that was not there before.  False: there
- * is none.  The seam is all 0 but for the store at first, which stays as it is.
- */
+/* The next track before one of a size that was not there before, and then that
+ * one.  False: there is none.  The seam is all 0 but for the store at first,
+ * which stays as it is. */
 bool seam_next(struct seam *seam, struct store_track *track);
 
-/* Is a track one line, closely looked at?  0, or why measuring must stop. */
+/* Is a track one line?  Closely: everywhere on it.  0, or why measuring must
+ * stop. */
 int seam_holds(struct reader *reader, const struct store_track *track,
-	       bool *holds);
+	       bool closely, bool *holds);
 
 #endif
