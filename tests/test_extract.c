@@ -201,8 +201,8 @@ END_TEST
  * which the next sectors could not be reached in time either (1504), two zones
  * with a few sectors between (41216, 46260, 46397), ends of lines that are none
  * (42487, 42533), two that are as long as one (47278) or as those of another
- * surface (40026, 41130), a slip at the beginning of one behind spares (51297).
- */
+ * surface (40026, 41130) or larger than all (64354), a slip at the beginning of
+ * one behind spares (51297). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -221,6 +221,7 @@ START_TEST(certain_again)
 		{ "73044,bytes=2G,slipped=0.005", 1 },
 		{ "40026,bytes=80G,slipped=0.0005", 1 },
 		{ "41130,bytes=80G,slipped=0.0005", 1 },
+		{ "64354,bytes=10G", 11 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -625,7 +626,7 @@ int main(void)
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 13);
+	tcase_add_loop_test(tc, certain_again, 0, 14);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

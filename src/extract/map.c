@@ -642,6 +642,20 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 	return err;
 }
 
+/* Nor are tracks that are larger than those around. */
+static int doubt_grown(struct map *m)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < m->store.n && !err; i++) {
+		const struct piece p = m->store.pieces[i];
+
+		if (seam_is_grown(&m->store, i))
+			err = store_unknown(&m->store, p.first, p.units);
+	}
+	return err;
+}
+
 /* What has been left open behind the frontier too often is unknown. */
 static int close_hole(struct map *m, uint64_t at)
 {
@@ -1006,6 +1020,8 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	m->spent_ns += now_ns - began_ns;
 	if (!err)
 		err = close_gaps(m, from, end);
+	if (!err)
+		err = doubt_grown(m);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
 	return err;
 }

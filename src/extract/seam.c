@@ -10,6 +10,14 @@
 
 /* Tolerances, of all reads of a place. */
 #define OFF 1.2
+/* Tracks from which on a run is long. */
+#define LONG_RUN 8u
+
+/* Does a piece go on from the one before it? */
+static bool joins(const struct piece *p)
+{
+	return p[-1].tracks && p[-1].first + p[-1].units == p->first;
+}
 
 static unsigned number_of(struct seam *seam, uint32_t size)
 {
@@ -58,8 +66,7 @@ bool seam_next(struct seam *seam, struct store_track *track)
 	}
 	while (seam->piece < s->n) {
 		const struct piece *p = &s->pieces[seam->piece++];
-		bool joined = seam->piece > 1 && p[-1].tracks &&
-			      p[-1].first + p[-1].units == p->first;
+		bool joined = seam->piece > 1 && joins(p);
 
 		if (p->tracks && !joined)
 			appears(seam, p->size);
@@ -84,4 +91,36 @@ int seam_holds(struct reader *reader, const struct store_track *track,
 
 	return err || !*holds || !closely ? err :
 	       segment_holds(reader, &s, OFF, holds);
+}
+
+/* Do so many tracks of one size, smaller than that, end before a piece? */
+static bool row_before(const struct store *s, size_t i, uint64_t size)
+{
+	const struct piece *p = s->pieces;
+	uint32_t row = p[i - 1].size, n = 0;
+
+	for (; i && n < LONG_RUN && joins(&p[i]) && p[i - 1].size == row; i--)
+		n += p[i - 1].tracks;
+	return n >= LONG_RUN && row < size;
+}
+
+/* Or begin behind it? */
+static bool row_behind(const struct store *s, size_t i, uint64_t size)
+{
+	const struct piece *p = s->pieces;
+	uint32_t row = p[i + 1].size, n = 0;
+
+	for (; ++i < s->n && n < LONG_RUN && p[i].tracks && joins(&p[i]) &&
+	     p[i].size == row;)
+		n += p[i].tracks;
+	return n >= LONG_RUN && row < size;
+}
+
+bool seam_is_grown(const struct store *store, size_t piece)
+{
+	const struct piece *p = &store->pieces[piece];
+
+	return piece && piece + 1 < store->n && p->tracks == 1 &&
+	       row_before(store, piece, p->units) &&
+	       row_behind(store, piece, p->units);
 }

@@ -36,4 +36,8 @@ bool seam_next(struct seam *seam, struct store_track *track);
 int seam_holds(struct reader *reader, const struct store_track *track,
 	       bool closely, bool *holds);
 
+/* Is the only track of a piece larger than those of the long rows before it and
+ * behind it?  No track grows: it is parts of two. */
+bool seam_is_grown(const struct store *store, size_t piece);
+
 #endif
