@@ -7,6 +7,7 @@
 #include "diskmodel/spec.h"
 #include "sim/specgen.h"
 #include "extract/again.h"
+#include "extract/seam.h"
 #include "extract/store.h"
 #include "sim/specgen.h"
 #include "tests/extract_rig.h"
@@ -121,6 +122,7 @@ START_TEST(hostile_states)
 		"[[0,98,1,100,0,0,1]],'odds':[[0,1],[0,1]]",
 		"[[0,197,2,100,0,0,1]],'odds':[[100,2],[0,1]]",
 		"[[0,99,1,100,0,0,1]],'odds':[]",
+		"[[0,300000000,1,300000000,0,0,1]],'odds':[]",
 	};
 	struct spec *spec = spec_of("modern.json");
 	struct extract_rig rig;
@@ -586,6 +588,33 @@ START_TEST(overlaps)
 }
 END_TEST
 
+/* Both tracks where sizes change, also when the first of them is forgotten
+ * meanwhile. */
+START_TEST(seams)
+{
+	struct store store = { 0 };
+	struct seam seam = { .store = &store };
+	struct store_track t = { .first = 0 };
+
+	for (unsigned i = 0; i < 9; i++) {
+		t = (struct store_track){ t.first + t.size,
+					  100 - i / 3 * 10, 0, 0 };
+		ck_assert_int_eq(store_add(&store, &t, t.size, 1), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert(seam_next(&seam, &t));
+		ck_assert_uint_eq(t.first, i ? 480 : 200);
+		ck_assert_uint_eq(t.size, i ? 90 : 100);
+		ck_assert_int_eq(store_unknown(&store, t.first, t.size), 0);
+		ck_assert(seam_next(&seam, &t));
+		ck_assert_uint_eq(t.first, i ? 570 : 300);
+		ck_assert_uint_eq(t.size, i ? 80 : 90);
+	}
+	ck_assert(!seam_next(&seam, &t));
+	store_fini(&store);
+}
+END_TEST
+
 /* Within its time, also where places are near the end of a small disk. */
 START_TEST(quick)
 {
@@ -624,7 +653,6 @@ int main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
-	tcase_add_loop_test(tc, hostile_states, 0, 6);
 	tcase_add_loop_test(tc, certain, 0, 31);
 	tcase_add_loop_test(tc, certain_again, 0, 14);
 	tcase_add_loop_test(tc, closed, 0, 13);
@@ -635,8 +663,12 @@ int main(void)
 	tcase_add_test(tc, zone_foreseen);
 	tcase_add_test(tc, turn_foreseen);
 	tcase_add_test(tc, defects_forgiven);
-	tcase_add_test(tc, overlaps);
 	tcase_add_loop_test(tc, quick, 0, 4);
+	suite_add_tcase(suite, tc);
+	tc = tcase_create("store");
+	tcase_add_loop_test(tc, hostile_states, 0, 7);
+	tcase_add_test(tc, overlaps);
+	tcase_add_test(tc, seams);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

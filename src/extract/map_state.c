@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "diskmodel/geom_build.h"
 #include "extract/map_state.h"
 
 /* Revolutions, of whatever turn; more is no angle. */
@@ -60,6 +61,7 @@ static int load_piece(struct map *m, json_t *value, uint64_t *end)
 	    (uint64_t)units > m->reader.units ||
 	    (uint64_t)first > m->reader.units - (uint64_t)units ||
 	    !(fabs(p.start) <= TURNS_MOST) || !(fabs(p.step) <= TURNS_MOST) ||
+	    (uint32_t)size > GEOM_MAX_TRACK_SECTORS / m->reader.unit_sectors ||
 	    (tracks && (!size || !(p.span > 0.01) || p.span > 1.05 ||
 			(uint64_t)units > (uint64_t)tracks *
 					  (uint64_t)size)))

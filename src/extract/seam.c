@@ -58,22 +58,24 @@ static bool begins(struct seam *seam, uint32_t before, uint32_t size)
 bool seam_next(struct seam *seam, struct store_track *track)
 {
 	const struct store *s = seam->store;
+	const struct piece *p = s->pieces;
 
 	if (seam->behind) {
 		seam->behind = false;
-		store_track(s, &s->pieces[seam->piece - 1], 0, track);
+		store_track(s, &p[store_find(s, seam->first)], 0, track);
 		return true;
 	}
-	while (seam->piece < s->n) {
-		const struct piece *p = &s->pieces[seam->piece++];
-		bool joined = seam->piece > 1 && joins(p);
+	for (size_t i = store_find(s, seam->at); i < s->n; i++) {
+		bool joined = i && joins(&p[i]);
 
-		if (p->tracks && !joined)
-			appears(seam, p->size);
-		if (!p->tracks || !joined || p[-1].size == p->size ||
-		    !begins(seam, p[-1].size, p->size))
+		seam->at = p[i].first + p[i].units;
+		if (p[i].tracks && !joined)
+			appears(seam, p[i].size);
+		if (!p[i].tracks || !joined || p[i - 1].size == p[i].size ||
+		    !begins(seam, p[i - 1].size, p[i].size))
 			continue;
-		store_track(s, &p[-1], p[-1].tracks - 1, track);
+		store_track(s, &p[i - 1], p[i - 1].tracks - 1, track);
+		seam->first = p[i].first;
 		seam->behind = true;
 		return true;
 	}

@@ -18,17 +18,18 @@
 /* Sizes of tracks from the beginning of the disk on. */
 struct seam {
 	const struct store *store;
-	size_t piece;		/* that is next */
+	uint64_t at;		/* unit, from which on pieces are next */
 	uint32_t size[SEAM_SIZES];
 	unsigned runs[SEAM_SIZES]; /* of tracks of that size */
 	unsigned n;
 	bool again;		/* one came again */
-	bool behind;		/* the track behind the last one is next */
+	bool behind;		/* the track behind the last one is next, */
+	uint64_t first;		/* which begins there */
 };
 
 /* The next track before one of a size that was not there before, and then that
  * one.  False: there is none.  The seam is all 0 but for the store at first,
- * which stays as it is. */
+ * which may forget the last track meanwhile, and nothing else. */
 bool seam_next(struct seam *seam, struct store_track *track);
 
 /* Is a track one line?  Closely: everywhere on it.  0, or why measuring must
