@@ -300,6 +300,31 @@ START_TEST(resumed)
 }
 END_TEST
 
+/* However many runs of something else have come meanwhile. */
+START_TEST(resumed_later)
+{
+	struct run run = { .count = 1, .step = STEP, .cross = 0.3, .span = 1 };
+	struct ahead ahead[8];
+	struct way w = { 0 };
+
+	walk_rounds(&w, outer, 5, 21);
+	for (unsigned i = 0; i < 30; i++) {
+		run.size = 400 + i;
+		plan_begin(&w.plan, &run);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		plan_overrun(&w.plan);
+	ck_assert_uint_gt(w.plan.uncounted, 5);
+	walk_track(&w, 310, 310);
+	ck_assert(rounds_learn(&w.rounds, &w.plan, &w.store));
+	ck_assert_uint_le(w.plan.uncounted, w.plan.n);
+	ck_assert_uint_gt(plan_ahead(&w.plan, ahead, 6), 4);
+	ck_assert_uint_eq(ahead[0].size, 288);
+	ck_assert_uint_eq(ahead[1].size, 295);
+	store_fini(&w.store);
+}
+END_TEST
+
 /* In another zone heads are to each other as before. */
 START_TEST(guessed)
 {
@@ -332,6 +357,7 @@ int main(void)
 	tcase_add_test(tc, both_sides);
 	tcase_add_test(tc, over);
 	tcase_add_test(tc, resumed);
+	tcase_add_test(tc, resumed_later);
 	tcase_add_test(tc, guessed);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);

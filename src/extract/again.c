@@ -133,7 +133,6 @@ bool again_learn(const struct store *store, struct plan *plan)
 	plan->now = run_of(&past, 0, round);
 	plan->expected = 1;
 	plan->trusted = true;
-	plan->rate = plan->cross_rate = 0;
 	return true;
 }
 
@@ -195,6 +194,7 @@ bool again_resume(const struct store *store, struct plan *plan,
 	at = number_of(&past, round, n);
 	if (at == n)
 		return false;
+	plan_forget(plan);
 	for (unsigned i = 1; i <= n; i++)
 		plan->past[n - i] = round[(at + n - i) % n];
 	plan->n = plan->period = n;
@@ -203,7 +203,6 @@ bool again_resume(const struct store *store, struct plan *plan,
 	plan->now.start = past.track[0].start;
 	plan->expected = 1;
 	plan->trusted = true;
-	plan->rate = plan->cross_rate = 0;
 	return true;
 }
 

@@ -419,13 +419,15 @@ static bool is_turn(const struct plan *p)
 /* As if the heads had been gone over that way before, too. */
 static bool unfold(struct plan *p)
 {
-	size_t m = p->n - p->stale - 1;
-	struct run *first = p->past + p->stale, *turn = &p->past[p->n - 1];
+	struct run *first = p->past + p->stale, *turn;
 	struct run again[PERIOD_MAX / 2];
-	bool twice = turn->size == turn[-1].size;
+	size_t m = p->n - p->stale - 1;
+	bool twice;
 
 	if (!is_turn(p) || 2 * m > PERIOD_MAX || p->n + m > PLAN_RUNS)
 		return false;
+	turn = &p->past[p->n - 1];
+	twice = turn->size == turn[-1].size;
 	for (size_t i = 0; i < m; i++) {
 		again[i] = first[twice ? m - 1 - i : m - i];
 		again[i].cross = first[twice || !i ? m - i : m + 1 - i].cross;
