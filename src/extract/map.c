@@ -1078,12 +1078,13 @@ static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
 	uint64_t far = context(m), from = first > far ? first - far : 0;
 	uint64_t to = end + far < m->reader.units ? end + far :
 						    m->reader.units;
-	int err = prove_add(&m->prove, first, end);
+	int err = prove_add(&m->prove, first, end), dropped;
 
 	if (!err)
 		err = settle(m, from, to, to);
 	m->walk.there = false;
-	return err;
+	dropped = drop_unproven(m);
+	return err ? err : dropped;
 }
 
 /* A boundary behind a unit, and the tracks beside it if it is not where it
