@@ -158,6 +158,7 @@ static int note_tracks(struct measure *m)
 	if (!m->noted)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < m->tracks; i++) {
+		prober_pause(m->prober, i);
 		geom_track_at(m->geom, i, &t);
 		if (!usable(&t) || seen++ % every)
 			continue;

@@ -26,7 +26,6 @@
 /* Of all distances between marks, those that are the period. */
 #define PERIOD_SHARE 0.4
 #define MARKS_LEAST 6u
-#define PERIODS 4096u
 #define CYCLE_MOST 64u
 #define VOTES_LEAST 4u
 #define AGREE 0.9
@@ -262,7 +261,8 @@ static int find_period(struct turns *t)
 	return 0;
 }
 
-bool turns_whole(const struct turns *t, size_t i)
+/* Do a mark and the one before it enclose a whole period? */
+static bool is_whole(const struct turns *t, size_t i)
 {
 	uint64_t n = distance(t, i);
 
@@ -271,12 +271,13 @@ bool turns_whole(const struct turns *t, size_t i)
 	       (n == t->period || t->period > 16);
 }
 
-uint32_t turns_cycle(const struct turns *t, uint32_t *sure_ppm)
+/* Do marks of the other kind come at even distances? */
+static bool has_cycle(const struct turns *t)
 {
 	uint32_t votes[CYCLE_MOST + 1] = { 0 }, all = 0, best = 0, marks = 0;
 
 	for (size_t i = 1; i < t->n; i++) {
-		if (!turns_whole(t, i)) {
+		if (!is_whole(t, i)) {
 			marks = 0;
 			continue;
 		}
@@ -291,17 +292,13 @@ uint32_t turns_cycle(const struct turns *t, uint32_t *sure_ppm)
 		}
 		marks = 1;
 	}
-	if (votes[best] < VOTES_LEAST || votes[best] < AGREE * all)
-		return 0;
-	*sure_ppm = (uint32_t)(999000.0 * votes[best] / all);
-	return best;
+	return best && votes[best] >= VOTES_LEAST && votes[best] >= AGREE * all;
 }
 
 int turns_find(const struct geom *geom, struct prober *prober,
 	       struct turns *turns)
 {
 	struct leads leads = { .prober = prober };
-	uint32_t sure_ppm;
 	int err;
 
 	*turns = (struct turns){ 0 };
@@ -317,7 +314,7 @@ int turns_find(const struct geom *geom, struct prober *prober,
 	if (err)
 		turns_fini(turns);
 	else if (turns->period)
-		turns->two = turns_cycle(turns, &sure_ppm) != 0;
+		turns->two = has_cycle(turns);
 	return err;
 }
 

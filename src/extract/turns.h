@@ -37,11 +37,4 @@ int turns_find(const struct geom *geom, struct prober *prober,
 	       struct turns *turns);
 void turns_fini(struct turns *turns);
 
-/* Marks of the other kind at even distances: how many marks from one to the
- * next; 0: they have none.  *sure_ppm: how many of them say so. */
-uint32_t turns_cycle(const struct turns *turns, uint32_t *sure_ppm);
-
-/* Do a mark and the one before it enclose a whole period? */
-bool turns_whole(const struct turns *turns, size_t i);
-
 #endif
