@@ -634,7 +634,11 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 	while (!err && seam_next(&seam, &t)) {
 		if (t.first < first || t.first >= end)
 			continue;
-		err = seam_holds(&m->reader, &t, m->dense, &holds);
+		if (out_of_time(m))
+			break;
+		err = lock(m, false);
+		if (!err)
+			err = seam_holds(&m->reader, &t, m->dense, &holds);
 		if (!err && !holds)
 			err = store_unknown(&m->store, t.first, t.size);
 	}
