@@ -53,6 +53,9 @@
 /* How much more often wrong than right. */
 #define REFUTED 3u
 #define REFUTED_HALF 2u
+/* Where larger tracks are looked for, and by how much they may be so. */
+#define NEAR_PIECES 16u
+#define LARGER_MOST 1.03
 
 static int grow(void *array, size_t *room, size_t n, size_t each)
 {
@@ -432,13 +435,29 @@ static bool is_visible(const struct prove *p, double leap)
 	return fabs(leap) > JUMP * p->reader->tolerance;
 }
 
+/* Are there tracks near one that are a little larger? */
+static bool has_larger(const struct prove *p, const struct prove_claim *c)
+{
+	const struct store *s = p->store;
+	size_t at = store_find(s, c->first);
+	size_t i = at > NEAR_PIECES ? at - NEAR_PIECES : 0;
+
+	for (; i < s->n && i <= at + NEAR_PIECES; i++) {
+		if (s->pieces[i].tracks && s->pieces[i].size > c->size &&
+		    s->pieces[i].size < c->size * LARGER_MOST)
+			return true;
+	}
+	return false;
+}
+
 /*
  * In the middle of a row of tracks of one size a boundary may lie before the
  * one that is believed: sectors slipped, and what comes behind makes up for
  * them.  Then the unit before the one that is believed is on the next track.
  * It can't lie behind it, or a track would be longer than those alike; unless
  * they are not, and that shows where the row ends, which is looked at from both
- * sides, and from there on.
+ * sides, and from there on.  A row that is shorter than others near may be
+ * tracks like those, and slips at its ends.
  */
 static bool is_half(const struct prove *p, size_t i)
 {
@@ -446,7 +465,7 @@ static bool is_half(const struct prove *p, size_t i)
 
 	return p->brief && c->size == c->nominal && !alone_on(p, i, -1) &&
 	       !alone_on(p, i, 1) && is_visible(p, c->leap) &&
-	       is_visible(p, leap_behind(p, i));
+	       is_visible(p, leap_behind(p, i)) && !has_larger(p, c);
 }
 
 /* Only half of what one in a row needs. */
