@@ -66,6 +66,9 @@
 #define STEP_SAME 0.003
 /* Tracks of less than this are no measure of how others follow them. */
 #define STEP_SPAN 0.98
+/* Of two parts of a track one is not more than half, about; no scratch takes so
+ * much, nor do spares. */
+#define PART_OF_TRACK 0.52
 /* In standard deviations of a read, what a turn may be wrong by. */
 #define TURN_NOISE 3.0
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
@@ -887,6 +890,22 @@ static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
 	return 0;
 }
 
+/* Parts of tracks are found where zones meet.  Elsewhere they are slips that
+ * were taken for ends, and what was found with them is not believed either. */
+static void doubt_parts(const struct map *m, const struct gap *gap,
+			struct gap_track *v, unsigned n)
+{
+	bool parts = false;
+
+	for (unsigned i = 0; i < n; i++)
+		parts |= v[i].known && v[i].track.size * v[i].track.pitch <
+					       PART_OF_TRACK;
+	if (!parts || seam_may_be(&m->store, gap->first, gap->end))
+		return;
+	for (unsigned i = 0; i < n; i++)
+		v[i].known = false;
+}
+
 static int close_gap(struct map *m, struct gap *gap)
 {
 	struct gap_track v[GAP_TRACKS];
@@ -899,7 +918,10 @@ static int close_gap(struct map *m, struct gap *gap)
 		return err;
 	gap_steps(m, gap);
 	err = gap_close(&m->reader, gap, v, &n);
-	return err ? err : put_gap(m, v, n);
+	if (err)
+		return err;
+	doubt_parts(m, gap, v, n);
+	return put_gap(m, v, n);
 }
 
 /* When no more time is to be spent on gaps. */

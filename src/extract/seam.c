@@ -12,6 +12,8 @@
 #define OFF 1.2
 /* Tracks from which on a run is long. */
 #define LONG_RUN 8u
+/* Tracks among which the largest is looked for: some of each surface. */
+#define AMONG 64u
 
 /* Does a piece go on from the one before it? */
 static bool joins(const struct piece *p)
@@ -125,4 +127,42 @@ bool seam_is_grown(const struct store *store, size_t piece)
 	return piece && piece + 1 < store->n && p->tracks == 1 &&
 	       row_before(store, piece, p->units) &&
 	       row_behind(store, piece, p->units);
+}
+
+/* Of the tracks before a unit; 0: there are none. */
+static uint32_t largest_before(const struct store *s, uint64_t unit)
+{
+	uint32_t largest = 0, n = 0;
+
+	for (size_t i = store_find(s, unit); i-- && n < AMONG;) {
+		const struct piece *p = &s->pieces[i];
+
+		if (p->first + p->units > unit || !p->tracks)
+			continue;
+		n += p->tracks;
+		largest = p->size > largest ? p->size : largest;
+	}
+	return largest;
+}
+
+static uint32_t largest_behind(const struct store *s, uint64_t unit)
+{
+	uint32_t largest = 0, n = 0;
+
+	for (size_t i = store_find(s, unit); i < s->n && n < AMONG; i++) {
+		const struct piece *p = &s->pieces[i];
+
+		if (p->first < unit || !p->tracks)
+			continue;
+		n += p->tracks;
+		largest = p->size > largest ? p->size : largest;
+	}
+	return largest;
+}
+
+bool seam_may_be(const struct store *store, uint64_t first, uint64_t end)
+{
+	uint32_t before = largest_before(store, first);
+
+	return !before || before != largest_behind(store, end);
 }
