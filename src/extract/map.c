@@ -69,6 +69,7 @@
 /* Of two parts of a track one is not more than half, about; no scratch takes so
  * much, nor do spares. */
 #define PART_OF_TRACK 0.52
+#define PARTS_MOST 2u
 /* In standard deviations of a read, what a turn may be wrong by. */
 #define TURN_NOISE 3.0
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
@@ -890,17 +891,19 @@ static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
 	return 0;
 }
 
-/* Parts of tracks are found where zones meet.  Elsewhere they are slips that
- * were taken for ends, and what was found with them is not believed either. */
+/* Parts of tracks are found where zones meet, one on each side.  Others are
+ * slips that were taken for ends, and what was found with them is not believed
+ * either. */
 static void doubt_parts(const struct map *m, const struct gap *gap,
 			struct gap_track *v, unsigned n)
 {
-	bool parts = false;
+	unsigned parts = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		parts |= v[i].known && v[i].track.size * v[i].track.pitch <
+		parts += v[i].known && v[i].track.size * v[i].track.pitch <
 					       PART_OF_TRACK;
-	if (!parts || seam_may_be(&m->store, gap->first, gap->end))
+	if (!parts || (parts <= PARTS_MOST &&
+		       seam_may_be(&m->store, gap->first, gap->end)))
 		return;
 	for (unsigned i = 0; i < n; i++)
 		v[i].known = false;
