@@ -205,7 +205,8 @@ END_TEST
  * (42487, 42533), two that are as long as one (47278) or as those of another
  * surface (40026, 41130) or larger than all (64354), a slip at the beginning of
  * one behind spares (51297), a row of tracks that are all too short (8006),
- * one in two parts where no zones meet (81108), or in three (94339). */
+ * one in two parts where no zones meet (81108), or in three (94339),
+ * two that look like one with slips (52264, 104637). */
 START_TEST(certain_again)
 {
 	static const struct {
@@ -228,6 +229,8 @@ START_TEST(certain_again)
 		{ "8006,bytes=80G,slipped=0.022", 1 },
 		{ "81108,bytes=80G,slipped=0.022", 5 },
 		{ "94339,bytes=10G", 3 },
+		{ "52264,bytes=300M", 1 },
+		{ "104637,bytes=2G,cache=1", 1 },
 	};
 	struct extract_verdict v;
 	struct specgen options;
@@ -658,7 +661,7 @@ int main(void)
 	tcase_add_loop_test(tc, exact, 0, 3);
 	tcase_add_test(tc, interrupted);
 	tcase_add_loop_test(tc, certain, 0, 31);
-	tcase_add_loop_test(tc, certain_again, 0, 17);
+	tcase_add_loop_test(tc, certain_again, 0, 19);
 	tcase_add_loop_test(tc, closed, 0, 13);
 	tcase_add_loop_test(tc, in_rounds, 0, 4);
 	tcase_add_loop_test(tc, not_claimed, 0, 2);

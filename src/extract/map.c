@@ -650,17 +650,29 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 	return err;
 }
 
-/* Nor are tracks that are larger than those around. */
-static int doubt_grown(struct map *m)
+/* Nor are tracks that are larger than those around, and single ones where gaps
+ * were closed are looked at as closely. */
+static int doubt_single(struct map *m, uint64_t first, uint64_t end)
 {
+	enum reader_purpose was;
+	struct store_track t;
+	bool holds;
 	int err = 0;
 
+	was = reader_set_purpose(&m->reader, READER_PROOF);
 	for (size_t i = 0; i < m->store.n && !err; i++) {
 		const struct piece p = m->store.pieces[i];
 
-		if (seam_is_grown(&m->store, i))
+		holds = !seam_is_grown(&m->store, i);
+		if (holds && p.first >= first && p.first < end &&
+		    seam_is_between(&m->store, i) && !out_of_time(m)) {
+			store_track(&m->store, &p, 0, &t);
+			err = seam_holds(&m->reader, &t, true, &holds);
+		}
+		if (!err && !holds)
 			err = store_unknown(&m->store, p.first, p.units);
 	}
+	reader_set_purpose(&m->reader, was);
 	return err;
 }
 
@@ -1050,7 +1062,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	if (!err)
 		err = close_gaps(m, from, end);
 	if (!err)
-		err = doubt_grown(m);
+		err = doubt_single(m, first, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
 	return err;
 }

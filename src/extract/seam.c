@@ -12,6 +12,8 @@
 #define OFF 1.2
 /* Tracks from which on a run is long. */
 #define LONG_RUN 8u
+/* Of a track, what is nearly whole. */
+#define WHOLE_LEAST 0.9
 /* Tracks among which the largest is looked for: some of each surface. */
 #define AMONG 64u
 
@@ -97,36 +99,48 @@ int seam_holds(struct reader *reader, const struct store_track *track,
 	       segment_holds(reader, &s, OFF, holds);
 }
 
-/* Do so many tracks of one size, smaller than that, end before a piece? */
-static bool row_before(const struct store *s, size_t i, uint64_t size)
+/* The size of so many tracks that end before a piece; 0: they differ. */
+static uint32_t row_before(const struct store *s, size_t i)
 {
 	const struct piece *p = s->pieces;
-	uint32_t row = p[i - 1].size, n = 0;
+	uint32_t n = 0, row = i ? p[i - 1].size : 0;
 
 	for (; i && n < LONG_RUN && joins(&p[i]) && p[i - 1].size == row; i--)
 		n += p[i - 1].tracks;
-	return n >= LONG_RUN && row < size;
+	return n >= LONG_RUN ? row : 0;
 }
 
-/* Or begin behind it? */
-static bool row_behind(const struct store *s, size_t i, uint64_t size)
+/* Likewise that begin behind it. */
+static uint32_t row_behind(const struct store *s, size_t i)
 {
 	const struct piece *p = s->pieces;
-	uint32_t row = p[i + 1].size, n = 0;
+	uint32_t n = 0, row = i + 1 < s->n ? p[i + 1].size : 0;
 
 	for (; ++i < s->n && n < LONG_RUN && p[i].tracks && joins(&p[i]) &&
 	     p[i].size == row;)
 		n += p[i].tracks;
-	return n >= LONG_RUN && row < size;
+	return n >= LONG_RUN ? row : 0;
+}
+
+bool seam_is_between(const struct store *store, size_t piece)
+{
+	const struct piece *p = &store->pieces[piece];
+	uint32_t before = row_before(store, piece);
+	uint32_t behind = row_behind(store, piece);
+
+	return p->tracks == 1 && before && behind && before != behind &&
+	       p->units != before && p->units != behind &&
+	       p->units > WHOLE_LEAST * behind;
 }
 
 bool seam_is_grown(const struct store *store, size_t piece)
 {
 	const struct piece *p = &store->pieces[piece];
+	uint32_t before = row_before(store, piece);
+	uint32_t behind = row_behind(store, piece);
 
-	return piece && piece + 1 < store->n && p->tracks == 1 &&
-	       row_before(store, piece, p->units) &&
-	       row_behind(store, piece, p->units);
+	return p->tracks == 1 && before && behind && p->units > before &&
+	       p->units > behind;
 }
 
 /* Of the tracks before a unit; 0: there are none. */
