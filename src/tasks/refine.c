@@ -682,6 +682,21 @@ static int refine_adopt_period(struct refine *r)
 	return 0;
 }
 
+/* The file system goes by a profile from now on, which is its own, or is freed.
+ */
+static int adopt(struct refine *r, struct profile *next)
+{
+	int err;
+
+	measure_keep_state(next, r->map, r->done);
+	err = fs_adopt_profile(r->fs, next);
+	if (err)
+		profile_free(next);
+	else
+		r->done_kept = r->done;
+	return err;
+}
+
 static int refine_adopt_angles(struct refine *r)
 {
 	struct profile *next;
@@ -695,13 +710,9 @@ static int refine_adopt_angles(struct refine *r)
 	if (r->trim.period_ppm < TRIM_PERIOD_PPM)
 		next->mech.period_ps =
 			(uint64_t)(r->trim.period_ns * 1e3 + 0.5);
-	measure_keep_state(next, r->map, r->done);
-	err = fs_adopt_profile(r->fs, next);
-	if (err) {
-		profile_free(next);
+	err = adopt(r, next);
+	if (err)
 		return err;
-	}
-	r->done_kept = r->done;
 	msg_info("%s: angles are known to %.2f %% of a revolution; they were "
 		 "off by %.2f %%", r->fs->disk->name, 100 * r->trim.sigma,
 		 100 * r->trim.moved);
@@ -717,13 +728,9 @@ static int refine_adopt_heads(struct refine *r)
 		return err;
 	measure_keep_heads(next, r->placed, r->heads.confidence_ppm);
 	r->placed = NULL;
-	measure_keep_state(next, r->map, r->done);
-	err = fs_adopt_profile(r->fs, next);
-	if (err) {
-		profile_free(next);
+	err = adopt(r, next);
+	if (err)
 		return err;
-	}
-	r->done_kept = r->done;
 	msg_info("%s: %u surface%s", r->fs->disk->name, r->heads.surfaces,
 		 r->heads.surfaces > 1 ? "s" : "");
 	return 0;
