@@ -65,7 +65,7 @@ START_TEST(orders)
 	struct heads heads;
 	struct geom *out;
 
-	ck_assert_int_eq(heads_find(geom, &heads, &out), 0);
+	ck_assert_int_eq(heads_measure(NULL, 0, 0, geom, &heads, &out), 0);
 	ck_assert_msg(heads.surfaces == cases[_i].surfaces, "%s: %u",
 		      cases[_i].order, heads.surfaces);
 	ck_assert(heads.back == cases[_i].back);
@@ -157,7 +157,8 @@ START_TEST(never_wrong)
 		ck_assert_int_eq(specgen_make(&options, &spec), 0);
 		ck_assert_int_eq(spec_geom(spec, &truth), 0);
 		geom = flat(truth);
-		ck_assert_int_eq(heads_find(geom, &heads, &out), 0);
+		ck_assert_int_eq(heads_measure(NULL, 0, 0, geom, &heads,
+					       &out), 0);
 		ck_assert_msg(!out || heads.surfaces == spec->surfaces,
 			      "seed %u: %u for %u", (unsigned)options.seed,
 			      heads.surfaces, spec->surfaces);
@@ -214,7 +215,7 @@ START_TEST(skews)
 	}
 	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
 	geom_build_free(b);
-	ck_assert_int_eq(heads_find(geom, &heads, &out), 0);
+	ck_assert_int_eq(heads_measure(NULL, 0, 0, geom, &heads, &out), 0);
 	ck_assert_uint_eq(heads.surfaces, cases[_i].told);
 	ck_assert(!heads.surfaces == !out);
 	for (uint32_t i = 0; out && i < 23520; i++) {

@@ -717,11 +717,6 @@ int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 	return err;
 }
 
-int heads_find(const struct geom *geom, struct heads *heads, struct geom **out)
-{
-	return heads_measure(NULL, 0, 0, geom, heads, out);
-}
-
 /* ---- Measured anew ---- */
 
 int heads_keep(const struct geom *was, const struct geom *now,

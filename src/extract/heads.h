@@ -31,13 +31,9 @@ struct heads {
 /*
  * Cylinders and surfaces of a geometry that counts each track as a cylinder:
  * *out has the same tracks in their places, or is NULL where heads->order is
- * unknown.  Costs by the number of tracks.  -ENOMEM.
- */
-int heads_find(const struct geom *geom, struct heads *heads,
-	       struct geom **out);
-
-/* The same, asking the drive where the tracks don't tell: half a minute of
- * reads, `most_ns` at most (0: as long as it takes).  Or why that had to stop.
+ * unknown.  Costs by the number of tracks.  Where those don't tell the drive is
+ * asked, unless the prober is NULL: half a minute of reads, `most_ns` at most
+ * (0: as long as it takes).  -ENOMEM, or why that had to stop.
  */
 int heads_measure(struct prober *prober, uint64_t period_ps, uint64_t most_ns,
 		  const struct geom *geom, struct heads *heads,
