@@ -1187,6 +1187,46 @@ START_TEST(test_gaps_that_never_come)
 }
 END_TEST
 
+/* A read of one extent in which more separate blocks are logged than a fetch
+ * has segments ends soon, and brings what was written last. */
+START_TEST(test_read_between_logged)
+{
+	const uint64_t bytes = 1 << 20, step = 4;
+	const uint64_t logged = bytes / BLOCK / step;
+	struct files *files;
+	uint8_t *back = malloc(bytes);
+	uint64_t ino, i, begun;
+	struct rig rig;
+	int pass;
+
+	rig_open(&rig, 64, 7);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "file", 0100644, &ino), 0);
+	memset(buffer, 'a', bytes);
+	do_write(&rig, ino, 0, buffer, bytes);
+	/* The first pass leaves a checksum for each block; the second one need
+	 * not read anything. */
+	for (pass = 0; pass < 2; pass++) {
+		rig_remount(&rig);
+		for (i = 0; i < logged; i++) {
+			buffer[i * step * BLOCK] = 'b' + pass;
+			do_write(&rig, ino, i * step * BLOCK,
+				 buffer + i * step * BLOCK, BLOCK);
+			if (i % 8 == 7)
+				ck_assert_int_eq(do_fsync(&rig, ino), 0);
+		}
+	}
+	files = rig.fs->files;
+	ck_assert_uint_eq(files->held_count, logged);
+	begun = sim_now_ns(rig.sim);
+	ck_assert_int_eq(do_read(&rig, ino, 0, back, bytes), (int)bytes);
+	ck_assert_uint_eq(files->held_count, logged);
+	ck_assert_uint_lt(sim_now_ns(rig.sim) - begun, 2000000000);
+	ck_assert(!memcmp(back, buffer, bytes));
+	free(back);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -1204,6 +1244,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_placement, 0, 2);
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
+	tcase_add_test(tcase, test_read_between_logged);
 	tcase_add_test(tcase, test_gaps_and_memory);
 	tcase_add_test(tcase, test_gaps_that_never_come);
 	tcase_add_test(tcase, test_clients_log);

@@ -567,8 +567,10 @@ static void fetch_leave_held(struct fetch *fetch)
 	fetch_claim(fetch);
 }
 
-/* Cuts what is wanted out of an extent, into segments of wanted blocks. */
-static int fetch_add(struct fetch *fetch, const struct extent *extent)
+/* Cuts what is wanted out of an extent, into segments of wanted blocks.
+ * -E2BIG: there are no segments left for what lies from block *cut on. */
+static int fetch_add(struct fetch *fetch, const struct extent *extent,
+		     uint64_t *cut)
 {
 	uint64_t block = extent->off / BLOCK_SECTORS;
 	uint64_t end = extent->off + extent->n, lo, hi;
@@ -595,8 +597,10 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent)
 			segment->n = hi - segment->off;
 			continue;
 		}
-		if (fetch->segments == FETCH_SEGMENTS)
+		if (fetch->segments == FETCH_SEGMENTS) {
+			*cut = block;
 			return -E2BIG;
+		}
 		segment = &fetch->segment[fetch->segments++];
 		segment->copies_n = 0;
 		segment->off = lo;
@@ -608,21 +612,48 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent)
 	return 0;
 }
 
-/* What lies behind block `end` is left for another fetch. */
-static void fetch_cut(struct fetch *fetch, uint64_t end)
+/* Blocks of piece `index` before block `end`. */
+static uint16_t piece_before(uint64_t index, uint64_t end)
 {
-	unsigned p, i;
+	uint64_t base = index * PIECE_BLOCKS;
 
+	if (end <= base)
+		return 0;
+	if (end >= base + PIECE_BLOCKS)
+		return UINT16_MAX;
+	return (uint16_t)((1u << (end - base)) - 1);
+}
+
+/* What a fetch that ends before block `end` still wants of a piece: of one with
+ * a single checksum all or nothing. */
+static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
+			     uint64_t end)
+{
+	const struct fetch_piece *fp = &fetch->piece[p];
+	uint16_t left = fp->want & piece_before(fetch->first + p, end);
+
+	return fp->coarse && left != UINT16_MAX ? 0 : left;
+}
+
+/*
+ * Blocks from `end` on are left to another fetch.  -EUCLEAN: nothing would be
+ * left to this one, so that reading would never end.  That takes extents of
+ * parts of blocks: blocks of a piece in two extents each fit.
+ */
+static int fetch_cut(struct fetch *fetch, uint64_t end)
+{
+	uint16_t any = 0;
+	unsigned p;
+
+	for (p = 0; p < fetch->pieces; p++)
+		any |= fetch_before(fetch, p, end);
+	if (!any)
+		return -EUCLEAN;
 	fetch_unclaim(fetch);
 	for (p = 0; p < fetch->pieces; p++)
-		for (i = 0; i < PIECE_BLOCKS; i++)
-			if ((fetch->first + p) * PIECE_BLOCKS + i >= end)
-				fetch->piece[p].want &= ~(1u << i);
-	for (p = 0; p < fetch->pieces; p++)
-		if (fetch->piece[p].coarse &&
-		    fetch->piece[p].want != UINT16_MAX)
-			fetch->piece[p].want = 0;
+		fetch->piece[p].want = fetch_before(fetch, p, end);
 	fetch_claim(fetch);
+	return 0;
 }
 
 static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
@@ -631,6 +662,7 @@ static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
 	uint64_t end = sector + (uint64_t)fetch->pieces * PIECE_BLOCKS *
 			       BLOCK_SECTORS;
 	struct extent extent;
+	uint64_t cut;
 	int rc;
 
 	fetch->segments = 0;
@@ -641,9 +673,9 @@ static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
 		if (rc)
 			return rc;
 		if (!(extent.flags & EXTENT_UNWRITTEN) &&
-		    fetch_add(fetch, &extent)) {
-			fetch_cut(fetch, extent.off / BLOCK_SECTORS);
-			return fetch_extents(ticket, fetch);
+		    fetch_add(fetch, &extent, &cut)) {
+			rc = fetch_cut(fetch, cut);
+			return rc ? rc : fetch_extents(ticket, fetch);
 		}
 		sector = extent.off + extent.n;
 	}
@@ -1257,16 +1289,6 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 		return;
 	fetch->background = background;
 	fetch_again(fetch);
-}
-
-/* Blocks of piece `index` before block `end`. */
-static uint16_t piece_before(uint64_t index, uint64_t end)
-{
-	uint64_t base = index * PIECE_BLOCKS;
-
-	if (end >= base + PIECE_BLOCKS)
-		return UINT16_MAX;
-	return (uint16_t)((1u << (end - base)) - 1);
 }
 
 void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
