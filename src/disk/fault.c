@@ -1,0 +1,212 @@
+/*
+ * fault.c - the table of fault.h.
+ *
+ * Content that exists once is tried at sixteen places within 35 s: longer than
+ * a reset of a bus or of a drive takes, shorter than a user waits.  Content
+ * that the log still has is never given up: the file system is read-only then.
+ */
+#include "disk/fault.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+
+#define TRIES 15u		/* 0, 50 ms, 100 ms ... 3.2 s, 7 times 4 s */
+#define PAUSE_MS 50u		/* a drive has settled, a bus has been reset */
+#define LOG_PLACES 7u		/* tracks: as many as are surely free */
+#define ROOT_PLACES 3u		/* the other root areas */
+#define COPIES_READ 4u		/* as many as a block has */
+
+#define ROW(retries, places, pause_ms, last) \
+	{ (retries), (places), (pause_ms), (last) }
+
+static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
+	[FAULT_DATA] = {
+		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
+		[FAULT_TRANSPORT] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FILE),
+	},
+	[FAULT_HOME] = {
+		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
+				     FAULT_FAIL_FS),
+	},
+	[FAULT_LOG] = {
+		[FAULT_MEDIA] = ROW(0, LOG_PLACES, 0, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
+				     FAULT_FAIL_FS),
+	},
+	[FAULT_NODE] = {
+		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
+				     FAULT_FAIL_FS),
+	},
+	[FAULT_ROOT] = {
+		[FAULT_MEDIA] = ROW(0, ROOT_PLACES, 0, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
+				     FAULT_FAIL_FS),
+	},
+	[FAULT_SUPER] = {
+		[FAULT_MEDIA] = ROW(0, 2, 0, FAULT_GIVE_UP),
+		[FAULT_TRANSPORT] = ROW(0, 2, 0, FAULT_GIVE_UP),
+		[FAULT_FLUSH] = ROW(0, 2, 0, FAULT_GIVE_UP),
+		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_GIVE_UP),
+	},
+	[FAULT_RECOVERY] = {
+		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
+	},
+	[FAULT_COPY] = {
+		[FAULT_MEDIA] = ROW(0, 0, 0, FAULT_GIVE_UP),
+		[FAULT_TRANSPORT] = ROW(0, 0, 0, FAULT_GIVE_UP),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_GIVE_UP),
+		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_GIVE_UP),
+	},
+	[FAULT_READ_DATA] = {
+		[FAULT_MEDIA] = ROW(0, COPIES_READ, 0, FAULT_FAIL_REQUEST),
+		[FAULT_TRANSPORT] = ROW(0, COPIES_READ, 0, FAULT_FAIL_REQUEST),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, 0, FAULT_FAIL_REQUEST),
+	},
+	[FAULT_READ_TREE] = {
+		[FAULT_MEDIA] = ROW(0, 1, 0, FAULT_FAIL_REQUEST),
+		[FAULT_TRANSPORT] = ROW(0, 1, 0, FAULT_FAIL_REQUEST),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, 0, FAULT_FAIL_REQUEST),
+	},
+};
+
+const struct fault_row *fault_row(enum fault_who who, enum fault_class class)
+{
+	assert(who < FAULT_WHOS && class < FAULT_CLASSES);
+	return &table[who][class];
+}
+
+enum fault_class fault_class(enum disk_op op, int result)
+{
+	if (op == DISK_FLUSH)
+		return FAULT_FLUSH;
+	switch (result) {
+	case -ENOMEM:
+		return FAULT_MEMORY;
+	case -ENOLINK:
+	case -ETIMEDOUT:
+	case -ENODEV:
+	case -ENXIO:
+	case -EAGAIN:
+	case -EBUSY:
+	case -ESHUTDOWN:
+		return FAULT_TRANSPORT;
+	default:	/* -ENODATA, -EREMOTEIO, -EILSEQ, -EIO */
+		return FAULT_MEDIA;
+	}
+}
+
+static uint64_t pause_after(const struct fault_row *row, unsigned failures)
+{
+	uint64_t ms = row->pause_ms;
+	unsigned i;
+
+	if (failures < 2)
+		return 0;
+	for (i = 2; i < failures && ms < FAULT_PAUSE_MOST_MS; i++)
+		ms *= 2;
+	if (ms > FAULT_PAUSE_MOST_MS)
+		ms = FAULT_PAUSE_MOST_MS;
+	return ms * 1000000;
+}
+
+enum fault_step fault_next(enum fault_who who, enum fault_class class,
+			   unsigned failures, uint64_t *pause_ns)
+{
+	const struct fault_row *row = fault_row(who, class);
+	enum fault_step step = row->last;
+
+	if (failures <= row->retries || row->retries == FAULT_FOREVER)
+		step = FAULT_RETRY;
+	else if (failures - row->retries <= row->places ||
+		 row->places == FAULT_FOREVER)
+		step = FAULT_RELOCATE;
+	if (pause_ns)
+		*pause_ns = step == FAULT_RETRY || step == FAULT_RELOCATE ?
+			pause_after(row, failures) : 0;
+	return step;
+}
+
+/* ---- For people ---- */
+
+const char *fault_who_name(enum fault_who who)
+{
+	static const char *const names[FAULT_WHOS] = {
+		[FAULT_DATA] = "data",
+		[FAULT_HOME] = "logged data",
+		[FAULT_LOG] = "log",
+		[FAULT_NODE] = "tree node",
+		[FAULT_ROOT] = "root",
+		[FAULT_SUPER] = "superblock",
+		[FAULT_RECOVERY] = "recovery",
+		[FAULT_COPY] = "copy",
+		[FAULT_READ_DATA] = "read of data",
+		[FAULT_READ_TREE] = "read of the tree",
+	};
+
+	return names[who];
+}
+
+const char *fault_class_name(enum fault_class class)
+{
+	static const char *const names[FAULT_CLASSES] = {
+		[FAULT_MEDIA] = "media",
+		[FAULT_TRANSPORT] = "transport",
+		[FAULT_FLUSH] = "flush",
+		[FAULT_MEMORY] = "no memory",
+	};
+
+	return names[class];
+}
+
+const char *fault_step_name(enum fault_step step)
+{
+	static const char *const names[FAULT_STEPS] = {
+		[FAULT_RETRY] = "retry",
+		[FAULT_RELOCATE] = "relocate",
+		[FAULT_GIVE_UP] = "give up",
+		[FAULT_FAIL_REQUEST] = "fail the request",
+		[FAULT_FAIL_FILE] = "fail the file",
+		[FAULT_FAIL_FS] = "read-only, log kept",
+	};
+
+	return names[step];
+}
+
+static void count_print(unsigned count, char *buf, size_t bytes)
+{
+	if (count == FAULT_FOREVER)
+		snprintf(buf, bytes, "always");
+	else
+		snprintf(buf, bytes, "%u", count);
+}
+
+int fault_print(enum fault_who who, enum fault_class class, char *buf,
+		size_t bytes)
+{
+	const struct fault_row *row = fault_row(who, class);
+	char retries[8], places[8];
+
+	count_print(row->retries, retries, sizeof(retries));
+	count_print(row->places, places, sizeof(places));
+	return snprintf(buf, bytes, "| %s | %s | %s | %s | %u ms | %s |",
+			fault_who_name(who), fault_class_name(class), retries,
+			places, row->pause_ms, fault_step_name(row->last));
+}

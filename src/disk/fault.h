@@ -1,0 +1,89 @@
+/*
+ * fault.h - what a writer or a reader does when the disk, or memory, fails it.
+ *
+ * One table for all of them, so that the same error gets the same answer
+ * wherever it is met: a failed request is repeated where it was (retry), then
+ * at another place (relocate), each time after a pause that doubles; when both
+ * are used up, the last step is taken.  The table is printed in doc/design.md,
+ * and tests/test_fault walks every row.
+ *
+ * The caller counts its failures in a row, and sets the count back to 0 when
+ * something of it has succeeded.
+ */
+#ifndef TRAX_DISK_FAULT_H
+#define TRAX_DISK_FAULT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "disk/disk.h"
+
+enum fault_who {
+	FAULT_DATA,		/* writes content that is not yet durable */
+	FAULT_HOME,		/* writes logged content to its extents */
+	FAULT_LOG,		/* writes a log record */
+	FAULT_NODE,		/* writes a tree node of a checkpoint */
+	FAULT_ROOT,		/* writes a root */
+	FAULT_SUPER,		/* writes a copy of the superblock */
+	FAULT_RECOVERY,		/* writes logged content home at the mount */
+	FAULT_COPY,		/* writes a replica, a healed block, a mirror of
+				   a log record: something that exists twice */
+	FAULT_READ_DATA,	/* reads content of a file */
+	FAULT_READ_TREE,	/* reads a tree node, a root or a log record */
+	FAULT_WHOS
+};
+
+enum fault_class {
+	FAULT_MEDIA,		/* these sectors fail */
+	FAULT_TRANSPORT,	/* the way to the disk fails, or the disk has
+				   not answered: it may be well again soon */
+	FAULT_FLUSH,		/* writes may have been lost that had been
+				   completed since the last good flush */
+	FAULT_MEMORY,		/* there was none to do it */
+	FAULT_CLASSES
+};
+
+enum fault_step {
+	FAULT_RETRY,		/* the same request at the same place */
+	FAULT_RELOCATE,		/* the same content at another place; for a
+				   reader: from another copy */
+	FAULT_GIVE_UP,		/* it is left undone: nothing depends on it */
+	FAULT_FAIL_REQUEST,	/* the caller is told -EIO */
+	FAULT_FAIL_FILE,	/* the content is lost: every descriptor of the
+				   file is told once, syncfs and trax.errors */
+	FAULT_FAIL_FS,		/* read-only until the next mount; the log keeps
+				   what is not home */
+	FAULT_STEPS
+};
+
+#define FAULT_FOREVER 255u	/* retries or places without an end */
+
+struct fault_row {
+	uint8_t retries;	/* at the same place; FAULT_FOREVER */
+	uint8_t places;		/* other places after that */
+	uint16_t pause_ms;	/* before the second repetition (there is none
+				   before the first); doubles each time, up to
+				   FAULT_PAUSE_MOST_MS */
+	enum fault_step last;	/* when all of them have failed */
+};
+
+#define FAULT_PAUSE_MOST_MS 4000u
+
+const struct fault_row *fault_row(enum fault_who who, enum fault_class class);
+
+/* What kind of error a request of the disk has ended with; `result`: not 0. */
+enum fault_class fault_class(enum disk_op op, int result);
+
+/* What is to be done after `failures` (1: the first) in a row.  *pause_ns: how
+ * long before FAULT_RETRY and FAULT_RELOCATE; may be NULL. */
+enum fault_step fault_next(enum fault_who who, enum fault_class class,
+			   unsigned failures, uint64_t *pause_ns);
+
+const char *fault_who_name(enum fault_who who);
+const char *fault_class_name(enum fault_class class);
+const char *fault_step_name(enum fault_step step);
+/* A row of the table in doc/design.md; the bytes it has, as snprintf. */
+int fault_print(enum fault_who who, enum fault_class class, char *buf,
+		size_t bytes);
+
+#endif
