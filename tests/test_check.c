@@ -253,6 +253,88 @@ START_TEST(test_cut)
 }
 END_TEST
 
+/* Where a repair writes. */
+struct writes {
+	uint64_t sector[512];
+	unsigned n;
+};
+
+static void writes_note(struct sim *sim, const struct disk_request *req,
+			void *arg)
+{
+	struct writes *writes = arg;
+	unsigned i;
+
+	(void)sim;
+	if (req->op != DISK_WRITE)
+		return;
+	for (i = 0; i < writes->n; i++)
+		if (writes->sector[i] == req->sector)
+			return;
+	ck_assert_uint_lt(writes->n, 512);
+	writes->sector[writes->n++] = req->sector;
+}
+
+static bool is_anchor(struct lab *lab, uint64_t sector)
+{
+	struct super super;
+	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	bool anchor = false;
+	unsigned i;
+
+	ck_assert_int_eq(disk_read(sim_disk(lab->sim), TRAX_SUPER_SECTOR,
+				   TRAX_BLOCK_SECTORS, buf), 0);
+	ck_assert_ptr_null(super_decode(buf, TRAX_SUPER_SECTOR, &super));
+	free(buf);
+	for (i = 0; i < 4; i++)
+		anchor |= sector - super.area_sector[i / 2][i % 2] <
+			  super.area_sectors;
+	return anchor;
+}
+
+/* Any one place that a repair writes to can't be written: the repair goes
+ * elsewhere, and only a copy of the root may stay as it is. */
+START_TEST(test_unwritable_sector)
+{
+	const struct damage *damage = damage_of(PROBLEM_OWNER_MISSING);
+	struct media *content = damaged_content(damage);
+	struct writes writes = { .n = 0 };
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+	unsigned k;
+
+	lab_init_from(&lab, content);
+	sim_set_hook(lab.sim, writes_note, &writes);
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	lab_fini(&lab);
+	ck_assert_uint_gt(writes.n, 4);
+	for (k = 0; k < writes.n; k++) {
+		struct sim_fault fault = {
+			.kind = SIM_FAIL, .ops = SIM_WRITES,
+			.first = writes.sector[k], .sectors = 1,
+		};
+		uint64_t spare;
+
+		lab_init_from(&lab, content);
+		spare = is_anchor(&lab, fault.first);
+		ck_assert_int_eq(sim_fault_add(lab.sim, &fault), 0);
+		ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+		ck_assert_msg(result.changed && result.left <= spare,
+			      "sector %llu: %llu left:\n%s",
+			      (unsigned long long)fault.first,
+			      (unsigned long long)result.left, seen.text);
+		sim_fault_clear(lab.sim);
+		if (!spare)
+			expect_silent(&lab, "a sector that can't be written");
+		expect_whole(&lab, "a sector that can't be written",
+			     damage->victim);
+		lab_fini(&lab);
+	}
+	media_free(content);
+}
+END_TEST
+
 /* A key far beyond or before those around it: no other item is lost. */
 START_TEST(test_odd_key)
 {
@@ -453,6 +535,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_paths);
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_odd_key);
+	tcase_add_test(tcase, test_unwritable_sector);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
 	tcase_add_loop_test(tcase, test_cut, 0, (int)CUT_PROBLEMS);

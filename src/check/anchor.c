@@ -131,19 +131,22 @@ int anchor_write_super(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	uint64_t place[3];
-	unsigned i;
+	unsigned i, good = 0;
 	int rc = 0;
 
 	if (!buf)
 		return -ENOMEM;
 	check->super.version++;
 	super_places(check->super.sectors, place);
-	for (i = 0; i < 3 && !rc; i++) {
+	for (i = 0; i < 3; i++) {
 		super_encode(&check->super, place[i], buf);
 		rc = device_write(check, place[i], TRAX_BLOCK_SECTORS, buf);
+		if (rc && !device_place_failed(rc))
+			break;
+		good += !rc;
 	}
 	free(buf);
-	return rc ? rc : device_flush(check);
+	return rc && !good ? rc : device_flush(check);
 }
 
 /* ---- Geometry ---- */
@@ -272,20 +275,21 @@ static const char *payload_read(struct check *check, const struct root *root,
 	return why;
 }
 
-static void root_copy_write(struct check *check, const struct root *root,
-			    uint64_t sector, const void *payload)
+static int root_copy_write(struct check *check, const struct root *root,
+			   uint64_t sector, const void *payload)
 {
 	uint64_t bytes = payload_sectors(root) * SECTOR_BYTES;
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES + bytes);
+	int rc;
 
 	if (!buf)
-		return;
+		return -ENOMEM;
 	root_encode(root, check->super.uuid, sector, buf);
 	memcpy(buf + TRAX_BLOCK_BYTES, payload, bytes);
-	check_fail(check, device_write(check, sector,
-				       (TRAX_BLOCK_BYTES + bytes) /
-				       SECTOR_BYTES, buf));
+	rc = device_write(check, sector,
+			  (TRAX_BLOCK_BYTES + bytes) / SECTOR_BYTES, buf);
 	free(buf);
+	return rc;
 }
 
 /* The two copies of the chosen area must be alike. */
@@ -379,17 +383,25 @@ int anchor_load_root(struct check *check)
 int anchor_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload)
 {
-	unsigned i;
-	int rc;
+	unsigned i, good = 0;
+	int rc = 0, flushed;
 
 	for (i = 0; i < 2; i++) {
-		root_copy_write(check, root, check->super.area_sector[area][i],
-				payload);
-		rc = device_flush(check);
-		if (rc)
-			return check_fail(check, rc);
+		const uint64_t sector = check->super.area_sector[area][i];
+		const int written = root_copy_write(check, root, sector,
+						    payload);
+
+		if (written && !device_place_failed(written))
+			return check_fail(check, written);
+		if (written)
+			rc = written;
+		else
+			good++;
+		flushed = device_flush(check);
+		if (flushed)
+			return check_fail(check, flushed);
 	}
-	return check->rc;
+	return good ? check->rc : check_fail(check, rc);
 }
 
 void anchor_free(struct check *check)

@@ -79,6 +79,13 @@ int device_write(struct check *check, uint64_t sector, uint64_t sectors,
 	return rc;
 }
 
+/* What the block layer makes of a bad medium and of a refused target. */
+bool device_place_failed(int rc)
+{
+	return rc == -EIO || rc == -ENODATA || rc == -EREMOTEIO ||
+	       rc == -EILSEQ;
+}
+
 int device_flush(struct check *check)
 {
 	return disk_flush(check->disk);

@@ -220,6 +220,8 @@ int device_read(struct check *check, uint64_t sector, uint64_t sectors,
 /* Refused unless a repair is allowed. */
 int device_write(struct check *check, uint64_t sector, uint64_t sectors,
 		 const void *buf);
+/* Has a write failed for what lies there, so that another place may do? */
+bool device_place_failed(int rc);
 int device_flush(struct check *check);
 /* All of them, in order of address; sorts `reads`.  A result for each. */
 void device_read_many(struct check *check, struct device_read *reads,
@@ -232,7 +234,7 @@ int anchor_load_super(struct check *check);
 int anchor_best_root(struct check *check, struct root *root);
 int anchor_load_root(struct check *check);
 /* The root as it should be, written to both copies of an area with this
- * payload. */
+ * payload; one copy that can't be written is left to the next check. */
 int anchor_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload);
 int anchor_write_super(struct check *check);

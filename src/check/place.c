@@ -13,6 +13,8 @@
 
 #define PSEUDO_TRACK_SECTORS 2048u
 #define MAX_TRACK_SLOTS 4096u
+/* Slots in reserve for those that turn out not to be writable: half a MiB. */
+#define SPARE_SLOTS 32u
 
 /* ---- Owners ---- */
 
@@ -408,7 +410,7 @@ static int tracks_make(struct check *check, struct set *set,
 int place_slots(struct check *check, struct set *set, struct place *place,
 		uint64_t nodes)
 {
-	int rc = tracks_make(check, set, place, nodes, false);
+	int rc = tracks_make(check, set, place, nodes + SPARE_SLOTS, false);
 
 	if (!rc && place->last < nodes)
 		rc = tracks_make(check, set, place, nodes, true);

@@ -16,6 +16,9 @@
 #define MAX_CHILDREN ((FILL_BYTES - sizeof(struct node_header)) / \
 		      sizeof(struct child_slot))
 
+/* So many write errors in a row are the device's and not those of places. */
+#define MAX_BAD_SLOTS 64u
+
 /* A node of the level below, for its parent. */
 struct branch {
 	struct key low;
@@ -30,6 +33,7 @@ struct rebuild {
 	struct spill branches;	/* struct branch, of the level just made */
 	struct vec used;	/* uint64_t: slots taken */
 	uint8_t *node;		/* the one being made */
+	unsigned bad_slots;	/* write errors since the last good write */
 };
 
 static uint64_t leaf_share(const struct set_item *item)
@@ -58,18 +62,23 @@ static uint64_t nodes_needed(const struct set *set)
 
 /* ---- Nodes ---- */
 
-static int rebuild_take(struct rebuild *rebuild, bool twin, uint64_t *addr)
+static int rebuild_take(struct rebuild *rebuild, bool twin, traxaddr *addr)
 {
 	uint64_t sector = place_take(&rebuild->place, twin);
-	uint64_t *used;
 
 	if (!sector)
 		return -ENOSPC;
-	used = check_add(rebuild->check, &rebuild->used);
+	*addr = addr_make(0, sector);
+	return 0;
+}
+
+static int slot_use(struct rebuild *rebuild, traxaddr addr)
+{
+	uint64_t *used = check_add(rebuild->check, &rebuild->used);
+
 	if (!used)
 		return -ENOMEM;
-	*used = sector;
-	*addr = addr_make(0, sector);
+	*used = addr_sector(addr);
 	return 0;
 }
 
@@ -83,38 +92,74 @@ static struct key key_before(struct key k)
 	return k;
 }
 
+/* Writes one copy of a node.  A slot that can't be written is passed over, and
+ * *addr is 0 then: another has to be taken. */
+static int copy_write(struct rebuild *rebuild, const void *node, traxaddr *addr)
+{
+	int rc = device_write(rebuild->check, addr_sector(*addr),
+			      TRAX_NODE_SECTORS, node);
+
+	if (!rc) {
+		rebuild->bad_slots = 0;
+		return 0;
+	}
+	if (!device_place_failed(rc) || ++rebuild->bad_slots > MAX_BAD_SLOTS)
+		return rc;
+	*addr = 0;
+	return 0;
+}
+
+/* Takes slots for the copies that have none, and fills in the places and the
+ * checksum that follow from them. */
+static int node_place(struct rebuild *rebuild, struct node_header *h,
+		      struct node_ptr *ptr)
+{
+	int rc = 0;
+
+	if (!ptr->addr)
+		rc = rebuild_take(rebuild, false, &ptr->addr);
+	if (!rc && h->level && !ptr->addr2)
+		rc = rebuild_take(rebuild, true, &ptr->addr2);
+	if (rc)
+		return rc;
+	h->addr = le64_put(ptr->addr);
+	h->addr2 = le64_put(ptr->addr2);
+	ptr->csum = csum(h, TRAX_NODE_BYTES);
+	return node_verify(h, rebuild->check->fsid, ptr, h->level, KEY_MIN,
+			   KEY_MAX) ? -EUCLEAN : 0;
+}
+
 /* Fills in the header, writes the node, notes it for its parent. */
 static int node_write(struct rebuild *rebuild, unsigned level, struct key low,
 		      struct key high)
 {
-	struct check *check = rebuild->check;
 	struct node_header *h = (struct node_header *)rebuild->node;
 	struct node_ptr ptr = { .gen = rebuild->root.gen };
 	struct branch *branch;
-	int rc = rebuild_take(rebuild, false, &ptr.addr);
+	int rc;
 
-	if (!rc && level)
-		rc = rebuild_take(rebuild, true, &ptr.addr2);
-	if (rc)
-		return rc;
 	h->magic = le32_put(TRAX_NODE_MAGIC);
 	h->level = (uint8_t)level;
-	h->fsid = le64_put(check->fsid);
-	h->addr = le64_put(ptr.addr);
-	h->addr2 = le64_put(ptr.addr2);
+	h->fsid = le64_put(rebuild->check->fsid);
 	h->gen = le64_put(ptr.gen);
 	h->low = key_put(low);
 	h->high = key_put(high);
-	ptr.csum = csum(h, TRAX_NODE_BYTES);
-	if (node_verify(h, check->fsid, &ptr, level, KEY_MIN, KEY_MAX))
-		return -EUCLEAN;
-	rc = device_write(check, addr_sector(ptr.addr), TRAX_NODE_SECTORS, h);
-	if (!rc && ptr.addr2)
-		rc = device_write(check, addr_sector(ptr.addr2),
-				  TRAX_NODE_SECTORS, h);
-	branch = rc ? NULL : spill_add(&rebuild->branches, 1);
+	do {
+		rc = node_place(rebuild, h, &ptr);
+		if (!rc)
+			rc = copy_write(rebuild, h, &ptr.addr);
+		if (!rc && level)
+			rc = copy_write(rebuild, h, &ptr.addr2);
+	} while (!rc && (!ptr.addr || (level && !ptr.addr2)));
+	if (!rc)
+		rc = slot_use(rebuild, ptr.addr);
+	if (!rc && level)
+		rc = slot_use(rebuild, ptr.addr2);
+	if (rc)
+		return rc;
+	branch = spill_add(&rebuild->branches, 1);
 	if (!branch)
-		return rc ? rc : -ENOMEM;
+		return -ENOMEM;
 	*branch = (struct branch){ low, ptr };
 	return 0;
 }

@@ -57,7 +57,8 @@ struct place_track {
  */
 int place_owners(struct check *check, struct set *set, struct place *place);
 
-/* Makes node tracks until `nodes` slots are free.  -ENOSPC. */
+/* Makes node tracks until `nodes` slots are free, and some more where whole
+ * tracks are.  -ENOSPC. */
 int place_slots(struct check *check, struct set *set, struct place *place,
 		uint64_t nodes);
 
