@@ -350,6 +350,44 @@ START_TEST(flushes_what_it_speaks_of)
 }
 END_TEST
 
+/* What the drive had not yet written when its flush failed may be gone, and
+ * nobody writes it again: neither this commit nor a later one succeeds. */
+START_TEST(nothing_is_acknowledged_after_a_failed_flush)
+{
+	const struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_FLUSHES,
+					 .k = 1, .times = 1 };
+	struct rig r = rig_new(true, TRACKS, TRACK_SECTORS);
+	static uint8_t data[4096] __attribute__((aligned(4096)));
+
+	ck_assert_int_eq(queue_write(r.queue, 60000, 8, data), 0);
+	ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
+	add(&r, 1, 10);
+	ck_assert_int_eq(commit(&r), -EIO);
+	ck_assert(log_failed(r.log));
+	add(&r, 2, 10);
+	ck_assert_int_eq(commit(&r), -EIO);
+	rig_free(&r);
+}
+END_TEST
+
+/* The same when it was the flush of somebody else that failed. */
+START_TEST(a_failed_flush_of_others_counts)
+{
+	const struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_FLUSHES,
+					 .k = 1, .times = 1 };
+	struct rig r = rig_new(true, TRACKS, TRACK_SECTORS);
+	static uint8_t data[4096] __attribute__((aligned(4096)));
+
+	ck_assert_int_eq(queue_write(r.queue, 60000, 8, data), 0);
+	ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
+	ck_assert_int_eq(queue_flush_wait(r.queue), -EIO);
+	add(&r, 1, 10);
+	ck_assert_int_eq(commit(&r), -EIO);
+	ck_assert_int_eq(queue_flush_wait(r.queue), -EIO);
+	rig_free(&r);
+}
+END_TEST
+
 START_TEST(torn_tail_is_the_end)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
@@ -1122,6 +1160,8 @@ static Suite *suite(void)
 	tcase_add_test(tc, commits_share_a_write);
 	tcase_add_test(tc, full_records_go_out_by_themselves);
 	tcase_add_test(tc, flushes_what_it_speaks_of);
+	tcase_add_test(tc, nothing_is_acknowledged_after_a_failed_flush);
+	tcase_add_test(tc, a_failed_flush_of_others_counts);
 	tcase_add_test(tc, torn_tail_is_the_end);
 	tcase_add_test(tc, twins_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_twins);

@@ -22,7 +22,8 @@
  * last flush, flush; then the record with FUA.
  *
  * Errors: a failed write is tried in another slot, three times; then the log
- * is failed: every waiter gets -EIO, and so does everything later.
+ * is failed: every waiter gets -EIO, and so does everything later.  A failed
+ * flush fails it at once.
  */
 #ifndef TRAX_LOG_LOG_H
 #define TRAX_LOG_LOG_H

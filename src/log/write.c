@@ -9,7 +9,8 @@
  * flushed before it, and it goes out with FUA.  Its slot is chosen when the
  * queue hands it to the disk, and only then is it sealed: it holds its address.
  * A write that fails is tried on another track, LOG_TRIES times in all; then
- * the log has failed and everybody is told.
+ * the log has failed and everybody is told.  It has failed at once when a flush
+ * fails: what that may have lost is not written again.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,10 +20,11 @@
 
 static void record_send(struct log *log);
 
-static void record_fail(struct log *log, int rc)
+static void record_fail(struct log *log, const char *what, int rc)
 {
-	msg_error("log: record %llu cannot be written: %s; nothing more is",
-		  (unsigned long long)log->durable_seq + 1, strerror(-rc));
+	msg_error("log: %s, before record %llu: %s; nothing more is written",
+		  what, (unsigned long long)log->durable_seq + 1,
+		  strerror(-rc));
 	log->failed = true;
 	log_wake(log);
 }
@@ -43,7 +45,7 @@ static void record_retry(struct log *log, int rc)
 	record_split(log);
 	log->stats.retries++;
 	if (++log->tries >= LOG_TRIES)
-		record_fail(log, rc);
+		record_fail(log, "a record cannot be written", rc);
 	else
 		record_send(log);
 }
@@ -180,7 +182,8 @@ static void flush_done(struct disk_request *req)
 	struct log *log = req->owner;
 
 	if (req->result)
-		record_retry(log, req->result);
+		record_fail(log, "the drive's cache cannot be flushed",
+			    req->result);
 	else
 		record_write(log);
 }

@@ -68,6 +68,7 @@ struct queue {
 	struct hurry hurry;
 	uint64_t came_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
+	int flush_rc;		/* of the first flush that failed; 0: none */
 	unsigned outstanding;
 	unsigned passed[QUEUE_CLASSES];	/* over for a higher class */
 	bool was_overdue;	/* the last choice */

@@ -11,7 +11,9 @@
  * without a free one nothing goes out.
  *
  * Writes are counted as they complete.  A flush that succeeds covers those
- * that had been counted when it was given to the disk (flushed_writes).
+ * that had been counted when it was given to the disk (flushed_writes).  What
+ * a failed one may have lost is not known and nobody writes it again, so after
+ * it every flush fails: no write is taken for durable that was not FUA.
  */
 #include <assert.h>
 #include <errno.h>
@@ -256,12 +258,14 @@ static void queue_end_flush(struct queue *queue, struct access *access)
 {
 	struct queue_request *req;
 
-	if (!access->disk.result && access->writes > queue->flushed_writes)
+	if (access->disk.result && !queue->flush_rc)
+		queue->flush_rc = access->disk.result;
+	if (!queue->flush_rc && access->writes > queue->flushed_writes)
 		queue->flushed_writes = access->writes;
 	while ((req = list_first(&access->requests, struct queue_request,
 				 link))) {
 		list_del(&req->link);
-		queue_finish(queue, req, access->disk.result,
+		queue_finish(queue, req, queue->flush_rc,
 			     access->disk.complete_ns);
 	}
 }
@@ -521,12 +525,12 @@ void queue_flush(struct queue *queue, struct queue_request *req)
 	queue_begin(queue, req);
 	req->disk.op = DISK_FLUSH;
 	req->disk.sectors = 0;
-	if (queue_unflushed(queue)) {
+	if (queue_unflushed(queue) && !queue->flush_rc) {
 		list_add(&queue->flushes, &req->link);
 		return;
 	}
-	queue->stats.flushes_saved++;
-	queue_finish(queue, req, 0, req->disk.submit_ns);
+	queue->stats.flushes_saved += !queue->flush_rc;
+	queue_finish(queue, req, queue->flush_rc, req->disk.submit_ns);
 }
 
 bool queue_unflushed(const struct queue *queue)

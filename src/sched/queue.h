@@ -230,7 +230,8 @@ void queue_submit(struct queue *queue, struct queue_request *req);
 /*
  * Submits req as a flush: when it is done without error, every write that had
  * completed before the call is on the medium.  Of req only done and owner are
- * the caller's.  Costs no access when queue_unflushed() is false.
+ * the caller's.  Costs no access when queue_unflushed() is false.  After one
+ * has failed every later one fails: what the first may have lost is not known.
  */
 void queue_flush(struct queue *queue, struct queue_request *req);
 
