@@ -130,6 +130,18 @@ static void treap_remove(struct file *file, struct block *block)
 		block->next->prev = block->prev;
 }
 
+static void block_init(struct file *file, struct block *block, uint64_t index,
+		       void *data)
+{
+	*block = (struct block){
+		.index = index, .data = data,
+		.priority = block_priority(index),
+	};
+	list_init(&block->link);
+	treap_insert(file, block);
+	file->blocks++;
+}
+
 struct block *block_add(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
@@ -139,13 +151,19 @@ struct block *block_add(struct file *file, uint64_t index)
 	if (!data)
 		return NULL;
 	files->block_free = block->next;
-	*block = (struct block){
-		.index = index, .data = data,
-		.priority = block_priority(index),
-	};
-	list_init(&block->link);
-	treap_insert(file, block);
-	file->blocks++;
+	block_init(file, block, index, data);
+	return block;
+}
+
+struct block *block_add_foreign(struct file *file, uint64_t index,
+				const void *data)
+{
+	struct block *block = files_alloc(file->files, sizeof(*block));
+
+	if (!block)
+		return NULL;
+	block_init(file, block, index, (void *)data);
+	block->foreign = true;
 	return block;
 }
 

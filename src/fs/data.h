@@ -265,6 +265,10 @@ struct block *block_find(const struct file *file, uint64_t index);
 struct block *block_at_or_after(const struct file *file, uint64_t index);
 /* Adds a block that is not there; its data is not set.  NULL: pool empty. */
 struct block *block_add(struct file *file, uint64_t index);
+/* The same with data that is the tree's, which neither the pool nor the number
+ * of its buffers bounds.  NULL: no memory. */
+struct block *block_add_foreign(struct file *file, uint64_t index,
+				const void *data);
 /* Before data is changed: a block in a job, or held, gets a buffer of its own.
  * false: pool empty. */
 bool block_own(struct files *files, struct block *block);

@@ -130,12 +130,8 @@ static int rescue_keep(struct rescue *rescue)
 
 	if (!file)
 		return -ENOMEM;
-	block = block_add(file, rescue->data->block);
-	if (block) {
-		pool_put(fs->files->dirty_pool, block->data);
-		block->data = (void *)rescue->data->bytes;
-		block->foreign = true;
-	}
+	block = block_add_foreign(file, rescue->data->block,
+				  rescue->data->bytes);
 	file_put(file);
 	return block ? 0 : -ENOMEM;
 }

@@ -1,0 +1,125 @@
+/*
+ * test_recover.c - mounts after a crash, on simulated disks: with little
+ * memory, read-only, with sectors that cannot be written, with counters near
+ * their ends.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/internal.h"
+#include "tests/rig_fs.h"
+#include "tests/test.h"
+
+#define BLOCK 4096u
+#define MIB (1u << 20)
+
+static uint8_t buffer[MIB];
+
+static int do_read(struct rig *rig, uint64_t ino, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = n, .buffer = buffer };
+	int rc = rig_do(rig, &op);
+
+	return rc ? rc : (int)op.result;
+}
+
+static int do_write(struct rig *rig, uint64_t ino, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
+			    .size = n, .data = buffer };
+	int rc = rig_do(rig, &op);
+
+	return rc ? rc : (int)op.result;
+}
+
+static int do_fsync(struct rig *rig, uint64_t ino)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino };
+
+	return rig_do(rig, &op);
+}
+
+/* ---- Logged data ---- */
+
+#define LOGGED_BLOCKS 2600u
+
+/* A file whose odd blocks are in the log only. */
+static uint64_t make_logged(struct rig *rig)
+{
+	uint64_t ino, i;
+
+	ck_assert_int_eq(rig_mknod(rig, 1, "f", 0100644, &ino), 0);
+	memset(buffer, 1, sizeof(buffer));
+	for (i = 0; i < 2 * LOGGED_BLOCKS * BLOCK; i += sizeof(buffer))
+		ck_assert_int_eq(do_write(rig, ino, i, sizeof(buffer)),
+				 (int)sizeof(buffer));
+	ck_assert_int_eq(rig_sync(rig), 0);
+	for (i = 0; i < LOGGED_BLOCKS; i++) {
+		memset(buffer, (int)(i % 251) + 2, BLOCK);
+		ck_assert_int_eq(do_write(rig, ino, (2 * i + 1) * BLOCK, BLOCK),
+				 BLOCK);
+		if (i % 8 == 7)
+			ck_assert_int_eq(do_fsync(rig, ino), 0);
+	}
+	ck_assert_int_eq(do_fsync(rig, ino), 0);
+	return ino;
+}
+
+static void check_logged(struct rig *rig, uint64_t ino)
+{
+	for (uint64_t i = 0; i < LOGGED_BLOCKS; i++) {
+		ck_assert_int_eq(do_read(rig, ino, 2 * i * BLOCK, 2 * BLOCK),
+				 2 * BLOCK);
+		ck_assert_uint_eq(buffer[0], 1);
+		ck_assert_uint_eq(buffer[BLOCK], i % 251 + 2);
+		ck_assert_uint_eq(buffer[2 * BLOCK - 1], i % 251 + 2);
+	}
+}
+
+/* More logged blocks than the memory for dirty ones has buffers. */
+START_TEST(a_read_only_mount_serves_what_is_logged)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 16384, 1);
+	ino = make_logged(&rig);
+	rig.options.read_only = true;
+	rig.options.memory_bytes = 32 * MIB;
+	rig_crash(&rig);
+	ck_assert_uint_gt(tree_recovered(rig.fs->tree)->data_blocks, 2048);
+	check_logged(&rig, ino);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(little_memory_recovers_what_much_has_logged)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 16384, 1);
+	ino = make_logged(&rig);
+	rig.options.memory_bytes = 32 * MIB;
+	rig_crash(&rig);
+	check_logged(&rig, ino);
+	rig_remount(&rig);
+	check_logged(&rig, ino);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("recover");
+	TCase *tcase = tcase_create("recover");
+
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, a_read_only_mount_serves_what_is_logged);
+	tcase_add_test(tcase, little_memory_recovers_what_much_has_logged);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}
