@@ -1227,6 +1227,34 @@ START_TEST(test_read_between_logged)
 }
 END_TEST
 
+/* A mount after a crash takes what its reads take, however long the commit
+ * interval is: nothing sleeps until a timer when what it waits for is over. */
+START_TEST(test_mount_does_not_wait)
+{
+	uint64_t ino, begun;
+	struct rig rig;
+	unsigned i;
+	char name[16];
+
+	rig_open(&rig, 64, 8);
+	rig.options.commit_seconds = 20;
+	rig_remount(&rig);
+	for (i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		ck_assert_int_eq(rig_mknod(&rig, 1, name, 0100644, &ino), 0);
+		do_write(&rig, ino, 0, buffer, 3 * BLOCK);
+		/* Still referenced: the next mount deletes it. */
+		if (i % 2)
+			ck_assert_int_eq(rig_unlink(&rig, 1, name), 0);
+		ck_assert_int_eq(do_fsync(&rig, ino), 0);
+		begun = sim_now_ns(rig.sim);
+		rig_crash(&rig);
+		ck_assert_uint_lt(sim_now_ns(rig.sim) - begun, 900000000);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("fs files");
@@ -1245,6 +1273,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_random_files, 0,
 			    (int)(sizeof(settings) / sizeof(*settings)));
 	tcase_add_test(tcase, test_read_between_logged);
+	tcase_add_test(tcase, test_mount_does_not_wait);
 	tcase_add_test(tcase, test_gaps_and_memory);
 	tcase_add_test(tcase, test_gaps_that_never_come);
 	tcase_add_test(tcase, test_clients_log);

@@ -303,6 +303,30 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	return next_ns;
 }
 
+/* When nothing is on its way, only time brings things on. */
+void fs_sleep(struct fs *fs, uint64_t next_ns)
+{
+	uint64_t now_ns = env_now_ns(fs->env);
+
+	if (!queue_idle(fs->queue))
+		fs->gone = queue_poll(fs->queue, fs_timeout(-1, now_ns,
+							    next_ns)) < 0;
+	else if (next_ns > now_ns && next_ns != UINT64_MAX)
+		env_wait(fs->env, next_ns - now_ns);
+}
+
+int fs_wait(struct fs *fs, const bool *over)
+{
+	uint64_t next_ns;
+
+	while (!*over && !fs->gone) {
+		next_ns = fs_run(fs, 0);
+		if (!*over && !fs->gone)
+			fs_sleep(fs, next_ns);
+	}
+	return *over ? 0 : -EIO;
+}
+
 int fs_event_fd(struct fs *fs)
 {
 	return queue_event_fd(fs->queue);
@@ -692,16 +716,6 @@ static void fs_close_synced(struct waiter *waiter, int rc)
 	wait->rc = rc;
 }
 
-/* When nothing is on its way, only time brings things on. */
-static void fs_pass_time(struct fs *fs, uint64_t next_ns)
-{
-	uint64_t now_ns = env_now_ns(fs->env);
-
-	if (!fs->gone && queue_idle(fs->queue) && next_ns > now_ns &&
-	    next_ns != UINT64_MAX)
-		env_wait(fs->env, next_ns - now_ns);
-}
-
 static bool fs_works(const struct fs *fs)
 {
 	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
@@ -724,9 +738,9 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	vnode_drop_all(fs);
 	files_sync(fs, &wait->waiter);
 	while (!wait->over && !fs->gone && !tree_failed(fs->tree)) {
-		next_ns = fs_run(fs, -1);
-		if (!wait->over)
-			fs_pass_time(fs, next_ns);
+		next_ns = fs_run(fs, 0);
+		if (!wait->over && !fs->gone)
+			fs_sleep(fs, next_ns);
 	}
 	return wait->over ? wait->rc : -EIO;
 }
@@ -748,9 +762,9 @@ int fs_close(struct fs *fs)
 			keep_run(fs->keep, env_now_ns(fs->env));
 	}
 	while (!fs->gone && fs_works(fs)) {
-		next_ns = fs_run(fs, -1);
-		if (fs_works(fs))
-			fs_pass_time(fs, next_ns);
+		next_ns = fs_run(fs, 0);
+		if (!fs->gone && fs_works(fs))
+			fs_sleep(fs, next_ns);
 	}
 	if (fs->gone) {
 		fs_abandon(fs);

@@ -88,6 +88,18 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile);
  * above. */
 int fs_believe(struct fs *fs);
 
+/*
+ * Waiting inside the file system, at mount and close.  fs_wait runs the loop
+ * until *over is set: 0, or -EIO when the disk is gone before.  What sets it
+ * is often over within a turn, without any I/O, so it is looked at before each
+ * sleep; fs_run(fs, -1) would sleep until the next timer first.
+ */
+int fs_wait(struct fs *fs, const bool *over);
+/* The sleep by itself, for loops that wait for more than one thing: after
+ * fs_run(fs, 0) returned next_ns, and nothing that was waited for is over.
+ * Waits until then or for the next completion. */
+void fs_sleep(struct fs *fs, uint64_t next_ns);
+
 /* ---- Tickets: one operation on the tree ---- */
 
 struct ticket;

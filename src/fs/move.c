@@ -299,9 +299,7 @@ int move_resume(struct fs *fs)
 
 	r.move.arg = &r;
 	rc = ticket_start(fs, &resume_type, NULL, &r);
-	while (!rc && !r.over && !fs->gone)
-		fs_run(fs, -1);
-	if (!rc && !r.over)
-		rc = -EIO;
+	if (!rc)
+		rc = fs_wait(fs, &r.over);
 	return rc ? rc : r.rc;
 }

@@ -19,6 +19,7 @@
 
 struct rescue {
 	struct recovery *recovery;
+	struct list link;		/* among all that are not over */
 	const struct tree_data *data;
 	bool valid;
 	unsigned n, outstanding;
@@ -30,10 +31,19 @@ struct rescue {
 
 struct recovery {
 	struct fs *fs;
+	struct list rescues;
 	unsigned busy;
+	bool over;		/* one of them, since it was last cleared */
 	uint64_t written;
 	int rc;
 };
+
+static void rescue_free(struct rescue *rescue)
+{
+	list_del(&rescue->link);
+	free(rescue->buffer);
+	free(rescue);
+}
 
 static void rescue_over(struct rescue *rescue, int rc)
 {
@@ -42,8 +52,8 @@ static void rescue_over(struct rescue *rescue, int rc)
 	if (rc && !recovery->rc)
 		recovery->rc = rc;
 	recovery->busy--;
-	free(rescue->buffer);
-	free(rescue);
+	recovery->over = true;
+	rescue_free(rescue);
 }
 
 static int rescue_run(struct ticket *ticket)
@@ -168,6 +178,7 @@ static int rescue_start(struct recovery *recovery, const struct tree_data *data)
 		return -ENOMEM;
 	rescue->recovery = recovery;
 	rescue->data = data;
+	list_add(&recovery->rescues, &rescue->link);
 	rescue->buffer = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
 	recovery->busy++;
 	rc = rescue->buffer ? ticket_start(recovery->fs, &rescue_type, NULL,
@@ -183,15 +194,21 @@ int files_recover(struct fs *fs)
 	const struct tree_data *data;
 	size_t n = tree_recovered_data(fs->tree, &data), i = 0;
 
+	list_init(&recovery.rescues);
 	while (i < n || recovery.busy) {
 		while (i < n && recovery.busy < AT_ONCE && !recovery.rc)
 			if (rescue_start(&recovery, &data[i++]))
 				break;
 		if (recovery.rc)
 			i = n;
-		if (recovery.busy)
-			fs_run(fs, -1);
+		recovery.over = !recovery.busy;
+		if (fs_wait(fs, &recovery.over))
+			break;
 	}
+	if (recovery.busy)	/* the disk is gone */
+		recovery.rc = -EIO;
+	while (!list_empty(&recovery.rescues))
+		rescue_free(list_first(&recovery.rescues, struct rescue, link));
 	if (recovery.written)
 		msg_info("%s: %llu logged blocks brought home", fs->disk->name,
 			 (unsigned long long)recovery.written);

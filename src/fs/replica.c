@@ -139,10 +139,9 @@ int replicas_open(struct fs *fs)
 	rc = ticket_start(fs, &scan_type, NULL, &scan);
 	if (rc)
 		return rc;
-	while (!scan.over && !fs->gone)
-		fs_run(fs, -1);
-	if (!scan.over)
-		return -EIO;
+	rc = fs_wait(fs, &scan.over);
+	if (rc)
+		return rc;
 	space_set_replicas(tree_space(fs->tree),
 			   regions_sectors(replicas->regions));
 	return scan.rc;

@@ -217,12 +217,10 @@ int vnode_resume_orphans(struct fs *fs)
 	struct resume_scan scan = { 0 };
 	int rc = ticket_start(fs, &resume_type, NULL, &scan);
 
+	if (!rc)
+		rc = fs_wait(fs, &scan.over);
 	if (rc)
 		return rc;
-	while (!scan.over && !fs->gone)
-		fs_run(fs, -1);
-	if (!scan.over)
-		return -EIO;
 	vnode_resume_next(fs);
 	return scan.rc;
 }

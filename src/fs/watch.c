@@ -140,9 +140,9 @@ static int watch_wait(struct fs *fs, const struct ticket_type *type)
 	watch->over = false;
 	watch->part = 0;
 	rc = ticket_start(fs, type, NULL, watch);
-	while (!rc && !watch->over && !fs->gone)
-		fs_run(fs, -1);
-	return rc ? rc : watch->over ? watch->rc : -EIO;
+	if (!rc)
+		rc = fs_wait(fs, &watch->over);
+	return rc ? rc : watch->rc;
 }
 
 int watch_open(struct fs *fs)
@@ -565,7 +565,7 @@ static void leave_synced(struct waiter *waiter, int rc)
 static void leave_sync(struct fs *fs)
 {
 	struct watch *watch = fs->watch;
-	uint64_t next_ns, now_ns;
+	uint64_t next_ns;
 
 	watch->over = false;
 	watch->synced = (struct waiter){
@@ -574,11 +574,9 @@ static void leave_sync(struct fs *fs)
 	list_init(&watch->synced.link);
 	files_sync(fs, &watch->synced);
 	while (!watch->over && !fs->gone && !tree_failed(fs->tree)) {
-		next_ns = fs_run(fs, -1);
-		now_ns = env_now_ns(fs->env);
-		if (!watch->over && queue_idle(fs->queue) &&
-		    next_ns != UINT64_MAX && next_ns > now_ns)
-			env_wait(fs->env, next_ns - now_ns);
+		next_ns = fs_run(fs, 0);
+		if (!watch->over && !fs->gone)
+			fs_sleep(fs, next_ns);
 	}
 }
 

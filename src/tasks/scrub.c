@@ -244,12 +244,10 @@ void scrub_close(struct scrub *scrub)
 	if (scrub->moved && !scrub->suspects && !scrub->fs->gone)
 		scrub_store(scrub);
 	while (scrub_is_busy(scrub) && !scrub->fs->gone) {
-		uint64_t next_ns = fs_run(scrub->fs, -1);
-		uint64_t now_ns = env_now_ns(scrub->fs->env);
+		uint64_t next_ns = fs_run(scrub->fs, 0);
 
-		if (scrub_is_busy(scrub) && next_ns > now_ns &&
-		    next_ns != UINT64_MAX)
-			env_wait(scrub->fs->env, next_ns - now_ns);
+		if (scrub_is_busy(scrub) && !scrub->fs->gone)
+			fs_sleep(scrub->fs, next_ns);
 	}
 	scrub_free(scrub);
 }
