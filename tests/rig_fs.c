@@ -30,6 +30,7 @@ void rig_open(struct rig *rig, uint64_t mib, uint64_t seed)
 	struct disk *disk;
 
 	memset(rig, 0, sizeof(*rig));
+	pool_set_poison(true);
 	rig->options.memory_bytes = 64 << 20;
 	rig->sim = sim_new(NULL, mib << 11, &options);
 	ck_assert_ptr_nonnull(rig->sim);

@@ -2,6 +2,7 @@
  * test_pool.c - pools, the budget, and the limits of control groups.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +34,52 @@ START_TEST(test_pool)
 	pool_put(pool, buf[3]);
 	ck_assert_ptr_eq(pool_get(pool), buf[3]);
 	pool_free(pool);
+}
+END_TEST
+
+START_TEST(test_references)
+{
+	struct pool *pool;
+	void *buf;
+
+	ck_assert_int_eq(pool_new(4096, 2, &pool), 0);
+	buf = pool_get(pool);
+	ck_assert(!pool_is_shared(pool, buf));
+	ck_assert_ptr_eq(pool_share(pool, buf), buf);
+	ck_assert(pool_is_shared(pool, buf));
+	pool_put(pool, buf);
+	ck_assert(!pool_is_shared(pool, buf));
+	ck_assert_uint_eq(pool_available(pool), 1);
+	pool_put(pool, buf);
+	ck_assert_uint_eq(pool_available(pool), 2);
+	pool_free(pool);
+}
+END_TEST
+
+START_TEST(test_given_back_twice)
+{
+	struct pool *pool;
+	void *buf;
+
+	ck_assert_int_eq(pool_new(4096, 2, &pool), 0);
+	buf = pool_get(pool);
+	pool_put(pool, buf);
+	pool_put(pool, buf);
+}
+END_TEST
+
+START_TEST(test_used_after_free)
+{
+	struct pool *pool;
+	uint8_t *buf;
+
+	pool_set_poison(true);
+	ck_assert_int_eq(pool_new(4096, 2, &pool), 0);
+	buf = pool_get(pool);
+	pool_put(pool, buf);
+	ck_assert_uint_ne(buf[0], 0);
+	buf[4095]++;
+	pool_get(pool);
 }
 END_TEST
 
@@ -110,6 +157,9 @@ int main(void)
 	TCase *tc = tcase_create("pool");
 
 	tcase_add_test(tc, test_pool);
+	tcase_add_test(tc, test_references);
+	tcase_add_test_raise_signal(tc, test_given_back_twice, SIGABRT);
+	tcase_add_test_raise_signal(tc, test_used_after_free, SIGABRT);
 	tcase_add_test(tc, test_budget);
 	tcase_add_test(tc, test_limit);
 	suite_add_tcase(suite, tc);

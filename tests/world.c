@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/pool.h"
+
 static void on_request(struct sim *sim, const struct disk_request *req,
 		       void *arg)
 {
@@ -36,6 +38,7 @@ void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
 		const struct sim_options *options, bool record)
 {
 	memset(world, 0, sizeof(*world));
+	pool_set_poison(true);
 	world->events = 1;
 	world->record = record;
 	world->sim = sim_new(spec, sectors, options);

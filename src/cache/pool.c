@@ -22,7 +22,27 @@ struct pool {
 	uint8_t *base;
 	size_t stride, count, available;
 	void **free;		/* the first `available` are free */
+	uint16_t *refs;		/* to each buffer */
+	bool poison;
+	bool *poisoned;		/* each buffer has been given back */
 };
+
+#define POISON 0xd5
+
+static bool poison_new_pools;
+
+void pool_set_poison(bool on)
+{
+	poison_new_pools = on;
+}
+
+static void pool_free_lists(struct pool *pool)
+{
+	free(pool->free);
+	free(pool->refs);
+	free(pool->poisoned);
+	free(pool);
+}
 
 int pool_new(size_t buffer_bytes, size_t count, struct pool **pool)
 {
@@ -37,14 +57,17 @@ int pool_new(size_t buffer_bytes, size_t count, struct pool **pool)
 	if (!p)
 		return -ENOMEM;
 	p->free = calloc(count, sizeof(*p->free));
-	p->base = p->free ? mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-				 -1, 0) : MAP_FAILED;
+	p->refs = calloc(count, sizeof(*p->refs));
+	p->poisoned = calloc(count, sizeof(*p->poisoned));
+	p->base = p->free && p->refs && p->poisoned ?
+		mmap(NULL, stride * count, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) :
+		MAP_FAILED;
 	if (p->base == MAP_FAILED) {
-		free(p->free);
-		free(p);
+		pool_free_lists(p);
 		return -ENOMEM;
 	}
+	p->poison = poison_new_pools;
 	p->stride = stride;
 	p->count = p->available = count;
 	for (size_t i = 0; i < count; i++)
@@ -58,21 +81,64 @@ void pool_free(struct pool *pool)
 	if (!pool)
 		return;
 	munmap(pool->base, pool->stride * pool->count);
-	free(pool->free);
-	free(pool);
+	pool_free_lists(pool);
+}
+
+static size_t pool_index(const struct pool *pool, const void *buffer)
+{
+	const size_t off = (size_t)((const uint8_t *)buffer - pool->base);
+
+	assert(off < pool->stride * pool->count && off % pool->stride == 0);
+	return off / pool->stride;
+}
+
+static bool poison_is_whole(const struct pool *pool, const uint8_t *buffer)
+{
+	return buffer[0] == POISON &&
+	       !memcmp(buffer, buffer + 1, pool->stride - 1);
 }
 
 void *pool_get(struct pool *pool)
 {
-	return pool->available ? pool->free[--pool->available] : NULL;
+	void *buffer;
+	size_t i;
+
+	if (!pool->available)
+		return NULL;
+	buffer = pool->free[--pool->available];
+	i = pool_index(pool, buffer);
+	assert(!pool->refs[i]);
+	assert(!pool->poisoned[i] || poison_is_whole(pool, buffer));
+	pool->poisoned[i] = false;
+	pool->refs[i] = 1;
+	return buffer;
+}
+
+void *pool_share(struct pool *pool, void *buffer)
+{
+	const size_t i = pool_index(pool, buffer);
+
+	assert(pool->refs[i] && pool->refs[i] < UINT16_MAX);
+	pool->refs[i]++;
+	return buffer;
+}
+
+bool pool_is_shared(const struct pool *pool, const void *buffer)
+{
+	return pool->refs[pool_index(pool, buffer)] > 1;
 }
 
 void pool_put(struct pool *pool, void *buffer)
 {
-	const size_t off = (size_t)((uint8_t *)buffer - pool->base);
+	const size_t i = pool_index(pool, buffer);
 
-	assert(off < pool->stride * pool->count && off % pool->stride == 0);
-	assert(pool->available < pool->count);
+	assert(pool->refs[i]);
+	if (--pool->refs[i])
+		return;
+	if (pool->poison) {
+		memset(buffer, POISON, pool->stride);
+		pool->poisoned[i] = true;
+	}
 	pool->free[pool->available++] = buffer;
 }
 

@@ -7,8 +7,8 @@
  *
  * A hold stands for one transaction with logged data; its log record may be
  * forgotten when each of its blocks is home, or has been superseded by a
- * change that is itself durable.  A held block that is written to keeps the
- * held content beside the new, so that bringing it home never needs the log.
+ * change that is itself durable.  A held block keeps the held content, beside
+ * the new when it is written to, so that bringing it home never needs the log.
  */
 #include "fs/data.h"
 
@@ -169,23 +169,15 @@ struct block *block_add_foreign(struct file *file, uint64_t index,
 
 bool block_own(struct files *files, struct block *block)
 {
-	bool held = block->hold && !block->held_data;
-	unsigned i;
 	void *data;
 
-	if (!held && !block->job)
+	if (!pool_is_shared(files->dirty_pool, block->data))
 		return true;
-	if (!held) {
-		i = (unsigned)(block->index - block->job->first);
-		if (block->job->data[i] != block->data)
-			return true;
-	}
 	data = pool_get(files->dirty_pool);
 	if (!data)
 		return false;
 	memcpy(data, block->data, BLOCK_BYTES);
-	if (held)
-		block->held_data = block->data;
+	pool_put(files->dirty_pool, block->data);
 	block->data = data;
 	return true;
 }
@@ -279,8 +271,7 @@ static void hold_unref(struct files *files, struct hold *hold, unsigned refs)
 
 static void hold_detach(struct file *file, struct block *block)
 {
-	if (block->held_data)
-		pool_put(file->files->dirty_pool, block->held_data);
+	pool_put(file->files->dirty_pool, block->held_data);
 	block->held_data = NULL;
 	block->hold = NULL;
 	if (--file->held_count == 0)
@@ -295,6 +286,7 @@ void hold_set(struct file *file, struct block *block, struct hold *hold)
 	if (file->files->held_count == 0)
 		file->files->home_ns = env_now_ns(file->files->fs->env);
 	block->hold = hold;
+	block->held_data = pool_share(file->files->dirty_pool, block->data);
 	hold->refs++;
 	if (file->held_count++ == 0)
 		list_add(&file->files->held_files, &file->held_link);

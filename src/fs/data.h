@@ -9,6 +9,9 @@
  * home).  A *piece* (64 KiB, track pool) caches what the tree says is on disk,
  * verified, block by block; it is never newer.  Readers take blocks first.
  *
+ * `data` and `held_data` of a block and the `data` of a job own a reference to
+ * their buffer each (cache/pool.h), and give it back whatever the others do.
+ *
  * Units: `first`, `n` of blocks unless the name says sectors; offsets in a
  * file are bytes, `off` of an extent sectors.
  */
@@ -64,10 +67,10 @@ struct block {
 	bool bad_home;		/* could not be written where it belongs */
 	bool foreign;		/* data is the tree's (read-only mounts) */
 	uint64_t index;
-	void *data;
+	void *data;		/* the newest content */
 	struct job *job;	/* being written, maybe an older version */
 	struct hold *hold;	/* the tree's content is in the log only */
-	void *held_data;	/* that content, if `data` is newer */
+	void *held_data;	/* that content; NULL: no hold */
 	struct list link;	/* file->dirty, oldest first */
 	uint64_t stamp;		/* when it became dirty: files->stamp */
 	uint64_t dirty_ns;

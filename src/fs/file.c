@@ -137,7 +137,6 @@ void files_free(struct fs *fs)
 {
 	struct files *files = fs->files;
 	struct file *file;
-	size_t i;
 
 	if (!files)
 		return;
@@ -153,9 +152,6 @@ void files_free(struct fs *fs)
 	while (!list_empty(&files->allocated))
 		files_release(list_first(&files->allocated, struct allocation,
 					 link)->memory);
-	for (i = 0; files->piece_store && i < pool_count(files->piece_pool);
-	     i++)
-		pool_put(files->piece_pool, files->piece_store[i].data);
 	if (files->piece_pool)
 		pool_free(files->piece_pool);
 	if (files->dirty_pool)

@@ -148,6 +148,7 @@ struct job *job_new_offer(struct file *file, uint64_t first)
 void job_claim(struct job *job)
 {
 	struct block *block = block_find(job->file, job->first);
+	struct pool *pool = job->files->dirty_pool;
 	unsigned i;
 
 	job->claimed = true;
@@ -155,14 +156,13 @@ void job_claim(struct job *job)
 		assert(block && block->index == job->first + i && !block->job);
 		block->job = job;
 		if (job->kind == JOB_HOME) {
-			job->data[i] = block->held_data ? block->held_data :
-							  block->data;
+			job->data[i] = pool_share(pool, block->held_data);
 			continue;
 		}
 		if (block->stamp < job->stamp)
 			job->stamp = block->stamp;
 		block_clean(job->file, block);
-		job->data[i] = block->data;
+		job->data[i] = pool_share(pool, block->data);
 	}
 }
 
@@ -173,8 +173,7 @@ void job_release(struct job *job, unsigned i, bool ok)
 
 	assert(block && block->job == job);
 	block->job = NULL;
-	if (job->kind != JOB_HOME && block->data != job->data[i])
-		pool_put(job->files->dirty_pool, job->data[i]);
+	pool_put(job->files->dirty_pool, job->data[i]);
 	if (ok)
 		block_settle(file, block);
 	else	/* a home's content is older than anything dirty */

@@ -162,7 +162,7 @@ static const void *tree_block(const struct need *need, uint64_t index)
 	const struct block *block = block_find(need->file, index);
 
 	if (block && block->hold)
-		return block->held_data ? block->held_data : block->data;
+		return block->held_data;
 	return piece_block(need->file, index);
 }
 
