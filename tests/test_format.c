@@ -242,8 +242,7 @@ START_TEST(root_rules)
 	BREAK(r.tree.addr2 = r.tree.addr, "twin");
 	BREAK(r.tree.gen = 13, "younger");
 	BREAK(r.tail_seq = 79, "tail");
-	BREAK(r.next_dirgroup = 1u << 27, "used up");
-	BREAK(r.next_ino_seq = 1ull << 36, "used up");
+	BREAK(r.next_ino_seq = TRAX_INO_SEQS + 1, "inode numbers");
 	BREAK(r.group_bytes = 9, "group table");
 #undef BREAK
 	struct root r = root_example();
@@ -312,7 +311,7 @@ START_TEST(item_inode)
 	BREAK(i.mode = le32_put(S_IFREG | 1u << 20), "mode");
 	BREAK(i.size = le64_put(UINT64_MAX), "size");
 	BREAK(i.flags = le32_put(1u << 30), "flags");
-	BREAK(i.dirgroup = le64_put(1u << 27), "group");
+	BREAK(i.dirgroup = le64_put(TRAX_DIRGROUPS), "group");
 	BREAK(i.entries = le64_put(11), "entries");
 	BREAK(i.generation = le32_put(2), "generation");
 	BREAK(i.mtime.ns = le32_put(1000000000), "nanoseconds");

@@ -11,6 +11,7 @@
 #include "fs/internal.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
+#include "tree/internal.h"
 
 #define BLOCK 4096u
 #define MIB (1u << 20)
@@ -112,6 +113,65 @@ START_TEST(little_memory_recovers_what_much_has_logged)
 }
 END_TEST
 
+/* ---- Counters ---- */
+
+static unsigned warnings;
+
+static void count_warnings(enum msg_level level, const char *line, void *arg)
+{
+	(void)arg;
+	warnings += level == MSG_WARN && strstr(line, "inode numbers");
+}
+
+START_TEST(directory_groups_wrap)
+{
+	struct rig rig;
+	uint64_t ino;
+	char name[16];
+
+	rig_open(&rig, 64, 1);
+	rig.fs->tree->next_dirgroup = TRAX_DIRGROUPS - 2;
+	for (unsigned i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "d%u", i);
+		ck_assert_int_eq(rig_mkdir(&rig, 1, name, &ino), 0);
+		ck_assert_int_eq(rig_mknod(&rig, ino, "f", 0100644, NULL), 0);
+		rig_remount(&rig);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+/* The last inode number is used, then there is no room for more; what is there
+ * can be mounted, read and deleted. */
+START_TEST(inode_numbers_end_with_a_word)
+{
+	struct fs_op statfs = { .type = FS_STATFS, .ino = 1 };
+	struct rig rig;
+
+	rig_open(&rig, 64, 1);
+	msg_set_sink(count_warnings, NULL);
+	rig.fs->tree->next_ino_seq = TRAX_INO_SEQS / 8 * 7 - 1;
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, NULL), 0);
+	ck_assert_uint_eq(warnings, 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "b", 0100644, NULL), 0);
+	ck_assert_uint_eq(warnings, 1);
+	rig.fs->tree->next_ino_seq = TRAX_INO_SEQS - 1;
+	ck_assert_int_eq(rig_mknod(&rig, 1, "c", 0100644, NULL), 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "d", 0100644, NULL), -ENOSPC);
+	ck_assert_int_eq(rig_do(&rig, &statfs), 0);
+	ck_assert_uint_eq(statfs.statfs.files_free, 0);
+	warnings = 0;
+	rig_remount(&rig);
+	ck_assert_uint_eq(warnings, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "d", 0100644, NULL), -ENOSPC);
+	ck_assert_int_eq(rig_unlink(&rig, 1, "c"), 0);
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_mkdir(&rig, 1, "d", NULL), -ENOSPC);
+	msg_set_sink(NULL, NULL);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("recover");
@@ -120,6 +180,8 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, a_read_only_mount_serves_what_is_logged);
 	tcase_add_test(tcase, little_memory_recovers_what_much_has_logged);
+	tcase_add_test(tcase, directory_groups_wrap);
+	tcase_add_test(tcase, inode_numbers_end_with_a_word);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }

@@ -138,10 +138,12 @@ static void show_space(const struct page *p)
 	if (statvfs(p->a->path, &s))
 		return;
 	unit = (double)s.f_frsize;
-	line("space", "%s of %s free, %.0f inodes",
-	     size_text(unit * (double)s.f_bavail).s,
+	line("space", "%s of %s free, %.0f inodes, %.0f %% of the inode "
+	     "numbers left", size_text(unit * (double)s.f_bavail).s,
 	     size_text(unit * (double)s.f_blocks).s,
-	     number(p->stats, "tree.inodes"));
+	     number(p->stats, "tree.inodes"),
+	     percent(number(p->stats, "tree.inode_numbers_left"),
+		     (double)(1ull << 40)));
 }
 
 static void show_tracks(const struct page *p)

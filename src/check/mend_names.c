@@ -348,7 +348,8 @@ static int lost_found_make(struct names *names)
 	int rc;
 
 	mend_new_inode(names->check, S_IFDIR | 0700, &item);
-	item.dirgroup = le64_put(names->check->root.next_dirgroup);
+	item.dirgroup = le64_put(names->check->root.next_dirgroup %
+				 TRAX_DIRGROUPS);
 	rc = mend_put_inode(names->set, ino, &item);
 	if (!rc)
 		rc = set_settle(names->set);

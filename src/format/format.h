@@ -59,7 +59,8 @@ static inline unsigned addr_device(traxaddr addr)
 
 /* ---- Superblock: 4096 bytes at sector 8 and at two more places ---- */
 
-#define TRAX_SUPER_MAGIC 0x3153465841525400ull
+/* Its last byte is the version of the format, as a digit. */
+#define TRAX_SUPER_MAGIC 0x3253465841525400ull
 #define TRAX_SUPER_SECTOR 8u
 
 struct super_track {		/* decoded run of sectors */
@@ -296,13 +297,20 @@ static_assert(sizeof(struct inode_item) == 136, "inode_item");
 #define INODE_DATA_LOST 0x80u	/* file: a repair has lost data of it, and
 				   what has no extent is not zeros */
 
-/* Inode numbers: directory group (27 bits) << 36 | sequence (36 bits). */
+/*
+ * Inode numbers: directory group (23 bits) << 40 | sequence (40 bits).  The
+ * sequence is never used twice: at 1,000 creates a second 40 bits last for 34
+ * years.  The group only brings together the inodes of a directory, so it is
+ * taken modulo the number of groups.
+ */
 #define TRAX_ROOT_INO 1u
-#define TRAX_INO_SEQ_BITS 36u
+#define TRAX_INO_SEQ_BITS 40u
+#define TRAX_INO_SEQS (1ull << TRAX_INO_SEQ_BITS)
+#define TRAX_DIRGROUPS (1ull << (63 - TRAX_INO_SEQ_BITS))
 
 static inline uint64_t ino_make(uint64_t dirgroup, uint64_t seq)
 {
-	return dirgroup << TRAX_INO_SEQ_BITS | seq;
+	return dirgroup % TRAX_DIRGROUPS << TRAX_INO_SEQ_BITS | seq;
 }
 
 /* A NAME value is one or more of these back to back (same hash); an ENTRY
@@ -505,8 +513,8 @@ struct root {			/* decoded */
 	uint64_t cut_seq;	/* log records up to here are in the tree */
 	uint64_t cut_chain;	/* chain value of record cut_seq */
 	uint64_t tail_seq;	/* oldest record whose data may not be home */
-	uint64_t next_ino_seq;
-	uint64_t next_dirgroup;
+	uint64_t next_ino_seq;		/* TRAX_INO_SEQS: none is left */
+	uint64_t next_dirgroup;		/* counts on beyond TRAX_DIRGROUPS */
 	uint64_t inodes;	/* number of inodes in use */
 	int64_t wall_ns;	/* when */
 	uint32_t slotmap_bytes;

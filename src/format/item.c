@@ -14,7 +14,6 @@
 #define MAX_INO ((uint64_t)1 << 63)
 #define MAX_FILE_SECTORS ((uint64_t)1 << 54)	/* 2^63 bytes */
 #define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
-#define MAX_DIRGROUP ((uint64_t)1 << (63 - TRAX_INO_SEQ_BITS))
 #define MAX_NODE_TRACK_SLOTS 65535u
 #define MAX_XATTR_PIECES 32u
 #define INODE_FLAGS_KNOWN 0xffu
@@ -74,7 +73,7 @@ static const char *verify_inode(struct key key, const void *value,
 		return "inode size is out of range";
 	if (le32_get(inode->flags) & ~INODE_FLAGS_KNOWN)
 		return "inode has unknown flags";
-	if (le64_get(inode->dirgroup) >= MAX_DIRGROUP)
+	if (le64_get(inode->dirgroup) >= TRAX_DIRGROUPS)
 		return "inode's directory group is out of range";
 	if (le64_get(inode->entries) > le64_get(inode->next_seq))
 		return "directory has more entries than it ever had";

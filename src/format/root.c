@@ -103,9 +103,8 @@ static const char *root_check(const struct root *root)
 		return "root node is younger than its root";
 	if (root->cut_seq == UINT64_MAX || root->tail_seq > root->cut_seq + 1)
 		return "log tail is behind the cut";
-	if (root->next_ino_seq >> TRAX_INO_SEQ_BITS ||
-	    root->next_dirgroup >> (63 - TRAX_INO_SEQ_BITS))
-		return "inode numbers are used up";
+	if (root->next_ino_seq > TRAX_INO_SEQS)
+		return "more inode numbers are used than there are";
 	if (root->group_bytes % sizeof(struct group_item))
 		return "length of the group table is wrong";
 	return NULL;

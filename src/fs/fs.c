@@ -148,6 +148,8 @@ static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 	out->free = fs_less(count.free, count.reserved) / TRAX_BLOCK_SECTORS;
 	out->avail = avail / TRAX_BLOCK_SECTORS;
 	out->files_free = avail / INODE_SECTORS;
+	if (out->files_free > tree_ino_seqs_left(fs->tree))
+		out->files_free = tree_ino_seqs_left(fs->tree);
 	out->files = tree_inodes(fs->tree) + out->files_free;
 	fs_answer(fs, op, 0);
 }

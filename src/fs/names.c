@@ -13,7 +13,6 @@
 #include <errno.h>
 
 /* Directory groups come round: they only keep neighbours together. */
-#define DIRGROUPS (1ull << (63 - TRAX_INO_SEQ_BITS))
 
 /* The default ACL of the parent, and what a new inode gets of it. */
 struct inherit {
@@ -211,7 +210,7 @@ static void names_fill(struct ticket *ticket, const struct inode_item *dir,
 		goal = alloc_dir_goal(fs->alloc, goal);
 		item->next_seq = le64_put(NAMES_FIRST_SEQ);
 		item->dirgroup = le64_put(tree_new_dirgroup(fs->tree) %
-					  DIRGROUPS);
+					  TRAX_DIRGROUPS);
 	}
 	item->goal = le64_put(goal);
 	inode_changed(fs, item);
@@ -243,10 +242,14 @@ static int names_probe_new(struct ticket *ticket, const struct inode_item *dir)
 {
 	struct fs_op *op = ticket->op;
 	struct probe probe = { 0 };
+	uint64_t seq;
 
-	if (op->attr.ino == 0)
-		op->attr.ino = ino_make(le64_get(dir->dirgroup),
-					tree_new_ino_seq(ticket->fs->tree));
+	if (op->attr.ino == 0) {
+		seq = tree_new_ino_seq(ticket->fs->tree);
+		if (!seq)
+			return -ENOSPC;
+		op->attr.ino = ino_make(le64_get(dir->dirgroup), seq);
+	}
 	probe_expect(&probe, ticket, key_make(op->attr.ino, ITEM_INODE, 0),
 		     -ENOENT);
 	if (op->type == FS_SYMLINK)

@@ -123,6 +123,8 @@ static json_t *stats_tree(const struct fs *fs)
 	stats_set(object, "nodes_dirty", stats.nodes_dirty);
 	stats_set(object, "checkpoints", stats.checkpoints);
 	stats_set(object, "inodes", tree_inodes(fs->tree));
+	stats_set(object, "inode_numbers_left",
+		  tree_ino_seqs_left(fs->tree));
 	stats_set(object, "slots", space_slots_total(space));
 	stats_set(object, "slots_free", space_slots_free(space));
 	return object;

@@ -208,6 +208,8 @@ struct tree {
 void tree_set_root(struct tree *tree, struct frame *root);
 /* Calls waiters of a list with rc; empties it first. */
 void tree_wake(struct list *list, int rc);
+/* Says so when few inode numbers are left. */
+void tree_warn_numbers(const struct tree *tree);
 /* Polls and runs until *done. */
 int tree_wait(struct tree *tree, const bool *done);
 static inline bool tree_resident(const struct frame *frame)

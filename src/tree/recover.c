@@ -544,6 +544,7 @@ int tree_open(struct env *env, struct queue *queue,
 		tree_abandon(t);
 		return rc;
 	}
+	tree_warn_numbers(t);
 	*tree = t;
 	return 0;
 }

@@ -9,9 +9,16 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/msg.h"
 #include "tree/internal.h"
+
+/* So few inode numbers are left when the log of messages begins to say so, at
+ * each mount and again after so many more: an eighth, which at 1,000 creates a
+ * second lasts for 4 years, and a hundredth of that. */
+#define NUMBERS_FEW (TRAX_INO_SEQS / 8)
+#define NUMBERS_STEP (NUMBERS_FEW / 128)
 
 void tree_fail(struct tree *tree, const char *why)
 {
@@ -330,9 +337,28 @@ bool tree_failed(const struct tree *tree)
 	return tree->failed;
 }
 
+void tree_warn_numbers(const struct tree *tree)
+{
+	const uint64_t left = TRAX_INO_SEQS - tree->next_ino_seq;
+
+	if (left <= NUMBERS_FEW)
+		msg_warn("%" PRIu64 " of %llu inode numbers are left; they are "
+			 "not used twice: copy the files to a new file system "
+			 "in time", left, TRAX_INO_SEQS);
+}
+
 uint64_t tree_new_ino_seq(struct tree *tree)
 {
+	if (tree->next_ino_seq >= TRAX_INO_SEQS)
+		return 0;
+	if (!(tree->next_ino_seq % NUMBERS_STEP))
+		tree_warn_numbers(tree);
 	return tree->next_ino_seq++;
+}
+
+uint64_t tree_ino_seqs_left(const struct tree *tree)
+{
+	return TRAX_INO_SEQS - tree->next_ino_seq;
 }
 
 uint64_t tree_new_dirgroup(struct tree *tree)

@@ -195,8 +195,11 @@ void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
 		   unsigned n, const uint64_t *sums, const struct iovec *iov,
 		   unsigned iov_n);
 
-/* New inode sequence and directory-group numbers, never reused. */
+/* A new inode sequence number, never used twice; 0: none is left, which the log
+ * of messages has said since the last eighth of them was begun. */
 uint64_t tree_new_ino_seq(struct tree *tree);
+uint64_t tree_ino_seqs_left(const struct tree *tree);
+/* Counts the directories made; their group is that modulo TRAX_DIRGROUPS. */
 uint64_t tree_new_dirgroup(struct tree *tree);
 /* Inodes in use, counted from INODE items put and deleted. */
 uint64_t tree_inodes(const struct tree *tree);
