@@ -113,6 +113,103 @@ START_TEST(little_memory_recovers_what_much_has_logged)
 }
 END_TEST
 
+/* ---- Roots ---- */
+
+static unsigned told;
+
+static void count_roots(enum msg_level level, const char *line, void *arg)
+{
+	(void)arg;
+	told += level <= MSG_WARN && strstr(line, "root at sector");
+}
+
+static int mount_again(struct rig *rig)
+{
+	sim_restart(rig->sim);
+	return fs_open(sim_env(rig->sim), sim_disk(rig->sim), &rig->options,
+		       &rig->fs);
+}
+
+/* Power goes, and what `copies` say of the newest root. */
+static void lose_root(struct rig *rig, unsigned copies)
+{
+	const uint64_t gen = tree_durable_root(rig->fs->tree)->gen;
+	const struct super super = *fs_super(rig->fs);
+
+	ck_assert_int_eq(sim_power_cut(rig->sim, SIM_CUT_KEEP, 1), 0);
+	fs_abandon(rig->fs);
+	for (unsigned i = 0; i < 2; i++)
+		if (copies >> i & 1)
+			sim_damage(rig->sim, super.area_sector[gen & 1][i], 8);
+	msg_set_sink(count_roots, NULL);
+	ck_assert_int_eq(mount_again(rig), 0);
+	msg_set_sink(NULL, NULL);
+}
+
+START_TEST(a_lost_copy_of_a_root_is_told)
+{
+	struct fs_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, 64, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, NULL), 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	lose_root(&rig, 1);
+	ck_assert_uint_eq(told, 1);
+	ck_assert(!fs_read_only(rig.fs));
+	ck_assert_int_eq(rig_lookup(&rig, 1, "a", &attr), 0);
+	rig_remount(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Both copies of the first root of a mount are lost: the one before it is
+ * clean, but there is a log behind the one that is lost. */
+START_TEST(a_lost_root_is_no_older_state)
+{
+	struct fs_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, 64, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, NULL), 0);
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "b", 0100644, NULL), 0);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	lose_root(&rig, 3);
+	ck_assert_uint_eq(told, 2);
+	ck_assert(fs_read_only(rig.fs));
+	ck_assert(tree_recovered(rig.fs->tree)->damaged);
+	ck_assert_int_eq(rig_lookup(&rig, 1, "a", &attr), 0);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "c", 0100644, NULL), -EROFS);
+	ck_assert_int_eq(fs_close(rig.fs), 0);
+	rig.options.accept_loss = true;
+	ck_assert_int_eq(mount_again(&rig), 0);
+	ck_assert(!fs_read_only(rig.fs));
+	ck_assert_int_eq(rig_mknod(&rig, 1, "c", 0100644, NULL), 0);
+	rig.options.accept_loss = false;
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_lookup(&rig, 1, "c", &attr), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* No log behind it: nothing that was acknowledged is lost with it. */
+START_TEST(a_lost_root_without_a_log_is_replaced)
+{
+	struct fs_attr attr;
+	struct rig rig;
+
+	rig_open(&rig, 64, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, NULL), 0);
+	rig_remount(&rig);
+	lose_root(&rig, 3);
+	ck_assert_uint_eq(told, 2);
+	ck_assert(!fs_read_only(rig.fs));
+	ck_assert_int_eq(rig_lookup(&rig, 1, "a", &attr), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Counters ---- */
 
 static unsigned warnings;
@@ -180,6 +277,9 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, a_read_only_mount_serves_what_is_logged);
 	tcase_add_test(tcase, little_memory_recovers_what_much_has_logged);
+	tcase_add_test(tcase, a_lost_copy_of_a_root_is_told);
+	tcase_add_test(tcase, a_lost_root_is_no_older_state);
+	tcase_add_test(tcase, a_lost_root_without_a_log_is_replaced);
 	tcase_add_test(tcase, directory_groups_wrap);
 	tcase_add_test(tcase, inode_numbers_end_with_a_word);
 	suite_add_tcase(suite, tcase);

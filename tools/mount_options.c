@@ -34,6 +34,13 @@ static bool set_rw(struct mount_settings *s, const char *value)
 	return true;
 }
 
+static bool set_accept_loss(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->accept_loss = true;
+	return true;
+}
+
 static bool set_relatime(struct mount_settings *s, const char *value)
 {
 	(void)value;
@@ -173,6 +180,7 @@ static const struct row {
 } rows[] = {
 	{ "ro", set_ro },
 	{ "rw", set_rw },
+	{ "accept_loss", set_accept_loss },
 	{ "noatime", set_noatime },
 	{ "relatime", set_relatime },
 	{ "allow_other", set_allow_other },

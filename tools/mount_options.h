@@ -9,6 +9,7 @@
 
 struct mount_settings {
 	bool read_only;
+	bool accept_loss;		/* see tree/tree.h */
 	bool noatime;
 	bool allow_other;
 	unsigned commit_seconds;	/* 0: not given */

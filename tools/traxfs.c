@@ -247,6 +247,7 @@ static int open_fs(struct server *s)
 	struct head_heard heard[FIT_READS];
 	struct fs_options o = {
 		.read_only = set->read_only,
+		.accept_loss = set->accept_loss,
 		.memory_bytes = set->memory_bytes,
 		.commit_seconds = set->commit_seconds,
 		.noatime = set->noatime,

@@ -548,6 +548,7 @@ static int fs_open_tree(struct fs *fs)
 	unsigned seconds = fs->options.commit_seconds;
 	struct tree_options options = {
 		.read_only = fs->options.read_only,
+		.accept_loss = fs->options.accept_loss,
 		.node_pool_bytes = fs->budget.nodes,
 		.commit_ns = (seconds ? seconds : COMMIT_SECONDS) *
 			     NS_PER_SECOND,
@@ -570,8 +571,9 @@ static void fs_check_writable(struct fs *fs)
 
 	if (fs->options.read_only)
 		return;
-	if (tree_recovered(fs->tree)->damaged)
-		why = "an acknowledged record of the log is lost";
+	if (tree_recovered(fs->tree)->damaged && !fs->options.accept_loss)
+		why = "what was acknowledged last is lost; chkfs.traxfs -y, or "
+		      "the mount option accept_loss, goes on without it";
 	else if (super->ro_compat & ~TRAX_RO_COMPAT_KNOWN)
 		why = "it has features that this version may only read";
 	if (!why)

@@ -46,6 +46,7 @@ enum fs_prewrite {
 
 struct fs_options {
 	bool read_only;
+	bool accept_loss;	/* see tree/tree.h */
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
 	bool noatime;		/* else relatime */

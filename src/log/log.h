@@ -64,7 +64,7 @@ void log_close(struct log *log);
 /* ---- Recovery (synchronous, before anything else) ---- */
 
 struct log_replay {
-	uint64_t epoch;		/* of the root */
+	uint64_t epoch, gen;	/* of the root */
 	uint64_t cut_seq;	/* first record to apply is the next one */
 	uint64_t cut_chain;
 	uint64_t tail_seq;	/* records from here on may hold data */
@@ -78,7 +78,8 @@ struct log_replay {
 /*
  * Reads all log tracks and walks the chain.  *last is the last sequence
  * accepted (cut_seq when none), *chain its chain value.  -EUCLEAN: an
- * acknowledged record is missing and so is its twin; what came before has been
+ * acknowledged record is missing and so is its twin, or there are records of a
+ * root newer than this one, which is lost; what came before has been
  * delivered; the caller mounts read-only and says so.
  */
 int log_recover(struct log *log, const struct log_replay *replay,

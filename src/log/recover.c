@@ -10,7 +10,8 @@
  *
  * The log ends where the second walk finds nothing, unless a find says that
  * more was acknowledged: then, or if the first walk does not reach the tail,
- * the log is damaged.
+ * the log is damaged.  So it is if a record has another epoch and a generation
+ * behind the root's: it follows a root that is newer and cannot be found.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -49,6 +50,8 @@ struct scan {
 	size_t n, room;
 	struct map *known;		/* chain values of these */
 	uint64_t acked;			/* highest that any find tells */
+	uint64_t newer;			/* a record that follows a newer root;
+					   0: none was found */
 	unsigned track;			/* next piece to read */
 	uint32_t sector;
 	unsigned reading;
@@ -98,8 +101,11 @@ static void scan_record(struct scan *s, struct log_track *t, uint64_t sector,
 {
 	const uint64_t seq = le64_get(h->seq), acked = le64_get(h->acked);
 
-	if (le64_get(h->epoch) != s->replay->epoch)
+	if (le64_get(h->epoch) != s->replay->epoch) {
+		if (le64_get(h->gen) > s->replay->gen)
+			s->newer = seq;
 		return;
+	}
 	if (acked > s->acked)
 		s->acked = acked;
 	log_track_mark(s->log, t, sector, le32_get(h->bytes), seq);
@@ -350,6 +356,11 @@ static int walk(const struct scan *s, uint64_t *last, uint64_t *chain)
 		return rc;
 	if (s->acked > *last)
 		return damaged(*last + 1);
+	if (s->newer) {
+		msg_error("log: record %" PRIu64 " follows a newer root, which "
+			  "cannot be found", s->newer);
+		return -EUCLEAN;
+	}
 	return whole ? 0 : -EUCLEAN;
 }
 

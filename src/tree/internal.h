@@ -167,6 +167,7 @@ struct tree {
 	struct frame *root;	/* pinned once */
 	uint64_t gen;		/* running */
 	struct root durable;	/* last root on disk */
+	bool roots_doubted;	/* a copy of a root was found to be bad */
 	unsigned durable_copy;	/* recovery: which area it came from */
 	uint64_t epoch;
 	uint64_t last_seq, last_chain;	/* of the log, before it is started */

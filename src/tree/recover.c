@@ -154,6 +154,19 @@ struct root_copy {
 	uint64_t sector;
 };
 
+static bool is_blank(const uint8_t *buf)
+{
+	return !buf[0] && !memcmp(buf, buf + 1, TRAX_BLOCK_BYTES - 1);
+}
+
+/* A copy that is no good: a crash tore it, or the newest root may be lost.  The
+ * log, which is read then, tells. */
+static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
+{
+	msg_warn("root at sector %" PRIu64 ": %s", sector, why);
+	tree->roots_doubted = true;
+}
+
 static unsigned find_roots(struct tree *tree, void *buf,
 			   struct root_copy copy[4])
 {
@@ -162,10 +175,17 @@ static unsigned find_roots(struct tree *tree, void *buf,
 	for (unsigned i = 0; i < 4; i++) {
 		const uint64_t sector = tree->super.area_sector[i / 2][i % 2];
 		struct root_copy c = { .sector = sector };
+		const char *why = "read error";
 
-		if (queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf) ||
-		    root_decode(buf, tree->super.uuid, sector, &c.root) ||
-		    (c.root.gen & 1) != i / 2)
+		if (!queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf))
+			why = is_blank(buf) ? NULL :
+			      root_decode(buf, tree->super.uuid, sector,
+					  &c.root);
+		if (!why && c.root.gen && (c.root.gen & 1) != i / 2)
+			why = "it belongs to the other area";
+		if (why)
+			doubt_roots(tree, sector, why);
+		if (why || !c.root.gen)
 			continue;
 		for (at = n++; at && copy[at - 1].root.gen < c.root.gen; at--)
 			copy[at] = copy[at - 1];
@@ -174,27 +194,33 @@ static unsigned find_roots(struct tree *tree, void *buf,
 	return n;
 }
 
-/* NULL: not readable, or not what the root says. */
+/* NULL: not readable, or not what the root says; told. */
 static void *read_payload(struct tree *tree, const struct root_copy *copy)
 {
 	const struct root *root = &copy->root;
 	const size_t bytes = (size_t)root->slotmap_bytes + root->group_bytes;
 	const size_t area_bytes = format_area_bytes(bytes);
+	const char *why = NULL;
 	uint8_t *buf;
 
-	if (area_bytes > (size_t)tree->super.area_sectors * SECTOR_BYTES)
+	if (area_bytes > (size_t)tree->super.area_sectors * SECTOR_BYTES) {
+		doubt_roots(tree, copy->sector, "it is larger than its area");
 		return NULL;
+	}
 	buf = aligned_alloc(TRAX_BLOCK_BYTES, area_bytes);
 	if (!buf)
 		return NULL;
 	if (queue_read(tree->queue, copy->sector + TRAX_BLOCK_SECTORS,
 		       (uint32_t)((area_bytes - TRAX_BLOCK_BYTES) /
-				  SECTOR_BYTES), buf) ||
-	    csum(buf, bytes) != root->payload_csum) {
-		free(buf);
-		return NULL;
-	}
-	return buf;
+				  SECTOR_BYTES), buf))
+		why = "its slot map cannot be read";
+	else if (csum(buf, bytes) != root->payload_csum)
+		why = "the checksum of its slot map is wrong";
+	if (!why)
+		return buf;
+	doubt_roots(tree, copy->sector, why);
+	free(buf);
+	return NULL;
 }
 
 static int load_space(struct tree *tree, const void *payload)
@@ -432,6 +458,7 @@ static int replay_log(struct tree *tree)
 	struct replay r = { .tree = tree };
 	const struct log_replay replay = {
 		.epoch = tree->durable.epoch,
+		.gen = tree->durable.gen,
 		.cut_seq = tree->durable.cut_seq,
 		.cut_chain = tree->durable.cut_chain,
 		.tail_seq = tree->durable.tail_seq,
@@ -446,9 +473,10 @@ static int replay_log(struct tree *tree)
 			 &tree->last_chain);
 	txn_free(r.txn);
 	if (rc == -EUCLEAN && !r.rc) {
-		msg_error("an acknowledged log record is lost: read-only, "
-			  "at record %" PRIu64, tree->last_seq);
-		tree->recovery.damaged = tree->read_only = true;
+		msg_error("what was acknowledged behind log record %" PRIu64
+			  " is lost", tree->last_seq);
+		tree->recovery.damaged = true;
+		tree->read_only |= !tree->options.accept_loss;
 		rc = 0;
 	}
 	return r.rc ? r.rc : rc;
@@ -465,7 +493,7 @@ static int recover_log(struct tree *tree)
 		return rc;
 	tree->last_seq = tree->durable.cut_seq;
 	tree->last_chain = tree->durable.cut_chain;
-	if (tree->durable.clean)
+	if (tree->durable.clean && !tree->roots_doubted)
 		return 0;
 	rc = data_new(&tree->data);
 	if (!rc)

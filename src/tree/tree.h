@@ -42,6 +42,8 @@ struct tree_txn;
 
 struct tree_options {
 	bool read_only;
+	bool accept_loss;	/* not read-only though acknowledged log
+				   records are lost: without them, then */
 	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
 	uint64_t commit_ns;	/* oldest uncommitted change; 0: 5 s */
 	uint64_t checkpoint_ns;	/* oldest change not in a root; 0: 60 s */
@@ -52,7 +54,9 @@ struct tree_recovery {
 	bool was_clean;
 	uint64_t records;	/* applied from the log */
 	uint64_t data_blocks;	/* logged data still to be brought home */
-	bool damaged;		/* an acknowledged record is lost: read-only */
+	bool damaged;		/* acknowledged records, or a root that they
+				   follow, are lost: read-only, unless
+				   accept_loss */
 };
 
 /*
