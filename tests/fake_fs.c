@@ -37,7 +37,7 @@ struct attribute {
 
 struct node {
 	struct fs_attr attr;
-	uint64_t refs, parent;
+	uint64_t refs, opens, parent;
 	uint8_t *data;
 	size_t capacity;
 	struct list entries, attributes;
@@ -90,7 +90,7 @@ static void node_free(struct node *n)
 
 static void node_drop_unused(struct fs *fs, struct node *n)
 {
-	if (n->refs || n->attr.nlink)
+	if (n->refs || n->opens || n->attr.nlink)
 		return;
 	map_del(fs->nodes, n->attr.ino);
 	node_free(n);
@@ -168,6 +168,7 @@ static int op_create(struct fs *fs, struct fs_op *op)
 	n->attr.rdev = op->rdev;
 	n->parent = op->ino;
 	n->refs = 1;
+	n->opens = op->opens;
 	if (op->type == FS_SYMLINK) {
 		n->data = (uint8_t *)strdup(op->name2);
 		n->attr.size = strlen(op->name2);
@@ -484,6 +485,13 @@ static int run(struct fs *fs, struct fs_op *op)
 		return op_read(n, op);
 	case FS_WRITE:
 		return op_write(n, op);
+	case FS_OPEN:
+		n->opens++;
+		return 0;
+	case FS_RELEASE:
+		n->opens--;
+		node_drop_unused(fs, n);
+		return 0;
 	case FS_FSYNC:
 	case FS_SYNCFS:
 		return 0;

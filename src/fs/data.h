@@ -116,6 +116,16 @@ struct need {
 
 /* ---- Files ---- */
 
+/* Was it truncated to nothing while open, and is it written anew? */
+enum order_state { ORDER_NONE, ORDER_CUT, ORDER_FLUSH };
+
+/* A commit that waits for files that were replaced. */
+struct order_wait {
+	struct list link;	/* files->order_waits, oldest first */
+	uint64_t until_ns;	/* it goes on without them */
+	void (*go)(struct order_wait *wait);
+};
+
 /* Waits until no exclusive operation is at work on a file. */
 struct gated {
 	struct list link;
@@ -161,7 +171,7 @@ struct file {
 	bool lost;			/* holes cannot be read, see
 					   INODE_DATA_LOST */
 	bool no_inline;			/* being turned into extents */
-	bool closing;			/* write out soon: was truncated */
+	enum order_state order;		/* see order.c */
 	bool sync;			/* somebody waits for the flush */
 	bool final;			/* the flush may place tails */
 	bool dead;			/* being deleted */
@@ -225,6 +235,10 @@ struct files {
 	struct list held_files;
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* of everything */
+	struct list order_waits;
+	unsigned order_cuts, order_flushes;	/* files in these states */
+	uint64_t order_cut_ns;		/* the last truncation of an open
+					   file to nothing */
 	struct list holds;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
 	struct near near[NEAR_STREAMS];
@@ -371,6 +385,20 @@ struct sync {
 };
 void sync_start(struct files *files, struct sync *sync);
 bool sync_check(struct sync *sync);
+/* Is all of a file's data mapped? */
+bool sync_is_over(struct file *file);
+
+/* ---- order.c: data before names and sizes ---- */
+
+/* The file has been truncated to nothing; its last handle is gone. */
+void order_cut(struct file *file);
+void order_closed(struct file *file);
+/* Has a commit that somebody asked for to wait?  Then go() follows. */
+bool order_waits(struct files *files, struct order_wait *wait);
+/* Ends waits that have been long enough; when that is next. */
+uint64_t order_run(struct files *files, uint64_t now_ns);
+/* Until when the commit by age is to wait (see tree_set_order). */
+uint64_t order_commit(void *files);
 
 /* ---- read.c, write.c ---- */
 

@@ -22,9 +22,10 @@
 #include "base/msg.h"
 
 #define SECOND_NS 1000000000ull
-#define AGE_NS (30 * SECOND_NS)
+/* Of dirty blocks; the kernel has had them for up to 30 s before that. */
+#define AGE_NS (5 * SECOND_NS)
+#define HOME_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
 #define HOMES_AGES 10u		/* when they go home in gaps */
-#define CLOSED_AGE_NS (5 * SECOND_NS)
 #define SCAN_NS SECOND_NS
 #define EXCL_LOG_PERCENT 50u
 #define MIN_DIRTY_BLOCKS 512u
@@ -75,6 +76,7 @@ static void files_lists(struct files *files)
 	list_init(&files->held_files);
 	list_init(&files->writers);
 	list_init(&files->syncs);
+	list_init(&files->order_waits);
 	list_init(&files->holds);
 	list_init(&files->releases);
 	list_init(&files->broken);
@@ -129,6 +131,7 @@ int files_new(struct fs *fs)
 		return rc;
 	}
 	tree_set_home(fs->tree, homes_want, files);
+	tree_set_order(fs->tree, order_commit, files);
 	return 0;
 }
 
@@ -502,6 +505,14 @@ bool sync_check(struct sync *sync)
 	return true;
 }
 
+bool sync_is_over(struct file *file)
+{
+	struct sync sync = { .file = file, .stamp = file->files->stamp };
+
+	return sync_file_over(file, sync.stamp) &&
+	       sync_jobs_over(file->files, &sync);
+}
+
 uint64_t file_stamp(const struct file *file)
 {
 	return list_empty(&file->dirty) ? 0 :
@@ -575,12 +586,13 @@ void sync_start(struct files *files, struct sync *sync)
 		jobs_pump(files);
 }
 
-/* ---- fsync, syncfs, flush ---- */
+/* ---- fsync, syncfs ---- */
 
 struct fsync {
 	struct gated gated;
 	struct sync sync;
 	struct waiter waiter;
+	struct order_wait order;
 	struct fs *fs;
 	struct fs_op *op;	/* or */
 	struct waiter *close;	/* everything, for unmount */
@@ -639,13 +651,19 @@ static void fsync_commit(struct fsync *fsync)
 	tree_commit(fsync->fs->tree, UINT64_MAX, &fsync->waiter);
 }
 
+static void fsync_ordered(struct order_wait *wait)
+{
+	fsync_commit(container_of(wait, struct fsync, order));
+}
+
 static void fsync_written(struct sync *sync, int rc)
 {
 	struct fsync *fsync = sync->owner;
 
+	fsync->order.go = fsync_ordered;
 	if (rc)
 		fsync_over(fsync, rc);
-	else
+	else if (!order_waits(fsync->fs->files, &fsync->order))
 		fsync_commit(fsync);
 }
 
@@ -719,83 +737,10 @@ void files_sync(struct fs *fs, struct waiter *waiter)
 	fsync_start(fs, NULL, NULL, waiter, FSYNC_ALL);
 }
 
-void file_flush(struct fs *fs, struct fs_op *op)
+void file_closed(struct vnode *vnode)
 {
-	struct vnode *vnode = vnode_find(fs, op->ino);
-	struct file *file = vnode ? vnode->file : NULL;
-	int rc = 0;
-
-	if (file) {
-		rc = file->error;
-		file->error = 0;
-		if (file->closing && file->dirty_count)
-			job_flush(file, fs->files->stamp, false, true);
-		file->closing = false;
-		jobs_pump(fs->files);
-	}
-	fs_answer(fs, op, rc);
-}
-
-void file_closed(struct fs *fs, struct vnode *vnode)
-{
-	struct file *file = vnode->file;
-
-	if (!file)
-		return;
-	file->users++;
-	if (file->closing && file->dirty_count) {
-		job_flush(file, fs->files->stamp, false, true);
-		jobs_pump(fs->files);
-	}
-	file->closing = false;
-	file->error = 0;
-	file_put(file);
-}
-
-/* ---- Rename waits for data ---- */
-
-struct order {
-	struct sync sync;
-	struct ticket *ticket;
-};
-
-static void order_written(struct sync *sync, int rc)
-{
-	struct order *order = sync->owner;
-	struct ticket *ticket = order->ticket;
-	struct file *file = sync->file;
-
-	(void)rc;
-	files_release(order);
-	file_put(file);
-	ticket_again(ticket);
-}
-
-int file_order(struct ticket *ticket, uint64_t ino)
-{
-	struct vnode *vnode = vnode_find(ticket->fs, ino);
-	struct file *file = vnode ? vnode->file : NULL;
-	struct order *order;
-
-	if (!file)
-		return 0;
-	order = files_alloc(file->files, sizeof(*order));
-	if (!order)
-		return -ENOMEM;
-	order->ticket = ticket;
-	order->sync.file = file;
-	order->sync.stamp = ticket->fs->files->stamp;
-	order->sync.owner = order;
-	order->sync.waiter.owner = file->files;
-	if (sync_file_over(file, order->sync.stamp) &&
-	    sync_jobs_over(file->files, &order->sync)) {
-		files_release(order);
-		return 0;
-	}
-	order->sync.done = order_written;
-	file->users++;
-	sync_start(file->files, &order->sync);
-	return TICKET_WAIT;
+	if (vnode->file)
+		order_closed(vnode->file);
 }
 
 /* ---- Attributes, age ---- */
@@ -838,12 +783,11 @@ static void files_scan(struct files *files, uint64_t now_ns)
 	list_for_each_safe(pos, tmp, &files->dirty_files) {
 		file = list_entry(pos, struct file, dirty_link);
 		block = list_entry(file->dirty.next, struct block, link);
-		age = file->vnode->opens ? AGE_NS : CLOSED_AGE_NS;
-		if (now_ns - block->dirty_ns >= age &&
+		if (now_ns - block->dirty_ns >= AGE_NS &&
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, UINT64_MAX, false);
 	}
-	age = AGE_NS * (prewrite_homes(files) ? HOMES_AGES : 1);
+	age = HOME_AGE_NS * (prewrite_homes(files) ? HOMES_AGES : 1);
 	if (files->held_count && now_ns - files->home_ns >= age) {
 		homes_now(files);
 		files->home_ns = now_ns;
@@ -853,6 +797,7 @@ static void files_scan(struct files *files, uint64_t now_ns)
 uint64_t files_run(struct fs *fs, uint64_t now_ns)
 {
 	struct files *files = fs->files;
+	uint64_t order_ns = order_run(files, now_ns);
 
 	pieces_run(files);
 	hold_run(files, false);
@@ -867,6 +812,6 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 		return now_ns;
 	if (files->dirty_count || files->held_count || files->offers ||
 	    !list_empty(&files->releases))
-		return files->scan_ns;
-	return UINT64_MAX;
+		return order_ns < files->scan_ns ? order_ns : files->scan_ns;
+	return order_ns;
 }

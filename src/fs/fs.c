@@ -58,7 +58,7 @@ static void fs_close_handle(struct fs *fs, uint64_t ino)
 		return;
 	vnode->opens--;
 	if (!vnode->opens)
-		file_closed(fs, vnode);
+		file_closed(vnode);
 	vnode = vnode_find(fs, ino);	/* its data may have been the last */
 	if (vnode)
 		vnode_drop_unused(fs, vnode);
@@ -119,14 +119,6 @@ static void fs_op_syncfs(struct fs *fs, struct fs_op *op)
 		file_syncfs(fs, op);
 }
 
-static void fs_op_flush(struct fs *fs, struct fs_op *op)
-{
-	if (fs->options.read_only)
-		fs_answer(fs, op, 0);
-	else
-		file_flush(fs, op);
-}
-
 static uint64_t fs_less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -175,12 +167,10 @@ static const struct fs_row {
 	[FS_RMDIR] = { "rmdir", names_op_unlink, true },
 	[FS_RENAME] = { "rename", rename_op, true },
 	[FS_OPEN] = { "open", inode_op_open, false },
-	[FS_MAY_OPEN] = { "may_open", inode_op_may_open, false },
 	[FS_RELEASE] = { "release", fs_op_release, false },
 	[FS_READ] = { "read", fs_op_read, false },
 	[FS_WRITE] = { "write", fs_op_write, true },
 	[FS_FSYNC] = { "fsync", fs_op_fsync, false },
-	[FS_FLUSH] = { "flush", fs_op_flush, false },
 	[FS_SYNCFS] = { "syncfs", fs_op_syncfs, false },
 	[FS_READDIR] = { "readdir", dir_op_readdir, false },
 	[FS_STATFS] = { "statfs", fs_op_statfs, false },
@@ -236,9 +226,6 @@ static int fs_outer_error(int rc)
 
 void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 {
-	/* The handle was given before the truncation that failed. */
-	if (rc && op->type == FS_OPEN && op->result)
-		fs_close_handle(fs, op->ino);
 	list_del(&op->link);
 	fs->op_count--;
 	if ((unsigned)op->type < FS_OP_TYPES)

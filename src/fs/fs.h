@@ -16,7 +16,8 @@
  * References: each op that returns an entry (FS_LOOKUP, FS_CREATE ..., FS_LINK,
  * FS_TMPFILE, and FS_READDIR with `plus`) adds one reference to its inode;
  * FS_FORGET drops n.  FS_OPEN adds a handle, FS_RELEASE drops it.  An inode
- * without names lives until both are gone.
+ * without names lives until both are gone.  A file that was truncated to
+ * nothing while open is written back when its last handle is gone (order.c).
  *
  * Durability: what FS_FSYNC, FS_SYNCFS returned for is on the medium.
  */
@@ -106,9 +107,7 @@ enum fs_op_type {
 	FS_MKNOD,		/* any type but directory and symlink */
 	FS_MKDIR, FS_SYMLINK, FS_TMPFILE, FS_LINK, FS_UNLINK, FS_RMDIR,
 	FS_RENAME, FS_OPEN, FS_RELEASE,
-	FS_MAY_OPEN,		/* as FS_OPEN, but adds no handle */
 	FS_READ, FS_WRITE, FS_FSYNC,
-	FS_FLUSH,		/* close(2): waits for nothing; ordering rule */
 	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
@@ -192,13 +191,14 @@ struct fs_op {
 	uint32_t mode;		/* MKNOD, MKDIR, TMPFILE: with type bits */
 	uint32_t umask;		/* applied here unless a default ACL rules */
 	uint32_t rdev;
+	bool opens;		/* MKNOD, TMPFILE: adds a handle, as OPEN */
 	uint32_t flags;		/* RENAME; SETATTR: FS_SET_*; SETXATTR:
 				   XATTR_CREATE/REPLACE, FS_SET_KILL_PRIV: an
 				   ACL drops sgid; FALLOCATE: mode;
 				   FSYNC: 1 = data only; SETFLAGS: flags;
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
-				   OPEN: O_* flags (O_TRUNC is done here);
-				   MAY_OPEN: O_* flags */
+				   OPEN: O_* flags; O_TRUNC: it will be
+				   truncated by a SETATTR */
 	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE; READDIR:
 				   cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:

@@ -240,7 +240,6 @@ void file_read(struct fs *fs, struct fs_op *op);
 void file_write(struct fs *fs, struct fs_op *op);
 void file_fsync(struct fs *fs, struct fs_op *op);
 void file_syncfs(struct fs *fs, struct fs_op *op);
-void file_flush(struct fs *fs, struct fs_op *op);
 void file_fallocate(struct fs *fs, struct fs_op *op);
 void file_copy_range(struct fs *fs, struct fs_op *op);
 void file_extents(struct fs *fs, struct fs_op *op);
@@ -265,7 +264,7 @@ int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
  */
 int file_order(struct ticket *ticket, uint64_t ino);
 /* The last open handle of an inode is gone (vnode->opens is 0). */
-void file_closed(struct fs *fs, struct vnode *vnode);
+void file_closed(struct vnode *vnode);
 /* Drops everything of an inode that has an ORPHAN_DELETE item: dirty data,
  * extents, checksums, xattrs, INLINE, INODE, ORPHAN, in steps; then calls
  * done (vnode.c). */

@@ -309,6 +309,7 @@ static int names_create_run(struct ticket *ticket)
 	if (!vnode)
 		return -ENOMEM;
 	vnode->refs++;
+	vnode->opens += op->opens;
 	mode = names_mode(op, &dir);
 	names_fill(ticket, &dir, mode, &item);
 	inherit_apply(ticket, &inherit, &mode, &item);

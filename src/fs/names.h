@@ -67,7 +67,6 @@ static inline uint32_t inode_mode(const struct inode_item *item)
 void inode_op_getattr(struct fs *fs, struct fs_op *op);
 void inode_op_setattr(struct fs *fs, struct fs_op *op);
 void inode_op_open(struct fs *fs, struct fs_op *op);
-void inode_op_may_open(struct fs *fs, struct fs_op *op);
 /* FALLOCATE and COPY_RANGE, unless flags of the inode forbid it. */
 void inode_op_change(struct fs *fs, struct fs_op *op);
 void inode_op_getflags(struct fs *fs, struct fs_op *op);

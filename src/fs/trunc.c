@@ -484,7 +484,7 @@ static void size_took(struct cut *cut, uint64_t seq)
 	cut->begun = true;
 	cut_drop_blocks(file, cut->first, FOREVER / BLOCK_SECTORS);
 	if (cut->size < file->size && !cut->size)
-		file->closing = true;
+		order_cut(file);
 	if (!cut->size)
 		file->lost = false;
 	if (file->has_inline && (!cut->size ||

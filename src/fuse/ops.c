@@ -17,12 +17,6 @@ struct row {
 	void (*handle)(struct request *req);
 };
 
-/* Open files have no state: nothing to release. */
-static void handle_release(struct request *req)
-{
-	request_reply(req, 0, NULL, 0);
-}
-
 /*
  * An operation that has begun ends as if nobody had asked to stop it: none
  * waits for anything but the disk.
@@ -55,7 +49,7 @@ static const struct row rows[] = {
 	[FUSE_READ] = { "READ", sizeof(struct fuse_read_in), 0, ops_read },
 	[FUSE_WRITE] = { "WRITE", sizeof(struct fuse_write_in), 0, ops_write },
 	[FUSE_STATFS] = { "STATFS", 0, 0, ops_statfs },
-	[FUSE_RELEASE] = { "RELEASE", 0, 0, handle_release },
+	[FUSE_RELEASE] = { "RELEASE", 0, 0, ops_release },
 	[FUSE_FSYNC] = { "FSYNC", sizeof(struct fuse_fsync_in), 0, ops_fsync },
 	[FUSE_SETXATTR] = { "SETXATTR", sizeof(struct fuse_setxattr_in), 1,
 			    ops_setxattr },
@@ -67,7 +61,6 @@ static const struct row rows[] = {
 	[FUSE_INIT] = { "INIT", 16, 0, ops_init },
 	[FUSE_READDIR] = { "READDIR", sizeof(struct fuse_read_in), 0,
 			   ops_readdir },
-	[FUSE_RELEASEDIR] = { "RELEASEDIR", 0, 0, handle_release },
 	[FUSE_FSYNCDIR] = { "FSYNCDIR", sizeof(struct fuse_fsync_in), 0,
 			    ops_fsync },
 	[FUSE_INTERRUPT] = { "INTERRUPT", 0, 0, handle_interrupt },

@@ -3,11 +3,9 @@
  *
  * Private to src/fuse.  What is not in the table is answered ENOSYS, which the
  * kernel remembers and then does itself; that is meant for
- *   OPENDIR                open directories have no state here, nor have
- *                          open files; but only at OPEN can a writer of an
- *                          immutable or append-only file be refused: the
- *                          kernel does not know these flags
- *   FLUSH                  it writes the file's dirty pages at close anyway
+ *   OPENDIR, RELEASEDIR    open directories have no state here
+ *   FLUSH                  it writes the file's dirty pages at close anyway,
+ *                          and the last close is told by RELEASE
  *   LSEEK                  a hole asked of us would not know of dirty pages:
  *                          the kernel then calls everything data
  *   GETLK, SETLK, POLL, ACCESS  it does these by itself.
@@ -79,6 +77,9 @@ void ops_removexattr(struct request *req);
 /* Must the next write to this file be told of a full disk?  Once each time. */
 bool ops_full_told(struct session *session, uint64_t ino);
 void ops_open(struct request *req);
+void ops_release(struct request *req);
+/* Drops a handle that the kernel was given but never got. */
+void ops_drop_handle(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
 void ops_fsync(struct request *req);

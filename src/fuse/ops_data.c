@@ -21,23 +21,43 @@ static uint32_t kill_flag(const struct request *req)
 
 /* ---- Opening ---- */
 
+static void done_drop(struct fs_op *op)
+{
+	request_drop(request_of(op));
+}
+
+void ops_drop_handle(struct session *session, uint64_t ino)
+{
+	struct request *req = request_new(session);
+
+	if (!req)
+		return;
+	req->op.ino = ino;
+	request_submit(req, FS_RELEASE, done_drop);
+}
+
 static void done_open(struct fs_op *op)
 {
 	struct fuse_open_out out = { .open_flags = FOPEN_KEEP_CACHE };
+	struct session *session = request_of(op)->session;
+	uint64_t ino = op->ino;
+	int rc = op->rc;
 
-	request_reply(request_of(op), op->rc, &out, sizeof(out));
+	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc)
+		ops_drop_handle(session, ino);
 }
 
-/* Reading needs nothing that the kernel has not looked at. */
 void ops_open(struct request *req)
 {
 	const struct fuse_open_in *in = req->fixed;
 
 	req->op.flags = in->flags;
-	if ((in->flags & O_ACCMODE) == O_RDONLY)
-		done_open(&req->op);
-	else
-		request_submit(req, FS_MAY_OPEN, done_open);
+	request_submit(req, FS_OPEN, done_open);
+}
+
+void ops_release(struct request *req)
+{
+	request_submit(req, FS_RELEASE, ops_done_status);
 }
 
 /* ---- Reading and writing ---- */

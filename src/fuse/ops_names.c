@@ -149,8 +149,10 @@ static void done_created(struct fs_op *op)
 	ops_fill_entry(&op->attr, &out.entry);
 	if (op->type == FS_MKNOD)
 		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
-	if (!request_reply(req, 0, &out, sizeof(out)))
+	if (!request_reply(req, 0, &out, sizeof(out))) {
+		ops_drop_handle(session, ino);
 		forget(session, ino, 1);
+	}
 }
 
 static void submit_create(struct request *req, enum fs_op_type type)
@@ -160,6 +162,7 @@ static void submit_create(struct request *req, enum fs_op_type type)
 	req->op.name = req->name[0];
 	req->op.mode = S_IFREG | (in->mode & ~(uint32_t)S_IFMT);
 	req->op.umask = in->umask;
+	req->op.opens = true;
 	request_submit(req, type, done_created);
 }
 

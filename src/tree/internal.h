@@ -189,6 +189,8 @@ struct tree {
 	struct list doomed, granted;	/* waiters to be told -EIO, 0 */
 	void (*home)(void *arg, uint64_t seq);
 	void *home_arg;
+	uint64_t (*order)(void *arg);	/* see tree_set_order; or NULL */
+	void *order_arg;
 	uint64_t home_seq;	/* asked up to here */
 	struct waiter commit_waiter;
 	bool committing;

@@ -212,6 +212,16 @@ static void commit_done(struct waiter *waiter, int rc)
 		tree_fail(tree, "the log can't be written");
 }
 
+#define ORDER_MOST_NS 2000000000ull
+
+static uint64_t ordered_ns(const struct tree *tree, uint64_t due_ns)
+{
+	uint64_t until_ns = tree->order ? tree->order(tree->order_arg) : 0;
+	uint64_t most_ns = due_ns + ORDER_MOST_NS;
+
+	return until_ns < most_ns ? until_ns : most_ns;
+}
+
 /* Commits what is older than it may be. */
 static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
 {
@@ -221,6 +231,8 @@ static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
 	    !log_has_pending(tree->log))
 		return UINT64_MAX;
 	due_ns = log_pending_since_ns(tree->log) + tree->options.commit_ns;
+	if (now_ns >= due_ns)
+		due_ns = ordered_ns(tree, due_ns);
 	if (now_ns < due_ns)
 		return due_ns;
 	tree->committing = true;
@@ -379,6 +391,12 @@ void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter)
 	}
 	waiter->seq = seq;
 	log_commit(tree->log, waiter);
+}
+
+void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg)
+{
+	tree->order = order;
+	tree->order_arg = arg;
 }
 
 void tree_set_home(struct tree *tree, void (*home)(void *arg, uint64_t seq),

@@ -222,6 +222,12 @@ const struct root *tree_durable_root(const struct tree *tree);
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
 
 /*
+ * Asked before a commit by age: until when (env_now_ns) that had better wait;
+ * 0: not at all.  The tree does not wait longer than 2 s.
+ */
+void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg);
+
+/*
  * Called when the log wants data logged up to `seq` to be brought home, so
  * that its tracks can be reused.  The owner (fs) writes and unholds.
  */
