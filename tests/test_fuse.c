@@ -251,6 +251,45 @@ START_TEST(malformed_requests_are_einval)
 }
 END_TEST
 
+/* ---- Modes ---- */
+
+/* Whoever writes takes set-uid from the file: the kernel is to forget the mode
+ * before it hears that the data is written. */
+START_TEST(the_mode_is_forgotten_first)
+{
+	struct fuse_write_in w = { .size = 1,
+				   .write_flags = FUSE_WRITE_KILL_SUIDGID };
+	struct {
+		struct fuse_out_header header;
+		struct fuse_notify_inval_inode_out inode;
+	} told;
+	uint64_t node = make_file("f");
+
+	send_request(FUSE_WRITE, node, &w, sizeof(w), "x", 1);
+	ck_assert_int_eq(read(t.kernel, &told, sizeof(told)), sizeof(told));
+	ck_assert_uint_eq(told.header.unique, 0);
+	ck_assert_int_eq(told.header.error, FUSE_NOTIFY_INVAL_INODE);
+	ck_assert_uint_eq(told.inode.ino, node);
+	ck_assert_int_lt(told.inode.off, 0);
+	ck_assert_int_eq(take_reply(), 0);
+	w.write_flags = 0;
+	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1), 0);
+}
+END_TEST
+
+START_TEST(the_root_has_no_generation)
+{
+	struct fuse_entry_out entry;
+
+	ck_assert_int_eq(ask_name(FUSE_LOOKUP, 1, "."), 0);
+	memcpy(&entry, t.reply, sizeof(entry));
+	ck_assert_uint_eq(entry.generation, 0);
+	make_file("f");
+	memcpy(&entry, t.reply, sizeof(entry));
+	ck_assert_uint_eq(entry.generation, 1);
+}
+END_TEST
+
 /* ---- Names ---- */
 
 START_TEST(names_come_and_go)
@@ -702,6 +741,8 @@ static TCase *session_tests(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, unknown_opcodes_are_enosys);
 	tcase_add_test(c, malformed_requests_are_einval);
+	tcase_add_test(c, the_mode_is_forgotten_first);
+	tcase_add_test(c, the_root_has_no_generation);
 	tcase_add_test(c, names_come_and_go);
 	tcase_add_test(c, forget_drops_references);
 	tcase_add_test(c, whiteouts_are_refused);

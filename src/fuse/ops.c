@@ -150,7 +150,8 @@ void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out)
 {
 	*out = (struct fuse_entry_out){
 		.nodeid = attr->ino,
-		.generation = 1,	/* numbers are never used again */
+		/* Numbers are never used again; the root has none. */
+		.generation = attr->ino != FUSE_ROOT_ID,
 		.entry_valid = OPS_VALID_SECONDS,
 		.attr_valid = ops_valid_seconds(attr),
 	};
