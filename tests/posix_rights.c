@@ -172,6 +172,73 @@ static void check_write_drops_suid(void)
 	CHECK(mode_of("root") == 06777);
 }
 
+/* What execve(2) goes by: the mode, and no more than that, is asked for. */
+static uint32_t executed_mode(const char *name)
+{
+	struct statx st = { 0 };
+
+	CHECK(statx(AT_FDCWD, name, 0, STATX_MODE, &st) == 0);
+	return st.stx_mode & 07777;
+}
+
+static int change_file(int fd, char how)
+{
+	static const char text[8192];
+	loff_t from = 0, to = 4096;
+
+	switch (how) {
+	case 'w':
+		return ERRNO_OF(write(fd, "y", 1));
+	case 'f':
+		return ERRNO_OF(fallocate(fd, 0, 0, 10000));
+	case 'p':
+		return ERRNO_OF(fallocate(fd, FALLOC_FL_PUNCH_HOLE |
+					  FALLOC_FL_KEEP_SIZE, 0, 4096));
+	case 'z':
+		return ERRNO_OF(fallocate(fd, FALLOC_FL_ZERO_RANGE, 0, 4096));
+	default:
+		return ERRNO_OF(write(fd, text, sizeof(text))) ||
+		       ERRNO_OF(copy_file_range(fd, &from, fd, &to, 4096, 0));
+	}
+}
+
+static const char change_kinds[] = "wfpzc";
+
+static int user_changes_suid(void)
+{
+	char name[2] = "";
+	const char *how;
+	int rc = 0, fd;
+
+	for (how = change_kinds; *how && !rc; how++) {
+		name[0] = *how;
+		fd = open(name, O_RDWR);
+		rc = fd < 0 || change_file(fd, *how) ||
+		     executed_mode(name) != 0777;
+		close(fd);
+	}
+	return rc;
+}
+
+/* Whoever changes another's program cannot run it with its owner's rights: not
+ * even at once. */
+static void check_changed_is_not_suid(void)
+{
+	char name[2] = "";
+	const char *how;
+
+	for (how = change_kinds; *how; how++) {
+		name[0] = *how;
+		posix_make(name, "text");
+		CHECK(chmod(name, 06777) == 0);
+	}
+	CHECK(posix_as_user(USER, USER, user_changes_suid));
+	for (how = change_kinds; *how; how++) {
+		name[0] = *how;
+		CHECK(executed_mode(name) == 0777);
+	}
+}
+
 static void check_set_gid_directory(void)
 {
 	CHECK(mkdir("d", 0755) == 0);
@@ -561,6 +628,7 @@ static void check_immutable(void)
 
 static void check_append_only(void)
 {
+	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
 	int fd;
 
 	posix_make("f", "x");
@@ -574,6 +642,8 @@ static void check_append_only(void)
 	FAILS_WITH(EPERM, open("f", O_WRONLY));
 	FAILS_WITH(EPERM, open("f", O_RDWR | O_TRUNC | O_APPEND));
 	CHECK(append_to("f") == 0);
+	CHECK(utimensat(AT_FDCWD, "f", NULL, 0) == 0);
+	FAILS_WITH(EPERM, utimensat(AT_FDCWD, "f", old, 0));
 	CHECK(set_flags("f", 0) == 0);
 	CHECK(unlink("f") == 0);
 }
@@ -599,6 +669,7 @@ const struct posix_check posix_checks_rights[] = {
 	{ "chmod-chown", check_chmod_chown },
 	{ "chown-drops-suid", check_chown_drops_suid },
 	{ "write-drops-suid", check_write_drops_suid },
+	{ "what is changed is not set-uid", check_changed_is_not_suid },
 	{ "set-gid-directory", check_set_gid_directory },
 	{ "umask", check_umask },
 	{ "new-file-open", check_new_file_open },
@@ -617,6 +688,3 @@ const struct posix_check posix_checks_rights[] = {
 	{ "xflags", check_xflags },
 	{ NULL, NULL },
 };
-	const struct timespec old[2] = { { 1, 0 }, { 1, 0 } };
-	CHECK(utimensat(AT_FDCWD, "f", NULL, 0) == 0);
-	FAILS_WITH(EPERM, utimensat(AT_FDCWD, "f", old, 0));

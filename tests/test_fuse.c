@@ -356,6 +356,37 @@ START_TEST(tmpfile_is_entry_and_handle)
 }
 END_TEST
 
+static void ask_forget(uint64_t node, uint64_t n)
+{
+	struct fuse_forget_in in = { .nlookup = n };
+
+	send_request(FUSE_FORGET, node, &in, sizeof(in), NULL, 0);
+}
+
+/* What is open stays, however it was opened, until the last RELEASE. */
+START_TEST(handles_are_counted)
+{
+	struct fuse_create_in create = { .mode = 0600, .flags = O_RDWR };
+	struct fuse_open_in open = { .flags = O_RDONLY };
+	struct fuse_release_in release = { .flags = O_RDWR };
+	uint64_t node;
+
+	ck_assert_int_eq(ask(FUSE_CREATE, 1, &create, sizeof(create), "f", 2),
+			 0);
+	node = reply_node();
+	ck_assert_int_eq(ask(FUSE_OPEN, node, &open, sizeof(open), NULL, 0), 0);
+	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "f"), 0);
+	ask_forget(node, 1);
+	ck_assert_int_eq(ask_attr(node), 0);
+	ck_assert_int_eq(ask(FUSE_RELEASE, node, &release, sizeof(release),
+			     NULL, 0), 0);
+	ck_assert_int_eq(ask_attr(node), 0);
+	ck_assert_int_eq(ask(FUSE_RELEASE, node, &release, sizeof(release),
+			     NULL, 0), 0);
+	ck_assert_int_eq(ask_attr(node), -ESTALE);
+}
+END_TEST
+
 /* Reads a directory in small pieces; how many names. */
 static unsigned read_names(uint32_t opcode, size_t head)
 {
@@ -395,37 +426,6 @@ START_TEST(directories_are_read_in_pieces)
 	ck_assert_uint_eq(read_names(FUSE_READDIRPLUS,
 				     sizeof(struct fuse_entry_out)), 102);
 }
-static void ask_forget(uint64_t node, uint64_t n)
-{
-	struct fuse_forget_in in = { .nlookup = n };
-
-	send_request(FUSE_FORGET, node, &in, sizeof(in), NULL, 0);
-}
-
-/* What is open stays, however it was opened, until the last RELEASE. */
-START_TEST(handles_are_counted)
-{
-	struct fuse_create_in create = { .mode = 0600, .flags = O_RDWR };
-	struct fuse_open_in open = { .flags = O_RDONLY };
-	struct fuse_release_in release = { .flags = O_RDWR };
-	uint64_t node;
-
-	ck_assert_int_eq(ask(FUSE_CREATE, 1, &create, sizeof(create), "f", 2),
-			 0);
-	node = reply_node();
-	ck_assert_int_eq(ask(FUSE_OPEN, node, &open, sizeof(open), NULL, 0), 0);
-	ck_assert_int_eq(ask_name(FUSE_UNLINK, 1, "f"), 0);
-	ask_forget(node, 1);
-	ck_assert_int_eq(ask_attr(node), 0);
-	ck_assert_int_eq(ask(FUSE_RELEASE, node, &release, sizeof(release),
-			     NULL, 0), 0);
-	ck_assert_int_eq(ask_attr(node), 0);
-	ck_assert_int_eq(ask(FUSE_RELEASE, node, &release, sizeof(release),
-			     NULL, 0), 0);
-	ck_assert_int_eq(ask_attr(node), -ESTALE);
-}
-END_TEST
-
 END_TEST
 
 /* ---- Data and attributes ---- */
@@ -747,6 +747,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, forget_drops_references);
 	tcase_add_test(c, whiteouts_are_refused);
 	tcase_add_test(c, tmpfile_is_entry_and_handle);
+	tcase_add_test(c, handles_are_counted);
 	tcase_add_test(c, directories_are_read_in_pieces);
 	tcase_add_test(c, large_writes_come_back);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
@@ -779,4 +780,3 @@ int main(void)
 	suite_add_tcase(suite, pieces);
 	return test_run(suite);
 }
-	tcase_add_test(c, handles_are_counted);

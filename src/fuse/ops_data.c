@@ -117,12 +117,26 @@ bool ops_full_told(struct session *session, uint64_t ino)
 	return false;
 }
 
+/*
+ * Who changes a file that is set-uid to somebody else takes these bits from it,
+ * and the kernel still has the old mode: a file that was overwritten must not
+ * be executed with it.  Before the reply, so that there is no moment between.
+ */
+static void tell_mode(struct fs_op *op)
+{
+	uint64_t ino = op->type == FS_COPY_RANGE ? op->ino2 : op->ino;
+
+	if (op->flags & FS_SET_KILL_PRIV)
+		request_forget_attr(request_of(op)->session, ino);
+}
+
 static void done_write(struct fs_op *op)
 {
 	struct fuse_write_out out = { .size = (uint32_t)op->result };
 
 	if (op->rc == -ENOSPC)
 		note_full(request_of(op)->session, op->ino);
+	tell_mode(op);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
 }
 
@@ -156,6 +170,12 @@ void ops_syncfs(struct request *req)
 	request_submit(req, FS_SYNCFS, ops_done_status);
 }
 
+static void done_fallocate(struct fs_op *op)
+{
+	tell_mode(op);
+	ops_done_status(op);
+}
+
 void ops_fallocate(struct request *req)
 {
 	const struct fuse_fallocate_in *in = req->fixed;
@@ -163,7 +183,7 @@ void ops_fallocate(struct request *req)
 	req->op.offset = in->offset;
 	req->op.size = in->length;
 	req->op.flags = in->mode | kill_flag(req);
-	request_submit(req, FS_FALLOCATE, ops_done_status);
+	request_submit(req, FS_FALLOCATE, done_fallocate);
 }
 
 void ops_copy_file_range(struct request *req)

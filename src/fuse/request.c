@@ -141,6 +141,25 @@ static bool send_reply(struct request *req, int error, const void *data,
 	return false;
 }
 
+void request_forget_attr(struct session *session, uint64_t ino)
+{
+	/* A negative offset: the attributes, no pages. */
+	struct fuse_notify_inval_inode_out out = { .ino = ino, .off = -1 };
+	struct fuse_out_header header = {
+		.len = sizeof(header) + sizeof(out),
+		.error = FUSE_NOTIFY_INVAL_INODE,
+	};
+	struct iovec iov[2] = {
+		{ &header, sizeof(header) },
+		{ &out, sizeof(out) },
+	};
+
+	/* ENOENT: the kernel has forgotten the inode itself. */
+	if (writev(session->options.fd, iov, 2) < 0 && errno != ENOENT)
+		msg_debug("FUSE: attributes of node %llu: %s",
+			  (unsigned long long)ino, strerror(errno));
+}
+
 bool request_reply(struct request *req, int error, const void *data,
 		   size_t bytes)
 {

@@ -71,6 +71,13 @@ void *request_room(struct request *req, size_t bytes);
 bool request_reply(struct request *req, int error, const void *data,
 		   size_t bytes);
 
+/*
+ * Makes the kernel forget what it knows of an inode's attributes, and ask again
+ * before it relies on them.  Pages are not touched, so that this never waits;
+ * to be called before the reply to the request that changed them.
+ */
+void request_forget_attr(struct session *session, uint64_t ino);
+
 /* Ends a request that has no reply. */
 void request_drop(struct request *req);
 
