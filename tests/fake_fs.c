@@ -430,10 +430,16 @@ static int op_extents(struct node *n, struct fs_op *op)
 {
 	struct fs_extent e = { .bytes = n->attr.size, .lbn = 100 };
 
-	op->result = n->attr.size > 0;
-	if (op->result && op->size)
+	op->result = op->offset < n->attr.size && op->size;
+	if (op->result)
 		memcpy(op->buffer, &e, sizeof(e));
 	return 0;
+}
+
+static int op_text(struct fs_op *op)
+{
+	op->buffer = strdup("[]");
+	return op->buffer ? 0 : -ENOMEM;
 }
 
 static int run_names(struct fs *fs, struct fs_op *op)
@@ -505,6 +511,9 @@ static int run(struct fs *fs, struct fs_op *op)
 		return op_listxattr(n, op);
 	case FS_EXTENTS:
 		return op_extents(n, op);
+	case FS_ERRORS:
+	case FS_HEAT:
+		return op_text(op);
 	case FS_GETFLAGS:
 		op->result = n->attr.flags;
 		return 0;
@@ -578,7 +587,8 @@ char *fs_stats_json(struct fs *fs)
 char *fs_model_json(struct fs *fs)
 {
 	(void)fs;
-	return strdup("{\"tracks\":512}");
+	return strdup("{\"tracks\":512, \"profile\":"
+		      "{\"serial\":\"12345\", \"firmware\":\"A1\"}}");
 }
 
 const struct geom *fs_geom(const struct fs *fs)

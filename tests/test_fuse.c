@@ -58,7 +58,7 @@ static void send_request(uint32_t opcode, uint64_t node, const void *fixed,
 	ck_assert_int_eq(writev(t.kernel, iov, 3), header.len);
 }
 
-static int take_reply(void)
+static int take_reply_to(uint64_t unique)
 {
 	struct fuse_out_header header;
 	struct iovec iov[2] = {
@@ -69,9 +69,14 @@ static int take_reply(void)
 
 	ck_assert_int_ge(n, sizeof(header));
 	ck_assert_int_eq(n, header.len);
-	ck_assert_uint_eq(header.unique, t.unique);
+	ck_assert_uint_eq(header.unique, unique);
 	t.bytes = (size_t)n - sizeof(header);
 	return header.error;
+}
+
+static int take_reply(void)
+{
+	return take_reply_to(t.unique);
 }
 
 /* A request with a fixed part and what follows it; its error. */
@@ -573,6 +578,56 @@ START_TEST(attributes_of_ours)
 }
 END_TEST
 
+/* Names in closed directories, who reads where, what identifies a machine. */
+START_TEST(secrets_are_for_root_and_owner)
+{
+	uint32_t uid[] = { 0, OWNER };
+	size_t i;
+
+	t.uid = 55;
+	ck_assert_int_eq(get_attribute(1, "trax.errors", 1000), -EPERM);
+	ck_assert_int_eq(get_attribute(1, "trax.heat", 1000), -EPERM);
+	ck_assert_int_eq(get_attribute(1, "trax.stats", 1000), 0);
+	ck_assert_int_eq(get_attribute(1, "trax.model", 1000), 0);
+	ck_assert(!memmem(t.reply, t.bytes, "serial", 6));
+	ck_assert(memmem(t.reply, t.bytes, "firmware", 8));
+	for (i = 0; i < 2; i++) {
+		t.uid = uid[i];
+		ck_assert_int_eq(get_attribute(1, "trax.errors", 1000), 0);
+		ck_assert_int_eq(get_attribute(1, "trax.heat", 1000), 0);
+		ck_assert_int_eq(get_attribute(1, "trax.model", 1000), 0);
+		ck_assert(memmem(t.reply, t.bytes, "\"serial\"", 8));
+	}
+}
+END_TEST
+
+/* A hundred questions of one user before one of another: that is the second. */
+START_TEST(views_take_turns)
+{
+	struct fuse_getxattr_in in = { .size = 1000 };
+	uint64_t first, i;
+
+	open_session();
+	send_init(45, 0xffffffff);
+	ck_assert_int_eq(session_start(t.session), 0);
+	ck_assert_int_eq(take_reply(), 0);
+	t.uid = 55;
+	first = t.unique + 1;
+	for (i = 0; i <= 100; i++) {
+		t.uid = i < 100 ? 55 : 66;
+		send_request(FUSE_GETXATTR, 1, &in, sizeof(in),
+			     "trax.stats", 11);
+	}
+	ck_assert_int_eq(pthread_create(&t.thread, NULL, run_session, NULL),
+			 0);
+	ck_assert_int_eq(take_reply_to(first), 0);
+	ck_assert_int_eq(take_reply_to(first + 100), 0);
+	for (i = 1; i < 100; i++)
+		ck_assert_int_eq(take_reply_to(first + i), 0);
+	teardown();
+}
+END_TEST
+
 /* ---- ioctls ---- */
 
 static int do_ioctl(uint64_t node, uint32_t command, const void *data,
@@ -640,17 +695,39 @@ END_TEST
 
 /* ---- Pieces ---- */
 
-/* Tracks of 100 sectors. */
+/*
+ * All of it, in buffers of `room` bytes and pages of `page` extents.  Each
+ * call of pieces_add gets the page that FS_EXTENTS would give.  Tracks of 100
+ * sectors.
+ */
+static size_t pieces_part(const struct fs_extent *e, size_t n, uint64_t *from,
+			  char *text, size_t room, size_t page,
+			  enum pieces_style style)
+{
+	struct pieces pieces;
+	struct geom *geom;
+	size_t i = 0, m;
+
+	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
+	pieces_begin(&pieces, geom, style, *from, text, room);
+	do {
+		while (i < n && e[i].offset + e[i].bytes <= pieces.from)
+			i++;
+		m = n - i < page ? n - i : page;
+	} while (m && pieces_add(&pieces, e + i, m, i + m == n));
+	geom_free(geom);
+	*from = pieces.from;
+	return pieces_end(&pieces);
+}
+
 static char *pieces_of(const struct fs_extent *e, size_t n, uint64_t from,
 		       size_t room, bool json)
 {
-	struct geom *geom;
-	char *text;
+	char *text = malloc(room + 1);
+	size_t bytes = pieces_part(e, n, &from, text, room, n,
+				   json ? PIECES_JSON : PIECES_TEXT);
 
-	ck_assert_int_eq(geom_regular(10000, 100, &geom), 0);
-	text = json ? pieces_json(e, n, geom, from, room) :
-		      pieces_text(e, n, geom, from, room);
-	geom_free(geom);
+	ck_assert_uint_eq(bytes, strlen(text));
 	return text;
 }
 
@@ -720,6 +797,74 @@ START_TEST(pieces_keep_to_the_room)
 }
 END_TEST
 
+/* Whatever pages the extents come in, and wherever a value ends. */
+START_TEST(pieces_come_in_pages)
+{
+	enum { N = 300 };
+	static struct fs_extent e[N];
+	static char whole[200000], text[200000], part[3000];
+	uint64_t lbn = 37, from = 0, before;
+	size_t page, used, i;
+
+	for (i = 0; i < N; i++) {
+		e[i] = (struct fs_extent){ .offset = i * 4096, .bytes = 4096,
+					   .lbn = lbn };
+		lbn += i % 7 && i % 11 ? 8 : 8 + 8 * (i % 5);
+	}
+	pieces_part(e, N, &from, whole, sizeof(whole) - 1, N, PIECES_TEXT);
+	for (page = 1; page < N; page += 1 + page / 4) {
+		from = 0;
+		used = 0;
+		text[0] = 0;
+		do {
+			before = from;
+			used += pieces_part(e, N, &from, part,
+					    400 + page, page < 30 ? 30 : page,
+					    PIECES_TEXT);
+			strcat(text, part);
+		} while (from > before);
+		ck_assert_uint_eq(used, strlen(whole));
+		ck_assert_str_eq(text, whole);
+	}
+}
+END_TEST
+
+/* A run of 30,000 tracks is walked in steps, and each is found at once. */
+START_TEST(long_runs_are_walked_in_steps)
+{
+	struct fs_extent e = { .bytes = 30000ull * 51200, .lbn = 100 };
+	uint64_t from = 0, end = 0;
+	struct pieces pieces;
+	struct geom *geom;
+	unsigned calls = 1;
+	char text[65537];
+	json_t *array, *o;
+	size_t i;
+
+	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
+	pieces_begin(&pieces, geom, PIECES_JSON, 0, text, 65536);
+	while (pieces_add(&pieces, &e, 1, true))
+		calls++;
+	ck_assert_uint_eq(calls, 30);
+	pieces_end(&pieces);
+	array = json_loads(text, 0, NULL);
+	json_array_foreach(array, i, o) {
+		ck_assert_int_eq(json_integer_value(json_object_get(
+					 o, "offset")), (json_int_t)end);
+		end += (uint64_t)json_integer_value(
+			json_object_get(o, "length"));
+	}
+	ck_assert_uint_eq(end, e.bytes);
+	json_decref(array);
+	from = 20000ull * 51200 + 5;
+	pieces_begin(&pieces, geom, PIECES_TEXT, from, text, 100);
+	ck_assert(!pieces_add(&pieces, &e, 1, true));
+	pieces_end(&pieces);
+	ck_assert(strncmp(text, "1024000000 51200 lbn 2000100 ", 29) == 0);
+	geom_free(geom);
+}
+END_TEST
+
 START_TEST(inline_data_has_no_place)
 {
 	struct fs_extent e = { .bytes = 77, .is_inline = true };
@@ -755,6 +900,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, statx_has_the_birth_time);
 	tcase_add_test(c, attributes_of_the_user);
 	tcase_add_test(c, attributes_of_ours);
+	tcase_add_test(c, secrets_are_for_root_and_owner);
 	tcase_add_test(c, flags_have_their_size);
 	tcase_add_test(c, control_is_for_root_and_owner);
 	return c;
@@ -769,10 +915,13 @@ int main(void)
 	tcase_add_test(init, init_takes_what_is_offered);
 	tcase_add_test(init, init_refuses_an_old_kernel);
 	tcase_add_test(init, init_refuses_a_poor_kernel);
+	tcase_add_test(init, views_take_turns);
 	tcase_add_checked_fixture(end, setup, NULL);
 	tcase_add_test(end, destroy_is_answered_last);
 	tcase_add_test(pieces, pieces_are_cut_at_tracks);
 	tcase_add_test(pieces, pieces_keep_to_the_room);
+	tcase_add_test(pieces, pieces_come_in_pages);
+	tcase_add_test(pieces, long_runs_are_walked_in_steps);
 	tcase_add_test(pieces, inline_data_has_no_place);
 	suite_add_tcase(suite, init);
 	suite_add_tcase(suite, session_tests());

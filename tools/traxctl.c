@@ -164,52 +164,79 @@ static int flush(const char *path)
 	return rc;
 }
 
-/* Appends the pieces from `offset` on to `all`; where they end, -1: error. */
-static int64_t add_part(const char *path, int64_t offset, json_t *all)
-{
-	int64_t end = offset;
-	char name[64], *text;
-	json_t *part, *last;
-
-	snprintf(name, sizeof(name), "trax.extents:%lld", (long long)offset);
-	text = read_attribute(path, name);
-	if (!text)
-		return -1;
-	part = json_loads(text, 0, NULL);
-	free(text);
-	if (!json_is_array(part)) {
-		json_decref(part);
-		errno = EPROTO;
-		return -1;
-	}
-	last = json_array_get(part, json_array_size(part) - 1);
-	if (last)
-		end = json_integer_value(json_object_get(last, "offset")) +
-		      json_integer_value(json_object_get(last, "length"));
-	json_array_extend(all, part);
-	json_decref(part);
-	return end;
-}
-
-static json_t *read_extents(const char *path)
-{
-	json_t *all = json_array();
-	int64_t offset = 0, end;
-
-	while ((end = add_part(path, offset, all)) > offset)
-		offset = end;
-	if (end < 0) {
-		json_decref(all);
-		return NULL;
-	}
-	return all;
-}
-
-static const char *const extent_columns[] = {
-	"offset", "length", "lbn", "track", "tracks", "cylinder", "surface",
-	"whole", "known",
+/* Columns of a line of text, as wide as most numbers are. */
+static const struct {
+	const char *name;
+	int width;
+} extent_columns[] = {
+	{ "offset", 15 }, { "length", 12 }, { "lbn", 12 }, { "track", 9 },
+	{ "tracks", 7 }, { "cylinder", 9 }, { "surface", 8 }, { "whole", 6 },
+	{ "known", 6 },
 };
 #define EXTENT_COLUMNS (sizeof(extent_columns) / sizeof(extent_columns[0]))
+
+static void print_extent(json_t *extent)
+{
+	size_t i;
+
+	for (i = 0; i < EXTENT_COLUMNS; i++) {
+		json_t *value = json_object_get(extent, extent_columns[i].name);
+		char number[24] = "-";
+
+		if (json_is_integer(value))
+			snprintf(number, sizeof(number), "%lld",
+				 (long long)json_integer_value(value));
+		else if (json_is_boolean(value))
+			strcpy(number, json_is_true(value) ? "yes" : "no");
+		printf("%*s", extent_columns[i].width, number);
+	}
+	putchar('\n');
+}
+
+static void print_heading(const struct arguments *a)
+{
+	size_t i;
+
+	if (a->json) {
+		puts("[");
+		return;
+	}
+	for (i = 0; i < EXTENT_COLUMNS; i++)
+		printf("%*s", extent_columns[i].width, extent_columns[i].name);
+	putchar('\n');
+}
+
+/*
+ * Prints the pieces from *offset on, as many as an attribute holds, and sets
+ * it to where they end.  Returns their number, or -1: errno.
+ */
+static ssize_t print_part(const struct arguments *a, int64_t *offset)
+{
+	char name[64];
+	json_t *part, *piece;
+	size_t i, n;
+
+	snprintf(name, sizeof(name), "trax.extents:%lld", (long long)*offset);
+	part = read_json(a->path, name);
+	if (!part)
+		return -1;
+	if (!*offset)
+		print_heading(a);
+	n = json_array_size(part);
+	for (i = 0; i < n; i++) {
+		piece = json_array_get(part, i);
+		if (a->json) {
+			fputs(*offset ? ",\n  " : "  ", stdout);
+			json_dumpf(piece, stdout, 0);
+		} else {
+			print_extent(piece);
+		}
+		*offset = json_integer_value(json_object_get(piece, "offset")) +
+			  json_integer_value(json_object_get(piece, "length"));
+	}
+	json_decref(part);
+	return (ssize_t)n;
+}
 
 static void add_object(struct libscols_table *table, json_t *object,
 		       const char *const *columns, unsigned n)
@@ -249,20 +276,21 @@ int print_objects(json_t *array, const char *const *columns, unsigned n)
 	return EXIT_SUCCESS;
 }
 
+/* Each part is printed before the next is asked for, however many there are. */
 static int run_extents(const struct arguments *a)
 {
-	json_t *extents;
-	int code;
+	int64_t offset = 0, before;
+	ssize_t n;
 
 	if (flush(a->path))
 		return complain(a, "open");
-	extents = read_extents(a->path);
-	if (!extents)
-		return complain(a, "trax.extents");
-	code = a->json ? print_json(extents) :
-			 print_objects(extents, extent_columns, EXTENT_COLUMNS);
-	json_decref(extents);
-	return code;
+	do {
+		before = offset;
+		n = print_part(a, &offset);
+	} while (n > 0 && offset > before);
+	if (a->json && n >= 0)
+		puts("\n]");
+	return n < 0 ? complain(a, "trax.extents") : EXIT_SUCCESS;
 }
 
 /* Prints lines; where the last one's piece of the file ends. */

@@ -134,8 +134,8 @@ static void extents_add(struct extents *extents, struct fs_extent extent)
 	struct fs_extent *out = op->buffer;
 
 	if (op->result < op->size)
-		out[op->result] = extent;
-	op->result++;
+		out[op->result++] = extent;
+	extents->over = op->result >= op->size;
 }
 
 static int extents_run(struct ticket *ticket)
@@ -144,13 +144,15 @@ static int extents_run(struct ticket *ticket)
 	struct extent extent;
 	int rc;
 
-	while (tree_txn_room(ticket->txn) >= TRAX_MAX_LEVEL) {
+	while (!extents->over &&
+	       tree_txn_room(ticket->txn) >= TRAX_MAX_LEVEL) {
 		rc = map_extent(ticket, extents->file->ino, extents->sector,
 				&extent);
 		if (rc == -ENOENT)
 			extents->over = true;
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
+		extents->sector = extent.off + extent.n;
 		extents_add(extents, (struct fs_extent){
 			.offset = extent.off * SECTOR_BYTES,
 			.bytes = extent.n * SECTOR_BYTES,
@@ -158,7 +160,6 @@ static int extents_run(struct ticket *ticket)
 			.unwritten = extent.flags & EXTENT_UNWRITTEN,
 			.known = extent.flags & EXTENT_KNOWN,
 		});
-		extents->sector = extent.off + extent.n;
 	}
 	return 0;
 }
@@ -204,9 +205,10 @@ static void extents_step(struct gated *gated)
 	if (rc == TICKET_WAIT)
 		return;
 	if (!rc && file->has_inline) {
-		extents_add(extents, (struct fs_extent){
-			.bytes = file->size, .is_inline = true,
-		});
+		if (extents->op->offset < file->size)
+			extents_add(extents, (struct fs_extent){
+				.bytes = file->size, .is_inline = true,
+			});
 		extents_over(extents, 0);
 		return;
 	}
@@ -230,6 +232,8 @@ void file_extents(struct fs *fs, struct fs_op *op)
 	extents->fs = fs;
 	extents->op = op;
 	extents->file = file;
+	extents->sector = op->offset / SECTOR_BYTES;
+	extents->over = op->size == 0;
 	extents->gated.again = extents_step;
 	list_init(&extents->gated.link);
 	extents_step(&extents->gated);

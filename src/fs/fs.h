@@ -111,7 +111,8 @@ enum fs_op_type {
 	FS_SYNCFS, FS_READDIR, FS_STATFS, FS_SETXATTR, FS_GETXATTR,
 	FS_LISTXATTR, FS_REMOVEXATTR, FS_FALLOCATE, FS_COPY_RANGE,
 	FS_GETFLAGS, FS_SETFLAGS, /* INODE_* of format.h, user-visible ones */
-	FS_EXTENTS,		/* the mapping of a file, for trax.extents */
+	FS_EXTENTS,		/* a part of the mapping of a file: the extent
+				   that holds `offset`, and those behind it */
 	/* These give a text, see `buffer`. */
 	FS_ERRORS,		/* damage that was met, for trax.errors */
 	FS_COPIES,		/* of a file, or of all (root): trax.replicas */
@@ -199,8 +200,8 @@ struct fs_op {
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
 				   OPEN: O_* flags; O_TRUNC: it will be
 				   truncated by a SETATTR */
-	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE; READDIR:
-				   cookie, 0 = start */
+	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE, EXTENTS;
+				   READDIR: cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:
 				   from where on */
 	uint64_t size;		/* READ, WRITE, FALLOCATE, COPY_RANGE: bytes;
@@ -222,10 +223,10 @@ struct fs_op {
 
 	/* Out. */
 	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
-				   LISTXATTR, READLINK: size; EXTENTS: number
-				   of extents the file has; GETFLAGS; ERRORS
-				   and the like: length of the text;
-				   COPIES_MAKE: copies made */
+				   LISTXATTR, READLINK: size; EXTENTS: how many
+				   were put, fewer than `size`: there are no
+				   more; GETFLAGS; ERRORS and the like: length
+				   of the text; COPIES_MAKE: copies made */
 	struct fs_statfs statfs;
 
 	/* The library's. */

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "fuse/request.h"
 #include "fuse/session.h"
+#include "fuse/view.h"
 
 /*
  * Large buffers: the receive buffer, data of WRITEs that wait, replies to
@@ -21,6 +22,7 @@
 struct session {
 	struct fs *fs;
 	struct session_options options;
+	struct view *view;
 	int epoll_fd;
 	uint64_t received;		/* requests so far */
 	bool listening;			/* epoll_fd watches the connection */

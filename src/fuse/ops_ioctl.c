@@ -277,7 +277,7 @@ static void ioctl_control(struct request *req)
 		request_reply(req, -ENOTTY, NULL, 0);
 		return;
 	}
-	if (req->op.uid != 0 && req->op.uid != req->session->options.owner) {
+	if (!request_by_admin(req)) {
 		request_reply(req, -EPERM, NULL, 0);
 		return;
 	}

@@ -1,10 +1,7 @@
 /*
  * pieces.c - extents cut at tracks, as JSON and as text.
  */
-#include <jansson.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "disk/disk.h"
@@ -23,11 +20,7 @@ struct cursor {
 	size_t n, next;
 	struct fs_extent rest;		/* of the run; bytes = 0: none */
 	bool join;			/* whole tracks in one piece */
-};
-
-struct text {
-	char *buffer;
-	size_t used, room;
+	unsigned looked;		/* tracks looked at so far */
 };
 
 static bool follows(const struct fs_extent *run, const struct fs_extent *e)
@@ -50,7 +43,7 @@ static bool next_run(struct cursor *c)
 }
 
 /* How many sectors from the start of `track` are whole tracks. */
-static uint64_t whole_tracks(const struct cursor *c,
+static uint64_t whole_tracks(struct cursor *c,
 			     const struct geom_track *track, uint64_t sectors,
 			     uint64_t *tracks)
 {
@@ -60,8 +53,9 @@ static uint64_t whole_tracks(const struct cursor *c,
 	*tracks = 0;
 	while (sum + t.sectors <= sectors && t.known == track->known) {
 		sum += t.sectors;
-		++*tracks;
-		if (!c->join || t.index + 1 == count)
+		c->looked++;
+		if (++*tracks == PIECES_TRACKS || !c->join ||
+		    t.index + 1 == count)
 			break;
 		geom_track_at(c->geom, t.index + 1, &t);
 	}
@@ -74,6 +68,7 @@ static void cut_piece(struct cursor *c, struct piece *p)
 	uint64_t n = 0;
 
 	geom_track_of(c->geom, c->rest.lbn, &p->track);
+	c->looked++;
 	if (p->track.first == c->rest.lbn)
 		n = whole_tracks(c, &p->track, sectors, &p->tracks);
 	p->whole = n > 0;
@@ -98,133 +93,146 @@ static bool next_piece(struct cursor *c, struct piece *p)
 	return true;
 }
 
-/* Appends all of the string or, when there is no room, nothing. */
-static bool add(struct text *t, const char *s)
+/*
+ * Goes on to the track of the run that holds byte `from` of the file: the
+ * tracks of a long run before it are not walked again for each page.
+ */
+static void skip_to(struct cursor *c, uint64_t from)
 {
-	size_t n = strlen(s);
+	struct geom_track track;
+	uint64_t lbn, skip;
 
-	if (n > t->room - t->used)
+	if (!next_run(c) || from <= c->rest.offset || c->rest.is_inline ||
+	    from - c->rest.offset >= c->rest.bytes)
+		return;
+	lbn = c->rest.lbn + (from - c->rest.offset) / SECTOR_BYTES;
+	if (lbn >= geom_sectors(c->geom))
+		return;
+	geom_track_of(c->geom, lbn, &track);
+	if (track.first <= c->rest.lbn)
+		return;
+	skip = track.first - c->rest.lbn;
+	c->rest.lbn = track.first;
+	c->rest.offset += skip * SECTOR_BYTES;
+	c->rest.bytes -= skip * SECTOR_BYTES;
+}
+
+#define PIECE_BYTES 320		/* the longest text of a piece fits in */
+
+static const char *truth(bool yes)
+{
+	return yes ? "true" : "false";
+}
+
+static size_t piece_json(const struct piece *p, char *s)
+{
+	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
+	int n = snprintf(s, PIECE_BYTES, "{\"offset\":%llu,\"length\":%llu",
+			 offset, bytes);
+
+	if (p->part.is_inline)
+		n += snprintf(s + n, PIECE_BYTES - n, ",\"inline\":true");
+	if (p->tracks)
+		n += snprintf(s + n, PIECE_BYTES - n,
+			      ",\"lbn\":%llu,\"track\":%llu,\"tracks\":%llu,"
+			      "\"cylinder\":%u,\"surface\":%u,\"whole\":%s,"
+			      "\"known\":%s,\"placed_known\":%s",
+			      (unsigned long long)p->part.lbn,
+			      (unsigned long long)p->track.index,
+			      (unsigned long long)p->tracks,
+			      p->track.cylinder, p->track.surface,
+			      truth(p->whole), truth(p->track.known),
+			      truth(p->part.known));
+	if (p->part.unwritten)
+		n += snprintf(s + n, PIECE_BYTES - n, ",\"unwritten\":true");
+	return (size_t)n + (size_t)snprintf(s + n, PIECE_BYTES - n, "}");
+}
+
+static size_t piece_text(const struct piece *p, char *s)
+{
+	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
+
+	if (p->part.is_inline)
+		return (size_t)snprintf(s, PIECE_BYTES, "%llu %llu inline\n",
+					offset, bytes);
+	return (size_t)snprintf(s, PIECE_BYTES,
+				"%llu %llu lbn %llu track %llu cylinder %u "
+				"surface %u %s%s\n", offset, bytes,
+				(unsigned long long)p->part.lbn,
+				(unsigned long long)p->track.index,
+				p->track.cylinder, p->track.surface,
+				p->whole ? "whole" : "part",
+				p->track.known ? "" : " guessed");
+}
+
+/* Appends the piece or, when there is no room, nothing. */
+static bool print_piece(struct pieces *pieces, const struct piece *p)
+{
+	bool json = pieces->style == PIECES_JSON, comma;
+	char s[PIECE_BYTES];
+	size_t n;
+
+	if (p->part.offset + p->part.bytes <= pieces->from)
+		return true;
+	n = json ? piece_json(p, s) : piece_text(p, s);
+	comma = json && pieces->used > 1;
+	/* One byte stays free for the bracket at the end. */
+	if (pieces->used + comma + n + json > pieces->room)
 		return false;
-	memcpy(t->buffer + t->used, s, n + 1);
-	t->used += n;
+	if (comma)
+		pieces->buffer[pieces->used++] = ',';
+	memcpy(pieces->buffer + pieces->used, s, n);
+	pieces->used += n;
+	pieces->from = p->part.offset + p->part.bytes;
 	return true;
 }
 
-static char *piece_json(const struct piece *p)
+void pieces_begin(struct pieces *pieces, const struct geom *geom,
+		  enum pieces_style style, uint64_t from, char *buffer,
+		  size_t room)
 {
-	json_t *o = json_pack("{s:I,s:I}", "offset",
-			      (json_int_t)p->part.offset, "length",
-			      (json_int_t)p->part.bytes);
-	char *s;
+	*pieces = (struct pieces){
+		.geom = geom, .style = style, .buffer = buffer, .room = room,
+		.from = from,
+	};
+	if (style == PIECES_JSON)
+		buffer[pieces->used++] = '[';
+}
 
-	if (o && p->part.is_inline)
-		json_object_set_new(o, "inline", json_true());
-	if (o && p->tracks) {
-		json_t *place = json_pack(
-			"{s:I,s:I,s:I,s:i,s:i,s:b,s:b,s:b}", "lbn",
-			(json_int_t)p->part.lbn, "track",
-			(json_int_t)p->track.index, "tracks",
-			(json_int_t)p->tracks, "cylinder",
-			(int)p->track.cylinder, "surface",
-			(int)p->track.surface, "whole", (int)p->whole,
-			"known", (int)p->track.known, "placed_known",
-			(int)p->part.known);
+/*
+ * The last piece of a page may go on in the next one, so it is left for that,
+ * but for the only one.
+ */
+bool pieces_add(struct pieces *pieces, const struct fs_extent *extents,
+		size_t n, bool last)
+{
+	struct cursor c = {
+		.geom = pieces->geom, .extents = extents, .n = n,
+		.join = pieces->style == PIECES_JSON,
+	};
+	uint64_t from = pieces->from;
+	struct piece p, next;
+	bool more;
 
-		json_object_update(o, place);
-		json_decref(place);
+	skip_to(&c, from);
+	more = next_piece(&c, &p);
+	while (more) {
+		more = next_piece(&c, &next);
+		if (!more && !last && pieces->from > from)
+			return true;
+		if (!print_piece(pieces, &p))
+			return false;
+		if (more && c.looked >= PIECES_TRACKS && pieces->from > from)
+			return true;
+		p = next;
 	}
-	if (o && p->part.unwritten)
-		json_object_set_new(o, "unwritten", json_true());
-	s = o ? json_dumps(o, JSON_COMPACT) : NULL;
-	json_decref(o);
-	return s;
+	return !last;
 }
 
-static char *piece_text(const struct piece *p)
+size_t pieces_end(struct pieces *pieces)
 {
-	char *s;
-	int n;
-
-	if (p->part.is_inline)
-		n = asprintf(&s, "%llu %llu inline\n",
-			     (unsigned long long)p->part.offset,
-			     (unsigned long long)p->part.bytes);
-	else
-		n = asprintf(&s,
-			     "%llu %llu lbn %llu track %llu cylinder %u "
-			     "surface %u %s%s\n",
-			     (unsigned long long)p->part.offset,
-			     (unsigned long long)p->part.bytes,
-			     (unsigned long long)p->part.lbn,
-			     (unsigned long long)p->track.index,
-			     p->track.cylinder, p->track.surface,
-			     p->whole ? "whole" : "part",
-			     p->track.known ? "" : " guessed");
-	return n < 0 ? NULL : s;
-}
-
-static bool text_open(struct text *t, size_t room)
-{
-	t->buffer = malloc(room + 1);
-	t->used = 0;
-	t->room = room;
-	if (t->buffer)
-		t->buffer[0] = 0;
-	return t->buffer;
-}
-
-/* Adds pieces behind `from` until there is no room; `between` goes between
- * two, and `reserve` bytes stay free. */
-static void add_pieces(struct text *t, struct cursor *c, uint64_t from,
-		       char *(*print)(const struct piece *p),
-		       const char *between, size_t reserve)
-{
-	size_t first = t->used;
-	struct piece p;
-
-	t->room -= reserve;
-	while (next_piece(c, &p)) {
-		size_t before = t->used;
-		bool added;
-		char *s;
-
-		if (p.part.offset + p.part.bytes <= from)
-			continue;
-		s = print(&p);
-		added = s && (t->used == first || add(t, between)) &&
-			add(t, s);
-		free(s);
-		if (!added) {
-			t->buffer[t->used = before] = 0;
-			break;
-		}
-	}
-	t->room += reserve;
-}
-
-char *pieces_json(const struct fs_extent *extents, size_t n,
-		  const struct geom *geom, uint64_t from, size_t room)
-{
-	struct cursor c = { .geom = geom, .extents = extents, .n = n,
-			    .join = true };
-	struct text t;
-
-	if (!text_open(&t, room))
-		return NULL;
-	add(&t, "[");
-	add_pieces(&t, &c, from, piece_json, ",", 1);
-	add(&t, "]");
-	return t.buffer;
-}
-
-char *pieces_text(const struct fs_extent *extents, size_t n,
-		  const struct geom *geom, uint64_t from, size_t room)
-{
-	struct cursor c = { .geom = geom, .extents = extents, .n = n };
-	struct text t;
-
-	if (!text_open(&t, room))
-		return NULL;
-	add_pieces(&t, &c, from, piece_text, "", 0);
-	return t.buffer;
+	if (pieces->style == PIECES_JSON)
+		pieces->buffer[pieces->used++] = ']';
+	pieces->buffer[pieces->used] = 0;
+	return pieces->used;
 }

@@ -42,7 +42,6 @@ void request_drop(struct request *req)
 		session_give_large(session, req->held);
 	if (req->large)
 		session_give_large(session, req->large);
-	free(req->extra);
 	session->outstanding--;
 	list_add_front(&session->requests, &req->link);
 }
@@ -99,6 +98,11 @@ int request_split(struct request *req, size_t fixed_bytes, unsigned names)
 		req->data_bytes -= n;
 	}
 	return 0;
+}
+
+bool request_by_admin(const struct request *req)
+{
+	return req->op.uid == 0 || req->op.uid == req->session->options.owner;
 }
 
 void request_submit(struct request *req, enum fs_op_type type,

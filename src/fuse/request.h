@@ -26,7 +26,7 @@ struct session;
 struct request {
 	struct fs_op op;
 	struct session *session;
-	struct list link;		/* free list */
+	struct list link;		/* free list; queue of view.c */
 	uint64_t unique;
 	uint32_t opcode;
 	const void *fixed;		/* the opcode's fixed part */
@@ -35,7 +35,6 @@ struct request {
 	size_t data_bytes;
 	size_t room;			/* for the reply, at the kernel's */
 	size_t filled;			/* READDIR: bytes in op.buffer */
-	void *extra;			/* view.c: malloc'd, freed at the end */
 	void *held;			/* receive buffer kept, or NULL */
 	void *large;			/* reply buffer taken, or NULL */
 	_Alignas(8) uint8_t in[REQUEST_SMALL_BYTES];
@@ -58,6 +57,9 @@ int request_parse(struct request *req, void *buffer, size_t bytes,
  * the header.  -EINVAL: shorter than that, or a string without end.
  */
 int request_split(struct request *req, size_t fixed_bytes, unsigned names);
+
+/* Does it come from root or whoever mounted? */
+bool request_by_admin(const struct request *req);
 
 /* Hands the op to the file system; done() is called, maybe at once. */
 void request_submit(struct request *req, enum fs_op_type type,

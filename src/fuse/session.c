@@ -113,7 +113,9 @@ int session_new(struct fs *fs, const struct session_options *options,
 	session->attached = true;
 	session->epoll_fd = -1;
 	list_init(&session->requests);
-	rc = watch_all(session);
+	rc = view_new(session, &session->view);
+	if (!rc)
+		rc = watch_all(session);
 	if (rc) {
 		session_free(session);
 		return rc;
@@ -273,10 +275,15 @@ static uint64_t session_work(struct session *session)
 {
 	struct scrub *scrub = session->options.scrub;
 	struct refine *refine = session->options.refine;
-	uint64_t next_ns = fs_run(session->fs, 0);
-	uint64_t scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
-	uint64_t refine_ns = refine ? refine_run(refine) : UINT64_MAX;
+	uint64_t next_ns, scrub_ns, refine_ns, view_ns;
 
+	/* What this submits is sent to the disk by fs_run. */
+	view_run(session->view);
+	next_ns = fs_run(session->fs, 0);
+	scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
+	refine_ns = refine ? refine_run(refine) : UINT64_MAX;
+	view_ns = view_next_ns(session->view);
+	next_ns = view_ns < next_ns ? view_ns : next_ns;
 	next_ns = scrub_ns < next_ns ? scrub_ns : next_ns;
 	return refine_ns < next_ns ? refine_ns : next_ns;
 }
@@ -298,8 +305,11 @@ int session_run(struct session *session)
 		    !(spins && env_now_ns(env) < busy_until_ns))
 			wait_for_work(session, next_ns);
 	}
-	while (session->outstanding)
+	view_stop(session->view);
+	while (session->outstanding) {
+		view_run(session->view);
 		fs_run(session->fs, 100);
+	}
 	return session->error;
 }
 
@@ -326,6 +336,7 @@ void session_free(struct session *session)
 		list_del(&req->link);
 		free(req);
 	}
+	view_free(session->view);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	if (session->receive)

@@ -6,8 +6,10 @@
  *   trax.tracks    text: one line for each track of the file
  *   trax.replicas  JSON array of the copies of a file; of the root directory
  *                  an object of counts
- *   trax.stats, trax.model, trax.errors, trax.heat   JSON, on the root
- *                  directory only
+ *   trax.stats, trax.model, trax.scrub   JSON, on the root directory only;
+ *                  the model has no serial number for others than root and
+ *                  whoever mounted
+ *   trax.errors, trax.heat   likewise, but for root and whoever mounted only
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
  * "trax.tracks:OFFSET" begin at a byte offset of the file, as does
  * "trax.replicas:OFFSET"; "trax.heat:N" at access number N; whoever wants all
@@ -20,10 +22,25 @@
 
 #include "fuse/request.h"
 
+struct view;
+
+/* What a session needs for it, of constant size.  -ENOMEM. */
+int view_new(struct session *session, struct view **view);
+void view_free(struct view *view);
+
 bool view_is_name(const char *name);
 
 /* GETXATTR of such a name; req->room is the caller's buffer (0: asks for the
  * size).  Takes the request over. */
 void view_get(struct request *req, const char *name);
+
+/* Makes one step of a value that is asked for, in less than about 0.1 ms. */
+void view_run(struct view *view);
+
+/* When view_run has something to do; UINT64_MAX: when something happens. */
+uint64_t view_next_ns(const struct view *view);
+
+/* The session ends: what waits is answered, what is being made soon is. */
+void view_stop(struct view *view);
 
 #endif
