@@ -212,13 +212,38 @@ static void not_clean(struct lab *lab)
 
 static void node_lost(struct lab *lab)
 {
-	sim_flip(lab->sim, lab_leaf_sector(lab, inode_key(MANY)), 999);
+	uint64_t sector[2];
+	unsigned i;
+
+	lab_leaf_sectors(lab, inode_key(MANY), sector);
+	for (i = 0; i < 2; i++)
+		sim_flip(lab->sim, sector[i], 999);
 }
 
 static void node_unreadable(struct lab *lab)
 {
-	sim_damage(lab->sim, lab_leaf_sector(lab, inode_key(MANY)),
-		   TRAX_NODE_SECTORS);
+	uint64_t sector[2];
+	unsigned i;
+
+	lab_leaf_sectors(lab, inode_key(MANY), sector);
+	for (i = 0; i < 2; i++)
+		sim_damage(lab->sim, sector[i], TRAX_NODE_SECTORS);
+}
+
+static void leaf_first(struct lab *lab)
+{
+	uint64_t sector[2];
+
+	lab_leaf_sectors(lab, inode_key(MANY), sector);
+	sim_damage(lab->sim, sector[0] + 8, 8);
+}
+
+static void leaf_mirror(struct lab *lab)
+{
+	uint64_t sector[2];
+
+	lab_leaf_sectors(lab, inode_key(MANY), sector);
+	sim_flip(lab->sim, sector[1] + 3, 7);
 }
 
 static uint64_t twin_sector;
@@ -780,6 +805,8 @@ const struct damage damages[] = {
 	DISK(PROBLEM_NODE_LOST, node_lost, MANY),
 	DISK(PROBLEM_NODE_LOST, node_unreadable, MANY),
 	DISK(PROBLEM_NODE_TWIN, node_twin, 0),
+	DISK(PROBLEM_NODE_TWIN, leaf_first, 0),
+	DISK(PROBLEM_NODE_TWIN, leaf_mirror, 0),
 	DISK(PROBLEM_NODE_PLACE, node_place, 0),
 	DISK(PROBLEM_NODE_TWICE, node_twice, LAST),
 	DISK(PROBLEM_SLOT_TRACKS, slot_tracks, 0),

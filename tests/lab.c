@@ -26,6 +26,7 @@ static void lab_check_init(struct lab *lab)
 	check->result = &lab->result;
 	vec_init(&check->nodes, sizeof(uint64_t));
 	vec_init(&check->lost, sizeof(struct lost_range));
+	mirrors_begin(check);
 	assert(anchor_load_super(check) == 0);
 	assert(anchor_load_root(check) == 0);
 	assert(check->have_root);
@@ -36,6 +37,7 @@ static void lab_check_fini(struct lab *lab)
 	anchor_free(&lab->check);
 	vec_fini(&lab->check.nodes);
 	vec_fini(&lab->check.lost);
+	mirrors_free(&lab->check);
 }
 
 /* Slots in use, so that the new tree keeps off them. */
@@ -445,6 +447,15 @@ static struct node_header *read_node(struct lab *lab, uint64_t addr)
 	return h;
 }
 
+static void write_leaf(struct lab *lab, const struct node_header *leaf)
+{
+	lab_write(lab, addr_sector(le64_get(leaf->addr)), TRAX_NODE_SECTORS,
+		  leaf);
+	if (le64_get(leaf->addr2))
+		lab_write(lab, addr_sector(le64_get(leaf->addr2)),
+			  TRAX_NODE_SECTORS, leaf);
+}
+
 static void write_root_node(struct lab *lab, const struct node_header *node,
 			    struct root *root)
 {
@@ -474,8 +485,7 @@ void lab_edit(struct lab *lab, struct key key,
 	slot = slot_of(leaf, key);
 	edit(leaf, slot, (uint8_t *)leaf + le16_get(slot->off));
 	child->csum = le64_put(csum(leaf, TRAX_NODE_BYTES));
-	lab_write(lab, addr_sector(le64_get(child->addr)), TRAX_NODE_SECTORS,
-		  leaf);
+	write_leaf(lab, leaf);
 	write_root_node(lab, top, &lab->check.root);
 	free(top);
 	free(leaf);
@@ -496,8 +506,7 @@ void lab_edit_leaf(struct lab *lab, unsigned index,
 	leaf = read_node(lab, le64_get(child->addr));
 	edit(leaf, arg);
 	child->csum = le64_put(csum(leaf, TRAX_NODE_BYTES));
-	lab_write(lab, addr_sector(le64_get(child->addr)), TRAX_NODE_SECTORS,
-		  leaf);
+	write_leaf(lab, leaf);
 	write_root_node(lab, top, &lab->check.root);
 	free(top);
 	free(leaf);
@@ -518,17 +527,18 @@ void lab_edit_root_node(struct lab *lab,
 	lab_check_fini(lab);
 }
 
-uint64_t lab_leaf_sector(struct lab *lab, struct key key)
+void lab_leaf_sectors(struct lab *lab, struct key key, uint64_t sector[2])
 {
+	const struct child_slot *child;
 	struct node_header *top;
-	uint64_t sector;
 
 	lab_check_init(lab);
 	top = read_node(lab, lab->check.root.tree.addr);
-	sector = addr_sector(le64_get(child_of(top, key)->addr));
+	child = child_of(top, key);
+	sector[0] = addr_sector(le64_get(child->addr));
+	sector[1] = addr_sector(le64_get(child->addr2));
 	free(top);
 	lab_check_fini(lab);
-	return sector;
 }
 
 /* ---- Is it whole? ---- */

@@ -75,8 +75,8 @@ void lab_edit_leaf(struct lab *lab, unsigned index,
 void lab_edit_root_node(struct lab *lab,
 			void (*edit)(struct lab *lab,
 				     struct node_header *node));
-/* Where a leaf lies. */
-uint64_t lab_leaf_sector(struct lab *lab, struct key key);
+/* Where a leaf lies, and where its mirror. */
+void lab_leaf_sectors(struct lab *lab, struct key key, uint64_t sector[2]);
 
 /* Changes the root and its payload; written to both copies. */
 void lab_edit_root(struct lab *lab,

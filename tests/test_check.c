@@ -343,14 +343,16 @@ START_TEST(test_odd_key)
 	struct check_result result;
 	unsigned broken = 0;
 	struct seen seen;
-	uint64_t ino, sector;
+	uint64_t ino, sector[2];
 	struct lab lab;
+	unsigned i;
 
 	lab_init(&lab);
-	sector = lab_leaf_sector(&lab, key_make(LAB_MANY_FIRST + 200,
-					       ITEM_INODE, 0));
-	sim_flip(lab.sim, sector + byte / SECTOR_BYTES,
-		 byte % SECTOR_BYTES * 8 + 6);
+	lab_leaf_sectors(&lab, key_make(LAB_MANY_FIRST + 200, ITEM_INODE, 0),
+			 sector);
+	for (i = 0; i < 2; i++)
+		sim_flip(lab.sim, sector[i] + byte / SECTOR_BYTES,
+			 byte % SECTOR_BYTES * 8 + 6);
 	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
 	ck_assert_uint_eq(seen.by_problem[PROBLEM_NODE_LOST], 1);
 	expect_silent(&lab, "odd key");

@@ -287,13 +287,14 @@ static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
 	return rig_do(rig, &op);
 }
 
-/* Overwrites the k-th leaf on the disk; false: there are fewer. */
+/* Overwrites the k-th leaf on the disk, and its mirror; false: there are
+ * fewer. */
 static bool zero_leaf(struct rig *rig, unsigned k)
 {
 	struct disk *disk = sim_disk(rig->sim);
 	uint8_t *buf = aligned_alloc(4096, TRAX_NODE_BYTES);
 	const struct node_header *h = (const void *)buf;
-	uint64_t at;
+	uint64_t at, mirror;
 	bool found = false;
 
 	for (at = 0; at + TRAX_NODE_SECTORS <= disk->limits.sectors && !found;
@@ -303,9 +304,13 @@ static bool zero_leaf(struct rig *rig, unsigned k)
 		if (le32_get(h->magic) != TRAX_NODE_MAGIC || h->level ||
 		    le64_get(h->addr) != at || k--)
 			continue;
+		mirror = addr_sector(le64_get(h->addr2));
 		memset(buf, 0, TRAX_NODE_BYTES);
 		ck_assert_int_eq(disk_write(disk, at, TRAX_NODE_SECTORS, buf),
 				 0);
+		ck_assert_uint_ne(mirror, 0);
+		ck_assert_int_eq(disk_write(disk, mirror, TRAX_NODE_SECTORS,
+					    buf), 0);
 		found = true;
 	}
 	free(buf);

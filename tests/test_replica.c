@@ -755,7 +755,7 @@ START_TEST(blocks_are_chosen_once)
 }
 END_TEST
 
-#define NODE_FILES 1200u
+#define NODE_FILES 2400u
 
 static void read_files(struct rig *rig, const uint64_t *ino)
 {

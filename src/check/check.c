@@ -56,6 +56,7 @@ static void pass_begin(struct check *check)
 
 	vec_init(&check->nodes, sizeof(uint64_t));
 	vec_init(&check->lost, sizeof(struct lost_range));
+	mirrors_begin(check);
 	vec_init(&check->inodes.orphans, sizeof(struct orphan));
 	vec_init(&check->inodes.now.written.ranges,
 		 sizeof(struct block_range));
@@ -82,6 +83,7 @@ static void pass_end(struct check *check)
 	paths_free(check);
 	vec_fini(&check->nodes);
 	vec_fini(&check->lost);
+	mirrors_free(check);
 	anchor_free(check);
 }
 
@@ -112,6 +114,8 @@ static void pass_tree(struct check *check)
 	if (check->rc)
 		return;
 	walk_tree(check, true, inodes_item);
+	if (!check->rc)
+		mirrors_verify(check);
 	if (check->rc)
 		return;
 	inodes_finish(check);

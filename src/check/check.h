@@ -17,8 +17,8 @@
  *
  * Where there were problems, two more walks find paths for inodes they name.
  *
- * Memory: 8 bytes a node, 16 bytes a directory, 12 bytes a group of 1 GiB, and
- * 2 MiB for each level of the tree.  A repair keeps the items it collects in a
+ * Memory: 40 bytes a node, 16 bytes a directory, 12 bytes a group of 1 GiB, and
+ * 1 MiB for each level of the tree.  A repair keeps the items it collects in a
  * file without a name under `scratch`.
  *
  * Waits for its I/O.  One thread.

@@ -4,6 +4,7 @@
  *   check.c    the order of things             problem.c  the table of problems
  *   device.c   reads and writes                anchor.c   superblocks and roots
  *   walk.c     nodes                           slots.c    node slots
+ *   mirrors.c  second copies of nodes
  *   owners.c   owners, extents, free space     inodes.c   items of one inode
  *   blocks.c   extents and checksums of a file dirs.c     names in a directory
  *   links.c    names and inodes                data.c     file data
@@ -179,11 +180,13 @@ struct check {
 	struct geom *geom;
 
 	/* problem.c */
+	bool rewrite;		/* a node can't be written where it lies */
 	uint64_t problem_found[PROBLEMS];
 	bool problem_repair[PROBLEMS];
 	uint64_t found, left;
 
-	struct vec nodes;	/* uint64_t: sector of each node met */
+	struct vec nodes;	/* uint64_t: sectors of all copies of nodes */
+	struct vec mirrors;	/* mirrors.c */
 	struct vec lost;	/* struct lost_range */
 	uint64_t nodes_total;	/* expected, for progress */
 	struct owners owners;
@@ -251,6 +254,20 @@ void walk_tree(struct check *check, bool first, walk_item item);
  * `report`.  NULL, or why the node as a whole cannot be believed. */
 const char *walk_leaf(struct check *check, const void *node, bool report,
 		      walk_item item);
+
+/* ---- mirrors.c ---- */
+
+void mirrors_begin(struct check *check);
+/* A good node was met, whose mirror has not been read. */
+void mirrors_note(struct check *check, const struct node_ptr *ptr);
+/* Why a copy of a node can't be believed; NULL: it can.  rc: of its read. */
+const char *mirrors_judge(const void *node, int rc, uint64_t sum);
+/* Reports a bad copy at `sector`, and writes the good one there. */
+void mirrors_repair(struct check *check, uint64_t sector, const void *node,
+		    const char *why);
+/* Verifies all that were noted. */
+void mirrors_verify(struct check *check);
+void mirrors_free(struct check *check);
 
 /* ---- slots.c: after the first walk ---- */
 

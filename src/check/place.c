@@ -255,7 +255,6 @@ static int slots_of_track(struct check *check, struct place *place,
 			return -ENOMEM;
 		*slot = sector;
 	}
-	place->last = place->slots.n;
 	return 0;
 }
 
@@ -385,7 +384,7 @@ static int tracks_make(struct check *check, struct set *set,
 	int rc = 0;
 
 	gaps.owner = owners_first(set);
-	while (place->last < nodes && !rc && gap_next(&gaps, &first, &n)) {
+	while (place->slots.n < nodes && !rc && gap_next(&gaps, &first, &n)) {
 		uint64_t end = first + n;
 
 		gap_track(check, any, &first, &n);
@@ -412,19 +411,27 @@ int place_slots(struct check *check, struct set *set, struct place *place,
 {
 	int rc = tracks_make(check, set, place, nodes + SPARE_SLOTS, false);
 
-	if (!rc && place->last < nodes)
+	if (!rc && place->slots.n < nodes)
 		rc = tracks_make(check, set, place, nodes, true);
 	vec_sort(&place->tracks, track_cmp);
-	return !rc && place->last < nodes ? -ENOSPC : rc;
+	vec_sort(&place->slots, sector_cmp);
+	place->next[0] = 0;
+	place->last[0] = place->next[1] = place->slots.n / 2;
+	place->last[1] = place->slots.n;
+	return !rc && place->slots.n < nodes ? -ENOSPC : rc;
 }
 
-uint64_t place_take(struct place *place, bool twin)
+uint64_t place_take(struct place *place, bool mirror)
 {
-	uint64_t *slots = place->slots.items;
+	const uint64_t *slots = place->slots.items;
+	unsigned half = mirror;
 
-	if (place->next == place->last)
+	/* Bad slots may have used up one half. */
+	if (place->next[half] == place->last[half])
+		half = !half;
+	if (place->next[half] == place->last[half])
 		return 0;
-	return twin ? slots[--place->last] : slots[place->next++];
+	return slots[place->next[half]++];
 }
 
 void place_free(struct place *place)

@@ -275,6 +275,8 @@ bool problem_any_to_repair(const struct check *check)
 {
 	unsigned i;
 
+	if (check->rewrite)
+		return true;
 	for (i = 0; i < PROBLEMS; i++)
 		if (!in_place(i) && problem_to_repair(check, i))
 			return true;

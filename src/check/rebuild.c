@@ -2,8 +2,8 @@
  * rebuild.c - a new tree from a set of items, beside the old one.
  *
  * Leaves are packed in key order, nine tenths full, into the slots that
- * place_take gives; then one level of parents after the other, each in two
- * copies.  Only when all nodes are on the medium the root of a new generation
+ * place_take gives; then one level of parents after the other.  Each node has
+ * a mirror.  Only when all nodes are on the medium the root of a new generation
  * is written; a crash before that leaves the old state.
  */
 #include <errno.h>
@@ -41,8 +41,8 @@ static uint64_t leaf_share(const struct set_item *item)
 	return sizeof(struct leaf_slot) + item->bytes;
 }
 
-/* Nodes that the set needs, with the parents and their twins, and some. */
-static uint64_t nodes_needed(const struct set *set)
+/* Slots that the set needs, for leaves, parents and mirrors, and some. */
+static uint64_t slots_needed(const struct set *set)
 {
 	uint64_t bytes = 0, leaves, nodes, level;
 	size_t i;
@@ -55,16 +55,16 @@ static uint64_t nodes_needed(const struct set *set)
 	nodes = leaves;
 	for (level = leaves; level > 1;
 	     level = (level + MAX_CHILDREN - 1) / MAX_CHILDREN)
-		nodes += 2 * ((level + MAX_CHILDREN - 1) / MAX_CHILDREN);
+		nodes += (level + MAX_CHILDREN - 1) / MAX_CHILDREN;
 	/* New node tracks add owner items. */
-	return nodes + nodes / 16 + 4;
+	return 2 * (nodes + nodes / 16 + 4);
 }
 
 /* ---- Nodes ---- */
 
-static int rebuild_take(struct rebuild *rebuild, bool twin, traxaddr *addr)
+static int rebuild_take(struct rebuild *rebuild, bool mirror, traxaddr *addr)
 {
-	uint64_t sector = place_take(&rebuild->place, twin);
+	uint64_t sector = place_take(&rebuild->place, mirror);
 
 	if (!sector)
 		return -ENOSPC;
@@ -118,7 +118,7 @@ static int node_place(struct rebuild *rebuild, struct node_header *h,
 
 	if (!ptr->addr)
 		rc = rebuild_take(rebuild, false, &ptr->addr);
-	if (!rc && h->level && !ptr->addr2)
+	if (!rc && !ptr->addr2)
 		rc = rebuild_take(rebuild, true, &ptr->addr2);
 	if (rc)
 		return rc;
@@ -148,12 +148,12 @@ static int node_write(struct rebuild *rebuild, unsigned level, struct key low,
 		rc = node_place(rebuild, h, &ptr);
 		if (!rc)
 			rc = copy_write(rebuild, h, &ptr.addr);
-		if (!rc && level)
+		if (!rc)
 			rc = copy_write(rebuild, h, &ptr.addr2);
-	} while (!rc && (!ptr.addr || (level && !ptr.addr2)));
+	} while (!rc && (!ptr.addr || !ptr.addr2));
 	if (!rc)
 		rc = slot_use(rebuild, ptr.addr);
-	if (!rc && level)
+	if (!rc)
 		rc = slot_use(rebuild, ptr.addr2);
 	if (rc)
 		return rc;
@@ -442,7 +442,7 @@ static int rebuild_tree(struct rebuild *rebuild)
 
 	if (!rc)
 		rc = place_slots(check, rebuild->set, &rebuild->place,
-				 nodes_needed(rebuild->set));
+				 slots_needed(rebuild->set));
 	if (rc)
 		return rc;
 	root_begin(rebuild);

@@ -37,12 +37,12 @@ int mend_items(struct check *check, struct set *set);
 
 /* ---- The new tree ---- */
 
-/* Node slots to write to: first, first + 1 ... for nodes; from the end for
- * their twins. */
+/* Node slots to write to: the first half of them for nodes, the second half for
+ * their mirrors, so that both are as far apart as there is room. */
 struct place {
 	struct vec tracks;	/* struct place_track, by sector */
 	struct vec slots;	/* uint64_t: free ones */
-	size_t next, last;	/* slots [next, last) are still free */
+	size_t next[2], last[2]; /* slots [next, last) of each half are free */
 };
 
 struct place_track {
@@ -58,12 +58,12 @@ struct place_track {
 int place_owners(struct check *check, struct set *set, struct place *place);
 
 /* Makes node tracks until `nodes` slots are free, and some more where whole
- * tracks are.  -ENOSPC. */
+ * tracks are; halves them.  -ENOSPC. */
 int place_slots(struct check *check, struct set *set, struct place *place,
 		uint64_t nodes);
 
 /* 0: none is left. */
-uint64_t place_take(struct place *place, bool twin);
+uint64_t place_take(struct place *place, bool mirror);
 void place_free(struct place *place);
 
 /* Writes the set as a tree, with a clean root of a new generation. */

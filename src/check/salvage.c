@@ -22,7 +22,9 @@
 
 struct leaf_found {
 	struct key low, high;
-	uint64_t gen, sector;
+	uint64_t gen;
+	uint64_t sector;	/* where it was found */
+	uint64_t node;		/* of its node: else this is the mirror */
 };
 
 struct salvage {
@@ -47,7 +49,8 @@ static void scan_node(struct salvage *salvage, const uint8_t *node,
 
 	if (le32_get(h->magic) != TRAX_NODE_MAGIC ||
 	    le64_get(h->fsid) != check->fsid || h->level ||
-	    le64_get(h->addr) != addr_make(0, sector))
+	    (le64_get(h->addr) != addr_make(0, sector) &&
+	     le64_get(h->addr2) != addr_make(0, sector)))
 		return;
 	if (check->have_root && le64_get(h->gen) > check->root.gen)
 		return;
@@ -59,6 +62,7 @@ static void scan_node(struct salvage *salvage, const uint8_t *node,
 		.high = key_get(&h->high),
 		.gen = le64_get(h->gen),
 		.sector = sector,
+		.node = addr_sector(le64_get(h->addr)),
 	};
 	if (leaf->gen > salvage->max_gen)
 		salvage->max_gen = leaf->gen;
@@ -258,7 +262,7 @@ static void salvage_leaf(struct salvage *salvage,
 	uint64_t *sector;
 	bool loaded = false;
 
-	salvage->damaged = leaf_is_damaged(check, leaf->sector);
+	salvage->damaged = leaf_is_damaged(check, leaf->node);
 
 	for (i = 0; i < n && !check->rc; i++) {
 		if (!open_meets(vec_at(&salvage->open, i), leaf))

@@ -3,7 +3,7 @@
  *
  * The children of a node are read together, sorted by address, up to BATCH at a
  * time; each level has its own buffers, so that memory depends on the height
- * only.  Interior nodes are read in both copies in the first walk.  node_verify
+ * only.  A mirror is read where its node is bad (mirrors.c).  node_verify
  * holds a child's keys inside its parent's and its level one below, so a walk
  * ends on any image.
  *
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/csum.h"
 #include "check/internal.h"
 
 #define BATCH 64u
@@ -26,8 +25,8 @@
 struct visit {
 	struct node_ptr ptr;
 	struct key low, high;
-	uint8_t *copy[2];	/* what was read; [1]: NULL when not read */
-	int rc[2];
+	uint8_t *buf;		/* what was read */
+	int rc;
 	const uint8_t *node;	/* the good copy; NULL: none */
 	const char *why;	/* there is none */
 };
@@ -43,107 +42,66 @@ struct walk {
 
 /* ---- Reading ---- */
 
-static void visit_add_read(struct visit *visit, unsigned copy, uint64_t addr,
-			   struct device_read *read)
-{
-	*read = (struct device_read){
-		.sector = addr_sector(addr),
-		.sectors = TRAX_NODE_SECTORS,
-		.buf = visit->copy[copy],
-	};
-}
-
 /* The results come back sorted by address: they are found by their buffer. */
-static void visit_take_results(struct visit *visits, unsigned n,
-			       const struct device_read *reads,
-			       unsigned reads_n, const uint8_t *base)
+static void visit_take_results(struct visit *visits,
+			       const struct device_read *reads, unsigned n,
+			       const uint8_t *base)
 {
 	unsigned i;
 
-	for (i = 0; i < reads_n; i++) {
+	for (i = 0; i < n; i++) {
 		size_t at = (size_t)((uint8_t *)reads[i].buf - base) /
 			    TRAX_NODE_BYTES;
 
-		if (at / 2 < n)
-			visits[at / 2].rc[at % 2] = reads[i].rc;
+		visits[at].rc = reads[i].rc;
 	}
 }
 
 static void visit_read(struct walk *walk, struct visit *visits, unsigned n,
 		       unsigned level)
 {
-	struct device_read reads[2 * BATCH];
+	struct device_read reads[BATCH];
 	uint8_t *base = walk->buffers[level];
-	unsigned i, reads_n = 0;
+	unsigned i;
 
 	for (i = 0; i < n; i++) {
 		struct visit *v = &visits[i];
 
-		v->copy[0] = base + (size_t)(2 * i) * TRAX_NODE_BYTES;
-		v->copy[1] = NULL;
-		visit_add_read(v, 0, v->ptr.addr, &reads[reads_n++]);
-		if (!v->ptr.addr2 || !walk->first)
-			continue;
-		v->copy[1] = v->copy[0] + TRAX_NODE_BYTES;
-		visit_add_read(v, 1, v->ptr.addr2, &reads[reads_n++]);
+		v->buf = base + (size_t)i * TRAX_NODE_BYTES;
+		reads[i] = (struct device_read){
+			.sector = addr_sector(v->ptr.addr),
+			.sectors = TRAX_NODE_SECTORS,
+			.buf = v->buf,
+		};
 	}
-	device_read_many(walk->check, reads, reads_n);
-	visit_take_results(visits, n, reads, reads_n, base);
-}
-
-/* What is wrong with one copy: a reading, or a checksum. */
-static const char *copy_check(const struct visit *visit, unsigned copy)
-{
-	if (visit->rc[copy] == -ERANGE)
-		return "lies outside the device";
-	if (visit->rc[copy])
-		return "cannot be read";
-	if (csum(visit->copy[copy], TRAX_NODE_BYTES) != visit->ptr.csum)
-		return "checksum is wrong";
-	return NULL;
-}
-
-/* The second copy, when the first is bad and it has not been read. */
-static void visit_second(struct walk *walk, struct visit *visit)
-{
-	if (visit->copy[1] || !visit->ptr.addr2)
-		return;
-	visit->copy[1] = visit->copy[0] + TRAX_NODE_BYTES;
-	visit->rc[1] = device_read(walk->check, addr_sector(visit->ptr.addr2),
-				   TRAX_NODE_SECTORS, visit->copy[1]);
-}
-
-static void visit_twin(struct walk *walk, const struct visit *visit,
-		       unsigned copy, const char *why)
-{
-	uint64_t addr = copy ? visit->ptr.addr2 : visit->ptr.addr;
-	struct problem_place place = { .sector = addr_sector(addr) };
-
-	if (!walk->first)
-		return;
-	/* The same bytes again, where this tree keeps them: always safe. */
-	if (problem_report(walk->check, PROBLEM_NODE_TWIN, place,
-			   (unsigned long long)place.sector, why))
-		device_write(walk->check, place.sector, TRAX_NODE_SECTORS,
-			     visit->copy[!copy]);
+	device_read_many(walk->check, reads, n);
+	visit_take_results(visits, reads, n, base);
 }
 
 /* Chooses the copy to believe. */
 static void visit_choose(struct walk *walk, struct visit *visit)
 {
-	const char *why = copy_check(visit, 0), *why2;
+	const char *why2;
+	int rc;
 
-	visit->node = why ? NULL : visit->copy[0];
-	visit->why = why;
-	if (why)
-		visit_second(walk, visit);
-	if (!visit->copy[1])
+	visit->why = mirrors_judge(visit->buf, visit->rc, visit->ptr.csum);
+	if (!visit->why) {
+		visit->node = visit->buf;
+		if (visit->ptr.addr2 && walk->first)
+			mirrors_note(walk->check, &visit->ptr);
 		return;
-	why2 = copy_check(visit, 1);
-	if (why && !why2)
-		visit->node = visit->copy[1];
-	if (!why != !why2)
-		visit_twin(walk, visit, why ? 0 : 1, why ? why : why2);
+	}
+	if (!visit->ptr.addr2)
+		return;
+	rc = device_read(walk->check, addr_sector(visit->ptr.addr2),
+			 TRAX_NODE_SECTORS, visit->buf);
+	why2 = mirrors_judge(visit->buf, rc, visit->ptr.csum);
+	if (why2)
+		return;
+	visit->node = visit->buf;
+	if (walk->first)
+		mirrors_repair(walk->check, addr_sector(visit->ptr.addr),
+			       visit->buf, visit->why);
 }
 
 /* ---- Nodes ---- */
@@ -331,7 +289,7 @@ static void visit_child(const struct node_header *h, unsigned i,
 	}
 }
 
-/* Room for n nodes of a level, both copies. */
+/* Room for n nodes of a level. */
 static bool walk_buffers(struct walk *walk, unsigned level, unsigned n)
 {
 	if (n > BATCH)
@@ -340,7 +298,7 @@ static bool walk_buffers(struct walk *walk, unsigned level, unsigned n)
 		return true;
 	free(walk->buffers[level]);
 	walk->buffers[level] = device_buffer(walk->check,
-					     (size_t)2 * n * TRAX_NODE_BYTES);
+					     (size_t)n * TRAX_NODE_BYTES);
 	walk->room[level] = walk->buffers[level] ? n : 0;
 	return walk->buffers[level] != NULL;
 }

@@ -35,9 +35,9 @@
 #define LOG_TOGETHER 4u		/* log places lie side by side */
 #define LOG_MIN_TRACKS 4u
 #define LOG_MIN_SECTORS 1024u	/* of a log place, two records at least */
-#define NODE_SHARE 4096u
+#define NODE_SHARE 2048u
 #define NODE_MIN_SLOTS 128u
-#define NODE_MAX_SLOTS 1024u
+#define NODE_MAX_SLOTS 2048u
 #define MAX_PHYSICAL_BYTES 65536u
 #define WIPE_SECTORS 2048u	/* at either end */
 #define MAX_TAKEN 160u

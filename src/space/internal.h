@@ -68,6 +68,7 @@ struct space {
 	size_t tracks, tracks_room;
 	uint64_t slots_total, slots_busy, slots_reserved;
 	traxaddr last_slot;	/* where the last node without a place went */
+	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
 };
 
 struct pending *pending_running(struct space *space);

@@ -6,7 +6,8 @@
  * is still needed does.  A slot of the tree is always busy.
  *
  * A node goes next to its neighbour: the next free slot of the same track, in
- * address order; if that track is full, the nearest one that is not.
+ * address order; if that track is full, the nearest one that is not.  Its
+ * mirror goes behind the mirror that was placed last.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -238,27 +239,79 @@ static uint32_t track_free_slot(const struct node_track *t, uint32_t from)
 	return (uint32_t)(w * WORD_BITS) + (uint32_t)__builtin_ctzll(word);
 }
 
+static traxaddr slot_mark_taken(struct space *s, struct node_track *t,
+				uint32_t slot)
+{
+	assert(s->slots_reserved);
+	bit_set(t->busy, slot);
+	bit_set(t->tree, slot);
+	t->busy_n++;
+	s->slots_busy++;
+	s->slots_reserved--;
+	return t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
+}
+
 traxaddr space_slot_take(struct space *s, traxaddr near, bool apart)
 {
 	const traxaddr from = near ? near : s->last_slot;
 	uint32_t slot = 0;
 	struct node_track *home = slot_find(s, from, &slot), *t = home;
+	traxaddr addr;
 
-	assert(s->slots_reserved);
 	if (!t || track_is_full(t) || (apart && near))
 		t = track_nearest(s, from, home);
 	if (!t)
 		t = home;
 	assert(t && !track_is_full(t));
 	slot = track_free_slot(t, t == home ? slot + 1 : 0);
-	bit_set(t->busy, slot);
-	bit_set(t->tree, slot);
-	t->busy_n++;
-	s->slots_busy++;
-	s->slots_reserved--;
+	addr = slot_mark_taken(s, t, slot);
 	if (!near)
-		s->last_slot = t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
-	return t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
+		s->last_slot = addr;
+	return addr;
+}
+
+/* The track with the most free slots, not counting `skip`. */
+static struct node_track *track_emptiest(const struct space *s,
+					 const struct node_track *skip)
+{
+	struct node_track *best = NULL;
+
+	for (size_t i = 0; i < s->tracks; i++) {
+		struct node_track *t = &s->track[i];
+
+		if (t != skip && !track_is_full(t) &&
+		    (!best || t->slots - t->busy_n >
+		     best->slots - best->busy_n))
+			best = t;
+	}
+	return best;
+}
+
+/* An eighth of a track is left free, so that nodes on it which are changed
+ * find slots there. */
+static bool track_takes_mirrors(const struct node_track *t)
+{
+	return t->busy_n + t->slots / 8 < t->slots;
+}
+
+traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
+{
+	uint32_t slot = 0, mine = 0;
+	const struct node_track *home = slot_find(s, of, &mine);
+	struct node_track *t = slot_find(s, s->last_mirror, &slot);
+
+	if (!t || t == home || !track_takes_mirrors(t)) {
+		t = track_emptiest(s, home);
+		slot = 0;
+	}
+	/* The only track with room: half of it away. */
+	if (!t) {
+		t = slot_find(s, of, &mine);
+		assert(t && !track_is_full(t));
+		slot = (mine + t->slots / 2) % t->slots;
+	}
+	s->last_mirror = slot_mark_taken(s, t, track_free_slot(t, slot));
+	return s->last_mirror;
 }
 
 static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)

@@ -123,6 +123,14 @@ void space_slots_release(struct space *space, unsigned n);
  */
 traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
 
+/*
+ * A slot for the mirror of the node at `of`, on another track while there is
+ * one with a free slot.  Mirrors of any nodes follow one another on a track
+ * that was the emptiest, so that a checkpoint writes them in few accesses.
+ * Like the above from what has been reserved.
+ */
+traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
+
 /* Frees a slot: at once when it was taken in the running generation and is
  * not yet part of a frozen one, else pending. */
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);

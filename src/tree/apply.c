@@ -24,16 +24,15 @@
 
 /* ---- Slots and frames ---- */
 
-static traxaddr take_slot(struct tree *tree, traxaddr near, bool apart)
+static void use_reserved(struct tree *tree, unsigned slots)
 {
 	struct tree_txn *txn = tree->txn;
 
 	/* Beyond its bounds a transaction lives from what is kept free. */
-	if (txn && txn->slots)
-		txn->slots--;
-	else if (!space_slots_reserve(tree->space, 1))
+	if (txn && txn->slots >= slots)
+		txn->slots -= slots;
+	else if (!space_slots_reserve(tree->space, slots))
 		abort();
-	return space_slot_take(tree->space, near, apart);
 }
 
 static void free_slot(struct tree *tree, traxaddr addr, uint64_t gen)
@@ -51,24 +50,23 @@ void apply_free_slots(struct tree *tree, const struct node_ptr *ptr)
 	free_slot(tree, ptr->addr2, ptr->gen);
 }
 
-static struct node_ptr new_place(struct tree *tree, unsigned level,
-				 traxaddr near)
+static struct node_ptr new_place(struct tree *tree, traxaddr near)
 {
 	struct node_ptr ptr = { .gen = tree->gen };
 
-	ptr.addr = take_slot(tree, near, false);
-	if (level)
-		ptr.addr2 = take_slot(tree, ptr.addr, true);
+	use_reserved(tree, 2);
+	ptr.addr = space_slot_take(tree->space, near, false);
+	ptr.addr2 = space_slot_take_mirror(tree->space, ptr.addr);
 	return ptr;
 }
 
 static void place(struct tree *tree, struct frame *frame, traxaddr near)
 {
-	const struct node_ptr ptr = new_place(tree, frame->level, near);
+	const struct node_ptr ptr = new_place(tree, near);
 
 	frame_set_ptr(tree->frames, frame, &ptr);
 	node_set_place(frame->node, ptr.addr, ptr.addr2, ptr.gen);
-	frame->sealed = frame->written = false;
+	frame->sealed = frame->written = frame->mirrored = false;
 	frame_set_state(tree->frames, frame, FRAME_DIRTY);
 }
 
@@ -101,6 +99,7 @@ static void make_shadow(struct tree *tree, struct frame *frame)
 	shadow->live = false;
 	shadow->sealed = frame->sealed;
 	shadow->written = frame->written;
+	shadow->mirrored = frame->mirrored;
 	shadow->writes = frame->writes;
 	shadow->tries = frame->tries;
 	shadow->bad = frame->bad;

@@ -12,7 +12,8 @@
  * Nodes have their addresses since they were first changed, but a leaf may get
  * another when it is written (ckpt_place.c).  A node's checksum must be known
  * before its parent's (sealing), a leaf's is when it has its place.  They go
- * out by level, then by address.  Where a frozen parent is
+ * out by level, then by address; then their mirrors do, which were given slots
+ * one behind the other, by address alone.  Where a frozen parent is
  * only a shadow its children are found by address; a live parent, perhaps
  * already of the next generation, is told by the child.
  *
@@ -69,6 +70,14 @@ void ckpt_fini(struct tree *tree)
 
 /* ---- Cut ---- */
 
+static int by_mirror(const void *a, const void *b)
+{
+	const struct frame *x = *(struct frame *const *)a;
+	const struct frame *y = *(struct frame *const *)b;
+
+	return x->ptr.addr2 < y->ptr.addr2 ? -1 : x->ptr.addr2 > y->ptr.addr2;
+}
+
 static int by_place(const void *a, const void *b)
 {
 	const struct frame *x = *(struct frame *const *)a;
@@ -79,9 +88,10 @@ static int by_place(const void *a, const void *b)
 	return x->ptr.addr < y->ptr.addr ? -1 : x->ptr.addr > y->ptr.addr;
 }
 
-static void order_all(struct checkpoint *ckpt)
+static void order_all(struct checkpoint *ckpt,
+		      int (*cmp)(const void *a, const void *b))
 {
-	qsort(ckpt->order, ckpt->n, sizeof(*ckpt->order), by_place);
+	qsort(ckpt->order, ckpt->n, sizeof(*ckpt->order), cmp);
 	for (size_t i = 0; i < ckpt->n; i++)
 		ckpt->order[i]->order = i;
 }
@@ -91,16 +101,24 @@ static void freeze(struct tree *tree)
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct list *pos, *next;
 
-	ckpt->n = ckpt->next = 0;
+	ckpt->n = 0;
 	list_for_each_safe(pos, next, &tree->frames->dirty) {
 		struct frame *f = list_entry(pos, struct frame, link);
 
 		frame_set_state(tree->frames, f, FRAME_FROZEN);
-		f->sealed = f->written = false;
+		f->sealed = f->written = f->mirrored = false;
 		f->tries = 0;
 		ckpt->order[ckpt->n++] = f;
 	}
-	order_all(ckpt);
+}
+
+/* Begins to write all nodes that are not written, and then mirrors. */
+static void begin_writing(struct checkpoint *ckpt)
+{
+	order_all(ckpt, by_place);
+	ckpt->next = 0;
+	ckpt->mirrors = false;
+	ckpt->phase = CKPT_WRITING;
 }
 
 static void log_is_durable(struct waiter *waiter, int rc)
@@ -200,7 +218,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 		list_del(l);
 		list_add(&ckpt->now, l);
 	}
-	ckpt->phase = CKPT_WRITING;
+	begin_writing(ckpt);
 	return 0;
 }
 
@@ -286,7 +304,10 @@ static void write_done(struct disk_request *req)
 			frame->bad = true;
 		tree->ckpt.failures++;
 	}
-	frame->written = !frame->writes;
+	if (w->twin)
+		frame->mirrored = true;
+	else
+		frame->written = true;
 	w->frame = NULL;
 	list_add(&tree->ckpt.idle, &w->link);
 	pump(tree);
@@ -323,13 +344,20 @@ static void submit(struct tree *tree, struct frame *frame, bool twin,
 	queue_submit(tree->queue, &w->req);
 }
 
-/* Seals and submits as long as there is room for a node and its twin. */
-static void pump(struct tree *tree)
+static bool has_room(const struct tree *tree)
+{
+	const struct checkpoint *ckpt = &tree->ckpt;
+
+	return ckpt->next < ckpt->n && ckpt->writes < CKPT_WRITES &&
+	       !tree->failed;
+}
+
+/* Seals and submits as long as there is room. */
+static void pump_nodes(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
-	while (ckpt->next < ckpt->n && ckpt->writes + 2 <= CKPT_WRITES &&
-	       !tree->failed) {
+	while (has_room(tree)) {
 		struct frame *frame = ckpt->order[ckpt->next];
 		const bool open = ckpt_may_place(tree, ckpt->next);
 
@@ -341,9 +369,41 @@ static void pump(struct tree *tree)
 		if (!open)
 			ckpt_seal(tree, frame);
 		submit(tree, frame, false, open);
-		if (frame->ptr.addr2)
+	}
+}
+
+/* Mirrors hold the place and the checksum of their nodes: they follow when all
+ * nodes have places. */
+static void pump_mirrors(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+
+	if (!ckpt->mirrors) {
+		if (ckpt->next < ckpt->n || ckpt->unplaced)
+			return;
+		order_all(ckpt, by_mirror);
+		ckpt->next = 0;
+		ckpt->mirrors = true;
+	}
+	while (has_room(tree)) {
+		struct frame *frame = ckpt->order[ckpt->next++];
+
+		if (frame->ptr.addr2 && !frame->mirrored)
 			submit(tree, frame, true, false);
 	}
+}
+
+static void pump(struct tree *tree)
+{
+	if (!tree->ckpt.mirrors)
+		pump_nodes(tree);
+	pump_mirrors(tree);
+}
+
+/* Nothing is left to be submitted. */
+static bool all_submitted(const struct checkpoint *ckpt)
+{
+	return ckpt->mirrors && ckpt->next == ckpt->n;
 }
 
 /* ---- Slots that can't be written ---- */
@@ -404,20 +464,28 @@ static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 /* The running generation, too, has the node there, or it has left the bad slot
  * before (a shadow) and will never use the other. */
 static traxaddr another_slot(struct tree *tree, const struct frame *frame,
-			     traxaddr bad)
+			     traxaddr bad, bool mirror)
 {
-	traxaddr addr;
+	struct space *space = tree->space;
+	traxaddr addr = 0;
 
-	if (!space_slots_reserve(tree->space, 1))
+	if (mirror && space_slots_reserve(space, 1))
+		addr = space_slot_take_mirror(space, frame->ptr.addr);
+	if (addr && !payload_knows(&tree->ckpt, addr)) {
+		space_slot_free(space, addr, tree->gen);
+		addr = 0;
+	}
+	if (!addr && space_slots_reserve(space, 1))
+		addr = space_slot_take(space, bad, true);
+	if (!addr)
 		return 0;
-	addr = space_slot_take(tree->space, bad, true);
 	if (!payload_knows(&tree->ckpt, addr)) {
-		space_slot_free(tree->space, addr, tree->gen);
+		space_slot_free(space, addr, tree->gen);
 		return 0;
 	}
 	payload_mark(&tree->ckpt, addr, true);
 	payload_mark(&tree->ckpt, bad, false);
-	space_slot_free(tree->space, frame->live ? bad : addr, tree->ckpt.gen);
+	space_slot_free(space, frame->live ? bad : addr, tree->ckpt.gen);
 	return addr;
 }
 
@@ -446,10 +514,10 @@ static bool move(struct tree *tree, struct frame *frame)
 	if (++frame->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
 		return false;
 	if (frame->bad)
-		ptr.addr = another_slot(tree, frame, frame->ptr.addr);
+		ptr.addr = another_slot(tree, frame, frame->ptr.addr, false);
 	if (frame->bad_twin)
-		ptr.addr2 = another_slot(tree, frame, frame->ptr.addr2);
-	if (!ptr.addr || (frame->level && !ptr.addr2))
+		ptr.addr2 = another_slot(tree, frame, frame->ptr.addr2, true);
+	if (!ptr.addr || !ptr.addr2)
 		return false;
 	if (frame->live && frame->parent)
 		i = apply_index(frame);
@@ -462,7 +530,8 @@ static bool move(struct tree *tree, struct frame *frame)
 		node_child_set(frame->parent->node, i, &ptr);
 	if (is_root)
 		ckpt->root.tree = ptr;
-	frame->bad = frame->bad_twin = frame->written = false;
+	frame->bad = frame->bad_twin = false;
+	frame->written = frame->mirrored = false;
 	return true;
 }
 
@@ -480,10 +549,10 @@ static void write_again(struct tree *tree)
 			return;
 		}
 		if (frame->level)
-			frame->written = false;
+			frame->written = frame->mirrored = false;
 	}
 	ckpt->failures = 0;
-	ckpt->next = 0;
+	begin_writing(ckpt);
 	pump(tree);
 }
 
@@ -497,7 +566,7 @@ static void finish(struct tree *tree)
 	list_for_each_safe(pos, next, &tree->frames->frozen) {
 		struct frame *f = list_entry(pos, struct frame, link);
 
-		f->sealed = f->written = false;
+		f->sealed = f->written = f->mirrored = false;
 		frame_set_state(tree->frames, f, FRAME_CLEAN);
 		if (!f->live)
 			frame_drop(tree->frames, f);
@@ -598,7 +667,7 @@ static void run_writing(struct tree *tree)
 	struct checkpoint *ckpt = &tree->ckpt;
 
 	pump(tree);
-	if (ckpt->writes || (ckpt->next < ckpt->n && !tree->failed))
+	if (ckpt->writes || (!all_submitted(ckpt) && !tree->failed))
 		return;
 	if (ckpt->failures && !tree->failed) {
 		write_again(tree);
@@ -723,9 +792,9 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter)
 /* ---- Recovery ---- */
 
 /*
- * Leaves that replay has changed are written to their new slots, which no root
- * knows, so that their frames can be evicted.  They may be changed and written
- * again: their generation goes on.
+ * Leaves that replay has changed, and their mirrors, are written to their new
+ * slots, which no root knows, so that their frames can be evicted.  They may be
+ * changed and written again: their generation goes on.
  */
 int ckpt_spill(struct tree *tree)
 {
@@ -739,6 +808,9 @@ int ckpt_spill(struct tree *tree)
 			continue;
 		rc = queue_write(tree->queue, addr_sector(f->ptr.addr),
 				 TRAX_NODE_SECTORS, f->node);
+		if (!rc)
+			rc = queue_write(tree->queue, addr_sector(f->ptr.addr2),
+					 TRAX_NODE_SECTORS, f->node);
 		if (rc)
 			return rc;
 		f->ptr.csum = csum(f->node, TRAX_NODE_BYTES);

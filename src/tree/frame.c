@@ -200,6 +200,7 @@ void frame_put(struct frames *frames, struct frame *frame)
 	frame_set_parent(frames, frame, NULL);
 	frame_set_state(frames, frame, FRAME_FREE);
 	frame->live = frame->sealed = frame->written = false;
+	frame->mirrored = false;
 	frame->bad = frame->bad_twin = false;
 	frame->tries = 0;
 	frame->ptr = (struct node_ptr){ 0, 0, 0, 0 };

@@ -44,7 +44,8 @@ struct frame {
 	enum frame_state state;
 	bool live;
 	bool sealed;		/* frozen: checksum taken, may be written */
-	bool written;		/* frozen: all its copies */
+	bool written;		/* frozen: the write of its node has ended */
+	bool mirrored;		/* frozen: the write of its mirror has ended */
 	bool bad, bad_twin;	/* frozen: that copy's write failed */
 	uint8_t tries;		/* loading: copies tried; frozen: moved */
 	uint8_t writes;		/* frozen: outstanding */

@@ -304,7 +304,9 @@ static const struct tree_txn_ops growth_ops = { grow };
 uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 {
 	struct growth *g = &tree->growth;
-	const uint64_t spare = growth_is_cheap(tree) ? 0 : tree->new_reserved;
+	/* Slots of nodes and mirrors that most give back unused. */
+	const uint64_t spare = growth_is_cheap(tree) ? 0 :
+						       2 * tree->new_reserved;
 	const bool scarce = space_slots_free(tree->space) + spare <
 			    space_slots_total(tree->space) / 4;
 

@@ -116,8 +116,11 @@ struct checkpoint {
 	uint64_t gen;		/* being written */
 	struct root root;	/* that it will have */
 	traxaddr root_addr;
-	struct frame **order;	/* frozen frames, by level, then address */
+	struct frame **order;	/* frozen frames, by level, then address, or
+				   by the addresses of their mirrors */
 	size_t n, next;		/* in order */
+	bool mirrors;		/* their writes are being submitted; order is
+				   by the mirrors' addresses */
 	unsigned failures;	/* frames whose write failed */
 	struct ckpt_write write[CKPT_WRITES];
 	struct list idle;	/* of write[] */

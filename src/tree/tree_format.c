@@ -76,18 +76,23 @@ static int fill_leaf(const struct tree_format *format, void *leaf)
 	return 0;
 }
 
-/* Writes the leaf; fills in root->tree. */
+/* Writes the leaf and its mirror; fills in root->tree. */
 static int write_leaf(struct disk *disk, struct space *space, void *leaf,
 		      struct root *root)
 {
-	if (!space_slots_reserve(space, 1))
+	int rc;
+
+	if (!space_slots_reserve(space, 2))
 		return -ENOSPC;
 	root->tree.addr = space_slot_take(space, 0, false);
+	root->tree.addr2 = space_slot_take_mirror(space, root->tree.addr);
 	root->tree.gen = FIRST_GEN;
-	node_set_place(leaf, root->tree.addr, 0, FIRST_GEN);
+	node_set_place(leaf, root->tree.addr, root->tree.addr2, FIRST_GEN);
 	root->tree.csum = csum(leaf, TRAX_NODE_BYTES);
-	return disk_write(disk, addr_sector(root->tree.addr),
-			  TRAX_NODE_SECTORS, leaf);
+	rc = disk_write(disk, addr_sector(root->tree.addr), TRAX_NODE_SECTORS,
+			leaf);
+	return rc ? rc : disk_write(disk, addr_sector(root->tree.addr2),
+				    TRAX_NODE_SECTORS, leaf);
 }
 
 static int write_areas(const struct super *super, struct disk *disk,

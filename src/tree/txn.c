@@ -154,16 +154,6 @@ unsigned tree_txn_room(const struct tree_txn *txn)
 
 /* ---- Admission ---- */
 
-/* Slots for new_nodes nodes: interior ones need two, and in a low tree there
- * are few of them. */
-static unsigned slots_for(const struct tree *tree, unsigned new_nodes)
-{
-	const unsigned interior = tree->root->level < 2 ?
-				  2u + 2u * tree->root->level : new_nodes;
-
-	return new_nodes + (interior < new_nodes ? interior : new_nodes);
-}
-
 enum verdict { ADMIT, WAIT_PINS, WAIT_ROOM, REFUSE_SPACE, REFUSE_ROFS };
 
 static bool others_hold_slots(const struct tree *tree)
@@ -216,7 +206,8 @@ static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 
 static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 {
-	const unsigned slots = slots_for(tree, txn->bounds.new_nodes);
+	/* Each node has a mirror. */
+	const unsigned slots = 2u * txn->bounds.new_nodes;
 	const bool urgent = txn->own || txn->bounds.urgent;
 	const uint64_t kept = urgent ? 0 :
 		space_slots_total(tree->space) / 8 < KEPT_SLOTS ?
