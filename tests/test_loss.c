@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/data.h"
+#include "fs/failure.h"
+#include "log/internal.h"
 #include "tests/rig_fs.h"
 #include "tests/test.h"
 
@@ -73,9 +74,13 @@ static uint64_t make(struct rig *rig, const char *name, uint64_t seed,
 static void compare(struct rig *rig, uint64_t ino, uint64_t seed,
 		    uint64_t bytes)
 {
+	unsigned i;
+
 	fill(seed);
 	ck_assert_int_eq(do_read(rig, ino, bytes), 0);
-	ck_assert_msg(!memcmp(seen, data, bytes), "wrong content");
+	for (i = 0; i < bytes / BLOCK; i++)
+		ck_assert_msg(!memcmp(seen + i * BLOCK, data + i * BLOCK,
+				      BLOCK), "block %u is wrong", i);
 }
 
 static uint64_t lbn_of(struct rig *rig, uint64_t ino)
@@ -219,12 +224,310 @@ START_TEST(one_error_harms_nobody)
 }
 END_TEST
 
+/* ---- No data can be written ---- */
+
+#define MANY_TRACKS 256u
+
+struct stretch {
+	uint64_t sector, n;
+};
+
+static int by_sector(const void *a, const void *b)
+{
+	uint64_t x = ((const struct stretch *)a)->sector;
+	uint64_t y = ((const struct stretch *)b)->sector;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The tracks of the log and of nodes, and the root areas. */
+static unsigned metadata_of(const struct rig *rig, struct stretch *at)
+{
+	const struct super *super = tree_super(rig->fs->tree);
+	const struct space *space = tree_space(rig->fs->tree);
+	const struct log *log = tree_log(rig->fs->tree);
+	struct range track = { 0, 0 };
+	unsigned n = 0, i;
+
+	for (i = 0; i < log->tracks; i++)
+		at[n++] = (struct stretch){
+			log->track[i].first, log->track[i].units *
+				(log->unit_bytes / SECTOR_BYTES) };
+	while (n < MANY_TRACKS - 4 &&
+	       space_slots_next_track(space, track.first + track.n, &track))
+		at[n++] = (struct stretch){ addr_sector(track.first),
+					    track.n };
+	for (i = 0; i < 4; i++)
+		at[n++] = (struct stretch){ super->area_sector[i / 2][i % 2],
+					    super->area_sectors };
+	qsort(at, n, sizeof(at[0]), by_sector);
+	return n;
+}
+
+/* Every write of data fails. */
+static void fail_data(struct rig *rig)
+{
+	struct stretch at[MANY_TRACKS];
+	unsigned n = metadata_of(rig, at), i;
+	uint64_t from = 0, end;
+
+	for (i = 0; i <= n; i++) {
+		end = i < n ? at[i].sector :
+			      sim_disk(rig->sim)->limits.sectors;
+		if (end > from)
+			fail_writes(rig, from, end - from, 0);
+		from = i < n ? end + at[i].n : end;
+	}
+}
+
+/* What was synced is in the log: it stays there, and in memory, when it can't
+ * be brought home for a while, and then it goes home. */
+START_TEST(logged_data_outlives_errors)
+{
+	const uint64_t outage_ns = UINT64_C(1000000000) * (_i ? 3 : 20);
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	fail_data(&rig);
+	bring_home(&rig);
+	pass(&rig, outage_ns);
+	ck_assert_uint_gt(sim_fault_hits(rig.sim), 2);
+	ck_assert(!fs_read_only(rig.fs));
+	compare(&rig, ino, 1, BYTES);
+	sim_fault_clear(rig.sim);
+	pass(&rig, UINT64_C(60000000000));
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	check_memory(&rig);
+	compare(&rig, ino, 1, BYTES);
+	rig_remount(&rig);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nowhere for good: read-only, and the log has it at the next mount. */
+START_TEST(logged_data_is_never_dropped)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	fail_data(&rig);
+	bring_home(&rig);
+	pass(&rig, UINT64_C(120000000000));
+	ck_assert(fs_read_only(rig.fs));
+	compare(&rig, ino, 1, BYTES);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), -EROFS);
+	ck_assert_int_eq(do_fsync(&rig, ino), -EIO);
+	ck_assert_int_eq(fs_close(rig.fs), -EIO);
+	sim_fault_clear(rig.sim);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Bytes of the file, in steps of BYTES, with the content of a seed. */
+static void write_much(struct rig *rig, uint64_t ino, uint64_t seed,
+		       uint64_t bytes)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .size = BYTES,
+			    .data = data };
+
+	fill(seed);
+	for (; op.offset < bytes; op.offset += BYTES)
+		ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
+static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = BYTES, .buffer = seen };
+
+	return rig_do(rig, &op);
+}
+
+static void fsync_done(struct fs_op *op)
+{
+	op->owner = op;
+}
+
+/* Nothing of it is newer than what is logged or on the disk. */
+static bool lost_all(const struct file *file)
+{
+	const struct block *block;
+
+	for (block = file->head; block; block = block->next)
+		if (block->dirty && !block_is_logged(block))
+			return false;
+	return file->loss && !file->jobs;
+}
+
+/* How many of the first blocks have the content of this seed. */
+static unsigned count_equal(struct rig *rig, uint64_t ino, uint64_t seed)
+{
+	unsigned i, n = 0;
+
+	fill(seed);
+	ck_assert_int_eq(do_read(rig, ino, BYTES), 0);
+	for (i = 0; i < BLOCKS; i++)
+		n += !memcmp(seen + i * BLOCK, data + i * BLOCK, BLOCK);
+	return n;
+}
+
+/* Newer content that is not durable is given up in the end; what the log holds
+ * of the same blocks is not. */
+START_TEST(older_content_comes_back)
+{
+	const uint64_t bytes = 16 * BYTES;	/* a track: not for the log */
+	struct fs_op op = { .type = FS_FSYNC, .done = fsync_done };
+	const struct file *file;
+	unsigned turns = 0, older;
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 1024, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	write_much(&rig, ino, 1, bytes);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	fill(2);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(rig.fs->files->held_count, BLOCKS);
+	fail_data(&rig);
+	write_much(&rig, ino, 3, bytes);
+	compare(&rig, ino, 3, BYTES);
+	op.ino = ino;
+	fs_submit(rig.fs, &op);
+	file = vnode_find(rig.fs, ino)->file;
+	while (!op.owner && !lost_all(file)) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	sim_fault_clear(rig.sim);
+	while (!op.owner) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_int_eq(op.rc, -EIO);
+	ck_assert(!fs_read_only(rig.fs));
+	older = count_equal(&rig, ino, 2);
+	ck_assert_uint_gt(older, 0);
+	/* The last few have been logged when the rest was given up. */
+	ck_assert_uint_eq(older + count_equal(&rig, ino, 3), BLOCKS);
+	fill(1);
+	ck_assert_int_eq(read_at(&rig, ino, BYTES), 0);
+	ck_assert(!memcmp(seen, data, BYTES));
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	rig_remount(&rig);
+	ck_assert_uint_eq(count_equal(&rig, ino, 2), older);
+	ck_assert_uint_eq(older + count_equal(&rig, ino, 3), BLOCKS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- Who hears of a loss ---- */
+
+static int fsync_of(struct rig *rig, uint64_t ino, uint64_t handle)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino, .handle = handle };
+
+	return rig_do(rig, &op);
+}
+
+static void release(struct rig *rig, uint64_t ino, uint64_t handle)
+{
+	struct fs_op op = { .type = FS_RELEASE, .ino = ino, .handle = handle };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
+/* A file too large for the log, that nobody has asked to be durable. */
+static uint64_t make_large(struct rig *rig)
+{
+	uint64_t ino = make(rig, "big", 7, BYTES);
+
+	write_much(rig, ino, 7, 8 * BYTES);
+	return ino;
+}
+
+static char *errors_of(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_ERRORS };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	return op.buffer;
+}
+
+/* Each description that was open hears of it once, syncfs too; who opens it
+ * when somebody has been told does not; and it is in trax.errors. */
+START_TEST(each_description_hears_once)
+{
+	uint64_t ino, a, b, c;
+	struct rig rig;
+	char *text;
+
+	rig_open(&rig, 64, 1);
+	a = fs_new_handle(rig.fs);
+	b = fs_new_handle(rig.fs);
+	ino = make_large(&rig);
+	fail_data(&rig);
+	ck_assert_int_eq(fsync_of(&rig, ino, a), -EIO);
+	ck_assert(!fs_read_only(rig.fs));
+	sim_fault_clear(rig.sim);
+	c = fs_new_handle(rig.fs);
+	ck_assert_int_eq(fsync_of(&rig, ino, a), 0);
+	ck_assert_int_eq(fsync_of(&rig, ino, c), 0);
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_int_eq(fsync_of(&rig, ino, b), -EIO);
+	ck_assert_int_eq(fsync_of(&rig, ino, b), 0);
+	release(&rig, ino, b);
+	ck_assert_int_eq(do_read(&rig, ino, BYTES), -EIO);
+	text = errors_of(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "lost"));
+	ck_assert_ptr_nonnull(strstr(text, "/big"));
+	free(text);
+	rig_remount(&rig);
+	ck_assert_int_ne(do_read(&rig, ino, BYTES), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nobody has been told yet: whoever opens it now is. */
+START_TEST(a_loss_waits_for_somebody)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make_large(&rig);
+	fail_data(&rig);
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	sim_fault_clear(rig.sim);
+	ck_assert_int_eq(fsync_of(&rig, ino, fs_new_handle(rig.fs)), -EIO);
+	ck_assert_int_eq(fsync_of(&rig, ino, fs_new_handle(rig.fs)), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loss");
 	TCase *tc = tcase_create("data");
 
 	tcase_add_test(tc, one_error_harms_nobody);
+	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
+	tcase_add_test(tc, logged_data_is_never_dropped);
+	tcase_add_test(tc, older_content_comes_back);
+	tcase_add_test(tc, each_description_hears_once);
+	tcase_add_test(tc, a_loss_waits_for_somebody);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

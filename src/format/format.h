@@ -468,6 +468,7 @@ static_assert(sizeof(struct scrub_item) == 36, "scrub_item");
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */
 	ERROR_CSUM = 2,		/* it gave other bytes */
+	ERROR_LOST = 3,		/* it could be written nowhere; addr is 0 */
 };
 
 /* Work that goes on over several steps or after a crash. */

@@ -327,7 +327,7 @@ static const char *verify_error(struct key key, const void *value,
 	(void)key;
 	if (bytes != sizeof(*e))
 		return "error has the wrong length";
-	if (e->what != ERROR_READ && e->what != ERROR_CSUM)
+	if (e->what < ERROR_READ || e->what > ERROR_LOST)
 		return "error of an unknown kind";
 	return e->healed > 1 ? "error is neither healed nor not" : NULL;
 }

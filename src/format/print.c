@@ -204,10 +204,17 @@ static void print_copies(struct text *t, const struct copy_entry *e, size_t n)
 
 static void print_error(struct text *t, const struct error_item *e)
 {
+	static const char *const what[] = {
+		[0] = "unknown",
+		[ERROR_READ] = "cannot be read",
+		[ERROR_CSUM] = "wrong checksum",
+		[ERROR_LOST] = "could not be written",
+	};
+
 	text_add(t, "ino %" PRIu64 " offset %" PRIu64 " at %" PRIu64 "+%u %s%s",
 		 le64_get(e->ino), le64_get(e->off), le64_get(e->addr),
 		 le32_get(e->sectors),
-		 e->what == ERROR_READ ? "cannot be read" : "wrong checksum",
+		 e->what <= ERROR_LOST ? what[e->what] : what[0],
 		 e->healed ? ", healed" : "");
 }
 

@@ -20,6 +20,7 @@
 
 #include "fs/internal.h"
 
+#include "disk/fault.h"
 #include "sched/queue.h"
 
 #define BLOCK_BYTES TRAX_BLOCK_BYTES
@@ -48,6 +49,7 @@
 struct file;
 struct files;
 struct job;
+struct loss;
 
 /* ---- Blocks ---- */
 
@@ -65,6 +67,8 @@ struct block {
 	bool dirty;		/* newer than the tree and any job */
 	bool reserved;		/* space_reserve was called for it */
 	bool bad_home;		/* could not be written where it belongs */
+	uint8_t failures;	/* to write its newest content, in a row */
+	uint8_t home_failures;	/* to bring the held content home, in a row */
 	bool foreign;		/* data is the tree's (read-only mounts) */
 	uint64_t index;
 	void *data;		/* the newest content */
@@ -176,10 +180,10 @@ struct file {
 	bool final;			/* the flush may place tails */
 	bool dead;			/* being deleted */
 	bool copies;			/* may have REPLICA items */
-	int error;			/* told by the next fsync */
+	struct loss *loss;		/* failure.c; NULL: nothing was lost */
 	int load_rc;
 	unsigned users;			/* operations under way */
-	unsigned failures;		/* writes in a row */
+	uint64_t pause_ns;		/* no job begins before this time */
 	uint64_t size;			/* bytes, as users see it */
 	uint64_t parent, goal;
 	struct list gate;		/* struct gated */
@@ -270,6 +274,9 @@ struct files {
 	uint64_t home_seq;		/* bring home what was logged up to */
 	uint64_t home_asked;		/* the log would like that for this */
 	uint64_t home_ns;	/* when the first held block was logged */
+	int loss;		/* data was given up: told by one syncfs */
+	bool stopped;		/* the file system has failed: files_stop */
+	uint64_t wake_ns;	/* jobs_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;
 };
@@ -364,6 +371,8 @@ void file_exclusive_end(struct excl *excl);
 bool file_is_closed(const struct file *file);
 /* Jobs may have ended: lets exclusive operations and syncs go on. */
 void file_settled(struct file *file);
+/* The same for all files. */
+void files_settled(struct files *files);
 /* Commits what is logged, once at a time, and then pumps. */
 void files_commit(struct files *files);
 /* Buffers that writers may take now. */
@@ -472,6 +481,8 @@ struct job {
 	bool waited;		/* for a checkpoint that may free space */
 	unsigned want;		/* blocks to ask space for */
 	int rc;
+	bool failed;		/* some segment */
+	enum fault_class class;	/* of that error */
 	void (*written)(struct job *job, int rc);
 	struct hold *hold;
 	struct need need;
@@ -486,6 +497,9 @@ struct job *job_new(struct file *file, enum job_kind kind, uint64_t first);
 struct job *job_new_offer(struct file *file, uint64_t first);
 /* Marks its blocks as being written, and keeps their data. */
 void job_claim(struct job *job);
+/* How many dirty blocks that no job has there are from job->first on, as many
+ * as the job can have. */
+unsigned job_collect(const struct job *job);
 /* Block i is over; `ok`: it is where it belongs, else it is dirty again. */
 void job_release(struct job *job, unsigned i, bool ok);
 /* Ends it; blocks claimed and not released are dirty again. */

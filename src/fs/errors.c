@@ -26,7 +26,7 @@ struct errors {
 	uint64_t next;		/* number of the next item */
 	uint64_t count;
 	struct {
-		uint64_t sector;
+		uint64_t sector, ino, off;
 		uint8_t what, healed;
 	} known[KNOWN];
 	unsigned known_next;
@@ -143,10 +143,14 @@ static bool error_is_known(struct errors *errors, const struct error *error)
 	for (i = 0; i < KNOWN; i++)
 		if (errors->known[i].what == error->what &&
 		    errors->known[i].sector == error->sector &&
+		    (error->sector || (errors->known[i].ino == error->ino &&
+				       errors->known[i].off == error->off)) &&
 		    errors->known[i].healed == error->healed)
 			return true;
 	i = errors->known_next++ % KNOWN;
 	errors->known[i].sector = error->sector;
+	errors->known[i].ino = error->ino;
+	errors->known[i].off = error->off;
 	errors->known[i].what = (uint8_t)error->what;
 	errors->known[i].healed = error->healed;
 	return false;
@@ -211,6 +215,18 @@ struct listing {
 	char *path;		/* what is known of its end */
 };
 
+static const char *what_name(uint8_t what)
+{
+	switch (what) {
+	case ERROR_READ:
+		return "unreadable";
+	case ERROR_LOST:
+		return "lost";
+	default:
+		return "checksum";
+	}
+}
+
 static void error_json(struct listing *listing, uint64_t number,
 		       const struct error_item *item)
 {
@@ -221,7 +237,7 @@ static void error_json(struct listing *listing, uint64_t number,
 		"offset", (json_int_t)le64_get(item->off),
 		"lbn", (json_int_t)addr_sector(le64_get(item->addr)),
 		"sectors", (int)le32_get(item->sectors),
-		"what", item->what == ERROR_READ ? "unreadable" : "checksum",
+		"what", what_name(item->what),
 		"healed", item->healed,
 		"seconds", (json_int_t)le64_get(item->seconds));
 

@@ -13,6 +13,7 @@
  * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
  *    dirty pool.  The last quarter is for what must go on.
  */
+#include "fs/failure.h"
 #include "fs/prefetch.h"
 #include "fs/prewrite.h"
 
@@ -121,6 +122,7 @@ int files_new(struct fs *fs)
 	if (!files)
 		return -ENOMEM;
 	files->fs = fs;
+	files->wake_ns = UINT64_MAX;
 	fs->files = files;
 	files_lists(files);
 	rc = files_pools(files);
@@ -258,12 +260,13 @@ void file_unused(struct file *file)
 
 	if (file->users || file->jobs || file->blocks || file->loading ||
 	    vnode->opens || !list_empty(&file->excls) ||
-	    !list_empty(&file->needs) || file->error ||
+	    !list_empty(&file->needs) || (file->loss && vnode->refs) ||
 	    (file->pieces && map_count(file->pieces)))
 		return;
 	list_del(&file->link);
 	list_del(&file->flush_link);
 	files->file_count--;
+	loss_free(file);
 	if (file->pieces)
 		map_free(file->pieces);
 	free(file);
@@ -373,7 +376,7 @@ int file_enter(struct file *file, struct gated *gated)
 /* What this file has in the log may be what fills it. */
 static bool file_fills_log(const struct file *file)
 {
-	return file->held_count &&
+	return file->held_count && !tree_failed(file->files->fs->tree) &&
 	       log_fill_percent(tree_log(file->files->fs->tree)) >
 		       EXCL_LOG_PERCENT;
 }
@@ -424,6 +427,20 @@ void file_settled(struct file *file)
 	if (list_empty(&file->excls))
 		gate_open(&file->gate);
 	file_put(file);
+}
+
+/* What goes on may end files: each is looked at once, at the front. */
+void files_settled(struct files *files)
+{
+	size_t n = files->file_count;
+	struct file *file;
+
+	while (n-- && (file = list_first(&files->all, struct file, link))) {
+		list_del(&file->link);
+		list_add(&files->all, &file->link);
+		file_settled(file);
+	}
+	syncs_check_list(&files->syncs);
 }
 
 void file_exclusive(struct excl *excl)
@@ -488,6 +505,11 @@ bool sync_check(struct sync *sync)
 	struct files *files = sync->waiter.owner;
 	struct list *pos;
 
+	if (tree_failed(files->fs->tree)) {
+		list_del(&sync->link);
+		sync->done(sync, -EIO);
+		return true;
+	}
 	if (sync->file) {
 		if (!sync_file_over(sync->file, sync->stamp))
 			return false;
@@ -596,6 +618,7 @@ struct fsync {
 	struct fs *fs;
 	struct fs_op *op;	/* or */
 	struct waiter *close;	/* everything, for unmount */
+	bool all;		/* of the file system, not of one inode */
 	unsigned commits;
 };
 
@@ -605,10 +628,14 @@ static void fsync_over(struct fsync *fsync, int rc)
 	struct fs *fs = fsync->fs;
 	struct waiter *close = fsync->close;
 	struct fs_op *op = fsync->op;
+	struct files *files = fs->files;
 
-	if (file && !rc) {
-		rc = file->error;
-		file->error = 0;
+	if (!rc && file)
+		rc = loss_tell(file, op->handle);
+	if (!rc && !file && files->loss && fsync->all) {
+		rc = files->loss;
+		if (op)
+			files->loss = 0;
 	}
 	files_release(fsync);
 	if (file)
@@ -702,6 +729,7 @@ static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 	fsync->op = op;
 	fsync->close = close;
 	fsync->gated.again = fsync_step;
+	fsync->all = scope == FSYNC_ALL;
 	fsync->sync.file = file;
 	fsync->sync.done = fsync_written;
 	fsync->sync.owner = fsync;
@@ -797,11 +825,16 @@ static void files_scan(struct files *files, uint64_t now_ns)
 uint64_t files_run(struct fs *fs, uint64_t now_ns)
 {
 	struct files *files = fs->files;
-	uint64_t order_ns = order_run(files, now_ns);
+	uint64_t next_ns = order_run(files, now_ns);
 
 	pieces_run(files);
 	hold_run(files, false);
 	prewrite_run(files, now_ns);
+	files_stop(files);
+	if (now_ns >= files->wake_ns) {
+		files->wake_ns = UINT64_MAX;
+		jobs_pump(files);
+	}
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);
@@ -810,8 +843,9 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	}
 	if (!list_empty(&files->broken))
 		return now_ns;
+	next_ns = files->wake_ns < next_ns ? files->wake_ns : next_ns;
 	if (files->dirty_count || files->held_count || files->offers ||
 	    !list_empty(&files->releases))
-		return order_ns < files->scan_ns ? order_ns : files->scan_ns;
-	return order_ns;
+		next_ns = files->scan_ns < next_ns ? files->scan_ns : next_ns;
+	return next_ns;
 }

@@ -15,6 +15,7 @@
 
 #include "base/msg.h"
 #include "fs/errors.h"
+#include "fs/failure.h"
 #include "fs/heal.h"
 #include "fs/keep.h"
 #include "fs/nodes.h"
@@ -45,7 +46,10 @@ static void fs_op_forget(struct fs *fs, struct fs_op *op)
 
 	if (vnode) {
 		vnode->refs -= op->size < vnode->refs ? op->size : vnode->refs;
-		vnode_drop_unused(fs, vnode);
+		if (!vnode->refs && vnode->file)
+			file_unused(vnode->file);
+		else
+			vnode_drop_unused(fs, vnode);
 	}
 	fs_answer(fs, op, 0);
 }
@@ -64,8 +68,17 @@ static void fs_close_handle(struct fs *fs, uint64_t ino)
 		vnode_drop_unused(fs, vnode);
 }
 
+uint64_t fs_new_handle(struct fs *fs)
+{
+	return ++fs->handles;
+}
+
 static void fs_op_release(struct fs *fs, struct fs_op *op)
 {
+	struct vnode *vnode = vnode_find(fs, op->ino);
+
+	if (vnode && vnode->file)
+		loss_closed(vnode->file, op->handle);
 	fs_close_handle(fs, op->ino);
 	fs_answer(fs, op, 0);
 }

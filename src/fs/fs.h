@@ -200,6 +200,9 @@ struct fs_op {
 				   WRITE, FALLOCATE: FS_SET_KILL_PRIV;
 				   OPEN: O_* flags; O_TRUNC: it will be
 				   truncated by a SETATTR */
+	uint64_t handle;	/* FSYNC, RELEASE: the open file description,
+				   by its number of fs_new_handle; 0: one that
+				   has been there from the beginning */
 	uint64_t offset;	/* READ, WRITE, FALLOCATE, COPY_RANGE, EXTENTS;
 				   READDIR: cookie, 0 = start */
 	uint64_t offset2;	/* COPY_RANGE: target offset; COPIES, HEAT:
@@ -236,6 +239,14 @@ struct fs_op {
 };
 
 void fs_submit(struct fs *fs, struct fs_op *op);
+
+/*
+ * A number for a file that has just been opened.  When data of a file is given
+ * up (it could be written nowhere), each description of it is told so by one
+ * FS_FSYNC, as the kernel does it (errseq): those opened before the first of
+ * them was told.  One FS_SYNCFS is told, too.
+ */
+uint64_t fs_new_handle(struct fs *fs);
 
 /* Facts for trax.* attributes; JSON text allocated, caller frees.  NULL: no
  * memory.  See traxctl(8). */

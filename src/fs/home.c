@@ -12,6 +12,7 @@
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
+#include "fs/failure.h"
 #include "fs/prewrite.h"
 
 #include <assert.h>
@@ -92,41 +93,17 @@ static int home_run(struct ticket *ticket)
 	return 0;
 }
 
-static void home_written(struct job *job, int rc)
-{
-	struct file *file = job->file;
-	struct block *block;
-	unsigned i;
-
-	for (i = 0; i < job->n; i++) {
-		block = block_find(file, job->first + i);
-		if (rc) {
-			block->bad_home = true;
-			job_release(job, i, false);
-			continue;
-		}
-		hold_drop(file, block);
-		job_release(job, i, true);
-	}
-	job->done = job->n;
-	if (rc)
-		job_flush(file, file->files->stamp, false, true);
-	job_end(job);
-}
-
 static void home_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct job *job = ticket->state;
 
 	(void)seq;
 	ticket_finish(ticket, 0);
-	if (rc)
-		msg_error("%s: inode %llu: logged data has no place",
-			  job->files->fs->disk->name,
-			  (unsigned long long)job->file->ino);
-	if (rc || !job->n) {
-		if (rc)
-			job->files->home_seq = 0;
+	if (rc) {
+		home_failed(job, rc);
+		return;
+	}
+	if (!job->n) {
 		job_end(job);
 		return;
 	}
@@ -172,7 +149,7 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 	struct job *job;
 
 	excl = list_first(&file->excls, struct excl, link);
-	if (excl && excl->active)
+	if ((excl && excl->active) || file_pauses(file))
 		return false;
 	for (; block && *left; block = block->next) {
 		if (!block->hold || block->job || block->index < skip ||
@@ -190,7 +167,7 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 		started = true;
 		if (ticket_start(files->fs, &home_type, NULL, job)) {
 			file->users++;
-			job_end(job);
+			home_failed(job, -ENOMEM);
 			file->users--;
 			return true;
 		}
@@ -276,6 +253,8 @@ bool homes_pump(struct files *files)
 	bool started = false;
 	size_t n = 0;
 
+	if (tree_failed(files->fs->tree))
+		return false;
 	if (files->home_asked && homes_pay(files)) {
 		homes_ask(files, files->home_asked);
 		files->home_asked = 0;

@@ -63,6 +63,7 @@ struct fs {
 	struct list all_tickets;	/* not yet finished */
 	uint64_t tickets;		/* how many these are */
 	uint64_t answers;		/* ops answered so far */
+	uint64_t handles;		/* open file descriptions so far */
 	bool gone;			/* the disk does not answer any more */
 	uint64_t reruns_max;		/* of any ticket */
 	uint64_t overruns;		/* runs beyond a ticket's bound */

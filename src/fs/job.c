@@ -18,6 +18,7 @@
  *    claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
+#include "fs/failure.h"
 #include "fs/place.h"
 #include "fs/prewrite.h"
 #include "fs/replica.h"
@@ -30,7 +31,6 @@
 #include "base/msg.h"
 #include "fs/watch.h"
 
-#define MAX_FAILURES 8u
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 #define EARLY_PART 16u	/* of the pool may be dirty for a while */
 #define EARLY_LOOK 16u	/* files looked at for one to begin with */
@@ -116,6 +116,7 @@ static struct job *job_begin(struct file *file, enum job_kind kind, bool small,
 	job->n = job->done = job->segments = job->outstanding = job->want = 0;
 	job->stamp = UINT64_MAX;
 	job->rc = 0;
+	job->failed = false;
 	job->hold = NULL;
 	job->ticket = NULL;
 	job->need = (struct need){
@@ -255,65 +256,24 @@ static void job_prepared(struct file *file)
 	}
 }
 
-/* Dirty blocks from job->first on that no job has; at most `most`. */
-static unsigned job_collect(const struct job *job, unsigned most)
+/* At most `most`; what can't be written home is a job by itself. */
+static unsigned collect(const struct job *job, unsigned most)
 {
 	struct block *block = block_find(job->file, job->first);
+	bool bad_home = block && block->bad_home;
 	unsigned n = 0;
 
 	while (block && block->index == job->first + n && block->dirty &&
-	       !block->job && n < most) {
+	       !block->job && block->bad_home == bad_home && n < most) {
 		n++;
 		block = block->next;
 	}
 	return n;
 }
 
-/* ---- Failure ---- */
-
-/* Blocks that can't be written anywhere: told by the next fsync.  Those that
- * wait for the INLINE item to go never will be, either. */
-static void job_lose(struct job *job, int rc)
+unsigned job_collect(const struct job *job)
 {
-	struct file *file = job->file;
-	struct block *block, *next;
-	uint64_t end = file->has_inline ? UINT64_MAX : job->first + job->n;
-
-	msg_error("%s: inode %llu, offset %llu: data cannot be written (%s)",
-		  job->files->fs->disk->name, (unsigned long long)file->ino,
-		  (unsigned long long)job->first * BLOCK_BYTES, strerror(-rc));
-	file->error = rc == -ENOSPC ? rc : -EIO;
-	for (block = block_at_or_after(file, job->first);
-	     block && block->index < end; block = next) {
-		next = block->next;
-		if (block->dirty && !block->job)
-			block_drop(file, block);
-	}
-}
-
-/*
- * Tried again elsewhere: the blocks are dirty again, and sectors that could not
- * be written are not given back.  After several failures in a row it is given
- * up, so that nobody waits for ever.
- */
-static void job_failed(struct job *job, int rc)
-{
-	struct file *file = job->file;
-	unsigned i, from = job->done;
-
-	file->failures++;
-	if (file->failures < MAX_FAILURES && (rc == -EIO || rc == -ENOMEM) &&
-	    !tree_failed(job->files->fs->tree)) {
-		job_end(job);
-		return;
-	}
-	for (i = from; job->claimed && i < job->n; i++)
-		job_release(job, i, false);
-	job->claimed = false;
-	if (!job->n)
-		job->n = job_collect(job, job_most(job));
-	job_lose(job, rc);
-	job_end(job);
+	return collect(job, job_most(job));
 }
 
 /* ---- Disk ---- */
@@ -347,7 +307,8 @@ void job_segment_over(struct job_segment *segment)
 	watch_access(job->files->fs, WATCH_WRITE, req->sector, req->sectors);
 	if (req->result) {
 		job->rc = -EIO;
-		segment->failed = true;
+		job->failed = segment->failed = true;
+		job->class = fault_class(req->op, req->result);
 		msg_error("%s: sector %llu cannot be written",
 			  job->files->fs->disk->name,
 			  (unsigned long long)req->sector);
@@ -593,12 +554,12 @@ static void commit_end(struct ticket *ticket, int rc, uint64_t seq)
 	for (; job->done < end; job->done++) {
 		block = block_find(file, job->first + job->done);
 		block->bad_home = false;
+		block->failures = block->home_failures = 0;
 		block_unreserve(file, block);
 		if (block->hold)
 			hold_drop_later(file, block, seq);
 		job_release(job, job->done, true);
 	}
-	file->failures = 0;
 	if (job->done < job->n) {
 		ticket_again(ticket);
 		return;
@@ -792,7 +753,7 @@ static int prepare_run(struct ticket *ticket)
 	struct job *job = ticket->state;
 	struct inode_item item;
 	enum mapping mapping = UNMAPPED;
-	unsigned n = job_collect(job, job->n ? job->n : job_most(job));
+	unsigned n = collect(job, job->n ? job->n : job_most(job));
 	uint64_t after;
 	int rc, err;
 
@@ -808,8 +769,12 @@ static int prepare_run(struct ticket *ticket)
 	if (mapping == UNWRITTEN &&
 	    block_find(job->file, job->first)->bad_home)
 		job->kind = JOB_DIRECT;
-	if (mapping == WRITTEN && !job_replaces(job, n))
+	if (mapping == WRITTEN && !job_replaces(job, n)) {
+		/* It is logged already. */
+		if (block_is_logged(block_find(job->file, job->first)))
+			return -ENOSPC;
 		job->kind = JOB_LOGGED;
+	}
 	if (job->kind == JOB_DIRECT) {
 		rc = job_after(ticket, job, &after);
 		if (rc)
@@ -817,7 +782,8 @@ static int prepare_run(struct ticket *ticket)
 		if (!job->want || job->want > n)
 			job->want = n;
 		rc = job_take(ticket, job, after);
-		if (rc == -ENOSPC && mapping == WRITTEN)
+		if (rc == -ENOSPC && mapping == WRITTEN &&
+		    !block_is_logged(block_find(job->file, job->first)))
 			job->kind = JOB_LOGGED;
 		else if (rc)
 			return rc;
@@ -888,7 +854,7 @@ static int logged_run(struct ticket *ticket)
 {
 	struct job *job = ticket->state;
 	enum mapping mapping = UNMAPPED;
-	unsigned n = job_collect(job, LOG_BLOCKS), mapped;
+	unsigned n = collect(job, LOG_BLOCKS), mapped;
 	uint64_t after;
 	int rc;
 
@@ -941,12 +907,16 @@ static void logged_end(struct ticket *ticket, int rc, uint64_t seq)
 	for (i = 0; i < job->n; i++) {
 		block = block_find(file, job->first + i);
 		hold_set(file, block, job->hold);
+		block->failures = 0;
+		if (!block->bad_home)
+			block->home_failures = 0;
+		/* There was no other place: the old one again. */
+		block->bad_home = false;
 		block_clean(file, block);
 		block_unreserve(file, block);
 	}
 	if (job->n)
 		job->hold = NULL;
-	file->failures = 0;
 	job->done = job->n;
 	job_end(job);
 }
@@ -1028,7 +998,6 @@ static void inline_end(struct ticket *ticket, int rc, uint64_t seq)
 			hold_drop_later(file, block, seq);
 		block_settle(file, block);
 	}
-	file->failures = 0;
 	job->done = job->n;
 	job_end(job);
 }
@@ -1121,7 +1090,8 @@ static bool job_may(const struct file *file)
 	unsigned backs = files->jobs_busy - files->homes_busy -
 			 (files->offers - files->home_offers);
 
-	return !file->preparing && file->backs - file->offers < JOBS_PER_FILE &&
+	return !file->preparing && !file_pauses(file) &&
+	       file->backs - file->offers < JOBS_PER_FILE &&
 	       !file_is_closed(file) && file->loaded &&
 	       jobs_may(files, file_is_small(file)) &&
 	       (file_is_small(file) || file->sync || backs < LARGE_BACKS);
@@ -1180,7 +1150,7 @@ void job_stream(struct file *file)
 	least = least < STREAM_MIN_BLOCKS ? STREAM_MIN_BLOCKS : least;
 	least = least < most ? least : most;
 	if (file->run_end - file->run_first < least || !job_may(file) ||
-	    file->has_inline)
+	    file->has_inline || tree_failed(files->fs->tree))
 		return;
 	block = block_at_or_after(file, file->run_first);
 	while (block && (!block->dirty || block->job))
@@ -1293,7 +1263,8 @@ void jobs_pump(struct files *files)
 	files->pumping = true;
 	do {
 		files->pump_again = false;
-		jobs_pump_once(files);
+		if (!tree_failed(files->fs->tree))
+			jobs_pump_once(files);
 		writers_run(files);
 	} while (files->pump_again);
 	files->pumping = false;

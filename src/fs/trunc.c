@@ -15,6 +15,7 @@
  * 5. Copies of what is cut go before, in transactions of their own; until the
  *    end nobody attaches others.
  */
+#include "fs/failure.h"
 #include "fs/replica.h"
 
 #include <errno.h>
@@ -942,7 +943,7 @@ static void cut_start(struct excl *excl, int rc)
 	cut->waited = false;
 	if (cut->kind == CUT_DELETE) {
 		cut_drop_blocks(cut->file, 0, FOREVER / BLOCK_SECTORS);
-		cut->file->error = 0;
+		loss_free(cut->file);
 		rc = 0;
 	}
 	if (rc)

@@ -288,7 +288,7 @@ void writers_run(struct files *files)
 {
 	struct io *io;
 
-	while (files_room(files) &&
+	while ((files_room(files) || tree_failed(files->fs->tree)) &&
 	       (io = list_first(&files->writers, struct io, link))) {
 		list_del(&io->link);
 		io->step(io);
