@@ -46,7 +46,7 @@ struct node {
 struct fs {
 	struct map *nodes, *names;
 	struct geom *geom;
-	uint64_t next_ino, next_seq;
+	uint64_t next_ino, next_seq, handles;
 };
 
 static struct node *node_find(struct fs *fs, uint64_t ino)
@@ -563,6 +563,11 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 {
 	op->rc = run(fs, op);
 	op->done(op);
+}
+
+uint64_t fs_new_handle(struct fs *fs)
+{
+	return ++fs->handles;
 }
 
 uint64_t fs_run(struct fs *fs, int timeout_ms)

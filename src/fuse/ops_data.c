@@ -43,6 +43,7 @@ static void done_open(struct fs_op *op)
 	uint64_t ino = op->ino;
 	int rc = op->rc;
 
+	out.fh = fs_new_handle(session->fs);
 	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc)
 		ops_drop_handle(session, ino);
 }
@@ -57,6 +58,9 @@ void ops_open(struct request *req)
 
 void ops_release(struct request *req)
 {
+	const struct fuse_release_in *in = req->fixed;
+
+	req->op.handle = in->fh;
 	request_submit(req, FS_RELEASE, ops_done_status);
 }
 
@@ -161,6 +165,7 @@ void ops_fsync(struct request *req)
 {
 	const struct fuse_fsync_in *in = req->fixed;
 
+	req->op.handle = in->fh;
 	req->op.flags = in->fsync_flags & FUSE_FSYNC_FDATASYNC ? 1 : 0;
 	request_submit(req, FS_FSYNC, ops_done_status);
 }

@@ -146,6 +146,7 @@ static void done_created(struct fs_op *op)
 		request_reply(req, op->rc, NULL, 0);
 		return;
 	}
+	out.open.fh = fs_new_handle(session->fs);
 	ops_fill_entry(&op->attr, &out.entry);
 	if (op->type == FS_MKNOD)
 		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
