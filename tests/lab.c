@@ -66,6 +66,12 @@ void lab_store(struct lab *lab)
 	lab_check_fini(lab);
 }
 
+void lab_unload(struct lab *lab)
+{
+	set_fini(&lab->set);
+	lab_check_fini(lab);
+}
+
 void lab_put(struct lab *lab, struct key key, const void *value, size_t bytes)
 {
 	assert(set_put(&lab->set, key, value, bytes) == 0);

@@ -46,6 +46,9 @@ void lab_fini(struct lab *lab);
 void lab_load(struct lab *lab);
 void lab_store(struct lab *lab);
 
+/* Forgets the loaded set; nothing is written. */
+void lab_unload(struct lab *lab);
+
 /* Changes of the loaded set. */
 void lab_put(struct lab *lab, struct key key, const void *value,
 	     size_t bytes);

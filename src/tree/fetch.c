@@ -8,8 +8,7 @@
  * away unseen.
  *
  * A copy is bad when the read fails, its checksum is not its pointer's, or
- * node_verify finds a reason.  Then the twin is read; a leaf, which has none,
- * is read once more.
+ * node_verify finds a reason.  Then the mirror is read.
  */
 #include <assert.h>
 #include <errno.h>
