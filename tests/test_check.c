@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/mend.h"
 #include "tests/damage.h"
 #include "tests/mutate.h"
 #include "tests/test.h"
@@ -335,6 +336,61 @@ START_TEST(test_unwritable_sector)
 }
 END_TEST
 
+/* Moves a file's first extent, with its content, onto another place. */
+static void move_data(struct lab *lab, uint64_t ino, uint64_t to)
+{
+	struct extent_item *e = lab_value(lab, key_make(ino, ITEM_EXTENT, 0));
+	uint32_t n = (uint32_t)le64_get(e->sectors);
+	uint8_t *buf = aligned_alloc(4096, n * SECTOR_BYTES);
+	struct disk *disk = sim_disk(lab->sim);
+
+	ck_assert_int_eq(disk_read(disk, addr_sector(le64_get(e->addr)), n,
+				   buf), 0);
+	ck_assert_int_eq(disk_write(disk, to, n, buf), 0);
+	e->addr = le64_put(addr_make(0, to));
+	free(buf);
+}
+
+/* How many of the file's blocks [0, n) are mapped. */
+static unsigned mapped(struct lab *lab, uint64_t ino, unsigned n)
+{
+	uint8_t *buf = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	unsigned i, found = 0;
+
+	for (i = 0; i < n; i++)
+		found += !mend_read_block(&lab->check, &lab->set, ino, i, buf);
+	free(buf);
+	return found;
+}
+
+/* Three right blocks in the middle, or at the end, of what a file with other
+ * checksums has: they stay, and the other file loses just these. */
+START_TEST(test_overlap_is_cut)
+{
+	static const unsigned at[] = { 0, 10, 21 };
+	struct check_result result;
+	struct seen seen;
+	struct lab lab;
+	uint64_t sector;
+
+	lab_init(&lab);
+	lab_load(&lab);
+	sector = addr_sector(le64_get(((struct extent_item *)lab_value(
+		&lab, key_make(LAB_BIG, ITEM_EXTENT, 0)))->addr));
+	move_data(&lab, LAB_DEEP, sector + at[_i] * TRAX_BLOCK_SECTORS);
+	lab_store(&lab);
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert_uint_gt(seen.by_problem[PROBLEM_EXTENT_SHARED], 0);
+	ck_assert_msg(!result.left, "left:\n%s", seen.text);
+	expect_silent(&lab, "overlap");
+	lab_load(&lab);
+	ck_assert_ptr_null(lab_whole(&lab, LAB_DEEP));
+	ck_assert_uint_eq(mapped(&lab, LAB_BIG, 40), 37);
+	lab_unload(&lab);
+	lab_fini(&lab);
+}
+END_TEST
+
 /* A key far beyond or before those around it: no other item is lost. */
 START_TEST(test_odd_key)
 {
@@ -537,6 +593,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_paths);
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_odd_key);
+	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
 	tcase_add_test(tcase, test_unwritable_sector);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);
