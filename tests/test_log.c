@@ -173,11 +173,12 @@ struct seen {
 	uint64_t last, chain;
 };
 
-static int see(void *arg, uint64_t seq, bool apply, const void *payload,
-	       size_t bytes)
+static int see(void *arg, uint64_t seq, uint32_t id, bool apply,
+	       const void *payload, size_t bytes)
 {
 	struct seen *s = arg;
 
+	(void)id;
 	ck_assert_uint_ge(bytes, 8);
 	ck_assert_uint_lt(s->n, MAX_SEEN);
 	s->seq[s->n] = seq;

@@ -113,6 +113,60 @@ START_TEST(little_memory_recovers_what_much_has_logged)
 }
 END_TEST
 
+/* Where the first odd block should go home cannot be written: the mount goes
+ * on, the block goes elsewhere. */
+START_TEST(a_home_that_cannot_be_written_moves)
+{
+	struct fs_extent extent;
+	struct fs_op op = { .type = FS_EXTENTS, .buffer = &extent, .size = 1 };
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
+				   .sectors = 8, .k = 1,
+				   .times = UINT64_MAX };
+	struct rig rig;
+
+	rig_open(&rig, 16384, 1);
+	op.ino = make_logged(&rig);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	fault.first = extent.lbn + 8;
+	ck_assert_int_eq(sim_power_cut(rig.sim, SIM_CUT_KEEP, 1), 0);
+	fs_abandon(rig.fs);
+	sim_restart(rig.sim);
+	ck_assert_int_eq(sim_fault_add(rig.sim, &fault), 0);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	check_logged(&rig, op.ino);
+	rig_settle(&rig);
+	ck_assert_uint_gt(sim_fault_hits(rig.sim), 0);
+	ck_assert(!fs_read_only(rig.fs));
+	rig_remount(&rig);
+	check_logged(&rig, op.ino);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A second crash before anything is home: the log still has it. */
+START_TEST(a_crash_of_the_recovery_loses_nothing)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 16384, 1);
+	ino = make_logged(&rig);
+	for (unsigned i = 0; i < 3; i++)
+		rig_crash(&rig);
+	check_logged(&rig, ino);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	rig_crash(&rig);
+	check_logged(&rig, ino);
+	rig_settle(&rig);
+	rig_remount(&rig);
+	rig_crash(&rig);
+	ck_assert_uint_eq(tree_recovered(rig.fs->tree)->data_blocks, 0);
+	check_logged(&rig, ino);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Roots ---- */
 
 static unsigned told;
@@ -277,6 +331,8 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, a_read_only_mount_serves_what_is_logged);
 	tcase_add_test(tcase, little_memory_recovers_what_much_has_logged);
+	tcase_add_test(tcase, a_home_that_cannot_be_written_moves);
+	tcase_add_test(tcase, a_crash_of_the_recovery_loses_nothing);
 	tcase_add_test(tcase, a_lost_copy_of_a_root_is_told);
 	tcase_add_test(tcase, a_lost_root_is_no_older_state);
 	tcase_add_test(tcase, a_lost_root_without_a_log_is_replaced);

@@ -155,6 +155,18 @@ struct block *block_add(struct file *file, uint64_t index)
 	return block;
 }
 
+struct block *block_add_held(struct file *file, uint64_t index, void *data,
+			     struct hold *hold)
+{
+	struct files *files = file->files;
+	struct block *block = files->block_free;
+
+	files->block_free = block->next;
+	block_init(file, block, index, data);
+	hold_set(file, block, hold);
+	return block;
+}
+
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data)
 {

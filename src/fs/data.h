@@ -69,7 +69,7 @@ struct block {
 	bool bad_home;		/* could not be written where it belongs */
 	uint8_t failures;	/* to write its newest content, in a row */
 	uint8_t home_failures;	/* to bring the held content home, in a row */
-	bool foreign;		/* data is the tree's (read-only mounts) */
+	bool foreign;		/* data is not of the pool (read-only mounts) */
 	uint64_t index;
 	void *data;		/* the newest content */
 	struct job *job;	/* being written, maybe an older version */
@@ -289,8 +289,12 @@ struct block *block_find(const struct file *file, uint64_t index);
 struct block *block_at_or_after(const struct file *file, uint64_t index);
 /* Adds a block that is not there; its data is not set.  NULL: pool empty. */
 struct block *block_add(struct file *file, uint64_t index);
-/* The same with data that is the tree's, which neither the pool nor the number
- * of its buffers bounds.  NULL: no memory. */
+/* The same with a buffer of the dirty pool that is full already, and in the
+ * log.  There is a descriptor for each buffer. */
+struct block *block_add_held(struct file *file, uint64_t index, void *data,
+			     struct hold *hold);
+/* The same with data of files_alloc, which neither the pool nor the number of
+ * its buffers bounds.  NULL: no memory. */
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data);
 /* Before data is changed: a block in a job, or held, gets a buffer of its own.

@@ -2,8 +2,8 @@
  * fs.c - open and close, the loop, the table of operations.
  *
  * Opening: queue -> tree (superblock, root, log replay) -> drive -> alloc
- * -> files (recovered data home) -> tree started -> orphans resumed.  Closing
- * goes back the same way, after everything has been written.
+ * -> tree started -> files (recovered data in memory) -> orphans resumed.
+ * Closing goes back the same way, after everything has been written.
  *
  * One turn of the loop: completions, then the tree, then the data; what these
  * have submitted goes to the disk when the queue is polled again.
@@ -549,6 +549,8 @@ static int fs_open_tree(struct fs *fs)
 	struct tree_options options = {
 		.read_only = fs->options.read_only,
 		.accept_loss = fs->options.accept_loss,
+		/* What is not used yet. */
+		.recover_bytes = fs->budget.replicas + fs->budget.flight / 2,
 		.node_pool_bytes = fs->budget.nodes,
 		.commit_ns = (seconds ? seconds : COMMIT_SECONDS) *
 			     NS_PER_SECOND,
@@ -600,7 +602,7 @@ static int fs_open_rest(struct fs *fs)
 	if (rc)
 		return rc;
 	tree_set_node_place(fs->tree, fs_pick_nodes, fs);
-	return files_recover(fs);
+	return 0;
 }
 
 static void fs_free(struct fs *fs)
@@ -645,8 +647,12 @@ static int fs_begin(struct fs *fs)
 {
 	int rc = 0;
 
-	if (!fs->options.read_only) {
+	if (!fs->options.read_only)
 		rc = tree_start(fs->tree);
+	if (!rc)
+		rc = fs_do_without(fs, files_recover(fs),
+				   "some of what the log holds", true);
+	if (!fs->options.read_only) {
 		if (!rc)
 			rc = fs_do_without(fs, move_resume(fs),
 					   "what moves", true);

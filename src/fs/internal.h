@@ -226,8 +226,8 @@ void inode_set_time(struct disk_time *time, int64_t wall_ns);
 
 int files_new(struct fs *fs);		/* fs->files */
 void files_free(struct fs *fs);
-/* At mount: brings tree_recovered_data home (waits), or, read-only, keeps it
- * in memory to serve reads from. */
+/* At mount: takes tree_recovered_data into memory (waits), from where it goes
+ * home, or, read-only, reads are served.  -EIO: some of it cannot be read. */
 int files_recover(struct fs *fs);
 /* Timers: write-back by age (30 s) and pressure.  Next time wanted. */
 uint64_t files_run(struct fs *fs, uint64_t now_ns);

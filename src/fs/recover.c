@@ -2,10 +2,15 @@
  * recover.c - logged data that a crash left away from home.
  *
  * Each block is looked up in the tree as it is after replay: where the sum is
- * the one of the logged content, that content is the file's, and is written to
- * its extents; otherwise something newer has taken its place and it is dropped.
- * Nothing else runs yet.  On a read-only mount nothing is written: such blocks
- * stay in memory, in the tree's buffers, and reads are served from them.
+ * the one of the logged content, that content is the file's, and it enters the
+ * memory of files as what it was before the crash: a block that is held.  From
+ * there it goes home by ordinary write-back, whatever happens on the way.
+ * Otherwise something newer has taken its place.  No more are taken from the
+ * log at once than the dirty pool has room for.  Nobody else is served before
+ * all have been looked up: the home of one may hold anything.
+ *
+ * On a read-only mount nothing goes home: the blocks stay in memory, beyond the
+ * pool if need be, and reads are served from them.
  */
 #include "fs/data.h"
 
@@ -14,19 +19,19 @@
 
 #include "base/msg.h"
 
-#define AT_ONCE 64u
-#define BLOCK_PIECES BLOCK_SECTORS
+#define AT_ONCE 256u
+/* Of the pool; write-back needs the rest. */
+#define POOL_PART 2u
 
 struct rescue {
 	struct recovery *recovery;
 	struct list link;		/* among all that are not over */
+	struct gated gated;		/* until the file is loaded */
 	const struct tree_data *data;
+	struct file *file;
 	bool valid;
-	unsigned n, outstanding;
-	void *buffer;			/* aligned */
-	struct iovec iov[BLOCK_PIECES];
-	struct queue_request req[BLOCK_PIECES];
-	uint64_t sector[BLOCK_PIECES], sectors[BLOCK_PIECES];
+	bool foreign;			/* the buffer is not of the pool */
+	void *buffer;
 };
 
 struct recovery {
@@ -34,27 +39,39 @@ struct recovery {
 	struct list rescues;
 	unsigned busy;
 	bool over;		/* one of them, since it was last cleared */
-	uint64_t written;
+	uint64_t kept, foreign;	/* blocks that are the files' content */
 	int rc;
 };
 
-static void rescue_free(struct rescue *rescue)
+static void buffer_free(struct rescue *rescue)
 {
-	list_del(&rescue->link);
-	free(rescue->buffer);
-	free(rescue);
+	if (rescue->foreign)
+		files_release(rescue->buffer);
+	else
+		pool_put(rescue->recovery->fs->files->dirty_pool,
+			 rescue->buffer);
 }
 
+/* rc: it is not known whose the content is: its record stays in the log. */
 static void rescue_over(struct rescue *rescue, int rc)
 {
 	struct recovery *recovery = rescue->recovery;
 
 	if (rc && !recovery->rc)
 		recovery->rc = rc;
+	if (rescue->buffer)
+		buffer_free(rescue);
+	if (!rc && rescue->buffer && !recovery->fs->options.read_only)
+		tree_unhold(recovery->fs->tree, rescue->data->seq);
+	if (rescue->file)
+		file_put(rescue->file);
 	recovery->busy--;
 	recovery->over = true;
-	rescue_free(rescue);
+	list_del(&rescue->link);
+	free(rescue);
 }
+
+/* ---- Whose is it? ---- */
 
 static int rescue_run(struct ticket *ticket)
 {
@@ -69,7 +86,6 @@ static int rescue_run(struct ticket *ticket)
 	int rc;
 
 	rescue->valid = false;
-	rescue->n = 0;
 	rc = map_window(ticket, data->ino,
 			data->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
 	if (rc)
@@ -83,82 +99,78 @@ static int rescue_run(struct ticket *ticket)
 			return 0;
 		if (rc)
 			return rc;
-		rescue->sector[rescue->n] = addr_sector(extent.addr) +
-					    (sector - extent.off);
-		rescue->sectors[rescue->n] = extent.off + extent.n < end ?
-			extent.off + extent.n - sector : end - sector;
-		sector += rescue->sectors[rescue->n++];
+		sector = extent.off + extent.n;
 	}
 	rescue->valid = true;
 	return 0;
 }
 
-static void rescue_written(struct disk_request *req)
+/* ---- It is the file's ---- */
+
+static int keep_held(struct rescue *rescue)
 {
-	struct rescue *rescue = req->owner;
+	struct files *files = rescue->recovery->fs->files;
+	struct hold *hold = files_alloc(files, sizeof(*hold));
 
-	if (req->result)
-		rescue->recovery->rc = -EIO;
-	if (--rescue->outstanding == 0)
-		rescue_over(rescue, 0);
-}
-
-static void rescue_write(struct rescue *rescue)
-{
-	uint8_t *data = rescue->buffer;
-	unsigned i;
-
-	memcpy(data, rescue->data->bytes, BLOCK_BYTES);
-	rescue->recovery->written++;
-	rescue->outstanding = rescue->n;
-	for (i = 0; i < rescue->n; i++) {
-		rescue->iov[i].iov_base = data;
-		rescue->iov[i].iov_len = rescue->sectors[i] * SECTOR_BYTES;
-		data += rescue->iov[i].iov_len;
-		rescue->req[i] = (struct queue_request){
-			.disk = {
-				.op = DISK_WRITE,
-				.sector = rescue->sector[i],
-				.sectors = (uint32_t)rescue->sectors[i],
-				.iov = &rescue->iov[i],
-				.iov_n = 1,
-				.done = rescue_written,
-				.owner = rescue,
-			},
-			.class = QUEUE_WRITE_BACK,
-		};
-		queue_submit(rescue->recovery->fs->queue, &rescue->req[i]);
-	}
-}
-
-/* Read-only: the block stays, in the tree's memory. */
-static int rescue_keep(struct rescue *rescue)
-{
-	struct fs *fs = rescue->recovery->fs;
-	struct file *file = file_get(fs, rescue->data->ino);
-	struct block *block;
-
-	if (!file)
+	if (!hold)
 		return -ENOMEM;
-	block = block_add_foreign(file, rescue->data->block,
-				  rescue->data->bytes);
-	file_put(file);
+	hold->seq = rescue->data->seq;
+	list_add(&files->holds, &hold->link);
+	block_add_held(rescue->file, rescue->data->block, rescue->buffer, hold);
+	return 0;
+}
+
+static int keep_foreign(struct rescue *rescue)
+{
+	struct block *block = block_add_foreign(rescue->file,
+						rescue->data->block,
+						rescue->buffer);
+
 	return block ? 0 : -ENOMEM;
+}
+
+static void rescue_keep(struct rescue *rescue)
+{
+	struct recovery *recovery = rescue->recovery;
+	int rc = recovery->fs->options.read_only ? keep_foreign(rescue) :
+						   keep_held(rescue);
+
+	if (!rc) {
+		rescue->buffer = NULL;
+		recovery->kept++;
+		recovery->foreign += rescue->foreign;
+	}
+	rescue_over(rescue, rc);
+}
+
+static void rescue_loaded(struct gated *gated)
+{
+	struct rescue *rescue = container_of(gated, struct rescue, gated);
+	int rc = file_enter(rescue->file, gated);
+
+	if (rc < 0)
+		rescue_over(rescue, rc);
+	else if (!rc)
+		rescue_keep(rescue);
 }
 
 static void rescue_end(struct ticket *ticket, int rc, uint64_t seq)
 {
 	struct rescue *rescue = ticket->state;
-	struct fs *fs = ticket->fs;
 
 	(void)seq;
 	ticket_finish(ticket, 0);
-	if (rc || !rescue->valid)
+	if (rc || !rescue->valid) {
 		rescue_over(rescue, rc);
-	else if (fs->options.read_only)
-		rescue_over(rescue, rescue_keep(rescue));
+		return;
+	}
+	rescue->file = file_get(rescue->recovery->fs, rescue->data->ino);
+	rescue->gated.again = rescue_loaded;
+	list_init(&rescue->gated.link);
+	if (rescue->file)
+		rescue_loaded(&rescue->gated);
 	else
-		rescue_write(rescue);
+		rescue_over(rescue, -ENOMEM);
 }
 
 static const struct ticket_type rescue_type = {
@@ -169,48 +181,134 @@ static const struct ticket_type rescue_type = {
 	.end = rescue_end,
 };
 
-static int rescue_start(struct recovery *recovery, const struct tree_data *data)
+/* ---- All of them ---- */
+
+static void *buffer_get(struct recovery *recovery, bool *foreign)
 {
+	struct files *files = recovery->fs->files;
+	void *buffer = pool_get(files->dirty_pool);
+
+	*foreign = !buffer;
+	if (!buffer && recovery->fs->options.read_only)
+		buffer = files_alloc(files, BLOCK_BYTES);
+	return buffer;
+}
+
+static int rescue_add(void *arg, const struct tree_data *data,
+		      const void *bytes)
+{
+	struct recovery *recovery = arg;
 	struct rescue *rescue = calloc(1, sizeof(*rescue));
-	int rc;
 
 	if (!rescue)
 		return -ENOMEM;
+	rescue->buffer = buffer_get(recovery, &rescue->foreign);
+	if (!rescue->buffer) {
+		free(rescue);
+		return -ENOMEM;
+	}
+	memcpy(rescue->buffer, bytes, BLOCK_BYTES);
 	rescue->recovery = recovery;
 	rescue->data = data;
 	list_add(&recovery->rescues, &rescue->link);
-	rescue->buffer = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
 	recovery->busy++;
-	rc = rescue->buffer ? ticket_start(recovery->fs, &rescue_type, NULL,
-					   rescue) : -ENOMEM;
-	if (rc)
-		rescue_over(rescue, rc);
-	return rc;
+	return 0;
+}
+
+/* How many may be taken from the log now; 0: write-back makes room first. */
+static size_t recover_room(const struct fs *fs)
+{
+	const struct pool *pool = fs->files->dirty_pool;
+	const size_t kept = pool_count(pool) / POOL_PART;
+	const size_t room = pool_available(pool);
+
+	if (fs->options.read_only)
+		return AT_ONCE;
+	return room <= kept ? 0 : room - kept < AT_ONCE ? room - kept : AT_ONCE;
+}
+
+/* Takes n from the log and starts to look them up. */
+static int recover_batch(struct recovery *recovery, size_t first, size_t n)
+{
+	struct list *pos, *tmp;
+	int rc = tree_recovered_read(recovery->fs->tree, first, n, rescue_add,
+				     recovery);
+
+	list_for_each_safe(pos, tmp, &recovery->rescues) {
+		struct rescue *r = list_entry(pos, struct rescue, link);
+		int err = rc ? rc : ticket_start(recovery->fs, &rescue_type,
+						 NULL, r);
+
+		if (err)
+			rescue_over(r, err);
+	}
+	return rc ? rc : recovery->rc;
+}
+
+/* One turn of the loop: those that are looked up, and write-back, go on. */
+static int recover_turn(struct recovery *recovery)
+{
+	struct fs *fs = recovery->fs;
+	uint64_t next_ns;
+
+	recovery->over = false;
+	next_ns = fs_run(fs, 0);
+	if (!recovery->over && !fs->gone &&
+	    (recovery->busy || !recover_room(fs)))
+		fs_sleep(fs, next_ns);
+	return fs->gone || tree_failed(fs->tree) ? -EIO : 0;
+}
+
+static void recover_forget(struct recovery *recovery)
+{
+	while (!list_empty(&recovery->rescues))
+		rescue_over(list_first(&recovery->rescues, struct rescue, link),
+			    -EIO);
+}
+
+static void recover_tell(const struct recovery *recovery)
+{
+	const char *name = recovery->fs->disk->name;
+
+	if (recovery->kept)
+		msg_info("%s: %llu logged blocks are %s", name,
+			 (unsigned long long)recovery->kept,
+			 recovery->fs->options.read_only ?
+			 "read from the log" : "on their way home");
+	if (recovery->foreign)
+		msg_warn("%s: the log holds more than the memory allowed: %llu "
+			 "MiB beyond it are used until it is unmounted", name,
+			 (unsigned long long)(recovery->foreign *
+					      BLOCK_BYTES >> 20) + 1);
 }
 
 int files_recover(struct fs *fs)
 {
 	struct recovery recovery = { .fs = fs };
 	const struct tree_data *data;
-	size_t n = tree_recovered_data(fs->tree, &data), i = 0;
+	const size_t n = tree_recovered_data(fs->tree, &data);
+	size_t i = 0, room;
+	int rc = 0;
 
 	list_init(&recovery.rescues);
-	while (i < n || recovery.busy) {
-		while (i < n && recovery.busy < AT_ONCE && !recovery.rc)
-			if (rescue_start(&recovery, &data[i++]))
-				break;
-		if (recovery.rc)
-			i = n;
-		recovery.over = !recovery.busy;
-		if (fs_wait(fs, &recovery.over))
-			break;
+	while (!rc && (i < n || recovery.busy)) {
+		room = recovery.busy ? 0 : recover_room(fs);
+		room = room < n - i ? room : n - i;
+		if (room) {
+			rc = recover_batch(&recovery, i, room);
+			i += room;
+		} else {
+			homes_now(fs->files);
+			rc = recover_turn(&recovery);
+		}
 	}
-	if (recovery.busy)	/* the disk is gone */
-		recovery.rc = -EIO;
-	while (!list_empty(&recovery.rescues))
-		rescue_free(list_first(&recovery.rescues, struct rescue, link));
-	if (recovery.written)
-		msg_info("%s: %llu logged blocks brought home", fs->disk->name,
-			 (unsigned long long)recovery.written);
-	return recovery.rc;
+	if (fs->gone)
+		recover_forget(&recovery);
+	while (recovery.busy && !fs->gone)
+		recover_turn(&recovery);
+	if (!fs->options.read_only)
+		homes_now(fs->files);
+	recover_tell(&recovery);
+	tree_recovered_end(fs->tree);
+	return rc ? rc : recovery.rc;
 }

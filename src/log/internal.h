@@ -134,6 +134,7 @@ struct log {
 	uint64_t missing_first, missing_last; /* records without; 0: none */
 
 	struct log_ahead ahead;
+	struct scan *scan;		/* recover.c; NULL: it is over */
 
 	/* Tracks: `main` got the last record, `twin` the last twins. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];

@@ -93,6 +93,7 @@ void log_close(struct log *log)
 		free(log->record[i].buf);
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		free(log->stage[i].buf);
+	log_recover_end(log);
 	free(log->ahead.buf);
 	free(log->held);
 	log_tracks_fini(log);

@@ -68,10 +68,15 @@ struct log_replay {
 	uint64_t cut_seq;	/* first record to apply is the next one */
 	uint64_t cut_chain;
 	uint64_t tail_seq;	/* records from here on may hold data */
+	size_t memory_bytes;	/* for records; 2 MiB at least */
+	/* Shown beforehand what record() will get, those to be applied only,
+	 * as far as they are in memory: returns nonzero for enough of them.
+	 * payload NULL: that was all for now.  May be NULL. */
+	int (*ahead)(void *arg, const void *payload, size_t bytes);
 	/* Called in sequence order for each record of the chain;
-	 * `apply`: it is behind the cut. */
-	int (*record)(void *arg, uint64_t seq, bool apply, const void *payload,
-		      size_t bytes);
+	 * `apply`: it is behind the cut; `id`: for log_recovered_read. */
+	int (*record)(void *arg, uint64_t seq, uint32_t id, bool apply,
+		      const void *payload, size_t bytes);
 	void *arg;
 };
 
@@ -84,6 +89,15 @@ struct log_replay {
  */
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain);
+
+/* The payloads of these records again, in this order, which is best that of
+ * the chain.  -EIO: one cannot be read any more, nor its twin. */
+int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
+		       int (*record)(void *arg, uint32_t id,
+				     const void *payload, size_t bytes),
+		       void *arg);
+/* Nothing is read again: gives the memory back. */
+void log_recover_end(struct log *log);
 
 /* Starts (or goes on) writing: all tracks are free but those that hold
  * records from `keep_from` up to `last`. */

@@ -2,10 +2,14 @@
  * recover.c - reading the log back.
  *
  * All log tracks are read whole, in large pieces.  What verifies and is of the
- * root's epoch is a find; originals and twins are the same.  Then two walks:
+ * root's epoch is a find; originals and twins are the same.  A find keeps its
+ * payload only as far as the memory goes that the caller allows; what was not
+ * kept is read again when its turn comes, with as many of those behind it as
+ * there is room for, all at once.  Then two walks:
  *
  *   back from the cut, whose chain value the root tells, to the tail: records
- *   whose changes are in the tree but whose data may not be home;
+ *   whose changes are in the tree but whose data may not be home.  The chain
+ *   goes on over mounts, so they may be of older epochs;
  *   on from the cut: records to apply, each naming the one before.
  *
  * The log ends where the second walk finds nothing, unless a find says that
@@ -26,11 +30,15 @@
 #define PIECE_SECTORS (2u << 11)
 #define OVERLAP_SECTORS (TRAX_MAX_RECORD_BYTES / SECTOR_BYTES)
 #define PIECES 4u
+#define MIN_MEMORY_BYTES (2u << 20)
+#define LOADS 256u		/* records read again at once */
 
 struct find {
 	uint64_t seq, prev, chain;
-	void *payload;		/* NULL: empty */
-	size_t bytes;
+	uint64_t sector[2];	/* original and twin as found; 0: none */
+	uint32_t bytes;		/* of the record on disk */
+	uint32_t payload_bytes;
+	uint8_t *payload;	/* NULL: not in memory, or empty */
 };
 
 struct piece {
@@ -43,12 +51,21 @@ struct piece {
 	struct iovec iov;
 };
 
+struct load {
+	struct scan *scan;
+	struct find *find;
+	uint8_t *buf;			/* the record */
+	struct queue_request req;
+	struct iovec iov;
+};
+
 struct scan {
 	struct log *log;
-	const struct log_replay *replay;
+	struct log_replay replay;
 	struct find *find;
 	size_t n, room;
-	struct map *known;		/* chain values of these */
+	size_t memory_bytes, kept_bytes; /* of payloads */
+	struct map *known;		/* chain value to place in find[] + 1 */
 	uint64_t acked;			/* highest that any find tells */
 	uint64_t newer;			/* a record that follows a newer root;
 					   0: none was found */
@@ -57,18 +74,40 @@ struct scan {
 	unsigned reading;
 	int rc;
 	struct piece piece[PIECES];
+	uint32_t *path;			/* finds of the chain, in its order */
+	size_t path_n, apply_from;
+	struct load load[LOADS];
 };
 
 /* ---- Finding records ----------------------------------------------------- */
 
-static int find_add(struct scan *s, const struct log_header *h)
+static void find_drop(struct scan *s, struct find *f)
 {
-	struct find f = {
-		.seq = le64_get(h->seq),
-		.prev = le64_get(h->prev),
-		.chain = le64_get(h->chain),
-		.bytes = le32_get(h->payload),
-	};
+	if (!f->payload)
+		return;
+	s->kept_bytes -= f->payload_bytes;
+	free(f->payload);
+	f->payload = NULL;
+}
+
+static int find_keep(struct scan *s, struct find *f, const void *payload)
+{
+	f->payload = malloc(f->payload_bytes);
+	if (!f->payload)
+		return -ENOMEM;
+	memcpy(f->payload, payload, f->payload_bytes);
+	s->kept_bytes += f->payload_bytes;
+	return 0;
+}
+
+static bool find_is_missing(const struct find *f)
+{
+	return f->payload_bytes && !f->payload;
+}
+
+static int find_add(struct scan *s, const struct log_header *h, uint64_t sector)
+{
+	struct find *f;
 
 	if (s->n == s->room) {
 		const size_t room = s->room ? 2 * s->room : 256;
@@ -79,38 +118,52 @@ static int find_add(struct scan *s, const struct log_header *h)
 		s->find = more;
 		s->room = room;
 	}
-	if (f.bytes) {
-		f.payload = malloc(f.bytes);
-		if (!f.payload)
-			return -ENOMEM;
-		memcpy(f.payload, h + 1, f.bytes);
-	}
-	s->find[s->n++] = f;
-	return map_put(s->known, f.chain, s);
+	f = &s->find[s->n++];
+	*f = (struct find){
+		.seq = le64_get(h->seq),
+		.prev = le64_get(h->prev),
+		.chain = le64_get(h->chain),
+		.sector = { sector },
+		.bytes = le32_get(h->bytes),
+		.payload_bytes = le32_get(h->payload),
+	};
+	if (f->payload_bytes &&
+	    s->kept_bytes + f->payload_bytes <= s->memory_bytes &&
+	    find_keep(s, f, h + 1))
+		return -ENOMEM;
+	return map_put(s->known, f->chain, (void *)(uintptr_t)s->n);
 }
 
-/* Not needed by anyone, or its twin was found before. */
-static bool find_is_known(const struct scan *s, const struct log_header *h)
+/* The same record, found before. */
+static struct find *find_known(const struct scan *s, const struct log_header *h)
 {
-	return le64_get(h->seq) < s->replay->tail_seq ||
-	       map_get(s->known, le64_get(h->chain));
+	const uintptr_t at = (uintptr_t)map_get(s->known, le64_get(h->chain));
+
+	return at ? &s->find[at - 1] : NULL;
 }
 
 static void scan_record(struct scan *s, struct log_track *t, uint64_t sector,
 			const struct log_header *h)
 {
 	const uint64_t seq = le64_get(h->seq), acked = le64_get(h->acked);
+	struct find *f;
 
-	if (le64_get(h->epoch) != s->replay->epoch) {
-		if (le64_get(h->gen) > s->replay->gen)
+	if (le64_get(h->epoch) != s->replay.epoch) {
+		if (le64_get(h->gen) > s->replay.gen)
 			s->newer = seq;
-		return;
-	}
-	if (acked > s->acked)
+		/* Whether it is of the chain that leads to the cut, the chain
+		 * value tells. */
+		if (seq > s->replay.cut_seq || seq < s->replay.tail_seq)
+			return;
+	} else if (acked > s->acked) {
 		s->acked = acked;
+	}
 	log_track_mark(s->log, t, sector, le32_get(h->bytes), seq);
-	if (!s->rc && !find_is_known(s, h))
-		s->rc = find_add(s, h);
+	f = find_known(s, h);
+	if (f)
+		f->sector[1] = sector;
+	else if (!s->rc && seq >= s->replay.tail_seq)
+		s->rc = find_add(s, h, sector);
 }
 
 static void scan_piece(struct scan *s, const struct piece *p)
@@ -232,6 +285,167 @@ static int scan_tracks(struct scan *s)
 	return rc < 0 ? rc : s->rc;
 }
 
+/* ---- Reading records again ----------------------------------------------- */
+
+static void load_done(struct disk_request *req)
+{
+	struct load *l = req->owner;
+
+	l->scan->reading--;
+}
+
+static int load_send(struct scan *s, struct load *l, struct find *f)
+{
+	*l = (struct load){ .scan = s, .find = f };
+	l->buf = aligned_alloc(TRAX_BLOCK_BYTES,
+			       (f->bytes + TRAX_BLOCK_BYTES - 1) /
+			       TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES);
+	if (!l->buf)
+		return -ENOMEM;
+	l->iov = (struct iovec){ l->buf, f->bytes };
+	l->req = (struct queue_request){
+		.class = QUEUE_READ,
+		.disk = {
+			.op = DISK_READ,
+			.sector = f->sector[0],
+			.sectors = f->bytes / SECTOR_BYTES,
+			.iov = &l->iov,
+			.iov_n = 1,
+			.done = load_done,
+			.owner = l,
+		},
+	};
+	s->reading++;
+	queue_submit(s->log->queue, &l->req);
+	return 0;
+}
+
+static bool load_is_good(const struct load *l, uint64_t sector)
+{
+	const struct log_header *h = (const void *)l->buf;
+
+	return !log_header_verify(h, l->find->bytes, l->scan->log->uuid,
+				  sector) &&
+	       le64_get(h->chain) == l->find->chain;
+}
+
+static int load_take(struct scan *s, struct load *l)
+{
+	const struct find *f = l->find;
+
+	if (l->req.disk.result || !load_is_good(l, f->sector[0])) {
+		msg_warn("log: record %" PRIu64 " at sector %" PRIu64
+			 " cannot be read again", f->seq, f->sector[0]);
+		if (!f->sector[1] ||
+		    queue_read(s->log->queue, f->sector[1],
+			       f->bytes / SECTOR_BYTES, l->buf) ||
+		    !load_is_good(l, f->sector[1]))
+			return -EIO;
+	}
+	return find_keep(s, l->find, l->buf + sizeof(struct log_header));
+}
+
+/* Makes room: what has been delivered goes first, then what comes last. */
+static void path_drop(struct scan *s, const uint32_t *path, size_t i, size_t n)
+{
+	for (size_t k = 0; k < i; k++)
+		find_drop(s, &s->find[path[k]]);
+	while (n > i && s->kept_bytes > s->memory_bytes / 2)
+		find_drop(s, &s->find[path[--n]]);
+}
+
+/* Reads those that are not in memory, from the i-th on, as many as there is
+ * room for. */
+static int path_load(struct scan *s, const uint32_t *path, size_t i, size_t n)
+{
+	unsigned sent = 0;
+	int rc = 0, poll = 0;
+	size_t bytes;
+
+	path_drop(s, path, i, n);
+	bytes = s->kept_bytes;
+	for (; i < n && sent < LOADS && !rc; i++) {
+		struct find *f = &s->find[path[i]];
+
+		if (!find_is_missing(f))
+			continue;
+		bytes += f->payload_bytes;
+		if (sent && bytes > s->memory_bytes)
+			break;
+		rc = load_send(s, &s->load[sent], f);
+		sent += !rc;
+	}
+	while (s->reading && poll >= 0)
+		poll = queue_poll(s->log->queue, -1);
+	for (unsigned k = 0; k < sent; k++) {
+		if (!rc)
+			rc = poll < 0 ? poll : load_take(s, &s->load[k]);
+		free(s->load[k].buf);
+	}
+	return rc;
+}
+
+/* Shows those from the i-th on that are in memory; returns the first that was
+ * not shown. */
+static size_t path_ahead(struct scan *s, size_t i)
+{
+	const struct log_replay *r = &s->replay;
+	int enough = 0;
+
+	for (; i < s->path_n && !enough; i++) {
+		const struct find *f = &s->find[s->path[i]];
+
+		if (find_is_missing(f))
+			break;
+		enough = r->ahead(r->arg, f->payload ? (void *)f->payload : "",
+				  f->payload_bytes);
+	}
+	r->ahead(r->arg, NULL, 0);
+	return i;
+}
+
+static int path_deliver(struct scan *s)
+{
+	const struct log_replay *r = &s->replay;
+	size_t shown = s->apply_from;
+	int rc = 0;
+
+	for (size_t i = 0; i < s->path_n && !rc; i++) {
+		struct find *f = &s->find[s->path[i]];
+
+		if (find_is_missing(f))
+			rc = path_load(s, s->path, i, s->path_n);
+		if (!rc && r->ahead && i >= s->apply_from && i >= shown)
+			shown = path_ahead(s, i);
+		if (!rc)
+			rc = r->record(r->arg, f->seq, s->path[i],
+				       i >= s->apply_from,
+				       f->payload ? (void *)f->payload : "",
+				       f->payload_bytes);
+	}
+	return rc;
+}
+
+int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
+		       int (*record)(void *arg, uint32_t id,
+				     const void *payload, size_t bytes),
+		       void *arg)
+{
+	struct scan *s = log->scan;
+	int rc = 0;
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		struct find *f = &s->find[ids[i]];
+
+		if (find_is_missing(f))
+			rc = path_load(s, ids, i, n);
+		if (!rc)
+			rc = record(arg, ids[i], f->payload ?
+				    (void *)f->payload : "", f->payload_bytes);
+	}
+	return rc;
+}
+
 /* ---- Walking the chain --------------------------------------------------- */
 
 static int find_cmp(const void *va, const void *vb)
@@ -279,12 +493,6 @@ static struct find *find_by_prev(const struct scan *s, uint64_t seq,
 	return NULL;
 }
 
-static int deliver(const struct scan *s, const struct find *f, bool apply)
-{
-	return s->replay->record(s->replay->arg, f->seq, apply,
-				 f->payload ? f->payload : "", f->bytes);
-}
-
 static int damaged(uint64_t seq)
 {
 	msg_error("log: record %" PRIu64 " was acknowledged but cannot be "
@@ -293,65 +501,57 @@ static int damaged(uint64_t seq)
 }
 
 /*
- * The records from the tail to the cut, found backwards, delivered forwards.
- * *whole is false when one is missing: those before it are not to be trusted.
+ * The records from the tail to the cut, found backwards.  *whole is false when
+ * one is missing: those before it are not to be trusted.
  */
-static int walk_tail(const struct scan *s, bool *whole)
+static void walk_tail(struct scan *s, bool *whole)
 {
-	const struct log_replay *r = s->replay;
+	const struct log_replay *r = &s->replay;
 	uint64_t seq = r->cut_seq, chain = r->cut_chain;
-	struct find **path;
-	size_t n = 0;
-	int rc = 0;
 
 	*whole = true;
-	if (r->tail_seq > r->cut_seq)
-		return 0;
-	path = calloc(s->n + 1, sizeof(*path));
-	if (!path)
-		return -ENOMEM;
 	for (; *whole && seq && seq >= r->tail_seq; seq--) {
 		struct find *f = find_by_chain(s, seq, chain);
 
 		if (f) {
-			path[n++] = f;
+			s->path[s->path_n++] = (uint32_t)(f - s->find);
 			chain = f->prev;
 		} else {
 			*whole = false;
 			damaged(seq);
 		}
 	}
-	while (!rc && n)
-		rc = deliver(s, path[--n], false);
-	free(path);
-	return rc;
-}
+	for (size_t a = 0, b = s->path_n; a + 1 < b; a++) {
+		const uint32_t id = s->path[a];
 
-static int walk_on(const struct scan *s, uint64_t *last, uint64_t *chain)
-{
-	uint64_t seq = s->replay->cut_seq, value = s->replay->cut_chain;
-	struct find *f;
-
-	while ((f = find_by_prev(s, seq + 1, value))) {
-		int rc = deliver(s, f, true);
-
-		if (rc)
-			return rc;
-		seq = f->seq;
-		value = f->chain;
+		s->path[a] = s->path[--b];
+		s->path[b] = id;
 	}
-	*last = seq;
-	*chain = value;
-	return 0;
+	s->apply_from = s->path_n;
 }
 
-static int walk(const struct scan *s, uint64_t *last, uint64_t *chain)
+static void walk_on(struct scan *s, uint64_t *last, uint64_t *chain)
+{
+	const struct find *f;
+
+	while ((f = find_by_prev(s, *last + 1, *chain))) {
+		s->path[s->path_n++] = (uint32_t)(f - s->find);
+		*last = f->seq;
+		*chain = f->chain;
+	}
+}
+
+static int walk(struct scan *s, uint64_t *last, uint64_t *chain)
 {
 	bool whole;
-	int rc = walk_tail(s, &whole);
+	int rc;
 
-	if (!rc)
-		rc = walk_on(s, last, chain);
+	s->path = calloc(s->n + 1, sizeof(*s->path));
+	if (!s->path)
+		return -ENOMEM;
+	walk_tail(s, &whole);
+	walk_on(s, last, chain);
+	rc = path_deliver(s);
 	if (rc)
 		return rc;
 	if (s->acked > *last)
@@ -366,6 +566,14 @@ static int walk(const struct scan *s, uint64_t *last, uint64_t *chain)
 
 /* ---- The whole ----------------------------------------------------------- */
 
+static void pieces_free(struct scan *s)
+{
+	for (unsigned i = 0; i < PIECES; i++) {
+		free(s->piece[i].buf);
+		s->piece[i].buf = NULL;
+	}
+}
+
 static struct scan *scan_new(struct log *log, const struct log_replay *replay)
 {
 	struct scan *s = calloc(1, sizeof(*s));
@@ -373,7 +581,9 @@ static struct scan *scan_new(struct log *log, const struct log_replay *replay)
 	if (!s)
 		return NULL;
 	s->log = log;
-	s->replay = replay;
+	s->replay = *replay;
+	s->memory_bytes = replay->memory_bytes > MIN_MEMORY_BYTES ?
+			  replay->memory_bytes : MIN_MEMORY_BYTES;
 	s->known = map_new();
 	if (!s->known)
 		s->rc = -ENOMEM;
@@ -389,28 +599,38 @@ static struct scan *scan_new(struct log *log, const struct log_replay *replay)
 	return s;
 }
 
-static void scan_free(struct scan *s)
+void log_recover_end(struct log *log)
 {
+	struct scan *s = log->scan;
+
+	if (!s)
+		return;
 	for (size_t i = 0; i < s->n; i++)
 		free(s->find[i].payload);
 	free(s->find);
+	free(s->path);
 	map_free(s->known);
-	for (unsigned i = 0; i < PIECES; i++)
-		free(s->piece[i].buf);
+	pieces_free(s);
 	free(s);
+	log->scan = NULL;
 }
 
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain)
 {
-	struct scan *s = scan_new(log, replay);
+	struct scan *s;
 	int rc;
 
+	log_recover_end(log);
+	s = log->scan = scan_new(log, replay);
 	if (!s)
 		return -ENOMEM;
 	*last = replay->cut_seq;
 	*chain = replay->cut_chain;
 	rc = s->rc ? s->rc : scan_tracks(s);
+	pieces_free(s);
+	map_free(s->known);
+	s->known = NULL;
 	if (!rc) {
 		if (s->n)
 			qsort(s->find, s->n, sizeof(*s->find), find_cmp);
@@ -418,6 +638,5 @@ int log_recover(struct log *log, const struct log_replay *replay,
 	}
 	/* What lies behind the end of the chain is nobody's. */
 	log_tracks_forget_beyond(log, *last);
-	scan_free(s);
 	return rc;
 }

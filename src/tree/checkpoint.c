@@ -140,7 +140,8 @@ static void cut_log(struct tree *tree)
 	if (!tree->log_started) {
 		root->cut_seq = tree->last_seq;
 		root->cut_chain = tree->last_chain;
-		root->tail_seq = root->cut_seq + 1;
+		root->tail_seq = replay_tail(tree) <= root->cut_seq ?
+				 replay_tail(tree) : root->cut_seq + 1;
 		ckpt->log_done = true;
 		return;
 	}

@@ -1,5 +1,6 @@
 /*
- * data.c - logged data found by recovery: the last content of each block.
+ * data.c - logged data found by recovery: where in the log the last content of
+ * each block is.
  *
  * A map from a hash of (ino, block) to a chain; a later content replaces an
  * earlier one in place.  The list is given in the order of the last contents.
@@ -16,7 +17,6 @@ struct data_block {
 	struct tree_data data;
 	struct data_block *chain;	/* of the same hash */
 	struct list link;		/* oldest first */
-	uint8_t bytes[TRAX_BLOCK_BYTES];
 };
 
 struct data_log {
@@ -69,12 +69,11 @@ static struct data_block *find(const struct data_log *log, uint64_t hash,
 	return b;
 }
 
-int data_add(struct data_log *log, uint64_t ino, uint64_t block, uint64_t sum,
-	     const void *bytes)
+int data_add(struct data_log *log, const struct tree_data *data)
 {
-	const uint64_t name[2] = { ino, block };
+	const uint64_t name[2] = { data->ino, data->block };
 	const uint64_t hash = csum(name, sizeof(name));
-	struct data_block *b = find(log, hash, ino, block);
+	struct data_block *b = find(log, hash, data->ino, data->block);
 
 	if (b) {
 		list_del(&b->link);
@@ -90,8 +89,7 @@ int data_add(struct data_log *log, uint64_t ino, uint64_t block, uint64_t sum,
 		list_init(&b->link);
 		log->n++;
 	}
-	memcpy(b->bytes, bytes, TRAX_BLOCK_BYTES);
-	b->data = (struct tree_data){ ino, block, sum, b->bytes };
+	b->data = *data;
 	list_add(&log->blocks, &b->link);
 	return 0;
 }

@@ -10,7 +10,8 @@
  *   owner.c       what transactions tell the space and the counters
  *   checkpoint.c  cut, writing a generation, its root
  *   ckpt_place.c  where leaves go, decided when they are written
- *   recover.c     superblock, root, replay, start and close
+ *   recover.c     superblock, root, start and close
+ *   replay.c      the log's records are applied
  *   data.c        logged data found by recovery
  *   groups.c      loading free sets, node tracks
  *   tree_format.c the first tree        verify.c   tree_check
@@ -333,12 +334,19 @@ void groups_free(struct tree *tree);
 /* Is it one of those begun here, by the tree itself? */
 bool groups_own(const struct tree *tree, const struct tree_txn *txn);
 
+/* ---- replay.c ---- */
+
+int replay_log(struct tree *tree);
+/* The oldest record that holds data found; UINT64_MAX: none. */
+uint64_t replay_tail(const struct tree *tree);
+/* Holds each of these records, once for each block. */
+void replay_hold(struct tree *tree);
+
 /* ---- data.c ---- */
 
 int data_new(struct data_log **log);
 void data_free(struct data_log *log);
-int data_add(struct data_log *log, uint64_t ino, uint64_t block, uint64_t sum,
-	     const void *bytes);
+int data_add(struct data_log *log, const struct tree_data *data);
 /* No more is added: the list is made. */
 int data_close(struct data_log *log);
 size_t data_list(const struct data_log *log, const struct tree_data **data);

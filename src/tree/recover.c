@@ -5,7 +5,8 @@
  *                valid payload) -> slot map, group table -> root node -> log:
  *                entries behind the cut are applied to the tree in memory, one
  *                generation above the root's; logged data is collected
- *   tree_start   one checkpoint with a new epoch; only then the log goes on
+ *   tree_start   one checkpoint with a new epoch; only then the log goes on.
+ *                Records whose data is not home stay, and are held
  *   tree_close   one checkpoint with the clean flag
  *
  * Until tree_start's root is durable nothing is written that the old root or
@@ -25,8 +26,6 @@
 #define DEFAULT_POOL_BYTES ((size_t)32 << 20)
 #define DEFAULT_COMMIT_NS 5000000000ull
 #define DEFAULT_CHECKPOINT_NS 60000000000ull
-/* Frames that applying one entry may take. */
-#define REPLAY_FRAMES 48
 
 /* ---- Superblock ---- */
 
@@ -284,208 +283,11 @@ static int load_root_node(struct tree *tree)
 	return 0;
 }
 
-/* ---- Replay ---- */
-
-struct replay {
-	struct tree *tree;
-	struct tree_txn *txn;
-	int rc;			/* of applying, apart from the log's own */
-};
-
-/*
- * `paths` from the root are changed.  The slots that are asked for are what
- * that may take, and no more: what has run once with few free slots must run
- * again.  A leaf moves and is cut; each level above moves and is cut, in two
- * copies; the root gets a new one above it.
- */
-static int replay_room(struct tree *tree, unsigned paths)
-{
-	const unsigned slots = paths * (4 + 4 * tree->root->level);
-	int rc = 0;
-
-	if (space_slots_free(tree->space) < slots) {
-		msg_error("replay: no node slots left");
-		return -ENOSPC;
-	}
-	if (frame_available(tree->frames) >= REPLAY_FRAMES)
-		return 0;
-	if (!tree->read_only)
-		rc = ckpt_spill(tree);
-	if (!rc && frame_available(tree->frames) < REPLAY_FRAMES) {
-		msg_error("replay: %zu nodes of memory are too few for what is "
-			  "in the log; give more memory",
-			  tree->frames->count);
-		rc = -ENOMEM;
-	}
-	return rc;
-}
-
-/* The leaf of key is resident afterwards; 0, -ENOENT, or an error. */
-static int replay_get(struct replay *r, struct key key)
-{
-	struct tree_txn *txn = r->txn;
-	struct tree_item item;
-	int rc;
-
-	txn_unpin_all(txn);
-	txn->failed_n = 0;
-	for (;;) {
-		txn->miss_n = 0;
-		rc = tree_get(txn, key, &item);
-		if (rc != -EAGAIN)
-			return rc;
-		if (!fetch_start(txn))
-			return -ENOMEM;
-		while (txn->loads) {
-			rc = queue_poll(r->tree->queue, -1);
-			if (rc < 0)
-				return rc;
-		}
-		list_del(&txn->link);
-	}
-}
-
-static int contradiction(const struct log_entry *e, uint64_t seq)
-{
-	char text[64];
-
-	msg_error("log record %" PRIu64 ": deletes %s, which is not there",
-		  seq, key_text(e->key, text, sizeof(text)));
-	return -EUCLEAN;
-}
-
-static const void *resident_value(struct tree *tree, struct key key)
-{
-	const struct frame *leaf = tree_leaf(tree, key);
-	size_t bytes;
-	bool found;
-	const unsigned i = node_find(leaf->node, key, &found);
-
-	return found ? node_value(leaf->node, i, &bytes) : NULL;
-}
-
-static int replay_range(struct replay *r, const struct log_entry *e)
-{
-	struct key key = e->key;
-
-	while (key_cmp(key, e->last) <= 0) {
-		struct key next;
-		int rc = replay_room(r->tree, 2);
-
-		if (!rc)
-			rc = replay_get(r, key);
-		if (rc && rc != -ENOENT)
-			return rc;
-		next = range_delete(r->tree, key, e->last, 8);
-		if (key_cmp(next, KEY_MAX) == 0)
-			break;
-		key = next;
-	}
-	return 0;
-}
-
-static int replay_data(struct replay *r, const struct log_entry *e)
-{
-	const uint8_t *bytes = e->value;
-	int rc = 0;
-
-	for (unsigned i = 0; i < e->n && !rc; i++)
-		rc = data_add(r->tree->data, e->ino, e->block + i,
-			      le64_get(e->sums[i]),
-			      bytes + (size_t)i * TRAX_BLOCK_BYTES);
-	return rc;
-}
-
-static int replay_entry(struct replay *r, uint64_t seq,
-			const struct log_entry *e)
-{
-	struct tree *tree = r->tree;
-	const void *old;
-	int rc;
-
-	if (e->type == LOG_DEL_RANGE)
-		return replay_range(r, e);
-	rc = replay_room(tree, 1);
-	if (!rc)
-		rc = replay_get(r, e->key);
-	if (rc == -ENOENT && e->type == LOG_DEL)
-		return contradiction(e, seq);
-	if (rc && rc != -ENOENT)
-		return rc;
-	old = resident_value(tree, e->key);
-	if (e->type == LOG_PUT) {
-		owner_note_put(tree, &r->txn->owners, e->key, e->value, old);
-		apply_put(tree, e->key, e->value, e->bytes);
-	} else {
-		owner_note_del(tree, &r->txn->owners, e->key, old);
-		apply_del(tree, e->key);
-	}
-	return 0;
-}
-
-static int replay_record(void *arg, uint64_t seq, bool apply,
-			 const void *payload, size_t bytes)
-{
-	struct replay *r = arg;
-	struct log_entry e;
-	size_t off = 0;
-
-	for (;;) {
-		const char *why = log_entry_next(payload, bytes, &off, &e);
-
-		if (why) {
-			msg_error("log record %" PRIu64 ": %s", seq, why);
-			r->rc = -EUCLEAN;
-			return r->rc;
-		}
-		if (!e.type)
-			break;
-		if (e.type == LOG_DATA)
-			r->rc = replay_data(r, &e);
-		else if (apply)
-			r->rc = replay_entry(r, seq, &e);
-		if (r->rc)
-			return r->rc;
-	}
-	r->tree->recovery.records += apply;
-	r->rc = owner_settle(r->tree, &r->txn->owners);
-	return r->rc;
-}
-
-static int replay_log(struct tree *tree)
-{
-	const struct tree_bounds bounds = { .nodes = 8 };
-	struct replay r = { .tree = tree };
-	const struct log_replay replay = {
-		.epoch = tree->durable.epoch,
-		.gen = tree->durable.gen,
-		.cut_seq = tree->durable.cut_seq,
-		.cut_chain = tree->durable.cut_chain,
-		.tail_seq = tree->durable.tail_seq,
-		.record = replay_record,
-		.arg = &r,
-	};
-	int rc = txn_new(tree, &bounds, NULL, NULL, &r.txn);
-
-	if (rc)
-		return rc;
-	rc = log_recover(tree->log, &replay, &tree->last_seq,
-			 &tree->last_chain);
-	txn_free(r.txn);
-	if (rc == -EUCLEAN && !r.rc) {
-		msg_error("what was acknowledged behind log record %" PRIu64
-			  " is lost", tree->last_seq);
-		tree->recovery.damaged = true;
-		tree->read_only |= !tree->options.accept_loss;
-		rc = 0;
-	}
-	return r.rc ? r.rc : rc;
-}
+/* ---- The log ---- */
 
 static int recover_log(struct tree *tree)
 {
 	const struct log_options options = { .read_only = tree->read_only };
-	const struct tree_data *data;
 	int rc = log_open(tree->env, tree->queue, &tree->super, &options,
 			  &tree->log);
 
@@ -495,13 +297,7 @@ static int recover_log(struct tree *tree)
 	tree->last_chain = tree->durable.cut_chain;
 	if (tree->durable.clean && !tree->roots_doubted)
 		return 0;
-	rc = data_new(&tree->data);
-	if (!rc)
-		rc = replay_log(tree);
-	if (!rc)
-		rc = data_close(tree->data);
-	tree->recovery.data_blocks = data_list(tree->data, &data);
-	return rc;
+	return replay_log(tree);
 }
 
 /* ---- Open ---- */
@@ -577,12 +373,6 @@ int tree_open(struct env *env, struct queue *queue,
 	return 0;
 }
 
-size_t tree_recovered_data(const struct tree *tree,
-			   const struct tree_data **data)
-{
-	return data_list(tree->data, data);
-}
-
 /* ---- Start ---- */
 
 struct sync_waiter {
@@ -631,17 +421,16 @@ int tree_start(struct tree *tree)
 	if (rc)
 		return rc;
 	rc = log_start(tree->log, tree->epoch, tree->gen, tree->last_seq,
-		       tree->last_chain, tree->last_seq + 1);
+		       tree->last_chain, tree->durable.tail_seq);
 	if (rc) {
 		tree_fail(tree, "the log can't be started");
 		return rc;
 	}
 	tree->log_started = true;
+	replay_hold(tree);
 	/* All that was replayed is in the root now. */
 	if (space_cover_dropped(tree->space))
 		space_release_dropped(tree->space);
-	data_free(tree->data);
-	tree->data = NULL;
 	return 0;
 }
 

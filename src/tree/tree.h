@@ -45,6 +45,8 @@ struct tree_options {
 	bool accept_loss;	/* not read-only though acknowledged log
 				   records are lost: without them, then */
 	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
+	size_t recover_bytes;	/* for records of the log, until
+				   tree_recovered_end; 0: the least */
 	uint64_t commit_ns;	/* oldest uncommitted change; 0: 5 s */
 	uint64_t checkpoint_ns;	/* oldest change not in a root; 0: 60 s */
 };
@@ -73,20 +75,31 @@ const struct tree_recovery *tree_recovered(const struct tree *tree);
 /*
  * Logged data that may not be home, oldest first: the last content of each
  * (ino, block).  The caller looks up the block's checksum and extents in the
- * tree, and writes it home where the tree holds `sum`; otherwise drops it.
+ * tree; where the tree holds `sum` the content is the file's, otherwise
+ * something newer has taken its place.
  */
 struct tree_data {
 	uint64_t ino, block;
 	uint64_t sum;
-	const void *bytes;	/* TRAX_BLOCK_BYTES; valid until tree_start
-				   or, read-only, until tree_close */
+	uint64_t seq;		/* of its log record */
+	uint32_t record, offset; /* where the tree finds the content */
 };
 size_t tree_recovered_data(const struct tree *tree,
 			   const struct tree_data **data);
+/* Gives the content, TRAX_BLOCK_BYTES each, of n of them in their order, until
+ * block() returns nonzero.  Waits for reads of the log. */
+int tree_recovered_read(struct tree *tree, size_t first, size_t n,
+			int (*block)(void *arg, const struct tree_data *data,
+				     const void *bytes),
+			void *arg);
+/* None of it is needed any more: the memory is given back. */
+void tree_recovered_end(struct tree *tree);
 
 /*
- * After recovered data is home: writes the root of a new epoch (waits) and
- * allows changes.  Not called on read-only mounts.
+ * Writes the root of a new epoch (waits) and allows changes.  The log record of
+ * each block found is held once: the caller unholds it (tree_unhold) when the
+ * block is home, or has been found to be superseded.  Not called on read-only
+ * mounts.
  */
 int tree_start(struct tree *tree);
 

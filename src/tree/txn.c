@@ -43,7 +43,8 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	const unsigned pins = 2u * bounds->nodes + bounds->new_nodes + 16;
 	struct tree_txn *t;
 
-	assert(bounds->nodes && bounds->nodes <= TREE_MAX_NODES);
+	/* That of recovery, which runs alone, has no ops and no bound. */
+	assert(bounds->nodes && (!ops || bounds->nodes <= TREE_MAX_NODES));
 	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins) +
 		      bounds->nodes * sizeof(*t->miss));
 	if (!t)

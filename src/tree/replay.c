@@ -1,0 +1,476 @@
+/*
+ * replay.c - the records of the log are applied to the tree in memory.
+ *
+ * Before records are applied, the leaves that they change are brought into
+ * memory, as many at once as half of the frames take, in the order of their
+ * addresses: one by one they would cost a way of the head each.  What does not
+ * fit, or is met on the way only, is fetched when it is needed.
+ *
+ * Of logged data only the place in the log is remembered (data.c).
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/msg.h"
+#include "tree/internal.h"
+
+/* Frames that applying one entry may take. */
+#define REPLAY_FRAMES 48
+/* Leaves read at once: some tracks of them. */
+#define FETCHES 256u
+/* Keys looked at for a batch of leaves, for each frame, and at most. */
+#define KEYS_PER_FRAME 8u
+#define MAX_KEYS (1u << 17)
+
+struct wanted {
+	traxaddr addr;
+	struct key key;
+};
+
+struct replay {
+	struct tree *tree;
+	struct tree_txn *txn;
+	int rc;			/* of applying, apart from the log's own */
+	struct key *keys;	/* that the records ahead change, in order */
+	size_t n, room;
+	size_t next;		/* the leaves of those before are fetched */
+	bool all_shown;		/* what is shown next comes behind these */
+	struct wanted *wanted;	/* nodes to be fetched now */
+	size_t wanted_n, wanted_room;
+};
+
+/* ---- Leaves ahead ---- */
+
+/* The first node on the way to a key that is not in memory; 0: all are. */
+static traxaddr missing_node(struct tree *tree, struct key key)
+{
+	const struct frame *f = tree->root;
+
+	while (f->level) {
+		const unsigned i = node_child_find(f->node, key);
+		const struct frame *child = tree_child(tree, f, i);
+
+		if (!tree_resident(child))
+			return node_child(f->node, i).addr;
+		f = child;
+	}
+	return 0;
+}
+
+/* Notes what the keys from r->next on miss, up to *end, which is brought
+ * nearer when it is too much. */
+static int wanted_collect(struct replay *r, size_t *end)
+{
+	struct map *seen = map_new();
+	int rc = seen ? 0 : -ENOMEM;
+
+	r->wanted_n = 0;
+	for (size_t k = r->next; k < *end && !rc; k++) {
+		const traxaddr addr = missing_node(r->tree, r->keys[k]);
+
+		if (!addr || map_get(seen, addr))
+			continue;
+		if (r->wanted_n == r->wanted_room) {
+			*end = k;
+			break;
+		}
+		r->wanted[r->wanted_n++] = (struct wanted){ addr, r->keys[k] };
+		rc = map_put(seen, addr, r);
+	}
+	map_free(seen);
+	return rc;
+}
+
+static int by_addr(const void *va, const void *vb)
+{
+	const struct wanted *a = va, *b = vb;
+
+	return a->addr < b->addr ? -1 : a->addr > b->addr;
+}
+
+static int wait_loads(struct replay *r)
+{
+	int rc = 0;
+
+	while (r->txn->loads && rc >= 0)
+		rc = queue_poll(r->tree->queue, -1);
+	list_del(&r->txn->link);
+	return rc < 0 ? rc : 0;
+}
+
+/* A leaf that cannot be read is told when it is needed. */
+static int wanted_fetch(struct replay *r)
+{
+	struct tree_txn *txn = r->txn;
+	int rc = 0;
+
+	if (r->wanted_n)
+		qsort(r->wanted, r->wanted_n, sizeof(*r->wanted), by_addr);
+	for (size_t i = 0; i < r->wanted_n && !rc; ) {
+		struct tree_item item;
+
+		txn_unpin_all(txn);
+		txn->failed_n = txn->miss_n = 0;
+		while (i < r->wanted_n && txn->miss_n < FETCHES)
+			if (missing_node(r->tree, r->wanted[i++].key))
+				tree_get(txn, r->wanted[i - 1].key, &item);
+		if (txn->miss_n && fetch_start(txn))
+			rc = wait_loads(r);
+	}
+	txn_unpin_all(txn);
+	return rc;
+}
+
+/* Level by level; the levels above the leaves are few. */
+static int fetch_ahead(struct replay *r)
+{
+	const size_t frames = frame_available(r->tree->frames);
+	size_t end = r->n;
+	int rc = 0;
+
+	r->wanted_room = frames > REPLAY_FRAMES ? (frames - REPLAY_FRAMES) / 2 :
+						  0;
+	for (unsigned level = 0; level <= TRAX_MAX_LEVEL && !rc; level++) {
+		rc = wanted_collect(r, &end);
+		if (rc || !r->wanted_n)
+			break;
+		rc = wanted_fetch(r);
+	}
+	r->next = end;
+	return rc;
+}
+
+static int replay_ahead(void *arg, const void *payload, size_t bytes)
+{
+	struct replay *r = arg;
+	struct log_entry e;
+	size_t off = 0;
+
+	if (!payload) {
+		r->all_shown = true;
+		return 0;
+	}
+	if (r->all_shown)
+		r->n = r->next = 0;
+	r->all_shown = false;
+	while (!log_entry_next(payload, bytes, &off, &e) && e.type) {
+		if (e.type == LOG_DATA || r->n == r->room)
+			continue;
+		r->keys[r->n++] = e.key;
+	}
+	return r->n >= r->room / 2;
+}
+
+/* ---- One entry ---- */
+
+/*
+ * `paths` from the root are changed.  The slots that are asked for are what
+ * that may take, and no more: what has run once with few free slots must run
+ * again.  A leaf moves and is cut; each level above moves and is cut, in two
+ * copies; the root gets a new one above it.
+ */
+static int replay_room(struct tree *tree, unsigned paths)
+{
+	const unsigned slots = paths * (4 + 4 * tree->root->level);
+	int rc = 0;
+
+	if (space_slots_free(tree->space) < slots) {
+		msg_error("replay: no node slots left");
+		return -ENOSPC;
+	}
+	if (frame_available(tree->frames) >= REPLAY_FRAMES)
+		return 0;
+	if (!tree->read_only)
+		rc = ckpt_spill(tree);
+	if (!rc && frame_available(tree->frames) < REPLAY_FRAMES) {
+		msg_error("replay: %zu nodes of memory are too few for what is "
+			  "in the log; give more memory",
+			  tree->frames->count);
+		rc = -ENOMEM;
+	}
+	return rc;
+}
+
+/* The leaf of key is resident afterwards; 0, -ENOENT, or an error. */
+static int replay_get(struct replay *r, struct key key)
+{
+	struct tree_txn *txn = r->txn;
+	struct tree_item item;
+	int rc;
+
+	for (;;) {
+		if (r->next < r->n && missing_node(r->tree, key)) {
+			rc = fetch_ahead(r);
+			if (rc)
+				return rc;
+		}
+		txn_unpin_all(txn);
+		txn->failed_n = txn->miss_n = 0;
+		rc = tree_get(txn, key, &item);
+		if (rc != -EAGAIN)
+			return rc;
+		if (!fetch_start(txn))
+			return -ENOMEM;
+		rc = wait_loads(r);
+		if (rc)
+			return rc;
+	}
+}
+
+static int contradiction(const struct log_entry *e, uint64_t seq)
+{
+	char text[64];
+
+	msg_error("log record %" PRIu64 ": deletes %s, which is not there",
+		  seq, key_text(e->key, text, sizeof(text)));
+	return -EUCLEAN;
+}
+
+static const void *resident_value(struct tree *tree, struct key key)
+{
+	const struct frame *leaf = tree_leaf(tree, key);
+	size_t bytes;
+	bool found;
+	const unsigned i = node_find(leaf->node, key, &found);
+
+	return found ? node_value(leaf->node, i, &bytes) : NULL;
+}
+
+static int replay_range(struct replay *r, const struct log_entry *e)
+{
+	struct key key = e->key;
+
+	while (key_cmp(key, e->last) <= 0) {
+		struct key next;
+		int rc = replay_room(r->tree, 2);
+
+		if (!rc)
+			rc = replay_get(r, key);
+		if (rc && rc != -ENOENT)
+			return rc;
+		next = range_delete(r->tree, key, e->last, 8);
+		if (key_cmp(next, KEY_MAX) == 0)
+			break;
+		key = next;
+	}
+	return 0;
+}
+
+static int replay_data(struct replay *r, uint64_t seq, uint32_t id,
+		       const uint8_t *payload, const struct log_entry *e)
+{
+	struct tree_data data = {
+		.ino = e->ino, .seq = seq, .record = id,
+		.offset = (uint32_t)((const uint8_t *)e->value - payload),
+	};
+	int rc = 0;
+
+	for (unsigned i = 0; i < e->n && !rc; i++) {
+		data.block = e->block + i;
+		data.sum = le64_get(e->sums[i]);
+		rc = data_add(r->tree->data, &data);
+		data.offset += TRAX_BLOCK_BYTES;
+	}
+	return rc;
+}
+
+static int replay_entry(struct replay *r, uint64_t seq,
+			const struct log_entry *e)
+{
+	struct tree *tree = r->tree;
+	const void *old;
+	int rc;
+
+	if (e->type == LOG_DEL_RANGE)
+		return replay_range(r, e);
+	rc = replay_room(tree, 1);
+	if (!rc)
+		rc = replay_get(r, e->key);
+	if (rc == -ENOENT && e->type == LOG_DEL)
+		return contradiction(e, seq);
+	if (rc && rc != -ENOENT)
+		return rc;
+	old = resident_value(tree, e->key);
+	if (e->type == LOG_PUT) {
+		owner_note_put(tree, &r->txn->owners, e->key, e->value, old);
+		apply_put(tree, e->key, e->value, e->bytes);
+	} else {
+		owner_note_del(tree, &r->txn->owners, e->key, old);
+		apply_del(tree, e->key);
+	}
+	return 0;
+}
+
+static int replay_record(void *arg, uint64_t seq, uint32_t id, bool apply,
+			 const void *payload, size_t bytes)
+{
+	struct replay *r = arg;
+	struct log_entry e;
+	size_t off = 0;
+
+	for (;;) {
+		const char *why = log_entry_next(payload, bytes, &off, &e);
+
+		if (why) {
+			msg_error("log record %" PRIu64 ": %s", seq, why);
+			r->rc = -EUCLEAN;
+			return r->rc;
+		}
+		if (!e.type)
+			break;
+		if (e.type == LOG_DATA)
+			r->rc = replay_data(r, seq, id, payload, &e);
+		else if (apply)
+			r->rc = replay_entry(r, seq, &e);
+		if (r->rc)
+			return r->rc;
+	}
+	r->tree->recovery.records += apply;
+	r->rc = owner_settle(r->tree, &r->txn->owners);
+	return r->rc;
+}
+
+static void told_loss(struct tree *tree)
+{
+	msg_error("what was acknowledged behind log record %" PRIu64
+		  " is lost", tree->last_seq);
+	tree->recovery.damaged = true;
+	tree->read_only |= !tree->options.accept_loss;
+}
+
+static int replay_new(struct tree *tree, struct replay *r)
+{
+	const struct tree_bounds bounds = { .nodes = FETCHES };
+	const size_t frames = tree->frames->count;
+
+	*r = (struct replay){ .tree = tree };
+	r->room = KEYS_PER_FRAME * frames < MAX_KEYS ?
+		  KEYS_PER_FRAME * frames : MAX_KEYS;
+	r->keys = calloc(r->room, sizeof(*r->keys));
+	r->wanted = calloc(frames, sizeof(*r->wanted));
+	if (!r->keys || !r->wanted)
+		return -ENOMEM;
+	return txn_new(tree, &bounds, NULL, NULL, &r->txn);
+}
+
+static void replay_free(struct replay *r)
+{
+	if (r->txn)
+		txn_free(r->txn);
+	free(r->keys);
+	free(r->wanted);
+}
+
+int replay_log(struct tree *tree)
+{
+	struct replay r;
+	const struct log_replay replay = {
+		.epoch = tree->durable.epoch,
+		.gen = tree->durable.gen,
+		.cut_seq = tree->durable.cut_seq,
+		.cut_chain = tree->durable.cut_chain,
+		.tail_seq = tree->durable.tail_seq,
+		.memory_bytes = tree->options.recover_bytes,
+		.ahead = replay_ahead,
+		.record = replay_record,
+		.arg = &r,
+	};
+	const struct tree_data *data;
+	int rc = replay_new(tree, &r);
+
+	if (!rc)
+		rc = data_new(&tree->data);
+	if (!rc)
+		rc = log_recover(tree->log, &replay, &tree->last_seq,
+				 &tree->last_chain);
+	replay_free(&r);
+	if (rc == -EUCLEAN && !r.rc) {
+		told_loss(tree);
+		rc = 0;
+	}
+	if (!rc && !r.rc)
+		rc = data_close(tree->data);
+	tree->recovery.data_blocks = data_list(tree->data, &data);
+	return r.rc ? r.rc : rc;
+}
+
+/* ---- Logged data ---- */
+
+size_t tree_recovered_data(const struct tree *tree,
+			   const struct tree_data **data)
+{
+	return data_list(tree->data, data);
+}
+
+struct reading {
+	const struct tree_data *data;
+	size_t n;
+	int (*block)(void *arg, const struct tree_data *data,
+		     const void *bytes);
+	void *arg;
+};
+
+static int read_record(void *arg, uint32_t id, const void *payload,
+		       size_t bytes)
+{
+	struct reading *r = arg;
+	int rc = 0;
+
+	for (; r->n && r->data->record == id && !rc; r->data++, r->n--) {
+		if (r->data->offset + TRAX_BLOCK_BYTES > bytes)
+			return -EUCLEAN;
+		rc = r->block(r->arg, r->data,
+			      (const uint8_t *)payload + r->data->offset);
+	}
+	return rc;
+}
+
+int tree_recovered_read(struct tree *tree, size_t first, size_t n,
+			int (*block)(void *arg, const struct tree_data *data,
+				     const void *bytes),
+			void *arg)
+{
+	struct reading r = { .n = n, .block = block, .arg = arg };
+	const size_t all = data_list(tree->data, &r.data);
+	uint32_t *ids = calloc(n + 1, sizeof(*ids));
+	size_t ids_n = 0;
+	int rc;
+
+	if (!ids || first + n > all) {
+		free(ids);
+		return ids ? -EINVAL : -ENOMEM;
+	}
+	r.data += first;
+	for (size_t i = 0; i < n; i++)
+		if (!ids_n || ids[ids_n - 1] != r.data[i].record)
+			ids[ids_n++] = r.data[i].record;
+	rc = log_recovered_read(tree->log, ids, ids_n, read_record, &r);
+	free(ids);
+	return rc;
+}
+
+void tree_recovered_end(struct tree *tree)
+{
+	log_recover_end(tree->log);
+	data_free(tree->data);
+	tree->data = NULL;
+}
+
+uint64_t replay_tail(const struct tree *tree)
+{
+	const struct tree_data *data;
+
+	return data_list(tree->data, &data) ? data[0].seq : UINT64_MAX;
+}
+
+void replay_hold(struct tree *tree)
+{
+	const struct tree_data *data;
+	const size_t n = data_list(tree->data, &data);
+
+	for (size_t i = 0; i < n; i++)
+		log_hold(tree->log, data[i].seq);
+}
