@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/csum.h"
 #include "check/mend.h"
 #include "tests/damage.h"
 #include "tests/mutate.h"
@@ -391,6 +392,89 @@ START_TEST(test_overlap_is_cut)
 }
 END_TEST
 
+static void edit_unclean(struct root *root, uint8_t *payload)
+{
+	(void)payload;
+	root->clean = false;
+	root->tail_seq = root->cut_seq + 1;
+}
+
+/* A record behind the root with a block of a file, which says that later ones
+ * were durable: the file system will not replay it by itself. */
+static void write_record(struct lab *lab, uint64_t ino, uint64_t block,
+			 const uint8_t *data)
+{
+	const struct root *root = &lab->check.root;
+	const struct super *super = &lab->check.super;
+	const uint64_t unit = super_record_unit(super) / SECTOR_BYTES;
+	const uint64_t at = (super->log[0].sector + unit - 1) / unit * unit;
+	const uint64_t sum = csum(data, TRAX_BLOCK_BYTES);
+	uint8_t *buf = aligned_alloc(4096, 8 * TRAX_BLOCK_BYTES);
+	struct log_header *h = (struct log_header *)buf;
+	uint8_t *entries = (uint8_t *)(h + 1);
+	size_t n;
+
+	memset(buf, 0, 8 * TRAX_BLOCK_BYTES);
+	n = log_entry_data(entries, ino, block, 1, &sum);
+	memcpy(entries + n, data, TRAX_BLOCK_BYTES);
+	n += TRAX_BLOCK_BYTES;
+	h->magic = le32_put(TRAX_LOG_MAGIC);
+	h->bytes = le32_put(8 * TRAX_BLOCK_BYTES);
+	h->payload = le32_put((uint32_t)n);
+	h->flags = le32_put(LOG_TWIN);
+	memcpy(h->uuid, super->uuid, sizeof(h->uuid));
+	h->epoch = le64_put(root->epoch);
+	h->gen = le64_put(root->gen);
+	h->seq = le64_put(root->cut_seq + 1);
+	h->addr = le64_put(at);
+	h->acked = le64_put(root->cut_seq + 4);
+	h->prev = le64_put(root->cut_chain);
+	h->chain = le64_put(log_chain(root->epoch, root->cut_seq + 1,
+				      root->cut_chain, entries, n));
+	log_header_seal(h);
+	ck_assert_int_eq(disk_write(sim_disk(lab->sim), at, 64, buf), 0);
+	free(buf);
+}
+
+/* A stale extent on another file's data, and a logged block for it: that goes
+ * nowhere, since the place is not its file's. */
+START_TEST(test_logged_data_of_a_stale_extent)
+{
+	uint8_t *data = aligned_alloc(4096, TRAX_BLOCK_BYTES);
+	struct csum_window w = { .present = 1, .mask = { 1 } };
+	uint8_t value[TRAX_MAX_ITEM_BYTES];
+	struct check_result result;
+	struct extent_item *big, *deep;
+	struct seen seen;
+	struct lab lab;
+
+	memset(data, 0x5a, TRAX_BLOCK_BYTES);
+	lab_init(&lab);
+	lab_load(&lab);
+	big = lab_value(&lab, key_make(LAB_BIG, ITEM_EXTENT, 0));
+	deep = lab_value(&lab, key_make(LAB_DEEP, ITEM_EXTENT, 0));
+	deep->addr = le64_put(le64_get(big->addr) + 10 * TRAX_BLOCK_SECTORS);
+	deep->sectors = le64_put(TRAX_BLOCK_SECTORS);
+	w.sum[0][0] = csum(data, TRAX_BLOCK_BYTES);
+	lab_put(&lab, key_make(LAB_DEEP, ITEM_CSUM, 0), value,
+		csum_window_encode(&w, value));
+	lab_store(&lab);
+	lab_edit_root(&lab, edit_unclean);
+	lab_load(&lab);
+	write_record(&lab, LAB_DEEP, 0, data);
+	lab_unload(&lab);
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert_uint_eq(seen.by_problem[PROBLEM_LOG_REPLAY], 1);
+	ck_assert_uint_gt(seen.by_problem[PROBLEM_EXTENT_SHARED], 0);
+	expect_silent(&lab, "logged data");
+	lab_load(&lab);
+	ck_assert_ptr_null(lab_whole(&lab, LAB_BIG));
+	lab_unload(&lab);
+	lab_fini(&lab);
+	free(data);
+}
+END_TEST
+
 /* A key far beyond or before those around it: no other item is lost. */
 START_TEST(test_odd_key)
 {
@@ -594,6 +678,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_table);
 	tcase_add_test(tcase, test_odd_key);
 	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
+	tcase_add_test(tcase, test_logged_data_of_a_stale_extent);
 	tcase_add_test(tcase, test_unwritable_sector);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);

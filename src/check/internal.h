@@ -160,6 +160,7 @@ struct paths {
 
 struct data;
 struct salvage;
+struct logread;
 struct set;
 
 struct check {
@@ -198,6 +199,7 @@ struct check {
 	struct data *data;	/* data.c, while it runs */
 	struct set *set;	/* repair: where items are collected */
 	struct salvage *salvage;
+	struct logread *logread;	/* repair: the log; or NULL */
 };
 
 /* Remembers the first failure; returns rc. */

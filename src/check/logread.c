@@ -4,9 +4,9 @@
  *
  * All log tracks are read; records of the root's epoch are chained on from the
  * cut, originals and twins alike, up to the first that cannot be found.  Their
- * items go into the set.  Data goes home where the set then holds its checksum
- * for it: that is true also for records before the cut, whose data may not have
- * been home.
+ * items go into the set.  Data goes home when it has been decided which file
+ * has which sectors, where the set then holds its checksum for it: that is true
+ * also for records before the cut, whose data may not have been home.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,12 +21,21 @@ struct log_record {
 	uint32_t payload;
 };
 
+/* A block of a file that is in the log. */
+struct logged {
+	uint64_t ino, block, sum;
+};
+
 struct logread {
 	struct check *check;
 	struct set *set;
 	struct vec records;	/* struct log_record, by sequence */
+	struct vec blocks;	/* struct logged, in order */
+	uint64_t last;		/* sequence of the last record of the chain */
 	uint8_t *buf;		/* a record */
 };
+
+enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_HOME };
 
 /* ---- Finding records ---- */
 
@@ -224,8 +233,6 @@ static int entry_home(struct logread *log, const struct log_entry *entry,
 	unsigned i;
 	int rc = 0;
 
-	if (entry->type != LOG_DATA)
-		return 0;
 	for (i = 0; i < entry->n && !rc; i++) {
 		uint64_t sum = le64_get(entry->sums[i]);
 		const uint8_t *block = data + (size_t)i * TRAX_BLOCK_BYTES;
@@ -234,23 +241,71 @@ static int entry_home(struct logread *log, const struct log_entry *entry,
 		    csum(block, TRAX_BLOCK_BYTES) == sum)
 			rc = block_home(log->check, log->set, entry->ino,
 					entry->block + i, block, buf);
+		/* Readers find that its checksum does not fit. */
+		if (device_place_failed(rc)) {
+			problem_report(log->check, PROBLEM_DATA_LOST,
+				       (struct problem_place){
+					       .ino = entry->ino },
+				       (unsigned long long)entry->ino);
+			paths_keep(log->check, entry->ino);
+			rc = 0;
+		}
 	}
 	return rc;
 }
 
+/* ---- Which data there is ---- */
+
+static int logged_cmp(const void *a, const void *b)
+{
+	const struct logged *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return (x->sum > y->sum) - (x->sum < y->sum);
+}
+
+static int entry_note(struct logread *log, const struct log_entry *entry)
+{
+	unsigned i;
+
+	for (i = 0; i < entry->n; i++) {
+		struct logged *logged = check_add(log->check, &log->blocks);
+
+		if (!logged)
+			return -ENOMEM;
+		*logged = (struct logged){
+			entry->ino, entry->block + i, le64_get(entry->sums[i]),
+		};
+	}
+	return 0;
+}
+
 /* ---- Records ---- */
 
+static int entry_pass(struct logread *log, const struct log_entry *entry,
+		      enum log_pass pass, uint8_t *block)
+{
+	if (pass == LOG_PASS_ITEMS)
+		return entry_apply(log->set, entry);
+	if (entry->type != LOG_DATA)
+		return 0;
+	return pass == LOG_PASS_NOTE ? entry_note(log, entry) :
+				       entry_home(log, entry, block);
+}
+
 static int record_apply(struct logread *log, const struct log_record *record,
-			bool data)
+			enum log_pass pass)
 {
 	uint8_t *payload = log->buf + sizeof(struct log_header);
-	uint8_t *block = data ? device_buffer(log->check, TRAX_BLOCK_BYTES) :
-			 NULL;
+	uint8_t *block = device_buffer(log->check, TRAX_BLOCK_BYTES);
 	struct log_entry entry;
 	size_t off = 0;
 	int rc;
 
-	if (data && !block)
+	if (!block)
 		return -ENOMEM;
 	rc = device_read(log->check, record->sector,
 			 record->bytes / SECTOR_BYTES, log->buf);
@@ -258,15 +313,14 @@ static int record_apply(struct logread *log, const struct log_record *record,
 		if (log_entry_next(payload, record->payload, &off, &entry) ||
 		    !entry.type)
 			break;
-		rc = data ? entry_home(log, &entry, block) :
-		     entry_apply(log->set, &entry);
+		rc = entry_pass(log, &entry, pass, block);
 	}
 	free(block);
 	return rc;
 }
 
-/* Items of the chain from the cut on; *last is where it ends. */
-static int chain_apply(struct logread *log, uint64_t *last)
+/* Items of the chain from the cut on. */
+static int chain_apply(struct logread *log)
 {
 	uint64_t seq = log->check->root.cut_seq;
 	uint64_t chain = log->check->root.cut_chain;
@@ -274,15 +328,26 @@ static int chain_apply(struct logread *log, uint64_t *last)
 	int rc = 0;
 
 	while ((record = record_after(log, seq + 1, chain)) && !rc) {
-		rc = record_apply(log, record, false);
+		rc = record_apply(log, record, LOG_PASS_ITEMS);
 		chain = record->chain;
 		seq++;
 	}
-	*last = seq;
+	log->last = seq;
 	return rc ? rc : set_settle(log->set);
 }
 
-static int data_apply(struct logread *log, uint64_t last)
+bool logread_has(const struct check *check, uint64_t ino, uint64_t block,
+		 uint64_t sum)
+{
+	const struct logged key = { ino, block, sum };
+	const struct logread *log = check->logread;
+
+	return log && log->blocks.n &&
+	       bsearch(&key, log->blocks.items, log->blocks.n, sizeof(key),
+		       logged_cmp) != NULL;
+}
+
+static int records_each(struct logread *log, enum log_pass pass)
 {
 	size_t i = record_seek(log, log->check->root.tail_seq);
 	int rc = 0;
@@ -290,33 +355,55 @@ static int data_apply(struct logread *log, uint64_t last)
 	for (; i < log->records.n && !rc; i++) {
 		const struct log_record *record = vec_at(&log->records, i);
 
-		if (record->seq > last)
+		if (record->seq > log->last)
 			break;
-		rc = record_apply(log, record, true);
+		rc = record_apply(log, record, pass);
 	}
 	return rc;
 }
 
-int logread_apply(struct check *check, struct set *set)
+int logread_items(struct check *check, struct set *set)
 {
-	struct logread log = { .check = check, .set = set };
-	uint64_t last;
+	struct logread *log;
 	unsigned i;
 	int rc;
 
 	if (!check->have_root)
 		return 0;
-	vec_init(&log.records, sizeof(struct log_record));
-	log.buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
-	for (i = 0; i < check->super.log_tracks && log.buf; i++)
-		track_scan(&log, &check->super.log[i]);
-	vec_sort(&log.records, record_cmp);
+	log = check->logread = calloc(1, sizeof(*log));
+	if (!log)
+		return -ENOMEM;
+	log->check = check;
+	log->set = set;
+	vec_init(&log->records, sizeof(struct log_record));
+	vec_init(&log->blocks, sizeof(struct logged));
+	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
+	for (i = 0; i < check->super.log_tracks && log->buf; i++)
+		track_scan(log, &check->super.log[i]);
+	vec_sort(&log->records, record_cmp);
 	rc = check->rc;
 	if (!rc)
-		rc = chain_apply(&log, &last);
+		rc = chain_apply(log);
 	if (!rc)
-		rc = data_apply(&log, last);
-	free(log.buf);
-	vec_fini(&log.records);
+		rc = records_each(log, LOG_PASS_NOTE);
+	vec_sort(&log->blocks, logged_cmp);
 	return rc;
+}
+
+int logread_home(struct check *check)
+{
+	return check->logread ? records_each(check->logread, LOG_PASS_HOME) : 0;
+}
+
+void logread_free(struct check *check)
+{
+	struct logread *log = check->logread;
+
+	if (!log)
+		return;
+	free(log->buf);
+	vec_fini(&log->records);
+	vec_fini(&log->blocks);
+	free(log);
+	check->logread = NULL;
 }

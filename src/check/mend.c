@@ -92,7 +92,8 @@ int mend_items(struct check *check, struct set *set)
 
 	mend_copies(set);
 	rc = mend_shared(check, set);
-
+	if (!rc)
+		rc = logread_home(check);
 	if (!rc)
 		rc = mend_files(check, set);
 	if (!rc)
@@ -109,11 +110,12 @@ int repair_run(struct check *check)
 		return rc;
 	rc = collect_items(check, &set);
 	if (!rc && problem_to_repair(check, PROBLEM_LOG_REPLAY))
-		rc = logread_apply(check, &set);
+		rc = logread_items(check, &set);
 	if (!rc)
 		rc = mend_items(check, &set);
 	if (!rc)
 		rc = rebuild_write(check, &set);
+	logread_free(check);
 	set_fini(&set);
 	return rc;
 }

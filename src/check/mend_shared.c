@@ -165,6 +165,9 @@ static struct fit block_fit(struct shared *shared, uint64_t ino, uint64_t block)
 
 	if (!block_sum(shared->set, block, &fit, &sum))
 		return fit;
+	/* Not home yet: what is there now says nothing. */
+	if (logread_has(shared->check, ino, block, sum))
+		return fit;
 	for (i = 0; i < fit.n && !rc; i++)
 		rc = mend_read_block(shared->check, shared->set, ino,
 				     fit.first + i,

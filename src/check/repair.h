@@ -22,10 +22,17 @@
 int collect_items(struct check *check, struct set *set);
 
 /*
- * Applies the log to the set, up to the first record that is missing, and
- * brings its data home.  For when the file system itself refuses to.
+ * Applies the log to the set, up to the first record that is missing, for when
+ * the file system itself refuses to.  The set must outlive it.
  */
-int logread_apply(struct check *check, struct set *set);
+int logread_items(struct check *check, struct set *set);
+/* Is there, in the log so read, this content of a block? */
+bool logread_has(const struct check *check, uint64_t ino, uint64_t block,
+		 uint64_t sum);
+/* Writes the data of the log so read where extents have it; no two of them may
+ * have the same sectors any more. */
+int logread_home(struct check *check);
+void logread_free(struct check *check);
 
 /* Items of the lost key ranges from leaves that no tree has any more; the
  * newest leaf wins.  Notes their slots in check->nodes, so that they are not
