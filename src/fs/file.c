@@ -777,11 +777,18 @@ void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
 {
 	struct vnode *vnode = vnode_find(fs, ino);
 	struct file *file = vnode ? vnode->file : NULL;
+	uint64_t whole, sectors;
 
 	if (!file || !file->loaded)
 		return;
 	attr->size = file->size;
-	attr->sectors += file->reserved_count * BLOCK_SECTORS;
+	/* Room is promised also for what has a place already: a file has no
+	 * more than its size asks for, or than it had. */
+	whole = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_SECTORS;
+	sectors = attr->sectors + file->reserved_count * BLOCK_SECTORS;
+	if (sectors > whole)
+		sectors = attr->sectors > whole ? attr->sectors : whole;
+	attr->sectors = sectors;
 }
 
 /* Those that waited for the log, which has become emptier without them. */
