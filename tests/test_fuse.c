@@ -256,6 +256,48 @@ START_TEST(malformed_requests_are_einval)
 }
 END_TEST
 
+/* ---- Notices ---- */
+
+/* The next message has the kernel forget this; offset -1: attributes. */
+static void take_notice(uint64_t node, int64_t offset, int64_t bytes)
+{
+	struct {
+		struct fuse_out_header header;
+		struct fuse_notify_inval_inode_out inode;
+	} told;
+
+	ck_assert_int_eq(read(t.kernel, &told, sizeof(told)), sizeof(told));
+	ck_assert_uint_eq(told.header.unique, 0);
+	ck_assert_int_eq(told.header.error, FUSE_NOTIFY_INVAL_INODE);
+	ck_assert_uint_eq(told.inode.ino, node);
+	ck_assert_int_eq(told.inode.off, offset);
+	ck_assert_int_eq(told.inode.len, bytes);
+}
+
+/* Pages that were read while a direct write was on its way may be old. */
+START_TEST(direct_writes_drop_pages)
+{
+	struct fuse_write_in w = { .size = 3, .offset = 5,
+				   .write_flags = FUSE_WRITE_LOCKOWNER };
+	struct fuse_read_in r = { .size = 4096,
+				  .read_flags = FUSE_READ_LOCKOWNER };
+	struct fuse_write_out out;
+	uint64_t node = make_file("f");
+
+	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0), 0);
+	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "abc", 3), 0);
+	r.read_flags = 0;
+	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0), 0);
+	send_request(FUSE_WRITE, node, &w, sizeof(w), "abc", 3);
+	take_notice(node, 5, 3);
+	ck_assert_int_eq(take_reply(), 0);
+	memcpy(&out, t.reply, sizeof(out));
+	ck_assert_uint_eq(out.size, 3);
+	w.write_flags = FUSE_WRITE_CACHE;
+	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "abc", 3), 0);
+}
+END_TEST
+
 /* ---- Modes ---- */
 
 /* Whoever writes takes set-uid from the file: the kernel is to forget the mode
@@ -264,18 +306,10 @@ START_TEST(the_mode_is_forgotten_first)
 {
 	struct fuse_write_in w = { .size = 1,
 				   .write_flags = FUSE_WRITE_KILL_SUIDGID };
-	struct {
-		struct fuse_out_header header;
-		struct fuse_notify_inval_inode_out inode;
-	} told;
 	uint64_t node = make_file("f");
 
 	send_request(FUSE_WRITE, node, &w, sizeof(w), "x", 1);
-	ck_assert_int_eq(read(t.kernel, &told, sizeof(told)), sizeof(told));
-	ck_assert_uint_eq(told.header.unique, 0);
-	ck_assert_int_eq(told.header.error, FUSE_NOTIFY_INVAL_INODE);
-	ck_assert_uint_eq(told.inode.ino, node);
-	ck_assert_int_lt(told.inode.off, 0);
+	take_notice(node, -1, 0);
 	ck_assert_int_eq(take_reply(), 0);
 	w.write_flags = 0;
 	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1), 0);
@@ -465,11 +499,13 @@ END_TEST
 START_TEST(writers_hear_of_a_full_disk)
 {
 	uint64_t node = make_file("f"), other = make_file("g");
-	struct fuse_write_in w = { .size = 1, .offset = 1ull << 40 };
+	struct fuse_write_in w = { .size = 1, .offset = 1ull << 40,
+				   .write_flags = FUSE_WRITE_CACHE };
 
 	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), 0);
 	ck_assert_int_eq(ask(FUSE_WRITE, node, &w, sizeof(w), "x", 1),
 			 -ENOSPC);
+	take_notice(node, -1, 0);
 	ck_assert_int_eq(ask_attr(node), 0);
 	ck_assert_int_eq(ask_attr_flags(other, FUSE_GETATTR_FH), 0);
 	ck_assert_int_eq(ask_attr_flags(node, FUSE_GETATTR_FH), -ENOSPC);
@@ -886,6 +922,7 @@ static TCase *session_tests(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, unknown_opcodes_are_enosys);
 	tcase_add_test(c, malformed_requests_are_einval);
+	tcase_add_test(c, direct_writes_drop_pages);
 	tcase_add_test(c, the_mode_is_forgotten_first);
 	tcase_add_test(c, the_root_has_no_generation);
 	tcase_add_test(c, names_come_and_go);

@@ -5,6 +5,7 @@
 #define TRAX_FUSE_INTERNAL_H
 
 #include "base/list.h"
+#include "fuse/notify.h"
 #include "fuse/request.h"
 #include "fuse/session.h"
 #include "fuse/view.h"
@@ -19,8 +20,12 @@
 /* Files of which the kernel has lost data, because there was no room. */
 #define SESSION_FULL_FILES 16u
 
+/* Slots of files whose pages the kernel may hold, by inode number. */
+#define SESSION_PAGE_SLOTS 4096u
+
 struct session {
 	struct fs *fs;
+	struct notify *notify;
 	struct session_options options;
 	struct view *view;
 	int epoll_fd;
@@ -44,6 +49,8 @@ struct session {
 		uint64_t ino, ns;	/* the last time */
 	} full[SESSION_FULL_FILES];
 	unsigned full_next;
+	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
+					   that share the slot */
 };
 
 /* One large buffer: room for a message with REQUEST_MAX_WRITE bytes of data

@@ -71,10 +71,18 @@ static void done_read(struct fs_op *op)
 	request_reply(request_of(op), op->rc, op->buffer, op->result);
 }
 
+/* Does the kernel keep what it reads?  A direct read names its lock's owner. */
+static void note_pages(struct request *req, uint32_t read_flags)
+{
+	if (!(read_flags & FUSE_READ_LOCKOWNER))
+		req->session->paged[req->op.ino % SESSION_PAGE_SLOTS] = true;
+}
+
 void ops_read(struct request *req)
 {
 	const struct fuse_read_in *in = req->fixed;
 
+	note_pages(req, in->read_flags);
 	if (in->size > REQUEST_MAX_WRITE) {
 		request_reply(req, -EINVAL, NULL, 0);
 		return;
@@ -134,14 +142,48 @@ static void tell_mode(struct fs_op *op)
 		request_forget_attr(request_of(op)->session, ino);
 }
 
-static void done_write(struct fs_op *op)
+static void done_written(struct fs_op *op)
 {
 	struct fuse_write_out out = { .size = (uint32_t)op->result };
 
-	if (op->rc == -ENOSPC)
-		note_full(request_of(op)->session, op->ino);
 	tell_mode(op);
 	request_reply(request_of(op), op->rc, &out, sizeof(out));
+}
+
+/* Pages that could not be written are lost to the kernel, and write(2) goes on
+ * filling others, until it has reason to ask for the attributes. */
+static void done_page_write(struct fs_op *op)
+{
+	struct session *session = request_of(op)->session;
+	uint64_t ino = op->ino;
+	bool full = op->rc == -ENOSPC;
+
+	if (full)
+		note_full(session, ino);
+	done_written(op);
+	if (full)
+		notify_attr(session->notify, ino);
+}
+
+/*
+ * The kernel drops the pages before a direct write, but after an asynchronous
+ * one it does not look again: a buffered read meanwhile leaves old content in
+ * its cache.  So they are dropped once more, before the reply.  That waits for
+ * READs, so the data is given back first.
+ */
+static void done_direct_write(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct session *session = req->session;
+
+	if (op->rc || !session->paged[op->ino % SESSION_PAGE_SLOTS] ||
+	    !notify_write(session->notify, req->unique, op->ino, op->offset,
+			  (uint32_t)op->result)) {
+		done_written(op);
+		return;
+	}
+	tell_mode(op);
+	request_drop(req);
 }
 
 void ops_write(struct request *req)
@@ -157,7 +199,11 @@ void ops_write(struct request *req)
 	req->op.data = req->data;
 	if (in->write_flags & FUSE_WRITE_KILL_SUIDGID)
 		req->op.flags = FS_SET_KILL_PRIV;
-	request_submit(req, FS_WRITE, done_write);
+	request_submit(req, FS_WRITE,
+		       in->write_flags & FUSE_WRITE_CACHE ? done_page_write :
+		       in->write_flags & FUSE_WRITE_LOCKOWNER ?
+						done_direct_write :
+						done_written);
 }
 
 /* Also FSYNCDIR. */
@@ -204,5 +250,5 @@ void ops_copy_file_range(struct request *req)
 	req->op.offset2 = in->off_out;
 	req->op.size = in->len < MAX_COPY_BYTES ? in->len : MAX_COPY_BYTES;
 	req->op.flags = kill_flag(req);
-	request_submit(req, FS_COPY_RANGE, done_write);
+	request_submit(req, FS_COPY_RANGE, done_written);
 }

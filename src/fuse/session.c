@@ -116,6 +116,8 @@ int session_new(struct fs *fs, const struct session_options *options,
 	rc = view_new(session, &session->view);
 	if (!rc)
 		rc = watch_all(session);
+	if (!rc)
+		rc = notify_new(options->fd, &session->notify);
 	if (rc) {
 		session_free(session);
 		return rc;
@@ -322,6 +324,8 @@ void session_free(struct session *session)
 {
 	struct request *req;
 
+	if (session->notify)
+		notify_free(session->notify, !session->attached);
 	if (session->destroyed) {
 		struct fuse_out_header header = {
 			.len = sizeof(header),
