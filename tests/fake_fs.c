@@ -226,6 +226,9 @@ static int op_rename(struct fs *fs, struct fs_op *op)
 	struct entry *old = entry_find(fs, op->ino2, op->name2);
 	uint64_t ino;
 
+	if (op->flags & ~(FS_RENAME_NOREPLACE | FS_RENAME_EXCHANGE |
+			  FS_RENAME_WHITEOUT))
+		return -EINVAL;
 	if (!e)
 		return -ENOENT;
 	if (old && op->flags & FS_RENAME_NOREPLACE)

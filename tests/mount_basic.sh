@@ -162,12 +162,36 @@ user_mount() {
 	check "$work/user/image"
 }
 
+# The upper layer of an overlay: whiteouts, opaque directories, renames.
+overlay() {
+	grep -qw overlay /proc/filesystems || return
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
+	mount_it "$1"
+	mkdir "$work/lower" "$work/merged" "$mnt/upper" "$mnt/work" &&
+		echo a >"$work/lower/a" && echo b >"$work/lower/b" &&
+		mkdir "$work/lower/d" && echo c >"$work/lower/d/c" ||
+		fail "layers"
+	mount -t overlay overlay -o \
+		"lowerdir=$work/lower,upperdir=$mnt/upper,workdir=$mnt/work" \
+		"$work/merged" || fail "overlay"
+	rm "$work/merged/a" && mv "$work/merged/b" "$work/merged/e" &&
+		rm -r "$work/merged/d" && mkdir "$work/merged/d" ||
+		fail "changes in an overlay"
+	[ "$(ls "$work/merged" "$work/merged/d" | xargs)" = \
+		"$work/merged: d e $work/merged/d:" ] || fail "an overlay's names"
+	[ "$(cat "$work/merged/e")" = b ] || fail "an overlay's content"
+	umount "$work/merged" "$mnt" || fail "umount"
+	wait_for_server
+	check "$1"
+}
+
 refusals
 user_mount
 make_image 256M
 round_trips "$image" fuse.traxfs
 read_only "$image"
 busy "$image"
+overlay "$image"
 make_image 256M
 attach_loop
 round_trips "$loop" fuseblk.traxfs

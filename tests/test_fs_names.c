@@ -355,6 +355,63 @@ START_TEST(rename_files)
 }
 END_TEST
 
+/* The old name leads to a device 0:0 of mode 0, the new one to the file. */
+static void check_whiteout(uint64_t from, const char *name, uint64_t to,
+			   const char *name2, uint64_t ino)
+{
+	struct fs_attr attr;
+
+	ck_assert_int_eq(rig_lookup(&rig, to, name2, &attr), 0);
+	ck_assert_uint_eq(attr.ino, ino);
+	ck_assert_int_eq(rig_forget(&rig, attr.ino, 1), 0);
+	ck_assert_int_eq(rig_lookup(&rig, from, name, &attr), 0);
+	ck_assert_uint_eq(attr.mode, S_IFCHR);
+	ck_assert_uint_eq(attr.rdev, 0);
+	ck_assert_uint_eq(attr.nlink, 1);
+	ck_assert_int_eq(rig_forget(&rig, attr.ino, 1), 0);
+}
+
+static void try_whiteouts(uint64_t name_mask)
+{
+	uint64_t a, b, file, other, dir;
+
+	rig.fs->name_mask = name_mask;
+	ck_assert_int_eq(rig_mkdir(&rig, ROOT, "a", &a), 0);
+	ck_assert_int_eq(rig_mkdir(&rig, ROOT, "b", &b), 0);
+	ck_assert_int_eq(rig_mknod(&rig, a, "f", S_IFREG | 0644, &file), 0);
+	ck_assert_int_eq(rig_mknod(&rig, b, "old", S_IFREG | 0644, &other), 0);
+	ck_assert_int_eq(rig_mkdir(&rig, a, "d", &dir), 0);
+	/* In its directory; to another one, over a file; a directory. */
+	ck_assert_int_eq(rig_rename(&rig, a, "f", a, "g", FS_RENAME_WHITEOUT),
+			 0);
+	check_whiteout(a, "f", a, "g", file);
+	ck_assert_int_eq(rig_rename(&rig, a, "g", b, "old",
+				    FS_RENAME_WHITEOUT), 0);
+	check_whiteout(a, "g", b, "old", file);
+	ck_assert_int_eq(rig_rename(&rig, a, "d", b, "d",
+				    FS_RENAME_WHITEOUT |
+				    FS_RENAME_NOREPLACE), 0);
+	check_whiteout(a, "d", b, "d", dir);
+	/* Over a whiteout, within a directory. */
+	ck_assert_int_eq(rig_rename(&rig, a, "f", a, "g", FS_RENAME_WHITEOUT),
+			 0);
+	ck_assert_int_eq(rig_rename(&rig, b, "d", b, "e",
+				    FS_RENAME_WHITEOUT |
+				    FS_RENAME_EXCHANGE), -EINVAL);
+}
+
+START_TEST(rename_leaves_whiteouts)
+{
+	try_whiteouts(rig.fs->name_mask);
+}
+END_TEST
+
+START_TEST(rename_leaves_whiteouts_in_one_item)
+{
+	try_whiteouts(1);
+}
+END_TEST
+
 START_TEST(rename_directories)
 {
 	uint64_t a, b, c, file;
@@ -1028,6 +1085,8 @@ static Suite *suite(void)
 	tcase_add_test(names, orphans_go_at_mount);
 	tcase_add_test(names, tmpfile_gets_a_name);
 	tcase_add_test(names, rename_files);
+	tcase_add_test(names, rename_leaves_whiteouts);
+	tcase_add_test(names, rename_leaves_whiteouts_in_one_item);
 	tcase_add_test(names, rename_directories);
 	tcase_add_test(names, rename_deep);
 	tcase_add_test(names, times);

@@ -369,9 +369,9 @@ START_TEST(forget_drops_references)
 }
 END_TEST
 
-START_TEST(whiteouts_are_refused)
+START_TEST(rename_flags_are_passed)
 {
-	struct fuse_rename2_in in = { .newdir = 1, .flags = 4 };
+	struct fuse_rename2_in in = { .newdir = 1, .flags = 8 };
 
 	make_file("f");
 	ck_assert_int_eq(ask(FUSE_RENAME2, 1, &in, sizeof(in), "f\0g", 4),
@@ -927,7 +927,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, the_root_has_no_generation);
 	tcase_add_test(c, names_come_and_go);
 	tcase_add_test(c, forget_drops_references);
-	tcase_add_test(c, whiteouts_are_refused);
+	tcase_add_test(c, rename_flags_are_passed);
 	tcase_add_test(c, tmpfile_is_entry_and_handle);
 	tcase_add_test(c, handles_are_counted);
 	tcase_add_test(c, directories_are_read_in_pieces);

@@ -147,6 +147,7 @@ struct fs_attr {
 /* FS_RENAME flags */
 #define FS_RENAME_NOREPLACE 1u
 #define FS_RENAME_EXCHANGE 2u
+#define FS_RENAME_WHITEOUT 4u	/* a device 0:0 takes the old name */
 
 /* One extent as FS_EXTENTS reports it. */
 struct fs_extent {

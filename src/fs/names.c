@@ -189,8 +189,8 @@ static void inherit_apply(struct ticket *ticket, struct inherit *inherit,
 }
 
 /* Everything of a new inode but its ACL and the mode that follows from it. */
-static void names_fill(struct ticket *ticket, const struct inode_item *dir,
-		       uint32_t mode, struct inode_item *item)
+void names_fill(struct ticket *ticket, const struct inode_item *dir,
+		uint32_t mode, struct inode_item *item)
 {
 	const struct fs_op *op = ticket->op;
 	struct fs *fs = ticket->fs;
@@ -238,7 +238,7 @@ static uint32_t names_mode(const struct fs_op *op, const struct inode_item *dir)
 }
 
 /* The items of the new inode are not there; it is drawn if need be. */
-static int names_probe_new(struct ticket *ticket, const struct inode_item *dir)
+int names_probe_new(struct ticket *ticket, const struct inode_item *dir)
 {
 	struct fs_op *op = ticket->op;
 	struct probe probe = { 0 };

@@ -134,6 +134,12 @@ void names_op_link(struct fs *fs, struct fs_op *op);
 void names_op_unlink(struct fs *fs, struct fs_op *op);
 void rename_op(struct fs *fs, struct fs_op *op);
 
+/* The items of a new inode, op->attr.ino, which is drawn if it is 0, are not
+ * there; what they hold, but for its mode and ACL. */
+int names_probe_new(struct ticket *ticket, const struct inode_item *dir);
+void names_fill(struct ticket *ticket, const struct inode_item *dir,
+		uint32_t mode, struct inode_item *item);
+
 /* Takes one name off an inode: nlink, ctime, and its orphan item when that was
  * the last.  Probe first. */
 int names_probe_drop(struct ticket *ticket, uint64_t ino,

@@ -7,6 +7,9 @@
  *             transaction; meeting the directory itself is -EINVAL
  *          -> run again: as only the mover changes parents, the walk holds
  *   apply: names, parents, link counts; a replaced inode loses its name.
+ *
+ * A whiteout, by which overlayfs hides a name of the layer below, is a new
+ * inode that takes the old name in the same transaction.
  */
 #include "fs/names.h"
 
@@ -34,7 +37,7 @@ struct look {
 	struct inode_item dirs[2];	/* of from; of to if it is another */
 	struct inode_item from_item, to_item;
 	struct inode_item *from_dir, *to_dir;
-	bool exchange;
+	bool exchange, whiteout;
 };
 
 /* ---- The walk ---- */
@@ -157,7 +160,7 @@ static void rename_probe_entries(struct ticket *ticket, struct look *look,
 	struct fs_op *op = ticket->op;
 	uint64_t seq = le64_get(look->to_dir->next_seq);
 
-	if (op->ino == op->ino2 && !look->exchange) {
+	if (op->ino == op->ino2 && !look->exchange && !look->whiteout) {
 		probe_ok(probe, dir_probe_retitle(ticket, &look->from,
 						  &look->to));
 	} else {
@@ -166,6 +169,8 @@ static void rename_probe_entries(struct ticket *ticket, struct look *look,
 			 dir_probe_entry(ticket, &look->to) :
 			 dir_probe_add(ticket, &look->to, seq));
 	}
+	if (look->whiteout)
+		probe_ok(probe, names_probe_new(ticket, look->from_dir));
 	if (look->to.found && !look->exchange)
 		probe_ok(probe, names_probe_drop(ticket, look->to.ino,
 						 &look->to_item));
@@ -179,6 +184,7 @@ static int rename_probe(struct ticket *ticket, struct look *look)
 
 	look->from_dir = look->to_dir = &look->dirs[0];
 	look->exchange = op->flags & FS_RENAME_EXCHANGE;
+	look->whiteout = op->flags & FS_RENAME_WHITEOUT;
 	probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, true,
 					      look->from_dir));
 	probe_ok(&probe, dir_find(ticket, op->ino, op->name, &look->from));
@@ -244,6 +250,27 @@ static void rename_apply_exchange(struct ticket *ticket, struct look *look)
 	inode_put(ticket, from->ino, &look->to_item);
 }
 
+/* The new name leads to the inode, and the old one to a whiteout. */
+static void rename_apply_whiteout(struct ticket *ticket, struct look *look)
+{
+	struct dir_slot *from = &look->from, *to = &look->to;
+	uint64_t whiteout = ticket->op->attr.ino;
+	struct inode_item item;
+
+	if (to->found)
+		dir_point(ticket, to, from->ino, from->type);
+	else
+		dir_add(ticket, to, look->to_dir, from->ino, from->type);
+	if (key_cmp(from->key, to->key) == 0) {
+		memcpy(from->value, to->value, to->value_bytes);
+		from->value_bytes = to->value_bytes;
+	}
+	names_fill(ticket, look->from_dir, S_IFCHR, &item);
+	item.mode = le32_put(S_IFCHR);
+	dir_point(ticket, from, whiteout, dir_type(S_IFCHR));
+	inode_put(ticket, whiteout, &item);
+}
+
 static void rename_apply_move(struct ticket *ticket, struct look *look)
 {
 	struct dir_slot *from = &look->from, *to = &look->to;
@@ -252,7 +279,9 @@ static void rename_apply_move(struct ticket *ticket, struct look *look)
 	struct fs_op *op = ticket->op;
 	uint8_t type = from->type;
 
-	if (look->from_dir == look->to_dir) {
+	if (look->whiteout) {
+		rename_apply_whiteout(ticket, look);
+	} else if (look->from_dir == look->to_dir) {
 		dir_retitle(ticket, from, to, look->from_dir);
 	} else {
 		dir_remove(ticket, from, look->from_dir);
@@ -260,9 +289,10 @@ static void rename_apply_move(struct ticket *ticket, struct look *look)
 			dir_point(ticket, to, ino, type);
 		else
 			dir_add(ticket, to, look->to_dir, ino, type);
+	}
+	if (look->from_dir != look->to_dir)
 		rename_move_links(look->from_dir, look->to_dir,
 				  &look->from_item);
-	}
 	look->from_item.parent = le64_put(op->ino2);
 	inode_ctime(ticket->fs, &look->from_item);
 	inode_put(ticket, ino, &look->from_item);
@@ -326,10 +356,10 @@ static void rename_end(struct ticket *ticket, int rc, uint64_t seq)
 
 static const struct ticket_type rename_type = {
 	.name = "rename",
-	.bounds = { .log_bytes = 4 * NAMES_LOG_INODE + 2 * NAMES_LOG_NAME +
+	.bounds = { .log_bytes = 5 * NAMES_LOG_INODE + 2 * NAMES_LOG_NAME +
 				 2 * NAMES_LOG_ENTRY + 128 },
-	.paths = 10,
-	.changes = 10,
+	.paths = 11,
+	.changes = 11,
 	.stages = WALK_STEPS + 3,
 	.run = rename_run,
 	.end = rename_end,
@@ -338,10 +368,12 @@ static const struct ticket_type rename_type = {
 
 static int rename_check_op(const struct fs_op *op)
 {
-	uint32_t known = FS_RENAME_NOREPLACE | FS_RENAME_EXCHANGE;
+	uint32_t known = FS_RENAME_NOREPLACE | FS_RENAME_EXCHANGE |
+			 FS_RENAME_WHITEOUT;
 	int rc;
 
-	if (op->flags & ~known || op->flags == known)
+	if (op->flags & ~known ||
+	    (op->flags & FS_RENAME_EXCHANGE && op->flags != FS_RENAME_EXCHANGE))
 		return -EINVAL;
 	rc = dir_check_name(op->name);
 	if (!rc)
@@ -355,6 +387,8 @@ void rename_op(struct fs *fs, struct fs_op *op)
 {
 	int rc = rename_check_op(op);
 	struct rename *rename;
+
+	op->attr.ino = 0;
 
 	if (rc) {
 		fs_answer(fs, op, rc);

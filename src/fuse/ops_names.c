@@ -213,11 +213,8 @@ void ops_rename2(struct request *req)
 {
 	const struct fuse_rename2_in *in = req->fixed;
 
-	/* The kernel's flags are FS_RENAME_* but for WHITEOUT. */
-	if (in->flags & ~(FS_RENAME_NOREPLACE | FS_RENAME_EXCHANGE))
-		request_reply(req, -EINVAL, NULL, 0);
-	else
-		submit_rename(req, in->newdir, in->flags);
+	/* The kernel's flags are FS_RENAME_*. */
+	submit_rename(req, in->newdir, in->flags);
 }
 
 static void done_readlink(struct fs_op *op)
