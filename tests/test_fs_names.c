@@ -317,6 +317,26 @@ START_TEST(tmpfile_gets_a_name)
 }
 END_TEST
 
+/* The room of what was written and deleted before it was written back. */
+START_TEST(dirty_and_deleted)
+{
+	static char data[1 << 20];
+	struct fs_op before = { .type = FS_STATFS, .ino = ROOT };
+	struct fs_op after = before;
+	struct fs_op write = { .type = FS_WRITE, .data = data,
+			       .size = sizeof(data) };
+
+	ck_assert_int_eq(rig_do(&rig, &before), 0);
+	ck_assert_int_eq(rig_mknod(&rig, ROOT, "f", S_IFREG, &write.ino), 0);
+	ck_assert_int_eq(rig_do(&rig, &write), 0);
+	ck_assert_int_eq(rig_unlink(&rig, ROOT, "f"), 0);
+	ck_assert_int_eq(rig_forget(&rig, write.ino, 1), 0);
+	rig_settle(&rig);
+	ck_assert_int_eq(rig_do(&rig, &after), 0);
+	ck_assert_uint_eq(after.statfs.free, before.statfs.free);
+}
+END_TEST
+
 /* ---- Renaming ---- */
 
 START_TEST(rename_files)
@@ -1084,6 +1104,7 @@ static Suite *suite(void)
 	tcase_add_test(names, open_unlinked_survives);
 	tcase_add_test(names, orphans_go_at_mount);
 	tcase_add_test(names, tmpfile_gets_a_name);
+	tcase_add_test(names, dirty_and_deleted);
 	tcase_add_test(names, rename_files);
 	tcase_add_test(names, rename_leaves_whiteouts);
 	tcase_add_test(names, rename_leaves_whiteouts_in_one_item);

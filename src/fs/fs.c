@@ -48,9 +48,10 @@ static void fs_op_forget(struct fs *fs, struct fs_op *op)
 		vnode->refs -= op->size < vnode->refs ? op->size : vnode->refs;
 		if (!vnode->refs && vnode->file)
 			file_unused(vnode->file);
-		else
-			vnode_drop_unused(fs, vnode);
+		vnode = vnode_find(fs, op->ino);
 	}
+	if (vnode)
+		vnode_drop_unused(fs, vnode);
 	fs_answer(fs, op, 0);
 }
 
