@@ -6,6 +6,7 @@
  * of the log and the tree.
  */
 #include <errno.h>
+#include <linux/falloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -517,6 +518,46 @@ START_TEST(a_loss_waits_for_somebody)
 }
 END_TEST
 
+/* ---- Operations that fail ---- */
+
+/* A truncation, or a punch, that fails when the block at its edge has been
+ * read: the file is as it was. */
+START_TEST(what_fails_changes_nothing)
+{
+	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_SIZE,
+			    .attr.size = BYTES - 100, .done = fsync_done };
+	unsigned turns = 0;
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	rig_remount(&rig);
+	if (_i)
+		op = (struct fs_op){ .type = FS_FALLOCATE, .offset = 100,
+				     .size = 5 * BLOCK, .done = fsync_done,
+				     .flags = FALLOC_FL_PUNCH_HOLE |
+					      FALLOC_FL_KEEP_SIZE };
+	op.ino = ino;
+	ck_assert_int_eq(do_read(&rig, ino, BYTES), 0);
+	fs_submit(rig.fs, &op);
+	ck_assert_ptr_null(op.owner);
+	tree_fail(rig.fs->tree, "this is a test");
+	while (!op.owner) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_int_ne(op.rc, 0);
+	compare(&rig, ino, 1, BYTES);
+	ck_assert_uint_eq(rig.fs->files->dirty_count, 0);
+	ck_assert_int_eq(fs_close(rig.fs), -EIO);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("loss");
@@ -528,6 +569,7 @@ int main(void)
 	tcase_add_test(tc, older_content_comes_back);
 	tcase_add_test(tc, each_description_hears_once);
 	tcase_add_test(tc, a_loss_waits_for_somebody);
+	tcase_add_loop_test(tc, what_fails_changes_nothing, 0, 2);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

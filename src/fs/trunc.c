@@ -18,6 +18,7 @@
 #include "fs/failure.h"
 #include "fs/replica.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/falloc.h>
 #include <stdlib.h>
@@ -31,6 +32,15 @@
 #define CUT_LOG_BYTES (48u << 10)
 
 enum cut_kind { CUT_SIZE, CUT_DELETE, CUT_PUNCH, CUT_RESERVE };
+
+#define EDGES 2u
+
+/* A block as it was before a part of it was zeroed. */
+struct edge {
+	uint64_t index;
+	void *data;		/* a reference; NULL: it was not in memory */
+	bool dirty;
+};
 
 struct cut {
 	struct excl excl;
@@ -46,6 +56,8 @@ struct cut {
 	uint64_t first, end;	/* blocks */
 	uint64_t dropped;	/* CUT_PUNCH: up to here, in memory */
 	unsigned edge;		/* edges done */
+	struct edge old[EDGES];
+	unsigned old_n;
 	bool cleared;		/* no copies of what goes are left */
 	bool begun;		/* the first transaction is over */
 	bool more;		/* another step is needed */
@@ -72,6 +84,31 @@ static void cut_answer(struct cut *cut, int rc)
 		fs_answer(cut->fs, op, rc);
 }
 
+/* The edges are kept; or, when nothing has been cut, put back: nobody else has
+ * changed them meanwhile. */
+static void cut_edges_over(struct cut *cut, bool put_back)
+{
+	struct file *file = cut->file;
+	struct pool *pool = cut->fs->files->dirty_pool;
+	struct edge *edge;
+	struct block *block;
+
+	for (edge = cut->old; edge < cut->old + cut->old_n; edge++) {
+		block = put_back ? block_find(file, edge->index) : NULL;
+		if (block && edge->data) {
+			pool_put(pool, block->data);
+			block->data = pool_share(pool, edge->data);
+			if (!edge->dirty)
+				block_clean(file, block);
+		} else if (block) {
+			block_drop(file, block);
+		}
+		if (edge->data)
+			pool_put(pool, edge->data);
+	}
+	cut->old_n = 0;
+}
+
 static void cut_over(struct cut *cut, int rc)
 {
 	struct space *space = tree_space(cut->fs->tree);
@@ -81,6 +118,7 @@ static void cut_over(struct cut *cut, int rc)
 	uint64_t ino = file->ino;
 
 	need_end(&cut->need);
+	cut_edges_over(cut, rc && !cut->begun);
 	while (cut->pieces > 0) {
 		cut->pieces--;
 		space_give_back(space, cut->piece[cut->pieces].sector,
@@ -130,6 +168,29 @@ static bool all_zero(const uint8_t *data, unsigned n)
 	return n == 0 || (data[0] == 0 && !memcmp(data, data + 1, n - 1));
 }
 
+/* Zeroes [from, to) of a block; what it was before is kept. */
+static int edge_zero(struct cut *cut, uint64_t index, unsigned from,
+		     unsigned to)
+{
+	struct pool *pool = cut->fs->files->dirty_pool;
+	struct block *block = block_find(cut->file, index);
+	struct edge *edge = &cut->old[cut->old_n];
+	int rc;
+
+	assert(cut->old_n < EDGES);
+	*edge = (struct edge){
+		.index = index,
+		.data = block ? pool_share(pool, block->data) : NULL,
+		.dirty = block && block->dirty,
+	};
+	rc = write_zero(cut->file, &cut->need, index, from, to);
+	if (!rc)
+		cut->old_n++;
+	else if (edge->data)
+		pool_put(pool, edge->data);
+	return rc;
+}
+
 /* Zeroes [from, to) of a block, unless it is behind the end or zero. */
 static int cut_zero(struct cut *cut, uint64_t index, unsigned from, unsigned to)
 {
@@ -143,7 +204,7 @@ static int cut_zero(struct cut *cut, uint64_t index, unsigned from, unsigned to)
 		return rc;
 	data = need_block(&cut->need, index);
 	if (!all_zero(data + from, to - from))
-		rc = write_zero(cut->file, &cut->need, index, from, to);
+		rc = edge_zero(cut, index, from, to);
 	need_end(&cut->need);
 	return rc == -EAGAIN ? -ENOMEM : rc;
 }
