@@ -3,12 +3,17 @@
  * a run never meets the fault (or `most` is reached).
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
- *         [--what requests|memory] [--gaps]
+ *         [--what requests|writes|memory] [--times N] [--second N]
+ *         [--settle SECONDS] [--cut] [--gaps]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
  * works, and compared like after a power cut; the checker is silent.  --step
- * k grows by: 1 tries every one.  --gaps: write-back waits for gaps.
+ * k grows by: 1 tries every one.  --times: so many requests fail from the k-th
+ * on; --second: another one fails so many later.  --settle: time passes before
+ * the end, so that logged data goes home, or elsewhere.  --cut: at the end power
+ * is cut instead of unmounting.  What the file system gives is compared before
+ * the end as well.  --gaps: write-back waits for gaps.
  *
  * Allocations that fail are those of the file system while it runs an
  * operation: the linker wraps malloc, calloc and realloc of this program, and
@@ -153,10 +158,13 @@ static void make(struct world *world)
 	assert(!rc);
 }
 
+#define SECOND_NS UINT64_C(1000000000)
+#define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
+
 struct config {
 	uint64_t seed;
-	unsigned ops, first, step, most;
-	bool memory, gaps;
+	unsigned ops, first, step, most, times, second, settle;
+	bool memory, writes, cut, gaps;
 };
 
 static struct fs *open_fs(const struct config *config, struct world *world,
@@ -199,14 +207,65 @@ static const char *afterwards(const struct config *config, struct world *world,
 	return wrong;
 }
 
+static void add_faults(const struct config *config, struct world *world,
+		       uint64_t k)
+{
+	struct sim_fault fault = {
+		.kind = SIM_FAIL,
+		.ops = config->writes ? SIM_WRITES : SIM_ALL,
+		.k = k,
+		.times = config->times,
+	};
+
+	if (config->memory) {
+		countdown = k;
+		return;
+	}
+	sim_fault_add(world->sim, &fault);
+	fault.k += config->times - 1 + config->second;
+	if (config->second)
+		sim_fault_add(world->sim, &fault);
+}
+
+static void settle(const struct config *config, struct world *world,
+		   struct fs *fs)
+{
+	unsigned s, n;
+
+	for (s = 0; s < config->settle; s++) {
+		uint64_t end_ns = sim_now_ns(world->sim) + SECOND_NS;
+
+		for (n = 0; n < TURNS_A_SECOND &&
+			    sim_now_ns(world->sim) < end_ns; n++)
+			world_drive(world, fs);
+	}
+}
+
+/* It ends, in one way or the other; what it gives until then is right. */
+static const char *finish(const struct config *config, struct world *world,
+			  struct oracle *oracle, struct fs *fs)
+{
+	const char *wrong = NULL;
+
+	settle(config, world, fs);
+	countdown = 0;
+	if (config->settle)
+		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ?
+				      world->events : UINT64_MAX);
+	if (!config->cut) {
+		fs_close(fs);
+		return wrong;
+	}
+	sim_power_cut(world->sim, SIM_CUT_RANDOM, config->seed + place.k);
+	fs_abandon(fs);
+	sim_restart(world->sim);
+	return wrong;
+}
+
 /* One run in which the k-th fails; *hit: the fault was met. */
 static const char *run(const struct config *config, uint64_t k, bool *hit)
 {
 	struct sim_options options = { .seed = config->seed };
-	struct sim_fault fault = { .kind = SIM_FAIL,
-				   .ops = SIM_ALL,
-				   .k = k,
-				   .times = 1 };
 	struct oracle *oracle = oracle_new(config->seed, 2);
 	struct world world;
 	struct shield shield;
@@ -223,18 +282,15 @@ static const char *run(const struct config *config, uint64_t k, bool *hit)
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	oracle_allow_faults(oracle);
-	if (config->memory)
-		countdown = k;
-	else
-		sim_fault_add(world.sim, &fault);
+	add_faults(config, &world, k);
 	oracle_run(oracle, fs, &world, config->ops);
-	fs_close(fs);
+	wrong = finish(config, &world, oracle, fs);
 	*hit = config->memory ? met : sim_fault_hits(world.sim) > 0;
-	countdown = 0;
 	met = false;
 	now = NULL;
 	sim_fault_clear(world.sim);
-	wrong = afterwards(config, &world, oracle);
+	if (!wrong)
+		wrong = afterwards(config, &world, oracle);
 	world_fini(&world);
 	oracle_free(oracle);
 	return wrong;
@@ -246,7 +302,9 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "seed", 1, NULL, 's' }, { "ops", 1, NULL, 'o' },
 		{ "step", 1, NULL, 'k' }, { "most", 1, NULL, 'm' },
 		{ "what", 1, NULL, 'w' }, { "first", 1, NULL, 'f' },
-		{ "gaps", 0, NULL, 'g' },
+		{ "gaps", 0, NULL, 'g' }, { "times", 1, NULL, 't' },
+		{ "second", 1, NULL, '2' }, { "settle", 1, NULL, 'S' },
+		{ "cut", 0, NULL, 'c' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -273,6 +331,19 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
+			c->writes = !strcmp(optarg, "writes");
+			break;
+		case 't':
+			c->times = strtoul(optarg, NULL, 0);
+			break;
+		case '2':
+			c->second = strtoul(optarg, NULL, 0);
+			break;
+		case 'S':
+			c->settle = strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			c->cut = true;
 			break;
 		default:
 			exit(2);
@@ -283,7 +354,8 @@ static void parse(int argc, char **argv, struct config *c)
 int main(int argc, char **argv)
 {
 	struct config c = {
-		.seed = 1, .ops = 60, .first = 1, .step = 1, .most = UINT32_MAX
+		.seed = 1, .ops = 60, .first = 1, .step = 1, .most = UINT32_MAX,
+		.times = 1,
 	};
 	unsigned long runs = 0;
 	bool hit = true;

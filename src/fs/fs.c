@@ -781,6 +781,8 @@ int fs_close(struct fs *fs)
 		fs_abandon(fs);
 		return -EIO;
 	}
+	/* What has failed may still be on its way, and tells the files. */
+	queue_drain(fs->queue);
 	files_free(fs);
 	rc2 = tree_close(fs->tree);
 	fs->tree = NULL;
