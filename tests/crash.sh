@@ -24,3 +24,16 @@ tests/fault --seed 1 --ops 400 --step 5 --what requests
 tests/fault --seed 1 --ops 150 --step 11 --what memory
 # Homes fail whose files are waited for.
 tests/fault --seed 14 --ops 400 --first 131 --most 151 --step 4 --gaps
+# One write error, two, and many, at every write: of data, then of everything.
+errors="tests/fault --ops 150 --settle 45"
+$errors --seed 3 --what data
+$errors --seed 3 --what data --cut
+$errors --seed 4 --what data --second 1 --cut
+$errors --seed 4 --what data --second 3 --gaps
+$errors --seed 5 --what data --times 4 --cut
+# So many that data is given up.
+$errors --seed 6 --what data --times 30 --cut
+$errors --seed 7 --what data --times 1000
+$errors --seed 3 --what writes --step 3
+$errors --seed 8 --what writes --second 2 --cut --step 4
+$errors --seed 1 --what writes --times 200 --step 9

@@ -3,17 +3,19 @@
  * a run never meets the fault (or `most` is reached).
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
- *         [--what requests|writes|memory] [--times N] [--second N]
+ *         [--what requests|writes|data|memory] [--times N] [--second N]
  *         [--settle SECONDS] [--cut] [--gaps]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
  * works, and compared like after a power cut; the checker is silent.  --step
- * k grows by: 1 tries every one.  --times: so many requests fail from the k-th
- * on; --second: another one fails so many later.  --settle: time passes before
- * the end, so that logged data goes home, or elsewhere.  --cut: at the end power
- * is cut instead of unmounting.  What the file system gives is compared before
- * the end as well.  --gaps: write-back waits for gaps.
+ * k grows by: 1 tries every one.  --what: of all requests, of writes, or of
+ * writes that are neither of the log nor of the tree.  --times: so many fail
+ * from the k-th on; --second: another one fails so many later.  --settle: time
+ * passes before the end, so that logged data goes home, or elsewhere, and what
+ * the file system gives is compared then as well: with a few errors it is
+ * what was written last.  --cut: at the end power is cut instead of
+ * unmounting.  --gaps: write-back waits for gaps.
  *
  * Allocations that fail are those of the file system while it runs an
  * operation: the linker wraps malloc, calloc and realloc of this program, and
@@ -30,8 +32,9 @@
 
 #include "base/msg.h"
 #include "check/check.h"
-#include "fs/fs.h"
+#include "fs/internal.h"
 #include "fs/mkfs.h"
+#include "log/internal.h"
 #include "tests/oracle.h"
 #include "tests/world.h"
 
@@ -74,17 +77,70 @@ void *__wrap_realloc(void *p, size_t bytes)
 
 /* ---- A disk that shields the simulator from failing allocations ---- */
 
+/* And has the k-th write of data fail, and `times` in all; then the same
+ * `second` later. */
 struct shield {
 	struct disk disk;
 	struct disk *below;
+	const struct fs *fs;	/* NULL: no data fails */
+	uint64_t k, times, second;
+	uint64_t seen, failed;	/* writes of data */
 };
+
+static bool is_node(const struct space *space, uint64_t sector)
+{
+	struct range track = { 0, 0 };
+
+	while (space_slots_next_track(space, track.first + track.n, &track))
+		if (sector >= addr_sector(track.first) &&
+		    sector < addr_sector(track.first) + track.n)
+			return true;
+	return false;
+}
+
+static bool is_data(const struct fs *fs, uint64_t sector)
+{
+	const struct super *super = tree_super(fs->tree);
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		if (sector - super->area_sector[i / 2][i % 2] <
+		    super->area_sectors)
+			return false;
+	return !log_track_of(tree_log(fs->tree), sector) &&
+	       !is_node(tree_space(fs->tree), sector);
+}
+
+static bool data_fails(struct shield *shield, const struct disk_request *req)
+{
+	uint64_t n;
+
+	if (!shield->fs || req->op != DISK_WRITE ||
+	    !is_data(shield->fs, req->sector))
+		return false;
+	n = ++shield->seen;
+	if (n >= shield->k && n - shield->k < shield->times)
+		return true;
+	n -= shield->times - 1 + shield->second;
+	return shield->second && n >= shield->k && n < shield->seen &&
+	       n - shield->k < shield->times;
+}
 
 static void shield_submit(struct disk *disk, struct disk_request *req)
 {
+	struct shield *shield = (struct shield *)disk;
 	bool before = now->inside;
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1, .times = 1,
+		.first = req->sector, .sectors = req->sectors,
+	};
 
 	now->inside = false;
-	disk_submit(((struct shield *)disk)->below, req);
+	if (data_fails(shield, req)) {
+		shield->failed++;
+		sim_fault_add(now->sim, &fault);
+	}
+	disk_submit(shield->below, req);
 	now->inside = before;
 }
 
@@ -158,13 +214,14 @@ static void make(struct world *world)
 	assert(!rc);
 }
 
+#define LOSING_TIMES 16u	/* failures: then data is given up */
 #define SECOND_NS UINT64_C(1000000000)
 #define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
 
 struct config {
 	uint64_t seed;
 	unsigned ops, first, step, most, times, second, settle;
-	bool memory, writes, cut, gaps;
+	bool memory, writes, data, cut, gaps;
 };
 
 static struct fs *open_fs(const struct config *config, struct world *world,
@@ -208,7 +265,7 @@ static const char *afterwards(const struct config *config, struct world *world,
 }
 
 static void add_faults(const struct config *config, struct world *world,
-		       uint64_t k)
+		       struct shield *shield, struct fs *fs, uint64_t k)
 {
 	struct sim_fault fault = {
 		.kind = SIM_FAIL,
@@ -221,6 +278,12 @@ static void add_faults(const struct config *config, struct world *world,
 		countdown = k;
 		return;
 	}
+	shield->k = k;
+	shield->times = config->times;
+	shield->second = config->second;
+	shield->fs = config->data ? fs : NULL;
+	if (config->data)
+		return;
 	sim_fault_add(world->sim, &fault);
 	fault.k += config->times - 1 + config->second;
 	if (config->second)
@@ -250,7 +313,8 @@ static const char *finish(const struct config *config, struct world *world,
 	settle(config, world, fs);
 	countdown = 0;
 	if (config->settle)
-		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ?
+		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ||
+				      config->times >= LOSING_TIMES ?
 				      world->events : UINT64_MAX);
 	if (!config->cut) {
 		fs_close(fs);
@@ -268,7 +332,7 @@ static const char *run(const struct config *config, uint64_t k, bool *hit)
 	struct sim_options options = { .seed = config->seed };
 	struct oracle *oracle = oracle_new(config->seed, 2);
 	struct world world;
-	struct shield shield;
+	struct shield shield = { .fs = NULL };
 	struct fs *fs;
 	const char *wrong;
 
@@ -282,10 +346,13 @@ static const char *run(const struct config *config, uint64_t k, bool *hit)
 	assert(fs);
 	oracle_begin(oracle, fs, &world);
 	oracle_allow_faults(oracle);
-	add_faults(config, &world, k);
+	if (config->times >= LOSING_TIMES)
+		oracle_allow_losses(oracle);
+	add_faults(config, &world, &shield, fs, k);
 	oracle_run(oracle, fs, &world, config->ops);
 	wrong = finish(config, &world, oracle, fs);
-	*hit = config->memory ? met : sim_fault_hits(world.sim) > 0;
+	*hit = config->memory ? met : config->data ? shield.failed > 0 :
+					       sim_fault_hits(world.sim) > 0;
 	met = false;
 	now = NULL;
 	sim_fault_clear(world.sim);
@@ -332,6 +399,7 @@ static void parse(int argc, char **argv, struct config *c)
 		case 'w':
 			c->memory = !strcmp(optarg, "memory");
 			c->writes = !strcmp(optarg, "writes");
+			c->data = !strcmp(optarg, "data");
 			break;
 		case 't':
 			c->times = strtoul(optarg, NULL, 0);

@@ -707,6 +707,12 @@ void oracle_allow_faults(struct oracle *o)
 	o->allow = true;
 }
 
+void oracle_allow_losses(struct oracle *o)
+{
+	for (unsigned i = 0; i < o->clients; i++)
+		o->client[i].model->loses = true;
+}
+
 static bool any_busy(const struct oracle *o)
 {
 	for (unsigned i = 0; i < o->clients; i++)

@@ -31,6 +31,9 @@ void oracle_begin(struct oracle *oracle, struct fs *fs, struct world *world);
  * then stops.  Afterwards compare as after a cut at the present event. */
 void oracle_allow_faults(struct oracle *oracle);
 
+/* Nor is it wrong then when data that was not durable can't be read. */
+void oracle_allow_losses(struct oracle *oracle);
+
 /* Runs `ops` operations more; every result is compared at once. */
 void oracle_run(struct oracle *oracle, struct fs *fs, struct world *world,
 		unsigned ops);

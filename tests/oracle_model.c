@@ -565,11 +565,57 @@ static unsigned data_floor(const struct model *m, const struct mnode *node,
 		    d->op > floor)
 			floor = d->op;
 	}
-	for (unsigned i = 0; i < m->orders; i++)
+	for (unsigned i = 0; i < m->orders && !m->loses; i++)
 		if (m->order[i].node == node && m->order[i].op <= at &&
 		    m->order[i].op > floor)
 			floor = m->order[i].op;
 	return floor;
+}
+
+static int read_file(struct reader *r, uint64_t ino, uint64_t off,
+		     uint64_t n, uint8_t *buf, uint64_t *got)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = off,
+			    .size = n, .buffer = buf };
+	int rc = oracle_call(r->fs, r->world, &op);
+
+	*got = op.result;
+	return rc;
+}
+
+/* Block by block, since some can't be read: these have never been durable, and
+ * count as zeros. */
+static int read_rest(struct reader *r, uint64_t ino, uint64_t size,
+		     uint8_t *buf)
+{
+	uint64_t off, got;
+	int rc;
+
+	for (off = 0; off < size; off += 4096) {
+		rc = read_file(r, ino, off, 4096, buf + off, &got);
+		if (rc == -EIO)
+			memset(buf + off, 0, 4096);
+		else if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Reads it all; what is given up may be unreadable, and the size may be an
+ * older one as soon as nobody knows the file any more. */
+static int read_all(const struct model *m, struct reader *r,
+		    const struct found *f, uint8_t *buf, size_t bytes,
+		    uint64_t *got)
+{
+	int rc;
+
+	memset(buf, 0, bytes);
+	rc = read_file(r, f->ino, 0, bytes, buf, got);
+	if (rc == -EIO && m->loses) {
+		*got = f->size;
+		rc = read_rest(r, f->ino, f->size, buf);
+	}
+	return rc;
 }
 
 static const char *check_file(struct model *m, struct reader *r,
@@ -578,32 +624,31 @@ static const char *check_file(struct model *m, struct reader *r,
 {
 	static uint8_t buf[2 * MODEL_FILE_BYTES];
 	const struct mnode *node = find_ino(m, f->ino);
+	const struct versions *sizes;
 	unsigned floor = event == UINT64_MAX
 				 ? m->op
 				 : node ? data_floor(m, node, event, at) : 0;
-	struct fs_op op = { .type = FS_READ,
-			    .ino = f->ino,
-			    .buffer = buf,
-			    .size = sizeof(buf) };
+	uint64_t got;
 	int rc;
 
 	if (!node)
 		return "an inode that nobody made";
-	if (!size_ok(&node->versions[MODEL_BLOCKS], floor, issued, f->size)) {
+	sizes = &node->versions[MODEL_BLOCKS];
+	if (!size_ok(sizes, floor, issued, f->size)) {
 		snprintf(report, sizeof(report),
 			 "file %#lx: size %lu is none it had since op %u",
 			 (long)f->ino, (long)f->size, floor);
-		print_sizes(&node->versions[MODEL_BLOCKS], issued, at);
+		print_sizes(sizes, issued, at);
 		return report;
 	}
-	memset(buf, 0, sizeof(buf));
-	rc = oracle_call(r->fs, r->world, &op);
-	if (rc || op.result != f->size) {
+	rc = read_all(m, r, f, buf, sizeof(buf), &got);
+	if (rc || (got != f->size &&
+		   !(m->loses && size_ok(sizes, floor, issued, got)))) {
 		snprintf(report, sizeof(report), "file %#lx: read %d, %lu",
-			 (long)f->ino, rc, (long)op.result);
+			 (long)f->ino, rc, (long)got);
 		return report;
 	}
-	for (unsigned i = 0; i * 4096ull < f->size && i < MODEL_BLOCKS; i++)
+	for (unsigned i = 0; i * 4096ull < got && i < MODEL_BLOCKS; i++)
 		if (!version_ok(&node->versions[i], floor, issued,
 				block_hash(buf + i * 4096))) {
 			snprintf(report, sizeof(report),

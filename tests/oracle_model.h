@@ -50,6 +50,8 @@ struct model {
 	unsigned room;
 	struct mark *durable, *order;
 	unsigned durables, orders;
+	bool loses;			/* data that is not durable may be
+					   given up: unreadable */
 };
 
 struct model *model_new(void);
