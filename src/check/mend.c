@@ -91,7 +91,9 @@ int mend_items(struct check *check, struct set *set)
 	int rc;
 
 	mend_copies(set);
-	rc = mend_shared(check, set);
+	rc = mend_strays(check, set);
+	if (!rc)
+		rc = mend_shared(check, set);
 	if (!rc)
 		rc = logread_home(check);
 	if (!rc)

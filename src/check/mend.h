@@ -41,6 +41,9 @@ static inline bool mend_get_inode(const struct set *set, uint64_t ino,
 void mend_new_inode(struct check *check, uint32_t mode,
 		    struct inode_item *item);
 
+/* Lost extents of which owners are left. */
+int mend_strays(struct check *check, struct set *set);
+
 /* Extents that lie outside the device or on something else. */
 int mend_shared(struct check *check, struct set *set);
 

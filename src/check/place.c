@@ -1,7 +1,9 @@
 /*
  * place.c - who has what after a repair, and where the new tree goes.
  *
- * Owners are made anew from the extents, which are the truth.  The new tree
+ * Owners are made anew from the extents, which are the truth.  But nothing is
+ * placed on what had an owner: an extent may be lost, and its data there.  The
+ * new tree
  * goes to slots of node tracks that the old tree does not use, and, as these
  * are too few as a rule, to new node tracks: whole free tracks from the outer
  * edge on, and when there is none, any free run that holds a node.
@@ -68,7 +70,8 @@ static int track_add(struct check *check, struct vec *tracks, uint64_t sector,
 	return 0;
 }
 
-/* Takes the old owners out; node tracks are kept aside. */
+/* Takes the old owners out; node tracks are kept aside, and owners of data stay
+ * until the new tree has its slots. */
 static int owners_clear(struct check *check, struct set *set,
 			struct vec *tracks)
 {
@@ -79,7 +82,7 @@ static int owners_clear(struct check *check, struct set *set,
 		struct set_item *item = set_at(set, i);
 		const struct owner_item *owner = set_value(set, item);
 
-		if (owner->kind == OWNER_BAD)
+		if (owner->kind == OWNER_BAD || owner->kind == OWNER_DATA)
 			continue;
 		if (owner->kind == OWNER_NODES)
 			rc = track_add(check, tracks,
@@ -406,6 +409,34 @@ static int tracks_make(struct check *check, struct set *set,
 	return rc ? rc : set_settle(set);
 }
 
+/* Is there an extent that says the same as this owner of data? */
+static bool owner_has_extent(const struct set *set, const struct set_item *item)
+{
+	const struct owner_item *owner = set_value(set, item);
+	const struct set_item *found = set_find(
+		set, key_make(le64_get(owner->ino), ITEM_EXTENT,
+			      le64_get(owner->off)));
+	const struct extent_item *e = found ? set_value(set, found) : NULL;
+
+	return e && le64_get(e->addr) == item->key.off &&
+	       le64_get(e->sectors) == le64_get(owner->sectors);
+}
+
+/* Old owners of data that no file has. */
+static int owners_drop(struct set *set)
+{
+	size_t i;
+
+	for (i = owners_first(set); is_owner(set, i); i++) {
+		struct set_item *item = set_at(set, i);
+		const struct owner_item *owner = set_value(set, item);
+
+		if (owner->kind == OWNER_DATA && !owner_has_extent(set, item))
+			set_kill(item);
+	}
+	return set_settle(set);
+}
+
 int place_slots(struct check *check, struct set *set, struct place *place,
 		uint64_t nodes)
 {
@@ -418,7 +449,9 @@ int place_slots(struct check *check, struct set *set, struct place *place,
 	place->next[0] = 0;
 	place->last[0] = place->next[1] = place->slots.n / 2;
 	place->last[1] = place->slots.n;
-	return !rc && place->slots.n < nodes ? -ENOSPC : rc;
+	if (!rc && place->slots.n < nodes)
+		rc = -ENOSPC;
+	return rc ? rc : owners_drop(set);
 }
 
 uint64_t place_take(struct place *place, bool mirror)

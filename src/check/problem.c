@@ -74,7 +74,8 @@ const struct check_problem check_problems[] = {
 		"(%llu)", "Make the owners again" },
 	[PROBLEM_OWNER_STRAY] = { "owner-stray", CHECK_ERROR, true,
 		"%llu sectors at %llu are owned by inode %llu, which does not "
-		"use them", "Free them" },
+		"use them",
+		"Free them, or give the inode back what is lost of it" },
 	[PROBLEM_OWNER_MISSING] = { "owner-missing", CHECK_ERROR, true,
 		"%llu sectors at %llu are used by inode %llu and have no owner",
 		"Note the owner" },
