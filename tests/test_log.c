@@ -389,6 +389,29 @@ START_TEST(a_failed_flush_of_others_counts)
 }
 END_TEST
 
+/* Writes to a track fail twice while the log is nearly as full as it may be:
+ * the places that failed still have room for what was promised. */
+START_TEST(failed_writes_take_no_room)
+{
+	static const size_t sizes[] = { 3000, 60 << 10, 120 << 10, 240 << 10 };
+	const size_t bytes = sizes[_i % 4];
+	struct rig r = rig_new(false, 2 + (unsigned)_i / 4, TRACK_SECTORS);
+	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
+				   .k = 1, .times = 3 };
+	unsigned i = 0;
+
+	while (log_reserve(r.log, bytes + 8, true)) {
+		sim_fault_clear(r.sim);
+		ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
+		add(&r, ++i, bytes);
+		log_release(r.log, bytes + 8);
+		ck_assert_int_eq(commit(&r), 0);
+	}
+	ck_assert_uint_gt(i, 0);
+	rig_free(&r);
+}
+END_TEST
+
 START_TEST(torn_tail_is_the_end)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
@@ -1163,6 +1186,7 @@ static Suite *suite(void)
 	tcase_add_test(tc, flushes_what_it_speaks_of);
 	tcase_add_test(tc, nothing_is_acknowledged_after_a_failed_flush);
 	tcase_add_test(tc, a_failed_flush_of_others_counts);
+	tcase_add_loop_test(tc, failed_writes_take_no_room, 0, 12);
 	tcase_add_test(tc, torn_tail_is_the_end);
 	tcase_add_test(tc, twins_wait_for_quiet);
 	tcase_add_test(tc, nobody_waits_for_twins);

@@ -172,6 +172,8 @@ struct log_track *log_track_of(struct log *log, uint64_t sector);
 /* A record or twin lies there. */
 void log_track_mark(struct log *log, struct log_track *track, uint64_t sector,
 		    uint64_t bytes, uint64_t seq);
+/* Nothing does any more. */
+void log_track_unmark(struct log *log, uint64_t sector, uint64_t bytes);
 void log_tracks_forget_beyond(struct log *log, uint64_t last);
 /* After the tail has moved. */
 void log_tracks_refresh(struct log *log);

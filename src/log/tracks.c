@@ -22,6 +22,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "log/internal.h"
 #include "sched/range.h"
@@ -178,6 +179,16 @@ void log_track_mark(struct log *log, struct log_track *t, uint64_t sector,
 		if (seq > t->seq[u])
 			t->seq[u] = seq;
 	t->next = end;
+	track_refresh(log, t);
+}
+
+void log_track_unmark(struct log *log, uint64_t sector, uint64_t bytes)
+{
+	struct log_track *t = log_track_of(log, sector);
+	const uint32_t first = (uint32_t)((sector - t->first) /
+					  SECTORS_OF(log->unit_bytes));
+
+	memset(&t->seq[first], 0, units_of(log, bytes) * sizeof(t->seq[0]));
 	track_refresh(log, t);
 }
 

@@ -40,8 +40,31 @@ static void record_split(struct log *log)
 	}
 }
 
+/* The places where the write failed stay taken until the tail has passed, so
+ * that they are not tried again at once, but not if they are needed to keep
+ * what is promised. */
+static void record_unplace(struct log *log)
+{
+	uint64_t sector = log->req.disk.sector;
+	const struct list *pos;
+
+	if (!log->placed)
+		return;
+	log->placed = false;
+	if (log_tracks_hold(log, log_needed_bytes(log)))
+		return;
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+		const size_t bytes = log_record_bytes(log, r->payload);
+
+		log_track_unmark(log, sector, bytes);
+		sector += bytes / SECTOR_BYTES;
+	}
+}
+
 static void record_retry(struct log *log, int rc)
 {
+	record_unplace(log);
 	record_split(log);
 	log->stats.retries++;
 	if (++log->tries >= LOG_TRIES)
