@@ -68,7 +68,6 @@ struct log_stage {
 	/* Track of the original that begins with each sector of the buffer. */
 	uint8_t original[LOG_STAGE_BYTES / SECTOR_BYTES];
 	size_t bytes, done, upto;
-	uint64_t since_ns;		/* the oldest of them waits, about */
 	bool full;			/* takes no more: to be written */
 	unsigned tries;
 	struct log *log;

@@ -8,9 +8,8 @@
  * Each record chains to the one before by its checksum: the order of slots
  * means nothing.  When something has been acknowledged by it or relies on it, a
  * record's twin goes to another log track: behind a later record in the same
- * write, once records go there; by itself, many in one write, when the oldest
- * has waited for 2 s and there was no commit for 50 ms; when the log is nearly
- * full it is left out.
+ * write, once records go there; by itself, many in one write, when there was no
+ * commit for 50 ms; when the log is nearly full it is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the

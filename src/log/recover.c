@@ -72,6 +72,7 @@ struct scan {
 	unsigned track;			/* next piece to read */
 	uint32_t sector;
 	unsigned reading;
+	unsigned unreadable;		/* units */
 	int rc;
 	struct piece piece[PIECES];
 	uint32_t *path;			/* finds of the chain, in its order */
@@ -201,6 +202,7 @@ static void piece_read_units(struct scan *s, struct piece *p)
 		if (!queue_read(s->log->queue, sector, unit, buf))
 			continue;
 		memset(buf, 0, s->log->unit_bytes);
+		s->unreadable++;
 		msg_warn("log: sectors %" PRIu64 "+%u cannot be read", sector,
 			 unit);
 	}
@@ -561,6 +563,10 @@ static int walk(struct scan *s, uint64_t *last, uint64_t *chain)
 			  "cannot be found", s->newer);
 		return -EUCLEAN;
 	}
+	if (s->unreadable)
+		msg_warn("log: if a sector that cannot be read held the newest "
+			 "record (%" PRIu64 "), what was acknowledged in the "
+			 "last 50 ms before the crash is lost", *last + 1);
 	return whole ? 0 : -EUCLEAN;
 }
 

@@ -11,8 +11,10 @@
  * those behind ride with them: right behind a record, in its access, as many
  * as fit and pass in a third of a turn.  That costs no seek, and who waits for
  * the record waits no longer than that.  The stage goes out by itself (in two
- * writes, where a track ends) when there was no commit for a while and the
- * oldest has waited for some time, when it is full, and at the end.  A twin is
+ * writes, where a track ends) when there was no commit for 50 ms, when it is
+ * full, and at the end.  For so long the newest record has one copy, and if
+ * that cannot be read after a crash then, it looks like one that power cut off;
+ * what is older is missed by the records behind it.  A twin is
  * a help, not a promise: it is left out when the log is nearly full or its
  * writes fail.  Then, too, the log would like a checkpoint.
  */
@@ -26,8 +28,6 @@
 /* Of a turn; so much if it is not known how long that is. */
 #define RIDE_PART 3u
 #define RIDE_BYTES (64u << 10)
-/* Who commits now and then has its twins written by so many at once. */
-#define AGE_NS 2000000000ull
 /* Later than this it competes with reads: half a second. */
 #define DEADLINE_NS 500000000ull
 
@@ -148,8 +148,6 @@ static void stage_fill(struct log *log)
 
 		if (!s)
 			break;
-		if (s->bytes == s->done)
-			s->since_ns = env_now_ns(log->env);
 		memcpy(s->buf + s->bytes, r->buf, bytes);
 		s->original[s->bytes / SECTOR_BYTES] = (uint8_t)r->track;
 		s->bytes += bytes;
@@ -219,7 +217,6 @@ static void stage_compact(struct log_stage *s)
 	memmove(s->original, s->original + sectors,
 		sizeof(s->original) - sectors);
 	s->done = s->upto = 0;
-	s->since_ns = env_now_ns(s->log->env);
 }
 
 static void stage_failed(struct log *log, struct log_stage *s, int rc)
@@ -428,11 +425,6 @@ void log_twin_rode(struct log *log, bool written)
 
 uint64_t log_twin_due_ns(const struct log *log)
 {
-	const struct log_stage *s = stage_oldest(log);
-	const uint64_t quiet_ns = log->sent_ns + log->twin_delay_ns;
-
-	if (!s)
-		return UINT64_MAX;
-	return s->since_ns + AGE_NS > quiet_ns ? s->since_ns + AGE_NS :
-						 quiet_ns;
+	return stage_oldest(log) ? log->sent_ns + log->twin_delay_ns :
+				   UINT64_MAX;
 }
