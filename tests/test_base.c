@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/msg.h"
 #include "base/rangeset.h"
+#include "base/text.h"
 #include "tests/test.h"
 
 /* Published vectors of XXH3-64: the format must not change with the library. */
@@ -231,6 +232,36 @@ START_TEST(map_walks_in_order)
 }
 END_TEST
 
+static const struct {
+	const char *name, *text;
+} escaped[] = {
+	{ "plain, with spaces", "plain, with spaces" },
+	{ "\303\244\342\202\254\360\237\230\200",
+	  "\303\244\342\202\254\360\237\230\200" },
+	{ "a\nb\033[2J\177", "a\\012b\\033[2J\\177" },
+	{ "back\\slash", "back\\134slash" },
+	/* U+0085 and U+009B, which terminals obey like ESC [ */
+	{ "\302\205x\302\2332J", "\\302\\205x\\302\\2332J" },
+	{ "\302\240", "\302\240" },
+	{ "\342\200\250", "\\342\\200\\250" },
+	/* a lone C1 byte, a cut sequence, overlong, a surrogate, too large */
+	{ "\233", "\\233" },
+	{ "\303", "\\303" },
+	{ "\300\201", "\\300\\201" },
+	{ "\340\202\233", "\\340\\202\\233" },
+	{ "\355\240\200", "\\355\\240\\200" },
+	{ "\364\220\200\200", "\\364\\220\\200\\200" },
+};
+
+START_TEST(text_has_no_control_characters)
+{
+	char *text = text_escape(escaped[_i].name);
+
+	ck_assert_str_eq(text, escaped[_i].text);
+	free(text);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("base");
@@ -240,6 +271,8 @@ int main(void)
 	tcase_add_test(services, csum_is_xxh3);
 	tcase_add_test(services, env_real_clock_goes_on);
 	tcase_add_test(services, msg_goes_to_sink);
+	tcase_add_loop_test(services, text_has_no_control_characters, 0,
+			    sizeof(escaped) / sizeof(escaped[0]));
 	suite_add_tcase(suite, services);
 	tcase_add_loop_test(containers, rangeset_is_a_bitmap, 0, 8);
 	tcase_add_test(containers, rangeset_refuses);

@@ -16,6 +16,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/text.h"
 #include "check/check.h"
 #include "tools/device.h"
 
@@ -307,34 +308,6 @@ static bool on_found(void *arg, const struct check_found *found)
 
 /* ---- Paths ---- */
 
-static bool is_utf8(const char *path)
-{
-	json_t *string = json_string(path);
-
-	json_decref(string);
-	return string;
-}
-
-/* Names may hold anything: what a terminal would obey, or what is no UTF-8, is
- * written \ooo.  The caller frees. */
-static char *readable(const char *path)
-{
-	bool text = is_utf8(path);
-	char *out = malloc(4 * strlen(path) + 1), *to = out;
-
-	for (; out && *path; path++) {
-		unsigned char c = (unsigned char)*path;
-
-		if (c < ' ' || c == 0x7f || c == '\\' || (c > 0x7f && !text))
-			to += sprintf(to, "\\%03o", c);
-		else
-			*to++ = *path;
-	}
-	if (out)
-		*to = '\0';
-	return out;
-}
-
 static void add_path(json_t *problems, uint64_t ino, const char *path)
 {
 	json_t *problem, *inode;
@@ -351,7 +324,7 @@ static void add_path(json_t *problems, uint64_t ino, const char *path)
 static void on_named(void *arg, uint64_t ino, const char *path)
 {
 	struct session *s = arg;
-	char *text = readable(path);
+	char *text = text_escape(path);
 
 	if (text && s->problems) {
 		add_path(s->problems, ino, text);
