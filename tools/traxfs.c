@@ -28,6 +28,7 @@
 #include "extract/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/record.h"
+#include "fuse/confine.h"
 #include "fuse/mount.h"
 #include "fuse/session.h"
 #include "sched/head.h"
@@ -281,8 +282,6 @@ static int start_session(struct server *s)
 		.env = env_real(),
 		.fd = mount_fd(s->mount),
 		.owner = geteuid(),
-		.scrub = s->scrub,
-		.refine = s->refine,
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 	};
@@ -308,6 +307,23 @@ static int start_session(struct server *s)
 	return rc;
 }
 
+/* They may have threads, which are confined as what starts them. */
+static int start_tasks(struct server *s)
+{
+	const struct mount_settings *set = &s->arguments->settings;
+	int rc = scrub_open(s->fs, set->scrub_days, &s->scrub);
+
+	if (rc)
+		return rc;
+	if (set->quiet_ms)
+		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
+	fs_set_budget(s->fs, set->budget_ppm);
+	if (set->refine)
+		rc = refine_open(s->fs, &s->refine);
+	session_set_tasks(s->session, s->scrub, s->refine);
+	return rc;
+}
+
 static int start(struct server *s)
 {
 	int rc = device_open(s->arguments->device,
@@ -328,20 +344,11 @@ static int start(struct server *s)
 	if (!rc && s->block_device)
 		rc = open_fs(s);
 	if (!rc)
-		rc = scrub_open(s->fs, s->arguments->settings.scrub_days,
-				&s->scrub);
-	if (!rc && s->arguments->settings.quiet_ms)
-		scrub_set_quiet(s->scrub, s->arguments->settings.quiet_ms *
-						  UINT64_C(1000000));
-	if (!rc)
-		fs_set_budget(s->fs, s->arguments->settings.budget_ppm);
-	if (!rc && s->arguments->settings.refine)
-		rc = refine_open(s->fs, &s->refine);
-	if (!rc)
 		rc = start_session(s);
-	return rc;
+	if (!rc)
+		rc = confine();
+	return rc ? rc : start_tasks(s);
 }
-
 /* The disk is done with before the kernel is told that all is over. */
 static int finish(struct server *s)
 {
@@ -381,20 +388,16 @@ static void to_syslog(enum msg_level level, const char *line, void *arg)
 }
 
 /* Tells the parent that the mount stands; from here on nobody reads stderr. */
-static void go_background(int ready_fd)
+static void go_background(int ready_fd, int null_fd)
 {
 	char code = 0;
-	int null = open("/dev/null", O_RDWR);
 
 	openlog("traxfs", LOG_PID, LOG_DAEMON);
 	msg_set_sink(to_syslog, NULL);
-	if (null >= 0) {
-		dup2(null, 0);
-		dup2(null, 1);
-		dup2(null, 2);
-		if (null > 2)
-			close(null);
-	}
+	dup2(null_fd, 0);
+	dup2(null_fd, 1);
+	dup2(null_fd, 2);
+	close(null_fd);
 	if (write(ready_fd, &code, 1) != 1)
 		syslog(LOG_WARNING, "the parent process is gone");
 	close(ready_fd);
@@ -404,6 +407,7 @@ static void go_background(int ready_fd)
 static enum exit_code serve(const struct arguments *a, int *ready_fd)
 {
 	struct server s = { .arguments = a, .signal_fd = -1 };
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct stat st;
 	int rc, rc2;
 
@@ -416,7 +420,7 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	rc = start(&s);
 	if (!rc) {
 		if (*ready_fd >= 0)
-			go_background(*ready_fd);
+			go_background(*ready_fd, null_fd);
 		*ready_fd = -1;
 		rc = session_run(s.session);
 	}
@@ -483,6 +487,8 @@ int main(int argc, char **argv)
 	enum exit_code code = EXIT_MOUNT;
 	int nobody = -1;
 
+	if (confine_descriptors())
+		return EXIT_SYSTEM;
 	/* libfuse's own default is nosuid,nodev. */
 	if (geteuid() == 0)
 		mount_settings_parse(&a.settings, "suid,dev");

@@ -27,9 +27,12 @@ struct session {
 	struct fs *fs;
 	struct notify *notify;
 	struct session_options options;
+	struct scrub *scrub;		/* these two run beside the file */
+	struct refine *refine;		/* system; NULL: not */
 	struct view *view;
 	int epoll_fd;
 	uint64_t received;		/* requests so far */
+	bool spins;			/* it may wait without sleeping */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
 	void *large[SESSION_MAX_LARGE];	/* free ones */

@@ -42,7 +42,8 @@
 struct mount {
 	struct fuse_session *fuse;
 	char *mountpoint;
-	bool leaving;		/* somebody else unmounts */
+	bool leaving;		/* the process below unmounts */
+	int order_fd;		/* writes to it; -1: it is not there */
 };
 
 static void log_fuse(enum fuse_log_level level, const char *fmt, va_list ap)
@@ -94,6 +95,82 @@ static int new_session(const char *text, struct fuse_session **fuse)
 	return *fuse ? 0 : -EINVAL;
 }
 
+/*
+ * Unmounting takes rights that the daemon gives up, so a shell that has them
+ * waits for a line that says to do it.  "leave": a mount that is in use is
+ * written back and detached; that the shell then fails says that the kernel
+ * will not end the session.  "detach": whatever the state.  When the daemon
+ * ends without a word, so does the shell.  Signals of the terminal or of a
+ * service manager are for the daemon.
+ */
+static const char order_head[] =
+	"trap '' HUP INT TERM; read -r order || exit 0; ";
+static const char order_root[] =
+	"[ $order = leave ] || exec umount -i -l \"$0\"; "
+	"umount -i \"$0\" 2>/dev/null || "
+	"{ sync -f \"$0\"; umount -i -l \"$0\"; exit 1; }";
+static const char order_user[] =
+	"[ $order = leave ] || exec fusermount3 -u -z \"$0\"; "
+	"fusermount3 -u \"$0\" 2>/dev/null || "
+	"{ sync -f \"$0\"; fusermount3 -u -z \"$0\"; exit 1; }";
+
+static int spawn_shell(const struct mount *m, int in)
+{
+	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
+	char script[1024];
+	char *const argv[] = { "sh", "-c", script, m->mountpoint, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	pid_t pid;
+	int rc;
+
+	snprintf(script, sizeof(script), "%s%s", order_head,
+		 geteuid() ? order_user : order_root);
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setpgroup(&attr, 0);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+					POSIX_SPAWN_SETPGROUP);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, in, 0);
+	/* Whoever reads what the daemon has said must not wait for it. */
+	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+	rc = posix_spawn(&pid, "/bin/sh", &files, &attr, argv, envp);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return -rc;
+}
+
+static void start_shell(struct mount *m)
+{
+	int pipes[2], rc;
+
+	if (pipe2(pipes, O_CLOEXEC)) {
+		msg_warn("%s: pipe: %s", m->mountpoint, strerror(errno));
+		return;
+	}
+	rc = spawn_shell(m, pipes[0]);
+	close(pipes[0]);
+	m->order_fd = pipes[1];
+	if (rc)
+		msg_warn("%s: /bin/sh: %s", m->mountpoint, strerror(-rc));
+}
+
+/* The shell may be gone. */
+static bool give_order(struct mount *m, const char *order)
+{
+	size_t n = strlen(order);
+	bool given = write(m->order_fd, order, n) == (ssize_t)n;
+
+	if (m->order_fd >= 0)
+		close(m->order_fd);
+	m->order_fd = -1;
+	return given;
+}
+
 int mount_open(const struct mount_options *options, struct mount **out)
 {
 	struct mount *m = calloc(1, sizeof(*m));
@@ -102,6 +179,7 @@ int mount_open(const struct mount_options *options, struct mount **out)
 
 	if (!m)
 		return -ENOMEM;
+	m->order_fd = -1;
 	fuse_set_log_func(log_fuse);
 	m->mountpoint = strdup(options->mountpoint);
 	if (m->mountpoint)
@@ -121,6 +199,7 @@ int mount_open(const struct mount_options *options, struct mount **out)
 		free(m);
 		return rc;
 	}
+	start_shell(m);
 	*out = m;
 	return 0;
 }
@@ -200,44 +279,23 @@ void mount_tune(const struct mount *m, unsigned readahead_bytes)
 	}
 }
 
-/*
- * A mount that is in use is written back and detached; the session ends when
- * the process fails, which says that the kernel will not end it.
- */
 bool mount_leave(void *arg, unsigned attempt)
 {
-	static const char root[] = "umount -i \"$0\" 2>/dev/null || "
-		"{ sync -f \"$0\"; umount -i -l \"$0\"; exit 1; }";
-	static const char user[] = "fusermount3 -u \"$0\" 2>/dev/null || "
-		"{ sync -f \"$0\"; fusermount3 -u -z \"$0\"; exit 1; }";
 	struct mount *m = arg;
-	char *const argv[] = {
-		"sh", "-c", (char *)(geteuid() ? user : root),
-		m->mountpoint, NULL,
-	};
-	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
-	sigset_t none;
-	posix_spawnattr_t attr;
-	pid_t pid;
-	int rc;
 
 	if (attempt)
 		return false;
-	sigemptyset(&none);
-	posix_spawnattr_init(&attr);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
-	rc = posix_spawn(&pid, "/bin/sh", NULL, &attr, argv, envp);
-	posix_spawnattr_destroy(&attr);
-	m->leaving = rc == 0;
+	m->leaving = give_order(m, "leave\n");
 	return m->leaving;
 }
 
 void mount_close(struct mount *m, bool attached)
 {
-	if (attached && !m->leaving)
+	if (attached && !m->leaving && !give_order(m, "detach\n"))
 		fuse_session_unmount(m->fuse);
 	fuse_session_destroy(m->fuse);
+	if (m->order_fd >= 0)
+		close(m->order_fd);
 	free(m->mountpoint);
 	free(m);
 }

@@ -230,11 +230,11 @@ static void control_scrub(struct request *req,
 {
 	struct trax_control control = { 0 };
 
-	if (!req->session->options.scrub) {
+	if (!req->session->scrub) {
 		request_reply(req, -EOPNOTSUPP, NULL, 0);
 		return;
 	}
-	act(req->session->options.scrub);
+	act(req->session->scrub);
 	reply_ioctl(req, &control, sizeof(control));
 }
 

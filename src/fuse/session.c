@@ -111,19 +111,25 @@ int session_new(struct fs *fs, const struct session_options *options,
 	session->fs = fs;
 	session->options = *options;
 	session->attached = true;
+	session->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	session->epoll_fd = -1;
 	list_init(&session->requests);
 	rc = view_new(session, &session->view);
 	if (!rc)
 		rc = watch_all(session);
-	if (!rc)
-		rc = notify_new(options->fd, &session->notify);
 	if (rc) {
 		session_free(session);
 		return rc;
 	}
 	*out = session;
 	return 0;
+}
+
+void session_set_tasks(struct session *session, struct scrub *scrub,
+		       struct refine *refine)
+{
+	session->scrub = scrub;
+	session->refine = refine;
 }
 
 /* 1: a message has been read; 0: none there or the session has ended. */
@@ -275,8 +281,8 @@ int session_start(struct session *session)
 /* Whoever has something to do does it; when that is next. */
 static uint64_t session_work(struct session *session)
 {
-	struct scrub *scrub = session->options.scrub;
-	struct refine *refine = session->options.refine;
+	struct scrub *scrub = session->scrub;
+	struct refine *refine = session->refine;
 	uint64_t next_ns, scrub_ns, refine_ns, view_ns;
 
 	/* What this submits is sent to the disk by fs_run. */
@@ -293,9 +299,12 @@ static uint64_t session_work(struct session *session)
 int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
-	const bool spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	uint64_t busy_until_ns = 0;
 
+	/* Its thread must be confined as this one has been meanwhile. */
+	session->error = notify_new(session->options.fd, &session->notify);
+	if (session->error)
+		session->ended = true;
 	while (!session->ended) {
 		uint64_t received = session->received;
 		bool more = intake(session);
@@ -304,7 +313,7 @@ int session_run(struct session *session)
 		if (session->received != received)
 			busy_until_ns = env_now_ns(env) + SPIN_NS;
 		if (!more && !session->ended &&
-		    !(spins && env_now_ns(env) < busy_until_ns))
+		    !(session->spins && env_now_ns(env) < busy_until_ns))
 			wait_for_work(session, next_ns);
 	}
 	view_stop(session->view);

@@ -31,8 +31,6 @@ struct session_options {
 	int signal_fd;		/* signalfd of whatever is to end the session
 				   and of SIGCHLD; -1: none */
 	uid_t owner;		/* who mounted it: may use control.h */
-	struct refine *refine;	/* likewise */
-	struct scrub *scrub;	/* runs beside the file system; NULL: none */
 	/*
 	 * A signal asks to end: called with attempt = 0, and again with the
 	 * next number each time the process it started has failed.  Starts
@@ -50,6 +48,10 @@ int session_new(struct fs *fs, const struct session_options *options,
 /* Answers the first request (INIT); waits for it.  -EPROTO: something else
  * came, or a kernel too old. */
 int session_start(struct session *session);
+
+/* What runs beside the file system; each may be NULL. */
+void session_set_tasks(struct session *session, struct scrub *scrub,
+		       struct refine *refine);
 
 /* Serves until the end and until every operation has ended.  0, or a negative
  * errno when the connection failed. */

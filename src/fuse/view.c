@@ -70,8 +70,8 @@ static char *without_serial(char *text)
 static char *text_model(struct request *req)
 {
 	struct session *session = req->session;
-	char *text = session->options.refine ?
-			     refine_model_json(session->options.refine) :
+	char *text = session->refine ?
+			     refine_model_json(session->refine) :
 			     fs_model_json(session->fs);
 
 	return request_by_admin(req) ? text : without_serial(text);
@@ -79,7 +79,7 @@ static char *text_model(struct request *req)
 
 static char *text_scrub(struct request *req)
 {
-	struct scrub *scrub = req->session->options.scrub;
+	struct scrub *scrub = req->session->scrub;
 
 	return scrub ? scrub_json(scrub) : strdup("null");
 }

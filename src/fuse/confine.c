@@ -1,0 +1,179 @@
+/*
+ * confine.c - capabilities, seccomp filter, descriptors.
+ *
+ * What is not allowed is refused, not punished: a system call that was
+ * forgotten here must not take somebody's mount away.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef HAVE_SECCOMP
+#include <seccomp.h>
+#endif
+
+#include "base/msg.h"
+#include "fuse/confine.h"
+
+/*
+ * CAP_IPC_LOCK: all memory is locked, later allocations too; without it they
+ * would fail beyond the limit of locked memory.  Nothing else: the disk and
+ * the connection are open, a process that was started before unmounts.
+ */
+#define KEPT_CAPABILITIES (1ull << CAP_IPC_LOCK)
+
+#define LAST_CAPABILITY 63	/* of a 64-bit set */
+
+int confine_descriptors(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR);
+	} while (fd >= 0 && fd < 3);
+	if (fd < 0 || close_range(3, ~0u, 0))
+		return -errno;
+	return 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2];
+	uint64_t kept = KEPT_CAPABILITIES;
+	int i;
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	/* What may be dropped from the bounding set depends on rights. */
+	for (i = 0; i <= LAST_CAPABILITY; i++)
+		if (!(kept >> i & 1))
+			prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	for (i = 0; i < 2; i++) {
+		data[i].permitted &= (uint32_t)(kept >> 32 * i);
+		data[i].effective = data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+#ifdef HAVE_SECCOMP
+
+static const int allowed[] = {
+	/* The connection, the disk, signals, and what watches them. */
+	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv),
+	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(pwrite64),
+	SCMP_SYS(pwritev), SCMP_SYS(fsync), SCMP_SYS(fdatasync),
+	SCMP_SYS(io_uring_enter), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
+	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(poll),
+	SCMP_SYS(ppoll), SCMP_SYS(close), SCMP_SYS(dup2), SCMP_SYS(dup3),
+	SCMP_SYS(lseek), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+	/* Memory; see below for mmap and mprotect. */
+	SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
+	/* Time, random numbers. */
+	SCMP_SYS(clock_gettime), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(nanosleep), SCMP_SYS(gettimeofday), SCMP_SYS(time),
+	SCMP_SYS(getrandom),
+	/* Threads of coroutines; clone is below. */
+	SCMP_SYS(futex), SCMP_SYS(set_robust_list), SCMP_SYS(rseq),
+	SCMP_SYS(sched_yield), SCMP_SYS(gettid), SCMP_SYS(getpid),
+	SCMP_SYS(exit),
+	/* The process that unmounts, the end, abort(3). */
+	SCMP_SYS(wait4), SCMP_SYS(waitid), SCMP_SYS(rt_sigaction),
+	SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
+	SCMP_SYS(restart_syscall), SCMP_SYS(tgkill), SCMP_SYS(exit_group),
+	/* syslog(3); socket is below. */
+	SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
+};
+
+/* Those that are allowed with some arguments only. */
+static int allow_some(scmp_filter_ctx filter)
+{
+	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+				  SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW,
+				      SCMP_SYS(mprotect), 1,
+				      SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC,
+					      0));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW,
+				      SCMP_SYS(socket), 1,
+				      SCMP_A0(SCMP_CMP_EQ, AF_UNIX));
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone),
+				      1, SCMP_A0(SCMP_CMP_MASKED_EQ,
+						 CLONE_THREAD, CLONE_THREAD));
+	/* Its flags are in memory; the C library then takes clone. */
+	if (!rc)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS),
+				      SCMP_SYS(clone3), 0);
+	return rc;
+}
+
+static int filter_calls(void)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	size_t i;
+	int rc;
+
+	if (!filter)
+		return -ENOMEM;
+	rc = allow_some(filter);
+	for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && !rc; i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
+	if (!rc)
+		rc = seccomp_load(filter);
+	seccomp_release(filter);
+	return rc;
+}
+
+#else
+
+static int filter_calls(void)
+{
+	return 0;
+}
+
+#endif
+
+static int failed(const char *what, int rc)
+{
+	msg_error("%s: %s", what, strerror(-rc));
+	return rc;
+}
+
+int confine(void)
+{
+	int rc;
+
+	/* What opens files when it is first needed: the local time in lines
+	 * of syslog(3), and the seed of hash tables. */
+	tzset();
+	json_object_seed(0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return failed("no_new_privs", -errno);
+	rc = drop_capabilities();
+	if (rc)
+		return failed("dropping capabilities", rc);
+	/* LeakSanitizer looks into the process from another one. */
+#ifndef __SANITIZE_ADDRESS__
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return failed("not to be dumped", -errno);
+	rc = filter_calls();
+#endif
+	return rc ? failed("seccomp filter", rc) : 0;
+}
