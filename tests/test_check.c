@@ -475,6 +475,32 @@ START_TEST(test_logged_data_of_a_stale_extent)
 }
 END_TEST
 
+/* A file's end is in the middle of a piece with one checksum: that is tried
+ * before the blocks that stay get their own. */
+START_TEST(test_coarse_sum_is_tried)
+{
+	struct check_result result;
+	struct extent_item *e;
+	struct seen seen;
+	struct lab lab;
+
+	lab_init(&lab);
+	lab_load(&lab);
+	lab_inode(&lab, LAB_BIG)->size = le64_put(20 * TRAX_BLOCK_BYTES);
+	e = lab_value(&lab, key_make(LAB_BIG, ITEM_EXTENT, 0));
+	/* One bit of a block that stays. */
+	if (_i)
+		sim_flip(lab.sim, addr_sector(le64_get(e->addr)) +
+			 17 * TRAX_BLOCK_SECTORS, 5);
+	lab_store(&lab);
+	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
+	ck_assert_uint_gt(seen.by_problem[PROBLEM_EXTENT_EOF], 0);
+	ck_assert_uint_eq(seen.by_problem[PROBLEM_DATA_UNSURE], (unsigned)_i);
+	expect_silent(&lab, "coarse sum");
+	lab_fini(&lab);
+}
+END_TEST
+
 /* A key far beyond or before those around it: no other item is lost. */
 START_TEST(test_odd_key)
 {
@@ -679,6 +705,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_odd_key);
 	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
 	tcase_add_test(tcase, test_logged_data_of_a_stale_extent);
+	tcase_add_loop_test(tcase, test_coarse_sum_is_tried, 0, 2);
 	tcase_add_test(tcase, test_unwritable_sector);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);

@@ -35,9 +35,10 @@ static const struct set_item *extent_find(const struct set *set, uint64_t ino,
 		item : NULL;
 }
 
-/* Extents begin and end at any sector: a block may lie in several. */
-int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
-		    uint64_t block, void *buf)
+/* Extents begin and end at any sector: a block may lie in several.  before:
+ * also in those that have been killed since the set was settled. */
+static int block_read(struct check *check, const struct set *set, uint64_t ino,
+		      uint64_t block, void *buf, bool before)
 {
 	uint64_t at = block * TRAX_BLOCK_SECTORS;
 	uint64_t end = at + TRAX_BLOCK_SECTORS;
@@ -51,7 +52,8 @@ int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
 					      NULL;
 		uint64_t skip = item ? at - item->key.off : 0, n;
 
-		if (!item || item->dead || skip >= le64_get(e->sectors)) {
+		if (!item || (item->dead && !before) ||
+		    skip >= le64_get(e->sectors)) {
 			rc = -ENODATA;
 			break;
 		}
@@ -67,6 +69,18 @@ int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
 	}
 	free(piece);
 	return rc;
+}
+
+int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
+		    uint64_t block, void *buf)
+{
+	return block_read(check, set, ino, block, buf, false);
+}
+
+int mend_read_block_before(struct check *check, const struct set *set,
+			   uint64_t ino, uint64_t block, void *buf)
+{
+	return block_read(check, set, ino, block, buf, true);
 }
 
 /* Copies are advice: owners are made anew without them, and as the superblock

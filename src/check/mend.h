@@ -56,5 +56,8 @@ int mend_names(struct check *check, struct set *set);
 /* Reads a block of a file by the settled set; -ENODATA: it is not mapped. */
 int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
 		    uint64_t block, void *buf);
+/* The same by the set as it was settled, whatever has been killed since. */
+int mend_read_block_before(struct check *check, const struct set *set,
+			   uint64_t ino, uint64_t block, void *buf);
 
 #endif

@@ -26,7 +26,7 @@ struct mend_file {
 	uint64_t noted;		/* sectors it should have */
 	uint64_t mapped_end;	/* blocks */
 	struct written written;
-	uint8_t *buf;		/* a block */
+	uint8_t *buf;		/* a piece of a checksum window */
 	int rc;
 };
 
@@ -339,6 +339,27 @@ static uint64_t block_sum(struct mend_file *file, uint64_t block)
 	return csum(file->buf, TRAX_BLOCK_BYTES);
 }
 
+/* Gives each block of a piece its own checksum, if the one that they have
+ * together is right for what the file had.  false: nobody can say. */
+static bool piece_split(struct mend_file *file, struct csum_window *w,
+			uint64_t block, unsigned i)
+{
+	unsigned b;
+
+	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
+		if (mend_read_block_before(file->check, file->set, file->ino,
+					   block + b,
+					   file->buf + b * TRAX_BLOCK_BYTES))
+			return false;
+	if (csum(file->buf, TRAX_CSUM_PIECE_BLOCKS * TRAX_BLOCK_BYTES) !=
+	    w->sum[i][0])
+		return false;
+	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
+		w->sum[i][b] = csum(file->buf + b * TRAX_BLOCK_BYTES,
+				    TRAX_BLOCK_BYTES);
+	return true;
+}
+
 /* Makes piece i of a window fit the written blocks; true: it was changed. */
 static bool piece_mend(struct mend_file *file, struct csum_window *w,
 		       uint64_t first, unsigned i)
@@ -356,7 +377,7 @@ static bool piece_mend(struct mend_file *file, struct csum_window *w,
 	if (want == has)
 		return false;
 	/* A coarse sum does not survive the loss of a block. */
-	if (w->coarse >> i & 1)
+	if (w->coarse >> i & 1 && !piece_split(file, w, block, i))
 		missing = want;
 	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
 		if (missing & want & 1u << b)
@@ -550,7 +571,8 @@ static int mend_file(struct check *check, struct set *set, size_t first,
 
 	file.orphan = set_find(set, key_make(0, ITEM_ORPHAN, file.ino)) != NULL;
 	vec_init(&file.written.ranges, sizeof(struct block_range));
-	file.buf = device_buffer(check, TRAX_BLOCK_BYTES);
+	file.buf = device_buffer(check, (size_t)TRAX_CSUM_PIECE_BLOCKS *
+					TRAX_BLOCK_BYTES);
 	if (file.buf)
 		file_mend(&file);
 	rc = check->rc ? check->rc : file.rc;
