@@ -201,5 +201,24 @@ busy "$loop"
 "$tools/mount.traxfs" "$loop" "$mnt" -n -o noatime,nofail,x-systemd.device-timeout=5 ||
 	fail "mount.traxfs"
 compare_tree
-umount "$mnt"
+# A second mount is a second view, with flags of its own; who asks traxfs for it
+# is refused.
+mkdir "$work/view"
+"$tools/mount.traxfs" "$loop" "$work/view" -o ro,nosymfollow || fail "a second view"
+cmp "$mnt/tree/src/fuse/mount.c" "$work/view/tree/src/fuse/mount.c" ||
+	fail "what the second view shows"
+touch "$work/view/x" 2>/dev/null && fail "a read-only view is written to"
+touch "$mnt/x" && [ -e "$work/view/x" ] || fail "views differ"
+ln -s x "$mnt/link" && cat "$mnt/link" && ! cat "$work/view/link" 2>/dev/null ||
+	fail "nosymfollow"
+umount "$mnt" && [ -e "$work/view/x" ] || fail "the second view is left"
+umount "$work/view"
+# What is just being unmounted is waited for.
+"$tools/traxfs" "$loop" "$mnt" || fail "mount"
+cp -r "$mnt/tree" "$mnt/tree2" || fail "copy"
+umount "$mnt" & sleep 0.02
+"$tools/mount.traxfs" "$loop" "$mnt" -o strictatime,nodiratime ||
+	fail "mount beside an unmount"
+wait
+umount "$mnt" 2>/dev/null
 echo "all good"

@@ -35,6 +35,7 @@
 #include "sched/queue.h"
 #include "tools/device.h"
 #include "tools/mount_options.h"
+#include "tools/second_view.h"
 
 enum exit_code {
 	EXIT_USAGE = 1,
@@ -56,6 +57,7 @@ struct arguments {
 	struct mount_settings settings;
 	bool foreground;
 	bool debug;
+	bool again;
 };
 
 struct server {
@@ -77,6 +79,8 @@ const char *argp_program_version = "traxfs " PACKAGE_VERSION;
 static const struct argp_option options[] = {
 	{ "options", 'o', "LIST", 0, "Mount options, separated by commas", 0 },
 	{ "read-only", 'r', NULL, 0, "The same as -o ro", 0 },
+	{ "again", 'a', NULL, 0, "A device that is mounted already: show it "
+	  "there, too", 0 },
 	{ "foreground", 'f', NULL, 0, "Stay in the foreground", 0 },
 	{ "debug", 'd', NULL, 0, "Print each request; implies -f", 0 },
 	{ 0 },
@@ -93,6 +97,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'r':
 		a->settings.read_only = true;
+		return 0;
+	case 'a':
+		a->again = true;
 		return 0;
 	case 'd':
 		a->debug = true;
@@ -498,7 +505,10 @@ int main(int argc, char **argv)
 		return EXIT_MOUNT;
 	if (make_absolute(&a.mountpoint)) {
 		msg_set_level(a.debug ? MSG_DEBUG : MSG_INFO);
-		code = a.foreground ? serve(&a, &nobody) :
+		code = a.again && !second_view(a.device, a.mountpoint,
+					       &a.settings) ?
+			       EXIT_SUCCESS :
+		       a.foreground ? serve(&a, &nobody) :
 				      serve_in_background(&a);
 		free(a.mountpoint);
 	}

@@ -1,0 +1,142 @@
+/*
+ * second_view.c - see second_view.h.  A clone that is private until it is in
+ * its place: a bind mount would join the peers of the first.
+ */
+#include "tools/second_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A line of /proc/self/mountinfo; the texts have %ms's memory. */
+struct line {
+	char *root, *place, *rest;
+};
+
+/* \040 and the like, in place. */
+static void unescape(char *text)
+{
+	char *to = text;
+	unsigned code;
+
+	for (; *text; text++) {
+		if (*text == '\\' && sscanf(text, "\\%3o", &code) == 1) {
+			*to++ = (char)code;
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = 0;
+}
+
+static bool same_source(const char *source, const char *device)
+{
+	struct stat a, b;
+
+	if (!strcmp(source, device))
+		return true;
+	return !stat(source, &a) && !stat(device, &b) && S_ISBLK(a.st_mode) &&
+	       S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev;
+}
+
+/* Is that the whole of a traxfs on this device? */
+static bool fits(const struct line *line, const char *device)
+{
+	char *after = strstr(line->rest, " - "), *type = NULL, *source = NULL;
+	bool found = false;
+
+	if (after && !strcmp(line->root, "/") &&
+	    sscanf(after, " - %ms %ms", &type, &source) == 2 &&
+	    (!strcmp(type, "fuse.traxfs") || !strcmp(type, "fuseblk.traxfs"))) {
+		unescape(source);
+		found = same_source(source, device);
+	}
+	free(type);
+	free(source);
+	return found;
+}
+
+/* Where it is mounted; caller frees.  NULL: nowhere. */
+static char *find(const char *device)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	char *text = NULL, *place = NULL;
+	size_t bytes = 0;
+
+	while (f && !place && getline(&text, &bytes, f) > 0) {
+		struct line line = { 0 };
+
+		if (sscanf(text, "%*d %*d %*s %ms %ms %m[^\n]", &line.root,
+			   &line.place, &line.rest) == 3 &&
+		    fits(&line, device)) {
+			unescape(line.place);
+			place = line.place;
+			line.place = NULL;
+		}
+		free(line.root);
+		free(line.place);
+		free(line.rest);
+	}
+	free(text);
+	if (f)
+		fclose(f);
+	return place;
+}
+
+static bool has_flag(const struct mount_settings *settings, const char *flag)
+{
+	const char *at = settings->flags;
+	size_t n = strlen(flag);
+	bool on = false;
+
+	for (; *at; at += strcspn(at, ","), at += *at == ',')
+		if (!strncmp(at, "no", 2) && !strncmp(at + 2, flag, n))
+			on = true;
+		else if (!strncmp(at, flag, n))
+			on = false;
+	return on;
+}
+
+static uint64_t attributes(const struct mount_settings *settings)
+{
+	uint64_t set = 0;
+
+	if (settings->read_only)
+		set |= MOUNT_ATTR_RDONLY;
+	if (settings->nosymfollow)
+		set |= MOUNT_ATTR_NOSYMFOLLOW;
+	if (has_flag(settings, "suid"))
+		set |= MOUNT_ATTR_NOSUID;
+	if (has_flag(settings, "dev"))
+		set |= MOUNT_ATTR_NODEV;
+	if (has_flag(settings, "exec"))
+		set |= MOUNT_ATTR_NOEXEC;
+	return set;
+}
+
+int second_view(const char *device, const char *mountpoint,
+		const struct mount_settings *settings)
+{
+	struct mount_attr attr = { .attr_set = attributes(settings),
+				   .propagation = MS_PRIVATE };
+	char *place = find(device);
+	int fd, rc = 0;
+
+	if (!place)
+		return -ENOENT;
+	fd = open_tree(AT_FDCWD, place, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	free(place);
+	if (fd < 0)
+		return -errno;
+	if (mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) ||
+	    move_mount(fd, "", AT_FDCWD, mountpoint, MOVE_MOUNT_F_EMPTY_PATH))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
