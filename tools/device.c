@@ -15,8 +15,10 @@
 
 #include "base/msg.h"
 
-/* How long a daemon may take to write its last. */
+/* How long a daemon may take to write its last; and how long a device that
+ * nobody has mounted is waited for, which may be in other use for good. */
 #define BUSY_TRIES 2400u
+#define BUSY_DEVICE_TRIES 600u
 #define BUSY_SAY_TRIES 20u
 #define BUSY_WAIT_NS 50000000L
 
@@ -127,18 +129,6 @@ static int try_open(const char *path, const struct disk_open_options *options,
 	return rc;
 }
 
-static int open_device(const char *path,
-		       const struct disk_open_options *options,
-		       struct disk **disk)
-{
-	int rc = disk_open(path, options, disk);
-
-	if (!rc && (*disk)->limits.shingled)
-		msg_warn("%s: a shingled drive that manages itself: random "
-			 "writes can stall for seconds", path);
-	return rc;
-}
-
 int device_open(const char *path, bool read_only, struct disk **disk)
 {
 	struct disk_open_options options = {
@@ -147,23 +137,30 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 	};
 	struct timespec moment = { 0, BUSY_WAIT_NS };
 	struct stat st;
-	unsigned tries;
+	unsigned tries, most = BUSY_TRIES;
 
 	if (in_use(path))
 		return -EBUSY;
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
-		return open_device(path, &options, disk);
-	for (tries = 0; tries < BUSY_TRIES; tries++) {
+		most = BUSY_DEVICE_TRIES;
+	for (tries = 0; tries < most; tries++) {
 		int rc = try_open(path, &options, disk);
 
 		if (!rc)
-			return 0;
-		if (rc != -EBUSY || nanosleep(&moment, NULL))
 			break;
+		if (rc != -EBUSY || nanosleep(&moment, NULL))
+			return disk_open(path, &options, disk);
+		if (in_use(path))
+			return -EBUSY;
 		if (tries == BUSY_SAY_TRIES)
 			msg_info("%s: in use, waiting for it", path);
 	}
-	return disk_open(path, &options, disk);
+	if (tries == most)
+		return disk_open(path, &options, disk);
+	if ((*disk)->limits.shingled)
+		msg_warn("%s: a shingled drive that manages itself: random "
+			 "writes can stall for seconds", path);
+	return 0;
 }
 
 int device_read_super(struct disk *disk, struct super *super)

@@ -11,9 +11,9 @@
 
 /*
  * Opens a device or an image file for oneself.  -EBUSY, said through msg: it is
- * mounted (also through a loop device) or in use.  An image that is locked but
- * not mounted is waited for: umount(8) returns before its daemon has written
- * its last.
+ * mounted (also through a loop device) or in use.  What is held but not mounted
+ * is waited for: umount(8) takes a mount away before its daemon has written its
+ * last.  An image for two minutes, a device for half a one.
  */
 int device_open(const char *path, bool read_only, struct disk **disk);
 
