@@ -314,6 +314,26 @@ static void moved(const char *name, const struct stat *before, char *out)
 		CHECK(!strcmp(got_, wanted));       \
 	} while (0)
 
+/* What was just written is in the kernel's cache. */
+static void check_cached_read(void)
+{
+	struct stat before;
+	char c;
+	int fd;
+
+	posix_make("f", "x");
+	before = posix_stat("f");
+	posix_tick();
+	fd = open("f", O_RDONLY);
+	CHECK(read(fd, &c, 1) == 1 && close(fd) == 0);
+	CHECK(later(posix_stat("f").st_atim, before.st_atim));
+	before = posix_stat("f");
+	posix_tick();
+	fd = open("f", O_RDONLY);
+	CHECK(read(fd, &c, 1) == 1 && close(fd) == 0);
+	CHECK(!later(posix_stat("f").st_atim, before.st_atim));
+}
+
 static void check_directory_times(void)
 {
 	CHECK(mkdir("d", 0755) == 0 && mkdir("e", 0755) == 0);
@@ -673,6 +693,7 @@ const struct posix_check posix_checks_rights[] = {
 	{ "set-gid-directory", check_set_gid_directory },
 	{ "umask", check_umask },
 	{ "new-file-open", check_new_file_open },
+	{ "a cached read is an access", check_cached_read },
 	{ "directory-times", check_directory_times },
 	{ "directory-times-removal", check_directory_times_removal },
 	{ "file-times", check_file_times },

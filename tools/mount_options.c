@@ -44,7 +44,29 @@ static bool set_accept_loss(struct mount_settings *s, const char *value)
 static bool set_relatime(struct mount_settings *s, const char *value)
 {
 	(void)value;
+	s->noatime = s->strictatime = false;
+	return true;
+}
+
+static bool set_strictatime(struct mount_settings *s, const char *value)
+{
+	(void)value;
 	s->noatime = false;
+	s->strictatime = true;
+	return true;
+}
+
+static bool set_nodiratime(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->nodiratime = true;
+	return true;
+}
+
+static bool set_nosymfollow(struct mount_settings *s, const char *value)
+{
+	(void)value;
+	s->nosymfollow = true;
 	return true;
 }
 
@@ -183,6 +205,9 @@ static const struct row {
 	{ "accept_loss", set_accept_loss },
 	{ "noatime", set_noatime },
 	{ "relatime", set_relatime },
+	{ "strictatime", set_strictatime },
+	{ "nodiratime", set_nodiratime },
+	{ "nosymfollow", set_nosymfollow },
 	{ "allow_other", set_allow_other },
 	{ "commit=", set_commit },
 	{ "memory=", set_memory },
@@ -196,7 +221,7 @@ static const struct row {
 
 static const char *const kernel_flags[] = {
 	"suid", "nosuid", "dev", "nodev", "exec", "noexec", "sync", "async",
-	"dirsync", "nodiratime", "nosymfollow",
+	"dirsync",
 };
 
 static const char *const ignored[] = {

@@ -10,7 +10,8 @@
 struct mount_settings {
 	bool read_only;
 	bool accept_loss;		/* see tree/tree.h */
-	bool noatime;
+	bool noatime, strictatime, nodiratime;
+	bool nosymfollow;
 	bool allow_other;
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */

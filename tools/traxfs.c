@@ -169,6 +169,7 @@ static int attach(struct server *s)
 		.read_only = set->read_only,
 		.allow_other = set->allow_other || geteuid() == 0,
 		.flags = set->flags,
+		.no_symlinks = set->nosymfollow,
 	};
 
 	return mount_open(&o, &s->mount);
@@ -259,6 +260,8 @@ static int open_fs(struct server *s)
 		.memory_bytes = set->memory_bytes,
 		.commit_seconds = set->commit_seconds,
 		.noatime = set->noatime,
+		.strictatime = set->strictatime,
+		.nodiratime = set->nodiratime,
 		.replicas = set->replicas,
 		.high_percent = set->watermarks[0],
 		.low_percent = set->watermarks[1],

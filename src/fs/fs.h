@@ -50,7 +50,9 @@ struct fs_options {
 	bool accept_loss;	/* see tree/tree.h */
 	size_t memory_bytes;	/* 0: see cache/pool.h */
 	unsigned commit_seconds; /* 0: 5 */
-	bool noatime;		/* else relatime */
+	bool noatime;		/* else relatime, unless */
+	bool strictatime;	/* each access counts */
+	bool nodiratime;	/* those of directories do not */
 	enum fs_prewrite prewrite;
 	bool fixed_places;	/* of data are never chosen when it is written:
 				   to compare */
@@ -229,8 +231,9 @@ struct fs_op {
 	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
 				   LISTXATTR, READLINK: size; EXTENTS: how many
 				   were put, fewer than `size`: there are no
-				   more; GETFLAGS; ERRORS and the like: length
-				   of the text; COPIES_MAKE: copies made */
+				   more; GETFLAGS; OPEN: 1 if the access time
+				   was set; ERRORS and the like: length of
+				   the text; COPIES_MAKE: copies made */
 	struct fs_statfs statfs;
 
 	/* The library's. */

@@ -508,6 +508,58 @@ void inode_op_setattr(struct fs *fs, struct fs_op *op)
 		     NULL);
 }
 
+/* ---- Access time ---- */
+
+static bool inode_atime_due(const struct fs *fs, const struct fs_attr *attr)
+{
+	const int64_t old = env_wall_ns(fs->env) / NS_PER_SECOND -
+			    (int64_t)(ATIME_MAX_AGE_NS / NS_PER_SECOND);
+
+	if (attr->atime.tv_sec <= old || fs->options.strictatime)
+		return true;
+	if (attr->atime.tv_sec != attr->mtime.tv_sec ?
+	    attr->atime.tv_sec < attr->mtime.tv_sec :
+	    attr->atime.tv_nsec <= attr->mtime.tv_nsec)
+		return true;
+	return attr->atime.tv_sec != attr->ctime.tv_sec ?
+		attr->atime.tv_sec < attr->ctime.tv_sec :
+		attr->atime.tv_nsec <= attr->ctime.tv_nsec;
+}
+
+/* May the access time of this inode have to be set? */
+static bool inode_atime_counts(struct fs *fs, const struct vnode *vnode)
+{
+	uint64_t now = env_now_ns(fs->env);
+
+	if (fs->options.noatime || fs->options.read_only ||
+	    tree_failed(fs->tree) || vnode->atime_busy || vnode->unlinked)
+		return false;
+	return fs->options.strictatime || !vnode->atime_done ||
+	       now - vnode->atime_ns >= ATIME_MAX_AGE_NS;
+}
+
+static void inode_atime_seen(struct fs *fs, struct vnode *vnode)
+{
+	vnode->atime_done = true;
+	vnode->atime_ns = env_now_ns(fs->env);
+}
+
+/* Sets it if it is due; true: the item is to be put. */
+static bool inode_set_atime(struct fs *fs, uint64_t ino,
+			    struct inode_item *item)
+{
+	struct fs_attr attr;
+
+	if (le32_get(item->flags) & INODE_NOATIME ||
+	    (fs->options.nodiratime && S_ISDIR(inode_mode(item))))
+		return false;
+	inode_attr(fs, ino, item, &attr);
+	if (!inode_atime_due(fs, &attr))
+		return false;
+	inode_set_time(&item->atime, env_wall_ns(fs->env));
+	return true;
+}
+
 /* ---- Open ---- */
 
 static int inode_check_open(const struct fs *fs, const struct fs_op *op,
@@ -530,6 +582,11 @@ static int inode_check_open(const struct fs *fs, const struct fs_op *op,
 	return 0;
 }
 
+static bool inode_open_reads(const struct fs_op *op)
+{
+	return !(op->flags & O_TRUNC) && (op->flags & O_ACCMODE) == O_RDONLY;
+}
+
 static int inode_open_run(struct ticket *ticket)
 {
 	struct fs_op *op = ticket->op;
@@ -544,24 +601,37 @@ static int inode_open_run(struct ticket *ticket)
 	vnode = vnode_get(ticket->fs, op->ino);
 	if (!vnode)
 		return -ENOMEM;
+	op->result = inode_open_reads(op) &&
+		     inode_atime_counts(ticket->fs, vnode) &&
+		     inode_set_atime(ticket->fs, op->ino, &item);
+	if (op->result)
+		inode_put(ticket, op->ino, &item);
+	if (inode_open_reads(op))
+		inode_atime_seen(ticket->fs, vnode);
 	vnode->opens++;
-	inode_attr(ticket->fs, op->ino, &item, &op->attr);
 	return 0;
 }
 
 static const struct ticket_type inode_open_type = {
 	.name = "open",
+	.bounds = { .log_bytes = NAMES_LOG_INODE },
 	.paths = 1,
+	.changes = 1,
 	.run = inode_open_run,
 };
 
-/* For reading, nothing is asked of the inode that the kernel has not seen. */
+/*
+ * For reading, nothing is asked of the inode that the kernel has not seen.  But
+ * what it has in its cache it reads without a word, and the access time counts
+ * from here.
+ */
 void inode_op_open(struct fs *fs, struct fs_op *op)
 {
 	struct vnode *vnode = vnode_find(fs, op->ino);
 
-	if (vnode && !vnode->deleting && !(op->flags & O_TRUNC) &&
-	    (op->flags & O_ACCMODE) == O_RDONLY) {
+	op->result = 0;
+	if (vnode && !vnode->deleting && inode_open_reads(op) &&
+	    !inode_atime_counts(fs, vnode)) {
 		vnode->opens++;
 		fs_answer(fs, op, 0);
 		return;
@@ -679,41 +749,17 @@ void inode_op_setflags(struct fs *fs, struct fs_op *op)
 		ticket_start(fs, &inode_setflags_type, op, NULL);
 }
 
-/* ---- Access time ---- */
-
-static bool inode_atime_due(const struct fs *fs, const struct fs_attr *attr)
-{
-	const int64_t old = env_wall_ns(fs->env) / NS_PER_SECOND -
-			    (int64_t)(ATIME_MAX_AGE_NS / NS_PER_SECOND);
-
-	if (attr->atime.tv_sec <= old)
-		return true;
-	if (attr->atime.tv_sec != attr->mtime.tv_sec ?
-	    attr->atime.tv_sec < attr->mtime.tv_sec :
-	    attr->atime.tv_nsec <= attr->mtime.tv_nsec)
-		return true;
-	return attr->atime.tv_sec != attr->ctime.tv_sec ?
-		attr->atime.tv_sec < attr->ctime.tv_sec :
-		attr->atime.tv_nsec <= attr->ctime.tv_nsec;
-}
+/* ---- Access time, by and by ---- */
 
 static int inode_touch_run(struct ticket *ticket)
 {
 	struct vnode *vnode = ticket->state;
 	struct inode_item item;
-	struct fs_attr attr;
 	int rc = inode_get(ticket, vnode->ino, &item);
 
-	if (rc)
-		return rc;
-	if (le32_get(item.flags) & INODE_NOATIME)
-		return 0;
-	inode_attr(ticket->fs, vnode->ino, &item, &attr);
-	if (!inode_atime_due(ticket->fs, &attr))
-		return 0;
-	inode_set_time(&item.atime, env_wall_ns(ticket->fs->env));
-	inode_put(ticket, vnode->ino, &item);
-	return 0;
+	if (!rc && inode_set_atime(ticket->fs, vnode->ino, &item))
+		inode_put(ticket, vnode->ino, &item);
+	return rc;
 }
 
 static void inode_touch_end(struct ticket *ticket, int rc, uint64_t seq)
@@ -739,15 +785,10 @@ static const struct ticket_type inode_touch_type = {
 void inode_touch(struct fs *fs, uint64_t ino)
 {
 	struct vnode *vnode = vnode_find(fs, ino);
-	uint64_t now = env_now_ns(fs->env);
 
-	if (!vnode || fs->options.noatime || fs->options.read_only ||
-	    tree_failed(fs->tree) || vnode->atime_busy || vnode->unlinked)
+	if (!vnode || !inode_atime_counts(fs, vnode))
 		return;
-	if (vnode->atime_done && now - vnode->atime_ns < ATIME_MAX_AGE_NS)
-		return;
-	vnode->atime_done = true;
-	vnode->atime_ns = now;
+	inode_atime_seen(fs, vnode);
 	vnode->atime_busy = true;
 	if (ticket_start(fs, &inode_touch_type, NULL, vnode))
 		vnode->atime_busy = false;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -171,9 +172,19 @@ static bool give_order(struct mount *m, const char *order)
 	return given;
 }
 
+/* libfuse does not know this flag; the mount as such has it. */
+static int forbid_symlinks(const char *mountpoint)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSYMFOLLOW };
+
+	return mount_setattr(AT_FDCWD, mountpoint, 0, &attr, sizeof(attr)) ?
+		       -errno : 0;
+}
+
 int mount_open(const struct mount_options *options, struct mount **out)
 {
 	struct mount *m = calloc(1, sizeof(*m));
+	bool mounted = false;
 	char *text = NULL;
 	int rc = -ENOMEM;
 
@@ -191,8 +202,13 @@ int mount_open(const struct mount_options *options, struct mount **out)
 		errno = 0;
 		if (fuse_session_mount(m->fuse, m->mountpoint))
 			rc = errno ? -errno : -EIO;
+		mounted = !rc;
 	}
+	if (!rc && options->no_symlinks)
+		rc = forbid_symlinks(m->mountpoint);
 	if (rc) {
+		if (mounted)
+			fuse_session_unmount(m->fuse);
 		if (m->fuse)
 			fuse_session_destroy(m->fuse);
 		free(m->mountpoint);

@@ -20,6 +20,7 @@ struct mount_options {
 	unsigned block_bytes;	/* logical block of the device; 0: an image */
 	bool read_only;
 	bool allow_other;
+	bool no_symlinks;	/* none is followed (nosymfollow) */
 	const char *flags;	/* more mount flags ("noexec,nosuid") or NULL */
 };
 

@@ -44,6 +44,8 @@ static void done_open(struct fs_op *op)
 	int rc = op->rc;
 
 	out.fh = fs_new_handle(session->fs);
+	if (!rc && op->result)
+		request_forget_attr(session, ino);
 	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc)
 		ops_drop_handle(session, ino);
 }
