@@ -313,7 +313,8 @@ static int start_session(struct server *s)
 	if (!rc)
 		rc = session_start(s->session);
 	if (!rc)
-		mount_tune(s->mount, readahead_bytes(s->fs));
+		mount_tune(s->mount, readahead_bytes(s->fs),
+			   s->disk->limits.sectors * SECTOR_BYTES);
 	return rc;
 }
 

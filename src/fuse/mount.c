@@ -33,6 +33,9 @@
 #define MAX_DIRTY_PERCENT 50u
 #define MACHINE_DIRTY_PERCENT 20u	/* of memory: the kernel's default */
 #define GROUP_SHARE 8u			/* of a limit, may be dirty here */
+#define DIRTY_DISK_BYTES (64ull << 30)	/* larger disks: as by the ratio */
+#define DIRTY_SHARE 64u			/* of a smaller one may be dirty */
+#define MIN_DIRTY_BYTES (4ull << 20)	/* or writers wait for each page */
 #define OOM_SCORE "-900"
 /* Who hears of a completion late does not know where the head is. */
 #define NICENESS (-15)
@@ -266,8 +269,26 @@ static unsigned dirty_percent(uint64_t limit_bytes)
 	return percent ? (unsigned)percent : 1;
 }
 
+/*
+ * What is written to the kernel's cache is told of a full disk when the pages
+ * are: on a small disk a second of that may be more than there is.
+ */
+static void tune_dirty(const struct statx *st, const char *suffix,
+		       uint64_t disk_bytes)
+{
+	uint64_t bytes = disk_bytes / DIRTY_SHARE;
+	char text[32];
+
+	if (bytes < MIN_DIRTY_BYTES)
+		bytes = MIN_DIRTY_BYTES;
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
+	tune_one(st, suffix, "strict_limit", "1");
+	tune_one(st, suffix, "max_bytes", text);
+}
+
 /* A fuseblk mount's number is the device's, which has a bdi of its own. */
-void mount_tune(const struct mount *m, unsigned readahead_bytes)
+void mount_tune(const struct mount *m, unsigned readahead_bytes,
+		uint64_t disk_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
 	unsigned percent = dirty_percent(limit_memory(""));
@@ -291,6 +312,8 @@ void mount_tune(const struct mount *m, unsigned readahead_bytes)
 		tune_one(&st, suffixes[i], "strict_limit",
 			 percent < MAX_DIRTY_PERCENT ? "1" : "0");
 		tune_one(&st, suffixes[i], "max_ratio", ratio);
+		if (disk_bytes < DIRTY_DISK_BYTES)
+			tune_dirty(&st, suffixes[i], disk_bytes);
 		return;
 	}
 }

@@ -11,6 +11,7 @@
 #define TRAX_FUSE_MOUNT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct mount;
 
@@ -36,10 +37,13 @@ int mount_fd(const struct mount *mount);
 /*
  * Raises what the kernel restricts FUSE mounts to: read-ahead, to at least
  * 1 MiB, and the share of dirty pages; in a control group with little memory
- * not the latter, or writers in it leave none to us.  Needs root, is only a
- * matter of speed: never fails.  The session must have started.
+ * not the latter, or writers in it leave none to us.  On a small disk of
+ * `disk_bytes` few pages may be dirty: they are promised no room before they
+ * are written.  Needs root, is otherwise only a matter of speed: never fails.
+ * The session must have started.
  */
-void mount_tune(const struct mount *mount, unsigned readahead_bytes);
+void mount_tune(const struct mount *mount, unsigned readahead_bytes,
+		uint64_t disk_bytes);
 
 /*
  * For session_options.leave: starts a process that unmounts, when the mount is
