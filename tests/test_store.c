@@ -436,6 +436,43 @@ START_TEST(test_full)
 }
 END_TEST
 
+static int put_beyond(struct tree_txn *txn, void *arg)
+{
+	struct space *space = tree_space(w.tree);
+	static const uint8_t value[100];
+	const struct key key = world_key(*(unsigned *)arg);
+	struct tree_item got;
+	int rc = tree_get(txn, key, &got);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	ck_assert(space_slots_reserve(space,
+				      (unsigned)space_slots_free(space)));
+	tree_put(txn, key, value, sizeof(value));
+	return 0;
+}
+
+/* The bounds of a transaction are wrong and nothing is left: the file system
+ * fails, and reads go on. */
+START_TEST(test_beyond_bounds)
+{
+	static const struct tree_bounds bounds = {
+		.nodes = 8, .new_nodes = 1, .log_bytes = 256,
+	};
+	static const struct tree_bounds reading = { .nodes = 8 };
+	unsigned item = 3;
+
+	world_init(&w, 61, 1000, 1000, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	some_changes(300);
+	ck_assert_int_eq(world_checkpoint(&w), 0);
+	world_do(&w, &bounds, put_beyond, &item, NULL);
+	ck_assert(tree_failed(w.tree));
+	ck_assert_int_eq(world_do(&w, &reading, get_item, &item, NULL), 0);
+	world_fini(&w);
+}
+END_TEST
+
 /* ---- Memory ---- */
 
 /* A crash with much memory, recovery with little. */
@@ -601,6 +638,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
 	tcase_add_loop_test(tc, test_twins, 0, 2);
 	tcase_add_loop_test(tc, test_full, 0, 3);
+	tcase_add_test(tc, test_beyond_bounds);
 	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
 	tcase_add_test(tc, test_read_only);
 	tcase_add_test(tc, test_supers);

@@ -16,7 +16,6 @@
  * Nothing here fails: slots and frames were reserved at admission.
  */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/msg.h"
@@ -24,20 +23,23 @@
 
 /* ---- Slots and frames ---- */
 
-static void use_reserved(struct tree *tree, unsigned slots)
+/* No device has this number: a slot there is none. */
+#define NOWHERE 255u
+
+static bool use_reserved(struct tree *tree, unsigned slots)
 {
 	struct tree_txn *txn = tree->txn;
 
 	/* Beyond its bounds a transaction lives from what is kept free. */
-	if (txn && txn->slots >= slots)
-		txn->slots -= slots;
-	else if (!space_slots_reserve(tree->space, slots))
-		abort();
+	if (!txn || txn->slots < slots)
+		return space_slots_reserve(tree->space, slots);
+	txn->slots -= slots;
+	return true;
 }
 
 static void free_slot(struct tree *tree, traxaddr addr, uint64_t gen)
 {
-	if (!addr)
+	if (!addr || addr_device(addr) == NOWHERE)
 		return;
 	if (gen != tree->gen)
 		tree->pending++;
@@ -54,7 +56,14 @@ static struct node_ptr new_place(struct tree *tree, traxaddr near)
 {
 	struct node_ptr ptr = { .gen = tree->gen };
 
-	use_reserved(tree, 2);
+	/* Nothing is written any more: the node needs no more than an address
+	 * of its own. */
+	if (!use_reserved(tree, 2)) {
+		tree_fail(tree, "no node slots beyond what was reserved");
+		ptr.addr = addr_make(NOWHERE, ++tree->nowhere);
+		ptr.addr2 = addr_make(NOWHERE, ++tree->nowhere);
+		return ptr;
+	}
 	ptr.addr = space_slot_take(tree->space, near, false);
 	ptr.addr2 = space_slot_take_mirror(tree->space, ptr.addr);
 	return ptr;

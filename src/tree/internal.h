@@ -186,6 +186,7 @@ struct tree {
 	unsigned changing;	/* open transactions that have changed */
 	size_t pins_reserved, new_reserved;
 	struct tree_txn *txn;	/* that is applying: its slots are taken */
+	uint64_t nowhere;	/* failed: addresses given that are no slots */
 
 	struct checkpoint ckpt;
 	struct growth growth;
