@@ -167,6 +167,42 @@ START_TEST(a_crash_of_the_recovery_loses_nothing)
 }
 END_TEST
 
+#define LEAVES 1000u
+#define INODES_PER_LEAF 40u
+
+/* Many leaves are changed without a sync: one record holds the changes, and the
+ * node tracks that were made for them. */
+START_TEST(one_record_grows_and_uses_node_tracks)
+{
+	static uint64_t ino[LEAVES * INODES_PER_LEAF];
+	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_MODE };
+	struct rig rig;
+	uint64_t dir = 1;
+	char name[16];
+
+	rig_open(&rig, 4096, 1);
+	for (unsigned i = 0; i < LEAVES * INODES_PER_LEAF; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		if (i % 4000 == 0)
+			ck_assert_int_eq(rig_mkdir(&rig, 1, name, &dir), 0);
+		ck_assert_int_eq(rig_mknod(&rig, dir, name, 0100644, &ino[i]),
+				 0);
+	}
+	rig.options.memory_bytes = (size_t)1 << 30;
+	rig_remount(&rig);
+	for (unsigned i = 0; i < LEAVES; i++) {
+		op.ino = ino[i * 7919 % LEAVES * INODES_PER_LEAF];
+		op.attr.mode = 0100600;
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+	}
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	rig_crash(&rig);
+	ck_assert_int_eq(rig_getattr(&rig, op.ino, &op.attr), 0);
+	ck_assert_uint_eq(op.attr.mode & 0777, 0600);
+	rig_close(&rig);
+}
+END_TEST
+
 /* ---- Roots ---- */
 
 static unsigned told;
@@ -333,6 +369,7 @@ int main(void)
 	tcase_add_test(tcase, little_memory_recovers_what_much_has_logged);
 	tcase_add_test(tcase, a_home_that_cannot_be_written_moves);
 	tcase_add_test(tcase, a_crash_of_the_recovery_loses_nothing);
+	tcase_add_test(tcase, one_record_grows_and_uses_node_tracks);
 	tcase_add_test(tcase, a_lost_copy_of_a_root_is_told);
 	tcase_add_test(tcase, a_lost_root_is_no_older_state);
 	tcase_add_test(tcase, a_lost_root_without_a_log_is_replaced);

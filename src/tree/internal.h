@@ -274,6 +274,9 @@ void owner_note_del(struct tree *tree, struct owner_delta *delta,
 		    struct key key, const void *old);
 /* Tells the space, empties delta. */
 int owner_settle(struct tree *tree, struct owner_delta *delta);
+/* Tells it of new node tracks only: replay needs their slots for what follows
+ * in the same record. */
+int owner_settle_nodes(struct tree *tree, struct owner_delta *delta);
 void owner_free(struct owner_delta *delta);
 
 /* ---- txn.c ---- */

@@ -127,6 +127,23 @@ void owner_note_del(struct tree *tree, struct owner_delta *delta,
 			     le64_get(was->sectors), was->kind);
 }
 
+int owner_settle_nodes(struct tree *tree, struct owner_delta *delta)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
+		struct owner_range *r = &delta->put.range[i];
+
+		if (!r->n || r->kind != OWNER_NODES)
+			continue;
+		rc = space_owner_put(tree->space, r->first, r->n, r->kind);
+		r->n = 0;
+	}
+	if (rc)
+		tree_fail(tree, "free space contradicts its owners");
+	return rc;
+}
+
 int owner_settle(struct tree *tree, struct owner_delta *delta)
 {
 	int rc = 0;

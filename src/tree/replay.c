@@ -297,6 +297,8 @@ static int replay_entry(struct replay *r, uint64_t seq,
 	if (e->type == LOG_PUT) {
 		owner_note_put(tree, &r->txn->owners, e->key, e->value, old);
 		apply_put(tree, e->key, e->value, e->bytes);
+		if (e->key.type == ITEM_OWNER)
+			return owner_settle_nodes(tree, &r->txn->owners);
 	} else {
 		owner_note_del(tree, &r->txn->owners, e->key, old);
 		apply_del(tree, e->key);
