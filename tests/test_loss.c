@@ -72,6 +72,18 @@ static uint64_t make(struct rig *rig, const char *name, uint64_t seed,
 	return ino;
 }
 
+/* Bytes of the file, in steps of BYTES, with the content of a seed. */
+static void write_much(struct rig *rig, uint64_t ino, uint64_t seed,
+		       uint64_t bytes)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .size = BYTES,
+			    .data = data };
+
+	fill(seed);
+	for (; op.offset < bytes; op.offset += BYTES)
+		ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
 static void compare(struct rig *rig, uint64_t ino, uint64_t seed,
 		    uint64_t bytes)
 {
@@ -281,6 +293,44 @@ static void fail_data(struct rig *rig)
 	}
 }
 
+/* Returns the bytes that there was room for. */
+static uint64_t fill_disk(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BYTES, .data = data };
+	int rc;
+
+	ck_assert_int_eq(rig_mknod(rig, 1, "rest", 0100644, &op.ino), 0);
+	while (!(rc = rig_do(rig, &op)))
+		op.offset += BYTES;
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_int_eq(rig_sync(rig), 0);
+	return op.offset;
+}
+
+/* The places at which writes have failed are free again when the disk is well,
+ * without a mount. */
+START_TEST(room_comes_back)
+{
+	uint64_t room[2], ino;
+	struct rig rig;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		rig_open(&rig, 64, 1);
+		ino = make(&rig, "file", 1, BYTES);
+		write_much(&rig, ino, 1, 16 * BYTES);
+		if (i)
+			fail_data(&rig);
+		pass(&rig, UINT64_C(20000000000));
+		sim_fault_clear(rig.sim);
+		pass(&rig, UINT64_C(60000000000));
+		room[i] = fill_disk(&rig);
+		rig_close(&rig);
+	}
+	ck_assert_uint_le(room[0], room[1] + BYTES);
+}
+END_TEST
+
 /* What was synced is in the log: it stays there, and in memory, when it can't
  * be brought home for a while, and then it goes home. */
 START_TEST(logged_data_outlives_errors)
@@ -333,18 +383,6 @@ START_TEST(logged_data_is_never_dropped)
 	rig_close(&rig);
 }
 END_TEST
-
-/* Bytes of the file, in steps of BYTES, with the content of a seed. */
-static void write_much(struct rig *rig, uint64_t ino, uint64_t seed,
-		       uint64_t bytes)
-{
-	struct fs_op op = { .type = FS_WRITE, .ino = ino, .size = BYTES,
-			    .data = data };
-
-	fill(seed);
-	for (; op.offset < bytes; op.offset += BYTES)
-		ck_assert_int_eq(rig_do(rig, &op), 0);
-}
 
 static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
 {
@@ -565,6 +603,7 @@ int main(void)
 
 	tcase_add_test(tc, one_error_harms_nobody);
 	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
+	tcase_add_test(tc, room_comes_back);
 	tcase_add_test(tc, logged_data_is_never_dropped);
 	tcase_add_test(tc, older_content_comes_back);
 	tcase_add_test(tc, each_description_hears_once);

@@ -7,16 +7,18 @@
  * The sectors were taken for a write and belong to nobody yet, so anything may
  * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
  * nothing at all can be written it is the disk that is in trouble and not the
- * place; then it is left alone until the next mount, and so is what is bad in
- * too many places.
+ * place; then it is tried again later, as often as the fault policy has data
+ * written (disk/fault.h).  What fails even then is left alone until the next
+ * mount, and so is what is bad in too many places.  Bad is what fails twice,
+ * with a pause between.
  */
-#include "fs/data.h"
+#include "fs/failure.h"
 
 #include <errno.h>
 
 #include "base/msg.h"
 
-#define MAX_BADS 16u		/* looked at at once */
+#define MAX_BADS 64u		/* looked at at once, or waiting */
 #define MAX_RANGES 32u		/* bad ones of one write */
 #define MAX_HALVES 32u		/* halves of halves that wait */
 
@@ -28,6 +30,11 @@ struct bad_range {
 
 struct bad {
 	struct files *files;
+	struct list link;		/* files->suspects, while it waits */
+	uint64_t due_ns;
+	struct bad_range whole;
+	unsigned failures;		/* how often it was looked at in vain */
+	bool again;			/* what was found is looked at again */
 	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
 	unsigned todo_n, found_n;
 	bool some_good, too_many;
@@ -143,6 +150,55 @@ static void bad_written(struct disk_request *req)
 	bad_next(bad);
 }
 
+static void bad_begin(struct bad *bad)
+{
+	bad->todo[0] = bad->whole;
+	bad->todo_n = 1;
+	if (bad->again)
+		for (bad->todo_n = 0; bad->found_n;)
+			bad->todo[bad->todo_n++] = bad->found[--bad->found_n];
+	bad->found_n = 0;
+	bad->too_many = false;
+	bad_next(bad);
+}
+
+/* The disk may be in trouble, and be well again after a while. */
+static void bad_later(struct bad *bad)
+{
+	struct files *files = bad->files;
+	uint64_t pause_ns;
+	enum fault_step step = fault_next(FAULT_DATA, FAULT_MEDIA,
+					  ++bad->failures, &pause_ns);
+
+	if (step != FAULT_RELOCATE || files->fs->closing) {
+		bad_over(bad);
+		return;
+	}
+	bad->due_ns = env_now_ns(files->fs->env) + pause_ns;
+	list_add(&files->suspects, &bad->link);
+	files_wake_at(files, bad->due_ns);
+}
+
+void bads_run(struct files *files, uint64_t now_ns)
+{
+	bool stop = files->fs->closing || tree_failed(files->fs->tree);
+	struct list *pos, *next;
+	struct bad *bad;
+
+	list_for_each_safe(pos, next, &files->suspects) {
+		bad = list_entry(pos, struct bad, link);
+		if (!stop && bad->due_ns > now_ns) {
+			files_wake_at(files, bad->due_ns);
+			continue;
+		}
+		list_del(&bad->link);
+		if (stop)
+			bad_over(bad);
+		else
+			bad_begin(bad);
+	}
+}
+
 static void bad_next(struct bad *bad)
 {
 	const struct bad_range *range;
@@ -151,7 +207,17 @@ static void bad_next(struct bad *bad)
 	unsigned n = 0;
 
 	if (!bad->todo_n) {
-		if (!bad->found_n || !bad->some_good || bad->too_many ||
+		if (!bad->some_good) {
+			bad_later(bad);
+			return;
+		}
+		/* Was that the place, or trouble that is just over? */
+		if (bad->found_n && !bad->too_many && !bad->again) {
+			bad->again = true;
+			bad_later(bad);
+			return;
+		}
+		if (!bad->found_n || bad->too_many ||
 		    ticket_start(files->fs, &bad_type, NULL, bad))
 			bad_over(bad);
 		return;
@@ -185,7 +251,8 @@ void bad_suspect(struct files *files, uint64_t sector, uint64_t n)
 	if (!bad)
 		return;
 	bad->files = files;
-	bad->todo[bad->todo_n++] = (struct bad_range){ sector, n };
+	list_init(&bad->link);
+	bad->whole = (struct bad_range){ sector, n };
 	files->bads++;
-	bad_next(bad);
+	bad_begin(bad);
 }

@@ -267,6 +267,7 @@ struct files {
 	uint64_t reads_seen, look_ns;	/* at the last look; the next one */
 	uint64_t pump_round;
 	unsigned heals, bads;
+	struct list suspects;		/* bads that wait for another try */
 	size_t fetch_pieces;		/* pinned by fetches */
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
@@ -526,6 +527,8 @@ int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
 /* A write to these sectors has failed.  They were taken and belong to nobody:
  * what is good of them is given back, what is bad is owned by that. */
 void bad_suspect(struct files *files, uint64_t sector, uint64_t n);
+/* Goes on with those that wait. */
+void bads_run(struct files *files, uint64_t now_ns);
 
 /* ---- home.c ---- */
 

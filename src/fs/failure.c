@@ -441,6 +441,7 @@ void files_stop(struct files *files)
 	if (files->stopped || !tree_failed(files->fs->tree))
 		return;
 	files->stopped = true;
+	bads_run(files, env_now_ns(files->fs->env));
 	prewrite_recall_all(files);
 	if (files->dirty_count)
 		msg_error("%s: %zu bytes are in memory only and can't be "

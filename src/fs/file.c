@@ -86,6 +86,7 @@ static void files_lists(struct files *files)
 	list_init(&files->job_backs);
 	list_init(&files->job_homes);
 	list_init(&files->offered);
+	list_init(&files->suspects);
 }
 
 struct allocation {
@@ -838,8 +839,11 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	hold_run(files, false);
 	prewrite_run(files, now_ns);
 	files_stop(files);
+	if (files->fs->closing)
+		bads_run(files, now_ns);
 	if (now_ns >= files->wake_ns) {
 		files->wake_ns = UINT64_MAX;
+		bads_run(files, now_ns);
 		jobs_pump(files);
 	}
 	if (now_ns >= files->scan_ns) {
