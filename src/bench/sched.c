@@ -21,6 +21,7 @@ const struct sched_experiment sched_table[] = {
 	{ "prewrite", "write-back in the gaps of random reads, and not",
 	  sched_prewrite },
 	{ "streams", "several readers, each reading on", sched_streams },
+	{ "mix", "eight kinds of load beside each other", sched_mix },
 	{ "tracks", "whole tracks: aligned or not, read and written",
 	  sched_tracks },
 	{ "decide", "how long a decision takes, in real time", sched_decide },

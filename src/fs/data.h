@@ -190,6 +190,7 @@ struct file {
 	struct list load_waits;		/* struct gated, until loaded */
 	struct list excls;
 	struct list needs;		/* struct need that wait */
+	struct list fetches;		/* struct fetch under way */
 	struct list syncs;		/* struct sync */
 
 	struct block *root, *head;	/* head: lowest index */

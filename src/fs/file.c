@@ -222,6 +222,7 @@ static struct file *file_new(struct files *files, struct vnode *vnode)
 	list_init(&file->load_waits);
 	list_init(&file->excls);
 	list_init(&file->needs);
+	list_init(&file->fetches);
 	list_init(&file->syncs);
 	list_init(&file->dirty);
 	list_init(&file->dirty_link);

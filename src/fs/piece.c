@@ -59,6 +59,7 @@ struct fetch_piece {
 
 struct fetch {
 	struct list link;	/* files->broken */
+	struct list in_file;	/* file->fetches */
 	struct file *file;
 	enum queue_class class;
 	uint64_t first;		/* index of piece 0 */
@@ -292,27 +293,54 @@ static bool need_pin(struct need *need)
 	return true;
 }
 
+static void fetch_raise(struct fetch *fetch);
 static void fetch_start(struct file *file, uint64_t first_piece,
 			unsigned pieces, const uint16_t *want, bool background);
 
 /* Starts reading what is missing and not on its way.  0: nothing missing. */
+/* What is being read ahead is waited for from now on. */
+static void need_raise(const struct need *need, const uint16_t *missing)
+{
+	const uint64_t first = need->first / PIECE_BLOCKS;
+	struct fetch *fetch;
+	struct list *pos;
+	unsigned p;
+
+	list_for_each(pos, &need->file->fetches) {
+		fetch = list_entry(pos, struct fetch, in_file);
+		if (fetch->class != QUEUE_READ_AHEAD)
+			continue;
+		for (p = 0; p < need_pieces(need); p++)
+			if (first + p - fetch->first < fetch->pieces &&
+			    missing[p] & fetch->piece[first + p -
+						      fetch->first].want)
+				break;
+		if (p < need_pieces(need))
+			fetch_raise(fetch);
+	}
+}
+
 static int need_fetch(struct need *need)
 {
-	uint16_t want[NEED_PIECES];
+	uint16_t want[NEED_PIECES], read[NEED_PIECES];
 	unsigned p, n = need_pieces(need);
-	uint16_t missing, all = 0, any = 0;
+	uint16_t missing, all = 0, any = 0, reading = 0;
 
 	for (p = 0; p < n; p++) {
 		missing = need_missing(need, p);
-		want[p] = 0;
+		want[p] = read[p] = 0;
 		any |= missing;
 		if (!missing)
 			continue;
 		if (missing & need->pieces[p]->failed)
 			return -EIO;
 		want[p] = missing & ~need->pieces[p]->reading;
+		read[p] = missing & need->pieces[p]->reading;
 		all |= want[p];
+		reading |= read[p];
 	}
+	if (reading && !need->background)
+		need_raise(need, read);
 	if (all)
 		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
 			    need->background);
@@ -478,6 +506,7 @@ static void fetch_over(struct fetch *fetch)
 				fetch->piece[p].piece->failed |=
 					fetch->piece[p].want;
 	files->fetches--;
+	list_del(&fetch->in_file);
 	needs_wake(file);
 	for (p = 0; p < fetch->pieces; p++) {
 		if (!fetch->piece[p].piece)
@@ -489,6 +518,18 @@ static void fetch_over(struct fetch *fetch)
 	files_release(fetch);
 	needs_feed(files);
 	file_put(file);
+}
+
+static void fetch_raise(struct fetch *fetch)
+{
+	struct queue *queue = fetch->file->files->fs->queue;
+	unsigned i;
+
+	fetch->class = QUEUE_READ;
+	if (!fetch->outstanding)
+		return;		/* it is being looked up */
+	for (i = 0; i < fetch->segments; i++)
+		queue_raise(queue, &fetch->segment[i].req);
 }
 
 static struct fetch_piece *fetch_piece(struct fetch *fetch, uint64_t block,
@@ -1275,6 +1316,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 		fetch_wish(&fetch->piece[p]);
 	}
 	file->files->fetches++;
+	list_add(&file->fetches, &fetch->in_file);
 	return fetch;
 }
 
