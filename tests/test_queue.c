@@ -298,6 +298,28 @@ START_TEST(age_beats_class)
 }
 END_TEST
 
+/* Read-ahead that somebody waits for is a read from then on. */
+START_TEST(read_ahead_is_raised)
+{
+	struct item *raised;
+	int i;
+
+	submit(9, DISK_READ, QUEUE_READ, 100, 1);
+	queue_poll(queue, 0);
+	for (i = 0; i < 3; i++)
+		submit(i, DISK_READ, QUEUE_READ_AHEAD, 200 + (uint64_t)i * 40,
+		       1);
+	raised = submit(3, DISK_READ, QUEUE_READ_AHEAD, 2000, 1);
+	queue_raise(queue, &raised->req);
+	queue_raise(queue, &items[9].req);	/* has no effect */
+	run();
+	ck_assert_int_eq(items[9].place, 0);
+	ck_assert_int_eq(raised->place, 1);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(items[i].done, 1);
+}
+END_TEST
+
 START_TEST(deadline_counts)
 {
 	struct item *late;
@@ -818,6 +840,7 @@ int main(void)
 	tcase_add_test(all, c_look_goes_up_and_round);
 	tcase_add_test(all, fcfs_keeps_order);
 	tcase_add_test(all, age_beats_class);
+	tcase_add_test(all, read_ahead_is_raised);
 	tcase_add_test(all, deadline_counts);
 	tcase_add_test(all, depth_is_bounded);
 	tcase_add_test(all, neighbours_merge);

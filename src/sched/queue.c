@@ -103,9 +103,19 @@ static void sites_insert(struct queue *queue, struct queue_request *req)
 
 void queue_wait(struct queue *queue, struct queue_request *req)
 {
+	req->ready = true;
 	span_insert(&queue->waiting[req->class], &req->waiting);
 	if (queue->head && head_is_known(queue->head))
 		sites_insert(queue, req);
+}
+
+static void waiting_remove(struct queue *queue, struct queue_request *req)
+{
+	span_remove(&queue->waiting[req->class], &req->waiting);
+	while (req->sites_n)
+		span_remove(&queue->sites[req->class],
+			    &req->site[--req->sites_n].span);
+	req->ready = false;
 }
 
 void queue_leave_waiting(struct queue *queue, struct queue_request *req)
@@ -113,10 +123,7 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 	struct queue_class_stats *stats = &queue->stats.class[req->class];
 	uint64_t wait_ns = env_now_ns(queue->env) - req->waits_ns;
 
-	span_remove(&queue->waiting[req->class], &req->waiting);
-	while (req->sites_n)
-		span_remove(&queue->sites[req->class],
-			    &req->site[--req->sites_n].span);
+	waiting_remove(queue, req);
 	queue->wait_ns[req->class] += (wait_ns >> WAIT_SHIFT) -
 				      (queue->wait_ns[req->class] >>
 				       WAIT_SHIFT);
@@ -485,7 +492,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->issued_sectors = req->split_sectors = 0;
 	req->gap_inside = req->suspended = false;
 	req->sites_n = 0;
-	req->placed = false;
+	req->placed = req->ready = false;
 	req->pieces = 0;
 	req->alone = false;
 }
@@ -518,6 +525,20 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
 		stream_submit(&queue->streams, req->disk.sector,
 			      req->disk.sectors, req->disk.submit_ns);
+}
+
+void queue_raise(struct queue *queue, struct queue_request *req)
+{
+	bool ready = req->ready;
+
+	if (req->class != QUEUE_READ_AHEAD || req->suspended)
+		return;
+	if (ready)
+		waiting_remove(queue, req);
+	req->class = QUEUE_READ;
+	req->waiting.due_ns = env_now_ns(queue->env) + class_age_ns[QUEUE_READ];
+	if (ready)
+		queue_wait(queue, req);
 }
 
 void queue_flush(struct queue *queue, struct queue_request *req)

@@ -98,6 +98,7 @@ struct queue_request {
 	unsigned sites_n;
 	uint64_t waits_ns;	/* since then, or no longer */
 	bool placed;		/* its place was taken */
+	bool ready;		/* in `waiting` of its class */
 	struct list link;	/* held, an access, or finished */
 	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
 	bool gap_inside;	/* between them, for the filler */
@@ -226,6 +227,11 @@ void queue_ask_filler(struct queue *queue);
 void queue_set_budget(struct queue *queue, unsigned ppm);
 
 void queue_submit(struct queue *queue, struct queue_request *req);
+
+/* Somebody waits for what was submitted as read-ahead: it becomes a read, as if
+ * submitted now.  Any other request, or one already at the disk, goes on as it
+ * is. */
+void queue_raise(struct queue *queue, struct queue_request *req);
 
 /*
  * Submits req as a flush: when it is done without error, every write that had
