@@ -44,6 +44,43 @@ budget_of() {
 		fail "a budget other than $1"
 }
 
+# One image, two loop devices of it: who uses it in one way keeps the others
+# out, but for looking at it read-only together.
+double_use() {
+	make_image 256M
+	attach_loop
+	first=$loop
+	attach_loop
+	second=$loop
+	"$tools/mkfs.traxfs" "$image" >/dev/null || fail "mkfs"
+	mount_it "$image"
+	expect_code 5 "$tools/traxfs" "$first" "$mnt"
+	"$tools/mkfs.traxfs" -f "$first" >/dev/null 2>&1 &&
+		fail "mkfs of the loop device of a mounted image"
+	"$tools/chkfs.traxfs" -y "$second" >/dev/null 2>&1 &&
+		fail "repair of the loop device of a mounted image"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$image"
+	mount_it "$first"
+	expect_code 5 "$tools/traxfs" "$second" "$mnt"
+	expect_code 5 "$tools/traxfs" "$image" "$mnt"
+	"$tools/mkfs.traxfs" -f "$second" >/dev/null 2>&1 &&
+		fail "mkfs of another loop device of a mounted one"
+	umount "$mnt" || fail umount
+	wait_for_server
+	mount_it -o ro "$first"
+	"$tools/chkfs.traxfs" -n "$second" >/dev/null ||
+		fail "looking at what is mounted read-only"
+	umount "$mnt" || fail umount
+	wait_for_server
+	losetup -d "$second"
+	loop=$first
+	check "$loop"
+	losetup -d "$loop"
+	loop=
+}
+
 # DEVICE TYPE: everything that may end a mount.
 round_trips() {
 	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs $1"
@@ -187,6 +224,7 @@ overlay() {
 
 refusals
 user_mount
+double_use
 make_image 256M
 round_trips "$image" fuse.traxfs
 read_only "$image"

@@ -180,6 +180,7 @@ static int reopen(struct server *s)
 {
 	struct disk_open_options o = {
 		.read_only = s->arguments->settings.read_only,
+		.locked = true,
 	};
 	struct super super;
 	int rc = disk_open(s->arguments->device, &o, &s->disk);

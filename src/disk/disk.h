@@ -114,7 +114,9 @@ static inline void disk_close(struct disk *disk)
 
 struct disk_open_options {
 	bool read_only;
-	bool exclusive;		/* O_EXCL on a device, a lock on a file */
+	bool exclusive;		/* `locked`, and O_EXCL on a device */
+	bool locked;		/* a lock on an image, or on what a loop device
+				   stands on (filelock.h) */
 	unsigned depth;		/* requests at the kernel at once; 0: 32 */
 };
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -23,6 +22,7 @@
 #include "base/env.h"
 #include "base/msg.h"
 #include "disk/file.h"
+#include "disk/filelock.h"
 
 #define IMAGE_PHYSICAL_BYTES 4096u
 #define MAX_LOGICAL_BYTES 4096u
@@ -206,8 +206,8 @@ static int file_attach(struct file *file, const char *path,
 		       const struct disk_open_options *options)
 {
 	int flags = options->read_only ? O_RDONLY : O_RDWR;
-	int lock = (options->read_only ? LOCK_SH : LOCK_EX) | LOCK_NB;
 	struct stat st;
+	int rc = 0;
 
 	if (stat(path, &st))
 		return -errno;
@@ -220,9 +220,10 @@ static int file_attach(struct file *file, const char *path,
 		return file->fd;
 	if (fstat(file->fd, &st))
 		return -errno;
-	if (options->exclusive && S_ISREG(st.st_mode) && flock(file->fd, lock))
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	return file_learn(file, &st);
+	if (options->exclusive || options->locked)
+		rc = filelock_take(file->fd, &st, options->read_only,
+				   &file->lock_fd);
+	return rc ? rc : file_learn(file, &st);
 }
 
 static const char *open_reason(int err)
@@ -245,7 +246,7 @@ int file_init(struct file *file, const char *path,
 {
 	int err = -ENOMEM;
 
-	*file = (struct file){ .fd = -1, .event_fd = -1 };
+	*file = (struct file){ .fd = -1, .event_fd = -1, .lock_fd = -1 };
 	file->disk.limits.read_only = options->read_only;
 	file->disk.name = strdup(path);
 	if (file->disk.name)
@@ -268,6 +269,8 @@ void file_fini(struct file *file)
 		close(file->event_fd);
 	if (file->fd >= 0)
 		close(file->fd);
+	if (file->lock_fd >= 0)
+		close(file->lock_fd);
 	free((char *)file->disk.name);
 }
 

@@ -11,6 +11,7 @@ struct file {
 	struct disk disk;	/* ops are the back end's */
 	int fd;
 	int event_fd;
+	int lock_fd;		/* holds a lock; -1: none */
 	/* Completed without the kernel's help: refused, or done at once. */
 	struct disk_request *finished, **finished_end;
 };

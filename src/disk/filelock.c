@@ -1,0 +1,124 @@
+/*
+ * filelock.c - the backing file of a loop device, and open file description
+ * locks on ranges of bytes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/loop.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "disk/disk.h"
+#include "disk/filelock.h"
+
+/* A line of an attribute of the device in sysfs; false: it has none. */
+static bool attribute(dev_t dev, const char *name, char *line, int bytes)
+{
+	char path[128], *got;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(dev),
+		 minor(dev), name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	got = fgets(line, bytes, f);
+	fclose(f);
+	if (got)
+		line[strcspn(line, "\n")] = 0;
+	return got;
+}
+
+/* Where a partition begins on its device; 0: it is none. */
+static uint64_t first_byte(dev_t dev)
+{
+	unsigned long long sector;
+	char line[64];
+
+	if (!attribute(dev, "start", line, sizeof(line)) ||
+	    sscanf(line, "%llu", &sector) != 1)
+		return 0;
+	return sector * SECTOR_BYTES;
+}
+
+/*
+ * Opens the file that a loop device stands on.  The path in sysfs may be of
+ * another mount namespace, or of another file by now: the loop device says
+ * which inode it has.
+ */
+static int open_backing(int fd, dev_t dev, bool read_only,
+			struct loop_info64 *info)
+{
+	char path[4096];
+	struct stat st;
+	int backing;
+
+	if (!attribute(dev, "loop/backing_file", path, sizeof(path)) &&
+	    !attribute(dev, "../loop/backing_file", path, sizeof(path)))
+		return -ENOENT;
+	if (ioctl(fd, LOOP_GET_STATUS64, info))
+		return -errno;
+	backing = open(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	if (backing < 0)
+		return -errno;
+	if (!fstat(backing, &st) && st.st_ino == info->lo_inode)
+		return backing;
+	close(backing);
+	return -ESTALE;
+}
+
+static int lock_range(int fd, uint64_t first, uint64_t bytes, bool read_only)
+{
+	struct flock lock = {
+		.l_type = read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)first,
+		.l_len = (off_t)bytes,	/* 0: to the end, however far */
+	};
+
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+static int lock_backing(int fd, dev_t dev, bool read_only, int *lock_fd)
+{
+	struct loop_info64 info = { 0 };
+	uint64_t bytes;
+	int backing, rc;
+
+	if (ioctl(fd, BLKGETSIZE64, &bytes))
+		return -errno;
+	backing = open_backing(fd, dev, read_only, &info);
+	if (backing == -ENOENT)
+		return 0;
+	rc = backing < 0 ? backing :
+	     lock_range(backing, info.lo_offset + first_byte(dev), bytes,
+			read_only);
+	if (!rc) {
+		*lock_fd = backing;
+		return 0;
+	}
+	if (backing >= 0)
+		close(backing);
+	if (rc == -EBUSY)
+		return rc;
+	msg_warn("the file behind loop device %u:%u cannot be locked (%s): "
+		 "nobody notices that it is used twice", major(dev),
+		 minor(dev), strerror(-rc));
+	return 0;
+}
+
+int filelock_take(int fd, const struct stat *st, bool read_only, int *lock_fd)
+{
+	*lock_fd = -1;
+	if (S_ISBLK(st->st_mode))
+		return lock_backing(fd, st->st_rdev, read_only, lock_fd);
+	return lock_range(fd, 0, 0, read_only);
+}
