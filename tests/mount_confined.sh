@@ -97,6 +97,17 @@ exec 8>&-
 mountpoint -q "$mnt" && fail "SIGTERM left a mount in use"
 check "$image"
 
+# As in a container: only CAP_SYS_ADMIN, and memory cannot be locked.
+prlimit --memlock=8388608:8388608 setpriv --bounding-set -all,+sys_admin \
+	--inh-caps -all,+sys_admin "$tools/traxfs" "$image" "$mnt" ||
+	fail "mount with CAP_SYS_ADMIN only"
+echo x >"$mnt/x" && sync "$mnt/x" || fail "writing there"
+grep -q '^CapEff:[[:space:]]*0000000000000000' "/proc/$(server)/status" ||
+	fail "more than no rights with CAP_SYS_ADMIN only"
+umount "$mnt" || fail umount
+wait_for_server
+check "$image"
+
 attach_loop
 mount_with_lock "$loop"
 check_rights

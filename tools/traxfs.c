@@ -438,6 +438,9 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	}
 	rc2 = finish(&s);
 	rc = rc ? rc : rc2;
+	if (rc == -ENOMEM)
+		msg_error("%s: not enough memory; limits are shown by "
+			  "prlimit(1)", a->device);
 	return rc ? exit_code_of(rc) : EXIT_SUCCESS;
 }
 

@@ -339,6 +339,38 @@ void mount_close(struct mount *m, bool attached)
 	free(m);
 }
 
+/*
+ * Locks all memory, that of later too.  With a limit on locked memory and
+ * without the right to go beyond it later allocations would fail then; whether
+ * the right is there (it can be of a user namespace and not count) is tried
+ * with a mapping that is larger than the limit.
+ */
+static void lock_memory(void)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	size_t bytes;
+	void *p;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    getrlimit(RLIMIT_MEMLOCK, &limit))
+		return;
+	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+		return;
+	if (limit.rlim_cur == RLIM_INFINITY)
+		return;
+	bytes = (size_t)limit.rlim_cur + (1 << 20);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p != MAP_FAILED) {
+		munmap(p, bytes);
+		return;
+	}
+	munlockall();
+	msg_info("memory is not locked, as the limit is %llu KiB and "
+		 "CAP_IPC_LOCK is not there",
+		 (unsigned long long)limit.rlim_cur / 1024);
+}
+
 void mount_settle_process(void)
 {
 	if (chdir("/"))
@@ -348,10 +380,8 @@ void mount_settle_process(void)
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP_BYTES);
 	prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
-	/* Without the right to lock all there is, a limit on locked memory
-	 * would make later allocations fail. */
 	if (geteuid() == 0) {
-		mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+		lock_memory();
 		write_text("/proc/self/oom_score_adj", OOM_SCORE);
 		setpriority(PRIO_PROCESS, 0, NICENESS);
 	}
