@@ -15,7 +15,7 @@
 
 #include "diskmodel/spec.h"
 #include "extract/prober_disk.h"
-#include "sim/judge.h"
+#include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
 #include "tools/extract_run.h"

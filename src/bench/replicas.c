@@ -25,12 +25,12 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "base/map.h"
+#include "base/hashmap.h"
 #include "base/msg.h"
 #include "diskmodel/spec.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
-#include "sched/head.h"
+#include "sched/head/head.h"
 #include "sim/drive.h"
 #include "sim/named.h"
 #include "sim/sim.h"

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "diskmodel/spec.h"
-#include "sched/queue.h"
+#include "sched/queue/queue.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
 

@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "sched/range.h"
+#include "sched/queue/range_write.h"
 
 #define DRIVE "hp-c2247a"
 #define BLOCK 8u		/* sectors */

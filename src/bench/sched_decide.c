@@ -12,7 +12,7 @@
 #include "base/env.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "sched/gap.h"
+#include "sched/freeblock/gap_search.h"
 
 #define WAITING 1000u
 #define UNIT_SECTORS 8u
@@ -55,7 +55,7 @@ static int compare(const void *a, const void *b)
 static void search(const struct crowd *crowd, const struct belief *belief,
 		   const struct policy_site *site)
 {
-	/* As fill.c asks. */
+	/* As gap_fill.c asks. */
 	const struct gap_query query = {
 		.belief = belief,
 		.target = { .write = site->write, .lbn = site->lbn,

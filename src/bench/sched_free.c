@@ -11,8 +11,8 @@
 
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "sched/freeblock.h"
-#include "sched/gap.h"
+#include "sched/freeblock/freeblock.h"
+#include "sched/freeblock/gap_search.h"
 
 #define UNIT_SECTORS 8u
 #define DAY_NS 86400e9

@@ -9,9 +9,9 @@
 
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "fs/internal.h"
+#include "fs/op/fs_internal.h"
 #include "fs/mkfs.h"
-#include "tasks/scrub.h"
+#include "scrub/scrub.h"
 
 #define READS 20000u
 #define TURN_READS 2500u

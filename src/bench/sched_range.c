@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "sched/range.h"
+#include "sched/queue/range_write.h"
 
 #define DRIVE "hp-c2247a"
 #define GROUP_SECTORS 4096u	/* 4096 blocks of 512 bytes */

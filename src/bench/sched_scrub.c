@@ -10,7 +10,7 @@
 
 #include "bench/rig.h"
 #include "bench/sched.h"
-#include "sched/freeblock.h"
+#include "sched/freeblock/freeblock.h"
 
 #define UNIT_SECTORS 8u
 #define PARTS_BYTES (UINT64_C(64) << 20)

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "check/repair.h"
+#include "check/repair/repair_internal.h"
 
 int check_fail(struct check *check, int rc)
 {

@@ -6,7 +6,7 @@
 
 #include "base/msg.h"
 #include "disk/disk.h"
-#include "disk/file.h"
+#include "disk/device_file.h"
 
 #define DEFAULT_DEPTH 32u
 

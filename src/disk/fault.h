@@ -5,7 +5,7 @@
  * wherever it is met: a failed request is repeated where it was (retry), then
  * at another place (relocate), each time after a pause that doubles; when both
  * are used up, the last step is taken.  The table is printed in doc/design.md,
- * and tests/test_fault walks every row.
+ * and tests/unit/disk/test_fault walks every row.
  *
  * The caller counts its failures in a row, and sets the count back to 0 when
  * something of it has succeeded.

@@ -8,7 +8,7 @@
 
 #include "base/env.h"
 #include "base/list.h"
-#include "disk/file.h"
+#include "disk/device_file.h"
 
 static struct file *file_of(struct disk *disk)
 {

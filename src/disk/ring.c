@@ -16,7 +16,7 @@
 
 #include "base/env.h"
 #include "base/list.h"
-#include "disk/file.h"
+#include "disk/device_file.h"
 
 #define MAX_TRIES 16u
 

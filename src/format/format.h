@@ -456,7 +456,7 @@ static_assert(sizeof(struct error_item) == 38, "error_item");
  * all of them. */
 struct scrub_item {
 	uint8_t version;	/* 2 */
-	uint8_t state;		/* SCRUB_* of tasks/scrub.h */
+	uint8_t state;		/* SCRUB_* of scrub/scrub.h */
 	le16 bands;		/* not 0 */
 	le64 done_sectors;	/* of this pass */
 	le64 passes;		/* ended */

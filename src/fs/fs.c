@@ -8,27 +8,27 @@
  * One turn of the loop: completions, then the tree, then the data; what these
  * have submitted goes to the disk when the queue is polled again.
  */
-#include "fs/names.h"
+#include "fs/name/names.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "fs/errors.h"
-#include "fs/failure.h"
-#include "fs/heal.h"
-#include "fs/keep.h"
-#include "fs/nodes.h"
-#include "fs/move.h"
-#include "fs/record.h"
-#include "fs/replica.h"
-#include "fs/replica_ops.h"
-#include "fs/runs.h"
-#include "fs/settle.h"
-#include "fs/watch.h"
-#include "sched/freeblock.h"
-#include "sched/head.h"
-#include "sched/queue.h"
+#include "fs/op/errors.h"
+#include "fs/data/failure.h"
+#include "fs/data/heal.h"
+#include "fs/drive/profile_save.h"
+#include "fs/replica/node_replicas.h"
+#include "fs/drive/relocate_txn.h"
+#include "fs/drive/profile_load.h"
+#include "fs/replica/replica.h"
+#include "fs/replica/replica_ops.h"
+#include "fs/replica/replica_readahead.h"
+#include "fs/drive/relocate.h"
+#include "fs/replica/access_trace.h"
+#include "sched/freeblock/freeblock.h"
+#include "sched/head/head.h"
+#include "sched/queue/queue.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_SECOND 1000000000ull

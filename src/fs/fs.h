@@ -17,7 +17,8 @@
  * FS_TMPFILE, and FS_READDIR with `plus`) adds one reference to its inode;
  * FS_FORGET drops n.  FS_OPEN adds a handle, FS_RELEASE drops it.  An inode
  * without names lives until both are gone.  A file that was truncated to
- * nothing while open is written back when its last handle is gone (order.c).
+ * nothing while open is written back when its last handle is gone
+ * (write_order.c).
  *
  * Durability: what FS_FSYNC, FS_SYNCFS returned for is on the medium.
  */
@@ -60,16 +61,16 @@ struct fs_options {
 	/* Room in a group, below which copies are no more made, dropped; above
 	 * which they are made again.  0: 15, 10, 5. */
 	unsigned high_percent, low_percent, critical_percent;
-	struct head *head;	/* what is believed of the disk (sched/head.h);
-				   outlives the file system; NULL: what the
-				   profile says of it */
+	struct head *head; /* what is believed of the disk (sched/head/head.h);
+			      outlives the file system; NULL: what the
+			      profile says of it */
 	bool doubt;		/* the profile does not fit the disk: its
 				   boundaries are kept to, its mechanics not
 				   believed */
 	bool measure;		/* a disk of which nothing is known may be
 				 * measured from the beginning */
-	/* What has just been read of the disk, and when (sched/head.h): where
-	 * the head is is known from these.  NULL: nothing. */
+	/* What has just been read of the disk, and when (sched/head/head.h):
+	 * where the head is is known from these.  NULL: nothing. */
 	const struct head_heard *heard;
 	size_t heard_n;
 };

@@ -25,7 +25,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
-#include "fs/internal.h"
+#include "fs/op/fs_internal.h"
 #include "tree/tree_format.h"
 
 #define MIN_BYTES (16ull << 20)

@@ -2,16 +2,16 @@
  * stats.c - what the file system tells of itself, as JSON: trax.stats and
  * trax.model of the root directory.
  */
-#include "fs/data.h"
+#include "fs/data/file_data.h"
 
 #include <jansson.h>
 
-#include "fs/errors.h"
-#include "fs/keep.h"
-#include "fs/replica_ops.h"
-#include "fs/settle.h"
+#include "fs/op/errors.h"
+#include "fs/drive/profile_save.h"
+#include "fs/replica/replica_ops.h"
+#include "fs/drive/relocate.h"
 
-#include "sched/queue.h"
+#include "sched/queue/queue.h"
 
 static void stats_set(json_t *object, const char *key, uint64_t value)
 {

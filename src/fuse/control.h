@@ -16,7 +16,7 @@
 
 enum trax_control_command {
 	TRAX_CONTROL_SYNC = 1,	/* all that was acknowledged to the medium */
-	/* The scrub (tasks/scrub.h); what it does is in trax.scrub. */
+	/* The scrub (scrub/scrub.h); what it does is in trax.scrub. */
 	TRAX_CONTROL_SCRUB_START = 8,
 	TRAX_CONTROL_SCRUB_PAUSE = 9,
 	TRAX_CONTROL_SCRUB_RESUME = 10,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 #include "fuse/statx.h"
 

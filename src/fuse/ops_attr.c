@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 #include "fuse/statx.h"
 #include "fuse/view.h"

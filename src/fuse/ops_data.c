@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 
 #define MAX_COPY_BYTES (1u << 30)	/* of one COPY_FILE_RANGE */

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/msg.h"
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 
 #define MAX_BACKGROUND 256u	/* requests that nobody waits for */

@@ -11,7 +11,7 @@
 
 #include "format/format.h"
 #include "fuse/control.h"
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 
 /* One flag in its three guises. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 
 /* ---- References ---- */

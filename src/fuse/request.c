@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/request.h"
 
 /* The largest errno that the kernel takes in a reply. */

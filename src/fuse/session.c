@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/msg.h"
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
 #include "fuse/session.h"
 

@@ -20,8 +20,8 @@
 
 #include "base/env.h"
 #include "fs/fs.h"
-#include "tasks/refine.h"
-#include "tasks/scrub.h"
+#include "refine/refine.h"
+#include "scrub/scrub.h"
 
 struct session;
 

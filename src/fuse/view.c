@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuse/internal.h"
+#include "fuse/session_internal.h"
 #include "fuse/ops.h"
-#include "fuse/pieces.h"
+#include "fuse/extent_view.h"
 #include "fuse/view.h"
 
 #define PREFIX "trax."

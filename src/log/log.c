@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "log/internal.h"
+#include "log/log_internal.h"
 
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u

@@ -36,7 +36,7 @@
 #include "base/env.h"
 #include "base/list.h"
 #include "format/format.h"
-#include "sched/queue.h"
+#include "sched/queue/queue.h"
 
 struct log;
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "space/internal.h"
+#include "space/space_internal.h"
 
 /* Kept for deletes on a full disk and for node tracks: 0.5 %, at least 4 MiB,
  * but not more than 1/32 of a small disk. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "space/internal.h"
+#include "space/space_internal.h"
 
 int space_new(uint64_t sectors, struct space **space)
 {

@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 /* ---- Slots and frames ---- */
 

@@ -37,7 +37,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 #define MAX_FAILED_WRITES 3
 /* Fill driven ones that can't trim because of held records don't repeat. */

@@ -15,8 +15,8 @@
 #include <errno.h>
 
 #include "base/list.h"
-#include "sched/range.h"
-#include "tree/internal.h"
+#include "sched/queue/range_write.h"
+#include "tree/tree_internal.h"
 
 /* Free slots of one track, and the leaf's own. */
 struct slots {

@@ -16,7 +16,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 #define MAX_TRIES 2
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 #include "tree/tree_format.h"
 
 #define LOAD_NODES 16

@@ -6,16 +6,16 @@
  * addresses: one by one they would cost a way of the head each.  What does not
  * fit, or is met on the way only, is fetched when it is needed.
  *
- * Of logged data only the place in the log is remembered (data.c).
+ * Of logged data only the place in the log is remembered (logged_data.c).
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
+#include "base/hashmap.h"
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 /* Frames that applying one entry may take. */
 #define REPLAY_FRAMES 48

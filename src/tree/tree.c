@@ -12,7 +12,7 @@
 #include <inttypes.h>
 
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 /* So few inode numbers are left when the log of messages begins to say so, at
  * each mount and again after so many more: an eighth, which at 1,000 creates a

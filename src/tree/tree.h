@@ -34,7 +34,7 @@
 #include "base/env.h"
 #include "format/format.h"
 #include "log/log.h"
-#include "sched/queue.h"
+#include "sched/queue/queue.h"
 #include "space/space.h"
 
 struct tree;

@@ -12,7 +12,7 @@
 
 #include "base/csum.h"
 #include "space/space.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 #define FIRST_GEN 1u
 

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "tree/internal.h"
+#include "tree/tree_internal.h"
 
 /* Runs at most this many in one turn of the loop. */
 #define MAX_RUNS 64

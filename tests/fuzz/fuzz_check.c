@@ -1,13 +1,13 @@
 /*
- * fuzz_check.c - any bytes as damage (tests/mutate.c) to a small file system:
- * the check ends, writes nothing unasked, and what a repair calls good is
- * silent afterwards.
+ * fuzz_check.c - any bytes as damage (tests/rig/mutate.c) to a small file
+ * system: the check ends, writes nothing unasked, and what a repair calls good
+ * is silent afterwards.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "tests/mutate.h"
+#include "tests/rig/mutate.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

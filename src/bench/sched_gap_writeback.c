@@ -1,0 +1,395 @@
+/*
+ * sched_gap_writeback.c - readers at random, somebody who writes, and what the
+ * write-back of it costs the readers: with it in the gaps of the reads
+ * (Lumb et al., OSDI 2000, 2.3), and without.
+ *
+ * Writes come at their rate, whatever the readers do; what they leave behind
+ * is written back by age, 30 s later, so the first WARM_S seconds do not count.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+
+#define DRIVE "wd800"
+#define FILE_MIB 512u
+#define MEMORY_MIB 64u
+#define CHUNK (1u << 20)
+#define BLOCK 4096u
+#define READERS 4u
+#define SLOTS (READERS + 8u)
+#define WARM_S 60u
+#define RUN_S 60u
+#define COLD_MIB UINT64_C(512)	/* a file that fits, read for the first time */
+#define COLD_MEMORY_MIB UINT64_C(2048)
+#define COLD_READS 3000u
+#define SECOND_NS UINT64_C(1000000000)
+#define SMALL_BYTES 16384u
+#define DIR_FILES 500u
+
+enum writer {
+	NOBODY,
+	COLD,			/* all that is read fits into memory, in time */
+	REWRITES, REWRITES_SYNCED, SMALL_FILES
+};
+
+struct row {
+	const char *name;
+	enum writer writer;
+	unsigned per_second;
+};
+
+static const struct row rows[] = {
+	{ "nobody writes", NOBODY, 0 },
+	{ "the same, cold", COLD, 0 },
+	{ "rewrites 10/s", REWRITES, 10 },
+	{ "rewrites 30/s", REWRITES, 30 },
+	{ "rewrites 30/s, fsync", REWRITES_SYNCED, 30 },
+	{ "small files 20/s", SMALL_FILES, 20 },
+	{ "small files 100/s", SMALL_FILES, 100 },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+struct slot {
+	struct fs_op op;
+	struct bench *b;
+	uint8_t *bytes;
+	uint64_t begun_ns;
+	bool busy;
+};
+
+struct bench {
+	struct rig rig;
+	struct fs *fs;
+	uint64_t ino[2];	/* read, written */
+	uint64_t file_bytes, memory_bytes, seed;
+	struct slot slot[SLOTS];
+	uint64_t dir, made;	/* where small files go */
+	uint64_t *took_ns;
+	size_t reads, reads_max;
+	bool counts, cold;
+	int err;
+};
+
+static uint64_t random_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005 + 1442695040888963407;
+	return *state >> 33;
+}
+
+/* ---- operations ---- */
+
+static void slot_done(struct fs_op *op)
+{
+	struct slot *slot = op->owner;
+	struct bench *b = slot->b;
+
+	slot->busy = false;
+	if (op->rc && !b->err)
+		b->err = op->rc;
+	if (op->type == FS_READ && b->counts && b->reads < b->reads_max)
+		b->took_ns[b->reads++] = sim_now_ns(b->rig.sim) -
+					 slot->begun_ns;
+}
+
+static void slot_submit(struct slot *slot, const struct fs_op *op)
+{
+	slot->op = *op;
+	slot->op.done = slot_done;
+	slot->op.owner = slot;
+	slot->busy = true;
+	slot->begun_ns = sim_now_ns(slot->b->rig.sim);
+	fs_submit(slot->b->fs, &slot->op);
+}
+
+/* One turn, and time to what happens next, at most until a moment. */
+static void turn(struct bench *b, uint64_t until_ns)
+{
+	uint64_t next_ns = fs_run(b->fs, 0);
+	uint64_t to_ns = sim_next_ns(b->rig.sim);
+	uint64_t now_ns = sim_now_ns(b->rig.sim);
+
+	to_ns = next_ns < to_ns ? next_ns : to_ns;
+	to_ns = until_ns < to_ns ? until_ns : to_ns;
+	if (to_ns != UINT64_MAX && to_ns > now_ns)
+		sim_advance(b->rig.sim, to_ns - now_ns);
+}
+
+static int do_one(struct bench *b, const struct fs_op *op,
+		  struct fs_attr *attr)
+{
+	struct slot *slot = &b->slot[SLOTS - 1];
+
+	slot_submit(slot, op);
+	while (slot->busy)
+		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
+	if (attr)
+		*attr = slot->op.attr;
+	return slot->op.rc;
+}
+
+static struct slot *slot_free(struct bench *b, unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		if (!b->slot[i].busy)
+			return &b->slot[i];
+	return NULL;
+}
+
+static uint64_t place_next(struct bench *b)
+{
+	return random_next(&b->seed) % (b->file_bytes / BLOCK) * BLOCK;
+}
+
+static bool is_over(const struct bench *b)
+{
+	return b->cold && b->reads >= COLD_READS;
+}
+
+static void readers_go_on(struct bench *b)
+{
+	struct slot *slot;
+
+	while (!is_over(b) && (slot = slot_free(b, 0, READERS))) {
+		const struct fs_op op = { .type = FS_READ, .ino = b->ino[0],
+					  .offset = place_next(b),
+					  .size = BLOCK,
+					  .buffer = slot->bytes };
+
+		slot_submit(slot, &op);
+	}
+}
+
+/* A file is made, written and closed within one slot's operations. */
+static void small_file(struct bench *b)
+{
+	char name[24];
+	struct fs_op op = { .type = FS_MKNOD, .name = name, .mode = 0100644 };
+	struct fs_attr attr = { 0 };
+
+	if (b->made % DIR_FILES == 0) {
+		const struct fs_op dir = { .type = FS_MKDIR, .ino = 1,
+					   .name = name, .mode = 040755 };
+
+		snprintf(name, sizeof(name), "d%llu",
+			 (unsigned long long)b->made);
+		b->err = do_one(b, &dir, &attr);
+		b->dir = attr.ino;
+	}
+	snprintf(name, sizeof(name), "f%llu", (unsigned long long)b->made++);
+	op.ino = b->dir;
+	if (!b->err)
+		b->err = do_one(b, &op, &attr);
+	op = (struct fs_op){ .type = FS_WRITE, .ino = attr.ino,
+			     .size = BLOCK + random_next(&b->seed) %
+					     (SMALL_BYTES - BLOCK),
+			     .data = b->slot[SLOTS - 1].bytes };
+	if (!b->err)
+		b->err = do_one(b, &op, NULL);
+}
+
+static void writer_goes_on(struct bench *b, const struct row *row)
+{
+	struct slot *slot = slot_free(b, READERS, SLOTS - 1);
+	const struct fs_op op = { .type = FS_WRITE, .ino = b->ino[1],
+				  .offset = place_next(b), .size = BLOCK,
+				  .data = slot ? slot->bytes : NULL };
+	const struct fs_op sync = { .type = FS_FSYNC, .ino = b->ino[1] };
+
+	if (row->writer == SMALL_FILES) {
+		small_file(b);
+		return;
+	}
+	if (!slot)
+		return;
+	slot_submit(slot, &op);
+	slot = slot_free(b, READERS, SLOTS - 1);
+	if (slot && row->writer == REWRITES_SYNCED)
+		slot_submit(slot, &sync);
+}
+
+/* ---- a row ---- */
+
+static void load_run(struct bench *b, const struct row *row, unsigned seconds)
+{
+	uint64_t end_ns = sim_now_ns(b->rig.sim) + seconds * SECOND_NS;
+	uint64_t step_ns = row->per_second ? SECOND_NS / row->per_second :
+					     SECOND_NS;
+	uint64_t next_ns = sim_now_ns(b->rig.sim);
+
+	while (!b->err && sim_now_ns(b->rig.sim) < end_ns && !is_over(b)) {
+		readers_go_on(b);
+		if (row->per_second && sim_now_ns(b->rig.sim) >= next_ns) {
+			next_ns += step_ns;
+			writer_goes_on(b, row);
+		}
+		turn(b, row->per_second ? next_ns : end_ns);
+	}
+}
+
+static int file_make(struct bench *b, const char *name, uint64_t *ino)
+{
+	const struct fs_op make = { .type = FS_MKNOD, .ino = 1, .name = name,
+				    .mode = 0100644 };
+	struct fs_op op = { .type = FS_OPEN, .flags = 2 };
+	struct fs_attr attr = { 0 };
+	int err = do_one(b, &make, &attr);
+
+	*ino = op.ino = attr.ino;
+	if (!err)
+		err = do_one(b, &op, NULL);
+	for (uint64_t at = 0; at < b->file_bytes && !err; at += CHUNK) {
+		op = (struct fs_op){ .type = FS_WRITE, .ino = *ino,
+				     .offset = at, .size = CHUNK,
+				     .data = b->slot[0].bytes };
+		err = do_one(b, &op, NULL);
+	}
+	return err;
+}
+
+static int bench_mount(struct bench *b, const struct sched_options *options,
+		       bool gaps)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : DRIVE,
+		.seed = options->seed,
+	};
+	const struct rig_load load = { .clients = 1, .sectors = 8,
+				       .read_percent = 50, .requests = 400 };
+	const struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
+	struct fs_op open = { .type = FS_OPEN, .flags = 2 };
+	struct fs_options fs_options = {
+		.memory_bytes = b->memory_bytes,
+		.prewrite = gaps ? FS_PREWRITE_WHILE_READ : FS_PREWRITE_NEVER,
+	};
+	struct mkfs_options mkfs = { 0 };
+	struct rig_result result;
+	struct mkfs_plan plan;
+	struct disk *disk;
+	int err = rig_open(&rig_options, &b->rig);
+
+	if (!err)
+		err = rig_run(&b->rig, &load, &result);
+	if (err)
+		return err;
+	queue_close(b->rig.queue);
+	b->rig.queue = NULL;
+	disk = sim_disk(b->rig.sim);
+	mkfs.geom = b->rig.geom;
+	fs_options.head = b->rig.head;
+	err = mkfs_plan(b->rig.env, &disk->limits, &mkfs, &plan);
+	if (!err)
+		err = mkfs_write(b->rig.env, disk, &mkfs, &plan);
+	if (!err)
+		err = fs_open(b->rig.env, disk, &fs_options, &b->fs);
+	if (!err)
+		err = file_make(b, "read", &b->ino[0]);
+	if (!err)
+		err = file_make(b, "written", &b->ino[1]);
+	if (!err)
+		err = do_one(b, &sync, NULL);
+	if (err || !b->cold)
+		return err;
+	/* Written data is in memory: read by another mount. */
+	err = fs_close(b->fs);
+	b->fs = NULL;
+	if (!err)
+		err = fs_open(b->rig.env, disk, &fs_options, &b->fs);
+	open.ino = b->ino[0];
+	return err ? err : do_one(b, &open, NULL);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void row_print(struct bench *b, const struct row *row, bool gaps,
+		      double seconds)
+{
+	double sum_ns = 0;
+
+	for (size_t i = 0; i < b->reads; i++)
+		sum_ns += (double)b->took_ns[i];
+	qsort(b->took_ns, b->reads, sizeof(*b->took_ns), compare_u64);
+	printf("%-22s %-4s %8.1f %8.2f %8.2f\n", row->name,
+	       gaps ? "yes" : "no", (double)b->reads / seconds,
+	       sum_ns / (double)b->reads / 1e6,
+	       (double)b->took_ns[b->reads * 99 / 100] / 1e6);
+	fflush(stdout);
+}
+
+static int row_run(const struct sched_options *options, const struct row *row,
+		   bool gaps)
+{
+	unsigned part = options->quick ? 10 : 1;
+	struct bench *b = calloc(1, sizeof(*b));
+	int err = b ? 0 : -ENOMEM;
+	uint64_t took_ns = 0;
+
+	for (unsigned i = 0; i < SLOTS && !err; i++) {
+		b->slot[i].b = b;
+		b->slot[i].bytes = calloc(1, CHUNK);
+		err = b->slot[i].bytes ? 0 : -ENOMEM;
+	}
+	if (!err) {
+		b->file_bytes = (uint64_t)(options->requests ?
+			options->requests : FILE_MIB) << 20;
+		b->memory_bytes = (uint64_t)(options->memory_mib ?
+			options->memory_mib : MEMORY_MIB) << 20;
+		if (row->writer == COLD) {
+			b->cold = true;
+			b->file_bytes = COLD_MIB << 20;
+			b->memory_bytes = COLD_MEMORY_MIB << 20;
+		}
+		b->seed = options->seed + 1;
+		b->reads_max = 100000 * RUN_S;
+		b->took_ns = calloc(b->reads_max, sizeof(*b->took_ns));
+		err = b->took_ns ? bench_mount(b, options, gaps) : -ENOMEM;
+	}
+	if (!err) {
+		if (row->writer != COLD)
+			load_run(b, row, WARM_S / part);
+		b->counts = true;
+		took_ns = sim_now_ns(b->rig.sim);
+		load_run(b, row, RUN_S / (b->cold ? 1 : part));
+		took_ns = sim_now_ns(b->rig.sim) - took_ns;
+		b->counts = false;
+		err = b->err;
+	}
+	if (!err && b->reads)
+		row_print(b, row, gaps, (double)took_ns / SECOND_NS);
+	while (b && b->fs && slot_free(b, 0, SLOTS) != NULL && !fs_idle(b->fs))
+		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
+	if (b && b->fs)
+		fs_close(b->fs);
+	if (b)
+		rig_close(&b->rig);
+	for (unsigned i = 0; b && i < SLOTS; i++)
+		free(b->slot[i].bytes);
+	if (b)
+		free(b->took_ns);
+	free(b);
+	return err;
+}
+
+int sched_prewrite(const struct sched_options *options)
+{
+	int err = 0;
+
+	printf("%u readers at random, %s, and somebody who writes\n"
+	       "%-22s %-4s %8s %8s %8s\n", READERS,
+	       options->drive ? options->drive : DRIVE, "", "gaps", "reads/s",
+	       "mean ms", "p99 ms");
+	for (unsigned i = 0; i < ROWS && !err; i++)
+		for (unsigned gaps = 0; gaps < 2 && !err; gaps++)
+			err = row_run(options, &rows[i], gaps);
+	return err;
+}

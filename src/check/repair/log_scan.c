@@ -1,0 +1,409 @@
+/*
+ * log_scan.c - the log of a file system that cannot be opened, or only to be
+ * read: an acknowledged record is missing, or a node that replay needs.
+ *
+ * All log tracks are read; records of the root's epoch are chained on from the
+ * cut, originals and twins alike, up to the first that cannot be found.  Their
+ * items go into the set.  Data goes home when it has been decided which file
+ * has which sectors, where the set then holds its checksum for it: that is true
+ * also for records before the cut, whose data may not have been home.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "check/repair/repair_internal.h"
+
+struct log_record {
+	uint64_t seq, prev, chain;
+	uint64_t sector;
+	uint32_t bytes;		/* of the whole record */
+	uint32_t payload;
+};
+
+/* A block of a file that is in the log. */
+struct logged {
+	uint64_t ino, block, sum;
+};
+
+struct logread {
+	struct check *check;
+	struct set *set;
+	struct vec records;	/* struct log_record, by sequence */
+	struct vec blocks;	/* struct logged, in order */
+	uint64_t last;		/* sequence of the last record of the chain */
+	uint8_t *buf;		/* a record */
+};
+
+enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_HOME };
+
+/* ---- Finding records ---- */
+
+static void track_read(struct check *check, uint64_t first, uint64_t n,
+		       uint8_t *buf)
+{
+	uint64_t at, unit = super_record_unit(&check->super) / SECTOR_BYTES;
+
+	memset(buf, 0, n * SECTOR_BYTES);
+	if (!device_read(check, first, n, buf))
+		return;
+	for (at = 0; at < n; at += unit)
+		if (device_read(check, first + at, unit,
+				buf + at * SECTOR_BYTES))
+			memset(buf + at * SECTOR_BYTES, 0,
+			       unit * SECTOR_BYTES);
+}
+
+static void record_note(struct logread *log, const struct log_header *h,
+			uint64_t sector)
+{
+	struct log_record *record;
+
+	/* Data of older epochs may not be home; the sums tell. */
+	if (le64_get(h->epoch) != log->check->root.epoch &&
+	    le64_get(h->seq) > log->check->root.cut_seq)
+		return;
+	record = check_add(log->check, &log->records);
+	if (record)
+		*record = (struct log_record){
+			.seq = le64_get(h->seq),
+			.prev = le64_get(h->prev),
+			.chain = le64_get(h->chain),
+			.sector = sector,
+			.bytes = le32_get(h->bytes),
+			.payload = le32_get(h->payload),
+		};
+}
+
+static void track_scan(struct logread *log, const struct super_track *track)
+{
+	struct check *check = log->check;
+	uint64_t unit = super_record_unit(&check->super) / SECTOR_BYTES;
+	uint64_t skip = (unit - track->sector % unit) % unit;
+	uint64_t n = track->sectors > skip ?
+		     (track->sectors - skip) / unit * unit : 0, at;
+	uint8_t *buf = device_buffer(check, n * SECTOR_BYTES + 1);
+
+	if (!buf)
+		return;
+	track_read(check, track->sector + skip, n, buf);
+	for (at = 0; at < n; at += unit) {
+		const struct log_header *h = (const void *)(buf + at *
+							    SECTOR_BYTES);
+
+		if (!log_header_verify(h, (n - at) * SECTOR_BYTES,
+				       check->super.uuid,
+				       track->sector + skip + at))
+			record_note(log, h, track->sector + skip + at);
+	}
+	free(buf);
+}
+
+static int record_cmp(const void *a, const void *b)
+{
+	const struct log_record *x = a, *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (x->sector > y->sector) - (x->sector < y->sector);
+}
+
+static size_t record_seek(const struct logread *log, uint64_t seq)
+{
+	size_t low = 0, high = log->records.n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		const struct log_record *record = vec_at(&log->records, mid);
+
+		if (record->seq < seq)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The record that follows a chain value; NULL: it is missing. */
+static const struct log_record *record_after(const struct logread *log,
+					     uint64_t seq, uint64_t prev)
+{
+	size_t i;
+
+	for (i = record_seek(log, seq); i < log->records.n; i++) {
+		const struct log_record *record = vec_at(&log->records, i);
+
+		if (record->seq != seq)
+			break;
+		if (record->prev == prev)
+			return record;
+	}
+	return NULL;
+}
+
+/* ---- Items ---- */
+
+static int range_delete(struct set *set, struct key first, struct key last)
+{
+	size_t i;
+	int rc = set_settle(set);
+
+	for (i = set_seek(set, first); i < set_count(set) && !rc; i++) {
+		if (key_cmp(set_at(set, i)->key, last) > 0)
+			break;
+		set_kill(set_at(set, i));
+	}
+	return rc ? rc : set_settle(set);
+}
+
+static int entry_apply(struct set *set, const struct log_entry *entry)
+{
+	switch (entry->type) {
+	case LOG_PUT:
+		if (item_verify(entry->key, entry->value, entry->bytes))
+			return 0;
+		return set_put(set, entry->key, entry->value, entry->bytes);
+	case LOG_DEL:
+		return set_delete(set, entry->key);
+	case LOG_DEL_RANGE:
+		return range_delete(set, entry->key, entry->last);
+	case LOG_DATA:
+		break;
+	}
+	return 0;
+}
+
+/* ---- Data ---- */
+
+/* Does the set hold this checksum for a block? */
+static bool sum_is(const struct set *set, uint64_t ino, uint64_t block,
+		   uint64_t sum)
+{
+	unsigned in = block % TRAX_CSUM_WINDOW_BLOCKS;
+	unsigned piece = in / TRAX_CSUM_PIECE_BLOCKS;
+	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS;
+	struct set_item *item = set_find(set, key_make(ino, ITEM_CSUM,
+						       block - in));
+	struct csum_window w;
+
+	if (!item || csum_window_decode(set_value(set, item), item->bytes, &w))
+		return false;
+	return (w.present >> piece & 1) && !(w.coarse >> piece & 1) &&
+	       (w.mask[piece] >> bit & 1) && w.sum[piece][bit] == sum;
+}
+
+/* Writes a block where the extents of the set have it. */
+static int block_home(struct check *check, const struct set *set, uint64_t ino,
+		      uint64_t block, const uint8_t *data, uint8_t *buf)
+{
+	uint64_t at = block * TRAX_BLOCK_SECTORS;
+	uint64_t end = at + TRAX_BLOCK_SECTORS;
+	int rc = 0;
+
+	while (at < end && !rc) {
+		size_t i = set_seek(set, key_make(ino, ITEM_EXTENT, at + 1));
+		const struct set_item *item = i ? set_at(set, i - 1) : NULL;
+		const struct extent_item *e;
+		uint64_t skip, n;
+
+		if (!item || item->key.ino != ino ||
+		    item->key.type != ITEM_EXTENT)
+			return 0;
+		e = set_value(set, item);
+		skip = at - item->key.off;
+		if (skip >= le64_get(e->sectors) ||
+		    le64_get(e->addr) > check->super.sectors)
+			return 0;
+		n = le64_get(e->sectors) - skip;
+		if (n > end - at)
+			n = end - at;
+		memcpy(buf, data, n * SECTOR_BYTES);
+		rc = device_write(check, addr_sector(le64_get(e->addr)) + skip,
+				  n, buf);
+		data += n * SECTOR_BYTES;
+		at += n;
+	}
+	return rc;
+}
+
+static int entry_home(struct logread *log, const struct log_entry *entry,
+		      uint8_t *buf)
+{
+	const uint8_t *data = entry->value;
+	unsigned i;
+	int rc = 0;
+
+	for (i = 0; i < entry->n && !rc; i++) {
+		uint64_t sum = le64_get(entry->sums[i]);
+		const uint8_t *block = data + (size_t)i * TRAX_BLOCK_BYTES;
+
+		if (sum_is(log->set, entry->ino, entry->block + i, sum) &&
+		    csum(block, TRAX_BLOCK_BYTES) == sum)
+			rc = block_home(log->check, log->set, entry->ino,
+					entry->block + i, block, buf);
+		/* Readers find that its checksum does not fit. */
+		if (device_place_failed(rc)) {
+			problem_report(log->check, PROBLEM_DATA_LOST,
+				       (struct problem_place){
+					       .ino = entry->ino },
+				       (unsigned long long)entry->ino);
+			paths_keep(log->check, entry->ino);
+			rc = 0;
+		}
+	}
+	return rc;
+}
+
+/* ---- Which data there is ---- */
+
+static int logged_cmp(const void *a, const void *b)
+{
+	const struct logged *x = a, *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	if (x->block != y->block)
+		return x->block < y->block ? -1 : 1;
+	return (x->sum > y->sum) - (x->sum < y->sum);
+}
+
+static int entry_note(struct logread *log, const struct log_entry *entry)
+{
+	unsigned i;
+
+	for (i = 0; i < entry->n; i++) {
+		struct logged *logged = check_add(log->check, &log->blocks);
+
+		if (!logged)
+			return -ENOMEM;
+		*logged = (struct logged){
+			entry->ino, entry->block + i, le64_get(entry->sums[i]),
+		};
+	}
+	return 0;
+}
+
+/* ---- Records ---- */
+
+static int entry_pass(struct logread *log, const struct log_entry *entry,
+		      enum log_pass pass, uint8_t *block)
+{
+	if (pass == LOG_PASS_ITEMS)
+		return entry_apply(log->set, entry);
+	if (entry->type != LOG_DATA)
+		return 0;
+	return pass == LOG_PASS_NOTE ? entry_note(log, entry) :
+				       entry_home(log, entry, block);
+}
+
+static int record_apply(struct logread *log, const struct log_record *record,
+			enum log_pass pass)
+{
+	uint8_t *payload = log->buf + sizeof(struct log_header);
+	uint8_t *block = device_buffer(log->check, TRAX_BLOCK_BYTES);
+	struct log_entry entry;
+	size_t off = 0;
+	int rc;
+
+	if (!block)
+		return -ENOMEM;
+	rc = device_read(log->check, record->sector,
+			 record->bytes / SECTOR_BYTES, log->buf);
+	while (!rc) {
+		if (log_entry_next(payload, record->payload, &off, &entry) ||
+		    !entry.type)
+			break;
+		rc = entry_pass(log, &entry, pass, block);
+	}
+	free(block);
+	return rc;
+}
+
+/* Items of the chain from the cut on. */
+static int chain_apply(struct logread *log)
+{
+	uint64_t seq = log->check->root.cut_seq;
+	uint64_t chain = log->check->root.cut_chain;
+	const struct log_record *record;
+	int rc = 0;
+
+	while ((record = record_after(log, seq + 1, chain)) && !rc) {
+		rc = record_apply(log, record, LOG_PASS_ITEMS);
+		chain = record->chain;
+		seq++;
+	}
+	log->last = seq;
+	return rc ? rc : set_settle(log->set);
+}
+
+bool logread_has(const struct check *check, uint64_t ino, uint64_t block,
+		 uint64_t sum)
+{
+	const struct logged key = { ino, block, sum };
+	const struct logread *log = check->logread;
+
+	return log && log->blocks.n &&
+	       bsearch(&key, log->blocks.items, log->blocks.n, sizeof(key),
+		       logged_cmp) != NULL;
+}
+
+static int records_each(struct logread *log, enum log_pass pass)
+{
+	size_t i = record_seek(log, log->check->root.tail_seq);
+	int rc = 0;
+
+	for (; i < log->records.n && !rc; i++) {
+		const struct log_record *record = vec_at(&log->records, i);
+
+		if (record->seq > log->last)
+			break;
+		rc = record_apply(log, record, pass);
+	}
+	return rc;
+}
+
+int logread_items(struct check *check, struct set *set)
+{
+	struct logread *log;
+	unsigned i;
+	int rc;
+
+	if (!check->have_root)
+		return 0;
+	log = check->logread = calloc(1, sizeof(*log));
+	if (!log)
+		return -ENOMEM;
+	log->check = check;
+	log->set = set;
+	vec_init(&log->records, sizeof(struct log_record));
+	vec_init(&log->blocks, sizeof(struct logged));
+	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
+	for (i = 0; i < check->super.log_tracks && log->buf; i++)
+		track_scan(log, &check->super.log[i]);
+	vec_sort(&log->records, record_cmp);
+	rc = check->rc;
+	if (!rc)
+		rc = chain_apply(log);
+	if (!rc)
+		rc = records_each(log, LOG_PASS_NOTE);
+	vec_sort(&log->blocks, logged_cmp);
+	return rc;
+}
+
+int logread_home(struct check *check)
+{
+	return check->logread ? records_each(check->logread, LOG_PASS_HOME) : 0;
+}
+
+void logread_free(struct check *check)
+{
+	struct logread *log = check->logread;
+
+	if (!log)
+		return;
+	free(log->buf);
+	vec_fini(&log->records);
+	vec_fini(&log->blocks);
+	free(log);
+	check->logread = NULL;
+}

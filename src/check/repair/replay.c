@@ -1,0 +1,48 @@
+/*
+ * replay.c - the log of a file system that was not unmounted.
+ *
+ * The only place where the check trusts the file system's own code: it opens
+ * it, which replays the log, and closes it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "check/repair/repair_internal.h"
+#include "fs/fs.h"
+
+static const char *replay_try(struct check *check)
+{
+	struct fs_options options = { 0 };
+	const char *why = NULL;
+	struct fs *fs;
+	int rc = fs_open(check->env, check->disk, &options, &fs);
+
+	if (rc)
+		return strerror(-rc);
+	if (fs_read_only(fs))
+		why = "part of it is damaged";
+	rc = fs_close(fs);
+	if (rc && !why)
+		why = strerror(-rc);
+	return why;
+}
+
+static bool replay_due(struct check *check)
+{
+	return !anchor_best_root(check, &check->root) && !check->root.clean;
+}
+
+int replay_run(struct check *check)
+{
+	const char *why;
+
+	if (!replay_due(check))
+		return check->rc;
+	why = replay_try(check);
+	check->result->changed = true;
+	check->result->replayed = !why;
+	if (why)
+		problem_report(check, PROBLEM_LOG_REPLAY,
+			       (struct problem_place){ 0 }, why);
+	return anchor_load_super(check);
+}

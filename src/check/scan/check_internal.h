@@ -1,0 +1,380 @@
+/*
+ * check_internal.h - what the parts of the check share.
+ *
+ *   check.c    the order of things             problem.c  the table of problems
+ *   check_io.c  reads and writes           super_root.c  superblocks and roots
+ *   tree_walk.c  nodes                           slot_map.c  node slots
+ *   mirrors.c  second copies of nodes
+ *   owners.c   owners, extents, free space     inodes.c   items of one inode
+ *   file_blocks.c  extents, checksums      dirs.c     names in a directory
+ *   links.c    names and inodes                data_sums.c  file data
+ *   replica_scan.c  replicas
+ *
+ * Memory that cannot be had and devices that fail are remembered in check->rc,
+ * the first one; whoever goes on for long looks there.
+ */
+#ifndef TRAX_SCAN_CHECK_INTERNAL_H
+#define TRAX_SCAN_CHECK_INTERNAL_H
+
+#include "check/check.h"
+#include "check/scan/problem.h"
+#include "check/scan/vec.h"
+#include "diskmodel/geom.h"
+#include "format/format.h"
+
+/* Something that lies on the device and says whose it is. */
+struct claim {
+	uint64_t sector, n;
+	uint64_t ino, off;	/* OWNER_DATA, extents */
+	uint8_t kind;		/* OWNER_* */
+	bool extent;		/* said by the file; else by an owner item */
+	bool matched;
+};
+
+/* One for each kind that moves. */
+#define OWNERS_MOVES 2u
+
+struct owners_move {
+	uint8_t kind;
+	uint64_t from, from_n, to, to_n;
+};
+
+struct owners {
+	uint32_t groups;
+	uint64_t *sum;		/* by group: owners' minus extents' */
+	uint32_t *owned;	/* by group: sectors */
+	uint64_t end;		/* of the owners so far */
+	uint64_t last;		/* where the last one begins */
+	struct vec fixed;	/* struct claim: all but data, in order */
+	struct vec exact;	/* struct claim: of groups that differ */
+	struct owners_move move[OWNERS_MOVES];
+	unsigned moves_n;
+};
+
+/* Blocks of a file that have been written, in order, and a cursor. */
+struct written {
+	struct vec ranges;	/* struct block_range */
+	size_t at;
+};
+
+struct orphan {
+	uint64_t ino;
+	uint64_t size;
+	bool delete;
+	bool used;
+};
+
+/* The inode whose items are passing. */
+struct inode_state {
+	uint64_t ino;		/* 0: none */
+	bool have;		/* its INODE item was there */
+	struct inode_item item;
+	struct orphan *orphan;	/* or NULL */
+	uint32_t seen;		/* bit: type of item */
+	size_t inline_bytes;
+	bool inline_zero;	/* it holds a zero byte */
+
+	uint32_t xattrs;
+	uint64_t xattr_next;	/* offset of the piece expected next */
+	uint32_t xattr_pieces;	/* still to come */
+	uint64_t xattr_left;	/* bytes still to come */
+	uint32_t xattr_flags;	/* INODE_HAS_* that follow from them */
+
+	uint64_t extent_end;	/* of the last one, in file sectors */
+	uint64_t sectors;
+	struct written written;
+	uint64_t summed_to;	/* blocks below have been compared */
+
+	uint64_t names, entries, subdirs, next_seq;
+	uint64_t pair_sum;	/* names minus entries */
+};
+
+struct inodes {
+	struct inode_state now;
+	struct vec orphans;	/* struct orphan, by inode number */
+	size_t orphan_at;
+	uint64_t max_seq, max_dirgroup;
+	bool have_root;
+};
+
+/* One name of a directory, as a NAME or an ENTRY item has it. */
+struct name_seen {
+	uint64_t dir, ino, seq, hash;
+	uint8_t type, bytes;
+	bool entry;
+	char name[TRAX_MAX_NAME_BYTES];
+};
+
+struct dirs {
+	struct vec differ;	/* uint64_t: directories to be looked at */
+	struct vec exact;	/* struct name_seen */
+};
+
+struct dir_parent {
+	uint64_t ino, parent;
+	uint32_t mark;
+};
+
+struct link_seen {
+	uint64_t ino;
+	uint64_t dir;		/* entry: where; inode: its parent */
+	uint64_t seq;
+	uint32_t nlink;
+	uint8_t type;
+	bool entry;
+};
+
+#define LINK_SUMS 4096u
+
+struct links {
+	uint64_t sum[LINK_SUMS];
+	struct vec dirs;	/* struct dir_parent, by inode number */
+	struct vec exact;	/* struct link_seen */
+	bool differ;
+};
+
+/* Keys that cannot be read. */
+struct lost_range {
+	struct key low, high;
+	uint64_t leaf;		/* sector of the leaf that had them; 0: what
+				   lies above it is lost */
+};
+
+/* A copy that counts. */
+struct copy_seen {
+	uint64_t ino, block, sector;
+	unsigned blocks;
+};
+
+struct copies {
+	struct vec regions;
+	struct vec list;	/* struct copy_seen, in order of file, block */
+	size_t at;		/* data_sums.c's cursor */
+};
+
+struct paths {
+	struct vec asked;	/* uint64_t: inodes that problems name */
+	struct vec kept;	/* for the pass after the repair */
+	struct vec sorted;	/* struct named (paths.c) */
+};
+
+struct data;
+struct salvage;
+struct logread;
+struct set;
+
+struct check {
+	struct env *env;
+	struct disk *disk;
+	struct check_options options;
+	struct check_result *result;
+	int rc;
+	bool again;		/* this is the check after the repair */
+
+	/* super_root.c */
+	struct super super;
+	uint64_t fsid;
+	struct root root;
+	unsigned area;		/* where the root is */
+	bool have_root;
+	uint8_t *payload;	/* NULL: not to be believed */
+	struct geom *geom;
+
+	/* problem.c */
+	bool rewrite;		/* a node can't be written where it lies */
+	uint64_t problem_found[PROBLEMS];
+	bool problem_repair[PROBLEMS];
+	uint64_t found, left;
+
+	struct vec nodes;	/* uint64_t: sectors of all copies of nodes */
+	struct vec mirrors;	/* mirrors.c */
+	struct vec lost;	/* struct lost_range */
+	uint64_t nodes_total;	/* expected, for progress */
+	struct owners owners;
+	struct inodes inodes;
+	struct dirs dirs;
+	struct links links;
+	struct copies copies;
+	struct paths paths;
+	struct data *data;	/* data_sums.c, while it runs */
+	struct set *set;	/* repair: where items are collected */
+	struct salvage *salvage;
+	struct logread *logread;	/* repair: the log; or NULL */
+};
+
+/* Remembers the first failure; returns rc. */
+int check_fail(struct check *check, int rc);
+/* vec_add that remembers. */
+void *check_add(struct check *check, struct vec *vec);
+void check_progress(struct check *check, const char *step, uint64_t done,
+		    uint64_t total);
+
+/* ---- check_io.c ---- */
+
+struct device_read {
+	uint64_t sector;
+	uint32_t sectors;
+	void *buf;		/* aligned to 4096 */
+	int rc;
+};
+
+void *device_buffer(struct check *check, size_t bytes);	/* aligned; free() */
+/* Any length; outside the device or against its alignment: -ERANGE. */
+int device_read(struct check *check, uint64_t sector, uint64_t sectors,
+		void *buf);
+/* Refused unless a repair is allowed. */
+int device_write(struct check *check, uint64_t sector, uint64_t sectors,
+		 const void *buf);
+/* Has a write failed for what lies there, so that another place may do? */
+bool device_place_failed(int rc);
+int device_flush(struct check *check);
+/* All of them, in order of address; sorts `reads`.  A result for each. */
+void device_read_many(struct check *check, struct device_read *reads,
+		      size_t n);
+
+/* ---- super_root.c ---- */
+
+int anchor_load_super(struct check *check);
+/* The best root as it is, nothing more; -ENOENT: there is none. */
+int anchor_best_root(struct check *check, struct root *root);
+int anchor_load_root(struct check *check);
+/* The root as it should be, written to both copies of an area with this
+ * payload; one copy that can't be written is left to the next check. */
+int anchor_write_root(struct check *check, unsigned area,
+		      const struct root *root, const void *payload);
+int anchor_write_super(struct check *check);
+void anchor_free(struct check *check);
+
+/* ---- tree_walk.c ---- */
+
+typedef void (*walk_item)(struct check *check, struct key key,
+			  const void *value, size_t bytes);
+
+/* Walks the tree of the root; `first`: counts and reports. */
+void walk_tree(struct check *check, bool first, walk_item item);
+/* Calls back for each item of a leaf that is good; bad ones are reported when
+ * `report`.  NULL, or why the node as a whole cannot be believed. */
+const char *walk_leaf(struct check *check, const void *node, bool report,
+		      walk_item item);
+
+/* ---- mirrors.c ---- */
+
+void mirrors_begin(struct check *check);
+/* A good node was met, whose mirror has not been read. */
+void mirrors_note(struct check *check, const struct node_ptr *ptr);
+/* Why a copy of a node can't be believed; NULL: it can.  rc: of its read. */
+const char *mirrors_judge(const void *node, int rc, uint64_t sum);
+/* Reports a bad copy at `sector`, and writes the good one there. */
+void mirrors_repair(struct check *check, uint64_t sector, const void *node,
+		    const char *why);
+/* Verifies all that were noted. */
+void mirrors_verify(struct check *check);
+void mirrors_free(struct check *check);
+
+/* ---- slot_map.c: after the first walk ---- */
+
+void slots_finish(struct check *check);
+
+/* ---- owners.c ---- */
+
+void owners_begin(struct check *check);
+void owners_item(struct check *check, struct key key,
+		 const struct owner_item *item);
+/* A log track or the geometry on its way: both places may have owners. */
+void owners_move(struct check *check, struct key key,
+		 const struct move_item *item);
+void owners_extent(struct check *check, uint64_t ino, uint64_t off,
+		   const struct extent_item *item);
+/* Compares; true when a second walk is needed. */
+bool owners_finish(struct check *check);
+void owners_exact_item(struct check *check, struct key key, const void *value);
+void owners_exact_finish(struct check *check);
+void owners_free(struct check *check);
+
+/* ---- inodes.c: items in key order ---- */
+
+void inodes_item(struct check *check, struct key key, const void *value,
+		 size_t bytes);
+void inodes_finish(struct check *check);	/* after the last item */
+void inodes_free(struct check *check);
+
+/* ---- file_blocks.c ---- */
+
+struct block_range {
+	uint64_t first, n;	/* blocks of a file */
+};
+
+/* Extents come in order; those that touch become one range. */
+void blocks_written_add(struct check *check, struct written *written,
+			uint64_t off, uint64_t sectors);
+/* The first written block in [first, end), or end.  The cursor only goes
+ * forward. */
+uint64_t blocks_written_next(struct written *written, uint64_t first,
+			     uint64_t end);
+/* The bits of the written blocks of the piece that begins at `block`. */
+uint16_t blocks_written_mask(struct written *written, uint64_t block);
+void blocks_extent(struct check *check, struct inode_state *now,
+		   uint64_t off, const struct extent_item *item);
+void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
+		 const void *value, size_t bytes);
+void blocks_finish(struct check *check, struct inode_state *now);
+
+/* ---- dirs.c ---- */
+
+void dirs_names(struct check *check, struct inode_state *now, uint64_t hash,
+		const void *value, size_t bytes);
+void dirs_entry(struct check *check, struct inode_state *now, uint64_t seq,
+		const void *value, size_t bytes);
+void dirs_finish(struct check *check, struct inode_state *now);
+bool dirs_need_exact(const struct check *check);
+void dirs_exact_item(struct check *check, struct key key, const void *value,
+		     size_t bytes);
+void dirs_exact_finish(struct check *check);
+void dirs_free(struct check *check);
+/* The hash under which a name must be. */
+uint64_t dirs_hash(const struct check *check, const void *name, size_t bytes);
+
+/* ---- links.c ---- */
+
+void links_inode(struct check *check, const struct inode_state *now);
+void links_entry(struct check *check, uint64_t dir,
+		 const struct name_record *record);
+/* Compares; true when a second walk is needed. */
+bool links_finish(struct check *check);
+void links_exact_item(struct check *check, struct key key, const void *value);
+void links_exact_finish(struct check *check);
+void links_free(struct check *check);
+/* The parent a directory says it has; the root, when it says nothing. */
+uint64_t links_parent(struct check *check, uint64_t dir);
+
+/* ---- paths.c ---- */
+
+void paths_init(struct check *check);
+void paths_fini(struct check *check);
+void paths_begin(struct check *check);
+/* A problem names this inode (0: none). */
+void paths_ask(struct check *check, uint64_t ino);
+/* A repair names it: the pass after it will ask. */
+void paths_keep(struct check *check, uint64_t ino);
+/* Tells options.named what can be told, after everything else. */
+void paths_finish(struct check *check);
+void paths_free(struct check *check);
+
+/* ---- replica_scan.c ---- */
+
+void copies_begin(struct check *check);
+/* REGION and COPIES items. */
+void copies_system(struct check *check, struct key key, const void *value,
+		   size_t bytes);
+void copies_replica(struct check *check, const struct inode_state *now,
+		    uint64_t off, const struct replica_item *item);
+void copies_wrong(struct check *check, uint64_t ino, uint64_t block,
+		  uint64_t sector, const char *why);
+void copies_finish(struct check *check);
+void copies_free(struct check *check);
+
+/* ---- data_sums.c ---- */
+
+void data_verify(struct check *check);
+
+#endif

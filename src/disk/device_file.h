@@ -1,0 +1,46 @@
+/*
+ * device_file.h - what the back ends for real disks share: the open descriptor
+ * of a block device or image file and what it guarantees.
+ */
+#ifndef TRAX_DISK_DEVICE_FILE_H
+#define TRAX_DISK_DEVICE_FILE_H
+
+#include "disk/disk.h"
+
+struct file {
+	struct disk disk;	/* ops are the back end's */
+	int fd;
+	int event_fd;
+	int lock_fd;		/* holds a lock; -1: none */
+	/* Completed without the kernel's help: refused, or done at once. */
+	struct disk_request *finished, **finished_end;
+};
+
+/* As disk_open says.  On success the file is the caller's to fini. */
+int file_init(struct file *file, const char *path,
+	      const struct disk_open_options *options);
+void file_fini(struct file *file);
+
+/* 0, -EINVAL or -EROFS: may this request be given to the kernel? */
+int file_check(const struct file *file, const struct disk_request *req);
+
+/* Stamps it; done() is called by the next file_deliver. */
+void file_finish(struct file *file, struct disk_request *req, int result);
+
+/* The same from within disk_submit: makes event_fd readable. */
+void file_finish_now(struct file *file, struct disk_request *req, int result);
+
+/* Calls done() of what is finished; returns how many. */
+int file_deliver(struct file *file);
+
+/* Waits for nothing, or a signal. */
+void file_pass_time(int64_t ns);
+
+/*
+ * The back ends.  They take the file over when they succeed.  ring_open:
+ * -ENOSYS, -EPERM, -ENOMEM: the kernel has or lends no io_uring.
+ */
+int ring_open(const struct file *file, unsigned depth, struct disk **disk);
+int plain_open(const struct file *file, struct disk **disk);
+
+#endif

@@ -1,0 +1,258 @@
+/*
+ * bad_sectors.c - sectors that could not be written.
+ *
+ *   failed write -> [written again, in halves, down to a block] -> good: given
+ *                   back; bad: [ticket] OWNER_BAD
+ *
+ * The sectors were taken for a write and belong to nobody yet, so anything may
+ * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
+ * nothing at all can be written it is the disk that is in trouble and not the
+ * place; then it is tried again later, as often as the fault policy has data
+ * written (disk/fault.h).  What fails even then is left alone until the next
+ * mount, and so is what is bad in too many places.  Bad is what fails twice,
+ * with a pause between.
+ */
+#include "fs/data/failure.h"
+
+#include <errno.h>
+
+#include "base/msg.h"
+
+#define MAX_BADS 64u		/* looked at at once, or waiting */
+#define MAX_RANGES 32u		/* bad ones of one write */
+#define MAX_HALVES 32u		/* halves of halves that wait */
+
+static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
+
+struct bad_range {
+	uint64_t sector, n;
+};
+
+struct bad {
+	struct files *files;
+	struct list link;		/* files->suspects, while it waits */
+	uint64_t due_ns;
+	struct bad_range whole;
+	unsigned failures;		/* how often it was looked at in vain */
+	bool again;			/* what was found is looked at again */
+	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
+	unsigned todo_n, found_n;
+	bool some_good, too_many;
+	struct queue_request req;
+	struct iovec iov[];
+};
+
+static void bad_over(struct bad *bad)
+{
+	bad->files->bads--;
+	files_release(bad);
+}
+
+/* ---- Kept for good ---- */
+
+static int bad_run(struct ticket *ticket)
+{
+	struct bad *bad = ticket->state;
+	const struct bad_range *range = &bad->found[bad->found_n - 1];
+	struct key key = key_make(0, ITEM_OWNER, addr_make(0, range->sector));
+	struct owner_item owner = {
+		.sectors = le64_put(range->n), .kind = OWNER_BAD,
+	};
+	struct tree_item item;
+	int rc = tree_get(ticket->txn, key, &item);
+
+	if (rc == 0)
+		return -EUCLEAN;
+	if (rc != -ENOENT)
+		return rc;
+	tree_put(ticket->txn, key, &owner, sizeof(owner));
+	return 0;
+}
+
+static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct bad *bad = ticket->state;
+	const struct bad_range *range = &bad->found[bad->found_n - 1];
+
+	(void)seq;
+	if (!rc)
+		msg_warn("%s: sectors %llu to %llu are bad and not used any "
+			 "more", ticket->fs->disk->name,
+			 (unsigned long long)range->sector,
+			 (unsigned long long)(range->sector + range->n - 1));
+	if (!rc && --bad->found_n) {
+		ticket_again(ticket);
+		return;
+	}
+	ticket_finish(ticket, 0);
+	bad_over(bad);
+}
+
+static const struct ticket_type bad_type = {
+	.name = "bad sectors",
+	.bounds = { .log_bytes = 512 },
+	.paths = 2,
+	.changes = 2,
+	.run = bad_run,
+	.end = bad_end,
+};
+
+/* ---- Which ---- */
+
+static void bad_next(struct bad *bad);
+
+/* A block that is bad; neighbours are one range. */
+static void bad_found(struct bad *bad, const struct bad_range *range)
+{
+	struct bad_range *last = bad->found_n ?
+		&bad->found[bad->found_n - 1] : NULL;
+
+	if (last && last->sector + last->n == range->sector) {
+		last->n += range->n;
+		return;
+	}
+	if (bad->found_n == MAX_RANGES) {
+		bad->too_many = true;
+		return;
+	}
+	bad->found[bad->found_n++] = *range;
+}
+
+/* The first half is looked at first, so ranges are found in order. */
+static void bad_halve(struct bad *bad, const struct bad_range *range)
+{
+	uint64_t middle = (range->sector + range->n / 2) / BLOCK_SECTORS *
+			  BLOCK_SECTORS;
+
+	if (range->n <= BLOCK_SECTORS || middle <= range->sector ||
+	    bad->todo_n + 2 > MAX_HALVES) {
+		bad_found(bad, range);
+		return;
+	}
+	bad->todo[bad->todo_n++] = (struct bad_range){
+		middle, range->sector + range->n - middle };
+	bad->todo[bad->todo_n++] = (struct bad_range){
+		range->sector, middle - range->sector };
+}
+
+static void bad_written(struct disk_request *req)
+{
+	struct bad *bad = req->owner;
+	struct bad_range range = bad->todo[--bad->todo_n];
+
+	if (req->result) {
+		bad_halve(bad, &range);
+	} else {
+		bad->some_good = true;
+		space_give_back(tree_space(bad->files->fs->tree), range.sector,
+				range.n);
+	}
+	bad_next(bad);
+}
+
+static void bad_begin(struct bad *bad)
+{
+	bad->todo[0] = bad->whole;
+	bad->todo_n = 1;
+	if (bad->again)
+		for (bad->todo_n = 0; bad->found_n;)
+			bad->todo[bad->todo_n++] = bad->found[--bad->found_n];
+	bad->found_n = 0;
+	bad->too_many = false;
+	bad_next(bad);
+}
+
+/* The disk may be in trouble, and be well again after a while. */
+static void bad_later(struct bad *bad)
+{
+	struct files *files = bad->files;
+	uint64_t pause_ns;
+	enum fault_step step = fault_next(FAULT_DATA, FAULT_MEDIA,
+					  ++bad->failures, &pause_ns);
+
+	if (step != FAULT_RELOCATE || files->fs->closing) {
+		bad_over(bad);
+		return;
+	}
+	bad->due_ns = env_now_ns(files->fs->env) + pause_ns;
+	list_add(&files->suspects, &bad->link);
+	files_wake_at(files, bad->due_ns);
+}
+
+void bads_run(struct files *files, uint64_t now_ns)
+{
+	bool stop = files->fs->closing || tree_failed(files->fs->tree);
+	struct list *pos, *next;
+	struct bad *bad;
+
+	list_for_each_safe(pos, next, &files->suspects) {
+		bad = list_entry(pos, struct bad, link);
+		if (!stop && bad->due_ns > now_ns) {
+			files_wake_at(files, bad->due_ns);
+			continue;
+		}
+		list_del(&bad->link);
+		if (stop)
+			bad_over(bad);
+		else
+			bad_begin(bad);
+	}
+}
+
+static void bad_next(struct bad *bad)
+{
+	const struct bad_range *range;
+	struct files *files = bad->files;
+	uint64_t off, part;
+	unsigned n = 0;
+
+	if (!bad->todo_n) {
+		if (!bad->some_good) {
+			bad_later(bad);
+			return;
+		}
+		/* Was that the place, or trouble that is just over? */
+		if (bad->found_n && !bad->too_many && !bad->again) {
+			bad->again = true;
+			bad_later(bad);
+			return;
+		}
+		if (!bad->found_n || bad->too_many ||
+		    ticket_start(files->fs, &bad_type, NULL, bad))
+			bad_over(bad);
+		return;
+	}
+	range = &bad->todo[bad->todo_n - 1];
+	for (off = 0; off < range->n; off += part) {
+		part = range->n - off;
+		part = part < BLOCK_SECTORS ? part : BLOCK_SECTORS;
+		bad->iov[n++] = (struct iovec){ (void *)zeros,
+						part * SECTOR_BYTES };
+	}
+	bad->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = range->sector,
+			.sectors = (uint32_t)range->n, .iov = bad->iov,
+			.iov_n = n, .done = bad_written, .owner = bad,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	queue_submit(files->fs->queue, &bad->req);
+}
+
+void bad_suspect(struct files *files, uint64_t sector, uint64_t n)
+{
+	size_t blocks = n / BLOCK_SECTORS + 1;
+	struct bad *bad;
+
+	if (files->bads >= MAX_BADS || tree_failed(files->fs->tree))
+		return;
+	bad = files_alloc(files, sizeof(*bad) + blocks * sizeof(bad->iov[0]));
+	if (!bad)
+		return;
+	bad->files = files;
+	list_init(&bad->link);
+	bad->whole = (struct bad_range){ sector, n };
+	files->bads++;
+	bad_begin(bad);
+}

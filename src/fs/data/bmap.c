@@ -1,0 +1,599 @@
+/*
+ * bmap.c - extents and checksums of a file, in the tree.
+ *
+ * A change of the mapping is planned over resident items and then applied: the
+ * extents that are met, and neighbours that continue the new ones, are taken
+ * out (`old`), what remains of them is joined with the new pieces and cut again
+ * so that each lies in one track or is a run of whole tracks (`new`); what is
+ * in both lists is left alone.  Each extent has exactly one OWNER item.
+ *
+ * 1. A file block is mapped wholly or not at all, by one extent or several.
+ * 2. A plan that would meet too many nodes is shortened to fewer blocks.
+ * 3. A 64-KiB piece with one sum gets sums for each block before some of its
+ *    blocks change; for that the others must be in memory, verified.
+ */
+#include "fs/data/file_data.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+
+/* ---- Lookups ---- */
+
+static int extent_of(struct ticket *ticket, const struct tree_item *item,
+		     struct extent *extent)
+{
+	const struct extent_item *value = item->value;
+	char text[64];
+
+	extent->off = item->key.off;
+	extent->addr = le64_get(value->addr);
+	extent->n = le64_get(value->sectors);
+	extent->flags = le32_get(value->flags);
+	if (item->bytes == sizeof(*value) && extent->n &&
+	    extent->off + extent->n > extent->off &&
+	    addr_sector(extent->addr) + extent->n <=
+	    ticket->fs->disk->limits.sectors)
+		return 0;
+	msg_error("%s: extent %s lies outside the disk",
+		  ticket->fs->disk->name,
+		  key_text(item->key, text, sizeof(text)));
+	return -EUCLEAN;
+}
+
+int map_extent_before(struct ticket *ticket, uint64_t ino, uint64_t sector,
+		      struct extent *extent)
+{
+	struct tree_item item;
+	int rc;
+
+	if (sector == 0)
+		return -ENOENT;
+	rc = tree_seek_le(ticket->txn, key_make(ino, ITEM_EXTENT, sector - 1),
+			  key_make(ino, ITEM_EXTENT, 0), &item);
+	return rc ? rc : extent_of(ticket, &item, extent);
+}
+
+int map_extent(struct ticket *ticket, uint64_t ino, uint64_t sector,
+	       struct extent *extent)
+{
+	struct tree_item item;
+	int rc;
+
+	rc = tree_seek_le(ticket->txn, key_make(ino, ITEM_EXTENT, sector),
+			  key_make(ino, ITEM_EXTENT, 0), &item);
+	if (rc == 0) {
+		rc = extent_of(ticket, &item, extent);
+		if (rc || extent->off + extent->n > sector)
+			return rc;
+	} else if (rc != -ENOENT) {
+		return rc;
+	}
+	rc = tree_seek_ge(ticket->txn, key_make(ino, ITEM_EXTENT, sector),
+			  key_make(ino, ITEM_EXTENT, UINT64_MAX), &item);
+	return rc ? rc : extent_of(ticket, &item, extent);
+}
+
+/* ---- Plans ---- */
+
+static uint64_t extent_end(const struct extent *extent)
+{
+	return extent->off + extent->n;
+}
+
+/* Does b go on where a ends, in the file and on the disk? */
+static bool extent_joins(const struct extent *a, const struct extent *b)
+{
+	return extent_end(a) == b->off && a->addr + a->n == b->addr &&
+	       a->flags == b->flags;
+}
+
+/* Adds to the new list; joins and cuts come later. */
+static void plan_add(struct map_plan *plan, struct extent extent)
+{
+	struct extent *last = plan->new_n ? &plan->new[plan->new_n - 1] : NULL;
+
+	if (!extent.n)
+		return;
+	if (last && extent_joins(last, &extent)) {
+		last->n += extent.n;
+		return;
+	}
+	assert(plan->new_n < MAP_NEW);
+	plan->new[plan->new_n++] = extent;
+}
+
+/* Cuts what is in `new` so that it respects the tracks. */
+static void plan_cut(struct ticket *ticket, struct map_plan *plan)
+{
+	struct extent list[MAP_NEW], part;
+	unsigned i, n = plan->new_n;
+	uint64_t end;
+
+	memcpy(list, plan->new, sizeof(list));
+	plan->new_n = 0;
+	for (i = 0; i < n; i++) {
+		part = list[i];
+		end = part.addr + part.n;
+		while (part.addr < end) {
+			part.n = alloc_cut(ticket->fs->alloc, part.addr, end) -
+				 part.addr;
+			assert(plan->new_n < MAP_NEW);
+			plan->new[plan->new_n++] = part;
+			part.addr += part.n;
+			part.off += part.n;
+		}
+	}
+}
+
+static bool plan_has(const struct extent *list, unsigned n,
+		     const struct extent *extent)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++)
+		if (list[i].off == extent->off && list[i].n == extent->n &&
+		    list[i].addr == extent->addr &&
+		    list[i].flags == extent->flags)
+			return true;
+	return false;
+}
+
+static struct key owner_key(const struct extent *extent)
+{
+	return key_make(0, ITEM_OWNER, extent->addr);
+}
+
+static bool owner_is(const struct tree_item *item, uint64_t ino,
+		     const struct extent *extent)
+{
+	const struct owner_item *owner = item->value;
+
+	return owner->kind == OWNER_DATA && le64_get(owner->ino) == ino &&
+	       le64_get(owner->off) == extent->off &&
+	       le64_get(owner->sectors) == extent->n;
+}
+
+static bool plan_frees(const struct map_plan *plan, uint64_t addr)
+{
+	unsigned i;
+
+	for (i = 0; i < plan->old_n; i++)
+		if (plan->old[i].addr == addr)
+			return true;
+	return false;
+}
+
+static int owner_wrong(struct ticket *ticket, const struct extent *extent)
+{
+	char text[64];
+
+	msg_error("%s: an extent and owner item %s do not agree",
+		  ticket->fs->disk->name,
+		  key_text(owner_key(extent), text, sizeof(text)));
+	return -EUCLEAN;
+}
+
+/* What is given up must be this file's, or another would lose its room; what
+ * is taken nobody's. */
+static int plan_owners(struct ticket *ticket, uint64_t ino,
+		       const struct map_plan *plan, bool old)
+{
+	const struct extent *list = old ? plan->old : plan->new;
+	unsigned i, n = old ? plan->old_n : plan->new_n;
+	struct tree_item item;
+	int rc, miss = 0;
+
+	for (i = 0; i < n; i++) {
+		rc = tree_get(ticket->txn, owner_key(&list[i]), &item);
+		if (rc == -EAGAIN) {
+			miss = rc;
+			continue;
+		}
+		if (rc && rc != -ENOENT)
+			return rc;
+		if (old ? rc || !owner_is(&item, ino, &list[i]) :
+			  !rc && !plan_frees(plan, list[i].addr))
+			return owner_wrong(ticket, &list[i]);
+	}
+	return miss;
+}
+
+/* May another extent be met?  Each needs its own leaf and its owner's, and so
+ * do the pieces it may leave. */
+static bool plan_room(struct ticket *ticket, const struct map_plan *plan)
+{
+	unsigned room = tree_txn_room(ticket->txn);
+
+	return plan->old_n < MAP_OLD / 2 &&
+	       (plan->old_n < 3 || room > 4 * (plan->old_n + 4));
+}
+
+/*
+ * The extents before that may go on in the new ones: the last, which may end
+ * inside a track, and the whole tracks before that.
+ */
+static int plan_before(struct ticket *ticket, uint64_t ino,
+		       struct map_plan *plan)
+{
+	struct extent last, before;
+	int rc;
+
+	rc = map_extent_before(ticket, ino, plan->off, &last);
+	if (rc || extent_end(&last) != plan->off)
+		return rc == -ENOENT ? 0 : rc;
+	rc = map_extent_before(ticket, ino, last.off, &before);
+	if (rc && rc != -ENOENT)
+		return rc;
+	if (rc == 0 && extent_joins(&before, &last))
+		plan->old[plan->old_n++] = before;
+	plan->old[plan->old_n++] = last;
+	return 0;
+}
+
+/*
+ * Collects the extents met by [off, off + n), and the neighbour before.  May
+ * shorten the plan, to whole blocks.
+ */
+static int plan_old(struct ticket *ticket, uint64_t ino, struct map_plan *plan,
+		    bool neighbours)
+{
+	uint64_t sector = plan->off, end = plan->off + plan->n;
+	struct extent extent;
+	int rc;
+
+	plan->old_n = 0;
+	if (neighbours) {
+		rc = plan_before(ticket, ino, plan);
+		if (rc)
+			return rc;
+	}
+	while (sector < end + neighbours) {
+		rc = map_extent(ticket, ino, sector, &extent);
+		if (rc == -ENOENT ||
+		    (rc == 0 && extent.off >= end + neighbours))
+			return 0;
+		if (rc)
+			return rc;
+		if (!plan_room(ticket, plan) && extent.off < end) {
+			end = extent.off / BLOCK_SECTORS * BLOCK_SECTORS;
+			if (end <= plan->off)
+				return -E2BIG;
+			plan->n = end - plan->off;
+			return 0;
+		}
+		plan->old[plan->old_n++] = extent;
+		sector = extent_end(&extent);
+	}
+	return 0;
+}
+
+/* What is left of the old extents, with the pieces between. */
+static void plan_new(struct map_plan *plan, const struct extent *pieces,
+		     unsigned pieces_n)
+{
+	uint64_t end = plan->off + plan->n;
+	struct extent part;
+	unsigned i;
+
+	plan->new_n = 0;
+	for (i = 0; i < plan->old_n; i++) {
+		part = plan->old[i];
+		if (part.off >= plan->off)
+			break;
+		if (extent_end(&part) > plan->off)
+			part.n = plan->off - part.off;
+		plan_add(plan, part);
+	}
+	for (i = 0; i < pieces_n && pieces[i].off < end; i++) {
+		part = pieces[i];
+		if (extent_end(&part) > end)
+			part.n = end - part.off;
+		if (extent_end(&part) <= plan->off)
+			continue;
+		if (part.off < plan->off) {
+			part.n -= plan->off - part.off;
+			part.addr += plan->off - part.off;
+			part.off = plan->off;
+		}
+		plan_add(plan, part);
+	}
+	for (i = 0; i < plan->old_n; i++) {
+		part = plan->old[i];
+		if (extent_end(&part) <= end)
+			continue;
+		if (part.off < end) {
+			part.n -= end - part.off;
+			part.addr += end - part.off;
+			part.off = end;
+		}
+		plan_add(plan, part);
+	}
+}
+
+/* What stays as it is needs no change. */
+static void plan_trim(struct map_plan *plan)
+{
+	struct extent old[MAP_OLD];
+	unsigned i, n = 0, m = 0;
+
+	for (i = 0; i < plan->old_n; i++)
+		if (!plan_has(plan->new, plan->new_n, &plan->old[i]))
+			old[n++] = plan->old[i];
+	for (i = 0; i < plan->new_n; i++)
+		if (!plan_has(plan->old, plan->old_n, &plan->new[i]))
+			plan->new[m++] = plan->new[i];
+	memcpy(plan->old, old, n * sizeof(*old));
+	plan->old_n = n;
+	plan->new_n = m;
+}
+
+int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
+	      const struct extent *pieces, unsigned pieces_n,
+	      struct map_plan *plan)
+{
+	struct tree_item item;
+	unsigned i;
+	int rc, miss;
+
+	plan->off = off;
+	plan->n = n;
+	rc = plan_old(ticket, ino, plan, pieces_n > 0);
+	if (rc)
+		return rc;
+	plan_new(plan, pieces, pieces_n);
+	plan_cut(ticket, plan);
+	plan_trim(plan);
+	miss = plan_owners(ticket, ino, plan, true);
+	if (miss && miss != -EAGAIN)
+		return miss;
+	rc = plan_owners(ticket, ino, plan, false);
+	if (rc)
+		return rc;
+	for (i = 0; i < plan->new_n; i++) {
+		rc = tree_get(ticket->txn, key_make(ino, ITEM_EXTENT,
+						    plan->new[i].off), &item);
+		if (rc == -EAGAIN)
+			miss = rc;
+		else if (rc && rc != -ENOENT)
+			return rc;
+	}
+	return miss;
+}
+
+void map_apply(struct ticket *ticket, uint64_t ino,
+	       const struct map_plan *plan, struct inode_item *item)
+{
+	uint64_t sectors = le64_get(item->sectors);
+	const struct extent *extent;
+	struct extent_item value;
+	struct owner_item owner;
+	unsigned i;
+
+	for (i = 0; i < plan->old_n; i++) {
+		extent = &plan->old[i];
+		tree_del(ticket->txn, key_make(ino, ITEM_EXTENT, extent->off));
+		tree_del(ticket->txn, owner_key(extent));
+		sectors -= sectors < extent->n ? sectors : extent->n;
+	}
+	for (i = 0; i < plan->new_n; i++) {
+		extent = &plan->new[i];
+		value = (struct extent_item){
+			.addr = le64_put(extent->addr),
+			.sectors = le64_put(extent->n),
+			.flags = le32_put(extent->flags),
+		};
+		owner = (struct owner_item){
+			.sectors = le64_put(extent->n),
+			.kind = OWNER_DATA,
+			.ino = le64_put(ino),
+			.off = le64_put(extent->off),
+		};
+		tree_put(ticket->txn, key_make(ino, ITEM_EXTENT, extent->off),
+			 &value, sizeof(value));
+		tree_put(ticket->txn, owner_key(extent), &owner, sizeof(owner));
+		sectors += extent->n;
+	}
+	item->sectors = le64_put(sectors);
+}
+
+/* ---- Checksums ---- */
+
+static struct key window_key(uint64_t ino, uint64_t window)
+{
+	return key_make(ino, ITEM_CSUM, window * TRAX_CSUM_WINDOW_BLOCKS);
+}
+
+int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
+	       struct csum_window *out)
+{
+	struct tree_item item;
+	char text[64];
+	const char *why;
+	int rc = tree_get(ticket->txn, window_key(ino, window), &item);
+
+	memset(out, 0, sizeof(*out));
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	why = csum_window_decode(item.value, item.bytes, out);
+	if (!why)
+		return 0;
+	msg_error("%s: item %s: %s", ticket->fs->disk->name,
+		  key_text(item.key, text, sizeof(text)), why);
+	return -EUCLEAN;
+}
+
+/* Blocks of the p-th piece of a window that a change covers. */
+static uint16_t sums_bits(const struct map_sums *sums, uint64_t window,
+			  unsigned p)
+{
+	uint64_t base = window * TRAX_CSUM_WINDOW_BLOCKS + p * PIECE_BLOCKS;
+	uint64_t end = sums->first + sums->n;
+	unsigned lo, hi;
+
+	if (base + PIECE_BLOCKS <= sums->first || base >= end)
+		return 0;
+	lo = sums->first > base ? (unsigned)(sums->first - base) : 0;
+	hi = end < base + PIECE_BLOCKS ? (unsigned)(end - base) : PIECE_BLOCKS;
+	return (uint16_t)((1u << hi) - (1u << lo));
+}
+
+/* Is the rest of a piece with one sum in memory? */
+static bool sums_known(const struct file *file, uint64_t piece, uint16_t bits)
+{
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (!(bits & 1u << i) &&
+		    !piece_block(file, piece * PIECE_BLOCKS + i))
+			return false;
+	return true;
+}
+
+static int sums_want(struct file *file, uint64_t piece, struct need *need)
+{
+	int rc;
+
+	need_end(need);
+	need->file = file;
+	need->first = piece * PIECE_BLOCKS;
+	need->n = PIECE_BLOCKS;
+	need->tree = true;
+	rc = need_start(need);
+	if (rc == 0)
+		return -EUCLEAN; /* a sum for blocks that are not on the disk */
+	return rc == -EINPROGRESS ? TICKET_WAIT : rc;
+}
+
+int map_sums_probe(struct ticket *ticket, struct file *file,
+		   const struct map_sums *sums, struct need *need)
+{
+	uint64_t w = sums->first / TRAX_CSUM_WINDOW_BLOCKS;
+	uint64_t last = (sums->first + sums->n - 1) / TRAX_CSUM_WINDOW_BLOCKS;
+	struct csum_window window;
+	uint16_t bits;
+	unsigned p;
+	int rc, miss = 0;
+
+	for (; w <= last; w++) {
+		rc = map_window(ticket, file->ino, w, &window);
+		if (rc == -EAGAIN)
+			miss = rc;
+		else if (rc)
+			return rc;
+		for (p = 0; p < TRAX_CSUM_PIECES && !rc && !miss; p++) {
+			bits = sums_bits(sums, w, p);
+			if (!bits || bits == UINT16_MAX ||
+			    !(window.coarse & 1u << p))
+				continue;
+			if (!sums_known(file, w * TRAX_CSUM_PIECES + p, bits))
+				return sums_want(file,
+						 w * TRAX_CSUM_PIECES + p,
+						 need);
+		}
+	}
+	return miss;
+}
+
+/* A piece with one sum gets one for each block. */
+static void sums_refine(struct file *file, struct csum_window *window,
+			unsigned p, uint64_t piece, uint16_t bits)
+{
+	uint64_t block = piece * PIECE_BLOCKS;
+	unsigned i;
+
+	if (!(window->coarse & 1u << p))
+		return;
+	window->coarse &= ~(1u << p);
+	window->mask[p] = UINT16_MAX;
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (!(bits & 1u << i))
+			window->sum[p][i] =
+				csum(piece_block(file, block + i),
+				     BLOCK_BYTES);
+}
+
+static void sums_piece(struct file *file, const struct map_sums *sums,
+		       struct csum_window *window, uint64_t w, unsigned p)
+{
+	uint64_t piece = w * TRAX_CSUM_PIECES + p;
+	uint16_t bits = sums_bits(sums, w, p);
+	unsigned i;
+
+	if (!bits)
+		return;
+	if (bits == UINT16_MAX && sums->coarse) {
+		window->present |= 1u << p;
+		window->coarse |= 1u << p;
+		window->mask[p] = 0;
+		window->sum[p][0] = sums->coarse(sums->arg,
+			(unsigned)(piece * PIECE_BLOCKS - sums->first));
+		return;
+	}
+	sums_refine(file, window, p, piece, bits);
+	if (!(window->present & 1u << p))
+		window->mask[p] = 0;
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (bits & 1u << i && sums->fine)
+			window->sum[p][i] = sums->fine(sums->arg,
+				(unsigned)(piece * PIECE_BLOCKS + i -
+					   sums->first));
+	if (sums->fine)
+		window->mask[p] |= bits;
+	else
+		window->mask[p] &= ~bits;
+	if (window->mask[p])
+		window->present |= 1u << p;
+	else
+		window->present &= ~(1u << p);
+}
+
+void map_refine(struct ticket *ticket, uint64_t ino, uint64_t w, unsigned p,
+		const uint64_t *sum)
+{
+	uint8_t buf[TRAX_MAX_ITEM_BYTES];
+	struct csum_window window;
+	int rc = map_window(ticket, ino, w, &window);
+
+	assert(rc == 0);
+	if (!(window.coarse & 1u << p))
+		return;
+	window.coarse &= ~(1u << p);
+	window.mask[p] = UINT16_MAX;
+	memcpy(window.sum[p], sum, sizeof(window.sum[p]));
+	tree_put(ticket->txn, window_key(ino, w), buf,
+		 csum_window_encode(&window, buf));
+}
+
+void map_sums_apply(struct ticket *ticket, struct file *file,
+		    const struct map_sums *sums)
+{
+	uint64_t w = sums->first / TRAX_CSUM_WINDOW_BLOCKS;
+	uint64_t last = (sums->first + sums->n - 1) / TRAX_CSUM_WINDOW_BLOCKS;
+	uint8_t buf[TRAX_MAX_ITEM_BYTES];
+	struct csum_window window;
+	struct tree_item item;
+	size_t bytes;
+	unsigned p;
+
+	for (; w <= last; w++) {
+		int rc = map_window(ticket, file->ino, w, &window);
+		bool there = tree_get(ticket->txn, window_key(file->ino, w),
+				      &item) == 0;
+
+		assert(rc == 0);
+		for (p = 0; p < TRAX_CSUM_PIECES; p++)
+			sums_piece(file, sums, &window, w, p);
+		bytes = csum_window_encode(&window, buf);
+		if (bytes)
+			tree_put(ticket->txn, window_key(file->ino, w), buf,
+				 bytes);
+		else if (there)
+			tree_del(ticket->txn, window_key(file->ino, w));
+	}
+	pieces_changed(file, sums->first, sums->n);
+}

@@ -1,0 +1,1441 @@
+/*
+ * cache_chunk.c - what the disk holds of files, verified, in pieces of 64 KiB.
+ *
+ *   fetch:  wanted -> [ticket: extents, sums] -> [reads] -> verified -> valid
+ *                          ^                                    |
+ *                          +--- sum wrong: looked up again -----+
+ *
+ * 1. A piece is pinned by needs and by fetches; all others are in the LRU list
+ *    and may go at any time.
+ * 2. A transaction that changes blocks tells pieces_changed: valid bits go, and
+ *    what is being read of them is not believed (stale).
+ * 3. A need gets all its pieces or none, first come first served, so needs
+ *    never wait for each other.
+ * 4. A sum that is wrong is damage only when the mapping was looked up again
+ *    and the place was read once more.
+ * 5. The first time the queue may take a copy instead, where one holds all of a
+ *    segment; then the original is read, twice; then each of the copies.
+ */
+#include "fs/op/errors.h"
+#include "fs/data/heal.h"
+#include "fs/place/gap_readahead.h"
+#include "fs/replica/replica.h"
+#include "fs/replica/replica_readahead.h"
+#include "fs/replica/access_trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+
+#define FETCH_TRIES 3
+#define AHEAD_PART 4u	/* reading ahead leaves a quarter of the pieces alone */
+
+struct fetch_segment {
+	uint64_t addr, off, n;	/* sectors */
+	uint64_t first, end;	/* of the extent that it is of, on the disk */
+	uint64_t copies[QUEUE_COPIES];
+	unsigned copies_n;
+	struct run_want want;
+	uint64_t watched;	/* number of the read, see access_trace.h */
+	uint64_t skip;		/* sectors before what was asked for */
+	uint64_t begun_ns;
+	struct queue_request req;
+};
+
+struct fetch_piece {
+	struct piece *piece;
+	uint16_t want;		/* blocks to be read */
+	uint16_t asked;		/* of these, for somebody: all but where one
+				 * sum is for more */
+	bool claimed;		/* they are busy for this fetch */
+	uint16_t mapped;	/* of these, with data on disk */
+	uint16_t mask;		/* that have a sum */
+	uint16_t copied;	/* that have a copy */
+	bool coarse;
+	uint64_t sum[PIECE_BLOCKS];
+};
+
+struct fetch {
+	struct list link;	/* files->broken */
+	struct list in_file;	/* file->fetches */
+	struct file *file;
+	enum queue_class class;
+	uint64_t first;		/* index of piece 0 */
+	unsigned pieces;
+	struct fetch_piece piece[NEED_PIECES];
+	unsigned segments, outstanding, tries;
+	unsigned copies_n;	/* of any segment, at most */
+	bool background;	/* no user's read */
+	bool guess;		/* nobody may ever want it */
+	/* The copies that were read the first time. */
+	struct copy_read {
+		uint64_t off, n, sector;
+	} copy[FETCH_SEGMENTS];
+	unsigned copied;
+	int rc;
+	struct fetch_segment segment[FETCH_SEGMENTS];
+	struct iovec iov[FETCH_SEGMENTS + NEED_PIECES];
+};
+
+/* ---- Pieces ---- */
+
+static struct piece *piece_find(const struct file *file, uint64_t index)
+{
+	return file->pieces ? map_get(file->pieces, index) : NULL;
+}
+
+const void *piece_block(const struct file *file, uint64_t index)
+{
+	struct piece *piece = piece_find(file, index / PIECE_BLOCKS);
+	unsigned i = index % PIECE_BLOCKS;
+
+	if (!piece || !(piece->valid & 1u << i))
+		return NULL;
+	return piece->data + (size_t)i * BLOCK_BYTES;
+}
+
+/* Only what nobody pins and nothing reads into. */
+static void piece_drop(struct piece *piece)
+{
+	struct file *file = piece->file;
+	struct files *files = file->files;
+
+	map_del(file->pieces, piece->index);
+	list_del(&piece->lru);
+	piece->file = NULL;
+	list_add(&files->piece_free, &piece->lru);
+	file_unused(file);
+}
+
+static void piece_rest(struct piece *piece)
+{
+	if (piece->pins)
+		return;
+	list_del(&piece->lru);
+	if (piece->valid)
+		list_add(&piece->file->files->lru, &piece->lru);
+	else
+		piece_drop(piece);
+}
+
+static struct piece *piece_get(struct file *file, uint64_t index)
+{
+	struct files *files = file->files;
+	struct piece *piece = piece_find(file, index);
+	uint8_t *data;
+
+	if (piece)
+		return piece;
+	if (!file->pieces)
+		file->pieces = map_new();
+	if (!file->pieces)
+		return NULL;
+	if (list_empty(&files->piece_free) && !list_empty(&files->lru)) {
+		piece = list_first(&files->lru, struct piece, lru);
+		piece_drop(piece);
+	}
+	piece = list_first(&files->piece_free, struct piece, lru);
+	if (!piece || map_put(file->pieces, index, piece))
+		return NULL;
+	list_del(&piece->lru);
+	data = piece->data;
+	*piece = (struct piece){ .file = file, .index = index, .data = data };
+	list_init(&piece->lru);
+	return piece;
+}
+
+static void piece_changed(struct piece *piece, uint64_t first, uint64_t end)
+{
+	uint64_t base = piece->index * PIECE_BLOCKS;
+	uint16_t bits = 0;
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (base + i >= first && base + i < end)
+			bits |= 1u << i;
+	piece->valid &= ~bits;
+	piece->ahead &= ~bits;
+	piece->stale |= bits & piece->reading;
+}
+
+void pieces_changed(struct file *file, uint64_t first, uint64_t n)
+{
+	uint64_t index = first / PIECE_BLOCKS, end = first + n;
+	struct piece *piece;
+	size_t pos = 0;
+
+	if (!file->pieces || !map_count(file->pieces))
+		return;
+	if (n / PIECE_BLOCKS > map_count(file->pieces)) {
+		while ((piece = map_next(file->pieces, &pos, &index)))
+			piece_changed(piece, first, end);
+		return;
+	}
+	for (; index * PIECE_BLOCKS < end; index++) {
+		piece = piece_find(file, index);
+		if (piece)
+			piece_changed(piece, first, end);
+	}
+}
+
+void pieces_passed(struct file *file, uint64_t first, uint64_t end)
+{
+	uint64_t index = (first + PIECE_BLOCKS - 1) / PIECE_BLOCKS;
+	struct piece *piece;
+
+	for (; (index + 1) * PIECE_BLOCKS <= end; index++) {
+		piece = piece_find(file, index);
+		if (!piece || piece->pins || piece->reading)
+			continue;
+		list_del(&piece->lru);
+		list_add_front(&file->files->lru, &piece->lru);
+	}
+}
+
+/* ---- Needs ---- */
+
+/* Blocks of need->pieces[p] that it wants. */
+static uint16_t need_bits(const struct need *need, unsigned p)
+{
+	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
+	uint16_t bits = 0;
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++)
+		if (base + i >= need->first && base + i < need->first + need->n)
+			bits |= 1u << i;
+	return bits;
+}
+
+static unsigned need_pieces(const struct need *need)
+{
+	uint64_t last = need->first + need->n - 1;
+
+	return (unsigned)(last / PIECE_BLOCKS - need->first / PIECE_BLOCKS) + 1;
+}
+
+/* Of the blocks wanted in piece p, those that are neither blocks nor valid. */
+static uint16_t need_missing(const struct need *need, unsigned p)
+{
+	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
+	uint16_t bits = need_bits(need, p);
+	const struct block *block;
+
+	if (need->pieces[p])
+		bits &= ~need->pieces[p]->valid;
+	if (!bits || !need->file->blocks)
+		return bits;
+	block = block_at_or_after(need->file, base);
+	for (; block && block->index < base + PIECE_BLOCKS; block = block->next)
+		if (!need->tree || block->hold)
+			bits &= ~(1u << (block->index - base));
+	return bits;
+}
+
+bool need_ok(const struct need *need)
+{
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++)
+		if (need_missing(need, p))
+			return false;
+	return true;
+}
+
+const void *need_block(const struct need *need, uint64_t index)
+{
+	const struct block *block = block_find(need->file, index);
+	const struct piece *piece;
+	unsigned i = index % PIECE_BLOCKS;
+
+	if (block)
+		return block->data;
+	piece = need->pieces[index / PIECE_BLOCKS - need->first / PIECE_BLOCKS];
+	if (!piece || !(piece->valid & 1u << i))
+		return NULL;
+	return piece->data + (size_t)i * BLOCK_BYTES;
+}
+
+static void need_unpin(struct need *need)
+{
+	struct piece *piece;
+	unsigned p;
+
+	for (p = 0; p < NEED_PIECES; p++) {
+		piece = need->pieces[p];
+		need->pieces[p] = NULL;
+		if (piece && --piece->pins == 0)
+			piece_rest(piece);
+	}
+}
+
+/* All the pieces that hold something not in blocks, or none. */
+static bool need_pin(struct need *need)
+{
+	struct piece *piece;
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++) {
+		if (need->pieces[p] || !need_missing(need, p))
+			continue;
+		piece = piece_get(need->file,
+				  need->first / PIECE_BLOCKS + p);
+		if (!piece) {
+			need_unpin(need);
+			return false;
+		}
+		list_del(&piece->lru);
+		piece->pins++;
+		need->pieces[p] = piece;
+	}
+	return true;
+}
+
+static void fetch_raise(struct fetch *fetch);
+static void fetch_start(struct file *file, uint64_t first_piece,
+			unsigned pieces, const uint16_t *want, bool background);
+
+/* Starts reading what is missing and not on its way.  0: nothing missing. */
+/* What is being read ahead is waited for from now on. */
+static void need_raise(const struct need *need, const uint16_t *missing)
+{
+	const uint64_t first = need->first / PIECE_BLOCKS;
+	struct fetch *fetch;
+	struct list *pos;
+	unsigned p;
+
+	list_for_each(pos, &need->file->fetches) {
+		fetch = list_entry(pos, struct fetch, in_file);
+		if (fetch->class != QUEUE_READ_AHEAD)
+			continue;
+		for (p = 0; p < need_pieces(need); p++)
+			if (first + p - fetch->first < fetch->pieces &&
+			    missing[p] & fetch->piece[first + p -
+						      fetch->first].want)
+				break;
+		if (p < need_pieces(need))
+			fetch_raise(fetch);
+	}
+}
+
+static int need_fetch(struct need *need)
+{
+	uint16_t want[NEED_PIECES], read[NEED_PIECES];
+	unsigned p, n = need_pieces(need);
+	uint16_t missing, all = 0, any = 0, reading = 0;
+
+	for (p = 0; p < n; p++) {
+		missing = need_missing(need, p);
+		want[p] = read[p] = 0;
+		any |= missing;
+		if (!missing)
+			continue;
+		if (missing & need->pieces[p]->failed)
+			return -EIO;
+		want[p] = missing & ~need->pieces[p]->reading;
+		read[p] = missing & need->pieces[p]->reading;
+		all |= want[p];
+		reading |= read[p];
+	}
+	if (reading && !need->background)
+		need_raise(need, read);
+	if (all)
+		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
+			    need->background);
+	for (p = 0; p < n; p++)
+		if (want[p] && want[p] & need->pieces[p]->failed)
+			return -EIO;	/* it could not even be started */
+	return any ? -EINPROGRESS : 0;
+}
+
+/* Fails only what was tried for this need. */
+static void need_forgive(struct need *need)
+{
+	unsigned p;
+
+	for (p = 0; p < NEED_PIECES; p++)
+		if (need->pieces[p])
+			need->pieces[p]->failed &= need->pieces[p]->reading;
+}
+
+int need_start(struct need *need)
+{
+	struct files *files = need->file->files;
+	int rc;
+
+	need->waiting = false;
+	memset(need->pieces, 0, sizeof(need->pieces));
+	if (need_ok(need))
+		return 0;
+	if (!list_empty(&files->starved) || !need_pin(need)) {
+		need->waiting = true;
+		list_add(&files->starved, &need->link);
+		return -EINPROGRESS;
+	}
+	need_forgive(need);
+	rc = need_fetch(need);
+	if (rc == -EINPROGRESS) {
+		need->waiting = true;
+		list_add(&need->file->needs, &need->link);
+	} else if (rc) {
+		need_unpin(need);
+	}
+	return rc;
+}
+
+static void need_ready(struct need *need, int rc)
+{
+	list_del(&need->link);
+	need->waiting = false;
+	if (rc)
+		need_unpin(need);
+	need->ready(need, rc);
+}
+
+/* Those that got no pieces try again, in order. */
+static void needs_feed(struct files *files)
+{
+	struct need *need;
+	int rc;
+
+	while ((need = list_first(&files->starved, struct need, link))) {
+		if (!need_pin(need))
+			return;
+		need_forgive(need);
+		list_del(&need->link);
+		list_add(&need->file->needs, &need->link);
+		rc = need_fetch(need);
+		if (rc != -EINPROGRESS)
+			need_ready(need, rc);
+	}
+}
+
+void need_end(struct need *need)
+{
+	if (need->waiting) {
+		list_del(&need->link);
+		need->waiting = false;
+	}
+	need_unpin(need);
+	needs_feed(need->file->files);
+}
+
+void needs_wake(struct file *file)
+{
+	struct list ready, *pos, *tmp;
+	struct need *need;
+	int rc;
+
+	list_init(&ready);
+	list_for_each_safe(pos, tmp, &file->needs) {
+		list_del(pos);
+		list_add(&ready, pos);
+	}
+	while ((need = list_first(&ready, struct need, link))) {
+		list_del(&need->link);
+		list_add(&file->needs, &need->link);
+		/* What was in blocks may have been written and dropped. */
+		if (!need_pin(need)) {
+			list_del(&need->link);
+			list_add(&file->files->starved, &need->link);
+			continue;
+		}
+		rc = need_fetch(need);
+		if (rc != -EINPROGRESS)
+			need_ready(need, rc);
+	}
+}
+
+/* ---- Fetch: what is on the disk ---- */
+
+/* Before it is looked up where they are: they may become another fetch's. */
+static void fetch_wish(struct fetch_piece *fp)
+{
+	fp->piece->reading |= fp->want;
+	fp->piece->failed &= ~fp->want;
+}
+
+static void fetch_claim(struct fetch *fetch)
+{
+	struct fetch_piece *fp;
+
+	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
+		if (!fp->piece)
+			continue;
+		fetch_wish(fp);
+		fp->piece->busy |= fp->want;
+		fp->claimed = true;
+	}
+}
+
+/* Blocks of a piece are not read any more, at least not by this fetch. */
+static void fetch_leave(struct fetch_piece *fp, uint16_t bits)
+{
+	if (fp->claimed)
+		fp->piece->busy &= ~bits;
+	fp->piece->reading &= ~(bits & ~fp->piece->busy);
+	fp->piece->stale &= fp->piece->reading;
+}
+
+static void fetch_unclaim(struct fetch *fetch)
+{
+	struct fetch_piece *fp;
+
+	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
+		if (!fp->piece)
+			continue;
+		fetch_leave(fp, fp->want);
+		fp->claimed = false;
+	}
+}
+
+/* Everything that could be had is valid. */
+static void fetch_over(struct fetch *fetch)
+{
+	struct file *file = fetch->file;
+	struct files *files = file->files;
+	unsigned p;
+
+	file->users++;
+	fetch_unclaim(fetch);
+	if (fetch->rc)
+		for (p = 0; p < fetch->pieces; p++)
+			if (fetch->piece[p].piece)
+				fetch->piece[p].piece->failed |=
+					fetch->piece[p].want;
+	files->fetches--;
+	list_del(&fetch->in_file);
+	needs_wake(file);
+	for (p = 0; p < fetch->pieces; p++) {
+		if (!fetch->piece[p].piece)
+			continue;
+		files->fetch_pieces--;
+		if (--fetch->piece[p].piece->pins == 0)
+			piece_rest(fetch->piece[p].piece);
+	}
+	files_release(fetch);
+	needs_feed(files);
+	file_put(file);
+}
+
+static void fetch_raise(struct fetch *fetch)
+{
+	struct queue *queue = fetch->file->files->fs->queue;
+	unsigned i;
+
+	fetch->class = QUEUE_READ;
+	if (!fetch->outstanding)
+		return;		/* it is being looked up */
+	for (i = 0; i < fetch->segments; i++)
+		queue_raise(queue, &fetch->segment[i].req);
+}
+
+static struct fetch_piece *fetch_piece(struct fetch *fetch, uint64_t block,
+				       unsigned *bit)
+{
+	uint64_t p = block / PIECE_BLOCKS - fetch->first;
+
+	*bit = block % PIECE_BLOCKS;
+	if (block / PIECE_BLOCKS < fetch->first || p >= fetch->pieces ||
+	    !fetch->piece[p].piece)
+		return NULL;
+	return &fetch->piece[p];
+}
+
+/* The sums, and whole pieces where there is one for all of it. */
+static int fetch_sums(struct ticket *ticket, struct fetch *fetch)
+{
+	struct csum_window window;
+	struct fetch_piece *fp;
+	uint64_t have = UINT64_MAX, w;
+	unsigned p, i;
+	int rc = 0, err;
+
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		w = (fetch->first + p) / TRAX_CSUM_PIECES;
+		if (!fp->want || (w == have && rc))
+			continue;
+		if (w != have) {
+			err = map_window(ticket, fetch->file->ino, w, &window);
+			have = w;
+			if (err && err != -EAGAIN)
+				return err;
+			rc = err ? err : rc;
+			if (err)
+				continue;
+		}
+		i = (fetch->first + p) % TRAX_CSUM_PIECES;
+		fp->coarse = window.coarse & 1u << i;
+		fp->mask = fp->coarse ? UINT16_MAX :
+			   window.present & 1u << i ? window.mask[i] : 0;
+		memcpy(fp->sum, window.sum[i], sizeof(fp->sum));
+	}
+	return rc;
+}
+
+/*
+ * Blocks that are in the log only are not on the disk; they are in memory.
+ * Where one sum is for all of a piece, who comes first reads all of it, also
+ * for those who have not looked it up yet.
+ */
+static void fetch_leave_held(struct fetch *fetch)
+{
+	uint64_t base = fetch->first * PIECE_BLOCKS;
+	const struct block *block = block_at_or_after(fetch->file, base);
+	struct fetch_piece *fp;
+	unsigned bit, p;
+
+	fetch_unclaim(fetch);
+	for (; block; block = block->next) {
+		if (block->index >= base + fetch->pieces * PIECE_BLOCKS)
+			break;
+		fp = fetch_piece(fetch, block->index, &bit);
+		if (fp && (block->hold || block->foreign))
+			fp->want &= ~(1u << bit);
+	}
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		if (!fp->piece)
+			continue;
+		fp->want &= ~(fp->piece->busy | fp->piece->valid);
+		if (fp->want && fp->coarse)
+			fp->want = fp->piece->busy ? 0 : UINT16_MAX;
+		fp->piece->stale &= ~fp->want;
+	}
+	fetch_claim(fetch);
+}
+
+/* Cuts what is wanted out of an extent, into segments of wanted blocks.
+ * -E2BIG: there are no segments left for what lies from block *cut on. */
+static int fetch_add(struct fetch *fetch, const struct extent *extent,
+		     uint64_t *cut)
+{
+	uint64_t block = extent->off / BLOCK_SECTORS;
+	uint64_t end = extent->off + extent->n, lo, hi;
+	struct fetch_segment *segment = NULL;
+	struct fetch_piece *fp;
+	unsigned bit;
+
+	if (block < fetch->first * PIECE_BLOCKS)
+		block = fetch->first * PIECE_BLOCKS;
+	for (; block * BLOCK_SECTORS < end; block++) {
+		if (block / PIECE_BLOCKS >= fetch->first + fetch->pieces)
+			return 0;
+		fp = fetch_piece(fetch, block, &bit);
+		if (!fp || !(fp->want & 1u << bit)) {
+			segment = NULL;
+			continue;
+		}
+		lo = block * BLOCK_SECTORS;
+		hi = lo + BLOCK_SECTORS;
+		lo = lo < extent->off ? extent->off : lo;
+		hi = hi > end ? end : hi;
+		fp->mapped |= 1u << bit;
+		if (segment) {
+			segment->n = hi - segment->off;
+			continue;
+		}
+		if (fetch->segments == FETCH_SEGMENTS) {
+			*cut = block;
+			return -E2BIG;
+		}
+		segment = &fetch->segment[fetch->segments++];
+		segment->copies_n = 0;
+		segment->off = lo;
+		segment->n = hi - lo;
+		segment->addr = extent->addr + (lo - extent->off);
+		segment->first = addr_sector(extent->addr);
+		segment->end = segment->first + extent->n;
+	}
+	return 0;
+}
+
+/* Blocks of piece `index` before block `end`. */
+static uint16_t piece_before(uint64_t index, uint64_t end)
+{
+	uint64_t base = index * PIECE_BLOCKS;
+
+	if (end <= base)
+		return 0;
+	if (end >= base + PIECE_BLOCKS)
+		return UINT16_MAX;
+	return (uint16_t)((1u << (end - base)) - 1);
+}
+
+/* What a fetch that ends before block `end` still wants of a piece: of one with
+ * a single checksum all or nothing. */
+static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
+			     uint64_t end)
+{
+	const struct fetch_piece *fp = &fetch->piece[p];
+	uint16_t left = fp->want & piece_before(fetch->first + p, end);
+
+	return fp->coarse && left != UINT16_MAX ? 0 : left;
+}
+
+/*
+ * Blocks from `end` on are left to another fetch.  -EUCLEAN: nothing would be
+ * left to this one, so that reading would never end.  That takes extents of
+ * parts of blocks: blocks of a piece in two extents each fit.
+ */
+static int fetch_cut(struct fetch *fetch, uint64_t end)
+{
+	uint16_t any = 0;
+	unsigned p;
+
+	for (p = 0; p < fetch->pieces; p++)
+		any |= fetch_before(fetch, p, end);
+	if (!any)
+		return -EUCLEAN;
+	fetch_unclaim(fetch);
+	for (p = 0; p < fetch->pieces; p++)
+		fetch->piece[p].want = fetch_before(fetch, p, end);
+	fetch_claim(fetch);
+	return 0;
+}
+
+static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
+{
+	uint64_t sector = fetch->first * PIECE_BLOCKS * BLOCK_SECTORS;
+	uint64_t end = sector + (uint64_t)fetch->pieces * PIECE_BLOCKS *
+			       BLOCK_SECTORS;
+	struct extent extent;
+	uint64_t cut;
+	int rc;
+
+	fetch->segments = 0;
+	while (sector < end) {
+		rc = map_extent(ticket, fetch->file->ino, sector, &extent);
+		if (rc == -ENOENT || (rc == 0 && extent.off >= end))
+			return 0;
+		if (rc)
+			return rc;
+		if (!(extent.flags & EXTENT_UNWRITTEN) &&
+		    fetch_add(fetch, &extent, &cut)) {
+			rc = fetch_cut(fetch, cut);
+			return rc ? rc : fetch_extents(ticket, fetch);
+		}
+		sector = extent.off + extent.n;
+	}
+	return 0;
+}
+
+static int fetch_inline(struct ticket *ticket, struct fetch *fetch)
+{
+	struct fetch_piece *fp = &fetch->piece[0];
+	struct tree_item item;
+	int rc;
+
+	if (!fetch->file->has_inline || fetch->first || !(fp->want & 1))
+		return 0;
+	rc = tree_get(ticket->txn, key_make(fetch->file->ino, ITEM_INLINE, 0),
+		      &item);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc)
+		return rc;
+	memset(fp->piece->data, 0, BLOCK_BYTES);
+	memcpy(fp->piece->data, item.value, item.bytes);
+	fp->piece->valid |= 1;
+	return 0;
+}
+
+/* The places of one segment. */
+static void segment_copies(struct fetch_segment *segment,
+			   const struct replica_copy *found, unsigned n)
+{
+	uint64_t block = segment->off / BLOCK_SECTORS;
+	uint64_t places[TRAX_MAX_REPLICAS];
+	uint64_t skip = segment->off % BLOCK_SECTORS;
+	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
+		       BLOCK_SECTORS;
+	unsigned k;
+
+	segment->copies_n = replica_places(found, n, block, end - block,
+					   places);
+	if (segment->copies_n > QUEUE_COPIES)
+		segment->copies_n = QUEUE_COPIES;
+	for (k = 0; k < segment->copies_n; k++)
+		segment->copies[k] = places[k] + skip;
+}
+
+/* The copies of a segment do not lie in one row, as at the end of each track,
+ * or some of it has none: it is cut where the first row ends, or the next one
+ * begins.  false: it stays as it is. */
+static bool segment_cut(struct fetch *fetch, unsigned i,
+			const struct replica_copy *found, unsigned n)
+{
+	struct fetch_segment *segment = &fetch->segment[i];
+	uint64_t end, cut;
+
+	if (fetch->segments == FETCH_SEGMENTS)
+		return false;
+	end = (segment->off + segment->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
+	cut = replica_row(found, n, segment->off / BLOCK_SECTORS, end);
+	if (cut >= end)
+		return false;
+	cut *= BLOCK_SECTORS;
+	memmove(segment + 2, segment + 1,
+		(fetch->segments - i - 1) * sizeof(*segment));
+	segment[1] = *segment;
+	segment[1].addr += cut - segment->off;
+	segment[1].n -= cut - segment->off;
+	segment[1].off = cut;
+	segment->n = cut - segment->off;
+	fetch->segments++;
+	return true;
+}
+
+/* What users want of a file whose beginning, or what they come from, has
+ * copies are these. */
+static int fetch_guess(struct ticket *ticket, struct fetch *fetch)
+{
+	struct replica_copy found[REPLICA_FOUND];
+	uint64_t first = fetch->first * PIECE_BLOCKS;
+	unsigned p, n;
+	int rc;
+
+	if (!fetch->guess || !fetch->file->copies || !ticket->fs->replicas)
+		return 0;
+	rc = replica_find(ticket, fetch->file->ino, 0, 1, found, &n);
+	if (!rc && !n && first)
+		rc = replica_find(ticket, fetch->file->ino, first - 1, first,
+				  found, &n);
+	if (rc || !n)
+		return rc;
+	fetch_unclaim(fetch);
+	for (p = 0; p < fetch->pieces; p++)
+		fetch->piece[p].want = 0;
+	return 0;
+}
+
+static void fetch_mark_copied(struct fetch *fetch,
+			      const struct replica_copy *copy)
+{
+	struct fetch_piece *fp;
+	unsigned i, bit;
+
+	for (i = 0; i < copy->blocks; i++) {
+		fp = fetch_piece(fetch, copy->block + i, &bit);
+		if (fp)
+			fp->copied |= 1u << bit;
+	}
+}
+
+/* Where else the segments lie. */
+static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
+{
+	struct replica_copy found[REPLICA_FOUND];
+	uint64_t first = fetch->first * PIECE_BLOCKS;
+	struct fetch_segment *segment;
+	unsigned i, n;
+	int rc;
+
+	rc = replica_find(ticket, fetch->file->ino, first,
+			  first + fetch->pieces * PIECE_BLOCKS, found, &n);
+	for (i = 0; !rc && i < n; i++)
+		fetch_mark_copied(fetch, &found[i]);
+	for (i = 0; !rc && n && i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		segment_copies(segment, found, n);
+		if (!segment->copies_n && segment_cut(fetch, i, found, n))
+			segment_copies(segment, found, n);
+		if (segment->copies_n > fetch->copies_n)
+			fetch->copies_n = segment->copies_n;
+	}
+	return rc;
+}
+
+static int fetch_run(struct ticket *ticket)
+{
+	struct fetch *fetch = ticket->state;
+	unsigned p;
+	int rc, sums;
+
+	for (p = 0; p < fetch->pieces; p++)
+		fetch->piece[p].mapped = fetch->piece[p].copied = 0;
+	rc = fetch_guess(ticket, fetch);
+	if (rc)
+		return rc;
+	sums = fetch_sums(ticket, fetch);
+	if (sums && sums != -EAGAIN)
+		return sums;
+	if (!sums)
+		fetch_leave_held(fetch);
+	rc = fetch_extents(ticket, fetch);
+	fetch->copies_n = 0;
+	if (rc == 0 && fetch->file->copies && ticket->fs->replicas)
+		rc = fetch_copies(ticket, fetch);
+	if (rc == 0)
+		rc = sums;
+	return rc ? rc : fetch_inline(ticket, fetch);
+}
+
+static void fetch_done(struct disk_request *req);
+
+/* Buffers of a segment; returns the number of iov used. */
+static unsigned fetch_iov(struct fetch *fetch,
+			  const struct fetch_segment *segment,
+			  struct iovec *iov)
+{
+	uint64_t off = segment->off, end = off + segment->n, stop;
+	uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
+	struct fetch_piece *fp;
+	unsigned n = 0;
+
+	while (off < end) {
+		stop = (off / piece_sectors + 1) * piece_sectors;
+		stop = stop < end ? stop : end;
+		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		iov[n].iov_base = fp->piece->data +
+				  off % piece_sectors * SECTOR_BYTES;
+		iov[n++].iov_len = (stop - off) * SECTOR_BYTES;
+		off = stop;
+	}
+	return n;
+}
+
+static void fetch_verify(struct fetch *fetch);
+
+/* Which place is read at this try. */
+static void fetch_choose(const struct fetch *fetch,
+			 struct fetch_segment *segment)
+{
+	unsigned copy = fetch->tries - FETCH_TRIES;
+
+	if (fetch->tries == 0) {
+		segment->req.copies = segment->copies;
+		segment->req.copies_n = segment->copies_n;
+	} else if (fetch->tries >= FETCH_TRIES && copy < segment->copies_n) {
+		segment->req.disk.sector = segment->copies[copy];
+	}
+}
+
+static bool fetch_asked(struct fetch *fetch, uint64_t block)
+{
+	unsigned bit;
+	const struct fetch_piece *fp = fetch_piece(fetch, block, &bit);
+
+	return fp && fp->asked & 1u << bit;
+}
+
+static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
+{
+	uint64_t block = segment->off / BLOCK_SECTORS;
+	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
+		       BLOCK_SECTORS;
+
+	segment->watched = WATCH_NONE;
+	segment->skip = 0;
+	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
+	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
+		return;
+	while (block < end && !fetch_asked(fetch, block))
+		block++;
+	while (block < end && !fetch_asked(fetch, end - 1))
+		end--;
+	if (block == end)
+		return;
+	if (block * BLOCK_SECTORS > segment->off)
+		segment->skip = block * BLOCK_SECTORS - segment->off;
+	segment->watched = watch_read(
+		fetch->file->files->fs, fetch->file->ino, block,
+		(uint32_t)(end - block), segment->addr + segment->skip,
+		segment->copies_n > 0);
+}
+
+/* Data in two parts to where the segment's buffers are; or a copy by itself, so
+ * that it answers for nothing but its own sectors. */
+static void fetch_run_done(struct run_want *want, const uint8_t *data,
+			   size_t bytes, const uint8_t *rest)
+{
+	struct fetch_segment *segment = container_of(want, struct fetch_segment,
+						     want);
+	struct disk_request *req = &segment->req.disk;
+	struct fetch *fetch = req->owner;
+	size_t n, done;
+	unsigned i;
+
+	if (!data) {
+		segment->req.copies_n = 0;
+		req->sector = want->gone ? segment->addr : want->sector;
+		queue_submit(fetch->file->files->fs->queue, &segment->req);
+		return;
+	}
+	req->sector = want->sector;
+	req->result = 0;
+	for (i = 0; i < req->iov_n; i++) {
+		for (done = 0; done < req->iov[i].iov_len; done += n) {
+			if (!bytes) {
+				data = rest;
+				bytes = SIZE_MAX;
+			}
+			n = req->iov[i].iov_len - done;
+			n = n < bytes ? n : bytes;
+			memcpy((uint8_t *)req->iov[i].iov_base + done, data, n);
+			data += n;
+			bytes -= n;
+		}
+	}
+	fetch_done(req);
+}
+
+/* Copies are read together with those that will be wanted next. */
+static bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
+{
+	if (fetch->tries || fetch->background || !segment->copies_n)
+		return false;
+	segment->want = (struct run_want){
+		.sectors = (uint32_t)segment->n, .done = fetch_run_done,
+	};
+	return runs_take(fetch->file->files->fs, &segment->want,
+			 segment->copies, segment->copies_n, segment->addr);
+}
+
+/* It has passed by, and was read. */
+static bool fetch_from_gap(const struct fetch *fetch,
+			   const struct fetch_segment *segment)
+{
+	return fetch->class == QUEUE_READ_AHEAD && !fetch->tries &&
+	       !fetch->background &&
+	       prefetch_take(fetch->file->files, segment->addr, segment->n,
+			     segment->req.disk.iov, segment->req.disk.iov_n);
+}
+
+static void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
+{
+	if (fetch->class == QUEUE_READ && !fetch->tries)
+		prefetch_wish(fetch->file, segment->addr, segment->n,
+			      segment->first, segment->end, segment->off);
+	queue_submit(fetch->file->files->fs->queue, &segment->req);
+}
+
+static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct fetch *fetch = ticket->state;
+	struct fetch_segment *segment;
+	struct iovec *iov = fetch->iov;
+	unsigned i;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		fetch->rc = rc;
+		fetch_over(fetch);
+		return;
+	}
+	if (fetch->class == QUEUE_READ && fetch->first == 0 &&
+	    fetch->segments && fetch->segment[0].off == 0 && !fetch->tries &&
+	    !fetch->segment[0].copies_n && fetch->file->size <= SMALL_BYTES)
+		near_missed(fetch->file->files, fetch->segment[0].addr,
+			    fetch->segment[0].n);
+	fetch->outstanding = 1;
+	for (i = 0; i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		segment->req = (struct queue_request){
+			.disk = {
+				.op = DISK_READ,
+				.sector = segment->addr,
+				.sectors = (uint32_t)segment->n,
+				.iov = iov,
+				.done = fetch_done,
+				.owner = fetch,
+			},
+			.class = fetch->class,
+		};
+		fetch_choose(fetch, segment);
+		segment->req.disk.iov_n = fetch_iov(fetch, segment, iov);
+		iov += segment->req.disk.iov_n;
+		fetch->outstanding++;
+		fetch_watch(fetch, segment);
+		if (fetch_from_gap(fetch, segment))
+			fetch_done(&segment->req.disk);
+		else if (!fetch_from_run(fetch, segment))
+			fetch_submit(fetch, segment);
+	}
+	if (--fetch->outstanding == 0)
+		fetch_verify(fetch);
+}
+
+/* What was read ahead, or had to be read to verify the rest, is no user's read
+ * until one comes for it. */
+static void fetch_note(const struct fetch *fetch,
+		       const struct fetch_segment *segment)
+{
+	const uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
+	uint64_t off = segment->off, end = off + segment->n, base, block;
+	const struct fetch_piece *fp;
+	struct piece *piece;
+
+	if (fetch->background)
+		return;
+	for (; off < end; off = base + piece_sectors) {
+		base = off - off % piece_sectors;
+		fp = &fetch->piece[off / piece_sectors - fetch->first];
+		piece = fp->piece;
+		piece->addr = segment->addr - segment->off + base;
+		piece->sector = segment->req.disk.sector - segment->off + base;
+		piece->copied = fp->copied;
+		piece->from_copy = segment->req.disk.sector != segment->addr;
+		for (block = off / BLOCK_SECTORS;
+		     block * BLOCK_SECTORS < end &&
+		     block * BLOCK_SECTORS < base + piece_sectors; block++)
+			if (fetch->class == QUEUE_READ_AHEAD ||
+			    !(fp->asked & 1u << block % PIECE_BLOCKS))
+				piece->ahead |= 1u << block % PIECE_BLOCKS;
+	}
+}
+
+static void fetch_count(struct fetch *fetch,
+			const struct fetch_segment *segment)
+{
+	struct fs *fs = fetch->file->files->fs;
+	bool from_copy = segment->req.disk.sector != segment->addr;
+
+	watch_found(fs, segment->watched,
+		    segment->req.disk.sector + segment->skip,
+		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
+	watch_access(fs, from_copy ? WATCH_COPY : WATCH_READ,
+		     segment->req.disk.sector, segment->n);
+	fetch_note(fetch, segment);
+	if (fs->runs)
+		runs_passed(fs, segment->req.disk.sector + segment->n);
+	if (segment->copies_n)
+		fs->replicas->stats.offered++;
+	if (!from_copy)
+		return;
+	if (!fetch->tries)
+		fetch->copy[fetch->copied++] = (struct copy_read){
+			segment->off, segment->n, segment->req.disk.sector,
+		};
+	replica_used(fs, segment->req.disk.sector, segment->n * SECTOR_BYTES);
+}
+
+static void fetch_done(struct disk_request *req)
+{
+	struct fetch *fetch = req->owner;
+
+	if (req->result)
+		fetch->rc = -EIO;
+	fetch_count(fetch, container_of(req, struct fetch_segment, req.disk));
+	if (--fetch->outstanding == 0)
+		fetch_verify(fetch);
+}
+
+static const struct ticket_type fetch_type = {
+	.name = "fetch",
+	.paths = 12,
+	.stages = 40,
+	.run = fetch_run,
+	.end = fetch_end,
+};
+
+static void fetch_again(struct fetch *fetch)
+{
+	fetch->rc = 0;
+	if (ticket_start(fetch->file->files->fs, &fetch_type, NULL, fetch)) {
+		fetch->rc = -ENOMEM;
+		list_add(&fetch->file->files->broken, &fetch->link);
+	}
+}
+
+/* Those who wait for it have begun to wait meanwhile. */
+void pieces_run(struct files *files)
+{
+	struct fetch *fetch;
+
+	while ((fetch = list_first(&files->broken, struct fetch, link))) {
+		list_del(&fetch->link);
+		fetch_over(fetch);
+	}
+}
+
+/* Verifies the blocks of a piece; returns those that are bad.  `lost`: a hole
+ * is, too. */
+static uint16_t fetch_check(struct fetch_piece *fp, bool lost)
+{
+	uint16_t bad = 0, good = 0, want = fp->want & ~fp->piece->stale;
+	unsigned i;
+
+	if (fp->coarse && fp->want) {
+		if (fp->want != UINT16_MAX || fp->piece->stale)
+			return 0; /* changed meanwhile: read again if needed */
+		if (fp->mapped != UINT16_MAX ||
+		    csum(fp->piece->data, PIECE_BYTES) != fp->sum[0])
+			return UINT16_MAX;
+		fp->piece->valid = UINT16_MAX;
+		return 0;
+	}
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		uint8_t *data = fp->piece->data + (size_t)i * BLOCK_BYTES;
+
+		if (!(want & 1u << i) || fp->piece->valid & 1u << i)
+			continue;
+		if (!lost && !(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
+			memset(data, 0, BLOCK_BYTES);
+		else if (!(fp->mapped & 1u << i) || !(fp->mask & 1u << i) ||
+			 csum(data, BLOCK_BYTES) != fp->sum[i])
+			bad |= 1u << i;
+		if (!(bad & 1u << i))
+			good |= 1u << i;
+	}
+	fp->piece->valid |= good;
+	return bad;
+}
+
+static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
+{
+	uint64_t block = (fetch->first + p) * PIECE_BLOCKS;
+	const struct fetch_segment *segment;
+	uint64_t sector, addr = 0;
+	unsigned i;
+
+	while (!(bad & 1)) {
+		bad >>= 1;
+		block++;
+	}
+	sector = block * BLOCK_SECTORS;
+	for (i = 0; i < fetch->segments; i++) {
+		segment = &fetch->segment[i];
+		if (sector >= segment->off &&
+		    sector < segment->off + segment->n)
+			addr = segment->addr + (sector - segment->off);
+	}
+	errors_add(fetch->file->files->fs, &(struct error){
+		.ino = fetch->file->ino, .off = block * BLOCK_BYTES,
+		.sector = addr, .sectors = BLOCK_SECTORS,
+		.what = fetch->rc ? ERROR_READ : ERROR_CSUM,
+	});
+	msg_error("%s: inode %llu, offset %llu, sector %llu: %s",
+		  fetch->file->files->fs->disk->name,
+		  (unsigned long long)fetch->file->ino,
+		  (unsigned long long)block * BLOCK_BYTES,
+		  (unsigned long long)addr,
+		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
+}
+
+/* What was read first of these blocks of the piece at `base` was bad: if they
+ * were copies, exactly these go. */
+static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
+			      uint16_t blocks)
+{
+	uint64_t bad = base + (unsigned)__builtin_ctz(blocks);
+	uint64_t bad_end = base + 32 - (unsigned)__builtin_clz(blocks);
+	const struct copy_read *copy;
+	uint64_t first, end;
+	unsigned i;
+
+	for (i = 0; i < fetch->copied; i++) {
+		copy = &fetch->copy[i];
+		first = copy->off / BLOCK_SECTORS;
+		end = (copy->off + copy->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
+		if (bad >= end || bad_end <= first)
+			continue;
+		first = first > bad ? first : bad;
+		end = end < bad_end ? end : bad_end;
+		replica_bad(fetch->file->files->fs, fetch->file->ino, first,
+			    end - first, copy->sector + first * BLOCK_SECTORS -
+			    copy->off);
+	}
+}
+
+/*
+ * What had failed is there: where copies were read, the originals are bad;
+ * where the originals were, after copies, these are.
+ */
+static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
+{
+	if (fetch->tries > FETCH_TRIES)
+		heal_start(fetch->file, fetch->first + p, blocks);
+	else
+		fetch_drop_copies(fetch, (fetch->first + p) * PIECE_BLOCKS,
+				  blocks);
+}
+
+static void fetch_verify(struct fetch *fetch)
+{
+	unsigned tries = FETCH_TRIES + fetch->copies_n;
+	struct fetch_piece *fp;
+	unsigned p, failed = 0;
+	uint16_t bad;
+
+	fetch->tries++;
+	for (p = 0; p < fetch->pieces; p++) {
+		fp = &fetch->piece[p];
+		if (!fp->piece || !fp->want)
+			continue;
+		bad = fetch_check(fp, fetch->file->lost);
+		if (fetch->tries > 1 && fp->want & ~bad & fp->piece->valid)
+			fetch_found(fetch, p,
+				    fp->want & ~bad & fp->piece->valid);
+		fetch_leave(fp, fp->want & ~bad);
+		fp->want = bad;
+		failed += bad != 0;
+		if (bad && fetch->tries >= tries) {
+			fetch_report(fetch, p, bad);
+			fp->piece->failed |= bad;
+		}
+	}
+	if (failed && fetch->tries < tries) {
+		fetch_again(fetch);
+		return;
+	}
+	fetch->rc = 0;
+	fetch_over(fetch);
+}
+
+static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
+			       unsigned pieces, const uint16_t *want,
+			       enum queue_class class)
+{
+	struct fetch *fetch = files_alloc(file->files, sizeof(*fetch));
+	unsigned p;
+
+	if (!fetch) {
+		for (p = 0; p < pieces; p++)
+			if (want[p])
+				piece_find(file, first_piece + p)->failed |=
+					want[p];
+		return NULL;
+	}
+	fetch->file = file;
+	fetch->class = class;
+	fetch->first = first_piece;
+	fetch->pieces = pieces;
+	for (p = 0; p < pieces; p++) {
+		if (!want[p])
+			continue;
+		fetch->piece[p].piece = piece_find(file, first_piece + p);
+		fetch->piece[p].piece->pins++;
+		file->files->fetch_pieces++;
+		list_del(&fetch->piece[p].piece->lru);
+		fetch->piece[p].want = fetch->piece[p].asked = want[p];
+		fetch_wish(&fetch->piece[p]);
+	}
+	file->files->fetches++;
+	list_add(&file->fetches, &fetch->in_file);
+	return fetch;
+}
+
+static void fetch_start(struct file *file, uint64_t first_piece,
+			unsigned pieces, const uint16_t *want, bool background)
+{
+	struct fetch *fetch = fetch_new(file, first_piece, pieces, want,
+					background ? QUEUE_READ_AHEAD :
+						     QUEUE_READ);
+
+	if (!fetch)
+		return;
+	fetch->background = background;
+	fetch_again(fetch);
+}
+
+void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
+{
+	struct files *files = file->files;
+	struct fetch *fetch = NULL;
+	size_t count = pool_count(files->piece_pool);
+	uint16_t want[NEED_PIECES], any = 0;
+	struct piece *piece;
+	unsigned p, n;
+	uint64_t index = first / PIECE_BLOCKS;
+
+	n = (unsigned)((end - 1) / PIECE_BLOCKS - index) + 1;
+	n = n < NEED_PIECES ? n : NEED_PIECES;
+	if (!list_empty(&files->starved) ||
+	    (files->fetch_pieces + n) * AHEAD_PART > count * (AHEAD_PART - 1))
+		return;
+	for (p = 0; p < n; p++) {
+		want[p] = 0;
+		piece = piece_get(file, index + p);
+		if (!piece) {
+			n = p;
+			break;
+		}
+		want[p] = piece_before(index + p, end) &
+			  (uint16_t)~(piece->valid | piece->reading);
+		any |= want[p];
+		if (want[p]) /* not to be evicted for the next one */
+			list_del(&piece->lru);
+	}
+	if (n && any)
+		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
+	if (!fetch)
+		return;
+	fetch->guess = guess;
+	fetch_again(fetch);
+}
+
+/* Blocks of a piece that a user has come to: those that lie in a row and are
+ * alike make one read. */
+static void piece_claim(struct piece *piece, uint16_t bits, uint64_t wait_ns)
+{
+	unsigned first = 0, end;
+	bool copied;
+
+	piece->ahead &= ~bits;
+	for (; bits; bits &= ~((1u << end) - 1), first = end) {
+		while (!(bits & 1u << first))
+			first++;
+		copied = piece->copied & 1u << first;
+		for (end = first + 1; end < PIECE_BLOCKS; end++)
+			if (!(bits & 1u << end) ||
+			    copied != !!(piece->copied & 1u << end))
+				break;
+		watch_claim(piece->file->files->fs, &(struct heat_read){
+			.ino = piece->file->ino,
+			.block = piece->index * PIECE_BLOCKS + first,
+			.blocks = end - first,
+			.sector = piece->sector + first * BLOCK_SECTORS,
+			.copied = copied, .from_copy = piece->from_copy,
+		}, piece->addr + first * BLOCK_SECTORS, wait_ns);
+	}
+}
+
+void pieces_claimed(const struct need *need, uint64_t wait_ns)
+{
+	struct piece *piece;
+	uint16_t bits;
+	unsigned p;
+
+	for (p = 0; p < need_pieces(need); p++) {
+		piece = need->pieces[p];
+		bits = piece ? piece->ahead & need_bits(need, p) : 0;
+		if (bits)
+			piece_claim(piece, bits, wait_ns);
+	}
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct piece *const *x = a, *const *y = b;
+
+	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
+}
+
+size_t pieces_left(struct files *files, struct replica_want *left, size_t most)
+{
+	size_t count = pool_count(files->piece_pool), i, n = 0;
+	struct piece **by = calloc(count, sizeof(struct piece *)), *piece;
+
+	for (i = 0; by && i < count; i++) {
+		piece = &files->piece_store[i];
+		if (piece->file && piece->ahead && !piece->index &&
+		    !(piece->copied & piece->ahead) &&
+		    piece->file->size <= PIECE_BYTES)
+			by[n++] = piece;
+	}
+	if (n)
+		qsort(by, n, sizeof(struct piece *), by_address);
+	n = n < most ? n : most;
+	for (i = 0; i < n; i++) {
+		left[i] = (struct replica_want){ by[i]->file->ino, 0,
+			(uint64_t)__builtin_popcount(by[i]->ahead) };
+		by[i]->ahead = 0;
+	}
+	free(by);
+	return n;
+}

@@ -1,0 +1,314 @@
+/*
+ * data_recovery.c - logged data that a crash left away from home.
+ *
+ * Each block is looked up in the tree as it is after replay: where the sum is
+ * the one of the logged content, that content is the file's, and it enters the
+ * memory of files as what it was before the crash: a block that is held.  From
+ * there it goes home by ordinary write-back, whatever happens on the way.
+ * Otherwise something newer has taken its place.  No more are taken from the
+ * log at once than the dirty pool has room for.  Nobody else is served before
+ * all have been looked up: the home of one may hold anything.
+ *
+ * On a read-only mount nothing goes home: the blocks stay in memory, beyond the
+ * pool if need be, and reads are served from them.
+ */
+#include "fs/data/file_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+#define AT_ONCE 256u
+/* Of the pool; write-back needs the rest. */
+#define POOL_PART 2u
+
+struct rescue {
+	struct recovery *recovery;
+	struct list link;		/* among all that are not over */
+	struct gated gated;		/* until the file is loaded */
+	const struct tree_data *data;
+	struct file *file;
+	bool valid;
+	bool foreign;			/* the buffer is not of the pool */
+	void *buffer;
+};
+
+struct recovery {
+	struct fs *fs;
+	struct list rescues;
+	unsigned busy;
+	bool over;		/* one of them, since it was last cleared */
+	uint64_t kept, foreign;	/* blocks that are the files' content */
+	int rc;
+};
+
+static void buffer_free(struct rescue *rescue)
+{
+	if (rescue->foreign)
+		files_release(rescue->buffer);
+	else
+		pool_put(rescue->recovery->fs->files->dirty_pool,
+			 rescue->buffer);
+}
+
+/* rc: it is not known whose the content is: its record stays in the log. */
+static void rescue_over(struct rescue *rescue, int rc)
+{
+	struct recovery *recovery = rescue->recovery;
+
+	if (rc && !recovery->rc)
+		recovery->rc = rc;
+	if (rescue->buffer)
+		buffer_free(rescue);
+	if (!rc && rescue->buffer && !recovery->fs->options.read_only)
+		tree_unhold(recovery->fs->tree, rescue->data->seq);
+	if (rescue->file)
+		file_put(rescue->file);
+	recovery->busy--;
+	recovery->over = true;
+	list_del(&rescue->link);
+	free(rescue);
+}
+
+/* ---- Whose is it? ---- */
+
+static int rescue_run(struct ticket *ticket)
+{
+	struct rescue *rescue = ticket->state;
+	const struct tree_data *data = rescue->data;
+	uint64_t sector = data->block * BLOCK_SECTORS;
+	uint64_t end = sector + BLOCK_SECTORS;
+	unsigned p = data->block % TRAX_CSUM_WINDOW_BLOCKS / PIECE_BLOCKS;
+	unsigned i = data->block % PIECE_BLOCKS;
+	struct csum_window window;
+	struct extent extent;
+	int rc;
+
+	rescue->valid = false;
+	rc = map_window(ticket, data->ino,
+			data->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
+	if (rc)
+		return rc;
+	if (!(window.present & 1u << p) || window.coarse & 1u << p ||
+	    !(window.mask[p] & 1u << i) || window.sum[p][i] != data->sum)
+		return 0;
+	while (sector < end) {
+		rc = map_extent(ticket, data->ino, sector, &extent);
+		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
+			return 0;
+		if (rc)
+			return rc;
+		sector = extent.off + extent.n;
+	}
+	rescue->valid = true;
+	return 0;
+}
+
+/* ---- It is the file's ---- */
+
+static int keep_held(struct rescue *rescue)
+{
+	struct files *files = rescue->recovery->fs->files;
+	struct hold *hold = files_alloc(files, sizeof(*hold));
+
+	if (!hold)
+		return -ENOMEM;
+	hold->seq = rescue->data->seq;
+	list_add(&files->holds, &hold->link);
+	block_add_held(rescue->file, rescue->data->block, rescue->buffer, hold);
+	return 0;
+}
+
+static int keep_foreign(struct rescue *rescue)
+{
+	struct block *block = block_add_foreign(rescue->file,
+						rescue->data->block,
+						rescue->buffer);
+
+	return block ? 0 : -ENOMEM;
+}
+
+static void rescue_keep(struct rescue *rescue)
+{
+	struct recovery *recovery = rescue->recovery;
+	int rc = recovery->fs->options.read_only ? keep_foreign(rescue) :
+						   keep_held(rescue);
+
+	if (!rc) {
+		rescue->buffer = NULL;
+		recovery->kept++;
+		recovery->foreign += rescue->foreign;
+	}
+	rescue_over(rescue, rc);
+}
+
+static void rescue_loaded(struct gated *gated)
+{
+	struct rescue *rescue = container_of(gated, struct rescue, gated);
+	int rc = file_enter(rescue->file, gated);
+
+	if (rc < 0)
+		rescue_over(rescue, rc);
+	else if (!rc)
+		rescue_keep(rescue);
+}
+
+static void rescue_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct rescue *rescue = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc || !rescue->valid) {
+		rescue_over(rescue, rc);
+		return;
+	}
+	rescue->file = file_get(rescue->recovery->fs, rescue->data->ino);
+	rescue->gated.again = rescue_loaded;
+	list_init(&rescue->gated.link);
+	if (rescue->file)
+		rescue_loaded(&rescue->gated);
+	else
+		rescue_over(rescue, -ENOMEM);
+}
+
+static const struct ticket_type rescue_type = {
+	.name = "recover data",
+	.bounds = { .nodes = 32 },
+	.stages = 20,
+	.run = rescue_run,
+	.end = rescue_end,
+};
+
+/* ---- All of them ---- */
+
+static void *buffer_get(struct recovery *recovery, bool *foreign)
+{
+	struct files *files = recovery->fs->files;
+	void *buffer = pool_get(files->dirty_pool);
+
+	*foreign = !buffer;
+	if (!buffer && recovery->fs->options.read_only)
+		buffer = files_alloc(files, BLOCK_BYTES);
+	return buffer;
+}
+
+static int rescue_add(void *arg, const struct tree_data *data,
+		      const void *bytes)
+{
+	struct recovery *recovery = arg;
+	struct rescue *rescue = calloc(1, sizeof(*rescue));
+
+	if (!rescue)
+		return -ENOMEM;
+	rescue->buffer = buffer_get(recovery, &rescue->foreign);
+	if (!rescue->buffer) {
+		free(rescue);
+		return -ENOMEM;
+	}
+	memcpy(rescue->buffer, bytes, BLOCK_BYTES);
+	rescue->recovery = recovery;
+	rescue->data = data;
+	list_add(&recovery->rescues, &rescue->link);
+	recovery->busy++;
+	return 0;
+}
+
+/* How many may be taken from the log now; 0: write-back makes room first. */
+static size_t recover_room(const struct fs *fs)
+{
+	const struct pool *pool = fs->files->dirty_pool;
+	const size_t kept = pool_count(pool) / POOL_PART;
+	const size_t room = pool_available(pool);
+
+	if (fs->options.read_only)
+		return AT_ONCE;
+	return room <= kept ? 0 : room - kept < AT_ONCE ? room - kept : AT_ONCE;
+}
+
+/* Takes n from the log and starts to look them up. */
+static int recover_batch(struct recovery *recovery, size_t first, size_t n)
+{
+	struct list *pos, *tmp;
+	int rc = tree_recovered_read(recovery->fs->tree, first, n, rescue_add,
+				     recovery);
+
+	list_for_each_safe(pos, tmp, &recovery->rescues) {
+		struct rescue *r = list_entry(pos, struct rescue, link);
+		int err = rc ? rc : ticket_start(recovery->fs, &rescue_type,
+						 NULL, r);
+
+		if (err)
+			rescue_over(r, err);
+	}
+	return rc ? rc : recovery->rc;
+}
+
+/* One turn of the loop: those that are looked up, and write-back, go on. */
+static int recover_turn(struct recovery *recovery)
+{
+	struct fs *fs = recovery->fs;
+	uint64_t next_ns;
+
+	recovery->over = false;
+	next_ns = fs_run(fs, 0);
+	if (!recovery->over && !fs->gone &&
+	    (recovery->busy || !recover_room(fs)))
+		fs_sleep(fs, next_ns);
+	return fs->gone || tree_failed(fs->tree) ? -EIO : 0;
+}
+
+static void recover_forget(struct recovery *recovery)
+{
+	while (!list_empty(&recovery->rescues))
+		rescue_over(list_first(&recovery->rescues, struct rescue, link),
+			    -EIO);
+}
+
+static void recover_tell(const struct recovery *recovery)
+{
+	const char *name = recovery->fs->disk->name;
+
+	if (recovery->kept)
+		msg_info("%s: %llu logged blocks are %s", name,
+			 (unsigned long long)recovery->kept,
+			 recovery->fs->options.read_only ?
+			 "read from the log" : "on their way home");
+	if (recovery->foreign)
+		msg_warn("%s: the log holds more than the memory allowed: %llu "
+			 "MiB beyond it are used until it is unmounted", name,
+			 (unsigned long long)(recovery->foreign *
+					      BLOCK_BYTES >> 20) + 1);
+}
+
+int files_recover(struct fs *fs)
+{
+	struct recovery recovery = { .fs = fs };
+	const struct tree_data *data;
+	const size_t n = tree_recovered_data(fs->tree, &data);
+	size_t i = 0, room;
+	int rc = 0;
+
+	list_init(&recovery.rescues);
+	while (!rc && (i < n || recovery.busy)) {
+		room = recovery.busy ? 0 : recover_room(fs);
+		room = room < n - i ? room : n - i;
+		if (room) {
+			rc = recover_batch(&recovery, i, room);
+			i += room;
+		} else {
+			homes_now(fs->files);
+			rc = recover_turn(&recovery);
+		}
+	}
+	if (fs->gone)
+		recover_forget(&recovery);
+	while (recovery.busy && !fs->gone)
+		recover_turn(&recovery);
+	if (!fs->options.read_only)
+		homes_now(fs->files);
+	recover_tell(&recovery);
+	tree_recovered_end(fs->tree);
+	return rc ? rc : recovery.rc;
+}

@@ -1,0 +1,363 @@
+/*
+ * dirty_block.c - the blocks of a file that are in memory, in order, and the
+ * log records that hold them.
+ *
+ * A treap whose priorities come from the index, threaded in order.  Descriptors
+ * and buffers are made once, at mount.
+ *
+ * A hold stands for one transaction with logged data; its log record may be
+ * forgotten when each of its blocks is home, or has been superseded by a
+ * change that is itself durable.  A held block keeps the held content, beside
+ * the new when it is written to, so that bringing it home never needs the log.
+ */
+#include "fs/data/file_data.h"
+
+#include <stdlib.h>
+
+static uint32_t block_priority(uint64_t index)
+{
+	uint64_t z = (index + 1) * 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	return (uint32_t)(z >> 32);
+}
+
+struct block *block_at_or_after(const struct file *file, uint64_t index)
+{
+	struct block *block = file->root, *best = NULL;
+
+	while (block) {
+		if (block->index == index)
+			return block;
+		if (block->index > index) {
+			best = block;
+			block = block->left;
+		} else {
+			block = block->right;
+		}
+	}
+	return best;
+}
+
+struct block *block_find(const struct file *file, uint64_t index)
+{
+	struct block *block = block_at_or_after(file, index);
+
+	return block && block->index == index ? block : NULL;
+}
+
+/* Splits a treap into keys below index, and above. */
+static void treap_split(struct block *root, uint64_t index,
+			struct block **low, struct block **high)
+{
+	while (root) {
+		if (root->index < index) {
+			*low = root;
+			low = &root->right;
+			root = root->right;
+		} else {
+			*high = root;
+			high = &root->left;
+			root = root->left;
+		}
+	}
+	*low = NULL;
+	*high = NULL;
+}
+
+static struct block *treap_join(struct block *low, struct block *high)
+{
+	struct block *root, **at = &root;
+
+	while (low && high) {
+		if (low->priority >= high->priority) {
+			*at = low;
+			at = &low->right;
+			low = low->right;
+		} else {
+			*at = high;
+			at = &high->left;
+			high = high->left;
+		}
+	}
+	*at = low ? low : high;
+	return root;
+}
+
+static void treap_insert(struct file *file, struct block *block)
+{
+	struct block **at = &file->root, *prev = NULL, *next = NULL;
+
+	while (*at && (*at)->priority >= block->priority) {
+		if ((*at)->index < block->index) {
+			prev = *at;
+			at = &(*at)->right;
+		} else {
+			next = *at;
+			at = &(*at)->left;
+		}
+	}
+	treap_split(*at, block->index, &block->left, &block->right);
+	*at = block;
+	if (block->left)
+		for (prev = block->left; prev->right; prev = prev->right)
+			;
+	if (block->right)
+		for (next = block->right; next->left; next = next->left)
+			;
+	block->prev = prev;
+	block->next = next;
+	if (prev)
+		prev->next = block;
+	else
+		file->head = block;
+	if (next)
+		next->prev = block;
+}
+
+static void treap_remove(struct file *file, struct block *block)
+{
+	struct block **at = &file->root;
+
+	while (*at != block)
+		at = (*at)->index < block->index ? &(*at)->right : &(*at)->left;
+	*at = treap_join(block->left, block->right);
+	if (block->prev)
+		block->prev->next = block->next;
+	else
+		file->head = block->next;
+	if (block->next)
+		block->next->prev = block->prev;
+}
+
+static void block_init(struct file *file, struct block *block, uint64_t index,
+		       void *data)
+{
+	*block = (struct block){
+		.index = index, .data = data,
+		.priority = block_priority(index),
+	};
+	list_init(&block->link);
+	treap_insert(file, block);
+	file->blocks++;
+}
+
+struct block *block_add(struct file *file, uint64_t index)
+{
+	struct files *files = file->files;
+	struct block *block = files->block_free;
+	void *data = pool_get(files->dirty_pool);
+
+	if (!data)
+		return NULL;
+	files->block_free = block->next;
+	block_init(file, block, index, data);
+	return block;
+}
+
+struct block *block_add_held(struct file *file, uint64_t index, void *data,
+			     struct hold *hold)
+{
+	struct files *files = file->files;
+	struct block *block = files->block_free;
+
+	files->block_free = block->next;
+	block_init(file, block, index, data);
+	hold_set(file, block, hold);
+	return block;
+}
+
+struct block *block_add_foreign(struct file *file, uint64_t index,
+				const void *data)
+{
+	struct block *block = files_alloc(file->files, sizeof(*block));
+
+	if (!block)
+		return NULL;
+	block_init(file, block, index, (void *)data);
+	block->foreign = true;
+	return block;
+}
+
+bool block_own(struct files *files, struct block *block)
+{
+	void *data;
+
+	if (!pool_is_shared(files->dirty_pool, block->data))
+		return true;
+	data = pool_get(files->dirty_pool);
+	if (!data)
+		return false;
+	memcpy(data, block->data, BLOCK_BYTES);
+	pool_put(files->dirty_pool, block->data);
+	block->data = data;
+	return true;
+}
+
+void block_dirty(struct file *file, struct block *block)
+{
+	struct files *files = file->files;
+
+	if (block->dirty)
+		return;
+	block->dirty = true;
+	block->stamp = ++files->stamp;
+	block->dirty_ns = env_now_ns(files->fs->env);
+	list_add(&file->dirty, &block->link);
+	if (file->dirty_count++ == 0)
+		list_add(&files->dirty_files, &file->dirty_link);
+	files->dirty_count++;
+}
+
+void block_clean(struct file *file, struct block *block)
+{
+	if (!block->dirty)
+		return;
+	block->dirty = false;
+	list_del(&block->link);
+	if (--file->dirty_count == 0)
+		list_del(&file->dirty_link);
+	file->files->dirty_count--;
+}
+
+void block_redirty(struct file *file, struct block *block, uint64_t stamp)
+{
+	if (block->dirty)
+		return;
+	block_dirty(file, block);
+	block->stamp = stamp;
+	list_del(&block->link);
+	list_add_front(&file->dirty, &block->link);
+}
+
+void block_unreserve(struct file *file, struct block *block)
+{
+	if (!block->reserved)
+		return;
+	block->reserved = false;
+	file->reserved_count--;
+	space_release(tree_space(file->files->fs->tree), BLOCK_SECTORS);
+}
+
+void block_drop(struct file *file, struct block *block)
+{
+	struct files *files = file->files;
+
+	block_clean(file, block);
+	block_unreserve(file, block);
+	if (block->hold)
+		hold_drop_later(file, block, 0);
+	treap_remove(file, block);
+	if (!block->foreign)
+		pool_put(files->dirty_pool, block->data);
+	file->blocks--;
+	block->next = files->block_free;
+	files->block_free = block;
+}
+
+void block_settle(struct file *file, struct block *block)
+{
+	if (!block->dirty && !block->hold && !block->job && !block->foreign)
+		block_drop(file, block);
+}
+
+/* ---- Holds ---- */
+
+struct release {
+	struct list link;
+	struct hold *hold;
+	uint64_t seq;		/* must be durable first; 0: all */
+	unsigned refs;
+	bool covered;		/* by the commit that is under way */
+};
+
+static void hold_unref(struct files *files, struct hold *hold, unsigned refs)
+{
+	hold->refs -= refs;
+	if (hold->refs)
+		return;
+	tree_unhold(files->fs->tree, hold->seq);
+	list_del(&hold->link);
+	files_release(hold);
+}
+
+static void hold_detach(struct file *file, struct block *block)
+{
+	pool_put(file->files->dirty_pool, block->held_data);
+	block->held_data = NULL;
+	block->hold = NULL;
+	if (--file->held_count == 0)
+		list_del(&file->held_link);
+	file->files->held_count--;
+}
+
+void hold_set(struct file *file, struct block *block, struct hold *hold)
+{
+	if (block->hold)
+		hold_drop_later(file, block, hold->seq);
+	if (file->files->held_count == 0)
+		file->files->home_ns = env_now_ns(file->files->fs->env);
+	block->hold = hold;
+	block->held_data = pool_share(file->files->dirty_pool, block->data);
+	hold->refs++;
+	if (file->held_count++ == 0)
+		list_add(&file->files->held_files, &file->held_link);
+	file->files->held_count++;
+}
+
+void hold_drop(struct file *file, struct block *block)
+{
+	struct hold *hold = block->hold;
+
+	hold_detach(file, block);
+	hold_unref(file->files, hold, 1);
+}
+
+void hold_drop_later(struct file *file, struct block *block, uint64_t seq)
+{
+	struct files *files = file->files;
+	struct release *last = NULL;
+	struct hold *hold = block->hold;
+
+	if (!list_empty(&files->releases))
+		last = list_entry(files->releases.prev, struct release, link);
+	hold_detach(file, block);
+	if (last && last->hold == hold && last->seq == seq) {
+		last->refs++;
+		return;
+	}
+	last = files_alloc(files, sizeof(*last));
+	if (!last)
+		return; /* the record stays held until unmount */
+	*last = (struct release){ .hold = hold, .seq = seq, .refs = 1 };
+	list_add(&files->releases, &last->link);
+}
+
+void hold_cover(struct files *files)
+{
+	struct list *pos;
+
+	list_for_each(pos, &files->releases)
+		list_entry(pos, struct release, link)->covered = true;
+}
+
+void hold_run(struct files *files, bool committed)
+{
+	struct log *log = tree_log(files->fs->tree);
+	uint64_t durable = log_durable_seq(log);
+	bool pending = log_has_pending(log);
+	struct release *release;
+	struct list *pos, *tmp;
+
+	list_for_each_safe(pos, tmp, &files->releases) {
+		release = list_entry(pos, struct release, link);
+		if ((release->seq ? release->seq > durable : pending) &&
+		    !(committed && release->covered))
+			continue;
+		/* The next root may leave the older record behind. */
+		log_rely(log, release->seq ? release->seq : durable);
+		list_del(&release->link);
+		hold_unref(files, release->hold, release->refs);
+		files_release(release);
+	}
+}

@@ -1,0 +1,452 @@
+/*
+ * failure.c - what is done when write-back fails, and who is told.
+ *
+ *   failed job -> each block: its failures are counted, disk/fault.h says:
+ *                   retry, relocate -> dirty (or held), after a pause
+ *                   fail the file   -> dropped, said: struct loss
+ *                   fail the fs     -> stays in memory; read-only, log kept
+ *
+ * 1. Content that a log record holds is never dropped: when newer content of
+ *    the block is given up the held content becomes the newest again.
+ * 2. When the file system has failed no job begins any more.  What is dirty or
+ *    held stays in memory, so that reads go on to see it.
+ * 3. A loss is told to every open file description once, by fsync, as the
+ *    kernel's errseq does: to those that were opened before anybody was told.
+ */
+#include "fs/data/failure.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/op/errors.h"
+#include "fs/place/gap_writeback.h"
+
+/* ---- Pauses ---- */
+
+bool file_pauses(const struct file *file)
+{
+	struct files *files = file->files;
+
+	if (!file->pause_ns || env_now_ns(files->fs->env) >= file->pause_ns)
+		return false;
+	files_wake_at(files, file->pause_ns);
+	return true;
+}
+
+void files_wake_at(struct files *files, uint64_t ns)
+{
+	if (ns < files->wake_ns)
+		files->wake_ns = ns;
+}
+
+static void file_pause(struct file *file, uint64_t pause_ns)
+{
+	uint64_t until_ns = env_now_ns(file->files->fs->env) + pause_ns;
+
+	if (!pause_ns)
+		return;
+	if (until_ns > file->pause_ns)
+		file->pause_ns = until_ns;
+	files_wake_at(file->files, file->pause_ns);
+}
+
+/* ---- Losses ---- */
+
+struct loss {
+	int error;
+	uint64_t opened;	/* descriptions up to this number hear of it */
+	struct list heard;	/* struct heard */
+};
+
+struct heard {
+	struct list link;
+	uint64_t handle;
+};
+
+static void loss_forget(struct loss *loss)
+{
+	struct heard *heard;
+
+	while ((heard = list_first(&loss->heard, struct heard, link))) {
+		list_del(&heard->link);
+		files_release(heard);
+	}
+}
+
+void loss_free(struct file *file)
+{
+	if (!file->loss)
+		return;
+	loss_forget(file->loss);
+	files_release(file->loss);
+	file->loss = NULL;
+}
+
+/* Whoever has heard of an older loss hears of this one too. */
+static void loss_set(struct file *file, int error)
+{
+	if (file->loss)
+		loss_forget(file->loss);
+	else
+		file->loss = files_alloc(file->files, sizeof(*file->loss));
+	if (!file->loss)
+		return;
+	list_init(&file->loss->heard);
+	file->loss->error = error;
+	file->loss->opened = UINT64_MAX;
+}
+
+static struct heard *loss_find(const struct loss *loss, uint64_t handle)
+{
+	struct list *pos;
+
+	list_for_each(pos, &loss->heard)
+		if (list_entry(pos, struct heard, link)->handle == handle)
+			return list_entry(pos, struct heard, link);
+	return NULL;
+}
+
+int loss_tell(struct file *file, uint64_t handle)
+{
+	struct fs *fs = file->files->fs;
+	struct loss *loss = file->loss;
+	struct heard *heard;
+
+	if (!loss || handle > loss->opened || loss_find(loss, handle))
+		return 0;
+	if (loss->opened == UINT64_MAX)
+		loss->opened = fs->handles;
+	heard = files_alloc(file->files, sizeof(*heard));
+	if (heard) {
+		heard->handle = handle;
+		list_add(&loss->heard, &heard->link);
+	}
+	return loss->error;
+}
+
+void loss_closed(struct file *file, uint64_t handle)
+{
+	struct heard *heard = file->loss ? loss_find(file->loss, handle) : NULL;
+
+	if (!heard)
+		return;
+	list_del(&heard->link);
+	files_release(heard);
+}
+
+/* ---- The inode notes it: holes of the file can't be believed ---- */
+
+struct note {
+	struct fs *fs;
+	uint64_t ino;
+};
+
+static int note_run(struct ticket *ticket)
+{
+	const struct note *note = ticket->state;
+	struct inode_item item;
+	int rc = inode_get(ticket, note->ino, &item);
+
+	if (rc)
+		return rc;
+	item.flags = le32_put(le32_get(item.flags) | INODE_DATA_LOST);
+	inode_put(ticket, note->ino, &item);
+	return 0;
+}
+
+static void note_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	(void)rc;
+	(void)seq;
+	files_release(ticket->state);
+	ticket_finish(ticket, 0);
+}
+
+static const struct ticket_type note_type = {
+	.name = "note lost data",
+	.bounds = { .log_bytes = 512 },
+	.paths = 1,
+	.changes = 1,
+	.run = note_run,
+	.end = note_end,
+};
+
+static void note_start(struct fs *fs, uint64_t ino)
+{
+	struct note *note = files_alloc(fs->files, sizeof(*note));
+
+	if (!note)
+		return;
+	note->fs = fs;
+	note->ino = ino;
+	if (ticket_start(fs, &note_type, NULL, note))
+		files_release(note);
+}
+
+static void lost_say(struct file *file, uint64_t first, uint64_t n, int rc)
+{
+	struct fs *fs = file->files->fs;
+
+	msg_error("%s: inode %llu, offset %llu: %llu bytes cannot be written "
+		  "and are lost: %s", fs->disk->name,
+		  (unsigned long long)file->ino,
+		  (unsigned long long)first * BLOCK_BYTES,
+		  (unsigned long long)n * BLOCK_BYTES, strerror(-rc));
+	errors_add(fs, &(struct error){
+		.ino = file->ino,
+		.off = first * BLOCK_BYTES,
+		.sectors = (uint32_t)(n * BLOCK_SECTORS),
+		.what = ERROR_LOST,
+	});
+}
+
+/* Newer content of a block goes; what a log record holds of it comes back. */
+static void block_lose(struct file *file, struct block *block)
+{
+	struct pool *pool = file->files->dirty_pool;
+
+	if (!block->hold) {
+		file->lost = true;
+		block_drop(file, block);
+		return;
+	}
+	pool_put(pool, block->data);
+	block->data = pool_share(pool, block->held_data);
+	block->failures = 0;
+	block_unreserve(file, block);
+	if (!block->bad_home)
+		block_clean(file, block);
+}
+
+/* The dirty blocks of [first, end) are given up. */
+static void file_lose(struct file *file, uint64_t first, uint64_t end, int rc)
+{
+	struct files *files = file->files;
+	struct block *block, *next;
+	uint64_t n = 0, from = first;
+	bool lost = file->lost;
+
+	rc = rc == -ENOSPC ? rc : -EIO;
+	for (block = block_at_or_after(file, first);
+	     block && block->index < end; block = next) {
+		next = block->next;
+		if (!block->dirty || block->job || block_is_logged(block))
+			continue;
+		from = n ? from : block->index;
+		n = block->index + 1 - from;
+		block_lose(file, block);
+	}
+	if (!n)
+		return;
+	lost_say(file, from, n, rc);
+	loss_set(file, rc);
+	files->loss = rc;
+	if (file->lost && !lost)
+		note_start(files->fs, file->ino);
+}
+
+/* ---- Failed jobs ---- */
+
+bool block_is_logged(const struct block *block)
+{
+	return block->hold && block->data == block->held_data;
+}
+
+/* What the job ended with, as the fault policy has it. */
+static enum fault_class job_class(const struct job *job, int rc)
+{
+	if (job->failed)
+		return job->class;
+	return rc == -ENOMEM ? FAULT_MEMORY : FAULT_MEDIA;
+}
+
+/* Errors that no repetition helps against. */
+static bool is_final(const struct files *files, int rc)
+{
+	return rc == -EUCLEAN || rc == -EBADMSG ||
+	       (rc == -ENOSPC && !files->bads);
+}
+
+static unsigned count(uint8_t *failures)
+{
+	*failures += *failures < UINT8_MAX;
+	return *failures;
+}
+
+/* What to do when the held content of a block could not be written. */
+static enum fault_step home_step(struct block *block, enum fault_class class,
+				 uint64_t *pause_ns)
+{
+	return fault_next(FAULT_HOME, class, count(&block->home_failures),
+			  pause_ns);
+}
+
+/* Blocks that have their only good copy in the log. */
+static enum fault_step logged_failed(struct job *job, struct block *block,
+				     int rc, uint64_t *pause_ns)
+{
+	struct file *file = job->file;
+	enum fault_step step = home_step(block, job_class(job, rc), pause_ns);
+
+	if (rc == -EUCLEAN || rc == -EBADMSG)
+		step = FAULT_FAIL_FS;
+	/* There is no other place: the old one again. */
+	if (step == FAULT_RETRY || rc == -ENOSPC) {
+		block->bad_home = false;
+		block_clean(file, block);
+	}
+	return step;
+}
+
+static enum fault_step block_failed(struct job *job, struct block *block,
+				    int rc, uint64_t *pause_ns)
+{
+	if (block_is_logged(block))
+		return logged_failed(job, block, rc, pause_ns);
+	*pause_ns = 0;
+	if (is_final(job->files, rc))
+		return FAULT_FAIL_FILE;
+	return fault_next(FAULT_DATA, job_class(job, rc),
+			  count(&block->failures), pause_ns);
+}
+
+/* The blocks [first, end) are dirty again; does for each what the policy
+ * says. */
+static void range_failed(struct job *job, uint64_t first, uint64_t end, int rc)
+{
+	struct file *file = job->file;
+	struct block *block = block_at_or_after(file, first);
+	uint64_t pause_ns, longest_ns = 0;
+	bool lose = false, fail = false;
+	enum fault_step step;
+
+	for (; block && block->index < end; block = block->next) {
+		if (!block->dirty || block->job)
+			continue;
+		step = block_failed(job, block, rc, &pause_ns);
+		longest_ns = pause_ns > longest_ns ? pause_ns : longest_ns;
+		lose |= step == FAULT_FAIL_FILE;
+		fail |= step == FAULT_FAIL_FS;
+	}
+	file_pause(file, longest_ns);
+	if (fail)
+		tree_fail(file->files->fs->tree,
+			  "logged data can be written nowhere");
+	/* What waits for the INLINE item to go waits for its first block. */
+	else if (lose)
+		file_lose(file, first, file->has_inline ? UINT64_MAX : end, rc);
+}
+
+void job_failed(struct job *job, int rc)
+{
+	struct file *file = job->file;
+	uint64_t first = job->first + job->done, end;
+	unsigned i;
+
+	for (i = job->done; job->claimed && i < job->n; i++)
+		job_release(job, i, false);
+	job->claimed = false;
+	end = job->first + (job->n ? job->n : job_collect(job));
+	if (!tree_failed(job->files->fs->tree)) {
+		file->users++;
+		range_failed(job, first, end, rc);
+		job_flush(file, job->files->stamp, false, file->final);
+		file->users--;
+	}
+	job_end(job);
+}
+
+/* ---- Homes ---- */
+
+static bool segment_failed(const struct job *job, unsigned i)
+{
+	uint64_t from = (uint64_t)i * BLOCK_SECTORS, at = 0;
+	const struct job_segment *segment = job->segment;
+
+	for (; segment < job->segment + job->segments; segment++) {
+		if (segment->failed && at < from + BLOCK_SECTORS &&
+		    at + segment->n > from)
+			return true;
+		at += segment->n;
+	}
+	return false;
+}
+
+/* It stays held; when it is to go elsewhere it is dirty, too. */
+static bool home_block_failed(struct job *job, unsigned i)
+{
+	struct file *file = job->file;
+	struct block *block = block_find(file, job->first + i);
+	uint64_t pause_ns;
+	enum fault_step step = home_step(block, job->class, &pause_ns);
+
+	block->bad_home = step == FAULT_RELOCATE;
+	file_pause(file, pause_ns);
+	job_release(job, i, step != FAULT_RELOCATE);
+	return step == FAULT_FAIL_FS;
+}
+
+void home_written(struct job *job, int rc)
+{
+	struct file *file = job->file;
+	struct block *block;
+	bool fail = false;
+	unsigned i;
+
+	for (i = 0; i < job->n; i++) {
+		if (rc && segment_failed(job, i)) {
+			fail |= home_block_failed(job, i);
+			continue;
+		}
+		block = block_find(file, job->first + i);
+		block->home_failures = 0;
+		hold_drop(file, block);
+		job_release(job, i, true);
+	}
+	job->done = job->n;
+	if (fail)
+		tree_fail(job->files->fs->tree,
+			  "logged data can't be brought home");
+	else if (rc)
+		job_flush(file, file->files->stamp, false, true);
+	job_end(job);
+}
+
+/* It was not found where the data belongs. */
+void home_failed(struct job *job, int rc)
+{
+	struct file *file = job->file;
+	struct fs *fs = job->files->fs;
+	struct block *block = block_at_or_after(file, job->first);
+	enum fault_step step = FAULT_FAIL_FS;
+	uint64_t pause_ns = 0;
+
+	if (block && rc != -EUCLEAN && rc != -EBADMSG)
+		step = home_step(block, job_class(job, rc), &pause_ns);
+	if (step == FAULT_FAIL_FS && !tree_failed(fs->tree)) {
+		msg_error("%s: inode %llu: logged data has no place",
+			  fs->disk->name, (unsigned long long)file->ino);
+		tree_fail(fs->tree, "logged data has no place");
+	}
+	file_pause(file, pause_ns);
+	job_end(job);
+}
+
+/* ---- The file system has failed ---- */
+
+/* Whoever waits for write-back hears that there is none any more. */
+void files_stop(struct files *files)
+{
+	if (files->stopped || !tree_failed(files->fs->tree))
+		return;
+	files->stopped = true;
+	bads_run(files, env_now_ns(files->fs->env));
+	prewrite_recall_all(files);
+	if (files->dirty_count)
+		msg_error("%s: %zu bytes are in memory only and can't be "
+			  "written", files->fs->disk->name,
+			  files->dirty_count * BLOCK_BYTES);
+	files_settled(files);
+	writers_run(files);
+}

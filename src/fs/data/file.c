@@ -1,0 +1,863 @@
+/*
+ * file.c - what is known of files in memory: who works on them, what is to be
+ * written back, and when.
+ *
+ *   write -> dirty --age, pressure, fsync, a track's worth--> job -> clean
+ *                                                              \-> held -> home
+ *
+ * 1. A file is loaded (its INODE item read once) before anything is done with
+ *    it; from then on its size is the one in memory.
+ * 2. Operations that change the mapping other than by adding to it (truncate,
+ *    punch, delete) are exclusive: they start when no job is under way, and
+ *    meanwhile everybody else waits at the gate.
+ * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
+ *    dirty pool.  The last quarter is for what must go on.
+ */
+#include "fs/data/failure.h"
+#include "fs/place/gap_readahead.h"
+#include "fs/place/gap_writeback.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+#define SECOND_NS 1000000000ull
+/* Of dirty blocks; the kernel has had them for up to 30 s before that. */
+#define AGE_NS (5 * SECOND_NS)
+#define HOME_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
+#define HOMES_AGES 10u		/* when they go home in gaps */
+#define SCAN_NS SECOND_NS
+#define EXCL_LOG_PERCENT 50u
+#define MIN_DIRTY_BLOCKS 512u
+#define MIN_PIECES 48u
+
+/* ---- The state of the file system ---- */
+
+static int files_pools(struct files *files)
+{
+	struct fs *fs = files->fs;
+	size_t blocks = fs->budget.dirty / BLOCK_BYTES;
+	size_t pieces = fs->budget.tracks / PIECE_BYTES;
+	size_t i;
+	int rc;
+
+	blocks = blocks < MIN_DIRTY_BLOCKS ? MIN_DIRTY_BLOCKS : blocks;
+	pieces = pieces < MIN_PIECES ? MIN_PIECES : pieces;
+	rc = pool_new(BLOCK_BYTES, blocks, &files->dirty_pool);
+	if (!rc)
+		rc = pool_new(PIECE_BYTES, pieces, &files->piece_pool);
+	if (rc)
+		return rc;
+	files->block_store = calloc(blocks, sizeof(struct block));
+	files->piece_store = calloc(pieces, sizeof(struct piece));
+	if (!files->block_store || !files->piece_store)
+		return -ENOMEM;
+	for (i = blocks; i-- > 0;) {
+		files->block_store[i].next = files->block_free;
+		files->block_free = &files->block_store[i];
+	}
+	for (i = 0; i < pieces; i++) {
+		files->piece_store[i].data = pool_get(files->piece_pool);
+		list_add(&files->piece_free, &files->piece_store[i].lru);
+	}
+	return 0;
+}
+
+static void files_lists(struct files *files)
+{
+	list_init(&files->allocated);
+	list_init(&files->piece_free);
+	list_init(&files->lru);
+	list_init(&files->starved);
+	list_init(&files->all);
+	list_init(&files->dirty_files);
+	list_init(&files->flush[0]);
+	list_init(&files->flush[1]);
+	list_init(&files->held_files);
+	list_init(&files->writers);
+	list_init(&files->syncs);
+	list_init(&files->order_waits);
+	list_init(&files->holds);
+	list_init(&files->releases);
+	list_init(&files->broken);
+	list_init(&files->job_free[0]);
+	list_init(&files->job_free[1]);
+	list_init(&files->job_backs);
+	list_init(&files->job_homes);
+	list_init(&files->offered);
+	list_init(&files->suspects);
+}
+
+struct allocation {
+	struct list link;
+	max_align_t memory[];
+};
+
+void *files_alloc(struct files *files, size_t bytes)
+{
+	struct allocation *allocation = calloc(1, sizeof(*allocation) + bytes);
+
+	if (!allocation)
+		return NULL;
+	list_add(&files->allocated, &allocation->link);
+	return allocation->memory;
+}
+
+void files_release(void *memory)
+{
+	struct allocation *allocation;
+
+	if (!memory)
+		return;
+	allocation = container_of(memory, struct allocation, memory);
+	list_del(&allocation->link);
+	free(allocation);
+}
+
+int files_new(struct fs *fs)
+{
+	struct files *files = calloc(1, sizeof(*files));
+	int rc;
+
+	if (!files)
+		return -ENOMEM;
+	files->fs = fs;
+	files->wake_ns = UINT64_MAX;
+	fs->files = files;
+	files_lists(files);
+	rc = files_pools(files);
+	if (!rc)
+		rc = jobs_new(files);
+	if (rc) {
+		files_free(fs);
+		return rc;
+	}
+	tree_set_home(fs->tree, homes_want, files);
+	tree_set_order(fs->tree, order_commit, files);
+	return 0;
+}
+
+/* Also after a crash in a test: nothing is given back to tree or space. */
+void files_free(struct fs *fs)
+{
+	struct files *files = fs->files;
+	struct file *file;
+
+	if (!files)
+		return;
+	prewrite_close(files);
+	prefetch_close(files);
+	while ((file = list_first(&files->all, struct file, link))) {
+		list_del(&file->link);
+		file->vnode->file = NULL;
+		if (file->pieces)
+			map_free(file->pieces);
+		free(file);
+	}
+	while (!list_empty(&files->allocated))
+		files_release(list_first(&files->allocated, struct allocation,
+					 link)->memory);
+	if (files->piece_pool)
+		pool_free(files->piece_pool);
+	if (files->dirty_pool)
+		pool_free(files->dirty_pool);
+	free(files->block_store);
+	free(files->piece_store);
+	free(files->jobs);
+	free(files->job_data);
+	free(files->job_iov);
+	free(files);
+	fs->files = NULL;
+}
+
+size_t files_room(const struct files *files)
+{
+	size_t count = pool_count(files->dirty_pool);
+	size_t left = pool_available(files->dirty_pool);
+
+	return left > count / 4 ? left - count / 4 : 0;
+}
+
+bool files_idle(const struct fs *fs)
+{
+	return !fs->files->jobs_busy && !fs->files->fetches &&
+	       !fs->files->heals && !fs->files->bads;
+}
+
+static void files_committed(struct waiter *waiter, int rc)
+{
+	struct files *files = waiter->owner;
+
+	files->committing = false;
+	hold_run(files, rc == 0);
+	jobs_pump(files);
+}
+
+void files_commit(struct files *files)
+{
+	if (files->committing)
+		return;
+	files->committing = true;
+	hold_cover(files);
+	files->commit = (struct waiter){
+		.done = files_committed, .owner = files,
+	};
+	list_init(&files->commit.link);
+	tree_commit(files->fs->tree, UINT64_MAX, &files->commit);
+}
+
+/* ---- Files ---- */
+
+static struct file *file_new(struct files *files, struct vnode *vnode)
+{
+	struct file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->files = files;
+	file->vnode = vnode;
+	file->ino = vnode->ino;
+	list_init(&file->gate);
+	list_init(&file->load_waits);
+	list_init(&file->excls);
+	list_init(&file->needs);
+	list_init(&file->fetches);
+	list_init(&file->syncs);
+	list_init(&file->dirty);
+	list_init(&file->dirty_link);
+	list_init(&file->flush_link);
+	list_init(&file->held_link);
+	list_add(&files->all, &file->link);
+	files->file_count++;
+	vnode->file = file;
+	return file;
+}
+
+struct file *file_get(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_get(fs, ino);
+	struct file *file;
+
+	if (!vnode)
+		return NULL;
+	file = vnode->file ? vnode->file : file_new(fs->files, vnode);
+	if (file)
+		file->users++;
+	else
+		vnode_drop_unused(fs, vnode);
+	return file;
+}
+
+void file_put(struct file *file)
+{
+	file->users--;
+	file_unused(file);
+}
+
+void file_unused(struct file *file)
+{
+	struct files *files = file->files;
+	struct vnode *vnode = file->vnode;
+
+	if (file->users || file->jobs || file->blocks || file->loading ||
+	    vnode->opens || !list_empty(&file->excls) ||
+	    !list_empty(&file->needs) || (file->loss && vnode->refs) ||
+	    (file->pieces && map_count(file->pieces)))
+		return;
+	list_del(&file->link);
+	list_del(&file->flush_link);
+	files->file_count--;
+	loss_free(file);
+	if (file->pieces)
+		map_free(file->pieces);
+	free(file);
+	vnode->file = NULL;
+	vnode_drop_unused(files->fs, vnode);
+}
+
+/* ---- Loading, gate, exclusive operations ---- */
+
+static int load_run(struct ticket *ticket)
+{
+	struct file *file = ticket->state;
+	struct inode_item item;
+	struct tree_item data;
+	uint32_t mode;
+	int rc, err;
+
+	err = tree_get(ticket->txn, key_make(file->ino, ITEM_INLINE, 0), &data);
+	rc = inode_get(ticket, file->ino, &item);
+	if (rc)
+		return rc == -ENOENT ? -ESTALE : rc;
+	mode = le32_get(item.mode);
+	if (!S_ISREG(mode))
+		return S_ISDIR(mode) ? -EISDIR : -EINVAL;
+	if (err && err != -ENOENT)
+		return err;
+	file->has_inline = err == 0;
+	file->size = le64_get(item.size);
+	file->parent = le64_get(item.parent);
+	file->goal = addr_sector(le64_get(item.goal));
+	file->copies = le32_get(item.flags) & INODE_HAS_COPIES;
+	file->lost = le32_get(item.flags) & INODE_DATA_LOST;
+	file->loaded = true;
+	return 0;
+}
+
+static void gate_open(struct list *waits)
+{
+	struct list now;
+	struct gated *gated;
+
+	list_init(&now);
+	while ((gated = list_first(waits, struct gated, link))) {
+		list_del(&gated->link);
+		list_add(&now, &gated->link);
+	}
+	while ((gated = list_first(&now, struct gated, link))) {
+		list_del(&gated->link);
+		gated->again(gated);
+	}
+}
+
+static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct file *file = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, rc);
+	file->users++;
+	file->loading = false;
+	file->load_rc = rc;
+	gate_open(&file->load_waits);
+	file_settled(file);
+	file->load_rc = 0;
+	file_put(file);
+}
+
+static const struct ticket_type load_type = {
+	.name = "load",
+	.paths = 2,
+	.run = load_run,
+	.end = load_end,
+};
+
+static int file_load(struct file *file)
+{
+	int rc;
+
+	if (file->loading)
+		return 0;
+	file->loading = true;
+	rc = ticket_start(file->files->fs, &load_type, NULL, file);
+	if (rc)
+		file->loading = false;
+	return rc;
+}
+
+int file_enter(struct file *file, struct gated *gated)
+{
+	int rc;
+
+	if (file->load_rc)
+		return file->load_rc;
+	if (!list_empty(&file->excls)) {
+		list_add(&file->gate, &gated->link);
+		return TICKET_WAIT;
+	}
+	if (file->loaded)
+		return 0;
+	rc = file_load(file);
+	if (rc)
+		return rc;
+	list_add(&file->load_waits, &gated->link);
+	return TICKET_WAIT;
+}
+
+/* What this file has in the log may be what fills it. */
+static bool file_fills_log(const struct file *file)
+{
+	return file->held_count && !tree_failed(file->files->fs->tree) &&
+	       log_fill_percent(tree_log(file->files->fs->tree)) >
+		       EXCL_LOG_PERCENT;
+}
+
+bool file_is_closed(const struct file *file)
+{
+	const struct excl *excl = list_first(&file->excls, struct excl, link);
+
+	return excl && (excl->active || !file_fills_log(file));
+}
+
+static void excl_start_next(struct file *file)
+{
+	struct excl *excl = list_first(&file->excls, struct excl, link);
+
+	if (!excl || excl->active)
+		return;
+	if (file_fills_log(file)) {
+		file->files->home_seq = UINT64_MAX;
+		return;
+	}
+	if (file->jobs)
+		return;
+	if (!file->loaded && !file->load_rc)
+		return;
+	excl->active = true;
+	excl->start(excl, file->loaded ? 0 : file->load_rc);
+}
+
+/* done() may change the list: looked through anew after each. */
+static void syncs_check_list(struct list *syncs)
+{
+	struct list *pos = syncs->next;
+
+	while (pos != syncs)
+		pos = sync_check(list_entry(pos, struct sync, link)) ?
+			syncs->next : pos->next;
+}
+
+void file_settled(struct file *file)
+{
+	struct files *files = file->files;
+
+	file->users++;
+	syncs_check_list(&file->syncs);
+	syncs_check_list(&files->syncs);
+	excl_start_next(file);
+	if (list_empty(&file->excls))
+		gate_open(&file->gate);
+	file_put(file);
+}
+
+/* What goes on may end files: each is looked at once, at the front. */
+void files_settled(struct files *files)
+{
+	size_t n = files->file_count;
+	struct file *file;
+
+	while (n-- && (file = list_first(&files->all, struct file, link))) {
+		list_del(&file->link);
+		list_add(&files->all, &file->link);
+		file_settled(file);
+	}
+	syncs_check_list(&files->syncs);
+}
+
+void file_exclusive(struct excl *excl)
+{
+	struct file *file = excl->file;
+	struct files *files = file->files;
+	int rc = 0;
+
+	file->users++;
+	excl->active = false;
+	list_add(&file->excls, &excl->link);
+	prewrite_recall_file(file);
+	if (!file->loaded)
+		rc = file_load(file);
+	if (rc)
+		file->load_rc = rc;
+	excl_start_next(file);
+	file->load_rc = 0;
+	file_put(file);
+	jobs_pump(files);
+}
+
+void file_exclusive_end(struct excl *excl)
+{
+	struct file *file = excl->file;
+	struct files *files = file->files;
+
+	list_del(&excl->link);
+	excl->active = false;
+	file_settled(file);
+	jobs_pump(files);
+}
+
+/* ---- Waiting for write-back ---- */
+
+static bool sync_file_over(const struct file *file, uint64_t stamp)
+{
+	const struct block *block;
+
+	if (list_empty(&file->dirty))
+		return true;
+	block = list_entry(file->dirty.next, struct block, link);
+	return block->stamp > stamp;
+}
+
+static bool sync_jobs_over(const struct files *files, const struct sync *sync)
+{
+	const struct job *job;
+	const struct list *pos;
+
+	list_for_each(pos, &files->job_backs) {
+		job = list_entry(pos, struct job, link);
+		if ((!sync->file || job->file == sync->file) &&
+		    job->claimed && job->stamp <= sync->stamp)
+			return false;
+	}
+	return !sync->homes || (!files->homes_busy && files->held_count == 0);
+}
+
+bool sync_check(struct sync *sync)
+{
+	struct files *files = sync->waiter.owner;
+	struct list *pos;
+
+	if (tree_failed(files->fs->tree)) {
+		list_del(&sync->link);
+		sync->done(sync, -EIO);
+		return true;
+	}
+	if (sync->file) {
+		if (!sync_file_over(sync->file, sync->stamp))
+			return false;
+	} else {
+		list_for_each(pos, &files->dirty_files)
+			if (!sync_file_over(list_entry(pos, struct file,
+						       dirty_link),
+					    sync->stamp))
+				return false;
+	}
+	if (!sync_jobs_over(files, sync))
+		return false;
+	list_del(&sync->link);
+	sync->done(sync, 0);
+	return true;
+}
+
+bool sync_is_over(struct file *file)
+{
+	struct sync sync = { .file = file, .stamp = file->files->stamp };
+
+	return sync_file_over(file, sync.stamp) &&
+	       sync_jobs_over(file->files, &sync);
+}
+
+uint64_t file_stamp(const struct file *file)
+{
+	return list_empty(&file->dirty) ? 0 :
+	       list_entry(file->dirty.prev, struct block, link)->stamp;
+}
+
+void files_flush_group(struct file *file, uint64_t before, bool sync)
+{
+	struct files *files = file->files;
+	uint64_t stamp = files->stamp, sum = 0;
+	uint64_t track = alloc_track_sectors(files->fs->alloc, file->goal);
+	struct list *pos;
+	struct file *other;
+
+	if (file->dirty_count * BLOCK_SECTORS > track) {
+		job_flush(file, stamp, sync, true);
+		return;
+	}
+	list_for_each(pos, &files->dirty_files) {
+		other = list_entry(pos, struct file, dirty_link);
+		if (other->parent == file->parent &&
+		    other->size > TRAX_MAX_INLINE_BYTES &&
+		    file_stamp(other) <= before &&
+		    other->dirty_count * BLOCK_SECTORS <= track)
+			sum += other->dirty_count * BLOCK_SECTORS;
+	}
+	list_for_each(pos, &files->dirty_files) {
+		other = list_entry(pos, struct file, dirty_link);
+		if (other->parent != file->parent ||
+		    other->dirty_count * BLOCK_SECTORS > track ||
+		    file_stamp(other) > before)
+			continue;
+		other->batch_sectors = sum;
+		job_flush(other, stamp, sync, true);
+	}
+}
+
+static void files_flush_all(struct files *files, bool sync)
+{
+	struct list *pos, *tmp;
+	struct file *file;
+
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		if (file->flush_stamp < files->stamp)
+			files_flush_group(file, UINT64_MAX, sync);
+	}
+}
+
+void sync_start(struct files *files, struct sync *sync)
+{
+	sync->stamp = files->stamp;
+	sync->waiter.owner = files;
+	list_init(&sync->link);
+	/* First: what ends by it looks who waits. */
+	if (sync->file)
+		prewrite_recall_data(sync->file);
+	else
+		prewrite_recall_all(files);
+	if (sync->file) {
+		list_add(&sync->file->syncs, &sync->link);
+		job_flush(sync->file, sync->stamp, true, true);
+	} else {
+		list_add(&files->syncs, &sync->link);
+		/* Much of it is not for the log: it would be written twice. */
+		files_flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
+		if (sync->homes)
+			files->home_seq = UINT64_MAX;
+	}
+	if (!sync_check(sync))
+		jobs_pump(files);
+}
+
+/* ---- fsync, syncfs ---- */
+
+struct fsync {
+	struct gated gated;
+	struct sync sync;
+	struct waiter waiter;
+	struct order_wait order;
+	struct fs *fs;
+	struct fs_op *op;	/* or */
+	struct waiter *close;	/* everything, for unmount */
+	bool all;		/* of the file system, not of one inode */
+	unsigned commits;
+};
+
+static void fsync_over(struct fsync *fsync, int rc)
+{
+	struct file *file = fsync->sync.file;
+	struct fs *fs = fsync->fs;
+	struct waiter *close = fsync->close;
+	struct fs_op *op = fsync->op;
+	struct files *files = fs->files;
+
+	if (!rc && file)
+		rc = loss_tell(file, op->handle);
+	if (!rc && !file && files->loss && fsync->all) {
+		rc = files->loss;
+		if (op)
+			files->loss = 0;
+	}
+	files_release(fsync);
+	if (file)
+		file_put(file);
+	if (op) {
+		fs_answer(fs, op, rc);
+	} else {
+		fs->answers++;	/* fs_run is not to wait any more */
+		close->done(close, rc);
+	}
+}
+
+static void fsync_commit(struct fsync *fsync);
+
+/* For unmount: what was logged goes home, and what that made superfluous is
+ * given up when it is durable, too. */
+static void fsync_committed(struct waiter *waiter, int rc)
+{
+	struct fsync *fsync = waiter->owner;
+	struct files *files = fsync->fs->files;
+
+	hold_run(files, !rc && fsync->close);
+	fsync->commits++;
+	if (rc || !fsync->close || fsync->commits == 2) {
+		fsync_over(fsync, rc ? -EIO : 0);
+		return;
+	}
+	fsync->sync.homes = true;
+	sync_start(files, &fsync->sync);
+}
+
+static void fsync_commit(struct fsync *fsync)
+{
+	if (fsync->close)
+		hold_cover(fsync->fs->files);
+	fsync->waiter = (struct waiter){
+		.done = fsync_committed, .owner = fsync,
+	};
+	list_init(&fsync->waiter.link);
+	tree_commit(fsync->fs->tree, UINT64_MAX, &fsync->waiter);
+}
+
+static void fsync_ordered(struct order_wait *wait)
+{
+	fsync_commit(container_of(wait, struct fsync, order));
+}
+
+static void fsync_written(struct sync *sync, int rc)
+{
+	struct fsync *fsync = sync->owner;
+
+	fsync->order.go = fsync_ordered;
+	if (rc)
+		fsync_over(fsync, rc);
+	else if (!order_waits(fsync->fs->files, &fsync->order))
+		fsync_commit(fsync);
+}
+
+static void fsync_step(struct gated *gated)
+{
+	struct fsync *fsync = container_of(gated, struct fsync, gated);
+	struct file *file = fsync->sync.file;
+	int rc = 0;
+
+	if (file && (file->blocks || !list_empty(&file->excls)))
+		rc = file_enter(file, gated);
+	if (rc == TICKET_WAIT)
+		return;
+	if (rc)
+		fsync_over(fsync, rc);
+	else
+		sync_start(fsync->fs->files, &fsync->sync);
+}
+
+enum fsync_scope { FSYNC_ONE, FSYNC_ALL };
+
+/* One: the data of `file` (NULL: it has none in memory), then a commit. */
+static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
+			struct waiter *close, enum fsync_scope scope)
+{
+	struct fsync *fsync = files_alloc(fs->files, sizeof(*fsync));
+
+	if (!fsync) {
+		if (op)
+			fs_answer(fs, op, -ENOMEM);
+		else
+			close->done(close, -ENOMEM);
+		return;
+	}
+	fsync->fs = fs;
+	fsync->op = op;
+	fsync->close = close;
+	fsync->gated.again = fsync_step;
+	fsync->all = scope == FSYNC_ALL;
+	fsync->sync.file = file;
+	fsync->sync.done = fsync_written;
+	fsync->sync.owner = fsync;
+	if (file)
+		file->users++;
+	if (!file && scope == FSYNC_ONE)
+		fsync_written(&fsync->sync, 0);
+	else
+		fsync_step(&fsync->gated);
+}
+
+void file_fsync(struct fs *fs, struct fs_op *op)
+{
+	struct vnode *vnode = vnode_find(fs, op->ino);
+
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		fsync_start(fs, op, vnode ? vnode->file : NULL,
+			    NULL, FSYNC_ONE);
+}
+
+void file_syncfs(struct fs *fs, struct fs_op *op)
+{
+	if (fs->options.read_only)
+		fs_answer(fs, op, 0);
+	else
+		fsync_start(fs, op, NULL, NULL, FSYNC_ALL);
+}
+
+void files_sync(struct fs *fs, struct waiter *waiter)
+{
+	fsync_start(fs, NULL, NULL, waiter, FSYNC_ALL);
+}
+
+void file_closed(struct vnode *vnode)
+{
+	if (vnode->file)
+		order_closed(vnode->file);
+}
+
+/* ---- Attributes, age ---- */
+
+void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
+{
+	struct vnode *vnode = vnode_find(fs, ino);
+	struct file *file = vnode ? vnode->file : NULL;
+	uint64_t whole, sectors;
+
+	if (!file || !file->loaded)
+		return;
+	attr->size = file->size;
+	/* Room is promised also for what has a place already: a file has no
+	 * more than its size asks for, or than it had. */
+	whole = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_SECTORS;
+	sectors = attr->sectors + file->reserved_count * BLOCK_SECTORS;
+	if (sectors > whole)
+		sectors = attr->sectors > whole ? attr->sectors : whole;
+	attr->sectors = sectors;
+}
+
+/* Those that waited for the log, which has become emptier without them. */
+static void excls_again(struct files *files)
+{
+	const struct excl *excl;
+	struct list *pos;
+	struct file *file;
+
+	list_for_each(pos, &files->held_files) {
+		file = list_entry(pos, struct file, held_link);
+		excl = list_first(&file->excls, struct excl, link);
+		if (!excl || excl->active || file->jobs || file_fills_log(file))
+			continue;
+		file_settled(file);
+		return;		/* the list may have changed */
+	}
+}
+
+static void files_scan(struct files *files, uint64_t now_ns)
+{
+	struct list *pos, *tmp;
+	struct block *block;
+	struct file *file;
+	uint64_t age;
+
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		block = list_entry(file->dirty.next, struct block, link);
+		if (now_ns - block->dirty_ns >= AGE_NS &&
+		    file->flush_stamp < block->stamp)
+			files_flush_group(file, UINT64_MAX, false);
+	}
+	age = HOME_AGE_NS * (prewrite_homes(files) ? HOMES_AGES : 1);
+	if (files->held_count && now_ns - files->home_ns >= age) {
+		homes_now(files);
+		files->home_ns = now_ns;
+	}
+}
+
+uint64_t files_run(struct fs *fs, uint64_t now_ns)
+{
+	struct files *files = fs->files;
+	uint64_t next_ns = order_run(files, now_ns);
+
+	pieces_run(files);
+	hold_run(files, false);
+	prewrite_run(files, now_ns);
+	files_stop(files);
+	if (files->fs->closing)
+		bads_run(files, now_ns);
+	if (now_ns >= files->wake_ns) {
+		files->wake_ns = UINT64_MAX;
+		bads_run(files, now_ns);
+		jobs_pump(files);
+	}
+	if (now_ns >= files->scan_ns) {
+		files->scan_ns = now_ns + SCAN_NS;
+		files_scan(files, now_ns);
+		excls_again(files);
+		jobs_pump(files);
+	}
+	if (!list_empty(&files->broken))
+		return now_ns;
+	next_ns = files->wake_ns < next_ns ? files->wake_ns : next_ns;
+	if (files->dirty_count || files->held_count || files->offers ||
+	    !list_empty(&files->releases))
+		next_ns = files->scan_ns < next_ns ? files->scan_ns : next_ns;
+	return next_ns;
+}

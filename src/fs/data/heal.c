@@ -1,0 +1,502 @@
+/*
+ * heal.c - see heal.h.
+ *
+ *   exclusive -> look -> read again, compare -> [ place -> write -> move ]+
+ *               [ticket]                        [ticket]          [ticket]
+ *
+ * 1. It is an exclusive operation of the file: nothing else changes its mapping
+ *    meanwhile; the move finds it as look did, or does nothing.
+ * 2. What the log holds newer is left to its own way home: to another place
+ *    (bad_home).
+ * 3. Contents and checksums stay: copies of these blocks go on to count.
+ */
+#include "fs/data/heal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "fs/op/errors.h"
+#include "fs/replica/replica.h"
+
+#define HEAL_FRAGMENTS (PIECE_BLOCKS * 3)
+#define HEAL_PIECES 8
+#define MAX_HEALS 64u
+
+struct fragment {		/* of a block, where it lies */
+	uint64_t off, n, sector;	/* sectors; off in the file */
+	uint8_t *data;
+	bool failed;
+	struct iovec iov;
+	struct queue_request req;
+};
+
+struct heal {
+	struct excl excl;
+	struct file *file;
+	uint64_t piece;
+	uint16_t blocks;	/* suspected; then: known to be bad */
+	void *memory;
+	uint8_t *good, *seen;	/* contents: as it should be, as it is */
+	struct fragment fragment[HEAL_FRAGMENTS];
+	unsigned fragments, outstanding;
+	unsigned first, n;	/* the run that moves, blocks of the piece */
+	struct alloc_piece place[HEAL_PIECES];
+	int places;
+	bool failed;
+	struct queue_request req[HEAL_PIECES];
+	struct iovec iov[HEAL_PIECES];
+};
+
+static uint64_t heal_block(const struct heal *heal, unsigned i)
+{
+	return heal->piece * PIECE_BLOCKS + i;
+}
+
+static void heal_over(struct heal *heal)
+{
+	struct file *file = heal->file;
+	struct space *space = tree_space(file->files->fs->tree);
+
+	while (heal->places > 0) {
+		heal->places--;
+		space_give_back(space, heal->place[heal->places].sector,
+				heal->place[heal->places].n);
+	}
+	if (heal->excl.active)
+		file_exclusive_end(&heal->excl);
+	file->files->heals--;
+	files_release(heal->memory);
+	files_release(heal);
+	file_put(file);
+}
+
+/* ---- Move ---- */
+
+static void heal_next(struct heal *heal);
+
+static struct key bad_key(const struct fragment *fragment)
+{
+	return key_make(0, ITEM_OWNER, addr_make(0, fragment->sector));
+}
+
+static bool fragment_moves(const struct heal *heal,
+			   const struct fragment *fragment)
+{
+	uint64_t block = fragment->off / BLOCK_SECTORS;
+
+	return block >= heal_block(heal, heal->first) &&
+	       block < heal_block(heal, heal->first + heal->n);
+}
+
+/* Are the blocks still where they were, and on the disk? */
+static int move_check(struct ticket *ticket, const struct heal *heal)
+{
+	const struct fragment *fragment;
+	struct extent extent;
+	struct tree_item item;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < heal->n; i++) {
+		const struct block *block = block_find(heal->file,
+			heal_block(heal, heal->first + i));
+
+		if (block && (block->hold || block->job))
+			return -ESTALE;
+	}
+	for (i = 0; i < heal->fragments; i++) {
+		fragment = &heal->fragment[i];
+		if (!fragment_moves(heal, fragment))
+			continue;
+		rc = map_extent(ticket, heal->file->ino, fragment->off,
+				&extent);
+		if (rc)
+			return rc == -ENOENT ? -ESTALE : rc;
+		if (extent.off > fragment->off ||
+		    addr_sector(extent.addr) + (fragment->off - extent.off) !=
+		    fragment->sector)
+			return -ESTALE;
+		rc = tree_get(ticket->txn, bad_key(fragment), &item);
+		if (rc && rc != -ENOENT)
+			return rc;
+	}
+	return 0;
+}
+
+static void move_bad(struct ticket *ticket, const struct heal *heal)
+{
+	const struct fragment *fragment;
+	unsigned i;
+
+	for (i = 0; i < heal->fragments; i++) {
+		struct owner_item owner = { .kind = OWNER_BAD };
+
+		fragment = &heal->fragment[i];
+		if (!fragment_moves(heal, fragment))
+			continue;
+		owner.sectors = le64_put(fragment->n);
+		tree_put(ticket->txn, bad_key(fragment), &owner,
+			 sizeof(owner));
+	}
+}
+
+static int move_run(struct ticket *ticket)
+{
+	struct heal *heal = ticket->state;
+	uint64_t off = heal_block(heal, heal->first) * BLOCK_SECTORS;
+	struct extent list[HEAL_PIECES];
+	uint64_t at = off;
+	struct inode_item item;
+	struct map_plan plan;
+	int rc, err, i;
+
+	for (i = 0; i < heal->places; i++) {
+		list[i] = (struct extent){
+			.off = at, .n = heal->place[i].n,
+			.addr = addr_make(0, heal->place[i].sector),
+			.flags = heal->place[i].known ? EXTENT_KNOWN : 0,
+		};
+		at += list[i].n;
+	}
+	rc = move_check(ticket, heal);
+	if (rc && rc != -EAGAIN)
+		return rc;
+	err = inode_get(ticket, heal->file->ino, &item);
+	rc = err ? err : rc;
+	err = map_probe(ticket, heal->file->ino, off,
+			(uint64_t)heal->n * BLOCK_SECTORS, list,
+			(unsigned)heal->places, &plan);
+	if (err || rc)
+		return err && err != -EAGAIN ? err : rc ? rc : err;
+	if (plan.n < (uint64_t)heal->n * BLOCK_SECTORS)
+		return -E2BIG;
+	map_apply(ticket, heal->file->ino, &plan, &item);
+	move_bad(ticket, heal);
+	inode_put(ticket, heal->file->ino, &item);
+	return 0;
+}
+
+static void heal_note(struct heal *heal, bool healed)
+{
+	const struct fragment *fragment;
+	unsigned i;
+
+	for (i = 0; i < heal->fragments; i++) {
+		fragment = &heal->fragment[i];
+		if (!fragment_moves(heal, fragment))
+			continue;
+		errors_add(heal->file->files->fs, &(struct error){
+			.ino = heal->file->ino,
+			.off = fragment->off * SECTOR_BYTES,
+			.sector = fragment->sector,
+			.sectors = (uint32_t)fragment->n,
+			.what = fragment->failed ? ERROR_READ : ERROR_CSUM,
+			.healed = healed,
+		});
+	}
+	msg_warn("%s: inode %llu, offset %llu: %u blocks are bad; %s",
+		 heal->file->files->fs->disk->name,
+		 (unsigned long long)heal->file->ino,
+		 (unsigned long long)heal_block(heal, heal->first) *
+			 BLOCK_BYTES, heal->n,
+		 healed ? "moved, from a copy" :
+			  "a copy has them, but there is no room");
+}
+
+static void move_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct heal *heal = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		heal_over(heal);
+		return;
+	}
+	heal->places = 0;
+	heal_note(heal, true);
+	heal->blocks &= ~(((1u << heal->n) - 1) << heal->first);
+	heal_next(heal);
+}
+
+static const struct ticket_type move_type = {
+	.name = "move bad blocks",
+	.bounds = { .nodes = 60, .log_bytes = MAP_LOG_BYTES },
+	.paths = 20,
+	.changes = 14,
+	.stages = 60,
+	.run = move_run,
+	.end = move_end,
+};
+
+/* ---- Place and write ---- */
+
+static void heal_written(struct disk_request *req)
+{
+	struct heal *heal = req->owner;
+
+	heal->failed |= req->result != 0;
+	if (--heal->outstanding)
+		return;
+	if (heal->failed || ticket_start(heal->file->files->fs, &move_type,
+					 NULL, heal))
+		heal_over(heal);
+}
+
+static void heal_write(struct heal *heal)
+{
+	uint8_t *data = heal->good + (size_t)heal->first * BLOCK_BYTES;
+	int i;
+
+	heal->failed = false;
+	heal->outstanding = (unsigned)heal->places;
+	for (i = 0; i < heal->places; i++) {
+		heal->iov[i].iov_base = data;
+		heal->iov[i].iov_len = heal->place[i].n * SECTOR_BYTES;
+		data += heal->iov[i].iov_len;
+		heal->req[i] = (struct queue_request){
+			.disk = {
+				.op = DISK_WRITE,
+				.sector = heal->place[i].sector,
+				.sectors = (uint32_t)heal->place[i].n,
+				.iov = &heal->iov[i], .iov_n = 1,
+				.done = heal_written, .owner = heal,
+			},
+			.class = QUEUE_WRITE_BACK,
+		};
+		queue_submit(heal->file->files->fs->queue, &heal->req[i]);
+	}
+}
+
+static int place_run(struct ticket *ticket)
+{
+	struct heal *heal = ticket->state;
+	struct alloc_want want = {
+		.sectors = (uint64_t)heal->n * BLOCK_SECTORS,
+		.goal = heal->file->goal,
+	};
+	uint32_t group;
+	int rc = alloc_take(ticket->fs->alloc, &want, heal->place, HEAL_PIECES,
+			    &group);
+
+	if (rc == -EAGAIN)
+		return ticket_wait_group(ticket, group);
+	if (rc == -ENOSPC && replica_room(ticket, want.sectors))
+		return TICKET_WAIT;
+	if (rc < 0)
+		return rc;
+	heal->places = rc;
+	return 0;
+}
+
+static void place_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct heal *heal = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		heal_note(heal, false);
+		heal_over(heal);
+		return;
+	}
+	heal_write(heal);
+}
+
+static const struct ticket_type place_type = {
+	.name = "place bad blocks",
+	.bounds = { .nodes = 1 },
+	.run = place_run,
+	.end = place_end,
+};
+
+/* The next run of bad blocks. */
+static void heal_next(struct heal *heal)
+{
+	if (!heal->blocks) {
+		heal_over(heal);
+		return;
+	}
+	heal->first = (unsigned)__builtin_ctz(heal->blocks);
+	for (heal->n = 0; heal->blocks >> (heal->first + heal->n) & 1;)
+		heal->n++;
+	if (ticket_start(heal->file->files->fs, &place_type, NULL, heal))
+		heal_over(heal);
+}
+
+/* ---- Look, read again, compare ---- */
+
+static void heal_compare(struct heal *heal)
+{
+	uint64_t base = heal_block(heal, 0) * BLOCK_SECTORS;
+	const struct fragment *fragment;
+	uint16_t bad = 0;
+	unsigned i;
+
+	for (i = 0; i < heal->fragments; i++) {
+		fragment = &heal->fragment[i];
+		if (fragment->failed ||
+		    memcmp(fragment->data, heal->good +
+			   (fragment->off - base) * SECTOR_BYTES,
+			   fragment->n * SECTOR_BYTES))
+			bad |= 1u << (fragment->off - base) / BLOCK_SECTORS;
+	}
+	heal->blocks = bad;
+	heal_next(heal);
+}
+
+static void fragment_done(struct disk_request *req)
+{
+	struct heal *heal = req->owner;
+
+	container_of(req, struct fragment, req.disk)->failed = req->result;
+	if (--heal->outstanding == 0)
+		heal_compare(heal);
+}
+
+static void look_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct heal *heal = ticket->state;
+	uint64_t base = heal_block(heal, 0) * BLOCK_SECTORS;
+	struct fragment *fragment;
+	unsigned i;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc || !heal->fragments) {
+		heal_over(heal);
+		return;
+	}
+	heal->outstanding = heal->fragments;
+	for (i = 0; i < heal->fragments; i++) {
+		fragment = &heal->fragment[i];
+		fragment->data = heal->seen + (fragment->off - base) *
+				 SECTOR_BYTES;
+		fragment->iov.iov_base = fragment->data;
+		fragment->iov.iov_len = fragment->n * SECTOR_BYTES;
+		fragment->req = (struct queue_request){
+			.disk = {
+				.op = DISK_READ, .sector = fragment->sector,
+				.sectors = (uint32_t)fragment->n,
+				.iov = &fragment->iov, .iov_n = 1,
+				.done = fragment_done, .owner = heal,
+			},
+			.class = QUEUE_READ_AHEAD,
+		};
+		queue_submit(heal->file->files->fs->queue, &fragment->req);
+	}
+}
+
+/* A block's extents; one that memory holds newer goes elsewhere by itself. */
+static int look_block(struct ticket *ticket, struct heal *heal, uint64_t index)
+{
+	uint64_t sector = index * BLOCK_SECTORS, end = sector + BLOCK_SECTORS;
+	struct block *block = block_find(heal->file, index);
+	struct extent extent;
+	uint64_t stop;
+	int rc;
+
+	if (block && block->hold) {
+		block->bad_home = true;
+		block_redirty(heal->file, block, 0);
+		job_flush(heal->file, heal->file->files->stamp, false, true);
+		return 0;
+	}
+	while (sector < end) {
+		rc = map_extent(ticket, heal->file->ino, sector, &extent);
+		if (rc)
+			return rc == -ENOENT ? 0 : rc;
+		if (extent.off > sector || extent.flags & EXTENT_UNWRITTEN)
+			return 0;
+		stop = extent.off + extent.n;
+		stop = stop < end ? stop : end;
+		if (heal->fragments == HEAL_FRAGMENTS)
+			return -E2BIG;
+		heal->fragment[heal->fragments++] = (struct fragment){
+			.off = sector, .n = stop - sector,
+			.sector = addr_sector(extent.addr) +
+				  (sector - extent.off),
+		};
+		sector = stop;
+	}
+	return 0;
+}
+
+static int look_run(struct ticket *ticket)
+{
+	struct heal *heal = ticket->state;
+	unsigned i;
+	int rc = 0;
+
+	heal->fragments = 0;
+	for (i = 0; !rc && i < PIECE_BLOCKS; i++)
+		if (heal->blocks >> i & 1)
+			rc = look_block(ticket, heal, heal_block(heal, i));
+	return rc;
+}
+
+static const struct ticket_type look_type = {
+	.name = "look at bad blocks",
+	.bounds = { .nodes = 40 },
+	.stages = 40,
+	.run = look_run,
+	.end = look_end,
+};
+
+static void heal_begin(struct excl *excl, int rc)
+{
+	struct heal *heal = container_of(excl, struct heal, excl);
+
+	if (rc || ticket_start(heal->file->files->fs, &look_type, NULL, heal))
+		heal_over(heal);
+}
+
+/* The content as it should be; requests want aligned buffers. */
+static void heal_keep(struct heal *heal, uint16_t blocks)
+{
+	uintptr_t at = ((uintptr_t)heal->memory + BLOCK_BYTES - 1) /
+		       BLOCK_BYTES * BLOCK_BYTES;
+	const void *data;
+	unsigned i;
+
+	heal->good = (uint8_t *)at;
+	heal->seen = heal->good + PIECE_BYTES;
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		data = piece_block(heal->file, heal_block(heal, i));
+		if (data)
+			memcpy(heal->good + (size_t)i * BLOCK_BYTES, data,
+			       BLOCK_BYTES);
+		else
+			blocks &= ~(1u << i);
+	}
+	heal->blocks = blocks;
+}
+
+/* The next read finds what is left. */
+void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
+{
+	struct files *files = file->files;
+	struct heal *heal;
+
+	if (fs_read_only(files->fs) || file->dead ||
+	    files->heals >= MAX_HEALS)
+		return;
+	heal = files_alloc(files, sizeof(*heal));
+	if (!heal)
+		return;
+	heal->memory = files_alloc(files, 2 * PIECE_BYTES + BLOCK_BYTES);
+	if (!heal->memory) {
+		files_release(heal);
+		return;
+	}
+	heal->file = file;
+	heal->piece = piece;
+	heal_keep(heal, blocks);
+	file->users++;
+	files->heals++;
+	heal->excl.file = file;
+	heal->excl.start = heal_begin;
+	list_init(&heal->excl.link);
+	file_exclusive(&heal->excl);
+}

@@ -1,0 +1,216 @@
+/*
+ * read.c - READ: blocks in memory first, then verified pieces; reading ahead.
+ *
+ * A request is served in windows of at most 1 MiB; each is copied in one go
+ * once all of it is in memory.  Reads that follow each other make a stream; it
+ * is read ahead by at least 1 MiB and two tracks.  A file up to a track is read
+ * whole when its beginning is.
+ */
+#include "fs/data/file_data.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define AHEAD_BYTES (1u << 20)
+#define SURE_READS 4u		/* so many make a stream beyond doubt */
+/* The kernel's own read-ahead may come a little out of order. */
+#define STREAM_SLACK (256u << 10)
+
+struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
+{
+	struct io *io = files_alloc(fs->files, sizeof(*io));
+	struct file *file = io ? file_get(fs, op->ino) : NULL;
+
+	if (!file) {
+		files_release(io);
+		fs_answer(fs, op, -ENOMEM);
+		return NULL;
+	}
+	io->op = op;
+	io->file = file;
+	io->pos = op->offset;
+	io->step = step;
+	io->need.file = file;
+	io->need.owner = io;
+	list_init(&io->link);
+	list_init(&io->gated.link);
+	list_init(&io->need.link);
+	return io;
+}
+
+void io_end(struct io *io, int rc)
+{
+	struct file *file = io->file;
+	struct fs *fs = file->files->fs;
+	struct fs_op *op = io->op;
+
+	need_end(&io->need);
+	files_release(io);
+	file_put(file);
+	fs_answer(fs, op, rc);
+}
+
+/* ---- Reading ahead ---- */
+
+static struct stream *stream_find(struct file *file, uint64_t offset)
+{
+	struct stream *stream, *oldest = &file->streams[0];
+	unsigned i;
+
+	for (i = 0; i < STREAMS_PER_FILE; i++) {
+		stream = &file->streams[i];
+		if (stream->next && offset <= stream->next + STREAM_SLACK &&
+		    offset + STREAM_SLACK >= stream->next)
+			return stream;
+		if (stream->used < oldest->used)
+			oldest = stream;
+	}
+	*oldest = (struct stream){ .next = 0 };
+	return oldest;
+}
+
+static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
+			  bool guess)
+{
+	uint64_t first = from / BLOCK_BYTES, end;
+	uint64_t step = NEED_BLOCKS;
+
+	to = to < file->size ? to : file->size;
+	end = (to + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	for (; first < end; first = (first / step + 1) * step) {
+		uint64_t stop = (first / step + 1) * step;
+
+		pieces_ahead(file, first, stop < end ? stop : end, guess);
+	}
+}
+
+static void read_stream(struct io *io, uint64_t end)
+{
+	struct file *file = io->file;
+	uint64_t offset = io->op->offset, window;
+	uint64_t track = (uint64_t)alloc_track_sectors(
+		file->files->fs->alloc, file->goal) * SECTOR_BYTES;
+	uint64_t most = pool_count(file->files->piece_pool) * PIECE_BYTES / 4;
+	struct stream *stream;
+
+	if (offset == 0 && file->size <= track && file->size <= most) {
+		read_ahead_to(file, 0, file->size, true);
+		return;
+	}
+	stream = stream_find(file, offset);
+	stream->used = ++file->stream_clock;
+	stream->count++;
+	stream->next = end > stream->next ? end : stream->next;
+	if (stream->count < 2)
+		return;
+	window = 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+	window = window < most ? window : most;
+	if (stream->ahead < end)
+		stream->ahead = end;
+	if (stream->ahead - end > window / 2)
+		return;
+	read_ahead_to(file, stream->ahead, end + window,
+		      stream->count < SURE_READS || file->size <= track);
+	stream->ahead = end + window;
+	if (offset > STREAM_SLACK)
+		pieces_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
+			      offset / BLOCK_BYTES);
+}
+
+/* ---- READ ---- */
+
+static void read_copy(struct io *io, uint64_t end)
+{
+	uint8_t *out = io->op->buffer;
+	uint64_t n;
+	const uint8_t *data;
+
+	while (io->pos < end) {
+		n = BLOCK_BYTES - io->pos % BLOCK_BYTES;
+		n = n < end - io->pos ? n : end - io->pos;
+		data = need_block(&io->need, io->pos / BLOCK_BYTES);
+		memcpy(out + (io->pos - io->op->offset),
+		       data + io->pos % BLOCK_BYTES, n);
+		io->pos += n;
+	}
+}
+
+/* The next window: 0 = copied, -EINPROGRESS, or an error. */
+static int read_window(struct io *io)
+{
+	uint64_t first = io->pos / BLOCK_BYTES;
+	uint64_t end = (first + NEED_BLOCKS) / PIECE_BLOCKS * PIECE_BLOCKS *
+		       BLOCK_BYTES;
+	int rc = 0;
+
+	end = end < io->end ? end : io->end;
+	io->need.first = first;
+	io->need.n = (unsigned)((end - 1) / BLOCK_BYTES - first) + 1;
+	if (!need_ok(&io->need)) {
+		need_end(&io->need);
+		rc = need_start(&io->need);
+	}
+	if (rc)
+		return rc;
+	pieces_claimed(&io->need, env_now_ns(io->file->files->fs->env) -
+		       io->begun_ns);
+	read_copy(io, end);
+	need_end(&io->need);
+	return 0;
+}
+
+static void read_step(struct io *io)
+{
+	struct file *file = io->file;
+	int rc = file_enter(file, &io->gated);
+
+	if (rc == TICKET_WAIT)
+		return;
+	if (rc) {
+		io_end(io, rc);
+		return;
+	}
+	io->end = io->op->offset + io->op->size;
+	if (io->end > file->size || io->end < io->op->offset)
+		io->end = file->size;
+	if (!io->prepared && io->pos < io->end) {
+		io->prepared = true;
+		io->begun_ns = env_now_ns(file->files->fs->env);
+		if (io->op->offset == 0 && file->onward)
+			near_reached(file);
+		rc = read_window(io);
+		read_stream(io, io->end);
+	}
+	while (!rc && io->pos < io->end)
+		rc = read_window(io);
+	if (rc == -EINPROGRESS)
+		return;
+	io->op->result = rc ? 0 : io->pos - io->op->offset;
+	io_end(io, rc);
+}
+
+static void read_ready(struct need *need, int rc)
+{
+	struct io *io = need->owner;
+
+	if (rc)
+		io_end(io, -EIO);
+	else
+		read_step(io);
+}
+
+static void read_again(struct gated *gated)
+{
+	read_step(container_of(gated, struct io, gated));
+}
+
+void file_read(struct fs *fs, struct fs_op *op)
+{
+	struct io *io = io_new(fs, op, read_step);
+
+	if (!io)
+		return;
+	io->gated.again = read_again;
+	io->need.ready = read_ready;
+	read_step(io);
+}

@@ -1,0 +1,346 @@
+/*
+ * write.c - WRITE: into memory, answered at once.
+ *
+ * Each new block is promised room on disk (space_reserve), so that a full disk
+ * is told here and not at write-back; only where there is none left it is
+ * looked up whether the blocks have a place already.  A block of which only a
+ * part is written is read first, verified.  Bytes behind the end of the file in
+ * its last block are always zero, in memory and on disk.
+ */
+#include "fs/place/gap_writeback.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define MAX_SIZE INT64_MAX
+
+/* ---- Privileges ---- */
+
+static int kill_run(struct ticket *ticket)
+{
+	struct io *io = ticket->state;
+	struct inode_item item, before;
+	int rc = inode_get(ticket, io->file->ino, &item);
+
+	if (rc)
+		return rc;
+	before = item;
+	rc = inode_kill_priv(ticket, io->op, io->file->ino, &item);
+	if (rc)
+		return rc;
+	if (memcmp(&before, &item, sizeof(item)))
+		inode_put(ticket, io->file->ino, &item);
+	return 0;
+}
+
+static void kill_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct io *io = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, rc);
+	if (rc) {
+		io_end(io, rc);
+		return;
+	}
+	io->prepared = true;
+	io->step(io);
+}
+
+static const struct ticket_type kill_type = {
+	.name = "kill privileges",
+	.bounds = { .log_bytes = 4096 },
+	.paths = 4,
+	.changes = 3,
+	.stages = 4,
+	.run = kill_run,
+	.end = kill_end,
+};
+
+/* ---- A full disk: do the blocks have a place? ---- */
+
+static int mapped_run(struct ticket *ticket)
+{
+	struct io *io = ticket->state;
+	uint64_t sector = io->pos / BLOCK_BYTES * BLOCK_SECTORS;
+	uint64_t end = (io->end + BLOCK_BYTES - 1) / BLOCK_BYTES *
+		       BLOCK_SECTORS;
+	struct extent extent;
+	int rc;
+
+	while (sector < end) {
+		rc = map_extent(ticket, io->file->ino, sector, &extent);
+		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
+			return -ENOSPC;
+		if (rc)
+			return rc;
+		sector = extent.off + extent.n;
+		if (tree_txn_room(ticket->txn) < TRAX_MAX_LEVEL)
+			return sector < end ? -ENOSPC : 0;
+	}
+	return 0;
+}
+
+static void mapped_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct io *io = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, rc);
+	if (rc) {
+		io_end(io, rc);
+		return;
+	}
+	io->mapped = true;
+	io->step(io);
+}
+
+static const struct ticket_type mapped_type = {
+	.name = "is mapped",
+	.bounds = { .nodes = 48 },
+	.stages = 40,
+	.run = mapped_run,
+	.end = mapped_end,
+};
+
+/* ---- Blocks ---- */
+
+/* The old content of a block that is only partly written: -EINPROGRESS, or
+ * where it is (NULL: nothing there). */
+static int write_old(struct io *io, uint64_t index, const void **old)
+{
+	int rc;
+
+	*old = NULL;
+	if (index * BLOCK_BYTES >= io->file->size)
+		return 0;
+	io->need.first = index;
+	io->need.n = 1;
+	if (!need_ok(&io->need)) {
+		need_end(&io->need);
+		rc = need_start(&io->need);
+		if (rc)
+			return rc;
+	}
+	*old = need_block(&io->need, index);
+	return 0;
+}
+
+/* A new block for index; 0, -ENOSPC or -EAGAIN (no buffer). */
+static int write_add(struct io *io, uint64_t index, struct block **out)
+{
+	struct space *space = tree_space(io->file->files->fs->tree);
+	struct block *block;
+	bool reserved = true;
+
+	if (space_reserve(space, BLOCK_SECTORS)) {
+		if (!io->mapped)
+			return -ENOSPC;
+		reserved = false;
+	}
+	block = block_add(io->file, index);
+	if (!block) {
+		if (reserved)
+			space_release(space, BLOCK_SECTORS);
+		return -EAGAIN;
+	}
+	block->reserved = reserved;
+	io->file->reserved_count += reserved;
+	*out = block;
+	return 0;
+}
+
+/* Bytes [from, to) of a block; 0, -EINPROGRESS, -EAGAIN or an error. */
+static int write_block(struct io *io, uint64_t index, unsigned from,
+		       unsigned to, const void *data)
+{
+	struct file *file = io->file;
+	struct block *block = block_find(file, index);
+	bool whole = from == 0 && (to == BLOCK_BYTES ||
+				   index * BLOCK_BYTES + to >= file->size);
+	const void *old = NULL;
+	int rc;
+
+	if (!block) {
+		rc = whole ? 0 : write_old(io, index, &old);
+		if (rc)
+			return rc;
+		rc = write_add(io, index, &block);
+		if (rc)
+			return rc;
+		if (old)
+			memcpy(block->data, old, BLOCK_BYTES);
+		else
+			memset(block->data, 0, BLOCK_BYTES);
+	} else {
+		prewrite_touched(block);
+		if (!block_own(file->files, block))
+			return -EAGAIN;
+	}
+	block_dirty(file, block);
+	if (data)
+		memcpy((uint8_t *)block->data + from, data, to - from);
+	else
+		memset((uint8_t *)block->data + from, 0, to - from);
+	need_end(&io->need);
+	return 0;
+}
+
+/* The data of a file that outgrows its INLINE item goes to a block. */
+static int write_outgrow(struct io *io)
+{
+	struct file *file = io->file;
+
+	if (!file->has_inline || io->end <= TRAX_MAX_INLINE_BYTES)
+		return 0;
+	file->no_inline = true;
+	return write_block(io, 0, 0, 0, io->op->data);
+}
+
+/* Blocks written in order make a stretch; see job_stream. */
+static void write_ran(struct file *file, uint64_t first, uint64_t end)
+{
+	if (first > file->run_end || first + 1 < file->run_end)
+		file->run_first = first;
+	file->run_end = end;
+	job_stream(file);
+}
+
+static int write_blocks(struct io *io)
+{
+	struct file *file = io->file;
+	const uint8_t *data = io->op->data;
+	uint64_t index, n;
+	unsigned from;
+	int rc = write_outgrow(io);
+
+	while (!rc && io->pos < io->end) {
+		if (!files_room(file->files))
+			return -EAGAIN;
+		index = io->pos / BLOCK_BYTES;
+		from = io->pos % BLOCK_BYTES;
+		n = BLOCK_BYTES - from;
+		n = n < io->end - io->pos ? n : io->end - io->pos;
+		rc = write_block(io, index, from, from + (unsigned)n,
+				 data + (io->pos - io->op->offset));
+		if (rc)
+			return rc;
+		io->pos += n;
+		if (io->pos > file->size)
+			file->size = io->pos;
+	}
+	return rc;
+}
+
+static int write_check(struct io *io)
+{
+	struct fs *fs = io->file->files->fs;
+
+	if (fs->options.read_only)
+		return -EROFS;
+	if (tree_failed(fs->tree))
+		return -EROFS;
+	if (io->op->offset > MAX_SIZE || io->op->size > MAX_SIZE ||
+	    io->op->offset + io->op->size > MAX_SIZE)
+		return -EFBIG;
+	return 0;
+}
+
+static void write_step(struct io *io)
+{
+	struct file *file = io->file;
+	struct files *files = file->files;
+	int rc = file_enter(file, &io->gated);
+
+	if (rc == TICKET_WAIT)
+		return;
+	if (!rc)
+		rc = write_check(io);
+	if (!rc && !io->prepared && io->op->flags & FS_SET_KILL_PRIV) {
+		if (ticket_start(files->fs, &kill_type, NULL, io))
+			io_end(io, -ENOMEM);
+		return;
+	}
+	io->end = io->op->offset + io->op->size;
+	if (!rc)
+		rc = write_blocks(io);
+	if (rc == -ENOSPC && !io->mapped && file->size > io->pos) {
+		if (ticket_start(files->fs, &mapped_type, NULL, io))
+			io_end(io, -ENOMEM);
+		return;
+	}
+	if (rc == -EAGAIN) {
+		need_end(&io->need);
+		list_add(&files->writers, &io->link);
+		jobs_pump(files);
+	}
+	if (rc == -EINPROGRESS || rc == -EAGAIN)
+		return;
+	if (!rc && io->op->size)
+		write_ran(file, io->op->offset / BLOCK_BYTES,
+			  (io->end - 1) / BLOCK_BYTES + 1);
+	io->op->result = rc ? 0 : io->op->size;
+	io_end(io, rc);
+	jobs_pump(files);
+}
+
+void writers_run(struct files *files)
+{
+	struct io *io;
+
+	while ((files_room(files) || tree_failed(files->fs->tree)) &&
+	       (io = list_first(&files->writers, struct io, link))) {
+		list_del(&io->link);
+		io->step(io);
+	}
+}
+
+static void write_ready(struct need *need, int rc)
+{
+	struct io *io = need->owner;
+
+	if (rc)
+		io_end(io, -EIO);
+	else
+		write_step(io);
+}
+
+static void write_again(struct gated *gated)
+{
+	write_step(container_of(gated, struct io, gated));
+}
+
+void file_write(struct fs *fs, struct fs_op *op)
+{
+	struct io *io = io_new(fs, op, write_step);
+
+	if (!io)
+		return;
+	io->gated.again = write_again;
+	io->need.ready = write_ready;
+	write_step(io);
+}
+
+int write_zero(struct file *file, const struct need *need, uint64_t index,
+	       unsigned from, unsigned to)
+{
+	struct block *block = block_find(file, index);
+	struct io io = { .file = file, .mapped = true };
+	const void *old;
+	int rc;
+
+	if (!block) {
+		old = need_block(need, index);
+		rc = write_add(&io, index, &block);
+		if (rc)
+			return rc;
+		memcpy(block->data, old, BLOCK_BYTES);
+	} else {
+		prewrite_touched(block);
+		if (!block_own(file->files, block))
+			return -EAGAIN;
+	}
+	block_dirty(file, block);
+	memset((uint8_t *)block->data + from, 0, to - from);
+	return 0;
+}

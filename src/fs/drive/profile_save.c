@@ -1,0 +1,446 @@
+/*
+ * profile_save.c - the record of the drive goes out.
+ *
+ *   wait -> [encode] -> record -> flush -> superblocks -> wait
+ *             |  no room                      |  it had moved
+ *             +-> move_begin ----> record     +-> move_end -> wait
+ *
+ * The commit point is that of the superblocks (super_write.h).  All writes are
+ * those of write-back: small, one at a time.
+ */
+#include "fs/drive/profile_save.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "fs/drive/relocate_txn.h"
+#include "fs/drive/profile_load.h"
+#include "fs/drive/relocate.h"
+#include "fs/drive/super_write.h"
+#include "sched/head/head.h"
+#include "sched/queue/queue.h"
+
+#define NS_PER_SECOND 1000000000ull
+/* From one writing to the next. */
+#define APART_NS (300 * NS_PER_SECOND)
+/* After an error. */
+#define AGAIN_NS (3600 * NS_PER_SECOND)
+/* From one look at what the head has learned to the next; and what is worth
+ * being written: parts of a turn, and of the period. */
+#define LOOK_NS (1800 * NS_PER_SECOND)
+#define LEAST_TURNS 512u
+#define LEAST_PERIOD 5000000u
+#define LEARNED_PPM 500000u
+#define BUSY_NS (NS_PER_SECOND / 10)
+#define CHUNK_SECTORS 128u
+
+enum keep_state { KEEP_WAIT, KEEP_ROOM, KEEP_RECORD, KEEP_SUPERS, KEEP_LEAVE };
+
+struct keep {
+	struct fs *fs;
+	enum keep_state state;
+	bool wanted, closing;
+	uint64_t at_ns;		/* not before */
+	uint64_t look_ns;	/* the same, for what the head has learned */
+	uint8_t *record;	/* whole blocks */
+	uint64_t sectors, done;	/* of it; written */
+	struct super next;
+	struct supers supers;
+	struct move move;
+	bool moving;
+	struct queue_request req;
+	struct iovec iov;
+	struct keep_stats stats;
+};
+
+static void keep_named(void *arg, int rc);
+
+int keep_open(struct fs *fs, struct keep **out)
+{
+	struct keep *keep;
+
+	*out = NULL;
+	if (fs->options.read_only)
+		return 0;
+	keep = calloc(1, sizeof(*keep));
+	if (!keep)
+		return -ENOMEM;
+	if (supers_init(&keep->supers, fs, keep_named, keep)) {
+		free(keep);
+		return -ENOMEM;
+	}
+	keep->fs = fs;
+	keep->at_ns = env_now_ns(fs->env) + APART_NS / 5;
+	keep->look_ns = env_now_ns(fs->env) + LOOK_NS;
+	*out = keep;
+	return 0;
+}
+
+void keep_free(struct keep *keep)
+{
+	if (!keep)
+		return;
+	free(keep->record);
+	supers_fini(&keep->supers);
+	free(keep);
+}
+
+void keep_wanted(struct keep *keep)
+{
+	if (keep)
+		keep->wanted = true;
+}
+
+bool keep_idle(const struct keep *keep)
+{
+	return !keep || (keep->state == KEEP_WAIT &&
+			 !(keep->closing && keep->wanted &&
+			   !keep->stats.error && !tree_failed(keep->fs->tree)));
+}
+
+void keep_get_stats(const struct keep *keep, struct keep_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	if (keep)
+		*stats = keep->stats;
+}
+
+/* ---- The end ---- */
+
+static void keep_over(struct keep *keep, int rc)
+{
+	uint64_t now_ns = env_now_ns(keep->fs->env);
+
+	if (rc && rc != keep->stats.error)
+		msg_warn("%s: what was learned of the drive could not be "
+			 "written back: %s", keep->fs->disk->name,
+			 strerror(-rc));
+	keep->stats.error = rc;
+	keep->wanted |= rc != 0;
+	keep->at_ns = keep->closing ? 0 :
+		      now_ns + (rc ? AGAIN_NS : APART_NS);
+	keep->state = KEEP_WAIT;
+	keep->moving = false;
+	free(keep->record);
+	keep->record = NULL;
+}
+
+static void keep_left(struct move *move, int rc)
+{
+	struct keep *keep = move->arg;
+
+	keep->stats.moved += move->landed;
+	keep_over(keep, rc ? rc : keep->stats.error);
+}
+
+/* The superblocks have been written; or, not even they know what they say, and
+ * the next mount looks. */
+static void keep_named(void *arg, int rc)
+{
+	struct keep *keep = arg;
+
+	if (!rc) {
+		keep->stats.written++;
+		keep->stats.bytes = keep->next.geom_bytes;
+	}
+	if (!keep->moving || rc) {
+		keep_over(keep, rc);
+		return;
+	}
+	keep->stats.error = 0;
+	keep->state = KEEP_LEAVE;
+	keep->move.done = keep_left;
+	move_end(&keep->move, true);
+}
+
+/* The record cannot be written: what was begun for it ends. */
+static void keep_stop(struct keep *keep, int rc)
+{
+	if (!keep->moving) {
+		keep_over(keep, rc);
+		return;
+	}
+	keep->stats.error = rc;
+	keep->state = KEEP_LEAVE;
+	keep->move.done = keep_left;
+	move_end(&keep->move, false);
+}
+
+/* ---- Writing ---- */
+
+static void keep_go(struct keep *keep);
+
+static void keep_chunk_done(struct disk_request *req)
+{
+	struct keep *keep = req->owner;
+
+	if (req->result)
+		keep_stop(keep, req->result);
+	else
+		keep_go(keep);
+}
+
+static void keep_flushed(struct disk_request *req)
+{
+	struct keep *keep = req->owner;
+	int rc = req->result;
+
+	keep->state = KEEP_SUPERS;
+	if (!rc)
+		rc = supers_write(&keep->supers, &keep->next);
+	if (rc)
+		keep_stop(keep, rc);
+}
+
+/* The next piece of the record, or all of it is on the medium. */
+static void keep_go(struct keep *keep)
+{
+	uint64_t at = keep->done, n = keep->sectors - at;
+
+	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
+	keep->done += n;
+	keep->iov = (struct iovec){ keep->record + at * SECTOR_BYTES,
+				    n * SECTOR_BYTES };
+	keep->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE,
+			.sector = keep->next.geom_sector + at,
+			.sectors = (uint32_t)n, .iov = &keep->iov,
+			.iov_n = 1, .done = keep_chunk_done, .owner = keep,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	if (n) {
+		queue_submit(keep->fs->queue, &keep->req);
+		return;
+	}
+	keep->req.disk = (struct disk_request){ .done = keep_flushed,
+						.owner = keep };
+	queue_flush(keep->fs->queue, &keep->req);
+}
+
+/* ---- The beginning ---- */
+
+static void keep_start(struct keep *keep)
+{
+	keep->state = KEEP_RECORD;
+	keep->done = 0;
+	keep_go(keep);
+}
+
+static void keep_has_room(struct move *move, int rc)
+{
+	struct keep *keep = move->arg;
+
+	if (rc) {
+		keep->moving = false;
+		keep_over(keep, rc);
+		return;
+	}
+	keep->next.room_sector = keep->next.geom_sector = move->to;
+	keep->next.room_sectors = (uint32_t)move->to_sectors;
+	keep_start(keep);
+}
+
+/* Twice what it needs now, if there may be so much, twice. */
+static void keep_move(struct keep *keep)
+{
+	const struct super *super = tree_super(keep->fs->tree);
+	struct super_run run = super_geom_run(super);
+	uint64_t unit = super_write_unit(super) / SECTOR_BYTES;
+	uint64_t half = (2 * keep->sectors + unit - 1) / unit * unit;
+	const uint64_t most = TRAX_MAX_GEOM_BYTES / SECTOR_BYTES;
+
+	half = half < most ? half : most;
+	keep->state = KEEP_ROOM;
+	keep->moving = true;
+	keep->move = (struct move){
+		.fs = keep->fs, .kind = OWNER_GEOM,
+		.from = run.sectors ? run.sector : 0,
+		.from_sectors = run.sectors,
+		.to_sectors = 2 * half, .find = move_find_any,
+		.done = keep_has_room, .arg = keep,
+	};
+	move_begin(&keep->move);
+}
+
+/* ---- What the head has learned ---- */
+
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* A longer seek takes no less. */
+static uint64_t longer(uint64_t most_ns, uint64_t ns)
+{
+	return ns > most_ns ? ns : most_ns;
+}
+
+/* Is it worth a writing? */
+static bool differs(const struct profile *p, const struct head_learned *now)
+{
+	uint64_t least_ns = p->mech.period_ps / 1000 / LEAST_TURNS;
+	uint64_t most_ns = 0;
+	uint32_t i;
+
+	if (apart(p->mech.period_ps, now->mech->period_ps) >
+		    p->mech.period_ps / LEAST_PERIOD ||
+	    apart(p->read_overhead_ns, now->read_overhead_ns) > least_ns)
+		return true;
+	if (now->writes &&
+	    (apart(p->write_overhead_ns, now->write_overhead_ns) > least_ns ||
+	     apart(p->mech.write_settle_ns, now->mech->write_settle_ns) >
+		     least_ns))
+		return true;
+	for (i = 0; i < p->mech.seek_n; i++) {
+		most_ns = longer(most_ns, now->mech->seek[i].ns);
+		if (apart(p->mech.seek[i].ns, most_ns) > least_ns)
+			return true;
+	}
+	return false;
+}
+
+static void take_seeks(struct profile *p, const struct service_mech *mech)
+{
+	uint64_t most_ns = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->mech.seek_n; i++) {
+		most_ns = longer(most_ns, mech->seek[i].ns);
+		p->mech.seek[i].ns = most_ns;
+	}
+}
+
+static void take_part(struct profile *p, enum profile_part part)
+{
+	p->part[part].method = PROFILE_TIMING;
+	if (!p->part[part].confidence_ppm)
+		p->part[part].confidence_ppm = LEARNED_PPM;
+}
+
+/* A profile with what the head of it has learned. */
+static void keep_take(struct profile *p, const struct head_learned *now)
+{
+	p->mech.period_ps = now->mech->period_ps;
+	p->read_overhead_ns = now->read_overhead_ns;
+	p->mech.head_switch_ns = now->mech->head_switch_ns;
+	take_seeks(p, now->mech);
+	take_part(p, PROFILE_SEEK);
+	take_part(p, PROFILE_OVERHEAD);
+	if (!now->writes)
+		return;
+	p->write_overhead_ns = now->write_overhead_ns;
+	p->mech.write_settle_ns = now->mech->write_settle_ns;
+	take_part(p, PROFILE_SETTLE);
+}
+
+static bool keep_learned(const struct keep *keep, struct head_learned *now)
+{
+	const struct fs *fs = keep->fs;
+
+	return fs->own_head && head_get_learned(fs->own_head, now) &&
+	       now->mech->seek_n == fs->profile->mech.seek_n;
+}
+
+/* Looks now and then. */
+static void keep_look(struct keep *keep, uint64_t now_ns)
+{
+	struct head_learned now;
+
+	if (now_ns < keep->look_ns)
+		return;
+	keep->look_ns = keep->closing ? UINT64_MAX : now_ns + LOOK_NS;
+	if (keep_learned(keep, &now) && differs(keep->fs->profile, &now))
+		keep->wanted = true;
+}
+
+/* ---- The record, and the superblock that will name it ---- */
+
+static int keep_bytes(const struct keep *keep, void **buf, size_t *bytes)
+{
+	struct profile *p = keep->fs->profile;
+	struct head_learned now;
+
+	if (keep_learned(keep, &now))
+		keep_take(p, &now);
+	return profile_verify(p) ? -EUCLEAN : profile_encode(p, buf, bytes);
+}
+
+static int keep_encode(struct keep *keep)
+{
+	size_t bytes, room;
+	void *buf;
+	int rc = keep_bytes(keep, &buf, &bytes);
+
+	if (rc)
+		return rc;
+	keep->sectors = (bytes + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
+			TRAX_BLOCK_SECTORS;
+	room = keep->sectors * SECTOR_BYTES;
+	keep->record = aligned_alloc(TRAX_BLOCK_BYTES, room);
+	if (keep->record) {
+		memset(keep->record, 0, room);
+		memcpy(keep->record, buf, bytes);
+		keep->next = *tree_super(keep->fs->tree);
+		keep->next.geom_bytes = (uint32_t)bytes;
+		keep->next.geom_csum = csum(buf, bytes);
+	}
+	free(buf);
+	return keep->record ? 0 : -ENOMEM;
+}
+
+static void keep_begin(struct keep *keep)
+{
+	struct super *next = &keep->next;
+	uint32_t half;
+	int rc = keep_encode(keep);
+
+	keep->wanted = false;
+	if (rc) {
+		keep_over(keep, rc);
+		return;
+	}
+	half = next->room_sectors / 2;
+	if (keep->sectors > half) {
+		keep_move(keep);
+		return;
+	}
+	next->geom_sector = next->geom_sector == next->room_sector ?
+				    next->room_sector + half :
+				    next->room_sector;
+	keep_start(keep);
+}
+
+uint64_t keep_run(struct keep *keep, uint64_t now_ns)
+{
+	if (!keep || keep->state != KEEP_WAIT || tree_failed(keep->fs->tree))
+		return UINT64_MAX;
+	if (!settle_idle(keep->fs->settle))
+		return now_ns + BUSY_NS;	/* with the superblocks */
+	keep_look(keep, now_ns);
+	if (!keep->wanted)
+		return UINT64_MAX;
+	if (now_ns < keep->at_ns)
+		return keep->at_ns;
+	keep_begin(keep);
+	return now_ns;
+}
+
+void keep_now(struct keep *keep)
+{
+	if (keep && !keep->stats.error)
+		keep->at_ns = 0;
+}
+
+void keep_close(struct keep *keep)
+{
+	if (!keep)
+		return;
+	keep->closing = true;
+	keep->look_ns = 0;
+	keep_now(keep);
+}

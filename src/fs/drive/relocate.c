@@ -1,0 +1,670 @@
+/*
+ * relocate.c - a log track: room on true tracks near it gets an owner
+ * (relocate_txn.h); it is filled with zeros, because what lies there might look
+ * like records; the old track takes nothing more, and when a root no longer
+ * needs what is on it the superblocks name the new one.
+ *
+ * A node track: it takes nothing more; each node on it is touched, so that the
+ * next checkpoint writes it elsewhere; when it is empty its owner goes.  A slot
+ * is read for the first key of its node, which is only a hint: what was not
+ * moved is looked at again.  That owner is not deleted in the log but by the
+ * next root: a replay puts nodes wherever its root has room.  New node tracks
+ * come from the allocator, on the tracks that are known now.
+ *
+ *   wait -> log: begin -> zeros -> leave -> checkpoint -> superblocks -> end
+ *        -> nodes: leave -> (read, touch)... -> checkpoint -> owner
+ *
+ * What cannot be done now is left for the next geometry or the next mount.
+ */
+#include "fs/drive/relocate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/drive/profile_save.h"
+#include "fs/drive/relocate_txn.h"
+#include "fs/drive/super_write.h"
+#include "fs/replica/access_trace.h"
+#include "sched/queue/queue.h"
+
+#define NS_PER_SECOND 1000000000ull
+#define APART_NS (2 * NS_PER_SECOND)
+#define QUIET_NS (NS_PER_SECOND / 10)
+/* Data that is logged comes home meanwhile. */
+#define HOME_NS (3 * NS_PER_SECOND)
+#define TRIES 5u
+#define CHUNK_SECTORS 128u
+/* Tracks looked at on either side for one that is free. */
+#define NEAR_TRACKS 1024u
+/* ... and no further than this part of what lies between log tracks. */
+#define NEAR_SHARE 4u
+/* Free slots without a track that is given up. */
+#define LEAST_SLOTS 64u
+/* A track that is that much longer than a log place gives part of itself. */
+#define PART 2u
+/* No node track moves while less of the disk is known, in percent. */
+#define KNOWN_PERCENT 90u
+
+enum settle_state { SETTLE_WAIT, SETTLE_LOG, SETTLE_NODES };
+
+struct settle {
+	struct fs *fs;
+	enum settle_state state;
+	bool wanted, now, closing;
+	uint64_t at_ns;		/* not before */
+	unsigned log;		/* the next log track to be looked at */
+	uint64_t node;		/* the same, of node tracks: an address */
+	unsigned tries;
+	struct settle_stats stats;
+
+	/* A log track on its way: which one of the superblocks'. */
+	unsigned index;
+	struct move move;
+	struct supers supers;
+	uint64_t zeroed;
+	bool left;		/* takes nothing more */
+
+	/* A node track. */
+	struct range track;
+	traxaddr slot;
+	struct key key;
+	bool paused;		/* between two nodes */
+	unsigned grown;		/* node tracks asked for */
+
+	struct waiter waiter;
+	uint8_t *buf;		/* a chunk */
+	struct queue_request req;
+	struct iovec iov;
+};
+
+/* ---- Opening ---- */
+
+static void log_named(void *arg, int rc);
+
+int settle_open(struct fs *fs, struct settle **out)
+{
+	struct settle *s;
+
+	*out = NULL;
+	if (fs->options.read_only)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->fs = fs;
+	s->buf = aligned_alloc(TRAX_BLOCK_BYTES, CHUNK_SECTORS * SECTOR_BYTES);
+	if (!s->buf || supers_init(&s->supers, fs, log_named, s)) {
+		settle_free(s);
+		return -ENOMEM;
+	}
+	settle_wanted(s);
+	*out = s;
+	return 0;
+}
+
+void settle_free(struct settle *s)
+{
+	if (!s)
+		return;
+	supers_fini(&s->supers);
+	free(s->buf);
+	free(s);
+}
+
+void settle_wanted(struct settle *s)
+{
+	if (!s)
+		return;
+	s->wanted = true;
+	s->log = s->grown = 0;
+	s->node = 0;
+	/* What is on its way says itself when it goes on. */
+	if (s->state == SETTLE_WAIT)
+		s->at_ns = env_now_ns(s->fs->env) + APART_NS;
+}
+
+void settle_now(struct settle *s)
+{
+	if (!s)
+		return;
+	s->now = true;
+	if (s->state == SETTLE_WAIT)
+		s->at_ns = 0;
+}
+
+void settle_close(struct settle *s)
+{
+	if (!s)
+		return;
+	s->closing = true;
+	if (s->state != SETTLE_WAIT && s->at_ns != UINT64_MAX)
+		s->at_ns = 0;
+}
+
+bool settle_idle(const struct settle *s)
+{
+	return !s || s->state == SETTLE_WAIT;
+}
+
+void settle_get_stats(const struct settle *s, struct settle_stats *stats)
+{
+	memset(stats, 0, sizeof(*stats));
+	if (s)
+		*stats = s->stats;
+}
+
+/* One is over, well or not. */
+static void settle_next(struct settle *s, bool well)
+{
+	s->stats.given_up += !well;
+	s->state = SETTLE_WAIT;
+	s->tries = 0;
+	s->at_ns = env_now_ns(s->fs->env) + (s->now ? 0 : APART_NS);
+}
+
+static void settle_checkpoint(struct settle *s,
+			      void (*done)(struct waiter *waiter, int rc))
+{
+	s->waiter.done = done;
+	s->waiter.owner = s;
+	list_init(&s->waiter.link);
+	tree_checkpoint(s->fs->tree, &s->waiter);
+}
+
+/* ---- Does it keep to tracks? ---- */
+
+/* Inside one known track. */
+static bool is_inside(const struct geom *geom, uint64_t first, uint64_t n)
+{
+	struct geom_track t;
+
+	geom_track_of(geom, first, &t);
+	return t.known && first + n <= t.first + t.sectors;
+}
+
+/* That, or whole ones. */
+static bool is_settled(const struct geom *geom, uint64_t first, uint64_t n)
+{
+	uint64_t at = first, end = first + n;
+	struct geom_track t;
+
+	if (is_inside(geom, first, n))
+		return true;
+	while (at < end) {
+		geom_track_of(geom, at, &t);
+		if (!t.known || t.first != at || at + t.sectors > end)
+			return false;
+		at += t.sectors;
+	}
+	return true;
+}
+
+/* ---- Log tracks: where to ---- */
+
+/* What has an owner, or is not loaded: *group. */
+static int is_free(const struct settle *s, uint64_t first, uint64_t n,
+		   uint32_t *group)
+{
+	const struct space *space = tree_space(s->fs->tree);
+	uint64_t g;
+
+	for (g = first / TRAX_GROUP_SECTORS;
+	     g <= (first + n - 1) / TRAX_GROUP_SECTORS; g++) {
+		if (space_group_largest(space, (uint32_t)g) < n)
+			return -ENOSPC;
+		if (!space_group_loaded(space, (uint32_t)g)) {
+			*group = (uint32_t)g;
+			return -EAGAIN;
+		}
+	}
+	return rangeset_has(space_free_set(space), first, n) ? 0 : -ENOSPC;
+}
+
+/* Part of a long track, or whole ones from this on, for about n sectors. */
+static bool place_at(const struct settle *s, const struct geom_track *from,
+		     uint64_t n, struct super_track *out)
+{
+	const struct geom *geom = s->fs->geom;
+	uint64_t unit = super_write_unit(tree_super(s->fs->tree)) /
+			SECTOR_BYTES;
+	uint64_t sectors = tree_super(s->fs->tree)->sectors;
+	uint64_t first = (from->first + unit - 1) / unit * unit;
+	struct geom_track t = *from;
+	uint64_t end;
+
+	if (!t.known)
+		return false;
+	if (t.sectors >= PART * n && first + n <= t.first + t.sectors) {
+		*out = (struct super_track){ first, (uint32_t)n };
+		return first + n <= sectors;
+	}
+	for (end = t.first + t.sectors; end - from->first < n / 4 * 3;
+	     end += t.sectors) {
+		if (t.index + 1 >= geom_tracks(geom))
+			return false;
+		geom_track_at(geom, t.index + 1, &t);
+		if (!t.known)
+			return false;
+	}
+	*out = (struct super_track){ from->first,
+				     (uint32_t)(end - from->first) };
+	return end <= sectors;
+}
+
+static int try_place(struct settle *s, struct move *move,
+		     const struct geom_track *t, uint32_t *group)
+{
+	struct super_track place;
+	int rc;
+
+	if (!place_at(s, t, move->from_sectors, &place) ||
+	    log_track_fits(tree_log(s->fs->tree), s->index, &place))
+		return -ENOSPC;
+	rc = is_free(s, place.sector, place.sectors, group);
+	if (rc)
+		return rc;
+	rc = space_take(tree_space(s->fs->tree), place.sector, place.sectors);
+	if (rc)
+		return rc;
+	move->to = place.sector;
+	move->to_sectors = place.sectors;
+	return 0;
+}
+
+/* Log tracks are meant to be all over the disk. */
+static int try_near(struct settle *s, struct move *move, uint64_t index,
+		    uint32_t *group)
+{
+	const struct super *super = tree_super(s->fs->tree);
+	uint64_t far = super->sectors / super->log_tracks / NEAR_SHARE;
+	struct geom_track t;
+
+	geom_track_at(s->fs->geom, index, &t);
+	if (t.first > move->from + far || t.first + far < move->from)
+		return -ENOSPC;
+	return try_place(s, move, &t, group);
+}
+
+/* The nearest on either side. */
+static int log_find(struct move *move, uint32_t *group)
+{
+	struct settle *s = move->arg;
+	uint64_t all = geom_tracks(s->fs->geom), i;
+	struct geom_track t;
+	int rc = -ENOSPC;
+
+	geom_track_of(s->fs->geom, move->from, &t);
+	for (i = 0; i < NEAR_TRACKS && rc == -ENOSPC; i++) {
+		if (t.index + i < all)
+			rc = try_near(s, move, t.index + i, group);
+		if (rc == -ENOSPC && i && t.index >= i)
+			rc = try_near(s, move, t.index - i, group);
+	}
+	return rc;
+}
+
+/* ---- Log tracks: the way ---- */
+
+static void log_ended(struct move *move, int rc)
+{
+	struct settle *s = move->arg;
+
+	s->stats.logs += move->landed && !rc;
+	settle_next(s, move->landed && !rc);
+}
+
+static void log_end(struct settle *s, bool landed)
+{
+	s->move.done = log_ended;
+	move_end(&s->move, landed);
+}
+
+/* The old track is used on. */
+static void log_give_up(struct settle *s)
+{
+	log_track_return(tree_log(s->fs->tree), s->index);
+	log_end(s, false);
+}
+
+/* What the superblocks say is not known after an error: neither place is used
+ * before the next mount, which ends the move. */
+static void log_named(void *arg, int rc)
+{
+	struct settle *s = arg;
+	const struct super_track *track =
+		&tree_super(s->fs->tree)->log[s->index];
+
+	if (rc) {
+		s->wanted = false;
+		s->closing = true;
+		settle_next(s, false);
+		return;
+	}
+	/* Without memory it stays as it is left, until the next mount. */
+	log_track_replace(tree_log(s->fs->tree), s->index, track);
+	log_end(s, true);
+}
+
+static void log_name(struct settle *s)
+{
+	struct super next = *tree_super(s->fs->tree);
+
+	next.log[s->index] = (struct super_track){
+		s->move.to, (uint32_t)s->move.to_sectors,
+	};
+	if (supers_write(&s->supers, &next))
+		log_give_up(s);
+}
+
+static void log_wait(struct settle *s)
+{
+	s->tries++;
+	s->at_ns = env_now_ns(s->fs->env) + (s->now ? 0 : HOME_NS);
+}
+
+static void log_rooted(struct waiter *waiter, int rc)
+{
+	struct settle *s = waiter->owner;
+
+	if (!rc && log_track_is_left(tree_log(s->fs->tree), s->index))
+		log_name(s);
+	else if (rc || s->tries >= TRIES || s->closing)
+		log_give_up(s);
+	else
+		log_wait(s);
+}
+
+/* From here on again and again, until it is left. */
+static void log_leave(struct settle *s)
+{
+	int rc = 0;
+
+	s->at_ns = UINT64_MAX;
+	if (!s->left)
+		rc = log_track_leave(tree_log(s->fs->tree), s->index);
+	if (rc == -EAGAIN && s->tries < TRIES && !s->closing) {
+		log_wait(s);
+		return;
+	}
+	if (rc) {
+		log_end(s, false);
+		return;
+	}
+	s->left = true;
+	settle_checkpoint(s, log_rooted);
+}
+
+static void log_zero(struct settle *s);
+
+static void log_zeroed(struct disk_request *req)
+{
+	struct settle *s = req->owner;
+
+	if (req->result)
+		log_end(s, false);
+	else if (s->zeroed < s->move.to_sectors)
+		log_zero(s);
+	else
+		log_leave(s);
+}
+
+static void log_zero(struct settle *s)
+{
+	uint64_t n = s->move.to_sectors - s->zeroed;
+
+	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
+	s->iov = (struct iovec){ s->buf, n * SECTOR_BYTES };
+	s->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = s->move.to + s->zeroed,
+			.sectors = (uint32_t)n, .iov = &s->iov, .iov_n = 1,
+			.done = log_zeroed, .owner = s,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	s->zeroed += n;
+	queue_submit(s->fs->queue, &s->req);
+}
+
+static void log_begun(struct move *move, int rc)
+{
+	struct settle *s = move->arg;
+
+	if (rc) {
+		settle_next(s, false);
+		return;
+	}
+	memset(s->buf, 0, CHUNK_SECTORS * SECTOR_BYTES);
+	s->zeroed = 0;
+	s->left = false;
+	log_zero(s);
+}
+
+static bool log_begin(struct settle *s)
+{
+	const struct super *super = tree_super(s->fs->tree);
+	const struct super_track *old;
+
+	while (s->log < super->log_tracks &&
+	       is_settled(s->fs->geom, super->log[s->log].sector,
+			  super->log[s->log].sectors))
+		s->log++;
+	if (s->log >= super->log_tracks)
+		return false;
+	s->index = s->log++;
+	old = &super->log[s->index];
+	s->state = SETTLE_LOG;
+	s->at_ns = UINT64_MAX;
+	s->move = (struct move){
+		.fs = s->fs, .kind = OWNER_LOG, .from = old->sector,
+		.from_sectors = old->sectors, .to_sectors = old->sectors,
+		.find = log_find, .done = log_begun, .arg = s,
+	};
+	move_begin(&s->move);
+	return true;
+}
+
+/* ---- Node tracks ---- */
+
+static void nodes_slot(struct settle *s);
+
+static int empty_run(struct ticket *ticket)
+{
+	struct settle *s = ticket->state;
+	struct key key = key_make(0, ITEM_OWNER, s->track.first);
+	struct tree_item item;
+	int rc = tree_get(ticket->txn, key, &item);
+
+	if (rc)
+		return rc;
+	tree_del_by_root(ticket->txn, key);
+	return 0;
+}
+
+static void empty_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct settle *s = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	s->stats.nodes += !rc;
+	settle_next(s, !rc);
+}
+
+static const struct ticket_type empty_type = {
+	.name = "node track given up",
+	.bounds = { .urgent = true },
+	.paths = 1,
+	.changes = 1,
+	.run = empty_run,
+	.end = empty_end,
+};
+
+static void nodes_rooted(struct waiter *waiter, int rc)
+{
+	struct settle *s = waiter->owner;
+
+	if (!rc && space_slots_left(tree_space(s->fs->tree), s->track.first)) {
+		if (ticket_start(s->fs, &empty_type, NULL, s))
+			settle_next(s, false);
+	} else if (!rc && ++s->tries < TRIES && !s->closing) {
+		nodes_slot(s);
+	} else {
+		settle_next(s, false);
+	}
+}
+
+static int touch_run(struct ticket *ticket)
+{
+	struct settle *s = ticket->state;
+	struct tree_item item;
+	int rc = tree_get(ticket->txn, s->key, &item);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	tree_touch(ticket->txn, s->key);
+	return 0;
+}
+
+static void touch_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct settle *s = ticket->state;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	(void)rc;	/* it is looked at again */
+	s->slot += TRAX_NODE_SECTORS;
+	nodes_slot(s);
+}
+
+static const struct ticket_type touch_type = {
+	.name = "node moves",
+	.paths = 1,
+	.changes = 1,
+	.run = touch_run,
+	.end = touch_end,
+};
+
+static void nodes_read(struct disk_request *req)
+{
+	struct settle *s = req->owner;
+	const struct node_header *h = (const void *)s->buf;
+
+	if (req->result || le32_get(h->magic) != TRAX_NODE_MAGIC ||
+	    (le64_get(h->addr) != s->slot && le64_get(h->addr2) != s->slot)) {
+		s->slot += TRAX_NODE_SECTORS;
+		nodes_slot(s);
+		return;
+	}
+	s->key = key_get(&h->low);
+	if (ticket_start(s->fs, &touch_type, NULL, s))
+		settle_next(s, false);
+}
+
+/* The next node on the track; behind the last, a checkpoint. */
+static void nodes_slot(struct settle *s)
+{
+	if (s->closing) {
+		settle_next(s, false);
+		return;
+	}
+	/* Somebody has come: later. */
+	if (!s->now && !watch_quiet(s->fs)) {
+		s->paused = true;
+		s->at_ns = env_now_ns(s->fs->env) + QUIET_NS;
+		return;
+	}
+	if (!space_slots_next_used(tree_space(s->fs->tree), s->track.first,
+				   s->slot, &s->slot)) {
+		s->slot = s->track.first;
+		settle_checkpoint(s, nodes_rooted);
+		return;
+	}
+	s->iov = (struct iovec){ s->buf, TRAX_NODE_BYTES };
+	s->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ, .sector = addr_sector(s->slot),
+			.sectors = TRAX_NODE_SECTORS, .iov = &s->iov,
+			.iov_n = 1, .done = nodes_read, .owner = s,
+		},
+		.class = QUEUE_IDLE,
+	};
+	queue_submit(s->fs->queue, &s->req);
+}
+
+static bool nodes_next(struct settle *s, struct range *track)
+{
+	const struct space *space = tree_space(s->fs->tree);
+
+	while (space_slots_next_track(space, s->node, track)) {
+		s->node = track->first + track->n;
+		if (!is_inside(s->fs->geom, addr_sector(track->first),
+			       track->n))
+			return true;
+	}
+	return false;
+}
+
+static bool nodes_begin(struct settle *s)
+{
+	const struct geom *geom = s->fs->geom;
+	struct space *space = tree_space(s->fs->tree);
+
+	if (geom_known_sectors(geom) / KNOWN_PERCENT <
+		    geom_sectors(geom) / 100 ||
+	    !nodes_next(s, &s->track))
+		return false;
+	s->state = SETTLE_NODES;
+	s->at_ns = UINT64_MAX;
+	s->slot = s->track.first;
+	if (space_slots_leave(space, s->track.first, LEAST_SLOTS)) {
+		nodes_slot(s);
+		return true;
+	}
+	/* A track more, and then this one again. */
+	tree_grow_nodes(s->fs->tree);
+	settle_next(s, s->grown < TRIES);
+	if (s->grown++ < TRIES)
+		s->node = s->track.first;
+	return true;
+}
+
+/* ---- When ---- */
+
+uint64_t settle_run(struct settle *s, uint64_t now_ns)
+{
+	if (!s || !s->wanted)
+		return UINT64_MAX;
+	if (tree_failed(s->fs->tree)) {
+		if (s->at_ns != UINT64_MAX)	/* nobody will come back */
+			s->state = SETTLE_WAIT;
+		return UINT64_MAX;
+	}
+	if (s->state == SETTLE_WAIT && (s->closing || s->fs->options.doubt ||
+					!geom_known(s->fs->geom)))
+		return UINT64_MAX;
+	if (s->state == SETTLE_WAIT && !keep_idle(s->fs->keep))
+		return now_ns + QUIET_NS;
+	if (now_ns < s->at_ns)
+		return s->at_ns;
+	if (s->state == SETTLE_LOG) {
+		log_leave(s);
+		return UINT64_MAX;
+	}
+	if (s->state == SETTLE_NODES && s->paused) {
+		s->paused = false;
+		s->at_ns = UINT64_MAX;
+		nodes_slot(s);
+		return now_ns;
+	}
+	if (s->state != SETTLE_WAIT)
+		return UINT64_MAX;
+	if (!s->now && !watch_quiet(s->fs))
+		return now_ns + QUIET_NS;
+	if (log_begin(s) || nodes_begin(s))
+		return now_ns;
+	s->wanted = false;
+	return UINT64_MAX;
+}

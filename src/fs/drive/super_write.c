@@ -1,0 +1,107 @@
+/*
+ * super_write.c - write, flush; three times.
+ */
+#include "fs/drive/super_write.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+#define PLACES 3u
+
+int supers_init(struct supers *s, struct fs *fs,
+		void (*done)(void *arg, int rc), void *arg)
+{
+	*s = (struct supers){ .fs = fs, .done = done, .arg = arg };
+	s->block = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
+	return s->block ? 0 : -ENOMEM;
+}
+
+void supers_fini(struct supers *s)
+{
+	free(s->block);
+	s->block = NULL;
+}
+
+static void supers_go(struct supers *s);
+
+static void supers_step_done(struct disk_request *req)
+{
+	struct supers *s = req->owner;
+
+	if (!req->result && !s->flushing) {
+		s->flushing = true;
+	} else {
+		s->good += !req->result;
+		s->flushing = false;
+		s->copy++;
+	}
+	supers_go(s);
+}
+
+static void supers_block(struct supers *s, uint64_t sector)
+{
+	super_encode(&s->next, sector, s->block);
+	s->iov = (struct iovec){ s->block, TRAX_BLOCK_BYTES };
+	s->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = sector,
+			.sectors = TRAX_BLOCK_SECTORS, .iov = &s->iov,
+			.iov_n = 1, .done = supers_step_done, .owner = s,
+		},
+		.class = QUEUE_WRITE_BACK,
+	};
+	queue_submit(s->fs->queue, &s->req);
+}
+
+/* What was not durable may be on the disk all the same: no other superblock
+ * gets that version. */
+static void supers_over(struct supers *s)
+{
+	struct super super = s->next;
+
+	if (!s->good) {
+		super = *tree_super(s->fs->tree);
+		super.version = s->next.version;
+	}
+	tree_set_super(s->fs->tree, &super);
+	s->done(s->arg, s->good ? 0 : -EIO);
+}
+
+static void supers_go(struct supers *s)
+{
+	uint64_t place[PLACES];
+
+	if (s->flushing) {
+		s->req = (struct queue_request){
+			.disk = { .done = supers_step_done, .owner = s },
+		};
+		queue_flush(s->fs->queue, &s->req);
+	} else if (s->copy < PLACES) {
+		super_places(s->next.sectors, place);
+		supers_block(s, place[s->copy]);
+	} else {
+		supers_over(s);
+	}
+}
+
+int supers_write(struct supers *s, const struct super *next)
+{
+	struct super check;
+	const char *why;
+
+	s->next = *next;
+	s->next.version = tree_super(s->fs->tree)->version + 1;
+	super_encode(&s->next, TRAX_SUPER_SECTOR, s->block);
+	why = super_decode(s->block, TRAX_SUPER_SECTOR, &check);
+	if (why) {
+		msg_error("%s: superblocks are not written: %s",
+			  s->fs->disk->name, why);
+		return -EUCLEAN;
+	}
+	s->copy = s->good = 0;
+	s->flushing = false;
+	supers_go(s);
+	return 0;
+}

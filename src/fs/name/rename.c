@@ -1,0 +1,402 @@
+/*
+ * rename.c - renaming, with the moves of directories kept free of cycles.
+ *
+ *   run: look everything up, decide -> [ a directory gets another parent ]
+ *          -> get the right to move (one ticket at a time: fs->mover)
+ *          -> walk from the new parent up to the root, WALK_STEPS a
+ *             transaction; meeting the directory itself is -EINVAL
+ *          -> run again: as only the mover changes parents, the walk holds
+ *   apply: names, parents, link counts; a replaced inode loses its name.
+ *
+ * A whiteout, by which overlayfs hides a name of the layer below, is a new
+ * inode that takes the old name in the same transaction.
+ */
+#include "fs/name/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define WALK_STEPS 8u
+#define WALK_MAX 1024u
+
+struct walk {
+	uint64_t at;		/* to be looked at next; 0: no walk */
+	uint64_t against;	/* must not be met */
+	unsigned depth;
+	unsigned steps;		/* in this transaction */
+};
+
+struct rename {
+	struct walk walk;
+	uint64_t walked[2][2];	/* {from, against} of walks that went well */
+};
+
+/* All that an attempt has looked up. */
+struct look {
+	struct dir_slot from, to;
+	struct inode_item dirs[2];	/* of from; of to if it is another */
+	struct inode_item from_item, to_item;
+	struct inode_item *from_dir, *to_dir;
+	bool exchange, whiteout;
+};
+
+/* ---- The walk ---- */
+
+static int rename_walk(struct ticket *ticket, struct walk *walk)
+{
+	struct inode_item item;
+	int rc;
+
+	if (ticket->runs == 1)
+		walk->steps = 0;
+	while (walk->steps < WALK_STEPS && walk->at) {
+		if (walk->at == walk->against)
+			return -EINVAL;
+		if (walk->at == TRAX_ROOT_INO) {
+			walk->at = 0;
+			break;
+		}
+		if (walk->depth >= WALK_MAX)
+			return -ELOOP;
+		rc = inode_get(ticket, walk->at, &item);
+		if (rc)
+			return rc == -ENOENT ? -EUCLEAN : rc;
+		walk->at = le64_get(item.parent);
+		walk->steps++;
+		walk->depth++;
+	}
+	ticket_again(ticket);
+	return TICKET_WAIT;
+}
+
+/* Has this walk been made?  Else it is what comes next. */
+static bool rename_walked(struct rename *rename, unsigned which, uint64_t from,
+			  uint64_t against)
+{
+	uint64_t *walked = rename->walked[which];
+
+	if (walked[0] == from && walked[1] == against)
+		return true;
+	walked[0] = from;
+	walked[1] = against;
+	rename->walk = (struct walk){ .at = from, .against = against };
+	return false;
+}
+
+static int rename_check_cycle(struct ticket *ticket, const struct look *look)
+{
+	struct rename *rename = ticket->state;
+	struct fs_op *op = ticket->op;
+	struct fs *fs = ticket->fs;
+	bool moves = S_ISDIR(inode_mode(&look->from_item));
+	bool moves_back = look->exchange &&
+			  S_ISDIR(inode_mode(&look->to_item));
+
+	if (op->ino == op->ino2 || (!moves && !moves_back))
+		return 0;
+	if (fs->mover && fs->mover != ticket) {
+		list_add(&fs->move_waits, &ticket->link);
+		return TICKET_WAIT;
+	}
+	fs->mover = ticket;
+	if ((moves && !rename_walked(rename, 0, op->ino2, look->from.ino)) ||
+	    (moves_back &&
+	     !rename_walked(rename, 1, op->ino, look->to.ino))) {
+		ticket_again(ticket);
+		return TICKET_WAIT;
+	}
+	return 0;
+}
+
+/* ---- Probe and decide ---- */
+
+static int rename_check_replace(const struct look *look)
+{
+	bool from_is_dir = S_ISDIR(inode_mode(&look->from_item));
+	bool to_is_dir = S_ISDIR(inode_mode(&look->to_item));
+
+	if (from_is_dir && !to_is_dir)
+		return -ENOTDIR;
+	if (!from_is_dir && to_is_dir)
+		return -EISDIR;
+	if (to_is_dir && le64_get(look->to_item.entries))
+		return -ENOTEMPTY;
+	return 0;
+}
+
+static int rename_check(const struct fs_op *op, const struct look *look)
+{
+	bool from_is_dir = S_ISDIR(inode_mode(&look->from_item));
+	int rc;
+
+	if (!look->from.found)
+		return -ENOENT;
+	if (op->flags & FS_RENAME_NOREPLACE && look->to.found)
+		return -EEXIST;
+	if (look->exchange && !look->to.found)
+		return -ENOENT;
+	if (look->to.found && look->from.ino == look->to.ino)
+		return 0;	/* two names of one inode: nothing is done */
+	if (look->from.ino == op->ino2)
+		return -EINVAL;
+	if (look->to.found && look->to.ino == op->ino)
+		return look->exchange ? -EINVAL : -ENOTEMPTY;
+	rc = inode_may_unlink(&look->from_item);
+	if (!rc && look->to.found)
+		rc = inode_may_unlink(&look->to_item);
+	if (rc)
+		return rc;
+	if (look->to.found && !look->exchange)
+		return rename_check_replace(look);
+	if (from_is_dir && op->ino != op->ino2 &&
+	    le32_get(look->to_dir->nlink) >= NAMES_MAX_LINKS)
+		return -EMLINK;
+	return 0;
+}
+
+static void rename_probe_entries(struct ticket *ticket, struct look *look,
+				 struct probe *probe)
+{
+	struct fs_op *op = ticket->op;
+	uint64_t seq = le64_get(look->to_dir->next_seq);
+
+	if (op->ino == op->ino2 && !look->exchange && !look->whiteout) {
+		probe_ok(probe, dir_probe_retitle(ticket, &look->from,
+						  &look->to));
+	} else {
+		probe_ok(probe, dir_probe_entry(ticket, &look->from));
+		probe_ok(probe, look->to.found ?
+			 dir_probe_entry(ticket, &look->to) :
+			 dir_probe_add(ticket, &look->to, seq));
+	}
+	if (look->whiteout)
+		probe_ok(probe, names_probe_new(ticket, look->from_dir));
+	if (look->to.found && !look->exchange)
+		probe_ok(probe, names_probe_drop(ticket, look->to.ino,
+						 &look->to_item));
+}
+
+static int rename_probe(struct ticket *ticket, struct look *look)
+{
+	struct fs_op *op = ticket->op;
+	struct probe probe = { 0 };
+	int rc;
+
+	look->from_dir = look->to_dir = &look->dirs[0];
+	look->exchange = op->flags & FS_RENAME_EXCHANGE;
+	look->whiteout = op->flags & FS_RENAME_WHITEOUT;
+	probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, true,
+					      look->from_dir));
+	probe_ok(&probe, dir_find(ticket, op->ino, op->name, &look->from));
+	probe_ok(&probe, dir_find(ticket, op->ino2, op->name2, &look->to));
+	if (op->ino2 != op->ino) {
+		look->to_dir = &look->dirs[1];
+		probe_ok(&probe, inode_of_changed_dir(ticket, op->ino2,
+						      look->to.found,
+						      look->to_dir));
+	}
+	if (look->from.found)
+		probe_ok(&probe, inode_of_entry(ticket, op->ino,
+						look->from.ino,
+						&look->from_item));
+	if (look->to.found)
+		probe_ok(&probe, inode_of_entry(ticket, op->ino2,
+						look->to.ino,
+						&look->to_item));
+	rc = probe_result(&probe);
+	if (!rc)
+		rc = rename_check(op, look);
+	if (rc)
+		return rc;
+	rename_probe_entries(ticket, look, &probe);
+	return probe_result(&probe);
+}
+
+/* ---- Apply ---- */
+
+static void rename_add_link(struct inode_item *dir, uint32_t change)
+{
+	dir->nlink = le32_put(le32_get(dir->nlink) + change);
+}
+
+/* Each directory among what leaves a and goes to b takes its link along. */
+static void rename_move_links(struct inode_item *a, struct inode_item *b,
+			      const struct inode_item *item)
+{
+	if (S_ISDIR(inode_mode(item))) {
+		rename_add_link(a, UINT32_MAX);
+		rename_add_link(b, 1);
+	}
+}
+
+static void rename_apply_exchange(struct ticket *ticket, struct look *look)
+{
+	struct dir_slot *from = &look->from, *to = &look->to;
+	struct fs_op *op = ticket->op;
+	uint64_t ino = from->ino;
+	uint8_t type = from->type;
+
+	dir_point(ticket, from, to->ino, to->type);
+	if (key_cmp(from->key, to->key) == 0)
+		memcpy(to->value, from->value, from->value_bytes);
+	dir_point(ticket, to, ino, type);
+	rename_move_links(look->from_dir, look->to_dir, &look->from_item);
+	rename_move_links(look->to_dir, look->from_dir, &look->to_item);
+	look->from_item.parent = le64_put(op->ino2);
+	look->to_item.parent = le64_put(op->ino);
+	inode_ctime(ticket->fs, &look->from_item);
+	inode_ctime(ticket->fs, &look->to_item);
+	inode_put(ticket, ino, &look->from_item);
+	inode_put(ticket, from->ino, &look->to_item);
+}
+
+/* The new name leads to the inode, and the old one to a whiteout. */
+static void rename_apply_whiteout(struct ticket *ticket, struct look *look)
+{
+	struct dir_slot *from = &look->from, *to = &look->to;
+	uint64_t whiteout = ticket->op->attr.ino;
+	struct inode_item item;
+
+	if (to->found)
+		dir_point(ticket, to, from->ino, from->type);
+	else
+		dir_add(ticket, to, look->to_dir, from->ino, from->type);
+	if (key_cmp(from->key, to->key) == 0) {
+		memcpy(from->value, to->value, to->value_bytes);
+		from->value_bytes = to->value_bytes;
+	}
+	names_fill(ticket, look->from_dir, S_IFCHR, &item);
+	item.mode = le32_put(S_IFCHR);
+	dir_point(ticket, from, whiteout, dir_type(S_IFCHR));
+	inode_put(ticket, whiteout, &item);
+}
+
+static void rename_apply_move(struct ticket *ticket, struct look *look)
+{
+	struct dir_slot *from = &look->from, *to = &look->to;
+	uint64_t ino = from->ino, replaced = to->ino;
+	bool replaces = to->found;
+	struct fs_op *op = ticket->op;
+	uint8_t type = from->type;
+
+	if (look->whiteout) {
+		rename_apply_whiteout(ticket, look);
+	} else if (look->from_dir == look->to_dir) {
+		dir_retitle(ticket, from, to, look->from_dir);
+	} else {
+		dir_remove(ticket, from, look->from_dir);
+		if (replaces)
+			dir_point(ticket, to, ino, type);
+		else
+			dir_add(ticket, to, look->to_dir, ino, type);
+	}
+	if (look->from_dir != look->to_dir)
+		rename_move_links(look->from_dir, look->to_dir,
+				  &look->from_item);
+	look->from_item.parent = le64_put(op->ino2);
+	inode_ctime(ticket->fs, &look->from_item);
+	inode_put(ticket, ino, &look->from_item);
+	if (!replaces)
+		return;
+	if (S_ISDIR(inode_mode(&look->to_item)))
+		rename_add_link(look->to_dir, UINT32_MAX);
+	names_drop(ticket, replaced, &look->to_item);
+}
+
+static int rename_run(struct ticket *ticket)
+{
+	struct rename *rename = ticket->state;
+	struct fs_op *op = ticket->op;
+	struct look look;
+	int rc;
+
+	if (rename->walk.at)
+		return rename_walk(ticket, &rename->walk);
+	rc = rename_probe(ticket, &look);
+	if (rc)
+		return rc;
+	if (look.to.found && look.from.ino == look.to.ino)
+		return 0;
+	rc = rename_check_cycle(ticket, &look);
+	if (!rc && look.to.found && !look.exchange &&
+	    S_ISREG(inode_mode(&look.from_item)))
+		rc = file_order(ticket, look.from.ino);
+	if (rc)
+		return rc;
+	if (look.exchange)
+		rename_apply_exchange(ticket, &look);
+	else
+		rename_apply_move(ticket, &look);
+	inode_changed(ticket->fs, look.from_dir);
+	inode_put(ticket, op->ino, look.from_dir);
+	if (look.to_dir != look.from_dir) {
+		inode_changed(ticket->fs, look.to_dir);
+		inode_put(ticket, op->ino2, look.to_dir);
+	}
+	return 0;
+}
+
+static void rename_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct fs *fs = ticket->fs;
+	struct ticket *next;
+
+	(void)seq;
+	if (fs->mover == ticket) {
+		fs->mover = NULL;
+		next = list_first(&fs->move_waits, struct ticket, link);
+		if (next) {
+			list_del(&next->link);
+			ticket_again(next);
+		}
+	}
+	free(ticket->state);
+	ticket_finish(ticket, rc);
+}
+
+static const struct ticket_type rename_type = {
+	.name = "rename",
+	.bounds = { .log_bytes = 5 * NAMES_LOG_INODE + 2 * NAMES_LOG_NAME +
+				 2 * NAMES_LOG_ENTRY + 128 },
+	.paths = 11,
+	.changes = 11,
+	.stages = WALK_STEPS + 3,
+	.run = rename_run,
+	.end = rename_end,
+	.forget = ticket_free_state,
+};
+
+static int rename_check_op(const struct fs_op *op)
+{
+	uint32_t known = FS_RENAME_NOREPLACE | FS_RENAME_EXCHANGE |
+			 FS_RENAME_WHITEOUT;
+	int rc;
+
+	if (op->flags & ~known ||
+	    (op->flags & FS_RENAME_EXCHANGE && op->flags != FS_RENAME_EXCHANGE))
+		return -EINVAL;
+	rc = dir_check_name(op->name);
+	if (!rc)
+		rc = dir_check_name(op->name2);
+	if (!rc && (dir_is_dots(op->name) || dir_is_dots(op->name2)))
+		rc = op->flags & FS_RENAME_NOREPLACE ? -EEXIST : -EBUSY;
+	return rc;
+}
+
+void rename_op(struct fs *fs, struct fs_op *op)
+{
+	int rc = rename_check_op(op);
+	struct rename *rename;
+
+	op->attr.ino = 0;
+
+	if (rc) {
+		fs_answer(fs, op, rc);
+		return;
+	}
+	rename = calloc(1, sizeof(*rename));
+	if (!rename)
+		fs_answer(fs, op, -ENOMEM);
+	else if (ticket_start(fs, &rename_type, op, rename))
+		free(rename);
+}

@@ -1,0 +1,423 @@
+/*
+ * errors.c - see errors.h.
+ *
+ * A path is found by going up: the inode says in which directory it is, and the
+ * directory's entries are searched for it, some leaves a transaction.
+ */
+#include "fs/op/errors.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/data/file_data.h"
+
+#define NS_PER_SECOND 1000000000
+#define KNOWN 256u		/* places remembered, so as to note them once */
+#define LIST_ROOM 3u
+#define MAX_DEPTH 256u
+
+struct errors {
+	struct fs *fs;
+	struct list adds;	/* struct add */
+	bool busy;
+	bool numbered;
+	uint64_t next;		/* number of the next item */
+	uint64_t count;
+	struct {
+		uint64_t sector, ino, off;
+		uint8_t what, healed;
+	} known[KNOWN];
+	unsigned known_next;
+};
+
+struct add {
+	struct list link;
+	struct error_item item;
+	uint64_t number;
+};
+
+/* ---- Adding ---- */
+
+static void errors_pump(struct errors *errors);
+
+static int add_number(struct ticket *ticket, struct errors *errors)
+{
+	struct tree_item item;
+	int rc;
+
+	if (errors->numbered)
+		return 0;
+	rc = tree_seek_le(ticket->txn, key_make(0, ITEM_ERROR, UINT64_MAX),
+			  key_make(0, ITEM_ERROR, 0), &item);
+	if (rc && rc != -ENOENT)
+		return rc;
+	errors->next = rc ? 1 : item.key.off + 1;
+	errors->numbered = true;
+	return 0;
+}
+
+static int add_run(struct ticket *ticket)
+{
+	struct add *add = ticket->state;
+	struct errors *errors = ticket->fs->errors;
+	struct key key, old;
+	struct tree_item item;
+	int rc = add_number(ticket, errors), gone;
+
+	if (rc)
+		return rc;
+	key = key_make(0, ITEM_ERROR, errors->next);
+	old = key_make(0, ITEM_ERROR, errors->next > ERRORS_KEPT ?
+		       errors->next - ERRORS_KEPT : 0);
+	rc = tree_get(ticket->txn, key, &item);
+	gone = tree_get(ticket->txn, old, &item);
+	if (rc == 0)
+		return -EUCLEAN;
+	if (rc != -ENOENT || (gone && gone != -ENOENT))
+		return rc != -ENOENT ? rc : gone;
+	tree_put(ticket->txn, key, &add->item, sizeof(add->item));
+	if (!gone)
+		tree_del(ticket->txn, old);
+	return 0;
+}
+
+static void add_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct add *add = ticket->state;
+	struct errors *errors = ticket->fs->errors;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (!rc)
+		errors->next++;
+	files_release(add);
+	errors->busy = false;
+	errors_pump(errors);
+}
+
+static const struct ticket_type add_type = {
+	.name = "note error",
+	.bounds = { .log_bytes = 256 },
+	.paths = 3,
+	.changes = 2,
+	.stages = 2,
+	.run = add_run,
+	.end = add_end,
+};
+
+static void errors_pump(struct errors *errors)
+{
+	struct add *add = list_first(&errors->adds, struct add, link);
+
+	if (!add || errors->busy)
+		return;
+	list_del(&add->link);
+	errors->busy = true;
+	if (ticket_start(errors->fs, &add_type, NULL, add)) {
+		files_release(add);
+		errors->busy = false;
+	}
+}
+
+static struct errors *errors_get(struct fs *fs)
+{
+	struct errors *errors = fs->errors;
+
+	if (errors)
+		return errors;
+	errors = calloc(1, sizeof(*errors));
+	if (!errors)
+		return NULL;
+	errors->fs = fs;
+	list_init(&errors->adds);
+	fs->errors = errors;
+	return errors;
+}
+
+static bool error_is_known(struct errors *errors, const struct error *error)
+{
+	unsigned i;
+
+	for (i = 0; i < KNOWN; i++)
+		if (errors->known[i].what == error->what &&
+		    errors->known[i].sector == error->sector &&
+		    (error->sector || (errors->known[i].ino == error->ino &&
+				       errors->known[i].off == error->off)) &&
+		    errors->known[i].healed == error->healed)
+			return true;
+	i = errors->known_next++ % KNOWN;
+	errors->known[i].sector = error->sector;
+	errors->known[i].ino = error->ino;
+	errors->known[i].off = error->off;
+	errors->known[i].what = (uint8_t)error->what;
+	errors->known[i].healed = error->healed;
+	return false;
+}
+
+void errors_add(struct fs *fs, const struct error *error)
+{
+	struct errors *errors = errors_get(fs);
+	struct add *add;
+
+	if (!errors || error_is_known(errors, error))
+		return;
+	errors->count++;
+	if (fs_read_only(fs))
+		return;
+	add = files_alloc(fs->files, sizeof(*add));
+	if (!add)
+		return;
+	add->item = (struct error_item){
+		.ino = le64_put(error->ino),
+		.off = le64_put(error->off),
+		.addr = le64_put(addr_make(0, error->sector)),
+		.sectors = le32_put(error->sectors),
+		.what = (uint8_t)error->what,
+		.healed = error->healed,
+		.seconds = le64_put((uint64_t)(env_wall_ns(fs->env) /
+					       NS_PER_SECOND)),
+	};
+	list_add(&errors->adds, &add->link);
+	errors_pump(errors);
+}
+
+uint64_t errors_count(const struct fs *fs)
+{
+	return fs->errors ? fs->errors->count : 0;
+}
+
+bool errors_idle(const struct fs *fs)
+{
+	return !fs->errors || !fs->errors->busy;
+}
+
+void errors_free(struct fs *fs)
+{
+	free(fs->errors);
+	fs->errors = NULL;
+}
+
+/* ---- Listing ---- */
+
+struct listing {
+	struct fs_op *op;
+	json_t *array;
+	uint64_t next;		/* number of the next item to be read */
+	bool read;
+	bool active;		/* a path is being looked for */
+	size_t at;		/* of this object */
+	uint64_t ino, dir;	/* whose name is looked for, where */
+	uint64_t seq;		/* of the next entry to be looked at */
+	unsigned depth;
+	bool gone;
+	char *path;		/* what is known of its end */
+};
+
+static const char *what_name(uint8_t what)
+{
+	switch (what) {
+	case ERROR_READ:
+		return "unreadable";
+	case ERROR_LOST:
+		return "lost";
+	default:
+		return "checksum";
+	}
+}
+
+static void error_json(struct listing *listing, uint64_t number,
+		       const struct error_item *item)
+{
+	json_t *o = json_pack(
+		"{s:I, s:I, s:I, s:I, s:i, s:s, s:b, s:I}",
+		"number", (json_int_t)number,
+		"ino", (json_int_t)le64_get(item->ino),
+		"offset", (json_int_t)le64_get(item->off),
+		"lbn", (json_int_t)addr_sector(le64_get(item->addr)),
+		"sectors", (int)le32_get(item->sectors),
+		"what", what_name(item->what),
+		"healed", item->healed,
+		"seconds", (json_int_t)le64_get(item->seconds));
+
+	if (o)
+		json_array_append_new(listing->array, o);
+}
+
+static int listing_read(struct ticket *ticket, struct listing *listing)
+{
+	struct tree_item item;
+	int rc;
+
+	while (tree_txn_room(ticket->txn) >= LIST_ROOM) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(0, ITEM_ERROR, listing->next),
+				  key_make(0, ITEM_ERROR, UINT64_MAX), &item);
+		if (rc == -ENOENT) {
+			listing->read = true;
+			return 0;
+		}
+		if (rc)
+			return rc;
+		error_json(listing, item.key.off, item.value);
+		listing->next = item.key.off + 1;
+	}
+	return 0;
+}
+
+/* Puts a name before what is known of the path. */
+static bool path_prepend(struct listing *listing,
+			 const struct name_record *record)
+{
+	size_t old = listing->path ? strlen(listing->path) : 0;
+	char *path = malloc(old + record->bytes + 2);
+
+	if (!path)
+		return false;
+	path[0] = '/';
+	memcpy(path + 1, record + 1, record->bytes);
+	memcpy(path + 1 + record->bytes, listing->path ? listing->path : "",
+	       old);
+	path[1 + record->bytes + old] = 0;
+	free(listing->path);
+	listing->path = path;
+	return true;
+}
+
+/* Which directory `ino` is in. */
+static int path_up(struct ticket *ticket, struct listing *listing)
+{
+	struct inode_item item;
+	int rc;
+
+	rc = inode_get(ticket, listing->ino, &item);
+	if (rc == -ENOENT || rc == -ESTALE || le32_get(item.nlink) == 0) {
+		listing->gone = rc != -EAGAIN;
+		return rc == -EAGAIN ? rc : 0;
+	}
+	if (rc)
+		return rc;
+	listing->dir = le64_get(item.parent);
+	listing->seq = 0;
+	return 0;
+}
+
+static int path_search(struct ticket *ticket, struct listing *listing)
+{
+	const struct name_record *record;
+	struct tree_item item;
+	int rc;
+
+	while (tree_txn_room(ticket->txn) >= LIST_ROOM) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(listing->dir, ITEM_ENTRY,
+					   listing->seq),
+				  key_make(listing->dir, ITEM_ENTRY,
+					   UINT64_MAX), &item);
+		if (rc == -ENOENT)
+			listing->gone = true;
+		if (rc)
+			return rc == -ENOENT ? 0 : rc;
+		record = item.value;
+		listing->seq = item.key.off + 1;
+		if (le64_get(record->ino) != listing->ino)
+			continue;
+		listing->gone = !path_prepend(listing, record) ||
+				++listing->depth > MAX_DEPTH;
+		listing->ino = listing->dir;
+		listing->dir = 0;
+		return 0;
+	}
+	return 0;
+}
+
+static bool path_is_over(const struct listing *listing)
+{
+	return listing->gone || listing->ino == TRAX_ROOT_INO;
+}
+
+static int listing_run(struct ticket *ticket)
+{
+	struct listing *listing = ticket->state;
+
+	if (!listing->read)
+		return listing_read(ticket, listing);
+	if (!listing->active || path_is_over(listing))
+		return 0;
+	return listing->dir ? path_search(ticket, listing) :
+			      path_up(ticket, listing);
+}
+
+/* The path of the object at hand is known; the next one's turn. */
+static void listing_next(struct listing *listing)
+{
+	json_t *o = json_array_get(listing->array, listing->at);
+
+	json_object_set_new(o, "path", listing->gone || !listing->path ?
+			    json_null() : json_string(listing->path));
+	free(listing->path);
+	listing->path = NULL;
+	listing->at++;
+}
+
+static void listing_begin(struct listing *listing)
+{
+	json_t *o = json_array_get(listing->array, listing->at);
+
+	listing->ino = (uint64_t)json_integer_value(json_object_get(o, "ino"));
+	listing->dir = 0;
+	listing->depth = 0;
+	listing->gone = listing->ino == 0;
+	listing->active = true;
+}
+
+static void listing_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct listing *listing = ticket->state;
+	struct fs_op *op = listing->op;
+
+	(void)seq;
+	if (!rc && listing->active && path_is_over(listing)) {
+		listing_next(listing);
+		listing->active = false;
+	}
+	if (!rc && listing->read && !listing->active &&
+	    listing->at < json_array_size(listing->array))
+		listing_begin(listing);
+	if (!rc && (!listing->read || listing->active)) {
+		ticket_again(ticket);
+		return;
+	}
+	op->buffer = rc ? NULL : json_dumps(listing->array, JSON_INDENT(2));
+	if (!rc && !op->buffer)
+		rc = -ENOMEM;
+	op->result = rc ? 0 : strlen(op->buffer);
+	json_decref(listing->array);
+	free(listing->path);
+	files_release(listing);
+	ticket_finish(ticket, rc);
+}
+
+static const struct ticket_type listing_type = {
+	.name = "list errors",
+	.bounds = { .nodes = 16 },
+	.stages = 16,
+	.run = listing_run,
+	.end = listing_end,
+};
+
+void errors_op_list(struct fs *fs, struct fs_op *op)
+{
+	struct listing *listing = files_alloc(fs->files, sizeof(*listing));
+
+	if (listing)
+		listing->array = json_array();
+	if (!listing || !listing->array) {
+		files_release(listing);
+		fs_answer(fs, op, -ENOMEM);
+		return;
+	}
+	listing->op = op;
+	ticket_start(fs, &listing_type, op, listing);
+}

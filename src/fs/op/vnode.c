@@ -1,0 +1,226 @@
+/*
+ * vnode.c - inodes in memory: who holds them, and when they go.
+ *
+ *            FS_LOOKUP, FS_OPEN ...             last name taken
+ *   (none) ------------------------> held ----------------------> unlinked
+ *      ^                              |                               |
+ *      |   refs, opens, file all gone |      refs and opens gone      |
+ *      +------------------------------+                               v
+ *      +----------------------- file_delete done <----------------- deleting
+ *
+ * Deletes found at mount are kept in fs->resume and started a few at a time.
+ * Nothing here waits or fails: FS_FORGET and FS_RELEASE are answered at once.
+ */
+#include "fs/op/fs_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+
+/* Deletes under way at once, of those found at mount. */
+#define RESUME_AT_ONCE 8u
+/* Orphan items looked at in one transaction. */
+#define RESUME_ITEMS 256u
+#define RESUME_ROOM 3u
+
+struct resume {
+	struct list link;
+	uint64_t ino;
+};
+
+struct vnode *vnode_find(struct fs *fs, uint64_t ino)
+{
+	return map_get(fs->vnodes, ino);
+}
+
+struct vnode *vnode_get(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = map_get(fs->vnodes, ino);
+
+	if (vnode)
+		return vnode;
+	vnode = calloc(1, sizeof(*vnode));
+	if (!vnode)
+		return NULL;
+	vnode->ino = ino;
+	if (map_put(fs->vnodes, ino, vnode)) {
+		free(vnode);
+		return NULL;
+	}
+	return vnode;
+}
+
+static void vnode_deleted(struct fs *fs, uint64_t ino);
+
+static void vnode_delete(struct fs *fs, struct vnode *vnode)
+{
+	vnode->deleting = true;
+	fs->orphans_pending++;
+	file_delete(fs, vnode->ino, vnode_deleted);
+}
+
+static void vnode_resume_next(struct fs *fs)
+{
+	struct resume *resume;
+	struct vnode *vnode;
+
+	while (fs->orphans_pending < RESUME_AT_ONCE) {
+		resume = list_first(&fs->resume, struct resume, link);
+		if (!resume)
+			return;
+		vnode = vnode_get(fs, resume->ino);
+		if (!vnode)
+			return;
+		list_del(&resume->link);
+		free(resume);
+		vnode->unlinked = true;
+		vnode_delete(fs, vnode);
+	}
+}
+
+static void vnode_deleted(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_find(fs, ino);
+
+	fs->orphans_pending--;
+	vnode->deleting = false;
+	vnode->unlinked = false;
+	vnode_drop_unused(fs, vnode);
+	vnode_resume_next(fs);
+}
+
+void vnode_drop_unused(struct fs *fs, struct vnode *vnode)
+{
+	if (vnode->refs || vnode->opens || vnode->deleting)
+		return;
+	if (vnode->unlinked && !tree_failed(fs->tree) &&
+	    !fs->options.read_only) {
+		vnode_delete(fs, vnode);
+		return;
+	}
+	if (vnode->file || vnode->atime_busy)
+		return;
+	map_del(fs->vnodes, vnode->ino);
+	free(vnode);
+}
+
+void vnode_unlinked(struct fs *fs, uint64_t ino)
+{
+	struct vnode *vnode = vnode_get(fs, ino);
+
+	if (!vnode)
+		return; /* its orphan item is found at the next mount */
+	vnode->unlinked = true;
+	vnode_drop_unused(fs, vnode);
+}
+
+void vnode_drop_all(struct fs *fs)
+{
+	struct vnode *vnode;
+	size_t pos = 0;
+	uint64_t ino;
+
+	while ((vnode = map_next(fs->vnodes, &pos, &ino))) {
+		vnode->refs = 0;
+		vnode->opens = 0;
+		vnode_drop_unused(fs, vnode);
+	}
+}
+
+/* ---- Orphans found at mount ---- */
+
+void vnode_forget_resume(struct fs *fs)
+{
+	struct resume *resume;
+
+	while ((resume = list_first(&fs->resume, struct resume, link))) {
+		list_del(&resume->link);
+		free(resume);
+	}
+}
+
+struct resume_scan {
+	uint64_t next;		/* inode number to go on from */
+	bool over;
+	int rc;
+};
+
+static int resume_take(struct fs *fs, const struct tree_item *item)
+{
+	const struct orphan_item *orphan = item->value;
+	struct resume *resume;
+
+	if (orphan->what == ORPHAN_TRUNCATE) {
+		file_resume_truncate(fs, item->key.off, le64_get(orphan->size));
+		return 0;
+	}
+	resume = calloc(1, sizeof(*resume));
+	if (!resume)
+		return -ENOMEM;
+	resume->ino = item->key.off;
+	list_add(&fs->resume, &resume->link);
+	return 0;
+}
+
+static int resume_run(struct ticket *ticket)
+{
+	struct resume_scan *scan = ticket->state;
+	struct tree_item item;
+	unsigned i;
+	int rc;
+
+	for (i = 0; i < RESUME_ITEMS; i++) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(0, ITEM_ORPHAN, scan->next),
+				  key_make(0, ITEM_ORPHAN, UINT64_MAX), &item);
+		if (rc == -ENOENT) {
+			scan->over = true;
+			return 0;
+		}
+		if (!rc)
+			rc = resume_take(ticket->fs, &item);
+		if (rc)
+			return rc;
+		scan->next = item.key.off + 1;
+		/* A few leaves at a time: that is what the bounds allow. */
+		if (tree_txn_room(ticket->txn) < RESUME_ROOM)
+			return 0;
+	}
+	return 0;
+}
+
+static void resume_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct resume_scan *scan = ticket->state;
+
+	(void)seq;
+	scan->rc = rc;
+	if (rc)
+		scan->over = true;
+	if (scan->over)
+		ticket_finish(ticket, rc);
+	else
+		ticket_again(ticket);
+}
+
+static const struct ticket_type resume_type = {
+	.name = "resume",
+	.bounds = { .nodes = 8 },
+	.stages = 8,
+	.run = resume_run,
+	.end = resume_end,
+};
+
+int vnode_resume_orphans(struct fs *fs)
+{
+	struct resume_scan scan = { 0 };
+	int rc = ticket_start(fs, &resume_type, NULL, &scan);
+
+	if (!rc)
+		rc = fs_wait(fs, &scan.over);
+	if (rc)
+		return rc;
+	vnode_resume_next(fs);
+	return scan.rc;
+}

@@ -1,0 +1,713 @@
+/*
+ * access_trace.c - see access_trace.h.
+ *
+ * Watermarks are judged for each allocation group by itself, in what of it has
+ * neither data nor copies: below the low one it is closed to new copies, and
+ * those of least worth are dropped until it is open again or they are worth
+ * keeping; below the critical one whole runs of regions go.  It opens at the
+ * high one.
+ */
+#include "fs/replica/access_trace.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "fs/data/file_data.h"
+#include "fs/replica/node_replicas.h"
+#include "fs/replica/replica.h"
+#include "fs/replica/replica_choice.h"
+#include "sched/head/head.h"
+
+#define NS_PER_SECOND 1000000000ull
+#define NS_PER_MS 1000000ull
+#define TRACED_BYTES 48u	/* of text */
+/* FS2, table 1: of a drive whose profile does not say. */
+#define SEEK_W 14.0
+#define ACTIVE_W 8.0
+#define QUIET_NS 100000000ull
+#define QUIET_MOST_NS (2 * NS_PER_SECOND)
+#define QUIET_GAPS 10u
+#define GAP_WEIGHT 8u
+#define PAUSE_NS (2 * NS_PER_SECOND)
+#define MARK_NS NS_PER_SECOND
+#define LEAVE_NS (5 * NS_PER_SECOND)
+#define LEAST_READS 4u
+#define STREAMS 8u
+#define BUSY_READS 2048u
+#define CHOICES HEAT_READS
+#define SAVE_PARTS 6u		/* by one transaction */
+#define LOAD_ROOM 3u
+/* A drive of which nothing is known. */
+#define USUAL_PERIOD_NS 8333333u
+#define USUAL_SEEK_NS 16000000.0
+#define USUAL_BYTES_PER_NS 0.2
+/* A region of less worth does not keep others from the room; see
+ * regions_worth: one use in a month for each block. */
+#define LITTLE_WORTH 0.001
+
+struct traced {
+	uint32_t ms;
+	uint8_t kind;
+	uint64_t sector;
+};
+
+/* Head time of reads, as far as it can be told from outside. */
+struct account {
+	uint64_t reads, seek_ns, rotation_ns, transfer_ns;
+	uint64_t end;		/* of the last one */
+	uint64_t stream[STREAMS];	/* ends of reads that may go on */
+	unsigned next;		/* to be replaced */
+};
+
+struct watch {
+	struct heat *heat;
+	struct traced *trace;	/* by number % WATCH_TRACE */
+	uint64_t traced;
+	struct account with, without;
+	uint64_t chosen;	/* reads before this number were judged */
+	uint64_t saved;		/* end of what the tree knows */
+	uint64_t op_ns, answer_ns, gap_ns, read_ns;
+	uint64_t mark_ns;
+	bool *closed;		/* by group */
+	bool ready;		/* what was known is loaded */
+	bool leaving;		/* no user will do anything any more */
+	bool over;		/* a save or load has ended, or a sync */
+	struct waiter synced;
+	unsigned part;
+	int rc;
+};
+
+void watch_free(struct fs *fs)
+{
+	if (!fs->watch)
+		return;
+	heat_free(fs->watch->heat);
+	free(fs->watch->trace);
+	free(fs->watch->closed);
+	free(fs->watch);
+	fs->watch = NULL;
+}
+
+/* ---- Surviving ---- */
+
+static int load_run(struct ticket *ticket)
+{
+	struct watch *watch = ticket->fs->watch;
+	struct tree_item item;
+	int rc = 0;
+
+	while (tree_txn_room(ticket->txn) >= LOAD_ROOM) {
+		rc = tree_get(ticket->txn, key_make(0, ITEM_HEAT, watch->part),
+			      &item);
+		if (rc)
+			break;
+		watch->chosen += heat_load(watch->heat, item.value,
+					   item.bytes);
+		watch->part++;
+	}
+	watch->over = rc == -ENOENT;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct watch *watch = ticket->fs->watch;
+
+	(void)seq;
+	watch->rc = rc;
+	if (rc || watch->over) {
+		watch->over = true;
+		ticket_finish(ticket, 0);
+	} else {
+		ticket_again(ticket);
+	}
+}
+
+static const struct ticket_type load_type = {
+	.name = "load heat",
+	.bounds = { .nodes = 16 },
+	.stages = 16,
+	.run = load_run,
+	.end = load_end,
+};
+
+static int watch_wait(struct fs *fs, const struct ticket_type *type)
+{
+	struct watch *watch = fs->watch;
+	int rc;
+
+	watch->over = false;
+	watch->part = 0;
+	rc = ticket_start(fs, type, NULL, watch);
+	if (!rc)
+		rc = fs_wait(fs, &watch->over);
+	return rc ? rc : watch->rc;
+}
+
+int watch_open(struct fs *fs)
+{
+	struct watch *watch = calloc(1, sizeof(*watch));
+	int rc;
+
+	if (!watch)
+		return -ENOMEM;
+	fs->watch = watch;
+	rc = heat_new(fs->disk->limits.sectors, &watch->heat);
+	watch->closed = calloc(space_groups(tree_space(fs->tree)),
+			       sizeof(*watch->closed));
+	watch->trace = calloc(WATCH_TRACE, sizeof(*watch->trace));
+	if (!watch->closed || !watch->trace)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = watch_wait(fs, &load_type);
+	watch->saved = heat_end(watch->heat);
+	watch->ready = true;
+	return rc;
+}
+
+static int save_run(struct ticket *ticket)
+{
+	struct watch *watch = ticket->fs->watch;
+	uint8_t buf[HEAT_PART_BYTES];
+	struct tree_item item;
+	size_t bytes;
+	unsigned i;
+	int rc, miss = 0;
+
+	for (i = 0; i < SAVE_PARTS; i++) {
+		rc = tree_get(ticket->txn,
+			      key_make(0, ITEM_HEAT, watch->part + i), &item);
+		if (rc == -EAGAIN)
+			miss = rc;
+		else if (rc && rc != -ENOENT)
+			return rc;
+	}
+	if (miss)
+		return miss;
+	for (i = 0; i < SAVE_PARTS; i++) {
+		bytes = heat_save(watch->heat, watch->part + i, watch->chosen,
+				  buf);
+		if (!bytes) {
+			watch->over = true;
+			break;
+		}
+		tree_put(ticket->txn,
+			 key_make(0, ITEM_HEAT, watch->part + i), buf, bytes);
+	}
+	watch->part += i;
+	return 0;
+}
+
+static const struct ticket_type save_type = {
+	.name = "save heat",
+	.bounds = { .log_bytes = SAVE_PARTS * 4096 },
+	.paths = SAVE_PARTS,
+	.changes = SAVE_PARTS,
+	.stages = SAVE_PARTS,
+	.run = save_run,
+	.end = load_end,
+};
+
+/* What has not been judged yet is judged after the next mount. */
+int watch_save(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+
+	if (!watch || watch->saved == heat_end(watch->heat))
+		return 0;
+	return watch_wait(fs, &save_type);
+}
+
+/* ---- Watching ---- */
+
+void watch_op(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	uint64_t now_ns = env_now_ns(fs->env), gap;
+
+	if (!watch)
+		return;
+	gap = now_ns - watch->op_ns;
+	if (gap < QUIET_MOST_NS)
+		watch->gap_ns += gap / GAP_WEIGHT - watch->gap_ns / GAP_WEIGHT;
+	watch->op_ns = now_ns;
+}
+
+void watch_answer(struct fs *fs)
+{
+	if (fs->watch)
+		fs->watch->answer_ns = env_now_ns(fs->env);
+}
+
+static uint64_t quiet_from(const struct watch *watch)
+{
+	uint64_t quiet = QUIET_GAPS * watch->gap_ns;
+
+	if (quiet < QUIET_NS)
+		quiet = QUIET_NS;
+	return (watch->op_ns > watch->answer_ns ? watch->op_ns :
+						  watch->answer_ns) +
+	       (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
+}
+
+bool watch_quiet(struct fs *fs)
+{
+	return !fs->watch || fs->watch->leaving || (list_empty(&fs->ops) &&
+			      env_now_ns(fs->env) >= quiet_from(fs->watch));
+}
+
+bool watch_leaving(const struct fs *fs)
+{
+	return fs->watch && fs->watch->leaving;
+}
+
+/* ---- Accounts ---- */
+
+/* One more read; `wait_ns` 0: not known, half a turn unless it goes on. */
+static void account_read(struct fs *fs, struct account *account,
+			 uint64_t sector, uint64_t sectors, uint64_t wait_ns)
+{
+	struct belief belief;
+	struct geom_track from, to;
+	uint64_t seek, transfer, period, rotation;
+
+	if (!fs->head || !head_is_known(fs->head) ||
+	    sector + sectors > geom_sectors(fs->geom))
+		return;
+	head_get_belief(fs->head, &belief);
+	period = belief.mech->period_ps / 1000;
+	geom_track_of(belief.geom, account->end < geom_sectors(fs->geom) ?
+		      account->end : 0, &from);
+	geom_track_of(belief.geom, sector, &to);
+	seek = service_seek_ns(belief.mech, from.cylinder, to.cylinder);
+	transfer = period * sectors / to.sectors;
+	rotation = sector == account->end ? 0 : period / 2;
+	if (wait_ns) {
+		seek = seek < wait_ns ? seek : wait_ns;
+		rotation = wait_ns > seek + transfer ?
+			   wait_ns - seek - transfer : 0;
+		rotation = rotation < period ? rotation : period;
+	}
+	account->reads++;
+	account->seek_ns += seek;
+	account->rotation_ns += rotation;
+	account->transfer_ns += transfer;
+	account->end = sector + sectors;
+}
+
+/*
+ * One more read that a copy has served, if there were none: what lies less than
+ * a track behind one of the last few would have been read ahead.
+ */
+static void account_guess(struct fs *fs, struct account *account,
+			  uint64_t sector, uint64_t sectors)
+{
+	uint64_t track = alloc_track_sectors(fs->alloc, sector);
+	unsigned i;
+
+	for (i = 0; i < STREAMS; i++)
+		if (sector >= account->stream[i] &&
+		    sector - account->stream[i] < track)
+			break;
+	if (i < STREAMS)
+		account->end = sector;
+	else
+		i = account->next++ % STREAMS;
+	account->stream[i] = sector + sectors;
+	account_read(fs, account, sector, sectors, 0);
+}
+
+static double watts(double known, double usual)
+{
+	return known > 0 ? known : usual;
+}
+
+static json_t *account_json(const struct fs *fs, const struct account *account)
+{
+	double seek_w = watts(fs->profile ? fs->profile->seek_w : 0, SEEK_W);
+	double active_w = watts(fs->profile ? fs->profile->active_w : 0,
+				ACTIVE_W);
+	double reads = account->reads ? (double)account->reads : 1;
+	double seek = (double)account->seek_ns / reads / 1e6;
+	double rotation = (double)account->rotation_ns / reads / 1e6;
+	double transfer = (double)account->transfer_ns / reads / 1e6;
+
+	return json_pack("{s:I, s:f, s:f, s:f, s:f}", "reads",
+			 (json_int_t)account->reads, "seek_ms", seek,
+			 "rotation_ms", rotation, "transfer_ms", transfer,
+			 "energy_mj", seek * seek_w +
+				      (rotation + transfer) * active_w);
+}
+
+void watch_accounts(const struct fs *fs, json_t *object)
+{
+	if (!fs->watch)
+		return;
+	json_object_set_new(object, "access",
+			    account_json(fs, &fs->watch->with));
+	json_object_set_new(object, "access_without",
+			    account_json(fs, &fs->watch->without));
+}
+
+/* ---- What users read ---- */
+
+uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
+		    uint32_t blocks, uint64_t sector, bool copied)
+{
+	struct watch *watch = fs->watch;
+	uint64_t now_ns = env_now_ns(fs->env);
+	struct heat_read read = {
+		.ino = ino, .block = block, .blocks = blocks,
+		.sector = sector, .copied = copied,
+	};
+
+	if (!watch || !fs->replicas || !fs->replicas->most)
+		return WATCH_NONE;
+	read.begin = !watch->read_ns || now_ns - watch->read_ns > PAUSE_NS;
+	watch->read_ns = now_ns;
+	return heat_add(watch->heat, &read);
+}
+
+static void account_both(struct fs *fs, const struct heat_read *read,
+			 uint64_t sector, uint64_t wait_ns, bool from_copy)
+{
+	uint64_t sectors = read->blocks * BLOCK_SECTORS;
+	struct watch *watch = fs->watch;
+
+	account_read(fs, &watch->with, sector, sectors, wait_ns + 1);
+	if (from_copy)
+		account_guess(fs, &watch->without, read->sector, sectors);
+	else
+		account_read(fs, &watch->without, sector, sectors,
+			     wait_ns + 1);
+}
+
+void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
+		 uint64_t wait_ns, bool from_copy)
+{
+	const struct heat_read *read;
+
+	if (number == WATCH_NONE)
+		return;
+	read = heat_at(fs->watch->heat, number);
+	if (read)
+		account_both(fs, read, sector, wait_ns, from_copy);
+	heat_found(fs->watch->heat, number, sector, wait_ns / 1000, from_copy);
+}
+
+void watch_claim(struct fs *fs, const struct heat_read *read, uint64_t sector,
+		 uint64_t wait_ns)
+{
+	struct watch *watch = fs->watch;
+	uint64_t number;
+
+	if (watch && heat_end(watch->heat) > watch->chosen &&
+	    heat_extend(watch->heat, read)) {
+		watch->read_ns = env_now_ns(fs->env);
+		return;
+	}
+	number = watch_read(fs, read->ino, read->block, read->blocks, sector,
+			    read->copied);
+	watch_found(fs, number, read->sector, wait_ns, read->from_copy);
+}
+
+void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
+		  uint64_t sectors)
+{
+	struct watch *watch = fs->watch;
+
+	if (!watch)
+		return;
+	heat_count(watch->heat, sector, (uint32_t)sectors);
+	watch->trace[watch->traced++ % WATCH_TRACE] = (struct traced){
+		.ms = (uint32_t)(env_now_ns(fs->env) / NS_PER_MS),
+		.kind = (uint8_t)kind, .sector = sector,
+	};
+}
+
+void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object)
+{
+	const struct watch *watch = fs->watch;
+	json_t *list = json_array();
+	uint64_t i = 0, n = 0;
+
+	if (watch && watch->traced > WATCH_TRACE)
+		i = watch->traced - WATCH_TRACE;
+	i = i > from ? i : from;
+	for (; watch && i < watch->traced && n < bytes / TRACED_BYTES; i++) {
+		const struct traced *t = &watch->trace[i % WATCH_TRACE];
+
+		json_array_append_new(list, json_pack("[I, I, i]",
+			(json_int_t)t->ms, (json_int_t)t->sector, t->kind));
+		n++;
+	}
+	json_object_set_new(object, "trace", list);
+	json_object_set_new(object, "next", json_integer(
+		watch && i < watch->traced ? (json_int_t)i : 0));
+}
+
+uint64_t watch_hot(const struct fs *fs)
+{
+	return fs->watch ? heat_hot(fs->watch->heat) : 0;
+}
+
+const struct heat *watch_heat(const struct fs *fs)
+{
+	return fs->watch ? fs->watch->heat : NULL;
+}
+
+const bool *watch_closed(const struct fs *fs)
+{
+	return fs->watch ? fs->watch->closed : NULL;
+}
+
+/* ---- Choosing ---- */
+
+struct prices {
+	struct fs *fs;
+	const struct service_mech *mech;	/* NULL: not known */
+	struct belief belief;
+};
+
+static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
+{
+	struct prices *prices = arg;
+	uint64_t sectors = geom_sectors(prices->fs->geom);
+	struct geom_track a, b;
+	double far;
+
+	if (!prices->mech) {
+		far = fabs((double)to - (double)from) / (double)sectors;
+		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
+							sqrt(far));
+	}
+	/* The hot region may be the last, and the trace comes from the disk. */
+	sectors = geom_sectors(prices->belief.geom);
+	geom_track_of(prices->belief.geom, from < sectors ? from : sectors - 1,
+		      &a);
+	geom_track_of(prices->belief.geom, to < sectors ? to : sectors - 1,
+		      &b);
+	return service_seek_ns(prices->mech, a.cylinder, b.cylinder) +
+	       prices->mech->period_ps / 2000;
+}
+
+static uint64_t price_transfer(void *arg, uint64_t sectors)
+{
+	struct prices *prices = arg;
+	uint64_t track = alloc_track_sectors(prices->fs->alloc, 0);
+
+	if (!prices->mech)
+		return (uint64_t)((double)(sectors * SECTOR_BYTES) /
+				  USUAL_BYTES_PER_NS);
+	return prices->mech->period_ps / 1000 * sectors / track;
+}
+
+/*
+ * Neighbours of what is copied, as far as they were read ahead with it, go
+ * behind it, so that the head need not go back for them either: no more than
+ * twice what was wanted.
+ */
+static size_t watch_left(struct fs *fs, struct replica_want *want, size_t most,
+			 uint64_t blocks)
+{
+	size_t n = pieces_left(fs->files, want, most), i;
+
+	blocks *= 2;
+	for (i = 0; i < n && blocks; i++)
+		blocks -= want[i].blocks < blocks ? want[i].blocks : blocks;
+	return i;
+}
+
+/* Judges what was read since the last time, and has it copied. */
+static void watch_choose(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	struct prices prices = { .fs = fs };
+	struct choose_cost cost = { price_move, price_transfer, &prices };
+	struct choice *choices = calloc(CHOICES, sizeof(*choices));
+	struct replica_want *want = calloc(CHOICES, sizeof(*want));
+	uint64_t saving, blocks = 0;
+	size_t i, n = 0;
+
+	if (fs->head && head_is_known(fs->head)) {
+		head_get_belief(fs->head, &prices.belief);
+		prices.mech = prices.belief.mech;
+	}
+	if (choices && want)
+		n = choose_runs(watch->heat, watch->chosen,
+				heat_end(watch->heat), &cost, choices, CHOICES,
+				&saving);
+	watch->chosen = heat_end(watch->heat);
+	for (i = 0; i < n; i++) {
+		want[i] = (struct replica_want){
+			choices[i].ino, choices[i].block, choices[i].blocks,
+		};
+		blocks += choices[i].blocks;
+	}
+	if (n)
+		n += watch_left(fs, want + n, CHOICES - n, blocks);
+	if (n)
+		replica_make(fs, want, n, watch_hot(fs), true, NULL, NULL);
+	free(choices);
+	free(want);
+}
+
+static void leave_synced(struct waiter *waiter, int rc)
+{
+	struct watch *watch = waiter->owner;
+
+	(void)rc;
+	watch->over = true;
+}
+
+/* What is not on the disk yet changes the nodes that are about to be copied. */
+static void leave_sync(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	uint64_t next_ns;
+
+	watch->over = false;
+	watch->synced = (struct waiter){
+		.done = leave_synced, .owner = watch,
+	};
+	list_init(&watch->synced.link);
+	files_sync(fs, &watch->synced);
+	while (!watch->over && !fs->gone && !tree_failed(fs->tree)) {
+		next_ns = fs_run(fs, 0);
+		if (!watch->over && !fs->gone)
+			fs_sleep(fs, next_ns);
+	}
+}
+
+/* What was read last is in memory: this is the time to copy it. */
+void watch_leave(struct fs *fs)
+{
+	struct watch *watch = fs->watch;
+	uint64_t next_ns, end_ns;
+
+	if (!watch || fs_read_only(fs) || !fs->replicas->most)
+		return;
+	watch->leaving = true;
+	leave_sync(fs);
+	end_ns = env_now_ns(fs->env) + LEAVE_NS;
+	while (!fs->gone && !fs_read_only(fs) &&
+	       env_now_ns(fs->env) < end_ns &&
+	       (fs->replicas->maker || nodes_due(fs) || !nodes_idle(fs) ||
+		!nodes_over(fs) ||
+		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
+		next_ns = fs_run(fs, 1);
+		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
+		    next_ns > env_now_ns(fs->env) && fs->replicas->maker)
+			env_wait(fs->env, NS_PER_MS);
+	}
+	watch->leaving = false;
+}
+
+/* ---- Watermarks ---- */
+
+static uint32_t group_percent(const struct fs *fs, uint32_t group)
+{
+	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+	uint64_t sectors = tree_super(fs->tree)->sectors - first;
+
+	if (sectors > TRAX_GROUP_SECTORS)
+		sectors = TRAX_GROUP_SECTORS;
+	return (uint32_t)(100ull * space_group_free(tree_space(fs->tree),
+						    group) / sectors);
+}
+
+static void mark_group(struct fs *fs, uint32_t group)
+{
+	const struct fs_options *options = &fs->options;
+	uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+	uint64_t end = first + TRAX_GROUP_SECTORS;
+	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	uint32_t percent = group_percent(fs, group);
+	bool *closed = &fs->watch->closed[group];
+	struct region *least;
+
+	*closed = *closed ? percent < options->high_percent :
+			    percent < options->low_percent;
+	if (percent >= options->low_percent)
+		return;
+	least = regions_least(fs->replicas->regions, first, end, now);
+	if (!least)
+		return;
+	if (percent < options->critical_percent)
+		replica_reclaim_in(fs, first, end, TRAX_GROUP_SECTORS / 100 *
+				   (options->low_percent - percent));
+	else if (regions_worth(least, now) < LITTLE_WORTH)
+		replica_reclaim_in(fs, first, end, least->sectors);
+}
+
+/* Only groups that hold copies have anything to give. */
+static void watch_marks(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	uint32_t group, groups = space_groups(tree_space(fs->tree));
+	const struct region *region;
+
+	for (group = 0; group < groups; group++) {
+		uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
+
+		region = regions_at(regions, regions_index(regions, first));
+		if (fs->watch->closed[group] ||
+		    (region && region->sector < first + TRAX_GROUP_SECTORS) ||
+		    group_percent(fs, group) < fs->options.low_percent)
+			mark_group(fs, group);
+	}
+}
+
+/* ---- The loop ---- */
+
+/* While an operation is under way its answer comes by here. */
+static uint64_t watch_next(const struct fs *fs, uint64_t ns)
+{
+	uint64_t quiet_ns = quiet_from(fs->watch);
+
+	if (!list_empty(&fs->ops))
+		return ns;
+	return quiet_ns < ns ? quiet_ns : ns;
+}
+
+/* So many that some of them are still in memory. */
+static uint64_t busy_reads(const struct fs *fs)
+{
+	uint64_t pieces = pool_count(fs->files->piece_pool);
+
+	return pieces < BUSY_READS ? pieces : BUSY_READS;
+}
+
+uint64_t watch_run(struct fs *fs, uint64_t now_ns)
+{
+	struct watch *watch = fs->watch;
+	struct replicas *replicas = fs->replicas;
+	uint64_t fresh;
+
+	if (!watch || !watch->ready || fs_read_only(fs) || fs->closing)
+		return UINT64_MAX;
+	if (now_ns >= watch->mark_ns) {
+		watch->mark_ns = now_ns + MARK_NS;
+		if (replicas->most || regions_count(replicas->regions))
+			watch_marks(fs);
+		maker_hurry(replicas->maker);
+	}
+	fresh = replicas->most ? heat_end(watch->heat) - watch->chosen : 0;
+	if (maker_is_paused(replicas->maker)) {
+		if (!watch_quiet(fs) &&
+		    now_ns < maker_next_ns(replicas->maker))
+			return watch_next(fs, maker_next_ns(replicas->maker));
+		maker_resume(replicas->maker);
+	} else if (!replicas->maker && fresh >= LEAST_READS) {
+		/* Who is never quiet is judged in large parts. */
+		if (!watch_quiet(fs) && fresh < busy_reads(fs))
+			return watch_next(fs, UINT64_MAX);
+		watch_choose(fs);
+	} else if (!replicas->maker && replicas->most && watch_quiet(fs)) {
+		nodes_run(fs);
+	} else if (!replicas->maker && replicas->most && nodes_due(fs)) {
+		return watch_next(fs, UINT64_MAX);
+	}
+	return UINT64_MAX;
+}

@@ -1,0 +1,487 @@
+/*
+ * node_replicas.c - see node_replicas.h.
+ *
+ *   learn --(quiet, waited enough)--> checkpoint --> copy what is clean --+
+ *     ^                                                                   |
+ *     +----- those that this replaces, or used least, are dropped <-------+
+ *
+ * What is learned are ranges of keys, not places: writing moves a node and
+ * splits it, and copying files' blocks (their REPLICA items) writes just those
+ * that matter.  Hence the checkpoint before; and before the file system is
+ * closed the nodes that have been written since are copied anew, with all
+ * others that were wanted, so that the next time one sweep gives them all.
+ */
+#include "fs/replica/node_replicas.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/replica/replica.h"
+#include "fs/replica/access_trace.h"
+
+#define USES 1024u
+#define MAX_LOADS 64u
+#define NS_PER_SECOND 1000000000ull
+#define SHARE 8u		/* of the replicas' memory */
+#define MAX_TRACKS 16u		/* in all, or reading them would take long */
+#define LEAST_WAITS 6u
+#define LEAST_NS 40000000u
+#define LEAVE_NS 20000000u	/* before it is closed */
+#define LEAVE_TRIES 3u
+#define USUAL_NS 20000000u	/* there and back, where nobody has waited */
+#define ALONE_NS 200000000u	/* where no files are copied */
+
+struct use {
+	struct key low, high;
+	unsigned level;
+	traxaddr addr;		/* as it was read, or copied */
+	bool waited;
+};
+
+/* A region in memory. */
+struct load {
+	struct fs *fs;
+	bool loading, bad;
+	bool used;
+	uint64_t sector;
+	uint8_t *data;
+	struct queue_request req;
+	struct iovec iov;
+};
+
+struct nodes {
+	struct use use[USES];	/* that were wanted, in order */
+	unsigned n, next;
+	struct key at;		/* of use `next`: copied up to here */
+	bool within;
+	traxaddr copied[USES];	/* by this making */
+	uint64_t old[MAX_LOADS];	/* regions that will be replaced */
+	unsigned old_n;
+	uint64_t begun_seconds;	/* the mount */
+	bool asked;		/* the regions that were there are read */
+	bool working;		/* copies are being made */
+	unsigned left;		/* how often, before it is closed */
+	size_t made;		/* so far */
+	struct waiter waiter;
+	size_t memory, most;	/* bytes of loads */
+	struct load load[MAX_LOADS];
+	unsigned loads;
+	uint64_t waits, wait_ns;	/* since the mount */
+	struct nodes_stats stats;
+};
+
+void nodes_free(struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->nodes && i < fs->nodes->loads; i++)
+		free(fs->nodes->load[i].data);
+	free(fs->nodes);
+	fs->nodes = NULL;
+}
+
+bool nodes_idle(const struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->nodes && i < fs->nodes->loads; i++)
+		if (fs->nodes->load[i].loading)
+			return false;
+	return !fs->nodes || !fs->nodes->working;
+}
+
+const struct nodes_stats *nodes_stats(const struct fs *fs)
+{
+	return &fs->nodes->stats;
+}
+
+/* ---- The regions ---- */
+
+static bool of_nodes(const struct region *region)
+{
+	return !region->copies;
+}
+
+/* The region of nodes that was used least; *bytes: of all. */
+static const struct region *nodes_least(struct fs *fs, uint64_t *bytes)
+{
+	struct regions *regions = fs->replicas->regions;
+	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	const struct region *region, *least = NULL;
+	double worth, least_worth = 0;
+	size_t i;
+
+	*bytes = 0;
+	for (i = 0; (region = regions_at(regions, i)); i++) {
+		if (!of_nodes(region))
+			continue;
+		*bytes += (uint64_t)region->sectors * SECTOR_BYTES;
+		worth = regions_worth(region, now);
+		if (least && worth >= least_worth)
+			continue;
+		least = region;
+		least_worth = worth;
+	}
+	return least;
+}
+
+/* ---- Reading ---- */
+
+static void load_done(struct disk_request *req)
+{
+	struct load *load = req->owner;
+
+	load->loading = false;
+	load->bad = req->result != 0;
+	watch_access(load->fs, WATCH_COPY, req->sector, req->sectors);
+	tree_copies_ready(load->fs->tree);
+}
+
+static void load_start(struct fs *fs, const struct region *region)
+{
+	struct nodes *nodes = fs->nodes;
+	struct load *load = &nodes->load[nodes->loads];
+	size_t bytes = (size_t)region->sectors * SECTOR_BYTES;
+
+	if (nodes->loads == MAX_LOADS || nodes->memory + bytes > nodes->most)
+		return;
+	load->data = aligned_alloc(BLOCK_BYTES, bytes);
+	if (!load->data)
+		return;
+	nodes->loads++;
+	nodes->memory += bytes;
+	load->fs = fs;
+	load->sector = region->sector;
+	load->loading = true;
+	load->iov = (struct iovec){ load->data, bytes };
+	load->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ, .sector = region->sector,
+			.sectors = region->sectors, .iov = &load->iov,
+			.iov_n = 1, .done = load_done, .owner = load,
+		},
+		.class = QUEUE_READ,
+	};
+	queue_submit(fs->queue, &load->req);
+}
+
+/* Somebody waits for a node: he will not be the only one. */
+static void nodes_load(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	const struct region *region;
+	size_t i;
+
+	fs->nodes->asked = true;
+	for (i = 0; (region = regions_at(regions, i)); i++)
+		if (of_nodes(region))
+			load_start(fs, region);
+}
+
+static const uint8_t *load_find(const struct load *load, traxaddr addr)
+{
+	const struct node_header *header;
+	size_t at;
+
+	if (load->loading || load->bad)
+		return NULL;
+	for (at = 0; at + TRAX_NODE_BYTES <= load->iov.iov_len;
+	     at += TRAX_NODE_BYTES) {
+		header = (const void *)(load->data + at);
+		if (le64_get(header->addr) == addr)
+			return load->data + at;
+	}
+	return NULL;
+}
+
+static enum tree_copy nodes_copy(void *arg, traxaddr addr, void *node)
+{
+	struct fs *fs = arg;
+	struct nodes *nodes = fs->nodes;
+	bool loading = false;
+	const uint8_t *data;
+	unsigned i;
+
+	if (!nodes->asked && fs->replicas->most && !list_empty(&fs->ops))
+		nodes_load(fs);
+	for (i = 0; i < nodes->loads; i++) {
+		loading |= nodes->load[i].loading;
+		data = load_find(&nodes->load[i], addr);
+		if (!data)
+			continue;
+		memcpy(node, data, TRAX_NODE_BYTES);
+		nodes->stats.hits++;
+		nodes->load[i].used = true;
+		replica_used(fs, nodes->load[i].sector, TRAX_NODE_BYTES);
+		return TREE_COPY_HERE;
+	}
+	/* The head is there: it would not go elsewhere and come back. */
+	return loading ? TREE_COPY_LATER : TREE_COPY_NONE;
+}
+
+/* ---- Learning ---- */
+
+static struct use *use_find(struct nodes *nodes, struct key low, unsigned level)
+{
+	unsigned i;
+
+	for (i = 0; i < nodes->n; i++)
+		if (nodes->use[i].level == level &&
+		    key_cmp(nodes->use[i].low, low) == 0)
+			return &nodes->use[i];
+	return NULL;
+}
+
+void nodes_learn(struct fs *fs, struct key key)
+{
+	struct nodes *nodes = fs->nodes;
+	unsigned i;
+
+	for (i = 0; i < nodes->n; i++)
+		if (!nodes->use[i].level &&
+		    key_cmp(nodes->use[i].low, key) <= 0 &&
+		    key_cmp(key, nodes->use[i].high) <= 0)
+			return;
+	if (nodes->n < USES)
+		nodes->use[nodes->n++] = (struct use){ key, key, 0, 0, false };
+}
+
+static void nodes_came(void *arg, const struct tree_came *came)
+{
+	struct fs *fs = arg;
+	struct nodes *nodes = fs->nodes;
+	struct use *use;
+
+	if (came->wait_ns)
+		watch_access(fs, WATCH_READ, addr_sector(came->addr),
+			     TRAX_NODE_SECTORS);
+	if (list_empty(&fs->ops))
+		return;
+	if (came->wait_ns) {
+		nodes->stats.waits++;
+		nodes->waits++;
+	}
+	nodes->stats.wait_ns += came->wait_ns;
+	nodes->wait_ns += came->wait_ns;
+	use = use_find(nodes, came->low, came->level);
+	if (!use && nodes->n < USES)
+		use = &nodes->use[nodes->n++];
+	if (use)
+		*use = (struct use){
+			came->low, came->high, came->level, came->addr,
+			came->wait_ns > 0,
+		};
+}
+
+/* ---- Making ---- */
+
+/* The next node of what was one when it was learned; NULL: none, or it is not
+ * in memory. */
+static const void *use_next(struct fs *fs, struct use *use)
+{
+	struct nodes *nodes = fs->nodes;
+	const void *node = tree_clean_node(fs->tree, nodes->at, use->level,
+					   &nodes->at);
+
+	nodes->within = node && key_cmp(nodes->at, use->high) < 0;
+	if (nodes->within)
+		nodes->at = key_after(nodes->at);
+	return node;
+}
+
+static bool was_copied(const struct nodes *nodes, traxaddr addr)
+{
+	size_t i;
+
+	for (i = 0; i < nodes->made; i++)
+		if (nodes->copied[i] == addr)
+			return true;
+	return false;
+}
+
+static const void *nodes_next(void *arg)
+{
+	struct fs *fs = arg;
+	struct nodes *nodes = fs->nodes;
+	const struct node_header *header;
+	struct use *use;
+	bool first;
+
+	while ((nodes->within || nodes->next < nodes->n) &&
+	       nodes->made < USES &&
+	       (nodes->made + 1) * TRAX_NODE_BYTES <= nodes->most) {
+		first = !nodes->within;
+		if (first)
+			nodes->at = nodes->use[nodes->next++].low;
+		use = &nodes->use[nodes->next - 1];
+		header = use_next(fs, use);
+		use->waited = false;
+		if (!header)
+			continue;
+		if (first)
+			use->addr = le64_get(header->addr);
+		if (was_copied(nodes, le64_get(header->addr)))
+			continue;
+		nodes->copied[nodes->made++] = le64_get(header->addr);
+		return header;
+	}
+	return NULL;
+}
+
+/* Those whose nodes are copied again, together with what they lacked. */
+static void nodes_replaced(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	struct nodes *nodes = fs->nodes;
+	const struct region *region;
+	bool used;
+	unsigned k;
+	size_t i;
+
+	nodes->old_n = 0;
+	for (i = 0; (region = regions_at(regions, i)); i++) {
+		used = region->made_seconds >= nodes->begun_seconds;
+		for (k = 0; k < nodes->loads; k++)
+			used |= nodes->load[k].used &&
+				nodes->load[k].sector == region->sector;
+		if (of_nodes(region) && used && nodes->old_n < MAX_LOADS)
+			nodes->old[nodes->old_n++] = region->sector;
+	}
+}
+
+static void nodes_made(void *arg, uint64_t copies)
+{
+	struct fs *fs = arg;
+
+	fs->nodes->stats.made += copies;
+	fs->nodes->working = false;
+	if (watch_leaving(fs))
+		fs->nodes->left++;
+	if (!copies)
+		fs->nodes->old_n = 0;
+	fs->nodes->stats.waits = fs->nodes->stats.wait_ns = 0;
+}
+
+static void nodes_checkpointed(struct waiter *waiter, int rc)
+{
+	struct fs *fs = waiter->owner;
+	struct nodes *nodes = fs->nodes;
+
+	nodes->next = nodes->made = 0;
+	nodes->within = false;
+	nodes_replaced(fs);
+	if (rc || replica_make_nodes(fs, nodes_next, nodes_made, fs,
+				     watch_hot(fs)))
+		nodes_made(fs, 0);
+}
+
+/* How long the next mount would wait for nodes that have no copies. */
+static uint64_t nodes_lack_ns(struct fs *fs)
+{
+	const struct nodes *nodes = fs->nodes;
+	uint64_t ns = 0, each_ns = USUAL_NS;
+	const struct use *use;
+
+	if (!nodes->waits && !nodes->stats.hits)
+		return 0;
+	if (nodes->waits)
+		each_ns = 2 * nodes->wait_ns / nodes->waits;
+	for (use = nodes->use; use < nodes->use + nodes->n; use++)
+		if (use->waited || !tree_node_is_at(fs->tree, use->low,
+						    use->level, use->addr))
+			ns += each_ns;
+	return ns;
+}
+
+bool nodes_due(struct fs *fs)
+{
+	const struct nodes *nodes = fs->nodes;
+	bool alone;
+
+	if (!nodes || nodes->working)
+		return false;
+	alone = !fs->replicas->stats.used && !fs->replicas->stats.made;
+	if (watch_leaving(fs) && nodes->left < LEAVE_TRIES &&
+	    nodes_lack_ns(fs) >= (alone ? ALONE_NS : LEAVE_NS))
+		return true;
+	return nodes->stats.waits >= LEAST_WAITS &&
+	       nodes->stats.wait_ns >= (alone ? ALONE_NS : LEAST_NS);
+}
+
+bool nodes_over(const struct fs *fs)
+{
+	return !fs->nodes || !fs->nodes->old_n;
+}
+
+/* Drops one that was replaced; they may be gone already. */
+static void nodes_drop_old(struct fs *fs)
+{
+	struct regions *regions = fs->replicas->regions;
+	struct nodes *nodes = fs->nodes;
+	uint64_t sector = nodes->old[nodes->old_n - 1];
+	const struct region *region = regions_at(regions,
+						 regions_index(regions,
+							       sector));
+
+	if (!region || region->sector != sector)
+		nodes->old_n--;
+	else
+		replica_reclaim_in(fs, sector, sector + 1, region->sectors);
+}
+
+void nodes_make(struct fs *fs)
+{
+	struct nodes *nodes = fs->nodes;
+
+	if (!nodes || nodes->working || fs_read_only(fs))
+		return;
+	nodes->working = true;
+	nodes->waiter = (struct waiter){
+		.done = nodes_checkpointed, .owner = fs,
+	};
+	list_init(&nodes->waiter.link);
+	tree_checkpoint(fs->tree, &nodes->waiter);
+}
+
+void nodes_run(struct fs *fs)
+{
+	struct nodes *nodes = fs->nodes;
+	const struct region *least;
+	uint64_t bytes;
+
+	if (!nodes || nodes->working)
+		return;
+	if (nodes->old_n) {
+		nodes_drop_old(fs);
+		return;
+	}
+	if (nodes_due(fs)) {
+		nodes_make(fs);
+		return;
+	}
+	least = nodes_least(fs, &bytes);
+	if (bytes > nodes->most)
+		replica_reclaim_in(fs, least->sector, least->sector + 1,
+				   least->sectors);
+}
+
+int nodes_new(struct fs *fs)
+{
+	struct nodes *nodes = calloc(1, sizeof(*nodes));
+	const struct tree_copies copies = {
+		.copy = nodes_copy, .came = nodes_came, .arg = fs,
+	};
+	size_t tracks = MAX_TRACKS * alloc_track_sectors(fs->alloc, 0) *
+			(size_t)SECTOR_BYTES;
+
+	if (!nodes)
+		return -ENOMEM;
+	nodes->most = fs->budget.replicas / SHARE;
+	if (nodes->most > tracks)
+		nodes->most = tracks;
+	nodes->begun_seconds = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
+	fs->nodes = nodes;
+	tree_set_copies(fs->tree, &copies);
+	return 0;
+}

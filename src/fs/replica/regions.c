@@ -1,0 +1,144 @@
+/*
+ * regions.c - an array in order of address.
+ */
+#include "fs/replica/regions.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WEEK_SECONDS 604800.0
+#define FRESH_SECONDS 3600u
+#define BLOCK_SECTORS 8u
+
+struct regions {
+	struct region *region;
+	size_t n, room;
+	uint64_t sectors;
+};
+
+struct regions *regions_new(void)
+{
+	return calloc(1, sizeof(struct regions));
+}
+
+void regions_free(struct regions *regions)
+{
+	if (regions)
+		free(regions->region);
+	free(regions);
+}
+
+size_t regions_count(const struct regions *regions)
+{
+	return regions->n;
+}
+
+uint64_t regions_sectors(const struct regions *regions)
+{
+	return regions->sectors;
+}
+
+struct region *regions_at(struct regions *regions, size_t i)
+{
+	return i < regions->n ? &regions->region[i] : NULL;
+}
+
+size_t regions_index(const struct regions *regions, uint64_t sector)
+{
+	size_t low = 0, high = regions->n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+		const struct region *r = &regions->region[mid];
+
+		if (r->sector + r->sectors <= sector)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+struct region *regions_find(struct regions *regions, uint64_t sector,
+			    uint64_t number)
+{
+	struct region *r = regions_at(regions, regions_index(regions, sector));
+
+	return r && r->sector == sector && r->number == number ? r : NULL;
+}
+
+static int regions_grow(struct regions *regions)
+{
+	size_t room = regions->room ? 2 * regions->room : 64;
+	struct region *more = realloc(regions->region, room * sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	regions->region = more;
+	regions->room = room;
+	return 0;
+}
+
+int regions_add(struct regions *regions, const struct region *region)
+{
+	size_t i = regions_index(regions, region->sector);
+	const struct region *next = regions_at(regions, i);
+
+	if (next && next->sector < region->sector + region->sectors)
+		return -EUCLEAN;
+	if (regions->n == regions->room && regions_grow(regions))
+		return -ENOMEM;
+	memmove(&regions->region[i + 1], &regions->region[i],
+		(regions->n - i) * sizeof(*region));
+	regions->region[i] = *region;
+	regions->n++;
+	regions->sectors += region->sectors;
+	return 0;
+}
+
+void regions_remove(struct regions *regions, uint64_t sector)
+{
+	size_t i = regions_index(regions, sector);
+	struct region *r = regions_at(regions, i);
+
+	if (!r || r->sector != sector)
+		return;
+	regions->sectors -= r->sectors;
+	regions->n--;
+	memmove(r, r + 1, (regions->n - i) * sizeof(*r));
+}
+
+double regions_worth(const struct region *region, uint64_t now_seconds)
+{
+	uint64_t last = region->used_seconds > region->made_seconds ?
+		region->used_seconds : region->made_seconds;
+	double uses = region->uses, age = 0;
+
+	if (!region->live && region->copies)
+		return 0;
+	if (now_seconds > last)
+		age = (double)(now_seconds - last);
+	if (!region->uses && age < FRESH_SECONDS)
+		uses = 1;
+	return (uses + 0.01) * exp2(-age / WEEK_SECONDS) * BLOCK_SECTORS /
+	       region->sectors;
+}
+
+struct region *regions_least(struct regions *regions, uint64_t from,
+			     uint64_t to, uint64_t now_seconds)
+{
+	struct region *least = NULL, *r;
+	double worth, least_worth = 0;
+	size_t i = regions_index(regions, from);
+
+	for (; (r = regions_at(regions, i)) && r->sector < to; i++) {
+		worth = regions_worth(r, now_seconds);
+		if (least && worth >= least_worth)
+			continue;
+		least = r;
+		least_worth = worth;
+	}
+	return least;
+}

@@ -1,0 +1,178 @@
+/*
+ * replica.h - copies of file blocks: the table in the tree, who uses it, and
+ * who makes room.
+ *
+ *   replica.c    the table: regions, lookup, dropping, room for users' data
+ *   replicate.c  making copies
+ *
+ * 1. A copy counts while the REPLICA item of its original names a region that
+ *    is there (format.h).  The regions are in memory, all of them.
+ * 2. Whoever changes blocks of a file drops their copies in the same
+ *    transaction (replica_probe, replica_apply) or in one before it during
+ *    which nothing can be attached (replica_clear).
+ * 3. A copy is verified with its original's checksum, so that even what breaks
+ *    rule 2 is never returned.
+ * 4. The room of a region is written when the record that drops it is durable:
+ *    what a recovery finds in the table is what is on the disk.
+ *
+ * Units: blocks of files, sectors of the disk.
+ */
+#ifndef TRAX_REPLICA_REPLICA_H
+#define TRAX_REPLICA_REPLICA_H
+
+#include "fs/data/file_data.h"
+#include "fs/replica/regions.h"
+
+struct maker;
+
+struct replica_stats {
+	uint64_t made, made_bytes;	/* copies attached */
+	uint64_t skipped;	/* the original had changed */
+	uint64_t dropped;	/* because the original changed */
+	uint64_t reclaimed;	/* regions, for room */
+	uint64_t used, used_bytes;	/* reads served by a copy */
+	uint64_t offered;	/* reads that a copy could have served */
+	uint64_t bad;		/* copies that failed their checksum */
+};
+
+struct replicas {
+	struct fs *fs;
+	struct regions *regions;
+	unsigned most;		/* copies of a block; 0: none are made */
+	struct list waits;	/* tickets that wait for room */
+	uint64_t wanted;	/* sectors still to be dropped */
+	uint64_t from, to;	/* of regions that begin there */
+	bool dropping, committing;
+	struct waiter commit;
+	struct maker *maker;
+	struct backwrite *backwrite;
+	uint64_t next_ns;	/* when users at work bear another step */
+	struct replica_stats stats;
+};
+
+/* At mount: finds the regions (waits).  After tree_start, if any. */
+int replicas_open(struct fs *fs);
+void replicas_free(struct fs *fs);
+bool replicas_idle(const struct replicas *replicas);
+
+/* ---- Who changes blocks ---- */
+
+#define REPLICA_DROPS 80u
+#define REPLICA_LOG_BYTES 2048u	/* of a transaction that drops so many */
+#define REPLICA_PATHS 4u	/* leaves it meets, and changes, for that */
+
+struct replica_drop {
+	unsigned n;
+	struct {
+		uint64_t off;
+		uint64_t region, number;
+	} drop[REPLICA_DROPS];
+};
+
+/*
+ * Looks up the copies of blocks [first, first + *n) of a file, so that apply
+ * can drop them; may shorten *n.  `item` is the file's inode.
+ */
+int replica_probe(struct ticket *ticket, uint64_t ino,
+		  const struct inode_item *item, uint64_t first, unsigned *n,
+		  struct replica_drop *drop);
+void replica_apply(struct ticket *ticket, uint64_t ino,
+		   const struct replica_drop *drop);
+
+/* All copies of blocks from `first` to `end` go, a step at a time; *more: call
+ * again in another transaction.  Needs 4 leaves, of which DROP_NODES change.
+ * Nothing else is changed. */
+int replica_clear(struct ticket *ticket, uint64_t ino, uint64_t first,
+		  uint64_t end, bool *more);
+
+/* ---- Who reads ---- */
+
+struct replica_copy {
+	uint64_t block;
+	unsigned blocks;
+	uint64_t sector;
+	uint64_t region, number;
+};
+
+#define REPLICA_FOUND 64u
+
+/* The copies that count of blocks [first, end), in order; at most
+ * REPLICA_FOUND. */
+int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
+		 uint64_t end, struct replica_copy *found, unsigned *n);
+/*
+ * Where `blocks` blocks from `block` on lie in one run of copies, according to
+ * what replica_find gave; at most TRAX_MAX_REPLICAS places.  Returns how many.
+ */
+unsigned replica_places(const struct replica_copy *found, unsigned n,
+			uint64_t block, uint64_t blocks, uint64_t *sectors);
+/*
+ * Where the longest row of copies ends that begins with block `first`, or, if
+ * that has none, the blocks without one; at most `end`.
+ */
+uint64_t replica_row(const struct replica_copy *found, unsigned n,
+		     uint64_t first, uint64_t end);
+/* A read was served by the copy at this sector. */
+void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes);
+
+/* The copies of these blocks, of one piece, at this sector have a wrong
+ * checksum, or cannot be read: they go, in the background. */
+void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
+		 uint64_t sector);
+
+/* ---- Who needs room ---- */
+
+/*
+ * An allocation of so many sectors has found no room: are there regions that
+ * can be dropped for it?  0: no; TICKET_WAIT: yes, ticket_again() follows when
+ * their room is free: return it.
+ */
+int replica_room(struct ticket *ticket, uint64_t sectors);
+/* The same for who is no ticket and asks again; true: room comes. */
+bool replica_more_room(struct fs *fs, uint64_t sectors);
+/* Drops this many sectors' worth of regions, those of least worth first. */
+void replica_reclaim(struct fs *fs, uint64_t sectors);
+/* The same in [from, to), unless somebody waits for room anywhere. */
+void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
+			uint64_t sectors);
+
+/* ---- Making copies ---- */
+
+struct replica_want {		/* blocks of one file, any number */
+	uint64_t ino, block;
+	uint64_t blocks;
+};
+
+/*
+ * Copies these blocks, in this order, to free tracks near a sector.  Copies
+ * `want`.  done() is called when all that could be copied is in the table,
+ * maybe at once; not when the answer is -EBUSY (one at a time, and none while
+ * it is closed), -ENOMEM or -EROFS.  `background`: while it is quiet
+ * (access_trace.h), and else a track now and then.
+ */
+int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
+		 uint64_t near, bool background,
+		 void (*done)(void *arg, uint64_t copies), void *arg);
+/*
+ * Copies nodes of the tree: `next` gives one after the other, in memory as they
+ * are on the disk, NULL at the end.  Their regions have `copies` 0 (format.h).
+ * In the background, as above.
+ */
+int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
+		       void (*done)(void *arg, uint64_t copies), void *arg,
+		       uint64_t near);
+bool maker_is_paused(const struct maker *maker);	/* NULL: no */
+void maker_resume(struct maker *maker);
+/* What has waited long for gaps in which to be written waits no more. */
+void maker_hurry(struct maker *maker);
+/* When it may go on, even if it is not quiet. */
+uint64_t maker_next_ns(const struct maker *maker);
+/* Ends as soon as it can, at once if it is paused. */
+void maker_cancel(struct maker *maker);
+void maker_free(struct maker *maker);
+/* Makes it end soon, as far as it holds room; false: there is none that does.
+ * room_pump() follows. */
+bool maker_stop(struct maker *maker);
+void room_pump(struct replicas *replicas);
+
+#endif

@@ -1,0 +1,231 @@
+/*
+ * replica_choice.c - see replica_choice.h.
+ *
+ * Reads are cut into sequences at pauses and at sequential stretches; each
+ * sequence is judged as a whole.
+ */
+#include "fs/replica/replica_choice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+
+#define BLOCK_SECTORS 8u
+#define NEAR_SECTORS 64u	/* over so many the head just goes on */
+#define LEAST_READS 4u		/* of a sequence */
+#define NO_WAY_US 1000u		/* faster than any head */
+#define LARGE_WAYS 2u		/* what takes longer than the way there and
+				 * back reads well where it is */
+#define USES 2u			/* a gain comes again, the price once */
+#define LEAST_MEAN_NS 20000u	/* for each copy: below, all is well as it is */
+#define LEAST_PAIRS 2u
+#define AGAIN_SHARE 4u		/* of the reads of a sequence */
+#define LEAST_NS 50000000u	/* saved by a sequence */
+#define MOST_SEEN (1u << 20)	/* twice the blocks of all sequences */
+
+struct chooser {
+	const struct heat *heat;
+	const struct choose_cost *cost;
+	struct choice *choices;
+	size_t n, most;
+	uint64_t saving_ns;
+	uint64_t usual_way_ns;
+	bool again;		/* copies may be made anew */
+	uint64_t *seen;		/* hashes of blocks chosen */
+	size_t seen_size, seen_n;
+};
+
+/* Does a read go on where the one before it ended? */
+static bool goes_on(const struct chooser *chooser, uint64_t number)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	uint64_t end;
+
+	if (!number || !before || read->begin)
+		return false;
+	end = before->sector + before->blocks * BLOCK_SECTORS;
+	return read->sector >= end && read->sector - end <= NEAR_SECTORS;
+}
+
+/* How far the head had to go for a read, in time. */
+static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+	uint64_t end, way;
+
+	if (!number || !before || read->begin)
+		return 0;
+	if (goes_on(chooser, number))
+		return 0;
+	end = before->sector + before->blocks * BLOCK_SECTORS;
+	way = chooser->cost->move_ns(chooser->cost->arg, end, read->sector);
+	if (read->wait_us < NO_WAY_US)
+		return 0;
+	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
+}
+
+static bool is_large(const struct chooser *chooser, uint64_t sectors)
+{
+	return chooser->cost->transfer_ns(chooser->cost->arg, sectors) >
+	       LARGE_WAYS * chooser->usual_way_ns;
+}
+
+static bool is_candidate(const struct chooser *chooser, uint64_t number,
+			 uint64_t way)
+{
+	const struct heat_read *read = heat_at(chooser->heat, number);
+	const struct heat_read *before = heat_at(chooser->heat, number - 1);
+
+	if (is_large(chooser, read->blocks * BLOCK_SECTORS))
+		return false;
+	if (!read->copied)
+		return true;
+	return chooser->again && number && before && way &&
+	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
+}
+
+/* Is a block chosen already?  If not, it is now. */
+static bool seen_before(struct chooser *chooser, uint64_t ino, uint64_t block)
+{
+	const uint64_t tuple[2] = { ino, block };
+	uint64_t hash = csum(tuple, sizeof(tuple)) | 1;
+	size_t i = hash % chooser->seen_size;
+
+	while (chooser->seen[i]) {
+		if (chooser->seen[i] == hash)
+			return true;
+		i = (i + 1) % chooser->seen_size;
+	}
+	if (2 * chooser->seen_n >= chooser->seen_size)
+		return true;
+	chooser->seen_n++;
+	chooser->seen[i] = hash;
+	return false;
+}
+
+static void block_take(struct chooser *chooser, uint64_t ino, uint64_t block)
+{
+	struct choice *last = chooser->n ?
+		&chooser->choices[chooser->n - 1] : NULL;
+
+	if (seen_before(chooser, ino, block))
+		return;
+	if (last && last->ino == ino && last->block + last->blocks == block)
+		last->blocks++;
+	else if (chooser->n < chooser->most)
+		chooser->choices[chooser->n++] = (struct choice){
+			ino, block, 1,
+		};
+}
+
+static void sequence_take(struct chooser *chooser, uint64_t first,
+			  uint64_t end)
+{
+	const struct heat_read *read;
+	uint64_t i, k;
+
+	for (i = first; i < end; i++) {
+		read = heat_at(chooser->heat, i);
+		if (!is_candidate(chooser, i, way_ns(chooser, i)))
+			continue;
+		for (k = 0; k < read->blocks; k++)
+			block_take(chooser, read->ino, read->block + k);
+	}
+}
+
+static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
+{
+	uint64_t i, way, before = 0, after = 0, price = 0, again = 0, n = 0;
+	bool candidate, copy, was_copy = false;
+
+	if (end - first < LEAST_READS)
+		return;
+	chooser->again = true;
+	for (i = first; i < end; i++)
+		again += heat_at(chooser->heat, i)->copied &&
+			 is_candidate(chooser, i, way_ns(chooser, i));
+	chooser->again = again * AGAIN_SHARE >= end - first;
+	for (i = first; i < end; i++) {
+		way = way_ns(chooser, i);
+		candidate = is_candidate(chooser, i, way);
+		copy = candidate || heat_at(chooser->heat, i)->copied;
+		before += way;
+		/* Between copies and what stays the head goes to and fro. */
+		if (copy != was_copy)
+			after += chooser->usual_way_ns;
+		else if (!candidate)
+			after += way;
+		was_copy = copy;
+		n += candidate;
+		if (candidate)
+			price += chooser->cost->transfer_ns(
+				chooser->cost->arg,
+				heat_at(chooser->heat, i)->blocks *
+					BLOCK_SECTORS);
+	}
+	if (before < after + LEAST_NS || before <= after + price / USES ||
+	    before - after < n * LEAST_MEAN_NS)
+		return;
+	chooser->saving_ns += before - after;
+	sequence_take(chooser, first, end);
+}
+
+static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
+{
+	const struct heat_read *read;
+	uint64_t from = first, row_from = first, row = 0, i;
+
+	for (i = first; i < end; i++) {
+		read = heat_at(chooser->heat, i);
+		if (!goes_on(chooser, i)) {
+			if (is_large(chooser, row)) {
+				sequence_end(chooser, from, row_from);
+				from = i;
+			}
+			row_from = i;
+			row = 0;
+		}
+		if (read->begin) {
+			sequence_end(chooser, from, i);
+			from = i;
+		}
+		/* Copies lie in a row because they were put there. */
+		if (!read->from_copy)
+			row += read->blocks * BLOCK_SECTORS;
+	}
+	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
+}
+
+size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
+		   const struct choose_cost *cost, struct choice *choices,
+		   size_t most, uint64_t *saving_ns)
+{
+	struct chooser chooser = {
+		.heat = heat, .cost = cost, .choices = choices, .most = most,
+	};
+	uint64_t i;
+
+	*saving_ns = 0;
+	chooser.usual_way_ns = cost->move_ns(cost->arg, 0, heat_hot(heat) +
+					     HEAT_REGION_SECTORS);
+	if (first < heat_first(heat))
+		first = heat_first(heat);
+	if (end > heat_end(heat))
+		end = heat_end(heat);
+	if (first >= end)
+		return 0;
+	for (i = first; i < end; i++)
+		chooser.seen_size += 2ul * heat_at(heat, i)->blocks;
+	chooser.seen_size = chooser.seen_size < MOST_SEEN ?
+		chooser.seen_size + 1 : MOST_SEEN;
+	chooser.seen = calloc(chooser.seen_size, sizeof(*chooser.seen));
+	if (!chooser.seen)
+		return 0;
+	choose_all(&chooser, first, end);
+	free(chooser.seen);
+	*saving_ns = chooser.saving_ns;
+	return chooser.n;
+}

@@ -1,0 +1,723 @@
+/*
+ * replica_readahead.c - see replica_readahead.h.
+ */
+#include "fs/replica/replica_readahead.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "fs/data/file_data.h"
+#include "fs/replica/replica.h"
+#include "sched/head/head.h"
+
+#define RUNS 128u
+#define RUN_SECTORS 128u	/* of the first of a stream, at least, or less
+				 * where tracks are small */
+#define RUN_GROWTH 4u
+/* Where nothing is known of the head: so far it just goes on. */
+#define NEAR_SECTORS 2048u
+/* Streams begin with more when a run has saved so many times what it cost, with
+ * less when it has not been worth it. */
+#define GOOD_TIMES 2u
+#define WIDE_TIMES 8u
+/* Of a drive of which nothing is known. */
+#define USUAL_SECTORS 24u
+#define USUAL_WEIGHT 8
+#define USUAL_WAY_NS 6000000u
+#define USUAL_PERIOD_NS 8333333u
+#define MAX_SECTORS 8192u
+/* Copies lie so near to each other. */
+#define NEAR_CYLINDERS 16u
+/* So many of a thousand reads find what was read with another, at first; each
+ * one counts for so much. */
+#define SHARE_FIRST 875
+#define SHARE_WEIGHT 16
+/* So many reads each of which goes on where the one before ended make a
+ * stream. */
+#define STREAM_READS 64u
+#define ROW_READS 3u		/* what may become one */
+#define STREAM_PART 4u		/* of a track is read at a time then */
+#define STREAM_REST 4u		/* part of a run that is left meanwhile */
+#define SHARE 4u		/* of the replicas' memory: all but a quarter */
+#define LEAST_RUNS 6u		/* in memory at a time */
+#define RUN_TRACKS 2u		/* longer ones make the reader wait */
+#define FIRST_PART 4u		/* of that begins a stream: he waits for it */
+/* Regions so near to each other are read through. */
+#define GAP_SECTORS 64u
+#define META_ROOM 3u
+/* The next region is so near that a stream goes on there. */
+#define NEXT_SECTORS 16384u
+
+struct run {
+	struct fs *fs;
+	uint64_t sector;
+	uint32_t sectors;	/* 0: nothing is there */
+	uint32_t room;		/* of data */
+	bool loading, followed;
+	bool stale;		/* its data is not to be used */
+	bool gone;		/* because a region of it was dropped */
+	unsigned pins;		/* wants that have a part in it */
+	bool judged;
+	uint32_t taken;		/* sectors that were wanted of it */
+	uint32_t takes;		/* by so many */
+	uint64_t used;
+	struct list wants;
+	uint8_t *data;
+	struct queue_request req;
+	struct iovec iov;
+};
+
+struct runs {
+	struct run run[RUNS];
+	uint32_t room;		/* sectors of a run, at most */
+	uint64_t total, most;	/* sectors in memory */
+	uint32_t first;		/* sectors of the first run of a stream */
+	uint32_t least;		/* of these */
+	uint64_t track;		/* sectors */
+	uint64_t way_ns, sector_ns;	/* to a copy; to read a sector */
+	int share;		/* of 1000 reads: not the first of a run */
+	int64_t usual;		/* sectors that are wanted at a time */
+	uint64_t clock;
+	uint64_t last;		/* where the last read ended */
+	uint64_t took;		/* where the last of a run did */
+	unsigned row;		/* reads of runs that went on there */
+	uint32_t portion;	/* of a stream; 0: the drive reads nothing
+				 * ahead by itself */
+	unsigned metas;
+	struct runs_stats stats;
+};
+
+static void runs_price(struct fs *fs)
+{
+	struct runs *runs = fs->runs;
+	uint64_t period_ns = USUAL_PERIOD_NS;
+	struct belief belief;
+
+	runs->way_ns = USUAL_WAY_NS;
+	runs->usual = USUAL_SECTORS;
+	runs->share = SHARE_FIRST;
+	if (fs->head && head_is_known(fs->head)) {
+		head_get_belief(fs->head, &belief);
+		period_ns = belief.mech->period_ps / 1000;
+		runs->way_ns = service_seek_ns(belief.mech, 0, NEAR_CYLINDERS) +
+			       period_ns / 2;
+	}
+	runs->sector_ns = period_ns / runs->track;
+}
+
+int runs_new(struct fs *fs)
+{
+	struct runs *runs = calloc(1, sizeof(*runs));
+	uint64_t most = (fs->budget.replicas - fs->budget.replicas / SHARE) /
+			SECTOR_BYTES;
+	uint64_t share = most / LEAST_RUNS;
+	uint64_t tracks = RUN_TRACKS * alloc_track_sectors(fs->alloc, 0);
+	unsigned i;
+
+	if (!runs)
+		return -ENOMEM;
+	fs->runs = runs;
+	runs->most = most;
+	share = share < MAX_SECTORS ? share : MAX_SECTORS;
+	runs->room = (uint32_t)(share < tracks ? share : tracks);
+	runs->track = tracks / RUN_TRACKS;
+	runs_price(fs);
+	runs->least = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
+				 BLOCK_SECTORS * BLOCK_SECTORS);
+	if (runs->least > RUN_SECTORS)
+		runs->least = RUN_SECTORS;
+	runs->room -= runs->room % BLOCK_SECTORS;
+	/* What fits into memory is soon there as a whole. */
+	runs->first = regions_sectors(fs->replicas->regions) <= most ?
+		runs->room / FIRST_PART : runs->least;
+	if (runs->first < runs->least)
+		runs->first = runs->least;
+	if (fs->head && head_read_ahead(fs->head) >= tracks / RUN_TRACKS / 2)
+		runs->portion = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
+					   BLOCK_SECTORS * BLOCK_SECTORS);
+	for (i = 0; i < RUNS; i++) {
+		runs->run[i].fs = fs;
+		list_init(&runs->run[i].wants);
+	}
+	return 0;
+}
+
+void runs_free(struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->runs && i < RUNS; i++)
+		free(fs->runs->run[i].data);
+	free(fs->runs);
+	fs->runs = NULL;
+}
+
+bool runs_idle(const struct fs *fs)
+{
+	unsigned i;
+
+	for (i = 0; fs->runs && i < RUNS; i++)
+		if (fs->runs->run[i].loading)
+			return false;
+	return true;
+}
+
+const struct runs_stats *runs_stats(const struct fs *fs)
+{
+	return &fs->runs->stats;
+}
+
+/* ---- Inodes of what is in a run ---- */
+
+struct meta {
+	uint64_t sector, end;
+};
+
+/* Looks up the inodes of one list; where it ends. */
+static uint64_t meta_list(struct ticket *ticket, const struct meta *meta,
+			  const struct tree_item *item, bool *miss)
+{
+	struct copy_entry list[TRAX_COPIES_PER_ITEM];
+	uint64_t at = addr_sector(item->key.off), ino = 0;
+	size_t n = item->bytes / sizeof(list[0]), i;
+	struct tree_item inode;
+
+	memcpy(list, item->value, item->bytes);
+	for (i = 0; i < n && at < meta->end; i++) {
+		if (at >= meta->sector && le64_get(list[i].ino) != ino &&
+		    tree_txn_room(ticket->txn) >= META_ROOM) {
+			ino = le64_get(list[i].ino);
+			if (ino && tree_get(ticket->txn,
+					    key_make(ino, ITEM_INODE, 0),
+					    &inode) == -EAGAIN)
+				*miss = true;
+		}
+		at += le16_get(list[i].blocks) * BLOCK_SECTORS;
+	}
+	return at;
+}
+
+static int meta_run(struct ticket *ticket)
+{
+	struct meta *meta = ticket->state;
+	struct key from = key_make(0, ITEM_COPIES, meta->sector);
+	struct tree_item item;
+	bool miss = false;
+	uint64_t at;
+	int rc;
+
+	rc = tree_seek_le(ticket->txn, from, key_make(0, ITEM_COPIES, 0),
+			  &item);
+	while (rc == 0) {
+		at = meta_list(ticket, meta, &item, &miss);
+		if (at >= meta->end ||
+		    tree_txn_room(ticket->txn) < META_ROOM)
+			break;
+		from = key_make(0, ITEM_COPIES, item.key.off + 1);
+		rc = tree_seek_ge(ticket->txn, from,
+				  key_make(0, ITEM_COPIES, meta->end), &item);
+	}
+	return rc == -EAGAIN || miss ? -EAGAIN : 0;
+}
+
+static void meta_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct meta *meta = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket->fs->runs->metas--;
+	files_release(meta);
+	ticket_finish(ticket, 0);
+}
+
+static const struct ticket_type meta_type = {
+	.name = "inodes of a run",
+	.bounds = { .nodes = 48 },
+	.stages = 16,
+	.run = meta_run,
+	.end = meta_end,
+};
+
+static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
+{
+	struct meta *meta;
+
+	if (fs->runs->metas)
+		return;
+	meta = files_alloc(fs->files, sizeof(*meta));
+	if (!meta)
+		return;
+	*meta = (struct meta){ sector, sector + sectors };
+	fs->runs->metas++;
+	if (ticket_start(fs, &meta_type, NULL, meta)) {
+		fs->runs->metas--;
+		files_release(meta);
+	}
+}
+
+/* ---- Loading ---- */
+
+/* What a want needs next is there, or it waits for the other part. */
+static void want_end(struct run_want *want)
+{
+	struct run *head = want->head, *tail = want->tail;
+	uint64_t at = want->sector - head->sector;
+	size_t bytes = (size_t)want->sectors * SECTOR_BYTES;
+
+	if (head->loading || (tail && tail->loading)) {
+		list_add(head->loading ? &head->wants : &tail->wants,
+			 &want->link);
+		return;
+	}
+	if (tail)
+		bytes = (head->sectors - at) * SECTOR_BYTES;
+	want->gone = head->gone || (tail && tail->gone);
+	if (head->stale || (tail && tail->stale))
+		want->done(want, NULL, 0, NULL);
+	else
+		want->done(want, head->data + at * SECTOR_BYTES, bytes,
+			   tail ? tail->data : NULL);
+	head->pins--;
+	if (tail)
+		tail->pins--;
+}
+
+static void run_loaded(struct disk_request *req)
+{
+	struct run *run = req->owner;
+	struct run_want *want;
+	struct list wants;
+
+	run->loading = false;
+	run->stale |= req->result != 0;
+	list_init(&wants);
+	while ((want = list_first(&run->wants, struct run_want, link))) {
+		list_del(&want->link);
+		list_add(&wants, &want->link);
+	}
+	run->pins++;
+	while ((want = list_first(&wants, struct run_want, link))) {
+		list_del(&want->link);
+		want_end(want);
+	}
+	run->pins--;
+}
+
+/* A run saves the way to all that is wanted of it but the first; it costs the
+ * time for what nobody wants. */
+static void run_judge(struct runs *runs, struct run *run, bool over)
+{
+	uint64_t gain_ns, cost_ns = 0;
+
+	if (run->sectors < runs->least || run->stale || run->judged)
+		return;
+	gain_ns = run->takes ? (run->takes - 1) * runs->way_ns : 0;
+	if (run->taken < run->sectors)
+		cost_ns = (run->sectors - run->taken) * runs->sector_ns;
+	if (gain_ns >= GOOD_TIMES * cost_ns) {
+		if (runs->first < runs->room && run->sectors >= runs->first)
+			runs->first *= 2;
+		run->judged = true;
+	} else if (over && gain_ns < cost_ns && runs->first > runs->least) {
+		runs->first /= 2;
+	}
+}
+
+static void run_drop(struct runs *runs, struct run *run)
+{
+	free(run->data);
+	run->data = NULL;
+	runs->total -= run->room;
+	run->room = run->sectors = 0;
+}
+
+/* Memory of runs that somebody is busy with. */
+static uint64_t runs_busy(const struct runs *runs)
+{
+	const struct run *run;
+	uint64_t sectors = 0;
+
+	for (run = runs->run; run < runs->run + RUNS; run++)
+		if (run->loading || run->pins)
+			sectors += run->room;
+	return sectors;
+}
+
+/* A run with room for so much, in place of those that were not used for
+ * longest; NULL: all are busy. */
+static struct run *run_new(struct runs *runs, uint32_t sectors)
+{
+	struct run *oldest, *run;
+
+	if (runs_busy(runs) + sectors > runs->most)
+		return NULL;
+	for (;;) {
+		oldest = NULL;
+		for (run = runs->run; run < runs->run + RUNS; run++)
+			if (!run->loading && !run->pins &&
+			    (!oldest || run->used < oldest->used))
+				oldest = run;
+		if (!oldest)
+			return NULL;
+		run_judge(runs, oldest, true);
+		run_drop(runs, oldest);
+		oldest->used = ++runs->clock;
+		if (runs->total + sectors <= runs->most)
+			break;
+	}
+	oldest->used = 0;
+	oldest->data = aligned_alloc(TRAX_BLOCK_BYTES,
+				     ((size_t)sectors * SECTOR_BYTES +
+				      TRAX_BLOCK_BYTES - 1) /
+				     TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES);
+	if (!oldest->data)
+		return NULL;
+	oldest->room = sectors;
+	runs->total += sectors;
+	return oldest;
+}
+
+/* How far copies go on from a sector, as if in one run. */
+static uint64_t run_end(struct regions *regions, uint64_t sector,
+			uint64_t end)
+{
+	size_t i = regions_index(regions, sector);
+	const struct region *region = regions_at(regions, i);
+	uint64_t at;
+
+	if (!region || region->sector > sector)
+		return sector;
+	do {
+		at = region->sector + region->sectors;
+		region = regions_at(regions, ++i);
+	} while (at < end && region && region->copies &&
+		 region->sector <= at + GAP_SECTORS);
+	return at < end ? at : end;
+}
+
+/* How far nothing is in memory from a sector on. */
+static uint64_t run_gap(const struct runs *runs, uint64_t sector, uint64_t end)
+{
+	const struct run *run;
+
+	for (run = runs->run; run < runs->run + RUNS; run++)
+		if (run->sectors && !run->stale && run->sector > sector &&
+		    run->sector < end)
+			end = run->sector;
+	return end;
+}
+
+/* Begins to read a run at `sector`; no further than its region goes, or than
+ * where what is there already begins. */
+static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
+			    enum queue_class class)
+{
+	struct regions *regions = fs->replicas->regions;
+	struct runs *runs = fs->runs;
+	struct run *run;
+
+	if (sectors > runs->room)
+		sectors = runs->room;
+	sectors = (uint32_t)(run_gap(runs, sector,
+				     run_end(regions, sector,
+					     sector + sectors)) - sector);
+	run = sectors ? run_new(runs, sectors) : NULL;
+	if (!run)
+		return NULL;
+	run->taken = run->takes = 0;
+	run->judged = false;
+	run->sector = sector;
+	run->sectors = sectors;
+	run->loading = true;
+	run->stale = run->gone = run->followed = false;
+	run->used = ++runs->clock;
+	run->iov.iov_base = run->data;
+	run->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
+	run->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ, .sector = sector, .sectors = sectors,
+			.iov = &run->iov, .iov_n = 1, .done = run_loaded,
+			.owner = run,
+		},
+		.class = class,
+	};
+	runs->stats.loads++;
+	runs->stats.load_bytes += (uint64_t)sectors * SECTOR_BYTES;
+	meta_start(fs, sector, sectors);
+	queue_submit(fs->queue, &run->req);
+	return run;
+}
+
+/* ---- Taking ---- */
+
+static bool run_has(const struct run *run, uint64_t sector, uint32_t sectors)
+{
+	return run->sectors && !run->stale && sector >= run->sector &&
+	       sector + sectors <= run->sector + run->sectors;
+}
+
+/* Where a stream that has come to an end of copies goes on; 0: nowhere. */
+static uint64_t run_next(struct fs *fs, uint64_t end)
+{
+	struct regions *regions = fs->replicas->regions;
+	const struct region *region = regions_at(regions,
+						 regions_index(regions, end));
+
+	if (!region || !region->copies)
+		return 0;
+	if (region->sector <= end)
+		return end;
+	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
+}
+
+/* A stream is a drive's business: it reads on by itself while the reader is
+ * busy, and is asked for as much as it has by then. */
+static bool is_stream(const struct runs *runs)
+{
+	return runs->portion && runs->row >= STREAM_READS;
+}
+
+/* Do reads follow each other, or is so much gained by one that is there already
+ * that it does not matter if most are not wanted? */
+static bool goes_on(const struct runs *runs)
+{
+	return runs->row >= ROW_READS ||
+	       (uint64_t)runs->usual * runs->sector_ns * WIDE_TIMES <
+		       runs->way_ns;
+}
+
+/* How much is read behind a run. */
+static uint32_t run_growth(const struct runs *runs, const struct run *run)
+{
+	if (is_stream(runs))
+		return runs->portion;
+	return goes_on(runs) ? run->sectors * RUN_GROWTH : runs->first;
+}
+
+/* The reader is in the second half of a run: the next one is wanted soon. */
+static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
+{
+	const struct runs *runs = fs->runs;
+	bool stream = is_stream(runs);
+	uint32_t rest = run->sectors / (stream ? STREAM_REST : 2);
+	uint64_t next;
+	unsigned i;
+
+	if (run->followed || !goes_on(runs) ||
+	    sector + rest < run->sector + run->sectors)
+		return;
+	run->followed = true;
+	next = run_next(fs, run->sector + run->sectors);
+	for (i = 0; next && i < RUNS; i++)
+		if (run_has(&runs->run[i], next, 1))
+			return;
+	if (next)
+		run_load(fs, next, run_growth(runs, run), QUEUE_READ_AHEAD);
+}
+
+/* Does a read go on where the last one ended? */
+static void run_order(struct fs *fs, const struct run_want *want)
+{
+	struct runs *runs = fs->runs;
+	uint64_t took = runs->took;
+
+	if (want->sector == took || want->sector == run_next(fs, took))
+		runs->row++;
+	else
+		runs->row = 0;
+	runs->took = want->sector + want->sectors;
+	runs->usual += ((int64_t)want->sectors - runs->usual) / USUAL_WEIGHT;
+}
+
+static void run_give(struct fs *fs, struct run *run, struct run *tail,
+		     struct run_want *want)
+{
+	int found = run->takes ? 1000 : 0;
+
+	fs->runs->share += (found - fs->runs->share) / SHARE_WEIGHT;
+	run->used = ++fs->runs->clock;
+	run->taken += want->sectors;
+	run->takes++;
+	run_judge(fs->runs, run, false);
+	fs->runs->stats.hits++;
+	want->head = run;
+	want->tail = tail;
+	run->pins++;
+	if (tail) {
+		tail->pins++;
+		tail->used = fs->runs->clock;
+	}
+	run_order(fs, want);
+	run_follow(fs, run, want->sector + want->sectors);
+	want_end(want);
+}
+
+/* Begins in one run, ends in the one behind it, which is read if it must be. */
+static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
+{
+	uint64_t end = run->sector + run->sectors;
+	uint32_t rest = (uint32_t)(want->sector + want->sectors - end);
+	struct runs *runs = fs->runs;
+	uint32_t size = run_growth(runs, run);
+	struct run *tail;
+
+	for (tail = runs->run; tail < runs->run + RUNS; tail++)
+		if (tail->sector == end && run_has(tail, end, rest))
+			break;
+	if (tail == runs->run + RUNS) {
+		run->pins++;
+		tail = run_load(fs, end, size > rest ? size : rest, QUEUE_READ);
+		run->pins--;
+	}
+	if (!tail || !run_has(tail, end, rest))
+		return false;
+	run->followed = true;
+	run_give(fs, run, tail, want);
+	return true;
+}
+
+/* How much is read at a copy where a stream goes on; 0: none does. */
+static uint32_t run_size(const struct runs *runs, uint64_t sector)
+{
+	uint32_t size = 0;
+	const struct run *run;
+
+	for (run = runs->run; run < runs->run + RUNS; run++) {
+		uint64_t end = run->sector + run->sectors;
+
+		if (run->sectors && sector >= end &&
+		    sector - end <= runs->track &&
+		    run_growth(runs, run) > size)
+			size = run_growth(runs, run);
+	}
+	return size;
+}
+
+/* Where no stream goes on, runs lie side by side: what is read here and there
+ * is not read twice. */
+static uint64_t run_start(struct fs *fs, uint64_t sector)
+{
+	struct regions *regions = fs->replicas->regions;
+	const struct region *region = regions_at(regions,
+						 regions_index(regions,
+							       sector));
+
+	if (!region || region->sector > sector ||
+	    fs->runs->first <= fs->runs->least)
+		return sector;
+	return sector - (sector - region->sector) % fs->runs->first;
+}
+
+static uint64_t way_ns(const struct belief *belief, uint64_t sector,
+		       uint32_t sectors)
+{
+	struct service_request req = { .lbn = sector, .sectors = sectors };
+	struct service out;
+
+	service_estimate(belief->geom, belief->mech, &belief->head, &req,
+			 &out);
+	return out.seek_ns + out.switch_ns +
+	       (belief->reads ? out.rotation_ns : 0);
+}
+
+static uint64_t back_ns(const struct belief *belief, uint64_t from,
+			uint64_t to)
+{
+	struct geom_track a, b;
+
+	geom_track_of(belief->geom, from, &a);
+	geom_track_of(belief->geom, to, &b);
+	return service_seek_ns(belief->mech, a.cylinder, b.cylinder) +
+	       belief->mech->period_ps / 2000;
+}
+
+/* Reads that go to and fro gain nothing: half of them must find theirs. */
+static uint64_t back_percent(const struct runs *runs)
+{
+	return runs->share > 500 ? (uint64_t)(runs->share - 500) / 5 : 0;
+}
+
+/* Whoever goes to the original would come back for the copies of what follows,
+ * as often as others have found theirs there. */
+static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
+			   uint64_t copy, uint64_t original)
+{
+	uint64_t last = fs->runs->last;
+	struct belief belief;
+
+	if (fs->head && head_is_known(fs->head) &&
+	    head_mode(fs->head) != HEAD_OFF) {
+		head_get_belief(fs->head, &belief);
+		return way_ns(&belief, copy, want->sectors) <
+		       way_ns(&belief, original, want->sectors) +
+			       back_ns(&belief, original, copy) *
+				       back_percent(fs->runs) / 100;
+	}
+	/* Copied because it lies apart; but not where it just goes on. */
+	return original < last || original - last > NEAR_SECTORS;
+}
+
+bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
+	       unsigned copies_n, uint64_t original)
+{
+	struct runs *runs = fs->runs;
+	uint64_t start;
+	struct run *run;
+	uint32_t size;
+	unsigned i, k;
+
+	list_init(&want->link);
+	for (i = 0; i < copies_n; i++) {
+		want->sector = copies[i];
+		for (k = 0; k < RUNS; k++) {
+			run = &runs->run[k];
+			if (run_has(run, copies[i], want->sectors)) {
+				run_give(fs, run, NULL, want);
+				return true;
+			}
+			if (run_has(run, copies[i], 1) &&
+			    run_give_two(fs, run, want))
+				return true;
+		}
+	}
+	for (i = 0; i < copies_n; i++) {
+		want->sector = copies[i];
+		size = run_size(runs, copies[i]);
+		if (!size && !copy_is_nearer(fs, want, copies[i], original))
+			continue;
+		start = copies[i];
+		if (!size) {
+			start = run_start(fs, copies[i]);
+			size = runs->first;
+		}
+		if (start + size < copies[i] + want->sectors)
+			size = (uint32_t)(copies[i] + want->sectors - start);
+		run = run_load(fs, start, size, QUEUE_READ);
+		if (run && run_has(run, want->sector, want->sectors)) {
+			run_give(fs, run, NULL, want);
+			return true;
+		}
+		if (run && run_has(run, want->sector, 1) &&
+		    run_give_two(fs, run, want))
+			return true;
+	}
+	return false;
+}
+
+void runs_passed(struct fs *fs, uint64_t sector)
+{
+	fs->runs->last = sector;
+}
+
+void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
+{
+	struct run *run;
+
+	for (run = fs->runs->run; run < fs->runs->run + RUNS; run++) {
+		if (run->sector >= sector + sectors ||
+		    sector >= run->sector + run->sectors)
+			continue;
+		run->stale = run->gone = true;
+	}
+}

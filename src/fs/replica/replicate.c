@@ -1,0 +1,1012 @@
+/*
+ * replicate.c - making copies: read, collected to a track, written, attached.
+ *
+ *   collect --(track full)--> place --> write --> region --> attach --+
+ *      ^                     [ticket]  [idle]   [ticket]   [tickets]  |
+ *      +--------------------------------------------------------------+
+ *
+ * 1. What is collected is what the tree says the blocks hold, verified.  A copy
+ *    is attached by a transaction that finds the original's checksums to be
+ *    those of what was written; else it stays unattached, which means nothing.
+ * 2. The region is in the tree before anything points into it.
+ * 3. Nothing is attached to a file that is being cut (replica_clear).
+ * 4. It holds at most one track of free space that has no owner yet; who finds
+ *    no room makes it stop.
+ */
+#include "fs/replica/replica.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/csum.h"
+#include "fs/replica/idle_write.h"
+#include "fs/replica/node_replicas.h"
+#include "fs/replica/access_trace.h"
+
+#define MAX_TRACK_BLOCKS 1024u
+#define LEAST_TRACK_BLOCKS 4u
+#define STEP_BLOCKS 256u	/* of a step, at least */
+#define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
+#define NS_PER_SECOND 1000000000
+#define BUSY_SHARE 250ull		/* less than half a percent */
+#define PATIENCE_NS 60000000000ull	/* for gaps to come */
+#define STEP_NS 100000000ull	/* what commit and checkpoint take, besides */
+#define ATTACH_ENTRIES 16u
+#define ATTACH_PATHS 40u
+#define ATTACH_CHANGES 24u
+#define ATTACH_REFINES 6u
+#define ATTACH_LOG_BYTES (16384u + ATTACH_REFINES * MAP_REFINE_LOG_BYTES)
+#define ATTACH_OLD 66u
+#define REGION_LOG_BYTES 32768u
+
+/* Part of a piece.  Where one sum is for all of the piece it gets one a block,
+ * or all of it would have to be read whenever a part is wanted. */
+struct entry {
+	uint64_t ino, block;
+	unsigned blocks;
+	unsigned at;		/* blocks in the buffer */
+	bool whole;		/* sums of the whole piece are known */
+	uint64_t coarse, fine[PIECE_BLOCKS];
+};
+
+struct maker {
+	struct replicas *replicas;
+	struct replica_want *want;
+	size_t wants, next;
+	uint64_t near;
+	void (*done)(void *arg, uint64_t copies);
+	void *arg;
+	uint64_t copies;
+	bool stop, background, paused;
+	bool nodes;		/* of the tree, not files */
+	bool in_step;		/* what was in the buffer is on its way ... */
+	unsigned step;		/* ... still so many blocks */
+	uint64_t begun_ns;	/* the step */
+
+	const void *(*node)(void *arg);	/* the next one; NULL: files */
+
+	struct file *file;	/* being read */
+	struct gated gated;
+	struct need need;
+	struct entry unit;
+
+	uint8_t *buffer;
+	unsigned room, blocks;	/* of the buffer */
+	unsigned track;		/* blocks of one, near there */
+	struct entry *entry;
+	unsigned entries, fit, attached;
+	struct alloc_piece piece;
+	bool taken;
+	uint64_t number;
+	bool writing, in_gaps;
+	uint64_t write_ns;	/* when that began */
+};
+
+static void maker_step(struct maker *maker);
+
+static struct fs *maker_fs(const struct maker *maker)
+{
+	return maker->replicas->fs;
+}
+
+void maker_free(struct maker *maker)
+{
+	if (!maker)
+		return;
+	free(maker->want);
+	free(maker->buffer);
+	free(maker->entry);
+	free(maker);
+}
+
+bool maker_stop(struct maker *maker)
+{
+	if (!maker)
+		return false;
+	maker->stop = true;
+	if (maker->writing)
+		backwrite_hurry(maker->replicas->backwrite);
+	return maker->taken;
+}
+
+bool maker_is_paused(const struct maker *maker)
+{
+	return maker && maker->paused;
+}
+
+void maker_resume(struct maker *maker)
+{
+	maker->paused = false;
+	maker_step(maker);
+}
+
+void maker_cancel(struct maker *maker)
+{
+	if (!maker)
+		return;
+	maker->stop = true;
+	if (maker->writing)
+		backwrite_hurry(maker->replicas->backwrite);
+	if (maker->paused)
+		maker_resume(maker);
+}
+
+static void maker_give_back(struct maker *maker)
+{
+	if (maker->taken)
+		space_give_back(tree_space(maker_fs(maker)->tree),
+				maker->piece.sector, maker->piece.n);
+	maker->taken = false;
+}
+
+static void maker_end(struct maker *maker)
+{
+	struct replicas *replicas = maker->replicas;
+	void (*done)(void *arg, uint64_t copies) = maker->done;
+	void *arg = maker->arg;
+	uint64_t copies = maker->copies;
+
+	maker_give_back(maker);
+	replicas->maker = NULL;
+	maker_free(maker);
+	room_pump(replicas);
+	if (done)
+		done(arg, copies);
+}
+
+/* ---- Collect ---- */
+
+/* What the tree says a block holds; NULL: not in memory. */
+static const void *tree_block(const struct need *need, uint64_t index)
+{
+	const struct block *block = block_find(need->file, index);
+
+	if (block && block->hold)
+		return block->held_data;
+	return piece_block(need->file, index);
+}
+
+static bool unit_in_memory(const struct maker *maker)
+{
+	unsigned i;
+
+	for (i = 0; i < maker->unit.blocks; i++)
+		if (!tree_block(&maker->need, maker->unit.block + i))
+			return false;
+	return true;
+}
+
+/* Of a part of a piece all of which is in memory. */
+static void unit_sum(struct maker *maker)
+{
+	struct entry *unit = &maker->unit;
+	uint64_t first = unit->block / PIECE_BLOCKS * PIECE_BLOCKS;
+	struct iovec iov[PIECE_BLOCKS];
+	const void *data;
+	unsigned i;
+
+	unit->whole = false;
+	if (unit->blocks == PIECE_BLOCKS)
+		return;
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		data = tree_block(&maker->need, first + i);
+		if (!data)
+			return;
+		iov[i] = (struct iovec){ (void *)data, BLOCK_BYTES };
+		unit->fine[i] = csum(data, BLOCK_BYTES);
+	}
+	unit->coarse = csum_iov(iov, PIECE_BLOCKS);
+	unit->whole = true;
+}
+
+static void unit_keep(struct maker *maker)
+{
+	struct entry *unit = &maker->unit;
+	uint8_t *to = maker->buffer + (size_t)maker->blocks * BLOCK_BYTES;
+	const void *data;
+	unsigned i;
+
+	for (i = 0; i < unit->blocks; i++) {
+		data = tree_block(&maker->need, unit->block + i);
+		if (!data)
+			return;
+		memcpy(to + (size_t)i * BLOCK_BYTES, data, BLOCK_BYTES);
+	}
+	unit->at = maker->blocks;
+	unit_sum(maker);
+	maker->entry[maker->entries++] = *unit;
+	maker->blocks += unit->blocks;
+}
+
+static void unit_end(struct maker *maker)
+{
+	struct file *file = maker->file;
+
+	need_end(&maker->need);
+	maker->file = NULL;
+	file_put(file);
+}
+
+/* The next blocks of one piece; false: there are none. */
+static bool unit_next(struct maker *maker)
+{
+	struct replica_want *want;
+	uint64_t left;
+
+	while (maker->next < maker->wants) {
+		want = &maker->want[maker->next];
+		if (!want->blocks) {
+			maker->next++;
+			continue;
+		}
+		left = PIECE_BLOCKS - want->block % PIECE_BLOCKS;
+		left = left < want->blocks ? left : want->blocks;
+		/* Tracks further in have less room. */
+		left = left < maker->track / 2 ? left : maker->track / 2;
+		maker->unit = (struct entry){
+			.ino = want->ino, .block = want->block,
+			.blocks = (unsigned)left,
+		};
+		return true;
+	}
+	return false;
+}
+
+static void unit_take(struct maker *maker)
+{
+	struct replica_want *want = &maker->want[maker->next];
+
+	want->block += maker->unit.blocks;
+	want->blocks -= maker->unit.blocks;
+}
+
+static bool unit_is_new(const struct maker *maker)
+{
+	const struct entry *unit = &maker->unit, *e;
+
+	for (e = maker->entry; e < maker->entry + maker->entries; e++)
+		if (e->ino == unit->ino &&
+		    e->block < unit->block + unit->blocks &&
+		    unit->block < e->block + e->blocks)
+			return false;
+	return true;
+}
+
+/* Cuts a unit to the file's end; false: nothing of it is there. */
+static bool unit_clip(struct maker *maker)
+{
+	const struct file *file = maker->file;
+	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	struct entry *unit = &maker->unit;
+
+	if (file->dead || file->has_inline || unit->block >= end) {
+		maker->want[maker->next].blocks = 0;
+		return false;
+	}
+	if (unit->blocks > end - unit->block)
+		unit->blocks = (unsigned)(end - unit->block);
+	return true;
+}
+
+/* Goes on with a unit whose file is there: 0: over; -EINPROGRESS. */
+static int unit_read(struct maker *maker)
+{
+	int rc = file_enter(maker->file, &maker->gated);
+
+	if (rc == TICKET_WAIT)
+		return -EINPROGRESS;
+	if (rc)
+		maker->want[maker->next].blocks = 0;
+	if (rc || !unit_clip(maker))
+		return 0;
+	maker->need = (struct need){
+		.file = maker->file, .first = maker->unit.block,
+		.n = maker->unit.blocks, .tree = true, .background = true,
+		.ready = maker->need.ready, .owner = maker,
+	};
+	list_init(&maker->need.link);
+	/* What users at work have pushed out of memory is not read for this. */
+	if (maker->background && !watch_quiet(maker_fs(maker)) &&
+	    !unit_in_memory(maker))
+		return 0;
+	rc = need_start(&maker->need);
+	if (rc == 0)
+		unit_keep(maker);
+	return rc == -EINPROGRESS ? rc : 0;
+}
+
+static void maker_ready(struct need *need, int rc)
+{
+	struct maker *maker = need->owner;
+
+	if (!rc)
+		unit_keep(maker);
+	unit_end(maker);
+	maker_step(maker);
+}
+
+static void maker_again(struct gated *gated)
+{
+	struct maker *maker = container_of(gated, struct maker, gated);
+
+	if (unit_read(maker) == -EINPROGRESS)
+		return;
+	unit_end(maker);
+	maker_step(maker);
+}
+
+/* While users are at work a buffer is copied now and then, so seldom that they
+ * do not feel it.  What it will hold is in the buffer before: later it might
+ * have been pushed out of memory. */
+static bool maker_pauses(struct maker *maker)
+{
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+
+	if (maker->stop || !maker->background || maker->in_step)
+		return false;
+	if (!watch_quiet(maker_fs(maker)) &&
+	    now_ns < maker->replicas->next_ns) {
+		maker->paused = true;
+		return true;
+	}
+	maker->in_step = true;
+	maker->step = maker->blocks;
+	maker->begun_ns = now_ns;
+	return false;
+}
+
+void maker_hurry(struct maker *maker)
+{
+	if (maker && maker->writing && maker->in_gaps &&
+	    env_now_ns(maker_fs(maker)->env) > maker->write_ns + PATIENCE_NS)
+		backwrite_hurry(maker->replicas->backwrite);
+}
+
+uint64_t maker_next_ns(const struct maker *maker)
+{
+	return maker->replicas->next_ns;
+}
+
+/* Nodes of the tree; what has no place is made another time. */
+static void maker_collect_nodes(struct maker *maker)
+{
+	const void *node;
+
+	while (!maker->stop && maker->node &&
+	       maker->blocks + NODE_BLOCKS <= maker->room) {
+		node = maker->node(maker->arg);
+		if (!node) {
+			maker->node = NULL;
+			return;
+		}
+		memcpy(maker->buffer + (size_t)maker->blocks * BLOCK_BYTES,
+		       node, TRAX_NODE_BYTES);
+		maker->entry[maker->entries++] = (struct entry){
+			.blocks = NODE_BLOCKS, .at = maker->blocks,
+		};
+		maker->blocks += NODE_BLOCKS;
+	}
+}
+
+/* true: the buffer is as full as it gets; false: something is waited for. */
+static bool maker_collect(struct maker *maker)
+{
+	maker_collect_nodes(maker);
+	while (!maker->stop && unit_next(maker)) {
+		if (maker->blocks + maker->unit.blocks > maker->room)
+			return true;
+		unit_take(maker);
+		if (!unit_is_new(maker))
+			continue;
+		maker->file = file_get(maker_fs(maker), maker->unit.ino);
+		if (!maker->file)
+			continue;
+		list_init(&maker->gated.link);
+		maker->need.file = maker->file;
+		if (unit_read(maker) == -EINPROGRESS)
+			return false;
+		unit_end(maker);
+	}
+	return true;
+}
+
+/* ---- Attach ---- */
+
+struct attach {
+	struct inode_item item;
+	uint64_t old[ATTACH_OLD];	/* keys to be dropped */
+	unsigned old_n;
+	unsigned k;
+	bool good;
+	bool refine;		/* its piece */
+};
+
+struct attach_all {
+	struct maker *maker;
+	unsigned first, n;
+	struct attach attach[ATTACH_ENTRIES];
+};
+
+static bool sums_agree(const struct maker *maker, const struct entry *entry,
+		       const struct csum_window *window)
+{
+	const uint8_t *data = maker->buffer + (size_t)entry->at * BLOCK_BYTES;
+	unsigned p = entry->block % TRAX_CSUM_WINDOW_BLOCKS / PIECE_BLOCKS;
+	unsigned first = entry->block % PIECE_BLOCKS, i;
+
+	if (window->coarse & 1u << p)
+		return entry->whole ? entry->coarse == window->sum[p][0] :
+		       entry->blocks == PIECE_BLOCKS &&
+		       csum(data, PIECE_BYTES) == window->sum[p][0];
+	if (!(window->present & 1u << p))
+		return false;
+	for (i = 0; i < entry->blocks; i++)
+		if (!(window->mask[p] & 1u << (first + i)) ||
+		    csum(data + (size_t)i * BLOCK_BYTES, BLOCK_BYTES) !=
+		    window->sum[p][first + i])
+			return false;
+	return true;
+}
+
+/*
+ * What is there of these blocks: what counts no more is dropped, and so much of
+ * what counts that with the new one there are not more than allowed.
+ */
+static int attach_old(struct ticket *ticket, const struct entry *entry,
+		      struct attach *attach)
+{
+	uint64_t off = replica_off(entry->block / PIECE_BLOCKS * PIECE_BLOCKS,
+				   0);
+	uint64_t last = replica_off(entry->block + entry->blocks, 0) - 1;
+	struct replicas *replicas = ticket->fs->replicas;
+	const struct replica_item *value;
+	unsigned kept = 0, used = 0;
+	struct tree_item item;
+	uint64_t block;
+	int rc;
+
+	attach->old_n = 0;
+	for (;; off = item.key.off + 1) {
+		rc = tree_seek_ge(ticket->txn,
+				  key_make(entry->ino, ITEM_REPLICA, off),
+				  key_make(entry->ino, ITEM_REPLICA, last),
+				  &item);
+		if (rc)
+			break;
+		value = item.value;
+		block = item.key.off / TRAX_MAX_REPLICAS;
+		if (block + le16_get(value->blocks) <= entry->block)
+			continue;
+		if (kept + 1 < replicas->most &&
+		    regions_find(replicas->regions,
+				 addr_sector(le64_get(value->region)),
+				 le64_get(value->number))) {
+			kept++;
+			if (block == entry->block)
+				used |= 1u << item.key.off % TRAX_MAX_REPLICAS;
+			continue;
+		}
+		if (attach->old_n == ATTACH_OLD)
+			return -E2BIG;
+		attach->old[attach->old_n++] = item.key.off;
+	}
+	attach->k = used & 1 ? used & 2 ? used & 4 ? 3 : 2 : 1 : 0;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+/* 0, -EAGAIN, or what makes all of it fail. */
+static int attach_probe(struct ticket *ticket, const struct maker *maker,
+			const struct entry *entry, struct attach *attach)
+{
+	struct vnode *vnode = vnode_find(ticket->fs, entry->ino);
+	struct csum_window window;
+	struct tree_item item;
+	int rc, err, old;
+
+	attach->good = attach->refine = false;
+	if (vnode && vnode->file && !list_empty(&vnode->file->excls))
+		return 0;
+	rc = inode_get(ticket, entry->ino, &attach->item);
+	err = map_window(ticket, entry->ino,
+			 entry->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
+	old = attach_old(ticket, entry, attach);
+	if (rc == -ENOENT || rc == -ESTALE || old == -E2BIG)
+		return 0;
+	rc = rc && rc != -EAGAIN ? rc : err ? err : rc;
+	rc = rc && rc != -EAGAIN ? rc : old ? old : rc;
+	if (rc)
+		return rc;
+	rc = tree_get(ticket->txn,
+		      key_make(entry->ino, ITEM_REPLICA,
+			       replica_off(entry->block, attach->k)), &item);
+	if (rc && rc != -ENOENT)
+		return rc;
+	attach->good = sums_agree(maker, entry, &window);
+	attach->refine = attach->good && entry->whole &&
+		window.coarse & 1u << entry->block % TRAX_CSUM_WINDOW_BLOCKS /
+				       PIECE_BLOCKS;
+	return 0;
+}
+
+static void attach_apply(struct ticket *ticket, const struct maker *maker,
+			 const struct entry *entry, struct attach *attach)
+{
+	struct replica_item value = {
+		.addr = le64_put(addr_make(0, maker->piece.sector +
+					   entry->at * BLOCK_SECTORS)),
+		.region = le64_put(addr_make(0, maker->piece.sector)),
+		.number = le64_put(maker->number),
+		.blocks = le16_put((uint16_t)entry->blocks),
+	};
+	uint32_t flags = le32_get(attach->item.flags);
+	struct tree_item old;
+	struct key key;
+	unsigned i;
+
+	if (attach->refine)
+		map_refine(ticket, entry->ino,
+			   entry->block / TRAX_CSUM_WINDOW_BLOCKS,
+			   entry->block % TRAX_CSUM_WINDOW_BLOCKS /
+				   PIECE_BLOCKS, entry->fine);
+	/* It may have met an entry before this one too. */
+	for (i = 0; i < attach->old_n; i++) {
+		key = key_make(entry->ino, ITEM_REPLICA, attach->old[i]);
+		if (tree_get(ticket->txn, key, &old) == 0)
+			tree_del(ticket->txn, key);
+	}
+	tree_put(ticket->txn,
+		 key_make(entry->ino, ITEM_REPLICA,
+			  replica_off(entry->block, attach->k)),
+		 &value, sizeof(value));
+	if (flags & INODE_HAS_COPIES)
+		return;
+	attach->item.flags = le32_put(flags | INODE_HAS_COPIES);
+	inode_put(ticket, entry->ino, &attach->item);
+}
+
+static int attach_run(struct ticket *ticket)
+{
+	struct attach_all *all = ticket->state;
+	struct maker *maker = all->maker;
+	unsigned room = tree_txn_room(ticket->txn), refines = 0, i;
+	int rc = 0, err;
+
+	all->n = 0;
+	if (!regions_find(maker->replicas->regions, maker->piece.sector,
+			  maker->number))
+		maker->stop = true;
+	while (!maker->stop && all->n < ATTACH_ENTRIES &&
+	       refines < ATTACH_REFINES &&
+	       all->first + all->n < maker->fit &&
+	       room - tree_txn_room(ticket->txn) < ATTACH_CHANGES - 6) {
+		err = attach_probe(ticket, maker,
+				   &maker->entry[all->first + all->n],
+				   &all->attach[all->n]);
+		if (err && err != -EAGAIN)
+			return err;
+		rc = err ? err : rc;
+		refines += all->attach[all->n].refine;
+		all->n++;
+	}
+	for (i = 0; !rc && i < all->n; i++)
+		if (all->attach[i].good)
+			attach_apply(ticket, maker,
+				     &maker->entry[all->first + i],
+				     &all->attach[i]);
+	return rc;
+}
+
+static void attach_count(struct attach_all *all)
+{
+	struct maker *maker = all->maker;
+	struct replicas *replicas = maker->replicas;
+	struct region *region = regions_find(replicas->regions,
+					     maker->piece.sector,
+					     maker->number);
+	const struct entry *entry;
+	struct vnode *vnode;
+	unsigned i;
+
+	for (i = 0; i < all->n; i++) {
+		entry = &maker->entry[all->first + i];
+		if (!all->attach[i].good) {
+			replicas->stats.skipped++;
+			continue;
+		}
+		vnode = vnode_find(replicas->fs, entry->ino);
+		if (vnode && vnode->file)
+			vnode->file->copies = true;
+		replicas->stats.made++;
+		replicas->stats.made_bytes += entry->blocks * BLOCK_BYTES;
+		maker->copies++;
+		if (region)
+			region->live++;
+	}
+	maker->attached += all->n;
+}
+
+static void attach_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct attach_all *all = ticket->state;
+	struct maker *maker = all->maker;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc)
+		maker->stop = true;
+	else
+		attach_count(all);
+	files_release(all);
+	maker_step(maker);
+}
+
+static const struct ticket_type attach_type = {
+	.name = "attach copies",
+	.bounds = { .log_bytes = ATTACH_LOG_BYTES },
+	.paths = ATTACH_PATHS,
+	.changes = ATTACH_CHANGES,
+	.stages = 60,
+	.run = attach_run,
+	.end = attach_end,
+};
+
+static int maker_attach(struct maker *maker)
+{
+	struct fs *fs = maker_fs(maker);
+	struct attach_all *all = files_alloc(fs->files, sizeof(*all));
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	all->maker = maker;
+	all->first = maker->attached;
+	rc = ticket_start(fs, &attach_type, NULL, all);
+	if (rc)
+		files_release(all);
+	return rc;
+}
+
+/* ---- The region ---- */
+
+/* Items of a run of entries of a region. */
+static void region_put_copies(struct ticket *ticket, const struct maker *maker)
+{
+	struct copy_entry list[TRAX_COPIES_PER_ITEM];
+	const struct entry *entry;
+	unsigned i, n = 0, first = 0;
+
+	for (i = 0; i < maker->fit; i++) {
+		entry = &maker->entry[i];
+		if (!n)
+			first = entry->at;
+		list[n++] = (struct copy_entry){
+			.ino = le64_put(entry->ino),
+			.block = le64_put(entry->block),
+			.blocks = le16_put((uint16_t)entry->blocks),
+		};
+		if (n < TRAX_COPIES_PER_ITEM && i + 1 < maker->fit)
+			continue;
+		tree_put(ticket->txn,
+			 key_make(0, ITEM_COPIES, maker->piece.sector +
+				  first * BLOCK_SECTORS),
+			 list, n * sizeof(*list));
+		n = 0;
+	}
+}
+
+static int region_run(struct ticket *ticket)
+{
+	struct maker *maker = ticket->state;
+	uint64_t now = (uint64_t)(env_wall_ns(ticket->fs->env) /
+				  NS_PER_SECOND);
+	struct owner_item owner = {
+		.sectors = le64_put(maker->piece.n), .kind = OWNER_REPLICA,
+	};
+	struct region_item region = {
+		.number = le64_put(maker->number),
+		.sectors = le32_put((uint32_t)maker->piece.n),
+		.made_seconds = le64_put(now),
+		.copies = le32_put(maker->nodes ? 0 : maker->fit),
+	};
+	uint64_t sector = maker->piece.sector;
+	uint64_t last = sector + maker->piece.n - 1;
+	struct tree_item item;
+	int rc[4], i;
+
+	rc[0] = tree_get(ticket->txn, key_make(0, ITEM_OWNER, sector), &item);
+	rc[1] = tree_get(ticket->txn, key_make(0, ITEM_REGION, sector), &item);
+	rc[2] = tree_get(ticket->txn, key_make(0, ITEM_COPIES, sector), &item);
+	rc[3] = tree_get(ticket->txn, key_make(0, ITEM_COPIES, last), &item);
+	for (i = 0; i < 4; i++)
+		if (rc[i] && rc[i] != -ENOENT && rc[i] != -EAGAIN)
+			return rc[i];
+	for (i = 0; i < 4; i++)
+		if (rc[i] == -EAGAIN)
+			return rc[i];
+	for (i = 0; i < 4; i++)
+		if (rc[i] == 0)
+			return -EUCLEAN;
+	/* What lies between the first and the last key is looked up too. */
+	rc[0] = tree_seek_ge(ticket->txn, key_make(0, ITEM_COPIES, sector),
+			     key_make(0, ITEM_COPIES, last), &item);
+	if (rc[0] != -ENOENT)
+		return rc[0] ? rc[0] : -EUCLEAN;
+	tree_put(ticket->txn, key_make(0, ITEM_OWNER, sector), &owner,
+		 sizeof(owner));
+	tree_put(ticket->txn, key_make(0, ITEM_REGION, sector), &region,
+		 sizeof(region));
+	region_put_copies(ticket, maker);
+	return 0;
+}
+
+static void region_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct maker *maker = ticket->state;
+	struct region region = {
+		.sector = maker->piece.sector, .number = maker->number,
+		.sectors = (uint32_t)maker->piece.n,
+		.copies = maker->nodes ? 0 : maker->fit,
+		.made_seconds = (uint64_t)(env_wall_ns(ticket->fs->env) /
+					   NS_PER_SECOND),
+	};
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (rc) {
+		maker->stop = true;
+	} else {
+		maker->taken = false;
+		if (regions_add(maker->replicas->regions, &region))
+			maker->stop = true;
+		/* Who reads copies asks for the list of what they are. */
+		if (!maker->nodes)
+			nodes_learn(maker_fs(maker),
+				    key_make(0, ITEM_COPIES, region.sector));
+		/* Who reads a node knows its content; nothing points there. */
+		maker->attached = maker->nodes ? maker->fit : 0;
+		if (maker->nodes)
+			maker->copies += maker->fit;
+	}
+	maker_step(maker);
+}
+
+static const struct ticket_type region_type = {
+	.name = "make region",
+	.bounds = { .log_bytes = REGION_LOG_BYTES },
+	.paths = 8,
+	.changes = 14,
+	.stages = 8,
+	.run = region_run,
+	.end = region_end,
+};
+
+/* ---- Place and write ---- */
+
+static void maker_written(void *arg, int rc)
+{
+	struct maker *maker = arg;
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+
+	watch_access(maker_fs(maker), WATCH_MADE, maker->piece.sector,
+		     maker->piece.n);
+	/* Nobody has felt that it was written in gaps. */
+	if (maker->in_gaps)
+		maker->begun_ns += now_ns - maker->write_ns;
+	maker->writing = false;
+	if (rc)
+		maker->stop = true;
+	if (maker->stop ||
+	    ticket_start(maker_fs(maker), &region_type, NULL, maker)) {
+		maker->stop = true;
+		maker_step(maker);
+	}
+}
+
+/* The entries that fit into what was found. */
+static void maker_fit(struct maker *maker)
+{
+	uint64_t blocks = maker->piece.n / BLOCK_SECTORS, used = 0;
+
+	for (maker->fit = 0; maker->fit < maker->entries; maker->fit++) {
+		if (used + maker->entry[maker->fit].blocks > blocks)
+			break;
+		used += maker->entry[maker->fit].blocks;
+	}
+	if (used < blocks) {
+		space_give_back(tree_space(maker_fs(maker)->tree),
+				maker->piece.sector + used * BLOCK_SECTORS,
+				maker->piece.n - used * BLOCK_SECTORS);
+		maker->piece.n = used * BLOCK_SECTORS;
+		maker->taken = used > 0;
+	}
+}
+
+static int place_run(struct ticket *ticket)
+{
+	struct maker *maker = ticket->state;
+	uint64_t blocks = maker->blocks < maker->track ? maker->blocks :
+							 maker->track;
+	uint32_t group;
+	int rc = alloc_copies(ticket->fs->alloc, maker->near,
+			      blocks * BLOCK_SECTORS, watch_closed(ticket->fs),
+			      &maker->piece, &group);
+
+	if (rc == -EAGAIN)
+		return ticket_wait_group(ticket, group);
+	if (rc)
+		return rc;
+	maker->taken = true;
+	return 0;
+}
+
+static void place_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct maker *maker = ticket->state;
+	struct fs *fs = ticket->fs;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (!rc)
+		maker_fit(maker);
+	if (rc || maker->stop || !maker->fit) {
+		maker->stop = true;
+		maker_step(maker);
+		return;
+	}
+	do {
+		maker->number = env_random(fs->env);
+	} while (!maker->number);
+	maker->writing = true;
+	maker->write_ns = env_now_ns(fs->env);
+	maker->in_gaps = maker->background && !watch_quiet(fs);
+	backwrite_start(maker->replicas->backwrite, maker->piece.sector,
+			maker->piece.n, maker->buffer, maker->in_gaps,
+			maker_written, maker);
+}
+
+static const struct ticket_type place_type = {
+	.name = "place copies",
+	.bounds = { .nodes = 1 },
+	.run = place_run,
+	.end = place_end,
+};
+
+/* ---- Steps ---- */
+
+/* A region is over: what did not fit into it begins the next. */
+static void maker_rest(struct maker *maker)
+{
+	unsigned i, n = maker->entries - maker->fit;
+	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+	unsigned from = n ? maker->entry[maker->fit].at : maker->blocks;
+
+	for (i = 0; i < n; i++) {
+		maker->entry[i] = maker->entry[maker->fit + i];
+		maker->entry[i].at -= from;
+	}
+	memmove(maker->buffer, maker->buffer + (size_t)from * BLOCK_BYTES,
+		(size_t)(maker->blocks - from) * BLOCK_BYTES);
+	maker->step -= from < maker->step ? from : maker->step;
+	if (!maker->step) {
+		maker->in_step = false;
+		maker->replicas->next_ns = now_ns + BUSY_SHARE *
+			(now_ns - maker->begun_ns + STEP_NS);
+	}
+	maker->near = maker->piece.sector + maker->piece.n;
+	maker->blocks -= from;
+	maker->entries = n;
+	maker->fit = maker->attached = 0;
+}
+
+static void maker_step(struct maker *maker)
+{
+	struct fs *fs = maker_fs(maker);
+
+	if (!maker->stop && maker->fit && maker->attached < maker->fit) {
+		if (maker_attach(maker) == 0)
+			return;
+		maker->stop = true;
+	}
+	if (!maker->stop) {
+		if (maker->fit)
+			maker_rest(maker);
+		if (!maker_collect(maker) ||
+		    (maker->entries && maker_pauses(maker)))
+			return;
+		if (!maker->stop && maker->entries &&
+		    !ticket_start(fs, &place_type, NULL, maker))
+			return;
+	}
+	maker_end(maker);
+}
+
+/* The buffer holds what a track near there does, or several small ones. */
+static int maker_alloc(struct maker *maker, const struct replica_want *want,
+		       size_t n)
+{
+	struct fs *fs = maker_fs(maker);
+
+	maker->track = alloc_track_sectors(fs->alloc, maker->near) /
+		       BLOCK_SECTORS;
+	if (maker->track > MAX_TRACK_BLOCKS)
+		maker->track = MAX_TRACK_BLOCKS;
+	if (maker->track < LEAST_TRACK_BLOCKS)
+		maker->track = LEAST_TRACK_BLOCKS;
+	maker->room = maker->track < STEP_BLOCKS ? STEP_BLOCKS : maker->track;
+	maker->want = malloc((n + 1) * sizeof(*want));
+	maker->entry = calloc(maker->room, sizeof(*maker->entry));
+	maker->buffer = aligned_alloc(BLOCK_BYTES,
+				      (size_t)maker->room * BLOCK_BYTES);
+	if (!maker->want || !maker->entry || !maker->buffer)
+		return -ENOMEM;
+	if (n)
+		memcpy(maker->want, want, n * sizeof(*want));
+	maker->wants = n;
+	return 0;
+}
+
+static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
+		     uint64_t near, struct maker **out)
+{
+	struct replicas *replicas = fs->replicas;
+	struct maker *maker;
+	int rc;
+
+	if (fs_read_only(fs))
+		return -EROFS;
+	/* Nobody would resume it. */
+	if (!replicas || replicas->maker || fs->closing)
+		return -EBUSY;
+	maker = calloc(1, sizeof(*maker));
+	if (!maker)
+		return -ENOMEM;
+	maker->replicas = replicas;
+	maker->near = near;
+	maker->gated.again = maker_again;
+	maker->need.ready = maker_ready;
+	list_init(&maker->need.link);
+	rc = maker_alloc(maker, want, n);
+	if (rc) {
+		maker_free(maker);
+		return rc;
+	}
+	*out = maker;
+	return 0;
+}
+
+static void maker_start(struct maker *maker, bool background,
+			void (*done)(void *arg, uint64_t copies), void *arg)
+{
+	maker->background = background;
+	maker->done = done;
+	maker->arg = arg;
+	maker->replicas->maker = maker;
+	maker_step(maker);
+}
+
+int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
+		 uint64_t near, bool background,
+		 void (*done)(void *arg, uint64_t copies), void *arg)
+{
+	struct maker *maker;
+	int rc = n ? maker_new(fs, want, n, near, &maker) : -EINVAL;
+
+	if (!rc)
+		maker_start(maker, background, done, arg);
+	return rc;
+}
+
+int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
+		       void (*done)(void *arg, uint64_t copies), void *arg,
+		       uint64_t near)
+{
+	struct maker *maker;
+	int rc = maker_new(fs, NULL, 0, near, &maker);
+
+	if (rc)
+		return rc;
+	maker->nodes = true;
+	maker->node = next;
+	maker_start(maker, true, done, arg);
+	return 0;
+}

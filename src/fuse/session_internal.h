@@ -1,0 +1,71 @@
+/*
+ * session_internal.h - the session as request.c, session.c and ops.c see it.
+ */
+#ifndef TRAX_FUSE_SESSION_INTERNAL_H
+#define TRAX_FUSE_SESSION_INTERNAL_H
+
+#include "base/list.h"
+#include "fuse/notify.h"
+#include "fuse/request.h"
+#include "fuse/session.h"
+#include "fuse/view.h"
+
+/*
+ * Large buffers: the receive buffer, data of WRITEs that wait, replies to
+ * READ.  When fewer than two are left no more requests are read, so that what
+ * has been read can always be answered.
+ */
+#define SESSION_MAX_LARGE 32u
+
+/* Files of which the kernel has lost data, because there was no room. */
+#define SESSION_FULL_FILES 16u
+
+/* Slots of files whose pages the kernel may hold, by inode number. */
+#define SESSION_PAGE_SLOTS 4096u
+
+struct session {
+	struct fs *fs;
+	struct notify *notify;
+	struct session_options options;
+	struct scrub *scrub;		/* these two run beside the file */
+	struct refine *refine;		/* system; NULL: not */
+	struct view *view;
+	int epoll_fd;
+	uint64_t received;		/* requests so far */
+	bool spins;			/* it may wait without sleeping */
+	bool listening;			/* epoll_fd watches the connection */
+	void *receive;			/* the next request goes here */
+	void *large[SESSION_MAX_LARGE];	/* free ones */
+	unsigned large_free;
+	unsigned large_made;
+	struct list requests;		/* free ones */
+	unsigned outstanding;		/* requests not yet ended */
+	bool started;			/* INIT has been answered */
+	bool ended;			/* nothing more is read */
+	bool attached;			/* the kernel has not let go */
+	bool leaving;			/* a signal has come */
+	unsigned leave_attempt;
+	bool destroyed;			/* DESTROY waits for its answer */
+	uint64_t destroy_unique;
+	int error;			/* why the connection failed */
+	struct {
+		uint64_t ino, ns;	/* the last time */
+	} full[SESSION_FULL_FILES];
+	unsigned full_next;
+	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
+					   that share the slot */
+};
+
+/* One large buffer: room for a message with REQUEST_MAX_WRITE bytes of data
+ * that begin at a multiple of 4096.  NULL: none left. */
+void *session_take_large(struct session *session);
+void session_give_large(struct session *session, void *buffer);
+
+/* Where in a large buffer a message is read to, and how long it may be. */
+#define SESSION_HEAD_BYTES 4096u
+#define SESSION_LARGE_BYTES (SESSION_HEAD_BYTES + REQUEST_MAX_WRITE + 4096u)
+#define SESSION_MESSAGE_OFFSET                                     \
+	(SESSION_HEAD_BYTES - sizeof(struct fuse_in_header) -      \
+	 sizeof(struct fuse_write_in))
+
+#endif

@@ -1,0 +1,792 @@
+/*
+ * log_tracks.c - which slots of which log track come next.
+ *
+ * A track is cut into units; a unit is free when the record in it is below the
+ * tail.  A record takes a run of free units:
+ *
+ *   with a belief of the head, the place that comes by first among the tracks
+ *   near it (log skipping; Anand et al., FAST 2008, section 6), if what has
+ *   been promised to others can still be kept then;
+ *   else the beginning of a run: on the present track, on the nearest free
+ *   one, on any.
+ *
+ * A promise is kept whatever records it comes in (tracks_hold): taking the
+ * beginning of a run never breaks one, cutting a run in two may.  While room
+ * in long runs is short, only runs that are broken already are cut, and others
+ * near their beginning.
+ *
+ * Twins go where none of their originals lies: behind records that have gone to
+ * another track, or wherever there is room; the next record goes where the head
+ * is then.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log/log_internal.h"
+#include "sched/queue/range_write.h"
+
+#define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
+
+/* With so much in the stage it is time to go on to another track: there its
+ * twins can ride with records. */
+#define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
+
+/* Who commits again so soon waits for whatever is written in between. */
+#define HURRY_NS 3000000u
+
+/* No track is left while the log is as full as this without it. */
+#define LEAVE_PERCENT 60u
+
+/* While long runs are scarce so much of one may be left before a record, which
+ * the head passes while the command comes. */
+#define SKIPPED_BYTES (64u << 10)
+
+/* So much in long runs, beyond what is promised, may be cut up. */
+#define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
+
+/* What the units of a track are; it has no memory of them yet. */
+static struct log_track track_at(const struct log *log,
+				 const struct super_track *from)
+{
+	const uint32_t unit = SECTORS_OF(log->unit_bytes);
+	const uint32_t skip = (uint32_t)(-from->sector & (unit - 1));
+
+	return (struct log_track){
+		.first = from->sector + skip,
+		.units = from->sectors > skip ?
+			 (from->sectors - skip) / unit : 0,
+	};
+}
+
+int log_tracks_init(struct log *log, const struct super *super)
+{
+	log->tracks = super->log_tracks;
+	for (unsigned i = 0; i < log->tracks; i++) {
+		struct log_track *t = &log->track[i];
+
+		*t = track_at(log, &super->log[i]);
+		t->seq = calloc(t->units, sizeof(*t->seq));
+		if (!t->seq)
+			return -ENOMEM;
+		log->total_bytes += t->units * (uint64_t)log->unit_bytes;
+	}
+	return 0;
+}
+
+void log_tracks_fini(struct log *log)
+{
+	for (unsigned i = 0; i < log->tracks; i++)
+		free(log->track[i].seq);
+}
+
+static uint32_t units_of(const struct log *log, uint64_t bytes)
+{
+	return (uint32_t)((bytes + log->unit_bytes - 1) / log->unit_bytes);
+}
+
+static uint64_t sector_of(const struct log *log, const struct log_track *t,
+			  uint32_t unit)
+{
+	return t->first + (uint64_t)unit * SECTORS_OF(log->unit_bytes);
+}
+
+static bool unit_is_free(const struct log *log, const struct log_track *t,
+			 uint32_t unit)
+{
+	return !t->seq[unit] || t->seq[unit] < log->tail_seq;
+}
+
+/* The end of the free run that begins at a unit. */
+static uint32_t run_end(const struct log *log, const struct log_track *t,
+			uint32_t unit)
+{
+	while (unit < t->units && unit_is_free(log, t, unit))
+		unit++;
+	return unit;
+}
+
+struct log_track *log_track_of(struct log *log, uint64_t sector)
+{
+	for (unsigned i = 0; i < log->tracks; i++) {
+		struct log_track *t = &log->track[i];
+
+		if (sector >= t->first && sector < sector_of(log, t, t->units))
+			return t;
+	}
+	return NULL;
+}
+
+void log_tracks_forget_beyond(struct log *log, uint64_t last)
+{
+	for (unsigned i = 0; i < log->tracks; i++)
+		for (uint32_t u = 0; u < log->track[i].units; u++)
+			if (log->track[i].seq[u] > last)
+				log->track[i].seq[u] = 0;
+}
+
+/* ---- Promises ---- */
+
+/* A run is left when a record does not fit, so less than the longest record is
+ * lost at its end. */
+static void room_add(const struct log *log, struct log_room *room, uint32_t run)
+{
+	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
+
+	if (run > room->longest)
+		room->longest = run;
+	if (run + 1 > most)
+		room->sure += run + 1 - most;
+}
+
+/* What a track offers when units [first, first + n) are taken. */
+static struct log_room room_without(const struct log *log,
+				    const struct log_track *t, uint32_t first,
+				    uint32_t n)
+{
+	struct log_room room = { .used = 0 };
+	uint32_t run = 0;
+
+	if (t->leaving)
+		return (struct log_room){ .used = t->units };
+	for (uint32_t u = 0; u < t->units; u++) {
+		if (unit_is_free(log, t, u) && (u < first || u >= first + n)) {
+			run++;
+			continue;
+		}
+		room_add(log, &room, run);
+		room.used++;
+		run = 0;
+	}
+	room_add(log, &room, run);
+	return room;
+}
+
+static void track_refresh(const struct log *log, struct log_track *t)
+{
+	t->room = room_without(log, t, 0, 0);
+}
+
+void log_track_mark(struct log *log, struct log_track *t, uint64_t sector,
+		    uint64_t bytes, uint64_t seq)
+{
+	const uint32_t first = (uint32_t)((sector - t->first) /
+					  SECTORS_OF(log->unit_bytes));
+	const uint32_t end = first + units_of(log, bytes);
+
+	for (uint32_t u = first; u < end && u < t->units; u++)
+		if (seq > t->seq[u])
+			t->seq[u] = seq;
+	t->next = end;
+	track_refresh(log, t);
+}
+
+void log_track_unmark(struct log *log, uint64_t sector, uint64_t bytes)
+{
+	struct log_track *t = log_track_of(log, sector);
+	const uint32_t first = (uint32_t)((sector - t->first) /
+					  SECTORS_OF(log->unit_bytes));
+
+	memset(&t->seq[first], 0, units_of(log, bytes) * sizeof(t->seq[0]));
+	track_refresh(log, t);
+}
+
+/* What all tracks offer when units of one (NULL: of none) are taken. */
+static struct log_room room_of_all(const struct log *log,
+				   const struct log_track *not, uint32_t first,
+				   uint32_t n)
+{
+	struct log_room sum = { .used = 0 }, room;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		const struct log_track *t = &log->track[i];
+
+		room = t == not ? room_without(log, t, first, n) : t->room;
+		sum.used += room.used;
+		sum.sure += room.sure;
+		if (room.longest > sum.longest)
+			sum.longest = room.longest;
+	}
+	return sum;
+}
+
+/* Do `need` bytes of records fit, in whatever records they come?  They do if
+ * one run alone takes them. */
+static bool room_holds(const struct log *log, const struct log_room *room,
+		       uint64_t need)
+{
+	const uint64_t units = (need + log->unit_bytes - 1) / log->unit_bytes;
+
+	return room->longest >= units || room->sure >= units;
+}
+
+bool log_tracks_hold(const struct log *log, uint64_t need)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+
+	return room_holds(log, &room, need);
+}
+
+uint64_t log_tracks_used_bytes(const struct log *log)
+{
+	return room_of_all(log, NULL, 0, 0).used * (uint64_t)log->unit_bytes;
+}
+
+void log_tracks_refresh(struct log *log)
+{
+	for (unsigned i = 0; i < log->tracks; i++)
+		track_refresh(log, &log->track[i]);
+}
+
+/* ---- Without a head ---- */
+
+/* The beginning of a free run of n units at or behind `from`, or of the run
+ * that `from` is in. */
+static bool run_find(const struct log *log, const struct log_track *t,
+		     uint32_t from, uint32_t n, uint32_t *unit)
+{
+	while (from && from < t->units && unit_is_free(log, t, from) &&
+	       unit_is_free(log, t, from - 1))
+		from--;
+	while (from < t->units) {
+		const uint32_t end = run_end(log, t, from);
+
+		if (end - from >= n) {
+			*unit = from;
+			return true;
+		}
+		from = end + 1;
+	}
+	return false;
+}
+
+static uint64_t distance(const struct log_track *a, const struct log_track *b)
+{
+	return a->first > b->first ? a->first - b->first : b->first - a->first;
+}
+
+/* Is a better to go on with than b: free as a whole, then near. */
+static bool track_is_better(const struct log_track *a,
+			    const struct log_track *b,
+			    const struct log_track *from)
+{
+	if (!b || !a->room.used != !b->room.used)
+		return !b || !a->room.used;
+	return distance(a, from) < distance(b, from);
+}
+
+/* The best track with n free units in a row that is none of the two. */
+static struct log_track *track_best(struct log *log, uint32_t n,
+				    const struct log_track *not1,
+				    const struct log_track *not2)
+{
+	const struct log_track *from = log->main ? log->main : &log->track[0];
+	struct log_track *best = NULL;
+
+	for (unsigned i = 0; i < log->tracks; i++) {
+		struct log_track *t = &log->track[i];
+
+		if (t != not1 && t != not2 && t->room.longest >= n &&
+		    track_is_better(t, best, from))
+			best = t;
+	}
+	return best;
+}
+
+/*
+ * n units in order; `elsewhere`: not on the present track.
+ *   1. the present track, on from where it is, then from its beginning;
+ *   2. the nearest free one, then the nearest with room;
+ *   3. the twins' track;
+ *   4. the present one all the same.
+ */
+static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
+			  uint64_t *sector)
+{
+	struct log_track *t = log->main;
+	uint32_t unit = 0;
+
+	if (!t || elsewhere || (!run_find(log, t, t->next, n, &unit) &&
+				!run_find(log, t, 0, n, &unit))) {
+		t = track_best(log, n, log->twin, log->main);
+		if (!t)
+			t = track_best(log, n, log->main, NULL);
+		if (!t)
+			t = log->main;
+		if (!t || !run_find(log, t, 0, n, &unit))
+			return false;
+	}
+	*sector = sector_of(log, t, unit);
+	return true;
+}
+
+/* ---- With a head ---- */
+
+/* Where a record may go. */
+struct free_places {
+	struct range_set set;
+	struct log *log;
+	const struct log_track *not;
+	bool tight;		/* in broken runs, or near their beginning */
+	uint32_t least;		/* only on tracks with such a run, or that are
+				   mostly free */
+	bool open;		/* not on others that are used up */
+};
+
+/* Is a place in this run, `from` its beginning on, allowed? */
+static bool run_may_be_cut(const struct free_places *p, uint32_t from,
+			   uint32_t at, uint32_t end)
+{
+	return !p->tight || at - from <= SKIPPED_BYTES / p->log->unit_bytes ||
+	       end - from < units_of(p->log, TRAX_MAX_RECORD_BYTES);
+}
+
+static bool track_next(const struct free_places *p, const struct log_track *t,
+		       uint32_t unit, uint32_t last, uint32_t n,
+		       uint32_t *found)
+{
+	const struct log *log = p->log;
+	uint32_t from = unit;
+
+	while (from && from < t->units && unit_is_free(log, t, from) &&
+	       unit_is_free(log, t, from - 1))
+		from--;
+	while (unit + n <= last) {
+		const uint32_t end = run_end(log, t, unit);
+
+		if (end - unit >= n && unit + n <= last &&
+		    run_may_be_cut(p, from, unit, end)) {
+			*found = unit;
+			return true;
+		}
+		unit = from = end + 1;
+	}
+	return false;
+}
+
+/*
+ * Waiting for the last slots of a track takes longer on the whole than going to
+ * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
+ */
+static bool track_is_used_up(const struct log_track *t)
+{
+	return t->room.used > t->units / 3 * 2;
+}
+
+static bool places_next(const struct range_set *set, uint64_t from,
+			uint64_t end, uint32_t sectors, uint64_t *place)
+{
+	const struct free_places *p =
+		container_of(set, const struct free_places, set);
+	const uint32_t size = SECTORS_OF(p->log->unit_bytes);
+	struct log_track *t = log_track_of(p->log, from);
+	uint32_t unit;
+
+	if (!t || t == p->not || end <= t->first ||
+	    (p->open && t != p->log->main && track_is_used_up(t)) ||
+	    (t->room.longest < p->least &&
+	     t->room.longest < t->units / 4 * 3) ||
+	    !track_next(p, t, (uint32_t)((from - t->first + size - 1) / size),
+			(uint32_t)((end - t->first) / size), sectors / size,
+			&unit))
+		return false;
+	*place = sector_of(p->log, t, unit);
+	return true;
+}
+
+/* Are `need` bytes of records kept room for when n units are taken? */
+static bool is_kept(const struct log *log, const struct log_track *t,
+		    uint64_t sector, uint32_t n, uint64_t need)
+{
+	const struct log_room room =
+		room_of_all(log, t, (uint32_t)((sector - t->first) /
+				    SECTORS_OF(log->unit_bytes)), n);
+
+	return room_holds(log, &room, need);
+}
+
+static struct range range_of(const struct log *log, const struct log_track *t)
+{
+	return (struct range){ t->first,
+			       sector_of(log, t, t->units) - t->first };
+}
+
+/* The place on one track that comes by first. */
+static bool find_on(struct log *log, const struct belief *belief,
+		    const struct log_track *t, uint32_t n, uint64_t *sector,
+		    uint64_t *cost_ns)
+{
+	const struct free_places places = {
+		.set = { places_next }, .log = log,
+	};
+	const struct range within = range_of(log, t);
+	const struct range_query query = {
+		.set = &places.set, .within = &within, .within_n = 1,
+		.sectors = n * SECTORS_OF(log->unit_bytes),
+		.options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+
+	if (range_find(belief, &query, &answer))
+		return false;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return true;
+}
+
+/* The place that comes by first of those allowed. */
+static bool find_allowed(struct log *log, const struct belief *belief,
+			 const struct free_places *places, uint32_t n,
+			 uint64_t need, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct range within[TRAX_MAX_LOG_TRACKS];
+	struct range_query query = {
+		.set = &places->set, .within = within,
+		.sectors = n * SECTORS_OF(log->unit_bytes),
+		.options = RANGE_OPTIONS,
+	};
+	struct range_answer answer;
+
+	for (unsigned i = 0; i < log->tracks; i++)
+		if (!log->track[i].leaving)
+			within[query.within_n++] =
+				range_of(log, &log->track[i]);
+	if (range_find(belief, &query, &answer) ||
+	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n,
+		     need))
+		return false;
+	*sector = answer.sector;
+	*cost_ns = answer.cost_ns;
+	return true;
+}
+
+bool log_is_hurried(const struct log *log)
+{
+	return log->gap_ns < HURRY_NS;
+}
+
+/* Who is in a hurry has little of long waits that are shared by many. */
+static bool is_used_up(const struct log *log)
+{
+	return log->main && track_is_used_up(log->main) &&
+	       !log_is_hurried(log);
+}
+
+/* Twins are long arcs over which records would have to wait: when the last of
+ * those that ride here has come, records go on. */
+static bool is_ridden(const struct log *log)
+{
+	const struct log_track *t = log->main;
+
+	return t && log->ridden_bytes / log->unit_bytes > t->units / 4 &&
+	       (!log_twin_staged_bytes(log) || log_twin_waits_here(log));
+}
+
+bool log_wants_track(const struct log *log)
+{
+	return is_used_up(log) || is_ridden(log) ||
+	       (log_twin_staged_bytes(log) >= LEAVE_BYTES &&
+		log_twin_waits_here(log));
+}
+
+/* On other tracks, that have room for what is staged, and for long. */
+static bool find_on_next(struct log *log, const struct belief *belief,
+			 uint32_t n, uint64_t need, uint64_t *sector,
+			 uint64_t *cost_ns)
+{
+	const uint32_t staged = units_of(log, log_twin_staged_bytes(log));
+	const struct free_places places = {
+		.set = { places_next }, .log = log, .not = log->main,
+		.least = log->main && 2 * staged < log->main->units / 2 ?
+			 log->main->units / 2 : 2 * staged,
+		.open = true,
+	};
+
+	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
+}
+
+/* Is there so little room in long runs, with so much needed, that they must not
+ * be cut? */
+static bool is_tight(const struct log *log, uint64_t need)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+
+	return !room_holds(log, &room, need + EASY_BYTES);
+}
+
+bool log_place_ahead(struct log *log, const struct belief *belief,
+		     size_t bytes, uint64_t *sector, uint64_t *cost_ns)
+{
+	const uint64_t need = log_needed_bytes(log);
+
+	return log_wants_track(log) && !is_tight(log, need + bytes) &&
+	       find_on_next(log, belief, units_of(log, bytes), need, sector,
+			    cost_ns);
+}
+
+/* The place that comes by first and breaks no promise. */
+static bool find_nearest(struct log *log, const struct belief *belief,
+			 uint32_t n, bool elsewhere, uint64_t *sector,
+			 uint64_t *cost_ns)
+{
+	/* Of the others: what is to be placed now is among what is needed. */
+	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
+	const uint64_t need = log_needed_bytes(log) - bytes;
+	struct free_places places = {
+		.set = { places_next }, .log = log,
+		.not = elsewhere ? log->main : NULL,
+		.tight = is_tight(log, need + bytes),
+		.open = true,
+	};
+
+	if (!places.tight && log_wants_track(log) &&
+	    find_on_next(log, belief, n, need, sector, cost_ns))
+		return true;
+	if (find_allowed(log, belief, &places, n, need, sector, cost_ns))
+		return true;
+	places.open = false;
+	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
+}
+
+size_t log_place_room(const struct log *log)
+{
+	const struct log_room room = room_of_all(log, NULL, 0, 0);
+	const struct log_track *t = log->main;
+	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
+	uint32_t run = t ? run_end(log, t, t->next) - t->next : 0;
+
+	if (room.sure < units_of(log, log_needed_bytes(log)) +
+			4 * LOG_AT_ONCE * most)
+		return 0;
+	if (run < most)		/* another track is next */
+		run = room.longest;
+	return run * log->unit_bytes;
+}
+
+bool log_place_find(struct log *log, const struct belief *belief,
+		    size_t bytes, bool elsewhere, uint64_t *sector,
+		    uint64_t *cost_ns)
+{
+	const uint32_t n = units_of(log, bytes);
+
+	if (belief && find_nearest(log, belief, n, elsewhere, sector, cost_ns))
+		return true;
+	*cost_ns = 0;
+	return find_in_order(log, n, elsewhere, sector);
+}
+
+void log_place_take(struct log *log, uint64_t sector, size_t bytes,
+		    uint64_t seq)
+{
+	struct log_track *t = log_track_of(log, sector);
+
+	log_track_mark(log, t, sector, bytes, seq);
+	if (t != log->main) {
+		log->ridden_bytes = 0;
+		log->ahead.from = NULL;
+	}
+	log->main = t;
+}
+
+/* ---- Twins ---- */
+
+/*
+ * In this order, never the track of the original:
+ *   1. where the records are, and so the head, if all fit there;
+ *   2. where the last twins went;
+ *   3. the nearest free track, the nearest with room.
+ */
+const struct log_track *log_twin_track(struct log *log, size_t first,
+				       size_t bytes, unsigned original,
+				       bool elsewhere, size_t *room_bytes)
+{
+	const struct log_track *not = &log->track[original];
+	const uint32_t n = units_of(log, first);
+	struct log_track *t = log->main;
+
+	if (!t || t == not || elsewhere ||
+	    t->room.longest < units_of(log, bytes))
+		t = log->twin;
+	if (!t || t == not || elsewhere || t->room.longest < n)
+		t = track_best(log, n, not, log->twin);
+	if (!t)
+		t = track_best(log, n, not, NULL);
+	if (!t)
+		return NULL;
+	*room_bytes = t->room.longest * log->unit_bytes;
+	log->twin = t;
+	return t;
+}
+
+size_t log_twin_room(const struct log *log, const struct log_track *t,
+		     uint64_t sector, size_t most)
+{
+	const uint32_t unit = (uint32_t)((sector - t->first) /
+					 SECTORS_OF(log->unit_bytes));
+	const uint32_t end = run_end(log, t, unit);
+	const uint32_t n = (uint32_t)(most / log->unit_bytes);
+	const uint32_t units = end - unit < n ? end - unit : n;
+
+	return units && is_kept(log, t, sector, units, log_needed_bytes(log)) ?
+		units * log->unit_bytes : 0;
+}
+
+bool log_twin_find(struct log *log, const struct log_track *track,
+		   const struct belief *belief, size_t bytes,
+		   uint64_t *sector, uint64_t *cost_ns)
+{
+	const uint32_t n = units_of(log, bytes);
+	uint32_t unit;
+
+	*cost_ns = 0;
+	if (!belief || !find_on(log, belief, track, n, sector, cost_ns)) {
+		if (!run_find(log, track, track->next, n, &unit) &&
+		    !run_find(log, track, 0, n, &unit))
+			return false;
+		*sector = sector_of(log, track, unit);
+	}
+	return is_kept(log, track, *sector, n, log_needed_bytes(log));
+}
+
+/* ---- What lies there ---- */
+
+/* Is a twin of this record being written just now? */
+static bool is_being_written(const struct log *log, const struct log_track *t,
+			     uint64_t seq)
+{
+	const struct log_stage *s = log->sending;
+	const struct log_header *h;
+
+	if (!s || s->track != t)
+		return false;
+	for (size_t at = s->done; at < s->upto; at += le32_get(h->bytes)) {
+		h = (const void *)(s->buf + at);
+		if (le64_get(h->seq) == seq)
+			return true;
+	}
+	return false;
+}
+
+/* The first unit of a record that is needed and on the disk, from `unit` on. */
+static bool record_from(const struct log *log, const struct log_track *t,
+			uint32_t unit, struct log_found *found)
+{
+	uint32_t end;
+
+	for (; unit < t->units; unit++) {
+		const uint64_t seq = t->seq[unit];
+
+		if (unit_is_free(log, t, unit) || seq > log->durable_seq ||
+		    (unit && t->seq[unit - 1] == seq) ||
+		    is_being_written(log, t, seq))
+			continue;
+		for (end = unit; end < t->units && t->seq[end] == seq; end++)
+			;
+		*found = (struct log_found){
+			.sector = sector_of(log, t, unit), .seq = seq,
+			.sectors = (end - unit) * SECTORS_OF(log->unit_bytes),
+		};
+		return true;
+	}
+	return false;
+}
+
+bool log_record_next(const struct log *log, uint64_t from, uint64_t end,
+		     struct log_found *found)
+{
+	const uint32_t size = SECTORS_OF(log->unit_bytes);
+
+	for (unsigned i = 0; i < log->tracks && log->started; i++) {
+		const struct log_track *t = &log->track[i];
+		const uint64_t at = from > t->first ? from - t->first : 0;
+
+		if (end <= t->first || from >= sector_of(log, t, t->units) ||
+		    !record_from(log, t, (uint32_t)((at + size - 1) / size),
+				 found))
+			continue;
+		return found->sector < end;
+	}
+	return false;
+}
+
+const char *log_record_verify(const struct log *log,
+			      const struct log_found *found, const void *bytes)
+{
+	const struct log_header *h = bytes;
+	const char *why = log_header_verify(h, (size_t)found->sectors *
+					    SECTOR_BYTES, log->uuid,
+					    found->sector);
+
+	if (!why && le64_get(h->seq) != found->seq)
+		why = "log: another record than the one written";
+	return why;
+}
+
+/* ---- Moving ---- */
+
+int log_track_leave(struct log *log, unsigned i)
+{
+	struct log_track *t = &log->track[i];
+
+	if (log->failed)
+		return -EIO;
+	if (!list_empty(&log->writing) || log->sending)
+		return -EAGAIN;
+	t->leaving = true;
+	track_refresh(log, t);
+	if (log_fill_percent(log) >= LEAVE_PERCENT ||
+	    !log_tracks_hold(log, log_needed_bytes(log) +
+				  TRAX_MAX_RECORD_BYTES)) {
+		log_track_return(log, i);
+		return -ENOSPC;
+	}
+	if (log->main == t)
+		log->main = NULL;
+	if (log->twin == t)
+		log->twin = NULL;
+	return 0;
+}
+
+void log_track_return(struct log *log, unsigned i)
+{
+	log->track[i].leaving = false;
+	track_refresh(log, &log->track[i]);
+	log_dispatch(log);
+}
+
+bool log_track_is_left(const struct log *log, unsigned i)
+{
+	const struct log_track *t = &log->track[i];
+
+	return t->leaving && run_end(log, t, 0) == t->units;
+}
+
+int log_track_fits(const struct log *log, unsigned i,
+		   const struct super_track *track)
+{
+	const struct log_track t = track_at(log, track);
+	const uint64_t units = log->total_bytes / log->unit_bytes -
+			       log->track[i].units + t.units;
+
+	return t.units < units_of(log, TRAX_MAX_RECORD_BYTES) ||
+	       units > log->held_n - LOG_RECORDS - 1 ? -E2BIG : 0;
+}
+
+int log_track_replace(struct log *log, unsigned i,
+		      const struct super_track *track)
+{
+	struct log_track *old = &log->track[i];
+	struct log_track t = track_at(log, track);
+
+	assert(log_track_is_left(log, i));
+	t.seq = calloc(t.units, sizeof(*t.seq));
+	if (!t.seq)
+		return -ENOMEM;
+	log->total_bytes += ((uint64_t)t.units - old->units) * log->unit_bytes;
+	free(old->seq);
+	*old = t;
+	track_refresh(log, old);
+	log_dispatch(log);
+	return 0;
+}

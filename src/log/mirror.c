@@ -1,0 +1,430 @@
+/*
+ * mirror.c - the way of a record's twin: off the path of commits.
+ *
+ * Until something is acknowledged by a record it needs no twin.  Who unpacks a
+ * tree fills records that nobody waits for: they are kept as long as there is a
+ * stage for them, then forgotten, and when somebody is told of them after all
+ * the log would like a checkpoint, which makes them needless.
+ *
+ * Durable records are copied back to back into a stage, so that their buffers
+ * are free again.  Once the records have gone on to another track the twins of
+ * those behind ride with them: right behind a record, in its access, as many
+ * as fit and pass in a third of a turn.  That costs no seek, and who waits for
+ * the record waits no longer than that.  The stage goes out by itself (in two
+ * writes, where a track ends) when there was no commit for 50 ms, when it is
+ * full, and at the end.  For so long the newest record has one copy, and if
+ * that cannot be read after a crash then, it looks like one that power cut off;
+ * what is older is missed by the records behind it.  A twin is
+ * a help, not a promise: it is left out when the log is nearly full or its
+ * writes fail.  Then, too, the log would like a checkpoint.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "log/log_internal.h"
+
+#define FULL_PERCENT 90u
+/* Of a turn; so much if it is not known how long that is. */
+#define RIDE_PART 3u
+#define RIDE_BYTES (64u << 10)
+/* Later than this it competes with reads: half a second. */
+#define DEADLINE_NS 500000000ull
+
+static uint64_t stage_first_seq(const struct log_stage *s)
+{
+	const struct log_header *h = (const void *)(s->buf + s->done);
+
+	return le64_get(h->seq);
+}
+
+/* Does it hold what something has been acknowledged by? */
+static bool stage_is_due(const struct log *log, const struct log_stage *s)
+{
+	return s->bytes > s->done && (stage_first_seq(s) <= log->acked_seq ||
+				      !list_empty(&log->drainers));
+}
+
+static void stage_empty(struct log_stage *s)
+{
+	s->bytes = s->done = s->upto = 0;
+	s->full = false;
+	s->tries = 0;
+}
+
+void log_twin_miss(struct log *log, uint64_t seq)
+{
+	log->stats.twins_left_out++;
+	if (seq < log->tail_seq)
+		return;
+	if (!log->missing_last || seq < log->missing_first)
+		log->missing_first = seq;
+	if (seq > log->missing_last)
+		log->missing_last = seq;
+}
+
+/* Its records get no twins: nobody has been told of them and others want the
+ * room, or they cannot be written. */
+static void stage_forget(struct log *log, struct log_stage *s)
+{
+	for (size_t at = s->done; at < s->bytes; ) {
+		const struct log_header *h = (const void *)(s->buf + at);
+
+		at += le32_get(h->bytes);
+		log_twin_miss(log, le64_get(h->seq));
+	}
+	stage_empty(s);
+}
+
+void log_twin_trim(struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++) {
+		struct log_stage *s = &log->stage[i];
+
+		if (s == log->sending)
+			continue;
+		while (s->done < s->bytes &&
+		       stage_first_seq(s) < log->tail_seq) {
+			const struct log_header *h =
+				(const void *)(s->buf + s->done);
+
+			s->done += le32_get(h->bytes);
+		}
+		if (s->done == s->bytes)
+			stage_empty(s);
+	}
+}
+
+/* The one that takes a record of this size: the one that takes records now, or
+ * the other if that is empty; NULL: none. */
+static struct log_stage *stage_for(struct log *log, size_t bytes)
+{
+	struct log_stage *s = log->filling;
+
+	if (!s->full && s->bytes + bytes <= LOG_STAGE_BYTES)
+		return s;
+	s->full = true;
+	s = s == &log->stage[0] ? &log->stage[1] : &log->stage[0];
+	if (s->bytes && (s == log->sending || stage_is_due(log, s)))
+		return NULL;
+	if (s->bytes)
+		stage_forget(log, s);
+	log->filling = s;
+	return s;
+}
+
+bool log_twin_waiting(const struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		if (log->stage[i].bytes)
+			return true;
+	return !list_empty(&log->durable);
+}
+
+uint64_t log_twin_staged_bytes(const struct log *log)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		if (stage_is_due(log, &log->stage[i]))
+			bytes += log->stage[i].bytes - log->stage[i].done;
+	return bytes;
+}
+
+bool log_twin_due(const struct log *log)
+{
+	return stage_is_due(log, &log->stage[0]) ||
+	       stage_is_due(log, &log->stage[1]);
+}
+
+/* Copies durable records to a stage as long as one takes them. */
+static void stage_fill(struct log *log)
+{
+	struct log_record *r;
+
+	while ((r = list_first(&log->durable, struct log_record, link))) {
+		const size_t bytes = log_record_bytes(log, r->payload);
+		struct log_stage *s = stage_for(log, bytes);
+
+		if (!s)
+			break;
+		memcpy(s->buf + s->bytes, r->buf, bytes);
+		s->original[s->bytes / SECTOR_BYTES] = (uint8_t)r->track;
+		s->bytes += bytes;
+		list_del(&r->link);
+		list_add(&log->spare, &r->link);
+	}
+}
+
+/* Again when what is full could not be sent: nothing else would. */
+void log_twin_stage(struct log *log)
+{
+	do {
+		stage_fill(log);
+		if (log->stage[0].full || log->stage[1].full)
+			log_twin_send(log);
+	} while (!list_empty(&log->durable) && !log->sending && !log->failed);
+}
+
+/* Moves s->upto behind the records that fit into `room` and one access, and
+ * whose originals are not on the twins' track; at least one. */
+static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
+{
+	const size_t most = (size_t)queue_limits(log->queue)->max_sectors *
+			    SECTOR_BYTES;
+
+	if (room > most)
+		room = most;
+	s->upto = s->done;
+	while (s->upto < s->bytes) {
+		const struct log_header *h = (const void *)(s->buf + s->upto);
+		const size_t bytes = le32_get(h->bytes);
+		const unsigned at = s->original[s->upto / SECTOR_BYTES];
+
+		if (s->upto > s->done && (s->upto + bytes - s->done > room ||
+					  s->track == &log->track[at]))
+			return;
+		s->upto += bytes;
+	}
+}
+
+static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
+{
+	for (size_t at = s->done; at < s->upto; ) {
+		struct log_header *h = (void *)(s->buf + at);
+		const uint32_t bytes = le32_get(h->bytes);
+
+		h->addr = le64_put(addr_make(0, sector));
+		h->flags = le32_put(LOG_TWIN);
+		h->acked = le64_put(log->durable_seq);
+		log_header_seal(h);
+		log_track_mark(log, log_track_of(log, sector), sector, bytes,
+			       le64_get(h->seq));
+		sector += bytes / SECTOR_BYTES;
+		at += bytes;
+	}
+}
+
+static void stage_write(struct log *log, struct log_stage *s);
+
+/* What has been written makes room. */
+static void stage_compact(struct log_stage *s)
+{
+	const size_t sectors = s->done / SECTOR_BYTES;
+
+	s->bytes -= s->done;
+	memmove(s->buf, s->buf + s->done, s->bytes);
+	memmove(s->original, s->original + sectors,
+		sizeof(s->original) - sectors);
+	s->done = s->upto = 0;
+}
+
+static void stage_failed(struct log *log, struct log_stage *s, int rc)
+{
+	if (rc != -ENOSPC && ++s->tries < LOG_TRIES) {
+		log->stats.retries++;
+		return;
+	}
+	if (rc != -ENOSPC)
+		msg_warn("log: twins of records cannot be written: %s",
+			 strerror(-rc));
+	stage_forget(log, s);
+}
+
+static void stage_done(struct disk_request *req)
+{
+	struct log *log = req->owner;
+	struct log_stage *s = log->sending;
+
+	log->sending = NULL;
+	if (!req->result) {
+		s->done = s->upto;
+		s->tries = 0;
+		log->stats.twin_writes++;
+	} else {
+		stage_failed(log, s, req->result);
+	}
+	if (s->done == s->bytes)
+		stage_empty(s);
+	log_dispatch(log);
+	if (s->bytes && !log->sending)
+		stage_write(log, s);
+	log_twin_stage(log);
+	log_wake(log);
+}
+
+static bool log_is_nearly_full(const struct log *log, size_t bytes)
+{
+	return log_fill_percent(log) + 100 * bytes / log->total_bytes >
+	       FULL_PERCENT;
+}
+
+static int stage_find(struct queue_place *place, const struct belief *belief,
+		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct log_stage *s = container_of(place, struct log_stage, place);
+
+	return log_twin_find(s->log, s->track, belief,
+			     (size_t)sectors * SECTOR_BYTES, sector, cost_ns) ?
+		0 : -ENOSPC;
+}
+
+static void stage_take(struct queue_place *place, struct queue_request *req,
+		       uint64_t sector)
+{
+	struct log_stage *s = container_of(place, struct log_stage, place);
+
+	(void)req;
+	stage_seal(s->log, s, sector);
+}
+
+static void stage_submit(struct log *log, struct log_stage *s)
+{
+	s->log = log;
+	s->place = (struct queue_place){ .find = stage_find,
+					   .take = stage_take };
+	s->iov = (struct iovec){ s->buf + s->done, s->upto - s->done };
+	s->req = (struct queue_request){
+		.class = QUEUE_WRITE_BACK,
+		.deadline_ns = env_now_ns(log->env) + DEADLINE_NS,
+		.place = &s->place,
+		.disk = {
+			.op = DISK_WRITE,
+			.sectors = (uint32_t)(s->iov.iov_len / SECTOR_BYTES),
+			.iov = &s->iov,
+			.iov_n = 1,
+			.done = stage_done,
+			.owner = log,
+		},
+	};
+	log->sending = s;
+	queue_submit(log->queue, &s->req);
+}
+
+/* Writes what of the stage fits the track. */
+static void stage_write(struct log *log, struct log_stage *s)
+{
+	const struct log_header *h = (const void *)(s->buf + s->done);
+	const unsigned original = s->original[s->done / SECTOR_BYTES];
+	size_t room = 0;
+
+	s->track = NULL;
+	if (!log_is_nearly_full(log, s->bytes - s->done))
+		s->track = log_twin_track(log, le32_get(h->bytes),
+					  s->bytes - s->done, original,
+					  s->tries, &room);
+	if (!s->track) {
+		stage_forget(log, s);
+		return;
+	}
+	stage_cut(log, s, room);
+	stage_submit(log, s);
+}
+
+/* The full stage goes first: it holds the older records. */
+static struct log_stage *stage_oldest(const struct log *log)
+{
+	for (unsigned i = 0; i < LOG_STAGES; i++)
+		if (log->stage[i].full && stage_is_due(log, &log->stage[i]))
+			return (struct log_stage *)&log->stage[i];
+	return stage_is_due(log, log->filling) ? log->filling : NULL;
+}
+
+void log_twin_send(struct log *log)
+{
+	struct log_stage *s;
+
+	if (log->failed)
+		return;
+	while (!log->sending && (s = stage_oldest(log))) {
+		s->full = true;
+		stage_write(log, s);
+	}
+}
+
+/* ---- Riding along ---- */
+
+bool log_twin_waits_here(const struct log *log)
+{
+	const struct log_stage *s = stage_oldest(log);
+
+	return s && log->main == &log->track[
+		s->original[s->done / SECTOR_BYTES]];
+}
+
+/* How much may ride: part of a turn, without a change of the drive's track, and
+ * not half a track in all: that could be split. */
+static size_t ride_bytes(const struct log *log, uint64_t sector, uint32_t first)
+{
+	const uint32_t turn = queue_track_sectors(log->queue, sector);
+	const uint32_t left = queue_track_left(log->queue, sector);
+	uint32_t most = turn / RIDE_PART;
+
+	if (!turn)
+		return RIDE_BYTES;
+	if (first + most >= turn / 2)
+		most = first < turn / 2 ? turn / 2 - 1 - first : 0;
+	return (size_t)(most < left ? most : left) * SECTOR_BYTES;
+}
+
+/* Moves s->upto behind the records that fit into `room` and whose originals are
+ * not on the track. */
+static void ride_cut(const struct log *log, struct log_stage *s, size_t room)
+{
+	s->upto = s->done;
+	while (s->upto < s->bytes) {
+		const struct log_header *h = (const void *)(s->buf + s->upto);
+		const size_t end = s->upto + le32_get(h->bytes);
+		const unsigned at = s->original[s->upto / SECTOR_BYTES];
+
+		if (end - s->done > room || s->track == &log->track[at])
+			return;
+		s->upto = end;
+	}
+}
+
+size_t log_twin_ride(struct log *log, const struct log_track *track,
+		     uint64_t sector, uint32_t first, size_t most, void **buf)
+{
+	struct log_stage *s = stage_oldest(log);
+	size_t room = ride_bytes(log, sector, first);
+
+	if (log->sending || !s || log_is_nearly_full(log, s->bytes - s->done))
+		return 0;
+	s->log = log;
+	s->track = track;
+	ride_cut(log, s, log_twin_room(log, track, sector,
+				       room < most ? room : most));
+	if (s->upto == s->done)
+		return 0;
+	stage_seal(log, s, sector);
+	log->sending = s;
+	log->rides = true;
+	log->stats.twin_rides++;
+	*buf = s->buf + s->done;
+	return s->upto - s->done;
+}
+
+void log_twin_rode(struct log *log, bool written)
+{
+	struct log_stage *s = log->sending;
+
+	if (!log->rides)
+		return;
+	log->rides = false;
+	log->sending = NULL;
+	if (written) {
+		log->ridden_bytes += s->upto - s->done;
+		s->done = s->upto;
+	}
+	if (s->done == s->bytes)
+		stage_empty(s);
+	else
+		stage_compact(s);
+}
+
+uint64_t log_twin_due_ns(const struct log *log)
+{
+	return stage_oldest(log) ? log->sent_ns + log->twin_delay_ns :
+				   UINT64_MAX;
+}

@@ -1,0 +1,295 @@
+/*
+ * record_write.c - the way of records to the disk: one access at a time.
+ *
+ * Records that somebody waits for go at once, with all that is closed before
+ * them; others when LOG_AT_ONCE are closed, or somebody waits for buffers.
+ *
+ * The commit point is record_done: from there on the record survives whatever
+ * happens.  On a disk with a volatile cache what the record speaks of is
+ * flushed before it, and it goes out with FUA.  Its slot is chosen when the
+ * queue hands it to the disk, and only then is it sealed: it holds its address.
+ * A write that fails is tried on another track, LOG_TRIES times in all; then
+ * the log has failed and everybody is told.  It has failed at once when a flush
+ * fails: what that may have lost is not written again.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "log/log_internal.h"
+
+static void record_send(struct log *log);
+
+static void record_fail(struct log *log, const char *what, int rc)
+{
+	msg_error("log: %s, before record %llu: %s; nothing more is written",
+		  what, (unsigned long long)log->durable_seq + 1,
+		  strerror(-rc));
+	log->failed = true;
+	log_wake(log);
+}
+
+/* All but the first wait again: one at a time is safer. */
+static void record_split(struct log *log)
+{
+	struct list *last;
+
+	while ((last = log->writing.prev) != log->writing.next) {
+		list_del(last);
+		list_add_front(&log->closed, last);
+	}
+}
+
+/* The places where the write failed stay taken until the tail has passed, so
+ * that they are not tried again at once, but not if they are needed to keep
+ * what is promised. */
+static void record_unplace(struct log *log)
+{
+	uint64_t sector = log->req.disk.sector;
+	const struct list *pos;
+
+	if (!log->placed)
+		return;
+	log->placed = false;
+	if (log_tracks_hold(log, log_needed_bytes(log)))
+		return;
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+		const size_t bytes = log_record_bytes(log, r->payload);
+
+		log_track_unmark(log, sector, bytes);
+		sector += bytes / SECTOR_BYTES;
+	}
+}
+
+static void record_retry(struct log *log, int rc)
+{
+	record_unplace(log);
+	record_split(log);
+	log->stats.retries++;
+	if (++log->tries >= LOG_TRIES)
+		record_fail(log, "a record cannot be written", rc);
+	else
+		record_send(log);
+}
+
+static void record_done(struct disk_request *req)
+{
+	struct log *log = req->owner;
+	struct log_record *r;
+
+	log_twin_rode(log, !req->result);
+	if (req->result) {
+		record_retry(log, req->result);
+		return;
+	}
+	log->done_ns = req->complete_ns;
+	while ((r = list_first(&log->writing, struct log_record, link))) {
+		list_del(&r->link);
+		log->durable_seq = r->seq;
+		r->track = (unsigned)(log->main - log->track);
+		log->stats.records++;
+		log->stats.record_bytes += log_record_bytes(log, r->payload);
+		list_add(&log->durable, &r->link);
+	}
+	log_twin_stage(log);
+	log_dispatch(log);
+	log_go_ahead(log);
+	log_wake(log);
+}
+
+static void record_seal(const struct log *log, const struct log_record *r,
+			uint64_t sector)
+{
+	struct log_header h = {
+		.magic = le32_put(TRAX_LOG_MAGIC),
+		.bytes = le32_put((uint32_t)log_record_bytes(log, r->payload)),
+		.payload = le32_put((uint32_t)r->payload),
+		.epoch = le64_put(log->epoch),
+		.gen = le64_put(r->gen),
+		.seq = le64_put(r->seq),
+		.addr = le64_put(addr_make(0, sector)),
+		.acked = le64_put(log->durable_seq),
+		.prev = le64_put(r->prev),
+		.chain = le64_put(r->chain),
+	};
+	const size_t used = sizeof(h) + r->payload;
+
+	memcpy(h.uuid, log->uuid, sizeof(h.uuid));
+	log_header_seal(&h);
+	memcpy(r->buf, &h, sizeof(h));
+	memset(r->buf + used, 0, log_record_bytes(log, r->payload) - used);
+}
+
+static int place_find(struct queue_place *place, const struct belief *belief,
+		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	struct log *log = container_of(place, struct log, place);
+
+	return log_place_find(log, belief, (size_t)sectors * SECTOR_BYTES,
+			      log->tries, sector, cost_ns) ? 0 : -ENOSPC;
+}
+
+/* Twins that go along, behind the records. */
+static void ride(struct log *log, struct queue_request *req, uint64_t sector)
+{
+	const uint32_t most = queue_limits(log->queue)->max_sectors;
+	struct iovec *iov = &log->iov[req->disk.iov_n];
+
+	iov->iov_len = log_twin_ride(log, log->main, sector, req->disk.sectors,
+				     (size_t)(most - req->disk.sectors) *
+				     SECTOR_BYTES, &iov->iov_base);
+	if (!iov->iov_len)
+		return;
+	req->disk.sectors += (uint32_t)(iov->iov_len / SECTOR_BYTES);
+	req->disk.iov_n++;
+}
+
+static void place_take(struct queue_place *place, struct queue_request *req,
+		       uint64_t sector)
+{
+	struct log *log = container_of(place, struct log, place);
+	const struct log_track *before = log->main;
+	const struct list *pos;
+
+	log->placed = true;
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+		const size_t bytes = log_record_bytes(log, r->payload);
+
+		log_place_take(log, sector, bytes, r->seq);
+		record_seal(log, r, sector);
+		sector += bytes / SECTOR_BYTES;
+	}
+	/* A change of track takes long enough by itself. */
+	if (log->main == before && !log->tries)
+		ride(log, req, sector);
+}
+
+/* There was room when the record was dispatched, and nobody else takes it:
+ * it can be missing only after a failed write. */
+static void record_write(struct log *log)
+{
+	const struct list *pos;
+	size_t bytes = 0;
+	unsigned n = 0;
+
+	list_for_each(pos, &log->writing) {
+		struct log_record *r = list_entry(pos, struct log_record, link);
+
+		log->iov[n].iov_base = r->buf;
+		log->iov[n].iov_len = log_record_bytes(log, r->payload);
+		bytes += log->iov[n++].iov_len;
+	}
+	log->placed = false;
+	log->place = (struct queue_place){ .find = place_find,
+					   .take = place_take };
+	log->req = (struct queue_request){
+		.class = QUEUE_COMMIT,
+		.place = &log->place,
+		.disk = {
+			.op = DISK_WRITE,
+			.fua = queue_limits(log->queue)->volatile_cache,
+			.sectors = (uint32_t)(bytes / SECTOR_BYTES),
+			.iov = log->iov,
+			.iov_n = n,
+			.done = record_done,
+			.owner = log,
+		},
+	};
+	queue_submit(log->queue, &log->req);
+}
+
+static void flush_done(struct disk_request *req)
+{
+	struct log *log = req->owner;
+
+	if (req->result)
+		record_fail(log, "the drive's cache cannot be flushed",
+			    req->result);
+	else
+		record_write(log);
+}
+
+static void record_send(struct log *log)
+{
+	if (queue_unflushed(log->queue)) {
+		log->req = (struct queue_request){
+			.class = QUEUE_COMMIT,
+			.disk = { .done = flush_done, .owner = log },
+		};
+		queue_flush(log->queue, &log->req);
+	} else {
+		record_write(log);
+	}
+}
+
+static unsigned list_count(const struct list *list)
+{
+	const struct list *pos;
+	unsigned n = 0;
+
+	list_for_each(pos, list)
+		n++;
+	return n;
+}
+
+/* Do the closed records have to go?  Once begun, until none is left. */
+static bool must_go(struct log *log, const struct log_record *first)
+{
+	if (list_count(&log->closed) >= LOG_AT_ONCE ||
+	    list_count(&log->spare) + list_count(&log->durable) <
+		    LOG_RECORDS / 2)
+		log->pressed = true;
+	return log->pressed || log->wanted_seq >= first->seq;
+}
+
+/* Takes the oldest closed records as far as they go out together. */
+static void take_closed(struct log *log)
+{
+	const uint64_t most = (uint64_t)queue_limits(log->queue)->max_sectors *
+			      SECTOR_BYTES;
+	const size_t room = log_place_room(log);
+	struct log_record *r;
+	size_t sum = 0;
+
+	for (unsigned n = 0; n < LOG_AT_ONCE; n++) {
+		r = list_first(&log->closed, struct log_record, link);
+		if (!r)
+			break;
+		sum += log_record_bytes(log, r->payload);
+		if (n && (sum > room || sum > most))
+			break;
+		list_del(&r->link);
+		list_add(&log->writing, &r->link);
+	}
+	if (list_empty(&log->closed))
+		log->pressed = false;
+}
+
+/*
+ * Sends the oldest closed records and, if somebody waits for it, the open one.
+ */
+void log_dispatch(struct log *log)
+{
+	struct log_record *r;
+
+	if (!list_empty(&log->writing) || log->failed)
+		return;
+	if (list_count(&log->closed) < LOG_AT_ONCE && log->open &&
+	    log->wanted_seq >= log->open->seq)
+		log_close_record(log);
+	r = list_first(&log->closed, struct log_record, link);
+	if (!r || !must_go(log, r))
+		return;
+	if (!log_tracks_hold(log, log_record_bytes(log, r->payload))) {
+		log->stats.stalls++;
+		return;
+	}
+	take_closed(log);
+	log->placed = false;
+	log->tries = 0;
+	log->sent_ns = env_now_ns(log->env);
+	log->gap_ns = (3 * log->gap_ns + log->sent_ns - log->done_ns) / 4;
+	record_send(log);
+}

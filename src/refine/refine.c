@@ -1,0 +1,1094 @@
+/*
+ * refine.c - a prober over the queue of a mounted file system.
+ *
+ * Those who measure are straight-line code, so they run as a coroutine, which
+ * gives way wherever it must wait: for a read, for a moment, for quiet.  The
+ * loop's side (refine_run) resumes it only when it may read at once.
+ *
+ * A read counts only if it was alone: what else goes to the disk between its
+ * submission and its end might have been merged with it, or made a cache hit
+ * look like the medium.  Then it is made again.  After a rest the spindle may
+ * have drifted beyond what the map's clock bears: the measuring of a piece is
+ * broken off and begins again by finding the clock.
+ *
+ * Tracks that are not where they were any more (head_take_grown) are forgotten,
+ * the file system gets the rest at once, and they are measured again.
+ */
+#include "refine/refine.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/coro.h"
+#include "base/msg.h"
+#include "diskmodel/geom_build.h"
+#include "extract/fit.h"
+#include "extract/heads.h"
+#include "extract/map.h"
+#include "extract/measure.h"
+#include "extract/period.h"
+#include "extract/trim.h"
+#include "fs/op/fs_internal.h"
+#include "sched/head/head.h"
+#include "sched/queue/queue.h"
+
+#define QUIET_NS UINT64_C(100000000)
+#define QUIET_GAPS 10u
+#define GAP_MAX_NS UINT64_C(1000000000)
+#define REST_NS UINT64_C(3000000000)
+#define STEPS 256u
+#define STEP_MIN_SECTORS 65536u
+#define CHECKS 512u
+/* The file system gets a new map when so much of the disk has been added. */
+#define ADOPT_SHARE 64u
+#define STATE_NS UINT64_C(300000000000)
+#define GONE_ERRORS 64u
+/* So many changes are followed in a mount; and where there is no map to measure
+ * by, in geometries of so many tracks. */
+#define GROWN_MOST 16u
+#define GROWN_TRACKS 1000000u
+/* Of so many reads nearly all quicker than this part of a turn: nothing
+ * rotates, for now; after a while it is tried again. */
+#define FLAT_READS 64u
+#define FLAT_SLOW 8u
+#define FLAT_TURNS 20u
+#define FLAT_REST_NS UINT64_C(600000000000)
+/* So many reads that have decided nothing are enough. */
+#define STALL_READS 50000u
+#define BUFFER_ALIGN 4096u
+#define BUFFER_BYTES (2u << 20)
+#define MECH_TRIES 3u
+#define TRIM_TRIES 10u
+/* It finds its clock again itself, if it is not too far off. */
+#define TRIM_REST_NS UINT64_C(60000000000)
+/* More than these would take too much memory. */
+#define TRIM_TRACKS 3000000u
+/* Worth being used, revolutions; the period, when it is that sure. */
+#define TRIM_SIGMA 0.01
+#define TRIM_PERIOD_PPM 0.3
+/* How long after the mount a profile that did not fit is looked at again, twice
+ * as long after that, and so on so many times. */
+#define DOUBT_NS UINT64_C(60000000000)
+#define DOUBT_TRIES 8u
+/* So often something rotated, and otherwise than it says: another drive. */
+#define DOUBT_OTHER 3u
+/* The first pause of a measurement that gets nowhere, each the double of the
+ * one before. */
+#define PAUSE_NS UINT64_C(60000000000)
+#define PAUSES 12u
+/* What is unknown is looked at again, if it is more than this part of the disk:
+ * the host may have been busy.  So often, after so long, twice as long ... and
+ * while it brings anything, this part of it. */
+#define AGAIN_SHARE 50u
+#define AGAIN_TIMES 4u
+#define AGAIN_NS UINT64_C(300000000000)
+#define AGAIN_GAIN 4u
+/* The period is looked for so long at most. */
+#define PERIOD_NS UINT64_C(20000000000)
+
+struct refine {
+	struct fs *fs;
+	struct prober prober;
+	struct map *map;
+	struct coro *coro;
+	uint64_t period_ps;
+	bool over, closing;
+	int error;
+
+	/* The foreground. */
+	uint64_t requests;	/* of it, when last looked */
+	uint64_t last_ns, recent_gap_ns;
+
+	/* The read. */
+	struct queue_request req;
+	struct iovec iov;
+	void *buffer;
+	bool reading;
+	uint64_t requests_before, accesses_before;
+	uint64_t read_ns;	/* the last one was over */
+	uint64_t wake_ns;	/* the coroutine waits for this */
+	bool rested;		/* why access() broke off */
+	unsigned errors;	/* one after another */
+	unsigned flat_reads, slow_reads; /* since last looked at */
+	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
+	unsigned pauses;	/* one after another */
+	uint64_t rest_ns;	/* the clock bears that */
+
+	bool step_over;
+	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
+	bool moving;		/* mechanics or the period are being measured */
+	bool have_period;	/* which is new */
+	struct geom *trimmed;	/* with better angles, to be adopted */
+	struct trim_stats trim;
+	struct geom *placed;	/* on their surfaces, to be adopted */
+	struct heads heads;
+	struct mech mech;
+	bool have_mech;		/* which is new */
+	bool believes;		/* the profile fits after all */
+	uint64_t done_sectors, adopted_sectors, adopted;
+	uint64_t state_ns;	/* the state of measuring is kept again */
+	uint64_t looked_sectors; /* when the state was last kept or read */
+
+	/* What has changed, as ordinary reads show. */
+	struct range grown[GROWN_MOST];
+	unsigned grown_n, grown_times;
+	bool dropped;		/* the map knows less on purpose */
+};
+
+/* ---- the map ---- */
+
+static uint64_t known_sectors(const struct refine *r)
+{
+	struct map_stats stats;
+
+	if (!r->map)
+		return 0;
+	map_get_stats(r->map, &stats);
+	return stats.known_sectors;
+}
+
+/* Known, or decided to be unknown. */
+static uint64_t looked_sectors(const struct refine *r)
+{
+	struct map_stats stats;
+
+	if (!r->map)
+		return 0;
+	map_get_stats(r->map, &stats);
+	return stats.known_sectors + stats.unknown_sectors;
+}
+
+/* ---- the foreground ---- */
+
+static uint64_t foreground_requests(const struct refine *r)
+{
+	const struct queue_stats *stats = queue_stats(r->fs->queue);
+	uint64_t n = 0;
+	int i;
+
+	for (i = 0; i < QUEUE_IDLE; i++)
+		n += stats->class[i].requests;
+	return n;
+}
+
+static void foreground_look(struct refine *r, uint64_t now_ns)
+{
+	uint64_t n = foreground_requests(r), gap_ns;
+
+	if (n == r->requests)
+		return;
+	gap_ns = (now_ns - r->last_ns) / (n - r->requests);
+	if (gap_ns > GAP_MAX_NS)
+		gap_ns = GAP_MAX_NS;
+	r->recent_gap_ns -= r->recent_gap_ns / 16;
+	if (r->recent_gap_ns < gap_ns)
+		r->recent_gap_ns = gap_ns;
+	r->requests = n;
+	r->last_ns = now_ns;
+}
+
+/* When it will have been quiet for long enough. */
+static uint64_t quiet_at_ns(const struct refine *r)
+{
+	uint64_t wait_ns = r->recent_gap_ns * QUIET_GAPS;
+
+	return r->last_ns + (wait_ns > QUIET_NS ? wait_ns : QUIET_NS);
+}
+
+/* ---- the prober: inside the coroutine ---- */
+
+static void read_done(struct disk_request *disk)
+{
+	struct refine *r = disk->owner;
+
+	r->reading = false;
+	r->read_ns = disk->complete_ns;
+}
+
+static void read_submit(struct refine *r, const struct probe_access *a)
+{
+	r->iov = (struct iovec){ r->buffer, a->sectors * SECTOR_BYTES };
+	memset(&r->req, 0, sizeof(r->req));
+	r->req.class = QUEUE_IDLE;
+	r->req.disk = (struct disk_request){
+		.op = DISK_READ,
+		.sector = a->sector,
+		.sectors = a->sectors,
+		.iov = &r->iov,
+		.iov_n = 1,
+		.done = read_done,
+		.owner = r,
+	};
+	r->requests_before = foreground_requests(r);
+	r->accesses_before = queue_stats(r->fs->queue)->accesses;
+	r->reading = true;
+	r->prober.accesses++;
+	queue_submit(r->fs->queue, &r->req);
+}
+
+static bool read_was_alone(const struct refine *r)
+{
+	return foreground_requests(r) == r->requests_before &&
+	       queue_stats(r->fs->queue)->accesses == r->accesses_before + 1;
+}
+
+/* Has the drive become something else?  Then it gets a long rest. */
+static bool read_is_flat(struct refine *r)
+{
+	bool flat = r->slow_reads < FLAT_SLOW;
+
+	if (r->flat_reads < FLAT_READS)
+		return false;
+	r->flat_reads = r->slow_reads = 0;
+	if (!flat)
+		return false;
+	r->wake_ns = env_now_ns(r->fs->env) + FLAT_REST_NS;
+	coro_yield(r->coro);
+	return true;
+}
+
+/* Reading and reading, and nothing is found out. */
+static bool read_is_vain(struct refine *r)
+{
+	uint64_t looked = looked_sectors(r);
+
+	if (looked != r->stall_sectors || r->moving)
+		r->stall_reads = 0;
+	r->stall_sectors = looked;
+	return ++r->stall_reads > STALL_READS;
+}
+
+static int access_one(struct refine *r, struct probe_access *a)
+{
+	do {
+		r->wake_ns = a->not_before_ns;
+		if (env_now_ns(r->fs->env) < r->wake_ns)
+			coro_yield(r->coro);
+		r->rested = r->read_ns &&
+			    env_now_ns(r->fs->env) - r->read_ns > r->rest_ns;
+		/* What moves is measured by one read and the next: that the
+		 * clock has drifted does not matter. */
+		r->rested &= !r->moving;
+		r->rested |= read_is_flat(r);
+		if (r->closing || r->rested) {
+			r->read_ns = 0;
+			return -EINTR;
+		}
+		if (read_is_vain(r))
+			return -EOPNOTSUPP;
+		read_submit(r, a);
+		coro_yield(r->coro);
+	} while (!read_was_alone(r));
+	a->submit_ns = r->req.disk.submit_ns;
+	a->complete_ns = r->req.disk.complete_ns;
+	a->result = r->req.disk.result;
+	r->flat_reads++;
+	r->slow_reads += (a->complete_ns - a->submit_ns) * FLAT_TURNS >=
+			 r->period_ps / 1000;
+	r->errors = a->result ? r->errors + 1 : 0;
+	return r->errors > GONE_ERRORS ? -ENODEV : 0;
+}
+
+static int refine_access(struct prober *prober, struct probe_access *access,
+			 unsigned n, unsigned depth)
+{
+	struct refine *r = container_of(prober, struct refine, prober);
+	int err = 0;
+	unsigned i;
+
+	(void)depth;	/* one at a time, whoever measures */
+	for (i = 0; i < n && !err; i++) {
+		if (access[i].write ||
+		    access[i].sectors > BUFFER_BYTES / SECTOR_BYTES)
+			return -EINVAL;
+		err = access_one(r, &access[i]);
+	}
+	return err;
+}
+
+/* In the middle of a computation: let others go on. */
+static void refine_pause(struct prober *prober)
+{
+	struct refine *r = container_of(prober, struct refine, prober);
+
+	if (!r->closing)
+		coro_yield(r->coro);
+}
+
+/* Was it all found by timing, as far as it was found? */
+static bool refine_can(const struct fs *fs)
+{
+	const struct profile *p = fs->profile;
+
+	return p->mech.period_ps &&
+	       p->part[PROFILE_PERIOD].method == PROFILE_TIMING &&
+	       (p->part[PROFILE_BOUNDARIES].method == PROFILE_TIMING ||
+		p->part[PROFILE_BOUNDARIES].method == PROFILE_NONE) &&
+	       p->sectors == fs->disk->limits.sectors;
+}
+
+/* Or is nothing known at all, and may be found out? */
+static bool refine_may_begin(const struct fs *fs)
+{
+	const struct profile *p = fs->profile;
+
+	return fs->options.measure && !p->mech.period_ps &&
+	       !geom_known(p->geom) && !fs->options.doubt;
+}
+
+/* ---- measuring: the coroutine ---- */
+
+/* The host is too busy to measure by, or all reads are in vain: later. */
+static bool is_patient(struct refine *r)
+{
+	if (r->pauses >= PAUSES)
+		return false;
+	r->wake_ns = env_now_ns(r->fs->env) + (PAUSE_NS << r->pauses++);
+	coro_yield(r->coro);
+	r->stall_reads = 0;
+	return !r->closing;
+}
+
+/* Has it broken off only because there was a rest, or for one? */
+static bool goes_on(struct refine *r, int err)
+{
+	if (r->closing || !(err == -EINTR ? r->rested :
+			    err == -EOPNOTSUPP && is_patient(r)))
+		return false;
+	map_forget_clock(r->map);
+	return true;
+}
+
+static int refine_step(struct refine *r, uint64_t end)
+{
+	int err;
+
+	do {
+		err = map_extract(r->map, r->done_sectors, end);
+	} while (goes_on(r, err));
+	if (!err)
+		r->pauses = 0;
+	/* What can't be read stays unknown. */
+	return err == -EIO ? 0 : err;
+}
+
+/* The map forgets what has changed; nobody is inside it. */
+static int grown_forget(struct refine *r)
+{
+	int err = 0;
+	unsigned i;
+
+	for (i = 0; i < r->grown_n && !err; i++)
+		err = map_forget(r->map, r->grown[i].first,
+				 r->grown[i].first + r->grown[i].n);
+	if (r->grown_n) {
+		r->done &= ~(MEASURE_TRACKS | MEASURE_ANGLES);
+		r->done_sectors = 0;
+		r->dropped = true;
+	}
+	r->grown_n = 0;
+	return err;
+}
+
+static int forget_unknown(struct refine *r)
+{
+	uint64_t all = r->prober.limits->sectors, at, end;
+	bool known;
+	int err = 0;
+
+	for (at = 0; at < all && !err; at = end) {
+		end = map_known(r->map, at, &known);
+		if (!known)
+			err = map_forget(r->map, at, end);
+	}
+	return err;
+}
+
+static int refine_steps(struct refine *r, struct coro *coro)
+{
+	uint64_t all = r->prober.limits->sectors, end;
+	uint64_t step = all / STEPS > STEP_MIN_SECTORS ? all / STEPS :
+							 STEP_MIN_SECTORS;
+	int err = r->closing ? -EINTR : 0;
+
+	while (!err && r->done_sectors < all) {
+		err = grown_forget(r);
+		end = all - r->done_sectors > step ? r->done_sectors + step :
+						     all;
+		if (!err)
+			err = refine_step(r, end);
+		if (err)
+			break;
+		r->done_sectors = end;
+		r->step_over = true;
+		coro_yield(coro);
+	}
+	return err;
+}
+
+static int refine_tracks(struct refine *r, struct coro *coro)
+{
+	uint64_t all = r->prober.limits->sectors, left, before = all;
+	unsigned i;
+	int err = refine_steps(r, coro);
+
+	for (i = 0; !err && i < AGAIN_TIMES; i++, before = left) {
+		left = all - known_sectors(r);
+		if (left <= all / AGAIN_SHARE ||
+		    left > before - before / AGAIN_GAIN)
+			break;
+		r->wake_ns = env_now_ns(r->fs->env) + (AGAIN_NS << i);
+		coro_yield(coro);
+		err = r->closing ? -EINTR : forget_unknown(r);
+		r->done_sectors = 0;
+		map_forget_clock(r->map);
+		if (!err)
+			err = refine_steps(r, coro);
+	}
+	if (!err) {
+		do {
+			err = map_verify(r->map, 0, all, CHECKS);
+		} while (goes_on(r, err));
+	}
+	return err;
+}
+
+/* The angles as a whole; what can't be done is left for another mount. */
+static int refine_trim(struct refine *r, struct coro *coro)
+{
+	const struct trim_options options = {
+		.period_ps = r->fs->profile->mech.period_ps,
+	};
+	const struct geom *geom = r->fs->profile->geom;
+	unsigned i;
+	int err = -EINTR;
+
+	if (geom_tracks(geom) > TRIM_TRACKS || !geom_known(geom))
+		return 0;
+	r->rest_ns = TRIM_REST_NS;
+	for (i = 0; i < TRIM_TRIES && !r->closing && err == -EINTR; i++)
+		err = trim_angles(&r->prober, geom, &options, &r->trimmed,
+				  &r->trim);
+	r->rest_ns = REST_NS;
+	if (err)
+		return r->closing || err == -ENOMEM || err == -ENODEV ? err : 0;
+	r->done |= MEASURE_ANGLES;
+	r->step_over = true;
+	coro_yield(coro);
+	return 0;
+}
+
+static bool knows_heads(const struct fs *fs)
+{
+	return fs->profile->part[PROFILE_SURFACES].confidence_ppm > 0;
+}
+
+/* On which surfaces the tracks lie: their geometry stays as it is meanwhile. */
+static int refine_heads(struct refine *r, struct coro *coro)
+{
+	const struct profile *p = r->fs->profile;
+	int err = r->closing ? -EINTR : 0;
+
+	if (!err && !knows_heads(r->fs) && geom_known(p->geom) &&
+	    geom_tracks(p->geom) <= TRIM_TRACKS) {
+		r->moving = true;
+		err = heads_measure(&r->prober, p->mech.period_ps, 0, p->geom,
+				    &r->heads, &r->placed);
+		r->moving = false;
+	}
+	if (err)
+		return err;
+	r->done |= MEASURE_HEADS;
+	if (!r->placed)
+		return 0;
+	/* Its cylinders are others from then on. */
+	r->done &= ~MEASURE_MECH;
+	r->step_over = true;
+	coro_yield(coro);
+	return 0;
+}
+
+/* Seeks and the like, on the tracks that are known: their geometry stays as it
+ * is meanwhile. */
+static int refine_mech(struct refine *r)
+{
+	const struct mech_options options = { 0 };
+	const struct profile *p = r->fs->profile;
+	unsigned i;
+	int err = r->closing ? -EINTR : 0;
+
+	r->moving = true;
+	for (i = 0; i < MECH_TRIES && !r->closing; i++) {
+		r->mech = (struct mech){ 0 };
+		err = mech_measure(&r->prober, p->geom, p->mech.period_ps,
+				   &options, &r->mech);
+		if (err != -EINTR)
+			break;
+	}
+	r->moving = false;
+	if (err)
+		return err;
+	r->have_mech = r->mech.seek_ppm > 0;
+	r->done |= MEASURE_MECH;
+	return 0;
+}
+
+/* The period of what rotates; -EOPNOTSUPP: nothing does. */
+static int refine_period(struct refine *r)
+{
+	struct period period = { .verdict = PERIOD_NOISY };
+	int err;
+
+	r->moving = true;
+	do {
+		err = period_measure(&r->prober, PERIOD_NS, &period);
+	} while (!err && period.verdict == PERIOD_NOISY && is_patient(r));
+	r->moving = false;
+	if (err || r->closing)
+		return err ? err : -EINTR;
+	if (period.verdict != PERIOD_GOOD)
+		return -EOPNOTSUPP;
+	r->pauses = 0;
+	r->period_ps = period.period_ps;
+	return 0;
+}
+
+/* Begins with the period and nothing else. */
+static int refine_begin(struct refine *r, struct coro *coro)
+{
+	const struct map_options options = { .period_ps = r->period_ps };
+	int err;
+
+	map_close(r->map);
+	r->map = NULL;
+	err = map_open(&r->prober, &options, &r->map);
+	if (err)
+		return err;
+	r->done = r->done_kept = 0;
+	r->adopted_sectors = r->looked_sectors = r->stall_sectors = 0;
+	r->have_period = r->step_over = true;
+	coro_yield(coro);
+	return 0;
+}
+
+static int refine_is_fit(struct refine *r, enum fit_verdict *verdict)
+{
+	struct fit fit;
+	int err = fit_check(&r->prober, r->fs->profile,
+			    env_random(r->fs->env), &fit);
+
+	*verdict = err ? FIT_UNKNOWN : fit.verdict;
+	return err == -EINTR && !r->closing ? 0 : err;
+}
+
+/* A profile that did not fit at the mount may fit later: the host was busy, an
+ * emulator at full speed.  Or this is another drive. */
+static int refine_believe(struct refine *r, struct coro *coro)
+{
+	uint64_t wait_ns = DOUBT_NS;
+	enum fit_verdict verdict;
+	unsigned i, other = 0;
+	int err;
+
+	for (i = 0; i < DOUBT_TRIES; i++, wait_ns *= 2) {
+		r->wake_ns = env_now_ns(r->fs->env) + wait_ns;
+		coro_yield(coro);
+		if (r->closing)
+			return -EINTR;
+		err = refine_is_fit(r, &verdict);
+		other += verdict > FIT_FLAT;
+		/* Where times can be told, once more. */
+		if (!err && other >= DOUBT_OTHER && r->fs->options.measure &&
+		    verdict > FIT_FLAT && !(err = refine_period(r)))
+			err = refine_is_fit(r, &verdict);
+		if (err == -EOPNOTSUPP)
+			continue;
+		if (err)
+			return err;
+		if (verdict > FIT_FLAT && other >= DOUBT_OTHER &&
+		    r->fs->options.measure)
+			return refine_begin(r, coro);
+		if (verdict != FIT_GOOD)
+			continue;
+		r->believes = r->step_over = true;
+		coro_yield(coro);
+		return 0;
+	}
+	return -EOPNOTSUPP;
+}
+
+static void refine_body(struct coro *coro, void *arg)
+{
+	struct refine *r = arg;
+	int err = 0;
+
+	if (r->fs->options.doubt)
+		err = refine_believe(r, coro);
+	else if (!r->map && !(err = refine_period(r)))
+		err = refine_begin(r, coro);
+	if (err || !refine_can(r->fs)) {
+		r->error = err == -EINTR ? 0 : err;
+		return;
+	}
+	if (!(r->done & MEASURE_TRACKS)) {
+		err = refine_tracks(r, coro);
+		r->done |= err ? 0 : MEASURE_TRACKS;
+		r->step_over = true;
+		if (!err)
+			coro_yield(coro);
+	}
+	if (!err && !(r->done & MEASURE_ANGLES))
+		err = refine_trim(r, coro);
+	if (!err && !(r->done & MEASURE_HEADS))
+		err = refine_heads(r, coro);
+	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
+		err = refine_mech(r);
+	if (err != -EINTR)
+		r->error = err == -EIO ? 0 : err;
+	r->step_over = true;
+}
+
+/* ---- the loop's side ---- */
+
+/* What was believed of another drive, if anything was, is gone. */
+static int refine_adopt_period(struct refine *r)
+{
+	struct profile *next;
+	struct geom *geom;
+	int err = map_geom(r->map, &geom);
+
+	if (err)
+		return err;
+	next = profile_from_geom(geom, PROFILE_NONE);
+	if (!next) {
+		geom_free(geom);
+		return -ENOMEM;
+	}
+	measure_keep_period(next, &r->prober, r->period_ps);
+	err = fs_adopt_profile(r->fs, next);
+	if (err) {
+		profile_free(next);
+		return err;
+	}
+	if (r->fs->options.doubt)
+		msg_warn("%s: another drive than that of its profile, or one "
+			 "that was formatted anew: measured from the beginning",
+			 r->fs->disk->name);
+	r->fs->options.doubt = false;
+	msg_info("%s: %.2f rpm", r->fs->disk->name,
+		 60e12 / (double)r->period_ps);
+	return 0;
+}
+
+/* The file system goes by a profile from now on, which is its own, or is freed.
+ */
+static int adopt(struct refine *r, struct profile *next)
+{
+	int err;
+
+	measure_keep_state(next, r->map, r->done);
+	err = fs_adopt_profile(r->fs, next);
+	if (err)
+		profile_free(next);
+	else
+		r->done_kept = r->done;
+	return err;
+}
+
+static int refine_adopt_angles(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	geom_free(next->geom);
+	next->geom = r->trimmed;
+	r->trimmed = NULL;
+	if (r->trim.period_ppm < TRIM_PERIOD_PPM)
+		next->mech.period_ps =
+			(uint64_t)(r->trim.period_ns * 1e3 + 0.5);
+	err = adopt(r, next);
+	if (err)
+		return err;
+	msg_info("%s: angles are known to %.2f %% of a revolution; they were "
+		 "off by %.2f %%", r->fs->disk->name, 100 * r->trim.sigma,
+		 100 * r->trim.moved);
+	return 0;
+}
+
+static int refine_adopt_heads(struct refine *r)
+{
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	measure_keep_heads(next, r->placed, r->heads.confidence_ppm);
+	r->placed = NULL;
+	err = adopt(r, next);
+	if (err)
+		return err;
+	msg_info("%s: %u surface%s", r->fs->disk->name, r->heads.surfaces,
+		 r->heads.surfaces > 1 ? "s" : "");
+	return 0;
+}
+
+static int refine_adopt(struct refine *r)
+{
+	uint64_t now_ns = env_now_ns(r->fs->env);
+	struct profile *next;
+	int err = profile_copy(r->fs->profile, &next);
+
+	if (err)
+		return err;
+	/* The map's angles are worse than those they were made of. */
+	if (!(r->done & MEASURE_ANGLES))
+		err = measure_keep(next, r->map);
+	/* What is written back need not be newer than when it is. */
+	if (!err && (now_ns >= r->state_ns || r->closing ||
+		     r->done != r->done_kept || r->dropped)) {
+		measure_keep_state(next, r->map, r->done);
+		r->state_ns = now_ns + STATE_NS;
+		r->looked_sectors = looked_sectors(r);
+	}
+	if (!err && r->have_mech)
+		err = measure_keep_mech(next, &r->mech);
+	if (!err)
+		err = fs_adopt_profile(r->fs, next);
+	if (err) {
+		profile_free(next);
+		return err;
+	}
+	r->have_mech = r->dropped = false;
+	r->done_kept = r->done;
+	r->adopted_sectors = known_sectors(r);
+	r->adopted++;
+	return 0;
+}
+
+/* Is there that much more, or something that nobody knew? */
+static bool is_better(const struct refine *r)
+{
+	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
+	bool end = r->over || r->done != r->done_kept;
+
+	/* Looked at once more some of it may have been wrong. */
+	return r->dropped ||
+	       known >= r->adopted_sectors + all / ADOPT_SHARE ||
+	       (end && !r->error && (known >= r->adopted_sectors ||
+				     r->done & MEASURE_TRACKS));
+}
+
+/* A step is over: has it brought enough to be used? */
+static void refine_weigh(struct refine *r)
+{
+	int err = 0;
+
+	r->step_over = false;
+	if (r->have_period) {
+		r->have_period = false;
+		err = refine_adopt_period(r);
+	} else if (r->trimmed && r->trim.sigma < TRIM_SIGMA) {
+		err = refine_adopt_angles(r);
+	} else if (r->placed) {
+		err = refine_adopt_heads(r);
+	} else if (r->believes) {
+		r->believes = false;
+		err = fs_believe(r->fs);
+		if (!err)
+			msg_info("%s: the profile of the drive fits now",
+				 r->fs->disk->name);
+	} else if (is_better(r)) {
+		err = refine_adopt(r);
+	}
+	if (err && err != -EBUSY)
+		msg_warn("%s: the new map of tracks is not used: %s",
+			 r->fs->disk->name, strerror(-err));
+}
+
+static void refine_end(struct refine *r)
+{
+	r->over = true;
+	if (r->closing || r->fs->options.doubt || !refine_can(r->fs))
+		return;
+	refine_weigh(r);
+	if (r->error)
+		msg_warn("%s: measuring ends: %s", r->fs->disk->name,
+			 strerror(-r->error));
+	else
+		msg_info("%s: the map of tracks is finished: %llu of %llu "
+			 "sectors", r->fs->disk->name,
+			 (unsigned long long)known_sectors(r),
+			 (unsigned long long)r->prober.limits->sectors);
+}
+
+/* ---- what has changed ---- */
+
+static void grown_note(struct refine *r)
+{
+	struct range *range = &r->grown[r->grown_n];
+
+	if (!r->fs->own_head || r->grown_times >= GROWN_MOST ||
+	    !head_take_grown(r->fs->own_head, &range->first, &range->n))
+		return;
+	r->grown_n++;
+	r->grown_times++;
+	msg_warn("%s: tracks at sectors %llu to %llu are not where they were "
+		 "believed to be", r->fs->disk->name,
+		 (unsigned long long)range->first,
+		 (unsigned long long)(range->first + range->n - 1));
+}
+
+static bool grown_knows(void *arg, const struct geom_track *track)
+{
+	const struct refine *r = arg;
+	unsigned i;
+
+	for (i = 0; i < r->grown_n; i++)
+		if (track->first < r->grown[i].first + r->grown[i].n &&
+		    r->grown[i].first < track->first + track->sectors)
+			return false;
+	return true;
+}
+
+/* Without a map to measure by they stay unknown. */
+static int grown_cut(struct refine *r)
+{
+	struct profile *next;
+	struct geom *geom;
+	int err;
+
+	if (geom_tracks(r->fs->geom) > GROWN_TRACKS)
+		return -EFBIG;
+	err = profile_copy(r->fs->profile, &next);
+	if (err)
+		return err;
+	err = geom_less(next->geom, grown_knows, r, &geom);
+	if (!err) {
+		geom_free(next->geom);
+		next->geom = geom;
+		err = fs_adopt_profile(r->fs, next);
+	}
+	if (err)
+		profile_free(next);
+	return err;
+}
+
+/* Begins again with what has changed; the coroutine is over. */
+static int grown_again(struct refine *r)
+{
+	int err = grown_forget(r);
+
+	if (!err)
+		err = refine_adopt(r);
+	if (err)
+		return err;
+	coro_free(r->coro);
+	r->coro = NULL;
+	err = coro_new(refine_body, r, &r->coro);
+	r->over = err != 0;
+	return err;
+}
+
+static void grown_take(struct refine *r)
+{
+	bool again = refine_can(r->fs) &&
+		     known_sectors(r) >= geom_known_sectors(r->fs->geom);
+	int err = again ? grown_again(r) : grown_cut(r);
+
+	r->grown_n = 0;
+	if (err)
+		msg_warn("%s: they are used on: %s", r->fs->disk->name,
+			 strerror(-err));
+}
+
+uint64_t refine_run(struct refine *r)
+{
+	uint64_t now_ns = env_now_ns(r->fs->env), at_ns;
+
+	if (r->fs->gone)
+		return UINT64_MAX;
+	grown_note(r);
+	if (r->over && !r->grown_n)
+		return UINT64_MAX;
+	foreground_look(r, now_ns);
+	/* Whoever works now will be over by a completion or an answer. */
+	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
+		return UINT64_MAX;
+	if (r->over)
+		grown_take(r);
+	if (r->over)
+		return UINT64_MAX;
+	at_ns = quiet_at_ns(r);
+	if (r->wake_ns > at_ns)
+		at_ns = r->wake_ns;
+	if (now_ns < at_ns)
+		return at_ns;
+	if (r->step_over)
+		refine_weigh(r);
+	if (!coro_resume(r->coro))
+		refine_end(r);
+	/* What was begun has to reach the disk. */
+	return r->over ? UINT64_MAX : now_ns;
+}
+
+/* ---- opening and closing ---- */
+
+static bool is_done(const struct refine *r)
+{
+	const struct profile *p = r->fs->profile;
+
+	if (r->fs->options.doubt)
+		return !p->mech.period_ps || !geom_known(p->geom);
+	if (!refine_can(r->fs))
+		return !refine_may_begin(r->fs);
+	/* Who knew all of it from elsewhere has looked for surfaces, too. */
+	return (r->done & MEASURE_TRACKS ?
+			r->done & MEASURE_HEADS || knows_heads(r->fs) :
+			geom_known_sectors(p->geom) == p->sectors) &&
+	       (r->done & MEASURE_MECH || p->mech.seek_n);
+}
+
+/* Goes on from what the profile holds; what can't be read is measured anew. */
+static int refine_recall(struct refine *r)
+{
+	const struct profile *p = r->fs->profile;
+	int err = measure_recall(p, r->map, &r->done);
+
+	if (err == -EINVAL)
+		msg_warn("%s: the state of measuring is not usable; it begins "
+			 "anew", r->fs->disk->name);
+	r->done_kept = r->done;
+	if (!err)
+		r->looked_sectors = looked_sectors(r);
+	return err == -ENOMEM ? err : 0;
+}
+
+static void refine_free(struct refine *r)
+{
+	coro_free(r->coro);
+	geom_free(r->trimmed);
+	geom_free(r->placed);
+	map_close(r->map);
+	free(r->buffer);
+	free(r);
+}
+
+static int refine_new(struct fs *fs, struct refine *r)
+{
+	const struct map_options options = {
+		.period_ps = fs->profile->mech.period_ps,
+	};
+	int err;
+
+	r->fs = fs;
+	r->prober.env = fs->env;
+	r->prober.limits = &fs->disk->limits;
+	r->prober.access = refine_access;
+	r->prober.pause = refine_pause;
+	r->rest_ns = REST_NS;
+	r->period_ps = options.period_ps;
+	r->requests = foreground_requests(r);
+	r->last_ns = env_now_ns(fs->env);
+	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
+	r->buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
+	if (!r->buffer)
+		return -ENOMEM;
+	err = refine_may_begin(fs) ? 0 :
+				     map_open(&r->prober, &options, &r->map);
+	if (!err && refine_can(fs))
+		err = refine_recall(r);
+	if (err)
+		return err;
+	/* Then it only looks whether something changes. */
+	r->over = is_done(r);
+	return r->over ? 0 : coro_new(refine_body, r, &r->coro);
+}
+
+/* What was found since goes with the file system's closing. */
+static void refine_leave(struct refine *r)
+{
+	if ((looked_sectors(r) <= r->looked_sectors &&
+	     r->done == r->done_kept) ||
+	    (known_sectors(r) < r->adopted_sectors &&
+	     !(r->done & MEASURE_TRACKS)))
+		return;
+	while (!r->fs->gone && !queue_idle(r->fs->queue))
+		fs_run(r->fs, -1);
+	if (!r->fs->gone)
+		refine_adopt(r);
+}
+
+void refine_close(struct refine *r)
+{
+	if (!r)
+		return;
+	r->closing = true;
+	while (r->reading && !r->fs->gone)
+		fs_run(r->fs, -1);
+	while (!r->over && coro_resume(r->coro))
+		;
+	refine_leave(r);
+	refine_free(r);
+}
+
+int refine_open(struct fs *fs, struct refine **out)
+{
+	struct refine *r;
+	int err;
+
+	*out = NULL;
+	if (fs->options.read_only ||
+	    (!refine_can(fs) && !refine_may_begin(fs) && !fs->own_head &&
+	     !fs->options.doubt))
+		return 0;
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	err = refine_new(fs, r);
+	if (err) {
+		refine_free(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void refine_get_status(const struct refine *r, struct refine_status *status)
+{
+	*status = (struct refine_status){
+		.running = !r->over,
+		.complete = r->over && !r->error,
+		.error = r->error,
+		.reads = r->prober.accesses,
+		.done_sectors = r->done_sectors,
+		.all_sectors = r->prober.limits->sectors,
+		.known_sectors = known_sectors(r),
+		.adopted = r->adopted,
+	};
+}
+
+char *refine_model_json(const struct refine *r)
+{
+	struct refine_status s;
+	char *text = fs_model_json(r->fs), *out;
+	json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+
+	refine_get_status(r, &s);
+	json_object_set_new(json, "refine", json_pack(
+		"{s:s, s:I, s:I, s:I, s:I, s:I}",
+		"state", s.running ? "running" :
+			 s.complete ? "complete" : "given up",
+		"reads", (json_int_t)s.reads,
+		"done_sectors", (json_int_t)s.done_sectors,
+		"all_sectors", (json_int_t)s.all_sectors,
+		"known_sectors", (json_int_t)s.known_sectors,
+		"adopted", (json_int_t)s.adopted));
+	out = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	json_decref(json);
+	free(text);
+	return out;
+}

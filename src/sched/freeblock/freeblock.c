@@ -1,0 +1,722 @@
+/*
+ * freeblock.c - tasks, and what they are given.
+ *
+ * What a task wants is in one of three sets:
+ *
+ *	wanted --(a read begins)--> flying --(it ends)--> got()
+ *	   ^--- it could not begin ---'  `--(error)--> suspect --> got(-EIO)
+ *
+ * A read that fails may have failed for one sector: what was wanted of it is
+ * read again unit by unit, like a foreground read, one at a time.
+ *
+ * When and where reads go is in gap_fill.c.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/freeblock/gap_fill.h"
+
+#define QUIET_NS UINT64_C(100000000)
+#define BUFFER_ALIGN 4096u
+/* Pseudo-tracks where no geometry is known. */
+#define PSEUDO_SECTORS 2048u
+
+static void freeblock_fini(void *arg);
+
+static const struct queue_filler freeblock_filler = {
+	.gap = fill_gap,
+	.idle = fill_idle,
+	.wants = fill_wants,
+	.passed = fill_passed,
+	.close = freeblock_fini,
+};
+
+/* ---- the queue's part ---- */
+
+static struct freeblock *freeblock_of(struct queue *queue)
+{
+	return queue->filler == &freeblock_filler ? queue->filler_arg : NULL;
+}
+
+static int freeblock_make(struct queue *queue, struct freeblock **out)
+{
+	struct freeblock *fb = calloc(1, sizeof(*fb));
+	int err;
+
+	if (!fb)
+		return -ENOMEM;
+	fb->queue = queue;
+	fb->quiet_ns = QUIET_NS;
+	list_init(&fb->tasks);
+	list_init(&fb->closed);
+	list_init(&fb->reads);
+	if (queue->head && head_is_known(queue->head)) {
+		fb->geom = head_geom(queue->head);
+	} else {
+		err = geom_regular(queue->disk->limits.sectors, PSEUDO_SECTORS,
+				   &fb->own_geom);
+		if (err) {
+			free(fb);
+			return err;
+		}
+		fb->geom = fb->own_geom;
+	}
+	queue_set_filler(queue, &freeblock_filler, fb);
+	*out = fb;
+	return 0;
+}
+
+static void read_free(struct read *read)
+{
+	list_del(&read->link);
+	free(read->iov.iov_base);
+	free(read);
+}
+
+static void freeblock_fini(void *arg)
+{
+	struct freeblock *fb = arg;
+	struct read *read;
+
+	struct list *pos, *next;
+
+	assert(list_empty(&fb->tasks));
+	list_for_each_safe(pos, next, &fb->closed)
+		free(list_entry(pos, struct freeblock_task, link));
+	while ((read = list_first(&fb->reads, struct read, link)))
+		read_free(read);
+	geom_free(fb->own_geom);
+	free(fb);
+}
+
+/* ---- tasks ---- */
+
+bool task_writes(const struct freeblock_task *task)
+{
+	return !list_empty(&task->writes) || !list_empty(&task->fixed.requests);
+}
+
+struct queue_request *task_first_write(struct freeblock_task *task)
+{
+	struct list *from = list_empty(&task->writes) ? &task->fixed.requests :
+							&task->writes;
+
+	return list_first(from, struct queue_request, link);
+}
+
+/* It begins, or will not. */
+void task_leave_write(struct freeblock_task *task, struct queue_request *req)
+{
+	req->gap_waits = false;
+	if (req->place)
+		list_del(&req->link);
+	else
+		gapwrite_remove(&task->fixed, req);
+}
+
+int freeblock_open(struct queue *queue, const struct freeblock_options *options,
+		   const struct freeblock_ops *ops, void *arg,
+		   struct freeblock_task **out)
+{
+	struct freeblock *fb = freeblock_of(queue);
+	uint32_t unit = options->unit_sectors;
+	uint32_t sector = queue->disk->limits.logical_bytes / SECTOR_BYTES;
+	struct freeblock_task *task;
+	int err;
+
+	if (!unit || unit % sector)
+		return -EINVAL;
+	if (!fb) {
+		err = freeblock_make(queue, &fb);
+		if (err)
+			return err;
+	}
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return -ENOMEM;
+	parts_init(&task->parts, unit, options->parts_bytes);
+	err = wanted_open(fb->geom, task->parts.most ? sector : unit,
+			  &task->wanted);
+	if (err) {
+		free(task);
+		return err;
+	}
+	task->fb = fb;
+	task->options = *options;
+	if (!task->options.share)
+		task->options.share = 1;
+	task->ops = ops;
+	task->arg = arg;
+	rangeset_init(&task->flying);
+	rangeset_init(&task->suspect);
+	list_init(&task->writes);
+	gapwrite_init(&task->fixed);
+	task_get(task);
+	list_add(&fb->tasks, &task->link);
+	*out = task;
+	return 0;
+}
+
+void freeblock_close(struct freeblock_task *task)
+{
+	struct queue_request *req;
+
+	if (!task)
+		return;
+	while ((req = task_first_write(task))) {
+		task_leave_write(task, req);
+		req->disk.result = -ECANCELED;
+		task->ops->written(task->arg, req);
+	}
+	task->closed = true;
+	list_del(&task->link);
+	list_add(&task->fb->closed, &task->link);
+	wanted_close(task->wanted);
+	parts_fini(&task->parts);
+	rangeset_fini(&task->flying);
+	rangeset_fini(&task->suspect);
+	task_put(task);
+}
+
+void task_get(struct freeblock_task *task)
+{
+	task->holds++;
+}
+
+void task_put(struct freeblock_task *task)
+{
+	if (--task->holds)
+		return;
+	list_del(&task->link);
+	free(task);
+}
+
+uint64_t freeblock_wanted(const struct freeblock_task *task)
+{
+	return wanted_sectors(task->wanted) + task->flying.total +
+	       task->suspect.total;
+}
+
+bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
+		     uint64_t n)
+{
+	struct range r;
+
+	return (wanted_next(task->wanted, sector, &r) &&
+		r.first < sector + n) ||
+	       rangeset_meets(&task->flying, sector, n) ||
+	       rangeset_meets(&task->suspect, sector, n);
+}
+
+/* There may be something to do now: the queue is to ask. */
+static void task_wake(struct freeblock_task *task)
+{
+	queue_ask_filler(task->fb->queue);
+	fill_promoted(task);
+}
+
+int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
+{
+	uint32_t unit = task->options.unit_sectors;
+	int err = sector % unit || n % unit ? -EINVAL : 0;
+
+	if (!err) {
+		parts_drop(&task->parts, sector, sector + n);
+		err = wanted_add(task->wanted, sector, n);
+	}
+	task_wake(task);
+	return err;
+}
+
+void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
+{
+	parts_drop(&task->parts, sector, sector + n);
+	/* What memory is too short for stays wanted: an answer too many. */
+	(void)wanted_remove(task->wanted, sector, n);
+	(void)rangeset_remove(&task->flying, sector, n);
+	(void)rangeset_remove(&task->suspect, sector, n);
+}
+
+void freeblock_promote(struct freeblock_task *task, unsigned depth)
+{
+	task->promoted = depth;
+	task_wake(task);
+}
+
+void freeblock_pause(struct freeblock_task *task, bool paused)
+{
+	task->paused = paused;
+	task_wake(task);
+}
+
+/* ---- what is read ---- */
+
+struct read *read_new(struct freeblock *fb, enum read_kind kind,
+		      struct freeblock_task *task, uint64_t sector,
+		      uint32_t sectors)
+{
+	size_t bytes = (size_t)sectors * SECTOR_BYTES;
+	struct read *read = calloc(1, sizeof(*read));
+
+	if (!read)
+		return NULL;
+	read->iov.iov_len = bytes;
+	read->iov.iov_base = aligned_alloc(
+		BUFFER_ALIGN,
+		(bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
+	if (!read->iov.iov_base) {
+		free(read);
+		return NULL;
+	}
+	read->fb = fb;
+	read->kind = kind;
+	read->task = task;
+	if (task)
+		task_get(task);
+	read->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &read->iov,
+			.iov_n = 1,
+			.done = freeblock_read_done,
+			.owner = read,
+		},
+		.class = kind == READ_PROMOTED ? QUEUE_READ : QUEUE_IDLE,
+	};
+	list_add(&fb->reads, &read->link);
+	return read;
+}
+
+/* May a unit be read in parts here? */
+static bool is_seam(const struct freeblock_task *task, uint64_t sector)
+{
+	struct geom_track track;
+
+	if (wanted_unit(task->wanted) == task->options.unit_sectors)
+		return false;
+	geom_track_of(task->fb->geom, sector, &track);
+	return wanted_is_seam(task->fb->geom, &track, sector);
+}
+
+bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
+	       struct range *out)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t last;
+
+	while (wanted_next(task->wanted, from, out) && out->first < end) {
+		last = from = out->first + out->n;
+		if (last > end)
+			last = is_seam(task, end) ? end : end - end % unit;
+		if (out->first % unit && !is_seam(task, out->first))
+			out->first += unit - out->first % unit;
+		if (last > out->first) {
+			out->n = last - out->first;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* What is wanted of a range is on its way. */
+static void task_take(struct freeblock_task *task, uint64_t first,
+		      uint64_t end)
+{
+	struct range r;
+
+	while (task_next(task, first, end, &r)) {
+		first = r.first + r.n;
+		if (rangeset_add(&task->flying, r.first, r.n))
+			return;
+		if (wanted_remove(task->wanted, r.first, r.n))
+			(void)rangeset_remove(&task->flying, r.first, r.n);
+	}
+}
+
+void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors)
+{
+	struct list *pos;
+
+	list_for_each(pos, &fb->tasks)
+		task_take(list_entry(pos, struct freeblock_task, link), sector,
+			  sector + sectors);
+}
+
+static void count_sectors(struct freeblock_stats *stats, enum read_kind kind,
+			  uint64_t n)
+{
+	stats->sectors += n;
+	switch (kind) {
+	case READ_GAP:
+		stats->gap_sectors += n;
+		break;
+	case READ_IDLE:
+		stats->idle_sectors += n;
+		break;
+	case READ_PROMOTED:
+		stats->promoted_sectors += n;
+		break;
+	case READ_PASSED:
+		stats->passed_sectors += n;
+		break;
+	}
+}
+
+static void task_count(struct freeblock_task *task, enum read_kind kind,
+		       uint64_t n)
+{
+	count_sectors(&task->stats, kind, n);
+	count_sectors(&task->fb->stats, kind, n);
+}
+
+/* The next range of a set in [first, end), cut to it. */
+static bool next_in(const struct rangeset *set, uint64_t first, uint64_t end,
+		    struct range *out)
+{
+	if (!rangeset_next(set, first, out) || out->first >= end)
+		return false;
+	if (out->first < first) {
+		out->n -= first - out->first;
+		out->first = first;
+	}
+	if (out->n > end - out->first)
+		out->n = end - out->first;
+	return true;
+}
+
+static void task_got(struct freeblock_task *task, enum read_kind kind,
+		     uint64_t first, uint32_t n, const void *bytes)
+{
+	task_count(task, kind, n);
+	task->ops->got(task->arg, first, n, bytes, bytes ? 0 : -EIO);
+}
+
+/* A part of a unit: held until the rest comes, or wanted again. */
+static void task_hold(struct freeblock_task *task, enum read_kind kind,
+		      uint64_t first, uint32_t n, const char *bytes)
+{
+	uint32_t unit = task->options.unit_sectors;
+	struct part *whole;
+
+	if (parts_add(&task->parts, first, n, bytes, &whole))
+		(void)wanted_add(task->wanted, first, n);
+	if (!whole)
+		return;
+	task_got(task, kind, first - first % unit, unit, part_bytes(whole));
+	part_free(whole);
+}
+
+/* Bytes that were on their way; whole units of them go on as they are. */
+static void task_arrive(struct freeblock_task *task, enum read_kind kind,
+			uint64_t first, uint64_t end, const char *bytes)
+{
+	uint32_t unit = task->options.unit_sectors, n;
+
+	while (first < end && !task->closed) {
+		n = (uint32_t)(end - first);
+		if (!(first % unit) && n >= unit) {
+			n -= n % unit;
+			task_got(task, kind, first, n, bytes);
+		} else {
+			if (n > unit - first % unit)
+				n = unit - (uint32_t)(first % unit);
+			task_hold(task, kind, first, n, bytes);
+		}
+		first += n;
+		bytes += (size_t)n * SECTOR_BYTES;
+	}
+}
+
+/* These could not be read: unit by unit now.  Other parts of them, too. */
+static void task_suspect(struct freeblock_task *task, enum read_kind kind,
+			 struct range *r)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t end = r->first + r->n + unit - 1;
+
+	r->first -= r->first % unit;
+	r->n = end - end % unit - r->first;
+	freeblock_unwant(task, r->first, r->n);
+	if (rangeset_add(&task->suspect, r->first, r->n))
+		task_got(task, kind, r->first, (uint32_t)r->n, NULL);
+}
+
+/* What of a read was on its way to a task has arrived. */
+static void task_deliver(struct freeblock_task *task, const struct read *read)
+{
+	const struct disk_request *disk = &read->req.disk;
+	uint64_t first = disk->sector, end = first + disk->sectors;
+	const char *bytes = read->iov.iov_base;
+	struct range r;
+
+	task_get(task);
+	while (!task->closed && next_in(&task->flying, first, end, &r)) {
+		first = r.first + r.n;
+		if (rangeset_remove(&task->flying, r.first, r.n))
+			continue;
+		if (disk->result == -EBUSY) {
+			(void)wanted_add(task->wanted, r.first, r.n);
+			continue;
+		}
+		if (disk->result)
+			task_suspect(task, read->kind, &r);
+		else
+			task_arrive(task, read->kind, r.first, first,
+				    bytes + (r.first - disk->sector) *
+						    SECTOR_BYTES);
+	}
+	task_put(task);
+}
+
+/* One unit that had been in a read that failed has been read by itself. */
+static void suspect_deliver(struct freeblock_task *task,
+			    const struct read *read)
+{
+	const struct disk_request *disk = &read->req.disk;
+	uint32_t unit = task->options.unit_sectors;
+
+	task->suspecting = false;
+	if (task->closed || disk->result == -EBUSY ||
+	    !rangeset_has(&task->suspect, disk->sector, unit) ||
+	    rangeset_remove(&task->suspect, disk->sector, unit))
+		return;
+	task_got(task, read->kind, disk->sector, unit,
+		 disk->result ? NULL : read->iov.iov_base);
+}
+
+void freeblock_read_done(struct disk_request *disk)
+{
+	struct read *read = disk->owner;
+	struct freeblock *fb = read->fb;
+	struct freeblock_task *task = read->task;
+	struct list *pos, *next;
+
+	if (read->kind == READ_IDLE)
+		fb->idle_end_ns = disk->complete_ns;
+	if (read->kind == READ_GAP)
+		fill_read_over(fb, disk);
+	if (read->suspect)
+		suspect_deliver(task, read);
+	list_for_each_safe(pos, next, &fb->tasks)
+		task_deliver(list_entry(pos, struct freeblock_task, link),
+			     read);
+	if (task && !read->suspect)
+		task->reading--;
+	read_free(read);
+	if (task)
+		task_put(task);
+	list_for_each_safe(pos, next, &fb->tasks)
+		fill_promoted(list_entry(pos, struct freeblock_task, link));
+}
+
+static void task_pass(struct freeblock_task *task, uint64_t first,
+		      uint64_t end, const char *bytes)
+{
+	uint64_t from = first;
+	struct range r;
+
+	task_get(task);
+	while (!task->closed && task_next(task, first, end, &r)) {
+		if (wanted_remove(task->wanted, r.first, r.n))
+			break;
+		first = r.first + r.n;
+		task_arrive(task, READ_PASSED, r.first, first,
+			    bytes + (r.first - from) * SECTOR_BYTES);
+	}
+	task_put(task);
+}
+
+void freeblock_pass(struct freeblock *fb, uint64_t sector, uint32_t sectors,
+		    const void *bytes)
+{
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &fb->tasks)
+		task_pass(list_entry(pos, struct freeblock_task, link), sector,
+			  sector + sectors, bytes);
+}
+
+/* ---- what is written ---- */
+
+static void write_enter(struct freeblock_task *task, struct queue_request *req)
+{
+	if (req->place)
+		list_add(&task->writes, &req->link);
+	else
+		gapwrite_add(&task->fixed, task->fb->geom, req);
+}
+
+void freeblock_write(struct freeblock_task *task, struct queue_request *req)
+{
+	req->disk.done = freeblock_write_done;
+	req->disk.owner = task;
+	req->class = QUEUE_IDLE;
+	req->gap_waits = true;
+	req->gap_last = false;
+	write_enter(task, req);
+	task_wake(task);
+}
+
+bool freeblock_write_cancel(struct freeblock_task *task,
+			    struct queue_request *req)
+{
+	if (!req->gap_waits) {
+		req->gap_last = true;
+		return false;
+	}
+	task_leave_write(task, req);
+	return true;
+}
+
+void freeblock_write_done(struct disk_request *disk)
+{
+	struct queue_request *req =
+		container_of(disk, struct queue_request, disk);
+	struct freeblock_task *task = disk->owner;
+	enum read_kind kind = req->class == QUEUE_IDLE ? READ_GAP :
+							 READ_PROMOTED;
+
+	if (disk->result == -EBUSY && !task->closed && !req->gap_last) {
+		req->gap_waits = true;
+		write_enter(task, req);
+	} else {
+		if (!disk->result)
+			task_count(task, kind, disk->sectors);
+		task->ops->written(task->arg, req);
+	}
+	task_put(task);
+}
+
+/* ---- statistics and settings ---- */
+
+void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns)
+{
+	struct freeblock *fb = freeblock_of(queue);
+
+	if (fb)
+		fb->quiet_ns = quiet_ns;
+}
+
+/* Wants, by another geometry, what meets a range; in whole units. */
+static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
+{
+	uint32_t unit = task->options.unit_sectors;
+
+	first -= first % unit;
+	end += unit - 1;
+	return wanted_add(task->next, first, end - end % unit - first);
+}
+
+/* The same sectors, by the tracks of another geometry.  Where its tracks end
+ * nobody holds a part: units of which one is held or coming are wanted anew. */
+static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
+{
+	uint32_t unit = task->options.unit_sectors;
+	struct range r;
+	uint64_t at = 0;
+	int err = wanted_open(geom, wanted_unit(task->wanted), &task->next);
+
+	while (!err && wanted_next(task->wanted, at, &r)) {
+		at = r.first + r.n;
+		err = next_want(task, r.first, at);
+	}
+	for (at = 0; !err && rangeset_next(&task->flying, at, &r);) {
+		at = r.first + r.n;
+		if (r.first % unit)
+			err = next_want(task, r.first, r.first + 1);
+		if (!err && at % unit)
+			err = next_want(task, at - 1, at);
+	}
+	return err;
+}
+
+/* What comes of a unit that is wanted anew is not waited for. */
+static void parts_forget(struct freeblock_task *task)
+{
+	uint32_t unit = task->options.unit_sectors;
+	uint64_t at = 0;
+	struct range r;
+
+	parts_drop(&task->parts, 0, UINT64_MAX);
+	while (rangeset_next(&task->flying, at, &r)) {
+		at = r.first + r.n;
+		if (r.first % unit)
+			(void)rangeset_remove(&task->flying, r.first,
+					      unit - r.first % unit);
+		if (at % unit)
+			(void)rangeset_remove(&task->flying, at - at % unit,
+					      at % unit);
+	}
+}
+
+/* Each task gets what was made for it, or (an error) keeps what it had. */
+static void task_end_geom(struct freeblock_task *task, int err)
+{
+	if (!err) {
+		wanted_close(task->wanted);
+		task->wanted = task->next;
+		parts_forget(task);
+	} else if (task->next) {
+		wanted_close(task->next);
+	}
+	task->next = NULL;
+}
+
+int freeblock_set_geom(struct queue *queue, const struct geom *geom)
+{
+	struct freeblock *fb = freeblock_of(queue);
+	struct list *pos;
+	int err = 0;
+
+	if (!fb)
+		return 0;
+	list_for_each(pos, &fb->tasks)
+		if (!err)
+			err = task_set_geom(list_entry(pos,
+						       struct freeblock_task,
+						       link), geom);
+	list_for_each(pos, &fb->tasks) {
+		struct freeblock_task *task =
+			list_entry(pos, struct freeblock_task, link);
+
+		task_end_geom(task, err);
+		if (!err)
+			gapwrite_set_geom(&task->fixed, geom);
+	}
+	if (err)
+		return err;
+	fb->geom = geom;
+	fb->planned = false;
+	return 0;
+}
+
+static uint64_t delay_p99_ns(const struct freeblock *fb)
+{
+	uint64_t left = fb->followed / 100;
+	unsigned i = FILL_DELAYS;
+
+	while (i-- > 1) {
+		if (fb->delay_bins[i] > left)
+			return (uint64_t)(i + 1) * FILL_DELAY_NS;
+		left -= fb->delay_bins[i];
+	}
+	return 0;
+}
+
+void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,
+			 struct freeblock_stats *out)
+{
+	struct freeblock *fb = freeblock_of(queue);
+
+	*out = (struct freeblock_stats){ 0 };
+	if (task) {
+		*out = task->stats;
+	} else if (fb) {
+		*out = fb->stats;
+		out->p99_delay_ns = delay_p99_ns(fb);
+	}
+}

@@ -1,0 +1,86 @@
+/*
+ * freeblock_set.h - which sectors a freeblock task still wants, by track.
+ *
+ * In units of so many sectors, counted from sector 0; a unit belongs to the
+ * track it begins on, though its end may lie on the next.  A disk of which all
+ * is wanted costs 9 bytes for each 1,024 tracks, tracks that are wanted in part
+ * 6 bytes a run.  Made for one geometry, which must outlive it.
+ *
+ * For searches the tracks are the leaves of a tree, 64 to a node of level 0,
+ * 16 nodes to one of the next level; every node knows the most units wanted on
+ * one of its tracks.
+ */
+#ifndef TRAX_FREEBLOCK_FREEBLOCK_SET_H
+#define TRAX_FREEBLOCK_FREEBLOCK_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rangeset.h"
+#include "diskmodel/geom.h"
+
+#define WANTED_LEAF_TRACKS 64u
+#define WANTED_FANOUT 16u
+
+struct wanted;
+
+/* unit_sectors 1 to 65535.  -ENOMEM, -EINVAL. */
+int wanted_open(const struct geom *geom, uint32_t unit_sectors,
+		struct wanted **wanted);
+void wanted_close(struct wanted *wanted);
+
+/* Adds, removes; whole units.  A unit that the disk ends in is never wanted.
+ * -ENOMEM: done in part, what was done is counted.  -EINVAL: not units. */
+int wanted_add(struct wanted *wanted, uint64_t sector, uint64_t n);
+int wanted_remove(struct wanted *wanted, uint64_t sector, uint64_t n);
+
+uint64_t wanted_sectors(const struct wanted *wanted);
+uint32_t wanted_unit(const struct wanted *wanted);
+size_t wanted_bytes(const struct wanted *wanted); /* memory held */
+
+/* The first wanted run that begins or goes on at or after `from`, from there on
+ * and within one track; false: none. */
+bool wanted_next(const struct wanted *wanted, uint64_t from,
+		 struct range *out);
+
+/* The same, of the units that begin on a track. */
+bool wanted_next_on(const struct wanted *wanted,
+		    const struct geom_track *track, uint64_t from,
+		    struct range *out);
+
+/* How many units that begin on a track are wanted. */
+uint32_t wanted_on(const struct wanted *wanted,
+		   const struct geom_track *track);
+
+/*
+ * What a unit of a track is worth now, in WANTED_PRICE: more where a larger
+ * part of the neighbourhood (1,024 tracks) is still wanted than elsewhere, so
+ * that all of them come to their ends together.  Follows with some delay.
+ */
+#define WANTED_PRICE 256u
+uint32_t wanted_price(const struct wanted *wanted, uint64_t track);
+
+/* Is this where what is on a track begins or ends: at its ends, and around
+ * remapped sectors?  Units may be read in parts there. */
+bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
+		    uint64_t sector);
+
+/* ---- for searches ---- */
+
+struct wanted_node {
+	struct geom_bounds geom;
+	uint32_t most;		/* units on one track, or more */
+	uint32_t price;		/* of any of its tracks at most */
+};
+
+unsigned wanted_levels(const struct wanted *wanted);	/* at least 1 */
+uint64_t wanted_nodes(const struct wanted *wanted, unsigned level);
+
+/* false: nothing is wanted there. */
+bool wanted_node(const struct wanted *wanted, unsigned level, uint64_t index,
+		 struct wanted_node *out);
+
+/* Which tracks of a node of level 0 hold something wanted. */
+uint64_t wanted_tracks(const struct wanted *wanted, uint64_t leaf);
+
+#endif

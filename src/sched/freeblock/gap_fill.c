@@ -1,0 +1,640 @@
+/*
+ * gap_fill.c - when tasks are served, and with what.
+ *
+ * Gap: the first question for a request makes the plan (gap_search.h) that is
+ * worth most to one task; what the others want on its way they get too.  The
+ * pieces are handed over one by one, each only while the head is still expected
+ * to be there in time, so that a piece that came late costs the rest of the
+ * plan and not the request.
+ *
+ * Idle: tasks take turns by what they had, in steps of a track at most, in
+ * ascending order of address, which a drive that reads ahead streams.
+ */
+#include <errno.h>
+
+#include "sched/freeblock/gap_fill.h"
+
+/* Tracks and nodes a decision may look at: 100 us of work at most. */
+#define STEPS 300u
+/* Units; found by trying, see traxbench sched free. */
+#define RUN_NS 700000u
+#define ACROSS_NS 900000u
+#define WRITES_TRIED 4u
+#define WRITES_LOOKED_AT 200u
+/* What is missed by this may be rounding. */
+#define ROUND_NS 1000u
+#define QUIET_GAPS 10u
+/* Of all time, one part in so many may be lost by turns that are missed behind
+ * a free read, for either reason; the guards grow by a part of a turn with each
+ * that is, to another part at most. */
+#define CARE_COST 400u
+#define CARE_PART 64u
+#define CARE_MOST_PART 8u
+#define CARE_GAP_NS UINT64_C(50000000)
+/* A longer gap was not one in an activity. */
+#define GAP_MAX_NS UINT64_C(1000000000)
+/* Sectors not wanted that are read in idle time rather than passed over. */
+#define HOLE_SECTORS 64u
+
+static struct freeblock_task *of_link(struct list *pos)
+{
+	return list_entry(pos, struct freeblock_task, link);
+}
+
+static uint32_t max_sectors(const struct freeblock *fb)
+{
+	return fb->queue->disk->limits.max_sectors;
+}
+
+bool fill_wants(void *arg)
+{
+	struct freeblock *fb = arg;
+	struct list *pos;
+
+	list_for_each(pos, &fb->tasks)
+		if (!of_link(pos)->paused &&
+		    (wanted_sectors(of_link(pos)->wanted) ||
+		     task_writes(of_link(pos))))
+			return true;
+	return false;
+}
+
+/* ---- gaps: the plan ---- */
+
+static void plan_watch(struct freeblock *fb, const struct belief *belief)
+{
+	const struct service_request *target = &fb->target;
+
+	fb->watch[fb->watches++ % FILL_WATCHES] = (struct watch){
+		.lbn = target->lbn,
+		.over_ns = fb->plan.over_ns,
+		.turn_ns = belief->mech->period_ps / 1000,
+	};
+}
+
+static void plan_search(struct freeblock *fb, const struct belief *belief)
+{
+	struct belief careful = *belief;
+	struct gap_query query = {
+		.belief = &careful,
+		.target = fb->target,
+		.max_sectors = max_sectors(fb),
+		.joins = fb->joins,
+	};
+	uint64_t best = 0, worth;
+	unsigned tasks = 0;
+	struct gap_plan plan;
+	struct list *pos;
+
+	careful.read_guard_ns += fb->care_ns;
+	/* A host that is late by so much is early, too, now and then. */
+	careful.read_early_ns += fb->care_ns / 4;
+	careful.write_early_ns += fb->care_ns / 4;
+	careful.read_next_guard_ns += fb->care_next_ns;
+	careful.write_next_guard_ns += fb->care_next_ns;
+	list_for_each(pos, &fb->tasks)
+		tasks += wanted_sectors(of_link(pos)->wanted) > 0;
+	query.steps = STEPS / (tasks ? tasks : 1);
+	gap_measure(&query, &fb->plan);
+	list_for_each(pos, &fb->tasks) {
+		struct freeblock_task *task = of_link(pos);
+
+		if (task->paused || !wanted_sectors(task->wanted))
+			continue;
+		query.unit_sectors = task->options.unit_sectors;
+		query.parts = parts_have_room(&task->parts);
+		query.prices = !task->options.any;
+		query.run_ns = task->options.any ? 0 : RUN_NS;
+		query.across_ns =
+			task->options.any || query.parts ? 0 : ACROSS_NS;
+		gap_search(&query, task->wanted, &plan);
+		if (plan.worth_ns <= 0)
+			continue;
+		worth = (uint64_t)plan.worth_ns * task->options.share;
+		if (worth > best) {
+			best = worth;
+			fb->plan = plan;
+		}
+	}
+	fb->piece = 0;
+}
+
+static void plan_make(struct freeblock *fb, const struct belief *belief,
+		      const struct service_request *next)
+{
+	fb->target = *next;
+	fb->planned = true;
+	plan_search(fb, belief);
+	fb->stats.gaps++;
+	fb->stats.potential_ns += fb->plan.rotation_ns;
+	plan_watch(fb, belief);
+}
+
+static void plan_used(struct freeblock *fb)
+{
+	struct watch *watch = &fb->watch[(fb->watches - 1) % FILL_WATCHES];
+
+	fb->stats.gaps_used += !watch->used;
+	watch->used = true;
+}
+
+/* ---- gaps: reads ---- */
+
+/* Can the head be there when a piece begins? */
+static bool piece_in_time(const struct belief *belief,
+			  const struct gap_piece *piece)
+{
+	struct geom_place place;
+
+	if (piece->sector == belief->stream_lbn)
+		return belief_start_ns(belief, false) <=
+		       piece->begin_ns + ROUND_NS;
+	geom_place_of(belief->geom, piece->sector, &place);
+	return belief_start_ns(belief, false) + belief->read_guard_ns +
+		       service_move_ns(belief->mech, &belief->head,
+				       place.cylinder, place.surface, false) <=
+	       piece->begin_ns + ROUND_NS;
+}
+
+/* On the target's track and before it: one access, up to it. */
+static bool piece_joins(const struct freeblock *fb,
+			const struct belief *belief,
+			const struct gap_piece *piece)
+{
+	const struct service_request *target = &fb->target;
+	uint64_t end = piece->sector + piece->sectors;
+	struct geom_track track;
+
+	if (!fb->joins || target->write || end > target->lbn ||
+	    target->lbn + target->sectors - piece->sector > max_sectors(fb))
+		return false;
+	geom_track_of(belief->geom, target->lbn, &track);
+	return piece->sector >= track.first;
+}
+
+/* How many of these sectors the tasks want. */
+static uint64_t wanted_in(const struct freeblock *fb, uint64_t first,
+			  uint64_t end)
+{
+	uint64_t sum, most = 0, at;
+	struct list *pos;
+	struct range r;
+
+	list_for_each(pos, &fb->tasks) {
+		sum = 0;
+		for (at = first;
+		     wanted_next(of_link(pos)->wanted, at, &r) &&
+		     r.first < end; at = r.first + r.n)
+			sum += r.n < end - r.first ? r.n : end - r.first;
+		if (sum > most)
+			most = sum;
+	}
+	return most;
+}
+
+static struct queue_request *piece_read(struct freeblock *fb,
+					const struct belief *belief,
+					const struct gap_piece *piece)
+{
+	uint32_t sectors = piece->sectors;
+	struct geom_track track;
+	struct read *read;
+	uint64_t sector_ns;
+
+	if (piece_joins(fb, belief, piece)) {
+		sectors = (uint32_t)(fb->target.lbn - piece->sector);
+		fb->planned = false;
+	}
+	read = read_new(fb, READ_GAP, NULL, piece->sector, sectors);
+	if (!read)
+		return NULL;
+	geom_track_of(belief->geom, piece->sector, &track);
+	sector_ns = service_turn_ns(belief->mech, track.per_sector);
+	fb->stats.used_ns += sector_ns * wanted_in(fb, piece->sector,
+						   piece->sector +
+							   piece->sectors);
+	fb->stats.passed_ns += sector_ns * sectors;
+	freeblock_take(fb, piece->sector, sectors);
+	plan_used(fb);
+	return &read->req;
+}
+
+/* ---- gaps: writes ---- */
+
+/* Would the target be met as if there were no write to this sector before? */
+static bool write_fits(const struct freeblock *fb, const struct belief *belief,
+		       uint64_t sector, uint32_t sectors)
+{
+	struct service_request req = { .write = true, .lbn = sector,
+				       .sectors = sectors };
+	struct service service, target;
+
+	belief_estimate(belief, &req, &service);
+	service.head.at_ns += fb->target.write ? belief->write_next_guard_ns :
+						 belief->read_next_guard_ns;
+	if (service.head.at_ns > fb->plan.target_ns)
+		return false;
+	service_estimate(belief->geom, belief->mech, &service.head,
+			 &fb->target, &target);
+	return target.media_ns <= fb->plan.target_ns + ROUND_NS;
+}
+
+/* A write begins: it is the queue's. */
+static struct queue_request *write_take(struct freeblock_task *task,
+					struct queue_request *req,
+					uint64_t sector)
+{
+	task_leave_write(task, req);
+	if (req->place) {
+		req->disk.sector = sector;
+		req->place->take(req->place, req, sector);
+		req->place = NULL;
+	}
+	task_get(task);
+	return req;
+}
+
+struct fitting {
+	const struct freeblock *fb;
+	const struct belief *belief;
+};
+
+static bool fixed_fits(void *arg, uint64_t sector, uint32_t sectors)
+{
+	const struct fitting *f = arg;
+
+	return write_fits(f->fb, f->belief, sector, sectors);
+}
+
+static struct queue_request *task_write(struct freeblock_task *task,
+					const struct belief *belief)
+{
+	const struct freeblock *fb = task->fb;
+	struct fitting fitting = { fb, belief };
+	const struct gapwrite_query query = {
+		.belief = belief, .target = fb->target,
+		.target_ns = fb->plan.target_ns, .steps = WRITES_LOOKED_AT,
+		.fits = fixed_fits, .arg = &fitting,
+	};
+	unsigned tries = WRITES_TRIED;
+	struct queue_request *req;
+	uint64_t sector, cost_ns;
+	struct list *pos;
+
+	list_for_each(pos, &task->writes) {
+		if (!tries--)
+			break;
+		req = list_entry(pos, struct queue_request, link);
+		if (!req->place->find(req->place, belief, req->disk.sectors,
+				      &sector, &cost_ns) &&
+		    write_fits(fb, belief, sector, req->disk.sectors))
+			return write_take(task, req, sector);
+	}
+	req = gapwrite_find(&task->fixed, &query);
+	return req ? write_take(task, req, req->disk.sector) : NULL;
+}
+
+static struct queue_request *gap_write(struct freeblock *fb,
+				       const struct belief *belief)
+{
+	struct queue_request *req;
+	struct list *pos;
+
+	if (!belief->writes || !fb->plan.gap_ns)
+		return NULL;
+	list_for_each(pos, &fb->tasks) {
+		if (of_link(pos)->paused)
+			continue;
+		req = task_write(of_link(pos), belief);
+		if (req) {
+			plan_used(fb);
+			return req;
+		}
+	}
+	return NULL;
+}
+
+/* ---- gaps ---- */
+
+struct queue_request *fill_gap(void *arg, const struct belief *belief,
+			       const struct service_request *next, bool joins)
+{
+	struct freeblock *fb = arg;
+	bool first = !fb->planned || fb->target.lbn != next->lbn ||
+		     fb->target.write != next->write ||
+		     fb->target.sectors != next->sectors;
+	struct queue_request *req;
+
+	if (belief->geom != fb->geom || (first && !fill_wants(fb)))
+		return NULL;
+	if (first) {
+		fb->joins = joins;
+		plan_make(fb, belief, next);
+	}
+	/* Behind a write the times of what was to be read do not hold. */
+	req = first || fb->wrote ? gap_write(fb, belief) : NULL;
+	fb->wrote = req != NULL;
+	if (req) {
+		fb->plan.pieces_n = 0;
+		return req;
+	}
+	if (fb->piece < fb->plan.pieces_n &&
+	    piece_in_time(belief, &fb->plan.piece[fb->piece])) {
+		req = piece_read(fb, belief, &fb->plan.piece[fb->piece++]);
+		if (req)
+			return req;
+	}
+	fb->planned = false;
+	return NULL;
+}
+
+/* ---- idle time ---- */
+
+/* One step of what is wanted from an address on: within a track, small holes
+ * included; false: nothing is wanted. */
+static bool step_from(const struct freeblock_task *task, uint64_t from,
+		      struct range *out)
+{
+	uint64_t most = max_sectors(task->fb), end;
+	struct geom_track track;
+	struct range r;
+
+	if (!wanted_next(task->wanted, from, out) &&
+	    !wanted_next(task->wanted, 0, out))
+		return false;
+	geom_track_of(task->fb->geom, out->first, &track);
+	end = out->first + out->n;
+	while (end < track.first + track.sectors &&
+	       wanted_next_on(task->wanted, &track, end, &r) &&
+	       r.first <= end + HOLE_SECTORS)
+		end = r.first + r.n;
+	out->n = end - out->first;
+	end = out->first + most;
+	if (out->n > most)
+		out->n = most - end % task->options.unit_sectors;
+	return out->n;
+}
+
+static struct freeblock_task *idle_task(struct freeblock *fb)
+{
+	struct freeblock_task *best = NULL, *task;
+	struct list *pos;
+
+	list_for_each(pos, &fb->tasks) {
+		task = of_link(pos);
+		if (task->paused || task->options.no_idle ||
+		    (!wanted_sectors(task->wanted) && !task_writes(task)))
+			continue;
+		if (!best || task->idle_sectors < best->idle_sectors)
+			best = task;
+	}
+	return best;
+}
+
+/* Who comes new does not make up for the time before. */
+static void idle_charge(struct freeblock *fb, struct freeblock_task *task,
+			uint64_t sectors)
+{
+	uint64_t had = task->idle_sectors;
+	struct list *pos;
+
+	task->idle_sectors += sectors / task->options.share;
+	list_for_each(pos, &fb->tasks)
+		if (of_link(pos)->idle_sectors < had)
+			of_link(pos)->idle_sectors = had;
+}
+
+static struct queue_request *idle_write(struct freeblock_task *task,
+					const struct belief *belief)
+{
+	const struct belief *known =
+		belief && belief->writes ? belief : NULL;
+	struct queue_request *req;
+	uint64_t sector, cost_ns;
+	struct list *pos;
+
+	list_for_each(pos, &task->writes) {
+		req = list_entry(pos, struct queue_request, link);
+		if (!req->place->find(req->place, known, req->disk.sectors,
+				      &sector, &cost_ns))
+			return write_take(task, req, sector);
+	}
+	req = gapwrite_nearest(&task->fixed, known);
+	return req ? write_take(task, req, req->disk.sector) : NULL;
+}
+
+struct queue_request *fill_idle(void *arg, const struct belief *belief,
+				uint64_t quiet_ns, uint64_t *again_ns)
+{
+	struct freeblock *fb = arg;
+	uint64_t wait_ns = fb->recent_gap_ns * QUIET_GAPS;
+	uint64_t now_ns = env_now_ns(fb->queue->env);
+	struct freeblock_task *task;
+	struct queue_request *req;
+	struct read *read;
+	struct range step;
+
+	if (wait_ns < fb->quiet_ns)
+		wait_ns = fb->quiet_ns;
+	*again_ns = quiet_ns + wait_ns;
+	if (now_ns < *again_ns)
+		return NULL;
+	*again_ns = UINT64_MAX;
+	task = idle_task(fb);
+	if (!task)
+		return NULL;
+	fb->idle_begin_ns = now_ns;
+	fb->idle_end_ns = UINT64_MAX;
+	req = idle_write(task, belief);
+	if (req) {
+		idle_charge(fb, task, req->disk.sectors);
+		return req;
+	}
+	if (!step_from(task, fb->idle_lbn, &step))
+		return NULL;
+	read = read_new(fb, READ_IDLE, NULL, step.first, (uint32_t)step.n);
+	if (!read)
+		return NULL;
+	fb->idle_lbn = step.first + step.n;
+	idle_charge(fb, task, step.n);
+	freeblock_take(fb, step.first, (uint32_t)step.n);
+	return &read->req;
+}
+
+/* ---- like the foreground ---- */
+
+static void submit_suspect(struct freeblock_task *task)
+{
+	struct read *read;
+	struct range r;
+
+	if (task->suspecting || !rangeset_next(&task->suspect, 0, &r))
+		return;
+	read = read_new(task->fb, READ_PROMOTED, task, r.first,
+			task->options.unit_sectors);
+	if (!read)
+		return;
+	read->suspect = true;
+	task->suspecting = true;
+	queue_submit(task->fb->queue, &read->req);
+}
+
+static bool submit_promoted(struct freeblock_task *task)
+{
+	struct read *read;
+	struct range step;
+
+	if (!step_from(task, task->promoted_lbn, &step))
+		return false;
+	read = read_new(task->fb, READ_PROMOTED, task, step.first,
+			(uint32_t)step.n);
+	if (!read)
+		return false;
+	task->promoted_lbn = step.first + step.n;
+	task->reading++;
+	freeblock_take(task->fb, step.first, (uint32_t)step.n);
+	queue_submit(task->fb->queue, &read->req);
+	return true;
+}
+
+void fill_promoted(struct freeblock_task *task)
+{
+	struct queue_request *req;
+
+	if (task->paused || task->closed)
+		return;
+	submit_suspect(task);
+	while (task->promoted && (req = task_first_write(task))) {
+		task_leave_write(task, req);
+		task_get(task);
+		req->class = QUEUE_WRITE_BACK;
+		queue_submit(task->fb->queue, req);
+	}
+	while (task->reading < task->promoted && submit_promoted(task))
+		;
+}
+
+/* ---- what the foreground does ---- */
+
+static void delay_count(struct freeblock *fb, uint64_t delay_ns)
+{
+	unsigned bin = FILL_DELAYS - 1;
+
+	fb->stats.delays++;
+	fb->stats.delay_ns += delay_ns;
+	if (delay_ns > fb->stats.max_delay_ns)
+		fb->stats.max_delay_ns = delay_ns;
+	if (delay_ns / FILL_DELAY_NS < bin)
+		bin = (unsigned)(delay_ns / FILL_DELAY_NS);
+	fb->delay_bins[bin]++;
+}
+
+/* A turn missed makes a guard grow, time lets it shrink. */
+static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
+		      bool missed)
+{
+	uint64_t fade_ns = since_ns / CARE_COST / CARE_PART;
+
+	if (missed)
+		*care_ns += turn_ns / CARE_PART;
+	else
+		*care_ns -= fade_ns < *care_ns ? fade_ns : *care_ns;
+	if (*care_ns > turn_ns / CARE_MOST_PART)
+		*care_ns = turn_ns / CARE_MOST_PART;
+}
+
+/*
+ * The guards let 2 % of all moves miss their target, and a free read is a move
+ * more.  So they are widened until the turns that are missed cost no more than
+ * their part of the time: those missed by what a gap begins with, for which the
+ * host may be late, and those missed by what follows it, apart.
+ */
+static void care_follow(struct freeblock *fb, const struct watch *watch,
+			uint64_t over_ns)
+{
+	uint64_t since_ns = over_ns - fb->cared_ns;
+	bool missed = over_ns > watch->over_ns + watch->turn_ns / 2;
+
+	fb->cared_ns = over_ns;
+	if (since_ns > CARE_GAP_NS)
+		since_ns = CARE_GAP_NS;
+	care_move(&fb->care_ns, watch->turn_ns, since_ns,
+		  missed && watch->first_late);
+	care_move(&fb->care_next_ns, watch->turn_ns, since_ns,
+		  missed && !watch->first_late);
+}
+
+void fill_read_over(struct freeblock *fb, const struct disk_request *disk)
+{
+	struct watch *watch = &fb->watch[(fb->watches - 1) % FILL_WATCHES];
+	const struct gap_piece *piece = &fb->plan.piece[0];
+
+	if (watch->used && fb->plan.pieces_n &&
+	    piece->sector == disk->sector &&
+	    disk->complete_ns > piece->end_ns + watch->turn_ns / 2)
+		watch->first_late = true;
+}
+
+/* Was it made late by what was read before it, or in idle time? */
+static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
+{
+	uint64_t end_ns = fb->idle_end_ns;
+	unsigned i;
+
+	if (disk->submit_ns > fb->idle_begin_ns && disk->submit_ns < end_ns &&
+	    end_ns != UINT64_MAX) {
+		fb->followed++;
+		delay_count(fb, end_ns - disk->submit_ns);
+	}
+	for (i = 0; i < FILL_WATCHES; i++) {
+		struct watch *watch = &fb->watch[i];
+
+		if (!watch->used || watch->lbn < disk->sector ||
+		    watch->lbn >= disk->sector + disk->sectors)
+			continue;
+		watch->used = false;
+		fb->followed++;
+		care_follow(fb, watch, disk->complete_ns);
+		if (disk->complete_ns > watch->over_ns + watch->turn_ns / 2)
+			delay_count(fb, disk->complete_ns - watch->over_ns);
+	}
+}
+
+/* The longest gap lately: it fades, a sixteenth with each that is shorter. */
+static void passed_gap(struct freeblock *fb, const struct disk_request *disk)
+{
+	uint64_t gap_ns = 0;
+
+	if (fb->last_over_ns && disk->submit_ns > fb->last_over_ns) {
+		gap_ns = disk->submit_ns - fb->last_over_ns;
+		if (gap_ns > GAP_MAX_NS)
+			gap_ns = GAP_MAX_NS;
+		fb->recent_gap_ns -= fb->recent_gap_ns / 16;
+		if (fb->recent_gap_ns < gap_ns)
+			fb->recent_gap_ns = gap_ns;
+	}
+	if (fb->last_over_ns < disk->complete_ns)
+		fb->last_over_ns = disk->complete_ns;
+}
+
+void fill_passed(void *arg, const struct queue_request *req)
+{
+	const struct disk_request *disk = &req->disk;
+	struct freeblock *fb = arg;
+	uint64_t at = disk->sector;
+	unsigned i;
+
+	if (disk->done == freeblock_read_done ||
+	    disk->done == freeblock_write_done)
+		return;
+	passed_gap(fb, disk);
+	passed_delay(fb, disk);
+	if (disk->op != DISK_READ || disk->result)
+		return;
+	for (i = 0; i < disk->iov_n; i++) {
+		uint32_t n = (uint32_t)(disk->iov[i].iov_len / SECTOR_BYTES);
+
+		freeblock_pass(fb, at, n, disk->iov[i].iov_base);
+		at += n;
+	}
+}

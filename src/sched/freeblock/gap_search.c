@@ -1,0 +1,1099 @@
+/*
+ * gap_search.c - the freeblock search.
+ *
+ *   head free          leave by            arrive by  target's first sector
+ *      |--- source track ---|~~~ move ~~~|-- target track --|
+ *      |~ move ~|--- third track ---|~~ move ~~|
+ *
+ * A track is judged by one passing of the head: between the angle it arrives at
+ * and the one it has to leave at lies one run of LBNs, or two where the track's
+ * end lies between.  What is wanted in there counts.
+ *
+ * Source and target tracks come first, in every share of the gap that matters.
+ * The others are searched best first: the tree of wanted tracks gives for each
+ * of its nodes how much a track below it could yield at most, namely
+ *   - no more than the most that is wanted on one of its tracks, and
+ *   - no more than passes by in what the two moves, at their cheapest for any
+ *     of its cylinders, leave of the gap.
+ * A node that cannot beat the best found so far is left out with all below it;
+ * with the heap in order of that bound, the search is over when the first is.
+ * These are the prunings of the paper, in an order that serves them.
+ */
+#include <string.h>
+
+#include "sched/freeblock/gap_search.h"
+
+#define HEAP_MAX 1024u
+/* Remapped runs that are looked at for a gap, and tried. */
+#define MOVED_LOOKS 16u
+#define MOVED_TRIES 4u
+#define MOVED_HASH 0x9e3779b1u
+/* What a third track costs in steps. */
+#define TRACK_STEPS 2u
+#define LOW_MAX 512u
+/* Times are rounded: a sector missed by the first is not missed, which
+ * service_wait_ns knows; half of that is spent at the end. */
+#define ROUND_IN_NS 200u
+#define ROUND_OUT_NS 100u
+/* In how many ways a gap is shared between source and target track. */
+#define SHARES 4u
+
+struct entry {
+	int64_t bound;
+	uint64_t spent_ns;	/* at least, on moves */
+	uint32_t level;
+	uint64_t index;
+};
+
+/* One passing over a track. */
+struct pass {
+	unsigned n;
+	struct gap_piece piece[2];
+	int64_t worth_ns;
+	bool across;		/* ends on the next track */
+};
+
+struct search {
+	const struct gap_query *query;
+	const struct belief *belief;
+	const struct wanted *wanted;
+	struct gap_plan *plan;
+	struct geom_track source, target;
+	uint64_t free_ns;	/* a read handed over now may move */
+	uint64_t lead_ns;	/* between commands on one track */
+	uint64_t leave_ns;	/* when to be on the target's track */
+	uint64_t turn_ns;
+	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
+	uint32_t low_n;
+	int64_t ends_ns;	/* source and target track, whole gap each */
+	unsigned heap_n;
+	struct entry heap[HEAP_MAX];
+};
+
+/* ---- times ---- */
+
+static uint64_t move_ns(const struct search *s, const struct geom_track *from,
+			const struct geom_track *to, bool write)
+{
+	struct service_head head = { 0, from->cylinder, from->surface };
+
+	if (from->index == to->index)
+		return 0;
+	return service_move_ns(s->belief->mech, &head, to->cylinder,
+			       to->surface, write);
+}
+
+static uint64_t settle_ns(const struct search *s)
+{
+	return s->query->target.write ? s->belief->mech->write_settle_ns : 0;
+}
+
+/* When an LBN of a track begins, the next time after a moment. */
+static uint64_t begin_ns(const struct search *s, uint64_t lbn, uint64_t from_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(s->belief->geom, lbn, &place);
+	return from_ns + service_wait_ns(s->belief->mech, from_ns, place.start);
+}
+
+/* How long [first, first + n) of one track takes to pass. */
+static uint64_t length_ns(const struct search *s,
+			  const struct geom_track *track, uint64_t first,
+			  uint32_t n)
+{
+	struct geom_place a, b;
+
+	geom_place_of(s->belief->geom, first, &a);
+	geom_place_of(s->belief->geom, first + n - 1, &b);
+	return service_turn_ns(s->belief->mech,
+			       (uint64_t)(angle)(b.start - a.start) +
+				       track->per_sector);
+}
+
+/* Whole units that can pass in a time, with something for rounding. */
+static int64_t units_in(const struct search *s, uint64_t ns,
+			const struct geom_track *track)
+{
+	return (int64_t)((ns + 500) * track->sectors / s->turn_ns /
+			 wanted_unit(s->wanted));
+}
+
+/* What a wanted unit of a track is worth. */
+static int64_t unit_ns(const struct search *s, const struct geom_track *track)
+{
+	uint64_t ns = service_turn_ns(s->belief->mech,
+				      (uint64_t)track->per_sector *
+					      wanted_unit(s->wanted));
+
+	if (s->query->prices)
+		ns = ns * wanted_price(s->wanted, track->index) / WANTED_PRICE;
+	return (int64_t)ns;
+}
+
+/* ---- one passing ---- */
+
+static void piece_place(const struct search *s, const struct geom_track *track,
+			uint64_t from_ns, struct gap_piece *piece)
+{
+	piece->begin_ns = begin_ns(s, piece->sector, from_ns);
+	piece->end_ns = piece->begin_ns + length_ns(s, track, piece->sector,
+						    piece->sectors);
+}
+
+/* Is the unit before a wanted one on the track wanted, too? */
+static bool run_goes_back(const struct search *s,
+			  const struct geom_track *track, uint64_t sector)
+{
+	uint32_t unit = wanted_unit(s->wanted);
+	struct range r;
+
+	return sector >= track->first + unit &&
+	       wanted_next_on(s->wanted, track, sector - unit, &r) &&
+	       r.first < sector;
+}
+
+static bool is_wanted(const struct search *s, uint64_t sector)
+{
+	struct range r;
+
+	return wanted_next(s->wanted, sector, &r) && r.first == sector;
+}
+
+/* May the part of a unit on this side of a seam be read?  Before what is behind
+ * it, at any rate. */
+static bool part_may_end(const struct search *s, const struct geom_track *track,
+			 uint64_t end)
+{
+	return wanted_unit(s->wanted) < s->query->unit_sectors &&
+	       wanted_is_seam(s->belief->geom, track, end) &&
+	       (s->query->parts || !is_wanted(s, end));
+}
+
+/* What is held of a unit is one run: around what is remapped, in order. */
+static bool part_may_begin(const struct search *s,
+			   const struct geom_track *track, uint64_t first)
+{
+	return wanted_unit(s->wanted) < s->query->unit_sectors &&
+	       wanted_is_seam(s->belief->geom, track, first) &&
+	       ((s->query->parts && first == track->first) ||
+		!is_wanted(s, first - 1));
+}
+
+/* Cuts a wanted run on a track to what may be read of it before `end`; false:
+ * nothing. */
+static bool run_cut(const struct search *s, const struct geom_track *track,
+		    uint64_t end, struct range *r)
+{
+	uint32_t unit = s->query->unit_sectors;
+	uint64_t first = r->first, last = first + r->n;
+
+	if (last > end)
+		last = end;
+	if (first % unit && !part_may_begin(s, track, first))
+		first += unit - first % unit;
+	if (last % unit && !part_may_end(s, track, last))
+		last -= last % unit;
+	r->first = first;
+	r->n = last > first ? last - first : 0;
+	return r->n;
+}
+
+/* The wanted units that lie within [first, end) of a track: one command from
+ * the first of them to the last.  Returns how many. */
+static uint32_t piece_find(const struct search *s,
+			   const struct geom_track *track, uint64_t first,
+			   uint64_t end, struct gap_piece *piece)
+{
+	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
+	uint64_t moved, all;
+	int64_t runs = 0;
+	struct range r;
+
+	/* Up to a remapped sector, or from there on when nothing is before. */
+	while (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	       moved < end) {
+		if (wanted_next_on(s->wanted, track, first, &r) &&
+		    r.first + (s->query->parts ? unit :
+			       s->query->unit_sectors) <= moved) {
+			end = moved;
+			break;
+		}
+		first = moved + n;
+		first += unit - 1;
+		first -= first % unit;
+	}
+	piece->sectors = 0;
+	while (first < end &&
+	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
+		if (!units && end - r.first > s->query->max_sectors)
+			end = r.first + s->query->max_sectors;
+		first = all = r.first + r.n;
+		if (!run_cut(s, track, end, &r))
+			continue;
+		if (!units) {
+			piece->sector = r.first;
+			runs -= s->query->run_ns &&
+				run_goes_back(s, track, r.first);
+		}
+		runs += r.first + r.n == all;
+		units += (uint32_t)(r.n / unit);
+		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
+	}
+	piece->units = units;
+	piece->worth_ns = units * unit_ns(s, track) + runs * s->query->run_ns;
+	return units;
+}
+
+/* Does all of a track pass by, beginning with a sector?  A track with defects
+ * may have its sectors on a part of its turn. */
+static bool track_passes(const struct search *s,
+			 const struct geom_track *track, uint64_t sector,
+			 uint64_t in_ns, uint64_t out_ns)
+{
+	return sector == track->first &&
+	       begin_ns(s, sector, in_ns) +
+			       length_ns(s, track, sector, track->sectors) <=
+		       out_ns + ROUND_OUT_NS;
+}
+
+/*
+ * What passes by on a track from in_ns, when the head is there, to out_ns, when
+ * it must be through.
+ */
+static void pass_over(const struct search *s, const struct geom_track *track,
+		      uint64_t in_ns, uint64_t out_ns, struct pass *pass)
+{
+	const struct geom *geom = s->belief->geom;
+	uint64_t end = track->first + track->sectors, a, b;
+	struct gap_piece *piece = pass->piece;
+	angle out;
+
+	*pass = (struct pass){ 0 };
+	if (out_ns <= in_ns || !track->per_sector)
+		return;
+	a = geom_lbn_at(geom, track,
+			service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
+	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(geom, track, out - track->per_sector + 1);
+	if (out_ns - in_ns >= s->turn_ns)
+		b = a;
+	else if ((b + track->sectors - a) % track->sectors >
+		 1 + (out_ns - in_ns) / service_turn_ns(s->belief->mech,
+							track->per_sector) ||
+		 (a == b && !track_passes(s, track, a, in_ns, out_ns)))
+		return;
+	if (piece_find(s, track, a, b > a ? b : end, piece)) {
+		piece_place(s, track, in_ns, piece);
+		in_ns = piece->end_ns + s->lead_ns;
+		pass->worth_ns = piece->worth_ns;
+		pass->n++;
+		piece++;
+	}
+	if (b > a || b == track->first)
+		return;
+	a = track->first;
+	if (begin_ns(s, a, in_ns) >= out_ns)
+		a = geom_lbn_at(geom, track, service_angle(s->belief->mech,
+							in_ns - ROUND_IN_NS));
+	if (a >= b)
+		return;
+	if (piece_find(s, track, a, b, piece)) {
+		piece_place(s, track, in_ns, piece);
+		pass->worth_ns += piece->worth_ns;
+		pass->n++;
+	}
+}
+
+/* The first wanted unit from `first` on, such that it and all up to the one
+ * that goes over the track's end are one command; false: that is not wanted,
+ * or has passed. */
+static bool across_from(const struct search *s, const struct geom_track *track,
+			uint64_t first, uint64_t last, uint64_t *from)
+{
+	uint32_t unit = s->query->unit_sectors, n;
+	uint64_t moved;
+	struct range r;
+
+	if (first > last || !wanted_next_on(s->wanted, track, last, &r) ||
+	    r.first != last)
+		return false;
+	if (last + unit - first > s->query->max_sectors)
+		first = last + unit - s->query->max_sectors / unit * unit;
+	if (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	    moved < last + unit)
+		return false;
+	/* By sectors, what is behind is wanted by itself. */
+	if (wanted_unit(s->wanted) < unit &&
+	    (!wanted_next(s->wanted, track->first + track->sectors, &r) ||
+	     r.first != track->first + track->sectors))
+		return false;
+	if (!wanted_next_on(s->wanted, track, first, &r))
+		return false;
+	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
+	return true;
+}
+
+/* On the next track, behind the unit that ended on it, up to where the head has
+ * to leave: what is wanted there goes with the same command. */
+static void across_on(const struct search *s, const struct geom_track *track,
+		      struct pass *pass)
+{
+	struct gap_piece *piece = pass->piece, more = { 0 };
+	uint64_t at = piece->sector + piece->sectors, out_ns, b;
+	struct geom_track next;
+	angle out;
+
+	geom_track_at(s->belief->geom, track->index + 1, &next);
+	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
+				       s->query->target.write);
+	if (out_ns <= piece->end_ns || !next.per_sector ||
+	    out_ns > piece->end_ns + s->turn_ns / 2)
+		return;
+	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(s->belief->geom, &next, out - next.per_sector + 1);
+	if (b <= at)
+		b = next.first + next.sectors;
+	if (b - piece->sector > s->query->max_sectors)
+		b = piece->sector + s->query->max_sectors;
+	if (!piece_find(s, &next, at, b, &more))
+		return;
+	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
+	piece->end_ns += length_ns(s, &next, at, (uint32_t)(more.sector +
+							     more.sectors -
+							     at));
+	piece->units += more.units;
+	piece->worth_ns += more.worth_ns;
+	pass->worth_ns = piece->worth_ns;
+}
+
+/*
+ * What passes by on a track from in_ns on to its end, the unit that begins
+ * there and ends on the next, and what is behind it there.
+ */
+static void pass_across(const struct search *s, const struct geom_track *track,
+			uint64_t in_ns, struct pass *pass)
+{
+	const struct geom *geom = s->belief->geom;
+	uint32_t unit = s->query->unit_sectors, each = wanted_unit(s->wanted);
+	uint64_t end = track->first + track->sectors, at, last;
+	struct gap_piece *piece = pass->piece;
+	struct service_head head = { 0, track->cylinder, track->surface };
+	struct service_request req;
+	struct service service;
+	struct range r;
+
+	*pass = (struct pass){ 0 };
+	last = end - end % unit;
+	at = geom_lbn_at(geom, track,
+			 service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
+	if (s->query->parts || last == end || last < track->first ||
+	    last + unit > geom_sectors(geom) ||
+	    !across_from(s, track, at, last, &piece->sector))
+		return;
+	piece->sectors = (uint32_t)(last + unit - piece->sector);
+	head.at_ns = piece->begin_ns = begin_ns(s, piece->sector, in_ns);
+	req = (struct service_request){ .lbn = piece->sector,
+					.sectors = piece->sectors };
+	service_estimate(geom, s->belief->mech, &head, &req, &service);
+	piece->end_ns = service.head.at_ns;
+	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
+	     at = r.first + r.n) {
+		piece->units += (uint32_t)(r.n / each);
+		piece->worth_ns += s->query->run_ns;
+	}
+	if (s->query->run_ns && run_goes_back(s, track, piece->sector))
+		piece->worth_ns -= s->query->run_ns;
+	piece->worth_ns += piece->units * unit_ns(s, track) +
+			   s->query->across_ns;
+	pass->worth_ns = piece->worth_ns;
+	pass->across = true;
+	pass->n = 1;
+	if (piece->end_ns < s->leave_ns)
+		across_on(s, track, pass);
+}
+
+/* The track the head is over after a passing. */
+static struct geom_track pass_leaves(const struct search *s,
+				     const struct geom_track *track,
+				     const struct pass *pass)
+{
+	struct geom_track next = *track;
+
+	if (pass->across)
+		geom_track_at(s->belief->geom, track->index + 1, &next);
+	return next;
+}
+
+/* ---- putting a plan together ---- */
+
+static uint64_t pass_end_ns(const struct pass *pass, uint64_t otherwise)
+{
+	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
+}
+
+/* On the target's track and before it: one command with it. */
+static bool piece_joins(const struct search *s, const struct gap_piece *piece)
+{
+	const struct service_request *target = &s->query->target;
+
+	return s->query->joins && !target->write &&
+	       piece->sector >= s->target.first &&
+	       piece->sector + piece->sectors <= target->lbn &&
+	       target->lbn + target->sectors - piece->sector <=
+		       s->query->max_sectors;
+}
+
+/* Commands follow each other: when one has been decoded at the earliest, and
+ * where the head is. */
+struct follow {
+	struct service_head head;	/* free for it */
+	uint64_t decoded_ns, ahead_ns;
+};
+
+/* The command behind that on the medium until end_ns, of a sector, if the head
+ * is there by in_ns; false: it cannot be. */
+static bool follow_next(const struct search *s, struct follow *f,
+			uint64_t end_ns, uint64_t lbn, bool write,
+			uint64_t in_ns)
+{
+	const struct belief *belief = s->belief;
+	uint64_t begun_ns = f->head.at_ns, ns;
+	struct geom_place place;
+
+	f->decoded_ns = begun_ns + belief_behind_ns(belief, f->ahead_ns) +
+			(write ? belief->write_overhead_ns :
+				 belief->read_overhead_ns);
+	f->head.at_ns = f->decoded_ns > end_ns ? f->decoded_ns : end_ns;
+	f->ahead_ns = f->head.at_ns - f->decoded_ns;
+	if (f->decoded_ns <= end_ns)
+		return true;
+	geom_place_of(belief->geom, lbn, &place);
+	ns = f->decoded_ns + service_move_ns(belief->mech, &f->head,
+					     place.cylinder, place.surface,
+					     write);
+	return ns + s->lead_ns <= in_ns + ROUND_IN_NS;
+}
+
+static void follow_at(const struct search *s, struct follow *f,
+		      const struct gap_piece *piece)
+{
+	const struct service_request *target = &s->query->target;
+	struct geom_place place;
+
+	/* A drive would join them until it reads. */
+	if (piece->sector == target->lbn + target->sectors ||
+	    piece->sector + piece->sectors == target->lbn)
+		f->head.at_ns = piece->begin_ns;
+	geom_place_of(s->belief->geom, piece->sector + piece->sectors - 1,
+		      &place);
+	f->head.cylinder = place.cylinder;
+	f->head.surface = place.surface;
+}
+
+/* The first of these pieces, or the target (`n`), whose command would come too
+ * late behind a short one; n + 1: none. */
+static unsigned plan_late(const struct search *s,
+			  const struct gap_piece *piece, unsigned n)
+{
+	uint64_t now_ns = s->belief->now_ns + s->belief->read_overhead_ns;
+	struct follow f = { .head.at_ns = s->free_ns,
+			    .ahead_ns = s->free_ns - now_ns };
+	unsigned i;
+
+	for (i = 1; i < n; i++) {
+		follow_at(s, &f, &piece[i - 1]);
+		if (!follow_next(s, &f, piece[i - 1].end_ns, piece[i].sector,
+				 false, piece[i].begin_ns))
+			return i;
+	}
+	if (!n || piece_joins(s, &piece[n - 1]))
+		return n + 1;
+	follow_at(s, &f, &piece[n - 1]);
+	return follow_next(s, &f, piece[n - 1].end_ns, s->query->target.lbn,
+			   s->query->target.write, s->plan->target_ns) ?
+		       n + 1 : n;
+}
+
+/* Takes these passings, in order, if they are more than the best so far; but
+ * of a piece that is too short to be followed in time and what follows it only
+ * one. */
+static void plan_offer(struct search *s, const struct pass *const *pass,
+		       unsigned n)
+{
+	struct gap_plan *plan = s->plan;
+	struct gap_piece piece[GAP_PIECES];
+	int64_t worth = 0;
+	unsigned pieces = 0, i, late;
+
+	for (i = 0; i < n; i++) {
+		memcpy(piece + pieces, pass[i]->piece,
+		       pass[i]->n * sizeof(*piece));
+		pieces += pass[i]->n;
+		worth += pass[i]->worth_ns;
+	}
+	while (worth > plan->worth_ns &&
+	       (late = plan_late(s, piece, pieces)) <= pieces) {
+		if (late == pieces || piece[late].worth_ns >
+					      piece[late - 1].worth_ns)
+			late--;
+		worth -= piece[late].worth_ns;
+		pieces--;
+		memmove(piece + late, piece + late + 1,
+			(pieces - late) * sizeof(*piece));
+	}
+	if (worth <= plan->worth_ns)
+		return;
+	plan->worth_ns = worth;
+	plan->pieces_n = pieces;
+	memcpy(plan->piece, piece, pieces * sizeof(*piece));
+	for (i = plan->units = 0; i < pieces; i++)
+		plan->units += piece[i].units;
+}
+
+/* The last passing before the target: over its own track, to be there from
+ * from_ns.  What is before the target on its track is one command with it. */
+static void pass_target(const struct search *s, uint64_t from_ns,
+			struct pass *pass)
+{
+	uint64_t target = s->query->target.lbn;
+	uint64_t out_ns = s->plan->target_ns;
+
+	pass_over(s, &s->target, from_ns,
+		  s->query->target.write || !s->query->joins ?
+			  s->leave_ns : out_ns, pass);
+	while (pass->n) {
+		const struct gap_piece *p = &pass->piece[pass->n - 1];
+
+		if (p->end_ns <= s->leave_ns ||
+		    (p->sector + p->sectors <= target &&
+		     target + s->query->target.sectors - p->sector <=
+			     s->query->max_sectors))
+			return;
+		/* Not one command with it, and too late for two. */
+		pass_over(s, &s->target, from_ns, s->leave_ns, pass);
+		if (pass->n && pass_end_ns(pass, 0) > s->leave_ns)
+			*pass = (struct pass){ 0 };
+	}
+}
+
+/* ---- source and target ---- */
+
+/* Over the source track.  What goes on where a read has ended needs no care:
+ * the head is there. */
+static void pass_source(const struct search *s, uint64_t out_ns,
+			struct pass *pass)
+{
+	if (s->belief->stream_lbn == s->belief->head_lbn + 1) {
+		pass_over(s, &s->source, s->free_ns, out_ns, pass);
+		if (pass->n && pass->piece[0].sector == s->belief->stream_lbn)
+			return;
+	}
+	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns, out_ns,
+		  pass);
+}
+
+/* After a passing over a track, what is left for the target's. */
+static void try_rest(struct search *s, const struct geom_track *track,
+		     const struct pass *before, const struct pass *pass)
+{
+	struct geom_track from = pass_leaves(s, track, pass);
+	uint64_t there_ns = pass_end_ns(pass, s->free_ns) +
+		move_ns(s, &from, &s->target, false) +
+		(pass->n ? s->lead_ns : s->belief->read_guard_ns);
+	struct pass last;
+	const struct pass *all[] = { before, pass, &last };
+
+	s->plan->steps++;
+	pass_target(s, there_ns, &last);
+	if (!last.n && pass_end_ns(pass, 0) +
+		    move_ns(s, &from, &s->target, s->query->target.write) >
+				s->leave_ns)
+		return;
+	plan_offer(s, all, 3);
+}
+
+/* Source track until until_ns at most, target track for the rest. */
+static void try_share(struct search *s, uint64_t until_ns)
+{
+	const struct pass none = { 0 };
+	struct pass first;
+
+	s->plan->steps++;
+	pass_source(s, until_ns, &first);
+	try_rest(s, &s->source, &none, &first);
+}
+
+/* Over the end of the source track. */
+static void try_source_across(struct search *s)
+{
+	const struct pass none = { 0 };
+	struct pass first;
+
+	s->plan->steps++;
+	pass_across(s, &s->source, s->free_ns + s->belief->read_guard_ns,
+		    &first);
+	if (first.n)
+		try_rest(s, &s->source, &none, &first);
+}
+
+static void try_same_track(struct search *s)
+{
+	struct pass pass;
+	const struct pass *one[] = { &pass };
+
+	s->plan->steps++;
+	pass_target(s, s->free_ns + s->belief->read_guard_ns, &pass);
+	plan_offer(s, one, 1);
+}
+
+/* The most that any share could bring. */
+static int64_t share_bound(const struct search *s, uint64_t gap_ns)
+{
+	int64_t a = units_in(s, gap_ns, &s->source) * unit_ns(s, &s->source);
+	int64_t b = units_in(s, gap_ns, &s->target) * unit_ns(s, &s->target);
+
+	return a > b ? a : b;
+}
+
+static void search_ends(struct search *s)
+{
+	uint64_t move = move_ns(s, &s->source, &s->target,
+				s->query->target.write);
+	uint64_t begin = s->free_ns + s->belief->read_guard_ns, out;
+	struct pass last, first;
+	const struct pass *both[] = { &first, &last };
+	unsigned i;
+
+	if (s->source.index == s->target.index) {
+		try_same_track(s);
+		return;
+	}
+	if (s->leave_ns <= begin + move)
+		return;
+	out = s->leave_ns - move;
+	try_share(s, out);
+	s->ends_ns = s->plan->worth_ns;
+	try_source_across(s);
+	if (s->plan->worth_ns >=
+	    share_bound(s, out - begin + settle_ns(s)))
+		return;
+	/* As much as there is on the target's, and the rest of the time. */
+	s->plan->steps += 2;
+	move = move_ns(s, &s->source, &s->target, false);
+	pass_target(s, begin + move, &last);
+	s->ends_ns += last.worth_ns;
+	first = (struct pass){ 0 };
+	if (last.n && last.piece[0].begin_ns > begin + move)
+		pass_source(s, last.piece[0].begin_ns - move - s->lead_ns,
+			    &first);
+	plan_offer(s, both, 2);
+	for (i = 1; i < SHARES; i++)
+		try_share(s, begin + (out - begin) * i / SHARES);
+}
+
+/* ---- other tracks ---- */
+
+static void low_fill(struct search *s)
+{
+	const struct service_mech *mech = s->belief->mech;
+	uint64_t least = UINT64_MAX;
+	uint32_t i;
+
+	s->low_n = mech->seek_n <= LOW_MAX ? mech->seek_n : 0;
+	for (i = s->low_n; i--;) {
+		if (mech->seek[i].ns < least)
+			least = mech->seek[i].ns;
+		s->low_ns[i] = least;
+	}
+}
+
+/* No seek over that many cylinders, or more, is shorter. */
+static uint64_t low_seek_ns(const struct search *s, uint32_t cylinders)
+{
+	const struct service_mech *mech = s->belief->mech;
+	uint64_t ns = service_seek_ns(mech, 0, cylinders);
+	uint32_t lo = 0, hi = s->low_n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (mech->seek[mid].cylinders <= cylinders)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!s->low_n)
+		return 0;
+	return lo < s->low_n && s->low_ns[lo] < ns ? s->low_ns[lo] : ns;
+}
+
+/* No move between a track and another in these cylinders is shorter. */
+static uint64_t low_move_ns(const struct search *s,
+			    const struct geom_track *from,
+			    const struct geom_bounds *to)
+{
+	uint64_t seek_ns, switch_ns = s->belief->mech->head_switch_ns;
+
+	if (from->cylinder < to->low)
+		return low_seek_ns(s, to->low - from->cylinder);
+	if (from->cylinder > to->high)
+		return low_seek_ns(s, from->cylinder - to->high);
+	seek_ns = low_seek_ns(s, 1);
+	return seek_ns < switch_ns ? seek_ns : switch_ns;
+}
+
+/* The most units any track of a node can yield. */
+static int64_t node_bound(const struct search *s,
+			  const struct wanted_node *node, uint64_t *spent_ns)
+{
+	uint64_t spent = s->free_ns + s->belief->read_guard_ns +
+			 low_move_ns(s, &s->source, &node->geom) +
+			 low_move_ns(s, &s->target, &node->geom) +
+			 settle_ns(s);
+	uint64_t unit = wanted_unit(s->wanted), time;
+	int64_t longest, most;
+
+	*spent_ns = spent;
+	if (spent >= s->leave_ns)
+		return 0;
+	longest = (int64_t)(s->turn_ns * unit / node->geom.least + 1);
+	time = s->leave_ns - spent;
+	if (node->geom.least == node->geom.around)
+		time = (time + 500) * node->geom.around / s->turn_ns / unit *
+		       (uint64_t)longest;
+	if (s->query->prices) {
+		time = time * node->price / WANTED_PRICE;
+		longest = longest * node->price / WANTED_PRICE + 1;
+	}
+	most = node->most * longest + s->ends_ns + s->query->across_ns;
+	return ((int64_t)time < most ? (int64_t)time : most) +
+	       s->query->run_ns;
+}
+
+/* Higher bounds first, then the nearer, then nearer the root, then the lower
+ * address. */
+static bool entry_before(const struct entry *a, const struct entry *b)
+{
+	if (a->bound != b->bound)
+		return a->bound > b->bound;
+	if (a->spent_ns != b->spent_ns)
+		return a->spent_ns < b->spent_ns;
+	if (a->level != b->level)
+		return a->level < b->level;
+	return a->index < b->index;
+}
+
+static void heap_put(struct search *s, const struct entry *entry)
+{
+	unsigned i = s->heap_n, up;
+
+	if (i == HEAP_MAX) {
+		s->plan->complete = false;
+		return;
+	}
+	s->heap_n++;
+	for (; i; i = up) {
+		up = (i - 1) / 2;
+		if (!entry_before(entry, &s->heap[up]))
+			break;
+		s->heap[i] = s->heap[up];
+	}
+	s->heap[i] = *entry;
+}
+
+static struct entry heap_take(struct search *s)
+{
+	struct entry top = s->heap[0], last = s->heap[--s->heap_n];
+	unsigned i = 0, down;
+
+	for (; (down = 2 * i + 1) < s->heap_n; i = down) {
+		if (down + 1 < s->heap_n &&
+		    entry_before(&s->heap[down + 1], &s->heap[down]))
+			down++;
+		if (!entry_before(&s->heap[down], &last))
+			break;
+		s->heap[i] = s->heap[down];
+	}
+	s->heap[i] = last;
+	return top;
+}
+
+static void node_put(struct search *s, unsigned level, uint64_t index)
+{
+	struct entry entry = { .level = level, .index = index };
+	struct wanted_node node;
+
+	s->plan->steps++;
+	if (!wanted_node(s->wanted, level, index, &node))
+		return;
+	entry.bound = node_bound(s, &node, &entry.spent_ns);
+	if (entry.bound > s->plan->worth_ns)
+		heap_put(s, &entry);
+}
+
+/* A third track from in_ns to out_ns, and what is left of the gap before and
+ * after it. */
+static void try_between(struct search *s, const struct geom_track *track,
+			const struct pass *pass, uint64_t to_ns)
+{
+	struct pass first = { 0 };
+
+	if (!pass->n)
+		return;
+	s->plan->steps++;
+	if (s->ends_ns)
+		pass_source(s, pass->piece[0].begin_ns - to_ns - s->lead_ns,
+			    &first);
+	try_rest(s, track, &first, pass);
+}
+
+static void try_track(struct search *s, const struct geom_track *track)
+{
+	uint64_t to = move_ns(s, &s->source, track, false);
+	uint64_t on = move_ns(s, track, &s->target, s->query->target.write);
+	uint64_t in = s->free_ns + to + s->belief->read_guard_ns, out;
+	struct pass pass;
+
+	if (in + on >= s->leave_ns ||
+	    units_in(s, s->leave_ns - on - in, track) * unit_ns(s, track) +
+			    s->query->run_ns + s->query->across_ns <=
+		    s->plan->worth_ns)
+		return;
+	out = s->leave_ns - on;
+	s->plan->steps += TRACK_STEPS;
+	pass_over(s, track, in, out, &pass);
+	if (pass.worth_ns + s->ends_ns > s->plan->worth_ns)
+		try_between(s, track, &pass, to);
+	pass_across(s, track, in, &pass);
+	try_between(s, track, &pass, to);
+}
+
+static void search_leaf(struct search *s, uint64_t leaf)
+{
+	uint64_t bits = wanted_tracks(s->wanted, leaf);
+	struct geom_track track;
+
+	for (; bits; bits &= bits - 1) {
+		uint64_t index = leaf * WANTED_LEAF_TRACKS +
+				 (unsigned)__builtin_ctzll(bits);
+
+		if (s->plan->steps >= s->query->steps) {
+			s->plan->complete = false;
+			return;
+		}
+		s->plan->steps++;
+		if (index == s->source.index || index == s->target.index)
+			continue;
+		geom_track_at(s->belief->geom, index, &track);
+		if (wanted_on(s->wanted, &track) * unit_ns(s, &track) +
+			    s->ends_ns +
+			    s->query->run_ns + s->query->across_ns >
+		    s->plan->worth_ns)
+			try_track(s, &track);
+	}
+}
+
+static void search_others(struct search *s)
+{
+	unsigned level = wanted_levels(s->wanted) - 1;
+	struct entry entry;
+	uint64_t i, end;
+
+	node_put(s, level, 0);
+	while (s->heap_n) {
+		entry = heap_take(s);
+		if (entry.bound <= s->plan->worth_ns)
+			return;
+		if (s->plan->steps >= s->query->steps) {
+			s->plan->complete = false;
+			return;
+		}
+		if (!entry.level) {
+			search_leaf(s, entry.index);
+			continue;
+		}
+		i = entry.index * WANTED_FANOUT;
+		end = i + WANTED_FANOUT;
+		if (end > wanted_nodes(s->wanted, entry.level - 1))
+			end = wanted_nodes(s->wanted, entry.level - 1);
+		for (; i < end; i++)
+			node_put(s, entry.level - 1, i);
+	}
+}
+
+/* ---- sectors that are not on their track ---- */
+
+/* What of a unit is remapped, by itself: [first, end), or all of the unit where
+ * that must be. */
+static void try_alone(struct search *s, uint64_t first, uint64_t end)
+{
+	uint32_t size = s->query->unit_sectors, each = wanted_unit(s->wanted);
+	struct service_head head = s->belief->head;
+	struct service_request req;
+	struct geom_track track;
+	struct pass pass = { .n = 1 };
+	const struct pass *one[] = { &pass };
+	struct service service;
+	struct range r;
+
+	s->plan->steps += TRACK_STEPS;
+	if (each == size) {
+		first -= first % size;
+		end = first + size;
+	}
+	if (!wanted_next(s->wanted, first, &r) || r.first >= end)
+		return;
+	if (r.n > end - r.first)
+		r.n = end - r.first;
+	geom_track_of(s->belief->geom, r.first, &track);
+	if ((r.first % size && !part_may_begin(s, &track, r.first)) ||
+	    ((r.first + r.n) % size && !part_may_end(s, &track, r.first + r.n)))
+		return;
+	req = (struct service_request){ .lbn = r.first,
+					.sectors = (uint32_t)r.n };
+	head.at_ns = s->free_ns + s->belief->read_guard_ns;
+	service_estimate(s->belief->geom, s->belief->mech, &head, &req,
+			 &service);
+	if (service.head.at_ns + s->lead_ns +
+		    service_move_ns(s->belief->mech, &service.head,
+				    s->target.cylinder, s->target.surface,
+				    s->query->target.write) > s->leave_ns)
+		return;
+	pass.piece[0] = (struct gap_piece){
+		.sector = r.first,
+		.sectors = (uint32_t)r.n,
+		.begin_ns = service.media_ns,
+		.end_ns = service.head.at_ns,
+		.units = (uint32_t)(r.n / each),
+	};
+	pass.worth_ns = pass.piece[0].worth_ns =
+		pass.piece[0].units * unit_ns(s, &track) + s->query->run_ns;
+	plan_offer(s, one, 1);
+}
+
+/* Remapped sectors are in the way of everything else; some of them.  They lie
+ * anywhere, so it is left to chance which. */
+static void search_moved(struct search *s)
+{
+	uint64_t at = s->query->target.lbn * MOVED_HASH %
+		      geom_sectors(s->belief->geom), moved, end;
+	uint32_t size = s->query->unit_sectors, n;
+	unsigned looks = MOVED_LOOKS, tries = MOVED_TRIES;
+	struct range r;
+
+	while (looks-- && tries &&
+	       (geom_remap_next(s->belief->geom, at, &moved, &n) ||
+		geom_remap_next(s->belief->geom, at = 0, &moved, &n))) {
+		end = moved + n;
+		if (moved < at)
+			moved = at;
+		at = moved - moved % size + size;
+		if (end > at)
+			end = at;
+		if (!wanted_next(s->wanted, moved, &r) || r.first >= end)
+			continue;
+		try_alone(s, moved, end);
+		tries--;
+	}
+}
+
+/* ---- the interface ---- */
+
+/* How long a request's first and last sector are apart, on one track. */
+static uint64_t target_length_ns(const struct belief *belief,
+				 const struct service_request *req)
+{
+	struct geom_place a, b;
+	struct geom_track track;
+
+	geom_track_of(belief->geom, req->lbn, &track);
+	if (req->lbn + req->sectors > track.first + track.sectors)
+		return belief->mech->period_ps / 1000;
+	geom_place_of(belief->geom, req->lbn, &a);
+	geom_place_of(belief->geom, req->lbn + req->sectors - 1, &b);
+	return service_turn_ns(belief->mech, (uint64_t)(angle)(b.start -
+							       a.start) +
+						     track.per_sector);
+}
+
+void gap_measure(const struct gap_query *query, struct gap_plan *plan)
+{
+	const struct belief *belief = query->belief;
+	struct service_head head = belief->head;
+	struct geom_place place;
+	uint64_t there_ns, wait_ns, over_ns;
+	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
+						  belief->read_guard_ns;
+	uint64_t early_ns = query->target.write ? belief->write_early_ns :
+						  belief->read_early_ns;
+	struct service service;
+
+	*plan = (struct gap_plan){ .complete = true };
+	head.at_ns = belief_start_ns(belief, query->target.write);
+	service_estimate(belief->geom, belief->mech, &head, &query->target,
+			 &service);
+	geom_place_of(belief->geom, query->target.lbn, &place);
+	there_ns = head.at_ns + service_move_ns(belief->mech, &head,
+						place.cylinder, place.surface,
+						query->target.write);
+	plan->target_ns = service.media_ns;
+	plan->over_ns = service.bus_ns;
+	plan->rotation_ns = service.rotation_ns;
+	/* Met inside, where it just goes on: there is no gap.  But so near its
+	 * end that nobody would rely on it, it may as well begin at its
+	 * beginning. */
+	wait_ns = service_wait_ns(belief->mech, there_ns, place.start);
+	over_ns = there_ns + wait_ns + target_length_ns(belief,
+							&query->target);
+	if (service.media_ns - there_ns + ROUND_IN_NS >= wait_ns)
+		plan->gap_ns = service.media_ns - there_ns;
+	else if (over_ns <= service.head.at_ns + guard_ns) {
+		plan->gap_ns = wait_ns;
+		plan->target_ns = there_ns + wait_ns;
+	}
+	/* Who goes there at once may still meet it a turn earlier. */
+	if (plan->gap_ns + early_ns > belief->mech->period_ps / 1000)
+		plan->gap_ns = 0;
+}
+
+/* Is the head where it should be?  Not after a remapped sector. */
+static bool find_source(struct search *s)
+{
+	const struct service_head *head = &s->belief->head;
+
+	if (s->belief->head_lbn >= geom_sectors(s->belief->geom))
+		return false;
+	geom_track_of(s->belief->geom, s->belief->head_lbn, &s->source);
+	return s->source.cylinder == head->cylinder &&
+	       s->source.surface == head->surface;
+}
+
+void gap_search(const struct gap_query *query, const struct wanted *wanted,
+		struct gap_plan *plan)
+{
+	const struct belief *belief = query->belief;
+	uint64_t guard_ns = query->target.write ? belief->write_next_guard_ns :
+						  belief->read_next_guard_ns;
+	struct search s = {
+		.query = query,
+		.belief = belief,
+		.wanted = wanted,
+		.plan = plan,
+		.turn_ns = belief->mech->period_ps / 1000,
+	};
+
+	gap_measure(query, plan);
+	geom_track_of(belief->geom, query->target.lbn, &s.target);
+	s.free_ns = belief_start_ns(belief, false);
+	s.lead_ns = belief->read_next_guard_ns + query->handover_ns;
+	s.leave_ns = plan->target_ns - guard_ns - query->handover_ns;
+	if (!belief->reads || !plan->gap_ns || !s.target.known ||
+	    !wanted_sectors(wanted) || !find_source(&s) ||
+	    s.leave_ns <= s.free_ns)
+		return;
+	search_ends(&s);
+	low_fill(&s);
+	search_others(&s);
+	search_moved(&s);
+}

@@ -1,0 +1,81 @@
+/*
+ * gap_search.h - what can be read for nothing while a disk would only turn: the
+ * search of freeblock scheduling (Lumb et al., OSDI 2000, section 4).
+ *
+ * A request waits for its first sector to come round.  The search finds the
+ * reads of wanted sectors that fit in before, on the track the head is on, on
+ * the request's own, on both one after the other, or on a third, so that the
+ * request begins when it would have begun without them.
+ *
+ * Pure arithmetic on what is believed; how long it may take is said in steps,
+ * not in time, so that the same question has the same answer.
+ */
+#ifndef TRAX_FREEBLOCK_GAP_SEARCH_H
+#define TRAX_FREEBLOCK_GAP_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/head/head_state.h"
+#include "sched/freeblock/freeblock_set.h"
+
+struct gap_query {
+	const struct belief *belief; /* the first command is handed over now */
+	struct service_request target;
+	/* From the end of one command to the first move of the next; 0 when
+	 * the next has been handed over by then. */
+	uint64_t handover_ns;
+	uint32_t max_sectors;	/* of one command */
+	bool joins;		/* what ends where the target begins is one
+				 * command with it */
+	uint32_t steps;		/* tracks and nodes that may be looked at */
+	/* Reads are in whole units of so many sectors; where a track's end
+	 * cuts one, its parts are read apart if they may be held (or if the
+	 * other one has been). */
+	uint32_t unit_sectors;
+	bool parts;
+	bool prices;		/* see wanted_price */
+	/*
+	 * What is wanted is worth the time it takes to pass.  What it is worth
+	 * besides that a wanted run is gone, and costs that one becomes two:
+	 * late in a scan each run that is left takes a gap of its own, however
+	 * short it is.
+	 */
+	uint32_t run_ns;
+	/* Likewise, in addition, of a unit that goes over a track's end. */
+	uint32_t across_ns;
+};
+
+/* Two on each of three tracks: a track's end can lie in the middle. */
+#define GAP_PIECES 6
+
+struct gap_piece {
+	uint64_t sector;
+	uint32_t sectors;
+	uint64_t begin_ns, end_ns;	/* on the medium */
+	uint32_t units;			/* wanted ones in it */
+	int64_t worth_ns;
+};
+
+struct gap_plan {
+	uint64_t target_ns;	/* the request's first sector is met */
+	uint64_t over_ns;	/* it completes */
+	uint64_t gap_ns;	/* it waits so long for that; 0 where it is met
+				   in the middle, or might be a turn earlier */
+	uint64_t rotation_ns;	/* all of its rotation: the potential */
+	unsigned pieces_n;	/* in order of time */
+	struct gap_piece piece[GAP_PIECES];
+	uint32_t units;		/* wanted ones in them */
+	int64_t worth_ns;	/* with what its runs are worth */
+	uint32_t steps;		/* taken */
+	bool complete;		/* nothing was left out for want of steps */
+};
+
+/* The target's track is known and the head's, too: otherwise nothing. */
+void gap_search(const struct gap_query *query, const struct wanted *wanted,
+		struct gap_plan *plan);
+
+/* Without looking for anything: the times of the target alone. */
+void gap_measure(const struct gap_query *query, struct gap_plan *plan);
+
+#endif

@@ -1,0 +1,174 @@
+/*
+ * gap_write.c - a write fits before a request when the head gets there, writes
+ * it the first time it comes by, and is with the request in time.
+ *
+ * Sites are walked outwards from the cylinder the head is on and from the
+ * request's: what lies between costs no seek more than the request itself does.
+ * A walk ends where the way there alone takes all the time there is.  Rough
+ * estimates first; only what beats the best so far gets a whole one.
+ */
+#include <stddef.h>
+
+#include "sched/freeblock/gap_write.h"
+
+struct search {
+	const struct gapwrite_query *query;
+	struct geom_place target;
+	uint64_t start_ns;	/* the head moves */
+	struct queue_request *best;
+	uint64_t lost_ns;	/* by the best */
+	unsigned left;
+};
+
+void gapwrite_init(struct gapwrite_set *set)
+{
+	*set = (struct gapwrite_set){ .sites = NULL };
+	list_init(&set->requests);
+}
+
+static void site_add(struct gapwrite_set *set, const struct geom *geom,
+		     struct queue_request *req)
+{
+	policy_site_init(&req->site[0], geom, true, req->disk.sector,
+			 req->disk.sectors, ++set->order);
+	req->site[0].owner = req;
+	span_insert(&set->sites, &req->site[0].span);
+}
+
+void gapwrite_add(struct gapwrite_set *set, const struct geom *geom,
+		  struct queue_request *req)
+{
+	site_add(set, geom, req);
+	list_add(&set->requests, &req->link);
+}
+
+void gapwrite_remove(struct gapwrite_set *set, struct queue_request *req)
+{
+	span_remove(&set->sites, &req->site[0].span);
+	list_del(&req->link);
+}
+
+void gapwrite_set_geom(struct gapwrite_set *set, const struct geom *geom)
+{
+	struct list *pos;
+
+	set->sites = NULL;
+	list_for_each(pos, &set->requests)
+		site_add(set, geom, list_entry(pos, struct queue_request,
+					       link));
+}
+
+static uint64_t transfer_ns(const struct search *s,
+			    const struct policy_site *site)
+{
+	struct geom_track track;
+
+	geom_track_of(s->query->belief->geom, site->lbn, &track);
+	return service_turn_ns(s->query->belief->mech,
+			       (uint64_t)track.per_sector * site->sectors);
+}
+
+/* Does it perhaps fit, with less time lost than by the best?  *lost_ns. */
+static bool site_may(const struct search *s, const struct policy_site *site,
+		     uint64_t *lost_ns)
+{
+	const struct gapwrite_query *q = s->query;
+	const struct service_mech *mech = q->belief->mech;
+	struct service_head there = { 0, site->cylinder, site->surface };
+	uint64_t arrive_ns, leave_ns;
+
+	arrive_ns = s->start_ns + q->belief->write_guard_ns +
+		    service_move_ns(mech, &q->belief->head, site->cylinder,
+				    site->surface, true);
+	leave_ns = q->target_ns - service_move_ns(mech, &there,
+						  s->target.cylinder,
+						  s->target.surface,
+						  q->target.write);
+	if (arrive_ns >= leave_ns || leave_ns > q->target_ns)
+		return false;
+	arrive_ns += service_wait_ns(mech, arrive_ns, site->start);
+	*lost_ns = arrive_ns - s->start_ns;
+	return arrive_ns < leave_ns && (!s->best || *lost_ns < s->lost_ns) &&
+	       arrive_ns + transfer_ns(s, site) <= leave_ns;
+}
+
+static void site_try(struct search *s, const struct policy_site *site)
+{
+	uint64_t lost_ns;
+
+	if (!site_may(s, site, &lost_ns) ||
+	    !s->query->fits(s->query->arg, site->lbn, site->sectors))
+		return;
+	s->best = site->owner;
+	s->lost_ns = lost_ns;
+}
+
+/* From a cylinder outwards, on one side; false: it leads to nothing more. */
+static bool walk_step(struct search *s, uint32_t from, const struct span *span)
+{
+	const struct gapwrite_query *q = s->query;
+	const struct policy_site *site;
+	uint64_t way_ns;
+
+	if (!span || !s->left)
+		return false;
+	site = container_of(span, const struct policy_site, span);
+	way_ns = s->start_ns + service_seek_ns(q->belief->mech, from,
+					       site->cylinder);
+	if (way_ns >= q->target_ns)
+		return false;
+	s->left--;
+	site_try(s, site);
+	return true;
+}
+
+static void walk(struct search *s, const struct gapwrite_set *set,
+		 uint32_t from)
+{
+	const uint64_t key = (uint64_t)from << 32;
+	struct span *up = span_at_or_after(set->sites, key);
+	struct span *down = span_before(set->sites, key);
+	bool ups = true, downs = true;
+
+	s->left = s->query->steps / 2;
+	while (ups || downs) {
+		ups = ups && walk_step(s, from, up);
+		if (ups)
+			up = span_at_or_after(set->sites, up->first + 1);
+		downs = downs && walk_step(s, from, down);
+		if (downs)
+			down = span_before(set->sites, down->first);
+	}
+}
+
+struct queue_request *gapwrite_find(const struct gapwrite_set *set,
+				    const struct gapwrite_query *query)
+{
+	struct search s = {
+		.query = query,
+		.start_ns = belief_start_ns(query->belief, true),
+	};
+
+	if (!set->sites || s.start_ns >= query->target_ns)
+		return NULL;
+	geom_place_of(query->belief->geom, query->target.lbn, &s.target);
+	walk(&s, set, query->belief->head.cylinder);
+	walk(&s, set, s.target.cylinder);
+	return s.best;
+}
+
+struct queue_request *gapwrite_nearest(const struct gapwrite_set *set,
+				       const struct belief *belief)
+{
+	const struct policy_view view = { .sites = set->sites,
+					  .belief = belief };
+	struct policy_choice choice = { 0 };
+	unsigned unused;
+
+	if (!set->sites)
+		return NULL;
+	if (!belief)
+		return list_first(&set->requests, struct queue_request, link);
+	policy_find("sptf", &unused)->choose(&view, &choice);
+	return choice.site->owner;
+}

@@ -1,0 +1,71 @@
+/*
+ * head_state.h - what is believed of a drive at one moment: the input of every
+ * decision that looks at rotation (request choice, nearest copy, range writes,
+ * freeblock).  Pure data, made by head.h, read by those who decide.
+ *
+ * Units: nanoseconds on the environment's clock; see service.h and geom.h.
+ */
+#ifndef TRAX_HEAD_HEAD_STATE_H
+#define TRAX_HEAD_HEAD_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/geom.h"
+#include "diskmodel/service.h"
+
+struct belief {
+	uint64_t now_ns;		/* the moment */
+	const struct geom *geom;
+	const struct service_mech *mech; /* with its phase as of now */
+	/* The head, free from head.at_ns on (perhaps past) for the next
+	 * request, behind all that the disk has been given. */
+	struct service_head head;
+	uint64_t head_lbn;		/* on the track it is over, if any is */
+	/* Between handing a request over and the head's first move. */
+	uint64_t read_overhead_ns, write_overhead_ns;
+	/* Lateness not exceeded in 98 % of predictions; a target angle must be
+	 * this far ahead to be met: of what is handed over now, and of what
+	 * comes while that is running. */
+	uint64_t read_guard_ns, write_guard_ns;
+	uint64_t read_next_guard_ns, write_next_guard_ns;
+	/* The same in three of four: what it is worth to try. */
+	uint64_t read_likely_ns, write_likely_ns;
+	/* Of reads handed to an idle drive: how late the host is, too. */
+	uint64_t late_ns;
+	/* Likewise: a target must have gone by so long before to be missed. */
+	uint64_t read_early_ns, write_early_ns;
+	/* A read from here on goes on where the last one ends and needs no
+	 * positioning; UINT64_MAX: none would. */
+	uint64_t stream_lbn;
+	/* May rotation be predicted for reads, for writes? */
+	bool reads, writes;
+	/* For writes that may go to several places it is enough to be right
+	 * half of the time: who misses waits as long as who does not aim. */
+	bool places;
+};
+
+/* When the head begins to move for a request handed over now. */
+static inline uint64_t belief_start_ns(const struct belief *belief, bool write)
+{
+	uint64_t decoded_ns = belief->now_ns + (write ?
+		belief->write_overhead_ns : belief->read_overhead_ns);
+
+	return decoded_ns > belief->head.at_ns ? decoded_ns :
+						 belief->head.at_ns;
+}
+
+/* A command behind a free read is handed over so long after the head has begun
+ * to move for that, which had been decoded ahead_ns before: if it was late
+ * itself, both would be there, and drives take the nearer one first. */
+uint64_t belief_behind_ns(const struct belief *belief, uint64_t ahead_ns);
+
+/*
+ * What a request handed over now is expected to take, the guard included: what
+ * would be met only just counts as missed.  out->head is where the head will
+ * be, out->bus_ns when the request completes.
+ */
+void belief_estimate(const struct belief *belief,
+		     const struct service_request *req, struct service *out);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * remap_detect.c - a small table of tracks that were off.
+ *
+ * Completions come late now and then, but not by the same time: a track is
+ * suspected when it was off by about as much each time and never right in
+ * between.  While readings are off here and there it is the model that is
+ * wrong, not a track.
+ */
+#include <math.h>
+#include <stddef.h>
+
+#include "sched/head/remap_detect.h"
+
+/* Revolutions: right, and the same. */
+#define RIGHT 0.02
+#define SAME 0.025
+/* So often off; and so many readings right before each. */
+#define TIMES 4u
+#define RIGHT_BEFORE 2u
+
+static struct certify_track *find(struct certify *c, uint64_t number)
+{
+	unsigned i;
+
+	for (i = 0; i < CERTIFY_TRACKS; i++)
+		if (c->track[i].number == number)
+			return &c->track[i];
+	return NULL;
+}
+
+bool certify_see(struct certify *c, uint64_t track, double off)
+{
+	uint64_t number = track + 1;
+	struct certify_track *g = find(c, number);
+	uint64_t right = c->right;
+
+	c->right = fabs(off) < RIGHT ? right + 1 : 0;
+	if (c->right) {
+		if (g)
+			g->number = 0;
+		return false;
+	}
+	if (right < RIGHT_BEFORE)
+		return false;
+	if (!g) {
+		g = &c->track[c->next++ % CERTIFY_TRACKS];
+		*g = (struct certify_track){ number, off, 0 };
+	}
+	if (fabs(off - g->off) > SAME) {
+		if (g->times > 1)
+			g->times--;	/* one that came late */
+		else
+			*g = (struct certify_track){ number, off, 1 };
+		return false;
+	}
+	if (++g->times < TIMES)
+		return false;
+	g->number = 0;
+	return true;
+}

@@ -1,0 +1,35 @@
+/*
+ * remap_detect.h - are the tracks where they were believed to be?
+ *
+ * Each reading of a known angle says so, or not, of the track it was made on.
+ * One that is off again and again by the same part of a turn, while all others
+ * are right, is not what it was: the drive has moved its sectors.
+ *
+ * Pure memory, of a fixed size; a track that has been forgotten is noticed
+ * later.
+ */
+#ifndef TRAX_HEAD_REMAP_DETECT_H
+#define TRAX_HEAD_REMAP_DETECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CERTIFY_TRACKS 64u	/* remembered */
+
+struct certify {
+	struct certify_track {
+		uint64_t number;	/* + 1; 0: none */
+		double off;		/* revolutions, of the first reading */
+		unsigned times;
+	} track[CERTIFY_TRACKS];
+	unsigned next;			/* to be forgotten */
+	uint64_t right;			/* readings in a row, anywhere */
+};
+
+/*
+ * A reading on a track, off by so much (revolutions).  True: it is not where
+ * it is believed to be, and is forgotten here.
+ */
+bool certify_see(struct certify *certify, uint64_t track, double off);
+
+#endif

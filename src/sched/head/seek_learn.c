@@ -1,0 +1,291 @@
+/*
+ * seek_learn.c - nobody sees when a head arrives: a completion only tells
+ * whether the target was met the first time it came by.  So:
+ *
+ *  - a target met that should have been missed, or missed that should have been
+ *    met, moves the correction of that distance towards it (an estimate that is
+ *    contradicted as often from both sides is the median);
+ *  - around the corrected arrival the share of misses is counted by how far
+ *    ahead the target was.  The guard is the shortest distance from which on no
+ *    more than 2 % are missed.  Old counts fade, and where nothing has been
+ *    counted a target is taken to be met: so the guard is tried out downwards;
+ *    step by step at first, and doubled by misses one after another, which say
+ *    that it is the arrival that is wrong.
+ *
+ * A move of a write teaches its settling; no move at all, the overhead.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sched/head/seek_learn.h"
+
+#define STEPS_A_TURN 128u
+/* The guard before anything is known: 5 % of a revolution. */
+#define GUARD_START 6u
+/* So many steps are looked at together. */
+#define GUARD_WINDOW 6u
+/* One in so many. */
+#define RARELY 50u
+#define OFTEN 4u
+#define FADE_AT 400u
+/* Of a turn, a correction at first; doubled so often. */
+#define CORRECT_PART 1024u
+#define RUN_MOST 6
+/* The most by misses one after another: what 15 % of a turn allow. */
+#define CAUTION_MOST 19u
+/* A step less after so many that were met. */
+#define CAUTION_MET 4u
+
+int learn_init(struct learn *learn, const struct service_mech *mech,
+	       uint64_t read_overhead_ns, uint64_t write_overhead_ns)
+{
+	*learn = (struct learn){
+		.seek_n = mech->seek_n,
+		.switch_ns = mech->head_switch_ns,
+		.settle_ns = mech->write_settle_ns,
+		.overhead_given_ns = { read_overhead_ns, write_overhead_ns },
+	};
+	learn->seek = malloc(mech->seek_n * sizeof(*learn->seek));
+	if (!learn->seek)
+		return -ENOMEM;
+	memcpy(learn->seek, mech->seek, mech->seek_n * sizeof(*learn->seek));
+	learn_forget(learn);
+	return 0;
+}
+
+void learn_forget(struct learn *learn)
+{
+	int kind, when;
+
+	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
+	memset(learn->run, 0, sizeof(learn->run));
+	learn->settle_off_ns = 0;
+	for (kind = 0; kind < LEARN_KINDS; kind++) {
+		learn->overhead_off_ns[kind] = 0;
+		for (when = 0; when < LEARN_WHENS; when++)
+			learn->steps[kind][when] = (struct learn_steps){
+				.guard_steps = GUARD_START,
+				.likely_steps = GUARD_START,
+				.caution_steps = GUARD_START,
+			};
+		learn->early[kind] = (struct learn_early){
+			.early_steps = 1,
+		};
+	}
+}
+
+void learn_fini(struct learn *learn)
+{
+	free(learn->seek);
+	learn->seek = NULL;
+}
+
+static unsigned bin_of(uint32_t cylinders, bool switched)
+{
+	unsigned log = 0;
+
+	if (!cylinders)
+		return switched;
+	while (cylinders >> (log + 1))
+		log++;
+	return 2 + 2 * log + (log && cylinders >> (log - 1) & 1);
+}
+
+static void steps_fade(uint16_t *seen, uint16_t *odd)
+{
+	unsigned i, sum = 0;
+
+	for (i = 0; i < LEARN_STEPS; i++)
+		sum += seen[i];
+	if (sum < FADE_AT)
+		return;
+	for (i = 0; i < LEARN_STEPS; i++) {
+		seen[i] /= 2;
+		odd[i] /= 2;
+	}
+}
+
+/* Did more than one in `part` come otherwise in the steps from `first` on?  One
+ * may. */
+static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
+		      unsigned first, unsigned part)
+{
+	unsigned i, all = 0, odds = 0;
+
+	if (!odd[first])
+		return false;
+	for (i = first; i < LEARN_STEPS && i < first + GUARD_WINDOW; i++) {
+		all += seen[i];
+		odds += odd[i];
+	}
+	return odds > 1 && odds * part > all + part / 2;
+}
+
+/* The distance from which on no more than that do.  Never 0: a reading is as
+ * fine as a step. */
+static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
+			    bool is_odd)
+{
+	unsigned steps = LEARN_STEPS;
+
+	steps_fade(seen, odd);
+	seen[step]++;
+	odd[step] += is_odd;
+	while (steps && !steps_odd(seen, odd, steps - 1, RARELY))
+		steps--;
+	return steps ? steps : 1;
+}
+
+static void steps_heed(struct learn_steps *steps, bool met)
+{
+	unsigned caution = 2 * steps->guard_steps;
+
+	if (met) {
+		steps->missed_run = 0;
+		if (steps->caution_steps && ++steps->met >= CAUTION_MET) {
+			steps->met = 0;
+			steps->caution_steps--;
+		}
+	} else if (++steps->missed_run > 1) {
+		if (caution < 2 * steps->caution_steps)
+			caution = 2 * steps->caution_steps;
+		steps->caution_steps = caution < CAUTION_MOST ? caution :
+								CAUTION_MOST;
+		steps->met = 0;
+	}
+}
+
+/* A target came by so long after the arrival, or before. */
+static void steps_see(struct learn *learn, const struct learn_access *access,
+		      int64_t offset_ns, bool met, uint64_t period_ns)
+{
+	struct learn_steps *steps = &learn->steps[access->kind][access->when];
+	struct learn_early *early = &learn->early[access->kind];
+	uint64_t step = (uint64_t)(offset_ns < 0 ? -offset_ns : offset_ns) *
+			STEPS_A_TURN / period_ns;
+
+	if (step >= LEARN_STEPS)
+		return;
+	if (offset_ns < 0) {
+		early->early_steps = steps_count(early->seen, early->met,
+						 (unsigned)step, met);
+		return;
+	}
+	steps->guard_steps = steps_count(steps->seen, steps->missed,
+					 (unsigned)step, !met);
+	steps->likely_steps = steps->guard_steps;
+	while (steps->likely_steps &&
+	       !steps_odd(steps->seen, steps->missed, steps->likely_steps - 1,
+			  OFTEN))
+		steps->likely_steps--;
+	steps_heed(steps, met);
+}
+
+static void move_by(int64_t *what_ns, int64_t by_ns, uint64_t period_ns)
+{
+	int64_t most = (int64_t)period_ns / 4;
+
+	*what_ns += by_ns;
+	if (*what_ns > most)
+		*what_ns = most;
+	if (*what_ns < -most)
+		*what_ns = -most;
+}
+
+/* By little at first: hosts are very late now and then.  More with each that
+ * says the same. */
+static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
+{
+	int64_t most_ns;
+
+	if (late_ns < 0)
+		*run = (int8_t)(*run > 0 ? 0 : *run > -RUN_MOST ? *run - 1 :
+				*run);
+	else
+		*run = (int8_t)(*run < 0 ? 0 : *run < RUN_MOST ? *run + 1 :
+				*run);
+	most_ns = (int64_t)(period_ns / CORRECT_PART) << abs(*run);
+	if (llabs(late_ns / 4) <= most_ns)
+		return late_ns / 4;
+	return late_ns < 0 ? -most_ns : most_ns;
+}
+
+/* It came later (or earlier) than expected by something like this. */
+static void correct(struct learn *learn, const struct learn_access *access,
+		    int64_t late_ns, uint64_t period_ns)
+{
+	unsigned bin = bin_of(access->cylinders, access->switched);
+	int64_t *overhead_ns = &learn->overhead_off_ns[access->kind];
+	int64_t by_ns = correction_ns(&learn->run[access->kind], late_ns,
+				      period_ns);
+
+	/* Nobody has waited for a command to be decoded behind another. */
+	if (!bin && access->when == LEARN_IDLE) {
+		move_by(overhead_ns, by_ns, period_ns);
+	} else if (bin && access->kind == LEARN_WRITE) {
+		move_by(&learn->settle_off_ns, by_ns, period_ns);
+	} else if (bin && access->when == LEARN_IDLE) {
+		move_by(overhead_ns, by_ns / 2, period_ns);
+		move_by(&learn->bin_ns[bin], by_ns / 2, period_ns);
+	} else if (bin) {
+		move_by(&learn->bin_ns[bin], by_ns, period_ns);
+	}
+}
+
+void learn_see(struct learn *learn, const struct learn_access *access,
+	       int64_t offset_ns, bool met, uint64_t period_ns)
+{
+	int64_t least = (int64_t)period_ns / 2048;
+
+	if (offset_ns < 0 && met)
+		correct(learn, access, offset_ns - least, period_ns);
+	if (offset_ns >= 0 && !met)
+		correct(learn, access, offset_ns + least, period_ns);
+	steps_see(learn, access, offset_ns, met, period_ns);
+}
+
+static uint64_t moved(uint64_t ns, int64_t by_ns)
+{
+	return by_ns < 0 && ns < (uint64_t)-by_ns ? 0 : ns + (uint64_t)by_ns;
+}
+
+void learn_apply(const struct learn *learn, struct service_mech *mech)
+{
+	uint32_t i;
+
+	for (i = 0; i < learn->seek_n; i++)
+		mech->seek[i].ns = moved(learn->seek[i].ns,
+			learn->bin_ns[bin_of(learn->seek[i].cylinders, false)]);
+	mech->head_switch_ns = moved(learn->switch_ns, learn->bin_ns[1]);
+	mech->write_settle_ns = moved(learn->settle_ns, learn->settle_off_ns);
+}
+
+uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind)
+{
+	return moved(learn->overhead_given_ns[kind],
+		     learn->overhead_off_ns[kind]);
+}
+
+uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
+			enum learn_when when, uint64_t period_ns)
+{
+	const struct learn_steps *steps = &learn->steps[kind][when];
+	unsigned n = steps->guard_steps > steps->caution_steps ?
+		steps->guard_steps : steps->caution_steps;
+
+	return n * period_ns / STEPS_A_TURN;
+}
+
+uint64_t learn_likely_ns(const struct learn *learn, enum learn_kind kind,
+			 enum learn_when when, uint64_t period_ns)
+{
+	return learn->steps[kind][when].likely_steps * period_ns /
+	       STEPS_A_TURN;
+}
+
+uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,
+			uint64_t period_ns)
+{
+	return learn->early[kind].early_steps * period_ns / STEPS_A_TURN;
+}

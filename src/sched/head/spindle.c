@@ -1,0 +1,205 @@
+/*
+ * spindle.c - state: phase (revolutions) and frequency (revolutions/s).
+ *
+ * Between readings the variance grows by that of the frequency and by the
+ * wander of the spindle (Q of a random walk of frequency).  A reading further
+ * off than GATE sigmas is left out: lateness has a long tail.  Several in a row
+ * say that it is us who are wrong: then the phase is taken anew, from the least
+ * late of them; and the frequency is doubted when that happens again and again,
+ * since it may have been a host that was busy for a moment.  When so much time
+ * has passed that whole turns can no longer be told apart, the next reading
+ * gives the phase and says nothing of the frequency.
+ *
+ * The noise of readings is their own mean deviation, so that a noisy path
+ * widens the gate by itself.  A delay that is always the same is part of the
+ * phase.
+ */
+#include <math.h>
+
+#include "sched/head/spindle.h"
+
+#define GATE 3.5
+#define GATED_MAX 5u
+/* After so many readings the phase is settled; so many times unsettled, it is
+ * the frequency that is wrong. */
+#define SETTLED 50u
+#define UNSETTLED_MAX 3u
+/* Of the frequency: what a period that is wrong by 0.3 % leaves to find. */
+#define FREQ_SIGMA 0.002
+/* Wander of the frequency, relative, per square root of a second. */
+#define WANDER 1e-7
+#define NOISE_MIN 0.001
+#define NOISE_MAX 0.03
+#define NOISE_START 0.004
+#define NOISE_WEIGHT (1.0 / 32)
+/* Beyond this sigma a reading may be of the turn before or after. */
+#define SIGMA_MAX 0.15
+
+static double frequency(const struct spindle *spindle)
+{
+	return 1e12 / spindle->period_ps;
+}
+
+void spindle_init(struct spindle *spindle, const struct service_mech *mech)
+{
+	*spindle = (struct spindle){
+		.period_ps = (double)mech->period_ps,
+		.sure_ps = (double)mech->period_ps,
+		.noise = NOISE_START,
+		.other_noise = NOISE_START,
+	};
+}
+
+static double seconds_since(const struct service_mech *mech, uint64_t at_ns)
+{
+	return at_ns > mech->phase_ns ? (double)(at_ns - mech->phase_ns) / 1e9
+				      : 0;
+}
+
+/* The variance of the phase after dt. */
+static double var_after(const struct spindle *spindle, double dt)
+{
+	double q = WANDER * frequency(spindle);
+
+	return spindle->var_phase + 2 * dt * spindle->cov +
+	       dt * dt * spindle->var_freq + q * q * dt * dt * dt / 3;
+}
+
+static void spindle_turn(struct spindle *spindle, struct service_mech *mech,
+			 uint64_t at_ns, double ahead)
+{
+	angle now = service_angle(mech, at_ns);
+
+	mech->phase = now + (angle)(int64_t)(ahead * 4294967296.0);
+	mech->phase_ns = at_ns;
+	mech->period_ps = (uint64_t)(spindle->period_ps + 0.5);
+}
+
+/* The phase is what the reading says; of the frequency nothing is learned. */
+static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
+			    uint64_t at_ns, double ahead)
+{
+	spindle_turn(spindle, mech, at_ns, ahead);
+	spindle->var_phase = spindle->noise * spindle->noise;
+	spindle->cov = 0;
+	spindle->acquired = true;
+	spindle->gated_run = 0;
+	spindle->settled = 0;
+	spindle->observed++;
+}
+
+static void spindle_doubt(struct spindle *spindle)
+{
+	double sigma;
+
+	spindle->period_ps = spindle->sure_ps;
+	sigma = FREQ_SIGMA * frequency(spindle);
+	spindle->var_freq = sigma * sigma;
+}
+
+static void spindle_update(struct spindle *spindle, struct service_mech *mech,
+			   uint64_t at_ns, double ahead, double noise)
+{
+	double dt = seconds_since(mech, at_ns);
+	double q = WANDER * frequency(spindle);
+	double p00 = var_after(spindle, dt);
+	double p01 =
+		spindle->cov + dt * spindle->var_freq + q * q * dt * dt / 2;
+	double p11 = spindle->var_freq + q * q * dt;
+	double s = p00 + noise * noise;
+	double k0 = p00 / s, k1 = p01 / s;
+	double f = frequency(spindle) + k1 * ahead;
+
+	/* Turned by the old period up to now, then goes on with the new. */
+	spindle->period_ps = 1e12 / f;
+	spindle_turn(spindle, mech, at_ns, k0 * ahead);
+	spindle->var_phase = (1 - k0) * p00;
+	spindle->cov = (1 - k0) * p01;
+	spindle->var_freq = p11 - k1 * p01;
+}
+
+static void spindle_hear(double *noise, double ahead)
+{
+	double off = fmin(fabs(ahead), NOISE_MAX);
+
+	*noise += NOISE_WEIGHT * (1.25 * off - *noise);
+	*noise = fmin(fmax(*noise, NOISE_MIN), NOISE_MAX);
+}
+
+/* A reading is left out, unless too many were. */
+static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
+			 uint64_t at_ns, double ahead)
+{
+	spindle->gated++;
+	if (!spindle->gated_run || ahead > spindle->gated_ahead)
+		spindle->gated_ahead = ahead;
+	if (++spindle->gated_run < GATED_MAX)
+		return false;
+	spindle->reacquired++;
+	spindle->unsettled = spindle->settled < SETTLED ?
+				     spindle->unsettled + 1 : 1;
+	if (spindle->unsettled >= UNSETTLED_MAX) {
+		spindle->unsettled = 0;
+		spindle_doubt(spindle);
+	}
+	spindle_acquire(spindle, mech, at_ns, spindle->gated_ahead);
+	return true;
+}
+
+bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
+		     uint64_t at_ns, double ahead)
+{
+	double var;
+
+	if (!spindle->acquired) {
+		spindle_doubt(spindle);
+		spindle_acquire(spindle, mech, at_ns, ahead);
+		return true;
+	}
+	var = var_after(spindle, seconds_since(mech, at_ns));
+	if (var > SIGMA_MAX * SIGMA_MAX) {
+		spindle_acquire(spindle, mech, at_ns, ahead);
+		return true;
+	}
+	if (ahead * ahead >
+	    GATE * GATE * (var + spindle->noise * spindle->noise))
+		return spindle_gate(spindle, mech, at_ns, ahead);
+	spindle_hear(&spindle->noise, ahead);
+	spindle_update(spindle, mech, at_ns, ahead, spindle->noise);
+	spindle->gated_run = 0;
+	spindle->settled++;
+	spindle->observed++;
+	return true;
+}
+
+void spindle_follow(struct spindle *spindle, struct service_mech *mech,
+		    uint64_t at_ns, double ahead)
+{
+	double noise = spindle->other_noise, var;
+
+	var = var_after(spindle, seconds_since(mech, at_ns));
+	if (!spindle->acquired || var > SIGMA_MAX * SIGMA_MAX ||
+	    ahead * ahead > GATE * GATE * (var + noise * noise))
+		return;
+	spindle_hear(&spindle->other_noise, ahead);
+	spindle_update(spindle, mech, at_ns, ahead, noise);
+	spindle->followed++;
+}
+
+double spindle_sigma(const struct spindle *spindle,
+		     const struct service_mech *mech, uint64_t at_ns)
+{
+	double var;
+
+	if (!spindle->acquired)
+		return 1;
+	var = var_after(spindle, seconds_since(mech, at_ns));
+	return var < 1 ? sqrt(var) : 1;
+}
+
+double spindle_period_sigma_ppm(const struct spindle *spindle)
+{
+	return spindle->acquired
+		       ? 1e6 * sqrt(spindle->var_freq) / frequency(spindle)
+		       : 1e6;
+}

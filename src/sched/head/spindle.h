@@ -1,0 +1,55 @@
+/*
+ * spindle.h - phase and frequency of a spindle from the times at which known
+ * angles passed: a Kalman filter of two states with a gate.
+ *
+ * Works on the phase and period of a struct service_mech in place.  Units:
+ * nanoseconds, revolutions, seconds.
+ */
+#ifndef TRAX_HEAD_SPINDLE_H
+#define TRAX_HEAD_SPINDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "diskmodel/service.h"
+
+struct spindle {
+	bool acquired;		/* the phase means something */
+	double period_ps;	/* as mech->period_ps, but finer */
+	double sure_ps;		/* gone back to when it is doubted */
+	double var_phase;	/* revolutions^2, as of mech->phase_ns */
+	double cov;
+	double var_freq;	/* (revolutions/s)^2 */
+	double noise;		/* sigma of a reading, revolutions */
+	double other_noise;	/* of those of spindle_follow */
+	unsigned gated_run;	/* left out, one after another */
+	double gated_ahead;	/* the least late of these */
+	unsigned settled;	/* readings taken since the phase was, */
+	unsigned unsettled;	/* which was soon, so often in a row */
+	uint64_t observed, gated, reacquired, followed;
+};
+
+/* mech->period_ps as believed, the phase unknown. */
+void spindle_init(struct spindle *spindle, const struct service_mech *mech);
+
+/*
+ * At at_ns the angle under the head was what the mechanics say plus `ahead`
+ * revolutions, in [-1/2, 1/2].  False: left out as an outlier.
+ */
+bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
+		     uint64_t at_ns, double ahead);
+
+/* The same from a reading that is worth less: it moves what is known, and what
+ * contradicts that is nothing. */
+void spindle_follow(struct spindle *spindle, struct service_mech *mech,
+		    uint64_t at_ns, double ahead);
+
+/* Standard deviation of the phase, in revolutions, at a time; 1 when it is not
+ * known at all. */
+double spindle_sigma(const struct spindle *spindle,
+		     const struct service_mech *mech, uint64_t at_ns);
+
+/* Of the period, in parts per million. */
+double spindle_period_sigma_ppm(const struct spindle *spindle);
+
+#endif

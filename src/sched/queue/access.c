@@ -1,0 +1,326 @@
+/*
+ * access.c - makes requests to the disk of those in the queue: gathers
+ * neighbours, cuts what is too large.
+ *
+ * A request cut in pieces begins at `split_sectors` and goes round: with
+ * split 0 from its first sector to its last; else the second part first (a
+ * whole track on a drive that would wait for its beginning).
+ */
+#include "sched/queue/queue_internal.h"
+
+/* A run is begun at its first request when that lies no further back: what is
+ * left behind costs a way of its own. */
+#define RUN_TRACKS 4u
+/* What of a track's end is less than two blocks is nobody's: what lies behind
+ * it goes on all the same. */
+#define LEFT_OUT 15u
+
+static struct access *access_get(struct queue *queue, enum disk_op op)
+{
+	struct access *access =
+		list_first(&queue->free_accesses, struct access, link);
+
+	list_del(&access->link);
+	access->disk = (struct disk_request){
+		.op = op,
+		.iov = access->iov,
+		.done = queue_access_done,
+	};
+	access->is_piece = false;
+	return access;
+}
+
+/* The head goes on from where it is, or elsewhere. */
+static void access_count_stream(struct queue *queue,
+				const struct disk_request *disk)
+{
+	uint64_t now_ns = env_now_ns(queue->env), until_ns;
+
+	if (disk->sector == queue->head_sector) {
+		queue->stats.patient += !queue->outstanding &&
+					queue_has_waiting(queue);
+		return;
+	}
+	until_ns = stream_until_ns(&queue->streams, queue->head_sector);
+	if (until_ns && until_ns <= now_ns) {
+		queue->stats.in_vain++;
+		stream_miss(&queue->streams, queue->head_sector);
+	}
+	queue->came_ns = now_ns;
+}
+
+void access_submit(struct access *access)
+{
+	struct queue *queue = access->queue;
+	struct disk_request *disk = &access->disk;
+
+	if (disk->op != DISK_FLUSH)
+		access_count_stream(queue, disk);
+	queue->outstanding++;
+	access->followed = queue->head && disk->op != DISK_FLUSH;
+	if (access->followed) {
+		access->at_head.write = disk->op == DISK_WRITE;
+		access->at_head.cached = access->at_head.write && !disk->fua &&
+			queue->disk->limits.volatile_cache;
+		access->at_head.part = queue->last &&
+			queue->last->disk.op == disk->op &&
+			queue->head_sector == disk->sector;
+		if (access->at_head.part)
+			queue->last->at_head.part = true;
+		access->at_head.lbn = disk->sector;
+		access->at_head.sectors = disk->sectors;
+		head_begin(queue->head, &access->at_head);
+	}
+	if (disk->op != DISK_FLUSH) {
+		queue->stats.accesses++;
+		queue->head_sector = disk->sector + disk->sectors;
+		queue->last = access;
+	}
+	disk_submit(queue->disk, disk);
+}
+
+/* ---- neighbours ---- */
+
+static bool fits_together(const struct queue_request *a,
+			  const struct queue_request *b)
+{
+	return !b->alone && !b->copies_n && a->disk.op == b->disk.op &&
+	       a->disk.fua == b->disk.fua;
+}
+
+/* The waiting request that continues an access; NULL: none may. */
+static struct queue_request *access_neighbour(struct queue *queue,
+					      const struct queue_request *req,
+					      bool after)
+{
+	struct span *set = queue->waiting[req->class];
+	struct span *span = after ? span_at_or_after(set, req->live.end)
+				  : span_before(set, req->live.first);
+	struct queue_request *near;
+
+	if (!span || (after ? span->first != req->live.end
+			    : span->end != req->live.first))
+		return NULL;
+	near = container_of(span, struct queue_request, waiting);
+	return fits_together(req, near) ? near : NULL;
+}
+
+bool access_gives_way(const struct queue *queue,
+		      const struct queue_request *req)
+{
+	return req->class >= QUEUE_WRITE_BACK && queue->head &&
+	       head_mode(queue->head) == HEAD_ON &&
+	       hurry_of_late(&queue->hurry, env_now_ns(queue->env)) &&
+	       !hurry_is_turn(&queue->hurry, env_now_ns(queue->env));
+}
+
+/* In the background, where commits come, a turn at a time. */
+uint32_t access_most(const struct queue *queue,
+		     const struct queue_request *req)
+{
+	uint32_t most = queue->disk->limits.max_sectors;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+
+	if (!access_gives_way(queue, req))
+		return most;
+	geom_track_of(head_geom(queue->head), req->disk.sector, &track);
+	track.sectors = (track.sectors + unit - 1) / unit * unit;
+	return track.sectors < most ? track.sectors : most;
+}
+
+static bool access_has_room(const struct access *access,
+			    const struct queue_request *req)
+{
+	return access->disk.sectors + (uint64_t)req->disk.sectors <=
+		       access_most(access->queue, req) &&
+	       access->disk.iov_n + req->disk.iov_n <= DISK_MAX_IOV;
+}
+
+static void access_add(struct access *access, struct queue_request *req,
+		       bool front)
+{
+	access->disk.sectors += req->disk.sectors;
+	access->disk.iov_n += req->disk.iov_n;
+	if (front)
+		list_add_front(&access->requests, &req->link);
+	else
+		list_add(&access->requests, &req->link);
+}
+
+/* Gathers the neighbours of a request on both sides. */
+static void access_extend(struct access *access, struct queue_request *req)
+{
+	struct queue *queue = access->queue;
+	struct queue_request *end, *near;
+	int front;
+
+	for (front = 0; front < 2; front++) {
+		end = req;
+		while ((near = access_neighbour(queue, end, !front)) &&
+		       access_has_room(access, near)) {
+			queue_leave_waiting(queue, near);
+			access_add(access, near, front);
+			queue->stats.merged++;
+			end = near;
+		}
+	}
+}
+
+static void access_gather(struct access *access)
+{
+	const struct queue_request *req;
+	struct iovec *to = access->iov;
+	struct list *pos;
+	unsigned i;
+
+	list_for_each(pos, &access->requests) {
+		req = list_entry(pos, struct queue_request, link);
+		for (i = 0; i < req->disk.iov_n; i++)
+			*to++ = req->disk.iov[i];
+	}
+	req = list_first(&access->requests, struct queue_request, link);
+	access->disk.sector = req->disk.sector;
+}
+
+struct queue_request *access_run_begin(struct queue *queue,
+				       struct queue_request *req)
+{
+	struct queue_request *near;
+	struct geom_track track;
+	uint64_t end = req->live.end;
+
+	if (req->alone || req->copies_n)
+		return req;
+	geom_track_of(head_geom(queue->head), req->live.first, &track);
+	while ((near = access_neighbour(queue, req, false)) &&
+	       end - near->live.first <= RUN_TRACKS * track.sectors)
+		req = near;
+	return req;
+}
+
+struct queue_request *access_continued(const struct queue *queue)
+{
+	const struct access *last = queue->last;
+	struct queue_request *req;
+	struct span *span;
+	int class;
+
+	if (!last || queue->partial || queue->parked)
+		return NULL;
+	for (class = 0; class < QUEUE_CLASSES; class++) {
+		span = span_at_or_after(queue->waiting[class],
+					queue->head_sector);
+		if (!span || span->first - queue->head_sector > LEFT_OUT) {
+			/* What is higher does not wait behind a run. */
+			if (queue->waiting[class] ||
+			    !list_empty(&queue->unplaced[class]))
+				return NULL;
+			continue;
+		}
+		req = container_of(span, struct queue_request, waiting);
+		if (req->disk.op == last->disk.op && !req->alone &&
+		    req->disk.fua == last->disk.fua)
+			return req;
+	}
+	return NULL;
+}
+
+struct access *access_of(struct queue *queue, struct queue_request *req,
+			 bool alone)
+{
+	struct access *access = access_get(queue, req->disk.op);
+
+	access->disk.fua = req->disk.fua;
+	access_add(access, req, false);
+	if (!alone && !req->alone)
+		access_extend(access, req);
+	access_gather(access);
+	return access;
+}
+
+bool access_join(struct access *access, struct queue_request *req)
+{
+	const struct disk_request *disk = &access->disk;
+	bool front = req->disk.sector + req->disk.sectors == disk->sector;
+	const struct queue_request *first;
+
+	if (disk->op != DISK_READ || req->disk.op != DISK_READ ||
+	    access->is_piece || !access_has_room(access, req) ||
+	    (!front && disk->sector + disk->sectors != req->disk.sector))
+		return false;
+	first = list_first(&access->requests, struct queue_request, link);
+	if (first->alone)
+		return false;
+	access_add(access, req, front);
+	access_gather(access);
+	return true;
+}
+
+/* ---- pieces ---- */
+
+/* Cuts `bytes` at `offset` out of a list of buffers; returns the entries. */
+static unsigned iov_slice(const struct iovec *iov, uint64_t offset,
+			  uint64_t bytes, struct iovec *out)
+{
+	unsigned n = 0;
+	size_t take;
+
+	for (; offset >= iov->iov_len; iov++)
+		offset -= iov->iov_len;
+	for (; bytes; iov++) {
+		take = iov->iov_len - offset;
+		if (take > bytes)
+			take = bytes;
+		out[n++] = (struct iovec){ (char *)iov->iov_base + offset,
+					   take };
+		bytes -= take;
+		offset = 0;
+	}
+	return n;
+}
+
+struct access *access_of_piece(struct queue *queue)
+{
+	struct queue_request *req = queue->partial;
+	struct access *access = access_get(queue, req->disk.op);
+	uint32_t at = req->split_sectors + req->issued_sectors, left;
+	uint32_t most = access_most(queue, req);
+
+	left = req->disk.sectors - at;
+	if (at >= req->disk.sectors) {
+		at -= req->disk.sectors;
+		left = req->split_sectors - at;
+	}
+	if (left > most)
+		left = most;
+	access->is_piece = true;
+	access->disk.owner = req;
+	access->disk.fua = req->disk.fua;
+	access->disk.sector = req->disk.sector + at;
+	access->disk.sectors = left;
+	access->disk.iov_n = iov_slice(req->disk.iov,
+				       (uint64_t)at * SECTOR_BYTES,
+				       (uint64_t)left * SECTOR_BYTES,
+				       access->iov);
+	req->issued_sectors += left;
+	req->pieces++;
+	if (req->issued_sectors == req->disk.sectors)
+		queue->partial = NULL;
+	return access;
+}
+
+struct access *access_of_flushes(struct queue *queue)
+{
+	struct access *access = access_get(queue, DISK_FLUSH);
+	struct queue_request *req;
+
+	while ((req = list_first(&queue->flushes, struct queue_request,
+				 link))) {
+		list_del(&req->link);
+		list_add(&access->requests, &req->link);
+	}
+	access->writes = queue->completed_writes;
+	queue->stats.flushes++;
+	return access;
+}

@@ -1,0 +1,42 @@
+/*
+ * commit_burst.h - who commits again as soon as the last commit is over: is it
+ * worth waiting for the next one before something in the background takes the
+ * head away?
+ *
+ * Units: nanoseconds.
+ */
+#ifndef TRAX_QUEUE_COMMIT_BURST_H
+#define TRAX_QUEUE_COMMIT_BURST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hurry {
+	unsigned commits;	/* submitted and not over */
+	uint64_t done_ns;	/* the last of them is over since */
+	uint64_t think_ns;	/* from then to the next, of late */
+	unsigned run;		/* that came at once */
+	uint64_t since_ns;	/* the background waits; 0: it does not */
+	unsigned passed;	/* commits since then */
+	bool again;		/* it has waited since its last turn */
+	uint64_t until_ns;	/* its turn ends */
+};
+
+/* A commit is submitted; it is over, and something in the background waits. */
+void hurry_submit(struct hurry *hurry, uint64_t now_ns);
+void hurry_done(struct hurry *hurry, uint64_t now_ns, bool waits);
+
+/*
+ * Until when the background has to wait for the next commit; 0: not at all,
+ * UINT64_MAX: until the commit that runs is over, at least.
+ */
+uint64_t hurry_until_ns(const struct hurry *hurry, uint64_t now_ns);
+
+/* Was there a commit within the last tenth of a second?  Another may come. */
+bool hurry_of_late(const struct hurry *hurry, uint64_t now_ns);
+
+/* Now and then the background has its turn, and goes before commits. */
+void hurry_turn(struct hurry *hurry, uint64_t now_ns);
+bool hurry_is_turn(const struct hurry *hurry, uint64_t now_ns);
+
+#endif

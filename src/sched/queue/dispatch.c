@@ -1,0 +1,545 @@
+/*
+ * dispatch.c - when the disk is given the next request.
+ *
+ * A disk of which nothing is believed gets as many as it may have.  Where the
+ * head is known the choice is made as late as possible: one request is at the
+ * disk, and the next is handed over when the predicted rest of that one is what
+ * a command takes to be decoded, and the guard: what nobody predicts.
+ * Pieces of a request and what follows a gap filler go the same way, so a drive
+ * has at most two, the second for a moment only, and never reorders them.
+ *
+ * Before a chosen access goes out (`parked`), the filler may put something into
+ * the time its target needs to come round.
+ *
+ * A drive that begins anywhere within a request, and meets it in its middle,
+ * turns for its beginning almost once.  While the filler wants something such a
+ * request goes out in two parts, with the gap between them.
+ *
+ * A drive that waits for the first sector of a track, however far into it the
+ * head arrives, is asked for the rest of the track first and then for its
+ * beginning: one turn instead of one and a half.
+ */
+#include <errno.h>
+
+#include "sched/queue/queue_internal.h"
+
+#define LEAD_NS 60000u
+#define BEGUN_NS 20000u
+/* So many accesses that each go on where the last one ends, at once. */
+#define GOING_ON 4u
+
+/* ---- when ---- */
+
+static bool one_at_a_time(const struct queue *queue)
+{
+	return queue->head && head_mode(queue->head) != HEAD_OFF &&
+	       !head_is_cached(queue->head);
+}
+
+static bool have_accesses(const struct queue *queue, unsigned n)
+{
+	const struct list *pos = queue->free_accesses.next;
+
+	while (n && pos != &queue->free_accesses) {
+		pos = pos->next;
+		n--;
+	}
+	return !n;
+}
+
+/* The second part of a track follows the first without a gap, and a turn is
+ * lost if it comes late; it is only not to be there before the first begins. */
+static uint64_t part_lead_ns(const struct belief *belief)
+{
+	return belief->mech->period_ps / 8000;
+}
+
+/* A command that is late itself must not be there together with the one that
+ * was to come behind it: a drive takes the nearer one first. */
+static uint64_t parked_behind_ns(const struct queue *queue,
+				 const struct belief *belief)
+{
+	return belief_behind_ns(belief, head_ahead_ns(queue->head));
+}
+
+/* Does the next access go on where the last one ends?  A drive that begins
+ * anywhere then reads or writes all of a track in one turn. */
+static bool goes_on(const struct queue *queue)
+{
+	const struct queue_request *req = queue->partial;
+
+	if (!req)
+		req = access_continued(queue);
+	return req && !req->split_sectors && !access_gives_way(queue, req);
+}
+
+/* ---- streams ---- */
+
+/* How long a stream may keep the head while others wait, by their class. */
+static const uint64_t class_patience_ns[QUEUE_CLASSES] = {
+	[QUEUE_COMMIT] = 0,
+	[QUEUE_READ] = 30000000,
+	[QUEUE_READ_AHEAD] = 30000000,
+	[QUEUE_WRITE_BACK] = 300000000,
+	[QUEUE_IDLE] = 300000000,
+};
+
+/* Has it not been too long, and does nobody ask for what comes next? */
+static bool may_be_patient(const struct queue *queue)
+{
+	uint64_t stayed_ns = env_now_ns(queue->env) - queue->came_ns;
+	struct span *span;
+	int class;
+
+	for (class = 0; class < QUEUE_CLASSES; class++) {
+		span = span_at_or_after(queue->waiting[class],
+					queue->head_sector);
+		if (span && span->first == queue->head_sector)
+			return false;
+		if ((queue->waiting[class] ||
+		     !list_empty(&queue->unplaced[class])) &&
+		    stayed_ns >= class_patience_ns[class])
+			return false;
+	}
+	return !queue->partial && !queue->parked &&
+	       list_empty(&queue->flushes);
+}
+
+/* Until when the disk is kept free for the next piece of a stream; 0: not. */
+static uint64_t patient_until_ns(const struct queue *queue)
+{
+	uint64_t until_ns = stream_until_ns(&queue->streams,
+					    queue->head_sector);
+
+	/* Its last piece waits itself. */
+	if (until_ns == UINT64_MAX && !queue->outstanding)
+		return 0;
+	return until_ns && may_be_patient(queue) ? until_ns : 0;
+}
+
+/* Until when the disk is kept free for the next commit; 0: not. */
+static uint64_t hurry_patient_ns(const struct queue *queue)
+{
+	uint64_t until_ns = hurry_until_ns(&queue->hurry,
+					   env_now_ns(queue->env));
+
+	/* One that is held waits for what is to wait for it. */
+	if (until_ns == UINT64_MAX && !queue->outstanding)
+		return 0;
+	return queue_is_background(queue) ? until_ns : 0;
+}
+
+/* Would the next become one access with what the drive was given last? */
+static bool may_join(const struct queue *queue)
+{
+	const struct access *parked = queue->parked;
+
+	return (queue->partial && queue->partial->gap_inside) ||
+	       (parked && head_is_beside(queue->head, parked->disk.sector,
+					 parked->disk.sectors));
+}
+
+/* When what is running leaves room for the next. */
+static uint64_t room_ns(const struct queue *queue)
+{
+	struct belief belief;
+	uint64_t until_ns, lead_ns, begun_ns;
+
+	if (!have_accesses(queue, 2))
+		return UINT64_MAX;
+	if (!one_at_a_time(queue))
+		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
+	if (!queue->outstanding || (queue->outstanding < GOING_ON &&
+				    goes_on(queue)))
+		return 0;
+	until_ns = head_busy_until_ns(queue->head);
+	if (queue->outstanding > 1 || !until_ns ||
+	    head_mode(queue->head) == HEAD_TRIAL)
+		return UINT64_MAX;
+	head_get_belief(queue->head, &belief);
+	lead_ns = belief.read_overhead_ns;
+	if (lead_ns < belief.write_overhead_ns)
+		lead_ns = belief.write_overhead_ns;
+	if (queue->partial && !queue->partial->gap_inside)
+		lead_ns += part_lead_ns(&belief);
+	else
+		lead_ns += belief.late_ns > LEAD_NS ? belief.late_ns : LEAD_NS;
+	/* Nothing is left to be chosen: in good time, hosts are late. */
+	if (queue->parked)
+		lead_ns = belief.mech->period_ps / 1000;
+	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
+	/* A command that takes longer to be decoded could be overtaken, and
+	 * one on the way to its second part would become one with it. */
+	begun_ns = (may_join(queue) ? head_media_ns(queue->head) :
+				      head_begun_ns(queue->head)) +
+		   (queue->parked ? parked_behind_ns(queue, &belief) :
+				    BEGUN_NS);
+	return until_ns > begun_ns ? until_ns : begun_ns;
+}
+
+/* The background has its turn, and what is at the disk may not be the last of
+ * it: its owner says when it is over. */
+static bool turn_goes_on(const struct queue *queue)
+{
+	return hurry_is_turn(&queue->hurry, env_now_ns(queue->env)) &&
+	       !queue_class_waits(queue, QUEUE_WRITE_BACK) &&
+	       !queue_class_waits(queue, QUEUE_READ) &&
+	       !queue_class_waits(queue, QUEUE_READ_AHEAD) &&
+	       (queue->outstanding || !list_empty(&queue->finished));
+}
+
+uint64_t queue_room_ns(const struct queue *queue)
+{
+	uint64_t ns = room_ns(queue), patient_ns;
+
+	if (ns == UINT64_MAX || !queue->head ||
+	    head_mode(queue->head) != HEAD_ON)
+		return ns;
+	if (turn_goes_on(queue))
+		return UINT64_MAX;
+	patient_ns = patient_until_ns(queue);
+	if (!patient_ns)
+		patient_ns = hurry_patient_ns(queue);
+	return ns > patient_ns ? ns : patient_ns;
+}
+
+uint64_t queue_next_ns(const struct queue *queue)
+{
+	uint64_t begin_ns = queue_room_ns(queue);
+
+	if (queue_has_waiting(queue))
+		return begin_ns;
+	if (queue->outstanding || !queue->filler)
+		return UINT64_MAX;
+	return begin_ns > queue->idle_again_ns ? begin_ns :
+						 queue->idle_again_ns;
+}
+
+/* ---- whole tracks ---- */
+
+static bool belief_of(const struct queue *queue, struct belief *belief)
+{
+	if (!queue->head)
+		return false;
+	head_get_belief(queue->head, belief);
+	return belief->reads || belief->writes;
+}
+
+bool queue_places(const struct queue *queue)
+{
+	struct belief belief;
+
+	if (!queue->head)
+		return false;
+	head_get_belief(queue->head, &belief);
+	return belief.writes || belief.places;
+}
+
+/* When the head can be at a place. */
+static uint64_t arrival_ns(const struct belief *belief, bool write,
+			   const struct geom_place *place)
+{
+	return belief_start_ns(belief, write) +
+	       service_move_ns(belief->mech, &belief->head, place->cylinder,
+			       place->surface, write);
+}
+
+/* Where the head would come over a request that is all of it on one track, in
+ * sectors from its beginning; 0: not within it. */
+static uint32_t arrival_in(const struct belief *belief, bool write,
+			   uint64_t lbn, uint32_t sectors)
+{
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t arrive_ns, at;
+
+	geom_track_of(belief->geom, lbn, &track);
+	if (lbn + sectors > track.first + track.sectors)
+		return 0;
+	geom_place_of(belief->geom, lbn, &place);
+	arrive_ns = arrival_ns(belief, write, &place) +
+		    (write ? belief->write_guard_ns : belief->read_guard_ns);
+	at = geom_lbn_at(belief->geom, &track,
+			 service_angle(belief->mech, arrive_ns) +
+			 track.per_sector);
+	return at > lbn && at < lbn + sectors ? (uint32_t)(at - lbn) : 0;
+}
+
+/* From which sector on a request is best begun, 0: from its first. */
+static uint32_t split_of(const struct queue *queue,
+			 const struct belief *belief,
+			 const struct queue_request *req)
+{
+	bool write = req->disk.op == DISK_WRITE;
+	const struct service_mech *mech = belief->mech;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+	uint64_t first_ns, lead_ns;
+	uint32_t at;
+
+	if (!(write ? belief->writes : belief->reads) ||
+	    (write ? mech->zero_latency_write : mech->zero_latency_read) ||
+	    req->disk.sectors < 2 * unit)
+		return 0;
+	geom_track_of(belief->geom, req->disk.sector, &track);
+	if (req->disk.sectors < track.sectors / 2)
+		return 0;
+	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = (at + unit - 1) / unit * unit;
+	if (!at || at >= req->disk.sectors)
+		return 0;
+	first_ns = (req->disk.sectors - at) *
+		   service_turn_ns(mech, track.per_sector);
+	lead_ns = part_lead_ns(belief) + (write ? belief->write_overhead_ns :
+					   belief->read_overhead_ns);
+	return first_ns > lead_ns ? at : 0;
+}
+
+/* The same, where the drive would begin in the middle by itself: for the gap
+ * before its beginning comes round. */
+static uint32_t gap_inside(const struct queue *queue,
+			   const struct belief *belief,
+			   const struct queue_request *req)
+{
+	bool write = req->disk.op == DISK_WRITE;
+	const struct service_mech *mech = belief->mech;
+	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t arrive_ns;
+	uint32_t at;
+
+	if (!(write ? belief->writes : belief->reads) || !belief->reads ||
+	    !(write ? mech->zero_latency_write : mech->zero_latency_read) ||
+	    !queue->filler || !queue->filler->gap ||
+	    !queue->filler->wants(queue->filler_arg))
+		return 0;
+	geom_track_of(belief->geom, req->disk.sector, &track);
+	if (req->disk.sectors > track.sectors / 2)
+		return 0;
+	/* Not where it may be met at its beginning. */
+	geom_place_of(belief->geom, req->disk.sector, &place);
+	arrive_ns = arrival_ns(belief, write, &place);
+	if (!service_wait_ns(mech, arrive_ns, place.start) ||
+	    (angle)(service_angle(mech, arrive_ns) - place.start) >=
+		    (uint64_t)req->disk.sectors * track.per_sector)
+		return 0;
+	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = (at + unit - 1) / unit * unit;
+	return at < req->disk.sectors ? at : 0;
+}
+
+/* ---- gaps and idle time ---- */
+
+/* Enters a request that did not wait. */
+static bool enter_directly(struct queue *queue, struct queue_request *req)
+{
+	queue_begin(queue, req);
+	if (!queue_enter(queue, req)) {
+		list_del(&req->link);
+		span_remove(&queue->live, &req->live);
+		queue_finish(queue, req, -EBUSY, req->disk.submit_ns);
+		return false;
+	}
+	queue_leave_waiting(queue, req);
+	return true;
+}
+
+/* Not before a piece, but before the beginning of one begun in its middle. */
+static bool piece_has_gap(const struct access *access)
+{
+	const struct queue_request *req = access->disk.owner;
+
+	return !access->is_piece ||
+	       (req->gap_inside && access->disk.sector == req->disk.sector);
+}
+
+/* What goes before the parked access; NULL: nothing more. */
+static struct access *fill_gap(struct queue *queue)
+{
+	struct access *parked = queue->parked;
+	struct service_request next = {
+		.write = parked->disk.op == DISK_WRITE,
+		.lbn = parked->disk.sector,
+		.sectors = parked->disk.sectors,
+	};
+	struct queue_request *req;
+	struct belief belief;
+
+	if (!queue->filler || !piece_has_gap(parked) ||
+	    queue->gaps == QUEUE_GAP ||
+	    !belief_of(queue, &belief) ||
+	    !(next.write ? belief.writes : belief.reads))
+		return NULL;
+	req = queue->filler->gap(queue->filler_arg, &belief, &next,
+				 !parked->is_piece);
+	if (!req || !enter_directly(queue, req)) {
+		queue->gaps = QUEUE_GAP;
+		return NULL;
+	}
+	queue->gaps++;
+	queue->stats.gaps++;
+	/* What is behind it would only make it longer. */
+	if (req->disk.sector > next.lbn || !access_join(parked, req))
+		return access_of(queue, req, true);
+	return NULL;
+}
+
+static void reference_done(struct disk_request *disk)
+{
+	struct reference *reference = disk->owner;
+
+	reference->busy = false;
+}
+
+/* A reading of the phase, when it has become uncertain. */
+static struct access *reference_read(struct queue *queue)
+{
+	struct reference *reference = queue->reference;
+	struct queue_request *req = &reference->req;
+	uint32_t sectors = queue->disk->limits.physical_bytes / SECTOR_BYTES;
+	uint64_t sector, most = queue->disk->limits.sectors - sectors;
+
+	if (!queue->head || reference->busy ||
+	    !head_wants_reference(queue->head, &sector))
+		return NULL;
+	/* More may be believed in than there is. */
+	if (sector > most)
+		sector = most;
+	sector -= sector % sectors;
+	*req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &reference->iov,
+			.iov_n = 1,
+			.done = reference_done,
+			.owner = reference,
+		},
+		.class = QUEUE_IDLE,
+	};
+	reference->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
+	if (!enter_directly(queue, req))
+		return NULL;
+	reference->busy = true;
+	return access_of(queue, req, true);
+}
+
+static struct access *fill_idle(struct queue *queue)
+{
+	uint64_t again_ns = UINT64_MAX;
+	struct queue_request *req;
+	struct belief belief;
+
+	if (!queue->filler || queue->outstanding ||
+	    env_now_ns(queue->env) < queue->idle_again_ns)
+		return NULL;
+	req = queue->filler->idle(queue->filler_arg,
+				  belief_of(queue, &belief) ? &belief : NULL,
+				  queue->quiet_ns, &again_ns);
+	queue->idle_again_ns = req ? 0 : again_ns;
+	if (!req || !enter_directly(queue, req))
+		return NULL;
+	queue->stats.idle_steps++;
+	return access_of(queue, req, true);
+}
+
+/* ---- what ---- */
+
+/* A long request in the background waits for a commit that has come. */
+static bool partial_gives_way(const struct queue *queue)
+{
+	return queue_class_waits(queue, QUEUE_COMMIT) &&
+	       queue->partial->issued_sectors &&
+	       !queue->partial->split_sectors &&
+	       access_gives_way(queue, queue->partial);
+}
+
+static void partial_suspend(struct queue *queue)
+{
+	struct queue_request *req = queue->partial;
+
+	queue->partial = NULL;
+	req->suspended = req->alone = true;
+	req->waits_ns = env_now_ns(queue->env);
+	req->waiting.first = req->live.first + req->issued_sectors;
+	queue_wait(queue, req);
+}
+
+/* The next access, perhaps parked for its gap; NULL: nothing waits. */
+static struct access *next_access(struct queue *queue)
+{
+	struct belief belief;
+	bool known = belief_of(queue, &belief), alone = false;
+	bool places = queue->head && belief.places;
+	struct queue_request *req;
+
+	if (queue->partial && partial_gives_way(queue))
+		partial_suspend(queue);
+	if (queue->partial)
+		return access_of_piece(queue);
+	req = one_at_a_time(queue) && queue->outstanding ?
+		      access_continued(queue) : NULL;
+	if (req)
+		queue_leave_waiting(queue, req);
+	else
+		req = queue_choose(queue, known || places ? &belief : NULL,
+				   &alone);
+	if (!req)
+		return NULL;
+	if (req->suspended) {
+		req->suspended = false;
+		queue->partial = req;
+		return access_of_piece(queue);
+	}
+	req->split_sectors = known ? split_of(queue, &belief, req) : 0;
+	if (known && !req->split_sectors) {
+		req->split_sectors = gap_inside(queue, &belief, req);
+		req->gap_inside = req->split_sectors;
+		queue->stats.gaps_inside += req->gap_inside;
+	}
+	if (req->disk.sectors <= access_most(queue, req) &&
+	    !req->split_sectors)
+		return access_of(queue, req, alone);
+	queue->stats.split += req->split_sectors && !req->gap_inside;
+	queue->partial = req;
+	return access_of_piece(queue);
+}
+
+/* Gives the disk one access; false: there is none. */
+static bool dispatch_one(struct queue *queue)
+{
+	struct access *access = NULL;
+
+	if (!list_empty(&queue->flushes))
+		access = access_of_flushes(queue);
+	/* A commit does not wait for it: it comes behind. */
+	if (!access && !queue_class_waits(queue, QUEUE_COMMIT))
+		access = reference_read(queue);
+	if (!access && !queue->parked) {
+		queue->parked = next_access(queue);
+		queue->gaps = 0;
+	}
+	if (!access && queue->parked) {
+		access = fill_gap(queue);
+		if (!access) {
+			access = queue->parked;
+			queue->parked = NULL;
+		}
+	}
+	if (!access)
+		access = fill_idle(queue);
+	if (!access)
+		return false;
+	access_submit(access);
+	return true;
+}
+
+void queue_dispatch(struct queue *queue)
+{
+	hurry_turn(&queue->hurry, env_now_ns(queue->env));
+	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
+	       dispatch_one(queue))
+		;
+}

@@ -1,0 +1,254 @@
+/*
+ * policy.c - the table of ways to choose.
+ *
+ * Those that look at the head walk the sites outwards from its cylinder, the
+ * nearer side first.  A seek over so many cylinders is less than anything
+ * further out can cost, so the walk ends where the seek alone is no better than
+ * the best so far; and after SITES_MAX in any case, which bounds the time of a
+ * decision when thousands wait on a few cylinders.
+ */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "sched/queue/policy.h"
+
+#define SITES_MAX 300u
+/* From this part of a revolution on a request is worth a full estimate: it may
+ * begin in the middle, or go over several tracks. */
+#define LONG_PART 8u
+#define WINDOW_MAX 10000u
+
+/* Upwards from the head; from the lowest again when there is none above. */
+static void choose_c_look(const struct policy_view *view,
+			  struct policy_choice *choice)
+{
+	struct span *span = span_at_or_after(view->waiting, view->head_sector);
+
+	choice->waiting = span ? span : span_at_or_after(view->waiting, 0);
+}
+
+static void choose_fcfs(const struct policy_view *view,
+			struct policy_choice *choice)
+{
+	choice->waiting = span_oldest(view->waiting);
+}
+
+/* ---- sites ---- */
+
+static uint64_t site_key(uint32_t cylinder, uint64_t order)
+{
+	return (uint64_t)cylinder << 32 | (uint32_t)order;
+}
+
+void policy_site_init(struct policy_site *site, const struct geom *geom,
+		      bool write, uint64_t lbn, uint32_t sectors,
+		      uint64_t order)
+{
+	struct geom_place place;
+
+	geom_place_of(geom, lbn, &place);
+	*site = (struct policy_site){
+		.lbn = lbn,
+		.sectors = sectors,
+		.write = write,
+		.cylinder = place.cylinder,
+		.surface = place.surface,
+		.start = place.start,
+	};
+	site->span.first = site_key(place.cylinder, order);
+	site->span.end = site->span.first + 1;
+	site->span.order = order;
+	site->span.due_ns = 0;
+}
+
+static uint64_t cost_long_ns(const struct belief *belief,
+			     const struct policy_site *site, uint64_t start_ns)
+{
+	struct service_request req = {
+		.write = site->write,
+		.lbn = site->lbn,
+		.sectors = site->sectors,
+	};
+	struct service service;
+
+	belief_estimate(belief, &req, &service);
+	return service.head.at_ns - start_ns - service.transfer_ns;
+}
+
+static bool site_is_long(const struct belief *belief,
+			 const struct policy_site *site)
+{
+	struct geom_track track;
+
+	/* Cheaper than the track: no drive of today has so few. */
+	if (site->sectors < 64)
+		return false;
+	geom_track_of(belief->geom, site->lbn, &track);
+	return site->sectors > track.sectors / LONG_PART;
+}
+
+uint64_t policy_cost_ns(const struct belief *belief,
+			const struct policy_site *site, uint64_t *seek_ns)
+{
+	const struct service_mech *mech = belief->mech;
+	uint64_t start_ns = belief_start_ns(belief, site->write), arrive_ns;
+
+	*seek_ns = service_move_ns(mech, &belief->head, site->cylinder,
+				   site->surface, site->write);
+	if (!site->write && site->lbn == belief->stream_lbn)
+		return *seek_ns;
+	if (!(site->write ? belief->writes : belief->reads))
+		return *seek_ns + mech->period_ps / 2000;
+	if (site_is_long(belief, site))
+		return cost_long_ns(belief, site, start_ns);
+	arrive_ns = start_ns + *seek_ns + (site->write ?
+		belief->write_likely_ns : belief->read_likely_ns);
+	return arrive_ns - start_ns +
+	       service_wait_ns(mech, arrive_ns, site->start);
+}
+
+/* ---- the walk ---- */
+
+/* Sites by growing distance from a cylinder. */
+struct walk {
+	struct span *sites;
+	uint32_t from;
+	struct span *up, *down;	/* the next on either side */
+	unsigned left;
+};
+
+static void walk_begin(struct walk *walk, const struct policy_view *view)
+{
+	uint32_t from = view->belief->head.cylinder;
+
+	*walk = (struct walk){
+		.sites = view->sites,
+		.from = from,
+		.up = span_at_or_after(view->sites, site_key(from, 0)),
+		.down = span_before(view->sites, site_key(from, 0)),
+		.left = SITES_MAX,
+	};
+}
+
+static uint32_t walk_distance(const struct walk *walk, const struct span *span)
+{
+	uint32_t cylinder = (uint32_t)(span->first >> 32);
+
+	return cylinder > walk->from ? cylinder - walk->from :
+				       walk->from - cylinder;
+}
+
+static struct policy_site *walk_next(struct walk *walk)
+{
+	struct span *span = walk->up;
+
+	if (!walk->left-- || (!walk->up && !walk->down))
+		return NULL;
+	if (!walk->up || (walk->down && walk_distance(walk, walk->down) <
+						walk_distance(walk, walk->up)))
+		span = walk->down;
+	if (span == walk->up)
+		walk->up = span_at_or_after(walk->sites, span->first + 1);
+	else
+		walk->down = span_before(walk->sites, span->first);
+	return container_of(span, struct policy_site, span);
+}
+
+/* The cheapest by `whole` cost, or by the seek alone when that is false. */
+static void choose_shortest(const struct policy_view *view, bool whole,
+			    struct policy_choice *choice)
+{
+	const struct belief *belief = view->belief;
+	struct policy_site *site;
+	uint64_t best_ns = UINT64_MAX, cost_ns, seek_ns;
+	struct walk walk;
+
+	walk_begin(&walk, view);
+	while ((site = walk_next(&walk))) {
+		if (service_seek_ns(belief->mech, belief->head.cylinder,
+				    site->cylinder) >= best_ns)
+			break;
+		cost_ns = policy_cost_ns(belief, site, &seek_ns);
+		if ((whole ? cost_ns : seek_ns) >= best_ns)
+			continue;
+		best_ns = whole ? cost_ns : seek_ns;
+		choice->site = site;
+		choice->cost_ns = cost_ns;
+	}
+}
+
+static void choose_sstf(const struct policy_view *view,
+			struct policy_choice *choice)
+{
+	choose_shortest(view, false, choice);
+}
+
+static void choose_sptf(const struct policy_view *view,
+			struct policy_choice *choice)
+{
+	choose_shortest(view, true, choice);
+}
+
+static void choose_sptf_sw(const struct policy_view *view,
+			   struct policy_choice *choice)
+{
+	const struct belief *belief = view->belief;
+	uint64_t least_ns, most_ns, best_ns, cost_ns, seek_ns;
+	struct policy_site *site;
+	struct walk walk;
+
+	choose_shortest(view, true, choice);
+	least_ns = choice->cost_ns;
+	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
+				    100;
+	policy_cost_ns(belief, choice->site, &best_ns);
+	walk_begin(&walk, view);
+	while ((site = walk_next(&walk))) {
+		if (service_seek_ns(belief->mech, belief->head.cylinder,
+				    site->cylinder) >= best_ns)
+			break;
+		cost_ns = policy_cost_ns(belief, site, &seek_ns);
+		if (cost_ns > most_ns || seek_ns >= best_ns)
+			continue;
+		best_ns = seek_ns;
+		choice->site = site;
+		choice->cost_ns = cost_ns;
+	}
+	choice->extra_ns = choice->cost_ns - least_ns;
+}
+
+/* ---- the table ---- */
+
+static const struct policy policies[] = {
+	{ "c-look", false, choose_c_look },
+	{ "fcfs", false, choose_fcfs },
+	{ "sstf", true, choose_sstf },
+	{ "sptf", true, choose_sptf },
+	{ "sptf-sw", true, choose_sptf_sw },
+};
+
+const struct policy *policy_find(const char *name, unsigned *window_percent)
+{
+	const char *number = name + strcspn(name, "0123456789");
+	unsigned long percent;
+	char *end;
+	size_t i, n;
+
+	for (i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+		if (!strcmp(policies[i].name, name))
+			return &policies[i];
+		n = strlen(policies[i].name);
+		if (policies[i].choose != choose_sptf_sw || !*number ||
+		    (size_t)(number - name) != n ||
+		    strncmp(policies[i].name, name, n))
+			continue;
+		percent = strtoul(number, &end, 10);
+		if (*end || percent > WINDOW_MAX)
+			return NULL;
+		*window_percent = (unsigned)percent;
+		return &policies[i];
+	}
+	return NULL;
+}

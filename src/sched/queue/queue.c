@@ -1,0 +1,710 @@
+/*
+ * queue.c - the life of a request:
+ *
+ *	queue_submit -> held	(queue_enter: it meets an earlier one)
+ *		     -> waiting (queue_wait) -> in an access (queue_dispatch)
+ *		     -> unplaced, until it has a place (queue_choose)
+ *		     -> finished (queue_finish) -> done() (queue_deliver)
+ *
+ * From the moment its sectors are known to completion it is in `live`, where
+ * later ones look for what they must wait for.  Accesses are a fixed array;
+ * without a free one nothing goes out.
+ *
+ * Writes are counted as they complete.  A flush that succeeds covers those
+ * that had been counted when it was given to the disk (flushed_writes).  What
+ * a failed one may have lost is not known and nobody writes it again, so after
+ * it every flush fails: no write is taken for durable that was not FUA.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "sched/queue/queue_internal.h"
+
+#define DEPTH_ROTATING 4u
+#define DEPTH_OTHER 32u
+#define DEPTH_MAX 1024u
+/* Accesses beyond the depth: one that fills a gap, one behind it. */
+#define ACCESSES_MORE 2u
+#define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
+
+/* The mean wait of late is over so many requests, as a power of two. */
+#define WAIT_SHIFT 5
+/* Who has waited no longer than so many times that is not late. */
+#define PATIENCE 4u
+
+/* How old a request may become before its age counts. */
+static const uint64_t class_age_ns[QUEUE_CLASSES] = {
+	[QUEUE_COMMIT] = 50000000,
+	[QUEUE_READ] = 500000000,
+	[QUEUE_READ_AHEAD] = 2000000000,
+	[QUEUE_WRITE_BACK] = 30000000000,
+	[QUEUE_IDLE] = 60000000000,
+};
+
+static const struct queue_request *of_live(const struct span *span)
+{
+	return container_of(span, struct queue_request, live);
+}
+
+/* ---- completion ---- */
+
+void queue_finish(struct queue *queue, struct queue_request *req, int result,
+		  uint64_t now_ns)
+{
+	req->disk.result = result;
+	req->disk.complete_ns = now_ns;
+	list_add(&queue->finished, &req->link);
+}
+
+struct conflict {
+	uint64_t order;
+	bool is_write;
+};
+
+static bool span_conflicts(const struct span *span, const void *arg)
+{
+	const struct conflict *later = arg;
+
+	return span->order < later->order &&
+	       (later->is_write || of_live(span)->disk.op == DISK_WRITE);
+}
+
+bool queue_must_hold(struct queue *queue, const struct queue_request *req)
+{
+	struct conflict later = { req->live.order,
+				  req->disk.op == DISK_WRITE };
+
+	return span_any(queue->live, req->live.first, req->live.end,
+			span_conflicts, &later);
+}
+
+/* A site for each place where it can be served. */
+static void sites_insert(struct queue *queue, struct queue_request *req)
+{
+	const struct geom *geom = head_geom(queue->head);
+	unsigned copies = req->copies_n < QUEUE_COPIES ? req->copies_n :
+							 QUEUE_COPIES;
+	struct policy_site *site;
+
+	for (req->sites_n = 0; req->sites_n <= copies; req->sites_n++) {
+		site = &req->site[req->sites_n];
+		policy_site_init(site, geom, req->disk.op == DISK_WRITE,
+				 req->sites_n ? req->copies[req->sites_n - 1] :
+						req->disk.sector,
+				 req->disk.sectors,
+				 req->live.order * (QUEUE_COPIES + 1) +
+					 req->sites_n);
+		site->owner = req;
+		span_insert(&queue->sites[req->class], &site->span);
+	}
+}
+
+void queue_wait(struct queue *queue, struct queue_request *req)
+{
+	req->ready = true;
+	span_insert(&queue->waiting[req->class], &req->waiting);
+	if (queue->head && head_is_known(queue->head))
+		sites_insert(queue, req);
+}
+
+static void waiting_remove(struct queue *queue, struct queue_request *req)
+{
+	span_remove(&queue->waiting[req->class], &req->waiting);
+	while (req->sites_n)
+		span_remove(&queue->sites[req->class],
+			    &req->site[--req->sites_n].span);
+	req->ready = false;
+}
+
+void queue_leave_waiting(struct queue *queue, struct queue_request *req)
+{
+	struct queue_class_stats *stats = &queue->stats.class[req->class];
+	uint64_t wait_ns = env_now_ns(queue->env) - req->waits_ns;
+
+	waiting_remove(queue, req);
+	queue->wait_ns[req->class] += (wait_ns >> WAIT_SHIFT) -
+				      (queue->wait_ns[req->class] >>
+				       WAIT_SHIFT);
+	stats->wait_ns += wait_ns;
+	if (wait_ns > stats->max_wait_ns)
+		stats->max_wait_ns = wait_ns;
+}
+
+/* Lets go what no longer meets an earlier one. */
+void queue_release_held(struct queue *queue)
+{
+	struct queue_request *req;
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &queue->held) {
+		req = list_entry(pos, struct queue_request, link);
+		if (queue_must_hold(queue, req))
+			continue;
+		list_del(&req->link);
+		queue_wait(queue, req);
+	}
+}
+
+static uint64_t queue_due_ns(const struct queue_request *req)
+{
+	return req->deadline_ns ? req->deadline_ns :
+		req->disk.submit_ns + class_age_ns[req->class];
+}
+
+uint64_t queue_patience_ns(const struct queue *queue,
+			   const struct queue_request *req)
+{
+	uint64_t usual_ns = PATIENCE * queue->wait_ns[req->class];
+	uint64_t age_ns = class_age_ns[req->class];
+
+	return req->deadline_ns || usual_ns < age_ns ? 0 : usual_ns - age_ns;
+}
+
+/* Its sectors are known: waits for what it meets, or for its turn. */
+bool queue_enter(struct queue *queue, struct queue_request *req)
+{
+	struct span span = {
+		.first = req->disk.sector,
+		.end = req->disk.sector + req->disk.sectors,
+		.order = ++queue->order,
+		.due_ns = queue_due_ns(req),
+	};
+
+	bool hold;
+
+	req->live = req->waiting = span;
+	hold = queue_must_hold(queue, req);
+	if (hold) {
+		queue->stats.held++;
+		list_add(&queue->held, &req->link);
+	} else {
+		queue_wait(queue, req);
+	}
+	span_insert(&queue->live, &req->live);
+	return !hold;
+}
+
+void queue_commit_over(struct queue *queue, uint64_t now_ns)
+{
+	hurry_done(&queue->hurry, now_ns,
+		   queue_class_waits(queue, QUEUE_WRITE_BACK));
+}
+
+static void queue_end_request(struct queue *queue, struct queue_request *req,
+			      int result, uint64_t now_ns)
+{
+	struct queue_class_stats *stats = &queue->stats.class[req->class];
+
+	span_remove(&queue->live, &req->live);
+	if (!result && req->disk.op == DISK_WRITE && !req->disk.fua)
+		queue->completed_writes++;
+	stats->requests++;
+	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
+	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
+		stream_done(&queue->streams, req->live.end, now_ns);
+	if (req->class == QUEUE_COMMIT)
+		queue_commit_over(queue, now_ns);
+	if (req->class != QUEUE_IDLE) {
+		queue->quiet_ns = now_ns;
+		queue->idle_again_ns = 0;
+	}
+	queue_finish(queue, req, result, now_ns);
+}
+
+static void queue_count_service(struct queue *queue, enum queue_class class,
+				const struct disk_request *disk)
+{
+	queue->stats.class[class].service_ns +=
+		disk->complete_ns - disk->submit_ns;
+}
+
+/* A piece of a large request is over.  After an error no more are issued. */
+static void queue_end_piece(struct queue *queue, struct access *access)
+{
+	struct queue_request *req = access->disk.owner;
+
+	req->pieces--;
+	queue_count_service(queue, req->class, &access->disk);
+	if (access->disk.result && !req->disk.result)
+		req->disk.result = access->disk.result;
+	if (req->disk.result && queue->partial == req)
+		queue->partial = NULL;
+	if (req->disk.result && req->suspended) {
+		queue_leave_waiting(queue, req);
+		req->suspended = false;
+	}
+	if (!req->pieces && queue->partial != req && !req->suspended)
+		queue_end_request(queue, req, req->disk.result,
+				  access->disk.complete_ns);
+}
+
+static void queue_end_merged(struct queue *queue, struct access *access)
+{
+	uint64_t now_ns = access->disk.complete_ns;
+	bool single = access->requests.next == access->requests.prev;
+	struct queue_request *req;
+
+	while ((req = list_first(&access->requests, struct queue_request,
+				 link))) {
+		list_del(&req->link);
+		queue_count_service(queue, req->class, &access->disk);
+		if (access->disk.result && !single) {
+			req->alone = true;
+			req->waits_ns = now_ns;
+			queue->stats.retried++;
+			queue_wait(queue, req);
+			continue;
+		}
+		queue_end_request(queue, req, access->disk.result, now_ns);
+	}
+}
+
+static void queue_end_flush(struct queue *queue, struct access *access)
+{
+	struct queue_request *req;
+
+	if (access->disk.result && !queue->flush_rc)
+		queue->flush_rc = access->disk.result;
+	if (!queue->flush_rc && access->writes > queue->flushed_writes)
+		queue->flushed_writes = access->writes;
+	while ((req = list_first(&access->requests, struct queue_request,
+				 link))) {
+		list_del(&req->link);
+		queue_finish(queue, req, queue->flush_rc,
+			     access->disk.complete_ns);
+	}
+}
+
+void queue_access_done(struct disk_request *disk)
+{
+	struct access *access = container_of(disk, struct access, disk);
+	struct queue *queue = access->queue;
+
+	queue->outstanding--;
+	if (queue->last == access)
+		queue->last = NULL;
+	if (access->followed)
+		head_end(queue->head, &access->at_head, disk->complete_ns,
+			 disk->result);
+	if (disk->op == DISK_FLUSH)
+		queue_end_flush(queue, access);
+	else if (access->is_piece)
+		queue_end_piece(queue, access);
+	else
+		queue_end_merged(queue, access);
+	list_add(&queue->free_accesses, &access->link);
+	if (!list_empty(&queue->held))
+		queue_release_held(queue);
+}
+
+/* ---- the interface ---- */
+
+/* Calls done() of all that is finished, and of what finishes by that. */
+static int queue_deliver(struct queue *queue)
+{
+	struct queue_request *req;
+	int n = 0;
+
+	while ((req = list_first(&queue->finished, struct queue_request,
+				 link))) {
+		list_del(&req->link);
+		n++;
+		if (queue->filler && queue->filler->passed &&
+		    req->class != QUEUE_IDLE && req->disk.op != DISK_FLUSH)
+			queue->filler->passed(queue->filler_arg, req);
+		req->disk.done(&req->disk);
+		if (list_empty(&queue->finished))
+			queue_dispatch(queue);
+	}
+	return n;
+}
+
+static struct reference *reference_new(const struct disk *disk)
+{
+	size_t bytes = disk->limits.physical_bytes;
+	struct reference *reference = calloc(1, sizeof(*reference));
+
+	if (bytes < REFERENCE_ALIGN)
+		bytes = REFERENCE_ALIGN;
+	if (reference)
+		reference->iov.iov_base =
+			aligned_alloc(REFERENCE_ALIGN, bytes);
+	if (reference && !reference->iov.iov_base) {
+		free(reference);
+		reference = NULL;
+	}
+	return reference;
+}
+
+int queue_open(struct env *env, struct disk *disk,
+	       const struct queue_options *options, struct queue **out)
+{
+	unsigned depth = options->depth, window = 0, i;
+	const struct policy *policy = NULL;
+	struct queue *queue;
+
+	if (!depth)
+		depth = disk->limits.rotational ? DEPTH_ROTATING : DEPTH_OTHER;
+	if (options->policy) {
+		policy = policy_find(options->policy, &window);
+		if (!policy)
+			return -EINVAL;
+	}
+	if (depth > DEPTH_MAX)
+		return -EINVAL;
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	queue->accesses = calloc(depth + ACCESSES_MORE,
+				 sizeof(*queue->accesses));
+	queue->reference = reference_new(disk);
+	if (!queue->accesses || !queue->reference) {
+		queue->gone = -ENOMEM;
+		queue_close(queue);
+		return -ENOMEM;
+	}
+	queue->env = env;
+	queue->disk = disk;
+	queue->policy = policy;
+	queue->window.fixed = window;
+	queue->window.percent = window;
+	queue->window.budget_ppm = QUEUE_BUDGET_PPM;
+	queue->stats.budget_ppm = QUEUE_BUDGET_PPM;
+	queue->depth = depth;
+	queue->quiet_ns = env_now_ns(env);
+	queue->completed_writes = disk->limits.volatile_cache;
+	for (i = 0; i < QUEUE_CLASSES; i++)
+		list_init(&queue->unplaced[i]);
+	list_init(&queue->held);
+	list_init(&queue->flushes);
+	list_init(&queue->finished);
+	list_init(&queue->free_accesses);
+	for (i = 0; i < depth + ACCESSES_MORE; i++) {
+		queue->accesses[i].queue = queue;
+		list_init(&queue->accesses[i].requests);
+		list_add(&queue->free_accesses, &queue->accesses[i].link);
+	}
+	*out = queue;
+	return 0;
+}
+
+void queue_close(struct queue *queue)
+{
+	if (!queue)
+		return;
+	assert(queue->gone || queue_idle(queue));
+	if (queue->filler && queue->filler->close)
+		queue->filler->close(queue->filler_arg);
+	if (queue->reference)
+		free(queue->reference->iov.iov_base);
+	free(queue->reference);
+	free(queue->accesses);
+	free(queue);
+}
+
+const struct disk_limits *queue_limits(const struct queue *queue)
+{
+	return &queue->disk->limits;
+}
+
+static bool track_known(const struct queue *queue, uint64_t sector,
+			struct geom_track *track)
+{
+	track->known = false;
+	if (queue->head && head_is_known(queue->head))
+		geom_track_of(head_geom(queue->head), sector, track);
+	return track->known;
+}
+
+uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector)
+{
+	struct geom_track track;
+
+	return track_known(queue, sector, &track) ? track.sectors : 0;
+}
+
+uint32_t queue_track_left(const struct queue *queue, uint64_t sector)
+{
+	struct geom_track track;
+
+	return track_known(queue, sector, &track) ?
+		(uint32_t)(track.first + track.sectors - sector) : 0;
+}
+
+void queue_set_head(struct queue *queue, struct head *head)
+{
+	assert(queue_idle(queue));
+	if (head && geom_sectors(head_geom(head)) <
+			    queue->disk->limits.sectors) {
+		msg_warn("%s: larger than its geometry, which is not used",
+			 queue->disk->name);
+		head = NULL;
+	}
+	queue->head = head;
+}
+
+void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
+		      void *arg)
+{
+	queue->filler = filler;
+	queue->filler_arg = arg;
+}
+
+void queue_set_budget(struct queue *queue, unsigned ppm)
+{
+	queue->window.fixed = false;
+	queue->window.budget_ppm = ppm;
+	queue->stats.budget_ppm = ppm;
+}
+
+static int queue_refuse(const struct queue *queue,
+			const struct disk_request *disk)
+{
+	const struct disk_limits *limits = &queue->disk->limits;
+	uint32_t unit = limits->logical_bytes / SECTOR_BYTES;
+
+	if (!disk->sectors || disk->sector % unit || disk->sectors % unit ||
+	    disk->sectors > limits->sectors ||
+	    disk->sector > limits->sectors - disk->sectors)
+		return -EINVAL;
+	if (disk->op == DISK_WRITE && limits->read_only)
+		return -EROFS;
+	return 0;
+}
+
+static bool iov_fits(const struct disk_request *disk)
+{
+	uint64_t bytes = 0;
+	unsigned i;
+
+	for (i = 0; i < disk->iov_n; i++)
+		bytes += disk->iov[i].iov_len;
+	return disk->iov_n <= DISK_MAX_IOV &&
+	       bytes == (uint64_t)disk->sectors * SECTOR_BYTES;
+}
+
+void queue_begin(struct queue *queue, struct queue_request *req)
+{
+	req->disk.result = 0;
+	req->disk.submit_ns = req->waits_ns = env_now_ns(queue->env);
+	req->issued_sectors = req->split_sectors = 0;
+	req->gap_inside = req->suspended = false;
+	req->sites_n = 0;
+	req->placed = req->ready = false;
+	req->pieces = 0;
+	req->alone = false;
+}
+
+/* It gets its place when it is its turn. */
+static void queue_leave_open(struct queue *queue, struct queue_request *req)
+{
+	req->waiting.due_ns = queue_due_ns(req);
+	list_add(&queue->unplaced[req->class], &req->link);
+}
+
+void queue_submit(struct queue *queue, struct queue_request *req)
+{
+	int err;
+
+	if (req->place)
+		req->disk.sector = 0;
+	err = queue_refuse(queue, &req->disk);
+	assert(req->disk.op != DISK_FLUSH && iov_fits(&req->disk));
+	assert(req->class < QUEUE_CLASSES);
+	queue_begin(queue, req);
+	if (err)
+		queue_finish(queue, req, err, req->disk.submit_ns);
+	else if (req->place)
+		queue_leave_open(queue, req);
+	else
+		queue_enter(queue, req);
+	if (!err && req->class == QUEUE_COMMIT)
+		hurry_submit(&queue->hurry, req->disk.submit_ns);
+	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
+		stream_submit(&queue->streams, req->disk.sector,
+			      req->disk.sectors, req->disk.submit_ns);
+}
+
+void queue_raise(struct queue *queue, struct queue_request *req)
+{
+	bool ready = req->ready;
+
+	if (req->class != QUEUE_READ_AHEAD || req->suspended)
+		return;
+	if (ready)
+		waiting_remove(queue, req);
+	req->class = QUEUE_READ;
+	req->waiting.due_ns = env_now_ns(queue->env) + class_age_ns[QUEUE_READ];
+	if (ready)
+		queue_wait(queue, req);
+}
+
+void queue_flush(struct queue *queue, struct queue_request *req)
+{
+	queue_begin(queue, req);
+	req->disk.op = DISK_FLUSH;
+	req->disk.sectors = 0;
+	if (queue_unflushed(queue) && !queue->flush_rc) {
+		list_add(&queue->flushes, &req->link);
+		return;
+	}
+	queue->stats.flushes_saved += !queue->flush_rc;
+	queue_finish(queue, req, queue->flush_rc, req->disk.submit_ns);
+}
+
+bool queue_unflushed(const struct queue *queue)
+{
+	return queue->disk->limits.volatile_cache &&
+	       queue->completed_writes != queue->flushed_writes;
+}
+
+void queue_ask_filler(struct queue *queue)
+{
+	queue->idle_again_ns = 0;
+}
+
+/* One look at the disk: reap, dispatch, tell. */
+static int queue_turn(struct queue *queue, int64_t timeout_ns)
+{
+	int n = disk_poll_ns(queue->disk, timeout_ns);
+
+	if (n < 0) {
+		queue->gone = n;
+		return n;
+	}
+	queue_dispatch(queue);
+	return queue_deliver(queue);
+}
+
+/* Waits for a completion until limit_ns, awake when something is to be handed
+ * over meanwhile. */
+static int queue_wait_until(struct queue *queue, uint64_t limit_ns)
+{
+	uint64_t now_ns, next_ns, until_ns;
+	int n;
+
+	do {
+		now_ns = env_now_ns(queue->env);
+		next_ns = queue_next_ns(queue);
+		until_ns = next_ns < limit_ns ? next_ns : limit_ns;
+		if (until_ns == UINT64_MAX && !queue->outstanding)
+			return 0;
+		n = queue_turn(queue, until_ns == UINT64_MAX ? -1 :
+				      until_ns < now_ns ? 0 :
+				      (int64_t)(until_ns - now_ns));
+	} while (!n && until_ns < limit_ns);
+	return n;
+}
+
+int queue_poll_ns(struct queue *queue, int64_t timeout_ns)
+{
+	int n = queue->gone ? queue->gone : queue_turn(queue, 0);
+
+	if (n || !timeout_ns)
+		return n;
+	return queue_wait_until(queue, timeout_ns < 0 ? UINT64_MAX :
+			env_now_ns(queue->env) + (uint64_t)timeout_ns);
+}
+
+int queue_poll(struct queue *queue, int timeout_ms)
+{
+	return queue_poll_ns(queue, timeout_ms < 0 ? -1 :
+				    (int64_t)timeout_ms * 1000000);
+}
+
+int queue_drain(struct queue *queue)
+{
+	int n;
+
+	while (!queue_idle(queue)) {
+		n = queue_poll(queue, -1);
+		if (n < 0)
+			return n;
+	}
+	return 0;
+}
+
+bool queue_idle(const struct queue *queue)
+{
+	return !queue->live && !queue->outstanding &&
+	       !queue_has_waiting(queue) && list_empty(&queue->finished);
+}
+
+int queue_event_fd(struct queue *queue)
+{
+	return disk_event_fd(queue->disk);
+}
+
+const struct queue_stats *queue_stats(const struct queue *queue)
+{
+	return &queue->stats;
+}
+
+/* ---- synchronous helpers ---- */
+
+static void sync_done(struct disk_request *disk)
+{
+	bool *done = disk->owner;
+
+	*done = true;
+}
+
+static int queue_finish_sync(struct queue *queue, struct queue_request *req,
+			     const bool *done)
+{
+	int n;
+
+	while (!*done) {
+		n = queue_poll(queue, -1);
+		if (n < 0)
+			return n;
+	}
+	return req->disk.result;
+}
+
+static int queue_transfer(struct queue *queue, enum disk_op op,
+			  uint64_t sector, uint32_t sectors, void *buf)
+{
+	bool done = false;
+	struct iovec iov = { buf, (size_t)sectors * SECTOR_BYTES };
+	struct queue_request req = {
+		.disk = {
+			.op = op,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &iov,
+			.iov_n = 1,
+			.done = sync_done,
+			.owner = &done,
+		},
+		.class = op == DISK_READ ? QUEUE_READ : QUEUE_COMMIT,
+	};
+
+	queue_submit(queue, &req);
+	return queue_finish_sync(queue, &req, &done);
+}
+
+int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
+	       void *buf)
+{
+	return queue_transfer(queue, DISK_READ, sector, sectors, buf);
+}
+
+int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
+		const void *buf)
+{
+	return queue_transfer(queue, DISK_WRITE, sector, sectors, (void *)buf);
+}
+
+int queue_flush_wait(struct queue *queue)
+{
+	bool done = false;
+	struct queue_request req = {
+		.disk = { .done = sync_done, .owner = &done },
+	};
+
+	queue_flush(queue, &req);
+	return queue_finish_sync(queue, &req, &done);
+}

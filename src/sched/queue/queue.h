@@ -1,0 +1,288 @@
+/*
+ * queue.h - the disk queue: everything that goes to a disk goes through one.
+ *
+ * The caller owns a request and what its iov points to, and leaves both alone
+ * from queue_submit until disk.done() is called: exactly once, from queue_poll,
+ * never from queue_submit.  done() may submit, and may poll.
+ *
+ * Nothing reaches the disk but from queue_poll, so that what is submitted in
+ * one turn of a loop is ordered and merged together: poll after submitting,
+ * before sleeping.
+ *
+ * Order: of two requests that meet, at least one of them a write, the later one
+ * waits until the earlier one has completed.  Otherwise there is none.  A
+ * request may be of any size; what the disk does not take at once goes out in
+ * pieces, and neighbours that wait together go out as one.  A failed access of
+ * several requests is repeated one by one, so nobody fails for a neighbour.
+ *
+ * Not thread safe.  No allocation after queue_open.
+ */
+#ifndef TRAX_QUEUE_QUEUE_H
+#define TRAX_QUEUE_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/env.h"
+#include "base/list.h"
+#include "disk/disk.h"
+#include "sched/head/head_state.h"
+#include "sched/head/head.h"
+#include "sched/queue/policy.h"
+#include "sched/queue/interval_tree.h"
+
+/* Highest first. */
+enum queue_class {
+	QUEUE_COMMIT,		/* somebody waits for this to be durable */
+	QUEUE_READ,		/* somebody waits for this data */
+	QUEUE_READ_AHEAD,
+	QUEUE_WRITE_BACK,
+	QUEUE_IDLE,
+	QUEUE_CLASSES
+};
+
+struct queue_request;
+
+/*
+ * A place that is chosen when the write is dispatched (a range write).  All
+ * calls come from queue_poll.
+ */
+struct queue_place {
+	/*
+	 * The cheapest acceptable place now: its first sector and what it
+	 * costs (positioning in ns, with what the owner adds for distance from
+	 * where the data belongs).  Nothing is taken yet.  belief NULL: the
+	 * head is not known, any place.  -ENOSPC: none; the request fails.
+	 */
+	int (*find)(struct queue_place *place, const struct belief *belief,
+		    uint32_t sectors, uint64_t *sector, uint64_t *cost_ns);
+	/* The request goes to `sector`, as just found: takes it, and encodes
+	 * what depends on the address.  Cannot fail. */
+	void (*take)(struct queue_place *place, struct queue_request *req,
+		     uint64_t sector);
+	bool leads;	/* take() submits what goes on there, as one access */
+};
+
+/* A read lies in so many other places at most. */
+#define QUEUE_COPIES 2u
+
+struct queue_request {
+	/*
+	 * Filled in by the caller as disk.h says: op, fua, sector, sectors,
+	 * iov, iov_n, done, owner.  For done(): result, submit_ns (when it was
+	 * submitted to the queue), complete_ns.
+	 * -EINVAL: not aligned to the logical block, or not on the disk.
+	 * -EROFS: a write to a disk that is read only.
+	 */
+	struct disk_request disk;
+	enum queue_class class;
+	/* When it wants to be with the disk; 0: as its class says. */
+	uint64_t deadline_ns;
+	/*
+	 * A read: the same bytes lie here too (first sectors; at most
+	 * QUEUE_COPIES are looked at); the queue takes the place it reaches
+	 * first and leaves it in disk.sector.  Valid until done().
+	 */
+	const uint64_t *copies;
+	unsigned copies_n;
+	/* A write that may go to several places, which sets disk.sector; NULL:
+	 * to disk.sector.  Not larger than the disk takes at once. */
+	struct queue_place *place;
+
+	/* The queue's. */
+	struct span live;	/* submitted and not completed */
+	struct span waiting;	/* ready to be chosen */
+	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
+						    * known */
+	unsigned sites_n;
+	uint64_t waits_ns;	/* since then, or no longer */
+	bool placed;		/* its place was taken */
+	bool ready;		/* in `waiting` of its class */
+	struct list link;	/* held, an access, or finished */
+	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
+	bool gap_inside;	/* between them, for the filler */
+	bool suspended;		/* with pieces left: it waits again */
+	bool gap_waits;		/* with the filler, and not submitted */
+	bool gap_last;		/* it is not to wait there again */
+	unsigned pieces;	/* outstanding */
+	bool alone;		/* not to be merged: a merged access failed */
+};
+
+struct queue_options {
+	unsigned depth;		/* outstanding at the disk; 0: 4 on a disk that
+				 * rotates, 32 on others */
+	/* See policy.h; used as far as the head is known.  NULL: "sptf" where
+	 * it is, "c-look" where not. */
+	const char *policy;
+};
+
+struct queue_class_stats {
+	uint64_t requests;	/* completed, without flushes */
+	uint64_t bytes;
+	uint64_t wait_ns;	/* before they began or went on, summed */
+	uint64_t max_wait_ns;
+	uint64_t service_ns;	/* from the disk to completion, summed */
+};
+
+struct queue_stats {
+	struct queue_class_stats class[QUEUE_CLASSES];
+	uint64_t accesses;	/* reads and writes the disk was given */
+	uint64_t merged;	/* requests that rode with another */
+	uint64_t held;		/* requests that waited for one they meet */
+	uint64_t overdue;	/* chosen because of their age */
+	uint64_t retried;	/* after a failed merged access */
+	uint64_t copies;	/* reads that took another place */
+	uint64_t split;		/* tracks begun in the middle */
+	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
+	uint64_t gaps, idle_steps; /* the filler has used */
+	unsigned window_percent; /* of SPTF-SWn%, now */
+	unsigned budget_ppm;	/* for what it costs */
+	uint64_t window_ns;	/* it has cost */
+	uint64_t patient, in_vain; /* waits for a stream's next piece */
+	uint64_t flushes;	/* the disk was given */
+	uint64_t flushes_saved;	/* that had nothing to do */
+};
+
+struct queue;
+
+/* The disk and the environment outlive the queue.  -EINVAL: no such policy. */
+int queue_open(struct env *env, struct disk *disk,
+	       const struct queue_options *options, struct queue **queue);
+
+/* The queue must be idle, or the disk gone.  NULL is harmless. */
+void queue_close(struct queue *queue);
+
+const struct disk_limits *queue_limits(const struct queue *queue);
+
+/* The sectors of the track that holds one, as is believed; 0: not known. */
+uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
+/* How many there are from this one to the end of its track; 0: not known. */
+uint32_t queue_track_left(const struct queue *queue, uint64_t sector);
+
+/* Is a write that may go to several places better off now than one
+ * whose place is fixed?  Only where the head is known. */
+bool queue_places(const struct queue *queue);
+
+/* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
+ * head outlives it or is taken away by NULL.  A head whose geometry does not
+ * cover the disk is left alone. */
+void queue_set_head(struct queue *queue, struct head *head);
+
+/*
+ * Who fills gaps: the freeblock part.  Called from queue_poll only; it does not
+ * submit from within.  A request it returns is its own as with
+ * queue_submit (class QUEUE_IDLE) and ends with done(): -EBUSY at once when it
+ * meets one in the queue.
+ */
+struct queue_filler {
+	/*
+	 * `next` has been chosen (its place and copy too, its neighbours
+	 * `sectors` in all) and goes to the disk last.  A request to go
+	 * before it that makes it no later by this belief (which stands
+	 * behind all that the disk was given, and is known for both kinds);
+	 * NULL: nothing.  Asked until NULL, at most QUEUE_GAP times.  A read
+	 * that ends where a read begins, or begins where it ends, becomes one
+	 * access with it if it `joins`.
+	 */
+	struct queue_request *(*gap)(void *arg, const struct belief *belief,
+				     const struct service_request *next,
+				     bool joins);
+	/*
+	 * Nothing waits and nothing is outstanding, and the foreground has
+	 * been quiet since quiet_ns (its last request completed then).  A
+	 * request, or NULL and when to be asked again (UINT64_MAX: never).
+	 * belief->reads and ->writes say what is known of the head; belief
+	 * NULL: nothing.
+	 */
+	struct queue_request *(*idle)(void *arg, const struct belief *belief,
+				      uint64_t quiet_ns, uint64_t *again_ns);
+	/* Is anything wanted?  Then requests are chosen with the gap in mind
+	 * (queue_set_budget). */
+	bool (*wants)(void *arg);
+	/* A request of the foreground is over and done() about to be called:
+	 * what it read is in its buffers.  May be NULL. */
+	void (*passed)(void *arg, const struct queue_request *req);
+	/* The queue closes.  May be NULL. */
+	void (*close)(void *arg);
+};
+
+/* One more than a plan has pieces (gap_search.h), so that the end is asked for.
+ */
+#define QUEUE_GAP 7u
+
+/* NULL: nobody.  The queue is idle. */
+void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
+		      void *arg);
+
+/* The filler wants something new: idle() is asked again. */
+void queue_ask_filler(struct queue *queue);
+
+/*
+ * While the filler wants something, requests are chosen by SPTF-SWn%, and n
+ * follows what it costs, so that it stays under this: positioning beyond the
+ * shortest, in millionths of the head's time.  A policy that names its n keeps
+ * that until then.
+ */
+#define QUEUE_BUDGET_PPM 5000u	/* the default, 0.5 % */
+void queue_set_budget(struct queue *queue, unsigned ppm);
+
+void queue_submit(struct queue *queue, struct queue_request *req);
+
+/* Somebody waits for what was submitted as read-ahead: it becomes a read, as if
+ * submitted now.  Any other request, or one already at the disk, goes on as it
+ * is. */
+void queue_raise(struct queue *queue, struct queue_request *req);
+
+/*
+ * Submits req as a flush: when it is done without error, every write that had
+ * completed before the call is on the medium.  Of req only done and owner are
+ * the caller's.  Costs no access when queue_unflushed() is false.  After one
+ * has failed every later one fails: what the first may have lost is not known.
+ */
+void queue_flush(struct queue *queue, struct queue_request *req);
+
+/*
+ * May a completed write still be lost?  Never on a disk without a volatile
+ * cache; true from queue_open on until the first flush on others.
+ */
+bool queue_unflushed(const struct queue *queue);
+
+/* When queue_poll has something to do though nothing completes; UINT64_MAX:
+ * never. */
+uint64_t queue_next_ns(const struct queue *queue);
+
+/*
+ * Gives the disk what it has room for and calls done() of what has completed.
+ * When there is nothing to tell, waits up to timeout_ms (-1: for ever) for the
+ * first completion, timeouts as in disk_poll.  Returns the number completed, or
+ * what disk_poll fails with: then the disk is gone (a simulated power cut), no
+ * done() is called any more, the requests are their owners' again and
+ * queue_close is what is left.
+ */
+int queue_poll(struct queue *queue, int timeout_ms);
+int queue_poll_ns(struct queue *queue, int64_t timeout_ns);
+
+/* Polls until the queue is idle, what done() submits included.  0, or what
+ * disk_poll fails with. */
+int queue_drain(struct queue *queue);
+
+/* Nothing waiting, nothing outstanding, nothing to tell. */
+bool queue_idle(const struct queue *queue);
+
+/* A descriptor that polls readable when queue_poll has work; -1: none. */
+int queue_event_fd(struct queue *queue);
+
+const struct queue_stats *queue_stats(const struct queue *queue);
+
+/*
+ * Synchronous helpers for mount and tests: one request, waited for (others
+ * complete meanwhile).  buf is aligned to 4096.
+ */
+int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
+	       void *buf);
+int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
+		const void *buf);
+int queue_flush_wait(struct queue *queue);
+
+#endif

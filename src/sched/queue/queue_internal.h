@@ -1,0 +1,152 @@
+/*
+ * queue_internal.h - the disk queue from inside: queue.c (life of a request),
+ * access.c (what is given to the disk), select.c (which, where), dispatch.c
+ * (when).
+ */
+#ifndef TRAX_QUEUE_QUEUE_INTERNAL_H
+#define TRAX_QUEUE_QUEUE_INTERNAL_H
+
+#include "sched/queue/commit_burst.h"
+#include "sched/queue/policy.h"
+#include "sched/queue/queue.h"
+#include "sched/queue/read_stream.h"
+
+/* One request to the disk: a request, several neighbours, a piece of one too
+ * large, or a flush for all that asked for one. */
+struct access {
+	struct disk_request disk;
+	struct queue *queue;
+	struct list requests;	/* by sector; flushes in order */
+	struct list link;	/* while free */
+	bool is_piece;		/* of the one request */
+	bool followed;		/* by the head */
+	struct head_access at_head;
+	uint64_t writes;	/* flush: those it covers */
+	struct iovec iov[DISK_MAX_IOV];
+};
+
+/* A read to hear of the phase, and nothing else. */
+struct reference {
+	struct queue_request req;
+	struct iovec iov;
+	bool busy;
+};
+
+struct queue {
+	struct env *env;
+	struct disk *disk;
+	const struct policy *policy;	/* NULL: the best of what is known */
+	struct {
+		bool fixed;		/* not by the budget */
+		unsigned percent, budget_ppm;
+		double spent_ns, of_ns;	/* of late */
+	} window;			/* of sptf-sw */
+	unsigned depth;
+	struct head *head;		/* NULL: nothing is believed */
+	const struct queue_filler *filler;	/* or NULL */
+	void *filler_arg;
+	uint64_t quiet_ns;		/* last completion of the foreground */
+	uint64_t idle_again_ns;		/* when the filler is asked again */
+	struct reference *reference;
+
+	struct span *live;
+	struct span *waiting[QUEUE_CLASSES];
+	struct span *sites[QUEUE_CLASSES];	/* of these, by cylinder */
+	struct list unplaced[QUEUE_CLASSES];	/* writes without an address */
+	struct list held;	/* in order of submission */
+	struct list flushes;	/* not yet with the disk */
+	struct list finished;	/* done() not yet called */
+	struct list free_accesses;
+	struct queue_request *partial;
+	struct access *parked;	/* goes next, behind what fills the gap */
+	unsigned gaps;		/* filled before it */
+	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
+	uint64_t order;		/* of the last submitted */
+	uint64_t head_sector;	/* where the last access ends */
+	struct access *last;	/* that one, while it is outstanding */
+	struct streams streams;
+	struct hurry hurry;
+	uint64_t came_ns;	/* the head to where it reads on since */
+	uint64_t completed_writes, flushed_writes;
+	int flush_rc;		/* of the first flush that failed; 0: none */
+	unsigned outstanding;
+	unsigned passed[QUEUE_CLASSES];	/* over for a higher class */
+	bool was_overdue;	/* the last choice */
+	bool was_placed;	/* likewise, to a place it found */
+	int gone;		/* what disk_poll failed with */
+	struct queue_stats stats;
+	struct access *accesses;
+};
+
+/* ---- queue.c ---- */
+
+/* What a request meets: any later one, or only earlier ones. */
+bool queue_must_hold(struct queue *queue, const struct queue_request *req);
+
+/* Enters a request whose sectors are known; false: it is held. */
+bool queue_enter(struct queue *queue, struct queue_request *req);
+void queue_begin(struct queue *queue, struct queue_request *req);
+void queue_wait(struct queue *queue, struct queue_request *req);
+/* How much later than it is due a request is late, as busy as the disk is. */
+uint64_t queue_patience_ns(const struct queue *queue,
+			   const struct queue_request *req);
+void queue_leave_waiting(struct queue *queue, struct queue_request *req);
+void queue_finish(struct queue *queue, struct queue_request *req, int result,
+		  uint64_t now_ns);
+void queue_commit_over(struct queue *queue, uint64_t now_ns);
+void queue_release_held(struct queue *queue);
+void queue_access_done(struct disk_request *disk);
+
+/* ---- access.c ---- */
+
+/* A waiting request that goes on where the last access ends, which is still
+ * outstanding; NULL: none. */
+struct queue_request *access_continued(const struct queue *queue);
+
+/* The first of those that wait one behind the other up to this one, within a
+ * track's length: what is left behind would cost a way of its own. */
+struct queue_request *access_run_begin(struct queue *queue,
+				       struct queue_request *req);
+
+/* The request, which waits, and the neighbours that may go with it. */
+struct access *access_of(struct queue *queue, struct queue_request *req,
+			 bool alone);
+struct access *access_of_piece(struct queue *queue);
+struct access *access_of_flushes(struct queue *queue);
+
+/* How much of a request may go out at once. */
+uint32_t access_most(const struct queue *queue,
+		     const struct queue_request *req);
+
+/* Does it give way to a commit that may come any moment? */
+bool access_gives_way(const struct queue *queue,
+		      const struct queue_request *req);
+
+/* Puts a read in front of or behind a read that it touches; false: it cannot
+ * be. */
+bool access_join(struct access *access, struct queue_request *req);
+void access_submit(struct access *access);
+
+/* ---- select.c ---- */
+
+/* The next request for the disk, its place chosen and entered; NULL: none.
+ * *alone: it goes without neighbours.  belief NULL: nothing is known. */
+struct queue_request *queue_choose(struct queue *queue,
+				   const struct belief *belief, bool *alone);
+
+/* Does anything wait to be chosen?  Of a class? */
+bool queue_has_waiting(const struct queue *queue);
+bool queue_class_waits(const struct queue *queue, int class);
+/* Is it only the background that waits? */
+bool queue_is_background(const struct queue *queue);
+
+/* ---- dispatch.c ---- */
+
+/* Gives the disk what it may have now. */
+void queue_dispatch(struct queue *queue);
+
+/* When the disk may be given another access: UINT64_MAX, not before one
+ * completes. */
+uint64_t queue_room_ns(const struct queue *queue);
+
+#endif

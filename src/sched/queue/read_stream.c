@@ -1,0 +1,86 @@
+/*
+ * read_stream.c - a stream is known by where its last piece ends.
+ *
+ * A reader that has come back RUN times, within THINK_MAX_NS of late, is waited
+ * for twice as long as it usually thinks.  That is less than what going away
+ * and coming back costs, so being wrong half of the time would still pay; after
+ * MISSED in a row it has to show itself again.
+ */
+#include <stddef.h>
+
+#include "sched/queue/read_stream.h"
+
+#define RUN 2u
+#define MISSED 2u
+#define THINK_MAX_NS 1500000u
+#define LEAST_NS 200000u
+
+static struct stream *stream_find(struct streams *streams, uint64_t end)
+{
+	unsigned i;
+
+	for (i = 0; i < STREAMS; i++)
+		if (streams->v[i].used && streams->v[i].end == end)
+			return &streams->v[i];
+	return NULL;
+}
+
+static struct stream *stream_new(struct streams *streams)
+{
+	struct stream *oldest = &streams->v[0];
+	unsigned i;
+
+	for (i = 1; i < STREAMS; i++)
+		if (streams->v[i].used < oldest->used)
+			oldest = &streams->v[i];
+	*oldest = (struct stream){ .think_ns = THINK_MAX_NS };
+	return oldest;
+}
+
+void stream_submit(struct streams *streams, uint64_t sector, uint32_t sectors,
+		   uint64_t now_ns)
+{
+	struct stream *stream = stream_find(streams, sector);
+	uint64_t think_ns;
+
+	if (stream) {
+		think_ns = stream->done_ns ? now_ns - stream->done_ns : 0;
+		stream->think_ns = (3 * stream->think_ns + think_ns) / 4;
+		stream->run++;
+		stream->missed = 0;
+	} else {
+		stream = stream_new(streams);
+	}
+	stream->end = sector + sectors;
+	stream->used = ++streams->clock;
+	stream->done_ns = 0;
+}
+
+void stream_done(struct streams *streams, uint64_t end, uint64_t now_ns)
+{
+	struct stream *stream = stream_find(streams, end);
+
+	if (stream)
+		stream->done_ns = now_ns;
+}
+
+uint64_t stream_until_ns(const struct streams *streams, uint64_t end)
+{
+	const struct stream *stream =
+		stream_find((struct streams *)streams, end);
+
+	if (!stream || stream->run < RUN || stream->missed >= MISSED ||
+	    stream->think_ns > THINK_MAX_NS)
+		return 0;
+	if (!stream->done_ns)
+		return UINT64_MAX;
+	return stream->done_ns + LEAST_NS + 2 * stream->think_ns;
+}
+
+void stream_miss(struct streams *streams, uint64_t end)
+{
+	struct stream *stream = stream_find(streams, end);
+
+	if (stream && ++stream->missed >= MISSED)
+		stream->run = 0;
+}

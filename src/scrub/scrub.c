@@ -1,0 +1,484 @@
+/*
+ * scrub.c - passes, and where they are.
+ *
+ *	waiting --(time, start)--> running --(end of the disk)--> waiting
+ *	                           |    ^
+ *	                           v    |
+ *	                           paused
+ *
+ * Running: bands are read from their beginning to their end (scrub_bands.c);
+ * now and then, when every suspect was looked at, it is stored how far they
+ * are.  What is under way when the file system is closed is read again.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/op/errors.h"
+#include "scrub/scrub_internal.h"
+
+#define NS_PER_SECOND INT64_C(1000000000)
+#define DAY_SECONDS 86400u
+#define ITEM_VERSION 2u
+#define STORE_NS UINT64_C(60000000000)
+#define NODE_ALIGN 4096u
+
+static int64_t now_seconds(const struct scrub *scrub)
+{
+	return env_wall_ns(scrub->fs->env) / NS_PER_SECOND;
+}
+
+/* ---- what is stored ---- */
+
+static struct key item_key(void)
+{
+	return key_make(0, ITEM_SCRUB, 0);
+}
+
+struct stored {
+	struct scrub_item item;
+	le32 cursor[SCRUB_BANDS];
+};
+static_assert(sizeof(struct stored) <= TRAX_MAX_ITEM_BYTES, "stored");
+
+static bool item_is_known(const struct tree_item *found)
+{
+	const struct scrub_item *item = found->value;
+
+	return found->bytes >= sizeof(*item) &&
+	       item->version == ITEM_VERSION && item->state <= SCRUB_PAUSED &&
+	       le16_get(item->bands) &&
+	       found->bytes == sizeof(*item) +
+				le16_get(item->bands) * sizeof(le32);
+}
+
+/* While something is suspect the cursors stay where they were: by a crash, or
+ * the end of the mount, it is forgotten. */
+static unsigned store_cursors(const struct scrub *scrub,
+			      const struct tree_item *old,
+			      struct stored *stored)
+{
+	if (scrub->suspects && old && item_is_known(old) &&
+	    old->bytes <= sizeof(*stored)) {
+		memcpy(stored, old->value, old->bytes);
+		return le16_get(stored->item.bands);
+	}
+	bands_put(scrub, stored->cursor);
+	return scrub->bands;
+}
+
+static int store_run(struct ticket *ticket)
+{
+	const struct scrub *scrub = ticket->state;
+	struct tree_item old;
+	struct stored stored;
+	unsigned bands;
+	int rc = tree_get(ticket->txn, item_key(), &old);
+
+	if (rc && rc != -ENOENT)
+		return rc;
+	bands = store_cursors(scrub, rc ? NULL : &old, &stored);
+	stored.item = (struct scrub_item){
+		.version = ITEM_VERSION,
+		.state = (uint8_t)scrub->state,
+		.bands = le16_put((uint16_t)bands),
+		.done_sectors = le64_put(scrub->done_sectors),
+		.passes = le64_put(scrub->passes),
+		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
+		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
+	};
+	tree_put(ticket->txn, item_key(), &stored,
+		 sizeof(stored.item) + bands * sizeof(le32));
+	return 0;
+}
+
+static void scrub_store(struct scrub *scrub);
+
+static void store_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket_finish(ticket, 0);
+	scrub->storing = false;
+	if (scrub->store_again)
+		scrub_store(scrub);
+}
+
+static const struct ticket_type store_type = {
+	.name = "store scrub",
+	.bounds = { .log_bytes = sizeof(struct stored) + 128 },
+	.paths = 1,
+	.changes = 1,
+	.run = store_run,
+	.end = store_end,
+};
+
+/* Lost at worst: then some windows are read again. */
+static void scrub_store(struct scrub *scrub)
+{
+	scrub->store_again = scrub->storing;
+	scrub->moved = false;
+	scrub->stored_ns = env_now_ns(scrub->fs->env);
+	if (scrub->storing || fs_read_only(scrub->fs))
+		return;
+	scrub->storing = !ticket_start(scrub->fs, &store_type, NULL, scrub);
+}
+
+static int recall_run(struct ticket *ticket)
+{
+	struct scrub *scrub = ticket->state;
+	const struct scrub_item *item;
+	struct tree_item found;
+	int rc = tree_get(ticket->txn, item_key(), &found);
+
+	if (rc)
+		return rc == -ENOENT ? 0 : rc;
+	if (!item_is_known(&found))
+		return 0;
+	item = found.value;
+	scrub->state = item->state;
+	bands_recall(scrub, (const le32 *)(item + 1), le16_get(item->bands));
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
+	scrub->done_sectors = le64_get(item->done_sectors);
+	scrub->passes = le64_get(item->passes);
+	scrub->begun_seconds = (int64_t)le64_get(item->begun_seconds);
+	scrub->ended_seconds = (int64_t)le64_get(item->ended_seconds);
+	return 0;
+}
+
+static void recall_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+
+	(void)rc;
+	(void)seq;
+	ticket_finish(ticket, 0);
+	scrub->storing = false;
+	scrub->known = true;
+	if (scrub->begun_seconds)
+		return;
+	/* The period counts from the first mount on. */
+	scrub->begun_seconds = now_seconds(scrub);
+	if (scrub->period_seconds)
+		scrub_store(scrub);
+}
+
+static const struct ticket_type recall_type = {
+	.name = "recall scrub",
+	.paths = 1,
+	.run = recall_run,
+	.end = recall_end,
+};
+
+/* ---- opening and closing ---- */
+
+static void scrub_free(struct scrub *scrub)
+{
+	unsigned i;
+
+	freeblock_close(scrub->task);
+	for (i = 0; i < SCRUB_PARTS; i++)
+		if (scrub->part[i].data)
+			files_release(scrub->part[i].data);
+	bands_close(scrub);
+	free(scrub->node);
+	free(scrub->fixed);
+	free(scrub);
+}
+
+int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
+{
+	struct freeblock_options options = {
+		.name = "scrub",
+		.unit_sectors = queue_limits(fs->queue)->logical_bytes /
+				SECTOR_BYTES,
+	};
+	struct scrub *scrub = calloc(1, sizeof(*scrub));
+	int err;
+
+	if (!scrub)
+		return -ENOMEM;
+	scrub->fs = fs;
+	scrub->unit = options.unit_sectors;
+	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
+	scrub->gated.again = suspect_again;
+	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);
+	err = scrub->node ? bands_open(scrub) : -ENOMEM;
+	if (!err)
+		err = freeblock_open(fs->queue, &options, &judge_ops, scrub,
+				     &scrub->task);
+	if (err) {
+		scrub_free(scrub);
+		return err;
+	}
+	scrub->errors_before = errors_count(fs);
+	scrub->storing = true;
+	if (ticket_start(fs, &recall_type, NULL, scrub)) {
+		scrub_free(scrub);
+		return -ENOMEM;
+	}
+	*out = scrub;
+	return 0;
+}
+
+void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns)
+{
+	freeblock_set_quiet(scrub->fs->queue, quiet_ns);
+}
+
+static bool scrub_is_busy(const struct scrub *scrub)
+{
+	return scrub->loading || scrub->storing || scrub->suspecting;
+}
+
+void scrub_close(struct scrub *scrub)
+{
+	if (!scrub)
+		return;
+	scrub->closing = true;
+	freeblock_pause(scrub->task, true);
+	if (scrub->moved && !scrub->suspects && !scrub->fs->gone)
+		scrub_store(scrub);
+	while (scrub_is_busy(scrub) && !scrub->fs->gone) {
+		uint64_t next_ns = fs_run(scrub->fs, 0);
+
+		if (scrub_is_busy(scrub) && !scrub->fs->gone)
+			fs_sleep(scrub->fs, next_ns);
+	}
+	scrub_free(scrub);
+}
+
+/* ---- passes ---- */
+
+static void pass_end(struct scrub *scrub)
+{
+	scrub->passes++;
+	scrub->ended_seconds = now_seconds(scrub);
+	scrub->state = SCRUB_WAITING;
+	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
+	bands_rewind(scrub);
+	scrub_store(scrub);
+	if (scrub->overflow)
+		msg_warn("%s: scrub: more is suspect than can be looked at; "
+			 "some of it was left to the next pass",
+			 scrub->fs->disk->name);
+	scrub->overflow = false;
+	msg_info("%s: scrub: all of it has been read, %llu errors",
+		 scrub->fs->disk->name,
+		 (unsigned long long)(errors_count(scrub->fs) -
+				      scrub->errors_before));
+}
+
+/* ---- what is due ---- */
+
+static int64_t next_pass_seconds(const struct scrub *scrub)
+{
+	/* Before the first pass: a period after the mount that began to
+	 * count. */
+	int64_t from = scrub->ended_seconds ? scrub->ended_seconds :
+					      scrub->begun_seconds;
+
+	return scrub->period_seconds ? from + scrub->period_seconds : 0;
+}
+
+static void pass_begin(struct scrub *scrub)
+{
+	scrub->state = SCRUB_RUNNING;
+	bands_rewind(scrub);
+	scrub->done_sectors = 0;
+	scrub->run_ns = scrub->run_sectors = 0;
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
+	scrub->begun_seconds = now_seconds(scrub);
+	scrub->errors_before = errors_count(scrub->fs);
+	scrub_store(scrub);
+}
+
+/* When the next pass is due, on the environment's clock. */
+static uint64_t wait_for_pass(struct scrub *scrub)
+{
+	int64_t next = next_pass_seconds(scrub), now = now_seconds(scrub);
+
+	if (!next && !scrub->start_wanted)
+		return UINT64_MAX;
+	if (scrub->start_wanted || next <= now) {
+		scrub->start_wanted = false;
+		pass_begin(scrub);
+		return 0;
+	}
+	return env_now_ns(scrub->fs->env) +
+	       (uint64_t)(next - now) * NS_PER_SECOND;
+}
+
+/* A pass that is under way. */
+static uint64_t pass_run(struct scrub *scrub)
+{
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	uint64_t next_ns = bands_run(scrub);
+
+	/* What is suspect may be forgotten by a crash behind this. */
+	if (scrub->suspects || scrub->loading)
+		return next_ns;
+	if (bands_done(scrub)) {
+		pass_end(scrub);
+		return now_ns;
+	}
+	if (scrub->moved && now_ns - scrub->stored_ns >= STORE_NS)
+		scrub_store(scrub);
+	return next_ns;
+}
+
+uint64_t scrub_run(struct scrub *scrub)
+{
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	bool was_busy = scrub_is_busy(scrub);
+	uint64_t next_ns = UINT64_MAX;
+
+	if (!scrub->known || scrub->closing)
+		return UINT64_MAX;
+	if (now_ns < scrub->retry_ns)
+		return scrub->retry_ns;
+	if (scrub->state == SCRUB_WAITING)
+		return wait_for_pass(scrub) ? wait_for_pass(scrub) : now_ns;
+	while (suspect_next(scrub))
+		;
+	if (scrub->state == SCRUB_RUNNING)
+		next_ns = pass_run(scrub);
+	/* What was begun has to reach the disk. */
+	return scrub_is_busy(scrub) != was_busy ? now_ns : next_ns;
+}
+
+void scrub_start(struct scrub *scrub)
+{
+	if (scrub->state == SCRUB_WAITING)
+		scrub->start_wanted = true;
+	else
+		scrub_resume(scrub);
+}
+
+void scrub_pause(struct scrub *scrub)
+{
+	scrub->start_wanted = false;
+	if (scrub->state != SCRUB_RUNNING)
+		return;
+	scrub->state = SCRUB_PAUSED;
+	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
+	freeblock_pause(scrub->task, true);
+	scrub_store(scrub);
+}
+
+void scrub_resume(struct scrub *scrub)
+{
+	if (scrub->state != SCRUB_PAUSED)
+		return;
+	scrub->state = SCRUB_RUNNING;
+	scrub->run_since_ns = env_now_ns(scrub->fs->env);
+	freeblock_pause(scrub->task, false);
+	scrub_store(scrub);
+}
+
+/* ---- status ---- */
+
+static uint64_t allocated_sectors(const struct scrub *scrub)
+{
+	struct space_counts count;
+
+	space_count(tree_space(scrub->fs->tree), &count);
+	return super_fixed_sectors(fs_super(scrub->fs)) + count.total -
+	       count.free;
+}
+
+void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
+{
+	*status = (struct scrub_status){
+		.state = scrub->start_wanted ? SCRUB_RUNNING : scrub->state,
+		.passes = scrub->passes,
+		.done_sectors = scrub->done_sectors,
+		.all_sectors = allocated_sectors(scrub),
+		.run_ns = scrub->run_ns,
+		.run_sectors = scrub->run_sectors,
+		.errors = errors_count(scrub->fs) - scrub->errors_before,
+		.suspects = scrub->looked_again,
+		.begun_seconds = scrub->begun_seconds,
+		.ended_seconds = scrub->ended_seconds,
+		.next_seconds = next_pass_seconds(scrub),
+	};
+	status->done_sectors += bands_read_sectors(scrub);
+	if (scrub->state == SCRUB_RUNNING)
+		status->run_ns += env_now_ns(scrub->fs->env) -
+				  scrub->run_since_ns;
+	if (status->all_sectors < status->done_sectors)
+		status->all_sectors = status->done_sectors;
+}
+
+static const char *state_name(enum scrub_state state)
+{
+	static const char *const names[] = {
+		[SCRUB_WAITING] = "waiting",
+		[SCRUB_RUNNING] = "running",
+		[SCRUB_PAUSED] = "paused",
+	};
+
+	return names[state];
+}
+
+/* Seconds until the end of the pass, as it went so far; -1: not known. */
+static json_int_t eta_seconds(const struct scrub_status *s)
+{
+	double rate = s->run_ns ? (double)s->run_sectors / (double)s->run_ns :
+				  0;
+
+	if (s->state != SCRUB_RUNNING || rate <= 0)
+		return -1;
+	return (json_int_t)((double)(s->all_sectors - s->done_sectors) / rate /
+			    1e9);
+}
+
+char *scrub_json(struct scrub *scrub)
+{
+	struct freeblock_stats free_stats;
+	struct scrub_status s;
+	json_t *json;
+	char *text;
+
+	scrub_get_status(scrub, &s);
+	freeblock_get_stats(scrub->fs->queue, NULL, &free_stats);
+	json = json_pack(
+		"{s:s, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I,"
+		" s:{s:I, s:f, s:f, s:f}, s:{s:f, s:f, s:I, s:I, s:I}}",
+		"state", state_name(s.state),
+		"passes", (json_int_t)s.passes,
+		"done_bytes", (json_int_t)(s.done_sectors * SECTOR_BYTES),
+		"all_bytes", (json_int_t)(s.all_sectors * SECTOR_BYTES),
+		"percent", s.all_sectors ? 100.0 * (double)s.done_sectors /
+					    (double)s.all_sectors : 0.0,
+		"mb_per_s", s.run_ns ? (double)s.run_sectors * SECTOR_BYTES *
+					1e3 / (double)s.run_ns : 0.0,
+		"eta_seconds", eta_seconds(&s),
+		"errors", (json_int_t)s.errors,
+		"looked_again", (json_int_t)s.suspects,
+		"begun_seconds", (json_int_t)s.begun_seconds,
+		"ended_seconds", (json_int_t)s.ended_seconds,
+		"next_seconds", (json_int_t)s.next_seconds,
+		"foreground_delay",
+		"requests", (json_int_t)free_stats.delays,
+		"mean_ms", free_stats.delays ? (double)free_stats.delay_ns /
+				(double)free_stats.delays / 1e6 : 0.0,
+		"p99_ms", (double)free_stats.p99_delay_ns / 1e6,
+		"worst_ms", (double)free_stats.max_delay_ns / 1e6,
+		"free_bandwidth",
+		"potential_s", (double)free_stats.potential_ns / 1e9,
+		"used_s", (double)free_stats.used_ns / 1e9,
+		"gap_bytes",
+		(json_int_t)(free_stats.gap_sectors * SECTOR_BYTES),
+		"idle_bytes",
+		(json_int_t)(free_stats.idle_sectors * SECTOR_BYTES),
+		"passed_bytes",
+		(json_int_t)(free_stats.passed_sectors * SECTOR_BYTES));
+	text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	json_decref(json);
+	return text;
+}

@@ -1,0 +1,343 @@
+/*
+ * scrub_bands.c - the disk in bands, each read from its beginning to its end by
+ * windows of its own: what is wanted lies all over the disk at any time.  A
+ * head that goes about at random meets hardly anything of one window that is
+ * small against the disk, and most of what there is to get of some hundred
+ * (traxbench sched pass).
+ *
+ * Loading costs reads of tree leaves, which nobody may notice: a window is
+ * loaded at once when little is wanted, otherwise after a pause of so many
+ * times what the last one took.  Bands take turns in an order in which those
+ * that are loaded are spread evenly.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "scrub/scrub_internal.h"
+
+#define BAND_SECTORS_LEAST 131072u	/* 64 MiB */
+#define PACE 300u			/* of the time, one part for loading */
+#define PACE_MOST_NS UINT64_C(10000000000)
+#define AT_ONCE_SECTORS 131072u		/* less is wanted */
+#define RETRY_NS UINT64_C(60000000000)
+#define SKIP_SECTORS 131072u		/* after a leaf that is lost */
+#define STORED_SECTORS PIECE_SECTORS	/* unit of a stored cursor */
+#define STORED_DONE UINT32_MAX
+
+static uint64_t band_first(const struct scrub *scrub, unsigned i)
+{
+	return i * scrub->band_sectors;
+}
+
+/* ---- memory ---- */
+
+static size_t memory_bytes(const struct scrub *scrub)
+{
+	return scrub->fs->budget.nodes / 8;
+}
+
+static size_t window_bytes(size_t runs, size_t pieces, size_t sums)
+{
+	return sizeof(struct window) + runs * sizeof(struct run) +
+	       pieces * sizeof(struct sums) + sums * sizeof(uint64_t);
+}
+
+#define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS)
+
+/* NULL: no memory. */
+static struct window *window_new(size_t runs, size_t pieces, size_t sums)
+{
+	size_t bytes = window_bytes(runs, pieces, sums);
+	struct window *w = calloc(1, bytes);
+
+	if (!w)
+		return NULL;
+	w->bytes = bytes;
+	w->run = (struct run *)(w + 1);
+	w->piece = (struct sums *)(w->run + runs);
+	w->sum = (uint64_t *)(w->piece + pieces);
+	return w;
+}
+
+/* With room for what it has, and no more. */
+static struct window *window_copy(const struct window *from)
+{
+	struct window *w = window_new(from->runs, from->pieces, from->sums);
+	struct window arrays;
+	uint32_t i;
+
+	if (!w)
+		return NULL;
+	memcpy(w->run, from->run, from->runs * sizeof(*w->run));
+	memcpy(w->piece, from->piece, from->pieces * sizeof(*w->piece));
+	memcpy(w->sum, from->sum, from->sums * sizeof(*w->sum));
+	for (i = 0; i < from->pieces; i++)
+		if (w->piece[i].sum)
+			w->piece[i].sum = w->sum + (w->piece[i].sum -
+						    from->sum);
+	arrays = *w;
+	*w = *from;
+	w->run = arrays.run;
+	w->piece = arrays.piece;
+	w->sum = arrays.sum;
+	w->bytes = arrays.bytes;
+	return w;
+}
+
+/* A power of two, for the order of turns. */
+static unsigned bands_count(const struct scrub *scrub)
+{
+	size_t most = memory_bytes(scrub) / WINDOW_BYTES;
+	unsigned n = 1;
+
+	while (n < SCRUB_BANDS && n * 2 <= most &&
+	       scrub->fs->disk->limits.sectors / BAND_SECTORS_LEAST >= n * 2)
+		n *= 2;
+	return n;
+}
+
+int bands_open(struct scrub *scrub)
+{
+	uint64_t sectors = scrub->fs->disk->limits.sectors;
+
+	scrub->bands = bands_count(scrub);
+	scrub->band_sectors = (sectors / scrub->bands / PIECE_SECTORS + 1) *
+			      PIECE_SECTORS;
+	scrub->band = calloc(scrub->bands, sizeof(*scrub->band));
+	scrub->window = window_new(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS);
+	if (!scrub->band || !scrub->window)
+		return -ENOMEM;
+	bands_rewind(scrub);
+	return 0;
+}
+
+/* The oldest window of a band is over, or given up. */
+static void window_leave(struct scrub *scrub, struct band *band)
+{
+	struct window *w = band->first;
+
+	band->first = w->next;
+	band->windows--;
+	scrub->windows_bytes -= w->bytes;
+	free(w);
+}
+
+void bands_close(struct scrub *scrub)
+{
+	unsigned i;
+
+	for (i = 0; scrub->band && i < scrub->bands; i++)
+		while (scrub->band[i].first)
+			window_leave(scrub, &scrub->band[i]);
+	free(scrub->band);
+	free(scrub->window);
+}
+
+/* ---- cursors ---- */
+
+void bands_rewind(struct scrub *scrub)
+{
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++)
+		scrub->band[i].cursor = scrub->band[i].loaded =
+			band_first(scrub, i);
+}
+
+void bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands)
+{
+	uint64_t sectors = scrub->fs->disk->limits.sectors;
+	uint64_t each = (sectors / bands / PIECE_SECTORS + 1) * PIECE_SECTORS;
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++) {
+		uint64_t at = band_first(scrub, i);
+		uint64_t end = band_first(scrub, i + 1);
+		uint64_t k, stored;
+
+		/* All that follows it without a gap. */
+		for (k = at / each; k < bands && at < end; k = at / each) {
+			stored = le32_get(cursor[k]);
+			if (stored != STORED_DONE &&
+			    stored * STORED_SECTORS < (k + 1) * each) {
+				if (stored * STORED_SECTORS > at)
+					at = stored * STORED_SECTORS;
+				break;
+			}
+			at = (k + 1) * each;
+		}
+		scrub->band[i].cursor = at < end && k < bands ? at : UINT64_MAX;
+		scrub->band[i].loaded = scrub->band[i].cursor;
+	}
+}
+
+void bands_put(const struct scrub *scrub, le32 *cursor)
+{
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++) {
+		uint64_t at = scrub->band[i].cursor;
+
+		/* An owner that goes on in the next band is begun again. */
+		if (at != UINT64_MAX && at >= band_first(scrub, i + 1))
+			at = band_first(scrub, i + 1) - STORED_SECTORS;
+		cursor[i] = le32_put(at == UINT64_MAX ? STORED_DONE :
+				     (uint32_t)(at / STORED_SECTORS));
+	}
+}
+
+bool bands_done(const struct scrub *scrub)
+{
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++)
+		if (scrub->band[i].cursor != UINT64_MAX)
+			return false;
+	return true;
+}
+
+uint64_t bands_read_sectors(const struct scrub *scrub)
+{
+	const struct window *w;
+	uint64_t sectors = 0;
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++)
+		for (w = scrub->band[i].first; w; w = w->next)
+			sectors += w->sectors - w->left;
+	return sectors;
+}
+
+/* ---- windows ---- */
+
+/* Sectors are not counted for this: where room has changed hands during a pass
+ * they may be in windows of two bands, wanted by both. */
+static void windows_over(struct scrub *scrub, struct band *band)
+{
+	struct window *w;
+
+	while ((w = band->first) && w->came) {
+		w->came = false;
+		if (freeblock_wants(scrub->task, w->from, w->end - w->from))
+			return;
+		judge_rest(scrub, w);
+		scrub->done_sectors += w->sectors;
+		scrub->moved = true;
+		band->cursor = w->last ? UINT64_MAX : w->end;
+		window_leave(scrub, band);
+	}
+}
+
+/* A leaf is lost: who owns what it tells of can't be found out. */
+static void window_skip(struct scrub *scrub, struct window *w)
+{
+	if (w->end < w->from + SKIP_SECTORS)
+		w->end = w->from + SKIP_SECTORS;
+	msg_error("%s: scrub: what lies behind sector %llu cannot be looked "
+		  "up; %llu sectors are left out", scrub->fs->disk->name,
+		  (unsigned long long)w->from,
+		  (unsigned long long)(w->end - w->from));
+	w->last = w->end >= w->limit;
+	w->runs = w->pieces = w->sums = 0;
+	w->sectors = 0;
+}
+
+static void window_want(struct scrub *scrub, struct window *w)
+{
+	uint64_t wanted = freeblock_wanted(scrub->task);
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->runs && !err; i++)
+		err = freeblock_want(scrub->task, w->run[i].sector,
+				     w->run[i].n);
+	w->left = freeblock_wanted(scrub->task) - wanted;
+	w->came = true;
+	if (err)
+		msg_warn("%s: scrub: %s", scrub->fs->disk->name,
+			 strerror(-err));
+}
+
+void bands_loaded(struct scrub *scrub, int rc)
+{
+	struct band *band = &scrub->band[scrub->turn];
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	uint64_t pause_ns = (now_ns - scrub->load_begun_ns) * PACE;
+	struct window *w = NULL, **at = &band->first;
+
+	scrub->loading = false;
+	scrub->load_ns = now_ns + (pause_ns < PACE_MOST_NS ? pause_ns :
+							     PACE_MOST_NS);
+	if (scrub->closing)
+		return;
+	if (rc && rc != -ENOMEM)
+		window_skip(scrub, scrub->window);
+	if (rc != -ENOMEM)
+		w = window_copy(scrub->window);
+	if (!w) {
+		scrub->retry_ns = now_ns + RETRY_NS;
+		return;
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = w;
+	band->windows++;
+	band->loaded = w->last ? UINT64_MAX : w->end;
+	scrub->windows_bytes += w->bytes;
+	window_want(scrub, w);
+}
+
+static void window_load(struct scrub *scrub, unsigned i)
+{
+	struct window *w = scrub->window;
+
+	w->from = w->end = scrub->band[i].loaded;
+	w->limit = band_first(scrub, i + 1);
+	w->runs = w->pieces = w->sums = 0;
+	w->sectors = 0;
+	w->last = false;
+	scrub->turn = i;
+	scrub->loading = true;
+	scrub->load_begun_ns = env_now_ns(scrub->fs->env);
+	load_start(scrub);
+}
+
+/* The next in turn of those with the fewest windows; `bands`: nothing is to be
+ * loaded. */
+static unsigned next_turn(const struct scrub *scrub)
+{
+	/* Odd, so that it comes round to all, and about the golden section. */
+	unsigned step = scrub->bands * 5 / 8 | 1, i = scrub->turn, n;
+	unsigned best = scrub->bands;
+
+	for (n = 0; n < scrub->bands; n++) {
+		i = (i + step) % scrub->bands;
+		if (scrub->band[i].loaded != UINT64_MAX &&
+		    (best == scrub->bands ||
+		     scrub->band[i].windows < scrub->band[best].windows))
+			best = i;
+	}
+	return best;
+}
+
+uint64_t bands_run(struct scrub *scrub)
+{
+	uint64_t now_ns = env_now_ns(scrub->fs->env);
+	unsigned i;
+
+	for (i = 0; i < scrub->bands; i++)
+		windows_over(scrub, &scrub->band[i]);
+	i = next_turn(scrub);
+	if (scrub->loading || i == scrub->bands ||
+	    scrub->suspects > SCRUB_SUSPECTS / 2 ||
+	    (scrub->windows_bytes &&
+	     scrub->windows_bytes + WINDOW_BYTES > memory_bytes(scrub)))
+		return UINT64_MAX;
+	if (freeblock_wanted(scrub->task) >= AT_ONCE_SECTORS &&
+	    now_ns < scrub->load_ns)
+		return scrub->load_ns;
+	window_load(scrub, i);
+	return now_ns;
+}

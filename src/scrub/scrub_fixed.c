@@ -1,0 +1,197 @@
+/*
+ * scrub_fixed.c - what has its place from the beginning: superblocks, the roots
+ * of the generation on disk, the geometry.  Few and small, so a pass that comes
+ * by reads each once more in one piece, and compares.  Likewise records of the
+ * log that came in part, or looked damaged: one that is still needed when it
+ * has been read again, and is not what was written, is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/msg.h"
+#include "fs/op/errors.h"
+#include "log/log.h"
+#include "scrub/scrub_internal.h"
+
+#define FIXED_TRIES 2u
+#define FIXED_MOST_BYTES (64u << 20)
+#define FIXED_ALIGN 4096u
+
+/* A root area that counts begins at this sector: its root. */
+static const struct root *root_at(const struct scrub *scrub, uint64_t sector)
+{
+	const struct super *super = fs_super(scrub->fs);
+	const struct root *root = tree_durable_root(scrub->fs->tree);
+	const uint64_t *area = super->area_sector[root->gen & 1];
+
+	return sector == area[0] || sector == area[1] ? root : NULL;
+}
+
+static bool is_super(const struct scrub *scrub, uint64_t sector)
+{
+	uint64_t place[3];
+
+	super_places(fs_super(scrub->fs)->sectors, place);
+	return sector == place[0] || sector == place[1] || sector == place[2];
+}
+
+static size_t payload_bytes(const struct root *root)
+{
+	return (size_t)root->slotmap_bytes + root->group_bytes;
+}
+
+/* A record of the log that is needed begins here. */
+static bool log_at(const struct scrub *scrub, uint64_t sector,
+		   struct log_found *found)
+{
+	return log_record_next(tree_log(scrub->fs->tree), sector, sector + 1,
+			       found);
+}
+
+/* What begins at a sector; 0: nothing that can be compared. */
+static size_t fixed_bytes(const struct scrub *scrub, uint64_t sector)
+{
+	const struct super *super = fs_super(scrub->fs);
+	const struct root *root = root_at(scrub, sector);
+	struct log_found found;
+	size_t bytes = 0;
+
+	if (is_super(scrub, sector))
+		bytes = TRAX_BLOCK_BYTES;
+	else if (root)
+		bytes = TRAX_BLOCK_BYTES + payload_bytes(root);
+	else if (super->geom_sector && sector == super->geom_sector)
+		bytes = super->geom_bytes;
+	else if (log_at(scrub, sector, &found))
+		bytes = (size_t)found.sectors * SECTOR_BYTES;
+	return bytes <= FIXED_MOST_BYTES ? bytes : 0;
+}
+
+/* NULL: it is good, or nothing any more. */
+static const char *fixed_why(const struct scrub *scrub, uint64_t sector,
+			     const uint8_t *data)
+{
+	const struct super *super = fs_super(scrub->fs);
+	const struct root *root = root_at(scrub, sector);
+	struct log_found found;
+	struct super other;
+	struct root read;
+	const char *why;
+
+	if (is_super(scrub, sector))
+		return super_decode(data, sector, &other);
+	if (!root && sector != super->geom_sector)
+		return log_at(scrub, sector, &found) ?
+			log_record_verify(tree_log(scrub->fs->tree), &found,
+					  data) : NULL;
+	if (!root)
+		return csum(data, super->geom_bytes) == super->geom_csum ?
+			       NULL : "geometry: wrong checksum";
+	why = root_decode(data, super->uuid, sector, &read);
+	if (why)
+		return why;
+	if (read.gen != root->gen)
+		return "root of another generation";
+	return csum(data + TRAX_BLOCK_BYTES, payload_bytes(root)) ==
+			       root->payload_csum ?
+		       NULL : "root payload: wrong checksum";
+}
+
+void fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n)
+{
+	const struct super *super = fs_super(scrub->fs);
+	const struct root *root = tree_durable_root(scrub->fs->tree);
+	uint64_t place[6] = {
+		super->area_sector[root->gen & 1][0],
+		super->area_sector[root->gen & 1][1],
+		super->geom_sector,
+	};
+	unsigned i;
+
+	super_places(super->sectors, place + 3);
+	for (i = 0; i < 6; i++)
+		if (place[i] >= sector && place[i] < sector + n)
+			suspect_fixed(scrub, place[i]);
+}
+
+static void fixed_over(struct scrub *scrub, const char *why, int result)
+{
+	uint64_t sector = scrub->suspect[0].sector;
+
+	if (why) {
+		errors_add(scrub->fs, &(struct error){
+			.sector = sector,
+			.sectors = scrub->node_req.disk.sectors,
+			.what = result ? ERROR_READ : ERROR_CSUM });
+		msg_error("%s: sector %llu: %s", scrub->fs->disk->name,
+			  (unsigned long long)sector, why);
+	}
+	free(scrub->fixed);
+	scrub->fixed = NULL;
+	suspect_over(scrub);
+}
+
+/* Goes up when another root counts, or another superblock is written. */
+static uint64_t fixed_version(const struct scrub *scrub)
+{
+	return tree_durable_root(scrub->fs->tree)->gen +
+	       fs_super(scrub->fs)->version;
+}
+
+static void fixed_read(struct scrub *scrub);
+
+static void fixed_done(struct disk_request *disk)
+{
+	struct scrub *scrub = disk->owner;
+	struct suspect *suspect = &scrub->suspect[0];
+	size_t bytes = fixed_bytes(scrub, suspect->sector);
+	const char *why = NULL;
+
+	/* Another root counts now, or another geometry. */
+	if (bytes && bytes == scrub->fixed_bytes &&
+	    fixed_version(scrub) == scrub->fixed_version)
+		why = disk->result ? "cannot be read" :
+		      fixed_why(scrub, suspect->sector, scrub->fixed);
+	if (why && !scrub->closing && ++suspect->tries < FIXED_TRIES)
+		fixed_read(scrub);
+	else
+		fixed_over(scrub, scrub->closing ? NULL : why, disk->result);
+}
+
+static void fixed_read(struct scrub *scrub)
+{
+	uint32_t block = queue_limits(scrub->fs->queue)->logical_bytes;
+	size_t bytes = (scrub->fixed_bytes + block - 1) / block * block;
+
+	scrub->node_iov = (struct iovec){ scrub->fixed, bytes };
+	scrub->node_req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = scrub->suspect[0].sector,
+			.sectors = (uint32_t)(bytes / SECTOR_BYTES),
+			.iov = &scrub->node_iov,
+			.iov_n = 1,
+			.done = fixed_done,
+			.owner = scrub,
+		},
+		.class = QUEUE_READ_AHEAD,
+	};
+	queue_submit(scrub->fs->queue, &scrub->node_req);
+}
+
+void fixed_look(struct scrub *scrub)
+{
+	size_t bytes = fixed_bytes(scrub, scrub->suspect[0].sector);
+
+	scrub->fixed_bytes = bytes;
+	scrub->fixed_version = fixed_version(scrub);
+	if (bytes)
+		scrub->fixed = aligned_alloc(FIXED_ALIGN,
+			(bytes + FIXED_ALIGN - 1) / FIXED_ALIGN * FIXED_ALIGN);
+	if (scrub->fixed)
+		fixed_read(scrub);
+	else
+		fixed_over(scrub, NULL, 0);
+}

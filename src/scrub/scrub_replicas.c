@@ -1,0 +1,189 @@
+/*
+ * scrub_replicas.c - copies of file blocks (fs/replica/replica.h) in a pass: a
+ * region is loaded as runs of what was copied there, each judged by its
+ * original's checksums while the original still names it.  A bad one is dropped
+ * and noted; nothing is lost by that.
+ */
+#include <errno.h>
+
+#include "fs/op/errors.h"
+#include "fs/replica/replica.h"
+#include "scrub/scrub_internal.h"
+
+/* Nodes that a lookup may still need. */
+#define COPY_ROOM 6u
+
+/* ---- loading ---- */
+
+/* The entries of an item from the window's end on; false: it is full. */
+static bool copies_add(struct window *w, const struct tree_item *item)
+{
+	const struct copy_entry *entry = item->value;
+	size_t n = item->bytes / sizeof(*entry), i;
+	uint64_t sector = addr_sector(item->key.off);
+
+	for (i = 0; i < n; i++, entry++) {
+		struct run run = {
+			.sector = sector,
+			.n = (uint64_t)le16_get(entry->blocks) * BLOCK_SECTORS,
+			.kind = OWNER_REPLICA,
+			.ino = le64_get(entry->ino),
+			.off = le64_get(entry->block) * BLOCK_SECTORS,
+			.piece = w->pieces,
+		};
+
+		sector += run.n;
+		if (sector <= w->end || !run.n)
+			continue;
+		if (run.sector < w->end) {
+			run.n = sector - w->end;
+			run.off += w->end - run.sector;
+			run.sector = w->end;
+		}
+		if (run.ino && (w->runs == SCRUB_RUNS ||
+				w->pieces + load_pieces(&run) > SCRUB_PIECES))
+			return false;
+		if (run.ino) {
+			w->run[w->runs++] = run;
+			w->pieces += load_pieces(&run);
+			w->sectors += run.n;
+		}
+		w->end = sector;
+	}
+	return true;
+}
+
+int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
+		uint64_t end)
+{
+	struct key low = key_make(0, ITEM_COPIES, addr_make(0, sector));
+	struct key high = key_make(0, ITEM_COPIES, addr_make(0, end - 1));
+	struct window *w = scrub->window;
+	struct tree_item item;
+	int rc;
+
+	scrub->region_from = sector;
+	scrub->region_end = end;
+	if (w->end < sector)
+		w->end = sector;
+	rc = tree_seek_le(ticket->txn,
+			  key_make(0, ITEM_COPIES, addr_make(0, w->end)), low,
+			  &item);
+	if (rc == -ENOENT)
+		rc = tree_seek_ge(ticket->txn, low, high, &item);
+	while (!rc) {
+		if (!copies_add(w, &item))
+			return -ENOSPC;
+		if (tree_txn_room(ticket->txn) < COPY_ROOM)
+			return -EINPROGRESS;
+		low.off = item.key.off + 1;
+		rc = tree_seek_ge(ticket->txn, low, high, &item);
+	}
+	if (rc != -ENOENT)
+		return rc;
+	w->end = end;
+	scrub->region_end = 0;
+	return 0;
+}
+
+/* Which blocks of a piece, bits, have a copy that counts in a place: where the
+ * piece's first block would be. */
+static int copies_count(struct ticket *ticket, uint64_t ino, uint64_t piece,
+			uint64_t place, uint16_t *counted)
+{
+	uint64_t first = piece * PIECE_BLOCKS, at, end;
+	struct replica_copy found[REPLICA_FOUND];
+	unsigned n, i;
+	int rc = replica_find(ticket, ino, first, first + PIECE_BLOCKS, found,
+			      &n);
+
+	*counted = 0;
+	for (i = 0; i < n && !rc; i++) {
+		if (found[i].sector - found[i].block * BLOCK_SECTORS !=
+		    place - first * BLOCK_SECTORS)
+			continue;
+		at = found[i].block;
+		end = at + found[i].blocks;
+		for (; at < end; at++)
+			if (at >= first && at < first + PIECE_BLOCKS)
+				*counted |= (uint16_t)(1u << (at - first));
+	}
+	return rc;
+}
+
+int copies_are_named(struct ticket *ticket, const struct run *run, bool *named)
+{
+	uint64_t piece = run->off / PIECE_SECTORS;
+	unsigned first = (unsigned)(run->off % PIECE_SECTORS) / BLOCK_SECTORS;
+	unsigned end = first + (unsigned)(run->n / BLOCK_SECTORS);
+	uint16_t counted, all;
+	int rc;
+
+	*named = false;
+	if (end > PIECE_BLOCKS)
+		return 0;
+	if (tree_txn_room(ticket->txn) < COPY_ROOM)
+		return -EINPROGRESS;
+	rc = copies_count(ticket, run->ino, piece, run_place(run, piece),
+			  &counted);
+	all = (uint16_t)((1u << end) - (1u << first));
+	*named = !rc && (counted & all) == all;
+	return rc;
+}
+
+/* ---- what may be damaged ---- */
+
+static int look_run(struct ticket *ticket)
+{
+	struct scrub *scrub = ticket->state;
+	const struct suspect *suspect = &scrub->suspect[0];
+	uint16_t counted;
+	int rc = copies_count(ticket, suspect->ino, suspect->piece,
+			      suspect->sector, &counted);
+
+	if (!rc)
+		scrub->bad_copies = suspect->blocks & counted;
+	return rc;
+}
+
+static void look_end(struct ticket *ticket, int rc, uint64_t seq)
+{
+	struct scrub *scrub = ticket->state;
+	const struct suspect *suspect = &scrub->suspect[0];
+	unsigned first, blocks;
+	uint64_t block;
+
+	(void)seq;
+	ticket_finish(ticket, 0);
+	if (!rc && scrub->bad_copies) {
+		first = (unsigned)__builtin_ctz(scrub->bad_copies);
+		blocks = 32 - (unsigned)__builtin_clz(scrub->bad_copies) -
+			 first;
+		block = suspect->piece * PIECE_BLOCKS + first;
+		errors_add(scrub->fs, &(struct error){
+			.ino = suspect->ino,
+			.off = block * BLOCK_BYTES,
+			.sector = suspect->sector + first * BLOCK_SECTORS,
+			.sectors = blocks * BLOCK_SECTORS,
+			.what = suspect->unreadable ? ERROR_READ : ERROR_CSUM,
+			.healed = true });
+		replica_bad(scrub->fs, suspect->ino, block, blocks,
+			    suspect->sector + first * BLOCK_SECTORS);
+	}
+	suspect_over(scrub);
+}
+
+static const struct ticket_type look_type = {
+	.name = "look at a copy",
+	.bounds = { .nodes = 32 },
+	.stages = 32,
+	.run = look_run,
+	.end = look_end,
+};
+
+void copies_look(struct scrub *scrub)
+{
+	scrub->bad_copies = 0;
+	if (ticket_start(scrub->fs, &look_type, NULL, scrub))
+		suspect_over(scrub);
+}

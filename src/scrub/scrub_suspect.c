@@ -1,0 +1,284 @@
+/*
+ * scrub_suspect.c - what may be damaged, one after the other.
+ *
+ * Of a file: the piece is loaded by its present mapping, as a reader would
+ * (from memory, from the disk, from copies; what cannot be had is noted there).
+ * Then healing reads the places of the blocks in question once more and
+ * compares: what was overwritten, moved or deleted meanwhile passes.
+ *
+ * A node is read again; one that is still bad may be a slot that has been taken
+ * and not yet been written, so it is looked at again behind a checkpoint.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "fs/op/errors.h"
+#include "scrub/scrub_internal.h"
+
+#define NODE_TRIES 3u
+
+/* ---- the list ---- */
+
+static bool suspect_is_known(const struct scrub *scrub,
+			     const struct suspect *suspect)
+{
+	unsigned i;
+
+	/* The last few: blocks of a piece come one after the other. */
+	for (i = scrub->suspects; i && i + 8 > scrub->suspects; i--)
+		if (scrub->suspect[i - 1].ino == suspect->ino &&
+		    scrub->suspect[i - 1].piece == suspect->piece &&
+		    scrub->suspect[i - 1].copy == suspect->copy &&
+		    scrub->suspect[i - 1].sector == suspect->sector)
+			return true;
+	return false;
+}
+
+static void suspect_add(struct scrub *scrub, const struct suspect *suspect)
+{
+	if (scrub->suspects < SCRUB_SUSPECTS)
+		scrub->suspect[scrub->suspects++] = *suspect;
+	else
+		scrub->overflow = true;
+}
+
+void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		  uint16_t blocks)
+{
+	struct suspect suspect = { .ino = ino, .piece = piece,
+				   .blocks = blocks };
+	unsigned last = scrub->suspects - 1;
+
+	if (!blocks)
+		return;
+	if (!suspect_is_known(scrub, &suspect)) {
+		suspect_add(scrub, &suspect);
+		return;
+	}
+	while (scrub->suspect[last].ino != ino ||
+	       scrub->suspect[last].piece != piece ||
+	       scrub->suspect[last].copy)
+		last--;
+	/* The first is under way with what it had. */
+	if (last || !scrub->suspecting)
+		scrub->suspect[last].blocks |= blocks;
+	else
+		suspect_add(scrub, &suspect);
+}
+
+void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+		  uint64_t place, uint16_t blocks, bool unreadable)
+{
+	/* One that is forgotten is found by its reader. */
+	if (blocks && scrub->suspects < SCRUB_SUSPECTS)
+		suspect_add(scrub, &(struct suspect){
+			.ino = ino, .piece = piece, .sector = place,
+			.blocks = blocks, .copy = true,
+			.unreadable = unreadable });
+}
+
+void suspect_fixed(struct scrub *scrub, uint64_t sector)
+{
+	struct suspect suspect = { .sector = sector, .fixed = true };
+
+	if (!suspect_is_known(scrub, &suspect))
+		suspect_add(scrub, &suspect);
+}
+
+void suspect_node(struct scrub *scrub, uint64_t sector)
+{
+	struct suspect suspect = { .sector = sector };
+
+	if (!suspect_is_known(scrub, &suspect))
+		suspect_add(scrub, &suspect);
+}
+
+void suspect_over(struct scrub *scrub)
+{
+	scrub->looked_again++;
+	scrub->suspecting = false;
+	scrub->suspects--;
+	memmove(scrub->suspect, scrub->suspect + 1,
+		scrub->suspects * sizeof(*scrub->suspect));
+}
+
+/* ---- files ---- */
+
+/* Blocks of which the disk should have what the tree says. */
+static uint16_t blocks_home(const struct scrub *scrub)
+{
+	const struct suspect *suspect = &scrub->suspect[0];
+	uint16_t blocks = suspect->blocks;
+	const struct block *block;
+	unsigned i;
+
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		block = block_find(scrub->file,
+				   suspect->piece * PIECE_BLOCKS + i);
+		if (block && (block->hold || block->job))
+			blocks &= (uint16_t)~(1u << i);
+	}
+	return blocks;
+}
+
+/* The piece is in memory: its places are compared with it. */
+static void file_loaded(struct scrub *scrub, int rc)
+{
+	uint16_t blocks;
+
+	if (!rc) {
+		blocks = blocks_home(scrub);
+		if (blocks)
+			heal_start(scrub->file, scrub->suspect[0].piece,
+				   blocks);
+	}
+	need_end(&scrub->need);
+	file_put(scrub->file);
+	scrub->file = NULL;
+	suspect_over(scrub);
+}
+
+static void file_ready(struct need *need, int rc)
+{
+	file_loaded(need->owner, rc);
+}
+
+/* false: it is over already. */
+static bool file_load_piece(struct scrub *scrub)
+{
+	const struct suspect *suspect = &scrub->suspect[0];
+	struct file *file = scrub->file;
+	uint64_t first = suspect->piece * PIECE_BLOCKS;
+	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	int rc = file_enter(file, &scrub->gated);
+
+	if (rc == TICKET_WAIT)
+		return true;
+	if (rc || file->dead || file->has_inline || first >= end)
+		return false;
+	scrub->need = (struct need){
+		.file = file, .first = first,
+		.n = end - first < PIECE_BLOCKS ? (unsigned)(end - first) :
+						  PIECE_BLOCKS,
+		.tree = true, .background = true, .ready = file_ready,
+		.owner = scrub,
+	};
+	list_init(&scrub->need.link);
+	rc = need_start(&scrub->need);
+	if (rc != -EINPROGRESS)
+		file_loaded(scrub, rc);
+	return true;
+}
+
+static void file_skip(struct scrub *scrub)
+{
+	file_put(scrub->file);
+	scrub->file = NULL;
+	suspect_over(scrub);
+}
+
+void suspect_again(struct gated *gated)
+{
+	struct scrub *scrub = container_of(gated, struct scrub, gated);
+
+	if (!file_load_piece(scrub))
+		file_skip(scrub);
+}
+
+static void file_begin(struct scrub *scrub)
+{
+	scrub->file = file_get(scrub->fs, scrub->suspect[0].ino);
+	if (!scrub->file) {
+		suspect_over(scrub);
+		return;
+	}
+	list_init(&scrub->gated.link);
+	if (!file_load_piece(scrub))
+		file_skip(scrub);
+}
+
+/* ---- nodes ---- */
+
+static void node_begin(struct scrub *scrub);
+
+static void node_report(struct scrub *scrub, int result)
+{
+	const struct suspect *suspect = &scrub->suspect[0];
+
+	errors_add(scrub->fs, &(struct error){
+		.sector = suspect->sector, .sectors = TRAX_NODE_SECTORS,
+		.what = result ? ERROR_READ : ERROR_CSUM });
+	msg_error("%s: node at sector %llu: %s", scrub->fs->disk->name,
+		  (unsigned long long)suspect->sector,
+		  result ? "cannot be read" : "is damaged");
+}
+
+static void node_cut(struct waiter *waiter, int rc)
+{
+	struct scrub *scrub = waiter->owner;
+
+	(void)rc;
+	node_begin(scrub);
+}
+
+static void node_done(struct disk_request *disk)
+{
+	struct scrub *scrub = disk->owner;
+	struct suspect *suspect = &scrub->suspect[0];
+	bool used = space_slot_used(tree_space(scrub->fs->tree),
+				    addr_make(0, suspect->sector));
+
+	if (!used || (!disk->result &&
+		      judge_node(scrub, suspect->sector, scrub->node))) {
+		suspect_over(scrub);
+		return;
+	}
+	if (++suspect->tries < NODE_TRIES && !disk->result &&
+	    !fs_read_only(scrub->fs) && !scrub->closing) {
+		scrub->waiter = (struct waiter){ .done = node_cut,
+						 .owner = scrub };
+		list_init(&scrub->waiter.link);
+		tree_checkpoint(scrub->fs->tree, &scrub->waiter);
+		return;
+	}
+	if (!scrub->closing)
+		node_report(scrub, disk->result);
+	suspect_over(scrub);
+}
+
+static void node_begin(struct scrub *scrub)
+{
+	scrub->node_iov = (struct iovec){ scrub->node, TRAX_NODE_BYTES };
+	scrub->node_req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = scrub->suspect[0].sector,
+			.sectors = TRAX_NODE_SECTORS,
+			.iov = &scrub->node_iov,
+			.iov_n = 1,
+			.done = node_done,
+			.owner = scrub,
+		},
+		.class = QUEUE_READ_AHEAD,
+	};
+	queue_submit(scrub->fs->queue, &scrub->node_req);
+}
+
+/* ---- one after the other ---- */
+
+bool suspect_next(struct scrub *scrub)
+{
+	if (scrub->suspecting || !scrub->suspects)
+		return false;
+	scrub->suspecting = true;
+	if (scrub->suspect[0].fixed)
+		fixed_look(scrub);
+	else if (scrub->suspect[0].copy)
+		copies_look(scrub);
+	else if (scrub->suspect[0].ino)
+		file_begin(scrub);
+	else
+		node_begin(scrub);
+	return !scrub->suspecting;
+}

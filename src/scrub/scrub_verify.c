@@ -1,0 +1,400 @@
+/*
+ * scrub_verify.c - verifies what has been read.
+ *
+ * It comes in any order and is cut anywhere; a block, or a piece of 64 KiB with
+ * one checksum, is judged when all of it is there.  What has come in part is
+ * kept in a few buffers; when these are full the oldest is wanted again as a
+ * whole.  What is incomplete when all has come, because the rest of it lies
+ * in another window, goes the slow way of suspects.
+ */
+#include <string.h>
+
+#include "base/csum.h"
+#include "fs/op/errors.h"
+#include "log/log.h"
+#include "scrub/scrub_internal.h"
+
+/* The first run that ends after a sector. */
+static uint32_t run_lower(const struct window *w, uint64_t sector)
+{
+	uint32_t lo = 0, hi = w->runs;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (w->run[mid].sector + w->run[mid].n <= sector)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static uint64_t block_sum(const struct sums *sums, unsigned block)
+{
+	return sums->sum[__builtin_popcount(sums->mask & ((1u << block) - 1))];
+}
+
+/* ---- whole blocks and pieces ---- */
+
+static void judge_bad(struct scrub *scrub, const struct spot *at,
+		      uint16_t blocks, bool unreadable)
+{
+	if (at->copy)
+		suspect_copy(scrub, at->ino, at->piece, at->place, blocks,
+			     unreadable);
+	else
+		suspect_file(scrub, at->ino, at->piece, blocks);
+}
+
+/* It could not be compared.  A copy is left to the next pass. */
+static void judge_unsure(struct scrub *scrub, const struct spot *at,
+			 uint16_t blocks)
+{
+	if (!at->copy)
+		suspect_file(scrub, at->ino, at->piece, blocks);
+}
+
+static void judge_block(struct scrub *scrub, const struct spot *at,
+			const struct sums *sums, unsigned block,
+			const void *data)
+{
+	if ((sums->mask >> block & 1) &&
+	    csum(data, BLOCK_BYTES) != block_sum(sums, block))
+		judge_bad(scrub, at, (uint16_t)(1u << block), false);
+}
+
+static void judge_piece(struct scrub *scrub, const struct spot *at,
+			const struct sums *sums, const void *data)
+{
+	if (csum(data, PIECE_BYTES) != *sums->sum)
+		judge_bad(scrub, at, UINT16_MAX, false);
+}
+
+/* ---- parts ---- */
+
+static bool run_is_of(const struct run *run, const struct spot *at)
+{
+	return run->ino == at->ino &&
+	       (at->copy ? run->kind == OWNER_REPLICA &&
+				   run_place(run, at->piece) == at->place :
+			   run->kind == OWNER_DATA);
+}
+
+/* Gives up what has come of a piece: it is to be read again. */
+static void part_leave(struct scrub *scrub, struct part *part)
+{
+	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
+	uint64_t wanted = freeblock_wanted(scrub->task);
+	struct window *w = part->at.window;
+	int err = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->runs && !err; i++) {
+		const struct run *run = &w->run[i];
+
+		if (!run_is_of(run, &part->at) ||
+		    run->off >= first + PIECE_SECTORS ||
+		    run->off + run->n <= first)
+			continue;
+		from = run->off > first ? run->off : first;
+		end = run->off + run->n;
+		if (end > first + PIECE_SECTORS)
+			end = first + PIECE_SECTORS;
+		err = freeblock_want(scrub->task,
+				     run->sector + (from - run->off),
+				     end - from);
+	}
+	w->left += freeblock_wanted(scrub->task) - wanted;
+	if (err)
+		judge_unsure(scrub, &part->at, part->sums->mask);
+	part->at.ino = 0;
+}
+
+static bool spot_is(const struct spot *a, const struct spot *b)
+{
+	return a->ino == b->ino && a->piece == b->piece &&
+	       a->copy == b->copy && a->place == b->place;
+}
+
+static struct part *part_get(struct scrub *scrub, const struct spot *at,
+			     const struct sums *sums)
+{
+	struct part *oldest = scrub->part, *part, *none = NULL;
+
+	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++) {
+		if (spot_is(&part->at, at))
+			return part;
+		if (!part->at.ino)
+			none = part;
+		if (part->used < oldest->used)
+			oldest = part;
+	}
+	part = none;
+	if (!part) {
+		part_leave(scrub, oldest);
+		part = oldest;
+	}
+	if (!part->data)
+		part->data = files_alloc(scrub->fs->files, PIECE_BYTES);
+	if (!part->data) {
+		judge_unsure(scrub, at, sums->mask);
+		return NULL;
+	}
+	part->at = *at;
+	part->sums = sums;
+	part->have[0] = part->have[1] = 0;
+	return part;
+}
+
+static uint8_t part_block(const struct part *part, unsigned block)
+{
+	return (uint8_t)(part->have[block / 8] >> block % 8 * 8);
+}
+
+static void part_check(struct scrub *scrub, struct part *part)
+{
+	unsigned i;
+
+	if (part->sums->coarse) {
+		if (part->have[0] != UINT64_MAX || part->have[1] != UINT64_MAX)
+			return;
+		judge_piece(scrub, &part->at, part->sums, part->data);
+		part->at.ino = 0;
+		return;
+	}
+	for (i = 0; i < PIECE_BLOCKS; i++) {
+		if (part_block(part, i) != UINT8_MAX)
+			continue;
+		judge_block(scrub, &part->at, part->sums, i,
+			    part->data + i * BLOCK_BYTES);
+		part->have[i / 8] &= ~(UINT64_C(255) << i % 8 * 8);
+	}
+	if (!part->have[0] && !part->have[1])
+		part->at.ino = 0;
+}
+
+/* Sectors [first, first + n) of a piece. */
+static void part_add(struct scrub *scrub, const struct spot *at,
+		     const struct sums *sums, unsigned first, unsigned n,
+		     const uint8_t *data)
+{
+	struct part *part = part_get(scrub, at, sums);
+	unsigned i;
+
+	if (!part)
+		return;
+	part->used = ++scrub->part_clock;
+	memcpy(part->data + first * SECTOR_BYTES, data, n * SECTOR_BYTES);
+	for (i = first; i < first + n; i++)
+		part->have[i / 64] |= UINT64_C(1) << i % 64;
+	part_check(scrub, part);
+}
+
+/* ---- data ---- */
+
+/* Sectors [first, first + n) of a piece with sums of its blocks: whole ones at
+ * once, the ends kept. */
+static void judge_fine(struct scrub *scrub, const struct spot *at,
+		       const struct sums *sums, unsigned first, unsigned n,
+		       const uint8_t *data)
+{
+	while (n) {
+		unsigned block = first / BLOCK_SECTORS;
+		unsigned left = BLOCK_SECTORS - first % BLOCK_SECTORS;
+		unsigned take = n < left ? n : left;
+
+		if (take == BLOCK_SECTORS)
+			judge_block(scrub, at, sums, block, data);
+		else if (sums->mask >> block & 1)
+			part_add(scrub, at, sums, first, take, data);
+		first += take;
+		data += take * SECTOR_BYTES;
+		n -= take;
+	}
+}
+
+/* Blocks of sectors of a piece that have checksums. */
+static uint16_t blocks_of(const struct sums *sums, unsigned first, unsigned n)
+{
+	unsigned from = first / BLOCK_SECTORS;
+	unsigned to = (first + n - 1) / BLOCK_SECTORS + 1;
+
+	return (uint16_t)(((1u << to) - (1u << from)) & sums->mask);
+}
+
+static void judge_data(struct scrub *scrub, struct window *w,
+		       const struct run *run, uint64_t at, uint64_t n,
+		       const uint8_t *data)
+{
+	uint64_t off = run->off + at, first_piece = run->off / PIECE_SECTORS;
+
+	while (n) {
+		uint64_t piece = off / PIECE_SECTORS;
+		unsigned first = (unsigned)(off % PIECE_SECTORS);
+		unsigned left = PIECE_SECTORS - first;
+		unsigned take = n < left ? (unsigned)n : left;
+		const struct sums *sums =
+			&w->piece[run->piece + piece - first_piece];
+
+		struct spot spot = {
+			.ino = run->ino,
+			.piece = piece,
+			.copy = run->kind == OWNER_REPLICA,
+			.window = w,
+		};
+
+		if (spot.copy)
+			spot.place = run_place(run, piece);
+		if (!data)
+			judge_bad(scrub, &spot, blocks_of(sums, first, take),
+				  true);
+		else if (sums->coarse && take == PIECE_SECTORS)
+			judge_piece(scrub, &spot, sums, data);
+		else if (sums->coarse)
+			part_add(scrub, &spot, sums, first, take, data);
+		else
+			judge_fine(scrub, &spot, sums, first, take, data);
+		off += take;
+		n -= take;
+		data = data ? data + take * SECTOR_BYTES : NULL;
+	}
+}
+
+/* ---- the rest ---- */
+
+static void judge_error(struct scrub *scrub, uint64_t sector, uint64_t n,
+			enum error_what what)
+{
+	errors_add(scrub->fs, &(struct error){
+		.sector = sector, .sectors = (uint32_t)n, .what = what });
+}
+
+bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data)
+{
+	const struct node_header *header = data;
+	struct node_ptr ptr = {
+		.addr = le64_get(header->addr),
+		.addr2 = le64_get(header->addr2),
+		.gen = le64_get(header->gen),
+	};
+	uint64_t addr = addr_make(0, sector);
+	le64 fsid;
+
+	memcpy(&fsid, fs_super(scrub->fs)->uuid, sizeof(fsid));
+	return (ptr.addr == addr || ptr.addr2 == addr) &&
+	       !node_verify(data, le64_get(fsid), &ptr, header->level,
+			    key_get(&header->low), key_get(&header->high));
+}
+
+/* The nodes that lie within [at, at + n) of a node track. */
+static void judge_nodes(struct scrub *scrub, const struct run *run,
+			uint64_t at, uint64_t n, const uint8_t *data)
+{
+	uint64_t slot = at / TRAX_NODE_SECTORS, sector;
+	const struct space *space = tree_space(scrub->fs->tree);
+
+	for (; slot * TRAX_NODE_SECTORS < at + n; slot++) {
+		bool whole = slot * TRAX_NODE_SECTORS >= at &&
+			     (slot + 1) * TRAX_NODE_SECTORS <= at + n;
+
+		sector = run->sector + slot * TRAX_NODE_SECTORS;
+		if ((slot + 1) * TRAX_NODE_SECTORS > run->n ||
+		    !space_slot_used(space, addr_make(0, sector)))
+			continue;
+		/* One that was cut is read again whole. */
+		if (!data || !whole ||
+		    !judge_node(scrub, sector,
+				data + (slot * TRAX_NODE_SECTORS - at) *
+					       SECTOR_BYTES))
+			suspect_node(scrub, sector);
+	}
+}
+
+/* The records of the log that lie within [at, at + n) of a track of it. */
+static void judge_log(struct scrub *scrub, const struct run *run, uint64_t at,
+		      uint64_t n, const uint8_t *data)
+{
+	const struct log *log = tree_log(scrub->fs->tree);
+	uint64_t from = run->sector + at, first = from, end = from + n;
+	struct log_found found;
+
+	for (; log_record_next(log, from, end, &found);
+	     from = found.sector + found.sectors)
+		/* One that was cut is read again whole. */
+		if (found.sector + found.sectors > end ||
+		    log_record_verify(log, &found, data +
+				      (found.sector - first) * SECTOR_BYTES))
+			suspect_fixed(scrub, found.sector);
+}
+
+static void judge_run(struct scrub *scrub, struct window *w,
+		      const struct run *run, uint64_t at, uint64_t n,
+		      const uint8_t *data)
+{
+	if (run->kind == OWNER_DATA || run->kind == OWNER_REPLICA)
+		judge_data(scrub, w, run, at, n, data);
+	else if (run->kind == OWNER_NODES)
+		judge_nodes(scrub, run, at, n, data);
+	else if (!data)
+		judge_error(scrub, run->sector + at, n, ERROR_READ);
+	else if (run->kind == OWNER_LOG)
+		judge_log(scrub, run, at, n, data);
+	else
+		fixed_passed(scrub, run->sector + at, n);
+}
+
+/* [sector, end) as far as it belongs to a window. */
+static void judge_window(struct scrub *scrub, struct window *w,
+			 uint64_t sector, uint64_t end, const uint8_t *data)
+{
+	uint64_t from, to;
+	uint32_t i;
+
+	w->came = true;
+	for (i = run_lower(w, sector); i < w->runs && w->run[i].sector < end;
+	     i++) {
+		const struct run *run = &w->run[i];
+
+		from = run->sector > sector ? run->sector : sector;
+		to = run->sector + run->n;
+		to = to < end ? to : end;
+		w->left -= to - from < w->left ? to - from : w->left;
+		judge_run(scrub, w, run, from - run->sector, to - from,
+			  data ? data + (from - sector) * SECTOR_BYTES : NULL);
+	}
+}
+
+static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
+		      const void *bytes, int result)
+{
+	struct scrub *scrub = arg;
+	struct window *w;
+	unsigned i;
+
+	scrub->run_sectors += sectors;
+	for (i = 0; i < scrub->bands; i++) {
+		const struct band *band = &scrub->band[i];
+
+		if (band->cursor >= sector + sectors || band->loaded <= sector)
+			continue;
+		for (w = band->first; w; w = w->next)
+			if (w->from < sector + sectors && w->end > sector)
+				judge_window(scrub, w, sector,
+					     sector + sectors,
+					     result ? NULL : bytes);
+	}
+}
+
+const struct freeblock_ops judge_ops = { .got = judge_got };
+
+void judge_rest(struct scrub *scrub, const struct window *window)
+{
+	struct part *part;
+
+	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
+		if (part->at.ino && part->at.window == window) {
+			judge_unsure(scrub, &part->at, part->sums->mask);
+			part->at.ino = 0;
+		}
+}

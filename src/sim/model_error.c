@@ -1,0 +1,79 @@
+/*
+ * model_error.c - walks over the believed tracks and looks each up in the
+ * truth.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "sim/model_error.h"
+
+static int by_size(const void *a, const void *b)
+{
+	int64_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint32_t ppm_of(int32_t turn)
+{
+	int64_t away = turn < 0 ? -(int64_t)turn : turn;
+
+	return (uint32_t)((away * 1000000) >> 32);
+}
+
+/* Angles are relative: the first right track's error turns them all. */
+static void judge_angles(int32_t *error, size_t n, struct judge *judge)
+{
+	int32_t middle;
+
+	if (!n)
+		return;
+	qsort(error, n, sizeof(*error), by_size);
+	middle = error[n / 2];
+	for (size_t i = 0; i < n; i++) {
+		error[i] = (int32_t)((uint32_t)error[i] - (uint32_t)middle);
+		if (error[i] < 0 && error[i] != INT32_MIN)
+			error[i] = -error[i];
+	}
+	qsort(error, n, sizeof(*error), by_size);
+	judge->angle_p50_ppm = ppm_of(error[n / 2]);
+	judge->angle_p99_ppm = ppm_of(error[n * 99 / 100]);
+	judge->angle_max_ppm = ppm_of(error[n - 1]);
+}
+
+int judge_geom(const struct geom *truth, const struct geom *believed,
+	       struct judge *judge)
+{
+	uint64_t n = geom_tracks(believed);
+	struct geom_track is, seems;
+	int32_t *error;
+	angle turn = 0;
+
+	if (geom_sectors(truth) != geom_sectors(believed))
+		return -EINVAL;
+	error = malloc((n + 1) * sizeof(*error));
+	if (!error)
+		return -ENOMEM;
+	*judge = (struct judge){ .tracks = geom_tracks(truth),
+				 .first_wrong = UINT64_MAX };
+	for (uint64_t i = 0; i < n; i++) {
+		geom_track_at(believed, i, &seems);
+		if (!seems.known) {
+			judge->unknown_sectors += seems.sectors;
+			continue;
+		}
+		geom_track_of(truth, seems.first, &is);
+		if (is.first != seems.first || is.sectors != seems.sectors) {
+			if (!judge->wrong++)
+				judge->first_wrong = seems.first;
+			continue;
+		}
+		if (!judge->right)
+			turn = seems.start - is.start;
+		error[judge->right++] =
+			(int32_t)(seems.start - is.start - turn);
+	}
+	judge_angles(error, judge->right, judge);
+	free(error);
+	return 0;
+}

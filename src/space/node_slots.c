@@ -1,0 +1,557 @@
+/*
+ * node_slots.c - node tracks and their slots.
+ *
+ * Two bits a slot.  `tree`: the running tree uses it; this is what a cut saves.
+ * `busy`: it may not be taken, because the running tree uses it, or a root that
+ * is still needed does.  A slot of the tree is always busy.
+ *
+ * A node goes next to its neighbour: the next free slot of the same track, in
+ * address order; if that track is full, the nearest one that is not.  Its
+ * mirror goes behind the mirror that was placed last.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "space/space_internal.h"
+
+#define WORD_BITS 64u
+
+static size_t track_words(uint32_t slots)
+{
+	return (slots + WORD_BITS - 1) / WORD_BITS;
+}
+
+static uint64_t track_end(const struct node_track *t)
+{
+	return t->addr + (uint64_t)t->slots * TRAX_NODE_SECTORS;
+}
+
+static bool bit_get(const uint64_t *map, uint32_t i)
+{
+	return map[i / WORD_BITS] >> i % WORD_BITS & 1;
+}
+
+static void bit_set(uint64_t *map, uint32_t i)
+{
+	map[i / WORD_BITS] |= (uint64_t)1 << i % WORD_BITS;
+}
+
+static void bit_clear(uint64_t *map, uint32_t i)
+{
+	map[i / WORD_BITS] &= ~((uint64_t)1 << i % WORD_BITS);
+}
+
+/* ---- The table of tracks ------------------------------------------------- */
+
+/* Number of tracks that begin at or before addr. */
+static size_t tracks_upto(const struct space *s, uint64_t addr)
+{
+	size_t low = 0, high = s->tracks;
+
+	while (low < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (s->track[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The track and slot that begin at addr; NULL: none does. */
+static struct node_track *slot_find(const struct space *s, traxaddr addr,
+				    uint32_t *slot)
+{
+	const size_t i = tracks_upto(s, addr);
+	struct node_track *t = i ? &s->track[i - 1] : NULL;
+
+	if (!t || addr >= track_end(t) ||
+	    (addr - t->addr) % TRAX_NODE_SECTORS)
+		return NULL;
+	*slot = (uint32_t)((addr - t->addr) / TRAX_NODE_SECTORS);
+	return t;
+}
+
+static int tracks_grow(struct space *s)
+{
+	const size_t room = s->tracks_room ? 2 * s->tracks_room : 16;
+	struct node_track *more;
+
+	if (s->tracks < s->tracks_room)
+		return 0;
+	more = realloc(s->track, room * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	s->track = more;
+	s->tracks_room = room;
+	return 0;
+}
+
+static int track_init(struct node_track *t, uint64_t addr, uint32_t slots)
+{
+	const size_t words = track_words(slots);
+
+	*t = (struct node_track){ .addr = addr, .slots = slots };
+	t->busy = calloc(2 * words, sizeof(*t->busy));
+	if (!t->busy)
+		return -ENOMEM;
+	t->tree = t->busy + words;
+	for (uint32_t i = slots; i < words * WORD_BITS; i++)
+		bit_set(t->busy, i);
+	return 0;
+}
+
+int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
+{
+	const size_t at = tracks_upto(s, addr);
+	const uint64_t end = addr + (uint64_t)slots * TRAX_NODE_SECTORS;
+	struct node_track t;
+	int rc;
+
+	if (!slots || slots > UINT16_MAX || end > s->sectors ||
+	    (at && track_end(&s->track[at - 1]) > addr) ||
+	    (at < s->tracks && s->track[at].addr < end)) {
+		msg_error("node track at sector %" PRIu64 " of %u slots: "
+			  "overlaps another or the end of the disk", addr,
+			  slots);
+		return -EUCLEAN;
+	}
+	rc = tracks_grow(s);
+	if (!rc)
+		rc = track_init(&t, addr, slots);
+	if (rc)
+		return rc;
+	memmove(&s->track[at + 1], &s->track[at],
+		(s->tracks - at) * sizeof(t));
+	s->track[at] = t;
+	s->tracks++;
+	s->slots_total += slots;
+	return 0;
+}
+
+static void track_unblock(struct space *s, struct node_track *t)
+{
+	t->busy_n -= t->blocked;
+	s->slots_busy -= t->blocked;
+	t->blocked = 0;
+}
+
+int slots_del_track(struct space *s, uint64_t addr, uint32_t slots)
+{
+	uint32_t slot;
+	struct node_track *t = slot_find(s, addr, &slot);
+
+	if (t && t->leaving && t->blocked == t->slots)
+		track_unblock(s, t);
+	if (!t || slot || t->slots != slots || t->busy_n ||
+	    space_slots_free(s) < slots) {
+		msg_error("node track at sector %" PRIu64 " cannot go: %s",
+			  addr, t && !slot && t->slots == slots ?
+			  "it is in use" : "there is none");
+		return -EUCLEAN;
+	}
+	free(t->busy);
+	s->tracks--;
+	memmove(t, t + 1, (size_t)(s->track + s->tracks - t) * sizeof(*t));
+	s->slots_total -= slots;
+	return 0;
+}
+
+void slots_clear(struct space *s)
+{
+	for (size_t i = 0; i < s->tracks; i++)
+		free(s->track[i].busy);
+	free(s->track);
+	s->track = NULL;
+	s->tracks = s->tracks_room = 0;
+	s->slots_total = s->slots_busy = 0;
+}
+
+/* ---- Taking and freeing -------------------------------------------------- */
+
+uint64_t space_slots_total(const struct space *s)
+{
+	return s->slots_total;
+}
+
+uint64_t space_slots_free(const struct space *s)
+{
+	return s->slots_total - s->slots_busy - s->slots_reserved;
+}
+
+bool space_slots_reserve(struct space *s, unsigned n)
+{
+	if (space_slots_free(s) < n)
+		return false;
+	s->slots_reserved += n;
+	return true;
+}
+
+void space_slots_release(struct space *s, unsigned n)
+{
+	assert(s->slots_reserved >= n);
+	s->slots_reserved -= n;
+}
+
+static bool track_is_full(const struct node_track *t)
+{
+	return t->busy_n == t->slots;
+}
+
+/* The track with a free slot that is nearest to addr, not counting `skip`. */
+static struct node_track *track_nearest(const struct space *s, uint64_t addr,
+					const struct node_track *skip)
+{
+	size_t above = tracks_upto(s, addr), below = above;
+
+	for (;;) {
+		struct node_track *t;
+
+		if (!below && above == s->tracks)
+			return NULL;
+		if (above == s->tracks ||
+		    (below && addr - s->track[below - 1].addr <=
+		     s->track[above].addr - addr))
+			t = &s->track[--below];
+		else
+			t = &s->track[above++];
+		if (t != skip && !track_is_full(t))
+			return t;
+	}
+}
+
+/* First free slot at or after `from`, else from the start.  There is one. */
+static uint32_t track_free_slot(const struct node_track *t, uint32_t from)
+{
+	const size_t words = track_words(t->slots);
+	size_t w = from / WORD_BITS;
+	uint64_t word = from < t->slots ?
+		~t->busy[w] & UINT64_MAX << from % WORD_BITS : 0;
+
+	while (!word) {
+		w = w + 1 < words ? w + 1 : 0;
+		word = ~t->busy[w];
+	}
+	return (uint32_t)(w * WORD_BITS) + (uint32_t)__builtin_ctzll(word);
+}
+
+static traxaddr slot_mark_taken(struct space *s, struct node_track *t,
+				uint32_t slot)
+{
+	assert(s->slots_reserved);
+	bit_set(t->busy, slot);
+	bit_set(t->tree, slot);
+	t->busy_n++;
+	s->slots_busy++;
+	s->slots_reserved--;
+	return t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
+}
+
+traxaddr space_slot_take(struct space *s, traxaddr near, bool apart)
+{
+	const traxaddr from = near ? near : s->last_slot;
+	uint32_t slot = 0;
+	struct node_track *home = slot_find(s, from, &slot), *t = home;
+	traxaddr addr;
+
+	if (!t || track_is_full(t) || (apart && near))
+		t = track_nearest(s, from, home);
+	if (!t)
+		t = home;
+	assert(t && !track_is_full(t));
+	slot = track_free_slot(t, t == home ? slot + 1 : 0);
+	addr = slot_mark_taken(s, t, slot);
+	if (!near)
+		s->last_slot = addr;
+	return addr;
+}
+
+/* The track with the most free slots, not counting `skip`. */
+static struct node_track *track_emptiest(const struct space *s,
+					 const struct node_track *skip)
+{
+	struct node_track *best = NULL;
+
+	for (size_t i = 0; i < s->tracks; i++) {
+		struct node_track *t = &s->track[i];
+
+		if (t != skip && !track_is_full(t) &&
+		    (!best || t->slots - t->busy_n >
+		     best->slots - best->busy_n))
+			best = t;
+	}
+	return best;
+}
+
+/* An eighth of a track is left free, so that nodes on it which are changed
+ * find slots there. */
+static bool track_takes_mirrors(const struct node_track *t)
+{
+	return t->busy_n + t->slots / 8 < t->slots;
+}
+
+traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
+{
+	uint32_t slot = 0, mine = 0;
+	const struct node_track *home = slot_find(s, of, &mine);
+	struct node_track *t = slot_find(s, s->last_mirror, &slot);
+
+	if (!t || t == home || !track_takes_mirrors(t)) {
+		t = track_emptiest(s, home);
+		slot = 0;
+	}
+	/* The only track with room: half of it away. */
+	if (!t) {
+		t = slot_find(s, of, &mine);
+		assert(t && !track_is_full(t));
+		slot = (mine + t->slots / 2) % t->slots;
+	}
+	s->last_mirror = slot_mark_taken(s, t, track_free_slot(t, slot));
+	return s->last_mirror;
+}
+
+static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)
+{
+	if (t->leaving) {
+		t->blocked++;
+		return;
+	}
+	bit_clear(t->busy, slot);
+	t->busy_n--;
+	s->slots_busy--;
+}
+
+/* False: out of memory. */
+static bool pending_add_slot(struct pending *p, traxaddr addr)
+{
+	if (p->slots_n == p->slots_room) {
+		const size_t room = p->slots_room ? 2 * p->slots_room : 64;
+		traxaddr *more = realloc(p->slots, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		p->slots = more;
+		p->slots_room = room;
+	}
+	p->slots[p->slots_n++] = addr;
+	return true;
+}
+
+/*
+ * A damaged tree may name a slot twice or one that is none: told, not obeyed.
+ * Without memory for the list the slot stays busy until the next mount.
+ */
+void space_slot_free(struct space *s, traxaddr addr, uint64_t node_gen)
+{
+	uint32_t slot;
+	struct node_track *t = slot_find(s, addr, &slot);
+
+	if (!t || !bit_get(t->tree, slot)) {
+		msg_error("node at sector %" PRIu64 " is freed but not in use",
+			  addr);
+		return;
+	}
+	bit_clear(t->tree, slot);
+	if (node_gen == s->gen)
+		slot_unbusy(s, t, slot);
+	else if (!pending_add_slot(pending_running(s), addr))
+		msg_warn("node slot at sector %" PRIu64 " is lost until the "
+			 "next mount: out of memory", addr);
+}
+
+void space_slot_track(const struct space *s, traxaddr addr,
+		      struct range *track)
+{
+	uint32_t slot;
+	const struct node_track *t = slot_find(s, addr, &slot);
+
+	assert(t);
+	*track = (struct range){ addr_sector(t->addr),
+				 track_end(t) - t->addr };
+}
+
+bool space_slot_next(const struct space *s, traxaddr own, traxaddr from,
+		     traxaddr *next)
+{
+	uint32_t mine, slot = 0;
+	const struct node_track *t = slot_find(s, own, &mine);
+
+	assert(t);
+	if (from > t->addr)
+		slot = (uint32_t)((from - t->addr + TRAX_NODE_SECTORS - 1) /
+				  TRAX_NODE_SECTORS);
+	while (slot < t->slots && slot != mine && bit_get(t->busy, slot))
+		slot++;
+	*next = t->addr + (uint64_t)slot * TRAX_NODE_SECTORS;
+	return slot < t->slots;
+}
+
+void space_slot_exchange(struct space *s, traxaddr from, traxaddr to)
+{
+	uint32_t old, new;
+	struct node_track *t = slot_find(s, from, &old);
+
+	assert(t && t == slot_find(s, to, &new));
+	assert(bit_get(t->tree, old) && !bit_get(t->busy, new));
+	bit_clear(t->tree, old);
+	bit_clear(t->busy, old);
+	bit_set(t->tree, new);
+	bit_set(t->busy, new);
+}
+
+bool space_slot_used(const struct space *s, traxaddr addr)
+{
+	uint32_t slot;
+	const struct node_track *t = slot_find(s, addr, &slot);
+
+	return t && bit_get(t->tree, slot);
+}
+
+void slots_release(struct space *s, const struct pending *p)
+{
+	for (size_t i = 0; i < p->slots_n; i++) {
+		uint32_t slot;
+		struct node_track *t = slot_find(s, p->slots[i], &slot);
+
+		assert(t && bit_get(t->busy, slot) && !bit_get(t->tree, slot));
+		slot_unbusy(s, t, slot);
+	}
+}
+
+/* ---- Giving up a track ---- */
+
+bool space_slots_leave(struct space *s, traxaddr track, uint64_t least)
+{
+	uint32_t slot;
+	struct node_track *t = slot_find(s, track, &slot);
+
+	if (!t || slot ||
+	    space_slots_free(s) < least + t->slots - t->busy_n)
+		return false;
+	t->leaving = true;
+	for (slot = 0; slot < t->slots; slot++) {
+		if (bit_get(t->busy, slot))
+			continue;
+		bit_set(t->busy, slot);
+		t->blocked++;
+		t->busy_n++;
+		s->slots_busy++;
+	}
+	return true;
+}
+
+bool space_slots_left(const struct space *s, traxaddr track)
+{
+	uint32_t slot;
+	const struct node_track *t = slot_find(s, track, &slot);
+
+	return t && !slot && t->leaving && t->blocked == t->slots;
+}
+
+bool space_slots_next_used(const struct space *s, traxaddr track,
+			   traxaddr from, traxaddr *slot)
+{
+	uint32_t i;
+	const struct node_track *t = slot_find(s, track, &i);
+
+	if (!t)
+		return false;
+	if (from > t->addr)
+		i = (uint32_t)((from - t->addr + TRAX_NODE_SECTORS - 1) /
+			       TRAX_NODE_SECTORS);
+	while (i < t->slots && !bit_get(t->tree, i))
+		i++;
+	*slot = t->addr + (uint64_t)i * TRAX_NODE_SECTORS;
+	return i < t->slots;
+}
+
+bool space_slots_next_track(const struct space *s, traxaddr from,
+			    struct range *track)
+{
+	size_t i = from ? tracks_upto(s, from - 1) : 0;
+
+	if (i == s->tracks)
+		return false;
+	*track = (struct range){ s->track[i].addr,
+				 track_end(&s->track[i]) - s->track[i].addr };
+	return true;
+}
+
+/* ---- The map in a root --------------------------------------------------- */
+
+static size_t map_bytes(uint32_t slots)
+{
+	return (slots + 7) / 8;
+}
+
+size_t slots_map_bytes(const struct space *s)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < s->tracks; i++)
+		bytes += sizeof(struct slot_track) +
+			 map_bytes(s->track[i].slots);
+	return bytes;
+}
+
+void slots_map_save(const struct space *s, uint8_t *map)
+{
+	for (size_t i = 0; i < s->tracks; i++) {
+		const struct node_track *t = &s->track[i];
+		const struct slot_track head = {
+			le64_put(t->addr), le16_put((uint16_t)t->slots),
+		};
+
+		memcpy(map, &head, sizeof(head));
+		map += sizeof(head);
+		memset(map, 0, map_bytes(t->slots));
+		for (uint32_t k = 0; k < t->slots; k++)
+			map[k / 8] |= (uint8_t)(bit_get(t->tree, k) << k % 8);
+		map += map_bytes(t->slots);
+	}
+}
+
+static void track_load(struct space *s, struct node_track *t,
+		       const uint8_t *map)
+{
+	for (uint32_t k = 0; k < t->slots; k++) {
+		if (!(map[k / 8] >> k % 8 & 1))
+			continue;
+		bit_set(t->busy, k);
+		bit_set(t->tree, k);
+		t->busy_n++;
+		s->slots_busy++;
+	}
+}
+
+int slots_map_load(struct space *s, const uint8_t *map, size_t bytes)
+{
+	while (bytes) {
+		struct slot_track head;
+		uint32_t slots;
+		int rc;
+
+		if (bytes < sizeof(head))
+			return -EUCLEAN;
+		memcpy(&head, map, sizeof(head));
+		map += sizeof(head);
+		bytes -= sizeof(head);
+		slots = le16_get(head.slots);
+		if (bytes < map_bytes(slots) || !slots ||
+		    le64_get(head.addr) > s->sectors ||
+		    tracks_upto(s, le64_get(head.addr)) != s->tracks ||
+		    (slots % 8 && map[slots / 8] >> slots % 8))
+			return -EUCLEAN;
+		rc = slots_add_track(s, le64_get(head.addr), slots);
+		if (rc)
+			return rc;
+		track_load(s, &s->track[s->tracks - 1], map);
+		map += map_bytes(slots);
+		bytes -= map_bytes(slots);
+	}
+	return 0;
+}

@@ -1,0 +1,92 @@
+/*
+ * space_internal.h - what the files of src/space share.
+ *
+ *   sectors.c  free sectors, pending sets, loading of groups, reservation
+ *   node_slots.c  node tracks and their slots
+ *   space.c    generations, roots, counts
+ */
+#ifndef TRAX_SPACE_SPACE_INTERNAL_H
+#define TRAX_SPACE_SPACE_INTERNAL_H
+
+#include "base/list.h"
+#include "base/rangeset.h"
+#include "space/space.h"
+
+/* The running generation, one being written, and one to spare. */
+#define PENDING_GENS 4u
+
+/* What was freed in one generation and waits for its root. */
+struct pending {
+	uint64_t gen;
+	struct rangeset sectors;
+	traxaddr *slots;
+	size_t slots_n, slots_room;
+};
+
+struct group {
+	uint32_t free;		/* sectors without an owner, pending or not */
+	uint32_t largest;	/* free run; too great when stale */
+	bool stale;
+	bool loaded;
+};
+
+/* A group being loaded: below the cursor it is as if loaded, with a set of its
+ * own; from the cursor on nothing is known. */
+struct load {
+	struct list link;
+	uint32_t group;
+	uint64_t cursor;
+	struct rangeset free;
+};
+
+struct node_track {
+	uint64_t addr;		/* of slot 0 */
+	uint32_t slots;
+	uint32_t busy_n;
+	bool leaving;		/* takes nothing more: what is free is busy, */
+	uint32_t blocked;	/* so many */
+	uint64_t *busy;		/* bit: may not be taken; set beyond slots */
+	uint64_t *tree;		/* bit: used by the running tree */
+};
+
+struct space {
+	uint64_t sectors, fixed;
+	uint64_t gen;
+
+	struct group *group;
+	uint32_t groups;
+	uint64_t free_total;	/* sum over the groups */
+	uint64_t reserved;
+	struct rangeset free;	/* of loaded groups */
+	struct rangeset taken;	/* no owner yet, but not free */
+	struct list loads;
+	struct pending pending[PENDING_GENS];	/* by gen % PENDING_GENS */
+	struct rangeset dropped, covered; /* of replicas; see space.h */
+	uint64_t replicas;	/* sectors that replicas own */
+
+	struct node_track *track;	/* by address */
+	size_t tracks, tracks_room;
+	uint64_t slots_total, slots_busy, slots_reserved;
+	traxaddr last_slot;	/* where the last node without a place went */
+	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
+};
+
+struct pending *pending_running(struct space *space);
+void pending_clear(struct pending *pending);
+
+/* sectors.c */
+uint32_t group_sectors(const struct space *space, uint32_t group);
+uint64_t sectors_pending(const struct space *space);
+/* The sectors lost their owner for good. */
+void sectors_release(struct space *space, uint64_t first, uint64_t n);
+
+/* node_slots.c */
+int slots_add_track(struct space *space, uint64_t addr, uint32_t slots);
+int slots_del_track(struct space *space, uint64_t addr, uint32_t slots);
+void slots_clear(struct space *space);
+void slots_release(struct space *space, const struct pending *pending);
+size_t slots_map_bytes(const struct space *space);
+void slots_map_save(const struct space *space, uint8_t *map);
+int slots_map_load(struct space *space, const uint8_t *map, size_t bytes);
+
+#endif

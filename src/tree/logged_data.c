@@ -1,0 +1,116 @@
+/*
+ * logged_data.c - logged data found by recovery: where in the log the last
+ * content of each block is.
+ *
+ * A map from a hash of (ino, block) to a chain; a later content replaces an
+ * earlier one in place.  The list is given in the order of the last contents.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/hashmap.h"
+#include "tree/tree_internal.h"
+
+struct data_block {
+	struct tree_data data;
+	struct data_block *chain;	/* of the same hash */
+	struct list link;		/* oldest first */
+};
+
+struct data_log {
+	struct map *map;
+	struct list blocks;
+	size_t n;
+	struct tree_data *list;
+	size_t list_n;
+};
+
+int data_new(struct data_log **log)
+{
+	struct data_log *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	list_init(&d->blocks);
+	d->map = map_new();
+	if (!d->map) {
+		free(d);
+		return -ENOMEM;
+	}
+	*log = d;
+	return 0;
+}
+
+void data_free(struct data_log *log)
+{
+	if (!log)
+		return;
+	while (!list_empty(&log->blocks)) {
+		struct data_block *b = list_first(&log->blocks,
+						  struct data_block, link);
+
+		list_del(&b->link);
+		free(b);
+	}
+	map_free(log->map);
+	free(log->list);
+	free(log);
+}
+
+static struct data_block *find(const struct data_log *log, uint64_t hash,
+			       uint64_t ino, uint64_t block)
+{
+	struct data_block *b = map_get(log->map, hash);
+
+	while (b && (b->data.ino != ino || b->data.block != block))
+		b = b->chain;
+	return b;
+}
+
+int data_add(struct data_log *log, const struct tree_data *data)
+{
+	const uint64_t name[2] = { data->ino, data->block };
+	const uint64_t hash = csum(name, sizeof(name));
+	struct data_block *b = find(log, hash, data->ino, data->block);
+
+	if (b) {
+		list_del(&b->link);
+	} else {
+		b = calloc(1, sizeof(*b));
+		if (!b)
+			return -ENOMEM;
+		b->chain = map_get(log->map, hash);
+		if (map_put(log->map, hash, b)) {
+			free(b);
+			return -ENOMEM;
+		}
+		list_init(&b->link);
+		log->n++;
+	}
+	b->data = *data;
+	list_add(&log->blocks, &b->link);
+	return 0;
+}
+
+int data_close(struct data_log *log)
+{
+	struct list *pos;
+
+	if (!log->n)
+		return 0;
+	log->list = calloc(log->n, sizeof(*log->list));
+	if (!log->list)
+		return -ENOMEM;
+	list_for_each(pos, &log->blocks)
+		log->list[log->list_n++] = list_entry(pos, struct data_block,
+						      link)->data;
+	return 0;
+}
+
+size_t data_list(const struct data_log *log, const struct tree_data **data)
+{
+	*data = log ? log->list : NULL;
+	return log ? log->list_n : 0;
+}

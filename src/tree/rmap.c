@@ -1,0 +1,175 @@
+/*
+ * rmap.c - what changes of OWNER and INODE items mean outside the tree.
+ *
+ * The space must not see a sector lose and get an owner in one transaction:
+ * what was deleted is pending, and a pending sector must not be owned.  So the
+ * changes of a transaction are collected and what meets is taken out of both
+ * sides; what is left is told to the space at the end.  A run of sectors never
+ * changes between nodes and other kinds: it is freed first.
+ *
+ * Invariant: no two ranges of put and del of one delta meet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "tree/tree_internal.h"
+
+static int list_append(struct owner_list *list, uint64_t first, uint64_t n,
+		       uint8_t kind)
+{
+	if (list->n == list->room) {
+		const unsigned room = list->room ? list->room * 2 : 8;
+		struct owner_range *r = realloc(list->range,
+						room * sizeof(*r));
+
+		if (!r)
+			return -ENOMEM;
+		list->range = r;
+		list->room = room;
+	}
+	list->range[list->n++] = (struct owner_range){ first, n, kind };
+	return 0;
+}
+
+/* Cuts [first, end) out of entry i; entries may be added behind. */
+static int list_cut(struct owner_list *list, unsigned i, uint64_t first,
+		    uint64_t end)
+{
+	struct owner_range *r = &list->range[i];
+	const uint64_t r_end = r->first + r->n;
+	const uint8_t kind = r->kind;
+
+	r->n = first - r->first;
+	return end < r_end ? list_append(list, end, r_end - end, kind) : 0;
+}
+
+/* Adds a range to one side, less what it meets on the other. */
+static int note(struct owner_list *mine, struct owner_list *other,
+		uint64_t first, uint64_t n, uint8_t kind)
+{
+	const uint64_t end = first + n;
+	int rc;
+
+	for (unsigned i = 0; i < other->n && n; i++) {
+		const struct owner_range r = other->range[i];
+		const uint64_t from = first > r.first ? first : r.first;
+		const uint64_t to = end < r.first + r.n ? end : r.first + r.n;
+
+		if (from >= to)
+			continue;
+		rc = list_cut(other, i, from, to);
+		if (!rc && from > first)
+			rc = note(mine, other, first, from - first, kind);
+		if (rc)
+			return rc;
+		first = to;
+		n = end - to;
+	}
+	return n ? list_append(mine, first, n, kind) : 0;
+}
+
+static void note_or_fail(struct tree *tree, struct owner_list *mine,
+			 struct owner_list *other, uint64_t first, uint64_t n,
+			 uint8_t kind)
+{
+	if (note(mine, other, first, n, kind))
+		tree_fail(tree, "out of memory");
+}
+
+static void count_inode(struct tree *tree, struct key key,
+			const struct inode_item *item)
+{
+	const uint64_t seq_mask = (1ull << TRAX_INO_SEQ_BITS) - 1;
+	const uint64_t seq = key.ino & seq_mask;
+	const uint64_t own = key.ino >> TRAX_INO_SEQ_BITS;
+	const uint64_t children = le64_get(item->dirgroup);
+
+	if (seq >= tree->next_ino_seq)
+		tree->next_ino_seq = seq + 1;
+	if (own >= tree->next_dirgroup)
+		tree->next_dirgroup = own + 1;
+	if (children >= tree->next_dirgroup)
+		tree->next_dirgroup = children + 1;
+}
+
+void owner_note_put(struct tree *tree, struct owner_delta *delta,
+		    struct key key, const void *value, const void *old)
+{
+	const struct owner_item *now = value, *was = old;
+	uint64_t n, n_was;
+
+	if (key.type == ITEM_INODE) {
+		count_inode(tree, key, value);
+		tree->inodes += !old;
+	}
+	if (key.type != ITEM_OWNER)
+		return;
+	n = le64_get(now->sectors);
+	n_was = was ? le64_get(was->sectors) : 0;
+	if (n > n_was)
+		note_or_fail(tree, &delta->put, &delta->del, key.off + n_was,
+			     n - n_was, now->kind);
+	else if (n < n_was)
+		note_or_fail(tree, &delta->del, &delta->put, key.off + n,
+			     n_was - n, was->kind);
+}
+
+void owner_note_del(struct tree *tree, struct owner_delta *delta,
+		    struct key key, const void *old)
+{
+	const struct owner_item *was = old;
+
+	if (key.type == ITEM_INODE && tree->inodes)
+		tree->inodes--;
+	if (key.type == ITEM_OWNER && was)
+		note_or_fail(tree, &delta->del, &delta->put, key.off,
+			     le64_get(was->sectors), was->kind);
+}
+
+int owner_settle_nodes(struct tree *tree, struct owner_delta *delta)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
+		struct owner_range *r = &delta->put.range[i];
+
+		if (!r->n || r->kind != OWNER_NODES)
+			continue;
+		rc = space_owner_put(tree->space, r->first, r->n, r->kind);
+		r->n = 0;
+	}
+	if (rc)
+		tree_fail(tree, "free space contradicts its owners");
+	return rc;
+}
+
+int owner_settle(struct tree *tree, struct owner_delta *delta)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < delta->del.n && !rc; i++) {
+		const struct owner_range *r = &delta->del.range[i];
+
+		if (r->n)
+			rc = space_owner_del(tree->space, r->first, r->n,
+					     r->kind);
+	}
+	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
+		const struct owner_range *r = &delta->put.range[i];
+
+		if (r->n)
+			rc = space_owner_put(tree->space, r->first, r->n,
+					     r->kind);
+	}
+	delta->del.n = delta->put.n = 0;
+	if (rc)
+		tree_fail(tree, "free space contradicts its owners");
+	return rc;
+}
+
+void owner_free(struct owner_delta *delta)
+{
+	free(delta->put.range);
+	free(delta->del.range);
+}

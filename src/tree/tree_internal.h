@@ -1,0 +1,366 @@
+/*
+ * tree_internal.h - what the parts of src/tree share.
+ *
+ *   node.c        one node in place         buffer.c   the node cache
+ *   tree.c        lookups, the loop, accessors
+ *   fetch.c       nodes from disk, verified, twin when bad
+ *   apply.c       changes: copy on write, splits, merges
+ *   delete_range.c  deleting a range of keys
+ *   txn.c         transactions: admission, runs, the entries for the log
+ *   rmap.c        what transactions tell the space and the counters
+ *   checkpoint.c  cut, writing a generation, its root
+ *   ckpt_place.c  where leaves go, decided when they are written
+ *   tree_recovery.c  superblock, root, start and close
+ *   replay.c      the log's records are applied
+ *   logged_data.c  logged data found by recovery
+ *   groups.c      loading free sets, node tracks
+ *   tree_format.c the first tree        tree_verify.c  tree_check
+ */
+#ifndef TRAX_TREE_TREE_INTERNAL_H
+#define TRAX_TREE_TREE_INTERNAL_H
+
+#include "base/list.h"
+#include "tree/buffer.h"
+#include "tree/node.h"
+#include "tree/tree.h"
+
+#define TREE_MIN_POOL_BYTES ((size_t)4 << 20)
+#define TREE_OWN_PINS 24	/* frames kept for the tree's own work */
+#define TREE_MAX_NODES 64	/* of one transaction */
+#define TREE_MAX_FAILED 8
+#define TREE_TOLD 32
+
+/* ---- Ownership changes of one transaction, netted ---- */
+
+struct owner_range {
+	uint64_t first, n;
+	uint8_t kind;
+};
+
+struct owner_list {
+	struct owner_range *range;
+	unsigned n, room;
+};
+
+struct owner_delta {
+	struct owner_list put, del;
+};
+
+/* ---- Transactions ---- */
+
+enum txn_state { TXN_WAITING, TXN_READY, TXN_OPEN, TXN_FETCHING };
+
+/* A node that a probe missed. */
+struct txn_miss {
+	struct node_ptr ptr;
+	unsigned level;
+	struct key low, high;
+	struct frame *parent;
+	struct tree_txn *txn;
+	struct list link;	/* of the loading frame's waiting list */
+};
+
+struct tree_txn {
+	struct tree *tree;
+	struct list link;	/* waiting, ready, or open */
+	enum txn_state state;
+	bool own;		/* the tree's: may use what is kept for it */
+	bool changed, has_data;
+	bool waited;		/* for admission; counted once */
+	struct tree_bounds bounds;
+	const struct tree_txn_ops *ops;
+	void *arg;
+	int rc;			/* for the next run */
+	uint64_t runs;
+
+	unsigned slots;		/* still reserved in the space */
+	unsigned pins_n, pins_room, leaves;
+	struct frame **pins;
+	unsigned miss_n, loads;
+	struct txn_miss *miss;
+	unsigned failed_n;
+	traxaddr failed[TREE_MAX_FAILED];
+
+	uint8_t *log;		/* entries */
+	size_t log_used;
+	struct owner_delta owners;
+};
+
+/* ---- Checkpoints ---- */
+
+enum ckpt_phase { CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT };
+
+/* Fill of the log at which one begins. */
+#define CKPT_LOG_PERCENT 40
+#define CKPT_WRITES 64
+#define CKPT_MOVED 64
+
+struct ckpt_write {
+	struct queue_request req;
+	struct queue_place place;
+	struct iovec iov;
+	struct tree *tree;
+	struct frame *frame;
+	bool twin;
+	struct list link;
+};
+
+struct ckpt_moved {
+	traxaddr old;
+	struct frame *frame;
+};
+
+struct checkpoint {
+	enum ckpt_phase phase;
+	bool wanted;
+	bool log_done;
+	uint64_t gen;		/* being written */
+	struct root root;	/* that it will have */
+	traxaddr root_addr;
+	struct frame **order;	/* frozen frames, by level, then address, or
+				   by the addresses of their mirrors */
+	size_t n, next;		/* in order */
+	bool mirrors;		/* their writes are being submitted; order is
+				   by the mirrors' addresses */
+	unsigned failures;	/* frames whose write failed */
+	struct ckpt_write write[CKPT_WRITES];
+	struct list idle;	/* of write[] */
+	unsigned writes;	/* outstanding */
+	unsigned unplaced;	/* of these: leaves without a place */
+	struct ckpt_moved moved[CKPT_MOVED];
+	unsigned moved_n;
+	void *payload;
+	uint8_t *area[2];	/* buffers: root block and payload */
+	size_t area_bytes;
+	struct queue_request root_req[2], flush_req;
+	struct iovec root_iov[2];
+	unsigned roots_left, roots_good;
+	struct waiter log_waiter;
+	struct list now, next_list;	/* who waits for this, the next one */
+	uint64_t started_ns;
+	uint64_t home_seq;	/* it waits for this to be home; 0: not yet */
+	bool helped;		/* the last one: the log was no longer full */
+};
+
+/* ---- Node tracks and group loads (groups.c) ---- */
+
+struct growth {
+	struct tree_txn *txn;
+	int (*pick)(void *arg, traxaddr *addr, uint32_t *sectors);
+	void *arg;
+	bool wanted;		/* somebody waits for slots */
+	bool picked, full;	/* full: no place until the next checkpoint */
+	traxaddr addr;
+	uint32_t sectors;
+	uint64_t retry_ns;
+	size_t map_bytes;	/* payload of a root that is cut now */
+};
+
+struct data_log;		/* logged_data.c */
+
+struct tree {
+	struct env *env;
+	struct queue *queue;
+	struct tree_options options;
+	struct super super;
+	bool supers_differ;	/* one of its places holds something else */
+	uint64_t fsid;
+	struct space *space;
+	struct log *log;
+	struct frames *frames;
+	struct frame *root;	/* pinned once */
+	uint64_t gen;		/* running */
+	struct root durable;	/* last root on disk */
+	bool roots_doubted;	/* a copy of a root was found to be bad */
+	unsigned durable_copy;	/* recovery: which area it came from */
+	uint64_t epoch;
+	uint64_t last_seq, last_chain;	/* of the log, before it is started */
+	uint64_t next_ino_seq, next_dirgroup, inodes;
+	bool read_only, started, failed, closing, log_started;
+	bool gen_changed;	/* something since the last cut */
+	uint64_t changed_ns;	/* the first of it */
+	unsigned pending, pending_frozen;	/* slots freed in the running
+						   and the frozen generation */
+
+	struct list waiting, ready, starved, open;
+	unsigned changing;	/* open transactions that have changed */
+	size_t pins_reserved, new_reserved;
+	struct tree_txn *txn;	/* that is applying: its slots are taken */
+	uint64_t nowhere;	/* failed: addresses given that are no slots */
+
+	struct checkpoint ckpt;
+	struct growth growth;
+	struct list loads;	/* group loads */
+	struct list doomed, granted;	/* waiters to be told -EIO, 0 */
+	void (*home)(void *arg, uint64_t seq);
+	void *home_arg;
+	uint64_t (*order)(void *arg);	/* see tree_set_order; or NULL */
+	void *order_arg;
+	uint64_t home_seq;	/* asked up to here */
+	struct waiter commit_waiter;
+	bool committing;
+	uint64_t commit_seq;
+
+	struct tree_copies copies;
+	struct list later;	/* loading frames that wait for copies */
+	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
+	unsigned told_n;
+
+	struct tree_recovery recovery;
+	struct data_log *data;
+	struct tree_stats stats;
+};
+
+/* ---- tree.c ---- */
+
+void tree_set_root(struct tree *tree, struct frame *root);
+/* Calls waiters of a list with rc; empties it first. */
+void tree_wake(struct list *list, int rc);
+/* Says so when few inode numbers are left. */
+void tree_warn_numbers(const struct tree *tree);
+/* Polls and runs until *done. */
+int tree_wait(struct tree *tree, const bool *done);
+static inline bool tree_resident(const struct frame *frame)
+{
+	return frame && frame->state != FRAME_LOADING;
+}
+/* Child i of a node, resident or loading; NULL: neither.  (A damaged tree may
+ * name a node twice: it belongs to the place that had it first.) */
+struct frame *tree_child(const struct tree *tree, const struct frame *parent,
+			 unsigned i);
+/* The resident leaf of a key; NULL: something on the way is not. */
+struct frame *tree_leaf(struct tree *tree, struct key key);
+
+/* ---- fetch.c ---- */
+
+/* Notes child i of parent as missing.  -EAGAIN; -EIO: it can't be read. */
+int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i);
+/* Starts reads of all that was noted; false: nothing is outstanding. */
+bool fetch_start(struct tree_txn *txn);
+/* Reads the root node of a tree that is being opened. */
+int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
+	       struct frame **root);
+
+/* ---- apply.c: cannot fail ---- */
+
+void apply_put(struct tree *tree, struct key key, const void *value,
+	       size_t bytes);
+void apply_del(struct tree *tree, struct key key);
+/* Makes a frame part of the running generation; its content may be changed. */
+void apply_touch(struct tree *tree, struct frame *frame);
+void apply_touch_leaf(struct tree *tree, struct key key);
+/* A new dirty node without parent. */
+struct frame *apply_new_node(struct tree *tree, unsigned level, struct key low,
+			     struct key high, traxaddr near);
+void apply_free_slots(struct tree *tree, const struct node_ptr *ptr);
+/* The node may have become small: joins it with a resident neighbour. */
+void apply_shrink(struct tree *tree, struct frame *frame);
+/* Position of a frame in its parent. */
+unsigned apply_index(const struct frame *frame);
+/* Writes a frame's address and checksum into its parent. */
+void apply_update_parent(struct frame *frame);
+
+/* ---- delete_range.c ---- */
+
+struct key range_delete(struct tree *tree, struct key first, struct key last,
+			unsigned max_nodes);
+
+/* ---- rmap.c ---- */
+
+/* An item is about to be put over old (NULL: none), or deleted. */
+void owner_note_put(struct tree *tree, struct owner_delta *delta,
+		    struct key key, const void *value, const void *old);
+void owner_note_del(struct tree *tree, struct owner_delta *delta,
+		    struct key key, const void *old);
+/* Tells the space, empties delta. */
+int owner_settle(struct tree *tree, struct owner_delta *delta);
+/* Tells it of new node tracks only: replay needs their slots for what follows
+ * in the same record. */
+int owner_settle_nodes(struct tree *tree, struct owner_delta *delta);
+void owner_free(struct owner_delta *delta);
+
+/* ---- txn.c ---- */
+
+int txn_new(struct tree *tree, const struct tree_bounds *bounds,
+	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn);
+/* Frees it with its pins. */
+void txn_free(struct tree_txn *txn);
+/* The tree's own: admitted before others, uses what is kept for it. */
+int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
+		  const struct tree_txn_ops *ops, void *arg,
+		  struct tree_txn **txn);
+void txn_pin(struct tree_txn *txn, struct frame *frame);
+void txn_unpin_all(struct tree_txn *txn);
+/* A read that it waited for is over. */
+void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc);
+/* Admission and runs; true: there is more to do at once. */
+bool txn_run_all(struct tree *tree);
+/* Frames have become free: those that could not fetch try again. */
+void txn_feed_starved(struct tree *tree);
+void txn_add_ready(struct tree_txn *txn);
+
+/* ---- checkpoint.c ---- */
+
+int ckpt_init(struct tree *tree);
+void ckpt_fini(struct tree *tree);
+/* Starts and goes on; returns when it wants to be run again. */
+uint64_t ckpt_run(struct tree *tree, uint64_t now_ns);
+/* A frozen frame's content has moved to its shadow. */
+void ckpt_replace(struct tree *tree, struct frame *frame,
+		  struct frame *shadow);
+/* Takes its checksum and tells its parent. */
+void ckpt_seal(struct tree *tree, struct frame *frame);
+/* A leaf that is being written goes to another slot of its track. */
+void ckpt_move_leaf(struct tree *tree, struct frame *frame,
+		    const struct node_ptr *ptr);
+/* Recovery only: writes clean leaves out so that they can be evicted. */
+int ckpt_spill(struct tree *tree);
+/* Would a checkpoint free slots? */
+bool ckpt_would_help(const struct tree *tree);
+
+/* ---- ckpt_place.c ---- */
+
+/* May a slot be chosen for the i-th of the order when it is written? */
+bool ckpt_may_place(const struct tree *tree, size_t i);
+/* It is chosen then, and the leaf sealed. */
+void ckpt_leave_open(struct ckpt_write *write);
+
+/* ---- groups.c ---- */
+
+uint64_t growth_run(struct tree *tree, uint64_t now_ns);
+bool growth_can_help(const struct tree *tree);
+/* Node tracks are not given back: for what many transactions at once might
+ * need at worst, and hardly ever do, they may take this much; above it they
+ * wait for one another. */
+bool growth_is_cheap(const struct tree *tree);
+/* Forgets loads that are under way; their waiters are not told. */
+void groups_free(struct tree *tree);
+/* Is it one of those begun here, by the tree itself? */
+bool groups_own(const struct tree *tree, const struct tree_txn *txn);
+
+/* ---- replay.c ---- */
+
+int replay_log(struct tree *tree);
+/* The oldest record that holds data found; UINT64_MAX: none. */
+uint64_t replay_tail(const struct tree *tree);
+/* Holds each of these records, once for each block. */
+void replay_hold(struct tree *tree);
+
+/* ---- logged_data.c ---- */
+
+int data_new(struct data_log **log);
+void data_free(struct data_log *log);
+int data_add(struct data_log *log, const struct tree_data *data);
+/* No more is added: the list is made. */
+int data_close(struct data_log *log);
+size_t data_list(const struct data_log *log, const struct tree_data **data);
+
+/* ---- tree_format.c ---- */
+
+/* Bytes of a root area that are written for a payload. */
+size_t format_area_bytes(size_t payload_bytes);
+/* Root block, then payload; buf of format_area_bytes. */
+void format_area(const struct super *super, const struct root *root,
+		 const void *payload, uint64_t sector, void *buf);
+
+#endif

@@ -1,0 +1,780 @@
+/*
+ * scsi_target.c - a table of commands, each answered from the geometry.
+ *
+ * The way back, from a place to a block, is a table of tracks sorted by place,
+ * made once.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "diskmodel/geom_build.h"
+#include "tests/rig/scsi_target.h"
+
+#define ILLEGAL 0x5
+#define BAD_OPCODE 0x2000
+#define BAD_CDB 0x2400
+#define BAD_PARAMETER 0x2600
+#define HEADS 256u		/* a byte; actuators use the same numbers */
+#define PAGES 4u
+#define SECTOR_GAP 88u		/* bytes around a sector's data */
+
+struct placed {
+	uint32_t cylinder, head;
+	uint64_t track;
+};
+
+/* Its code, with that of the subpage above; what it is and which bits can be
+ * changed. */
+struct mode_page {
+	unsigned page, n;
+	uint8_t is[40], can[40];
+};
+
+struct scsi_target {
+	struct scsi_port port;
+	const struct geom *geom;
+	struct scsi_target_habits habits;
+	uint32_t unit;
+	uint64_t blocks;
+	struct placed *placed;
+	uint64_t placed_n;
+	struct scsi_address *slips, *grown;
+	size_t slips_n, grown_n;
+	uint64_t commands;
+	uint8_t sent[14];	/* the last SEND DIAGNOSTIC */
+	struct mode_page page[PAGES];
+};
+
+
+static void refuse(struct scsi_command *command, unsigned code)
+{
+	command->key = ILLEGAL;
+	command->asc = (uint8_t)(code >> 8);
+	command->ascq = (uint8_t)code;
+}
+
+/* What was asked for, at most as much as there is room. */
+static void give(struct scsi_command *command, const void *bytes, uint32_t n)
+{
+	if (n > command->in_bytes)
+		n = command->in_bytes;
+	memcpy(command->in, bytes, n);
+	command->got_bytes = n;
+}
+
+static void put_be(uint64_t v, uint8_t *to, unsigned bytes)
+{
+	while (bytes) {
+		to[--bytes] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+/* ---- where things are ---- */
+
+static int placed_compare(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	if (x->cylinder != y->cylinder)
+		return x->cylinder < y->cylinder ? -1 : 1;
+	return x->head < y->head ? -1 : x->head > y->head;
+}
+
+static struct scsi_address *list_room(struct scsi_address **list, size_t *n,
+				      size_t more)
+{
+	struct scsi_address *p = realloc(*list, (*n + more) * sizeof(*p));
+
+	if (!p)
+		abort();
+	*list = p;
+	p += *n;
+	*n += more;
+	return p;
+}
+
+/* The list of defects: sectors that were slipped. */
+static void list_slips(struct scsi_target *t)
+{
+	const struct geom *g = t->geom;
+	struct geom_track track;
+	struct scsi_address *at;
+	uint32_t i, k;
+
+	for (i = 0; i < g->slips_n; i++) {
+		geom_track_at(g, g->slips[i].track, &track);
+		at = list_room(&t->slips, &t->slips_n,
+			       g->slips[i].n / t->unit);
+		for (k = 0; k < g->slips[i].n; k += t->unit)
+			*at++ = (struct scsi_address){
+				track.cylinder, track.surface % HEADS,
+				(g->slips[i].at + k) / t->unit };
+	}
+}
+
+/* Tracks that hold nothing, between those that do. */
+static void list_tracks(struct scsi_target *t)
+{
+	uint32_t heads = 0;
+	uint64_t i, next = 0;
+
+	for (i = 0; i < t->placed_n; i++)
+		if (t->placed[i].head >= heads)
+			heads = t->placed[i].head + 1;
+	for (i = 0; i < t->placed_n; i++, next++)
+		for (; next % heads != t->placed[i].head ||
+		       next / heads != t->placed[i].cylinder; next++)
+			*list_room(&t->slips, &t->slips_n, 1) =
+				(struct scsi_address){
+					(uint32_t)(next / heads),
+					(uint32_t)(next % heads),
+					SCSI_WHOLE_TRACK };
+}
+
+/* Where reassigned blocks were: beside their neighbours. */
+static void list_grown(struct scsi_target *t)
+{
+	const struct geom *g = t->geom;
+	struct geom_track track;
+	struct geom_place place;
+	uint64_t first, block;
+	uint32_t i;
+
+	for (i = 0; i < g->remaps_n; i++) {
+		geom_track_of(g, g->remaps[i].lbn, &track);
+		first = track.first / t->unit;
+		block = g->remaps[i].lbn / t->unit;
+		if (block == first)
+			continue;
+		geom_place_of(g, (block - 1) * t->unit, &place);
+		*list_room(&t->grown, &t->grown_n, 1) = (struct scsi_address){
+			track.cylinder, track.surface % HEADS,
+			place.sector / t->unit + 1 };
+	}
+}
+
+static int make_tables(struct scsi_target *t)
+{
+	struct geom_track track;
+	uint64_t i;
+
+	t->placed_n = geom_tracks(t->geom);
+	t->placed = calloc(t->placed_n, sizeof(*t->placed));
+	if (!t->placed)
+		return -1;
+	for (i = 0; i < t->placed_n; i++) {
+		geom_track_at(t->geom, i, &track);
+		t->placed[i] = (struct placed){ track.cylinder, track.surface,
+						i };
+	}
+	qsort(t->placed, t->placed_n, sizeof(*t->placed), placed_compare);
+	list_slips(t);
+	if (t->habits.list_tracks)
+		list_tracks(t);
+	list_grown(t);
+	return 0;
+}
+
+static void where_is(const struct scsi_target *t, uint64_t block,
+		     struct scsi_address *out, bool *alternate)
+{
+	struct geom_track track;
+	struct geom_place place;
+
+	geom_track_of(t->geom, block * t->unit, &track);
+	geom_place_of(t->geom, block * t->unit, &place);
+	out->cylinder = place.cylinder;
+	out->head = place.surface % HEADS;
+	out->at = place.sector / t->unit;
+	*alternate = place.cylinder != track.cylinder ||
+		     place.surface != track.surface;
+}
+
+/* The block at a place; false: there is none. */
+static bool what_is(const struct scsi_target *t, const struct scsi_address *at,
+		    uint64_t *block)
+{
+	const struct placed key = { at->cylinder, at->head, 0 };
+	const struct placed *found = bsearch(&key, t->placed, t->placed_n,
+					     sizeof(key), placed_compare);
+	struct geom_track track;
+	uint64_t lo, hi, mid;
+	struct scsi_address there;
+	bool alternate;
+
+	if (!found)
+		return false;
+	geom_track_at(t->geom, found->track, &track);
+	lo = track.first / t->unit;
+	hi = lo + track.sectors / t->unit;
+	while (hi - lo > 1) {
+		mid = (lo + hi) / 2;
+		where_is(t, mid, &there, &alternate);
+		if (!alternate && there.at <= at->at)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	where_is(t, lo, &there, &alternate);
+	*block = lo;
+	return !alternate && there.at == at->at;
+}
+
+/* ---- the Translate Address page ---- */
+
+static bool is_block(unsigned format)
+{
+	return format == SCSI_SHORT_BLOCK || format == SCSI_LONG_BLOCK;
+}
+
+static bool knows_format(const struct scsi_target *t, unsigned format)
+{
+	const struct scsi_target_habits *h = &t->habits;
+
+	switch (format) {
+	case SCSI_SHORT_BLOCK:
+		return true;
+	case SCSI_LONG_BLOCK:
+		return !h->short_only;
+	case SCSI_PHYSICAL_SECTOR:
+		return !h->bytes_only && !h->extended_only;
+	case SCSI_EXT_SECTOR:
+		return !h->bytes_only && h->extended_only;
+	case SCSI_BYTES_FROM_INDEX:
+		return h->bytes_only && !h->extended_only;
+	case SCSI_EXT_BYTES:
+		return h->bytes_only && h->extended_only;
+	default:
+		return false;
+	}
+}
+
+static bool pair_is_legal(const struct scsi_target *t, unsigned from,
+			  unsigned to)
+{
+	if (!knows_format(t, from) || !knows_format(t, to) ||
+	    is_block(from) == is_block(to))
+		return false;
+	if (!is_block(from) && t->habits.forward_only)
+		return false;
+	return is_block(from) || !t->habits.long_only || to == SCSI_LONG_BLOCK;
+}
+
+static void answer_send(struct scsi_target *t, struct scsi_command *command)
+{
+	const uint8_t *page = command->out;
+
+	if (t->habits.no_page || command->out_bytes != sizeof(t->sent) ||
+	    page[0] != 0x40) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (!pair_is_legal(t, page[4] & 7, page[5] & 7)) {
+		refuse(command, BAD_PARAMETER);
+		return;
+	}
+	memcpy(t->sent, page, sizeof(t->sent));
+}
+
+static uint32_t bytes_of(const struct scsi_target *t)
+{
+	return t->habits.block_bytes + SECTOR_GAP;
+}
+
+/* Fills the address; false: the place is in a reserved area. */
+static bool translate_sent(struct scsi_target *t, uint8_t *flags,
+			   uint8_t address[8])
+{
+	unsigned from = t->sent[4] & 7, to = t->sent[5] & 7;
+	bool in_bytes = t->habits.bytes_only, alternate = false, found;
+	struct scsi_address place;
+	uint64_t block = 0;
+
+	if (is_block(from)) {
+		block = scsi_address_lba(from, t->sent + 6);
+		if (block >= t->blocks)
+			return false;
+		where_is(t, block, &place, &alternate);
+		place.at *= in_bytes ? bytes_of(t) : 1;
+		if (alternate)
+			*flags |= 0x40;
+		return scsi_address_put(to, &place, address);
+	}
+	scsi_address_get(from, t->sent + 6, &place);
+	if (in_bytes)
+		place.at /= bytes_of(t);
+	found = what_is(t, &place, &block);
+	scsi_address_put_lba(to, block, address);
+	return found;
+}
+
+/* Is there such a track as was asked about? */
+static bool there_is(const struct scsi_target *t)
+{
+	struct scsi_address place;
+	struct placed key;
+
+	scsi_address_get(t->sent[4] & 7, t->sent + 6, &place);
+	key = (struct placed){ place.cylinder, place.head, 0 };
+	return bsearch(&key, t->placed, t->placed_n, sizeof(key),
+		       placed_compare);
+}
+
+static void answer_receive(struct scsi_target *t, struct scsi_command *command)
+{
+	uint8_t page[22] = { 0x40, 0, 0, 10, t->sent[4] & 7, t->sent[5] & 7 };
+	const struct scsi_target_habits *h = &t->habits;
+	bool by_code = command->cdb[1] & 1;
+
+	if (t->habits.no_page || t->sent[0] != 0x40 ||
+	    (by_code && t->habits.last_page_only) ||
+	    (by_code && command->cdb[2] != 0x40)) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (t->habits.nowhere_refused && !is_block(t->sent[4] & 7) &&
+	    !there_is(t)) {
+		refuse(command, BAD_PARAMETER);
+		return;
+	}
+	if (!translate_sent(t, &page[5], page + 6)) {
+		page[5] |= 0x80;
+		if (h->short_reserved)
+			page[3] = 2;
+	} else if (h->two_places && is_block(page[4])) {
+		page[3] = 18;
+		memset(page + 14, 0x11, 8);
+	} else if (h->short_page && page[5] == SCSI_SHORT_BLOCK) {
+		page[3] = 6;
+	}
+	if (h->alternate_track && is_block(page[4]))
+		page[5] |= 0x20;
+	give(command, page, page[3] + 4u);
+}
+
+/* ---- defects ---- */
+
+/* A number of its own for each defect of the list. */
+static uint64_t luck_of(const struct scsi_target *t, size_t i)
+{
+	uint64_t z = (t->habits.luck << 32) + i + 1;
+
+	z *= 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static bool one_of(uint64_t luck, unsigned so_many)
+{
+	return so_many && luck % so_many == 0;
+}
+
+/* What a list says instead of the truth: another head, a cylinder nearby or any
+ * other, another sector. */
+static void lie(uint64_t luck, struct scsi_address *at)
+{
+	luck >>= 32;
+	switch (luck % 4) {
+	case 0:
+		at->head ^= 1;
+		break;
+	case 1:
+		at->cylinder += 1 + (uint32_t)(luck / 4 % 40);
+		break;
+	case 2:
+		at->cylinder = (uint32_t)(luck / 4 % (2 * at->cylinder + 1));
+		break;
+	case 3:
+		at->at = (uint32_t)(luck / 4 % (2 * (uint64_t)at->at + 1));
+		break;
+	}
+}
+
+/* Puts a list behind what is there; returns how many have been put. */
+static uint32_t put_defects(const struct scsi_target *t,
+			    const struct scsi_address *list, size_t n,
+			    uint8_t *to)
+{
+	const struct scsi_target_habits *h = &t->habits;
+	unsigned times = h->list_twice ? 2 : 1;
+	uint32_t put = 0;
+	size_t i;
+
+	for (i = 0; i < n * times; i++) {
+		struct scsi_address at = list[i / times];
+		uint64_t luck = luck_of(t, i / times);
+
+		if (one_of(luck, h->omits))
+			continue;
+		luck = luck * 0x9e3779b97f4a7c15 >> 7;
+		if (one_of(luck, h->lies))
+			lie(luck, &at);
+		scsi_address_put(SCSI_PHYSICAL_SECTOR, &at, to + 8 * put++);
+		if (one_of(luck, h->phantoms)) {
+			lie(luck, &at);
+			scsi_address_put(SCSI_PHYSICAL_SECTOR, &at,
+					 to + 8 * put++);
+		}
+	}
+	return put;
+}
+
+static void answer_defects(struct scsi_target *t, struct scsi_command *command,
+			   bool twelve)
+{
+	const struct scsi_target_habits *h = &t->habits;
+	uint8_t which = command->cdb[twelve ? 1 : 2];
+	uint32_t header = twelve ? 8 : 4, n = 0;
+	uint8_t *all;
+
+	if (h->no_defects || (twelve && h->defects_10_only)) {
+		refuse(command, BAD_OPCODE);
+		return;
+	}
+	all = calloc(1, header + 32 * (t->slips_n + t->grown_n + 1));
+	if (!all)
+		abort();
+	all[1] = (which & 0x18) | (h->other_list ? SCSI_BYTES_FROM_INDEX :
+						   SCSI_PHYSICAL_SECTOR);
+	if (which & SCSI_PRIMARY)
+		n += put_defects(t, t->slips, t->slips_n, all + header);
+	if (which & SCSI_GROWN)
+		n += put_defects(t, t->grown, t->grown_n, all + header + 8 * n);
+	if (twelve)
+		put_be(8 * n, all + 4, 4);
+	else
+		put_be(8 * n > 0xffff ? 0xffff : 8 * n, all + 2, 2);
+	give(command, all, header + 8 * n);
+	if (h->list_recovered) {
+		command->key = 0x1;
+		command->asc = 0x1c;
+	}
+	free(all);
+}
+
+/* ---- what every drive answers ---- */
+
+/* VPD page B9h: two ranges. */
+static void answer_ranges(const struct scsi_target *t,
+			  struct scsi_command *command)
+{
+	uint64_t first = t->habits.range_blocks;
+	uint8_t page[128] = { 0, 0xb9, 0, 124 };
+
+	page[64] = 0;
+	page[65] = 1;
+	put_be(first, page + 80, 8);
+	page[96] = 1;
+	page[97] = 1;
+	put_be(first + t->habits.range_gap, page + 104, 8);
+	put_be(t->blocks - first - t->habits.range_gap, page + 112, 8);
+	give(command, page, sizeof(page));
+}
+
+/* GET PHYSICAL ELEMENT STATUS */
+static void answer_elements(const struct scsi_target *t,
+			    struct scsi_command *command)
+{
+	const struct scsi_target_habits *h = &t->habits;
+	uint8_t buf[32 + 32 * HEADS] = { 0 };
+	uint8_t *at = buf + 32;
+
+	if (!h->elements) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	put_be(h->elements, buf, 4);
+	put_be(h->elements, buf + 4, 4);
+	for (unsigned i = 0; i < h->elements; i++, at += 32) {
+		put_be(i + 1, at + 4, 4);
+		at[14] = 1;
+		at[15] = i < h->gone ? 0xff :
+			 i < h->gone + h->going ? 0xfe : 0x01;
+	}
+	give(command, buf, 32 + 32 * h->elements);
+}
+
+static void answer_vpd(const struct scsi_target *t,
+		       struct scsi_command *command)
+{
+	uint8_t page[64] = { 0, command->cdb[2] };
+
+	switch (page[1]) {
+	case 0x00:
+		memcpy(page + 4, "\x00\x80\xb0\xb1", page[3] = 4);
+		break;
+	case 0x80:
+		memcpy(page + 4, "TRAX0001", page[3] = 8);
+		break;
+	case 0xb0:
+		page[3] = 60;
+		put_be(0x4000 / t->unit, page + 8, 4);
+		put_be(0x400 / t->unit, page + 12, 4);
+		break;
+	case 0xb1:
+		page[3] = 60;
+		put_be(10000, page + 4, 2);
+		page[8] = t->habits.range_blocks ? 0x40 : 0;
+		break;
+	case 0xb9:
+		if (t->habits.range_blocks) {
+			answer_ranges(t, command);
+			return;
+		}
+		/* fall through */
+	default:
+		refuse(command, BAD_CDB);
+		return;
+	}
+	give(command, page, page[3] + 4u);
+}
+
+static void answer_inquiry(struct scsi_target *t, struct scsi_command *command)
+{
+	uint8_t page[36] = { 0, 0, 5, 2, 31 };
+
+	if (command->cdb[1] & 1) {
+		answer_vpd(t, command);
+		return;
+	}
+	page[7] = 2;		/* queues commands */
+	memcpy(page + 8, "TRAXFS  EMULATED DISK   0001", 28);
+	give(command, page, sizeof(page));
+}
+
+static void answer_capacity(struct scsi_target *t, struct scsi_command *command,
+			    bool sixteen)
+{
+	uint8_t buf[32] = { 0 };
+
+	if (sixteen && (command->cdb[1] & 0x1f) == 0x17) {
+		answer_elements(t, command);
+		return;
+	}
+	if (sixteen) {
+		if (t->habits.capacity_10_only ||
+		    (command->cdb[1] & 0x1f) != 0x10) {
+			refuse(command, BAD_CDB);
+			return;
+		}
+		put_be(t->blocks - 1, buf, 8);
+		put_be(t->habits.block_bytes, buf + 8, 4);
+		give(command, buf, 32);
+		return;
+	}
+	put_be(t->blocks > UINT32_MAX ?
+				      UINT32_MAX : (uint32_t)t->blocks - 1,
+			      buf, 4);
+	put_be(t->habits.block_bytes, buf + 4, 4);
+	give(command, buf, 8);
+}
+
+/* ---- mode pages ---- */
+
+/* As the drive comes. */
+static const struct mode_page mode_pages[PAGES] = {
+	{ 0x0003, 24, { 0x03, 22, [10] = 0x01, 0xf4 }, { 0 } },
+	/* Write cache on, read-ahead on; DRA can't be changed. */
+	{ 0x0008, 20, { 0x08, 18, 0x04 }, { [2] = 0x05 } },
+	/* Scans in the background; power conditions by timers. */
+	{ 0x011c, 16, { 0x5c, 0x01, 0, 12, 0x01 }, { [4] = 0x01 } },
+	{ 0x001a, 40, { 0x1a, 38, 0x01, 0x0f },
+	  { [2] = 0x01, [3] = 0x0f } },
+};
+
+const uint8_t *scsi_target_page(const struct scsi_target *t, unsigned page,
+				unsigned *n)
+{
+	for (unsigned i = 0; i < PAGES; i++) {
+		*n = t->page[i].n;
+		if (t->page[i].page == page)
+			return t->page[i].is;
+	}
+	return NULL;
+}
+
+static bool page_asked(const struct mode_page *p, const uint8_t *cdb)
+{
+	unsigned page = cdb[2] & 0x3f;
+
+	return page == 0x3f ? !(p->page >> 8) || cdb[3] == 0xff :
+			      page == (p->page & 0x3f) &&
+				      cdb[3] == p->page >> 8;
+}
+
+static void answer_mode_sense(struct scsi_target *t,
+			      struct scsi_command *command, bool ten)
+{
+	unsigned header = ten ? 8 : 4, n = 0, i, k;
+	uint8_t buf[256] = { 0 };
+
+	for (i = 0; i < PAGES; i++) {
+		const struct mode_page *p = &t->page[i];
+		uint8_t *at = buf + header + n;
+
+		if (!page_asked(p, command->cdb))
+			continue;
+		memcpy(at, p->is, p->n);
+		for (k = p->page >> 8 ? 4 : 2;
+		     command->cdb[2] >> 6 == 1 && k < p->n; k++)
+			at[k] = p->can[k];
+		at[0] |= 0x80;	/* could be saved */
+		n += p->n;
+	}
+	if (!n) {
+		refuse(command, BAD_CDB);
+		return;
+	}
+	if (ten)
+		put_be(header + n - 2, buf, 2);
+	else
+		buf[0] = (uint8_t)(header + n - 1);
+	give(command, buf, header + n);
+}
+
+static void answer_mode_select(struct scsi_target *t,
+			       struct scsi_command *command)
+{
+	const uint8_t *out = command->out, *page = out + 8;
+	unsigned i, k;
+
+	for (i = 0; command->out_bytes > 12 && i < PAGES; i++) {
+		struct mode_page *p = &t->page[i];
+
+		if (page[0] != p->is[0] || command->out_bytes != 8 + p->n ||
+		    (p->page >> 8 && page[1] != p->page >> 8))
+			continue;
+		for (k = 0; k < p->n && !((page[k] ^ p->is[k]) & ~p->can[k]);
+		     k++)
+			;
+		if (k < p->n)
+			break;
+		memcpy(p->is, page, p->n);
+		return;
+	}
+	refuse(command, BAD_PARAMETER);
+}
+
+static void answer_luns(struct scsi_command *command)
+{
+	uint8_t buf[16] = { 0, 0, 0, 8 };
+
+	give(command, buf, sizeof(buf));
+}
+
+static void answer_read(struct scsi_command *command)
+{
+	if (command->in)
+		memset(command->in, 0, command->in_bytes);
+	command->got_bytes = command->in_bytes;
+}
+
+void scsi_target_answer(struct scsi_target *t, struct scsi_command *command)
+{
+	command->key = command->asc = command->ascq = 0;
+	command->got_bytes = 0;
+	t->commands++;
+	if (t->habits.attention && t->commands % t->habits.attention == 0 &&
+	    command->cdb[0] != 0x12) {
+		command->key = 0x6;
+		command->asc = 0x29;
+		memset(t->sent, 0, sizeof(t->sent));
+		return;
+	}
+	switch (command->cdb[0]) {
+	case 0x00:		/* TEST UNIT READY */
+	case 0x1b:		/* START STOP UNIT */
+	case 0x35:		/* SYNCHRONIZE CACHE */
+		break;
+	case 0x12:
+		answer_inquiry(t, command);
+		break;
+	case 0x1a:
+	case 0x5a:
+		answer_mode_sense(t, command, command->cdb[0] == 0x5a);
+		break;
+	case 0x55:
+		answer_mode_select(t, command);
+		break;
+	case 0x1c:
+		answer_receive(t, command);
+		break;
+	case 0x1d:
+		answer_send(t, command);
+		break;
+	case 0x25:
+	case 0x9e:
+		answer_capacity(t, command, command->cdb[0] == 0x9e);
+		break;
+	case 0x08:
+	case 0x28:
+	case 0x88:
+		answer_read(command);
+		break;
+	case 0x37:
+	case 0xb7:
+		answer_defects(t, command, command->cdb[0] == 0xb7);
+		break;
+	case 0xa0:
+		answer_luns(command);
+		break;
+	default:
+		refuse(command, BAD_OPCODE);
+	}
+}
+
+static int target_command(struct scsi_port *port, struct scsi_command *command)
+{
+	scsi_target_answer((struct scsi_target *)port, command);
+	return 0;
+}
+
+static void target_close(struct scsi_port *port)
+{
+	(void)port;
+}
+
+struct scsi_target *scsi_target_new(const struct geom *geom,
+				    const struct scsi_target_habits *habits)
+{
+	struct scsi_target *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->port.command = target_command;
+	t->port.close = target_close;
+	t->geom = geom;
+	t->habits = *habits;
+	memcpy(t->page, mode_pages, sizeof(t->page));
+	if (!t->habits.block_bytes)
+		t->habits.block_bytes = 512;
+	t->unit = t->habits.block_bytes / 512;
+	t->blocks = geom_sectors(geom) / t->unit;
+	if (make_tables(t)) {
+		scsi_target_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void scsi_target_free(struct scsi_target *t)
+{
+	if (!t)
+		return;
+	free(t->placed);
+	free(t->slips);
+	free(t->grown);
+	free(t);
+}
+
+struct scsi_port *scsi_target_port(struct scsi_target *t)
+{
+	return &t->port;
+}
+
+uint64_t scsi_target_commands(const struct scsi_target *t)
+{
+	return t->commands;
+}

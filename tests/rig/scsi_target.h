@@ -1,0 +1,68 @@
+/*
+ * scsi_target.h - a SCSI drive that answers as real ones do, from a geometry.
+ *
+ * Its habits are those that drives are known to have.  It does not store
+ * anything: reads bring zeros.  For tests of src/extract, and behind a real
+ * kernel's SCSI stack in tests/lab/scsi_daemon.c.
+ */
+#ifndef TRAX_RIG_SCSI_TARGET_H
+#define TRAX_RIG_SCSI_TARGET_H
+
+#include "diskmodel/geom.h"
+#include "extract/scsi.h"
+
+struct scsi_target_habits {
+	uint32_t block_bytes;	/* 0: 512 */
+	bool no_page;		/* translates nothing */
+	bool long_only;		/* physical input: answers in 64 bits only */
+	bool short_only;	/* knows 32-bit blocks only */
+	bool bytes_only;	/* places in bytes from the index */
+	bool extended_only;	/* places in the extended formats */
+	bool last_page_only;	/* RECEIVE with PCV is refused */
+	bool short_reserved;	/* no address with RAREA: page length 2 */
+	bool forward_only;	/* physical input is refused */
+	bool short_page;	/* 4 bytes of a short block: page length 6 */
+	bool two_places;	/* a block's second one, behind the first */
+	bool alternate_track;	/* ALTTRK always: it cannot tell */
+	bool nowhere_refused;	/* so are places that there are not */
+	bool no_defects;	/* keeps its lists to itself */
+	bool defects_10_only;
+	bool other_list;	/* gives it in bytes from the index */
+	bool list_recovered;	/* ... with a sense of RECOVERED ERROR */
+	bool list_twice;	/* every defect two times */
+	bool list_tracks;	/* and whole tracks that hold nothing */
+	bool capacity_10_only;
+	unsigned attention;	/* every so many commands; 0: never */
+	uint64_t range_blocks;	/* of the first of two actuators; 0: one */
+	bool range_gap;		/* a block between them is nobody's */
+	unsigned elements;	/* heads that it tells of; 0: none, */
+	unsigned gone;		/* so many of them out of use, */
+	unsigned going;		/* or being taken out of use */
+	unsigned lies;		/* one of so many slips is listed elsewhere */
+	unsigned phantoms;	/* one of so many is listed elsewhere, too */
+	unsigned omits;		/* one of so many slips is not listed */
+	uint64_t luck;		/* which */
+};
+
+struct scsi_target;
+
+/* The geometry outlives it.  NULL: out of memory. */
+struct scsi_target *scsi_target_new(const struct geom *geom,
+				    const struct scsi_target_habits *habits);
+void scsi_target_free(struct scsi_target *target);
+
+/* A port to it; scsi_close leaves the target alone. */
+struct scsi_port *scsi_target_port(struct scsi_target *target);
+
+/* Answers one command: for those who get it from elsewhere.  in_bytes is the
+ * room; sets got_bytes and the sense. */
+void scsi_target_answer(struct scsi_target *target,
+			struct scsi_command *command);
+
+/* A mode page as it is now (its code, a subpage's above it), *n bytes. */
+const uint8_t *scsi_target_page(const struct scsi_target *target,
+				unsigned page, unsigned *n);
+
+uint64_t scsi_target_commands(const struct scsi_target *target);
+
+#endif

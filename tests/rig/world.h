@@ -1,0 +1,46 @@
+/*
+ * world.h - a simulated disk (sim/sim.h) whose writes and flushes are counted
+ * as events and, when asked, remembered as moments at which power may go.
+ *
+ * Event n is the submission of the n-th write or flush.  What happens between
+ * two events belongs to the later one: it cannot be seen by a cut at the
+ * earlier.
+ */
+#ifndef TRAX_RIG_WORLD_H
+#define TRAX_RIG_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/fs.h"
+#include "sim/sim.h"
+
+struct world {
+	struct sim *sim;
+	uint64_t events;	/* so far + 1: the next one's number */
+	bool record;
+	struct sim_moment **moment;	/* of event i at [i - 1] */
+	uint64_t moments, room;
+	/* What it says at each moment is kept beside it; NULL: nothing. */
+	uint64_t (*note)(void *arg);
+	void *note_arg;
+	uint64_t *noted;
+	bool inside;		/* the file system runs, not the test */
+};
+
+/* `spec` NULL: a disk that takes the same time for everything; else it
+ * outlives the world.  Aborts when out of memory. */
+void world_init(struct world *world, const struct spec *spec, uint64_t sectors,
+		const struct sim_options *options, bool record);
+void world_fini(struct world *world);
+
+/* fs_submit, with `inside` set meanwhile. */
+void world_submit(struct world *world, struct fs *fs, struct fs_op *op);
+
+/* Lets the file system work once, then time pass to what comes next. */
+void world_drive(struct world *world, struct fs *fs);
+
+/* The generator all tests draw from (splitmix64). */
+uint64_t world_random(uint64_t *state);
+
+#endif

@@ -1,0 +1,39 @@
+#!/bin/sh
+# The short turn of the crash and fault tests; `make soak` is the long one.
+# The seeds are fixed, so that a failure is one of the change at hand.
+set -e
+cd "${top_builddir:-.}"
+
+tests/system/crash --seed 1 --runs 3 --ops 350 --cuts 25 --recuts 2
+tests/system/crash --seed 11 --runs 3 --ops 350 --cuts 25 --cache
+tests/system/crash --seed 31 --runs 2 --ops 350 --cuts 25 --cache --replicas
+tests/system/crash --seed 2 --runs 2 --ops 200 --cuts 50 --recuts 1 --cache --keep
+# Records that nobody was told of are lost.
+tests/system/crash --seed 41 --runs 2 --ops 100 --cuts 25 --lose
+# On a drive that is known, well or badly.
+tests/system/crash --seed 31 --ops 350 --cuts 25 --recuts 2 --drive hp-c2247a
+# Its tracks hold files whose places are chosen when they are written.
+tests/system/crash --seed 31 --ops 350 --cuts 10 --drive modern
+tests/system/crash --seed 7 --ops 350 --cuts 15 --recuts 1 --gaps --drive hp-c2247a
+tests/system/crash --seed 20 --ops 350 --cuts 15 --cache --gaps
+tests/system/crash --seed 32 --ops 350 --cuts 10 --drive hp-c2247a --doubt 1
+tests/system/crash --seed 33 --ops 350 --cuts 10 --drive hp-c2247a --doubt 4
+tests/system/crash --seed 5 --ops 250 --cuts 20 --drive hp-c2247a --replicas
+tests/system/crash --seed 21 --ops 350 --cuts 0 --canary
+tests/system/fault --seed 1 --ops 400 --step 5 --what requests
+tests/system/fault --seed 1 --ops 150 --step 11 --what memory
+# Homes fail whose files are waited for.
+tests/system/fault --seed 14 --ops 400 --first 131 --most 151 --step 4 --gaps
+# One write error, two, and many, at every write: of data, then of everything.
+errors="tests/system/fault --ops 150 --settle 45"
+$errors --seed 3 --what data
+$errors --seed 3 --what data --cut
+$errors --seed 4 --what data --second 1 --cut
+$errors --seed 4 --what data --second 3 --gaps
+$errors --seed 5 --what data --times 4 --cut
+# So many that data is given up.
+$errors --seed 6 --what data --times 30 --cut
+$errors --seed 7 --what data --times 1000
+$errors --seed 3 --what writes --step 3
+$errors --seed 8 --what writes --second 2 --cut --step 4
+$errors --seed 1 --what writes --times 200 --step 9

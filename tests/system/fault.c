@@ -1,0 +1,454 @@
+/*
+ * fault.c - the k-th request and the k-th allocation fail, k = 1, 2, ..., until
+ * a run never meets the fault (or `most` is reached).
+ *
+ *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
+ *         [--what requests|writes|data|memory] [--times N] [--second N]
+ *         [--settle SECONDS] [--cut] [--gaps]
+ *
+ * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
+ * crash or hang.  Afterwards the file system is closed, mounted on a disk that
+ * works, and compared like after a power cut; the checker is silent.  --step
+ * k grows by: 1 tries every one.  --what: of all requests, of writes, or of
+ * writes that are neither of the log nor of the tree.  --times: so many fail
+ * from the k-th on; --second: another one fails so many later.  --settle: time
+ * passes before the end, so that logged data goes home, or elsewhere, and what
+ * the file system gives is compared then as well: with a few errors it is
+ * what was written last.  --cut: at the end power is cut instead of
+ * unmounting.  --gaps: write-back waits for gaps.
+ *
+ * Allocations that fail are those of the file system while it runs an
+ * operation: the linker wraps malloc, calloc and realloc of this program, and
+ * neither the oracle nor the simulator is ever refused.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "check/check.h"
+#include "fs/op/fs_internal.h"
+#include "fs/mkfs.h"
+#include "log/log_internal.h"
+#include "tests/rig/oracle.h"
+#include "tests/rig/world.h"
+
+#define DISK_SECTORS (96u << 11)
+#define MEMORY_BYTES (32u << 20)
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+
+static uint64_t countdown;	/* 0: no allocation fails */
+static bool met;
+static struct world *now;	/* the run's */
+
+static bool fail_now(void)
+{
+	if (!now || !now->inside || !countdown || --countdown)
+		return false;
+	met = true;
+	return true;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+	return fail_now() ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return fail_now() ? NULL : __real_calloc(n, bytes);
+}
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+	return fail_now() ? NULL : __real_realloc(p, bytes);
+}
+
+/* ---- A disk that shields the simulator from failing allocations ---- */
+
+/* And has the k-th write of data fail, and `times` in all; then the same
+ * `second` later. */
+struct shield {
+	struct disk disk;
+	struct disk *below;
+	const struct fs *fs;	/* NULL: no data fails */
+	uint64_t k, times, second;
+	uint64_t seen, failed;	/* writes of data */
+};
+
+static bool is_node(const struct space *space, uint64_t sector)
+{
+	struct range track = { 0, 0 };
+
+	while (space_slots_next_track(space, track.first + track.n, &track))
+		if (sector >= addr_sector(track.first) &&
+		    sector < addr_sector(track.first) + track.n)
+			return true;
+	return false;
+}
+
+static bool is_data(const struct fs *fs, uint64_t sector)
+{
+	const struct super *super = tree_super(fs->tree);
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		if (sector - super->area_sector[i / 2][i % 2] <
+		    super->area_sectors)
+			return false;
+	return !log_track_of(tree_log(fs->tree), sector) &&
+	       !is_node(tree_space(fs->tree), sector);
+}
+
+static bool data_fails(struct shield *shield, const struct disk_request *req)
+{
+	uint64_t n;
+
+	if (!shield->fs || req->op != DISK_WRITE ||
+	    !is_data(shield->fs, req->sector))
+		return false;
+	n = ++shield->seen;
+	if (n >= shield->k && n - shield->k < shield->times)
+		return true;
+	n -= shield->times - 1 + shield->second;
+	return shield->second && n >= shield->k && n < shield->seen &&
+	       n - shield->k < shield->times;
+}
+
+static void shield_submit(struct disk *disk, struct disk_request *req)
+{
+	struct shield *shield = (struct shield *)disk;
+	bool before = now->inside;
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1, .times = 1,
+		.first = req->sector, .sectors = req->sectors,
+	};
+
+	now->inside = false;
+	if (data_fails(shield, req)) {
+		shield->failed++;
+		sim_fault_add(now->sim, &fault);
+	}
+	disk_submit(shield->below, req);
+	now->inside = before;
+}
+
+static int shield_poll(struct disk *disk, int64_t timeout_ns)
+{
+	bool before = now->inside;
+	int n;
+
+	now->inside = false;
+	n = disk_poll_ns(((struct shield *)disk)->below, timeout_ns);
+	now->inside = before;
+	return n;
+}
+
+static int shield_event_fd(struct disk *disk)
+{
+	return disk_event_fd(((struct shield *)disk)->below);
+}
+
+static void shield_close(struct disk *disk)
+{
+	(void)disk;
+}
+
+static const struct disk_ops shield_ops = {
+	.submit = shield_submit,
+	.poll = shield_poll,
+	.event_fd = shield_event_fd,
+	.close = shield_close,
+};
+
+/* What the file system said in this run, for the report of a failure. */
+static char said[4096];
+static struct {
+	uint64_t seed, k;
+	bool memory;
+} place;
+
+static void keep_message(enum msg_level level, const char *line, void *arg)
+{
+	size_t n = strlen(said);
+
+	(void)arg;
+	if (level <= MSG_WARN)
+		snprintf(said + n, sizeof(said) - n, "  %s\n", line);
+}
+
+static void print_place(const char *what)
+{
+	fprintf(stderr, "fault: seed %lu, %s %lu failed: %s\n%s",
+		(long)place.seed, place.memory ? "allocation" : "request",
+		(long)place.k, what, said);
+}
+
+static void on_abort(int sig)
+{
+	print_place(sig == SIGABRT ? "assertion" : "crash");
+	_exit(3);
+}
+
+static void make(struct world *world)
+{
+	struct disk *disk = sim_disk(world->sim);
+	struct mkfs_options options = { .pseudo_track_sectors = 512 };
+	struct mkfs_plan plan;
+	int rc = mkfs_plan(sim_env(world->sim), &disk->limits, &options,
+			   &plan);
+
+	assert(!rc);
+	rc = mkfs_write(sim_env(world->sim), disk, &options, &plan);
+	assert(!rc);
+}
+
+#define LOSING_TIMES 16u	/* failures: then data is given up */
+#define SECOND_NS UINT64_C(1000000000)
+#define TURNS_A_SECOND 400u	/* at most: it may be busy without an end */
+
+struct config {
+	uint64_t seed;
+	unsigned ops, first, step, most, times, second, settle;
+	bool memory, writes, data, cut, gaps;
+};
+
+static struct fs *open_fs(const struct config *config, struct world *world,
+			  struct disk *disk)
+{
+	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
+				      .prewrite = config->gaps ?
+					      FS_PREWRITE_ALWAYS :
+					      FS_PREWRITE_WHILE_READ };
+	struct fs *fs;
+	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
+
+	return rc ? NULL : fs;
+}
+
+static bool print_problem(void *arg, const struct check_found *found)
+{
+	(void)arg;
+	fprintf(stderr, "  chkfs: %s\n", found->text);
+	return false;
+}
+
+/* Mounts what is left, compares, checks. */
+static const char *afterwards(const struct config *config, struct world *world,
+			      struct oracle *oracle)
+{
+	struct check_options check = { .data = true, .found = print_problem };
+	struct check_result result;
+	struct fs *fs = open_fs(config, world, sim_disk(world->sim));
+	const char *wrong;
+
+	if (!fs)
+		return "it does not mount afterwards";
+	wrong = oracle_verify(oracle, fs, world, world->events);
+	if (fs_close(fs) && !wrong)
+		wrong = "it does not unmount afterwards";
+	if (!wrong && (check_run(sim_env(world->sim), sim_disk(world->sim),
+				 &check, &result) || result.found))
+		wrong = "the checker found problems";
+	return wrong;
+}
+
+static void add_faults(const struct config *config, struct world *world,
+		       struct shield *shield, struct fs *fs, uint64_t k)
+{
+	struct sim_fault fault = {
+		.kind = SIM_FAIL,
+		.ops = config->writes ? SIM_WRITES : SIM_ALL,
+		.k = k,
+		.times = config->times,
+	};
+
+	if (config->memory) {
+		countdown = k;
+		return;
+	}
+	shield->k = k;
+	shield->times = config->times;
+	shield->second = config->second;
+	shield->fs = config->data ? fs : NULL;
+	if (config->data)
+		return;
+	sim_fault_add(world->sim, &fault);
+	fault.k += config->times - 1 + config->second;
+	if (config->second)
+		sim_fault_add(world->sim, &fault);
+}
+
+static void settle(const struct config *config, struct world *world,
+		   struct fs *fs)
+{
+	unsigned s, n;
+
+	for (s = 0; s < config->settle; s++) {
+		uint64_t end_ns = sim_now_ns(world->sim) + SECOND_NS;
+
+		for (n = 0; n < TURNS_A_SECOND &&
+			    sim_now_ns(world->sim) < end_ns; n++)
+			world_drive(world, fs);
+	}
+}
+
+/* It ends, in one way or the other; what it gives until then is right. */
+static const char *finish(const struct config *config, struct world *world,
+			  struct oracle *oracle, struct fs *fs)
+{
+	const char *wrong = NULL;
+
+	settle(config, world, fs);
+	countdown = 0;
+	if (config->settle)
+		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ||
+				      config->times >= LOSING_TIMES ?
+				      world->events : UINT64_MAX);
+	if (!config->cut) {
+		fs_close(fs);
+		return wrong;
+	}
+	sim_power_cut(world->sim, SIM_CUT_RANDOM, config->seed + place.k);
+	fs_abandon(fs);
+	sim_restart(world->sim);
+	return wrong;
+}
+
+/* One run in which the k-th fails; *hit: the fault was met. */
+static const char *run(const struct config *config, uint64_t k, bool *hit)
+{
+	struct sim_options options = { .seed = config->seed };
+	struct oracle *oracle = oracle_new(config->seed, 2);
+	struct world world;
+	struct shield shield = { .fs = NULL };
+	struct fs *fs;
+	const char *wrong;
+
+	world_init(&world, NULL, DISK_SECTORS, &options, false);
+	make(&world);
+	shield.below = sim_disk(world.sim);
+	shield.disk = (struct disk){ &shield_ops, shield.below->limits,
+				     "shield" };
+	now = &world;
+	fs = open_fs(config, &world, &shield.disk);
+	assert(fs);
+	oracle_begin(oracle, fs, &world);
+	oracle_allow_faults(oracle);
+	if (config->times >= LOSING_TIMES)
+		oracle_allow_losses(oracle);
+	add_faults(config, &world, &shield, fs, k);
+	oracle_run(oracle, fs, &world, config->ops);
+	wrong = finish(config, &world, oracle, fs);
+	*hit = config->memory ? met : config->data ? shield.failed > 0 :
+					       sim_fault_hits(world.sim) > 0;
+	met = false;
+	now = NULL;
+	sim_fault_clear(world.sim);
+	if (!wrong)
+		wrong = afterwards(config, &world, oracle);
+	world_fini(&world);
+	oracle_free(oracle);
+	return wrong;
+}
+
+static void parse(int argc, char **argv, struct config *c)
+{
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' }, { "ops", 1, NULL, 'o' },
+		{ "step", 1, NULL, 'k' }, { "most", 1, NULL, 'm' },
+		{ "what", 1, NULL, 'w' }, { "first", 1, NULL, 'f' },
+		{ "gaps", 0, NULL, 'g' }, { "times", 1, NULL, 't' },
+		{ "second", 1, NULL, '2' }, { "settle", 1, NULL, 'S' },
+		{ "cut", 0, NULL, 'c' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (opt) {
+		case 's':
+			c->seed = strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			c->ops = strtoul(optarg, NULL, 0);
+			break;
+		case 'k':
+			c->step = strtoul(optarg, NULL, 0);
+			break;
+		case 'm':
+			c->most = strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			c->first = strtoul(optarg, NULL, 0);
+			break;
+		case 'g':
+			c->gaps = true;
+			break;
+		case 'w':
+			c->memory = !strcmp(optarg, "memory");
+			c->writes = !strcmp(optarg, "writes");
+			c->data = !strcmp(optarg, "data");
+			break;
+		case 't':
+			c->times = strtoul(optarg, NULL, 0);
+			break;
+		case '2':
+			c->second = strtoul(optarg, NULL, 0);
+			break;
+		case 'S':
+			c->settle = strtoul(optarg, NULL, 0);
+			break;
+		case 'c':
+			c->cut = true;
+			break;
+		default:
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct config c = {
+		.seed = 1, .ops = 60, .first = 1, .step = 1, .most = UINT32_MAX,
+		.times = 1,
+	};
+	unsigned long runs = 0;
+	bool hit = true;
+
+	parse(argc, argv, &c);
+	if (!c.step)
+		return 2;
+	signal(SIGABRT, on_abort);
+	signal(SIGSEGV, on_abort);
+	msg_set_sink(keep_message, NULL);
+	for (uint64_t k = c.first; hit && k <= c.most; k += c.step, runs++) {
+		const char *wrong;
+
+		place.seed = c.seed;
+		place.k = k;
+		place.memory = c.memory;
+		said[0] = 0;
+		wrong = run(&c, k, &hit);
+
+		if (wrong) {
+			print_place(wrong);
+			return 1;
+		}
+	}
+	printf("%lu runs with a failing %s, all well\n", runs,
+	       c.memory ? "allocation" : "request");
+	return 0;
+}

@@ -1,0 +1,85 @@
+#!/bin/sh
+# soak.sh - a campaign of power cuts and write errors over many sequences, in
+# parallel, that can be stopped and gone on with.
+#
+# Each line of the log is one command that has ended, with its seed: "ok N ..."
+# (N cuts or runs with faults) or "FAILED ...".  What is "ok" is not run again.
+#
+#   SOAK       factor of the number of seeds (5)
+#   SOAK_SEED  the first seed (1)
+#   SOAK_JOBS  commands at once (the number of processors)
+#   SOAK_LOG   the log (soak.log)
+set -eu
+cd "${top_builddir:-.}"
+factor=${SOAK:-5} first=${SOAK_SEED:-1} jobs=${SOAK_JOBS:-$(nproc)}
+log=${SOAK_LOG:-soak.log}
+last=$((first + 4 * factor - 1))
+
+commands()
+{
+	for seed in $(seq "$first" "$last"); do
+		fault="tests/system/fault --seed $seed --ops 200 --settle 45"
+		echo "tests/system/fault --seed $seed --ops $((40 * factor))"
+		for end in "" --cut --gaps; do
+			for what in data writes; do
+				echo "$fault --what $what $end"
+				# Pairs, and rows, of errors at every write.
+				for n in $(seq 1 40); do
+					echo "$fault --what $what" \
+						"--second $n $end"
+				done
+				for n in 2 4 8 15 16 30 100 1000; do
+					echo "$fault --what $what" \
+						"--times $n $end"
+				done
+			done
+		done
+		crash="tests/system/crash --seed $seed --ops 400 --cuts 0 --recuts 3"
+		echo "$crash"
+		echo "$crash --cache"
+		echo "$crash --cache --gaps"
+		echo "$crash --cache --replicas"
+		echo "$crash --cache --replicas --keep"
+		echo "$crash --cache --replicas --drive atlas-10k"
+		echo "tests/system/crash --seed $seed --ops 200 --cuts 200" \
+			"--recuts 1 --lose"
+	done
+}
+
+# Runs one command and notes how it has ended.
+one()
+{
+	if out=$(sh -c "$1" 2>&1); then
+		n=$(echo "$out" | awk '
+			/ cuts, all well/ || / runs with a failing/ {
+				n += $1
+			}
+			END { print n + 0 }')
+		line="ok $n $1"
+	else
+		line="FAILED $1"
+		echo "$line"
+		echo "$out" | tail -20
+	fi
+	echo "$line" | flock "$2" tee -a "$2" >/dev/null
+}
+
+if [ "${1:-}" = --one ]; then
+	one "$2" "$log"
+	exit 0
+fi
+touch "$log"
+here=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
+commands | awk -v log_file="$log" '
+	BEGIN {
+		while ((getline line < log_file) > 0)
+			if (sub(/^ok [0-9]+ /, "", line))
+				done[line] = 1
+	}
+	!($0 in done)' |
+	tr '\n' '\0' |
+	SOAK_LOG=$log xargs -0 -r -n 1 -P "$jobs" sh "$here" --one
+awk '/^ok/ { n += $2; c++ } /^FAILED/ { f++ }
+	END { printf "%d commands, %d cuts and faults, %d failed\n",
+	      c + f, n, f }' "$log"
+! grep -q ^FAILED "$log"

@@ -1,0 +1,439 @@
+/*
+ * test_alloc.c - placement, on regular and odd tracks: properties that hold for
+ * every answer, and the preferences one by one.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "alloc/alloc.h"
+#include "tests/rig/test.h"
+
+#define SECTORS (TRAX_GROUP_SECTORS * 2 + 30000)
+#define PIECES 64
+
+struct bench {
+	struct space *space;
+	struct geom *geom;
+	struct alloc *alloc;
+	uint32_t unit;
+};
+
+/* Zones of tracks with odd lengths, some shorter by a few sectors. */
+static struct geom *odd_geom(void)
+{
+	char path[] = "/tmp/alloc-tracks-XXXXXX";
+	FILE *file = fdopen(mkstemp(path), "w");
+	uint64_t first = 0, n, i = 0;
+	struct geom *geom;
+
+	ck_assert_ptr_nonnull(file);
+	while (first < SECTORS) {
+		n = 1003 - i / 700 * 61 - (i % 23 == 5 ? 7 : 0);
+		n = n < SECTORS - first ? n : SECTORS - first;
+		fprintf(file, "%lu %lu %lu %lu 0\n", (unsigned long)first,
+			(unsigned long)n, (unsigned long)i / 2,
+			(unsigned long)i % 2);
+		first += n;
+		i++;
+	}
+	fclose(file);
+	ck_assert_int_eq(geom_read_table(path, SECTORS, &geom), 0);
+	unlink(path);
+	return geom;
+}
+
+static void bench_load(struct bench *bench, uint32_t group)
+{
+	ck_assert_int_eq(space_load_begin(bench->space, group), 0);
+	ck_assert_int_eq(space_load_end(bench->space, group), 0);
+}
+
+static void bench_open(struct bench *bench, bool odd, uint32_t unit)
+{
+	uint32_t group;
+
+	bench->unit = unit;
+	ck_assert_int_eq(space_new(SECTORS, &bench->space), 0);
+	if (odd)
+		bench->geom = odd_geom();
+	else
+		ck_assert_int_eq(geom_regular(SECTORS, 2048, &bench->geom), 0);
+	ck_assert_int_eq(alloc_new(bench->space, bench->geom, unit,
+				   &bench->alloc), 0);
+	for (group = 0; group < space_groups(bench->space); group++)
+		bench_load(bench, group);
+}
+
+static void bench_close(struct bench *bench)
+{
+	alloc_free(bench->alloc);
+	geom_free(bench->geom);
+	space_free(bench->space);
+}
+
+static struct geom_track track_of(const struct bench *bench, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(bench->geom, sector, &track);
+	return track;
+}
+
+/* What holds for every answer. */
+static uint64_t check_pieces(const struct bench *bench,
+			     const struct alloc_want *want,
+			     const struct alloc_piece *pieces, int n)
+{
+	uint64_t sum = 0, end;
+	struct geom_track a, z;
+	bool whole;
+	int i;
+
+	ck_assert_int_ge(n, 1);
+	for (i = 0; i < n; i++) {
+		end = pieces[i].sector + pieces[i].n;
+		a = track_of(bench, pieces[i].sector);
+		z = track_of(bench, end - 1);
+		whole = a.first == pieces[i].sector &&
+			z.first + z.sectors == end;
+		ck_assert(a.index == z.index || whole);
+		ck_assert_int_eq(pieces[i].whole_tracks, whole);
+		ck_assert_uint_eq(pieces[i].sector % bench->unit, 0);
+		ck_assert_uint_eq(pieces[i].n % bench->unit, 0);
+		ck_assert(!rangeset_meets(space_free_set(bench->space),
+					  pieces[i].sector, pieces[i].n));
+		sum += pieces[i].n;
+	}
+	ck_assert_uint_eq(sum % 8, 0);
+	if (want->stream)
+		ck_assert_uint_le(sum, want->sectors);
+	else
+		ck_assert_uint_eq(sum, want->sectors);
+	return sum;
+}
+
+static int bench_take(struct bench *bench, const struct alloc_want *want,
+		      struct alloc_piece *pieces)
+{
+	uint64_t before = space_free_set(bench->space)->total;
+	uint32_t load;
+	int n = alloc_take(bench->alloc, want, pieces, PIECES, &load);
+
+	if (n > 0)
+		before -= check_pieces(bench, want, pieces, n);
+	ck_assert_uint_eq(space_free_set(bench->space)->total, before);
+	return n;
+}
+
+static void give_back(struct bench *bench, const struct alloc_piece *piece)
+{
+	space_give_back(bench->space, piece->sector, piece->n);
+}
+
+/* ---- Properties ---- */
+
+#define KEPT 4000u
+
+static void random_run(bool odd, uint32_t unit, uint64_t rng)
+{
+	static struct alloc_piece kept[KEPT];
+	struct alloc_piece pieces[PIECES];
+	struct alloc_want want;
+	struct bench bench;
+	unsigned i, kept_n = 0;
+	int n, full = 0;
+
+	bench_open(&bench, odd, unit);
+	for (i = 0; i < 6000 && full < 3; i++) {
+		want = (struct alloc_want){
+			.sectors = (test_random(&rng) % 60 + 1) * 8,
+			.dir = test_random(&rng) % 20,
+			.goal = test_random(&rng) % 2 * TRAX_GROUP_SECTORS,
+			.stream = test_random(&rng) % 4 == 0,
+		};
+		if (test_random(&rng) % 8 == 0)
+			want.sectors *= 200;
+		if (kept_n && test_random(&rng) % 3 == 0)
+			want.after = kept[kept_n - 1].sector +
+				     kept[kept_n - 1].n;
+		n = bench_take(&bench, &want, pieces);
+		full += n == -ENOSPC;
+		while (n > 0 && kept_n < KEPT)
+			kept[kept_n++] = pieces[--n];
+		while (kept_n > KEPT / 2 && test_random(&rng) % 4 == 0) {
+			unsigned k = (unsigned)(test_random(&rng) % kept_n);
+
+			give_back(&bench, &kept[k]);
+			kept[k] = kept[--kept_n];
+		}
+	}
+	bench_close(&bench);
+}
+
+START_TEST(test_any_answer)
+{
+	random_run(_i & 1, _i & 2 ? 8 : 1, 77 + (uint64_t)_i);
+}
+END_TEST
+
+/* Nothing is refused while room is left. */
+START_TEST(test_to_the_last_sector)
+{
+	struct alloc_want want = { .sectors = 8 * 90 };
+	struct alloc_piece pieces[PIECES];
+	struct bench bench;
+	int n = 1;
+
+	bench_open(&bench, true, 1);
+	while (want.sectors) {
+		n = bench_take(&bench, &want, pieces);
+		if (n <= 0)
+			want.sectors = want.sectors / 16 * 8;
+	}
+	ck_assert_int_eq(n, -ENOSPC);
+	ck_assert_uint_lt(space_free_set(bench.space)->total, 8);
+	bench_close(&bench);
+}
+END_TEST
+
+/* ---- Preferences ---- */
+
+START_TEST(test_goes_on_behind)
+{
+	struct alloc_want want = { .sectors = 80, .dir = 7 };
+	struct alloc_piece a[PIECES], b[PIECES];
+	struct bench bench;
+
+	bench_open(&bench, true, 1);
+	ck_assert_int_eq(bench_take(&bench, &want, a), 1);
+	want.dir = 9;
+	want.after = a[0].sector + a[0].n;
+	ck_assert_int_eq(bench_take(&bench, &want, b), 1);
+	ck_assert_uint_eq(b[0].sector, want.after);
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_directory_stays_together)
+{
+	struct alloc_want want = { .sectors = 8, .batch = 1600 };
+	struct alloc_piece pieces[PIECES];
+	uint64_t first[2] = { UINT64_MAX, UINT64_MAX }, last[2] = { 0, 0 };
+	struct bench bench;
+	unsigned i, d;
+
+	bench_open(&bench, true, 1);
+	for (i = 0; i < 400; i++) {
+		uint64_t index;
+
+		d = i % 2;
+		want.dir = 100 + d;
+		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+		index = track_of(&bench, pieces[0].sector).index;
+		first[d] = index < first[d] ? index : first[d];
+		last[d] = index > last[d] ? index : last[d];
+	}
+	/* 1,600 sectors each, on tracks of a thousand. */
+	for (d = 0; d < 2; d++)
+		ck_assert_uint_le(last[d] - first[d], 3);
+	bench_close(&bench);
+}
+END_TEST
+
+/* A growing file fills whole tracks, one behind the other. */
+START_TEST(test_stream_fills_tracks)
+{
+	struct alloc_want want = { .sectors = 8 * 400, .stream = true };
+	struct alloc_piece pieces[PIECES];
+	uint64_t end = 0;
+	struct bench bench;
+	int i, n, k;
+
+	bench_open(&bench, true, 1);
+	for (i = 0; i < 40; i++) {
+		want.after = end;
+		n = bench_take(&bench, &want, pieces);
+		for (k = 0; k < n; k++) {
+			if (end)
+				ck_assert_uint_eq(pieces[k].sector, end);
+			end = pieces[k].sector + pieces[k].n;
+		}
+		/* Others leave the track alone on which it goes on. */
+		want = (struct alloc_want){ .sectors = 16, .dir = 5 };
+		n = bench_take(&bench, &want, pieces);
+		ck_assert_int_eq(n, 1);
+		ck_assert_uint_ne(pieces[0].sector, end);
+		want = (struct alloc_want){ .sectors = 8 * 400,
+					    .stream = true };
+	}
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_tail_lies_in_one_track)
+{
+	struct alloc_want want = { .sectors = 8 * 300 };
+	struct alloc_piece pieces[PIECES];
+	uint64_t whole = 0;
+	struct bench bench;
+	int i, n;
+
+	bench_open(&bench, true, 1);
+	n = bench_take(&bench, &want, pieces);
+	for (i = 0; i < n; i++)
+		whole += pieces[i].whole_tracks ? pieces[i].n : 0;
+	ck_assert_int_le(n, 2);
+	ck_assert_uint_ge(whole, want.sectors - 1003);
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_asks_for_groups)
+{
+	struct alloc_want want = { .sectors = 80 };
+	struct alloc_piece piece;
+	struct bench bench = { .unit = 1 };
+	uint32_t load = 99;
+
+	ck_assert_int_eq(space_new(SECTORS, &bench.space), 0);
+	ck_assert_int_eq(geom_regular(SECTORS, 2048, &bench.geom), 0);
+	ck_assert_int_eq(alloc_new(bench.space, bench.geom, 1, &bench.alloc),
+			 0);
+	want.goal = TRAX_GROUP_SECTORS + 5;
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, &piece, 1, &load),
+			 -EAGAIN);
+	ck_assert_uint_eq(load, 1);
+	bench_load(&bench, 1);
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, &piece, 1, &load), 1);
+	ck_assert_uint_ge(piece.sector, TRAX_GROUP_SECTORS);
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_too_many_pieces)
+{
+	struct alloc_want want = { .sectors = 8 };
+	struct alloc_piece pieces[PIECES];
+	uint64_t s, before;
+	struct bench bench;
+	uint32_t load;
+
+	bench_open(&bench, false, 1);
+	/* A comb: 8 sectors in each 16 are free. */
+	for (s = 0; s < SECTORS; s += 16)
+		ck_assert_int_eq(space_take(bench.space, s, 8), 0);
+	before = space_free_set(bench.space)->total;
+	want.sectors = 80;
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, pieces, 4, &load),
+			 -E2BIG);
+	ck_assert_uint_eq(space_free_set(bench.space)->total, before);
+	ck_assert_int_eq(alloc_take(bench.alloc, &want, pieces, 10, &load),
+			 10);
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_node_track)
+{
+	struct bench bench;
+	uint64_t sector;
+	uint32_t n, load;
+
+	bench_open(&bench, true, 1);
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
+			 0);
+	ck_assert_uint_eq(track_of(&bench, sector).first, sector);
+	ck_assert_uint_eq(n, 1003 / 32 * 32);
+	bench_close(&bench);
+}
+END_TEST
+
+/* Every place of a window is one the piece may go to, and where it goes its
+ * directory goes on. */
+START_TEST(test_other_places)
+{
+	struct alloc_want want = { .sectors = 96, .dir = 7, .batch = 96 };
+	struct alloc_piece piece, pieces[PIECES];
+	uint64_t at, place, total, seen, rng = 11;
+	struct bench bench;
+	struct range window;
+	unsigned i, keep;
+
+	bench_open(&bench, true, 8);
+	for (i = 0; i < 300; i++) {
+		want.dir = 7 + i % 5;
+		ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+		piece = pieces[0];
+		total = space_free_set(bench.space)->total;
+		alloc_window(bench.alloc, &piece, &window);
+		ck_assert_uint_le(window.first, piece.sector);
+		keep = (unsigned)(test_random(&rng) % 8);
+		for (at = window.first, seen = 0; seen <= keep &&
+		     alloc_next(bench.alloc, at, window.first + window.n,
+				piece.n, &place); at = place + 1, seen++) {
+			ck_assert_uint_ge(place, at);
+			ck_assert(rangeset_has(space_free_set(bench.space),
+					       place, piece.n));
+			ck_assert_uint_eq(place % bench.unit, 0);
+			ck_assert_uint_eq(track_of(&bench, place).index,
+				track_of(&bench, place + piece.n - 1).index);
+		}
+		if (!seen)
+			continue;
+		ck_assert_int_eq(alloc_move(bench.alloc, &piece, place), 0);
+		ck_assert_uint_eq(piece.sector, place);
+		ck_assert(rangeset_has(space_free_set(bench.space),
+				       pieces[0].sector, 8));
+		ck_assert(!rangeset_meets(space_free_set(bench.space), place,
+					  piece.n));
+		ck_assert_uint_eq(space_free_set(bench.space)->total, total);
+		if (bench_take(&bench, &want, pieces) == 1 && pieces[0].follows)
+			ck_assert_uint_ge(pieces[0].sector, place + piece.n);
+	}
+	bench_close(&bench);
+}
+END_TEST
+
+START_TEST(test_cut)
+{
+	struct bench bench;
+	struct geom_track t, u;
+
+	bench_open(&bench, true, 1);
+	geom_track_at(bench.geom, 10, &t);
+	geom_track_at(bench.geom, 13, &u);
+	ck_assert_uint_eq(alloc_cut(bench.alloc, t.first, u.first + 5),
+			  u.first);
+	ck_assert_uint_eq(alloc_cut(bench.alloc, t.first, u.first), u.first);
+	ck_assert_uint_eq(alloc_cut(bench.alloc, t.first + 3, u.first),
+			  t.first + t.sectors);
+	ck_assert_uint_eq(alloc_cut(bench.alloc, t.first, t.first + 4),
+			  t.first + 4);
+	ck_assert(alloc_is_whole(bench.alloc, t.first, u.first - t.first));
+	ck_assert(!alloc_is_whole(bench.alloc, t.first, 17));
+	bench_close(&bench);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("alloc");
+	TCase *tcase = tcase_create("alloc");
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_loop_test(tcase, test_any_answer, 0, 4);
+	tcase_add_test(tcase, test_to_the_last_sector);
+	tcase_add_test(tcase, test_goes_on_behind);
+	tcase_add_test(tcase, test_directory_stays_together);
+	tcase_add_test(tcase, test_stream_fills_tracks);
+	tcase_add_test(tcase, test_tail_lies_in_one_track);
+	tcase_add_test(tcase, test_asks_for_groups);
+	tcase_add_test(tcase, test_too_many_pieces);
+	tcase_add_test(tcase, test_node_track);
+	tcase_add_test(tcase, test_other_places);
+	tcase_add_test(tcase, test_cut);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}

@@ -1,0 +1,284 @@
+/* test_base.c - containers and services of src/base. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/csum.h"
+#include "base/env.h"
+#include "base/hashmap.h"
+#include "base/msg.h"
+#include "base/rangeset.h"
+#include "base/text.h"
+#include "tests/rig/test.h"
+
+/* Published vectors of XXH3-64: the format must not change with the library. */
+START_TEST(csum_is_xxh3)
+{
+	ck_assert_uint_eq(csum("", 0), 0x2d06800538d394c2);
+	ck_assert_uint_ne(csum("a", 1), csum("b", 1));
+	ck_assert_uint_eq(csum("abc", 3), csum_seeded("abc", 3, 0));
+	ck_assert_uint_ne(csum("abc", 3), csum_seeded("abc", 3, 1));
+}
+END_TEST
+
+START_TEST(env_real_clock_goes_on)
+{
+	struct env *env = env_real();
+	uint64_t a = env_now_ns(env), b = env_now_ns(env);
+
+	ck_assert_uint_le(a, b);
+	ck_assert_int_gt(env_wall_ns(env), 1000000000000000000);
+	ck_assert(env_random(env) != env_random(env));
+}
+END_TEST
+
+static void keep_line(enum msg_level level, const char *line, void *arg)
+{
+	char *kept = arg;
+
+	kept[0] = (char)('0' + level);
+	strcpy(kept + 1, line);
+}
+
+START_TEST(msg_goes_to_sink)
+{
+	char kept[2048] = "";
+	char wide[2000];
+
+	msg_set_sink(keep_line, kept);
+	msg_warn("track %d: %s", 7, "bad");
+	ck_assert_str_eq(kept, "1track 7: bad");
+	msg_debug("dropped");
+	ck_assert_str_eq(kept, "1track 7: bad");
+	msg_set_level(MSG_DEBUG);
+	msg_debug("kept");
+	ck_assert_str_eq(kept, "3kept");
+	memset(wide, 'x', sizeof(wide) - 1);
+	wide[sizeof(wide) - 1] = '\0';
+	msg_error("%s", wide);
+	ck_assert_uint_lt(strlen(kept), 1100);
+	msg_set_level(MSG_INFO);
+	msg_set_sink(NULL, NULL);
+}
+END_TEST
+
+/* What the set must hold: one byte an element. */
+#define UNIVERSE 600u
+
+static void set_check(const struct rangeset *set, const bool *want,
+		      uint64_t from, uint64_t n)
+{
+	uint64_t i, total = 0;
+	size_t count = 0;
+	bool all = true, any = false;
+	struct range r = { 0, 0 };
+
+	for (i = 0; i < UNIVERSE; i++) {
+		total += want[i];
+		count += want[i] && (i == 0 || !want[i - 1]);
+	}
+	ck_assert_uint_eq(set->count, count);
+	ck_assert_uint_eq(set->total, total);
+	for (i = from; i < from + n; i++) {
+		all = all && want[i];
+		any = any || want[i];
+	}
+	ck_assert_int_eq(rangeset_has(set, from, n), all);
+	ck_assert_int_eq(rangeset_meets(set, from, n), any);
+	for (i = 0; rangeset_next(set, i, &r); i = r.first + r.n) {
+		for (; i < r.first; i++)
+			ck_assert(!want[i]);
+		for (; i < r.first + r.n; i++)
+			ck_assert(want[i]);
+	}
+	for (; i < UNIVERSE; i++)
+		ck_assert(!want[i]);
+}
+
+static void set_check_prev(const struct rangeset *set, const bool *want,
+			   uint64_t before)
+{
+	struct range r = { 0, 0 };
+	uint64_t last = before;
+
+	while (last > 0 && !want[last - 1])
+		last--;
+	ck_assert_int_eq(rangeset_prev(set, before, &r), last > 0);
+	if (last == 0)
+		return;
+	ck_assert_uint_lt(r.first, before);
+	ck_assert_uint_ge(r.first + r.n, last);
+	ck_assert(rangeset_has(set, r.first, r.n));
+	ck_assert(r.first == 0 || !want[r.first - 1]);
+}
+
+START_TEST(rangeset_is_a_bitmap)
+{
+	uint64_t seed = 7000 + (uint64_t)_i, first, n;
+	bool want[UNIVERSE] = { false };
+	struct rangeset set;
+	bool add;
+	int step;
+
+	rangeset_init(&set);
+	for (step = 0; step < 2000; step++) {
+		first = test_random(&seed) % UNIVERSE;
+		n = 1 + test_random(&seed) % (step % 50 ? 12 : 200);
+		if (n > UNIVERSE - first)
+			n = UNIVERSE - first;
+		add = test_random(&seed) % 2;
+		ck_assert_int_eq(add ? rangeset_add(&set, first, n)
+				     : rangeset_remove(&set, first, n), 0);
+		memset(want + first, add, n);
+		first = test_random(&seed) % UNIVERSE;
+		n = 1 + test_random(&seed) % 9;
+		if (n > UNIVERSE - first)
+			n = UNIVERSE - first;
+		set_check(&set, want, first, n);
+		set_check_prev(&set, want, first);
+	}
+	rangeset_fini(&set);
+	ck_assert_uint_eq(set.count, 0);
+}
+END_TEST
+
+START_TEST(rangeset_refuses)
+{
+	struct rangeset set;
+	struct range r;
+
+	rangeset_init(&set);
+	ck_assert_int_eq(rangeset_add(&set, 5, 0), -EINVAL);
+	ck_assert_int_eq(rangeset_add(&set, 5, UINT64_MAX - 4), -EINVAL);
+	ck_assert_int_eq(rangeset_remove(&set, UINT64_MAX, 1), -EINVAL);
+	ck_assert_int_eq(rangeset_add(&set, 0, UINT64_MAX), 0);
+	ck_assert(rangeset_has(&set, 0, UINT64_MAX));
+	ck_assert(rangeset_next(&set, UINT64_MAX - 1, &r));
+	ck_assert(!rangeset_next(&set, UINT64_MAX, &r));
+	ck_assert_int_eq(rangeset_remove(&set, 10, 1), 0);
+	ck_assert_uint_eq(set.count, 2);
+	ck_assert(!rangeset_has(&set, 0, 11));
+	rangeset_fini(&set);
+}
+END_TEST
+
+/* In order and backwards: the worst for a tree that does not balance. */
+START_TEST(rangeset_takes_many)
+{
+	struct rangeset set;
+	uint64_t i, many = 200000;
+
+	rangeset_init(&set);
+	for (i = 0; i < many; i++)
+		ck_assert_int_eq(rangeset_add(&set, i * 4, 2), 0);
+	ck_assert_uint_eq(set.count, many);
+	for (i = many; i-- > 0;)
+		ck_assert(rangeset_meets(&set, i * 4, 4));
+	ck_assert_int_eq(rangeset_add(&set, 1, many * 4), 0);
+	ck_assert_uint_eq(set.count, 1);
+	ck_assert_uint_eq(set.total, many * 4 + 1);
+	rangeset_fini(&set);
+}
+END_TEST
+
+#define MAP_KEYS 300u
+
+START_TEST(map_is_an_array)
+{
+	uint64_t seed = 42, key, walked;
+	int values[MAP_KEYS], *want[MAP_KEYS] = { NULL };
+	struct map *map = map_new();
+	size_t step, count = 0, pos = 0;
+	void *value;
+
+	ck_assert_ptr_nonnull(map);
+	for (step = 0; step < 20000; step++) {
+		key = test_random(&seed) % MAP_KEYS;
+		count -= want[key] != NULL;
+		if (test_random(&seed) % 3) {
+			want[key] = &values[test_random(&seed) % MAP_KEYS];
+			ck_assert_int_eq(map_put(map, key << 40, want[key]), 0);
+			count++;
+		} else {
+			ck_assert_ptr_eq(map_del(map, key << 40), want[key]);
+			want[key] = NULL;
+		}
+		key = test_random(&seed) % MAP_KEYS;
+		ck_assert_ptr_eq(map_get(map, key << 40), want[key]);
+		ck_assert_uint_eq(map_count(map), count);
+	}
+	for (walked = 0; (value = map_next(map, &pos, &key)); walked++)
+		ck_assert_ptr_eq(value, want[key >> 40]);
+	ck_assert_uint_eq(walked, count);
+	ck_assert_int_eq(map_put(map, 1, NULL), -EINVAL);
+	map_free(map);
+}
+END_TEST
+
+START_TEST(map_walks_in_order)
+{
+	struct map *map = map_new();
+	uint64_t key, i, value = 0;
+	size_t pos = 0;
+
+	for (i = 0; i < 1000; i++)
+		ck_assert_int_eq(map_put(map, i * 7919 % 1000, &value), 0);
+	for (i = 0; map_next(map, &pos, &key); i++) {
+		ck_assert_uint_eq(key, i * 7919 % 1000);
+		ck_assert_ptr_eq(map_del(map, key), &value);
+	}
+	ck_assert_uint_eq(i, 1000);
+	ck_assert_uint_eq(map_count(map), 0);
+	map_free(map);
+}
+END_TEST
+
+static const struct {
+	const char *name, *text;
+} escaped[] = {
+	{ "plain, with spaces", "plain, with spaces" },
+	{ "\303\244\342\202\254\360\237\230\200",
+	  "\303\244\342\202\254\360\237\230\200" },
+	{ "a\nb\033[2J\177", "a\\012b\\033[2J\\177" },
+	{ "back\\slash", "back\\134slash" },
+	/* U+0085 and U+009B, which terminals obey like ESC [ */
+	{ "\302\205x\302\2332J", "\\302\\205x\\302\\2332J" },
+	{ "\302\240", "\302\240" },
+	{ "\342\200\250", "\\342\\200\\250" },
+	/* a lone C1 byte, a cut sequence, overlong, a surrogate, too large */
+	{ "\233", "\\233" },
+	{ "\303", "\\303" },
+	{ "\300\201", "\\300\\201" },
+	{ "\340\202\233", "\\340\\202\\233" },
+	{ "\355\240\200", "\\355\\240\\200" },
+	{ "\364\220\200\200", "\\364\\220\\200\\200" },
+};
+
+START_TEST(text_has_no_control_characters)
+{
+	char *text = text_escape(escaped[_i].name);
+
+	ck_assert_str_eq(text, escaped[_i].text);
+	free(text);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("base");
+	TCase *services = tcase_create("services");
+	TCase *containers = tcase_create("containers");
+
+	tcase_add_test(services, csum_is_xxh3);
+	tcase_add_test(services, env_real_clock_goes_on);
+	tcase_add_test(services, msg_goes_to_sink);
+	tcase_add_loop_test(services, text_has_no_control_characters, 0,
+			    sizeof(escaped) / sizeof(escaped[0]));
+	suite_add_tcase(suite, services);
+	tcase_add_loop_test(containers, rangeset_is_a_bitmap, 0, 8);
+	tcase_add_test(containers, rangeset_refuses);
+	tcase_add_test(containers, rangeset_takes_many);
+	tcase_add_test(containers, map_is_an_array);
+	tcase_add_test(containers, map_walks_in_order);
+	suite_add_tcase(suite, containers);
+	return test_run(suite);
+}

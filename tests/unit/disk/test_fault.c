@@ -1,0 +1,165 @@
+/*
+ * test_fault.c - the fault policy: every row of the table, as a caller meets it
+ * and as doc/design.md prints it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "disk/fault.h"
+#include "tests/rig/test.h"
+
+#define MANY 1000u		/* failures: more than any finite row */
+
+static uint8_t count_steps(enum fault_who who, enum fault_class class,
+			   enum fault_step step)
+{
+	unsigned n = 0, i;
+
+	for (i = 1; i <= MANY; i++)
+		n += fault_next(who, class, i, NULL) == step;
+	return n == MANY ? FAULT_FOREVER : (uint8_t)n;
+}
+
+static void walk_row(enum fault_who who, enum fault_class class)
+{
+	const struct fault_row *row = fault_row(who, class);
+	enum fault_step step, before = FAULT_RETRY;
+	uint64_t pause_ns, last_ns = 0;
+	bool over = false;
+	unsigned i;
+
+	for (i = 1; i <= MANY; i++) {
+		step = fault_next(who, class, i, &pause_ns);
+		if (step > FAULT_RELOCATE) {
+			ck_assert_int_eq(step, row->last);
+			ck_assert_uint_eq(pause_ns, 0);
+			over = true;
+			continue;
+		}
+		ck_assert(!over && step >= before);
+		ck_assert_uint_ge(pause_ns, last_ns);
+		ck_assert_uint_le(pause_ns,
+				  FAULT_PAUSE_MOST_MS * UINT64_C(1000000));
+		if (i == 1)
+			ck_assert_uint_eq(pause_ns, 0);
+		if (i == 2)
+			ck_assert_uint_eq(pause_ns, row->pause_ms *
+					  UINT64_C(1000000));
+		before = step;
+		last_ns = pause_ns;
+	}
+	if (row->retries == FAULT_FOREVER) {
+		ck_assert(!over);
+		return;
+	}
+	ck_assert(over);
+	ck_assert_uint_eq(count_steps(who, class, FAULT_RETRY), row->retries);
+	ck_assert_uint_eq(count_steps(who, class, FAULT_RELOCATE),
+			  row->places);
+}
+
+START_TEST(every_row)
+{
+	int who, class;
+
+	for (who = 0; who < FAULT_WHOS; who++)
+		for (class = 0; class < FAULT_CLASSES; class++)
+			walk_row((enum fault_who)who,
+				 (enum fault_class)class);
+}
+END_TEST
+
+static bool document_has(FILE *f, const char *row)
+{
+	char line[256];
+
+	rewind(f);
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!strcmp(line, row))
+			return true;
+	}
+	return false;
+}
+
+START_TEST(document_is_true)
+{
+	const char *top = getenv("top_srcdir");
+	char path[512], row[256];
+	int who, class;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/doc/design.md", top ? top : ".");
+	f = fopen(path, "r");
+	ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+	for (who = 0; who < FAULT_WHOS; who++)
+		for (class = 0; class < FAULT_CLASSES; class++) {
+			fault_print((enum fault_who)who,
+				    (enum fault_class)class, row, sizeof(row));
+			ck_assert_msg(document_has(f, row),
+				      "doc/design.md lacks: %s", row);
+		}
+	fclose(f);
+}
+END_TEST
+
+/* What exists only once in memory or in the log is never dropped by a first
+ * error, and what is logged never at all. */
+START_TEST(nothing_lost_lightly)
+{
+	int class;
+
+	for (class = 0; class < FAULT_CLASSES; class++) {
+		const struct fault_row *home =
+			fault_row(FAULT_HOME, (enum fault_class)class);
+
+		ck_assert_int_eq(home->last, FAULT_FAIL_FS);
+		ck_assert_int_ne(fault_row(FAULT_LOG, (enum fault_class)class)
+				 ->last, FAULT_FAIL_FILE);
+	}
+	ck_assert_int_eq(fault_next(FAULT_DATA, FAULT_MEDIA, 1, NULL),
+			 FAULT_RELOCATE);
+	ck_assert_int_eq(fault_next(FAULT_LOG, FAULT_FLUSH, 1, NULL),
+			 FAULT_FAIL_FS);
+}
+END_TEST
+
+START_TEST(classes)
+{
+	static const struct {
+		enum disk_op op;
+		int result;
+		enum fault_class class;
+	} cases[] = {
+		{ DISK_WRITE, -EIO, FAULT_MEDIA },
+		{ DISK_WRITE, -ENODATA, FAULT_MEDIA },
+		{ DISK_WRITE, -EREMOTEIO, FAULT_MEDIA },
+		{ DISK_WRITE, -ENOLINK, FAULT_TRANSPORT },
+		{ DISK_READ, -ETIMEDOUT, FAULT_TRANSPORT },
+		{ DISK_WRITE, -ENODEV, FAULT_TRANSPORT },
+		{ DISK_WRITE, -ENOMEM, FAULT_MEMORY },
+		{ DISK_FLUSH, -EIO, FAULT_FLUSH },
+		{ DISK_FLUSH, -ETIMEDOUT, FAULT_FLUSH },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_int_eq(fault_class(cases[i].op, cases[i].result),
+				 cases[i].class);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("fault");
+	TCase *tc = tcase_create("policy");
+
+	tcase_add_test(tc, every_row);
+	tcase_add_test(tc, document_is_true);
+	tcase_add_test(tc, nothing_lost_lightly);
+	tcase_add_test(tc, classes);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}

@@ -1,0 +1,794 @@
+/*
+ * test_scsi.c - maps by translation, against drives with every known habit.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "diskmodel/geom_build.h"
+#include "diskmodel/spec.h"
+#include "extract/cycle.h"
+#include "extract/scsi_map.h"
+#include "extract/scsi_survey.h"
+#include "extract/settings.h"
+#include "sim/model_error.h"
+#include "sim/specgen.h"
+#include "tests/rig/scsi_target.h"
+#include "tests/rig/test.h"
+
+struct bench {
+	struct spec *spec;
+	struct geom *truth;
+	struct scsi_target *target;
+	struct translate *translate;
+	struct scsi_survey survey;
+	struct scsi_address *primary, *grown;
+	size_t primary_n, grown_n;
+	struct scsi_map map;
+	struct judge judge;
+};
+
+static void quiet(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+static void bench_open_as(struct bench *b, struct specgen options,
+			  const struct scsi_target_habits *habits)
+{
+	struct scsi_target_habits h = *habits;
+
+	memset(b, 0, sizeof(*b));
+	msg_set_sink(quiet, NULL);
+	/* Blocks of 4096 bytes: the next drive that has them. */
+	for (;; options.seed++) {
+		ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+		if (h.block_bytes <= b->spec->physical_bytes)
+			break;
+		spec_free(b->spec);
+	}
+	if (h.block_bytes)
+		b->spec->logical_bytes = h.block_bytes;
+	ck_assert_int_eq(spec_geom(b->spec, &b->truth), 0);
+	h.block_bytes = b->spec->logical_bytes;
+	b->target = scsi_target_new(b->truth, &h);
+	ck_assert_ptr_nonnull(b->target);
+}
+
+static void bench_open(struct bench *b, uint64_t seed, uint64_t bytes,
+		       const struct scsi_target_habits *habits)
+{
+	bench_open_as(b, (struct specgen){ .seed = seed, .bytes = bytes,
+					   .slipped = 0.01, .cache = -1,
+					   .zero_latency = -1 }, habits);
+}
+
+static void bench_close(struct bench *b)
+{
+	geom_free(b->map.geom);
+	translate_close(b->translate);
+	free(b->primary);
+	free(b->grown);
+	scsi_target_free(b->target);
+	geom_free(b->truth);
+	spec_free(b->spec);
+	msg_set_sink(NULL, NULL);
+}
+
+/* What a tool asks first. */
+static void bench_survey(struct bench *b, struct scsi_map_options *options)
+{
+	struct scsi_port *port = scsi_target_port(b->target);
+	const char *why;
+
+	ck_assert_int_eq(scsi_survey(port, &b->survey, &why), 0);
+	options->block_bytes = b->survey.capacity.block_bytes;
+	options->blocks = b->survey.capacity.blocks;
+	options->range = b->survey.range;
+	options->ranges = b->survey.ranges;
+	free(b->primary);
+	if (!scsi_read_defects(port, SCSI_PRIMARY, &b->primary,
+			       &b->primary_n)) {
+		options->primary = b->primary;
+		options->primary_n = b->primary_n;
+	}
+	if (!scsi_read_defects(port, SCSI_GROWN, &b->grown, &b->grown_n)) {
+		options->grown = b->grown;
+		options->grown_n = b->grown_n;
+	}
+}
+
+/* Every track lies where it is believed to. */
+static void bench_places(const struct bench *b)
+{
+	struct geom_track t, believed;
+
+	for (uint64_t i = 0; i < geom_tracks(b->truth); i++) {
+		geom_track_at(b->truth, i, &t);
+		geom_track_of(b->map.geom, t.first, &believed);
+		ck_assert_uint_eq(believed.cylinder, t.cylinder);
+		ck_assert_uint_eq(believed.surface, t.surface);
+	}
+}
+
+/* The map must be right to the block. */
+static void bench_make(struct bench *b, const struct scsi_map_options *options)
+{
+	ck_assert_int_eq(translate_open(scsi_target_port(b->target),
+					options->blocks, &b->translate), 0);
+	ck_assert_int_eq(scsi_map_make(b->translate, options, &b->map), 0);
+	ck_assert_int_eq(judge_geom(b->truth, b->map.geom, &b->judge), 0);
+	ck_assert_uint_eq(b->judge.wrong, 0);
+	ck_assert_uint_eq(b->judge.unknown_sectors, 0);
+	ck_assert_uint_gt(b->map.verified, 0);
+	bench_places(b);
+}
+
+/* The whole way a tool goes. */
+static void bench_map(struct bench *b)
+{
+	struct scsi_map_options options = { 0 };
+
+	bench_survey(b, &options);
+	bench_make(b, &options);
+}
+
+/* Every habit, over drives of every order. */
+static const struct scsi_target_habits habits[] = {
+	{ 0 },
+	{ .no_defects = true },
+	{ .defects_10_only = true, .capacity_10_only = true },
+	{ .long_only = true, .short_reserved = true },
+	{ .short_only = true, .forward_only = true },
+	{ .bytes_only = true, .no_defects = true },
+	{ .extended_only = true, .last_page_only = true },
+	{ .bytes_only = true, .extended_only = true },
+	{ .attention = 97 },
+	{ .lies = 20 },
+	{ .list_tracks = true, .list_twice = true },
+	{ .list_recovered = true, .nowhere_refused = true },
+	{ .other_list = true },
+	{ .short_only = true, .short_page = true },
+	{ .two_places = true, .alternate_track = true },
+	{ .block_bytes = 4096 },
+	{ .block_bytes = 4096, .forward_only = true, .list_tracks = true },
+};
+
+START_TEST(habits_of_drives)
+{
+	struct bench b;
+
+	bench_open(&b, 11 + (uint64_t)_i, UINT64_C(1000000000), &habits[_i]);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* Short tracks, and a zone's first ones, have as many sectors around them as
+ * others of their zone: the angles at their ends depend on it. */
+START_TEST(sectors_around)
+{
+	const struct scsi_target_habits h = { 0 };
+	struct geom_track t, believed;
+	uint64_t off = 0;
+	struct bench b;
+
+	bench_open(&b, 835 + (uint64_t)_i, UINT64_C(600000000), &h);
+	bench_map(&b);
+	for (uint64_t i = 0; i < geom_tracks(b.truth); i++) {
+		geom_track_at(b.truth, i, &t);
+		geom_track_of(b.map.geom, t.first, &believed);
+		off += believed.per_sector > t.per_sector + t.per_sector / 40 ||
+		       believed.per_sector < t.per_sector - t.per_sector / 40;
+	}
+	ck_assert_uint_le(off, 1);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- lists ---- */
+
+static int count_defects(struct bench *b, enum scsi_defects which, size_t *n)
+{
+	free(b->primary);
+	b->primary = NULL;
+	return scsi_read_defects(scsi_target_port(b->target), which,
+				 &b->primary, n);
+}
+
+START_TEST(lists_of_defects)
+{
+	struct scsi_target_habits h = { .list_twice = true };
+	size_t n, twice;
+	struct bench b;
+
+	/* Once each, in order. */
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &twice), 0);
+	bench_close(&b);
+	h = (struct scsi_target_habits){ .list_recovered = true };
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_eq(n, twice);
+	bench_close(&b);
+	/* Not what was asked for. */
+	h = (struct scsi_target_habits){ .other_list = true };
+	bench_open(&b, 12, UINT64_C(1000000000), &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+/* 3,000,000,000,000 bytes, more blocks than 32 bits can tell; of each 100
+ * tracks one has so many sectors slipped. */
+static struct geom *large_drive(uint32_t slipped)
+{
+	struct geom_build *build = geom_build_new(0, 0);
+	struct geom_sweep sweep = { .known = true };
+	struct geom *geom;
+
+	for (unsigned i = 0; i < 40; i++) {
+		sweep.count = 100;
+		sweep.sectors = sweep.around = i % 2 ? 1500000 : 1400000;
+		sweep.surface = (int32_t)(i % 2);
+		sweep.cylinder_step = i % 2 ? -1 : 1;
+		sweep.cylinder = 100 * (i / 2) + (i % 2 ? 99 : 0);
+		ck_assert_int_eq(geom_build_odd(build, 100 * i + 7 * i % 90,
+						-(int32_t)slipped), 0);
+		ck_assert_int_eq(geom_build_slip(build, &(struct geom_slip){
+			100 * i + 7 * i % 90, 8 * i, slipped }), 0);
+		ck_assert_int_eq(geom_build_sweep(build, &sweep), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(build, &geom), 0);
+	geom_build_free(build);
+	return geom;
+}
+
+static void bench_open_large(struct bench *b, uint32_t slipped,
+			     const struct scsi_target_habits *h)
+{
+	bench_open(b, 5, UINT64_C(300000000), h);
+	scsi_target_free(b->target);
+	geom_free(b->truth);
+	b->truth = large_drive(slipped);
+	b->target = scsi_target_new(b->truth, h);
+	ck_assert_ptr_nonnull(b->target);
+}
+
+/* READ DEFECT DATA(10) can tell of 8,190 defects. */
+START_TEST(a_list_too_long_for_10)
+{
+	struct scsi_target_habits h = { .defects_10_only = true };
+	struct bench b;
+	size_t n;
+
+	bench_open_large(&b, 400, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), -EOPNOTSUPP);
+	bench_map(&b);
+	bench_close(&b);
+	h.defects_10_only = false;
+	bench_open_large(&b, 400, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_gt(n, 8191);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(an_empty_list)
+{
+	struct specgen options = { .seed = 12, .bytes = 300000000 };
+	const struct scsi_target_habits h = { 0 };
+	struct bench b;
+	size_t n = 1;
+
+	bench_open(&b, 12, UINT64_C(300000000), &h);
+	scsi_target_free(b.target);
+	geom_free(b.truth);
+	spec_free(b.spec);
+	ck_assert_int_eq(specgen_make(&options, &b.spec), 0);
+	for (size_t i = 0; i < b.spec->zones_n; i++)
+		b.spec->zones[i].reserved = 0;
+	ck_assert_int_eq(spec_geom(b.spec, &b.truth), 0);
+	b.target = scsi_target_new(b.truth, &h);
+	ck_assert_int_eq(count_defects(&b, SCSI_PRIMARY, &n), 0);
+	ck_assert_uint_eq(n, 0);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* Reassigned blocks lie where the drive says; their tracks are known. */
+START_TEST(grown_defects)
+{
+	const struct scsi_target_habits h = { 0 };
+	uint64_t at = 0, first, there, n = 0;
+	uint32_t sectors, as_many;
+	struct bench b;
+
+	for (uint64_t seed = 12;; seed++) {
+		bench_open(&b, seed, UINT64_C(300000000), &h);
+		if (b.truth->remaps_n > 1)
+			break;
+		bench_close(&b);
+	}
+	bench_map(&b);
+	for (; geom_remap_next(b.truth, at, &first, &sectors);
+	     at = first + sectors, n++) {
+		ck_assert(geom_remap_next(b.map.geom, at, &there, &as_many));
+		ck_assert_uint_eq(there, first);
+	}
+	ck_assert_uint_gt(n, 1);
+	ck_assert_uint_gt(b.map.remaps, 1);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(beyond_32_bits)
+{
+	struct scsi_target_habits h = { .capacity_10_only = _i == 2,
+					.short_only = _i == 1 };
+	struct translate *translate;
+	struct scsi_survey survey;
+	const char *why;
+	struct bench b;
+
+	bench_open_large(&b, 8, &h);
+	ck_assert_uint_gt(geom_sectors(b.truth), UINT32_MAX);
+	if (_i == 0) {
+		bench_map(&b);
+		ck_assert_uint_gt(b.map.odd, 30);
+	} else if (_i == 1) {
+		/* Such addresses don't go to the end of it. */
+		ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+						geom_sectors(b.truth),
+						&translate), -EOPNOTSUPP);
+	} else {
+		/* A capacity of "more than can be said" is none. */
+		ck_assert_int_lt(scsi_survey(scsi_target_port(b.target),
+					     &survey, &why), 0);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+/* Blocks to blocks, places to places: 5/26. */
+START_TEST(pairs_of_one_class)
+{
+	static const uint8_t cdb[6] = { 0x1d, 0x10, 0, 0, 14 };
+	const struct scsi_target_habits h = { 0 };
+	uint8_t page[14] = { 0x40, 0, 0, 10, SCSI_LONG_BLOCK,
+			     SCSI_SHORT_BLOCK };
+	struct scsi_command command = { .cdb = cdb, .cdb_bytes = 6,
+					.out = page, .out_bytes = 14 };
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	ck_assert_int_eq(scsi_do(scsi_target_port(b.target), &command),
+			 -EOPNOTSUPP);
+	ck_assert_uint_eq(command.asc, 0x26);
+	page[4] = SCSI_PHYSICAL_SECTOR;
+	page[5] = SCSI_PHYSICAL_SECTOR;
+	ck_assert_int_eq(scsi_do(scsi_target_port(b.target), &command),
+			 -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(orders_of_tracks)
+{
+	const struct scsi_target_habits h = { .no_defects = _i % 2 };
+	struct bench b;
+
+	bench_open(&b, 40 + (uint64_t)_i, UINT64_C(2000000000), &h);
+	bench_map(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* With a list, and without. */
+START_TEST(a_map_costs_what_is_irregular)
+{
+	const struct scsi_target_habits h = { .no_defects = _i };
+	struct bench b;
+
+	bench_open(&b, 2, UINT64_C(20000000000), &h);
+	bench_map(&b);
+	ck_assert_uint_lt(b.map.translations,
+			  (_i ? 8 : 4) * b.map.odd + 1000);
+	ck_assert(!b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+/*
+ * Drives that were got wrong once: two zones whose cylinders hold the same, or
+ * some tracks of which do; two short tracks that together are no track; orders
+ * that come to the same place by another way.
+ */
+static const struct {
+	uint64_t seed, bytes;
+	struct scsi_target_habits habits;
+	bool odd;
+	double slipped;		/* 0: by the seed */
+} traps[] = {
+	{ 261, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
+	{ 264, UINT64_C(10000000000), { 0 }, false, 0 },
+	{ 264, UINT64_C(10000000000), { .lies = 20 }, false, 0 },
+	{ 7, UINT64_C(73000000000), { 0 }, false, 0 },
+	{ 12, UINT64_C(73000000000), { .forward_only = true }, false, 0 },
+	{ 10, UINT64_C(73000000000), { .lies = 20 }, false, 0 },
+	/* Two zones whose cylinders hold the same, a slip before the first. */
+	{ 125, UINT64_C(10000000000), { .lies = 0 }, false, 0 },
+	/* Equal slips on the first tracks of a surface, or at their ends. */
+	{ 296, UINT64_C(10000000000), { .no_defects = true }, false, 0 },
+	{ 7310, UINT64_C(2000000000), { .no_defects = true }, true, 0.05 },
+	/* Surfaces alike but for the spares of a cylinder. */
+	{ 7045, UINT64_C(2000000000), { .no_defects = true }, true, 0 },
+	/* A zone's last track that is short, and where the head turns round. */
+	{ 7076, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
+	{ 7205, UINT64_C(2000000000), { .lies = 0 }, true, 0.05 },
+	{ 7495, UINT64_C(2000000000), { .lies = 0 }, true, 0 },
+	/* A zone that begins at the other end of its cylinder. */
+	{ 7016, UINT64_C(2000000000), { .forward_only = true }, false, 0.022 },
+	/* Spares of tracks and of cylinders, a lie that they make up for. */
+	{ 7007, UINT64_C(10000000000), { .lies = 20 }, true, 0.05 },
+	{ 7212, UINT64_C(10000000000), { .lies = 0 }, true, 0.05 },
+	{ 2, UINT64_C(73000000000), { .omits = 10 }, false, 0.022 },
+	/* Left out of the list, or listed elsewhere, where sums don't tell. */
+	{ 1, UINT64_C(73000000000), { .omits = 1000 }, false, 0.022 },
+	{ 4, UINT64_C(73000000000), { .lies = 6000, .luck = 12 }, false,
+	  0.022 },
+	{ 5, UINT64_C(73000000000), { .lies = 6000, .luck = 9 }, false, 0.022 },
+	/* All blocks of a track's first sector are reassigned. */
+	{ 133, UINT64_C(600000000), { .lies = 0 }, false, 0.01 },
+	{ 1528, UINT64_C(600000000), { .bytes_only = true }, false, 0.01 },
+	/* Spares that do not make up for some slips. */
+	{ 7299, UINT64_C(10000000000), { .no_defects = true }, true, 0.05 },
+};
+
+START_TEST(traps_of_old)
+{
+	struct specgen options = { .seed = traps[_i].seed,
+				   .bytes = traps[_i].bytes, .cache = -1,
+				   .zero_latency = -1 };
+	struct bench b;
+
+	options.odd = traps[_i].odd;
+	options.slipped = traps[_i].slipped > 0 ? traps[_i].slipped :
+			  options.seed > 100 ? -1 : 0.022;
+	bench_open_as(&b, options, &traps[_i].habits);
+	bench_map(&b);
+	ck_assert(!b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(a_walk_is_right_too)
+{
+	const struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_map_options options = { .block_bytes = 512, .walk = true };
+	struct bench b;
+
+	bench_open(&b, 8, UINT64_C(300000000), &h);
+	options.block_bytes = b.spec->logical_bytes;
+	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+					options.blocks, &b.translate), 0);
+	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), 0);
+	ck_assert_int_eq(judge_geom(b.truth, b.map.geom, &b.judge), 0);
+	ck_assert_uint_eq(b.judge.wrong, 0);
+	ck_assert(b.map.walked);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(no_page_is_said)
+{
+	const struct scsi_target_habits h = { .no_page = true };
+	struct bench b;
+
+	bench_open(&b, 3, UINT64_C(300000000), &h);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target), 1000,
+					&b.translate), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+static bool stop_soon(void *arg, uint64_t done, uint64_t blocks)
+{
+	(void)done;
+	(void)blocks;
+	return --*(int *)arg > 0;
+}
+
+START_TEST(interrupted)
+{
+	const struct scsi_target_habits h = { .no_defects = true };
+	int left = 2;
+	struct scsi_map_options options = { .progress = stop_soon,
+					    .arg = &left, .walk = true };
+	struct bench b;
+
+	bench_open(&b, 8, UINT64_C(300000000), &h);
+	options.block_bytes = b.spec->logical_bytes;
+	options.blocks = geom_sectors(b.truth) / (options.block_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
+					options.blocks, &b.translate), 0);
+	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), -EINTR);
+	ck_assert_ptr_null(b.map.geom);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(way_back)
+{
+	const struct scsi_target_habits h = { .short_reserved = true };
+	struct translate_place place;
+	struct bench b;
+	uint64_t block, i, blocks;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	blocks = geom_sectors(b.truth) / (b.spec->logical_bytes / 512);
+	ck_assert_int_eq(translate_open(scsi_target_port(b.target), blocks,
+					&b.translate), 0);
+	for (i = 0; i < blocks; i += blocks / 100) {
+		ck_assert_int_eq(translate_block(b.translate, i, &place), 0);
+		if (place.alternate)
+			continue;
+		ck_assert_int_eq(translate_back(b.translate, &place.address,
+						&block), 0);
+		ck_assert_uint_eq(block, i);
+	}
+	place.address.at = 1u << 20;
+	ck_assert_int_eq(translate_back(b.translate, &place.address, &block),
+			 -ENODATA);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(facts_of_a_drive)
+{
+	const struct scsi_target_habits h = { .attention = 3 };
+	struct scsi_identity identity;
+	struct scsi_medium medium;
+	struct scsi_format format;
+	struct scsi_port *port;
+	uint32_t largest, best;
+	struct scsi_elements elements;
+	unsigned n;
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	port = scsi_target_port(b.target);
+	ck_assert_int_eq(scsi_identify(port, &identity), 0);
+	ck_assert_str_eq(identity.vendor, "TRAXFS");
+	ck_assert_str_eq(identity.product, "EMULATED DISK");
+	ck_assert_str_eq(identity.serial, "TRAX0001");
+	ck_assert_int_eq(scsi_read_medium(port, &medium), 0);
+	ck_assert_uint_eq(medium.rpm, 10000);
+	ck_assert_int_eq(scsi_read_limits(port, &largest, &best), 0);
+	ck_assert_uint_gt(largest, best);
+	ck_assert_int_eq(scsi_read_format(port, &format), 0);
+	ck_assert_uint_eq(format.sectors_per_track, 500);
+	ck_assert_int_eq(scsi_count_elements(port, &elements), -EOPNOTSUPP);
+	ck_assert_int_eq(scsi_read_ranges(port, NULL, 0, &n), -EOPNOTSUPP);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- settings ---- */
+
+static bool page_is(const struct bench *b, unsigned page, unsigned at,
+		    uint8_t value)
+{
+	unsigned n;
+	const uint8_t *is = scsi_target_page(b->target, page, &n);
+
+	return is && at < n && is[at] == value;
+}
+
+/* What is set otherwise is what can be, and comes back; also by who finds only
+ * the text.  The write cache only where writes are measured. */
+START_TEST(settings_of_a_drive)
+{
+	const struct scsi_target_habits h = { .attention = 3 };
+	struct settings s = { 0 }, later = { 0 };
+	char text[2048], *line, *at;
+	struct scsi_port *port;
+	struct bench b;
+
+	bench_open(&b, 5, UINT64_C(300000000), &h);
+	port = scsi_target_port(b.target);
+	settings_look_pages(&s, port, "/dev/x", _i);
+	ck_assert_uint_eq(s.n, 3);
+	for (unsigned i = 0; i < s.n; i++)
+		ck_assert_int_eq(settings_set_page(port, s.v[i].want), 0);
+	ck_assert(page_is(&b, 0x08, 2, _i ? 0x01 : 0x05));
+	ck_assert(page_is(&b, 0x08, 12, 0));
+	ck_assert(page_is(&b, 0x11c, 4, 0));
+	ck_assert(page_is(&b, 0x1a, 2, 0));
+	ck_assert(page_is(&b, 0x1a, 3, 0));
+
+	ck_assert_uint_lt(settings_text(&s, text, sizeof(text)), sizeof(text));
+	for (line = strtok_r(text, "\n", &at); line;
+	     line = strtok_r(NULL, "\n", &at))
+		ck_assert(settings_parse(&later, line));
+	ck_assert_uint_eq(later.n, 3);
+	for (unsigned i = 0; i < later.n; i++)
+		ck_assert_int_eq(settings_set_page(port, later.v[i].was), 0);
+	ck_assert(page_is(&b, 0x08, 2, 0x04));
+	ck_assert(page_is(&b, 0x11c, 4, 1));
+	ck_assert(page_is(&b, 0x1a, 2, 1));
+	ck_assert(page_is(&b, 0x1a, 3, 0x0f));
+	/* Nonsense in a state file. */
+	ck_assert_int_lt(settings_set_page(port, "zz"), 0);
+	ck_assert_int_lt(settings_set_page(port, "08"), 0);
+	ck_assert_int_lt(settings_set_page(port, "5c010fff01"), 0);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- what is recognised before anything is mapped ---- */
+
+static int survey_of(const struct scsi_target_habits *h,
+		     struct scsi_survey *survey, const char **why)
+{
+	struct bench b;
+	int err;
+
+	bench_open(&b, 5, UINT64_C(300000000), h);
+	err = scsi_survey(scsi_target_port(b.target), survey, why);
+	bench_close(&b);
+	return err;
+}
+
+START_TEST(heads_out_of_use)
+{
+	struct scsi_target_habits h = { .elements = 8, .gone = 2,
+					.attention = 2 };
+	struct scsi_survey survey;
+	const char *why;
+
+	/* For good: the others are a drive. */
+	ck_assert_int_eq(survey_of(&h, &survey, &why), 0);
+	ck_assert_uint_eq(survey.elements.all, 8);
+	ck_assert_uint_eq(survey.elements.depopulated, 2);
+	ck_assert_uint_eq(survey.ranges, 1);
+	/* Just now: nothing is where it was. */
+	h.going = 1;
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(why);
+	ck_assert_uint_eq(survey.elements.busy, 1);
+}
+END_TEST
+
+START_TEST(ranges_that_do_not_fit)
+{
+	struct scsi_target_habits h = { .range_blocks = 1000 };
+	struct scsi_survey survey;
+	const char *why;
+
+	ck_assert_int_eq(survey_of(&h, &survey, &why), 0);
+	ck_assert_uint_eq(survey.ranges, 2);
+	ck_assert_uint_eq(survey.range[1].first, 1000);
+	h.range_gap = true;
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+	ck_assert_ptr_nonnull(why);
+	h = (struct scsi_target_habits){ .range_blocks = UINT64_MAX / 2 };
+	ck_assert_int_eq(survey_of(&h, &survey, &why), -EOPNOTSUPP);
+}
+END_TEST
+
+/* The same tracks twice, under two actuators. */
+static struct geom *twice(const struct geom *geom)
+{
+	struct geom_build *build = geom_build_new(0, 0);
+	struct geom_track t;
+	struct geom *both;
+	uint64_t i, n = geom_tracks(geom);
+
+	for (i = 0; i < 2 * n; i++) {
+		geom_track_at(geom, i % n, &t);
+		ck_assert_int_eq(geom_build_sweep(build, &(struct geom_sweep){
+			.count = 1, .sectors = t.sectors, .around = t.sectors,
+			.cylinder = t.cylinder, .known = true,
+			.surface = (int32_t)(t.surface +
+					     i / n * SCSI_MAP_SURFACES) }), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(build, &both), 0);
+	geom_build_free(build);
+	return both;
+}
+
+START_TEST(two_actuators)
+{
+	struct scsi_target_habits h = { .no_defects = true };
+	struct scsi_map_options options = { 0 };
+	struct geom_track t;
+	struct geom *both;
+	struct bench b;
+
+	bench_open(&b, 40 + (uint64_t)_i, UINT64_C(500000000), &h);
+	both = twice(b.truth);
+	h.range_blocks = geom_sectors(b.truth) * 512 / b.spec->logical_bytes;
+	h.block_bytes = b.spec->logical_bytes;
+	geom_free(b.truth);
+	scsi_target_free(b.target);
+	b.truth = both;
+	b.target = scsi_target_new(both, &h);
+	ck_assert_ptr_nonnull(b.target);
+	bench_survey(&b, &options);
+	ck_assert_uint_eq(options.ranges, 2);
+	bench_make(&b, &options);
+	/* No track goes over the end of a range. */
+	geom_track_of(b.map.geom, geom_sectors(both) / 2, &t);
+	ck_assert_uint_eq(t.first, geom_sectors(both) / 2);
+	ck_assert_uint_ge(t.surface, SCSI_MAP_SURFACES);
+	bench_close(&b);
+}
+END_TEST
+
+/* A serpentine of two surfaces, three cylinders each. */
+START_TEST(cycle_there_and_back)
+{
+	struct cycle cycle = {
+		.slot = {
+			{ .head = 0, .cylinder = 0, .step = 1, .tracks = 3,
+			  .blocks = 10 },
+			{ .head = 1, .cylinder = 2, .step = -1, .tracks = 3,
+			  .blocks = 9 },
+		},
+		.slots = 2,
+		.cylinder_step = 3,
+	};
+	struct cycle_place place;
+	uint64_t track, found;
+
+	cycle_settle(&cycle);
+	ck_assert_uint_eq(cycle_blocks_before(&cycle, 7), 57 + 10);
+	for (track = 0; track < 30; track++) {
+		cycle_place_of(&cycle, track, &place);
+		ck_assert(cycle_find(&cycle, &place, &found));
+		ck_assert_uint_eq(found, track);
+	}
+	place.head = 2;
+	ck_assert(!cycle_find(&cycle, &place, &found));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("scsi");
+	TCase *tc = tcase_create("scsi");
+
+	tcase_add_loop_test(tc, habits_of_drives, 0,
+			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_loop_test(tc, sectors_around, 0, 4);
+	tcase_add_test(tc, lists_of_defects);
+	tcase_add_test(tc, a_list_too_long_for_10);
+	tcase_add_test(tc, an_empty_list);
+	tcase_add_test(tc, grown_defects);
+	tcase_add_loop_test(tc, beyond_32_bits, 0, 3);
+	tcase_add_test(tc, pairs_of_one_class);
+	tcase_add_loop_test(tc, orders_of_tracks, 0, 8);
+	tcase_add_loop_test(tc, a_map_costs_what_is_irregular, 0, 2);
+	tcase_add_loop_test(tc, traps_of_old, 0,
+			    sizeof(traps) / sizeof(traps[0]));
+	tcase_add_test(tc, a_walk_is_right_too);
+	tcase_add_test(tc, no_page_is_said);
+	tcase_add_test(tc, interrupted);
+	tcase_add_test(tc, way_back);
+	tcase_add_test(tc, facts_of_a_drive);
+	tcase_add_loop_test(tc, settings_of_a_drive, 0, 2);
+	tcase_add_test(tc, heads_out_of_use);
+	tcase_add_test(tc, ranges_that_do_not_fit);
+	tcase_add_loop_test(tc, two_actuators, 0, 3);
+	tcase_add_test(tc, cycle_there_and_back);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}

@@ -1,0 +1,614 @@
+/*
+ * test_loss.c - write errors of the data area: nothing that was acknowledged is
+ * lost, no other file is harmed, and what is given up is said.
+ *
+ * The log is left alone: faults meet the sectors of one file, or all but those
+ * of the log and the tree.
+ */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fs/data/failure.h"
+#include "log/log_internal.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define BLOCK 4096u
+#define BLOCKS 16u		/* as many as one fsync logs */
+#define BYTES (BLOCKS * BLOCK)
+#define OTHERS 200u
+#define TURNS 200000u
+
+static uint8_t data[BYTES], seen[BYTES];
+
+/* ---- Operations ---- */
+
+static void fill(uint64_t seed)
+{
+	size_t i;
+
+	for (i = 0; i < BYTES; i += 8) {
+		uint64_t word = test_random(&seed);
+
+		memcpy(data + i, &word, 8);
+	}
+}
+
+static int do_write(struct rig *rig, uint64_t ino, uint64_t bytes)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .size = bytes,
+			    .data = data };
+
+	return rig_do(rig, &op);
+}
+
+static int do_fsync(struct rig *rig, uint64_t ino)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino };
+
+	return rig_do(rig, &op);
+}
+
+static int do_read(struct rig *rig, uint64_t ino, uint64_t bytes)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .size = bytes,
+			    .buffer = seen };
+	int rc = rig_do(rig, &op);
+
+	return rc ? rc : op.result == bytes ? 0 : -ENODATA;
+}
+
+static uint64_t make(struct rig *rig, const char *name, uint64_t seed,
+		     uint64_t bytes)
+{
+	uint64_t ino;
+
+	fill(seed);
+	ck_assert_int_eq(rig_mknod(rig, 1, name, 0100644, &ino), 0);
+	ck_assert_int_eq(do_write(rig, ino, bytes), 0);
+	return ino;
+}
+
+/* Bytes of the file, in steps of BYTES, with the content of a seed. */
+static void write_much(struct rig *rig, uint64_t ino, uint64_t seed,
+		       uint64_t bytes)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .size = BYTES,
+			    .data = data };
+
+	fill(seed);
+	for (; op.offset < bytes; op.offset += BYTES)
+		ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
+static void compare(struct rig *rig, uint64_t ino, uint64_t seed,
+		    uint64_t bytes)
+{
+	unsigned i;
+
+	fill(seed);
+	ck_assert_int_eq(do_read(rig, ino, bytes), 0);
+	for (i = 0; i < bytes / BLOCK; i++)
+		ck_assert_msg(!memcmp(seen + i * BLOCK, data + i * BLOCK,
+				      BLOCK), "block %u is wrong", i);
+}
+
+static uint64_t lbn_of(struct rig *rig, uint64_t ino)
+{
+	struct fs_extent extent;
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .buffer = &extent,
+			    .size = 1 };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	ck_assert_uint_ge(op.result, 1);
+	return extent.lbn;
+}
+
+/* Lets the file system and the clock go on. */
+static void turn(struct rig *rig)
+{
+	uint64_t next = fs_run(rig->fs, 0), now = sim_now_ns(rig->sim);
+
+	if (sim_next_ns(rig->sim) < next)
+		next = sim_next_ns(rig->sim);
+	if (next != UINT64_MAX && next > now)
+		sim_advance(rig->sim, next - now);
+}
+
+static void pass(struct rig *rig, uint64_t ns)
+{
+	uint64_t end = sim_now_ns(rig->sim) + ns;
+	unsigned turns = 0;
+
+	while (sim_now_ns(rig->sim) < end && turns++ < TURNS)
+		turn(rig);
+}
+
+static void bring_home(struct rig *rig)
+{
+	homes_now(rig->fs->files);
+	jobs_pump(rig->fs->files);
+}
+
+/* Is data on its way to the disk that is no home? */
+static bool back_is_written(const struct files *files)
+{
+	const struct job *job = list_first(&files->job_backs, struct job, link);
+
+	return job && job->claimed && job->outstanding;
+}
+
+static void fail_writes(struct rig *rig, uint64_t first, uint64_t sectors,
+			uint64_t times)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .first = first,
+		.sectors = sectors, .k = 1, .times = times,
+	};
+
+	ck_assert_int_eq(sim_fault_add(rig->sim, &fault), 0);
+}
+
+static void slow_writes(struct rig *rig)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_SLOW, .ops = SIM_WRITES, .k = 1,
+		.delay_ns = 400000000,
+	};
+
+	ck_assert_int_eq(sim_fault_add(rig->sim, &fault), 0);
+}
+
+/* All memory for dirty data has come back. */
+static void check_memory(struct rig *rig)
+{
+	const struct files *files = rig->fs->files;
+
+	ck_assert_uint_eq(files->dirty_count, 0);
+	ck_assert_uint_eq(files->held_count, 0);
+	ck_assert_uint_eq(pool_available(files->dirty_pool),
+			  pool_count(files->dirty_pool));
+}
+
+static void others_make(struct rig *rig, uint64_t *ino)
+{
+	char name[16];
+	unsigned i;
+
+	for (i = 0; i < OTHERS; i++) {
+		snprintf(name, sizeof(name), "other%u", i);
+		ino[i] = make(rig, name, 1000 + i, 2 * BLOCK);
+	}
+	ck_assert_int_eq(rig_sync(rig), 0);
+}
+
+static void others_compare(struct rig *rig, const uint64_t *ino)
+{
+	unsigned i;
+
+	for (i = 0; i < OTHERS; i++)
+		compare(rig, ino[i], 1000 + i, 2 * BLOCK);
+}
+
+/* ---- One write error of a home ---- */
+
+/*
+ * The home write of a synced file fails once; its content is written elsewhere,
+ * slowly, and is overwritten meanwhile.  Every buffer is given back once: what
+ * other files then get belongs to nobody else.
+ */
+START_TEST(one_error_harms_nobody)
+{
+	uint64_t ino, lbn, others[OTHERS];
+	struct rig rig;
+	unsigned turns = 0;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_gt(rig.fs->files->held_count, 0);
+	lbn = lbn_of(&rig, ino);
+	fail_writes(&rig, lbn, BYTES / SECTOR_BYTES, 1);
+	slow_writes(&rig);
+	bring_home(&rig);
+	while (!back_is_written(rig.fs->files)) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_uint_eq(sim_fault_hits(rig.sim) > 0, 1);
+	fill(2);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
+	pass(&rig, 2000000000);
+	sim_fault_clear(rig.sim);
+	others_make(&rig, others);
+	compare(&rig, ino, 2, BYTES);
+	others_compare(&rig, others);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	bring_home(&rig);
+	pass(&rig, 60000000000);
+	check_memory(&rig);
+	rig_remount(&rig);
+	compare(&rig, ino, 2, BYTES);
+	others_compare(&rig, others);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- No data can be written ---- */
+
+#define MANY_TRACKS 256u
+
+struct stretch {
+	uint64_t sector, n;
+};
+
+static int by_sector(const void *a, const void *b)
+{
+	uint64_t x = ((const struct stretch *)a)->sector;
+	uint64_t y = ((const struct stretch *)b)->sector;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The tracks of the log and of nodes, and the root areas. */
+static unsigned metadata_of(const struct rig *rig, struct stretch *at)
+{
+	const struct super *super = tree_super(rig->fs->tree);
+	const struct space *space = tree_space(rig->fs->tree);
+	const struct log *log = tree_log(rig->fs->tree);
+	struct range track = { 0, 0 };
+	unsigned n = 0, i;
+
+	for (i = 0; i < log->tracks; i++)
+		at[n++] = (struct stretch){
+			log->track[i].first, log->track[i].units *
+				(log->unit_bytes / SECTOR_BYTES) };
+	while (n < MANY_TRACKS - 4 &&
+	       space_slots_next_track(space, track.first + track.n, &track))
+		at[n++] = (struct stretch){ addr_sector(track.first),
+					    track.n };
+	for (i = 0; i < 4; i++)
+		at[n++] = (struct stretch){ super->area_sector[i / 2][i % 2],
+					    super->area_sectors };
+	qsort(at, n, sizeof(at[0]), by_sector);
+	return n;
+}
+
+/* Every write of data fails. */
+static void fail_data(struct rig *rig)
+{
+	struct stretch at[MANY_TRACKS];
+	unsigned n = metadata_of(rig, at), i;
+	uint64_t from = 0, end;
+
+	for (i = 0; i <= n; i++) {
+		end = i < n ? at[i].sector :
+			      sim_disk(rig->sim)->limits.sectors;
+		if (end > from)
+			fail_writes(rig, from, end - from, 0);
+		from = i < n ? end + at[i].n : end;
+	}
+}
+
+/* Returns the bytes that there was room for. */
+static uint64_t fill_disk(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BYTES, .data = data };
+	int rc;
+
+	ck_assert_int_eq(rig_mknod(rig, 1, "rest", 0100644, &op.ino), 0);
+	while (!(rc = rig_do(rig, &op)))
+		op.offset += BYTES;
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_int_eq(rig_sync(rig), 0);
+	return op.offset;
+}
+
+/* The places at which writes have failed are free again when the disk is well,
+ * without a mount. */
+START_TEST(room_comes_back)
+{
+	uint64_t room[2], ino;
+	struct rig rig;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		rig_open(&rig, 64, 1);
+		ino = make(&rig, "file", 1, BYTES);
+		write_much(&rig, ino, 1, 16 * BYTES);
+		if (i)
+			fail_data(&rig);
+		pass(&rig, UINT64_C(20000000000));
+		sim_fault_clear(rig.sim);
+		pass(&rig, UINT64_C(60000000000));
+		room[i] = fill_disk(&rig);
+		rig_close(&rig);
+	}
+	ck_assert_uint_le(room[0], room[1] + BYTES);
+}
+END_TEST
+
+/* What was synced is in the log: it stays there, and in memory, when it can't
+ * be brought home for a while, and then it goes home. */
+START_TEST(logged_data_outlives_errors)
+{
+	const uint64_t outage_ns = UINT64_C(1000000000) * (_i ? 3 : 20);
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	fail_data(&rig);
+	bring_home(&rig);
+	pass(&rig, outage_ns);
+	ck_assert_uint_gt(sim_fault_hits(rig.sim), 2);
+	ck_assert(!fs_read_only(rig.fs));
+	compare(&rig, ino, 1, BYTES);
+	sim_fault_clear(rig.sim);
+	pass(&rig, UINT64_C(60000000000));
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	check_memory(&rig);
+	compare(&rig, ino, 1, BYTES);
+	rig_remount(&rig);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nowhere for good: read-only, and the log has it at the next mount. */
+START_TEST(logged_data_is_never_dropped)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	fail_data(&rig);
+	bring_home(&rig);
+	pass(&rig, UINT64_C(120000000000));
+	ck_assert(fs_read_only(rig.fs));
+	compare(&rig, ino, 1, BYTES);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), -EROFS);
+	ck_assert_int_eq(do_fsync(&rig, ino), -EIO);
+	ck_assert_int_eq(fs_close(rig.fs), -EIO);
+	sim_fault_clear(rig.sim);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
+static int read_at(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = BYTES, .buffer = seen };
+
+	return rig_do(rig, &op);
+}
+
+static void fsync_done(struct fs_op *op)
+{
+	op->owner = op;
+}
+
+/* Nothing of it is newer than what is logged or on the disk. */
+static bool lost_all(const struct file *file)
+{
+	const struct block *block;
+
+	for (block = file->head; block; block = block->next)
+		if (block->dirty && !block_is_logged(block))
+			return false;
+	return file->loss && !file->jobs;
+}
+
+/* How many of the first blocks have the content of this seed. */
+static unsigned count_equal(struct rig *rig, uint64_t ino, uint64_t seed)
+{
+	unsigned i, n = 0;
+
+	fill(seed);
+	ck_assert_int_eq(do_read(rig, ino, BYTES), 0);
+	for (i = 0; i < BLOCKS; i++)
+		n += !memcmp(seen + i * BLOCK, data + i * BLOCK, BLOCK);
+	return n;
+}
+
+/* Newer content that is not durable is given up in the end; what the log holds
+ * of the same blocks is not. */
+START_TEST(older_content_comes_back)
+{
+	const uint64_t bytes = 16 * BYTES;	/* a track: not for the log */
+	struct fs_op op = { .type = FS_FSYNC, .done = fsync_done };
+	const struct file *file;
+	unsigned turns = 0, older;
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 1024, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	write_much(&rig, ino, 1, bytes);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	fill(2);
+	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(rig.fs->files->held_count, BLOCKS);
+	fail_data(&rig);
+	write_much(&rig, ino, 3, bytes);
+	compare(&rig, ino, 3, BYTES);
+	op.ino = ino;
+	fs_submit(rig.fs, &op);
+	file = vnode_find(rig.fs, ino)->file;
+	while (!op.owner && !lost_all(file)) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	sim_fault_clear(rig.sim);
+	while (!op.owner) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_int_eq(op.rc, -EIO);
+	ck_assert(!fs_read_only(rig.fs));
+	older = count_equal(&rig, ino, 2);
+	ck_assert_uint_gt(older, 0);
+	/* The last few have been logged when the rest was given up. */
+	ck_assert_uint_eq(older + count_equal(&rig, ino, 3), BLOCKS);
+	fill(1);
+	ck_assert_int_eq(read_at(&rig, ino, BYTES), 0);
+	ck_assert(!memcmp(seen, data, BYTES));
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	rig_remount(&rig);
+	ck_assert_uint_eq(count_equal(&rig, ino, 2), older);
+	ck_assert_uint_eq(older + count_equal(&rig, ino, 3), BLOCKS);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- Who hears of a loss ---- */
+
+static int fsync_of(struct rig *rig, uint64_t ino, uint64_t handle)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino, .handle = handle };
+
+	return rig_do(rig, &op);
+}
+
+static void release(struct rig *rig, uint64_t ino, uint64_t handle)
+{
+	struct fs_op op = { .type = FS_RELEASE, .ino = ino, .handle = handle };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
+/* A file too large for the log, that nobody has asked to be durable. */
+static uint64_t make_large(struct rig *rig)
+{
+	uint64_t ino = make(rig, "big", 7, BYTES);
+
+	write_much(rig, ino, 7, 8 * BYTES);
+	return ino;
+}
+
+static char *errors_of(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_ERRORS };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	return op.buffer;
+}
+
+/* Each description that was open hears of it once, syncfs too; who opens it
+ * when somebody has been told does not; and it is in trax.errors. */
+START_TEST(each_description_hears_once)
+{
+	uint64_t ino, a, b, c;
+	struct rig rig;
+	char *text;
+
+	rig_open(&rig, 64, 1);
+	a = fs_new_handle(rig.fs);
+	b = fs_new_handle(rig.fs);
+	ino = make_large(&rig);
+	fail_data(&rig);
+	ck_assert_int_eq(fsync_of(&rig, ino, a), -EIO);
+	ck_assert(!fs_read_only(rig.fs));
+	sim_fault_clear(rig.sim);
+	c = fs_new_handle(rig.fs);
+	ck_assert_int_eq(fsync_of(&rig, ino, a), 0);
+	ck_assert_int_eq(fsync_of(&rig, ino, c), 0);
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_int_eq(fsync_of(&rig, ino, b), -EIO);
+	ck_assert_int_eq(fsync_of(&rig, ino, b), 0);
+	release(&rig, ino, b);
+	ck_assert_int_eq(do_read(&rig, ino, BYTES), -EIO);
+	text = errors_of(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "lost"));
+	ck_assert_ptr_nonnull(strstr(text, "/big"));
+	free(text);
+	rig_remount(&rig);
+	ck_assert_int_ne(do_read(&rig, ino, BYTES), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nobody has been told yet: whoever opens it now is. */
+START_TEST(a_loss_waits_for_somebody)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make_large(&rig);
+	fail_data(&rig);
+	ck_assert_int_eq(rig_sync(&rig), -EIO);
+	sim_fault_clear(rig.sim);
+	ck_assert_int_eq(fsync_of(&rig, ino, fs_new_handle(rig.fs)), -EIO);
+	ck_assert_int_eq(fsync_of(&rig, ino, fs_new_handle(rig.fs)), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- Operations that fail ---- */
+
+/* A truncation, or a punch, that fails when the block at its edge has been
+ * read: the file is as it was. */
+START_TEST(what_fails_changes_nothing)
+{
+	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_SIZE,
+			    .attr.size = BYTES - 100, .done = fsync_done };
+	unsigned turns = 0;
+	struct rig rig;
+	uint64_t ino;
+
+	rig_open(&rig, 64, 1);
+	ino = make(&rig, "file", 1, BYTES);
+	rig_remount(&rig);
+	if (_i)
+		op = (struct fs_op){ .type = FS_FALLOCATE, .offset = 100,
+				     .size = 5 * BLOCK, .done = fsync_done,
+				     .flags = FALLOC_FL_PUNCH_HOLE |
+					      FALLOC_FL_KEEP_SIZE };
+	op.ino = ino;
+	ck_assert_int_eq(do_read(&rig, ino, BYTES), 0);
+	fs_submit(rig.fs, &op);
+	ck_assert_ptr_null(op.owner);
+	tree_fail(rig.fs->tree, "this is a test");
+	while (!op.owner) {
+		ck_assert_uint_lt(turns++, TURNS);
+		turn(&rig);
+	}
+	ck_assert_int_ne(op.rc, 0);
+	compare(&rig, ino, 1, BYTES);
+	ck_assert_uint_eq(rig.fs->files->dirty_count, 0);
+	ck_assert_int_eq(fs_close(rig.fs), -EIO);
+	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim),
+				 &rig.options, &rig.fs), 0);
+	compare(&rig, ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("loss");
+	TCase *tc = tcase_create("data");
+
+	tcase_add_test(tc, one_error_harms_nobody);
+	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
+	tcase_add_test(tc, room_comes_back);
+	tcase_add_test(tc, logged_data_is_never_dropped);
+	tcase_add_test(tc, older_content_comes_back);
+	tcase_add_test(tc, each_description_hears_once);
+	tcase_add_test(tc, a_loss_waits_for_somebody);
+	tcase_add_loop_test(tc, what_fails_changes_nothing, 0, 2);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}

@@ -1,0 +1,1312 @@
+/*
+ * test_replica.c - copies in free space: the table under all that changes a
+ * file, room for users' data, damage.  Each unmount is followed by a check that
+ * compares every copy with its original.
+ */
+#include <errno.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "base/csum.h"
+#include "fs/op/errors.h"
+#include "fs/mkfs.h"
+#include "fs/replica/node_replicas.h"
+#include "fs/replica/replica.h"
+#include "fs/replica/replica_readahead.h"
+#include "fs/replica/access_trace.h"
+#include "fs/replica/replica_choice.h"
+#include "sched/freeblock/freeblock.h"
+#include "sched/head/head.h"
+#include "tests/rig/doubt.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define BLOCK 4096u
+#define FILES 6u
+#define FILE_BLOCKS 160u
+#define APART 24u
+
+struct file_model {
+	uint64_t ino, size;
+	uint8_t data[FILE_BLOCKS * BLOCK];
+};
+
+static struct file_model models[FILES];
+static uint8_t buffer[1 << 20];
+static uint64_t made;
+static uint64_t near_sector;	/* where copies go */
+
+/* ---- Operations ---- */
+
+static int do_write(struct rig *rig, uint64_t ino, uint64_t offset,
+		    const void *data, uint64_t n)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
+			    .size = n, .data = data };
+
+	return rig_do(rig, &op);
+}
+
+static int do_read(struct rig *rig, uint64_t ino, uint64_t offset, void *data,
+		   uint64_t n)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = n, .buffer = data };
+	int rc = rig_do(rig, &op);
+
+	return rc ? rc : (int)op.result;
+}
+
+static int do_fsync(struct rig *rig, uint64_t ino)
+{
+	struct fs_op op = { .type = FS_FSYNC, .ino = ino };
+
+	return rig_do(rig, &op);
+}
+
+static int do_truncate(struct rig *rig, uint64_t ino, uint64_t size)
+{
+	struct fs_op op = { .type = FS_SETATTR, .ino = ino,
+			    .flags = FS_SET_SIZE, .attr.size = size };
+
+	return rig_do(rig, &op);
+}
+
+static int do_punch(struct rig *rig, uint64_t ino, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = {
+		.type = FS_FALLOCATE, .ino = ino, .offset = offset, .size = n,
+		.flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+	};
+
+	return rig_do(rig, &op);
+}
+
+static uint64_t do_create(struct rig *rig, const char *name)
+{
+	uint64_t ino;
+
+	ck_assert_int_eq(rig_mknod(rig, TRAX_ROOT_INO, name, S_IFREG | 0644,
+				   &ino), 0);
+	return ino;
+}
+
+static void noise(void *data, size_t bytes, uint64_t *rng)
+{
+	uint64_t *p = data;
+	size_t i;
+
+	for (i = 0; i < bytes / sizeof(*p); i++)
+		p[i] = test_random(rng);
+}
+
+/* ---- Copies ---- */
+
+static void on_made(void *arg, uint64_t copies)
+{
+	*(int64_t *)arg = (int64_t)copies;
+}
+
+/* One turn, and time if nothing but time can bring it on. */
+static void turn(struct rig *rig)
+{
+	uint64_t next = fs_run(rig->fs, 1);
+	uint64_t now = sim_now_ns(rig->sim);
+
+	if (sim_outstanding(rig->sim) == 0 && next != UINT64_MAX && next > now)
+		sim_advance(rig->sim, next - now);
+}
+
+static uint64_t make(struct rig *rig, const struct replica_want *want,
+		     size_t n)
+{
+	int64_t copies = -1;
+	unsigned turns = 0;
+
+	ck_assert_int_eq(replica_make(rig->fs, want, n, near_sector, false,
+				      on_made, &copies), 0);
+	while (copies < 0) {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	}
+	return (uint64_t)copies;
+}
+
+static uint64_t make_one(struct rig *rig, uint64_t ino, uint64_t block,
+			 uint64_t blocks)
+{
+	const struct replica_want want = { ino, block, blocks };
+
+	return make(rig, &want, 1);
+}
+
+/* All regions go, and their room is free. */
+static void reclaim_all(struct rig *rig)
+{
+	unsigned turns = 0;
+
+	replica_reclaim(rig->fs, UINT64_MAX);
+	while (!replicas_idle(rig->fs->replicas)) {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	}
+	ck_assert_uint_eq(regions_count(rig->fs->replicas->regions), 0);
+}
+
+static void open_with(struct rig *rig, uint64_t mib, uint64_t seed,
+		      unsigned replicas)
+{
+	rig_open(rig, mib, seed);
+	rig->options.replicas = replicas;
+	rig_remount(rig);
+}
+
+static struct fs_statfs do_statfs(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_STATFS, .ino = TRAX_ROOT_INO };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	return op.statfs;
+}
+
+/* ---- Tests ---- */
+
+static void on_answer(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+START_TEST(copies_come_and_go)
+{
+	struct fs_statfs before, after;
+	struct replica_stats *stats;
+	uint64_t rng = 1, ino;
+	struct rig rig;
+
+	open_with(&rig, 64, 1, 1);
+	ino = do_create(&rig, "a");
+	noise(buffer, sizeof(buffer), &rng);
+	ck_assert_int_eq(do_write(&rig, ino, 0, buffer, 400000), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	before = do_statfs(&rig);
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 98), 7);
+	after = do_statfs(&rig);
+	ck_assert_uint_eq(before.free, after.free);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	stats = &rig.fs->replicas->stats;
+	ck_assert_uint_eq(stats->made_bytes, 98 * BLOCK);
+
+	/* They outlive an unmount and a crash. */
+	rig_remount(&rig);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	rig_sync(&rig);
+	rig_crash(&rig);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	after = do_statfs(&rig);
+	ck_assert_uint_eq(before.free, after.free);
+
+	/* Little and much is overwritten, cut, punched. */
+	stats = &rig.fs->replicas->stats;
+	ck_assert_int_eq(do_write(&rig, ino, 5 * BLOCK, buffer, 100), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(stats->dropped, 1);
+	ck_assert_int_eq(do_write(&rig, ino, 0, buffer, 40 * BLOCK), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	ck_assert_uint_eq(stats->dropped, 3);
+	rig_remount(&rig);
+	ck_assert_int_eq(do_punch(&rig, ino, 50 * BLOCK, BLOCK), 0);
+	ck_assert_int_eq(do_truncate(&rig, ino, 70 * BLOCK + 5), 0);
+	rig_remount(&rig);
+	reclaim_all(&rig);
+	rig_remount(&rig);
+	/* The piece with the hole has none. */
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 71), 4);
+	ck_assert_int_eq(rig_unlink(&rig, TRAX_ROOT_INO, "a"), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Two tracks of copies: reads go on from one to the next. */
+START_TEST(copies_serve_across_tracks)
+{
+	struct replica_stats *stats;
+	uint64_t rng = 1, ino, i;
+	struct rig rig;
+
+	open_with(&rig, 64, 1, 1);
+	ino = do_create(&rig, "a");
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_write(&rig, ino, i * sizeof(buffer), buffer,
+					  sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	near_sector = 120000;
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 512), 32);
+	near_sector = 0;
+	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 1);
+	rig_remount(&rig);
+	stats = &rig.fs->replicas->stats;
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_read(&rig, ino, i * sizeof(buffer), buffer,
+					 sizeof(buffer)), sizeof(buffer));
+	ck_assert_uint_eq(stats->used_bytes, 2 * sizeof(buffer));
+	rig_close(&rig);
+}
+END_TEST
+
+/* More copies apart at once than there is memory for: the rest is read from
+ * the originals. */
+START_TEST(more_runs_than_memory)
+{
+	struct fs_op read[APART];
+	bool done[APART] = { false };
+	uint64_t rng = 1, ino[APART];
+	char name[8];
+	struct rig rig;
+	unsigned i;
+
+	open_with(&rig, 128, 16, 1);
+	noise(buffer, sizeof(buffer), &rng);
+	for (i = 0; i < APART; i++) {
+		snprintf(name, sizeof(name), "f%u", i);
+		ino[i] = do_create(&rig, name);
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer,
+					  sizeof(buffer)), 0);
+		ck_assert_int_eq(do_fsync(&rig, ino[i]), 0);
+		near_sector = 130000 + i * 4096;
+		ck_assert_uint_eq(make_one(&rig, ino[i], 0, 256), 16);
+	}
+	near_sector = 0;
+	rig_remount(&rig);
+	runs_passed(rig.fs, 1);
+	for (i = 0; i < APART; i++) {
+		read[i] = (struct fs_op){
+			.type = FS_READ, .ino = ino[i], .size = BLOCK,
+			.buffer = models[0].data + i * BLOCK,
+			.done = on_answer, .owner = &done[i],
+		};
+		fs_submit(rig.fs, &read[i]);
+	}
+	for (i = 0; i < APART; i++) {
+		while (!done[i])
+			turn(&rig);
+		ck_assert_int_eq(read[i].rc, 0);
+		ck_assert_mem_eq(models[0].data + i * BLOCK, buffer, BLOCK);
+	}
+	ck_assert_uint_gt(runs_stats(rig.fs)->loads, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+static void compare(struct rig *rig, const struct file_model *m)
+{
+	int n = do_read(rig, m->ino, 0, buffer, sizeof(buffer));
+
+	ck_assert_int_eq(n, (int)m->size);
+	ck_assert_mem_eq(buffer, m->data, m->size);
+}
+
+static void random_write(struct rig *rig, struct file_model *m, uint64_t *rng)
+{
+	uint64_t offset = test_random(rng) % (FILE_BLOCKS * BLOCK);
+	uint64_t n = 1 + test_random(rng) % (test_random(rng) % 3 ? 9000 :
+					     FILE_BLOCKS * BLOCK);
+
+	if (n > FILE_BLOCKS * BLOCK - offset)
+		n = FILE_BLOCKS * BLOCK - offset;
+	noise(buffer, (n + 7) / 8 * 8, rng);
+	ck_assert_int_eq(do_write(rig, m->ino, offset, buffer, n), 0);
+	if (offset > m->size)
+		memset(m->data + m->size, 0, offset - m->size);
+	memcpy(m->data + offset, buffer, n);
+	if (offset + n > m->size)
+		m->size = offset + n;
+}
+
+static void random_cut(struct rig *rig, struct file_model *m, uint64_t *rng)
+{
+	uint64_t at = test_random(rng) % (FILE_BLOCKS * BLOCK), n;
+
+	if (test_random(rng) % 2) {
+		ck_assert_int_eq(do_truncate(rig, m->ino, at), 0);
+		if (at > m->size)
+			memset(m->data + m->size, 0, at - m->size);
+		m->size = at;
+		return;
+	}
+	n = 1 + test_random(rng) % 100000;
+	ck_assert_int_eq(do_punch(rig, m->ino, at, n), 0);
+	if (at < m->size)
+		memset(m->data + at, 0, n < m->size - at ? n : m->size - at);
+}
+
+static void random_copies(struct rig *rig, uint64_t *rng)
+{
+	struct replica_want want[12];
+	unsigned i;
+
+	for (i = 0; i < 12; i++)
+		want[i] = (struct replica_want){
+			models[test_random(rng) % FILES].ino,
+			test_random(rng) % FILE_BLOCKS,
+			1 + test_random(rng) % 40,
+		};
+	/* Sometimes it is only begun. */
+	if (test_random(rng) % 3)
+		made += make(rig, want, 12);
+	else
+		replica_make(rig->fs, want, 12, 0, false, NULL, NULL);
+}
+
+static void random_step(struct rig *rig, uint64_t *rng)
+{
+	struct file_model *m = &models[test_random(rng) % FILES];
+	unsigned i;
+
+	switch (test_random(rng) % 16) {
+	default:
+		random_write(rig, m, rng);
+		break;
+	case 0:
+	case 1:
+		random_cut(rig, m, rng);
+		break;
+	case 2:
+	case 3:
+	case 4:
+		while (!replicas_idle(rig->fs->replicas))
+			turn(rig);
+		random_copies(rig, rng);
+		break;
+	case 5:
+		replica_reclaim(rig->fs, 1 + test_random(rng) % 5000);
+		break;
+	case 6:
+	case 7:
+		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
+		break;
+	case 8:
+		rig_remount(rig);
+		break;
+	case 9:
+		rig_sync(rig);
+		rig_crash(rig);
+		for (i = 0; i < FILES; i++)
+			compare(rig, &models[i]);
+		break;
+	case 10:
+		compare(rig, m);
+		break;
+	}
+}
+
+START_TEST(random_agrees_with_the_model)
+{
+	uint64_t rng = (uint64_t)_i;
+	char name[8] = "f0";
+	struct rig rig;
+	unsigned i;
+
+	open_with(&rig, 64, (uint64_t)_i, 1 + (unsigned)_i % 3);
+	for (i = 0; i < FILES; i++) {
+		name[1] = (char)('0' + i);
+		models[i].ino = do_create(&rig, name);
+		models[i].size = 0;
+	}
+	for (i = 0; i < 250; i++)
+		random_step(&rig, &rng);
+	for (i = 0; i < FILES; i++)
+		compare(&rig, &models[i]);
+	ck_assert_uint_gt(made, 20);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Writes until the disk is full; how much it took. */
+static uint64_t fill(struct rig *rig, bool copies)
+{
+	uint64_t ino = do_create(rig, "copied"), rng = 3, taken = 0;
+	int rc;
+
+	noise(buffer, sizeof(buffer), &rng);
+	ck_assert_int_eq(do_write(rig, ino, 0, buffer, sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(rig, ino), 0);
+	if (copies) {
+		struct replica_want want[24];
+		unsigned i;
+
+		for (i = 0; i < 24; i++)
+			want[i] = (struct replica_want){ ino, 0, 256 };
+		for (i = 0; i < 24; i++)
+			make(rig, want, 1);
+		ck_assert_uint_gt(regions_count(rig->fs->replicas->regions),
+				  15);
+	}
+	ino = do_create(rig, "filler");
+	while ((rc = do_write(rig, ino, taken, buffer, sizeof(buffer))) == 0)
+		taken += sizeof(buffer);
+	ck_assert_int_eq(rc, -ENOSPC);
+	while ((rc = do_write(rig, ino, taken, buffer, BLOCK)) == 0)
+		taken += BLOCK;
+	ck_assert_int_eq(rc, -ENOSPC);
+	ck_assert_int_eq(do_fsync(rig, ino), 0);
+	return taken;
+}
+
+START_TEST(copies_never_cost_room)
+{
+	uint64_t with, without;
+	struct rig rig;
+
+	open_with(&rig, 64, 5, 1);
+	without = fill(&rig, false);
+	rig_close(&rig);
+	open_with(&rig, 64, 5, 1);
+	with = fill(&rig, true);
+	ck_assert_uint_gt(rig.fs->replicas->stats.reclaimed, 10);
+	rig_close(&rig);
+	/* Nodes of the table are all the difference there may be. */
+	ck_assert_uint_ge(with + (1 << 20), without);
+}
+END_TEST
+
+/* ---- Gaps ---- */
+
+#define KNOWN_SECTORS (96u << 11)
+#define KNOWN_CHUNK (64u << 10)
+#define TABLE_BLOCKS 256u	/* nodes, at most */
+
+struct known {
+	struct rig rig;
+	struct doubt doubt;
+	struct head *head;
+};
+
+/* A disk of which it is known where the head is. */
+static void open_known(struct known *known)
+{
+	struct sim_options options = { .seed = 5 };
+	struct mkfs_options mkfs = { 0 };
+	struct rig *rig = &known->rig;
+	struct mkfs_plan plan;
+	struct disk *disk;
+	struct env *env;
+
+	memset(known, 0, sizeof(*known));
+	doubt_init(&known->doubt, "hp-c2247a", KNOWN_SECTORS, DOUBT_NONE);
+	rig->sim = sim_new(known->doubt.is, KNOWN_SECTORS, &options);
+	disk = sim_disk(rig->sim);
+	env = sim_env(rig->sim);
+	mkfs.geom = known->doubt.geom;
+	ck_assert_int_eq(mkfs_plan(env, &disk->limits, &mkfs, &plan), 0);
+	ck_assert_int_eq(mkfs_write(env, disk, &mkfs, &plan), 0);
+	known->head = doubt_head(&known->doubt, env);
+	doubt_learn(env, disk, known->head, 5);
+	rig->options.memory_bytes = 64 << 20;
+	rig->options.replicas = 1;
+	rig->options.head = known->head;
+	ck_assert_int_eq(fs_open(env, disk, &rig->options, &rig->fs), 0);
+}
+
+static void close_known(struct known *known)
+{
+	rig_close(&known->rig);
+	head_close(known->head);
+	doubt_fini(&known->doubt);
+}
+
+/* The last region of the disk may be the hot one. */
+START_TEST(hot_at_the_end)
+{
+	struct known known;
+	struct rig *rig = &known.rig;
+	uint64_t rng = 3, ino, i;
+
+	open_known(&known);
+	noise(buffer, sizeof(buffer), &rng);
+	ino = do_create(rig, "a");
+	ck_assert_int_eq(do_write(rig, ino, 0, buffer, sizeof(buffer)), 0);
+	rig_remount(rig);
+	for (i = 0; i < 64; i++)
+		heat_count((struct heat *)watch_heat(rig->fs),
+			   KNOWN_SECTORS - 8, 8);
+	ck_assert_uint_ge(heat_hot(watch_heat(rig->fs)) + HEAT_REGION_SECTORS,
+			  KNOWN_SECTORS);
+	for (i = 0; i < 8; i++)
+		ck_assert_int_eq(do_read(rig, ino, (i * 37 % 64) * 4 * BLOCK,
+					 buffer, BLOCK), BLOCK);
+	close_known(&known);
+}
+END_TEST
+
+/* Copies as for users who are never idle: in gaps. */
+static void make_in_gaps(struct rig *rig, uint64_t ino)
+{
+	const struct replica_want want = { ino, 0, 256 };
+
+	rig->fs->replicas->next_ns = 0;
+	if (!rig->fs->replicas->maker)
+		ck_assert_int_eq(replica_make(rig->fs, &want, 1, 0, true, NULL,
+					      NULL), 0);
+}
+
+/* Writes until the disk is full, while copies of another file are written in
+ * the gaps of that; how much it took. */
+static uint64_t fill_known(struct known *known, bool copies)
+{
+	struct rig *rig = &known->rig;
+	uint64_t rng = 3, ino, copied, taken = 0, step = KNOWN_CHUNK, room;
+	int rc = 0;
+
+	noise(buffer, sizeof(buffer), &rng);
+	copied = do_create(rig, "copied");
+	ck_assert_int_eq(do_write(rig, copied, 0, buffer, sizeof(buffer)), 0);
+	ck_assert_int_eq(do_fsync(rig, copied), 0);
+	ino = do_create(rig, "filler");
+	room = do_statfs(rig).free;
+	while (step >= BLOCK) {
+		if (copies && taken / KNOWN_CHUNK % 4 == 0) {
+			ck_assert_int_eq(do_read(rig, copied, 0, buffer,
+						 sizeof(buffer)),
+					 sizeof(buffer));
+			make_in_gaps(rig, copied);
+		}
+		rc = do_write(rig, ino, taken, buffer, step);
+		ck_assert(rc == 0 || rc == -ENOSPC);
+		if (rc)
+			step = step > BLOCK ? BLOCK : 0;
+		else
+			taken += step;
+		rc = do_fsync(rig, ino);
+		ck_assert(rc == 0 || rc == -ENOSPC);
+		ck_assert_uint_ge(do_statfs(rig).free + taken / BLOCK +
+				  TABLE_BLOCKS, room);
+	}
+	return taken;
+}
+
+/* A disk gets as full, and has as much room until then, while copies are
+ * written in gaps; what is there is right (rig_close). */
+START_TEST(gaps_never_cost_room)
+{
+	struct freeblock_stats stats;
+	uint64_t with, without;
+	struct known known;
+
+	open_known(&known);
+	without = fill_known(&known, false);
+	close_known(&known);
+	open_known(&known);
+	with = fill_known(&known, true);
+	freeblock_get_stats(known.rig.fs->queue, NULL, &stats);
+	ck_assert_uint_gt(stats.gap_sectors, 500);
+	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 5);
+	close_known(&known);
+	ck_assert_uint_ge(with + (1 << 20), without);
+}
+END_TEST
+
+/* ---- Learning ---- */
+
+#define LATENCY_NS 3000000u
+#define READS 60u
+#define STRIDE 32u
+
+/* As open_with, but the disk takes its time. */
+static void open_slow(struct rig *rig, uint64_t mib, unsigned replicas)
+{
+	struct sim_options options = { .seed = 3, .latency_ns = LATENCY_NS };
+	struct mkfs_options mkfs = { 0 };
+	struct mkfs_plan plan;
+	struct disk *disk;
+
+	memset(rig, 0, sizeof(*rig));
+	rig->options.memory_bytes = 64 << 20;
+	rig->options.replicas = replicas;
+	rig->sim = sim_new(NULL, mib << 11, &options);
+	disk = sim_disk(rig->sim);
+	ck_assert_int_eq(mkfs_plan(sim_env(rig->sim), &disk->limits, &mkfs,
+				   &plan), 0);
+	ck_assert_int_eq(mkfs_write(sim_env(rig->sim), disk, &mkfs, &plan), 0);
+	ck_assert_int_eq(fs_open(sim_env(rig->sim), disk, &rig->options,
+				 &rig->fs), 0);
+}
+
+static void pass_time(struct rig *rig, uint64_t seconds)
+{
+	uint64_t end = sim_now_ns(rig->sim) + seconds * 1000000000ull;
+
+	while (sim_now_ns(rig->sim) < end) {
+		uint64_t next = fs_run(rig->fs, 1);
+		uint64_t now = sim_now_ns(rig->sim);
+
+		if (sim_outstanding(rig->sim) || next <= now)
+			continue;
+		next = next < end ? next : end;
+		if (next > now)
+			sim_advance(rig->sim, next - now);
+	}
+}
+
+/* Blocks here and there in a file, in an order that says nothing. */
+static uint64_t scattered_file(struct rig *rig)
+{
+	uint64_t ino = do_create(rig, "scattered"), rng = 5;
+	unsigned i;
+
+	for (i = 0; i < READS; i++) {
+		noise(buffer, BLOCK, &rng);
+		ck_assert_int_eq(do_write(rig, ino, (uint64_t)i * STRIDE *
+					  BLOCK, buffer, BLOCK), 0);
+		ck_assert_int_eq(do_fsync(rig, ino), 0);
+	}
+	return ino;
+}
+
+static uint64_t read_scattered(struct rig *rig, uint64_t ino)
+{
+	uint64_t sum = 0;
+	unsigned i, k;
+
+	for (i = 0; i < READS; i++) {
+		k = i * 37 % READS;
+		ck_assert_int_eq(do_read(rig, ino, (uint64_t)k * STRIDE *
+					 BLOCK, buffer, BLOCK), BLOCK);
+		sum = sum * 31 + csum(buffer, BLOCK);
+	}
+	return sum;
+}
+
+static uint64_t disk_reads(const struct rig *rig)
+{
+	return sim_counts(rig->sim)->reads;
+}
+
+/* What is read apart is copied together when it is quiet, and then read in a
+ * few accesses; what was learned outlives the mount. */
+START_TEST(learns_what_is_read_together)
+{
+	uint64_t ino, sum, before, first, second;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	before = disk_reads(&rig);
+	sum = read_scattered(&rig, ino);
+	first = disk_reads(&rig) - before;
+	ck_assert_uint_eq(rig.fs->replicas->stats.made, 0);
+	pass_time(&rig, 5);
+	ck_assert_uint_ge(rig.fs->replicas->stats.made, READS - 2);
+	rig_remount(&rig);
+	before = disk_reads(&rig);
+	ck_assert(read_scattered(&rig, ino) == sum);
+	second = disk_reads(&rig) - before;
+	ck_assert_uint_ge(rig.fs->replicas->stats.used, READS - 2);
+	ck_assert_uint_lt(second * 3, first);
+	/* Nothing is left to be learned. */
+	pass_time(&rig, 5);
+	ck_assert_uint_le(rig.fs->replicas->stats.made, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+static uint64_t way_10ms(void *arg, uint64_t from, uint64_t to)
+{
+	(void)arg;
+	return from == to ? 0 : 10000000;
+}
+
+static uint64_t transfer_1us(void *arg, uint64_t sectors)
+{
+	(void)arg;
+	return sectors * 1000;
+}
+
+/* Reads that overlap are chosen block by block, each once, in order. */
+START_TEST(blocks_are_chosen_once)
+{
+	const struct choose_cost cost = { way_10ms, transfer_1us, NULL };
+	struct choice choices[64];
+	struct heat *heat;
+	uint64_t saving, blocks = 0;
+	unsigned i;
+	size_t n;
+
+	ck_assert_int_eq(heat_new(1 << 24, &heat), 0);
+	for (i = 0; i < 40; i++)
+		heat_add(heat, &(struct heat_read){
+			.ino = 1 + i % 2, .block = i / 2 * 4, .blocks = 6,
+			.sector = 100000 * (1 + i * 7 % 40), .wait_us = 10000,
+			.begin = !i,
+		});
+	n = choose_runs(heat, 0, heat_end(heat), &cost, choices, 64, &saving);
+	ck_assert_uint_eq(n, 40);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(choices[i].ino, 1 + i % 2);
+		ck_assert_uint_eq(choices[i].block, i < 2 ? 0 : i / 2 * 4 + 2);
+		blocks += choices[i].blocks;
+	}
+	ck_assert_uint_eq(blocks, 2 * (19 * 4 + 6));
+	ck_assert_uint_gt(saving, 0);
+	heat_free(heat);
+}
+END_TEST
+
+#define NODE_FILES 2400u
+
+static void read_files(struct rig *rig, const uint64_t *ino)
+{
+	unsigned i;
+
+	for (i = 0; i < NODE_FILES; i++) {
+		ck_assert_int_eq(do_read(rig, ino[i * 7 % NODE_FILES], 0,
+					 buffer, BLOCK), BLOCK);
+		ck_assert_uint_eq(*(uint64_t *)buffer, i * 7 % NODE_FILES);
+	}
+}
+
+static uint64_t node_hits(struct rig *rig)
+{
+	return nodes_stats(rig->fs)->hits;
+}
+
+/* Leaves that were waited for are read in one go the next time, also those that
+ * have been written meanwhile. */
+START_TEST(nodes_have_copies)
+{
+	uint64_t ino[NODE_FILES], waits, hits;
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	waits = nodes_stats(rig.fs)->waits;
+	ck_assert_uint_ge(waits, 4);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	while (!nodes_idle(rig.fs))
+		turn(&rig);
+	ck_assert_uint_ge(nodes_stats(rig.fs)->made, 4);
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	hits = node_hits(&rig);
+	ck_assert_uint_ge(hits, 4);
+	ck_assert_uint_lt(nodes_stats(rig.fs)->waits, waits);
+	/* They are elsewhere now, and copied again before it is closed. */
+	for (i = 0; i < NODE_FILES; i += 20) {
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	ck_assert_uint_ge(node_hits(&rig), hits);
+	ck_assert_uint_le(nodes_stats(rig.fs)->waits, 1);
+	reclaim_all(&rig);
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	ck_assert_uint_eq(node_hits(&rig), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Copies of nodes that are to be made when the checkpoint is over do not keep
+ * an unmount that comes before. */
+START_TEST(nodes_do_not_keep_an_unmount)
+{
+	uint64_t ino[NODE_FILES];
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	rig.fs->replicas->most = 0;
+	ck_assert_int_eq(do_read(&rig, ino[0], 0, buffer, BLOCK), BLOCK);
+	ck_assert(!nodes_idle(rig.fs));
+	rig_close(&rig);
+}
+END_TEST
+
+/* A region of nodes that is damaged is as if it were not there. */
+START_TEST(bad_copies_of_nodes_do_no_harm)
+{
+	uint64_t ino[NODE_FILES], at;
+	struct region *region;
+	struct rig rig;
+	char name[80];
+	unsigned i;
+
+	open_slow(&rig, 64, 1);
+	for (i = 0; i < NODE_FILES; i++) {
+		snprintf(name, sizeof(name), "%060u", i);
+		ino[i] = do_create(&rig, name);
+		memset(buffer, 0, BLOCK);
+		*(uint64_t *)buffer = i;
+		ck_assert_int_eq(do_write(&rig, ino[i], 0, buffer, BLOCK), 0);
+	}
+	rig_remount(&rig);
+	read_files(&rig, ino);
+	while (!replicas_idle(rig.fs->replicas))
+		turn(&rig);
+	nodes_make(rig.fs);
+	while (!nodes_idle(rig.fs))
+		turn(&rig);
+	rig_remount(&rig);
+	for (i = 0; (region = regions_at(rig.fs->replicas->regions, i)); i++)
+		for (at = 3; !region->copies && at < region->sectors; at += 32)
+			ck_assert_int_eq(sim_flip(rig.sim, region->sector + at,
+						  77), 0);
+	read_files(&rig, ino);
+	ck_assert_uint_gt(node_hits(&rig), 0);	/* tried */
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Who unmounts at once has it copied then. */
+START_TEST(learns_when_it_leaves)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	read_scattered(&rig, ino);
+	rig_remount(&rig);
+	ck_assert_uint_gt(regions_count(rig.fs->replicas->regions), 0);
+	read_scattered(&rig, ino);
+	ck_assert_uint_ge(rig.fs->replicas->stats.used, READS - 2);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(switched_off_it_learns_nothing)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_slow(&rig, 64, 0);
+	ino = scattered_file(&rig);
+	rig_remount(&rig);
+	read_scattered(&rig, ino);
+	pass_time(&rig, 5);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Copies give way when the group fills, and are made again when it empties. */
+START_TEST(watermarks)
+{
+	struct fs_op unlink = { .type = FS_UNLINK, .ino = TRAX_ROOT_INO,
+				.name = "filler" };
+	uint64_t ino, filler, at = 0;
+	struct fs_statfs free;
+	struct rig rig;
+
+	open_slow(&rig, 64, 1);
+	ino = scattered_file(&rig);
+	ck_assert_uint_eq(make_one(&rig, ino, 0, 1), 1);
+	filler = do_create(&rig, "filler");
+	do {
+		ck_assert_int_eq(do_write(&rig, filler, at, buffer,
+					  sizeof(buffer)), 0);
+		at += sizeof(buffer);
+		free = do_statfs(&rig);
+	} while (free.free * 100 > free.blocks * 7);
+	ck_assert_int_eq(do_fsync(&rig, filler), 0);
+	pass_time(&rig, 3);
+	ck_assert(watch_closed(rig.fs)[0]);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
+	while (free.free * 100 > free.blocks * 4) {
+		ck_assert_int_eq(do_write(&rig, filler, at, buffer, 65536), 0);
+		at += 65536;
+		free = do_statfs(&rig);
+	}
+	ck_assert_int_eq(do_fsync(&rig, filler), 0);
+	pass_time(&rig, 3);
+	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 0);
+	ck_assert_int_eq(rig_do(&rig, &unlink), 0);
+	rig_forget(&rig, filler, 1);
+	pass_time(&rig, 3);
+	ck_assert(!watch_closed(rig.fs)[0]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- Damage ---- */
+
+static uint64_t lbn_of(struct rig *rig, uint64_t ino, uint64_t offset)
+{
+	struct fs_extent extents[64];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = ino, .size = 64,
+			    .buffer = extents };
+	size_t i;
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	for (i = 0; i < op.result; i++)
+		if (extents[i].offset <= offset &&
+		    offset < extents[i].offset + extents[i].bytes)
+			return extents[i].lbn +
+			       (offset - extents[i].offset) / 512;
+	ck_abort_msg("no extent");
+	return 0;
+}
+
+static void on_written(struct disk_request *req)
+{
+	*(bool *)req->owner = true;
+}
+
+/* Other bytes than were written there, behind the file system's back. */
+static void spoil(struct rig *rig, uint64_t sector)
+{
+	struct disk *disk = sim_disk(rig->sim);
+	static uint8_t junk[512] __attribute__((aligned(4096)));
+	struct iovec iov = { junk, sizeof(junk) };
+	bool done = false;
+	struct disk_request req = {
+		.op = DISK_WRITE, .sector = sector, .sectors = 1, .iov = &iov,
+		.iov_n = 1, .done = on_written, .owner = &done,
+	};
+
+	rig_settle(rig);
+	disk_submit(disk, &req);
+	while (!done)
+		disk_poll(disk, 1);
+}
+
+static void damage(struct rig *rig, uint64_t sector, bool fail)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_READS, .first = sector,
+		.sectors = 1,
+	};
+
+	if (fail)
+		ck_assert_int_eq(sim_fault_add(rig->sim, &fault), 0);
+	else
+		spoil(rig, sector + 3);
+}
+
+static char *errors_text(struct rig *rig)
+{
+	struct fs_op op = { .type = FS_ERRORS, .ino = TRAX_ROOT_INO };
+
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+	ck_assert_uint_eq(op.result, strlen(op.buffer));
+	return op.buffer;
+}
+
+static void settle(struct rig *rig)
+{
+	unsigned turns = 0;
+
+	do {
+		ck_assert_uint_lt(turns++, 100000);
+		turn(rig);
+	} while (!fs_idle(rig->fs) || !errors_idle(rig->fs));
+}
+
+/* A file with a copy of all of it; its content is in models[0]. */
+static uint64_t copied_file(struct rig *rig, bool coarse)
+{
+	struct file_model *m = &models[0];
+	uint64_t rng = 9, ino, i;
+
+	ck_assert_int_eq(rig_mkdir(rig, TRAX_ROOT_INO, "d", &ino), 0);
+	ck_assert_int_eq(rig_mknod(rig, ino, "copied", S_IFREG | 0644,
+				   &m->ino), 0);
+	noise(m->data, sizeof(m->data), &rng);
+	m->size = 60 * BLOCK;
+	for (i = 0; i < m->size; i += coarse ? m->size : BLOCK) {
+		ck_assert_int_eq(do_write(rig, m->ino, i, m->data + i,
+					  coarse ? m->size : BLOCK), 0);
+		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
+	}
+	/* Far away: the original is nearer. */
+	near_sector = 120000;
+	ck_assert_uint_eq(make_one(rig, m->ino, 0, 60), 4);
+	near_sector = 0;
+	rig_remount(rig);
+	return m->ino;
+}
+
+/* A bad place of the original: the reader gets the right bytes, the block is
+ * elsewhere afterwards, its place is not used again, its copy counts on. */
+START_TEST(bad_blocks_move)
+{
+	const bool fail = _i & 1, coarse = _i & 2;
+	uint64_t ino, lbn;
+	struct rig rig;
+	char *text;
+
+	open_with(&rig, 64, 11, 1);
+	ino = copied_file(&rig, coarse);
+	lbn = lbn_of(&rig, ino, 20 * BLOCK);
+	damage(&rig, lbn, fail);
+	compare(&rig, &models[0]);
+	settle(&rig);
+	ck_assert_uint_ne(lbn_of(&rig, ino, 20 * BLOCK), lbn);
+	ck_assert_uint_eq(lbn_of(&rig, ino, 21 * BLOCK), lbn + 8);
+	ck_assert_uint_eq(errors_count(rig.fs), 1);
+	text = errors_text(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "\"path\": \"/d/copied\""));
+	ck_assert_ptr_nonnull(strstr(text, "\"healed\": true"));
+	ck_assert_ptr_nonnull(strstr(text, fail ? "unreadable" : "checksum"));
+	free(text);
+	sim_fault_clear(rig.sim);
+	rig_remount(&rig);
+	compare(&rig, &models[0]);
+	ck_assert_int_eq(rig_unlink(&rig, TRAX_ROOT_INO, "none"), -ENOENT);
+	ck_assert_uint_gt(rig.fs->replicas->stats.offered, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* The same for a block that is just overwritten, when its old sum is wanted and
+ * the new content goes to the log: it does not wait there for ever. */
+START_TEST(bad_homes_move)
+{
+	const unsigned at = 20 * BLOCK;
+	struct file_model *m = &models[0];
+	uint64_t ino, lbn, rng = 4;
+	struct rig rig;
+
+	open_with(&rig, 64, 13, 1);
+	ino = copied_file(&rig, true);
+	lbn = lbn_of(&rig, ino, at);
+	damage(&rig, lbn, true);
+	noise(m->data + at, BLOCK, &rng);
+	ck_assert_int_eq(do_write(&rig, ino, at, m->data + at, BLOCK), 0);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	settle(&rig);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_uint_ne(lbn_of(&rig, ino, at), lbn);
+	sim_fault_clear(rig.sim);
+	rig_remount(&rig);
+	compare(&rig, m);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A bad copy: dropped, and nobody notices. */
+START_TEST(bad_copies_go)
+{
+	struct rig rig;
+	uint64_t ino;
+
+	open_with(&rig, 64, 13, 1);
+	ino = copied_file(&rig, false);
+	spoil(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 5);
+	damage(&rig, lbn_of(&rig, ino, 0), true);
+	/* Now neither is good: an error, noted. */
+	ck_assert_int_eq(do_read(&rig, ino, 0, buffer, BLOCK), -EIO);
+	settle(&rig);
+	ck_assert_uint_eq(errors_count(rig.fs), 1);
+	sim_fault_clear(rig.sim);
+	compare(&rig, &models[0]);
+	reclaim_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A read that finds a bad copy drops that one, and reads on. */
+START_TEST(only_the_bad_copy_goes)
+{
+	const bool coarse = _i;
+	struct replica_stats *stats;
+	struct rig rig;
+
+	open_with(&rig, 64, 14, 1);
+	copied_file(&rig, coarse);
+	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
+	       false);
+	runs_passed(rig.fs, 120000);
+	compare(&rig, &models[0]);
+	settle(&rig);
+	stats = &rig.fs->replicas->stats;
+	ck_assert_uint_eq(stats->bad, 1);
+	ck_assert_uint_eq(stats->dropped, 1);
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_remount(&rig);
+	stats = &rig.fs->replicas->stats;
+	runs_passed(rig.fs, 120000);
+	compare(&rig, &models[0]);
+	ck_assert_uint_eq(stats->used_bytes, (60 - 16) * BLOCK);
+	ck_assert_uint_eq(stats->bad, 0);
+	reclaim_all(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What was read with it says nothing about a copy: neither a bad sector
+ * elsewhere in the run nor a region that is dropped meanwhile. */
+START_TEST(copies_answer_for_themselves)
+{
+	struct fs_op op = { .type = FS_READ, .size = BLOCK, .buffer = buffer };
+	const struct region *region;
+	struct replica_stats *stats;
+	struct rig rig;
+
+	open_with(&rig, 64, 15, 1);
+	op.ino = copied_file(&rig, true);
+	stats = &rig.fs->replicas->stats;
+	region = regions_at(rig.fs->replicas->regions, 0);
+	damage(&rig, region->sector + 50 * 8, true);
+	runs_passed(rig.fs, 120000);
+	ck_assert_int_eq(do_read(&rig, op.ino, 0, buffer, BLOCK), BLOCK);
+	ck_assert_mem_eq(buffer, models[0].data, BLOCK);
+	ck_assert_uint_gt(stats->used, 0);
+	sim_fault_clear(rig.sim);
+	op.done = on_answer;
+	op.owner = &(bool){ false };
+	op.offset = 40 * BLOCK;
+	runs_passed(rig.fs, 120000);
+	fs_submit(rig.fs, &op);
+	while (runs_stats(rig.fs)->loads < 2)
+		fs_run(rig.fs, 0);
+	runs_forget(rig.fs, region->sector, region->sectors);
+	while (!*(bool *)op.owner)
+		turn(&rig);
+	ck_assert_int_eq(op.rc, 0);
+	ck_assert_mem_eq(buffer, models[0].data + 40 * BLOCK, BLOCK);
+	settle(&rig);
+	ck_assert_uint_eq(stats->bad, 0);
+	ck_assert_uint_eq(stats->dropped, 0);
+	ck_assert_uint_eq(errors_count(rig.fs), 0);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(without_a_copy_it_is_an_error)
+{
+	struct rig rig;
+	uint64_t ino;
+	char *text;
+
+	open_with(&rig, 64, 12, 1);
+	ino = copied_file(&rig, false);
+	reclaim_all(&rig);
+	damage(&rig, lbn_of(&rig, ino, 20 * BLOCK), true);
+	ck_assert_int_eq(do_read(&rig, ino, 10 * BLOCK, buffer, 20 * BLOCK),
+			 -EIO);
+	settle(&rig);
+	text = errors_text(&rig);
+	ck_assert_ptr_nonnull(strstr(text, "\"healed\": false"));
+	ck_assert_ptr_nonnull(strstr(text, "\"path\": \"/d/copied\""));
+	free(text);
+	sim_fault_clear(rig.sim);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Of what the disk is asked to read for files. */
+static void count_sectors(struct sim *sim, const struct disk_request *req,
+			  void *arg)
+{
+	uint64_t *sectors = arg;
+
+	(void)sim;
+	if (req->op == DISK_READ && req->sectors != TRAX_NODE_SECTORS)
+		*sectors += req->sectors;
+}
+
+/* Where one sum is for 16 blocks a copy of some of them is read without the
+ * others, and so is the original from then on. */
+START_TEST(parts_have_sums)
+{
+	struct file_model *m = &models[0];
+	uint64_t rng = 9, sectors = 0;
+	struct rig rig;
+
+	open_with(&rig, 64, 14, 1);
+	noise(m->data, sizeof(m->data), &rng);
+	m->ino = do_create(&rig, "parts");
+	m->size = sizeof(m->data);
+	ck_assert_int_eq(do_write(&rig, m->ino, 0, m->data, m->size), 0);
+	ck_assert_int_eq(do_fsync(&rig, m->ino), 0);
+	near_sector = 120000;
+	ck_assert_uint_eq(make_one(&rig, m->ino, 20, 5), 1);
+	near_sector = 0;
+	rig_remount(&rig);
+	sim_set_hook(rig.sim, count_sectors, &sectors);
+	ck_assert_int_eq(do_read(&rig, m->ino, 21 * BLOCK, buffer, 3 * BLOCK),
+			 3 * BLOCK);
+	ck_assert_mem_eq(buffer, m->data + 21 * BLOCK, 3 * BLOCK);
+	ck_assert_uint_le(sectors, 5 * BLOCK_SECTORS);
+	sectors = 0;
+	/* Its neighbours are as they were. */
+	ck_assert_int_eq(do_read(&rig, m->ino, 148 * BLOCK, buffer, BLOCK),
+			 BLOCK);
+	ck_assert_uint_eq(sectors, 16 * BLOCK_SECTORS);
+	sim_set_hook(rig.sim, NULL, NULL);
+	compare(&rig, m);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- Running ---- */
+
+int main(void)
+{
+	Suite *s = suite_create("replica");
+	TCase *tc = tcase_create("replica");
+	SRunner *runner = srunner_create(s);
+	int failed;
+
+	tcase_set_timeout(tc, 300);
+	tcase_add_test(tc, copies_come_and_go);
+	tcase_add_test(tc, copies_serve_across_tracks);
+	tcase_add_test(tc, more_runs_than_memory);
+	tcase_add_loop_test(tc, random_agrees_with_the_model, 1, 7);
+	tcase_add_test(tc, copies_never_cost_room);
+	tcase_add_test(tc, hot_at_the_end);
+	tcase_add_test(tc, gaps_never_cost_room);
+	tcase_add_test(tc, learns_what_is_read_together);
+	tcase_add_test(tc, blocks_are_chosen_once);
+	tcase_add_test(tc, nodes_have_copies);
+	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
+	tcase_add_test(tc, nodes_do_not_keep_an_unmount);
+	tcase_add_test(tc, learns_when_it_leaves);
+	tcase_add_test(tc, switched_off_it_learns_nothing);
+	tcase_add_test(tc, watermarks);
+	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
+	tcase_add_test(tc, bad_homes_move);
+	tcase_add_test(tc, bad_copies_go);
+	tcase_add_loop_test(tc, only_the_bad_copy_goes, 0, 2);
+	tcase_add_test(tc, copies_answer_for_themselves);
+	tcase_add_test(tc, without_a_copy_it_is_an_error);
+	tcase_add_test(tc, parts_have_sums);
+	suite_add_tcase(s, tc);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}

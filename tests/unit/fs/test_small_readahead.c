@@ -1,0 +1,186 @@
+/*
+ * test_small_readahead.c - many small files: written and read with few accesses
+ * to the disk, whatever else happens to them meanwhile.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define DIRS 6u
+#define FILES_PER_DIR 60u
+#define FILES (DIRS * FILES_PER_DIR)
+#define MAX_BYTES 12000u
+#define PASSES 3u
+
+static uint64_t ino[FILES];
+static uint8_t data[MAX_BYTES], back[MAX_BYTES];
+
+static uint64_t file_bytes(unsigned i)
+{
+	return 2100 + i * 7919u % (MAX_BYTES - 2100);
+}
+
+static void file_fill(unsigned i, unsigned version)
+{
+	memset(data, (int)(1 + (i * 31 + version) % 255), MAX_BYTES);
+}
+
+static void file_write(struct rig *rig, unsigned i, unsigned version)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino[i], .data = data,
+			    .size = file_bytes(i) };
+
+	file_fill(i, version);
+	ck_assert_int_eq(rig_do(rig, &op), 0);
+}
+
+/* 0, or what reading it says. */
+static int file_read(struct rig *rig, unsigned i, unsigned version)
+{
+	struct fs_op op = { .type = FS_READ, .ino = ino[i], .buffer = back,
+			    .size = MAX_BYTES };
+	int rc = rig_do(rig, &op);
+
+	if (rc)
+		return rc;
+	file_fill(i, version);
+	ck_assert_uint_eq(op.result, file_bytes(i));
+	ck_assert_int_eq(memcmp(back, data, op.result), 0);
+	return 0;
+}
+
+static uint64_t accesses(struct rig *rig)
+{
+	const struct sim_counts *counts = sim_counts(rig->sim);
+
+	return counts->reads + counts->writes;
+}
+
+static void make_tree(struct rig *rig)
+{
+	char name[16];
+	uint64_t dir = 0;
+
+	for (unsigned i = 0; i < FILES; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		if (i % FILES_PER_DIR == 0)
+			ck_assert_int_eq(rig_mkdir(rig, 1, name, &dir), 0);
+		ck_assert_int_eq(rig_mknod(rig, dir, name, 0100644, &ino[i]),
+				 0);
+		file_write(rig, i, 0);
+	}
+}
+
+START_TEST(test_few_accesses)
+{
+	uint64_t before;
+	struct rig rig;
+
+	rig_open(&rig, 256, 1);
+	make_tree(&rig);
+	before = accesses(&rig);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	ck_assert_uint_le(accesses(&rig) - before, FILES / 8);
+	rig_remount(&rig);
+	before = accesses(&rig);
+	for (unsigned i = 0; i < FILES; i++)
+		ck_assert_int_eq(file_read(&rig, i, 0), 0);
+	ck_assert_uint_le(accesses(&rig) - before, FILES / 5);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Far apart: nothing is read for nothing. */
+START_TEST(test_far_apart)
+{
+	uint64_t before;
+	struct rig rig;
+
+	rig_open(&rig, 256, 2);
+	make_tree(&rig);
+	rig_remount(&rig);
+	ck_assert_int_eq(file_read(&rig, 0, 0), 0);
+	rig_settle(&rig);
+	before = sim_counts(rig.sim)->reads;
+	ck_assert_int_eq(file_read(&rig, FILES - 1, 0), 0);
+	rig_settle(&rig);
+	ck_assert_uint_le(sim_counts(rig.sim)->reads - before, 12);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Files are written anew, cut and deleted while others read past them. */
+START_TEST(test_while_changing)
+{
+	struct fs_op cut = { .type = FS_SETATTR, .flags = FS_SET_SIZE };
+	uint64_t rng = 77 + (uint64_t)_i;
+	struct rig rig;
+
+	rig_open(&rig, 256, 3);
+	rig.options.memory_bytes = _i ? 33 << 20 : 0;
+	make_tree(&rig);
+	for (unsigned pass = 0; pass < PASSES; pass++) {
+		rig_remount(&rig);
+		for (unsigned i = 0; i < FILES; i++) {
+			unsigned next = (i + 1 + test_random(&rng) % 8) % FILES;
+
+			ck_assert_int_eq(file_read(&rig, i, pass), 0);
+			if (next > i && test_random(&rng) % 4 == 0) {
+				cut.ino = ino[next];
+				cut.attr.size = test_random(&rng) % MAX_BYTES;
+				ck_assert_int_eq(rig_do(&rig, &cut), 0);
+				file_write(&rig, next, pass);
+				cut.attr.size = file_bytes(next);
+				ck_assert_int_eq(rig_do(&rig, &cut), 0);
+			}
+			file_write(&rig, i, pass + 1);
+		}
+	}
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(test_deleted_ahead)
+{
+	char name[16];
+	uint64_t dir;
+	struct rig rig;
+
+	rig_open(&rig, 256, 4);
+	make_tree(&rig);
+	rig_remount(&rig);
+	for (unsigned i = 0; i + 1 < FILES; i += 2) {
+		struct fs_attr attr;
+
+		snprintf(name, sizeof(name), "n%u",
+			 i / FILES_PER_DIR * FILES_PER_DIR);
+		ck_assert_int_eq(rig_lookup(&rig, 1, name, &attr), 0);
+		dir = attr.ino;
+		ck_assert_int_eq(file_read(&rig, i, 0), 0);
+		snprintf(name, sizeof(name), "n%u", i + 1);
+		ck_assert_int_eq(rig_unlink(&rig, dir, name), 0);
+	}
+	rig_settle(&rig);
+	ck_assert_int_eq(file_read(&rig, 1, 0), -ESTALE);
+	rig_close(&rig);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("near");
+	TCase *tcase = tcase_create("near");
+
+	msg_set_level(MSG_WARN);
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, test_few_accesses);
+	tcase_add_test(tcase, test_far_apart);
+	tcase_add_loop_test(tcase, test_while_changing, 0, 2);
+	tcase_add_test(tcase, test_deleted_ahead);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}

@@ -1,0 +1,841 @@
+/*
+ * test_freeblock.c - tasks on simulated drives in virtual time: what they get,
+ * and that the foreground does not notice.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diskmodel/spec.h"
+#include "sched/freeblock/gap_fill.h"
+#include "sched/freeblock/freeblock.h"
+#include "sim/drive.h"
+#include "sim/sim.h"
+#include "sim/specgen.h"
+#include "tests/rig/test.h"
+
+#define UNIT 8u
+#define MARK_EVERY 4096u
+#define TURNS 12
+
+static const char drive_text[] =
+	"{ \"surfaces\": 4, \"rpm\": 10000, \"order\": \"cylinder\", "
+	"\"head_switch_ms\": 0.8, \"write_settle_ms\": 0.4, "
+	"\"overhead\": { \"read_ms\": 0.05, \"write_ms\": 0.2 }, "
+	"\"zero_latency\": { \"read\": true, \"write\": true }, "
+	"\"seek\": [[1, 1.2], [10, 1.5], [100, 2.5], [500, 5]], "
+	"\"zones\": [ { \"cylinders\": [0, 99], \"sectors_per_track\": 120, "
+	"\"track_skew\": 0.15, \"cylinder_skew\": 0.25, "
+	"\"slips\": [777, 9000] } ] }";
+
+struct bench {
+	struct spec *spec, *believed;
+	struct sim *sim;
+	struct env *env;
+	struct geom *geom;
+	struct head *head;
+	struct queue *queue;
+	struct freeblock_task *task;
+	uint64_t sectors, seed;
+
+	uint8_t *had;		/* how often each sector came */
+	uint8_t *marked;	/* begins with its number, plus 1 */
+	bool reads;		/* the foreground only does */
+	uint64_t got, bad;
+	bool wrong;
+	unsigned written;
+};
+
+/* ---- the bench ---- */
+
+/* Marks the first sectors of a unit. */
+static void put_mark(struct bench *b, uint64_t at, uint32_t sectors)
+{
+	uint64_t block[512] = { 0 };
+	uint32_t i;
+
+	for (i = 0; i < sectors; i++) {
+		block[i * 64] = at + i + 1;
+		b->marked[at + i] = 1;
+	}
+	ck_assert_int_eq(queue_write(b->queue, at, UNIT, block), 0);
+}
+
+static void put_marks(struct bench *b)
+{
+	uint64_t at;
+
+	for (at = 0; at + UNIT <= b->sectors; at += MARK_EVERY)
+		put_mark(b, at, 1);
+}
+
+/* The last two have sectors that lie elsewhere, within units. */
+static const char *const seeds[] = {
+	"4", "21", "104,noise=0", "8001", "8020",
+};
+
+/* Drive: -1 the one above, or one that nobody has seen. */
+static void bench_specs(struct bench *b, int drive)
+{
+	struct specgen options;
+
+	if (drive < 0) {
+		ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
+		ck_assert_int_eq(spec_parse(drive_text, "test", &b->believed),
+				 0);
+		return;
+	}
+	ck_assert_int_eq(specgen_parse(seeds[drive], &options), 0);
+	options.bytes = 64 << 20;
+	ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
+	ck_assert_int_eq(specgen_make(&options, &b->believed), 0);
+	b->spec->cache_segments = b->spec->read_ahead_lbns = 0;
+	b->spec->write_cache_lbns = 0;
+}
+
+static void bench_open_host(struct bench *b, bool blind, int drive,
+			    uint64_t host_ns)
+{
+	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512,
+					   .host_ns = host_ns };
+	struct queue_options options = { 0 };
+	struct head_options head_options;
+
+	*b = (struct bench){ .seed = 9 };
+	bench_specs(b, drive);
+	ck_assert_int_eq(spec_geom(b->believed, &b->geom), 0);
+	b->sim = sim_new(b->spec, 0, &sim_options);
+	ck_assert_ptr_nonnull(b->sim);
+	b->env = sim_env(b->sim);
+	b->sectors = geom_sectors(b->geom);
+	b->had = calloc(b->sectors, 1);
+	b->marked = calloc(b->sectors, 1);
+	ck_assert_int_eq(queue_open(b->env, sim_disk(b->sim), &options,
+				    &b->queue), 0);
+	head_options = (struct head_options){
+		.geom = b->geom,
+		.mech = &b->believed->mech,
+		.read_overhead_ns = b->believed->read_overhead_ns,
+		.write_overhead_ns = b->believed->write_overhead_ns,
+	};
+	if (!blind) {
+		ck_assert_int_eq(head_open(b->env, &head_options, &b->head),
+				 0);
+		queue_set_head(b->queue, b->head);
+	}
+	put_marks(b);
+}
+
+static void bench_open_drive(struct bench *b, bool blind, int drive)
+{
+	bench_open_host(b, blind, drive, 0);
+}
+
+static void bench_open(struct bench *b, bool blind)
+{
+	bench_open_drive(b, blind, -1);
+}
+
+static void bench_close(struct bench *b)
+{
+	freeblock_close(b->task);
+	ck_assert_int_ge(queue_drain(b->queue), 0);
+	queue_close(b->queue);
+	head_close(b->head);
+	sim_free(b->sim);
+	geom_free(b->geom);
+	spec_free(b->spec);
+	spec_free(b->believed);
+	free(b->had);
+	free(b->marked);
+}
+
+static void bench_got(void *arg, uint64_t sector, uint32_t sectors,
+		      const void *bytes, int result)
+{
+	struct bench *b = arg;
+	uint64_t i, mark;
+
+	b->wrong |= sector % UNIT || sectors % UNIT || !sectors ||
+		    sector + sectors > b->sectors;
+	if (b->wrong)
+		return;
+	if (result) {
+		b->bad += sectors;
+		b->wrong |= bytes || result != -EIO;
+	}
+	for (i = 0; i < sectors; i++) {
+		b->wrong |= b->had[sector + i]++ != 0;
+		if (result || !b->marked[sector + i])
+			continue;
+		memcpy(&mark, (const char *)bytes + i * SECTOR_BYTES,
+		       sizeof(mark));
+		b->wrong |= mark != sector + i + 1;
+	}
+	b->got += sectors;
+}
+
+static void bench_written(void *arg, struct queue_request *req)
+{
+	struct bench *b = arg;
+
+	b->wrong |= req->disk.result != 0;
+	b->written++;
+}
+
+static const struct freeblock_ops bench_ops = { .got = bench_got,
+						.written = bench_written };
+
+static uint64_t all_of(const struct bench *b)
+{
+	return b->sectors / UNIT * UNIT;
+}
+
+static void bench_task(struct bench *b, bool no_idle)
+{
+	struct freeblock_options options = { .name = "test",
+					     .unit_sectors = UNIT,
+					     .no_idle = no_idle };
+
+	ck_assert_int_eq(freeblock_open(b->queue, &options, &bench_ops, b,
+					&b->task), 0);
+}
+
+/* ---- the foreground ---- */
+
+struct load {
+	struct bench *b;
+	struct queue_request req;
+	struct iovec iov;
+	unsigned left;
+	uint64_t spent_ns;
+	bool over;
+};
+
+static void load_ask(struct load *load);
+
+static void load_done(struct disk_request *disk)
+{
+	struct load *load = disk->owner;
+
+	ck_assert_int_eq(disk->result, 0);
+	load->spent_ns += disk->complete_ns - disk->submit_ns;
+	if (--load->left)
+		load_ask(load);
+	else
+		load->over = true;
+}
+
+static void load_ask(struct load *load)
+{
+	struct bench *b = load->b;
+	uint64_t place = test_random(&b->seed) % (b->sectors / UNIT - 4);
+
+	load->req = (struct queue_request){
+		.disk = {
+			/* The marks are left alone. */
+			.op = test_random(&b->seed) % 3 || place % 512 < 4 ?
+				      DISK_READ : DISK_WRITE,
+			.sector = place * UNIT,
+			.sectors = UNIT,
+			.iov = &load->iov,
+			.iov_n = 1,
+			.done = load_done,
+			.owner = load,
+		},
+		.class = QUEUE_READ,
+	};
+	if (place % 512 > 508 || b->reads)
+		load->req.disk.op = DISK_READ;
+	queue_submit(b->queue, &load->req);
+}
+
+/* So many requests, one after the other; their mean, in ns. */
+static double run_load(struct bench *b, unsigned n)
+{
+	struct load load = { .b = b, .left = n };
+
+	load.iov.iov_len = UNIT * SECTOR_BYTES;
+	load.iov.iov_base = aligned_alloc(4096, load.iov.iov_len);
+	memset(load.iov.iov_base, 1, load.iov.iov_len);
+	load_ask(&load);
+	while (!load.over)
+		ck_assert_int_ge(queue_poll(b->queue, -1), 0);
+	free(load.iov.iov_base);
+	return (double)load.spent_ns / n;
+}
+
+/* ---- gaps ---- */
+
+START_TEST(gaps_are_free)
+{
+	struct freeblock_stats stats;
+	struct drive_times alone, times;
+	struct bench b;
+	double without, with;
+
+	bench_open(&b, false);
+	run_load(&b, 400);
+	drive_clear_times(sim_drive(b.sim), sim_now_ns(b.sim));
+	b.seed = 77;
+	without = run_load(&b, 2000);
+	drive_get_times(sim_drive(b.sim), sim_now_ns(b.sim), &alone);
+	bench_task(&b, true);
+	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+	drive_clear_times(sim_drive(b.sim), sim_now_ns(b.sim));
+	b.seed = 77;
+	with = run_load(&b, 2000);
+	drive_get_times(sim_drive(b.sim), sim_now_ns(b.sim), &times);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	printf("foreground %.3f ms alone, %.3f with a task that got %.0f %%; "
+	       "%u delays, potential %.2f s of %.2f, used %.2f\n",
+	       without / 1e6, with / 1e6, 100.0 * (double)b.got / all_of(&b),
+	       (unsigned)stats.delays, (double)stats.potential_ns / 1e9,
+	       (double)alone.rotation_ns / 1e9, (double)stats.used_ns / 1e9);
+	ck_assert(!b.wrong);
+	ck_assert_double_lt(with, without * 1.005);
+	ck_assert_uint_gt(b.got, all_of(&b) * 3 / 4);
+	ck_assert_uint_eq(b.got, stats.sectors);
+	ck_assert_uint_eq(freeblock_wanted(b.task) + b.got, all_of(&b));
+	ck_assert_uint_eq(stats.idle_sectors, 0);
+	ck_assert_uint_gt(times.transfer_ns, alone.transfer_ns * 2);
+	bench_close(&b);
+}
+END_TEST
+
+/* What is said of the head's time is what the drive says, on drives not seen
+ * before, too. */
+START_TEST(times_agree)
+{
+	struct freeblock_stats stats, before;
+	struct drive_times alone, times;
+	struct bench b;
+	double free_ns;
+
+	bench_open_drive(&b, false, _i - 1);
+	bench_task(&b, true);
+	run_load(&b, 400);
+	drive_clear_times(sim_drive(b.sim), sim_now_ns(b.sim));
+	b.seed = 5;
+	run_load(&b, 600);
+	drive_get_times(sim_drive(b.sim), sim_now_ns(b.sim), &alone);
+	freeblock_get_stats(b.queue, NULL, &before);
+	freeblock_want(b.task, 0, all_of(&b));
+	drive_clear_times(sim_drive(b.sim), sim_now_ns(b.sim));
+	b.seed = 5;
+	run_load(&b, 600);
+	drive_get_times(sim_drive(b.sim), sim_now_ns(b.sim), &times);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	free_ns = (double)(times.transfer_ns - alone.transfer_ns);
+	printf("potential %.3f s, the drive's rotation %.3f; used %.3f, its "
+	       "transfer %.3f\n",
+	       (double)(stats.potential_ns - before.potential_ns) / 1e9,
+	       (double)alone.rotation_ns / 1e9, (double)stats.used_ns / 1e9,
+	       free_ns / 1e9);
+	ck_assert_double_eq_tol((double)(stats.potential_ns -
+					 before.potential_ns),
+				(double)alone.rotation_ns,
+				0.05 * (double)alone.rotation_ns);
+	ck_assert_double_eq_tol((double)stats.used_ns, free_ns,
+				0.05 * free_ns);
+	bench_close(&b);
+}
+END_TEST
+
+/*
+ * A host that is late, by 0.1 ms with each request, answer and timer: the
+ * foreground hardly notices a task, by turns with it and without, and what is
+ * said of the delay is what there is.
+ */
+START_TEST(late_host)
+{
+	double mean_ns[2] = { 0, 0 }, said_ns, is_ns;
+	struct freeblock_stats stats;
+	struct bench b;
+	int i;
+
+	bench_open_host(&b, false, _i - 1, 100000);
+	b.reads = true;
+	bench_task(&b, true);
+	freeblock_want(b.task, 0, all_of(&b));
+	for (i = 0; i < 2 * TURNS + 2; i++) {
+		freeblock_pause(b.task, !(i % 2));
+		b.seed = 100 + (uint64_t)i / 2;
+		if (i > 1)
+			mean_ns[i % 2] += run_load(&b, 300) / TURNS;
+		else
+			run_load(&b, 300);
+		/* A pass is over soon. */
+		memset(b.had, 0, b.sectors);
+		b.got = 0;
+		freeblock_want(b.task, 0, all_of(&b));
+	}
+	freeblock_get_stats(b.queue, NULL, &stats);
+	said_ns = (double)stats.delay_ns / (300 * TURNS);
+	is_ns = mean_ns[1] - mean_ns[0];
+	printf("foreground %.3f ms alone, %.3f with a task that used %.0f %% "
+	       "of the potential; delay %.3f ms, %.3f said\n",
+	       mean_ns[0] / 1e6, mean_ns[1] / 1e6,
+	       100 * (double)stats.used_ns / (double)stats.potential_ns,
+	       is_ns / 1e6, said_ns / 1e6);
+	ck_assert_double_lt(is_ns, 0.012 * mean_ns[0]);
+	ck_assert_double_eq_tol(said_ns, is_ns, 0.005 * mean_ns[0]);
+	ck_assert_double_gt((double)stats.used_ns,
+			    0.3 * (double)stats.potential_ns);
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- idle time and parts ---- */
+
+/* Lets so much time pass, polling as the queue asks. */
+static void run_idle(struct bench *b, uint64_t ns)
+{
+	uint64_t end_ns = sim_now_ns(b->sim) + ns, now_ns, next_ns;
+
+	while ((now_ns = sim_now_ns(b->sim)) < end_ns) {
+		next_ns = queue_next_ns(b->queue);
+		if (next_ns > end_ns)
+			next_ns = end_ns;
+		ck_assert_int_ge(queue_poll_ns(b->queue, next_ns > now_ns ?
+				(int64_t)(next_ns - now_ns) : 0), 0);
+		if (sim_now_ns(b->sim) == now_ns)
+			sim_advance(b->sim, 1000);
+	}
+}
+
+START_TEST(idle_time)
+{
+	struct freeblock_stats stats;
+	struct bench b;
+
+	bench_open(&b, _i);
+	bench_task(&b, false);
+	freeblock_want(b.task, 0, all_of(&b));
+	run_load(&b, 20);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, 0);
+	run_idle(&b, 90000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, 0);
+	freeblock_set_quiet(b.queue, 200000000);
+	run_idle(&b, 90000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, 0);
+	freeblock_set_quiet(b.queue, 100000000);
+	run_idle(&b, 150000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_gt(stats.idle_sectors, 0);
+	/* Somebody who thinks for 50 ms is not disturbed. */
+	for (int i = 0; i < 5; i++) {
+		run_load(&b, 1);
+		freeblock_get_stats(b.queue, NULL, &stats);
+		run_idle(&b, 50000000);
+	}
+	run_load(&b, 1);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	b.got = stats.idle_sectors;
+	run_idle(&b, 400000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, b.got);
+	freeblock_pause(b.task, true);
+	run_idle(&b, 1000000000);
+	freeblock_get_stats(b.queue, NULL, &stats);
+	ck_assert_uint_eq(stats.idle_sectors, b.got);
+	freeblock_pause(b.task, false);
+	run_idle(&b, UINT64_C(10000000000));
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert(!b.wrong);
+	bench_close(&b);
+}
+END_TEST
+
+/* Marks every unit that goes over a track's end; the last of them. */
+static uint64_t mark_across(struct bench *b)
+{
+	struct geom_track track;
+	uint64_t i, last = 0, end;
+
+	for (i = 0; i + 1 < geom_tracks(b->geom); i++) {
+		geom_track_at(b->geom, i, &track);
+		end = track.first + track.sectors;
+		if (end % UNIT) {
+			last = end - end % UNIT;
+			put_mark(b, last, UNIT);
+		}
+	}
+	return last;
+}
+
+/* Units that go over a track's end come whole, though read in parts, whether
+ * there is much room for these or little; also when one of them is bad and when
+ * another geometry is believed half-way. */
+START_TEST(parts)
+{
+	struct freeblock_options options = {
+		.name = "test", .unit_sectors = UNIT,
+		.parts_bytes = _i ? 1 << 20 : 2 * UNIT * SECTOR_BYTES,
+	};
+	struct bench b;
+	struct geom *other;
+	uint64_t across;
+
+	bench_open(&b, false);
+	b.reads = true;
+	across = mark_across(&b);
+	ck_assert_uint_gt(across, 0);
+	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
+					&b.task), 0);
+	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+	run_load(&b, 300);
+	freeblock_unwant(b.task, across, UNIT);
+	b.got -= b.had[across] ? UNIT : 0;
+	memset(b.had + across, 0, UNIT);
+	ck_assert_int_eq(sim_damage(b.sim, across + UNIT - 1, 1), 0);
+	ck_assert_int_eq(freeblock_want(b.task, across, UNIT), 0);
+	ck_assert_int_eq(geom_copy(b.geom, &other), 0);
+	ck_assert_int_eq(freeblock_set_geom(b.queue, other), 0);
+	ck_assert_int_eq(freeblock_set_geom(b.queue, b.geom), 0);
+	geom_free(other);
+	run_idle(&b, UINT64_C(12000000000));
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert_uint_eq(b.got, all_of(&b));
+	ck_assert_uint_eq(b.bad, UNIT);
+	ck_assert(!b.wrong);
+	bench_close(&b);
+}
+END_TEST
+
+/* Sectors that lie elsewhere, in the middle of units: all of the disk is read
+ * in gaps, nevertheless. */
+START_TEST(remapped)
+{
+	struct freeblock_options options = {
+		.name = "test", .unit_sectors = UNIT, .no_idle = true,
+		.parts_bytes = 1 << 20,
+	};
+	unsigned turns = 20, within = 0;
+	uint64_t at = 0, moved;
+	struct bench b;
+	uint32_t n;
+
+	bench_open_drive(&b, false, _i);
+	b.reads = true;
+	for (; geom_remap_next(b.geom, at, &moved, &n); at = moved + n)
+		within += moved % UNIT || (moved + n) % UNIT;
+	ck_assert_uint_gt(within, 0);
+	ck_assert_int_eq(freeblock_open(b.queue, &options, &bench_ops, &b,
+					&b.task), 0);
+	ck_assert_int_eq(freeblock_want(b.task, 0, all_of(&b)), 0);
+	while (turns-- && freeblock_wanted(b.task))
+		run_load(&b, 500);
+	printf("%u runs remapped, all read in %u requests\n", within,
+	       (20 - turns) * 500);
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert_uint_eq(b.got, all_of(&b));
+	ck_assert(!b.wrong);
+	bench_close(&b);
+}
+END_TEST
+
+/* Patience with a reader who may go on is no reason to ask again at once. */
+START_TEST(idle_is_not_asked_all_the_time)
+{
+	static uint8_t buf[UNIT * 512] __attribute__((aligned(4096)));
+	struct bench b;
+	uint64_t at;
+
+	bench_open(&b, false);
+	b.reads = true;
+	run_load(&b, 300);
+	bench_task(&b, false);
+	for (at = 0; at < 200 * UNIT; at += UNIT) {
+		ck_assert_int_eq(queue_read(b.queue, at, UNIT, buf), 0);
+		queue_poll(b.queue, 0);
+		ck_assert_uint_gt(queue_next_ns(b.queue),
+				  sim_now_ns(b.sim));
+		sim_advance(b.sim, 200000);
+	}
+	bench_close(&b);
+}
+END_TEST
+
+/* ---- errors, promotion, writes ---- */
+
+START_TEST(bad_sector)
+{
+	struct bench b;
+	uint64_t where = 1000 * UNIT + 3;
+
+	bench_open(&b, false);
+	ck_assert_int_eq(sim_damage(b.sim, where, 1), 0);
+	bench_task(&b, false);
+	freeblock_want(b.task, 0, all_of(&b));
+	run_idle(&b, UINT64_C(10000000000));
+	ck_assert(!b.wrong);
+	ck_assert_uint_eq(b.got, all_of(&b));
+	ck_assert_uint_eq(b.bad, UNIT);
+	ck_assert_uint_eq(b.had[where], 1);
+	bench_close(&b);
+}
+END_TEST
+
+#define CUT (6 * UNIT)
+#define CUT_BAD 5003u
+
+static void cut_done(struct disk_request *disk)
+{
+	*(bool *)disk->owner = true;
+}
+
+/* Reads or writes what is larger than a unit, alone; the result. */
+static int cut_do(struct bench *b, enum disk_op op, uint64_t at, void *buf)
+{
+	bool over = false;
+	struct iovec iov[2] = {
+		{ buf, UNIT * SECTOR_BYTES },
+		{ (char *)buf + UNIT * SECTOR_BYTES,
+		  (CUT - UNIT) * SECTOR_BYTES },
+	};
+	struct queue_request req = {
+		.disk = { .op = op, .sector = at, .sectors = CUT, .iov = iov,
+			  .iov_n = 2, .done = cut_done, .owner = &over },
+		.class = QUEUE_COMMIT,
+	};
+
+	queue_submit(b->queue, &req);
+	while (!over)
+		ck_assert_int_ge(queue_poll(b->queue, -1), 0);
+	return req.disk.result;
+}
+
+/* Requests that go in two parts, with a gap between them, are as whole as
+ * others, and fail as a whole. */
+START_TEST(cut_by_a_gap)
+{
+	static uint64_t buf[CUT * 64] __attribute__((aligned(4096)));
+	uint64_t *is, at, i, n, failed = 0;
+	struct bench b;
+	int rc;
+
+	bench_open(&b, false);
+	is = calloc(b.sectors, sizeof(*is));
+	b.reads = true;
+	run_load(&b, 300);
+	ck_assert_int_eq(sim_damage(b.sim, CUT_BAD, 1), 0);
+	bench_task(&b, true);
+	freeblock_want(b.task, 20000, (b.sectors - 20000) / UNIT * UNIT);
+	for (n = 1; n <= 1500; n++) {
+		at = test_random(&b.seed) % 3 ?
+			     6000 + test_random(&b.seed) % 14000 :
+			     4900 + test_random(&b.seed) % 200;
+		if (at > 5051 && n % 2) {
+			for (i = 0; i < CUT; i++)
+				buf[i * 64] = is[at + i] = n << 32 | i;
+			ck_assert_int_eq(cut_do(&b, DISK_WRITE, at, buf), 0);
+			continue;
+		}
+		rc = cut_do(&b, DISK_READ, at, buf);
+		ck_assert_int_eq(rc, at <= CUT_BAD && CUT_BAD < at + CUT ?
+					     -EIO : 0);
+		failed += rc != 0;
+		for (i = 0; !rc && i < CUT; i++)
+			ck_assert(!is[at + i] || buf[i * 64] == is[at + i]);
+	}
+	ck_assert_uint_gt(failed, 10);
+	ck_assert_uint_gt(queue_stats(b.queue)->gaps_inside, 50);
+	free(is);
+	bench_close(&b);
+}
+END_TEST
+
+START_TEST(promoted)
+{
+	struct freeblock_stats stats;
+	struct bench b;
+
+	bench_open(&b, _i);
+	bench_task(&b, true);
+	freeblock_want(b.task, 0, 100 * 120 / UNIT * UNIT);
+	freeblock_unwant(b.task, 800, 800);
+	freeblock_promote(b.task, 2);
+	run_load(&b, 400);
+	ck_assert_uint_eq(freeblock_wanted(b.task), 0);
+	ck_assert_uint_eq(b.got, 100 * 120 - 800);
+	ck_assert_uint_eq(b.had[800], 0);
+	ck_assert_uint_eq(b.had[1600], 1);
+	ck_assert(!b.wrong);
+	freeblock_get_stats(b.queue, b.task, &stats);
+	ck_assert_uint_eq(stats.sectors, b.got);
+	bench_close(&b);
+}
+END_TEST
+
+struct spot {
+	struct queue_place place;
+	uint64_t sector;
+	unsigned taken;
+};
+
+static int spot_find(struct queue_place *place, const struct belief *belief,
+		     uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+{
+	const struct spot *spot = container_of(place, struct spot, place);
+
+	(void)belief;
+	(void)sectors;
+	*sector = spot->sector;
+	*cost_ns = 0;
+	return 0;
+}
+
+static void spot_take(struct queue_place *place, struct queue_request *req,
+		      uint64_t sector)
+{
+	struct spot *spot = container_of(place, struct spot, place);
+
+	ck_assert_uint_eq(req->disk.sector, sector);
+	spot->taken++;
+}
+
+/* Writes go in gaps and in idle time; what has not begun is cancelled. */
+START_TEST(writes)
+{
+	struct queue_request req[3] = { 0 };
+	struct spot spot = { { .find = spot_find, .take = spot_take },
+			     5000 * UNIT, 0 };
+	uint64_t *data = aligned_alloc(4096, 4096), *seen;
+	struct iovec iov = { data, 4096 };
+	struct bench b;
+
+	bench_open(&b, false);
+	bench_task(&b, _i);
+	seen = aligned_alloc(4096, 4096);
+	memset(data, 0x5a, 4096);
+	for (int i = 0; i < 3; i++)
+		req[i].disk = (struct disk_request){
+			.op = DISK_WRITE, .sector = (1000 + i * 1000) * UNIT +
+				UNIT, .sectors = UNIT,
+			.iov = &iov, .iov_n = 1 };
+	req[1].place = &spot.place;
+	freeblock_write(b.task, &req[0]);
+	freeblock_write(b.task, &req[1]);
+	if (_i)
+		run_load(&b, 1500);
+	else
+		run_idle(&b, 300000000);
+	ck_assert_uint_eq(b.written, 2);
+	ck_assert_uint_eq(spot.taken, 1);
+	ck_assert_int_eq(queue_read(b.queue, 1000 * UNIT + UNIT, UNIT, seen),
+			 0);
+	if (!_i)
+		ck_assert_int_eq(memcmp(seen, data, 4096), 0);
+	ck_assert(!b.wrong);
+	freeblock_pause(b.task, true);
+	freeblock_write(b.task, &req[2]);
+	freeblock_close(b.task);
+	b.task = NULL;
+	ck_assert_uint_eq(b.written, 3);
+	ck_assert_int_eq(req[2].disk.result, -ECANCELED);
+	free(data);
+	free(seen);
+	bench_close(&b);
+}
+END_TEST
+
+/* Of many writes those by the way of the foreground go first, and cost it
+ * nothing; what is taken back is not written. */
+#define MANY 400u
+
+START_TEST(many_writes)
+{
+	struct queue_request *req = calloc(MANY, sizeof(*req));
+	uint64_t *data = aligned_alloc(4096, 4096);
+	double alone;
+	struct iovec iov = { data, 4096 };
+	unsigned cancelled = 0;
+	struct bench b;
+
+	bench_open(&b, false);
+	run_load(&b, 400);
+	alone = run_load(&b, 400);
+	bench_task(&b, true);
+	memset(data, 0x5a, 4096);
+	for (unsigned i = 0; i < MANY; i++) {
+		req[i].disk = (struct disk_request){
+			.op = DISK_WRITE, .sectors = UNIT, .iov = &iov,
+			/* Not where a track ends. */
+			.sector = (all_of(&b) / UNIT / MANY * i + 1 + i % 12) *
+				  UNIT,
+			.iov_n = 1 };
+		freeblock_write(b.task, &req[i]);
+	}
+	ck_assert_double_le(run_load(&b, 400), alone * 1.03);
+	ck_assert_uint_ge(b.written, 100);
+	for (unsigned i = 0; i < MANY; i++)
+		cancelled += freeblock_write_cancel(b.task, &req[i]);
+	ck_assert_uint_eq(b.written + cancelled, MANY);
+	ck_assert(!b.wrong);
+	freeblock_close(b.task);
+	b.task = NULL;
+	ck_assert_uint_eq(b.written + cancelled, MANY);
+	free(req);
+	free(data);
+	bench_close(&b);
+}
+END_TEST
+
+/* One that finds somebody at its place waits again, unless it was asked for
+ * meanwhile. */
+START_TEST(busy_writes)
+{
+	struct queue_request req = { .disk = { .op = DISK_WRITE,
+					       .sector = 1000 * UNIT,
+					       .sectors = UNIT } };
+	struct bench b;
+
+	bench_open(&b, false);
+	bench_task(&b, true);
+	freeblock_write(b.task, &req);
+	for (unsigned asked = 0; asked < 2; asked++) {
+		ck_assert(req.gap_waits);
+		task_get(b.task);
+		task_leave_write(b.task, &req);
+		if (asked)
+			ck_assert(!freeblock_write_cancel(b.task, &req));
+		req.disk.result = -EBUSY;
+		freeblock_write_done(&req.disk);
+		ck_assert_uint_eq(b.written, asked);
+	}
+	ck_assert(!req.gap_waits);
+	ck_assert(!task_writes(b.task));
+	b.wrong = false;
+	freeblock_close(b.task);
+	b.task = NULL;
+	ck_assert_uint_eq(b.written, 1);
+	bench_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("freeblock");
+	TCase *tcase = tcase_create("freeblock");
+
+	tcase_add_test(tcase, gaps_are_free);
+	tcase_add_loop_test(tcase, times_agree, 0, 4);
+	tcase_add_loop_test(tcase, late_host, 1, 3);
+	tcase_add_loop_test(tcase, idle_time, 0, 2);
+	tcase_add_loop_test(tcase, parts, 0, 2);
+	tcase_add_loop_test(tcase, remapped, 3, 5);
+	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
+	tcase_add_test(tcase, bad_sector);
+	tcase_add_test(tcase, many_writes);
+	tcase_add_test(tcase, cut_by_a_gap);
+	tcase_add_loop_test(tcase, promoted, 0, 2);
+	tcase_add_loop_test(tcase, writes, 0, 2);
+	tcase_add_test(tcase, busy_writes);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}

@@ -1,0 +1,1015 @@
+/*
+ * test_head.c - what is believed of the head, over simulated drives in virtual
+ * time: found out from ordinary reads, given up when it is wrong.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "bench/rig.h"
+#include "diskmodel/profile.h"
+#include "extract/fit.h"
+#include "extract/prober_disk.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+#include "sched/head/remap_detect.h"
+#include "tests/rig/test.h"
+
+typedef void (*doubt_fn)(struct spec *is, struct spec *believed, void *arg);
+
+static struct rig rig;
+
+static const char *drive_path(const char *name)
+{
+	static char path[4096];
+	const char *top = getenv("top_srcdir");
+
+	if (!strncmp(name, "random:", 7))
+		return name;
+	snprintf(path, sizeof(path), "%s/drives/%s.json", top ? top : ".",
+		 name);
+	return path;
+}
+
+static void open_rig(const struct rig_options *with, const char *drive)
+{
+	struct rig_options options = *with;
+
+	options.drive = drive_path(drive);
+	options.seed = 7;
+	ck_assert_int_eq(rig_open(&options, &rig), 0);
+}
+
+static struct rig_result run(unsigned clients, uint32_t sectors,
+			     unsigned read_percent, uint64_t requests)
+{
+	struct rig_load load = {
+		.clients = clients,
+		.sectors = sectors,
+		.read_percent = read_percent,
+		.requests = requests,
+		.seed = 3,
+	};
+	struct rig_result result;
+
+	ck_assert_int_eq(rig_run(&rig, &load, &result), 0);
+	return result;
+}
+
+static struct head_stats stats(void)
+{
+	struct head_stats s;
+
+	head_get_stats(rig.head, &s);
+	return s;
+}
+
+/* Time with the head over time without, for the same load. */
+static double compare(struct rig_options options, const char *drive,
+		      unsigned clients, unsigned read_percent,
+		      uint64_t requests)
+{
+	struct rig_result with, without;
+
+	options.blind = true;
+	open_rig(&options, drive);
+	without = run(clients, 8, read_percent, requests);
+	rig_close(&rig);
+	options.blind = false;
+	open_rig(&options, drive);
+	with = run(clients, 8, read_percent, requests);
+	return (double)with.ns / (double)without.ns;
+}
+
+/* ---- finding it out ---- */
+
+/* How far what is believed is from what is, in revolutions. */
+static double phase_error(void)
+{
+	struct belief belief;
+	angle is, believed;
+
+	head_get_belief(rig.head, &belief);
+	is = service_angle(drive_mech(sim_drive(rig.sim)), belief.now_ns);
+	believed = service_angle(belief.mech, belief.now_ns);
+	return fabs((double)(int32_t)(is - believed)) / 4294967296;
+}
+
+START_TEST(test_ordinary_reads_tell)
+{
+	struct head_stats s;
+
+	open_rig(&(struct rig_options){ 0 }, "modern");
+	ck_assert(!stats().read.on);
+	run(1, 8, 67, 300);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	ck_assert_uint_eq(s.mode, HEAD_ON);
+	ck_assert_uint_eq(s.read.wrong + s.write.wrong, 0);
+	ck_assert_uint_eq(s.references, 0);
+	ck_assert(fabs((double)s.period_ps -
+		       (double)rig.spec->mech.period_ps) <
+		  2e-6 * (double)s.period_ps);
+	ck_assert(phase_error() < 0.002);
+	rig_close(&rig);
+}
+END_TEST
+
+static void noise_of_host(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->noise = (struct spec_noise){
+		.normal_ns = 8000,
+		.exponential_ns = 20000,
+		.late = 0.03,
+		.late_min_ns = 100000,
+		.late_max_ns = 3000000,
+	};
+}
+
+START_TEST(test_noise_is_borne)
+{
+	struct rig_options options = { .doubt = noise_of_host };
+	struct head_stats s;
+
+	ck_assert(compare(options, "wd800", 16, 67, 2000) < 0.9);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	ck_assert_uint_gt(s.gated, 0);
+	ck_assert_uint_le(s.read.switched, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Nobody reads: the phase comes from reads made for it, and they are few, and
+ * then from the writes. */
+START_TEST(test_writes_need_references)
+{
+	struct rig_result r;
+	struct head_stats s;
+	uint64_t saved;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	r = run(8, 8, 0, 4000);
+	s = stats();
+	ck_assert(s.read.on && s.write.on);
+	saved = 60 + r.ns / 10000000000 + 1;
+	ck_assert_uint_le(s.references, saved);
+	ck_assert_uint_gt(s.references, 20);
+	sim_advance(rig.sim, UINT64_C(3000000000));
+	run(8, 8, 0, 20);
+	ck_assert(phase_error() < 0.002);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What a mount reads to see whether the profile fits, behind a host that
+ * delays, is enough to know where the head is, also for writes. */
+START_TEST(test_a_mount_tells)
+{
+	struct rig_options options = { .doubt = noise_of_host };
+	struct head_heard heard[FIT_READS];
+	struct prober *prober;
+	struct profile *profile;
+	struct head_stats s;
+	struct fit fit;
+
+	open_rig(&options, "modern");
+	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	prober = prober_disk_new(rig.env, rig.disk, false, NULL);
+	ck_assert_int_eq(fit_check(prober, profile, 5, &fit), 0);
+	for (unsigned i = 0; i < fit.reads; i++)
+		heard[i] = (struct head_heard){
+			fit.read[i].sector, fit.read[i].sectors,
+			fit.read[i].submit_ns, fit.read[i].complete_ns,
+		};
+	head_hear(rig.head, heard, fit.reads);
+	s = stats();
+	ck_assert_uint_eq(s.mode, HEAD_ON);
+	ck_assert(s.read.on && s.write.on);
+	run(1, 8, 0, 100);
+	ck_assert(stats().write.on);
+	ck_assert_uint_lt(stats().write.wrong, 6);
+	prober_disk_free(prober);
+	profile_free(profile);
+	rig_close(&rig);
+}
+END_TEST
+
+static void seeks_off(struct spec *is, struct spec *believed, void *arg)
+{
+	uint32_t i;
+
+	(void)is;
+	(void)arg;
+	for (i = 0; i < believed->mech.seek_n; i++)
+		believed->mech.seek[i].ns -= believed->mech.seek[i].ns / 20;
+	believed->read_overhead_ns = believed->write_overhead_ns = 50000;
+}
+
+/* Seeks believed to be 5 % shorter than they are, overheads a third. */
+START_TEST(test_seeks_are_learned)
+{
+	struct rig_options options = { .doubt = seeks_off };
+	struct head_stats before, after;
+
+	ck_assert(compare(options, "wd800", 8, 67, 3000) < 0.95);
+	before = stats();
+	ck_assert(before.read.on);
+	run(8, 8, 67, 2000);
+	after = stats();
+	/* Once learned, it misses rarely. */
+	ck_assert_uint_lt((after.read.misses - before.read.misses) * 50,
+			  after.read.predictions - before.read.predictions);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- where there is nothing to know ---- */
+
+START_TEST(test_no_rotation)
+{
+	struct rig_options options = { .flat = true, .depth = 32 };
+
+	ck_assert(compare(options, "modern", 32, 67, 20000) < 1.03);
+	ck_assert_uint_eq(stats().mode, HEAD_OFF);
+	ck_assert(!stats().read.on && !stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
+
+static void with_write_cache(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->write_cache_lbns = 8192;
+}
+
+/* A write cache says nothing of the head. */
+START_TEST(test_write_cache)
+{
+	struct rig_options options = { .doubt = with_write_cache };
+
+	ck_assert(compare(options, "wd800", 8, 67, 2000) < 1.05);
+	ck_assert(!stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- beliefs that are off ---- */
+
+static void skew_by_a_sector(struct spec *is, struct spec *believed, void *arg)
+{
+	size_t i;
+
+	(void)is;
+	(void)arg;
+	for (i = 0; i < believed->zones_n; i++)
+		believed->zones[i].track_skew += (angle)(UINT64_C(0x100000000) /
+				believed->zones[i].around[0]);
+}
+
+static void bound_by_a_cylinder(struct spec *is, struct spec *believed,
+				void *arg)
+{
+	size_t i;
+
+	(void)is;
+	(void)arg;
+	for (i = 0; i + 1 < believed->zones_n; i++) {
+		believed->zones[i].last_cylinder++;
+		believed->zones[i + 1].first_cylinder++;
+	}
+}
+
+static void spindle_fast(struct spec *is, struct spec *believed, void *arg)
+{
+	(void)believed;
+	(void)arg;
+	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
+}
+
+/* A defect at the front of each zone that nobody wrote down. */
+static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
+{
+	struct spec_list *slips;
+	size_t i;
+
+	(void)believed;
+	(void)arg;
+	for (i = 0; i < is->zones_n; i++) {
+		slips = &is->zones[i].slips;
+		slips->v = realloc(slips->v,
+				   (slips->n + 1) * sizeof(*slips->v));
+		ck_assert_ptr_nonnull(slips->v);
+		memmove(slips->v + 1, slips->v, slips->n * sizeof(*slips->v));
+		slips->v[0] = 100;
+		slips->n++;
+	}
+}
+
+static const struct {
+	doubt_fn doubt;
+	bool useless;		/* no prediction can be good */
+} doubts[] = {
+	{ skew_by_a_sector, true },
+	{ bound_by_a_cylinder, true },
+	{ spindle_fast, false },
+	{ slip_unlisted, false },
+};
+#define DOUBTS (sizeof(doubts) / sizeof(doubts[0]))
+
+START_TEST(test_beliefs_off)
+{
+	static const char *const drives[] = {
+		"atlas-10k", "modern", "ultrastar-18es"
+	};
+	struct rig_options options = { .doubt = doubts[_i % DOUBTS].doubt };
+	const char *drive = drives[(size_t)_i / DOUBTS];
+	unsigned clients;
+
+	for (clients = 1; clients <= 16; clients *= 4) {
+		ck_assert(compare(options, drive, clients, 67, 1200) < 1.05);
+		ck_assert(!doubts[_i % DOUBTS].useless || !stats().read.on);
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Good until then; from one moment to the next seeks take what they like. */
+START_TEST(test_off_within_200)
+{
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(4, 8, 67, 500);
+	ck_assert(stats().read.on && stats().write.on);
+	rig.spec->seek_jitter_ns = rig.spec->mech.period_ps / 1000;
+	run(4, 8, 67, 200);
+	ck_assert(!stats().read.on);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- data ---- */
+
+#define BLOCK 8u
+#define BATCH 12u
+
+struct slot {
+	struct queue_request req;
+	struct iovec iov;
+	uint64_t *data;
+};
+
+static void slot_done(struct disk_request *disk)
+{
+	ck_assert_int_eq(disk->result, 0);
+}
+
+static void slot_submit_class(struct slot *slot, enum disk_op op,
+			      uint64_t sector, uint32_t sectors,
+			      enum queue_class class)
+{
+	slot->iov = (struct iovec){ slot->data, sectors * SECTOR_BYTES };
+	slot->req = (struct queue_request){
+		.disk = {
+			.op = op,
+			.sector = sector,
+			.sectors = sectors,
+			.iov = &slot->iov,
+			.iov_n = 1,
+			.done = slot_done,
+		},
+		.class = class,
+	};
+	queue_submit(rig.queue, &slot->req);
+}
+
+static void slot_submit(struct slot *slot, enum disk_op op, uint64_t sector,
+			uint32_t sectors)
+{
+	slot_submit_class(slot, op, sector, sectors, QUEUE_READ);
+}
+
+/* Each sector begins with its number and the round in which it was written. */
+static void slot_fill(struct slot *slot, uint64_t sector, uint32_t sectors,
+		      uint64_t round)
+{
+	uint32_t i;
+
+	for (i = 0; i < sectors; i++) {
+		slot->data[i * 64] = sector + i;
+		slot->data[i * 64 + 1] = round;
+	}
+}
+
+/* Whole tracks and small pieces, written and read back, with a wrong model on
+ * a drive whose tracks are begun in the middle. */
+START_TEST(test_data_untouched)
+{
+	struct rig_options options = { .doubt = spindle_fast };
+	struct slot slots[BATCH] = { 0 };
+	struct geom_track track;
+	unsigned round, i;
+	uint32_t j;
+
+	open_rig(&options, "ultrastar-18es");
+	run(2, 8, 67, 200);
+	for (i = 0; i < BATCH; i++)
+		slots[i].data = aligned_alloc(4096, 1 << 20);
+	for (round = 0; round < 60; round++) {
+		for (i = 0; i < BATCH; i++) {
+			geom_track_at(rig.geom, round * 50 + i * 3 % BATCH,
+				      &track);
+			track.sectors -= i % 4 * BLOCK;
+			slot_fill(&slots[i], track.first, track.sectors,
+				  round);
+			slot_submit(&slots[i], DISK_WRITE, track.first,
+				    track.sectors);
+		}
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+		for (i = 0; i < BATCH; i++) {
+			memset(slots[i].data, 0, 1 << 20);
+			slot_submit(&slots[i], DISK_READ,
+				    slots[i].req.disk.sector,
+				    slots[i].req.disk.sectors);
+		}
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+		for (i = 0; i < BATCH; i++)
+			for (j = 0; j < slots[i].req.disk.sectors; j++) {
+				ck_assert_uint_eq(slots[i].data[j * 64],
+					slots[i].req.disk.sector + j);
+				ck_assert_uint_eq(slots[i].data[j * 64 + 1],
+						  round);
+			}
+	}
+	ck_assert_uint_gt(queue_stats(rig.queue)->split, 100);
+	for (i = 0; i < BATCH; i++)
+		free(slots[i].data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- choice ---- */
+
+static double rotation_percent(const char *policy, double *mean_ms)
+{
+	struct rig_options options = { .policy = policy, .no_cache = true };
+	struct rig_result r;
+
+	open_rig(&options, "atlas-10k");
+	r = run(20, 8, 67, 3000);
+	rig_close(&rig);
+	*mean_ms = r.head_mean_ns / 1e6;
+	return 100.0 * (double)r.times.rotation_ns / (double)r.ns;
+}
+
+/* Freeblock, section 3.3: 22 %, 36 %, 50 %; SW40% costs 6 %. */
+START_TEST(test_order)
+{
+	double sptf_ms, sw_ms, sstf_ms, percent;
+
+	percent = rotation_percent("sptf", &sptf_ms);
+	ck_assert(percent > 20 && percent < 25);
+	percent = rotation_percent("sptf-sw40", &sw_ms);
+	ck_assert(percent > 33 && percent < 39);
+	ck_assert(sw_ms < 1.1 * sptf_ms);
+	percent = rotation_percent("sstf", &sstf_ms);
+	ck_assert(percent > 46 && percent < 53);
+	ck_assert(sstf_ms > 1.15 * sptf_ms);
+}
+END_TEST
+
+struct tracks {
+	uint64_t n;
+	bool aligned;
+};
+
+static void next_track(void *arg, uint64_t *sector, uint32_t *sectors)
+{
+	struct tracks *tracks = arg;
+	struct geom_track track;
+
+	tracks->n = tracks->n * 6364136223846793005 + 1442695040888963407;
+	geom_track_at(rig.geom, 1 + (tracks->n >> 33) % 1000, &track);
+	*sector = track.first;
+	if (!tracks->aligned)
+		*sector += (tracks->n >> 20) % track.sectors;
+	*sectors = track.sectors;
+}
+
+static double track_reads_ms(const char *drive, bool aligned)
+{
+	struct tracks tracks = { .aligned = aligned };
+	struct rig_load load = {
+		.clients = 2,
+		.sectors = 4096,
+		.read_percent = 100,
+		.warmup = 200,
+		.requests = 600,
+		.next = next_track,
+		.arg = &tracks,
+	};
+	struct rig_result r;
+
+	open_rig(&(struct rig_options){ .policy = "fcfs", .no_cache = true },
+		 drive);
+	ck_assert_int_eq(rig_run(&rig, &load, &r), 0);
+	rig_close(&rig);
+	return r.head_mean_ns;
+}
+
+/* Traxtents, 5.2, tworeq: -32 % where the drive begins anywhere; as much where
+ * it does not and the queue does. */
+START_TEST(test_whole_tracks)
+{
+	ck_assert(track_reads_ms("atlas-10k", true) <
+		  0.70 * track_reads_ms("atlas-10k", false));
+	ck_assert(track_reads_ms("ultrastar-18es", true) <
+		  0.72 * track_reads_ms("ultrastar-18es", false));
+}
+END_TEST
+
+static void slot_read_copies(struct slot *slot, uint64_t sector,
+			     const uint64_t *copies, unsigned n)
+{
+	slot->iov = (struct iovec){ slot->data, BLOCK * SECTOR_BYTES };
+	slot->req = (struct queue_request){
+		.disk = {
+			.op = DISK_READ,
+			.sector = sector,
+			.sectors = BLOCK,
+			.iov = &slot->iov,
+			.iov_n = 1,
+			.done = slot_done,
+		},
+		.class = QUEUE_READ,
+		.copies = copies,
+		.copies_n = n,
+	};
+	queue_submit(rig.queue, &slot->req);
+}
+
+/* A read that lies in three places is served where it is reached first. */
+START_TEST(test_nearest_copy)
+{
+	uint64_t all, copies[QUEUE_COPIES];
+	struct slot slot = { 0 };
+	uint64_t begin_ns;
+	unsigned i, kind;
+	uint64_t took_ns[2];
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	all = geom_sectors(rig.geom);
+	slot.data = aligned_alloc(4096, 4096);
+	for (kind = 0; kind < 2; kind++) {
+		begin_ns = env_now_ns(rig.env);
+		for (i = 0; i < 200; i++) {
+			uint64_t at = i * UINT64_C(7919000008) % (all - BLOCK);
+
+			at -= at % BLOCK;
+			copies[0] = (at + all / 5 * 2) % (all - BLOCK);
+			copies[0] -= copies[0] % BLOCK;
+			copies[1] = (at + all / 5 * 3) % (all - BLOCK);
+			copies[1] -= copies[1] % BLOCK;
+			slot_read_copies(&slot, at, copies,
+					 kind ? QUEUE_COPIES : 0);
+			ck_assert_int_eq(queue_drain(rig.queue), 0);
+		}
+		took_ns[kind] = env_now_ns(rig.env) - begin_ns;
+	}
+	ck_assert_uint_lt(took_ns[1] * 5, took_ns[0] * 4);
+	ck_assert_uint_gt(queue_stats(rig.queue)->copies, 100);
+	free(slot.data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- classes ---- */
+
+#define BULK 300u
+
+static void bulk_submit(struct slot *slots, uint64_t all)
+{
+	uint64_t seed = 1;
+	unsigned i;
+
+	for (i = 0; i < BULK; i++) {
+		seed = test_random(&seed);
+		slots[i].data = aligned_alloc(4096, 65536);
+		memset(slots[i].data, 1, 65536);
+		slot_submit_class(&slots[i], DISK_WRITE,
+				  seed % (all - 128) / BLOCK * BLOCK, 128,
+				  QUEUE_WRITE_BACK);
+	}
+}
+
+/* Commits and reads come into 300 bulky writes that wait: nobody stands behind
+ * more than what the disk is doing, and the bulk gets on. */
+START_TEST(test_bulk_in_the_back)
+{
+	const struct queue_class_stats *class;
+	struct slot bulk[BULK] = { 0 }, one = { 0 };
+	uint64_t all, turn_ns;
+	unsigned i;
+
+	open_rig(&(struct rig_options){ .blind = _i != 0 }, "wd800");
+	run(1, 8, 67, 300);
+	class = queue_stats(rig.queue)->class;
+	all = geom_sectors(rig.geom);
+	turn_ns = rig.spec->mech.period_ps / 1000;
+	one.data = aligned_alloc(4096, 4096);
+	memset(one.data, 2, 4096);
+	bulk_submit(bulk, all);
+	for (i = 0; i < 60; i++) {
+		slot_submit_class(&one, i % 2 ? DISK_READ : DISK_WRITE,
+				  i * UINT64_C(2000000) / BLOCK * BLOCK, BLOCK,
+				  i % 2 ? QUEUE_READ : QUEUE_COMMIT);
+		while (one.req.disk.complete_ns == 0)
+			ck_assert_int_ge(queue_poll(rig.queue, -1), 0);
+	}
+	/* At most four accesses of a seek, a turn and a half each. */
+	ck_assert_uint_lt(class[QUEUE_COMMIT].max_wait_ns,
+			  (_i ? 4 : 2) * 4 * turn_ns);
+	ck_assert_uint_lt(class[QUEUE_READ].max_wait_ns,
+			  (_i ? 4 : 2) * 4 * turn_ns);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	ck_assert_uint_eq(class[QUEUE_WRITE_BACK].requests, BULK);
+	for (i = 0; i < BULK; i++)
+		free(bulk[i].data);
+	free(one.data);
+	rig_close(&rig);
+}
+END_TEST
+
+#define LONG 8192u
+
+/* A commit that comes while a hundred tracks are written goes before the rest
+ * of them, and all of them is written. */
+START_TEST(test_long_in_the_back)
+{
+	struct slot behind = { 0 }, one = { 0 };
+	const struct queue_class_stats *class;
+	uint64_t turn_ns, most_ns = 0, ns, i;
+
+	open_rig(&(struct rig_options){ 0 }, "hp-c2247a");
+	run(1, 8, 67, 300);
+	turn_ns = rig.spec->mech.period_ps / 1000;
+	one.data = aligned_alloc(4096, 4096);
+	memset(one.data, 2, 4096);
+	behind.data = aligned_alloc(4096, LONG * SECTOR_BYTES);
+	for (i = 0; i < LONG * 64; i++)
+		behind.data[i] = i;
+	for (i = 0; i < 60; i++) {
+		slot_submit_class(&one, DISK_WRITE, 40000 + i * 100 * BLOCK,
+				  BLOCK, QUEUE_COMMIT);
+		while (one.req.disk.complete_ns == 0)
+			ck_assert_int_ge(queue_poll(rig.queue, -1), 0);
+		ns = one.req.disk.complete_ns - one.req.disk.submit_ns;
+		most_ns = ns > most_ns ? ns : most_ns;
+		if (!i)
+			slot_submit_class(&behind, DISK_WRITE, 0, LONG,
+					  QUEUE_WRITE_BACK);
+		ck_assert_int_ge(queue_poll_ns(rig.queue, 7000000), 0);
+	}
+	/* Seek and a turn and a half of what is being written, and its own. */
+	ck_assert_uint_lt(most_ns, 5 * turn_ns);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	/* Nobody waits while it is served, however often it goes on. */
+	class = &queue_stats(rig.queue)->class[QUEUE_WRITE_BACK];
+	ck_assert_uint_lt(class->wait_ns, behind.req.disk.complete_ns -
+						  behind.req.disk.submit_ns);
+	memset(behind.data, 0, LONG * SECTOR_BYTES);
+	slot_submit_class(&behind, DISK_READ, 0, LONG, QUEUE_READ);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	for (i = 0; i < LONG * 64; i++)
+		ck_assert_uint_eq(behind.data[i], i);
+	free(behind.data);
+	free(one.data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- streams ---- */
+
+static void next_piece(void *arg, unsigned client, struct queue_request *req)
+{
+	uint64_t *at = arg;
+
+	req->disk.sector = at[client];
+	at[client] += req->disk.sectors;
+}
+
+/* Two readers who read on, one piece at a time: the head stays with one for a
+ * while, and neither waits long. */
+START_TEST(test_streams)
+{
+	uint64_t at[2] = { 0, UINT64_C(40000000) };
+	struct rig_load load = {
+		.clients = 2,
+		.think_ns = 200000,
+		.sectors = 128,
+		.read_percent = 100,
+		.requests = 1000,
+		.prepare = next_piece,
+		.arg = at,
+	};
+	struct rig_result r;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	ck_assert_int_eq(rig_run(&rig, &load, &r), 0);
+	/* 65.5 MB; alone one reader has 53 MB/s, in turns both have 7. */
+	ck_assert_uint_lt(r.ns, UINT64_C(65536000) * 1000 / 25);
+	ck_assert_uint_gt(queue_stats(rig.queue)->patient, 500);
+	ck_assert(stats().read.on);
+	ck_assert_uint_lt(queue_stats(rig.queue)->class[QUEUE_READ].max_wait_ns,
+			  100000000);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A piece of a stream that waits for a write which ends where it does. */
+START_TEST(test_stream_behind_a_write)
+{
+	struct slot slots[4] = { 0 };
+	unsigned i;
+
+	open_rig(&(struct rig_options){ 0 }, "wd800");
+	run(1, 8, 100, 200);
+	for (i = 0; i < 4; i++) {
+		slots[i].data = aligned_alloc(4096, 65536);
+		memset(slots[i].data, 0, 65536);
+	}
+	for (i = 0; i < 4; i++) {
+		slot_submit(&slots[0], DISK_READ, i * 128, 128);
+		ck_assert_int_eq(queue_drain(rig.queue), 0);
+	}
+	slot_submit(&slots[1], DISK_WRITE, 4 * 128, 128);
+	slot_submit(&slots[2], DISK_READ, 4 * 128, 128);
+	slot_submit(&slots[3], DISK_READ, UINT64_C(50000000), 128);
+	ck_assert_int_eq(queue_drain(rig.queue), 0);
+	for (i = 0; i < 4; i++)
+		free(slots[i].data);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- over time ---- */
+
+START_TEST(test_rest)
+{
+	struct belief belief;
+	int i;
+
+	open_rig(&(struct rig_options){ .doubt = noise_of_host }, "wd800");
+	run(4, 8, 67, 400);
+	ck_assert(stats().read.on && stats().write.on);
+	for (i = 0; i < 5; i++) {
+		sim_advance(rig.sim, UINT64_C(1200000000000));
+		head_get_belief(rig.head, &belief);
+		ck_assert(!belief.reads && !belief.writes);
+		ck_assert_uint_eq(queue_next_ns(rig.queue), UINT64_MAX);
+		run(4, 8, 67, 200);
+		head_get_belief(rig.head, &belief);
+		ck_assert(belief.reads && belief.writes);
+	}
+	ck_assert_uint_eq(stats().read.switched, 1);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Drives that nobody has seen, their order of tracks, skews and noise made from
+ * a number. */
+START_TEST(test_drives_unseen)
+{
+	struct rig_options options = { 0 };
+	char name[32];
+
+	snprintf(name, sizeof(name), "random:%d", 40 + _i);
+	ck_assert(compare(options, name, 16, 67, 1200) < 0.95);
+	ck_assert(stats().read.on && stats().write.on);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- in a file system ---- */
+
+static bool mount_has_head(const struct profile *profile)
+{
+	const struct mkfs_options mkfs = { .geom = profile->geom,
+					   .profile = profile };
+	const struct fs_options options = { 0 };
+	struct disk *disk = sim_disk(rig.sim);
+	struct mkfs_plan *plan = calloc(1, sizeof(*plan));
+	struct fs *fs;
+	bool has;
+	char *text;
+
+	ck_assert_int_eq(mkfs_plan(rig.env, &disk->limits, &mkfs, plan), 0);
+	ck_assert_int_eq(mkfs_write(rig.env, disk, &mkfs, plan), 0);
+	free(plan);
+	ck_assert_int_eq(fs_open(rig.env, disk, &options, &fs), 0);
+	text = fs_model_json(fs);
+	ck_assert_ptr_nonnull(text);
+	has = strstr(text, "\"head\"") && strstr(text, "\"trial\"");
+	free(text);
+	ck_assert_int_eq(fs_close(fs), 0);
+	return has;
+}
+
+/* A file system made with a profile opens its head from what it keeps. */
+START_TEST(test_mount)
+{
+	struct profile *profile;
+
+	open_rig(&(struct rig_options){ .blind = true }, "wd800");
+	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	ck_assert(mount_has_head(profile));
+	profile->mech.period_ps = 0;
+	ck_assert(!mount_has_head(profile));
+	profile_free(profile);
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- a drive whose timing changes ---- */
+
+/* What somebody does all the time. */
+enum traffic { READS, WRITES, FSYNCS, MIXED, TRAFFICS };
+
+/* One append after the other, on the medium when it is done. */
+static void next_fsync(void *arg, unsigned client, struct queue_request *req)
+{
+	uint64_t *at = arg;
+
+	(void)client;
+	req->class = QUEUE_COMMIT;
+	req->disk.op = DISK_WRITE;
+	req->disk.fua = true;
+	req->disk.sector = *at;
+	*at = (*at + req->disk.sectors) % 80000;
+}
+
+static void work(enum traffic traffic, uint64_t requests)
+{
+	static const unsigned read_percent[] = { 100, 0, 0, 67 };
+	uint64_t at = sim_now_ns(rig.sim) / 1000000 % 10000 * 8;
+	struct rig_load load = {
+		.clients = traffic == FSYNCS ? 1 : 3,
+		.think_ns = 1000000,
+		.sectors = 8,
+		.read_percent = read_percent[traffic],
+		.requests = requests,
+		.seed = sim_now_ns(rig.sim),
+		.prepare = traffic == FSYNCS ? next_fsync : NULL,
+		.arg = &at,
+	};
+	struct rig_result result;
+
+	ck_assert_int_eq(rig_run(&rig, &load, &result), 0);
+	ck_assert_int_ge(queue_drain(rig.queue), 0);
+}
+
+static bool is_followed(enum traffic traffic)
+{
+	return stats().mode == HEAD_ON && stats().read.on &&
+	       (traffic == READS || stats().write.on);
+}
+
+/* Requests until the head is followed again; how long that took. */
+static double recover_s(enum traffic traffic)
+{
+	uint64_t from = sim_now_ns(rig.sim), ns;
+
+	do {
+		work(traffic, 20);
+		ns = sim_now_ns(rig.sim) - from;
+	} while (!is_followed(traffic) && ns < UINT64_C(60000000000));
+	return (double)ns / 1e9;
+}
+
+static const struct change {
+	uint64_t host_ns;
+	uint64_t requests;	/* while it is something else */
+	bool loop;		/* behind what always has a cache, it says */
+} changes[] = {
+	{ .requests = 20 },
+	{ .requests = 300, .host_ns = 60000, .loop = true },
+	{ .requests = 20000, .host_ns = 200000, .loop = true },
+	{ .requests = 50000, .host_ns = 60000 },
+	{ .requests = 300, .host_ns = 500000, .loop = true },
+	{ .requests = 20000, .host_ns = 500000, .loop = true },
+};
+#define CHANGES (sizeof(changes) / sizeof(changes[0]))
+
+/* At full speed for a while, whatever is done meanwhile, then itself again,
+ * twice. */
+START_TEST(test_speed_changes)
+{
+	const struct change *change = &changes[(unsigned)_i % CHANGES];
+	enum traffic traffic = (enum traffic)((unsigned)_i / CHANGES);
+	struct rig_options options = {
+		.doubt = noise_of_host, .host_ns = change->host_ns,
+		.volatile_cache = change->loop && traffic != WRITES,
+	};
+	double s;
+	int i;
+
+	open_rig(&options, _i % 2 ? "wd800" : "modern");
+	ck_assert(recover_s(traffic) < 30);
+	for (i = 0; i < 2; i++) {
+		work(traffic, 600);
+		ck_assert_int_eq(sim_set_flat(rig.sim, true), 0);
+		work(traffic, change->requests);
+		ck_assert_int_eq(sim_set_flat(rig.sim, false), 0);
+		s = recover_s(traffic);
+		ck_assert_msg(s < 30, "traffic %d: %.1f s", traffic, s);
+	}
+	work(traffic, 600);
+	ck_assert(is_followed(traffic));
+	rig_close(&rig);
+}
+END_TEST
+
+/* ---- certificates of tracks ---- */
+
+static double late(uint64_t *seed)
+{
+	double u;
+
+	*seed = *seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+	u = (double)(*seed >> 11) / 9007199254740992.0;
+	return u < 0.03 ? u * 12 : (u - 0.5) * 0.016;
+}
+
+/* Who comes late by chance is not accused; who is elsewhere is, soon. */
+START_TEST(test_certificates)
+{
+	struct certify c = { .next = 0 };
+	uint64_t seed = 5;
+	unsigned i;
+
+	for (i = 0; i < 1000000; i++)
+		ck_assert(!certify_see(&c, i * 7919 % 50, late(&seed)));
+	for (i = 0; i < 40; i++) {
+		certify_see(&c, 100 + i, 0.001);
+		certify_see(&c, 200 + i, 0.001);
+		if (certify_see(&c, 77, 0.1 + late(&seed)))
+			break;
+	}
+	ck_assert_uint_lt(i, 12);
+}
+END_TEST
+
+int main(void)
+{
+	const struct {
+		const char *name;
+		const TTest *test;
+		int n;
+	} tests[] = {
+		{ "ordinary_reads_tell", test_ordinary_reads_tell, 1 },
+		{ "noise_is_borne", test_noise_is_borne, 1 },
+		{ "writes_need_references", test_writes_need_references, 1 },
+		{ "a_mount_tells", test_a_mount_tells, 1 },
+		{ "seeks_are_learned", test_seeks_are_learned, 1 },
+		{ "no_rotation", test_no_rotation, 1 },
+		{ "write_cache", test_write_cache, 1 },
+		{ "beliefs_off", test_beliefs_off, 3 * DOUBTS },
+		{ "off_within_200", test_off_within_200, 1 },
+		{ "data_untouched", test_data_untouched, 1 },
+		{ "order", test_order, 1 },
+		{ "whole_tracks", test_whole_tracks, 1 },
+		{ "nearest_copy", test_nearest_copy, 1 },
+		{ "bulk_in_the_back", test_bulk_in_the_back, 2 },
+		{ "long_in_the_back", test_long_in_the_back, 1 },
+		{ "streams", test_streams, 1 },
+		{ "stream_behind_a_write", test_stream_behind_a_write, 1 },
+		{ "rest", test_rest, 1 },
+		{ "mount", test_mount, 1 },
+		{ "drives_unseen", test_drives_unseen, 6 },
+		{ "certificates", test_certificates, 1 },
+		{ "speed_changes", test_speed_changes,
+		  TRAFFICS * CHANGES },
+	};
+	Suite *suite = suite_create("head");
+	SRunner *runner;
+	TCase *tc;
+	size_t i;
+	int failed;
+
+	msg_set_level(MSG_WARN);
+	for (i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
+		tc = tcase_create(tests[i].name);
+		tcase_add_loop_test(tc, tests[i].test, 0, tests[i].n);
+		suite_add_tcase(suite, tc);
+	}
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,392 @@
+/*
+ * test_range_write.c - range writes: the hierarchical search finds what trying
+ * every place finds, with few estimates; eight options lose little; writes with
+ * overlapping ranges never collide.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/list.h"
+#include "diskmodel/spec.h"
+#include "sched/queue/range_write.h"
+#include "tests/rig/test.h"
+
+#define SECTORS 8u
+
+/* ---- A drive, and a head somewhere over it ---- */
+
+struct rig {
+	struct spec *spec;
+	struct geom *geom;
+	struct belief belief;
+	uint64_t rng;
+};
+
+static const char *const drives[] = { "hp-c2247a", "atlas-10k", "modern" };
+
+static struct rig rig_new(const char *drive)
+{
+	const char *top = getenv("top_srcdir");
+	struct rig r = { .rng = 7 };
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/drives/%s.json", top ? top : ".",
+		 drive);
+	ck_assert_int_eq(spec_read(path, &r.spec), 0);
+	ck_assert_int_eq(spec_geom(r.spec, &r.geom), 0);
+	r.belief = (struct belief){
+		.geom = r.geom, .mech = &r.spec->mech,
+		.write_overhead_ns = r.spec->write_overhead_ns,
+		.write_guard_ns = 100000, .writes = true,
+	};
+	return r;
+}
+
+static void rig_free(struct rig *r)
+{
+	geom_free(r->geom);
+	spec_free(r->spec);
+}
+
+static uint64_t below(struct rig *r, uint64_t n)
+{
+	return test_random(&r->rng) % n;
+}
+
+/* The head at any time over a track near a sector. */
+static void head_near(struct rig *r, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(r->geom, sector, &track);
+	r->belief.now_ns = 1000000000 + below(r, 100000000);
+	r->belief.head = (struct service_head){
+		.at_ns = r->belief.now_ns - below(r, 100000),
+		.cylinder = track.cylinder + (uint32_t)below(r, 20),
+		.surface = (uint32_t)below(r, r->spec->surfaces),
+	};
+}
+
+/* Some of the sectors of [first, first + n): `percent` of them, in ranges. */
+static size_t make_list(struct rig *r, uint64_t first, uint64_t n,
+			unsigned percent, struct range *out, size_t max)
+{
+	const uint64_t end = first + n;
+	size_t k = 0;
+
+	while (first < end && k < max) {
+		uint64_t run = 1 + below(r, 60);
+
+		if (run > end - first)
+			run = end - first;
+		if (below(r, 100) < percent)
+			out[k++] = (struct range){ first, run };
+		first += run;
+	}
+	return k;
+}
+
+/* The reference of the reference: every sector, by the plain estimate. */
+static uint64_t best_of_all(struct rig *r, const struct range_query *q)
+{
+	uint64_t best = UINT64_MAX, place;
+
+	for (size_t i = 0; i < q->within_n; i++) {
+		const uint64_t end = q->within[i].first + q->within[i].n;
+
+		for (uint64_t at = q->within[i].first; at < end; at++) {
+			struct geom_track track;
+			uint64_t cost;
+
+			if (!q->set->next(q->set, at, end, q->sectors,
+					  &place) || place != at)
+				continue;
+			geom_track_of(r->geom, at, &track);
+			if (at + q->sectors > track.first + track.sectors)
+				continue;
+			cost = range_cost_ns(&r->belief, q, at);
+			best = cost < best ? cost : best;
+		}
+	}
+	return best;
+}
+
+static void check_answer(struct rig *r, const struct range_query *q,
+			 const struct range_answer *a)
+{
+	uint64_t place;
+
+	ck_assert(q->set->next(q->set, a->sector, a->sector + q->sectors,
+			       q->sectors, &place));
+	ck_assert_uint_eq(place, a->sector);
+	/* Angles and times are rounded. */
+	ck_assert_uint_le(range_cost_ns(&r->belief, q, a->sector),
+			  a->cost_ns + 1000);
+	ck_assert_uint_ge(range_cost_ns(&r->belief, q, a->sector) + 1000,
+			  a->cost_ns);
+}
+
+START_TEST(finds_what_all_find)
+{
+	struct rig r = rig_new(drives[_i % 3]);
+	struct range list[64];
+	struct range_list set;
+	/* A drive that may begin anywhere finds no better beginning. */
+	struct range_query q = { .set = &set.set, .sectors = SECTORS };
+
+	r.spec->mech.zero_latency_write = false;
+	for (unsigned round = 0; round < 40; round++) {
+		const uint64_t n = 1 + below(&r, 1500);
+		const uint64_t first = below(&r, r.spec->lbns - n);
+		struct range within = { first, n };
+		struct range_answer a, full;
+		const size_t ranges = make_list(&r, first, n,
+						20 + (unsigned)below(&r, 80),
+						list, 64);
+		int rc;
+
+		range_list_init(&set, list, ranges, _i / 3 ? SECTORS : 1);
+		q.within = &within;
+		q.within_n = 1;
+		q.lambda = round % 3 ? 0 : 4;
+		head_near(&r, below(&r, 4) ? first :
+					     below(&r, r.spec->lbns));
+		q.home = r.belief.head.cylinder + (uint32_t)below(&r, 9);
+		rc = range_find(&r.belief, &q, &a);
+		ck_assert_int_eq(range_expand(&r.belief, &q, 0, &full), rc);
+		if (rc)
+			continue;
+		check_answer(&r, &q, &a);
+		ck_assert_uint_le(a.cost_ns, full.cost_ns + 1000);
+		ck_assert_uint_le(full.cost_ns,
+				  best_of_all(&r, &q) + 1000);
+		ck_assert_uint_le(a.estimates, full.estimates);
+	}
+	rig_free(&r);
+}
+END_TEST
+
+/* Group-sized: eight options cost little more than all, for few estimates. */
+START_TEST(eight_options_are_enough)
+{
+	struct rig r = rig_new(drives[_i % 3]);
+	const uint64_t n = 4096 * 8, lbns = r.spec->lbns;
+	static struct range list[4096];
+	struct range_list set;
+	struct range within = { .n = n };
+	struct range_query q = { .set = &set.set, .within = &within,
+				 .within_n = 1, .sectors = SECTORS };
+	uint64_t few_ns = 0, all_ns = 0;
+
+	for (unsigned round = 0; round < 100; round++) {
+		struct range_answer few, all;
+
+		within.first = below(&r, lbns - n);
+		range_list_init(&set, list,
+				make_list(&r, within.first, n,
+					  _i / 3 ? 100 : 30, list, 4096),
+				SECTORS);
+		head_near(&r, within.first + below(&r, n));
+		q.options = RANGE_OPTIONS;
+		ck_assert_int_eq(range_find(&r.belief, &q, &few), 0);
+		ck_assert_uint_le(few.estimates, RANGE_OPTIONS);
+		q.options = 0;
+		ck_assert_int_eq(range_find(&r.belief, &q, &all), 0);
+		check_answer(&r, &q, &few);
+		ck_assert_uint_ge(few.cost_ns, all.cost_ns);
+		few_ns += few.cost_ns;
+		all_ns += all.cost_ns;
+	}
+	ck_assert_uint_le(few_ns, all_ns + all_ns / 10);
+	rig_free(&r);
+}
+END_TEST
+
+/* One place left somewhere in a group, perhaps far from the head. */
+START_TEST(finds_the_last_place)
+{
+	struct rig r = rig_new(drives[_i]);
+	const uint64_t n = 4096 * 8;
+	struct range within = { .n = n }, last = { .n = SECTORS };
+	struct range_list set;
+	struct range_query q = { .set = &set.set, .within = &within,
+				 .within_n = 1, .sectors = SECTORS,
+				 .options = RANGE_OPTIONS };
+	struct range_answer a;
+	struct geom_track track;
+
+	for (unsigned round = 0; round < 50; round++) {
+		within.first = below(&r, r.spec->lbns - n);
+		last.first = within.first + below(&r, n - SECTORS);
+		geom_track_of(r.geom, last.first, &track);
+		if (last.first + SECTORS > track.first + track.sectors)
+			continue;
+		range_list_init(&set, &last, 1, 1);
+		head_near(&r, within.first + below(&r, n));
+		ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+		ck_assert_uint_eq(a.sector, last.first);
+	}
+	range_list_init(&set, NULL, 0, 1);
+	ck_assert_int_eq(range_find(&r.belief, &q, &a), -ENOSPC);
+	rig_free(&r);
+}
+END_TEST
+
+/* A range and its bitmap say the same as a list of ranges. */
+START_TEST(a_bitmap_is_a_list)
+{
+	struct rig r = rig_new("hp-c2247a");
+	uint64_t bits[8];
+	struct range list[512];
+
+	for (unsigned round = 0; round < 200; round++) {
+		const uint64_t first = 1000 + below(&r, 100000);
+		struct range within = { first, 8 * 512 };
+		struct range_list as_list;
+		struct range_map as_map;
+		struct range_query q = { .within = &within, .within_n = 1,
+					 .sectors = 8 + 8 * (round % 3) };
+		struct range_answer a, b;
+		size_t n = 0;
+		int rc;
+
+		for (unsigned i = 0; i < 8; i++)
+			bits[i] = test_random(&r.rng) | (round % 2 ?
+				test_random(&r.rng) : 0);
+		for (unsigned i = 0; i < 512; i++) {
+			if (!(bits[i / 64] >> i % 64 & 1))
+				continue;
+			if (n && list[n - 1].first + list[n - 1].n ==
+			    first + 8 * i)
+				list[n - 1].n += 8;
+			else
+				list[n++] = (struct range){ first + 8 * i, 8 };
+		}
+		range_list_init(&as_list, list, n, 1);
+		range_map_init(&as_map, first, 512, 8, bits);
+		/* Both begin with units only: the list at all sectors. */
+		head_near(&r, first);
+		q.set = &as_map.set;
+		rc = range_find(&r.belief, &q, &a);
+		q.set = &as_list.set;
+		ck_assert_int_eq(range_find(&r.belief, &q, &b), rc);
+		if (rc)
+			continue;
+		ck_assert_uint_ge(a.cost_ns, b.cost_ns);
+		ck_assert_uint_eq((a.sector - first) % 8, 0);
+		ck_assert(rc || bits[(a.sector - first) / 8 / 64] >>
+			  (a.sector - first) / 8 % 64 & 1);
+	}
+	rig_free(&r);
+}
+END_TEST
+
+/* Lambda keeps data where it belongs unless that is far slower. */
+START_TEST(distance_has_its_price)
+{
+	struct rig r = rig_new("modern");
+	struct range within[2] = { { 0, 4000 }, { 3000000000, 4000 } };
+	struct range list[2] = { within[0], within[1] };
+	struct range_list set;
+	struct geom_track home;
+	struct range_query q = { .set = &set.set, .within = within,
+				 .within_n = 2, .sectors = SECTORS,
+				 .options = RANGE_OPTIONS };
+	struct range_answer a;
+
+	range_list_init(&set, list, 2, SECTORS);
+	geom_track_of(r.geom, 0, &home);
+	q.home = home.cylinder;
+	head_near(&r, 3000000000);
+	ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+	ck_assert_uint_ge(a.sector, 3000000000);
+	q.lambda = 4;
+	ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+	ck_assert_uint_lt(a.sector, 4000);
+	rig_free(&r);
+}
+END_TEST
+
+/* ---- Claims ---- */
+
+struct write {
+	uint64_t sector;
+	bool running;
+};
+
+/* Many writes to the same range, over in any order; barriers in between, after
+ * which the range is what the client knows to be free. */
+START_TEST(writes_never_collide)
+{
+	struct rig r = rig_new("hp-c2247a");
+	static uint8_t used[8 * 512];	/* 1: somebody wrote there */
+	static struct write writes[512];
+	struct range range = { 50000, 8 * 512 };
+	struct range_list all;
+	struct range_claims claims;
+	struct range_unclaimed set;
+	struct range_query q = { .set = &set.set, .within = &range,
+				 .within_n = 1, .sectors = SECTORS,
+				 .options = RANGE_OPTIONS };
+	struct range_answer a;
+	unsigned n = 0;
+
+	memset(used, 0, sizeof(used));
+	range_claims_init(&claims);
+	range_list_init(&all, &range, 1, SECTORS);
+	range_unclaimed_init(&set, &all.set, &claims);
+	head_near(&r, range.first);
+	while (!range_find(&r.belief, &q, &a)) {
+		ck_assert_uint_lt(n, 512);
+		ck_assert_int_eq(range_claims_add(&claims, a.sector, SECTORS),
+				 0);
+		ck_assert_int_eq(range_claims_add(&claims, a.sector + 1, 1),
+				 -EBUSY);
+		for (unsigned i = 0; i < SECTORS; i++)
+			ck_assert(!used[a.sector - range.first + i]++);
+		writes[n++] = (struct write){ a.sector, true };
+		if (below(&r, 2)) {
+			struct write *w = &writes[below(&r, n)];
+
+			if (w->running)
+				range_claims_end(&claims, w->sector, SECTORS);
+			w->running = false;
+		}
+	}
+	ck_assert_uint_ge(n, 460);	/* but for places over a track's end */
+	ck_assert_int_eq(range_claims_barrier(&claims), 0);
+	for (unsigned i = 0; i < n; i++) {
+		const bool taken = rangeset_meets(&claims.taken,
+						  writes[i].sector, SECTORS);
+
+		ck_assert(taken == writes[i].running);
+		if (writes[i].running)
+			range_claims_end(&claims, writes[i].sector, SECTORS);
+	}
+	ck_assert_uint_eq(claims.taken.total, 0);
+	ck_assert_uint_eq(claims.over.total + claims.old.total, 0);
+	range_claims_fini(&claims);
+	rig_free(&r);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+	Suite *s = suite_create("range");
+	TCase *tc = tcase_create("range");
+
+	tcase_add_loop_test(tc, finds_what_all_find, 0, 6);
+	tcase_add_loop_test(tc, eight_options_are_enough, 0, 6);
+	tcase_add_loop_test(tc, finds_the_last_place, 0, 3);
+	tcase_add_test(tc, a_bitmap_is_a_list);
+	tcase_add_test(tc, distance_has_its_price);
+	tcase_add_test(tc, writes_never_collide);
+	suite_add_tcase(s, tc);
+	return s;
+}
+
+int main(void)
+{
+	return test_run(suite());
+}

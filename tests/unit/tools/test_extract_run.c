@@ -1,0 +1,652 @@
+/*
+ * test_extract_run.c - all stages of traxtract in virtual time: by the drive's
+ * own word, interrupted, and on drives that go wrong under it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/msg.h"
+#include "diskmodel/geom_build.h"
+#include "diskmodel/spec.h"
+#include "extract/prober_disk.h"
+#include "extract/scsi_map.h"
+#include "sim/model_error.h"
+#include "sim/sim.h"
+#include "sim/specgen.h"
+#include "tests/rig/scsi_target.h"
+#include "tests/rig/test.h"
+#include "tools/extract_run.h"
+
+/* A port that counts, and stops the run some commands on. */
+struct counting {
+	struct scsi_port port, *to;
+	unsigned commands, most;
+	unsigned gone;		/* behind so many nobody answers; 0: never */
+	bool not_there;		/* but that there is no such unit */
+	volatile sig_atomic_t stopped;
+};
+
+struct rig {
+	struct spec *spec;
+	struct geom *truth;
+	struct sim *sim;
+	struct scsi_target *target;
+	struct counting counting;
+	struct identity identity;
+	struct extract_state state;
+	struct extract_run run;
+	char path[64];
+	volatile sig_atomic_t stopped;
+};
+
+static void quiet(enum msg_level level, const char *line, void *arg)
+{
+	(void)level;
+	(void)line;
+	(void)arg;
+}
+
+static int counted(struct scsi_port *port, struct scsi_command *command)
+{
+	struct counting *c = (struct counting *)port;
+
+	c->commands++;
+	if (c->most && c->commands > c->most)
+		c->stopped = 1;
+	if (c->gone && c->commands > c->gone && c->not_there) {
+		command->key = 0x5;
+		command->asc = 0x25;
+		return 0;
+	}
+	if (c->gone && c->commands > c->gone)
+		return -ENODEV;
+	return c->to->command(c->to, command);
+}
+
+static void open_drive(struct rig *r, uint64_t seed, uint64_t bytes)
+{
+	struct specgen options = {
+		.seed = seed, .slipped = 0.01, .cache = -1, .zero_latency = -1,
+		.noise = 1, .bytes = bytes,
+	};
+	struct sim_options o = { .seed = seed };
+
+	memset(r, 0, sizeof(*r));
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(specgen_make(&options, &r->spec), 0);
+	ck_assert_int_eq(spec_geom(r->spec, &r->truth), 0);
+	r->sim = sim_new(r->spec, 0, &o);
+	ck_assert_ptr_nonnull(r->sim);
+	snprintf(r->path, sizeof(r->path), "/tmp/test-extract-run-%d.state",
+		 getpid());
+	r->identity.rotational = true;
+	strcpy(r->identity.serial, "A1");
+	r->run = (struct extract_run){
+		.state = &r->state,
+		.state_path = r->path,
+		.identity = &r->identity,
+		.stopped = &r->stopped,
+	};
+	r->run.prober = prober_disk_new(sim_env(r->sim), sim_disk(r->sim),
+					false, &r->stopped);
+	ck_assert_ptr_nonnull(r->run.prober);
+}
+
+/* It also answers SCSI commands. */
+static void open_scsi(struct rig *r, uint64_t seed, uint64_t bytes,
+		      struct scsi_target_habits habits)
+{
+	open_drive(r, seed, bytes);
+	habits.block_bytes = r->spec->logical_bytes;
+	r->target = scsi_target_new(r->truth, &habits);
+	ck_assert_ptr_nonnull(r->target);
+	r->counting = (struct counting){
+		.port.command = counted,
+		.to = scsi_target_port(r->target),
+	};
+	r->run.scsi = "drive";
+	r->run.port = &r->counting.port;
+	r->run.stopped = &r->counting.stopped;
+}
+
+/* Another process goes on: with what stands in the file. */
+static void come_again(struct rig *r)
+{
+	extract_state_free(&r->state);
+	ck_assert_int_eq(extract_state_read(r->path, &r->state), 0);
+	r->stopped = r->counting.stopped = 0;
+	r->counting.most = r->counting.commands = r->counting.gone = 0;
+	r->run.verdict = NULL;
+}
+
+static void close_drive(struct rig *r)
+{
+	unlink(r->path);
+	extract_state_free(&r->state);
+	prober_disk_free(r->run.prober);
+	scsi_target_free(r->target);
+	sim_free(r->sim);
+	geom_free(r->truth);
+	spec_free(r->spec);
+	msg_set_sink(NULL, NULL);
+}
+
+/* To the end, and why it is not. */
+static void run_to_end(struct rig *r)
+{
+	enum extract_end end = extract_run(&r->run);
+
+	ck_assert_msg(end == EXTRACT_DONE, "ends with %d: %s; %u right, %u "
+		      "wrong from %ju on, %u undecided", end, r->run.verdict ?
+		      r->run.verdict : "", r->run.verify.right,
+		      r->run.verify.wrong,
+		      (uintmax_t)r->run.verify.first_wrong,
+		      r->run.verify.undecided);
+}
+
+static void judge(const struct rig *r, struct judge *judge)
+{
+	ck_assert_ptr_nonnull(r->state.profile);
+	ck_assert_int_eq(judge_geom(r->truth, r->state.profile->geom, judge),
+			 0);
+	ck_assert_uint_eq(judge->wrong, 0);
+}
+
+/* ---- By the drive's own word ---- */
+
+static const struct scsi_target_habits habits[] = {
+	{ .lies = 0 },
+	{ .attention = 97 },
+	{ .no_defects = true, .short_reserved = true },
+};
+
+START_TEST(scsi_then_angles)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 800 + (uint64_t)_i, UINT64_C(600000000), habits[_i]);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_msg(j.angle_p99_ppm < 7000, "%u", j.angle_p99_ppm);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_BOUNDARIES].method,
+			 PROFILE_SCSI);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_ANGLES].method,
+			 PROFILE_TIMING);
+	ck_assert_uint_gt(r.state.profile->mech.seek_n, 4);
+	ck_assert_double_lt(fabs((double)r.state.profile->mech.period_ps /
+				 (double)r.spec->mech.period_ps - 1), 2e-6);
+	close_drive(&r);
+}
+END_TEST
+
+/* Short tracks at the ends of zones, and spares of cylinders: what is not known
+ * of their angles says nothing against what the drive has told. */
+START_TEST(scsi_short_tracks)
+{
+	static const uint64_t seeds[] = { 826, 834, 873 };
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, seeds[_i], UINT64_C(600000000), habits[0]);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_BOUNDARIES]
+			 .confidence_ppm, PROFILE_CERTAIN_PPM);
+	close_drive(&r);
+}
+END_TEST
+
+/* As many sectors, on tracks of one size. */
+static struct geom *made_up(uint64_t sectors)
+{
+	struct geom_build *b = geom_build_new(0, 0);
+	struct geom_sweep sweep = { .known = true, .cylinder_step = 1 };
+	struct geom *geom;
+
+	sweep.sectors = sweep.around = 1024;
+	sweep.count = (uint32_t)(sectors / 1024);
+	ck_assert_int_eq(geom_build_sweep(b, &sweep), 0);
+	if (sectors % 1024) {
+		sweep.cylinder = sweep.count;
+		sweep.count = 1;
+		sweep.sectors = sectors % 1024;
+		ck_assert_int_eq(geom_build_sweep(b, &sweep), 0);
+	}
+	ck_assert_int_eq(geom_build_finish(b, &geom), 0);
+	geom_build_free(b);
+	return geom;
+}
+
+/* A drive may translate to a geometry that it does not have. */
+START_TEST(scsi_made_up)
+{
+	struct scsi_target_habits h = { .no_defects = true };
+	struct geom *fake;
+	struct rig r;
+
+	open_scsi(&r, 840, UINT64_C(300000000), h);
+	fake = made_up(geom_sectors(r.truth));
+	scsi_target_free(r.target);
+	h.block_bytes = r.spec->logical_bytes;
+	r.target = scsi_target_new(fake, &h);
+	r.counting.to = scsi_target_port(r.target);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_BOUNDARIES]
+			  .confidence_ppm, 0);
+	close_drive(&r);
+	geom_free(fake);
+}
+END_TEST
+
+/* What it has said before a signal need not be asked again. */
+START_TEST(scsi_goes_on)
+{
+	unsigned whole, rest;
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.most = UINT32_MAX;
+	run_to_end(&r);
+	whole = r.counting.commands;
+	close_drive(&r);
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.most = whole * 2 / 3;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.told);
+	ck_assert_ptr_nonnull(r.state.profile);
+	r.counting.most = UINT32_MAX;
+	run_to_end(&r);
+	rest = r.counting.commands;
+	ck_assert_msg(rest < whole / 2 + 300, "%u of %u", rest, whole);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_ptr_null(r.state.told);
+	close_drive(&r);
+}
+END_TEST
+
+/* What it has said until it vanished is kept. */
+START_TEST(scsi_vanishes)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
+	r.counting.gone = 1000;
+	r.counting.not_there = _i;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_GONE);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.told);
+	ck_assert_uint_gt(r.state.told_bytes, 4000);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	close_drive(&r);
+}
+END_TEST
+
+/* What another drive has said, and what nobody has, are no answers, whatever
+ * the file says of whom they are. */
+START_TEST(scsi_of_another_drive)
+{
+	struct judge j;
+	struct rig r;
+	size_t bytes;
+	void *told;
+
+	open_scsi(&r, 811, UINT64_C(600000000), habits[0]);
+	r.counting.most = 300;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	told = r.state.told;
+	bytes = r.state.told_bytes;
+	ck_assert_ptr_nonnull(told);
+	r.state.told = NULL;
+	close_drive(&r);
+	if (_i == 1) {
+		told = realloc(told, bytes + 5);
+		memset(told, 0x5a, bytes + 5);
+		bytes += 5;
+	}
+
+	open_scsi(&r, 812, UINT64_C(600000000), habits[0]);
+	r.counting.most = 100;
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
+	come_again(&r);
+	free(r.state.told);
+	r.state.told = told;
+	r.state.told_bytes = bytes;
+	/* The file is known to be another drive's. */
+	if (_i == 2)
+		strcpy(r.identity.model, "another");
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	close_drive(&r);
+}
+END_TEST
+
+/* The same drive, and what it said of some blocks before it was formatted anew
+ * or found a defect: then nothing of it counts. */
+START_TEST(scsi_formatted_anew)
+{
+	uint64_t blocks;
+	struct translate_place place;
+	struct translate *t;
+	uint8_t *told;
+	size_t bytes;
+	struct rig r;
+
+	open_scsi(&r, 812, UINT64_C(600000000), habits[0]);
+	blocks = geom_sectors(r.truth) * 512 / r.spec->logical_bytes;
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		ck_assert_int_eq(translate_block(t, blocks / 100 * i, &place),
+				 0);
+		translate_back(t, &place.address, &(uint64_t){ 0 });
+	}
+	ck_assert_int_eq(translate_keep(t, (void **)&told, &bytes), 0);
+	translate_close(t);
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	ck_assert_int_eq(translate_recall(t, told, bytes), 0);
+	ck_assert_int_eq(translate_block(t, 0, &place), 0);
+	ck_assert_uint_eq(translate_recalled(t), 1);
+	translate_close(t);
+
+	/* Sectors of the last quarter are one further on. */
+	for (size_t i = bytes / 200 * 150; i < bytes; i += bytes / 200)
+		told[i + (told[i + 16] & 1 ? 7 : 15)]++;
+	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
+	ck_assert_int_eq(translate_recall(t, told, bytes), -ESTALE);
+	ck_assert_int_eq(translate_block(t, 0, &place), 0);
+	ck_assert_uint_eq(translate_recalled(t), 0);
+	translate_close(t);
+	free(told);
+	close_drive(&r);
+}
+END_TEST
+
+/* A part that was found by timing is not all that the drive can tell; and what
+ * the drive told of surfaces says nothing of tracks found by timing. */
+START_TEST(timing_then_scsi)
+{
+	struct judge j;
+	struct rig r;
+
+	open_scsi(&r, 813, UINT64_C(300000000), habits[0]);
+	r.run.scsi = NULL;
+	r.run.quick = true;
+	run_to_end(&r);
+	ck_assert_uint_gt(r.state.profile->part[PROFILE_BOUNDARIES]
+			  .confidence_ppm, 0);
+	come_again(&r);
+	r.run.scsi = "drive";
+	r.run.quick = false;
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_int_eq(r.state.profile->part[PROFILE_SURFACES].method,
+			 PROFILE_SCSI);
+	come_again(&r);
+	r.run.scsi = NULL;
+	r.run.quick = true;
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_SURFACES]
+			  .confidence_ppm, 0);
+	close_drive(&r);
+}
+END_TEST
+
+/* Another drive of that size, which does not say who it is either. */
+START_TEST(timing_of_another_drive)
+{
+	uint64_t period_ps;
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 816, UINT64_C(60000000));
+	run_to_end(&r);
+	period_ps = r.state.profile->mech.period_ps;
+	r.state.profile->mech.period_ps += period_ps / 5;
+	ck_assert_int_eq(extract_state_write(r.path, &r.state), 0);
+	come_again(&r);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_lt(j.unknown_sectors, geom_sectors(r.truth) / 10);
+	ck_assert_double_lt(fabs((double)r.state.profile->mech.period_ps /
+				 (double)period_ps - 1), 5e-6);
+	close_drive(&r);
+}
+END_TEST
+
+/* Two actuators: their tracks are all that is known, and enough for a file
+ * system. */
+START_TEST(two_actuators)
+{
+	struct scsi_target_habits two = { .no_defects = true };
+	char path[80], image[80], command[600];
+	struct profile *again;
+	struct geom_track t;
+	struct judge j;
+	struct rig r;
+	FILE *f;
+
+	open_drive(&r, 820, UINT64_C(600000000));
+	geom_track_of(r.truth, geom_sectors(r.truth) / 2, &t);
+	two.range_blocks = t.first * 512 / r.spec->logical_bytes;
+	close_drive(&r);
+	open_scsi(&r, 820, UINT64_C(600000000), two);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_eq(j.unknown_sectors, 0);
+	ck_assert_uint_eq(r.state.profile->part[PROFILE_ANGLES].confidence_ppm,
+			  0);
+	ck_assert_uint_eq(r.state.profile->mech.seek_n, 0);
+	geom_track_at(r.state.profile->geom,
+		      geom_tracks(r.state.profile->geom) - 1, &t);
+	ck_assert_uint_ge(t.surface, SCSI_MAP_SURFACES);
+
+	snprintf(path, sizeof(path), "%s.json", r.path);
+	snprintf(image, sizeof(image), "%s.image", r.path);
+	f = fopen(path, "w");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(profile_write(r.state.profile, f), 0);
+	fclose(f);
+	ck_assert_int_eq(profile_read(path, &again), 0);
+	ck_assert_uint_eq(geom_tracks(again->geom),
+			  geom_tracks(r.state.profile->geom));
+	profile_free(again);
+	snprintf(command, sizeof(command), "truncate -s %ju %s && "
+		 "./mkfs.traxfs --profile %s %s >/dev/null 2>&1 && "
+		 "./chkfs.traxfs %s >/dev/null 2>&1",
+		 (uintmax_t)geom_sectors(r.truth) * 512, image, path, image,
+		 image);
+	ck_assert_int_eq(system(command), 0);
+	if (!getenv("KEEP")) {
+		unlink(image);
+		unlink(path);
+	}
+	close_drive(&r);
+}
+END_TEST
+
+/* What is no use says why. */
+START_TEST(scsi_refusals)
+{
+	static const struct scsi_target_habits none[] = {
+		{ .no_page = true },
+		{ .elements = 4, .going = 1 },
+		{ .range_blocks = 1000, .range_gap = true },
+	};
+	struct rig r;
+
+	open_scsi(&r, 821, UINT64_C(300000000), none[_i]);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
+/* ---- What goes wrong ---- */
+
+static void fail_reads(struct rig *r, uint64_t from, uint64_t first,
+		       uint64_t sectors)
+{
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_READS, .k = from, .first = first,
+		.sectors = sectors,
+	};
+
+	ck_assert_int_eq(sim_fault_add(r->sim, &fault), 0);
+}
+
+/* Here and there, the first sector included: only that is unknown. */
+START_TEST(errors_in_the_middle)
+{
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 210 + (uint64_t)_i, UINT64_C(300000000));
+	for (uint64_t i = 0; i < 20; i++)
+		sim_damage(r.sim, geom_sectors(r.truth) / 20 * i, 8);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_lt(j.unknown_sectors, geom_sectors(r.truth) / 10);
+	close_drive(&r);
+}
+END_TEST
+
+START_TEST(errors_everywhere)
+{
+	struct rig r;
+
+	open_drive(&r, 220, UINT64_C(300000000));
+	sim_damage(r.sim, 0, geom_sectors(r.truth));
+	ck_assert_int_ne(extract_run(&r.run), EXTRACT_DONE);
+	close_drive(&r);
+
+	/* Only now and then something can be read. */
+	open_drive(&r, 220, UINT64_C(300000000));
+	for (uint64_t i = 0; i < geom_sectors(r.truth); i += 512)
+		sim_damage(r.sim, i, 504);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNREADABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
+/* In the middle of it: what was learned is there when it is back. */
+START_TEST(vanishes)
+{
+	struct judge j;
+	uint64_t known;
+	struct rig r;
+
+	open_drive(&r, 221, UINT64_C(300000000));
+	fail_reads(&r, 6000, 0, 0);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_GONE);
+	sim_fault_clear(r.sim);
+	prober_disk_free(r.run.prober);
+	r.run.prober = prober_disk_new(sim_env(r.sim), sim_disk(r.sim), false,
+				       &r.stopped);
+	come_again(&r);
+	ck_assert_ptr_nonnull(r.state.map);
+	known = geom_known_sectors(r.state.profile->geom);
+	ck_assert_uint_gt(known, geom_sectors(r.truth) / 10);
+	ck_assert_uint_gt(r.state.profile->mech.period_ps, 0);
+	run_to_end(&r);
+	judge(&r, &j);
+	ck_assert_uint_gt(geom_known_sectors(r.state.profile->geom), known);
+	close_drive(&r);
+}
+END_TEST
+
+/* A seek curve from any reads at all: distances are of pseudo-tracks. */
+static void judge_trace(const struct rig *r)
+{
+	const struct profile *p = r->run.state->profile;
+	const struct service_seek *last = &p->mech.seek[p->mech.seek_n - 1];
+	uint64_t full_ns = r->spec->mech.seek[r->spec->mech.seek_n - 1].ns;
+
+	ck_assert_int_eq(p->part[PROFILE_SEEK].method, PROFILE_TRACE);
+	ck_assert_uint_gt(p->mech.seek_n, 5);
+	ck_assert_uint_gt(last->ns, full_ns * 8 / 10);
+	ck_assert_uint_lt(last->ns, full_ns * 14 / 10);
+	ck_assert_uint_lt(p->mech.seek[0].ns, full_ns / 2);
+}
+
+/* A host that is late by so much that no skew could be told: nothing wrong is
+ * believed, and it says so. */
+START_TEST(too_busy_a_host)
+{
+	static const uint64_t late_ns[] = { 15000, 200000, 20000000 };
+	static const int ends[] = { EXTRACT_DONE, EXTRACT_NOISY,
+				    EXTRACT_NOISY };
+	struct sim_options o = { .seed = 5, .host_ns = late_ns[_i] };
+	struct judge j;
+	struct rig r;
+
+	open_drive(&r, 222, _i == 1 ? UINT64_C(4000000000) :
+				      UINT64_C(100000000));
+	prober_disk_free(r.run.prober);
+	sim_free(r.sim);
+	r.sim = sim_new(r.spec, 0, &o);
+	r.run.prober = prober_disk_new(sim_env(r.sim), sim_disk(r.sim), false,
+				       NULL);
+	ck_assert_int_eq(extract_run(&r.run), ends[_i]);
+	judge(&r, &j);
+	if (_i == 1)
+		judge_trace(&r);
+	close_drive(&r);
+}
+END_TEST
+
+START_TEST(no_disk_that_rotates)
+{
+	struct rig r;
+
+	open_drive(&r, 223, UINT64_C(100000000));
+	ck_assert_int_eq(sim_set_flat(r.sim, true), 0);
+	ck_assert_int_eq(extract_run(&r.run), EXTRACT_UNMEASURABLE);
+	ck_assert_ptr_nonnull(r.run.verdict);
+	close_drive(&r);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("extract_run");
+	TCase *tc = tcase_create("extract_run");
+
+	tcase_set_timeout(tc, 60);
+	tcase_add_loop_test(tc, scsi_then_angles, 0,
+			    sizeof(habits) / sizeof(habits[0]));
+	tcase_add_loop_test(tc, scsi_short_tracks, 0, 3);
+	tcase_add_test(tc, scsi_made_up);
+	tcase_add_test(tc, scsi_goes_on);
+	tcase_add_loop_test(tc, scsi_vanishes, 0, 2);
+	tcase_add_loop_test(tc, scsi_of_another_drive, 0, 3);
+	tcase_add_test(tc, scsi_formatted_anew);
+	tcase_add_test(tc, timing_then_scsi);
+	tcase_add_test(tc, timing_of_another_drive);
+	tcase_add_test(tc, two_actuators);
+	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
+	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
+	tcase_add_test(tc, errors_everywhere);
+	tcase_add_test(tc, vanishes);
+	tcase_add_loop_test(tc, too_busy_a_host, 0, 3);
+	tcase_add_test(tc, no_disk_that_rotates);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}

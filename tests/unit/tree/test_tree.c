@@ -1,0 +1,336 @@
+/*
+ * test_tree.c - the store on a simulated disk against a model: random
+ * transactions side by side, evictions, checkpoints, clean and unclean mounts,
+ * power cuts, faults, and the same run twice.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "tests/rig/test.h"
+#include "tests/rig/treeworld.h"
+
+static struct world w;
+
+static void some_ops(struct world *world, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint64_t dice = test_random(&world->rng) % 200;
+
+		if (dice < world->ranges)
+			world_begin_range_delete(world);
+		else if (dice < 50)
+			world_begin_read(world);
+		else
+			world_begin_change(world);
+	}
+}
+
+static void check_reruns(const struct world *world)
+{
+	struct tree_stats stats;
+
+	tree_get_stats(world->tree, &stats);
+	ck_assert_uint_le(stats.max_reruns, stats.levels + 2);
+}
+
+/* ---- Against the model ---- */
+
+START_TEST(test_small)
+{
+	world_init(&w, (uint64_t)_i + 1, 300, 400, _i % 2);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned round = 0; round < 40; round++) {
+		some_ops(&w, 12);
+		ck_assert(world_settle(&w));
+		world_check(&w);
+		if (round % 7 == 3)
+			ck_assert_int_eq(world_commit(&w), 0);
+		if (round % 10 == 9)
+			ck_assert_int_eq(world_checkpoint(&w), 0);
+	}
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	ck_assert(tree_recovered(w.tree)->was_clean);
+	world_compare(&w);
+	world_check(&w);
+	ck_assert_uint_eq(w.refused, 0);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
+/* More than the pool holds: evictions, growth, splits and joins. */
+START_TEST(test_large)
+{
+	struct tree_stats stats;
+
+	world_init(&w, (uint64_t)_i + 50, 4000, 3700, _i % 2);
+	w.ranges = 1;
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned round = 0; round < 60; round++) {
+		some_ops(&w, 100);
+		ck_assert(world_settle(&w));
+		if (round % 20 == 19)
+			world_check(&w);
+	}
+	tree_get_stats(w.tree, &stats);
+	ck_assert_uint_gt(stats.checkpoints, 3);
+	ck_assert_uint_gt(stats.node_reads, 100);
+	ck_assert_uint_le(stats.nodes_cached, 256);
+	check_reruns(&w);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare(&w);
+	world_check(&w);
+	ck_assert_uint_eq(w.refused, 0);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
+/* Changes go on while a checkpoint is being written. */
+START_TEST(test_beside_checkpoint)
+{
+	world_init(&w, (uint64_t)_i + 70, 2000, 1500, true);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned round = 0; round < 30; round++) {
+		some_ops(&w, 40);
+		for (unsigned i = 0; i < 5; i++)
+			ck_assert(world_turn(&w));
+		ck_assert_int_eq(world_checkpoint(&w), 0);
+	}
+	ck_assert(world_settle(&w));
+	world_check(&w);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
+static int do_nothing(struct tree_txn *txn, void *arg)
+{
+	(void)txn;
+	(void)arg;
+	return 0;
+}
+
+/* Who may write nodes and logs nothing gives all back: else one day nobody is
+ * let in any more. */
+START_TEST(test_nothing_logged)
+{
+	const struct tree_bounds bounds = { .nodes = 2, .new_nodes = 2 };
+	unsigned i;
+
+	world_init(&w, 90, 50, 400, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (i = 0; i < 5000; i++)
+		ck_assert_int_eq(world_do(&w, &bounds, do_nothing, NULL, NULL),
+				 0);
+	some_ops(&w, 12);
+	ck_assert(world_settle(&w));
+	world_compare(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+END_TEST
+
+START_TEST(test_crash)
+{
+	world_init(&w, (uint64_t)_i + 90, 1500, 900, _i % 2);
+	for (unsigned life = 0; life < 6; life++) {
+		ck_assert_int_eq(world_mount(&w), 0);
+		ck_assert_int_eq(tree_recovered(w.tree)->was_clean, life == 0);
+		world_compare_crashed(&w);
+		world_check(&w);
+		for (unsigned round = 0; round < 15; round++) {
+			some_ops(&w, 20);
+			for (unsigned i = 0; i < 8; i++)
+				ck_assert(world_turn(&w));
+			if (test_random(&w.rng) % 4 == 0)
+				ck_assert_int_eq(world_commit(&w), 0);
+			if (test_random(&w.rng) % 10 == 0)
+				ck_assert_int_eq(world_checkpoint(&w), 0);
+		}
+		world_crash(&w);
+	}
+	world_fini(&w);
+}
+END_TEST
+
+/* ---- Where the head is known ---- */
+
+/* Leaves go where the head comes by, also while others change them. */
+START_TEST(test_leaves_are_placed)
+{
+	struct doubt doubt;
+	uint64_t placed = 0;
+
+	doubt_init(&doubt, "hp-c2247a", WORLD_SECTORS, (enum doubt_kind)_i);
+	world_init_drive(&w, &doubt, (uint64_t)_i + 110, 3000, 2500);
+	for (unsigned life = 0; life < 5; life++) {
+		struct tree_stats stats;
+
+		ck_assert_int_eq(world_mount(&w), 0);
+		world_compare_crashed(&w);
+		world_check(&w);
+		for (unsigned round = 0; round < 24; round++) {
+			some_ops(&w, 30);
+			for (unsigned i = 0; i < 8; i++)
+				ck_assert(world_turn(&w));
+			if (test_random(&w.rng) % 2 == 0)
+				ck_assert_int_eq(world_checkpoint(&w), 0);
+		}
+		ck_assert(world_settle(&w));
+		world_check(&w);
+		tree_get_stats(w.tree, &stats);
+		placed += stats.leaves_placed;
+		world_crash(&w);
+	}
+	if (_i == DOUBT_NONE)
+		ck_assert_uint_gt(placed, 20);
+	world_fini(&w);
+	doubt_fini(&doubt);
+}
+END_TEST
+
+/* ---- Determinism ---- */
+
+static uint64_t trace_of(uint64_t seed)
+{
+	uint64_t trace;
+
+	world_init(&w, seed, 800, 2000, true);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned round = 0; round < 20; round++) {
+		some_ops(&w, 30);
+		ck_assert(world_settle(&w));
+	}
+	ck_assert_int_eq(world_unmount(&w), 0);
+	trace = w.trace;
+	world_fini(&w);
+	return trace;
+}
+
+START_TEST(test_same_run)
+{
+	const uint64_t first = trace_of(7);
+
+	ck_assert_uint_eq(first, trace_of(7));
+	ck_assert_uint_ne(first, trace_of(8));
+}
+END_TEST
+
+/* ---- Power cuts ---- */
+
+/* A little of everything; false: the power went. */
+static bool workload(struct world *world)
+{
+	world->may_fail = true;
+	for (unsigned round = 0; round < 8; round++) {
+		some_ops(world, 6);
+		if (!world_settle(world))
+			return false;
+		if (round % 2 && world_commit(world))
+			return false;
+		if (round % 4 == 3 && world_checkpoint(world))
+			return false;
+	}
+	return true;
+}
+
+/* Mounts what a cut left, with another cut in the middle of that. */
+static void cut_recovery(const struct world *world,
+			 const struct media *content, uint64_t k)
+{
+	static struct world v;
+
+	world_init_on(&v, world, content, k);
+	sim_power_cut_at(v.sim, 1 + k % 12, SIM_CUT_RANDOM, k);
+	if (world_mount(&v)) {
+		ck_assert(sim_is_off(v.sim));
+		sim_restart(v.sim);
+		ck_assert_int_eq(world_mount(&v), 0);
+	}
+	sim_power_cut_at(v.sim, 0, SIM_CUT_KEEP, 0);
+	world_compare_crashed(&v);
+	world_check(&v);
+	world_fini(&v);
+}
+
+static void cut_at(uint64_t k, enum sim_cut cut, const struct world *base,
+		   const struct media *content, bool *over)
+{
+	struct media *left;
+
+	world_init_on(&w, base, content, 11);
+	sim_power_cut_at(w.sim, k, cut, k);
+	*over = !world_mount(&w) && workload(&w);
+	if (w.tree)
+		world_crash(&w);
+	if (!sim_is_off(w.sim))
+		sim_power_cut(w.sim, cut, k);
+	sim_power_cut_at(w.sim, 0, cut, 0);
+	sim_restart(w.sim);
+	left = sim_content(w.sim);
+	cut_recovery(&w, left, k);
+	media_free(left);
+	w.may_fail = false;
+	ck_assert_int_eq(world_mount(&w), 0);
+	world_compare_crashed(&w);
+	world_check(&w);
+	some_ops(&w, 10);
+	ck_assert(world_settle(&w));
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	ck_assert(tree_recovered(w.tree)->was_clean);
+	world_compare(&w);
+	world_check(&w);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	world_fini(&w);
+}
+
+START_TEST(test_power_cuts)
+{
+	static struct world base;
+	struct media *content;
+	bool over = false;
+
+	world_init(&base, 3, 250, 700, true);
+	ck_assert_int_eq(world_mount(&base), 0);
+	some_ops(&base, 60);
+	ck_assert(world_settle(&base));
+	ck_assert_int_eq(world_unmount(&base), 0);
+	content = sim_content(base.sim);
+	for (uint64_t k = 1; !over; k++)
+		cut_at(k, (enum sim_cut)_i, &base, content, &over);
+	media_free(content);
+	world_fini(&base);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("tree");
+	TCase *tc = tcase_create("tree");
+	TCase *cuts = tcase_create("cuts");
+
+	msg_set_level(MSG_ERROR);
+	tcase_add_loop_test(tc, test_small, 0, 6);
+	tcase_add_loop_test(tc, test_large, 0, 2);
+	tcase_add_loop_test(tc, test_beside_checkpoint, 0, 3);
+	tcase_add_test(tc, test_nothing_logged);
+	tcase_add_loop_test(tc, test_crash, 0, 4);
+	tcase_add_loop_test(tc, test_leaves_are_placed, 0, DOUBT_KINDS);
+	tcase_add_test(tc, test_same_run);
+	tcase_add_loop_test(cuts, test_power_cuts, 0, SIM_CUT_RANDOM + 1);
+	suite_add_tcase(suite, tc);
+	suite_add_tcase(suite, cuts);
+	return test_run(suite);
+}
