@@ -119,7 +119,7 @@ static bool judge(const struct lab *lab, const char *name,
 	const struct profile *p = run->state->profile;
 	struct geom *truth;
 	uint32_t surfaces;
-	struct judge j;
+	struct model_error j;
 
 	printf("%s: ends with %d%s%s, %" PRIu64 " reads, %.1f s\n", name, end,
 	       run->verdict ? ", " : "", run->verdict ? run->verdict : "",
@@ -127,7 +127,7 @@ static bool judge(const struct lab *lab, const char *name,
 	       (double)env_now_ns(run->prober->env) / 1e9);
 	if (!p || !p->mech.period_ps || spec_geom(spec, &truth))
 		return false;
-	if (judge_geom(truth, p->geom, &j))
+	if (model_error_geom(truth, p->geom, &j))
 		return false;
 	printf("  period off by %.2f millionths; %" PRIu64 " tracks right, %"
 	       PRIu64 " WRONG, %.3f %% unknown, angles p50 %.2f p99 %.2f max "

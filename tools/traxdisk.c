@@ -56,7 +56,7 @@ struct server {
 
 /* A request to the disk, until it is answered. */
 struct request {
-	struct emul_job job;
+	struct emul_request job;
 	struct server *server;
 	uint64_t unique;
 	int error;		/* 0 or negative errno */
@@ -116,7 +116,7 @@ static void request_over(struct request *r)
 	free(r);
 }
 
-static void request_done(struct emul_job *job)
+static void request_done(struct emul_request *job)
 {
 	request_over((struct request *)job);
 }
@@ -299,7 +299,7 @@ static void *receive(void *arg)
 	int n;
 
 	if (!s->fast)
-		emul_hurry(1);
+		emul_expedite(1);
 	while (!fuse_session_exited(s->session)) {
 		n = fuse_session_receive_buf(s->session, &buf);
 		if (n == -EINTR)

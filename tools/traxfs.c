@@ -66,7 +66,7 @@ struct server {
 	uint32_t logical_bytes;
 	uint8_t uuid[16];
 	struct disk *disk;
-	struct mount *mount;
+	struct fuse_mount *mount;
 	struct fs *fs;
 	struct scrub *scrub;
 	struct refine *refine;
@@ -206,7 +206,7 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 	int rc;
 
 	if (device_read_super(s->disk, &super) ||
-	    record_read(s->disk, &super, &profile))
+	    profile_record_read(s->disk, &super, &profile))
 		return false;
 	prober = prober_disk_new(env_real(), s->disk, false, NULL);
 	device_hurry(true);

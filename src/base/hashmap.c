@@ -15,13 +15,13 @@
 #define FIRST_CAPACITY 16u
 #define MAX_CAPACITY (1u << 30)
 
-struct entry {
+struct hashmap_entry {
 	uint64_t key;
 	void *value;		/* NULL: removed */
 };
 
-struct map {
-	struct entry *entries;
+struct hashmap {
+	struct hashmap_entry *entries;
 	uint32_t *slots;	/* index of an entry + 1; 0: empty */
 	uint32_t capacity;	/* of entries: a power of two */
 	uint32_t used;		/* entries, gaps counted */
@@ -36,11 +36,12 @@ static uint64_t hash(uint64_t key)
 	return key ^ key >> 31;
 }
 
-static struct entry *map_find(const struct map *map, uint64_t key)
+static struct hashmap_entry *hashmap_find(const struct hashmap *map,
+					  uint64_t key)
 {
 	uint32_t mask = 2 * map->capacity - 1;
 	uint32_t at = (uint32_t)hash(key) & mask;
-	struct entry *entry;
+	struct hashmap_entry *entry;
 
 	for (; map->slots[at]; at = (at + 1) & mask) {
 		entry = &map->entries[map->slots[at] - 1];
@@ -51,21 +52,21 @@ static struct entry *map_find(const struct map *map, uint64_t key)
 }
 
 /* There is room, and the key is new. */
-static void map_append(struct map *map, uint64_t key, void *value)
+static void hashmap_append(struct hashmap *map, uint64_t key, void *value)
 {
 	uint32_t mask = 2 * map->capacity - 1;
 	uint32_t at = (uint32_t)hash(key) & mask;
 
 	while (map->slots[at])
 		at = (at + 1) & mask;
-	map->entries[map->used] = (struct entry){ key, value };
+	map->entries[map->used] = (struct hashmap_entry){ key, value };
 	map->slots[at] = ++map->used;
 	map->live++;
 }
 
-static int map_alloc(struct map *map, uint32_t capacity)
+static int hashmap_alloc(struct hashmap *map, uint32_t capacity)
 {
-	*map = (struct map){ .capacity = capacity };
+	*map = (struct hashmap){ .capacity = capacity };
 	map->entries = malloc(capacity * sizeof(*map->entries));
 	map->slots = calloc(2 * (size_t)capacity, sizeof(*map->slots));
 	if (map->entries && map->slots)
@@ -75,19 +76,19 @@ static int map_alloc(struct map *map, uint32_t capacity)
 	return -ENOMEM;
 }
 
-static int map_rewrite(struct map *map)
+static int hashmap_rewrite(struct hashmap *map)
 {
 	uint32_t capacity = map->capacity;
-	struct map next;
+	struct hashmap next;
 	uint32_t i;
 
 	if (map->live > capacity / 2)
 		capacity *= 2;
-	if (capacity > MAX_CAPACITY || map_alloc(&next, capacity))
+	if (capacity > MAX_CAPACITY || hashmap_alloc(&next, capacity))
 		return -ENOMEM;
 	for (i = 0; i < map->used; i++)
 		if (map->entries[i].value)
-			map_append(&next, map->entries[i].key,
+			hashmap_append(&next, map->entries[i].key,
 				   map->entries[i].value);
 	free(map->entries);
 	free(map->slots);
@@ -95,18 +96,18 @@ static int map_rewrite(struct map *map)
 	return 0;
 }
 
-struct map *map_new(void)
+struct hashmap *hashmap_new(void)
 {
-	struct map *map = malloc(sizeof(*map));
+	struct hashmap *map = malloc(sizeof(*map));
 
-	if (map && map_alloc(map, FIRST_CAPACITY)) {
+	if (map && hashmap_alloc(map, FIRST_CAPACITY)) {
 		free(map);
 		return NULL;
 	}
 	return map;
 }
 
-void map_free(struct map *map)
+void hashmap_free(struct hashmap *map)
 {
 	if (!map)
 		return;
@@ -115,21 +116,21 @@ void map_free(struct map *map)
 	free(map);
 }
 
-size_t map_count(const struct map *map)
+size_t hashmap_count(const struct hashmap *map)
 {
 	return map->live;
 }
 
-void *map_get(const struct map *map, uint64_t key)
+void *hashmap_get(const struct hashmap *map, uint64_t key)
 {
-	struct entry *entry = map_find(map, key);
+	struct hashmap_entry *entry = hashmap_find(map, key);
 
 	return entry ? entry->value : NULL;
 }
 
-int map_put(struct map *map, uint64_t key, void *value)
+int hashmap_put(struct hashmap *map, uint64_t key, void *value)
 {
-	struct entry *entry = map_find(map, key);
+	struct hashmap_entry *entry = hashmap_find(map, key);
 	int err;
 
 	if (!value)
@@ -139,17 +140,17 @@ int map_put(struct map *map, uint64_t key, void *value)
 		return 0;
 	}
 	if (map->used == map->capacity) {
-		err = map_rewrite(map);
+		err = hashmap_rewrite(map);
 		if (err)
 			return err;
 	}
-	map_append(map, key, value);
+	hashmap_append(map, key, value);
 	return 0;
 }
 
-void *map_del(struct map *map, uint64_t key)
+void *hashmap_del(struct hashmap *map, uint64_t key)
 {
-	struct entry *entry = map_find(map, key);
+	struct hashmap_entry *entry = hashmap_find(map, key);
 	void *value;
 
 	if (!entry)
@@ -160,9 +161,9 @@ void *map_del(struct map *map, uint64_t key)
 	return value;
 }
 
-void *map_next(const struct map *map, size_t *pos, uint64_t *key)
+void *hashmap_next(const struct hashmap *map, size_t *pos, uint64_t *key)
 {
-	const struct entry *entry;
+	const struct hashmap_entry *entry;
 
 	while (*pos < map->used) {
 		entry = &map->entries[(*pos)++];

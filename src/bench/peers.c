@@ -47,14 +47,14 @@ static const struct peer peer_table[] = {
 #define MAX_WORK 16u
 
 /* What the drive counted, seconds of the drive's own time. */
-struct head {
+struct peer_head {
 	double seek, rotation, transfer;
 	double requests;
 };
 
 struct sample {
 	double elapsed;
-	struct head head;
+	struct peer_head head;
 };
 
 struct bench {
@@ -96,7 +96,7 @@ static double member(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
-static int stats_read(struct bench *b, struct head *head)
+static int stats_read(struct bench *b, struct peer_head *head)
 {
 	char path[PATH_MAX + 32];
 	json_error_t error;
@@ -109,7 +109,7 @@ static int stats_read(struct bench *b, struct head *head)
 		return -EIO;
 	}
 	time = json_object_get(stats, "head_ms");
-	*head = (struct head){
+	*head = (struct peer_head){
 		.seek = (member(time, "seek") + member(time, "switch")) / 1e3,
 		.rotation = member(time, "rotation") / 1e3,
 		.transfer = member(time, "transfer") / 1e3,

@@ -55,7 +55,7 @@ struct read {
 	uint32_t offset, bytes;
 };
 
-struct file {
+struct bench_file {
 	uint64_t ino;
 	uint32_t bytes;
 	uint32_t dir;
@@ -77,7 +77,7 @@ struct bench {
 	struct real *real;	/* NULL: in virtual time */
 	uint64_t rng;
 	/* The workload. */
-	struct file *file;
+	struct bench_file *file;
 	uint32_t files, files_room;
 	struct dir dir[MAX_DIRS];	/* 0: the root */
 	uint32_t dirs;
@@ -256,7 +256,7 @@ static int make_inode(struct bench *bench, uint32_t dir, uint32_t bytes,
 	snprintf(name, sizeof(name), "f%u", bench->files);
 	rc = bench_do(bench, &op);
 	*ino = op.attr.ino;
-	bench->file[bench->files++] = (struct file){
+	bench->file[bench->files++] = (struct bench_file){
 		.ino = *ino, .bytes = bytes, .dir = dir,
 	};
 	return rc;
@@ -631,7 +631,7 @@ static int bench_get_times(struct bench *bench, struct drive_times *times)
 }
 
 /* By its name, if it has not been before: what the kernel does. */
-static int look_up(struct bench *bench, struct file *file)
+static int look_up(struct bench *bench, struct bench_file *file)
 {
 	struct dir *dir = &bench->dir[file->dir];
 	char name[32];
@@ -666,7 +666,7 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 	for (i = 0; !rc && i < bench->reads; i++) {
 		const struct read *read = &bench->read[i];
 		bool one = workload->set_up == oltp_set_up;
-		struct file *file = &bench->file[one ? 0 : read->file];
+		struct bench_file *file = &bench->file[one ? 0 : read->file];
 
 		rc = look_up(bench, file);
 		op.ino = file->ino;
@@ -682,7 +682,7 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 /* How long the outermost tracks take to give all that is read once. */
 static double limit_ms(struct bench *bench, const struct workload *workload)
 {
-	struct map *seen = map_new();
+	struct hashmap *seen = hashmap_new();
 	struct geom_track track;
 	uint64_t block, end, blocks = 0;
 	uint32_t i;
@@ -698,13 +698,13 @@ static double limit_ms(struct bench *bench, const struct workload *workload)
 		for (; block < end; block++) {
 			uint64_t key = block << 32 | (one ? 0 : read->file);
 
-			if (map_get(seen, key))
+			if (hashmap_get(seen, key))
 				continue;
 			blocks++;
-			map_put(seen, key, bench);
+			hashmap_put(seen, key, bench);
 		}
 	}
-	map_free(seen);
+	hashmap_free(seen);
 	return (double)(blocks * BLOCK / 512) / track.sectors *
 	       geom_period_ns(bench->geom) / 1e6;
 }

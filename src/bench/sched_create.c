@@ -92,7 +92,7 @@ static unsigned parts_with_room(const struct creation *c, unsigned part)
 }
 
 static int creation_find(struct queue_place *place,
-			 const struct belief *belief, uint32_t sectors,
+			 const struct head_state *head_state, uint32_t sectors,
 			 uint64_t *sector, uint64_t *cost_ns)
 {
 	struct creator *w = container_of(place, struct creator, place);
@@ -108,7 +108,7 @@ static int creation_find(struct queue_place *place,
 	struct range_answer answer;
 
 	*cost_ns = 0;
-	if (!belief || range_find(belief, &query, &answer))
+	if (!head_state || range_find(head_state, &query, &answer))
 		return next_free(c, w->part, sector) ? 0 : -1;
 	*sector = answer.sector;
 	*cost_ns = answer.cost_ns;

@@ -17,32 +17,33 @@
 #define WAITING 1000u
 #define UNIT_SECTORS 8u
 
-struct crowd {
+struct waiting_set {
 	struct policy_site sites[WAITING];
-	struct span spans[WAITING];
+	struct interval spans[WAITING];
 	struct policy_view view;
 	uint64_t seed, first, span;
-	struct wanted *wanted;	/* NULL: nothing is */
+	struct freeblock_set *wanted;	/* NULL: nothing is */
 };
 
-static uint64_t crowd_random(struct crowd *crowd)
+static uint64_t waiting_set_random(struct waiting_set *set)
 {
-	crowd->seed = crowd->seed * 6364136223846793005 + 1442695040888963407;
-	return crowd->seed >> 20;
+	set->seed = set->seed * 6364136223846793005 + 1442695040888963407;
+	return set->seed >> 20;
 }
 
-static void crowd_put(struct crowd *crowd, const struct geom *geom, unsigned i,
-		      uint64_t order)
+static void waiting_set_put(struct waiting_set *set, const struct geom *geom,
+			    unsigned i, uint64_t order)
 {
-	uint64_t lbn = crowd->first + crowd_random(crowd) % crowd->span;
-	struct span *span = &crowd->spans[i];
+	uint64_t lbn = set->first + waiting_set_random(set) % set->span;
+	struct interval *interval = &set->spans[i];
 
-	policy_site_init(&crowd->sites[i], geom, crowd_random(crowd) % 3 == 0,
+	policy_site_init(&set->sites[i], geom, waiting_set_random(set) % 3 == 0,
 			 lbn, 8, order);
-	crowd->sites[i].owner = span;
-	*span = (struct span){ .first = lbn, .end = lbn + 8, .order = order };
-	span_insert(&crowd->view.waiting, span);
-	span_insert(&crowd->view.sites, &crowd->sites[i].span);
+	set->sites[i].owner = interval;
+	*interval =
+		(struct interval){.first = lbn, .end = lbn + 8, .order = order};
+	interval_insert(&set->view.waiting, interval);
+	interval_insert(&set->view.sites, &set->sites[i].interval);
 }
 
 static int compare(const void *a, const void *b)
@@ -52,12 +53,13 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void search(const struct crowd *crowd, const struct belief *belief,
+static void search(const struct waiting_set *set,
+		   const struct head_state *head_state,
 		   const struct policy_site *site)
 {
 	/* As gap_fill.c asks. */
 	const struct gap_query query = {
-		.belief = belief,
+		.head_state = head_state,
 		.target = { .write = site->write, .lbn = site->lbn,
 			    .sectors = site->sectors },
 		.max_sectors = 2048, .joins = true, .steps = 300,
@@ -66,16 +68,16 @@ static void search(const struct crowd *crowd, const struct belief *belief,
 	};
 	struct gap_plan plan;
 
-	gap_search(&query, crowd->wanted, &plan);
+	gap_search(&query, set->wanted, &plan);
 }
 
 /* Chooses, moves the head there, puts another in its place; n times. */
-static void decide(struct crowd *crowd, struct belief *belief,
+static void decide(struct waiting_set *set, struct head_state *head_state,
 		   const char *name, const char *where, uint64_t n,
 		   uint64_t *took_ns)
 {
 	const struct policy *policy =
-		policy_find(name, &crowd->view.window_percent);
+		policy_find(name, &set->view.window_percent);
 	struct env *env = env_real();
 	uint64_t i, order = WAITING;
 
@@ -83,19 +85,19 @@ static void decide(struct crowd *crowd, struct belief *belief,
 		struct policy_choice choice = { 0 };
 		uint64_t begin_ns = env_now_ns(env);
 
-		policy->choose(&crowd->view, &choice);
-		if (crowd->wanted)
-			search(crowd, belief, choice.site);
+		policy->choose(&set->view, &choice);
+		if (set->wanted)
+			search(set, head_state, choice.site);
 		took_ns[i] = env_now_ns(env) - begin_ns;
-		belief->head.cylinder = choice.site->cylinder;
-		belief->head.surface = choice.site->surface;
-		belief->head_lbn = choice.site->lbn;
-		belief->head.at_ns += 5000000;
-		belief->now_ns = belief->head.at_ns;
-		span_remove(&crowd->view.sites, &choice.site->span);
-		span_remove(&crowd->view.waiting, choice.site->owner);
-		crowd_put(crowd, belief->geom,
-			  (unsigned)(choice.site - crowd->sites), ++order);
+		head_state->head.cylinder = choice.site->cylinder;
+		head_state->head.surface = choice.site->surface;
+		head_state->head_lbn = choice.site->lbn;
+		head_state->head.at_ns += 5000000;
+		head_state->now_ns = head_state->head.at_ns;
+		interval_remove(&set->view.sites, &choice.site->interval);
+		interval_remove(&set->view.waiting, choice.site->owner);
+		waiting_set_put(set, head_state->geom,
+			  (unsigned)(choice.site - set->sites), ++order);
 	}
 	qsort(took_ns, n, sizeof(*took_ns), compare);
 	printf("%-12s %-18s %9.1f %9.1f %9.1f\n", name, where,
@@ -108,34 +110,34 @@ static int decide_on(const struct rig *rig, const struct sched_options *options,
 		     const char *name, bool crowded, bool wanted)
 {
 	uint64_t n = options->requests ? options->requests : 5000;
-	struct crowd *crowd = calloc(1, sizeof(*crowd));
+	struct waiting_set *set = calloc(1, sizeof(*set));
 	uint64_t *took_ns = calloc(n, sizeof(*took_ns));
 	uint64_t all = geom_sectors(rig->geom);
-	struct belief belief;
-	int err = crowd && took_ns ? 0 : -ENOMEM;
+	struct head_state head_state;
+	int err = set && took_ns ? 0 : -ENOMEM;
 	unsigned i;
 
 	if (!err && wanted)
-		err = wanted_open(rig->geom, UNIT_SECTORS, &crowd->wanted);
+		err = freeblock_set_open(rig->geom, UNIT_SECTORS, &set->wanted);
 	if (!err && wanted)
-		err = wanted_add(crowd->wanted, 0,
+		err = freeblock_set_add(set->wanted, 0,
 				 all / UNIT_SECTORS * UNIT_SECTORS);
 	if (err)
 		goto out;
-	head_get_belief(rig->head, &belief);
-	belief.reads = belief.writes = true;
-	crowd->seed = options->seed;
-	crowd->first = crowded ? all / 2 : 0;
-	crowd->span = (crowded ? all / 100 : all) - 8;
-	crowd->view.belief = &belief;
+	head_get_state(rig->head, &head_state);
+	head_state.reads = head_state.writes = true;
+	set->seed = options->seed;
+	set->first = crowded ? all / 2 : 0;
+	set->span = (crowded ? all / 100 : all) - 8;
+	set->view.head_state = &head_state;
 	for (i = 0; i < WAITING; i++)
-		crowd_put(crowd, rig->geom, i, i + 1);
-	decide(crowd, &belief, name, wanted ? "and all wanted" :
+		waiting_set_put(set, rig->geom, i, i + 1);
+	decide(set, &head_state, name, wanted ? "and all wanted" :
 	       crowded ? "one hundredth" : "whole disk", n, took_ns);
 out:
-	if (crowd)
-		wanted_close(crowd->wanted);
-	free(crowd);
+	if (set)
+		freeblock_set_close(set->wanted);
+	free(set);
 	free(took_ns);
 	return err;
 }

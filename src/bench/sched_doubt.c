@@ -92,12 +92,12 @@ const struct sched_doubt_kind sched_doubts[] = {
 	{ NULL, NULL },
 };
 
-struct load {
+struct bench_load {
 	const char *name;
 	unsigned clients, read_percent;
 };
 
-static const struct load loads[] = {
+static const struct bench_load loads[] = {
 	{ "1 r", 1, 100 }, { "1 rw", 1, 67 }, { "4 rw", 4, 67 },
 	{ "16 rw", 16, 67 }, { "16 w", 16, 0 },
 };
@@ -128,7 +128,7 @@ static void faith_see(void *arg, unsigned client, struct queue_request *req)
 }
 
 static int run_one(const struct sched_options *options, const char *drive,
-		   size_t doubt, const struct load *what, bool blind,
+		   size_t doubt, const struct bench_load *what, bool blind,
 		   struct faith *faith, double *ns)
 {
 	const struct rig_options rig_options = {

@@ -34,12 +34,12 @@ struct flow {
 	unsigned percent;	/* of the file, in bytes moved */
 };
 
-struct row {
+struct bench_row {
 	const char *name;
 	struct flow flow[FLOWS];
 };
 
-static const struct row rows[] = {
+static const struct bench_row rows[] = {
 	/* These two are blind always, so that the others find the same. */
 	{ "(write one file)", { { 1, true, IN_ORDER, CHUNK, 4, 100 } } },
 	{ "(write three at once)", { { 2, true, IN_ORDER, CHUNK, 2, 100 },
@@ -67,7 +67,7 @@ static const struct row rows[] = {
 #define PREPARED 2u
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-struct slot {
+struct bench_slot {
 	struct fs_op op;
 	struct mounted *m;
 	const struct flow *flow;
@@ -80,7 +80,7 @@ struct mounted {
 	struct fs *fs;
 	uint64_t ino[FILES + 1];
 	uint64_t at[FLOWS];	/* ops begun, by flow */
-	struct slot slot[FLOWS * DEPTH_MAX];
+	struct bench_slot bench_slot[FLOWS * DEPTH_MAX];
 	uint64_t seed, file_bytes, memory_bytes;
 	unsigned busy;
 	int err;
@@ -102,42 +102,42 @@ static void turn(struct mounted *m)
 
 static void slot_done(struct fs_op *op)
 {
-	struct slot *slot = op->owner;
+	struct bench_slot *bench_slot = op->owner;
 
-	slot->busy = false;
-	slot->m->busy--;
-	if (op->rc && !slot->m->err)
-		slot->m->err = op->rc;
+	bench_slot->busy = false;
+	bench_slot->m->busy--;
+	if (op->rc && !bench_slot->m->err)
+		bench_slot->m->err = op->rc;
 }
 
-static void slot_submit(struct slot *slot)
+static void slot_submit(struct bench_slot *bench_slot)
 {
-	slot->op.done = slot_done;
-	slot->op.owner = slot;
-	slot->busy = true;
-	slot->m->busy++;
-	fs_submit(slot->m->fs, &slot->op);
+	bench_slot->op.done = slot_done;
+	bench_slot->op.owner = bench_slot;
+	bench_slot->busy = true;
+	bench_slot->m->busy++;
+	fs_submit(bench_slot->m->fs, &bench_slot->op);
 }
 
 static int do_one(struct mounted *m, const struct fs_op *op,
 		  struct fs_attr *attr)
 {
-	struct slot *slot = &m->slot[0];
+	struct bench_slot *bench_slot = &m->bench_slot[0];
 
-	slot->op = *op;
-	slot_submit(slot);
+	bench_slot->op = *op;
+	slot_submit(bench_slot);
 	while (m->busy)
 		turn(m);
 	if (attr)
-		*attr = slot->op.attr;
-	return slot->op.rc;
+		*attr = bench_slot->op.attr;
+	return bench_slot->op.rc;
 }
 
 /* ---- flows ---- */
 
 /* The next op of a flow; false: there is none. */
 static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
-		      struct slot *slot)
+		      struct bench_slot *bench_slot)
 {
 	uint64_t ops = m->file_bytes / 100 * flow->percent / flow->bytes;
 	uint64_t n = m->at[i]++;
@@ -145,25 +145,26 @@ static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 	if (n >= ops)
 		return false;
 	if (flow->way == SYNCED && n % 2) {
-		slot->op = (struct fs_op){ .type = FS_FSYNC,
+		bench_slot->op = (struct fs_op){ .type = FS_FSYNC,
 					   .ino = m->ino[flow->file] };
 		return true;
 	}
 	m->seed = m->seed * 6364136223846793005 + 1442695040888963407;
 	if (flow->way == AT_RANDOM)
 		n = (m->seed >> 33) % (m->file_bytes / flow->bytes);
-	slot->op = (struct fs_op){
+	bench_slot->op = (struct fs_op){
 		.type = flow->write ? FS_WRITE : FS_READ,
 		.ino = m->ino[flow->file],
 		.offset = n * flow->bytes,
 		.size = flow->bytes,
-		.data = slot->bytes,
-		.buffer = slot->bytes,
+		.data = bench_slot->bytes,
+		.buffer = bench_slot->bytes,
 	};
 	return true;
 }
 
-static int row_run(struct mounted *m, const struct row *row, double *seconds)
+static int row_run(struct mounted *m, const struct bench_row *row,
+		   double *seconds)
 {
 	const struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
 	uint64_t begin_ns = sim_now_ns(m->rig.sim);
@@ -176,17 +177,17 @@ static int row_run(struct mounted *m, const struct row *row, double *seconds)
 		more = false;
 		for (i = 0; i < FLOWS && row->flow[i].file; i++)
 			for (j = 0; j < row->flow[i].depth; j++) {
-				struct slot *slot =
-					&m->slot[i * DEPTH_MAX + j];
+				struct bench_slot *bench_slot =
+					&m->bench_slot[i * DEPTH_MAX + j];
 
 				writes |= row->flow[i].write;
-				more |= slot->busy;
-				if (slot->busy || !flow_next(m, i,
-						&row->flow[i], slot))
+				more |= bench_slot->busy;
+				if (bench_slot->busy || !flow_next(m, i,
+						&row->flow[i], bench_slot))
 					continue;
 				/* Perhaps it is over at once. */
 				more = true;
-				slot_submit(slot);
+				slot_submit(bench_slot);
 			}
 		turn(m);
 	} while (more && !m->err);
@@ -268,9 +269,9 @@ static int run_rows(const struct sched_options *options, bool blind,
 	int err = m ? 0 : -ENOMEM;
 
 	for (i = 0; i < FLOWS * DEPTH_MAX && !err; i++) {
-		m->slot[i].m = m;
-		m->slot[i].bytes = calloc(1, CHUNK);
-		err = m->slot[i].bytes ? 0 : -ENOMEM;
+		m->bench_slot[i].m = m;
+		m->bench_slot[i].bytes = calloc(1, CHUNK);
+		err = m->bench_slot[i].bytes ? 0 : -ENOMEM;
 	}
 	if (!err) {
 		m->file_bytes = (options->requests ? options->requests :
@@ -292,7 +293,7 @@ static int run_rows(const struct sched_options *options, bool blind,
 	if (m)
 		rig_close(&m->rig);
 	for (i = 0; m && i < FLOWS * DEPTH_MAX; i++)
-		free(m->slot[i].bytes);
+		free(m->bench_slot[i].bytes);
 	free(m);
 	return err;
 }

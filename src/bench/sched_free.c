@@ -23,7 +23,7 @@
 
 /* ---- a scan ---- */
 
-struct scan {
+struct bench_scan {
 	struct rig *rig;
 	struct freeblock_task *task;
 	double part;		/* of the disk that is enough */
@@ -36,7 +36,7 @@ struct scan {
 	uint64_t mark[PROGRESS + 1];	/* since its begin, of the first */
 };
 
-static void scan_begin(struct scan *scan)
+static void scan_begin(struct bench_scan *scan)
 {
 	scan->begin_ns = env_now_ns(scan->rig->env);
 	scan->got = 0;
@@ -48,7 +48,7 @@ static void scan_begin(struct scan *scan)
 static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 		     const void *bytes, int result)
 {
-	struct scan *scan = arg;
+	struct bench_scan *scan = arg;
 	uint64_t now_ns = env_now_ns(scan->rig->env);
 	double left;
 	unsigned i;
@@ -72,7 +72,7 @@ static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 
 static const struct freeblock_ops scan_ops = { .got = scan_got };
 
-static int scan_open(struct rig *rig, struct scan *scan)
+static int scan_open(struct rig *rig, struct bench_scan *scan)
 {
 	const struct freeblock_options options = {
 		.name = "scan",
@@ -134,7 +134,7 @@ struct setup {
 struct outcome {
 	struct rig_result result;
 	struct freeblock_stats stats;
-	struct scan scan;
+	struct bench_scan scan;
 };
 
 static int run_setup(const struct sched_options *options,
@@ -186,7 +186,7 @@ static int run_setup(const struct sched_options *options,
 
 static double scans_a_day(const struct outcome *with)
 {
-	const struct scan *scan = &with->scan;
+	const struct bench_scan *scan = &with->scan;
 
 	if (scan->scans)
 		return DAY_NS * (double)scan->scans / (double)scan->used_ns;
@@ -234,7 +234,7 @@ static int measure(const struct sched_options *options,
 	return err;
 }
 
-static void print_progress(const struct scan *scan)
+static void print_progress(const struct bench_scan *scan)
 {
 	double all = scan->scans ? (double)scan->used_ns /
 				   (double)scan->scans : 0;
@@ -290,8 +290,8 @@ static int search_times(const struct sched_options *options, double part)
 				   .prices = true, .run_ns = 700000,
 				   .across_ns = 900000 };
 	struct geom_track track;
-	struct wanted *wanted = NULL;
-	struct belief belief;
+	struct freeblock_set *wanted = NULL;
+	struct head_state head_state;
 	struct gap_plan plan;
 	struct rig rig;
 	uint64_t all, i;
@@ -300,23 +300,25 @@ static int search_times(const struct sched_options *options, double part)
 	if (err)
 		return err;
 	all = geom_sectors(rig.geom) / UNIT_SECTORS;
-	err = wanted_open(rig.geom, UNIT_SECTORS, &wanted);
+	err = freeblock_set_open(rig.geom, UNIT_SECTORS, &wanted);
 	if (!err)
-		err = wanted_add(wanted, 0, all * UNIT_SECTORS);
-	while (!err && (double)wanted_sectors(wanted) >
+		err = freeblock_set_add(wanted, 0, all * UNIT_SECTORS);
+	while (!err && (double)freeblock_set_sectors(wanted) >
 			       part * (double)all * UNIT_SECTORS)
-		err = wanted_remove(wanted, (uint64_t)(oltp_random(&dice) *
-					(double)(all - 30)) * UNIT_SECTORS,
-				    30 * UNIT_SECTORS);
-	head_get_belief(rig.head, &belief);
-	belief.reads = belief.writes = true;
-	query.belief = &belief;
+		err = freeblock_set_remove(
+			wanted,
+			(uint64_t)(oltp_random(&dice) * (double)(all - 30)) *
+				UNIT_SECTORS,
+			30 * UNIT_SECTORS);
+	head_get_state(rig.head, &head_state);
+	head_state.reads = head_state.writes = true;
+	query.head_state = &head_state;
 	for (i = 0; i < SEARCHES && !err; i++) {
-		belief.head_lbn = (uint64_t)(oltp_random(&dice) *
+		head_state.head_lbn = (uint64_t)(oltp_random(&dice) *
 					     (double)all) * UNIT_SECTORS;
-		geom_track_of(rig.geom, belief.head_lbn, &track);
-		belief.head = (struct service_head){
-			belief.now_ns + i % 100 * 70000, track.cylinder,
+		geom_track_of(rig.geom, head_state.head_lbn, &track);
+		head_state.head = (struct service_head){
+			head_state.now_ns + i % 100 * 70000, track.cylinder,
 			track.surface };
 		query.target = (struct service_request){
 			.write = i % 3 == 0,
@@ -333,8 +335,8 @@ static int search_times(const struct sched_options *options, double part)
 		       "to know what\n", 100 * part,
 		       (double)times[SEARCHES / 2] / 1e3,
 		       (double)times[SEARCHES * 99 / 100] / 1e3,
-		       wanted ? wanted_bytes(wanted) / 1024 : 0);
-	wanted_close(wanted);
+		       wanted ? freeblock_set_bytes(wanted) / 1024 : 0);
+	freeblock_set_close(wanted);
 	rig_close(&rig);
 	return err;
 }

@@ -32,19 +32,19 @@
 #define SMALL_BYTES 16384u
 #define DIR_FILES 500u
 
-enum writer {
+enum bench_writer {
 	NOBODY,
 	COLD,			/* all that is read fits into memory, in time */
 	REWRITES, REWRITES_SYNCED, SMALL_FILES
 };
 
-struct row {
+struct bench_row {
 	const char *name;
-	enum writer writer;
+	enum bench_writer writer;
 	unsigned per_second;
 };
 
-static const struct row rows[] = {
+static const struct bench_row rows[] = {
 	{ "nobody writes", NOBODY, 0 },
 	{ "the same, cold", COLD, 0 },
 	{ "rewrites 10/s", REWRITES, 10 },
@@ -55,7 +55,7 @@ static const struct row rows[] = {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-struct slot {
+struct bench_slot {
 	struct fs_op op;
 	struct bench *b;
 	uint8_t *bytes;
@@ -68,7 +68,7 @@ struct bench {
 	struct fs *fs;
 	uint64_t ino[2];	/* read, written */
 	uint64_t file_bytes, memory_bytes, seed;
-	struct slot slot[SLOTS];
+	struct bench_slot bench_slot[SLOTS];
 	uint64_t dir, made;	/* where small files go */
 	uint64_t *took_ns;
 	size_t reads, reads_max;
@@ -86,25 +86,25 @@ static uint64_t random_next(uint64_t *state)
 
 static void slot_done(struct fs_op *op)
 {
-	struct slot *slot = op->owner;
-	struct bench *b = slot->b;
+	struct bench_slot *bench_slot = op->owner;
+	struct bench *b = bench_slot->b;
 
-	slot->busy = false;
+	bench_slot->busy = false;
 	if (op->rc && !b->err)
 		b->err = op->rc;
 	if (op->type == FS_READ && b->counts && b->reads < b->reads_max)
 		b->took_ns[b->reads++] = sim_now_ns(b->rig.sim) -
-					 slot->begun_ns;
+					 bench_slot->begun_ns;
 }
 
-static void slot_submit(struct slot *slot, const struct fs_op *op)
+static void slot_submit(struct bench_slot *bench_slot, const struct fs_op *op)
 {
-	slot->op = *op;
-	slot->op.done = slot_done;
-	slot->op.owner = slot;
-	slot->busy = true;
-	slot->begun_ns = sim_now_ns(slot->b->rig.sim);
-	fs_submit(slot->b->fs, &slot->op);
+	bench_slot->op = *op;
+	bench_slot->op.done = slot_done;
+	bench_slot->op.owner = bench_slot;
+	bench_slot->busy = true;
+	bench_slot->begun_ns = sim_now_ns(bench_slot->b->rig.sim);
+	fs_submit(bench_slot->b->fs, &bench_slot->op);
 }
 
 /* One turn, and time to what happens next, at most until a moment. */
@@ -123,21 +123,22 @@ static void turn(struct bench *b, uint64_t until_ns)
 static int do_one(struct bench *b, const struct fs_op *op,
 		  struct fs_attr *attr)
 {
-	struct slot *slot = &b->slot[SLOTS - 1];
+	struct bench_slot *bench_slot = &b->bench_slot[SLOTS - 1];
 
-	slot_submit(slot, op);
-	while (slot->busy)
+	slot_submit(bench_slot, op);
+	while (bench_slot->busy)
 		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
 	if (attr)
-		*attr = slot->op.attr;
-	return slot->op.rc;
+		*attr = bench_slot->op.attr;
+	return bench_slot->op.rc;
 }
 
-static struct slot *slot_free(struct bench *b, unsigned first, unsigned end)
+static struct bench_slot *slot_free(struct bench *b, unsigned first,
+				    unsigned end)
 {
 	for (unsigned i = first; i < end; i++)
-		if (!b->slot[i].busy)
-			return &b->slot[i];
+		if (!b->bench_slot[i].busy)
+			return &b->bench_slot[i];
 	return NULL;
 }
 
@@ -153,15 +154,15 @@ static bool is_over(const struct bench *b)
 
 static void readers_go_on(struct bench *b)
 {
-	struct slot *slot;
+	struct bench_slot *bench_slot;
 
-	while (!is_over(b) && (slot = slot_free(b, 0, READERS))) {
+	while (!is_over(b) && (bench_slot = slot_free(b, 0, READERS))) {
 		const struct fs_op op = { .type = FS_READ, .ino = b->ino[0],
 					  .offset = place_next(b),
 					  .size = BLOCK,
-					  .buffer = slot->bytes };
+					  .buffer = bench_slot->bytes };
 
-		slot_submit(slot, &op);
+		slot_submit(bench_slot, &op);
 	}
 }
 
@@ -188,34 +189,37 @@ static void small_file(struct bench *b)
 	op = (struct fs_op){ .type = FS_WRITE, .ino = attr.ino,
 			     .size = BLOCK + random_next(&b->seed) %
 					     (SMALL_BYTES - BLOCK),
-			     .data = b->slot[SLOTS - 1].bytes };
+			     .data = b->bench_slot[SLOTS - 1].bytes };
 	if (!b->err)
 		b->err = do_one(b, &op, NULL);
 }
 
-static void writer_goes_on(struct bench *b, const struct row *row)
+static void writer_goes_on(struct bench *b, const struct bench_row *row)
 {
-	struct slot *slot = slot_free(b, READERS, SLOTS - 1);
-	const struct fs_op op = { .type = FS_WRITE, .ino = b->ino[1],
-				  .offset = place_next(b), .size = BLOCK,
-				  .data = slot ? slot->bytes : NULL };
+	struct bench_slot *bench_slot = slot_free(b, READERS, SLOTS - 1);
+	const struct fs_op op = {.type = FS_WRITE,
+				 .ino = b->ino[1],
+				 .offset = place_next(b),
+				 .size = BLOCK,
+				 .data = bench_slot ? bench_slot->bytes : NULL};
 	const struct fs_op sync = { .type = FS_FSYNC, .ino = b->ino[1] };
 
 	if (row->writer == SMALL_FILES) {
 		small_file(b);
 		return;
 	}
-	if (!slot)
+	if (!bench_slot)
 		return;
-	slot_submit(slot, &op);
-	slot = slot_free(b, READERS, SLOTS - 1);
-	if (slot && row->writer == REWRITES_SYNCED)
-		slot_submit(slot, &sync);
+	slot_submit(bench_slot, &op);
+	bench_slot = slot_free(b, READERS, SLOTS - 1);
+	if (bench_slot && row->writer == REWRITES_SYNCED)
+		slot_submit(bench_slot, &sync);
 }
 
 /* ---- a row ---- */
 
-static void load_run(struct bench *b, const struct row *row, unsigned seconds)
+static void load_run(struct bench *b, const struct bench_row *row,
+		     unsigned seconds)
 {
 	uint64_t end_ns = sim_now_ns(b->rig.sim) + seconds * SECOND_NS;
 	uint64_t step_ns = row->per_second ? SECOND_NS / row->per_second :
@@ -246,7 +250,7 @@ static int file_make(struct bench *b, const char *name, uint64_t *ino)
 	for (uint64_t at = 0; at < b->file_bytes && !err; at += CHUNK) {
 		op = (struct fs_op){ .type = FS_WRITE, .ino = *ino,
 				     .offset = at, .size = CHUNK,
-				     .data = b->slot[0].bytes };
+				     .data = b->bench_slot[0].bytes };
 		err = do_one(b, &op, NULL);
 	}
 	return err;
@@ -265,7 +269,8 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 	struct fs_op open = { .type = FS_OPEN, .flags = 2 };
 	struct fs_options fs_options = {
 		.memory_bytes = b->memory_bytes,
-		.prewrite = gaps ? FS_PREWRITE_WHILE_READ : FS_PREWRITE_NEVER,
+		.gap_writeback = gaps ? FS_GAP_WRITEBACK_WHILE_READ
+				      : FS_GAP_WRITEBACK_NEVER,
 	};
 	struct mkfs_options mkfs = { 0 };
 	struct rig_result result;
@@ -311,7 +316,7 @@ static int compare_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void row_print(struct bench *b, const struct row *row, bool gaps,
+static void row_print(struct bench *b, const struct bench_row *row, bool gaps,
 		      double seconds)
 {
 	double sum_ns = 0;
@@ -326,8 +331,8 @@ static void row_print(struct bench *b, const struct row *row, bool gaps,
 	fflush(stdout);
 }
 
-static int row_run(const struct sched_options *options, const struct row *row,
-		   bool gaps)
+static int row_run(const struct sched_options *options,
+		   const struct bench_row *row, bool gaps)
 {
 	unsigned part = options->quick ? 10 : 1;
 	struct bench *b = calloc(1, sizeof(*b));
@@ -335,9 +340,9 @@ static int row_run(const struct sched_options *options, const struct row *row,
 	uint64_t took_ns = 0;
 
 	for (unsigned i = 0; i < SLOTS && !err; i++) {
-		b->slot[i].b = b;
-		b->slot[i].bytes = calloc(1, CHUNK);
-		err = b->slot[i].bytes ? 0 : -ENOMEM;
+		b->bench_slot[i].b = b;
+		b->bench_slot[i].bytes = calloc(1, CHUNK);
+		err = b->bench_slot[i].bytes ? 0 : -ENOMEM;
 	}
 	if (!err) {
 		b->file_bytes = (uint64_t)(options->requests ?
@@ -373,14 +378,14 @@ static int row_run(const struct sched_options *options, const struct row *row,
 	if (b)
 		rig_close(&b->rig);
 	for (unsigned i = 0; b && i < SLOTS; i++)
-		free(b->slot[i].bytes);
+		free(b->bench_slot[i].bytes);
 	if (b)
 		free(b->took_ns);
 	free(b);
 	return err;
 }
 
-int sched_prewrite(const struct sched_options *options)
+int sched_gap_writeback(const struct sched_options *options)
 {
 	int err = 0;
 

@@ -24,22 +24,24 @@ struct measure {
 };
 
 /* Wants gaps and uses none: what the choice with them in mind costs. */
-static struct queue_request *no_gap(void *arg, const struct belief *belief,
+static struct queue_request *no_gap(void *arg,
+				    const struct head_state *head_state,
 				    const struct service_request *next,
 				    bool joins)
 {
 	(void)arg;
-	(void)belief;
+	(void)head_state;
 	(void)next;
 	(void)joins;
 	return NULL;
 }
 
-static struct queue_request *no_idle(void *arg, const struct belief *belief,
+static struct queue_request *no_idle(void *arg,
+				     const struct head_state *head_state,
 				     uint64_t quiet_ns, uint64_t *again_ns)
 {
 	(void)arg;
-	(void)belief;
+	(void)head_state;
 	(void)quiet_ns;
 	*again_ns = UINT64_MAX;
 	return NULL;

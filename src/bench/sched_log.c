@@ -109,7 +109,7 @@ static int drive_open(const struct sched_options *options,
 
 /* ---- fsync ---- */
 
-struct mount {
+struct bench_mount {
 	struct rig rig;
 	struct fs *fs;
 	uint64_t ino;
@@ -134,7 +134,8 @@ static void time_pass(const struct rig *rig, uint64_t to_ns)
 
 /* One turn and, unless it is done, time to what happens next, at most until a
  * moment. */
-static void mount_turn(struct mount *m, uint64_t until_ns, const bool *done)
+static void mount_turn(struct bench_mount *m, uint64_t until_ns,
+		       const bool *done)
 {
 	const uint64_t next_ns = fs_run(m->fs, m->rig.sim ? 0 : 1);
 
@@ -142,7 +143,7 @@ static void mount_turn(struct mount *m, uint64_t until_ns, const bool *done)
 		time_pass(&m->rig, next_ns < until_ns ? next_ns : until_ns);
 }
 
-static int mount_do(struct mount *m, struct fs_op *op)
+static int mount_do(struct bench_mount *m, struct fs_op *op)
 {
 	bool done = false;
 
@@ -154,7 +155,7 @@ static int mount_do(struct mount *m, struct fs_op *op)
 	return op->rc;
 }
 
-static int mount_make(struct mount *m, const struct profile *profile)
+static int mount_make(struct bench_mount *m, const struct profile *profile)
 {
 	struct disk *disk = m->rig.disk;
 	const struct mkfs_options options = { .geom = m->rig.geom,
@@ -167,7 +168,7 @@ static int mount_make(struct mount *m, const struct profile *profile)
 
 /* What a mount does before it begins: looks whether the profile fits, and
  * hears from that where the head is. */
-static int mount_hear(struct mount *m, const struct profile *profile,
+static int mount_hear(struct bench_mount *m, const struct profile *profile,
 		      uint64_t seed, struct head_heard *heard)
 {
 	struct prober *prober = prober_disk_new(m->rig.env, m->rig.disk, false,
@@ -187,7 +188,7 @@ static int mount_hear(struct mount *m, const struct profile *profile,
 	return err ? err : (int)fit.reads;
 }
 
-static int mount_start(struct mount *m, enum knowledge knowledge,
+static int mount_start(struct bench_mount *m, enum knowledge knowledge,
 		       uint64_t seed)
 {
 	struct fs_options options = { .head = m->rig.head };
@@ -210,7 +211,7 @@ static int mount_start(struct mount *m, enum knowledge knowledge,
 }
 
 static int mount_open(const struct sched_options *options,
-		      enum knowledge knowledge, struct mount *m)
+		      enum knowledge knowledge, struct bench_mount *m)
 {
 	struct fs_op op = { .type = FS_MKNOD, .ino = 1, .name = "file",
 			    .mode = 0100644 };
@@ -235,12 +236,12 @@ struct syncs {
 };
 
 /* Not counted in real time. */
-static uint64_t writes_of(const struct mount *m)
+static uint64_t writes_of(const struct bench_mount *m)
 {
 	return m->rig.sim ? sim_counts(m->rig.sim)->writes : 0;
 }
 
-static int sync_once(struct mount *m, uint64_t i, struct syncs *s)
+static int sync_once(struct bench_mount *m, uint64_t i, struct syncs *s)
 {
 	static const uint8_t data[APPEND];
 	struct fs_op write = { .type = FS_WRITE, .ino = m->ino,
@@ -258,7 +259,7 @@ static int sync_once(struct mount *m, uint64_t i, struct syncs *s)
 	return err;
 }
 
-static int sync_all(struct mount *m, uint64_t think_ns, uint64_t seed,
+static int sync_all(struct bench_mount *m, uint64_t think_ns, uint64_t seed,
 		    struct syncs *s)
 {
 	const uint64_t begun = writes_of(m);
@@ -287,7 +288,7 @@ static double median_of(const struct syncs *s, uint64_t first, uint64_t n)
 	return (double)took_ns[n / 2];
 }
 
-static void sync_print(const struct mount *m, enum knowledge knowledge,
+static void sync_print(const struct bench_mount *m, enum knowledge knowledge,
 		       uint64_t think_ns, struct syncs *s)
 {
 	const double rev_ns = (double)m->rig.spec->mech.period_ps / 1000;
@@ -315,7 +316,7 @@ static int sync_row(const struct sched_options *options,
 		    enum knowledge knowledge, uint64_t think_ns)
 {
 	struct syncs s = { .n = options->requests ? options->requests : 3000 };
-	struct mount m = { .fs = NULL };
+	struct bench_mount m = { .fs = NULL };
 	int err;
 
 	s.n /= options->quick ? 10 : 1;
@@ -361,7 +362,7 @@ int sched_fsync(const struct sched_options *options)
 #define MOST_BYTES 16384u
 #define THINK_NS 60000u		/* of who unpacks, for each file */
 
-static int unpack_file(struct mount *m, uint64_t dir, unsigned i,
+static int unpack_file(struct bench_mount *m, uint64_t dir, unsigned i,
 		       uint64_t *seed)
 {
 	static const uint8_t data[MOST_BYTES];
@@ -386,7 +387,7 @@ static int unpack_file(struct mount *m, uint64_t dir, unsigned i,
 	return err;
 }
 
-static int unpack_all(struct mount *m, unsigned files, uint64_t seed)
+static int unpack_all(struct bench_mount *m, unsigned files, uint64_t seed)
 {
 	char name[32];
 	int err = 0;
@@ -409,7 +410,7 @@ static int unpack_row(const struct sched_options *options,
 	const unsigned files = DIR_FILES / (options->quick ? 10 : 1);
 	struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
 	uint64_t begin_ns, written_ns, writes;
-	struct mount m = { .fs = NULL };
+	struct bench_mount m = { .fs = NULL };
 	struct drive_times times;
 	int err = mount_open(options, knowledge, &m);
 

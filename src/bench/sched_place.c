@@ -27,13 +27,13 @@
 #define OLD_MOST_BLOCKS 48u	/* of a file that was there before */
 #define DIR_FILES 256u
 
-struct load {
+struct bench_load {
 	const char *name;
 	uint32_t least, most;	/* bytes of a file */
 	bool sync;		/* each file */
 };
 
-static const struct load loads[] = {
+static const struct bench_load loads[] = {
 	{ "4-16 KB", 4096, 16384, false },
 	{ "16-64 KB", 16384, 65536, false },
 	{ "128 KB", 131072, 131072, false },
@@ -56,7 +56,7 @@ struct client {
 struct used {
 	struct rig rig;
 	struct fs *fs;
-	const struct load *load;
+	const struct bench_load *load;
 	struct client client[WRITERS_MOST];
 	uint8_t *bytes;
 	uint64_t seed;
@@ -189,7 +189,7 @@ static void client_done(struct fs_op *op)
 static bool client_write(struct client *c)
 {
 	struct used *u = c->used;
-	const struct load *load = u->load;
+	const struct bench_load *load = u->load;
 	const unsigned steps = load->sync ? 3 : 2;
 
 	if (c->step == steps * c->files)
@@ -354,8 +354,8 @@ static int used_read(struct used *u, unsigned writers, unsigned files,
 }
 
 static int measure(const struct sched_options *options,
-		   const struct load *load, unsigned writers, unsigned percent,
-		   bool fixed, struct measured *m)
+		   const struct bench_load *load, unsigned writers,
+		   unsigned percent, bool fixed, struct measured *m)
 {
 	unsigned files = (load->sync ? SYNCED_FILES : FILES) /
 			 (options->quick ? 4 : 1);
@@ -381,7 +381,7 @@ static int measure(const struct sched_options *options,
 }
 
 static int place_row(const struct sched_options *options,
-		     const struct load *load, unsigned writers,
+		     const struct bench_load *load, unsigned writers,
 		     unsigned percent)
 {
 	struct measured fixed, chosen;

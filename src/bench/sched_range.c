@@ -21,7 +21,7 @@
 #define MAX_DEPTH 64u
 #define FULLY UINT32_MAX	/* ways: expand to every place */
 
-struct writer {
+struct bench_writer {
 	struct queue_place place;
 	struct ranges *ranges;
 	struct range within;
@@ -37,15 +37,17 @@ struct ranges {
 	unsigned ways;		/* 0: hierarchical; expand to so many */
 	const struct range *fixed; /* all writes go there; or NULL */
 	struct range_claims claims;
-	struct writer writer[MAX_DEPTH];
+	struct bench_writer writer[MAX_DEPTH];
 	uint64_t sectors;	/* of the disk */
 	uint64_t finds, estimates;
 };
 
-static int ranges_find(struct queue_place *place, const struct belief *belief,
-		       uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int ranges_find(struct queue_place *place,
+		       const struct head_state *head_state, uint32_t sectors,
+		       uint64_t *sector, uint64_t *cost_ns)
 {
-	struct writer *w = container_of(place, struct writer, place);
+	struct bench_writer *w =
+		container_of(place, struct bench_writer, place);
 	struct ranges *r = w->ranges;
 	const struct range_query query = {
 		.set = &w->set.set, .within = &w->within, .within_n = 1,
@@ -54,13 +56,13 @@ static int ranges_find(struct queue_place *place, const struct belief *belief,
 	struct range_answer answer = { .cost_ns = 0 };
 	int rc = 0;
 
-	if (!belief)
+	if (!head_state)
 		return w->set.set.next(&w->set.set, w->within.first,
 				       w->within.first + w->within.n, sectors,
 				       sector) ? 0 : -1;
-	rc = r->ways ? range_expand(belief, &query,
+	rc = r->ways ? range_expand(head_state, &query,
 				    r->ways == FULLY ? 0 : r->ways, &answer) :
-		       range_find(belief, &query, &answer);
+		       range_find(head_state, &query, &answer);
 	r->finds++;
 	r->estimates += answer.estimates;
 	*sector = answer.sector;
@@ -71,7 +73,8 @@ static int ranges_find(struct queue_place *place, const struct belief *belief,
 static void ranges_take(struct queue_place *place, struct queue_request *req,
 			uint64_t sector)
 {
-	struct writer *w = container_of(place, struct writer, place);
+	struct bench_writer *w =
+		container_of(place, struct bench_writer, place);
 
 	range_claims_add(&w->ranges->claims, sector, req->disk.sectors);
 }
@@ -80,7 +83,7 @@ static void ranges_prepare(void *arg, unsigned client,
 			   struct queue_request *req)
 {
 	struct ranges *r = arg;
-	struct writer *w = &r->writer[client];
+	struct bench_writer *w = &r->writer[client];
 	struct disk_request *disk = &req->disk;
 
 	/* Old age would take the choice from the scheduler. */

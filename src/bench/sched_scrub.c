@@ -18,7 +18,7 @@
 /* The first of each turn still meet what the other left. */
 #define TURN_WARMUP 20u
 
-struct scan {
+struct bench_scan {
 	struct rig *rig;
 	struct freeblock_task *task;
 	double part;		/* of the disk that is enough */
@@ -31,7 +31,7 @@ struct scan {
 	uint64_t passes_ns;	/* the last pass was over, counted in turns */
 };
 
-static uint64_t scan_time_ns(const struct scan *scan)
+static uint64_t scan_time_ns(const struct bench_scan *scan)
 {
 	return scan->on_ns + env_now_ns(scan->rig->env) - scan->turn_ns;
 }
@@ -39,7 +39,7 @@ static uint64_t scan_time_ns(const struct scan *scan)
 static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 		     const void *bytes, int result)
 {
-	struct scan *scan = arg;
+	struct bench_scan *scan = arg;
 
 	(void)sector;
 	(void)bytes;
@@ -61,7 +61,7 @@ static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
 static const struct freeblock_ops scan_ops = { .got = scan_got };
 
 static int scan_open(struct rig *rig, double part, double promote_at,
-		     struct scan *scan)
+		     struct bench_scan *scan)
 {
 	const struct freeblock_options options = {
 		.name = "scan",
@@ -72,7 +72,7 @@ static int scan_open(struct rig *rig, double part, double promote_at,
 	};
 	int err;
 
-	*scan = (struct scan){ .rig = rig, .part = part,
+	*scan = (struct bench_scan){ .rig = rig, .part = part,
 			       .promote_at = promote_at };
 	scan->all = geom_sectors(rig->geom) / UNIT_SECTORS * UNIT_SECTORS;
 	err = freeblock_open(rig->queue, &options, &scan_ops, scan,
@@ -111,8 +111,8 @@ static void turns_over(void *arg, unsigned client, struct queue_request *req)
 			(double)(req->disk.complete_ns - req->disk.submit_ns);
 }
 
-static int run_turn(struct rig *rig, struct turns *turns, struct scan *scan,
-		    uint64_t seed)
+static int run_turn(struct rig *rig, struct turns *turns,
+		    struct bench_scan *scan, uint64_t seed)
 {
 	struct rig_load load = {
 		.clients = 1,
@@ -139,7 +139,7 @@ static int run_turn(struct rig *rig, struct turns *turns, struct scan *scan,
 
 /* The head learns before anything is counted. */
 static int run_turns(struct rig *rig, const struct sched_options *options,
-		     struct turns *turns, struct scan *scan)
+		     struct turns *turns, struct bench_scan *scan)
 {
 	struct rig_load warmup = { .clients = 1, .sectors = 8,
 				   .read_percent = 100, .requests = 500,
@@ -167,7 +167,7 @@ static void sum_up(struct turns *turns)
 }
 
 static void print_sides(const char *label, const struct turns *turns,
-			const struct scan *scan)
+			const struct bench_scan *scan)
 {
 	const struct side *off = &turns->side[0], *on = &turns->side[1];
 	double sectors = (double)scan->got, ns = (double)on->ns, rate;
@@ -206,7 +206,7 @@ static int measure(const struct sched_options *options, const char *label,
 	};
 	struct turns turns = { .most = options->requests ?
 				       options->requests : 20000 };
-	struct scan scan;
+	struct bench_scan scan;
 	struct rig rig;
 	int err = rig_open(&rig_options, &rig);
 

@@ -325,7 +325,7 @@ static double append_limit(const struct work_drive *drive, unsigned percent)
 
 /* ---- random reads ---- */
 
-struct reader {
+struct bench_reader {
 	pthread_t thread;
 	int fd, rc;
 	unsigned reads;
@@ -334,7 +334,7 @@ struct reader {
 
 static void *read_random(void *arg)
 {
-	struct reader *r = arg;
+	struct bench_reader *r = arg;
 	void *buf;
 
 	if (posix_memalign(&buf, 4096, 4096)) {
@@ -353,7 +353,7 @@ static void *read_random(void *arg)
 
 static int random_reads(const char *dir, unsigned reads, unsigned depth)
 {
-	struct reader reader[16];
+	struct bench_reader reader[16];
 	char path[PATH_MAX];
 	struct stat st;
 	int fd, rc = 0;
@@ -363,7 +363,7 @@ static int random_reads(const char *dir, unsigned reads, unsigned depth)
 	if (fd < 0 || fstat(fd, &st))
 		return failed("open", path);
 	for (unsigned i = 0; i < depth; i++) {
-		reader[i] = (struct reader){ .fd = fd,
+		reader[i] = (struct bench_reader){ .fd = fd,
 					     .reads = reads / depth,
 					     .blocks = st.st_size / 4096,
 					     .seed = 12345 + i };

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct group {
+struct cgroup {
 	char path[PATH_MAX];	/* in the hierarchy */
 	char top[PATH_MAX];	/* what of the hierarchy is mounted */
 	char mount[PATH_MAX];	/* where */
@@ -43,7 +43,7 @@ static FILE *open_below(const char *root, const char *path)
 }
 
 /* "id:controllers:path"; version 2 has no controllers. */
-static bool find_path(const char *root, bool v2, struct group *group)
+static bool find_path(const char *root, bool v2, struct cgroup *group)
 {
 	FILE *f = open_below(root, "/proc/self/cgroup");
 	char line[PATH_MAX + 256];
@@ -68,7 +68,7 @@ static bool find_path(const char *root, bool v2, struct group *group)
 }
 
 /* "id parent dev root mount options ... - type source superoptions" */
-static bool find_mount(const char *root, bool v2, struct group *group)
+static bool find_mount(const char *root, bool v2, struct cgroup *group)
 {
 	FILE *f = open_below(root, "/proc/self/mountinfo");
 	char line[2 * PATH_MAX + 512];
@@ -92,7 +92,7 @@ static bool find_mount(const char *root, bool v2, struct group *group)
 	return found;
 }
 
-static uint64_t read_limit(const char *root, const struct group *group,
+static uint64_t read_limit(const char *root, const struct cgroup *group,
 			   const char *path, const char *file)
 {
 	char name[3 * PATH_MAX];
@@ -113,7 +113,7 @@ static uint64_t read_limit(const char *root, const struct group *group,
 static uint64_t tightest(const char *root, bool v2)
 {
 	const char *file = v2 ? "memory.max" : "memory.limit_in_bytes";
-	struct group group;
+	struct cgroup group;
 	uint64_t least = UINT64_MAX;
 	size_t cut;
 	char *path, *slash;

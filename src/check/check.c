@@ -84,7 +84,7 @@ static void pass_end(struct check *check)
 	vec_fini(&check->nodes);
 	vec_fini(&check->lost);
 	mirrors_free(check);
-	anchor_free(check);
+	super_root_free(check);
 }
 
 static void exact_item(struct check *check, struct key key, const void *value,
@@ -141,7 +141,7 @@ static void pass_not_clean(struct check *check)
 
 static int pass(struct check *check)
 {
-	int rc = anchor_load_root(check);
+	int rc = super_root_load_root(check);
 
 	if (rc || !check->have_root)
 		return rc;
@@ -186,7 +186,7 @@ static int run_first(struct check *check)
 	int rc;
 
 	pass_begin(check);
-	rc = anchor_load_super(check);
+	rc = super_root_load_super(check);
 	if (!rc && check->options.repair)
 		rc = replay_run(check);
 	if (!rc)
@@ -213,7 +213,7 @@ static int run_again(struct check *check)
 	check->again = true;
 	check->options.data = check->options.data && unhealed;
 	pass_begin(check);
-	rc = anchor_load_super(check);
+	rc = super_root_load_super(check);
 	if (!rc)
 		rc = pass(check);
 	result->left = check->found;

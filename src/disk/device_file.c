@@ -105,7 +105,7 @@ static bool is_shingled(dev_t dev)
 
 /* ---- limits ---- */
 
-static int device_limits(struct file *file, dev_t dev)
+static int device_limits(struct device_file *file, dev_t dev)
 {
 	struct disk_limits *limits = &file->disk.limits;
 	unsigned physical;
@@ -135,7 +135,7 @@ static int device_limits(struct file *file, dev_t dev)
 }
 
 /* Does a direct read of this size and alignment work? */
-static bool file_takes(int fd, uint32_t bytes)
+static bool device_file_takes(int fd, uint32_t bytes)
 {
 	void *buf;
 	bool ok;
@@ -147,7 +147,7 @@ static bool file_takes(int fd, uint32_t bytes)
 	return ok;
 }
 
-static int image_limits(struct file *file, const struct stat *st)
+static int image_limits(struct device_file *file, const struct stat *st)
 {
 	struct disk_limits *limits = &file->disk.limits;
 	uint32_t logical = SECTOR_BYTES;
@@ -155,9 +155,9 @@ static int image_limits(struct file *file, const struct stat *st)
 
 	if (flags < 0)
 		return -errno;
-	if ((flags & O_DIRECT) && !file_takes(file->fd, logical)) {
+	if ((flags & O_DIRECT) && !device_file_takes(file->fd, logical)) {
 		logical = MAX_LOGICAL_BYTES;
-		if (!file_takes(file->fd, logical)) {
+		if (!device_file_takes(file->fd, logical)) {
 			logical = SECTOR_BYTES;
 			if (fcntl(file->fd, F_SETFL, flags & ~O_DIRECT))
 				return -errno;
@@ -175,7 +175,7 @@ static int image_limits(struct file *file, const struct stat *st)
 	return 0;
 }
 
-static int file_learn(struct file *file, const struct stat *st)
+static int device_file_learn(struct device_file *file, const struct stat *st)
 {
 	struct disk_limits *limits = &file->disk.limits;
 	int err = S_ISBLK(st->st_mode) ? device_limits(file, st->st_rdev)
@@ -193,7 +193,7 @@ static int file_learn(struct file *file, const struct stat *st)
 
 /* ---- opening ---- */
 
-static int file_open(const char *path, int flags)
+static int device_file_open(const char *path, int flags)
 {
 	int fd = open(path, flags | O_DIRECT | O_CLOEXEC);
 
@@ -202,7 +202,7 @@ static int file_open(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-static int file_attach(struct file *file, const char *path,
+static int device_file_attach(struct device_file *file, const char *path,
 		       const struct disk_open_options *options)
 {
 	int flags = options->read_only ? O_RDONLY : O_RDWR;
@@ -215,7 +215,7 @@ static int file_attach(struct file *file, const char *path,
 		return -ENOTBLK;
 	if (options->exclusive && S_ISBLK(st.st_mode))
 		flags |= O_EXCL;
-	file->fd = file_open(path, flags);
+	file->fd = device_file_open(path, flags);
 	if (file->fd < 0)
 		return file->fd;
 	if (fstat(file->fd, &st))
@@ -223,7 +223,7 @@ static int file_attach(struct file *file, const char *path,
 	if (options->exclusive || options->locked)
 		rc = filelock_take(file->fd, &st, options->read_only,
 				   &file->lock_fd);
-	return rc ? rc : file_learn(file, &st);
+	return rc ? rc : device_file_learn(file, &st);
 }
 
 static const char *open_reason(int err)
@@ -241,16 +241,16 @@ static const char *open_reason(int err)
 	return strerror(-err);
 }
 
-int file_init(struct file *file, const char *path,
+int device_file_init(struct device_file *file, const char *path,
 	      const struct disk_open_options *options)
 {
 	int err = -ENOMEM;
 
-	*file = (struct file){ .fd = -1, .event_fd = -1, .lock_fd = -1 };
+	*file = (struct device_file){ .fd = -1, .event_fd = -1, .lock_fd = -1 };
 	file->disk.limits.read_only = options->read_only;
 	file->disk.name = strdup(path);
 	if (file->disk.name)
-		err = file_attach(file, path, options);
+		err = device_file_attach(file, path, options);
 	if (!err) {
 		file->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (file->event_fd < 0)
@@ -258,12 +258,12 @@ int file_init(struct file *file, const char *path,
 	}
 	if (err) {
 		msg_error("%s: %s", path, open_reason(err));
-		file_fini(file);
+		device_file_fini(file);
 	}
 	return err;
 }
 
-void file_fini(struct file *file)
+void device_file_fini(struct device_file *file)
 {
 	if (file->event_fd >= 0)
 		close(file->event_fd);
@@ -276,7 +276,8 @@ void file_fini(struct file *file)
 
 /* ---- requests ---- */
 
-int file_check(const struct file *file, const struct disk_request *req)
+int device_file_check(const struct device_file *file,
+		      const struct disk_request *req)
 {
 	const struct disk_limits *limits = &file->disk.limits;
 	uint32_t unit = limits->logical_bytes / SECTOR_BYTES;
@@ -291,7 +292,8 @@ int file_check(const struct file *file, const struct disk_request *req)
 	return req->op == DISK_WRITE && limits->read_only ? -EROFS : 0;
 }
 
-void file_finish(struct file *file, struct disk_request *req, int result)
+void device_file_finish(struct device_file *file, struct disk_request *req,
+			int result)
 {
 	if (!file->finished)
 		file->finished_end = &file->finished;
@@ -302,14 +304,15 @@ void file_finish(struct file *file, struct disk_request *req, int result)
 	file->finished_end = &req->next;
 }
 
-void file_finish_now(struct file *file, struct disk_request *req, int result)
+void device_file_finish_now(struct device_file *file, struct disk_request *req,
+			    int result)
 {
 	if (!file->finished)
 		eventfd_write(file->event_fd, 1);
-	file_finish(file, req, result);
+	device_file_finish(file, req, result);
 }
 
-int file_deliver(struct file *file)
+int device_file_deliver(struct device_file *file)
 {
 	struct disk_request *req = file->finished, *next;
 	int n = 0;
@@ -322,7 +325,7 @@ int file_deliver(struct file *file)
 	return n;
 }
 
-void file_pass_time(int64_t ns)
+void device_file_pass_time(int64_t ns)
 {
 	struct timespec ts = { .tv_sec = ns / 1000000000,
 			       .tv_nsec = ns % 1000000000 };

@@ -7,7 +7,7 @@
 
 #include "disk/disk.h"
 
-struct file {
+struct device_file {
 	struct disk disk;	/* ops are the back end's */
 	int fd;
 	int event_fd;
@@ -17,30 +17,34 @@ struct file {
 };
 
 /* As disk_open says.  On success the file is the caller's to fini. */
-int file_init(struct file *file, const char *path,
+int device_file_init(struct device_file *file, const char *path,
 	      const struct disk_open_options *options);
-void file_fini(struct file *file);
+void device_file_fini(struct device_file *file);
 
 /* 0, -EINVAL or -EROFS: may this request be given to the kernel? */
-int file_check(const struct file *file, const struct disk_request *req);
+int device_file_check(const struct device_file *file,
+		      const struct disk_request *req);
 
-/* Stamps it; done() is called by the next file_deliver. */
-void file_finish(struct file *file, struct disk_request *req, int result);
+/* Stamps it; done() is called by the next device_file_deliver. */
+void device_file_finish(struct device_file *file, struct disk_request *req,
+			int result);
 
 /* The same from within disk_submit: makes event_fd readable. */
-void file_finish_now(struct file *file, struct disk_request *req, int result);
+void device_file_finish_now(struct device_file *file, struct disk_request *req,
+			    int result);
 
 /* Calls done() of what is finished; returns how many. */
-int file_deliver(struct file *file);
+int device_file_deliver(struct device_file *file);
 
 /* Waits for nothing, or a signal. */
-void file_pass_time(int64_t ns);
+void device_file_pass_time(int64_t ns);
 
 /*
  * The back ends.  They take the file over when they succeed.  ring_open:
  * -ENOSYS, -EPERM, -ENOMEM: the kernel has or lends no io_uring.
  */
-int ring_open(const struct file *file, unsigned depth, struct disk **disk);
-int plain_open(const struct file *file, struct disk **disk);
+int ring_open(const struct device_file *file, unsigned depth,
+	      struct disk **disk);
+int plain_open(const struct device_file *file, struct disk **disk);
 
 #endif

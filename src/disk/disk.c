@@ -14,8 +14,8 @@ int disk_open(const char *path, const struct disk_open_options *options,
 	      struct disk **disk)
 {
 	unsigned depth = options->depth ? options->depth : DEFAULT_DEPTH;
-	struct file file;
-	int err = file_init(&file, path, options);
+	struct device_file file;
+	int err = device_file_init(&file, path, options);
 
 	if (err)
 		return err;
@@ -27,7 +27,7 @@ int disk_open(const char *path, const struct disk_open_options *options,
 	}
 	if (err) {
 		msg_error("%s: %s", path, strerror(-err));
-		file_fini(&file);
+		device_file_fini(&file);
 	}
 	return err;
 }

@@ -27,7 +27,7 @@ static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
 		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
 		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FILE),
 	},
-	[FAULT_HOME] = {
+	[FAULT_DESTAGE] = {
 		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
@@ -150,7 +150,7 @@ const char *fault_who_name(enum fault_who who)
 {
 	static const char *const names[FAULT_WHOS] = {
 		[FAULT_DATA] = "data",
-		[FAULT_HOME] = "logged data",
+		[FAULT_DESTAGE] = "logged data",
 		[FAULT_LOG] = "log",
 		[FAULT_NODE] = "tree node",
 		[FAULT_ROOT] = "root",

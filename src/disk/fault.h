@@ -20,7 +20,7 @@
 
 enum fault_who {
 	FAULT_DATA,		/* writes content that is not yet durable */
-	FAULT_HOME,		/* writes logged content to its extents */
+	FAULT_DESTAGE,		/* writes logged content to its extents */
 	FAULT_LOG,		/* writes a log record */
 	FAULT_NODE,		/* writes a tree node of a checkpoint */
 	FAULT_ROOT,		/* writes a root */
@@ -52,7 +52,7 @@ enum fault_step {
 	FAULT_FAIL_FILE,	/* the content is lost: every descriptor of the
 				   file is told once, syncfs and trax.errors */
 	FAULT_FAIL_FS,		/* read-only until the next mount; the log keeps
-				   what is not home */
+				   what is not destaged */
 	FAULT_STEPS
 };
 

@@ -10,9 +10,9 @@
 #include "base/list.h"
 #include "disk/device_file.h"
 
-static struct file *file_of(struct disk *disk)
+static struct device_file *file_of(struct disk *disk)
 {
-	return container_of(disk, struct file, disk);
+	return container_of(disk, struct device_file, disk);
 }
 
 static int plain_buffer(int fd, enum disk_op op, char *buf, size_t bytes,
@@ -34,7 +34,8 @@ static int plain_buffer(int fd, enum disk_op op, char *buf, size_t bytes,
 	return 0;
 }
 
-static int plain_execute(struct file *file, const struct disk_request *req)
+static int plain_execute(struct device_file *file,
+			 const struct disk_request *req)
 {
 	off_t at = (off_t)(req->sector * SECTOR_BYTES);
 	int err = 0;
@@ -53,22 +54,22 @@ static int plain_execute(struct file *file, const struct disk_request *req)
 
 static void plain_submit(struct disk *disk, struct disk_request *req)
 {
-	struct file *file = file_of(disk);
-	int err = file_check(file, req);
+	struct device_file *file = file_of(disk);
+	int err = device_file_check(file, req);
 
 	req->submit_ns = env_now_ns(env_real());
 	if (req->op == DISK_FLUSH)
 		req->iov_n = 0;
-	file_finish_now(file, req, err ? err : plain_execute(file, req));
+	device_file_finish_now(file, req, err ? err : plain_execute(file, req));
 }
 
 static int plain_poll(struct disk *disk, int64_t timeout_ns)
 {
-	struct file *file = file_of(disk);
+	struct device_file *file = file_of(disk);
 
 	if (!file->finished && timeout_ns > 0)
-		file_pass_time(timeout_ns);
-	return file_deliver(file);
+		device_file_pass_time(timeout_ns);
+	return device_file_deliver(file);
 }
 
 static int plain_event_fd(struct disk *disk)
@@ -78,9 +79,9 @@ static int plain_event_fd(struct disk *disk)
 
 static void plain_close(struct disk *disk)
 {
-	struct file *file = file_of(disk);
+	struct device_file *file = file_of(disk);
 
-	file_fini(file);
+	device_file_fini(file);
 	free(file);
 }
 
@@ -91,9 +92,9 @@ static const struct disk_ops plain_ops = {
 	.close = plain_close,
 };
 
-int plain_open(const struct file *from, struct disk **disk)
+int plain_open(const struct device_file *from, struct disk **disk)
 {
-	struct file *file = malloc(sizeof(*file));
+	struct device_file *file = malloc(sizeof(*file));
 
 	if (!file)
 		return -ENOMEM;

@@ -20,21 +20,21 @@
 
 #define MAX_TRIES 16u
 
-struct slot {
+struct ring_slot {
 	struct disk_request *req;
-	struct slot *next_free;
+	struct ring_slot *next_free;
 	uint64_t moved_bytes;
 	unsigned tries;		/* that the kernel sent back */
 	struct iovec iov[DISK_MAX_IOV];
 };
 
 struct ring {
-	struct file file;
+	struct device_file file;
 	struct io_uring uring;
 	struct disk_request *waiting, **waiting_end;
-	struct slot *free_slots;
+	struct ring_slot *free_slots;
 	unsigned in_kernel;
-	struct slot *slots;
+	struct ring_slot *slots;
 };
 
 static struct ring *ring_of(struct disk *disk)
@@ -50,7 +50,7 @@ static uint64_t request_bytes(const struct disk_request *req)
 /* ---- to the kernel ---- */
 
 /* The rest of a request's buffers after what has been moved. */
-static struct iovec *slot_iov(struct slot *slot, unsigned *n)
+static struct iovec *slot_iov(struct ring_slot *slot, unsigned *n)
 {
 	const struct disk_request *req = slot->req;
 	uint64_t skip = slot->moved_bytes;
@@ -70,7 +70,7 @@ static struct iovec *slot_iov(struct slot *slot, unsigned *n)
 }
 
 /* There is an entry: as many as slots. */
-static void slot_submit(struct ring *ring, struct slot *slot)
+static void slot_submit(struct ring *ring, struct ring_slot *slot)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
 	const struct disk_request *req = slot->req;
@@ -99,7 +99,7 @@ static void slot_submit(struct ring *ring, struct slot *slot)
 
 static void ring_start(struct ring *ring, struct disk_request *req)
 {
-	struct slot *slot = ring->free_slots;
+	struct ring_slot *slot = ring->free_slots;
 
 	ring->free_slots = slot->next_free;
 	slot->req = req;
@@ -119,11 +119,11 @@ static void ring_push(struct ring *ring)
 static void ring_submit(struct disk *disk, struct disk_request *req)
 {
 	struct ring *ring = ring_of(disk);
-	int err = file_check(&ring->file, req);
+	int err = device_file_check(&ring->file, req);
 
 	req->submit_ns = env_now_ns(env_real());
 	if (err) {
-		file_finish_now(&ring->file, req, err);
+		device_file_finish_now(&ring->file, req, err);
 	} else if (ring->free_slots) {
 		ring_start(ring, req);
 		ring_push(ring);
@@ -139,7 +139,7 @@ static void ring_submit(struct disk *disk, struct disk_request *req)
 /* ---- and back ---- */
 
 /* Tells valgrind, which does not see it, what a read has filled. */
-static void slot_filled(const struct slot *slot)
+static void slot_filled(const struct ring_slot *slot)
 {
 #ifdef HAVE_MEMCHECK_H
 	const struct disk_request *req = slot->req;
@@ -159,7 +159,8 @@ static void slot_filled(const struct slot *slot)
  * Takes what the kernel says of a slot.  Returns whether it is over, with its
  * result; otherwise the rest has been submitted again.
  */
-static bool slot_end(struct ring *ring, struct slot *slot, int res, int *result)
+static bool slot_end(struct ring *ring, struct ring_slot *slot, int res,
+		     int *result)
 {
 	uint32_t unit = ring->file.disk.limits.logical_bytes;
 	bool again = res == -EINTR || res == -EAGAIN;
@@ -184,7 +185,7 @@ static void ring_reap(struct ring *ring)
 {
 	struct io_uring_cqe *cqe;
 	struct disk_request *req;
-	struct slot *slot;
+	struct ring_slot *slot;
 	int result;
 
 	while (!io_uring_peek_cqe(&ring->uring, &cqe)) {
@@ -192,7 +193,7 @@ static void ring_reap(struct ring *ring)
 		if (slot_end(ring, slot, cqe->res, &result)) {
 			if (!result)
 				slot_filled(slot);
-			file_finish(&ring->file, slot->req, result);
+			device_file_finish(&ring->file, slot->req, result);
 			slot->next_free = ring->free_slots;
 			ring->free_slots = slot;
 			ring->in_kernel--;
@@ -228,9 +229,9 @@ static int ring_poll(struct disk *disk, int64_t timeout_ns)
 		ring_wait(ring, timeout_ns);
 		ring_reap(ring);
 	} else if (!ring->file.finished && timeout_ns > 0) {
-		file_pass_time(timeout_ns);
+		device_file_pass_time(timeout_ns);
 	}
-	return file_deliver(&ring->file);
+	return device_file_deliver(&ring->file);
 }
 
 static int ring_event_fd(struct disk *disk)
@@ -243,7 +244,7 @@ static void ring_close(struct disk *disk)
 	struct ring *ring = ring_of(disk);
 
 	io_uring_queue_exit(&ring->uring);
-	file_fini(&ring->file);
+	device_file_fini(&ring->file);
 	free(ring->slots);
 	free(ring);
 }
@@ -267,10 +268,11 @@ static int ring_init(struct ring *ring, unsigned depth)
 	return err;
 }
 
-int ring_open(const struct file *file, unsigned depth, struct disk **disk)
+int ring_open(const struct device_file *file, unsigned depth,
+	      struct disk **disk)
 {
 	struct ring *ring = calloc(1, sizeof(*ring));
-	struct slot *slots = calloc(depth, sizeof(*slots));
+	struct ring_slot *slots = calloc(depth, sizeof(*slots));
 	int err = -ENOMEM;
 	unsigned i;
 

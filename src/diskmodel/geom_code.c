@@ -42,16 +42,16 @@ struct trax_geom_record {
 
 _Static_assert(sizeof(struct trax_geom_record) == 64, "size of the record");
 
-struct writer {
+struct geom_writer {
 	uint8_t *p;
 };
 
-struct reader {
+struct geom_reader {
 	const uint8_t *p, *end;
 	bool bad;
 };
 
-static void put(struct writer *w, uint64_t v)
+static void put(struct geom_writer *w, uint64_t v)
 {
 	while (v >= 0x80) {
 		*w->p++ = (uint8_t)(v | 0x80);
@@ -60,13 +60,13 @@ static void put(struct writer *w, uint64_t v)
 	*w->p++ = (uint8_t)v;
 }
 
-static void put_signed(struct writer *w, int64_t v)
+static void put_signed(struct geom_writer *w, int64_t v)
 {
 	put(w, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
 /* At most `max`; more, or an integer cut off, makes the reader bad. */
-static uint64_t get(struct reader *r, uint64_t max)
+static uint64_t get(struct geom_reader *r, uint64_t max)
 {
 	uint64_t v = 0;
 	unsigned shift = 0;
@@ -86,14 +86,14 @@ static uint64_t get(struct reader *r, uint64_t max)
 	return 0;
 }
 
-static int64_t get_signed(struct reader *r, uint64_t max)
+static int64_t get_signed(struct geom_reader *r, uint64_t max)
 {
 	uint64_t v = get(r, 2 * max);
 
 	return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
-static void put_sweep(struct writer *w, const struct geom_sweep *s)
+static void put_sweep(struct geom_writer *w, const struct geom_sweep *s)
 {
 	put(w, s->count * UINT64_C(2) + s->known);
 	put(w, s->sectors);
@@ -108,7 +108,7 @@ static void put_sweep(struct writer *w, const struct geom_sweep *s)
 	}
 }
 
-static void get_sweep(struct reader *r, struct geom_sweep *s)
+static void get_sweep(struct geom_reader *r, struct geom_sweep *s)
 {
 	uint64_t count = get(r, 2 * (uint64_t)GEOM_MAX_CYLINDERS + 1);
 
@@ -151,7 +151,7 @@ static bool run_resumes(const struct geom *g, const struct geom_run *earlier,
 	       again.surface == run->surface && again.base == run->base;
 }
 
-static void put_run(struct writer *w, const struct geom *g, uint32_t i)
+static void put_run(struct geom_writer *w, const struct geom *g, uint32_t i)
 {
 	const struct geom_run *r = &g->runs[i];
 	uint64_t ahead;
@@ -173,7 +173,7 @@ static void put_run(struct writer *w, const struct geom *g, uint32_t i)
 	put(w, r->base);
 }
 
-static void put_entries(struct writer *w, const struct geom *g)
+static void put_entries(struct geom_writer *w, const struct geom *g)
 {
 	uint64_t at = 0;
 
@@ -217,13 +217,13 @@ static void put_entries(struct writer *w, const struct geom *g)
 }
 
 /* Its tracks: how runs go on is told before the patterns are verified. */
-static uint64_t get_part(struct reader *r, struct geom_sweep *s)
+static uint64_t get_part(struct geom_reader *r, struct geom_sweep *s)
 {
 	get_sweep(r, s);
 	return s->count;
 }
 
-static void get_patterns(struct reader *r, struct geom *g)
+static void get_patterns(struct geom_reader *r, struct geom *g)
 {
 	uint32_t used = 0;
 
@@ -243,7 +243,7 @@ static void get_patterns(struct reader *r, struct geom *g)
 }
 
 /* A run that goes on with an earlier one. */
-static void get_resumed(struct reader *r, const struct geom *g, uint32_t i,
+static void get_resumed(struct geom_reader *r, const struct geom *g, uint32_t i,
 			uint32_t back)
 {
 	uint64_t ahead = get(r, RESUME_SKIP);
@@ -266,7 +266,7 @@ static void get_resumed(struct reader *r, const struct geom *g, uint32_t i,
 		r->bad = true;
 }
 
-static void get_runs(struct reader *r, struct geom *g, uint32_t version)
+static void get_runs(struct geom_reader *r, struct geom *g, uint32_t version)
 {
 	for (uint32_t i = 0; i < g->runs_n && !r->bad; i++) {
 		struct geom_run *run = &g->runs[i];
@@ -289,7 +289,7 @@ static void get_runs(struct reader *r, struct geom *g, uint32_t version)
 	}
 }
 
-static void get_defects(struct reader *r, struct geom *g)
+static void get_defects(struct geom_reader *r, struct geom *g)
 {
 	uint64_t at = 0;
 
@@ -336,7 +336,7 @@ static size_t encode_bound(const struct geom *g)
 int geom_encode(const struct geom *geom, void **buf, size_t *bytes)
 {
 	struct trax_geom_record *rec = malloc(encode_bound(geom));
-	struct writer w = { (uint8_t *)(rec + 1) };
+	struct geom_writer w = { (uint8_t *)(rec + 1) };
 
 	if (!rec)
 		return -ENOMEM;
@@ -429,7 +429,7 @@ static struct geom *geom_alloc(const struct trax_geom_record *rec,
 int geom_decode(const void *buf, size_t bytes, struct geom **geom)
 {
 	const struct trax_geom_record *rec = buf;
-	struct reader r = { .end = (const uint8_t *)buf + bytes };
+	struct geom_reader r = { .end = (const uint8_t *)buf + bytes };
 	const char *why = NULL;
 	struct geom *g;
 	int err;

@@ -22,7 +22,7 @@
 /* 1 MiB: what mkfs uses where it knows nothing. */
 #define PSEUDO_SECTORS 2048u
 
-struct row {
+struct geom_row {
 	uint64_t first;
 	uint32_t sectors;
 	uint32_t around;
@@ -33,7 +33,7 @@ struct row {
 };
 
 struct table {
-	struct row *rows;
+	struct geom_row *rows;
 	size_t n, room;
 	uint64_t end;		/* where the next row must begin */
 	bool unknown;		/* what lies there was said to be */
@@ -72,7 +72,7 @@ static const char *field_angle(char **p, angle *out)
 	return NULL;
 }
 
-static const char *row_parse(char *line, struct row *row)
+static const char *row_parse(char *line, struct geom_row *row)
 {
 	uint64_t sectors = 0, cylinder = 0, surface = 0;
 	const char *why;
@@ -100,7 +100,7 @@ static const char *row_parse(char *line, struct row *row)
 
 static const char *row_add(struct table *t, char *line)
 {
-	struct row row = { .unknown = t->unknown };
+	struct geom_row row = { .unknown = t->unknown };
 	const char *why;
 
 	why = row_parse(line, &row);
@@ -113,7 +113,7 @@ static const char *row_add(struct table *t, char *line)
 			      "the first track does not begin at 0";
 	if (t->n == t->room) {
 		size_t room = t->room ? 2 * t->room : 1024;
-		struct row *rows = realloc(t->rows, room * sizeof(*rows));
+		struct geom_row *rows = realloc(t->rows, room * sizeof(*rows));
 
 		if (!rows)
 			return "out of memory";
@@ -175,7 +175,7 @@ static int table_load(struct table *t, const char *path, FILE *f)
 /* Cuts the table off at the end of the disk. */
 static void table_clip(struct table *t, const char *path, uint64_t sectors)
 {
-	struct row *last = &t->rows[t->n - 1];
+	struct geom_row *last = &t->rows[t->n - 1];
 
 	if (last->first + last->sectors <= sectors)
 		return;
@@ -205,7 +205,7 @@ static int table_around(struct table *t)
 	}
 	memset(seen, 0, GEOM_MAX_SURFACES * sizeof(*seen));
 	for (size_t i = 0; i < t->n; i++) {
-		struct row *r = &t->rows[i];
+		struct geom_row *r = &t->rows[i];
 
 		before = seen[r->surface] ? seen[r->surface] : next[i];
 		if (r->sectors < before &&
@@ -219,7 +219,7 @@ static int table_around(struct table *t)
 	return 0;
 }
 
-static struct geom_sweep sweep_of(const struct row *r)
+static struct geom_sweep sweep_of(const struct geom_row *r)
 {
 	return (struct geom_sweep){
 		.count = 1,
@@ -234,7 +234,7 @@ static struct geom_sweep sweep_of(const struct row *r)
 
 /* Takes a row into a sweep; false when it does not belong. */
 static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
-		       const struct row *r)
+		       const struct geom_row *r)
 {
 	int64_t n = s->count;
 
@@ -256,7 +256,7 @@ static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
 }
 
 /* A row that begins a sweep: that one, with what is unknown before it. */
-static int sweep_begin(struct geom_build *build, const struct row *r,
+static int sweep_begin(struct geom_build *build, const struct geom_row *r,
 		       struct geom_sweep *s)
 {
 	int err = s->count ? geom_build_sweep(build, s) : 0;
@@ -274,7 +274,7 @@ static int table_build(const struct table *t, struct geom_build *build)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < t->n; i++) {
-		const struct row *r = &t->rows[i];
+		const struct geom_row *r = &t->rows[i];
 
 		if (!s.count || r->unknown || !sweep_take(&s, &fit, r))
 			err = sweep_begin(build, r, &s);

@@ -22,7 +22,7 @@
 #define SLACK_NS 200u
 
 /* Part of a request within one arc of one track. */
-struct piece {
+struct transfer_part {
 	uint32_t sectors;
 	uint32_t cylinder, surface;
 	angle start;
@@ -100,7 +100,7 @@ uint64_t service_move_ns(const struct service_mech *mech,
 }
 
 static void piece_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
-		     struct piece *piece)
+		     struct transfer_part *piece)
 {
 	struct geom_track track;
 	struct geom_place first, last;
@@ -133,8 +133,9 @@ static void piece_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
 }
 
 /* Moves the head over a piece's track. */
-static void move_to(const struct service_mech *mech, const struct piece *p,
-		    bool write, int64_t error_ns, struct service *out)
+static void move_to(const struct service_mech *mech,
+		    const struct transfer_part *p, bool write, int64_t error_ns,
+		    struct service *out)
 {
 	struct service_head *head = &out->head;
 	uint64_t ns = service_move_ns(mech, head, p->cylinder, p->surface,
@@ -153,7 +154,7 @@ static void move_to(const struct service_mech *mech, const struct piece *p,
 
 /* Waits and transfers; returns when the first LBN of the piece had passed. */
 static uint64_t pass_over(const struct service_mech *mech,
-			  const struct piece *p, bool zero_latency,
+			  const struct transfer_part *p, bool zero_latency,
 			  struct service *out)
 {
 	struct service_head *head = &out->head;
@@ -201,7 +202,7 @@ void service_estimate(const struct geom *geom, const struct service_mech *mech,
 	uint64_t lbn = req->lbn, passed_ns;
 	uint32_t left = req->sectors;
 	int64_t error_ns = req->error_ns;
-	struct piece p;
+	struct transfer_part p;
 
 	*out = (struct service){ .head = *head, .bus_ns = head->at_ns };
 	while (left) {
@@ -222,7 +223,7 @@ void service_estimate(const struct geom *geom, const struct service_mech *mech,
 /* The whole sectors of a piece that have passed when the head, which came
  * over its start at begin_ns, is stopped. */
 static uint32_t passed_by(const struct service_mech *mech,
-			  const struct piece *p, uint64_t begin_ns,
+			  const struct transfer_part *p, uint64_t begin_ns,
 			  uint64_t until_ns)
 {
 	uint64_t sector_ns, n;
@@ -243,7 +244,7 @@ uint32_t service_stream(const struct geom *geom,
 {
 	uint32_t done = 0, n;
 	struct service one;
-	struct piece p;
+	struct transfer_part p;
 
 	while (done < max && lbn + done < geom_sectors(geom)) {
 		one = (struct service){ .head = *head };

@@ -18,7 +18,7 @@
 #include "diskmodel/spec.h"
 
 /* The walk over one zone. */
-struct walk {
+struct spec_walk {
 	const struct spec *spec;
 	const struct spec_zone *zone;
 	struct geom_build *build;
@@ -63,7 +63,7 @@ static bool runs_inwards(const struct spec *s, uint32_t k)
 
 /* Sweep i of a zone in which a sweep is a cylinder, or, when the surfaces
  * differ, a single track. */
-static bool cylinder_sweep(const struct walk *w, uint64_t i,
+static bool cylinder_sweep(const struct spec_walk *w, uint64_t i,
 			   struct geom_sweep *s)
 {
 	const struct spec_zone *z = w->zone;
@@ -86,7 +86,7 @@ static bool cylinder_sweep(const struct walk *w, uint64_t i,
 }
 
 /* Sweep i of a serpentine zone: the tracks of a group on one surface. */
-static bool serpentine_sweep(const struct walk *w, uint64_t i,
+static bool serpentine_sweep(const struct spec_walk *w, uint64_t i,
 			     struct geom_sweep *s)
 {
 	const struct spec_zone *z = w->zone;
@@ -118,7 +118,8 @@ static bool serpentine_sweep(const struct walk *w, uint64_t i,
 }
 
 /* The i-th sweep of the walk; false past the last. */
-static bool sweep_at(const struct walk *w, uint64_t i, struct geom_sweep *s)
+static bool sweep_at(const struct spec_walk *w, uint64_t i,
+		     struct geom_sweep *s)
 {
 	bool there;
 
@@ -131,7 +132,7 @@ static bool sweep_at(const struct walk *w, uint64_t i, struct geom_sweep *s)
 }
 
 /* How many of the next `n` tracks of a sweep can go on together? */
-static uint32_t regular_tracks(const struct walk *w,
+static uint32_t regular_tracks(const struct spec_walk *w,
 			       const struct geom_sweep *s, uint32_t n)
 {
 	const struct spec_zone *z = w->zone;
@@ -151,7 +152,7 @@ static uint32_t regular_tracks(const struct walk *w,
 
 /* Hands on `n` tracks with that many LBN sectors each, beginning with the
  * i-th of a sweep. */
-static int emit(struct walk *w, const struct geom_sweep *s, uint32_t i,
+static int emit(struct spec_walk *w, const struct geom_sweep *s, uint32_t i,
 		uint32_t n, uint32_t sectors)
 {
 	struct geom_sweep part = *s;
@@ -173,7 +174,7 @@ static int emit(struct walk *w, const struct geom_sweep *s, uint32_t i,
 
 /* Lists the slips of a track, whose sectors begin at `sector` of the zone and
  * the first `front` of which are reserved. */
-static int list_slips(struct walk *w, uint64_t track, uint64_t sector,
+static int list_slips(struct spec_walk *w, uint64_t track, uint64_t sector,
 		      uint32_t around, uint32_t front)
 {
 	const struct spec_list *slips = &w->zone->slips;
@@ -196,7 +197,8 @@ static int list_slips(struct walk *w, uint64_t track, uint64_t sector,
 }
 
 /* Slips among `n` sectors of the zone. */
-static uint32_t slips_within(const struct walk *w, uint64_t sector, uint64_t n)
+static uint32_t slips_within(const struct spec_walk *w, uint64_t sector,
+			     uint64_t n)
 {
 	const struct spec_list *slips = &w->zone->slips;
 	size_t i = w->slip, before;
@@ -211,7 +213,7 @@ static uint32_t slips_within(const struct walk *w, uint64_t sector, uint64_t n)
 
 /* Lists the slips of `n` tracks about to be emitted.  What its spares do not
  * make up for, a track has less. */
-static int slip_tracks(struct walk *w, uint32_t around, uint32_t n)
+static int slip_tracks(struct spec_walk *w, uint32_t around, uint32_t n)
 {
 	const struct spec_zone *z = w->zone;
 	int err = 0;
@@ -243,7 +245,8 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
 }
 
 /* One track with something odd about it. */
-static int odd_track(struct walk *w, const struct geom_sweep *s, uint32_t i)
+static int odd_track(struct spec_walk *w, const struct geom_sweep *s,
+		     uint32_t i)
 {
 	const struct spec_zone *z = w->zone;
 	uint32_t front = 0, gone, sectors;
@@ -271,7 +274,8 @@ static int odd_track(struct walk *w, const struct geom_sweep *s, uint32_t i)
 }
 
 /* Past `n` tracks of a sweep. */
-static void step_over(struct walk *w, const struct geom_sweep *s, uint32_t n)
+static void step_over(struct spec_walk *w, const struct geom_sweep *s,
+		      uint32_t n)
 {
 	const struct spec_zone *z = w->zone;
 
@@ -284,7 +288,7 @@ static void step_over(struct walk *w, const struct geom_sweep *s, uint32_t n)
 		w->slipped++;
 }
 
-static int walk_sweep(struct walk *w, const struct geom_sweep *s)
+static int walk_sweep(struct spec_walk *w, const struct geom_sweep *s)
 {
 	uint32_t i = 0, n;
 	int err = 0;
@@ -306,7 +310,7 @@ static int walk_sweep(struct walk *w, const struct geom_sweep *s)
 	return err;
 }
 
-static uint64_t cylinder_sectors(const struct walk *w)
+static uint64_t cylinder_sectors(const struct spec_walk *w)
 {
 	uint64_t sum = 0;
 
@@ -321,7 +325,8 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 /* Sets up the walk of a zone that begins at an angle. */
-static void walk_init(struct walk *w, const struct spec_zone *z, angle base)
+static void walk_init(struct spec_walk *w, const struct spec_zone *z,
+		      angle base)
 {
 	w->zone = z;
 	w->even = zone_even(w->spec, z) && !z->surface_order;
@@ -333,7 +338,7 @@ static void walk_init(struct walk *w, const struct spec_zone *z, angle base)
 	w->cylinder_room = UINT64_MAX / 2;
 }
 
-static int walk_zone(struct walk *w)
+static int walk_zone(struct spec_walk *w)
 {
 	bool by_cylinder = w->spec->order != SPEC_SERPENTINE &&
 			   w->zone->spares_cylinder;
@@ -351,7 +356,7 @@ static int walk_zone(struct walk *w)
 }
 
 /* The angle at which the zone after this one begins. */
-static angle walk_end(const struct walk *w)
+static angle walk_end(const struct spec_walk *w)
 {
 	uint32_t n = cylinders_of(w->zone), surfaces = w->spec->surfaces;
 	uint32_t length = w->spec->group_cylinders;
@@ -370,7 +375,7 @@ static angle walk_end(const struct walk *w)
 static int place_angle(const struct spec *spec, const struct spec_remap *r,
 		       uint32_t unit, struct geom_remap *out)
 {
-	struct walk w = { .spec = spec };
+	struct spec_walk w = { .spec = spec };
 	struct geom_sweep s;
 	angle base = 0;
 
@@ -426,7 +431,7 @@ static int add_remaps(const struct spec *spec, uint32_t unit,
 
 static int build_all(const struct spec *spec, struct geom_build *build)
 {
-	struct walk w = {
+	struct spec_walk w = {
 		.spec = spec,
 		.build = build,
 		.unit = spec->physical_bytes / 512,

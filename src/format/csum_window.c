@@ -60,12 +60,12 @@ size_t csum_window_encode(const struct csum_window *w, void *buf)
 	return (size_t)(p - (uint8_t *)buf);
 }
 
-struct reader {
+struct csum_reader {
 	const uint8_t *p;
 	size_t left;
 };
 
-static bool take(struct reader *r, void *field, size_t bytes)
+static bool take(struct csum_reader *r, void *field, size_t bytes)
 {
 	if (r->left < bytes)
 		return false;
@@ -75,7 +75,7 @@ static bool take(struct reader *r, void *field, size_t bytes)
 	return true;
 }
 
-static const char *decode_piece(struct reader *r, struct csum_window *w,
+static const char *decode_piece(struct csum_reader *r, struct csum_window *w,
 				unsigned piece)
 {
 	le16 mask;
@@ -106,7 +106,7 @@ static const char *decode_piece(struct reader *r, struct csum_window *w,
 const char *csum_window_decode(const void *buf, size_t bytes,
 			       struct csum_window *w)
 {
-	struct reader r = { buf, bytes };
+	struct csum_reader r = { buf, bytes };
 	le16 head[2];
 
 	memset(w, 0, sizeof(*w));

@@ -30,7 +30,7 @@
 #define TRAX_MAX_INLINE_BYTES 2048u	/* file data kept in its leaf */
 #define TRAX_MAX_NAME_BYTES 255u
 #define TRAX_MAX_LOG_TRACKS 64u
-#define TRAX_MIN_LOG_TRACKS 2u	/* a twin lies on another track */
+#define TRAX_MIN_LOG_TRACKS 2u	/* a mirror lies on another track */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
 #define TRAX_MAX_GEOM_BYTES (64u << 20)	/* of the record of the drive */
 
@@ -210,7 +210,7 @@ char *key_text(struct key k, char *buf, size_t bytes);
 /* A pointer to a node: where it is, what it must contain. */
 struct node_ptr {
 	traxaddr addr;		/* 0: none */
-	traxaddr addr2;		/* twin of an interior node; 0: none */
+	traxaddr addr2;		/* mirror of an interior node; 0: none */
 	uint64_t csum;		/* of the whole node */
 	uint64_t gen;		/* in which it was written */
 };
@@ -231,7 +231,7 @@ struct node_header {
 	le16 n;
 	le64 fsid;		/* first eight bytes of the uuid */
 	le64 addr;		/* its own */
-	le64 addr2;		/* its twin's; both copies are identical */
+	le64 addr2;		/* its mirror's; both copies are identical */
 	le64 gen;
 	le16 heap;		/* leaf: offset of the lowest value byte */
 	le16 used;		/* leaf: bytes of values that are alive */
@@ -513,7 +513,7 @@ struct root {			/* decoded */
 	unsigned level;		/* of the root node */
 	uint64_t cut_seq;	/* log records up to here are in the tree */
 	uint64_t cut_chain;	/* chain value of record cut_seq */
-	uint64_t tail_seq;	/* oldest record whose data may not be home */
+	uint64_t tail_seq; /* oldest record whose data may not be destaged */
 	uint64_t next_ino_seq;		/* TRAX_INO_SEQS: none is left */
 	uint64_t next_dirgroup;		/* counts on beyond TRAX_DIRGROUPS */
 	uint64_t inodes;	/* number of inodes in use */
@@ -552,7 +552,7 @@ struct log_header {
 	le32 magic;
 	le32 bytes;		/* of the whole record with padding */
 	le32 payload;		/* bytes of entries behind this header */
-	le32 flags;		/* LOG_TWIN */
+	le32 flags;		/* LOG_MIRROR */
 	uint8_t uuid[16];
 	le64 epoch, gen, seq;
 	le64 addr;		/* its own */
@@ -560,13 +560,13 @@ struct log_header {
 				   this one was sent */
 	le64 prev;		/* chain value of record seq - 1 */
 	le64 chain;		/* csum of le64 epoch, seq, prev and csum of the
-				   payload: the same in the twin */
+				   payload: the same in the mirror */
 	le64 csum;		/* of this header with 0 here; the payload is
 				   covered by chain */
 };
 static_assert(sizeof(struct log_header) == 96, "log_header");
 
-#define LOG_TWIN 0x1u
+#define LOG_MIRROR 0x1u
 
 /* Entries, back to back; a record is applied whole or not at all. */
 enum log_entry_type {

@@ -55,11 +55,11 @@ static const char *verify_fields(const struct log_header *h, size_t available)
 		return "record is cut off";
 	if (le32_get(h->payload) > bytes - sizeof(*h))
 		return "record's payload is longer than the record";
-	if (le32_get(h->flags) & ~LOG_TWIN)
+	if (le32_get(h->flags) & ~LOG_MIRROR)
 		return "record has unknown flags";
 	if (!seq || seq == UINT64_MAX)
 		return "record's sequence number is out of range";
-	if (!(le32_get(h->flags) & LOG_TWIN) && le64_get(h->acked) >= seq)
+	if (!(le32_get(h->flags) & LOG_MIRROR) && le64_get(h->acked) >= seq)
 		return "record acknowledges itself";
 	return NULL;
 }
@@ -92,12 +92,12 @@ const char *log_header_verify(const void *record, size_t available,
 
 /* ---- Reading entries ---------------------------------------------------- */
 
-struct reader {
+struct entry_reader {
 	const uint8_t *p;
 	size_t left;
 };
 
-static const void *take(struct reader *r, size_t bytes)
+static const void *take(struct entry_reader *r, size_t bytes)
 {
 	const void *p = r->p;
 
@@ -110,7 +110,7 @@ static const void *take(struct reader *r, size_t bytes)
 
 static const char entry_cut_off[] = "log entry is cut off";
 
-static const char *read_put(struct reader *r, struct log_entry *e)
+static const char *read_put(struct entry_reader *r, struct log_entry *e)
 {
 	const struct disk_key *key = take(r, sizeof(*key));
 	const le16 *bytes = take(r, sizeof(*bytes));
@@ -125,7 +125,7 @@ static const char *read_put(struct reader *r, struct log_entry *e)
 	return item_verify(e->key, e->value, e->bytes);
 }
 
-static const char *read_del(struct reader *r, struct log_entry *e)
+static const char *read_del(struct entry_reader *r, struct log_entry *e)
 {
 	const struct disk_key *key = take(r, sizeof(*key));
 
@@ -135,7 +135,7 @@ static const char *read_del(struct reader *r, struct log_entry *e)
 	return NULL;
 }
 
-static const char *read_del_range(struct reader *r, struct log_entry *e)
+static const char *read_del_range(struct entry_reader *r, struct log_entry *e)
 {
 	const struct disk_key *keys = take(r, 2 * sizeof(*keys));
 
@@ -154,7 +154,7 @@ struct data_head {
 };
 static_assert(sizeof(struct data_head) == 18, "data_head");
 
-static const char *read_data(struct reader *r, struct log_entry *e)
+static const char *read_data(struct entry_reader *r, struct log_entry *e)
 {
 	const struct data_head *head = take(r, sizeof(*head));
 
@@ -177,7 +177,7 @@ static const char *read_data(struct reader *r, struct log_entry *e)
 const char *log_entry_next(const void *payload, size_t bytes, size_t *off,
 			   struct log_entry *entry)
 {
-	struct reader r = { (const uint8_t *)payload + *off, bytes - *off };
+	struct entry_reader r = {(const uint8_t *)payload + *off, bytes - *off};
 	const uint8_t *type = take(&r, 1);
 	const char *why;
 

@@ -31,7 +31,7 @@ static const char *verify_header(const struct node_header *h, uint64_t fsid,
 	if (le64_get(h->addr) != ptr->addr || le64_get(h->addr2) != ptr->addr2)
 		return "node belongs to another address";
 	if (ptr->addr == ptr->addr2)
-		return "node is its own twin";
+		return "node is its own mirror";
 	if (le64_get(h->gen) != ptr->gen)
 		return "node is of another generation";
 	return NULL;
@@ -142,7 +142,7 @@ static const char *verify_child(const struct node_header *h,
 	if (!addr || addr_device(addr) || addr_device(addr2))
 		return "child lies outside the device";
 	if (addr == addr2)
-		return "child is its own twin";
+		return "child is its own mirror";
 	if (addr == le64_get(h->addr) || addr == le64_get(h->addr2))
 		return "child is its own parent";
 	if (le64_get(child->gen) > le64_get(h->gen))

@@ -86,7 +86,7 @@ void root_print(const struct root *root, char *buf, size_t bytes)
 
 	text_add(&t, "gen %" PRIu64 ", epoch %016" PRIx64 ", %s\n", root->gen,
 		 root->epoch, root->clean ? "clean" : "in use");
-	text_add(&t, "node %" PRIu64 " twin %" PRIu64 " level %u gen %" PRIu64
+	text_add(&t, "node %" PRIu64 " mirror %" PRIu64 " level %u gen %" PRIu64
 		 " csum %016" PRIx64 "\n", root->tree.addr, root->tree.addr2,
 		 root->level, root->tree.gen, root->tree.csum);
 	text_add(&t, "log cut %" PRIu64 " chain %016" PRIx64 " tail %" PRIu64

@@ -98,7 +98,7 @@ static const char *root_check(const struct root *root)
 	    addr_device(root->tree.addr2))
 		return "root node is nowhere";
 	if (root->tree.addr == root->tree.addr2)
-		return "root node is its own twin";
+		return "root node is its own mirror";
 	if (root->tree.gen > root->gen)
 		return "root node is younger than its root";
 	if (root->cut_seq == UINT64_MAX || root->tail_seq > root->cut_seq + 1)

@@ -215,10 +215,10 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 	const struct fs_row *row;
 
 	op->rc = 0;
-	op->ticket = NULL;
+	op->txn = NULL;
 	op->start_ns = env_now_ns(fs->env);
 	if (op->type != FS_FORGET)
-		watch_op(fs);
+		access_trace_op(fs);
 	list_add(&fs->ops, &op->link);
 	fs->op_count++;
 	if ((unsigned)op->type >= FS_OP_TYPES) {
@@ -245,7 +245,7 @@ void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 	if ((unsigned)op->type < FS_OP_TYPES)
 		fs->stat_ops[op->type]++;
 	fs->answers++;
-	watch_answer(fs);
+	access_trace_answer(fs);
 	op->rc = fs_outer_error(rc);
 	op->done(op);
 }
@@ -255,11 +255,11 @@ void fs_answer(struct fs *fs, struct fs_op *op, int rc)
 static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 {
 	/* What it begins, the tree runs. */
-	uint64_t watch_ns = watch_run(fs, now_ns);
+	uint64_t watch_ns = access_trace_run(fs, now_ns);
 	uint64_t tree_ns = tree_run(fs->tree, now_ns);
 	uint64_t files_ns = files_run(fs, now_ns);
-	uint64_t keep_ns = keep_run(fs->keep, now_ns);
-	uint64_t settle_ns = settle_run(fs->settle, now_ns);
+	uint64_t keep_ns = profile_save_run(fs->profile_save, now_ns);
+	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
@@ -302,7 +302,7 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	done = queue_poll(fs->queue, timeout_ms);
 	if (done > 0)
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
-	fs->gone = done < 0;
+	fs->disk_gone = done < 0;
 	return next_ns;
 }
 
@@ -312,7 +312,7 @@ void fs_sleep(struct fs *fs, uint64_t next_ns)
 	uint64_t now_ns = env_now_ns(fs->env);
 
 	if (!queue_idle(fs->queue))
-		fs->gone = queue_poll(fs->queue, fs_timeout(-1, now_ns,
+		fs->disk_gone = queue_poll(fs->queue, fs_timeout(-1, now_ns,
 							    next_ns)) < 0;
 	else if (next_ns > now_ns && next_ns != UINT64_MAX)
 		env_wait(fs->env, next_ns - now_ns);
@@ -322,9 +322,9 @@ int fs_wait(struct fs *fs, const bool *over)
 {
 	uint64_t next_ns;
 
-	while (!*over && !fs->gone) {
+	while (!*over && !fs->disk_gone) {
 		next_ns = fs_run(fs, 0);
-		if (!*over && !fs->gone)
+		if (!*over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
 	return *over ? 0 : -EIO;
@@ -337,7 +337,7 @@ int fs_event_fd(struct fs *fs)
 
 bool fs_idle(const struct fs *fs)
 {
-	return list_empty(&fs->ops) && !fs->tickets && files_idle(fs) &&
+	return list_empty(&fs->ops) && !fs->txn_count && files_idle(fs) &&
 	       tree_idle(fs->tree) && queue_idle(fs->queue);
 }
 
@@ -380,13 +380,13 @@ static int fs_read_record(void *arg, uint64_t sector, uint32_t sectors,
 static int fs_open_profile(struct fs *fs)
 {
 	const struct super *super = tree_super(fs->tree);
-	const struct record_reader reader = { fs_read_record, fs };
+	const struct profile_reader reader = { fs_read_record, fs };
 	uint32_t track = super->pseudo_track_sectors;
 	struct geom *geom;
 	int rc;
 
 	if (super->geom_sector) {
-		rc = record_load(&reader, super, &fs->profile);
+		rc = profile_load(&reader, super, &fs->profile);
 		if (rc == 0 || rc == -ENOMEM)
 			return rc;
 		msg_warn("%s: the record of the drive at sector %llu is bad; "
@@ -449,8 +449,8 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	fs->profile = profile;
 	fs->geom = profile->geom;
 	profile_free(old);
-	keep_wanted(fs->keep);
-	settle_wanted(fs->settle);
+	profile_save_wanted(fs->profile_save);
+	relocate_wanted(fs->relocate);
 	rc = fs_open_head(fs);
 	if (rc)
 		msg_warn("%s: the head is not followed: %s", fs->disk->name,
@@ -458,7 +458,7 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile)
 	return 0;
 }
 
-int fs_believe(struct fs *fs)
+int fs_trust_profile(struct fs *fs)
 {
 	int rc;
 
@@ -469,7 +469,7 @@ int fs_believe(struct fs *fs)
 	if (rc)
 		return rc;
 	fs->options.doubt = false;
-	settle_wanted(fs->settle);
+	relocate_wanted(fs->relocate);
 	return fs_open_head(fs);
 }
 
@@ -528,12 +528,12 @@ static int fs_new(struct env *env, struct disk *disk,
 	}
 	fs->name_mask = UINT64_MAX;
 	list_init(&fs->ops);
-	list_init(&fs->move_waits);
+	list_init(&fs->rename_lock_waits);
 	list_init(&fs->resume);
-	list_init(&fs->all_tickets);
+	list_init(&fs->all_txns);
 	rc = pool_budget_make(options->memory_bytes, &fs->budget);
 	if (!rc) {
-		fs->vnodes = map_new();
+		fs->vnodes = hashmap_new();
 		rc = fs->vnodes ? 0 : -ENOMEM;
 	}
 	if (rc) {
@@ -612,17 +612,17 @@ static void fs_free(struct fs *fs)
 	size_t pos = 0;
 	uint64_t ino;
 
-	while ((vnode = map_next(fs->vnodes, &pos, &ino)))
+	while ((vnode = hashmap_next(fs->vnodes, &pos, &ino)))
 		free(vnode);
-	map_free(fs->vnodes);
+	hashmap_free(fs->vnodes);
 	vnode_forget_resume(fs);
-	ticket_forget_all(fs);
-	watch_free(fs);
-	nodes_free(fs);
-	keep_free(fs->keep);
-	settle_free(fs->settle);
+	fs_txn_free_all(fs);
+	access_trace_free(fs);
+	node_replicas_free(fs);
+	profile_save_free(fs->profile_save);
+	relocate_free(fs->relocate);
 	replicas_free(fs);
-	runs_free(fs);
+	replica_ra_free(fs);
 	errors_free(fs);
 	alloc_free(fs->alloc);
 	queue_close(fs->queue);
@@ -635,7 +635,7 @@ static void fs_free(struct fs *fs)
  * known what was begun, or what may be given up. */
 static int fs_do_without(struct fs *fs, int rc, const char *what, bool stop)
 {
-	if ((rc != -EIO && rc != -EUCLEAN && rc != -EBADMSG) || fs->gone)
+	if ((rc != -EIO && rc != -EUCLEAN && rc != -EBADMSG) || fs->disk_gone)
 		return rc;
 	msg_warn("%s: %s cannot be read; chkfs.traxfs repairs it",
 		 fs->disk->name, what);
@@ -655,25 +655,25 @@ static int fs_begin(struct fs *fs)
 				   "some of what the log holds", true);
 	if (!fs->options.read_only) {
 		if (!rc)
-			rc = fs_do_without(fs, move_resume(fs),
+			rc = fs_do_without(fs, relocation_resume(fs),
 					   "what moves", true);
 		if (!rc)
 			rc = fs_do_without(fs, vnode_resume_orphans(fs),
 					   "what was being deleted", true);
 	}
 	if (!rc)
-		rc = keep_open(fs, &fs->keep);
+		rc = profile_save_open(fs, &fs->profile_save);
 	if (!rc)
-		rc = settle_open(fs, &fs->settle);
+		rc = relocate_open(fs, &fs->relocate);
 	if (!rc)
 		rc = fs_do_without(fs, replicas_open(fs),
 				   "the table of copies", true);
 	if (!rc)
-		rc = runs_new(fs);
+		rc = replica_ra_new(fs);
 	if (!rc)
-		rc = fs_do_without(fs, watch_open(fs), "what was learned",
-				   false);
-	return rc ? rc : nodes_new(fs);
+		rc = fs_do_without(fs, access_trace_open(fs),
+				   "what was learned", false);
+	return rc ? rc : node_replicas_new(fs);
 }
 
 /* What is on its way to a disk that still runs gets there. */
@@ -729,13 +729,13 @@ static void fs_close_synced(struct waiter *waiter, int rc)
 
 static bool fs_works(const struct fs *fs)
 {
-	return fs->orphans_pending || fs->tickets || !files_idle(fs) ||
-	       !keep_idle(fs->keep) || !settle_idle(fs->settle) ||
-	       !replicas_idle(fs->replicas) || !runs_idle(fs) ||
-	       !nodes_idle(fs);
+	return fs->orphans_pending || fs->txn_count || !files_idle(fs) ||
+	       !profile_save_idle(fs->profile_save) ||
+	       !relocate_idle(fs->relocate) || !replicas_idle(fs->replicas) ||
+	       !replica_ra_idle(fs) || !node_replicas_idle(fs);
 }
 
-/* What has failed waits for homes that nobody brings data to any more. */
+/* What has failed waits for destages that nobody brings data to any more. */
 static int fs_write_all(struct fs *fs, struct close_wait *wait)
 {
 	uint64_t next_ns;
@@ -745,12 +745,12 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	list_init(&wait->waiter.link);
 	fs->closing = true;
 	if (fs->replicas)
-		maker_cancel(fs->replicas->maker);
+		replica_maker_cancel(fs->replicas->maker);
 	vnode_drop_all(fs);
 	files_sync(fs, &wait->waiter);
-	while (!wait->over && !fs->gone && !tree_failed(fs->tree)) {
+	while (!wait->over && !fs->disk_gone && !tree_failed(fs->tree)) {
 		next_ns = fs_run(fs, 0);
-		if (!wait->over && !fs->gone)
+		if (!wait->over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
 	return wait->over ? wait->rc : -EIO;
@@ -762,22 +762,22 @@ int fs_close(struct fs *fs)
 	uint64_t next_ns;
 	int rc = 0, rc2;
 
-	watch_leave(fs);
-	settle_close(fs->settle);
+	access_trace_leave(fs);
+	relocate_close(fs->relocate);
 	if (!fs->options.read_only)
 		rc = fs_write_all(fs, &wait);
-	if (!fs->gone && !fs_read_only(fs)) {
-		watch_save(fs);
-		keep_close(fs->keep);
-		if (!fs->gone)
-			keep_run(fs->keep, env_now_ns(fs->env));
+	if (!fs->disk_gone && !fs_read_only(fs)) {
+		access_trace_save(fs);
+		profile_save_close(fs->profile_save);
+		if (!fs->disk_gone)
+			profile_save_run(fs->profile_save, env_now_ns(fs->env));
 	}
-	while (!fs->gone && fs_works(fs)) {
+	while (!fs->disk_gone && fs_works(fs)) {
 		next_ns = fs_run(fs, 0);
-		if (!fs->gone && fs_works(fs))
+		if (!fs->disk_gone && fs_works(fs))
 			fs_sleep(fs, next_ns);
 	}
-	if (fs->gone) {
+	if (fs->disk_gone) {
 		fs_abandon(fs);
 		return -EIO;
 	}

@@ -41,9 +41,11 @@ struct head_heard;
 
 /* Does write-back wait for gaps in the requests of users?  (Never: nor is
  * anything read in them for the cache.) */
-enum fs_prewrite {
-	FS_PREWRITE_WHILE_READ,	/* while they read, and the head is known */
-	FS_PREWRITE_NEVER, FS_PREWRITE_ALWAYS,	/* to compare; in tests */
+enum fs_gap_writeback {
+	FS_GAP_WRITEBACK_WHILE_READ, /* while they read, and the head is known
+				      */
+	FS_GAP_WRITEBACK_NEVER,
+	FS_GAP_WRITEBACK_ALWAYS, /* to compare; in tests */
 };
 
 struct fs_options {
@@ -54,7 +56,7 @@ struct fs_options {
 	bool noatime;		/* else relatime, unless */
 	bool strictatime;	/* each access counts */
 	bool nodiratime;	/* those of directories do not */
-	enum fs_prewrite prewrite;
+	enum fs_gap_writeback gap_writeback;
 	bool fixed_places;	/* of data are never chosen when it is written:
 				   to compare */
 	unsigned replicas;	/* copies of a block, at most 4; 0: none */
@@ -239,7 +241,7 @@ struct fs_op {
 
 	/* The library's. */
 	struct list link;
-	void *ticket;
+	void *txn;
 	uint64_t start_ns;
 };
 

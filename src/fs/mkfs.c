@@ -50,7 +50,7 @@
 #define ROOM_SHARE 16384u	/* a byte for so many sectors */
 #define ROOM_MOST 256u		/* of the disk */
 
-struct taken {
+struct layout_taken {
 	uint64_t first, n;
 	enum owner_kind kind;
 };
@@ -59,7 +59,7 @@ struct layout {
 	const struct geom *geom;
 	struct super *super;
 	uint32_t unit;		/* sectors the drive writes in one piece */
-	struct taken taken[MAX_TAKEN];
+	struct layout_taken taken[MAX_TAKEN];
 	unsigned n;
 };
 
@@ -86,7 +86,7 @@ static uint64_t layout_meets(const struct layout *layout, uint64_t first,
 static void layout_take(struct layout *layout, uint64_t first, uint64_t n,
 			enum owner_kind kind)
 {
-	layout->taken[layout->n++] = (struct taken){ first, n, kind };
+	layout->taken[layout->n++] = (struct layout_taken){ first, n, kind };
 }
 
 /* The first free place of n sectors at or behind `from`, else from the front;

@@ -75,13 +75,13 @@ static json_t *stats_queue(const struct fs *fs)
 	return object;
 }
 
-static json_t *stats_prewrite(const struct files *files)
+static json_t *stats_gap_writeback(const struct files *files)
 {
 	json_t *object = json_object();
 
-	stats_set(object, "offered", files->offers_made);
-	stats_set(object, "recalled", files->offers_recalled);
-	stats_set(object, "waiting", files->offers);
+	stats_set(object, "offered", files->gap_queued_total);
+	stats_set(object, "recalled", files->gap_recalled_total);
+	stats_set(object, "waiting", files->gap_queued);
 	return object;
 }
 
@@ -95,8 +95,8 @@ static json_t *stats_log(const struct fs *fs)
 	stats_set(object, "commits", stats.commits);
 	stats_set(object, "records", stats.records);
 	stats_set(object, "record_bytes", stats.record_bytes);
-	stats_set(object, "twin_writes", stats.twin_writes);
-	stats_set(object, "twin_rides", stats.twin_rides);
+	stats_set(object, "mirror_writes", stats.mirror_writes);
+	stats_set(object, "mirror_piggybacks", stats.mirror_piggybacks);
 	stats_set(object, "retries", stats.retries);
 	stats_set(object, "fill_percent", log_fill_percent(log));
 	stats_set(object, "tracks", tree_super(fs->tree)->log_tracks);
@@ -155,7 +155,7 @@ static json_t *stats_memory(const struct fs *fs)
 	stats_set(object, "tracks", budget->tracks);
 	stats_set(object, "replicas", budget->replicas);
 	stats_set(object, "flight", budget->flight);
-	stats_set(object, "vnodes", map_count(fs->vnodes));
+	stats_set(object, "vnodes", hashmap_count(fs->vnodes));
 	return object;
 }
 
@@ -174,7 +174,8 @@ char *fs_stats_json(struct fs *fs)
 
 	json_object_set_new(object, "ops", stats_ops(fs));
 	json_object_set_new(object, "queue", stats_queue(fs));
-	json_object_set_new(object, "prewrite", stats_prewrite(fs->files));
+	json_object_set_new(object, "gap_writeback",
+			    stats_gap_writeback(fs->files));
 	json_object_set_new(object, "log", stats_log(fs));
 	json_object_set_new(object, "tree", stats_tree(fs));
 	json_object_set_new(object, "space", stats_space(fs));
@@ -289,11 +290,11 @@ static json_t *stats_profile(const struct fs *fs)
 static json_t *stats_kept(const struct fs *fs)
 {
 	json_t *object = json_object();
-	struct keep_stats kept;
-	struct settle_stats moved;
+	struct profile_save_stats kept;
+	struct relocate_stats moved;
 
-	keep_get_stats(fs->keep, &kept);
-	settle_get_stats(fs->settle, &moved);
+	profile_save_get_stats(fs->profile_save, &kept);
+	relocate_get_stats(fs->relocate, &moved);
 	stats_set(object, "written", kept.written);
 	stats_set(object, "bytes", kept.bytes);
 	stats_set(object, "log_tracks_moved", moved.logs);

@@ -7,7 +7,7 @@
 #include "disk/disk.h"
 #include "fuse/extent_view.h"
 
-struct piece {
+struct view_piece {
 	struct fs_extent part;		/* offset, bytes, lbn, flags */
 	struct geom_track track;	/* the first of `tracks` */
 	uint64_t tracks;		/* 0: inline, on no track */
@@ -54,7 +54,7 @@ static uint64_t whole_tracks(struct cursor *c,
 	while (sum + t.sectors <= sectors && t.known == track->known) {
 		sum += t.sectors;
 		c->looked++;
-		if (++*tracks == PIECES_TRACKS || !c->join ||
+		if (++*tracks == EXTENT_VIEW_TRACKS || !c->join ||
 		    t.index + 1 == count)
 			break;
 		geom_track_at(c->geom, t.index + 1, &t);
@@ -62,7 +62,7 @@ static uint64_t whole_tracks(struct cursor *c,
 	return sum;
 }
 
-static void cut_piece(struct cursor *c, struct piece *p)
+static void cut_piece(struct cursor *c, struct view_piece *p)
 {
 	uint64_t sectors = (c->rest.bytes + SECTOR_BYTES - 1) / SECTOR_BYTES;
 	uint64_t n = 0;
@@ -81,11 +81,11 @@ static void cut_piece(struct cursor *c, struct piece *p)
 	c->rest.lbn += n;
 }
 
-static bool next_piece(struct cursor *c, struct piece *p)
+static bool next_piece(struct cursor *c, struct view_piece *p)
 {
 	if (!c->rest.bytes && !next_run(c))
 		return false;
-	*p = (struct piece){ .part = c->rest };
+	*p = (struct view_piece){ .part = c->rest };
 	if (!c->rest.is_inline && c->rest.lbn < geom_sectors(c->geom))
 		cut_piece(c, p);
 	c->rest.offset += p->part.bytes;
@@ -124,7 +124,7 @@ static const char *truth(bool yes)
 	return yes ? "true" : "false";
 }
 
-static size_t piece_json(const struct piece *p, char *s)
+static size_t piece_json(const struct view_piece *p, char *s)
 {
 	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
 	int n = snprintf(s, PIECE_BYTES, "{\"offset\":%llu,\"length\":%llu",
@@ -148,7 +148,7 @@ static size_t piece_json(const struct piece *p, char *s)
 	return (size_t)n + (size_t)snprintf(s + n, PIECE_BYTES - n, "}");
 }
 
-static size_t piece_text(const struct piece *p, char *s)
+static size_t piece_text(const struct view_piece *p, char *s)
 {
 	unsigned long long offset = p->part.offset, bytes = p->part.bytes;
 
@@ -166,9 +166,9 @@ static size_t piece_text(const struct piece *p, char *s)
 }
 
 /* Appends the piece or, when there is no room, nothing. */
-static bool print_piece(struct pieces *pieces, const struct piece *p)
+static bool print_piece(struct pieces *pieces, const struct view_piece *p)
 {
-	bool json = pieces->style == PIECES_JSON, comma;
+	bool json = pieces->style == EXTENT_VIEW_JSON, comma;
 	char s[PIECE_BYTES];
 	size_t n;
 
@@ -187,7 +187,7 @@ static bool print_piece(struct pieces *pieces, const struct piece *p)
 	return true;
 }
 
-void pieces_begin(struct pieces *pieces, const struct geom *geom,
+void extent_view_begin(struct pieces *pieces, const struct geom *geom,
 		  enum pieces_style style, uint64_t from, char *buffer,
 		  size_t room)
 {
@@ -195,7 +195,7 @@ void pieces_begin(struct pieces *pieces, const struct geom *geom,
 		.geom = geom, .style = style, .buffer = buffer, .room = room,
 		.from = from,
 	};
-	if (style == PIECES_JSON)
+	if (style == EXTENT_VIEW_JSON)
 		buffer[pieces->used++] = '[';
 }
 
@@ -203,15 +203,15 @@ void pieces_begin(struct pieces *pieces, const struct geom *geom,
  * The last piece of a page may go on in the next one, so it is left for that,
  * but for the only one.
  */
-bool pieces_add(struct pieces *pieces, const struct fs_extent *extents,
+bool extent_view_add(struct pieces *pieces, const struct fs_extent *extents,
 		size_t n, bool last)
 {
 	struct cursor c = {
 		.geom = pieces->geom, .extents = extents, .n = n,
-		.join = pieces->style == PIECES_JSON,
+		.join = pieces->style == EXTENT_VIEW_JSON,
 	};
 	uint64_t from = pieces->from;
-	struct piece p, next;
+	struct view_piece p, next;
 	bool more;
 
 	skip_to(&c, from);
@@ -222,16 +222,17 @@ bool pieces_add(struct pieces *pieces, const struct fs_extent *extents,
 			return true;
 		if (!print_piece(pieces, &p))
 			return false;
-		if (more && c.looked >= PIECES_TRACKS && pieces->from > from)
+		if (more && c.looked >= EXTENT_VIEW_TRACKS &&
+		    pieces->from > from)
 			return true;
 		p = next;
 	}
 	return !last;
 }
 
-size_t pieces_end(struct pieces *pieces)
+size_t extent_view_end(struct pieces *pieces)
 {
-	if (pieces->style == PIECES_JSON)
+	if (pieces->style == EXTENT_VIEW_JSON)
 		pieces->buffer[pieces->used++] = ']';
 	pieces->buffer[pieces->used] = 0;
 	return pieces->used;

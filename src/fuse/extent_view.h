@@ -18,13 +18,13 @@
 #include "fs/fs.h"
 
 /*
- * PIECES_JSON: an array of objects; more than PIECES_TRACKS whole tracks in a
- * row are several pieces.  PIECES_TEXT: a line for each track,
+ * EXTENT_VIEW_JSON: an array of objects; more than EXTENT_VIEW_TRACKS whole
+ * tracks in a row are several pieces.  EXTENT_VIEW_TEXT: a line for each track,
  * "OFFSET BYTES lbn N track N cylinder N surface N whole|part [guessed]".
  */
-enum pieces_style { PIECES_JSON, PIECES_TEXT };
+enum pieces_style { EXTENT_VIEW_JSON, EXTENT_VIEW_TEXT };
 
-#define PIECES_TRACKS 1024u
+#define EXTENT_VIEW_TRACKS 1024u
 
 struct pieces {
 	const struct geom *geom;
@@ -37,7 +37,7 @@ struct pieces {
 };
 
 /* `buffer` has room for `room` bytes (4 at least) and the zero byte. */
-void pieces_begin(struct pieces *pieces, const struct geom *geom,
+void extent_view_begin(struct pieces *pieces, const struct geom *geom,
 		  enum pieces_style style, uint64_t from, char *buffer,
 		  size_t room);
 
@@ -48,10 +48,10 @@ void pieces_begin(struct pieces *pieces, const struct geom *geom,
  * page is wanted, from the new pieces->from on; false: all is printed, or the
  * buffer is full.
  */
-bool pieces_add(struct pieces *pieces, const struct fs_extent *extents,
+bool extent_view_add(struct pieces *pieces, const struct fs_extent *extents,
 		size_t n, bool last);
 
 /* Ends the text; its length. */
-size_t pieces_end(struct pieces *pieces);
+size_t extent_view_end(struct pieces *pieces);
 
 #endif

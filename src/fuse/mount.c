@@ -43,7 +43,7 @@
 #define HEAP_BLOCK_BYTES (16 << 20)
 #define HEAP_KEEP_BYTES (64 << 20)
 
-struct mount {
+struct fuse_mount {
 	struct fuse_session *fuse;
 	char *mountpoint;
 	bool leaving;		/* the process below unmounts */
@@ -118,7 +118,7 @@ static const char order_user[] =
 	"fusermount3 -u \"$0\" 2>/dev/null || "
 	"{ sync -f \"$0\"; fusermount3 -u -z \"$0\"; exit 1; }";
 
-static int spawn_shell(const struct mount *m, int in)
+static int spawn_shell(const struct fuse_mount *m, int in)
 {
 	char *const envp[] = { "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
 	char script[1024];
@@ -148,7 +148,7 @@ static int spawn_shell(const struct mount *m, int in)
 	return -rc;
 }
 
-static void start_shell(struct mount *m)
+static void start_shell(struct fuse_mount *m)
 {
 	int pipes[2], rc;
 
@@ -164,7 +164,7 @@ static void start_shell(struct mount *m)
 }
 
 /* The shell may be gone. */
-static bool give_order(struct mount *m, const char *order)
+static bool give_order(struct fuse_mount *m, const char *order)
 {
 	size_t n = strlen(order);
 	bool given = write(m->order_fd, order, n) == (ssize_t)n;
@@ -184,9 +184,9 @@ static int forbid_symlinks(const char *mountpoint)
 		       -errno : 0;
 }
 
-int mount_open(const struct mount_options *options, struct mount **out)
+int mount_open(const struct mount_options *options, struct fuse_mount **out)
 {
-	struct mount *m = calloc(1, sizeof(*m));
+	struct fuse_mount *m = calloc(1, sizeof(*m));
 	bool mounted = false;
 	char *text = NULL;
 	int rc = -ENOMEM;
@@ -223,7 +223,7 @@ int mount_open(const struct mount_options *options, struct mount **out)
 	return 0;
 }
 
-int mount_fd(const struct mount *m)
+int mount_fd(const struct fuse_mount *m)
 {
 	return fuse_session_fd(m->fuse);
 }
@@ -287,7 +287,7 @@ static void tune_dirty(const struct statx *st, const char *suffix,
 }
 
 /* A fuseblk mount's number is the device's, which has a bdi of its own. */
-void mount_tune(const struct mount *m, unsigned readahead_bytes,
+void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 		uint64_t disk_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
@@ -320,7 +320,7 @@ void mount_tune(const struct mount *m, unsigned readahead_bytes,
 
 bool mount_leave(void *arg, unsigned attempt)
 {
-	struct mount *m = arg;
+	struct fuse_mount *m = arg;
 
 	if (attempt)
 		return false;
@@ -328,7 +328,7 @@ bool mount_leave(void *arg, unsigned attempt)
 	return m->leaving;
 }
 
-void mount_close(struct mount *m, bool attached)
+void mount_close(struct fuse_mount *m, bool attached)
 {
 	if (attached && !m->leaving && !give_order(m, "detach\n"))
 		fuse_session_unmount(m->fuse);

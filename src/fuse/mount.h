@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct mount;
+struct fuse_mount;
 
 struct mount_options {
 	const char *source;	/* absolute path */
@@ -29,10 +29,10 @@ struct mount_options {
  * Mounts.  The file system answers nobody yet.  -EIO, or what mount(2) said;
  * libfuse's words go through msg.
  */
-int mount_open(const struct mount_options *options, struct mount **mount);
+int mount_open(const struct mount_options *options, struct fuse_mount **mount);
 
 /* Of the connection to the kernel. */
-int mount_fd(const struct mount *mount);
+int mount_fd(const struct fuse_mount *mount);
 
 /*
  * Raises what the kernel restricts FUSE mounts to: read-ahead, to at least
@@ -42,7 +42,7 @@ int mount_fd(const struct mount *mount);
  * are written.  Needs root, is otherwise only a matter of speed: never fails.
  * The session must have started.
  */
-void mount_tune(const struct mount *mount, unsigned readahead_bytes,
+void mount_tune(const struct fuse_mount *mount, unsigned readahead_bytes,
 		uint64_t disk_bytes);
 
 /*
@@ -53,7 +53,7 @@ bool mount_leave(void *mount, unsigned attempt);
 
 /* Closes the connection; `attached`: the kernel has not let go of it, so
  * detach it first. */
-void mount_close(struct mount *mount, bool attached);
+void mount_close(struct fuse_mount *mount, bool attached);
 
 /*
  * Makes the process fit to serve a mount: it keeps no directory busy, is not

@@ -10,7 +10,7 @@
 #include "fuse/ops.h"
 #include "fuse/statx.h"
 
-struct row {
+struct op_row {
 	const char *name;
 	uint16_t fixed_bytes;		/* of the fixed part */
 	uint8_t names;			/* strings behind it */
@@ -26,7 +26,7 @@ static void handle_interrupt(struct request *req)
 	request_drop(req);
 }
 
-static const struct row rows[] = {
+static const struct op_row rows[] = {
 	[FUSE_LOOKUP] = { "LOOKUP", 0, 1, ops_lookup },
 	[FUSE_FORGET] = { "FORGET", sizeof(struct fuse_forget_in), 0,
 			  ops_forget },
@@ -85,7 +85,7 @@ static const struct row rows[] = {
 	[STATX_OPCODE] = { "STATX", sizeof(struct statx_in), 0, ops_statx },
 };
 
-static const struct row *find(uint32_t opcode)
+static const struct op_row *find(uint32_t opcode)
 {
 	if (opcode >= sizeof(rows) / sizeof(rows[0]) || !rows[opcode].handle)
 		return NULL;
@@ -94,14 +94,14 @@ static const struct row *find(uint32_t opcode)
 
 const char *ops_name(uint32_t opcode)
 {
-	const struct row *row = find(opcode);
+	const struct op_row *row = find(opcode);
 
 	return row ? row->name : "unknown";
 }
 
 void ops_dispatch(struct request *req)
 {
-	const struct row *row = find(req->opcode);
+	const struct op_row *row = find(req->opcode);
 
 	if (!row) {
 		request_reply(req, -ENOSYS, NULL, 0);

@@ -97,8 +97,8 @@ static const struct view_row {
 					   names in closed directories, who
 					   reads where */
 } rows[] = {
-	{ .name = "extents", .pieces = true, .style = PIECES_JSON },
-	{ .name = "tracks", .pieces = true, .style = PIECES_TEXT },
+	{ .name = "extents", .pieces = true, .style = EXTENT_VIEW_JSON },
+	{ .name = "tracks", .pieces = true, .style = EXTENT_VIEW_TEXT },
 	{ .name = "stats", .root = text_stats },
 	{ .name = "model", .root = text_model },
 	{ .name = "errors", .text = FS_ERRORS, .admin = true },
@@ -202,11 +202,11 @@ static void print_page(struct view *view, struct request *req)
 		reply_failed(req, req->op.rc);
 	else if (view->stopped)
 		reply_failed(req, -EIO);
-	else if (n && pieces_add(&view->pieces, view->page, n,
+	else if (n && extent_view_add(&view->pieces, view->page, n,
 				 n < PAGE_EXTENTS))
 		fetch_page(view, req);
 	else
-		reply_value(req, view->text, pieces_end(&view->pieces));
+		reply_value(req, view->text, extent_view_end(&view->pieces));
 }
 
 /* ---- The queue ---- */
@@ -233,7 +233,7 @@ static void start_request(struct view *view, struct request *req)
 	view->active = req;
 	view->uid = req->op.uid;
 	if (row->pieces) {
-		pieces_begin(&view->pieces, fs_geom(req->session->fs),
+		extent_view_begin(&view->pieces, fs_geom(req->session->fs),
 			     row->style, req->op.offset2, view->text,
 			     MAX_VALUE_BYTES);
 		fetch_page(view, req);

@@ -14,47 +14,49 @@
 /* Less of a turn is not worth it: a switch of heads. */
 #define WORTH_PART 2u
 
-static int ahead_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int head_prefetch_find(struct queue_place *place,
+			      const struct head_state *head_state,
+			      uint32_t sectors, uint64_t *sector,
+			      uint64_t *cost_ns)
 {
-	struct log *log = container_of(place, struct log, ahead.place);
+	struct log *log = container_of(place, struct log, head_prefetch.place);
 
-	if (!belief || !list_empty(&log->writing) ||
-	    !log_place_ahead(log, belief, (size_t)sectors * SECTOR_BYTES,
+	if (!head_state || !list_empty(&log->writing) ||
+	    !log_place_next(log, head_state, (size_t)sectors * SECTOR_BYTES,
 			     sector, cost_ns) ||
-	    *cost_ns < belief->mech->period_ps / 1000 / WORTH_PART)
+	    *cost_ns < head_state->mech->period_ps / 1000 / WORTH_PART)
 		return -ENOSPC;
 	return 0;
 }
 
-static void ahead_take(struct queue_place *place, struct queue_request *req,
-		       uint64_t sector)
+static void head_prefetch_take(struct queue_place *place,
+			       struct queue_request *req, uint64_t sector)
 {
 	(void)place;
 	(void)req;
 	(void)sector;
 }
 
-static void ahead_done(struct disk_request *req)
+static void head_prefetch_done(struct disk_request *req)
 {
 	struct log *log = req->owner;
 
-	log->ahead.busy = false;
+	log->head_prefetch.busy = false;
 	log_wake(log);
 }
 
-void log_go_ahead(struct log *log)
+void log_prefetch_head(struct log *log)
 {
-	struct log_ahead *a = &log->ahead;
+	struct log_head_prefetch *a = &log->head_prefetch;
 
 	if (a->busy || a->from == log->main || log->failed ||
 	    !list_empty(&log->writing) || !list_empty(&log->drainers) ||
-	    log_is_hurried(log) || !log_wants_track(log))
+	    log_commit_waits(log) || !log_wants_track(log))
 		return;
 	a->from = log->main;
 	a->busy = true;
-	a->place = (struct queue_place){ .find = ahead_find,
-					 .take = ahead_take };
+	a->place = (struct queue_place){ .find = head_prefetch_find,
+					 .take = head_prefetch_take };
 	a->iov = (struct iovec){ a->buf, log->unit_bytes };
 	a->req = (struct queue_request){
 		.class = QUEUE_IDLE,
@@ -64,7 +66,7 @@ void log_go_ahead(struct log *log)
 			.sectors = (uint32_t)(log->unit_bytes / SECTOR_BYTES),
 			.iov = &a->iov,
 			.iov_n = 1,
-			.done = ahead_done,
+			.done = head_prefetch_done,
 			.owner = log,
 		},
 	};

@@ -19,8 +19,8 @@
 
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
-#define TWIN_DELAY_NS 50000000ull
-/* Quiet for so long, the log has time for a checkpoint instead of twins. */
+#define MIRROR_DELAY_NS 50000000ull
+/* Quiet for so long, the log has time for a checkpoint instead of mirrors. */
 #define MISSING_DELAY_NS 1000000000ull
 
 /* ---- Open and close ------------------------------------------------------ */
@@ -34,10 +34,11 @@ static int buffers_alloc(struct log *log)
 			return -ENOMEM;
 		list_add(&log->spare, &log->record[i].link);
 	}
-	log->ahead.buf = aligned_alloc(TRAX_BLOCK_BYTES, log->unit_bytes >
-				       TRAX_BLOCK_BYTES ? log->unit_bytes :
-				       TRAX_BLOCK_BYTES);
-	if (!log->ahead.buf)
+	log->head_prefetch.buf = aligned_alloc(
+		TRAX_BLOCK_BYTES, log->unit_bytes > TRAX_BLOCK_BYTES
+					  ? log->unit_bytes
+					  : TRAX_BLOCK_BYTES);
+	if (!log->head_prefetch.buf)
 		return -ENOMEM;
 	for (unsigned i = 0; i < LOG_STAGES; i++) {
 		log->stage[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
@@ -46,10 +47,10 @@ static int buffers_alloc(struct log *log)
 			return -ENOMEM;
 	}
 	/* Each record from the tail on has a unit of a track or a buffer. */
-	log->held_n = log->total_bytes / log->unit_bytes * LOG_GROWS +
+	log->pinned_n = log->total_bytes / log->unit_bytes * LOG_GROWS +
 		      LOG_RECORDS + 1;
-	log->held = calloc(log->held_n, sizeof(*log->held));
-	return log->held ? 0 : -ENOMEM;
+	log->pinned = calloc(log->pinned_n, sizeof(*log->pinned));
+	return log->pinned ? 0 : -ENOMEM;
 }
 
 int log_open(struct env *env, struct queue *queue, const struct super *super,
@@ -64,8 +65,8 @@ int log_open(struct env *env, struct queue *queue, const struct super *super,
 	log->queue = queue;
 	memcpy(log->uuid, super->uuid, sizeof(log->uuid));
 	log->unit_bytes = super_record_unit(super);
-	log->twin_delay_ns = options && options->twin_delay_ns ?
-		options->twin_delay_ns : TWIN_DELAY_NS;
+	log->mirror_delay_ns = options && options->mirror_delay_ns ?
+		options->mirror_delay_ns : MIRROR_DELAY_NS;
 	log->filling = &log->stage[0];
 	list_init(&log->spare);
 	list_init(&log->closed);
@@ -94,8 +95,8 @@ void log_close(struct log *log)
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		free(log->stage[i].buf);
 	log_recover_end(log);
-	free(log->ahead.buf);
-	free(log->held);
+	free(log->head_prefetch.buf);
+	free(log->pinned);
 	log_tracks_fini(log);
 	free(log);
 }
@@ -103,7 +104,7 @@ void log_close(struct log *log)
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	      uint64_t chain, uint64_t keep_from)
 {
-	if (!log->held)
+	if (!log->pinned)
 		return -EROFS;
 	log->epoch = epoch;
 	log->gen = gen;
@@ -223,7 +224,7 @@ static struct log_record *record_open(struct log *log)
 	if (!r) {
 		r = list_first(&log->durable, struct log_record, link);
 		assert(r);
-		log_twin_miss(log, r->seq);
+		log_mirror_miss(log, r->seq);
 	}
 	list_del(&r->link);
 	r->payload = 0;
@@ -289,7 +290,7 @@ static uint64_t newest_seq(const struct log *log)
 	return log->open ? log->open->seq : log->last_seq;
 }
 
-void log_rely(struct log *log, uint64_t seq)
+void log_depend_on(struct log *log, uint64_t seq)
 {
 	if (seq > log->acked_seq)
 		log->acked_seq = seq;
@@ -299,7 +300,7 @@ void log_commit(struct log *log, struct waiter *w)
 {
 	if (w->seq > newest_seq(log))
 		w->seq = newest_seq(log);
-	log_rely(log, w->seq);
+	log_depend_on(log, w->seq);
 	if (log->failed || w->seq <= log->durable_seq) {
 		list_add(&log->ready, &w->link);
 		return;
@@ -312,16 +313,16 @@ void log_commit(struct log *log, struct waiter *w)
 
 static bool is_drained(const struct log *log)
 {
-	if (log->ahead.busy)
+	if (log->head_prefetch.busy)
 		return false;
 	return log->failed ?
 		!log->sending :
 		!log->open && list_empty(&log->writing) &&
 		list_empty(&log->closed) &&
-		!log_twin_waiting(log);
+		!log_mirror_waiting(log);
 }
 
-/* Everything is durable, then all twins are. */
+/* Everything is durable, then all mirrors are. */
 static void drain_go_on(struct log *log)
 {
 	if (log->open) {
@@ -331,7 +332,7 @@ static void drain_go_on(struct log *log)
 		log->pressed = true;
 		log_dispatch(log);
 	} else if (list_empty(&log->writing)) {
-		log_twin_send(log);
+		log_mirror_send(log);
 	}
 }
 
@@ -399,7 +400,7 @@ bool log_due(const struct log *log)
 
 uint64_t log_run(struct log *log, uint64_t now_ns)
 {
-	const uint64_t due = log_twin_due_ns(log);
+	const uint64_t due = log_mirror_due_ns(log);
 	struct list told;
 
 	list_init(&told);
@@ -412,11 +413,11 @@ uint64_t log_run(struct log *log, uint64_t now_ns)
 	if (log_due(log))
 		return now_ns;
 	if (!log->started || log->failed || !list_empty(&log->writing) ||
-	    log->sending || !log_twin_due(log))
+	    log->sending || !log_mirror_due(log))
 		return UINT64_MAX;
 	if (now_ns < due)
 		return due;
-	log_twin_send(log);
+	log_mirror_send(log);
 	return UINT64_MAX;
 }
 
@@ -454,42 +455,42 @@ uint64_t log_pending_since_ns(const struct log *log)
 
 /* ---- Holding and trimming ------------------------------------------------ */
 
-static uint32_t *held_count(const struct log *log, uint64_t seq)
+static uint32_t *pinned_count(const struct log *log, uint64_t seq)
 {
-	return &log->held[seq % log->held_n];
+	return &log->pinned[seq % log->pinned_n];
 }
 
-void log_hold(struct log *log, uint64_t seq)
+void log_pin(struct log *log, uint64_t seq)
 {
 	if (log->failed)
 		return;
-	assert(seq >= log->tail_seq && seq - log->tail_seq < log->held_n);
-	++*held_count(log, seq);
-	if (!log->holds++ || seq < log->held_from)
-		log->held_from = seq;
+	assert(seq >= log->tail_seq && seq - log->tail_seq < log->pinned_n);
+	++*pinned_count(log, seq);
+	if (!log->pins++ || seq < log->pinned_from)
+		log->pinned_from = seq;
 }
 
-void log_unhold(struct log *log, uint64_t seq)
+void log_unpin(struct log *log, uint64_t seq)
 {
 	if (log->failed)
 		return;
-	assert(log->holds && *held_count(log, seq));
-	--*held_count(log, seq);
-	--log->holds;
-	while (log->holds && !*held_count(log, log->held_from))
-		log->held_from++;
+	assert(log->pins && *pinned_count(log, seq));
+	--*pinned_count(log, seq);
+	--log->pins;
+	while (log->pins && !*pinned_count(log, log->pinned_from))
+		log->pinned_from++;
 }
 
-uint64_t log_oldest_held(const struct log *log)
+uint64_t log_oldest_pinned(const struct log *log)
 {
-	return log->holds ? log->held_from : UINT64_MAX;
+	return log->pins ? log->pinned_from : UINT64_MAX;
 }
 
 static uint64_t tail_at(const struct log *log, uint64_t cut_seq)
 {
-	const uint64_t held = log_oldest_held(log);
+	const uint64_t pinned = log_oldest_pinned(log);
 
-	return held <= cut_seq ? held : cut_seq + 1;
+	return pinned <= cut_seq ? pinned : cut_seq + 1;
 }
 
 void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain)
@@ -500,8 +501,8 @@ void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain)
 	log->gen = gen;
 	*seq = log->last_seq;
 	*chain = log->last_chain;
-	if (log_oldest_held(log) <= *seq)
-		log_rely(log, *seq);
+	if (log_oldest_pinned(log) <= *seq)
+		log_depend_on(log, *seq);
 	assert(log->cuts < LOG_CUTS);
 	log->cut[log->cuts].cut_seq = *seq;
 	log->cut[log->cuts++].tail_seq = tail_at(log, *seq);
@@ -527,14 +528,14 @@ void log_trim(struct log *log, uint64_t cut_seq)
 {
 	const uint64_t tail = cut_forget(log, cut_seq);
 
-	/* What keeps them now is data that is not home yet. */
+	/* What keeps them now is data that is not destaged yet. */
 	if (log->missing_last <= cut_seq)
 		log->missing_first = log->missing_last = 0;
 	if (tail <= log->tail_seq)
 		return;
 	log->tail_seq = tail;
 	log_tracks_refresh(log);
-	log_twin_trim(log);
+	log_mirror_trim(log);
 	log_dispatch(log);
 }
 

@@ -7,14 +7,14 @@
  * one write at a time, what arrives meanwhile shares the next (group commit).
  * Each record chains to the one before by its checksum: the order of slots
  * means nothing.  When something has been acknowledged by it or relies on it, a
- * record's twin goes to another log track: behind a later record in the same
+ * record's mirror goes to another log track: behind a later record in the same
  * write, once records go there; by itself, many in one write, when there was no
  * commit for 50 ms; when the log is nearly full it is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the
- * first record that was not in its tree, or the oldest one that was held at
- * its cut (log_hold: its data is not yet home).  So a hold costs all records
+ * first record that was not in its tree, or the oldest one that was pinned at
+ * its cut (log_pin: its data is not yet destaged).  So a hold costs all records
  * behind it, until the next root but one.
  *
  * Commit order on a disk with a volatile cache: if writes completed since the
@@ -50,7 +50,7 @@ struct waiter {
 };
 
 struct log_options {
-	uint64_t twin_delay_ns;	/* 0: 50 ms */
+	uint64_t mirror_delay_ns;	/* 0: 50 ms */
 	bool read_only;
 };
 
@@ -82,15 +82,15 @@ struct log_replay {
 /*
  * Reads all log tracks and walks the chain.  *last is the last sequence
  * accepted (cut_seq when none), *chain its chain value.  -EUCLEAN: an
- * acknowledged record is missing and so is its twin, or there are records of a
- * root newer than this one, which is lost; what came before has been
+ * acknowledged record is missing and so is its mirror, or there are records of
+ * a root newer than this one, which is lost; what came before has been
  * delivered; the caller mounts read-only and says so.
  */
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain);
 
 /* The payloads of these records again, in this order, which is best that of
- * the chain.  -EIO: one cannot be read any more, nor its twin. */
+ * the chain.  -EIO: one cannot be read any more, nor its mirror. */
 int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 		       int (*record)(void *arg, uint32_t id,
 				     const void *payload, size_t bytes),
@@ -124,22 +124,23 @@ uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
 void log_commit(struct log *log, struct waiter *waiter);
 
 /* Something that cannot be taken back goes by the durable record seq, as if
- * somebody had been told of it: so it has a twin. */
-void log_rely(struct log *log, uint64_t seq);
+ * somebody had been told of it: so it has a mirror. */
+void log_depend_on(struct log *log, uint64_t seq);
 
 uint64_t log_durable_seq(const struct log *log);
 bool log_has_pending(const struct log *log);	/* added, not yet durable */
 uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
 
-/* Data in record seq is not home yet / is home.  Counted.  A root's tail_seq
- * is the oldest one held, or cut_seq + 1, as of the log_cut or later. */
-void log_hold(struct log *log, uint64_t seq);
-void log_unhold(struct log *log, uint64_t seq);
-uint64_t log_oldest_held(const struct log *log);	/* UINT64_MAX: none */
+/* Data in record seq is not destaged yet / is home.  Counted.  A root's
+ * tail_seq is the oldest one pinned, or cut_seq + 1, as of the log_cut or
+ * later. */
+void log_pin(struct log *log, uint64_t seq);
+void log_unpin(struct log *log, uint64_t seq);
+uint64_t log_oldest_pinned(const struct log *log);	/* UINT64_MAX: none */
 
 /* Closes the open record: everything so far is at or before *seq.  The new
  * generation starts with the next record.  *chain: its chain value.  Its root
- * relies on what is held. */
+ * relies on what is pinned. */
 void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain);
 
 /* The root that holds everything up to cut_seq is durable. */
@@ -152,18 +153,18 @@ bool log_failed(const struct log *log);
  * wants to be run again (UINT64_MAX: never). */
 uint64_t log_run(struct log *log, uint64_t now_ns);
 /* When it would like a checkpoint, because records that something has been
- * acknowledged by have no twin: there was no memory to keep them until it was,
- * or they could not be written.  UINT64_MAX: it would not. */
+ * acknowledged by have no mirror: there was no memory to keep them until it
+ * was, or they could not be written.  UINT64_MAX: it would not. */
 uint64_t log_checkpoint_ns(const struct log *log);
 /* Somebody has come since who need not wait. */
 bool log_due(const struct log *log);
 
-/* All records and twins written, nothing in flight; for unmount.  -EIO when
+/* All records and mirrors written, nothing in flight; for unmount.  -EIO when
  * the log is failed. */
 void log_drain(struct log *log, struct waiter *waiter);
 
 /*
- * What lies on the disk: the first record (or twin) that is needed, written,
+ * What lies on the disk: the first record (or mirror) that is needed, written,
  * and begins in [from, end), if a log track is there; false: none.  Why bytes
  * read from its place are not it; NULL: they are.
  */
@@ -184,10 +185,10 @@ const char *log_record_verify(const struct log *log,
  * about the same size, which is the i-th of the superblocks from now on.
  * -E2BIG: that is too large (can be asked before); -ENOMEM: it stays left.
  */
-int log_track_leave(struct log *log, unsigned i);
-bool log_track_is_left(const struct log *log, unsigned i);
+int log_track_retire(struct log *log, unsigned i);
+bool log_track_is_retired(const struct log *log, unsigned i);
 /* All is as it was before leave(). */
-void log_track_return(struct log *log, unsigned i);
+void log_track_reuse(struct log *log, unsigned i);
 int log_track_fits(const struct log *log, unsigned i,
 		   const struct super_track *track);
 int log_track_replace(struct log *log, unsigned i,
@@ -196,9 +197,9 @@ int log_track_replace(struct log *log, unsigned i,
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, retries;
-	uint64_t twin_writes;	/* by themselves */
-	uint64_t twin_rides;	/* behind records */
-	uint64_t twins_left_out; /* records whose twin was given up */
+	uint64_t mirror_writes;	/* by themselves */
+	uint64_t mirror_piggybacks;	/* behind records */
+	uint64_t mirrors_skipped; /* records whose mirror was given up */
 	uint64_t stalls;	/* a record that had to wait for room */
 };
 void log_get_stats(const struct log *log, struct log_stats *out);

@@ -4,7 +4,7 @@
  *   log.c      adding, committing, waiting, holding, trimming
  *   log_tracks.c  which slots of which log track come next
  *   record_write.c  the way of a record to the disk
- *   mirror.c   the way of its twin
+ *   mirror.c   the way of its mirror
  *   log_recovery.c  reading it all back
  *
  * A record in memory:
@@ -13,8 +13,8 @@
  *
  * One is open, any number closed, some being written, all in one access.  A
  * durable one keeps its buffer until its bytes are copied to a stage, from
- * where its twin goes out, or until nothing else is left to open: then it has
- * no twin.
+ * where its mirror goes out, or until nothing else is left to open: then it has
+ * no mirror.
  */
 #ifndef TRAX_LOG_LOG_INTERNAL_H
 #define TRAX_LOG_LOG_INTERNAL_H
@@ -54,14 +54,14 @@ struct log_room {
 struct log_track {
 	uint64_t first;			/* sector, aligned to the unit */
 	uint32_t units;
-	uint64_t *seq;			/* of the record or twin in each unit;
+	uint64_t *seq;			/* of the record or mirror in each unit;
 					   0: none */
 	uint32_t next;			/* behind what was written last */
-	bool leaving;			/* takes nothing more */
+	bool retiring;			/* takes nothing more */
 	struct log_room room;		/* derived */
 };
 
-/* Durable records on the way to become twins: bytes [done, bytes) are to be
+/* Durable records on the way to become mirrors: bytes [done, bytes) are to be
  * written; a write takes the records up to `upto`. */
 struct log_stage {
 	uint8_t *buf;
@@ -78,7 +78,7 @@ struct log_stage {
 };
 
 /* A read that takes the head to the next track. */
-struct log_ahead {
+struct log_head_prefetch {
 	uint8_t *buf;			/* a unit; nobody looks at it */
 	const struct log_track *from;	/* it was asked for there; or NULL */
 	bool busy;
@@ -92,7 +92,7 @@ struct log {
 	struct queue *queue;
 	uint8_t uuid[16];
 	size_t unit_bytes;
-	uint64_t twin_delay_ns;
+	uint64_t mirror_delay_ns;
 	bool started, failed, drain;
 	struct log_stats stats;
 
@@ -118,8 +118,8 @@ struct log {
 	struct queue_request req;
 	struct queue_place place;	/* of those being written */
 	bool placed;			/* they have one */
-	bool rides;			/* with them: what is being sent */
-	size_t ridden_bytes;		/* of twins, on the present track */
+	bool piggybacked;		/* with them: what is being sent */
+	size_t piggybacked_bytes;	/* of mirrors, on the present track */
 	struct iovec iov[LOG_AT_ONCE + 1];
 	unsigned tries;
 	uint64_t sent_ns;		/* when the last record went out */
@@ -132,24 +132,24 @@ struct log {
 	struct log_stage *sending;	/* NULL: none */
 	uint64_t missing_first, missing_last; /* records without; 0: none */
 
-	struct log_ahead ahead;
-	struct scan *scan;		/* log_recovery.c; NULL: it is over */
+	struct log_head_prefetch head_prefetch;
+	struct log_scan *scan;		/* log_recovery.c; NULL: it is over */
 
-	/* Tracks: `main` got the last record, `twin` the last twins. */
+	/* Tracks: `main` got the last record, `mirror` the last mirrors. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
 	unsigned tracks;
-	struct log_track *main, *twin;
+	struct log_track *main, *mirror;
 	uint64_t total_bytes;
 
 	/* Promised room. */
 	uint64_t reserved_bytes;	/* of entries */
 	uint64_t reserved_cost;		/* each in a record of its own */
 
-	/* Holds: count of record seq at seq % held_n, for those from the tail
-	 * on; held_from is the oldest when there are any. */
-	uint32_t *held;
-	size_t held_n;
-	uint64_t held_from, holds;
+	/* Holds: count of record seq at seq % pinned_n, for those from the tail
+	 * on; pinned_from is the oldest when there are any. */
+	uint32_t *pinned;
+	size_t pinned_n;
+	uint64_t pinned_from, pins;
 
 	struct list waiters;		/* not durable yet */
 	struct list ready;		/* told by the next log_run */
@@ -168,7 +168,7 @@ void log_wake(struct log *log);
 int log_tracks_init(struct log *log, const struct super *super);
 void log_tracks_fini(struct log *log);
 struct log_track *log_track_of(struct log *log, uint64_t sector);
-/* A record or twin lies there. */
+/* A record or mirror lies there. */
 void log_track_mark(struct log *log, struct log_track *track, uint64_t sector,
 		    uint64_t bytes, uint64_t seq);
 /* Nothing does any more. */
@@ -182,61 +182,61 @@ uint64_t log_tracks_used_bytes(const struct log *log);
  * that is promised becomes scarce: 0: one record. */
 size_t log_place_room(const struct log *log);
 /* Does who commits do it again at once? */
-bool log_is_hurried(const struct log *log);
+bool log_commit_waits(const struct log *log);
 /* Where records of this size go; `elsewhere`: not to the present track.
  * false: nowhere. */
-bool log_place_find(struct log *log, const struct belief *belief,
+bool log_place_find(struct log *log, const struct head_state *head_state,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns);
 /* Is it time to go on to another track?  And where would a record come by first
  * there, if it were written now; false: nowhere. */
 bool log_wants_track(const struct log *log);
-bool log_place_ahead(struct log *log, const struct belief *belief,
+bool log_place_next(struct log *log, const struct head_state *head_state,
 		     size_t bytes, uint64_t *sector, uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
-/* Which track twins go to, `first` bytes at least, `bytes` if they fit; not
+/* Which track mirrors go to, `first` bytes at least, `bytes` if they fit; not
  * that of the first original.  *room_bytes may be used of it.  NULL: none. */
-const struct log_track *log_twin_track(struct log *log, size_t first,
+const struct log_track *log_mirror_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
-/* How many bytes of twins fit behind a record on its track, from a sector on,
+/* How many bytes of mirrors fit behind a record on its track, from a sector on,
  * if `most` would do. */
-size_t log_twin_room(const struct log *log, const struct log_track *track,
+size_t log_mirror_room(const struct log *log, const struct log_track *track,
 		     uint64_t sector, size_t most);
 /* Where on it; false: it has no room any more, or it is promised. */
-bool log_twin_find(struct log *log, const struct log_track *track,
-		   const struct belief *belief, size_t bytes,
+bool log_mirror_find(struct log *log, const struct log_track *track,
+		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns);
 
 /* record_write.c */
 void log_dispatch(struct log *log);
 
 /* head_prefetch.c */
-void log_go_ahead(struct log *log);
+void log_prefetch_head(struct log *log);
 
 /* mirror.c */
-void log_twin_stage(struct log *log);
+void log_mirror_stage(struct log *log);
 /* Sends all that has been acknowledged; or, for a drain, all. */
-void log_twin_send(struct log *log);
+void log_mirror_send(struct log *log);
 /* Twins that go along with a record of `first` sectors, right behind it, up to
  * `most` bytes: what is to be written there, and its length; 0: none do.  Then
  * the record is over, written or not. */
-size_t log_twin_ride(struct log *log, const struct log_track *track,
+size_t log_mirror_piggyback(struct log *log, const struct log_track *track,
 		     uint64_t sector, uint32_t first, size_t most, void **buf);
-void log_twin_rode(struct log *log, bool written);
+void log_mirror_piggybacked(struct log *log, bool written);
 /* The first that waits lies where records go now: not before they go on. */
-bool log_twin_waits_here(const struct log *log);
+bool log_mirror_waits_here(const struct log *log);
 /* When those that have to be written have waited long enough. */
-uint64_t log_twin_due_ns(const struct log *log);
-/* The record will have no twin. */
-void log_twin_miss(struct log *log, uint64_t seq);
-bool log_twin_waiting(const struct log *log);
+uint64_t log_mirror_due_ns(const struct log *log);
+/* The record will have no mirror. */
+void log_mirror_miss(struct log *log, uint64_t seq);
+bool log_mirror_waiting(const struct log *log);
 /* Of those that have to be written. */
-uint64_t log_twin_staged_bytes(const struct log *log);
+uint64_t log_mirror_staged_bytes(const struct log *log);
 /* Are there any, or is all that waits not acknowledged yet? */
-bool log_twin_due(const struct log *log);
+bool log_mirror_due(const struct log *log);
 /* After the tail has moved. */
-void log_twin_trim(struct log *log);
+void log_mirror_trim(struct log *log);
 
 #endif

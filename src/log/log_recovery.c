@@ -2,15 +2,15 @@
  * log_recovery.c - reading the log back.
  *
  * All log tracks are read whole, in large pieces.  What verifies and is of the
- * root's epoch is a find; originals and twins are the same.  A find keeps its
+ * root's epoch is a find; originals and mirrors are the same.  A find keeps its
  * payload only as far as the memory goes that the caller allows; what was not
  * kept is read again when its turn comes, with as many of those behind it as
  * there is room for, all at once.  Then two walks:
  *
  *   back from the cut, whose chain value the root tells, to the tail: records
- *   whose changes are in the tree but whose data may not be home.  The chain
- *   goes on over mounts, so they may be of older epochs;
- *   on from the cut: records to apply, each naming the one before.
+ *   whose changes are in the tree but whose data may not be destaged.  The
+ *   chain goes on over mounts, so they may be of older epochs; on from the cut:
+ *   records to apply, each naming the one before.
  *
  * The log ends where the second walk finds nothing, unless a find says that
  * more was acknowledged: then, or if the first walk does not reach the tail,
@@ -33,16 +33,16 @@
 #define MIN_MEMORY_BYTES (2u << 20)
 #define LOADS 256u		/* records read again at once */
 
-struct find {
+struct found_record {
 	uint64_t seq, prev, chain;
-	uint64_t sector[2];	/* original and twin as found; 0: none */
+	uint64_t sector[2];	/* original and mirror as found; 0: none */
 	uint32_t bytes;		/* of the record on disk */
 	uint32_t payload_bytes;
 	uint8_t *payload;	/* NULL: not in memory, or empty */
 };
 
-struct piece {
-	struct scan *scan;
+struct scan_read {
+	struct log_scan *scan;
 	uint8_t *buf;
 	struct log_track *track;
 	uint32_t first, sectors;	/* in the track */
@@ -52,20 +52,20 @@ struct piece {
 };
 
 struct load {
-	struct scan *scan;
-	struct find *find;
+	struct log_scan *scan;
+	struct found_record *find;
 	uint8_t *buf;			/* the record */
 	struct queue_request req;
 	struct iovec iov;
 };
 
-struct scan {
+struct log_scan {
 	struct log *log;
 	struct log_replay replay;
-	struct find *find;
+	struct found_record *find;
 	size_t n, room;
 	size_t memory_bytes, kept_bytes; /* of payloads */
-	struct map *known;		/* chain value to place in find[] + 1 */
+	struct hashmap *known;		/* chain value to place in find[] + 1 */
 	uint64_t acked;			/* highest that any find tells */
 	uint64_t newer;			/* a record that follows a newer root;
 					   0: none was found */
@@ -74,7 +74,7 @@ struct scan {
 	unsigned reading;
 	unsigned unreadable;		/* units */
 	int rc;
-	struct piece piece[PIECES];
+	struct scan_read piece[PIECES];
 	uint32_t *path;			/* finds of the chain, in its order */
 	size_t path_n, apply_from;
 	struct load load[LOADS];
@@ -82,7 +82,7 @@ struct scan {
 
 /* ---- Finding records ----------------------------------------------------- */
 
-static void find_drop(struct scan *s, struct find *f)
+static void find_drop(struct log_scan *s, struct found_record *f)
 {
 	if (!f->payload)
 		return;
@@ -91,7 +91,8 @@ static void find_drop(struct scan *s, struct find *f)
 	f->payload = NULL;
 }
 
-static int find_keep(struct scan *s, struct find *f, const void *payload)
+static int find_keep(struct log_scan *s, struct found_record *f,
+		     const void *payload)
 {
 	f->payload = malloc(f->payload_bytes);
 	if (!f->payload)
@@ -101,18 +102,20 @@ static int find_keep(struct scan *s, struct find *f, const void *payload)
 	return 0;
 }
 
-static bool find_is_missing(const struct find *f)
+static bool find_is_missing(const struct found_record *f)
 {
 	return f->payload_bytes && !f->payload;
 }
 
-static int find_add(struct scan *s, const struct log_header *h, uint64_t sector)
+static int find_add(struct log_scan *s, const struct log_header *h,
+		    uint64_t sector)
 {
-	struct find *f;
+	struct found_record *f;
 
 	if (s->n == s->room) {
 		const size_t room = s->room ? 2 * s->room : 256;
-		struct find *more = realloc(s->find, room * sizeof(*more));
+		struct found_record *more =
+			realloc(s->find, room * sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
@@ -120,7 +123,7 @@ static int find_add(struct scan *s, const struct log_header *h, uint64_t sector)
 		s->room = room;
 	}
 	f = &s->find[s->n++];
-	*f = (struct find){
+	*f = (struct found_record){
 		.seq = le64_get(h->seq),
 		.prev = le64_get(h->prev),
 		.chain = le64_get(h->chain),
@@ -132,22 +135,24 @@ static int find_add(struct scan *s, const struct log_header *h, uint64_t sector)
 	    s->kept_bytes + f->payload_bytes <= s->memory_bytes &&
 	    find_keep(s, f, h + 1))
 		return -ENOMEM;
-	return map_put(s->known, f->chain, (void *)(uintptr_t)s->n);
+	return hashmap_put(s->known, f->chain, (void *)(uintptr_t)s->n);
 }
 
 /* The same record, found before. */
-static struct find *find_known(const struct scan *s, const struct log_header *h)
+static struct found_record *find_known(const struct log_scan *s,
+				       const struct log_header *h)
 {
-	const uintptr_t at = (uintptr_t)map_get(s->known, le64_get(h->chain));
+	const uintptr_t at =
+		(uintptr_t)hashmap_get(s->known, le64_get(h->chain));
 
 	return at ? &s->find[at - 1] : NULL;
 }
 
-static void scan_record(struct scan *s, struct log_track *t, uint64_t sector,
-			const struct log_header *h)
+static void scan_record(struct log_scan *s, struct log_track *t,
+			uint64_t sector, const struct log_header *h)
 {
 	const uint64_t seq = le64_get(h->seq), acked = le64_get(h->acked);
-	struct find *f;
+	struct found_record *f;
 
 	if (le64_get(h->epoch) != s->replay.epoch) {
 		if (le64_get(h->gen) > s->replay.gen)
@@ -167,7 +172,7 @@ static void scan_record(struct scan *s, struct log_track *t, uint64_t sector,
 		s->rc = find_add(s, h, sector);
 }
 
-static void scan_piece(struct scan *s, const struct piece *p)
+static void scan_piece(struct log_scan *s, const struct scan_read *p)
 {
 	const size_t unit = s->log->unit_bytes;
 	const size_t bytes = (size_t)p->sectors * SECTOR_BYTES;
@@ -191,7 +196,7 @@ static void scan_piece(struct scan *s, const struct piece *p)
 
 /* Reads unit by unit what cannot be read at once; what cannot be read at all
  * is no record. */
-static void piece_read_units(struct scan *s, struct piece *p)
+static void piece_read_units(struct log_scan *s, struct scan_read *p)
 {
 	const uint32_t unit = (uint32_t)(s->log->unit_bytes / SECTOR_BYTES);
 
@@ -210,14 +215,14 @@ static void piece_read_units(struct scan *s, struct piece *p)
 
 static void piece_done(struct disk_request *req)
 {
-	struct piece *p = req->owner;
+	struct scan_read *p = req->owner;
 
 	p->scan->reading--;
 	p->busy = false;
 }
 
 /* The next piece to read; false: all have been. */
-static bool piece_next(struct scan *s, struct piece *p)
+static bool piece_next(struct log_scan *s, struct scan_read *p)
 {
 	struct log_track *t = &s->log->track[s->track];
 	uint32_t left;
@@ -239,7 +244,7 @@ static bool piece_next(struct scan *s, struct piece *p)
 	return true;
 }
 
-static void piece_send(struct scan *s, struct piece *p)
+static void piece_send(struct log_scan *s, struct scan_read *p)
 {
 	p->iov = (struct iovec){ p->buf, (size_t)p->sectors * SECTOR_BYTES };
 	p->req = (struct queue_request){
@@ -261,7 +266,7 @@ static void piece_send(struct scan *s, struct piece *p)
 
 /* Pieces are scanned in the order in which they were sent, so that what is
  * found does not depend on the disk's order. */
-static int scan_tracks(struct scan *s)
+static int scan_tracks(struct log_scan *s)
 {
 	unsigned sent = 0, scanned = 0;
 	int rc = 0;
@@ -269,7 +274,7 @@ static int scan_tracks(struct scan *s)
 	while (sent < PIECES && piece_next(s, &s->piece[sent]))
 		piece_send(s, &s->piece[sent++]);
 	while (scanned < sent && rc >= 0) {
-		struct piece *p = &s->piece[scanned % PIECES];
+		struct scan_read *p = &s->piece[scanned % PIECES];
 
 		if (p->busy) {
 			rc = queue_poll(s->log->queue, -1);
@@ -296,7 +301,7 @@ static void load_done(struct disk_request *req)
 	l->scan->reading--;
 }
 
-static int load_send(struct scan *s, struct load *l, struct find *f)
+static int load_send(struct log_scan *s, struct load *l, struct found_record *f)
 {
 	*l = (struct load){ .scan = s, .find = f };
 	l->buf = aligned_alloc(TRAX_BLOCK_BYTES,
@@ -331,9 +336,9 @@ static bool load_is_good(const struct load *l, uint64_t sector)
 	       le64_get(h->chain) == l->find->chain;
 }
 
-static int load_take(struct scan *s, struct load *l)
+static int load_take(struct log_scan *s, struct load *l)
 {
-	const struct find *f = l->find;
+	const struct found_record *f = l->find;
 
 	if (l->req.disk.result || !load_is_good(l, f->sector[0])) {
 		msg_warn("log: record %" PRIu64 " at sector %" PRIu64
@@ -348,7 +353,8 @@ static int load_take(struct scan *s, struct load *l)
 }
 
 /* Makes room: what has been delivered goes first, then what comes last. */
-static void path_drop(struct scan *s, const uint32_t *path, size_t i, size_t n)
+static void path_drop(struct log_scan *s, const uint32_t *path, size_t i,
+		      size_t n)
 {
 	for (size_t k = 0; k < i; k++)
 		find_drop(s, &s->find[path[k]]);
@@ -358,7 +364,8 @@ static void path_drop(struct scan *s, const uint32_t *path, size_t i, size_t n)
 
 /* Reads those that are not in memory, from the i-th on, as many as there is
  * room for. */
-static int path_load(struct scan *s, const uint32_t *path, size_t i, size_t n)
+static int path_load(struct log_scan *s, const uint32_t *path, size_t i,
+		     size_t n)
 {
 	unsigned sent = 0;
 	int rc = 0, poll = 0;
@@ -367,7 +374,7 @@ static int path_load(struct scan *s, const uint32_t *path, size_t i, size_t n)
 	path_drop(s, path, i, n);
 	bytes = s->kept_bytes;
 	for (; i < n && sent < LOADS && !rc; i++) {
-		struct find *f = &s->find[path[i]];
+		struct found_record *f = &s->find[path[i]];
 
 		if (!find_is_missing(f))
 			continue;
@@ -389,13 +396,13 @@ static int path_load(struct scan *s, const uint32_t *path, size_t i, size_t n)
 
 /* Shows those from the i-th on that are in memory; returns the first that was
  * not shown. */
-static size_t path_ahead(struct scan *s, size_t i)
+static size_t path_ahead(struct log_scan *s, size_t i)
 {
 	const struct log_replay *r = &s->replay;
 	int enough = 0;
 
 	for (; i < s->path_n && !enough; i++) {
-		const struct find *f = &s->find[s->path[i]];
+		const struct found_record *f = &s->find[s->path[i]];
 
 		if (find_is_missing(f))
 			break;
@@ -406,14 +413,14 @@ static size_t path_ahead(struct scan *s, size_t i)
 	return i;
 }
 
-static int path_deliver(struct scan *s)
+static int path_deliver(struct log_scan *s)
 {
 	const struct log_replay *r = &s->replay;
 	size_t shown = s->apply_from;
 	int rc = 0;
 
 	for (size_t i = 0; i < s->path_n && !rc; i++) {
-		struct find *f = &s->find[s->path[i]];
+		struct found_record *f = &s->find[s->path[i]];
 
 		if (find_is_missing(f))
 			rc = path_load(s, s->path, i, s->path_n);
@@ -433,11 +440,11 @@ int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 				     const void *payload, size_t bytes),
 		       void *arg)
 {
-	struct scan *s = log->scan;
+	struct log_scan *s = log->scan;
 	int rc = 0;
 
 	for (size_t i = 0; i < n && !rc; i++) {
-		struct find *f = &s->find[ids[i]];
+		struct found_record *f = &s->find[ids[i]];
 
 		if (find_is_missing(f))
 			rc = path_load(s, ids, i, n);
@@ -452,7 +459,7 @@ int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 
 static int find_cmp(const void *va, const void *vb)
 {
-	const struct find *a = va, *b = vb;
+	const struct found_record *a = va, *b = vb;
 
 	if (a->seq != b->seq)
 		return a->seq < b->seq ? -1 : 1;
@@ -460,7 +467,7 @@ static int find_cmp(const void *va, const void *vb)
 }
 
 /* First find of seq or later. */
-static size_t find_lower(const struct scan *s, uint64_t seq)
+static size_t find_lower(const struct log_scan *s, uint64_t seq)
 {
 	size_t low = 0, high = s->n;
 
@@ -475,8 +482,8 @@ static size_t find_lower(const struct scan *s, uint64_t seq)
 	return low;
 }
 
-static struct find *find_by_chain(const struct scan *s, uint64_t seq,
-				  uint64_t chain)
+static struct found_record *find_by_chain(const struct log_scan *s,
+					  uint64_t seq, uint64_t chain)
 {
 	for (size_t i = find_lower(s, seq); i < s->n && s->find[i].seq == seq;
 	     i++)
@@ -485,7 +492,7 @@ static struct find *find_by_chain(const struct scan *s, uint64_t seq,
 	return NULL;
 }
 
-static struct find *find_by_prev(const struct scan *s, uint64_t seq,
+static struct found_record *find_by_prev(const struct log_scan *s, uint64_t seq,
 				 uint64_t prev)
 {
 	for (size_t i = find_lower(s, seq); i < s->n && s->find[i].seq == seq;
@@ -498,7 +505,7 @@ static struct find *find_by_prev(const struct scan *s, uint64_t seq,
 static int damaged(uint64_t seq)
 {
 	msg_error("log: record %" PRIu64 " was acknowledged but cannot be "
-		  "found, nor its twin", seq);
+		  "found, nor its mirror", seq);
 	return -EUCLEAN;
 }
 
@@ -506,14 +513,14 @@ static int damaged(uint64_t seq)
  * The records from the tail to the cut, found backwards.  *whole is false when
  * one is missing: those before it are not to be trusted.
  */
-static void walk_tail(struct scan *s, bool *whole)
+static void walk_tail(struct log_scan *s, bool *whole)
 {
 	const struct log_replay *r = &s->replay;
 	uint64_t seq = r->cut_seq, chain = r->cut_chain;
 
 	*whole = true;
 	for (; *whole && seq && seq >= r->tail_seq; seq--) {
-		struct find *f = find_by_chain(s, seq, chain);
+		struct found_record *f = find_by_chain(s, seq, chain);
 
 		if (f) {
 			s->path[s->path_n++] = (uint32_t)(f - s->find);
@@ -532,9 +539,9 @@ static void walk_tail(struct scan *s, bool *whole)
 	s->apply_from = s->path_n;
 }
 
-static void walk_on(struct scan *s, uint64_t *last, uint64_t *chain)
+static void walk_on(struct log_scan *s, uint64_t *last, uint64_t *chain)
 {
-	const struct find *f;
+	const struct found_record *f;
 
 	while ((f = find_by_prev(s, *last + 1, *chain))) {
 		s->path[s->path_n++] = (uint32_t)(f - s->find);
@@ -543,7 +550,7 @@ static void walk_on(struct scan *s, uint64_t *last, uint64_t *chain)
 	}
 }
 
-static int walk(struct scan *s, uint64_t *last, uint64_t *chain)
+static int walk(struct log_scan *s, uint64_t *last, uint64_t *chain)
 {
 	bool whole;
 	int rc;
@@ -572,7 +579,7 @@ static int walk(struct scan *s, uint64_t *last, uint64_t *chain)
 
 /* ---- The whole ----------------------------------------------------------- */
 
-static void pieces_free(struct scan *s)
+static void pieces_free(struct log_scan *s)
 {
 	for (unsigned i = 0; i < PIECES; i++) {
 		free(s->piece[i].buf);
@@ -580,9 +587,10 @@ static void pieces_free(struct scan *s)
 	}
 }
 
-static struct scan *scan_new(struct log *log, const struct log_replay *replay)
+static struct log_scan *scan_new(struct log *log,
+				 const struct log_replay *replay)
 {
-	struct scan *s = calloc(1, sizeof(*s));
+	struct log_scan *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
@@ -590,7 +598,7 @@ static struct scan *scan_new(struct log *log, const struct log_replay *replay)
 	s->replay = *replay;
 	s->memory_bytes = replay->memory_bytes > MIN_MEMORY_BYTES ?
 			  replay->memory_bytes : MIN_MEMORY_BYTES;
-	s->known = map_new();
+	s->known = hashmap_new();
 	if (!s->known)
 		s->rc = -ENOMEM;
 	for (unsigned i = 0; i < PIECES; i++) {
@@ -607,7 +615,7 @@ static struct scan *scan_new(struct log *log, const struct log_replay *replay)
 
 void log_recover_end(struct log *log)
 {
-	struct scan *s = log->scan;
+	struct log_scan *s = log->scan;
 
 	if (!s)
 		return;
@@ -615,7 +623,7 @@ void log_recover_end(struct log *log)
 		free(s->find[i].payload);
 	free(s->find);
 	free(s->path);
-	map_free(s->known);
+	hashmap_free(s->known);
 	pieces_free(s);
 	free(s);
 	log->scan = NULL;
@@ -624,7 +632,7 @@ void log_recover_end(struct log *log)
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain)
 {
-	struct scan *s;
+	struct log_scan *s;
 	int rc;
 
 	log_recover_end(log);
@@ -635,7 +643,7 @@ int log_recover(struct log *log, const struct log_replay *replay,
 	*chain = replay->cut_chain;
 	rc = s->rc ? s->rc : scan_tracks(s);
 	pieces_free(s);
-	map_free(s->known);
+	hashmap_free(s->known);
 	s->known = NULL;
 	if (!rc) {
 		if (s->n)

@@ -30,11 +30,11 @@
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
 /* With so much in the stage it is time to go on to another track: there its
- * twins can ride with records. */
+ * mirrors can ride with records. */
 #define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
 
 /* Who commits again so soon waits for whatever is written in between. */
-#define HURRY_NS 3000000u
+#define COMMIT_WAITS_NS 3000000u
 
 /* No track is left while the log is as full as this without it. */
 #define LEAVE_PERCENT 60u
@@ -148,7 +148,7 @@ static struct log_room room_without(const struct log *log,
 	struct log_room room = { .used = 0 };
 	uint32_t run = 0;
 
-	if (t->leaving)
+	if (t->retiring)
 		return (struct log_room){ .used = t->units };
 	for (uint32_t u = 0; u < t->units; u++) {
 		if (unit_is_free(log, t, u) && (u < first || u >= first + n)) {
@@ -298,7 +298,7 @@ static struct log_track *track_best(struct log *log, uint32_t n,
  * n units in order; `elsewhere`: not on the present track.
  *   1. the present track, on from where it is, then from its beginning;
  *   2. the nearest free one, then the nearest with room;
- *   3. the twins' track;
+ *   3. the mirrors' track;
  *   4. the present one all the same.
  */
 static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
@@ -309,7 +309,7 @@ static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
 
 	if (!t || elsewhere || (!run_find(log, t, t->next, n, &unit) &&
 				!run_find(log, t, 0, n, &unit))) {
-		t = track_best(log, n, log->twin, log->main);
+		t = track_best(log, n, log->mirror, log->main);
 		if (!t)
 			t = track_best(log, n, log->main, NULL);
 		if (!t)
@@ -413,7 +413,7 @@ static struct range range_of(const struct log *log, const struct log_track *t)
 }
 
 /* The place on one track that comes by first. */
-static bool find_on(struct log *log, const struct belief *belief,
+static bool find_on(struct log *log, const struct head_state *head_state,
 		    const struct log_track *t, uint32_t n, uint64_t *sector,
 		    uint64_t *cost_ns)
 {
@@ -428,7 +428,7 @@ static bool find_on(struct log *log, const struct belief *belief,
 	};
 	struct range_answer answer;
 
-	if (range_find(belief, &query, &answer))
+	if (range_find(head_state, &query, &answer))
 		return false;
 	*sector = answer.sector;
 	*cost_ns = answer.cost_ns;
@@ -436,7 +436,7 @@ static bool find_on(struct log *log, const struct belief *belief,
 }
 
 /* The place that comes by first of those allowed. */
-static bool find_allowed(struct log *log, const struct belief *belief,
+static bool find_allowed(struct log *log, const struct head_state *head_state,
 			 const struct free_places *places, uint32_t n,
 			 uint64_t need, uint64_t *sector, uint64_t *cost_ns)
 {
@@ -449,10 +449,10 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	struct range_answer answer;
 
 	for (unsigned i = 0; i < log->tracks; i++)
-		if (!log->track[i].leaving)
+		if (!log->track[i].retiring)
 			within[query.within_n++] =
 				range_of(log, &log->track[i]);
-	if (range_find(belief, &query, &answer) ||
+	if (range_find(head_state, &query, &answer) ||
 	    !is_kept(log, log_track_of(log, answer.sector), answer.sector, n,
 		     need))
 		return false;
@@ -461,41 +461,41 @@ static bool find_allowed(struct log *log, const struct belief *belief,
 	return true;
 }
 
-bool log_is_hurried(const struct log *log)
+bool log_commit_waits(const struct log *log)
 {
-	return log->gap_ns < HURRY_NS;
+	return log->gap_ns < COMMIT_WAITS_NS;
 }
 
-/* Who is in a hurry has little of long waits that are shared by many. */
+/* Who is urgent has little of long waits that are shared by many. */
 static bool is_used_up(const struct log *log)
 {
 	return log->main && track_is_used_up(log->main) &&
-	       !log_is_hurried(log);
+	       !log_commit_waits(log);
 }
 
 /* Twins are long arcs over which records would have to wait: when the last of
  * those that ride here has come, records go on. */
-static bool is_ridden(const struct log *log)
+static bool is_piggybacked(const struct log *log)
 {
 	const struct log_track *t = log->main;
 
-	return t && log->ridden_bytes / log->unit_bytes > t->units / 4 &&
-	       (!log_twin_staged_bytes(log) || log_twin_waits_here(log));
+	return t && log->piggybacked_bytes / log->unit_bytes > t->units / 4 &&
+	       (!log_mirror_staged_bytes(log) || log_mirror_waits_here(log));
 }
 
 bool log_wants_track(const struct log *log)
 {
-	return is_used_up(log) || is_ridden(log) ||
-	       (log_twin_staged_bytes(log) >= LEAVE_BYTES &&
-		log_twin_waits_here(log));
+	return is_used_up(log) || is_piggybacked(log) ||
+	       (log_mirror_staged_bytes(log) >= LEAVE_BYTES &&
+		log_mirror_waits_here(log));
 }
 
 /* On other tracks, that have room for what is staged, and for long. */
-static bool find_on_next(struct log *log, const struct belief *belief,
+static bool find_on_next(struct log *log, const struct head_state *head_state,
 			 uint32_t n, uint64_t need, uint64_t *sector,
 			 uint64_t *cost_ns)
 {
-	const uint32_t staged = units_of(log, log_twin_staged_bytes(log));
+	const uint32_t staged = units_of(log, log_mirror_staged_bytes(log));
 	const struct free_places places = {
 		.set = { places_next }, .log = log, .not = log->main,
 		.least = log->main && 2 * staged < log->main->units / 2 ?
@@ -503,7 +503,7 @@ static bool find_on_next(struct log *log, const struct belief *belief,
 		.open = true,
 	};
 
-	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
+	return find_allowed(log, head_state, &places, n, need, sector, cost_ns);
 }
 
 /* Is there so little room in long runs, with so much needed, that they must not
@@ -515,18 +515,18 @@ static bool is_tight(const struct log *log, uint64_t need)
 	return !room_holds(log, &room, need + EASY_BYTES);
 }
 
-bool log_place_ahead(struct log *log, const struct belief *belief,
+bool log_place_next(struct log *log, const struct head_state *head_state,
 		     size_t bytes, uint64_t *sector, uint64_t *cost_ns)
 {
 	const uint64_t need = log_needed_bytes(log);
 
 	return log_wants_track(log) && !is_tight(log, need + bytes) &&
-	       find_on_next(log, belief, units_of(log, bytes), need, sector,
+	       find_on_next(log, head_state, units_of(log, bytes), need, sector,
 			    cost_ns);
 }
 
 /* The place that comes by first and breaks no promise. */
-static bool find_nearest(struct log *log, const struct belief *belief,
+static bool find_nearest(struct log *log, const struct head_state *head_state,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
 			 uint64_t *cost_ns)
 {
@@ -541,12 +541,12 @@ static bool find_nearest(struct log *log, const struct belief *belief,
 	};
 
 	if (!places.tight && log_wants_track(log) &&
-	    find_on_next(log, belief, n, need, sector, cost_ns))
+	    find_on_next(log, head_state, n, need, sector, cost_ns))
 		return true;
-	if (find_allowed(log, belief, &places, n, need, sector, cost_ns))
+	if (find_allowed(log, head_state, &places, n, need, sector, cost_ns))
 		return true;
 	places.open = false;
-	return find_allowed(log, belief, &places, n, need, sector, cost_ns);
+	return find_allowed(log, head_state, &places, n, need, sector, cost_ns);
 }
 
 size_t log_place_room(const struct log *log)
@@ -564,13 +564,14 @@ size_t log_place_room(const struct log *log)
 	return run * log->unit_bytes;
 }
 
-bool log_place_find(struct log *log, const struct belief *belief,
+bool log_place_find(struct log *log, const struct head_state *head_state,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns)
 {
 	const uint32_t n = units_of(log, bytes);
 
-	if (belief && find_nearest(log, belief, n, elsewhere, sector, cost_ns))
+	if (head_state &&
+	    find_nearest(log, head_state, n, elsewhere, sector, cost_ns))
 		return true;
 	*cost_ns = 0;
 	return find_in_order(log, n, elsewhere, sector);
@@ -583,8 +584,8 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 
 	log_track_mark(log, t, sector, bytes, seq);
 	if (t != log->main) {
-		log->ridden_bytes = 0;
-		log->ahead.from = NULL;
+		log->piggybacked_bytes = 0;
+		log->head_prefetch.from = NULL;
 	}
 	log->main = t;
 }
@@ -594,10 +595,10 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 /*
  * In this order, never the track of the original:
  *   1. where the records are, and so the head, if all fit there;
- *   2. where the last twins went;
+ *   2. where the last mirrors went;
  *   3. the nearest free track, the nearest with room.
  */
-const struct log_track *log_twin_track(struct log *log, size_t first,
+const struct log_track *log_mirror_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes)
 {
@@ -607,19 +608,19 @@ const struct log_track *log_twin_track(struct log *log, size_t first,
 
 	if (!t || t == not || elsewhere ||
 	    t->room.longest < units_of(log, bytes))
-		t = log->twin;
+		t = log->mirror;
 	if (!t || t == not || elsewhere || t->room.longest < n)
-		t = track_best(log, n, not, log->twin);
+		t = track_best(log, n, not, log->mirror);
 	if (!t)
 		t = track_best(log, n, not, NULL);
 	if (!t)
 		return NULL;
 	*room_bytes = t->room.longest * log->unit_bytes;
-	log->twin = t;
+	log->mirror = t;
 	return t;
 }
 
-size_t log_twin_room(const struct log *log, const struct log_track *t,
+size_t log_mirror_room(const struct log *log, const struct log_track *t,
 		     uint64_t sector, size_t most)
 {
 	const uint32_t unit = (uint32_t)((sector - t->first) /
@@ -632,15 +633,16 @@ size_t log_twin_room(const struct log *log, const struct log_track *t,
 		units * log->unit_bytes : 0;
 }
 
-bool log_twin_find(struct log *log, const struct log_track *track,
-		   const struct belief *belief, size_t bytes,
+bool log_mirror_find(struct log *log, const struct log_track *track,
+		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns)
 {
 	const uint32_t n = units_of(log, bytes);
 	uint32_t unit;
 
 	*cost_ns = 0;
-	if (!belief || !find_on(log, belief, track, n, sector, cost_ns)) {
+	if (!head_state ||
+	    !find_on(log, head_state, track, n, sector, cost_ns)) {
 		if (!run_find(log, track, track->next, n, &unit) &&
 		    !run_find(log, track, 0, n, &unit))
 			return false;
@@ -651,7 +653,7 @@ bool log_twin_find(struct log *log, const struct log_track *track,
 
 /* ---- What lies there ---- */
 
-/* Is a twin of this record being written just now? */
+/* Is a mirror of this record being written just now? */
 static bool is_being_written(const struct log *log, const struct log_track *t,
 			     uint64_t seq)
 {
@@ -725,7 +727,7 @@ const char *log_record_verify(const struct log *log,
 
 /* ---- Moving ---- */
 
-int log_track_leave(struct log *log, unsigned i)
+int log_track_retire(struct log *log, unsigned i)
 {
 	struct log_track *t = &log->track[i];
 
@@ -733,33 +735,33 @@ int log_track_leave(struct log *log, unsigned i)
 		return -EIO;
 	if (!list_empty(&log->writing) || log->sending)
 		return -EAGAIN;
-	t->leaving = true;
+	t->retiring = true;
 	track_refresh(log, t);
 	if (log_fill_percent(log) >= LEAVE_PERCENT ||
 	    !log_tracks_hold(log, log_needed_bytes(log) +
 				  TRAX_MAX_RECORD_BYTES)) {
-		log_track_return(log, i);
+		log_track_reuse(log, i);
 		return -ENOSPC;
 	}
 	if (log->main == t)
 		log->main = NULL;
-	if (log->twin == t)
-		log->twin = NULL;
+	if (log->mirror == t)
+		log->mirror = NULL;
 	return 0;
 }
 
-void log_track_return(struct log *log, unsigned i)
+void log_track_reuse(struct log *log, unsigned i)
 {
-	log->track[i].leaving = false;
+	log->track[i].retiring = false;
 	track_refresh(log, &log->track[i]);
 	log_dispatch(log);
 }
 
-bool log_track_is_left(const struct log *log, unsigned i)
+bool log_track_is_retired(const struct log *log, unsigned i)
 {
 	const struct log_track *t = &log->track[i];
 
-	return t->leaving && run_end(log, t, 0) == t->units;
+	return t->retiring && run_end(log, t, 0) == t->units;
 }
 
 int log_track_fits(const struct log *log, unsigned i,
@@ -770,7 +772,7 @@ int log_track_fits(const struct log *log, unsigned i,
 			       log->track[i].units + t.units;
 
 	return t.units < units_of(log, TRAX_MAX_RECORD_BYTES) ||
-	       units > log->held_n - LOG_RECORDS - 1 ? -E2BIG : 0;
+	       units > log->pinned_n - LOG_RECORDS - 1 ? -E2BIG : 0;
 }
 
 int log_track_replace(struct log *log, unsigned i,
@@ -779,7 +781,7 @@ int log_track_replace(struct log *log, unsigned i,
 	struct log_track *old = &log->track[i];
 	struct log_track t = track_at(log, track);
 
-	assert(log_track_is_left(log, i));
+	assert(log_track_is_retired(log, i));
 	t.seq = calloc(t.units, sizeof(*t.seq));
 	if (!t.seq)
 		return -ENOMEM;

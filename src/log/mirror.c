@@ -1,22 +1,22 @@
 /*
- * mirror.c - the way of a record's twin: off the path of commits.
+ * mirror.c - the way of a record's mirror: off the path of commits.
  *
- * Until something is acknowledged by a record it needs no twin.  Who unpacks a
- * tree fills records that nobody waits for: they are kept as long as there is a
- * stage for them, then forgotten, and when somebody is told of them after all
+ * Until something is acknowledged by a record it needs no mirror.  Who unpacks
+ * a tree fills records that nobody waits for: they are kept as long as there is
+ * a stage for them, then forgotten, and when somebody is told of them after all
  * the log would like a checkpoint, which makes them needless.
  *
  * Durable records are copied back to back into a stage, so that their buffers
- * are free again.  Once the records have gone on to another track the twins of
- * those behind ride with them: right behind a record, in its access, as many
+ * are free again.  Once the records have gone on to another track the mirrors
+ * of those behind ride with them: right behind a record, in its access, as many
  * as fit and pass in a third of a turn.  That costs no seek, and who waits for
  * the record waits no longer than that.  The stage goes out by itself (in two
  * writes, where a track ends) when there was no commit for 50 ms, when it is
  * full, and at the end.  For so long the newest record has one copy, and if
  * that cannot be read after a crash then, it looks like one that power cut off;
- * what is older is missed by the records behind it.  A twin is
- * a help, not a promise: it is left out when the log is nearly full or its
- * writes fail.  Then, too, the log would like a checkpoint.
+ * what is older is missed by the records behind it.  A mirror is a help, not a
+ * promise: it is left out when the log is nearly full or its writes fail.
+ * Then, too, the log would like a checkpoint.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,8 +26,8 @@
 
 #define FULL_PERCENT 90u
 /* Of a turn; so much if it is not known how long that is. */
-#define RIDE_PART 3u
-#define RIDE_BYTES (64u << 10)
+#define PIGGYBACK_PART 3u
+#define PIGGYBACK_BYTES (64u << 10)
 /* Later than this it competes with reads: half a second. */
 #define DEADLINE_NS 500000000ull
 
@@ -52,9 +52,9 @@ static void stage_empty(struct log_stage *s)
 	s->tries = 0;
 }
 
-void log_twin_miss(struct log *log, uint64_t seq)
+void log_mirror_miss(struct log *log, uint64_t seq)
 {
-	log->stats.twins_left_out++;
+	log->stats.mirrors_skipped++;
 	if (seq < log->tail_seq)
 		return;
 	if (!log->missing_last || seq < log->missing_first)
@@ -63,7 +63,7 @@ void log_twin_miss(struct log *log, uint64_t seq)
 		log->missing_last = seq;
 }
 
-/* Its records get no twins: nobody has been told of them and others want the
+/* Its records get no mirrors: nobody has been told of them and others want the
  * room, or they cannot be written. */
 static void stage_forget(struct log *log, struct log_stage *s)
 {
@@ -71,12 +71,12 @@ static void stage_forget(struct log *log, struct log_stage *s)
 		const struct log_header *h = (const void *)(s->buf + at);
 
 		at += le32_get(h->bytes);
-		log_twin_miss(log, le64_get(h->seq));
+		log_mirror_miss(log, le64_get(h->seq));
 	}
 	stage_empty(s);
 }
 
-void log_twin_trim(struct log *log)
+void log_mirror_trim(struct log *log)
 {
 	for (unsigned i = 0; i < LOG_STAGES; i++) {
 		struct log_stage *s = &log->stage[i];
@@ -113,7 +113,7 @@ static struct log_stage *stage_for(struct log *log, size_t bytes)
 	return s;
 }
 
-bool log_twin_waiting(const struct log *log)
+bool log_mirror_waiting(const struct log *log)
 {
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		if (log->stage[i].bytes)
@@ -121,7 +121,7 @@ bool log_twin_waiting(const struct log *log)
 	return !list_empty(&log->durable);
 }
 
-uint64_t log_twin_staged_bytes(const struct log *log)
+uint64_t log_mirror_staged_bytes(const struct log *log)
 {
 	uint64_t bytes = 0;
 
@@ -131,7 +131,7 @@ uint64_t log_twin_staged_bytes(const struct log *log)
 	return bytes;
 }
 
-bool log_twin_due(const struct log *log)
+bool log_mirror_due(const struct log *log)
 {
 	return stage_is_due(log, &log->stage[0]) ||
 	       stage_is_due(log, &log->stage[1]);
@@ -157,17 +157,17 @@ static void stage_fill(struct log *log)
 }
 
 /* Again when what is full could not be sent: nothing else would. */
-void log_twin_stage(struct log *log)
+void log_mirror_stage(struct log *log)
 {
 	do {
 		stage_fill(log);
 		if (log->stage[0].full || log->stage[1].full)
-			log_twin_send(log);
+			log_mirror_send(log);
 	} while (!list_empty(&log->durable) && !log->sending && !log->failed);
 }
 
 /* Moves s->upto behind the records that fit into `room` and one access, and
- * whose originals are not on the twins' track; at least one. */
+ * whose originals are not on the mirrors' track; at least one. */
 static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 {
 	const size_t most = (size_t)queue_limits(log->queue)->max_sectors *
@@ -195,7 +195,7 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 		const uint32_t bytes = le32_get(h->bytes);
 
 		h->addr = le64_put(addr_make(0, sector));
-		h->flags = le32_put(LOG_TWIN);
+		h->flags = le32_put(LOG_MIRROR);
 		h->acked = le64_put(log->durable_seq);
 		log_header_seal(h);
 		log_track_mark(log, log_track_of(log, sector), sector, bytes,
@@ -226,7 +226,7 @@ static void stage_failed(struct log *log, struct log_stage *s, int rc)
 		return;
 	}
 	if (rc != -ENOSPC)
-		msg_warn("log: twins of records cannot be written: %s",
+		msg_warn("log: mirrors of records cannot be written: %s",
 			 strerror(-rc));
 	stage_forget(log, s);
 }
@@ -240,7 +240,7 @@ static void stage_done(struct disk_request *req)
 	if (!req->result) {
 		s->done = s->upto;
 		s->tries = 0;
-		log->stats.twin_writes++;
+		log->stats.mirror_writes++;
 	} else {
 		stage_failed(log, s, req->result);
 	}
@@ -249,7 +249,7 @@ static void stage_done(struct disk_request *req)
 	log_dispatch(log);
 	if (s->bytes && !log->sending)
 		stage_write(log, s);
-	log_twin_stage(log);
+	log_mirror_stage(log);
 	log_wake(log);
 }
 
@@ -259,12 +259,13 @@ static bool log_is_nearly_full(const struct log *log, size_t bytes)
 	       FULL_PERCENT;
 }
 
-static int stage_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int stage_find(struct queue_place *place,
+		      const struct head_state *head_state, uint32_t sectors,
+		      uint64_t *sector, uint64_t *cost_ns)
 {
 	struct log_stage *s = container_of(place, struct log_stage, place);
 
-	return log_twin_find(s->log, s->track, belief,
+	return log_mirror_find(s->log, s->track, head_state,
 			     (size_t)sectors * SECTOR_BYTES, sector, cost_ns) ?
 		0 : -ENOSPC;
 }
@@ -310,7 +311,7 @@ static void stage_write(struct log *log, struct log_stage *s)
 
 	s->track = NULL;
 	if (!log_is_nearly_full(log, s->bytes - s->done))
-		s->track = log_twin_track(log, le32_get(h->bytes),
+		s->track = log_mirror_track(log, le32_get(h->bytes),
 					  s->bytes - s->done, original,
 					  s->tries, &room);
 	if (!s->track) {
@@ -330,7 +331,7 @@ static struct log_stage *stage_oldest(const struct log *log)
 	return stage_is_due(log, log->filling) ? log->filling : NULL;
 }
 
-void log_twin_send(struct log *log)
+void log_mirror_send(struct log *log)
 {
 	struct log_stage *s;
 
@@ -344,7 +345,7 @@ void log_twin_send(struct log *log)
 
 /* ---- Riding along ---- */
 
-bool log_twin_waits_here(const struct log *log)
+bool log_mirror_waits_here(const struct log *log)
 {
 	const struct log_stage *s = stage_oldest(log);
 
@@ -354,14 +355,15 @@ bool log_twin_waits_here(const struct log *log)
 
 /* How much may ride: part of a turn, without a change of the drive's track, and
  * not half a track in all: that could be split. */
-static size_t ride_bytes(const struct log *log, uint64_t sector, uint32_t first)
+static size_t piggyback_bytes(const struct log *log, uint64_t sector,
+			      uint32_t first)
 {
 	const uint32_t turn = queue_track_sectors(log->queue, sector);
 	const uint32_t left = queue_track_left(log->queue, sector);
-	uint32_t most = turn / RIDE_PART;
+	uint32_t most = turn / PIGGYBACK_PART;
 
 	if (!turn)
-		return RIDE_BYTES;
+		return PIGGYBACK_BYTES;
 	if (first + most >= turn / 2)
 		most = first < turn / 2 ? turn / 2 - 1 - first : 0;
 	return (size_t)(most < left ? most : left) * SECTOR_BYTES;
@@ -369,7 +371,8 @@ static size_t ride_bytes(const struct log *log, uint64_t sector, uint32_t first)
 
 /* Moves s->upto behind the records that fit into `room` and whose originals are
  * not on the track. */
-static void ride_cut(const struct log *log, struct log_stage *s, size_t room)
+static void piggyback_cut(const struct log *log, struct log_stage *s,
+			  size_t room)
 {
 	s->upto = s->done;
 	while (s->upto < s->bytes) {
@@ -383,38 +386,38 @@ static void ride_cut(const struct log *log, struct log_stage *s, size_t room)
 	}
 }
 
-size_t log_twin_ride(struct log *log, const struct log_track *track,
+size_t log_mirror_piggyback(struct log *log, const struct log_track *track,
 		     uint64_t sector, uint32_t first, size_t most, void **buf)
 {
 	struct log_stage *s = stage_oldest(log);
-	size_t room = ride_bytes(log, sector, first);
+	size_t room = piggyback_bytes(log, sector, first);
 
 	if (log->sending || !s || log_is_nearly_full(log, s->bytes - s->done))
 		return 0;
 	s->log = log;
 	s->track = track;
-	ride_cut(log, s, log_twin_room(log, track, sector,
+	piggyback_cut(log, s, log_mirror_room(log, track, sector,
 				       room < most ? room : most));
 	if (s->upto == s->done)
 		return 0;
 	stage_seal(log, s, sector);
 	log->sending = s;
-	log->rides = true;
-	log->stats.twin_rides++;
+	log->piggybacked = true;
+	log->stats.mirror_piggybacks++;
 	*buf = s->buf + s->done;
 	return s->upto - s->done;
 }
 
-void log_twin_rode(struct log *log, bool written)
+void log_mirror_piggybacked(struct log *log, bool written)
 {
 	struct log_stage *s = log->sending;
 
-	if (!log->rides)
+	if (!log->piggybacked)
 		return;
-	log->rides = false;
+	log->piggybacked = false;
 	log->sending = NULL;
 	if (written) {
-		log->ridden_bytes += s->upto - s->done;
+		log->piggybacked_bytes += s->upto - s->done;
 		s->done = s->upto;
 	}
 	if (s->done == s->bytes)
@@ -423,8 +426,8 @@ void log_twin_rode(struct log *log, bool written)
 		stage_compact(s);
 }
 
-uint64_t log_twin_due_ns(const struct log *log)
+uint64_t log_mirror_due_ns(const struct log *log)
 {
-	return stage_oldest(log) ? log->sent_ns + log->twin_delay_ns :
+	return stage_oldest(log) ? log->sent_ns + log->mirror_delay_ns :
 				   UINT64_MAX;
 }

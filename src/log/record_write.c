@@ -78,7 +78,7 @@ static void record_done(struct disk_request *req)
 	struct log *log = req->owner;
 	struct log_record *r;
 
-	log_twin_rode(log, !req->result);
+	log_mirror_piggybacked(log, !req->result);
 	if (req->result) {
 		record_retry(log, req->result);
 		return;
@@ -92,9 +92,9 @@ static void record_done(struct disk_request *req)
 		log->stats.record_bytes += log_record_bytes(log, r->payload);
 		list_add(&log->durable, &r->link);
 	}
-	log_twin_stage(log);
+	log_mirror_stage(log);
 	log_dispatch(log);
-	log_go_ahead(log);
+	log_prefetch_head(log);
 	log_wake(log);
 }
 
@@ -121,24 +121,27 @@ static void record_seal(const struct log *log, const struct log_record *r,
 	memset(r->buf + used, 0, log_record_bytes(log, r->payload) - used);
 }
 
-static int place_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int place_find(struct queue_place *place,
+		      const struct head_state *head_state, uint32_t sectors,
+		      uint64_t *sector, uint64_t *cost_ns)
 {
 	struct log *log = container_of(place, struct log, place);
 
-	return log_place_find(log, belief, (size_t)sectors * SECTOR_BYTES,
+	return log_place_find(log, head_state, (size_t)sectors * SECTOR_BYTES,
 			      log->tries, sector, cost_ns) ? 0 : -ENOSPC;
 }
 
 /* Twins that go along, behind the records. */
-static void ride(struct log *log, struct queue_request *req, uint64_t sector)
+static void piggyback(struct log *log, struct queue_request *req,
+		      uint64_t sector)
 {
 	const uint32_t most = queue_limits(log->queue)->max_sectors;
 	struct iovec *iov = &log->iov[req->disk.iov_n];
 
-	iov->iov_len = log_twin_ride(log, log->main, sector, req->disk.sectors,
-				     (size_t)(most - req->disk.sectors) *
-				     SECTOR_BYTES, &iov->iov_base);
+	iov->iov_len = log_mirror_piggyback(
+		log, log->main, sector, req->disk.sectors,
+		(size_t)(most - req->disk.sectors) * SECTOR_BYTES,
+		&iov->iov_base);
 	if (!iov->iov_len)
 		return;
 	req->disk.sectors += (uint32_t)(iov->iov_len / SECTOR_BYTES);
@@ -163,7 +166,7 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 	}
 	/* A change of track takes long enough by itself. */
 	if (log->main == before && !log->tries)
-		ride(log, req, sector);
+		piggyback(log, req, sector);
 }
 
 /* There was room when the record was dispatched, and nobody else takes it:

@@ -797,7 +797,7 @@ static void refine_weigh(struct refine *r)
 		err = refine_adopt_heads(r);
 	} else if (r->believes) {
 		r->believes = false;
-		err = fs_believe(r->fs);
+		err = fs_trust_profile(r->fs);
 		if (!err)
 			msg_info("%s: the profile of the drive fits now",
 				 r->fs->disk->name);
@@ -909,7 +909,7 @@ uint64_t refine_run(struct refine *r)
 {
 	uint64_t now_ns = env_now_ns(r->fs->env), at_ns;
 
-	if (r->fs->gone)
+	if (r->fs->disk_gone)
 		return UINT64_MAX;
 	grown_note(r);
 	if (r->over && !r->grown_n)
@@ -1016,9 +1016,9 @@ static void refine_leave(struct refine *r)
 	    (known_sectors(r) < r->adopted_sectors &&
 	     !(r->done & MEASURE_TRACKS)))
 		return;
-	while (!r->fs->gone && !queue_idle(r->fs->queue))
+	while (!r->fs->disk_gone && !queue_idle(r->fs->queue))
 		fs_run(r->fs, -1);
-	if (!r->fs->gone)
+	if (!r->fs->disk_gone)
 		refine_adopt(r);
 }
 
@@ -1027,7 +1027,7 @@ void refine_close(struct refine *r)
 	if (!r)
 		return;
 	r->closing = true;
-	while (r->reading && !r->fs->gone)
+	while (r->reading && !r->fs->disk_gone)
 		fs_run(r->fs, -1);
 	while (!r->over && coro_resume(r->coro))
 		;

@@ -37,11 +37,11 @@ static struct key item_key(void)
 	return key_make(0, ITEM_SCRUB, 0);
 }
 
-struct stored {
+struct scrub_stored {
 	struct scrub_item item;
 	le32 cursor[SCRUB_BANDS];
 };
-static_assert(sizeof(struct stored) <= TRAX_MAX_ITEM_BYTES, "stored");
+static_assert(sizeof(struct scrub_stored) <= TRAX_MAX_ITEM_BYTES, "stored");
 
 static bool item_is_known(const struct tree_item *found)
 {
@@ -58,24 +58,24 @@ static bool item_is_known(const struct tree_item *found)
  * the end of the mount, it is forgotten. */
 static unsigned store_cursors(const struct scrub *scrub,
 			      const struct tree_item *old,
-			      struct stored *stored)
+			      struct scrub_stored *stored)
 {
 	if (scrub->suspects && old && item_is_known(old) &&
 	    old->bytes <= sizeof(*stored)) {
 		memcpy(stored, old->value, old->bytes);
 		return le16_get(stored->item.bands);
 	}
-	bands_put(scrub, stored->cursor);
+	scrub_bands_put(scrub, stored->cursor);
 	return scrub->bands;
 }
 
-static int store_run(struct ticket *ticket)
+static int store_run(struct fs_txn *txn)
 {
-	const struct scrub *scrub = ticket->state;
+	const struct scrub *scrub = txn->state;
 	struct tree_item old;
-	struct stored stored;
+	struct scrub_stored stored;
 	unsigned bands;
-	int rc = tree_get(ticket->txn, item_key(), &old);
+	int rc = tree_get(txn->tree_txn, item_key(), &old);
 
 	if (rc && rc != -ENOENT)
 		return rc;
@@ -89,28 +89,28 @@ static int store_run(struct ticket *ticket)
 		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
 		.ended_seconds = le64_put((uint64_t)scrub->ended_seconds),
 	};
-	tree_put(ticket->txn, item_key(), &stored,
+	tree_put(txn->tree_txn, item_key(), &stored,
 		 sizeof(stored.item) + bands * sizeof(le32));
 	return 0;
 }
 
 static void scrub_store(struct scrub *scrub);
 
-static void store_end(struct ticket *ticket, int rc, uint64_t seq)
+static void store_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct scrub *scrub = ticket->state;
+	struct scrub *scrub = txn->state;
 
 	(void)rc;
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	scrub->storing = false;
 	if (scrub->store_again)
 		scrub_store(scrub);
 }
 
-static const struct ticket_type store_type = {
+static const struct fs_txn_type store_type = {
 	.name = "store scrub",
-	.bounds = { .log_bytes = sizeof(struct stored) + 128 },
+	.bounds = { .log_bytes = sizeof(struct scrub_stored) + 128 },
 	.paths = 1,
 	.changes = 1,
 	.run = store_run,
@@ -125,15 +125,15 @@ static void scrub_store(struct scrub *scrub)
 	scrub->stored_ns = env_now_ns(scrub->fs->env);
 	if (scrub->storing || fs_read_only(scrub->fs))
 		return;
-	scrub->storing = !ticket_start(scrub->fs, &store_type, NULL, scrub);
+	scrub->storing = !fs_txn_start(scrub->fs, &store_type, NULL, scrub);
 }
 
-static int recall_run(struct ticket *ticket)
+static int recall_run(struct fs_txn *txn)
 {
-	struct scrub *scrub = ticket->state;
+	struct scrub *scrub = txn->state;
 	const struct scrub_item *item;
 	struct tree_item found;
-	int rc = tree_get(ticket->txn, item_key(), &found);
+	int rc = tree_get(txn->tree_txn, item_key(), &found);
 
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
@@ -141,7 +141,8 @@ static int recall_run(struct ticket *ticket)
 		return 0;
 	item = found.value;
 	scrub->state = item->state;
-	bands_recall(scrub, (const le32 *)(item + 1), le16_get(item->bands));
+	scrub_bands_recall(scrub, (const le32 *)(item + 1),
+			   le16_get(item->bands));
 	scrub->run_since_ns = env_now_ns(scrub->fs->env);
 	scrub->done_sectors = le64_get(item->done_sectors);
 	scrub->passes = le64_get(item->passes);
@@ -150,13 +151,13 @@ static int recall_run(struct ticket *ticket)
 	return 0;
 }
 
-static void recall_end(struct ticket *ticket, int rc, uint64_t seq)
+static void recall_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct scrub *scrub = ticket->state;
+	struct scrub *scrub = txn->state;
 
 	(void)rc;
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	scrub->storing = false;
 	scrub->known = true;
 	if (scrub->begun_seconds)
@@ -167,7 +168,7 @@ static void recall_end(struct ticket *ticket, int rc, uint64_t seq)
 		scrub_store(scrub);
 }
 
-static const struct ticket_type recall_type = {
+static const struct fs_txn_type recall_type = {
 	.name = "recall scrub",
 	.paths = 1,
 	.run = recall_run,
@@ -184,7 +185,7 @@ static void scrub_free(struct scrub *scrub)
 	for (i = 0; i < SCRUB_PARTS; i++)
 		if (scrub->part[i].data)
 			files_release(scrub->part[i].data);
-	bands_close(scrub);
+	scrub_bands_close(scrub);
 	free(scrub->node);
 	free(scrub->fixed);
 	free(scrub);
@@ -205,19 +206,19 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	scrub->fs = fs;
 	scrub->unit = options.unit_sectors;
 	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
-	scrub->gated.again = suspect_again;
+	scrub->lock.granted = scrub_suspect_again;
 	scrub->node = aligned_alloc(NODE_ALIGN, TRAX_NODE_BYTES);
-	err = scrub->node ? bands_open(scrub) : -ENOMEM;
+	err = scrub->node ? scrub_bands_open(scrub) : -ENOMEM;
 	if (!err)
-		err = freeblock_open(fs->queue, &options, &judge_ops, scrub,
-				     &scrub->task);
+		err = freeblock_open(fs->queue, &options, &scrub_verify_ops,
+				     scrub, &scrub->task);
 	if (err) {
 		scrub_free(scrub);
 		return err;
 	}
 	scrub->errors_before = errors_count(fs);
 	scrub->storing = true;
-	if (ticket_start(fs, &recall_type, NULL, scrub)) {
+	if (fs_txn_start(fs, &recall_type, NULL, scrub)) {
 		scrub_free(scrub);
 		return -ENOMEM;
 	}
@@ -241,12 +242,12 @@ void scrub_close(struct scrub *scrub)
 		return;
 	scrub->closing = true;
 	freeblock_pause(scrub->task, true);
-	if (scrub->moved && !scrub->suspects && !scrub->fs->gone)
+	if (scrub->moved && !scrub->suspects && !scrub->fs->disk_gone)
 		scrub_store(scrub);
-	while (scrub_is_busy(scrub) && !scrub->fs->gone) {
+	while (scrub_is_busy(scrub) && !scrub->fs->disk_gone) {
 		uint64_t next_ns = fs_run(scrub->fs, 0);
 
-		if (scrub_is_busy(scrub) && !scrub->fs->gone)
+		if (scrub_is_busy(scrub) && !scrub->fs->disk_gone)
 			fs_sleep(scrub->fs, next_ns);
 	}
 	scrub_free(scrub);
@@ -260,7 +261,7 @@ static void pass_end(struct scrub *scrub)
 	scrub->ended_seconds = now_seconds(scrub);
 	scrub->state = SCRUB_WAITING;
 	scrub->run_ns += env_now_ns(scrub->fs->env) - scrub->run_since_ns;
-	bands_rewind(scrub);
+	scrub_bands_rewind(scrub);
 	scrub_store(scrub);
 	if (scrub->overflow)
 		msg_warn("%s: scrub: more is suspect than can be looked at; "
@@ -288,7 +289,7 @@ static int64_t next_pass_seconds(const struct scrub *scrub)
 static void pass_begin(struct scrub *scrub)
 {
 	scrub->state = SCRUB_RUNNING;
-	bands_rewind(scrub);
+	scrub_bands_rewind(scrub);
 	scrub->done_sectors = 0;
 	scrub->run_ns = scrub->run_sectors = 0;
 	scrub->run_since_ns = env_now_ns(scrub->fs->env);
@@ -317,12 +318,12 @@ static uint64_t wait_for_pass(struct scrub *scrub)
 static uint64_t pass_run(struct scrub *scrub)
 {
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
-	uint64_t next_ns = bands_run(scrub);
+	uint64_t next_ns = scrub_bands_run(scrub);
 
 	/* What is suspect may be forgotten by a crash behind this. */
 	if (scrub->suspects || scrub->loading)
 		return next_ns;
-	if (bands_done(scrub)) {
+	if (scrub_bands_done(scrub)) {
 		pass_end(scrub);
 		return now_ns;
 	}
@@ -343,7 +344,7 @@ uint64_t scrub_run(struct scrub *scrub)
 		return scrub->retry_ns;
 	if (scrub->state == SCRUB_WAITING)
 		return wait_for_pass(scrub) ? wait_for_pass(scrub) : now_ns;
-	while (suspect_next(scrub))
+	while (scrub_suspect_next(scrub))
 		;
 	if (scrub->state == SCRUB_RUNNING)
 		next_ns = pass_run(scrub);
@@ -406,7 +407,7 @@ void scrub_get_status(struct scrub *scrub, struct scrub_status *status)
 		.ended_seconds = scrub->ended_seconds,
 		.next_seconds = next_pass_seconds(scrub),
 	};
-	status->done_sectors += bands_read_sectors(scrub);
+	status->done_sectors += scrub_bands_read_sectors(scrub);
 	if (scrub->state == SCRUB_RUNNING)
 		status->run_ns += env_now_ns(scrub->fs->env) -
 				  scrub->run_since_ns;

@@ -40,32 +40,34 @@ static size_t memory_bytes(const struct scrub *scrub)
 
 static size_t window_bytes(size_t runs, size_t pieces, size_t sums)
 {
-	return sizeof(struct window) + runs * sizeof(struct run) +
-	       pieces * sizeof(struct sums) + sums * sizeof(uint64_t);
+	return sizeof(struct scrub_window) +
+	       runs * sizeof(struct scrub_extent) +
+	       pieces * sizeof(struct scrub_sums) + sums * sizeof(uint64_t);
 }
 
 #define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS)
 
 /* NULL: no memory. */
-static struct window *window_new(size_t runs, size_t pieces, size_t sums)
+static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
 {
 	size_t bytes = window_bytes(runs, pieces, sums);
-	struct window *w = calloc(1, bytes);
+	struct scrub_window *w = calloc(1, bytes);
 
 	if (!w)
 		return NULL;
 	w->bytes = bytes;
-	w->run = (struct run *)(w + 1);
-	w->piece = (struct sums *)(w->run + runs);
+	w->run = (struct scrub_extent *)(w + 1);
+	w->piece = (struct scrub_sums *)(w->run + runs);
 	w->sum = (uint64_t *)(w->piece + pieces);
 	return w;
 }
 
 /* With room for what it has, and no more. */
-static struct window *window_copy(const struct window *from)
+static struct scrub_window *window_copy(const struct scrub_window *from)
 {
-	struct window *w = window_new(from->runs, from->pieces, from->sums);
-	struct window arrays;
+	struct scrub_window *w =
+		window_new(from->runs, from->pieces, from->sums);
+	struct scrub_window arrays;
 	uint32_t i;
 
 	if (!w)
@@ -87,7 +89,7 @@ static struct window *window_copy(const struct window *from)
 }
 
 /* A power of two, for the order of turns. */
-static unsigned bands_count(const struct scrub *scrub)
+static unsigned scrub_bands_count(const struct scrub *scrub)
 {
 	size_t most = memory_bytes(scrub) / WINDOW_BYTES;
 	unsigned n = 1;
@@ -98,25 +100,25 @@ static unsigned bands_count(const struct scrub *scrub)
 	return n;
 }
 
-int bands_open(struct scrub *scrub)
+int scrub_bands_open(struct scrub *scrub)
 {
 	uint64_t sectors = scrub->fs->disk->limits.sectors;
 
-	scrub->bands = bands_count(scrub);
+	scrub->bands = scrub_bands_count(scrub);
 	scrub->band_sectors = (sectors / scrub->bands / PIECE_SECTORS + 1) *
 			      PIECE_SECTORS;
 	scrub->band = calloc(scrub->bands, sizeof(*scrub->band));
 	scrub->window = window_new(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS);
 	if (!scrub->band || !scrub->window)
 		return -ENOMEM;
-	bands_rewind(scrub);
+	scrub_bands_rewind(scrub);
 	return 0;
 }
 
 /* The oldest window of a band is over, or given up. */
-static void window_leave(struct scrub *scrub, struct band *band)
+static void window_leave(struct scrub *scrub, struct scrub_band *band)
 {
-	struct window *w = band->first;
+	struct scrub_window *w = band->first;
 
 	band->first = w->next;
 	band->windows--;
@@ -124,7 +126,7 @@ static void window_leave(struct scrub *scrub, struct band *band)
 	free(w);
 }
 
-void bands_close(struct scrub *scrub)
+void scrub_bands_close(struct scrub *scrub)
 {
 	unsigned i;
 
@@ -137,7 +139,7 @@ void bands_close(struct scrub *scrub)
 
 /* ---- cursors ---- */
 
-void bands_rewind(struct scrub *scrub)
+void scrub_bands_rewind(struct scrub *scrub)
 {
 	unsigned i;
 
@@ -146,7 +148,7 @@ void bands_rewind(struct scrub *scrub)
 			band_first(scrub, i);
 }
 
-void bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands)
+void scrub_bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands)
 {
 	uint64_t sectors = scrub->fs->disk->limits.sectors;
 	uint64_t each = (sectors / bands / PIECE_SECTORS + 1) * PIECE_SECTORS;
@@ -173,7 +175,7 @@ void bands_recall(struct scrub *scrub, const le32 *cursor, unsigned bands)
 	}
 }
 
-void bands_put(const struct scrub *scrub, le32 *cursor)
+void scrub_bands_put(const struct scrub *scrub, le32 *cursor)
 {
 	unsigned i;
 
@@ -188,7 +190,7 @@ void bands_put(const struct scrub *scrub, le32 *cursor)
 	}
 }
 
-bool bands_done(const struct scrub *scrub)
+bool scrub_bands_done(const struct scrub *scrub)
 {
 	unsigned i;
 
@@ -198,9 +200,9 @@ bool bands_done(const struct scrub *scrub)
 	return true;
 }
 
-uint64_t bands_read_sectors(const struct scrub *scrub)
+uint64_t scrub_bands_read_sectors(const struct scrub *scrub)
 {
-	const struct window *w;
+	const struct scrub_window *w;
 	uint64_t sectors = 0;
 	unsigned i;
 
@@ -214,15 +216,15 @@ uint64_t bands_read_sectors(const struct scrub *scrub)
 
 /* Sectors are not counted for this: where room has changed hands during a pass
  * they may be in windows of two bands, wanted by both. */
-static void windows_over(struct scrub *scrub, struct band *band)
+static void windows_over(struct scrub *scrub, struct scrub_band *band)
 {
-	struct window *w;
+	struct scrub_window *w;
 
-	while ((w = band->first) && w->came) {
-		w->came = false;
+	while ((w = band->first) && w->arrived) {
+		w->arrived = false;
 		if (freeblock_wants(scrub->task, w->from, w->end - w->from))
 			return;
-		judge_rest(scrub, w);
+		scrub_verify_rest(scrub, w);
 		scrub->done_sectors += w->sectors;
 		scrub->moved = true;
 		band->cursor = w->last ? UINT64_MAX : w->end;
@@ -231,7 +233,7 @@ static void windows_over(struct scrub *scrub, struct band *band)
 }
 
 /* A leaf is lost: who owns what it tells of can't be found out. */
-static void window_skip(struct scrub *scrub, struct window *w)
+static void window_skip(struct scrub *scrub, struct scrub_window *w)
 {
 	if (w->end < w->from + SKIP_SECTORS)
 		w->end = w->from + SKIP_SECTORS;
@@ -244,7 +246,7 @@ static void window_skip(struct scrub *scrub, struct window *w)
 	w->sectors = 0;
 }
 
-static void window_want(struct scrub *scrub, struct window *w)
+static void window_want(struct scrub *scrub, struct scrub_window *w)
 {
 	uint64_t wanted = freeblock_wanted(scrub->task);
 	int err = 0;
@@ -254,18 +256,18 @@ static void window_want(struct scrub *scrub, struct window *w)
 		err = freeblock_want(scrub->task, w->run[i].sector,
 				     w->run[i].n);
 	w->left = freeblock_wanted(scrub->task) - wanted;
-	w->came = true;
+	w->arrived = true;
 	if (err)
 		msg_warn("%s: scrub: %s", scrub->fs->disk->name,
 			 strerror(-err));
 }
 
-void bands_loaded(struct scrub *scrub, int rc)
+void scrub_bands_loaded(struct scrub *scrub, int rc)
 {
-	struct band *band = &scrub->band[scrub->turn];
+	struct scrub_band *band = &scrub->band[scrub->turn];
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
 	uint64_t pause_ns = (now_ns - scrub->load_begun_ns) * PACE;
-	struct window *w = NULL, **at = &band->first;
+	struct scrub_window *w = NULL, **at = &band->first;
 
 	scrub->loading = false;
 	scrub->load_ns = now_ns + (pause_ns < PACE_MOST_NS ? pause_ns :
@@ -291,7 +293,7 @@ void bands_loaded(struct scrub *scrub, int rc)
 
 static void window_load(struct scrub *scrub, unsigned i)
 {
-	struct window *w = scrub->window;
+	struct scrub_window *w = scrub->window;
 
 	w->from = w->end = scrub->band[i].loaded;
 	w->limit = band_first(scrub, i + 1);
@@ -301,7 +303,7 @@ static void window_load(struct scrub *scrub, unsigned i)
 	scrub->turn = i;
 	scrub->loading = true;
 	scrub->load_begun_ns = env_now_ns(scrub->fs->env);
-	load_start(scrub);
+	scrub_load_start(scrub);
 }
 
 /* The next in turn of those with the fewest windows; `bands`: nothing is to be
@@ -322,7 +324,7 @@ static unsigned next_turn(const struct scrub *scrub)
 	return best;
 }
 
-uint64_t bands_run(struct scrub *scrub)
+uint64_t scrub_bands_run(struct scrub *scrub)
 {
 	uint64_t now_ns = env_now_ns(scrub->fs->env);
 	unsigned i;

@@ -15,9 +15,9 @@
 #include "log/log.h"
 #include "scrub/scrub_internal.h"
 
-#define FIXED_TRIES 2u
-#define FIXED_MOST_BYTES (64u << 20)
-#define FIXED_ALIGN 4096u
+#define SCRUB_FIXED_TRIES 2u
+#define SCRUB_FIXED_MOST_BYTES (64u << 20)
+#define SCRUB_FIXED_ALIGN 4096u
 
 /* A root area that counts begins at this sector: its root. */
 static const struct root *root_at(const struct scrub *scrub, uint64_t sector)
@@ -51,7 +51,7 @@ static bool log_at(const struct scrub *scrub, uint64_t sector,
 }
 
 /* What begins at a sector; 0: nothing that can be compared. */
-static size_t fixed_bytes(const struct scrub *scrub, uint64_t sector)
+static size_t scrub_fixed_bytes(const struct scrub *scrub, uint64_t sector)
 {
 	const struct super *super = fs_super(scrub->fs);
 	const struct root *root = root_at(scrub, sector);
@@ -66,11 +66,11 @@ static size_t fixed_bytes(const struct scrub *scrub, uint64_t sector)
 		bytes = super->geom_bytes;
 	else if (log_at(scrub, sector, &found))
 		bytes = (size_t)found.sectors * SECTOR_BYTES;
-	return bytes <= FIXED_MOST_BYTES ? bytes : 0;
+	return bytes <= SCRUB_FIXED_MOST_BYTES ? bytes : 0;
 }
 
 /* NULL: it is good, or nothing any more. */
-static const char *fixed_why(const struct scrub *scrub, uint64_t sector,
+static const char *scrub_fixed_why(const struct scrub *scrub, uint64_t sector,
 			     const uint8_t *data)
 {
 	const struct super *super = fs_super(scrub->fs);
@@ -99,7 +99,7 @@ static const char *fixed_why(const struct scrub *scrub, uint64_t sector,
 		       NULL : "root payload: wrong checksum";
 }
 
-void fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n)
+void scrub_fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n)
 {
 	const struct super *super = fs_super(scrub->fs);
 	const struct root *root = tree_durable_root(scrub->fs->tree);
@@ -113,10 +113,10 @@ void fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n)
 	super_places(super->sectors, place + 3);
 	for (i = 0; i < 6; i++)
 		if (place[i] >= sector && place[i] < sector + n)
-			suspect_fixed(scrub, place[i]);
+			scrub_suspect_fixed(scrub, place[i]);
 }
 
-static void fixed_over(struct scrub *scrub, const char *why, int result)
+static void scrub_fixed_over(struct scrub *scrub, const char *why, int result)
 {
 	uint64_t sector = scrub->suspect[0].sector;
 
@@ -130,37 +130,38 @@ static void fixed_over(struct scrub *scrub, const char *why, int result)
 	}
 	free(scrub->fixed);
 	scrub->fixed = NULL;
-	suspect_over(scrub);
+	scrub_suspect_over(scrub);
 }
 
 /* Goes up when another root counts, or another superblock is written. */
-static uint64_t fixed_version(const struct scrub *scrub)
+static uint64_t scrub_fixed_version(const struct scrub *scrub)
 {
 	return tree_durable_root(scrub->fs->tree)->gen +
 	       fs_super(scrub->fs)->version;
 }
 
-static void fixed_read(struct scrub *scrub);
+static void scrub_fixed_read(struct scrub *scrub);
 
-static void fixed_done(struct disk_request *disk)
+static void scrub_fixed_done(struct disk_request *disk)
 {
 	struct scrub *scrub = disk->owner;
-	struct suspect *suspect = &scrub->suspect[0];
-	size_t bytes = fixed_bytes(scrub, suspect->sector);
+	struct scrub_suspect *suspect = &scrub->suspect[0];
+	size_t bytes = scrub_fixed_bytes(scrub, suspect->sector);
 	const char *why = NULL;
 
 	/* Another root counts now, or another geometry. */
 	if (bytes && bytes == scrub->fixed_bytes &&
-	    fixed_version(scrub) == scrub->fixed_version)
+	    scrub_fixed_version(scrub) == scrub->fixed_version)
 		why = disk->result ? "cannot be read" :
-		      fixed_why(scrub, suspect->sector, scrub->fixed);
-	if (why && !scrub->closing && ++suspect->tries < FIXED_TRIES)
-		fixed_read(scrub);
+		      scrub_fixed_why(scrub, suspect->sector, scrub->fixed);
+	if (why && !scrub->closing && ++suspect->tries < SCRUB_FIXED_TRIES)
+		scrub_fixed_read(scrub);
 	else
-		fixed_over(scrub, scrub->closing ? NULL : why, disk->result);
+		scrub_fixed_over(scrub, scrub->closing ? NULL : why,
+				 disk->result);
 }
 
-static void fixed_read(struct scrub *scrub)
+static void scrub_fixed_read(struct scrub *scrub)
 {
 	uint32_t block = queue_limits(scrub->fs->queue)->logical_bytes;
 	size_t bytes = (scrub->fixed_bytes + block - 1) / block * block;
@@ -173,7 +174,7 @@ static void fixed_read(struct scrub *scrub)
 			.sectors = (uint32_t)(bytes / SECTOR_BYTES),
 			.iov = &scrub->node_iov,
 			.iov_n = 1,
-			.done = fixed_done,
+			.done = scrub_fixed_done,
 			.owner = scrub,
 		},
 		.class = QUEUE_READ_AHEAD,
@@ -181,17 +182,19 @@ static void fixed_read(struct scrub *scrub)
 	queue_submit(scrub->fs->queue, &scrub->node_req);
 }
 
-void fixed_look(struct scrub *scrub)
+void scrub_fixed_look(struct scrub *scrub)
 {
-	size_t bytes = fixed_bytes(scrub, scrub->suspect[0].sector);
+	size_t bytes = scrub_fixed_bytes(scrub, scrub->suspect[0].sector);
 
 	scrub->fixed_bytes = bytes;
-	scrub->fixed_version = fixed_version(scrub);
+	scrub->fixed_version = scrub_fixed_version(scrub);
 	if (bytes)
-		scrub->fixed = aligned_alloc(FIXED_ALIGN,
-			(bytes + FIXED_ALIGN - 1) / FIXED_ALIGN * FIXED_ALIGN);
+		scrub->fixed = aligned_alloc(SCRUB_FIXED_ALIGN,
+					     (bytes + SCRUB_FIXED_ALIGN - 1) /
+						     SCRUB_FIXED_ALIGN *
+						     SCRUB_FIXED_ALIGN);
 	if (scrub->fixed)
-		fixed_read(scrub);
+		scrub_fixed_read(scrub);
 	else
-		fixed_over(scrub, NULL, 0);
+		scrub_fixed_over(scrub, NULL, 0);
 }

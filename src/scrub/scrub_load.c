@@ -17,7 +17,7 @@ static bool is_read(const struct owner_item *owner)
 }
 
 /* Cuts a run to the pieces there is room for. */
-static void run_cut(const struct window *w, struct run *run)
+static void run_cut(const struct scrub_window *w, struct scrub_extent *run)
 {
 	uint64_t most = (uint64_t)(SCRUB_PIECES - w->pieces) * PIECE_SECTORS -
 			run->off % PIECE_SECTORS;
@@ -26,17 +26,17 @@ static void run_cut(const struct window *w, struct run *run)
 		run->n = most;
 }
 
-uint32_t load_pieces(const struct run *run)
+uint32_t scrub_load_pieces(const struct scrub_extent *run)
 {
 	return (uint32_t)((run->off + run->n - 1) / PIECE_SECTORS -
 			  run->off / PIECE_SECTORS + 1);
 }
 
 /* Adds an owner, from the cursor on; false: the window is full. */
-static bool window_add(struct window *w, uint64_t sector,
+static bool window_add(struct scrub_window *w, uint64_t sector,
 		       const struct owner_item *owner)
 {
-	struct run run = {
+	struct scrub_extent run = {
 		.sector = sector,
 		.n = le64_get(owner->sectors),
 		.kind = owner->kind,
@@ -56,7 +56,7 @@ static bool window_add(struct window *w, uint64_t sector,
 		return false;
 	if (run.kind == OWNER_DATA) {
 		run_cut(w, &run);
-		w->pieces += load_pieces(&run);
+		w->pieces += scrub_load_pieces(&run);
 	}
 	w->run[w->runs++] = run;
 	w->sectors += run.n;
@@ -64,51 +64,51 @@ static bool window_add(struct window *w, uint64_t sector,
 	return w->end == sector + le64_get(owner->sectors);
 }
 
-static int load_owner(struct ticket *ticket, struct scrub *scrub,
+static int load_owner(struct fs_txn *txn, struct scrub *scrub,
 		      uint64_t sector, const struct owner_item *owner)
 {
 	uint64_t end = sector + le64_get(owner->sectors);
 
 	if (owner->kind == OWNER_REPLICA)
 		return end > scrub->window->end ?
-			       copies_load(ticket, scrub, sector, end) : 0;
+			       scrub_replicas_load(txn, scrub, sector, end) : 0;
 	return window_add(scrub->window, sector, owner) ? 0 : -ENOSPC;
 }
 
 /* The owner that begins before the cursor and goes over it, if it is this
  * band's. */
-static int load_first(struct ticket *ticket, struct scrub *scrub)
+static int load_first(struct fs_txn *txn, struct scrub *scrub)
 {
-	struct window *w = scrub->window;
+	struct scrub_window *w = scrub->window;
 	struct tree_item item;
 	int rc;
 
 	if (scrub->region_end)
-		return copies_load(ticket, scrub, scrub->region_from,
+		return scrub_replicas_load(txn, scrub, scrub->region_from,
 				   scrub->region_end);
 	if (w->runs || w->from + scrub->band_sectors == w->limit)
 		return 0;
-	rc = tree_seek_le(ticket->txn,
+	rc = tree_seek_le(txn->tree_txn,
 			  key_make(0, ITEM_OWNER, addr_make(0, w->from - 1)),
 			  key_make(0, ITEM_OWNER, 0), &item);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
 	return is_read(item.value) ?
-		       load_owner(ticket, scrub, addr_sector(item.key.off),
+		       load_owner(txn, scrub, addr_sector(item.key.off),
 				  item.value) : 0;
 }
 
-static int load_owners(struct ticket *ticket, struct scrub *scrub)
+static int load_owners(struct fs_txn *txn, struct scrub *scrub)
 {
-	struct window *w = scrub->window;
+	struct scrub_window *w = scrub->window;
 	struct tree_item item;
-	int rc = load_first(ticket, scrub);
+	int rc = load_first(txn, scrub);
 
-	while (!rc && tree_txn_room(ticket->txn) >= LOAD_ROOM) {
+	while (!rc && tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
 		w->last = w->end >= w->limit;
 		if (w->last)
 			return 0;
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, ITEM_OWNER,
 					   addr_make(0, w->end)),
 				  key_make(0, ITEM_OWNER,
@@ -127,7 +127,7 @@ static int load_owners(struct ticket *ticket, struct scrub *scrub)
 				 le64_get(owner->sectors);
 			continue;
 		}
-		rc = load_owner(ticket, scrub, addr_sector(item.key.off),
+		rc = load_owner(txn, scrub, addr_sector(item.key.off),
 				item.value);
 	}
 	if (rc == -ENOSPC)
@@ -135,12 +135,12 @@ static int load_owners(struct ticket *ticket, struct scrub *scrub)
 	return rc ? rc : -EINPROGRESS;
 }
 
-static void sums_take(struct window *w, const struct csum_window *from,
-		      unsigned piece, struct sums *to)
+static void sums_take(struct scrub_window *w, const struct csum_window *from,
+		      unsigned piece, struct scrub_sums *to)
 {
 	unsigned i;
 
-	*to = (struct sums){ .sum = w->sum + w->sums };
+	*to = (struct scrub_sums){ .sum = w->sum + w->sums };
 	if (!(from->present >> piece & 1))
 		return;
 	to->mask = from->mask[piece];
@@ -149,35 +149,35 @@ static void sums_take(struct window *w, const struct csum_window *from,
 		w->sum[w->sums++] = from->sum[piece][0];
 		return;
 	}
-	for (i = 0; i < PIECE_BLOCKS; i++)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (to->mask >> i & 1)
 			w->sum[w->sums++] = from->sum[piece][i];
 }
 
 /* The checksums of a run; -EINPROGRESS: in another transaction. */
-static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
-			 const struct run *run)
+static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
+			 const struct scrub_extent *run)
 {
-	struct window *w = scrub->window;
-	uint32_t n = load_pieces(run), *i = &scrub->loaded_pieces;
+	struct scrub_window *w = scrub->window;
+	uint32_t n = scrub_load_pieces(run), *i = &scrub->loaded_pieces;
 	struct csum_window csums = { 0 };
 	uint64_t at = UINT64_MAX, base, piece;
 	struct tree_item item;
 	bool named = run->kind == OWNER_DATA;
-	int rc = named ? 0 : copies_are_named(ticket, run, &named);
+	int rc = named ? 0 : scrub_replicas_are_named(txn, run, &named);
 
 	if (rc)
 		return rc;
 	for (; !named && *i < n; (*i)++)
-		w->piece[run->piece + *i] = (struct sums){ 0 };
+		w->piece[run->piece + *i] = (struct scrub_sums){ 0 };
 	for (; *i < n; (*i)++) {
 		piece = run->off / PIECE_SECTORS + *i;
-		base = piece * PIECE_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
+		base = piece * CHUNK_BLOCKS / TRAX_CSUM_WINDOW_BLOCKS *
 		       TRAX_CSUM_WINDOW_BLOCKS;
 		if (base != at) {
-			if (tree_txn_room(ticket->txn) < LOAD_ROOM)
+			if (tree_txn_room(txn->tree_txn) < LOAD_ROOM)
 				return -EINPROGRESS;
-			rc = tree_get(ticket->txn,
+			rc = tree_get(txn->tree_txn,
 				      key_make(run->ino, ITEM_CSUM, base),
 				      &item);
 			if (rc && rc != -ENOENT)
@@ -194,24 +194,24 @@ static int load_run_sums(struct ticket *ticket, struct scrub *scrub,
 		/* A part of it cannot be told by the sum of all. */
 		if (run->kind == OWNER_REPLICA && run->n < PIECE_SECTORS &&
 		    w->piece[run->piece + *i].coarse)
-			w->piece[run->piece + *i] = (struct sums){ 0 };
+			w->piece[run->piece + *i] = (struct scrub_sums){ 0 };
 	}
 	*i = 0;
 	return 0;
 }
 
-static int load_sums(struct ticket *ticket, struct scrub *scrub)
+static int load_sums(struct fs_txn *txn, struct scrub *scrub)
 {
-	struct window *w = scrub->window;
+	struct scrub_window *w = scrub->window;
 	int rc;
 
 	while (scrub->loaded < w->runs) {
-		const struct run *run = &w->run[scrub->loaded];
+		const struct scrub_extent *run = &w->run[scrub->loaded];
 
-		if (tree_txn_room(ticket->txn) < LOAD_ROOM)
+		if (tree_txn_room(txn->tree_txn) < LOAD_ROOM)
 			return -EINPROGRESS;
 		rc = run->kind == OWNER_DATA || run->kind == OWNER_REPLICA ?
-			     load_run_sums(ticket, scrub, run) : 0;
+			     load_run_sums(txn, scrub, run) : 0;
 		if (rc)
 			return rc;
 		scrub->loaded++;
@@ -219,33 +219,33 @@ static int load_sums(struct ticket *ticket, struct scrub *scrub)
 	return 0;
 }
 
-static int load_run(struct ticket *ticket)
+static int load_run(struct fs_txn *txn)
 {
-	struct scrub *scrub = ticket->state;
-	int rc = scrub->owners_loaded ? load_sums(ticket, scrub) :
-					load_owners(ticket, scrub);
+	struct scrub *scrub = txn->state;
+	int rc = scrub->owners_loaded ? load_sums(txn, scrub) :
+					load_owners(txn, scrub);
 
 	if (!rc)
 		scrub->owners_loaded = true;
 	return rc == -EINPROGRESS ? 0 : rc;
 }
 
-static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+static void load_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct scrub *scrub = ticket->state;
+	struct scrub *scrub = txn->state;
 
 	(void)seq;
 	if (!rc && (!scrub->owners_loaded ||
 		    scrub->loaded < scrub->window->runs)) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	scrub->loading = false;
-	bands_loaded(scrub, rc);
+	scrub_bands_loaded(scrub, rc);
 }
 
-static const struct ticket_type load_type = {
+static const struct fs_txn_type load_type = {
 	.name = "load for scrub",
 	.bounds = { .nodes = 32 },
 	.stages = 32,
@@ -253,14 +253,14 @@ static const struct ticket_type load_type = {
 	.end = load_end,
 };
 
-void load_start(struct scrub *scrub)
+void scrub_load_start(struct scrub *scrub)
 {
 	scrub->loaded = scrub->loaded_pieces = 0;
 	scrub->region_end = 0;
 	scrub->owners_loaded = false;
 	scrub->loading = true;
-	if (!ticket_start(scrub->fs, &load_type, NULL, scrub))
+	if (!fs_txn_start(scrub->fs, &load_type, NULL, scrub))
 		return;
 	scrub->loading = false;
-	bands_loaded(scrub, -ENOMEM);
+	scrub_bands_loaded(scrub, -ENOMEM);
 }

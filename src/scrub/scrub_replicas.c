@@ -16,14 +16,15 @@
 /* ---- loading ---- */
 
 /* The entries of an item from the window's end on; false: it is full. */
-static bool copies_add(struct window *w, const struct tree_item *item)
+static bool scrub_replicas_add(struct scrub_window *w,
+			       const struct tree_item *item)
 {
 	const struct copy_entry *entry = item->value;
 	size_t n = item->bytes / sizeof(*entry), i;
 	uint64_t sector = addr_sector(item->key.off);
 
 	for (i = 0; i < n; i++, entry++) {
-		struct run run = {
+		struct scrub_extent run = {
 			.sector = sector,
 			.n = (uint64_t)le16_get(entry->blocks) * BLOCK_SECTORS,
 			.kind = OWNER_REPLICA,
@@ -40,12 +41,13 @@ static bool copies_add(struct window *w, const struct tree_item *item)
 			run.off += w->end - run.sector;
 			run.sector = w->end;
 		}
-		if (run.ino && (w->runs == SCRUB_RUNS ||
-				w->pieces + load_pieces(&run) > SCRUB_PIECES))
+		if (run.ino &&
+		    (w->runs == SCRUB_RUNS ||
+		     w->pieces + scrub_load_pieces(&run) > SCRUB_PIECES))
 			return false;
 		if (run.ino) {
 			w->run[w->runs++] = run;
-			w->pieces += load_pieces(&run);
+			w->pieces += scrub_load_pieces(&run);
 			w->sectors += run.n;
 		}
 		w->end = sector;
@@ -53,12 +55,12 @@ static bool copies_add(struct window *w, const struct tree_item *item)
 	return true;
 }
 
-int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
-		uint64_t end)
+int scrub_replicas_load(struct fs_txn *txn, struct scrub *scrub,
+			uint64_t sector, uint64_t end)
 {
 	struct key low = key_make(0, ITEM_COPIES, addr_make(0, sector));
 	struct key high = key_make(0, ITEM_COPIES, addr_make(0, end - 1));
-	struct window *w = scrub->window;
+	struct scrub_window *w = scrub->window;
 	struct tree_item item;
 	int rc;
 
@@ -66,18 +68,18 @@ int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
 	scrub->region_end = end;
 	if (w->end < sector)
 		w->end = sector;
-	rc = tree_seek_le(ticket->txn,
+	rc = tree_seek_le(txn->tree_txn,
 			  key_make(0, ITEM_COPIES, addr_make(0, w->end)), low,
 			  &item);
 	if (rc == -ENOENT)
-		rc = tree_seek_ge(ticket->txn, low, high, &item);
+		rc = tree_seek_ge(txn->tree_txn, low, high, &item);
 	while (!rc) {
-		if (!copies_add(w, &item))
+		if (!scrub_replicas_add(w, &item))
 			return -ENOSPC;
-		if (tree_txn_room(ticket->txn) < COPY_ROOM)
+		if (tree_txn_room(txn->tree_txn) < COPY_ROOM)
 			return -EINPROGRESS;
 		low.off = item.key.off + 1;
-		rc = tree_seek_ge(ticket->txn, low, high, &item);
+		rc = tree_seek_ge(txn->tree_txn, low, high, &item);
 	}
 	if (rc != -ENOENT)
 		return rc;
@@ -88,13 +90,14 @@ int copies_load(struct ticket *ticket, struct scrub *scrub, uint64_t sector,
 
 /* Which blocks of a piece, bits, have a copy that counts in a place: where the
  * piece's first block would be. */
-static int copies_count(struct ticket *ticket, uint64_t ino, uint64_t piece,
-			uint64_t place, uint16_t *counted)
+static int scrub_replicas_count(struct fs_txn *txn, uint64_t ino,
+				uint64_t piece, uint64_t place,
+				uint16_t *counted)
 {
-	uint64_t first = piece * PIECE_BLOCKS, at, end;
+	uint64_t first = piece * CHUNK_BLOCKS, at, end;
 	struct replica_copy found[REPLICA_FOUND];
 	unsigned n, i;
-	int rc = replica_find(ticket, ino, first, first + PIECE_BLOCKS, found,
+	int rc = replica_find(txn, ino, first, first + CHUNK_BLOCKS, found,
 			      &n);
 
 	*counted = 0;
@@ -105,13 +108,14 @@ static int copies_count(struct ticket *ticket, uint64_t ino, uint64_t piece,
 		at = found[i].block;
 		end = at + found[i].blocks;
 		for (; at < end; at++)
-			if (at >= first && at < first + PIECE_BLOCKS)
+			if (at >= first && at < first + CHUNK_BLOCKS)
 				*counted |= (uint16_t)(1u << (at - first));
 	}
 	return rc;
 }
 
-int copies_are_named(struct ticket *ticket, const struct run *run, bool *named)
+int scrub_replicas_are_named(struct fs_txn *txn, const struct scrub_extent *run,
+			     bool *named)
 {
 	uint64_t piece = run->off / PIECE_SECTORS;
 	unsigned first = (unsigned)(run->off % PIECE_SECTORS) / BLOCK_SECTORS;
@@ -120,11 +124,11 @@ int copies_are_named(struct ticket *ticket, const struct run *run, bool *named)
 	int rc;
 
 	*named = false;
-	if (end > PIECE_BLOCKS)
+	if (end > CHUNK_BLOCKS)
 		return 0;
-	if (tree_txn_room(ticket->txn) < COPY_ROOM)
+	if (tree_txn_room(txn->tree_txn) < COPY_ROOM)
 		return -EINPROGRESS;
-	rc = copies_count(ticket, run->ino, piece, run_place(run, piece),
+	rc = scrub_replicas_count(txn, run->ino, piece, run_place(run, piece),
 			  &counted);
 	all = (uint16_t)((1u << end) - (1u << first));
 	*named = !rc && (counted & all) == all;
@@ -133,12 +137,12 @@ int copies_are_named(struct ticket *ticket, const struct run *run, bool *named)
 
 /* ---- what may be damaged ---- */
 
-static int look_run(struct ticket *ticket)
+static int look_run(struct fs_txn *txn)
 {
-	struct scrub *scrub = ticket->state;
-	const struct suspect *suspect = &scrub->suspect[0];
+	struct scrub *scrub = txn->state;
+	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	uint16_t counted;
-	int rc = copies_count(ticket, suspect->ino, suspect->piece,
+	int rc = scrub_replicas_count(txn, suspect->ino, suspect->piece,
 			      suspect->sector, &counted);
 
 	if (!rc)
@@ -146,20 +150,20 @@ static int look_run(struct ticket *ticket)
 	return rc;
 }
 
-static void look_end(struct ticket *ticket, int rc, uint64_t seq)
+static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct scrub *scrub = ticket->state;
-	const struct suspect *suspect = &scrub->suspect[0];
+	struct scrub *scrub = txn->state;
+	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	unsigned first, blocks;
 	uint64_t block;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (!rc && scrub->bad_copies) {
 		first = (unsigned)__builtin_ctz(scrub->bad_copies);
 		blocks = 32 - (unsigned)__builtin_clz(scrub->bad_copies) -
 			 first;
-		block = suspect->piece * PIECE_BLOCKS + first;
+		block = suspect->piece * CHUNK_BLOCKS + first;
 		errors_add(scrub->fs, &(struct error){
 			.ino = suspect->ino,
 			.off = block * BLOCK_BYTES,
@@ -170,10 +174,10 @@ static void look_end(struct ticket *ticket, int rc, uint64_t seq)
 		replica_bad(scrub->fs, suspect->ino, block, blocks,
 			    suspect->sector + first * BLOCK_SECTORS);
 	}
-	suspect_over(scrub);
+	scrub_suspect_over(scrub);
 }
 
-static const struct ticket_type look_type = {
+static const struct fs_txn_type look_type = {
 	.name = "look at a copy",
 	.bounds = { .nodes = 32 },
 	.stages = 32,
@@ -181,9 +185,9 @@ static const struct ticket_type look_type = {
 	.end = look_end,
 };
 
-void copies_look(struct scrub *scrub)
+void scrub_replicas_look(struct scrub *scrub)
 {
 	scrub->bad_copies = 0;
-	if (ticket_start(scrub->fs, &look_type, NULL, scrub))
-		suspect_over(scrub);
+	if (fs_txn_start(scrub->fs, &look_type, NULL, scrub))
+		scrub_suspect_over(scrub);
 }

@@ -20,8 +20,8 @@
 
 /* ---- the list ---- */
 
-static bool suspect_is_known(const struct scrub *scrub,
-			     const struct suspect *suspect)
+static bool scrub_suspect_is_known(const struct scrub *scrub,
+			     const struct scrub_suspect *suspect)
 {
 	unsigned i;
 
@@ -35,7 +35,8 @@ static bool suspect_is_known(const struct scrub *scrub,
 	return false;
 }
 
-static void suspect_add(struct scrub *scrub, const struct suspect *suspect)
+static void scrub_suspect_add(struct scrub *scrub,
+			      const struct scrub_suspect *suspect)
 {
 	if (scrub->suspects < SCRUB_SUSPECTS)
 		scrub->suspect[scrub->suspects++] = *suspect;
@@ -43,17 +44,17 @@ static void suspect_add(struct scrub *scrub, const struct suspect *suspect)
 		scrub->overflow = true;
 }
 
-void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint16_t blocks)
 {
-	struct suspect suspect = { .ino = ino, .piece = piece,
+	struct scrub_suspect suspect = { .ino = ino, .piece = piece,
 				   .blocks = blocks };
 	unsigned last = scrub->suspects - 1;
 
 	if (!blocks)
 		return;
-	if (!suspect_is_known(scrub, &suspect)) {
-		suspect_add(scrub, &suspect);
+	if (!scrub_suspect_is_known(scrub, &suspect)) {
+		scrub_suspect_add(scrub, &suspect);
 		return;
 	}
 	while (scrub->suspect[last].ino != ino ||
@@ -64,37 +65,37 @@ void suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 	if (last || !scrub->suspecting)
 		scrub->suspect[last].blocks |= blocks;
 	else
-		suspect_add(scrub, &suspect);
+		scrub_suspect_add(scrub, &suspect);
 }
 
-void suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
+void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint64_t place, uint16_t blocks, bool unreadable)
 {
 	/* One that is forgotten is found by its reader. */
 	if (blocks && scrub->suspects < SCRUB_SUSPECTS)
-		suspect_add(scrub, &(struct suspect){
+		scrub_suspect_add(scrub, &(struct scrub_suspect){
 			.ino = ino, .piece = piece, .sector = place,
 			.blocks = blocks, .copy = true,
 			.unreadable = unreadable });
 }
 
-void suspect_fixed(struct scrub *scrub, uint64_t sector)
+void scrub_suspect_fixed(struct scrub *scrub, uint64_t sector)
 {
-	struct suspect suspect = { .sector = sector, .fixed = true };
+	struct scrub_suspect suspect = { .sector = sector, .fixed = true };
 
-	if (!suspect_is_known(scrub, &suspect))
-		suspect_add(scrub, &suspect);
+	if (!scrub_suspect_is_known(scrub, &suspect))
+		scrub_suspect_add(scrub, &suspect);
 }
 
-void suspect_node(struct scrub *scrub, uint64_t sector)
+void scrub_suspect_node(struct scrub *scrub, uint64_t sector)
 {
-	struct suspect suspect = { .sector = sector };
+	struct scrub_suspect suspect = { .sector = sector };
 
-	if (!suspect_is_known(scrub, &suspect))
-		suspect_add(scrub, &suspect);
+	if (!scrub_suspect_is_known(scrub, &suspect))
+		scrub_suspect_add(scrub, &suspect);
 }
 
-void suspect_over(struct scrub *scrub)
+void scrub_suspect_over(struct scrub *scrub)
 {
 	scrub->looked_again++;
 	scrub->suspecting = false;
@@ -106,17 +107,17 @@ void suspect_over(struct scrub *scrub)
 /* ---- files ---- */
 
 /* Blocks of which the disk should have what the tree says. */
-static uint16_t blocks_home(const struct scrub *scrub)
+static uint16_t blocks_place(const struct scrub *scrub)
 {
-	const struct suspect *suspect = &scrub->suspect[0];
+	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	uint16_t blocks = suspect->blocks;
 	const struct block *block;
 	unsigned i;
 
-	for (i = 0; i < PIECE_BLOCKS; i++) {
+	for (i = 0; i < CHUNK_BLOCKS; i++) {
 		block = block_find(scrub->file,
-				   suspect->piece * PIECE_BLOCKS + i);
-		if (block && (block->hold || block->job))
+				   suspect->piece * CHUNK_BLOCKS + i);
+		if (block && (block->pin || block->wb))
 			blocks &= (uint16_t)~(1u << i);
 	}
 	return blocks;
@@ -128,44 +129,44 @@ static void file_loaded(struct scrub *scrub, int rc)
 	uint16_t blocks;
 
 	if (!rc) {
-		blocks = blocks_home(scrub);
+		blocks = blocks_place(scrub);
 		if (blocks)
 			heal_start(scrub->file, scrub->suspect[0].piece,
 				   blocks);
 	}
-	need_end(&scrub->need);
+	read_wait_end(&scrub->rwait);
 	file_put(scrub->file);
 	scrub->file = NULL;
-	suspect_over(scrub);
+	scrub_suspect_over(scrub);
 }
 
-static void file_ready(struct need *need, int rc)
+static void file_ready(struct read_wait *rwait, int rc)
 {
-	file_loaded(need->owner, rc);
+	file_loaded(rwait->owner, rc);
 }
 
 /* false: it is over already. */
 static bool file_load_piece(struct scrub *scrub)
 {
-	const struct suspect *suspect = &scrub->suspect[0];
+	const struct scrub_suspect *suspect = &scrub->suspect[0];
 	struct file *file = scrub->file;
-	uint64_t first = suspect->piece * PIECE_BLOCKS;
+	uint64_t first = suspect->piece * CHUNK_BLOCKS;
 	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	int rc = file_enter(file, &scrub->gated);
+	int rc = file_lock_shared(file, &scrub->lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return true;
 	if (rc || file->dead || file->has_inline || first >= end)
 		return false;
-	scrub->need = (struct need){
+	scrub->rwait = (struct read_wait){
 		.file = file, .first = first,
-		.n = end - first < PIECE_BLOCKS ? (unsigned)(end - first) :
-						  PIECE_BLOCKS,
+		.n = end - first < CHUNK_BLOCKS ? (unsigned)(end - first) :
+						  CHUNK_BLOCKS,
 		.tree = true, .background = true, .ready = file_ready,
 		.owner = scrub,
 	};
-	list_init(&scrub->need.link);
-	rc = need_start(&scrub->need);
+	list_init(&scrub->rwait.link);
+	rc = read_wait_start(&scrub->rwait);
 	if (rc != -EINPROGRESS)
 		file_loaded(scrub, rc);
 	return true;
@@ -175,12 +176,12 @@ static void file_skip(struct scrub *scrub)
 {
 	file_put(scrub->file);
 	scrub->file = NULL;
-	suspect_over(scrub);
+	scrub_suspect_over(scrub);
 }
 
-void suspect_again(struct gated *gated)
+void scrub_suspect_again(struct shared_lock *lock)
 {
-	struct scrub *scrub = container_of(gated, struct scrub, gated);
+	struct scrub *scrub = container_of(lock, struct scrub, lock);
 
 	if (!file_load_piece(scrub))
 		file_skip(scrub);
@@ -190,10 +191,10 @@ static void file_begin(struct scrub *scrub)
 {
 	scrub->file = file_get(scrub->fs, scrub->suspect[0].ino);
 	if (!scrub->file) {
-		suspect_over(scrub);
+		scrub_suspect_over(scrub);
 		return;
 	}
-	list_init(&scrub->gated.link);
+	list_init(&scrub->lock.link);
 	if (!file_load_piece(scrub))
 		file_skip(scrub);
 }
@@ -204,7 +205,7 @@ static void node_begin(struct scrub *scrub);
 
 static void node_report(struct scrub *scrub, int result)
 {
-	const struct suspect *suspect = &scrub->suspect[0];
+	const struct scrub_suspect *suspect = &scrub->suspect[0];
 
 	errors_add(scrub->fs, &(struct error){
 		.sector = suspect->sector, .sectors = TRAX_NODE_SECTORS,
@@ -225,13 +226,13 @@ static void node_cut(struct waiter *waiter, int rc)
 static void node_done(struct disk_request *disk)
 {
 	struct scrub *scrub = disk->owner;
-	struct suspect *suspect = &scrub->suspect[0];
+	struct scrub_suspect *suspect = &scrub->suspect[0];
 	bool used = space_slot_used(tree_space(scrub->fs->tree),
 				    addr_make(0, suspect->sector));
 
 	if (!used || (!disk->result &&
-		      judge_node(scrub, suspect->sector, scrub->node))) {
-		suspect_over(scrub);
+		      scrub_verify_node(scrub, suspect->sector, scrub->node))) {
+		scrub_suspect_over(scrub);
 		return;
 	}
 	if (++suspect->tries < NODE_TRIES && !disk->result &&
@@ -244,7 +245,7 @@ static void node_done(struct disk_request *disk)
 	}
 	if (!scrub->closing)
 		node_report(scrub, disk->result);
-	suspect_over(scrub);
+	scrub_suspect_over(scrub);
 }
 
 static void node_begin(struct scrub *scrub)
@@ -267,15 +268,15 @@ static void node_begin(struct scrub *scrub)
 
 /* ---- one after the other ---- */
 
-bool suspect_next(struct scrub *scrub)
+bool scrub_suspect_next(struct scrub *scrub)
 {
 	if (scrub->suspecting || !scrub->suspects)
 		return false;
 	scrub->suspecting = true;
 	if (scrub->suspect[0].fixed)
-		fixed_look(scrub);
+		scrub_fixed_look(scrub);
 	else if (scrub->suspect[0].copy)
-		copies_look(scrub);
+		scrub_replicas_look(scrub);
 	else if (scrub->suspect[0].ino)
 		file_begin(scrub);
 	else

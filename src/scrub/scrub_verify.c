@@ -15,7 +15,7 @@
 #include "scrub/scrub_internal.h"
 
 /* The first run that ends after a sector. */
-static uint32_t run_lower(const struct window *w, uint64_t sector)
+static uint32_t run_lower(const struct scrub_window *w, uint64_t sector)
 {
 	uint32_t lo = 0, hi = w->runs;
 
@@ -30,50 +30,51 @@ static uint32_t run_lower(const struct window *w, uint64_t sector)
 	return lo;
 }
 
-static uint64_t block_sum(const struct sums *sums, unsigned block)
+static uint64_t block_sum(const struct scrub_sums *sums, unsigned block)
 {
 	return sums->sum[__builtin_popcount(sums->mask & ((1u << block) - 1))];
 }
 
 /* ---- whole blocks and pieces ---- */
 
-static void judge_bad(struct scrub *scrub, const struct spot *at,
+static void scrub_verify_bad(struct scrub *scrub, const struct scrub_spot *at,
 		      uint16_t blocks, bool unreadable)
 {
 	if (at->copy)
-		suspect_copy(scrub, at->ino, at->piece, at->place, blocks,
+		scrub_suspect_copy(scrub, at->ino, at->piece, at->place, blocks,
 			     unreadable);
 	else
-		suspect_file(scrub, at->ino, at->piece, blocks);
+		scrub_suspect_file(scrub, at->ino, at->piece, blocks);
 }
 
 /* It could not be compared.  A copy is left to the next pass. */
-static void judge_unsure(struct scrub *scrub, const struct spot *at,
-			 uint16_t blocks)
+static void scrub_verify_unsure(struct scrub *scrub,
+				const struct scrub_spot *at, uint16_t blocks)
 {
 	if (!at->copy)
-		suspect_file(scrub, at->ino, at->piece, blocks);
+		scrub_suspect_file(scrub, at->ino, at->piece, blocks);
 }
 
-static void judge_block(struct scrub *scrub, const struct spot *at,
-			const struct sums *sums, unsigned block,
+static void scrub_verify_block(struct scrub *scrub, const struct scrub_spot *at,
+			const struct scrub_sums *sums, unsigned block,
 			const void *data)
 {
 	if ((sums->mask >> block & 1) &&
 	    csum(data, BLOCK_BYTES) != block_sum(sums, block))
-		judge_bad(scrub, at, (uint16_t)(1u << block), false);
+		scrub_verify_bad(scrub, at, (uint16_t)(1u << block), false);
 }
 
-static void judge_piece(struct scrub *scrub, const struct spot *at,
-			const struct sums *sums, const void *data)
+static void scrub_verify_piece(struct scrub *scrub, const struct scrub_spot *at,
+			const struct scrub_sums *sums, const void *data)
 {
-	if (csum(data, PIECE_BYTES) != *sums->sum)
-		judge_bad(scrub, at, UINT16_MAX, false);
+	if (csum(data, CHUNK_BYTES) != *sums->sum)
+		scrub_verify_bad(scrub, at, UINT16_MAX, false);
 }
 
 /* ---- parts ---- */
 
-static bool run_is_of(const struct run *run, const struct spot *at)
+static bool run_is_of(const struct scrub_extent *run,
+		      const struct scrub_spot *at)
 {
 	return run->ino == at->ino &&
 	       (at->copy ? run->kind == OWNER_REPLICA &&
@@ -82,16 +83,16 @@ static bool run_is_of(const struct run *run, const struct spot *at)
 }
 
 /* Gives up what has come of a piece: it is to be read again. */
-static void part_leave(struct scrub *scrub, struct part *part)
+static void part_leave(struct scrub *scrub, struct scrub_part *part)
 {
 	uint64_t first = part->at.piece * PIECE_SECTORS, end, from;
 	uint64_t wanted = freeblock_wanted(scrub->task);
-	struct window *w = part->at.window;
+	struct scrub_window *w = part->at.window;
 	int err = 0;
 	uint32_t i;
 
 	for (i = 0; i < w->runs && !err; i++) {
-		const struct run *run = &w->run[i];
+		const struct scrub_extent *run = &w->run[i];
 
 		if (!run_is_of(run, &part->at) ||
 		    run->off >= first + PIECE_SECTORS ||
@@ -107,20 +108,21 @@ static void part_leave(struct scrub *scrub, struct part *part)
 	}
 	w->left += freeblock_wanted(scrub->task) - wanted;
 	if (err)
-		judge_unsure(scrub, &part->at, part->sums->mask);
+		scrub_verify_unsure(scrub, &part->at, part->sums->mask);
 	part->at.ino = 0;
 }
 
-static bool spot_is(const struct spot *a, const struct spot *b)
+static bool spot_is(const struct scrub_spot *a, const struct scrub_spot *b)
 {
 	return a->ino == b->ino && a->piece == b->piece &&
 	       a->copy == b->copy && a->place == b->place;
 }
 
-static struct part *part_get(struct scrub *scrub, const struct spot *at,
-			     const struct sums *sums)
+static struct scrub_part *part_get(struct scrub *scrub,
+				   const struct scrub_spot *at,
+				   const struct scrub_sums *sums)
 {
-	struct part *oldest = scrub->part, *part, *none = NULL;
+	struct scrub_part *oldest = scrub->part, *part, *none = NULL;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++) {
 		if (spot_is(&part->at, at))
@@ -136,9 +138,9 @@ static struct part *part_get(struct scrub *scrub, const struct spot *at,
 		part = oldest;
 	}
 	if (!part->data)
-		part->data = files_alloc(scrub->fs->files, PIECE_BYTES);
+		part->data = files_alloc(scrub->fs->files, CHUNK_BYTES);
 	if (!part->data) {
-		judge_unsure(scrub, at, sums->mask);
+		scrub_verify_unsure(scrub, at, sums->mask);
 		return NULL;
 	}
 	part->at = *at;
@@ -147,26 +149,26 @@ static struct part *part_get(struct scrub *scrub, const struct spot *at,
 	return part;
 }
 
-static uint8_t part_block(const struct part *part, unsigned block)
+static uint8_t part_block(const struct scrub_part *part, unsigned block)
 {
 	return (uint8_t)(part->have[block / 8] >> block % 8 * 8);
 }
 
-static void part_check(struct scrub *scrub, struct part *part)
+static void part_check(struct scrub *scrub, struct scrub_part *part)
 {
 	unsigned i;
 
 	if (part->sums->coarse) {
 		if (part->have[0] != UINT64_MAX || part->have[1] != UINT64_MAX)
 			return;
-		judge_piece(scrub, &part->at, part->sums, part->data);
+		scrub_verify_piece(scrub, &part->at, part->sums, part->data);
 		part->at.ino = 0;
 		return;
 	}
-	for (i = 0; i < PIECE_BLOCKS; i++) {
+	for (i = 0; i < CHUNK_BLOCKS; i++) {
 		if (part_block(part, i) != UINT8_MAX)
 			continue;
-		judge_block(scrub, &part->at, part->sums, i,
+		scrub_verify_block(scrub, &part->at, part->sums, i,
 			    part->data + i * BLOCK_BYTES);
 		part->have[i / 8] &= ~(UINT64_C(255) << i % 8 * 8);
 	}
@@ -175,11 +177,11 @@ static void part_check(struct scrub *scrub, struct part *part)
 }
 
 /* Sectors [first, first + n) of a piece. */
-static void part_add(struct scrub *scrub, const struct spot *at,
-		     const struct sums *sums, unsigned first, unsigned n,
+static void part_add(struct scrub *scrub, const struct scrub_spot *at,
+		     const struct scrub_sums *sums, unsigned first, unsigned n,
 		     const uint8_t *data)
 {
-	struct part *part = part_get(scrub, at, sums);
+	struct scrub_part *part = part_get(scrub, at, sums);
 	unsigned i;
 
 	if (!part)
@@ -195,9 +197,9 @@ static void part_add(struct scrub *scrub, const struct spot *at,
 
 /* Sectors [first, first + n) of a piece with sums of its blocks: whole ones at
  * once, the ends kept. */
-static void judge_fine(struct scrub *scrub, const struct spot *at,
-		       const struct sums *sums, unsigned first, unsigned n,
-		       const uint8_t *data)
+static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
+			      const struct scrub_sums *sums, unsigned first,
+			      unsigned n, const uint8_t *data)
 {
 	while (n) {
 		unsigned block = first / BLOCK_SECTORS;
@@ -205,7 +207,7 @@ static void judge_fine(struct scrub *scrub, const struct spot *at,
 		unsigned take = n < left ? n : left;
 
 		if (take == BLOCK_SECTORS)
-			judge_block(scrub, at, sums, block, data);
+			scrub_verify_block(scrub, at, sums, block, data);
 		else if (sums->mask >> block & 1)
 			part_add(scrub, at, sums, first, take, data);
 		first += take;
@@ -215,7 +217,8 @@ static void judge_fine(struct scrub *scrub, const struct spot *at,
 }
 
 /* Blocks of sectors of a piece that have checksums. */
-static uint16_t blocks_of(const struct sums *sums, unsigned first, unsigned n)
+static uint16_t blocks_of(const struct scrub_sums *sums, unsigned first,
+			  unsigned n)
 {
 	unsigned from = first / BLOCK_SECTORS;
 	unsigned to = (first + n - 1) / BLOCK_SECTORS + 1;
@@ -223,8 +226,8 @@ static uint16_t blocks_of(const struct sums *sums, unsigned first, unsigned n)
 	return (uint16_t)(((1u << to) - (1u << from)) & sums->mask);
 }
 
-static void judge_data(struct scrub *scrub, struct window *w,
-		       const struct run *run, uint64_t at, uint64_t n,
+static void scrub_verify_data(struct scrub *scrub, struct scrub_window *w,
+		       const struct scrub_extent *run, uint64_t at, uint64_t n,
 		       const uint8_t *data)
 {
 	uint64_t off = run->off + at, first_piece = run->off / PIECE_SECTORS;
@@ -234,10 +237,10 @@ static void judge_data(struct scrub *scrub, struct window *w,
 		unsigned first = (unsigned)(off % PIECE_SECTORS);
 		unsigned left = PIECE_SECTORS - first;
 		unsigned take = n < left ? (unsigned)n : left;
-		const struct sums *sums =
+		const struct scrub_sums *sums =
 			&w->piece[run->piece + piece - first_piece];
 
-		struct spot spot = {
+		struct scrub_spot spot = {
 			.ino = run->ino,
 			.piece = piece,
 			.copy = run->kind == OWNER_REPLICA,
@@ -247,14 +250,15 @@ static void judge_data(struct scrub *scrub, struct window *w,
 		if (spot.copy)
 			spot.place = run_place(run, piece);
 		if (!data)
-			judge_bad(scrub, &spot, blocks_of(sums, first, take),
-				  true);
+			scrub_verify_bad(scrub, &spot,
+					 blocks_of(sums, first, take), true);
 		else if (sums->coarse && take == PIECE_SECTORS)
-			judge_piece(scrub, &spot, sums, data);
+			scrub_verify_piece(scrub, &spot, sums, data);
 		else if (sums->coarse)
 			part_add(scrub, &spot, sums, first, take, data);
 		else
-			judge_fine(scrub, &spot, sums, first, take, data);
+			scrub_verify_fine(scrub, &spot, sums, first, take,
+					  data);
 		off += take;
 		n -= take;
 		data = data ? data + take * SECTOR_BYTES : NULL;
@@ -263,14 +267,15 @@ static void judge_data(struct scrub *scrub, struct window *w,
 
 /* ---- the rest ---- */
 
-static void judge_error(struct scrub *scrub, uint64_t sector, uint64_t n,
+static void scrub_verify_error(struct scrub *scrub, uint64_t sector, uint64_t n,
 			enum error_what what)
 {
 	errors_add(scrub->fs, &(struct error){
 		.sector = sector, .sectors = (uint32_t)n, .what = what });
 }
 
-bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data)
+bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
+		       const void *data)
 {
 	const struct node_header *header = data;
 	struct node_ptr ptr = {
@@ -288,8 +293,9 @@ bool judge_node(const struct scrub *scrub, uint64_t sector, const void *data)
 }
 
 /* The nodes that lie within [at, at + n) of a node track. */
-static void judge_nodes(struct scrub *scrub, const struct run *run,
-			uint64_t at, uint64_t n, const uint8_t *data)
+static void scrub_verify_nodes(struct scrub *scrub,
+			       const struct scrub_extent *run, uint64_t at,
+			       uint64_t n, const uint8_t *data)
 {
 	uint64_t slot = at / TRAX_NODE_SECTORS, sector;
 	const struct space *space = tree_space(scrub->fs->tree);
@@ -304,16 +310,17 @@ static void judge_nodes(struct scrub *scrub, const struct run *run,
 			continue;
 		/* One that was cut is read again whole. */
 		if (!data || !whole ||
-		    !judge_node(scrub, sector,
+		    !scrub_verify_node(scrub, sector,
 				data + (slot * TRAX_NODE_SECTORS - at) *
 					       SECTOR_BYTES))
-			suspect_node(scrub, sector);
+			scrub_suspect_node(scrub, sector);
 	}
 }
 
 /* The records of the log that lie within [at, at + n) of a track of it. */
-static void judge_log(struct scrub *scrub, const struct run *run, uint64_t at,
-		      uint64_t n, const uint8_t *data)
+static void scrub_verify_log(struct scrub *scrub,
+			     const struct scrub_extent *run, uint64_t at,
+			     uint64_t n, const uint8_t *data)
 {
 	const struct log *log = tree_log(scrub->fs->tree);
 	uint64_t from = run->sector + at, first = from, end = from + n;
@@ -325,76 +332,76 @@ static void judge_log(struct scrub *scrub, const struct run *run, uint64_t at,
 		if (found.sector + found.sectors > end ||
 		    log_record_verify(log, &found, data +
 				      (found.sector - first) * SECTOR_BYTES))
-			suspect_fixed(scrub, found.sector);
+			scrub_suspect_fixed(scrub, found.sector);
 }
 
-static void judge_run(struct scrub *scrub, struct window *w,
-		      const struct run *run, uint64_t at, uint64_t n,
+static void scrub_verify_run(struct scrub *scrub, struct scrub_window *w,
+		      const struct scrub_extent *run, uint64_t at, uint64_t n,
 		      const uint8_t *data)
 {
 	if (run->kind == OWNER_DATA || run->kind == OWNER_REPLICA)
-		judge_data(scrub, w, run, at, n, data);
+		scrub_verify_data(scrub, w, run, at, n, data);
 	else if (run->kind == OWNER_NODES)
-		judge_nodes(scrub, run, at, n, data);
+		scrub_verify_nodes(scrub, run, at, n, data);
 	else if (!data)
-		judge_error(scrub, run->sector + at, n, ERROR_READ);
+		scrub_verify_error(scrub, run->sector + at, n, ERROR_READ);
 	else if (run->kind == OWNER_LOG)
-		judge_log(scrub, run, at, n, data);
+		scrub_verify_log(scrub, run, at, n, data);
 	else
-		fixed_passed(scrub, run->sector + at, n);
+		scrub_fixed_passed(scrub, run->sector + at, n);
 }
 
 /* [sector, end) as far as it belongs to a window. */
-static void judge_window(struct scrub *scrub, struct window *w,
+static void scrub_verify_window(struct scrub *scrub, struct scrub_window *w,
 			 uint64_t sector, uint64_t end, const uint8_t *data)
 {
 	uint64_t from, to;
 	uint32_t i;
 
-	w->came = true;
+	w->arrived = true;
 	for (i = run_lower(w, sector); i < w->runs && w->run[i].sector < end;
 	     i++) {
-		const struct run *run = &w->run[i];
+		const struct scrub_extent *run = &w->run[i];
 
 		from = run->sector > sector ? run->sector : sector;
 		to = run->sector + run->n;
 		to = to < end ? to : end;
 		w->left -= to - from < w->left ? to - from : w->left;
-		judge_run(scrub, w, run, from - run->sector, to - from,
+		scrub_verify_run(scrub, w, run, from - run->sector, to - from,
 			  data ? data + (from - sector) * SECTOR_BYTES : NULL);
 	}
 }
 
-static void judge_got(void *arg, uint64_t sector, uint32_t sectors,
+static void scrub_verify_got(void *arg, uint64_t sector, uint32_t sectors,
 		      const void *bytes, int result)
 {
 	struct scrub *scrub = arg;
-	struct window *w;
+	struct scrub_window *w;
 	unsigned i;
 
 	scrub->run_sectors += sectors;
 	for (i = 0; i < scrub->bands; i++) {
-		const struct band *band = &scrub->band[i];
+		const struct scrub_band *band = &scrub->band[i];
 
 		if (band->cursor >= sector + sectors || band->loaded <= sector)
 			continue;
 		for (w = band->first; w; w = w->next)
 			if (w->from < sector + sectors && w->end > sector)
-				judge_window(scrub, w, sector,
+				scrub_verify_window(scrub, w, sector,
 					     sector + sectors,
 					     result ? NULL : bytes);
 	}
 }
 
-const struct freeblock_ops judge_ops = { .got = judge_got };
+const struct freeblock_ops scrub_verify_ops = { .got = scrub_verify_got };
 
-void judge_rest(struct scrub *scrub, const struct window *window)
+void scrub_verify_rest(struct scrub *scrub, const struct scrub_window *window)
 {
-	struct part *part;
+	struct scrub_part *part;
 
 	for (part = scrub->part; part < scrub->part + SCRUB_PARTS; part++)
 		if (part->at.ino && part->at.window == window) {
-			judge_unsure(scrub, &part->at, part->sums->mask);
+			scrub_verify_unsure(scrub, &part->at, part->sums->mask);
 			part->at.ino = 0;
 		}
 }

@@ -33,7 +33,7 @@
 #define STARVED_NS UINT64_C(1000000000)
 
 /* What the head is doing. */
-struct access {
+struct drive_access {
 	bool write, destage;
 	bool settled;		/* on the medium: nothing joins any more */
 	uint64_t begun_ns;
@@ -56,7 +56,7 @@ struct drive {
 	struct list done;	/* in order of completion */
 
 	bool busy;
-	struct access now;
+	struct drive_access now;
 	struct service_head head;	/* when not busy */
 	uint64_t ahead_lbn;		/* reading ahead goes on here ... */
 	uint32_t ahead_left;		/* ... for so many sectors */
@@ -275,7 +275,7 @@ static uint32_t access_max(const struct drive *d, uint64_t lbn)
 /* A read of what is being read anyway? */
 static bool contained(const struct drive *d, const struct drive_op *op)
 {
-	const struct access *a = &d->now;
+	const struct drive_access *a = &d->now;
 
 	return op->op == DISK_READ && !a->write && op->lbn >= a->lbn &&
 	       op->lbn + op->sectors <= a->lbn + a->sectors;
@@ -283,7 +283,7 @@ static bool contained(const struct drive *d, const struct drive_op *op)
 
 static bool neighbour(const struct drive *d, const struct drive_op *op)
 {
-	const struct access *a = &d->now;
+	const struct drive_access *a = &d->now;
 
 	if (contained(d, op))
 		return true;
@@ -309,7 +309,7 @@ static void access_take(struct drive *d, struct drive_op *op)
 
 /* Does a write cover physical sectors in part?  Then these are read, and
  * written when they come round again. */
-static bool ragged(const struct drive *d, const struct access *a)
+static bool ragged(const struct drive *d, const struct drive_access *a)
 {
 	uint32_t unit = d->spec->physical_bytes / SECTOR_BYTES;
 
@@ -318,7 +318,7 @@ static bool ragged(const struct drive *d, const struct access *a)
 
 static void access_estimate(struct drive *d)
 {
-	struct access *a = &d->now;
+	struct drive_access *a = &d->now;
 	struct service_request req = {
 		.write = a->write,
 		.lbn = a->lbn,
@@ -339,7 +339,7 @@ static void access_estimate(struct drive *d)
 /* When the first `sectors` of the access at hand are done. */
 static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
 {
-	const struct access *a = &d->now;
+	const struct drive_access *a = &d->now;
 	uint64_t end_ns = a->write ? a->service.head.at_ns :
 				     a->service.bus_ns;
 	struct service_mech in_order = d->mech;
@@ -367,7 +367,7 @@ static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
 /* An operation of the access at hand is done when its last sector is. */
 static void part_done(struct drive *d, struct drive_op *op)
 {
-	const struct access *a = &d->now;
+	const struct drive_access *a = &d->now;
 	uint32_t sectors = (uint32_t)(op->lbn + op->sectors - a->lbn);
 
 	op->start_ns = a->from.at_ns;
@@ -484,7 +484,7 @@ static void count_wait(struct drive *d, uint64_t arrive_ns, uint64_t at_ns)
 /* The head is on the medium: what the operations have to wait for is known. */
 static void head_media(struct drive *d)
 {
-	struct access *a = &d->now;
+	struct drive_access *a = &d->now;
 
 	a->settled = true;
 	while (!list_empty(&d->active)) {
@@ -498,12 +498,12 @@ static void head_media(struct drive *d)
 
 static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 {
-	struct access *a = &d->now;
+	struct drive_access *a = &d->now;
 	bool streams;
 
 	read_ahead_until(d, at_ns);
 	streams = streams_into(d, op);
-	*a = (struct access){
+	*a = (struct drive_access){
 		.write = op->op == DISK_WRITE,
 		.begun_ns = at_ns,
 		.lbn = op->lbn,
@@ -530,7 +530,7 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 /* Writes out the next dirty range, in ascending order. */
 static void destage_begin(struct drive *d, uint64_t at_ns)
 {
-	struct access *a = &d->now;
+	struct drive_access *a = &d->now;
 	struct range r;
 	uint32_t most;
 
@@ -544,7 +544,7 @@ static void destage_begin(struct drive *d, uint64_t at_ns)
 	read_ahead_until(d, at_ns);
 	count_wait(d, at_ns, at_ns);
 	d->head.at_ns = at_ns;
-	*a = (struct access){
+	*a = (struct drive_access){
 		.write = true,
 		.destage = true,
 		.settled = true,
@@ -570,7 +570,7 @@ static void count_access(struct drive *d)
 
 static void head_end(struct drive *d)
 {
-	struct access *a = &d->now;
+	struct drive_access *a = &d->now;
 
 	d->busy = false;
 	d->head = a->service.head;

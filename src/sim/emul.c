@@ -132,7 +132,7 @@ static void collect(struct emul *e, uint64_t now_ns)
 
 /* ---- the thread ---- */
 
-void emul_hurry(int priority)
+void emul_expedite(int priority)
 {
 	struct sched_param param = { .sched_priority = priority };
 
@@ -168,7 +168,7 @@ static void answer(struct emul *e)
 	while (!list_empty(&e->due)) {
 		struct drive_op *op =
 			list_first(&e->due, struct drive_op, link);
-		struct emul_job *job = container_of(op, struct emul_job,
+		struct emul_request *job = container_of(op, struct emul_request,
 						    timing);
 		struct drive_op was = *op;	/* the job is gone when done */
 		uint64_t late_ns;
@@ -188,7 +188,7 @@ static void *emul_thread(void *arg)
 {
 	struct emul *e = arg;
 
-	emul_hurry(2);
+	emul_expedite(2);
 	pthread_mutex_lock(&e->lock);
 	while (!atomic_load(&e->stopping)) {
 		bool precise;
@@ -291,7 +291,7 @@ const struct geom *emul_geom(const struct emul *emul)
 }
 
 /* The drive's time jumps to the end of the job. */
-static void submit_fast(struct emul *e, struct emul_job *job)
+static void submit_fast(struct emul *e, struct emul_request *job)
 {
 	struct drive_op *op = NULL;
 
@@ -308,7 +308,7 @@ static void submit_fast(struct emul *e, struct emul_job *job)
 	job->done(job);
 }
 
-void emul_submit(struct emul *emul, struct emul_job *job)
+void emul_submit(struct emul *emul, struct emul_request *job)
 {
 	uint64_t now_ns;
 	bool early;

@@ -15,9 +15,9 @@
 
 struct emul;
 
-struct emul_job {
+struct emul_request {
 	struct drive_op timing;	/* op, fua, lbn, sectors: the caller's */
-	void (*done)(struct emul_job *job);
+	void (*done)(struct emul_request *job);
 };
 
 struct emul_options {
@@ -51,9 +51,9 @@ const struct geom *emul_geom(const struct emul *emul);
  * a real-time priority (1: threads that submit; the emulator's own has 2), so
  * that the drive does not get slower when the machine is busy.
  */
-void emul_hurry(int priority);
+void emul_expedite(int priority);
 
-void emul_submit(struct emul *emul, struct emul_job *job);
+void emul_submit(struct emul *emul, struct emul_request *job);
 
 void emul_get_stats(struct emul *emul, struct emul_stats *stats);
 void emul_reset_stats(struct emul *emul);

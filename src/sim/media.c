@@ -28,7 +28,7 @@ struct node {
 	void *slot[FAN];	/* nodes, or pages at the lowest level */
 };
 
-struct page {
+struct media_page {
 	uint32_t refs;
 	uint8_t damaged;	/* a bit for each sector */
 	uint8_t data[PAGE_BYTES];
@@ -72,7 +72,7 @@ static void node_put(struct node *node, unsigned level)
 	if (!node || --node->refs)
 		return;
 	for (unsigned i = 0; i < FAN; i++) {
-		struct page *page = node->slot[i];
+		struct media_page *page = node->slot[i];
 
 		if (level > 1)
 			node_put(node->slot[i], level - 1);
@@ -100,7 +100,7 @@ static unsigned slot_of(uint64_t page, unsigned level)
 	return (page >> ((level - 1) * FAN_SHIFT)) % FAN;
 }
 
-static const struct page *page_find(const struct media *m, uint64_t page)
+static const struct media_page *page_find(const struct media *m, uint64_t page)
 {
 	const struct node *node = m->root;
 	unsigned level;
@@ -128,7 +128,7 @@ static struct node *node_own(struct node **at, unsigned level)
 			if (level > 1)
 				((struct node *)node->slot[i])->refs++;
 			else
-				((struct page *)node->slot[i])->refs++;
+				((struct media_page *)node->slot[i])->refs++;
 		}
 		node->refs--;
 	}
@@ -137,10 +137,10 @@ static struct node *node_own(struct node **at, unsigned level)
 	return copy;
 }
 
-static struct page *page_own(struct media *m, uint64_t number)
+static struct media_page *page_own(struct media *m, uint64_t number)
 {
 	struct node **at = &m->root, *node;
-	struct page *page, *copy;
+	struct media_page *page, *copy;
 	unsigned level;
 
 	for (level = m->levels;; level--) {
@@ -175,7 +175,7 @@ int media_read(const struct media *media, uint64_t sector, uint64_t sectors,
 	assert(sector <= media->sectors && sectors <= media->sectors - sector);
 	while (sectors) {
 		unsigned in = sector % PAGE_SECTORS, n = PAGE_SECTORS - in;
-		const struct page *page = page_find(media,
+		const struct media_page *page = page_find(media,
 						    sector / PAGE_SECTORS);
 
 		if (n > sectors)
@@ -207,7 +207,8 @@ int media_write(struct media *media, uint64_t sector, uint64_t sectors,
 	assert(sector <= media->sectors && sectors <= media->sectors - sector);
 	while (sectors) {
 		unsigned in = sector % PAGE_SECTORS, n = PAGE_SECTORS - in;
-		struct page *page = page_own(media, sector / PAGE_SECTORS);
+		struct media_page *page =
+			page_own(media, sector / PAGE_SECTORS);
 
 		if (!page)
 			return -ENOMEM;
@@ -226,7 +227,8 @@ int media_damage(struct media *media, uint64_t sector, uint64_t sectors)
 {
 	assert(sector <= media->sectors && sectors <= media->sectors - sector);
 	for (; sectors; sector++, sectors--) {
-		struct page *page = page_own(media, sector / PAGE_SECTORS);
+		struct media_page *page =
+			page_own(media, sector / PAGE_SECTORS);
 
 		if (!page)
 			return -ENOMEM;
@@ -237,7 +239,7 @@ int media_damage(struct media *media, uint64_t sector, uint64_t sectors)
 
 int media_flip(struct media *media, uint64_t sector, unsigned bit)
 {
-	struct page *page;
+	struct media_page *page;
 
 	assert(sector < media->sectors && bit < SECTOR_BYTES * 8);
 	page = page_own(media, sector / PAGE_SECTORS);
@@ -288,7 +290,8 @@ static int save_to(const struct media *media, int fd)
 	if (ftruncate(fd, (off_t)(media->sectors * SECTOR_BYTES)) < 0)
 		return -errno;
 	for (uint64_t at = 0; at < media->sectors; at += PAGE_SECTORS) {
-		const struct page *page = page_find(media, at / PAGE_SECTORS);
+		const struct media_page *page =
+			page_find(media, at / PAGE_SECTORS);
 		uint64_t n = media->sectors - at;
 
 		if (!page)

@@ -22,7 +22,8 @@ static uint32_t ppm_of(int32_t turn)
 }
 
 /* Angles are relative: the first right track's error turns them all. */
-static void judge_angles(int32_t *error, size_t n, struct judge *judge)
+static void model_error_angles(int32_t *error, size_t n,
+			       struct model_error *judge)
 {
 	int32_t middle;
 
@@ -41,8 +42,8 @@ static void judge_angles(int32_t *error, size_t n, struct judge *judge)
 	judge->angle_max_ppm = ppm_of(error[n - 1]);
 }
 
-int judge_geom(const struct geom *truth, const struct geom *believed,
-	       struct judge *judge)
+int model_error_geom(const struct geom *truth, const struct geom *believed,
+	       struct model_error *judge)
 {
 	uint64_t n = geom_tracks(believed);
 	struct geom_track is, seems;
@@ -54,7 +55,7 @@ int judge_geom(const struct geom *truth, const struct geom *believed,
 	error = malloc((n + 1) * sizeof(*error));
 	if (!error)
 		return -ENOMEM;
-	*judge = (struct judge){ .tracks = geom_tracks(truth),
+	*judge = (struct model_error){ .tracks = geom_tracks(truth),
 				 .first_wrong = UINT64_MAX };
 	for (uint64_t i = 0; i < n; i++) {
 		geom_track_at(believed, i, &seems);
@@ -73,7 +74,7 @@ int judge_geom(const struct geom *truth, const struct geom *believed,
 		error[judge->right++] =
 			(int32_t)(seems.start - is.start - turn);
 	}
-	judge_angles(error, judge->right, judge);
+	model_error_angles(error, judge->right, judge);
 	free(error);
 	return 0;
 }

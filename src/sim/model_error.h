@@ -10,7 +10,7 @@
 
 #include "diskmodel/geom.h"
 
-struct judge {
+struct model_error {
 	uint64_t tracks;	/* there are */
 	uint64_t right;		/* believed tracks that are one */
 	uint64_t wrong;		/* believed to be known, and are none */
@@ -23,7 +23,7 @@ struct judge {
 };
 
 /* -ENOMEM; -EINVAL: not the same number of sectors. */
-int judge_geom(const struct geom *truth, const struct geom *believed,
-	       struct judge *judge);
+int model_error_geom(const struct geom *truth, const struct geom *believed,
+	       struct model_error *judge);
 
 #endif

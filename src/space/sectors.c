@@ -35,12 +35,12 @@ uint32_t group_sectors(const struct space *s, uint32_t group)
 					   TRAX_GROUP_SECTORS;
 }
 
-static struct load *load_find(const struct space *s, uint32_t group)
+static struct space_load *load_find(const struct space *s, uint32_t group)
 {
 	struct list *pos;
 
 	list_for_each(pos, &s->loads) {
-		struct load *l = list_entry(pos, struct load, link);
+		struct space_load *l = list_entry(pos, struct space_load, link);
 
 		if (l->group == group)
 			return l;
@@ -49,19 +49,20 @@ static struct load *load_find(const struct space *s, uint32_t group)
 }
 
 /* The part of a range that lies in one group. */
-struct piece {
+struct sector_part {
 	uint32_t group;
 	uint64_t first, n;
-	struct load *load;	/* if the group is being loaded */
+	struct space_load *load;	/* if the group is being loaded */
 	struct rangeset *set;	/* free set of the known part, NULL: none */
 	uint64_t known;		/* leading sectors whose state is known */
 	bool goes_on;		/* the range began in the group before */
 };
 
 /* The first piece of [first, first + n). */
-static struct piece piece_first(struct space *s, uint64_t first, uint64_t n)
+static struct sector_part piece_first(struct space *s, uint64_t first,
+				      uint64_t n)
 {
-	struct piece p = { .first = first };
+	struct sector_part p = { .first = first };
 	uint64_t end;
 
 	p.group = (uint32_t)(first / TRAX_GROUP_SECTORS);
@@ -169,9 +170,10 @@ static void largest_renew(struct space *s, uint32_t group)
 }
 
 /* The run that holds `first` has grown or is about to be cut. */
-static void largest_touch(struct space *s, const struct piece *p, bool grown)
+static void largest_touch(struct space *s, const struct sector_part *p,
+			  bool grown)
 {
-	struct group *g = &s->group[p->group];
+	struct space_group *g = &s->group[p->group];
 	struct range r;
 	uint32_t n;
 
@@ -194,7 +196,7 @@ static bool range_is_valid(const struct space *s, traxaddr addr, uint64_t n)
 
 /* Everything known of the piece is free, taken, or was freed in this
  * generation by the same change (an owner that was rewritten). */
-static int put_check(struct space *s, const struct piece *p)
+static int put_check(struct space *s, const struct sector_part *p)
 {
 	const struct rangeset *mine = &pending_running(s)->sectors;
 
@@ -209,7 +211,7 @@ static int put_check(struct space *s, const struct piece *p)
 	return 0;
 }
 
-static int put_apply(struct space *s, const struct piece *p)
+static int put_apply(struct space *s, const struct sector_part *p)
 {
 	int rc = rangeset_remove(&pending_running(s)->sectors, p->first,
 				 p->n);
@@ -232,7 +234,7 @@ static int put_apply(struct space *s, const struct piece *p)
 }
 
 /* Nothing known of the piece is without an owner. */
-static int del_check(struct space *s, const struct piece *p)
+static int del_check(struct space *s, const struct sector_part *p)
 {
 	if (p->n > group_sectors(s, p->group) - s->group[p->group].free)
 		return contradiction("more free sectors than the group has",
@@ -244,7 +246,7 @@ static int del_check(struct space *s, const struct piece *p)
 	return 0;
 }
 
-static int del_apply(struct space *s, const struct piece *p)
+static int del_apply(struct space *s, const struct sector_part *p)
 {
 	s->group[p->group].free += (uint32_t)p->n;
 	s->free_total += p->n;
@@ -253,12 +255,12 @@ static int del_apply(struct space *s, const struct piece *p)
 
 /* Calls fn for each group's part of the range. */
 static int for_pieces(struct space *s, uint64_t first, uint64_t n,
-		      int (*fn)(struct space *s, const struct piece *p))
+		      int (*fn)(struct space *s, const struct sector_part *p))
 {
 	const uint64_t begin = first;
 
 	while (n) {
-		struct piece p = piece_first(s, first, n);
+		struct sector_part p = piece_first(s, first, n);
 		int rc;
 
 		p.goes_on = first != begin;
@@ -289,7 +291,7 @@ int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
 	return rc;
 }
 
-static int release_piece(struct space *s, const struct piece *p)
+static int release_piece(struct space *s, const struct sector_part *p)
 {
 	int rc = p->known ? rangeset_add(p->set, p->first, p->known) : 0;
 
@@ -360,7 +362,7 @@ uint32_t space_group_free(const struct space *s, uint32_t group)
  * that is not loaded it only gets too great. */
 uint32_t space_group_largest(const struct space *s, uint32_t group)
 {
-	const struct group *g = &s->group[group];
+	const struct space_group *g = &s->group[group];
 
 	if (g->stale)
 		largest_renew((struct space *)s, group);
@@ -374,7 +376,7 @@ const struct rangeset *space_free_set(const struct space *s)
 
 int space_load_begin(struct space *s, uint32_t group)
 {
-	struct load *l;
+	struct space_load *l;
 
 	assert(group < s->groups && !s->group[group].loaded &&
 	       !load_find(s, group));
@@ -388,7 +390,7 @@ int space_load_begin(struct space *s, uint32_t group)
 	return 0;
 }
 
-static void load_free(struct load *l)
+static void load_free(struct space_load *l)
 {
 	list_del(&l->link);
 	rangeset_fini(&l->free);
@@ -397,14 +399,14 @@ static void load_free(struct load *l)
 
 void space_load_abort(struct space *s, uint32_t group)
 {
-	struct load *l = load_find(s, group);
+	struct space_load *l = load_find(s, group);
 
 	if (l)
 		load_free(l);
 }
 
 /* Nobody owns from the cursor up to `end`: free but for what is pending. */
-static int load_gap(struct space *s, struct load *l, uint64_t end)
+static int load_gap(struct space *s, struct space_load *l, uint64_t end)
 {
 	const uint64_t first = l->cursor, n = end - first;
 	int rc;
@@ -434,7 +436,7 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 {
 	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
 	const uint64_t high = low + group_sectors(s, group);
-	struct load *l = load_find(s, group);
+	struct space_load *l = load_find(s, group);
 	uint64_t end = addr + n;
 	int rc;
 
@@ -460,7 +462,7 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 	return rc;
 }
 
-static int load_join(struct space *s, const struct load *l)
+static int load_join(struct space *s, const struct space_load *l)
 {
 	uint64_t from = 0;
 	struct range r;
@@ -477,7 +479,7 @@ int space_load_end(struct space *s, uint32_t group)
 {
 	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
 	const uint32_t size = group_sectors(s, group);
-	struct load *l = load_find(s, group);
+	struct space_load *l = load_find(s, group);
 	int rc;
 
 	assert(l);
@@ -498,7 +500,7 @@ int space_load_end(struct space *s, uint32_t group)
 
 /* ---- Taking and reserving ---------------------------------------------- */
 
-static int touch_cut(struct space *s, const struct piece *p)
+static int touch_cut(struct space *s, const struct sector_part *p)
 {
 	largest_touch(s, p, false);
 	return 0;

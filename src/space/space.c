@@ -47,7 +47,7 @@ void space_free(struct space *s)
 	if (!s)
 		return;
 	while (!list_empty(&s->loads))
-		space_load_abort(s, list_first(&s->loads, struct load,
+		space_load_abort(s, list_first(&s->loads, struct space_load,
 					       link)->group);
 	for (unsigned i = 0; i < PENDING_GENS; i++)
 		pending_clear(&s->pending[i]);
@@ -185,7 +185,7 @@ static int groups_load(struct space *s, const struct group_item *item)
 
 		if (free_n > group_sectors(s, g) || largest > free_n)
 			return -EUCLEAN;
-		s->group[g] = (struct group){
+		s->group[g] = (struct space_group){
 			.free = free_n, .largest = largest,
 		};
 		total += free_n;

@@ -118,7 +118,7 @@ void space_slots_release(struct space *space, unsigned n);
 /*
  * A slot for a node that should lie near `near` (0: anywhere): the same node
  * track, else the nearest track with a free slot; `apart`: not on near's track
- * if it can be helped (a twin).  Never fails when one was reserved; consumes
+ * if it can be helped (a mirror).  Never fails when one was reserved; consumes
  * the reservation.  Returns its address.
  */
 traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);

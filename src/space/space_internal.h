@@ -23,7 +23,7 @@ struct pending {
 	size_t slots_n, slots_room;
 };
 
-struct group {
+struct space_group {
 	uint32_t free;		/* sectors without an owner, pending or not */
 	uint32_t largest;	/* free run; too great when stale */
 	bool stale;
@@ -32,7 +32,7 @@ struct group {
 
 /* A group being loaded: below the cursor it is as if loaded, with a set of its
  * own; from the cursor on nothing is known. */
-struct load {
+struct space_load {
 	struct list link;
 	uint32_t group;
 	uint64_t cursor;
@@ -53,7 +53,7 @@ struct space {
 	uint64_t sectors, fixed;
 	uint64_t gen;
 
-	struct group *group;
+	struct space_group *group;
 	uint32_t groups;
 	uint64_t free_total;	/* sum over the groups */
 	uint64_t reserved;

@@ -4,7 +4,7 @@
  * The first change of a node in a generation makes it dirty: it moves to a
  * slot near its old one, and so do all nodes above it, whose pointers change.
  * A node that is frozen (its generation is being written) is copied in memory
- * first: its frame goes on with the copy, what was goes to a shadow.
+ * first: its buffer goes on with the copy, what was goes to a shadow.
  *
  * Splits: at the middle of the bytes, but where something is added at the end
  * of a node the new node begins with it.  Small nodes are joined with a
@@ -13,7 +13,7 @@
  * Every node covers exactly the range that its parent gives it: the ranges of
  * siblings touch.
  *
- * Nothing here fails: slots and frames were reserved at admission.
+ * Nothing here fails: slots and buffers were reserved at admission.
  */
 #include <assert.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* ---- Slots and frames ---- */
+/* ---- Slots and buffers ---- */
 
 /* No device has this number: a slot there is none. */
 #define NOWHERE 255u
@@ -69,177 +69,177 @@ static struct node_ptr new_place(struct tree *tree, traxaddr near)
 	return ptr;
 }
 
-static void place(struct tree *tree, struct frame *frame, traxaddr near)
+static void place(struct tree *tree, struct buffer *buffer, traxaddr near)
 {
 	const struct node_ptr ptr = new_place(tree, near);
 
-	frame_set_ptr(tree->frames, frame, &ptr);
-	node_set_place(frame->node, ptr.addr, ptr.addr2, ptr.gen);
-	frame->sealed = frame->written = frame->mirrored = false;
-	frame_set_state(tree->frames, frame, FRAME_DIRTY);
+	buffer_set_ptr(tree->buffers, buffer, &ptr);
+	node_set_place(buffer->node, ptr.addr, ptr.addr2, ptr.gen);
+	buffer->sealed = buffer->written = buffer->mirrored = false;
+	buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 }
 
-struct frame *apply_new_node(struct tree *tree, unsigned level, struct key low,
+struct buffer *apply_new_node(struct tree *tree, unsigned level, struct key low,
 			     struct key high, traxaddr near)
 {
-	struct frame *frame = frame_get(tree->frames);
+	struct buffer *buffer = buffer_get(tree->buffers);
 
-	assert(frame);
-	frame->level = (uint8_t)level;
-	frame->live = true;
-	node_init(frame->node, tree->fsid, level, low, high);
-	place(tree, frame, near);
-	return frame;
+	assert(buffer);
+	buffer->level = (uint8_t)level;
+	buffer->live = true;
+	node_init(buffer->node, tree->fsid, level, low, high);
+	place(tree, buffer, near);
+	return buffer;
 }
 
-/* What a frozen frame holds goes to a shadow; it holds a copy from now on. */
-static void make_shadow(struct tree *tree, struct frame *frame)
+/* What a frozen buffer holds goes to a shadow; it holds a copy from now on. */
+static void make_shadow(struct tree *tree, struct buffer *buffer)
 {
-	struct frame *shadow = frame_get(tree->frames);
+	struct buffer *shadow = buffer_get(tree->buffers);
 	void *node;
-	const struct node_ptr ptr = frame->ptr;
+	const struct node_ptr ptr = buffer->ptr;
 
 	assert(shadow);
 	node = shadow->node;
-	shadow->node = frame->node;
-	frame->node = node;
-	memcpy(frame->node, shadow->node, TRAX_NODE_BYTES);
-	shadow->level = frame->level;
+	shadow->node = buffer->node;
+	buffer->node = node;
+	memcpy(buffer->node, shadow->node, TRAX_NODE_BYTES);
+	shadow->level = buffer->level;
 	shadow->live = false;
-	shadow->sealed = frame->sealed;
-	shadow->written = frame->written;
-	shadow->mirrored = frame->mirrored;
-	shadow->writes = frame->writes;
-	shadow->tries = frame->tries;
-	shadow->bad = frame->bad;
-	shadow->bad_twin = frame->bad_twin;
-	frame->writes = frame->tries = 0;
-	frame->bad = frame->bad_twin = false;
-	frame_set_ptr(tree->frames, shadow, &ptr);
-	frame_set_state(tree->frames, shadow, FRAME_FROZEN);
-	ckpt_replace(tree, frame, shadow);
+	shadow->sealed = buffer->sealed;
+	shadow->written = buffer->written;
+	shadow->mirrored = buffer->mirrored;
+	shadow->writes = buffer->writes;
+	shadow->tries = buffer->tries;
+	shadow->bad = buffer->bad;
+	shadow->bad_mirror = buffer->bad_mirror;
+	buffer->writes = buffer->tries = 0;
+	buffer->bad = buffer->bad_mirror = false;
+	buffer_set_ptr(tree->buffers, shadow, &ptr);
+	buffer_set_state(tree->buffers, shadow, BUFFER_FROZEN);
+	ckpt_replace(tree, buffer, shadow);
 }
 
-unsigned apply_index(const struct frame *frame)
+unsigned apply_index(const struct buffer *buffer)
 {
-	const unsigned i = node_child_find(frame->parent->node,
-					   node_low(frame->node));
+	const unsigned i = node_child_find(buffer->parent->node,
+					   node_low(buffer->node));
 
-	assert(node_child(frame->parent->node, i).addr == frame->ptr.addr);
+	assert(node_child(buffer->parent->node, i).addr == buffer->ptr.addr);
 	return i;
 }
 
-void apply_update_parent(struct frame *frame)
+void apply_update_parent(struct buffer *buffer)
 {
-	if (frame->parent)
-		node_child_set(frame->parent->node, apply_index(frame),
-			       &frame->ptr);
+	if (buffer->parent)
+		node_child_set(buffer->parent->node, apply_index(buffer),
+			       &buffer->ptr);
 }
 
-void apply_touch(struct tree *tree, struct frame *frame)
+void apply_touch(struct tree *tree, struct buffer *buffer)
 {
-	const struct node_ptr old = frame->ptr;
+	const struct node_ptr old = buffer->ptr;
 	unsigned i = 0;
 
-	if (frame->state == FRAME_DIRTY)
+	if (buffer->state == BUFFER_DIRTY)
 		return;
 	if (old.gen == tree->gen) {	/* written out early, by recovery */
-		frame_set_state(tree->frames, frame, FRAME_DIRTY);
+		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 		return;
 	}
-	if (frame->parent) {
-		apply_touch(tree, frame->parent);
-		i = apply_index(frame);
+	if (buffer->parent) {
+		apply_touch(tree, buffer->parent);
+		i = apply_index(buffer);
 	}
-	if (frame->state == FRAME_FROZEN)
-		make_shadow(tree, frame);
-	place(tree, frame, old.addr);
+	if (buffer->state == BUFFER_FROZEN)
+		make_shadow(tree, buffer);
+	place(tree, buffer, old.addr);
 	apply_free_slots(tree, &old);
-	if (frame->parent)
-		node_child_set(frame->parent->node, i, &frame->ptr);
+	if (buffer->parent)
+		node_child_set(buffer->parent->node, i, &buffer->ptr);
 }
 
 /* ---- Splits ---- */
 
 static void grow_root(struct tree *tree)
 {
-	struct frame *old = tree->root;
-	struct frame *root = apply_new_node(tree, old->level + 1u, KEY_MIN,
+	struct buffer *old = tree->root;
+	struct buffer *root = apply_new_node(tree, old->level + 1u, KEY_MIN,
 					    KEY_MAX, old->ptr.addr);
 
 	node_child_insert(root->node, 0, KEY_MIN, &old->ptr);
 	tree_set_root(tree, root);
-	frame_set_parent(tree->frames, old, root);
+	buffer_set_parent(tree->buffers, old, root);
 }
 
 /* The resident children that were moved here know their new parent. */
-static void adopt(struct tree *tree, struct frame *parent,
-		  const struct frame *from)
+static void adopt(struct tree *tree, struct buffer *parent,
+		  const struct buffer *from)
 {
 	const unsigned n = node_count(parent->node);
 
 	for (unsigned i = 0; i < n; i++) {
-		struct frame *child = frame_find(tree->frames,
+		struct buffer *child = buffer_find(tree->buffers,
 					node_child(parent->node, i).addr);
 
 		if (child && child->parent == from)
-			frame_set_parent(tree->frames, child, parent);
+			buffer_set_parent(tree->buffers, child, parent);
 	}
 }
 
 /* Cuts a touched node; what is at and behind position i, of key low, moves to
  * the new node, which is returned. */
-static struct frame *cut(struct tree *tree, struct frame *frame, unsigned i,
+static struct buffer *cut(struct tree *tree, struct buffer *buffer, unsigned i,
 			 struct key low);
 
 /* Puts a new node into the parent of its left neighbour. */
-static void insert_child(struct tree *tree, struct frame *left,
-			 struct frame *child, struct key low)
+static void insert_child(struct tree *tree, struct buffer *left,
+			 struct buffer *child, struct key low)
 {
-	struct frame *parent = left->parent;
+	struct buffer *parent = left->parent;
 	const unsigned n = node_count(parent->node);
 	unsigned i = node_child_find(parent->node, low);
 
 	if (node_child_full(parent->node)) {
 		const unsigned at = i == n - 1 ? n - 1 : n / 2;
 		const struct key at_key = node_key(parent->node, at);
-		struct frame *right = cut(tree, parent, at, at_key);
+		struct buffer *right = cut(tree, parent, at, at_key);
 
 		if (key_cmp(low, at_key) >= 0)
 			parent = right;
 		i = node_child_find(parent->node, low);
 	}
 	node_child_insert(parent->node, i + 1, low, &child->ptr);
-	frame_set_parent(tree->frames, child, parent);
+	buffer_set_parent(tree->buffers, child, parent);
 }
 
-static struct frame *cut(struct tree *tree, struct frame *frame, unsigned i,
+static struct buffer *cut(struct tree *tree, struct buffer *buffer, unsigned i,
 			 struct key low)
 {
-	struct frame *right;
+	struct buffer *right;
 
-	if (!frame->parent)
+	if (!buffer->parent)
 		grow_root(tree);
-	right = apply_new_node(tree, frame->level, low,
-			       node_high(frame->node), frame->ptr.addr);
-	node_set_high(frame->node, node_key_before(low));
-	node_move(frame->node, i, right->node);
+	right = apply_new_node(tree, buffer->level, low,
+			       node_high(buffer->node), buffer->ptr.addr);
+	node_set_high(buffer->node, node_key_before(low));
+	node_move(buffer->node, i, right->node);
 	if (right->level)
-		adopt(tree, right, frame);
-	insert_child(tree, frame, right, low);
+		adopt(tree, right, buffer);
+	insert_child(tree, buffer, right, low);
 	return right;
 }
 
 /* ---- Joins ---- */
 
-static bool is_small(const struct frame *frame)
+static bool is_small(const struct buffer *buffer)
 {
-	return frame->level ?
-		node_count(frame->node) < NODE_MAX_CHILDREN / 4 :
-		node_used(frame->node) < NODE_BODY_BYTES / 4;
+	return buffer->level ?
+		node_count(buffer->node) < NODE_MAX_CHILDREN / 4 :
+		node_used(buffer->node) < NODE_BODY_BYTES / 4;
 }
 
-static bool would_fit(const struct frame *a, const struct frame *b)
+static bool would_fit(const struct buffer *a, const struct buffer *b)
 {
 	if (a->level)
 		return node_count(a->node) + node_count(b->node) <=
@@ -249,7 +249,7 @@ static bool would_fit(const struct frame *a, const struct frame *b)
 }
 
 /* Adds what `from` holds, which is left as it is (it may be frozen). */
-static void take_over(struct frame *to, const struct frame *from, unsigned at)
+static void take_over(struct buffer *to, const struct buffer *from, unsigned at)
 {
 	const unsigned n = node_count(from->node);
 
@@ -270,65 +270,65 @@ static void take_over(struct frame *to, const struct frame *from, unsigned at)
 }
 
 /* Joins a touched node with the sibling at position i of their parent. */
-static void join(struct tree *tree, struct frame *frame, struct frame *sibling,
-		 unsigned i)
+static void join(struct tree *tree, struct buffer *buffer,
+		 struct buffer *sibling, unsigned i)
 {
-	struct frame *parent = frame->parent;
-	const unsigned mine = apply_index(frame);
+	struct buffer *parent = buffer->parent;
+	const unsigned mine = apply_index(buffer);
 	const struct node_ptr old = sibling->ptr;
 
-	take_over(frame, sibling, i < mine ? 0 : node_count(frame->node));
+	take_over(buffer, sibling, i < mine ? 0 : node_count(buffer->node));
 	if (i < mine) {
 		const struct key low = node_low(sibling->node);
 
-		node_set_low(frame->node, low);
+		node_set_low(buffer->node, low);
 		node_child_set_key(parent->node, mine, low);
 	} else {
-		node_set_high(frame->node, node_high(sibling->node));
+		node_set_high(buffer->node, node_high(sibling->node));
 	}
 	node_child_remove(parent->node, i);
-	if (frame->level)
-		adopt(tree, frame, sibling);
-	frame_drop(tree->frames, sibling);
+	if (buffer->level)
+		adopt(tree, buffer, sibling);
+	buffer_drop(tree->buffers, sibling);
 	apply_free_slots(tree, &old);
 }
 
 static void shrink_root(struct tree *tree)
 {
 	while (tree->root->level && node_count(tree->root->node) == 1) {
-		struct frame *old = tree->root;
+		struct buffer *old = tree->root;
 		const struct node_ptr ptr = old->ptr;
-		struct frame *child = tree_child(tree, old, 0);
+		struct buffer *child = tree_child(tree, old, 0);
 
 		if (!tree_resident(child))
 			return;
 		tree_set_root(tree, child);
-		frame_drop(tree->frames, old);
+		buffer_drop(tree->buffers, old);
 		apply_free_slots(tree, &ptr);
 	}
 }
 
-static bool try_join(struct tree *tree, struct frame *frame, unsigned i)
+static bool try_join(struct tree *tree, struct buffer *buffer, unsigned i)
 {
-	struct frame *sibling;
+	struct buffer *sibling;
 
-	if (i >= node_count(frame->parent->node))
+	if (i >= node_count(buffer->parent->node))
 		return false;
-	sibling = tree_child(tree, frame->parent, i);
-	if (!tree_resident(sibling) || !would_fit(frame, sibling))
+	sibling = tree_child(tree, buffer->parent, i);
+	if (!tree_resident(sibling) || !would_fit(buffer, sibling))
 		return false;
-	join(tree, frame, sibling, i);
+	join(tree, buffer, sibling, i);
 	return true;
 }
 
-void apply_shrink(struct tree *tree, struct frame *frame)
+void apply_shrink(struct tree *tree, struct buffer *buffer)
 {
-	for (; frame->parent && is_small(frame); frame = frame->parent) {
-		const unsigned i = apply_index(frame);
+	for (; buffer->parent && is_small(buffer); buffer = buffer->parent) {
+		const unsigned i = apply_index(buffer);
 
 		/* At i = 0 there is nothing on the left: wraps, refused. */
-		if (!try_join(tree, frame, i + 1) &&
-		    !try_join(tree, frame, i - 1))
+		if (!try_join(tree, buffer, i + 1) &&
+		    !try_join(tree, buffer, i - 1))
 			break;
 	}
 	shrink_root(tree);
@@ -338,9 +338,9 @@ void apply_shrink(struct tree *tree, struct frame *frame)
 
 /* The leaf of a key that was looked up; NULL: a tree that contradicts itself
  * has lost it since, and is failed now. */
-static struct frame *leaf_to_change(struct tree *tree, struct key key)
+static struct buffer *leaf_to_change(struct tree *tree, struct key key)
 {
-	struct frame *leaf = tree_leaf(tree, key);
+	struct buffer *leaf = tree_leaf(tree, key);
 
 	if (leaf)
 		apply_touch(tree, leaf);
@@ -355,14 +355,14 @@ void apply_touch_leaf(struct tree *tree, struct key key)
 }
 
 /* Makes room for an item at *i; the leaf that has it, and the place there. */
-static struct frame *split_leaf(struct tree *tree, struct frame *leaf,
+static struct buffer *split_leaf(struct tree *tree, struct buffer *leaf,
 				unsigned *i, struct key key, size_t bytes)
 {
 	bool to_right;
 	const unsigned at = node_split_point(leaf->node, *i, bytes, &to_right);
 	const struct key low = to_right && at == *i ? key :
 			       node_key(leaf->node, at);
-	struct frame *right = cut(tree, leaf, at, low);
+	struct buffer *right = cut(tree, leaf, at, low);
 
 	if (!to_right)
 		return leaf;
@@ -373,7 +373,7 @@ static struct frame *split_leaf(struct tree *tree, struct frame *leaf,
 void apply_put(struct tree *tree, struct key key, const void *value,
 	       size_t bytes)
 {
-	struct frame *leaf = leaf_to_change(tree, key);
+	struct buffer *leaf = leaf_to_change(tree, key);
 	size_t old_bytes;
 	unsigned i;
 	bool found;
@@ -397,7 +397,7 @@ void apply_put(struct tree *tree, struct key key, const void *value,
 
 void apply_del(struct tree *tree, struct key key)
 {
-	struct frame *leaf = leaf_to_change(tree, key);
+	struct buffer *leaf = leaf_to_change(tree, key);
 	unsigned i;
 	bool found;
 

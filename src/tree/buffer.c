@@ -1,9 +1,9 @@
 /*
- * buffer.c - frames are chained in a hash by address; the clean ones that
+ * buffer.c - buffers are chained in a hash by address; the clean ones that
  * nobody needs form a queue from which the oldest is evicted.
  *
  * Lists: free and lru hold what their names say; dirty and frozen hold all of
- * that state; a loading frame, and a clean one that can't be evicted, is on no
+ * that state; a loading buffer, and a clean one that can't be evicted, is on no
  * list.
  */
 #include "tree/buffer.h"
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int frame_cache_new(size_t bytes, struct frames **frames)
+int buffer_cache_new(size_t bytes, struct buffer_cache **buffers)
 {
 	const size_t count = bytes / TRAX_NODE_BYTES;
-	struct frames *f = calloc(1, sizeof(*f));
+	struct buffer_cache *f = calloc(1, sizeof(*f));
 	size_t buckets = 1;
 
 	if (!f)
@@ -33,7 +33,7 @@ int frame_cache_new(size_t bytes, struct frames **frames)
 	list_init(&f->frozen);
 	if (!f->all || !f->buckets ||
 	    pool_new(TRAX_NODE_BYTES, count, &f->pool)) {
-		frame_cache_free(f);
+		buffer_cache_free(f);
 		return -ENOMEM;
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -42,233 +42,233 @@ int frame_cache_new(size_t bytes, struct frames **frames)
 		list_init(&f->all[i].later);
 		list_add(&f->free, &f->all[i].link);
 	}
-	*frames = f;
+	*buffers = f;
 	return 0;
 }
 
-void frame_cache_free(struct frames *frames)
+void buffer_cache_free(struct buffer_cache *buffers)
 {
-	if (!frames)
+	if (!buffers)
 		return;
-	pool_free(frames->pool);
-	free(frames->buckets);
-	free(frames->all);
-	free(frames);
+	pool_free(buffers->pool);
+	free(buffers->buckets);
+	free(buffers->all);
+	free(buffers);
 }
 
-static struct frame **bucket(const struct frames *frames, traxaddr addr)
+static struct buffer **bucket(const struct buffer_cache *buffers, traxaddr addr)
 {
 	uint64_t x = addr / TRAX_NODE_SECTORS * 0x9e3779b97f4a7c15;
 
-	return &frames->buckets[(x >> 32) & frames->mask];
+	return &buffers->buckets[(x >> 32) & buffers->mask];
 }
 
-struct frame *frame_find(const struct frames *frames, traxaddr addr)
+struct buffer *buffer_find(const struct buffer_cache *buffers, traxaddr addr)
 {
-	struct frame *f = *bucket(frames, addr);
+	struct buffer *f = *bucket(buffers, addr);
 
 	while (f && f->ptr.addr != addr)
 		f = f->hash_next;
 	return f;
 }
 
-static void hash_remove(struct frames *frames, struct frame *frame)
+static void hash_remove(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	struct frame **p;
+	struct buffer **p;
 
-	if (!frame->ptr.addr)
+	if (!buffer->ptr.addr)
 		return;
-	p = bucket(frames, frame->ptr.addr);
-	while (*p != frame)
+	p = bucket(buffers, buffer->ptr.addr);
+	while (*p != buffer)
 		p = &(*p)->hash_next;
-	*p = frame->hash_next;
-	frame->hash_next = NULL;
-	frame->ptr.addr = 0;
+	*p = buffer->hash_next;
+	buffer->hash_next = NULL;
+	buffer->ptr.addr = 0;
 }
 
-void frame_set_ptr(struct frames *frames, struct frame *frame,
+void buffer_set_ptr(struct buffer_cache *buffers, struct buffer *buffer,
 		   const struct node_ptr *ptr)
 {
-	struct frame **p;
+	struct buffer **p;
 
-	hash_remove(frames, frame);
-	frame->ptr = *ptr;
+	hash_remove(buffers, buffer);
+	buffer->ptr = *ptr;
 	if (!ptr->addr)
 		return;
-	p = bucket(frames, ptr->addr);
-	frame->hash_next = *p;
-	*p = frame;
+	p = bucket(buffers, ptr->addr);
+	buffer->hash_next = *p;
+	*p = buffer;
 }
 
-static bool evictable(const struct frame *frame)
+static bool evictable(const struct buffer *buffer)
 {
-	return frame->state == FRAME_CLEAN && frame->live && !frame->pins &&
-	       !frame->children;
+	return buffer->state == BUFFER_CLEAN && buffer->live && !buffer->pins &&
+	       !buffer->children;
 }
 
 /* Takes it off whatever list it is on. */
-static void unlist(struct frames *frames, struct frame *frame)
+static void unlist(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	if (frame->state == FRAME_FREE)
-		frames->n_free--;
-	else if (frame->state == FRAME_DIRTY)
-		frames->n_dirty--;
-	else if (frame->state == FRAME_FROZEN)
-		frames->n_frozen--;
-	else if (!list_empty(&frame->link))
-		frames->n_lru--;
-	list_del(&frame->link);
+	if (buffer->state == BUFFER_FREE)
+		buffers->n_free--;
+	else if (buffer->state == BUFFER_DIRTY)
+		buffers->n_dirty--;
+	else if (buffer->state == BUFFER_FROZEN)
+		buffers->n_frozen--;
+	else if (!list_empty(&buffer->link))
+		buffers->n_lru--;
+	list_del(&buffer->link);
 }
 
-static void enlist(struct frames *frames, struct frame *frame)
+static void enlist(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	if (frame->state == FRAME_FREE) {
-		list_add(&frames->free, &frame->link);
-		frames->n_free++;
-	} else if (frame->state == FRAME_DIRTY) {
-		list_add(&frames->dirty, &frame->link);
-		frames->n_dirty++;
-	} else if (frame->state == FRAME_FROZEN) {
-		list_add(&frames->frozen, &frame->link);
-		frames->n_frozen++;
-	} else if (evictable(frame)) {
-		list_add(&frames->lru, &frame->link);
-		frames->n_lru++;
+	if (buffer->state == BUFFER_FREE) {
+		list_add(&buffers->free, &buffer->link);
+		buffers->n_free++;
+	} else if (buffer->state == BUFFER_DIRTY) {
+		list_add(&buffers->dirty, &buffer->link);
+		buffers->n_dirty++;
+	} else if (buffer->state == BUFFER_FROZEN) {
+		list_add(&buffers->frozen, &buffer->link);
+		buffers->n_frozen++;
+	} else if (evictable(buffer)) {
+		list_add(&buffers->lru, &buffer->link);
+		buffers->n_lru++;
 	}
 }
 
-void frame_set_state(struct frames *frames, struct frame *frame,
-		     enum frame_state state)
+void buffer_set_state(struct buffer_cache *buffers, struct buffer *buffer,
+		     enum buffer_state state)
 {
-	unlist(frames, frame);
-	frame->state = state;
-	enlist(frames, frame);
+	unlist(buffers, buffer);
+	buffer->state = state;
+	enlist(buffers, buffer);
 }
 
 /* Something that decides over eviction has changed. */
-static void relist(struct frames *frames, struct frame *frame)
+static void relist(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	if (frame->state != FRAME_CLEAN ||
-	    evictable(frame) == !list_empty(&frame->link))
+	if (buffer->state != BUFFER_CLEAN ||
+	    evictable(buffer) == !list_empty(&buffer->link))
 		return;
-	unlist(frames, frame);
-	enlist(frames, frame);
+	unlist(buffers, buffer);
+	enlist(buffers, buffer);
 }
 
-void frame_set_parent(struct frames *frames, struct frame *frame,
-		      struct frame *parent)
+void buffer_set_parent(struct buffer_cache *buffers, struct buffer *buffer,
+		      struct buffer *parent)
 {
-	struct frame *old = frame->parent;
+	struct buffer *old = buffer->parent;
 
 	if (old == parent)
 		return;
-	frame->parent = parent;
+	buffer->parent = parent;
 	if (old) {
 		old->children--;
-		relist(frames, old);
+		relist(buffers, old);
 	}
 	if (parent) {
 		parent->children++;
-		relist(frames, parent);
+		relist(buffers, parent);
 	}
 }
 
-struct frame *frame_get(struct frames *frames)
+struct buffer *buffer_get(struct buffer_cache *buffers)
 {
-	struct frame *f = list_first(&frames->free, struct frame, link);
+	struct buffer *f = list_first(&buffers->free, struct buffer, link);
 
 	if (!f) {
-		f = list_first(&frames->lru, struct frame, link);
+		f = list_first(&buffers->lru, struct buffer, link);
 		if (!f)
 			return NULL;
-		frame_put(frames, f);
+		buffer_put(buffers, f);
 	}
-	frame_set_state(frames, f, FRAME_LOADING);
+	buffer_set_state(buffers, f, BUFFER_LOADING);
 	return f;
 }
 
-size_t frame_available(const struct frames *frames)
+size_t buffer_available(const struct buffer_cache *buffers)
 {
-	return frames->n_free + frames->n_lru;
+	return buffers->n_free + buffers->n_lru;
 }
 
-void frame_put(struct frames *frames, struct frame *frame)
+void buffer_put(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	assert(!frame->pins && !frame->children && !frame->writes &&
-	       list_empty(&frame->waiting));
-	hash_remove(frames, frame);
-	frame_set_parent(frames, frame, NULL);
-	frame_set_state(frames, frame, FRAME_FREE);
-	frame->live = frame->sealed = frame->written = false;
-	frame->mirrored = false;
-	frame->bad = frame->bad_twin = false;
-	frame->tries = 0;
-	frame->ptr = (struct node_ptr){ 0, 0, 0, 0 };
+	assert(!buffer->pins && !buffer->children && !buffer->writes &&
+	       list_empty(&buffer->waiting));
+	hash_remove(buffers, buffer);
+	buffer_set_parent(buffers, buffer, NULL);
+	buffer_set_state(buffers, buffer, BUFFER_FREE);
+	buffer->live = buffer->sealed = buffer->written = false;
+	buffer->mirrored = false;
+	buffer->bad = buffer->bad_mirror = false;
+	buffer->tries = 0;
+	buffer->ptr = (struct node_ptr){ 0, 0, 0, 0 };
 }
 
-void frame_pin(struct frames *frames, struct frame *frame)
+void buffer_pin(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	frame->pins++;
-	relist(frames, frame);
+	buffer->pins++;
+	relist(buffers, buffer);
 }
 
-void frame_unpin(struct frames *frames, struct frame *frame)
+void buffer_unpin(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	assert(frame->pins);
-	frame->pins--;
-	if (frame->live)
-		relist(frames, frame);
+	assert(buffer->pins);
+	buffer->pins--;
+	if (buffer->live)
+		relist(buffers, buffer);
 	else
-		frame_drop(frames, frame);
+		buffer_drop(buffers, buffer);
 }
 
-void frame_drop(struct frames *frames, struct frame *frame)
+void buffer_drop(struct buffer_cache *buffers, struct buffer *buffer)
 {
-	if (frame->live) {
-		frame->live = false;
-		frame_set_parent(frames, frame, NULL);
-		relist(frames, frame);
+	if (buffer->live) {
+		buffer->live = false;
+		buffer_set_parent(buffers, buffer, NULL);
+		relist(buffers, buffer);
 	}
-	if (frame->state == FRAME_FROZEN)
+	if (buffer->state == BUFFER_FROZEN)
 		return;
 	/* Its slot may be taken by another node now. */
-	hash_remove(frames, frame);
-	if (frame->state == FRAME_DIRTY)
-		frame_set_state(frames, frame, FRAME_CLEAN);
-	if (frame->state == FRAME_CLEAN && !frame->pins)
-		frame_put(frames, frame);
+	hash_remove(buffers, buffer);
+	if (buffer->state == BUFFER_DIRTY)
+		buffer_set_state(buffers, buffer, BUFFER_CLEAN);
+	if (buffer->state == BUFFER_CLEAN && !buffer->pins)
+		buffer_put(buffers, buffer);
 }
 
-static const char *check_one(const struct frames *frames,
-			     const struct frame *f)
+static const char *check_one(const struct buffer_cache *buffers,
+			     const struct buffer *f)
 {
 	const bool listed = !list_empty(&f->link);
 
-	if (f->state == FRAME_FREE)
+	if (f->state == BUFFER_FREE)
 		return f->pins || f->children || f->ptr.addr ?
 			"a free frame is in use" : NULL;
-	if (f->ptr.addr && frame_find(frames, f->ptr.addr) != f)
+	if (f->ptr.addr && buffer_find(buffers, f->ptr.addr) != f)
 		return "a frame is not found by its address";
-	if (f->state == FRAME_CLEAN && listed != evictable(f))
+	if (f->state == BUFFER_CLEAN && listed != evictable(f))
 		return "a frame is wrongly on the lru list";
 	if (f->live && f->parent && !f->parent->live)
 		return "a live frame's parent is not live";
-	if (f->live && f->state == FRAME_DIRTY && f->parent &&
-	    f->parent->state != FRAME_DIRTY)
+	if (f->live && f->state == BUFFER_DIRTY && f->parent &&
+	    f->parent->state != BUFFER_DIRTY)
 		return "a dirty frame's parent is not dirty";
 	return NULL;
 }
 
-const char *frame_check(const struct frames *frames)
+const char *buffer_check(const struct buffer_cache *buffers)
 {
 	size_t free = 0;
 
-	for (size_t i = 0; i < frames->count; i++) {
-		const char *why = check_one(frames, &frames->all[i]);
+	for (size_t i = 0; i < buffers->count; i++) {
+		const char *why = check_one(buffers, &buffers->all[i]);
 
 		if (why)
 			return why;
-		free += frames->all[i].state == FRAME_FREE;
+		free += buffers->all[i].state == BUFFER_FREE;
 	}
-	return free == frames->n_free ? NULL : "free frames are miscounted";
+	return free == buffers->n_free ? NULL : "free frames are miscounted";
 }

@@ -22,11 +22,11 @@
  * like any that was freed; whoever gets it and fails takes another in turn.
  *
  * The root is written when every node is on the medium and the log is durable
- * up to the cut: what it holds of data that is not home must be readable when
- * the tree says its checksum.
+ * up to the cut: what it holds of data that is not destaged must be readable
+ * when the tree says its checksum.
  *
  * Invariants: 1. nothing of a generation is freed before its root is durable.
- * 2. at most one generation is frozen.  3. no frozen frame is written before
+ * 2. at most one generation is frozen.  3. no frozen buffer is written before
  * all frozen ones below it are sealed.
  */
 #include <assert.h>
@@ -40,9 +40,9 @@
 #include "tree/tree_internal.h"
 
 #define MAX_FAILED_WRITES 3
-/* Fill driven ones that can't trim because of held records don't repeat. */
+/* Fill driven ones that can't trim because of pinned records don't repeat. */
 #define FILL_PAUSE_NS 1000000000ull
-/* Until then they wait for held data to come home, which they can trim. */
+/* Until then they wait for pinned data to come home, which they can trim. */
 #define FILL_WAIT_PERCENT 60
 
 int ckpt_init(struct tree *tree)
@@ -56,7 +56,7 @@ int ckpt_init(struct tree *tree)
 		ckpt->write[i].tree = tree;
 		list_add(&ckpt->idle, &ckpt->write[i].link);
 	}
-	ckpt->order = calloc(tree->frames->count, sizeof(*ckpt->order));
+	ckpt->order = calloc(tree->buffers->count, sizeof(*ckpt->order));
 	return ckpt->order ? 0 : -ENOMEM;
 }
 
@@ -72,16 +72,16 @@ void ckpt_fini(struct tree *tree)
 
 static int by_mirror(const void *a, const void *b)
 {
-	const struct frame *x = *(struct frame *const *)a;
-	const struct frame *y = *(struct frame *const *)b;
+	const struct buffer *x = *(struct buffer *const *)a;
+	const struct buffer *y = *(struct buffer *const *)b;
 
 	return x->ptr.addr2 < y->ptr.addr2 ? -1 : x->ptr.addr2 > y->ptr.addr2;
 }
 
 static int by_place(const void *a, const void *b)
 {
-	const struct frame *x = *(struct frame *const *)a;
-	const struct frame *y = *(struct frame *const *)b;
+	const struct buffer *x = *(struct buffer *const *)a;
+	const struct buffer *y = *(struct buffer *const *)b;
 
 	if (x->level != y->level)
 		return x->level < y->level ? -1 : 1;
@@ -102,10 +102,10 @@ static void freeze(struct tree *tree)
 	struct list *pos, *next;
 
 	ckpt->n = 0;
-	list_for_each_safe(pos, next, &tree->frames->dirty) {
-		struct frame *f = list_entry(pos, struct frame, link);
+	list_for_each_safe(pos, next, &tree->buffers->dirty) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
 
-		frame_set_state(tree->frames, f, FRAME_FROZEN);
+		buffer_set_state(tree->buffers, f, BUFFER_FROZEN);
 		f->sealed = f->written = f->mirrored = false;
 		f->tries = 0;
 		ckpt->order[ckpt->n++] = f;
@@ -146,7 +146,7 @@ static void cut_log(struct tree *tree)
 		return;
 	}
 	log_cut(tree->log, tree->gen + 1, &root->cut_seq, &root->cut_chain);
-	held = log_oldest_held(tree->log);
+	held = log_oldest_pinned(tree->log);
 	root->tail_seq = held <= root->cut_seq ? held : root->cut_seq + 1;
 	ckpt->log_done = false;
 	ckpt->log_waiter = (struct waiter){
@@ -212,7 +212,7 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	tree->pending = 0;
 	tree->gen_changed = false;
 	ckpt->wanted = false;
-	ckpt->home_seq = 0;
+	ckpt->destage_seq = 0;
 	while (!list_empty(&ckpt->next_list)) {
 		struct list *l = ckpt->next_list.next;
 
@@ -225,26 +225,26 @@ static int cut(struct tree *tree, uint64_t now_ns)
 
 /* ---- Sealing ---- */
 
-/* The frozen frame that a pointer in a frozen node means. */
-static struct frame *frozen_child(struct tree *tree, traxaddr addr)
+/* The frozen buffer that a pointer in a frozen node means. */
+static struct buffer *frozen_child(struct tree *tree, traxaddr addr)
 {
 	const struct checkpoint *ckpt = &tree->ckpt;
-	struct frame *f;
+	struct buffer *f;
 
 	for (unsigned i = 0; i < ckpt->moved_n; i++)
 		if (ckpt->moved[i].old == addr)
-			return ckpt->moved[i].frame;
-	f = frame_find(tree->frames, addr);
-	return f && f->state == FRAME_FROZEN ? f : NULL;
+			return ckpt->moved[i].buffer;
+	f = buffer_find(tree->buffers, addr);
+	return f && f->state == BUFFER_FROZEN ? f : NULL;
 }
 
-static void seal_children(struct tree *tree, struct frame *frame)
+static void seal_children(struct tree *tree, struct buffer *buffer)
 {
-	const unsigned n = node_count(frame->node);
+	const unsigned n = node_count(buffer->node);
 
 	for (unsigned i = 0; i < n; i++) {
-		const struct node_ptr ptr = node_child(frame->node, i);
-		struct frame *child;
+		const struct node_ptr ptr = node_child(buffer->node, i);
+		struct buffer *child;
 
 		if (ptr.gen != tree->ckpt.gen)
 			continue;
@@ -252,35 +252,35 @@ static void seal_children(struct tree *tree, struct frame *frame)
 		if (!child)	/* written out early, by recovery */
 			continue;
 		assert(child->sealed);
-		node_child_set(frame->node, i, &child->ptr);
+		node_child_set(buffer->node, i, &child->ptr);
 	}
 }
 
-void ckpt_seal(struct tree *tree, struct frame *frame)
+void ckpt_seal(struct tree *tree, struct buffer *buffer)
 {
-	if (frame->level)
-		seal_children(tree, frame);
-	frame->ptr.csum = csum(frame->node, TRAX_NODE_BYTES);
-	frame->sealed = true;
-	if (frame->live)
-		apply_update_parent(frame);
-	if (frame->ptr.addr == tree->ckpt.root.tree.addr)
-		tree->ckpt.root.tree = frame->ptr;
+	if (buffer->level)
+		seal_children(tree, buffer);
+	buffer->ptr.csum = csum(buffer->node, TRAX_NODE_BYTES);
+	buffer->sealed = true;
+	if (buffer->live)
+		apply_update_parent(buffer);
+	if (buffer->ptr.addr == tree->ckpt.root.tree.addr)
+		tree->ckpt.root.tree = buffer->ptr;
 }
 
-void ckpt_replace(struct tree *tree, struct frame *frame,
-		  struct frame *shadow)
+void ckpt_replace(struct tree *tree, struct buffer *buffer,
+		  struct buffer *shadow)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
-	shadow->order = frame->order;
+	shadow->order = buffer->order;
 	ckpt->order[shadow->order] = shadow;
 	for (unsigned i = 0; i < CKPT_WRITES; i++)
-		if (ckpt->write[i].frame == frame)
-			ckpt->write[i].frame = shadow;
+		if (ckpt->write[i].buffer == buffer)
+			ckpt->write[i].buffer = shadow;
 	for (unsigned i = 0; i < ckpt->moved_n; i++)
-		if (ckpt->moved[i].frame == frame)
-			ckpt->moved[i].frame = shadow;
+		if (ckpt->moved[i].buffer == buffer)
+			ckpt->moved[i].buffer = shadow;
 }
 
 /* ---- Writing nodes ---- */
@@ -291,30 +291,30 @@ static void write_done(struct disk_request *req)
 {
 	struct ckpt_write *w = req->owner;
 	struct tree *tree = w->tree;
-	struct frame *frame = w->frame;
+	struct buffer *buffer = w->buffer;
 
-	frame->writes--;
+	buffer->writes--;
 	tree->ckpt.writes--;
 	tree->stats.node_writes++;
 	if (req->result) {
 		msg_warn("node at sector %" PRIu64 ": write error (%s)",
 			 req->sector, strerror(-req->result));
-		if (w->twin)
-			frame->bad_twin = true;
+		if (w->mirror)
+			buffer->bad_mirror = true;
 		else
-			frame->bad = true;
+			buffer->bad = true;
 		tree->ckpt.failures++;
 	}
-	if (w->twin)
-		frame->mirrored = true;
+	if (w->mirror)
+		buffer->mirrored = true;
 	else
-		frame->written = true;
-	w->frame = NULL;
+		buffer->written = true;
+	w->buffer = NULL;
 	list_add(&tree->ckpt.idle, &w->link);
 	pump(tree);
 }
 
-static void submit(struct tree *tree, struct frame *frame, bool twin,
+static void submit(struct tree *tree, struct buffer *buffer, bool mirror,
 		   bool open)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -322,14 +322,14 @@ static void submit(struct tree *tree, struct frame *frame, bool twin,
 					  link);
 
 	list_del(&w->link);
-	w->frame = frame;
-	w->twin = twin;
-	w->iov = (struct iovec){ frame->node, TRAX_NODE_BYTES };
+	w->buffer = buffer;
+	w->mirror = mirror;
+	w->iov = (struct iovec){ buffer->node, TRAX_NODE_BYTES };
 	w->req = (struct queue_request){
 		.disk = {
 			.op = DISK_WRITE,
-			.sector = addr_sector(twin ? frame->ptr.addr2 :
-						     frame->ptr.addr),
+			.sector = addr_sector(mirror ? buffer->ptr.addr2 :
+						     buffer->ptr.addr),
 			.sectors = TRAX_NODE_SECTORS,
 			.iov = &w->iov,
 			.iov_n = 1,
@@ -340,7 +340,7 @@ static void submit(struct tree *tree, struct frame *frame, bool twin,
 	};
 	if (open)
 		ckpt_leave_open(w);
-	frame->writes++;
+	buffer->writes++;
 	ckpt->writes++;
 	queue_submit(tree->queue, &w->req);
 }
@@ -359,17 +359,17 @@ static void pump_nodes(struct tree *tree)
 	struct checkpoint *ckpt = &tree->ckpt;
 
 	while (has_room(tree)) {
-		struct frame *frame = ckpt->order[ckpt->next];
+		struct buffer *buffer = ckpt->order[ckpt->next];
 		const bool open = ckpt_may_place(tree, ckpt->next);
 
-		if (frame->level && ckpt->unplaced)
+		if (buffer->level && ckpt->unplaced)
 			return;
 		ckpt->next++;
-		if (frame->written)
+		if (buffer->written)
 			continue;
 		if (!open)
-			ckpt_seal(tree, frame);
-		submit(tree, frame, false, open);
+			ckpt_seal(tree, buffer);
+		submit(tree, buffer, false, open);
 	}
 }
 
@@ -387,10 +387,10 @@ static void pump_mirrors(struct tree *tree)
 		ckpt->mirrors = true;
 	}
 	while (has_room(tree)) {
-		struct frame *frame = ckpt->order[ckpt->next++];
+		struct buffer *buffer = ckpt->order[ckpt->next++];
 
-		if (frame->ptr.addr2 && !frame->mirrored)
-			submit(tree, frame, true, false);
+		if (buffer->ptr.addr2 && !buffer->mirrored)
+			submit(tree, buffer, true, false);
 	}
 }
 
@@ -464,14 +464,14 @@ static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 
 /* The running generation, too, has the node there, or it has left the bad slot
  * before (a shadow) and will never use the other. */
-static traxaddr another_slot(struct tree *tree, const struct frame *frame,
+static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
 			     traxaddr bad, bool mirror)
 {
 	struct space *space = tree->space;
 	traxaddr addr = 0;
 
 	if (mirror && space_slots_reserve(space, 1))
-		addr = space_slot_take_mirror(space, frame->ptr.addr);
+		addr = space_slot_take_mirror(space, buffer->ptr.addr);
 	if (addr && !payload_knows(&tree->ckpt, addr)) {
 		space_slot_free(space, addr, tree->gen);
 		addr = 0;
@@ -486,53 +486,53 @@ static traxaddr another_slot(struct tree *tree, const struct frame *frame,
 	}
 	payload_mark(&tree->ckpt, addr, true);
 	payload_mark(&tree->ckpt, bad, false);
-	space_slot_free(space, frame->live ? bad : addr, tree->ckpt.gen);
+	space_slot_free(space, buffer->live ? bad : addr, tree->ckpt.gen);
 	return addr;
 }
 
-void ckpt_move_leaf(struct tree *tree, struct frame *frame,
+void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
 		    const struct node_ptr *ptr)
 {
-	const unsigned i = apply_index(frame);
+	const unsigned i = apply_index(buffer);
 
 	tree->stats.leaves_placed++;
-	space_slot_exchange(tree->space, frame->ptr.addr, ptr->addr);
-	payload_mark(&tree->ckpt, frame->ptr.addr, false);
+	space_slot_exchange(tree->space, buffer->ptr.addr, ptr->addr);
+	payload_mark(&tree->ckpt, buffer->ptr.addr, false);
 	payload_mark(&tree->ckpt, ptr->addr, true);
-	frame_set_ptr(tree->frames, frame, ptr);
-	node_set_place(frame->node, ptr->addr, ptr->addr2, ptr->gen);
-	node_child_set(frame->parent->node, i, ptr);
+	buffer_set_ptr(tree->buffers, buffer, ptr);
+	node_set_place(buffer->node, ptr->addr, ptr->addr2, ptr->gen);
+	node_child_set(buffer->parent->node, i, ptr);
 }
 
 /* False: it can't be moved any more. */
-static bool move(struct tree *tree, struct frame *frame)
+static bool move(struct tree *tree, struct buffer *buffer)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
-	struct node_ptr ptr = frame->ptr;
+	struct node_ptr ptr = buffer->ptr;
 	const bool is_root = ptr.addr == ckpt->root.tree.addr;
 	unsigned i = 0;
 
-	if (++frame->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
+	if (++buffer->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
 		return false;
-	if (frame->bad)
-		ptr.addr = another_slot(tree, frame, frame->ptr.addr, false);
-	if (frame->bad_twin)
-		ptr.addr2 = another_slot(tree, frame, frame->ptr.addr2, true);
+	if (buffer->bad)
+		ptr.addr = another_slot(tree, buffer, buffer->ptr.addr, false);
+	if (buffer->bad_mirror)
+		ptr.addr2 = another_slot(tree, buffer, buffer->ptr.addr2, true);
 	if (!ptr.addr || !ptr.addr2)
 		return false;
-	if (frame->live && frame->parent)
-		i = apply_index(frame);
+	if (buffer->live && buffer->parent)
+		i = apply_index(buffer);
 	ckpt->moved[ckpt->moved_n++] = (struct ckpt_moved){
-		frame->ptr.addr, frame,
+		buffer->ptr.addr, buffer,
 	};
-	frame_set_ptr(tree->frames, frame, &ptr);
-	node_set_place(frame->node, ptr.addr, ptr.addr2, ptr.gen);
-	if (frame->live && frame->parent)
-		node_child_set(frame->parent->node, i, &ptr);
+	buffer_set_ptr(tree->buffers, buffer, &ptr);
+	node_set_place(buffer->node, ptr.addr, ptr.addr2, ptr.gen);
+	if (buffer->live && buffer->parent)
+		node_child_set(buffer->parent->node, i, &ptr);
 	if (is_root)
 		ckpt->root.tree = ptr;
-	frame->bad = frame->bad_twin = false;
-	frame->written = frame->mirrored = false;
+	buffer->bad = buffer->bad_mirror = false;
+	buffer->written = buffer->mirrored = false;
 	return true;
 }
 
@@ -543,14 +543,15 @@ static void write_again(struct tree *tree)
 	struct checkpoint *ckpt = &tree->ckpt;
 
 	for (size_t i = 0; i < ckpt->n; i++) {
-		struct frame *frame = ckpt->order[i];
+		struct buffer *buffer = ckpt->order[i];
 
-		if ((frame->bad || frame->bad_twin) && !move(tree, frame)) {
+		if ((buffer->bad || buffer->bad_mirror) &&
+		    !move(tree, buffer)) {
 			tree_fail(tree, "nodes can't be written");
 			return;
 		}
-		if (frame->level)
-			frame->written = frame->mirrored = false;
+		if (buffer->level)
+			buffer->written = buffer->mirrored = false;
 	}
 	ckpt->failures = 0;
 	begin_writing(ckpt);
@@ -564,13 +565,13 @@ static void finish(struct tree *tree)
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct list *pos, *next;
 
-	list_for_each_safe(pos, next, &tree->frames->frozen) {
-		struct frame *f = list_entry(pos, struct frame, link);
+	list_for_each_safe(pos, next, &tree->buffers->frozen) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
 
 		f->sealed = f->written = f->mirrored = false;
-		frame_set_state(tree->frames, f, FRAME_CLEAN);
+		buffer_set_state(tree->buffers, f, BUFFER_CLEAN);
 		if (!f->live)
-			frame_drop(tree->frames, f);
+			buffer_drop(tree->buffers, f);
 	}
 	tree->durable = ckpt->root;
 	tree->stats.checkpoints++;
@@ -692,16 +693,16 @@ bool ckpt_would_help(const struct tree *tree)
 	return tree->pending || tree->pending_frozen;
 }
 
-/* The log is full enough for one, but what is held at the moment when that
+/* The log is full enough for one, but what is pinned at the moment when that
  * began is on its way home: then it would trim more. */
-static bool waits_for_homes(struct tree *tree, unsigned fill)
+static bool waits_for_destage(struct tree *tree, unsigned fill)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
-	if (!ckpt->home_seq)
-		ckpt->home_seq = log_durable_seq(tree->log);
-	return fill < FILL_WAIT_PERCENT && tree->home &&
-	       log_oldest_held(tree->log) <= ckpt->home_seq;
+	if (!ckpt->destage_seq)
+		ckpt->destage_seq = log_durable_seq(tree->log);
+	return fill < FILL_WAIT_PERCENT && tree->destage &&
+	       log_oldest_pinned(tree->log) <= ckpt->destage_seq;
 }
 
 /* Is it time for one?  *next_ns: when it will be. */
@@ -715,9 +716,9 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 		return true;
 	if (!tree->gen_changed)
 		return false;
-	if (tree->frames->n_dirty > tree->frames->count / 4)
+	if (tree->buffers->n_dirty > tree->buffers->count / 4)
 		return true;
-	if (fill >= CKPT_LOG_PERCENT && !waits_for_homes(tree, fill)) {
+	if (fill >= CKPT_LOG_PERCENT && !waits_for_destage(tree, fill)) {
 		due_ns = ckpt->helped ? 0 : ckpt->started_ns + FILL_PAUSE_NS;
 		if (now_ns >= due_ns)
 			return true;
@@ -733,19 +734,19 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 	return false;
 }
 
-/* Would the log be shorter, because held data is home now? */
+/* Would the log be shorter, because pinned data is home now? */
 static bool would_trim(const struct tree *tree)
 {
 	return tree->log_started &&
 	       tree->durable.tail_seq <= tree->durable.cut_seq &&
-	       log_oldest_held(tree->log) > tree->durable.tail_seq;
+	       log_oldest_pinned(tree->log) > tree->durable.tail_seq;
 }
 
 /* Nothing has changed since the last root, which is what was asked for. */
 static bool is_needless(const struct tree *tree)
 {
 	return !tree->gen_changed && !would_trim(tree) && !tree->pending &&
-	       !tree->frames->n_dirty &&
+	       !tree->buffers->n_dirty &&
 	       tree->closing == tree->durable.clean &&
 	       tree->durable.epoch == tree->epoch;
 }
@@ -794,15 +795,15 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter)
 
 /*
  * Leaves that replay has changed, and their mirrors, are written to their new
- * slots, which no root knows, so that their frames can be evicted.  They may be
- * changed and written again: their generation goes on.
+ * slots, which no root knows, so that their buffers can be evicted.  They may
+ * be changed and written again: their generation goes on.
  */
 int ckpt_spill(struct tree *tree)
 {
 	struct list *pos, *next;
 
-	list_for_each_safe(pos, next, &tree->frames->dirty) {
-		struct frame *f = list_entry(pos, struct frame, link);
+	list_for_each_safe(pos, next, &tree->buffers->dirty) {
+		struct buffer *f = list_entry(pos, struct buffer, link);
 		int rc;
 
 		if (f->level || !f->parent)
@@ -816,7 +817,7 @@ int ckpt_spill(struct tree *tree)
 			return rc;
 		f->ptr.csum = csum(f->node, TRAX_NODE_BYTES);
 		apply_update_parent(f);
-		frame_set_state(tree->frames, f, FRAME_CLEAN);
+		buffer_set_state(tree->buffers, f, BUFFER_CLEAN);
 	}
 	return 0;
 }

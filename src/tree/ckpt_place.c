@@ -40,8 +40,8 @@ static bool slots_next(const struct range_set *set, uint64_t from,
 
 bool ckpt_may_place(const struct tree *tree, size_t i)
 {
-	struct frame *const *order = tree->ckpt.order;
-	const struct frame *f = order[i];
+	struct buffer *const *order = tree->ckpt.order;
+	const struct buffer *f = order[i];
 
 	if (f->level || f->tries || !f->live || !f->parent)
 		return false;
@@ -51,12 +51,13 @@ bool ckpt_may_place(const struct tree *tree, size_t i)
 	       order[i + 1]->ptr.addr != f->ptr.addr + TRAX_NODE_SECTORS;
 }
 
-static int place_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int place_find(struct queue_place *place,
+		      const struct head_state *head_state, uint32_t sectors,
+		      uint64_t *sector, uint64_t *cost_ns)
 {
 	const struct ckpt_write *w =
 		container_of(place, struct ckpt_write, place);
-	const struct frame *f = w->frame;
+	const struct buffer *f = w->buffer;
 	const struct slots slots = {
 		.set = { slots_next }, .space = w->tree->space,
 		.own = f->ptr.addr,
@@ -70,12 +71,12 @@ static int place_find(struct queue_place *place, const struct belief *belief,
 
 	*sector = addr_sector(f->ptr.addr);
 	*cost_ns = 0;
-	if (!belief)
+	if (!head_state)
 		return 0;
 	space_slot_track(w->tree->space, f->ptr.addr, &track);
-	if (!f->live || f->parent->state != FRAME_FROZEN ||
-	    range_find(belief, &query, &answer)) {
-		*cost_ns = range_cost_ns(belief, &query, *sector);
+	if (!f->live || f->parent->state != BUFFER_FROZEN ||
+	    range_find(head_state, &query, &answer)) {
+		*cost_ns = range_cost_ns(head_state, &query, *sector);
 		return 0;
 	}
 	*sector = answer.sector;
@@ -87,13 +88,13 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 		       uint64_t sector)
 {
 	struct ckpt_write *w = container_of(place, struct ckpt_write, place);
-	struct node_ptr ptr = w->frame->ptr;
+	struct node_ptr ptr = w->buffer->ptr;
 
 	(void)req;
 	ptr.addr = addr_make(0, sector);
-	if (ptr.addr != w->frame->ptr.addr)
-		ckpt_move_leaf(w->tree, w->frame, &ptr);
-	ckpt_seal(w->tree, w->frame);
+	if (ptr.addr != w->buffer->ptr.addr)
+		ckpt_move_leaf(w->tree, w->buffer, &ptr);
+	ckpt_seal(w->tree, w->buffer);
 	w->tree->ckpt.unplaced--;
 }
 

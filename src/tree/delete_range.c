@@ -15,9 +15,9 @@ struct range_walk {
 };
 
 /* The resident node of level 1 above key, or the root when that is a leaf. */
-static struct frame *parent_of(struct tree *tree, struct key key)
+static struct buffer *parent_of(struct tree *tree, struct key key)
 {
-	struct frame *f = tree->root;
+	struct buffer *f = tree->root;
 
 	while (f && f->level > 1) {
 		f = tree_child(tree, f, node_child_find(f->node, key));
@@ -27,10 +27,10 @@ static struct frame *parent_of(struct tree *tree, struct key key)
 	return f;
 }
 
-static struct frame *resident_child(const struct tree *tree,
-				    const struct frame *parent, unsigned i)
+static struct buffer *resident_child(const struct tree *tree,
+				    const struct buffer *parent, unsigned i)
 {
-	struct frame *f;
+	struct buffer *f;
 
 	if (i >= node_count(parent->node))
 		return NULL;
@@ -39,7 +39,7 @@ static struct frame *resident_child(const struct tree *tree,
 }
 
 /* Deletes what of the range is in a resident leaf. */
-static void cut_leaf(struct range_walk *walk, struct frame *leaf)
+static void cut_leaf(struct range_walk *walk, struct buffer *leaf)
 {
 	unsigned from, to;
 	bool found;
@@ -55,41 +55,41 @@ static void cut_leaf(struct range_walk *walk, struct frame *leaf)
 }
 
 /* Takes child i out of the tree; its range has gone elsewhere. */
-static void drop_child(struct tree *tree, struct frame *parent, unsigned i)
+static void drop_child(struct tree *tree, struct buffer *parent, unsigned i)
 {
 	const struct node_ptr ptr = node_child(parent->node, i);
-	struct frame *frame = tree_child(tree, parent, i);
+	struct buffer *buffer = tree_child(tree, parent, i);
 
 	node_child_remove(parent->node, i);
-	if (frame)
-		frame_drop(tree->frames, frame);
+	if (buffer)
+		buffer_drop(tree->buffers, buffer);
 	apply_free_slots(tree, &ptr);
 }
 
 /* An empty leaf in the place of child i, which is not resident. */
-static void blank_child(struct tree *tree, struct frame *parent, unsigned i)
+static void blank_child(struct tree *tree, struct buffer *parent, unsigned i)
 {
 	const struct node_ptr old = node_child(parent->node, i);
-	struct frame *frame = tree_child(tree, parent, i);
-	struct frame *blank;
+	struct buffer *buffer = tree_child(tree, parent, i);
+	struct buffer *blank;
 
-	if (frame)
-		frame_drop(tree->frames, frame);
+	if (buffer)
+		buffer_drop(tree->buffers, buffer);
 	blank = apply_new_node(tree, 0, node_key(parent->node, i),
 			       node_child_high(parent->node, i), old.addr);
 	node_child_set(parent->node, i, &blank->ptr);
-	frame_set_parent(tree->frames, blank, parent);
+	buffer_set_parent(tree->buffers, blank, parent);
 	apply_free_slots(tree, &old);
 }
 
 /* Drops child i of parent, all of whose range is to be deleted. */
-static void drop_leaf(struct range_walk *walk, struct frame *parent,
+static void drop_leaf(struct range_walk *walk, struct buffer *parent,
 		      unsigned i)
 {
 	struct tree *tree = walk->tree;
-	struct frame *left = i ? resident_child(tree, parent, i - 1) : NULL;
-	struct frame *right = resident_child(tree, parent, i + 1);
-	struct frame *self = resident_child(tree, parent, i);
+	struct buffer *left = i ? resident_child(tree, parent, i - 1) : NULL;
+	struct buffer *right = resident_child(tree, parent, i + 1);
+	struct buffer *self = resident_child(tree, parent, i);
 
 	walk->nodes++;
 	if (!left && !right && self) {
@@ -119,8 +119,8 @@ static void drop_leaf(struct range_walk *walk, struct frame *parent,
  * be resident and is not. */
 static bool step(struct range_walk *walk, struct key key, struct key *high)
 {
-	struct frame *parent = parent_of(walk->tree, key);
-	struct frame *leaf;
+	struct buffer *parent = parent_of(walk->tree, key);
+	struct buffer *leaf;
 	unsigned i;
 
 	if (!parent)

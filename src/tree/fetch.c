@@ -2,7 +2,7 @@
  * fetch.c - nodes from disk: all that a transaction missed at once, each
  * verified before anybody sees it.
  *
- * A loading frame hangs below its parent like a resident one, so whatever
+ * A loading buffer hangs below its parent like a resident one, so whatever
  * happens to the parent meanwhile (copied, split, joined) is done to it too.
  * When the node leaves the tree while it is being read, what comes is thrown
  * away unseen.
@@ -21,12 +21,12 @@
 #define MAX_TRIES 2
 
 /* Once for each node, or a scan of a bad disk would tell nothing else. */
-static bool is_told(struct tree *tree, traxaddr addr)
+static bool is_reported(struct tree *tree, traxaddr addr)
 {
-	for (unsigned i = 0; i < TREE_TOLD; i++)
-		if (tree->told[i] == addr)
+	for (unsigned i = 0; i < TREE_REPORTED; i++)
+		if (tree->reported[i] == addr)
 			return true;
-	tree->told[tree->told_n++ % TREE_TOLD] = addr;
+	tree->reported[tree->reported_n++ % TREE_REPORTED] = addr;
 	return false;
 }
 
@@ -38,16 +38,16 @@ static bool has_failed(const struct tree_txn *txn, traxaddr addr)
 	return false;
 }
 
-int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i)
+int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 {
 	struct node_ptr ptr = node_child(parent->node, i);
 
-	const struct frame *known = frame_find(txn->tree->frames, ptr.addr);
+	const struct buffer *known = buffer_find(txn->tree->buffers, ptr.addr);
 
 	if (has_failed(txn, ptr.addr))
 		return -EIO;
 	if (known && known != tree_child(txn->tree, parent, i)) {
-		if (!is_told(txn->tree, ptr.addr))
+		if (!is_reported(txn->tree, ptr.addr))
 			msg_error("node at sector %" PRIu64 ": the tree names "
 				  "it twice", addr_sector(ptr.addr));
 		return -EIO;
@@ -70,7 +70,7 @@ int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i)
 	return -EAGAIN;
 }
 
-static void submit(struct frame *frame);
+static void submit(struct buffer *buffer);
 
 /* Or it would be given to another node. */
 static bool slot_is_used(const struct tree *tree, traxaddr addr)
@@ -79,23 +79,23 @@ static bool slot_is_used(const struct tree *tree, traxaddr addr)
 }
 
 /* Why the copy just read can't be used; NULL: it can. */
-static const char *judge(struct frame *frame)
+static const char *judge(struct buffer *buffer)
 {
-	if (frame->req.disk.result)
+	if (buffer->req.disk.result)
 		return "read error";
-	if (csum(frame->node, TRAX_NODE_BYTES) != frame->ptr.csum)
+	if (csum(buffer->node, TRAX_NODE_BYTES) != buffer->ptr.csum)
 		return "wrong checksum";
-	if (!slot_is_used(frame->tree, frame->ptr.addr) ||
-	    !slot_is_used(frame->tree, frame->ptr.addr2))
+	if (!slot_is_used(buffer->tree, buffer->ptr.addr) ||
+	    !slot_is_used(buffer->tree, buffer->ptr.addr2))
 		return "its slot is not in use";
-	return node_verify(frame->node, frame->tree->fsid, &frame->ptr,
-			   frame->level, frame->low, frame->high);
+	return node_verify(buffer->node, buffer->tree->fsid, &buffer->ptr,
+			   buffer->level, buffer->low, buffer->high);
 }
 
-static void wake_waiting(struct frame *frame, int rc)
+static void wake_waiting(struct buffer *buffer, int rc)
 {
-	while (!list_empty(&frame->waiting)) {
-		struct txn_miss *miss = list_first(&frame->waiting,
+	while (!list_empty(&buffer->waiting)) {
+		struct txn_miss *miss = list_first(&buffer->waiting,
 						   struct txn_miss, link);
 
 		list_del(&miss->link);
@@ -105,128 +105,129 @@ static void wake_waiting(struct frame *frame, int rc)
 
 /* The range a parent gives is the truth; a repaired one may be larger than
  * what the node says, and must hold when the node is written next. */
-static void normalize(struct frame *frame)
+static void normalize(struct buffer *buffer)
 {
-	node_set_low(frame->node, frame->low);
-	node_set_high(frame->node, frame->high);
-	if (frame->level)
-		node_child_set_key(frame->node, 0, frame->low);
+	node_set_low(buffer->node, buffer->low);
+	node_set_high(buffer->node, buffer->high);
+	if (buffer->level)
+		node_child_set_key(buffer->node, 0, buffer->low);
 }
 
 /* Nothing more will come; why: nothing usable has. */
-static void load_over(struct frame *frame, const char *why)
+static void load_over(struct buffer *buffer, const char *why)
 {
-	struct tree *tree = frame->tree;
+	struct tree *tree = buffer->tree;
 
-	frame_set_state(tree->frames, frame, FRAME_CLEAN);
-	if (frame->live && !why)
-		normalize(frame);
-	wake_waiting(frame, why ? -EIO : 0);
-	if (why || !frame->live)
-		frame_drop(tree->frames, frame);
+	buffer_set_state(tree->buffers, buffer, BUFFER_CLEAN);
+	if (buffer->live && !why)
+		normalize(buffer);
+	wake_waiting(buffer, why ? -EIO : 0);
+	if (why || !buffer->live)
+		buffer_drop(tree->buffers, buffer);
 }
 
-static void load_came(const struct frame *frame, uint64_t wait_ns)
+static void load_delivered(const struct buffer *buffer, uint64_t wait_ns)
 {
-	const struct tree_copies *copies = &frame->tree->copies;
+	const struct tree_copies *copies = &buffer->tree->copies;
 
-	if (copies->came)
-		copies->came(copies->arg, &(struct tree_came){
-			.low = frame->low, .high = frame->high,
-			.level = frame->level, .addr = frame->ptr.addr,
+	if (copies->node_read)
+		copies->node_read(copies->arg, &(struct tree_node_read){
+			.low = buffer->low, .high = buffer->high,
+			.level = buffer->level, .addr = buffer->ptr.addr,
 			.wait_ns = wait_ns,
 		});
 }
 
 /* Who has a copy need not be right.  false: it must be read. */
-static bool load_copy(struct frame *frame)
+static bool load_copy(struct buffer *buffer)
 {
-	const struct tree_copies *copies = &frame->tree->copies;
+	const struct tree_copies *copies = &buffer->tree->copies;
 	enum tree_copy copy = TREE_COPY_NONE;
 
 	if (copies->copy)
-		copy = copies->copy(copies->arg, frame->ptr.addr, frame->node);
+		copy = copies->copy(copies->arg, buffer->ptr.addr,
+				    buffer->node);
 	if (copy == TREE_COPY_LATER) {
-		list_add(&frame->tree->later, &frame->later);
+		list_add(&buffer->tree->later, &buffer->later);
 		return true;
 	}
-	frame->req.disk.result = 0;
-	if (copy == TREE_COPY_NONE || judge(frame))
+	buffer->req.disk.result = 0;
+	if (copy == TREE_COPY_NONE || judge(buffer))
 		return false;
-	load_came(frame, 0);
-	load_over(frame, NULL);
+	load_delivered(buffer, 0);
+	load_over(buffer, NULL);
 	return true;
 }
 
 static void load_done(struct disk_request *req)
 {
-	struct frame *frame = req->owner;
-	struct tree *tree = frame->tree;
-	const char *why = frame->live ? judge(frame) : NULL;
-	const bool again = why && ++frame->tries < MAX_TRIES;
+	struct buffer *buffer = req->owner;
+	struct tree *tree = buffer->tree;
+	const char *why = buffer->live ? judge(buffer) : NULL;
+	const bool again = why && ++buffer->tries < MAX_TRIES;
 
 	/* A warning and the loss are told apart by a bit that no sector has. */
-	if (why && !is_told(tree, addr_make(again, req->sector)))
+	if (why && !is_reported(tree, addr_make(again, req->sector)))
 		msg(again ? MSG_WARN : MSG_ERROR,
 		    "node at sector %" PRIu64 ", level %u: %s%s", req->sector,
-		    frame->level, again ? "" : "lost: ", why);
+		    buffer->level, again ? "" : "lost: ", why);
 	if (again) {
-		submit(frame);
+		submit(buffer);
 		return;
 	}
 	tree->stats.node_reads++;
-	load_came(frame, env_now_ns(tree->env) - frame->begun_ns + 1);
-	load_over(frame, why);
+	load_delivered(buffer, env_now_ns(tree->env) - buffer->begun_ns + 1);
+	load_over(buffer, why);
 }
 
-static void submit(struct frame *frame)
+static void submit(struct buffer *buffer)
 {
-	struct tree *tree = frame->tree;
-	traxaddr addr = frame->ptr.addr;
+	struct tree *tree = buffer->tree;
+	traxaddr addr = buffer->ptr.addr;
 
-	if (frame->tries && frame->ptr.addr2)
-		addr = frame->ptr.addr2;
-	frame->iov = (struct iovec){ frame->node, TRAX_NODE_BYTES };
-	frame->req = (struct queue_request){
+	if (buffer->tries && buffer->ptr.addr2)
+		addr = buffer->ptr.addr2;
+	buffer->iov = (struct iovec){ buffer->node, TRAX_NODE_BYTES };
+	buffer->req = (struct queue_request){
 		.disk = {
 			.op = DISK_READ,
 			.sector = addr_sector(addr),
 			.sectors = TRAX_NODE_SECTORS,
-			.iov = &frame->iov,
+			.iov = &buffer->iov,
 			.iov_n = 1,
 			.done = load_done,
-			.owner = frame,
+			.owner = buffer,
 		},
 		.class = QUEUE_READ,
 	};
-	queue_submit(tree->queue, &frame->req);
+	queue_submit(tree->queue, &buffer->req);
 }
 
-/* A frame that is being loaded; NULL: no frame can be had now. */
-static struct frame *load(struct tree *tree, const struct txn_miss *miss)
+/* A buffer that is being loaded; NULL: no buffer can be had now. */
+static struct buffer *load(struct tree *tree, const struct txn_miss *miss)
 {
-	struct frame *frame;
+	struct buffer *buffer;
 
 	/* The parent must not be evicted for its child. */
 	if (miss->parent)
-		frame_pin(tree->frames, miss->parent);
-	frame = frame_get(tree->frames);
-	if (frame) {
-		frame_set_ptr(tree->frames, frame, &miss->ptr);
-		frame->level = (uint8_t)miss->level;
-		frame->low = miss->low;
-		frame->high = miss->high;
-		frame->tree = tree;
-		frame->live = true;
-		frame->tries = 0;
-		frame_set_parent(tree->frames, frame, miss->parent);
-		frame->begun_ns = env_now_ns(tree->env);
-		if (!load_copy(frame))
-			submit(frame);
+		buffer_pin(tree->buffers, miss->parent);
+	buffer = buffer_get(tree->buffers);
+	if (buffer) {
+		buffer_set_ptr(tree->buffers, buffer, &miss->ptr);
+		buffer->level = (uint8_t)miss->level;
+		buffer->low = miss->low;
+		buffer->high = miss->high;
+		buffer->tree = tree;
+		buffer->live = true;
+		buffer->tries = 0;
+		buffer_set_parent(tree->buffers, buffer, miss->parent);
+		buffer->begun_ns = env_now_ns(tree->env);
+		if (!load_copy(buffer))
+			submit(buffer);
 	}
 	if (miss->parent)
-		frame_unpin(tree->frames, miss->parent);
-	return frame;
+		buffer_unpin(tree->buffers, miss->parent);
+	return buffer;
 }
 
 bool fetch_start(struct tree_txn *txn)
@@ -236,20 +237,21 @@ bool fetch_start(struct tree_txn *txn)
 	txn->loads = 0;
 	for (unsigned i = 0; i < txn->miss_n; i++) {
 		struct txn_miss *miss = &txn->miss[i];
-		struct frame *frame = frame_find(tree->frames, miss->ptr.addr);
+		struct buffer *buffer =
+			buffer_find(tree->buffers, miss->ptr.addr);
 
 		/* Loading it may have evicted the parent of another. */
-		if (!frame && miss->parent &&
+		if (!buffer && miss->parent &&
 		    (!miss->parent->live ||
-		     miss->parent->state == FRAME_LOADING))
+		     miss->parent->state == BUFFER_LOADING))
 			continue;
-		if (!frame)
-			frame = load(tree, miss);
-		if (!frame)
+		if (!buffer)
+			buffer = load(tree, miss);
+		if (!buffer)
 			continue;
-		txn_pin(txn, frame);
-		if (frame->state == FRAME_LOADING) {
-			list_add(&frame->waiting, &miss->link);
+		txn_pin(txn, buffer);
+		if (buffer->state == BUFFER_LOADING) {
+			list_add(&buffer->waiting, &miss->link);
 			txn->loads++;
 		}
 	}
@@ -259,63 +261,64 @@ bool fetch_start(struct tree_txn *txn)
 void tree_copies_ready(struct tree *tree)
 {
 	struct list wanted, *pos, *tmp;
-	struct frame *frame;
+	struct buffer *buffer;
 
 	list_init(&wanted);
 	list_for_each_safe(pos, tmp, &tree->later) {
 		list_del(pos);
 		list_add(&wanted, pos);
 	}
-	while ((frame = list_first(&wanted, struct frame, later))) {
-		list_del(&frame->later);
-		if (!frame->live)
-			load_over(frame, NULL);
-		else if (!load_copy(frame))
-			submit(frame);
+	while ((buffer = list_first(&wanted, struct buffer, later))) {
+		list_del(&buffer->later);
+		if (!buffer->live)
+			load_over(buffer, NULL);
+		else if (!load_copy(buffer))
+			submit(buffer);
 	}
 }
 
-/* The frame that is as near as there is to the node of a level where a key
+/* The buffer that is as near as there is to the node of a level where a key
  * is. */
-static struct frame *frame_down(struct tree *tree, struct key key,
+static struct buffer *buffer_down(struct tree *tree, struct key key,
 				unsigned level)
 {
-	struct frame *frame = tree->root, *child;
+	struct buffer *buffer = tree->root, *child;
 
-	while (frame->level > level) {
-		child = tree_child(tree, frame,
-				   node_child_find(frame->node, key));
+	while (buffer->level > level) {
+		child = tree_child(tree, buffer,
+				   node_child_find(buffer->node, key));
 		if (!child || !tree_resident(child))
 			break;
-		frame = child;
+		buffer = child;
 	}
-	return frame;
+	return buffer;
 }
 
 const void *tree_clean_node(struct tree *tree, struct key key, unsigned level,
 			    struct key *high)
 {
-	const struct frame *frame = frame_down(tree, key, level);
+	const struct buffer *buffer = buffer_down(tree, key, level);
 
-	if (frame->level != level || frame->state != FRAME_CLEAN ||
-	    csum(frame->node, TRAX_NODE_BYTES) != frame->ptr.csum)
+	if (buffer->level != level || buffer->state != BUFFER_CLEAN ||
+	    csum(buffer->node, TRAX_NODE_BYTES) != buffer->ptr.csum)
 		return NULL;
-	*high = node_high(frame->node);
-	return frame->node;
+	*high = node_high(buffer->node);
+	return buffer->node;
 }
 
 bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
 		     traxaddr addr)
 {
-	const struct frame *frame = frame_down(tree, key, level);
+	const struct buffer *buffer = buffer_down(tree, key, level);
 	unsigned i;
 
-	if (frame->level == level)
-		return frame->state == FRAME_CLEAN && frame->ptr.addr == addr;
-	if (frame->level != level + 1u)
+	if (buffer->level == level)
+		return buffer->state == BUFFER_CLEAN &&
+		       buffer->ptr.addr == addr;
+	if (buffer->level != level + 1u)
 		return true;
-	i = node_child_find(frame->node, key);
-	return node_child(frame->node, i).addr == addr;
+	i = node_child_find(buffer->node, key);
+	return node_child(buffer->node, i).addr == addr;
 }
 
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies)
@@ -324,25 +327,25 @@ void tree_set_copies(struct tree *tree, const struct tree_copies *copies)
 }
 
 int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
-	       struct frame **root)
+	       struct buffer **root)
 {
 	const struct txn_miss miss = {
 		.ptr = *ptr, .level = level, .low = KEY_MIN, .high = KEY_MAX,
 	};
-	struct frame *frame = load(tree, &miss);
+	struct buffer *buffer = load(tree, &miss);
 
-	assert(frame);
-	frame_pin(tree->frames, frame);
-	while (frame->state == FRAME_LOADING) {
+	assert(buffer);
+	buffer_pin(tree->buffers, buffer);
+	while (buffer->state == BUFFER_LOADING) {
 		int rc = queue_poll(tree->queue, -1);
 
 		if (rc < 0)
 			return rc;
 	}
-	if (!frame->live) {
-		frame_unpin(tree->frames, frame);
+	if (!buffer->live) {
+		buffer_unpin(tree->buffers, buffer);
 		return -EIO;
 	}
-	*root = frame;
+	*root = buffer;
 	return 0;
 }

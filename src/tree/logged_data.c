@@ -13,28 +13,28 @@
 #include "base/hashmap.h"
 #include "tree/tree_internal.h"
 
-struct data_block {
+struct logged_block {
 	struct tree_data data;
-	struct data_block *chain;	/* of the same hash */
+	struct logged_block *chain;	/* of the same hash */
 	struct list link;		/* oldest first */
 };
 
-struct data_log {
-	struct map *map;
+struct logged_data {
+	struct hashmap *map;
 	struct list blocks;
 	size_t n;
 	struct tree_data *list;
 	size_t list_n;
 };
 
-int data_new(struct data_log **log)
+int logged_data_new(struct logged_data **log)
 {
-	struct data_log *d = calloc(1, sizeof(*d));
+	struct logged_data *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return -ENOMEM;
 	list_init(&d->blocks);
-	d->map = map_new();
+	d->map = hashmap_new();
 	if (!d->map) {
 		free(d);
 		return -ENOMEM;
@@ -43,37 +43,37 @@ int data_new(struct data_log **log)
 	return 0;
 }
 
-void data_free(struct data_log *log)
+void logged_data_free(struct logged_data *log)
 {
 	if (!log)
 		return;
 	while (!list_empty(&log->blocks)) {
-		struct data_block *b = list_first(&log->blocks,
-						  struct data_block, link);
+		struct logged_block *b = list_first(&log->blocks,
+						  struct logged_block, link);
 
 		list_del(&b->link);
 		free(b);
 	}
-	map_free(log->map);
+	hashmap_free(log->map);
 	free(log->list);
 	free(log);
 }
 
-static struct data_block *find(const struct data_log *log, uint64_t hash,
+static struct logged_block *find(const struct logged_data *log, uint64_t hash,
 			       uint64_t ino, uint64_t block)
 {
-	struct data_block *b = map_get(log->map, hash);
+	struct logged_block *b = hashmap_get(log->map, hash);
 
 	while (b && (b->data.ino != ino || b->data.block != block))
 		b = b->chain;
 	return b;
 }
 
-int data_add(struct data_log *log, const struct tree_data *data)
+int logged_data_add(struct logged_data *log, const struct tree_data *data)
 {
 	const uint64_t name[2] = { data->ino, data->block };
 	const uint64_t hash = csum(name, sizeof(name));
-	struct data_block *b = find(log, hash, data->ino, data->block);
+	struct logged_block *b = find(log, hash, data->ino, data->block);
 
 	if (b) {
 		list_del(&b->link);
@@ -81,8 +81,8 @@ int data_add(struct data_log *log, const struct tree_data *data)
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return -ENOMEM;
-		b->chain = map_get(log->map, hash);
-		if (map_put(log->map, hash, b)) {
+		b->chain = hashmap_get(log->map, hash);
+		if (hashmap_put(log->map, hash, b)) {
 			free(b);
 			return -ENOMEM;
 		}
@@ -94,7 +94,7 @@ int data_add(struct data_log *log, const struct tree_data *data)
 	return 0;
 }
 
-int data_close(struct data_log *log)
+int logged_data_close(struct logged_data *log)
 {
 	struct list *pos;
 
@@ -104,12 +104,13 @@ int data_close(struct data_log *log)
 	if (!log->list)
 		return -ENOMEM;
 	list_for_each(pos, &log->blocks)
-		log->list[log->list_n++] = list_entry(pos, struct data_block,
+		log->list[log->list_n++] = list_entry(pos, struct logged_block,
 						      link)->data;
 	return 0;
 }
 
-size_t data_list(const struct data_log *log, const struct tree_data **data)
+size_t logged_data_list(const struct logged_data *log,
+			const struct tree_data **data)
 {
 	*data = log ? log->list : NULL;
 	return log ? log->list_n : 0;

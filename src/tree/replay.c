@@ -2,7 +2,7 @@
  * replay.c - the records of the log are applied to the tree in memory.
  *
  * Before records are applied, the leaves that they change are brought into
- * memory, as many at once as half of the frames take, in the order of their
+ * memory, as many at once as half of the buffers take, in the order of their
  * addresses: one by one they would cost a way of the head each.  What does not
  * fit, or is met on the way only, is fetched when it is needed.
  *
@@ -18,11 +18,11 @@
 #include "tree/tree_internal.h"
 
 /* Frames that applying one entry may take. */
-#define REPLAY_FRAMES 48
+#define REPLAY_BUFFERS 48
 /* Leaves read at once: some tracks of them. */
 #define FETCHES 256u
-/* Keys looked at for a batch of leaves, for each frame, and at most. */
-#define KEYS_PER_FRAME 8u
+/* Keys looked at for a batch of leaves, for each buffer, and at most. */
+#define KEYS_PER_BUFFER 8u
 #define MAX_KEYS (1u << 17)
 
 struct wanted {
@@ -47,11 +47,11 @@ struct replay {
 /* The first node on the way to a key that is not in memory; 0: all are. */
 static traxaddr missing_node(struct tree *tree, struct key key)
 {
-	const struct frame *f = tree->root;
+	const struct buffer *f = tree->root;
 
 	while (f->level) {
 		const unsigned i = node_child_find(f->node, key);
-		const struct frame *child = tree_child(tree, f, i);
+		const struct buffer *child = tree_child(tree, f, i);
 
 		if (!tree_resident(child))
 			return node_child(f->node, i).addr;
@@ -64,23 +64,23 @@ static traxaddr missing_node(struct tree *tree, struct key key)
  * nearer when it is too much. */
 static int wanted_collect(struct replay *r, size_t *end)
 {
-	struct map *seen = map_new();
+	struct hashmap *seen = hashmap_new();
 	int rc = seen ? 0 : -ENOMEM;
 
 	r->wanted_n = 0;
 	for (size_t k = r->next; k < *end && !rc; k++) {
 		const traxaddr addr = missing_node(r->tree, r->keys[k]);
 
-		if (!addr || map_get(seen, addr))
+		if (!addr || hashmap_get(seen, addr))
 			continue;
 		if (r->wanted_n == r->wanted_room) {
 			*end = k;
 			break;
 		}
 		r->wanted[r->wanted_n++] = (struct wanted){ addr, r->keys[k] };
-		rc = map_put(seen, addr, r);
+		rc = hashmap_put(seen, addr, r);
 	}
-	map_free(seen);
+	hashmap_free(seen);
 	return rc;
 }
 
@@ -127,12 +127,12 @@ static int wanted_fetch(struct replay *r)
 /* Level by level; the levels above the leaves are few. */
 static int fetch_ahead(struct replay *r)
 {
-	const size_t frames = frame_available(r->tree->frames);
+	const size_t buffers = buffer_available(r->tree->buffers);
 	size_t end = r->n;
 	int rc = 0;
 
-	r->wanted_room = frames > REPLAY_FRAMES ? (frames - REPLAY_FRAMES) / 2 :
-						  0;
+	r->wanted_room =
+		buffers > REPLAY_BUFFERS ? (buffers - REPLAY_BUFFERS) / 2 : 0;
 	for (unsigned level = 0; level <= TRAX_MAX_LEVEL && !rc; level++) {
 		rc = wanted_collect(r, &end);
 		if (rc || !r->wanted_n)
@@ -181,14 +181,14 @@ static int replay_room(struct tree *tree, unsigned paths)
 		msg_error("replay: no node slots left");
 		return -ENOSPC;
 	}
-	if (frame_available(tree->frames) >= REPLAY_FRAMES)
+	if (buffer_available(tree->buffers) >= REPLAY_BUFFERS)
 		return 0;
 	if (!tree->read_only)
 		rc = ckpt_spill(tree);
-	if (!rc && frame_available(tree->frames) < REPLAY_FRAMES) {
+	if (!rc && buffer_available(tree->buffers) < REPLAY_BUFFERS) {
 		msg_error("replay: %zu nodes of memory are too few for what is "
 			  "in the log; give more memory",
-			  tree->frames->count);
+			  tree->buffers->count);
 		rc = -ENOMEM;
 	}
 	return rc;
@@ -231,7 +231,7 @@ static int contradiction(const struct log_entry *e, uint64_t seq)
 
 static const void *resident_value(struct tree *tree, struct key key)
 {
-	const struct frame *leaf = tree_leaf(tree, key);
+	const struct buffer *leaf = tree_leaf(tree, key);
 	size_t bytes;
 	bool found;
 	const unsigned i = node_find(leaf->node, key, &found);
@@ -271,7 +271,7 @@ static int replay_data(struct replay *r, uint64_t seq, uint32_t id,
 	for (unsigned i = 0; i < e->n && !rc; i++) {
 		data.block = e->block + i;
 		data.sum = le64_get(e->sums[i]);
-		rc = data_add(r->tree->data, &data);
+		rc = logged_data_add(r->tree->data, &data);
 		data.offset += TRAX_BLOCK_BYTES;
 	}
 	return rc;
@@ -295,12 +295,12 @@ static int replay_entry(struct replay *r, uint64_t seq,
 		return rc;
 	old = resident_value(tree, e->key);
 	if (e->type == LOG_PUT) {
-		owner_note_put(tree, &r->txn->owners, e->key, e->value, old);
+		rmap_note_put(tree, &r->txn->rmap, e->key, e->value, old);
 		apply_put(tree, e->key, e->value, e->bytes);
 		if (e->key.type == ITEM_OWNER)
-			return owner_settle_nodes(tree, &r->txn->owners);
+			return owner_settle_nodes(tree, &r->txn->rmap);
 	} else {
-		owner_note_del(tree, &r->txn->owners, e->key, old);
+		rmap_note_del(tree, &r->txn->rmap, e->key, old);
 		apply_del(tree, e->key);
 	}
 	return 0;
@@ -331,7 +331,7 @@ static int replay_record(void *arg, uint64_t seq, uint32_t id, bool apply,
 			return r->rc;
 	}
 	r->tree->recovery.records += apply;
-	r->rc = owner_settle(r->tree, &r->txn->owners);
+	r->rc = rmap_cancel(r->tree, &r->txn->rmap);
 	return r->rc;
 }
 
@@ -346,13 +346,13 @@ static void told_loss(struct tree *tree)
 static int replay_new(struct tree *tree, struct replay *r)
 {
 	const struct tree_bounds bounds = { .nodes = FETCHES };
-	const size_t frames = tree->frames->count;
+	const size_t buffers = tree->buffers->count;
 
 	*r = (struct replay){ .tree = tree };
-	r->room = KEYS_PER_FRAME * frames < MAX_KEYS ?
-		  KEYS_PER_FRAME * frames : MAX_KEYS;
+	r->room = KEYS_PER_BUFFER * buffers < MAX_KEYS ?
+		  KEYS_PER_BUFFER * buffers : MAX_KEYS;
 	r->keys = calloc(r->room, sizeof(*r->keys));
-	r->wanted = calloc(frames, sizeof(*r->wanted));
+	r->wanted = calloc(buffers, sizeof(*r->wanted));
 	if (!r->keys || !r->wanted)
 		return -ENOMEM;
 	return txn_new(tree, &bounds, NULL, NULL, &r->txn);
@@ -384,7 +384,7 @@ int replay_log(struct tree *tree)
 	int rc = replay_new(tree, &r);
 
 	if (!rc)
-		rc = data_new(&tree->data);
+		rc = logged_data_new(&tree->data);
 	if (!rc)
 		rc = log_recover(tree->log, &replay, &tree->last_seq,
 				 &tree->last_chain);
@@ -394,8 +394,8 @@ int replay_log(struct tree *tree)
 		rc = 0;
 	}
 	if (!rc && !r.rc)
-		rc = data_close(tree->data);
-	tree->recovery.data_blocks = data_list(tree->data, &data);
+		rc = logged_data_close(tree->data);
+	tree->recovery.data_blocks = logged_data_list(tree->data, &data);
 	return r.rc ? r.rc : rc;
 }
 
@@ -404,7 +404,7 @@ int replay_log(struct tree *tree)
 size_t tree_recovered_data(const struct tree *tree,
 			   const struct tree_data **data)
 {
-	return data_list(tree->data, data);
+	return logged_data_list(tree->data, data);
 }
 
 struct reading {
@@ -436,7 +436,7 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 			void *arg)
 {
 	struct reading r = { .n = n, .block = block, .arg = arg };
-	const size_t all = data_list(tree->data, &r.data);
+	const size_t all = logged_data_list(tree->data, &r.data);
 	uint32_t *ids = calloc(n + 1, sizeof(*ids));
 	size_t ids_n = 0;
 	int rc;
@@ -457,7 +457,7 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 void tree_recovered_end(struct tree *tree)
 {
 	log_recover_end(tree->log);
-	data_free(tree->data);
+	logged_data_free(tree->data);
 	tree->data = NULL;
 }
 
@@ -465,14 +465,14 @@ uint64_t replay_tail(const struct tree *tree)
 {
 	const struct tree_data *data;
 
-	return data_list(tree->data, &data) ? data[0].seq : UINT64_MAX;
+	return logged_data_list(tree->data, &data) ? data[0].seq : UINT64_MAX;
 }
 
 void replay_hold(struct tree *tree)
 {
 	const struct tree_data *data;
-	const size_t n = data_list(tree->data, &data);
+	const size_t n = logged_data_list(tree->data, &data);
 
 	for (size_t i = 0; i < n; i++)
-		log_hold(tree->log, data[i].seq);
+		log_pin(tree->log, data[i].seq);
 }

@@ -15,12 +15,12 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-static int list_append(struct owner_list *list, uint64_t first, uint64_t n,
+static int list_append(struct rmap_list *list, uint64_t first, uint64_t n,
 		       uint8_t kind)
 {
 	if (list->n == list->room) {
 		const unsigned room = list->room ? list->room * 2 : 8;
-		struct owner_range *r = realloc(list->range,
+		struct rmap_range *r = realloc(list->range,
 						room * sizeof(*r));
 
 		if (!r)
@@ -28,15 +28,15 @@ static int list_append(struct owner_list *list, uint64_t first, uint64_t n,
 		list->range = r;
 		list->room = room;
 	}
-	list->range[list->n++] = (struct owner_range){ first, n, kind };
+	list->range[list->n++] = (struct rmap_range){ first, n, kind };
 	return 0;
 }
 
 /* Cuts [first, end) out of entry i; entries may be added behind. */
-static int list_cut(struct owner_list *list, unsigned i, uint64_t first,
+static int list_cut(struct rmap_list *list, unsigned i, uint64_t first,
 		    uint64_t end)
 {
-	struct owner_range *r = &list->range[i];
+	struct rmap_range *r = &list->range[i];
 	const uint64_t r_end = r->first + r->n;
 	const uint8_t kind = r->kind;
 
@@ -45,14 +45,14 @@ static int list_cut(struct owner_list *list, unsigned i, uint64_t first,
 }
 
 /* Adds a range to one side, less what it meets on the other. */
-static int note(struct owner_list *mine, struct owner_list *other,
+static int note(struct rmap_list *mine, struct rmap_list *other,
 		uint64_t first, uint64_t n, uint8_t kind)
 {
 	const uint64_t end = first + n;
 	int rc;
 
 	for (unsigned i = 0; i < other->n && n; i++) {
-		const struct owner_range r = other->range[i];
+		const struct rmap_range r = other->range[i];
 		const uint64_t from = first > r.first ? first : r.first;
 		const uint64_t to = end < r.first + r.n ? end : r.first + r.n;
 
@@ -69,8 +69,8 @@ static int note(struct owner_list *mine, struct owner_list *other,
 	return n ? list_append(mine, first, n, kind) : 0;
 }
 
-static void note_or_fail(struct tree *tree, struct owner_list *mine,
-			 struct owner_list *other, uint64_t first, uint64_t n,
+static void note_or_fail(struct tree *tree, struct rmap_list *mine,
+			 struct rmap_list *other, uint64_t first, uint64_t n,
 			 uint8_t kind)
 {
 	if (note(mine, other, first, n, kind))
@@ -93,7 +93,7 @@ static void count_inode(struct tree *tree, struct key key,
 		tree->next_dirgroup = children + 1;
 }
 
-void owner_note_put(struct tree *tree, struct owner_delta *delta,
+void rmap_note_put(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *value, const void *old)
 {
 	const struct owner_item *now = value, *was = old;
@@ -115,7 +115,7 @@ void owner_note_put(struct tree *tree, struct owner_delta *delta,
 			     n_was - n, was->kind);
 }
 
-void owner_note_del(struct tree *tree, struct owner_delta *delta,
+void rmap_note_del(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *old)
 {
 	const struct owner_item *was = old;
@@ -127,12 +127,12 @@ void owner_note_del(struct tree *tree, struct owner_delta *delta,
 			     le64_get(was->sectors), was->kind);
 }
 
-int owner_settle_nodes(struct tree *tree, struct owner_delta *delta)
+int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
-		struct owner_range *r = &delta->put.range[i];
+		struct rmap_range *r = &delta->put.range[i];
 
 		if (!r->n || r->kind != OWNER_NODES)
 			continue;
@@ -144,19 +144,19 @@ int owner_settle_nodes(struct tree *tree, struct owner_delta *delta)
 	return rc;
 }
 
-int owner_settle(struct tree *tree, struct owner_delta *delta)
+int rmap_cancel(struct tree *tree, struct rmap_delta *delta)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < delta->del.n && !rc; i++) {
-		const struct owner_range *r = &delta->del.range[i];
+		const struct rmap_range *r = &delta->del.range[i];
 
 		if (r->n)
 			rc = space_owner_del(tree->space, r->first, r->n,
 					     r->kind);
 	}
 	for (unsigned i = 0; i < delta->put.n && !rc; i++) {
-		const struct owner_range *r = &delta->put.range[i];
+		const struct rmap_range *r = &delta->put.range[i];
 
 		if (r->n)
 			rc = space_owner_put(tree->space, r->first, r->n,
@@ -168,7 +168,7 @@ int owner_settle(struct tree *tree, struct owner_delta *delta)
 	return rc;
 }
 
-void owner_free(struct owner_delta *delta)
+void rmap_free(struct rmap_delta *delta)
 {
 	free(delta->put.range);
 	free(delta->del.range);

@@ -28,12 +28,12 @@ void tree_fail(struct tree *tree, const char *why)
 	msg_error("file system failed, no more changes: %s", why);
 }
 
-void tree_set_root(struct tree *tree, struct frame *root)
+void tree_set_root(struct tree *tree, struct buffer *root)
 {
 	if (tree->root)
-		frame_unpin(tree->frames, tree->root);
-	frame_set_parent(tree->frames, root, NULL);
-	frame_pin(tree->frames, root);
+		buffer_unpin(tree->buffers, tree->root);
+	buffer_set_parent(tree->buffers, root, NULL);
+	buffer_pin(tree->buffers, root);
 	tree->root = root;
 }
 
@@ -56,10 +56,10 @@ void tree_wake(struct list *list, int rc)
 	}
 }
 
-struct frame *tree_child(const struct tree *tree, const struct frame *parent,
+struct buffer *tree_child(const struct tree *tree, const struct buffer *parent,
 			 unsigned i)
 {
-	struct frame *f = frame_find(tree->frames,
+	struct buffer *f = buffer_find(tree->buffers,
 				     node_child(parent->node, i).addr);
 
 	if (!f || f->parent != parent)
@@ -68,9 +68,9 @@ struct frame *tree_child(const struct tree *tree, const struct frame *parent,
 		       node_key(parent->node, i)) ? NULL : f;
 }
 
-struct frame *tree_leaf(struct tree *tree, struct key key)
+struct buffer *tree_leaf(struct tree *tree, struct key key)
 {
-	struct frame *f = tree->root;
+	struct buffer *f = tree->root;
 
 	while (f && f->level) {
 		f = tree_child(tree, f, node_child_find(f->node, key));
@@ -84,13 +84,13 @@ struct frame *tree_leaf(struct tree *tree, struct key key)
 
 /* The node of a level that covers key, 0, -EAGAIN or -EIO. */
 static int descend(struct tree_txn *txn, struct key key, unsigned level,
-		   struct frame **node)
+		   struct buffer **node)
 {
-	struct frame *f = txn->tree->root;
+	struct buffer *f = txn->tree->root;
 
 	while (f->level > level) {
 		const unsigned i = node_child_find(f->node, key);
-		struct frame *child = tree_child(txn->tree, f, i);
+		struct buffer *child = tree_child(txn->tree, f, i);
 
 		if (!tree_resident(child))
 			return fetch_note(txn, f, i);
@@ -101,7 +101,7 @@ static int descend(struct tree_txn *txn, struct key key, unsigned level,
 }
 
 /* The leaf that covers key, pinned. */
-static int find_leaf(struct tree_txn *txn, struct key key, struct frame **leaf)
+static int find_leaf(struct tree_txn *txn, struct key key, struct buffer **leaf)
 {
 	int rc = descend(txn, key, 0, leaf);
 
@@ -110,7 +110,7 @@ static int find_leaf(struct tree_txn *txn, struct key key, struct frame **leaf)
 	return rc;
 }
 
-static int give(const struct frame *leaf, unsigned i, struct tree_item *item)
+static int give(const struct buffer *leaf, unsigned i, struct tree_item *item)
 {
 	item->key = node_key(leaf->node, i);
 	item->value = node_value(leaf->node, i, &item->bytes);
@@ -119,7 +119,7 @@ static int give(const struct frame *leaf, unsigned i, struct tree_item *item)
 
 int tree_get(struct tree_txn *txn, struct key key, struct tree_item *item)
 {
-	struct frame *leaf;
+	struct buffer *leaf;
 	unsigned i;
 	bool found;
 	int rc = find_leaf(txn, key, &leaf);
@@ -134,7 +134,7 @@ int tree_seek_ge(struct tree_txn *txn, struct key from, struct key last,
 		 struct tree_item *item)
 {
 	while (key_cmp(from, last) <= 0) {
-		struct frame *leaf;
+		struct buffer *leaf;
 		struct key high;
 		unsigned i;
 		bool found;
@@ -158,7 +158,7 @@ int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
 		 struct tree_item *item)
 {
 	while (key_cmp(from, first) >= 0) {
-		struct frame *leaf;
+		struct buffer *leaf;
 		struct key low;
 		unsigned i;
 		bool found;
@@ -184,7 +184,7 @@ void tree_prefetch(struct tree_txn *txn, struct key from, struct key last,
 		   unsigned nodes)
 {
 	while (nodes && tree_txn_room(txn) && key_cmp(from, last) <= 0) {
-		struct frame *parent;
+		struct buffer *parent;
 		struct key high;
 		unsigned i;
 
@@ -243,17 +243,17 @@ static uint64_t run_commit(struct tree *tree, uint64_t now_ns)
 	return UINT64_MAX;
 }
 
-/* Held data keeps log tracks: has it brought home before they are missed. */
-static void run_home(struct tree *tree)
+/* Held data keeps log tracks: has it destaged before they are missed. */
+static void run_destage(struct tree *tree)
 {
 	const uint64_t durable = log_durable_seq(tree->log);
 
-	if (!tree->home || durable <= tree->home_seq ||
-	    log_oldest_held(tree->log) > durable ||
+	if (!tree->destage || durable <= tree->destage_seq ||
+	    log_oldest_pinned(tree->log) > durable ||
 	    log_fill_percent(tree->log) <= 30)
 		return;
-	tree->home_seq = durable;
-	tree->home(tree->home_arg, durable);
+	tree->destage_seq = durable;
+	tree->destage(tree->destage_arg, durable);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -271,7 +271,7 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 		next_ns = log_run(tree->log, now_ns);
 		if (log_failed(tree->log))
 			tree_fail(tree, "the log can't be written");
-		run_home(tree);
+		run_destage(tree);
 		next_ns = least(next_ns, growth_run(tree, now_ns));
 	}
 	if (txn_run_all(tree))
@@ -399,22 +399,22 @@ void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg)
 	tree->order_arg = arg;
 }
 
-void tree_set_home(struct tree *tree, void (*home)(void *arg, uint64_t seq),
-		   void *arg)
+void tree_set_destage(struct tree *tree,
+		      void (*destage)(void *arg, uint64_t seq), void *arg)
 {
-	tree->home = home;
-	tree->home_arg = arg;
+	tree->destage = destage;
+	tree->destage_arg = arg;
 }
 
-void tree_unhold(struct tree *tree, uint64_t seq)
+void tree_log_unpin(struct tree *tree, uint64_t seq)
 {
-	log_unhold(tree->log, seq);
+	log_unpin(tree->log, seq);
 }
 
 void tree_get_stats(const struct tree *tree, struct tree_stats *out)
 {
 	*out = tree->stats;
-	out->nodes_cached = tree->frames->count - tree->frames->n_free;
-	out->nodes_dirty = tree->frames->n_dirty;
+	out->nodes_cached = tree->buffers->count - tree->buffers->n_free;
+	out->nodes_dirty = tree->buffers->n_dirty;
 	out->levels = tree->root->level + 1u;
 }

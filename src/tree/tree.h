@@ -55,7 +55,7 @@ struct tree_options {
 struct tree_recovery {
 	bool was_clean;
 	uint64_t records;	/* applied from the log */
-	uint64_t data_blocks;	/* logged data still to be brought home */
+	uint64_t data_blocks;	/* logged data still to be destaged */
 	bool damaged;		/* acknowledged records, or a root that they
 				   follow, are lost: read-only, unless
 				   accept_loss */
@@ -73,7 +73,7 @@ int tree_open(struct env *env, struct queue *queue,
 const struct tree_recovery *tree_recovered(const struct tree *tree);
 
 /*
- * Logged data that may not be home, oldest first: the last content of each
+ * Logged data that may not be destaged, oldest first: the last content of each
  * (ino, block).  The caller looks up the block's checksum and extents in the
  * tree; where the tree holds `sum` the content is the file's, otherwise
  * something newer has taken its place.
@@ -97,9 +97,9 @@ void tree_recovered_end(struct tree *tree);
 
 /*
  * Writes the root of a new epoch (waits) and allows changes.  The log record of
- * each block found is held once: the caller unholds it (tree_unhold) when the
- * block is home, or has been found to be superseded.  Not called on read-only
- * mounts.
+ * each block found is pinned once: the caller unholds it (tree_log_unpin) when
+ * the block is home, or has been found to be superseded.  Not called on
+ * read-only mounts.
  */
 int tree_start(struct tree *tree);
 
@@ -206,7 +206,7 @@ void tree_touch(struct tree_txn *txn, struct key key);
  * replay may use. */
 void tree_del_by_root(struct tree_txn *txn, struct key key);
 /* Blocks of file data that become durable with this transaction's record.
- * The record is held (log_hold) once; the caller unholds tree_txn_end's
+ * The record is pinned (log_pin) once; the caller unholds tree_txn_end's
  * sequence number once all that it logged here is home. */
 void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
 		   unsigned n, const uint64_t *sums, const struct iovec *iov,
@@ -241,12 +241,12 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter);
 void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg);
 
 /*
- * Called when the log wants data logged up to `seq` to be brought home, so
+ * Called when the log wants data logged up to `seq` to be destaged, so
  * that its tracks can be reused.  The owner (fs) writes and unholds.
  */
-void tree_set_home(struct tree *tree, void (*home)(void *arg, uint64_t seq),
-		   void *arg);
-void tree_unhold(struct tree *tree, uint64_t seq);
+void tree_set_destage(struct tree *tree,
+		      void (*destage)(void *arg, uint64_t seq), void *arg);
+void tree_log_unpin(struct tree *tree, uint64_t seq);
 
 /* Loads the free space of a group (OWNER items), in the background. */
 void tree_load_group(struct tree *tree, uint32_t group,
@@ -262,7 +262,7 @@ void tree_set_node_place(struct tree *tree,
 			 void *arg);
 
 /* A node that somebody had to wait for. */
-struct tree_came {
+struct tree_node_read {
 	struct key low, high;	/* it holds keys from and to */
 	unsigned level;		/* 0: a leaf */
 	traxaddr addr;
@@ -280,7 +280,7 @@ enum tree_copy { TREE_COPY_NONE, TREE_COPY_HERE, TREE_COPY_LATER };
  */
 struct tree_copies {
 	enum tree_copy (*copy)(void *arg, traxaddr addr, void *node);
-	void (*came)(void *arg, const struct tree_came *came);
+	void (*node_read)(void *arg, const struct tree_node_read *came);
 	void *arg;
 };
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies);
@@ -298,14 +298,14 @@ bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
 /* One more node track, whatever there is. */
 void tree_grow_nodes(struct tree *tree);
 
-/* Runs what is due: admission, commits by age, checkpoints, twins.  Returns
+/* Runs what is due: admission, commits by age, checkpoints, mirrors.  Returns
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after
  * each queue_poll. */
 uint64_t tree_run(struct tree *tree, uint64_t now_ns);
 /* Something has come since that tree_run can do at once. */
 bool tree_due(const struct tree *tree);
 
-/* Nothing in flight, nothing waiting (checkpoints, twins, fetches). */
+/* Nothing in flight, nothing waiting (checkpoints, mirrors, fetches). */
 bool tree_idle(const struct tree *tree);
 
 struct tree_stats {
@@ -319,7 +319,7 @@ void tree_get_stats(const struct tree *tree, struct tree_stats *out);
 
 /*
  * For tests: walks the whole tree, in memory and on disk, and checks nodes,
- * ranges, levels, checksums (twins too), slots and the cache.  Waits for its
+ * ranges, levels, checksums (mirrors too), slots and the cache.  Waits for its
  * reads.  *slots: node slots that the tree uses.  -EUCLEAN, reported.
  */
 int tree_check(struct tree *tree, uint64_t *slots);

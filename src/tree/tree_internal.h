@@ -3,7 +3,7 @@
  *
  *   node.c        one node in place         buffer.c   the node cache
  *   tree.c        lookups, the loop, accessors
- *   fetch.c       nodes from disk, verified, twin when bad
+ *   fetch.c       nodes from disk, verified, mirror when bad
  *   apply.c       changes: copy on write, splits, merges
  *   delete_range.c  deleting a range of keys
  *   txn.c         transactions: admission, runs, the entries for the log
@@ -25,25 +25,25 @@
 #include "tree/tree.h"
 
 #define TREE_MIN_POOL_BYTES ((size_t)4 << 20)
-#define TREE_OWN_PINS 24	/* frames kept for the tree's own work */
+#define TREE_OWN_PINS 24	/* buffers kept for the tree's own work */
 #define TREE_MAX_NODES 64	/* of one transaction */
 #define TREE_MAX_FAILED 8
-#define TREE_TOLD 32
+#define TREE_REPORTED 32
 
 /* ---- Ownership changes of one transaction, netted ---- */
 
-struct owner_range {
+struct rmap_range {
 	uint64_t first, n;
 	uint8_t kind;
 };
 
-struct owner_list {
-	struct owner_range *range;
+struct rmap_list {
+	struct rmap_range *range;
 	unsigned n, room;
 };
 
-struct owner_delta {
-	struct owner_list put, del;
+struct rmap_delta {
+	struct rmap_list put, del;
 };
 
 /* ---- Transactions ---- */
@@ -55,9 +55,9 @@ struct txn_miss {
 	struct node_ptr ptr;
 	unsigned level;
 	struct key low, high;
-	struct frame *parent;
+	struct buffer *parent;
 	struct tree_txn *txn;
-	struct list link;	/* of the loading frame's waiting list */
+	struct list link;	/* of the loading buffer's waiting list */
 };
 
 struct tree_txn {
@@ -75,7 +75,7 @@ struct tree_txn {
 
 	unsigned slots;		/* still reserved in the space */
 	unsigned pins_n, pins_room, leaves;
-	struct frame **pins;
+	struct buffer **pins;
 	unsigned miss_n, loads;
 	struct txn_miss *miss;
 	unsigned failed_n;
@@ -83,7 +83,7 @@ struct tree_txn {
 
 	uint8_t *log;		/* entries */
 	size_t log_used;
-	struct owner_delta owners;
+	struct rmap_delta rmap;
 };
 
 /* ---- Checkpoints ---- */
@@ -100,14 +100,14 @@ struct ckpt_write {
 	struct queue_place place;
 	struct iovec iov;
 	struct tree *tree;
-	struct frame *frame;
-	bool twin;
+	struct buffer *buffer;
+	bool mirror;
 	struct list link;
 };
 
 struct ckpt_moved {
 	traxaddr old;
-	struct frame *frame;
+	struct buffer *buffer;
 };
 
 struct checkpoint {
@@ -117,12 +117,12 @@ struct checkpoint {
 	uint64_t gen;		/* being written */
 	struct root root;	/* that it will have */
 	traxaddr root_addr;
-	struct frame **order;	/* frozen frames, by level, then address, or
+	struct buffer **order;	/* frozen buffers, by level, then address, or
 				   by the addresses of their mirrors */
 	size_t n, next;		/* in order */
 	bool mirrors;		/* their writes are being submitted; order is
 				   by the mirrors' addresses */
-	unsigned failures;	/* frames whose write failed */
+	unsigned failures;	/* buffers whose write failed */
 	struct ckpt_write write[CKPT_WRITES];
 	struct list idle;	/* of write[] */
 	unsigned writes;	/* outstanding */
@@ -138,7 +138,7 @@ struct checkpoint {
 	struct waiter log_waiter;
 	struct list now, next_list;	/* who waits for this, the next one */
 	uint64_t started_ns;
-	uint64_t home_seq;	/* it waits for this to be home; 0: not yet */
+	uint64_t destage_seq;	/* it waits for this to be home; 0: not yet */
 	bool helped;		/* the last one: the log was no longer full */
 };
 
@@ -156,7 +156,7 @@ struct growth {
 	size_t map_bytes;	/* payload of a root that is cut now */
 };
 
-struct data_log;		/* logged_data.c */
+struct logged_data;		/* logged_data.c */
 
 struct tree {
 	struct env *env;
@@ -167,8 +167,8 @@ struct tree {
 	uint64_t fsid;
 	struct space *space;
 	struct log *log;
-	struct frames *frames;
-	struct frame *root;	/* pinned once */
+	struct buffer_cache *buffers;
+	struct buffer *root;	/* pinned once */
 	uint64_t gen;		/* running */
 	struct root durable;	/* last root on disk */
 	bool roots_doubted;	/* a copy of a root was found to be bad */
@@ -192,73 +192,74 @@ struct tree {
 	struct growth growth;
 	struct list loads;	/* group loads */
 	struct list doomed, granted;	/* waiters to be told -EIO, 0 */
-	void (*home)(void *arg, uint64_t seq);
-	void *home_arg;
+	void (*destage)(void *arg, uint64_t seq);
+	void *destage_arg;
 	uint64_t (*order)(void *arg);	/* see tree_set_order; or NULL */
 	void *order_arg;
-	uint64_t home_seq;	/* asked up to here */
+	uint64_t destage_seq;	/* asked up to here */
 	struct waiter commit_waiter;
 	bool committing;
 	uint64_t commit_seq;
 
 	struct tree_copies copies;
-	struct list later;	/* loading frames that wait for copies */
-	traxaddr told[TREE_TOLD];	/* last bad nodes that were reported */
-	unsigned told_n;
+	struct list later;	/* loading buffers that wait for copies */
+	traxaddr
+		reported[TREE_REPORTED]; /* last bad nodes that were reported */
+	unsigned reported_n;
 
 	struct tree_recovery recovery;
-	struct data_log *data;
+	struct logged_data *data;
 	struct tree_stats stats;
 };
 
 /* ---- tree.c ---- */
 
-void tree_set_root(struct tree *tree, struct frame *root);
+void tree_set_root(struct tree *tree, struct buffer *root);
 /* Calls waiters of a list with rc; empties it first. */
 void tree_wake(struct list *list, int rc);
 /* Says so when few inode numbers are left. */
 void tree_warn_numbers(const struct tree *tree);
 /* Polls and runs until *done. */
 int tree_wait(struct tree *tree, const bool *done);
-static inline bool tree_resident(const struct frame *frame)
+static inline bool tree_resident(const struct buffer *buffer)
 {
-	return frame && frame->state != FRAME_LOADING;
+	return buffer && buffer->state != BUFFER_LOADING;
 }
 /* Child i of a node, resident or loading; NULL: neither.  (A damaged tree may
  * name a node twice: it belongs to the place that had it first.) */
-struct frame *tree_child(const struct tree *tree, const struct frame *parent,
+struct buffer *tree_child(const struct tree *tree, const struct buffer *parent,
 			 unsigned i);
 /* The resident leaf of a key; NULL: something on the way is not. */
-struct frame *tree_leaf(struct tree *tree, struct key key);
+struct buffer *tree_leaf(struct tree *tree, struct key key);
 
 /* ---- fetch.c ---- */
 
 /* Notes child i of parent as missing.  -EAGAIN; -EIO: it can't be read. */
-int fetch_note(struct tree_txn *txn, struct frame *parent, unsigned i);
+int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i);
 /* Starts reads of all that was noted; false: nothing is outstanding. */
 bool fetch_start(struct tree_txn *txn);
 /* Reads the root node of a tree that is being opened. */
 int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
-	       struct frame **root);
+	       struct buffer **root);
 
 /* ---- apply.c: cannot fail ---- */
 
 void apply_put(struct tree *tree, struct key key, const void *value,
 	       size_t bytes);
 void apply_del(struct tree *tree, struct key key);
-/* Makes a frame part of the running generation; its content may be changed. */
-void apply_touch(struct tree *tree, struct frame *frame);
+/* Makes a buffer part of the running generation; its content may be changed. */
+void apply_touch(struct tree *tree, struct buffer *buffer);
 void apply_touch_leaf(struct tree *tree, struct key key);
 /* A new dirty node without parent. */
-struct frame *apply_new_node(struct tree *tree, unsigned level, struct key low,
+struct buffer *apply_new_node(struct tree *tree, unsigned level, struct key low,
 			     struct key high, traxaddr near);
 void apply_free_slots(struct tree *tree, const struct node_ptr *ptr);
 /* The node may have become small: joins it with a resident neighbour. */
-void apply_shrink(struct tree *tree, struct frame *frame);
-/* Position of a frame in its parent. */
-unsigned apply_index(const struct frame *frame);
-/* Writes a frame's address and checksum into its parent. */
-void apply_update_parent(struct frame *frame);
+void apply_shrink(struct tree *tree, struct buffer *buffer);
+/* Position of a buffer in its parent. */
+unsigned apply_index(const struct buffer *buffer);
+/* Writes a buffer's address and checksum into its parent. */
+void apply_update_parent(struct buffer *buffer);
 
 /* ---- delete_range.c ---- */
 
@@ -268,16 +269,16 @@ struct key range_delete(struct tree *tree, struct key first, struct key last,
 /* ---- rmap.c ---- */
 
 /* An item is about to be put over old (NULL: none), or deleted. */
-void owner_note_put(struct tree *tree, struct owner_delta *delta,
+void rmap_note_put(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *value, const void *old);
-void owner_note_del(struct tree *tree, struct owner_delta *delta,
+void rmap_note_del(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *old);
 /* Tells the space, empties delta. */
-int owner_settle(struct tree *tree, struct owner_delta *delta);
+int rmap_cancel(struct tree *tree, struct rmap_delta *delta);
 /* Tells it of new node tracks only: replay needs their slots for what follows
  * in the same record. */
-int owner_settle_nodes(struct tree *tree, struct owner_delta *delta);
-void owner_free(struct owner_delta *delta);
+int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta);
+void rmap_free(struct rmap_delta *delta);
 
 /* ---- txn.c ---- */
 
@@ -289,7 +290,7 @@ void txn_free(struct tree_txn *txn);
 int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 		  const struct tree_txn_ops *ops, void *arg,
 		  struct tree_txn **txn);
-void txn_pin(struct tree_txn *txn, struct frame *frame);
+void txn_pin(struct tree_txn *txn, struct buffer *buffer);
 void txn_unpin_all(struct tree_txn *txn);
 /* A read that it waited for is over. */
 void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc);
@@ -305,13 +306,13 @@ int ckpt_init(struct tree *tree);
 void ckpt_fini(struct tree *tree);
 /* Starts and goes on; returns when it wants to be run again. */
 uint64_t ckpt_run(struct tree *tree, uint64_t now_ns);
-/* A frozen frame's content has moved to its shadow. */
-void ckpt_replace(struct tree *tree, struct frame *frame,
-		  struct frame *shadow);
+/* A frozen buffer's content has moved to its shadow. */
+void ckpt_replace(struct tree *tree, struct buffer *buffer,
+		  struct buffer *shadow);
 /* Takes its checksum and tells its parent. */
-void ckpt_seal(struct tree *tree, struct frame *frame);
+void ckpt_seal(struct tree *tree, struct buffer *buffer);
 /* A leaf that is being written goes to another slot of its track. */
-void ckpt_move_leaf(struct tree *tree, struct frame *frame,
+void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
 		    const struct node_ptr *ptr);
 /* Recovery only: writes clean leaves out so that they can be evicted. */
 int ckpt_spill(struct tree *tree);
@@ -348,12 +349,13 @@ void replay_hold(struct tree *tree);
 
 /* ---- logged_data.c ---- */
 
-int data_new(struct data_log **log);
-void data_free(struct data_log *log);
-int data_add(struct data_log *log, const struct tree_data *data);
+int logged_data_new(struct logged_data **log);
+void logged_data_free(struct logged_data *log);
+int logged_data_add(struct logged_data *log, const struct tree_data *data);
 /* No more is added: the list is made. */
-int data_close(struct data_log *log);
-size_t data_list(const struct data_log *log, const struct tree_data **data);
+int logged_data_close(struct logged_data *log);
+size_t logged_data_list(const struct logged_data *log,
+			const struct tree_data **data);
 
 /* ---- tree_format.c ---- */
 

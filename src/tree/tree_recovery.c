@@ -6,7 +6,7 @@
  *                entries behind the cut are applied to the tree in memory, one
  *                generation above the root's; logged data is collected
  *   tree_start   one checkpoint with a new epoch; only then the log goes on.
- *                Records whose data is not home stay, and are held
+ *                Records whose data is not destaged stay, and are pinned
  *   tree_close   one checkpoint with the clean flag
  *
  * Until tree_start's root is durable nothing is written that the old root or
@@ -148,7 +148,7 @@ void tree_set_super(struct tree *tree, const struct super *super)
 
 /* ---- Root ---- */
 
-struct root_copy {
+struct tree_root_copy {
 	struct root root;
 	uint64_t sector;
 };
@@ -167,13 +167,13 @@ static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
 }
 
 static unsigned find_roots(struct tree *tree, void *buf,
-			   struct root_copy copy[4])
+			   struct tree_root_copy copy[4])
 {
 	unsigned n = 0, at;
 
 	for (unsigned i = 0; i < 4; i++) {
 		const uint64_t sector = tree->super.area_sector[i / 2][i % 2];
-		struct root_copy c = { .sector = sector };
+		struct tree_root_copy c = { .sector = sector };
 		const char *why = "read error";
 
 		if (!queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf))
@@ -194,7 +194,7 @@ static unsigned find_roots(struct tree *tree, void *buf,
 }
 
 /* NULL: not readable, or not what the root says; told. */
-static void *read_payload(struct tree *tree, const struct root_copy *copy)
+static void *read_payload(struct tree *tree, const struct tree_root_copy *copy)
 {
 	const struct root *root = &copy->root;
 	const size_t bytes = (size_t)root->slotmap_bytes + root->group_bytes;
@@ -250,7 +250,7 @@ static int load_space(struct tree *tree, const void *payload)
 
 static int load_root(struct tree *tree, void *buf)
 {
-	struct root_copy copy[4];
+	struct tree_root_copy copy[4];
 	const unsigned n = find_roots(tree, buf, copy);
 	void *payload = NULL;
 	unsigned i;
@@ -272,14 +272,14 @@ static int load_root(struct tree *tree, void *buf)
 
 static int load_root_node(struct tree *tree)
 {
-	struct frame *root;
+	struct buffer *root;
 	int rc = fetch_root(tree, &tree->durable.tree, tree->durable.level,
 			    &root);
 
 	if (rc)
 		return rc;
 	tree_set_root(tree, root);
-	frame_unpin(tree->frames, root);	/* fetch_root's */
+	buffer_unpin(tree->buffers, root);	/* fetch_root's */
 	return 0;
 }
 
@@ -336,8 +336,8 @@ static int open_all(struct tree *tree)
 	if (!rc)
 		rc = check_super(tree);
 	if (!rc)
-		rc = frame_cache_new(tree->options.node_pool_bytes,
-				     &tree->frames);
+		rc = buffer_cache_new(tree->options.node_pool_bytes,
+				     &tree->buffers);
 	if (!rc)
 		rc = load_root(tree, buf);
 	if (!rc)
@@ -517,9 +517,9 @@ void tree_abandon(struct tree *tree)
 	groups_free(tree);
 	if (tree->log)
 		log_close(tree->log);
-	data_free(tree->data);
+	logged_data_free(tree->data);
 	ckpt_fini(tree);
-	frame_cache_free(tree->frames);
+	buffer_cache_free(tree->buffers);
 	space_free(tree->space);
 	free(tree);
 }

@@ -14,7 +14,7 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-struct walk {
+struct verify_walk {
 	struct tree *tree;
 	uint64_t slots;
 	uint8_t *buf[TRAX_MAX_LEVEL + 1];
@@ -24,7 +24,7 @@ struct expected {
 	struct node_ptr ptr;
 	unsigned level;
 	struct key low, high;
-	struct frame *parent;	/* NULL: the root, or not resident */
+	struct buffer *parent;	/* NULL: the root, or not resident */
 };
 
 static int bad(const struct expected *e, traxaddr addr, const char *why)
@@ -37,7 +37,7 @@ static int bad(const struct expected *e, traxaddr addr, const char *why)
 	return -EUCLEAN;
 }
 
-static int check_slot(struct walk *walk, const struct expected *e,
+static int check_slot(struct verify_walk *walk, const struct expected *e,
 		      traxaddr addr)
 {
 	if (!addr)
@@ -47,7 +47,7 @@ static int check_slot(struct walk *walk, const struct expected *e,
 	       bad(e, addr, "its slot is not in use");
 }
 
-static int check_copy(struct walk *walk, const struct expected *e,
+static int check_copy(struct verify_walk *walk, const struct expected *e,
 		      traxaddr addr, uint8_t *buf)
 {
 	const char *why;
@@ -64,32 +64,32 @@ static int check_copy(struct walk *walk, const struct expected *e,
 	return why ? bad(e, addr, why) : 0;
 }
 
-static int check_resident(struct walk *walk, const struct expected *e,
-			  const struct frame *frame)
+static int check_resident(struct verify_walk *walk, const struct expected *e,
+			  const struct buffer *buffer)
 {
 	const char *why;
 
-	if (!frame->live || frame->parent != e->parent)
+	if (!buffer->live || buffer->parent != e->parent)
 		return bad(e, e->ptr.addr, "not below its parent");
-	if (frame->level != e->level || frame->ptr.gen != e->ptr.gen ||
-	    frame->ptr.addr2 != e->ptr.addr2)
+	if (buffer->level != e->level || buffer->ptr.gen != e->ptr.gen ||
+	    buffer->ptr.addr2 != e->ptr.addr2)
 		return bad(e, e->ptr.addr, "not what its parent says");
-	why = node_verify(frame->node, walk->tree->fsid, &e->ptr, e->level,
+	why = node_verify(buffer->node, walk->tree->fsid, &e->ptr, e->level,
 			  e->low, e->high);
 	if (why)
 		return bad(e, e->ptr.addr, why);
-	if (key_cmp(node_low(frame->node), e->low) ||
-	    key_cmp(node_high(frame->node), e->high))
+	if (key_cmp(node_low(buffer->node), e->low) ||
+	    key_cmp(node_high(buffer->node), e->high))
 		return bad(e, e->ptr.addr, "does not cover its range");
-	if (frame->state == FRAME_CLEAN && frame->ptr.csum != e->ptr.csum)
+	if (buffer->state == BUFFER_CLEAN && buffer->ptr.csum != e->ptr.csum)
 		return bad(e, e->ptr.addr, "its parent has another checksum");
 	return 0;
 }
 
-static int check_node(struct walk *walk, const struct expected *e);
+static int check_node(struct verify_walk *walk, const struct expected *e);
 
-static int check_children(struct walk *walk, const struct expected *e,
-			  const void *node, struct frame *frame)
+static int check_children(struct verify_walk *walk, const struct expected *e,
+			  const void *node, struct buffer *buffer)
 {
 	const unsigned n = node_count(node);
 	int rc = 0;
@@ -100,7 +100,7 @@ static int check_children(struct walk *walk, const struct expected *e,
 			.level = e->level - 1,
 			.low = node_key(node, i),
 			.high = node_child_high(node, i),
-			.parent = frame,
+			.parent = buffer,
 		};
 
 		rc = check_node(walk, &child);
@@ -108,36 +108,37 @@ static int check_children(struct walk *walk, const struct expected *e,
 	return rc;
 }
 
-static int check_node(struct walk *walk, const struct expected *e)
+static int check_node(struct verify_walk *walk, const struct expected *e)
 {
-	struct frame *frame = frame_find(walk->tree->frames, e->ptr.addr);
+	struct buffer *buffer = buffer_find(walk->tree->buffers, e->ptr.addr);
 	uint8_t *buf = walk->buf[e->level];
-	const bool on_disk = !frame || frame->state == FRAME_CLEAN;
+	const bool on_disk = !buffer || buffer->state == BUFFER_CLEAN;
 	int rc = check_slot(walk, e, e->ptr.addr);
 
 	if (!rc)
 		rc = check_slot(walk, e, e->ptr.addr2);
-	if (!rc && tree_resident(frame))
-		rc = check_resident(walk, e, frame);
+	if (!rc && tree_resident(buffer))
+		rc = check_resident(walk, e, buffer);
 	if (!rc && on_disk)
 		rc = check_copy(walk, e, e->ptr.addr2, buf);
 	if (!rc && on_disk)
 		rc = check_copy(walk, e, e->ptr.addr, buf);
 	if (!rc && e->level)
-		rc = check_children(walk, e, frame ? frame->node : buf, frame);
+		rc = check_children(walk, e, buffer ? buffer->node : buf,
+				    buffer);
 	return rc;
 }
 
 int tree_check(struct tree *tree, uint64_t *slots)
 {
-	struct walk walk = { .tree = tree };
+	struct verify_walk walk = { .tree = tree };
 	const struct expected root = {
 		.ptr = tree->root->ptr,
 		.level = tree->root->level,
 		.low = KEY_MIN,
 		.high = KEY_MAX,
 	};
-	const char *why = frame_check(tree->frames);
+	const char *why = buffer_check(tree->buffers);
 	int rc = why ? -EUCLEAN : 0;
 
 	if (why)

@@ -12,9 +12,9 @@
  * those that free space; one that waits for pins holds up everybody, or it
  * would starve.
  *
- * What keeps this live: a quarter of the frames may be dirty, a quarter
+ * What keeps this live: a quarter of the buffers may be dirty, a quarter
  * frozen, half are for pins (TREE_OWN_PINS of these for the tree's own work,
- * checkpoints need none); so an admitted transaction always finds a frame for
+ * checkpoints need none); so an admitted transaction always finds a buffer for
  * each node that it changes, and one for each that it reads once others end.
  */
 #include <assert.h>
@@ -54,7 +54,7 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	t->ops = ops;
 	t->arg = arg;
 	t->miss = (struct txn_miss *)(t + 1);
-	t->pins = (struct frame **)(t->miss + bounds->nodes);
+	t->pins = (struct buffer **)(t->miss + bounds->nodes);
 	t->pins_room = pins;
 	list_init(&t->link);
 	if (bounds->log_bytes) {
@@ -71,14 +71,14 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 void txn_unpin_all(struct tree_txn *txn)
 {
 	for (unsigned i = 0; i < txn->pins_n; i++)
-		frame_unpin(txn->tree->frames, txn->pins[i]);
+		buffer_unpin(txn->tree->buffers, txn->pins[i]);
 	txn->pins_n = txn->leaves = 0;
 }
 
 void txn_free(struct tree_txn *txn)
 {
 	txn_unpin_all(txn);
-	owner_free(&txn->owners);
+	rmap_free(&txn->rmap);
 	free(txn->log);
 	free(txn);
 }
@@ -109,23 +109,23 @@ int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 
 /* ---- Pins ---- */
 
-void txn_pin(struct tree_txn *txn, struct frame *frame)
+void txn_pin(struct tree_txn *txn, struct buffer *buffer)
 {
 	for (unsigned i = txn->pins_n; i-- > 0;)
-		if (txn->pins[i] == frame)
+		if (txn->pins[i] == buffer)
 			return;
 	if (txn->pins_n == txn->pins_room) {
 		/* Interior nodes stay as long as what is below them. */
-		assert(frame->level);
+		assert(buffer->level);
 		return;
 	}
-	if (!frame->level) {
+	if (!buffer->level) {
 		/* The bound of its type is wrong. */
 		assert(txn->leaves < txn->bounds.nodes);
 		txn->leaves++;
 	}
-	frame_pin(txn->tree->frames, frame);
-	txn->pins[txn->pins_n++] = frame;
+	buffer_pin(txn->tree->buffers, buffer);
+	txn->pins[txn->pins_n++] = buffer;
 }
 
 /* What has left the tree meanwhile is not met again. */
@@ -134,14 +134,14 @@ static void unpin_dead(struct tree_txn *txn)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < txn->pins_n; i++) {
-		struct frame *frame = txn->pins[i];
+		struct buffer *buffer = txn->pins[i];
 
-		if (frame->live) {
-			txn->pins[kept++] = frame;
+		if (buffer->live) {
+			txn->pins[kept++] = buffer;
 			continue;
 		}
-		txn->leaves -= !frame->level;
-		frame_unpin(txn->tree->frames, frame);
+		txn->leaves -= !buffer->level;
+		buffer_unpin(txn->tree->buffers, buffer);
 	}
 	txn->pins_n = kept;
 }
@@ -181,7 +181,7 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t most = tree->frames->count / 2;
+	const size_t most = tree->buffers->count / 2;
 
 	if (txn->own)
 		return tree->pins_reserved + txn->bounds.nodes <= most;
@@ -189,15 +189,15 @@ static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 	       most - TREE_OWN_PINS;
 }
 
-/* At most a quarter of the frames are dirty or may become so.  What others
+/* At most a quarter of the buffers are dirty or may become so.  What others
  * have reserved they give back, mostly unused: only what is dirty calls for a
  * checkpoint. */
 static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t most = tree->frames->count / 4;
-	const size_t dirty = tree->frames->n_dirty + txn->bounds.new_nodes;
+	const size_t most = tree->buffers->count / 4;
+	const size_t dirty = tree->buffers->n_dirty + txn->bounds.new_nodes;
 
-	if (txn->own || (!tree->frames->n_dirty && !tree->new_reserved) ||
+	if (txn->own || (!tree->buffers->n_dirty && !tree->new_reserved) ||
 	    dirty + tree->new_reserved <= most)
 		return true;
 	if (dirty > most)
@@ -341,13 +341,13 @@ void tree_txn_fetch(struct tree_txn *txn)
 		return;
 	}
 	for (unsigned i = 0; i < txn->miss_n; i++)
-		missed = missed || !frame_find(tree->frames,
+		missed = missed || !buffer_find(tree->buffers,
 					       txn->miss[i].ptr.addr);
 	txn_add_ready(txn);
-	if (!missed || frame_available(tree->frames))
+	if (!missed || buffer_available(tree->buffers))
 		return;
-	/* No frame for even one.  The first in line keeps what it has and waits
-	 * until others end; the others make room for it. */
+	/* No buffer for even one.  The first in line keeps what it has and
+	 * waits until others end; the others make room for it. */
 	list_del(&txn->link);
 	if (!list_empty(&tree->starved)) {
 		txn_unpin_all(txn);
@@ -408,7 +408,7 @@ static uint8_t *log_room(struct tree_txn *txn, size_t bytes)
 
 static const void *find_old(struct tree *tree, struct key key)
 {
-	struct frame *leaf = tree_leaf(tree, key);
+	struct buffer *leaf = tree_leaf(tree, key);
 	size_t bytes;
 	unsigned i;
 	bool found;
@@ -428,7 +428,7 @@ void tree_put(struct tree_txn *txn, struct key key, const void *value,
 	assert(!item_verify(key, value, bytes));
 	begin_change(txn);
 	log_entry_put(at, key, value, bytes);
-	owner_note_put(txn->tree, &txn->owners, key, copy,
+	rmap_note_put(txn->tree, &txn->rmap, key, copy,
 		       find_old(txn->tree, key));
 	apply_put(txn->tree, key, copy, bytes);
 	txn->tree->txn = NULL;
@@ -450,7 +450,7 @@ void tree_del(struct tree_txn *txn, struct key key)
 void tree_del_by_root(struct tree_txn *txn, struct key key)
 {
 	begin_change(txn);
-	owner_note_del(txn->tree, &txn->owners, key,
+	rmap_note_del(txn->tree, &txn->rmap, key,
 		       find_old(txn->tree, key));
 	apply_del(txn->tree, key);
 	txn->tree->txn = NULL;
@@ -504,12 +504,12 @@ static uint64_t hand_to_log(struct tree_txn *txn)
 	uint64_t seq;
 
 	tree->changing--;
-	owner_settle(tree, &txn->owners);
+	rmap_cancel(tree, &txn->rmap);
 	if (!txn->log_used)
 		return 0;
 	seq = log_add(tree->log, &iov, 1);
 	if (txn->has_data)
-		log_hold(tree->log, seq);
+		log_pin(tree->log, seq);
 	return seq;
 }
 

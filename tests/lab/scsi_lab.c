@@ -91,7 +91,7 @@ static const char *order_of(const struct spec *spec)
 }
 
 static void report(const char *name, const struct spec *spec,
-		   const struct scsi_map *map, const struct judge *judge)
+		   const struct scsi_map *map, const struct model_error *judge)
 {
 	const struct spec_zone *z = &spec->zones[0];
 	size_t bytes = 0;
@@ -160,7 +160,7 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 	struct scsi_target *target;
 	struct scsi_port *port;
 	struct geom *truth;
-	struct judge judge;
+	struct model_error judge;
 	struct scsi_map map;
 	struct spec *spec;
 	uint64_t places;
@@ -180,7 +180,7 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 		options.primary_n = 0;
 	if (translate_open(port, options.blocks, &translate) ||
 	    scsi_map_make(translate, &options, &map) ||
-	    judge_geom(truth, map.geom, &judge)) {
+	    model_error_geom(truth, map.geom, &judge)) {
 		printf("%s: failed\n", name);
 		return 1;
 	}

@@ -66,8 +66,8 @@ static unsigned lab_area(struct lab *lab)
 
 	lab_load(lab);
 	area = lab->check.area;
-	set_fini(&lab->set);
-	anchor_free(&lab->check);
+	item_set_fini(&lab->set);
+	super_root_free(&lab->check);
 	vec_fini(&lab->check.nodes);
 	return area;
 }
@@ -246,18 +246,18 @@ static void leaf_mirror(struct lab *lab)
 	sim_flip(lab->sim, sector[1] + 3, 7);
 }
 
-static uint64_t twin_sector;
+static uint64_t mirror_sector;
 
-static void edit_twin(struct lab *lab, struct node_header *node)
+static void edit_mirror(struct lab *lab, struct node_header *node)
 {
 	(void)lab;
-	twin_sector = addr_sector(le64_get(node->addr2));
+	mirror_sector = addr_sector(le64_get(node->addr2));
 }
 
-static void node_twin(struct lab *lab)
+static void node_mirror(struct lab *lab)
 {
-	lab_edit_root_node(lab, edit_twin);
-	sim_flip(lab->sim, twin_sector + 1, 9);
+	lab_edit_root_node(lab, edit_mirror);
+	sim_flip(lab->sim, mirror_sector + 1, 9);
 }
 
 static void edit_twice(struct lab *lab, struct node_header *node)
@@ -311,15 +311,16 @@ static struct key owner_of(struct lab *lab, uint8_t kind)
 	size_t i;
 
 	lab_load(lab);
-	for (i = 0; i < set_count(&lab->set); i++) {
-		const struct set_item *item = set_at(&lab->set, i);
-		const struct owner_item *owner = set_value(&lab->set, item);
+	for (i = 0; i < item_set_count(&lab->set); i++) {
+		const struct item_set_item *item = item_set_at(&lab->set, i);
+		const struct owner_item *owner =
+			item_set_value(&lab->set, item);
 
 		if (item->key.type == ITEM_OWNER && owner->kind == kind)
 			key = item->key;
 	}
-	set_fini(&lab->set);
-	anchor_free(&lab->check);
+	item_set_fini(&lab->set);
+	super_root_free(&lab->check);
 	vec_fini(&lab->check.nodes);
 	return key;
 }
@@ -497,9 +498,9 @@ static void csum_missing_coarse(struct lab *lab)
 	struct csum_window w;
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
 	struct key key = key_make(LAB_BIG, ITEM_CSUM, 0);
-	struct set_item *item = set_find(&lab->set, key);
+	struct item_set_item *item = item_set_find(&lab->set, key);
 
-	assert(!csum_window_decode(set_value(&lab->set, item), item->bytes,
+	assert(!csum_window_decode(item_set_value(&lab->set, item), item->bytes,
 				   &w));
 	w.present &= 0xfffe;
 	lab_put(lab, key, value, csum_window_encode(&w, value));
@@ -598,25 +599,25 @@ static void inode_rdev(struct lab *lab)
 
 static size_t first_xattr(struct lab *lab, bool piece)
 {
-	size_t i = set_seek(&lab->set, key_make(LAB_SMALL, ITEM_XATTR, 0));
+	size_t i = item_set_seek(&lab->set, key_make(LAB_SMALL, ITEM_XATTR, 0));
 
-	while ((set_at(&lab->set, i)->key.off & 0xff) != piece)
+	while ((item_set_at(&lab->set, i)->key.off & 0xff) != piece)
 		i++;
 	return i;
 }
 
 static void xattr_pieces(struct lab *lab)
 {
-	lab_kill(lab, set_at(&lab->set, first_xattr(lab, true))->key);
+	lab_kill(lab, item_set_at(&lab->set, first_xattr(lab, true))->key);
 }
 
 static void xattr_hash(struct lab *lab)
 {
-	struct set_item *item = set_at(&lab->set,
-				       set_seek(&lab->set,
+	struct item_set_item *item = item_set_at(&lab->set,
+				       item_set_seek(&lab->set,
 						key_make(LAB_SMALL, ITEM_XATTR,
 							 0)));
-	struct set_item copy = *item;
+	struct item_set_item copy = *item;
 
 	while (copy.bytes > 100)
 		copy = *++item;
@@ -706,7 +707,7 @@ static void dir_loop(struct lab *lab)
 static void name_hash(struct lab *lab)
 {
 	struct key key = lab_name_key(lab, LAB_SUB, "deep");
-	struct set_item item = *set_find(&lab->set, key);
+	struct item_set_item item = *item_set_find(&lab->set, key);
 
 	lab_put(lab, key_make(LAB_SUB, ITEM_NAME, key.off + 1),
 		lab_value(lab, key), item.bytes);
@@ -716,7 +717,7 @@ static void name_hash(struct lab *lab)
 static void name_twice(struct lab *lab)
 {
 	struct key key = lab_name_key(lab, LAB_SUB, "deep");
-	struct set_item item = *set_find(&lab->set, key);
+	struct item_set_item item = *item_set_find(&lab->set, key);
 	uint8_t value[256];
 
 	memcpy(value, lab_value(lab, key), item.bytes);
@@ -804,9 +805,9 @@ const struct damage damages[] = {
 	DISK(PROBLEM_GEOMETRY, geometry, 0),
 	DISK(PROBLEM_NODE_LOST, node_lost, MANY),
 	DISK(PROBLEM_NODE_LOST, node_unreadable, MANY),
-	DISK(PROBLEM_NODE_TWIN, node_twin, 0),
-	DISK(PROBLEM_NODE_TWIN, leaf_first, 0),
-	DISK(PROBLEM_NODE_TWIN, leaf_mirror, 0),
+	DISK(PROBLEM_NODE_MIRROR, node_mirror, 0),
+	DISK(PROBLEM_NODE_MIRROR, leaf_first, 0),
+	DISK(PROBLEM_NODE_MIRROR, leaf_mirror, 0),
 	DISK(PROBLEM_NODE_PLACE, node_place, 0),
 	DISK(PROBLEM_NODE_TWICE, node_twice, LAST),
 	DISK(PROBLEM_SLOT_TRACKS, slot_tracks, 0),

@@ -44,14 +44,14 @@ struct node {
 };
 
 struct fs {
-	struct map *nodes, *names;
+	struct hashmap *node_replicas, *names;
 	struct geom *geom;
 	uint64_t next_ino, next_seq, handles;
 };
 
 static struct node *node_find(struct fs *fs, uint64_t ino)
 {
-	return map_get(fs->nodes, ino);
+	return hashmap_get(fs->node_replicas, ino);
 }
 
 static struct node *node_add(struct fs *fs, uint32_t mode)
@@ -65,7 +65,7 @@ static struct node *node_add(struct fs *fs, uint32_t mode)
 	n->attr.nlink = S_ISDIR(mode) ? 2 : 1;
 	list_init(&n->entries);
 	list_init(&n->attributes);
-	map_put(fs->nodes, n->attr.ino, n);
+	hashmap_put(fs->node_replicas, n->attr.ino, n);
 	return n;
 }
 
@@ -92,7 +92,7 @@ static void node_drop_unused(struct fs *fs, struct node *n)
 {
 	if (n->refs || n->opens || n->attr.nlink)
 		return;
-	map_del(fs->nodes, n->attr.ino);
+	hashmap_del(fs->node_replicas, n->attr.ino);
 	node_free(n);
 }
 
@@ -103,7 +103,7 @@ static uint64_t name_hash(uint64_t dir, const char *name)
 
 static struct entry *entry_find(struct fs *fs, uint64_t dir, const char *name)
 {
-	return map_get(fs->names, name_hash(dir, name));
+	return hashmap_get(fs->names, name_hash(dir, name));
 }
 
 static void entry_add(struct fs *fs, struct node *dir, const char *name,
@@ -116,12 +116,12 @@ static void entry_add(struct fs *fs, struct node *dir, const char *name,
 	e->hash = name_hash(dir->attr.ino, name);
 	strcpy(e->name, name);
 	list_add(&dir->entries, &e->link);
-	map_put(fs->names, e->hash, e);
+	hashmap_put(fs->names, e->hash, e);
 }
 
 static void entry_del(struct fs *fs, struct entry *e)
 {
-	map_del(fs->names, e->hash);
+	hashmap_del(fs->names, e->hash);
 	list_del(&e->link);
 	free(e);
 }
@@ -538,8 +538,8 @@ int fs_open(struct env *env, struct disk *disk,
 	(void)env;
 	(void)disk;
 	(void)options;
-	fs->nodes = map_new();
-	fs->names = map_new();
+	fs->node_replicas = hashmap_new();
+	fs->names = hashmap_new();
 	fs->next_ino = 1;
 	fs->next_seq = 3;
 	geom_regular(1 << 20, 2048, &fs->geom);
@@ -553,10 +553,10 @@ int fs_close(struct fs *fs)
 	struct node *n;
 	size_t pos = 0;
 
-	while ((n = map_next(fs->nodes, &pos, NULL)))
+	while ((n = hashmap_next(fs->node_replicas, &pos, NULL)))
 		node_free(n);
-	map_free(fs->nodes);
-	map_free(fs->names);
+	hashmap_free(fs->node_replicas);
+	hashmap_free(fs->names);
 	geom_free(fs->geom);
 	free(fs);
 	return 0;

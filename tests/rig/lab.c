@@ -27,14 +27,14 @@ static void lab_check_init(struct lab *lab)
 	vec_init(&check->nodes, sizeof(uint64_t));
 	vec_init(&check->lost, sizeof(struct lost_range));
 	mirrors_begin(check);
-	assert(anchor_load_super(check) == 0);
-	assert(anchor_load_root(check) == 0);
+	assert(super_root_load_super(check) == 0);
+	assert(super_root_load_root(check) == 0);
 	assert(check->have_root);
 }
 
 static void lab_check_fini(struct lab *lab)
 {
-	anchor_free(&lab->check);
+	super_root_free(&lab->check);
 	vec_fini(&lab->check.nodes);
 	vec_fini(&lab->check.lost);
 	mirrors_free(&lab->check);
@@ -53,43 +53,43 @@ static void note_item(struct check *check, struct key key, const void *value,
 void lab_load(struct lab *lab)
 {
 	lab_check_init(lab);
-	assert(set_init(&lab->set, NULL) == 0);
+	assert(item_set_init(&lab->set, NULL) == 0);
 	walk_tree(&lab->check, true, note_item);
 	assert(collect_items(&lab->check, &lab->set) == 0);
 }
 
 void lab_store(struct lab *lab)
 {
-	assert(set_settle(&lab->set) == 0);
+	assert(item_set_merge(&lab->set) == 0);
 	assert(rebuild_write(&lab->check, &lab->set) == 0);
-	set_fini(&lab->set);
+	item_set_fini(&lab->set);
 	lab_check_fini(lab);
 }
 
 void lab_unload(struct lab *lab)
 {
-	set_fini(&lab->set);
+	item_set_fini(&lab->set);
 	lab_check_fini(lab);
 }
 
 void lab_put(struct lab *lab, struct key key, const void *value, size_t bytes)
 {
-	assert(set_put(&lab->set, key, value, bytes) == 0);
-	assert(set_settle(&lab->set) == 0);
+	assert(item_set_put(&lab->set, key, value, bytes) == 0);
+	assert(item_set_merge(&lab->set) == 0);
 }
 
 void lab_kill(struct lab *lab, struct key key)
 {
-	struct set_item *item = set_find(&lab->set, key);
+	struct item_set_item *item = item_set_find(&lab->set, key);
 
 	assert(item);
-	set_kill(item);
-	assert(set_settle(&lab->set) == 0);
+	item_set_remove(item);
+	assert(item_set_merge(&lab->set) == 0);
 }
 
 void *lab_value(struct lab *lab, struct key key)
 {
-	struct set_item *item = set_find(&lab->set, key);
+	struct item_set_item *item = item_set_find(&lab->set, key);
 
 	assert(item);
 	return lab->set.values.base + item->value;
@@ -145,12 +145,12 @@ static void make_inode(struct lab *lab, uint64_t ino, uint32_t mode,
 {
 	struct inode_item item;
 
-	mend_new_inode(&lab->check, mode, &item);
+	repair_new_inode(&lab->check, mode, &item);
 	item.parent = le64_put(parent);
 	item.size = le64_put(size);
-	assert(set_put(&lab->set, key_make(ino, ITEM_INODE, 0), &item,
+	assert(item_set_put(&lab->set, key_make(ino, ITEM_INODE, 0), &item,
 		       sizeof(item)) == 0);
-	assert(set_settle(&lab->set) == 0);
+	assert(item_set_merge(&lab->set) == 0);
 }
 
 static void block_fill(uint64_t ino, uint64_t block, uint8_t *buf)
@@ -330,11 +330,12 @@ static void make_tree(struct lab *lab, uint64_t data)
 static uint64_t find_room(const struct lab *lab, uint64_t sectors)
 {
 	uint64_t at = 0;
-	size_t i = set_seek(&lab->set, key_make(0, ITEM_OWNER, 0));
+	size_t i = item_set_seek(&lab->set, key_make(0, ITEM_OWNER, 0));
 
-	for (; i < set_count(&lab->set); i++) {
-		const struct set_item *item = set_at(&lab->set, i);
-		const struct owner_item *owner = set_value(&lab->set, item);
+	for (; i < item_set_count(&lab->set); i++) {
+		const struct item_set_item *item = item_set_at(&lab->set, i);
+		const struct owner_item *owner =
+			item_set_value(&lab->set, item);
 
 		if (item->key.ino)
 			break;
@@ -416,7 +417,7 @@ void lab_edit_root(struct lab *lab,
 	root.payload_csum = csum(lab->check.payload,
 				 (size_t)root.slotmap_bytes +
 				 root.group_bytes);
-	assert(anchor_write_root(&lab->check, lab->check.area, &root,
+	assert(super_root_write_root(&lab->check, lab->check.area, &root,
 				 lab->check.payload) == 0);
 	lab_check_fini(lab);
 }
@@ -471,7 +472,7 @@ static void write_root_node(struct lab *lab, const struct node_header *node,
 		  node);
 	lab_write(lab, addr_sector(le64_get(node->addr2)), TRAX_NODE_SECTORS,
 		  node);
-	assert(anchor_write_root(&lab->check, lab->check.area, root,
+	assert(super_root_write_root(&lab->check, lab->check.area, root,
 				 lab->check.payload) == 0);
 }
 
@@ -552,10 +553,10 @@ void lab_leaf_sectors(struct lab *lab, struct key key, uint64_t sector[2])
 static bool has_name(struct lab *lab, uint64_t dir, const char *name,
 		     uint64_t ino)
 {
-	const struct set_item *item = set_find(&lab->set,
+	const struct item_set_item *item = item_set_find(&lab->set,
 					       lab_name_key(lab, dir, name));
-	const struct name_record *record = item ? set_value(&lab->set, item) :
-					   NULL;
+	const struct name_record *record =
+		item ? item_set_value(&lab->set, item) : NULL;
 
 	return record && le64_get(record->ino) == ino;
 }
@@ -569,7 +570,7 @@ static const char *blocks_whole(struct lab *lab, uint64_t ino, uint64_t first,
 
 	for (i = first; i < first + n && !why; i++) {
 		block_fill(ino, i, buf + TRAX_BLOCK_BYTES);
-		if (mend_read_block(&lab->check, &lab->set, ino, i, buf) ||
+		if (repair_read_block(&lab->check, &lab->set, ino, i, buf) ||
 		    memcmp(buf, buf + TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES))
 			why = "data";
 	}
@@ -579,14 +580,14 @@ static const char *blocks_whole(struct lab *lab, uint64_t ino, uint64_t first,
 
 static const char *many_whole(struct lab *lab, uint64_t ino)
 {
-	const struct set_item *item;
+	const struct item_set_item *item;
 	char name[32];
 
 	snprintf(name, sizeof(name), "file number %u",
 		 (unsigned)(ino - LAB_MANY_FIRST));
-	item = set_find(&lab->set, key_make(ino, ITEM_INLINE, 0));
+	item = item_set_find(&lab->set, key_make(ino, ITEM_INLINE, 0));
 	if (!item || item->bytes != strlen(name) ||
-	    memcmp(set_value(&lab->set, item), name, item->bytes))
+	    memcmp(item_set_value(&lab->set, item), name, item->bytes))
 		return "content";
 	return has_name(lab, LAB_MANY, name, ino) ? NULL : "name";
 }
@@ -595,7 +596,7 @@ static const char *size_whole(struct lab *lab, uint64_t ino, uint64_t size)
 {
 	struct inode_item item;
 
-	if (!mend_get_inode(&lab->set, ino, &item))
+	if (!repair_get_inode(&lab->set, ino, &item))
 		return "inode";
 	return le64_get(item.size) == size ? NULL : "size";
 }

@@ -32,7 +32,7 @@ struct lab {
 	struct sim *sim;
 	struct check_result result;	/* of check */
 	struct check check;	/* as the parts of a repair want it */
-	struct set set;		/* all items, when loaded */
+	struct item_set set;		/* all items, when loaded */
 };
 
 /* Nothing but a root directory, as mkfs leaves it. */

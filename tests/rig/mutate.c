@@ -16,19 +16,19 @@ struct mutation {
 
 /* ---- Items ---- */
 
-static struct set_item *any_item(struct lab *lab, uint32_t n)
+static struct item_set_item *any_item(struct lab *lab, uint32_t n)
 {
-	return set_at(&lab->set, n % set_count(&lab->set));
+	return item_set_at(&lab->set, n % item_set_count(&lab->set));
 }
 
 static void item_kill(struct lab *lab, const struct mutation *m)
 {
-	set_kill(any_item(lab, m->b));
+	item_set_remove(any_item(lab, m->b));
 }
 
 static void item_byte(struct lab *lab, const struct mutation *m)
 {
-	struct set_item *item = any_item(lab, m->b);
+	struct item_set_item *item = any_item(lab, m->b);
 	uint8_t *value = lab->set.values.base + item->value;
 	uint8_t *byte = &value[m->a % item->bytes], old = *byte;
 
@@ -41,7 +41,7 @@ static void item_byte(struct lab *lab, const struct mutation *m)
 /* A copy of an item under a key near it, or another inode's. */
 static void item_copy(struct lab *lab, const struct mutation *m)
 {
-	struct set_item item = *any_item(lab, m->b);
+	struct item_set_item item = *any_item(lab, m->b);
 	struct key key = item.key;
 
 	if (m->value & 1)
@@ -49,7 +49,7 @@ static void item_copy(struct lab *lab, const struct mutation *m)
 	else
 		key.ino = m->a % 640;
 	if (!item_verify(key, lab->set.values.base + item.value, item.bytes))
-		assert(set_put(&lab->set, key, lab->set.values.base +
+		assert(item_set_put(&lab->set, key, lab->set.values.base +
 			       item.value, item.bytes) == 0);
 }
 
@@ -117,7 +117,7 @@ void mutate(struct lab *lab, const uint8_t *data, size_t bytes, unsigned max)
 			kind = m.kind % KINDS;
 			if (pass == 0 && kinds[kind].loaded) {
 				kinds[kind].apply(lab, &m);
-				assert(set_settle(&lab->set) == 0);
+				assert(item_set_merge(&lab->set) == 0);
 			} else if (pass == 1 && kind == 3 && !node) {
 				/* One: the next could not find its way. */
 				node = true;

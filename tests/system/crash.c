@@ -115,9 +115,9 @@ static struct fs *open_fs(const struct config *config, struct world *world,
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
 				      .replicas = 2,
-				      .prewrite = config->gaps ?
-					      FS_PREWRITE_ALWAYS :
-					      FS_PREWRITE_WHILE_READ };
+				      .gap_writeback = config->gaps ?
+					      FS_GAP_WRITEBACK_ALWAYS :
+					      FS_GAP_WRITEBACK_WHILE_READ };
 	struct fs *fs;
 	int rc;
 
@@ -390,12 +390,12 @@ static void change_copies(struct fs *fs, struct world *world, uint64_t *rng)
 	if (world_random(rng) % 3 == 0)
 		oracle_call(fs, world, &sync);
 	if (world_random(rng) % 10 == 0)
-		nodes_make(fs);
+		node_replicas_make(fs);
 	if (world_random(rng) % 10 == 0) {
 		replica_reclaim(fs, 1 + world_random(rng) % 3000);
 		return;
 	}
-	while (n < COPIES && (vnode = map_next(fs->vnodes, &pos, &ino)))
+	while (n < COPIES && (vnode = hashmap_next(fs->vnodes, &pos, &ino)))
 		if (world_random(rng) % 2)
 			want[n++] = (struct replica_want){
 				ino, world_random(rng) % 20,
@@ -443,7 +443,7 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	struct geom *geom;
 
 	oracle_call(fs, world, &sync);
-	settle_now(fs->settle);
+	relocate_now(fs->relocate);
 	if (!queue_idle(fs->queue) || world_random(rng) % 4 == 0)
 		return;
 	geom = tracks_of(track, world_random(rng) % 8);
@@ -455,16 +455,16 @@ static void change_profile(struct fs *fs, struct world *world, uint64_t *rng)
 	profile->progress_bytes = bytes;
 	if (fs_adopt_profile(fs, profile))
 		profile_free(profile);
-	keep_now(fs->keep);
-	settle_now(fs->settle);
+	profile_save_now(fs->profile_save);
+	relocate_now(fs->relocate);
 }
 
 static void run_keep(struct config *config, struct oracle *oracle,
 		     struct fs *fs, struct world *world, uint64_t seed)
 {
 	uint64_t rng = seed;
-	struct keep_stats stats;
-	struct settle_stats moved;
+	struct profile_save_stats stats;
+	struct relocate_stats moved;
 
 	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
 		change_profile(fs, world, &rng);
@@ -472,8 +472,8 @@ static void run_keep(struct config *config, struct oracle *oracle,
 			change_copies(fs, world, &rng);
 		oracle_run(oracle, fs, world, OPS_BETWEEN);
 	}
-	keep_get_stats(fs->keep, &stats);
-	settle_get_stats(fs->settle, &moved);
+	profile_save_get_stats(fs->profile_save, &stats);
+	relocate_get_stats(fs->relocate, &moved);
 	printf("profile: %lu written, %lu moved; %lu log and %lu node tracks "
 	       "moved, %lu not; ", (long)stats.written, (long)stats.moved,
 	       (long)moved.logs, (long)moved.nodes, (long)moved.given_up);
@@ -556,7 +556,8 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 	while (reader.busy)
 		world_drive(world, fs);
 	printf("gaps: %lu offered, %lu recalled, %lu had; ",
-	       (long)fs->files->offers_made, (long)fs->files->offers_recalled,
+	       (long)fs->files->gap_queued_total,
+	       (long)fs->files->gap_recalled_total,
 	       (long)queue_stats(fs->queue)->gaps);
 }
 

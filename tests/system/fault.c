@@ -12,10 +12,10 @@
  * k grows by: 1 tries every one.  --what: of all requests, of writes, or of
  * writes that are neither of the log nor of the tree.  --times: so many fail
  * from the k-th on; --second: another one fails so many later.  --settle: time
- * passes before the end, so that logged data goes home, or elsewhere, and what
- * the file system gives is compared then as well: with a few errors it is
- * what was written last.  --cut: at the end power is cut instead of
- * unmounting.  --gaps: write-back waits for gaps.
+ * passes before the end, so that logged data is destaged, or elsewhere, and
+ * what the file system gives is compared then as well: with a few errors it is
+ * what was written last.  --cut: at the end power is cut instead of unmounting.
+ * --gaps: write-back waits for gaps.
  *
  * Allocations that fail are those of the file system while it runs an
  * operation: the linker wraps malloc, calloc and realloc of this program, and
@@ -228,9 +228,9 @@ static struct fs *open_fs(const struct config *config, struct world *world,
 			  struct disk *disk)
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
-				      .prewrite = config->gaps ?
-					      FS_PREWRITE_ALWAYS :
-					      FS_PREWRITE_WHILE_READ };
+				      .gap_writeback = config->gaps ?
+					      FS_GAP_WRITEBACK_ALWAYS :
+					      FS_GAP_WRITEBACK_WHILE_READ };
 	struct fs *fs;
 	int rc = fs_open(sim_env(world->sim), disk, &options, &fs);
 

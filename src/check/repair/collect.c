@@ -6,10 +6,10 @@
 static void collect_item(struct check *check, struct key key,
 			 const void *value, size_t bytes)
 {
-	check_fail(check, set_put(check->set, key, value, bytes));
+	check_fail(check, item_set_put(check->set, key, value, bytes));
 }
 
-int collect_items(struct check *check, struct set *set)
+int collect_items(struct check *check, struct item_set *set)
 {
 	struct lost_range *all;
 
@@ -23,7 +23,7 @@ int collect_items(struct check *check, struct set *set)
 	}
 	check->set = NULL;
 	if (!check->rc)
-		check_fail(check, set_settle(set));
+		check_fail(check, item_set_merge(set));
 	if (!check->rc && check->lost.n)
 		check_fail(check, salvage_items(check, set));
 	return check->rc;

@@ -1,9 +1,10 @@
 /*
- * item_set.h - all items of a file system, to be mended and written again.
+ * item_set.h - all items of a file system, to be repaired and written again.
  *
- * Items are kept sorted by key.  Changes are gathered (set_put, set_kill) and
- * take effect together in set_settle; until then set_find and set_at show what
- * was there before.  A later put of the same key wins.
+ * Items are kept sorted by key.  Changes are gathered (item_set_put,
+ * item_set_remove) and take effect together in item_set_merge; until then
+ * item_set_find and item_set_at show what was there before.  A later put of the
+ * same key wins.
  */
 #ifndef TRAX_REPAIR_ITEM_SET_H
 #define TRAX_REPAIR_ITEM_SET_H
@@ -13,7 +14,7 @@
 #include "check/scan/tmp_array.h"
 #include "format/format.h"
 
-struct set_item {
+struct item_set_item {
 	struct key key;
 	uint64_t value;		/* offset in the values */
 	uint32_t bytes;
@@ -21,48 +22,50 @@ struct set_item {
 	bool dead;
 };
 
-struct set {
-	struct spill items;	/* struct set_item, sorted */
-	struct spill added;	/* struct set_item, not yet sorted */
-	struct spill values;	/* bytes */
+struct item_set {
+	struct tmp_array items;	/* struct item_set_item, sorted */
+	struct tmp_array added;	/* struct item_set_item, not yet sorted */
+	struct tmp_array values;	/* bytes */
 	uint32_t order;
 };
 
-int set_init(struct set *set, const char *scratch);
-void set_fini(struct set *set);
+int item_set_init(struct item_set *set, const char *scratch);
+void item_set_fini(struct item_set *set);
 
-static inline size_t set_count(const struct set *set)
+static inline size_t item_set_count(const struct item_set *set)
 {
 	return set->items.n;
 }
 
-static inline struct set_item *set_at(const struct set *set, size_t i)
+static inline struct item_set_item *item_set_at(const struct item_set *set,
+						size_t i)
 {
-	return spill_at(&set->items, i);
+	return tmp_array_at(&set->items, i);
 }
 
-/* Valid until the next set_put. */
-static inline const void *set_value(const struct set *set,
-				    const struct set_item *item)
+/* Valid until the next item_set_put. */
+static inline const void *item_set_value(const struct item_set *set,
+				    const struct item_set_item *item)
 {
 	return set->values.base + item->value;
 }
 
 /* Index of the first item with a key not below this one. */
-size_t set_seek(const struct set *set, struct key key);
+size_t item_set_seek(const struct item_set *set, struct key key);
 /* NULL: not there. */
-struct set_item *set_find(const struct set *set, struct key key);
+struct item_set_item *item_set_find(const struct item_set *set, struct key key);
 
 /* Adds or replaces.  -ENOMEM. */
-int set_put(struct set *set, struct key key, const void *value, size_t bytes);
+int item_set_put(struct item_set *set, struct key key, const void *value,
+		 size_t bytes);
 /* Takes the key away, in order with puts: a later one brings it back. */
-int set_delete(struct set *set, struct key key);
-/* The item goes away with set_settle, unless its key is put. */
-static inline void set_kill(struct set_item *item)
+int item_set_delete(struct item_set *set, struct key key);
+/* The item goes away with item_set_merge, unless its key is put. */
+static inline void item_set_remove(struct item_set_item *item)
 {
 	item->dead = true;
 }
 
-int set_settle(struct set *set);
+int item_set_merge(struct item_set *set);
 
 #endif

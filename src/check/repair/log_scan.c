@@ -3,10 +3,10 @@
  * read: an acknowledged record is missing, or a node that replay needs.
  *
  * All log tracks are read; records of the root's epoch are chained on from the
- * cut, originals and twins alike, up to the first that cannot be found.  Their
- * items go into the set.  Data goes home when it has been decided which file
- * has which sectors, where the set then holds its checksum for it: that is true
- * also for records before the cut, whose data may not have been home.
+ * cut, originals and mirrors alike, up to the first that cannot be found.
+ * Their items go into the set.  Data is destaged when it has been decided which
+ * file has which sectors, where the set then holds its checksum for it: that is
+ * true also for records before the cut, whose data may not have been home.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "base/csum.h"
 #include "check/repair/repair_internal.h"
 
-struct log_record {
+struct scanned_record {
 	uint64_t seq, prev, chain;
 	uint64_t sector;
 	uint32_t bytes;		/* of the whole record */
@@ -26,10 +26,10 @@ struct logged {
 	uint64_t ino, block, sum;
 };
 
-struct logread {
+struct log_scan_state {
 	struct check *check;
-	struct set *set;
-	struct vec records;	/* struct log_record, by sequence */
+	struct item_set *set;
+	struct vec records;	/* struct scanned_record, by sequence */
 	struct vec blocks;	/* struct logged, in order */
 	uint64_t last;		/* sequence of the last record of the chain */
 	uint8_t *buf;		/* a record */
@@ -54,18 +54,18 @@ static void track_read(struct check *check, uint64_t first, uint64_t n,
 			       unit * SECTOR_BYTES);
 }
 
-static void record_note(struct logread *log, const struct log_header *h,
+static void record_note(struct log_scan_state *log, const struct log_header *h,
 			uint64_t sector)
 {
-	struct log_record *record;
+	struct scanned_record *record;
 
-	/* Data of older epochs may not be home; the sums tell. */
+	/* Data of older epochs may not be destaged; the sums tell. */
 	if (le64_get(h->epoch) != log->check->root.epoch &&
 	    le64_get(h->seq) > log->check->root.cut_seq)
 		return;
 	record = check_add(log->check, &log->records);
 	if (record)
-		*record = (struct log_record){
+		*record = (struct scanned_record){
 			.seq = le64_get(h->seq),
 			.prev = le64_get(h->prev),
 			.chain = le64_get(h->chain),
@@ -75,7 +75,8 @@ static void record_note(struct logread *log, const struct log_header *h,
 		};
 }
 
-static void track_scan(struct logread *log, const struct super_track *track)
+static void track_scan(struct log_scan_state *log,
+		       const struct super_track *track)
 {
 	struct check *check = log->check;
 	uint64_t unit = super_record_unit(&check->super) / SECTOR_BYTES;
@@ -101,20 +102,21 @@ static void track_scan(struct logread *log, const struct super_track *track)
 
 static int record_cmp(const void *a, const void *b)
 {
-	const struct log_record *x = a, *y = b;
+	const struct scanned_record *x = a, *y = b;
 
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
 	return (x->sector > y->sector) - (x->sector < y->sector);
 }
 
-static size_t record_seek(const struct logread *log, uint64_t seq)
+static size_t record_seek(const struct log_scan_state *log, uint64_t seq)
 {
 	size_t low = 0, high = log->records.n;
 
 	while (low < high) {
 		size_t mid = low + (high - low) / 2;
-		const struct log_record *record = vec_at(&log->records, mid);
+		const struct scanned_record *record =
+			vec_at(&log->records, mid);
 
 		if (record->seq < seq)
 			low = mid + 1;
@@ -125,13 +127,13 @@ static size_t record_seek(const struct logread *log, uint64_t seq)
 }
 
 /* The record that follows a chain value; NULL: it is missing. */
-static const struct log_record *record_after(const struct logread *log,
-					     uint64_t seq, uint64_t prev)
+static const struct scanned_record *
+record_after(const struct log_scan_state *log, uint64_t seq, uint64_t prev)
 {
 	size_t i;
 
 	for (i = record_seek(log, seq); i < log->records.n; i++) {
-		const struct log_record *record = vec_at(&log->records, i);
+		const struct scanned_record *record = vec_at(&log->records, i);
 
 		if (record->seq != seq)
 			break;
@@ -143,28 +145,30 @@ static const struct log_record *record_after(const struct logread *log,
 
 /* ---- Items ---- */
 
-static int range_delete(struct set *set, struct key first, struct key last)
+static int range_delete(struct item_set *set, struct key first, struct key last)
 {
 	size_t i;
-	int rc = set_settle(set);
+	int rc = item_set_merge(set);
 
-	for (i = set_seek(set, first); i < set_count(set) && !rc; i++) {
-		if (key_cmp(set_at(set, i)->key, last) > 0)
+	for (i = item_set_seek(set, first); i < item_set_count(set) && !rc;
+	     i++) {
+		if (key_cmp(item_set_at(set, i)->key, last) > 0)
 			break;
-		set_kill(set_at(set, i));
+		item_set_remove(item_set_at(set, i));
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
-static int entry_apply(struct set *set, const struct log_entry *entry)
+static int entry_apply(struct item_set *set, const struct log_entry *entry)
 {
 	switch (entry->type) {
 	case LOG_PUT:
 		if (item_verify(entry->key, entry->value, entry->bytes))
 			return 0;
-		return set_put(set, entry->key, entry->value, entry->bytes);
+		return item_set_put(set, entry->key, entry->value,
+				    entry->bytes);
 	case LOG_DEL:
-		return set_delete(set, entry->key);
+		return item_set_delete(set, entry->key);
 	case LOG_DEL_RANGE:
 		return range_delete(set, entry->key, entry->last);
 	case LOG_DATA:
@@ -176,40 +180,44 @@ static int entry_apply(struct set *set, const struct log_entry *entry)
 /* ---- Data ---- */
 
 /* Does the set hold this checksum for a block? */
-static bool sum_is(const struct set *set, uint64_t ino, uint64_t block,
+static bool sum_is(const struct item_set *set, uint64_t ino, uint64_t block,
 		   uint64_t sum)
 {
 	unsigned in = block % TRAX_CSUM_WINDOW_BLOCKS;
 	unsigned piece = in / TRAX_CSUM_PIECE_BLOCKS;
 	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS;
-	struct set_item *item = set_find(set, key_make(ino, ITEM_CSUM,
+	struct item_set_item *item = item_set_find(set, key_make(ino, ITEM_CSUM,
 						       block - in));
 	struct csum_window w;
 
-	if (!item || csum_window_decode(set_value(set, item), item->bytes, &w))
+	if (!item ||
+	    csum_window_decode(item_set_value(set, item), item->bytes, &w))
 		return false;
 	return (w.present >> piece & 1) && !(w.coarse >> piece & 1) &&
 	       (w.mask[piece] >> bit & 1) && w.sum[piece][bit] == sum;
 }
 
 /* Writes a block where the extents of the set have it. */
-static int block_home(struct check *check, const struct set *set, uint64_t ino,
-		      uint64_t block, const uint8_t *data, uint8_t *buf)
+static int block_place(struct check *check, const struct item_set *set,
+		       uint64_t ino, uint64_t block, const uint8_t *data,
+		       uint8_t *buf)
 {
 	uint64_t at = block * TRAX_BLOCK_SECTORS;
 	uint64_t end = at + TRAX_BLOCK_SECTORS;
 	int rc = 0;
 
 	while (at < end && !rc) {
-		size_t i = set_seek(set, key_make(ino, ITEM_EXTENT, at + 1));
-		const struct set_item *item = i ? set_at(set, i - 1) : NULL;
+		size_t i =
+			item_set_seek(set, key_make(ino, ITEM_EXTENT, at + 1));
+		const struct item_set_item *item =
+			i ? item_set_at(set, i - 1) : NULL;
 		const struct extent_item *e;
 		uint64_t skip, n;
 
 		if (!item || item->key.ino != ino ||
 		    item->key.type != ITEM_EXTENT)
 			return 0;
-		e = set_value(set, item);
+		e = item_set_value(set, item);
 		skip = at - item->key.off;
 		if (skip >= le64_get(e->sectors) ||
 		    le64_get(e->addr) > check->super.sectors)
@@ -226,8 +234,8 @@ static int block_home(struct check *check, const struct set *set, uint64_t ino,
 	return rc;
 }
 
-static int entry_home(struct logread *log, const struct log_entry *entry,
-		      uint8_t *buf)
+static int entry_place(struct log_scan_state *log,
+		       const struct log_entry *entry, uint8_t *buf)
 {
 	const uint8_t *data = entry->value;
 	unsigned i;
@@ -239,7 +247,7 @@ static int entry_home(struct logread *log, const struct log_entry *entry,
 
 		if (sum_is(log->set, entry->ino, entry->block + i, sum) &&
 		    csum(block, TRAX_BLOCK_BYTES) == sum)
-			rc = block_home(log->check, log->set, entry->ino,
+			rc = block_place(log->check, log->set, entry->ino,
 					entry->block + i, block, buf);
 		/* Readers find that its checksum does not fit. */
 		if (device_place_failed(rc)) {
@@ -267,7 +275,7 @@ static int logged_cmp(const void *a, const void *b)
 	return (x->sum > y->sum) - (x->sum < y->sum);
 }
 
-static int entry_note(struct logread *log, const struct log_entry *entry)
+static int entry_note(struct log_scan_state *log, const struct log_entry *entry)
 {
 	unsigned i;
 
@@ -285,7 +293,7 @@ static int entry_note(struct logread *log, const struct log_entry *entry)
 
 /* ---- Records ---- */
 
-static int entry_pass(struct logread *log, const struct log_entry *entry,
+static int entry_pass(struct log_scan_state *log, const struct log_entry *entry,
 		      enum log_pass pass, uint8_t *block)
 {
 	if (pass == LOG_PASS_ITEMS)
@@ -293,11 +301,11 @@ static int entry_pass(struct logread *log, const struct log_entry *entry,
 	if (entry->type != LOG_DATA)
 		return 0;
 	return pass == LOG_PASS_NOTE ? entry_note(log, entry) :
-				       entry_home(log, entry, block);
+				       entry_place(log, entry, block);
 }
 
-static int record_apply(struct logread *log, const struct log_record *record,
-			enum log_pass pass)
+static int record_apply(struct log_scan_state *log,
+			const struct scanned_record *record, enum log_pass pass)
 {
 	uint8_t *payload = log->buf + sizeof(struct log_header);
 	uint8_t *block = device_buffer(log->check, TRAX_BLOCK_BYTES);
@@ -320,11 +328,11 @@ static int record_apply(struct logread *log, const struct log_record *record,
 }
 
 /* Items of the chain from the cut on. */
-static int chain_apply(struct logread *log)
+static int chain_apply(struct log_scan_state *log)
 {
 	uint64_t seq = log->check->root.cut_seq;
 	uint64_t chain = log->check->root.cut_chain;
-	const struct log_record *record;
+	const struct scanned_record *record;
 	int rc = 0;
 
 	while ((record = record_after(log, seq + 1, chain)) && !rc) {
@@ -333,27 +341,27 @@ static int chain_apply(struct logread *log)
 		seq++;
 	}
 	log->last = seq;
-	return rc ? rc : set_settle(log->set);
+	return rc ? rc : item_set_merge(log->set);
 }
 
-bool logread_has(const struct check *check, uint64_t ino, uint64_t block,
+bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
 		 uint64_t sum)
 {
 	const struct logged key = { ino, block, sum };
-	const struct logread *log = check->logread;
+	const struct log_scan_state *log = check->logread;
 
 	return log && log->blocks.n &&
 	       bsearch(&key, log->blocks.items, log->blocks.n, sizeof(key),
 		       logged_cmp) != NULL;
 }
 
-static int records_each(struct logread *log, enum log_pass pass)
+static int records_each(struct log_scan_state *log, enum log_pass pass)
 {
 	size_t i = record_seek(log, log->check->root.tail_seq);
 	int rc = 0;
 
 	for (; i < log->records.n && !rc; i++) {
-		const struct log_record *record = vec_at(&log->records, i);
+		const struct scanned_record *record = vec_at(&log->records, i);
 
 		if (record->seq > log->last)
 			break;
@@ -362,9 +370,9 @@ static int records_each(struct logread *log, enum log_pass pass)
 	return rc;
 }
 
-int logread_items(struct check *check, struct set *set)
+int log_scan_items(struct check *check, struct item_set *set)
 {
-	struct logread *log;
+	struct log_scan_state *log;
 	unsigned i;
 	int rc;
 
@@ -375,7 +383,7 @@ int logread_items(struct check *check, struct set *set)
 		return -ENOMEM;
 	log->check = check;
 	log->set = set;
-	vec_init(&log->records, sizeof(struct log_record));
+	vec_init(&log->records, sizeof(struct scanned_record));
 	vec_init(&log->blocks, sizeof(struct logged));
 	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
 	for (i = 0; i < check->super.log_tracks && log->buf; i++)
@@ -390,14 +398,14 @@ int logread_items(struct check *check, struct set *set)
 	return rc;
 }
 
-int logread_home(struct check *check)
+int log_scan_home(struct check *check)
 {
 	return check->logread ? records_each(check->logread, LOG_PASS_HOME) : 0;
 }
 
-void logread_free(struct check *check)
+void log_scan_free(struct check *check)
 {
-	struct logread *log = check->logread;
+	struct log_scan_state *log = check->logread;
 
 	if (!log)
 		return;

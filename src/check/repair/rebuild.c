@@ -2,9 +2,9 @@
  * rebuild.c - a new tree from a set of items, beside the old one.
  *
  * Leaves are packed in key order, nine tenths full, into the slots that
- * place_take gives; then one level of parents after the other.  Each node has
- * a mirror.  Only when all nodes are on the medium the root of a new generation
- * is written; a crash before that leaves the old state.
+ * repair_alloc_take gives; then one level of parents after the other.  Each
+ * node has a mirror.  Only when all nodes are on the medium the root of a new
+ * generation is written; a crash before that leaves the old state.
  */
 #include <errno.h>
 #include <string.h>
@@ -27,28 +27,28 @@ struct branch {
 
 struct rebuild {
 	struct check *check;
-	struct set *set;
-	struct place place;
+	struct item_set *set;
+	struct repair_alloc place;
 	struct root root;
-	struct spill branches;	/* struct branch, of the level just made */
+	struct tmp_array branches; /* struct branch, of the level just made */
 	struct vec used;	/* uint64_t: slots taken */
 	uint8_t *node;		/* the one being made */
 	unsigned bad_slots;	/* write errors since the last good write */
 };
 
-static uint64_t leaf_share(const struct set_item *item)
+static uint64_t leaf_share(const struct item_set_item *item)
 {
 	return sizeof(struct leaf_slot) + item->bytes;
 }
 
 /* Slots that the set needs, for leaves, parents and mirrors, and some. */
-static uint64_t slots_needed(const struct set *set)
+static uint64_t slots_needed(const struct item_set *set)
 {
 	uint64_t bytes = 0, leaves, nodes, level;
 	size_t i;
 
-	for (i = 0; i < set_count(set); i++)
-		bytes += leaf_share(set_at(set, i));
+	for (i = 0; i < item_set_count(set); i++)
+		bytes += leaf_share(item_set_at(set, i));
 	/* A leaf is left when the next item does not fit: at most 4 KiB of it
 	 * stay empty. */
 	leaves = bytes / (FILL_BYTES - TRAX_MAX_ITEM_BYTES - 256) + 1;
@@ -64,7 +64,7 @@ static uint64_t slots_needed(const struct set *set)
 
 static int rebuild_take(struct rebuild *rebuild, bool mirror, traxaddr *addr)
 {
-	uint64_t sector = place_take(&rebuild->place, mirror);
+	uint64_t sector = repair_alloc_take(&rebuild->place, mirror);
 
 	if (!sector)
 		return -ENOSPC;
@@ -157,22 +157,22 @@ static int node_write(struct rebuild *rebuild, unsigned level, struct key low,
 		rc = slot_use(rebuild, ptr.addr2);
 	if (rc)
 		return rc;
-	branch = spill_add(&rebuild->branches, 1);
+	branch = tmp_array_add(&rebuild->branches, 1);
 	if (!branch)
 		return -ENOMEM;
 	*branch = (struct branch){ low, ptr };
 	return 0;
 }
 
-static void leaf_add(uint8_t *node, const struct set *set,
-		     const struct set_item *item)
+static void leaf_add(uint8_t *node, const struct item_set *set,
+		     const struct item_set_item *item)
 {
 	struct node_header *h = (struct node_header *)node;
 	struct leaf_slot *slot = (struct leaf_slot *)(h + 1);
 	unsigned n = le16_get(h->n), heap = le16_get(h->heap);
 
 	heap -= item->bytes;
-	memcpy(node + heap, set_value(set, item), item->bytes);
+	memcpy(node + heap, item_set_value(set, item), item->bytes);
 	slot[n].key = key_put(item->key);
 	slot[n].off = le16_put((uint16_t)heap);
 	slot[n].bytes = le16_put((uint16_t)item->bytes);
@@ -191,15 +191,15 @@ static void node_clear(uint8_t *node)
 
 static int rebuild_leaves(struct rebuild *rebuild)
 {
-	const struct set *set = rebuild->set;
+	const struct item_set *set = rebuild->set;
 	struct key low = KEY_MIN;
 	uint64_t bytes = sizeof(struct node_header);
-	size_t i, n = set_count(set);
+	size_t i, n = item_set_count(set);
 	int rc = 0;
 
 	node_clear(rebuild->node);
 	for (i = 0; i < n && !rc; i++) {
-		const struct set_item *item = set_at(set, i);
+		const struct item_set_item *item = item_set_at(set, i);
 
 		if (bytes + leaf_share(item) > FILL_BYTES) {
 			rc = node_write(rebuild, 0, low, key_before(item->key));
@@ -230,7 +230,7 @@ static int parent_write(struct rebuild *rebuild, unsigned level, size_t first,
 	node_clear(rebuild->node);
 	h->heap = le16_put(0);
 	for (i = first; i < end; i++) {
-		branch = spill_at(&rebuild->branches, i);
+		branch = tmp_array_at(&rebuild->branches, i);
 		slot[i - first] = (struct child_slot){
 			key_put(branch->low), le64_put(branch->ptr.addr),
 			le64_put(branch->ptr.addr2),
@@ -238,10 +238,10 @@ static int parent_write(struct rebuild *rebuild, unsigned level, size_t first,
 		};
 	}
 	h->n = le16_put((uint16_t)(end - first));
-	branch = spill_at(&rebuild->branches, first);
+	branch = tmp_array_at(&rebuild->branches, first);
 	low = branch->low;
 	if (end < level_end) {
-		branch = spill_at(&rebuild->branches, end);
+		branch = tmp_array_at(&rebuild->branches, end);
 		high = key_before(branch->low);
 	}
 	return node_write(rebuild, level, low, high);
@@ -267,7 +267,7 @@ static int rebuild_parents(struct rebuild *rebuild)
 	}
 	if (rc)
 		return rc;
-	top = spill_at(&rebuild->branches, first);
+	top = tmp_array_at(&rebuild->branches, first);
 	rebuild->root.tree = top->ptr;
 	rebuild->root.level = level;
 	return 0;
@@ -289,8 +289,8 @@ static size_t slotmap_write(struct rebuild *rebuild, uint8_t *p)
 	size_t i, at = 0;
 
 	for (i = 0; i < rebuild->place.tracks.n; i++) {
-		const struct place_track *t = vec_at(&rebuild->place.tracks,
-						     i);
+		const struct repair_alloc_track *t =
+			vec_at(&rebuild->place.tracks, i);
 		struct slot_track head = {
 			le64_put(addr_make(0, t->sector)),
 			le16_put((uint16_t)t->slots),
@@ -331,13 +331,13 @@ static void groups_free(struct group_item *table, uint64_t first, uint64_t n)
 
 static void groups_write(struct rebuild *rebuild, struct group_item *table)
 {
-	const struct set *set = rebuild->set;
-	size_t i = set_seek(set, key_make(0, ITEM_OWNER, 0));
+	const struct item_set *set = rebuild->set;
+	size_t i = item_set_seek(set, key_make(0, ITEM_OWNER, 0));
 	uint64_t at = 0, sectors = rebuild->check->super.sectors;
 
-	for (; i < set_count(set); i++) {
-		const struct set_item *item = set_at(set, i);
-		const struct owner_item *owner = set_value(set, item);
+	for (; i < item_set_count(set); i++) {
+		const struct item_set_item *item = item_set_at(set, i);
+		const struct owner_item *owner = item_set_value(set, item);
 		uint64_t sector = addr_sector(item->key.off);
 
 		if (item->key.ino || item->key.type != ITEM_OWNER)
@@ -357,8 +357,8 @@ static uint64_t payload_bound(const struct rebuild *rebuild, uint64_t groups)
 	size_t i;
 
 	for (i = 0; i < rebuild->place.tracks.n; i++) {
-		const struct place_track *t = vec_at(&rebuild->place.tracks,
-						     i);
+		const struct repair_alloc_track *t =
+			vec_at(&rebuild->place.tracks, i);
 
 		bytes += sizeof(struct slot_track) + (t->slots + 7u) / 8;
 	}
@@ -390,21 +390,21 @@ static int rebuild_root(struct rebuild *rebuild)
 	root->payload_csum = csum(payload, bytes);
 	rc = device_flush(check);
 	if (!rc)
-		rc = anchor_write_root(check, root->gen & 1, root, payload);
+		rc = super_root_write_root(check, root->gen & 1, root, payload);
 	free(payload);
 	return rc;
 }
 
 /* ---- The numbers of the root ---- */
 
-static void root_numbers(struct root *root, const struct set *set)
+static void root_numbers(struct root *root, const struct item_set *set)
 {
 	size_t i;
 
 	root->inodes = 0;
-	for (i = 0; i < set_count(set); i++) {
-		const struct set_item *item = set_at(set, i);
-		const struct inode_item *inode = set_value(set, item);
+	for (i = 0; i < item_set_count(set); i++) {
+		const struct item_set_item *item = item_set_at(set, i);
+		const struct inode_item *inode = item_set_value(set, item);
 		uint64_t seq = item->key.ino &
 			       ((1ull << TRAX_INO_SEQ_BITS) - 1);
 		uint64_t group = item->key.ino >> TRAX_INO_SEQ_BITS;
@@ -438,10 +438,10 @@ static void root_begin(struct rebuild *rebuild)
 static int rebuild_tree(struct rebuild *rebuild)
 {
 	struct check *check = rebuild->check;
-	int rc = place_owners(check, rebuild->set, &rebuild->place);
+	int rc = repair_alloc_owners(check, rebuild->set, &rebuild->place);
 
 	if (!rc)
-		rc = place_slots(check, rebuild->set, &rebuild->place,
+		rc = repair_alloc_slots(check, rebuild->set, &rebuild->place,
 				 slots_needed(rebuild->set));
 	if (rc)
 		return rc;
@@ -452,10 +452,10 @@ static int rebuild_tree(struct rebuild *rebuild)
 	return rc ? rc : rebuild_root(rebuild);
 }
 
-int rebuild_write(struct check *check, struct set *set)
+int rebuild_write(struct check *check, struct item_set *set)
 {
 	struct rebuild rebuild = { .check = check, .set = set };
-	int rc = spill_init(&rebuild.branches, sizeof(struct branch),
+	int rc = tmp_array_init(&rebuild.branches, sizeof(struct branch),
 			    check->options.scratch);
 
 	if (rc)
@@ -463,9 +463,9 @@ int rebuild_write(struct check *check, struct set *set)
 	vec_init(&rebuild.used, sizeof(uint64_t));
 	rebuild.node = device_buffer(check, TRAX_NODE_BYTES);
 	rc = rebuild.node ? rebuild_tree(&rebuild) : -ENOMEM;
-	place_free(&rebuild.place);
+	repair_alloc_free(&rebuild.place);
 	vec_fini(&rebuild.used);
-	spill_fini(&rebuild.branches);
+	tmp_array_fini(&rebuild.branches);
 	free(rebuild.node);
 	return rc;
 }

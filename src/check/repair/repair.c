@@ -1,12 +1,12 @@
 /*
- * repair.c - the order of mending.
+ * repair.c - the order of repairing.
  */
 #include "check/repair/repair.h"
 
 #include <errno.h>
 #include <string.h>
 
-void mend_new_inode(struct check *check, uint32_t mode,
+void repair_new_inode(struct check *check, uint32_t mode,
 		    struct inode_item *item)
 {
 	int64_t wall_ns = env_wall_ns(check->env);
@@ -25,11 +25,11 @@ void mend_new_inode(struct check *check, uint32_t mode,
 }
 
 /* The extent that maps this sector of a file, or begins behind it. */
-static const struct set_item *extent_find(const struct set *set, uint64_t ino,
-					  uint64_t off)
+static const struct item_set_item *extent_find(const struct item_set *set,
+					       uint64_t ino, uint64_t off)
 {
-	size_t i = set_seek(set, key_make(ino, ITEM_EXTENT, off + 1));
-	const struct set_item *item = i ? set_at(set, i - 1) : NULL;
+	size_t i = item_set_seek(set, key_make(ino, ITEM_EXTENT, off + 1));
+	const struct item_set_item *item = i ? item_set_at(set, i - 1) : NULL;
 
 	return item && item->key.ino == ino && item->key.type == ITEM_EXTENT ?
 		item : NULL;
@@ -37,8 +37,8 @@ static const struct set_item *extent_find(const struct set *set, uint64_t ino,
 
 /* Extents begin and end at any sector: a block may lie in several.  before:
  * also in those that have been killed since the set was settled. */
-static int block_read(struct check *check, const struct set *set, uint64_t ino,
-		      uint64_t block, void *buf, bool before)
+static int block_read(struct check *check, const struct item_set *set,
+		      uint64_t ino, uint64_t block, void *buf, bool before)
 {
 	uint64_t at = block * TRAX_BLOCK_SECTORS;
 	uint64_t end = at + TRAX_BLOCK_SECTORS;
@@ -47,8 +47,8 @@ static int block_read(struct check *check, const struct set *set, uint64_t ino,
 	int rc = piece ? 0 : -ENOMEM;
 
 	while (!rc && at < end) {
-		const struct set_item *item = extent_find(set, ino, at);
-		const struct extent_item *e = item ? set_value(set, item) :
+		const struct item_set_item *item = extent_find(set, ino, at);
+		const struct extent_item *e = item ? item_set_value(set, item) :
 					      NULL;
 		uint64_t skip = item ? at - item->key.off : 0, n;
 
@@ -71,13 +71,13 @@ static int block_read(struct check *check, const struct set *set, uint64_t ino,
 	return rc;
 }
 
-int mend_read_block(struct check *check, const struct set *set, uint64_t ino,
-		    uint64_t block, void *buf)
+int repair_read_block(struct check *check, const struct item_set *set,
+		      uint64_t ino, uint64_t block, void *buf)
 {
 	return block_read(check, set, ino, block, buf, false);
 }
 
-int mend_read_block_before(struct check *check, const struct set *set,
+int repair_read_block_before(struct check *check, const struct item_set *set,
 			   uint64_t ino, uint64_t block, void *buf)
 {
 	return block_read(check, set, ino, block, buf, true);
@@ -85,53 +85,53 @@ int mend_read_block_before(struct check *check, const struct set *set,
 
 /* Copies are advice: owners are made anew without them, and as the superblock
  * says, so that nothing is moving. */
-static void mend_copies(struct set *set)
+static void repair_copies(struct item_set *set)
 {
 	size_t i;
 
-	for (i = 0; i < set_count(set); i++) {
-		struct set_item *item = set_at(set, i);
+	for (i = 0; i < item_set_count(set); i++) {
+		struct item_set_item *item = item_set_at(set, i);
 
 		if (item->key.ino ? item->key.type == ITEM_REPLICA :
 		    item->key.type == ITEM_MOVE ||
 		    item->key.type == ITEM_REGION ||
 		    item->key.type == ITEM_COPIES)
-			set_kill(item);
+			item_set_remove(item);
 	}
 }
 
-int mend_items(struct check *check, struct set *set)
+int repair_items(struct check *check, struct item_set *set)
 {
 	int rc;
 
-	mend_copies(set);
-	rc = mend_strays(check, set);
+	repair_copies(set);
+	rc = repair_strays(check, set);
 	if (!rc)
-		rc = mend_shared(check, set);
+		rc = repair_shared(check, set);
 	if (!rc)
-		rc = logread_home(check);
+		rc = log_scan_home(check);
 	if (!rc)
-		rc = mend_files(check, set);
+		rc = repair_files(check, set);
 	if (!rc)
-		rc = mend_names(check, set);
+		rc = repair_names(check, set);
 	return rc;
 }
 
 int repair_run(struct check *check)
 {
-	struct set set;
-	int rc = set_init(&set, check->options.scratch);
+	struct item_set set;
+	int rc = item_set_init(&set, check->options.scratch);
 
 	if (rc)
 		return rc;
 	rc = collect_items(check, &set);
 	if (!rc && problem_to_repair(check, PROBLEM_LOG_REPLAY))
-		rc = logread_items(check, &set);
+		rc = log_scan_items(check, &set);
 	if (!rc)
-		rc = mend_items(check, &set);
+		rc = repair_items(check, &set);
 	if (!rc)
 		rc = rebuild_write(check, &set);
-	logread_free(check);
-	set_fini(&set);
+	log_scan_free(check);
+	item_set_fini(&set);
 	return rc;
 }

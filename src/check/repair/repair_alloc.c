@@ -25,8 +25,8 @@ static struct key owner_key(uint64_t sector)
 	return key_make(0, ITEM_OWNER, addr_make(0, sector));
 }
 
-static int owner_put(struct set *set, uint64_t sector, uint64_t n, uint8_t kind,
-		     uint64_t ino, uint64_t off)
+static int owner_put(struct item_set *set, uint64_t sector, uint64_t n,
+		     uint8_t kind, uint64_t ino, uint64_t off)
 {
 	struct owner_item item = {
 		.sectors = le64_put(n),
@@ -35,28 +35,28 @@ static int owner_put(struct set *set, uint64_t sector, uint64_t n, uint8_t kind,
 		.off = le64_put(off),
 	};
 
-	return set_put(set, owner_key(sector), &item, sizeof(item));
+	return item_set_put(set, owner_key(sector), &item, sizeof(item));
 }
 
-static size_t owners_first(const struct set *set)
+static size_t owners_first(const struct item_set *set)
 {
-	return set_seek(set, owner_key(0));
+	return item_set_seek(set, owner_key(0));
 }
 
-static bool is_owner(const struct set *set, size_t i)
+static bool is_owner(const struct item_set *set, size_t i)
 {
-	const struct set_item *item;
+	const struct item_set_item *item;
 
-	if (i >= set_count(set))
+	if (i >= item_set_count(set))
 		return false;
-	item = set_at(set, i);
+	item = item_set_at(set, i);
 	return item->key.ino == 0 && item->key.type == ITEM_OWNER;
 }
 
 static int track_add(struct check *check, struct vec *tracks, uint64_t sector,
 		     uint64_t sectors)
 {
-	struct place_track *track;
+	struct repair_alloc_track *track;
 	uint64_t slots = sectors / TRAX_NODE_SECTORS;
 
 	if (!slots || slots > UINT16_MAX ||
@@ -66,21 +66,21 @@ static int track_add(struct check *check, struct vec *tracks, uint64_t sector,
 	track = check_add(check, tracks);
 	if (!track)
 		return -ENOMEM;
-	*track = (struct place_track){ sector, (uint32_t)slots };
+	*track = (struct repair_alloc_track){ sector, (uint32_t)slots };
 	return 0;
 }
 
 /* Takes the old owners out; node tracks are kept aside, and owners of data stay
  * until the new tree has its slots. */
-static int owners_clear(struct check *check, struct set *set,
+static int owners_clear(struct check *check, struct item_set *set,
 			struct vec *tracks)
 {
 	size_t i;
 	int rc = 0;
 
 	for (i = owners_first(set); is_owner(set, i) && !rc; i++) {
-		struct set_item *item = set_at(set, i);
-		const struct owner_item *owner = set_value(set, item);
+		struct item_set_item *item = item_set_at(set, i);
+		const struct owner_item *owner = item_set_value(set, item);
 
 		if (owner->kind == OWNER_BAD || owner->kind == OWNER_DATA)
 			continue;
@@ -88,7 +88,7 @@ static int owners_clear(struct check *check, struct set *set,
 			rc = track_add(check, tracks,
 				       addr_sector(item->key.off),
 				       le64_get(owner->sectors));
-		set_kill(item);
+		item_set_remove(item);
 	}
 	return rc;
 }
@@ -117,7 +117,7 @@ static int map_tracks(struct check *check, struct vec *tracks)
 	return rc;
 }
 
-static int owners_fixed(struct check *check, struct set *set)
+static int owners_fixed(struct check *check, struct item_set *set)
 {
 	const struct super *super = &check->super;
 	const struct super_run geom = super_geom_run(super);
@@ -144,14 +144,15 @@ static int owners_fixed(struct check *check, struct set *set)
 }
 
 /* Those outside the device, whose repair was refused, cannot have owners. */
-static int owners_extents(const struct check *check, struct set *set)
+static int owners_extents(const struct check *check, struct item_set *set)
 {
-	size_t i, n = set_count(set);
+	size_t i, n = item_set_count(set);
 	int rc = 0;
 
-	for (i = set_seek(set, key_make(1, ITEM_INODE, 0)); i < n && !rc; i++) {
-		const struct set_item *item = set_at(set, i);
-		const struct extent_item *extent = set_value(set, item);
+	for (i = item_set_seek(set, key_make(1, ITEM_INODE, 0)); i < n && !rc;
+	     i++) {
+		const struct item_set_item *item = item_set_at(set, i);
+		const struct extent_item *extent = item_set_value(set, item);
 		uint64_t sector, sectors;
 
 		if (item->key.type != ITEM_EXTENT)
@@ -168,31 +169,31 @@ static int owners_extents(const struct check *check, struct set *set)
 
 static int track_cmp(const void *a, const void *b)
 {
-	const struct place_track *x = a, *y = b;
+	const struct repair_alloc_track *x = a, *y = b;
 
 	return (x->sector > y->sector) - (x->sector < y->sector);
 }
 
 /* Does [sector, sector + n) touch an owner of the settled set? */
-static bool owners_meet(const struct set *set, uint64_t sector, uint64_t n)
+static bool owners_meet(const struct item_set *set, uint64_t sector, uint64_t n)
 {
-	size_t i = set_seek(set, owner_key(sector));
+	size_t i = item_set_seek(set, owner_key(sector));
 	const struct owner_item *owner;
 
 	if (is_owner(set, i) &&
-	    addr_sector(set_at(set, i)->key.off) < sector + n)
+	    addr_sector(item_set_at(set, i)->key.off) < sector + n)
 		return true;
 	if (i == 0 || !is_owner(set, i - 1))
 		return false;
-	owner = set_value(set, set_at(set, i - 1));
-	return addr_sector(set_at(set, i - 1)->key.off) +
+	owner = item_set_value(set, item_set_at(set, i - 1));
+	return addr_sector(item_set_at(set, i - 1)->key.off) +
 	       le64_get(owner->sectors) > sector;
 }
 
 /* Old node tracks become owners again where nothing else lies. */
-static int owners_tracks(struct set *set, struct vec *tracks)
+static int owners_tracks(struct item_set *set, struct vec *tracks)
 {
-	struct place_track *track = tracks->items;
+	struct repair_alloc_track *track = tracks->items;
 	uint64_t end = 0;
 	size_t i, n = 0;
 	int rc = 0;
@@ -211,7 +212,7 @@ static int owners_tracks(struct set *set, struct vec *tracks)
 		track[n++] = track[i];
 	}
 	tracks->n = n;
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
 /* ---- Slots ---- */
@@ -241,8 +242,8 @@ static bool slot_used(const struct check *check, uint64_t sector)
 	       nodes[low] < sector + TRAX_NODE_SECTORS;
 }
 
-static int slots_of_track(struct check *check, struct place *place,
-			  const struct place_track *track)
+static int slots_of_track(struct check *check, struct repair_alloc *place,
+			  const struct repair_alloc_track *track)
 {
 	uint32_t i;
 
@@ -261,13 +262,14 @@ static int slots_of_track(struct check *check, struct place *place,
 	return 0;
 }
 
-int place_owners(struct check *check, struct set *set, struct place *place)
+int repair_alloc_owners(struct check *check, struct item_set *set,
+			struct repair_alloc *place)
 {
 	size_t i;
 	int rc;
 
 	memset(place, 0, sizeof(*place));
-	vec_init(&place->tracks, sizeof(struct place_track));
+	vec_init(&place->tracks, sizeof(struct repair_alloc_track));
 	vec_init(&place->slots, sizeof(uint64_t));
 	rc = owners_clear(check, set, &place->tracks);
 	if (!rc)
@@ -277,7 +279,7 @@ int place_owners(struct check *check, struct set *set, struct place *place)
 	if (!rc)
 		rc = owners_extents(check, set);
 	if (!rc)
-		rc = set_settle(set);
+		rc = item_set_merge(set);
 	if (!rc)
 		rc = owners_tracks(set, &place->tracks);
 	vec_sort(&check->nodes, sector_cmp);
@@ -290,7 +292,7 @@ int place_owners(struct check *check, struct set *set, struct place *place)
 
 struct gaps {
 	struct check *check;
-	struct set *set;
+	struct item_set *set;
 	size_t owner;		/* index of the next owner */
 	uint64_t at;		/* everything below has been looked at */
 };
@@ -305,10 +307,10 @@ static bool gap_next(struct gaps *gaps, uint64_t *first, uint64_t *n)
 		uint64_t from = gaps->at, to = end, next = end;
 
 		if (is_owner(gaps->set, gaps->owner)) {
-			struct set_item *item = set_at(gaps->set,
+			struct item_set_item *item = item_set_at(gaps->set,
 						       gaps->owner++);
 
-			owner = set_value(gaps->set, item);
+			owner = item_set_value(gaps->set, item);
 			to = addr_sector(item->key.off);
 			next = to + le64_get(owner->sectors);
 		}
@@ -378,8 +380,8 @@ static void gap_track(const struct check *check, bool any, uint64_t *first,
 	*n = sectors;
 }
 
-static int tracks_make(struct check *check, struct set *set,
-		       struct place *place, uint64_t nodes, bool any)
+static int tracks_make(struct check *check, struct item_set *set,
+		       struct repair_alloc *place, uint64_t nodes, bool any)
 {
 	struct gaps gaps = { .check = check, .set = set };
 	uint64_t first, n;
@@ -403,42 +405,43 @@ static int tracks_make(struct check *check, struct set *set,
 		/* The rest of the run may hold more. */
 		if (first + n < end) {
 			gaps.at = first + n;
-			gaps.owner = set_seek(set, owner_key(gaps.at));
+			gaps.owner = item_set_seek(set, owner_key(gaps.at));
 		}
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
 /* Is there an extent that says the same as this owner of data? */
-static bool owner_has_extent(const struct set *set, const struct set_item *item)
+static bool owner_has_extent(const struct item_set *set,
+			     const struct item_set_item *item)
 {
-	const struct owner_item *owner = set_value(set, item);
-	const struct set_item *found = set_find(
+	const struct owner_item *owner = item_set_value(set, item);
+	const struct item_set_item *found = item_set_find(
 		set, key_make(le64_get(owner->ino), ITEM_EXTENT,
 			      le64_get(owner->off)));
-	const struct extent_item *e = found ? set_value(set, found) : NULL;
+	const struct extent_item *e = found ? item_set_value(set, found) : NULL;
 
 	return e && le64_get(e->addr) == item->key.off &&
 	       le64_get(e->sectors) == le64_get(owner->sectors);
 }
 
 /* Old owners of data that no file has. */
-static int owners_drop(struct set *set)
+static int owners_drop(struct item_set *set)
 {
 	size_t i;
 
 	for (i = owners_first(set); is_owner(set, i); i++) {
-		struct set_item *item = set_at(set, i);
-		const struct owner_item *owner = set_value(set, item);
+		struct item_set_item *item = item_set_at(set, i);
+		const struct owner_item *owner = item_set_value(set, item);
 
 		if (owner->kind == OWNER_DATA && !owner_has_extent(set, item))
-			set_kill(item);
+			item_set_remove(item);
 	}
-	return set_settle(set);
+	return item_set_merge(set);
 }
 
-int place_slots(struct check *check, struct set *set, struct place *place,
-		uint64_t nodes)
+int repair_alloc_slots(struct check *check, struct item_set *set,
+		       struct repair_alloc *place, uint64_t nodes)
 {
 	int rc = tracks_make(check, set, place, nodes + SPARE_SLOTS, false);
 
@@ -454,7 +457,7 @@ int place_slots(struct check *check, struct set *set, struct place *place,
 	return rc ? rc : owners_drop(set);
 }
 
-uint64_t place_take(struct place *place, bool mirror)
+uint64_t repair_alloc_take(struct repair_alloc *place, bool mirror)
 {
 	const uint64_t *slots = place->slots.items;
 	unsigned half = mirror;
@@ -467,7 +470,7 @@ uint64_t place_take(struct place *place, bool mirror)
 	return slots[place->next[half]++];
 }
 
-void place_free(struct place *place)
+void repair_alloc_free(struct repair_alloc *place)
 {
 	vec_fini(&place->tracks);
 	vec_fini(&place->slots);

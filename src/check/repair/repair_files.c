@@ -12,9 +12,9 @@
 
 #define XATTR_PROBES 4u
 
-struct mend_file {
+struct repair_file {
 	struct check *check;
-	struct set *set;
+	struct item_set *set;
 	uint64_t ino;
 	size_t first, end;	/* its items in the set */
 	struct inode_item item;
@@ -30,21 +30,21 @@ struct mend_file {
 	int rc;
 };
 
-static void file_put(struct mend_file *file, struct key key, const void *value,
-		     size_t bytes)
+static void file_put(struct repair_file *file, struct key key,
+		     const void *value, size_t bytes)
 {
-	int rc = set_put(file->set, key, value, bytes);
+	int rc = item_set_put(file->set, key, value, bytes);
 
 	if (rc && !file->rc)
 		file->rc = rc;
 }
 
-static bool file_has(const struct mend_file *file, enum item_type type)
+static bool file_has(const struct repair_file *file, enum item_type type)
 {
 	size_t i;
 
 	for (i = file->first; i < file->end; i++) {
-		const struct set_item *item = set_at(file->set, i);
+		const struct item_set_item *item = item_set_at(file->set, i);
 
 		if (item->key.type == type && !item->dead)
 			return true;
@@ -52,43 +52,44 @@ static bool file_has(const struct mend_file *file, enum item_type type)
 	return false;
 }
 
-static struct set_item *file_inline(const struct mend_file *file)
+static struct item_set_item *file_inline(const struct repair_file *file)
 {
-	return set_find(file->set, key_make(file->ino, ITEM_INLINE, 0));
+	return item_set_find(file->set, key_make(file->ino, ITEM_INLINE, 0));
 }
 
 /* ---- The inode, and items that do not go with it ---- */
 
 /* Finds the INODE item or makes one; false: nothing can be said of it. */
-static bool file_inode(struct mend_file *file)
+static bool file_inode(struct repair_file *file)
 {
 	struct check *check = file->check;
 	bool dir = file_has(file, ITEM_NAME) || file_has(file, ITEM_ENTRY);
 
-	file->made = !mend_get_inode(file->set, file->ino, &file->item);
+	file->made = !repair_get_inode(file->set, file->ino, &file->item);
 	if (file->made) {
-		if (mend_refused(check, PROBLEM_INODE_MISSING))
+		if (repair_refused(check, PROBLEM_INODE_MISSING))
 			return false;
-		mend_new_inode(check, dir ? S_IFDIR | 0700 : S_IFREG | 0600,
+		repair_new_inode(check, dir ? S_IFDIR | 0700 : S_IFREG | 0600,
 			       &file->item);
 	}
 	file->mode = le32_get(file->item.mode);
 	if (file->ino == TRAX_ROOT_INO && !S_ISDIR(file->mode) &&
-	    !mend_refused(check, PROBLEM_ROOT_DIR))
-		mend_new_inode(check, S_IFDIR | 0755, &file->item);
+	    !repair_refused(check, PROBLEM_ROOT_DIR))
+		repair_new_inode(check, S_IFDIR | 0755, &file->item);
 	file->mode = le32_get(file->item.mode);
 	return true;
 }
 
 /* A symlink without a target becomes a file with what there is. */
-static void file_symlink(struct mend_file *file)
+static void file_symlink(struct repair_file *file)
 {
-	const struct set_item *target = file_inline(file);
+	const struct item_set_item *target = file_inline(file);
 
 	if (!S_ISLNK(file->mode) ||
-	    mend_refused(file->check, PROBLEM_SYMLINK_TARGET))
+	    repair_refused(file->check, PROBLEM_SYMLINK_TARGET))
 		return;
-	if (target && !memchr(set_value(file->set, target), 0, target->bytes))
+	if (target &&
+	    !memchr(item_set_value(file->set, target), 0, target->bytes))
 		return;
 	file->mode = S_IFREG | 0600;
 	file->item.mode = le32_put(file->mode);
@@ -114,20 +115,20 @@ static uint32_t types_allowed(uint32_t mode)
 }
 
 /* Data in extents wins over inline data, unless there is none. */
-static void file_items(struct mend_file *file)
+static void file_items(struct repair_file *file)
 {
 	uint32_t allowed = types_allowed(file->mode);
 	size_t i;
 
-	if (mend_refused(file->check, PROBLEM_INODE_ITEMS))
+	if (repair_refused(file->check, PROBLEM_INODE_ITEMS))
 		return;
 	if (S_ISREG(file->mode) && file_has(file, ITEM_EXTENT))
 		allowed &= ~(1u << ITEM_INLINE);
 	for (i = file->first; i < file->end; i++) {
-		struct set_item *item = set_at(file->set, i);
+		struct item_set_item *item = item_set_at(file->set, i);
 
 		if (!(allowed >> item->key.type & 1))
-			set_kill(item);
+			item_set_remove(item);
 	}
 }
 
@@ -142,11 +143,11 @@ struct attribute {
 };
 
 /* The attribute whose items begin at i. */
-static void attribute_read(const struct mend_file *file, size_t i,
+static void attribute_read(const struct repair_file *file, size_t i,
 			   struct attribute *a)
 {
-	const struct set_item *item = set_at(file->set, i);
-	const struct xattr_head *head = set_value(file->set, item);
+	const struct item_set_item *item = item_set_at(file->set, i);
+	const struct xattr_head *head = item_set_value(file->set, item);
 	uint64_t left, pieces = 1;
 
 	*a = (struct attribute){ .first = i, .end = i + 1 };
@@ -158,7 +159,7 @@ static void attribute_read(const struct mend_file *file, size_t i,
 	left = le32_get(head->value_bytes) -
 	       (item->bytes - sizeof(*head) - head->name_bytes);
 	for (; a->end < file->end; a->end++, pieces++) {
-		item = set_at(file->set, a->end);
+		item = item_set_at(file->set, a->end);
 		if (item->key.type != ITEM_XATTR ||
 		    item->key.off != a->base + pieces || item->bytes > left ||
 		    pieces >= head->pieces)
@@ -168,32 +169,34 @@ static void attribute_read(const struct mend_file *file, size_t i,
 	a->whole = pieces == head->pieces && !left;
 }
 
-static void attribute_kill(struct mend_file *file, const struct attribute *a)
+static void attribute_kill(struct repair_file *file, const struct attribute *a)
 {
 	size_t i;
 
 	for (i = a->first; i < a->end; i++)
-		set_kill(set_at(file->set, i));
+		item_set_remove(item_set_at(file->set, i));
 }
 
 /* A free place for an attribute that lies where it cannot be found. */
-static bool attribute_move(struct mend_file *file, const struct attribute *a)
+static bool attribute_move(struct repair_file *file, const struct attribute *a)
 {
-	uint64_t home = dirs_hash(file->check, a->name, a->name_bytes) >> 8;
+	uint64_t hash_base =
+		dirs_hash(file->check, a->name, a->name_bytes) >> 8;
 	unsigned probe;
 	size_t i;
 
 	for (probe = 0; probe < XATTR_PROBES; probe++) {
-		uint64_t base = (home + probe) << 8;
+		uint64_t base = (hash_base + probe) << 8;
 
-		if (set_find(file->set, key_make(file->ino, ITEM_XATTR, base)))
+		if (item_set_find(file->set,
+				  key_make(file->ino, ITEM_XATTR, base)))
 			continue;
 		for (i = a->first; i < a->end; i++) {
-			struct set_item *item = set_at(file->set, i);
+			struct item_set_item *item = item_set_at(file->set, i);
 
 			file_put(file, key_make(file->ino, ITEM_XATTR,
 						base | (item->key.off & 0xff)),
-				 set_value(file->set, item), item->bytes);
+				 item_set_value(file->set, item), item->bytes);
 		}
 		return true;
 	}
@@ -215,26 +218,26 @@ static uint32_t attribute_flag(const struct attribute *a)
 }
 
 /* One attribute; true when it counts. */
-static bool file_attribute(struct mend_file *file, const struct attribute *a)
+static bool file_attribute(struct repair_file *file, const struct attribute *a)
 {
-	uint64_t home;
+	uint64_t hash_base;
 
 	if (!a->whole) {
-		if (!mend_refused(file->check, PROBLEM_XATTR_PIECES))
+		if (!repair_refused(file->check, PROBLEM_XATTR_PIECES))
 			attribute_kill(file, a);
 		return a->name != NULL &&
-		       mend_refused(file->check, PROBLEM_XATTR_PIECES);
+		       repair_refused(file->check, PROBLEM_XATTR_PIECES);
 	}
-	home = dirs_hash(file->check, a->name, a->name_bytes) >> 8;
-	if ((a->base >> 8) - home >= XATTR_PROBES &&
-	    !mend_refused(file->check, PROBLEM_XATTR_HASH)) {
+	hash_base = dirs_hash(file->check, a->name, a->name_bytes) >> 8;
+	if ((a->base >> 8) - hash_base >= XATTR_PROBES &&
+	    !repair_refused(file->check, PROBLEM_XATTR_HASH)) {
 		attribute_kill(file, a);
 		return attribute_move(file, a);
 	}
 	return true;
 }
 
-static void file_xattrs(struct mend_file *file)
+static void file_xattrs(struct repair_file *file)
 {
 	uint32_t n = 0, flags = 0, old = le32_get(file->item.flags);
 	struct attribute a;
@@ -242,7 +245,7 @@ static void file_xattrs(struct mend_file *file)
 
 	for (i = file->first; i < file->end; i = a.end) {
 		a.end = i + 1;
-		if (set_at(file->set, i)->key.type != ITEM_XATTR)
+		if (item_set_at(file->set, i)->key.type != ITEM_XATTR)
 			continue;
 		attribute_read(file, i, &a);
 		if (!file_attribute(file, &a))
@@ -250,9 +253,9 @@ static void file_xattrs(struct mend_file *file)
 		n++;
 		flags |= attribute_flag(&a);
 	}
-	if (!mend_refused(file->check, PROBLEM_INODE_XATTRS))
+	if (!repair_refused(file->check, PROBLEM_INODE_XATTRS))
 		file->item.xattrs = le32_put(n);
-	if (mend_refused(file->check, PROBLEM_INODE_FLAGS))
+	if (repair_refused(file->check, PROBLEM_INODE_FLAGS))
 		return;
 	if (n)
 		flags |= old & INODE_HAS_ACL;
@@ -263,11 +266,11 @@ static void file_xattrs(struct mend_file *file)
 /* ---- Extents ---- */
 
 /* Shortens an extent to end at `end` (file sectors), or drops it. */
-static void extent_cut(struct mend_file *file, struct set_item *item,
+static void extent_cut(struct repair_file *file, struct item_set_item *item,
 		       struct extent_item *e, uint64_t end)
 {
 	if (end <= item->key.off) {
-		set_kill(item);
+		item_set_remove(item);
 		e->sectors = le64_put(0);
 		return;
 	}
@@ -275,30 +278,30 @@ static void extent_cut(struct mend_file *file, struct set_item *item,
 	file_put(file, item->key, e, sizeof(*e));
 }
 
-static uint64_t file_blocks(const struct mend_file *file)
+static uint64_t file_blocks(const struct repair_file *file)
 {
 	uint64_t size = le64_get(file->item.size);
 
 	return size / TRAX_BLOCK_BYTES + (size % TRAX_BLOCK_BYTES != 0);
 }
 
-static void file_extent(struct mend_file *file, struct set_item *item,
+static void file_extent(struct repair_file *file, struct item_set_item *item,
 			uint64_t *last_end)
 {
 	struct extent_item e = *(const struct extent_item *)
-			       set_value(file->set, item);
+			       item_set_value(file->set, item);
 	bool written = !(le32_get(e.flags) & EXTENT_UNWRITTEN);
 	uint64_t off = item->key.off, end = off + le64_get(e.sectors);
 	uint64_t eof = file_blocks(file) * TRAX_BLOCK_SECTORS;
 
 	/* Of two that overlap the first one stays. */
 	if (off < *last_end &&
-	    !mend_refused(file->check, PROBLEM_EXTENT_OVERLAP)) {
-		set_kill(item);
+	    !repair_refused(file->check, PROBLEM_EXTENT_OVERLAP)) {
+		item_set_remove(item);
 		return;
 	}
 	if (written && end > eof && !file->made && !file->orphan &&
-	    !mend_refused(file->check, PROBLEM_EXTENT_EOF))
+	    !repair_refused(file->check, PROBLEM_EXTENT_EOF))
 		extent_cut(file, item, &e, eof);
 	end = off + le64_get(e.sectors);
 	if (end == off)
@@ -311,18 +314,18 @@ static void file_extent(struct mend_file *file, struct set_item *item,
 	file->mapped_end = (end + TRAX_BLOCK_SECTORS - 1) / TRAX_BLOCK_SECTORS;
 }
 
-static void file_extents(struct mend_file *file)
+static void file_extents(struct repair_file *file)
 {
 	uint64_t end = 0;
 	size_t i;
 
 	for (i = file->first; i < file->end; i++) {
-		struct set_item *item = set_at(file->set, i);
+		struct item_set_item *item = item_set_at(file->set, i);
 
 		if (item->key.type == ITEM_EXTENT && !item->dead)
 			file_extent(file, item, &end);
 	}
-	if (!mend_refused(file->check, PROBLEM_INODE_SECTORS))
+	if (!repair_refused(file->check, PROBLEM_INODE_SECTORS))
 		file->item.sectors = le64_put(file->sectors);
 }
 
@@ -330,9 +333,9 @@ static void file_extents(struct mend_file *file)
 
 /* What is on the disk is believed; what cannot be read gets a checksum that
  * fits nothing, so that readers see an error. */
-static uint64_t block_sum(struct mend_file *file, uint64_t block)
+static uint64_t block_sum(struct repair_file *file, uint64_t block)
 {
-	if (mend_read_block(file->check, file->set, file->ino, block,
+	if (repair_read_block(file->check, file->set, file->ino, block,
 			    file->buf))
 		return 0;
 	file->unsure = true;
@@ -341,13 +344,13 @@ static uint64_t block_sum(struct mend_file *file, uint64_t block)
 
 /* Gives each block of a piece its own checksum, if the one that they have
  * together is right for what the file had.  false: nobody can say. */
-static bool piece_split(struct mend_file *file, struct csum_window *w,
+static bool piece_split(struct repair_file *file, struct csum_window *w,
 			uint64_t block, unsigned i)
 {
 	unsigned b;
 
 	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
-		if (mend_read_block_before(file->check, file->set, file->ino,
+		if (repair_read_block_before(file->check, file->set, file->ino,
 					   block + b,
 					   file->buf + b * TRAX_BLOCK_BYTES))
 			return false;
@@ -361,7 +364,7 @@ static bool piece_split(struct mend_file *file, struct csum_window *w,
 }
 
 /* Makes piece i of a window fit the written blocks; true: it was changed. */
-static bool piece_mend(struct mend_file *file, struct csum_window *w,
+static bool piece_repair(struct repair_file *file, struct csum_window *w,
 		       uint64_t first, unsigned i)
 {
 	uint64_t block = first + i * TRAX_CSUM_PIECE_BLOCKS;
@@ -370,9 +373,9 @@ static bool piece_mend(struct mend_file *file, struct csum_window *w,
 	uint16_t missing = want & ~has;
 	unsigned b;
 
-	if (mend_refused(file->check, PROBLEM_CSUM_STRAY))
+	if (repair_refused(file->check, PROBLEM_CSUM_STRAY))
 		want |= has;
-	if (mend_refused(file->check, PROBLEM_CSUM_MISSING))
+	if (repair_refused(file->check, PROBLEM_CSUM_MISSING))
 		want &= has;
 	if (want == has)
 		return false;
@@ -390,35 +393,35 @@ static bool piece_mend(struct mend_file *file, struct csum_window *w,
 	return true;
 }
 
-static void window_mend(struct mend_file *file, uint64_t first)
+static void window_repair(struct repair_file *file, uint64_t first)
 {
 	struct key key = key_make(file->ino, ITEM_CSUM, first);
-	struct set_item *item = set_find(file->set, key);
+	struct item_set_item *item = item_set_find(file->set, key);
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
 	struct csum_window w = { 0 };
 	bool changed = false;
 	size_t bytes;
 	unsigned i;
 
-	if (item && csum_window_decode(set_value(file->set, item), item->bytes,
-				       &w))
+	if (item && csum_window_decode(item_set_value(file->set, item),
+				       item->bytes, &w))
 		memset(&w, 0, sizeof(w));
 	for (i = 0; i < TRAX_CSUM_PIECES; i++)
-		changed |= piece_mend(file, &w, first, i);
+		changed |= piece_repair(file, &w, first, i);
 	if (!changed)
 		return;
 	bytes = csum_window_encode(&w, value);
 	if (bytes)
 		file_put(file, key, value, bytes);
 	else if (item)
-		set_kill(item);
+		item_set_remove(item);
 }
 
 /* The window of the next CSUM item from `i` on, UINT64_MAX at the end. */
-static uint64_t window_of_item(const struct mend_file *file, size_t *i)
+static uint64_t window_of_item(const struct repair_file *file, size_t *i)
 {
 	for (; *i < file->end; ++*i) {
-		const struct set_item *item = set_at(file->set, *i);
+		const struct item_set_item *item = item_set_at(file->set, *i);
 
 		if (item->key.type == ITEM_CSUM && !item->dead)
 			return item->key.off;
@@ -427,7 +430,7 @@ static uint64_t window_of_item(const struct mend_file *file, size_t *i)
 }
 
 /* All windows that have checksums or written blocks, in order. */
-static void file_csums(struct mend_file *file)
+static void file_csums(struct repair_file *file)
 {
 	uint64_t at = 0, item_at, written_at, next;
 	size_t i = file->first;
@@ -441,7 +444,7 @@ static void file_csums(struct mend_file *file)
 		next = item_at < written_at ? item_at : written_at;
 		if (next == UINT64_MAX)
 			break;
-		window_mend(file, next);
+		window_repair(file, next);
 		if (item_at == next)
 			i++;
 		at = next + TRAX_CSUM_WINDOW_BLOCKS;
@@ -450,7 +453,7 @@ static void file_csums(struct mend_file *file)
 
 /* ---- What is lost ---- */
 
-static bool file_was_inline(const struct mend_file *file)
+static bool file_was_inline(const struct repair_file *file)
 {
 	struct key key = key_make(file->ino, ITEM_INLINE, 0);
 	const struct vec *lost = &file->check->lost;
@@ -475,7 +478,7 @@ static bool extents_dropped(const struct check *check)
 	       check->problem_found[PROBLEM_EXTENT_SHARED];
 }
 
-static void file_unsure(struct mend_file *file)
+static void file_unsure(struct repair_file *file)
 {
 	if (!file->unsure)
 		return;
@@ -486,7 +489,7 @@ static void file_unsure(struct mend_file *file)
 }
 
 /* Holes of a file that has lost data are not zeros: nobody may read them. */
-static void file_lost(struct mend_file *file)
+static void file_lost(struct repair_file *file)
 {
 	uint32_t flags = le32_get(file->item.flags);
 	bool empty = !file->sectors && !file_inline(file);
@@ -506,9 +509,9 @@ static void file_lost(struct mend_file *file)
 
 /* ---- Size and the rest ---- */
 
-static void file_size(struct mend_file *file)
+static void file_size(struct repair_file *file)
 {
-	const struct set_item *data = file_inline(file);
+	const struct item_set_item *data = file_inline(file);
 	uint64_t size = le64_get(file->item.size);
 	uint64_t bytes = data && !data->dead ? data->bytes : 0;
 
@@ -516,7 +519,7 @@ static void file_size(struct mend_file *file)
 		size = file->mapped_end * TRAX_BLOCK_BYTES;
 		if (size < bytes)
 			size = bytes;
-	} else if (mend_refused(file->check, PROBLEM_INODE_SIZE)) {
+	} else if (repair_refused(file->check, PROBLEM_INODE_SIZE)) {
 		return;
 	} else if (S_ISLNK(file->mode)) {
 		size = bytes;
@@ -526,17 +529,17 @@ static void file_size(struct mend_file *file)
 	file->item.size = le64_put(size);
 }
 
-static void file_rdev(struct mend_file *file)
+static void file_rdev(struct repair_file *file)
 {
 	if (!S_ISCHR(file->mode) && !S_ISBLK(file->mode) &&
-	    !mend_refused(file->check, PROBLEM_INODE_RDEV))
+	    !repair_refused(file->check, PROBLEM_INODE_RDEV))
 		file->item.rdev = le32_put(0);
 }
 
-static void file_mend(struct mend_file *file)
+static void file_repair(struct repair_file *file)
 {
 	struct inode_item before = { 0 };
-	bool had = mend_get_inode(file->set, file->ino, &before);
+	bool had = repair_get_inode(file->set, file->ino, &before);
 
 	if (!file_inode(file))
 		return;
@@ -557,43 +560,44 @@ static void file_mend(struct mend_file *file)
 			 sizeof(file->item));
 }
 
-static int mend_file(struct check *check, struct set *set, size_t first,
+static int repair_file(struct check *check, struct item_set *set, size_t first,
 		     size_t end)
 {
-	struct mend_file file = {
+	struct repair_file file = {
 		.check = check,
 		.set = set,
-		.ino = set_at(set, first)->key.ino,
+		.ino = item_set_at(set, first)->key.ino,
 		.first = first,
 		.end = end,
 	};
 	int rc;
 
-	file.orphan = set_find(set, key_make(0, ITEM_ORPHAN, file.ino)) != NULL;
+	file.orphan =
+		item_set_find(set, key_make(0, ITEM_ORPHAN, file.ino)) != NULL;
 	vec_init(&file.written.ranges, sizeof(struct block_range));
 	file.buf = device_buffer(check, (size_t)TRAX_CSUM_PIECE_BLOCKS *
 					TRAX_BLOCK_BYTES);
 	if (file.buf)
-		file_mend(&file);
+		file_repair(&file);
 	rc = check->rc ? check->rc : file.rc;
 	vec_fini(&file.written.ranges);
 	free(file.buf);
 	return rc;
 }
 
-int mend_files(struct check *check, struct set *set)
+int repair_files(struct check *check, struct item_set *set)
 {
-	size_t first = set_seek(set, key_make(1, 0, 0)), end;
+	size_t first = item_set_seek(set, key_make(1, 0, 0)), end;
 	int rc = 0;
 
-	for (; first < set_count(set) && !rc; first = end) {
-		uint64_t ino = set_at(set, first)->key.ino;
+	for (; first < item_set_count(set) && !rc; first = end) {
+		uint64_t ino = item_set_at(set, first)->key.ino;
 
-		for (end = first + 1; end < set_count(set); end++)
-			if (set_at(set, end)->key.ino != ino)
+		for (end = first + 1; end < item_set_count(set); end++)
+			if (item_set_at(set, end)->key.ino != ino)
 				break;
-		rc = mend_file(check, set, first, end);
-		check_progress(check, "mending", first, set_count(set));
+		rc = repair_file(check, set, first, end);
+		check_progress(check, "mending", first, item_set_count(set));
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }

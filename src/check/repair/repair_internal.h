@@ -5,7 +5,7 @@
  *   collect.c  what survives becomes a set
  *   log_scan.c  the log, record by record
  *   salvage.c  leaves without parents
- *   repair.c   the order of mending; mend_*.c
+ *   repair.c   the order of repairing; mend_*.c
  *   repair_alloc.c  owners, node tracks and slots
  *   rebuild.c  the set becomes a tree
  *
@@ -19,40 +19,40 @@
 #include "check/repair/item_set.h"
 
 /* All good items of the tree, and what salvage finds of the lost ones. */
-int collect_items(struct check *check, struct set *set);
+int collect_items(struct check *check, struct item_set *set);
 
 /*
  * Applies the log to the set, up to the first record that is missing, for when
  * the file system itself refuses to.  The set must outlive it.
  */
-int logread_items(struct check *check, struct set *set);
+int log_scan_items(struct check *check, struct item_set *set);
 /* Is there, in the log so read, this content of a block? */
-bool logread_has(const struct check *check, uint64_t ino, uint64_t block,
+bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
 		 uint64_t sum);
 /* Writes the data of the log so read where extents have it; no two of them may
  * have the same sectors any more. */
-int logread_home(struct check *check);
-void logread_free(struct check *check);
+int log_scan_home(struct check *check);
+void log_scan_free(struct check *check);
 
 /* Items of the lost key ranges from leaves that no tree has any more; the
  * newest leaf wins.  Notes their slots in check->nodes, so that they are not
  * written over. */
-int salvage_items(struct check *check, struct set *set);
+int salvage_items(struct check *check, struct item_set *set);
 
 /* Makes the set agree with itself, but for OWNER items and node tracks. */
-int mend_items(struct check *check, struct set *set);
+int repair_items(struct check *check, struct item_set *set);
 
 /* ---- The new tree ---- */
 
 /* Node slots to write to: the first half of them for nodes, the second half for
  * their mirrors, so that both are as far apart as there is room. */
-struct place {
-	struct vec tracks;	/* struct place_track, by sector */
+struct repair_alloc {
+	struct vec tracks;	/* struct repair_alloc_track, by sector */
 	struct vec slots;	/* uint64_t: free ones */
 	size_t next[2], last[2]; /* slots [next, last) of each half are free */
 };
 
-struct place_track {
+struct repair_alloc_track {
 	uint64_t sector;
 	uint32_t slots;
 };
@@ -62,19 +62,20 @@ struct place_track {
  * node tracks there are (those of the slot map and of the set, as far as they
  * lie on nothing else).  Bad sectors stay.
  */
-int place_owners(struct check *check, struct set *set, struct place *place);
+int repair_alloc_owners(struct check *check, struct item_set *set,
+			struct repair_alloc *place);
 
 /* Makes node tracks until `nodes` slots are free, and some more where whole
  * tracks are; halves them.  -ENOSPC. */
-int place_slots(struct check *check, struct set *set, struct place *place,
-		uint64_t nodes);
+int repair_alloc_slots(struct check *check, struct item_set *set,
+		       struct repair_alloc *place, uint64_t nodes);
 
 /* 0: none is left. */
-uint64_t place_take(struct place *place, bool mirror);
-void place_free(struct place *place);
+uint64_t repair_alloc_take(struct repair_alloc *place, bool mirror);
+void repair_alloc_free(struct repair_alloc *place);
 
 /* Writes the set as a tree, with a clean root of a new generation. */
-int rebuild_write(struct check *check, struct set *set);
+int rebuild_write(struct check *check, struct item_set *set);
 
 /*
  * Brings a file system that was not unmounted up to date by opening and
@@ -83,7 +84,7 @@ int rebuild_write(struct check *check, struct set *set);
  */
 int replay_run(struct check *check);
 
-/* Collects, mends, writes. */
+/* Collects, repairs, writes. */
 int repair_run(struct check *check);
 
 #endif

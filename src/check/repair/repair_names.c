@@ -32,14 +32,14 @@ struct record {
 
 struct names {
 	struct check *check;
-	struct set *set;
-	struct spill records, texts;
+	struct item_set *set;
+	struct tmp_array records, texts;
 	uint64_t lost_found;	/* inode of lost+found; 0: not yet looked for */
 };
 
 static struct record *record_at(const struct names *names, size_t i)
 {
-	return spill_at(&names->records, i);
+	return tmp_array_at(&names->records, i);
 }
 
 static const char *record_name(const struct names *names,
@@ -53,13 +53,13 @@ static int record_add(struct names *names, uint64_t dir, uint64_t seq,
 		      size_t bytes, bool entry)
 {
 	uint64_t at = names->texts.n;
-	char *text = spill_add(&names->texts, bytes);
+	char *text = tmp_array_add(&names->texts, bytes);
 	struct record *record;
 
 	if (!text)
 		return -ENOMEM;
 	memcpy(text, name, bytes);
-	record = spill_add(&names->records, 1);
+	record = tmp_array_add(&names->records, 1);
 	if (!record)
 		return -ENOMEM;
 	*record = (struct record){
@@ -74,13 +74,14 @@ static int record_add(struct names *names, uint64_t dir, uint64_t seq,
 
 static int names_extract(struct names *names)
 {
-	struct set *set = names->set;
+	struct item_set *set = names->set;
 	size_t i, at;
 	int rc = 0;
 
-	for (i = set_seek(set, key_make(1, 0, 0)); i < set_count(set); i++) {
-		struct set_item *item = set_at(set, i);
-		const uint8_t *value = set_value(set, item);
+	for (i = item_set_seek(set, key_make(1, 0, 0)); i < item_set_count(set);
+	     i++) {
+		struct item_set_item *item = item_set_at(set, i);
+		const uint8_t *value = item_set_value(set, item);
 
 		if (item->key.type != ITEM_NAME && item->key.type != ITEM_ENTRY)
 			continue;
@@ -95,9 +96,9 @@ static int names_extract(struct names *names)
 					item->key.type == ITEM_ENTRY);
 			at += sizeof(*r) + r->bytes;
 		}
-		set_kill(item);
+		item_set_remove(item);
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
 /* Takes the dead ones out. */
@@ -138,7 +139,7 @@ static bool same_name(const struct names *names, const struct record *a,
 
 static bool inode_there(const struct names *names, uint64_t ino)
 {
-	return set_find(names->set, key_make(ino, ITEM_INODE, 0)) != NULL;
+	return item_set_find(names->set, key_make(ino, ITEM_INODE, 0)) != NULL;
 }
 
 /* Another name for a second inode under the same one. */
@@ -150,7 +151,7 @@ static int record_rename(struct names *names, struct record *record)
 			     record_name(names, record),
 			     (unsigned long long)record->ino);
 	uint64_t at = names->texts.n;
-	char *to = spill_add(&names->texts, (size_t)bytes);
+	char *to = tmp_array_add(&names->texts, (size_t)bytes);
 
 	if (!to)
 		return -ENOMEM;
@@ -191,7 +192,7 @@ static int names_unique(struct names *names)
 	size_t i, k, n = names->records.n;
 	int rc = 0;
 
-	spill_sort(&names->records, by_name);
+	tmp_array_sort(&names->records, by_name);
 	for (i = 0; i < n && !rc; i++) {
 		struct record *first = record_at(names, i);
 
@@ -213,16 +214,16 @@ static int names_unique(struct names *names)
 
 static void names_inodes(struct names *names)
 {
-	bool keep_dangling = mend_refused(names->check,
+	bool keep_dangling = repair_refused(names->check,
 					  PROBLEM_ENTRY_DANGLING);
-	bool keep_type = mend_refused(names->check, PROBLEM_ENTRY_TYPE);
+	bool keep_type = repair_refused(names->check, PROBLEM_ENTRY_TYPE);
 	size_t i;
 
 	for (i = 0; i < names->records.n; i++) {
 		struct record *record = record_at(names, i);
 		struct inode_item item;
 
-		if (!mend_get_inode(names->set, record->ino, &item))
+		if (!repair_get_inode(names->set, record->ino, &item))
 			record->dead = !keep_dangling;
 		else if (!keep_type)
 			record->type = (uint8_t)IFTODT(le32_get(item.mode));
@@ -268,14 +269,14 @@ static void names_one_parent(struct names *names)
 {
 	size_t i, k, end, keep;
 
-	spill_sort(&names->records, by_inode);
+	tmp_array_sort(&names->records, by_inode);
 	for (i = 0; i < names->records.n; i = end) {
 		struct record *record = record_at(names, i);
 		struct inode_item item;
 
 		end = records_of(names, record->ino, &i);
 		if (record->type != DT_DIR || end - i < 2 ||
-		    !mend_get_inode(names->set, record->ino, &item))
+		    !repair_get_inode(names->set, record->ino, &item))
 			continue;
 		for (keep = i, k = i; k < end; k++)
 			if (record_at(names, k)->dir == le64_get(item.parent))
@@ -323,8 +324,8 @@ static uint64_t new_ino(const struct names *names)
 	size_t i;
 
 	mask = (1ull << TRAX_INO_SEQ_BITS) - 1;
-	for (i = 0; i < set_count(names->set); i++) {
-		const struct set_item *item = set_at(names->set, i);
+	for (i = 0; i < item_set_count(names->set); i++) {
+		const struct item_set_item *item = item_set_at(names->set, i);
 
 		if (item->key.type == ITEM_INODE &&
 		    seq <= (item->key.ino & mask))
@@ -347,12 +348,12 @@ static int lost_found_make(struct names *names)
 	uint64_t ino = new_ino(names);
 	int rc;
 
-	mend_new_inode(names->check, S_IFDIR | 0700, &item);
+	repair_new_inode(names->check, S_IFDIR | 0700, &item);
 	item.dirgroup = le64_put(names->check->root.next_dirgroup %
 				 TRAX_DIRGROUPS);
-	rc = mend_put_inode(names->set, ino, &item);
+	rc = repair_put_inode(names->set, ino, &item);
 	if (!rc)
-		rc = set_settle(names->set);
+		rc = item_set_merge(names->set);
 	if (!rc)
 		rc = record_add(names, TRAX_ROOT_INO, 0, ino, DT_DIR, LOST_NAME,
 				strlen(LOST_NAME), true);
@@ -384,14 +385,17 @@ static int rescue(struct names *names, uint64_t ino, uint32_t mode)
 	return rc;
 }
 
-static struct set_item *orphan_find(const struct names *names, uint64_t ino)
+static struct item_set_item *orphan_find(const struct names *names,
+					 uint64_t ino)
 {
-	return set_find(names->set, key_make(0, ITEM_ORPHAN, ino));
+	return item_set_find(names->set, key_make(0, ITEM_ORPHAN, ino));
 }
 
-static bool orphan_deletes(const struct set *set, const struct set_item *item)
+static bool orphan_deletes(const struct item_set *set,
+			   const struct item_set_item *item)
 {
-	const struct orphan_item *orphan = item ? set_value(set, item) : NULL;
+	const struct orphan_item *orphan =
+		item ? item_set_value(set, item) : NULL;
 
 	return orphan && orphan->what == ORPHAN_DELETE;
 }
@@ -400,7 +404,7 @@ static bool orphan_deletes(const struct set *set, const struct set_item *item)
 static int unnamed(struct names *names, uint64_t ino,
 		   const struct inode_item *item, bool *wants)
 {
-	struct set_item *orphan = orphan_find(names, ino);
+	struct item_set_item *orphan = orphan_find(names, ino);
 	struct orphan_item new = { .what = ORPHAN_DELETE };
 
 	*wants = false;
@@ -408,15 +412,15 @@ static int unnamed(struct names *names, uint64_t ino,
 		return 0;
 	if (!le32_get(item->nlink)) {
 		if (orphan_deletes(names->set, orphan) ||
-		    mend_refused(names->check, PROBLEM_ORPHAN_MISSING))
+		    repair_refused(names->check, PROBLEM_ORPHAN_MISSING))
 			return 0;
-		return set_put(names->set, key_make(0, ITEM_ORPHAN, ino), &new,
-			       sizeof(new));
+		return item_set_put(names->set, key_make(0, ITEM_ORPHAN, ino),
+				    &new, sizeof(new));
 	}
 	if (orphan_deletes(names->set, orphan) &&
-	    !mend_refused(names->check, PROBLEM_ORPHAN_STRAY))
-		set_kill(orphan);
-	*wants = !mend_refused(names->check, PROBLEM_INODE_UNREACHED);
+	    !repair_refused(names->check, PROBLEM_ORPHAN_STRAY))
+		item_set_remove(orphan);
+	*wants = !repair_refused(names->check, PROBLEM_INODE_UNREACHED);
 	return 0;
 }
 
@@ -424,14 +428,15 @@ static int unnamed(struct names *names, uint64_t ino,
  * that the search by inode goes on to work for the rest. */
 static int names_unnamed(struct names *names)
 {
-	struct spill lost;
+	struct tmp_array lost;
 	size_t i, first;
-	int rc = spill_init(&lost, sizeof(uint64_t),
+	int rc = tmp_array_init(&lost, sizeof(uint64_t),
 			    names->check->options.scratch);
 
-	for (i = 0; i < set_count(names->set) && !rc; i++) {
-		const struct set_item *item = set_at(names->set, i);
-		const struct inode_item *inode = set_value(names->set, item);
+	for (i = 0; i < item_set_count(names->set) && !rc; i++) {
+		const struct item_set_item *item = item_set_at(names->set, i);
+		const struct inode_item *inode =
+			item_set_value(names->set, item);
 		uint64_t *ino;
 		bool wants;
 
@@ -441,51 +446,51 @@ static int names_unnamed(struct names *names)
 		rc = unnamed(names, item->key.ino, inode, &wants);
 		if (rc || !wants)
 			continue;
-		ino = spill_add(&lost, 1);
+		ino = tmp_array_add(&lost, 1);
 		if (ino)
 			*ino = item->key.ino;
 		else
 			rc = -ENOMEM;
 	}
 	if (!rc)
-		rc = set_settle(names->set);
+		rc = item_set_merge(names->set);
 	if (!rc && lost.n)
 		rc = lost_found(names);
 	for (i = 0; i < lost.n && !rc; i++) {
 		struct inode_item item;
-		uint64_t ino = *(uint64_t *)spill_at(&lost, i);
+		uint64_t ino = *(uint64_t *)tmp_array_at(&lost, i);
 
-		if (mend_get_inode(names->set, ino, &item))
+		if (repair_get_inode(names->set, ino, &item))
 			rc = rescue(names, ino, le32_get(item.mode));
 	}
-	spill_fini(&lost);
+	tmp_array_fini(&lost);
 	return rc;
 }
 
 /* Orphan items of inodes that are gone, or that have names. */
 static int names_orphans(struct names *names)
 {
-	struct set *set = names->set;
+	struct item_set *set = names->set;
 	size_t i, first;
 
-	spill_sort(&names->records, by_inode);
-	if (mend_refused(names->check, PROBLEM_ORPHAN_STRAY))
+	tmp_array_sort(&names->records, by_inode);
+	if (repair_refused(names->check, PROBLEM_ORPHAN_STRAY))
 		return 0;
-	for (i = set_seek(set, key_make(0, ITEM_ORPHAN, 0));
-	     i < set_count(set); i++) {
-		struct set_item *item = set_at(set, i);
+	for (i = item_set_seek(set, key_make(0, ITEM_ORPHAN, 0));
+	     i < item_set_count(set); i++) {
+		struct item_set_item *item = item_set_at(set, i);
 		struct inode_item inode;
 
 		if (item->key.ino || item->key.type != ITEM_ORPHAN)
 			break;
-		if (!mend_get_inode(set, item->key.off, &inode))
-			set_kill(item);
+		if (!repair_get_inode(set, item->key.off, &inode))
+			item_set_remove(item);
 		else if (orphan_deletes(set, item) ?
 			 records_of(names, item->key.off, &first) > first :
 			 !S_ISREG(le32_get(inode.mode)))
-			set_kill(item);
+			item_set_remove(item);
 	}
-	return set_settle(set);
+	return item_set_merge(set);
 }
 
 /* ---- Sequence numbers ---- */
@@ -508,7 +513,7 @@ static void names_number(struct names *names)
 {
 	size_t first, end, i;
 
-	spill_sort(&names->records, by_seq);
+	tmp_array_sort(&names->records, by_seq);
 	for (first = 0; first < names->records.n; first = end) {
 		uint64_t dir = record_at(names, first)->dir, last, next;
 
@@ -558,9 +563,9 @@ static void count_apply(const struct names *names, struct inode_item *item,
 {
 	const struct check *check = names->check;
 
-	if (!mend_refused(check, PROBLEM_DIR_ENTRIES))
+	if (!repair_refused(check, PROBLEM_DIR_ENTRIES))
 		item->entries = le64_put(count->entries);
-	if (!mend_refused(check, PROBLEM_DIR_NLINK) && le32_get(item->nlink))
+	if (!repair_refused(check, PROBLEM_DIR_NLINK) && le32_get(item->nlink))
 		item->nlink = le32_put((uint32_t)(2 + count->subdirs));
 	if (le64_get(item->next_seq) < count->next_seq ||
 	    le64_get(item->next_seq) < FIRST_SEQ)
@@ -571,19 +576,19 @@ static void count_apply(const struct names *names, struct inode_item *item,
 /* Directories and records in order of number, side by side. */
 static int names_count_dirs(struct names *names)
 {
-	struct set *set = names->set;
+	struct item_set *set = names->set;
 	size_t i, at = 0;
 	int rc = 0;
 
-	spill_sort(&names->records, by_seq);
-	for (i = 0; i < set_count(set) && !rc; i++) {
-		const struct set_item *found = set_at(set, i);
+	tmp_array_sort(&names->records, by_seq);
+	for (i = 0; i < item_set_count(set) && !rc; i++) {
+		const struct item_set_item *found = item_set_at(set, i);
 		struct dir_count count = { 0 };
 		struct inode_item item;
 
 		if (found->key.type != ITEM_INODE)
 			continue;
-		item = *(const struct inode_item *)set_value(set, found);
+		item = *(const struct inode_item *)item_set_value(set, found);
 		if (!S_ISDIR(le32_get(item.mode)))
 			continue;
 		while (at < names->records.n &&
@@ -596,25 +601,25 @@ static int names_count_dirs(struct names *names)
 		if (!le32_get(item.nlink) && count.entries)
 			item.nlink = le32_put(2);
 		count_apply(names, &item, &count);
-		rc = mend_put_inode(set, found->key.ino, &item);
+		rc = repair_put_inode(set, found->key.ino, &item);
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
 static int names_count_links(struct names *names)
 {
-	struct set *set = names->set;
+	struct item_set *set = names->set;
 	size_t i, first, end;
 	int rc = 0;
 
-	spill_sort(&names->records, by_inode);
-	for (i = 0; i < set_count(set) && !rc; i++) {
-		const struct set_item *found = set_at(set, i);
+	tmp_array_sort(&names->records, by_inode);
+	for (i = 0; i < item_set_count(set) && !rc; i++) {
+		const struct item_set_item *found = item_set_at(set, i);
 		struct inode_item item, before;
 
 		if (found->key.type != ITEM_INODE)
 			continue;
-		before = *(const struct inode_item *)set_value(set, found);
+		before = *(const struct inode_item *)item_set_value(set, found);
 		item = before;
 		end = records_of(names, found->key.ino, &first);
 		if (found->key.ino == TRAX_ROOT_INO)
@@ -622,12 +627,12 @@ static int names_count_links(struct names *names)
 		else if (end > first && S_ISDIR(le32_get(item.mode)))
 			item.parent = le64_put(record_at(names, first)->dir);
 		else if (end > first &&
-			 !mend_refused(names->check, PROBLEM_INODE_NLINK))
+			 !repair_refused(names->check, PROBLEM_INODE_NLINK))
 			item.nlink = le32_put((uint32_t)(end - first));
 		if (memcmp(&item, &before, sizeof(item)))
-			rc = mend_put_inode(set, found->key.ino, &item);
+			rc = repair_put_inode(set, found->key.ino, &item);
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }
 
 /* ---- Back into the set ---- */
@@ -654,14 +659,14 @@ static int names_put(struct names *names)
 	size_t i, bytes, used = 0;
 	int rc = 0;
 
-	spill_sort(&names->records, by_name);
+	tmp_array_sort(&names->records, by_name);
 	for (i = 0; i < names->records.n && !rc; i++) {
 		const struct record *record = record_at(names, i);
 		const struct record *next = i + 1 < names->records.n ?
 					    record_at(names, i + 1) : NULL;
 
 		bytes = record_encode(names, record, entry);
-		rc = set_put(names->set, key_make(record->dir, ITEM_ENTRY,
+		rc = item_set_put(names->set, key_make(record->dir, ITEM_ENTRY,
 						  record->seq), entry, bytes);
 		if (used + bytes <= sizeof(value)) {
 			memcpy(value + used, entry, bytes);
@@ -670,11 +675,11 @@ static int names_put(struct names *names)
 		if (rc || (next && next->dir == record->dir &&
 			   next->hash == record->hash))
 			continue;
-		rc = set_put(names->set, key_make(record->dir, ITEM_NAME,
+		rc = item_set_put(names->set, key_make(record->dir, ITEM_NAME,
 						  record->hash), value, used);
 		used = 0;
 	}
-	return rc ? rc : set_settle(names->set);
+	return rc ? rc : item_set_merge(names->set);
 }
 
 /* ---- All of it ---- */
@@ -683,16 +688,16 @@ static int names_root(struct names *names)
 {
 	struct inode_item item;
 
-	if (mend_get_inode(names->set, TRAX_ROOT_INO, &item) ||
-	    mend_refused(names->check, PROBLEM_ROOT_DIR))
+	if (repair_get_inode(names->set, TRAX_ROOT_INO, &item) ||
+	    repair_refused(names->check, PROBLEM_ROOT_DIR))
 		return 0;
-	mend_new_inode(names->check, S_IFDIR | 0755, &item);
-	if (mend_put_inode(names->set, TRAX_ROOT_INO, &item))
+	repair_new_inode(names->check, S_IFDIR | 0755, &item);
+	if (repair_put_inode(names->set, TRAX_ROOT_INO, &item))
 		return -ENOMEM;
-	return set_settle(names->set);
+	return item_set_merge(names->set);
 }
 
-static int names_mend(struct names *names)
+static int names_repair(struct names *names)
 {
 	int rc = names_root(names);
 
@@ -719,18 +724,18 @@ static int names_mend(struct names *names)
 	return rc ? rc : names_put(names);
 }
 
-int mend_names(struct check *check, struct set *set)
+int repair_names(struct check *check, struct item_set *set)
 {
 	struct names names = { .check = check, .set = set };
-	int rc = spill_init(&names.records, sizeof(struct record),
+	int rc = tmp_array_init(&names.records, sizeof(struct record),
 			    check->options.scratch);
 
 	names.texts.fd = -1;
 	if (!rc)
-		rc = spill_init(&names.texts, 1, check->options.scratch);
+		rc = tmp_array_init(&names.texts, 1, check->options.scratch);
 	if (!rc)
-		rc = names_mend(&names);
-	spill_fini(&names.records);
-	spill_fini(&names.texts);
+		rc = names_repair(&names);
+	tmp_array_fini(&names.records);
+	tmp_array_fini(&names.texts);
 	return rc;
 }

@@ -42,8 +42,8 @@ struct fit {
 
 struct shared {
 	struct check *check;
-	struct set *set;
-	struct spill all;	/* struct taken */
+	struct item_set *set;
+	struct tmp_array all;	/* struct taken */
 	struct vec shares;	/* struct share, of one overlap */
 	struct fit last[2];	/* of either side */
 	uint8_t *buf;		/* a piece of a checksum window */
@@ -62,10 +62,11 @@ static int taken_cmp(const void *a, const void *b)
 }
 
 /* item: the extent; NULL: a structure of the file system. */
-static int taken_add(struct spill *all, uint64_t sector, uint64_t n,
-		     const struct set *set, const struct set_item *item)
+static int taken_add(struct tmp_array *all, uint64_t sector, uint64_t n,
+		     const struct item_set *set,
+		     const struct item_set_item *item)
 {
-	struct taken *taken = spill_add(all, 1);
+	struct taken *taken = tmp_array_add(all, 1);
 	const struct extent_item *e;
 
 	if (!taken)
@@ -73,14 +74,14 @@ static int taken_add(struct spill *all, uint64_t sector, uint64_t n,
 	*taken = (struct taken){ .sector = sector, .n = n };
 	if (!item)
 		return 0;
-	e = set_value(set, item);
+	e = item_set_value(set, item);
 	taken->ino = item->key.ino;
 	taken->off = item->key.off;
 	taken->flags = le32_get(e->flags);
 	return 0;
 }
 
-static int taken_fixed(struct check *check, struct spill *all)
+static int taken_fixed(struct check *check, struct tmp_array *all)
 {
 	const struct super *super = &check->super;
 	const struct super_run geom = super_geom_run(super);
@@ -104,16 +105,16 @@ static int taken_fixed(struct check *check, struct spill *all)
 }
 
 /* All extents; those outside the device go at once. */
-static int taken_extents(struct check *check, struct set *set,
-			 struct spill *all)
+static int taken_extents(struct check *check, struct item_set *set,
+			 struct tmp_array *all)
 {
-	size_t i = set_seek(set, key_make(1, ITEM_INODE, 0));
-	bool keep = mend_refused(check, PROBLEM_EXTENT_OUTSIDE);
+	size_t i = item_set_seek(set, key_make(1, ITEM_INODE, 0));
+	bool keep = repair_refused(check, PROBLEM_EXTENT_OUTSIDE);
 	int rc = 0;
 
-	for (; i < set_count(set) && !rc; i++) {
-		struct set_item *item = set_at(set, i);
-		const struct extent_item *e = set_value(set, item);
+	for (; i < item_set_count(set) && !rc; i++) {
+		struct item_set_item *item = item_set_at(set, i);
+		const struct extent_item *e = item_set_value(set, item);
 		uint64_t addr, n;
 
 		if (item->key.type != ITEM_EXTENT)
@@ -124,7 +125,7 @@ static int taken_extents(struct check *check, struct set *set,
 		    n <= check->super.sectors - addr)
 			rc = taken_add(all, addr, n, set, item);
 		else if (!keep)
-			set_kill(item);
+			item_set_remove(item);
 	}
 	return rc;
 }
@@ -132,20 +133,21 @@ static int taken_extents(struct check *check, struct set *set,
 /* ---- Whose content is there ---- */
 
 /* The checksum of a block; *fit: the blocks that it is of.  false: none. */
-static bool block_sum(const struct set *set, uint64_t block, struct fit *fit,
-		      uint64_t *sum)
+static bool block_sum(const struct item_set *set, uint64_t block,
+		      struct fit *fit, uint64_t *sum)
 {
 	uint64_t first = block / TRAX_CSUM_WINDOW_BLOCKS *
 			 TRAX_CSUM_WINDOW_BLOCKS;
 	unsigned piece = (unsigned)(block - first) / TRAX_CSUM_PIECE_BLOCKS;
 	unsigned bit = (unsigned)block % TRAX_CSUM_PIECE_BLOCKS;
-	const struct set_item *item = set_find(set, key_make(fit->ino,
+	const struct item_set_item *item = item_set_find(set, key_make(fit->ino,
 							     ITEM_CSUM, first));
 	struct csum_window w;
 
 	fit->first = block;
 	fit->n = 1;
-	if (!item || csum_window_decode(set_value(set, item), item->bytes, &w))
+	if (!item ||
+	    csum_window_decode(item_set_value(set, item), item->bytes, &w))
 		return false;
 	if (!(w.present >> piece & 1) || !(w.mask[piece] >> bit & 1))
 		return false;
@@ -167,10 +169,10 @@ static struct fit block_fit(struct shared *shared, uint64_t ino, uint64_t block)
 	if (!block_sum(shared->set, block, &fit, &sum))
 		return fit;
 	/* Not home yet: what is there now says nothing. */
-	if (logread_has(shared->check, ino, block, sum))
+	if (log_scan_has(shared->check, ino, block, sum))
 		return fit;
 	for (i = 0; i < fit.n && !rc; i++)
-		rc = mend_read_block(shared->check, shared->set, ino,
+		rc = repair_read_block(shared->check, shared->set, ino,
 				     fit.first + i,
 				     shared->buf + i * TRAX_BLOCK_BYTES);
 	if (rc == -ENODATA)
@@ -275,7 +277,7 @@ static void piece_add(struct shared *shared, const struct taken *of,
 
 	if (from >= end)
 		return;
-	piece = spill_add(&shared->all, 1);
+	piece = tmp_array_add(&shared->all, 1);
 	if (!piece) {
 		shared->rc = -ENOMEM;
 		return;
@@ -290,8 +292,8 @@ static void piece_add(struct shared *shared, const struct taken *of,
 /* What is left of one side: all but what the other one gets. */
 static void taken_cut(struct shared *shared, size_t i, int side, int most)
 {
-	/* spill_add moves it. */
-	const struct taken of = *(struct taken *)spill_at(&shared->all, i);
+	/* tmp_array_add moves it. */
+	const struct taken of = *(struct taken *)tmp_array_at(&shared->all, i);
 	uint64_t from = of.sector;
 	bool cut = false;
 	size_t k;
@@ -308,13 +310,13 @@ static void taken_cut(struct shared *shared, size_t i, int side, int most)
 	if (!cut)
 		return;
 	piece_add(shared, &of, from, of.sector + of.n);
-	((struct taken *)spill_at(&shared->all, i))->dead = true;
+	((struct taken *)tmp_array_at(&shared->all, i))->dead = true;
 }
 
 static void taken_split(struct shared *shared, size_t i, size_t k)
 {
-	const struct taken *a = spill_at(&shared->all, i);
-	const struct taken *b = spill_at(&shared->all, k);
+	const struct taken *a = tmp_array_at(&shared->all, i);
+	const struct taken *b = tmp_array_at(&shared->all, k);
 	uint64_t end = a->sector + a->n;
 	int most;
 
@@ -329,16 +331,16 @@ static void taken_split(struct shared *shared, size_t i, size_t k)
 /* One sweep over all that is taken, in order; true: something was cut. */
 static bool taken_sweep(struct shared *shared)
 {
-	struct spill *all = &shared->all;
+	struct tmp_array *all = &shared->all;
 	size_t i, n, last = SIZE_MAX;
 	bool any = false;
 
-	spill_sort(all, taken_cmp);
+	tmp_array_sort(all, taken_cmp);
 	n = all->n;
 	for (i = 0; i < n && !shared->rc && !shared->check->rc; i++) {
-		const struct taken *taken = spill_at(all, i);
-		const struct taken *before = last < n ? spill_at(all, last) :
-							NULL;
+		const struct taken *taken = tmp_array_at(all, i);
+		const struct taken *before =
+			last < n ? tmp_array_at(all, last) : NULL;
 
 		if (taken->dead)
 			continue;
@@ -363,7 +365,7 @@ static int taken_apply(struct shared *shared)
 	int rc = 0;
 
 	for (i = 0; i < shared->all.n && !rc; i++) {
-		const struct taken *taken = spill_at(&shared->all, i);
+		const struct taken *taken = tmp_array_at(&shared->all, i);
 		struct key key = key_make(taken->ino, ITEM_EXTENT, taken->off);
 		struct extent_item e = {
 			.addr = le64_put(addr_make(0, taken->sector)),
@@ -372,9 +374,9 @@ static int taken_apply(struct shared *shared)
 		};
 
 		if (taken->dead && !taken->piece)
-			set_kill(set_find(shared->set, key));
+			item_set_remove(item_set_find(shared->set, key));
 		if (taken->piece && !taken->dead)
-			rc = set_put(shared->set, key, &e, sizeof(e));
+			rc = item_set_put(shared->set, key, &e, sizeof(e));
 	}
 	return rc;
 }
@@ -385,7 +387,7 @@ static int shared_mend(struct shared *shared)
 
 	if (!rc)
 		rc = taken_extents(shared->check, shared->set, &shared->all);
-	if (rc || mend_refused(shared->check, PROBLEM_EXTENT_SHARED))
+	if (rc || repair_refused(shared->check, PROBLEM_EXTENT_SHARED))
 		return rc;
 	while (taken_sweep(shared))
 		;
@@ -393,10 +395,10 @@ static int shared_mend(struct shared *shared)
 	return rc ? rc : taken_apply(shared);
 }
 
-int mend_shared(struct check *check, struct set *set)
+int repair_shared(struct check *check, struct item_set *set)
 {
 	struct shared shared = { .check = check, .set = set };
-	int rc = spill_init(&shared.all, sizeof(struct taken),
+	int rc = tmp_array_init(&shared.all, sizeof(struct taken),
 			    check->options.scratch);
 
 	if (rc)
@@ -407,6 +409,6 @@ int mend_shared(struct check *check, struct set *set)
 	rc = shared.buf ? shared_mend(&shared) : -ENOMEM;
 	free(shared.buf);
 	vec_fini(&shared.shares);
-	spill_fini(&shared.all);
-	return rc ? rc : set_settle(set);
+	tmp_array_fini(&shared.all);
+	return rc ? rc : item_set_merge(set);
 }

@@ -33,27 +33,27 @@ static bool key_is_lost(const struct check *check, struct key key)
 }
 
 /* Does an extent of the file lie within [off, off + n) of it? */
-static bool is_mapped(const struct set *set, uint64_t ino, uint64_t off,
+static bool is_mapped(const struct item_set *set, uint64_t ino, uint64_t off,
 		      uint64_t n)
 {
-	size_t i = set_seek(set, key_make(ino, ITEM_EXTENT, off));
-	const struct set_item *item;
+	size_t i = item_set_seek(set, key_make(ino, ITEM_EXTENT, off));
+	const struct item_set_item *item;
 	const struct extent_item *e;
 
-	item = i < set_count(set) ? set_at(set, i) : NULL;
+	item = i < item_set_count(set) ? item_set_at(set, i) : NULL;
 	if (item && item->key.ino == ino && item->key.type == ITEM_EXTENT &&
 	    item->key.off - off < n)
 		return true;
-	item = i ? set_at(set, i - 1) : NULL;
+	item = i ? item_set_at(set, i - 1) : NULL;
 	if (!item || item->key.ino != ino || item->key.type != ITEM_EXTENT)
 		return false;
-	e = set_value(set, item);
+	e = item_set_value(set, item);
 	return off - item->key.off < le64_get(e->sectors);
 }
 
 /* Room that was never written has no checksums, and what lies there is not the
  * file's.  Where the checksums are lost as well nobody knows. */
-static bool was_written(const struct check *check, const struct set *set,
+static bool was_written(const struct check *check, const struct item_set *set,
 			uint64_t ino, uint64_t off, uint64_t n)
 {
 	uint64_t block = off / TRAX_BLOCK_SECTORS;
@@ -63,13 +63,13 @@ static bool was_written(const struct check *check, const struct set *set,
 	for (; block < end; block += TRAX_CSUM_WINDOW_BLOCKS) {
 		struct key key = key_make(ino, ITEM_CSUM, block);
 
-		if (set_find(set, key) || key_is_lost(check, key))
+		if (item_set_find(set, key) || key_is_lost(check, key))
 			return true;
 	}
 	return false;
 }
 
-static int stray_mend(struct check *check, struct set *set, uint64_t addr,
+static int stray_mend(struct check *check, struct item_set *set, uint64_t addr,
 		      const struct owner_item *owner)
 {
 	uint64_t ino = le64_get(owner->ino), off = le64_get(owner->off);
@@ -86,25 +86,25 @@ static int stray_mend(struct check *check, struct set *set, uint64_t addr,
 		e.flags = le32_put(EXTENT_UNWRITTEN);
 	if (item_verify(key, &e, sizeof(e)))
 		return 0;
-	return set_put(set, key, &e, sizeof(e));
+	return item_set_put(set, key, &e, sizeof(e));
 }
 
-int mend_strays(struct check *check, struct set *set)
+int repair_strays(struct check *check, struct item_set *set)
 {
-	size_t i = set_seek(set, key_make(0, ITEM_OWNER, 0));
+	size_t i = item_set_seek(set, key_make(0, ITEM_OWNER, 0));
 	int rc = 0;
 
 	if (!check->lost.n)
 		return 0;
-	for (; i < set_count(set) && !rc; i++) {
-		const struct set_item *item = set_at(set, i);
+	for (; i < item_set_count(set) && !rc; i++) {
+		const struct item_set_item *item = item_set_at(set, i);
 		const struct owner_item owner = *(const struct owner_item *)
-						set_value(set, item);
+						item_set_value(set, item);
 
 		if (item->key.ino || item->key.type != ITEM_OWNER)
 			break;
 		if (owner.kind == OWNER_DATA)
 			rc = stray_mend(check, set, item->key.off, &owner);
 	}
-	return rc ? rc : set_settle(set);
+	return rc ? rc : item_set_merge(set);
 }

@@ -29,7 +29,7 @@ static const char *replay_try(struct check *check)
 
 static bool replay_due(struct check *check)
 {
-	return !anchor_best_root(check, &check->root) && !check->root.clean;
+	return !super_root_best_root(check, &check->root) && !check->root.clean;
 }
 
 int replay_run(struct check *check)
@@ -44,5 +44,5 @@ int replay_run(struct check *check)
 	if (why)
 		problem_report(check, PROBLEM_LOG_REPLAY,
 			       (struct problem_place){ 0 }, why);
-	return anchor_load_super(check);
+	return super_root_load_super(check);
 }

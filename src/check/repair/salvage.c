@@ -10,7 +10,7 @@
  * lie, nothing has been said.
  *
  * Such a leaf has no checksum of its own: its items are believed as far as each
- * one passes its verifier, and mending makes them agree.  Nothing speaks for
+ * one passes its verifier, and repairing makes them agree.  Nothing speaks for
  * the inline data of a leaf that is known to be damaged: these files are named.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@ struct leaf_found {
 
 struct salvage {
 	struct check *check;
-	struct set *set;
+	struct item_set *set;
 	struct vec leaves;	/* struct leaf_found */
 	struct vec open;	/* struct lost_range: not yet spoken of */
 	struct vec good;	/* struct key: good items of the leaf */
@@ -146,7 +146,7 @@ static void salvage_item(struct check *check, struct key key,
 		*good = key;
 	if (key_cmp(key, salvage->low) < 0 || key_cmp(key, salvage->high) > 0)
 		return;
-	check_fail(check, set_put(salvage->set, key, value, bytes));
+	check_fail(check, item_set_put(salvage->set, key, value, bytes));
 	if (salvage->damaged && key.type == ITEM_INLINE) {
 		problem_report(check, PROBLEM_DATA_UNSURE,
 			       (struct problem_place){ .ino = key.ino },
@@ -309,7 +309,7 @@ static void salvage_take(struct salvage *salvage)
 	free(buf);
 }
 
-int salvage_items(struct check *check, struct set *set)
+int salvage_items(struct check *check, struct item_set *set)
 {
 	struct salvage salvage = { .check = check, .set = set };
 
@@ -326,5 +326,5 @@ int salvage_items(struct check *check, struct set *set)
 	vec_fini(&salvage.leaves);
 	vec_fini(&salvage.open);
 	vec_fini(&salvage.good);
-	return check->rc ? check->rc : set_settle(set);
+	return check->rc ? check->rc : item_set_merge(set);
 }

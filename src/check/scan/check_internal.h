@@ -158,10 +158,10 @@ struct paths {
 	struct vec sorted;	/* struct named (paths.c) */
 };
 
-struct data;
+struct data_check;
 struct salvage;
-struct logread;
-struct set;
+struct log_scan_state;
+struct item_set;
 
 struct check {
 	struct env *env;
@@ -196,10 +196,10 @@ struct check {
 	struct links links;
 	struct copies copies;
 	struct paths paths;
-	struct data *data;	/* data_sums.c, while it runs */
-	struct set *set;	/* repair: where items are collected */
+	struct data_check *data;	/* data_sums.c, while it runs */
+	struct item_set *set;	/* repair: where items are collected */
 	struct salvage *salvage;
-	struct logread *logread;	/* repair: the log; or NULL */
+	struct log_scan_state *logread;	/* repair: the log; or NULL */
 };
 
 /* Remembers the first failure; returns rc. */
@@ -234,16 +234,16 @@ void device_read_many(struct check *check, struct device_read *reads,
 
 /* ---- super_root.c ---- */
 
-int anchor_load_super(struct check *check);
+int super_root_load_super(struct check *check);
 /* The best root as it is, nothing more; -ENOENT: there is none. */
-int anchor_best_root(struct check *check, struct root *root);
-int anchor_load_root(struct check *check);
+int super_root_best_root(struct check *check, struct root *root);
+int super_root_load_root(struct check *check);
 /* The root as it should be, written to both copies of an area with this
  * payload; one copy that can't be written is left to the next check. */
-int anchor_write_root(struct check *check, unsigned area,
+int super_root_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload);
-int anchor_write_super(struct check *check);
-void anchor_free(struct check *check);
+int super_root_write_super(struct check *check);
+void super_root_free(struct check *check);
 
 /* ---- tree_walk.c ---- */
 

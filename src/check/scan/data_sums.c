@@ -14,7 +14,7 @@
 #define CHUNK_BYTES (32u << 20)
 #define MIN_CHUNK_BYTES (1u << 20)
 
-struct extent {
+struct data_extent {
 	uint64_t off, sectors, sector;
 };
 
@@ -28,7 +28,7 @@ struct unit {
 	int rc;
 };
 
-struct fragment {
+struct data_fragment {
 	uint64_t sector;
 	uint32_t sectors;
 	uint32_t unit;
@@ -36,7 +36,7 @@ struct fragment {
 	uint8_t *bounce;	/* NULL: read in place */
 };
 
-struct data {
+struct data_check {
 	struct check *check;
 	uint64_t ino;
 	struct vec extents;	/* of ino, in order */
@@ -50,8 +50,8 @@ struct data {
 
 /* ---- Reading a chunk ---- */
 
-static uint8_t *fragment_home(const struct data *data,
-			      const struct fragment *fragment)
+static uint8_t *fragment_place(const struct data_check *data,
+			      const struct data_fragment *fragment)
 {
 	const struct unit *unit = vec_at(&data->units, fragment->unit);
 
@@ -61,16 +61,17 @@ static uint8_t *fragment_home(const struct data *data,
 
 /* Pieces of blocks cannot be read to where they belong: buffers of requests
  * are aligned. */
-static bool fragment_bounces(const struct fragment *fragment)
+static bool fragment_bounces(const struct data_fragment *fragment)
 {
 	return fragment->off % TRAX_BLOCK_SECTORS ||
 	       fragment->sectors % TRAX_BLOCK_SECTORS;
 }
 
-static uint8_t *fragment_buffer(struct data *data, struct fragment *fragment)
+static uint8_t *fragment_buffer(struct data_check *data,
+				struct data_fragment *fragment)
 {
 	if (!fragment_bounces(fragment))
-		return fragment_home(data, fragment);
+		return fragment_place(data, fragment);
 	fragment->bounce = device_buffer(data->check,
 					 (size_t)fragment->sectors *
 					 SECTOR_BYTES);
@@ -79,7 +80,7 @@ static uint8_t *fragment_buffer(struct data *data, struct fragment *fragment)
 
 static int fragment_cmp(const void *a, const void *b)
 {
-	const struct fragment *x = a, *y = b;
+	const struct data_fragment *x = a, *y = b;
 
 	if (x->sector != y->sector)
 		return x->sector < y->sector ? -1 : 1;
@@ -87,25 +88,26 @@ static int fragment_cmp(const void *a, const void *b)
 }
 
 /* Reads and fragments are both in order of address. */
-static void chunk_results(struct data *data, const struct device_read *reads)
+static void chunk_results(struct data_check *data,
+			  const struct device_read *reads)
 {
 	size_t i;
 
 	for (i = 0; i < data->fragments.n; i++) {
-		struct fragment *f = vec_at(&data->fragments, i);
+		struct data_fragment *f = vec_at(&data->fragments, i);
 		struct unit *unit = vec_at(&data->units, f->unit);
 
 		if (reads[i].rc)
 			unit->rc = reads[i].rc;
 		if (f->bounce)
-			memcpy(fragment_home(data, f), f->bounce,
+			memcpy(fragment_place(data, f), f->bounce,
 			       (size_t)f->sectors * SECTOR_BYTES);
 		free(f->bounce);
 		f->bounce = NULL;
 	}
 }
 
-static void chunk_read(struct data *data)
+static void chunk_read(struct data_check *data)
 {
 	struct vec *fragments = &data->fragments;
 	struct device_read *reads = calloc(fragments->n, sizeof(*reads));
@@ -117,7 +119,7 @@ static void chunk_read(struct data *data)
 	}
 	vec_sort(fragments, fragment_cmp);
 	for (i = 0; i < fragments->n; i++) {
-		struct fragment *f = vec_at(fragments, i);
+		struct data_fragment *f = vec_at(fragments, i);
 
 		reads[i].sector = f->sector;
 		reads[i].sectors = f->sectors;
@@ -130,7 +132,7 @@ static void chunk_read(struct data *data)
 	free(reads);
 }
 
-static void unit_compare(struct data *data, const struct unit *unit)
+static void unit_compare(struct data_check *data, const struct unit *unit)
 {
 	size_t bytes = (size_t)unit->blocks * TRAX_BLOCK_BYTES;
 	const uint8_t *p = data->buf + (size_t)unit->at * TRAX_BLOCK_BYTES;
@@ -155,7 +157,7 @@ static void unit_compare(struct data *data, const struct unit *unit)
 		       (unsigned long long)unit->sector);
 }
 
-static void chunk_verify(struct data *data)
+static void chunk_verify(struct data_check *data)
 {
 	struct check *check = data->check;
 	size_t i;
@@ -174,10 +176,11 @@ static void chunk_verify(struct data *data)
 /* ---- Collecting units ---- */
 
 /* The first extent that ends behind `sector` of the file; moves the cursor. */
-static const struct extent *extent_at(struct data *data, uint64_t sector)
+static const struct data_extent *extent_at(struct data_check *data,
+					   uint64_t sector)
 {
 	while (data->extent_at < data->extents.n) {
-		const struct extent *e = vec_at(&data->extents,
+		const struct data_extent *e = vec_at(&data->extents,
 						data->extent_at);
 
 		if (e->off + e->sectors > sector)
@@ -188,14 +191,14 @@ static const struct extent *extent_at(struct data *data, uint64_t sector)
 }
 
 /* Fragments of [from, end) of the file; false: it is not all mapped. */
-static bool unit_map(struct data *data, struct unit *unit)
+static bool unit_map(struct data_check *data, struct unit *unit)
 {
 	uint64_t from = unit->block * TRAX_BLOCK_SECTORS, at = from;
 	uint64_t end = from + (uint64_t)unit->blocks * TRAX_BLOCK_SECTORS;
 
 	while (at < end) {
-		const struct extent *e = extent_at(data, at);
-		struct fragment *f;
+		const struct data_extent *e = extent_at(data, at);
+		struct data_fragment *f;
 		uint64_t n;
 
 		if (!e || e->off > at)
@@ -204,7 +207,7 @@ static bool unit_map(struct data *data, struct unit *unit)
 		f = check_add(data->check, &data->fragments);
 		if (!f)
 			return false;
-		*f = (struct fragment){
+		*f = (struct data_fragment){
 			.sector = e->sector + (at - e->off),
 			.sectors = (uint32_t)(n < end - at ? n : end - at),
 			.unit = (uint32_t)data->units.n - 1,
@@ -217,7 +220,7 @@ static bool unit_map(struct data *data, struct unit *unit)
 	return true;
 }
 
-static void unit_add(struct data *data, uint64_t block, uint32_t blocks,
+static void unit_add(struct data_check *data, uint64_t block, uint32_t blocks,
 		     uint64_t sum)
 {
 	size_t fragments = data->fragments.n;
@@ -241,7 +244,7 @@ static void unit_add(struct data *data, uint64_t block, uint32_t blocks,
 	data->blocks += blocks;
 }
 
-static void piece_add(struct data *data, uint64_t block,
+static void piece_add(struct data_check *data, uint64_t block,
 		      const struct csum_window *w, unsigned piece)
 {
 	unsigned b;
@@ -258,11 +261,11 @@ static void piece_add(struct data *data, uint64_t block,
 
 /* ---- Copies ---- */
 
-static void copy_unit(struct data *data, uint64_t block, uint32_t blocks,
+static void copy_unit(struct data_check *data, uint64_t block, uint32_t blocks,
 		      uint64_t sum, uint64_t sector)
 {
 	struct unit *unit = check_add(data->check, &data->units);
-	struct fragment *f = check_add(data->check, &data->fragments);
+	struct data_fragment *f = check_add(data->check, &data->fragments);
 
 	if (!unit || !f)
 		return;
@@ -270,7 +273,7 @@ static void copy_unit(struct data *data, uint64_t block, uint32_t blocks,
 		.ino = data->ino, .block = block, .blocks = blocks,
 		.at = data->blocks, .sum = sum, .sector = sector, .copy = true,
 	};
-	*f = (struct fragment){
+	*f = (struct data_fragment){
 		.sector = sector, .sectors = blocks * TRAX_BLOCK_SECTORS,
 		.unit = (uint32_t)data->units.n - 1,
 	};
@@ -278,7 +281,7 @@ static void copy_unit(struct data *data, uint64_t block, uint32_t blocks,
 }
 
 /* One copy, of blocks of this piece. */
-static void copy_add(struct data *data, const struct copy_seen *copy,
+static void copy_add(struct data_check *data, const struct copy_seen *copy,
 		     const struct csum_window *w, unsigned piece)
 {
 	unsigned first = copy->block % TRAX_CSUM_PIECE_BLOCKS, b;
@@ -303,7 +306,7 @@ static void copy_add(struct data *data, const struct copy_seen *copy,
 
 /* Copies of blocks before this one of this file have passed: they have no
  * original. */
-static const struct copy_seen *copy_next(struct data *data, uint64_t ino,
+static const struct copy_seen *copy_next(struct data_check *data, uint64_t ino,
 					 uint64_t block)
 {
 	struct copies *copies = &data->check->copies;
@@ -321,7 +324,7 @@ static const struct copy_seen *copy_next(struct data *data, uint64_t ino,
 	return NULL;
 }
 
-static void copies_add(struct data *data, uint64_t block,
+static void copies_add(struct data_check *data, uint64_t block,
 		       const struct csum_window *w, unsigned piece)
 {
 	const struct copy_seen *copy;
@@ -336,8 +339,8 @@ static void copies_add(struct data *data, uint64_t block,
 	}
 }
 
-static void window_add(struct data *data, uint64_t block, const void *value,
-		       size_t bytes)
+static void window_add(struct data_check *data, uint64_t block,
+		       const void *value, size_t bytes)
 {
 	struct csum_window window;
 	unsigned i;
@@ -356,20 +359,20 @@ static void window_add(struct data *data, uint64_t block, const void *value,
 	}
 }
 
-static void extent_add(struct data *data, uint64_t off,
+static void extent_add(struct data_check *data, uint64_t off,
 		       const struct extent_item *item)
 {
-	struct extent *e = check_add(data->check, &data->extents);
+	struct data_extent *e = check_add(data->check, &data->extents);
 
 	if (e)
-		*e = (struct extent){ off, le64_get(item->sectors),
+		*e = (struct data_extent){ off, le64_get(item->sectors),
 				      addr_sector(le64_get(item->addr)) };
 }
 
 static void data_item(struct check *check, struct key key, const void *value,
 		      size_t bytes)
 {
-	struct data *data = check->data;
+	struct data_check *data = check->data;
 
 	if (key.ino != data->ino) {
 		data->ino = key.ino;
@@ -395,11 +398,11 @@ static uint32_t chunk_bytes(const struct check *check)
 
 void data_verify(struct check *check)
 {
-	struct data data = { .check = check };
+	struct data_check data = { .check = check };
 
-	vec_init(&data.extents, sizeof(struct extent));
+	vec_init(&data.extents, sizeof(struct data_extent));
 	vec_init(&data.units, sizeof(struct unit));
-	vec_init(&data.fragments, sizeof(struct fragment));
+	vec_init(&data.fragments, sizeof(struct data_fragment));
 	data.buf_blocks = chunk_bytes(check) / TRAX_BLOCK_BYTES;
 	data.buf = device_buffer(check, chunk_bytes(check));
 	check->data = &data;

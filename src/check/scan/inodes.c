@@ -69,9 +69,9 @@ static void xattr_end(struct check *check, struct inode_state *now)
 static void xattr_place(struct check *check, const struct inode_state *now,
 			uint64_t base, const char *name, size_t bytes)
 {
-	uint64_t home = dirs_hash(check, name, bytes) >> 8;
+	uint64_t hash_base = dirs_hash(check, name, bytes) >> 8;
 
-	if ((base >> 8) - home < XATTR_PROBES)
+	if ((base >> 8) - hash_base < XATTR_PROBES)
 		return;
 	problem_report(check, PROBLEM_XATTR_HASH, at_inode(now),
 		       (unsigned long long)now->ino, (unsigned long long)base);

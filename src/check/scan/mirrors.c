@@ -62,7 +62,7 @@ void mirrors_repair(struct check *check, uint64_t sector, const void *node,
 	struct problem_place place = { .sector = sector };
 
 	/* The same bytes again, where this tree keeps them: always safe. */
-	if (problem_report(check, PROBLEM_NODE_TWIN, place,
+	if (problem_report(check, PROBLEM_NODE_MIRROR, place,
 			   (unsigned long long)sector, why) &&
 	    device_write(check, sector, TRAX_NODE_SECTORS, node))
 		check->rewrite = true;

@@ -41,7 +41,7 @@ const struct check_problem check_problems[] = {
 	[PROBLEM_NODE_LOST] = { "node-lost", CHECK_LOSS, false,
 		"node at sector %llu (%s): %s: items from %s to %s are lost",
 		"Put back what other copies of them can be found" },
-	[PROBLEM_NODE_TWIN] = { "node-twin", CHECK_MINOR, true,
+	[PROBLEM_NODE_MIRROR] = { "node-mirror", CHECK_MINOR, true,
 		"one copy of the node at sector %llu: %s",
 		"Write it again" },
 	[PROBLEM_NODE_PLACE] = { "node-place", CHECK_ERROR, true,
@@ -221,7 +221,7 @@ static bool in_place(enum problem problem)
 	case PROBLEM_SUPER_COPY:
 	case PROBLEM_ROOT_COPY:
 	case PROBLEM_PAYLOAD_COPY:
-	case PROBLEM_NODE_TWIN:
+	case PROBLEM_NODE_MIRROR:
 	case PROBLEM_GEOMETRY:
 		return true;
 	default:

@@ -103,7 +103,7 @@ static int super_fits(struct check *check)
 	return 0;
 }
 
-int anchor_load_super(struct check *check)
+int super_root_load_super(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	bool have = false;
@@ -127,7 +127,7 @@ int anchor_load_super(struct check *check)
 	return rc;
 }
 
-int anchor_write_super(struct check *check)
+int super_root_write_super(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	uint64_t place[3];
@@ -154,7 +154,7 @@ int anchor_write_super(struct check *check)
 static const char *geom_read(struct check *check, struct geom **geom)
 {
 	const struct super *super = &check->super;
-	uint64_t sectors = record_sectors(super);
+	uint64_t sectors = profile_record_sectors(super);
 	uint8_t *buf = device_buffer(check, sectors * SECTOR_BYTES);
 	struct profile *profile;
 	const char *why = NULL;
@@ -165,7 +165,7 @@ static const char *geom_read(struct check *check, struct geom **geom)
 		why = "cannot be read";
 	else if (csum(buf, super->geom_bytes) != super->geom_csum)
 		why = "checksum is wrong";
-	else if (record_decode(super, buf, &profile))
+	else if (profile_record_decode(super, buf, &profile))
 		why = "contradicts itself";
 	free(buf);
 	if (!why) {
@@ -177,7 +177,7 @@ static const char *geom_read(struct check *check, struct geom **geom)
 }
 
 /* The geometry is advice: without it regular tracks do as well. */
-static void anchor_geometry(struct check *check)
+static void super_root_geometry(struct check *check)
 {
 	struct super *super = &check->super;
 	const char *why;
@@ -199,7 +199,7 @@ static void anchor_geometry(struct check *check)
 	super->room_sectors = 0;
 	if (super->pseudo_track_sectors < 64)
 		super->pseudo_track_sectors = 2048;
-	anchor_write_super(check);
+	super_root_write_super(check);
 }
 
 /* ---- Roots ---- */
@@ -336,7 +336,7 @@ static void root_copies(struct check *check, const struct root_copy *copy)
 	}
 }
 
-int anchor_best_root(struct check *check, struct root *root)
+int super_root_best_root(struct check *check, struct root *root)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	struct root_copy copy[4];
@@ -353,7 +353,7 @@ int anchor_best_root(struct check *check, struct root *root)
 	return 0;
 }
 
-int anchor_load_root(struct check *check)
+int super_root_load_root(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	struct root_copy copy[4];
@@ -361,7 +361,7 @@ int anchor_load_root(struct check *check)
 
 	if (!buf)
 		return -ENOMEM;
-	anchor_geometry(check);
+	super_root_geometry(check);
 	root_read(check, copy, buf);
 	free(buf);
 	best = root_choose(copy);
@@ -380,7 +380,7 @@ int anchor_load_root(struct check *check)
 	return check->rc;
 }
 
-int anchor_write_root(struct check *check, unsigned area,
+int super_root_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload)
 {
 	unsigned i, good = 0;
@@ -404,7 +404,7 @@ int anchor_write_root(struct check *check, unsigned area,
 	return good ? check->rc : check_fail(check, rc);
 }
 
-void anchor_free(struct check *check)
+void super_root_free(struct check *check)
 {
 	free(check->payload);
 	check->payload = NULL;

@@ -11,68 +11,72 @@
 
 #define FIRST_BYTES (64u << 10)
 
-int spill_init(struct spill *spill, size_t size, const char *directory)
+int tmp_array_init(struct tmp_array *tmp_array, size_t size,
+		   const char *directory)
 {
-	*spill = (struct spill){ .size = size, .fd = -1 };
+	*tmp_array = (struct tmp_array){ .size = size, .fd = -1 };
 	if (!directory)
 		return 0;
-	spill->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	return spill->fd < 0 ? -errno : 0;
+	tmp_array->fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	return tmp_array->fd < 0 ? -errno : 0;
 }
 
-void spill_fini(struct spill *spill)
+void tmp_array_fini(struct tmp_array *tmp_array)
 {
-	if (spill->base)
-		munmap(spill->base, spill->room);
-	if (spill->fd >= 0)
-		close(spill->fd);
-	*spill = (struct spill){ .size = spill->size, .fd = -1 };
+	if (tmp_array->base)
+		munmap(tmp_array->base, tmp_array->room);
+	if (tmp_array->fd >= 0)
+		close(tmp_array->fd);
+	*tmp_array = (struct tmp_array){ .size = tmp_array->size, .fd = -1 };
 }
 
 /* Real room on the scratch disk: a page that cannot be written back would
  * kill the program later. */
-static int spill_extend(const struct spill *spill, size_t room)
+static int tmp_array_extend(const struct tmp_array *tmp_array, size_t room)
 {
-	if (spill->fd < 0)
+	if (tmp_array->fd < 0)
 		return 0;
-	return posix_fallocate(spill->fd, (off_t)spill->room,
-			       (off_t)(room - spill->room));
+	return posix_fallocate(tmp_array->fd, (off_t)tmp_array->room,
+			       (off_t)(room - tmp_array->room));
 }
 
-static int spill_grow(struct spill *spill, size_t bytes)
+static int tmp_array_grow(struct tmp_array *tmp_array, size_t bytes)
 {
-	size_t room = spill->room ? spill->room : FIRST_BYTES;
-	int flags = spill->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	size_t room = tmp_array->room ? tmp_array->room : FIRST_BYTES;
+	int flags =
+		tmp_array->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
 	void *base;
 
 	while (room < bytes)
 		room *= 2;
-	if (spill_extend(spill, room))
+	if (tmp_array_extend(tmp_array, room))
 		return -ENOSPC;
-	if (spill->base)
-		base = mremap(spill->base, spill->room, room, MREMAP_MAYMOVE);
+	if (tmp_array->base)
+		base = mremap(tmp_array->base, tmp_array->room, room,
+			      MREMAP_MAYMOVE);
 	else
 		base = mmap(NULL, room, PROT_READ | PROT_WRITE, flags,
-			    spill->fd, 0);
+			    tmp_array->fd, 0);
 	if (base == MAP_FAILED)
 		return -ENOMEM;
-	spill->base = base;
-	spill->room = room;
+	tmp_array->base = base;
+	tmp_array->room = room;
 	return 0;
 }
 
-void *spill_add(struct spill *spill, size_t n)
+void *tmp_array_add(struct tmp_array *tmp_array, size_t n)
 {
-	size_t end = (spill->n + n) * spill->size;
+	size_t end = (tmp_array->n + n) * tmp_array->size;
 
-	if (end > spill->room && spill_grow(spill, end))
+	if (end > tmp_array->room && tmp_array_grow(tmp_array, end))
 		return NULL;
-	spill->n += n;
-	return spill_at(spill, spill->n - n);
+	tmp_array->n += n;
+	return tmp_array_at(tmp_array, tmp_array->n - n);
 }
 
-void spill_sort(struct spill *spill, int (*cmp)(const void *a, const void *b))
+void tmp_array_sort(struct tmp_array *tmp_array,
+		    int (*cmp)(const void *a, const void *b))
 {
-	if (spill->n)
-		qsort(spill->base, spill->n, spill->size, cmp);
+	if (tmp_array->n)
+		qsort(tmp_array->base, tmp_array->n, tmp_array->size, cmp);
 }

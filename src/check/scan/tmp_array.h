@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct spill {
+struct tmp_array {
 	uint8_t *base;
 	size_t size;		/* of an item */
 	size_t n;
@@ -20,18 +20,20 @@ struct spill {
 };
 
 /* directory: NULL for plain memory.  -errno of open(2). */
-int spill_init(struct spill *spill, size_t size, const char *directory);
-void spill_fini(struct spill *spill);
+int tmp_array_init(struct tmp_array *tmp_array, size_t size,
+		   const char *directory);
+void tmp_array_fini(struct tmp_array *tmp_array);
 
-static inline void *spill_at(const struct spill *spill, size_t i)
+static inline void *tmp_array_at(const struct tmp_array *tmp_array, size_t i)
 {
-	return spill->base + i * spill->size;
+	return tmp_array->base + i * tmp_array->size;
 }
 
 /* n new items at the end; NULL: no memory, or the scratch disk is full. */
-void *spill_add(struct spill *spill, size_t n);
+void *tmp_array_add(struct tmp_array *tmp_array, size_t n);
 
 /* Sorts all items. */
-void spill_sort(struct spill *spill, int (*cmp)(const void *a, const void *b));
+void tmp_array_sort(struct tmp_array *tmp_array,
+		    int (*cmp)(const void *a, const void *b));
 
 #endif

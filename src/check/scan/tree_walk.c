@@ -31,7 +31,7 @@ struct visit {
 	const char *why;	/* there is none */
 };
 
-struct walk {
+struct tree_walk {
 	struct check *check;
 	bool first;
 	walk_item item;
@@ -57,7 +57,7 @@ static void visit_take_results(struct visit *visits,
 	}
 }
 
-static void visit_read(struct walk *walk, struct visit *visits, unsigned n,
+static void visit_read(struct tree_walk *walk, struct visit *visits, unsigned n,
 		       unsigned level)
 {
 	struct device_read reads[BATCH];
@@ -79,7 +79,7 @@ static void visit_read(struct walk *walk, struct visit *visits, unsigned n,
 }
 
 /* Chooses the copy to believe. */
-static void visit_choose(struct walk *walk, struct visit *visit)
+static void visit_choose(struct tree_walk *walk, struct visit *visit)
 {
 	const char *why2;
 	int rc;
@@ -106,7 +106,7 @@ static void visit_choose(struct walk *walk, struct visit *visit)
 
 /* ---- Nodes ---- */
 
-static void walk_lost(struct walk *walk, const struct visit *visit,
+static void walk_lost(struct tree_walk *walk, const struct visit *visit,
 		      unsigned level, const char *why)
 {
 	struct problem_place place = {
@@ -132,7 +132,7 @@ static void walk_lost(struct walk *walk, const struct visit *visit,
 		};
 }
 
-static void walk_note(struct walk *walk, const struct visit *visit)
+static void walk_note(struct tree_walk *walk, const struct visit *visit)
 {
 	struct check *check = walk->check;
 	uint64_t *at;
@@ -232,10 +232,11 @@ static const char *leaf_header(struct check *check, const struct visit *visit)
 			   visit->high);
 }
 
-static void walk_children(struct walk *walk, const uint8_t *node,
+static void walk_children(struct tree_walk *walk, const uint8_t *node,
 			  unsigned level);
 
-static void walk_node(struct walk *walk, struct visit *visit, unsigned level)
+static void walk_node(struct tree_walk *walk, struct visit *visit,
+		      unsigned level)
 {
 	struct check *check = walk->check;
 	const char *why;
@@ -290,7 +291,7 @@ static void visit_child(const struct node_header *h, unsigned i,
 }
 
 /* Room for n nodes of a level. */
-static bool walk_buffers(struct walk *walk, unsigned level, unsigned n)
+static bool walk_buffers(struct tree_walk *walk, unsigned level, unsigned n)
 {
 	if (n > BATCH)
 		n = BATCH;
@@ -303,7 +304,7 @@ static bool walk_buffers(struct walk *walk, unsigned level, unsigned n)
 	return walk->buffers[level] != NULL;
 }
 
-static void walk_children(struct walk *walk, const uint8_t *node,
+static void walk_children(struct tree_walk *walk, const uint8_t *node,
 			  unsigned level)
 {
 	const struct node_header *h = (const void *)node;
@@ -330,7 +331,7 @@ static void walk_children(struct walk *walk, const uint8_t *node,
 
 void walk_tree(struct check *check, bool first, walk_item item)
 {
-	struct walk walk = { .check = check, .first = first, .item = item };
+	struct tree_walk walk = {.check = check, .first = first, .item = item};
 	struct visit root = {
 		.ptr = check->root.tree,
 		.low = KEY_MIN,

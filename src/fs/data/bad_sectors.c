@@ -2,7 +2,7 @@
  * bad_sectors.c - sectors that could not be written.
  *
  *   failed write -> [written again, in halves, down to a block] -> good: given
- *                   back; bad: [ticket] OWNER_BAD
+ *                   back; bad: [txn] OWNER_BAD
  *
  * The sectors were taken for a write and belong to nobody yet, so anything may
  * be written there.  Nobody's data waits for this: it has gone elsewhere.  When
@@ -28,7 +28,7 @@ struct bad_range {
 	uint64_t sector, n;
 };
 
-struct bad {
+struct bad_write {
 	struct files *files;
 	struct list link;		/* files->suspects, while it waits */
 	uint64_t due_ns;
@@ -42,67 +42,68 @@ struct bad {
 	struct iovec iov[];
 };
 
-static void bad_over(struct bad *bad)
+static void bad_write_over(struct bad_write *bad)
 {
-	bad->files->bads--;
+	bad->files->bad_writes--;
 	files_release(bad);
 }
 
 /* ---- Kept for good ---- */
 
-static int bad_run(struct ticket *ticket)
+static int bad_write_run(struct fs_txn *txn)
 {
-	struct bad *bad = ticket->state;
+	struct bad_write *bad = txn->state;
 	const struct bad_range *range = &bad->found[bad->found_n - 1];
 	struct key key = key_make(0, ITEM_OWNER, addr_make(0, range->sector));
 	struct owner_item owner = {
 		.sectors = le64_put(range->n), .kind = OWNER_BAD,
 	};
 	struct tree_item item;
-	int rc = tree_get(ticket->txn, key, &item);
+	int rc = tree_get(txn->tree_txn, key, &item);
 
 	if (rc == 0)
 		return -EUCLEAN;
 	if (rc != -ENOENT)
 		return rc;
-	tree_put(ticket->txn, key, &owner, sizeof(owner));
+	tree_put(txn->tree_txn, key, &owner, sizeof(owner));
 	return 0;
 }
 
-static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
+static void bad_write_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct bad *bad = ticket->state;
+	struct bad_write *bad = txn->state;
 	const struct bad_range *range = &bad->found[bad->found_n - 1];
 
 	(void)seq;
 	if (!rc)
 		msg_warn("%s: sectors %llu to %llu are bad and not used any "
-			 "more", ticket->fs->disk->name,
+			 "more", txn->fs->disk->name,
 			 (unsigned long long)range->sector,
 			 (unsigned long long)(range->sector + range->n - 1));
 	if (!rc && --bad->found_n) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
-	ticket_finish(ticket, 0);
-	bad_over(bad);
+	fs_txn_finish(txn, 0);
+	bad_write_over(bad);
 }
 
-static const struct ticket_type bad_type = {
+static const struct fs_txn_type bad_write_type = {
 	.name = "bad sectors",
 	.bounds = { .log_bytes = 512 },
 	.paths = 2,
 	.changes = 2,
-	.run = bad_run,
-	.end = bad_end,
+	.run = bad_write_run,
+	.end = bad_write_end,
 };
 
 /* ---- Which ---- */
 
-static void bad_next(struct bad *bad);
+static void bad_write_next(struct bad_write *bad);
 
 /* A block that is bad; neighbours are one range. */
-static void bad_found(struct bad *bad, const struct bad_range *range)
+static void bad_write_found(struct bad_write *bad,
+			    const struct bad_range *range)
 {
 	struct bad_range *last = bad->found_n ?
 		&bad->found[bad->found_n - 1] : NULL;
@@ -119,14 +120,15 @@ static void bad_found(struct bad *bad, const struct bad_range *range)
 }
 
 /* The first half is looked at first, so ranges are found in order. */
-static void bad_halve(struct bad *bad, const struct bad_range *range)
+static void bad_write_halve(struct bad_write *bad,
+			    const struct bad_range *range)
 {
 	uint64_t middle = (range->sector + range->n / 2) / BLOCK_SECTORS *
 			  BLOCK_SECTORS;
 
 	if (range->n <= BLOCK_SECTORS || middle <= range->sector ||
 	    bad->todo_n + 2 > MAX_HALVES) {
-		bad_found(bad, range);
+		bad_write_found(bad, range);
 		return;
 	}
 	bad->todo[bad->todo_n++] = (struct bad_range){
@@ -135,22 +137,22 @@ static void bad_halve(struct bad *bad, const struct bad_range *range)
 		range->sector, middle - range->sector };
 }
 
-static void bad_written(struct disk_request *req)
+static void bad_write_written(struct disk_request *req)
 {
-	struct bad *bad = req->owner;
+	struct bad_write *bad = req->owner;
 	struct bad_range range = bad->todo[--bad->todo_n];
 
 	if (req->result) {
-		bad_halve(bad, &range);
+		bad_write_halve(bad, &range);
 	} else {
 		bad->some_good = true;
 		space_give_back(tree_space(bad->files->fs->tree), range.sector,
 				range.n);
 	}
-	bad_next(bad);
+	bad_write_next(bad);
 }
 
-static void bad_begin(struct bad *bad)
+static void bad_write_begin(struct bad_write *bad)
 {
 	bad->todo[0] = bad->whole;
 	bad->todo_n = 1;
@@ -159,11 +161,11 @@ static void bad_begin(struct bad *bad)
 			bad->todo[bad->todo_n++] = bad->found[--bad->found_n];
 	bad->found_n = 0;
 	bad->too_many = false;
-	bad_next(bad);
+	bad_write_next(bad);
 }
 
 /* The disk may be in trouble, and be well again after a while. */
-static void bad_later(struct bad *bad)
+static void bad_write_later(struct bad_write *bad)
 {
 	struct files *files = bad->files;
 	uint64_t pause_ns;
@@ -171,7 +173,7 @@ static void bad_later(struct bad *bad)
 					  ++bad->failures, &pause_ns);
 
 	if (step != FAULT_RELOCATE || files->fs->closing) {
-		bad_over(bad);
+		bad_write_over(bad);
 		return;
 	}
 	bad->due_ns = env_now_ns(files->fs->env) + pause_ns;
@@ -183,23 +185,23 @@ void bads_run(struct files *files, uint64_t now_ns)
 {
 	bool stop = files->fs->closing || tree_failed(files->fs->tree);
 	struct list *pos, *next;
-	struct bad *bad;
+	struct bad_write *bad;
 
 	list_for_each_safe(pos, next, &files->suspects) {
-		bad = list_entry(pos, struct bad, link);
+		bad = list_entry(pos, struct bad_write, link);
 		if (!stop && bad->due_ns > now_ns) {
 			files_wake_at(files, bad->due_ns);
 			continue;
 		}
 		list_del(&bad->link);
 		if (stop)
-			bad_over(bad);
+			bad_write_over(bad);
 		else
-			bad_begin(bad);
+			bad_write_begin(bad);
 	}
 }
 
-static void bad_next(struct bad *bad)
+static void bad_write_next(struct bad_write *bad)
 {
 	const struct bad_range *range;
 	struct files *files = bad->files;
@@ -208,18 +210,18 @@ static void bad_next(struct bad *bad)
 
 	if (!bad->todo_n) {
 		if (!bad->some_good) {
-			bad_later(bad);
+			bad_write_later(bad);
 			return;
 		}
 		/* Was that the place, or trouble that is just over? */
 		if (bad->found_n && !bad->too_many && !bad->again) {
 			bad->again = true;
-			bad_later(bad);
+			bad_write_later(bad);
 			return;
 		}
 		if (!bad->found_n || bad->too_many ||
-		    ticket_start(files->fs, &bad_type, NULL, bad))
-			bad_over(bad);
+		    fs_txn_start(files->fs, &bad_write_type, NULL, bad))
+			bad_write_over(bad);
 		return;
 	}
 	range = &bad->todo[bad->todo_n - 1];
@@ -233,19 +235,19 @@ static void bad_next(struct bad *bad)
 		.disk = {
 			.op = DISK_WRITE, .sector = range->sector,
 			.sectors = (uint32_t)range->n, .iov = bad->iov,
-			.iov_n = n, .done = bad_written, .owner = bad,
+			.iov_n = n, .done = bad_write_written, .owner = bad,
 		},
 		.class = QUEUE_WRITE_BACK,
 	};
 	queue_submit(files->fs->queue, &bad->req);
 }
 
-void bad_suspect(struct files *files, uint64_t sector, uint64_t n)
+void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n)
 {
 	size_t blocks = n / BLOCK_SECTORS + 1;
-	struct bad *bad;
+	struct bad_write *bad;
 
-	if (files->bads >= MAX_BADS || tree_failed(files->fs->tree))
+	if (files->bad_writes >= MAX_BADS || tree_failed(files->fs->tree))
 		return;
 	bad = files_alloc(files, sizeof(*bad) + blocks * sizeof(bad->iov[0]));
 	if (!bad)
@@ -253,6 +255,6 @@ void bad_suspect(struct files *files, uint64_t sector, uint64_t n)
 	bad->files = files;
 	list_init(&bad->link);
 	bad->whole = (struct bad_range){ sector, n };
-	files->bads++;
-	bad_begin(bad);
+	files->bad_writes++;
+	bad_write_begin(bad);
 }

@@ -22,7 +22,7 @@
 
 /* ---- Lookups ---- */
 
-static int extent_of(struct ticket *ticket, const struct tree_item *item,
+static int extent_of(struct fs_txn *txn, const struct tree_item *item,
 		     struct extent *extent)
 {
 	const struct extent_item *value = item->value;
@@ -35,15 +35,15 @@ static int extent_of(struct ticket *ticket, const struct tree_item *item,
 	if (item->bytes == sizeof(*value) && extent->n &&
 	    extent->off + extent->n > extent->off &&
 	    addr_sector(extent->addr) + extent->n <=
-	    ticket->fs->disk->limits.sectors)
+	    txn->fs->disk->limits.sectors)
 		return 0;
 	msg_error("%s: extent %s lies outside the disk",
-		  ticket->fs->disk->name,
+		  txn->fs->disk->name,
 		  key_text(item->key, text, sizeof(text)));
 	return -EUCLEAN;
 }
 
-int map_extent_before(struct ticket *ticket, uint64_t ino, uint64_t sector,
+int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent)
 {
 	struct tree_item item;
@@ -51,29 +51,29 @@ int map_extent_before(struct ticket *ticket, uint64_t ino, uint64_t sector,
 
 	if (sector == 0)
 		return -ENOENT;
-	rc = tree_seek_le(ticket->txn, key_make(ino, ITEM_EXTENT, sector - 1),
+	rc = tree_seek_le(txn->tree_txn, key_make(ino, ITEM_EXTENT, sector - 1),
 			  key_make(ino, ITEM_EXTENT, 0), &item);
-	return rc ? rc : extent_of(ticket, &item, extent);
+	return rc ? rc : extent_of(txn, &item, extent);
 }
 
-int map_extent(struct ticket *ticket, uint64_t ino, uint64_t sector,
+int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 	       struct extent *extent)
 {
 	struct tree_item item;
 	int rc;
 
-	rc = tree_seek_le(ticket->txn, key_make(ino, ITEM_EXTENT, sector),
+	rc = tree_seek_le(txn->tree_txn, key_make(ino, ITEM_EXTENT, sector),
 			  key_make(ino, ITEM_EXTENT, 0), &item);
 	if (rc == 0) {
-		rc = extent_of(ticket, &item, extent);
+		rc = extent_of(txn, &item, extent);
 		if (rc || extent->off + extent->n > sector)
 			return rc;
 	} else if (rc != -ENOENT) {
 		return rc;
 	}
-	rc = tree_seek_ge(ticket->txn, key_make(ino, ITEM_EXTENT, sector),
+	rc = tree_seek_ge(txn->tree_txn, key_make(ino, ITEM_EXTENT, sector),
 			  key_make(ino, ITEM_EXTENT, UINT64_MAX), &item);
-	return rc ? rc : extent_of(ticket, &item, extent);
+	return rc ? rc : extent_of(txn, &item, extent);
 }
 
 /* ---- Plans ---- */
@@ -91,7 +91,7 @@ static bool extent_joins(const struct extent *a, const struct extent *b)
 }
 
 /* Adds to the new list; joins and cuts come later. */
-static void plan_add(struct map_plan *plan, struct extent extent)
+static void plan_add(struct bmap_plan *plan, struct extent extent)
 {
 	struct extent *last = plan->new_n ? &plan->new[plan->new_n - 1] : NULL;
 
@@ -101,14 +101,14 @@ static void plan_add(struct map_plan *plan, struct extent extent)
 		last->n += extent.n;
 		return;
 	}
-	assert(plan->new_n < MAP_NEW);
+	assert(plan->new_n < BMAP_NEW);
 	plan->new[plan->new_n++] = extent;
 }
 
 /* Cuts what is in `new` so that it respects the tracks. */
-static void plan_cut(struct ticket *ticket, struct map_plan *plan)
+static void plan_cut(struct fs_txn *txn, struct bmap_plan *plan)
 {
-	struct extent list[MAP_NEW], part;
+	struct extent list[BMAP_NEW], part;
 	unsigned i, n = plan->new_n;
 	uint64_t end;
 
@@ -118,9 +118,9 @@ static void plan_cut(struct ticket *ticket, struct map_plan *plan)
 		part = list[i];
 		end = part.addr + part.n;
 		while (part.addr < end) {
-			part.n = alloc_cut(ticket->fs->alloc, part.addr, end) -
+			part.n = alloc_cut(txn->fs->alloc, part.addr, end) -
 				 part.addr;
-			assert(plan->new_n < MAP_NEW);
+			assert(plan->new_n < BMAP_NEW);
 			plan->new[plan->new_n++] = part;
 			part.addr += part.n;
 			part.off += part.n;
@@ -156,7 +156,7 @@ static bool owner_is(const struct tree_item *item, uint64_t ino,
 	       le64_get(owner->sectors) == extent->n;
 }
 
-static bool plan_frees(const struct map_plan *plan, uint64_t addr)
+static bool plan_frees(const struct bmap_plan *plan, uint64_t addr)
 {
 	unsigned i;
 
@@ -166,20 +166,20 @@ static bool plan_frees(const struct map_plan *plan, uint64_t addr)
 	return false;
 }
 
-static int owner_wrong(struct ticket *ticket, const struct extent *extent)
+static int owner_wrong(struct fs_txn *txn, const struct extent *extent)
 {
 	char text[64];
 
 	msg_error("%s: an extent and owner item %s do not agree",
-		  ticket->fs->disk->name,
+		  txn->fs->disk->name,
 		  key_text(owner_key(extent), text, sizeof(text)));
 	return -EUCLEAN;
 }
 
 /* What is given up must be this file's, or another would lose its room; what
  * is taken nobody's. */
-static int plan_owners(struct ticket *ticket, uint64_t ino,
-		       const struct map_plan *plan, bool old)
+static int plan_owners(struct fs_txn *txn, uint64_t ino,
+		       const struct bmap_plan *plan, bool old)
 {
 	const struct extent *list = old ? plan->old : plan->new;
 	unsigned i, n = old ? plan->old_n : plan->new_n;
@@ -187,7 +187,7 @@ static int plan_owners(struct ticket *ticket, uint64_t ino,
 	int rc, miss = 0;
 
 	for (i = 0; i < n; i++) {
-		rc = tree_get(ticket->txn, owner_key(&list[i]), &item);
+		rc = tree_get(txn->tree_txn, owner_key(&list[i]), &item);
 		if (rc == -EAGAIN) {
 			miss = rc;
 			continue;
@@ -196,18 +196,18 @@ static int plan_owners(struct ticket *ticket, uint64_t ino,
 			return rc;
 		if (old ? rc || !owner_is(&item, ino, &list[i]) :
 			  !rc && !plan_frees(plan, list[i].addr))
-			return owner_wrong(ticket, &list[i]);
+			return owner_wrong(txn, &list[i]);
 	}
 	return miss;
 }
 
 /* May another extent be met?  Each needs its own leaf and its owner's, and so
  * do the pieces it may leave. */
-static bool plan_room(struct ticket *ticket, const struct map_plan *plan)
+static bool plan_room(struct fs_txn *txn, const struct bmap_plan *plan)
 {
-	unsigned room = tree_txn_room(ticket->txn);
+	unsigned room = tree_txn_room(txn->tree_txn);
 
-	return plan->old_n < MAP_OLD / 2 &&
+	return plan->old_n < BMAP_OLD / 2 &&
 	       (plan->old_n < 3 || room > 4 * (plan->old_n + 4));
 }
 
@@ -215,16 +215,16 @@ static bool plan_room(struct ticket *ticket, const struct map_plan *plan)
  * The extents before that may go on in the new ones: the last, which may end
  * inside a track, and the whole tracks before that.
  */
-static int plan_before(struct ticket *ticket, uint64_t ino,
-		       struct map_plan *plan)
+static int plan_before(struct fs_txn *txn, uint64_t ino,
+		       struct bmap_plan *plan)
 {
 	struct extent last, before;
 	int rc;
 
-	rc = map_extent_before(ticket, ino, plan->off, &last);
+	rc = bmap_extent_before(txn, ino, plan->off, &last);
 	if (rc || extent_end(&last) != plan->off)
 		return rc == -ENOENT ? 0 : rc;
-	rc = map_extent_before(ticket, ino, last.off, &before);
+	rc = bmap_extent_before(txn, ino, last.off, &before);
 	if (rc && rc != -ENOENT)
 		return rc;
 	if (rc == 0 && extent_joins(&before, &last))
@@ -237,7 +237,7 @@ static int plan_before(struct ticket *ticket, uint64_t ino,
  * Collects the extents met by [off, off + n), and the neighbour before.  May
  * shorten the plan, to whole blocks.
  */
-static int plan_old(struct ticket *ticket, uint64_t ino, struct map_plan *plan,
+static int plan_old(struct fs_txn *txn, uint64_t ino, struct bmap_plan *plan,
 		    bool neighbours)
 {
 	uint64_t sector = plan->off, end = plan->off + plan->n;
@@ -246,18 +246,18 @@ static int plan_old(struct ticket *ticket, uint64_t ino, struct map_plan *plan,
 
 	plan->old_n = 0;
 	if (neighbours) {
-		rc = plan_before(ticket, ino, plan);
+		rc = plan_before(txn, ino, plan);
 		if (rc)
 			return rc;
 	}
 	while (sector < end + neighbours) {
-		rc = map_extent(ticket, ino, sector, &extent);
+		rc = bmap_extent(txn, ino, sector, &extent);
 		if (rc == -ENOENT ||
 		    (rc == 0 && extent.off >= end + neighbours))
 			return 0;
 		if (rc)
 			return rc;
-		if (!plan_room(ticket, plan) && extent.off < end) {
+		if (!plan_room(txn, plan) && extent.off < end) {
 			end = extent.off / BLOCK_SECTORS * BLOCK_SECTORS;
 			if (end <= plan->off)
 				return -E2BIG;
@@ -271,7 +271,7 @@ static int plan_old(struct ticket *ticket, uint64_t ino, struct map_plan *plan,
 }
 
 /* What is left of the old extents, with the pieces between. */
-static void plan_new(struct map_plan *plan, const struct extent *pieces,
+static void plan_new(struct bmap_plan *plan, const struct extent *pieces,
 		     unsigned pieces_n)
 {
 	uint64_t end = plan->off + plan->n;
@@ -314,9 +314,9 @@ static void plan_new(struct map_plan *plan, const struct extent *pieces,
 }
 
 /* What stays as it is needs no change. */
-static void plan_trim(struct map_plan *plan)
+static void plan_trim(struct bmap_plan *plan)
 {
-	struct extent old[MAP_OLD];
+	struct extent old[BMAP_OLD];
 	unsigned i, n = 0, m = 0;
 
 	for (i = 0; i < plan->old_n; i++)
@@ -330,9 +330,9 @@ static void plan_trim(struct map_plan *plan)
 	plan->new_n = m;
 }
 
-int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
+int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
 	      const struct extent *pieces, unsigned pieces_n,
-	      struct map_plan *plan)
+	      struct bmap_plan *plan)
 {
 	struct tree_item item;
 	unsigned i;
@@ -340,20 +340,20 @@ int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
 
 	plan->off = off;
 	plan->n = n;
-	rc = plan_old(ticket, ino, plan, pieces_n > 0);
+	rc = plan_old(txn, ino, plan, pieces_n > 0);
 	if (rc)
 		return rc;
 	plan_new(plan, pieces, pieces_n);
-	plan_cut(ticket, plan);
+	plan_cut(txn, plan);
 	plan_trim(plan);
-	miss = plan_owners(ticket, ino, plan, true);
+	miss = plan_owners(txn, ino, plan, true);
 	if (miss && miss != -EAGAIN)
 		return miss;
-	rc = plan_owners(ticket, ino, plan, false);
+	rc = plan_owners(txn, ino, plan, false);
 	if (rc)
 		return rc;
 	for (i = 0; i < plan->new_n; i++) {
-		rc = tree_get(ticket->txn, key_make(ino, ITEM_EXTENT,
+		rc = tree_get(txn->tree_txn, key_make(ino, ITEM_EXTENT,
 						    plan->new[i].off), &item);
 		if (rc == -EAGAIN)
 			miss = rc;
@@ -363,8 +363,8 @@ int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
 	return miss;
 }
 
-void map_apply(struct ticket *ticket, uint64_t ino,
-	       const struct map_plan *plan, struct inode_item *item)
+void bmap_apply(struct fs_txn *txn, uint64_t ino,
+	       const struct bmap_plan *plan, struct inode_item *item)
 {
 	uint64_t sectors = le64_get(item->sectors);
 	const struct extent *extent;
@@ -374,8 +374,9 @@ void map_apply(struct ticket *ticket, uint64_t ino,
 
 	for (i = 0; i < plan->old_n; i++) {
 		extent = &plan->old[i];
-		tree_del(ticket->txn, key_make(ino, ITEM_EXTENT, extent->off));
-		tree_del(ticket->txn, owner_key(extent));
+		tree_del(txn->tree_txn,
+			 key_make(ino, ITEM_EXTENT, extent->off));
+		tree_del(txn->tree_txn, owner_key(extent));
 		sectors -= sectors < extent->n ? sectors : extent->n;
 	}
 	for (i = 0; i < plan->new_n; i++) {
@@ -391,9 +392,10 @@ void map_apply(struct ticket *ticket, uint64_t ino,
 			.ino = le64_put(ino),
 			.off = le64_put(extent->off),
 		};
-		tree_put(ticket->txn, key_make(ino, ITEM_EXTENT, extent->off),
+		tree_put(txn->tree_txn, key_make(ino, ITEM_EXTENT, extent->off),
 			 &value, sizeof(value));
-		tree_put(ticket->txn, owner_key(extent), &owner, sizeof(owner));
+		tree_put(txn->tree_txn, owner_key(extent), &owner,
+			 sizeof(owner));
 		sectors += extent->n;
 	}
 	item->sectors = le64_put(sectors);
@@ -406,13 +408,13 @@ static struct key window_key(uint64_t ino, uint64_t window)
 	return key_make(ino, ITEM_CSUM, window * TRAX_CSUM_WINDOW_BLOCKS);
 }
 
-int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
+int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
 	       struct csum_window *out)
 {
 	struct tree_item item;
 	char text[64];
 	const char *why;
-	int rc = tree_get(ticket->txn, window_key(ino, window), &item);
+	int rc = tree_get(txn->tree_txn, window_key(ino, window), &item);
 
 	memset(out, 0, sizeof(*out));
 	if (rc == -ENOENT)
@@ -422,23 +424,23 @@ int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
 	why = csum_window_decode(item.value, item.bytes, out);
 	if (!why)
 		return 0;
-	msg_error("%s: item %s: %s", ticket->fs->disk->name,
+	msg_error("%s: item %s: %s", txn->fs->disk->name,
 		  key_text(item.key, text, sizeof(text)), why);
 	return -EUCLEAN;
 }
 
 /* Blocks of the p-th piece of a window that a change covers. */
-static uint16_t sums_bits(const struct map_sums *sums, uint64_t window,
+static uint16_t sums_bits(const struct bmap_sums *sums, uint64_t window,
 			  unsigned p)
 {
-	uint64_t base = window * TRAX_CSUM_WINDOW_BLOCKS + p * PIECE_BLOCKS;
+	uint64_t base = window * TRAX_CSUM_WINDOW_BLOCKS + p * CHUNK_BLOCKS;
 	uint64_t end = sums->first + sums->n;
 	unsigned lo, hi;
 
-	if (base + PIECE_BLOCKS <= sums->first || base >= end)
+	if (base + CHUNK_BLOCKS <= sums->first || base >= end)
 		return 0;
 	lo = sums->first > base ? (unsigned)(sums->first - base) : 0;
-	hi = end < base + PIECE_BLOCKS ? (unsigned)(end - base) : PIECE_BLOCKS;
+	hi = end < base + CHUNK_BLOCKS ? (unsigned)(end - base) : CHUNK_BLOCKS;
 	return (uint16_t)((1u << hi) - (1u << lo));
 }
 
@@ -447,30 +449,30 @@ static bool sums_known(const struct file *file, uint64_t piece, uint16_t bits)
 {
 	unsigned i;
 
-	for (i = 0; i < PIECE_BLOCKS; i++)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (!(bits & 1u << i) &&
-		    !piece_block(file, piece * PIECE_BLOCKS + i))
+		    !chunk_block(file, piece * CHUNK_BLOCKS + i))
 			return false;
 	return true;
 }
 
-static int sums_want(struct file *file, uint64_t piece, struct need *need)
+static int sums_want(struct file *file, uint64_t piece, struct read_wait *rwait)
 {
 	int rc;
 
-	need_end(need);
-	need->file = file;
-	need->first = piece * PIECE_BLOCKS;
-	need->n = PIECE_BLOCKS;
-	need->tree = true;
-	rc = need_start(need);
+	read_wait_end(rwait);
+	rwait->file = file;
+	rwait->first = piece * CHUNK_BLOCKS;
+	rwait->n = CHUNK_BLOCKS;
+	rwait->tree = true;
+	rc = read_wait_start(rwait);
 	if (rc == 0)
 		return -EUCLEAN; /* a sum for blocks that are not on the disk */
-	return rc == -EINPROGRESS ? TICKET_WAIT : rc;
+	return rc == -EINPROGRESS ? FS_TXN_WAIT : rc;
 }
 
-int map_sums_probe(struct ticket *ticket, struct file *file,
-		   const struct map_sums *sums, struct need *need)
+int bmap_sums_probe(struct fs_txn *txn, struct file *file,
+		   const struct bmap_sums *sums, struct read_wait *rwait)
 {
 	uint64_t w = sums->first / TRAX_CSUM_WINDOW_BLOCKS;
 	uint64_t last = (sums->first + sums->n - 1) / TRAX_CSUM_WINDOW_BLOCKS;
@@ -480,7 +482,7 @@ int map_sums_probe(struct ticket *ticket, struct file *file,
 	int rc, miss = 0;
 
 	for (; w <= last; w++) {
-		rc = map_window(ticket, file->ino, w, &window);
+		rc = bmap_window(txn, file->ino, w, &window);
 		if (rc == -EAGAIN)
 			miss = rc;
 		else if (rc)
@@ -493,7 +495,7 @@ int map_sums_probe(struct ticket *ticket, struct file *file,
 			if (!sums_known(file, w * TRAX_CSUM_PIECES + p, bits))
 				return sums_want(file,
 						 w * TRAX_CSUM_PIECES + p,
-						 need);
+						 rwait);
 		}
 	}
 	return miss;
@@ -503,21 +505,21 @@ int map_sums_probe(struct ticket *ticket, struct file *file,
 static void sums_refine(struct file *file, struct csum_window *window,
 			unsigned p, uint64_t piece, uint16_t bits)
 {
-	uint64_t block = piece * PIECE_BLOCKS;
+	uint64_t block = piece * CHUNK_BLOCKS;
 	unsigned i;
 
 	if (!(window->coarse & 1u << p))
 		return;
 	window->coarse &= ~(1u << p);
 	window->mask[p] = UINT16_MAX;
-	for (i = 0; i < PIECE_BLOCKS; i++)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (!(bits & 1u << i))
 			window->sum[p][i] =
-				csum(piece_block(file, block + i),
+				csum(chunk_block(file, block + i),
 				     BLOCK_BYTES);
 }
 
-static void sums_piece(struct file *file, const struct map_sums *sums,
+static void sums_piece(struct file *file, const struct bmap_sums *sums,
 		       struct csum_window *window, uint64_t w, unsigned p)
 {
 	uint64_t piece = w * TRAX_CSUM_PIECES + p;
@@ -531,16 +533,16 @@ static void sums_piece(struct file *file, const struct map_sums *sums,
 		window->coarse |= 1u << p;
 		window->mask[p] = 0;
 		window->sum[p][0] = sums->coarse(sums->arg,
-			(unsigned)(piece * PIECE_BLOCKS - sums->first));
+			(unsigned)(piece * CHUNK_BLOCKS - sums->first));
 		return;
 	}
 	sums_refine(file, window, p, piece, bits);
 	if (!(window->present & 1u << p))
 		window->mask[p] = 0;
-	for (i = 0; i < PIECE_BLOCKS; i++)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (bits & 1u << i && sums->fine)
 			window->sum[p][i] = sums->fine(sums->arg,
-				(unsigned)(piece * PIECE_BLOCKS + i -
+				(unsigned)(piece * CHUNK_BLOCKS + i -
 					   sums->first));
 	if (sums->fine)
 		window->mask[p] |= bits;
@@ -552,12 +554,12 @@ static void sums_piece(struct file *file, const struct map_sums *sums,
 		window->present &= ~(1u << p);
 }
 
-void map_refine(struct ticket *ticket, uint64_t ino, uint64_t w, unsigned p,
+void bmap_refine(struct fs_txn *txn, uint64_t ino, uint64_t w, unsigned p,
 		const uint64_t *sum)
 {
 	uint8_t buf[TRAX_MAX_ITEM_BYTES];
 	struct csum_window window;
-	int rc = map_window(ticket, ino, w, &window);
+	int rc = bmap_window(txn, ino, w, &window);
 
 	assert(rc == 0);
 	if (!(window.coarse & 1u << p))
@@ -565,12 +567,12 @@ void map_refine(struct ticket *ticket, uint64_t ino, uint64_t w, unsigned p,
 	window.coarse &= ~(1u << p);
 	window.mask[p] = UINT16_MAX;
 	memcpy(window.sum[p], sum, sizeof(window.sum[p]));
-	tree_put(ticket->txn, window_key(ino, w), buf,
+	tree_put(txn->tree_txn, window_key(ino, w), buf,
 		 csum_window_encode(&window, buf));
 }
 
-void map_sums_apply(struct ticket *ticket, struct file *file,
-		    const struct map_sums *sums)
+void bmap_sums_apply(struct fs_txn *txn, struct file *file,
+		    const struct bmap_sums *sums)
 {
 	uint64_t w = sums->first / TRAX_CSUM_WINDOW_BLOCKS;
 	uint64_t last = (sums->first + sums->n - 1) / TRAX_CSUM_WINDOW_BLOCKS;
@@ -581,8 +583,8 @@ void map_sums_apply(struct ticket *ticket, struct file *file,
 	unsigned p;
 
 	for (; w <= last; w++) {
-		int rc = map_window(ticket, file->ino, w, &window);
-		bool there = tree_get(ticket->txn, window_key(file->ino, w),
+		int rc = bmap_window(txn, file->ino, w, &window);
+		bool there = tree_get(txn->tree_txn, window_key(file->ino, w),
 				      &item) == 0;
 
 		assert(rc == 0);
@@ -590,10 +592,10 @@ void map_sums_apply(struct ticket *ticket, struct file *file,
 			sums_piece(file, sums, &window, w, p);
 		bytes = csum_window_encode(&window, buf);
 		if (bytes)
-			tree_put(ticket->txn, window_key(file->ino, w), buf,
+			tree_put(txn->tree_txn, window_key(file->ino, w), buf,
 				 bytes);
 		else if (there)
-			tree_del(ticket->txn, window_key(file->ino, w));
+			tree_del(txn->tree_txn, window_key(file->ino, w));
 	}
-	pieces_changed(file, sums->first, sums->n);
+	chunks_changed(file, sums->first, sums->n);
 }

@@ -1,15 +1,15 @@
 /*
- * cache_chunk.c - what the disk holds of files, verified, in pieces of 64 KiB.
+ * cache_chunk.c - what the disk holds of files, verified, in chunks of 64 KiB.
  *
- *   fetch:  wanted -> [ticket: extents, sums] -> [reads] -> verified -> valid
+ *   fetch:  wanted -> [txn: extents, sums] -> [reads] -> verified -> valid
  *                          ^                                    |
  *                          +--- sum wrong: looked up again -----+
  *
- * 1. A piece is pinned by needs and by fetches; all others are in the LRU list
+ * 1. A chunk is pinned by needs and by fetches; all others are in the LRU list
  *    and may go at any time.
- * 2. A transaction that changes blocks tells pieces_changed: valid bits go, and
+ * 2. A transaction that changes blocks tells chunks_changed: valid bits go, and
  *    what is being read of them is not believed (stale).
- * 3. A need gets all its pieces or none, first come first served, so needs
+ * 3. A need gets all its chunks or none, first come first served, so needs
  *    never wait for each other.
  * 4. A sum that is wrong is damage only when the mapping was looked up again
  *    and the place was read once more.
@@ -30,22 +30,22 @@
 #include "base/msg.h"
 
 #define FETCH_TRIES 3
-#define AHEAD_PART 4u	/* reading ahead leaves a quarter of the pieces alone */
+#define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */
 
 struct fetch_segment {
 	uint64_t addr, off, n;	/* sectors */
 	uint64_t first, end;	/* of the extent that it is of, on the disk */
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
-	struct run_want want;
+	struct replica_run_want want;
 	uint64_t watched;	/* number of the read, see access_trace.h */
 	uint64_t skip;		/* sectors before what was asked for */
 	uint64_t begun_ns;
 	struct queue_request req;
 };
 
-struct fetch_piece {
-	struct piece *piece;
+struct fetch_chunk {
+	struct chunk *chunk;
 	uint16_t want;		/* blocks to be read */
 	uint16_t asked;		/* of these, for somebody: all but where one
 				 * sum is for more */
@@ -54,7 +54,7 @@ struct fetch_piece {
 	uint16_t mask;		/* that have a sum */
 	uint16_t copied;	/* that have a copy */
 	bool coarse;
-	uint64_t sum[PIECE_BLOCKS];
+	uint64_t sum[CHUNK_BLOCKS];
 };
 
 struct fetch {
@@ -62,9 +62,9 @@ struct fetch {
 	struct list in_file;	/* file->fetches */
 	struct file *file;
 	enum queue_class class;
-	uint64_t first;		/* index of piece 0 */
-	unsigned pieces;
-	struct fetch_piece piece[NEED_PIECES];
+	uint64_t first;		/* index of chunk 0 */
+	unsigned chunks;
+	struct fetch_chunk piece[READ_WAIT_CHUNKS];
 	unsigned segments, outstanding, tries;
 	unsigned copies_n;	/* of any segment, at most */
 	bool background;	/* no user's read */
@@ -72,223 +72,226 @@ struct fetch {
 	/* The copies that were read the first time. */
 	struct copy_read {
 		uint64_t off, n, sector;
-	} copy[FETCH_SEGMENTS];
+	} has_replicas[FETCH_SEGMENTS];
 	unsigned copied;
 	int rc;
 	struct fetch_segment segment[FETCH_SEGMENTS];
-	struct iovec iov[FETCH_SEGMENTS + NEED_PIECES];
+	struct iovec iov[FETCH_SEGMENTS + READ_WAIT_CHUNKS];
 };
 
 /* ---- Pieces ---- */
 
-static struct piece *piece_find(const struct file *file, uint64_t index)
+static struct chunk *chunk_find(const struct file *file, uint64_t index)
 {
-	return file->pieces ? map_get(file->pieces, index) : NULL;
+	return file->chunks ? hashmap_get(file->chunks, index) : NULL;
 }
 
-const void *piece_block(const struct file *file, uint64_t index)
+const void *chunk_block(const struct file *file, uint64_t index)
 {
-	struct piece *piece = piece_find(file, index / PIECE_BLOCKS);
-	unsigned i = index % PIECE_BLOCKS;
+	struct chunk *chunk = chunk_find(file, index / CHUNK_BLOCKS);
+	unsigned i = index % CHUNK_BLOCKS;
 
-	if (!piece || !(piece->valid & 1u << i))
+	if (!chunk || !(chunk->valid & 1u << i))
 		return NULL;
-	return piece->data + (size_t)i * BLOCK_BYTES;
+	return chunk->data + (size_t)i * BLOCK_BYTES;
 }
 
 /* Only what nobody pins and nothing reads into. */
-static void piece_drop(struct piece *piece)
+static void chunk_drop(struct chunk *chunk)
 {
-	struct file *file = piece->file;
+	struct file *file = chunk->file;
 	struct files *files = file->files;
 
-	map_del(file->pieces, piece->index);
-	list_del(&piece->lru);
-	piece->file = NULL;
-	list_add(&files->piece_free, &piece->lru);
+	hashmap_del(file->chunks, chunk->index);
+	list_del(&chunk->lru);
+	chunk->file = NULL;
+	list_add(&files->chunk_free, &chunk->lru);
 	file_unused(file);
 }
 
-static void piece_rest(struct piece *piece)
+static void chunk_rest(struct chunk *chunk)
 {
-	if (piece->pins)
+	if (chunk->pins)
 		return;
-	list_del(&piece->lru);
-	if (piece->valid)
-		list_add(&piece->file->files->lru, &piece->lru);
+	list_del(&chunk->lru);
+	if (chunk->valid)
+		list_add(&chunk->file->files->lru, &chunk->lru);
 	else
-		piece_drop(piece);
+		chunk_drop(chunk);
 }
 
-static struct piece *piece_get(struct file *file, uint64_t index)
+static struct chunk *chunk_get(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
-	struct piece *piece = piece_find(file, index);
+	struct chunk *chunk = chunk_find(file, index);
 	uint8_t *data;
 
-	if (piece)
-		return piece;
-	if (!file->pieces)
-		file->pieces = map_new();
-	if (!file->pieces)
+	if (chunk)
+		return chunk;
+	if (!file->chunks)
+		file->chunks = hashmap_new();
+	if (!file->chunks)
 		return NULL;
-	if (list_empty(&files->piece_free) && !list_empty(&files->lru)) {
-		piece = list_first(&files->lru, struct piece, lru);
-		piece_drop(piece);
+	if (list_empty(&files->chunk_free) && !list_empty(&files->lru)) {
+		chunk = list_first(&files->lru, struct chunk, lru);
+		chunk_drop(chunk);
 	}
-	piece = list_first(&files->piece_free, struct piece, lru);
-	if (!piece || map_put(file->pieces, index, piece))
+	chunk = list_first(&files->chunk_free, struct chunk, lru);
+	if (!chunk || hashmap_put(file->chunks, index, chunk))
 		return NULL;
-	list_del(&piece->lru);
-	data = piece->data;
-	*piece = (struct piece){ .file = file, .index = index, .data = data };
-	list_init(&piece->lru);
-	return piece;
+	list_del(&chunk->lru);
+	data = chunk->data;
+	*chunk = (struct chunk){ .file = file, .index = index, .data = data };
+	list_init(&chunk->lru);
+	return chunk;
 }
 
-static void piece_changed(struct piece *piece, uint64_t first, uint64_t end)
+static void chunk_changed(struct chunk *chunk, uint64_t first, uint64_t end)
 {
-	uint64_t base = piece->index * PIECE_BLOCKS;
+	uint64_t base = chunk->index * CHUNK_BLOCKS;
 	uint16_t bits = 0;
 	unsigned i;
 
-	for (i = 0; i < PIECE_BLOCKS; i++)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (base + i >= first && base + i < end)
 			bits |= 1u << i;
-	piece->valid &= ~bits;
-	piece->ahead &= ~bits;
-	piece->stale |= bits & piece->reading;
+	chunk->valid &= ~bits;
+	chunk->readahead &= ~bits;
+	chunk->stale |= bits & chunk->reading;
 }
 
-void pieces_changed(struct file *file, uint64_t first, uint64_t n)
+void chunks_changed(struct file *file, uint64_t first, uint64_t n)
 {
-	uint64_t index = first / PIECE_BLOCKS, end = first + n;
-	struct piece *piece;
+	uint64_t index = first / CHUNK_BLOCKS, end = first + n;
+	struct chunk *chunk;
 	size_t pos = 0;
 
-	if (!file->pieces || !map_count(file->pieces))
+	if (!file->chunks || !hashmap_count(file->chunks))
 		return;
-	if (n / PIECE_BLOCKS > map_count(file->pieces)) {
-		while ((piece = map_next(file->pieces, &pos, &index)))
-			piece_changed(piece, first, end);
+	if (n / CHUNK_BLOCKS > hashmap_count(file->chunks)) {
+		while ((chunk = hashmap_next(file->chunks, &pos, &index)))
+			chunk_changed(chunk, first, end);
 		return;
 	}
-	for (; index * PIECE_BLOCKS < end; index++) {
-		piece = piece_find(file, index);
-		if (piece)
-			piece_changed(piece, first, end);
+	for (; index * CHUNK_BLOCKS < end; index++) {
+		chunk = chunk_find(file, index);
+		if (chunk)
+			chunk_changed(chunk, first, end);
 	}
 }
 
-void pieces_passed(struct file *file, uint64_t first, uint64_t end)
+void chunks_passed(struct file *file, uint64_t first, uint64_t end)
 {
-	uint64_t index = (first + PIECE_BLOCKS - 1) / PIECE_BLOCKS;
-	struct piece *piece;
+	uint64_t index = (first + CHUNK_BLOCKS - 1) / CHUNK_BLOCKS;
+	struct chunk *chunk;
 
-	for (; (index + 1) * PIECE_BLOCKS <= end; index++) {
-		piece = piece_find(file, index);
-		if (!piece || piece->pins || piece->reading)
+	for (; (index + 1) * CHUNK_BLOCKS <= end; index++) {
+		chunk = chunk_find(file, index);
+		if (!chunk || chunk->pins || chunk->reading)
 			continue;
-		list_del(&piece->lru);
-		list_add_front(&file->files->lru, &piece->lru);
+		list_del(&chunk->lru);
+		list_add_front(&file->files->lru, &chunk->lru);
 	}
 }
 
 /* ---- Needs ---- */
 
-/* Blocks of need->pieces[p] that it wants. */
-static uint16_t need_bits(const struct need *need, unsigned p)
+/* Blocks of need->chunks[p] that it wants. */
+static uint16_t read_wait_bits(const struct read_wait *rwait, unsigned p)
 {
-	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
+	uint64_t base = (rwait->first / CHUNK_BLOCKS + p) * CHUNK_BLOCKS;
 	uint16_t bits = 0;
 	unsigned i;
 
-	for (i = 0; i < PIECE_BLOCKS; i++)
-		if (base + i >= need->first && base + i < need->first + need->n)
+	for (i = 0; i < CHUNK_BLOCKS; i++)
+		if (base + i >= rwait->first &&
+		    base + i < rwait->first + rwait->n)
 			bits |= 1u << i;
 	return bits;
 }
 
-static unsigned need_pieces(const struct need *need)
+static unsigned read_wait_pieces(const struct read_wait *rwait)
 {
-	uint64_t last = need->first + need->n - 1;
+	uint64_t last = rwait->first + rwait->n - 1;
 
-	return (unsigned)(last / PIECE_BLOCKS - need->first / PIECE_BLOCKS) + 1;
+	return (unsigned)(last / CHUNK_BLOCKS - rwait->first / CHUNK_BLOCKS) +
+	       1;
 }
 
-/* Of the blocks wanted in piece p, those that are neither blocks nor valid. */
-static uint16_t need_missing(const struct need *need, unsigned p)
+/* Of the blocks wanted in chunk p, those that are neither blocks nor valid. */
+static uint16_t read_wait_missing(const struct read_wait *rwait, unsigned p)
 {
-	uint64_t base = (need->first / PIECE_BLOCKS + p) * PIECE_BLOCKS;
-	uint16_t bits = need_bits(need, p);
+	uint64_t base = (rwait->first / CHUNK_BLOCKS + p) * CHUNK_BLOCKS;
+	uint16_t bits = read_wait_bits(rwait, p);
 	const struct block *block;
 
-	if (need->pieces[p])
-		bits &= ~need->pieces[p]->valid;
-	if (!bits || !need->file->blocks)
+	if (rwait->chunks[p])
+		bits &= ~rwait->chunks[p]->valid;
+	if (!bits || !rwait->file->blocks)
 		return bits;
-	block = block_at_or_after(need->file, base);
-	for (; block && block->index < base + PIECE_BLOCKS; block = block->next)
-		if (!need->tree || block->hold)
+	block = block_at_or_after(rwait->file, base);
+	for (; block && block->index < base + CHUNK_BLOCKS; block = block->next)
+		if (!rwait->tree || block->pin)
 			bits &= ~(1u << (block->index - base));
 	return bits;
 }
 
-bool need_ok(const struct need *need)
+bool read_wait_ok(const struct read_wait *rwait)
 {
 	unsigned p;
 
-	for (p = 0; p < need_pieces(need); p++)
-		if (need_missing(need, p))
+	for (p = 0; p < read_wait_pieces(rwait); p++)
+		if (read_wait_missing(rwait, p))
 			return false;
 	return true;
 }
 
-const void *need_block(const struct need *need, uint64_t index)
+const void *read_wait_block(const struct read_wait *rwait, uint64_t index)
 {
-	const struct block *block = block_find(need->file, index);
-	const struct piece *piece;
-	unsigned i = index % PIECE_BLOCKS;
+	const struct block *block = block_find(rwait->file, index);
+	const struct chunk *chunk;
+	unsigned i = index % CHUNK_BLOCKS;
 
 	if (block)
 		return block->data;
-	piece = need->pieces[index / PIECE_BLOCKS - need->first / PIECE_BLOCKS];
-	if (!piece || !(piece->valid & 1u << i))
+	chunk = rwait->chunks[index / CHUNK_BLOCKS -
+			      rwait->first / CHUNK_BLOCKS];
+	if (!chunk || !(chunk->valid & 1u << i))
 		return NULL;
-	return piece->data + (size_t)i * BLOCK_BYTES;
+	return chunk->data + (size_t)i * BLOCK_BYTES;
 }
 
-static void need_unpin(struct need *need)
+static void read_wait_unpin(struct read_wait *rwait)
 {
-	struct piece *piece;
+	struct chunk *chunk;
 	unsigned p;
 
-	for (p = 0; p < NEED_PIECES; p++) {
-		piece = need->pieces[p];
-		need->pieces[p] = NULL;
-		if (piece && --piece->pins == 0)
-			piece_rest(piece);
+	for (p = 0; p < READ_WAIT_CHUNKS; p++) {
+		chunk = rwait->chunks[p];
+		rwait->chunks[p] = NULL;
+		if (chunk && --chunk->pins == 0)
+			chunk_rest(chunk);
 	}
 }
 
-/* All the pieces that hold something not in blocks, or none. */
-static bool need_pin(struct need *need)
+/* All the chunks that hold something not in blocks, or none. */
+static bool read_wait_pin(struct read_wait *rwait)
 {
-	struct piece *piece;
+	struct chunk *chunk;
 	unsigned p;
 
-	for (p = 0; p < need_pieces(need); p++) {
-		if (need->pieces[p] || !need_missing(need, p))
+	for (p = 0; p < read_wait_pieces(rwait); p++) {
+		if (rwait->chunks[p] || !read_wait_missing(rwait, p))
 			continue;
-		piece = piece_get(need->file,
-				  need->first / PIECE_BLOCKS + p);
-		if (!piece) {
-			need_unpin(need);
+		chunk = chunk_get(rwait->file,
+				  rwait->first / CHUNK_BLOCKS + p);
+		if (!chunk) {
+			read_wait_unpin(rwait);
 			return false;
 		}
-		list_del(&piece->lru);
-		piece->pins++;
-		need->pieces[p] = piece;
+		list_del(&chunk->lru);
+		chunk->pins++;
+		rwait->chunks[p] = chunk;
 	}
 	return true;
 }
@@ -299,192 +302,194 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 
 /* Starts reading what is missing and not on its way.  0: nothing missing. */
 /* What is being read ahead is waited for from now on. */
-static void need_raise(const struct need *need, const uint16_t *missing)
+static void read_wait_raise(const struct read_wait *rwait,
+			    const uint16_t *missing)
 {
-	const uint64_t first = need->first / PIECE_BLOCKS;
+	const uint64_t first = rwait->first / CHUNK_BLOCKS;
 	struct fetch *fetch;
 	struct list *pos;
 	unsigned p;
 
-	list_for_each(pos, &need->file->fetches) {
+	list_for_each(pos, &rwait->file->fetches) {
 		fetch = list_entry(pos, struct fetch, in_file);
 		if (fetch->class != QUEUE_READ_AHEAD)
 			continue;
-		for (p = 0; p < need_pieces(need); p++)
-			if (first + p - fetch->first < fetch->pieces &&
+		for (p = 0; p < read_wait_pieces(rwait); p++)
+			if (first + p - fetch->first < fetch->chunks &&
 			    missing[p] & fetch->piece[first + p -
 						      fetch->first].want)
 				break;
-		if (p < need_pieces(need))
+		if (p < read_wait_pieces(rwait))
 			fetch_raise(fetch);
 	}
 }
 
-static int need_fetch(struct need *need)
+static int read_wait_fetch(struct read_wait *rwait)
 {
-	uint16_t want[NEED_PIECES], read[NEED_PIECES];
-	unsigned p, n = need_pieces(need);
+	uint16_t want[READ_WAIT_CHUNKS], read[READ_WAIT_CHUNKS];
+	unsigned p, n = read_wait_pieces(rwait);
 	uint16_t missing, all = 0, any = 0, reading = 0;
 
 	for (p = 0; p < n; p++) {
-		missing = need_missing(need, p);
+		missing = read_wait_missing(rwait, p);
 		want[p] = read[p] = 0;
 		any |= missing;
 		if (!missing)
 			continue;
-		if (missing & need->pieces[p]->failed)
+		if (missing & rwait->chunks[p]->failed)
 			return -EIO;
-		want[p] = missing & ~need->pieces[p]->reading;
-		read[p] = missing & need->pieces[p]->reading;
+		want[p] = missing & ~rwait->chunks[p]->reading;
+		read[p] = missing & rwait->chunks[p]->reading;
 		all |= want[p];
 		reading |= read[p];
 	}
-	if (reading && !need->background)
-		need_raise(need, read);
+	if (reading && !rwait->background)
+		read_wait_raise(rwait, read);
 	if (all)
-		fetch_start(need->file, need->first / PIECE_BLOCKS, n, want,
-			    need->background);
+		fetch_start(rwait->file, rwait->first / CHUNK_BLOCKS, n, want,
+			    rwait->background);
 	for (p = 0; p < n; p++)
-		if (want[p] && want[p] & need->pieces[p]->failed)
+		if (want[p] && want[p] & rwait->chunks[p]->failed)
 			return -EIO;	/* it could not even be started */
 	return any ? -EINPROGRESS : 0;
 }
 
 /* Fails only what was tried for this need. */
-static void need_forgive(struct need *need)
+static void read_wait_forgive(struct read_wait *rwait)
 {
 	unsigned p;
 
-	for (p = 0; p < NEED_PIECES; p++)
-		if (need->pieces[p])
-			need->pieces[p]->failed &= need->pieces[p]->reading;
+	for (p = 0; p < READ_WAIT_CHUNKS; p++)
+		if (rwait->chunks[p])
+			rwait->chunks[p]->failed &= rwait->chunks[p]->reading;
 }
 
-int need_start(struct need *need)
+int read_wait_start(struct read_wait *rwait)
 {
-	struct files *files = need->file->files;
+	struct files *files = rwait->file->files;
 	int rc;
 
-	need->waiting = false;
-	memset(need->pieces, 0, sizeof(need->pieces));
-	if (need_ok(need))
+	rwait->waiting = false;
+	memset(rwait->chunks, 0, sizeof(rwait->chunks));
+	if (read_wait_ok(rwait))
 		return 0;
-	if (!list_empty(&files->starved) || !need_pin(need)) {
-		need->waiting = true;
-		list_add(&files->starved, &need->link);
+	if (!list_empty(&files->chunk_waits) || !read_wait_pin(rwait)) {
+		rwait->waiting = true;
+		list_add(&files->chunk_waits, &rwait->link);
 		return -EINPROGRESS;
 	}
-	need_forgive(need);
-	rc = need_fetch(need);
+	read_wait_forgive(rwait);
+	rc = read_wait_fetch(rwait);
 	if (rc == -EINPROGRESS) {
-		need->waiting = true;
-		list_add(&need->file->needs, &need->link);
+		rwait->waiting = true;
+		list_add(&rwait->file->read_waits, &rwait->link);
 	} else if (rc) {
-		need_unpin(need);
+		read_wait_unpin(rwait);
 	}
 	return rc;
 }
 
-static void need_ready(struct need *need, int rc)
+static void read_wait_ready(struct read_wait *rwait, int rc)
 {
-	list_del(&need->link);
-	need->waiting = false;
+	list_del(&rwait->link);
+	rwait->waiting = false;
 	if (rc)
-		need_unpin(need);
-	need->ready(need, rc);
+		read_wait_unpin(rwait);
+	rwait->ready(rwait, rc);
 }
 
-/* Those that got no pieces try again, in order. */
-static void needs_feed(struct files *files)
+/* Those that got no chunks try again, in order. */
+static void read_waits_feed(struct files *files)
 {
-	struct need *need;
+	struct read_wait *rwait;
 	int rc;
 
-	while ((need = list_first(&files->starved, struct need, link))) {
-		if (!need_pin(need))
+	while ((rwait = list_first(&files->chunk_waits, struct read_wait,
+				   link))) {
+		if (!read_wait_pin(rwait))
 			return;
-		need_forgive(need);
-		list_del(&need->link);
-		list_add(&need->file->needs, &need->link);
-		rc = need_fetch(need);
+		read_wait_forgive(rwait);
+		list_del(&rwait->link);
+		list_add(&rwait->file->read_waits, &rwait->link);
+		rc = read_wait_fetch(rwait);
 		if (rc != -EINPROGRESS)
-			need_ready(need, rc);
+			read_wait_ready(rwait, rc);
 	}
 }
 
-void need_end(struct need *need)
+void read_wait_end(struct read_wait *rwait)
 {
-	if (need->waiting) {
-		list_del(&need->link);
-		need->waiting = false;
+	if (rwait->waiting) {
+		list_del(&rwait->link);
+		rwait->waiting = false;
 	}
-	need_unpin(need);
-	needs_feed(need->file->files);
+	read_wait_unpin(rwait);
+	read_waits_feed(rwait->file->files);
 }
 
-void needs_wake(struct file *file)
+void read_waits_wake(struct file *file)
 {
 	struct list ready, *pos, *tmp;
-	struct need *need;
+	struct read_wait *rwait;
 	int rc;
 
 	list_init(&ready);
-	list_for_each_safe(pos, tmp, &file->needs) {
+	list_for_each_safe(pos, tmp, &file->read_waits) {
 		list_del(pos);
 		list_add(&ready, pos);
 	}
-	while ((need = list_first(&ready, struct need, link))) {
-		list_del(&need->link);
-		list_add(&file->needs, &need->link);
+	while ((rwait = list_first(&ready, struct read_wait, link))) {
+		list_del(&rwait->link);
+		list_add(&file->read_waits, &rwait->link);
 		/* What was in blocks may have been written and dropped. */
-		if (!need_pin(need)) {
-			list_del(&need->link);
-			list_add(&file->files->starved, &need->link);
+		if (!read_wait_pin(rwait)) {
+			list_del(&rwait->link);
+			list_add(&file->files->chunk_waits, &rwait->link);
 			continue;
 		}
-		rc = need_fetch(need);
+		rc = read_wait_fetch(rwait);
 		if (rc != -EINPROGRESS)
-			need_ready(need, rc);
+			read_wait_ready(rwait, rc);
 	}
 }
 
 /* ---- Fetch: what is on the disk ---- */
 
 /* Before it is looked up where they are: they may become another fetch's. */
-static void fetch_wish(struct fetch_piece *fp)
+static void fetch_wish(struct fetch_chunk *fp)
 {
-	fp->piece->reading |= fp->want;
-	fp->piece->failed &= ~fp->want;
+	fp->chunk->reading |= fp->want;
+	fp->chunk->failed &= ~fp->want;
 }
 
 static void fetch_claim(struct fetch *fetch)
 {
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 
-	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
-		if (!fp->piece)
+	for (fp = fetch->piece; fp < fetch->piece + fetch->chunks; fp++) {
+		if (!fp->chunk)
 			continue;
 		fetch_wish(fp);
-		fp->piece->busy |= fp->want;
+		fp->chunk->busy |= fp->want;
 		fp->claimed = true;
 	}
 }
 
-/* Blocks of a piece are not read any more, at least not by this fetch. */
-static void fetch_leave(struct fetch_piece *fp, uint16_t bits)
+/* Blocks of a chunk are not read any more, at least not by this fetch. */
+static void fetch_leave(struct fetch_chunk *fp, uint16_t bits)
 {
 	if (fp->claimed)
-		fp->piece->busy &= ~bits;
-	fp->piece->reading &= ~(bits & ~fp->piece->busy);
-	fp->piece->stale &= fp->piece->reading;
+		fp->chunk->busy &= ~bits;
+	fp->chunk->reading &= ~(bits & ~fp->chunk->busy);
+	fp->chunk->stale &= fp->chunk->reading;
 }
 
 static void fetch_unclaim(struct fetch *fetch)
 {
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 
-	for (fp = fetch->piece; fp < fetch->piece + fetch->pieces; fp++) {
-		if (!fp->piece)
+	for (fp = fetch->piece; fp < fetch->piece + fetch->chunks; fp++) {
+		if (!fp->chunk)
 			continue;
 		fetch_leave(fp, fp->want);
 		fp->claimed = false;
@@ -501,22 +506,22 @@ static void fetch_over(struct fetch *fetch)
 	file->users++;
 	fetch_unclaim(fetch);
 	if (fetch->rc)
-		for (p = 0; p < fetch->pieces; p++)
-			if (fetch->piece[p].piece)
-				fetch->piece[p].piece->failed |=
+		for (p = 0; p < fetch->chunks; p++)
+			if (fetch->piece[p].chunk)
+				fetch->piece[p].chunk->failed |=
 					fetch->piece[p].want;
 	files->fetches--;
 	list_del(&fetch->in_file);
-	needs_wake(file);
-	for (p = 0; p < fetch->pieces; p++) {
-		if (!fetch->piece[p].piece)
+	read_waits_wake(file);
+	for (p = 0; p < fetch->chunks; p++) {
+		if (!fetch->piece[p].chunk)
 			continue;
-		files->fetch_pieces--;
-		if (--fetch->piece[p].piece->pins == 0)
-			piece_rest(fetch->piece[p].piece);
+		files->fetch_chunks--;
+		if (--fetch->piece[p].chunk->pins == 0)
+			chunk_rest(fetch->piece[p].chunk);
 	}
 	files_release(fetch);
-	needs_feed(files);
+	read_waits_feed(files);
 	file_put(file);
 }
 
@@ -532,34 +537,34 @@ static void fetch_raise(struct fetch *fetch)
 		queue_raise(queue, &fetch->segment[i].req);
 }
 
-static struct fetch_piece *fetch_piece(struct fetch *fetch, uint64_t block,
+static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,
 				       unsigned *bit)
 {
-	uint64_t p = block / PIECE_BLOCKS - fetch->first;
+	uint64_t p = block / CHUNK_BLOCKS - fetch->first;
 
-	*bit = block % PIECE_BLOCKS;
-	if (block / PIECE_BLOCKS < fetch->first || p >= fetch->pieces ||
-	    !fetch->piece[p].piece)
+	*bit = block % CHUNK_BLOCKS;
+	if (block / CHUNK_BLOCKS < fetch->first || p >= fetch->chunks ||
+	    !fetch->piece[p].chunk)
 		return NULL;
 	return &fetch->piece[p];
 }
 
-/* The sums, and whole pieces where there is one for all of it. */
-static int fetch_sums(struct ticket *ticket, struct fetch *fetch)
+/* The sums, and whole chunks where there is one for all of it. */
+static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct csum_window window;
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 	uint64_t have = UINT64_MAX, w;
 	unsigned p, i;
 	int rc = 0, err;
 
-	for (p = 0; p < fetch->pieces; p++) {
+	for (p = 0; p < fetch->chunks; p++) {
 		fp = &fetch->piece[p];
 		w = (fetch->first + p) / TRAX_CSUM_PIECES;
 		if (!fp->want || (w == have && rc))
 			continue;
 		if (w != have) {
-			err = map_window(ticket, fetch->file->ino, w, &window);
+			err = bmap_window(txn, fetch->file->ino, w, &window);
 			have = w;
 			if (err && err != -EAGAIN)
 				return err;
@@ -578,32 +583,32 @@ static int fetch_sums(struct ticket *ticket, struct fetch *fetch)
 
 /*
  * Blocks that are in the log only are not on the disk; they are in memory.
- * Where one sum is for all of a piece, who comes first reads all of it, also
+ * Where one sum is for all of a chunk, who comes first reads all of it, also
  * for those who have not looked it up yet.
  */
 static void fetch_leave_held(struct fetch *fetch)
 {
-	uint64_t base = fetch->first * PIECE_BLOCKS;
+	uint64_t base = fetch->first * CHUNK_BLOCKS;
 	const struct block *block = block_at_or_after(fetch->file, base);
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 	unsigned bit, p;
 
 	fetch_unclaim(fetch);
 	for (; block; block = block->next) {
-		if (block->index >= base + fetch->pieces * PIECE_BLOCKS)
+		if (block->index >= base + fetch->chunks * CHUNK_BLOCKS)
 			break;
 		fp = fetch_piece(fetch, block->index, &bit);
-		if (fp && (block->hold || block->foreign))
+		if (fp && (block->pin || block->foreign))
 			fp->want &= ~(1u << bit);
 	}
-	for (p = 0; p < fetch->pieces; p++) {
+	for (p = 0; p < fetch->chunks; p++) {
 		fp = &fetch->piece[p];
-		if (!fp->piece)
+		if (!fp->chunk)
 			continue;
-		fp->want &= ~(fp->piece->busy | fp->piece->valid);
+		fp->want &= ~(fp->chunk->busy | fp->chunk->valid);
 		if (fp->want && fp->coarse)
-			fp->want = fp->piece->busy ? 0 : UINT16_MAX;
-		fp->piece->stale &= ~fp->want;
+			fp->want = fp->chunk->busy ? 0 : UINT16_MAX;
+		fp->chunk->stale &= ~fp->want;
 	}
 	fetch_claim(fetch);
 }
@@ -616,13 +621,13 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent,
 	uint64_t block = extent->off / BLOCK_SECTORS;
 	uint64_t end = extent->off + extent->n, lo, hi;
 	struct fetch_segment *segment = NULL;
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 	unsigned bit;
 
-	if (block < fetch->first * PIECE_BLOCKS)
-		block = fetch->first * PIECE_BLOCKS;
+	if (block < fetch->first * CHUNK_BLOCKS)
+		block = fetch->first * CHUNK_BLOCKS;
 	for (; block * BLOCK_SECTORS < end; block++) {
-		if (block / PIECE_BLOCKS >= fetch->first + fetch->pieces)
+		if (block / CHUNK_BLOCKS >= fetch->first + fetch->chunks)
 			return 0;
 		fp = fetch_piece(fetch, block, &bit);
 		if (!fp || !(fp->want & 1u << bit)) {
@@ -653,25 +658,25 @@ static int fetch_add(struct fetch *fetch, const struct extent *extent,
 	return 0;
 }
 
-/* Blocks of piece `index` before block `end`. */
-static uint16_t piece_before(uint64_t index, uint64_t end)
+/* Blocks of chunk `index` before block `end`. */
+static uint16_t chunk_before(uint64_t index, uint64_t end)
 {
-	uint64_t base = index * PIECE_BLOCKS;
+	uint64_t base = index * CHUNK_BLOCKS;
 
 	if (end <= base)
 		return 0;
-	if (end >= base + PIECE_BLOCKS)
+	if (end >= base + CHUNK_BLOCKS)
 		return UINT16_MAX;
 	return (uint16_t)((1u << (end - base)) - 1);
 }
 
-/* What a fetch that ends before block `end` still wants of a piece: of one with
+/* What a fetch that ends before block `end` still wants of a chunk: of one with
  * a single checksum all or nothing. */
 static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 			     uint64_t end)
 {
-	const struct fetch_piece *fp = &fetch->piece[p];
-	uint16_t left = fp->want & piece_before(fetch->first + p, end);
+	const struct fetch_chunk *fp = &fetch->piece[p];
+	uint16_t left = fp->want & chunk_before(fetch->first + p, end);
 
 	return fp->coarse && left != UINT16_MAX ? 0 : left;
 }
@@ -679,28 +684,28 @@ static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 /*
  * Blocks from `end` on are left to another fetch.  -EUCLEAN: nothing would be
  * left to this one, so that reading would never end.  That takes extents of
- * parts of blocks: blocks of a piece in two extents each fit.
+ * parts of blocks: blocks of a chunk in two extents each fit.
  */
 static int fetch_cut(struct fetch *fetch, uint64_t end)
 {
 	uint16_t any = 0;
 	unsigned p;
 
-	for (p = 0; p < fetch->pieces; p++)
+	for (p = 0; p < fetch->chunks; p++)
 		any |= fetch_before(fetch, p, end);
 	if (!any)
 		return -EUCLEAN;
 	fetch_unclaim(fetch);
-	for (p = 0; p < fetch->pieces; p++)
+	for (p = 0; p < fetch->chunks; p++)
 		fetch->piece[p].want = fetch_before(fetch, p, end);
 	fetch_claim(fetch);
 	return 0;
 }
 
-static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
+static int fetch_extents(struct fs_txn *txn, struct fetch *fetch)
 {
-	uint64_t sector = fetch->first * PIECE_BLOCKS * BLOCK_SECTORS;
-	uint64_t end = sector + (uint64_t)fetch->pieces * PIECE_BLOCKS *
+	uint64_t sector = fetch->first * CHUNK_BLOCKS * BLOCK_SECTORS;
+	uint64_t end = sector + (uint64_t)fetch->chunks * CHUNK_BLOCKS *
 			       BLOCK_SECTORS;
 	struct extent extent;
 	uint64_t cut;
@@ -708,7 +713,7 @@ static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
 
 	fetch->segments = 0;
 	while (sector < end) {
-		rc = map_extent(ticket, fetch->file->ino, sector, &extent);
+		rc = bmap_extent(txn, fetch->file->ino, sector, &extent);
 		if (rc == -ENOENT || (rc == 0 && extent.off >= end))
 			return 0;
 		if (rc)
@@ -716,30 +721,30 @@ static int fetch_extents(struct ticket *ticket, struct fetch *fetch)
 		if (!(extent.flags & EXTENT_UNWRITTEN) &&
 		    fetch_add(fetch, &extent, &cut)) {
 			rc = fetch_cut(fetch, cut);
-			return rc ? rc : fetch_extents(ticket, fetch);
+			return rc ? rc : fetch_extents(txn, fetch);
 		}
 		sector = extent.off + extent.n;
 	}
 	return 0;
 }
 
-static int fetch_inline(struct ticket *ticket, struct fetch *fetch)
+static int fetch_inline(struct fs_txn *txn, struct fetch *fetch)
 {
-	struct fetch_piece *fp = &fetch->piece[0];
+	struct fetch_chunk *fp = &fetch->piece[0];
 	struct tree_item item;
 	int rc;
 
 	if (!fetch->file->has_inline || fetch->first || !(fp->want & 1))
 		return 0;
-	rc = tree_get(ticket->txn, key_make(fetch->file->ino, ITEM_INLINE, 0),
+	rc = tree_get(txn->tree_txn, key_make(fetch->file->ino, ITEM_INLINE, 0),
 		      &item);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc)
 		return rc;
-	memset(fp->piece->data, 0, BLOCK_BYTES);
-	memcpy(fp->piece->data, item.value, item.bytes);
-	fp->piece->valid |= 1;
+	memset(fp->chunk->data, 0, BLOCK_BYTES);
+	memcpy(fp->chunk->data, item.value, item.bytes);
+	fp->chunk->valid |= 1;
 	return 0;
 }
 
@@ -791,23 +796,23 @@ static bool segment_cut(struct fetch *fetch, unsigned i,
 
 /* What users want of a file whose beginning, or what they come from, has
  * copies are these. */
-static int fetch_guess(struct ticket *ticket, struct fetch *fetch)
+static int fetch_guess(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct replica_copy found[REPLICA_FOUND];
-	uint64_t first = fetch->first * PIECE_BLOCKS;
+	uint64_t first = fetch->first * CHUNK_BLOCKS;
 	unsigned p, n;
 	int rc;
 
-	if (!fetch->guess || !fetch->file->copies || !ticket->fs->replicas)
+	if (!fetch->guess || !fetch->file->copies || !txn->fs->replicas)
 		return 0;
-	rc = replica_find(ticket, fetch->file->ino, 0, 1, found, &n);
+	rc = replica_find(txn, fetch->file->ino, 0, 1, found, &n);
 	if (!rc && !n && first)
-		rc = replica_find(ticket, fetch->file->ino, first - 1, first,
+		rc = replica_find(txn, fetch->file->ino, first - 1, first,
 				  found, &n);
 	if (rc || !n)
 		return rc;
 	fetch_unclaim(fetch);
-	for (p = 0; p < fetch->pieces; p++)
+	for (p = 0; p < fetch->chunks; p++)
 		fetch->piece[p].want = 0;
 	return 0;
 }
@@ -815,7 +820,7 @@ static int fetch_guess(struct ticket *ticket, struct fetch *fetch)
 static void fetch_mark_copied(struct fetch *fetch,
 			      const struct replica_copy *copy)
 {
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 	unsigned i, bit;
 
 	for (i = 0; i < copy->blocks; i++) {
@@ -826,16 +831,16 @@ static void fetch_mark_copied(struct fetch *fetch,
 }
 
 /* Where else the segments lie. */
-static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
+static int fetch_copies(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct replica_copy found[REPLICA_FOUND];
-	uint64_t first = fetch->first * PIECE_BLOCKS;
+	uint64_t first = fetch->first * CHUNK_BLOCKS;
 	struct fetch_segment *segment;
 	unsigned i, n;
 	int rc;
 
-	rc = replica_find(ticket, fetch->file->ino, first,
-			  first + fetch->pieces * PIECE_BLOCKS, found, &n);
+	rc = replica_find(txn, fetch->file->ino, first,
+			  first + fetch->chunks * CHUNK_BLOCKS, found, &n);
 	for (i = 0; !rc && i < n; i++)
 		fetch_mark_copied(fetch, &found[i]);
 	for (i = 0; !rc && n && i < fetch->segments; i++) {
@@ -849,29 +854,29 @@ static int fetch_copies(struct ticket *ticket, struct fetch *fetch)
 	return rc;
 }
 
-static int fetch_run(struct ticket *ticket)
+static int fetch_run(struct fs_txn *txn)
 {
-	struct fetch *fetch = ticket->state;
+	struct fetch *fetch = txn->state;
 	unsigned p;
 	int rc, sums;
 
-	for (p = 0; p < fetch->pieces; p++)
+	for (p = 0; p < fetch->chunks; p++)
 		fetch->piece[p].mapped = fetch->piece[p].copied = 0;
-	rc = fetch_guess(ticket, fetch);
+	rc = fetch_guess(txn, fetch);
 	if (rc)
 		return rc;
-	sums = fetch_sums(ticket, fetch);
+	sums = fetch_sums(txn, fetch);
 	if (sums && sums != -EAGAIN)
 		return sums;
 	if (!sums)
 		fetch_leave_held(fetch);
-	rc = fetch_extents(ticket, fetch);
+	rc = fetch_extents(txn, fetch);
 	fetch->copies_n = 0;
-	if (rc == 0 && fetch->file->copies && ticket->fs->replicas)
-		rc = fetch_copies(ticket, fetch);
+	if (rc == 0 && fetch->file->copies && txn->fs->replicas)
+		rc = fetch_copies(txn, fetch);
 	if (rc == 0)
 		rc = sums;
-	return rc ? rc : fetch_inline(ticket, fetch);
+	return rc ? rc : fetch_inline(txn, fetch);
 }
 
 static void fetch_done(struct disk_request *req);
@@ -882,15 +887,15 @@ static unsigned fetch_iov(struct fetch *fetch,
 			  struct iovec *iov)
 {
 	uint64_t off = segment->off, end = off + segment->n, stop;
-	uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
-	struct fetch_piece *fp;
+	uint64_t piece_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
+	struct fetch_chunk *fp;
 	unsigned n = 0;
 
 	while (off < end) {
 		stop = (off / piece_sectors + 1) * piece_sectors;
 		stop = stop < end ? stop : end;
 		fp = &fetch->piece[off / piece_sectors - fetch->first];
-		iov[n].iov_base = fp->piece->data +
+		iov[n].iov_base = fp->chunk->data +
 				  off % piece_sectors * SECTOR_BYTES;
 		iov[n++].iov_len = (stop - off) * SECTOR_BYTES;
 		off = stop;
@@ -917,7 +922,7 @@ static void fetch_choose(const struct fetch *fetch,
 static bool fetch_asked(struct fetch *fetch, uint64_t block)
 {
 	unsigned bit;
-	const struct fetch_piece *fp = fetch_piece(fetch, block, &bit);
+	const struct fetch_chunk *fp = fetch_piece(fetch, block, &bit);
 
 	return fp && fp->asked & 1u << bit;
 }
@@ -928,7 +933,7 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
 		       BLOCK_SECTORS;
 
-	segment->watched = WATCH_NONE;
+	segment->watched = ACCESS_TRACE_NONE;
 	segment->skip = 0;
 	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
 	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
@@ -941,7 +946,7 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		return;
 	if (block * BLOCK_SECTORS > segment->off)
 		segment->skip = block * BLOCK_SECTORS - segment->off;
-	segment->watched = watch_read(
+	segment->watched = access_trace_read(
 		fetch->file->files->fs, fetch->file->ino, block,
 		(uint32_t)(end - block), segment->addr + segment->skip,
 		segment->copies_n > 0);
@@ -949,7 +954,7 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 
 /* Data in two parts to where the segment's buffers are; or a copy by itself, so
  * that it answers for nothing but its own sectors. */
-static void fetch_run_done(struct run_want *want, const uint8_t *data,
+static void fetch_run_done(struct replica_run_want *want, const uint8_t *data,
 			   size_t bytes, const uint8_t *rest)
 {
 	struct fetch_segment *segment = container_of(want, struct fetch_segment,
@@ -988,10 +993,10 @@ static bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
 {
 	if (fetch->tries || fetch->background || !segment->copies_n)
 		return false;
-	segment->want = (struct run_want){
+	segment->want = (struct replica_run_want){
 		.sectors = (uint32_t)segment->n, .done = fetch_run_done,
 	};
-	return runs_take(fetch->file->files->fs, &segment->want,
+	return replica_ra_take(fetch->file->files->fs, &segment->want,
 			 segment->copies, segment->copies_n, segment->addr);
 }
 
@@ -1001,27 +1006,27 @@ static bool fetch_from_gap(const struct fetch *fetch,
 {
 	return fetch->class == QUEUE_READ_AHEAD && !fetch->tries &&
 	       !fetch->background &&
-	       prefetch_take(fetch->file->files, segment->addr, segment->n,
+	       gap_readahead_take(fetch->file->files, segment->addr, segment->n,
 			     segment->req.disk.iov, segment->req.disk.iov_n);
 }
 
 static void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
 {
 	if (fetch->class == QUEUE_READ && !fetch->tries)
-		prefetch_wish(fetch->file, segment->addr, segment->n,
+		gap_readahead_wish(fetch->file, segment->addr, segment->n,
 			      segment->first, segment->end, segment->off);
 	queue_submit(fetch->file->files->fs->queue, &segment->req);
 }
 
-static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
+static void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct fetch *fetch = ticket->state;
+	struct fetch *fetch = txn->state;
 	struct fetch_segment *segment;
 	struct iovec *iov = fetch->iov;
 	unsigned i;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
 		fetch->rc = rc;
 		fetch_over(fetch);
@@ -1029,8 +1034,9 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 	}
 	if (fetch->class == QUEUE_READ && fetch->first == 0 &&
 	    fetch->segments && fetch->segment[0].off == 0 && !fetch->tries &&
-	    !fetch->segment[0].copies_n && fetch->file->size <= SMALL_BYTES)
-		near_missed(fetch->file->files, fetch->segment[0].addr,
+	    !fetch->segment[0].copies_n &&
+	    fetch->file->size <= SMALL_FILE_BYTES)
+		small_ra_missed(fetch->file->files, fetch->segment[0].addr,
 			    fetch->segment[0].n);
 	fetch->outstanding = 1;
 	for (i = 0; i < fetch->segments; i++) {
@@ -1065,27 +1071,27 @@ static void fetch_end(struct ticket *ticket, int rc, uint64_t seq)
 static void fetch_note(const struct fetch *fetch,
 		       const struct fetch_segment *segment)
 {
-	const uint64_t piece_sectors = PIECE_BLOCKS * BLOCK_SECTORS;
+	const uint64_t piece_sectors = CHUNK_BLOCKS * BLOCK_SECTORS;
 	uint64_t off = segment->off, end = off + segment->n, base, block;
-	const struct fetch_piece *fp;
-	struct piece *piece;
+	const struct fetch_chunk *fp;
+	struct chunk *chunk;
 
 	if (fetch->background)
 		return;
 	for (; off < end; off = base + piece_sectors) {
 		base = off - off % piece_sectors;
 		fp = &fetch->piece[off / piece_sectors - fetch->first];
-		piece = fp->piece;
-		piece->addr = segment->addr - segment->off + base;
-		piece->sector = segment->req.disk.sector - segment->off + base;
-		piece->copied = fp->copied;
-		piece->from_copy = segment->req.disk.sector != segment->addr;
+		chunk = fp->chunk;
+		chunk->addr = segment->addr - segment->off + base;
+		chunk->sector = segment->req.disk.sector - segment->off + base;
+		chunk->has_replica = fp->copied;
+		chunk->from_replica = segment->req.disk.sector != segment->addr;
 		for (block = off / BLOCK_SECTORS;
 		     block * BLOCK_SECTORS < end &&
 		     block * BLOCK_SECTORS < base + piece_sectors; block++)
 			if (fetch->class == QUEUE_READ_AHEAD ||
-			    !(fp->asked & 1u << block % PIECE_BLOCKS))
-				piece->ahead |= 1u << block % PIECE_BLOCKS;
+			    !(fp->asked & 1u << block % CHUNK_BLOCKS))
+				chunk->readahead |= 1u << block % CHUNK_BLOCKS;
 	}
 }
 
@@ -1095,20 +1101,21 @@ static void fetch_count(struct fetch *fetch,
 	struct fs *fs = fetch->file->files->fs;
 	bool from_copy = segment->req.disk.sector != segment->addr;
 
-	watch_found(fs, segment->watched,
+	access_trace_found(fs, segment->watched,
 		    segment->req.disk.sector + segment->skip,
 		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
-	watch_access(fs, from_copy ? WATCH_COPY : WATCH_READ,
-		     segment->req.disk.sector, segment->n);
+	access_trace_access(fs,
+			    from_copy ? ACCESS_TRACE_COPY : ACCESS_TRACE_READ,
+			    segment->req.disk.sector, segment->n);
 	fetch_note(fetch, segment);
-	if (fs->runs)
-		runs_passed(fs, segment->req.disk.sector + segment->n);
+	if (fs->replica_ra)
+		replica_ra_passed(fs, segment->req.disk.sector + segment->n);
 	if (segment->copies_n)
 		fs->replicas->stats.offered++;
 	if (!from_copy)
 		return;
 	if (!fetch->tries)
-		fetch->copy[fetch->copied++] = (struct copy_read){
+		fetch->has_replicas[fetch->copied++] = (struct copy_read){
 			segment->off, segment->n, segment->req.disk.sector,
 		};
 	replica_used(fs, segment->req.disk.sector, segment->n * SECTOR_BYTES);
@@ -1125,7 +1132,7 @@ static void fetch_done(struct disk_request *req)
 		fetch_verify(fetch);
 }
 
-static const struct ticket_type fetch_type = {
+static const struct fs_txn_type fetch_type = {
 	.name = "fetch",
 	.paths = 12,
 	.stages = 40,
@@ -1136,14 +1143,14 @@ static const struct ticket_type fetch_type = {
 static void fetch_again(struct fetch *fetch)
 {
 	fetch->rc = 0;
-	if (ticket_start(fetch->file->files->fs, &fetch_type, NULL, fetch)) {
+	if (fs_txn_start(fetch->file->files->fs, &fetch_type, NULL, fetch)) {
 		fetch->rc = -ENOMEM;
 		list_add(&fetch->file->files->broken, &fetch->link);
 	}
 }
 
 /* Those who wait for it have begun to wait meanwhile. */
-void pieces_run(struct files *files)
+void chunks_run(struct files *files)
 {
 	struct fetch *fetch;
 
@@ -1153,26 +1160,26 @@ void pieces_run(struct files *files)
 	}
 }
 
-/* Verifies the blocks of a piece; returns those that are bad.  `lost`: a hole
+/* Verifies the blocks of a chunk; returns those that are bad.  `lost`: a hole
  * is, too. */
-static uint16_t fetch_check(struct fetch_piece *fp, bool lost)
+static uint16_t fetch_check(struct fetch_chunk *fp, bool lost)
 {
-	uint16_t bad = 0, good = 0, want = fp->want & ~fp->piece->stale;
+	uint16_t bad = 0, good = 0, want = fp->want & ~fp->chunk->stale;
 	unsigned i;
 
 	if (fp->coarse && fp->want) {
-		if (fp->want != UINT16_MAX || fp->piece->stale)
+		if (fp->want != UINT16_MAX || fp->chunk->stale)
 			return 0; /* changed meanwhile: read again if needed */
 		if (fp->mapped != UINT16_MAX ||
-		    csum(fp->piece->data, PIECE_BYTES) != fp->sum[0])
+		    csum(fp->chunk->data, CHUNK_BYTES) != fp->sum[0])
 			return UINT16_MAX;
-		fp->piece->valid = UINT16_MAX;
+		fp->chunk->valid = UINT16_MAX;
 		return 0;
 	}
-	for (i = 0; i < PIECE_BLOCKS; i++) {
-		uint8_t *data = fp->piece->data + (size_t)i * BLOCK_BYTES;
+	for (i = 0; i < CHUNK_BLOCKS; i++) {
+		uint8_t *data = fp->chunk->data + (size_t)i * BLOCK_BYTES;
 
-		if (!(want & 1u << i) || fp->piece->valid & 1u << i)
+		if (!(want & 1u << i) || fp->chunk->valid & 1u << i)
 			continue;
 		if (!lost && !(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
 			memset(data, 0, BLOCK_BYTES);
@@ -1182,13 +1189,13 @@ static uint16_t fetch_check(struct fetch_piece *fp, bool lost)
 		if (!(bad & 1u << i))
 			good |= 1u << i;
 	}
-	fp->piece->valid |= good;
+	fp->chunk->valid |= good;
 	return bad;
 }
 
 static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 {
-	uint64_t block = (fetch->first + p) * PIECE_BLOCKS;
+	uint64_t block = (fetch->first + p) * CHUNK_BLOCKS;
 	const struct fetch_segment *segment;
 	uint64_t sector, addr = 0;
 	unsigned i;
@@ -1217,7 +1224,7 @@ static void fetch_report(const struct fetch *fetch, unsigned p, uint16_t bad)
 		  fetch->rc ? "cannot be read" : "data has a wrong checksum");
 }
 
-/* What was read first of these blocks of the piece at `base` was bad: if they
+/* What was read first of these blocks of the chunk at `base` was bad: if they
  * were copies, exactly these go. */
 static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
 			      uint16_t blocks)
@@ -1229,7 +1236,7 @@ static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
 	unsigned i;
 
 	for (i = 0; i < fetch->copied; i++) {
-		copy = &fetch->copy[i];
+		copy = &fetch->has_replicas[i];
 		first = copy->off / BLOCK_SECTORS;
 		end = (copy->off + copy->n + BLOCK_SECTORS - 1) / BLOCK_SECTORS;
 		if (bad >= end || bad_end <= first)
@@ -1251,32 +1258,32 @@ static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 	if (fetch->tries > FETCH_TRIES)
 		heal_start(fetch->file, fetch->first + p, blocks);
 	else
-		fetch_drop_copies(fetch, (fetch->first + p) * PIECE_BLOCKS,
+		fetch_drop_copies(fetch, (fetch->first + p) * CHUNK_BLOCKS,
 				  blocks);
 }
 
 static void fetch_verify(struct fetch *fetch)
 {
 	unsigned tries = FETCH_TRIES + fetch->copies_n;
-	struct fetch_piece *fp;
+	struct fetch_chunk *fp;
 	unsigned p, failed = 0;
 	uint16_t bad;
 
 	fetch->tries++;
-	for (p = 0; p < fetch->pieces; p++) {
+	for (p = 0; p < fetch->chunks; p++) {
 		fp = &fetch->piece[p];
-		if (!fp->piece || !fp->want)
+		if (!fp->chunk || !fp->want)
 			continue;
 		bad = fetch_check(fp, fetch->file->lost);
-		if (fetch->tries > 1 && fp->want & ~bad & fp->piece->valid)
+		if (fetch->tries > 1 && fp->want & ~bad & fp->chunk->valid)
 			fetch_found(fetch, p,
-				    fp->want & ~bad & fp->piece->valid);
+				    fp->want & ~bad & fp->chunk->valid);
 		fetch_leave(fp, fp->want & ~bad);
 		fp->want = bad;
 		failed += bad != 0;
 		if (bad && fetch->tries >= tries) {
 			fetch_report(fetch, p, bad);
-			fp->piece->failed |= bad;
+			fp->chunk->failed |= bad;
 		}
 	}
 	if (failed && fetch->tries < tries) {
@@ -1297,21 +1304,21 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 	if (!fetch) {
 		for (p = 0; p < pieces; p++)
 			if (want[p])
-				piece_find(file, first_piece + p)->failed |=
+				chunk_find(file, first_piece + p)->failed |=
 					want[p];
 		return NULL;
 	}
 	fetch->file = file;
 	fetch->class = class;
 	fetch->first = first_piece;
-	fetch->pieces = pieces;
+	fetch->chunks = pieces;
 	for (p = 0; p < pieces; p++) {
 		if (!want[p])
 			continue;
-		fetch->piece[p].piece = piece_find(file, first_piece + p);
-		fetch->piece[p].piece->pins++;
-		file->files->fetch_pieces++;
-		list_del(&fetch->piece[p].piece->lru);
+		fetch->piece[p].chunk = chunk_find(file, first_piece + p);
+		fetch->piece[p].chunk->pins++;
+		file->files->fetch_chunks++;
+		list_del(&fetch->piece[p].chunk->lru);
 		fetch->piece[p].want = fetch->piece[p].asked = want[p];
 		fetch_wish(&fetch->piece[p]);
 	}
@@ -1333,33 +1340,34 @@ static void fetch_start(struct file *file, uint64_t first_piece,
 	fetch_again(fetch);
 }
 
-void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
+void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
+		       bool guess)
 {
 	struct files *files = file->files;
 	struct fetch *fetch = NULL;
-	size_t count = pool_count(files->piece_pool);
-	uint16_t want[NEED_PIECES], any = 0;
-	struct piece *piece;
+	size_t count = pool_count(files->chunk_pool);
+	uint16_t want[READ_WAIT_CHUNKS], any = 0;
+	struct chunk *chunk;
 	unsigned p, n;
-	uint64_t index = first / PIECE_BLOCKS;
+	uint64_t index = first / CHUNK_BLOCKS;
 
-	n = (unsigned)((end - 1) / PIECE_BLOCKS - index) + 1;
-	n = n < NEED_PIECES ? n : NEED_PIECES;
-	if (!list_empty(&files->starved) ||
-	    (files->fetch_pieces + n) * AHEAD_PART > count * (AHEAD_PART - 1))
+	n = (unsigned)((end - 1) / CHUNK_BLOCKS - index) + 1;
+	n = n < READ_WAIT_CHUNKS ? n : READ_WAIT_CHUNKS;
+	if (!list_empty(&files->chunk_waits) ||
+	    (files->fetch_chunks + n) * AHEAD_PART > count * (AHEAD_PART - 1))
 		return;
 	for (p = 0; p < n; p++) {
 		want[p] = 0;
-		piece = piece_get(file, index + p);
-		if (!piece) {
+		chunk = chunk_get(file, index + p);
+		if (!chunk) {
 			n = p;
 			break;
 		}
-		want[p] = piece_before(index + p, end) &
-			  (uint16_t)~(piece->valid | piece->reading);
+		want[p] = chunk_before(index + p, end) &
+			  (uint16_t)~(chunk->valid | chunk->reading);
 		any |= want[p];
 		if (want[p]) /* not to be evicted for the next one */
-			list_del(&piece->lru);
+			list_del(&chunk->lru);
 	}
 	if (n && any)
 		fetch = fetch_new(file, index, n, want, QUEUE_READ_AHEAD);
@@ -1369,72 +1377,73 @@ void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess)
 	fetch_again(fetch);
 }
 
-/* Blocks of a piece that a user has come to: those that lie in a row and are
+/* Blocks of a chunk that a user has come to: those that lie in a row and are
  * alike make one read. */
-static void piece_claim(struct piece *piece, uint16_t bits, uint64_t wait_ns)
+static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 {
 	unsigned first = 0, end;
 	bool copied;
 
-	piece->ahead &= ~bits;
+	chunk->readahead &= ~bits;
 	for (; bits; bits &= ~((1u << end) - 1), first = end) {
 		while (!(bits & 1u << first))
 			first++;
-		copied = piece->copied & 1u << first;
-		for (end = first + 1; end < PIECE_BLOCKS; end++)
+		copied = chunk->has_replica & 1u << first;
+		for (end = first + 1; end < CHUNK_BLOCKS; end++)
 			if (!(bits & 1u << end) ||
-			    copied != !!(piece->copied & 1u << end))
+			    copied != !!(chunk->has_replica & 1u << end))
 				break;
-		watch_claim(piece->file->files->fs, &(struct heat_read){
-			.ino = piece->file->ino,
-			.block = piece->index * PIECE_BLOCKS + first,
+		access_trace_claim(chunk->file->files->fs, &(struct heat_read){
+			.ino = chunk->file->ino,
+			.block = chunk->index * CHUNK_BLOCKS + first,
 			.blocks = end - first,
-			.sector = piece->sector + first * BLOCK_SECTORS,
-			.copied = copied, .from_copy = piece->from_copy,
-		}, piece->addr + first * BLOCK_SECTORS, wait_ns);
+			.sector = chunk->sector + first * BLOCK_SECTORS,
+			.copied = copied, .from_copy = chunk->from_replica,
+		}, chunk->addr + first * BLOCK_SECTORS, wait_ns);
 	}
 }
 
-void pieces_claimed(const struct need *need, uint64_t wait_ns)
+void chunks_used(const struct read_wait *rwait, uint64_t wait_ns)
 {
-	struct piece *piece;
+	struct chunk *chunk;
 	uint16_t bits;
 	unsigned p;
 
-	for (p = 0; p < need_pieces(need); p++) {
-		piece = need->pieces[p];
-		bits = piece ? piece->ahead & need_bits(need, p) : 0;
+	for (p = 0; p < read_wait_pieces(rwait); p++) {
+		chunk = rwait->chunks[p];
+		bits = chunk ? chunk->readahead & read_wait_bits(rwait, p) : 0;
 		if (bits)
-			piece_claim(piece, bits, wait_ns);
+			chunk_claim(chunk, bits, wait_ns);
 	}
 }
 
 static int by_address(const void *a, const void *b)
 {
-	const struct piece *const *x = a, *const *y = b;
+	const struct chunk *const *x = a, *const *y = b;
 
 	return (*x)->addr < (*y)->addr ? -1 : (*x)->addr > (*y)->addr;
 }
 
-size_t pieces_left(struct files *files, struct replica_want *left, size_t most)
+size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
+			       size_t most)
 {
-	size_t count = pool_count(files->piece_pool), i, n = 0;
-	struct piece **by = calloc(count, sizeof(struct piece *)), *piece;
+	size_t count = pool_count(files->chunk_pool), i, n = 0;
+	struct chunk **by = calloc(count, sizeof(struct chunk *)), *chunk;
 
 	for (i = 0; by && i < count; i++) {
-		piece = &files->piece_store[i];
-		if (piece->file && piece->ahead && !piece->index &&
-		    !(piece->copied & piece->ahead) &&
-		    piece->file->size <= PIECE_BYTES)
-			by[n++] = piece;
+		chunk = &files->chunk_store[i];
+		if (chunk->file && chunk->readahead && !chunk->index &&
+		    !(chunk->has_replica & chunk->readahead) &&
+		    chunk->file->size <= CHUNK_BYTES)
+			by[n++] = chunk;
 	}
 	if (n)
-		qsort(by, n, sizeof(struct piece *), by_address);
+		qsort(by, n, sizeof(struct chunk *), by_address);
 	n = n < most ? n : most;
 	for (i = 0; i < n; i++) {
 		left[i] = (struct replica_want){ by[i]->file->ino, 0,
-			(uint64_t)__builtin_popcount(by[i]->ahead) };
-		by[i]->ahead = 0;
+			(uint64_t)__builtin_popcount(by[i]->readahead) };
+		by[i]->readahead = 0;
 	}
 	free(by);
 	return n;

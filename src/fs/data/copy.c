@@ -12,7 +12,7 @@
 #define COPY_BYTES (512u << 10)
 #define COPY_MOST (64ull << 20)
 
-struct copy {
+struct copy_op {
 	struct fs *fs;
 	struct fs_op *op;
 	struct fs_op sub;	/* the READ or WRITE */
@@ -20,7 +20,7 @@ struct copy {
 	uint8_t data[COPY_BYTES];
 };
 
-static void copy_over(struct copy *copy, int rc)
+static void copy_over(struct copy_op *copy, int rc)
 {
 	struct fs_op *op = copy->op;
 	struct fs *fs = copy->fs;
@@ -32,11 +32,11 @@ static void copy_over(struct copy *copy, int rc)
 	fs_answer(fs, op, rc);
 }
 
-static void copy_read(struct copy *copy);
+static void copy_read(struct copy_op *copy);
 
 static void copy_wrote(struct fs_op *sub)
 {
-	struct copy *copy = sub->owner;
+	struct copy_op *copy = sub->owner;
 
 	if (sub->rc) {
 		copy_over(copy, sub->rc);
@@ -48,7 +48,7 @@ static void copy_wrote(struct fs_op *sub)
 
 static void copy_was_read(struct fs_op *sub)
 {
-	struct copy *copy = sub->owner;
+	struct copy_op *copy = sub->owner;
 	uint64_t n = sub->result;
 	uint32_t flags = copy->copied ? 0 : copy->op->flags & FS_SET_KILL_PRIV;
 
@@ -71,7 +71,7 @@ static void copy_was_read(struct fs_op *sub)
 	fs_submit(copy->fs, sub);
 }
 
-static void copy_read(struct copy *copy)
+static void copy_read(struct copy_op *copy)
 {
 	uint64_t left = copy->size - copy->copied;
 
@@ -93,7 +93,7 @@ static void copy_read(struct copy *copy)
 
 void file_copy_range(struct fs *fs, struct fs_op *op)
 {
-	struct copy *copy = NULL;
+	struct copy_op *copy = NULL;
 	int rc = 0;
 
 	if (op->offset > INT64_MAX || op->offset2 > INT64_MAX ||
@@ -119,8 +119,8 @@ void file_copy_range(struct fs *fs, struct fs_op *op)
 
 /* ---- Extents ---- */
 
-struct extents {
-	struct gated gated;
+struct extents_op {
+	struct shared_lock lock;
 	struct fs *fs;
 	struct fs_op *op;
 	struct file *file;
@@ -128,7 +128,7 @@ struct extents {
 	bool over;
 };
 
-static void extents_add(struct extents *extents, struct fs_extent extent)
+static void extents_add(struct extents_op *extents, struct fs_extent extent)
 {
 	struct fs_op *op = extents->op;
 	struct fs_extent *out = op->buffer;
@@ -138,15 +138,15 @@ static void extents_add(struct extents *extents, struct fs_extent extent)
 	extents->over = op->result >= op->size;
 }
 
-static int extents_run(struct ticket *ticket)
+static int extents_run(struct fs_txn *txn)
 {
-	struct extents *extents = ticket->state;
+	struct extents_op *extents = txn->state;
 	struct extent extent;
 	int rc;
 
 	while (!extents->over &&
-	       tree_txn_room(ticket->txn) >= TRAX_MAX_LEVEL) {
-		rc = map_extent(ticket, extents->file->ino, extents->sector,
+	       tree_txn_room(txn->tree_txn) >= TRAX_MAX_LEVEL) {
+		rc = bmap_extent(txn, extents->file->ino, extents->sector,
 				&extent);
 		if (rc == -ENOENT)
 			extents->over = true;
@@ -164,7 +164,7 @@ static int extents_run(struct ticket *ticket)
 	return 0;
 }
 
-static void extents_over(struct extents *extents, int rc)
+static void extents_over(struct extents_op *extents, int rc)
 {
 	struct file *file = extents->file;
 	struct fs_op *op = extents->op;
@@ -175,20 +175,20 @@ static void extents_over(struct extents *extents, int rc)
 	fs_answer(fs, op, rc);
 }
 
-static void extents_end(struct ticket *ticket, int rc, uint64_t seq)
+static void extents_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct extents *extents = ticket->state;
+	struct extents_op *extents = txn->state;
 
 	(void)seq;
 	if (!rc && !extents->over) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	extents_over(extents, rc);
 }
 
-static const struct ticket_type extents_type = {
+static const struct fs_txn_type extents_type = {
 	.name = "extents",
 	.bounds = { .nodes = 48 },
 	.stages = 60,
@@ -196,13 +196,14 @@ static const struct ticket_type extents_type = {
 	.end = extents_end,
 };
 
-static void extents_step(struct gated *gated)
+static void extents_step(struct shared_lock *lock)
 {
-	struct extents *extents = container_of(gated, struct extents, gated);
+	struct extents_op *extents =
+		container_of(lock, struct extents_op, lock);
 	struct file *file = extents->file;
-	int rc = file_enter(file, gated);
+	int rc = file_lock_shared(file, lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return;
 	if (!rc && file->has_inline) {
 		if (extents->op->offset < file->size)
@@ -213,14 +214,14 @@ static void extents_step(struct gated *gated)
 		return;
 	}
 	if (!rc)
-		rc = ticket_start(extents->fs, &extents_type, NULL, extents);
+		rc = fs_txn_start(extents->fs, &extents_type, NULL, extents);
 	if (rc)
 		extents_over(extents, rc);
 }
 
 void file_extents(struct fs *fs, struct fs_op *op)
 {
-	struct extents *extents = files_alloc(fs->files, sizeof(*extents));
+	struct extents_op *extents = files_alloc(fs->files, sizeof(*extents));
 	struct file *file = extents ? file_get(fs, op->ino) : NULL;
 
 	op->result = 0;
@@ -234,7 +235,7 @@ void file_extents(struct fs *fs, struct fs_op *op)
 	extents->file = file;
 	extents->sector = op->offset / SECTOR_BYTES;
 	extents->over = op->size == 0;
-	extents->gated.again = extents_step;
-	list_init(&extents->gated.link);
-	extents_step(&extents->gated);
+	extents->lock.granted = extents_step;
+	list_init(&extents->lock.link);
+	extents_step(&extents->lock);
 }

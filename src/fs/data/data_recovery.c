@@ -1,16 +1,16 @@
 /*
- * data_recovery.c - logged data that a crash left away from home.
+ * data_recovery.c - logged data that a crash left not destaged.
  *
  * Each block is looked up in the tree as it is after replay: where the sum is
  * the one of the logged content, that content is the file's, and it enters the
- * memory of files as what it was before the crash: a block that is held.  From
- * there it goes home by ordinary write-back, whatever happens on the way.
- * Otherwise something newer has taken its place.  No more are taken from the
- * log at once than the dirty pool has room for.  Nobody else is served before
- * all have been looked up: the home of one may hold anything.
+ * memory of files as what it was before the crash: a block that is pinned.
+ * From there it is destaged by ordinary write-back, whatever happens on the
+ * way.  Otherwise something newer has taken its place.  No more are taken from
+ * the log at once than the dirty pool has room for.  Nobody else is served
+ * before all have been looked up: the destage of one may hold anything.
  *
- * On a read-only mount nothing goes home: the blocks stay in memory, beyond the
- * pool if need be, and reads are served from them.
+ * On a read-only mount nothing is destaged: the blocks stay in memory, beyond
+ * the pool if need be, and reads are served from them.
  */
 #include "fs/data/file_data.h"
 
@@ -26,7 +26,7 @@
 struct rescue {
 	struct recovery *recovery;
 	struct list link;		/* among all that are not over */
-	struct gated gated;		/* until the file is loaded */
+	struct shared_lock lock;		/* until the file is loaded */
 	const struct tree_data *data;
 	struct file *file;
 	bool valid;
@@ -62,7 +62,7 @@ static void rescue_over(struct rescue *rescue, int rc)
 	if (rescue->buffer)
 		buffer_free(rescue);
 	if (!rc && rescue->buffer && !recovery->fs->options.read_only)
-		tree_unhold(recovery->fs->tree, rescue->data->seq);
+		tree_log_unpin(recovery->fs->tree, rescue->data->seq);
 	if (rescue->file)
 		file_put(rescue->file);
 	recovery->busy--;
@@ -73,20 +73,20 @@ static void rescue_over(struct rescue *rescue, int rc)
 
 /* ---- Whose is it? ---- */
 
-static int rescue_run(struct ticket *ticket)
+static int rescue_run(struct fs_txn *txn)
 {
-	struct rescue *rescue = ticket->state;
+	struct rescue *rescue = txn->state;
 	const struct tree_data *data = rescue->data;
 	uint64_t sector = data->block * BLOCK_SECTORS;
 	uint64_t end = sector + BLOCK_SECTORS;
-	unsigned p = data->block % TRAX_CSUM_WINDOW_BLOCKS / PIECE_BLOCKS;
-	unsigned i = data->block % PIECE_BLOCKS;
+	unsigned p = data->block % TRAX_CSUM_WINDOW_BLOCKS / CHUNK_BLOCKS;
+	unsigned i = data->block % CHUNK_BLOCKS;
 	struct csum_window window;
 	struct extent extent;
 	int rc;
 
 	rescue->valid = false;
-	rc = map_window(ticket, data->ino,
+	rc = bmap_window(txn, data->ino,
 			data->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
 	if (rc)
 		return rc;
@@ -94,7 +94,7 @@ static int rescue_run(struct ticket *ticket)
 	    !(window.mask[p] & 1u << i) || window.sum[p][i] != data->sum)
 		return 0;
 	while (sector < end) {
-		rc = map_extent(ticket, data->ino, sector, &extent);
+		rc = bmap_extent(txn, data->ino, sector, &extent);
 		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
 			return 0;
 		if (rc)
@@ -110,13 +110,13 @@ static int rescue_run(struct ticket *ticket)
 static int keep_held(struct rescue *rescue)
 {
 	struct files *files = rescue->recovery->fs->files;
-	struct hold *hold = files_alloc(files, sizeof(*hold));
+	struct log_pin *pin = files_alloc(files, sizeof(*pin));
 
-	if (!hold)
+	if (!pin)
 		return -ENOMEM;
-	hold->seq = rescue->data->seq;
-	list_add(&files->holds, &hold->link);
-	block_add_held(rescue->file, rescue->data->block, rescue->buffer, hold);
+	pin->seq = rescue->data->seq;
+	list_add(&files->log_pins, &pin->link);
+	block_add_held(rescue->file, rescue->data->block, rescue->buffer, pin);
 	return 0;
 }
 
@@ -143,10 +143,10 @@ static void rescue_keep(struct rescue *rescue)
 	rescue_over(rescue, rc);
 }
 
-static void rescue_loaded(struct gated *gated)
+static void rescue_loaded(struct shared_lock *lock)
 {
-	struct rescue *rescue = container_of(gated, struct rescue, gated);
-	int rc = file_enter(rescue->file, gated);
+	struct rescue *rescue = container_of(lock, struct rescue, lock);
+	int rc = file_lock_shared(rescue->file, lock);
 
 	if (rc < 0)
 		rescue_over(rescue, rc);
@@ -154,26 +154,26 @@ static void rescue_loaded(struct gated *gated)
 		rescue_keep(rescue);
 }
 
-static void rescue_end(struct ticket *ticket, int rc, uint64_t seq)
+static void rescue_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct rescue *rescue = ticket->state;
+	struct rescue *rescue = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc || !rescue->valid) {
 		rescue_over(rescue, rc);
 		return;
 	}
 	rescue->file = file_get(rescue->recovery->fs, rescue->data->ino);
-	rescue->gated.again = rescue_loaded;
-	list_init(&rescue->gated.link);
+	rescue->lock.granted = rescue_loaded;
+	list_init(&rescue->lock.link);
 	if (rescue->file)
-		rescue_loaded(&rescue->gated);
+		rescue_loaded(&rescue->lock);
 	else
 		rescue_over(rescue, -ENOMEM);
 }
 
-static const struct ticket_type rescue_type = {
+static const struct fs_txn_type rescue_type = {
 	.name = "recover data",
 	.bounds = { .nodes = 32 },
 	.stages = 20,
@@ -236,7 +236,7 @@ static int recover_batch(struct recovery *recovery, size_t first, size_t n)
 
 	list_for_each_safe(pos, tmp, &recovery->rescues) {
 		struct rescue *r = list_entry(pos, struct rescue, link);
-		int err = rc ? rc : ticket_start(recovery->fs, &rescue_type,
+		int err = rc ? rc : fs_txn_start(recovery->fs, &rescue_type,
 						 NULL, r);
 
 		if (err)
@@ -253,10 +253,10 @@ static int recover_turn(struct recovery *recovery)
 
 	recovery->over = false;
 	next_ns = fs_run(fs, 0);
-	if (!recovery->over && !fs->gone &&
+	if (!recovery->over && !fs->disk_gone &&
 	    (recovery->busy || !recover_room(fs)))
 		fs_sleep(fs, next_ns);
-	return fs->gone || tree_failed(fs->tree) ? -EIO : 0;
+	return fs->disk_gone || tree_failed(fs->tree) ? -EIO : 0;
 }
 
 static void recover_forget(struct recovery *recovery)
@@ -274,7 +274,7 @@ static void recover_tell(const struct recovery *recovery)
 		msg_info("%s: %llu logged blocks are %s", name,
 			 (unsigned long long)recovery->kept,
 			 recovery->fs->options.read_only ?
-			 "read from the log" : "on their way home");
+			 "read from the log" : "being destaged");
 	if (recovery->foreign)
 		msg_warn("%s: the log holds more than the memory allowed: %llu "
 			 "MiB beyond it are used until it is unmounted", name,
@@ -298,16 +298,16 @@ int files_recover(struct fs *fs)
 			rc = recover_batch(&recovery, i, room);
 			i += room;
 		} else {
-			homes_now(fs->files);
+			destage_now(fs->files);
 			rc = recover_turn(&recovery);
 		}
 	}
-	if (fs->gone)
+	if (fs->disk_gone)
 		recover_forget(&recovery);
-	while (recovery.busy && !fs->gone)
+	while (recovery.busy && !fs->disk_gone)
 		recover_turn(&recovery);
 	if (!fs->options.read_only)
-		homes_now(fs->files);
+		destage_now(fs->files);
 	recover_tell(&recovery);
 	tree_recovered_end(fs->tree);
 	return rc ? rc : recovery.rc;

@@ -1,14 +1,14 @@
 /*
  * destage.c - logged data is brought to where it belongs.
  *
- * A block that is held is the tree's content, but on disk only in the log.
+ * A block that is pinned is the tree's content, but on disk only in the log.
  * When the log wants its track back, the pool is short, the block is old, or at
- * unmount, held blocks are written to their extents, neighbours together, and
+ * unmount, pinned blocks are written to their extents, neighbours together, and
  * their holds are given up.
  *
- * 1. Not before the log record is durable: a home that is written before would
- *    not fit the sum that a crash goes back to.  From then on old content lives
- *    by that record (log_rely).
+ * 1. Not before the log record is durable: a destage that is written before
+ *    would not fit the sum that a crash goes back to.  From then on old content
+ *    lives by that record (log_depend_on).
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
@@ -22,152 +22,153 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
-#define HOME_BLOCKS 512u
-#define HOME_BATCH 128u		/* at least */
-#define HOME_PART 8u		/* of the pool */
-#define HOME_EARLY_PERCENT 40u
-#define HOME_PERCENT 60u
-#define HOME_URGENT_PERCENT 80u
+#define DESTAGE_BLOCKS 512u
+#define DESTAGE_BATCH 128u		/* at least */
+#define DESTAGE_PART 8u		/* of the pool */
+#define DESTAGE_EARLY_PERCENT 40u
+#define DESTAGE_PERCENT 60u
+#define DESTAGE_URGENT_PERCENT 80u
 
-/* ---- One job ---- */
+/* ---- One write-back ---- */
 
-static bool home_may(const struct block *block, uint64_t durable)
+static bool destage_may(const struct block *block, uint64_t durable)
 {
-	return block->hold && !block->job && !block->bad_home &&
-	       block->hold->seq <= durable;
+	return block->pin && !block->wb && !block->bad_place &&
+	       block->pin->seq <= durable;
 }
 
 /* Blocks it looks at. */
-static unsigned home_most(const struct job *job)
+static unsigned destage_most(const struct writeback *wb)
 {
-	return job->offer ? prewrite_most(job->file) : HOME_BLOCKS;
+	return wb->for_gap ? gap_writeback_most(wb->file) : DESTAGE_BLOCKS;
 }
 
-static int home_run(struct ticket *ticket)
+static int destage_run(struct fs_txn *txn)
 {
-	struct job *job = ticket->state;
-	struct log *log = tree_log(ticket->fs->tree);
+	struct writeback *wb = txn->state;
+	struct log *log = tree_log(txn->fs->tree);
 	uint64_t durable = log_durable_seq(log), newest = 0;
-	struct block *block = block_find(job->file, job->first);
-	uint64_t sector = job->first * BLOCK_SECTORS, end, stop;
-	unsigned n = 0, most = home_most(job);
+	struct block *block = block_find(wb->file, wb->first);
+	uint64_t sector = wb->first * BLOCK_SECTORS, end, stop;
+	unsigned n = 0, most = destage_most(wb);
 	struct extent extent;
 	int rc;
 
-	while (block && block->index == job->first + n && n < most &&
-	       home_may(block, durable)) {
-		newest = block->hold->seq > newest ? block->hold->seq : newest;
+	while (block && block->index == wb->first + n && n < most &&
+	       destage_may(block, durable)) {
+		newest = block->pin->seq > newest ? block->pin->seq : newest;
 		n++;
 		block = block->next;
 	}
-	job->segments = 0;
+	wb->segments = 0;
 	end = sector + (uint64_t)n * BLOCK_SECTORS;
 	while (sector < end) {
-		rc = map_extent(ticket, job->file->ino, sector, &extent);
+		rc = bmap_extent(txn, wb->file->ino, sector, &extent);
 		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
 			return -EUCLEAN;
 		if (rc)
 			return rc;
 		stop = extent.off + extent.n;
 		stop = stop < end ? stop : end;
-		if (job_add(job, addr_sector(extent.addr) +
+		if (writeback_add_segment(wb, addr_sector(extent.addr) +
 			    (sector - extent.off), stop - sector, true))
 			break;
 		sector = stop;
-		if (tree_txn_room(ticket->txn) < 2 * TRAX_MAX_LEVEL)
+		if (tree_txn_room(txn->tree_txn) < 2 * TRAX_MAX_LEVEL)
 			break;
 	}
-	n = (unsigned)(sector / BLOCK_SECTORS - job->first);
+	n = (unsigned)(sector / BLOCK_SECTORS - wb->first);
 	stop = (uint64_t)n * BLOCK_SECTORS;
-	for (job->n = 0; job->n < job->segments && stop; job->n++) {
-		if (job->segment[job->n].n > stop)
-			job->segment[job->n].n = stop;
-		stop -= job->segment[job->n].n;
+	for (wb->n = 0; wb->n < wb->segments && stop; wb->n++) {
+		if (wb->segment[wb->n].n > stop)
+			wb->segment[wb->n].n = stop;
+		stop -= wb->segment[wb->n].n;
 	}
-	job->segments = job->n;
-	job->n = n;
+	wb->segments = wb->n;
+	wb->n = n;
 	if (n) {
-		log_rely(log, newest);
-		job_claim(job);
+		log_depend_on(log, newest);
+		writeback_claim(wb);
 	}
 	return 0;
 }
 
-static void home_end(struct ticket *ticket, int rc, uint64_t seq)
+static void destage_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct job *job = ticket->state;
+	struct writeback *wb = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
-		home_failed(job, rc);
+		destage_failed(wb, rc);
 		return;
 	}
-	if (!job->n) {
-		job_end(job);
+	if (!wb->n) {
+		writeback_end(wb);
 		return;
 	}
-	if (!job->offer || !prewrite_may(job->file, JOB_HOME) ||
-	    !prewrite_job(job, home_written))
-		job_write(job, QUEUE_WRITE_BACK, home_written);
-	jobs_pump(job->files);
+	if (!wb->for_gap || !gap_writeback_may(wb->file, WB_DESTAGE) ||
+	    !gap_writeback_add(wb, destage_written))
+		writeback_write(wb, QUEUE_WRITE_BACK, destage_written);
+	writeback_pump(wb->files);
 }
 
-static const struct ticket_type home_type = {
-	.name = "bring home",
+static const struct fs_txn_type destage_type = {
+	.name = "destage",
 	.bounds = { .nodes = 48 },
 	.stages = 60,
-	.run = home_run,
-	.end = home_end,
+	.run = destage_run,
+	.end = destage_end,
 };
 
 /* ---- Which ---- */
 
-/* A job of this file is looking at this block already. */
-static bool home_is_started(const struct file *file, uint64_t index)
+/* A write-back of this file is looking at this block already. */
+static bool destage_is_started(const struct file *file, uint64_t index)
 {
-	const struct list *homes = &file->files->job_homes, *pos;
-	const struct job *job;
+	const struct list *destages = &file->files->destages, *pos;
+	const struct writeback *wb;
 
-	list_for_each(pos, homes) {
-		job = list_entry(pos, struct job, link);
-		if (job->file == file && !job->claimed &&
-		    index >= job->first && index < job->first + home_most(job))
+	list_for_each(pos, destages) {
+		wb = list_entry(pos, struct writeback, link);
+		if (wb->file == file && !wb->claimed &&
+		    index >= wb->first && index < wb->first + destage_most(wb))
 			return true;
 	}
 	return false;
 }
 
-/* Starts jobs for what is due in a file. */
-static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
+/* Starts write-backs for what is due in a file. */
+static bool destage_pump_file(struct file *file, uint64_t durable,
+			      unsigned *left)
 {
 	struct files *files = file->files;
 	struct block *block = file->head;
 	bool commit = false, started = false;
 	uint64_t skip = 0;
-	struct excl *excl;
-	struct job *job;
+	struct excl_lock *excl;
+	struct writeback *wb;
 
-	excl = list_first(&file->excls, struct excl, link);
+	excl = list_first(&file->excl_locks, struct excl_lock, link);
 	if ((excl && excl->active) || file_pauses(file))
 		return false;
 	for (; block && *left; block = block->next) {
-		if (!block->hold || block->job || block->index < skip ||
-		    block->hold->seq > files->home_seq)
+		if (!block->pin || block->wb || block->index < skip ||
+		    block->pin->seq > files->destage_seq)
 			continue;
-		commit |= block->hold->seq > durable;
-		if (!home_may(block, durable) ||
-		    home_is_started(file, block->index))
+		commit |= block->pin->seq > durable;
+		if (!destage_may(block, durable) ||
+		    destage_is_started(file, block->index))
 			continue;
-		job = job_new(file, JOB_HOME, block->index);
-		if (!job)
+		wb = writeback_new(file, WB_DESTAGE, block->index);
+		if (!wb)
 			break;
-		skip = block->index + HOME_BLOCKS;
+		skip = block->index + DESTAGE_BLOCKS;
 		(*left)--;
 		started = true;
-		if (ticket_start(files->fs, &home_type, NULL, job)) {
+		if (fs_txn_start(files->fs, &destage_type, NULL, wb)) {
 			file->users++;
-			home_failed(job, -ENOMEM);
+			destage_failed(wb, -ENOMEM);
 			file->users--;
 			return true;
 		}
@@ -177,75 +178,78 @@ static bool home_pump_file(struct file *file, uint64_t durable, unsigned *left)
 	return started;
 }
 
-void homes_offer(struct file *file, unsigned *left)
+void destage_queue_for_gaps(struct file *file, unsigned *left)
 {
 	struct files *files = file->files;
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
-	struct block *block = block_at_or_after(file, file->offer_cursor);
-	struct job *job;
+	struct block *block = block_at_or_after(file, file->gap_cursor);
+	struct writeback *wb;
 
 	for (; block && *left;
-	     block = block_at_or_after(file, file->offer_cursor)) {
+	     block = block_at_or_after(file, file->gap_cursor)) {
 		(*left)--;
-		file->offer_cursor = block->index + 1;
-		if (!home_may(block, durable) || block->dirty ||
-		    home_is_started(file, block->index))
+		file->gap_cursor = block->index + 1;
+		if (!destage_may(block, durable) || block->dirty ||
+		    destage_is_started(file, block->index))
 			continue;
-		if (!prewrite_may(file, JOB_HOME) ||
-		    files->homes_busy >= files->small_jobs / 2)
+		if (!gap_writeback_may(file, WB_DESTAGE) ||
+		    files->destages_busy >= files->small_wbs / 2)
 			return;
-		job = job_new_offer(file, block->index);
-		if (!job)
+		wb = writeback_new_for_gap(file, block->index);
+		if (!wb)
 			return;
-		file->offer_cursor = block->index + prewrite_most(file);
-		if (ticket_start(files->fs, &home_type, NULL, job)) {
+		file->gap_cursor = block->index + gap_writeback_most(file);
+		if (fs_txn_start(files->fs, &destage_type, NULL, wb)) {
 			file->users++;
-			job_end(job);
+			writeback_end(wb);
 			file->users--;
 			return;
 		}
 	}
 	if (!block)
-		file->offer_cursor = 0;
+		file->gap_cursor = 0;
 }
 
 /* The log asks early and often; writing many at once is cheaper. */
-static bool homes_pay(const struct files *files)
+static bool destage_pays(const struct files *files)
 {
 	unsigned fill = log_fill_percent(tree_log(files->fs->tree));
-	size_t batch = pool_count(files->dirty_pool) / HOME_PART;
+	size_t batch = pool_count(files->dirty_pool) / DESTAGE_PART;
 
-	if (batch < HOME_BATCH)
-		batch = HOME_BATCH;
-	if (fill < HOME_EARLY_PERCENT && prewrite_homes(files))
+	if (batch < DESTAGE_BATCH)
+		batch = DESTAGE_BATCH;
+	if (fill < DESTAGE_EARLY_PERCENT && gap_writeback_destages(files))
 		return false;
-	if (fill >= HOME_EARLY_PERCENT)
-		batch = HOME_BATCH;
-	return files->held_count >= batch || fill >= HOME_URGENT_PERCENT ||
-	       (fill >= HOME_PERCENT && files->held_count >= HOME_BATCH / 4);
+	if (fill >= DESTAGE_EARLY_PERCENT)
+		batch = DESTAGE_BATCH;
+	return files->pinned_count >= batch || fill >= DESTAGE_URGENT_PERCENT ||
+	       (fill >= DESTAGE_PERCENT &&
+		files->pinned_count >= DESTAGE_BATCH / 4);
 }
 
-bool homes_asked(const struct files *files)
+bool destage_is_wanted(const struct files *files)
 {
-	return files->home_seq &&
-	       log_oldest_held(tree_log(files->fs->tree)) <= files->home_seq;
+	return files->destage_seq &&
+	       log_oldest_pinned(tree_log(files->fs->tree)) <=
+		       files->destage_seq;
 }
 
 /* As long as what was asked for before is on its way, what comes meanwhile is
  * left for the next time, when it is many again. */
-static void homes_ask(struct files *files, uint64_t seq)
+static void destage_ask(struct files *files, uint64_t seq)
 {
-	if (seq > files->home_seq &&
-	    (!homes_asked(files) || files->homes_busy == files->home_offers))
-		files->home_seq = seq;
+	if (seq > files->destage_seq &&
+	    (!destage_is_wanted(files) ||
+	     files->destages_busy == files->gap_queued_destages))
+		files->destage_seq = seq;
 }
 
-void homes_now(struct files *files)
+void destage_now(struct files *files)
 {
-	homes_ask(files, log_durable_seq(tree_log(files->fs->tree)));
+	destage_ask(files, log_durable_seq(tree_log(files->fs->tree)));
 }
 
-bool homes_pump(struct files *files)
+bool destage_pump(struct files *files)
 {
 	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
 	unsigned busy, left;
@@ -255,39 +259,39 @@ bool homes_pump(struct files *files)
 
 	if (tree_failed(files->fs->tree))
 		return false;
-	if (files->home_asked && homes_pay(files)) {
-		homes_ask(files, files->home_asked);
-		files->home_asked = 0;
+	if (files->destage_wanted_seq && destage_pays(files)) {
+		destage_ask(files, files->destage_wanted_seq);
+		files->destage_wanted_seq = 0;
 	}
-	if (homes_asked(files))
-		prewrite_recall_homes(files);
-	busy = files->homes_busy;
-	if (!files->home_seq || busy >= HOME_JOBS)
+	if (destage_is_wanted(files))
+		gap_writeback_recall_destages(files);
+	busy = files->destages_busy;
+	if (!files->destage_seq || busy >= DESTAGE_WBS)
 		return false;
-	if (files->held_count == 0) {
-		files->home_seq = 0;
+	if (files->pinned_count == 0) {
+		files->destage_seq = 0;
 		return false;
 	}
-	left = HOME_JOBS - busy;
-	list_for_each(pos, &files->held_files)
+	left = DESTAGE_WBS - busy;
+	list_for_each(pos, &files->pinned_files)
 		n++;
-	while (n-- && left && !list_empty(&files->held_files)) {
-		pos = files->held_files.next;
+	while (n-- && left && !list_empty(&files->pinned_files)) {
+		pos = files->pinned_files.next;
 		list_del(pos);
-		list_add(&files->held_files, pos);
-		started |= home_pump_file(list_entry(pos, struct file,
-						     held_link),
+		list_add(&files->pinned_files, pos);
+		started |= destage_pump_file(list_entry(pos, struct file,
+						     pinned_link),
 					  durable, &left);
 	}
 	return started;
 }
 
-void homes_want(void *arg, uint64_t seq)
+void destage_want(void *arg, uint64_t seq)
 {
 	struct files *files = arg;
 
-	files->home_asked = seq;
-	if (!list_empty(&files->releases))
+	files->destage_wanted_seq = seq;
+	if (!list_empty(&files->log_unpins))
 		files_commit(files);
-	jobs_pump(files);
+	writeback_pump(files);
 }

@@ -7,8 +7,9 @@
  *
  * A hold stands for one transaction with logged data; its log record may be
  * forgotten when each of its blocks is home, or has been superseded by a
- * change that is itself durable.  A held block keeps the held content, beside
- * the new when it is written to, so that bringing it home never needs the log.
+ * change that is itself durable.  A pinned block keeps the pinned content,
+ * beside the new when it is written to, so that destaging it never needs the
+ * log.
  */
 #include "fs/data/file_data.h"
 
@@ -156,14 +157,14 @@ struct block *block_add(struct file *file, uint64_t index)
 }
 
 struct block *block_add_held(struct file *file, uint64_t index, void *data,
-			     struct hold *hold)
+			     struct log_pin *pin)
 {
 	struct files *files = file->files;
 	struct block *block = files->block_free;
 
 	files->block_free = block->next;
 	block_init(file, block, index, data);
-	hold_set(file, block, hold);
+	log_pin_set(file, block, pin);
 	return block;
 }
 
@@ -179,7 +180,7 @@ struct block *block_add_foreign(struct file *file, uint64_t index,
 	return block;
 }
 
-bool block_own(struct files *files, struct block *block)
+bool block_unshare(struct files *files, struct block *block)
 {
 	void *data;
 
@@ -245,8 +246,8 @@ void block_drop(struct file *file, struct block *block)
 
 	block_clean(file, block);
 	block_unreserve(file, block);
-	if (block->hold)
-		hold_drop_later(file, block, 0);
+	if (block->pin)
+		log_pin_drop_later(file, block, 0);
 	treap_remove(file, block);
 	if (!block->foreign)
 		pool_put(files->dirty_pool, block->data);
@@ -255,109 +256,112 @@ void block_drop(struct file *file, struct block *block)
 	files->block_free = block;
 }
 
-void block_settle(struct file *file, struct block *block)
+void block_drop_clean(struct file *file, struct block *block)
 {
-	if (!block->dirty && !block->hold && !block->job && !block->foreign)
+	if (!block->dirty && !block->pin && !block->wb && !block->foreign)
 		block_drop(file, block);
 }
 
 /* ---- Holds ---- */
 
-struct release {
+struct log_unpin {
 	struct list link;
-	struct hold *hold;
+	struct log_pin *pin;
 	uint64_t seq;		/* must be durable first; 0: all */
 	unsigned refs;
 	bool covered;		/* by the commit that is under way */
 };
 
-static void hold_unref(struct files *files, struct hold *hold, unsigned refs)
+static void log_pin_unref(struct files *files, struct log_pin *pin,
+			  unsigned refs)
 {
-	hold->refs -= refs;
-	if (hold->refs)
+	pin->refs -= refs;
+	if (pin->refs)
 		return;
-	tree_unhold(files->fs->tree, hold->seq);
-	list_del(&hold->link);
-	files_release(hold);
+	tree_log_unpin(files->fs->tree, pin->seq);
+	list_del(&pin->link);
+	files_release(pin);
 }
 
-static void hold_detach(struct file *file, struct block *block)
+static void log_pin_detach(struct file *file, struct block *block)
 {
-	pool_put(file->files->dirty_pool, block->held_data);
-	block->held_data = NULL;
-	block->hold = NULL;
-	if (--file->held_count == 0)
-		list_del(&file->held_link);
-	file->files->held_count--;
+	pool_put(file->files->dirty_pool, block->pinned_data);
+	block->pinned_data = NULL;
+	block->pin = NULL;
+	if (--file->pinned_count == 0)
+		list_del(&file->pinned_link);
+	file->files->pinned_count--;
 }
 
-void hold_set(struct file *file, struct block *block, struct hold *hold)
+void log_pin_set(struct file *file, struct block *block, struct log_pin *pin)
 {
-	if (block->hold)
-		hold_drop_later(file, block, hold->seq);
-	if (file->files->held_count == 0)
-		file->files->home_ns = env_now_ns(file->files->fs->env);
-	block->hold = hold;
-	block->held_data = pool_share(file->files->dirty_pool, block->data);
-	hold->refs++;
-	if (file->held_count++ == 0)
-		list_add(&file->files->held_files, &file->held_link);
-	file->files->held_count++;
+	if (block->pin)
+		log_pin_drop_later(file, block, pin->seq);
+	if (file->files->pinned_count == 0)
+		file->files->oldest_pinned_ns =
+			env_now_ns(file->files->fs->env);
+	block->pin = pin;
+	block->pinned_data = pool_share(file->files->dirty_pool, block->data);
+	pin->refs++;
+	if (file->pinned_count++ == 0)
+		list_add(&file->files->pinned_files, &file->pinned_link);
+	file->files->pinned_count++;
 }
 
-void hold_drop(struct file *file, struct block *block)
+void log_pin_drop(struct file *file, struct block *block)
 {
-	struct hold *hold = block->hold;
+	struct log_pin *pin = block->pin;
 
-	hold_detach(file, block);
-	hold_unref(file->files, hold, 1);
+	log_pin_detach(file, block);
+	log_pin_unref(file->files, pin, 1);
 }
 
-void hold_drop_later(struct file *file, struct block *block, uint64_t seq)
+void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq)
 {
 	struct files *files = file->files;
-	struct release *last = NULL;
-	struct hold *hold = block->hold;
+	struct log_unpin *last = NULL;
+	struct log_pin *pin = block->pin;
 
-	if (!list_empty(&files->releases))
-		last = list_entry(files->releases.prev, struct release, link);
-	hold_detach(file, block);
-	if (last && last->hold == hold && last->seq == seq) {
+	if (!list_empty(&files->log_unpins))
+		last = list_entry(files->log_unpins.prev, struct log_unpin,
+				  link);
+	log_pin_detach(file, block);
+	if (last && last->pin == pin && last->seq == seq) {
 		last->refs++;
 		return;
 	}
 	last = files_alloc(files, sizeof(*last));
 	if (!last)
-		return; /* the record stays held until unmount */
-	*last = (struct release){ .hold = hold, .seq = seq, .refs = 1 };
-	list_add(&files->releases, &last->link);
+		return; /* the record stays pinned until unmount */
+	*last = (struct log_unpin){ .pin = pin, .seq = seq, .refs = 1 };
+	list_add(&files->log_unpins, &last->link);
 }
 
-void hold_cover(struct files *files)
+void log_pin_cover(struct files *files)
 {
 	struct list *pos;
 
-	list_for_each(pos, &files->releases)
-		list_entry(pos, struct release, link)->covered = true;
+	list_for_each(pos, &files->log_unpins)
+		list_entry(pos, struct log_unpin, link)->covered = true;
 }
 
-void hold_run(struct files *files, bool committed)
+void log_pin_run(struct files *files, bool committed)
 {
 	struct log *log = tree_log(files->fs->tree);
 	uint64_t durable = log_durable_seq(log);
 	bool pending = log_has_pending(log);
-	struct release *release;
+	struct log_unpin *release;
 	struct list *pos, *tmp;
 
-	list_for_each_safe(pos, tmp, &files->releases) {
-		release = list_entry(pos, struct release, link);
+	list_for_each_safe(pos, tmp, &files->log_unpins) {
+		release = list_entry(pos, struct log_unpin, link);
 		if ((release->seq ? release->seq > durable : pending) &&
 		    !(committed && release->covered))
 			continue;
 		/* The next root may leave the older record behind. */
-		log_rely(log, release->seq ? release->seq : durable);
+		log_depend_on(log, release->seq ? release->seq : durable);
 		list_del(&release->link);
-		hold_unref(files, release->hold, release->refs);
+		log_pin_unref(files, release->pin, release->refs);
 		files_release(release);
 	}
 }

@@ -1,15 +1,16 @@
 /*
  * failure.c - what is done when write-back fails, and who is told.
  *
- *   failed job -> each block: its failures are counted, disk/fault.h says:
- *                   retry, relocate -> dirty (or held), after a pause
+ *   failed write-back -> each block: its failures are counted, and
+ *   disk/fault.h says:
+ *                   retry, relocate -> dirty (or pinned), after a pause
  *                   fail the file   -> dropped, said: struct loss
  *                   fail the fs     -> stays in memory; read-only, log kept
  *
  * 1. Content that a log record holds is never dropped: when newer content of
- *    the block is given up the held content becomes the newest again.
- * 2. When the file system has failed no job begins any more.  What is dirty or
- *    held stays in memory, so that reads go on to see it.
+ *    the block is given up the pinned content becomes the newest again.
+ * 2. When the file system has failed no write-back begins any more.  What is
+ *    dirty or pinned stays in memory, so that reads go on to see it.
  * 3. A loss is told to every open file description once, by fsync, as the
  *    kernel's errseq does: to those that were opened before anybody was told.
  */
@@ -142,28 +143,28 @@ struct note {
 	uint64_t ino;
 };
 
-static int note_run(struct ticket *ticket)
+static int note_run(struct fs_txn *txn)
 {
-	const struct note *note = ticket->state;
+	const struct note *note = txn->state;
 	struct inode_item item;
-	int rc = inode_get(ticket, note->ino, &item);
+	int rc = inode_get(txn, note->ino, &item);
 
 	if (rc)
 		return rc;
 	item.flags = le32_put(le32_get(item.flags) | INODE_DATA_LOST);
-	inode_put(ticket, note->ino, &item);
+	inode_put(txn, note->ino, &item);
 	return 0;
 }
 
-static void note_end(struct ticket *ticket, int rc, uint64_t seq)
+static void note_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	(void)rc;
 	(void)seq;
-	files_release(ticket->state);
-	ticket_finish(ticket, 0);
+	files_release(txn->state);
+	fs_txn_finish(txn, 0);
 }
 
-static const struct ticket_type note_type = {
+static const struct fs_txn_type note_type = {
 	.name = "note lost data",
 	.bounds = { .log_bytes = 512 },
 	.paths = 1,
@@ -180,7 +181,7 @@ static void note_start(struct fs *fs, uint64_t ino)
 		return;
 	note->fs = fs;
 	note->ino = ino;
-	if (ticket_start(fs, &note_type, NULL, note))
+	if (fs_txn_start(fs, &note_type, NULL, note))
 		files_release(note);
 }
 
@@ -206,16 +207,16 @@ static void block_lose(struct file *file, struct block *block)
 {
 	struct pool *pool = file->files->dirty_pool;
 
-	if (!block->hold) {
+	if (!block->pin) {
 		file->lost = true;
 		block_drop(file, block);
 		return;
 	}
 	pool_put(pool, block->data);
-	block->data = pool_share(pool, block->held_data);
+	block->data = pool_share(pool, block->pinned_data);
 	block->failures = 0;
 	block_unreserve(file, block);
-	if (!block->bad_home)
+	if (!block->bad_place)
 		block_clean(file, block);
 }
 
@@ -231,7 +232,7 @@ static void file_lose(struct file *file, uint64_t first, uint64_t end, int rc)
 	for (block = block_at_or_after(file, first);
 	     block && block->index < end; block = next) {
 		next = block->next;
-		if (!block->dirty || block->job || block_is_logged(block))
+		if (!block->dirty || block->wb || block_is_logged(block))
 			continue;
 		from = n ? from : block->index;
 		n = block->index + 1 - from;
@@ -246,18 +247,18 @@ static void file_lose(struct file *file, uint64_t first, uint64_t end, int rc)
 		note_start(files->fs, file->ino);
 }
 
-/* ---- Failed jobs ---- */
+/* ---- Failed write-backs ---- */
 
 bool block_is_logged(const struct block *block)
 {
-	return block->hold && block->data == block->held_data;
+	return block->pin && block->data == block->pinned_data;
 }
 
-/* What the job ended with, as the fault policy has it. */
-static enum fault_class job_class(const struct job *job, int rc)
+/* What the write-back ended with, as the fault policy has it. */
+static enum fault_class writeback_class(const struct writeback *wb, int rc)
 {
-	if (job->failed)
-		return job->class;
+	if (wb->failed)
+		return wb->class;
 	return rc == -ENOMEM ? FAULT_MEMORY : FAULT_MEDIA;
 }
 
@@ -265,7 +266,7 @@ static enum fault_class job_class(const struct job *job, int rc)
 static bool is_final(const struct files *files, int rc)
 {
 	return rc == -EUCLEAN || rc == -EBADMSG ||
-	       (rc == -ENOSPC && !files->bads);
+	       (rc == -ENOSPC && !files->bad_writes);
 }
 
 static unsigned count(uint8_t *failures)
@@ -274,57 +275,59 @@ static unsigned count(uint8_t *failures)
 	return *failures;
 }
 
-/* What to do when the held content of a block could not be written. */
-static enum fault_step home_step(struct block *block, enum fault_class class,
+/* What to do when the pinned content of a block could not be written. */
+static enum fault_step destage_step(struct block *block, enum fault_class class,
 				 uint64_t *pause_ns)
 {
-	return fault_next(FAULT_HOME, class, count(&block->home_failures),
+	return fault_next(FAULT_DESTAGE, class, count(&block->home_failures),
 			  pause_ns);
 }
 
 /* Blocks that have their only good copy in the log. */
-static enum fault_step logged_failed(struct job *job, struct block *block,
+static enum fault_step logged_failed(struct writeback *wb, struct block *block,
 				     int rc, uint64_t *pause_ns)
 {
-	struct file *file = job->file;
-	enum fault_step step = home_step(block, job_class(job, rc), pause_ns);
+	struct file *file = wb->file;
+	enum fault_step step =
+		destage_step(block, writeback_class(wb, rc), pause_ns);
 
 	if (rc == -EUCLEAN || rc == -EBADMSG)
 		step = FAULT_FAIL_FS;
 	/* There is no other place: the old one again. */
 	if (step == FAULT_RETRY || rc == -ENOSPC) {
-		block->bad_home = false;
+		block->bad_place = false;
 		block_clean(file, block);
 	}
 	return step;
 }
 
-static enum fault_step block_failed(struct job *job, struct block *block,
+static enum fault_step block_failed(struct writeback *wb, struct block *block,
 				    int rc, uint64_t *pause_ns)
 {
 	if (block_is_logged(block))
-		return logged_failed(job, block, rc, pause_ns);
+		return logged_failed(wb, block, rc, pause_ns);
 	*pause_ns = 0;
-	if (is_final(job->files, rc))
+	if (is_final(wb->files, rc))
 		return FAULT_FAIL_FILE;
-	return fault_next(FAULT_DATA, job_class(job, rc),
+	return fault_next(FAULT_DATA, writeback_class(wb, rc),
 			  count(&block->failures), pause_ns);
 }
 
 /* The blocks [first, end) are dirty again; does for each what the policy
  * says. */
-static void range_failed(struct job *job, uint64_t first, uint64_t end, int rc)
+static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
+			 int rc)
 {
-	struct file *file = job->file;
+	struct file *file = wb->file;
 	struct block *block = block_at_or_after(file, first);
 	uint64_t pause_ns, longest_ns = 0;
 	bool lose = false, fail = false;
 	enum fault_step step;
 
 	for (; block && block->index < end; block = block->next) {
-		if (!block->dirty || block->job)
+		if (!block->dirty || block->wb)
 			continue;
-		step = block_failed(job, block, rc, &pause_ns);
+		step = block_failed(wb, block, rc, &pause_ns);
 		longest_ns = pause_ns > longest_ns ? pause_ns : longest_ns;
 		lose |= step == FAULT_FAIL_FILE;
 		fail |= step == FAULT_FAIL_FS;
@@ -338,33 +341,33 @@ static void range_failed(struct job *job, uint64_t first, uint64_t end, int rc)
 		file_lose(file, first, file->has_inline ? UINT64_MAX : end, rc);
 }
 
-void job_failed(struct job *job, int rc)
+void writeback_failed(struct writeback *wb, int rc)
 {
-	struct file *file = job->file;
-	uint64_t first = job->first + job->done, end;
+	struct file *file = wb->file;
+	uint64_t first = wb->first + wb->done, end;
 	unsigned i;
 
-	for (i = job->done; job->claimed && i < job->n; i++)
-		job_release(job, i, false);
-	job->claimed = false;
-	end = job->first + (job->n ? job->n : job_collect(job));
-	if (!tree_failed(job->files->fs->tree)) {
+	for (i = wb->done; wb->claimed && i < wb->n; i++)
+		writeback_release(wb, i, false);
+	wb->claimed = false;
+	end = wb->first + (wb->n ? wb->n : writeback_collect(wb));
+	if (!tree_failed(wb->files->fs->tree)) {
 		file->users++;
-		range_failed(job, first, end, rc);
-		job_flush(file, job->files->stamp, false, file->final);
+		range_failed(wb, first, end, rc);
+		writeback_flush(file, wb->files->stamp, false, file->final);
 		file->users--;
 	}
-	job_end(job);
+	writeback_end(wb);
 }
 
 /* ---- Homes ---- */
 
-static bool segment_failed(const struct job *job, unsigned i)
+static bool segment_failed(const struct writeback *wb, unsigned i)
 {
 	uint64_t from = (uint64_t)i * BLOCK_SECTORS, at = 0;
-	const struct job_segment *segment = job->segment;
+	const struct writeback_segment *segment = wb->segment;
 
-	for (; segment < job->segment + job->segments; segment++) {
+	for (; segment < wb->segment + wb->segments; segment++) {
 		if (segment->failed && at < from + BLOCK_SECTORS &&
 		    at + segment->n > from)
 			return true;
@@ -373,64 +376,64 @@ static bool segment_failed(const struct job *job, unsigned i)
 	return false;
 }
 
-/* It stays held; when it is to go elsewhere it is dirty, too. */
-static bool home_block_failed(struct job *job, unsigned i)
+/* It stays pinned; when it is to go elsewhere it is dirty, too. */
+static bool destage_block_failed(struct writeback *wb, unsigned i)
 {
-	struct file *file = job->file;
-	struct block *block = block_find(file, job->first + i);
+	struct file *file = wb->file;
+	struct block *block = block_find(file, wb->first + i);
 	uint64_t pause_ns;
-	enum fault_step step = home_step(block, job->class, &pause_ns);
+	enum fault_step step = destage_step(block, wb->class, &pause_ns);
 
-	block->bad_home = step == FAULT_RELOCATE;
+	block->bad_place = step == FAULT_RELOCATE;
 	file_pause(file, pause_ns);
-	job_release(job, i, step != FAULT_RELOCATE);
+	writeback_release(wb, i, step != FAULT_RELOCATE);
 	return step == FAULT_FAIL_FS;
 }
 
-void home_written(struct job *job, int rc)
+void destage_written(struct writeback *wb, int rc)
 {
-	struct file *file = job->file;
+	struct file *file = wb->file;
 	struct block *block;
 	bool fail = false;
 	unsigned i;
 
-	for (i = 0; i < job->n; i++) {
-		if (rc && segment_failed(job, i)) {
-			fail |= home_block_failed(job, i);
+	for (i = 0; i < wb->n; i++) {
+		if (rc && segment_failed(wb, i)) {
+			fail |= destage_block_failed(wb, i);
 			continue;
 		}
-		block = block_find(file, job->first + i);
+		block = block_find(file, wb->first + i);
 		block->home_failures = 0;
-		hold_drop(file, block);
-		job_release(job, i, true);
+		log_pin_drop(file, block);
+		writeback_release(wb, i, true);
 	}
-	job->done = job->n;
+	wb->done = wb->n;
 	if (fail)
-		tree_fail(job->files->fs->tree,
-			  "logged data can't be brought home");
+		tree_fail(wb->files->fs->tree,
+			  "logged data can't be destaged");
 	else if (rc)
-		job_flush(file, file->files->stamp, false, true);
-	job_end(job);
+		writeback_flush(file, file->files->stamp, false, true);
+	writeback_end(wb);
 }
 
 /* It was not found where the data belongs. */
-void home_failed(struct job *job, int rc)
+void destage_failed(struct writeback *wb, int rc)
 {
-	struct file *file = job->file;
-	struct fs *fs = job->files->fs;
-	struct block *block = block_at_or_after(file, job->first);
+	struct file *file = wb->file;
+	struct fs *fs = wb->files->fs;
+	struct block *block = block_at_or_after(file, wb->first);
 	enum fault_step step = FAULT_FAIL_FS;
 	uint64_t pause_ns = 0;
 
 	if (block && rc != -EUCLEAN && rc != -EBADMSG)
-		step = home_step(block, job_class(job, rc), &pause_ns);
+		step = destage_step(block, writeback_class(wb, rc), &pause_ns);
 	if (step == FAULT_FAIL_FS && !tree_failed(fs->tree)) {
 		msg_error("%s: inode %llu: logged data has no place",
 			  fs->disk->name, (unsigned long long)file->ino);
 		tree_fail(fs->tree, "logged data has no place");
 	}
 	file_pause(file, pause_ns);
-	job_end(job);
+	writeback_end(wb);
 }
 
 /* ---- The file system has failed ---- */
@@ -442,7 +445,7 @@ void files_stop(struct files *files)
 		return;
 	files->stopped = true;
 	bads_run(files, env_now_ns(files->fs->env));
-	prewrite_recall_all(files);
+	gap_writeback_recall_all(files);
 	if (files->dirty_count)
 		msg_error("%s: %zu bytes are in memory only and can't be "
 			  "written", files->fs->disk->name,

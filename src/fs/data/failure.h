@@ -9,17 +9,18 @@
 /* Is the newest content of the block what its log record holds? */
 bool block_is_logged(const struct block *block);
 
-/* A job of dirty data has failed; ends it. */
-void job_failed(struct job *job, int rc);
-/* The write of a home is over, well or not; ends the job. */
-void home_written(struct job *job, int rc);
-/* A home was not written, since looking up its place failed; ends the job. */
-void home_failed(struct job *job, int rc);
+/* A write-back of dirty data has failed; ends it. */
+void writeback_failed(struct writeback *wb, int rc);
+/* The write of a destage is over, well or not; ends the write-back. */
+void destage_written(struct writeback *wb, int rc);
+/* A destage was not written, since looking up its place failed; ends the
+ * write-back. */
+void destage_failed(struct writeback *wb, int rc);
 
 /* Has something of the file failed just now, so that it is left alone for a
- * while?  jobs_pump comes again then. */
+ * while?  writeback_pump comes again then. */
 bool file_pauses(const struct file *file);
-/* jobs_pump is to be called at this time, at the latest. */
+/* writeback_pump is to be called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
 
 /* The error that this open file description (fs_op.handle) has to be told, once

@@ -2,14 +2,14 @@
  * file.c - what is known of files in memory: who works on them, what is to be
  * written back, and when.
  *
- *   write -> dirty --age, pressure, fsync, a track's worth--> job -> clean
- *                                                              \-> held -> home
+ *   write -> dirty --age, pressure, fsync, a track's worth--> write-back
+ *   write-back -> clean, or pinned by the log -> destaged -> clean
  *
  * 1. A file is loaded (its INODE item read once) before anything is done with
  *    it; from then on its size is the one in memory.
  * 2. Operations that change the mapping other than by adding to it (truncate,
- *    punch, delete) are exclusive: they start when no job is under way, and
- *    meanwhile everybody else waits at the gate.
+ *    punch, delete) are exclusive: they start when no write-back is under way,
+ *    and meanwhile everybody else waits at the gate.
  * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
  *    dirty pool.  The last quarter is for what must go on.
  */
@@ -25,12 +25,12 @@
 #define SECOND_NS 1000000000ull
 /* Of dirty blocks; the kernel has had them for up to 30 s before that. */
 #define AGE_NS (5 * SECOND_NS)
-#define HOME_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
-#define HOMES_AGES 10u		/* when they go home in gaps */
+#define DESTAGE_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
+#define DESTAGE_AGES 10u		/* when they are destaged in gaps */
 #define SCAN_NS SECOND_NS
-#define EXCL_LOG_PERCENT 50u
+#define EXCL_LOCK_LOG_PERCENT 50u
 #define MIN_DIRTY_BLOCKS 512u
-#define MIN_PIECES 48u
+#define MIN_CHUNKS 48u
 
 /* ---- The state of the file system ---- */
 
@@ -38,28 +38,28 @@ static int files_pools(struct files *files)
 {
 	struct fs *fs = files->fs;
 	size_t blocks = fs->budget.dirty / BLOCK_BYTES;
-	size_t pieces = fs->budget.tracks / PIECE_BYTES;
+	size_t pieces = fs->budget.tracks / CHUNK_BYTES;
 	size_t i;
 	int rc;
 
 	blocks = blocks < MIN_DIRTY_BLOCKS ? MIN_DIRTY_BLOCKS : blocks;
-	pieces = pieces < MIN_PIECES ? MIN_PIECES : pieces;
+	pieces = pieces < MIN_CHUNKS ? MIN_CHUNKS : pieces;
 	rc = pool_new(BLOCK_BYTES, blocks, &files->dirty_pool);
 	if (!rc)
-		rc = pool_new(PIECE_BYTES, pieces, &files->piece_pool);
+		rc = pool_new(CHUNK_BYTES, pieces, &files->chunk_pool);
 	if (rc)
 		return rc;
 	files->block_store = calloc(blocks, sizeof(struct block));
-	files->piece_store = calloc(pieces, sizeof(struct piece));
-	if (!files->block_store || !files->piece_store)
+	files->chunk_store = calloc(pieces, sizeof(struct chunk));
+	if (!files->block_store || !files->chunk_store)
 		return -ENOMEM;
 	for (i = blocks; i-- > 0;) {
 		files->block_store[i].next = files->block_free;
 		files->block_free = &files->block_store[i];
 	}
 	for (i = 0; i < pieces; i++) {
-		files->piece_store[i].data = pool_get(files->piece_pool);
-		list_add(&files->piece_free, &files->piece_store[i].lru);
+		files->chunk_store[i].data = pool_get(files->chunk_pool);
+		list_add(&files->chunk_free, &files->chunk_store[i].lru);
 	}
 	return 0;
 }
@@ -67,36 +67,37 @@ static int files_pools(struct files *files)
 static void files_lists(struct files *files)
 {
 	list_init(&files->allocated);
-	list_init(&files->piece_free);
+	list_init(&files->chunk_free);
 	list_init(&files->lru);
-	list_init(&files->starved);
+	list_init(&files->chunk_waits);
 	list_init(&files->all);
 	list_init(&files->dirty_files);
 	list_init(&files->flush[0]);
 	list_init(&files->flush[1]);
-	list_init(&files->held_files);
+	list_init(&files->pinned_files);
 	list_init(&files->writers);
 	list_init(&files->syncs);
 	list_init(&files->order_waits);
-	list_init(&files->holds);
-	list_init(&files->releases);
+	list_init(&files->log_pins);
+	list_init(&files->log_unpins);
 	list_init(&files->broken);
-	list_init(&files->job_free[0]);
-	list_init(&files->job_free[1]);
-	list_init(&files->job_backs);
-	list_init(&files->job_homes);
-	list_init(&files->offered);
+	list_init(&files->wb_free[0]);
+	list_init(&files->wb_free[1]);
+	list_init(&files->data_wbs);
+	list_init(&files->destages);
+	list_init(&files->gap_queue);
 	list_init(&files->suspects);
 }
 
-struct allocation {
+struct abandon_alloc {
 	struct list link;
 	max_align_t memory[];
 };
 
 void *files_alloc(struct files *files, size_t bytes)
 {
-	struct allocation *allocation = calloc(1, sizeof(*allocation) + bytes);
+	struct abandon_alloc *allocation =
+		calloc(1, sizeof(*allocation) + bytes);
 
 	if (!allocation)
 		return NULL;
@@ -106,11 +107,11 @@ void *files_alloc(struct files *files, size_t bytes)
 
 void files_release(void *memory)
 {
-	struct allocation *allocation;
+	struct abandon_alloc *allocation;
 
 	if (!memory)
 		return;
-	allocation = container_of(memory, struct allocation, memory);
+	allocation = container_of(memory, struct abandon_alloc, memory);
 	list_del(&allocation->link);
 	free(allocation);
 }
@@ -128,12 +129,12 @@ int files_new(struct fs *fs)
 	files_lists(files);
 	rc = files_pools(files);
 	if (!rc)
-		rc = jobs_new(files);
+		rc = writebacks_new(files);
 	if (rc) {
 		files_free(fs);
 		return rc;
 	}
-	tree_set_home(fs->tree, homes_want, files);
+	tree_set_destage(fs->tree, destage_want, files);
 	tree_set_order(fs->tree, order_commit, files);
 	return 0;
 }
@@ -146,27 +147,28 @@ void files_free(struct fs *fs)
 
 	if (!files)
 		return;
-	prewrite_close(files);
-	prefetch_close(files);
+	gap_writeback_close(files);
+	gap_readahead_close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		file->vnode->file = NULL;
-		if (file->pieces)
-			map_free(file->pieces);
+		if (file->chunks)
+			hashmap_free(file->chunks);
 		free(file);
 	}
 	while (!list_empty(&files->allocated))
-		files_release(list_first(&files->allocated, struct allocation,
-					 link)->memory);
-	if (files->piece_pool)
-		pool_free(files->piece_pool);
+		files_release(list_first(&files->allocated,
+					 struct abandon_alloc, link)
+				      ->memory);
+	if (files->chunk_pool)
+		pool_free(files->chunk_pool);
 	if (files->dirty_pool)
 		pool_free(files->dirty_pool);
 	free(files->block_store);
-	free(files->piece_store);
-	free(files->jobs);
-	free(files->job_data);
-	free(files->job_iov);
+	free(files->chunk_store);
+	free(files->writebacks);
+	free(files->wb_data);
+	free(files->wb_iov);
 	free(files);
 	fs->files = NULL;
 }
@@ -181,8 +183,8 @@ size_t files_room(const struct files *files)
 
 bool files_idle(const struct fs *fs)
 {
-	return !fs->files->jobs_busy && !fs->files->fetches &&
-	       !fs->files->heals && !fs->files->bads;
+	return !fs->files->wbs_busy && !fs->files->fetches &&
+	       !fs->files->heals && !fs->files->bad_writes;
 }
 
 static void files_committed(struct waiter *waiter, int rc)
@@ -190,8 +192,8 @@ static void files_committed(struct waiter *waiter, int rc)
 	struct files *files = waiter->owner;
 
 	files->committing = false;
-	hold_run(files, rc == 0);
-	jobs_pump(files);
+	log_pin_run(files, rc == 0);
+	writeback_pump(files);
 }
 
 void files_commit(struct files *files)
@@ -199,7 +201,7 @@ void files_commit(struct files *files)
 	if (files->committing)
 		return;
 	files->committing = true;
-	hold_cover(files);
+	log_pin_cover(files);
 	files->commit = (struct waiter){
 		.done = files_committed, .owner = files,
 	};
@@ -218,16 +220,16 @@ static struct file *file_new(struct files *files, struct vnode *vnode)
 	file->files = files;
 	file->vnode = vnode;
 	file->ino = vnode->ino;
-	list_init(&file->gate);
+	list_init(&file->lock_waits);
 	list_init(&file->load_waits);
-	list_init(&file->excls);
-	list_init(&file->needs);
+	list_init(&file->excl_locks);
+	list_init(&file->read_waits);
 	list_init(&file->fetches);
 	list_init(&file->syncs);
 	list_init(&file->dirty);
 	list_init(&file->dirty_link);
 	list_init(&file->flush_link);
-	list_init(&file->held_link);
+	list_init(&file->pinned_link);
 	list_add(&files->all, &file->link);
 	files->file_count++;
 	vnode->file = file;
@@ -260,17 +262,17 @@ void file_unused(struct file *file)
 	struct files *files = file->files;
 	struct vnode *vnode = file->vnode;
 
-	if (file->users || file->jobs || file->blocks || file->loading ||
-	    vnode->opens || !list_empty(&file->excls) ||
-	    !list_empty(&file->needs) || (file->loss && vnode->refs) ||
-	    (file->pieces && map_count(file->pieces)))
+	if (file->users || file->writebacks || file->blocks || file->loading ||
+	    vnode->opens || !list_empty(&file->excl_locks) ||
+	    !list_empty(&file->read_waits) || (file->loss && vnode->refs) ||
+	    (file->chunks && hashmap_count(file->chunks)))
 		return;
 	list_del(&file->link);
 	list_del(&file->flush_link);
 	files->file_count--;
 	loss_free(file);
-	if (file->pieces)
-		map_free(file->pieces);
+	if (file->chunks)
+		hashmap_free(file->chunks);
 	free(file);
 	vnode->file = NULL;
 	vnode_drop_unused(files->fs, vnode);
@@ -278,16 +280,17 @@ void file_unused(struct file *file)
 
 /* ---- Loading, gate, exclusive operations ---- */
 
-static int load_run(struct ticket *ticket)
+static int load_run(struct fs_txn *txn)
 {
-	struct file *file = ticket->state;
+	struct file *file = txn->state;
 	struct inode_item item;
 	struct tree_item data;
 	uint32_t mode;
 	int rc, err;
 
-	err = tree_get(ticket->txn, key_make(file->ino, ITEM_INLINE, 0), &data);
-	rc = inode_get(ticket, file->ino, &item);
+	err = tree_get(txn->tree_txn, key_make(file->ino, ITEM_INLINE, 0),
+		       &data);
+	rc = inode_get(txn, file->ino, &item);
 	if (rc)
 		return rc == -ENOENT ? -ESTALE : rc;
 	mode = le32_get(item.mode);
@@ -305,38 +308,38 @@ static int load_run(struct ticket *ticket)
 	return 0;
 }
 
-static void gate_open(struct list *waits)
+static void lock_waits_wake(struct list *waits)
 {
 	struct list now;
-	struct gated *gated;
+	struct shared_lock *lock;
 
 	list_init(&now);
-	while ((gated = list_first(waits, struct gated, link))) {
-		list_del(&gated->link);
-		list_add(&now, &gated->link);
+	while ((lock = list_first(waits, struct shared_lock, link))) {
+		list_del(&lock->link);
+		list_add(&now, &lock->link);
 	}
-	while ((gated = list_first(&now, struct gated, link))) {
-		list_del(&gated->link);
-		gated->again(gated);
+	while ((lock = list_first(&now, struct shared_lock, link))) {
+		list_del(&lock->link);
+		lock->granted(lock);
 	}
 }
 
-static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+static void load_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct file *file = ticket->state;
+	struct file *file = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, rc);
+	fs_txn_finish(txn, rc);
 	file->users++;
 	file->loading = false;
 	file->load_rc = rc;
-	gate_open(&file->load_waits);
-	file_settled(file);
+	lock_waits_wake(&file->load_waits);
+	file_wake_waiters(file);
 	file->load_rc = 0;
 	file_put(file);
 }
 
-static const struct ticket_type load_type = {
+static const struct fs_txn_type load_type = {
 	.name = "load",
 	.paths = 2,
 	.run = load_run,
@@ -350,57 +353,59 @@ static int file_load(struct file *file)
 	if (file->loading)
 		return 0;
 	file->loading = true;
-	rc = ticket_start(file->files->fs, &load_type, NULL, file);
+	rc = fs_txn_start(file->files->fs, &load_type, NULL, file);
 	if (rc)
 		file->loading = false;
 	return rc;
 }
 
-int file_enter(struct file *file, struct gated *gated)
+int file_lock_shared(struct file *file, struct shared_lock *lock)
 {
 	int rc;
 
 	if (file->load_rc)
 		return file->load_rc;
-	if (!list_empty(&file->excls)) {
-		list_add(&file->gate, &gated->link);
-		return TICKET_WAIT;
+	if (!list_empty(&file->excl_locks)) {
+		list_add(&file->lock_waits, &lock->link);
+		return FS_TXN_WAIT;
 	}
 	if (file->loaded)
 		return 0;
 	rc = file_load(file);
 	if (rc)
 		return rc;
-	list_add(&file->load_waits, &gated->link);
-	return TICKET_WAIT;
+	list_add(&file->load_waits, &lock->link);
+	return FS_TXN_WAIT;
 }
 
 /* What this file has in the log may be what fills it. */
 static bool file_fills_log(const struct file *file)
 {
-	return file->held_count && !tree_failed(file->files->fs->tree) &&
+	return file->pinned_count && !tree_failed(file->files->fs->tree) &&
 	       log_fill_percent(tree_log(file->files->fs->tree)) >
-		       EXCL_LOG_PERCENT;
+		       EXCL_LOCK_LOG_PERCENT;
 }
 
-bool file_is_closed(const struct file *file)
+bool file_writeback_blocked(const struct file *file)
 {
-	const struct excl *excl = list_first(&file->excls, struct excl, link);
+	const struct excl_lock *excl =
+		list_first(&file->excl_locks, struct excl_lock, link);
 
 	return excl && (excl->active || !file_fills_log(file));
 }
 
-static void excl_start_next(struct file *file)
+static void excl_lock_grant_next(struct file *file)
 {
-	struct excl *excl = list_first(&file->excls, struct excl, link);
+	struct excl_lock *excl =
+		list_first(&file->excl_locks, struct excl_lock, link);
 
 	if (!excl || excl->active)
 		return;
 	if (file_fills_log(file)) {
-		file->files->home_seq = UINT64_MAX;
+		file->files->destage_seq = UINT64_MAX;
 		return;
 	}
-	if (file->jobs)
+	if (file->writebacks)
 		return;
 	if (!file->loaded && !file->load_rc)
 		return;
@@ -418,16 +423,16 @@ static void syncs_check_list(struct list *syncs)
 			syncs->next : pos->next;
 }
 
-void file_settled(struct file *file)
+void file_wake_waiters(struct file *file)
 {
 	struct files *files = file->files;
 
 	file->users++;
 	syncs_check_list(&file->syncs);
 	syncs_check_list(&files->syncs);
-	excl_start_next(file);
-	if (list_empty(&file->excls))
-		gate_open(&file->gate);
+	excl_lock_grant_next(file);
+	if (list_empty(&file->excl_locks))
+		lock_waits_wake(&file->lock_waits);
 	file_put(file);
 }
 
@@ -440,12 +445,12 @@ void files_settled(struct files *files)
 	while (n-- && (file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		list_add(&files->all, &file->link);
-		file_settled(file);
+		file_wake_waiters(file);
 	}
 	syncs_check_list(&files->syncs);
 }
 
-void file_exclusive(struct excl *excl)
+void file_lock_excl(struct excl_lock *excl)
 {
 	struct file *file = excl->file;
 	struct files *files = file->files;
@@ -453,27 +458,27 @@ void file_exclusive(struct excl *excl)
 
 	file->users++;
 	excl->active = false;
-	list_add(&file->excls, &excl->link);
-	prewrite_recall_file(file);
+	list_add(&file->excl_locks, &excl->link);
+	gap_writeback_recall_file(file);
 	if (!file->loaded)
 		rc = file_load(file);
 	if (rc)
 		file->load_rc = rc;
-	excl_start_next(file);
+	excl_lock_grant_next(file);
 	file->load_rc = 0;
 	file_put(file);
-	jobs_pump(files);
+	writeback_pump(files);
 }
 
-void file_exclusive_end(struct excl *excl)
+void file_unlock_excl(struct excl_lock *excl)
 {
 	struct file *file = excl->file;
 	struct files *files = file->files;
 
 	list_del(&excl->link);
 	excl->active = false;
-	file_settled(file);
-	jobs_pump(files);
+	file_wake_waiters(file);
+	writeback_pump(files);
 }
 
 /* ---- Waiting for write-back ---- */
@@ -488,18 +493,20 @@ static bool sync_file_over(const struct file *file, uint64_t stamp)
 	return block->stamp > stamp;
 }
 
-static bool sync_jobs_over(const struct files *files, const struct sync *sync)
+static bool sync_writebacks_done(const struct files *files,
+				 const struct sync *sync)
 {
-	const struct job *job;
+	const struct writeback *wb;
 	const struct list *pos;
 
-	list_for_each(pos, &files->job_backs) {
-		job = list_entry(pos, struct job, link);
-		if ((!sync->file || job->file == sync->file) &&
-		    job->claimed && job->stamp <= sync->stamp)
+	list_for_each(pos, &files->data_wbs) {
+		wb = list_entry(pos, struct writeback, link);
+		if ((!sync->file || wb->file == sync->file) &&
+		    wb->claimed && wb->stamp <= sync->stamp)
 			return false;
 	}
-	return !sync->homes || (!files->homes_busy && files->held_count == 0);
+	return !sync->destage ||
+	       (!files->destages_busy && files->pinned_count == 0);
 }
 
 bool sync_check(struct sync *sync)
@@ -522,7 +529,7 @@ bool sync_check(struct sync *sync)
 					    sync->stamp))
 				return false;
 	}
-	if (!sync_jobs_over(files, sync))
+	if (!sync_writebacks_done(files, sync))
 		return false;
 	list_del(&sync->link);
 	sync->done(sync, 0);
@@ -534,7 +541,7 @@ bool sync_is_over(struct file *file)
 	struct sync sync = { .file = file, .stamp = file->files->stamp };
 
 	return sync_file_over(file, sync.stamp) &&
-	       sync_jobs_over(file->files, &sync);
+	       sync_writebacks_done(file->files, &sync);
 }
 
 uint64_t file_stamp(const struct file *file)
@@ -552,7 +559,7 @@ void files_flush_group(struct file *file, uint64_t before, bool sync)
 	struct file *other;
 
 	if (file->dirty_count * BLOCK_SECTORS > track) {
-		job_flush(file, stamp, sync, true);
+		writeback_flush(file, stamp, sync, true);
 		return;
 	}
 	list_for_each(pos, &files->dirty_files) {
@@ -570,7 +577,7 @@ void files_flush_group(struct file *file, uint64_t before, bool sync)
 		    file_stamp(other) > before)
 			continue;
 		other->batch_sectors = sum;
-		job_flush(other, stamp, sync, true);
+		writeback_flush(other, stamp, sync, true);
 	}
 }
 
@@ -593,27 +600,27 @@ void sync_start(struct files *files, struct sync *sync)
 	list_init(&sync->link);
 	/* First: what ends by it looks who waits. */
 	if (sync->file)
-		prewrite_recall_data(sync->file);
+		gap_writeback_recall_data(sync->file);
 	else
-		prewrite_recall_all(files);
+		gap_writeback_recall_all(files);
 	if (sync->file) {
 		list_add(&sync->file->syncs, &sync->link);
-		job_flush(sync->file, sync->stamp, true, true);
+		writeback_flush(sync->file, sync->stamp, true, true);
 	} else {
 		list_add(&files->syncs, &sync->link);
 		/* Much of it is not for the log: it would be written twice. */
 		files_flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
-		if (sync->homes)
-			files->home_seq = UINT64_MAX;
+		if (sync->destage)
+			files->destage_seq = UINT64_MAX;
 	}
 	if (!sync_check(sync))
-		jobs_pump(files);
+		writeback_pump(files);
 }
 
 /* ---- fsync, syncfs ---- */
 
 struct fsync {
-	struct gated gated;
+	struct shared_lock lock;
 	struct sync sync;
 	struct waiter waiter;
 	struct order_wait order;
@@ -652,27 +659,27 @@ static void fsync_over(struct fsync *fsync, int rc)
 
 static void fsync_commit(struct fsync *fsync);
 
-/* For unmount: what was logged goes home, and what that made superfluous is
+/* For unmount: what was logged is destaged, and what that made superfluous is
  * given up when it is durable, too. */
 static void fsync_committed(struct waiter *waiter, int rc)
 {
 	struct fsync *fsync = waiter->owner;
 	struct files *files = fsync->fs->files;
 
-	hold_run(files, !rc && fsync->close);
+	log_pin_run(files, !rc && fsync->close);
 	fsync->commits++;
 	if (rc || !fsync->close || fsync->commits == 2) {
 		fsync_over(fsync, rc ? -EIO : 0);
 		return;
 	}
-	fsync->sync.homes = true;
+	fsync->sync.destage = true;
 	sync_start(files, &fsync->sync);
 }
 
 static void fsync_commit(struct fsync *fsync)
 {
 	if (fsync->close)
-		hold_cover(fsync->fs->files);
+		log_pin_cover(fsync->fs->files);
 	fsync->waiter = (struct waiter){
 		.done = fsync_committed, .owner = fsync,
 	};
@@ -696,15 +703,15 @@ static void fsync_written(struct sync *sync, int rc)
 		fsync_commit(fsync);
 }
 
-static void fsync_step(struct gated *gated)
+static void fsync_step(struct shared_lock *lock)
 {
-	struct fsync *fsync = container_of(gated, struct fsync, gated);
+	struct fsync *fsync = container_of(lock, struct fsync, lock);
 	struct file *file = fsync->sync.file;
 	int rc = 0;
 
-	if (file && (file->blocks || !list_empty(&file->excls)))
-		rc = file_enter(file, gated);
-	if (rc == TICKET_WAIT)
+	if (file && (file->blocks || !list_empty(&file->excl_locks)))
+		rc = file_lock_shared(file, lock);
+	if (rc == FS_TXN_WAIT)
 		return;
 	if (rc)
 		fsync_over(fsync, rc);
@@ -730,7 +737,7 @@ static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 	fsync->fs = fs;
 	fsync->op = op;
 	fsync->close = close;
-	fsync->gated.again = fsync_step;
+	fsync->lock.granted = fsync_step;
 	fsync->all = scope == FSYNC_ALL;
 	fsync->sync.file = file;
 	fsync->sync.done = fsync_written;
@@ -740,7 +747,7 @@ static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 	if (!file && scope == FSYNC_ONE)
 		fsync_written(&fsync->sync, 0);
 	else
-		fsync_step(&fsync->gated);
+		fsync_step(&fsync->lock);
 }
 
 void file_fsync(struct fs *fs, struct fs_op *op)
@@ -794,18 +801,19 @@ void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
 }
 
 /* Those that waited for the log, which has become emptier without them. */
-static void excls_again(struct files *files)
+static void excl_locks_retry(struct files *files)
 {
-	const struct excl *excl;
+	const struct excl_lock *excl;
 	struct list *pos;
 	struct file *file;
 
-	list_for_each(pos, &files->held_files) {
-		file = list_entry(pos, struct file, held_link);
-		excl = list_first(&file->excls, struct excl, link);
-		if (!excl || excl->active || file->jobs || file_fills_log(file))
+	list_for_each(pos, &files->pinned_files) {
+		file = list_entry(pos, struct file, pinned_link);
+		excl = list_first(&file->excl_locks, struct excl_lock, link);
+		if (!excl || excl->active || file->writebacks ||
+		    file_fills_log(file))
 			continue;
-		file_settled(file);
+		file_wake_waiters(file);
 		return;		/* the list may have changed */
 	}
 }
@@ -824,10 +832,11 @@ static void files_scan(struct files *files, uint64_t now_ns)
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, UINT64_MAX, false);
 	}
-	age = HOME_AGE_NS * (prewrite_homes(files) ? HOMES_AGES : 1);
-	if (files->held_count && now_ns - files->home_ns >= age) {
-		homes_now(files);
-		files->home_ns = now_ns;
+	age = DESTAGE_AGE_NS *
+	      (gap_writeback_destages(files) ? DESTAGE_AGES : 1);
+	if (files->pinned_count && now_ns - files->oldest_pinned_ns >= age) {
+		destage_now(files);
+		files->oldest_pinned_ns = now_ns;
 	}
 }
 
@@ -836,28 +845,28 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	struct files *files = fs->files;
 	uint64_t next_ns = order_run(files, now_ns);
 
-	pieces_run(files);
-	hold_run(files, false);
-	prewrite_run(files, now_ns);
+	chunks_run(files);
+	log_pin_run(files, false);
+	gap_writeback_run(files, now_ns);
 	files_stop(files);
 	if (files->fs->closing)
 		bads_run(files, now_ns);
 	if (now_ns >= files->wake_ns) {
 		files->wake_ns = UINT64_MAX;
 		bads_run(files, now_ns);
-		jobs_pump(files);
+		writeback_pump(files);
 	}
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);
-		excls_again(files);
-		jobs_pump(files);
+		excl_locks_retry(files);
+		writeback_pump(files);
 	}
 	if (!list_empty(&files->broken))
 		return now_ns;
 	next_ns = files->wake_ns < next_ns ? files->wake_ns : next_ns;
-	if (files->dirty_count || files->held_count || files->offers ||
-	    !list_empty(&files->releases))
+	if (files->dirty_count || files->pinned_count || files->gap_queued ||
+	    !list_empty(&files->log_unpins))
 		next_ns = files->scan_ns < next_ns ? files->scan_ns : next_ns;
 	return next_ns;
 }

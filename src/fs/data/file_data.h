@@ -4,13 +4,15 @@
  * read.c, write.c, writeback.c, destage.c, trunc.c, copy.c).
  *
  * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
- * does not hold at its place: dirty (newer than the tree), in a job (being
- * written), or held (the tree's content, durable or about to be in the log, not
- * home).  A *piece* (64 KiB, track pool) caches what the tree says is on disk,
- * verified, block by block; it is never newer.  Readers take blocks first.
+ * does not hold at its place: dirty (newer than the tree), in a write-back
+ * (being written), or pinned (the tree's content, durable or about to be in the
+ * log, not home).  A *piece* (64 KiB, track pool) caches what the tree says is
+ * on disk, verified, block by block; it is never newer.  Readers take blocks
+ * first.
  *
- * `data` and `held_data` of a block and the `data` of a job own a reference to
- * their buffer each (cache/pool.h), and give it back whatever the others do.
+ * `data` and `pinned_data` of a block and the `data` of a write-back own a
+ * reference to their buffer each (cache/pool.h), and give it back whatever the
+ * others do.
  *
  * Units: `first`, `n` of blocks unless the name says sectors; offsets in a
  * file are bytes, `off` of an extent sectors.
@@ -25,36 +27,37 @@
 
 #define BLOCK_BYTES TRAX_BLOCK_BYTES
 #define BLOCK_SECTORS TRAX_BLOCK_SECTORS
-#define PIECE_BLOCKS TRAX_CSUM_PIECE_BLOCKS
-#define PIECE_BYTES (PIECE_BLOCKS * BLOCK_BYTES)
+#define CHUNK_BLOCKS TRAX_CSUM_PIECE_BLOCKS
+#define CHUNK_BYTES (CHUNK_BLOCKS * BLOCK_BYTES)
 
-#define JOB_BLOCKS 1024u	/* of one piece of write-back */
-#define JOB_PIECES 16		/* places of one piece of write-back */
-#define SMALL_JOB_BLOCKS (SMALL_BYTES / BLOCK_BYTES)
-#define SMALL_JOBS 1024u	/* of small files: some tracks of them */
-#define SMALL_JOB_PART 8u	/* but only so many to the dirty blocks */
-#define JOBS_PER_FILE 4u
-#define HOME_JOBS 12u		/* kept for bringing data home */
-#define LARGE_BACKS 12u		/* jobs of others, so that they keep apart */
-#define LARGE_JOBS (LARGE_BACKS + HOME_JOBS)	/* of up to JOB_BLOCKS */
-#define SMALL_BYTES (256u << 10) /* a file up to this is none of them */
+#define WB_BLOCKS 1024u	/* of one piece of write-back */
+#define WB_SEGMENTS 16		/* places of one piece of write-back */
+#define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
+#define SMALL_WBS 1024u	/* of small files: some tracks of them */
+#define SMALL_WB_SHARE 8u	/* but only so many to the dirty blocks */
+#define WBS_PER_FILE 4u
+#define DESTAGE_WBS 12u		/* kept for destaging data */
+#define LARGE_DATA_WBS 12u /* write-backs of others, so that they keep apart   \
+			    */
+#define LARGE_WBS (LARGE_DATA_WBS + DESTAGE_WBS)	/* of up to WB_BLOCKS */
+#define SMALL_FILE_BYTES (256u << 10) /* a file up to this is none of them */
 #define LOG_BLOCKS 16u		/* logged by one transaction */
 #define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
 #define TXN_BLOCKS 512u		/* mapped by one transaction */
-#define NEED_BLOCKS 256u	/* wanted at once by one reader */
-#define NEED_PIECES (NEED_BLOCKS / PIECE_BLOCKS + 1)
+#define READ_WAIT_BLOCKS 256u	/* wanted at once by one reader */
+#define READ_WAIT_CHUNKS (READ_WAIT_BLOCKS / CHUNK_BLOCKS + 1)
 #define FETCH_SEGMENTS 32u	/* extents read by one fetch */
 #define STREAMS_PER_FILE 4
 
 struct file;
 struct files;
-struct job;
+struct writeback;
 struct loss;
 
 /* ---- Blocks ---- */
 
-/* Data in log record seq that is not home.  One for each transaction. */
-struct hold {
+/* Data in log record seq that is not destaged.  One for each transaction. */
+struct log_pin {
 	struct list link;
 	uint64_t seq;
 	unsigned refs;
@@ -64,17 +67,17 @@ struct block {
 	struct block *left, *right;	/* by index */
 	struct block *prev, *next;	/* in order */
 	uint32_t priority;
-	bool dirty;		/* newer than the tree and any job */
+	bool dirty;		/* newer than the tree and any write-back */
 	bool reserved;		/* space_reserve was called for it */
-	bool bad_home;		/* could not be written where it belongs */
+	bool bad_place;		/* could not be written where it belongs */
 	uint8_t failures;	/* to write its newest content, in a row */
-	uint8_t home_failures;	/* to bring the held content home, in a row */
+	uint8_t home_failures;	/* to bring the pinned content home, in a row */
 	bool foreign;		/* data is not of the pool (read-only mounts) */
 	uint64_t index;
 	void *data;		/* the newest content */
-	struct job *job;	/* being written, maybe an older version */
-	struct hold *hold;	/* the tree's content is in the log only */
-	void *held_data;	/* that content; NULL: no hold */
+	struct writeback *wb;	/* being written, maybe an older version */
+	struct log_pin *pin;	/* the tree's content is in the log only */
+	void *pinned_data;	/* that content; NULL: no hold */
 	struct list link;	/* file->dirty, oldest first */
 	uint64_t stamp;		/* when it became dirty: files->stamp */
 	uint64_t dirty_ns;
@@ -82,10 +85,10 @@ struct block {
 
 /* ---- Pieces ---- */
 
-struct piece {
+struct chunk {
 	struct list lru;	/* files->lru when nobody needs it */
 	struct file *file;
-	uint64_t index;		/* in units of PIECE_BLOCKS */
+	uint64_t index;		/* in units of CHUNK_BLOCKS */
 	uint8_t *data;
 	uint16_t valid;		/* the tree's content of these blocks */
 	uint16_t reading;	/* some fetch wants them */
@@ -93,9 +96,9 @@ struct piece {
 				   writes into data */
 	uint16_t stale;		/* being read, but the tree has changed */
 	uint16_t failed;	/* could not be read: -EIO */
-	uint16_t ahead;		/* read ahead, and no user has come yet */
-	uint16_t copied;	/* of those, there is a copy */
-	bool from_copy;		/* one was read */
+	uint16_t readahead;	/* read ahead, and no user has come yet */
+	uint16_t has_replica;	/* of those, there is a copy */
+	bool from_replica;		/* one was read */
 	uint64_t addr, sector;	/* of its first block, if such: where the
 				   original is, where it was read */
 	unsigned pins;
@@ -105,16 +108,16 @@ struct piece {
  * Somebody wants blocks of a file in memory.  When ready() is called with 0,
  * each is there: as a block (unless `tree`), or valid in a pinned piece.
  */
-struct need {
+struct read_wait {
 	struct list link;
 	struct file *file;
 	uint64_t first;
-	unsigned n;		/* at most NEED_BLOCKS */
+	unsigned n;		/* at most READ_WAIT_BLOCKS */
 	bool tree;		/* what the tree says, not what is newer */
 	bool background;	/* nobody waits for it */
 	bool waiting;
-	struct piece *pieces[NEED_PIECES];
-	void (*ready)(struct need *need, int rc);
+	struct chunk *chunks[READ_WAIT_CHUNKS];
+	void (*ready)(struct read_wait *rwait, int rc);
 	void *owner;
 };
 
@@ -131,17 +134,17 @@ struct order_wait {
 };
 
 /* Waits until no exclusive operation is at work on a file. */
-struct gated {
+struct shared_lock {
 	struct list link;
-	void (*again)(struct gated *gated);
+	void (*granted)(struct shared_lock *lock);
 };
 
 /* An operation that wants the mapping of a file for itself. */
-struct excl {
+struct excl_lock {
 	struct list link;
 	struct file *file;
 	bool active;
-	void (*start)(struct excl *excl, int rc);	/* rc: of loading */
+	void (*start)(struct excl_lock *excl, int rc);	/* rc: of loading */
 };
 
 struct stream {
@@ -155,9 +158,9 @@ struct stream {
  * Small files read one after another as they lie on the disk: where the next
  * one will be, see small_readahead.c.
  */
-#define NEAR_STREAMS 8
+#define SMALL_RA_STREAMS 8
 
-struct near {
+struct small_ra {
 	uint64_t next;		/* sector: read ahead up to here */
 	uint64_t window;	/* sectors of the last time; 0: none */
 	uint64_t used;		/* clock of the last use; 0: never */
@@ -183,102 +186,105 @@ struct file {
 	struct loss *loss;		/* failure.c; NULL: nothing was lost */
 	int load_rc;
 	unsigned users;			/* operations under way */
-	uint64_t pause_ns;		/* no job begins before this time */
+	uint64_t pause_ns; /* no write-back begins before this time */
 	uint64_t size;			/* bytes, as users see it */
 	uint64_t parent, goal;
-	struct list gate;		/* struct gated */
-	struct list load_waits;		/* struct gated, until loaded */
-	struct list excls;
-	struct list needs;		/* struct need that wait */
+	struct list lock_waits;		/* struct shared_lock */
+	struct list load_waits;		/* struct shared_lock, until loaded */
+	struct list excl_locks;
+	struct list read_waits;		/* struct read_wait that wait */
 	struct list fetches;		/* struct fetch under way */
 	struct list syncs;		/* struct sync */
 
 	struct block *root, *head;	/* head: lowest index */
-	size_t blocks, dirty_count, held_count, reserved_count;
+	size_t blocks, dirty_count, pinned_count, reserved_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
 	struct list flush_link;		/* files->flush, but while preparing */
-	struct list held_link;		/* files->held_files */
-	uint64_t offer_cursor;		/* where the next home is offered */
+	struct list pinned_link;		/* files->pinned_files */
+	uint64_t gap_cursor;		/* where the next destage is offered */
 	uint64_t flush_stamp;		/* what is as old is to be written */
-	uint64_t cursor;		/* where the next job is looked for */
+	uint64_t cursor; /* where the next write-back is looked for */
 	uint64_t batch_sectors;		/* of its directory's flush */
 	uint64_t pump_round;		/* when it was last looked at */
-	unsigned jobs, backs;		/* backs: those not of JOB_HOME */
-	unsigned offers;		/* of these, see gap_writeback.h */
-	bool preparing;			/* a job has no place yet */
+	unsigned writebacks,
+		data_writebacks;	/* backs: those not of WB_DESTAGE */
+	unsigned gap_queued;		/* of these, see gap_writeback.h */
+	bool preparing;			/* a write-back has no place yet */
 	uint64_t run_first, run_end;	/* blocks written in order */
-	uint64_t tail_off, tail_addr;	/* sectors: where the last job ended */
+	uint64_t tail_off,
+		tail_addr; /* sectors: where the last write-back ended */
 
-	struct map *pieces;
+	struct hashmap *chunks;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
-	uint64_t onward;	/* when its beginning is read, what lies from
-				   this sector on is read ahead; 0: nothing */
+	uint64_t readahead_next; /* when its beginning is read, what lies from
+			    this sector on is read ahead; 0: nothing */
 };
 
 /* New data that is given its places, see late_place.c. */
-struct placing {
-	struct job *train;	/* the newest; NULL: none */
-	unsigned going;		/* jobs on their way */
-	unsigned crowd;		/* their mean number, in CROWD_UNIT */
-	uint64_t going_to;	/* where the newest of them ends */
+struct place_batch {
+	struct writeback *last;	/* the newest; NULL: none */
+	unsigned in_flight;		/* write-backs on their way */
+	unsigned mean_in_flight;	/* their mean number, in MEAN_UNIT */
+	uint64_t in_flight_end;	/* where the newest of them ends */
 };
 
 struct files {
 	struct fs *fs;
 	struct list allocated;		/* files_alloc */
-	struct pool *dirty_pool, *piece_pool;
+	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
-	struct piece *piece_store;
-	struct list piece_free, lru;
-	struct list starved;		/* needs that wait for pieces */
+	struct chunk *chunk_store;
+	struct list chunk_free, lru;
+	struct list chunk_waits;		/* needs that wait for pieces */
 	struct list all;		/* files */
 	size_t file_count;
 	struct list dirty_files;	/* by age */
 	struct list flush[2];		/* large files, small files */
-	struct list held_files;
+	struct list pinned_files;
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* of everything */
 	struct list order_waits;
 	unsigned order_cuts, order_flushes;	/* files in these states */
 	uint64_t order_cut_ns;		/* the last truncation of an open
 					   file to nothing */
-	struct list holds;		/* by seq */
+	struct list log_pins;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
-	struct near near[NEAR_STREAMS];
-	uint64_t near_clock;
-	struct list releases;		/* holds to be given up when durable */
-	struct job *jobs;
-	void **job_data;		/* their arrays */
-	struct iovec *job_iov;
-	struct list job_free[2];	/* of large files and home; of small */
-	struct list job_backs, job_homes;	/* at work */
-	unsigned jobs_busy, homes_busy, large_backs, fetches;
-	unsigned small_jobs;		/* there are */
-	struct prefetch *prefetch;	/* NULL: nothing was wished for */
+	struct small_ra small_ra[SMALL_RA_STREAMS];
+	uint64_t small_ra_clock;
+	struct list log_unpins;		/* holds to be given up when durable */
+	struct writeback *writebacks;
+	void **wb_data;		/* their arrays */
+	struct iovec *wb_iov;
+	struct list wb_free[2];	/* of large files and home; of small */
+	struct list data_wbs, destages;	/* at work */
+	unsigned wbs_busy, destages_busy, large_data_busy, fetches;
+	unsigned small_wbs;		/* there are */
+	struct gap_readahead *gap_readahead; /* NULL: nothing was wished for */
 	/* gap_writeback.c; NULL: nothing is offered. */
-	struct freeblock_task *offer_task;
-	struct list offered;		/* jobs, oldest first */
-	unsigned offers, home_offers;	/* how many; of these, of homes */
-	uint64_t offers_made, offers_recalled;
-	struct placing placing[2];	/* of what is waited for; of the rest */
+	struct freeblock_task *gap_task;
+	struct list gap_queue;		/* write-backs, oldest first */
+	unsigned gap_queued,
+		gap_queued_destages; /* how many; of these, of destages */
+	uint64_t gap_queued_total, gap_recalled_total;
+	struct place_batch placing[2];	/* of what is waited for; of the rest */
 	bool users_read;		/* of late */
-	bool offers_end;		/* nobody is told of any */
+	bool gap_queue_closed;		/* nobody is told of any */
 	uint64_t reads_seen, look_ns;	/* at the last look; the next one */
 	uint64_t pump_round;
-	unsigned heals, bads;
+	unsigned heals, bad_writes;
 	struct list suspects;		/* bads that wait for another try */
-	size_t fetch_pieces;		/* pinned by fetches */
+	size_t fetch_chunks;		/* pinned by fetches */
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
-	size_t dirty_count, held_count;
-	uint64_t home_seq;		/* bring home what was logged up to */
-	uint64_t home_asked;		/* the log would like that for this */
-	uint64_t home_ns;	/* when the first held block was logged */
+	size_t dirty_count, pinned_count;
+	uint64_t destage_seq;		/* destage what was logged up to */
+	uint64_t destage_wanted_seq;	/* the log would like that for this */
+	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
 	int loss;		/* data was given up: told by one syncfs */
 	bool stopped;		/* the file system has failed: files_stop */
-	uint64_t wake_ns;	/* jobs_pump is to be called */
+	uint64_t wake_ns;	/* writeback_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;
 };
@@ -294,69 +300,71 @@ struct block *block_add(struct file *file, uint64_t index);
 /* The same with a buffer of the dirty pool that is full already, and in the
  * log.  There is a descriptor for each buffer. */
 struct block *block_add_held(struct file *file, uint64_t index, void *data,
-			     struct hold *hold);
+			     struct log_pin *pin);
 /* The same with data of files_alloc, which neither the pool nor the number of
  * its buffers bounds.  NULL: no memory. */
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data);
-/* Before data is changed: a block in a job, or held, gets a buffer of its own.
- * false: pool empty. */
-bool block_own(struct files *files, struct block *block);
+/* Before data is changed: a block in a write-back, or pinned, gets a buffer of
+ * its own. false: pool empty. */
+bool block_unshare(struct files *files, struct block *block);
 void block_dirty(struct file *file, struct block *block);
 /* Not dirty any more; keeps it. */
 void block_clean(struct file *file, struct block *block);
 /* Dirty again because it could not be written: as old as it was. */
 void block_redirty(struct file *file, struct block *block, uint64_t stamp);
 void block_unreserve(struct file *file, struct block *block);
-/* Removes it, whatever it was; not in a job. */
+/* Removes it, whatever it was; not in a write-back. */
 void block_drop(struct file *file, struct block *block);
-/* Drops it unless it is dirty, held or in a job. */
-void block_settle(struct file *file, struct block *block);
+/* Drops it unless it is dirty, pinned or in a write-back. */
+void block_drop_clean(struct file *file, struct block *block);
 
 /* Holds. */
-void hold_set(struct file *file, struct block *block, struct hold *hold);
-/* Gives up a block's hold: at once (it is home), or when record seq (0: the
+void log_pin_set(struct file *file, struct block *block, struct log_pin *pin);
+/* Gives up a block's hold: at once (it is destaged), or when record seq (0: the
  * newest) is durable. */
-void hold_drop(struct file *file, struct block *block);
-void hold_drop_later(struct file *file, struct block *block, uint64_t seq);
+void log_pin_drop(struct file *file, struct block *block);
+void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq);
 /* Gives up what has become durable; `committed`: the commit that began after
- * hold_cover has succeeded. */
-void hold_run(struct files *files, bool committed);
-void hold_cover(struct files *files);
+ * log_pin_cover has succeeded. */
+void log_pin_run(struct files *files, bool committed);
+void log_pin_cover(struct files *files);
 
 /* ---- cache_chunk.c ---- */
 
-int need_start(struct need *need);	/* 0, -EIO, -EINPROGRESS */
-void need_end(struct need *need);
+int read_wait_start(struct read_wait *rwait);	/* 0, -EIO, -EINPROGRESS */
+void read_wait_end(struct read_wait *rwait);
 /* Is everything there (again)? */
-bool need_ok(const struct need *need);
+bool read_wait_ok(const struct read_wait *rwait);
 /* Content of a block that a need holds, or NULL: block first, then piece. */
-const void *need_block(const struct need *need, uint64_t index);
-void needs_wake(struct file *file);
+const void *read_wait_block(const struct read_wait *rwait, uint64_t index);
+void read_waits_wake(struct file *file);
 /* The tree's content of these blocks has changed. */
-void pieces_changed(struct file *file, uint64_t first, uint64_t n);
+void chunks_changed(struct file *file, uint64_t first, uint64_t n);
 /* Reads ahead what is not there, when there is room.  A guess is left when the
  * file has copies: then these are what is wanted of it. */
-void pieces_ahead(struct file *file, uint64_t first, uint64_t end, bool guess);
+void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
+		       bool guess);
 /* A user reads what a need holds: some of it may have been read ahead. */
-void pieces_claimed(const struct need *need, uint64_t wait_ns);
+void chunks_used(const struct read_wait *rwait, uint64_t wait_ns);
 /* Small files that were read ahead and nobody has come for, that have no copy:
  * by address, at most `most`; each is told once. */
 struct replica_want;
-size_t pieces_left(struct files *files, struct replica_want *left, size_t most);
+size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
+			       size_t most);
 /* Ends fetches that could not begin. */
-void pieces_run(struct files *files);
+void chunks_run(struct files *files);
 /* The reader is through with the pieces before this block. */
-void pieces_passed(struct file *file, uint64_t first, uint64_t end);
+void chunks_passed(struct file *file, uint64_t first, uint64_t end);
 /* The tree's content of one block, if a valid piece holds it. */
-const void *piece_block(const struct file *file, uint64_t index);
+const void *chunk_block(const struct file *file, uint64_t index);
 
 /* ---- small_readahead.c: from one small file to the next on the disk ---- */
 
 /* A small file had to be read from [sector, sector + n), from its start. */
-void near_missed(struct files *files, uint64_t sector, uint64_t n);
+void small_ra_missed(struct files *files, uint64_t sector, uint64_t n);
 /* Its beginning is read, by somebody who finds it in memory. */
-void near_reached(struct file *file);
+void small_ra_reached(struct file *file);
 
 /* ---- file.c ---- */
 
@@ -368,15 +376,15 @@ struct file *file_get(struct fs *fs, uint64_t ino);
 void file_put(struct file *file);
 /* Frees it if nothing depends on it. */
 void file_unused(struct file *file);
-/* 0: go on; TICKET_WAIT: gated->again comes; else an error. */
-int file_enter(struct file *file, struct gated *gated);
-void file_exclusive(struct excl *excl);
-void file_exclusive_end(struct excl *excl);
-/* May no job of it begin?  They may while whoever wants it alone waits for what
- * it has in the log: what cannot go home goes elsewhere. */
-bool file_is_closed(const struct file *file);
+/* 0: go on; FS_TXN_WAIT: gated->granted comes; else an error. */
+int file_lock_shared(struct file *file, struct shared_lock *lock);
+void file_lock_excl(struct excl_lock *excl);
+void file_unlock_excl(struct excl_lock *excl);
+/* May no write-back of it begin?  They may while whoever wants it alone waits
+ * for what it has in the log: what cannot are destaged goes elsewhere. */
+bool file_writeback_blocked(const struct file *file);
 /* Jobs may have ended: lets exclusive operations and syncs go on. */
-void file_settled(struct file *file);
+void file_wake_waiters(struct file *file);
 /* The same for all files. */
 void files_settled(struct files *files);
 /* Commits what is logged, once at a time, and then pumps. */
@@ -393,7 +401,7 @@ struct sync {
 	struct list link;
 	struct file *file;	/* NULL: all files */
 	uint64_t stamp;
-	bool homes;		/* and nothing is held */
+	bool destage;		/* and nothing is pinned */
 	void (*done)(struct sync *sync, int rc);
 	struct waiter waiter;
 	void *owner;
@@ -419,9 +427,9 @@ uint64_t order_commit(void *files);
 
 /* An operation on file data, step by step; re-entered after each wait. */
 struct io {
-	struct gated gated;
+	struct shared_lock lock;
 	struct list link;	/* files->writers */
-	struct need need;
+	struct read_wait rwait;
 	struct fs_op *op;
 	struct file *file;
 	uint64_t pos, end;	/* bytes */
@@ -436,7 +444,7 @@ struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io));
 void io_end(struct io *io, int rc);
 
 /* Zeroes bytes of a block that is in memory or needed; dirties it. */
-int write_zero(struct file *file, const struct need *need, uint64_t index,
+int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to);
 /* WRITE operations that wait for room go on. */
 void writers_run(struct files *files);
@@ -444,33 +452,39 @@ void writers_run(struct files *files);
 /* ---- writeback.c: write-back ---- */
 
 /* Starts whatever may be started. */
-void jobs_pump(struct files *files);
+void writeback_pump(struct files *files);
 /* This file's dirty blocks up to `stamp` are to be written. */
-void job_flush(struct file *file, uint64_t stamp, bool sync, bool final);
-int jobs_new(struct files *files);
+void writeback_flush(struct file *file, uint64_t stamp, bool sync, bool final);
+int writebacks_new(struct files *files);
 /* A stretch of a growing file is complete enough to be written. */
-void job_stream(struct file *file);
+void writeback_stream(struct file *file);
 
-enum job_kind { JOB_DIRECT, JOB_IN_PLACE, JOB_LOGGED, JOB_INLINE, JOB_HOME };
+enum writeback_kind {
+	WB_DIRECT,
+	WB_IN_PLACE,
+	WB_LOGGED,
+	WB_INLINE,
+	WB_DESTAGE
+};
 
-struct job_segment {		/* of the disk, in file order */
-	struct job *job;
+struct writeback_segment {		/* of the disk, in file order */
+	struct writeback *wb;
 	uint64_t sector, n;
 	bool known, failed;
 	struct queue_request req;
 };
 
-struct job {
+struct writeback {
 	struct list link;
 	struct files *files;
 	struct file *file;
-	enum job_kind kind;
-	bool small;		/* SMALL_JOB_BLOCKS at most, else JOB_BLOCKS */
+	enum writeback_kind kind;
+	bool small;		/* SMALL_WB_BLOCKS at most, else WB_BLOCKS */
 	bool claimed, stream;
-	bool offer;		/* of a home: it may wait for a gap */
-	bool offered;		/* it does, since offered_ns */
-	uint64_t offered_ns;
-	struct list offer_link;	/* files->offered */
+	bool for_gap;		/* of a destage: it may wait for a gap */
+	bool gap_queued;		/* it does, since gap_queued_ns */
+	uint64_t gap_queued_ns;
+	struct list gap_link;	/* files->offered */
 	uint64_t first;
 	unsigned n, done;	/* blocks; committed so far */
 	uint64_t stamp;		/* oldest block in it */
@@ -480,68 +494,72 @@ struct job {
 	bool may_move;		/* it begins anew, and lies on one track; of the
 				   first of a train: so do all */
 	bool follows;		/* on what its directory has open */
-	bool going;		/* it is not over */
+	bool in_flight;		/* it is not over */
 	struct queue_place place;
 	struct range window;
-	struct job *behind, *last; /* in a train; of the first: its last */
+	struct writeback *batch_next,
+		*batch_last;	/* in a train; of the first: its last */
 	bool waited;		/* for a checkpoint that may free space */
 	unsigned want;		/* blocks to ask space for */
 	int rc;
 	bool failed;		/* some segment */
 	enum fault_class class;	/* of that error */
-	void (*written)(struct job *job, int rc);
-	struct hold *hold;
-	struct need need;
-	struct ticket *ticket;
-	struct job_segment segment[JOB_PIECES];
+	void (*written)(struct writeback *wb, int rc);
+	struct log_pin *pin;
+	struct read_wait rwait;
+	struct fs_txn *txn;
+	struct writeback_segment segment[WB_SEGMENTS];
 	void **data;		/* of each block */
 	struct iovec *iov;
 };
 
-struct job *job_new(struct file *file, enum job_kind kind, uint64_t first);
-/* A home that may wait for a gap: not one of those kept for bringing home. */
-struct job *job_new_offer(struct file *file, uint64_t first);
+struct writeback *writeback_new(struct file *file, enum writeback_kind kind,
+				uint64_t first);
+/* A destage that may wait for a gap: not one of those kept for destaging. */
+struct writeback *writeback_new_for_gap(struct file *file, uint64_t first);
 /* Marks its blocks as being written, and keeps their data. */
-void job_claim(struct job *job);
-/* How many dirty blocks that no job has there are from job->first on, as many
- * as the job can have. */
-unsigned job_collect(const struct job *job);
+void writeback_claim(struct writeback *wb);
+/* How many dirty blocks that no write-back has there are from write-back->first
+ * on, as many as the write-back can have. */
+unsigned writeback_collect(const struct writeback *wb);
 /* Block i is over; `ok`: it is where it belongs, else it is dirty again. */
-void job_release(struct job *job, unsigned i, bool ok);
+void writeback_release(struct writeback *wb, unsigned i, bool ok);
 /* Ends it; blocks claimed and not released are dirty again. */
-void job_end(struct job *job);
+void writeback_end(struct writeback *wb);
 /* Submits the segments; written() follows. */
-void job_write(struct job *job, enum queue_class class,
-	       void (*written)(struct job *job, int rc));
+void writeback_write(struct writeback *wb, enum queue_class class,
+	       void (*written)(struct writeback *wb, int rc));
 /* The same in parts: what the segments ask of the disk; one of them submitted;
  * one of them is over, with its result. */
-void job_requests(struct job *job, enum queue_class class,
-		  void (*written)(struct job *job, int rc));
-void job_submit(struct job *job, struct job_segment *segment,
+void writeback_prepare_requests(struct writeback *wb, enum queue_class class,
+		  void (*written)(struct writeback *wb, int rc));
+void writeback_submit(struct writeback *wb, struct writeback_segment *segment,
 		enum queue_class class);
-void job_segment_over(struct job_segment *segment);
+void writeback_segment_done(struct writeback_segment *segment);
 /* Adds a segment, from the map: -E2BIG. */
-int job_add(struct job *job, uint64_t sector, uint64_t n, bool known);
+int writeback_add_segment(struct writeback *wb, uint64_t sector, uint64_t n,
+			  bool known);
 
 /* ---- bad_sectors.c ---- */
 
 /* A write to these sectors has failed.  They were taken and belong to nobody:
  * what is good of them is given back, what is bad is owned by that. */
-void bad_suspect(struct files *files, uint64_t sector, uint64_t n);
+void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n);
 /* Goes on with those that wait. */
 void bads_run(struct files *files, uint64_t now_ns);
 
 /* ---- destage.c ---- */
 
-/* Starts home writes that are due; true: some was started. */
-bool homes_pump(struct files *files);
-/* Offers held blocks of a file (gap_writeback.h), looking at *left at most. */
-void homes_offer(struct file *file, unsigned *left);
-/* Is something of what is held to be brought home now? */
-bool homes_asked(const struct files *files);
-/* What is logged so far is to be brought home. */
-void homes_now(struct files *files);
-void homes_want(void *arg, uint64_t seq);
+/* Starts destage writes that are due; true: some was started. */
+bool destage_pump(struct files *files);
+/* Offers pinned blocks of a file (gap_writeback.h), looking at *left at most.
+ */
+void destage_queue_for_gaps(struct file *file, unsigned *left);
+/* Is something of what is pinned to be destaged now? */
+bool destage_is_wanted(const struct files *files);
+/* What is logged so far is to be destaged. */
+void destage_now(struct files *files);
+void destage_want(void *arg, uint64_t seq);
 
 /* ---- bmap.c ---- */
 
@@ -551,36 +569,36 @@ struct extent {
 	uint32_t flags;
 };
 
-#define MAP_OLD 24
-#define MAP_NEW 32
+#define BMAP_OLD 24
+#define BMAP_NEW 32
 
 /* A change of what [off, off + n) is mapped to, planned in run(). */
-struct map_plan {
-	uint64_t off, n;	/* may be shortened by map_probe, to blocks */
-	struct extent old[MAP_OLD];
+struct bmap_plan {
+	uint64_t off, n;	/* may be shortened by bmap_probe, to blocks */
+	struct extent old[BMAP_OLD];
 	unsigned old_n;
-	struct extent new[MAP_NEW];
+	struct extent new[BMAP_NEW];
 	unsigned new_n;
 };
 
 /* The extent that holds a sector, or the first behind it.  -ENOENT. */
-int map_extent(struct ticket *ticket, uint64_t ino, uint64_t sector,
+int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 	       struct extent *extent);
 /* The extent before a sector. */
-int map_extent_before(struct ticket *ticket, uint64_t ino, uint64_t sector,
+int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent);
 /*
  * Plans to map [off, off + n) to `pieces` (in order, their sum at least n;
- * pieces_n = 0: to nothing).  Looks up every key that map_apply will change.
+ * pieces_n = 0: to nothing).  Looks up every key that bmap_apply will change.
  */
-int map_probe(struct ticket *ticket, uint64_t ino, uint64_t off, uint64_t n,
+int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
 	      const struct extent *pieces, unsigned pieces_n,
-	      struct map_plan *plan);
-void map_apply(struct ticket *ticket, uint64_t ino,
-	       const struct map_plan *plan, struct inode_item *item);
+	      struct bmap_plan *plan);
+void bmap_apply(struct fs_txn *txn, uint64_t ino,
+	       const struct bmap_plan *plan, struct inode_item *item);
 
 /* Sums of blocks: set where sum_of gives one, else cleared. */
-struct map_sums {
+struct bmap_sums {
 	uint64_t first;
 	unsigned n;
 	/* Fine sum of block first + i; coarse sum of 16 blocks from there. */
@@ -589,22 +607,22 @@ struct map_sums {
 	void *arg;		/* fine NULL: clear all */
 };
 /*
- * Looks up the windows.  TICKET_WAIT: the rest of a piece with one sum is being
- * read through `need`, whose ready() is ticket_again's; else as tree_get.
+ * Looks up the windows.  FS_TXN_WAIT: the rest of a piece with one sum is being
+ * read through `need`, whose ready() is fs_txn_restart's; else as tree_get.
  */
-int map_sums_probe(struct ticket *ticket, struct file *file,
-		   const struct map_sums *sums, struct need *need);
-void map_sums_apply(struct ticket *ticket, struct file *file,
-		    const struct map_sums *sums);
-int map_window(struct ticket *ticket, uint64_t ino, uint64_t window,
+int bmap_sums_probe(struct fs_txn *txn, struct file *file,
+		   const struct bmap_sums *sums, struct read_wait *rwait);
+void bmap_sums_apply(struct fs_txn *txn, struct file *file,
+		    const struct bmap_sums *sums);
+int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
 	       struct csum_window *out);
 /* Piece `p` of a window that was looked up has these sums, one a block, instead
  * of one for all; what it holds does not change. */
-#define MAP_REFINE_LOG_BYTES 2200u
-void map_refine(struct ticket *ticket, uint64_t ino, uint64_t window,
+#define BMAP_REFINE_LOG_BYTES 2200u
+void bmap_refine(struct fs_txn *txn, uint64_t ino, uint64_t window,
 		unsigned p, const uint64_t *sum);
 
 /* Bytes of log for a transaction that maps TXN_BLOCKS. */
-#define MAP_LOG_BYTES (24u << 10)
+#define BMAP_LOG_BYTES (24u << 10)
 
 #endif

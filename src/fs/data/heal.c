@@ -2,12 +2,12 @@
  * heal.c - see heal.h.
  *
  *   exclusive -> look -> read again, compare -> [ place -> write -> move ]+
- *               [ticket]                        [ticket]          [ticket]
+ *               [txn]                        [txn]          [txn]
  *
  * 1. It is an exclusive operation of the file: nothing else changes its mapping
  *    meanwhile; the move finds it as look did, or does nothing.
  * 2. What the log holds newer is left to its own way home: to another place
- *    (bad_home).
+ *    (bad_place).
  * 3. Contents and checksums stay: copies of these blocks go on to count.
  */
 #include "fs/data/heal.h"
@@ -19,7 +19,7 @@
 #include "fs/op/errors.h"
 #include "fs/replica/replica.h"
 
-#define HEAL_FRAGMENTS (PIECE_BLOCKS * 3)
+#define HEAL_FRAGMENTS (CHUNK_BLOCKS * 3)
 #define HEAL_PIECES 8
 #define MAX_HEALS 64u
 
@@ -32,9 +32,9 @@ struct fragment {		/* of a block, where it lies */
 };
 
 struct heal {
-	struct excl excl;
+	struct excl_lock excl;
 	struct file *file;
-	uint64_t piece;
+	uint64_t chunk;
 	uint16_t blocks;	/* suspected; then: known to be bad */
 	void *memory;
 	uint8_t *good, *seen;	/* contents: as it should be, as it is */
@@ -50,7 +50,7 @@ struct heal {
 
 static uint64_t heal_block(const struct heal *heal, unsigned i)
 {
-	return heal->piece * PIECE_BLOCKS + i;
+	return heal->chunk * CHUNK_BLOCKS + i;
 }
 
 static void heal_over(struct heal *heal)
@@ -64,7 +64,7 @@ static void heal_over(struct heal *heal)
 				heal->place[heal->places].n);
 	}
 	if (heal->excl.active)
-		file_exclusive_end(&heal->excl);
+		file_unlock_excl(&heal->excl);
 	file->files->heals--;
 	files_release(heal->memory);
 	files_release(heal);
@@ -90,7 +90,7 @@ static bool fragment_moves(const struct heal *heal,
 }
 
 /* Are the blocks still where they were, and on the disk? */
-static int move_check(struct ticket *ticket, const struct heal *heal)
+static int move_check(struct fs_txn *txn, const struct heal *heal)
 {
 	const struct fragment *fragment;
 	struct extent extent;
@@ -102,14 +102,14 @@ static int move_check(struct ticket *ticket, const struct heal *heal)
 		const struct block *block = block_find(heal->file,
 			heal_block(heal, heal->first + i));
 
-		if (block && (block->hold || block->job))
+		if (block && (block->pin || block->wb))
 			return -ESTALE;
 	}
 	for (i = 0; i < heal->fragments; i++) {
 		fragment = &heal->fragment[i];
 		if (!fragment_moves(heal, fragment))
 			continue;
-		rc = map_extent(ticket, heal->file->ino, fragment->off,
+		rc = bmap_extent(txn, heal->file->ino, fragment->off,
 				&extent);
 		if (rc)
 			return rc == -ENOENT ? -ESTALE : rc;
@@ -117,14 +117,14 @@ static int move_check(struct ticket *ticket, const struct heal *heal)
 		    addr_sector(extent.addr) + (fragment->off - extent.off) !=
 		    fragment->sector)
 			return -ESTALE;
-		rc = tree_get(ticket->txn, bad_key(fragment), &item);
+		rc = tree_get(txn->tree_txn, bad_key(fragment), &item);
 		if (rc && rc != -ENOENT)
 			return rc;
 	}
 	return 0;
 }
 
-static void move_bad(struct ticket *ticket, const struct heal *heal)
+static void move_bad(struct fs_txn *txn, const struct heal *heal)
 {
 	const struct fragment *fragment;
 	unsigned i;
@@ -136,19 +136,19 @@ static void move_bad(struct ticket *ticket, const struct heal *heal)
 		if (!fragment_moves(heal, fragment))
 			continue;
 		owner.sectors = le64_put(fragment->n);
-		tree_put(ticket->txn, bad_key(fragment), &owner,
+		tree_put(txn->tree_txn, bad_key(fragment), &owner,
 			 sizeof(owner));
 	}
 }
 
-static int move_run(struct ticket *ticket)
+static int move_run(struct fs_txn *txn)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 	uint64_t off = heal_block(heal, heal->first) * BLOCK_SECTORS;
 	struct extent list[HEAL_PIECES];
 	uint64_t at = off;
 	struct inode_item item;
-	struct map_plan plan;
+	struct bmap_plan plan;
 	int rc, err, i;
 
 	for (i = 0; i < heal->places; i++) {
@@ -159,21 +159,21 @@ static int move_run(struct ticket *ticket)
 		};
 		at += list[i].n;
 	}
-	rc = move_check(ticket, heal);
+	rc = move_check(txn, heal);
 	if (rc && rc != -EAGAIN)
 		return rc;
-	err = inode_get(ticket, heal->file->ino, &item);
+	err = inode_get(txn, heal->file->ino, &item);
 	rc = err ? err : rc;
-	err = map_probe(ticket, heal->file->ino, off,
+	err = bmap_probe(txn, heal->file->ino, off,
 			(uint64_t)heal->n * BLOCK_SECTORS, list,
 			(unsigned)heal->places, &plan);
 	if (err || rc)
 		return err && err != -EAGAIN ? err : rc ? rc : err;
 	if (plan.n < (uint64_t)heal->n * BLOCK_SECTORS)
 		return -E2BIG;
-	map_apply(ticket, heal->file->ino, &plan, &item);
-	move_bad(ticket, heal);
-	inode_put(ticket, heal->file->ino, &item);
+	bmap_apply(txn, heal->file->ino, &plan, &item);
+	move_bad(txn, heal);
+	inode_put(txn, heal->file->ino, &item);
 	return 0;
 }
 
@@ -204,12 +204,12 @@ static void heal_note(struct heal *heal, bool healed)
 			  "a copy has them, but there is no room");
 }
 
-static void move_end(struct ticket *ticket, int rc, uint64_t seq)
+static void move_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
 		heal_over(heal);
 		return;
@@ -220,9 +220,9 @@ static void move_end(struct ticket *ticket, int rc, uint64_t seq)
 	heal_next(heal);
 }
 
-static const struct ticket_type move_type = {
+static const struct fs_txn_type move_type = {
 	.name = "move bad blocks",
-	.bounds = { .nodes = 60, .log_bytes = MAP_LOG_BYTES },
+	.bounds = { .nodes = 60, .log_bytes = BMAP_LOG_BYTES },
 	.paths = 20,
 	.changes = 14,
 	.stages = 60,
@@ -239,7 +239,7 @@ static void heal_written(struct disk_request *req)
 	heal->failed |= req->result != 0;
 	if (--heal->outstanding)
 		return;
-	if (heal->failed || ticket_start(heal->file->files->fs, &move_type,
+	if (heal->failed || fs_txn_start(heal->file->files->fs, &move_type,
 					 NULL, heal))
 		heal_over(heal);
 }
@@ -269,33 +269,33 @@ static void heal_write(struct heal *heal)
 	}
 }
 
-static int place_run(struct ticket *ticket)
+static int place_run(struct fs_txn *txn)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 	struct alloc_want want = {
 		.sectors = (uint64_t)heal->n * BLOCK_SECTORS,
 		.goal = heal->file->goal,
 	};
 	uint32_t group;
-	int rc = alloc_take(ticket->fs->alloc, &want, heal->place, HEAL_PIECES,
+	int rc = alloc_take(txn->fs->alloc, &want, heal->place, HEAL_PIECES,
 			    &group);
 
 	if (rc == -EAGAIN)
-		return ticket_wait_group(ticket, group);
-	if (rc == -ENOSPC && replica_room(ticket, want.sectors))
-		return TICKET_WAIT;
+		return fs_txn_wait_group(txn, group);
+	if (rc == -ENOSPC && replica_room(txn, want.sectors))
+		return FS_TXN_WAIT;
 	if (rc < 0)
 		return rc;
 	heal->places = rc;
 	return 0;
 }
 
-static void place_end(struct ticket *ticket, int rc, uint64_t seq)
+static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
 		heal_note(heal, false);
 		heal_over(heal);
@@ -304,7 +304,7 @@ static void place_end(struct ticket *ticket, int rc, uint64_t seq)
 	heal_write(heal);
 }
 
-static const struct ticket_type place_type = {
+static const struct fs_txn_type place_type = {
 	.name = "place bad blocks",
 	.bounds = { .nodes = 1 },
 	.run = place_run,
@@ -321,7 +321,7 @@ static void heal_next(struct heal *heal)
 	heal->first = (unsigned)__builtin_ctz(heal->blocks);
 	for (heal->n = 0; heal->blocks >> (heal->first + heal->n) & 1;)
 		heal->n++;
-	if (ticket_start(heal->file->files->fs, &place_type, NULL, heal))
+	if (fs_txn_start(heal->file->files->fs, &place_type, NULL, heal))
 		heal_over(heal);
 }
 
@@ -355,15 +355,15 @@ static void fragment_done(struct disk_request *req)
 		heal_compare(heal);
 }
 
-static void look_end(struct ticket *ticket, int rc, uint64_t seq)
+static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 	uint64_t base = heal_block(heal, 0) * BLOCK_SECTORS;
 	struct fragment *fragment;
 	unsigned i;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc || !heal->fragments) {
 		heal_over(heal);
 		return;
@@ -389,7 +389,7 @@ static void look_end(struct ticket *ticket, int rc, uint64_t seq)
 }
 
 /* A block's extents; one that memory holds newer goes elsewhere by itself. */
-static int look_block(struct ticket *ticket, struct heal *heal, uint64_t index)
+static int look_block(struct fs_txn *txn, struct heal *heal, uint64_t index)
 {
 	uint64_t sector = index * BLOCK_SECTORS, end = sector + BLOCK_SECTORS;
 	struct block *block = block_find(heal->file, index);
@@ -397,14 +397,15 @@ static int look_block(struct ticket *ticket, struct heal *heal, uint64_t index)
 	uint64_t stop;
 	int rc;
 
-	if (block && block->hold) {
-		block->bad_home = true;
+	if (block && block->pin) {
+		block->bad_place = true;
 		block_redirty(heal->file, block, 0);
-		job_flush(heal->file, heal->file->files->stamp, false, true);
+		writeback_flush(heal->file, heal->file->files->stamp, false,
+				true);
 		return 0;
 	}
 	while (sector < end) {
-		rc = map_extent(ticket, heal->file->ino, sector, &extent);
+		rc = bmap_extent(txn, heal->file->ino, sector, &extent);
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
 		if (extent.off > sector || extent.flags & EXTENT_UNWRITTEN)
@@ -423,20 +424,20 @@ static int look_block(struct ticket *ticket, struct heal *heal, uint64_t index)
 	return 0;
 }
 
-static int look_run(struct ticket *ticket)
+static int look_run(struct fs_txn *txn)
 {
-	struct heal *heal = ticket->state;
+	struct heal *heal = txn->state;
 	unsigned i;
 	int rc = 0;
 
 	heal->fragments = 0;
-	for (i = 0; !rc && i < PIECE_BLOCKS; i++)
+	for (i = 0; !rc && i < CHUNK_BLOCKS; i++)
 		if (heal->blocks >> i & 1)
-			rc = look_block(ticket, heal, heal_block(heal, i));
+			rc = look_block(txn, heal, heal_block(heal, i));
 	return rc;
 }
 
-static const struct ticket_type look_type = {
+static const struct fs_txn_type look_type = {
 	.name = "look at bad blocks",
 	.bounds = { .nodes = 40 },
 	.stages = 40,
@@ -444,11 +445,11 @@ static const struct ticket_type look_type = {
 	.end = look_end,
 };
 
-static void heal_begin(struct excl *excl, int rc)
+static void heal_begin(struct excl_lock *excl, int rc)
 {
 	struct heal *heal = container_of(excl, struct heal, excl);
 
-	if (rc || ticket_start(heal->file->files->fs, &look_type, NULL, heal))
+	if (rc || fs_txn_start(heal->file->files->fs, &look_type, NULL, heal))
 		heal_over(heal);
 }
 
@@ -461,9 +462,9 @@ static void heal_keep(struct heal *heal, uint16_t blocks)
 	unsigned i;
 
 	heal->good = (uint8_t *)at;
-	heal->seen = heal->good + PIECE_BYTES;
-	for (i = 0; i < PIECE_BLOCKS; i++) {
-		data = piece_block(heal->file, heal_block(heal, i));
+	heal->seen = heal->good + CHUNK_BYTES;
+	for (i = 0; i < CHUNK_BLOCKS; i++) {
+		data = chunk_block(heal->file, heal_block(heal, i));
 		if (data)
 			memcpy(heal->good + (size_t)i * BLOCK_BYTES, data,
 			       BLOCK_BYTES);
@@ -485,18 +486,18 @@ void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
 	heal = files_alloc(files, sizeof(*heal));
 	if (!heal)
 		return;
-	heal->memory = files_alloc(files, 2 * PIECE_BYTES + BLOCK_BYTES);
+	heal->memory = files_alloc(files, 2 * CHUNK_BYTES + BLOCK_BYTES);
 	if (!heal->memory) {
 		files_release(heal);
 		return;
 	}
 	heal->file = file;
-	heal->piece = piece;
+	heal->chunk = piece;
 	heal_keep(heal, blocks);
 	file->users++;
 	files->heals++;
 	heal->excl.file = file;
 	heal->excl.start = heal_begin;
 	list_init(&heal->excl.link);
-	file_exclusive(&heal->excl);
+	file_lock_excl(&heal->excl);
 }

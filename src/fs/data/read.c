@@ -1,5 +1,5 @@
 /*
- * read.c - READ: blocks in memory first, then verified pieces; reading ahead.
+ * read.c - READ: blocks in memory first, then verified chunks; reading ahead.
  *
  * A request is served in windows of at most 1 MiB; each is copied in one go
  * once all of it is in memory.  Reads that follow each other make a stream; it
@@ -30,11 +30,11 @@ struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
 	io->file = file;
 	io->pos = op->offset;
 	io->step = step;
-	io->need.file = file;
-	io->need.owner = io;
+	io->rwait.file = file;
+	io->rwait.owner = io;
 	list_init(&io->link);
-	list_init(&io->gated.link);
-	list_init(&io->need.link);
+	list_init(&io->lock.link);
+	list_init(&io->rwait.link);
 	return io;
 }
 
@@ -44,7 +44,7 @@ void io_end(struct io *io, int rc)
 	struct fs *fs = file->files->fs;
 	struct fs_op *op = io->op;
 
-	need_end(&io->need);
+	read_wait_end(&io->rwait);
 	files_release(io);
 	file_put(file);
 	fs_answer(fs, op, rc);
@@ -73,14 +73,14 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 			  bool guess)
 {
 	uint64_t first = from / BLOCK_BYTES, end;
-	uint64_t step = NEED_BLOCKS;
+	uint64_t step = READ_WAIT_BLOCKS;
 
 	to = to < file->size ? to : file->size;
 	end = (to + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	for (; first < end; first = (first / step + 1) * step) {
 		uint64_t stop = (first / step + 1) * step;
 
-		pieces_ahead(file, first, stop < end ? stop : end, guess);
+		chunks_read_ahead(file, first, stop < end ? stop : end, guess);
 	}
 }
 
@@ -90,7 +90,7 @@ static void read_stream(struct io *io, uint64_t end)
 	uint64_t offset = io->op->offset, window;
 	uint64_t track = (uint64_t)alloc_track_sectors(
 		file->files->fs->alloc, file->goal) * SECTOR_BYTES;
-	uint64_t most = pool_count(file->files->piece_pool) * PIECE_BYTES / 4;
+	uint64_t most = pool_count(file->files->chunk_pool) * CHUNK_BYTES / 4;
 	struct stream *stream;
 
 	if (offset == 0 && file->size <= track && file->size <= most) {
@@ -113,7 +113,7 @@ static void read_stream(struct io *io, uint64_t end)
 		      stream->count < SURE_READS || file->size <= track);
 	stream->ahead = end + window;
 	if (offset > STREAM_SLACK)
-		pieces_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
+		chunks_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
 			      offset / BLOCK_BYTES);
 }
 
@@ -128,7 +128,7 @@ static void read_copy(struct io *io, uint64_t end)
 	while (io->pos < end) {
 		n = BLOCK_BYTES - io->pos % BLOCK_BYTES;
 		n = n < end - io->pos ? n : end - io->pos;
-		data = need_block(&io->need, io->pos / BLOCK_BYTES);
+		data = read_wait_block(&io->rwait, io->pos / BLOCK_BYTES);
 		memcpy(out + (io->pos - io->op->offset),
 		       data + io->pos % BLOCK_BYTES, n);
 		io->pos += n;
@@ -139,32 +139,32 @@ static void read_copy(struct io *io, uint64_t end)
 static int read_window(struct io *io)
 {
 	uint64_t first = io->pos / BLOCK_BYTES;
-	uint64_t end = (first + NEED_BLOCKS) / PIECE_BLOCKS * PIECE_BLOCKS *
-		       BLOCK_BYTES;
+	uint64_t end = (first + READ_WAIT_BLOCKS) / CHUNK_BLOCKS *
+		       CHUNK_BLOCKS * BLOCK_BYTES;
 	int rc = 0;
 
 	end = end < io->end ? end : io->end;
-	io->need.first = first;
-	io->need.n = (unsigned)((end - 1) / BLOCK_BYTES - first) + 1;
-	if (!need_ok(&io->need)) {
-		need_end(&io->need);
-		rc = need_start(&io->need);
+	io->rwait.first = first;
+	io->rwait.n = (unsigned)((end - 1) / BLOCK_BYTES - first) + 1;
+	if (!read_wait_ok(&io->rwait)) {
+		read_wait_end(&io->rwait);
+		rc = read_wait_start(&io->rwait);
 	}
 	if (rc)
 		return rc;
-	pieces_claimed(&io->need, env_now_ns(io->file->files->fs->env) -
+	chunks_used(&io->rwait, env_now_ns(io->file->files->fs->env) -
 		       io->begun_ns);
 	read_copy(io, end);
-	need_end(&io->need);
+	read_wait_end(&io->rwait);
 	return 0;
 }
 
 static void read_step(struct io *io)
 {
 	struct file *file = io->file;
-	int rc = file_enter(file, &io->gated);
+	int rc = file_lock_shared(file, &io->lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return;
 	if (rc) {
 		io_end(io, rc);
@@ -176,8 +176,8 @@ static void read_step(struct io *io)
 	if (!io->prepared && io->pos < io->end) {
 		io->prepared = true;
 		io->begun_ns = env_now_ns(file->files->fs->env);
-		if (io->op->offset == 0 && file->onward)
-			near_reached(file);
+		if (io->op->offset == 0 && file->readahead_next)
+			small_ra_reached(file);
 		rc = read_window(io);
 		read_stream(io, io->end);
 	}
@@ -189,9 +189,9 @@ static void read_step(struct io *io)
 	io_end(io, rc);
 }
 
-static void read_ready(struct need *need, int rc)
+static void read_ready(struct read_wait *rwait, int rc)
 {
-	struct io *io = need->owner;
+	struct io *io = rwait->owner;
 
 	if (rc)
 		io_end(io, -EIO);
@@ -199,9 +199,9 @@ static void read_ready(struct need *need, int rc)
 		read_step(io);
 }
 
-static void read_again(struct gated *gated)
+static void read_again(struct shared_lock *lock)
 {
-	read_step(container_of(gated, struct io, gated));
+	read_step(container_of(lock, struct io, lock));
 }
 
 void file_read(struct fs *fs, struct fs_op *op)
@@ -210,7 +210,7 @@ void file_read(struct fs *fs, struct fs_op *op)
 
 	if (!io)
 		return;
-	io->gated.again = read_again;
-	io->need.ready = read_ready;
+	io->lock.granted = read_again;
+	io->rwait.ready = read_ready;
 	read_step(io);
 }

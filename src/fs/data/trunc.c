@@ -4,8 +4,8 @@
  *
  *   exclusive -> edges in memory -> [ transaction ]+ -> over
  *
- * 1. These are exclusive operations: no job is under way, and readers and
- *    writers wait.
+ * 1. These are exclusive operations: no write-back is under way, and readers
+ *    and writers wait.
  * 2. The first transaction of a truncation makes the new size true, with the
  *    rest of the last block zeroed (logged); while extents or sums behind the
  *    end remain, an ORPHAN item says so.  A step takes what is first behind the
@@ -29,9 +29,9 @@
 #define PUNCH_BLOCKS 8192u		/* in one transaction */
 #define RESERVE_BLOCKS 16384u		/* preallocated by one transaction */
 #define DROP_NODES 24u
-#define CUT_LOG_BYTES (48u << 10)
+#define TRUNC_LOG_BYTES (48u << 10)
 
-enum cut_kind { CUT_SIZE, CUT_DELETE, CUT_PUNCH, CUT_RESERVE };
+enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
 
 #define EDGES 2u
 
@@ -42,19 +42,19 @@ struct edge {
 	bool dirty;
 };
 
-struct cut {
-	struct excl excl;
-	struct gated gated;
+struct trunc {
+	struct excl_lock excl;
+	struct shared_lock lock;
 	struct sync sync;
-	struct need need;	/* an edge, or a piece with one sum */
+	struct read_wait rwait;	/* an edge, or a piece with one sum */
 	struct fs *fs;
 	struct fs_op *op;	/* NULL once answered, or none */
 	struct file *file;
-	struct ticket *ticket;
-	enum cut_kind kind;
-	uint64_t size;		/* CUT_SIZE: new size */
+	struct fs_txn *txn;
+	enum trunc_kind kind;
+	uint64_t size;		/* TRUNC_SIZE: new size */
 	uint64_t first, end;	/* blocks */
-	uint64_t dropped;	/* CUT_PUNCH: up to here, in memory */
+	uint64_t dropped;	/* TRUNC_PUNCH: up to here, in memory */
 	unsigned edge;		/* edges done */
 	struct edge old[EDGES];
 	unsigned old_n;
@@ -65,35 +65,35 @@ struct cut {
 	bool keep_size;
 	bool logged;		/* this transaction logged the last block */
 	int rc;
-	struct hold *hold;
-	struct alloc_piece piece[JOB_PIECES];
-	int pieces;		/* taken, not owned yet */
+	struct log_pin *pin;
+	struct alloc_piece chunk[WB_SEGMENTS];
+	int chunks;		/* taken, not owned yet */
 	bool waited;
 	uint64_t want;		/* blocks to ask for */
-	void (*done)(struct fs *fs, uint64_t ino);	/* CUT_DELETE */
+	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE */
 };
 
-static void cut_step(struct cut *cut);
+static void trunc_step(struct trunc *trunc);
 
-static void cut_answer(struct cut *cut, int rc)
+static void trunc_answer(struct trunc *trunc, int rc)
 {
-	struct fs_op *op = cut->op;
+	struct fs_op *op = trunc->op;
 
-	cut->op = NULL;
+	trunc->op = NULL;
 	if (op)
-		fs_answer(cut->fs, op, rc);
+		fs_answer(trunc->fs, op, rc);
 }
 
 /* The edges are kept; or, when nothing has been cut, put back: nobody else has
  * changed them meanwhile. */
-static void cut_edges_over(struct cut *cut, bool put_back)
+static void trunc_edges_over(struct trunc *trunc, bool put_back)
 {
-	struct file *file = cut->file;
-	struct pool *pool = cut->fs->files->dirty_pool;
+	struct file *file = trunc->file;
+	struct pool *pool = trunc->fs->files->dirty_pool;
 	struct edge *edge;
 	struct block *block;
 
-	for (edge = cut->old; edge < cut->old + cut->old_n; edge++) {
+	for (edge = trunc->old; edge < trunc->old + trunc->old_n; edge++) {
 		block = put_back ? block_find(file, edge->index) : NULL;
 		if (block && edge->data) {
 			pool_put(pool, block->data);
@@ -106,29 +106,29 @@ static void cut_edges_over(struct cut *cut, bool put_back)
 		if (edge->data)
 			pool_put(pool, edge->data);
 	}
-	cut->old_n = 0;
+	trunc->old_n = 0;
 }
 
-static void cut_over(struct cut *cut, int rc)
+static void trunc_over(struct trunc *trunc, int rc)
 {
-	struct space *space = tree_space(cut->fs->tree);
-	struct file *file = cut->file;
-	struct fs *fs = cut->fs;
-	void (*done)(struct fs *fs, uint64_t ino) = cut->done;
+	struct space *space = tree_space(trunc->fs->tree);
+	struct file *file = trunc->file;
+	struct fs *fs = trunc->fs;
+	void (*done)(struct fs *fs, uint64_t ino) = trunc->done;
 	uint64_t ino = file->ino;
 
-	need_end(&cut->need);
-	cut_edges_over(cut, rc && !cut->begun);
-	while (cut->pieces > 0) {
-		cut->pieces--;
-		space_give_back(space, cut->piece[cut->pieces].sector,
-				cut->piece[cut->pieces].n);
+	read_wait_end(&trunc->rwait);
+	trunc_edges_over(trunc, rc && !trunc->begun);
+	while (trunc->chunks > 0) {
+		trunc->chunks--;
+		space_give_back(space, trunc->chunk[trunc->chunks].sector,
+				trunc->chunk[trunc->chunks].n);
 	}
-	files_release(cut->hold);
-	cut_answer(cut, rc);
-	if (cut->excl.active)
-		file_exclusive_end(&cut->excl);
-	files_release(cut);
+	files_release(trunc->pin);
+	trunc_answer(trunc, rc);
+	if (trunc->excl.active)
+		file_unlock_excl(&trunc->excl);
+	files_release(trunc);
 	file->dead = false;
 	file_put(file);
 	if (done)
@@ -138,7 +138,7 @@ static void cut_over(struct cut *cut, int rc)
 /* ---- Memory ---- */
 
 /* Blocks [first, end) are no more. */
-static void cut_drop_blocks(struct file *file, uint64_t first, uint64_t end)
+static void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end)
 {
 	struct block *block = block_at_or_after(file, first), *next;
 
@@ -146,21 +146,21 @@ static void cut_drop_blocks(struct file *file, uint64_t first, uint64_t end)
 		next = block->next;
 		block_drop(file, block);
 	}
-	pieces_changed(file, first, end - first);
+	chunks_changed(file, first, end - first);
 	if (file->tail_off > first * BLOCK_SECTORS)
 		file->tail_addr = 0;
 }
 
 /* A block is wanted in memory: 0, -EINPROGRESS or an error. */
-static int cut_need(struct cut *cut, uint64_t index)
+static int trunc_need(struct trunc *trunc, uint64_t index)
 {
-	cut->need.first = index;
-	cut->need.n = 1;
-	cut->need.tree = false;
-	if (need_ok(&cut->need))
+	trunc->rwait.first = index;
+	trunc->rwait.n = 1;
+	trunc->rwait.tree = false;
+	if (read_wait_ok(&trunc->rwait))
 		return 0;
-	need_end(&cut->need);
-	return need_start(&cut->need);
+	read_wait_end(&trunc->rwait);
+	return read_wait_start(&trunc->rwait);
 }
 
 static bool all_zero(const uint8_t *data, unsigned n)
@@ -169,85 +169,86 @@ static bool all_zero(const uint8_t *data, unsigned n)
 }
 
 /* Zeroes [from, to) of a block; what it was before is kept. */
-static int edge_zero(struct cut *cut, uint64_t index, unsigned from,
+static int edge_zero(struct trunc *trunc, uint64_t index, unsigned from,
 		     unsigned to)
 {
-	struct pool *pool = cut->fs->files->dirty_pool;
-	struct block *block = block_find(cut->file, index);
-	struct edge *edge = &cut->old[cut->old_n];
+	struct pool *pool = trunc->fs->files->dirty_pool;
+	struct block *block = block_find(trunc->file, index);
+	struct edge *edge = &trunc->old[trunc->old_n];
 	int rc;
 
-	assert(cut->old_n < EDGES);
+	assert(trunc->old_n < EDGES);
 	*edge = (struct edge){
 		.index = index,
 		.data = block ? pool_share(pool, block->data) : NULL,
 		.dirty = block && block->dirty,
 	};
-	rc = write_zero(cut->file, &cut->need, index, from, to);
+	rc = write_zero(trunc->file, &trunc->rwait, index, from, to);
 	if (!rc)
-		cut->old_n++;
+		trunc->old_n++;
 	else if (edge->data)
 		pool_put(pool, edge->data);
 	return rc;
 }
 
 /* Zeroes [from, to) of a block, unless it is behind the end or zero. */
-static int cut_zero(struct cut *cut, uint64_t index, unsigned from, unsigned to)
+static int trunc_zero(struct trunc *trunc, uint64_t index, unsigned from,
+		      unsigned to)
 {
 	const uint8_t *data;
 	int rc;
 
-	if (index * BLOCK_BYTES >= cut->file->size)
+	if (index * BLOCK_BYTES >= trunc->file->size)
 		return 0;
-	rc = cut_need(cut, index);
+	rc = trunc_need(trunc, index);
 	if (rc)
 		return rc;
-	data = need_block(&cut->need, index);
+	data = read_wait_block(&trunc->rwait, index);
 	if (!all_zero(data + from, to - from))
-		rc = edge_zero(cut, index, from, to);
-	need_end(&cut->need);
+		rc = edge_zero(trunc, index, from, to);
+	read_wait_end(&trunc->rwait);
 	return rc == -EAGAIN ? -ENOMEM : rc;
 }
 
 /* Before the first transaction: blocks of which only a part goes. */
-static int cut_edges(struct cut *cut)
+static int trunc_edges(struct trunc *trunc)
 {
-	uint64_t from = cut->op ? cut->op->offset : 0, to;
-	struct file *file = cut->file;
+	uint64_t from = trunc->op ? trunc->op->offset : 0, to;
+	struct file *file = trunc->file;
 	int rc = 0;
 
-	if (cut->kind == CUT_SIZE) {
-		if (cut->size % BLOCK_BYTES && cut->size < file->size &&
+	if (trunc->kind == TRUNC_SIZE) {
+		if (trunc->size % BLOCK_BYTES && trunc->size < file->size &&
 		    (!file->has_inline ||
-		     block_find(file, cut->size / BLOCK_BYTES)))
-			rc = cut_zero(cut, cut->size / BLOCK_BYTES,
-				      cut->size % BLOCK_BYTES, BLOCK_BYTES);
+		     block_find(file, trunc->size / BLOCK_BYTES)))
+			rc = trunc_zero(trunc, trunc->size / BLOCK_BYTES,
+				      trunc->size % BLOCK_BYTES, BLOCK_BYTES);
 		return rc;
 	}
-	if (cut->kind != CUT_PUNCH)
+	if (trunc->kind != TRUNC_PUNCH)
 		return 0;
 	/* What is inline has no extent that could go. */
-	if (file->has_inline && cut->first == 0 && cut->end > 0) {
-		rc = cut_zero(cut, 0, 0, BLOCK_BYTES);
+	if (file->has_inline && trunc->first == 0 && trunc->end > 0) {
+		rc = trunc_zero(trunc, 0, 0, BLOCK_BYTES);
 		if (rc)
 			return rc;
-		cut->first = cut->dropped = 1;
+		trunc->first = trunc->dropped = 1;
 	}
-	to = from + cut->op->size;
+	to = from + trunc->op->size;
 	if (from / BLOCK_BYTES == to / BLOCK_BYTES)
-		return cut_zero(cut, to / BLOCK_BYTES, from % BLOCK_BYTES,
+		return trunc_zero(trunc, to / BLOCK_BYTES, from % BLOCK_BYTES,
 				to % BLOCK_BYTES);
-	if (cut->edge == 0) {
+	if (trunc->edge == 0) {
 		if (from % BLOCK_BYTES)
-			rc = cut_zero(cut, from / BLOCK_BYTES,
+			rc = trunc_zero(trunc, from / BLOCK_BYTES,
 				      from % BLOCK_BYTES, BLOCK_BYTES);
-		cut->edge = rc ? 0 : 1;
+		trunc->edge = rc ? 0 : 1;
 	}
-	if (cut->edge == 1 && !rc) {
+	if (trunc->edge == 1 && !rc) {
 		if (to % BLOCK_BYTES)
-			rc = cut_zero(cut, to / BLOCK_BYTES, 0,
+			rc = trunc_zero(trunc, to / BLOCK_BYTES, 0,
 				      to % BLOCK_BYTES);
-		cut->edge = rc ? 1 : 2;
+		trunc->edge = rc ? 1 : 2;
 	}
 	return rc;
 }
@@ -255,37 +256,37 @@ static int cut_edges(struct cut *cut)
 /* ---- Sums ---- */
 
 /* Drops the sums of whole windows behind `window`; sets more. */
-static int cut_windows(struct ticket *ticket, struct cut *cut, uint64_t window,
-		       uint64_t end_window, bool apply)
+static int trunc_windows(struct fs_txn *txn, struct trunc *trunc,
+			 uint64_t window, uint64_t end_window, bool apply)
 {
-	struct key from = key_make(cut->file->ino, ITEM_CSUM,
+	struct key from = key_make(trunc->file->ino, ITEM_CSUM,
 				   window * TRAX_CSUM_WINDOW_BLOCKS);
-	struct key last = key_make(cut->file->ino, ITEM_CSUM,
+	struct key last = key_make(trunc->file->ino, ITEM_CSUM,
 				   end_window * TRAX_CSUM_WINDOW_BLOCKS - 1);
 	struct tree_item item;
 	struct key next;
 	int rc, err;
 
-	rc = tree_seek_ge(ticket->txn, from, last, &item);
-	err = tree_get(ticket->txn, last, &item);
+	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
+	err = tree_get(txn->tree_txn, last, &item);
 	if (rc == -ENOENT)
 		return 0;
 	if (!rc && err && err != -ENOENT)
 		rc = err;
 	if (rc || !apply)
 		return rc;
-	next = tree_del_range(ticket->txn, from, last, DROP_NODES);
+	next = tree_del_range(txn->tree_txn, from, last, DROP_NODES);
 	if (key_cmp(next, last) <= 0)
-		cut->more = true;
+		trunc->more = true;
 	return 0;
 }
 
-static struct map_sums cut_clear(uint64_t first, uint64_t end)
+static struct bmap_sums trunc_clear(uint64_t first, uint64_t end)
 {
 	uint64_t stop = (first / TRAX_CSUM_WINDOW_BLOCKS + 1) *
 			TRAX_CSUM_WINDOW_BLOCKS;
 
-	return (struct map_sums){
+	return (struct bmap_sums){
 		.first = first,
 		.n = (unsigned)((stop < end ? stop : end) - first),
 	};
@@ -295,51 +296,51 @@ static struct map_sums cut_clear(uint64_t first, uint64_t end)
  * The sums of [first, end) go: of the first window, of whole ones, of the last.
  * Called to probe, then to apply.
  */
-static int cut_sums(struct ticket *ticket, struct cut *cut, uint64_t first,
+static int trunc_sums(struct fs_txn *txn, struct trunc *trunc, uint64_t first,
 		    uint64_t end, bool apply)
 {
 	const uint64_t size = TRAX_CSUM_WINDOW_BLOCKS;
 	uint64_t whole = (first + size - 1) / size, last = end / size;
-	struct map_sums sums = cut_clear(first, end);
+	struct bmap_sums sums = trunc_clear(first, end);
 	int rc = 0, err = 0;
 
 	if (first % size || end / size == first / size) {
 		if (apply)
-			map_sums_apply(ticket, cut->file, &sums);
+			bmap_sums_apply(txn, trunc->file, &sums);
 		else
-			rc = map_sums_probe(ticket, cut->file, &sums,
-					    &cut->need);
+			rc = bmap_sums_probe(txn, trunc->file, &sums,
+					    &trunc->rwait);
 	}
 	if (rc && rc != -EAGAIN)
 		return rc;
 	if (last > whole)
-		err = cut_windows(ticket, cut, whole, last, apply);
+		err = trunc_windows(txn, trunc, whole, last, apply);
 	rc = err ? err : rc;
 	if ((rc && rc != -EAGAIN) || end % size == 0 || last < whole)
 		return rc;
-	sums = cut_clear(last * size, end);
+	sums = trunc_clear(last * size, end);
 	if (apply)
-		map_sums_apply(ticket, cut->file, &sums);
+		bmap_sums_apply(txn, trunc->file, &sums);
 	else
-		err = map_sums_probe(ticket, cut->file, &sums, &cut->need);
+		err = bmap_sums_probe(txn, trunc->file, &sums, &trunc->rwait);
 	return err ? err : rc;
 }
 
 /* ---- The size ---- */
 
 /* Has the last block, as it is in memory, to be logged? */
-static int cut_tail(struct ticket *ticket, struct cut *cut, bool *logs)
+static int trunc_tail(struct fs_txn *txn, struct trunc *trunc, bool *logs)
 {
-	uint64_t index = cut->size / BLOCK_BYTES;
-	struct block *block = block_find(cut->file, index);
+	uint64_t index = trunc->size / BLOCK_BYTES;
+	struct block *block = block_find(trunc->file, index);
 	struct extent extent;
 	int rc;
 
 	*logs = false;
-	if (cut->begun || cut->size % BLOCK_BYTES == 0 || !block ||
+	if (trunc->begun || trunc->size % BLOCK_BYTES == 0 || !block ||
 	    !block->dirty)
 		return 0;
-	rc = map_extent(ticket, cut->file->ino, index * BLOCK_SECTORS, &extent);
+	rc = bmap_extent(txn, trunc->file->ino, index * BLOCK_SECTORS, &extent);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
 	*logs = extent.off <= index * BLOCK_SECTORS &&
@@ -349,47 +350,47 @@ static int cut_tail(struct ticket *ticket, struct cut *cut, bool *logs)
 
 static uint64_t tail_sum(void *arg, unsigned i)
 {
-	struct cut *cut = arg;
+	struct trunc *trunc = arg;
 
 	(void)i;
-	return csum(block_find(cut->file, cut->size / BLOCK_BYTES)->data,
+	return csum(block_find(trunc->file, trunc->size / BLOCK_BYTES)->data,
 		    BLOCK_BYTES);
 }
 
-static struct map_sums tail_sums(struct cut *cut)
+static struct bmap_sums tail_sums(struct trunc *trunc)
 {
-	return (struct map_sums){
-		.first = cut->size / BLOCK_BYTES, .n = 1, .fine = tail_sum,
-		.arg = cut,
+	return (struct bmap_sums){
+		.first = trunc->size / BLOCK_BYTES, .n = 1, .fine = tail_sum,
+		.arg = trunc,
 	};
 }
 
-static void cut_log_tail(struct ticket *ticket, struct cut *cut)
+static void trunc_log_tail(struct fs_txn *txn, struct trunc *trunc)
 {
-	uint64_t index = cut->size / BLOCK_BYTES;
-	struct block *block = block_find(cut->file, index);
+	uint64_t index = trunc->size / BLOCK_BYTES;
+	struct block *block = block_find(trunc->file, index);
 	struct iovec iov = { block->data, BLOCK_BYTES };
-	struct map_sums sums = tail_sums(cut);
-	uint64_t sum = tail_sum(cut, 0);
+	struct bmap_sums sums = tail_sums(trunc);
+	uint64_t sum = tail_sum(trunc, 0);
 
-	map_sums_apply(ticket, cut->file, &sums);
-	tree_log_data(ticket->txn, cut->file->ino, index, 1, &sum, &iov, 1);
-	cut->logged = true;
+	bmap_sums_apply(txn, trunc->file, &sums);
+	tree_log_data(txn->tree_txn, trunc->file->ino, index, 1, &sum, &iov, 1);
+	trunc->logged = true;
 }
 
 /* The INLINE item follows the size: 0 = none, 1 = to be put, or an error. */
-static int cut_inline(struct ticket *ticket, struct cut *cut, uint8_t *data)
+static int trunc_inline(struct fs_txn *txn, struct trunc *trunc, uint8_t *data)
 {
-	struct block *block = block_find(cut->file, 0);
+	struct block *block = block_find(trunc->file, 0);
 	struct tree_item item;
 	size_t n;
 	int rc;
 
-	rc = tree_get(ticket->txn, key_make(cut->file->ino, ITEM_INLINE, 0),
+	rc = tree_get(txn->tree_txn, key_make(trunc->file->ino, ITEM_INLINE, 0),
 		      &item);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
-	n = item.bytes < cut->size ? item.bytes : cut->size;
+	n = item.bytes < trunc->size ? item.bytes : trunc->size;
 	memset(data, 0, TRAX_MAX_INLINE_BYTES);
 	/* What is newer in memory has been cut already. */
 	if (block)
@@ -399,26 +400,26 @@ static int cut_inline(struct ticket *ticket, struct cut *cut, uint8_t *data)
 	return 1;
 }
 
-static void cut_put_inline(struct ticket *ticket, struct cut *cut,
+static void trunc_put_inline(struct fs_txn *txn, struct trunc *trunc,
 			   const uint8_t *data)
 {
-	struct key key = key_make(cut->file->ino, ITEM_INLINE, 0);
+	struct key key = key_make(trunc->file->ino, ITEM_INLINE, 0);
 
-	if (cut->size && cut->size <= TRAX_MAX_INLINE_BYTES)
-		tree_put(ticket->txn, key, data, cut->size);
+	if (trunc->size && trunc->size <= TRAX_MAX_INLINE_BYTES)
+		tree_put(txn->tree_txn, key, data, trunc->size);
 	else
-		tree_del(ticket->txn, key);
+		tree_del(txn->tree_txn, key);
 }
 
 /* The note that there is more to do: 1 = there, 0 = not there; a deleted
  * inode's is left alone (-EEXIST). */
-static int cut_orphan(struct ticket *ticket, const struct cut *cut)
+static int trunc_orphan(struct fs_txn *txn, const struct trunc *trunc)
 {
 	struct tree_item item;
 	const struct orphan_item *orphan;
 	int rc;
 
-	rc = tree_get(ticket->txn, key_make(0, ITEM_ORPHAN, cut->file->ino),
+	rc = tree_get(txn->tree_txn, key_make(0, ITEM_ORPHAN, trunc->file->ino),
 		      &item);
 	if (rc)
 		return rc == -ENOENT ? 0 : rc;
@@ -426,65 +427,65 @@ static int cut_orphan(struct ticket *ticket, const struct cut *cut)
 	return orphan->what == ORPHAN_DELETE ? -EEXIST : 1;
 }
 
-static void cut_put_orphan(struct ticket *ticket, const struct cut *cut,
+static void trunc_put_orphan(struct fs_txn *txn, const struct trunc *trunc,
 			   int orphan)
 {
-	struct key key = key_make(0, ITEM_ORPHAN, cut->file->ino);
+	struct key key = key_make(0, ITEM_ORPHAN, trunc->file->ino);
 	struct orphan_item item = {
-		.what = ORPHAN_TRUNCATE, .size = le64_put(cut->size),
+		.what = ORPHAN_TRUNCATE, .size = le64_put(trunc->size),
 	};
 
 	if (orphan == -EEXIST)
 		return;
-	if (cut->more)
-		tree_put(ticket->txn, key, &item, sizeof(item));
+	if (trunc->more)
+		tree_put(txn->tree_txn, key, &item, sizeof(item));
 	else if (orphan)
-		tree_del(ticket->txn, key);
+		tree_del(txn->tree_txn, key);
 }
 
 /* What the first transaction does besides: attributes. */
-static int cut_attr(struct ticket *ticket, struct cut *cut,
+static int trunc_attr(struct fs_txn *txn, struct trunc *trunc,
 		    struct inode_item *item)
 {
-	struct fs_op *op = cut->op;
+	struct fs_op *op = trunc->op;
 	int rc;
 
-	if (cut->begun || !op)
+	if (trunc->begun || !op)
 		return 0;
 	if (op->flags & FS_SET_KILL_PRIV) {
-		rc = inode_kill_priv(ticket, op, cut->file->ino, item);
+		rc = inode_kill_priv(txn, op, trunc->file->ino, item);
 		if (rc)
 			return rc;
 	}
 	if (op->type != FS_FALLOCATE)
-		inode_apply_attr(cut->fs, op, item);
+		inode_apply_attr(trunc->fs, op, item);
 	return 0;
 }
 
-static int size_run(struct ticket *ticket)
+static int size_run(struct fs_txn *txn)
 {
-	struct cut *cut = ticket->state;
-	struct map_sums sums = tail_sums(cut);
+	struct trunc *trunc = txn->state;
+	struct bmap_sums sums = tail_sums(trunc);
 	uint8_t data[TRAX_MAX_INLINE_BYTES];
-	uint64_t keep = cut->first * BLOCK_SECTORS;
+	uint64_t keep = trunc->first * BLOCK_SECTORS;
 	struct extent beyond;
 	struct inode_item item;
-	struct map_plan plan;
+	struct bmap_plan plan;
 	int rc[6], i, orphan, is_inline;
 	bool logs, miss = false;
 
-	cut->ticket = ticket;
-	if (cut->rc)
-		return cut->rc;
-	cut->more = cut->logged = false;
-	orphan = cut_orphan(ticket, cut);
-	is_inline = cut_inline(ticket, cut, data);
+	trunc->txn = txn;
+	if (trunc->rc)
+		return trunc->rc;
+	trunc->more = trunc->logged = false;
+	orphan = trunc_orphan(txn, trunc);
+	is_inline = trunc_inline(txn, trunc, data);
 	rc[0] = orphan < 0 && orphan != -EEXIST ? orphan : 0;
 	rc[1] = is_inline < 0 ? is_inline : 0;
-	rc[2] = inode_get(ticket, cut->file->ino, &item);
-	rc[3] = map_probe(ticket, cut->file->ino, keep, FOREVER - keep, NULL, 0,
+	rc[2] = inode_get(txn, trunc->file->ino, &item);
+	rc[3] = bmap_probe(txn, trunc->file->ino, keep, FOREVER - keep, NULL, 0,
 			  &plan);
-	rc[4] = cut_tail(ticket, cut, &logs);
+	rc[4] = trunc_tail(txn, trunc, &logs);
 	rc[5] = 0;
 	for (i = 0; i < 5; i++) {
 		if (rc[i] && rc[i] != -EAGAIN)
@@ -492,347 +493,348 @@ static int size_run(struct ticket *ticket)
 		miss |= rc[i] == -EAGAIN;
 	}
 	if (!miss && logs)
-		rc[5] = map_sums_probe(ticket, cut->file, &sums, &cut->need);
+		rc[5] = bmap_sums_probe(txn, trunc->file, &sums, &trunc->rwait);
 	if (!miss && !rc[5])
-		rc[5] = cut_sums(ticket, cut, cut->first,
+		rc[5] = trunc_sums(txn, trunc, trunc->first,
 				 FOREVER / BLOCK_SECTORS, false);
 	if (miss || rc[5])
 		return miss ? -EAGAIN : rc[5];
 	if (plan.n < FOREVER - keep) {
-		rc[5] = map_extent(ticket, cut->file->ino,
+		rc[5] = bmap_extent(txn, trunc->file->ino,
 				   plan.off + plan.n, &beyond);
 		if (rc[5] && rc[5] != -ENOENT)
 			return rc[5];
-		cut->more = rc[5] == 0;
+		trunc->more = rc[5] == 0;
 	}
-	rc[5] = cut_attr(ticket, cut, &item);
+	rc[5] = trunc_attr(txn, trunc, &item);
 	if (rc[5])
 		return rc[5];
-	map_apply(ticket, cut->file->ino, &plan, &item);
+	bmap_apply(txn, trunc->file->ino, &plan, &item);
 	if (logs)
-		cut_log_tail(ticket, cut);
-	cut_sums(ticket, cut, cut->first, FOREVER / BLOCK_SECTORS, true);
+		trunc_log_tail(txn, trunc);
+	trunc_sums(txn, trunc, trunc->first, FOREVER / BLOCK_SECTORS, true);
 	if (is_inline > 0)
-		cut_put_inline(ticket, cut, data);
-	if (!cut->begun)
-		item.size = le64_put(cut->size);
-	if (!cut->size)
+		trunc_put_inline(txn, trunc, data);
+	if (!trunc->begun)
+		item.size = le64_put(trunc->size);
+	if (!trunc->size)
 		item.flags = le32_put(le32_get(item.flags) &
 				      ~(uint32_t)INODE_DATA_LOST);
-	cut_put_orphan(ticket, cut, orphan);
-	inode_put(ticket, cut->file->ino, &item);
-	if (cut->op)
-		inode_attr(cut->fs, cut->file->ino, &item, &cut->op->attr);
+	trunc_put_orphan(txn, trunc, orphan);
+	inode_put(txn, trunc->file->ino, &item);
+	if (trunc->op)
+		inode_attr(trunc->fs, trunc->file->ino, &item,
+			   &trunc->op->attr);
 	return 0;
 }
 
 /* The transaction is over: memory follows. */
-static void size_took(struct cut *cut, uint64_t seq)
+static void size_took(struct trunc *trunc, uint64_t seq)
 {
-	struct file *file = cut->file;
+	struct file *file = trunc->file;
 	struct block *block;
 
-	if (cut->logged) {
-		block = block_find(file, cut->size / BLOCK_BYTES);
-		cut->hold->seq = seq;
-		list_add(&file->files->holds, &cut->hold->link);
-		hold_set(file, block, cut->hold);
-		cut->hold = NULL;
+	if (trunc->logged) {
+		block = block_find(file, trunc->size / BLOCK_BYTES);
+		trunc->pin->seq = seq;
+		list_add(&file->files->log_pins, &trunc->pin->link);
+		log_pin_set(file, block, trunc->pin);
+		trunc->pin = NULL;
 		block_clean(file, block);
 		block_unreserve(file, block);
 	}
-	if (cut->begun)
+	if (trunc->begun)
 		return;
-	cut->begun = true;
-	cut_drop_blocks(file, cut->first, FOREVER / BLOCK_SECTORS);
-	if (cut->size < file->size && !cut->size)
+	trunc->begun = true;
+	trunc_drop_blocks(file, trunc->first, FOREVER / BLOCK_SECTORS);
+	if (trunc->size < file->size && !trunc->size)
 		order_cut(file);
-	if (!cut->size)
+	if (!trunc->size)
 		file->lost = false;
-	if (file->has_inline && (!cut->size ||
-				 cut->size > TRAX_MAX_INLINE_BYTES))
+	if (file->has_inline && (!trunc->size ||
+				 trunc->size > TRAX_MAX_INLINE_BYTES))
 		file->has_inline = false;
 	if (file->has_inline)
-		pieces_changed(file, 0, 1);
-	file->size = cut->size;
+		chunks_changed(file, 0, 1);
+	file->size = trunc->size;
 	file->run_first = file->run_end = 0;
-	if (cut->op)
-		cut->op->attr.size = file->size;
-	cut_answer(cut, 0);
+	if (trunc->op)
+		trunc->op->attr.size = file->size;
+	trunc_answer(trunc, 0);
 }
 
 /* ---- Punch ---- */
 
 /* Skips to the next extent; false: none in the range. */
-static int punch_skip(struct ticket *ticket, struct cut *cut)
+static int punch_skip(struct fs_txn *txn, struct trunc *trunc)
 {
 	struct extent extent;
 	uint64_t block;
-	int rc = map_extent(ticket, cut->file->ino, cut->first * BLOCK_SECTORS,
-			    &extent);
+	int rc = bmap_extent(txn, trunc->file->ino,
+			     trunc->first * BLOCK_SECTORS, &extent);
 
 	if (rc == -ENOENT) {
-		cut->first = cut->end;
+		trunc->first = trunc->end;
 		return 0;
 	}
 	if (rc)
 		return rc;
 	block = extent.off / BLOCK_SECTORS;
-	if (block > cut->first)
-		cut->first = block < cut->end ? block : cut->end;
+	if (block > trunc->first)
+		trunc->first = block < trunc->end ? block : trunc->end;
 	return 0;
 }
 
-static int punch_run(struct ticket *ticket)
+static int punch_run(struct fs_txn *txn)
 {
-	struct cut *cut = ticket->state;
+	struct trunc *trunc = txn->state;
 	struct inode_item item;
-	struct map_plan plan;
+	struct bmap_plan plan;
 	uint64_t end;
 	int rc, err;
 
-	cut->ticket = ticket;
-	if (cut->rc)
-		return cut->rc;
-	rc = inode_get(ticket, cut->file->ino, &item);
-	err = cut->first < cut->end ? punch_skip(ticket, cut) : 0;
+	trunc->txn = txn;
+	if (trunc->rc)
+		return trunc->rc;
+	rc = inode_get(txn, trunc->file->ino, &item);
+	err = trunc->first < trunc->end ? punch_skip(txn, trunc) : 0;
 	rc = err && err != -EAGAIN ? err : rc ? rc : err;
 	if (rc)
 		return rc;
 	plan.n = 0;
-	end = cut->end < cut->first + PUNCH_BLOCKS ?
-	      cut->end : cut->first + PUNCH_BLOCKS;
-	if (cut->first < end) {
-		rc = map_probe(ticket, cut->file->ino,
-			       cut->first * BLOCK_SECTORS,
-			       (end - cut->first) * BLOCK_SECTORS, NULL, 0,
+	end = trunc->end < trunc->first + PUNCH_BLOCKS ?
+	      trunc->end : trunc->first + PUNCH_BLOCKS;
+	if (trunc->first < end) {
+		rc = bmap_probe(txn, trunc->file->ino,
+			       trunc->first * BLOCK_SECTORS,
+			       (end - trunc->first) * BLOCK_SECTORS, NULL, 0,
 			       &plan);
 		if (rc)
 			return rc;
-		end = cut->first + plan.n / BLOCK_SECTORS;
-		rc = cut_sums(ticket, cut, cut->first, end, false);
+		end = trunc->first + plan.n / BLOCK_SECTORS;
+		rc = trunc_sums(txn, trunc, trunc->first, end, false);
 		if (rc)
 			return rc;
 	}
-	rc = cut_attr(ticket, cut, &item);
+	rc = trunc_attr(txn, trunc, &item);
 	if (rc)
 		return rc;
 	/* A dirty block that would have told the size may have been dropped. */
-	if (cut->file->size > le64_get(item.size))
-		item.size = le64_put(cut->file->size);
-	cut->more = false;
+	if (trunc->file->size > le64_get(item.size))
+		item.size = le64_put(trunc->file->size);
+	trunc->more = false;
 	if (plan.n) {
-		map_apply(ticket, cut->file->ino, &plan, &item);
-		cut_sums(ticket, cut, cut->first, end, true);
+		bmap_apply(txn, trunc->file->ino, &plan, &item);
+		trunc_sums(txn, trunc, trunc->first, end, true);
 	}
-	if (plan.n || !cut->begun)
-		inode_put(ticket, cut->file->ino, &item);
-	cut->first = end;
-	cut->more = cut->first < cut->end;
+	if (plan.n || !trunc->begun)
+		inode_put(txn, trunc->file->ino, &item);
+	trunc->first = end;
+	trunc->more = trunc->first < trunc->end;
 	return 0;
 }
 
 /* Not before: what fails takes nothing away. */
-static void punch_took(struct cut *cut)
+static void punch_took(struct trunc *trunc)
 {
-	if (cut->dropped < cut->first)
-		cut_drop_blocks(cut->file, cut->dropped, cut->first);
-	cut->dropped = cut->first;
+	if (trunc->dropped < trunc->first)
+		trunc_drop_blocks(trunc->file, trunc->dropped, trunc->first);
+	trunc->dropped = trunc->first;
 }
 
 /* ---- Preallocate ---- */
 
-/* Finds the next gap: [first, *end).  cut->first = cut->end: none. */
-static int reserve_gap(struct ticket *ticket, struct cut *cut, uint64_t *end,
+/* Finds the next gap: [first, *end).  trunc->first = trunc->end: none. */
+static int reserve_gap(struct fs_txn *txn, struct trunc *trunc, uint64_t *end,
 		       uint64_t *after)
 {
 	struct extent extent = { .n = 0 };
-	uint64_t sector = cut->first * BLOCK_SECTORS, stop;
+	uint64_t sector = trunc->first * BLOCK_SECTORS, stop;
 	int rc;
 
 	*after = 0;
-	while (sector < cut->end * BLOCK_SECTORS) {
-		rc = map_extent(ticket, cut->file->ino, sector, &extent);
+	while (sector < trunc->end * BLOCK_SECTORS) {
+		rc = bmap_extent(txn, trunc->file->ino, sector, &extent);
 		if (rc && rc != -ENOENT)
 			return rc;
 		if (rc == -ENOENT || extent.off > sector) {
-			cut->first = sector / BLOCK_SECTORS;
+			trunc->first = sector / BLOCK_SECTORS;
 			stop = rc ? UINT64_MAX : extent.off / BLOCK_SECTORS;
-			*end = stop < cut->end ? stop : cut->end;
-			if (*end > cut->first + RESERVE_BLOCKS)
-				*end = cut->first + RESERVE_BLOCKS;
-			rc = map_extent_before(ticket, cut->file->ino, sector,
+			*end = stop < trunc->end ? stop : trunc->end;
+			if (*end > trunc->first + RESERVE_BLOCKS)
+				*end = trunc->first + RESERVE_BLOCKS;
+			rc = bmap_extent_before(txn, trunc->file->ino, sector,
 					       &extent);
 			if (rc == 0 && extent.off + extent.n == sector)
 				*after = addr_sector(extent.addr) + extent.n;
 			return rc == -ENOENT ? 0 : rc;
 		}
 		sector = extent.off + extent.n;
-		cut->first = sector / BLOCK_SECTORS;
-		if (tree_txn_room(ticket->txn) < 3 * TRAX_MAX_LEVEL)
+		trunc->first = sector / BLOCK_SECTORS;
+		if (tree_txn_room(txn->tree_txn) < 3 * TRAX_MAX_LEVEL)
 			break;
 	}
-	if (cut->first > cut->end)
-		cut->first = cut->end;
-	*end = cut->first;
+	if (trunc->first > trunc->end)
+		trunc->first = trunc->end;
+	*end = trunc->first;
 	return 0;
 }
 
-static int reserve_take(struct ticket *ticket, struct cut *cut, uint64_t n,
+static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
 			uint64_t after)
 {
-	struct space *space = tree_space(cut->fs->tree);
+	struct space *space = tree_space(trunc->fs->tree);
 	struct alloc_want want = {
-		.goal = cut->file->goal, .after = after,
-		.dir = cut->file->parent,
+		.goal = trunc->file->goal, .after = after,
+		.dir = trunc->file->parent,
 	};
 	uint32_t group;
 	int rc;
 
-	if (cut->pieces)
+	if (trunc->chunks)
 		return 0;
-	if (!cut->want || cut->want > n)
-		cut->want = n;
+	if (!trunc->want || trunc->want > n)
+		trunc->want = n;
 	for (;;) {
-		want.sectors = cut->want * BLOCK_SECTORS;
+		want.sectors = trunc->want * BLOCK_SECTORS;
 		if (space_reserve(space, want.sectors))
 			return -ENOSPC;
 		space_release(space, want.sectors);
-		rc = alloc_take(cut->fs->alloc, &want, cut->piece, JOB_PIECES,
-				&group);
+		rc = alloc_take(trunc->fs->alloc, &want, trunc->chunk,
+				WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
-			return ticket_wait_group(ticket, group);
-		if (rc == -ENOSPC && replica_room(ticket, want.sectors))
-			return TICKET_WAIT;
-		if (rc == -ENOSPC && !cut->waited) {
-			cut->waited = true;
-			return ticket_wait_checkpoint(ticket);
+			return fs_txn_wait_group(txn, group);
+		if (rc == -ENOSPC && replica_room(txn, want.sectors))
+			return FS_TXN_WAIT;
+		if (rc == -ENOSPC && !trunc->waited) {
+			trunc->waited = true;
+			return fs_txn_wait_checkpoint(txn);
 		}
 		if (rc > 0)
 			break;
-		if ((rc != -ENOSPC && rc != -E2BIG) || cut->want == 1)
+		if ((rc != -ENOSPC && rc != -E2BIG) || trunc->want == 1)
 			return rc;
-		cut->want = (cut->want + 1) / 2;
+		trunc->want = (trunc->want + 1) / 2;
 	}
-	cut->pieces = rc;
+	trunc->chunks = rc;
 	return 0;
 }
 
-static unsigned reserve_extents(const struct cut *cut, struct extent *list,
+static unsigned reserve_extents(const struct trunc *trunc, struct extent *list,
 				uint64_t *n)
 {
-	uint64_t off = cut->first * BLOCK_SECTORS;
+	uint64_t off = trunc->first * BLOCK_SECTORS;
 	int i;
 
-	for (i = 0; i < cut->pieces; i++) {
+	for (i = 0; i < trunc->chunks; i++) {
 		list[i] = (struct extent){
-			.off = off, .n = cut->piece[i].n,
-			.addr = addr_make(0, cut->piece[i].sector),
+			.off = off, .n = trunc->chunk[i].n,
+			.addr = addr_make(0, trunc->chunk[i].sector),
 			.flags = EXTENT_UNWRITTEN |
-				 (cut->piece[i].known ? EXTENT_KNOWN : 0),
+				 (trunc->chunk[i].known ? EXTENT_KNOWN : 0),
 		};
 		off += list[i].n;
 	}
-	*n = off - cut->first * BLOCK_SECTORS;
-	return (unsigned)cut->pieces;
+	*n = off - trunc->first * BLOCK_SECTORS;
+	return (unsigned)trunc->chunks;
 }
 
-static int reserve_run(struct ticket *ticket)
+static int reserve_run(struct fs_txn *txn)
 {
-	struct cut *cut = ticket->state;
-	uint64_t size = cut->op->offset + cut->op->size;
-	struct extent list[JOB_PIECES];
-	uint64_t end = cut->first, after, n = 0;
+	struct trunc *trunc = txn->state;
+	uint64_t size = trunc->op->offset + trunc->op->size;
+	struct extent list[WB_SEGMENTS];
+	uint64_t end = trunc->first, after, n = 0;
 	struct inode_item item;
-	struct map_plan plan;
+	struct bmap_plan plan;
 	int rc, err;
 
-	rc = inode_get(ticket, cut->file->ino, &item);
-	err = reserve_gap(ticket, cut, &end, &after);
+	rc = inode_get(txn, trunc->file->ino, &item);
+	err = reserve_gap(txn, trunc, &end, &after);
 	rc = err && err != -EAGAIN ? err : rc ? rc : err;
 	if (rc)
 		return rc;
-	if (cut->first < end) {
-		rc = reserve_take(ticket, cut, end - cut->first, after);
+	if (trunc->first < end) {
+		rc = reserve_take(txn, trunc, end - trunc->first, after);
 		if (rc)
 			return rc;
-		err = (int)reserve_extents(cut, list, &n);
-		rc = map_probe(ticket, cut->file->ino,
-			       cut->first * BLOCK_SECTORS, n, list,
+		err = (int)reserve_extents(trunc, list, &n);
+		rc = bmap_probe(txn, trunc->file->ino,
+			       trunc->first * BLOCK_SECTORS, n, list,
 			       (unsigned)err, &plan);
 		if (rc)
 			return rc;
 		if (plan.n < n)
 			return -E2BIG;
 	}
-	rc = cut_attr(ticket, cut, &item);
+	rc = trunc_attr(txn, trunc, &item);
 	if (rc)
 		return rc;
 	if (n)
-		map_apply(ticket, cut->file->ino, &plan, &item);
-	cut->first += n / BLOCK_SECTORS;
-	cut->more = cut->first < cut->end;
-	if (!cut->more && !cut->keep_size && size > le64_get(item.size))
+		bmap_apply(txn, trunc->file->ino, &plan, &item);
+	trunc->first += n / BLOCK_SECTORS;
+	trunc->more = trunc->first < trunc->end;
+	if (!trunc->more && !trunc->keep_size && size > le64_get(item.size))
 		item.size = le64_put(size);
-	inode_put(ticket, cut->file->ino, &item);
+	inode_put(txn, trunc->file->ino, &item);
 	return 0;
 }
 
-static void reserve_took(struct cut *cut)
+static void reserve_took(struct trunc *trunc)
 {
-	uint64_t size = cut->op->offset + cut->op->size;
-	struct file *file = cut->file;
+	uint64_t size = trunc->op->offset + trunc->op->size;
+	struct file *file = trunc->file;
 
-	cut->pieces = 0;
-	cut->waited = false;
-	if (!cut->more && !cut->keep_size && size > file->size)
+	trunc->chunks = 0;
+	trunc->waited = false;
+	if (!trunc->more && !trunc->keep_size && size > file->size)
 		file->size = size;
 }
 
 /* ---- Delete ---- */
 
-static int delete_xattrs(struct ticket *ticket, struct cut *cut, bool apply)
+static int delete_xattrs(struct fs_txn *txn, struct trunc *trunc, bool apply)
 {
-	struct key from = key_make(cut->file->ino, ITEM_XATTR, 0);
-	struct key last = key_make(cut->file->ino, ITEM_XATTR, UINT64_MAX);
+	struct key from = key_make(trunc->file->ino, ITEM_XATTR, 0);
+	struct key last = key_make(trunc->file->ino, ITEM_XATTR, UINT64_MAX);
 	struct tree_item item;
 	struct key next;
 	int rc, err;
 
-	rc = tree_seek_ge(ticket->txn, from, last, &item);
+	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
 	if (rc == -ENOENT)
 		return 0;
-	err = tree_get(ticket->txn, from, &item);
+	err = tree_get(txn->tree_txn, from, &item);
 	if (!err || err == -ENOENT)
-		err = tree_get(ticket->txn, last, &item);
+		err = tree_get(txn->tree_txn, last, &item);
 	if (!rc && err && err != -ENOENT)
 		rc = err;
 	if (rc || !apply)
 		return rc;
-	next = tree_del_range(ticket->txn, from, last, DROP_NODES);
+	next = tree_del_range(txn->tree_txn, from, last, DROP_NODES);
 	if (key_cmp(next, last) <= 0)
-		cut->more = true;
+		trunc->more = true;
 	return 0;
 }
 
-static int delete_run(struct ticket *ticket)
+static int delete_run(struct fs_txn *txn)
 {
-	struct cut *cut = ticket->state;
-	uint64_t ino = cut->file->ino;
+	struct trunc *trunc = txn->state;
+	uint64_t ino = trunc->file->ino;
 	struct extent beyond;
 	struct inode_item item;
 	struct tree_item found;
-	struct map_plan plan;
+	struct bmap_plan plan;
 	int rc[6], i;
 	bool miss = false;
 
-	cut->more = false;
-	rc[0] = inode_get(ticket, ino, &item);
-	rc[1] = tree_get(ticket->txn, key_make(0, ITEM_ORPHAN, ino), &found);
-	rc[2] = tree_get(ticket->txn, key_make(ino, ITEM_INLINE, 0), &found);
-	rc[3] = map_probe(ticket, ino, 0, FOREVER, NULL, 0, &plan);
-	rc[4] = cut_windows(ticket, cut, 0, FOREVER / BLOCK_SECTORS, false);
-	rc[5] = delete_xattrs(ticket, cut, false);
+	trunc->more = false;
+	rc[0] = inode_get(txn, ino, &item);
+	rc[1] = tree_get(txn->tree_txn, key_make(0, ITEM_ORPHAN, ino), &found);
+	rc[2] = tree_get(txn->tree_txn, key_make(ino, ITEM_INLINE, 0), &found);
+	rc[3] = bmap_probe(txn, ino, 0, FOREVER, NULL, 0, &plan);
+	rc[4] = trunc_windows(txn, trunc, 0, FOREVER / BLOCK_SECTORS, false);
+	rc[5] = delete_xattrs(txn, trunc, false);
 	for (i = 0; i < 6; i++) {
 		if (rc[i] && rc[i] != -EAGAIN && rc[i] != -ENOENT)
 			return rc[i];
@@ -842,94 +844,95 @@ static int delete_run(struct ticket *ticket)
 		return -EAGAIN;
 	if (rc[0]) {
 		if (rc[1] == 0)
-			tree_del(ticket->txn, key_make(0, ITEM_ORPHAN, ino));
+			tree_del(txn->tree_txn, key_make(0, ITEM_ORPHAN, ino));
 		return 0;
 	}
 	if (plan.n < FOREVER) {
-		i = map_extent(ticket, ino, plan.n, &beyond);
+		i = bmap_extent(txn, ino, plan.n, &beyond);
 		if (i && i != -ENOENT)
 			return i;
-		cut->more = i == 0;
+		trunc->more = i == 0;
 	}
-	map_apply(ticket, ino, &plan, &item);
-	cut_windows(ticket, cut, 0, FOREVER / BLOCK_SECTORS, true);
-	delete_xattrs(ticket, cut, true);
+	bmap_apply(txn, ino, &plan, &item);
+	trunc_windows(txn, trunc, 0, FOREVER / BLOCK_SECTORS, true);
+	delete_xattrs(txn, trunc, true);
 	if (rc[2] == 0)
-		tree_del(ticket->txn, key_make(ino, ITEM_INLINE, 0));
-	if (cut->more) {
-		inode_put(ticket, ino, &item);
+		tree_del(txn->tree_txn, key_make(ino, ITEM_INLINE, 0));
+	if (trunc->more) {
+		inode_put(txn, ino, &item);
 		return 0;
 	}
-	tree_del(ticket->txn, key_make(ino, ITEM_INODE, 0));
+	tree_del(txn->tree_txn, key_make(ino, ITEM_INODE, 0));
 	if (rc[1] == 0)
-		tree_del(ticket->txn, key_make(0, ITEM_ORPHAN, ino));
+		tree_del(txn->tree_txn, key_make(0, ITEM_ORPHAN, ino));
 	return 0;
 }
 
 /* ---- Copies ---- */
 
-static int clear_run(struct ticket *ticket)
+static int clear_run(struct fs_txn *txn)
 {
-	struct cut *cut = ticket->state;
-	uint64_t first = cut->first, end = FOREVER / BLOCK_SECTORS;
+	struct trunc *trunc = txn->state;
+	uint64_t first = trunc->first, end = FOREVER / BLOCK_SECTORS;
 
-	if (cut->kind == CUT_SIZE)
-		first = cut->size / BLOCK_BYTES;
-	if (cut->kind == CUT_PUNCH)
-		end = cut->end;
+	if (trunc->kind == TRUNC_SIZE)
+		first = trunc->size / BLOCK_BYTES;
+	if (trunc->kind == TRUNC_PUNCH)
+		end = trunc->end;
 	if (first >= end)
 		return 0;
-	return replica_clear(ticket, cut->file->ino, first, end, &cut->more);
+	return replica_clear(txn, trunc->file->ino, first, end, &trunc->more);
 }
 
-static void clear_ended(struct ticket *ticket, int rc, uint64_t seq)
+static void clear_ended(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct cut *cut = ticket->state;
+	struct trunc *trunc = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 		return;
 	}
-	cut->cleared = !cut->more;
-	cut->more = false;
-	cut_step(cut);
+	trunc->cleared = !trunc->more;
+	trunc->more = false;
+	trunc_step(trunc);
 }
 
 /* ---- Steps ---- */
 
-static void cut_ended(struct ticket *ticket, int rc, uint64_t seq)
+static void trunc_ended(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct cut *cut = ticket->state;
+	struct trunc *trunc = txn->state;
 
-	ticket_finish(ticket, 0);
-	need_end(&cut->need);
+	fs_txn_finish(txn, 0);
+	read_wait_end(&trunc->rwait);
 	if (rc) {
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 		return;
 	}
-	if (cut->kind == CUT_SIZE)
-		size_took(cut, seq);
-	if (cut->kind == CUT_PUNCH)
-		punch_took(cut);
-	if (cut->kind == CUT_RESERVE)
-		reserve_took(cut);
-	cut->begun = true;
-	if (!cut->more && cut->kind == CUT_PUNCH && cut->then_reserve) {
-		cut->kind = CUT_RESERVE;
-		cut->first = cut->op->offset / BLOCK_BYTES;
-		cut->end = (cut->op->offset + cut->op->size + BLOCK_BYTES - 1) /
-			   BLOCK_BYTES;
-		cut->more = true;
+	if (trunc->kind == TRUNC_SIZE)
+		size_took(trunc, seq);
+	if (trunc->kind == TRUNC_PUNCH)
+		punch_took(trunc);
+	if (trunc->kind == TRUNC_RESERVE)
+		reserve_took(trunc);
+	trunc->begun = true;
+	if (!trunc->more && trunc->kind == TRUNC_PUNCH && trunc->then_reserve) {
+		trunc->kind = TRUNC_RESERVE;
+		trunc->first = trunc->op->offset / BLOCK_BYTES;
+		trunc->end = (trunc->op->offset + trunc->op->size +
+			      BLOCK_BYTES - 1) /
+			     BLOCK_BYTES;
+		trunc->more = true;
 	}
-	if (cut->more)
-		cut_step(cut);
+	if (trunc->more)
+		trunc_step(trunc);
 	else
-		cut_over(cut, 0);
+		trunc_over(trunc, 0);
 }
 
-static const struct ticket_type clear_type = {
+static const struct fs_txn_type clear_type = {
 	.name = "clear copies",
 	.bounds = { .log_bytes = 256, .urgent = true },
 	.paths = 12,
@@ -939,194 +942,199 @@ static const struct ticket_type clear_type = {
 	.end = clear_ended,
 };
 
-#define CUT_TYPE(fn) { \
-	.name = #fn, \
-	.bounds = { .nodes = 60, .log_bytes = CUT_LOG_BYTES, .urgent = true }, \
-	.paths = 14, \
-	.changes = 12, \
-	.stages = 60, \
-	.run = fn, \
-	.end = cut_ended, \
-}
+#define TRUNC_TYPE(fn)                                                         \
+	{                                                                      \
+		.name = #fn,                                                   \
+		.bounds = {.nodes = 60,                                        \
+			   .log_bytes = TRUNC_LOG_BYTES,                       \
+			   .urgent = true},                                    \
+		.paths = 14,                                                   \
+		.changes = 12,                                                 \
+		.stages = 60,                                                  \
+		.run = fn,                                                     \
+		.end = trunc_ended,                                            \
+	}
 
-static const struct ticket_type cut_types[] = {
-	[CUT_SIZE] = CUT_TYPE(size_run),
-	[CUT_DELETE] = CUT_TYPE(delete_run),
-	[CUT_PUNCH] = CUT_TYPE(punch_run),
-	[CUT_RESERVE] = CUT_TYPE(reserve_run),
+static const struct fs_txn_type trunc_types[] = {
+	[TRUNC_SIZE] = TRUNC_TYPE(size_run),
+	[TRUNC_DELETE] = TRUNC_TYPE(delete_run),
+	[TRUNC_PUNCH] = TRUNC_TYPE(punch_run),
+	[TRUNC_RESERVE] = TRUNC_TYPE(reserve_run),
 };
 
-static bool cut_has_copies(const struct cut *cut)
+static bool trunc_has_copies(const struct trunc *trunc)
 {
-	return cut->file->copies && !cut->cleared && cut->kind != CUT_RESERVE;
+	return trunc->file->copies && !trunc->cleared &&
+	       trunc->kind != TRUNC_RESERVE;
 }
 
-static void cut_step(struct cut *cut)
+static void trunc_step(struct trunc *trunc)
 {
-	const struct ticket_type *type = &cut_types[cut->kind];
-	int rc = cut->begun ? 0 : cut_edges(cut);
+	const struct fs_txn_type *type = &trunc_types[trunc->kind];
+	int rc = trunc->begun ? 0 : trunc_edges(trunc);
 
 	if (rc == -EINPROGRESS)
 		return;
-	if (!rc && cut->kind == CUT_SIZE && !cut->hold) {
-		cut->hold = files_alloc(cut->fs->files,
-					sizeof(*cut->hold));
-		rc = cut->hold ? 0 : -ENOMEM;
+	if (!rc && trunc->kind == TRUNC_SIZE && !trunc->pin) {
+		trunc->pin = files_alloc(trunc->fs->files,
+					sizeof(*trunc->pin));
+		rc = trunc->pin ? 0 : -ENOMEM;
 	}
-	cut->ticket = NULL;
-	cut->rc = 0;
-	if (cut_has_copies(cut))
+	trunc->txn = NULL;
+	trunc->rc = 0;
+	if (trunc_has_copies(trunc))
 		type = &clear_type;
 	if (!rc)
-		rc = ticket_start(cut->fs, type, NULL, cut);
+		rc = fs_txn_start(trunc->fs, type, NULL, trunc);
 	if (rc)
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 }
 
-static void cut_ready(struct need *need, int rc)
+static void trunc_ready(struct read_wait *rwait, int rc)
 {
-	struct cut *cut = need->owner;
+	struct trunc *trunc = rwait->owner;
 
-	if (cut->ticket) {
-		cut->rc = rc ? -EIO : 0;
-		ticket_again(cut->ticket);
+	if (trunc->txn) {
+		trunc->rc = rc ? -EIO : 0;
+		fs_txn_restart(trunc->txn);
 	} else if (rc) {
-		cut_over(cut, -EIO);
+		trunc_over(trunc, -EIO);
 	} else {
-		cut_step(cut);
+		trunc_step(trunc);
 	}
 }
 
-static void cut_start(struct excl *excl, int rc)
+static void trunc_start(struct excl_lock *excl, int rc)
 {
-	struct cut *cut = container_of(excl, struct cut, excl);
+	struct trunc *trunc = container_of(excl, struct trunc, excl);
 
-	cut->waited = false;
-	if (cut->kind == CUT_DELETE) {
-		cut_drop_blocks(cut->file, 0, FOREVER / BLOCK_SECTORS);
-		loss_free(cut->file);
+	trunc->waited = false;
+	if (trunc->kind == TRUNC_DELETE) {
+		trunc_drop_blocks(trunc->file, 0, FOREVER / BLOCK_SECTORS);
+		loss_free(trunc->file);
 		rc = 0;
 	}
 	if (rc)
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 	else
-		cut_step(cut);
+		trunc_step(trunc);
 }
 
 /* ---- An INLINE item has to become an extent first ---- */
 
-static void cut_again(struct gated *gated);
+static void trunc_again(struct shared_lock *lock);
 
-static void cut_placed(struct sync *sync, int rc)
+static void trunc_placed(struct sync *sync, int rc)
 {
-	struct cut *cut = sync->owner;
+	struct trunc *trunc = sync->owner;
 
 	if (rc)
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 	else
-		cut_again(&cut->gated);
+		trunc_again(&trunc->lock);
 }
 
-static void cut_unpack_ready(struct need *need, int rc)
+static void trunc_unpack_ready(struct read_wait *rwait, int rc)
 {
-	struct cut *cut = need->owner;
+	struct trunc *trunc = rwait->owner;
 
 	if (!rc)
-		rc = write_zero(cut->file, need, 0, 0, 0);
-	need_end(need);
+		rc = write_zero(trunc->file, rwait, 0, 0, 0);
+	read_wait_end(rwait);
 	if (rc) {
-		cut_over(cut, rc == -EAGAIN ? -ENOMEM : rc);
+		trunc_over(trunc, rc == -EAGAIN ? -ENOMEM : rc);
 		return;
 	}
-	cut->file->no_inline = true;
-	cut->need.ready = cut_ready;
-	sync_start(cut->fs->files, &cut->sync);
+	trunc->file->no_inline = true;
+	trunc->rwait.ready = trunc_ready;
+	sync_start(trunc->fs->files, &trunc->sync);
 }
 
-static bool cut_needs_extents(const struct cut *cut)
+static bool trunc_needs_extents(const struct trunc *trunc)
 {
-	return cut->kind == CUT_RESERVE || cut->then_reserve ||
-	       (cut->kind == CUT_SIZE && cut->size > TRAX_MAX_INLINE_BYTES);
+	return trunc->kind == TRUNC_RESERVE || trunc->then_reserve ||
+	       (trunc->kind == TRUNC_SIZE &&
+		trunc->size > TRAX_MAX_INLINE_BYTES);
 }
 
 /* Blocks written, but not yet as INLINE, must not become it meanwhile. */
-static void cut_again(struct gated *gated)
+static void trunc_again(struct shared_lock *lock)
 {
-	struct cut *cut = container_of(gated, struct cut, gated);
-	int rc = file_enter(cut->file, gated);
+	struct trunc *trunc = container_of(lock, struct trunc, lock);
+	int rc = file_lock_shared(trunc->file, lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return;
 	if (rc) {
-		cut_over(cut, rc);
+		trunc_over(trunc, rc);
 		return;
 	}
-	if (cut_needs_extents(cut))
-		cut->file->no_inline = true;
-	if (!cut->file->has_inline || !cut_needs_extents(cut)) {
-		file_exclusive(&cut->excl);
+	if (trunc_needs_extents(trunc))
+		trunc->file->no_inline = true;
+	if (!trunc->file->has_inline || !trunc_needs_extents(trunc)) {
+		file_lock_excl(&trunc->excl);
 		return;
 	}
-	if (cut->waited) {
-		cut_over(cut, -EIO); /* could not be placed */
+	if (trunc->waited) {
+		trunc_over(trunc, -EIO); /* could not be placed */
 		return;
 	}
-	cut->waited = true;
-	cut->need.first = 0;
-	cut->need.n = 1;
-	cut->need.ready = cut_unpack_ready;
-	rc = need_start(&cut->need);
+	trunc->waited = true;
+	trunc->rwait.first = 0;
+	trunc->rwait.n = 1;
+	trunc->rwait.ready = trunc_unpack_ready;
+	rc = read_wait_start(&trunc->rwait);
 	if (rc != -EINPROGRESS)
-		cut_unpack_ready(&cut->need, rc);
+		trunc_unpack_ready(&trunc->rwait, rc);
 }
 
-static struct cut *cut_new(struct fs *fs, uint64_t ino, enum cut_kind kind,
-			   struct fs_op *op)
+static struct trunc *trunc_new(struct fs *fs, uint64_t ino,
+			       enum trunc_kind kind, struct fs_op *op)
 {
-	struct cut *cut = files_alloc(fs->files, sizeof(*cut));
-	struct file *file = cut ? file_get(fs, ino) : NULL;
+	struct trunc *trunc = files_alloc(fs->files, sizeof(*trunc));
+	struct file *file = trunc ? file_get(fs, ino) : NULL;
 
 	if (!file) {
-		files_release(cut);
+		files_release(trunc);
 		return NULL;
 	}
-	cut->fs = fs;
-	cut->op = op;
-	cut->file = file;
-	cut->kind = kind;
-	cut->excl.file = file;
-	cut->excl.start = cut_start;
-	cut->gated.again = cut_again;
-	cut->need.file = file;
-	cut->need.ready = cut_ready;
-	cut->need.owner = cut;
-	cut->sync.file = file;
-	cut->sync.done = cut_placed;
-	cut->sync.owner = cut;
-	list_init(&cut->excl.link);
-	list_init(&cut->gated.link);
-	list_init(&cut->need.link);
-	return cut;
+	trunc->fs = fs;
+	trunc->op = op;
+	trunc->file = file;
+	trunc->kind = kind;
+	trunc->excl.file = file;
+	trunc->excl.start = trunc_start;
+	trunc->lock.granted = trunc_again;
+	trunc->rwait.file = file;
+	trunc->rwait.ready = trunc_ready;
+	trunc->rwait.owner = trunc;
+	trunc->sync.file = file;
+	trunc->sync.done = trunc_placed;
+	trunc->sync.owner = trunc;
+	list_init(&trunc->excl.link);
+	list_init(&trunc->lock.link);
+	list_init(&trunc->rwait.link);
+	return trunc;
 }
 
 /* ---- Operations ---- */
 
 void file_set_size(struct fs *fs, struct fs_op *op)
 {
-	struct cut *cut;
+	struct trunc *trunc;
 
 	if (op->attr.size > INT64_MAX) {
 		fs_answer(fs, op, -EFBIG);
 		return;
 	}
-	cut = cut_new(fs, op->ino, CUT_SIZE, op);
-	if (!cut) {
+	trunc = trunc_new(fs, op->ino, TRUNC_SIZE, op);
+	if (!trunc) {
 		fs_answer(fs, op, -ENOMEM);
 		return;
 	}
-	cut->size = op->attr.size;
-	cut->first = (cut->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	cut_again(&cut->gated);
+	trunc->size = op->attr.size;
+	trunc->first = (trunc->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	trunc_again(&trunc->lock);
 }
 
 void file_fallocate(struct fs *fs, struct fs_op *op)
@@ -1136,7 +1144,7 @@ void file_fallocate(struct fs *fs, struct fs_op *op)
 	bool punch = op->flags & FALLOC_FL_PUNCH_HOLE;
 	bool zero = op->flags & FALLOC_FL_ZERO_RANGE;
 	uint32_t mode = op->flags & ~FS_SET_KILL_PRIV;
-	struct cut *cut = NULL;
+	struct trunc *trunc = NULL;
 	int rc = 0;
 
 	if (mode & ~known || (punch && zero) ||
@@ -1147,48 +1155,48 @@ void file_fallocate(struct fs *fs, struct fs_op *op)
 	else if (op->offset > INT64_MAX || op->size > INT64_MAX - op->offset)
 		rc = -EFBIG;
 	if (!rc) {
-		cut = cut_new(fs, op->ino, punch || zero ? CUT_PUNCH :
-			      CUT_RESERVE, op);
-		rc = cut ? 0 : -ENOMEM;
+		trunc = trunc_new(fs, op->ino, punch || zero ? TRUNC_PUNCH :
+			      TRUNC_RESERVE, op);
+		rc = trunc ? 0 : -ENOMEM;
 	}
 	if (rc) {
 		fs_answer(fs, op, rc);
 		return;
 	}
-	cut->keep_size = mode & FALLOC_FL_KEEP_SIZE;
-	cut->then_reserve = zero;
-	cut->first = op->offset / BLOCK_BYTES;
-	cut->end = (op->offset + op->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	if (cut->kind == CUT_PUNCH) {
-		cut->first = (op->offset + BLOCK_BYTES - 1) / BLOCK_BYTES;
-		cut->end = (op->offset + op->size) / BLOCK_BYTES;
-		cut->dropped = cut->first;
+	trunc->keep_size = mode & FALLOC_FL_KEEP_SIZE;
+	trunc->then_reserve = zero;
+	trunc->first = op->offset / BLOCK_BYTES;
+	trunc->end = (op->offset + op->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	if (trunc->kind == TRUNC_PUNCH) {
+		trunc->first = (op->offset + BLOCK_BYTES - 1) / BLOCK_BYTES;
+		trunc->end = (op->offset + op->size) / BLOCK_BYTES;
+		trunc->dropped = trunc->first;
 	}
-	cut_again(&cut->gated);
+	trunc_again(&trunc->lock);
 }
 
 void file_delete(struct fs *fs, uint64_t ino,
 		 void (*done)(struct fs *fs, uint64_t ino))
 {
-	struct cut *cut = cut_new(fs, ino, CUT_DELETE, NULL);
+	struct trunc *trunc = trunc_new(fs, ino, TRUNC_DELETE, NULL);
 
-	if (!cut) {
+	if (!trunc) {
 		done(fs, ino); /* the next mount finds its orphan item */
 		return;
 	}
-	cut->done = done;
-	cut->file->dead = true;
-	file_exclusive(&cut->excl);
+	trunc->done = done;
+	trunc->file->dead = true;
+	file_lock_excl(&trunc->excl);
 }
 
 void file_resume_truncate(struct fs *fs, uint64_t ino, uint64_t size)
 {
-	struct cut *cut = cut_new(fs, ino, CUT_SIZE, NULL);
+	struct trunc *trunc = trunc_new(fs, ino, TRUNC_SIZE, NULL);
 
-	if (!cut)
+	if (!trunc)
 		return;
-	cut->size = size;
-	cut->begun = true;
-	cut->first = (size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	file_exclusive(&cut->excl);
+	trunc->size = size;
+	trunc->begun = true;
+	trunc->first = (size + BLOCK_BYTES - 1) / BLOCK_BYTES;
+	file_lock_excl(&trunc->excl);
 }

@@ -16,29 +16,29 @@
 
 /* ---- Privileges ---- */
 
-static int kill_run(struct ticket *ticket)
+static int kill_run(struct fs_txn *txn)
 {
-	struct io *io = ticket->state;
+	struct io *io = txn->state;
 	struct inode_item item, before;
-	int rc = inode_get(ticket, io->file->ino, &item);
+	int rc = inode_get(txn, io->file->ino, &item);
 
 	if (rc)
 		return rc;
 	before = item;
-	rc = inode_kill_priv(ticket, io->op, io->file->ino, &item);
+	rc = inode_kill_priv(txn, io->op, io->file->ino, &item);
 	if (rc)
 		return rc;
 	if (memcmp(&before, &item, sizeof(item)))
-		inode_put(ticket, io->file->ino, &item);
+		inode_put(txn, io->file->ino, &item);
 	return 0;
 }
 
-static void kill_end(struct ticket *ticket, int rc, uint64_t seq)
+static void kill_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct io *io = ticket->state;
+	struct io *io = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, rc);
+	fs_txn_finish(txn, rc);
 	if (rc) {
 		io_end(io, rc);
 		return;
@@ -47,7 +47,7 @@ static void kill_end(struct ticket *ticket, int rc, uint64_t seq)
 	io->step(io);
 }
 
-static const struct ticket_type kill_type = {
+static const struct fs_txn_type kill_type = {
 	.name = "kill privileges",
 	.bounds = { .log_bytes = 4096 },
 	.paths = 4,
@@ -59,9 +59,9 @@ static const struct ticket_type kill_type = {
 
 /* ---- A full disk: do the blocks have a place? ---- */
 
-static int mapped_run(struct ticket *ticket)
+static int mapped_run(struct fs_txn *txn)
 {
-	struct io *io = ticket->state;
+	struct io *io = txn->state;
 	uint64_t sector = io->pos / BLOCK_BYTES * BLOCK_SECTORS;
 	uint64_t end = (io->end + BLOCK_BYTES - 1) / BLOCK_BYTES *
 		       BLOCK_SECTORS;
@@ -69,24 +69,24 @@ static int mapped_run(struct ticket *ticket)
 	int rc;
 
 	while (sector < end) {
-		rc = map_extent(ticket, io->file->ino, sector, &extent);
+		rc = bmap_extent(txn, io->file->ino, sector, &extent);
 		if (rc == -ENOENT || (rc == 0 && extent.off > sector))
 			return -ENOSPC;
 		if (rc)
 			return rc;
 		sector = extent.off + extent.n;
-		if (tree_txn_room(ticket->txn) < TRAX_MAX_LEVEL)
+		if (tree_txn_room(txn->tree_txn) < TRAX_MAX_LEVEL)
 			return sector < end ? -ENOSPC : 0;
 	}
 	return 0;
 }
 
-static void mapped_end(struct ticket *ticket, int rc, uint64_t seq)
+static void mapped_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct io *io = ticket->state;
+	struct io *io = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, rc);
+	fs_txn_finish(txn, rc);
 	if (rc) {
 		io_end(io, rc);
 		return;
@@ -95,7 +95,7 @@ static void mapped_end(struct ticket *ticket, int rc, uint64_t seq)
 	io->step(io);
 }
 
-static const struct ticket_type mapped_type = {
+static const struct fs_txn_type mapped_type = {
 	.name = "is mapped",
 	.bounds = { .nodes = 48 },
 	.stages = 40,
@@ -114,15 +114,15 @@ static int write_old(struct io *io, uint64_t index, const void **old)
 	*old = NULL;
 	if (index * BLOCK_BYTES >= io->file->size)
 		return 0;
-	io->need.first = index;
-	io->need.n = 1;
-	if (!need_ok(&io->need)) {
-		need_end(&io->need);
-		rc = need_start(&io->need);
+	io->rwait.first = index;
+	io->rwait.n = 1;
+	if (!read_wait_ok(&io->rwait)) {
+		read_wait_end(&io->rwait);
+		rc = read_wait_start(&io->rwait);
 		if (rc)
 			return rc;
 	}
-	*old = need_block(&io->need, index);
+	*old = read_wait_block(&io->rwait, index);
 	return 0;
 }
 
@@ -173,8 +173,8 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 		else
 			memset(block->data, 0, BLOCK_BYTES);
 	} else {
-		prewrite_touched(block);
-		if (!block_own(file->files, block))
+		gap_writeback_touched(block);
+		if (!block_unshare(file->files, block))
 			return -EAGAIN;
 	}
 	block_dirty(file, block);
@@ -182,7 +182,7 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 		memcpy((uint8_t *)block->data + from, data, to - from);
 	else
 		memset((uint8_t *)block->data + from, 0, to - from);
-	need_end(&io->need);
+	read_wait_end(&io->rwait);
 	return 0;
 }
 
@@ -197,13 +197,13 @@ static int write_outgrow(struct io *io)
 	return write_block(io, 0, 0, 0, io->op->data);
 }
 
-/* Blocks written in order make a stretch; see job_stream. */
+/* Blocks written in order make a stretch; see writeback_stream. */
 static void write_ran(struct file *file, uint64_t first, uint64_t end)
 {
 	if (first > file->run_end || first + 1 < file->run_end)
 		file->run_first = first;
 	file->run_end = end;
-	job_stream(file);
+	writeback_stream(file);
 }
 
 static int write_blocks(struct io *io)
@@ -250,14 +250,14 @@ static void write_step(struct io *io)
 {
 	struct file *file = io->file;
 	struct files *files = file->files;
-	int rc = file_enter(file, &io->gated);
+	int rc = file_lock_shared(file, &io->lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return;
 	if (!rc)
 		rc = write_check(io);
 	if (!rc && !io->prepared && io->op->flags & FS_SET_KILL_PRIV) {
-		if (ticket_start(files->fs, &kill_type, NULL, io))
+		if (fs_txn_start(files->fs, &kill_type, NULL, io))
 			io_end(io, -ENOMEM);
 		return;
 	}
@@ -265,14 +265,14 @@ static void write_step(struct io *io)
 	if (!rc)
 		rc = write_blocks(io);
 	if (rc == -ENOSPC && !io->mapped && file->size > io->pos) {
-		if (ticket_start(files->fs, &mapped_type, NULL, io))
+		if (fs_txn_start(files->fs, &mapped_type, NULL, io))
 			io_end(io, -ENOMEM);
 		return;
 	}
 	if (rc == -EAGAIN) {
-		need_end(&io->need);
+		read_wait_end(&io->rwait);
 		list_add(&files->writers, &io->link);
-		jobs_pump(files);
+		writeback_pump(files);
 	}
 	if (rc == -EINPROGRESS || rc == -EAGAIN)
 		return;
@@ -281,7 +281,7 @@ static void write_step(struct io *io)
 			  (io->end - 1) / BLOCK_BYTES + 1);
 	io->op->result = rc ? 0 : io->op->size;
 	io_end(io, rc);
-	jobs_pump(files);
+	writeback_pump(files);
 }
 
 void writers_run(struct files *files)
@@ -295,9 +295,9 @@ void writers_run(struct files *files)
 	}
 }
 
-static void write_ready(struct need *need, int rc)
+static void write_ready(struct read_wait *rwait, int rc)
 {
-	struct io *io = need->owner;
+	struct io *io = rwait->owner;
 
 	if (rc)
 		io_end(io, -EIO);
@@ -305,9 +305,9 @@ static void write_ready(struct need *need, int rc)
 		write_step(io);
 }
 
-static void write_again(struct gated *gated)
+static void write_again(struct shared_lock *lock)
 {
-	write_step(container_of(gated, struct io, gated));
+	write_step(container_of(lock, struct io, lock));
 }
 
 void file_write(struct fs *fs, struct fs_op *op)
@@ -316,12 +316,12 @@ void file_write(struct fs *fs, struct fs_op *op)
 
 	if (!io)
 		return;
-	io->gated.again = write_again;
-	io->need.ready = write_ready;
+	io->lock.granted = write_again;
+	io->rwait.ready = write_ready;
 	write_step(io);
 }
 
-int write_zero(struct file *file, const struct need *need, uint64_t index,
+int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to)
 {
 	struct block *block = block_find(file, index);
@@ -330,14 +330,14 @@ int write_zero(struct file *file, const struct need *need, uint64_t index,
 	int rc;
 
 	if (!block) {
-		old = need_block(need, index);
+		old = read_wait_block(rwait, index);
 		rc = write_add(&io, index, &block);
 		if (rc)
 			return rc;
 		memcpy(block->data, old, BLOCK_BYTES);
 	} else {
-		prewrite_touched(block);
-		if (!block_own(file->files, block))
+		gap_writeback_touched(block);
+		if (!block_unshare(file->files, block))
 			return -EAGAIN;
 	}
 	block_dirty(file, block);

@@ -27,7 +27,7 @@
 
 struct order {
 	struct sync sync;
-	struct ticket *ticket;	/* the rename that waits; NULL: a FLUSH */
+	struct fs_txn *txn;	/* the rename that waits; NULL: a FLUSH */
 };
 
 /* ---- Rename ---- */
@@ -43,11 +43,11 @@ static void order_freed(struct order *order)
 static void rename_may(struct sync *sync, int rc)
 {
 	struct order *order = sync->owner;
-	struct ticket *ticket = order->ticket;
+	struct fs_txn *txn = order->txn;
 
 	(void)rc;
 	order_freed(order);
-	ticket_again(ticket);
+	fs_txn_restart(txn);
 }
 
 static struct order *order_new(struct file *file,
@@ -64,9 +64,9 @@ static struct order *order_new(struct file *file,
 	return order;
 }
 
-int file_order(struct ticket *ticket, uint64_t ino)
+int file_order(struct fs_txn *txn, uint64_t ino)
 {
-	struct vnode *vnode = vnode_find(ticket->fs, ino);
+	struct vnode *vnode = vnode_find(txn->fs, ino);
 	struct file *file = vnode ? vnode->file : NULL;
 	struct order *order;
 
@@ -75,9 +75,9 @@ int file_order(struct ticket *ticket, uint64_t ino)
 	order = order_new(file, rename_may);
 	if (!order)
 		return -ENOMEM;
-	order->ticket = ticket;
+	order->txn = txn;
 	sync_start(file->files, &order->sync);
-	return TICKET_WAIT;
+	return FS_TXN_WAIT;
 }
 
 /* ---- Truncated and rewritten ---- */
@@ -131,8 +131,8 @@ void order_closed(struct file *file)
 	order = file->dirty_count <= TXN_BLOCKS ?
 			order_new(file, flush_over) : NULL;
 	if (!order) {
-		job_flush(file, files->stamp, false, true);
-		jobs_pump(files);
+		writeback_flush(file, files->stamp, false, true);
+		writeback_pump(files);
 		return;
 	}
 	file->order = ORDER_FLUSH;

@@ -2,20 +2,21 @@
  * writeback.c - write-back: a stretch of dirty blocks on its way to the disk.
  *
  *            prepare                          write        commit
- *   dirty --[ticket: extents, room]--+-> DIRECT, IN_PLACE --> [ticket]-> clean
- *                                    +-> LOGGED --[ticket]----> held
- *                                    +-> INLINE --[ticket]----> clean
+ *   dirty --[txn: extents, room]--+-> DIRECT, IN_PLACE --> [txn]-> clean
+ *                                    +-> LOGGED --[txn]----> pinned
+ *                                    +-> INLINE --[txn]----> clean
  *
  * DIRECT    new blocks, and overwrites of at least half a track: a new place,
  *           then one transaction maps it.  A crash before leaves nothing.
  * IN_PLACE  blocks with an unwritten extent: written there, then flipped.
  * LOGGED    little data that is being fsynced, and small overwrites: mapped and
- *           logged in one transaction, brought home later.
+ *           logged in one transaction, destaged later.
  * INLINE    a file of at most 2 KiB.
  *
- * 1. A job has blocks of one kind of mapping; what follows is another job's.
- * 2. Of a file one job at a time looks for its place; so blocks that no job has
- *    claimed don't change their mapping meanwhile.
+ * 1. A write-back has blocks of one kind of mapping; what follows is another
+ *    write-back's.
+ * 2. Of a file one write-back at a time looks for its place; so blocks that no
+ *    write-back has claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
 #include "fs/data/failure.h"
@@ -39,203 +40,207 @@
 			  REPLICA_LOG_BYTES)
 
 /* A segment may begin and end inside a block. */
-#define IOVS(blocks) ((blocks) + 2 * JOB_PIECES)
+#define IOVS(blocks) ((blocks) + 2 * WB_SEGMENTS)
 
-int jobs_new(struct files *files)
+int writebacks_new(struct files *files)
 {
-	size_t small = pool_count(files->dirty_pool) / SMALL_JOB_PART;
+	size_t small = pool_count(files->dirty_pool) / SMALL_WB_SHARE;
 	size_t most, i;
-	struct job *job;
+	struct writeback *wb;
 	struct iovec *iov;
 	void **data;
 
-	small = small < SMALL_JOBS ? small : SMALL_JOBS;
-	files->jobs = calloc(LARGE_JOBS + small, sizeof(*files->jobs));
-	data = calloc(LARGE_JOBS * JOB_BLOCKS + small * SMALL_JOB_BLOCKS,
+	small = small < SMALL_WBS ? small : SMALL_WBS;
+	files->writebacks =
+		calloc(LARGE_WBS + small, sizeof(*files->writebacks));
+	data = calloc(LARGE_WBS * WB_BLOCKS + small * SMALL_WB_BLOCKS,
 		      sizeof(*data));
-	iov = calloc(LARGE_JOBS * IOVS(JOB_BLOCKS) +
-		     small * IOVS(SMALL_JOB_BLOCKS), sizeof(*iov));
-	files->small_jobs = (unsigned)small;
-	files->job_data = data;
-	files->job_iov = iov;
-	if (!files->jobs || !data || !iov)
+	iov = calloc(LARGE_WBS * IOVS(WB_BLOCKS) +
+		     small * IOVS(SMALL_WB_BLOCKS), sizeof(*iov));
+	files->small_wbs = (unsigned)small;
+	files->wb_data = data;
+	files->wb_iov = iov;
+	if (!files->writebacks || !data || !iov)
 		return -ENOMEM;
-	for (i = 0; i < LARGE_JOBS + small; i++) {
-		job = &files->jobs[i];
-		job->small = i >= LARGE_JOBS;
-		job->data = data;
-		job->iov = iov;
-		most = job->small ? SMALL_JOB_BLOCKS : JOB_BLOCKS;
+	for (i = 0; i < LARGE_WBS + small; i++) {
+		wb = &files->writebacks[i];
+		wb->small = i >= LARGE_WBS;
+		wb->data = data;
+		wb->iov = iov;
+		most = wb->small ? SMALL_WB_BLOCKS : WB_BLOCKS;
 		data += most;
 		iov += IOVS(most);
-		list_add(&files->job_free[job->small], &job->link);
+		list_add(&files->wb_free[wb->small], &wb->link);
 	}
 	return 0;
 }
 
-static unsigned job_most(const struct job *job)
+static unsigned writeback_most(const struct writeback *wb)
 {
-	return job->small ? SMALL_JOB_BLOCKS : JOB_BLOCKS;
+	return wb->small ? SMALL_WB_BLOCKS : WB_BLOCKS;
 }
 
-/* ---- Life of a job ---- */
+/* ---- Life of a write-back ---- */
 
 static bool file_is_small(const struct file *file)
 {
-	return file->size <= SMALL_BYTES;
+	return file->size <= SMALL_FILE_BYTES;
 }
 
-static void job_sums_ready(struct need *need, int rc)
+static void writeback_sums_ready(struct read_wait *rwait, int rc)
 {
-	struct job *job = need->owner;
+	struct writeback *wb = rwait->owner;
 
 	if (rc)
-		job->rc = -EIO;
-	ticket_again(job->ticket);
+		wb->rc = -EIO;
+	fs_txn_restart(wb->txn);
 }
 
-static struct job *job_begin(struct file *file, enum job_kind kind, bool small,
-			     uint64_t first)
+static struct writeback *writeback_begin(struct file *file,
+					 enum writeback_kind kind, bool small,
+					 uint64_t first)
 {
 	struct files *files = file->files;
-	struct job *job = list_first(&files->job_free[small], struct job, link);
+	struct writeback *wb =
+		list_first(&files->wb_free[small], struct writeback, link);
 
-	if (!job)
+	if (!wb)
 		return NULL;
-	list_del(&job->link);
-	list_add(kind == JOB_HOME ? &files->job_homes : &files->job_backs,
-		 &job->link);
-	job->files = files;
-	job->file = file;
-	job->kind = kind;
-	job->claimed = job->stream = job->taken = job->waited = false;
-	job->offer = job->offered = false;
-	job->may_move = job->follows = job->going = false;
-	job->behind = NULL;
-	job->first = first;
-	job->n = job->done = job->segments = job->outstanding = job->want = 0;
-	job->stamp = UINT64_MAX;
-	job->rc = 0;
-	job->failed = false;
-	job->hold = NULL;
-	job->ticket = NULL;
-	job->need = (struct need){
-		.file = file, .ready = job_sums_ready, .owner = job,
+	list_del(&wb->link);
+	list_add(kind == WB_DESTAGE ? &files->destages : &files->data_wbs,
+		 &wb->link);
+	wb->files = files;
+	wb->file = file;
+	wb->kind = kind;
+	wb->claimed = wb->stream = wb->taken = wb->waited = false;
+	wb->for_gap = wb->gap_queued = false;
+	wb->may_move = wb->follows = wb->in_flight = false;
+	wb->batch_next = NULL;
+	wb->first = first;
+	wb->n = wb->done = wb->segments = wb->outstanding = wb->want = 0;
+	wb->stamp = UINT64_MAX;
+	wb->rc = 0;
+	wb->failed = false;
+	wb->pin = NULL;
+	wb->txn = NULL;
+	wb->rwait = (struct read_wait){
+		.file = file, .ready = writeback_sums_ready, .owner = wb,
 	};
-	list_init(&job->need.link);
-	file->jobs++;
-	files->jobs_busy++;
-	file->backs += kind != JOB_HOME;
-	files->homes_busy += kind == JOB_HOME;
-	files->large_backs += kind != JOB_HOME && !small;
-	return job;
+	list_init(&wb->rwait.link);
+	file->writebacks++;
+	files->wbs_busy++;
+	file->data_writebacks += kind != WB_DESTAGE;
+	files->destages_busy += kind == WB_DESTAGE;
+	files->large_data_busy += kind != WB_DESTAGE && !small;
+	return wb;
 }
 
-struct job *job_new(struct file *file, enum job_kind kind, uint64_t first)
+struct writeback *writeback_new(struct file *file, enum writeback_kind kind,
+				uint64_t first)
 {
-	return job_begin(file, kind, file_is_small(file) && kind != JOB_HOME,
-			 first);
+	return writeback_begin(
+		file, kind, file_is_small(file) && kind != WB_DESTAGE, first);
 }
 
-struct job *job_new_offer(struct file *file, uint64_t first)
+struct writeback *writeback_new_for_gap(struct file *file, uint64_t first)
 {
-	struct job *job = job_begin(file, JOB_HOME, true, first);
+	struct writeback *wb = writeback_begin(file, WB_DESTAGE, true, first);
 
-	if (job)
-		job->offer = true;
-	return job;
+	if (wb)
+		wb->for_gap = true;
+	return wb;
 }
 
-void job_claim(struct job *job)
+void writeback_claim(struct writeback *wb)
 {
-	struct block *block = block_find(job->file, job->first);
-	struct pool *pool = job->files->dirty_pool;
+	struct block *block = block_find(wb->file, wb->first);
+	struct pool *pool = wb->files->dirty_pool;
 	unsigned i;
 
-	job->claimed = true;
-	for (i = 0; i < job->n; i++, block = block->next) {
-		assert(block && block->index == job->first + i && !block->job);
-		block->job = job;
-		if (job->kind == JOB_HOME) {
-			job->data[i] = pool_share(pool, block->held_data);
+	wb->claimed = true;
+	for (i = 0; i < wb->n; i++, block = block->next) {
+		assert(block && block->index == wb->first + i && !block->wb);
+		block->wb = wb;
+		if (wb->kind == WB_DESTAGE) {
+			wb->data[i] = pool_share(pool, block->pinned_data);
 			continue;
 		}
-		if (block->stamp < job->stamp)
-			job->stamp = block->stamp;
-		block_clean(job->file, block);
-		job->data[i] = pool_share(pool, block->data);
+		if (block->stamp < wb->stamp)
+			wb->stamp = block->stamp;
+		block_clean(wb->file, block);
+		wb->data[i] = pool_share(pool, block->data);
 	}
 }
 
-void job_release(struct job *job, unsigned i, bool ok)
+void writeback_release(struct writeback *wb, unsigned i, bool ok)
 {
-	struct file *file = job->file;
-	struct block *block = block_find(file, job->first + i);
+	struct file *file = wb->file;
+	struct block *block = block_find(file, wb->first + i);
 
-	assert(block && block->job == job);
-	block->job = NULL;
-	pool_put(job->files->dirty_pool, job->data[i]);
+	assert(block && block->wb == wb);
+	block->wb = NULL;
+	pool_put(wb->files->dirty_pool, wb->data[i]);
 	if (ok)
-		block_settle(file, block);
-	else	/* a home's content is older than anything dirty */
+		block_drop_clean(file, block);
+	else	/* a destage's content is older than anything dirty */
 		block_redirty(file, block,
-			      job->kind == JOB_HOME ? 0 : job->stamp);
+			      wb->kind == WB_DESTAGE ? 0 : wb->stamp);
 }
 
 /* Sectors of the segments from where nothing is committed go back. */
-static void job_give_back(struct job *job)
+static void writeback_give_back(struct writeback *wb)
 {
-	struct space *space = tree_space(job->files->fs->tree);
-	uint64_t skip = (uint64_t)job->done * BLOCK_SECTORS;
-	const struct job_segment *segment;
+	struct space *space = tree_space(wb->files->fs->tree);
+	uint64_t skip = (uint64_t)wb->done * BLOCK_SECTORS;
+	const struct writeback_segment *segment;
 	unsigned i;
 
-	for (i = 0; i < job->segments; i++) {
-		segment = &job->segment[i];
+	for (i = 0; i < wb->segments; i++) {
+		segment = &wb->segment[i];
 		if (skip >= segment->n) {
 			skip -= segment->n;
 			continue;
 		}
 		if (segment->failed)
-			bad_suspect(job->files, segment->sector + skip,
+			bad_sectors_suspect(wb->files, segment->sector + skip,
 				    segment->n - skip);
 		else
 			space_give_back(space, segment->sector + skip,
 					segment->n - skip);
 		skip = 0;
 	}
-	job->taken = false;
+	wb->taken = false;
 }
 
-void job_end(struct job *job)
+void writeback_end(struct writeback *wb)
 {
-	struct files *files = job->files;
-	struct file *file = job->file;
+	struct files *files = wb->files;
+	struct file *file = wb->file;
 	unsigned i;
 
-	need_end(&job->need);
-	if (job->taken)
-		job_give_back(job);
-	for (i = job->done; job->claimed && i < job->n; i++)
-		job_release(job, i, false);
-	if (job->claimed && job->done < job->n)
-		job_flush(file, job->stamp, false, file->final);
-	files_release(job->hold);
-	job->file = NULL;
-	list_del(&job->link);
-	list_add(&files->job_free[job->small], &job->link);
-	files->jobs_busy--;
-	file->backs -= job->kind != JOB_HOME;
-	files->homes_busy -= job->kind == JOB_HOME;
-	files->large_backs -= job->kind != JOB_HOME && !job->small;
+	read_wait_end(&wb->rwait);
+	if (wb->taken)
+		writeback_give_back(wb);
+	for (i = wb->done; wb->claimed && i < wb->n; i++)
+		writeback_release(wb, i, false);
+	if (wb->claimed && wb->done < wb->n)
+		writeback_flush(file, wb->stamp, false, file->final);
+	files_release(wb->pin);
+	wb->file = NULL;
+	list_del(&wb->link);
+	list_add(&files->wb_free[wb->small], &wb->link);
+	files->wbs_busy--;
+	file->data_writebacks -= wb->kind != WB_DESTAGE;
+	files->destages_busy -= wb->kind == WB_DESTAGE;
+	files->large_data_busy -= wb->kind != WB_DESTAGE && !wb->small;
 	file->users++;
-	file->jobs--;
-	file_settled(file);
-	jobs_pump(files);
+	file->writebacks--;
+	file_wake_waiters(file);
+	writeback_pump(files);
 	file_put(file);
 }
 
-static void job_want_flush(struct file *file)
+static void writeback_want_flush(struct file *file)
 {
 	struct list *flush = file->files->flush;
 
@@ -243,8 +248,8 @@ static void job_want_flush(struct file *file)
 		list_add(&flush[file_is_small(file)], &file->flush_link);
 }
 
-/* The next job of the file may look for its place. */
-static void job_prepared(struct file *file)
+/* The next write-back of the file may look for its place. */
+static void writeback_prepared(struct file *file)
 {
 	file->preparing = false;
 	if (list_empty(&file->dirty)) {
@@ -252,46 +257,47 @@ static void job_prepared(struct file *file)
 		file->batch_sectors = 0;
 	} else if (list_entry(file->dirty.next, struct block, link)->stamp <=
 		   file->flush_stamp) {
-		job_want_flush(file);
+		writeback_want_flush(file);
 	}
 }
 
-/* At most `most`; what can't be written home is a job by itself. */
-static unsigned collect(const struct job *job, unsigned most)
+/* At most `most`; what can't be written home is a write-back by itself. */
+static unsigned collect(const struct writeback *wb, unsigned most)
 {
-	struct block *block = block_find(job->file, job->first);
-	bool bad_home = block && block->bad_home;
+	struct block *block = block_find(wb->file, wb->first);
+	bool bad_home = block && block->bad_place;
 	unsigned n = 0;
 
-	while (block && block->index == job->first + n && block->dirty &&
-	       !block->job && block->bad_home == bad_home && n < most) {
+	while (block && block->index == wb->first + n && block->dirty &&
+	       !block->wb && block->bad_place == bad_home && n < most) {
 		n++;
 		block = block->next;
 	}
 	return n;
 }
 
-unsigned job_collect(const struct job *job)
+unsigned writeback_collect(const struct writeback *wb)
 {
-	return collect(job, job_most(job));
+	return collect(wb, writeback_most(wb));
 }
 
 /* ---- Disk ---- */
 
-int job_add(struct job *job, uint64_t sector, uint64_t n, bool known)
+int writeback_add_segment(struct writeback *wb, uint64_t sector, uint64_t n,
+			  bool known)
 {
-	struct job_segment *last;
+	struct writeback_segment *last;
 
-	if (job->segments) {
-		last = &job->segment[job->segments - 1];
+	if (wb->segments) {
+		last = &wb->segment[wb->segments - 1];
 		if (last->sector + last->n == sector && last->known == known) {
 			last->n += n;
 			return 0;
 		}
 	}
-	if (job->segments == JOB_PIECES)
+	if (wb->segments == WB_SEGMENTS)
 		return -E2BIG;
-	last = &job->segment[job->segments++];
+	last = &wb->segment[wb->segments++];
 	last->sector = sector;
 	last->n = n;
 	last->known = known;
@@ -299,31 +305,32 @@ int job_add(struct job *job, uint64_t sector, uint64_t n, bool known)
 	return 0;
 }
 
-void job_segment_over(struct job_segment *segment)
+void writeback_segment_done(struct writeback_segment *segment)
 {
 	const struct disk_request *req = &segment->req.disk;
-	struct job *job = segment->job;
+	struct writeback *wb = segment->wb;
 
-	watch_access(job->files->fs, WATCH_WRITE, req->sector, req->sectors);
+	access_trace_access(wb->files->fs, ACCESS_TRACE_WRITE, req->sector,
+			    req->sectors);
 	if (req->result) {
-		job->rc = -EIO;
-		job->failed = segment->failed = true;
-		job->class = fault_class(req->op, req->result);
+		wb->rc = -EIO;
+		wb->failed = segment->failed = true;
+		wb->class = fault_class(req->op, req->result);
 		msg_error("%s: sector %llu cannot be written",
-			  job->files->fs->disk->name,
+			  wb->files->fs->disk->name,
 			  (unsigned long long)req->sector);
 	}
-	if (--job->outstanding == 0)
-		job->written(job, job->rc);
+	if (--wb->outstanding == 0)
+		wb->written(wb, wb->rc);
 }
 
-static void job_written_one(struct disk_request *req)
+static void writeback_written_one(struct disk_request *req)
 {
-	job_segment_over(req->owner);
+	writeback_segment_done(req->owner);
 }
 
-/* The buffers of sectors [off, off + n) of the job. */
-static unsigned job_iov(struct job *job, uint64_t off, uint64_t n,
+/* The buffers of sectors [off, off + n) of the write-back. */
+static unsigned writeback_iov(struct writeback *wb, uint64_t off, uint64_t n,
 			struct iovec *iov)
 {
 	unsigned used = 0;
@@ -332,7 +339,7 @@ static unsigned job_iov(struct job *job, uint64_t off, uint64_t n,
 	while (n) {
 		part = BLOCK_SECTORS - off % BLOCK_SECTORS;
 		part = part < n ? part : n;
-		iov[used].iov_base = (uint8_t *)job->data[off / BLOCK_SECTORS] +
+		iov[used].iov_base = (uint8_t *)wb->data[off / BLOCK_SECTORS] +
 				     off % BLOCK_SECTORS * SECTOR_BYTES;
 		iov[used++].iov_len = part * SECTOR_BYTES;
 		off += part;
@@ -341,20 +348,20 @@ static unsigned job_iov(struct job *job, uint64_t off, uint64_t n,
 	return used;
 }
 
-void job_requests(struct job *job, enum queue_class class,
-		  void (*written)(struct job *job, int rc))
+void writeback_prepare_requests(struct writeback *wb, enum queue_class class,
+		  void (*written)(struct writeback *wb, int rc))
 {
-	struct job_segment *segment;
-	struct iovec *iov = job->iov;
+	struct writeback_segment *segment;
+	struct iovec *iov = wb->iov;
 	uint64_t off = 0;
 	unsigned i, used;
 
-	job->written = written;
-	job->outstanding = job->segments;
-	for (i = 0; i < job->segments; i++) {
-		segment = &job->segment[i];
-		used = job_iov(job, off, segment->n, iov);
-		segment->job = job;
+	wb->written = written;
+	wb->outstanding = wb->segments;
+	for (i = 0; i < wb->segments; i++) {
+		segment = &wb->segment[i];
+		used = writeback_iov(wb, off, segment->n, iov);
+		segment->wb = wb;
 		segment->req = (struct queue_request){
 			.disk = {
 				.op = DISK_WRITE,
@@ -370,151 +377,153 @@ void job_requests(struct job *job, enum queue_class class,
 	}
 }
 
-void job_submit(struct job *job, struct job_segment *segment,
+void writeback_submit(struct writeback *wb, struct writeback_segment *segment,
 		enum queue_class class)
 {
 	segment->req.class = class;
-	segment->req.disk.done = job_written_one;
+	segment->req.disk.done = writeback_written_one;
 	segment->req.disk.owner = segment;
-	queue_submit(job->files->fs->queue, &segment->req);
+	queue_submit(wb->files->fs->queue, &segment->req);
 }
 
-void job_write(struct job *job, enum queue_class class,
-	       void (*written)(struct job *job, int rc))
+void writeback_write(struct writeback *wb, enum queue_class class,
+	       void (*written)(struct writeback *wb, int rc))
 {
 	unsigned i;
 
-	job_requests(job, class, written);
-	if (job->kind == JOB_DIRECT && place_choose(job))
+	writeback_prepare_requests(wb, class, written);
+	if (wb->kind == WB_DIRECT && late_place_choose(wb))
 		return;
-	for (i = 0; i < job->segments; i++)
-		job_submit(job, &job->segment[i], class);
+	for (i = 0; i < wb->segments; i++)
+		writeback_submit(wb, &wb->segment[i], class);
 }
 
 /* ---- What all transactions that map data share ---- */
 
 /* Segments as extents of the file, from sector `off` of the file on. */
-static unsigned job_extents(const struct job *job, struct extent *list)
+static unsigned writeback_extents(const struct writeback *wb,
+				  struct extent *list)
 {
-	uint64_t off = job->first * BLOCK_SECTORS;
+	uint64_t off = wb->first * BLOCK_SECTORS;
 	unsigned i;
 
-	for (i = 0; i < job->segments; i++) {
+	for (i = 0; i < wb->segments; i++) {
 		list[i] = (struct extent){
 			.off = off,
-			.n = job->segment[i].n,
-			.addr = addr_make(0, job->segment[i].sector),
-			.flags = job->segment[i].known ? EXTENT_KNOWN : 0,
+			.n = wb->segment[i].n,
+			.addr = addr_make(0, wb->segment[i].sector),
+			.flags = wb->segment[i].known ? EXTENT_KNOWN : 0,
 		};
-		off += job->segment[i].n;
+		off += wb->segment[i].n;
 	}
-	return job->segments;
+	return wb->segments;
 }
 
-static const void *job_data(const struct job *job, unsigned i)
+static const void *writeback_data(const struct writeback *wb, unsigned i)
 {
-	if (job->claimed)
-		return job->data[i];
-	return block_find(job->file, job->first + i)->data;
+	if (wb->claimed)
+		return wb->data[i];
+	return block_find(wb->file, wb->first + i)->data;
 }
 
-static uint64_t job_sum_fine(void *arg, unsigned i)
+static uint64_t writeback_sum_fine(void *arg, unsigned i)
 {
-	struct job *job = arg;
+	struct writeback *wb = arg;
 
-	return csum(job_data(job, job->done + i), BLOCK_BYTES);
+	return csum(writeback_data(wb, wb->done + i), BLOCK_BYTES);
 }
 
-static uint64_t job_sum_coarse(void *arg, unsigned i)
+static uint64_t writeback_sum_coarse(void *arg, unsigned i)
 {
-	struct job *job = arg;
-	struct iovec iov[PIECE_BLOCKS];
+	struct writeback *wb = arg;
+	struct iovec iov[CHUNK_BLOCKS];
 	unsigned b;
 
-	for (b = 0; b < PIECE_BLOCKS; b++) {
-		iov[b].iov_base = (void *)job_data(job, job->done + i + b);
+	for (b = 0; b < CHUNK_BLOCKS; b++) {
+		iov[b].iov_base = (void *)writeback_data(wb, wb->done + i + b);
 		iov[b].iov_len = BLOCK_BYTES;
 	}
-	return csum_iov(iov, PIECE_BLOCKS);
+	return csum_iov(iov, CHUNK_BLOCKS);
 }
 
 /* The INLINE item goes when block 0 is mapped. */
-static int job_inline_probe(struct ticket *ticket, const struct job *job,
-			    bool *there)
+static int writeback_inline_probe(struct fs_txn *txn,
+				  const struct writeback *wb, bool *there)
 {
 	struct tree_item item;
 	int rc;
 
 	*there = false;
-	if (!job->file->has_inline)
+	if (!wb->file->has_inline)
 		return 0;
-	rc = tree_get(ticket->txn, key_make(job->file->ino, ITEM_INLINE, 0),
+	rc = tree_get(txn->tree_txn, key_make(wb->file->ino, ITEM_INLINE, 0),
 		      &item);
 	*there = rc == 0;
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static void job_size(const struct job *job, unsigned n, struct inode_item *item)
+static void writeback_size(const struct writeback *wb, unsigned n,
+			   struct inode_item *item)
 {
-	uint64_t end = (job->first + job->done + n) * BLOCK_BYTES;
+	uint64_t end = (wb->first + wb->done + n) * BLOCK_BYTES;
 
-	if (end > job->file->size)
-		end = job->file->size;
+	if (end > wb->file->size)
+		end = wb->file->size;
 	if (end > le64_get(item->size))
 		item->size = le64_put(end);
 }
 
 /*
- * Maps the next n blocks of a job to its segments, with sums; `coarse`: 64 KiB
- * written at once get one.  Returns the blocks mapped, or 0 and *rc.
+ * Maps the next n blocks of a write-back to its segments, with sums; `coarse`:
+ * 64 KiB written at once get one.  Returns the blocks mapped, or 0 and *rc.
  */
-static unsigned job_map(struct ticket *ticket, struct job *job, unsigned n,
-			bool coarse, bool remap, int *rc)
+static unsigned writeback_map(struct fs_txn *txn, struct writeback *wb,
+			      unsigned n, bool coarse, bool remap, int *rc)
 {
-	struct file *file = job->file;
-	uint64_t first = job->first + job->done;
-	struct extent list[JOB_PIECES];
-	struct map_sums sums = {
-		.first = first, .fine = job_sum_fine, .arg = job,
-		.coarse = coarse ? job_sum_coarse : NULL,
+	struct file *file = wb->file;
+	uint64_t first = wb->first + wb->done;
+	struct extent list[WB_SEGMENTS];
+	struct bmap_sums sums = {
+		.first = first, .fine = writeback_sum_fine, .arg = wb,
+		.coarse = coarse ? writeback_sum_coarse : NULL,
 	};
-	struct map_plan plan;
+	struct bmap_plan plan;
 	struct replica_drop drop;
 	struct inode_item item;
 	bool is_inline;
 	int err;
 
-	*rc = inode_get(ticket, file->ino, &item);
-	err = job_inline_probe(ticket, job, &is_inline);
+	*rc = inode_get(txn, file->ino, &item);
+	err = writeback_inline_probe(txn, wb, &is_inline);
 	if (!*rc)
-		*rc = replica_probe(ticket, file->ino, &item, first, &n, &drop);
+		*rc = replica_probe(txn, file->ino, &item, first, &n, &drop);
 	if (!*rc || *rc == -EAGAIN)
 		*rc = err ? err : *rc;
 	plan.n = (uint64_t)n * BLOCK_SECTORS;
 	if (*rc && *rc != -EAGAIN)
 		return 0;
 	if (remap) {
-		err = map_probe(ticket, file->ino, first * BLOCK_SECTORS,
+		err = bmap_probe(txn, file->ino, first * BLOCK_SECTORS,
 				(uint64_t)n * BLOCK_SECTORS, list,
-				job_extents(job, list), &plan);
+				writeback_extents(wb, list), &plan);
 		*rc = err ? err : *rc;
 		if (err && err != -EAGAIN)
 			return 0;
 	}
 	sums.n = (unsigned)(plan.n / BLOCK_SECTORS);
-	err = map_sums_probe(ticket, file, &sums, &job->need);
+	err = bmap_sums_probe(txn, file, &sums, &wb->rwait);
 	*rc = err ? err : *rc;
 	if (*rc)
 		return 0;
-	replica_apply(ticket, file->ino, &drop);
+	replica_apply(txn, file->ino, &drop);
 	if (remap)
-		map_apply(ticket, file->ino, &plan, &item);
-	map_sums_apply(ticket, file, &sums);
-	if (is_inline && job->first == 0)
-		tree_del(ticket->txn, key_make(file->ino, ITEM_INLINE, 0));
-	job_size(job, sums.n, &item);
-	inode_put(ticket, file->ino, &item);
-	if (job->first == 0) {
+		bmap_apply(txn, file->ino, &plan, &item);
+	bmap_sums_apply(txn, file, &sums);
+	if (is_inline && wb->first == 0)
+		tree_del(txn->tree_txn, key_make(file->ino, ITEM_INLINE, 0));
+	writeback_size(wb, sums.n, &item);
+	inode_put(txn, file->ino, &item);
+	if (wb->first == 0) {
 		file->has_inline = false;
 		file->no_inline = false;
 	}
@@ -523,56 +532,56 @@ static unsigned job_map(struct ticket *ticket, struct job *job, unsigned n,
 
 /* ---- DIRECT and IN_PLACE: the transaction ---- */
 
-static int commit_run(struct ticket *ticket)
+static int commit_run(struct fs_txn *txn)
 {
-	struct job *job = ticket->state;
-	unsigned n = job->n - job->done;
+	struct writeback *wb = txn->state;
+	unsigned n = wb->n - wb->done;
 	int rc;
 
-	job->ticket = ticket;
-	if (job->rc)
-		return job->rc;
+	wb->txn = txn;
+	if (wb->rc)
+		return wb->rc;
 	if (n > TXN_BLOCKS)
-		n = TXN_BLOCKS - (job->first + job->done) % PIECE_BLOCKS;
-	job->want = job_map(ticket, job, n, true, true, &rc);
+		n = TXN_BLOCKS - (wb->first + wb->done) % CHUNK_BLOCKS;
+	wb->want = writeback_map(txn, wb, n, true, true, &rc);
 	return rc;
 }
 
-static void commit_end(struct ticket *ticket, int rc, uint64_t seq)
+static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct job *job = ticket->state;
-	struct file *file = job->file;
+	struct writeback *wb = txn->state;
+	struct file *file = wb->file;
 	struct block *block;
-	unsigned end = job->done + job->want;
+	unsigned end = wb->done + wb->want;
 
-	need_end(&job->need);
+	read_wait_end(&wb->rwait);
 	if (rc) {
-		ticket_finish(ticket, 0);
-		job_failed(job, rc);
+		fs_txn_finish(txn, 0);
+		writeback_failed(wb, rc);
 		return;
 	}
-	for (; job->done < end; job->done++) {
-		block = block_find(file, job->first + job->done);
-		block->bad_home = false;
+	for (; wb->done < end; wb->done++) {
+		block = block_find(file, wb->first + wb->done);
+		block->bad_place = false;
 		block->failures = block->home_failures = 0;
 		block_unreserve(file, block);
-		if (block->hold)
-			hold_drop_later(file, block, seq);
-		job_release(job, job->done, true);
+		if (block->pin)
+			log_pin_drop_later(file, block, seq);
+		writeback_release(wb, wb->done, true);
 	}
-	if (job->done < job->n) {
-		ticket_again(ticket);
+	if (wb->done < wb->n) {
+		fs_txn_restart(txn);
 		return;
 	}
-	job->taken = false;
-	ticket_finish(ticket, 0);
-	job_end(job);
+	wb->taken = false;
+	fs_txn_finish(txn, 0);
+	writeback_end(wb);
 }
 
-static const struct ticket_type commit_type = {
+static const struct fs_txn_type commit_type = {
 	.name = "map data",
 	.bounds = { .nodes = 60,
-		    .log_bytes = MAP_LOG_BYTES + REPLICA_LOG_BYTES },
+		    .log_bytes = BMAP_LOG_BYTES + REPLICA_LOG_BYTES },
 	.paths = 14 + REPLICA_PATHS,
 	.changes = 10 + REPLICA_PATHS,
 	.stages = 60,
@@ -580,22 +589,22 @@ static const struct ticket_type commit_type = {
 	.end = commit_end,
 };
 
-static void direct_written(struct job *job, int rc)
+static void direct_written(struct writeback *wb, int rc)
 {
-	struct fs *fs = job->files->fs;
+	struct fs *fs = wb->files->fs;
 	struct block *block;
 	unsigned i;
 
-	place_over(job);
-	if (rc && job->kind == JOB_IN_PLACE)
-		for (i = 0; i < job->n; i++) {
-			block = block_find(job->file, job->first + i);
-			block->bad_home = true;
+	late_place_over(wb);
+	if (rc && wb->kind == WB_IN_PLACE)
+		for (i = 0; i < wb->n; i++) {
+			block = block_find(wb->file, wb->first + i);
+			block->bad_place = true;
 		}
 	if (!rc)
-		rc = ticket_start(fs, &commit_type, NULL, job);
+		rc = fs_txn_start(fs, &commit_type, NULL, wb);
 	if (rc)
-		job_failed(job, rc);
+		writeback_failed(wb, rc);
 }
 
 /* ---- Where it goes: the first transaction, which changes nothing ---- */
@@ -603,22 +612,22 @@ static void direct_written(struct job *job, int rc)
 enum mapping { UNMAPPED, WRITTEN, UNWRITTEN };
 
 /*
- * What the job's first blocks are mapped to; shortens *n to those that are
- * mapped alike, and for UNWRITTEN and `places` lists where.
+ * What the write-back's first blocks are mapped to; shortens *n to those that
+ * are mapped alike, and for UNWRITTEN and `places` lists where.
  */
-static int job_mapping(struct ticket *ticket, struct job *job, unsigned *n,
-		       bool places, enum mapping *mapping)
+static int writeback_mapping(struct fs_txn *txn, struct writeback *wb,
+			     unsigned *n, bool places, enum mapping *mapping)
 {
-	uint64_t off = job->first * BLOCK_SECTORS, sector = off;
+	uint64_t off = wb->first * BLOCK_SECTORS, sector = off;
 	uint64_t end = off + (uint64_t)*n * BLOCK_SECTORS, stop;
 	struct extent extent;
 	enum mapping kind;
 	int rc;
 
 	if (places)
-		job->segments = 0;
+		wb->segments = 0;
 	for (; sector < end; sector = stop) {
-		rc = map_extent(ticket, job->file->ino, sector, &extent);
+		rc = bmap_extent(txn, wb->file->ino, sector, &extent);
 		if (rc && rc != -ENOENT)
 			return rc;
 		stop = rc || extent.off > end ? end : extent.off;
@@ -632,11 +641,11 @@ static int job_mapping(struct ticket *ticket, struct job *job, unsigned *n,
 		if (sector == off)
 			*mapping = kind;
 		if (kind != *mapping || (places && kind != UNMAPPED &&
-		    job_add(job, addr_sector(extent.addr) +
+		    writeback_add_segment(wb, addr_sector(extent.addr) +
 			    (sector - extent.off), stop - sector,
 			    extent.flags & EXTENT_KNOWN)))
 			break;
-		if (tree_txn_room(ticket->txn) < 2 * TRAX_MAX_LEVEL) {
+		if (tree_txn_room(txn->tree_txn) < 2 * TRAX_MAX_LEVEL) {
 			sector = stop;
 			break;
 		}
@@ -645,26 +654,26 @@ static int job_mapping(struct ticket *ticket, struct job *job, unsigned *n,
 	return *n ? 0 : -EUCLEAN;
 }
 
-/* Segments may reach beyond what a shortened job has. */
-static void job_cut(struct job *job, unsigned n)
+/* Segments may reach beyond what a shortened write-back has. */
+static void writeback_cut(struct writeback *wb, unsigned n)
 {
 	uint64_t left = (uint64_t)n * BLOCK_SECTORS;
 	unsigned i;
 
-	for (i = 0; i < job->segments && left; i++) {
-		if (job->segment[i].n > left)
-			job->segment[i].n = left;
-		left -= job->segment[i].n;
+	for (i = 0; i < wb->segments && left; i++) {
+		if (wb->segment[i].n > left)
+			wb->segment[i].n = left;
+		left -= wb->segment[i].n;
 	}
-	job->segments = i;
+	wb->segments = i;
 }
 
-/* Where the file ends on disk, if the job goes on there. */
-static int job_after(struct ticket *ticket, const struct job *job,
+/* Where the file ends on disk, if the write-back goes on there. */
+static int writeback_after(struct fs_txn *txn, const struct writeback *wb,
 		     uint64_t *after)
 {
-	const struct file *file = job->file;
-	uint64_t off = job->first * BLOCK_SECTORS;
+	const struct file *file = wb->file;
+	uint64_t off = wb->first * BLOCK_SECTORS;
 	struct extent extent;
 	int rc;
 
@@ -673,74 +682,75 @@ static int job_after(struct ticket *ticket, const struct job *job,
 		*after = file->tail_addr;
 		return 0;
 	}
-	rc = map_extent_before(ticket, file->ino, off, &extent);
+	rc = bmap_extent_before(txn, file->ino, off, &extent);
 	if (rc == 0 && extent.off + extent.n == off)
 		*after = addr_sector(extent.addr) + extent.n;
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Room for the job's first `want` blocks or, if there is not so much in few
- * enough pieces, fewer.  0, TICKET_WAIT or an error. */
-static int job_take(struct ticket *ticket, struct job *job, uint64_t after)
+/* Room for the write-back's first `want` blocks or, if there is not so much in
+ * few enough pieces, fewer.  0, FS_TXN_WAIT or an error. */
+static int writeback_take(struct fs_txn *txn, struct writeback *wb,
+			  uint64_t after)
 {
-	struct alloc_piece pieces[JOB_PIECES];
-	struct fs *fs = job->files->fs;
+	struct alloc_piece pieces[WB_SEGMENTS];
+	struct fs *fs = wb->files->fs;
 	struct alloc_want want = {
-		.goal = job->file->goal, .after = after,
-		.dir = job->file->parent, .stream = job->stream,
-		.batch = job->file->batch_sectors,
+		.goal = wb->file->goal, .after = after,
+		.dir = wb->file->parent, .stream = wb->stream,
+		.batch = wb->file->batch_sectors,
 	};
 	uint64_t sum = 0;
 	uint32_t group;
 	int rc, i;
 
 	for (;;) {
-		want.sectors = (uint64_t)job->want * BLOCK_SECTORS;
-		rc = alloc_take(fs->alloc, &want, pieces, JOB_PIECES, &group);
+		want.sectors = (uint64_t)wb->want * BLOCK_SECTORS;
+		rc = alloc_take(fs->alloc, &want, pieces, WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
-			return ticket_wait_group(ticket, group);
-		if (rc == -ENOSPC && replica_room(ticket, want.sectors))
-			return TICKET_WAIT;
-		if (rc == -ENOSPC && !job->waited) {
-			job->waited = true;
-			return ticket_wait_checkpoint(ticket);
+			return fs_txn_wait_group(txn, group);
+		if (rc == -ENOSPC && replica_room(txn, want.sectors))
+			return FS_TXN_WAIT;
+		if (rc == -ENOSPC && !wb->waited) {
+			wb->waited = true;
+			return fs_txn_wait_checkpoint(txn);
 		}
 		if (rc > 0)
 			break;
-		if ((rc != -ENOSPC && rc != -E2BIG) || job->want == 1)
+		if ((rc != -ENOSPC && rc != -E2BIG) || wb->want == 1)
 			return rc;
-		job->want = (job->want + 1) / 2;
+		wb->want = (wb->want + 1) / 2;
 	}
-	job->segments = 0;
+	wb->segments = 0;
 	for (i = 0; i < rc; i++) {
-		job->segment[i].sector = pieces[i].sector;
-		job->segment[i].n = pieces[i].n;
-		job->segment[i].known = pieces[i].known;
-		job->segment[i].failed = false;
+		wb->segment[i].sector = pieces[i].sector;
+		wb->segment[i].n = pieces[i].n;
+		wb->segment[i].known = pieces[i].known;
+		wb->segment[i].failed = false;
 		sum += pieces[i].n;
 	}
-	job->segments = (unsigned)rc;
-	job->taken = true;
-	job->may_move = rc == 1 && !pieces[0].whole_tracks &&
+	wb->segments = (unsigned)rc;
+	wb->taken = true;
+	wb->may_move = rc == 1 && !pieces[0].whole_tracks &&
 			pieces[0].sector != after;
-	job->follows = pieces[0].follows;
-	job->want = (unsigned)(sum / BLOCK_SECTORS);
-	job->file->tail_off = job->first * BLOCK_SECTORS + sum;
-	job->file->tail_addr = pieces[rc - 1].sector + pieces[rc - 1].n;
+	wb->follows = pieces[0].follows;
+	wb->want = (unsigned)(sum / BLOCK_SECTORS);
+	wb->file->tail_off = wb->first * BLOCK_SECTORS + sum;
+	wb->file->tail_addr = pieces[rc - 1].sector + pieces[rc - 1].n;
 	return 0;
 }
 
 /* Is it better to write these blocks to a new place than home?  Only when
  * that takes nothing that is promised to others. */
-static bool job_replaces(const struct job *job, unsigned n)
+static bool writeback_replaces(const struct writeback *wb, unsigned n)
 {
-	struct fs *fs = job->files->fs;
+	struct fs *fs = wb->files->fs;
 	struct space *space = tree_space(fs->tree);
 	uint64_t sectors = (uint64_t)n * BLOCK_SECTORS;
-	struct block *block = block_find(job->file, job->first);
+	struct block *block = block_find(wb->file, wb->first);
 
-	if (!block->bad_home &&
-	    sectors * 2 < alloc_track_sectors(fs->alloc, job->file->goal))
+	if (!block->bad_place &&
+	    sectors * 2 < alloc_track_sectors(fs->alloc, wb->file->goal))
 		return false;
 	if (space_reserve(space, sectors))
 		return false;
@@ -748,84 +758,84 @@ static bool job_replaces(const struct job *job, unsigned n)
 	return true;
 }
 
-static int prepare_run(struct ticket *ticket)
+static int prepare_run(struct fs_txn *txn)
 {
-	struct job *job = ticket->state;
+	struct writeback *wb = txn->state;
 	struct inode_item item;
 	enum mapping mapping = UNMAPPED;
-	unsigned n = collect(job, job->n ? job->n : job_most(job));
+	unsigned n = collect(wb, wb->n ? wb->n : writeback_most(wb));
 	uint64_t after;
 	int rc, err;
 
 	if (!n)
 		return 0;
-	err = inode_get(ticket, job->file->ino, &item);
-	rc = job_mapping(ticket, job, &n, true, &mapping);
+	err = inode_get(txn, wb->file->ino, &item);
+	rc = writeback_mapping(txn, wb, &n, true, &mapping);
 	if (rc || err)
 		return rc && rc != -EAGAIN ? rc : err ? err : rc;
-	job->file->parent = le64_get(item.parent);
-	job->file->goal = addr_sector(le64_get(item.goal));
-	job->kind = mapping == UNWRITTEN ? JOB_IN_PLACE : JOB_DIRECT;
+	wb->file->parent = le64_get(item.parent);
+	wb->file->goal = addr_sector(le64_get(item.goal));
+	wb->kind = mapping == UNWRITTEN ? WB_IN_PLACE : WB_DIRECT;
 	if (mapping == UNWRITTEN &&
-	    block_find(job->file, job->first)->bad_home)
-		job->kind = JOB_DIRECT;
-	if (mapping == WRITTEN && !job_replaces(job, n)) {
+	    block_find(wb->file, wb->first)->bad_place)
+		wb->kind = WB_DIRECT;
+	if (mapping == WRITTEN && !writeback_replaces(wb, n)) {
 		/* It is logged already. */
-		if (block_is_logged(block_find(job->file, job->first)))
+		if (block_is_logged(block_find(wb->file, wb->first)))
 			return -ENOSPC;
-		job->kind = JOB_LOGGED;
+		wb->kind = WB_LOGGED;
 	}
-	if (job->kind == JOB_DIRECT) {
-		rc = job_after(ticket, job, &after);
+	if (wb->kind == WB_DIRECT) {
+		rc = writeback_after(txn, wb, &after);
 		if (rc)
 			return rc;
-		if (!job->want || job->want > n)
-			job->want = n;
-		rc = job_take(ticket, job, after);
+		if (!wb->want || wb->want > n)
+			wb->want = n;
+		rc = writeback_take(txn, wb, after);
 		if (rc == -ENOSPC && mapping == WRITTEN &&
-		    !block_is_logged(block_find(job->file, job->first)))
-			job->kind = JOB_LOGGED;
+		    !block_is_logged(block_find(wb->file, wb->first)))
+			wb->kind = WB_LOGGED;
 		else if (rc)
 			return rc;
 	}
-	if (job->kind == JOB_IN_PLACE)
-		job_cut(job, n);
-	job->n = job->kind == JOB_DIRECT ? job->want : n;
-	if (job->kind != JOB_LOGGED)
-		job_claim(job);
+	if (wb->kind == WB_IN_PLACE)
+		writeback_cut(wb, n);
+	wb->n = wb->kind == WB_DIRECT ? wb->want : n;
+	if (wb->kind != WB_LOGGED)
+		writeback_claim(wb);
 	return 0;
 }
 
-static void logged_start(struct job *job);
+static void logged_start(struct writeback *wb);
 
-static void prepare_end(struct ticket *ticket, int rc, uint64_t seq)
+static void prepare_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct job *job = ticket->state;
-	struct file *file = job->file;
+	struct writeback *wb = txn->state;
+	struct file *file = wb->file;
 	enum queue_class class = file->sync ? QUEUE_COMMIT : QUEUE_WRITE_BACK;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
-	if (rc || !(job->claimed || job->kind == JOB_LOGGED)) {
-		job_prepared(file);
+	fs_txn_finish(txn, 0);
+	if (rc || !(wb->claimed || wb->kind == WB_LOGGED)) {
+		writeback_prepared(file);
 		if (rc)
-			job_failed(job, rc);
+			writeback_failed(wb, rc);
 		else
-			job_end(job);
+			writeback_end(wb);
 		return;
 	}
-	if (job->kind == JOB_LOGGED) {
-		logged_start(job);
+	if (wb->kind == WB_LOGGED) {
+		logged_start(wb);
 		return;
 	}
-	job_prepared(file);
-	if (class == QUEUE_COMMIT || !prewrite_may(file, job->kind) ||
-	    !prewrite_job(job, direct_written))
-		job_write(job, class, direct_written);
-	jobs_pump(job->files);
+	writeback_prepared(file);
+	if (class == QUEUE_COMMIT || !gap_writeback_may(file, wb->kind) ||
+	    !gap_writeback_add(wb, direct_written))
+		writeback_write(wb, class, direct_written);
+	writeback_pump(wb->files);
 }
 
-static const struct ticket_type prepare_type = {
+static const struct fs_txn_type prepare_type = {
 	.name = "place data",
 	.bounds = { .nodes = 48 },
 	.stages = 60,
@@ -835,9 +845,9 @@ static const struct ticket_type prepare_type = {
 
 /* ---- LOGGED ---- */
 
-static void logged_data(struct ticket *ticket, struct job *job, unsigned n)
+static void logged_data(struct fs_txn *txn, struct writeback *wb, unsigned n)
 {
-	struct block *block = block_find(job->file, job->first);
+	struct block *block = block_find(wb->file, wb->first);
 	struct iovec iov[LOG_BLOCKS];
 	uint64_t sums[LOG_BLOCKS];
 	unsigned i;
@@ -847,81 +857,81 @@ static void logged_data(struct ticket *ticket, struct job *job, unsigned n)
 		iov[i].iov_len = BLOCK_BYTES;
 		sums[i] = csum(block->data, BLOCK_BYTES);
 	}
-	tree_log_data(ticket->txn, job->file->ino, job->first, n, sums, iov, n);
+	tree_log_data(txn->tree_txn, wb->file->ino, wb->first, n, sums, iov, n);
 }
 
-static int logged_run(struct ticket *ticket)
+static int logged_run(struct fs_txn *txn)
 {
-	struct job *job = ticket->state;
+	struct writeback *wb = txn->state;
 	enum mapping mapping = UNMAPPED;
-	unsigned n = collect(job, LOG_BLOCKS), mapped;
+	unsigned n = collect(wb, LOG_BLOCKS), mapped;
 	uint64_t after;
 	int rc;
 
-	job->ticket = ticket;
-	job->n = 0;
-	if (job->rc || !n)
-		return job->rc;
-	rc = job_mapping(ticket, job, &n, !job->taken, &mapping);
+	wb->txn = txn;
+	wb->n = 0;
+	if (wb->rc || !n)
+		return wb->rc;
+	rc = writeback_mapping(txn, wb, &n, !wb->taken, &mapping);
 	if (rc)
 		return rc;
-	if (mapping == UNMAPPED && !job->taken) {
-		rc = job_after(ticket, job, &after);
+	if (mapping == UNMAPPED && !wb->taken) {
+		rc = writeback_after(txn, wb, &after);
 		if (rc)
 			return rc;
-		job->want = n;
-		rc = job_take(ticket, job, after);
+		wb->want = n;
+		rc = writeback_take(txn, wb, after);
 		if (rc)
 			return rc;
 	}
-	if (mapping == UNMAPPED && n > job->want)
-		n = job->want;
+	if (mapping == UNMAPPED && n > wb->want)
+		n = wb->want;
 	if (mapping != UNMAPPED)
-		job_cut(job, n);
-	mapped = job_map(ticket, job, n, false, mapping != WRITTEN, &rc);
+		writeback_cut(wb, n);
+	mapped = writeback_map(txn, wb, n, false, mapping != WRITTEN, &rc);
 	if (rc)
 		return rc;
-	logged_data(ticket, job, mapped);
-	job->n = mapped;
+	logged_data(txn, wb, mapped);
+	wb->n = mapped;
 	return 0;
 }
 
-static void logged_end(struct ticket *ticket, int rc, uint64_t seq)
+static void logged_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct job *job = ticket->state;
-	struct file *file = job->file;
-	struct files *files = job->files;
+	struct writeback *wb = txn->state;
+	struct file *file = wb->file;
+	struct files *files = wb->files;
 	struct block *block;
 	unsigned i;
 
-	ticket_finish(ticket, 0);
-	job_prepared(file);
+	fs_txn_finish(txn, 0);
+	writeback_prepared(file);
 	if (rc) {
-		job_failed(job, rc);
+		writeback_failed(wb, rc);
 		return;
 	}
-	if (job->n) {
-		job->hold->seq = seq;
-		list_add(&files->holds, &job->hold->link);
+	if (wb->n) {
+		wb->pin->seq = seq;
+		list_add(&files->log_pins, &wb->pin->link);
 	}
-	for (i = 0; i < job->n; i++) {
-		block = block_find(file, job->first + i);
-		hold_set(file, block, job->hold);
+	for (i = 0; i < wb->n; i++) {
+		block = block_find(file, wb->first + i);
+		log_pin_set(file, block, wb->pin);
 		block->failures = 0;
-		if (!block->bad_home)
+		if (!block->bad_place)
 			block->home_failures = 0;
 		/* There was no other place: the old one again. */
-		block->bad_home = false;
+		block->bad_place = false;
 		block_clean(file, block);
 		block_unreserve(file, block);
 	}
-	if (job->n)
-		job->hold = NULL;
-	job->done = job->n;
-	job_end(job);
+	if (wb->n)
+		wb->pin = NULL;
+	wb->done = wb->n;
+	writeback_end(wb);
 }
 
-static const struct ticket_type logged_type = {
+static const struct fs_txn_type logged_type = {
 	.name = "log data",
 	.bounds = { .nodes = 60, .log_bytes = LOGGED_LOG_BYTES },
 	.paths = 10 + REPLICA_PATHS,
@@ -931,34 +941,35 @@ static const struct ticket_type logged_type = {
 	.end = logged_end,
 };
 
-static void logged_start(struct job *job)
+static void logged_start(struct writeback *wb)
 {
-	job->kind = JOB_LOGGED;
-	job->n = job->segments = 0;
-	job->hold = files_alloc(job->files, sizeof(*job->hold));
-	if (job->hold &&
-	    !ticket_start(job->files->fs, &logged_type, NULL, job))
+	wb->kind = WB_LOGGED;
+	wb->n = wb->segments = 0;
+	wb->pin = files_alloc(wb->files, sizeof(*wb->pin));
+	if (wb->pin &&
+	    !fs_txn_start(wb->files->fs, &logged_type, NULL, wb))
 		return;
-	job_prepared(job->file);
-	job_failed(job, -ENOMEM);
+	writeback_prepared(wb->file);
+	writeback_failed(wb, -ENOMEM);
 }
 
 /* ---- INLINE ---- */
 
-static int inline_run(struct ticket *ticket)
+static int inline_run(struct fs_txn *txn)
 {
-	struct job *job = ticket->state;
-	struct file *file = job->file;
+	struct writeback *wb = txn->state;
+	struct file *file = wb->file;
 	struct block *block = block_find(file, 0);
 	struct inode_item item;
 	struct tree_item old;
 	int rc, err;
 
-	job->n = 0;
-	if (!block || !block->dirty || block->job)
+	wb->n = 0;
+	if (!block || !block->dirty || block->wb)
 		return 0;
-	rc = inode_get(ticket, file->ino, &item);
-	err = tree_get(ticket->txn, key_make(file->ino, ITEM_INLINE, 0), &old);
+	rc = inode_get(txn, file->ino, &item);
+	err = tree_get(txn->tree_txn, key_make(file->ino, ITEM_INLINE, 0),
+		       &old);
 	if (err && err != -ENOENT)
 		rc = rc && rc != -EAGAIN ? rc : err;
 	if (rc)
@@ -968,41 +979,41 @@ static int inline_run(struct ticket *ticket)
 		file->no_inline = true;
 		return 0;
 	}
-	tree_put(ticket->txn, key_make(file->ino, ITEM_INLINE, 0), block->data,
-		 file->size);
+	tree_put(txn->tree_txn, key_make(file->ino, ITEM_INLINE, 0),
+		 block->data, file->size);
 	item.size = le64_put(file->size);
-	inode_put(ticket, file->ino, &item);
+	inode_put(txn, file->ino, &item);
 	file->has_inline = true;
-	pieces_changed(file, 0, 1);
-	job->n = 1;
+	chunks_changed(file, 0, 1);
+	wb->n = 1;
 	return 0;
 }
 
-static void inline_end(struct ticket *ticket, int rc, uint64_t seq)
+static void inline_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct job *job = ticket->state;
-	struct file *file = job->file;
+	struct writeback *wb = txn->state;
+	struct file *file = wb->file;
 	struct block *block;
 
-	ticket_finish(ticket, 0);
-	job_prepared(file);
+	fs_txn_finish(txn, 0);
+	writeback_prepared(file);
 	if (rc) {
-		job_failed(job, rc);
+		writeback_failed(wb, rc);
 		return;
 	}
-	if (job->n) {
+	if (wb->n) {
 		block = block_find(file, 0);
 		block_clean(file, block);
 		block_unreserve(file, block);
-		if (block->hold)
-			hold_drop_later(file, block, seq);
-		block_settle(file, block);
+		if (block->pin)
+			log_pin_drop_later(file, block, seq);
+		block_drop_clean(file, block);
 	}
-	job->done = job->n;
-	job_end(job);
+	wb->done = wb->n;
+	writeback_end(wb);
 }
 
-static const struct ticket_type inline_type = {
+static const struct fs_txn_type inline_type = {
 	.name = "inline data",
 	.bounds = { .log_bytes = TRAX_MAX_INLINE_BYTES + 1024 },
 	.paths = 2,
@@ -1014,7 +1025,7 @@ static const struct ticket_type inline_type = {
 /* ---- Which, and when ---- */
 
 /* The next dirty block of a file that may be written; NULL: none now. */
-static struct block *job_next(struct file *file)
+static struct block *writeback_next(struct file *file)
 {
 	struct block *block = block_at_or_after(file, file->cursor);
 	struct block *start = block;
@@ -1023,7 +1034,7 @@ static struct block *job_next(struct file *file)
 	if (!block)
 		block = file->head;
 	while (block) {
-		if (block->dirty && !block->job &&
+		if (block->dirty && !block->wb &&
 		    block->stamp <= file->flush_stamp)
 			return block;
 		block = block->next;
@@ -1037,68 +1048,70 @@ static struct block *job_next(struct file *file)
 	return NULL;
 }
 
-static bool job_is_inline(const struct file *file, const struct block *block)
+static bool writeback_is_inline(const struct file *file,
+				const struct block *block)
 {
 	return file->size <= TRAX_MAX_INLINE_BYTES && file->size &&
-	       !file->no_inline && block->index == 0 && !block->bad_home;
+	       !file->no_inline && block->index == 0 && !block->bad_place;
 }
 
-static bool job_start(struct file *file, struct block *block, bool stream)
+static bool writeback_start(struct file *file, struct block *block, bool stream)
 {
 	struct fs *fs = file->files->fs;
-	const struct ticket_type *type = &prepare_type;
-	enum job_kind kind = JOB_DIRECT;
-	struct job *job;
+	const struct fs_txn_type *type = &prepare_type;
+	enum writeback_kind kind = WB_DIRECT;
+	struct writeback *wb;
 
 	if (file->has_inline && block->index != 0)
 		return false;
-	if (job_is_inline(file, block)) {
+	if (writeback_is_inline(file, block)) {
 		type = &inline_type;
-		kind = JOB_INLINE;
+		kind = WB_INLINE;
 	} else if (file->sync && file->dirty_count <= SYNC_LOG_BLOCKS &&
-		   !block->bad_home) {
-		kind = JOB_LOGGED;
+		   !block->bad_place) {
+		kind = WB_LOGGED;
 	}
-	job = job_new(file, kind, block->index);
-	if (!job)
+	wb = writeback_new(file, kind, block->index);
+	if (!wb)
 		return false;
-	job->stream = stream;
+	wb->stream = stream;
 	file->preparing = true;
-	if (kind == JOB_LOGGED) {
-		logged_start(job);
-	} else if (ticket_start(fs, type, NULL, job)) {
-		job_prepared(file);
-		job_failed(job, -ENOMEM);
+	if (kind == WB_LOGGED) {
+		logged_start(wb);
+	} else if (fs_txn_start(fs, type, NULL, wb)) {
+		writeback_prepared(file);
+		writeback_failed(wb, -ENOMEM);
 	}
 	return true;
 }
 
-static bool jobs_may(const struct files *files, bool small)
+static bool writebacks_may_start(const struct files *files, bool small)
 {
-	return small ? !list_empty(&files->job_free[1]) :
-		       files->large_backs < LARGE_BACKS;
+	return small ? !list_empty(&files->wb_free[1]) :
+		       files->large_data_busy < LARGE_DATA_WBS;
 }
 
 /*
- * May a new job of this file begin now?  Many small files go out at once, so
- * that they make up whole tracks; a large one waits for them meanwhile, and
- * grows, so that its stretches are long.
+ * May a new write-back of this file begin now?  Many small files go out at
+ * once, so that they make up whole tracks; a large one waits for them
+ * meanwhile, and grows, so that its stretches are long.
  */
-static bool job_may(const struct file *file)
+static bool writeback_may_start(const struct file *file)
 {
 	const struct files *files = file->files;
-	unsigned backs = files->jobs_busy - files->homes_busy -
-			 (files->offers - files->home_offers);
+	unsigned backs = files->wbs_busy - files->destages_busy -
+			 (files->gap_queued - files->gap_queued_destages);
 
 	return !file->preparing && !file_pauses(file) &&
-	       file->backs - file->offers < JOBS_PER_FILE &&
-	       !file_is_closed(file) && file->loaded &&
-	       jobs_may(files, file_is_small(file)) &&
-	       (file_is_small(file) || file->sync || backs < LARGE_BACKS);
+	       file->data_writebacks - file->gap_queued < WBS_PER_FILE &&
+	       !file_writeback_blocked(file) && file->loaded &&
+	       writebacks_may_start(files, file_is_small(file)) &&
+	       (file_is_small(file) || file->sync || backs < LARGE_DATA_WBS);
 }
 
-/* Starts one job of a file that is to be flushed; false: nothing to start. */
-static bool job_pump_file(struct file *file)
+/* Starts one write-back of a file that is to be flushed; false: nothing to
+ * start. */
+static bool writeback_pump_file(struct file *file)
 {
 	struct block *oldest, *block;
 	bool started;
@@ -1118,28 +1131,28 @@ static bool job_pump_file(struct file *file)
 		list_del(&file->flush_link);
 		return false;
 	}
-	if (!job_may(file))
+	if (!writeback_may_start(file))
 		return false;
-	block = file->has_inline ? block_find(file, 0) : job_next(file);
-	if (!block || !block->dirty || block->job)
+	block = file->has_inline ? block_find(file, 0) : writeback_next(file);
+	if (!block || !block->dirty || block->wb)
 		return false;
 	file->cursor = block->index + 1;
 	file->users++;
-	started = job_start(file, block, !file->final);
+	started = writeback_start(file, block, !file->final);
 	file->users--;
 	return started;
 }
 
-void job_flush(struct file *file, uint64_t stamp, bool sync, bool final)
+void writeback_flush(struct file *file, uint64_t stamp, bool sync, bool final)
 {
 	if (stamp > file->flush_stamp)
 		file->flush_stamp = stamp;
 	file->sync |= sync;
 	file->final = final;
-	job_want_flush(file);
+	writeback_want_flush(file);
 }
 
-void job_stream(struct file *file)
+void writeback_stream(struct file *file)
 {
 	struct files *files = file->files;
 	uint64_t track = alloc_track_sectors(files->fs->alloc, file->goal);
@@ -1149,37 +1162,38 @@ void job_stream(struct file *file)
 
 	least = least < STREAM_MIN_BLOCKS ? STREAM_MIN_BLOCKS : least;
 	least = least < most ? least : most;
-	if (file->run_end - file->run_first < least || !job_may(file) ||
-	    file->has_inline || tree_failed(files->fs->tree))
+	if (file->run_end - file->run_first < least ||
+	    !writeback_may_start(file) || file->has_inline ||
+	    tree_failed(files->fs->tree))
 		return;
 	block = block_at_or_after(file, file->run_first);
-	while (block && (!block->dirty || block->job))
+	while (block && (!block->dirty || block->wb))
 		block = block->next;
 	if (!block || block->index + least > file->run_end)
 		return;
 	file->run_first = block->index;
-	job_start(file, block, true);
+	writeback_start(file, block, true);
 }
 
 /*
  * Half of the pool is full: the oldest files go first.  Not while it is full of
- * what is held or on its way and little is dirty: a piece of a track would be
+ * what is pinned or on its way and little is dirty: a piece of a track would be
  * logged, which frees nothing, and the next would find it fuller yet.  Whatever
- * job ends then comes back here.
+ * write-back ends then comes back here.
  */
-static void jobs_pressure(struct files *files, struct file *file)
+static void writeback_pressure(struct files *files, struct file *file)
 {
 	size_t count = pool_count(files->dirty_pool);
 
-	prewrite_recall_all(files);
+	gap_writeback_recall_all(files);
 	/* What comes later waits for its turn: one by one would be slow. */
-	if (files->held_count > count / 4)
-		homes_now(files);
+	if (files->pinned_count > count / 4)
+		destage_now(files);
 	if (!file || (files->dirty_count < count / PRESSING_PART &&
-		      files->jobs_busy))
+		      files->wbs_busy))
 		return;
 	if (file->dirty_count >= count / 16)
-		job_flush(file, files->stamp, false, !file->vnode->opens);
+		writeback_flush(file, files->stamp, false, !file->vnode->opens);
 	else
 		files_flush_group(file, UINT64_MAX, false);
 }
@@ -1188,9 +1202,9 @@ static void jobs_pressure(struct files *files, struct file *file)
  * Long before that, of many small files those of the oldest directories go, so
  * that who writes a tree and then syncs does not wait for all of it.  What has
  * been written to just now may become a large file, which goes by itself
- * (job_stream).
+ * (writeback_stream).
  */
-static void jobs_early(struct files *files)
+static void writeback_early(struct files *files)
 {
 	size_t few = pool_count(files->dirty_pool) / EARLY_PART;
 	unsigned left = EARLY_LOOK;
@@ -1212,28 +1226,28 @@ static void jobs_early(struct files *files)
 }
 
 /* What goes before anybody asks for it. */
-static void jobs_unasked(struct files *files)
+static void writeback_unasked(struct files *files)
 {
 	size_t count = pool_count(files->dirty_pool);
 	bool going = !list_empty(&files->flush[0]) ||
 		     !list_empty(&files->flush[1]);
 
 	if (pool_available(files->dirty_pool) <= count / 2)
-		jobs_pressure(files, going ? NULL :
+		writeback_pressure(files, going ? NULL :
 			      list_first(&files->dirty_files, struct file,
 					 dirty_link));
 	else if (!going)
-		jobs_early(files);
+		writeback_early(files);
 }
 
 /* Once around: each goes to the end, of the list where it belongs. */
-static void jobs_pump_list(struct files *files, bool small)
+static void writeback_pump_list(struct files *files, bool small)
 {
 	struct list *pos, *flush = &files->flush[small];
 	struct file *file;
 
 	files->pump_round++;
-	while (jobs_may(files, small) && !list_empty(flush)) {
+	while (writebacks_may_start(files, small) && !list_empty(flush)) {
 		pos = flush->next;
 		file = list_entry(pos, struct file, flush_link);
 		if (file->pump_round == files->pump_round)
@@ -1241,20 +1255,20 @@ static void jobs_pump_list(struct files *files, bool small)
 		file->pump_round = files->pump_round;
 		list_del(pos);
 		list_add(&files->flush[file_is_small(file)], pos);
-		while (job_pump_file(file))
+		while (writeback_pump_file(file))
 			;
 	}
 }
 
-static void jobs_pump_once(struct files *files)
+static void writeback_pump_once(struct files *files)
 {
-	jobs_unasked(files);
-	jobs_pump_list(files, false);
-	jobs_pump_list(files, true);
-	homes_pump(files);
+	writeback_unasked(files);
+	writeback_pump_list(files, false);
+	writeback_pump_list(files, true);
+	destage_pump(files);
 }
 
-void jobs_pump(struct files *files)
+void writeback_pump(struct files *files)
 {
 	if (files->pumping) {
 		files->pump_again = true;
@@ -1264,7 +1278,7 @@ void jobs_pump(struct files *files)
 	do {
 		files->pump_again = false;
 		if (!tree_failed(files->fs->tree))
-			jobs_pump_once(files);
+			writeback_pump_once(files);
 		writers_run(files);
 	} while (files->pump_again);
 	files->pumping = false;

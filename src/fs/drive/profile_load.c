@@ -14,13 +14,13 @@
 /* A record says how long it is in bytes 8 to 15. */
 #define BYTES_AT 8u
 
-uint64_t record_sectors(const struct super *super)
+uint64_t profile_record_sectors(const struct super *super)
 {
 	return (super->geom_bytes + TRAX_BLOCK_BYTES - 1ull) /
 	       TRAX_BLOCK_BYTES * TRAX_BLOCK_SECTORS;
 }
 
-int record_decode(const struct super *super, const void *buf,
+int profile_record_decode(const struct super *super, const void *buf,
 		  struct profile **profile)
 {
 	struct profile *p;
@@ -40,7 +40,7 @@ int record_decode(const struct super *super, const void *buf,
 	return 0;
 }
 
-static int read_all(const struct record_reader *reader, uint64_t first,
+static int read_all(const struct profile_reader *reader, uint64_t first,
 		    uint64_t sectors, uint8_t *buf)
 {
 	uint64_t at, n;
@@ -57,11 +57,11 @@ static int read_all(const struct record_reader *reader, uint64_t first,
 }
 
 /* `told`: the superblock says what its checksum is. */
-static int read_one(const struct record_reader *reader,
+static int read_one(const struct profile_reader *reader,
 		    const struct super *super, bool told,
 		    struct profile **profile)
 {
-	uint64_t sectors = record_sectors(super);
+	uint64_t sectors = profile_record_sectors(super);
 	struct super one = *super;
 	void *buf = aligned_alloc(TRAX_BLOCK_BYTES, sectors * SECTOR_BYTES);
 	int rc;
@@ -72,13 +72,13 @@ static int read_one(const struct record_reader *reader,
 	if (!told)
 		one.geom_csum = csum(buf, one.geom_bytes);
 	if (!rc)
-		rc = record_decode(&one, buf, profile);
+		rc = profile_record_decode(&one, buf, profile);
 	free(buf);
 	return rc;
 }
 
 /* The record that was written before the one that counts. */
-static int read_other(const struct record_reader *reader,
+static int read_other(const struct profile_reader *reader,
 		      const struct super *super, struct profile **profile)
 {
 	uint32_t half = super->room_sectors / 2;
@@ -107,7 +107,7 @@ static int read_other(const struct record_reader *reader,
 	return read_one(reader, &other, false, profile);
 }
 
-int record_load(const struct record_reader *reader, const struct super *super,
+int profile_load(const struct profile_reader *reader, const struct super *super,
 		struct profile **profile)
 {
 	int rc;
@@ -115,7 +115,7 @@ int record_load(const struct record_reader *reader, const struct super *super,
 	if (!super->geom_sector)
 		return -ENOENT;
 	if (super->geom_sector > super->sectors ||
-	    record_sectors(super) > super->sectors - super->geom_sector)
+	    profile_record_sectors(super) > super->sectors - super->geom_sector)
 		return -EUCLEAN;
 	rc = read_one(reader, super, true, profile);
 	if (!rc || rc == -ENOMEM ||
@@ -133,11 +133,11 @@ static int disk_reads(void *arg, uint64_t sector, uint32_t sectors, void *buf)
 	return disk_read(disk, sector, sectors, buf);
 }
 
-int record_read(struct disk *disk, const struct super *super,
+int profile_record_read(struct disk *disk, const struct super *super,
 		struct profile **profile)
 {
-	const struct record_reader reader = { disk_reads, disk };
+	const struct profile_reader reader = { disk_reads, disk };
 
 	return super->sectors > disk->limits.sectors ?
-		       -EUCLEAN : record_load(&reader, super, profile);
+		       -EUCLEAN : profile_load(&reader, super, profile);
 }

@@ -10,7 +10,7 @@
 #include "format/format.h"
 
 /* Who reads; buf is aligned to blocks.  0 or -errno. */
-struct record_reader {
+struct profile_reader {
 	int (*read)(void *arg, uint64_t sector, uint32_t sectors, void *buf);
 	void *arg;
 };
@@ -20,19 +20,19 @@ struct record_reader {
  * other half of the room (told through msg).  -ENOENT: there is none.  -EIO;
  * -EBADMSG, -EUCLEAN: it is damaged, or of another disk (through msg).
  */
-int record_load(const struct record_reader *reader, const struct super *super,
+int profile_load(const struct profile_reader *reader, const struct super *super,
 		struct profile **profile);
 
 /* The same by the disk itself, waiting: for those who look before or without a
  * mount. */
-int record_read(struct disk *disk, const struct super *super,
+int profile_record_read(struct disk *disk, const struct super *super,
 		struct profile **profile);
 
 /* The same from bytes that somebody has read: whole blocks of it. */
-int record_decode(const struct super *super, const void *buf,
+int profile_record_decode(const struct super *super, const void *buf,
 		  struct profile **profile);
 
 /* Whole blocks of it; what follows it in the last one is zero. */
-uint64_t record_sectors(const struct super *super);
+uint64_t profile_record_sectors(const struct super *super);
 
 #endif

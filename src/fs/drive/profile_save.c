@@ -3,7 +3,7 @@
  *
  *   wait -> [encode] -> record -> flush -> superblocks -> wait
  *             |  no room                      |  it had moved
- *             +-> move_begin ----> record     +-> move_end -> wait
+ *             +-> relocation_begin ----> record     +-> relocation_end -> wait
  *
  * The commit point is that of the superblocks (super_write.h).  All writes are
  * those of write-back: small, one at a time.
@@ -37,30 +37,36 @@
 #define BUSY_NS (NS_PER_SECOND / 10)
 #define CHUNK_SECTORS 128u
 
-enum keep_state { KEEP_WAIT, KEEP_ROOM, KEEP_RECORD, KEEP_SUPERS, KEEP_LEAVE };
+enum profile_save_state {
+	PROFILE_SAVE_WAIT,
+	PROFILE_SAVE_ROOM,
+	PROFILE_SAVE_RECORD,
+	PROFILE_SAVE_SUPERS,
+	PROFILE_SAVE_LEAVE
+};
 
-struct keep {
+struct profile_save {
 	struct fs *fs;
-	enum keep_state state;
+	enum profile_save_state state;
 	bool wanted, closing;
 	uint64_t at_ns;		/* not before */
 	uint64_t look_ns;	/* the same, for what the head has learned */
 	uint8_t *record;	/* whole blocks */
 	uint64_t sectors, done;	/* of it; written */
 	struct super next;
-	struct supers supers;
-	struct move move;
+	struct super_write supers;
+	struct relocation relocation;
 	bool moving;
 	struct queue_request req;
 	struct iovec iov;
-	struct keep_stats stats;
+	struct profile_save_stats stats;
 };
 
-static void keep_named(void *arg, int rc);
+static void profile_save_named(void *arg, int rc);
 
-int keep_open(struct fs *fs, struct keep **out)
+int profile_save_open(struct fs *fs, struct profile_save **out)
 {
-	struct keep *keep;
+	struct profile_save *keep;
 
 	*out = NULL;
 	if (fs->options.read_only)
@@ -68,7 +74,7 @@ int keep_open(struct fs *fs, struct keep **out)
 	keep = calloc(1, sizeof(*keep));
 	if (!keep)
 		return -ENOMEM;
-	if (supers_init(&keep->supers, fs, keep_named, keep)) {
+	if (super_write_init(&keep->supers, fs, profile_save_named, keep)) {
 		free(keep);
 		return -ENOMEM;
 	}
@@ -79,29 +85,30 @@ int keep_open(struct fs *fs, struct keep **out)
 	return 0;
 }
 
-void keep_free(struct keep *keep)
+void profile_save_free(struct profile_save *keep)
 {
 	if (!keep)
 		return;
 	free(keep->record);
-	supers_fini(&keep->supers);
+	super_write_fini(&keep->supers);
 	free(keep);
 }
 
-void keep_wanted(struct keep *keep)
+void profile_save_wanted(struct profile_save *keep)
 {
 	if (keep)
 		keep->wanted = true;
 }
 
-bool keep_idle(const struct keep *keep)
+bool profile_save_idle(const struct profile_save *keep)
 {
-	return !keep || (keep->state == KEEP_WAIT &&
+	return !keep || (keep->state == PROFILE_SAVE_WAIT &&
 			 !(keep->closing && keep->wanted &&
 			   !keep->stats.error && !tree_failed(keep->fs->tree)));
 }
 
-void keep_get_stats(const struct keep *keep, struct keep_stats *stats)
+void profile_save_get_stats(const struct profile_save *keep,
+			    struct profile_save_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
 	if (keep)
@@ -110,7 +117,7 @@ void keep_get_stats(const struct keep *keep, struct keep_stats *stats)
 
 /* ---- The end ---- */
 
-static void keep_over(struct keep *keep, int rc)
+static void profile_save_over(struct profile_save *keep, int rc)
 {
 	uint64_t now_ns = env_now_ns(keep->fs->env);
 
@@ -122,81 +129,81 @@ static void keep_over(struct keep *keep, int rc)
 	keep->wanted |= rc != 0;
 	keep->at_ns = keep->closing ? 0 :
 		      now_ns + (rc ? AGAIN_NS : APART_NS);
-	keep->state = KEEP_WAIT;
+	keep->state = PROFILE_SAVE_WAIT;
 	keep->moving = false;
 	free(keep->record);
 	keep->record = NULL;
 }
 
-static void keep_left(struct move *move, int rc)
+static void profile_save_left(struct relocation *relocation, int rc)
 {
-	struct keep *keep = move->arg;
+	struct profile_save *keep = relocation->arg;
 
-	keep->stats.moved += move->landed;
-	keep_over(keep, rc ? rc : keep->stats.error);
+	keep->stats.moved += relocation->landed;
+	profile_save_over(keep, rc ? rc : keep->stats.error);
 }
 
 /* The superblocks have been written; or, not even they know what they say, and
  * the next mount looks. */
-static void keep_named(void *arg, int rc)
+static void profile_save_named(void *arg, int rc)
 {
-	struct keep *keep = arg;
+	struct profile_save *keep = arg;
 
 	if (!rc) {
 		keep->stats.written++;
 		keep->stats.bytes = keep->next.geom_bytes;
 	}
 	if (!keep->moving || rc) {
-		keep_over(keep, rc);
+		profile_save_over(keep, rc);
 		return;
 	}
 	keep->stats.error = 0;
-	keep->state = KEEP_LEAVE;
-	keep->move.done = keep_left;
-	move_end(&keep->move, true);
+	keep->state = PROFILE_SAVE_LEAVE;
+	keep->relocation.done = profile_save_left;
+	relocation_end(&keep->relocation, true);
 }
 
 /* The record cannot be written: what was begun for it ends. */
-static void keep_stop(struct keep *keep, int rc)
+static void profile_save_stop(struct profile_save *keep, int rc)
 {
 	if (!keep->moving) {
-		keep_over(keep, rc);
+		profile_save_over(keep, rc);
 		return;
 	}
 	keep->stats.error = rc;
-	keep->state = KEEP_LEAVE;
-	keep->move.done = keep_left;
-	move_end(&keep->move, false);
+	keep->state = PROFILE_SAVE_LEAVE;
+	keep->relocation.done = profile_save_left;
+	relocation_end(&keep->relocation, false);
 }
 
 /* ---- Writing ---- */
 
-static void keep_go(struct keep *keep);
+static void profile_save_go(struct profile_save *keep);
 
-static void keep_chunk_done(struct disk_request *req)
+static void profile_save_chunk_done(struct disk_request *req)
 {
-	struct keep *keep = req->owner;
+	struct profile_save *keep = req->owner;
 
 	if (req->result)
-		keep_stop(keep, req->result);
+		profile_save_stop(keep, req->result);
 	else
-		keep_go(keep);
+		profile_save_go(keep);
 }
 
-static void keep_flushed(struct disk_request *req)
+static void profile_save_flushed(struct disk_request *req)
 {
-	struct keep *keep = req->owner;
+	struct profile_save *keep = req->owner;
 	int rc = req->result;
 
-	keep->state = KEEP_SUPERS;
+	keep->state = PROFILE_SAVE_SUPERS;
 	if (!rc)
-		rc = supers_write(&keep->supers, &keep->next);
+		rc = super_write_start(&keep->supers, &keep->next);
 	if (rc)
-		keep_stop(keep, rc);
+		profile_save_stop(keep, rc);
 }
 
 /* The next piece of the record, or all of it is on the medium. */
-static void keep_go(struct keep *keep)
+static void profile_save_go(struct profile_save *keep)
 {
 	uint64_t at = keep->done, n = keep->sectors - at;
 
@@ -205,48 +212,52 @@ static void keep_go(struct keep *keep)
 	keep->iov = (struct iovec){ keep->record + at * SECTOR_BYTES,
 				    n * SECTOR_BYTES };
 	keep->req = (struct queue_request){
-		.disk = {
-			.op = DISK_WRITE,
-			.sector = keep->next.geom_sector + at,
-			.sectors = (uint32_t)n, .iov = &keep->iov,
-			.iov_n = 1, .done = keep_chunk_done, .owner = keep,
-		},
+		.disk =
+			{
+				.op = DISK_WRITE,
+				.sector = keep->next.geom_sector + at,
+				.sectors = (uint32_t)n,
+				.iov = &keep->iov,
+				.iov_n = 1,
+				.done = profile_save_chunk_done,
+				.owner = keep,
+			},
 		.class = QUEUE_WRITE_BACK,
 	};
 	if (n) {
 		queue_submit(keep->fs->queue, &keep->req);
 		return;
 	}
-	keep->req.disk = (struct disk_request){ .done = keep_flushed,
+	keep->req.disk = (struct disk_request){ .done = profile_save_flushed,
 						.owner = keep };
 	queue_flush(keep->fs->queue, &keep->req);
 }
 
 /* ---- The beginning ---- */
 
-static void keep_start(struct keep *keep)
+static void profile_save_start(struct profile_save *keep)
 {
-	keep->state = KEEP_RECORD;
+	keep->state = PROFILE_SAVE_RECORD;
 	keep->done = 0;
-	keep_go(keep);
+	profile_save_go(keep);
 }
 
-static void keep_has_room(struct move *move, int rc)
+static void profile_save_has_room(struct relocation *relocation, int rc)
 {
-	struct keep *keep = move->arg;
+	struct profile_save *keep = relocation->arg;
 
 	if (rc) {
 		keep->moving = false;
-		keep_over(keep, rc);
+		profile_save_over(keep, rc);
 		return;
 	}
-	keep->next.room_sector = keep->next.geom_sector = move->to;
-	keep->next.room_sectors = (uint32_t)move->to_sectors;
-	keep_start(keep);
+	keep->next.room_sector = keep->next.geom_sector = relocation->to;
+	keep->next.room_sectors = (uint32_t)relocation->to_sectors;
+	profile_save_start(keep);
 }
 
 /* Twice what it needs now, if there may be so much, twice. */
-static void keep_move(struct keep *keep)
+static void profile_save_move(struct profile_save *keep)
 {
 	const struct super *super = tree_super(keep->fs->tree);
 	struct super_run run = super_geom_run(super);
@@ -255,16 +266,16 @@ static void keep_move(struct keep *keep)
 	const uint64_t most = TRAX_MAX_GEOM_BYTES / SECTOR_BYTES;
 
 	half = half < most ? half : most;
-	keep->state = KEEP_ROOM;
+	keep->state = PROFILE_SAVE_ROOM;
 	keep->moving = true;
-	keep->move = (struct move){
+	keep->relocation = (struct relocation){
 		.fs = keep->fs, .kind = OWNER_GEOM,
 		.from = run.sectors ? run.sector : 0,
 		.from_sectors = run.sectors,
-		.to_sectors = 2 * half, .find = move_find_any,
-		.done = keep_has_room, .arg = keep,
+		.to_sectors = 2 * half, .find = relocation_find_any,
+		.done = profile_save_has_room, .arg = keep,
 	};
-	move_begin(&keep->move);
+	relocation_begin(&keep->relocation);
 }
 
 /* ---- What the head has learned ---- */
@@ -323,7 +334,7 @@ static void take_part(struct profile *p, enum profile_part part)
 }
 
 /* A profile with what the head of it has learned. */
-static void keep_take(struct profile *p, const struct head_learned *now)
+static void profile_save_take(struct profile *p, const struct head_learned *now)
 {
 	p->mech.period_ps = now->mech->period_ps;
 	p->read_overhead_ns = now->read_overhead_ns;
@@ -338,7 +349,8 @@ static void keep_take(struct profile *p, const struct head_learned *now)
 	take_part(p, PROFILE_SETTLE);
 }
 
-static bool keep_learned(const struct keep *keep, struct head_learned *now)
+static bool profile_save_learned(const struct profile_save *keep,
+				 struct head_learned *now)
 {
 	const struct fs *fs = keep->fs;
 
@@ -347,34 +359,36 @@ static bool keep_learned(const struct keep *keep, struct head_learned *now)
 }
 
 /* Looks now and then. */
-static void keep_look(struct keep *keep, uint64_t now_ns)
+static void profile_save_look(struct profile_save *keep, uint64_t now_ns)
 {
 	struct head_learned now;
 
 	if (now_ns < keep->look_ns)
 		return;
 	keep->look_ns = keep->closing ? UINT64_MAX : now_ns + LOOK_NS;
-	if (keep_learned(keep, &now) && differs(keep->fs->profile, &now))
+	if (profile_save_learned(keep, &now) &&
+	    differs(keep->fs->profile, &now))
 		keep->wanted = true;
 }
 
 /* ---- The record, and the superblock that will name it ---- */
 
-static int keep_bytes(const struct keep *keep, void **buf, size_t *bytes)
+static int profile_save_bytes(const struct profile_save *keep, void **buf,
+			      size_t *bytes)
 {
 	struct profile *p = keep->fs->profile;
 	struct head_learned now;
 
-	if (keep_learned(keep, &now))
-		keep_take(p, &now);
+	if (profile_save_learned(keep, &now))
+		profile_save_take(p, &now);
 	return profile_verify(p) ? -EUCLEAN : profile_encode(p, buf, bytes);
 }
 
-static int keep_encode(struct keep *keep)
+static int profile_save_encode(struct profile_save *keep)
 {
 	size_t bytes, room;
 	void *buf;
-	int rc = keep_bytes(keep, &buf, &bytes);
+	int rc = profile_save_bytes(keep, &buf, &bytes);
 
 	if (rc)
 		return rc;
@@ -393,54 +407,55 @@ static int keep_encode(struct keep *keep)
 	return keep->record ? 0 : -ENOMEM;
 }
 
-static void keep_begin(struct keep *keep)
+static void profile_save_begin(struct profile_save *keep)
 {
 	struct super *next = &keep->next;
 	uint32_t half;
-	int rc = keep_encode(keep);
+	int rc = profile_save_encode(keep);
 
 	keep->wanted = false;
 	if (rc) {
-		keep_over(keep, rc);
+		profile_save_over(keep, rc);
 		return;
 	}
 	half = next->room_sectors / 2;
 	if (keep->sectors > half) {
-		keep_move(keep);
+		profile_save_move(keep);
 		return;
 	}
 	next->geom_sector = next->geom_sector == next->room_sector ?
 				    next->room_sector + half :
 				    next->room_sector;
-	keep_start(keep);
+	profile_save_start(keep);
 }
 
-uint64_t keep_run(struct keep *keep, uint64_t now_ns)
+uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns)
 {
-	if (!keep || keep->state != KEEP_WAIT || tree_failed(keep->fs->tree))
+	if (!keep || keep->state != PROFILE_SAVE_WAIT ||
+	    tree_failed(keep->fs->tree))
 		return UINT64_MAX;
-	if (!settle_idle(keep->fs->settle))
+	if (!relocate_idle(keep->fs->relocate))
 		return now_ns + BUSY_NS;	/* with the superblocks */
-	keep_look(keep, now_ns);
+	profile_save_look(keep, now_ns);
 	if (!keep->wanted)
 		return UINT64_MAX;
 	if (now_ns < keep->at_ns)
 		return keep->at_ns;
-	keep_begin(keep);
+	profile_save_begin(keep);
 	return now_ns;
 }
 
-void keep_now(struct keep *keep)
+void profile_save_now(struct profile_save *keep)
 {
 	if (keep && !keep->stats.error)
 		keep->at_ns = 0;
 }
 
-void keep_close(struct keep *keep)
+void profile_save_close(struct profile_save *keep)
 {
 	if (!keep)
 		return;
 	keep->closing = true;
 	keep->look_ns = 0;
-	keep_now(keep);
+	profile_save_now(keep);
 }

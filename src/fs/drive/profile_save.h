@@ -12,31 +12,32 @@
 
 #include "fs/op/fs_internal.h"
 
-struct keep;
+struct profile_save;
 
 /* NULL in *keep: nothing is to be kept (read-only).  -ENOMEM. */
-int keep_open(struct fs *fs, struct keep **keep);
-void keep_free(struct keep *keep);	/* NULL is harmless */
+int profile_save_open(struct fs *fs, struct profile_save **keep);
+void profile_save_free(struct profile_save *keep);	/* NULL is harmless */
 
 /* fs->profile, or what the head has learned, is better than what is kept. */
-void keep_wanted(struct keep *keep);
+void profile_save_wanted(struct profile_save *keep);
 
 /* Beside the tree and the files; when it wants to be called again. */
-uint64_t keep_run(struct keep *keep, uint64_t now_ns);
+uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns);
 
 /* Not in some minutes but now, if anything is wanted. */
-void keep_now(struct keep *keep);
+void profile_save_now(struct profile_save *keep);
 
 /* The file system is being closed: the same, and nothing waits after that. */
-void keep_close(struct keep *keep);
-bool keep_idle(const struct keep *keep);
+void profile_save_close(struct profile_save *keep);
+bool profile_save_idle(const struct profile_save *keep);
 
-struct keep_stats {
+struct profile_save_stats {
 	uint64_t written;	/* records, since the mount */
 	uint64_t moved;		/* to more room */
 	uint64_t bytes;		/* of the last one; 0: none */
 	int error;		/* of the last try */
 };
-void keep_get_stats(const struct keep *keep, struct keep_stats *stats);
+void profile_save_get_stats(const struct profile_save *keep,
+			    struct profile_save_stats *stats);
 
 #endif

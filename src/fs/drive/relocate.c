@@ -33,7 +33,7 @@
 #define APART_NS (2 * NS_PER_SECOND)
 #define QUIET_NS (NS_PER_SECOND / 10)
 /* Data that is logged comes home meanwhile. */
-#define HOME_NS (3 * NS_PER_SECOND)
+#define DESTAGE_NS (3 * NS_PER_SECOND)
 #define TRIES 5u
 #define CHUNK_SECTORS 128u
 /* Tracks looked at on either side for one that is free. */
@@ -47,22 +47,22 @@
 /* No node track moves while less of the disk is known, in percent. */
 #define KNOWN_PERCENT 90u
 
-enum settle_state { SETTLE_WAIT, SETTLE_LOG, SETTLE_NODES };
+enum relocate_state { RELOCATE_WAIT, RELOCATE_LOG, RELOCATE_NODES };
 
-struct settle {
+struct relocate {
 	struct fs *fs;
-	enum settle_state state;
+	enum relocate_state state;
 	bool wanted, now, closing;
 	uint64_t at_ns;		/* not before */
 	unsigned log;		/* the next log track to be looked at */
 	uint64_t node;		/* the same, of node tracks: an address */
 	unsigned tries;
-	struct settle_stats stats;
+	struct relocate_stats stats;
 
 	/* A log track on its way: which one of the superblocks'. */
 	unsigned index;
-	struct move move;
-	struct supers supers;
+	struct relocation relocation;
+	struct super_write supers;
 	uint64_t zeroed;
 	bool left;		/* takes nothing more */
 
@@ -83,9 +83,9 @@ struct settle {
 
 static void log_named(void *arg, int rc);
 
-int settle_open(struct fs *fs, struct settle **out)
+int relocate_open(struct fs *fs, struct relocate **out)
 {
-	struct settle *s;
+	struct relocate *s;
 
 	*out = NULL;
 	if (fs->options.read_only)
@@ -95,25 +95,25 @@ int settle_open(struct fs *fs, struct settle **out)
 		return -ENOMEM;
 	s->fs = fs;
 	s->buf = aligned_alloc(TRAX_BLOCK_BYTES, CHUNK_SECTORS * SECTOR_BYTES);
-	if (!s->buf || supers_init(&s->supers, fs, log_named, s)) {
-		settle_free(s);
+	if (!s->buf || super_write_init(&s->supers, fs, log_named, s)) {
+		relocate_free(s);
 		return -ENOMEM;
 	}
-	settle_wanted(s);
+	relocate_wanted(s);
 	*out = s;
 	return 0;
 }
 
-void settle_free(struct settle *s)
+void relocate_free(struct relocate *s)
 {
 	if (!s)
 		return;
-	supers_fini(&s->supers);
+	super_write_fini(&s->supers);
 	free(s->buf);
 	free(s);
 }
 
-void settle_wanted(struct settle *s)
+void relocate_wanted(struct relocate *s)
 {
 	if (!s)
 		return;
@@ -121,34 +121,34 @@ void settle_wanted(struct settle *s)
 	s->log = s->grown = 0;
 	s->node = 0;
 	/* What is on its way says itself when it goes on. */
-	if (s->state == SETTLE_WAIT)
+	if (s->state == RELOCATE_WAIT)
 		s->at_ns = env_now_ns(s->fs->env) + APART_NS;
 }
 
-void settle_now(struct settle *s)
+void relocate_now(struct relocate *s)
 {
 	if (!s)
 		return;
 	s->now = true;
-	if (s->state == SETTLE_WAIT)
+	if (s->state == RELOCATE_WAIT)
 		s->at_ns = 0;
 }
 
-void settle_close(struct settle *s)
+void relocate_close(struct relocate *s)
 {
 	if (!s)
 		return;
 	s->closing = true;
-	if (s->state != SETTLE_WAIT && s->at_ns != UINT64_MAX)
+	if (s->state != RELOCATE_WAIT && s->at_ns != UINT64_MAX)
 		s->at_ns = 0;
 }
 
-bool settle_idle(const struct settle *s)
+bool relocate_idle(const struct relocate *s)
 {
-	return !s || s->state == SETTLE_WAIT;
+	return !s || s->state == RELOCATE_WAIT;
 }
 
-void settle_get_stats(const struct settle *s, struct settle_stats *stats)
+void relocate_get_stats(const struct relocate *s, struct relocate_stats *stats)
 {
 	memset(stats, 0, sizeof(*stats));
 	if (s)
@@ -156,15 +156,15 @@ void settle_get_stats(const struct settle *s, struct settle_stats *stats)
 }
 
 /* One is over, well or not. */
-static void settle_next(struct settle *s, bool well)
+static void relocate_next(struct relocate *s, bool well)
 {
 	s->stats.given_up += !well;
-	s->state = SETTLE_WAIT;
+	s->state = RELOCATE_WAIT;
 	s->tries = 0;
 	s->at_ns = env_now_ns(s->fs->env) + (s->now ? 0 : APART_NS);
 }
 
-static void settle_checkpoint(struct settle *s,
+static void relocate_checkpoint(struct relocate *s,
 			      void (*done)(struct waiter *waiter, int rc))
 {
 	s->waiter.done = done;
@@ -204,7 +204,7 @@ static bool is_settled(const struct geom *geom, uint64_t first, uint64_t n)
 /* ---- Log tracks: where to ---- */
 
 /* What has an owner, or is not loaded: *group. */
-static int is_free(const struct settle *s, uint64_t first, uint64_t n,
+static int is_free(const struct relocate *s, uint64_t first, uint64_t n,
 		   uint32_t *group)
 {
 	const struct space *space = tree_space(s->fs->tree);
@@ -223,7 +223,7 @@ static int is_free(const struct settle *s, uint64_t first, uint64_t n,
 }
 
 /* Part of a long track, or whole ones from this on, for about n sectors. */
-static bool place_at(const struct settle *s, const struct geom_track *from,
+static bool place_at(const struct relocate *s, const struct geom_track *from,
 		     uint64_t n, struct super_track *out)
 {
 	const struct geom *geom = s->fs->geom;
@@ -253,13 +253,13 @@ static bool place_at(const struct settle *s, const struct geom_track *from,
 	return end <= sectors;
 }
 
-static int try_place(struct settle *s, struct move *move,
+static int try_place(struct relocate *s, struct relocation *relocation,
 		     const struct geom_track *t, uint32_t *group)
 {
 	struct super_track place;
 	int rc;
 
-	if (!place_at(s, t, move->from_sectors, &place) ||
+	if (!place_at(s, t, relocation->from_sectors, &place) ||
 	    log_track_fits(tree_log(s->fs->tree), s->index, &place))
 		return -ENOSPC;
 	rc = is_free(s, place.sector, place.sectors, group);
@@ -268,63 +268,64 @@ static int try_place(struct settle *s, struct move *move,
 	rc = space_take(tree_space(s->fs->tree), place.sector, place.sectors);
 	if (rc)
 		return rc;
-	move->to = place.sector;
-	move->to_sectors = place.sectors;
+	relocation->to = place.sector;
+	relocation->to_sectors = place.sectors;
 	return 0;
 }
 
 /* Log tracks are meant to be all over the disk. */
-static int try_near(struct settle *s, struct move *move, uint64_t index,
-		    uint32_t *group)
+static int try_near(struct relocate *s, struct relocation *relocation,
+		    uint64_t index, uint32_t *group)
 {
 	const struct super *super = tree_super(s->fs->tree);
 	uint64_t far = super->sectors / super->log_tracks / NEAR_SHARE;
 	struct geom_track t;
 
 	geom_track_at(s->fs->geom, index, &t);
-	if (t.first > move->from + far || t.first + far < move->from)
+	if (t.first > relocation->from + far ||
+	    t.first + far < relocation->from)
 		return -ENOSPC;
-	return try_place(s, move, &t, group);
+	return try_place(s, relocation, &t, group);
 }
 
 /* The nearest on either side. */
-static int log_find(struct move *move, uint32_t *group)
+static int log_find(struct relocation *relocation, uint32_t *group)
 {
-	struct settle *s = move->arg;
+	struct relocate *s = relocation->arg;
 	uint64_t all = geom_tracks(s->fs->geom), i;
 	struct geom_track t;
 	int rc = -ENOSPC;
 
-	geom_track_of(s->fs->geom, move->from, &t);
+	geom_track_of(s->fs->geom, relocation->from, &t);
 	for (i = 0; i < NEAR_TRACKS && rc == -ENOSPC; i++) {
 		if (t.index + i < all)
-			rc = try_near(s, move, t.index + i, group);
+			rc = try_near(s, relocation, t.index + i, group);
 		if (rc == -ENOSPC && i && t.index >= i)
-			rc = try_near(s, move, t.index - i, group);
+			rc = try_near(s, relocation, t.index - i, group);
 	}
 	return rc;
 }
 
 /* ---- Log tracks: the way ---- */
 
-static void log_ended(struct move *move, int rc)
+static void log_ended(struct relocation *relocation, int rc)
 {
-	struct settle *s = move->arg;
+	struct relocate *s = relocation->arg;
 
-	s->stats.logs += move->landed && !rc;
-	settle_next(s, move->landed && !rc);
+	s->stats.logs += relocation->landed && !rc;
+	relocate_next(s, relocation->landed && !rc);
 }
 
-static void log_end(struct settle *s, bool landed)
+static void log_end(struct relocate *s, bool landed)
 {
-	s->move.done = log_ended;
-	move_end(&s->move, landed);
+	s->relocation.done = log_ended;
+	relocation_end(&s->relocation, landed);
 }
 
 /* The old track is used on. */
-static void log_give_up(struct settle *s)
+static void log_give_up(struct relocate *s)
 {
-	log_track_return(tree_log(s->fs->tree), s->index);
+	log_track_reuse(tree_log(s->fs->tree), s->index);
 	log_end(s, false);
 }
 
@@ -332,14 +333,14 @@ static void log_give_up(struct settle *s)
  * before the next mount, which ends the move. */
 static void log_named(void *arg, int rc)
 {
-	struct settle *s = arg;
+	struct relocate *s = arg;
 	const struct super_track *track =
 		&tree_super(s->fs->tree)->log[s->index];
 
 	if (rc) {
 		s->wanted = false;
 		s->closing = true;
-		settle_next(s, false);
+		relocate_next(s, false);
 		return;
 	}
 	/* Without memory it stays as it is left, until the next mount. */
@@ -347,28 +348,28 @@ static void log_named(void *arg, int rc)
 	log_end(s, true);
 }
 
-static void log_name(struct settle *s)
+static void log_name(struct relocate *s)
 {
 	struct super next = *tree_super(s->fs->tree);
 
 	next.log[s->index] = (struct super_track){
-		s->move.to, (uint32_t)s->move.to_sectors,
+		s->relocation.to, (uint32_t)s->relocation.to_sectors,
 	};
-	if (supers_write(&s->supers, &next))
+	if (super_write_start(&s->supers, &next))
 		log_give_up(s);
 }
 
-static void log_wait(struct settle *s)
+static void log_wait(struct relocate *s)
 {
 	s->tries++;
-	s->at_ns = env_now_ns(s->fs->env) + (s->now ? 0 : HOME_NS);
+	s->at_ns = env_now_ns(s->fs->env) + (s->now ? 0 : DESTAGE_NS);
 }
 
 static void log_rooted(struct waiter *waiter, int rc)
 {
-	struct settle *s = waiter->owner;
+	struct relocate *s = waiter->owner;
 
-	if (!rc && log_track_is_left(tree_log(s->fs->tree), s->index))
+	if (!rc && log_track_is_retired(tree_log(s->fs->tree), s->index))
 		log_name(s);
 	else if (rc || s->tries >= TRIES || s->closing)
 		log_give_up(s);
@@ -377,13 +378,13 @@ static void log_rooted(struct waiter *waiter, int rc)
 }
 
 /* From here on again and again, until it is left. */
-static void log_leave(struct settle *s)
+static void log_leave(struct relocate *s)
 {
 	int rc = 0;
 
 	s->at_ns = UINT64_MAX;
 	if (!s->left)
-		rc = log_track_leave(tree_log(s->fs->tree), s->index);
+		rc = log_track_retire(tree_log(s->fs->tree), s->index);
 	if (rc == -EAGAIN && s->tries < TRIES && !s->closing) {
 		log_wait(s);
 		return;
@@ -393,47 +394,52 @@ static void log_leave(struct settle *s)
 		return;
 	}
 	s->left = true;
-	settle_checkpoint(s, log_rooted);
+	relocate_checkpoint(s, log_rooted);
 }
 
-static void log_zero(struct settle *s);
+static void log_zero(struct relocate *s);
 
 static void log_zeroed(struct disk_request *req)
 {
-	struct settle *s = req->owner;
+	struct relocate *s = req->owner;
 
 	if (req->result)
 		log_end(s, false);
-	else if (s->zeroed < s->move.to_sectors)
+	else if (s->zeroed < s->relocation.to_sectors)
 		log_zero(s);
 	else
 		log_leave(s);
 }
 
-static void log_zero(struct settle *s)
+static void log_zero(struct relocate *s)
 {
-	uint64_t n = s->move.to_sectors - s->zeroed;
+	uint64_t n = s->relocation.to_sectors - s->zeroed;
 
 	n = n < CHUNK_SECTORS ? n : CHUNK_SECTORS;
 	s->iov = (struct iovec){ s->buf, n * SECTOR_BYTES };
 	s->req = (struct queue_request){
-		.disk = {
-			.op = DISK_WRITE, .sector = s->move.to + s->zeroed,
-			.sectors = (uint32_t)n, .iov = &s->iov, .iov_n = 1,
-			.done = log_zeroed, .owner = s,
-		},
+		.disk =
+			{
+				.op = DISK_WRITE,
+				.sector = s->relocation.to + s->zeroed,
+				.sectors = (uint32_t)n,
+				.iov = &s->iov,
+				.iov_n = 1,
+				.done = log_zeroed,
+				.owner = s,
+			},
 		.class = QUEUE_WRITE_BACK,
 	};
 	s->zeroed += n;
 	queue_submit(s->fs->queue, &s->req);
 }
 
-static void log_begun(struct move *move, int rc)
+static void log_begun(struct relocation *relocation, int rc)
 {
-	struct settle *s = move->arg;
+	struct relocate *s = relocation->arg;
 
 	if (rc) {
-		settle_next(s, false);
+		relocate_next(s, false);
 		return;
 	}
 	memset(s->buf, 0, CHUNK_SECTORS * SECTOR_BYTES);
@@ -442,7 +448,7 @@ static void log_begun(struct move *move, int rc)
 	log_zero(s);
 }
 
-static bool log_begin(struct settle *s)
+static bool log_begin(struct relocate *s)
 {
 	const struct super *super = tree_super(s->fs->tree);
 	const struct super_track *old;
@@ -455,45 +461,45 @@ static bool log_begin(struct settle *s)
 		return false;
 	s->index = s->log++;
 	old = &super->log[s->index];
-	s->state = SETTLE_LOG;
+	s->state = RELOCATE_LOG;
 	s->at_ns = UINT64_MAX;
-	s->move = (struct move){
+	s->relocation = (struct relocation){
 		.fs = s->fs, .kind = OWNER_LOG, .from = old->sector,
 		.from_sectors = old->sectors, .to_sectors = old->sectors,
 		.find = log_find, .done = log_begun, .arg = s,
 	};
-	move_begin(&s->move);
+	relocation_begin(&s->relocation);
 	return true;
 }
 
 /* ---- Node tracks ---- */
 
-static void nodes_slot(struct settle *s);
+static void nodes_slot(struct relocate *s);
 
-static int empty_run(struct ticket *ticket)
+static int empty_run(struct fs_txn *txn)
 {
-	struct settle *s = ticket->state;
+	struct relocate *s = txn->state;
 	struct key key = key_make(0, ITEM_OWNER, s->track.first);
 	struct tree_item item;
-	int rc = tree_get(ticket->txn, key, &item);
+	int rc = tree_get(txn->tree_txn, key, &item);
 
 	if (rc)
 		return rc;
-	tree_del_by_root(ticket->txn, key);
+	tree_del_by_root(txn->tree_txn, key);
 	return 0;
 }
 
-static void empty_end(struct ticket *ticket, int rc, uint64_t seq)
+static void empty_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct settle *s = ticket->state;
+	struct relocate *s = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	s->stats.nodes += !rc;
-	settle_next(s, !rc);
+	relocate_next(s, !rc);
 }
 
-static const struct ticket_type empty_type = {
+static const struct fs_txn_type empty_type = {
 	.name = "node track given up",
 	.bounds = { .urgent = true },
 	.paths = 1,
@@ -504,42 +510,42 @@ static const struct ticket_type empty_type = {
 
 static void nodes_rooted(struct waiter *waiter, int rc)
 {
-	struct settle *s = waiter->owner;
+	struct relocate *s = waiter->owner;
 
 	if (!rc && space_slots_left(tree_space(s->fs->tree), s->track.first)) {
-		if (ticket_start(s->fs, &empty_type, NULL, s))
-			settle_next(s, false);
+		if (fs_txn_start(s->fs, &empty_type, NULL, s))
+			relocate_next(s, false);
 	} else if (!rc && ++s->tries < TRIES && !s->closing) {
 		nodes_slot(s);
 	} else {
-		settle_next(s, false);
+		relocate_next(s, false);
 	}
 }
 
-static int touch_run(struct ticket *ticket)
+static int touch_run(struct fs_txn *txn)
 {
-	struct settle *s = ticket->state;
+	struct relocate *s = txn->state;
 	struct tree_item item;
-	int rc = tree_get(ticket->txn, s->key, &item);
+	int rc = tree_get(txn->tree_txn, s->key, &item);
 
 	if (rc && rc != -ENOENT)
 		return rc;
-	tree_touch(ticket->txn, s->key);
+	tree_touch(txn->tree_txn, s->key);
 	return 0;
 }
 
-static void touch_end(struct ticket *ticket, int rc, uint64_t seq)
+static void touch_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct settle *s = ticket->state;
+	struct relocate *s = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	(void)rc;	/* it is looked at again */
 	s->slot += TRAX_NODE_SECTORS;
 	nodes_slot(s);
 }
 
-static const struct ticket_type touch_type = {
+static const struct fs_txn_type touch_type = {
 	.name = "node moves",
 	.paths = 1,
 	.changes = 1,
@@ -549,7 +555,7 @@ static const struct ticket_type touch_type = {
 
 static void nodes_read(struct disk_request *req)
 {
-	struct settle *s = req->owner;
+	struct relocate *s = req->owner;
 	const struct node_header *h = (const void *)s->buf;
 
 	if (req->result || le32_get(h->magic) != TRAX_NODE_MAGIC ||
@@ -559,19 +565,19 @@ static void nodes_read(struct disk_request *req)
 		return;
 	}
 	s->key = key_get(&h->low);
-	if (ticket_start(s->fs, &touch_type, NULL, s))
-		settle_next(s, false);
+	if (fs_txn_start(s->fs, &touch_type, NULL, s))
+		relocate_next(s, false);
 }
 
 /* The next node on the track; behind the last, a checkpoint. */
-static void nodes_slot(struct settle *s)
+static void nodes_slot(struct relocate *s)
 {
 	if (s->closing) {
-		settle_next(s, false);
+		relocate_next(s, false);
 		return;
 	}
 	/* Somebody has come: later. */
-	if (!s->now && !watch_quiet(s->fs)) {
+	if (!s->now && !access_trace_quiet(s->fs)) {
 		s->paused = true;
 		s->at_ns = env_now_ns(s->fs->env) + QUIET_NS;
 		return;
@@ -579,7 +585,7 @@ static void nodes_slot(struct settle *s)
 	if (!space_slots_next_used(tree_space(s->fs->tree), s->track.first,
 				   s->slot, &s->slot)) {
 		s->slot = s->track.first;
-		settle_checkpoint(s, nodes_rooted);
+		relocate_checkpoint(s, nodes_rooted);
 		return;
 	}
 	s->iov = (struct iovec){ s->buf, TRAX_NODE_BYTES };
@@ -594,7 +600,7 @@ static void nodes_slot(struct settle *s)
 	queue_submit(s->fs->queue, &s->req);
 }
 
-static bool nodes_next(struct settle *s, struct range *track)
+static bool nodes_next(struct relocate *s, struct range *track)
 {
 	const struct space *space = tree_space(s->fs->tree);
 
@@ -607,7 +613,7 @@ static bool nodes_next(struct settle *s, struct range *track)
 	return false;
 }
 
-static bool nodes_begin(struct settle *s)
+static bool nodes_begin(struct relocate *s)
 {
 	const struct geom *geom = s->fs->geom;
 	struct space *space = tree_space(s->fs->tree);
@@ -616,7 +622,7 @@ static bool nodes_begin(struct settle *s)
 		    geom_sectors(geom) / 100 ||
 	    !nodes_next(s, &s->track))
 		return false;
-	s->state = SETTLE_NODES;
+	s->state = RELOCATE_NODES;
 	s->at_ns = UINT64_MAX;
 	s->slot = s->track.first;
 	if (space_slots_leave(space, s->track.first, LEAST_SLOTS)) {
@@ -625,7 +631,7 @@ static bool nodes_begin(struct settle *s)
 	}
 	/* A track more, and then this one again. */
 	tree_grow_nodes(s->fs->tree);
-	settle_next(s, s->grown < TRIES);
+	relocate_next(s, s->grown < TRIES);
 	if (s->grown++ < TRIES)
 		s->node = s->track.first;
 	return true;
@@ -633,35 +639,36 @@ static bool nodes_begin(struct settle *s)
 
 /* ---- When ---- */
 
-uint64_t settle_run(struct settle *s, uint64_t now_ns)
+uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
 {
 	if (!s || !s->wanted)
 		return UINT64_MAX;
 	if (tree_failed(s->fs->tree)) {
 		if (s->at_ns != UINT64_MAX)	/* nobody will come back */
-			s->state = SETTLE_WAIT;
+			s->state = RELOCATE_WAIT;
 		return UINT64_MAX;
 	}
-	if (s->state == SETTLE_WAIT && (s->closing || s->fs->options.doubt ||
+	if (s->state == RELOCATE_WAIT && (s->closing || s->fs->options.doubt ||
 					!geom_known(s->fs->geom)))
 		return UINT64_MAX;
-	if (s->state == SETTLE_WAIT && !keep_idle(s->fs->keep))
+	if (s->state == RELOCATE_WAIT &&
+	    !profile_save_idle(s->fs->profile_save))
 		return now_ns + QUIET_NS;
 	if (now_ns < s->at_ns)
 		return s->at_ns;
-	if (s->state == SETTLE_LOG) {
+	if (s->state == RELOCATE_LOG) {
 		log_leave(s);
 		return UINT64_MAX;
 	}
-	if (s->state == SETTLE_NODES && s->paused) {
+	if (s->state == RELOCATE_NODES && s->paused) {
 		s->paused = false;
 		s->at_ns = UINT64_MAX;
 		nodes_slot(s);
 		return now_ns;
 	}
-	if (s->state != SETTLE_WAIT)
+	if (s->state != RELOCATE_WAIT)
 		return UINT64_MAX;
-	if (!s->now && !watch_quiet(s->fs))
+	if (!s->now && !access_trace_quiet(s->fs))
 		return now_ns + QUIET_NS;
 	if (log_begin(s) || nodes_begin(s))
 		return now_ns;

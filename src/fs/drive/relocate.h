@@ -10,27 +10,28 @@
 
 #include "fs/op/fs_internal.h"
 
-struct settle;
+struct relocate;
 
 /* NULL in *settle: nothing moves (read-only).  -ENOMEM. */
-int settle_open(struct fs *fs, struct settle **settle);
-void settle_free(struct settle *settle);	/* NULL is harmless */
+int relocate_open(struct fs *fs, struct relocate **settle);
+void relocate_free(struct relocate *settle);	/* NULL is harmless */
 
 /* There is another geometry. */
-void settle_wanted(struct settle *settle);
+void relocate_wanted(struct relocate *settle);
 /* Not in idle time but now, without pauses: for tests. */
-void settle_now(struct settle *settle);
+void relocate_now(struct relocate *settle);
 
-uint64_t settle_run(struct settle *settle, uint64_t now_ns);
+uint64_t relocate_run(struct relocate *settle, uint64_t now_ns);
 
 /* What is under way goes on to its end, nothing new begins. */
-void settle_close(struct settle *settle);
-bool settle_idle(const struct settle *settle);
+void relocate_close(struct relocate *settle);
+bool relocate_idle(const struct relocate *settle);
 
-struct settle_stats {
+struct relocate_stats {
 	uint64_t logs, nodes;	/* tracks that have moved */
 	uint64_t given_up;
 };
-void settle_get_stats(const struct settle *settle, struct settle_stats *stats);
+void relocate_get_stats(const struct relocate *settle,
+			struct relocate_stats *stats);
 
 #endif

@@ -18,9 +18,10 @@ static struct key owner_key(uint64_t sector)
 
 /* ---- Room ---- */
 
-static bool find_in(struct move *move, uint32_t group, uint64_t unit)
+static bool find_in(struct relocation *relocation, uint32_t group,
+		    uint64_t unit)
 {
-	struct space *space = tree_space(move->fs->tree);
+	struct space *space = tree_space(relocation->fs->tree);
 	uint64_t at = (uint64_t)group * TRAX_GROUP_SECTORS, first;
 	uint64_t end = at + TRAX_GROUP_SECTORS;
 	struct range range;
@@ -29,122 +30,123 @@ static bool find_in(struct move *move, uint32_t group, uint64_t unit)
 	       range.first < end) {
 		first = (range.first + unit - 1) / unit * unit;
 		at = range.first + range.n;
-		if (first + move->to_sectors > at ||
-		    space_take(space, first, move->to_sectors))
+		if (first + relocation->to_sectors > at ||
+		    space_take(space, first, relocation->to_sectors))
 			continue;
-		move->to = first;
+		relocation->to = first;
 		return true;
 	}
 	return false;
 }
 
-int move_find_any(struct move *move, uint32_t *group)
+int relocation_find_any(struct relocation *relocation, uint32_t *group)
 {
-	struct space *space = tree_space(move->fs->tree);
-	uint64_t unit = super_write_unit(tree_super(move->fs->tree)) /
+	struct space *space = tree_space(relocation->fs->tree);
+	uint64_t unit = super_write_unit(tree_super(relocation->fs->tree)) /
 			SECTOR_BYTES;
 	uint32_t g;
 
 	for (g = 0; g < space_groups(space); g++) {
-		if (space_group_largest(space, g) < move->to_sectors)
+		if (space_group_largest(space, g) < relocation->to_sectors)
 			continue;
 		if (!space_group_loaded(space, g)) {
 			*group = g;
 			return -EAGAIN;
 		}
-		if (find_in(move, g, unit))
+		if (find_in(relocation, g, unit))
 			return 0;
 	}
 	return -ENOSPC;
 }
 
 /* Users' room is not taken behind their backs. */
-static int move_room(struct move *move, uint32_t *group)
+static int relocation_room(struct relocation *relocation, uint32_t *group)
 {
-	struct space *space = tree_space(move->fs->tree);
+	struct space *space = tree_space(relocation->fs->tree);
 	int rc;
 
-	if (move->to)
+	if (relocation->to)
 		return 0;
-	if (!move->promised) {
-		rc = space_reserve(space, move->to_sectors);
+	if (!relocation->promised) {
+		rc = space_reserve(space, relocation->to_sectors);
 		if (rc)
 			return rc;
-		move->promised = move->to_sectors;
+		relocation->promised = relocation->to_sectors;
 	}
-	return move->find(move, group);
+	return relocation->find(relocation, group);
 }
 
 /* ---- Begin ---- */
 
-static void begin_over(struct move *move, int rc)
+static void begin_over(struct relocation *relocation, int rc)
 {
-	struct space *space = tree_space(move->fs->tree);
+	struct space *space = tree_space(relocation->fs->tree);
 
-	space_release(space, move->promised);
-	move->promised = 0;
-	if (rc && move->to) {
-		space_give_back(space, move->to, move->to_sectors);
-		move->to = 0;
+	space_release(space, relocation->promised);
+	relocation->promised = 0;
+	if (rc && relocation->to) {
+		space_give_back(space, relocation->to, relocation->to_sectors);
+		relocation->to = 0;
 	}
 }
 
-static int begin_run(struct ticket *ticket)
+static int begin_run(struct fs_txn *txn)
 {
-	struct move *move = ticket->state;
-	struct key key = key_make(0, ITEM_MOVE, move->kind);
-	struct owner_item owner = { .kind = (uint8_t)move->kind };
+	struct relocation *relocation = txn->state;
+	struct key key = key_make(0, ITEM_MOVE, relocation->kind);
+	struct owner_item owner = { .kind = (uint8_t)relocation->kind };
 	struct move_item item;
 	struct tree_item old;
 	uint32_t group;
-	int rc = move_room(move, &group), rc2;
+	int rc = relocation_room(relocation, &group), rc2;
 
 	if (rc == -EAGAIN)
-		return ticket_wait_group(ticket, group);
+		return fs_txn_wait_group(txn, group);
 	if (rc)
 		return rc;
-	rc = tree_get(ticket->txn, owner_key(move->to), &old);
-	rc2 = tree_get(ticket->txn, key, &old);
+	rc = tree_get(txn->tree_txn, owner_key(relocation->to), &old);
+	rc2 = tree_get(txn->tree_txn, key, &old);
 	if (rc != -ENOENT || rc2 != -ENOENT)
 		return rc && rc != -ENOENT ? rc :
 		       rc2 && rc2 != -ENOENT ? rc2 : -EUCLEAN;
-	owner.sectors = le64_put(move->to_sectors);
+	owner.sectors = le64_put(relocation->to_sectors);
 	item = (struct move_item){
-		.from = le64_put(move->from),
-		.from_sectors = le64_put(move->from_sectors),
-		.to = le64_put(move->to),
-		.to_sectors = le64_put(move->to_sectors),
+		.from = le64_put(relocation->from),
+		.from_sectors = le64_put(relocation->from_sectors),
+		.to = le64_put(relocation->to),
+		.to_sectors = le64_put(relocation->to_sectors),
 	};
-	tree_put(ticket->txn, owner_key(move->to), &owner, sizeof(owner));
-	tree_put(ticket->txn, key, &item, sizeof(item));
+	tree_put(txn->tree_txn, owner_key(relocation->to), &owner,
+		 sizeof(owner));
+	tree_put(txn->tree_txn, key, &item, sizeof(item));
 	return 0;
 }
 
 static void begin_rooted(struct waiter *waiter, int rc)
 {
-	struct move *move = waiter->owner;
+	struct relocation *relocation = waiter->owner;
 
-	move->done(move, rc);
+	relocation->done(relocation, rc);
 }
 
-static void begin_end(struct ticket *ticket, int rc, uint64_t seq)
+static void begin_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct move *move = ticket->state;
+	struct relocation *relocation = txn->state;
 
 	(void)seq;
-	begin_over(move, rc);
-	ticket_finish(ticket, 0);
+	begin_over(relocation, rc);
+	fs_txn_finish(txn, 0);
 	if (rc) {
-		move->done(move, rc);
+		relocation->done(relocation, rc);
 		return;
 	}
-	move->waiter.done = begin_rooted;
-	move->waiter.owner = move;
-	list_init(&move->waiter.link);
-	tree_checkpoint(move->fs->tree, &move->waiter);
+	relocation->waiter.done = begin_rooted;
+	relocation->waiter.owner = relocation;
+	list_init(&relocation->waiter.link);
+	tree_checkpoint(relocation->fs->tree, &relocation->waiter);
 }
 
-static const struct ticket_type begin_type = {
+static const struct fs_txn_type begin_type = {
 	.name = "move begins",
 	.bounds = { .log_bytes = 512 },
 	.paths = 3,
@@ -153,51 +155,52 @@ static const struct ticket_type begin_type = {
 	.end = begin_end,
 };
 
-void move_begin(struct move *move)
+void relocation_begin(struct relocation *relocation)
 {
-	int rc = ticket_start(move->fs, &begin_type, NULL, move);
+	int rc = fs_txn_start(relocation->fs, &begin_type, NULL, relocation);
 
 	if (rc)
-		move->done(move, rc);
+		relocation->done(relocation, rc);
 }
 
 /* ---- End ---- */
 
-static int end_run(struct ticket *ticket)
+static int end_run(struct fs_txn *txn)
 {
-	struct move *move = ticket->state;
-	uint64_t gone = move->landed ? move->from : move->to;
-	uint64_t n = move->landed ? move->from_sectors : move->to_sectors;
-	struct key key = key_make(0, ITEM_MOVE, move->kind);
+	struct relocation *relocation = txn->state;
+	uint64_t gone = relocation->landed ? relocation->from : relocation->to;
+	uint64_t n = relocation->landed ? relocation->from_sectors
+					: relocation->to_sectors;
+	struct key key = key_make(0, ITEM_MOVE, relocation->kind);
 	const struct owner_item *owner;
 	struct tree_item item;
 	bool owned = false;
-	int rc, rc2 = tree_get(ticket->txn, key, &item);
+	int rc, rc2 = tree_get(txn->tree_txn, key, &item);
 
-	rc = gone ? tree_get(ticket->txn, owner_key(gone), &item) : -ENOENT;
+	rc = gone ? tree_get(txn->tree_txn, owner_key(gone), &item) : -ENOENT;
 	if (rc == 0) {
 		owner = item.value;
-		owned = owner->kind == move->kind &&
+		owned = owner->kind == relocation->kind &&
 			le64_get(owner->sectors) == n;
 	}
 	if ((rc && rc != -ENOENT) || rc2)
 		return rc && rc != -ENOENT ? rc : rc2;
 	if (owned)
-		tree_del(ticket->txn, owner_key(gone));
-	tree_del(ticket->txn, key);
+		tree_del(txn->tree_txn, owner_key(gone));
+	tree_del(txn->tree_txn, key);
 	return 0;
 }
 
-static void end_end(struct ticket *ticket, int rc, uint64_t seq)
+static void end_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct move *move = ticket->state;
+	struct relocation *relocation = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
-	move->done(move, rc);
+	fs_txn_finish(txn, 0);
+	relocation->done(relocation, rc);
 }
 
-static const struct ticket_type end_type = {
+static const struct fs_txn_type end_type = {
 	.name = "move ends",
 	.bounds = { .log_bytes = 512, .urgent = true },
 	.paths = 3,
@@ -206,99 +209,100 @@ static const struct ticket_type end_type = {
 	.end = end_end,
 };
 
-void move_end(struct move *move, bool landed)
+void relocation_end(struct relocation *relocation, bool landed)
 {
 	int rc;
 
-	move->landed = landed;
-	rc = ticket_start(move->fs, &end_type, NULL, move);
+	relocation->landed = landed;
+	rc = fs_txn_start(relocation->fs, &end_type, NULL, relocation);
 	if (rc)
-		move->done(move, rc);
+		relocation->done(relocation, rc);
 }
 
 /* ---- At mount ---- */
 
-struct resume {
-	struct move move;
+struct relocation_resume {
+	struct relocation relocation;
 	bool over, found;
 	int rc;
 };
 
 /* Do the superblocks name where it was going? */
-static bool resume_landed(const struct move *move)
+static bool resume_landed(const struct relocation *relocation)
 {
-	const struct super *super = tree_super(move->fs->tree);
+	const struct super *super = tree_super(relocation->fs->tree);
 	struct super_run geom = super_geom_run(super);
 	uint32_t i;
 
-	if (move->kind == OWNER_GEOM)
-		return geom.sector == move->to &&
-		       geom.sectors == move->to_sectors;
+	if (relocation->kind == OWNER_GEOM)
+		return geom.sector == relocation->to &&
+		       geom.sectors == relocation->to_sectors;
 	for (i = 0; i < super->log_tracks; i++)
-		if (super->log[i].sector == move->to)
+		if (super->log[i].sector == relocation->to)
 			return true;
 	return false;
 }
 
-static int resume_run(struct ticket *ticket)
+static int resume_run(struct fs_txn *txn)
 {
-	struct resume *r = ticket->state;
+	struct relocation_resume *r = txn->state;
 	const struct move_item *m;
 	struct tree_item item;
-	int rc = tree_seek_ge(ticket->txn, key_make(0, ITEM_MOVE, 0),
+	int rc = tree_seek_ge(txn->tree_txn, key_make(0, ITEM_MOVE, 0),
 			      key_make(0, ITEM_MOVE, UINT64_MAX), &item);
 
 	if (rc)
 		return rc;
 	m = item.value;
-	r->move.kind = (enum owner_kind)item.key.off;
-	r->move.from = le64_get(m->from);
-	r->move.from_sectors = le64_get(m->from_sectors);
-	r->move.to = le64_get(m->to);
-	r->move.to_sectors = le64_get(m->to_sectors);
+	r->relocation.kind = (enum owner_kind)item.key.off;
+	r->relocation.from = le64_get(m->from);
+	r->relocation.from_sectors = le64_get(m->from_sectors);
+	r->relocation.to = le64_get(m->to);
+	r->relocation.to_sectors = le64_get(m->to_sectors);
 	r->found = true;
 	return 0;
 }
 
-static void resume_looked(struct ticket *ticket, int rc, uint64_t seq)
+static void resume_looked(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct resume *r = ticket->state;
+	struct relocation_resume *r = txn->state;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (r->found) {
-		move_end(&r->move, resume_landed(&r->move));
+		relocation_end(&r->relocation, resume_landed(&r->relocation));
 		return;
 	}
 	r->rc = rc == -ENOENT ? 0 : rc;
 	r->over = true;
 }
 
-static const struct ticket_type resume_type = {
+static const struct fs_txn_type resume_type = {
 	.name = "moves begun",
 	.paths = 2,
 	.run = resume_run,
 	.end = resume_looked,
 };
 
-static void resume_ended(struct move *move, int rc)
+static void resume_ended(struct relocation *relocation, int rc)
 {
-	struct resume *r = move->arg;
+	struct relocation_resume *r = relocation->arg;
 
 	r->found = false;
 	r->rc = rc;
 	if (!rc)
-		rc = ticket_start(move->fs, &resume_type, NULL, r);
+		rc = fs_txn_start(relocation->fs, &resume_type, NULL, r);
 	r->over = rc != 0;
 }
 
-int move_resume(struct fs *fs)
+int relocation_resume(struct fs *fs)
 {
-	struct resume r = { .move = { .fs = fs, .done = resume_ended } };
+	struct relocation_resume r = {
+		.relocation = {.fs = fs, .done = resume_ended}};
 	int rc;
 
-	r.move.arg = &r;
-	rc = ticket_start(fs, &resume_type, NULL, &r);
+	r.relocation.arg = &r;
+	rc = fs_txn_start(fs, &resume_type, NULL, &r);
 	if (!rc)
 		rc = fs_wait(fs, &r.over);
 	return rc ? rc : r.rc;

@@ -1,22 +1,22 @@
 /*
  * relocate_txn.h - what the superblock names moves to another place.
  *
- *   move_begin   room is found and gets an owner, and a MOVE item says so, in
- *                one transaction; done when a root holds both
- *   (the mover)  writes what belongs there, then superblocks that name it
- *   move_end     the place that the superblocks do not name loses its owner,
- *                and the item goes, in one transaction
+ *   relocation_begin  finds room, gives it an owner and puts a MOVE item, in
+ *                     one transaction; done when a root holds both
+ *   (the caller)      writes what belongs there, then superblocks that name it
+ *   relocation_end    takes the owner of the place that the superblocks do not
+ *                     name, and the item, in one transaction
  *
- * A cut anywhere between leaves both places with owners; move_resume finds the
- * item at the next mount and ends what was begun.  One move of a kind at a
- * time.
+ * A cut anywhere between leaves both places with owners; relocation_resume
+ * finds the item at the next mount and ends what was begun.  One move of a kind
+ * at a time.
  */
 #ifndef TRAX_DRIVE_RELOCATE_TXN_H
 #define TRAX_DRIVE_RELOCATE_TXN_H
 
 #include "fs/op/fs_internal.h"
 
-struct move {
+struct relocation {
 	struct fs *fs;
 	enum owner_kind kind;		/* OWNER_GEOM, OWNER_LOG */
 	uint64_t from, from_sectors;	/* 0: there was none */
@@ -25,9 +25,9 @@ struct move {
 	 * Finds room of to_sectors (which it may set) and takes it
 	 * (space_take) into `to`.  -EAGAIN: wants *group loaded; -ENOSPC.
 	 */
-	int (*find)(struct move *move, uint32_t *group);
+	int (*find)(struct relocation *relocation, uint32_t *group);
 	/* Of begin and of end; after an error of begin nothing has changed. */
-	void (*done)(struct move *move, int rc);
+	void (*done)(struct relocation *relocation, int rc);
 	void *arg;
 	/* Its own. */
 	struct waiter waiter;
@@ -36,15 +36,15 @@ struct move {
 };
 
 /* The caller's until done(); never called from inside. */
-void move_begin(struct move *move);
+void relocation_begin(struct relocation *relocation);
 /* `landed`: the superblocks name `to` now. */
-void move_end(struct move *move, bool landed);
+void relocation_end(struct relocation *relocation, bool landed);
 
 /* A find() for `to_sectors` anywhere, aligned to records, from the outer edge
  * on. */
-int move_find_any(struct move *move, uint32_t *group);
+int relocation_find_any(struct relocation *relocation, uint32_t *group);
 
 /* At mount: ends what was begun; waits. */
-int move_resume(struct fs *fs);
+int relocation_resume(struct fs *fs);
 
 #endif

@@ -10,25 +10,25 @@
 
 #define PLACES 3u
 
-int supers_init(struct supers *s, struct fs *fs,
+int super_write_init(struct super_write *s, struct fs *fs,
 		void (*done)(void *arg, int rc), void *arg)
 {
-	*s = (struct supers){ .fs = fs, .done = done, .arg = arg };
+	*s = (struct super_write){ .fs = fs, .done = done, .arg = arg };
 	s->block = aligned_alloc(TRAX_BLOCK_BYTES, TRAX_BLOCK_BYTES);
 	return s->block ? 0 : -ENOMEM;
 }
 
-void supers_fini(struct supers *s)
+void super_write_fini(struct super_write *s)
 {
 	free(s->block);
 	s->block = NULL;
 }
 
-static void supers_go(struct supers *s);
+static void super_write_go(struct super_write *s);
 
-static void supers_step_done(struct disk_request *req)
+static void super_write_step_done(struct disk_request *req)
 {
-	struct supers *s = req->owner;
+	struct super_write *s = req->owner;
 
 	if (!req->result && !s->flushing) {
 		s->flushing = true;
@@ -37,10 +37,10 @@ static void supers_step_done(struct disk_request *req)
 		s->flushing = false;
 		s->copy++;
 	}
-	supers_go(s);
+	super_write_go(s);
 }
 
-static void supers_block(struct supers *s, uint64_t sector)
+static void super_write_block(struct super_write *s, uint64_t sector)
 {
 	super_encode(&s->next, sector, s->block);
 	s->iov = (struct iovec){ s->block, TRAX_BLOCK_BYTES };
@@ -48,7 +48,7 @@ static void supers_block(struct supers *s, uint64_t sector)
 		.disk = {
 			.op = DISK_WRITE, .sector = sector,
 			.sectors = TRAX_BLOCK_SECTORS, .iov = &s->iov,
-			.iov_n = 1, .done = supers_step_done, .owner = s,
+			.iov_n = 1, .done = super_write_step_done, .owner = s,
 		},
 		.class = QUEUE_WRITE_BACK,
 	};
@@ -57,7 +57,7 @@ static void supers_block(struct supers *s, uint64_t sector)
 
 /* What was not durable may be on the disk all the same: no other superblock
  * gets that version. */
-static void supers_over(struct supers *s)
+static void super_write_over(struct super_write *s)
 {
 	struct super super = s->next;
 
@@ -69,24 +69,24 @@ static void supers_over(struct supers *s)
 	s->done(s->arg, s->good ? 0 : -EIO);
 }
 
-static void supers_go(struct supers *s)
+static void super_write_go(struct super_write *s)
 {
 	uint64_t place[PLACES];
 
 	if (s->flushing) {
 		s->req = (struct queue_request){
-			.disk = { .done = supers_step_done, .owner = s },
+			.disk = { .done = super_write_step_done, .owner = s },
 		};
 		queue_flush(s->fs->queue, &s->req);
 	} else if (s->copy < PLACES) {
 		super_places(s->next.sectors, place);
-		supers_block(s, place[s->copy]);
+		super_write_block(s, place[s->copy]);
 	} else {
-		supers_over(s);
+		super_write_over(s);
 	}
 }
 
-int supers_write(struct supers *s, const struct super *next)
+int super_write_start(struct super_write *s, const struct super *next)
 {
 	struct super check;
 	const char *why;
@@ -102,6 +102,6 @@ int supers_write(struct supers *s, const struct super *next)
 	}
 	s->copy = s->good = 0;
 	s->flushing = false;
-	supers_go(s);
+	super_write_go(s);
 	return 0;
 }

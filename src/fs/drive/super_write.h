@@ -11,7 +11,7 @@
 #include "fs/op/fs_internal.h"
 #include "sched/queue/queue.h"
 
-struct supers {
+struct super_write {
 	struct fs *fs;
 	/* 0: they say so, and so does tree_super() now.  Else nobody knows
 	 * what they say until the next mount. */
@@ -27,12 +27,12 @@ struct supers {
 };
 
 /* -ENOMEM. */
-int supers_init(struct supers *supers, struct fs *fs,
+int super_write_init(struct super_write *supers, struct fs *fs,
 		void (*done)(void *arg, int rc), void *arg);
-void supers_fini(struct supers *supers);
+void super_write_fini(struct super_write *supers);
 
 /* `next` with a version of its own.  -EUCLEAN: it contradicts itself, and
  * nothing was written; else done() is called, never from inside. */
-int supers_write(struct supers *supers, const struct super *next);
+int super_write_start(struct super_write *supers, const struct super *next);
 
 #endif

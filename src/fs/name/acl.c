@@ -157,7 +157,7 @@ bool acl_create(struct acl *acl, uint32_t *mode)
 	return trivial;
 }
 
-int acl_get(struct ticket *ticket, uint64_t ino, const struct inode_item *item,
+int acl_get(struct fs_txn *txn, uint64_t ino, const struct inode_item *item,
 	    const char *name, struct acl *acl, struct xattr_slot *slot)
 {
 	uint8_t value[ACL_MAX_BYTES];
@@ -166,12 +166,12 @@ int acl_get(struct ticket *ticket, uint64_t ino, const struct inode_item *item,
 	slot->found = false;
 	if (!(le32_get(item->flags) & INODE_HAS_ACL))
 		return -ENODATA;
-	rc = xattr_find(ticket, ino, item, name, slot);
+	rc = xattr_find(txn, ino, item, name, slot);
 	if (rc)
 		return rc;
 	if (!slot->found || slot->value_bytes > sizeof(value))
 		return -ENODATA;
-	rc = xattr_read(ticket, slot, value);
+	rc = xattr_read(txn, slot, value);
 	if (rc)
 		return rc;
 	return acl_parse(value, slot->value_bytes, acl) || acl->n == 0 ?

@@ -40,9 +40,9 @@ uint8_t dir_type(uint32_t mode)
 	return IFTODT(mode);
 }
 
-static int dir_bad(struct ticket *ticket, uint64_t dir, const char *reason)
+static int dir_bad(struct fs_txn *txn, uint64_t dir, const char *reason)
 {
-	msg_error("%s: directory %llu: %s", ticket->fs->disk->name,
+	msg_error("%s: directory %llu: %s", txn->fs->disk->name,
 		  (unsigned long long)dir, reason);
 	return -EUCLEAN;
 }
@@ -94,10 +94,10 @@ static void dir_scan(struct dir_slot *slot)
 	}
 }
 
-int dir_find(struct ticket *ticket, uint64_t dir, const char *name,
+int dir_find(struct fs_txn *txn, uint64_t dir, const char *name,
 	     struct dir_slot *slot)
 {
-	const struct fs *fs = ticket->fs;
+	const struct fs *fs = txn->fs;
 	uint64_t seed = tree_super(fs->tree)->hash_seed;
 	struct tree_item item;
 	int rc;
@@ -111,13 +111,13 @@ int dir_find(struct ticket *ticket, uint64_t dir, const char *name,
 	slot->item = false;
 	slot->found = false;
 	slot->value_bytes = 0;
-	rc = tree_get(ticket->txn, slot->key, &item);
+	rc = tree_get(txn->tree_txn, slot->key, &item);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc)
 		return rc;
 	if (item.bytes > sizeof(slot->value))
-		return dir_bad(ticket, dir, "a name item is too long");
+		return dir_bad(txn, dir, "a name item is too long");
 	slot->item = true;
 	slot->value_bytes = item.bytes;
 	memcpy(slot->value, item.value, item.bytes);
@@ -130,7 +130,7 @@ static struct key entry_key(uint64_t dir, uint64_t seq)
 	return key_make(dir, ITEM_ENTRY, seq);
 }
 
-int dir_probe_add(struct ticket *ticket, const struct dir_slot *slot,
+int dir_probe_add(struct fs_txn *txn, const struct dir_slot *slot,
 		  uint64_t seq)
 {
 	struct probe probe = { 0 };
@@ -138,15 +138,15 @@ int dir_probe_add(struct ticket *ticket, const struct dir_slot *slot,
 	if (slot->value_bytes + sizeof(struct name_record) + slot->bytes >
 	    TRAX_MAX_ITEM_BYTES)
 		return -ENOSPC;
-	probe_expect(&probe, ticket, entry_key(slot->dir, seq), -ENOENT);
+	probe_expect(&probe, txn, entry_key(slot->dir, seq), -ENOENT);
 	return probe_result(&probe);
 }
 
-int dir_probe_entry(struct ticket *ticket, const struct dir_slot *slot)
+int dir_probe_entry(struct fs_txn *txn, const struct dir_slot *slot)
 {
 	struct probe probe = { 0 };
 
-	probe_expect(&probe, ticket, entry_key(slot->dir, slot->seq), 0);
+	probe_expect(&probe, txn, entry_key(slot->dir, slot->seq), 0);
 	return probe_result(&probe);
 }
 
@@ -175,26 +175,26 @@ static void name_cut(struct dir_slot *slot)
 	slot->found = false;
 }
 
-static void name_put(struct ticket *ticket, struct dir_slot *slot)
+static void name_put(struct fs_txn *txn, struct dir_slot *slot)
 {
 	if (slot->value_bytes)
-		tree_put(ticket->txn, slot->key, slot->value,
+		tree_put(txn->tree_txn, slot->key, slot->value,
 			 slot->value_bytes);
 	else
-		tree_del(ticket->txn, slot->key);
+		tree_del(txn->tree_txn, slot->key);
 	slot->item = slot->value_bytes > 0;
 }
 
-static void entry_put(struct ticket *ticket, const struct dir_slot *slot)
+static void entry_put(struct fs_txn *txn, const struct dir_slot *slot)
 {
 	uint8_t value[RECORD_MAX_BYTES];
 	size_t bytes = record_write(value, slot->ino, slot->seq, slot->type,
 				    slot->name, slot->bytes);
 
-	tree_put(ticket->txn, entry_key(slot->dir, slot->seq), value, bytes);
+	tree_put(txn->tree_txn, entry_key(slot->dir, slot->seq), value, bytes);
 }
 
-void dir_add(struct ticket *ticket, struct dir_slot *slot,
+void dir_add(struct fs_txn *txn, struct dir_slot *slot,
 	     struct inode_item *item, uint64_t ino, uint8_t type)
 {
 	uint64_t seq = le64_get(item->next_seq);
@@ -202,54 +202,54 @@ void dir_add(struct ticket *ticket, struct dir_slot *slot,
 	item->next_seq = le64_put(seq + 1);
 	item->entries = le64_put(le64_get(item->entries) + 1);
 	name_append(slot, ino, seq, type);
-	name_put(ticket, slot);
-	entry_put(ticket, slot);
+	name_put(txn, slot);
+	entry_put(txn, slot);
 }
 
-void dir_remove(struct ticket *ticket, struct dir_slot *slot,
+void dir_remove(struct fs_txn *txn, struct dir_slot *slot,
 		struct inode_item *item)
 {
 	uint64_t entries = le64_get(item->entries);
 
 	item->entries = le64_put(entries ? entries - 1 : 0);
-	tree_del(ticket->txn, entry_key(slot->dir, slot->seq));
+	tree_del(txn->tree_txn, entry_key(slot->dir, slot->seq));
 	name_cut(slot);
-	name_put(ticket, slot);
+	name_put(txn, slot);
 }
 
-void dir_point(struct ticket *ticket, struct dir_slot *slot, uint64_t ino,
+void dir_point(struct fs_txn *txn, struct dir_slot *slot, uint64_t ino,
 	       uint8_t type)
 {
 	slot->ino = ino;
 	slot->type = type;
 	record_write(slot->value + slot->at, ino, slot->seq, type, slot->name,
 		     slot->bytes);
-	name_put(ticket, slot);
-	entry_put(ticket, slot);
+	name_put(txn, slot);
+	entry_put(txn, slot);
 }
 
-int dir_probe_retitle(struct ticket *ticket, const struct dir_slot *from,
+int dir_probe_retitle(struct fs_txn *txn, const struct dir_slot *from,
 		      const struct dir_slot *to)
 {
 	struct probe probe = { 0 };
 	size_t bytes = to->value_bytes + sizeof(struct name_record) + to->bytes;
 
-	probe_expect(&probe, ticket, entry_key(from->dir, from->seq), 0);
+	probe_expect(&probe, txn, entry_key(from->dir, from->seq), 0);
 	if (to->found)
-		probe_expect(&probe, ticket, entry_key(to->dir, to->seq), 0);
+		probe_expect(&probe, txn, entry_key(to->dir, to->seq), 0);
 	else if (bytes > TRAX_MAX_ITEM_BYTES)
 		probe_ok(&probe, -ENOSPC);
 	return probe_result(&probe);
 }
 
-void dir_retitle(struct ticket *ticket, struct dir_slot *from,
+void dir_retitle(struct fs_txn *txn, struct dir_slot *from,
 		 struct dir_slot *to, struct inode_item *item)
 {
 	uint64_t ino = from->ino, seq = from->seq;
 	uint8_t type = from->type;
 
 	if (to->found) {
-		dir_remove(ticket, to, item);
+		dir_remove(txn, to, item);
 		/* Both names may have the same hash: one item. */
 		if (key_cmp(from->key, to->key) == 0) {
 			if (to->at < from->at)
@@ -264,11 +264,11 @@ void dir_retitle(struct ticket *ticket, struct dir_slot *from,
 		to->value_bytes = from->value_bytes;
 		memcpy(to->value, from->value, from->value_bytes);
 	} else {
-		name_put(ticket, from);
+		name_put(txn, from);
 	}
 	name_append(to, ino, seq, type);
-	name_put(ticket, to);
-	entry_put(ticket, to);
+	name_put(txn, to);
+	entry_put(txn, to);
 }
 
 /* ---- Reading ---- */
@@ -301,19 +301,19 @@ struct batch {
 	struct batch_entry entry[];
 };
 
-static int batch_entry_at(struct ticket *ticket, uint64_t dir, uint64_t from,
+static int batch_entry_at(struct fs_txn *txn, uint64_t dir, uint64_t from,
 			  struct batch_entry *entry)
 {
 	struct name_record head;
 	struct tree_item item;
 	const char *name;
-	int rc = tree_seek_ge(ticket->txn, entry_key(dir, from),
+	int rc = tree_seek_ge(txn->tree_txn, entry_key(dir, from),
 			      entry_key(dir, UINT64_MAX), &item);
 
 	if (rc)
 		return rc;
 	if (!record_read(item.value, item.bytes, 0, &head, &name))
-		return dir_bad(ticket, dir, "an entry is cut off");
+		return dir_bad(txn, dir, "an entry is cut off");
 	entry->ino = le64_get(head.ino);
 	entry->seq = item.key.off;
 	entry->type = head.type;
@@ -324,14 +324,14 @@ static int batch_entry_at(struct ticket *ticket, uint64_t dir, uint64_t from,
 
 /* Looks up the inode of an entry.  0, or 1: in, but the last one that there is
  * room for; -ENOSPC: no room for it. */
-static int batch_probe_inode(struct ticket *ticket, const struct batch *batch,
+static int batch_probe_inode(struct fs_txn *txn, const struct batch *batch,
 			     const struct batch_entry *entry,
 			     struct probe *probe)
 {
 	struct inode_item item;
-	unsigned before = tree_txn_room(ticket->txn);
-	int rc = inode_of_entry(ticket, ticket->op->ino, entry->ino, &item);
-	unsigned after = tree_txn_room(ticket->txn);
+	unsigned before = tree_txn_room(txn->tree_txn);
+	int rc = inode_of_entry(txn, txn->op->ino, entry->ino, &item);
+	unsigned after = tree_txn_room(txn->tree_txn);
 	bool tight = after < before && after < BATCH_MARGIN;
 
 	if (tight && rc == -EAGAIN && batch->n)
@@ -340,10 +340,10 @@ static int batch_probe_inode(struct ticket *ticket, const struct batch *batch,
 	return tight;
 }
 
-static int batch_collect(struct ticket *ticket, struct batch *batch,
+static int batch_collect(struct fs_txn *txn, struct batch *batch,
 			 uint64_t from)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 	struct batch_entry *entry;
 	int rc = 0;
@@ -351,9 +351,9 @@ static int batch_collect(struct ticket *ticket, struct batch *batch,
 	batch->n = 0;
 	while (rc == 0 && batch->n < batch->max && from <= batch->last) {
 		entry = &batch->entry[batch->n];
-		rc = batch_entry_at(ticket, op->ino, from, entry);
+		rc = batch_entry_at(txn, op->ino, from, entry);
 		if (rc == 0 && op->plus)
-			rc = batch_probe_inode(ticket, batch, entry, &probe);
+			rc = batch_probe_inode(txn, batch, entry, &probe);
 		if (rc < 0)
 			break;
 		batch->n++;
@@ -377,33 +377,33 @@ static bool batch_fill_dots(struct fs_op *op, const struct inode_item *item)
 }
 
 /* Hands an entry over, with its attributes and a reference. */
-static int batch_fill_plus(struct ticket *ticket,
+static int batch_fill_plus(struct fs_txn *txn,
 			   const struct batch_entry *entry, bool *full)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	struct fs_attr attr;
 	struct vnode *vnode;
-	int rc = inode_of_entry(ticket, op->ino, entry->ino, &item);
+	int rc = inode_of_entry(txn, op->ino, entry->ino, &item);
 
 	if (rc)
 		return rc;
-	vnode = vnode_get(ticket->fs, entry->ino);
+	vnode = vnode_get(txn->fs, entry->ino);
 	if (!vnode)
 		return -ENOMEM;
-	inode_attr(ticket->fs, entry->ino, &item, &attr);
+	inode_attr(txn->fs, entry->ino, &item, &attr);
 	*full = !op->fill(op->fill_arg, entry->name, entry->bytes, entry->ino,
 			  entry->type, entry->seq, &attr);
 	if (!*full)
 		vnode->refs++;
 	else
-		vnode_drop_unused(ticket->fs, vnode);
+		vnode_drop_unused(txn->fs, vnode);
 	return 0;
 }
 
-static int batch_fill(struct ticket *ticket, const struct batch *batch)
+static int batch_fill(struct fs_txn *txn, const struct batch *batch)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	const struct batch_entry *entry;
 	bool full = false;
 	unsigned i;
@@ -417,7 +417,7 @@ static int batch_fill(struct ticket *ticket, const struct batch *batch)
 					 entry->seq, NULL);
 			continue;
 		}
-		rc = batch_fill_plus(ticket, entry, &full);
+		rc = batch_fill_plus(txn, entry, &full);
 		/* What has been handed over stays handed over. */
 		if (rc)
 			return i ? 0 : rc;
@@ -425,10 +425,10 @@ static int batch_fill(struct ticket *ticket, const struct batch *batch)
 	return 0;
 }
 
-static int dir_readdir_run(struct ticket *ticket)
+static int dir_readdir_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
-	struct batch *batch = ticket->state;
+	struct fs_op *op = txn->op;
+	struct batch *batch = txn->state;
 	uint64_t from = op->offset < NAMES_FIRST_SEQ - 1 ?
 		NAMES_FIRST_SEQ : op->offset + 1;
 	struct inode_item item;
@@ -436,32 +436,32 @@ static int dir_readdir_run(struct ticket *ticket)
 
 	if (op->offset == UINT64_MAX)
 		return 0;
-	probe_ok(&probe, inode_of_dir(ticket, op->ino, &item));
+	probe_ok(&probe, inode_of_dir(txn, op->ino, &item));
 	if (batch->last == UINT64_MAX)
-		tree_prefetch(ticket->txn, entry_key(op->ino, from),
+		tree_prefetch(txn->tree_txn, entry_key(op->ino, from),
 			      entry_key(op->ino, UINT64_MAX), BATCH_LEAVES);
-	probe_ok(&probe, batch_collect(ticket, batch, from));
+	probe_ok(&probe, batch_collect(txn, batch, from));
 	if (probe_result(&probe))
 		return probe_result(&probe);
 	if (!batch_fill_dots(op, &item))
 		return 0;
-	return batch_fill(ticket, batch);
+	return batch_fill(txn, batch);
 }
 
-static void dir_readdir_end(struct ticket *ticket, int rc, uint64_t seq)
+static void dir_readdir_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	(void)seq;
-	free(ticket->state);
-	ticket_finish(ticket, rc);
+	free(txn->state);
+	fs_txn_finish(txn, rc);
 }
 
-static const struct ticket_type dir_readdir_type = {
+static const struct fs_txn_type dir_readdir_type = {
 	.name = "readdir",
 	.bounds = { .nodes = BATCH_NODES },
 	.stages = 4,
 	.run = dir_readdir_run,
 	.end = dir_readdir_end,
-	.forget = ticket_free_state,
+	.free_state = fs_txn_free_state,
 };
 
 void dir_op_readdir(struct fs *fs, struct fs_op *op)
@@ -481,6 +481,6 @@ void dir_op_readdir(struct fs *fs, struct fs_op *op)
 	batch->max = (unsigned)max;
 	if (op->offset == 0)
 		inode_touch(fs, op->ino);
-	if (ticket_start(fs, &dir_readdir_type, op, batch))
+	if (fs_txn_start(fs, &dir_readdir_type, op, batch))
 		free(batch);
 }

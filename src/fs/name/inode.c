@@ -2,8 +2,8 @@
  * inode.c - attributes and flags.
  *
  * Times are wall-clock nanoseconds, clamped to what the format promises: from
- * 1901 to 2446.  The access time follows relatime: a read starts a ticket of
- * its own, at most one for an inode at a time, and none as long as nothing
+ * 1901 to 2446.  The access time follows relatime: a read starts a transaction
+ * of its own, at most one for an inode at a time, and none as long as nothing
  * changed since the last one.
  */
 #include "fs/name/names.h"
@@ -31,17 +31,17 @@ bool probe_ok(struct probe *probe, int rc)
 	return rc == 0;
 }
 
-void probe_expect(struct probe *probe, struct ticket *ticket, struct key key,
+void probe_expect(struct probe *probe, struct fs_txn *txn, struct key key,
 		  int want)
 {
 	struct tree_item item;
 	char text[64];
-	int rc = tree_get(ticket->txn, key, &item);
+	int rc = tree_get(txn->tree_txn, key, &item);
 
 	if (rc == want)
 		return;
 	if (rc == 0 || rc == -ENOENT) {
-		msg_error("%s: item %s is %s", ticket->fs->disk->name,
+		msg_error("%s: item %s is %s", txn->fs->disk->name,
 			  key_text(key, text, sizeof(text)),
 			  rc ? "missing" : "there and should not be");
 		rc = -EUCLEAN;
@@ -58,12 +58,12 @@ int probe_result(const struct probe *probe)
 
 /* ---- Items ---- */
 
-int inode_get(struct ticket *ticket, uint64_t ino, struct inode_item *item)
+int inode_get(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
 	struct tree_item found;
 	int rc;
 
-	rc = tree_get(ticket->txn, key_make(ino, ITEM_INODE, 0), &found);
+	rc = tree_get(txn->tree_txn, key_make(ino, ITEM_INODE, 0), &found);
 	if (rc)
 		return rc;
 	if (found.bytes != sizeof(*item))
@@ -72,59 +72,59 @@ int inode_get(struct ticket *ticket, uint64_t ino, struct inode_item *item)
 	return 0;
 }
 
-void inode_put(struct ticket *ticket, uint64_t ino,
+void inode_put(struct fs_txn *txn, uint64_t ino,
 	       const struct inode_item *item)
 {
-	tree_put(ticket->txn, key_make(ino, ITEM_INODE, 0), item,
+	tree_put(txn->tree_txn, key_make(ino, ITEM_INODE, 0), item,
 		 sizeof(*item));
 }
 
-int inode_of_op(struct ticket *ticket, uint64_t ino, struct inode_item *item)
+int inode_of_op(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
 	struct vnode *vnode;
-	int rc = inode_get(ticket, ino, item);
+	int rc = inode_get(txn, ino, item);
 
 	if (rc == -ENOENT)
 		return -ESTALE;
 	if (rc)
 		return rc;
 	if (le32_get(item->nlink) == 0) {
-		vnode = vnode_find(ticket->fs, ino);
+		vnode = vnode_find(txn->fs, ino);
 		if (!vnode || vnode->deleting)
 			return -ESTALE;
 	}
 	return 0;
 }
 
-int inode_of_entry(struct ticket *ticket, uint64_t dir, uint64_t ino,
+int inode_of_entry(struct fs_txn *txn, uint64_t dir, uint64_t ino,
 		   struct inode_item *item)
 {
-	int rc = inode_get(ticket, ino, item);
+	int rc = inode_get(txn, ino, item);
 
 	if (rc == -ENOENT ||
 	    (rc == 0 && (le32_get(item->nlink) == 0 || ino == dir))) {
 		msg_error("%s: an entry of directory %llu leads to inode %llu, "
-			  "which cannot be", ticket->fs->disk->name,
+			  "which cannot be", txn->fs->disk->name,
 			  (unsigned long long)dir, (unsigned long long)ino);
 		return -EUCLEAN;
 	}
 	return rc;
 }
 
-int inode_of_dir(struct ticket *ticket, uint64_t ino, struct inode_item *item)
+int inode_of_dir(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
-	int rc = inode_of_op(ticket, ino, item);
+	int rc = inode_of_op(txn, ino, item);
 
 	if (rc == 0 && !S_ISDIR(inode_mode(item)))
 		return -ENOTDIR;
 	return rc;
 }
 
-int inode_of_changed_dir(struct ticket *ticket, uint64_t ino, bool removes,
+int inode_of_changed_dir(struct fs_txn *txn, uint64_t ino, bool removes,
 			 struct inode_item *item)
 {
 	uint32_t forbids = INODE_IMMUTABLE | (removes ? INODE_APPEND : 0);
-	int rc = inode_of_dir(ticket, ino, item);
+	int rc = inode_of_dir(txn, ino, item);
 
 	if (rc)
 		return rc;
@@ -235,18 +235,18 @@ void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
 		file_fix_attr(fs, ino, attr);
 }
 
-static int inode_getattr_run(struct ticket *ticket)
+static int inode_getattr_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
-		inode_attr(ticket->fs, op->ino, &item, &op->attr);
+		inode_attr(txn->fs, op->ino, &item, &op->attr);
 	return rc;
 }
 
-static const struct ticket_type inode_getattr_type = {
+static const struct fs_txn_type inode_getattr_type = {
 	.name = "getattr",
 	.paths = 1,
 	.run = inode_getattr_run,
@@ -254,7 +254,7 @@ static const struct ticket_type inode_getattr_type = {
 
 void inode_op_getattr(struct fs *fs, struct fs_op *op)
 {
-	ticket_start(fs, &inode_getattr_type, op, NULL);
+	fs_txn_start(fs, &inode_getattr_type, op, NULL);
 }
 
 void inode_apply_attr(struct fs *fs, const struct fs_op *op,
@@ -345,7 +345,7 @@ static bool inode_drops_sgid(const struct fs_op *op,
 	       (op->uid && op->gid != le32_get(item->gid));
 }
 
-int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
+int inode_kill_priv(struct fs_txn *txn, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item)
 {
 	uint32_t mode = inode_mode(item);
@@ -355,14 +355,14 @@ int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 	if (S_ISDIR(mode))
 		return 0;
 	if (le32_get(item->flags) & INODE_HAS_CAPS) {
-		rc = xattr_find(ticket, ino, item, "security.capability",
+		rc = xattr_find(txn, ino, item, "security.capability",
 				&slot);
 		if (!rc && slot.found)
-			rc = xattr_probe_remove(ticket, &slot);
+			rc = xattr_probe_remove(txn, &slot);
 		if (rc)
 			return rc;
 		if (slot.found)
-			xattr_remove(ticket, &slot, item);
+			xattr_remove(txn, &slot, item);
 	}
 	if (!inode_drops_mode(op, item))
 		return 0;
@@ -374,79 +374,79 @@ int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
 }
 
 /* chmod changes the access ACL, too. */
-static int inode_acl_probe(struct ticket *ticket, const struct inode_item *item,
+static int inode_acl_probe(struct fs_txn *txn, const struct inode_item *item,
 			   struct acl *acl, struct xattr_slot *slot)
 {
 	int rc;
 
 	slot->found = false;
-	if (!(ticket->op->flags & FS_SET_MODE))
+	if (!(txn->op->flags & FS_SET_MODE))
 		return 0;
-	rc = acl_get(ticket, ticket->op->ino, item, ACL_ACCESS_NAME, acl,
+	rc = acl_get(txn, txn->op->ino, item, ACL_ACCESS_NAME, acl,
 		     slot);
 	if (rc == -ENODATA)
 		return 0;
-	return rc ? rc : xattr_probe_write(ticket, slot, slot->value_bytes);
+	return rc ? rc : xattr_probe_write(txn, slot, slot->value_bytes);
 }
 
-static void inode_acl_apply(struct ticket *ticket, struct inode_item *item,
+static void inode_acl_apply(struct fs_txn *txn, struct inode_item *item,
 			    struct acl *acl, const struct xattr_slot *slot)
 {
 	uint8_t value[ACL_MAX_BYTES];
 
 	if (!slot->found)
 		return;
-	acl_chmod(acl, ticket->op->attr.mode);
-	xattr_write(ticket, slot, item, value, acl_format(acl, value));
+	acl_chmod(acl, txn->op->attr.mode);
+	xattr_write(txn, slot, item, value, acl_format(acl, value));
 }
 
-static int inode_setattr_run(struct ticket *ticket)
+static int inode_setattr_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	struct xattr_slot slot;
 	struct acl acl;
 	struct fs_op rest = { .flags = op->flags, .attr = op->attr };
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
-		rc = inode_check_attr(ticket->fs, op, &item);
+		rc = inode_check_attr(txn->fs, op, &item);
 	if (rc)
 		return rc;
 	if (op->flags & FS_SET_SIZE)
 		rest.flags &= FS_SET_MODE;	/* the rest by file_set_size */
 	if (rest.flags) {
-		rc = inode_acl_probe(ticket, &item, &acl, &slot);
+		rc = inode_acl_probe(txn, &item, &acl, &slot);
 		if (!rc && op->flags & FS_SET_KILL_PRIV)
-			rc = inode_kill_priv(ticket, op, op->ino, &item);
+			rc = inode_kill_priv(txn, op, op->ino, &item);
 		if (rc)
 			return rc;
-		inode_acl_apply(ticket, &item, &acl, &slot);
-		inode_apply_attr(ticket->fs, &rest, &item);
-		inode_put(ticket, op->ino, &item);
+		inode_acl_apply(txn, &item, &acl, &slot);
+		inode_apply_attr(txn->fs, &rest, &item);
+		inode_put(txn, op->ino, &item);
 	}
 	if (!(op->flags & FS_SET_SIZE))
-		inode_attr(ticket->fs, op->ino, &item, &op->attr);
+		inode_attr(txn->fs, op->ino, &item, &op->attr);
 	return 0;
 }
 
-static void inode_setattr_end(struct ticket *ticket, int rc, uint64_t seq)
+static void inode_setattr_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct fs_op *op = ticket->op;
-	struct fs *fs = ticket->fs;
+	struct fs_op *op = txn->op;
+	struct fs *fs = txn->fs;
 
 	(void)seq;
 	if (rc || !(op->flags & FS_SET_SIZE)) {
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 		return;
 	}
-	ticket->op = NULL;
-	ticket_finish(ticket, 0);
+	txn->op = NULL;
+	fs_txn_finish(txn, 0);
 	op->flags &= ~FS_SET_MODE;
 	file_set_size(fs, op);
 }
 
-static const struct ticket_type inode_times_type = {
+static const struct fs_txn_type inode_times_type = {
 	.name = "setattr",
 	.bounds = { .log_bytes = NAMES_LOG_INODE },
 	.paths = 1,
@@ -455,7 +455,7 @@ static const struct ticket_type inode_times_type = {
 	.end = inode_setattr_end,
 };
 
-static const struct ticket_type inode_setattr_type = {
+static const struct fs_txn_type inode_setattr_type = {
 	.name = "setattr with ACL",
 	.bounds = { .log_bytes = NAMES_LOG_INODE + 2 * NAMES_LOG_NAME },
 	.paths = 9,
@@ -465,20 +465,20 @@ static const struct ticket_type inode_setattr_type = {
 	.end = inode_setattr_end,
 };
 
-static int inode_last_times_run(struct ticket *ticket)
+static int inode_last_times_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (rc)
 		return rc;
-	inode_apply_attr(ticket->fs, op, &item);
-	inode_attr(ticket->fs, op->ino, &item, &op->attr);
+	inode_apply_attr(txn->fs, op, &item);
+	inode_attr(txn->fs, op->ino, &item, &op->attr);
 	return 0;
 }
 
-static const struct ticket_type inode_last_times_type = {
+static const struct fs_txn_type inode_last_times_type = {
 	.name = "last times",
 	.paths = 1,
 	.run = inode_last_times_run,
@@ -499,12 +499,12 @@ void inode_op_setattr(struct fs *fs, struct fs_op *op)
 	struct vnode *vnode = vnode_find(fs, op->ino);
 
 	if (inode_only_last_times(vnode, op)) {
-		ticket_start(fs, &inode_last_times_type, op, NULL);
+		fs_txn_start(fs, &inode_last_times_type, op, NULL);
 		return;
 	}
 	if (vnode)
 		vnode->atime_done = false;
-	ticket_start(fs, more ? &inode_setattr_type : &inode_times_type, op,
+	fs_txn_start(fs, more ? &inode_setattr_type : &inode_times_type, op,
 		     NULL);
 }
 
@@ -587,32 +587,32 @@ static bool inode_open_reads(const struct fs_op *op)
 	return !(op->flags & O_TRUNC) && (op->flags & O_ACCMODE) == O_RDONLY;
 }
 
-static int inode_open_run(struct ticket *ticket)
+static int inode_open_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	struct vnode *vnode;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
-		rc = inode_check_open(ticket->fs, op, &item);
+		rc = inode_check_open(txn->fs, op, &item);
 	if (rc)
 		return rc;
-	vnode = vnode_get(ticket->fs, op->ino);
+	vnode = vnode_get(txn->fs, op->ino);
 	if (!vnode)
 		return -ENOMEM;
 	op->result = inode_open_reads(op) &&
-		     inode_atime_counts(ticket->fs, vnode) &&
-		     inode_set_atime(ticket->fs, op->ino, &item);
+		     inode_atime_counts(txn->fs, vnode) &&
+		     inode_set_atime(txn->fs, op->ino, &item);
 	if (op->result)
-		inode_put(ticket, op->ino, &item);
+		inode_put(txn, op->ino, &item);
 	if (inode_open_reads(op))
-		inode_atime_seen(ticket->fs, vnode);
+		inode_atime_seen(txn->fs, vnode);
 	vnode->opens++;
 	return 0;
 }
 
-static const struct ticket_type inode_open_type = {
+static const struct fs_txn_type inode_open_type = {
 	.name = "open",
 	.bounds = { .log_bytes = NAMES_LOG_INODE },
 	.paths = 1,
@@ -636,19 +636,19 @@ void inode_op_open(struct fs *fs, struct fs_op *op)
 		fs_answer(fs, op, 0);
 		return;
 	}
-	ticket_start(fs, &inode_open_type, op, NULL);
+	fs_txn_start(fs, &inode_open_type, op, NULL);
 }
 
 /* ---- Changes that the kernel asks for without a look at the flags ---- */
 
-static int inode_may_change_run(struct ticket *ticket)
+static int inode_may_change_run(struct fs_txn *txn)
 {
-	const struct fs_op *op = ticket->op;
+	const struct fs_op *op = txn->op;
 	uint32_t mode = op->flags & ~FS_SET_KILL_PRIV, flags;
 	struct inode_item item;
 	int rc;
 
-	rc = inode_of_op(ticket, op->type == FS_COPY_RANGE ? op->ino2 : op->ino,
+	rc = inode_of_op(txn, op->type == FS_COPY_RANGE ? op->ino2 : op->ino,
 			 &item);
 	if (rc)
 		return rc;
@@ -662,25 +662,25 @@ static int inode_may_change_run(struct ticket *ticket)
 	return 0;
 }
 
-static void inode_may_change_end(struct ticket *ticket, int rc, uint64_t seq)
+static void inode_may_change_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct fs_op *op = ticket->op;
-	struct fs *fs = ticket->fs;
+	struct fs_op *op = txn->op;
+	struct fs *fs = txn->fs;
 
 	(void)seq;
 	if (rc) {
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 		return;
 	}
-	ticket->op = NULL;
-	ticket_finish(ticket, 0);
+	txn->op = NULL;
+	fs_txn_finish(txn, 0);
 	if (op->type == FS_COPY_RANGE)
 		file_copy_range(fs, op);
 	else
 		file_fallocate(fs, op);
 }
 
-static const struct ticket_type inode_may_change_type = {
+static const struct fs_txn_type inode_may_change_type = {
 	.name = "may change",
 	.paths = 1,
 	.run = inode_may_change_run,
@@ -690,23 +690,23 @@ static const struct ticket_type inode_may_change_type = {
 void inode_op_change(struct fs *fs, struct fs_op *op)
 {
 	op->result = 0;
-	ticket_start(fs, &inode_may_change_type, op, NULL);
+	fs_txn_start(fs, &inode_may_change_type, op, NULL);
 }
 
 /* ---- Flags ---- */
 
-static int inode_getflags_run(struct ticket *ticket)
+static int inode_getflags_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
 		op->result = le32_get(item.flags) & FLAGS_VISIBLE;
 	return rc;
 }
 
-static const struct ticket_type inode_getflags_type = {
+static const struct fs_txn_type inode_getflags_type = {
 	.name = "getflags",
 	.paths = 1,
 	.run = inode_getflags_run,
@@ -714,26 +714,26 @@ static const struct ticket_type inode_getflags_type = {
 
 void inode_op_getflags(struct fs *fs, struct fs_op *op)
 {
-	ticket_start(fs, &inode_getflags_type, op, NULL);
+	fs_txn_start(fs, &inode_getflags_type, op, NULL);
 }
 
-static int inode_setflags_run(struct ticket *ticket)
+static int inode_setflags_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	uint32_t flags;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (rc)
 		return rc;
 	flags = le32_get(item.flags) & ~FLAGS_VISIBLE;
 	item.flags = le32_put(flags | op->flags);
-	inode_ctime(ticket->fs, &item);
-	inode_put(ticket, op->ino, &item);
+	inode_ctime(txn->fs, &item);
+	inode_put(txn, op->ino, &item);
 	return 0;
 }
 
-static const struct ticket_type inode_setflags_type = {
+static const struct fs_txn_type inode_setflags_type = {
 	.name = "setflags",
 	.bounds = { .log_bytes = NAMES_LOG_INODE },
 	.paths = 1,
@@ -746,34 +746,34 @@ void inode_op_setflags(struct fs *fs, struct fs_op *op)
 	if (op->flags & ~FLAGS_VISIBLE)
 		fs_answer(fs, op, -EOPNOTSUPP);
 	else
-		ticket_start(fs, &inode_setflags_type, op, NULL);
+		fs_txn_start(fs, &inode_setflags_type, op, NULL);
 }
 
 /* ---- Access time, by and by ---- */
 
-static int inode_touch_run(struct ticket *ticket)
+static int inode_touch_run(struct fs_txn *txn)
 {
-	struct vnode *vnode = ticket->state;
+	struct vnode *vnode = txn->state;
 	struct inode_item item;
-	int rc = inode_get(ticket, vnode->ino, &item);
+	int rc = inode_get(txn, vnode->ino, &item);
 
-	if (!rc && inode_set_atime(ticket->fs, vnode->ino, &item))
-		inode_put(ticket, vnode->ino, &item);
+	if (!rc && inode_set_atime(txn->fs, vnode->ino, &item))
+		inode_put(txn, vnode->ino, &item);
 	return rc;
 }
 
-static void inode_touch_end(struct ticket *ticket, int rc, uint64_t seq)
+static void inode_touch_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct vnode *vnode = ticket->state;
-	struct fs *fs = ticket->fs;
+	struct vnode *vnode = txn->state;
+	struct fs *fs = txn->fs;
 
 	(void)seq;
 	vnode->atime_busy = false;
-	ticket_finish(ticket, rc);
+	fs_txn_finish(txn, rc);
 	vnode_drop_unused(fs, vnode);
 }
 
-static const struct ticket_type inode_touch_type = {
+static const struct fs_txn_type inode_touch_type = {
 	.name = "touch",
 	.bounds = { .log_bytes = NAMES_LOG_INODE },
 	.paths = 1,
@@ -790,6 +790,6 @@ void inode_touch(struct fs *fs, uint64_t ino)
 		return;
 	inode_atime_seen(fs, vnode);
 	vnode->atime_busy = true;
-	if (ticket_start(fs, &inode_touch_type, NULL, vnode))
+	if (fs_txn_start(fs, &inode_touch_type, NULL, vnode))
 		vnode->atime_busy = false;
 }

@@ -1,7 +1,7 @@
 /*
  * names.c - lookup, making and removing names.  Renaming is in rename.c.
  *
- * Each operation is one ticket: it probes the directory, the name, and all
+ * Each operation is one txn: it probes the directory, the name, and all
  * items that it will change, decides, and then applies.  A new inode's number
  * is drawn in the first run that knows the directory, and kept in op->attr.ino
  * over re-runs.
@@ -30,25 +30,25 @@ static struct key orphan_key(uint64_t ino)
 
 /* ---- Lookup ---- */
 
-static int names_return(struct ticket *ticket, uint64_t ino,
+static int names_return(struct fs_txn *txn, uint64_t ino,
 			const struct inode_item *item)
 {
-	struct vnode *vnode = vnode_get(ticket->fs, ino);
+	struct vnode *vnode = vnode_get(txn->fs, ino);
 
 	if (!vnode)
 		return -ENOMEM;
 	vnode->refs++;
-	inode_attr(ticket->fs, ino, item, &ticket->op->attr);
+	inode_attr(txn->fs, ino, item, &txn->op->attr);
 	return 0;
 }
 
 /* "." and "..", which only an exported file system is asked for. */
-static int names_lookup_dots(struct ticket *ticket)
+static int names_lookup_dots(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	uint64_t ino = op->ino;
-	int rc = inode_of_op(ticket, ino, &item);
+	int rc = inode_of_op(txn, ino, &item);
 
 	if (rc)
 		return rc;
@@ -56,37 +56,37 @@ static int names_lookup_dots(struct ticket *ticket)
 		if (!S_ISDIR(inode_mode(&item)))
 			return -ENOTDIR;
 		ino = le64_get(item.parent);
-		rc = inode_of_op(ticket, ino, &item);
+		rc = inode_of_op(txn, ino, &item);
 		if (rc)
 			return rc;
 	}
-	return names_return(ticket, ino, &item);
+	return names_return(txn, ino, &item);
 }
 
-static int names_lookup_run(struct ticket *ticket)
+static int names_lookup_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item dir, item;
 	struct probe probe = { 0 };
 	struct dir_slot slot;
 	int rc;
 
 	if (dir_is_dots(op->name))
-		return names_lookup_dots(ticket);
-	probe_ok(&probe, inode_of_dir(ticket, op->ino, &dir));
-	if (probe_ok(&probe, dir_find(ticket, op->ino, op->name, &slot)) &&
+		return names_lookup_dots(txn);
+	probe_ok(&probe, inode_of_dir(txn, op->ino, &dir));
+	if (probe_ok(&probe, dir_find(txn, op->ino, op->name, &slot)) &&
 	    slot.found)
-		probe_ok(&probe, inode_of_entry(ticket, op->ino, slot.ino,
+		probe_ok(&probe, inode_of_entry(txn, op->ino, slot.ino,
 						&item));
 	rc = probe_result(&probe);
 	if (rc)
 		return rc;
 	if (!slot.found)
 		return -ENOENT;
-	return names_return(ticket, slot.ino, &item);
+	return names_return(txn, slot.ino, &item);
 }
 
-static const struct ticket_type names_lookup_type = {
+static const struct fs_txn_type names_lookup_type = {
 	.name = "lookup",
 	.paths = 3,
 	.stages = 2,
@@ -100,16 +100,16 @@ void names_op_lookup(struct fs *fs, struct fs_op *op)
 	if (rc)
 		fs_answer(fs, op, rc);
 	else
-		ticket_start(fs, &names_lookup_type, op, NULL);
+		fs_txn_start(fs, &names_lookup_type, op, NULL);
 }
 
-static int names_readlink_run(struct ticket *ticket)
+static int names_readlink_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
 	struct tree_item target;
-	int rc = inode_of_op(ticket, op->ino, &item);
-	int rc2 = tree_get(ticket->txn, key_make(op->ino, ITEM_INLINE, 0),
+	int rc = inode_of_op(txn, op->ino, &item);
+	int rc2 = tree_get(txn->tree_txn, key_make(op->ino, ITEM_INLINE, 0),
 			   &target);
 
 	if (rc)
@@ -123,7 +123,7 @@ static int names_readlink_run(struct ticket *ticket)
 	return 0;
 }
 
-static const struct ticket_type names_readlink_type = {
+static const struct fs_txn_type names_readlink_type = {
 	.name = "readlink",
 	.paths = 2,
 	.run = names_readlink_run,
@@ -132,16 +132,16 @@ static const struct ticket_type names_readlink_type = {
 void names_op_readlink(struct fs *fs, struct fs_op *op)
 {
 	inode_touch(fs, op->ino);
-	ticket_start(fs, &names_readlink_type, op, NULL);
+	fs_txn_start(fs, &names_readlink_type, op, NULL);
 }
 
 /* ---- Making ---- */
 
-static int inherit_probe(struct ticket *ticket, const struct inode_item *dir,
+static int inherit_probe(struct fs_txn *txn, const struct inode_item *dir,
 			 uint32_t mode, struct inherit *inherit)
 {
 	static const struct inode_item none;
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct xattr_slot slot;
 	struct probe probe = { 0 };
 	int rc;
@@ -149,7 +149,7 @@ static int inherit_probe(struct ticket *ticket, const struct inode_item *dir,
 	inherit->found = false;
 	if (S_ISLNK(mode))
 		return 0;
-	rc = acl_get(ticket, op->ino, dir, ACL_DEFAULT_NAME, &inherit->acl,
+	rc = acl_get(txn, op->ino, dir, ACL_DEFAULT_NAME, &inherit->acl,
 		     &slot);
 	if (rc == -ENODATA)
 		return 0;
@@ -157,43 +157,43 @@ static int inherit_probe(struct ticket *ticket, const struct inode_item *dir,
 		return rc;
 	inherit->found = true;
 	inherit->bytes = acl_format(&inherit->acl, inherit->value);
-	rc = xattr_find(ticket, op->attr.ino, &none, ACL_ACCESS_NAME,
+	rc = xattr_find(txn, op->attr.ino, &none, ACL_ACCESS_NAME,
 			&inherit->access);
 	assert(rc == 0);
-	rc = xattr_find(ticket, op->attr.ino, &none, ACL_DEFAULT_NAME,
+	rc = xattr_find(txn, op->attr.ino, &none, ACL_DEFAULT_NAME,
 			&inherit->dflt);
 	assert(rc == 0);
-	probe_ok(&probe, xattr_probe_write(ticket, &inherit->access,
+	probe_ok(&probe, xattr_probe_write(txn, &inherit->access,
 					   inherit->bytes));
-	probe_ok(&probe, xattr_probe_write(ticket, &inherit->dflt,
+	probe_ok(&probe, xattr_probe_write(txn, &inherit->dflt,
 					   inherit->bytes));
 	return probe_result(&probe);
 }
 
-static void inherit_apply(struct ticket *ticket, struct inherit *inherit,
+static void inherit_apply(struct fs_txn *txn, struct inherit *inherit,
 			  uint32_t *mode, struct inode_item *item)
 {
 	uint8_t value[ACL_MAX_BYTES];
 
 	if (!inherit->found) {
 		if (!S_ISLNK(*mode))
-			*mode &= ~(ticket->op->umask & 0777);
+			*mode &= ~(txn->op->umask & 0777);
 		return;
 	}
 	if (S_ISDIR(*mode))
-		xattr_write(ticket, &inherit->dflt, item, inherit->value,
+		xattr_write(txn, &inherit->dflt, item, inherit->value,
 			    inherit->bytes);
 	if (!acl_create(&inherit->acl, mode))
-		xattr_write(ticket, &inherit->access, item, value,
+		xattr_write(txn, &inherit->access, item, value,
 			    acl_format(&inherit->acl, value));
 }
 
 /* Everything of a new inode but its ACL and the mode that follows from it. */
-void names_fill(struct ticket *ticket, const struct inode_item *dir,
+void names_fill(struct fs_txn *txn, const struct inode_item *dir,
 		uint32_t mode, struct inode_item *item)
 {
-	const struct fs_op *op = ticket->op;
-	struct fs *fs = ticket->fs;
+	const struct fs_op *op = txn->op;
+	struct fs *fs = txn->fs;
 	bool sgid = inode_mode(dir) & S_ISGID;
 	uint64_t goal = le64_get(dir->goal);
 
@@ -238,39 +238,39 @@ static uint32_t names_mode(const struct fs_op *op, const struct inode_item *dir)
 }
 
 /* The items of the new inode are not there; it is drawn if need be. */
-int names_probe_new(struct ticket *ticket, const struct inode_item *dir)
+int names_probe_new(struct fs_txn *txn, const struct inode_item *dir)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 	uint64_t seq;
 
 	if (op->attr.ino == 0) {
-		seq = tree_new_ino_seq(ticket->fs->tree);
+		seq = tree_new_ino_seq(txn->fs->tree);
 		if (!seq)
 			return -ENOSPC;
 		op->attr.ino = ino_make(le64_get(dir->dirgroup), seq);
 	}
-	probe_expect(&probe, ticket, key_make(op->attr.ino, ITEM_INODE, 0),
+	probe_expect(&probe, txn, key_make(op->attr.ino, ITEM_INODE, 0),
 		     -ENOENT);
 	if (op->type == FS_SYMLINK)
-		probe_expect(&probe, ticket,
+		probe_expect(&probe, txn,
 			     key_make(op->attr.ino, ITEM_INLINE, 0), -ENOENT);
 	if (op->type == FS_TMPFILE)
-		probe_expect(&probe, ticket, orphan_key(op->attr.ino),
+		probe_expect(&probe, txn, orphan_key(op->attr.ino),
 			     -ENOENT);
 	return probe_result(&probe);
 }
 
-static int names_probe_create(struct ticket *ticket, struct inode_item *dir,
+static int names_probe_create(struct fs_txn *txn, struct inode_item *dir,
 			      struct dir_slot *slot, struct inherit *inherit)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 	bool named = op->type != FS_TMPFILE;
 
 	if (named)
-		probe_ok(&probe, dir_find(ticket, op->ino, op->name, slot));
-	if (!probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, false,
+		probe_ok(&probe, dir_find(txn, op->ino, op->name, slot));
+	if (!probe_ok(&probe, inode_of_changed_dir(txn, op->ino, false,
 						   dir)))
 		return probe_result(&probe);
 	if (named && !probe.miss && slot->found)
@@ -278,62 +278,62 @@ static int names_probe_create(struct ticket *ticket, struct inode_item *dir,
 	if (op->type == FS_MKDIR && le32_get(dir->nlink) >= NAMES_MAX_LINKS)
 		return -EMLINK;
 	if (named)
-		probe_ok(&probe, dir_probe_add(ticket, slot,
+		probe_ok(&probe, dir_probe_add(txn, slot,
 					       le64_get(dir->next_seq)));
-	probe_ok(&probe, names_probe_new(ticket, dir));
-	probe_ok(&probe, inherit_probe(ticket, dir, names_mode(op, dir),
+	probe_ok(&probe, names_probe_new(txn, dir));
+	probe_ok(&probe, inherit_probe(txn, dir, names_mode(op, dir),
 				       inherit));
 	return probe_result(&probe);
 }
 
-static void names_put_orphan(struct ticket *ticket, uint64_t ino)
+static void names_put_orphan(struct fs_txn *txn, uint64_t ino)
 {
 	struct orphan_item orphan = { .what = ORPHAN_DELETE };
 
-	tree_put(ticket->txn, orphan_key(ino), &orphan, sizeof(orphan));
+	tree_put(txn->tree_txn, orphan_key(ino), &orphan, sizeof(orphan));
 }
 
-static int names_create_run(struct ticket *ticket)
+static int names_create_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item dir, item;
 	struct inherit inherit;
 	struct dir_slot slot;
 	struct vnode *vnode;
 	uint32_t mode;
-	int rc = names_probe_create(ticket, &dir, &slot, &inherit);
+	int rc = names_probe_create(txn, &dir, &slot, &inherit);
 
 	if (rc)
 		return rc;
-	vnode = vnode_get(ticket->fs, op->attr.ino);
+	vnode = vnode_get(txn->fs, op->attr.ino);
 	if (!vnode)
 		return -ENOMEM;
 	vnode->refs++;
 	vnode->opens += op->opens;
 	mode = names_mode(op, &dir);
-	names_fill(ticket, &dir, mode, &item);
-	inherit_apply(ticket, &inherit, &mode, &item);
+	names_fill(txn, &dir, mode, &item);
+	inherit_apply(txn, &inherit, &mode, &item);
 	item.mode = le32_put(mode);
-	inode_put(ticket, op->attr.ino, &item);
+	inode_put(txn, op->attr.ino, &item);
 	if (S_ISLNK(mode))
-		tree_put(ticket->txn, key_make(op->attr.ino, ITEM_INLINE, 0),
+		tree_put(txn->tree_txn, key_make(op->attr.ino, ITEM_INLINE, 0),
 			 op->name2, strlen(op->name2));
 	if (op->type == FS_TMPFILE) {
-		names_put_orphan(ticket, op->attr.ino);
+		names_put_orphan(txn, op->attr.ino);
 		vnode->unlinked = true;
 		vnode->linkable = true;
 	} else {
-		dir_add(ticket, &slot, &dir, op->attr.ino, dir_type(mode));
+		dir_add(txn, &slot, &dir, op->attr.ino, dir_type(mode));
 		if (S_ISDIR(mode))
 			dir.nlink = le32_put(le32_get(dir.nlink) + 1);
-		inode_changed(ticket->fs, &dir);
-		inode_put(ticket, op->ino, &dir);
+		inode_changed(txn->fs, &dir);
+		inode_put(txn, op->ino, &dir);
 	}
-	inode_attr(ticket->fs, op->attr.ino, &item, &op->attr);
+	inode_attr(txn->fs, op->attr.ino, &item, &op->attr);
 	return 0;
 }
 
-static const struct ticket_type names_create_type = {
+static const struct fs_txn_type names_create_type = {
 	.name = "create",
 	.bounds = { .log_bytes = 2 * NAMES_LOG_INODE + 4 * NAMES_LOG_NAME +
 				 NAMES_LOG_ENTRY },
@@ -385,15 +385,15 @@ void names_op_create(struct fs *fs, struct fs_op *op)
 	if (rc)
 		fs_answer(fs, op, rc);
 	else
-		ticket_start(fs, &names_create_type, op, NULL);
+		fs_txn_start(fs, &names_create_type, op, NULL);
 }
 
 /* ---- Links ---- */
 
-static int names_check_link(struct ticket *ticket,
+static int names_check_link(struct fs_txn *txn,
 			    const struct inode_item *item)
 {
-	struct vnode *vnode = vnode_find(ticket->fs, ticket->op->ino2);
+	struct vnode *vnode = vnode_find(txn->fs, txn->op->ino2);
 
 	if (S_ISDIR(inode_mode(item)) || inode_may_unlink(item))
 		return -EPERM;
@@ -404,57 +404,57 @@ static int names_check_link(struct ticket *ticket,
 	return 0;
 }
 
-static int names_probe_link(struct ticket *ticket, struct inode_item *dir,
+static int names_probe_link(struct fs_txn *txn, struct inode_item *dir,
 			    struct inode_item *item, struct dir_slot *slot)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 
-	probe_ok(&probe, dir_find(ticket, op->ino, op->name, slot));
-	if (probe_ok(&probe, inode_of_op(ticket, op->ino2, item))) {
-		probe_ok(&probe, names_check_link(ticket, item));
+	probe_ok(&probe, dir_find(txn, op->ino, op->name, slot));
+	if (probe_ok(&probe, inode_of_op(txn, op->ino2, item))) {
+		probe_ok(&probe, names_check_link(txn, item));
 		if (le32_get(item->nlink) == 0)
-			probe_expect(&probe, ticket, orphan_key(op->ino2), 0);
+			probe_expect(&probe, txn, orphan_key(op->ino2), 0);
 	}
-	if (probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, false, dir)))
-		probe_ok(&probe, dir_probe_add(ticket, slot,
+	if (probe_ok(&probe, inode_of_changed_dir(txn, op->ino, false, dir)))
+		probe_ok(&probe, dir_probe_add(txn, slot,
 					       le64_get(dir->next_seq)));
 	if (!probe_result(&probe) && slot->found)
 		return -EEXIST;
 	return probe_result(&probe);
 }
 
-static int names_link_run(struct ticket *ticket)
+static int names_link_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item dir, item;
 	struct dir_slot slot;
 	struct vnode *vnode;
-	int rc = names_probe_link(ticket, &dir, &item, &slot);
+	int rc = names_probe_link(txn, &dir, &item, &slot);
 
 	if (rc)
 		return rc;
-	vnode = vnode_get(ticket->fs, op->ino2);
+	vnode = vnode_get(txn->fs, op->ino2);
 	if (!vnode)
 		return -ENOMEM;
 	vnode->refs++;
 	if (le32_get(item.nlink) == 0) {
-		tree_del(ticket->txn, orphan_key(op->ino2));
+		tree_del(txn->tree_txn, orphan_key(op->ino2));
 		vnode->unlinked = false;
 		vnode->linkable = false;
 		item.parent = le64_put(op->ino);
 	}
 	item.nlink = le32_put(le32_get(item.nlink) + 1);
-	inode_ctime(ticket->fs, &item);
-	inode_put(ticket, op->ino2, &item);
-	dir_add(ticket, &slot, &dir, op->ino2, dir_type(inode_mode(&item)));
-	inode_changed(ticket->fs, &dir);
-	inode_put(ticket, op->ino, &dir);
-	inode_attr(ticket->fs, op->ino2, &item, &op->attr);
+	inode_ctime(txn->fs, &item);
+	inode_put(txn, op->ino2, &item);
+	dir_add(txn, &slot, &dir, op->ino2, dir_type(inode_mode(&item)));
+	inode_changed(txn->fs, &dir);
+	inode_put(txn, op->ino, &dir);
+	inode_attr(txn->fs, op->ino2, &item, &op->attr);
 	return 0;
 }
 
-static const struct ticket_type names_link_type = {
+static const struct fs_txn_type names_link_type = {
 	.name = "link",
 	.bounds = { .log_bytes = 2 * NAMES_LOG_INODE + NAMES_LOG_NAME +
 				 NAMES_LOG_ENTRY + 64 },
@@ -473,7 +473,7 @@ void names_op_link(struct fs *fs, struct fs_op *op)
 	if (rc)
 		fs_answer(fs, op, rc);
 	else
-		ticket_start(fs, &names_link_type, op, NULL);
+		fs_txn_start(fs, &names_link_type, op, NULL);
 }
 
 /* ---- Removing ---- */
@@ -483,7 +483,7 @@ static bool names_last(const struct inode_item *item)
 	return S_ISDIR(inode_mode(item)) || le32_get(item->nlink) == 1;
 }
 
-int names_probe_drop(struct ticket *ticket, uint64_t ino,
+int names_probe_drop(struct fs_txn *txn, uint64_t ino,
 		     const struct inode_item *item)
 {
 	struct tree_item found;
@@ -492,28 +492,28 @@ int names_probe_drop(struct ticket *ticket, uint64_t ino,
 	if (!names_last(item))
 		return 0;
 	/* A truncation may be under way: its item is replaced. */
-	rc = tree_get(ticket->txn, orphan_key(ino), &found);
+	rc = tree_get(txn->tree_txn, orphan_key(ino), &found);
 	return rc == -ENOENT ? 0 : rc;
 }
 
-void names_drop(struct ticket *ticket, uint64_t ino, struct inode_item *item)
+void names_drop(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
 	bool last = names_last(item);
 	struct vnode *vnode;
 
 	item->nlink = le32_put(last ? 0 : le32_get(item->nlink) - 1);
-	inode_ctime(ticket->fs, item);
-	inode_put(ticket, ino, item);
+	inode_ctime(txn->fs, item);
+	inode_put(txn, ino, item);
 	if (!last) {
-		vnode = vnode_find(ticket->fs, ino);
+		vnode = vnode_find(txn->fs, ino);
 		if (vnode)
-			vnode->name_gone_ns = env_now_ns(ticket->fs->env);
+			vnode->name_gone_ns = env_now_ns(txn->fs->env);
 		return;
 	}
-	names_put_orphan(ticket, ino);
-	ticket->unlinked = ino;
+	names_put_orphan(txn, ino);
+	txn->unlinked = ino;
 	if (S_ISDIR(inode_mode(item)))
-		alloc_forget_dir(ticket->fs->alloc, ino);
+		alloc_forget_dir(txn->fs->alloc, ino);
 }
 
 static int names_check_unlink(const struct fs_op *op,
@@ -530,48 +530,48 @@ static int names_check_unlink(const struct fs_op *op,
 	return inode_may_unlink(item);
 }
 
-static int names_probe_unlink(struct ticket *ticket, struct inode_item *dir,
+static int names_probe_unlink(struct fs_txn *txn, struct inode_item *dir,
 			      struct inode_item *item, struct dir_slot *slot)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 	bool found;
 
-	found = probe_ok(&probe, dir_find(ticket, op->ino, op->name, slot)) &&
+	found = probe_ok(&probe, dir_find(txn, op->ino, op->name, slot)) &&
 		slot->found;
-	probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, true, dir));
+	probe_ok(&probe, inode_of_changed_dir(txn, op->ino, true, dir));
 	if (!probe_result(&probe) && !found)
 		return -ENOENT;
 	if (!found)
 		return probe_result(&probe);
-	probe_ok(&probe, dir_probe_entry(ticket, slot));
-	if (probe_ok(&probe, inode_of_entry(ticket, op->ino, slot->ino,
+	probe_ok(&probe, dir_probe_entry(txn, slot));
+	if (probe_ok(&probe, inode_of_entry(txn, op->ino, slot->ino,
 					    item))) {
 		probe_ok(&probe, names_check_unlink(op, item));
-		probe_ok(&probe, names_probe_drop(ticket, slot->ino, item));
+		probe_ok(&probe, names_probe_drop(txn, slot->ino, item));
 	}
 	return probe_result(&probe);
 }
 
-static int names_unlink_run(struct ticket *ticket)
+static int names_unlink_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct inode_item dir, item;
 	struct dir_slot slot;
-	int rc = names_probe_unlink(ticket, &dir, &item, &slot);
+	int rc = names_probe_unlink(txn, &dir, &item, &slot);
 
 	if (rc)
 		return rc;
 	if (S_ISDIR(inode_mode(&item)))
 		dir.nlink = le32_put(le32_get(dir.nlink) - 1);
-	dir_remove(ticket, &slot, &dir);
-	inode_changed(ticket->fs, &dir);
-	inode_put(ticket, op->ino, &dir);
-	names_drop(ticket, slot.ino, &item);
+	dir_remove(txn, &slot, &dir);
+	inode_changed(txn->fs, &dir);
+	inode_put(txn, op->ino, &dir);
+	names_drop(txn, slot.ino, &item);
 	return 0;
 }
 
-static const struct ticket_type names_unlink_type = {
+static const struct fs_txn_type names_unlink_type = {
 	.name = "unlink",
 	.bounds = { .log_bytes = 2 * NAMES_LOG_INODE + NAMES_LOG_NAME + 128,
 		    .urgent = true },
@@ -592,5 +592,5 @@ void names_op_unlink(struct fs *fs, struct fs_op *op)
 	if (rc)
 		fs_answer(fs, op, rc);
 	else
-		ticket_start(fs, &names_unlink_type, op, NULL);
+		fs_txn_start(fs, &names_unlink_type, op, NULL);
 }

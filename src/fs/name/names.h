@@ -2,7 +2,7 @@
  * names.h - what the parts of the name space share: directories, inodes,
  * extended attributes, ACLs.  Private to src/fs.
  *
- * All functions that take a ticket look things up in its transaction and
+ * All functions that take a transaction look things up in its transaction and
  * return what the tree does: 0, -EAGAIN (noted; go on probing, so that all
  * misses are fetched together), -EIO.  Those that return void apply: all their
  * keys have been probed in this run.
@@ -33,7 +33,7 @@ struct probe {
 bool probe_ok(struct probe *probe, int rc);
 /* The same where `want` (0 or -ENOENT) is expected; anything else found there
  * is a contradiction, reported. */
-void probe_expect(struct probe *probe, struct ticket *ticket, struct key key,
+void probe_expect(struct probe *probe, struct fs_txn *txn, struct key key,
 		  int want);
 /* -EAGAIN, an error or 0. */
 int probe_result(const struct probe *probe);
@@ -42,15 +42,15 @@ int probe_result(const struct probe *probe);
 
 /* The inode an operation names: -ESTALE when there is none, or it is being
  * deleted. */
-int inode_of_op(struct ticket *ticket, uint64_t ino, struct inode_item *item);
+int inode_of_op(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
 /* The inode that an entry leads to: its absence is damage, -EIO. */
-int inode_of_entry(struct ticket *ticket, uint64_t dir, uint64_t ino,
+int inode_of_entry(struct fs_txn *txn, uint64_t dir, uint64_t ino,
 		   struct inode_item *item);
 /* As inode_of_op; -ENOTDIR. */
-int inode_of_dir(struct ticket *ticket, uint64_t ino, struct inode_item *item);
+int inode_of_dir(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
 /* A directory in which something is to be made or, with `remove`, taken out:
  * -ENOENT when it is removed itself, -EPERM. */
-int inode_of_changed_dir(struct ticket *ticket, uint64_t ino, bool removes,
+int inode_of_changed_dir(struct fs_txn *txn, uint64_t ino, bool removes,
 			 struct inode_item *item);
 /* -EPERM for immutable and append-only ones. */
 int inode_may_unlink(const struct inode_item *item);
@@ -93,31 +93,31 @@ int dir_check_name(const char *name);
 bool dir_is_dots(const char *name);
 
 /* Looks a name up; slot->found says whether it is there. */
-int dir_find(struct ticket *ticket, uint64_t dir, const char *name,
+int dir_find(struct fs_txn *txn, uint64_t dir, const char *name,
 	     struct dir_slot *slot);
 /* Probes for dir_add: the name is not there, and will get sequence `seq`.
  * -ENOSPC: too many names with this hash. */
-int dir_probe_add(struct ticket *ticket, const struct dir_slot *slot,
+int dir_probe_add(struct fs_txn *txn, const struct dir_slot *slot,
 		  uint64_t seq);
 /* Probes for dir_remove, dir_point and dir_retitle: the name is there. */
-int dir_probe_entry(struct ticket *ticket, const struct dir_slot *slot);
+int dir_probe_entry(struct fs_txn *txn, const struct dir_slot *slot);
 
 /* The directory's counts are changed in `item`, which the caller puts. */
-void dir_add(struct ticket *ticket, struct dir_slot *slot,
+void dir_add(struct fs_txn *txn, struct dir_slot *slot,
 	     struct inode_item *item, uint64_t ino, uint8_t type);
-void dir_remove(struct ticket *ticket, struct dir_slot *slot,
+void dir_remove(struct fs_txn *txn, struct dir_slot *slot,
 		struct inode_item *item);
 /* The name leads to another inode from now on; same sequence. */
-void dir_point(struct ticket *ticket, struct dir_slot *slot, uint64_t ino,
+void dir_point(struct fs_txn *txn, struct dir_slot *slot, uint64_t ino,
 	       uint8_t type);
 /*
  * Moves an entry inside its directory, keeping its sequence, so that a readdir
  * that runs meanwhile does not meet it twice.  `to` is a free name, or one
  * whose entry goes.
  */
-int dir_probe_retitle(struct ticket *ticket, const struct dir_slot *from,
+int dir_probe_retitle(struct fs_txn *txn, const struct dir_slot *from,
 		      const struct dir_slot *to);
-void dir_retitle(struct ticket *ticket, struct dir_slot *from,
+void dir_retitle(struct fs_txn *txn, struct dir_slot *from,
 		 struct dir_slot *to, struct inode_item *item);
 
 /* DT_* of a mode. */
@@ -136,15 +136,15 @@ void rename_op(struct fs *fs, struct fs_op *op);
 
 /* The items of a new inode, op->attr.ino, which is drawn if it is 0, are not
  * there; what they hold, but for its mode and ACL. */
-int names_probe_new(struct ticket *ticket, const struct inode_item *dir);
-void names_fill(struct ticket *ticket, const struct inode_item *dir,
+int names_probe_new(struct fs_txn *txn, const struct inode_item *dir);
+void names_fill(struct fs_txn *txn, const struct inode_item *dir,
 		uint32_t mode, struct inode_item *item);
 
 /* Takes one name off an inode: nlink, ctime, and its orphan item when that was
  * the last.  Probe first. */
-int names_probe_drop(struct ticket *ticket, uint64_t ino,
+int names_probe_drop(struct fs_txn *txn, uint64_t ino,
 		     const struct inode_item *item);
-void names_drop(struct ticket *ticket, uint64_t ino, struct inode_item *item);
+void names_drop(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
 
 /* ---- xattr.c ---- */
 
@@ -159,20 +159,20 @@ struct xattr_slot {
 	uint32_t value_bytes;
 };
 
-int xattr_find(struct ticket *ticket, uint64_t ino,
+int xattr_find(struct fs_txn *txn, uint64_t ino,
 	       const struct inode_item *item, const char *name,
 	       struct xattr_slot *slot);
 /* Copies the value of a found one. */
-int xattr_read(struct ticket *ticket, const struct xattr_slot *slot,
+int xattr_read(struct fs_txn *txn, const struct xattr_slot *slot,
 	       void *value);
 /* Probes all that a write of `bytes` (or a removal) changes. */
-int xattr_probe_write(struct ticket *ticket, const struct xattr_slot *slot,
+int xattr_probe_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		      size_t bytes);
-int xattr_probe_remove(struct ticket *ticket, const struct xattr_slot *slot);
+int xattr_probe_remove(struct fs_txn *txn, const struct xattr_slot *slot);
 /* The count and flags are changed in `item`, which the caller puts. */
-void xattr_write(struct ticket *ticket, const struct xattr_slot *slot,
+void xattr_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		 struct inode_item *item, const void *value, size_t bytes);
-void xattr_remove(struct ticket *ticket, const struct xattr_slot *slot,
+void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 		  struct inode_item *item);
 /* Pieces of a value of this size under a name of that length. */
 unsigned xattr_pieces(size_t name_bytes, size_t value_bytes);
@@ -211,7 +211,7 @@ void acl_chmod(struct acl *acl, uint32_t mode);
 bool acl_create(struct acl *acl, uint32_t *mode);
 
 /* Reads an inode's: -ENODATA when there is none. */
-int acl_get(struct ticket *ticket, uint64_t ino, const struct inode_item *item,
+int acl_get(struct fs_txn *txn, uint64_t ino, const struct inode_item *item,
 	    const char *name, struct acl *acl, struct xattr_slot *slot);
 
 #endif

@@ -2,8 +2,9 @@
  * rename.c - renaming, with the moves of directories kept free of cycles.
  *
  *   run: look everything up, decide -> [ a directory gets another parent ]
- *          -> get the right to move (one ticket at a time: fs->mover)
- *          -> walk from the new parent up to the root, WALK_STEPS a
+ *          -> get the right to move (one transaction at a time:
+ *          fs->rename_locker) -> walk from the new parent up to the root,
+ *          WALK_STEPS a
  *             transaction; meeting the directory itself is -EINVAL
  *          -> run again: as only the mover changes parents, the walk holds
  *   apply: names, parents, link counts; a replaced inode loses its name.
@@ -19,7 +20,7 @@
 #define WALK_STEPS 8u
 #define WALK_MAX 1024u
 
-struct walk {
+struct ancestor_walk {
 	uint64_t at;		/* to be looked at next; 0: no walk */
 	uint64_t against;	/* must not be met */
 	unsigned depth;
@@ -27,12 +28,12 @@ struct walk {
 };
 
 struct rename {
-	struct walk walk;
+	struct ancestor_walk walk;
 	uint64_t walked[2][2];	/* {from, against} of walks that went well */
 };
 
 /* All that an attempt has looked up. */
-struct look {
+struct rename_lookup {
 	struct dir_slot from, to;
 	struct inode_item dirs[2];	/* of from; of to if it is another */
 	struct inode_item from_item, to_item;
@@ -42,12 +43,12 @@ struct look {
 
 /* ---- The walk ---- */
 
-static int rename_walk(struct ticket *ticket, struct walk *walk)
+static int rename_walk(struct fs_txn *txn, struct ancestor_walk *walk)
 {
 	struct inode_item item;
 	int rc;
 
-	if (ticket->runs == 1)
+	if (txn->runs == 1)
 		walk->steps = 0;
 	while (walk->steps < WALK_STEPS && walk->at) {
 		if (walk->at == walk->against)
@@ -58,15 +59,15 @@ static int rename_walk(struct ticket *ticket, struct walk *walk)
 		}
 		if (walk->depth >= WALK_MAX)
 			return -ELOOP;
-		rc = inode_get(ticket, walk->at, &item);
+		rc = inode_get(txn, walk->at, &item);
 		if (rc)
 			return rc == -ENOENT ? -EUCLEAN : rc;
 		walk->at = le64_get(item.parent);
 		walk->steps++;
 		walk->depth++;
 	}
-	ticket_again(ticket);
-	return TICKET_WAIT;
+	fs_txn_restart(txn);
+	return FS_TXN_WAIT;
 }
 
 /* Has this walk been made?  Else it is what comes next. */
@@ -79,38 +80,39 @@ static bool rename_walked(struct rename *rename, unsigned which, uint64_t from,
 		return true;
 	walked[0] = from;
 	walked[1] = against;
-	rename->walk = (struct walk){ .at = from, .against = against };
+	rename->walk = (struct ancestor_walk){ .at = from, .against = against };
 	return false;
 }
 
-static int rename_check_cycle(struct ticket *ticket, const struct look *look)
+static int rename_check_cycle(struct fs_txn *txn,
+			      const struct rename_lookup *look)
 {
-	struct rename *rename = ticket->state;
-	struct fs_op *op = ticket->op;
-	struct fs *fs = ticket->fs;
+	struct rename *rename = txn->state;
+	struct fs_op *op = txn->op;
+	struct fs *fs = txn->fs;
 	bool moves = S_ISDIR(inode_mode(&look->from_item));
 	bool moves_back = look->exchange &&
 			  S_ISDIR(inode_mode(&look->to_item));
 
 	if (op->ino == op->ino2 || (!moves && !moves_back))
 		return 0;
-	if (fs->mover && fs->mover != ticket) {
-		list_add(&fs->move_waits, &ticket->link);
-		return TICKET_WAIT;
+	if (fs->rename_locker && fs->rename_locker != txn) {
+		list_add(&fs->rename_lock_waits, &txn->link);
+		return FS_TXN_WAIT;
 	}
-	fs->mover = ticket;
+	fs->rename_locker = txn;
 	if ((moves && !rename_walked(rename, 0, op->ino2, look->from.ino)) ||
 	    (moves_back &&
 	     !rename_walked(rename, 1, op->ino, look->to.ino))) {
-		ticket_again(ticket);
-		return TICKET_WAIT;
+		fs_txn_restart(txn);
+		return FS_TXN_WAIT;
 	}
 	return 0;
 }
 
 /* ---- Probe and decide ---- */
 
-static int rename_check_replace(const struct look *look)
+static int rename_check_replace(const struct rename_lookup *look)
 {
 	bool from_is_dir = S_ISDIR(inode_mode(&look->from_item));
 	bool to_is_dir = S_ISDIR(inode_mode(&look->to_item));
@@ -124,7 +126,8 @@ static int rename_check_replace(const struct look *look)
 	return 0;
 }
 
-static int rename_check(const struct fs_op *op, const struct look *look)
+static int rename_check(const struct fs_op *op,
+			const struct rename_lookup *look)
 {
 	bool from_is_dir = S_ISDIR(inode_mode(&look->from_item));
 	int rc;
@@ -154,53 +157,53 @@ static int rename_check(const struct fs_op *op, const struct look *look)
 	return 0;
 }
 
-static void rename_probe_entries(struct ticket *ticket, struct look *look,
+static void rename_probe_entries(struct fs_txn *txn, struct rename_lookup *look,
 				 struct probe *probe)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	uint64_t seq = le64_get(look->to_dir->next_seq);
 
 	if (op->ino == op->ino2 && !look->exchange && !look->whiteout) {
-		probe_ok(probe, dir_probe_retitle(ticket, &look->from,
+		probe_ok(probe, dir_probe_retitle(txn, &look->from,
 						  &look->to));
 	} else {
-		probe_ok(probe, dir_probe_entry(ticket, &look->from));
+		probe_ok(probe, dir_probe_entry(txn, &look->from));
 		probe_ok(probe, look->to.found ?
-			 dir_probe_entry(ticket, &look->to) :
-			 dir_probe_add(ticket, &look->to, seq));
+			 dir_probe_entry(txn, &look->to) :
+			 dir_probe_add(txn, &look->to, seq));
 	}
 	if (look->whiteout)
-		probe_ok(probe, names_probe_new(ticket, look->from_dir));
+		probe_ok(probe, names_probe_new(txn, look->from_dir));
 	if (look->to.found && !look->exchange)
-		probe_ok(probe, names_probe_drop(ticket, look->to.ino,
+		probe_ok(probe, names_probe_drop(txn, look->to.ino,
 						 &look->to_item));
 }
 
-static int rename_probe(struct ticket *ticket, struct look *look)
+static int rename_probe(struct fs_txn *txn, struct rename_lookup *look)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct probe probe = { 0 };
 	int rc;
 
 	look->from_dir = look->to_dir = &look->dirs[0];
 	look->exchange = op->flags & FS_RENAME_EXCHANGE;
 	look->whiteout = op->flags & FS_RENAME_WHITEOUT;
-	probe_ok(&probe, inode_of_changed_dir(ticket, op->ino, true,
+	probe_ok(&probe, inode_of_changed_dir(txn, op->ino, true,
 					      look->from_dir));
-	probe_ok(&probe, dir_find(ticket, op->ino, op->name, &look->from));
-	probe_ok(&probe, dir_find(ticket, op->ino2, op->name2, &look->to));
+	probe_ok(&probe, dir_find(txn, op->ino, op->name, &look->from));
+	probe_ok(&probe, dir_find(txn, op->ino2, op->name2, &look->to));
 	if (op->ino2 != op->ino) {
 		look->to_dir = &look->dirs[1];
-		probe_ok(&probe, inode_of_changed_dir(ticket, op->ino2,
+		probe_ok(&probe, inode_of_changed_dir(txn, op->ino2,
 						      look->to.found,
 						      look->to_dir));
 	}
 	if (look->from.found)
-		probe_ok(&probe, inode_of_entry(ticket, op->ino,
+		probe_ok(&probe, inode_of_entry(txn, op->ino,
 						look->from.ino,
 						&look->from_item));
 	if (look->to.found)
-		probe_ok(&probe, inode_of_entry(ticket, op->ino2,
+		probe_ok(&probe, inode_of_entry(txn, op->ino2,
 						look->to.ino,
 						&look->to_item));
 	rc = probe_result(&probe);
@@ -208,7 +211,7 @@ static int rename_probe(struct ticket *ticket, struct look *look)
 		rc = rename_check(op, look);
 	if (rc)
 		return rc;
-	rename_probe_entries(ticket, look, &probe);
+	rename_probe_entries(txn, look, &probe);
 	return probe_result(&probe);
 }
 
@@ -229,132 +232,134 @@ static void rename_move_links(struct inode_item *a, struct inode_item *b,
 	}
 }
 
-static void rename_apply_exchange(struct ticket *ticket, struct look *look)
+static void rename_apply_exchange(struct fs_txn *txn,
+				  struct rename_lookup *look)
 {
 	struct dir_slot *from = &look->from, *to = &look->to;
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	uint64_t ino = from->ino;
 	uint8_t type = from->type;
 
-	dir_point(ticket, from, to->ino, to->type);
+	dir_point(txn, from, to->ino, to->type);
 	if (key_cmp(from->key, to->key) == 0)
 		memcpy(to->value, from->value, from->value_bytes);
-	dir_point(ticket, to, ino, type);
+	dir_point(txn, to, ino, type);
 	rename_move_links(look->from_dir, look->to_dir, &look->from_item);
 	rename_move_links(look->to_dir, look->from_dir, &look->to_item);
 	look->from_item.parent = le64_put(op->ino2);
 	look->to_item.parent = le64_put(op->ino);
-	inode_ctime(ticket->fs, &look->from_item);
-	inode_ctime(ticket->fs, &look->to_item);
-	inode_put(ticket, ino, &look->from_item);
-	inode_put(ticket, from->ino, &look->to_item);
+	inode_ctime(txn->fs, &look->from_item);
+	inode_ctime(txn->fs, &look->to_item);
+	inode_put(txn, ino, &look->from_item);
+	inode_put(txn, from->ino, &look->to_item);
 }
 
 /* The new name leads to the inode, and the old one to a whiteout. */
-static void rename_apply_whiteout(struct ticket *ticket, struct look *look)
+static void rename_apply_whiteout(struct fs_txn *txn,
+				  struct rename_lookup *look)
 {
 	struct dir_slot *from = &look->from, *to = &look->to;
-	uint64_t whiteout = ticket->op->attr.ino;
+	uint64_t whiteout = txn->op->attr.ino;
 	struct inode_item item;
 
 	if (to->found)
-		dir_point(ticket, to, from->ino, from->type);
+		dir_point(txn, to, from->ino, from->type);
 	else
-		dir_add(ticket, to, look->to_dir, from->ino, from->type);
+		dir_add(txn, to, look->to_dir, from->ino, from->type);
 	if (key_cmp(from->key, to->key) == 0) {
 		memcpy(from->value, to->value, to->value_bytes);
 		from->value_bytes = to->value_bytes;
 	}
-	names_fill(ticket, look->from_dir, S_IFCHR, &item);
+	names_fill(txn, look->from_dir, S_IFCHR, &item);
 	item.mode = le32_put(S_IFCHR);
-	dir_point(ticket, from, whiteout, dir_type(S_IFCHR));
-	inode_put(ticket, whiteout, &item);
+	dir_point(txn, from, whiteout, dir_type(S_IFCHR));
+	inode_put(txn, whiteout, &item);
 }
 
-static void rename_apply_move(struct ticket *ticket, struct look *look)
+static void rename_apply_move(struct fs_txn *txn, struct rename_lookup *look)
 {
 	struct dir_slot *from = &look->from, *to = &look->to;
 	uint64_t ino = from->ino, replaced = to->ino;
 	bool replaces = to->found;
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	uint8_t type = from->type;
 
 	if (look->whiteout) {
-		rename_apply_whiteout(ticket, look);
+		rename_apply_whiteout(txn, look);
 	} else if (look->from_dir == look->to_dir) {
-		dir_retitle(ticket, from, to, look->from_dir);
+		dir_retitle(txn, from, to, look->from_dir);
 	} else {
-		dir_remove(ticket, from, look->from_dir);
+		dir_remove(txn, from, look->from_dir);
 		if (replaces)
-			dir_point(ticket, to, ino, type);
+			dir_point(txn, to, ino, type);
 		else
-			dir_add(ticket, to, look->to_dir, ino, type);
+			dir_add(txn, to, look->to_dir, ino, type);
 	}
 	if (look->from_dir != look->to_dir)
 		rename_move_links(look->from_dir, look->to_dir,
 				  &look->from_item);
 	look->from_item.parent = le64_put(op->ino2);
-	inode_ctime(ticket->fs, &look->from_item);
-	inode_put(ticket, ino, &look->from_item);
+	inode_ctime(txn->fs, &look->from_item);
+	inode_put(txn, ino, &look->from_item);
 	if (!replaces)
 		return;
 	if (S_ISDIR(inode_mode(&look->to_item)))
 		rename_add_link(look->to_dir, UINT32_MAX);
-	names_drop(ticket, replaced, &look->to_item);
+	names_drop(txn, replaced, &look->to_item);
 }
 
-static int rename_run(struct ticket *ticket)
+static int rename_run(struct fs_txn *txn)
 {
-	struct rename *rename = ticket->state;
-	struct fs_op *op = ticket->op;
-	struct look look;
+	struct rename *rename = txn->state;
+	struct fs_op *op = txn->op;
+	struct rename_lookup look;
 	int rc;
 
 	if (rename->walk.at)
-		return rename_walk(ticket, &rename->walk);
-	rc = rename_probe(ticket, &look);
+		return rename_walk(txn, &rename->walk);
+	rc = rename_probe(txn, &look);
 	if (rc)
 		return rc;
 	if (look.to.found && look.from.ino == look.to.ino)
 		return 0;
-	rc = rename_check_cycle(ticket, &look);
+	rc = rename_check_cycle(txn, &look);
 	if (!rc && look.to.found && !look.exchange &&
 	    S_ISREG(inode_mode(&look.from_item)))
-		rc = file_order(ticket, look.from.ino);
+		rc = file_order(txn, look.from.ino);
 	if (rc)
 		return rc;
 	if (look.exchange)
-		rename_apply_exchange(ticket, &look);
+		rename_apply_exchange(txn, &look);
 	else
-		rename_apply_move(ticket, &look);
-	inode_changed(ticket->fs, look.from_dir);
-	inode_put(ticket, op->ino, look.from_dir);
+		rename_apply_move(txn, &look);
+	inode_changed(txn->fs, look.from_dir);
+	inode_put(txn, op->ino, look.from_dir);
 	if (look.to_dir != look.from_dir) {
-		inode_changed(ticket->fs, look.to_dir);
-		inode_put(ticket, op->ino2, look.to_dir);
+		inode_changed(txn->fs, look.to_dir);
+		inode_put(txn, op->ino2, look.to_dir);
 	}
 	return 0;
 }
 
-static void rename_end(struct ticket *ticket, int rc, uint64_t seq)
+static void rename_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct fs *fs = ticket->fs;
-	struct ticket *next;
+	struct fs *fs = txn->fs;
+	struct fs_txn *next;
 
 	(void)seq;
-	if (fs->mover == ticket) {
-		fs->mover = NULL;
-		next = list_first(&fs->move_waits, struct ticket, link);
+	if (fs->rename_locker == txn) {
+		fs->rename_locker = NULL;
+		next = list_first(&fs->rename_lock_waits, struct fs_txn, link);
 		if (next) {
 			list_del(&next->link);
-			ticket_again(next);
+			fs_txn_restart(next);
 		}
 	}
-	free(ticket->state);
-	ticket_finish(ticket, rc);
+	free(txn->state);
+	fs_txn_finish(txn, rc);
 }
 
-static const struct ticket_type rename_type = {
+static const struct fs_txn_type rename_type = {
 	.name = "rename",
 	.bounds = { .log_bytes = 5 * NAMES_LOG_INODE + 2 * NAMES_LOG_NAME +
 				 2 * NAMES_LOG_ENTRY + 128 },
@@ -363,7 +368,7 @@ static const struct ticket_type rename_type = {
 	.stages = WALK_STEPS + 3,
 	.run = rename_run,
 	.end = rename_end,
-	.forget = ticket_free_state,
+	.free_state = fs_txn_free_state,
 };
 
 static int rename_check_op(const struct fs_op *op)
@@ -397,6 +402,6 @@ void rename_op(struct fs *fs, struct fs_op *op)
 	rename = calloc(1, sizeof(*rename));
 	if (!rename)
 		fs_answer(fs, op, -ENOMEM);
-	else if (ticket_start(fs, &rename_type, op, rename))
+	else if (fs_txn_start(fs, &rename_type, op, rename))
 		free(rename);
 }

@@ -56,9 +56,9 @@ unsigned xattr_pieces(size_t name_bytes, size_t value_bytes)
 			      / TRAX_XATTR_PIECE_BYTES);
 }
 
-static int xattr_bad(struct ticket *ticket, uint64_t ino, const char *reason)
+static int xattr_bad(struct fs_txn *txn, uint64_t ino, const char *reason)
 {
-	msg_error("%s: attributes of inode %llu: %s", ticket->fs->disk->name,
+	msg_error("%s: attributes of inode %llu: %s", txn->fs->disk->name,
 		  (unsigned long long)ino, reason);
 	return -EUCLEAN;
 }
@@ -79,13 +79,13 @@ static bool head_read(const struct tree_item *item, struct xattr_head *head,
 
 /* ---- Probes ---- */
 
-static int xattr_find_at(struct ticket *ticket, struct xattr_slot *slot,
+static int xattr_find_at(struct fs_txn *txn, struct xattr_slot *slot,
 			 uint64_t base)
 {
 	struct xattr_head head;
 	struct tree_item item;
 	const char *name;
-	int rc = tree_get(ticket->txn, piece_key(slot->ino, base, 0), &item);
+	int rc = tree_get(txn->tree_txn, piece_key(slot->ino, base, 0), &item);
 
 	if (rc == -ENOENT) {
 		if (!slot->found && slot->base == UINT64_MAX)
@@ -95,7 +95,7 @@ static int xattr_find_at(struct ticket *ticket, struct xattr_slot *slot,
 	if (rc)
 		return rc;
 	if (!head_read(&item, &head, &name))
-		return xattr_bad(ticket, slot->ino, "a head is damaged");
+		return xattr_bad(txn, slot->ino, "a head is damaged");
 	if (head.name_bytes != slot->name_bytes ||
 	    memcmp(name, slot->name, slot->name_bytes) != 0)
 		return 0;
@@ -106,7 +106,7 @@ static int xattr_find_at(struct ticket *ticket, struct xattr_slot *slot,
 	return 0;
 }
 
-int xattr_find(struct ticket *ticket, uint64_t ino,
+int xattr_find(struct fs_txn *txn, uint64_t ino,
 	       const struct inode_item *item, const char *name,
 	       struct xattr_slot *slot)
 {
@@ -121,30 +121,30 @@ int xattr_find(struct ticket *ticket, uint64_t ino,
 	slot->value_bytes = 0;
 	slot->base = UINT64_MAX;
 	if (le32_get(item->xattrs) == 0) {
-		slot->base = xattr_base(ticket->fs, name, slot->name_bytes, 0);
+		slot->base = xattr_base(txn->fs, name, slot->name_bytes, 0);
 		return 0;
 	}
 	for (i = 0; i < PROBES && !slot->found; i++)
-		probe_ok(&probe, xattr_find_at(ticket, slot,
-					       xattr_base(ticket->fs, name,
+		probe_ok(&probe, xattr_find_at(txn, slot,
+					       xattr_base(txn->fs, name,
 							  slot->name_bytes,
 							  i)));
 	return probe_result(&probe);
 }
 
 /* Probes pieces from `first` on; `want`: they are there, or not. */
-static void pieces_probe(struct ticket *ticket, const struct xattr_slot *slot,
+static void pieces_probe(struct fs_txn *txn, const struct xattr_slot *slot,
 			 unsigned first, unsigned n, int want,
 			 struct probe *probe)
 {
 	unsigned i;
 
 	for (i = first; i < n; i++)
-		probe_expect(probe, ticket,
+		probe_expect(probe, txn,
 			     piece_key(slot->ino, slot->base, i), want);
 }
 
-int xattr_probe_write(struct ticket *ticket, const struct xattr_slot *slot,
+int xattr_probe_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		      size_t bytes)
 {
 	unsigned pieces = xattr_pieces(slot->name_bytes, bytes);
@@ -152,20 +152,20 @@ int xattr_probe_write(struct ticket *ticket, const struct xattr_slot *slot,
 
 	if (slot->base == UINT64_MAX)
 		return -ENOSPC;
-	pieces_probe(ticket, slot, 0, slot->pieces, 0, &probe);
-	pieces_probe(ticket, slot, slot->pieces, pieces, -ENOENT, &probe);
+	pieces_probe(txn, slot, 0, slot->pieces, 0, &probe);
+	pieces_probe(txn, slot, slot->pieces, pieces, -ENOENT, &probe);
 	return probe_result(&probe);
 }
 
-int xattr_probe_remove(struct ticket *ticket, const struct xattr_slot *slot)
+int xattr_probe_remove(struct fs_txn *txn, const struct xattr_slot *slot)
 {
 	struct probe probe = { 0 };
 
-	pieces_probe(ticket, slot, 0, slot->pieces, 0, &probe);
+	pieces_probe(txn, slot, 0, slot->pieces, 0, &probe);
 	return probe_result(&probe);
 }
 
-int xattr_read(struct ticket *ticket, const struct xattr_slot *slot,
+int xattr_read(struct fs_txn *txn, const struct xattr_slot *slot,
 	       void *value)
 {
 	struct probe probe = { 0 };
@@ -180,18 +180,18 @@ int xattr_read(struct ticket *ticket, const struct xattr_slot *slot,
 		if (n > left)
 			n = left;
 		at += n;
-		if (!probe_ok(&probe, tree_get(ticket->txn,
+		if (!probe_ok(&probe, tree_get(txn->tree_txn,
 					       piece_key(slot->ino, slot->base,
 							 i), &item)))
 			continue;
 		if (item.bytes != skip + n)
-			return xattr_bad(ticket, slot->ino,
+			return xattr_bad(txn, slot->ino,
 					 "a piece has the wrong length");
 		memcpy((uint8_t *)value + at - n,
 		       (const uint8_t *)item.value + skip, n);
 	}
 	if (probe.rc == -ENOENT)
-		return xattr_bad(ticket, slot->ino, "a piece is missing");
+		return xattr_bad(txn, slot->ino, "a piece is missing");
 	return probe_result(&probe);
 }
 
@@ -205,7 +205,7 @@ static uint32_t xattr_flag(const char *name)
 	       strcmp(name, ACL_DEFAULT_NAME) == 0 ? INODE_HAS_ACL : 0;
 }
 
-void xattr_write(struct ticket *ticket, const struct xattr_slot *slot,
+void xattr_write(struct fs_txn *txn, const struct xattr_slot *slot,
 		 struct inode_item *item, const void *value, size_t bytes)
 {
 	unsigned pieces = xattr_pieces(slot->name_bytes, bytes);
@@ -230,12 +230,12 @@ void xattr_write(struct ticket *ticket, const struct xattr_slot *slot,
 		if (n > bytes - at)
 			n = bytes - at;
 		memcpy(piece + skip, (const uint8_t *)value + at, n);
-		tree_put(ticket->txn, piece_key(slot->ino, slot->base, i),
+		tree_put(txn->tree_txn, piece_key(slot->ino, slot->base, i),
 			 piece, skip + n);
 		at += n;
 	}
 	for (; i < slot->pieces; i++)
-		tree_del(ticket->txn, piece_key(slot->ino, slot->base, i));
+		tree_del(txn->tree_txn, piece_key(slot->ino, slot->base, i));
 	if (!slot->found)
 		item->xattrs = le32_put(le32_get(item->xattrs) + 1);
 	item->flags = le32_put(le32_get(item->flags) | xattr_flag(slot->name));
@@ -243,7 +243,7 @@ void xattr_write(struct ticket *ticket, const struct xattr_slot *slot,
 
 /* The flag of ACLs stays while the other one may be there: a hint that costs
  * a lookup, no more. */
-void xattr_remove(struct ticket *ticket, const struct xattr_slot *slot,
+void xattr_remove(struct fs_txn *txn, const struct xattr_slot *slot,
 		  struct inode_item *item)
 {
 	uint32_t xattrs = le32_get(item->xattrs);
@@ -251,7 +251,7 @@ void xattr_remove(struct ticket *ticket, const struct xattr_slot *slot,
 	unsigned i;
 
 	for (i = 0; i < slot->pieces; i++)
-		tree_del(ticket->txn, piece_key(slot->ino, slot->base, i));
+		tree_del(txn->tree_txn, piece_key(slot->ino, slot->base, i));
 	item->xattrs = le32_put(xattrs ? xattrs - 1 : 0);
 	if (strcmp(slot->name, caps_name) == 0)
 		flags &= ~INODE_HAS_CAPS;
@@ -301,19 +301,19 @@ static int xattr_check_name(const char *name)
 
 /* ---- Get ---- */
 
-static int xattr_get_run(struct ticket *ticket)
+static int xattr_get_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	uint32_t flag = xattr_flag(op->name2);
 	struct xattr_slot slot;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (rc)
 		return rc;
 	if (flag && !(le32_get(item.flags) & flag))
 		return -ENODATA;
-	rc = xattr_find(ticket, op->ino, &item, op->name2, &slot);
+	rc = xattr_find(txn, op->ino, &item, op->name2, &slot);
 	if (rc)
 		return rc;
 	if (!slot.found)
@@ -324,20 +324,20 @@ static int xattr_get_run(struct ticket *ticket)
 	}
 	if (op->size < slot.value_bytes)
 		return -ERANGE;
-	rc = xattr_read(ticket, &slot, op->buffer);
+	rc = xattr_read(txn, &slot, op->buffer);
 	if (!rc)
 		op->result = slot.value_bytes;
 	return rc;
 }
 
-static const struct ticket_type xattr_get_type = {
+static const struct fs_txn_type xattr_get_type = {
 	.name = "getxattr",
 	.bounds = { .nodes = 1 + PROBES + MAX_PIECES },
 	.stages = 3,
 	.run = xattr_get_run,
 };
 
-static const struct ticket_type xattr_get_caps_type = {
+static const struct fs_txn_type xattr_get_caps_type = {
 	.name = "getxattr of a capability",
 	.paths = 1 + PROBES,
 	.stages = 2,
@@ -352,7 +352,7 @@ void xattr_op_get(struct fs *fs, struct fs_op *op)
 	if (rc)
 		fs_answer(fs, op, rc);
 	else
-		ticket_start(fs, caps ? &xattr_get_caps_type : &xattr_get_type,
+		fs_txn_start(fs, caps ? &xattr_get_caps_type : &xattr_get_type,
 			     op, NULL);
 }
 
@@ -380,13 +380,13 @@ static bool list_shows(const struct fs_op *op, const struct xattr_head *head,
 	       memcmp(name, TRUSTED_PREFIX, n) != 0;
 }
 
-static int list_one(struct ticket *ticket, struct xattr_list *list)
+static int list_one(struct fs_txn *txn, struct xattr_list *list)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	struct xattr_head head;
 	struct tree_item item;
 	const char *name;
-	int rc = tree_seek_ge(ticket->txn,
+	int rc = tree_seek_ge(txn->tree_txn,
 			      key_make(op->ino, ITEM_XATTR, list->next),
 			      key_make(op->ino, ITEM_XATTR, UINT64_MAX), &item);
 
@@ -397,7 +397,7 @@ static int list_one(struct ticket *ticket, struct xattr_list *list)
 	if (rc)
 		return rc;
 	if (item.key.off & 0xff || !head_read(&item, &head, &name))
-		return xattr_bad(ticket, op->ino, "a head is damaged");
+		return xattr_bad(txn, op->ino, "a head is damaged");
 	if (list->bytes + head.name_bytes + 1 > sizeof(list->names))
 		return -E2BIG;
 	if (list_shows(op, &head, name)) {
@@ -411,24 +411,24 @@ static int list_one(struct ticket *ticket, struct xattr_list *list)
 	return 0;
 }
 
-static int xattr_list_run(struct ticket *ticket)
+static int xattr_list_run(struct fs_txn *txn)
 {
-	struct xattr_list *list = ticket->state;
-	struct fs_op *op = ticket->op;
+	struct xattr_list *list = txn->state;
+	struct fs_op *op = txn->op;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
-	if (ticket->runs == 1)
+	if (txn->runs == 1)
 		list->n = 0;
 	if (!rc && le32_get(item.xattrs) == 0)
 		list->over = true;
 	while (list->n < LIST_AT_ONCE && !rc && !list->over)
-		rc = list_one(ticket, list);
+		rc = list_one(txn, list);
 	if (rc)
 		return rc;
 	if (!list->over) {
-		ticket_again(ticket);
-		return TICKET_WAIT;
+		fs_txn_restart(txn);
+		return FS_TXN_WAIT;
 	}
 	op->result = list->bytes;
 	if (op->size == 0)
@@ -439,20 +439,20 @@ static int xattr_list_run(struct ticket *ticket)
 	return 0;
 }
 
-static void xattr_list_end(struct ticket *ticket, int rc, uint64_t seq)
+static void xattr_list_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	(void)seq;
-	free(ticket->state);
-	ticket_finish(ticket, rc);
+	free(txn->state);
+	fs_txn_finish(txn, rc);
 }
 
-static const struct ticket_type xattr_list_type = {
+static const struct fs_txn_type xattr_list_type = {
 	.name = "listxattr",
 	.bounds = { .nodes = 2 * LIST_AT_ONCE + 1 },
 	.stages = LIST_AT_ONCE + 1,
 	.run = xattr_list_run,
 	.end = xattr_list_end,
-	.forget = ticket_free_state,
+	.free_state = fs_txn_free_state,
 };
 
 void xattr_op_list(struct fs *fs, struct fs_op *op)
@@ -466,7 +466,7 @@ void xattr_op_list(struct fs *fs, struct fs_op *op)
 	list->next = 0;
 	list->bytes = 0;
 	list->over = false;
-	if (ticket_start(fs, &xattr_list_type, op, list))
+	if (fs_txn_start(fs, &xattr_list_type, op, list))
 		free(list);
 }
 
@@ -513,19 +513,19 @@ static int xattr_check_set(const struct fs_op *op,
 	return 0;
 }
 
-static int xattr_set_run(struct ticket *ticket)
+static int xattr_set_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	bool removes = op->type == FS_REMOVEXATTR;
 	bool acl = xattr_is_acl(op->name2);
 	struct xattr_slot slot;
 	struct inode_item item;
-	int rc = inode_of_op(ticket, op->ino, &item);
+	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
 		rc = inode_may_unlink(&item);
 	if (!rc)
-		rc = xattr_find(ticket, op->ino, &item, op->name2, &slot);
+		rc = xattr_find(txn, op->ino, &item, op->name2, &slot);
 	if (!rc && !removes)
 		rc = xattr_check_set(op, &slot);
 	if (rc)
@@ -538,20 +538,20 @@ static int xattr_set_run(struct ticket *ticket)
 	}
 	if (op->type == FS_REMOVEXATTR && !slot.found)
 		return acl ? 0 : -ENODATA;
-	rc = removes ? xattr_probe_remove(ticket, &slot) :
-		xattr_probe_write(ticket, &slot, op->size);
+	rc = removes ? xattr_probe_remove(txn, &slot) :
+		xattr_probe_write(txn, &slot, op->size);
 	if (rc)
 		return rc;
 	if (!removes)
-		xattr_write(ticket, &slot, &item, op->data, op->size);
+		xattr_write(txn, &slot, &item, op->data, op->size);
 	else if (slot.found)
-		xattr_remove(ticket, &slot, &item);
-	inode_ctime(ticket->fs, &item);
-	inode_put(ticket, op->ino, &item);
+		xattr_remove(txn, &slot, &item);
+	inode_ctime(txn->fs, &item);
+	inode_put(txn, op->ino, &item);
 	return 0;
 }
 
-static const struct ticket_type xattr_set_type = {
+static const struct fs_txn_type xattr_set_type = {
 	.name = "setxattr",
 	.stages = 3,
 	.run = xattr_set_run,
@@ -565,12 +565,12 @@ static void xattr_start_change(struct fs *fs, struct fs_op *op, unsigned pieces,
 	struct tree_bounds bounds = { 0 };
 	unsigned changes = pieces > old_pieces ? pieces : old_pieces;
 
-	ticket_bounds(fs, 1 + PROBES, 2, 0, &bounds);
+	fs_txn_bounds(fs, 1 + PROBES, 2, 0, &bounds);
 	bounds.nodes = (uint16_t)(bounds.nodes + changes);
 	bounds.new_nodes = (uint16_t)(bounds.new_nodes + 2 * changes);
 	bounds.log_bytes = pieces * NAMES_LOG_BYTES(TRAX_XATTR_PIECE_BYTES) +
 			   old_pieces * 32 + NAMES_LOG_INODE;
-	ticket_start_bounded(fs, &xattr_set_type, &bounds, op, NULL);
+	fs_txn_start_bounded(fs, &xattr_set_type, &bounds, op, NULL);
 }
 
 void xattr_op_set(struct fs *fs, struct fs_op *op)

@@ -20,7 +20,7 @@
 
 struct errors {
 	struct fs *fs;
-	struct list adds;	/* struct add */
+	struct list adds;	/* struct error_add */
 	bool busy;
 	bool numbered;
 	uint64_t next;		/* number of the next item */
@@ -32,7 +32,7 @@ struct errors {
 	unsigned known_next;
 };
 
-struct add {
+struct error_add {
 	struct list link;
 	struct error_item item;
 	uint64_t number;
@@ -42,14 +42,14 @@ struct add {
 
 static void errors_pump(struct errors *errors);
 
-static int add_number(struct ticket *ticket, struct errors *errors)
+static int add_number(struct fs_txn *txn, struct errors *errors)
 {
 	struct tree_item item;
 	int rc;
 
 	if (errors->numbered)
 		return 0;
-	rc = tree_seek_le(ticket->txn, key_make(0, ITEM_ERROR, UINT64_MAX),
+	rc = tree_seek_le(txn->tree_txn, key_make(0, ITEM_ERROR, UINT64_MAX),
 			  key_make(0, ITEM_ERROR, 0), &item);
 	if (rc && rc != -ENOENT)
 		return rc;
@@ -58,38 +58,38 @@ static int add_number(struct ticket *ticket, struct errors *errors)
 	return 0;
 }
 
-static int add_run(struct ticket *ticket)
+static int add_run(struct fs_txn *txn)
 {
-	struct add *add = ticket->state;
-	struct errors *errors = ticket->fs->errors;
+	struct error_add *add = txn->state;
+	struct errors *errors = txn->fs->errors;
 	struct key key, old;
 	struct tree_item item;
-	int rc = add_number(ticket, errors), gone;
+	int rc = add_number(txn, errors), gone;
 
 	if (rc)
 		return rc;
 	key = key_make(0, ITEM_ERROR, errors->next);
 	old = key_make(0, ITEM_ERROR, errors->next > ERRORS_KEPT ?
 		       errors->next - ERRORS_KEPT : 0);
-	rc = tree_get(ticket->txn, key, &item);
-	gone = tree_get(ticket->txn, old, &item);
+	rc = tree_get(txn->tree_txn, key, &item);
+	gone = tree_get(txn->tree_txn, old, &item);
 	if (rc == 0)
 		return -EUCLEAN;
 	if (rc != -ENOENT || (gone && gone != -ENOENT))
 		return rc != -ENOENT ? rc : gone;
-	tree_put(ticket->txn, key, &add->item, sizeof(add->item));
+	tree_put(txn->tree_txn, key, &add->item, sizeof(add->item));
 	if (!gone)
-		tree_del(ticket->txn, old);
+		tree_del(txn->tree_txn, old);
 	return 0;
 }
 
-static void add_end(struct ticket *ticket, int rc, uint64_t seq)
+static void add_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct add *add = ticket->state;
-	struct errors *errors = ticket->fs->errors;
+	struct error_add *add = txn->state;
+	struct errors *errors = txn->fs->errors;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (!rc)
 		errors->next++;
 	files_release(add);
@@ -97,7 +97,7 @@ static void add_end(struct ticket *ticket, int rc, uint64_t seq)
 	errors_pump(errors);
 }
 
-static const struct ticket_type add_type = {
+static const struct fs_txn_type add_type = {
 	.name = "note error",
 	.bounds = { .log_bytes = 256 },
 	.paths = 3,
@@ -109,13 +109,14 @@ static const struct ticket_type add_type = {
 
 static void errors_pump(struct errors *errors)
 {
-	struct add *add = list_first(&errors->adds, struct add, link);
+	struct error_add *add =
+		list_first(&errors->adds, struct error_add, link);
 
 	if (!add || errors->busy)
 		return;
 	list_del(&add->link);
 	errors->busy = true;
-	if (ticket_start(errors->fs, &add_type, NULL, add)) {
+	if (fs_txn_start(errors->fs, &add_type, NULL, add)) {
 		files_release(add);
 		errors->busy = false;
 	}
@@ -159,7 +160,7 @@ static bool error_is_known(struct errors *errors, const struct error *error)
 void errors_add(struct fs *fs, const struct error *error)
 {
 	struct errors *errors = errors_get(fs);
-	struct add *add;
+	struct error_add *add;
 
 	if (!errors || error_is_known(errors, error))
 		return;
@@ -201,7 +202,7 @@ void errors_free(struct fs *fs)
 
 /* ---- Listing ---- */
 
-struct listing {
+struct error_listing {
 	struct fs_op *op;
 	json_t *array;
 	uint64_t next;		/* number of the next item to be read */
@@ -227,7 +228,7 @@ static const char *what_name(uint8_t what)
 	}
 }
 
-static void error_json(struct listing *listing, uint64_t number,
+static void error_json(struct error_listing *listing, uint64_t number,
 		       const struct error_item *item)
 {
 	json_t *o = json_pack(
@@ -245,13 +246,13 @@ static void error_json(struct listing *listing, uint64_t number,
 		json_array_append_new(listing->array, o);
 }
 
-static int listing_read(struct ticket *ticket, struct listing *listing)
+static int listing_read(struct fs_txn *txn, struct error_listing *listing)
 {
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(ticket->txn) >= LIST_ROOM) {
-		rc = tree_seek_ge(ticket->txn,
+	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM) {
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, ITEM_ERROR, listing->next),
 				  key_make(0, ITEM_ERROR, UINT64_MAX), &item);
 		if (rc == -ENOENT) {
@@ -267,7 +268,7 @@ static int listing_read(struct ticket *ticket, struct listing *listing)
 }
 
 /* Puts a name before what is known of the path. */
-static bool path_prepend(struct listing *listing,
+static bool path_prepend(struct error_listing *listing,
 			 const struct name_record *record)
 {
 	size_t old = listing->path ? strlen(listing->path) : 0;
@@ -286,12 +287,12 @@ static bool path_prepend(struct listing *listing,
 }
 
 /* Which directory `ino` is in. */
-static int path_up(struct ticket *ticket, struct listing *listing)
+static int path_up(struct fs_txn *txn, struct error_listing *listing)
 {
 	struct inode_item item;
 	int rc;
 
-	rc = inode_get(ticket, listing->ino, &item);
+	rc = inode_get(txn, listing->ino, &item);
 	if (rc == -ENOENT || rc == -ESTALE || le32_get(item.nlink) == 0) {
 		listing->gone = rc != -EAGAIN;
 		return rc == -EAGAIN ? rc : 0;
@@ -303,14 +304,14 @@ static int path_up(struct ticket *ticket, struct listing *listing)
 	return 0;
 }
 
-static int path_search(struct ticket *ticket, struct listing *listing)
+static int path_search(struct fs_txn *txn, struct error_listing *listing)
 {
 	const struct name_record *record;
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(ticket->txn) >= LIST_ROOM) {
-		rc = tree_seek_ge(ticket->txn,
+	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM) {
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(listing->dir, ITEM_ENTRY,
 					   listing->seq),
 				  key_make(listing->dir, ITEM_ENTRY,
@@ -332,25 +333,25 @@ static int path_search(struct ticket *ticket, struct listing *listing)
 	return 0;
 }
 
-static bool path_is_over(const struct listing *listing)
+static bool path_is_over(const struct error_listing *listing)
 {
 	return listing->gone || listing->ino == TRAX_ROOT_INO;
 }
 
-static int listing_run(struct ticket *ticket)
+static int listing_run(struct fs_txn *txn)
 {
-	struct listing *listing = ticket->state;
+	struct error_listing *listing = txn->state;
 
 	if (!listing->read)
-		return listing_read(ticket, listing);
+		return listing_read(txn, listing);
 	if (!listing->active || path_is_over(listing))
 		return 0;
-	return listing->dir ? path_search(ticket, listing) :
-			      path_up(ticket, listing);
+	return listing->dir ? path_search(txn, listing) :
+			      path_up(txn, listing);
 }
 
 /* The path of the object at hand is known; the next one's turn. */
-static void listing_next(struct listing *listing)
+static void listing_next(struct error_listing *listing)
 {
 	json_t *o = json_array_get(listing->array, listing->at);
 
@@ -361,7 +362,7 @@ static void listing_next(struct listing *listing)
 	listing->at++;
 }
 
-static void listing_begin(struct listing *listing)
+static void listing_begin(struct error_listing *listing)
 {
 	json_t *o = json_array_get(listing->array, listing->at);
 
@@ -372,9 +373,9 @@ static void listing_begin(struct listing *listing)
 	listing->active = true;
 }
 
-static void listing_end(struct ticket *ticket, int rc, uint64_t seq)
+static void listing_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct listing *listing = ticket->state;
+	struct error_listing *listing = txn->state;
 	struct fs_op *op = listing->op;
 
 	(void)seq;
@@ -386,7 +387,7 @@ static void listing_end(struct ticket *ticket, int rc, uint64_t seq)
 	    listing->at < json_array_size(listing->array))
 		listing_begin(listing);
 	if (!rc && (!listing->read || listing->active)) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
 	op->buffer = rc ? NULL : json_dumps(listing->array, JSON_INDENT(2));
@@ -396,10 +397,10 @@ static void listing_end(struct ticket *ticket, int rc, uint64_t seq)
 	json_decref(listing->array);
 	free(listing->path);
 	files_release(listing);
-	ticket_finish(ticket, rc);
+	fs_txn_finish(txn, rc);
 }
 
-static const struct ticket_type listing_type = {
+static const struct fs_txn_type listing_type = {
 	.name = "list errors",
 	.bounds = { .nodes = 16 },
 	.stages = 16,
@@ -409,7 +410,8 @@ static const struct ticket_type listing_type = {
 
 void errors_op_list(struct fs *fs, struct fs_op *op)
 {
-	struct listing *listing = files_alloc(fs->files, sizeof(*listing));
+	struct error_listing *listing =
+		files_alloc(fs->files, sizeof(*listing));
 
 	if (listing)
 		listing->array = json_array();
@@ -419,5 +421,5 @@ void errors_op_list(struct fs *fs, struct fs_op *op)
 		return;
 	}
 	listing->op = op;
-	ticket_start(fs, &listing_type, op, listing);
+	fs_txn_start(fs, &listing_type, op, listing);
 }

@@ -1,16 +1,16 @@
 /*
- * fs_internal.h - what the parts of src/fs share: tickets, vnodes, and who does
- * what.
+ * fs_internal.h - what the parts of src/fs share: transactions, vnodes, and who
+ * does what.
  *
  *   fs.c       open, close, the loop, the table of operations
- *   fs_txn.c   tickets: admission, probe and re-run, waits
+ *   fs_txn.c   txns: admission, probe and re-run, waits
  *   vnode.c    inodes in memory: references, open handles, last close
  *   inode.c    attributes, flags            names.c  directories, rename
  *   xattr.c    extended attributes, ACLs    mkfs.c   a new file system
  *   file.c     data in memory: dirty blocks, sizes, back-pressure
  *   bmap.c     extents and checksums of a file in the tree
  *   read.c     reads, verification, track buffers
- *   write.c    write-back: new extents, logged blocks, homes
+ *   write.c    write-back: new extents, logged blocks, destages
  *   trunc.c    truncate, punch, fallocate, collapse, delete: in steps
  */
 #ifndef TRAX_OP_FS_INTERNAL_H
@@ -28,11 +28,11 @@ struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
 struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
-struct runs;			/* replica_readahead.c: copies read together */
-struct watch;			/* access_trace.c: what is learned */
-struct nodes;			/* node_replicas.c: copies of tree nodes */
-struct keep;			/* profile_save.c: what is known of the drive */
-struct settle;			/* relocate.c: log and node tracks that move */
+struct replica_ra;		/* replica_readahead.c: copies read together */
+struct access_trace;			/* access_trace.c: what is learned */
+struct node_replicas; /* node_replicas.c: copies of tree nodes */
+struct profile_save;  /* profile_save.c: what is known of the drive */
+struct relocate;      /* relocate.c: log and node tracks that move */
 
 struct fs {
 	struct env *env;
@@ -46,29 +46,30 @@ struct fs {
 	struct head *own_head;	/* made from the profile */
 	struct fs_options options;
 	struct pool_budget budget;
-	struct map *vnodes;		/* by inode number */
+	struct hashmap *vnodes;		/* by inode number */
 	struct files *files;
 	struct replicas *replicas;	/* NULL until they are known */
 	struct errors *errors;
-	struct runs *runs;		/* there while replicas is */
-	struct watch *watch;		/* NULL: nothing is learned */
-	struct nodes *nodes;		/* NULL: none are learned nor read */
-	struct keep *keep;		/* NULL: nothing is written back */
-	struct settle *settle;		/* NULL: no track moves */
+	struct replica_ra *replica_ra;		/* there while replicas is */
+	struct access_trace *access_trace;	/* NULL: nothing is learned */
+	struct node_replicas
+		*node_replicas;		   /* NULL: none are learned nor read */
+	struct profile_save *profile_save; /* NULL: nothing is written back */
+	struct relocate *relocate;		/* NULL: no track moves */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];
 	uint64_t orphans_pending;	/* deletes under way */
-	struct list all_tickets;	/* not yet finished */
-	uint64_t tickets;		/* how many these are */
+	struct list all_txns;	/* not yet finished */
+	uint64_t txn_count;		/* how many these are */
 	uint64_t answers;		/* ops answered so far */
 	uint64_t handles;		/* open file descriptions so far */
-	bool gone;			/* the disk does not answer any more */
-	uint64_t reruns_max;		/* of any ticket */
-	uint64_t overruns;		/* runs beyond a ticket's bound */
-	struct ticket *mover;		/* has the right to move a directory */
-	struct list move_waits;		/* tickets that want it */
+	bool disk_gone;			/* the disk does not answer any more */
+	uint64_t reruns_max;		/* of any transaction */
+	uint64_t overruns;		/* runs beyond a transaction's bound */
+	struct fs_txn *rename_locker;	/* has the right to move a directory */
+	struct list rename_lock_waits;		/* transactions that want it */
 	struct list resume;		/* vnode.c: orphans found at mount */
 	struct waiter node_waiter;	/* a group load for a node track */
 	bool node_waiting;
@@ -87,7 +88,7 @@ int fs_adopt_profile(struct fs *fs, struct profile *profile);
 
 /* The profile that was doubted fits the disk after all.  -EBUSY, -ENOMEM: as
  * above. */
-int fs_believe(struct fs *fs);
+int fs_trust_profile(struct fs *fs);
 
 /*
  * Waiting inside the file system, at mount and close.  fs_wait runs the loop
@@ -103,12 +104,12 @@ void fs_sleep(struct fs *fs, uint64_t next_ns);
 
 /* ---- Tickets: one operation on the tree ---- */
 
-struct ticket;
+struct fs_txn;
 
-/* Waiting for something else than tree nodes; ticket_again() re-runs. */
-#define TICKET_WAIT 1
+/* Waiting for something else than tree nodes; fs_txn_restart() re-runs. */
+#define FS_TXN_WAIT 1
 
-struct ticket_type {
+struct fs_txn_type {
 	const char *name;
 	/* nodes and new_nodes, where 0, follow from `paths` and `changes`. */
 	struct tree_bounds bounds;
@@ -118,61 +119,61 @@ struct ticket_type {
 	/*
 	 * Probe, run and apply in one function, called again from the start
 	 * after each miss: 0 = applied (or nothing to change); -EAGAIN = nodes
-	 * are missing (fetched, then called again); TICKET_WAIT = the function
-	 * has arranged for ticket_again(); else the operation's error, with
+	 * are missing (fetched, then called again); FS_TXN_WAIT = the function
+	 * has arranged for fs_txn_restart(); else the operation's error, with
 	 * nothing changed.
 	 */
-	int (*run)(struct ticket *ticket);
+	int (*run)(struct fs_txn *txn);
 	/* The transaction is over, seq as tree_txn_end returned it.  Frees or
-	 * goes on; when NULL, ticket_finish(). */
-	void (*end)(struct ticket *ticket, int rc, uint64_t seq);
+	 * goes on; when NULL, fs_txn_finish(). */
+	void (*end)(struct fs_txn *txn, int rc, uint64_t seq);
 	/* Frees the state; for fs_abandon.  NULL: there is nothing to free. */
-	void (*forget)(struct ticket *ticket);
+	void (*free_state)(struct fs_txn *txn);
 };
 
-struct ticket {
+struct fs_txn {
 	struct fs *fs;
-	const struct ticket_type *type;
+	const struct fs_txn_type *type;
 	struct fs_op *op;	/* NULL: the file system's own work */
-	struct tree_txn *txn;
+	struct tree_txn *tree_txn;
 	struct waiter waiter;	/* for commits, checkpoints, group loads */
 	unsigned runs;		/* since the last wait */
-	bool again;		/* ticket_again from inside run() */
+	bool restart;		/* fs_txn_restart from inside run() */
 	struct tree_bounds bounds;
-	struct list all;	/* in fs->all_tickets */
+	struct list all_link;	/* in fs->all_txns */
 	struct list link;	/* in a list of those who wait */
 	uint64_t unlinked;	/* run() took this inode's last name: told
 				   to vnode_unlinked when all is over */
 	void *state;		/* the type's */
 };
 
-/* Starts a ticket; op may be NULL.  -ENOMEM has been answered to op. */
-int ticket_start(struct fs *fs, const struct ticket_type *type,
+/* Starts a transaction; op may be NULL.  -ENOMEM has been answered to op. */
+int fs_txn_start(struct fs *fs, const struct fs_txn_type *type,
 		 struct fs_op *op, void *state);
 /* The same with bounds that depend on the request (log_bytes of a logged
  * write); `bounds` is copied. */
-int ticket_start_bounded(struct fs *fs, const struct ticket_type *type,
+int fs_txn_start_bounded(struct fs *fs, const struct fs_txn_type *type,
 			 const struct tree_bounds *bounds, struct fs_op *op,
 			 void *state);
-/* Re-runs a ticket that returned TICKET_WAIT, in a new transaction; never
+/* Re-runs a transaction that returned FS_TXN_WAIT, in a new transaction; never
  * recursive: from the tree's next run.  May be called inside run(). */
-void ticket_again(struct ticket *ticket);
-/* Ends a ticket that waits, with an error. */
-void ticket_fail(struct ticket *ticket, int rc);
+void fs_txn_restart(struct fs_txn *txn);
+/* Ends a transaction that waits, with an error. */
+void fs_txn_fail(struct fs_txn *txn, int rc);
 /* Bounds of a transaction that meets `paths` leaves, of which it changes
  * `changes`, in a tree as high as it is now. */
-void ticket_bounds(struct fs *fs, unsigned paths, unsigned changes,
+void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds);
-/* Answers the op (if any) with rc and frees the ticket. */
-void ticket_finish(struct ticket *ticket, int rc);
-/* Common waits; both make run() return TICKET_WAIT's value. */
-int ticket_wait_group(struct ticket *ticket, uint32_t group);
-int ticket_wait_checkpoint(struct ticket *ticket);
+/* Answers the op (if any) with rc and frees the transaction. */
+void fs_txn_finish(struct fs_txn *txn, int rc);
+/* Common waits; both make run() return FS_TXN_WAIT's value. */
+int fs_txn_wait_group(struct fs_txn *txn, uint32_t group);
+int fs_txn_wait_checkpoint(struct fs_txn *txn);
 
-/* Frees all tickets without a word; for fs_abandon. */
-void ticket_forget_all(struct fs *fs);
-/* For `forget` of types whose state comes from malloc. */
-void ticket_free_state(struct ticket *ticket);
+/* Frees all transactions without a word; for fs_abandon. */
+void fs_txn_free_all(struct fs *fs);
+/* For `free_state` of types whose state comes from malloc. */
+void fs_txn_free_state(struct fs_txn *txn);
 
 const char *fs_op_name(enum fs_op_type type);
 /* Answers an operation: rc, statistics, done(). */
@@ -188,7 +189,7 @@ struct vnode {
 	bool deleting;
 	bool linkable;		/* made by FS_TMPFILE: may get a name */
 	bool atime_done;	/* looked at since the last change */
-	bool atime_busy;	/* a ticket is on its way */
+	bool atime_busy;	/* a transaction is on its way */
 	uint64_t atime_ns;	/* when (env_now_ns) */
 	uint64_t name_gone_ns;	/* the last time one of several names was taken
 				 * (env_now_ns); 0: not of late */
@@ -213,8 +214,8 @@ void vnode_forget_resume(struct fs *fs);
 /* ---- Inode items ---- */
 
 /* Reads an INODE item: 0, -EAGAIN, -ENOENT (-ESTALE to the kernel), -EIO. */
-int inode_get(struct ticket *ticket, uint64_t ino, struct inode_item *item);
-void inode_put(struct ticket *ticket, uint64_t ino,
+int inode_get(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
+void inode_put(struct fs_txn *txn, uint64_t ino,
 	       const struct inode_item *item);
 /* Item to attributes, with what is in memory only (size, times of dirty data)
  * taken in (file_fix_attr). */
@@ -246,7 +247,8 @@ void file_copy_range(struct fs *fs, struct fs_op *op);
 void file_extents(struct fs *fs, struct fs_op *op);
 /* SETATTR (or OPEN) with FS_SET_SIZE in flags: does the size (in steps) and
  * all the rest of the attributes by calling back inode_apply_attr inside its
- * first ticket.  The caller has seen to immutable and append-only files. */
+ * first transaction.  The caller has seen to immutable and append-only files.
+ */
 void file_set_size(struct fs *fs, struct fs_op *op);
 /* Applies all of op->attr but the size to a fetched item (inode.c). */
 void inode_apply_attr(struct fs *fs, const struct fs_op *op,
@@ -255,15 +257,15 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
  * security.capability; 0, -EAGAIN or -EIO.  On 0 the attribute is gone from
  * the tree: call it when all else has been probed without a miss, and put the
  * item. */
-int inode_kill_priv(struct ticket *ticket, const struct fs_op *op, uint64_t ino,
+int inode_kill_priv(struct fs_txn *txn, const struct fs_op *op, uint64_t ino,
 		    struct inode_item *item);
 /*
  * Rename over an existing name: the data of the inode moved comes before the
  * rename (trap 7.2).  Called in run() before any change: 0 = nothing of it is
- * in memory only; TICKET_WAIT = its write-back has been started and
- * ticket_again() follows; return it.
+ * in memory only; FS_TXN_WAIT = its write-back has been started and
+ * fs_txn_restart() follows; return it.
  */
-int file_order(struct ticket *ticket, uint64_t ino);
+int file_order(struct fs_txn *txn, uint64_t ino);
 /* The last open handle of an inode is gone (vnode->opens is 0). */
 void file_closed(struct vnode *vnode);
 /* Drops everything of an inode that has an ORPHAN_DELETE item: dirty data,

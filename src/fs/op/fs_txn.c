@@ -2,10 +2,10 @@
  * fs_txn.c - operations on the tree, run to completion.
  *
  *   start -> tree_begin -> [ run() -> -EAGAIN -> tree_txn_fetch ]* -> end()
- *                            run() -> TICKET_WAIT -> (txn ended) -> again
+ *                            run() -> FS_TXN_WAIT -> (txn ended) -> again
  *
- * 1. A ticket that waits holds no transaction, so no pins and no room in the
- *    log: nothing that it waits for can wait for it.
+ * 1. A transaction that waits holds no transaction, so no pins and no room in
+ *    the log: nothing that it waits for can wait for it.
  * 2. The nodes met stay pinned from run to run, so each run comes at least one
  *    level deeper in one of the lookups that depend on one another: the number
  *    of runs is bounded by stages x levels.  Runs beyond that are counted
@@ -25,7 +25,7 @@
 #define MORE_SPLITS 2u
 #define MAX_LEAVES 64u
 
-static unsigned ticket_levels(struct fs *fs)
+static unsigned fs_txn_levels(struct fs *fs)
 {
 	struct tree_stats stats;
 
@@ -38,10 +38,10 @@ static unsigned ticket_levels(struct fs *fs)
  * second copies it adds by itself.  Paths share the root; each leaf changed
  * may be split, each level above once, and the root may get a new one.
  */
-void ticket_bounds(struct fs *fs, unsigned paths, unsigned changes,
+void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds)
 {
-	unsigned levels = ticket_levels(fs);
+	unsigned levels = fs_txn_levels(fs);
 	unsigned leaves = paths + MORE_LEAVES;
 	unsigned above = 0, below = 0;
 
@@ -55,185 +55,185 @@ void ticket_bounds(struct fs *fs, unsigned paths, unsigned changes,
 	bounds->urgent = false;
 }
 
-static unsigned ticket_max_runs(struct ticket *ticket)
+static unsigned fs_txn_max_runs(struct fs_txn *txn)
 {
-	unsigned stages = ticket->type->stages;
+	unsigned stages = txn->type->stages;
 
-	return (stages ? stages : 1) * (ticket_levels(ticket->fs) + 1) + 2;
+	return (stages ? stages : 1) * (fs_txn_levels(txn->fs) + 1) + 2;
 }
 
-static void ticket_over(struct ticket *ticket, int rc, uint64_t seq)
+static void fs_txn_over(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	if (rc == 0 && ticket->unlinked)
-		vnode_unlinked(ticket->fs, ticket->unlinked);
-	if (ticket->type->end)
-		ticket->type->end(ticket, rc, seq);
+	if (rc == 0 && txn->unlinked)
+		vnode_unlinked(txn->fs, txn->unlinked);
+	if (txn->type->end)
+		txn->type->end(txn, rc, seq);
 	else
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 }
 
-static void ticket_run(struct tree_txn *txn, void *arg, int rc);
+static void fs_txn_run(struct tree_txn *tree_txn, void *arg, int rc);
 
-static int ticket_begin(struct ticket *ticket)
+static int fs_txn_begin(struct fs_txn *txn)
 {
-	static const struct tree_txn_ops ops = { .run = ticket_run };
+	static const struct tree_txn_ops ops = { .run = fs_txn_run };
 
-	ticket->runs = 0;
-	ticket->again = false;
-	return tree_begin(ticket->fs->tree, &ticket->bounds, &ops, ticket,
-			  &ticket->txn);
+	txn->runs = 0;
+	txn->restart = false;
+	return tree_begin(txn->fs->tree, &txn->bounds, &ops, txn,
+			  &txn->tree_txn);
 }
 
-static void ticket_rebegin(struct ticket *ticket)
+static void fs_txn_rebegin(struct fs_txn *txn)
 {
-	int rc = ticket_begin(ticket);
+	int rc = fs_txn_begin(txn);
 
 	if (rc)
-		ticket_over(ticket, rc, 0);
+		fs_txn_over(txn, rc, 0);
 }
 
-static void ticket_run(struct tree_txn *txn, void *arg, int rc)
+static void fs_txn_run(struct tree_txn *tree_txn, void *arg, int rc)
 {
-	struct ticket *ticket = arg;
+	struct fs_txn *txn = arg;
 	uint64_t seq;
 
 	if (rc == 0) {
-		ticket->runs++;
-		if (ticket->runs > ticket->fs->reruns_max)
-			ticket->fs->reruns_max = ticket->runs;
-		if (ticket->runs > ticket_max_runs(ticket))
-			ticket->fs->overruns++;
-		rc = ticket->type->run(ticket);
-		assert(rc == 0 || !tree_txn_changed(txn));
+		txn->runs++;
+		if (txn->runs > txn->fs->reruns_max)
+			txn->fs->reruns_max = txn->runs;
+		if (txn->runs > fs_txn_max_runs(txn))
+			txn->fs->overruns++;
+		rc = txn->type->run(txn);
+		assert(rc == 0 || !tree_txn_changed(tree_txn));
 	}
 	if (rc == -EAGAIN) {
-		tree_txn_fetch(txn);
+		tree_txn_fetch(tree_txn);
 		return;
 	}
-	seq = tree_txn_end(txn);
-	ticket->txn = NULL;
-	if (rc != TICKET_WAIT)
-		ticket_over(ticket, rc, seq);
-	else if (ticket->again)
-		ticket_rebegin(ticket);
+	seq = tree_txn_end(tree_txn);
+	txn->tree_txn = NULL;
+	if (rc != FS_TXN_WAIT)
+		fs_txn_over(txn, rc, seq);
+	else if (txn->restart)
+		fs_txn_rebegin(txn);
 }
 
-int ticket_start_bounded(struct fs *fs, const struct ticket_type *type,
+int fs_txn_start_bounded(struct fs *fs, const struct fs_txn_type *type,
 			 const struct tree_bounds *bounds, struct fs_op *op,
 			 void *state)
 {
-	struct ticket *ticket = calloc(1, sizeof(*ticket));
+	struct fs_txn *txn = calloc(1, sizeof(*txn));
 	int rc;
 
-	if (!ticket) {
+	if (!txn) {
 		if (op)
 			fs_answer(fs, op, -ENOMEM);
 		return -ENOMEM;
 	}
-	ticket->fs = fs;
-	ticket->type = type;
-	ticket->op = op;
-	ticket->state = state;
-	ticket->bounds = *bounds;
-	list_init(&ticket->link);
-	list_add(&fs->all_tickets, &ticket->all);
+	txn->fs = fs;
+	txn->type = type;
+	txn->op = op;
+	txn->state = state;
+	txn->bounds = *bounds;
+	list_init(&txn->link);
+	list_add(&fs->all_txns, &txn->all_link);
 	if (op)
-		op->ticket = ticket;
-	fs->tickets++;
-	rc = ticket_begin(ticket);
+		op->txn = txn;
+	fs->txn_count++;
+	rc = fs_txn_begin(txn);
 	if (rc)
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 	return rc;
 }
 
-int ticket_start(struct fs *fs, const struct ticket_type *type,
+int fs_txn_start(struct fs *fs, const struct fs_txn_type *type,
 		 struct fs_op *op, void *state)
 {
 	struct tree_bounds bounds = type->bounds;
 	struct tree_bounds derived;
 
 	if (type->paths) {
-		ticket_bounds(fs, type->paths, type->changes,
+		fs_txn_bounds(fs, type->paths, type->changes,
 			      bounds.log_bytes, &derived);
 		if (!bounds.nodes)
 			bounds.nodes = derived.nodes;
 		if (!bounds.new_nodes)
 			bounds.new_nodes = derived.new_nodes;
 	}
-	return ticket_start_bounded(fs, type, &bounds, op, state);
+	return fs_txn_start_bounded(fs, type, &bounds, op, state);
 }
 
-void ticket_again(struct ticket *ticket)
+void fs_txn_restart(struct fs_txn *txn)
 {
-	if (ticket->txn)
-		ticket->again = true;
+	if (txn->tree_txn)
+		txn->restart = true;
 	else
-		ticket_rebegin(ticket);
+		fs_txn_rebegin(txn);
 }
 
-void ticket_fail(struct ticket *ticket, int rc)
+void fs_txn_fail(struct fs_txn *txn, int rc)
 {
-	assert(!ticket->txn);
-	ticket_over(ticket, rc, 0);
+	assert(!txn->tree_txn);
+	fs_txn_over(txn, rc, 0);
 }
 
-void ticket_finish(struct ticket *ticket, int rc)
+void fs_txn_finish(struct fs_txn *txn, int rc)
 {
-	struct fs *fs = ticket->fs;
-	struct fs_op *op = ticket->op;
+	struct fs *fs = txn->fs;
+	struct fs_op *op = txn->op;
 
-	list_del(&ticket->link);
-	list_del(&ticket->all);
-	free(ticket);
-	fs->tickets--;
+	list_del(&txn->link);
+	list_del(&txn->all_link);
+	free(txn);
+	fs->txn_count--;
 	if (op)
 		fs_answer(fs, op, rc);
 }
 
-void ticket_free_state(struct ticket *ticket)
+void fs_txn_free_state(struct fs_txn *txn)
 {
-	free(ticket->state);
+	free(txn->state);
 }
 
-void ticket_forget_all(struct fs *fs)
+void fs_txn_free_all(struct fs *fs)
 {
-	struct ticket *ticket;
+	struct fs_txn *txn;
 
-	while ((ticket = list_first(&fs->all_tickets, struct ticket, all))) {
-		list_del(&ticket->all);
-		if (ticket->type->forget)
-			ticket->type->forget(ticket);
-		free(ticket);
+	while ((txn = list_first(&fs->all_txns, struct fs_txn, all_link))) {
+		list_del(&txn->all_link);
+		if (txn->type->free_state)
+			txn->type->free_state(txn);
+		free(txn);
 	}
 }
 
-static void ticket_waited(struct waiter *waiter, int rc)
+static void fs_txn_waited(struct waiter *waiter, int rc)
 {
-	struct ticket *ticket = waiter->owner;
+	struct fs_txn *txn = waiter->owner;
 
 	if (rc)
-		ticket_fail(ticket, rc);
+		fs_txn_fail(txn, rc);
 	else
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 }
 
-static void ticket_waiter(struct ticket *ticket)
+static void fs_txn_waiter(struct fs_txn *txn)
 {
-	ticket->waiter.done = ticket_waited;
-	ticket->waiter.owner = ticket;
-	list_init(&ticket->waiter.link);
+	txn->waiter.done = fs_txn_waited;
+	txn->waiter.owner = txn;
+	list_init(&txn->waiter.link);
 }
 
-int ticket_wait_group(struct ticket *ticket, uint32_t group)
+int fs_txn_wait_group(struct fs_txn *txn, uint32_t group)
 {
-	ticket_waiter(ticket);
-	tree_load_group(ticket->fs->tree, group, &ticket->waiter);
-	return TICKET_WAIT;
+	fs_txn_waiter(txn);
+	tree_load_group(txn->fs->tree, group, &txn->waiter);
+	return FS_TXN_WAIT;
 }
 
-int ticket_wait_checkpoint(struct ticket *ticket)
+int fs_txn_wait_checkpoint(struct fs_txn *txn)
 {
-	ticket_waiter(ticket);
-	tree_checkpoint(ticket->fs->tree, &ticket->waiter);
-	return TICKET_WAIT;
+	fs_txn_waiter(txn);
+	tree_checkpoint(txn->fs->tree, &txn->waiter);
+	return FS_TXN_WAIT;
 }

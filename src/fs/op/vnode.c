@@ -24,19 +24,19 @@
 #define RESUME_ITEMS 256u
 #define RESUME_ROOM 3u
 
-struct resume {
+struct orphan_resume {
 	struct list link;
 	uint64_t ino;
 };
 
 struct vnode *vnode_find(struct fs *fs, uint64_t ino)
 {
-	return map_get(fs->vnodes, ino);
+	return hashmap_get(fs->vnodes, ino);
 }
 
 struct vnode *vnode_get(struct fs *fs, uint64_t ino)
 {
-	struct vnode *vnode = map_get(fs->vnodes, ino);
+	struct vnode *vnode = hashmap_get(fs->vnodes, ino);
 
 	if (vnode)
 		return vnode;
@@ -44,7 +44,7 @@ struct vnode *vnode_get(struct fs *fs, uint64_t ino)
 	if (!vnode)
 		return NULL;
 	vnode->ino = ino;
-	if (map_put(fs->vnodes, ino, vnode)) {
+	if (hashmap_put(fs->vnodes, ino, vnode)) {
 		free(vnode);
 		return NULL;
 	}
@@ -62,11 +62,11 @@ static void vnode_delete(struct fs *fs, struct vnode *vnode)
 
 static void vnode_resume_next(struct fs *fs)
 {
-	struct resume *resume;
+	struct orphan_resume *resume;
 	struct vnode *vnode;
 
 	while (fs->orphans_pending < RESUME_AT_ONCE) {
-		resume = list_first(&fs->resume, struct resume, link);
+		resume = list_first(&fs->resume, struct orphan_resume, link);
 		if (!resume)
 			return;
 		vnode = vnode_get(fs, resume->ino);
@@ -101,7 +101,7 @@ void vnode_drop_unused(struct fs *fs, struct vnode *vnode)
 	}
 	if (vnode->file || vnode->atime_busy)
 		return;
-	map_del(fs->vnodes, vnode->ino);
+	hashmap_del(fs->vnodes, vnode->ino);
 	free(vnode);
 }
 
@@ -121,7 +121,7 @@ void vnode_drop_all(struct fs *fs)
 	size_t pos = 0;
 	uint64_t ino;
 
-	while ((vnode = map_next(fs->vnodes, &pos, &ino))) {
+	while ((vnode = hashmap_next(fs->vnodes, &pos, &ino))) {
 		vnode->refs = 0;
 		vnode->opens = 0;
 		vnode_drop_unused(fs, vnode);
@@ -132,9 +132,9 @@ void vnode_drop_all(struct fs *fs)
 
 void vnode_forget_resume(struct fs *fs)
 {
-	struct resume *resume;
+	struct orphan_resume *resume;
 
-	while ((resume = list_first(&fs->resume, struct resume, link))) {
+	while ((resume = list_first(&fs->resume, struct orphan_resume, link))) {
 		list_del(&resume->link);
 		free(resume);
 	}
@@ -149,7 +149,7 @@ struct resume_scan {
 static int resume_take(struct fs *fs, const struct tree_item *item)
 {
 	const struct orphan_item *orphan = item->value;
-	struct resume *resume;
+	struct orphan_resume *resume;
 
 	if (orphan->what == ORPHAN_TRUNCATE) {
 		file_resume_truncate(fs, item->key.off, le64_get(orphan->size));
@@ -163,15 +163,15 @@ static int resume_take(struct fs *fs, const struct tree_item *item)
 	return 0;
 }
 
-static int resume_run(struct ticket *ticket)
+static int resume_run(struct fs_txn *txn)
 {
-	struct resume_scan *scan = ticket->state;
+	struct resume_scan *scan = txn->state;
 	struct tree_item item;
 	unsigned i;
 	int rc;
 
 	for (i = 0; i < RESUME_ITEMS; i++) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, ITEM_ORPHAN, scan->next),
 				  key_make(0, ITEM_ORPHAN, UINT64_MAX), &item);
 		if (rc == -ENOENT) {
@@ -179,32 +179,32 @@ static int resume_run(struct ticket *ticket)
 			return 0;
 		}
 		if (!rc)
-			rc = resume_take(ticket->fs, &item);
+			rc = resume_take(txn->fs, &item);
 		if (rc)
 			return rc;
 		scan->next = item.key.off + 1;
 		/* A few leaves at a time: that is what the bounds allow. */
-		if (tree_txn_room(ticket->txn) < RESUME_ROOM)
+		if (tree_txn_room(txn->tree_txn) < RESUME_ROOM)
 			return 0;
 	}
 	return 0;
 }
 
-static void resume_end(struct ticket *ticket, int rc, uint64_t seq)
+static void resume_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct resume_scan *scan = ticket->state;
+	struct resume_scan *scan = txn->state;
 
 	(void)seq;
 	scan->rc = rc;
 	if (rc)
 		scan->over = true;
 	if (scan->over)
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 	else
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 }
 
-static const struct ticket_type resume_type = {
+static const struct fs_txn_type resume_type = {
 	.name = "resume",
 	.bounds = { .nodes = 8 },
 	.stages = 8,
@@ -215,7 +215,7 @@ static const struct ticket_type resume_type = {
 int vnode_resume_orphans(struct fs *fs)
 {
 	struct resume_scan scan = { 0 };
-	int rc = ticket_start(fs, &resume_type, NULL, &scan);
+	int rc = fs_txn_start(fs, &resume_type, NULL, &scan);
 
 	if (!rc)
 		rc = fs_wait(fs, &scan.over);

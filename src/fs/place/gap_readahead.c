@@ -5,7 +5,7 @@
  *     --> fetch (cache_chunk.c): extents and sums as always, bytes from there
  *
  * A wish is advice for the moment: there are WISHES, and the oldest goes when
- * another comes.  Only whole pieces of 64 KiB are kept, because one sum may be
+ * another comes.  Only whole chunks of 64 KiB are kept, because one sum may be
  * for all of such.  What comes is believed no more than what the disk gives:
  * the fetch verifies it by what the tree says then.
  */
@@ -18,26 +18,26 @@
 
 #define WISHES 8u
 #define BUFFERS 32u
-#define PIECE_SECTORS (PIECE_BLOCKS * BLOCK_SECTORS)
-/* So many pieces must be free, or something would leave for them. */
+#define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
+/* So many chunks must be free, or something would leave for them. */
 #define FREE_PIECES 64u
 
-struct wish {
+struct readahead_wish {
 	uint64_t first, end;	/* sectors of the disk; end 0: none */
 	uint64_t ino;
 	uint64_t off;		/* of the first, in the file */
 };
 
-struct buffer {
+struct readahead_buffer {
 	uint64_t addr;
 	uint8_t *data;		/* NULL: none */
 };
 
-struct prefetch {
+struct gap_readahead {
 	struct files *files;
 	struct freeblock_task *task;
-	struct wish wish[WISHES];
-	struct buffer buffer[BUFFERS];
+	struct readahead_wish wish[WISHES];
+	struct readahead_buffer buffer[BUFFERS];
 	unsigned wishes, buffers;
 };
 
@@ -46,57 +46,58 @@ static bool there_is_room(const struct files *files)
 	const struct list *pos;
 	unsigned n = 0;
 
-	list_for_each(pos, &files->piece_free)
+	list_for_each(pos, &files->chunk_free)
 		if (++n >= FREE_PIECES)
 			return true;
 	return false;
 }
 
 static bool is_worth_it(const struct file *file, uint64_t block,
-			struct belief *belief)
+			struct head_state *head_state)
 {
 	const struct fs *fs = file->files->fs;
 
-	if (fs->options.prewrite == FS_PREWRITE_NEVER || fs->closing ||
-	    file->copies || !fs->head || head_mode(fs->head) != HEAD_ON ||
-	    !there_is_room(file->files))
+	if (fs->options.gap_writeback == FS_GAP_WRITEBACK_NEVER ||
+	    fs->closing || file->copies || !fs->head ||
+	    head_mode(fs->head) != HEAD_ON || !there_is_room(file->files))
 		return false;
-	head_get_belief(fs->head, belief);
+	head_get_state(fs->head, head_state);
 	/* Who reads on is read ahead for; who writes has other use for the
 	 * head. */
-	return belief->reads && !file->blocks &&
-	       !(block && piece_block(file, block - 1));
+	return head_state->reads && !file->blocks &&
+	       !(block && chunk_block(file, block - 1));
 }
 
 /* ---- What comes ---- */
 
-static void piece_came(struct prefetch *p, const struct wish *wish,
-		       uint64_t addr, const void *bytes)
+static void chunk_arrived(struct gap_readahead *p,
+			  const struct readahead_wish *wish, uint64_t addr,
+			  const void *bytes)
 {
 	uint64_t block = (wish->off + (addr - wish->first)) / BLOCK_SECTORS;
 	struct vnode *vnode = vnode_find(p->files->fs, wish->ino);
 	struct file *file = vnode ? vnode->file : NULL;
-	struct buffer *buffer = &p->buffer[p->buffers % BUFFERS];
+	struct readahead_buffer *buffer = &p->buffer[p->buffers % BUFFERS];
 
 	if (!file || !file->loaded || vnode->unlinked ||
-	    !list_empty(&file->excls) || !there_is_room(p->files))
+	    !list_empty(&file->excl_locks) || !there_is_room(p->files))
 		return;
 	if (!buffer->data)
-		buffer->data = files_alloc(p->files, PIECE_BYTES);
+		buffer->data = files_alloc(p->files, CHUNK_BYTES);
 	if (!buffer->data)
 		return;
 	p->buffers++;
 	buffer->addr = addr;
-	memcpy(buffer->data, bytes, PIECE_BYTES);
-	pieces_ahead(file, block, block + PIECE_BLOCKS, false);
+	memcpy(buffer->data, bytes, CHUNK_BYTES);
+	chunks_read_ahead(file, block, block + CHUNK_BLOCKS, false);
 }
 
-static void prefetch_got(void *arg, uint64_t sector, uint32_t sectors,
+static void gap_readahead_got(void *arg, uint64_t sector, uint32_t sectors,
 			 const void *bytes, int result)
 {
-	struct prefetch *p = arg;
+	struct gap_readahead *p = arg;
 	uint64_t end = sector + sectors, at;
-	struct wish wish;
+	struct readahead_wish wish;
 	unsigned i;
 
 	for (i = 0; !result && i < WISHES; i++) {
@@ -108,18 +109,19 @@ static void prefetch_got(void *arg, uint64_t sector, uint32_t sectors,
 		       PIECE_SECTORS) % PIECE_SECTORS;
 		for (; at + PIECE_SECTORS <= end &&
 		       at + PIECE_SECTORS <= wish.end; at += PIECE_SECTORS)
-			piece_came(p, &wish, at, (const uint8_t *)bytes +
+			chunk_arrived(p, &wish, at, (const uint8_t *)bytes +
 				   (at - sector) * SECTOR_BYTES);
 		return;
 	}
 }
 
-static const struct freeblock_ops prefetch_ops = { .got = prefetch_got };
+static const struct freeblock_ops gap_readahead_ops = {
+	.got = gap_readahead_got};
 
-bool prefetch_take(struct files *files, uint64_t addr, uint64_t n,
+bool gap_readahead_take(struct files *files, uint64_t addr, uint64_t n,
 		   const struct iovec *iov, unsigned iov_n)
 {
-	struct prefetch *p = files->prefetch;
+	struct gap_readahead *p = files->gap_readahead;
 	const uint8_t *from;
 	unsigned i;
 
@@ -139,7 +141,7 @@ bool prefetch_take(struct files *files, uint64_t addr, uint64_t n,
 
 /* ---- Wishes ---- */
 
-static struct prefetch *prefetch_get(struct files *files)
+static struct gap_readahead *gap_readahead_get(struct files *files)
 {
 	const struct freeblock_options options = {
 		.name = "prefetch",
@@ -147,7 +149,7 @@ static struct prefetch *prefetch_get(struct files *files)
 				SECTOR_BYTES,
 		.no_idle = true, .any = true,
 	};
-	struct prefetch *p = files->prefetch;
+	struct gap_readahead *p = files->gap_readahead;
 
 	if (p)
 		return p;
@@ -155,36 +157,36 @@ static struct prefetch *prefetch_get(struct files *files)
 	if (!p)
 		return NULL;
 	p->files = files;
-	if (freeblock_open(files->fs->queue, &options, &prefetch_ops, p,
+	if (freeblock_open(files->fs->queue, &options, &gap_readahead_ops, p,
 			   &p->task)) {
 		files_release(p);
 		return NULL;
 	}
-	files->prefetch = p;
+	files->gap_readahead = p;
 	return p;
 }
 
-static void unwant(struct prefetch *p, uint64_t first, uint64_t end)
+static void unwant(struct gap_readahead *p, uint64_t first, uint64_t end)
 {
 	if (end > first)
 		freeblock_unwant(p->task, first, end - first);
 }
 
-void prefetch_wish(struct file *file, uint64_t addr, uint64_t n,
+void gap_readahead_wish(struct file *file, uint64_t addr, uint64_t n,
 		   uint64_t first, uint64_t end, uint64_t off)
 {
 	struct files *files = file->files;
-	struct prefetch *p;
+	struct gap_readahead *p;
 	struct geom_track track;
-	struct belief belief;
-	struct wish *wish;
+	struct head_state head_state;
+	struct readahead_wish *wish;
 
-	if (!is_worth_it(file, off / BLOCK_SECTORS, &belief))
+	if (!is_worth_it(file, off / BLOCK_SECTORS, &head_state))
 		return;
-	p = prefetch_get(files);
+	p = gap_readahead_get(files);
 	if (!p)
 		return;
-	geom_track_of(belief.geom, addr, &track);
+	geom_track_of(head_state.geom, addr, &track);
 	if (first < track.first)
 		first = track.first;
 	if (end > track.first + track.sectors)
@@ -194,15 +196,16 @@ void prefetch_wish(struct file *file, uint64_t addr, uint64_t n,
 		return;
 	wish = &p->wish[p->wishes++ % WISHES];
 	unwant(p, wish->first, wish->end);
-	*wish = (struct wish){ first, end, file->ino, off - (addr - first) };
+	*wish = (struct readahead_wish){first, end, file->ino,
+					off - (addr - first)};
 	if (freeblock_want(p->task, first, end - first))
 		unwant(p, first, end);
 	unwant(p, addr, addr + n);
 }
 
-void prefetch_close(struct files *files)
+void gap_readahead_close(struct files *files)
 {
-	if (files->prefetch)
-		freeblock_close(files->prefetch->task);
-	files->prefetch = NULL;
+	if (files->gap_readahead)
+		freeblock_close(files->gap_readahead->task);
+	files->gap_readahead = NULL;
 }

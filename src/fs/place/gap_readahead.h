@@ -16,13 +16,13 @@
  * of the file lies, from `first` up to `end`, and `off` is where in the file
  * addr is.
  */
-void prefetch_wish(struct file *file, uint64_t addr, uint64_t n,
+void gap_readahead_wish(struct file *file, uint64_t addr, uint64_t n,
 		   uint64_t first, uint64_t end, uint64_t off);
 
 /* Has [addr, addr + n) come so, of late?  Then it is copied. */
-bool prefetch_take(struct files *files, uint64_t addr, uint64_t n,
+bool gap_readahead_take(struct files *files, uint64_t addr, uint64_t n,
 		   const struct iovec *iov, unsigned iov_n);
 
-void prefetch_close(struct files *files);
+void gap_readahead_close(struct files *files);
 
 #endif

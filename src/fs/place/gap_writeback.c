@@ -1,18 +1,18 @@
 /*
  * gap_writeback.c - write-back in gaps.
  *
- *   job with its place --> offered --(a gap, idle time)--> written
- *                            `--recalled--> held (homes), or to the queue
+ *   write-back with its place --> offered --(a gap, idle time)--> written
+ *                            `--recalled--> pinned (destages), or to the queue
  *
- * Data in the log only is what gains most: each block has a home of its own,
+ * Data in the log only is what gains most: each block has a destage of its own,
  * and many wait, so that one of them lies by the way of almost any request.
  * They are offered as soon as they are durable, long before the log asks for
  * them.  New data waits only when its pieces are small: a track of a large file
  * needs one seek for a megabyte, and twenty gaps.
  *
- * 1. Nothing depends on an offer: whoever would wait for its job recalls it
- *    (sync, exclusive operations, short memory or log).
- * 2. A block that is written to is not offered: prewrite_touched.
+ * 1. Nothing depends on an offer: whoever would wait for its write-back recalls
+ *    it (sync, exclusive operations, short memory or log).
+ * 2. A block that is written to is not offered: gap_writeback_touched.
  */
 #include "fs/place/gap_writeback.h"
 
@@ -34,17 +34,17 @@
 
 static bool gaps_are_there(const struct fs *fs)
 {
-	struct belief belief;
+	struct head_state head_state;
 
-	if (fs->options.prewrite != FS_PREWRITE_WHILE_READ)
-		return fs->options.prewrite == FS_PREWRITE_ALWAYS;
+	if (fs->options.gap_writeback != FS_GAP_WRITEBACK_WHILE_READ)
+		return fs->options.gap_writeback == FS_GAP_WRITEBACK_ALWAYS;
 	if (!fs->files->users_read)
 		return false;
 
 	if (!fs->head || head_mode(fs->head) != HEAD_ON)
 		return false;
-	head_get_belief(fs->head, &belief);
-	return belief.reads && belief.writes;
+	head_get_state(fs->head, &head_state);
+	return head_state.reads && head_state.writes;
 }
 
 static bool memory_is_short(const struct files *files)
@@ -54,32 +54,33 @@ static bool memory_is_short(const struct files *files)
 	       !list_empty(&files->writers);
 }
 
-bool prewrite_homes(const struct files *files)
+bool gap_writeback_destages(const struct files *files)
 {
 	const struct fs *fs = files->fs;
 
 	return !fs->closing && list_empty(&files->syncs) &&
-	       !homes_asked(files) && !memory_is_short(files) &&
+	       !destage_is_wanted(files) && !memory_is_short(files) &&
 	       log_fill_percent(tree_log(fs->tree)) < LOG_PERCENT &&
 	       gaps_are_there(fs);
 }
 
 static bool files_may(const struct files *files)
 {
-	return files->offers < OFFERS_MOST &&
-	       files->offers < files->small_jobs / 2 && prewrite_homes(files);
+	return files->gap_queued < OFFERS_MOST &&
+	       files->gap_queued < files->small_wbs / 2 &&
+	       gap_writeback_destages(files);
 }
 
-/* An fsync does not wait for homes. */
-bool prewrite_may(const struct file *file, enum job_kind kind)
+/* An fsync does not wait for destages. */
+bool gap_writeback_may(const struct file *file, enum writeback_kind kind)
 {
 	bool synced = file->sync || !list_empty(&file->syncs);
 
-	return list_empty(&file->excls) && (kind == JOB_HOME || !synced) &&
-	       files_may(file->files);
+	return list_empty(&file->excl_locks) &&
+	       (kind == WB_DESTAGE || !synced) && files_may(file->files);
 }
 
-unsigned prewrite_most(const struct file *file)
+unsigned gap_writeback_most(const struct file *file)
 {
 	uint32_t blocks = alloc_track_sectors(file->files->fs->alloc,
 					      file->goal) /
@@ -90,36 +91,37 @@ unsigned prewrite_most(const struct file *file)
 
 /* ---- Offers ---- */
 
-static void offer_over(struct job *job)
+static void gap_queue_over(struct writeback *wb)
 {
-	list_del(&job->offer_link);
-	job->offered = false;
-	job->files->offers--;
-	if (job->kind == JOB_HOME)
-		job->files->home_offers--;
+	list_del(&wb->gap_link);
+	wb->gap_queued = false;
+	wb->files->gap_queued--;
+	if (wb->kind == WB_DESTAGE)
+		wb->files->gap_queued_destages--;
 	else
-		job->file->offers--;
+		wb->file->gap_queued--;
 }
 
-static void offer_written(void *arg, struct queue_request *req)
+static void gap_queue_written(void *arg, struct queue_request *req)
 {
-	struct job_segment *segment = container_of(req, struct job_segment,
-						   req);
+	struct writeback_segment *segment =
+		container_of(req, struct writeback_segment, req);
 	struct files *files = arg;
 
-	if (files->offers_end)
+	if (files->gap_queue_closed)
 		return;
 	/* It has been recalled when it had begun, and could not go on. */
 	if (req->disk.result == -EBUSY) {
-		job_submit(segment->job, segment, QUEUE_WRITE_BACK);
+		writeback_submit(segment->wb, segment, QUEUE_WRITE_BACK);
 		return;
 	}
-	if (segment->job->offered && segment->job->outstanding == 1)
-		offer_over(segment->job);
-	job_segment_over(segment);
+	if (segment->wb->gap_queued && segment->wb->outstanding == 1)
+		gap_queue_over(segment->wb);
+	writeback_segment_done(segment);
 }
 
-static const struct freeblock_ops offer_ops = { .written = offer_written };
+static const struct freeblock_ops gap_queue_ops = {.written =
+							   gap_queue_written};
 
 static bool task_open(struct files *files)
 {
@@ -127,183 +129,185 @@ static bool task_open(struct files *files)
 		.name = "write-back", .unit_sectors = BLOCK_SECTORS,
 	};
 
-	return files->offer_task ||
-	       !freeblock_open(files->fs->queue, &options, &offer_ops, files,
-			       &files->offer_task);
+	return files->gap_task ||
+	       !freeblock_open(files->fs->queue, &options, &gap_queue_ops,
+			       files, &files->gap_task);
 }
 
 /* A queue that has a task looks for gaps: there is one while it is needed. */
 static void task_close(struct files *files)
 {
-	struct freeblock_task *task = files->offer_task;
+	struct freeblock_task *task = files->gap_task;
 
-	files->offer_task = NULL;
+	files->gap_task = NULL;
 	freeblock_close(task);
 }
 
-bool prewrite_job(struct job *job, void (*written)(struct job *job, int rc))
+bool gap_writeback_add(struct writeback *wb,
+		       void (*written)(struct writeback *wb, int rc))
 {
-	struct files *files = job->files;
-	uint64_t most = (uint64_t)prewrite_most(job->file) * BLOCK_SECTORS;
+	struct files *files = wb->files;
+	uint64_t most = (uint64_t)gap_writeback_most(wb->file) * BLOCK_SECTORS;
 	unsigned i;
 
-	for (i = 0; i < job->segments; i++)
-		if (job->segment[i].n > most)
+	for (i = 0; i < wb->segments; i++)
+		if (wb->segment[i].n > most)
 			return false;
 	if (!task_open(files))
 		return false;
-	job_requests(job, QUEUE_IDLE, written);
-	job->offered = true;
-	job->offered_ns = env_now_ns(files->fs->env);
-	list_add(&files->offered, &job->offer_link);
-	files->offers++;
-	files->offers_made++;
-	if (job->kind == JOB_HOME)
-		files->home_offers++;
+	writeback_prepare_requests(wb, QUEUE_IDLE, written);
+	wb->gap_queued = true;
+	wb->gap_queued_ns = env_now_ns(files->fs->env);
+	list_add(&files->gap_queue, &wb->gap_link);
+	files->gap_queued++;
+	files->gap_queued_total++;
+	if (wb->kind == WB_DESTAGE)
+		files->gap_queued_destages++;
 	else
-		job->file->offers++;
-	for (i = 0; i < job->segments; i++)
-		freeblock_write(files->offer_task, &job->segment[i].req);
+		wb->file->gap_queued++;
+	for (i = 0; i < wb->segments; i++)
+		freeblock_write(files->gap_task, &wb->segment[i].req);
 	return true;
 }
 
 /* ---- Recalling ---- */
 
 /* As if it had never been begun. */
-static void home_recalled(struct job *job)
+static void destage_recalled(struct writeback *wb)
 {
 	unsigned i;
 
-	for (i = 0; i < job->n; i++)
-		job_release(job, i, true);
-	job->done = job->n;
-	job_end(job);
+	for (i = 0; i < wb->n; i++)
+		writeback_release(wb, i, true);
+	wb->done = wb->n;
+	writeback_end(wb);
 }
 
-static void recall(struct job *job)
+static void recall(struct writeback *wb)
 {
-	struct files *files = job->files;
-	bool whole = job->outstanding == job->segments;
-	struct job_segment *back[JOB_PIECES];
+	struct files *files = wb->files;
+	bool whole = wb->outstanding == wb->segments;
+	struct writeback_segment *back[WB_SEGMENTS];
 	unsigned i, n = 0;
 
-	for (i = 0; i < job->segments; i++)
-		if (freeblock_write_cancel(files->offer_task,
-					   &job->segment[i].req))
-			back[n++] = &job->segment[i];
-	offer_over(job);
-	files->offers_recalled++;
-	if (job->kind == JOB_HOME && whole && n == job->segments) {
-		home_recalled(job);
+	for (i = 0; i < wb->segments; i++)
+		if (freeblock_write_cancel(files->gap_task,
+					   &wb->segment[i].req))
+			back[n++] = &wb->segment[i];
+	gap_queue_over(wb);
+	files->gap_recalled_total++;
+	if (wb->kind == WB_DESTAGE && whole && n == wb->segments) {
+		destage_recalled(wb);
 		return;
 	}
 	for (i = 0; i < n; i++)
-		job_submit(job, back[i], QUEUE_WRITE_BACK);
+		writeback_submit(wb, back[i], QUEUE_WRITE_BACK);
 }
 
-enum recalled { HOMES, DATA, BOTH };
+enum gap_recalled { DESTAGES, DATA, BOTH };
 
 /* The oldest that is offered, of a file (NULL: of any), of a kind, from before
  * a time; NULL: none. */
-static struct job *offered_first(const struct files *files,
+static struct writeback *gap_queue_first(const struct files *files,
 				 const struct file *file,
-				 enum recalled which, uint64_t before_ns)
+				 enum gap_recalled which, uint64_t before_ns)
 {
 	const struct list *pos;
-	struct job *job;
+	struct writeback *wb;
 
-	list_for_each(pos, &files->offered) {
-		job = list_entry(pos, struct job, offer_link);
-		if ((!file || job->file == file) &&
+	list_for_each(pos, &files->gap_queue) {
+		wb = list_entry(pos, struct writeback, gap_link);
+		if ((!file || wb->file == file) &&
 		    (which == BOTH ||
-		     (which == HOMES) == (job->kind == JOB_HOME)) &&
-		    job->offered_ns <= before_ns)
-			return job;
+		     (which == DESTAGES) == (wb->kind == WB_DESTAGE)) &&
+		    wb->gap_queued_ns <= before_ns)
+			return wb;
 	}
 	return NULL;
 }
 
 /* Looked for anew after each: what ends with one may recall others. */
 static void recall_some(struct files *files, const struct file *file,
-			enum recalled which, uint64_t before_ns)
+			enum gap_recalled which, uint64_t before_ns)
 {
-	struct job *job;
+	struct writeback *wb;
 
-	while ((job = offered_first(files, file, which, before_ns)))
-		recall(job);
+	while ((wb = gap_queue_first(files, file, which, before_ns)))
+		recall(wb);
 }
 
-void prewrite_recall_data(struct file *file)
+void gap_writeback_recall_data(struct file *file)
 {
-	if (file->offers)
+	if (file->gap_queued)
 		recall_some(file->files, file, DATA, UINT64_MAX);
 }
 
-void prewrite_recall_file(struct file *file)
+void gap_writeback_recall_file(struct file *file)
 {
-	if (file->jobs)
+	if (file->writebacks)
 		recall_some(file->files, file, BOTH, UINT64_MAX);
 }
 
-void prewrite_recall_all(struct files *files)
+void gap_writeback_recall_all(struct files *files)
 {
 	recall_some(files, NULL, BOTH, UINT64_MAX);
 }
 
-void prewrite_recall_homes(struct files *files)
+void gap_writeback_recall_destages(struct files *files)
 {
-	if (files->home_offers)
-		recall_some(files, NULL, HOMES, UINT64_MAX);
+	if (files->gap_queued_destages)
+		recall_some(files, NULL, DESTAGES, UINT64_MAX);
 }
 
-void prewrite_touched(struct block *block)
+void gap_writeback_touched(struct block *block)
 {
-	if (block->job && block->job->offered && block->job->kind == JOB_HOME)
-		recall(block->job);
+	if (block->wb && block->wb->gap_queued && block->wb->kind == WB_DESTAGE)
+		recall(block->wb);
 }
 
 /* ---- Now and then ---- */
 
-/* Offers the held blocks of the files that have any, in turns. */
-static void offer_homes(struct files *files)
+/* Offers the pinned blocks of the files that have any, in turns. */
+static void queue_destages(struct files *files)
 {
 	unsigned left = SCAN_BLOCKS;
 	struct list *pos;
 	size_t n = 0;
 
-	list_for_each(pos, &files->held_files)
+	list_for_each(pos, &files->pinned_files)
 		n++;
-	while (n-- && left && !list_empty(&files->held_files)) {
-		pos = files->held_files.next;
+	while (n-- && left && !list_empty(&files->pinned_files)) {
+		pos = files->pinned_files.next;
 		list_del(pos);
-		list_add(&files->held_files, pos);
-		homes_offer(list_entry(pos, struct file, held_link), &left);
+		list_add(&files->pinned_files, pos);
+		destage_queue_for_gaps(
+			list_entry(pos, struct file, pinned_link), &left);
 	}
 }
 
-void prewrite_run(struct files *files, uint64_t now_ns)
+void gap_writeback_run(struct files *files, uint64_t now_ns)
 {
 	uint64_t reads;
 
 	if (now_ns < files->look_ns &&
-	    files->fs->options.prewrite != FS_PREWRITE_ALWAYS)
+	    files->fs->options.gap_writeback != FS_GAP_WRITEBACK_ALWAYS)
 		return;
 	reads = queue_stats(files->fs->queue)->class[QUEUE_READ].requests;
 	files->users_read = reads >= files->reads_seen + READS_A_LOOK;
 	files->reads_seen = reads;
 	files->look_ns = now_ns + LOOK_NS;
-	if (now_ns > WAIT_NS && !list_empty(&files->offered))
+	if (now_ns > WAIT_NS && !list_empty(&files->gap_queue))
 		recall_some(files, NULL, BOTH, now_ns - WAIT_NS);
 	if (memory_is_short(files))
-		prewrite_recall_all(files);
-	if (files_may(files) && files->held_count)
-		offer_homes(files);
-	if (files->offer_task && !files->offers)
+		gap_writeback_recall_all(files);
+	if (files_may(files) && files->pinned_count)
+		queue_destages(files);
+	if (files->gap_task && !files->gap_queued)
 		task_close(files);
 }
 
-void prewrite_close(struct files *files)
+void gap_writeback_close(struct files *files)
 {
-	files->offers_end = true;
+	files->gap_queue_closed = true;
 	task_close(files);
 }

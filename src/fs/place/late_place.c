@@ -12,7 +12,7 @@
  * it gets its place the others get theirs behind it and are one access with it.
  * What comes when it is on its way, and lies right behind it, stays there, and
  * the head just goes on.  Many who wait are served by that already, and a
- * choice would part them (CROWD); one or a few are not.
+ * choice would part them (MEAN_MIN); one or a few are not.
  *
  * Nothing depends on the place before the write is over: the transaction that
  * maps the data follows it.  A file of which more has been placed behind this
@@ -36,8 +36,8 @@
 /* Of what nobody waits for: files up to this. */
 #define SMALL_BLOCKS 16u
 /* So many on their way at once, of late, are enough of what is waited for. */
-#define CROWD_UNIT 64u
-#define CROWD (5 * CROWD_UNIT / 2)
+#define MEAN_UNIT 64u
+#define MEAN_MIN (5 * MEAN_UNIT / 2)
 
 /* What is free in a window. */
 struct room {
@@ -55,201 +55,210 @@ static bool room_next(const struct range_set *set, uint64_t from,
 
 /* ---- Trains ---- */
 
-static uint64_t job_begin_sector(const struct job *job)
+static uint64_t writeback_begin_sector(const struct writeback *wb)
 {
-	return job->segment[0].sector;
+	return wb->segment[0].sector;
 }
 
-static uint64_t job_end_sector(const struct job *job)
+static uint64_t writeback_end_sector(const struct writeback *wb)
 {
-	const struct job_segment *last = &job->segment[job->segments - 1];
+	const struct writeback_segment *last = &wb->segment[wb->segments - 1];
 
 	return last->sector + last->n;
 }
 
-static uint64_t train_sectors(const struct job *first)
+static uint64_t batch_sectors(const struct writeback *first)
 {
-	return job_end_sector(first->last) - job_begin_sector(first);
+	return writeback_end_sector(first->batch_last) -
+	       writeback_begin_sector(first);
 }
 
-static bool is_waited_for(const struct job *job)
+static bool is_waited_for(const struct writeback *wb)
 {
-	return job->segment[0].req.class == QUEUE_COMMIT;
+	return wb->segment[0].req.class == QUEUE_COMMIT;
 }
 
-static struct placing *placing_of(const struct job *job)
+static struct place_batch *placing_of(const struct writeback *wb)
 {
-	return &job->files->placing[!is_waited_for(job)];
+	return &wb->files->placing[!is_waited_for(wb)];
 }
 
 /* Has nobody been given a place by where this train is? */
-static bool train_may_leave(const struct job *first)
+static bool batch_may_leave(const struct writeback *first)
 {
-	const struct job *job;
+	const struct writeback *wb;
 
-	for (job = first; job && first->may_move; job = job->behind)
-		if (job->file->preparing ||
-		    job->file->tail_addr != job_end_sector(job))
+	for (wb = first; wb && first->may_move; wb = wb->batch_next)
+		if (wb->file->preparing ||
+		    wb->file->tail_addr != writeback_end_sector(wb))
 			return false;
 	return first->may_move;
 }
 
-static void train_move(struct job *first, uint64_t sector)
+static void batch_move(struct writeback *first, uint64_t sector)
 {
 	struct alloc_piece piece = {
-		.sector = job_begin_sector(first), .n = train_sectors(first),
+		.sector = writeback_begin_sector(first),
+		.n = batch_sectors(first),
 	};
-	struct job *job;
+	struct writeback *wb;
 
 	if (alloc_move(first->files->fs->alloc, &piece, sector))
 		return;
-	for (job = first; job; job = job->behind) {
-		job->segment[0].sector = sector;
-		job->segment[0].known = piece.known;
-		sector += job->segment[0].n;
-		job->file->tail_addr = sector;
+	for (wb = first; wb; wb = wb->batch_next) {
+		wb->segment[0].sector = sector;
+		wb->segment[0].known = piece.known;
+		sector += wb->segment[0].n;
+		wb->file->tail_addr = sector;
 	}
 }
 
 /* ---- The queue asks ---- */
 
 /* As the queue sees a request whose place is fixed. */
-static uint64_t cost_at(const struct belief *belief, uint64_t sector,
+static uint64_t cost_at(const struct head_state *head_state, uint64_t sector,
 			uint32_t sectors)
 {
 	struct policy_site site;
 	uint64_t seek_ns;
 
-	policy_site_init(&site, belief->geom, true, sector, sectors, 0);
-	return policy_cost_ns(belief, &site, &seek_ns);
+	policy_site_init(&site, head_state->geom, true, sector, sectors, 0);
+	return policy_cost_ns(head_state, &site, &seek_ns);
 }
 
-static uint64_t follows_ns(const struct belief *belief, const struct job *job)
+static uint64_t follows_ns(const struct head_state *head_state,
+			   const struct writeback *wb)
 {
-	return job->follows ? LAMBDA * (belief->mech->period_ps / 1000) /
+	return wb->follows ? LAMBDA * (head_state->mech->period_ps / 1000) /
 			      FOLLOWS_PART : 0;
 }
 
-static int place_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int late_place_find(struct queue_place *place,
+			   const struct head_state *head_state,
+			   uint32_t sectors, uint64_t *sector,
+			   uint64_t *cost_ns)
 {
-	const struct job *first = container_of(place, const struct job, place);
+	const struct writeback *first =
+		container_of(place, const struct writeback, place);
 	const struct room room = {
 		.set = { room_next }, .alloc = first->files->fs->alloc,
 	};
 	struct range_query query = {
 		.set = &room.set, .within = &first->window, .within_n = 1,
-		.sectors = (uint32_t)train_sectors(first),
+		.sectors = (uint32_t)batch_sectors(first),
 		.options = RANGE_OPTIONS, .lambda = LAMBDA,
 	};
 	struct range_answer answer;
-	struct geom_track home;
+	struct geom_track ideal;
 	uint64_t there_ns;
 
-	*sector = job_begin_sector(first);
+	*sector = writeback_begin_sector(first);
 	*cost_ns = 0;
-	if (!belief)
+	if (!head_state)
 		return 0;
-	*cost_ns = cost_at(belief, *sector, sectors);
-	geom_track_of(belief->geom, *sector, &home);
-	query.home = home.cylinder;
-	if (!train_may_leave(first) || range_find(belief, &query, &answer))
+	*cost_ns = cost_at(head_state, *sector, sectors);
+	geom_track_of(head_state->geom, *sector, &ideal);
+	query.ideal = ideal.cylinder;
+	if (!batch_may_leave(first) || range_find(head_state, &query, &answer))
 		return 0;
-	there_ns = cost_at(belief, answer.sector, sectors);
-	if (there_ns + follows_ns(belief, first) < *cost_ns) {
+	there_ns = cost_at(head_state, answer.sector, sectors);
+	if (there_ns + follows_ns(head_state, first) < *cost_ns) {
 		*sector = answer.sector;
 		*cost_ns = there_ns;
 	}
 	return 0;
 }
 
-static void place_take(struct queue_place *place, struct queue_request *req,
-		       uint64_t sector)
+static void late_place_take(struct queue_place *place,
+			    struct queue_request *req, uint64_t sector)
 {
-	struct job *first = container_of(place, struct job, place), *job;
-	struct placing *placing = placing_of(first);
+	struct writeback *first = container_of(place, struct writeback, place),
+			 *wb;
+	struct place_batch *placing = placing_of(first);
 	unsigned i;
 
-	if (sector != job_begin_sector(first))
-		train_move(first, sector);
-	req->disk.sector = job_begin_sector(first);
-	if (placing->train == first) {
-		placing->train = NULL;
-		placing->going_to = job_end_sector(first->last);
+	if (sector != writeback_begin_sector(first))
+		batch_move(first, sector);
+	req->disk.sector = writeback_begin_sector(first);
+	if (placing->last == first) {
+		placing->last = NULL;
+		placing->in_flight_end =
+			writeback_end_sector(first->batch_last);
 	}
-	for (job = first->behind; job; job = job->behind) {
-		job->segment[0].req.disk.sector = job_begin_sector(job);
-		for (i = 0; i < job->segments; i++)
-			job_submit(job, &job->segment[i], req->class);
+	for (wb = first->batch_next; wb; wb = wb->batch_next) {
+		wb->segment[0].req.disk.sector = writeback_begin_sector(wb);
+		for (i = 0; i < wb->segments; i++)
+			writeback_submit(wb, &wb->segment[i], req->class);
 	}
 }
 
 /* ---- Jobs ---- */
 
-static void train_begin(struct job *job)
+static void batch_begin(struct writeback *wb)
 {
 	const struct alloc_piece piece = {
-		.sector = job->segment[0].sector, .n = job->segment[0].n,
+		.sector = wb->segment[0].sector, .n = wb->segment[0].n,
 	};
 
-	alloc_window(job->files->fs->alloc, &piece, &job->window);
-	job->last = placing_of(job)->train = job;
-	job->place = (struct queue_place){ .find = place_find,
-					   .take = place_take,
+	alloc_window(wb->files->fs->alloc, &piece, &wb->window);
+	wb->batch_last = placing_of(wb)->last = wb;
+	wb->place = (struct queue_place){ .find = late_place_find,
+					   .take = late_place_take,
 					   .leads = true };
-	job->segment[0].req.place = &job->place;
-	job_submit(job, &job->segment[0], job->segment[0].req.class);
+	wb->segment[0].req.place = &wb->place;
+	writeback_submit(wb, &wb->segment[0], wb->segment[0].req.class);
 }
 
 /* What it has become may be too long to go anywhere. */
-static void train_join(struct job *first, struct job *job)
+static void batch_join(struct writeback *first, struct writeback *wb)
 {
-	const struct fs *fs = job->files->fs;
-	const uint64_t begin = job_begin_sector(first);
-	const uint64_t end = job_end_sector(job);
+	const struct fs *fs = wb->files->fs;
+	const uint64_t begin = writeback_begin_sector(first);
+	const uint64_t end = writeback_end_sector(wb);
 
-	first->last->behind = job;
-	first->last = job;
-	first->may_move = first->may_move && job->may_move &&
+	first->batch_last->batch_next = wb;
+	first->batch_last = wb;
+	first->may_move = first->may_move && wb->may_move &&
 			  end - begin <= queue_limits(fs->queue)->max_sectors &&
 			  alloc_cut(fs->alloc, begin, end) == end;
 }
 
-static bool may_begin(const struct job *job)
+static bool may_begin(const struct writeback *wb)
 {
-	const struct fs *fs = job->files->fs;
+	const struct fs *fs = wb->files->fs;
 
-	return job->may_move && !fs->options.fixed_places &&
-	       (is_waited_for(job) ? placing_of(job)->crowd <= CROWD :
-				     job->n <= SMALL_BLOCKS) &&
-	       job->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
+	return wb->may_move && !fs->options.fixed_places &&
+	       (is_waited_for(wb) ? placing_of(wb)->mean_in_flight <= MEAN_MIN :
+				     wb->n <= SMALL_BLOCKS) &&
+	       wb->segment[0].n <= queue_limits(fs->queue)->max_sectors &&
 	       queue_places(fs->queue);
 }
 
-bool place_choose(struct job *job)
+bool late_place_choose(struct writeback *wb)
 {
-	struct placing *placing = placing_of(job);
-	struct job *train = placing->train;
-	bool goes_on = placing->going &&
-		       placing->going_to == job_begin_sector(job);
+	struct place_batch *placing = placing_of(wb);
+	struct writeback *batch = placing->last;
+	bool goes_on = placing->in_flight &&
+		       placing->in_flight_end == writeback_begin_sector(wb);
 
-	job->going = true;
-	placing->going++;
-	placing->crowd += placing->going * CROWD_UNIT / 8;
-	placing->crowd -= placing->crowd / 8;
-	if (train && job_end_sector(train->last) == job_begin_sector(job)) {
-		train_join(train, job);
+	wb->in_flight = true;
+	placing->in_flight++;
+	placing->mean_in_flight += placing->in_flight * MEAN_UNIT / 8;
+	placing->mean_in_flight -= placing->mean_in_flight / 8;
+	if (batch && writeback_end_sector(batch->batch_last) ==
+			     writeback_begin_sector(wb)) {
+		batch_join(batch, wb);
 		return true;
 	}
-	if (!goes_on && may_begin(job)) {
-		train_begin(job);
+	if (!goes_on && may_begin(wb)) {
+		batch_begin(wb);
 		return true;
 	}
-	placing->going_to = job_end_sector(job);
+	placing->in_flight_end = writeback_end_sector(wb);
 	return false;
 }
 
-void place_over(struct job *job)
+void late_place_over(struct writeback *wb)
 {
-	placing_of(job)->going -= job->going;
+	placing_of(wb)->in_flight -= wb->in_flight;
 }

@@ -2,7 +2,7 @@
  * small_readahead.c - reading ahead from one small file to the next on the
  * disk.
  *
- *   miss near the last one --> [ticket: OWNER items behind it] --> a file each
+ *   miss near the last one --> [txn: OWNER items behind it] --> a file each
  *     --> loaded --> read ahead (cache_chunk.c); neighbours merge in the queue
  *
  * Small files of a directory lie next to each other in the order they were
@@ -22,56 +22,56 @@
 #include <stdlib.h>
 
 #define FIRST_SECTORS (128u << 1)	/* 128 KiB */
-#define NEAR_FILES 512u			/* of one stretch */
+#define SMALL_RA_FILES 512u			/* of one stretch */
 #define LEAVES 6u			/* of owners, fetched together */
 
-struct near_file {
+struct small_ra_file {
 	uint64_t ino, addr;
 	uint64_t first, end;		/* blocks */
 };
 
-struct near_look {
-	struct near *near;
+struct small_ra_look {
+	struct small_ra *small_ra;
 	struct files *files;
 	uint64_t from, to;		/* sectors */
 	unsigned n, max;
-	struct near_file file[];
+	struct small_ra_file file[];
 };
 
 /* A file that is loaded before it is read ahead. */
-struct near_ahead {
-	struct gated gated;
+struct small_ra_ahead {
+	struct shared_lock lock;
 	struct file *file;
 	uint64_t first, end;		/* blocks */
 };
 
 /* ---- One file ---- */
 
-static void ahead_step(struct gated *gated)
+static void ahead_step(struct shared_lock *lock)
 {
-	struct near_ahead *ahead = container_of(gated, struct near_ahead,
-						gated);
+	struct small_ra_ahead *ahead = container_of(lock, struct small_ra_ahead,
+						lock);
 	struct file *file = ahead->file;
 	uint64_t end;
 	int rc = -EBUSY;
 
 	/* Who has a file for himself may be deleting it. */
-	if (list_empty(&file->excls) && !file->vnode->unlinked)
-		rc = file_enter(file, gated);
-	if (rc == TICKET_WAIT)
+	if (list_empty(&file->excl_locks) && !file->vnode->unlinked)
+		rc = file_lock_shared(file, lock);
+	if (rc == FS_TXN_WAIT)
 		return;
 	end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	end = ahead->end < end ? ahead->end : end;
-	if (!rc && file->size <= SMALL_BYTES && ahead->first < end)
-		pieces_ahead(file, ahead->first, end, true);
+	if (!rc && file->size <= SMALL_FILE_BYTES && ahead->first < end)
+		chunks_read_ahead(file, ahead->first, end, true);
 	files_release(ahead);
 	file_put(file);
 }
 
-static void ahead_start(struct files *files, const struct near_file *near,
+static void ahead_start(struct files *files, const struct small_ra_file *near,
 			uint64_t onward)
 {
-	struct near_ahead *ahead = files_alloc(files, sizeof(*ahead));
+	struct small_ra_ahead *ahead = files_alloc(files, sizeof(*ahead));
 	struct file *file = ahead ? file_get(files->fs, near->ino) : NULL;
 
 	if (!file) {
@@ -81,27 +81,27 @@ static void ahead_start(struct files *files, const struct near_file *near,
 	ahead->file = file;
 	ahead->first = near->first;
 	ahead->end = near->end;
-	ahead->gated.again = ahead_step;
-	list_init(&ahead->gated.link);
+	ahead->lock.granted = ahead_step;
+	list_init(&ahead->lock.link);
 	if (onward)
-		file->onward = onward;
-	ahead_step(&ahead->gated);
+		file->readahead_next = onward;
+	ahead_step(&ahead->lock);
 }
 
 /* ---- Who lies there ---- */
 
-static void look_take(struct near_look *look, const struct tree_item *item)
+static void look_take(struct small_ra_look *look, const struct tree_item *item)
 {
 	const struct owner_item *owner = item->value;
-	struct near_file *file = &look->file[look->n];
+	struct small_ra_file *file = &look->file[look->n];
 	uint64_t off, n;
 
 	if (item->bytes != sizeof(*owner) || owner->kind != OWNER_DATA)
 		return;
 	off = le64_get(owner->off);
 	n = le64_get(owner->sectors);
-	if (!n || off > SMALL_BYTES / SECTOR_BYTES ||
-	    n > SMALL_BYTES / SECTOR_BYTES)
+	if (!n || off > SMALL_FILE_BYTES / SECTOR_BYTES ||
+	    n > SMALL_FILE_BYTES / SECTOR_BYTES)
 		return;
 	file->ino = le64_get(owner->ino);
 	file->addr = addr_sector(item->key.off);
@@ -110,19 +110,19 @@ static void look_take(struct near_look *look, const struct tree_item *item)
 	look->n++;
 }
 
-static int look_run(struct ticket *ticket)
+static int look_run(struct fs_txn *txn)
 {
-	struct near_look *look = ticket->state;
+	struct small_ra_look *look = txn->state;
 	struct key at = key_make(0, ITEM_OWNER, addr_make(0, look->from));
 	struct key last = key_make(0, ITEM_OWNER, addr_make(0, look->to - 1));
 	struct tree_item item;
 	int rc = 0;
 
 	look->n = 0;
-	tree_prefetch(ticket->txn, at, last, LEAVES);
+	tree_prefetch(txn->tree_txn, at, last, LEAVES);
 	while (look->n < look->max &&
-	       tree_txn_room(ticket->txn) >= 2) {
-		rc = tree_seek_ge(ticket->txn, at, last, &item);
+	       tree_txn_room(txn->tree_txn) >= 2) {
+		rc = tree_seek_ge(txn->tree_txn, at, last, &item);
 		if (rc)
 			break;
 		look_take(look, &item);
@@ -133,19 +133,19 @@ static int look_run(struct ticket *ticket)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static void look_end(struct ticket *ticket, int rc, uint64_t seq)
+static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct near_look *look = ticket->state;
+	struct small_ra_look *look = txn->state;
 	uint64_t middle = look->from + (look->to - look->from) / 2;
 	bool marked = false, mark;
 	unsigned i;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
-	look->near->busy = false;
+	fs_txn_finish(txn, 0);
+	look->small_ra->busy = false;
 	if (!rc && look->n == look->max)
 		look->to = look->file[look->n - 1].addr + BLOCK_SECTORS;
-	look->near->next = look->to;
+	look->small_ra->next = look->to;
 	for (i = 0; !rc && i < look->n; i++) {
 		mark = !marked && (look->file[i].addr >= middle ||
 				   i + 1 == look->n);
@@ -155,7 +155,7 @@ static void look_end(struct ticket *ticket, int rc, uint64_t seq)
 	files_release(look);
 }
 
-static const struct ticket_type look_type = {
+static const struct fs_txn_type look_type = {
 	.name = "read ahead",
 	.paths = LEAVES + 2,
 	.stages = LEAVES + 2,
@@ -165,82 +165,84 @@ static const struct ticket_type look_type = {
 
 /* ---- Streams ---- */
 
-static uint64_t near_track(const struct files *files, uint64_t sector)
+static uint64_t small_ra_track(const struct files *files, uint64_t sector)
 {
 	return alloc_track_sectors(files->fs->alloc, sector);
 }
 
-static struct near *near_find(struct files *files, uint64_t sector)
+static struct small_ra *small_ra_find(struct files *files, uint64_t sector)
 {
-	uint64_t reach = near_track(files, sector);
-	struct near *near = files->near, *oldest = near;
+	uint64_t reach = small_ra_track(files, sector);
+	struct small_ra *small_ra = files->small_ra, *oldest = small_ra;
 
-	for (; near < files->near + NEAR_STREAMS; near++) {
-		if (near->used && sector <= near->next + reach &&
-		    near->next <= sector + reach)
-			return near;
-		if (near->used < oldest->used)
-			oldest = near;
+	for (; small_ra < files->small_ra + SMALL_RA_STREAMS; small_ra++) {
+		if (small_ra->used && sector <= small_ra->next + reach &&
+		    small_ra->next <= sector + reach)
+			return small_ra;
+		if (small_ra->used < oldest->used)
+			oldest = small_ra;
 	}
 	return oldest;
 }
 
 /* Reads ahead from `from` on, twice as much as the last time. */
-static void near_go(struct files *files, struct near *near, uint64_t from)
+static void small_ra_go(struct files *files, struct small_ra *small_ra,
+			uint64_t from)
 {
-	size_t max = pool_count(files->piece_pool) / 8;
+	size_t max = pool_count(files->chunk_pool) / 8;
 	uint64_t sectors = files->fs->disk->limits.sectors;
-	struct near_look *look;
+	struct small_ra_look *look;
 
-	max = max < NEAR_FILES ? max : NEAR_FILES;
+	max = max < SMALL_RA_FILES ? max : SMALL_RA_FILES;
 	look = files_alloc(files, sizeof(*look) + max * sizeof(look->file[0]));
 	if (!look)
 		return;
-	near->window = near->window ? near->window * 2 : FIRST_SECTORS;
-	if (near->window > near_track(files, from))
-		near->window = near_track(files, from);
-	look->near = near;
+	small_ra->window =
+		small_ra->window ? small_ra->window * 2 : FIRST_SECTORS;
+	if (small_ra->window > small_ra_track(files, from))
+		small_ra->window = small_ra_track(files, from);
+	look->small_ra = small_ra;
 	look->files = files;
 	look->from = from;
-	look->to = from + near->window;
+	look->to = from + small_ra->window;
 	look->to = look->to < sectors ? look->to : sectors;
 	look->max = (unsigned)max;
-	near->next = look->to;
-	near->busy = true;
+	small_ra->next = look->to;
+	small_ra->busy = true;
 	if (look->from < look->to &&
-	    !ticket_start(files->fs, &look_type, NULL, look))
+	    !fs_txn_start(files->fs, &look_type, NULL, look))
 		return;
-	near->busy = false;
+	small_ra->busy = false;
 	files_release(look);
 }
 
-void near_missed(struct files *files, uint64_t sector, uint64_t n)
+void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
 {
-	struct near *near = near_find(files, sector);
-	uint64_t reach = near_track(files, sector);
-	bool goes_on = near->used && sector <= near->next + reach &&
-		       near->next <= sector + reach;
+	struct small_ra *small_ra = small_ra_find(files, sector);
+	uint64_t reach = small_ra_track(files, sector);
+	bool goes_on = small_ra->used && sector <= small_ra->next + reach &&
+		       small_ra->next <= sector + reach;
 
-	if (near->busy)
+	if (small_ra->busy)
 		return;
-	near->used = ++files->near_clock;
+	small_ra->used = ++files->small_ra_clock;
 	if (goes_on) {
-		near_go(files, near, sector + n);
+		small_ra_go(files, small_ra, sector + n);
 	} else {
-		near->next = sector + n;
-		near->window = 0;
+		small_ra->next = sector + n;
+		small_ra->window = 0;
 	}
 }
 
-void near_reached(struct file *file)
+void small_ra_reached(struct file *file)
 {
 	struct files *files = file->files;
-	uint64_t from = file->onward;
-	struct near *near = near_find(files, from);
+	uint64_t from = file->readahead_next;
+	struct small_ra *small_ra = small_ra_find(files, from);
 
-	file->onward = 0;
-	if (near->busy || !near->used || near->next != from)
+	file->readahead_next = 0;
+	if (small_ra->busy || !small_ra->used || small_ra->next != from)
 		return;
-	near->used = ++files->near_clock;
-	near_go(files, near, from);
+	small_ra->used = ++files->small_ra_clock;
+	small_ra_go(files, small_ra, from);
 }

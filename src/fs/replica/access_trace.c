@@ -46,7 +46,7 @@
  * regions_worth: one use in a month for each block. */
 #define LITTLE_WORTH 0.001
 
-struct traced {
+struct trace_entry {
 	uint32_t ms;
 	uint8_t kind;
 	uint64_t sector;
@@ -60,9 +60,9 @@ struct account {
 	unsigned next;		/* to be replaced */
 };
 
-struct watch {
+struct access_trace {
 	struct heat *heat;
-	struct traced *trace;	/* by number % WATCH_TRACE */
+	struct trace_entry *ring;	/* by number % ACCESS_TRACE_TRACE */
 	uint64_t traced;
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
@@ -78,53 +78,53 @@ struct watch {
 	int rc;
 };
 
-void watch_free(struct fs *fs)
+void access_trace_free(struct fs *fs)
 {
-	if (!fs->watch)
+	if (!fs->access_trace)
 		return;
-	heat_free(fs->watch->heat);
-	free(fs->watch->trace);
-	free(fs->watch->closed);
-	free(fs->watch);
-	fs->watch = NULL;
+	heat_free(fs->access_trace->heat);
+	free(fs->access_trace->ring);
+	free(fs->access_trace->closed);
+	free(fs->access_trace);
+	fs->access_trace = NULL;
 }
 
 /* ---- Surviving ---- */
 
-static int load_run(struct ticket *ticket)
+static int load_run(struct fs_txn *txn)
 {
-	struct watch *watch = ticket->fs->watch;
+	struct access_trace *trace = txn->fs->access_trace;
 	struct tree_item item;
 	int rc = 0;
 
-	while (tree_txn_room(ticket->txn) >= LOAD_ROOM) {
-		rc = tree_get(ticket->txn, key_make(0, ITEM_HEAT, watch->part),
-			      &item);
+	while (tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
+		rc = tree_get(txn->tree_txn,
+			      key_make(0, ITEM_HEAT, trace->part), &item);
 		if (rc)
 			break;
-		watch->chosen += heat_load(watch->heat, item.value,
+		trace->chosen += heat_load(trace->heat, item.value,
 					   item.bytes);
-		watch->part++;
+		trace->part++;
 	}
-	watch->over = rc == -ENOENT;
+	trace->over = rc == -ENOENT;
 	return rc == -ENOENT ? 0 : rc;
 }
 
-static void load_end(struct ticket *ticket, int rc, uint64_t seq)
+static void load_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct watch *watch = ticket->fs->watch;
+	struct access_trace *trace = txn->fs->access_trace;
 
 	(void)seq;
-	watch->rc = rc;
-	if (rc || watch->over) {
-		watch->over = true;
-		ticket_finish(ticket, 0);
+	trace->rc = rc;
+	if (rc || trace->over) {
+		trace->over = true;
+		fs_txn_finish(txn, 0);
 	} else {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 	}
 }
 
-static const struct ticket_type load_type = {
+static const struct fs_txn_type load_type = {
 	.name = "load heat",
 	.bounds = { .nodes = 16 },
 	.stages = 16,
@@ -132,43 +132,43 @@ static const struct ticket_type load_type = {
 	.end = load_end,
 };
 
-static int watch_wait(struct fs *fs, const struct ticket_type *type)
+static int access_trace_wait(struct fs *fs, const struct fs_txn_type *type)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	int rc;
 
-	watch->over = false;
-	watch->part = 0;
-	rc = ticket_start(fs, type, NULL, watch);
+	trace->over = false;
+	trace->part = 0;
+	rc = fs_txn_start(fs, type, NULL, trace);
 	if (!rc)
-		rc = fs_wait(fs, &watch->over);
-	return rc ? rc : watch->rc;
+		rc = fs_wait(fs, &trace->over);
+	return rc ? rc : trace->rc;
 }
 
-int watch_open(struct fs *fs)
+int access_trace_open(struct fs *fs)
 {
-	struct watch *watch = calloc(1, sizeof(*watch));
+	struct access_trace *trace = calloc(1, sizeof(*trace));
 	int rc;
 
-	if (!watch)
+	if (!trace)
 		return -ENOMEM;
-	fs->watch = watch;
-	rc = heat_new(fs->disk->limits.sectors, &watch->heat);
-	watch->closed = calloc(space_groups(tree_space(fs->tree)),
-			       sizeof(*watch->closed));
-	watch->trace = calloc(WATCH_TRACE, sizeof(*watch->trace));
-	if (!watch->closed || !watch->trace)
+	fs->access_trace = trace;
+	rc = heat_new(fs->disk->limits.sectors, &trace->heat);
+	trace->closed = calloc(space_groups(tree_space(fs->tree)),
+			       sizeof(*trace->closed));
+	trace->ring = calloc(ACCESS_TRACE_TRACE, sizeof(*trace->ring));
+	if (!trace->closed || !trace->ring)
 		rc = -ENOMEM;
 	if (!rc)
-		rc = watch_wait(fs, &load_type);
-	watch->saved = heat_end(watch->heat);
-	watch->ready = true;
+		rc = access_trace_wait(fs, &load_type);
+	trace->saved = heat_end(trace->heat);
+	trace->ready = true;
 	return rc;
 }
 
-static int save_run(struct ticket *ticket)
+static int save_run(struct fs_txn *txn)
 {
-	struct watch *watch = ticket->fs->watch;
+	struct access_trace *trace = txn->fs->access_trace;
 	uint8_t buf[HEAT_PART_BYTES];
 	struct tree_item item;
 	size_t bytes;
@@ -176,8 +176,8 @@ static int save_run(struct ticket *ticket)
 	int rc, miss = 0;
 
 	for (i = 0; i < SAVE_PARTS; i++) {
-		rc = tree_get(ticket->txn,
-			      key_make(0, ITEM_HEAT, watch->part + i), &item);
+		rc = tree_get(txn->tree_txn,
+			      key_make(0, ITEM_HEAT, trace->part + i), &item);
 		if (rc == -EAGAIN)
 			miss = rc;
 		else if (rc && rc != -ENOENT)
@@ -186,20 +186,20 @@ static int save_run(struct ticket *ticket)
 	if (miss)
 		return miss;
 	for (i = 0; i < SAVE_PARTS; i++) {
-		bytes = heat_save(watch->heat, watch->part + i, watch->chosen,
+		bytes = heat_save(trace->heat, trace->part + i, trace->chosen,
 				  buf);
 		if (!bytes) {
-			watch->over = true;
+			trace->over = true;
 			break;
 		}
-		tree_put(ticket->txn,
-			 key_make(0, ITEM_HEAT, watch->part + i), buf, bytes);
+		tree_put(txn->tree_txn,
+			 key_make(0, ITEM_HEAT, trace->part + i), buf, bytes);
 	}
-	watch->part += i;
+	trace->part += i;
 	return 0;
 }
 
-static const struct ticket_type save_type = {
+static const struct fs_txn_type save_type = {
 	.name = "save heat",
 	.bounds = { .log_bytes = SAVE_PARTS * 4096 },
 	.paths = SAVE_PARTS,
@@ -210,56 +210,57 @@ static const struct ticket_type save_type = {
 };
 
 /* What has not been judged yet is judged after the next mount. */
-int watch_save(struct fs *fs)
+int access_trace_save(struct fs *fs)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 
-	if (!watch || watch->saved == heat_end(watch->heat))
+	if (!trace || trace->saved == heat_end(trace->heat))
 		return 0;
-	return watch_wait(fs, &save_type);
+	return access_trace_wait(fs, &save_type);
 }
 
 /* ---- Watching ---- */
 
-void watch_op(struct fs *fs)
+void access_trace_op(struct fs *fs)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	uint64_t now_ns = env_now_ns(fs->env), gap;
 
-	if (!watch)
+	if (!trace)
 		return;
-	gap = now_ns - watch->op_ns;
+	gap = now_ns - trace->op_ns;
 	if (gap < QUIET_MOST_NS)
-		watch->gap_ns += gap / GAP_WEIGHT - watch->gap_ns / GAP_WEIGHT;
-	watch->op_ns = now_ns;
+		trace->gap_ns += gap / GAP_WEIGHT - trace->gap_ns / GAP_WEIGHT;
+	trace->op_ns = now_ns;
 }
 
-void watch_answer(struct fs *fs)
+void access_trace_answer(struct fs *fs)
 {
-	if (fs->watch)
-		fs->watch->answer_ns = env_now_ns(fs->env);
+	if (fs->access_trace)
+		fs->access_trace->answer_ns = env_now_ns(fs->env);
 }
 
-static uint64_t quiet_from(const struct watch *watch)
+static uint64_t quiet_from(const struct access_trace *trace)
 {
-	uint64_t quiet = QUIET_GAPS * watch->gap_ns;
+	uint64_t quiet = QUIET_GAPS * trace->gap_ns;
 
 	if (quiet < QUIET_NS)
 		quiet = QUIET_NS;
-	return (watch->op_ns > watch->answer_ns ? watch->op_ns :
-						  watch->answer_ns) +
+	return (trace->op_ns > trace->answer_ns ? trace->op_ns :
+						  trace->answer_ns) +
 	       (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
 }
 
-bool watch_quiet(struct fs *fs)
+bool access_trace_quiet(struct fs *fs)
 {
-	return !fs->watch || fs->watch->leaving || (list_empty(&fs->ops) &&
-			      env_now_ns(fs->env) >= quiet_from(fs->watch));
+	return !fs->access_trace || fs->access_trace->leaving ||
+	       (list_empty(&fs->ops) &&
+		env_now_ns(fs->env) >= quiet_from(fs->access_trace));
 }
 
-bool watch_leaving(const struct fs *fs)
+bool access_trace_leaving(const struct fs *fs)
 {
-	return fs->watch && fs->watch->leaving;
+	return fs->access_trace && fs->access_trace->leaving;
 }
 
 /* ---- Accounts ---- */
@@ -268,19 +269,19 @@ bool watch_leaving(const struct fs *fs)
 static void account_read(struct fs *fs, struct account *account,
 			 uint64_t sector, uint64_t sectors, uint64_t wait_ns)
 {
-	struct belief belief;
+	struct head_state head_state;
 	struct geom_track from, to;
 	uint64_t seek, transfer, period, rotation;
 
 	if (!fs->head || !head_is_known(fs->head) ||
 	    sector + sectors > geom_sectors(fs->geom))
 		return;
-	head_get_belief(fs->head, &belief);
-	period = belief.mech->period_ps / 1000;
-	geom_track_of(belief.geom, account->end < geom_sectors(fs->geom) ?
+	head_get_state(fs->head, &head_state);
+	period = head_state.mech->period_ps / 1000;
+	geom_track_of(head_state.geom, account->end < geom_sectors(fs->geom) ?
 		      account->end : 0, &from);
-	geom_track_of(belief.geom, sector, &to);
-	seek = service_seek_ns(belief.mech, from.cylinder, to.cylinder);
+	geom_track_of(head_state.geom, sector, &to);
+	seek = service_seek_ns(head_state.mech, from.cylinder, to.cylinder);
 	transfer = period * sectors / to.sectors;
 	rotation = sector == account->end ? 0 : period / 2;
 	if (wait_ns) {
@@ -340,103 +341,108 @@ static json_t *account_json(const struct fs *fs, const struct account *account)
 				      (rotation + transfer) * active_w);
 }
 
-void watch_accounts(const struct fs *fs, json_t *object)
+void access_trace_accounts(const struct fs *fs, json_t *object)
 {
-	if (!fs->watch)
+	if (!fs->access_trace)
 		return;
 	json_object_set_new(object, "access",
-			    account_json(fs, &fs->watch->with));
+			    account_json(fs, &fs->access_trace->with));
 	json_object_set_new(object, "access_without",
-			    account_json(fs, &fs->watch->without));
+			    account_json(fs, &fs->access_trace->without));
 }
 
 /* ---- What users read ---- */
 
-uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
+uint64_t access_trace_read(struct fs *fs, uint64_t ino, uint64_t block,
 		    uint32_t blocks, uint64_t sector, bool copied)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	uint64_t now_ns = env_now_ns(fs->env);
 	struct heat_read read = {
 		.ino = ino, .block = block, .blocks = blocks,
 		.sector = sector, .copied = copied,
 	};
 
-	if (!watch || !fs->replicas || !fs->replicas->most)
-		return WATCH_NONE;
-	read.begin = !watch->read_ns || now_ns - watch->read_ns > PAUSE_NS;
-	watch->read_ns = now_ns;
-	return heat_add(watch->heat, &read);
+	if (!trace || !fs->replicas || !fs->replicas->most)
+		return ACCESS_TRACE_NONE;
+	read.begin = !trace->read_ns || now_ns - trace->read_ns > PAUSE_NS;
+	trace->read_ns = now_ns;
+	return heat_add(trace->heat, &read);
 }
 
 static void account_both(struct fs *fs, const struct heat_read *read,
 			 uint64_t sector, uint64_t wait_ns, bool from_copy)
 {
 	uint64_t sectors = read->blocks * BLOCK_SECTORS;
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 
-	account_read(fs, &watch->with, sector, sectors, wait_ns + 1);
+	account_read(fs, &trace->with, sector, sectors, wait_ns + 1);
 	if (from_copy)
-		account_guess(fs, &watch->without, read->sector, sectors);
+		account_guess(fs, &trace->without, read->sector, sectors);
 	else
-		account_read(fs, &watch->without, sector, sectors,
+		account_read(fs, &trace->without, sector, sectors,
 			     wait_ns + 1);
 }
 
-void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
+void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
 		 uint64_t wait_ns, bool from_copy)
 {
 	const struct heat_read *read;
 
-	if (number == WATCH_NONE)
+	if (number == ACCESS_TRACE_NONE)
 		return;
-	read = heat_at(fs->watch->heat, number);
+	read = heat_at(fs->access_trace->heat, number);
 	if (read)
 		account_both(fs, read, sector, wait_ns, from_copy);
-	heat_found(fs->watch->heat, number, sector, wait_ns / 1000, from_copy);
+	heat_found(fs->access_trace->heat, number, sector, wait_ns / 1000,
+		   from_copy);
 }
 
-void watch_claim(struct fs *fs, const struct heat_read *read, uint64_t sector,
-		 uint64_t wait_ns)
+void access_trace_claim(struct fs *fs, const struct heat_read *read,
+			uint64_t sector, uint64_t wait_ns)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	uint64_t number;
 
-	if (watch && heat_end(watch->heat) > watch->chosen &&
-	    heat_extend(watch->heat, read)) {
-		watch->read_ns = env_now_ns(fs->env);
+	if (trace && heat_end(trace->heat) > trace->chosen &&
+	    heat_extend(trace->heat, read)) {
+		trace->read_ns = env_now_ns(fs->env);
 		return;
 	}
-	number = watch_read(fs, read->ino, read->block, read->blocks, sector,
-			    read->copied);
-	watch_found(fs, number, read->sector, wait_ns, read->from_copy);
+	number = access_trace_read(fs, read->ino, read->block, read->blocks,
+				   sector, read->copied);
+	access_trace_found(fs, number, read->sector, wait_ns, read->from_copy);
 }
 
-void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
+void access_trace_access(struct fs *fs, enum access_kind kind, uint64_t sector,
 		  uint64_t sectors)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 
-	if (!watch)
+	if (!trace)
 		return;
-	heat_count(watch->heat, sector, (uint32_t)sectors);
-	watch->trace[watch->traced++ % WATCH_TRACE] = (struct traced){
-		.ms = (uint32_t)(env_now_ns(fs->env) / NS_PER_MS),
-		.kind = (uint8_t)kind, .sector = sector,
+	heat_count(trace->heat, sector, (uint32_t)sectors);
+	trace->ring[trace->traced++ % ACCESS_TRACE_TRACE] =
+		(struct trace_entry){
+			.ms = (uint32_t)(env_now_ns(fs->env) / NS_PER_MS),
+			.kind = (uint8_t)kind,
+			.sector = sector,
 	};
 }
 
-void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object)
+void access_trace_trace(struct fs *fs, uint64_t from, size_t bytes,
+			json_t *object)
 {
-	const struct watch *watch = fs->watch;
+	const struct access_trace *trace = fs->access_trace;
 	json_t *list = json_array();
 	uint64_t i = 0, n = 0;
 
-	if (watch && watch->traced > WATCH_TRACE)
-		i = watch->traced - WATCH_TRACE;
+	if (trace && trace->traced > ACCESS_TRACE_TRACE)
+		i = trace->traced - ACCESS_TRACE_TRACE;
 	i = i > from ? i : from;
-	for (; watch && i < watch->traced && n < bytes / TRACED_BYTES; i++) {
-		const struct traced *t = &watch->trace[i % WATCH_TRACE];
+	for (; trace && i < trace->traced && n < bytes / TRACED_BYTES; i++) {
+		const struct trace_entry *t =
+			&trace->ring[i % ACCESS_TRACE_TRACE];
 
 		json_array_append_new(list, json_pack("[I, I, i]",
 			(json_int_t)t->ms, (json_int_t)t->sector, t->kind));
@@ -444,22 +450,22 @@ void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object)
 	}
 	json_object_set_new(object, "trace", list);
 	json_object_set_new(object, "next", json_integer(
-		watch && i < watch->traced ? (json_int_t)i : 0));
+		trace && i < trace->traced ? (json_int_t)i : 0));
 }
 
-uint64_t watch_hot(const struct fs *fs)
+uint64_t access_trace_hot(const struct fs *fs)
 {
-	return fs->watch ? heat_hot(fs->watch->heat) : 0;
+	return fs->access_trace ? heat_hot(fs->access_trace->heat) : 0;
 }
 
-const struct heat *watch_heat(const struct fs *fs)
+const struct heat *access_trace_heat(const struct fs *fs)
 {
-	return fs->watch ? fs->watch->heat : NULL;
+	return fs->access_trace ? fs->access_trace->heat : NULL;
 }
 
-const bool *watch_closed(const struct fs *fs)
+const bool *access_trace_closed(const struct fs *fs)
 {
-	return fs->watch ? fs->watch->closed : NULL;
+	return fs->access_trace ? fs->access_trace->closed : NULL;
 }
 
 /* ---- Choosing ---- */
@@ -467,7 +473,7 @@ const bool *watch_closed(const struct fs *fs)
 struct prices {
 	struct fs *fs;
 	const struct service_mech *mech;	/* NULL: not known */
-	struct belief belief;
+	struct head_state head_state;
 };
 
 static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
@@ -483,10 +489,10 @@ static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
 							sqrt(far));
 	}
 	/* The hot region may be the last, and the trace comes from the disk. */
-	sectors = geom_sectors(prices->belief.geom);
-	geom_track_of(prices->belief.geom, from < sectors ? from : sectors - 1,
-		      &a);
-	geom_track_of(prices->belief.geom, to < sectors ? to : sectors - 1,
+	sectors = geom_sectors(prices->head_state.geom);
+	geom_track_of(prices->head_state.geom,
+		      from < sectors ? from : sectors - 1, &a);
+	geom_track_of(prices->head_state.geom, to < sectors ? to : sectors - 1,
 		      &b);
 	return service_seek_ns(prices->mech, a.cylinder, b.cylinder) +
 	       prices->mech->period_ps / 2000;
@@ -508,10 +514,10 @@ static uint64_t price_transfer(void *arg, uint64_t sectors)
  * behind it, so that the head need not go back for them either: no more than
  * twice what was wanted.
  */
-static size_t watch_left(struct fs *fs, struct replica_want *want, size_t most,
-			 uint64_t blocks)
+static size_t access_trace_left(struct fs *fs, struct replica_want *want,
+				size_t most, uint64_t blocks)
 {
-	size_t n = pieces_left(fs->files, want, most), i;
+	size_t n = chunks_unused_readahead(fs->files, want, most), i;
 
 	blocks *= 2;
 	for (i = 0; i < n && blocks; i++)
@@ -520,25 +526,25 @@ static size_t watch_left(struct fs *fs, struct replica_want *want, size_t most,
 }
 
 /* Judges what was read since the last time, and has it copied. */
-static void watch_choose(struct fs *fs)
+static void access_trace_choose(struct fs *fs)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	struct prices prices = { .fs = fs };
-	struct choose_cost cost = { price_move, price_transfer, &prices };
-	struct choice *choices = calloc(CHOICES, sizeof(*choices));
+	struct replica_choice_cost cost = {price_move, price_transfer, &prices};
+	struct replica_choice *choices = calloc(CHOICES, sizeof(*choices));
 	struct replica_want *want = calloc(CHOICES, sizeof(*want));
 	uint64_t saving, blocks = 0;
 	size_t i, n = 0;
 
 	if (fs->head && head_is_known(fs->head)) {
-		head_get_belief(fs->head, &prices.belief);
-		prices.mech = prices.belief.mech;
+		head_get_state(fs->head, &prices.head_state);
+		prices.mech = prices.head_state.mech;
 	}
 	if (choices && want)
-		n = choose_runs(watch->heat, watch->chosen,
-				heat_end(watch->heat), &cost, choices, CHOICES,
+		n = replica_choose(trace->heat, trace->chosen,
+				heat_end(trace->heat), &cost, choices, CHOICES,
 				&saving);
-	watch->chosen = heat_end(watch->heat);
+	trace->chosen = heat_end(trace->heat);
 	for (i = 0; i < n; i++) {
 		want[i] = (struct replica_want){
 			choices[i].ino, choices[i].block, choices[i].blocks,
@@ -546,62 +552,63 @@ static void watch_choose(struct fs *fs)
 		blocks += choices[i].blocks;
 	}
 	if (n)
-		n += watch_left(fs, want + n, CHOICES - n, blocks);
+		n += access_trace_left(fs, want + n, CHOICES - n, blocks);
 	if (n)
-		replica_make(fs, want, n, watch_hot(fs), true, NULL, NULL);
+		replica_make(fs, want, n, access_trace_hot(fs), true, NULL,
+			     NULL);
 	free(choices);
 	free(want);
 }
 
 static void leave_synced(struct waiter *waiter, int rc)
 {
-	struct watch *watch = waiter->owner;
+	struct access_trace *trace = waiter->owner;
 
 	(void)rc;
-	watch->over = true;
+	trace->over = true;
 }
 
 /* What is not on the disk yet changes the nodes that are about to be copied. */
 static void leave_sync(struct fs *fs)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	uint64_t next_ns;
 
-	watch->over = false;
-	watch->synced = (struct waiter){
-		.done = leave_synced, .owner = watch,
+	trace->over = false;
+	trace->synced = (struct waiter){
+		.done = leave_synced, .owner = trace,
 	};
-	list_init(&watch->synced.link);
-	files_sync(fs, &watch->synced);
-	while (!watch->over && !fs->gone && !tree_failed(fs->tree)) {
+	list_init(&trace->synced.link);
+	files_sync(fs, &trace->synced);
+	while (!trace->over && !fs->disk_gone && !tree_failed(fs->tree)) {
 		next_ns = fs_run(fs, 0);
-		if (!watch->over && !fs->gone)
+		if (!trace->over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
 }
 
 /* What was read last is in memory: this is the time to copy it. */
-void watch_leave(struct fs *fs)
+void access_trace_leave(struct fs *fs)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	uint64_t next_ns, end_ns;
 
-	if (!watch || fs_read_only(fs) || !fs->replicas->most)
+	if (!trace || fs_read_only(fs) || !fs->replicas->most)
 		return;
-	watch->leaving = true;
+	trace->leaving = true;
 	leave_sync(fs);
 	end_ns = env_now_ns(fs->env) + LEAVE_NS;
-	while (!fs->gone && !fs_read_only(fs) &&
+	while (!fs->disk_gone && !fs_read_only(fs) &&
 	       env_now_ns(fs->env) < end_ns &&
-	       (fs->replicas->maker || nodes_due(fs) || !nodes_idle(fs) ||
-		!nodes_over(fs) ||
-		heat_end(watch->heat) - watch->chosen >= LEAST_READS)) {
+	       (fs->replicas->maker || node_replicas_due(fs) ||
+		!node_replicas_idle(fs) || !node_replicas_over(fs) ||
+		heat_end(trace->heat) - trace->chosen >= LEAST_READS)) {
 		next_ns = fs_run(fs, 1);
 		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
 		    next_ns > env_now_ns(fs->env) && fs->replicas->maker)
 			env_wait(fs->env, NS_PER_MS);
 	}
-	watch->leaving = false;
+	trace->leaving = false;
 }
 
 /* ---- Watermarks ---- */
@@ -624,8 +631,8 @@ static void mark_group(struct fs *fs, uint32_t group)
 	uint64_t end = first + TRAX_GROUP_SECTORS;
 	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
 	uint32_t percent = group_percent(fs, group);
-	bool *closed = &fs->watch->closed[group];
-	struct region *least;
+	bool *closed = &fs->access_trace->closed[group];
+	struct replica_region *least;
 
 	*closed = *closed ? percent < options->high_percent :
 			    percent < options->low_percent;
@@ -642,17 +649,17 @@ static void mark_group(struct fs *fs, uint32_t group)
 }
 
 /* Only groups that hold copies have anything to give. */
-static void watch_marks(struct fs *fs)
+static void access_trace_marks(struct fs *fs)
 {
-	struct regions *regions = fs->replicas->regions;
+	struct replica_regions *regions = fs->replicas->regions;
 	uint32_t group, groups = space_groups(tree_space(fs->tree));
-	const struct region *region;
+	const struct replica_region *region;
 
 	for (group = 0; group < groups; group++) {
 		uint64_t first = (uint64_t)group * TRAX_GROUP_SECTORS;
 
 		region = regions_at(regions, regions_index(regions, first));
-		if (fs->watch->closed[group] ||
+		if (fs->access_trace->closed[group] ||
 		    (region && region->sector < first + TRAX_GROUP_SECTORS) ||
 		    group_percent(fs, group) < fs->options.low_percent)
 			mark_group(fs, group);
@@ -662,9 +669,9 @@ static void watch_marks(struct fs *fs)
 /* ---- The loop ---- */
 
 /* While an operation is under way its answer comes by here. */
-static uint64_t watch_next(const struct fs *fs, uint64_t ns)
+static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
-	uint64_t quiet_ns = quiet_from(fs->watch);
+	uint64_t quiet_ns = quiet_from(fs->access_trace);
 
 	if (!list_empty(&fs->ops))
 		return ns;
@@ -674,40 +681,43 @@ static uint64_t watch_next(const struct fs *fs, uint64_t ns)
 /* So many that some of them are still in memory. */
 static uint64_t busy_reads(const struct fs *fs)
 {
-	uint64_t pieces = pool_count(fs->files->piece_pool);
+	uint64_t pieces = pool_count(fs->files->chunk_pool);
 
 	return pieces < BUSY_READS ? pieces : BUSY_READS;
 }
 
-uint64_t watch_run(struct fs *fs, uint64_t now_ns)
+uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 {
-	struct watch *watch = fs->watch;
+	struct access_trace *trace = fs->access_trace;
 	struct replicas *replicas = fs->replicas;
 	uint64_t fresh;
 
-	if (!watch || !watch->ready || fs_read_only(fs) || fs->closing)
+	if (!trace || !trace->ready || fs_read_only(fs) || fs->closing)
 		return UINT64_MAX;
-	if (now_ns >= watch->mark_ns) {
-		watch->mark_ns = now_ns + MARK_NS;
+	if (now_ns >= trace->mark_ns) {
+		trace->mark_ns = now_ns + MARK_NS;
 		if (replicas->most || regions_count(replicas->regions))
-			watch_marks(fs);
-		maker_hurry(replicas->maker);
+			access_trace_marks(fs);
+		replica_maker_expedite(replicas->maker);
 	}
-	fresh = replicas->most ? heat_end(watch->heat) - watch->chosen : 0;
-	if (maker_is_paused(replicas->maker)) {
-		if (!watch_quiet(fs) &&
-		    now_ns < maker_next_ns(replicas->maker))
-			return watch_next(fs, maker_next_ns(replicas->maker));
-		maker_resume(replicas->maker);
+	fresh = replicas->most ? heat_end(trace->heat) - trace->chosen : 0;
+	if (replica_maker_is_paused(replicas->maker)) {
+		if (!access_trace_quiet(fs) &&
+		    now_ns < replica_maker_next_ns(replicas->maker))
+			return access_trace_next(
+				fs, replica_maker_next_ns(replicas->maker));
+		replica_maker_resume(replicas->maker);
 	} else if (!replicas->maker && fresh >= LEAST_READS) {
 		/* Who is never quiet is judged in large parts. */
-		if (!watch_quiet(fs) && fresh < busy_reads(fs))
-			return watch_next(fs, UINT64_MAX);
-		watch_choose(fs);
-	} else if (!replicas->maker && replicas->most && watch_quiet(fs)) {
-		nodes_run(fs);
-	} else if (!replicas->maker && replicas->most && nodes_due(fs)) {
-		return watch_next(fs, UINT64_MAX);
+		if (!access_trace_quiet(fs) && fresh < busy_reads(fs))
+			return access_trace_next(fs, UINT64_MAX);
+		access_trace_choose(fs);
+	} else if (!replicas->maker && replicas->most &&
+		   access_trace_quiet(fs)) {
+		node_replicas_run(fs);
+	} else if (!replicas->maker && replicas->most &&
+		   node_replicas_due(fs)) {
+		return access_trace_next(fs, UINT64_MAX);
 	}
 	return UINT64_MAX;
 }

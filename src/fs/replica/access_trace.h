@@ -14,62 +14,68 @@
 #include "fs/op/fs_internal.h"
 #include "fs/replica/heat.h"
 
-struct watch;
+struct access_trace;
 
-#define WATCH_NONE UINT64_MAX
+#define ACCESS_TRACE_NONE UINT64_MAX
 
-int watch_open(struct fs *fs);	/* waits: what was known before */
-void watch_free(struct fs *fs);
+int access_trace_open(struct fs *fs);	/* waits: what was known before */
+void access_trace_free(struct fs *fs);
 /* Before close, no operation is under way any more: judges and copies what was
  * read last, for some seconds at most.  Waits. */
-void watch_leave(struct fs *fs);
+void access_trace_leave(struct fs *fs);
 /* Before close: what is known goes into the tree; waits. */
-int watch_save(struct fs *fs);
+int access_trace_save(struct fs *fs);
 
 /* An operation of a user begins. */
-void watch_op(struct fs *fs);
+void access_trace_op(struct fs *fs);
 /* One is answered. */
-void watch_answer(struct fs *fs);
-bool watch_quiet(struct fs *fs);
+void access_trace_answer(struct fs *fs);
+bool access_trace_quiet(struct fs *fs);
 
-/* A user's read of file data begins; WATCH_NONE: nobody watches. */
-uint64_t watch_read(struct fs *fs, uint64_t ino, uint64_t block,
+/* A user's read of file data begins; ACCESS_TRACE_NONE: nobody watches. */
+uint64_t access_trace_read(struct fs *fs, uint64_t ino, uint64_t block,
 		    uint32_t blocks, uint64_t sector, bool copied);
 /* It was found there. */
-void watch_found(struct fs *fs, uint64_t number, uint64_t sector,
+void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
 		 uint64_t wait_ns, bool from_copy);
 /* A user has come to what was read ahead, `read` (begin and wait are not set),
  * of an original at `sector`. */
-void watch_claim(struct fs *fs, const struct heat_read *read, uint64_t sector,
-		 uint64_t wait_ns);
+void access_trace_claim(struct fs *fs, const struct heat_read *read,
+			uint64_t sector, uint64_t wait_ns);
 
-enum watch_kind { WATCH_READ, WATCH_COPY, WATCH_WRITE, WATCH_MADE };
+enum access_kind {
+	ACCESS_TRACE_READ,
+	ACCESS_TRACE_COPY,
+	ACCESS_TRACE_WRITE,
+	ACCESS_TRACE_MADE
+};
 
 /* Something was read or written there, by whomever; a copy was read, made. */
-void watch_access(struct fs *fs, enum watch_kind kind, uint64_t sector,
+void access_trace_access(struct fs *fs, enum access_kind kind, uint64_t sector,
 		  uint64_t sectors);
 /*
- * Adds the last WATCH_TRACE accesses to an object, from number `from` on, up to
- * so many bytes of text: "trace": [[ms, sector, kind] ...], "next": where to go
- * on, 0: that is all.
+ * Adds the last ACCESS_TRACE_TRACE accesses to an object, from number `from`
+ * on, up to so many bytes of text: "trace": [[ms, sector, kind] ...], "next":
+ * where to go on, 0: that is all.
  */
-#define WATCH_TRACE 16384u
-void watch_trace(struct fs *fs, uint64_t from, size_t bytes, json_t *object);
+#define ACCESS_TRACE_TRACE 16384u
+void access_trace_trace(struct fs *fs, uint64_t from, size_t bytes,
+			json_t *object);
 /* Seek, rotation, transfer and energy of reads, as they were and as they would
  * have been without copies: estimates. */
-void watch_accounts(const struct fs *fs, json_t *object);
+void access_trace_accounts(const struct fs *fs, json_t *object);
 
 /* Is the file system about to be closed? */
-bool watch_leaving(const struct fs *fs);
+bool access_trace_leaving(const struct fs *fs);
 
 /* Where copies should go. */
-uint64_t watch_hot(const struct fs *fs);
-const struct heat *watch_heat(const struct fs *fs);
+uint64_t access_trace_hot(const struct fs *fs);
+const struct heat *access_trace_heat(const struct fs *fs);
 
 /* Groups with too little room, by number, for alloc_copies. */
-const bool *watch_closed(const struct fs *fs);
+const bool *access_trace_closed(const struct fs *fs);
 
 /* Does what is due; when it wants to be called again. */
-uint64_t watch_run(struct fs *fs, uint64_t now_ns);
+uint64_t access_trace_run(struct fs *fs, uint64_t now_ns);
 
 #endif

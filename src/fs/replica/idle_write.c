@@ -15,17 +15,17 @@
 #define PARTS 20u		/* of a track */
 #define MAX_PART_SECTORS 128u
 #define MAX_PARTS (TRAX_MAX_REGION_SECTORS / MAX_PART_SECTORS)
-#define HURRY_DEPTH 4u
+#define EXPEDITE_DEPTH 4u
 
-struct part {
+struct idle_write_part {
 	struct queue_request req;
 	struct iovec iov;
 };
 
-struct backwrite {
+struct idle_write {
 	struct fs *fs;
 	struct freeblock_task *task;
-	struct part part[MAX_PARTS];
+	struct idle_write_part part[MAX_PARTS];
 	unsigned left;
 	int rc;
 	void (*done)(void *arg, int rc);	/* NULL: nothing is written */
@@ -33,14 +33,14 @@ struct backwrite {
 };
 
 /* A queue that has a task looks for gaps: there is one while it is needed. */
-static void task_close(struct backwrite *bw)
+static void task_close(struct idle_write *bw)
 {
 	if (bw->task)
 		freeblock_close(bw->task);
 	bw->task = NULL;
 }
 
-static void part_over(struct backwrite *bw, int rc)
+static void part_over(struct idle_write *bw, int rc)
 {
 	void (*done)(void *arg, int rc) = bw->done;
 
@@ -63,11 +63,11 @@ static void whole_written(struct disk_request *req)
 	part_over(req->owner, req->result);
 }
 
-static const struct freeblock_ops backwrite_ops = { .written = part_written };
+static const struct freeblock_ops idle_write_ops = { .written = part_written };
 
-int backwrite_open(struct fs *fs, struct backwrite **out)
+int idle_write_open(struct fs *fs, struct idle_write **out)
 {
-	struct backwrite *bw = calloc(1, sizeof(*bw));
+	struct idle_write *bw = calloc(1, sizeof(*bw));
 
 	if (!bw)
 		return -ENOMEM;
@@ -76,7 +76,7 @@ int backwrite_open(struct fs *fs, struct backwrite **out)
 	return 0;
 }
 
-void backwrite_close(struct backwrite *bw)
+void idle_write_close(struct idle_write *bw)
 {
 	if (!bw)
 		return;
@@ -85,7 +85,7 @@ void backwrite_close(struct backwrite *bw)
 	free(bw);
 }
 
-static uint64_t part_sectors(const struct backwrite *bw, uint64_t sector,
+static uint64_t part_sectors(const struct idle_write *bw, uint64_t sector,
 			     uint64_t sectors)
 {
 	uint64_t n = alloc_track_sectors(bw->fs->alloc, sector) / PARTS;
@@ -95,8 +95,8 @@ static uint64_t part_sectors(const struct backwrite *bw, uint64_t sector,
 	return (n / TRAX_BLOCK_SECTORS + 1) * TRAX_BLOCK_SECTORS;
 }
 
-static void part_set(struct part *part, uint64_t sector, uint64_t sectors,
-		     uint8_t *data)
+static void part_set(struct idle_write_part *part, uint64_t sector,
+		     uint64_t sectors, uint8_t *data)
 {
 	part->iov = (struct iovec){ data, (size_t)sectors * SECTOR_BYTES };
 	part->req = (struct queue_request){
@@ -109,7 +109,7 @@ static void part_set(struct part *part, uint64_t sector, uint64_t sectors,
 	};
 }
 
-void backwrite_start(struct backwrite *bw, uint64_t sector, uint64_t sectors,
+void idle_write_start(struct idle_write *bw, uint64_t sector, uint64_t sectors,
 		     void *data, bool gaps, void (*done)(void *arg, int rc),
 		     void *arg)
 {
@@ -122,7 +122,7 @@ void backwrite_start(struct backwrite *bw, uint64_t sector, uint64_t sectors,
 
 	gaps = gaps && head && head_is_known(head) &&
 	       head_mode(head) != HEAD_OFF &&
-	       !freeblock_open(bw->fs->queue, &options, &backwrite_ops, bw,
+	       !freeblock_open(bw->fs->queue, &options, &idle_write_ops, bw,
 			       &bw->task);
 	step = gaps ? part_sectors(bw, sector, sectors) : sectors;
 	bw->rc = 0;
@@ -143,8 +143,8 @@ void backwrite_start(struct backwrite *bw, uint64_t sector, uint64_t sectors,
 	}
 }
 
-void backwrite_hurry(struct backwrite *bw)
+void idle_write_expedite(struct idle_write *bw)
 {
 	if (bw->task)
-		freeblock_promote(bw->task, HURRY_DEPTH);
+		freeblock_promote(bw->task, EXPEDITE_DEPTH);
 }

@@ -12,21 +12,21 @@
 
 #include "fs/op/fs_internal.h"
 
-struct backwrite;
+struct idle_write;
 
-int backwrite_open(struct fs *fs, struct backwrite **backwrite);
+int idle_write_open(struct fs *fs, struct idle_write **idle_write);
 /* Nobody is told of anything any more; NULL: nothing. */
-void backwrite_close(struct backwrite *backwrite);
+void idle_write_close(struct idle_write *idle_write);
 
 /*
  * Writes `sectors` (at most TRAX_MAX_REGION_SECTORS) from `data`, which stays
  * until done() was called, with 0 or -EIO; one at a time.  `gaps`: users are at
  * work.
  */
-void backwrite_start(struct backwrite *backwrite, uint64_t sector,
+void idle_write_start(struct idle_write *idle_write, uint64_t sector,
 		     uint64_t sectors, void *data, bool gaps,
 		     void (*done)(void *arg, int rc), void *arg);
 /* Somebody waits for the end. */
-void backwrite_hurry(struct backwrite *backwrite);
+void idle_write_expedite(struct idle_write *idle_write);
 
 #endif

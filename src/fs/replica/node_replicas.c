@@ -32,7 +32,7 @@
 #define USUAL_NS 20000000u	/* there and back, where nobody has waited */
 #define ALONE_NS 200000000u	/* where no files are copied */
 
-struct use {
+struct node_use {
 	struct key low, high;
 	unsigned level;
 	traxaddr addr;		/* as it was read, or copied */
@@ -40,7 +40,7 @@ struct use {
 };
 
 /* A region in memory. */
-struct load {
+struct node_load {
 	struct fs *fs;
 	bool loading, bad;
 	bool used;
@@ -50,8 +50,8 @@ struct load {
 	struct iovec iov;
 };
 
-struct nodes {
-	struct use use[USES];	/* that were wanted, in order */
+struct node_replicas {
+	struct node_use use[USES];	/* that were wanted, in order */
 	unsigned n, next;
 	struct key at;		/* of use `next`: copied up to here */
 	bool within;
@@ -65,50 +65,51 @@ struct nodes {
 	size_t made;		/* so far */
 	struct waiter waiter;
 	size_t memory, most;	/* bytes of loads */
-	struct load load[MAX_LOADS];
+	struct node_load load[MAX_LOADS];
 	unsigned loads;
 	uint64_t waits, wait_ns;	/* since the mount */
-	struct nodes_stats stats;
+	struct node_replicas_stats stats;
 };
 
-void nodes_free(struct fs *fs)
+void node_replicas_free(struct fs *fs)
 {
 	unsigned i;
 
-	for (i = 0; fs->nodes && i < fs->nodes->loads; i++)
-		free(fs->nodes->load[i].data);
-	free(fs->nodes);
-	fs->nodes = NULL;
+	for (i = 0; fs->node_replicas && i < fs->node_replicas->loads; i++)
+		free(fs->node_replicas->load[i].data);
+	free(fs->node_replicas);
+	fs->node_replicas = NULL;
 }
 
-bool nodes_idle(const struct fs *fs)
+bool node_replicas_idle(const struct fs *fs)
 {
 	unsigned i;
 
-	for (i = 0; fs->nodes && i < fs->nodes->loads; i++)
-		if (fs->nodes->load[i].loading)
+	for (i = 0; fs->node_replicas && i < fs->node_replicas->loads; i++)
+		if (fs->node_replicas->load[i].loading)
 			return false;
-	return !fs->nodes || !fs->nodes->working;
+	return !fs->node_replicas || !fs->node_replicas->working;
 }
 
-const struct nodes_stats *nodes_stats(const struct fs *fs)
+const struct node_replicas_stats *node_replicas_stats(const struct fs *fs)
 {
-	return &fs->nodes->stats;
+	return &fs->node_replicas->stats;
 }
 
 /* ---- The regions ---- */
 
-static bool of_nodes(const struct region *region)
+static bool of_nodes(const struct replica_region *region)
 {
 	return !region->copies;
 }
 
 /* The region of nodes that was used least; *bytes: of all. */
-static const struct region *nodes_least(struct fs *fs, uint64_t *bytes)
+static const struct replica_region *node_replicas_least(struct fs *fs,
+							uint64_t *bytes)
 {
-	struct regions *regions = fs->replicas->regions;
+	struct replica_regions *regions = fs->replicas->regions;
 	uint64_t now = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
-	const struct region *region, *least = NULL;
+	const struct replica_region *region, *least = NULL;
 	double worth, least_worth = 0;
 	size_t i;
 
@@ -130,18 +131,19 @@ static const struct region *nodes_least(struct fs *fs, uint64_t *bytes)
 
 static void load_done(struct disk_request *req)
 {
-	struct load *load = req->owner;
+	struct node_load *load = req->owner;
 
 	load->loading = false;
 	load->bad = req->result != 0;
-	watch_access(load->fs, WATCH_COPY, req->sector, req->sectors);
+	access_trace_access(load->fs, ACCESS_TRACE_COPY, req->sector,
+			    req->sectors);
 	tree_copies_ready(load->fs->tree);
 }
 
-static void load_start(struct fs *fs, const struct region *region)
+static void load_start(struct fs *fs, const struct replica_region *region)
 {
-	struct nodes *nodes = fs->nodes;
-	struct load *load = &nodes->load[nodes->loads];
+	struct node_replicas *nodes = fs->node_replicas;
+	struct node_load *load = &nodes->load[nodes->loads];
 	size_t bytes = (size_t)region->sectors * SECTOR_BYTES;
 
 	if (nodes->loads == MAX_LOADS || nodes->memory + bytes > nodes->most)
@@ -167,19 +169,19 @@ static void load_start(struct fs *fs, const struct region *region)
 }
 
 /* Somebody waits for a node: he will not be the only one. */
-static void nodes_load(struct fs *fs)
+static void node_replicas_load(struct fs *fs)
 {
-	struct regions *regions = fs->replicas->regions;
-	const struct region *region;
+	struct replica_regions *regions = fs->replicas->regions;
+	const struct replica_region *region;
 	size_t i;
 
-	fs->nodes->asked = true;
+	fs->node_replicas->asked = true;
 	for (i = 0; (region = regions_at(regions, i)); i++)
 		if (of_nodes(region))
 			load_start(fs, region);
 }
 
-static const uint8_t *load_find(const struct load *load, traxaddr addr)
+static const uint8_t *load_find(const struct node_load *load, traxaddr addr)
 {
 	const struct node_header *header;
 	size_t at;
@@ -195,16 +197,16 @@ static const uint8_t *load_find(const struct load *load, traxaddr addr)
 	return NULL;
 }
 
-static enum tree_copy nodes_copy(void *arg, traxaddr addr, void *node)
+static enum tree_copy node_replicas_copy(void *arg, traxaddr addr, void *node)
 {
 	struct fs *fs = arg;
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 	bool loading = false;
 	const uint8_t *data;
 	unsigned i;
 
 	if (!nodes->asked && fs->replicas->most && !list_empty(&fs->ops))
-		nodes_load(fs);
+		node_replicas_load(fs);
 	for (i = 0; i < nodes->loads; i++) {
 		loading |= nodes->load[i].loading;
 		data = load_find(&nodes->load[i], addr);
@@ -222,7 +224,8 @@ static enum tree_copy nodes_copy(void *arg, traxaddr addr, void *node)
 
 /* ---- Learning ---- */
 
-static struct use *use_find(struct nodes *nodes, struct key low, unsigned level)
+static struct node_use *use_find(struct node_replicas *nodes, struct key low,
+				 unsigned level)
 {
 	unsigned i;
 
@@ -233,9 +236,9 @@ static struct use *use_find(struct nodes *nodes, struct key low, unsigned level)
 	return NULL;
 }
 
-void nodes_learn(struct fs *fs, struct key key)
+void node_replicas_learn(struct fs *fs, struct key key)
 {
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 	unsigned i;
 
 	for (i = 0; i < nodes->n; i++)
@@ -244,18 +247,19 @@ void nodes_learn(struct fs *fs, struct key key)
 		    key_cmp(key, nodes->use[i].high) <= 0)
 			return;
 	if (nodes->n < USES)
-		nodes->use[nodes->n++] = (struct use){ key, key, 0, 0, false };
+		nodes->use[nodes->n++] =
+			(struct node_use){key, key, 0, 0, false};
 }
 
-static void nodes_came(void *arg, const struct tree_came *came)
+static void node_replicas_read(void *arg, const struct tree_node_read *came)
 {
 	struct fs *fs = arg;
-	struct nodes *nodes = fs->nodes;
-	struct use *use;
+	struct node_replicas *nodes = fs->node_replicas;
+	struct node_use *use;
 
 	if (came->wait_ns)
-		watch_access(fs, WATCH_READ, addr_sector(came->addr),
-			     TRAX_NODE_SECTORS);
+		access_trace_access(fs, ACCESS_TRACE_READ,
+				    addr_sector(came->addr), TRAX_NODE_SECTORS);
 	if (list_empty(&fs->ops))
 		return;
 	if (came->wait_ns) {
@@ -268,7 +272,7 @@ static void nodes_came(void *arg, const struct tree_came *came)
 	if (!use && nodes->n < USES)
 		use = &nodes->use[nodes->n++];
 	if (use)
-		*use = (struct use){
+		*use = (struct node_use){
 			came->low, came->high, came->level, came->addr,
 			came->wait_ns > 0,
 		};
@@ -278,9 +282,9 @@ static void nodes_came(void *arg, const struct tree_came *came)
 
 /* The next node of what was one when it was learned; NULL: none, or it is not
  * in memory. */
-static const void *use_next(struct fs *fs, struct use *use)
+static const void *use_next(struct fs *fs, struct node_use *use)
 {
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 	const void *node = tree_clean_node(fs->tree, nodes->at, use->level,
 					   &nodes->at);
 
@@ -290,7 +294,7 @@ static const void *use_next(struct fs *fs, struct use *use)
 	return node;
 }
 
-static bool was_copied(const struct nodes *nodes, traxaddr addr)
+static bool was_copied(const struct node_replicas *nodes, traxaddr addr)
 {
 	size_t i;
 
@@ -300,12 +304,12 @@ static bool was_copied(const struct nodes *nodes, traxaddr addr)
 	return false;
 }
 
-static const void *nodes_next(void *arg)
+static const void *node_replicas_next(void *arg)
 {
 	struct fs *fs = arg;
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 	const struct node_header *header;
-	struct use *use;
+	struct node_use *use;
 	bool first;
 
 	while ((nodes->within || nodes->next < nodes->n) &&
@@ -330,11 +334,11 @@ static const void *nodes_next(void *arg)
 }
 
 /* Those whose nodes are copied again, together with what they lacked. */
-static void nodes_replaced(struct fs *fs)
+static void node_replicas_replaced(struct fs *fs)
 {
-	struct regions *regions = fs->replicas->regions;
-	struct nodes *nodes = fs->nodes;
-	const struct region *region;
+	struct replica_regions *regions = fs->replicas->regions;
+	struct node_replicas *nodes = fs->node_replicas;
+	const struct replica_region *region;
 	bool used;
 	unsigned k;
 	size_t i;
@@ -350,38 +354,38 @@ static void nodes_replaced(struct fs *fs)
 	}
 }
 
-static void nodes_made(void *arg, uint64_t copies)
+static void node_replicas_made(void *arg, uint64_t copies)
 {
 	struct fs *fs = arg;
 
-	fs->nodes->stats.made += copies;
-	fs->nodes->working = false;
-	if (watch_leaving(fs))
-		fs->nodes->left++;
+	fs->node_replicas->stats.made += copies;
+	fs->node_replicas->working = false;
+	if (access_trace_leaving(fs))
+		fs->node_replicas->left++;
 	if (!copies)
-		fs->nodes->old_n = 0;
-	fs->nodes->stats.waits = fs->nodes->stats.wait_ns = 0;
+		fs->node_replicas->old_n = 0;
+	fs->node_replicas->stats.waits = fs->node_replicas->stats.wait_ns = 0;
 }
 
-static void nodes_checkpointed(struct waiter *waiter, int rc)
+static void node_replicas_checkpointed(struct waiter *waiter, int rc)
 {
 	struct fs *fs = waiter->owner;
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 
 	nodes->next = nodes->made = 0;
 	nodes->within = false;
-	nodes_replaced(fs);
-	if (rc || replica_make_nodes(fs, nodes_next, nodes_made, fs,
-				     watch_hot(fs)))
-		nodes_made(fs, 0);
+	node_replicas_replaced(fs);
+	if (rc || replica_make_nodes(fs, node_replicas_next, node_replicas_made,
+				     fs, access_trace_hot(fs)))
+		node_replicas_made(fs, 0);
 }
 
 /* How long the next mount would wait for nodes that have no copies. */
-static uint64_t nodes_lack_ns(struct fs *fs)
+static uint64_t node_replicas_lack_ns(struct fs *fs)
 {
-	const struct nodes *nodes = fs->nodes;
+	const struct node_replicas *nodes = fs->node_replicas;
 	uint64_t ns = 0, each_ns = USUAL_NS;
-	const struct use *use;
+	const struct node_use *use;
 
 	if (!nodes->waits && !nodes->stats.hits)
 		return 0;
@@ -394,33 +398,33 @@ static uint64_t nodes_lack_ns(struct fs *fs)
 	return ns;
 }
 
-bool nodes_due(struct fs *fs)
+bool node_replicas_due(struct fs *fs)
 {
-	const struct nodes *nodes = fs->nodes;
+	const struct node_replicas *nodes = fs->node_replicas;
 	bool alone;
 
 	if (!nodes || nodes->working)
 		return false;
 	alone = !fs->replicas->stats.used && !fs->replicas->stats.made;
-	if (watch_leaving(fs) && nodes->left < LEAVE_TRIES &&
-	    nodes_lack_ns(fs) >= (alone ? ALONE_NS : LEAVE_NS))
+	if (access_trace_leaving(fs) && nodes->left < LEAVE_TRIES &&
+	    node_replicas_lack_ns(fs) >= (alone ? ALONE_NS : LEAVE_NS))
 		return true;
 	return nodes->stats.waits >= LEAST_WAITS &&
 	       nodes->stats.wait_ns >= (alone ? ALONE_NS : LEAST_NS);
 }
 
-bool nodes_over(const struct fs *fs)
+bool node_replicas_over(const struct fs *fs)
 {
-	return !fs->nodes || !fs->nodes->old_n;
+	return !fs->node_replicas || !fs->node_replicas->old_n;
 }
 
 /* Drops one that was replaced; they may be gone already. */
-static void nodes_drop_old(struct fs *fs)
+static void node_replicas_drop_old(struct fs *fs)
 {
-	struct regions *regions = fs->replicas->regions;
-	struct nodes *nodes = fs->nodes;
+	struct replica_regions *regions = fs->replicas->regions;
+	struct node_replicas *nodes = fs->node_replicas;
 	uint64_t sector = nodes->old[nodes->old_n - 1];
-	const struct region *region = regions_at(regions,
+	const struct replica_region *region = regions_at(regions,
 						 regions_index(regions,
 							       sector));
 
@@ -430,47 +434,49 @@ static void nodes_drop_old(struct fs *fs)
 		replica_reclaim_in(fs, sector, sector + 1, region->sectors);
 }
 
-void nodes_make(struct fs *fs)
+void node_replicas_make(struct fs *fs)
 {
-	struct nodes *nodes = fs->nodes;
+	struct node_replicas *nodes = fs->node_replicas;
 
 	if (!nodes || nodes->working || fs_read_only(fs))
 		return;
 	nodes->working = true;
 	nodes->waiter = (struct waiter){
-		.done = nodes_checkpointed, .owner = fs,
+		.done = node_replicas_checkpointed, .owner = fs,
 	};
 	list_init(&nodes->waiter.link);
 	tree_checkpoint(fs->tree, &nodes->waiter);
 }
 
-void nodes_run(struct fs *fs)
+void node_replicas_run(struct fs *fs)
 {
-	struct nodes *nodes = fs->nodes;
-	const struct region *least;
+	struct node_replicas *nodes = fs->node_replicas;
+	const struct replica_region *least;
 	uint64_t bytes;
 
 	if (!nodes || nodes->working)
 		return;
 	if (nodes->old_n) {
-		nodes_drop_old(fs);
+		node_replicas_drop_old(fs);
 		return;
 	}
-	if (nodes_due(fs)) {
-		nodes_make(fs);
+	if (node_replicas_due(fs)) {
+		node_replicas_make(fs);
 		return;
 	}
-	least = nodes_least(fs, &bytes);
+	least = node_replicas_least(fs, &bytes);
 	if (bytes > nodes->most)
 		replica_reclaim_in(fs, least->sector, least->sector + 1,
 				   least->sectors);
 }
 
-int nodes_new(struct fs *fs)
+int node_replicas_new(struct fs *fs)
 {
-	struct nodes *nodes = calloc(1, sizeof(*nodes));
+	struct node_replicas *nodes = calloc(1, sizeof(*nodes));
 	const struct tree_copies copies = {
-		.copy = nodes_copy, .came = nodes_came, .arg = fs,
+		.copy = node_replicas_copy,
+		.node_read = node_replicas_read,
+		.arg = fs,
 	};
 	size_t tracks = MAX_TRACKS * alloc_track_sectors(fs->alloc, 0) *
 			(size_t)SECTOR_BYTES;
@@ -481,7 +487,7 @@ int nodes_new(struct fs *fs)
 	if (nodes->most > tracks)
 		nodes->most = tracks;
 	nodes->begun_seconds = (uint64_t)env_wall_ns(fs->env) / NS_PER_SECOND;
-	fs->nodes = nodes;
+	fs->node_replicas = nodes;
 	tree_set_copies(fs->tree, &copies);
 	return 0;
 }

@@ -15,27 +15,27 @@
 
 #include "fs/op/fs_internal.h"
 
-struct nodes;
+struct node_replicas;
 
-int nodes_new(struct fs *fs);	/* after replicas_open */
-void nodes_free(struct fs *fs);
-bool nodes_idle(const struct fs *fs);	/* no reads under way */
+int node_replicas_new(struct fs *fs);	/* after replicas_open */
+void node_replicas_free(struct fs *fs);
+bool node_replicas_idle(const struct fs *fs);	/* no reads under way */
 
 /* The leaf that has this key will be wanted. */
-void nodes_learn(struct fs *fs, struct key key);
+void node_replicas_learn(struct fs *fs, struct key key);
 /* Has enough been waited for, or is there too much? */
-bool nodes_due(struct fs *fs);
+bool node_replicas_due(struct fs *fs);
 /* Are those dropped that others have replaced? */
-bool nodes_over(const struct fs *fs);
+bool node_replicas_over(const struct fs *fs);
 /* Copies what was waited for, whatever it was worth. */
-void nodes_make(struct fs *fs);
+void node_replicas_make(struct fs *fs);
 /* When it is quiet, and no other copies are made: does what is due. */
-void nodes_run(struct fs *fs);
+void node_replicas_run(struct fs *fs);
 
-struct nodes_stats {
+struct node_replicas_stats {
 	uint64_t waits, wait_ns;	/* for nodes, since they were copied */
 	uint64_t hits, made;
 };
-const struct nodes_stats *nodes_stats(const struct fs *fs);
+const struct node_replicas_stats *node_replicas_stats(const struct fs *fs);
 
 #endif

@@ -12,46 +12,46 @@
 #define FRESH_SECONDS 3600u
 #define BLOCK_SECTORS 8u
 
-struct regions {
-	struct region *region;
+struct replica_regions {
+	struct replica_region *region;
 	size_t n, room;
 	uint64_t sectors;
 };
 
-struct regions *regions_new(void)
+struct replica_regions *regions_new(void)
 {
-	return calloc(1, sizeof(struct regions));
+	return calloc(1, sizeof(struct replica_regions));
 }
 
-void regions_free(struct regions *regions)
+void regions_free(struct replica_regions *regions)
 {
 	if (regions)
 		free(regions->region);
 	free(regions);
 }
 
-size_t regions_count(const struct regions *regions)
+size_t regions_count(const struct replica_regions *regions)
 {
 	return regions->n;
 }
 
-uint64_t regions_sectors(const struct regions *regions)
+uint64_t regions_sectors(const struct replica_regions *regions)
 {
 	return regions->sectors;
 }
 
-struct region *regions_at(struct regions *regions, size_t i)
+struct replica_region *regions_at(struct replica_regions *regions, size_t i)
 {
 	return i < regions->n ? &regions->region[i] : NULL;
 }
 
-size_t regions_index(const struct regions *regions, uint64_t sector)
+size_t regions_index(const struct replica_regions *regions, uint64_t sector)
 {
 	size_t low = 0, high = regions->n;
 
 	while (low < high) {
 		size_t mid = (low + high) / 2;
-		const struct region *r = &regions->region[mid];
+		const struct replica_region *r = &regions->region[mid];
 
 		if (r->sector + r->sectors <= sector)
 			low = mid + 1;
@@ -61,18 +61,20 @@ size_t regions_index(const struct regions *regions, uint64_t sector)
 	return low;
 }
 
-struct region *regions_find(struct regions *regions, uint64_t sector,
-			    uint64_t number)
+struct replica_region *regions_find(struct replica_regions *regions,
+				    uint64_t sector, uint64_t number)
 {
-	struct region *r = regions_at(regions, regions_index(regions, sector));
+	struct replica_region *r =
+		regions_at(regions, regions_index(regions, sector));
 
 	return r && r->sector == sector && r->number == number ? r : NULL;
 }
 
-static int regions_grow(struct regions *regions)
+static int regions_grow(struct replica_regions *regions)
 {
 	size_t room = regions->room ? 2 * regions->room : 64;
-	struct region *more = realloc(regions->region, room * sizeof(*more));
+	struct replica_region *more =
+		realloc(regions->region, room * sizeof(*more));
 
 	if (!more)
 		return -ENOMEM;
@@ -81,10 +83,11 @@ static int regions_grow(struct regions *regions)
 	return 0;
 }
 
-int regions_add(struct regions *regions, const struct region *region)
+int regions_add(struct replica_regions *regions,
+		const struct replica_region *region)
 {
 	size_t i = regions_index(regions, region->sector);
-	const struct region *next = regions_at(regions, i);
+	const struct replica_region *next = regions_at(regions, i);
 
 	if (next && next->sector < region->sector + region->sectors)
 		return -EUCLEAN;
@@ -98,10 +101,10 @@ int regions_add(struct regions *regions, const struct region *region)
 	return 0;
 }
 
-void regions_remove(struct regions *regions, uint64_t sector)
+void regions_remove(struct replica_regions *regions, uint64_t sector)
 {
 	size_t i = regions_index(regions, sector);
-	struct region *r = regions_at(regions, i);
+	struct replica_region *r = regions_at(regions, i);
 
 	if (!r || r->sector != sector)
 		return;
@@ -110,7 +113,7 @@ void regions_remove(struct regions *regions, uint64_t sector)
 	memmove(r, r + 1, (regions->n - i) * sizeof(*r));
 }
 
-double regions_worth(const struct region *region, uint64_t now_seconds)
+double regions_worth(const struct replica_region *region, uint64_t now_seconds)
 {
 	uint64_t last = region->used_seconds > region->made_seconds ?
 		region->used_seconds : region->made_seconds;
@@ -126,10 +129,11 @@ double regions_worth(const struct region *region, uint64_t now_seconds)
 	       region->sectors;
 }
 
-struct region *regions_least(struct regions *regions, uint64_t from,
-			     uint64_t to, uint64_t now_seconds)
+struct replica_region *regions_least(struct replica_regions *regions,
+				     uint64_t from, uint64_t to,
+				     uint64_t now_seconds)
 {
-	struct region *least = NULL, *r;
+	struct replica_region *least = NULL, *r;
 	double worth, least_worth = 0;
 	size_t i = regions_index(regions, from);
 

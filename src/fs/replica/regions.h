@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct region {
+struct replica_region {
 	uint64_t sector;
 	uint64_t number;	/* see region_item */
 	uint32_t sectors;
@@ -26,33 +26,35 @@ struct region {
 	uint64_t used_seconds, made_seconds;
 };
 
-struct regions;
+struct replica_regions;
 
-struct regions *regions_new(void);	/* NULL: no memory */
-void regions_free(struct regions *regions);
+struct replica_regions *regions_new(void);	/* NULL: no memory */
+void regions_free(struct replica_regions *regions);
 
 /* Adds one that meets no other.  -ENOMEM, -EUCLEAN: it meets one. */
-int regions_add(struct regions *regions, const struct region *region);
-void regions_remove(struct regions *regions, uint64_t sector);
+int regions_add(struct replica_regions *regions,
+		const struct replica_region *region);
+void regions_remove(struct replica_regions *regions, uint64_t sector);
 
-size_t regions_count(const struct regions *regions);
-uint64_t regions_sectors(const struct regions *regions);
+size_t regions_count(const struct replica_regions *regions);
+uint64_t regions_sectors(const struct replica_regions *regions);
 /* In order of address; valid until the next add or remove. */
-struct region *regions_at(struct regions *regions, size_t i);
+struct replica_region *regions_at(struct replica_regions *regions, size_t i);
 /* The region that begins at this sector and has this number; NULL: gone. */
-struct region *regions_find(struct regions *regions, uint64_t sector,
-			    uint64_t number);
+struct replica_region *regions_find(struct replica_regions *regions,
+				    uint64_t sector, uint64_t number);
 /* Index of the first that ends behind this sector. */
-size_t regions_index(const struct regions *regions, uint64_t sector);
+size_t regions_index(const struct replica_regions *regions, uint64_t sector);
 
 /*
  * What a region is worth: uses, halved for each week since the last one, for
  * each block that it takes.  One that was made within the last hour and not
  * used yet counts as used once.
  */
-double regions_worth(const struct region *region, uint64_t now_seconds);
+double regions_worth(const struct replica_region *region, uint64_t now_seconds);
 /* The one of least worth in [from, to); NULL: none. */
-struct region *regions_least(struct regions *regions, uint64_t from,
-			     uint64_t to, uint64_t now_seconds);
+struct replica_region *regions_least(struct replica_regions *regions,
+				     uint64_t from, uint64_t to,
+				     uint64_t now_seconds);
 
 #endif

@@ -49,7 +49,7 @@ struct region_scan {
 static int scan_take(struct region_scan *scan, const struct tree_item *item)
 {
 	const struct region_item *value = item->value;
-	struct region region = {
+	struct replica_region region = {
 		.sector = addr_sector(item->key.off),
 		.number = le64_get(value->number),
 		.sectors = le32_get(value->sectors),
@@ -73,14 +73,14 @@ static int scan_take(struct region_scan *scan, const struct tree_item *item)
 	return rc == -EUCLEAN ? 0 : rc;
 }
 
-static int scan_run(struct ticket *ticket)
+static int scan_run(struct fs_txn *txn)
 {
-	struct region_scan *scan = ticket->state;
+	struct region_scan *scan = txn->state;
 	struct tree_item item;
 	int rc = 0;
 
-	while (!rc && tree_txn_room(ticket->txn) >= LOAD_ROOM) {
-		rc = tree_seek_ge(ticket->txn,
+	while (!rc && tree_txn_room(txn->tree_txn) >= LOAD_ROOM) {
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(0, ITEM_REGION, scan->next),
 				  key_make(0, ITEM_REGION, UINT64_MAX), &item);
 		if (rc == -ENOENT) {
@@ -95,21 +95,21 @@ static int scan_run(struct ticket *ticket)
 	return rc;
 }
 
-static void scan_end(struct ticket *ticket, int rc, uint64_t seq)
+static void scan_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct region_scan *scan = ticket->state;
+	struct region_scan *scan = txn->state;
 
 	(void)seq;
 	scan->rc = rc;
 	if (rc)
 		scan->over = true;
 	if (scan->over)
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 	else
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 }
 
-static const struct ticket_type scan_type = {
+static const struct fs_txn_type scan_type = {
 	.name = "find regions",
 	.bounds = { .nodes = 16 },
 	.stages = 16,
@@ -133,10 +133,10 @@ int replicas_open(struct fs *fs)
 	replicas->regions = regions_new();
 	if (!replicas->regions)
 		return -ENOMEM;
-	rc = backwrite_open(fs, &replicas->backwrite);
+	rc = idle_write_open(fs, &replicas->idle_write);
 	if (rc)
 		return rc;
-	rc = ticket_start(fs, &scan_type, NULL, &scan);
+	rc = fs_txn_start(fs, &scan_type, NULL, &scan);
 	if (rc)
 		return rc;
 	rc = fs_wait(fs, &scan.over);
@@ -151,8 +151,8 @@ void replicas_free(struct fs *fs)
 {
 	if (!fs->replicas)
 		return;
-	backwrite_close(fs->replicas->backwrite);
-	maker_free(fs->replicas->maker);
+	idle_write_close(fs->replicas->idle_write);
+	replica_maker_free(fs->replicas->maker);
 	regions_free(fs->replicas->regions);
 	free(fs->replicas);
 	fs->replicas = NULL;
@@ -168,19 +168,19 @@ bool replicas_idle(const struct replicas *replicas)
 
 static void region_lost(struct fs *fs, uint64_t sector, uint64_t number)
 {
-	struct region *region = regions_find(fs->replicas->regions, sector,
-					     number);
+	struct replica_region *region =
+		regions_find(fs->replicas->regions, sector, number);
 
 	if (region && region->live)
 		region->live--;
 }
 
-int replica_probe(struct ticket *ticket, uint64_t ino,
+int replica_probe(struct fs_txn *txn, uint64_t ino,
 		  const struct inode_item *item, uint64_t first, unsigned *n,
 		  struct replica_drop *drop)
 {
-	uint64_t off = replica_off(first / PIECE_BLOCKS * PIECE_BLOCKS, 0);
-	unsigned room = tree_txn_room(ticket->txn);
+	uint64_t off = replica_off(first / CHUNK_BLOCKS * CHUNK_BLOCKS, 0);
+	unsigned room = tree_txn_room(txn->tree_txn);
 	const struct replica_item *value;
 	struct tree_item found;
 	uint64_t block;
@@ -190,7 +190,7 @@ int replica_probe(struct ticket *ticket, uint64_t ino,
 	if (!(le32_get(item->flags) & INODE_HAS_COPIES))
 		return 0;
 	for (;; off = found.key.off + 1) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(ino, ITEM_REPLICA, off),
 				  key_make(ino, ITEM_REPLICA,
 					   replica_off(first + *n, 0) - 1),
@@ -203,7 +203,7 @@ int replica_probe(struct ticket *ticket, uint64_t ino,
 			continue;
 		if (block > first &&
 		    (drop->n == REPLICA_DROPS ||
-		     room - tree_txn_room(ticket->txn) >= REPLICA_PATHS)) {
+		     room - tree_txn_room(txn->tree_txn) >= REPLICA_PATHS)) {
 			*n = (unsigned)(block - first);
 			return 0;
 		}
@@ -214,63 +214,63 @@ int replica_probe(struct ticket *ticket, uint64_t ino,
 	}
 }
 
-void replica_apply(struct ticket *ticket, uint64_t ino,
+void replica_apply(struct fs_txn *txn, uint64_t ino,
 		   const struct replica_drop *drop)
 {
-	struct fs *fs = ticket->fs;
+	struct fs *fs = txn->fs;
 	unsigned i;
 
 	for (i = 0; i < drop->n; i++) {
-		tree_del(ticket->txn, key_make(ino, ITEM_REPLICA,
+		tree_del(txn->tree_txn, key_make(ino, ITEM_REPLICA,
 					       drop->drop[i].off));
 		region_lost(fs, drop->drop[i].region, drop->drop[i].number);
 		fs->replicas->stats.dropped++;
 	}
 }
 
-int replica_clear(struct ticket *ticket, uint64_t ino, uint64_t first,
+int replica_clear(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		  uint64_t end, bool *more)
 {
 	struct key from = key_make(ino, ITEM_REPLICA, replica_off(
-		first / PIECE_BLOCKS * PIECE_BLOCKS, 0));
+		first / CHUNK_BLOCKS * CHUNK_BLOCKS, 0));
 	struct key last = key_make(ino, ITEM_REPLICA, replica_off(end, 0) - 1);
 	struct tree_item item;
 	struct key next;
 	int rc, err;
 
 	*more = false;
-	rc = tree_seek_ge(ticket->txn, from, last, &item);
+	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
 	if (rc == -ENOENT)
 		return 0;
-	err = tree_get(ticket->txn, from, &item);
+	err = tree_get(txn->tree_txn, from, &item);
 	if (!rc && err && err != -ENOENT)
 		rc = err;
-	err = tree_get(ticket->txn, last, &item);
+	err = tree_get(txn->tree_txn, last, &item);
 	if (!rc && err && err != -ENOENT)
 		rc = err;
 	if (rc)
 		return rc;
-	next = tree_del_range(ticket->txn, from, last, CLEAR_NODES);
+	next = tree_del_range(txn->tree_txn, from, last, CLEAR_NODES);
 	*more = key_cmp(next, last) <= 0;
 	return 0;
 }
 
 /* ---- Who reads ---- */
 
-static bool copy_counts(struct regions *regions,
+static bool copy_counts(struct replica_regions *regions,
 			const struct replica_copy *copy)
 {
-	const struct region *region = regions_find(regions, copy->region,
-						   copy->number);
+	const struct replica_region *region =
+		regions_find(regions, copy->region, copy->number);
 
 	return region && copy->sector + copy->blocks * BLOCK_SECTORS <=
 			 region->sector + region->sectors;
 }
 
-int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
+int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		 uint64_t end, struct replica_copy *found, unsigned *n)
 {
-	uint64_t off = replica_off(first / PIECE_BLOCKS * PIECE_BLOCKS, 0);
+	uint64_t off = replica_off(first / CHUNK_BLOCKS * CHUNK_BLOCKS, 0);
 	const struct replica_item *value;
 	struct replica_copy copy;
 	struct tree_item item;
@@ -278,7 +278,7 @@ int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
 
 	*n = 0;
 	for (; *n < REPLICA_FOUND; off = item.key.off + 1) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(ino, ITEM_REPLICA, off),
 				  key_make(ino, ITEM_REPLICA,
 					   replica_off(end, 0) - 1), &item);
@@ -293,7 +293,7 @@ int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
 			.number = le64_get(value->number),
 		};
 		if (copy.block + copy.blocks > first &&
-		    copy_counts(ticket->fs->replicas->regions, &copy))
+		    copy_counts(txn->fs->replicas->regions, &copy))
 			found[(*n)++] = copy;
 	}
 	return rc == -ENOENT ? 0 : rc;
@@ -372,7 +372,7 @@ uint64_t replica_row(const struct replica_copy *found, unsigned n,
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 {
 	struct replicas *replicas = fs->replicas;
-	struct region *region = regions_at(replicas->regions,
+	struct replica_region *region = regions_at(replicas->regions,
 		regions_index(replicas->regions, sector));
 
 	replicas->stats.used++;
@@ -383,14 +383,15 @@ void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes)
 	region->used_seconds = now_seconds(fs);
 }
 
-struct bad {
+struct bad_replica {
 	uint64_t ino, first, end;
 	uint64_t sector;	/* of `first` */
 	bool more;
 };
 
 /* Is this the copy, or one beside it? */
-static bool bad_is(const struct bad *bad, const struct tree_item *item)
+static bool bad_replica_is(const struct bad_replica *bad,
+			   const struct tree_item *item)
 {
 	const struct replica_item *value = item->value;
 	uint64_t block = item->key.off / TRAX_MAX_REPLICAS;
@@ -402,17 +403,17 @@ static bool bad_is(const struct bad *bad, const struct tree_item *item)
 	       bad->sector - bad->first * BLOCK_SECTORS;
 }
 
-static int bad_run(struct ticket *ticket)
+static int bad_replica_run(struct fs_txn *txn)
 {
-	struct bad *bad = ticket->state;
-	uint64_t off = replica_off(bad->first / PIECE_BLOCKS * PIECE_BLOCKS, 0);
+	struct bad_replica *bad = txn->state;
+	uint64_t off = replica_off(bad->first / CHUNK_BLOCKS * CHUNK_BLOCKS, 0);
 	const struct replica_item *value;
 	struct replica_drop drop = { .n = 0 };
 	struct tree_item item;
 	int rc;
 
 	for (; drop.n < REPLICA_DROPS; off = item.key.off + 1) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(bad->ino, ITEM_REPLICA, off),
 				  key_make(bad->ino, ITEM_REPLICA,
 					   replica_off(bad->end, 0) - 1),
@@ -421,7 +422,7 @@ static int bad_run(struct ticket *ticket)
 			break;
 		if (rc)
 			return rc;
-		if (!bad_is(bad, &item))
+		if (!bad_replica_is(bad, &item))
 			continue;
 		value = item.value;
 		drop.drop[drop.n].off = item.key.off;
@@ -429,48 +430,48 @@ static int bad_run(struct ticket *ticket)
 		drop.drop[drop.n++].number = le64_get(value->number);
 	}
 	bad->more = drop.n == REPLICA_DROPS;
-	replica_apply(ticket, bad->ino, &drop);
+	replica_apply(txn, bad->ino, &drop);
 	return 0;
 }
 
-static void bad_end(struct ticket *ticket, int rc, uint64_t seq)
+static void bad_replica_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct bad *bad = ticket->state;
+	struct bad_replica *bad = txn->state;
 
 	(void)seq;
 	if (!rc && bad->more) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
 	files_release(bad);
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 }
 
-static const struct ticket_type bad_type = {
+static const struct fs_txn_type bad_replica_type = {
 	.name = "drop bad copies",
 	.bounds = { .log_bytes = REPLICA_LOG_BYTES },
 	.paths = 12,
 	.changes = 12,
 	.stages = 12,
-	.run = bad_run,
-	.end = bad_end,
+	.run = bad_replica_run,
+	.end = bad_replica_end,
 };
 
 void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 		 uint64_t sector)
 {
-	struct bad *bad = NULL;
+	struct bad_replica *bad = NULL;
 
 	fs->replicas->stats.bad++;
 	if (!fs_read_only(fs))
 		bad = files_alloc(fs->files, sizeof(*bad));
 	if (!bad)
 		return;
-	*bad = (struct bad){ ino, first, first + blocks, sector, false };
+	*bad = (struct bad_replica){ino, first, first + blocks, sector, false};
 	msg_warn("%s: inode %llu, offset %llu: a copy is bad; it is dropped",
 		 fs->disk->name, (unsigned long long)ino,
 		 (unsigned long long)first * BLOCK_BYTES);
-	if (ticket_start(fs, &bad_type, NULL, bad))
+	if (fs_txn_start(fs, &bad_replica_type, NULL, bad))
 		files_release(bad);
 }
 
@@ -485,7 +486,7 @@ struct drop {
 	uint64_t sectors;
 };
 
-static void drop_list(struct ticket *ticket, const struct region *region,
+static void drop_list(struct fs_txn *txn, const struct replica_region *region,
 		      uint64_t *off, unsigned *n, int *rc)
 {
 	uint64_t at = region->sector;
@@ -493,7 +494,7 @@ static void drop_list(struct ticket *ticket, const struct region *region,
 	struct tree_item item;
 
 	for (*n = 0; *n < DROP_LIST; at = item.key.off + 1) {
-		*rc = tree_seek_ge(ticket->txn, key_make(0, ITEM_COPIES, at),
+		*rc = tree_seek_ge(txn->tree_txn, key_make(0, ITEM_COPIES, at),
 				   key_make(0, ITEM_COPIES, last), &item);
 		if (*rc == -ENOENT) {
 			*rc = 0;
@@ -506,20 +507,20 @@ static void drop_list(struct ticket *ticket, const struct region *region,
 }
 
 /* Everything that is known of a region; 0, -EAGAIN, ... */
-static int drop_probe(struct ticket *ticket, const struct region *region,
+static int drop_probe(struct fs_txn *txn, const struct replica_region *region,
 		      uint64_t *off, unsigned *n)
 {
 	struct tree_item item;
 	int rc, err, list;
 
-	rc = tree_get(ticket->txn, key_make(0, ITEM_OWNER, region->sector),
+	rc = tree_get(txn->tree_txn, key_make(0, ITEM_OWNER, region->sector),
 		      &item);
-	err = tree_get(ticket->txn, key_make(0, ITEM_REGION, region->sector),
+	err = tree_get(txn->tree_txn, key_make(0, ITEM_REGION, region->sector),
 		       &item);
-	drop_list(ticket, region, off, n, &list);
+	drop_list(txn, region, off, n, &list);
 	if (rc == -ENOENT || err == -ENOENT) {
 		msg_error("%s: the region of copies at sector %llu has no %s",
-			  ticket->fs->disk->name,
+			  txn->fs->disk->name,
 			  (unsigned long long)region->sector,
 			  rc ? "owner" : "item");
 		return -EUCLEAN;
@@ -528,14 +529,14 @@ static int drop_probe(struct ticket *ticket, const struct region *region,
 	return rc && rc != -EAGAIN ? rc : list ? list : rc;
 }
 
-static int drop_run(struct ticket *ticket)
+static int drop_run(struct fs_txn *txn)
 {
-	struct drop *drop = ticket->state;
-	struct regions *regions = drop->replicas->regions;
-	unsigned room = tree_txn_room(ticket->txn), i, k, lists[DROP_REGIONS];
+	struct drop *drop = txn->state;
+	struct replica_regions *regions = drop->replicas->regions;
+	unsigned room = tree_txn_room(txn->tree_txn), i, k, lists[DROP_REGIONS];
 	uint64_t off[DROP_REGIONS][DROP_LIST];
-	uint64_t from = drop->replicas->from, now = now_seconds(ticket->fs);
-	struct region *region;
+	uint64_t from = drop->replicas->from, now = now_seconds(txn->fs);
+	struct replica_region *region;
 	int rc = 0, err;
 
 	drop->n = 0;
@@ -543,14 +544,14 @@ static int drop_run(struct ticket *ticket)
 	/* Neighbours of the first go with it: they share its leaves. */
 	while (drop->n < DROP_REGIONS &&
 	       (!drop->n || drop->sectors < drop->replicas->wanted) &&
-	       room - tree_txn_room(ticket->txn) < DROP_CHANGES / 2) {
+	       room - tree_txn_room(txn->tree_txn) < DROP_CHANGES / 2) {
 		region = regions_least(regions, from, drop->replicas->to, now);
 		if (drop->n)
 			region = regions_at(regions,
 					    regions_index(regions, from));
 		if (!region || region->sector >= drop->replicas->to)
 			break;
-		err = drop_probe(ticket, region, off[drop->n],
+		err = drop_probe(txn, region, off[drop->n],
 				 &lists[drop->n]);
 		if (err && err != -EAGAIN)
 			return err;
@@ -561,11 +562,12 @@ static int drop_run(struct ticket *ticket)
 		drop->sector[drop->n++] = region->sector;
 	}
 	for (i = 0; !rc && i < drop->n; i++) {
-		tree_del(ticket->txn, key_make(0, ITEM_OWNER, drop->sector[i]));
-		tree_del(ticket->txn, key_make(0, ITEM_REGION,
+		tree_del(txn->tree_txn,
+			 key_make(0, ITEM_OWNER, drop->sector[i]));
+		tree_del(txn->tree_txn, key_make(0, ITEM_REGION,
 					       drop->sector[i]));
 		for (k = 0; k < lists[i]; k++)
-			tree_del(ticket->txn, key_make(0, ITEM_COPIES,
+			tree_del(txn->tree_txn, key_make(0, ITEM_COPIES,
 						       off[i][k]));
 	}
 	return rc;
@@ -574,29 +576,29 @@ static int drop_run(struct ticket *ticket)
 /* Who waits is told when there is nothing more to drop. */
 static void room_fail(struct replicas *replicas, int rc)
 {
-	struct ticket *ticket;
+	struct fs_txn *txn;
 
 	replicas->wanted = 0;
-	while ((ticket = list_first(&replicas->waits, struct ticket, link))) {
-		list_del(&ticket->link);
+	while ((txn = list_first(&replicas->waits, struct fs_txn, link))) {
+		list_del(&txn->link);
 		if (rc)
-			ticket_fail(ticket, rc);
+			fs_txn_fail(txn, rc);
 		else
-			ticket_again(ticket);
+			fs_txn_restart(txn);
 	}
 }
 
-static void drop_end(struct ticket *ticket, int rc, uint64_t seq)
+static void drop_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct drop *drop = ticket->state;
+	struct drop *drop = txn->state;
 	struct replicas *replicas = drop->replicas;
 	unsigned i;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	replicas->dropping = false;
 	for (i = 0; !rc && i < drop->n; i++) {
-		runs_forget(replicas->fs, drop->sector[i], drop->size[i]);
+		replica_ra_forget(replicas->fs, drop->sector[i], drop->size[i]);
 		regions_remove(replicas->regions, drop->sector[i]);
 	}
 	if (!rc)
@@ -612,7 +614,7 @@ static void drop_end(struct ticket *ticket, int rc, uint64_t seq)
 		room_pump(replicas);
 }
 
-static const struct ticket_type drop_type = {
+static const struct fs_txn_type drop_type = {
 	.name = "drop copies",
 	.bounds = { .log_bytes = DROP_LOG_BYTES, .urgent = true },
 	.paths = DROP_PATHS,
@@ -659,7 +661,7 @@ void room_pump(struct replicas *replicas)
 	if (replicas->wanted && regions_count(replicas->regions)) {
 		drop = files_alloc(fs->files, sizeof(*drop));
 		if (!drop || (drop->replicas = replicas,
-			      ticket_start(fs, &drop_type, NULL, drop))) {
+			      fs_txn_start(fs, &drop_type, NULL, drop))) {
 			files_release(drop);
 			room_fail(replicas, 0);
 			return;
@@ -668,7 +670,7 @@ void room_pump(struct replicas *replicas)
 		return;
 	}
 	replicas->wanted = 0;
-	if (replicas->committing || maker_stop(replicas->maker))
+	if (replicas->committing || replica_maker_stop(replicas->maker))
 		return;
 	if (space_cover_dropped(tree_space(fs->tree)))
 		room_commit(replicas);
@@ -703,21 +705,21 @@ bool replica_more_room(struct fs *fs, uint64_t sectors)
 	if (!replicas)
 		return false;
 	if (!regions_count(replicas->regions) && !replicas->committing &&
-	    !replicas->dropping && !maker_stop(replicas->maker))
+	    !replicas->dropping && !replica_maker_stop(replicas->maker))
 		return false;
 	replica_reclaim(fs, sectors < DROP_AT_LEAST ? DROP_AT_LEAST : sectors);
 	return true;
 }
 
-int replica_room(struct ticket *ticket, uint64_t sectors)
+int replica_room(struct fs_txn *txn, uint64_t sectors)
 {
-	struct replicas *replicas = ticket->fs->replicas;
+	struct replicas *replicas = txn->fs->replicas;
 
 	if (!replicas)
 		return 0;
-	list_add(&replicas->waits, &ticket->link);
-	if (replica_more_room(ticket->fs, sectors))
-		return TICKET_WAIT;
-	list_del(&ticket->link);
+	list_add(&replicas->waits, &txn->link);
+	if (replica_more_room(txn->fs, sectors))
+		return FS_TXN_WAIT;
+	list_del(&txn->link);
 	return 0;
 }

@@ -23,7 +23,7 @@
 #include "fs/data/file_data.h"
 #include "fs/replica/regions.h"
 
-struct maker;
+struct replica_maker;
 
 struct replica_stats {
 	uint64_t made, made_bytes;	/* copies attached */
@@ -37,15 +37,15 @@ struct replica_stats {
 
 struct replicas {
 	struct fs *fs;
-	struct regions *regions;
+	struct replica_regions *regions;
 	unsigned most;		/* copies of a block; 0: none are made */
-	struct list waits;	/* tickets that wait for room */
+	struct list waits;	/* transactions that wait for room */
 	uint64_t wanted;	/* sectors still to be dropped */
 	uint64_t from, to;	/* of regions that begin there */
 	bool dropping, committing;
 	struct waiter commit;
-	struct maker *maker;
-	struct backwrite *backwrite;
+	struct replica_maker *maker;
+	struct idle_write *idle_write;
 	uint64_t next_ns;	/* when users at work bear another step */
 	struct replica_stats stats;
 };
@@ -73,16 +73,16 @@ struct replica_drop {
  * Looks up the copies of blocks [first, first + *n) of a file, so that apply
  * can drop them; may shorten *n.  `item` is the file's inode.
  */
-int replica_probe(struct ticket *ticket, uint64_t ino,
+int replica_probe(struct fs_txn *txn, uint64_t ino,
 		  const struct inode_item *item, uint64_t first, unsigned *n,
 		  struct replica_drop *drop);
-void replica_apply(struct ticket *ticket, uint64_t ino,
+void replica_apply(struct fs_txn *txn, uint64_t ino,
 		   const struct replica_drop *drop);
 
 /* All copies of blocks from `first` to `end` go, a step at a time; *more: call
  * again in another transaction.  Needs 4 leaves, of which DROP_NODES change.
  * Nothing else is changed. */
-int replica_clear(struct ticket *ticket, uint64_t ino, uint64_t first,
+int replica_clear(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		  uint64_t end, bool *more);
 
 /* ---- Who reads ---- */
@@ -98,7 +98,7 @@ struct replica_copy {
 
 /* The copies that count of blocks [first, end), in order; at most
  * REPLICA_FOUND. */
-int replica_find(struct ticket *ticket, uint64_t ino, uint64_t first,
+int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		 uint64_t end, struct replica_copy *found, unsigned *n);
 /*
  * Where `blocks` blocks from `block` on lie in one run of copies, according to
@@ -124,11 +124,11 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 
 /*
  * An allocation of so many sectors has found no room: are there regions that
- * can be dropped for it?  0: no; TICKET_WAIT: yes, ticket_again() follows when
- * their room is free: return it.
+ * can be dropped for it?  0: no; FS_TXN_WAIT: yes, fs_txn_restart() follows
+ * when their room is free: return it.
  */
-int replica_room(struct ticket *ticket, uint64_t sectors);
-/* The same for who is no ticket and asks again; true: room comes. */
+int replica_room(struct fs_txn *txn, uint64_t sectors);
+/* The same for who is no transaction and asks again; true: room comes. */
 bool replica_more_room(struct fs *fs, uint64_t sectors);
 /* Drops this many sectors' worth of regions, those of least worth first. */
 void replica_reclaim(struct fs *fs, uint64_t sectors);
@@ -161,18 +161,18 @@ int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
 		       void (*done)(void *arg, uint64_t copies), void *arg,
 		       uint64_t near);
-bool maker_is_paused(const struct maker *maker);	/* NULL: no */
-void maker_resume(struct maker *maker);
+bool replica_maker_is_paused(const struct replica_maker *maker); /* NULL: no */
+void replica_maker_resume(struct replica_maker *maker);
 /* What has waited long for gaps in which to be written waits no more. */
-void maker_hurry(struct maker *maker);
+void replica_maker_expedite(struct replica_maker *maker);
 /* When it may go on, even if it is not quiet. */
-uint64_t maker_next_ns(const struct maker *maker);
+uint64_t replica_maker_next_ns(const struct replica_maker *maker);
 /* Ends as soon as it can, at once if it is paused. */
-void maker_cancel(struct maker *maker);
-void maker_free(struct maker *maker);
+void replica_maker_cancel(struct replica_maker *maker);
+void replica_maker_free(struct replica_maker *maker);
 /* Makes it end soon, as far as it holds room; false: there is none that does.
  * room_pump() follows. */
-bool maker_stop(struct maker *maker);
+bool replica_maker_stop(struct replica_maker *maker);
 void room_pump(struct replicas *replicas);
 
 #endif

@@ -24,10 +24,10 @@
 #define LEAST_NS 50000000u	/* saved by a sequence */
 #define MOST_SEEN (1u << 20)	/* twice the blocks of all sequences */
 
-struct chooser {
+struct replica_chooser {
 	const struct heat *heat;
-	const struct choose_cost *cost;
-	struct choice *choices;
+	const struct replica_choice_cost *cost;
+	struct replica_choice *choices;
 	size_t n, most;
 	uint64_t saving_ns;
 	uint64_t usual_way_ns;
@@ -37,7 +37,7 @@ struct chooser {
 };
 
 /* Does a read go on where the one before it ended? */
-static bool goes_on(const struct chooser *chooser, uint64_t number)
+static bool goes_on(const struct replica_chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
@@ -50,7 +50,7 @@ static bool goes_on(const struct chooser *chooser, uint64_t number)
 }
 
 /* How far the head had to go for a read, in time. */
-static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
+static uint64_t way_ns(const struct replica_chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
@@ -67,13 +67,13 @@ static uint64_t way_ns(const struct chooser *chooser, uint64_t number)
 	return way < read->wait_us * 1000ull ? way : read->wait_us * 1000ull;
 }
 
-static bool is_large(const struct chooser *chooser, uint64_t sectors)
+static bool is_large(const struct replica_chooser *chooser, uint64_t sectors)
 {
 	return chooser->cost->transfer_ns(chooser->cost->arg, sectors) >
 	       LARGE_WAYS * chooser->usual_way_ns;
 }
 
-static bool is_candidate(const struct chooser *chooser, uint64_t number,
+static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
 			 uint64_t way)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
@@ -88,7 +88,8 @@ static bool is_candidate(const struct chooser *chooser, uint64_t number,
 }
 
 /* Is a block chosen already?  If not, it is now. */
-static bool seen_before(struct chooser *chooser, uint64_t ino, uint64_t block)
+static bool seen_before(struct replica_chooser *chooser, uint64_t ino,
+			uint64_t block)
 {
 	const uint64_t tuple[2] = { ino, block };
 	uint64_t hash = csum(tuple, sizeof(tuple)) | 1;
@@ -106,9 +107,10 @@ static bool seen_before(struct chooser *chooser, uint64_t ino, uint64_t block)
 	return false;
 }
 
-static void block_take(struct chooser *chooser, uint64_t ino, uint64_t block)
+static void block_take(struct replica_chooser *chooser, uint64_t ino,
+		       uint64_t block)
 {
-	struct choice *last = chooser->n ?
+	struct replica_choice *last = chooser->n ?
 		&chooser->choices[chooser->n - 1] : NULL;
 
 	if (seen_before(chooser, ino, block))
@@ -116,12 +118,12 @@ static void block_take(struct chooser *chooser, uint64_t ino, uint64_t block)
 	if (last && last->ino == ino && last->block + last->blocks == block)
 		last->blocks++;
 	else if (chooser->n < chooser->most)
-		chooser->choices[chooser->n++] = (struct choice){
+		chooser->choices[chooser->n++] = (struct replica_choice){
 			ino, block, 1,
 		};
 }
 
-static void sequence_take(struct chooser *chooser, uint64_t first,
+static void sequence_take(struct replica_chooser *chooser, uint64_t first,
 			  uint64_t end)
 {
 	const struct heat_read *read;
@@ -136,7 +138,8 @@ static void sequence_take(struct chooser *chooser, uint64_t first,
 	}
 }
 
-static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
+static void sequence_end(struct replica_chooser *chooser, uint64_t first,
+			 uint64_t end)
 {
 	uint64_t i, way, before = 0, after = 0, price = 0, again = 0, n = 0;
 	bool candidate, copy, was_copy = false;
@@ -173,7 +176,8 @@ static void sequence_end(struct chooser *chooser, uint64_t first, uint64_t end)
 	sequence_take(chooser, first, end);
 }
 
-static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
+static void choose_all(struct replica_chooser *chooser, uint64_t first,
+		       uint64_t end)
 {
 	const struct heat_read *read;
 	uint64_t from = first, row_from = first, row = 0, i;
@@ -199,11 +203,12 @@ static void choose_all(struct chooser *chooser, uint64_t first, uint64_t end)
 	sequence_end(chooser, from, is_large(chooser, row) ? row_from : end);
 }
 
-size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
-		   const struct choose_cost *cost, struct choice *choices,
-		   size_t most, uint64_t *saving_ns)
+size_t replica_choose(const struct heat *heat, uint64_t first, uint64_t end,
+		      const struct replica_choice_cost *cost,
+		      struct replica_choice *choices, size_t most,
+		      uint64_t *saving_ns)
 {
-	struct chooser chooser = {
+	struct replica_chooser chooser = {
 		.heat = heat, .cost = cost, .choices = choices, .most = most,
 	};
 	uint64_t i;

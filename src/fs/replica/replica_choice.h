@@ -21,7 +21,7 @@
 
 #include "fs/replica/heat.h"
 
-struct choose_cost {
+struct replica_choice_cost {
 	/* How long the head takes from the end of one access to the start of
 	 * another. */
 	uint64_t (*move_ns)(void *arg, uint64_t from, uint64_t to);
@@ -29,7 +29,7 @@ struct choose_cost {
 	void *arg;
 };
 
-struct choice {
+struct replica_choice {
 	uint64_t ino, block;
 	uint32_t blocks;
 };
@@ -39,8 +39,9 @@ struct choice {
  * order, each block once; at most `most`.  Returns how many; *saving_ns: what
  * they save each time the same is read again.
  */
-size_t choose_runs(const struct heat *heat, uint64_t first, uint64_t end,
-		   const struct choose_cost *cost, struct choice *choices,
-		   size_t most, uint64_t *saving_ns);
+size_t replica_choose(const struct heat *heat, uint64_t first, uint64_t end,
+		      const struct replica_choice_cost *cost,
+		      struct replica_choice *choices, size_t most,
+		      uint64_t *saving_ns);
 
 #endif

@@ -44,7 +44,7 @@ static void make_done(void *arg, uint64_t copies)
 	struct fs_op *op = arg;
 
 	op->result = copies;
-	fs_answer(op->ticket, op, 0);
+	fs_answer(op->txn, op, 0);
 }
 
 void copies_op_make(struct fs *fs, struct fs_op *op)
@@ -61,10 +61,11 @@ void copies_op_make(struct fs *fs, struct fs_op *op)
 	want = calloc(op->size, sizeof(*want));
 	for (i = 0; want && i < op->size; i++)
 		want[i] = (struct replica_want){ ino[i], 0, FOREVER_BLOCKS };
-	op->ticket = fs;
-	rc = want ? replica_make(fs, want, op->size, op->offset ?
-				 op->offset : watch_hot(fs), false, make_done,
-				 op) : -ENOMEM;
+	op->txn = fs;
+	rc = want ? replica_make(fs, want, op->size,
+				 op->offset ? op->offset : access_trace_hot(fs),
+				 false, make_done, op)
+		  : -ENOMEM;
 	free(want);
 	if (rc)
 		fs_answer(fs, op, rc);
@@ -79,30 +80,30 @@ void copies_op_set(struct fs *fs, struct fs_op *op)
 	if (fs->replicas)
 		fs->replicas->most = (unsigned)op->size;
 	if (!op->size && fs->replicas)
-		maker_cancel(fs->replicas->maker);
+		replica_maker_cancel(fs->replicas->maker);
 	fs_answer(fs, op, 0);
 }
 
-static int clear_run(struct ticket *ticket)
+static int clear_run(struct fs_txn *txn)
 {
-	struct fs_op *op = ticket->op;
+	struct fs_op *op = txn->op;
 	bool more;
-	int rc = replica_clear(ticket, op->ino, 0, FOREVER_BLOCKS, &more);
+	int rc = replica_clear(txn, op->ino, 0, FOREVER_BLOCKS, &more);
 
 	op->result = more;
 	return rc;
 }
 
-static void clear_end(struct ticket *ticket, int rc, uint64_t seq)
+static void clear_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	(void)seq;
-	if (!rc && ticket->op->result)
-		ticket_again(ticket);
+	if (!rc && txn->op->result)
+		fs_txn_restart(txn);
 	else
-		ticket_finish(ticket, rc);
+		fs_txn_finish(txn, rc);
 }
 
-static const struct ticket_type clear_type = {
+static const struct fs_txn_type clear_type = {
 	.name = "drop a file's copies",
 	.bounds = { .log_bytes = 256 },
 	.paths = 12,
@@ -116,10 +117,10 @@ static const struct ticket_type clear_type = {
 void copies_op_drop(struct fs *fs, struct fs_op *op)
 {
 	if (op->ino != TRAX_ROOT_INO) {
-		ticket_start(fs, &clear_type, op, NULL);
+		fs_txn_start(fs, &clear_type, op, NULL);
 		return;
 	}
-	maker_cancel(fs->replicas->maker);
+	replica_maker_cancel(fs->replicas->maker);
 	op->result = regions_count(fs->replicas->regions);
 	replica_reclaim(fs, UINT64_MAX);
 	fs_answer(fs, op, 0);
@@ -127,20 +128,20 @@ void copies_op_drop(struct fs *fs, struct fs_op *op)
 
 /* ---- Copies of a file ---- */
 
-struct listing {
+struct replica_listing {
 	json_t *array;
 	uint64_t next;		/* key */
 	size_t bytes;
 	bool over;
 };
 
-static void listing_add(struct fs *fs, struct listing *listing,
+static void listing_add(struct fs *fs, struct replica_listing *listing,
 			const struct tree_item *item)
 {
 	const struct replica_item *value = item->value;
 	uint64_t sector = addr_sector(le64_get(value->addr));
 	uint64_t region_at = addr_sector(le64_get(value->region));
-	const struct region *region;
+	const struct replica_region *region;
 	struct geom_track track;
 	struct geom_place place;
 	json_t *object, *copy;
@@ -166,16 +167,16 @@ static void listing_add(struct fs *fs, struct listing *listing,
 	listing->bytes += ENTRY_BYTES;
 }
 
-static int listing_run(struct ticket *ticket)
+static int listing_run(struct fs_txn *txn)
 {
-	struct listing *listing = ticket->state;
-	uint64_t ino = ticket->op->ino;
+	struct replica_listing *listing = txn->state;
+	uint64_t ino = txn->op->ino;
 	struct tree_item item;
 	int rc;
 
-	while (tree_txn_room(ticket->txn) >= LIST_ROOM &&
+	while (tree_txn_room(txn->tree_txn) >= LIST_ROOM &&
 	       listing->bytes < TEXT_BYTES) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(ino, ITEM_REPLICA, listing->next),
 				  key_make(ino, ITEM_REPLICA, UINT64_MAX),
 				  &item);
@@ -183,32 +184,32 @@ static int listing_run(struct ticket *ticket)
 			listing->over = true;
 		if (rc)
 			return rc == -ENOENT ? 0 : rc;
-		listing_add(ticket->fs, listing, &item);
+		listing_add(txn->fs, listing, &item);
 		listing->next = item.key.off + 1;
 	}
 	listing->over = listing->bytes >= TEXT_BYTES;
 	return 0;
 }
 
-static void listing_end(struct ticket *ticket, int rc, uint64_t seq)
+static void listing_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct listing *listing = ticket->state;
-	struct fs_op *op = ticket->op;
-	struct fs *fs = ticket->fs;
+	struct replica_listing *listing = txn->state;
+	struct fs_op *op = txn->op;
+	struct fs *fs = txn->fs;
 	json_t *array = listing->array;
 
 	(void)seq;
 	if (!rc && !listing->over) {
-		ticket_again(ticket);
+		fs_txn_restart(txn);
 		return;
 	}
 	files_release(listing);
-	ticket->op = NULL;
-	ticket_finish(ticket, 0);
+	txn->op = NULL;
+	fs_txn_finish(txn, 0);
 	answer_text(fs, op, array, rc);
 }
 
-static const struct ticket_type listing_type = {
+static const struct fs_txn_type listing_type = {
 	.name = "list copies",
 	.bounds = { .nodes = 16 },
 	.stages = 16,
@@ -220,15 +221,15 @@ json_t *copies_summary(struct fs *fs)
 {
 	const struct replicas *replicas = fs->replicas;
 	const struct replica_stats *stats;
-	const struct runs_stats *runs;
-	const struct nodes_stats *nodes;
+	const struct replica_ra_stats *runs;
+	const struct node_replicas_stats *nodes;
 	json_t *object = json_object();
 
 	if (!replicas)
 		return object;
 	stats = &replicas->stats;
-	runs = runs_stats(fs);
-	nodes = nodes_stats(fs);
+	runs = replica_ra_stats(fs);
+	nodes = node_replicas_stats(fs);
 	set(object, "most", replicas->most);
 	set(object, "regions", regions_count(replicas->regions));
 	set(object, "sectors", regions_sectors(replicas->regions));
@@ -241,21 +242,21 @@ json_t *copies_summary(struct fs *fs)
 	set(object, "reads_used", stats->used);
 	set(object, "bytes_used", stats->used_bytes);
 	set(object, "bad", stats->bad);
-	set(object, "run_loads", runs->loads);
-	set(object, "run_bytes", runs->load_bytes);
-	set(object, "run_hits", runs->hits);
+	set(object, "replica_readaheads", runs->loads);
+	set(object, "replica_readahead_bytes", runs->load_bytes);
+	set(object, "replica_readahead_hits", runs->hits);
 	set(object, "node_waits", nodes->waits);
 	set(object, "node_hits", nodes->hits);
 	set(object, "nodes_made", nodes->made);
-	set(object, "hot_sector", watch_hot(fs));
+	set(object, "hot_sector", access_trace_hot(fs));
 	json_object_set_new(object, "busy", json_boolean(replicas->maker));
-	watch_accounts(fs, object);
+	access_trace_accounts(fs, object);
 	return object;
 }
 
 void copies_op_list(struct fs *fs, struct fs_op *op)
 {
-	struct listing *listing;
+	struct replica_listing *listing;
 
 	if (op->ino == TRAX_ROOT_INO) {
 		answer_text(fs, op, copies_summary(fs), 0);
@@ -268,14 +269,14 @@ void copies_op_list(struct fs *fs, struct fs_op *op)
 	}
 	listing->array = json_array();
 	listing->next = replica_off(op->offset2 / BLOCK_BYTES, 0);
-	ticket_start(fs, &listing_type, op, listing);
+	fs_txn_start(fs, &listing_type, op, listing);
 }
 
 /* ---- Heat ---- */
 
 void copies_op_heat(struct fs *fs, struct fs_op *op)
 {
-	const struct heat *heat = watch_heat(fs);
+	const struct heat *heat = access_trace_heat(fs);
 	json_t *object = json_object(), *regions = json_array(), *pair;
 	uint32_t i, n = heat ? heat_regions(heat) : 0;
 	size_t bytes = 0;
@@ -290,6 +291,6 @@ void copies_op_heat(struct fs *fs, struct fs_op *op)
 		bytes += 32;
 	}
 	json_object_set_new(object, "regions", regions);
-	watch_trace(fs, op->offset2, TEXT_BYTES - bytes, object);
+	access_trace_trace(fs, op->offset2, TEXT_BYTES - bytes, object);
 	answer_text(fs, op, object, 0);
 }

@@ -11,9 +11,10 @@
 #include "sched/head/head.h"
 
 #define RUNS 128u
-#define RUN_SECTORS 128u	/* of the first of a stream, at least, or less
-				 * where tracks are small */
-#define RUN_GROWTH 4u
+#define REPLICA_RUN_SECTORS                                                    \
+	128u /* of the first of a stream, at least, or less                    \
+	      * where tracks are small */
+#define REPLICA_RUN_GROWTH 4u
 /* Where nothing is known of the head: so far it just goes on. */
 #define NEAR_SECTORS 2048u
 /* Streams begin with more when a run has saved so many times what it cost, with
@@ -40,7 +41,7 @@
 #define STREAM_REST 4u		/* part of a run that is left meanwhile */
 #define SHARE 4u		/* of the replicas' memory: all but a quarter */
 #define LEAST_RUNS 6u		/* in memory at a time */
-#define RUN_TRACKS 2u		/* longer ones make the reader wait */
+#define REPLICA_RUN_TRACKS 2u		/* longer ones make the reader wait */
 #define FIRST_PART 4u		/* of that begins a stream: he waits for it */
 /* Regions so near to each other are read through. */
 #define GAP_SECTORS 64u
@@ -48,7 +49,7 @@
 /* The next region is so near that a stream goes on there. */
 #define NEXT_SECTORS 16384u
 
-struct run {
+struct replica_run {
 	struct fs *fs;
 	uint64_t sector;
 	uint32_t sectors;	/* 0: nothing is there */
@@ -67,8 +68,8 @@ struct run {
 	struct iovec iov;
 };
 
-struct runs {
-	struct run run[RUNS];
+struct replica_ra {
+	struct replica_run run[RUNS];
 	uint32_t room;		/* sectors of a run, at most */
 	uint64_t total, most;	/* sectors in memory */
 	uint32_t first;		/* sectors of the first run of a stream */
@@ -84,57 +85,61 @@ struct runs {
 	uint32_t portion;	/* of a stream; 0: the drive reads nothing
 				 * ahead by itself */
 	unsigned metas;
-	struct runs_stats stats;
+	struct replica_ra_stats stats;
 };
 
-static void runs_price(struct fs *fs)
+static void replica_ra_price(struct fs *fs)
 {
-	struct runs *runs = fs->runs;
+	struct replica_ra *runs = fs->replica_ra;
 	uint64_t period_ns = USUAL_PERIOD_NS;
-	struct belief belief;
+	struct head_state head_state;
 
 	runs->way_ns = USUAL_WAY_NS;
 	runs->usual = USUAL_SECTORS;
 	runs->share = SHARE_FIRST;
 	if (fs->head && head_is_known(fs->head)) {
-		head_get_belief(fs->head, &belief);
-		period_ns = belief.mech->period_ps / 1000;
-		runs->way_ns = service_seek_ns(belief.mech, 0, NEAR_CYLINDERS) +
-			       period_ns / 2;
+		head_get_state(fs->head, &head_state);
+		period_ns = head_state.mech->period_ps / 1000;
+		runs->way_ns =
+			service_seek_ns(head_state.mech, 0, NEAR_CYLINDERS) +
+			period_ns / 2;
 	}
 	runs->sector_ns = period_ns / runs->track;
 }
 
-int runs_new(struct fs *fs)
+int replica_ra_new(struct fs *fs)
 {
-	struct runs *runs = calloc(1, sizeof(*runs));
+	struct replica_ra *runs = calloc(1, sizeof(*runs));
 	uint64_t most = (fs->budget.replicas - fs->budget.replicas / SHARE) /
 			SECTOR_BYTES;
 	uint64_t share = most / LEAST_RUNS;
-	uint64_t tracks = RUN_TRACKS * alloc_track_sectors(fs->alloc, 0);
+	uint64_t tracks =
+		REPLICA_RUN_TRACKS * alloc_track_sectors(fs->alloc, 0);
 	unsigned i;
 
 	if (!runs)
 		return -ENOMEM;
-	fs->runs = runs;
+	fs->replica_ra = runs;
 	runs->most = most;
 	share = share < MAX_SECTORS ? share : MAX_SECTORS;
 	runs->room = (uint32_t)(share < tracks ? share : tracks);
-	runs->track = tracks / RUN_TRACKS;
-	runs_price(fs);
-	runs->least = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
+	runs->track = tracks / REPLICA_RUN_TRACKS;
+	replica_ra_price(fs);
+	runs->least = (uint32_t)(tracks / REPLICA_RUN_TRACKS / STREAM_PART /
 				 BLOCK_SECTORS * BLOCK_SECTORS);
-	if (runs->least > RUN_SECTORS)
-		runs->least = RUN_SECTORS;
+	if (runs->least > REPLICA_RUN_SECTORS)
+		runs->least = REPLICA_RUN_SECTORS;
 	runs->room -= runs->room % BLOCK_SECTORS;
 	/* What fits into memory is soon there as a whole. */
 	runs->first = regions_sectors(fs->replicas->regions) <= most ?
 		runs->room / FIRST_PART : runs->least;
 	if (runs->first < runs->least)
 		runs->first = runs->least;
-	if (fs->head && head_read_ahead(fs->head) >= tracks / RUN_TRACKS / 2)
-		runs->portion = (uint32_t)(tracks / RUN_TRACKS / STREAM_PART /
-					   BLOCK_SECTORS * BLOCK_SECTORS);
+	if (fs->head &&
+	    head_read_ahead(fs->head) >= tracks / REPLICA_RUN_TRACKS / 2)
+		runs->portion =
+			(uint32_t)(tracks / REPLICA_RUN_TRACKS / STREAM_PART /
+				   BLOCK_SECTORS * BLOCK_SECTORS);
 	for (i = 0; i < RUNS; i++) {
 		runs->run[i].fs = fs;
 		list_init(&runs->run[i].wants);
@@ -142,29 +147,29 @@ int runs_new(struct fs *fs)
 	return 0;
 }
 
-void runs_free(struct fs *fs)
+void replica_ra_free(struct fs *fs)
 {
 	unsigned i;
 
-	for (i = 0; fs->runs && i < RUNS; i++)
-		free(fs->runs->run[i].data);
-	free(fs->runs);
-	fs->runs = NULL;
+	for (i = 0; fs->replica_ra && i < RUNS; i++)
+		free(fs->replica_ra->run[i].data);
+	free(fs->replica_ra);
+	fs->replica_ra = NULL;
 }
 
-bool runs_idle(const struct fs *fs)
+bool replica_ra_idle(const struct fs *fs)
 {
 	unsigned i;
 
-	for (i = 0; fs->runs && i < RUNS; i++)
-		if (fs->runs->run[i].loading)
+	for (i = 0; fs->replica_ra && i < RUNS; i++)
+		if (fs->replica_ra->run[i].loading)
 			return false;
 	return true;
 }
 
-const struct runs_stats *runs_stats(const struct fs *fs)
+const struct replica_ra_stats *replica_ra_stats(const struct fs *fs)
 {
-	return &fs->runs->stats;
+	return &fs->replica_ra->stats;
 }
 
 /* ---- Inodes of what is in a run ---- */
@@ -174,7 +179,7 @@ struct meta {
 };
 
 /* Looks up the inodes of one list; where it ends. */
-static uint64_t meta_list(struct ticket *ticket, const struct meta *meta,
+static uint64_t meta_list(struct fs_txn *txn, const struct meta *meta,
 			  const struct tree_item *item, bool *miss)
 {
 	struct copy_entry list[TRAX_COPIES_PER_ITEM];
@@ -185,9 +190,9 @@ static uint64_t meta_list(struct ticket *ticket, const struct meta *meta,
 	memcpy(list, item->value, item->bytes);
 	for (i = 0; i < n && at < meta->end; i++) {
 		if (at >= meta->sector && le64_get(list[i].ino) != ino &&
-		    tree_txn_room(ticket->txn) >= META_ROOM) {
+		    tree_txn_room(txn->tree_txn) >= META_ROOM) {
 			ino = le64_get(list[i].ino);
-			if (ino && tree_get(ticket->txn,
+			if (ino && tree_get(txn->tree_txn,
 					    key_make(ino, ITEM_INODE, 0),
 					    &inode) == -EAGAIN)
 				*miss = true;
@@ -197,41 +202,41 @@ static uint64_t meta_list(struct ticket *ticket, const struct meta *meta,
 	return at;
 }
 
-static int meta_run(struct ticket *ticket)
+static int meta_run(struct fs_txn *txn)
 {
-	struct meta *meta = ticket->state;
+	struct meta *meta = txn->state;
 	struct key from = key_make(0, ITEM_COPIES, meta->sector);
 	struct tree_item item;
 	bool miss = false;
 	uint64_t at;
 	int rc;
 
-	rc = tree_seek_le(ticket->txn, from, key_make(0, ITEM_COPIES, 0),
+	rc = tree_seek_le(txn->tree_txn, from, key_make(0, ITEM_COPIES, 0),
 			  &item);
 	while (rc == 0) {
-		at = meta_list(ticket, meta, &item, &miss);
+		at = meta_list(txn, meta, &item, &miss);
 		if (at >= meta->end ||
-		    tree_txn_room(ticket->txn) < META_ROOM)
+		    tree_txn_room(txn->tree_txn) < META_ROOM)
 			break;
 		from = key_make(0, ITEM_COPIES, item.key.off + 1);
-		rc = tree_seek_ge(ticket->txn, from,
+		rc = tree_seek_ge(txn->tree_txn, from,
 				  key_make(0, ITEM_COPIES, meta->end), &item);
 	}
 	return rc == -EAGAIN || miss ? -EAGAIN : 0;
 }
 
-static void meta_end(struct ticket *ticket, int rc, uint64_t seq)
+static void meta_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct meta *meta = ticket->state;
+	struct meta *meta = txn->state;
 
 	(void)rc;
 	(void)seq;
-	ticket->fs->runs->metas--;
+	txn->fs->replica_ra->metas--;
 	files_release(meta);
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 }
 
-static const struct ticket_type meta_type = {
+static const struct fs_txn_type meta_type = {
 	.name = "inodes of a run",
 	.bounds = { .nodes = 48 },
 	.stages = 16,
@@ -243,15 +248,15 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 {
 	struct meta *meta;
 
-	if (fs->runs->metas)
+	if (fs->replica_ra->metas)
 		return;
 	meta = files_alloc(fs->files, sizeof(*meta));
 	if (!meta)
 		return;
 	*meta = (struct meta){ sector, sector + sectors };
-	fs->runs->metas++;
-	if (ticket_start(fs, &meta_type, NULL, meta)) {
-		fs->runs->metas--;
+	fs->replica_ra->metas++;
+	if (fs_txn_start(fs, &meta_type, NULL, meta)) {
+		fs->replica_ra->metas--;
 		files_release(meta);
 	}
 }
@@ -259,9 +264,9 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 /* ---- Loading ---- */
 
 /* What a want needs next is there, or it waits for the other part. */
-static void want_end(struct run_want *want)
+static void want_end(struct replica_run_want *want)
 {
-	struct run *head = want->head, *tail = want->tail;
+	struct replica_run *head = want->head, *tail = want->tail;
 	uint64_t at = want->sector - head->sector;
 	size_t bytes = (size_t)want->sectors * SECTOR_BYTES;
 
@@ -283,21 +288,22 @@ static void want_end(struct run_want *want)
 		tail->pins--;
 }
 
-static void run_loaded(struct disk_request *req)
+static void replica_run_loaded(struct disk_request *req)
 {
-	struct run *run = req->owner;
-	struct run_want *want;
+	struct replica_run *run = req->owner;
+	struct replica_run_want *want;
 	struct list wants;
 
 	run->loading = false;
 	run->stale |= req->result != 0;
 	list_init(&wants);
-	while ((want = list_first(&run->wants, struct run_want, link))) {
+	while ((want = list_first(&run->wants, struct replica_run_want,
+				  link))) {
 		list_del(&want->link);
 		list_add(&wants, &want->link);
 	}
 	run->pins++;
-	while ((want = list_first(&wants, struct run_want, link))) {
+	while ((want = list_first(&wants, struct replica_run_want, link))) {
 		list_del(&want->link);
 		want_end(want);
 	}
@@ -306,7 +312,8 @@ static void run_loaded(struct disk_request *req)
 
 /* A run saves the way to all that is wanted of it but the first; it costs the
  * time for what nobody wants. */
-static void run_judge(struct runs *runs, struct run *run, bool over)
+static void replica_run_judge(struct replica_ra *runs, struct replica_run *run,
+			      bool over)
 {
 	uint64_t gain_ns, cost_ns = 0;
 
@@ -324,7 +331,7 @@ static void run_judge(struct runs *runs, struct run *run, bool over)
 	}
 }
 
-static void run_drop(struct runs *runs, struct run *run)
+static void replica_run_drop(struct replica_ra *runs, struct replica_run *run)
 {
 	free(run->data);
 	run->data = NULL;
@@ -333,9 +340,9 @@ static void run_drop(struct runs *runs, struct run *run)
 }
 
 /* Memory of runs that somebody is busy with. */
-static uint64_t runs_busy(const struct runs *runs)
+static uint64_t replica_ra_busy(const struct replica_ra *runs)
 {
-	const struct run *run;
+	const struct replica_run *run;
 	uint64_t sectors = 0;
 
 	for (run = runs->run; run < runs->run + RUNS; run++)
@@ -346,11 +353,12 @@ static uint64_t runs_busy(const struct runs *runs)
 
 /* A run with room for so much, in place of those that were not used for
  * longest; NULL: all are busy. */
-static struct run *run_new(struct runs *runs, uint32_t sectors)
+static struct replica_run *replica_run_new(struct replica_ra *runs,
+					   uint32_t sectors)
 {
-	struct run *oldest, *run;
+	struct replica_run *oldest, *run;
 
-	if (runs_busy(runs) + sectors > runs->most)
+	if (replica_ra_busy(runs) + sectors > runs->most)
 		return NULL;
 	for (;;) {
 		oldest = NULL;
@@ -360,8 +368,8 @@ static struct run *run_new(struct runs *runs, uint32_t sectors)
 				oldest = run;
 		if (!oldest)
 			return NULL;
-		run_judge(runs, oldest, true);
-		run_drop(runs, oldest);
+		replica_run_judge(runs, oldest, true);
+		replica_run_drop(runs, oldest);
 		oldest->used = ++runs->clock;
 		if (runs->total + sectors <= runs->most)
 			break;
@@ -379,11 +387,11 @@ static struct run *run_new(struct runs *runs, uint32_t sectors)
 }
 
 /* How far copies go on from a sector, as if in one run. */
-static uint64_t run_end(struct regions *regions, uint64_t sector,
-			uint64_t end)
+static uint64_t replica_run_end(struct replica_regions *regions,
+				uint64_t sector, uint64_t end)
 {
 	size_t i = regions_index(regions, sector);
-	const struct region *region = regions_at(regions, i);
+	const struct replica_region *region = regions_at(regions, i);
 	uint64_t at;
 
 	if (!region || region->sector > sector)
@@ -397,9 +405,10 @@ static uint64_t run_end(struct regions *regions, uint64_t sector,
 }
 
 /* How far nothing is in memory from a sector on. */
-static uint64_t run_gap(const struct runs *runs, uint64_t sector, uint64_t end)
+static uint64_t replica_run_gap(const struct replica_ra *runs, uint64_t sector,
+				uint64_t end)
 {
-	const struct run *run;
+	const struct replica_run *run;
 
 	for (run = runs->run; run < runs->run + RUNS; run++)
 		if (run->sectors && !run->stale && run->sector > sector &&
@@ -410,19 +419,20 @@ static uint64_t run_gap(const struct runs *runs, uint64_t sector, uint64_t end)
 
 /* Begins to read a run at `sector`; no further than its region goes, or than
  * where what is there already begins. */
-static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
-			    enum queue_class class)
+static struct replica_run *replica_run_load(struct fs *fs, uint64_t sector,
+					    uint32_t sectors,
+					    enum queue_class class)
 {
-	struct regions *regions = fs->replicas->regions;
-	struct runs *runs = fs->runs;
-	struct run *run;
+	struct replica_regions *regions = fs->replicas->regions;
+	struct replica_ra *runs = fs->replica_ra;
+	struct replica_run *run;
 
 	if (sectors > runs->room)
 		sectors = runs->room;
-	sectors = (uint32_t)(run_gap(runs, sector,
-				     run_end(regions, sector,
+	sectors = (uint32_t)(replica_run_gap(runs, sector,
+				     replica_run_end(regions, sector,
 					     sector + sectors)) - sector);
-	run = sectors ? run_new(runs, sectors) : NULL;
+	run = sectors ? replica_run_new(runs, sectors) : NULL;
 	if (!run)
 		return NULL;
 	run->taken = run->takes = 0;
@@ -435,11 +445,16 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 	run->iov.iov_base = run->data;
 	run->iov.iov_len = (size_t)sectors * SECTOR_BYTES;
 	run->req = (struct queue_request){
-		.disk = {
-			.op = DISK_READ, .sector = sector, .sectors = sectors,
-			.iov = &run->iov, .iov_n = 1, .done = run_loaded,
-			.owner = run,
-		},
+		.disk =
+			{
+				.op = DISK_READ,
+				.sector = sector,
+				.sectors = sectors,
+				.iov = &run->iov,
+				.iov_n = 1,
+				.done = replica_run_loaded,
+				.owner = run,
+			},
 		.class = class,
 	};
 	runs->stats.loads++;
@@ -451,17 +466,18 @@ static struct run *run_load(struct fs *fs, uint64_t sector, uint32_t sectors,
 
 /* ---- Taking ---- */
 
-static bool run_has(const struct run *run, uint64_t sector, uint32_t sectors)
+static bool replica_run_has(const struct replica_run *run, uint64_t sector,
+			    uint32_t sectors)
 {
 	return run->sectors && !run->stale && sector >= run->sector &&
 	       sector + sectors <= run->sector + run->sectors;
 }
 
 /* Where a stream that has come to an end of copies goes on; 0: nowhere. */
-static uint64_t run_next(struct fs *fs, uint64_t end)
+static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 {
-	struct regions *regions = fs->replicas->regions;
-	const struct region *region = regions_at(regions,
+	struct replica_regions *regions = fs->replicas->regions;
+	const struct replica_region *region = regions_at(regions,
 						 regions_index(regions, end));
 
 	if (!region || !region->copies)
@@ -473,14 +489,14 @@ static uint64_t run_next(struct fs *fs, uint64_t end)
 
 /* A stream is a drive's business: it reads on by itself while the reader is
  * busy, and is asked for as much as it has by then. */
-static bool is_stream(const struct runs *runs)
+static bool is_stream(const struct replica_ra *runs)
 {
 	return runs->portion && runs->row >= STREAM_READS;
 }
 
 /* Do reads follow each other, or is so much gained by one that is there already
  * that it does not matter if most are not wanted? */
-static bool goes_on(const struct runs *runs)
+static bool goes_on(const struct replica_ra *runs)
 {
 	return runs->row >= ROW_READS ||
 	       (uint64_t)runs->usual * runs->sector_ns * WIDE_TIMES <
@@ -488,17 +504,19 @@ static bool goes_on(const struct runs *runs)
 }
 
 /* How much is read behind a run. */
-static uint32_t run_growth(const struct runs *runs, const struct run *run)
+static uint32_t replica_run_growth(const struct replica_ra *runs,
+				   const struct replica_run *run)
 {
 	if (is_stream(runs))
 		return runs->portion;
-	return goes_on(runs) ? run->sectors * RUN_GROWTH : runs->first;
+	return goes_on(runs) ? run->sectors * REPLICA_RUN_GROWTH : runs->first;
 }
 
 /* The reader is in the second half of a run: the next one is wanted soon. */
-static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
+static void replica_run_follow(struct fs *fs, struct replica_run *run,
+			       uint64_t sector)
 {
-	const struct runs *runs = fs->runs;
+	const struct replica_ra *runs = fs->replica_ra;
 	bool stream = is_stream(runs);
 	uint32_t rest = run->sectors / (stream ? STREAM_REST : 2);
 	uint64_t next;
@@ -508,21 +526,23 @@ static void run_follow(struct fs *fs, struct run *run, uint64_t sector)
 	    sector + rest < run->sector + run->sectors)
 		return;
 	run->followed = true;
-	next = run_next(fs, run->sector + run->sectors);
+	next = replica_run_next(fs, run->sector + run->sectors);
 	for (i = 0; next && i < RUNS; i++)
-		if (run_has(&runs->run[i], next, 1))
+		if (replica_run_has(&runs->run[i], next, 1))
 			return;
 	if (next)
-		run_load(fs, next, run_growth(runs, run), QUEUE_READ_AHEAD);
+		replica_run_load(fs, next, replica_run_growth(runs, run),
+				 QUEUE_READ_AHEAD);
 }
 
 /* Does a read go on where the last one ended? */
-static void run_order(struct fs *fs, const struct run_want *want)
+static void replica_run_order(struct fs *fs,
+			      const struct replica_run_want *want)
 {
-	struct runs *runs = fs->runs;
+	struct replica_ra *runs = fs->replica_ra;
 	uint64_t took = runs->took;
 
-	if (want->sector == took || want->sector == run_next(fs, took))
+	if (want->sector == took || want->sector == replica_run_next(fs, took))
 		runs->row++;
 	else
 		runs->row = 0;
@@ -530,140 +550,144 @@ static void run_order(struct fs *fs, const struct run_want *want)
 	runs->usual += ((int64_t)want->sectors - runs->usual) / USUAL_WEIGHT;
 }
 
-static void run_give(struct fs *fs, struct run *run, struct run *tail,
-		     struct run_want *want)
+static void replica_run_give(struct fs *fs, struct replica_run *run,
+			     struct replica_run *tail,
+			     struct replica_run_want *want)
 {
 	int found = run->takes ? 1000 : 0;
 
-	fs->runs->share += (found - fs->runs->share) / SHARE_WEIGHT;
-	run->used = ++fs->runs->clock;
+	fs->replica_ra->share += (found - fs->replica_ra->share) / SHARE_WEIGHT;
+	run->used = ++fs->replica_ra->clock;
 	run->taken += want->sectors;
 	run->takes++;
-	run_judge(fs->runs, run, false);
-	fs->runs->stats.hits++;
+	replica_run_judge(fs->replica_ra, run, false);
+	fs->replica_ra->stats.hits++;
 	want->head = run;
 	want->tail = tail;
 	run->pins++;
 	if (tail) {
 		tail->pins++;
-		tail->used = fs->runs->clock;
+		tail->used = fs->replica_ra->clock;
 	}
-	run_order(fs, want);
-	run_follow(fs, run, want->sector + want->sectors);
+	replica_run_order(fs, want);
+	replica_run_follow(fs, run, want->sector + want->sectors);
 	want_end(want);
 }
 
 /* Begins in one run, ends in the one behind it, which is read if it must be. */
-static bool run_give_two(struct fs *fs, struct run *run, struct run_want *want)
+static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
+				 struct replica_run_want *want)
 {
 	uint64_t end = run->sector + run->sectors;
 	uint32_t rest = (uint32_t)(want->sector + want->sectors - end);
-	struct runs *runs = fs->runs;
-	uint32_t size = run_growth(runs, run);
-	struct run *tail;
+	struct replica_ra *runs = fs->replica_ra;
+	uint32_t size = replica_run_growth(runs, run);
+	struct replica_run *tail;
 
 	for (tail = runs->run; tail < runs->run + RUNS; tail++)
-		if (tail->sector == end && run_has(tail, end, rest))
+		if (tail->sector == end && replica_run_has(tail, end, rest))
 			break;
 	if (tail == runs->run + RUNS) {
 		run->pins++;
-		tail = run_load(fs, end, size > rest ? size : rest, QUEUE_READ);
+		tail = replica_run_load(fs, end, size > rest ? size : rest,
+					QUEUE_READ);
 		run->pins--;
 	}
-	if (!tail || !run_has(tail, end, rest))
+	if (!tail || !replica_run_has(tail, end, rest))
 		return false;
 	run->followed = true;
-	run_give(fs, run, tail, want);
+	replica_run_give(fs, run, tail, want);
 	return true;
 }
 
 /* How much is read at a copy where a stream goes on; 0: none does. */
-static uint32_t run_size(const struct runs *runs, uint64_t sector)
+static uint32_t replica_run_size(const struct replica_ra *runs, uint64_t sector)
 {
 	uint32_t size = 0;
-	const struct run *run;
+	const struct replica_run *run;
 
 	for (run = runs->run; run < runs->run + RUNS; run++) {
 		uint64_t end = run->sector + run->sectors;
 
 		if (run->sectors && sector >= end &&
 		    sector - end <= runs->track &&
-		    run_growth(runs, run) > size)
-			size = run_growth(runs, run);
+		    replica_run_growth(runs, run) > size)
+			size = replica_run_growth(runs, run);
 	}
 	return size;
 }
 
 /* Where no stream goes on, runs lie side by side: what is read here and there
  * is not read twice. */
-static uint64_t run_start(struct fs *fs, uint64_t sector)
+static uint64_t replica_run_start(struct fs *fs, uint64_t sector)
 {
-	struct regions *regions = fs->replicas->regions;
-	const struct region *region = regions_at(regions,
+	struct replica_regions *regions = fs->replicas->regions;
+	const struct replica_region *region = regions_at(regions,
 						 regions_index(regions,
 							       sector));
 
 	if (!region || region->sector > sector ||
-	    fs->runs->first <= fs->runs->least)
+	    fs->replica_ra->first <= fs->replica_ra->least)
 		return sector;
-	return sector - (sector - region->sector) % fs->runs->first;
+	return sector - (sector - region->sector) % fs->replica_ra->first;
 }
 
-static uint64_t way_ns(const struct belief *belief, uint64_t sector,
+static uint64_t way_ns(const struct head_state *head_state, uint64_t sector,
 		       uint32_t sectors)
 {
 	struct service_request req = { .lbn = sector, .sectors = sectors };
 	struct service out;
 
-	service_estimate(belief->geom, belief->mech, &belief->head, &req,
-			 &out);
+	service_estimate(head_state->geom, head_state->mech, &head_state->head,
+			 &req, &out);
 	return out.seek_ns + out.switch_ns +
-	       (belief->reads ? out.rotation_ns : 0);
+	       (head_state->reads ? out.rotation_ns : 0);
 }
 
-static uint64_t back_ns(const struct belief *belief, uint64_t from,
+static uint64_t back_ns(const struct head_state *head_state, uint64_t from,
 			uint64_t to)
 {
 	struct geom_track a, b;
 
-	geom_track_of(belief->geom, from, &a);
-	geom_track_of(belief->geom, to, &b);
-	return service_seek_ns(belief->mech, a.cylinder, b.cylinder) +
-	       belief->mech->period_ps / 2000;
+	geom_track_of(head_state->geom, from, &a);
+	geom_track_of(head_state->geom, to, &b);
+	return service_seek_ns(head_state->mech, a.cylinder, b.cylinder) +
+	       head_state->mech->period_ps / 2000;
 }
 
 /* Reads that go to and fro gain nothing: half of them must find theirs. */
-static uint64_t back_percent(const struct runs *runs)
+static uint64_t back_percent(const struct replica_ra *runs)
 {
 	return runs->share > 500 ? (uint64_t)(runs->share - 500) / 5 : 0;
 }
 
 /* Whoever goes to the original would come back for the copies of what follows,
  * as often as others have found theirs there. */
-static bool copy_is_nearer(struct fs *fs, const struct run_want *want,
+static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 			   uint64_t copy, uint64_t original)
 {
-	uint64_t last = fs->runs->last;
-	struct belief belief;
+	uint64_t last = fs->replica_ra->last;
+	struct head_state head_state;
 
 	if (fs->head && head_is_known(fs->head) &&
 	    head_mode(fs->head) != HEAD_OFF) {
-		head_get_belief(fs->head, &belief);
-		return way_ns(&belief, copy, want->sectors) <
-		       way_ns(&belief, original, want->sectors) +
-			       back_ns(&belief, original, copy) *
-				       back_percent(fs->runs) / 100;
+		head_get_state(fs->head, &head_state);
+		return way_ns(&head_state, copy, want->sectors) <
+		       way_ns(&head_state, original, want->sectors) +
+			       back_ns(&head_state, original, copy) *
+				       back_percent(fs->replica_ra) / 100;
 	}
 	/* Copied because it lies apart; but not where it just goes on. */
 	return original < last || original - last > NEAR_SECTORS;
 }
 
-bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
-	       unsigned copies_n, uint64_t original)
+bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
+		     const uint64_t *copies, unsigned copies_n,
+		     uint64_t original)
 {
-	struct runs *runs = fs->runs;
+	struct replica_ra *runs = fs->replica_ra;
 	uint64_t start;
-	struct run *run;
+	struct replica_run *run;
 	uint32_t size;
 	unsigned i, k;
 
@@ -672,49 +696,50 @@ bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
 		want->sector = copies[i];
 		for (k = 0; k < RUNS; k++) {
 			run = &runs->run[k];
-			if (run_has(run, copies[i], want->sectors)) {
-				run_give(fs, run, NULL, want);
+			if (replica_run_has(run, copies[i], want->sectors)) {
+				replica_run_give(fs, run, NULL, want);
 				return true;
 			}
-			if (run_has(run, copies[i], 1) &&
-			    run_give_two(fs, run, want))
+			if (replica_run_has(run, copies[i], 1) &&
+			    replica_run_give_two(fs, run, want))
 				return true;
 		}
 	}
 	for (i = 0; i < copies_n; i++) {
 		want->sector = copies[i];
-		size = run_size(runs, copies[i]);
+		size = replica_run_size(runs, copies[i]);
 		if (!size && !copy_is_nearer(fs, want, copies[i], original))
 			continue;
 		start = copies[i];
 		if (!size) {
-			start = run_start(fs, copies[i]);
+			start = replica_run_start(fs, copies[i]);
 			size = runs->first;
 		}
 		if (start + size < copies[i] + want->sectors)
 			size = (uint32_t)(copies[i] + want->sectors - start);
-		run = run_load(fs, start, size, QUEUE_READ);
-		if (run && run_has(run, want->sector, want->sectors)) {
-			run_give(fs, run, NULL, want);
+		run = replica_run_load(fs, start, size, QUEUE_READ);
+		if (run && replica_run_has(run, want->sector, want->sectors)) {
+			replica_run_give(fs, run, NULL, want);
 			return true;
 		}
-		if (run && run_has(run, want->sector, 1) &&
-		    run_give_two(fs, run, want))
+		if (run && replica_run_has(run, want->sector, 1) &&
+		    replica_run_give_two(fs, run, want))
 			return true;
 	}
 	return false;
 }
 
-void runs_passed(struct fs *fs, uint64_t sector)
+void replica_ra_passed(struct fs *fs, uint64_t sector)
 {
-	fs->runs->last = sector;
+	fs->replica_ra->last = sector;
 }
 
-void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
+void replica_ra_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
 {
-	struct run *run;
+	struct replica_run *run;
 
-	for (run = fs->runs->run; run < fs->runs->run + RUNS; run++) {
+	for (run = fs->replica_ra->run; run < fs->replica_ra->run + RUNS;
+	     run++) {
 		if (run->sector >= sector + sectors ||
 		    sector >= run->sector + run->sectors)
 			continue;

@@ -14,9 +14,9 @@
 
 #include "fs/op/fs_internal.h"
 
-struct runs;
+struct replica_ra;
 
-struct run_want {
+struct replica_run_want {
 	struct list link;
 	uint64_t sector;	/* set: where it was found */
 	uint32_t sectors;
@@ -24,32 +24,33 @@ struct run_want {
 	 * copy says nothing any more (`gone`), or something of what was read
 	 * with it could not be: who wants it reads it alone. */
 	bool gone;
-	void (*done)(struct run_want *want, const uint8_t *data,
+	void (*done)(struct replica_run_want *want, const uint8_t *data,
 		     size_t bytes, const uint8_t *rest);
-	struct run *head, *tail;	/* replica_readahead.c's */
+	struct replica_run *head, *tail;	/* replica_readahead.c's */
 };
 
-int runs_new(struct fs *fs);
-void runs_free(struct fs *fs);
-bool runs_idle(const struct fs *fs);
+int replica_ra_new(struct fs *fs);
+void replica_ra_free(struct fs *fs);
+bool replica_ra_idle(const struct fs *fs);
 
 /*
  * Takes `want` out of a run, where it has one of these copies and they are
  * nearer than the original: done() is called, maybe at once.  false: read it
  * otherwise.
  */
-bool runs_take(struct fs *fs, struct run_want *want, const uint64_t *copies,
-	       unsigned copies_n, uint64_t original);
+bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
+		     const uint64_t *copies, unsigned copies_n,
+		     uint64_t original);
 
 /* A read has ended there. */
-void runs_passed(struct fs *fs, uint64_t sector);
+void replica_ra_passed(struct fs *fs, uint64_t sector);
 
 /* A region is dropped. */
-void runs_forget(struct fs *fs, uint64_t sector, uint64_t sectors);
+void replica_ra_forget(struct fs *fs, uint64_t sector, uint64_t sectors);
 
-struct runs_stats {
+struct replica_ra_stats {
 	uint64_t loads, load_bytes, hits;
 };
-const struct runs_stats *runs_stats(const struct fs *fs);
+const struct replica_ra_stats *replica_ra_stats(const struct fs *fs);
 
 #endif

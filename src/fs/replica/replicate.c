@@ -2,7 +2,7 @@
  * replicate.c - making copies: read, collected to a track, written, attached.
  *
  *   collect --(track full)--> place --> write --> region --> attach --+
- *      ^                     [ticket]  [idle]   [ticket]   [tickets]  |
+ *      ^                     [txn]  [idle]   [txn]   [txns]  |
  *      +--------------------------------------------------------------+
  *
  * 1. What is collected is what the tree says the blocks hold, verified.  A copy
@@ -35,21 +35,21 @@
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
 #define ATTACH_REFINES 6u
-#define ATTACH_LOG_BYTES (16384u + ATTACH_REFINES * MAP_REFINE_LOG_BYTES)
+#define ATTACH_LOG_BYTES (16384u + ATTACH_REFINES * BMAP_REFINE_LOG_BYTES)
 #define ATTACH_OLD 66u
 #define REGION_LOG_BYTES 32768u
 
 /* Part of a piece.  Where one sum is for all of the piece it gets one a block,
  * or all of it would have to be read whenever a part is wanted. */
-struct entry {
+struct replica_entry {
 	uint64_t ino, block;
 	unsigned blocks;
 	unsigned at;		/* blocks in the buffer */
 	bool whole;		/* sums of the whole piece are known */
-	uint64_t coarse, fine[PIECE_BLOCKS];
+	uint64_t coarse, fine[CHUNK_BLOCKS];
 };
 
-struct maker {
+struct replica_maker {
 	struct replicas *replicas;
 	struct replica_want *want;
 	size_t wants, next;
@@ -66,14 +66,14 @@ struct maker {
 	const void *(*node)(void *arg);	/* the next one; NULL: files */
 
 	struct file *file;	/* being read */
-	struct gated gated;
-	struct need need;
-	struct entry unit;
+	struct shared_lock lock;
+	struct read_wait rwait;
+	struct replica_entry unit;
 
 	uint8_t *buffer;
 	unsigned room, blocks;	/* of the buffer */
 	unsigned track;		/* blocks of one, near there */
-	struct entry *entry;
+	struct replica_entry *entry;
 	unsigned entries, fit, attached;
 	struct alloc_piece piece;
 	bool taken;
@@ -82,14 +82,14 @@ struct maker {
 	uint64_t write_ns;	/* when that began */
 };
 
-static void maker_step(struct maker *maker);
+static void replica_maker_step(struct replica_maker *maker);
 
-static struct fs *maker_fs(const struct maker *maker)
+static struct fs *replica_maker_fs(const struct replica_maker *maker)
 {
 	return maker->replicas->fs;
 }
 
-void maker_free(struct maker *maker)
+void replica_maker_free(struct replica_maker *maker)
 {
 	if (!maker)
 		return;
@@ -99,56 +99,56 @@ void maker_free(struct maker *maker)
 	free(maker);
 }
 
-bool maker_stop(struct maker *maker)
+bool replica_maker_stop(struct replica_maker *maker)
 {
 	if (!maker)
 		return false;
 	maker->stop = true;
 	if (maker->writing)
-		backwrite_hurry(maker->replicas->backwrite);
+		idle_write_expedite(maker->replicas->idle_write);
 	return maker->taken;
 }
 
-bool maker_is_paused(const struct maker *maker)
+bool replica_maker_is_paused(const struct replica_maker *maker)
 {
 	return maker && maker->paused;
 }
 
-void maker_resume(struct maker *maker)
+void replica_maker_resume(struct replica_maker *maker)
 {
 	maker->paused = false;
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
-void maker_cancel(struct maker *maker)
+void replica_maker_cancel(struct replica_maker *maker)
 {
 	if (!maker)
 		return;
 	maker->stop = true;
 	if (maker->writing)
-		backwrite_hurry(maker->replicas->backwrite);
+		idle_write_expedite(maker->replicas->idle_write);
 	if (maker->paused)
-		maker_resume(maker);
+		replica_maker_resume(maker);
 }
 
-static void maker_give_back(struct maker *maker)
+static void replica_maker_give_back(struct replica_maker *maker)
 {
 	if (maker->taken)
-		space_give_back(tree_space(maker_fs(maker)->tree),
+		space_give_back(tree_space(replica_maker_fs(maker)->tree),
 				maker->piece.sector, maker->piece.n);
 	maker->taken = false;
 }
 
-static void maker_end(struct maker *maker)
+static void replica_maker_end(struct replica_maker *maker)
 {
 	struct replicas *replicas = maker->replicas;
 	void (*done)(void *arg, uint64_t copies) = maker->done;
 	void *arg = maker->arg;
 	uint64_t copies = maker->copies;
 
-	maker_give_back(maker);
+	replica_maker_give_back(maker);
 	replicas->maker = NULL;
-	maker_free(maker);
+	replica_maker_free(maker);
 	room_pump(replicas);
 	if (done)
 		done(arg, copies);
@@ -157,57 +157,57 @@ static void maker_end(struct maker *maker)
 /* ---- Collect ---- */
 
 /* What the tree says a block holds; NULL: not in memory. */
-static const void *tree_block(const struct need *need, uint64_t index)
+static const void *tree_block(const struct read_wait *rwait, uint64_t index)
 {
-	const struct block *block = block_find(need->file, index);
+	const struct block *block = block_find(rwait->file, index);
 
-	if (block && block->hold)
-		return block->held_data;
-	return piece_block(need->file, index);
+	if (block && block->pin)
+		return block->pinned_data;
+	return chunk_block(rwait->file, index);
 }
 
-static bool unit_in_memory(const struct maker *maker)
+static bool unit_in_memory(const struct replica_maker *maker)
 {
 	unsigned i;
 
 	for (i = 0; i < maker->unit.blocks; i++)
-		if (!tree_block(&maker->need, maker->unit.block + i))
+		if (!tree_block(&maker->rwait, maker->unit.block + i))
 			return false;
 	return true;
 }
 
 /* Of a part of a piece all of which is in memory. */
-static void unit_sum(struct maker *maker)
+static void unit_sum(struct replica_maker *maker)
 {
-	struct entry *unit = &maker->unit;
-	uint64_t first = unit->block / PIECE_BLOCKS * PIECE_BLOCKS;
-	struct iovec iov[PIECE_BLOCKS];
+	struct replica_entry *unit = &maker->unit;
+	uint64_t first = unit->block / CHUNK_BLOCKS * CHUNK_BLOCKS;
+	struct iovec iov[CHUNK_BLOCKS];
 	const void *data;
 	unsigned i;
 
 	unit->whole = false;
-	if (unit->blocks == PIECE_BLOCKS)
+	if (unit->blocks == CHUNK_BLOCKS)
 		return;
-	for (i = 0; i < PIECE_BLOCKS; i++) {
-		data = tree_block(&maker->need, first + i);
+	for (i = 0; i < CHUNK_BLOCKS; i++) {
+		data = tree_block(&maker->rwait, first + i);
 		if (!data)
 			return;
 		iov[i] = (struct iovec){ (void *)data, BLOCK_BYTES };
 		unit->fine[i] = csum(data, BLOCK_BYTES);
 	}
-	unit->coarse = csum_iov(iov, PIECE_BLOCKS);
+	unit->coarse = csum_iov(iov, CHUNK_BLOCKS);
 	unit->whole = true;
 }
 
-static void unit_keep(struct maker *maker)
+static void unit_keep(struct replica_maker *maker)
 {
-	struct entry *unit = &maker->unit;
+	struct replica_entry *unit = &maker->unit;
 	uint8_t *to = maker->buffer + (size_t)maker->blocks * BLOCK_BYTES;
 	const void *data;
 	unsigned i;
 
 	for (i = 0; i < unit->blocks; i++) {
-		data = tree_block(&maker->need, unit->block + i);
+		data = tree_block(&maker->rwait, unit->block + i);
 		if (!data)
 			return;
 		memcpy(to + (size_t)i * BLOCK_BYTES, data, BLOCK_BYTES);
@@ -218,17 +218,17 @@ static void unit_keep(struct maker *maker)
 	maker->blocks += unit->blocks;
 }
 
-static void unit_end(struct maker *maker)
+static void unit_end(struct replica_maker *maker)
 {
 	struct file *file = maker->file;
 
-	need_end(&maker->need);
+	read_wait_end(&maker->rwait);
 	maker->file = NULL;
 	file_put(file);
 }
 
 /* The next blocks of one piece; false: there are none. */
-static bool unit_next(struct maker *maker)
+static bool unit_next(struct replica_maker *maker)
 {
 	struct replica_want *want;
 	uint64_t left;
@@ -239,11 +239,11 @@ static bool unit_next(struct maker *maker)
 			maker->next++;
 			continue;
 		}
-		left = PIECE_BLOCKS - want->block % PIECE_BLOCKS;
+		left = CHUNK_BLOCKS - want->block % CHUNK_BLOCKS;
 		left = left < want->blocks ? left : want->blocks;
 		/* Tracks further in have less room. */
 		left = left < maker->track / 2 ? left : maker->track / 2;
-		maker->unit = (struct entry){
+		maker->unit = (struct replica_entry){
 			.ino = want->ino, .block = want->block,
 			.blocks = (unsigned)left,
 		};
@@ -252,7 +252,7 @@ static bool unit_next(struct maker *maker)
 	return false;
 }
 
-static void unit_take(struct maker *maker)
+static void unit_take(struct replica_maker *maker)
 {
 	struct replica_want *want = &maker->want[maker->next];
 
@@ -260,9 +260,9 @@ static void unit_take(struct maker *maker)
 	want->blocks -= maker->unit.blocks;
 }
 
-static bool unit_is_new(const struct maker *maker)
+static bool unit_is_new(const struct replica_maker *maker)
 {
-	const struct entry *unit = &maker->unit, *e;
+	const struct replica_entry *unit = &maker->unit, *e;
 
 	for (e = maker->entry; e < maker->entry + maker->entries; e++)
 		if (e->ino == unit->ino &&
@@ -273,11 +273,11 @@ static bool unit_is_new(const struct maker *maker)
 }
 
 /* Cuts a unit to the file's end; false: nothing of it is there. */
-static bool unit_clip(struct maker *maker)
+static bool unit_clip(struct replica_maker *maker)
 {
 	const struct file *file = maker->file;
 	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
-	struct entry *unit = &maker->unit;
+	struct replica_entry *unit = &maker->unit;
 
 	if (file->dead || file->has_inline || unit->block >= end) {
 		maker->want[maker->next].blocks = 0;
@@ -289,62 +289,63 @@ static bool unit_clip(struct maker *maker)
 }
 
 /* Goes on with a unit whose file is there: 0: over; -EINPROGRESS. */
-static int unit_read(struct maker *maker)
+static int unit_read(struct replica_maker *maker)
 {
-	int rc = file_enter(maker->file, &maker->gated);
+	int rc = file_lock_shared(maker->file, &maker->lock);
 
-	if (rc == TICKET_WAIT)
+	if (rc == FS_TXN_WAIT)
 		return -EINPROGRESS;
 	if (rc)
 		maker->want[maker->next].blocks = 0;
 	if (rc || !unit_clip(maker))
 		return 0;
-	maker->need = (struct need){
+	maker->rwait = (struct read_wait){
 		.file = maker->file, .first = maker->unit.block,
 		.n = maker->unit.blocks, .tree = true, .background = true,
-		.ready = maker->need.ready, .owner = maker,
+		.ready = maker->rwait.ready, .owner = maker,
 	};
-	list_init(&maker->need.link);
+	list_init(&maker->rwait.link);
 	/* What users at work have pushed out of memory is not read for this. */
-	if (maker->background && !watch_quiet(maker_fs(maker)) &&
+	if (maker->background && !access_trace_quiet(replica_maker_fs(maker)) &&
 	    !unit_in_memory(maker))
 		return 0;
-	rc = need_start(&maker->need);
+	rc = read_wait_start(&maker->rwait);
 	if (rc == 0)
 		unit_keep(maker);
 	return rc == -EINPROGRESS ? rc : 0;
 }
 
-static void maker_ready(struct need *need, int rc)
+static void replica_maker_ready(struct read_wait *rwait, int rc)
 {
-	struct maker *maker = need->owner;
+	struct replica_maker *maker = rwait->owner;
 
 	if (!rc)
 		unit_keep(maker);
 	unit_end(maker);
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
-static void maker_again(struct gated *gated)
+static void replica_maker_again(struct shared_lock *lock)
 {
-	struct maker *maker = container_of(gated, struct maker, gated);
+	struct replica_maker *maker =
+		container_of(lock, struct replica_maker, lock);
 
 	if (unit_read(maker) == -EINPROGRESS)
 		return;
 	unit_end(maker);
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
 /* While users are at work a buffer is copied now and then, so seldom that they
  * do not feel it.  What it will hold is in the buffer before: later it might
  * have been pushed out of memory. */
-static bool maker_pauses(struct maker *maker)
+static bool replica_maker_pauses(struct replica_maker *maker)
 {
-	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+	uint64_t now_ns = env_now_ns(replica_maker_fs(maker)->env);
 
 	if (maker->stop || !maker->background || maker->in_step)
 		return false;
-	if (!watch_quiet(maker_fs(maker)) &&
+	if (!access_trace_quiet(replica_maker_fs(maker)) &&
 	    now_ns < maker->replicas->next_ns) {
 		maker->paused = true;
 		return true;
@@ -355,20 +356,21 @@ static bool maker_pauses(struct maker *maker)
 	return false;
 }
 
-void maker_hurry(struct maker *maker)
+void replica_maker_expedite(struct replica_maker *maker)
 {
 	if (maker && maker->writing && maker->in_gaps &&
-	    env_now_ns(maker_fs(maker)->env) > maker->write_ns + PATIENCE_NS)
-		backwrite_hurry(maker->replicas->backwrite);
+	    env_now_ns(replica_maker_fs(maker)->env) >
+		    maker->write_ns + PATIENCE_NS)
+		idle_write_expedite(maker->replicas->idle_write);
 }
 
-uint64_t maker_next_ns(const struct maker *maker)
+uint64_t replica_maker_next_ns(const struct replica_maker *maker)
 {
 	return maker->replicas->next_ns;
 }
 
 /* Nodes of the tree; what has no place is made another time. */
-static void maker_collect_nodes(struct maker *maker)
+static void replica_maker_collect_nodes(struct replica_maker *maker)
 {
 	const void *node;
 
@@ -381,7 +383,7 @@ static void maker_collect_nodes(struct maker *maker)
 		}
 		memcpy(maker->buffer + (size_t)maker->blocks * BLOCK_BYTES,
 		       node, TRAX_NODE_BYTES);
-		maker->entry[maker->entries++] = (struct entry){
+		maker->entry[maker->entries++] = (struct replica_entry){
 			.blocks = NODE_BLOCKS, .at = maker->blocks,
 		};
 		maker->blocks += NODE_BLOCKS;
@@ -389,20 +391,21 @@ static void maker_collect_nodes(struct maker *maker)
 }
 
 /* true: the buffer is as full as it gets; false: something is waited for. */
-static bool maker_collect(struct maker *maker)
+static bool replica_maker_collect(struct replica_maker *maker)
 {
-	maker_collect_nodes(maker);
+	replica_maker_collect_nodes(maker);
 	while (!maker->stop && unit_next(maker)) {
 		if (maker->blocks + maker->unit.blocks > maker->room)
 			return true;
 		unit_take(maker);
 		if (!unit_is_new(maker))
 			continue;
-		maker->file = file_get(maker_fs(maker), maker->unit.ino);
+		maker->file =
+			file_get(replica_maker_fs(maker), maker->unit.ino);
 		if (!maker->file)
 			continue;
-		list_init(&maker->gated.link);
-		maker->need.file = maker->file;
+		list_init(&maker->lock.link);
+		maker->rwait.file = maker->file;
 		if (unit_read(maker) == -EINPROGRESS)
 			return false;
 		unit_end(maker);
@@ -422,22 +425,23 @@ struct attach {
 };
 
 struct attach_all {
-	struct maker *maker;
+	struct replica_maker *maker;
 	unsigned first, n;
 	struct attach attach[ATTACH_ENTRIES];
 };
 
-static bool sums_agree(const struct maker *maker, const struct entry *entry,
+static bool sums_agree(const struct replica_maker *maker,
+		       const struct replica_entry *entry,
 		       const struct csum_window *window)
 {
 	const uint8_t *data = maker->buffer + (size_t)entry->at * BLOCK_BYTES;
-	unsigned p = entry->block % TRAX_CSUM_WINDOW_BLOCKS / PIECE_BLOCKS;
-	unsigned first = entry->block % PIECE_BLOCKS, i;
+	unsigned p = entry->block % TRAX_CSUM_WINDOW_BLOCKS / CHUNK_BLOCKS;
+	unsigned first = entry->block % CHUNK_BLOCKS, i;
 
 	if (window->coarse & 1u << p)
 		return entry->whole ? entry->coarse == window->sum[p][0] :
-		       entry->blocks == PIECE_BLOCKS &&
-		       csum(data, PIECE_BYTES) == window->sum[p][0];
+		       entry->blocks == CHUNK_BLOCKS &&
+		       csum(data, CHUNK_BYTES) == window->sum[p][0];
 	if (!(window->present & 1u << p))
 		return false;
 	for (i = 0; i < entry->blocks; i++)
@@ -452,13 +456,13 @@ static bool sums_agree(const struct maker *maker, const struct entry *entry,
  * What is there of these blocks: what counts no more is dropped, and so much of
  * what counts that with the new one there are not more than allowed.
  */
-static int attach_old(struct ticket *ticket, const struct entry *entry,
+static int attach_old(struct fs_txn *txn, const struct replica_entry *entry,
 		      struct attach *attach)
 {
-	uint64_t off = replica_off(entry->block / PIECE_BLOCKS * PIECE_BLOCKS,
+	uint64_t off = replica_off(entry->block / CHUNK_BLOCKS * CHUNK_BLOCKS,
 				   0);
 	uint64_t last = replica_off(entry->block + entry->blocks, 0) - 1;
-	struct replicas *replicas = ticket->fs->replicas;
+	struct replicas *replicas = txn->fs->replicas;
 	const struct replica_item *value;
 	unsigned kept = 0, used = 0;
 	struct tree_item item;
@@ -467,7 +471,7 @@ static int attach_old(struct ticket *ticket, const struct entry *entry,
 
 	attach->old_n = 0;
 	for (;; off = item.key.off + 1) {
-		rc = tree_seek_ge(ticket->txn,
+		rc = tree_seek_ge(txn->tree_txn,
 				  key_make(entry->ino, ITEM_REPLICA, off),
 				  key_make(entry->ino, ITEM_REPLICA, last),
 				  &item);
@@ -495,28 +499,29 @@ static int attach_old(struct ticket *ticket, const struct entry *entry,
 }
 
 /* 0, -EAGAIN, or what makes all of it fail. */
-static int attach_probe(struct ticket *ticket, const struct maker *maker,
-			const struct entry *entry, struct attach *attach)
+static int attach_probe(struct fs_txn *txn, const struct replica_maker *maker,
+			const struct replica_entry *entry,
+			struct attach *attach)
 {
-	struct vnode *vnode = vnode_find(ticket->fs, entry->ino);
+	struct vnode *vnode = vnode_find(txn->fs, entry->ino);
 	struct csum_window window;
 	struct tree_item item;
 	int rc, err, old;
 
 	attach->good = attach->refine = false;
-	if (vnode && vnode->file && !list_empty(&vnode->file->excls))
+	if (vnode && vnode->file && !list_empty(&vnode->file->excl_locks))
 		return 0;
-	rc = inode_get(ticket, entry->ino, &attach->item);
-	err = map_window(ticket, entry->ino,
+	rc = inode_get(txn, entry->ino, &attach->item);
+	err = bmap_window(txn, entry->ino,
 			 entry->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
-	old = attach_old(ticket, entry, attach);
+	old = attach_old(txn, entry, attach);
 	if (rc == -ENOENT || rc == -ESTALE || old == -E2BIG)
 		return 0;
 	rc = rc && rc != -EAGAIN ? rc : err ? err : rc;
 	rc = rc && rc != -EAGAIN ? rc : old ? old : rc;
 	if (rc)
 		return rc;
-	rc = tree_get(ticket->txn,
+	rc = tree_get(txn->tree_txn,
 		      key_make(entry->ino, ITEM_REPLICA,
 			       replica_off(entry->block, attach->k)), &item);
 	if (rc && rc != -ENOENT)
@@ -524,12 +529,13 @@ static int attach_probe(struct ticket *ticket, const struct maker *maker,
 	attach->good = sums_agree(maker, entry, &window);
 	attach->refine = attach->good && entry->whole &&
 		window.coarse & 1u << entry->block % TRAX_CSUM_WINDOW_BLOCKS /
-				       PIECE_BLOCKS;
+				       CHUNK_BLOCKS;
 	return 0;
 }
 
-static void attach_apply(struct ticket *ticket, const struct maker *maker,
-			 const struct entry *entry, struct attach *attach)
+static void attach_apply(struct fs_txn *txn, const struct replica_maker *maker,
+			 const struct replica_entry *entry,
+			 struct attach *attach)
 {
 	struct replica_item value = {
 		.addr = le64_put(addr_make(0, maker->piece.sector +
@@ -544,31 +550,31 @@ static void attach_apply(struct ticket *ticket, const struct maker *maker,
 	unsigned i;
 
 	if (attach->refine)
-		map_refine(ticket, entry->ino,
+		bmap_refine(txn, entry->ino,
 			   entry->block / TRAX_CSUM_WINDOW_BLOCKS,
 			   entry->block % TRAX_CSUM_WINDOW_BLOCKS /
-				   PIECE_BLOCKS, entry->fine);
+				   CHUNK_BLOCKS, entry->fine);
 	/* It may have met an entry before this one too. */
 	for (i = 0; i < attach->old_n; i++) {
 		key = key_make(entry->ino, ITEM_REPLICA, attach->old[i]);
-		if (tree_get(ticket->txn, key, &old) == 0)
-			tree_del(ticket->txn, key);
+		if (tree_get(txn->tree_txn, key, &old) == 0)
+			tree_del(txn->tree_txn, key);
 	}
-	tree_put(ticket->txn,
+	tree_put(txn->tree_txn,
 		 key_make(entry->ino, ITEM_REPLICA,
 			  replica_off(entry->block, attach->k)),
 		 &value, sizeof(value));
 	if (flags & INODE_HAS_COPIES)
 		return;
 	attach->item.flags = le32_put(flags | INODE_HAS_COPIES);
-	inode_put(ticket, entry->ino, &attach->item);
+	inode_put(txn, entry->ino, &attach->item);
 }
 
-static int attach_run(struct ticket *ticket)
+static int attach_run(struct fs_txn *txn)
 {
-	struct attach_all *all = ticket->state;
-	struct maker *maker = all->maker;
-	unsigned room = tree_txn_room(ticket->txn), refines = 0, i;
+	struct attach_all *all = txn->state;
+	struct replica_maker *maker = all->maker;
+	unsigned room = tree_txn_room(txn->tree_txn), refines = 0, i;
 	int rc = 0, err;
 
 	all->n = 0;
@@ -578,8 +584,8 @@ static int attach_run(struct ticket *ticket)
 	while (!maker->stop && all->n < ATTACH_ENTRIES &&
 	       refines < ATTACH_REFINES &&
 	       all->first + all->n < maker->fit &&
-	       room - tree_txn_room(ticket->txn) < ATTACH_CHANGES - 6) {
-		err = attach_probe(ticket, maker,
+	       room - tree_txn_room(txn->tree_txn) < ATTACH_CHANGES - 6) {
+		err = attach_probe(txn, maker,
 				   &maker->entry[all->first + all->n],
 				   &all->attach[all->n]);
 		if (err && err != -EAGAIN)
@@ -590,7 +596,7 @@ static int attach_run(struct ticket *ticket)
 	}
 	for (i = 0; !rc && i < all->n; i++)
 		if (all->attach[i].good)
-			attach_apply(ticket, maker,
+			attach_apply(txn, maker,
 				     &maker->entry[all->first + i],
 				     &all->attach[i]);
 	return rc;
@@ -598,12 +604,12 @@ static int attach_run(struct ticket *ticket)
 
 static void attach_count(struct attach_all *all)
 {
-	struct maker *maker = all->maker;
+	struct replica_maker *maker = all->maker;
 	struct replicas *replicas = maker->replicas;
-	struct region *region = regions_find(replicas->regions,
+	struct replica_region *region = regions_find(replicas->regions,
 					     maker->piece.sector,
 					     maker->number);
-	const struct entry *entry;
+	const struct replica_entry *entry;
 	struct vnode *vnode;
 	unsigned i;
 
@@ -625,22 +631,22 @@ static void attach_count(struct attach_all *all)
 	maker->attached += all->n;
 }
 
-static void attach_end(struct ticket *ticket, int rc, uint64_t seq)
+static void attach_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct attach_all *all = ticket->state;
-	struct maker *maker = all->maker;
+	struct attach_all *all = txn->state;
+	struct replica_maker *maker = all->maker;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc)
 		maker->stop = true;
 	else
 		attach_count(all);
 	files_release(all);
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
-static const struct ticket_type attach_type = {
+static const struct fs_txn_type attach_type = {
 	.name = "attach copies",
 	.bounds = { .log_bytes = ATTACH_LOG_BYTES },
 	.paths = ATTACH_PATHS,
@@ -650,9 +656,9 @@ static const struct ticket_type attach_type = {
 	.end = attach_end,
 };
 
-static int maker_attach(struct maker *maker)
+static int replica_maker_attach(struct replica_maker *maker)
 {
-	struct fs *fs = maker_fs(maker);
+	struct fs *fs = replica_maker_fs(maker);
 	struct attach_all *all = files_alloc(fs->files, sizeof(*all));
 	int rc;
 
@@ -660,7 +666,7 @@ static int maker_attach(struct maker *maker)
 		return -ENOMEM;
 	all->maker = maker;
 	all->first = maker->attached;
-	rc = ticket_start(fs, &attach_type, NULL, all);
+	rc = fs_txn_start(fs, &attach_type, NULL, all);
 	if (rc)
 		files_release(all);
 	return rc;
@@ -669,10 +675,11 @@ static int maker_attach(struct maker *maker)
 /* ---- The region ---- */
 
 /* Items of a run of entries of a region. */
-static void region_put_copies(struct ticket *ticket, const struct maker *maker)
+static void region_put_copies(struct fs_txn *txn,
+			      const struct replica_maker *maker)
 {
 	struct copy_entry list[TRAX_COPIES_PER_ITEM];
-	const struct entry *entry;
+	const struct replica_entry *entry;
 	unsigned i, n = 0, first = 0;
 
 	for (i = 0; i < maker->fit; i++) {
@@ -686,7 +693,7 @@ static void region_put_copies(struct ticket *ticket, const struct maker *maker)
 		};
 		if (n < TRAX_COPIES_PER_ITEM && i + 1 < maker->fit)
 			continue;
-		tree_put(ticket->txn,
+		tree_put(txn->tree_txn,
 			 key_make(0, ITEM_COPIES, maker->piece.sector +
 				  first * BLOCK_SECTORS),
 			 list, n * sizeof(*list));
@@ -694,10 +701,10 @@ static void region_put_copies(struct ticket *ticket, const struct maker *maker)
 	}
 }
 
-static int region_run(struct ticket *ticket)
+static int region_run(struct fs_txn *txn)
 {
-	struct maker *maker = ticket->state;
-	uint64_t now = (uint64_t)(env_wall_ns(ticket->fs->env) /
+	struct replica_maker *maker = txn->state;
+	uint64_t now = (uint64_t)(env_wall_ns(txn->fs->env) /
 				  NS_PER_SECOND);
 	struct owner_item owner = {
 		.sectors = le64_put(maker->piece.n), .kind = OWNER_REPLICA,
@@ -713,10 +720,12 @@ static int region_run(struct ticket *ticket)
 	struct tree_item item;
 	int rc[4], i;
 
-	rc[0] = tree_get(ticket->txn, key_make(0, ITEM_OWNER, sector), &item);
-	rc[1] = tree_get(ticket->txn, key_make(0, ITEM_REGION, sector), &item);
-	rc[2] = tree_get(ticket->txn, key_make(0, ITEM_COPIES, sector), &item);
-	rc[3] = tree_get(ticket->txn, key_make(0, ITEM_COPIES, last), &item);
+	rc[0] = tree_get(txn->tree_txn, key_make(0, ITEM_OWNER, sector), &item);
+	rc[1] = tree_get(txn->tree_txn, key_make(0, ITEM_REGION, sector),
+			 &item);
+	rc[2] = tree_get(txn->tree_txn, key_make(0, ITEM_COPIES, sector),
+			 &item);
+	rc[3] = tree_get(txn->tree_txn, key_make(0, ITEM_COPIES, last), &item);
 	for (i = 0; i < 4; i++)
 		if (rc[i] && rc[i] != -ENOENT && rc[i] != -EAGAIN)
 			return rc[i];
@@ -727,31 +736,31 @@ static int region_run(struct ticket *ticket)
 		if (rc[i] == 0)
 			return -EUCLEAN;
 	/* What lies between the first and the last key is looked up too. */
-	rc[0] = tree_seek_ge(ticket->txn, key_make(0, ITEM_COPIES, sector),
+	rc[0] = tree_seek_ge(txn->tree_txn, key_make(0, ITEM_COPIES, sector),
 			     key_make(0, ITEM_COPIES, last), &item);
 	if (rc[0] != -ENOENT)
 		return rc[0] ? rc[0] : -EUCLEAN;
-	tree_put(ticket->txn, key_make(0, ITEM_OWNER, sector), &owner,
+	tree_put(txn->tree_txn, key_make(0, ITEM_OWNER, sector), &owner,
 		 sizeof(owner));
-	tree_put(ticket->txn, key_make(0, ITEM_REGION, sector), &region,
+	tree_put(txn->tree_txn, key_make(0, ITEM_REGION, sector), &region,
 		 sizeof(region));
-	region_put_copies(ticket, maker);
+	region_put_copies(txn, maker);
 	return 0;
 }
 
-static void region_end(struct ticket *ticket, int rc, uint64_t seq)
+static void region_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct maker *maker = ticket->state;
-	struct region region = {
+	struct replica_maker *maker = txn->state;
+	struct replica_region region = {
 		.sector = maker->piece.sector, .number = maker->number,
 		.sectors = (uint32_t)maker->piece.n,
 		.copies = maker->nodes ? 0 : maker->fit,
-		.made_seconds = (uint64_t)(env_wall_ns(ticket->fs->env) /
+		.made_seconds = (uint64_t)(env_wall_ns(txn->fs->env) /
 					   NS_PER_SECOND),
 	};
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (rc) {
 		maker->stop = true;
 	} else {
@@ -760,17 +769,17 @@ static void region_end(struct ticket *ticket, int rc, uint64_t seq)
 			maker->stop = true;
 		/* Who reads copies asks for the list of what they are. */
 		if (!maker->nodes)
-			nodes_learn(maker_fs(maker),
+			node_replicas_learn(replica_maker_fs(maker),
 				    key_make(0, ITEM_COPIES, region.sector));
 		/* Who reads a node knows its content; nothing points there. */
 		maker->attached = maker->nodes ? maker->fit : 0;
 		if (maker->nodes)
 			maker->copies += maker->fit;
 	}
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
-static const struct ticket_type region_type = {
+static const struct fs_txn_type region_type = {
 	.name = "make region",
 	.bounds = { .log_bytes = REGION_LOG_BYTES },
 	.paths = 8,
@@ -782,13 +791,13 @@ static const struct ticket_type region_type = {
 
 /* ---- Place and write ---- */
 
-static void maker_written(void *arg, int rc)
+static void replica_maker_written(void *arg, int rc)
 {
-	struct maker *maker = arg;
-	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+	struct replica_maker *maker = arg;
+	uint64_t now_ns = env_now_ns(replica_maker_fs(maker)->env);
 
-	watch_access(maker_fs(maker), WATCH_MADE, maker->piece.sector,
-		     maker->piece.n);
+	access_trace_access(replica_maker_fs(maker), ACCESS_TRACE_MADE,
+			    maker->piece.sector, maker->piece.n);
 	/* Nobody has felt that it was written in gaps. */
 	if (maker->in_gaps)
 		maker->begun_ns += now_ns - maker->write_ns;
@@ -796,14 +805,14 @@ static void maker_written(void *arg, int rc)
 	if (rc)
 		maker->stop = true;
 	if (maker->stop ||
-	    ticket_start(maker_fs(maker), &region_type, NULL, maker)) {
+	    fs_txn_start(replica_maker_fs(maker), &region_type, NULL, maker)) {
 		maker->stop = true;
-		maker_step(maker);
+		replica_maker_step(maker);
 	}
 }
 
 /* The entries that fit into what was found. */
-static void maker_fit(struct maker *maker)
+static void replica_maker_fit(struct replica_maker *maker)
 {
 	uint64_t blocks = maker->piece.n / BLOCK_SECTORS, used = 0;
 
@@ -813,7 +822,7 @@ static void maker_fit(struct maker *maker)
 		used += maker->entry[maker->fit].blocks;
 	}
 	if (used < blocks) {
-		space_give_back(tree_space(maker_fs(maker)->tree),
+		space_give_back(tree_space(replica_maker_fs(maker)->tree),
 				maker->piece.sector + used * BLOCK_SECTORS,
 				maker->piece.n - used * BLOCK_SECTORS);
 		maker->piece.n = used * BLOCK_SECTORS;
@@ -821,36 +830,36 @@ static void maker_fit(struct maker *maker)
 	}
 }
 
-static int place_run(struct ticket *ticket)
+static int place_run(struct fs_txn *txn)
 {
-	struct maker *maker = ticket->state;
+	struct replica_maker *maker = txn->state;
 	uint64_t blocks = maker->blocks < maker->track ? maker->blocks :
 							 maker->track;
 	uint32_t group;
-	int rc = alloc_copies(ticket->fs->alloc, maker->near,
-			      blocks * BLOCK_SECTORS, watch_closed(ticket->fs),
-			      &maker->piece, &group);
+	int rc = alloc_copies(
+		txn->fs->alloc, maker->near, blocks * BLOCK_SECTORS,
+		access_trace_closed(txn->fs), &maker->piece, &group);
 
 	if (rc == -EAGAIN)
-		return ticket_wait_group(ticket, group);
+		return fs_txn_wait_group(txn, group);
 	if (rc)
 		return rc;
 	maker->taken = true;
 	return 0;
 }
 
-static void place_end(struct ticket *ticket, int rc, uint64_t seq)
+static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
-	struct maker *maker = ticket->state;
-	struct fs *fs = ticket->fs;
+	struct replica_maker *maker = txn->state;
+	struct fs *fs = txn->fs;
 
 	(void)seq;
-	ticket_finish(ticket, 0);
+	fs_txn_finish(txn, 0);
 	if (!rc)
-		maker_fit(maker);
+		replica_maker_fit(maker);
 	if (rc || maker->stop || !maker->fit) {
 		maker->stop = true;
-		maker_step(maker);
+		replica_maker_step(maker);
 		return;
 	}
 	do {
@@ -858,13 +867,13 @@ static void place_end(struct ticket *ticket, int rc, uint64_t seq)
 	} while (!maker->number);
 	maker->writing = true;
 	maker->write_ns = env_now_ns(fs->env);
-	maker->in_gaps = maker->background && !watch_quiet(fs);
-	backwrite_start(maker->replicas->backwrite, maker->piece.sector,
+	maker->in_gaps = maker->background && !access_trace_quiet(fs);
+	idle_write_start(maker->replicas->idle_write, maker->piece.sector,
 			maker->piece.n, maker->buffer, maker->in_gaps,
-			maker_written, maker);
+			replica_maker_written, maker);
 }
 
-static const struct ticket_type place_type = {
+static const struct fs_txn_type place_type = {
 	.name = "place copies",
 	.bounds = { .nodes = 1 },
 	.run = place_run,
@@ -874,10 +883,10 @@ static const struct ticket_type place_type = {
 /* ---- Steps ---- */
 
 /* A region is over: what did not fit into it begins the next. */
-static void maker_rest(struct maker *maker)
+static void replica_maker_rest(struct replica_maker *maker)
 {
 	unsigned i, n = maker->entries - maker->fit;
-	uint64_t now_ns = env_now_ns(maker_fs(maker)->env);
+	uint64_t now_ns = env_now_ns(replica_maker_fs(maker)->env);
 	unsigned from = n ? maker->entry[maker->fit].at : maker->blocks;
 
 	for (i = 0; i < n; i++) {
@@ -898,33 +907,33 @@ static void maker_rest(struct maker *maker)
 	maker->fit = maker->attached = 0;
 }
 
-static void maker_step(struct maker *maker)
+static void replica_maker_step(struct replica_maker *maker)
 {
-	struct fs *fs = maker_fs(maker);
+	struct fs *fs = replica_maker_fs(maker);
 
 	if (!maker->stop && maker->fit && maker->attached < maker->fit) {
-		if (maker_attach(maker) == 0)
+		if (replica_maker_attach(maker) == 0)
 			return;
 		maker->stop = true;
 	}
 	if (!maker->stop) {
 		if (maker->fit)
-			maker_rest(maker);
-		if (!maker_collect(maker) ||
-		    (maker->entries && maker_pauses(maker)))
+			replica_maker_rest(maker);
+		if (!replica_maker_collect(maker) ||
+		    (maker->entries && replica_maker_pauses(maker)))
 			return;
 		if (!maker->stop && maker->entries &&
-		    !ticket_start(fs, &place_type, NULL, maker))
+		    !fs_txn_start(fs, &place_type, NULL, maker))
 			return;
 	}
-	maker_end(maker);
+	replica_maker_end(maker);
 }
 
 /* The buffer holds what a track near there does, or several small ones. */
-static int maker_alloc(struct maker *maker, const struct replica_want *want,
-		       size_t n)
+static int replica_maker_alloc(struct replica_maker *maker,
+			       const struct replica_want *want, size_t n)
 {
-	struct fs *fs = maker_fs(maker);
+	struct fs *fs = replica_maker_fs(maker);
 
 	maker->track = alloc_track_sectors(fs->alloc, maker->near) /
 		       BLOCK_SECTORS;
@@ -945,11 +954,12 @@ static int maker_alloc(struct maker *maker, const struct replica_want *want,
 	return 0;
 }
 
-static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
-		     uint64_t near, struct maker **out)
+static int replica_maker_new(struct fs *fs, const struct replica_want *want,
+			     size_t n, uint64_t near,
+			     struct replica_maker **out)
 {
 	struct replicas *replicas = fs->replicas;
-	struct maker *maker;
+	struct replica_maker *maker;
 	int rc;
 
 	if (fs_read_only(fs))
@@ -962,37 +972,37 @@ static int maker_new(struct fs *fs, const struct replica_want *want, size_t n,
 		return -ENOMEM;
 	maker->replicas = replicas;
 	maker->near = near;
-	maker->gated.again = maker_again;
-	maker->need.ready = maker_ready;
-	list_init(&maker->need.link);
-	rc = maker_alloc(maker, want, n);
+	maker->lock.granted = replica_maker_again;
+	maker->rwait.ready = replica_maker_ready;
+	list_init(&maker->rwait.link);
+	rc = replica_maker_alloc(maker, want, n);
 	if (rc) {
-		maker_free(maker);
+		replica_maker_free(maker);
 		return rc;
 	}
 	*out = maker;
 	return 0;
 }
 
-static void maker_start(struct maker *maker, bool background,
+static void replica_maker_start(struct replica_maker *maker, bool background,
 			void (*done)(void *arg, uint64_t copies), void *arg)
 {
 	maker->background = background;
 	maker->done = done;
 	maker->arg = arg;
 	maker->replicas->maker = maker;
-	maker_step(maker);
+	replica_maker_step(maker);
 }
 
 int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
 		 uint64_t near, bool background,
 		 void (*done)(void *arg, uint64_t copies), void *arg)
 {
-	struct maker *maker;
-	int rc = n ? maker_new(fs, want, n, near, &maker) : -EINVAL;
+	struct replica_maker *maker;
+	int rc = n ? replica_maker_new(fs, want, n, near, &maker) : -EINVAL;
 
 	if (!rc)
-		maker_start(maker, background, done, arg);
+		replica_maker_start(maker, background, done, arg);
 	return rc;
 }
 
@@ -1000,13 +1010,13 @@ int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
 		       void (*done)(void *arg, uint64_t copies), void *arg,
 		       uint64_t near)
 {
-	struct maker *maker;
-	int rc = maker_new(fs, NULL, 0, near, &maker);
+	struct replica_maker *maker;
+	int rc = replica_maker_new(fs, NULL, 0, near, &maker);
 
 	if (rc)
 		return rc;
 	maker->nodes = true;
 	maker->node = next;
-	maker_start(maker, true, done, arg);
+	replica_maker_start(maker, true, done, arg);
 	return 0;
 }

@@ -26,10 +26,10 @@
 static void freeblock_fini(void *arg);
 
 static const struct queue_filler freeblock_filler = {
-	.gap = fill_gap,
-	.idle = fill_idle,
-	.wants = fill_wants,
-	.passed = fill_passed,
+	.gap = gap_fill_begin,
+	.idle = gap_fill_idle,
+	.wants = gap_fill_wants,
+	.passed = gap_fill_passed,
 	.close = freeblock_fini,
 };
 
@@ -68,25 +68,25 @@ static int freeblock_make(struct queue *queue, struct freeblock **out)
 	return 0;
 }
 
-static void read_free(struct read *read)
+static void read_free(struct free_read *free_read)
 {
-	list_del(&read->link);
-	free(read->iov.iov_base);
-	free(read);
+	list_del(&free_read->link);
+	free(free_read->iov.iov_base);
+	free(free_read);
 }
 
 static void freeblock_fini(void *arg)
 {
 	struct freeblock *fb = arg;
-	struct read *read;
+	struct free_read *free_read;
 
 	struct list *pos, *next;
 
 	assert(list_empty(&fb->tasks));
 	list_for_each_safe(pos, next, &fb->closed)
 		free(list_entry(pos, struct freeblock_task, link));
-	while ((read = list_first(&fb->reads, struct read, link)))
-		read_free(read);
+	while ((free_read = list_first(&fb->reads, struct free_read, link)))
+		read_free(free_read);
 	geom_free(fb->own_geom);
 	free(fb);
 }
@@ -113,7 +113,7 @@ void task_leave_write(struct freeblock_task *task, struct queue_request *req)
 	if (req->place)
 		list_del(&req->link);
 	else
-		gapwrite_remove(&task->fixed, req);
+		gap_write_remove(&task->fixed, req);
 }
 
 int freeblock_open(struct queue *queue, const struct freeblock_options *options,
@@ -136,9 +136,9 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	task = calloc(1, sizeof(*task));
 	if (!task)
 		return -ENOMEM;
-	parts_init(&task->parts, unit, options->parts_bytes);
-	err = wanted_open(fb->geom, task->parts.most ? sector : unit,
-			  &task->wanted);
+	partial_blocks_init(&task->parts, unit, options->parts_bytes);
+	err = freeblock_set_open(fb->geom, task->parts.most ? sector : unit,
+			  &task->set);
 	if (err) {
 		free(task);
 		return err;
@@ -152,7 +152,7 @@ int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 	rangeset_init(&task->flying);
 	rangeset_init(&task->suspect);
 	list_init(&task->writes);
-	gapwrite_init(&task->fixed);
+	gap_write_init(&task->fixed);
 	task_get(task);
 	list_add(&fb->tasks, &task->link);
 	*out = task;
@@ -173,8 +173,8 @@ void freeblock_close(struct freeblock_task *task)
 	task->closed = true;
 	list_del(&task->link);
 	list_add(&task->fb->closed, &task->link);
-	wanted_close(task->wanted);
-	parts_fini(&task->parts);
+	freeblock_set_close(task->set);
+	partial_blocks_fini(&task->parts);
 	rangeset_fini(&task->flying);
 	rangeset_fini(&task->suspect);
 	task_put(task);
@@ -195,7 +195,7 @@ void task_put(struct freeblock_task *task)
 
 uint64_t freeblock_wanted(const struct freeblock_task *task)
 {
-	return wanted_sectors(task->wanted) + task->flying.total +
+	return freeblock_set_sectors(task->set) + task->flying.total +
 	       task->suspect.total;
 }
 
@@ -204,7 +204,7 @@ bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 {
 	struct range r;
 
-	return (wanted_next(task->wanted, sector, &r) &&
+	return (freeblock_set_next(task->set, sector, &r) &&
 		r.first < sector + n) ||
 	       rangeset_meets(&task->flying, sector, n) ||
 	       rangeset_meets(&task->suspect, sector, n);
@@ -214,7 +214,7 @@ bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 static void task_wake(struct freeblock_task *task)
 {
 	queue_ask_filler(task->fb->queue);
-	fill_promoted(task);
+	gap_fill_promoted(task);
 }
 
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
@@ -223,8 +223,8 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 	int err = sector % unit || n % unit ? -EINVAL : 0;
 
 	if (!err) {
-		parts_drop(&task->parts, sector, sector + n);
-		err = wanted_add(task->wanted, sector, n);
+		partial_blocks_drop(&task->parts, sector, sector + n);
+		err = freeblock_set_add(task->set, sector, n);
 	}
 	task_wake(task);
 	return err;
@@ -232,9 +232,9 @@ int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n)
 
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector, uint64_t n)
 {
-	parts_drop(&task->parts, sector, sector + n);
+	partial_blocks_drop(&task->parts, sector, sector + n);
 	/* What memory is too short for stays wanted: an answer too many. */
-	(void)wanted_remove(task->wanted, sector, n);
+	(void)freeblock_set_remove(task->set, sector, n);
 	(void)rangeset_remove(&task->flying, sector, n);
 	(void)rangeset_remove(&task->suspect, sector, n);
 }
@@ -253,42 +253,42 @@ void freeblock_pause(struct freeblock_task *task, bool paused)
 
 /* ---- what is read ---- */
 
-struct read *read_new(struct freeblock *fb, enum read_kind kind,
+struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 		      struct freeblock_task *task, uint64_t sector,
 		      uint32_t sectors)
 {
 	size_t bytes = (size_t)sectors * SECTOR_BYTES;
-	struct read *read = calloc(1, sizeof(*read));
+	struct free_read *free_read = calloc(1, sizeof(*free_read));
 
-	if (!read)
+	if (!free_read)
 		return NULL;
-	read->iov.iov_len = bytes;
-	read->iov.iov_base = aligned_alloc(
+	free_read->iov.iov_len = bytes;
+	free_read->iov.iov_base = aligned_alloc(
 		BUFFER_ALIGN,
 		(bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN);
-	if (!read->iov.iov_base) {
-		free(read);
+	if (!free_read->iov.iov_base) {
+		free(free_read);
 		return NULL;
 	}
-	read->fb = fb;
-	read->kind = kind;
-	read->task = task;
+	free_read->fb = fb;
+	free_read->kind = kind;
+	free_read->task = task;
 	if (task)
 		task_get(task);
-	read->req = (struct queue_request){
+	free_read->req = (struct queue_request){
 		.disk = {
 			.op = DISK_READ,
 			.sector = sector,
 			.sectors = sectors,
-			.iov = &read->iov,
+			.iov = &free_read->iov,
 			.iov_n = 1,
 			.done = freeblock_read_done,
-			.owner = read,
+			.owner = free_read,
 		},
-		.class = kind == READ_PROMOTED ? QUEUE_READ : QUEUE_IDLE,
+		.class = kind == FREE_READ_PROMOTED ? QUEUE_READ : QUEUE_IDLE,
 	};
-	list_add(&fb->reads, &read->link);
-	return read;
+	list_add(&fb->reads, &free_read->link);
+	return free_read;
 }
 
 /* May a unit be read in parts here? */
@@ -296,10 +296,10 @@ static bool is_seam(const struct freeblock_task *task, uint64_t sector)
 {
 	struct geom_track track;
 
-	if (wanted_unit(task->wanted) == task->options.unit_sectors)
+	if (freeblock_set_unit(task->set) == task->options.unit_sectors)
 		return false;
 	geom_track_of(task->fb->geom, sector, &track);
-	return wanted_is_seam(task->fb->geom, &track, sector);
+	return freeblock_set_is_seam(task->fb->geom, &track, sector);
 }
 
 bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
@@ -308,7 +308,7 @@ bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
 	uint32_t unit = task->options.unit_sectors;
 	uint64_t last;
 
-	while (wanted_next(task->wanted, from, out) && out->first < end) {
+	while (freeblock_set_next(task->set, from, out) && out->first < end) {
 		last = from = out->first + out->n;
 		if (last > end)
 			last = is_seam(task, end) ? end : end - end % unit;
@@ -332,7 +332,7 @@ static void task_take(struct freeblock_task *task, uint64_t first,
 		first = r.first + r.n;
 		if (rangeset_add(&task->flying, r.first, r.n))
 			return;
-		if (wanted_remove(task->wanted, r.first, r.n))
+		if (freeblock_set_remove(task->set, r.first, r.n))
 			(void)rangeset_remove(&task->flying, r.first, r.n);
 	}
 }
@@ -346,27 +346,27 @@ void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors)
 			  sector + sectors);
 }
 
-static void count_sectors(struct freeblock_stats *stats, enum read_kind kind,
-			  uint64_t n)
+static void count_sectors(struct freeblock_stats *stats,
+			  enum free_read_kind kind, uint64_t n)
 {
 	stats->sectors += n;
 	switch (kind) {
-	case READ_GAP:
+	case FREE_READ_GAP:
 		stats->gap_sectors += n;
 		break;
-	case READ_IDLE:
+	case FREE_READ_IDLE:
 		stats->idle_sectors += n;
 		break;
-	case READ_PROMOTED:
+	case FREE_READ_PROMOTED:
 		stats->promoted_sectors += n;
 		break;
-	case READ_PASSED:
+	case FREE_READ_PASSED:
 		stats->passed_sectors += n;
 		break;
 	}
 }
 
-static void task_count(struct freeblock_task *task, enum read_kind kind,
+static void task_count(struct freeblock_task *task, enum free_read_kind kind,
 		       uint64_t n)
 {
 	count_sectors(&task->stats, kind, n);
@@ -388,7 +388,7 @@ static bool next_in(const struct rangeset *set, uint64_t first, uint64_t end,
 	return true;
 }
 
-static void task_got(struct freeblock_task *task, enum read_kind kind,
+static void task_got(struct freeblock_task *task, enum free_read_kind kind,
 		     uint64_t first, uint32_t n, const void *bytes)
 {
 	task_count(task, kind, n);
@@ -396,22 +396,23 @@ static void task_got(struct freeblock_task *task, enum read_kind kind,
 }
 
 /* A part of a unit: held until the rest comes, or wanted again. */
-static void task_hold(struct freeblock_task *task, enum read_kind kind,
+static void task_hold(struct freeblock_task *task, enum free_read_kind kind,
 		      uint64_t first, uint32_t n, const char *bytes)
 {
 	uint32_t unit = task->options.unit_sectors;
-	struct part *whole;
+	struct partial_block *whole;
 
-	if (parts_add(&task->parts, first, n, bytes, &whole))
-		(void)wanted_add(task->wanted, first, n);
+	if (partial_blocks_add(&task->parts, first, n, bytes, &whole))
+		(void)freeblock_set_add(task->set, first, n);
 	if (!whole)
 		return;
-	task_got(task, kind, first - first % unit, unit, part_bytes(whole));
-	part_free(whole);
+	task_got(task, kind, first - first % unit, unit,
+		 partial_block_bytes(whole));
+	partial_block_free(whole);
 }
 
 /* Bytes that were on their way; whole units of them go on as they are. */
-static void task_arrive(struct freeblock_task *task, enum read_kind kind,
+static void task_arrive(struct freeblock_task *task, enum free_read_kind kind,
 			uint64_t first, uint64_t end, const char *bytes)
 {
 	uint32_t unit = task->options.unit_sectors, n;
@@ -432,7 +433,7 @@ static void task_arrive(struct freeblock_task *task, enum read_kind kind,
 }
 
 /* These could not be read: unit by unit now.  Other parts of them, too. */
-static void task_suspect(struct freeblock_task *task, enum read_kind kind,
+static void task_suspect(struct freeblock_task *task, enum free_read_kind kind,
 			 struct range *r)
 {
 	uint32_t unit = task->options.unit_sectors;
@@ -446,11 +447,12 @@ static void task_suspect(struct freeblock_task *task, enum read_kind kind,
 }
 
 /* What of a read was on its way to a task has arrived. */
-static void task_deliver(struct freeblock_task *task, const struct read *read)
+static void task_deliver(struct freeblock_task *task,
+			 const struct free_read *free_read)
 {
-	const struct disk_request *disk = &read->req.disk;
+	const struct disk_request *disk = &free_read->req.disk;
 	uint64_t first = disk->sector, end = first + disk->sectors;
-	const char *bytes = read->iov.iov_base;
+	const char *bytes = free_read->iov.iov_base;
 	struct range r;
 
 	task_get(task);
@@ -459,13 +461,13 @@ static void task_deliver(struct freeblock_task *task, const struct read *read)
 		if (rangeset_remove(&task->flying, r.first, r.n))
 			continue;
 		if (disk->result == -EBUSY) {
-			(void)wanted_add(task->wanted, r.first, r.n);
+			(void)freeblock_set_add(task->set, r.first, r.n);
 			continue;
 		}
 		if (disk->result)
-			task_suspect(task, read->kind, &r);
+			task_suspect(task, free_read->kind, &r);
 		else
-			task_arrive(task, read->kind, r.first, first,
+			task_arrive(task, free_read->kind, r.first, first,
 				    bytes + (r.first - disk->sector) *
 						    SECTOR_BYTES);
 	}
@@ -474,9 +476,9 @@ static void task_deliver(struct freeblock_task *task, const struct read *read)
 
 /* One unit that had been in a read that failed has been read by itself. */
 static void suspect_deliver(struct freeblock_task *task,
-			    const struct read *read)
+			    const struct free_read *free_read)
 {
-	const struct disk_request *disk = &read->req.disk;
+	const struct disk_request *disk = &free_read->req.disk;
 	uint32_t unit = task->options.unit_sectors;
 
 	task->suspecting = false;
@@ -484,33 +486,33 @@ static void suspect_deliver(struct freeblock_task *task,
 	    !rangeset_has(&task->suspect, disk->sector, unit) ||
 	    rangeset_remove(&task->suspect, disk->sector, unit))
 		return;
-	task_got(task, read->kind, disk->sector, unit,
-		 disk->result ? NULL : read->iov.iov_base);
+	task_got(task, free_read->kind, disk->sector, unit,
+		 disk->result ? NULL : free_read->iov.iov_base);
 }
 
 void freeblock_read_done(struct disk_request *disk)
 {
-	struct read *read = disk->owner;
-	struct freeblock *fb = read->fb;
-	struct freeblock_task *task = read->task;
+	struct free_read *free_read = disk->owner;
+	struct freeblock *fb = free_read->fb;
+	struct freeblock_task *task = free_read->task;
 	struct list *pos, *next;
 
-	if (read->kind == READ_IDLE)
+	if (free_read->kind == FREE_READ_IDLE)
 		fb->idle_end_ns = disk->complete_ns;
-	if (read->kind == READ_GAP)
-		fill_read_over(fb, disk);
-	if (read->suspect)
-		suspect_deliver(task, read);
+	if (free_read->kind == FREE_READ_GAP)
+		gap_fill_read_over(fb, disk);
+	if (free_read->suspect)
+		suspect_deliver(task, free_read);
 	list_for_each_safe(pos, next, &fb->tasks)
 		task_deliver(list_entry(pos, struct freeblock_task, link),
-			     read);
-	if (task && !read->suspect)
+			     free_read);
+	if (task && !free_read->suspect)
 		task->reading--;
-	read_free(read);
+	read_free(free_read);
 	if (task)
 		task_put(task);
 	list_for_each_safe(pos, next, &fb->tasks)
-		fill_promoted(list_entry(pos, struct freeblock_task, link));
+		gap_fill_promoted(list_entry(pos, struct freeblock_task, link));
 }
 
 static void task_pass(struct freeblock_task *task, uint64_t first,
@@ -521,10 +523,10 @@ static void task_pass(struct freeblock_task *task, uint64_t first,
 
 	task_get(task);
 	while (!task->closed && task_next(task, first, end, &r)) {
-		if (wanted_remove(task->wanted, r.first, r.n))
+		if (freeblock_set_remove(task->set, r.first, r.n))
 			break;
 		first = r.first + r.n;
-		task_arrive(task, READ_PASSED, r.first, first,
+		task_arrive(task, FREE_READ_PASSED, r.first, first,
 			    bytes + (r.first - from) * SECTOR_BYTES);
 	}
 	task_put(task);
@@ -547,7 +549,7 @@ static void write_enter(struct freeblock_task *task, struct queue_request *req)
 	if (req->place)
 		list_add(&task->writes, &req->link);
 	else
-		gapwrite_add(&task->fixed, task->fb->geom, req);
+		gap_write_add(&task->fixed, task->fb->geom, req);
 }
 
 void freeblock_write(struct freeblock_task *task, struct queue_request *req)
@@ -577,8 +579,8 @@ void freeblock_write_done(struct disk_request *disk)
 	struct queue_request *req =
 		container_of(disk, struct queue_request, disk);
 	struct freeblock_task *task = disk->owner;
-	enum read_kind kind = req->class == QUEUE_IDLE ? READ_GAP :
-							 READ_PROMOTED;
+	enum free_read_kind kind = req->class == QUEUE_IDLE ? FREE_READ_GAP :
+							 FREE_READ_PROMOTED;
 
 	if (disk->result == -EBUSY && !task->closed && !req->gap_last) {
 		req->gap_waits = true;
@@ -608,7 +610,7 @@ static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
 
 	first -= first % unit;
 	end += unit - 1;
-	return wanted_add(task->next, first, end - end % unit - first);
+	return freeblock_set_add(task->next, first, end - end % unit - first);
 }
 
 /* The same sectors, by the tracks of another geometry.  Where its tracks end
@@ -618,9 +620,10 @@ static int task_set_geom(struct freeblock_task *task, const struct geom *geom)
 	uint32_t unit = task->options.unit_sectors;
 	struct range r;
 	uint64_t at = 0;
-	int err = wanted_open(geom, wanted_unit(task->wanted), &task->next);
+	int err = freeblock_set_open(geom, freeblock_set_unit(task->set),
+				     &task->next);
 
-	while (!err && wanted_next(task->wanted, at, &r)) {
+	while (!err && freeblock_set_next(task->set, at, &r)) {
 		at = r.first + r.n;
 		err = next_want(task, r.first, at);
 	}
@@ -641,7 +644,7 @@ static void parts_forget(struct freeblock_task *task)
 	uint64_t at = 0;
 	struct range r;
 
-	parts_drop(&task->parts, 0, UINT64_MAX);
+	partial_blocks_drop(&task->parts, 0, UINT64_MAX);
 	while (rangeset_next(&task->flying, at, &r)) {
 		at = r.first + r.n;
 		if (r.first % unit)
@@ -657,11 +660,11 @@ static void parts_forget(struct freeblock_task *task)
 static void task_end_geom(struct freeblock_task *task, int err)
 {
 	if (!err) {
-		wanted_close(task->wanted);
-		task->wanted = task->next;
+		freeblock_set_close(task->set);
+		task->set = task->next;
 		parts_forget(task);
 	} else if (task->next) {
-		wanted_close(task->next);
+		freeblock_set_close(task->next);
 	}
 	task->next = NULL;
 }
@@ -685,7 +688,7 @@ int freeblock_set_geom(struct queue *queue, const struct geom *geom)
 
 		task_end_geom(task, err);
 		if (!err)
-			gapwrite_set_geom(&task->fixed, geom);
+			gap_write_set_geom(&task->fixed, geom);
 	}
 	if (err)
 		return err;
@@ -697,11 +700,11 @@ int freeblock_set_geom(struct queue *queue, const struct geom *geom)
 static uint64_t delay_p99_ns(const struct freeblock *fb)
 {
 	uint64_t left = fb->followed / 100;
-	unsigned i = FILL_DELAYS;
+	unsigned i = GAP_FILL_DELAYS;
 
 	while (i-- > 1) {
 		if (fb->delay_bins[i] > left)
-			return (uint64_t)(i + 1) * FILL_DELAY_NS;
+			return (uint64_t)(i + 1) * GAP_FILL_DELAY_NS;
 		left -= fb->delay_bins[i];
 	}
 	return 0;

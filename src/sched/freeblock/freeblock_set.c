@@ -14,7 +14,7 @@
 
 #include "sched/freeblock/freeblock_set.h"
 
-#define PAGE_TRACKS ((uint64_t)WANTED_LEAF_TRACKS * WANTED_FANOUT)
+#define PAGE_TRACKS ((uint64_t)FREEBLOCK_SET_LEAF_TRACKS * FREEBLOCK_SET_FANOUT)
 #define LEVELS_MAX 16u
 /* Prices: how much they rise with what is left, within which limits, and how
  * much of it goes before they are made anew; found by trying. */
@@ -23,49 +23,49 @@
 #define PRICE_MOST 2.0
 #define PRICE_PART 64u
 
-struct run {
+struct unit_run {
 	uint16_t track;		/* within the leaf */
 	uint16_t first, n;	/* units; n of 65536 is wanted whole */
 };
 
-struct leaf {
+struct set_leaf {
 	uint64_t whole;
-	struct run *runs;
+	struct unit_run *runs;
 	uint32_t runs_n, room;
 	uint32_t most;
 };
 
-struct page {
-	struct leaf leaf[WANTED_FANOUT];
+struct set_page {
+	struct set_leaf leaf[FREEBLOCK_SET_FANOUT];
 };
 
 /* Pages as neighbourhoods. */
-struct near {
+struct near_units {
 	uint32_t units, wanted;
 	uint32_t price;
 };
 
-struct wanted {
+struct freeblock_set {
 	const struct geom *geom;
 	uint32_t unit;
 	uint64_t tracks;
 	uint64_t units;			/* wanted */
 	uint64_t end_unit;		/* of the disk */
 	uint64_t pages_n;
-	struct page **pages;		/* NULL: nothing of it */
-	struct page *full;		/* stands for: all of it */
-	struct near *near;		/* by page */
+	struct set_page **pages;		/* NULL: nothing of it */
+	struct set_page *full;		/* stands for: all of it */
+	struct near_units *near;		/* by page */
 	uint64_t priced_units;		/* wanted when prices were made */
 	size_t bytes;
 	unsigned levels;		/* summaries, level 1 the pages */
 	uint64_t nodes[LEVELS_MAX];
-	struct wanted_node *node[LEVELS_MAX];
-	struct run *scratch;
+	struct freeblock_set_node *node[LEVELS_MAX];
+	struct unit_run *scratch;
 	uint32_t scratch_room;
 };
 
 /* Where a track's units are. */
-struct place {
+struct set_pos {
 	uint64_t first, end;	/* units */
 	uint64_t track;
 };
@@ -84,17 +84,17 @@ static void bounds_join(struct geom_bounds *to, const struct geom_bounds *from)
 		to->least = from->least;
 }
 
-static void bounds_of(const struct wanted *w, uint64_t first, uint64_t tracks,
-		      struct geom_bounds *out)
+static void bounds_of(const struct freeblock_set *w, uint64_t first,
+		      uint64_t tracks, struct geom_bounds *out)
 {
 	if (tracks > w->tracks - first)
 		tracks = w->tracks - first;
 	geom_bounds_of(w->geom, first, tracks, out);
 }
 
-static void level_fill(struct wanted *w, unsigned level)
+static void level_fill(struct freeblock_set *w, unsigned level)
 {
-	struct wanted_node *node = w->node[level];
+	struct freeblock_set_node *node = w->node[level];
 	uint64_t i, j, end;
 
 	for (i = 0; i < w->nodes[level]; i++) {
@@ -103,8 +103,8 @@ static void level_fill(struct wanted *w, unsigned level)
 				  &node[i].geom);
 			continue;
 		}
-		j = i * WANTED_FANOUT;
-		end = j + WANTED_FANOUT;
+		j = i * FREEBLOCK_SET_FANOUT;
+		end = j + FREEBLOCK_SET_FANOUT;
 		if (end > w->nodes[level - 1])
 			end = w->nodes[level - 1];
 		node[i].geom = w->node[level - 1][j].geom;
@@ -114,7 +114,7 @@ static void level_fill(struct wanted *w, unsigned level)
 	}
 }
 
-static int levels_make(struct wanted *w)
+static int levels_make(struct freeblock_set *w)
 {
 	uint64_t n = w->pages_n;
 	unsigned level = 1;
@@ -129,12 +129,12 @@ static int levels_make(struct wanted *w)
 		w->levels = ++level;
 		if (n == 1)
 			return 0;
-		n = (n + WANTED_FANOUT - 1) / WANTED_FANOUT;
+		n = (n + FREEBLOCK_SET_FANOUT - 1) / FREEBLOCK_SET_FANOUT;
 	}
 }
 
 /* The highest price below, of all nodes above the pages. */
-static void levels_price(struct wanted *w)
+static void levels_price(struct freeblock_set *w)
 {
 	unsigned level;
 	uint64_t i;
@@ -143,8 +143,8 @@ static void levels_price(struct wanted *w)
 		for (i = 0; i < w->nodes[level]; i++)
 			w->node[level][i].price = 0;
 		for (i = 0; i < w->nodes[level - 1]; i++) {
-			struct wanted_node *up =
-				&w->node[level][i / WANTED_FANOUT];
+			struct freeblock_set_node *up =
+				&w->node[level][i / FREEBLOCK_SET_FANOUT];
 
 			if (up->price < w->node[level - 1][i].price)
 				up->price = w->node[level - 1][i].price;
@@ -153,7 +153,7 @@ static void levels_price(struct wanted *w)
 }
 
 /* All worth the same. */
-static void near_fill(struct wanted *w)
+static void near_fill(struct freeblock_set *w)
 {
 	uint64_t i, last;
 	struct geom_track a, z;
@@ -165,16 +165,16 @@ static void near_fill(struct wanted *w)
 			      &z);
 		w->near[i].units = (uint32_t)((z.first + z.sectors - a.first) /
 					      w->unit + 1);
-		w->near[i].price = WANTED_PRICE;
-		w->node[1][i].price = WANTED_PRICE;
+		w->near[i].price = FREEBLOCK_SET_PRICE;
+		w->node[1][i].price = FREEBLOCK_SET_PRICE;
 	}
 	levels_price(w);
 }
 
-int wanted_open(const struct geom *geom, uint32_t unit_sectors,
-		struct wanted **wanted)
+int freeblock_set_open(const struct geom *geom, uint32_t unit_sectors,
+		struct freeblock_set **wanted)
 {
-	struct wanted *w;
+	struct freeblock_set *w;
 
 	if (!unit_sectors || unit_sectors > UINT16_MAX)
 		return -EINVAL;
@@ -186,15 +186,15 @@ int wanted_open(const struct geom *geom, uint32_t unit_sectors,
 	w->tracks = geom_tracks(geom);
 	w->end_unit = geom_sectors(geom) / unit_sectors;
 	w->pages_n = (w->tracks + PAGE_TRACKS - 1) / PAGE_TRACKS;
-	w->nodes[0] = (w->tracks + WANTED_LEAF_TRACKS - 1) /
-		      WANTED_LEAF_TRACKS;
+	w->nodes[0] = (w->tracks + FREEBLOCK_SET_LEAF_TRACKS - 1) /
+		      FREEBLOCK_SET_LEAF_TRACKS;
 	w->pages = calloc(w->pages_n, sizeof(*w->pages));
 	w->full = calloc(1, sizeof(*w->full));
 	w->near = calloc(w->pages_n, sizeof(*w->near));
 	w->bytes = sizeof(*w) + w->pages_n * (sizeof(*w->pages) +
 					      sizeof(*w->near));
 	if (!w->pages || !w->full || !w->near || levels_make(w)) {
-		wanted_close(w);
+		freeblock_set_close(w);
 		return -ENOMEM;
 	}
 	near_fill(w);
@@ -202,21 +202,21 @@ int wanted_open(const struct geom *geom, uint32_t unit_sectors,
 	return 0;
 }
 
-static void page_free(struct wanted *w, struct page *page)
+static void page_free(struct freeblock_set *w, struct set_page *page)
 {
 	unsigned i;
 
 	if (!page || page == w->full)
 		return;
-	for (i = 0; i < WANTED_FANOUT; i++) {
-		w->bytes -= page->leaf[i].room * sizeof(struct run);
+	for (i = 0; i < FREEBLOCK_SET_FANOUT; i++) {
+		w->bytes -= page->leaf[i].room * sizeof(struct unit_run);
 		free(page->leaf[i].runs);
 	}
 	w->bytes -= sizeof(*page);
 	free(page);
 }
 
-void wanted_close(struct wanted *wanted)
+void freeblock_set_close(struct freeblock_set *wanted)
 {
 	uint64_t i;
 
@@ -233,40 +233,40 @@ void wanted_close(struct wanted *wanted)
 	free(wanted);
 }
 
-uint64_t wanted_sectors(const struct wanted *wanted)
+uint64_t freeblock_set_sectors(const struct freeblock_set *wanted)
 {
 	return wanted->units * wanted->unit;
 }
 
-uint32_t wanted_unit(const struct wanted *wanted)
+uint32_t freeblock_set_unit(const struct freeblock_set *wanted)
 {
 	return wanted->unit;
 }
 
-size_t wanted_bytes(const struct wanted *wanted)
+size_t freeblock_set_bytes(const struct freeblock_set *wanted)
 {
 	return wanted->bytes;
 }
 
 /* ---- places ---- */
 
-static uint64_t unit_from(const struct wanted *w, uint64_t sector)
+static uint64_t unit_from(const struct freeblock_set *w, uint64_t sector)
 {
 	uint64_t unit = (sector + w->unit - 1) / w->unit;
 
 	return unit < w->end_unit ? unit : w->end_unit;
 }
 
-static void place_of(const struct wanted *w, const struct geom_track *track,
-		     struct place *out)
+static void place_of(const struct freeblock_set *w,
+		     const struct geom_track *track, struct set_pos *out)
 {
 	out->track = track->index;
 	out->first = unit_from(w, track->first);
 	out->end = unit_from(w, track->first + track->sectors);
 }
 
-static void place_at(const struct wanted *w, uint64_t index,
-		     struct place *out)
+static void place_at(const struct freeblock_set *w, uint64_t index,
+		     struct set_pos *out)
 {
 	struct geom_track track;
 
@@ -275,8 +275,8 @@ static void place_at(const struct wanted *w, uint64_t index,
 }
 
 /* The track a unit begins on. */
-static void place_of_unit(const struct wanted *w, uint64_t unit,
-			  struct place *out)
+static void place_of_unit(const struct freeblock_set *w, uint64_t unit,
+			  struct set_pos *out)
 {
 	struct geom_track track;
 
@@ -284,24 +284,26 @@ static void place_of_unit(const struct wanted *w, uint64_t unit,
 	place_of(w, &track, out);
 }
 
-static const struct leaf *leaf_of(const struct wanted *w, uint64_t track)
+static const struct set_leaf *leaf_of(const struct freeblock_set *w,
+				      uint64_t track)
 {
-	const struct page *page = w->pages[track / PAGE_TRACKS];
+	const struct set_page *page = w->pages[track / PAGE_TRACKS];
 
-	return page && page != w->full ?
-		       &page->leaf[track / WANTED_LEAF_TRACKS % WANTED_FANOUT] :
-		       NULL;
+	return page && page != w->full
+		       ? &page->leaf[track / FREEBLOCK_SET_LEAF_TRACKS %
+				     FREEBLOCK_SET_FANOUT]
+		       : NULL;
 }
 
 static unsigned bit_of(uint64_t track)
 {
-	return (unsigned)(track % WANTED_LEAF_TRACKS);
+	return (unsigned)(track % FREEBLOCK_SET_LEAF_TRACKS);
 }
 
 /* Is all of the track wanted because more than it is? */
-static bool is_whole(const struct wanted *w, uint64_t track)
+static bool is_whole(const struct freeblock_set *w, uint64_t track)
 {
-	const struct leaf *leaf = leaf_of(w, track);
+	const struct set_leaf *leaf = leaf_of(w, track);
 
 	if (!leaf)
 		return w->pages[track / PAGE_TRACKS] == w->full;
@@ -309,14 +311,14 @@ static bool is_whole(const struct wanted *w, uint64_t track)
 }
 
 /* The first run of a leaf at or after a track's unit: one that ends after. */
-static uint32_t run_lower(const struct leaf *leaf, unsigned track,
+static uint32_t run_lower(const struct set_leaf *leaf, unsigned track,
 			  uint32_t unit)
 {
 	uint32_t lo = 0, hi = leaf->runs_n;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
-		const struct run *run = &leaf->runs[mid];
+		const struct unit_run *run = &leaf->runs[mid];
 
 		if (run->track < track ||
 		    (run->track == track &&
@@ -331,23 +333,23 @@ static uint32_t run_lower(const struct leaf *leaf, unsigned track,
 /* ---- changing ---- */
 
 /* The nodes above a page, after a change in it. */
-static void levels_update(struct wanted *w, uint64_t page)
+static void levels_update(struct freeblock_set *w, uint64_t page)
 {
-	const struct page *p = w->pages[page];
+	const struct set_page *p = w->pages[page];
 	uint64_t i = page, j, end;
 	uint32_t most = 0;
 	unsigned level;
 
-	for (j = 0; p && p != w->full && j < WANTED_FANOUT; j++)
+	for (j = 0; p && p != w->full && j < FREEBLOCK_SET_FANOUT; j++)
 		if (p->leaf[j].most > most)
 			most = p->leaf[j].most;
 	if (p == w->full)
 		most = UINT32_MAX;
 	w->node[1][page].most = most;
 	for (level = 2; level < w->levels; level++) {
-		j = i / WANTED_FANOUT * WANTED_FANOUT;
-		i /= WANTED_FANOUT;
-		end = j + WANTED_FANOUT;
+		j = i / FREEBLOCK_SET_FANOUT * FREEBLOCK_SET_FANOUT;
+		i /= FREEBLOCK_SET_FANOUT;
+		end = j + FREEBLOCK_SET_FANOUT;
 		if (end > w->nodes[level - 1])
 			end = w->nodes[level - 1];
 		most = 0;
@@ -360,7 +362,7 @@ static void levels_update(struct wanted *w, uint64_t page)
 	}
 }
 
-static void leaf_update(struct leaf *leaf)
+static void leaf_update(struct set_leaf *leaf)
 {
 	uint32_t i, sum = 0;
 
@@ -375,18 +377,20 @@ static void leaf_update(struct leaf *leaf)
 }
 
 /* Nothing or everything in it: then it need not exist. */
-static void page_fold(struct wanted *w, uint64_t index)
+static void page_fold(struct freeblock_set *w, uint64_t index)
 {
-	struct page *page = w->pages[index];
+	struct set_page *page = w->pages[index];
 	uint64_t left = w->tracks - index * PAGE_TRACKS, want;
 	bool none = true, all = true;
 	unsigned i;
 
-	for (i = 0; i < WANTED_FANOUT; i++) {
-		want = left >= WANTED_LEAF_TRACKS ?
+	for (i = 0; i < FREEBLOCK_SET_FANOUT; i++) {
+		want = left >= FREEBLOCK_SET_LEAF_TRACKS ?
 			       UINT64_MAX :
 			       (UINT64_C(1) << left) - 1;
-		left -= left < WANTED_LEAF_TRACKS ? left : WANTED_LEAF_TRACKS;
+		left -= left < FREEBLOCK_SET_LEAF_TRACKS
+				? left
+				: FREEBLOCK_SET_LEAF_TRACKS;
 		none = none && !page->leaf[i].whole && !page->leaf[i].runs_n;
 		all = all && page->leaf[i].whole == want;
 	}
@@ -396,11 +400,11 @@ static void page_fold(struct wanted *w, uint64_t index)
 	w->pages[index] = all ? w->full : NULL;
 }
 
-static int page_make(struct wanted *w, uint64_t index)
+static int page_make(struct freeblock_set *w, uint64_t index)
 {
 	uint64_t left = w->tracks - index * PAGE_TRACKS;
 	bool all = w->pages[index] == w->full;
-	struct page *page;
+	struct set_page *page;
 	unsigned i;
 
 	if (w->pages[index] && !all)
@@ -408,20 +412,22 @@ static int page_make(struct wanted *w, uint64_t index)
 	page = calloc(1, sizeof(*page));
 	if (!page)
 		return -ENOMEM;
-	for (i = 0; all && left && i < WANTED_FANOUT; i++) {
-		page->leaf[i].whole = left >= WANTED_LEAF_TRACKS ?
+	for (i = 0; all && left && i < FREEBLOCK_SET_FANOUT; i++) {
+		page->leaf[i].whole = left >= FREEBLOCK_SET_LEAF_TRACKS ?
 			UINT64_MAX : (UINT64_C(1) << left) - 1;
 		page->leaf[i].most = UINT32_MAX;
-		left -= left < WANTED_LEAF_TRACKS ? left : WANTED_LEAF_TRACKS;
+		left -= left < FREEBLOCK_SET_LEAF_TRACKS
+				? left
+				: FREEBLOCK_SET_LEAF_TRACKS;
 	}
 	w->bytes += sizeof(*page);
 	w->pages[index] = page;
 	return 0;
 }
 
-static int scratch_need(struct wanted *w, uint32_t runs)
+static int scratch_need(struct freeblock_set *w, uint32_t runs)
 {
-	struct run *scratch;
+	struct unit_run *scratch;
 
 	if (runs <= w->scratch_room)
 		return 0;
@@ -434,11 +440,11 @@ static int scratch_need(struct wanted *w, uint32_t runs)
 }
 
 /* Replaces the runs [at, at + old) of a leaf by n from scratch. */
-static int leaf_splice(struct wanted *w, struct leaf *leaf, uint32_t at,
-		       uint32_t old, uint32_t n)
+static int leaf_splice(struct freeblock_set *w, struct set_leaf *leaf,
+		       uint32_t at, uint32_t old, uint32_t n)
 {
 	uint32_t need = leaf->runs_n - old + n, room;
-	struct run *runs;
+	struct unit_run *runs;
 
 	if (need > leaf->room) {
 		room = need + need / 2 + 4;
@@ -459,10 +465,10 @@ static int leaf_splice(struct wanted *w, struct leaf *leaf, uint32_t at,
 }
 
 /* Appends to scratch, joining what touches; returns the new length. */
-static uint32_t scratch_put(struct wanted *w, uint32_t n, unsigned track,
+static uint32_t scratch_put(struct freeblock_set *w, uint32_t n, unsigned track,
 			    uint32_t first, uint32_t end)
 {
-	struct run *last = n ? &w->scratch[n - 1] : NULL;
+	struct unit_run *last = n ? &w->scratch[n - 1] : NULL;
 
 	if (first >= end)
 		return n;
@@ -471,15 +477,16 @@ static uint32_t scratch_put(struct wanted *w, uint32_t n, unsigned track,
 			last->n = (uint16_t)(end - last->first);
 		return n;
 	}
-	w->scratch[n] = (struct run){ (uint16_t)track, (uint16_t)first,
+	w->scratch[n] = (struct unit_run){ (uint16_t)track, (uint16_t)first,
 				      (uint16_t)(end - first) };
 	return n + 1;
 }
 
 /* The runs of one track with [first, end) added or removed, into scratch. */
-static uint32_t track_merge(struct wanted *w, const struct run *runs,
-			    uint32_t runs_n, unsigned track, uint32_t first,
-			    uint32_t end, bool add)
+static uint32_t track_merge(struct freeblock_set *w,
+			    const struct unit_run *runs, uint32_t runs_n,
+			    unsigned track, uint32_t first, uint32_t end,
+			    bool add)
 {
 	uint32_t n = 0, i;
 	bool put = !add;
@@ -503,7 +510,7 @@ static uint32_t track_merge(struct wanted *w, const struct run *runs,
 	return n;
 }
 
-static uint32_t runs_units(const struct run *runs, uint32_t n)
+static uint32_t runs_units(const struct unit_run *runs, uint32_t n)
 {
 	uint32_t sum = 0;
 
@@ -514,7 +521,7 @@ static uint32_t runs_units(const struct run *runs, uint32_t n)
 
 /* ---- prices ---- */
 
-static void units_add(struct wanted *w, uint64_t page, int64_t n)
+static void units_add(struct freeblock_set *w, uint64_t page, int64_t n)
 {
 	w->units += (uint64_t)n;
 	w->near[page].wanted += (uint32_t)n;
@@ -522,7 +529,7 @@ static void units_add(struct wanted *w, uint64_t page, int64_t n)
 
 /* By the part of each neighbourhood that is wanted, compared with that around
  * the average wanted unit. */
-static void prices_make(struct wanted *w)
+static void prices_make(struct freeblock_set *w)
 {
 	double sum = 0, part, usual;
 	uint64_t i;
@@ -538,14 +545,14 @@ static void prices_make(struct wanted *w)
 			part = PRICE_LEAST;
 		if (part > PRICE_MOST)
 			part = PRICE_MOST;
-		w->near[i].price = (uint32_t)(part * WANTED_PRICE);
+		w->near[i].price = (uint32_t)(part * FREEBLOCK_SET_PRICE);
 		w->node[1][i].price = w->near[i].price;
 	}
 	levels_price(w);
 	w->priced_units = w->units;
 }
 
-static void prices_follow(struct wanted *w)
+static void prices_follow(struct freeblock_set *w)
 {
 	uint64_t off = w->units > w->priced_units ?
 		w->units - w->priced_units : w->priced_units - w->units;
@@ -555,14 +562,14 @@ static void prices_follow(struct wanted *w)
 }
 
 /* Part of a track, in units of its own; neither nothing nor all of it. */
-static int track_set_part(struct wanted *w, const struct place *place,
+static int track_set_part(struct freeblock_set *w, const struct set_pos *place,
 			  uint32_t first, uint32_t end, bool add)
 {
 	uint32_t all = (uint32_t)(place->end - place->first);
 	unsigned bit = bit_of(place->track);
-	struct leaf *leaf = (struct leaf *)leaf_of(w, place->track);
+	struct set_leaf *leaf = (struct set_leaf *)leaf_of(w, place->track);
 	uint32_t at = run_lower(leaf, bit, 0), old = 0, n, had;
-	struct run whole = { (uint16_t)bit, 0, (uint16_t)all };
+	struct unit_run whole = { (uint16_t)bit, 0, (uint16_t)all };
 	bool was_whole = leaf->whole >> bit & 1;
 
 	while (at + old < leaf->runs_n && leaf->runs[at + old].track == bit)
@@ -591,7 +598,7 @@ static int track_set_part(struct wanted *w, const struct place *place,
 }
 
 /* Units [first, end) of one track, which need not exist. */
-static int track_set(struct wanted *w, const struct place *place,
+static int track_set(struct freeblock_set *w, const struct set_pos *place,
 		     uint64_t first, uint64_t end, bool add)
 {
 	uint64_t page = place->track / PAGE_TRACKS;
@@ -611,31 +618,32 @@ static int track_set(struct wanted *w, const struct place *place,
 }
 
 /* The units that begin in a page. */
-static uint64_t page_units(const struct wanted *w, uint64_t page)
+static uint64_t page_units(const struct freeblock_set *w, uint64_t page)
 {
 	uint64_t last = (page + 1) * PAGE_TRACKS - 1;
-	struct place from, to;
+	struct set_pos from, to;
 
 	place_at(w, page * PAGE_TRACKS, &from);
 	place_at(w, last < w->tracks ? last : w->tracks - 1, &to);
 	return to.end - from.first;
 }
 
-static uint64_t page_wanted(const struct wanted *w, uint64_t index)
+static uint64_t page_wanted(const struct freeblock_set *w, uint64_t index)
 {
-	const struct page *page = w->pages[index];
+	const struct set_page *page = w->pages[index];
 	uint64_t sum = 0, bits, track;
-	struct place place;
+	struct set_pos place;
 	unsigned i;
 
 	if (!page)
 		return 0;
 	if (page == w->full)
 		return page_units(w, index);
-	for (i = 0; i < WANTED_FANOUT; i++) {
+	for (i = 0; i < FREEBLOCK_SET_FANOUT; i++) {
 		sum += runs_units(page->leaf[i].runs, page->leaf[i].runs_n);
 		for (bits = page->leaf[i].whole; bits; bits &= bits - 1) {
-			track = index * PAGE_TRACKS + i * WANTED_LEAF_TRACKS +
+			track = index * PAGE_TRACKS +
+				i * FREEBLOCK_SET_LEAF_TRACKS +
 				(unsigned)__builtin_ctzll(bits);
 			place_at(w, track, &place);
 			sum += place.end - place.first;
@@ -644,7 +652,7 @@ static uint64_t page_wanted(const struct wanted *w, uint64_t index)
 	return sum;
 }
 
-static void page_set(struct wanted *w, uint64_t index, bool add)
+static void page_set(struct freeblock_set *w, uint64_t index, bool add)
 {
 	units_add(w, index, -(int64_t)page_wanted(w, index));
 	page_free(w, w->pages[index]);
@@ -653,10 +661,11 @@ static void page_set(struct wanted *w, uint64_t index, bool add)
 	levels_update(w, index);
 }
 
-static int wanted_set(struct wanted *w, uint64_t sector, uint64_t n, bool add)
+static int freeblock_set_set(struct freeblock_set *w, uint64_t sector,
+			     uint64_t n, bool add)
 {
 	uint64_t unit = sector / w->unit, end = (sector + n) / w->unit, page;
-	struct place place, last;
+	struct set_pos place, last;
 	int err;
 
 	if (sector % w->unit || n % w->unit || sector + n < sector)
@@ -687,29 +696,30 @@ static int wanted_set(struct wanted *w, uint64_t sector, uint64_t n, bool add)
 	return 0;
 }
 
-int wanted_add(struct wanted *wanted, uint64_t sector, uint64_t n)
+int freeblock_set_add(struct freeblock_set *wanted, uint64_t sector, uint64_t n)
 {
-	int err = wanted_set(wanted, sector, n, true);
+	int err = freeblock_set_set(wanted, sector, n, true);
 
 	prices_follow(wanted);
 	return err;
 }
 
-int wanted_remove(struct wanted *wanted, uint64_t sector, uint64_t n)
+int freeblock_set_remove(struct freeblock_set *wanted, uint64_t sector,
+			 uint64_t n)
 {
-	int err = wanted_set(wanted, sector, n, false);
+	int err = freeblock_set_set(wanted, sector, n, false);
 
 	prices_follow(wanted);
 	return err;
 }
 
-uint32_t wanted_price(const struct wanted *wanted, uint64_t track)
+uint32_t freeblock_set_price(const struct freeblock_set *wanted, uint64_t track)
 {
 	return wanted->near[track / PAGE_TRACKS].price;
 }
 
-bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
-		    uint64_t sector)
+bool freeblock_set_is_seam(const struct geom *geom,
+			   const struct geom_track *track, uint64_t sector)
 {
 	uint64_t moved;
 	uint32_t n;
@@ -723,10 +733,11 @@ bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
 /* ---- asking ---- */
 
 /* From unit `from` on, of one track. */
-static bool next_of_place(const struct wanted *w, const struct place *place,
-			  uint64_t from, struct range *out)
+static bool next_of_place(const struct freeblock_set *w,
+			  const struct set_pos *place, uint64_t from,
+			  struct range *out)
 {
-	const struct leaf *leaf = leaf_of(w, place->track);
+	const struct set_leaf *leaf = leaf_of(w, place->track);
 	uint64_t first = from, end = place->end;
 	uint32_t i;
 
@@ -751,20 +762,21 @@ static bool next_of_place(const struct wanted *w, const struct place *place,
 	return true;
 }
 
-bool wanted_next_on(const struct wanted *wanted,
+bool freeblock_set_next_on(const struct freeblock_set *wanted,
 		    const struct geom_track *track, uint64_t from,
 		    struct range *out)
 {
-	struct place place;
+	struct set_pos place;
 
 	place_of(wanted, track, &place);
 	return next_of_place(wanted, &place, unit_from(wanted, from), out);
 }
 
-uint32_t wanted_on(const struct wanted *wanted, const struct geom_track *track)
+uint32_t freeblock_set_on(const struct freeblock_set *wanted,
+			  const struct geom_track *track)
 {
-	const struct leaf *leaf = leaf_of(wanted, track->index);
-	struct place place;
+	const struct set_leaf *leaf = leaf_of(wanted, track->index);
+	struct set_pos place;
 	uint32_t at, sum = 0;
 
 	place_of(wanted, track, &place);
@@ -780,7 +792,7 @@ uint32_t wanted_on(const struct wanted *wanted, const struct geom_track *track)
 }
 
 /* The first track at or after one with anything wanted; tracks: none. */
-static uint64_t track_next(const struct wanted *w, uint64_t track)
+static uint64_t track_next(const struct freeblock_set *w, uint64_t track)
 {
 	uint64_t bits;
 
@@ -789,20 +801,21 @@ static uint64_t track_next(const struct wanted *w, uint64_t track)
 			track += PAGE_TRACKS - track % PAGE_TRACKS;
 			continue;
 		}
-		bits = wanted_tracks(w, track / WANTED_LEAF_TRACKS) >>
+		bits = freeblock_set_tracks(
+			       w, track / FREEBLOCK_SET_LEAF_TRACKS) >>
 		       bit_of(track);
 		if (bits)
 			return track + (unsigned)__builtin_ctzll(bits);
-		track += WANTED_LEAF_TRACKS - bit_of(track);
+		track += FREEBLOCK_SET_LEAF_TRACKS - bit_of(track);
 	}
 	return w->tracks;
 }
 
-bool wanted_next(const struct wanted *wanted, uint64_t from,
+bool freeblock_set_next(const struct freeblock_set *wanted, uint64_t from,
 		 struct range *out)
 {
 	uint64_t unit = unit_from(wanted, from);
-	struct place place;
+	struct set_pos place;
 
 	if (unit >= wanted->end_unit)
 		return false;
@@ -818,21 +831,21 @@ bool wanted_next(const struct wanted *wanted, uint64_t from,
 
 /* ---- for searches ---- */
 
-unsigned wanted_levels(const struct wanted *wanted)
+unsigned freeblock_set_levels(const struct freeblock_set *wanted)
 {
 	return wanted->levels;
 }
 
-uint64_t wanted_nodes(const struct wanted *wanted, unsigned level)
+uint64_t freeblock_set_nodes(const struct freeblock_set *wanted, unsigned level)
 {
 	return wanted->nodes[level];
 }
 
-bool wanted_node(const struct wanted *wanted, unsigned level, uint64_t index,
-		 struct wanted_node *out)
+bool freeblock_set_node(const struct freeblock_set *wanted, unsigned level,
+			uint64_t index, struct freeblock_set_node *out)
 {
-	uint64_t track = index * WANTED_LEAF_TRACKS;
-	const struct leaf *leaf;
+	uint64_t track = index * FREEBLOCK_SET_LEAF_TRACKS;
+	const struct set_leaf *leaf;
 
 	if (level) {
 		*out = wanted->node[level][index];
@@ -843,20 +856,20 @@ bool wanted_node(const struct wanted *wanted, unsigned level, uint64_t index,
 		    wanted->pages[track / PAGE_TRACKS] ? UINT32_MAX : 0;
 	out->price = wanted->near[track / PAGE_TRACKS].price;
 	if (out->most)
-		bounds_of(wanted, track, WANTED_LEAF_TRACKS, &out->geom);
+		bounds_of(wanted, track, FREEBLOCK_SET_LEAF_TRACKS, &out->geom);
 	return out->most;
 }
 
-uint64_t wanted_tracks(const struct wanted *wanted, uint64_t leaf)
+uint64_t freeblock_set_tracks(const struct freeblock_set *wanted, uint64_t leaf)
 {
-	uint64_t first = leaf * WANTED_LEAF_TRACKS, bits;
-	const struct leaf *l = leaf_of(wanted, first);
+	uint64_t first = leaf * FREEBLOCK_SET_LEAF_TRACKS, bits;
+	const struct set_leaf *l = leaf_of(wanted, first);
 	uint32_t i;
 
 	if (!l) {
 		if (!wanted->pages[first / PAGE_TRACKS])
 			return 0;
-		return wanted->tracks - first >= WANTED_LEAF_TRACKS ?
+		return wanted->tracks - first >= FREEBLOCK_SET_LEAF_TRACKS ?
 			       UINT64_MAX :
 			       (UINT64_C(1) << (wanted->tracks - first)) - 1;
 	}

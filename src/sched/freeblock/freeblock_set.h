@@ -19,68 +19,76 @@
 #include "base/rangeset.h"
 #include "diskmodel/geom.h"
 
-#define WANTED_LEAF_TRACKS 64u
-#define WANTED_FANOUT 16u
+#define FREEBLOCK_SET_LEAF_TRACKS 64u
+#define FREEBLOCK_SET_FANOUT 16u
 
-struct wanted;
+struct freeblock_set;
 
 /* unit_sectors 1 to 65535.  -ENOMEM, -EINVAL. */
-int wanted_open(const struct geom *geom, uint32_t unit_sectors,
-		struct wanted **wanted);
-void wanted_close(struct wanted *wanted);
+int freeblock_set_open(const struct geom *geom, uint32_t unit_sectors,
+		struct freeblock_set **wanted);
+void freeblock_set_close(struct freeblock_set *wanted);
 
 /* Adds, removes; whole units.  A unit that the disk ends in is never wanted.
  * -ENOMEM: done in part, what was done is counted.  -EINVAL: not units. */
-int wanted_add(struct wanted *wanted, uint64_t sector, uint64_t n);
-int wanted_remove(struct wanted *wanted, uint64_t sector, uint64_t n);
+int freeblock_set_add(struct freeblock_set *wanted, uint64_t sector,
+		      uint64_t n);
+int freeblock_set_remove(struct freeblock_set *wanted, uint64_t sector,
+			 uint64_t n);
 
-uint64_t wanted_sectors(const struct wanted *wanted);
-uint32_t wanted_unit(const struct wanted *wanted);
-size_t wanted_bytes(const struct wanted *wanted); /* memory held */
+uint64_t freeblock_set_sectors(const struct freeblock_set *wanted);
+uint32_t freeblock_set_unit(const struct freeblock_set *wanted);
+size_t
+freeblock_set_bytes(const struct freeblock_set *wanted); /* memory held */
 
 /* The first wanted run that begins or goes on at or after `from`, from there on
  * and within one track; false: none. */
-bool wanted_next(const struct wanted *wanted, uint64_t from,
+bool freeblock_set_next(const struct freeblock_set *wanted, uint64_t from,
 		 struct range *out);
 
 /* The same, of the units that begin on a track. */
-bool wanted_next_on(const struct wanted *wanted,
+bool freeblock_set_next_on(const struct freeblock_set *wanted,
 		    const struct geom_track *track, uint64_t from,
 		    struct range *out);
 
 /* How many units that begin on a track are wanted. */
-uint32_t wanted_on(const struct wanted *wanted,
+uint32_t freeblock_set_on(const struct freeblock_set *wanted,
 		   const struct geom_track *track);
 
 /*
- * What a unit of a track is worth now, in WANTED_PRICE: more where a larger
- * part of the neighbourhood (1,024 tracks) is still wanted than elsewhere, so
- * that all of them come to their ends together.  Follows with some delay.
+ * What a unit of a track is worth now, in FREEBLOCK_SET_PRICE: more where a
+ * larger part of the neighbourhood (1,024 tracks) is still wanted than
+ * elsewhere, so that all of them come to their ends together.  Follows with
+ * some delay.
  */
-#define WANTED_PRICE 256u
-uint32_t wanted_price(const struct wanted *wanted, uint64_t track);
+#define FREEBLOCK_SET_PRICE 256u
+uint32_t freeblock_set_price(const struct freeblock_set *wanted,
+			     uint64_t track);
 
 /* Is this where what is on a track begins or ends: at its ends, and around
  * remapped sectors?  Units may be read in parts there. */
-bool wanted_is_seam(const struct geom *geom, const struct geom_track *track,
-		    uint64_t sector);
+bool freeblock_set_is_seam(const struct geom *geom,
+			   const struct geom_track *track, uint64_t sector);
 
 /* ---- for searches ---- */
 
-struct wanted_node {
+struct freeblock_set_node {
 	struct geom_bounds geom;
 	uint32_t most;		/* units on one track, or more */
 	uint32_t price;		/* of any of its tracks at most */
 };
 
-unsigned wanted_levels(const struct wanted *wanted);	/* at least 1 */
-uint64_t wanted_nodes(const struct wanted *wanted, unsigned level);
+unsigned
+freeblock_set_levels(const struct freeblock_set *wanted); /* at least 1 */
+uint64_t freeblock_set_nodes(const struct freeblock_set *wanted,
+			     unsigned level);
 
 /* false: nothing is wanted there. */
-bool wanted_node(const struct wanted *wanted, unsigned level, uint64_t index,
-		 struct wanted_node *out);
+bool freeblock_set_node(const struct freeblock_set *wanted, unsigned level,
+			uint64_t index, struct freeblock_set_node *out);
 
 /* Which tracks of a node of level 0 hold something wanted. */
-uint64_t wanted_tracks(const struct wanted *wanted, uint64_t leaf);
+uint64_t freeblock_set_tracks(const struct freeblock_set *wanted,
+			      uint64_t leaf);
 
 #endif

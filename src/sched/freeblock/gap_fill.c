@@ -46,14 +46,14 @@ static uint32_t max_sectors(const struct freeblock *fb)
 	return fb->queue->disk->limits.max_sectors;
 }
 
-bool fill_wants(void *arg)
+bool gap_fill_wants(void *arg)
 {
 	struct freeblock *fb = arg;
 	struct list *pos;
 
 	list_for_each(pos, &fb->tasks)
 		if (!of_link(pos)->paused &&
-		    (wanted_sectors(of_link(pos)->wanted) ||
+		    (freeblock_set_sectors(of_link(pos)->set) ||
 		     task_writes(of_link(pos))))
 			return true;
 	return false;
@@ -61,22 +61,25 @@ bool fill_wants(void *arg)
 
 /* ---- gaps: the plan ---- */
 
-static void plan_watch(struct freeblock *fb, const struct belief *belief)
+static void plan_check_delay(struct freeblock *fb,
+			     const struct head_state *head_state)
 {
 	const struct service_request *target = &fb->target;
 
-	fb->watch[fb->watches++ % FILL_WATCHES] = (struct watch){
-		.lbn = target->lbn,
-		.over_ns = fb->plan.over_ns,
-		.turn_ns = belief->mech->period_ps / 1000,
+	fb->delay_check[fb->delay_checks++ % GAP_FILL_DELAY_CHECKS] =
+		(struct delay_check){
+			.lbn = target->lbn,
+			.over_ns = fb->plan.over_ns,
+			.turn_ns = head_state->mech->period_ps / 1000,
 	};
 }
 
-static void plan_search(struct freeblock *fb, const struct belief *belief)
+static void plan_search(struct freeblock *fb,
+			const struct head_state *head_state)
 {
-	struct belief careful = *belief;
+	struct head_state careful = *head_state;
 	struct gap_query query = {
-		.belief = &careful,
+		.head_state = &careful,
 		.target = fb->target,
 		.max_sectors = max_sectors(fb),
 		.joins = fb->joins,
@@ -93,21 +96,21 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	careful.read_next_guard_ns += fb->care_next_ns;
 	careful.write_next_guard_ns += fb->care_next_ns;
 	list_for_each(pos, &fb->tasks)
-		tasks += wanted_sectors(of_link(pos)->wanted) > 0;
+		tasks += freeblock_set_sectors(of_link(pos)->set) > 0;
 	query.steps = STEPS / (tasks ? tasks : 1);
 	gap_measure(&query, &fb->plan);
 	list_for_each(pos, &fb->tasks) {
 		struct freeblock_task *task = of_link(pos);
 
-		if (task->paused || !wanted_sectors(task->wanted))
+		if (task->paused || !freeblock_set_sectors(task->set))
 			continue;
 		query.unit_sectors = task->options.unit_sectors;
-		query.parts = parts_have_room(&task->parts);
+		query.parts = partial_blocks_have_room(&task->parts);
 		query.prices = !task->options.any;
 		query.run_ns = task->options.any ? 0 : RUN_NS;
 		query.across_ns =
 			task->options.any || query.parts ? 0 : ACROSS_NS;
-		gap_search(&query, task->wanted, &plan);
+		gap_search(&query, task->set, &plan);
 		if (plan.worth_ns <= 0)
 			continue;
 		worth = (uint64_t)plan.worth_ns * task->options.share;
@@ -119,20 +122,21 @@ static void plan_search(struct freeblock *fb, const struct belief *belief)
 	fb->piece = 0;
 }
 
-static void plan_make(struct freeblock *fb, const struct belief *belief,
+static void plan_make(struct freeblock *fb, const struct head_state *head_state,
 		      const struct service_request *next)
 {
 	fb->target = *next;
 	fb->planned = true;
-	plan_search(fb, belief);
+	plan_search(fb, head_state);
 	fb->stats.gaps++;
 	fb->stats.potential_ns += fb->plan.rotation_ns;
-	plan_watch(fb, belief);
+	plan_check_delay(fb, head_state);
 }
 
 static void plan_used(struct freeblock *fb)
 {
-	struct watch *watch = &fb->watch[(fb->watches - 1) % FILL_WATCHES];
+	struct delay_check *watch = &fb->delay_check[(fb->delay_checks - 1) %
+						     GAP_FILL_DELAY_CHECKS];
 
 	fb->stats.gaps_used += !watch->used;
 	watch->used = true;
@@ -141,25 +145,26 @@ static void plan_used(struct freeblock *fb)
 /* ---- gaps: reads ---- */
 
 /* Can the head be there when a piece begins? */
-static bool piece_in_time(const struct belief *belief,
-			  const struct gap_piece *piece)
+static bool piece_in_time(const struct head_state *head_state,
+			  const struct gap_extent *piece)
 {
 	struct geom_place place;
 
-	if (piece->sector == belief->stream_lbn)
-		return belief_start_ns(belief, false) <=
+	if (piece->sector == head_state->stream_lbn)
+		return head_state_start_ns(head_state, false) <=
 		       piece->begin_ns + ROUND_NS;
-	geom_place_of(belief->geom, piece->sector, &place);
-	return belief_start_ns(belief, false) + belief->read_guard_ns +
-		       service_move_ns(belief->mech, &belief->head,
+	geom_place_of(head_state->geom, piece->sector, &place);
+	return head_state_start_ns(head_state, false) +
+		       head_state->read_guard_ns +
+		       service_move_ns(head_state->mech, &head_state->head,
 				       place.cylinder, place.surface, false) <=
 	       piece->begin_ns + ROUND_NS;
 }
 
 /* On the target's track and before it: one access, up to it. */
 static bool piece_joins(const struct freeblock *fb,
-			const struct belief *belief,
-			const struct gap_piece *piece)
+			const struct head_state *head_state,
+			const struct gap_extent *piece)
 {
 	const struct service_request *target = &fb->target;
 	uint64_t end = piece->sector + piece->sectors;
@@ -168,7 +173,7 @@ static bool piece_joins(const struct freeblock *fb,
 	if (!fb->joins || target->write || end > target->lbn ||
 	    target->lbn + target->sectors - piece->sector > max_sectors(fb))
 		return false;
-	geom_track_of(belief->geom, target->lbn, &track);
+	geom_track_of(head_state->geom, target->lbn, &track);
 	return piece->sector >= track.first;
 }
 
@@ -183,7 +188,7 @@ static uint64_t wanted_in(const struct freeblock *fb, uint64_t first,
 	list_for_each(pos, &fb->tasks) {
 		sum = 0;
 		for (at = first;
-		     wanted_next(of_link(pos)->wanted, at, &r) &&
+		     freeblock_set_next(of_link(pos)->set, at, &r) &&
 		     r.first < end; at = r.first + r.n)
 			sum += r.n < end - r.first ? r.n : end - r.first;
 		if (sum > most)
@@ -193,48 +198,49 @@ static uint64_t wanted_in(const struct freeblock *fb, uint64_t first,
 }
 
 static struct queue_request *piece_read(struct freeblock *fb,
-					const struct belief *belief,
-					const struct gap_piece *piece)
+					const struct head_state *head_state,
+					const struct gap_extent *piece)
 {
 	uint32_t sectors = piece->sectors;
 	struct geom_track track;
-	struct read *read;
+	struct free_read *free_read;
 	uint64_t sector_ns;
 
-	if (piece_joins(fb, belief, piece)) {
+	if (piece_joins(fb, head_state, piece)) {
 		sectors = (uint32_t)(fb->target.lbn - piece->sector);
 		fb->planned = false;
 	}
-	read = read_new(fb, READ_GAP, NULL, piece->sector, sectors);
-	if (!read)
+	free_read = read_new(fb, FREE_READ_GAP, NULL, piece->sector, sectors);
+	if (!free_read)
 		return NULL;
-	geom_track_of(belief->geom, piece->sector, &track);
-	sector_ns = service_turn_ns(belief->mech, track.per_sector);
+	geom_track_of(head_state->geom, piece->sector, &track);
+	sector_ns = service_turn_ns(head_state->mech, track.per_sector);
 	fb->stats.used_ns += sector_ns * wanted_in(fb, piece->sector,
 						   piece->sector +
 							   piece->sectors);
 	fb->stats.passed_ns += sector_ns * sectors;
 	freeblock_take(fb, piece->sector, sectors);
 	plan_used(fb);
-	return &read->req;
+	return &free_read->req;
 }
 
 /* ---- gaps: writes ---- */
 
 /* Would the target be met as if there were no write to this sector before? */
-static bool write_fits(const struct freeblock *fb, const struct belief *belief,
-		       uint64_t sector, uint32_t sectors)
+static bool write_fits(const struct freeblock *fb,
+		       const struct head_state *head_state, uint64_t sector,
+		       uint32_t sectors)
 {
 	struct service_request req = { .write = true, .lbn = sector,
 				       .sectors = sectors };
 	struct service service, target;
 
-	belief_estimate(belief, &req, &service);
-	service.head.at_ns += fb->target.write ? belief->write_next_guard_ns :
-						 belief->read_next_guard_ns;
+	head_state_estimate(head_state, &req, &service);
+	service.head.at_ns += fb->target.write ? head_state->write_next_guard_ns
+					       : head_state->read_next_guard_ns;
 	if (service.head.at_ns > fb->plan.target_ns)
 		return false;
-	service_estimate(belief->geom, belief->mech, &service.head,
+	service_estimate(head_state->geom, head_state->mech, &service.head,
 			 &fb->target, &target);
 	return target.media_ns <= fb->plan.target_ns + ROUND_NS;
 }
@@ -256,23 +262,23 @@ static struct queue_request *write_take(struct freeblock_task *task,
 
 struct fitting {
 	const struct freeblock *fb;
-	const struct belief *belief;
+	const struct head_state *head_state;
 };
 
 static bool fixed_fits(void *arg, uint64_t sector, uint32_t sectors)
 {
 	const struct fitting *f = arg;
 
-	return write_fits(f->fb, f->belief, sector, sectors);
+	return write_fits(f->fb, f->head_state, sector, sectors);
 }
 
 static struct queue_request *task_write(struct freeblock_task *task,
-					const struct belief *belief)
+					const struct head_state *head_state)
 {
 	const struct freeblock *fb = task->fb;
-	struct fitting fitting = { fb, belief };
-	const struct gapwrite_query query = {
-		.belief = belief, .target = fb->target,
+	struct fitting fitting = { fb, head_state };
+	const struct gap_write_query query = {
+		.head_state = head_state, .target = fb->target,
 		.target_ns = fb->plan.target_ns, .steps = WRITES_LOOKED_AT,
 		.fits = fixed_fits, .arg = &fitting,
 	};
@@ -285,27 +291,27 @@ static struct queue_request *task_write(struct freeblock_task *task,
 		if (!tries--)
 			break;
 		req = list_entry(pos, struct queue_request, link);
-		if (!req->place->find(req->place, belief, req->disk.sectors,
+		if (!req->place->find(req->place, head_state, req->disk.sectors,
 				      &sector, &cost_ns) &&
-		    write_fits(fb, belief, sector, req->disk.sectors))
+		    write_fits(fb, head_state, sector, req->disk.sectors))
 			return write_take(task, req, sector);
 	}
-	req = gapwrite_find(&task->fixed, &query);
+	req = gap_write_find(&task->fixed, &query);
 	return req ? write_take(task, req, req->disk.sector) : NULL;
 }
 
-static struct queue_request *gap_write(struct freeblock *fb,
-				       const struct belief *belief)
+static struct queue_request *fill_gap_write(struct freeblock *fb,
+				       const struct head_state *head_state)
 {
 	struct queue_request *req;
 	struct list *pos;
 
-	if (!belief->writes || !fb->plan.gap_ns)
+	if (!head_state->writes || !fb->plan.gap_ns)
 		return NULL;
 	list_for_each(pos, &fb->tasks) {
 		if (of_link(pos)->paused)
 			continue;
-		req = task_write(of_link(pos), belief);
+		req = task_write(of_link(pos), head_state);
 		if (req) {
 			plan_used(fb);
 			return req;
@@ -316,8 +322,10 @@ static struct queue_request *gap_write(struct freeblock *fb,
 
 /* ---- gaps ---- */
 
-struct queue_request *fill_gap(void *arg, const struct belief *belief,
-			       const struct service_request *next, bool joins)
+struct queue_request *gap_fill_begin(void *arg,
+				     const struct head_state *head_state,
+				     const struct service_request *next,
+				     bool joins)
 {
 	struct freeblock *fb = arg;
 	bool first = !fb->planned || fb->target.lbn != next->lbn ||
@@ -325,22 +333,22 @@ struct queue_request *fill_gap(void *arg, const struct belief *belief,
 		     fb->target.sectors != next->sectors;
 	struct queue_request *req;
 
-	if (belief->geom != fb->geom || (first && !fill_wants(fb)))
+	if (head_state->geom != fb->geom || (first && !gap_fill_wants(fb)))
 		return NULL;
 	if (first) {
 		fb->joins = joins;
-		plan_make(fb, belief, next);
+		plan_make(fb, head_state, next);
 	}
 	/* Behind a write the times of what was to be read do not hold. */
-	req = first || fb->wrote ? gap_write(fb, belief) : NULL;
+	req = first || fb->wrote ? fill_gap_write(fb, head_state) : NULL;
 	fb->wrote = req != NULL;
 	if (req) {
 		fb->plan.pieces_n = 0;
 		return req;
 	}
 	if (fb->piece < fb->plan.pieces_n &&
-	    piece_in_time(belief, &fb->plan.piece[fb->piece])) {
-		req = piece_read(fb, belief, &fb->plan.piece[fb->piece++]);
+	    piece_in_time(head_state, &fb->plan.piece[fb->piece])) {
+		req = piece_read(fb, head_state, &fb->plan.piece[fb->piece++]);
 		if (req)
 			return req;
 	}
@@ -359,13 +367,13 @@ static bool step_from(const struct freeblock_task *task, uint64_t from,
 	struct geom_track track;
 	struct range r;
 
-	if (!wanted_next(task->wanted, from, out) &&
-	    !wanted_next(task->wanted, 0, out))
+	if (!freeblock_set_next(task->set, from, out) &&
+	    !freeblock_set_next(task->set, 0, out))
 		return false;
 	geom_track_of(task->fb->geom, out->first, &track);
 	end = out->first + out->n;
 	while (end < track.first + track.sectors &&
-	       wanted_next_on(task->wanted, &track, end, &r) &&
+	       freeblock_set_next_on(task->set, &track, end, &r) &&
 	       r.first <= end + HOLE_SECTORS)
 		end = r.first + r.n;
 	out->n = end - out->first;
@@ -383,7 +391,7 @@ static struct freeblock_task *idle_task(struct freeblock *fb)
 	list_for_each(pos, &fb->tasks) {
 		task = of_link(pos);
 		if (task->paused || task->options.no_idle ||
-		    (!wanted_sectors(task->wanted) && !task_writes(task)))
+		    (!freeblock_set_sectors(task->set) && !task_writes(task)))
 			continue;
 		if (!best || task->idle_sectors < best->idle_sectors)
 			best = task;
@@ -405,10 +413,10 @@ static void idle_charge(struct freeblock *fb, struct freeblock_task *task,
 }
 
 static struct queue_request *idle_write(struct freeblock_task *task,
-					const struct belief *belief)
+					const struct head_state *head_state)
 {
-	const struct belief *known =
-		belief && belief->writes ? belief : NULL;
+	const struct head_state *known =
+		head_state && head_state->writes ? head_state : NULL;
 	struct queue_request *req;
 	uint64_t sector, cost_ns;
 	struct list *pos;
@@ -419,19 +427,20 @@ static struct queue_request *idle_write(struct freeblock_task *task,
 				      &sector, &cost_ns))
 			return write_take(task, req, sector);
 	}
-	req = gapwrite_nearest(&task->fixed, known);
+	req = gap_write_nearest(&task->fixed, known);
 	return req ? write_take(task, req, req->disk.sector) : NULL;
 }
 
-struct queue_request *fill_idle(void *arg, const struct belief *belief,
-				uint64_t quiet_ns, uint64_t *again_ns)
+struct queue_request *gap_fill_idle(void *arg,
+				    const struct head_state *head_state,
+				    uint64_t quiet_ns, uint64_t *again_ns)
 {
 	struct freeblock *fb = arg;
 	uint64_t wait_ns = fb->recent_gap_ns * QUIET_GAPS;
 	uint64_t now_ns = env_now_ns(fb->queue->env);
 	struct freeblock_task *task;
 	struct queue_request *req;
-	struct read *read;
+	struct free_read *free_read;
 	struct range step;
 
 	if (wait_ns < fb->quiet_ns)
@@ -445,59 +454,60 @@ struct queue_request *fill_idle(void *arg, const struct belief *belief,
 		return NULL;
 	fb->idle_begin_ns = now_ns;
 	fb->idle_end_ns = UINT64_MAX;
-	req = idle_write(task, belief);
+	req = idle_write(task, head_state);
 	if (req) {
 		idle_charge(fb, task, req->disk.sectors);
 		return req;
 	}
 	if (!step_from(task, fb->idle_lbn, &step))
 		return NULL;
-	read = read_new(fb, READ_IDLE, NULL, step.first, (uint32_t)step.n);
-	if (!read)
+	free_read = read_new(fb, FREE_READ_IDLE, NULL, step.first,
+			     (uint32_t)step.n);
+	if (!free_read)
 		return NULL;
 	fb->idle_lbn = step.first + step.n;
 	idle_charge(fb, task, step.n);
 	freeblock_take(fb, step.first, (uint32_t)step.n);
-	return &read->req;
+	return &free_read->req;
 }
 
 /* ---- like the foreground ---- */
 
 static void submit_suspect(struct freeblock_task *task)
 {
-	struct read *read;
+	struct free_read *free_read;
 	struct range r;
 
 	if (task->suspecting || !rangeset_next(&task->suspect, 0, &r))
 		return;
-	read = read_new(task->fb, READ_PROMOTED, task, r.first,
+	free_read = read_new(task->fb, FREE_READ_PROMOTED, task, r.first,
 			task->options.unit_sectors);
-	if (!read)
+	if (!free_read)
 		return;
-	read->suspect = true;
+	free_read->suspect = true;
 	task->suspecting = true;
-	queue_submit(task->fb->queue, &read->req);
+	queue_submit(task->fb->queue, &free_read->req);
 }
 
 static bool submit_promoted(struct freeblock_task *task)
 {
-	struct read *read;
+	struct free_read *free_read;
 	struct range step;
 
 	if (!step_from(task, task->promoted_lbn, &step))
 		return false;
-	read = read_new(task->fb, READ_PROMOTED, task, step.first,
+	free_read = read_new(task->fb, FREE_READ_PROMOTED, task, step.first,
 			(uint32_t)step.n);
-	if (!read)
+	if (!free_read)
 		return false;
 	task->promoted_lbn = step.first + step.n;
 	task->reading++;
 	freeblock_take(task->fb, step.first, (uint32_t)step.n);
-	queue_submit(task->fb->queue, &read->req);
+	queue_submit(task->fb->queue, &free_read->req);
 	return true;
 }
 
-void fill_promoted(struct freeblock_task *task)
+void gap_fill_promoted(struct freeblock_task *task)
 {
 	struct queue_request *req;
 
@@ -518,14 +528,14 @@ void fill_promoted(struct freeblock_task *task)
 
 static void delay_count(struct freeblock *fb, uint64_t delay_ns)
 {
-	unsigned bin = FILL_DELAYS - 1;
+	unsigned bin = GAP_FILL_DELAYS - 1;
 
 	fb->stats.delays++;
 	fb->stats.delay_ns += delay_ns;
 	if (delay_ns > fb->stats.max_delay_ns)
 		fb->stats.max_delay_ns = delay_ns;
-	if (delay_ns / FILL_DELAY_NS < bin)
-		bin = (unsigned)(delay_ns / FILL_DELAY_NS);
+	if (delay_ns / GAP_FILL_DELAY_NS < bin)
+		bin = (unsigned)(delay_ns / GAP_FILL_DELAY_NS);
 	fb->delay_bins[bin]++;
 }
 
@@ -549,7 +559,7 @@ static void care_move(uint64_t *care_ns, uint64_t turn_ns, uint64_t since_ns,
  * their part of the time: those missed by what a gap begins with, for which the
  * host may be late, and those missed by what follows it, apart.
  */
-static void care_follow(struct freeblock *fb, const struct watch *watch,
+static void care_follow(struct freeblock *fb, const struct delay_check *watch,
 			uint64_t over_ns)
 {
 	uint64_t since_ns = over_ns - fb->cared_ns;
@@ -564,10 +574,11 @@ static void care_follow(struct freeblock *fb, const struct watch *watch,
 		  missed && !watch->first_late);
 }
 
-void fill_read_over(struct freeblock *fb, const struct disk_request *disk)
+void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk)
 {
-	struct watch *watch = &fb->watch[(fb->watches - 1) % FILL_WATCHES];
-	const struct gap_piece *piece = &fb->plan.piece[0];
+	struct delay_check *watch = &fb->delay_check[(fb->delay_checks - 1) %
+						     GAP_FILL_DELAY_CHECKS];
+	const struct gap_extent *piece = &fb->plan.piece[0];
 
 	if (watch->used && fb->plan.pieces_n &&
 	    piece->sector == disk->sector &&
@@ -586,8 +597,8 @@ static void passed_delay(struct freeblock *fb, const struct disk_request *disk)
 		fb->followed++;
 		delay_count(fb, end_ns - disk->submit_ns);
 	}
-	for (i = 0; i < FILL_WATCHES; i++) {
-		struct watch *watch = &fb->watch[i];
+	for (i = 0; i < GAP_FILL_DELAY_CHECKS; i++) {
+		struct delay_check *watch = &fb->delay_check[i];
 
 		if (!watch->used || watch->lbn < disk->sector ||
 		    watch->lbn >= disk->sector + disk->sectors)
@@ -617,7 +628,7 @@ static void passed_gap(struct freeblock *fb, const struct disk_request *disk)
 		fb->last_over_ns = disk->complete_ns;
 }
 
-void fill_passed(void *arg, const struct queue_request *req)
+void gap_fill_passed(void *arg, const struct queue_request *req)
 {
 	const struct disk_request *disk = &req->disk;
 	struct freeblock *fb = arg;

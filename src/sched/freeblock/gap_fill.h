@@ -13,26 +13,32 @@
 #include "sched/freeblock/partial_block.h"
 #include "sched/freeblock/freeblock_set.h"
 
-/* Bins of the delays, FILL_DELAY_NS each; the last takes all that is longer. */
-#define FILL_DELAYS 256u
-#define FILL_DELAY_NS 50000u
-#define FILL_WATCHES 4u
+/* Bins of the delays, GAP_FILL_DELAY_NS each; the last takes all that is
+ * longer. */
+#define GAP_FILL_DELAYS 256u
+#define GAP_FILL_DELAY_NS 50000u
+#define GAP_FILL_DELAY_CHECKS 4u
 
 /* Why something is read. */
-enum read_kind { READ_GAP, READ_IDLE, READ_PROMOTED, READ_PASSED };
+enum free_read_kind {
+	FREE_READ_GAP,
+	FREE_READ_IDLE,
+	FREE_READ_PROMOTED,
+	FREE_READ_PASSED
+};
 
-struct read {
+struct free_read {
 	struct queue_request req;
 	struct iovec iov;
 	struct freeblock *fb;
-	enum read_kind kind;
+	enum free_read_kind kind;
 	struct freeblock_task *task;	/* promoted: whose, held; else NULL */
 	bool suspect;			/* one unit of its suspects */
 	struct list link;
 };
 
 /* A foreground request with a gap before it, and when it would be over. */
-struct watch {
+struct delay_check {
 	bool used;		/* something is read before it ... */
 	bool first_late;	/* ... and the first of that came late */
 	uint64_t lbn;
@@ -66,11 +72,11 @@ struct freeblock {
 	uint64_t care_ns, care_next_ns;
 	uint64_t cared_ns;		/* as of then */
 
-	struct watch watch[FILL_WATCHES];
-	unsigned watches;
+	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
+	unsigned delay_checks;
 	struct freeblock_stats stats;
 	uint64_t followed;		/* requests that followed a free read */
-	uint32_t delay_bins[FILL_DELAYS];
+	uint32_t delay_bins[GAP_FILL_DELAYS];
 };
 
 struct freeblock_task {
@@ -79,12 +85,12 @@ struct freeblock_task {
 	const struct freeblock_ops *ops;
 	void *arg;
 	struct list link;
-	struct wanted *wanted;	/* in sectors when parts may be held */
-	struct parts parts;
-	struct wanted *next;	/* while the geometry changes */
+	struct freeblock_set *set;	/* in sectors when parts may be held */
+	struct partial_blocks parts;
+	struct freeblock_set *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
 	struct list writes;	/* whose places are open */
-	struct gapwrite_set fixed;	/* the others */
+	struct gap_write_set fixed;	/* the others */
 	unsigned promoted;	/* reads at a time */
 	unsigned reading;	/* promoted ones with the queue */
 	bool suspecting;	/* one of its suspects is with the queue */
@@ -102,7 +108,7 @@ void task_get(struct freeblock_task *task);
 void task_put(struct freeblock_task *task);
 
 /* NULL: no memory.  With a task it is held. */
-struct read *read_new(struct freeblock *fb, enum read_kind kind,
+struct free_read *read_new(struct freeblock *fb, enum free_read_kind kind,
 		      struct freeblock_task *task, uint64_t sector,
 		      uint32_t sectors);
 
@@ -129,17 +135,20 @@ void freeblock_read_done(struct disk_request *disk);
 
 /* ---- gap_fill.c: the filler of the queue ---- */
 
-struct queue_request *fill_gap(void *arg, const struct belief *belief,
-			       const struct service_request *next, bool joins);
-struct queue_request *fill_idle(void *arg, const struct belief *belief,
-				uint64_t quiet_ns, uint64_t *again_ns);
-bool fill_wants(void *arg);
-void fill_passed(void *arg, const struct queue_request *req);
+struct queue_request *gap_fill_begin(void *arg,
+				     const struct head_state *head_state,
+				     const struct service_request *next,
+				     bool joins);
+struct queue_request *gap_fill_idle(void *arg,
+				    const struct head_state *head_state,
+				    uint64_t quiet_ns, uint64_t *again_ns);
+bool gap_fill_wants(void *arg);
+void gap_fill_passed(void *arg, const struct queue_request *req);
 
 /* A read in a gap is over. */
-void fill_read_over(struct freeblock *fb, const struct disk_request *disk);
+void gap_fill_read_over(struct freeblock *fb, const struct disk_request *disk);
 
 /* Gives the queue what a task is promoted to, and its suspects. */
-void fill_promoted(struct freeblock_task *task);
+void gap_fill_promoted(struct freeblock_task *task);
 
 #endif

@@ -38,7 +38,7 @@
 /* In how many ways a gap is shared between source and target track. */
 #define SHARES 4u
 
-struct entry {
+struct heap_entry {
 	int64_t bound;
 	uint64_t spent_ns;	/* at least, on moves */
 	uint32_t level;
@@ -46,17 +46,17 @@ struct entry {
 };
 
 /* One passing over a track. */
-struct pass {
+struct gap_pass {
 	unsigned n;
-	struct gap_piece piece[2];
+	struct gap_extent piece[2];
 	int64_t worth_ns;
 	bool across;		/* ends on the next track */
 };
 
-struct search {
+struct gap_search_state {
 	const struct gap_query *query;
-	const struct belief *belief;
-	const struct wanted *wanted;
+	const struct head_state *head_state;
+	const struct freeblock_set *wanted;
 	struct gap_plan *plan;
 	struct geom_track source, target;
 	uint64_t free_ns;	/* a read handed over now may move */
@@ -67,74 +67,81 @@ struct search {
 	uint32_t low_n;
 	int64_t ends_ns;	/* source and target track, whole gap each */
 	unsigned heap_n;
-	struct entry heap[HEAP_MAX];
+	struct heap_entry heap[HEAP_MAX];
 };
 
 /* ---- times ---- */
 
-static uint64_t move_ns(const struct search *s, const struct geom_track *from,
+static uint64_t move_ns(const struct gap_search_state *s,
+			const struct geom_track *from,
 			const struct geom_track *to, bool write)
 {
 	struct service_head head = { 0, from->cylinder, from->surface };
 
 	if (from->index == to->index)
 		return 0;
-	return service_move_ns(s->belief->mech, &head, to->cylinder,
+	return service_move_ns(s->head_state->mech, &head, to->cylinder,
 			       to->surface, write);
 }
 
-static uint64_t settle_ns(const struct search *s)
+static uint64_t settle_ns(const struct gap_search_state *s)
 {
-	return s->query->target.write ? s->belief->mech->write_settle_ns : 0;
+	return s->query->target.write ? s->head_state->mech->write_settle_ns
+				      : 0;
 }
 
 /* When an LBN of a track begins, the next time after a moment. */
-static uint64_t begin_ns(const struct search *s, uint64_t lbn, uint64_t from_ns)
+static uint64_t begin_ns(const struct gap_search_state *s, uint64_t lbn,
+			 uint64_t from_ns)
 {
 	struct geom_place place;
 
-	geom_place_of(s->belief->geom, lbn, &place);
-	return from_ns + service_wait_ns(s->belief->mech, from_ns, place.start);
+	geom_place_of(s->head_state->geom, lbn, &place);
+	return from_ns +
+	       service_wait_ns(s->head_state->mech, from_ns, place.start);
 }
 
 /* How long [first, first + n) of one track takes to pass. */
-static uint64_t length_ns(const struct search *s,
+static uint64_t length_ns(const struct gap_search_state *s,
 			  const struct geom_track *track, uint64_t first,
 			  uint32_t n)
 {
 	struct geom_place a, b;
 
-	geom_place_of(s->belief->geom, first, &a);
-	geom_place_of(s->belief->geom, first + n - 1, &b);
-	return service_turn_ns(s->belief->mech,
+	geom_place_of(s->head_state->geom, first, &a);
+	geom_place_of(s->head_state->geom, first + n - 1, &b);
+	return service_turn_ns(s->head_state->mech,
 			       (uint64_t)(angle)(b.start - a.start) +
 				       track->per_sector);
 }
 
 /* Whole units that can pass in a time, with something for rounding. */
-static int64_t units_in(const struct search *s, uint64_t ns,
+static int64_t units_in(const struct gap_search_state *s, uint64_t ns,
 			const struct geom_track *track)
 {
 	return (int64_t)((ns + 500) * track->sectors / s->turn_ns /
-			 wanted_unit(s->wanted));
+			 freeblock_set_unit(s->wanted));
 }
 
 /* What a wanted unit of a track is worth. */
-static int64_t unit_ns(const struct search *s, const struct geom_track *track)
+static int64_t unit_ns(const struct gap_search_state *s,
+		       const struct geom_track *track)
 {
-	uint64_t ns = service_turn_ns(s->belief->mech,
+	uint64_t ns = service_turn_ns(s->head_state->mech,
 				      (uint64_t)track->per_sector *
-					      wanted_unit(s->wanted));
+					      freeblock_set_unit(s->wanted));
 
 	if (s->query->prices)
-		ns = ns * wanted_price(s->wanted, track->index) / WANTED_PRICE;
+		ns = ns * freeblock_set_price(s->wanted, track->index) /
+		     FREEBLOCK_SET_PRICE;
 	return (int64_t)ns;
 }
 
 /* ---- one passing ---- */
 
-static void piece_place(const struct search *s, const struct geom_track *track,
-			uint64_t from_ns, struct gap_piece *piece)
+static void piece_place(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t from_ns,
+			struct gap_extent *piece)
 {
 	piece->begin_ns = begin_ns(s, piece->sector, from_ns);
 	piece->end_ns = piece->begin_ns + length_ns(s, track, piece->sector,
@@ -142,48 +149,49 @@ static void piece_place(const struct search *s, const struct geom_track *track,
 }
 
 /* Is the unit before a wanted one on the track wanted, too? */
-static bool run_goes_back(const struct search *s,
+static bool run_goes_back(const struct gap_search_state *s,
 			  const struct geom_track *track, uint64_t sector)
 {
-	uint32_t unit = wanted_unit(s->wanted);
+	uint32_t unit = freeblock_set_unit(s->wanted);
 	struct range r;
 
 	return sector >= track->first + unit &&
-	       wanted_next_on(s->wanted, track, sector - unit, &r) &&
+	       freeblock_set_next_on(s->wanted, track, sector - unit, &r) &&
 	       r.first < sector;
 }
 
-static bool is_wanted(const struct search *s, uint64_t sector)
+static bool is_wanted(const struct gap_search_state *s, uint64_t sector)
 {
 	struct range r;
 
-	return wanted_next(s->wanted, sector, &r) && r.first == sector;
+	return freeblock_set_next(s->wanted, sector, &r) && r.first == sector;
 }
 
 /* May the part of a unit on this side of a seam be read?  Before what is behind
  * it, at any rate. */
-static bool part_may_end(const struct search *s, const struct geom_track *track,
-			 uint64_t end)
+static bool part_may_end(const struct gap_search_state *s,
+			 const struct geom_track *track, uint64_t end)
 {
-	return wanted_unit(s->wanted) < s->query->unit_sectors &&
-	       wanted_is_seam(s->belief->geom, track, end) &&
+	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
+	       freeblock_set_is_seam(s->head_state->geom, track, end) &&
 	       (s->query->parts || !is_wanted(s, end));
 }
 
 /* What is held of a unit is one run: around what is remapped, in order. */
-static bool part_may_begin(const struct search *s,
+static bool part_may_begin(const struct gap_search_state *s,
 			   const struct geom_track *track, uint64_t first)
 {
-	return wanted_unit(s->wanted) < s->query->unit_sectors &&
-	       wanted_is_seam(s->belief->geom, track, first) &&
+	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
+	       freeblock_set_is_seam(s->head_state->geom, track, first) &&
 	       ((s->query->parts && first == track->first) ||
 		!is_wanted(s, first - 1));
 }
 
 /* Cuts a wanted run on a track to what may be read of it before `end`; false:
  * nothing. */
-static bool run_cut(const struct search *s, const struct geom_track *track,
-		    uint64_t end, struct range *r)
+static bool run_cut(const struct gap_search_state *s,
+		    const struct geom_track *track, uint64_t end,
+		    struct range *r)
 {
 	uint32_t unit = s->query->unit_sectors;
 	uint64_t first = r->first, last = first + r->n;
@@ -201,19 +209,19 @@ static bool run_cut(const struct search *s, const struct geom_track *track,
 
 /* The wanted units that lie within [first, end) of a track: one command from
  * the first of them to the last.  Returns how many. */
-static uint32_t piece_find(const struct search *s,
+static uint32_t piece_find(const struct gap_search_state *s,
 			   const struct geom_track *track, uint64_t first,
-			   uint64_t end, struct gap_piece *piece)
+			   uint64_t end, struct gap_extent *piece)
 {
-	uint32_t unit = wanted_unit(s->wanted), units = 0, n;
+	uint32_t unit = freeblock_set_unit(s->wanted), units = 0, n;
 	uint64_t moved, all;
 	int64_t runs = 0;
 	struct range r;
 
 	/* Up to a remapped sector, or from there on when nothing is before. */
-	while (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	while (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	       moved < end) {
-		if (wanted_next_on(s->wanted, track, first, &r) &&
+		if (freeblock_set_next_on(s->wanted, track, first, &r) &&
 		    r.first + (s->query->parts ? unit :
 			       s->query->unit_sectors) <= moved) {
 			end = moved;
@@ -225,7 +233,8 @@ static uint32_t piece_find(const struct search *s,
 	}
 	piece->sectors = 0;
 	while (first < end &&
-	       wanted_next_on(s->wanted, track, first, &r) && r.first < end) {
+	       freeblock_set_next_on(s->wanted, track, first, &r) &&
+	       r.first < end) {
 		if (!units && end - r.first > s->query->max_sectors)
 			end = r.first + s->query->max_sectors;
 		first = all = r.first + r.n;
@@ -247,7 +256,7 @@ static uint32_t piece_find(const struct search *s,
 
 /* Does all of a track pass by, beginning with a sector?  A track with defects
  * may have its sectors on a part of its turn. */
-static bool track_passes(const struct search *s,
+static bool track_passes(const struct gap_search_state *s,
 			 const struct geom_track *track, uint64_t sector,
 			 uint64_t in_ns, uint64_t out_ns)
 {
@@ -261,25 +270,27 @@ static bool track_passes(const struct search *s,
  * What passes by on a track from in_ns, when the head is there, to out_ns, when
  * it must be through.
  */
-static void pass_over(const struct search *s, const struct geom_track *track,
-		      uint64_t in_ns, uint64_t out_ns, struct pass *pass)
+static void pass_over(const struct gap_search_state *s,
+		      const struct geom_track *track, uint64_t in_ns,
+		      uint64_t out_ns, struct gap_pass *pass)
 {
-	const struct geom *geom = s->belief->geom;
+	const struct geom *geom = s->head_state->geom;
 	uint64_t end = track->first + track->sectors, a, b;
-	struct gap_piece *piece = pass->piece;
+	struct gap_extent *piece = pass->piece;
 	angle out;
 
-	*pass = (struct pass){ 0 };
+	*pass = (struct gap_pass){ 0 };
 	if (out_ns <= in_ns || !track->per_sector)
 		return;
-	a = geom_lbn_at(geom, track,
-			service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
-	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
+	a = geom_lbn_at(
+		geom, track,
+		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
+	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
 	b = geom_lbn_at(geom, track, out - track->per_sector + 1);
 	if (out_ns - in_ns >= s->turn_ns)
 		b = a;
 	else if ((b + track->sectors - a) % track->sectors >
-		 1 + (out_ns - in_ns) / service_turn_ns(s->belief->mech,
+		 1 + (out_ns - in_ns) / service_turn_ns(s->head_state->mech,
 							track->per_sector) ||
 		 (a == b && !track_passes(s, track, a, in_ns, out_ns)))
 		return;
@@ -294,7 +305,7 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 		return;
 	a = track->first;
 	if (begin_ns(s, a, in_ns) >= out_ns)
-		a = geom_lbn_at(geom, track, service_angle(s->belief->mech,
+		a = geom_lbn_at(geom, track, service_angle(s->head_state->mech,
 							in_ns - ROUND_IN_NS));
 	if (a >= b)
 		return;
@@ -308,27 +319,30 @@ static void pass_over(const struct search *s, const struct geom_track *track,
 /* The first wanted unit from `first` on, such that it and all up to the one
  * that goes over the track's end are one command; false: that is not wanted,
  * or has passed. */
-static bool across_from(const struct search *s, const struct geom_track *track,
-			uint64_t first, uint64_t last, uint64_t *from)
+static bool across_from(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t first,
+			uint64_t last, uint64_t *from)
 {
 	uint32_t unit = s->query->unit_sectors, n;
 	uint64_t moved;
 	struct range r;
 
-	if (first > last || !wanted_next_on(s->wanted, track, last, &r) ||
+	if (first > last ||
+	    !freeblock_set_next_on(s->wanted, track, last, &r) ||
 	    r.first != last)
 		return false;
 	if (last + unit - first > s->query->max_sectors)
 		first = last + unit - s->query->max_sectors / unit * unit;
-	if (geom_remap_next(s->belief->geom, first, &moved, &n) &&
+	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
 	    moved < last + unit)
 		return false;
 	/* By sectors, what is behind is wanted by itself. */
-	if (wanted_unit(s->wanted) < unit &&
-	    (!wanted_next(s->wanted, track->first + track->sectors, &r) ||
+	if (freeblock_set_unit(s->wanted) < unit &&
+	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
+				 &r) ||
 	     r.first != track->first + track->sectors))
 		return false;
-	if (!wanted_next_on(s->wanted, track, first, &r))
+	if (!freeblock_set_next_on(s->wanted, track, first, &r))
 		return false;
 	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
 	return true;
@@ -336,22 +350,22 @@ static bool across_from(const struct search *s, const struct geom_track *track,
 
 /* On the next track, behind the unit that ended on it, up to where the head has
  * to leave: what is wanted there goes with the same command. */
-static void across_on(const struct search *s, const struct geom_track *track,
-		      struct pass *pass)
+static void across_on(const struct gap_search_state *s,
+		      const struct geom_track *track, struct gap_pass *pass)
 {
-	struct gap_piece *piece = pass->piece, more = { 0 };
+	struct gap_extent *piece = pass->piece, more = { 0 };
 	uint64_t at = piece->sector + piece->sectors, out_ns, b;
 	struct geom_track next;
 	angle out;
 
-	geom_track_at(s->belief->geom, track->index + 1, &next);
+	geom_track_at(s->head_state->geom, track->index + 1, &next);
 	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
 				       s->query->target.write);
 	if (out_ns <= piece->end_ns || !next.per_sector ||
 	    out_ns > piece->end_ns + s->turn_ns / 2)
 		return;
-	out = service_angle(s->belief->mech, out_ns + ROUND_OUT_NS);
-	b = geom_lbn_at(s->belief->geom, &next, out - next.per_sector + 1);
+	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(s->head_state->geom, &next, out - next.per_sector + 1);
 	if (b <= at)
 		b = next.first + next.sectors;
 	if (b - piece->sector > s->query->max_sectors)
@@ -371,22 +385,25 @@ static void across_on(const struct search *s, const struct geom_track *track,
  * What passes by on a track from in_ns on to its end, the unit that begins
  * there and ends on the next, and what is behind it there.
  */
-static void pass_across(const struct search *s, const struct geom_track *track,
-			uint64_t in_ns, struct pass *pass)
+static void pass_across(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t in_ns,
+			struct gap_pass *pass)
 {
-	const struct geom *geom = s->belief->geom;
-	uint32_t unit = s->query->unit_sectors, each = wanted_unit(s->wanted);
+	const struct geom *geom = s->head_state->geom;
+	uint32_t unit = s->query->unit_sectors,
+		 each = freeblock_set_unit(s->wanted);
 	uint64_t end = track->first + track->sectors, at, last;
-	struct gap_piece *piece = pass->piece;
+	struct gap_extent *piece = pass->piece;
 	struct service_head head = { 0, track->cylinder, track->surface };
 	struct service_request req;
 	struct service service;
 	struct range r;
 
-	*pass = (struct pass){ 0 };
+	*pass = (struct gap_pass){ 0 };
 	last = end - end % unit;
-	at = geom_lbn_at(geom, track,
-			 service_angle(s->belief->mech, in_ns - ROUND_IN_NS));
+	at = geom_lbn_at(
+		geom, track,
+		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
 	if (s->query->parts || last == end || last < track->first ||
 	    last + unit > geom_sectors(geom) ||
 	    !across_from(s, track, at, last, &piece->sector))
@@ -395,9 +412,10 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 	head.at_ns = piece->begin_ns = begin_ns(s, piece->sector, in_ns);
 	req = (struct service_request){ .lbn = piece->sector,
 					.sectors = piece->sectors };
-	service_estimate(geom, s->belief->mech, &head, &req, &service);
+	service_estimate(geom, s->head_state->mech, &head, &req, &service);
 	piece->end_ns = service.head.at_ns;
-	for (at = piece->sector; wanted_next_on(s->wanted, track, at, &r);
+	for (at = piece->sector;
+	     freeblock_set_next_on(s->wanted, track, at, &r);
 	     at = r.first + r.n) {
 		piece->units += (uint32_t)(r.n / each);
 		piece->worth_ns += s->query->run_ns;
@@ -414,26 +432,27 @@ static void pass_across(const struct search *s, const struct geom_track *track,
 }
 
 /* The track the head is over after a passing. */
-static struct geom_track pass_leaves(const struct search *s,
+static struct geom_track pass_leaves(const struct gap_search_state *s,
 				     const struct geom_track *track,
-				     const struct pass *pass)
+				     const struct gap_pass *pass)
 {
 	struct geom_track next = *track;
 
 	if (pass->across)
-		geom_track_at(s->belief->geom, track->index + 1, &next);
+		geom_track_at(s->head_state->geom, track->index + 1, &next);
 	return next;
 }
 
 /* ---- putting a plan together ---- */
 
-static uint64_t pass_end_ns(const struct pass *pass, uint64_t otherwise)
+static uint64_t pass_end_ns(const struct gap_pass *pass, uint64_t otherwise)
 {
 	return pass->n ? pass->piece[pass->n - 1].end_ns : otherwise;
 }
 
 /* On the target's track and before it: one command with it. */
-static bool piece_joins(const struct search *s, const struct gap_piece *piece)
+static bool piece_joins(const struct gap_search_state *s,
+			const struct gap_extent *piece)
 {
 	const struct service_request *target = &s->query->target;
 
@@ -446,37 +465,38 @@ static bool piece_joins(const struct search *s, const struct gap_piece *piece)
 
 /* Commands follow each other: when one has been decoded at the earliest, and
  * where the head is. */
-struct follow {
+struct gap_follow {
 	struct service_head head;	/* free for it */
 	uint64_t decoded_ns, ahead_ns;
 };
 
 /* The command behind that on the medium until end_ns, of a sector, if the head
  * is there by in_ns; false: it cannot be. */
-static bool follow_next(const struct search *s, struct follow *f,
+static bool follow_next(const struct gap_search_state *s, struct gap_follow *f,
 			uint64_t end_ns, uint64_t lbn, bool write,
 			uint64_t in_ns)
 {
-	const struct belief *belief = s->belief;
+	const struct head_state *head_state = s->head_state;
 	uint64_t begun_ns = f->head.at_ns, ns;
 	struct geom_place place;
 
-	f->decoded_ns = begun_ns + belief_behind_ns(belief, f->ahead_ns) +
-			(write ? belief->write_overhead_ns :
-				 belief->read_overhead_ns);
+	f->decoded_ns = begun_ns +
+			head_state_behind_ns(head_state, f->ahead_ns) +
+			(write ? head_state->write_overhead_ns
+			       : head_state->read_overhead_ns);
 	f->head.at_ns = f->decoded_ns > end_ns ? f->decoded_ns : end_ns;
 	f->ahead_ns = f->head.at_ns - f->decoded_ns;
 	if (f->decoded_ns <= end_ns)
 		return true;
-	geom_place_of(belief->geom, lbn, &place);
-	ns = f->decoded_ns + service_move_ns(belief->mech, &f->head,
+	geom_place_of(head_state->geom, lbn, &place);
+	ns = f->decoded_ns + service_move_ns(head_state->mech, &f->head,
 					     place.cylinder, place.surface,
 					     write);
 	return ns + s->lead_ns <= in_ns + ROUND_IN_NS;
 }
 
-static void follow_at(const struct search *s, struct follow *f,
-		      const struct gap_piece *piece)
+static void follow_at(const struct gap_search_state *s, struct gap_follow *f,
+		      const struct gap_extent *piece)
 {
 	const struct service_request *target = &s->query->target;
 	struct geom_place place;
@@ -485,7 +505,7 @@ static void follow_at(const struct search *s, struct follow *f,
 	if (piece->sector == target->lbn + target->sectors ||
 	    piece->sector + piece->sectors == target->lbn)
 		f->head.at_ns = piece->begin_ns;
-	geom_place_of(s->belief->geom, piece->sector + piece->sectors - 1,
+	geom_place_of(s->head_state->geom, piece->sector + piece->sectors - 1,
 		      &place);
 	f->head.cylinder = place.cylinder;
 	f->head.surface = place.surface;
@@ -493,11 +513,12 @@ static void follow_at(const struct search *s, struct follow *f,
 
 /* The first of these pieces, or the target (`n`), whose command would come too
  * late behind a short one; n + 1: none. */
-static unsigned plan_late(const struct search *s,
-			  const struct gap_piece *piece, unsigned n)
+static unsigned plan_late(const struct gap_search_state *s,
+			  const struct gap_extent *piece, unsigned n)
 {
-	uint64_t now_ns = s->belief->now_ns + s->belief->read_overhead_ns;
-	struct follow f = { .head.at_ns = s->free_ns,
+	uint64_t now_ns =
+		s->head_state->now_ns + s->head_state->read_overhead_ns;
+	struct gap_follow f = { .head.at_ns = s->free_ns,
 			    .ahead_ns = s->free_ns - now_ns };
 	unsigned i;
 
@@ -518,11 +539,11 @@ static unsigned plan_late(const struct search *s,
 /* Takes these passings, in order, if they are more than the best so far; but
  * of a piece that is too short to be followed in time and what follows it only
  * one. */
-static void plan_offer(struct search *s, const struct pass *const *pass,
-		       unsigned n)
+static void plan_offer(struct gap_search_state *s,
+		       const struct gap_pass *const *pass, unsigned n)
 {
 	struct gap_plan *plan = s->plan;
-	struct gap_piece piece[GAP_PIECES];
+	struct gap_extent piece[GAP_PIECES];
 	int64_t worth = 0;
 	unsigned pieces = 0, i, late;
 
@@ -553,8 +574,8 @@ static void plan_offer(struct search *s, const struct pass *const *pass,
 
 /* The last passing before the target: over its own track, to be there from
  * from_ns.  What is before the target on its track is one command with it. */
-static void pass_target(const struct search *s, uint64_t from_ns,
-			struct pass *pass)
+static void pass_target(const struct gap_search_state *s, uint64_t from_ns,
+			struct gap_pass *pass)
 {
 	uint64_t target = s->query->target.lbn;
 	uint64_t out_ns = s->plan->target_ns;
@@ -563,7 +584,7 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 		  s->query->target.write || !s->query->joins ?
 			  s->leave_ns : out_ns, pass);
 	while (pass->n) {
-		const struct gap_piece *p = &pass->piece[pass->n - 1];
+		const struct gap_extent *p = &pass->piece[pass->n - 1];
 
 		if (p->end_ns <= s->leave_ns ||
 		    (p->sector + p->sectors <= target &&
@@ -573,7 +594,7 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 		/* Not one command with it, and too late for two. */
 		pass_over(s, &s->target, from_ns, s->leave_ns, pass);
 		if (pass->n && pass_end_ns(pass, 0) > s->leave_ns)
-			*pass = (struct pass){ 0 };
+			*pass = (struct gap_pass){ 0 };
 	}
 }
 
@@ -581,28 +602,29 @@ static void pass_target(const struct search *s, uint64_t from_ns,
 
 /* Over the source track.  What goes on where a read has ended needs no care:
  * the head is there. */
-static void pass_source(const struct search *s, uint64_t out_ns,
-			struct pass *pass)
+static void pass_source(const struct gap_search_state *s, uint64_t out_ns,
+			struct gap_pass *pass)
 {
-	if (s->belief->stream_lbn == s->belief->head_lbn + 1) {
+	if (s->head_state->stream_lbn == s->head_state->head_lbn + 1) {
 		pass_over(s, &s->source, s->free_ns, out_ns, pass);
-		if (pass->n && pass->piece[0].sector == s->belief->stream_lbn)
+		if (pass->n &&
+		    pass->piece[0].sector == s->head_state->stream_lbn)
 			return;
 	}
-	pass_over(s, &s->source, s->free_ns + s->belief->read_guard_ns, out_ns,
-		  pass);
+	pass_over(s, &s->source, s->free_ns + s->head_state->read_guard_ns,
+		  out_ns, pass);
 }
 
 /* After a passing over a track, what is left for the target's. */
-static void try_rest(struct search *s, const struct geom_track *track,
-		     const struct pass *before, const struct pass *pass)
+static void try_rest(struct gap_search_state *s, const struct geom_track *track,
+		     const struct gap_pass *before, const struct gap_pass *pass)
 {
 	struct geom_track from = pass_leaves(s, track, pass);
 	uint64_t there_ns = pass_end_ns(pass, s->free_ns) +
 		move_ns(s, &from, &s->target, false) +
-		(pass->n ? s->lead_ns : s->belief->read_guard_ns);
-	struct pass last;
-	const struct pass *all[] = { before, pass, &last };
+		(pass->n ? s->lead_ns : s->head_state->read_guard_ns);
+	struct gap_pass last;
+	const struct gap_pass *all[] = { before, pass, &last };
 
 	s->plan->steps++;
 	pass_target(s, there_ns, &last);
@@ -614,10 +636,10 @@ static void try_rest(struct search *s, const struct geom_track *track,
 }
 
 /* Source track until until_ns at most, target track for the rest. */
-static void try_share(struct search *s, uint64_t until_ns)
+static void try_share(struct gap_search_state *s, uint64_t until_ns)
 {
-	const struct pass none = { 0 };
-	struct pass first;
+	const struct gap_pass none = { 0 };
+	struct gap_pass first;
 
 	s->plan->steps++;
 	pass_source(s, until_ns, &first);
@@ -625,30 +647,30 @@ static void try_share(struct search *s, uint64_t until_ns)
 }
 
 /* Over the end of the source track. */
-static void try_source_across(struct search *s)
+static void try_source_across(struct gap_search_state *s)
 {
-	const struct pass none = { 0 };
-	struct pass first;
+	const struct gap_pass none = { 0 };
+	struct gap_pass first;
 
 	s->plan->steps++;
-	pass_across(s, &s->source, s->free_ns + s->belief->read_guard_ns,
+	pass_across(s, &s->source, s->free_ns + s->head_state->read_guard_ns,
 		    &first);
 	if (first.n)
 		try_rest(s, &s->source, &none, &first);
 }
 
-static void try_same_track(struct search *s)
+static void try_same_track(struct gap_search_state *s)
 {
-	struct pass pass;
-	const struct pass *one[] = { &pass };
+	struct gap_pass pass;
+	const struct gap_pass *one[] = { &pass };
 
 	s->plan->steps++;
-	pass_target(s, s->free_ns + s->belief->read_guard_ns, &pass);
+	pass_target(s, s->free_ns + s->head_state->read_guard_ns, &pass);
 	plan_offer(s, one, 1);
 }
 
 /* The most that any share could bring. */
-static int64_t share_bound(const struct search *s, uint64_t gap_ns)
+static int64_t share_bound(const struct gap_search_state *s, uint64_t gap_ns)
 {
 	int64_t a = units_in(s, gap_ns, &s->source) * unit_ns(s, &s->source);
 	int64_t b = units_in(s, gap_ns, &s->target) * unit_ns(s, &s->target);
@@ -656,13 +678,13 @@ static int64_t share_bound(const struct search *s, uint64_t gap_ns)
 	return a > b ? a : b;
 }
 
-static void search_ends(struct search *s)
+static void search_ends(struct gap_search_state *s)
 {
 	uint64_t move = move_ns(s, &s->source, &s->target,
 				s->query->target.write);
-	uint64_t begin = s->free_ns + s->belief->read_guard_ns, out;
-	struct pass last, first;
-	const struct pass *both[] = { &first, &last };
+	uint64_t begin = s->free_ns + s->head_state->read_guard_ns, out;
+	struct gap_pass last, first;
+	const struct gap_pass *both[] = { &first, &last };
 	unsigned i;
 
 	if (s->source.index == s->target.index) {
@@ -683,7 +705,7 @@ static void search_ends(struct search *s)
 	move = move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
 	s->ends_ns += last.worth_ns;
-	first = (struct pass){ 0 };
+	first = (struct gap_pass){ 0 };
 	if (last.n && last.piece[0].begin_ns > begin + move)
 		pass_source(s, last.piece[0].begin_ns - move - s->lead_ns,
 			    &first);
@@ -694,9 +716,9 @@ static void search_ends(struct search *s)
 
 /* ---- other tracks ---- */
 
-static void low_fill(struct search *s)
+static void low_fill(struct gap_search_state *s)
 {
-	const struct service_mech *mech = s->belief->mech;
+	const struct service_mech *mech = s->head_state->mech;
 	uint64_t least = UINT64_MAX;
 	uint32_t i;
 
@@ -709,9 +731,10 @@ static void low_fill(struct search *s)
 }
 
 /* No seek over that many cylinders, or more, is shorter. */
-static uint64_t low_seek_ns(const struct search *s, uint32_t cylinders)
+static uint64_t low_seek_ns(const struct gap_search_state *s,
+			    uint32_t cylinders)
 {
-	const struct service_mech *mech = s->belief->mech;
+	const struct service_mech *mech = s->head_state->mech;
 	uint64_t ns = service_seek_ns(mech, 0, cylinders);
 	uint32_t lo = 0, hi = s->low_n;
 
@@ -729,11 +752,11 @@ static uint64_t low_seek_ns(const struct search *s, uint32_t cylinders)
 }
 
 /* No move between a track and another in these cylinders is shorter. */
-static uint64_t low_move_ns(const struct search *s,
+static uint64_t low_move_ns(const struct gap_search_state *s,
 			    const struct geom_track *from,
 			    const struct geom_bounds *to)
 {
-	uint64_t seek_ns, switch_ns = s->belief->mech->head_switch_ns;
+	uint64_t seek_ns, switch_ns = s->head_state->mech->head_switch_ns;
 
 	if (from->cylinder < to->low)
 		return low_seek_ns(s, to->low - from->cylinder);
@@ -744,14 +767,15 @@ static uint64_t low_move_ns(const struct search *s,
 }
 
 /* The most units any track of a node can yield. */
-static int64_t node_bound(const struct search *s,
-			  const struct wanted_node *node, uint64_t *spent_ns)
+static int64_t node_bound(const struct gap_search_state *s,
+			  const struct freeblock_set_node *node,
+			  uint64_t *spent_ns)
 {
-	uint64_t spent = s->free_ns + s->belief->read_guard_ns +
+	uint64_t spent = s->free_ns + s->head_state->read_guard_ns +
 			 low_move_ns(s, &s->source, &node->geom) +
 			 low_move_ns(s, &s->target, &node->geom) +
 			 settle_ns(s);
-	uint64_t unit = wanted_unit(s->wanted), time;
+	uint64_t unit = freeblock_set_unit(s->wanted), time;
 	int64_t longest, most;
 
 	*spent_ns = spent;
@@ -763,8 +787,8 @@ static int64_t node_bound(const struct search *s,
 		time = (time + 500) * node->geom.around / s->turn_ns / unit *
 		       (uint64_t)longest;
 	if (s->query->prices) {
-		time = time * node->price / WANTED_PRICE;
-		longest = longest * node->price / WANTED_PRICE + 1;
+		time = time * node->price / FREEBLOCK_SET_PRICE;
+		longest = longest * node->price / FREEBLOCK_SET_PRICE + 1;
 	}
 	most = node->most * longest + s->ends_ns + s->query->across_ns;
 	return ((int64_t)time < most ? (int64_t)time : most) +
@@ -773,7 +797,7 @@ static int64_t node_bound(const struct search *s,
 
 /* Higher bounds first, then the nearer, then nearer the root, then the lower
  * address. */
-static bool entry_before(const struct entry *a, const struct entry *b)
+static bool entry_before(const struct heap_entry *a, const struct heap_entry *b)
 {
 	if (a->bound != b->bound)
 		return a->bound > b->bound;
@@ -784,7 +808,7 @@ static bool entry_before(const struct entry *a, const struct entry *b)
 	return a->index < b->index;
 }
 
-static void heap_put(struct search *s, const struct entry *entry)
+static void heap_put(struct gap_search_state *s, const struct heap_entry *entry)
 {
 	unsigned i = s->heap_n, up;
 
@@ -802,9 +826,9 @@ static void heap_put(struct search *s, const struct entry *entry)
 	s->heap[i] = *entry;
 }
 
-static struct entry heap_take(struct search *s)
+static struct heap_entry heap_take(struct gap_search_state *s)
 {
-	struct entry top = s->heap[0], last = s->heap[--s->heap_n];
+	struct heap_entry top = s->heap[0], last = s->heap[--s->heap_n];
 	unsigned i = 0, down;
 
 	for (; (down = 2 * i + 1) < s->heap_n; i = down) {
@@ -819,13 +843,13 @@ static struct entry heap_take(struct search *s)
 	return top;
 }
 
-static void node_put(struct search *s, unsigned level, uint64_t index)
+static void node_put(struct gap_search_state *s, unsigned level, uint64_t index)
 {
-	struct entry entry = { .level = level, .index = index };
-	struct wanted_node node;
+	struct heap_entry entry = { .level = level, .index = index };
+	struct freeblock_set_node node;
 
 	s->plan->steps++;
-	if (!wanted_node(s->wanted, level, index, &node))
+	if (!freeblock_set_node(s->wanted, level, index, &node))
 		return;
 	entry.bound = node_bound(s, &node, &entry.spent_ns);
 	if (entry.bound > s->plan->worth_ns)
@@ -834,10 +858,11 @@ static void node_put(struct search *s, unsigned level, uint64_t index)
 
 /* A third track from in_ns to out_ns, and what is left of the gap before and
  * after it. */
-static void try_between(struct search *s, const struct geom_track *track,
-			const struct pass *pass, uint64_t to_ns)
+static void try_between(struct gap_search_state *s,
+			const struct geom_track *track,
+			const struct gap_pass *pass, uint64_t to_ns)
 {
-	struct pass first = { 0 };
+	struct gap_pass first = { 0 };
 
 	if (!pass->n)
 		return;
@@ -848,12 +873,13 @@ static void try_between(struct search *s, const struct geom_track *track,
 	try_rest(s, track, &first, pass);
 }
 
-static void try_track(struct search *s, const struct geom_track *track)
+static void try_track(struct gap_search_state *s,
+		      const struct geom_track *track)
 {
 	uint64_t to = move_ns(s, &s->source, track, false);
 	uint64_t on = move_ns(s, track, &s->target, s->query->target.write);
-	uint64_t in = s->free_ns + to + s->belief->read_guard_ns, out;
-	struct pass pass;
+	uint64_t in = s->free_ns + to + s->head_state->read_guard_ns, out;
+	struct gap_pass pass;
 
 	if (in + on >= s->leave_ns ||
 	    units_in(s, s->leave_ns - on - in, track) * unit_ns(s, track) +
@@ -869,13 +895,13 @@ static void try_track(struct search *s, const struct geom_track *track)
 	try_between(s, track, &pass, to);
 }
 
-static void search_leaf(struct search *s, uint64_t leaf)
+static void search_leaf(struct gap_search_state *s, uint64_t leaf)
 {
-	uint64_t bits = wanted_tracks(s->wanted, leaf);
+	uint64_t bits = freeblock_set_tracks(s->wanted, leaf);
 	struct geom_track track;
 
 	for (; bits; bits &= bits - 1) {
-		uint64_t index = leaf * WANTED_LEAF_TRACKS +
+		uint64_t index = leaf * FREEBLOCK_SET_LEAF_TRACKS +
 				 (unsigned)__builtin_ctzll(bits);
 
 		if (s->plan->steps >= s->query->steps) {
@@ -885,8 +911,8 @@ static void search_leaf(struct search *s, uint64_t leaf)
 		s->plan->steps++;
 		if (index == s->source.index || index == s->target.index)
 			continue;
-		geom_track_at(s->belief->geom, index, &track);
-		if (wanted_on(s->wanted, &track) * unit_ns(s, &track) +
+		geom_track_at(s->head_state->geom, index, &track);
+		if (freeblock_set_on(s->wanted, &track) * unit_ns(s, &track) +
 			    s->ends_ns +
 			    s->query->run_ns + s->query->across_ns >
 		    s->plan->worth_ns)
@@ -894,10 +920,10 @@ static void search_leaf(struct search *s, uint64_t leaf)
 	}
 }
 
-static void search_others(struct search *s)
+static void search_others(struct gap_search_state *s)
 {
-	unsigned level = wanted_levels(s->wanted) - 1;
-	struct entry entry;
+	unsigned level = freeblock_set_levels(s->wanted) - 1;
+	struct heap_entry entry;
 	uint64_t i, end;
 
 	node_put(s, level, 0);
@@ -913,10 +939,10 @@ static void search_others(struct search *s)
 			search_leaf(s, entry.index);
 			continue;
 		}
-		i = entry.index * WANTED_FANOUT;
-		end = i + WANTED_FANOUT;
-		if (end > wanted_nodes(s->wanted, entry.level - 1))
-			end = wanted_nodes(s->wanted, entry.level - 1);
+		i = entry.index * FREEBLOCK_SET_FANOUT;
+		end = i + FREEBLOCK_SET_FANOUT;
+		if (end > freeblock_set_nodes(s->wanted, entry.level - 1))
+			end = freeblock_set_nodes(s->wanted, entry.level - 1);
 		for (; i < end; i++)
 			node_put(s, entry.level - 1, i);
 	}
@@ -926,14 +952,15 @@ static void search_others(struct search *s)
 
 /* What of a unit is remapped, by itself: [first, end), or all of the unit where
  * that must be. */
-static void try_alone(struct search *s, uint64_t first, uint64_t end)
+static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 {
-	uint32_t size = s->query->unit_sectors, each = wanted_unit(s->wanted);
-	struct service_head head = s->belief->head;
+	uint32_t size = s->query->unit_sectors,
+		 each = freeblock_set_unit(s->wanted);
+	struct service_head head = s->head_state->head;
 	struct service_request req;
 	struct geom_track track;
-	struct pass pass = { .n = 1 };
-	const struct pass *one[] = { &pass };
+	struct gap_pass pass = { .n = 1 };
+	const struct gap_pass *one[] = { &pass };
 	struct service service;
 	struct range r;
 
@@ -942,25 +969,25 @@ static void try_alone(struct search *s, uint64_t first, uint64_t end)
 		first -= first % size;
 		end = first + size;
 	}
-	if (!wanted_next(s->wanted, first, &r) || r.first >= end)
+	if (!freeblock_set_next(s->wanted, first, &r) || r.first >= end)
 		return;
 	if (r.n > end - r.first)
 		r.n = end - r.first;
-	geom_track_of(s->belief->geom, r.first, &track);
+	geom_track_of(s->head_state->geom, r.first, &track);
 	if ((r.first % size && !part_may_begin(s, &track, r.first)) ||
 	    ((r.first + r.n) % size && !part_may_end(s, &track, r.first + r.n)))
 		return;
 	req = (struct service_request){ .lbn = r.first,
 					.sectors = (uint32_t)r.n };
-	head.at_ns = s->free_ns + s->belief->read_guard_ns;
-	service_estimate(s->belief->geom, s->belief->mech, &head, &req,
+	head.at_ns = s->free_ns + s->head_state->read_guard_ns;
+	service_estimate(s->head_state->geom, s->head_state->mech, &head, &req,
 			 &service);
 	if (service.head.at_ns + s->lead_ns +
-		    service_move_ns(s->belief->mech, &service.head,
+		    service_move_ns(s->head_state->mech, &service.head,
 				    s->target.cylinder, s->target.surface,
 				    s->query->target.write) > s->leave_ns)
 		return;
-	pass.piece[0] = (struct gap_piece){
+	pass.piece[0] = (struct gap_extent){
 		.sector = r.first,
 		.sectors = (uint32_t)r.n,
 		.begin_ns = service.media_ns,
@@ -974,24 +1001,24 @@ static void try_alone(struct search *s, uint64_t first, uint64_t end)
 
 /* Remapped sectors are in the way of everything else; some of them.  They lie
  * anywhere, so it is left to chance which. */
-static void search_moved(struct search *s)
+static void search_moved(struct gap_search_state *s)
 {
 	uint64_t at = s->query->target.lbn * MOVED_HASH %
-		      geom_sectors(s->belief->geom), moved, end;
+		      geom_sectors(s->head_state->geom), moved, end;
 	uint32_t size = s->query->unit_sectors, n;
 	unsigned looks = MOVED_LOOKS, tries = MOVED_TRIES;
 	struct range r;
 
 	while (looks-- && tries &&
-	       (geom_remap_next(s->belief->geom, at, &moved, &n) ||
-		geom_remap_next(s->belief->geom, at = 0, &moved, &n))) {
+	       (geom_remap_next(s->head_state->geom, at, &moved, &n) ||
+		geom_remap_next(s->head_state->geom, at = 0, &moved, &n))) {
 		end = moved + n;
 		if (moved < at)
 			moved = at;
 		at = moved - moved % size + size;
 		if (end > at)
 			end = at;
-		if (!wanted_next(s->wanted, moved, &r) || r.first >= end)
+		if (!freeblock_set_next(s->wanted, moved, &r) || r.first >= end)
 			continue;
 		try_alone(s, moved, end);
 		tries--;
@@ -1001,40 +1028,40 @@ static void search_moved(struct search *s)
 /* ---- the interface ---- */
 
 /* How long a request's first and last sector are apart, on one track. */
-static uint64_t target_length_ns(const struct belief *belief,
+static uint64_t target_length_ns(const struct head_state *head_state,
 				 const struct service_request *req)
 {
 	struct geom_place a, b;
 	struct geom_track track;
 
-	geom_track_of(belief->geom, req->lbn, &track);
+	geom_track_of(head_state->geom, req->lbn, &track);
 	if (req->lbn + req->sectors > track.first + track.sectors)
-		return belief->mech->period_ps / 1000;
-	geom_place_of(belief->geom, req->lbn, &a);
-	geom_place_of(belief->geom, req->lbn + req->sectors - 1, &b);
-	return service_turn_ns(belief->mech, (uint64_t)(angle)(b.start -
+		return head_state->mech->period_ps / 1000;
+	geom_place_of(head_state->geom, req->lbn, &a);
+	geom_place_of(head_state->geom, req->lbn + req->sectors - 1, &b);
+	return service_turn_ns(head_state->mech, (uint64_t)(angle)(b.start -
 							       a.start) +
 						     track.per_sector);
 }
 
 void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 {
-	const struct belief *belief = query->belief;
-	struct service_head head = belief->head;
+	const struct head_state *head_state = query->head_state;
+	struct service_head head = head_state->head;
 	struct geom_place place;
 	uint64_t there_ns, wait_ns, over_ns;
-	uint64_t guard_ns = query->target.write ? belief->write_guard_ns :
-						  belief->read_guard_ns;
-	uint64_t early_ns = query->target.write ? belief->write_early_ns :
-						  belief->read_early_ns;
+	uint64_t guard_ns = query->target.write ? head_state->write_guard_ns :
+						  head_state->read_guard_ns;
+	uint64_t early_ns = query->target.write ? head_state->write_early_ns :
+						  head_state->read_early_ns;
 	struct service service;
 
 	*plan = (struct gap_plan){ .complete = true };
-	head.at_ns = belief_start_ns(belief, query->target.write);
-	service_estimate(belief->geom, belief->mech, &head, &query->target,
-			 &service);
-	geom_place_of(belief->geom, query->target.lbn, &place);
-	there_ns = head.at_ns + service_move_ns(belief->mech, &head,
+	head.at_ns = head_state_start_ns(head_state, query->target.write);
+	service_estimate(head_state->geom, head_state->mech, &head,
+			 &query->target, &service);
+	geom_place_of(head_state->geom, query->target.lbn, &place);
+	there_ns = head.at_ns + service_move_ns(head_state->mech, &head,
 						place.cylinder, place.surface,
 						query->target.write);
 	plan->target_ns = service.media_ns;
@@ -1043,8 +1070,8 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 	/* Met inside, where it just goes on: there is no gap.  But so near its
 	 * end that nobody would rely on it, it may as well begin at its
 	 * beginning. */
-	wait_ns = service_wait_ns(belief->mech, there_ns, place.start);
-	over_ns = there_ns + wait_ns + target_length_ns(belief,
+	wait_ns = service_wait_ns(head_state->mech, there_ns, place.start);
+	over_ns = there_ns + wait_ns + target_length_ns(head_state,
 							&query->target);
 	if (service.media_ns - there_ns + ROUND_IN_NS >= wait_ns)
 		plan->gap_ns = service.media_ns - there_ns;
@@ -1053,43 +1080,44 @@ void gap_measure(const struct gap_query *query, struct gap_plan *plan)
 		plan->target_ns = there_ns + wait_ns;
 	}
 	/* Who goes there at once may still meet it a turn earlier. */
-	if (plan->gap_ns + early_ns > belief->mech->period_ps / 1000)
+	if (plan->gap_ns + early_ns > head_state->mech->period_ps / 1000)
 		plan->gap_ns = 0;
 }
 
 /* Is the head where it should be?  Not after a remapped sector. */
-static bool find_source(struct search *s)
+static bool find_source(struct gap_search_state *s)
 {
-	const struct service_head *head = &s->belief->head;
+	const struct service_head *head = &s->head_state->head;
 
-	if (s->belief->head_lbn >= geom_sectors(s->belief->geom))
+	if (s->head_state->head_lbn >= geom_sectors(s->head_state->geom))
 		return false;
-	geom_track_of(s->belief->geom, s->belief->head_lbn, &s->source);
+	geom_track_of(s->head_state->geom, s->head_state->head_lbn, &s->source);
 	return s->source.cylinder == head->cylinder &&
 	       s->source.surface == head->surface;
 }
 
-void gap_search(const struct gap_query *query, const struct wanted *wanted,
-		struct gap_plan *plan)
+void gap_search(const struct gap_query *query,
+		const struct freeblock_set *wanted, struct gap_plan *plan)
 {
-	const struct belief *belief = query->belief;
-	uint64_t guard_ns = query->target.write ? belief->write_next_guard_ns :
-						  belief->read_next_guard_ns;
-	struct search s = {
+	const struct head_state *head_state = query->head_state;
+	uint64_t guard_ns = query->target.write
+				    ? head_state->write_next_guard_ns
+				    : head_state->read_next_guard_ns;
+	struct gap_search_state s = {
 		.query = query,
-		.belief = belief,
+		.head_state = head_state,
 		.wanted = wanted,
 		.plan = plan,
-		.turn_ns = belief->mech->period_ps / 1000,
+		.turn_ns = head_state->mech->period_ps / 1000,
 	};
 
 	gap_measure(query, plan);
-	geom_track_of(belief->geom, query->target.lbn, &s.target);
-	s.free_ns = belief_start_ns(belief, false);
-	s.lead_ns = belief->read_next_guard_ns + query->handover_ns;
+	geom_track_of(head_state->geom, query->target.lbn, &s.target);
+	s.free_ns = head_state_start_ns(head_state, false);
+	s.lead_ns = head_state->read_next_guard_ns + query->handover_ns;
 	s.leave_ns = plan->target_ns - guard_ns - query->handover_ns;
-	if (!belief->reads || !plan->gap_ns || !s.target.known ||
-	    !wanted_sectors(wanted) || !find_source(&s) ||
+	if (!head_state->reads || !plan->gap_ns || !s.target.known ||
+	    !freeblock_set_sectors(wanted) || !find_source(&s) ||
 	    s.leave_ns <= s.free_ns)
 		return;
 	search_ends(&s);

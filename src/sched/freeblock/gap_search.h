@@ -20,7 +20,8 @@
 #include "sched/freeblock/freeblock_set.h"
 
 struct gap_query {
-	const struct belief *belief; /* the first command is handed over now */
+	const struct head_state
+		*head_state; /* the first command is handed over now */
 	struct service_request target;
 	/* From the end of one command to the first move of the next; 0 when
 	 * the next has been handed over by then. */
@@ -34,7 +35,7 @@ struct gap_query {
 	 * other one has been). */
 	uint32_t unit_sectors;
 	bool parts;
-	bool prices;		/* see wanted_price */
+	bool prices;		/* see freeblock_set_price */
 	/*
 	 * What is wanted is worth the time it takes to pass.  What it is worth
 	 * besides that a wanted run is gone, and costs that one becomes two:
@@ -49,7 +50,7 @@ struct gap_query {
 /* Two on each of three tracks: a track's end can lie in the middle. */
 #define GAP_PIECES 6
 
-struct gap_piece {
+struct gap_extent {
 	uint64_t sector;
 	uint32_t sectors;
 	uint64_t begin_ns, end_ns;	/* on the medium */
@@ -64,7 +65,7 @@ struct gap_plan {
 				   in the middle, or might be a turn earlier */
 	uint64_t rotation_ns;	/* all of its rotation: the potential */
 	unsigned pieces_n;	/* in order of time */
-	struct gap_piece piece[GAP_PIECES];
+	struct gap_extent piece[GAP_PIECES];
 	uint32_t units;		/* wanted ones in them */
 	int64_t worth_ns;	/* with what its runs are worth */
 	uint32_t steps;		/* taken */
@@ -72,8 +73,8 @@ struct gap_plan {
 };
 
 /* The target's track is known and the head's, too: otherwise nothing. */
-void gap_search(const struct gap_query *query, const struct wanted *wanted,
-		struct gap_plan *plan);
+void gap_search(const struct gap_query *query,
+		const struct freeblock_set *wanted, struct gap_plan *plan);
 
 /* Without looking for anything: the times of the target alone. */
 void gap_measure(const struct gap_query *query, struct gap_plan *plan);

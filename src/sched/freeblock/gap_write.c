@@ -11,8 +11,8 @@
 
 #include "sched/freeblock/gap_write.h"
 
-struct search {
-	const struct gapwrite_query *query;
+struct gap_write_search {
+	const struct gap_write_query *query;
 	struct geom_place target;
 	uint64_t start_ns;	/* the head moves */
 	struct queue_request *best;
@@ -20,35 +20,35 @@ struct search {
 	unsigned left;
 };
 
-void gapwrite_init(struct gapwrite_set *set)
+void gap_write_init(struct gap_write_set *set)
 {
-	*set = (struct gapwrite_set){ .sites = NULL };
+	*set = (struct gap_write_set){ .sites = NULL };
 	list_init(&set->requests);
 }
 
-static void site_add(struct gapwrite_set *set, const struct geom *geom,
+static void site_add(struct gap_write_set *set, const struct geom *geom,
 		     struct queue_request *req)
 {
 	policy_site_init(&req->site[0], geom, true, req->disk.sector,
 			 req->disk.sectors, ++set->order);
 	req->site[0].owner = req;
-	span_insert(&set->sites, &req->site[0].span);
+	interval_insert(&set->sites, &req->site[0].interval);
 }
 
-void gapwrite_add(struct gapwrite_set *set, const struct geom *geom,
+void gap_write_add(struct gap_write_set *set, const struct geom *geom,
 		  struct queue_request *req)
 {
 	site_add(set, geom, req);
 	list_add(&set->requests, &req->link);
 }
 
-void gapwrite_remove(struct gapwrite_set *set, struct queue_request *req)
+void gap_write_remove(struct gap_write_set *set, struct queue_request *req)
 {
-	span_remove(&set->sites, &req->site[0].span);
+	interval_remove(&set->sites, &req->site[0].interval);
 	list_del(&req->link);
 }
 
-void gapwrite_set_geom(struct gapwrite_set *set, const struct geom *geom)
+void gap_write_set_geom(struct gap_write_set *set, const struct geom *geom)
 {
 	struct list *pos;
 
@@ -58,27 +58,27 @@ void gapwrite_set_geom(struct gapwrite_set *set, const struct geom *geom)
 					       link));
 }
 
-static uint64_t transfer_ns(const struct search *s,
+static uint64_t transfer_ns(const struct gap_write_search *s,
 			    const struct policy_site *site)
 {
 	struct geom_track track;
 
-	geom_track_of(s->query->belief->geom, site->lbn, &track);
-	return service_turn_ns(s->query->belief->mech,
+	geom_track_of(s->query->head_state->geom, site->lbn, &track);
+	return service_turn_ns(s->query->head_state->mech,
 			       (uint64_t)track.per_sector * site->sectors);
 }
 
 /* Does it perhaps fit, with less time lost than by the best?  *lost_ns. */
-static bool site_may(const struct search *s, const struct policy_site *site,
-		     uint64_t *lost_ns)
+static bool site_may(const struct gap_write_search *s,
+		     const struct policy_site *site, uint64_t *lost_ns)
 {
-	const struct gapwrite_query *q = s->query;
-	const struct service_mech *mech = q->belief->mech;
+	const struct gap_write_query *q = s->query;
+	const struct service_mech *mech = q->head_state->mech;
 	struct service_head there = { 0, site->cylinder, site->surface };
 	uint64_t arrive_ns, leave_ns;
 
-	arrive_ns = s->start_ns + q->belief->write_guard_ns +
-		    service_move_ns(mech, &q->belief->head, site->cylinder,
+	arrive_ns = s->start_ns + q->head_state->write_guard_ns +
+		    service_move_ns(mech, &q->head_state->head, site->cylinder,
 				    site->surface, true);
 	leave_ns = q->target_ns - service_move_ns(mech, &there,
 						  s->target.cylinder,
@@ -92,7 +92,7 @@ static bool site_may(const struct search *s, const struct policy_site *site,
 	       arrive_ns + transfer_ns(s, site) <= leave_ns;
 }
 
-static void site_try(struct search *s, const struct policy_site *site)
+static void site_try(struct gap_write_search *s, const struct policy_site *site)
 {
 	uint64_t lost_ns;
 
@@ -104,16 +104,17 @@ static void site_try(struct search *s, const struct policy_site *site)
 }
 
 /* From a cylinder outwards, on one side; false: it leads to nothing more. */
-static bool walk_step(struct search *s, uint32_t from, const struct span *span)
+static bool walk_step(struct gap_write_search *s, uint32_t from,
+		      const struct interval *interval)
 {
-	const struct gapwrite_query *q = s->query;
+	const struct gap_write_query *q = s->query;
 	const struct policy_site *site;
 	uint64_t way_ns;
 
-	if (!span || !s->left)
+	if (!interval || !s->left)
 		return false;
-	site = container_of(span, const struct policy_site, span);
-	way_ns = s->start_ns + service_seek_ns(q->belief->mech, from,
+	site = container_of(interval, const struct policy_site, interval);
+	way_ns = s->start_ns + service_seek_ns(q->head_state->mech, from,
 					       site->cylinder);
 	if (way_ns >= q->target_ns)
 		return false;
@@ -122,52 +123,52 @@ static bool walk_step(struct search *s, uint32_t from, const struct span *span)
 	return true;
 }
 
-static void walk(struct search *s, const struct gapwrite_set *set,
+static void walk(struct gap_write_search *s, const struct gap_write_set *set,
 		 uint32_t from)
 {
 	const uint64_t key = (uint64_t)from << 32;
-	struct span *up = span_at_or_after(set->sites, key);
-	struct span *down = span_before(set->sites, key);
+	struct interval *up = interval_at_or_after(set->sites, key);
+	struct interval *down = interval_before(set->sites, key);
 	bool ups = true, downs = true;
 
 	s->left = s->query->steps / 2;
 	while (ups || downs) {
 		ups = ups && walk_step(s, from, up);
 		if (ups)
-			up = span_at_or_after(set->sites, up->first + 1);
+			up = interval_at_or_after(set->sites, up->first + 1);
 		downs = downs && walk_step(s, from, down);
 		if (downs)
-			down = span_before(set->sites, down->first);
+			down = interval_before(set->sites, down->first);
 	}
 }
 
-struct queue_request *gapwrite_find(const struct gapwrite_set *set,
-				    const struct gapwrite_query *query)
+struct queue_request *gap_write_find(const struct gap_write_set *set,
+				    const struct gap_write_query *query)
 {
-	struct search s = {
+	struct gap_write_search s = {
 		.query = query,
-		.start_ns = belief_start_ns(query->belief, true),
+		.start_ns = head_state_start_ns(query->head_state, true),
 	};
 
 	if (!set->sites || s.start_ns >= query->target_ns)
 		return NULL;
-	geom_place_of(query->belief->geom, query->target.lbn, &s.target);
-	walk(&s, set, query->belief->head.cylinder);
+	geom_place_of(query->head_state->geom, query->target.lbn, &s.target);
+	walk(&s, set, query->head_state->head.cylinder);
 	walk(&s, set, s.target.cylinder);
 	return s.best;
 }
 
-struct queue_request *gapwrite_nearest(const struct gapwrite_set *set,
-				       const struct belief *belief)
+struct queue_request *gap_write_nearest(const struct gap_write_set *set,
+				       const struct head_state *head_state)
 {
 	const struct policy_view view = { .sites = set->sites,
-					  .belief = belief };
+					  .head_state = head_state };
 	struct policy_choice choice = { 0 };
 	unsigned unused;
 
 	if (!set->sites)
 		return NULL;
-	if (!belief)
+	if (!head_state)
 		return list_first(&set->requests, struct queue_request, link);
 	policy_find("sptf", &unused)->choose(&view, &choice);
 	return choice.site->owner;

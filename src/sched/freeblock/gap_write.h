@@ -10,21 +10,21 @@
 
 #include "sched/queue/queue.h"
 
-struct gapwrite_set {
-	struct span *sites;	/* by cylinder */
+struct gap_write_set {
+	struct interval *sites;	/* by cylinder */
 	struct list requests;	/* the same, in order, by their link */
 	uint64_t order;
 };
 
-void gapwrite_init(struct gapwrite_set *set);
-void gapwrite_add(struct gapwrite_set *set, const struct geom *geom,
+void gap_write_init(struct gap_write_set *set);
+void gap_write_add(struct gap_write_set *set, const struct geom *geom,
 		  struct queue_request *req);
-void gapwrite_remove(struct gapwrite_set *set, struct queue_request *req);
+void gap_write_remove(struct gap_write_set *set, struct queue_request *req);
 /* All of them, by another geometry. */
-void gapwrite_set_geom(struct gapwrite_set *set, const struct geom *geom);
+void gap_write_set_geom(struct gap_write_set *set, const struct geom *geom);
 
-struct gapwrite_query {
-	const struct belief *belief;	/* handed over now */
+struct gap_write_query {
+	const struct head_state *head_state;	/* handed over now */
 	struct service_request target;
 	uint64_t target_ns;		/* its first sector is to be met then */
 	unsigned steps;			/* writes that may be looked at */
@@ -34,11 +34,11 @@ struct gapwrite_query {
 };
 
 /* The one that loses the least time on its way; NULL: none fits. */
-struct queue_request *gapwrite_find(const struct gapwrite_set *set,
-				    const struct gapwrite_query *query);
+struct queue_request *gap_write_find(const struct gap_write_set *set,
+				    const struct gap_write_query *query);
 
 /* The one that is reached first, for idle time; NULL: none. */
-struct queue_request *gapwrite_nearest(const struct gapwrite_set *set,
-				       const struct belief *belief);
+struct queue_request *gap_write_nearest(const struct gap_write_set *set,
+				       const struct head_state *head_state);
 
 #endif

@@ -10,111 +10,122 @@
 #include "disk/disk.h"
 #include "sched/freeblock/partial_block.h"
 
-struct part {
-	struct span span;	/* what is held of the unit */
+struct partial_block {
+	struct interval interval;	/* what is held of the unit */
 	char bytes[];
 };
 
-void parts_init(struct parts *parts, uint32_t unit_sectors, uint64_t most_bytes)
+void partial_blocks_init(struct partial_blocks *parts, uint32_t unit_sectors,
+			 uint64_t most_bytes)
 {
-	*parts = (struct parts){
+	*parts = (struct partial_blocks){
 		.unit_sectors = unit_sectors,
 		.most = most_bytes / SECTOR_BYTES,
 	};
 }
 
-void parts_fini(struct parts *parts)
+void partial_blocks_fini(struct partial_blocks *parts)
 {
-	parts_drop(parts, 0, UINT64_MAX);
+	partial_blocks_drop(parts, 0, UINT64_MAX);
 }
 
-bool parts_have_room(const struct parts *parts)
+bool partial_blocks_have_room(const struct partial_blocks *parts)
 {
 	return parts->held + parts->unit_sectors <= parts->most;
 }
 
 /* The first at or after a sector. */
-static struct part *part_at(const struct parts *parts, uint64_t sector)
+static struct partial_block *
+partial_block_at(const struct partial_blocks *parts, uint64_t sector)
 {
-	struct span *span = span_at_or_after(parts->root, sector);
+	struct interval *interval = interval_at_or_after(parts->root, sector);
 
-	return span ? container_of(span, struct part, span) : NULL;
+	return interval ? container_of(interval, struct partial_block, interval)
+			: NULL;
 }
 
-static void part_remove(struct parts *parts, struct part *part)
+static void partial_block_remove(struct partial_blocks *parts,
+				 struct partial_block *partial_block)
 {
-	span_remove(&parts->root, &part->span);
-	parts->held -= part->span.end - part->span.first;
-	free(part);
+	interval_remove(&parts->root, &partial_block->interval);
+	parts->held -=
+		partial_block->interval.end - partial_block->interval.first;
+	free(partial_block);
 }
 
-static struct part *part_new(uint64_t first, uint64_t end)
+static struct partial_block *partial_block_new(uint64_t first, uint64_t end)
 {
-	struct part *part = malloc(sizeof(*part) +
+	struct partial_block *partial_block = malloc(sizeof(*partial_block) +
 				   (end - first) * SECTOR_BYTES);
 
-	if (part)
-		part->span = (struct span){ .first = first, .end = end,
-					    .order = first };
-	return part;
+	if (partial_block)
+		partial_block->interval = (struct interval){
+			.first = first, .end = end, .order = first};
+	return partial_block;
 }
 
-static void part_put(struct part *part, uint64_t first, uint64_t end,
-		     const void *bytes)
+static void partial_block_put(struct partial_block *partial_block,
+			      uint64_t first, uint64_t end, const void *bytes)
 {
-	memcpy(part->bytes + (first - part->span.first) * SECTOR_BYTES, bytes,
-	       (end - first) * SECTOR_BYTES);
+	memcpy(partial_block->bytes +
+		       (first - partial_block->interval.first) * SECTOR_BYTES,
+	       bytes, (end - first) * SECTOR_BYTES);
 }
 
-int parts_add(struct parts *parts, uint64_t sector, uint32_t n,
-	      const void *bytes, struct part **whole)
+int partial_blocks_add(struct partial_blocks *parts, uint64_t sector,
+		       uint32_t n, const void *bytes,
+		       struct partial_block **whole)
 {
 	uint64_t unit = sector - sector % parts->unit_sectors;
 	uint64_t first = sector, end = sector + n;
-	struct part *had = part_at(parts, unit), *part = NULL;
+	struct partial_block *had = partial_block_at(parts, unit),
+			     *partial_block = NULL;
 
 	*whole = NULL;
-	if (had && had->span.first >= unit + parts->unit_sectors)
+	if (had && had->interval.first >= unit + parts->unit_sectors)
 		had = NULL;
-	if (had && had->span.end != first && had->span.first != end)
+	if (had && had->interval.end != first && had->interval.first != end)
 		return -ENOMEM;
-	if (had && had->span.first < first)
-		first = had->span.first;
+	if (had && had->interval.first < first)
+		first = had->interval.first;
 	else if (had)
-		end = had->span.end;
+		end = had->interval.end;
 	if (had || parts->held + n <= parts->most)
-		part = part_new(first, end);
-	if (!part)
+		partial_block = partial_block_new(first, end);
+	if (!partial_block)
 		return -ENOMEM;
-	part_put(part, sector, sector + n, bytes);
+	partial_block_put(partial_block, sector, sector + n, bytes);
 	if (had) {
-		part_put(part, had->span.first, had->span.end, had->bytes);
-		part_remove(parts, had);
+		partial_block_put(partial_block, had->interval.first,
+				  had->interval.end, had->bytes);
+		partial_block_remove(parts, had);
 	}
 	if (end - first == parts->unit_sectors) {
-		*whole = part;
+		*whole = partial_block;
 		return 0;
 	}
-	span_insert(&parts->root, &part->span);
+	interval_insert(&parts->root, &partial_block->interval);
 	parts->held += end - first;
 	return 0;
 }
 
-const void *part_bytes(const struct part *part)
+const void *partial_block_bytes(const struct partial_block *partial_block)
 {
-	return part->bytes;
+	return partial_block->bytes;
 }
 
-void part_free(struct part *part)
+void partial_block_free(struct partial_block *partial_block)
 {
-	free(part);
+	free(partial_block);
 }
 
-void parts_drop(struct parts *parts, uint64_t first, uint64_t end)
+void partial_blocks_drop(struct partial_blocks *parts, uint64_t first,
+			 uint64_t end)
 {
-	struct part *part;
+	struct partial_block *partial_block;
 
 	first -= first % parts->unit_sectors;
-	while ((part = part_at(parts, first)) && part->span.first < end)
-		part_remove(parts, part);
+	while ((partial_block = partial_block_at(parts, first)) &&
+	       partial_block->interval.first < end)
+		partial_block_remove(parts, partial_block);
 }

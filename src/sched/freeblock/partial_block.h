@@ -13,33 +13,35 @@
 
 #include "sched/queue/interval_tree.h"
 
-struct parts {
-	struct span *root;
+struct partial_blocks {
+	struct interval *root;
 	uint32_t unit_sectors;
 	uint64_t most, held;	/* sectors */
 };
 
-struct part;
+struct partial_block;
 
 /* most_bytes 0: nothing is held. */
-void parts_init(struct parts *parts, uint32_t unit_sectors,
+void partial_blocks_init(struct partial_blocks *parts, uint32_t unit_sectors,
 		uint64_t most_bytes);
-void parts_fini(struct parts *parts);
+void partial_blocks_fini(struct partial_blocks *parts);
 
 /* May a part of any other unit be held? */
-bool parts_have_room(const struct parts *parts);
+bool partial_blocks_have_room(const struct partial_blocks *parts);
 
 /*
  * [sector, sector + n), within one unit and less than it, with its bytes.  0:
  * held; *whole is set if that completes the unit: it is the caller's, who frees
  * it.  -ENOMEM: no room, or what lies between is missing; it is not held.
  */
-int parts_add(struct parts *parts, uint64_t sector, uint32_t n,
-	      const void *bytes, struct part **whole);
-const void *part_bytes(const struct part *part);
-void part_free(struct part *part);
+int partial_blocks_add(struct partial_blocks *parts, uint64_t sector,
+		       uint32_t n, const void *bytes,
+		       struct partial_block **whole);
+const void *partial_block_bytes(const struct partial_block *partial_block);
+void partial_block_free(struct partial_block *partial_block);
 
 /* Forgets the units that meet [first, end). */
-void parts_drop(struct parts *parts, uint64_t first, uint64_t end);
+void partial_blocks_drop(struct partial_blocks *parts, uint64_t first,
+			 uint64_t end);
 
 #endif

@@ -9,39 +9,40 @@
 #define OFF_PERCENT 5u
 #define ON_PERCENT 3u
 
-void judge_clear(struct judge *judge)
+void accuracy_clear(struct accuracy *accuracy)
 {
-	judge->n = judge->next = judge->wrongs = 0;
+	accuracy->n = accuracy->next = accuracy->wrongs = 0;
 }
 
-static bool judge_switch(struct judge *judge, bool on)
+static bool accuracy_switch(struct accuracy *accuracy, bool on)
 {
-	judge->on = on;
-	judge->switched++;
-	judge_clear(judge);
+	accuracy->on = on;
+	accuracy->switched++;
+	accuracy_clear(accuracy);
 	return true;
 }
 
-bool judge_see(struct judge *judge, bool wrong, unsigned enough)
+bool accuracy_see(struct accuracy *accuracy, bool wrong, unsigned enough)
 {
-	if (judge->n == JUDGE_WINDOW)
-		judge->wrongs -= judge->wrong[judge->next];
+	if (accuracy->n == ACCURACY_WINDOW)
+		accuracy->wrongs -= accuracy->wrong[accuracy->next];
 	else
-		judge->n++;
-	judge->wrong[judge->next] = wrong;
-	judge->wrongs += wrong;
-	judge->next = (judge->next + 1) % JUDGE_WINDOW;
-	if (judge->on && judge_hopeless(judge))
-		return judge_switch(judge, false);
-	if (!judge->on && judge->n >= enough &&
-	    judge->wrongs * 100 <= judge->n * (judge->on_percent ?
-			judge->on_percent : ON_PERCENT))
-		return judge_switch(judge, true);
+		accuracy->n++;
+	accuracy->wrong[accuracy->next] = wrong;
+	accuracy->wrongs += wrong;
+	accuracy->next = (accuracy->next + 1) % ACCURACY_WINDOW;
+	if (accuracy->on && accuracy_hopeless(accuracy))
+		return accuracy_switch(accuracy, false);
+	if (!accuracy->on && accuracy->n >= enough &&
+	    accuracy->wrongs * 100 <= accuracy->n * (accuracy->on_percent ?
+			accuracy->on_percent : ON_PERCENT))
+		return accuracy_switch(accuracy, true);
 	return false;
 }
 
-bool judge_hopeless(const struct judge *judge)
+bool accuracy_hopeless(const struct accuracy *accuracy)
 {
-	return judge->wrongs * 100 > JUDGE_WINDOW * (judge->off_percent ?
-			judge->off_percent : OFF_PERCENT);
+	return accuracy->wrongs * 100 >
+	       ACCURACY_WINDOW * (accuracy->off_percent ? accuracy->off_percent
+							: OFF_PERCENT);
 }

@@ -8,12 +8,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define JUDGE_WINDOW 200u
+#define ACCURACY_WINDOW 200u
 
-struct judge {
+struct accuracy {
 	bool on;
 	unsigned on_percent, off_percent;	/* wrong; 0: 3 and 5 */
-	bool wrong[JUDGE_WINDOW];	/* a ring */
+	bool wrong[ACCURACY_WINDOW];	/* a ring */
 	unsigned n;			/* in the ring */
 	unsigned next;
 	unsigned wrongs;		/* among them */
@@ -21,16 +21,16 @@ struct judge {
 };
 
 /* Forgets what has been seen; stays on or off. */
-void judge_clear(struct judge *judge);
+void accuracy_clear(struct accuracy *accuracy);
 
 /*
  * A prediction was right or wrong.  Switches off as soon as off_percent of a
  * window are wrong, on when of at least `enough` (at most a window) seen while
  * off no more than on_percent are.  True: it has been switched.
  */
-bool judge_see(struct judge *judge, bool wrong, unsigned enough);
+bool accuracy_see(struct accuracy *accuracy, bool wrong, unsigned enough);
 
 /* So many wrong ones that `enough` good ones would not help. */
-bool judge_hopeless(const struct judge *judge);
+bool accuracy_hopeless(const struct accuracy *accuracy);
 
 #endif

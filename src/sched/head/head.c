@@ -47,7 +47,7 @@
 /* What was learned while no more percent were wrong is gone back to. */
 #define SURE_PERCENT 3u
 /* ... and before a track is doubted by it, with so many on either side. */
-#define SIGMA_CERTIFIED 0.005
+#define SIGMA_REMAP 0.005
 #define GROWN_TRACKS 8u
 /* What was learned by so many predictions may be kept. */
 #define LEARNED_ENOUGH 500u
@@ -103,15 +103,15 @@ struct head {
 	const struct geom *geom;
 	struct service_mech mech;
 	struct spindle spindle;
-	struct learn learn;
-	struct learn sure;		/* as of when prediction was good, */
+	struct seek_learn learn;
+	struct seek_learn sure;		/* as of when prediction was good, */
 	bool have_sure;			/* which it was */
-	struct judge judge[LEARN_KINDS];
-	struct judge places;		/* of writes, see head_state.h */
-	struct judge trial_writes;	/* in this trial */
-	struct judge through;		/* do those that a cache may take go to
+	struct accuracy accuracy[SEEK_LEARN_KINDS];
+	struct accuracy places;		/* of writes, see head_state.h */
+	struct accuracy trial_writes;	/* in this trial */
+	struct accuracy through;	/* do those that a cache may take go to
 					 * the medium all the same? */
-	bool wrong_last[LEARN_KINDS];	/* the prediction before */
+	bool wrong_last[SEEK_LEARN_KINDS];	/* the prediction before */
 	unsigned excused;
 	uint64_t hit_overhead_ns;
 	uint32_t read_ahead_sectors;
@@ -134,7 +134,7 @@ struct head {
 	bool writes_cached;		/* by the drive, some */
 	double writes_ahead;		/* of the phase that reads tell */
 	unsigned writes_known;		/* by so many, and more */
-	uint64_t told_ns;		/* a read told the phase */
+	uint64_t predicted_ns;		/* a read told the phase */
 	uint64_t last_end;		/* of the access before ... */
 	bool last_read;			/* ... which was a read */
 	uint64_t read_ends[READS_KEPT];	/* of the last ones, a ring */
@@ -142,9 +142,9 @@ struct head {
 	bool unsure;			/* the drive has read ahead since */
 	struct head_access *chain[CHAIN_MAX];
 	unsigned outstanding;		/* the first of them in chain */
-	struct certify certify;
+	struct remap_detect remap_detect;
 	uint64_t grown;			/* a track that is off, + 1; 0: none */
-	struct head_kind_stats kind[LEARN_KINDS];
+	struct head_kind_stats kind[SEEK_LEARN_KINDS];
 	unsigned silent;		/* accesses since the last reading, */
 	unsigned alone;			/* since one not made for that */
 	uint64_t reference;		/* where the last one was made */
@@ -184,7 +184,7 @@ static int head_copy_mech(struct head *head, const struct head_options *options)
 	if (!head->mech.seek)
 		return -ENOMEM;
 	memcpy(head->mech.seek, options->mech->seek, bytes);
-	return learn_init(&head->learn, &head->mech,
+	return seek_learn_init(&head->learn, &head->mech,
 			  options->read_overhead_ns,
 			  options->write_overhead_ns);
 }
@@ -202,10 +202,10 @@ int head_open(struct env *env, const struct head_options *options,
 	head->hit_overhead_ns = options->hit_overhead_ns;
 	head->read_ahead_sectors = options->read_ahead_sectors;
 	head->known = options_known(options);
-	head->places = (struct judge){
+	head->places = (struct accuracy){
 		.on = true, .on_percent = PLACES_ON, .off_percent = PLACES_OFF,
 	};
-	head->through = (struct judge){
+	head->through = (struct accuracy){
 		.on_percent = THROUGH_ON, .off_percent = THROUGH_OFF,
 	};
 	head->saved_ns = REFERENCE_SAVED * REFERENCE_NS;
@@ -227,7 +227,7 @@ void head_close(struct head *head)
 {
 	if (!head)
 		return;
-	learn_fini(&head->learn);
+	seek_learn_fini(&head->learn);
 	free(head->mech.seek);
 	free(head);
 }
@@ -237,16 +237,16 @@ void head_set_geom(struct head *head, const struct geom *geom)
 	int kind;
 
 	head->geom = geom;
-	head->certify = (struct certify){ .next = 0 };
+	head->remap_detect = (struct remap_detect){ .next = 0 };
 	head->grown = 0;
 	if (!head->known)
 		return;
-	learn_forget(&head->learn);
+	seek_learn_forget(&head->learn);
 	head->have_sure = false;
-	learn_apply(&head->learn, &head->mech);
-	for (kind = 0; kind < LEARN_KINDS; kind++) {
-		judge_clear(&head->judge[kind]);
-		head->judge[kind].on = false;
+	seek_learn_apply(&head->learn, &head->mech);
+	for (kind = 0; kind < SEEK_LEARN_KINDS; kind++) {
+		accuracy_clear(&head->accuracy[kind]);
+		head->accuracy[kind].on = false;
 	}
 	head_set_mode(head, HEAD_TRIAL);
 }
@@ -268,10 +268,12 @@ static uint64_t head_period_ns(const struct head *head)
 	return head->mech.period_ps / 1000;
 }
 
-static uint64_t head_guard_ns(const struct head *head, enum learn_kind kind,
-			      enum learn_when when)
+static uint64_t head_guard_ns(const struct head *head,
+			      enum seek_learn_kind kind,
+			      enum seek_learn_when when)
 {
-	return learn_guard_ns(&head->learn, kind, when, head_period_ns(head));
+	return seek_learn_guard_ns(&head->learn, kind, when,
+				   head_period_ns(head));
 }
 
 /* Of what is handed over so long before the head is free: then it is not late
@@ -310,59 +312,64 @@ static bool phase_is_known(const struct head *head, uint64_t at_ns)
 /* ---- prediction ---- */
 
 /* The head of an idle drive follows what it reads ahead. */
-static void head_follow(const struct head *head, struct belief *belief)
+static void head_follow(const struct head *head, struct head_state *head_state)
 {
-	struct service_head *at = &belief->head;
-	uint64_t until_ns = belief->now_ns;
+	struct service_head *at = &head_state->head;
+	uint64_t until_ns = head_state->now_ns;
 	struct service unused = { 0 };
 
 	if (!head->outstanding && head->last_read && head->read_ahead_sectors &&
 	    at->at_ns < until_ns && head->last_end < geom_sectors(head->geom))
-		belief->head_lbn += service_stream(head->geom, &head->mech, at,
-						   head->last_end,
-						   head->read_ahead_sectors,
-						   until_ns, &unused);
+		head_state->head_lbn += service_stream(
+			head->geom, &head->mech, at, head->last_end,
+			head->read_ahead_sectors, until_ns, &unused);
 }
 
-static void belief_guards(const struct head *head, struct belief *belief)
+static void head_state_guards(const struct head *head,
+			      struct head_state *head_state)
 {
-	const struct learn *learn = &head->learn;
-	uint64_t turn_ns = head_period_ns(head), ahead_ns[LEARN_KINDS];
-	uint64_t *guard_ns[] = { &belief->read_guard_ns,
-				 &belief->write_guard_ns };
-	uint64_t *next_ns[] = { &belief->read_next_guard_ns,
-				&belief->write_next_guard_ns };
-	uint64_t *likely_ns[] = { &belief->read_likely_ns,
-				  &belief->write_likely_ns };
-	uint64_t *early_ns[] = { &belief->read_early_ns,
-				 &belief->write_early_ns };
+	const struct seek_learn *learn = &head->learn;
+	uint64_t turn_ns = head_period_ns(head), ahead_ns[SEEK_LEARN_KINDS];
+	uint64_t *guard_ns[] = { &head_state->read_guard_ns,
+				 &head_state->write_guard_ns };
+	uint64_t *next_ns[] = { &head_state->read_next_guard_ns,
+				&head_state->write_next_guard_ns };
+	uint64_t *likely_ns[] = { &head_state->read_likely_ns,
+				  &head_state->write_likely_ns };
+	uint64_t *early_ns[] = { &head_state->read_early_ns,
+				 &head_state->write_early_ns };
 	int kind;
 
-	ahead_ns[LEARN_READ] = belief->now_ns + belief->read_overhead_ns;
-	ahead_ns[LEARN_WRITE] = belief->now_ns + belief->write_overhead_ns;
-	for (kind = 0; kind < LEARN_KINDS; kind++) {
-		uint64_t ahead = belief->head.at_ns > ahead_ns[kind] ?
-			belief->head.at_ns - ahead_ns[kind] : 0;
+	ahead_ns[SEEK_LEARN_READ] =
+		head_state->now_ns + head_state->read_overhead_ns;
+	ahead_ns[SEEK_LEARN_WRITE] =
+		head_state->now_ns + head_state->write_overhead_ns;
+	for (kind = 0; kind < SEEK_LEARN_KINDS; kind++) {
+		uint64_t ahead = head_state->head.at_ns > ahead_ns[kind] ?
+			head_state->head.at_ns - ahead_ns[kind] : 0;
 
-		*next_ns[kind] = learn_guard_ns(learn, kind, LEARN_BUSY,
-						turn_ns);
+		*next_ns[kind] = seek_learn_guard_ns(learn, kind,
+						     SEEK_LEARN_BUSY, turn_ns);
 		*guard_ns[kind] = guard_ahead_ns(
-			learn_guard_ns(learn, kind, LEARN_IDLE, turn_ns),
+			seek_learn_guard_ns(learn, kind, SEEK_LEARN_IDLE,
+					    turn_ns),
 			*next_ns[kind], ahead);
 		*likely_ns[kind] = guard_ahead_ns(
-			learn_likely_ns(learn, kind, LEARN_IDLE, turn_ns),
-			learn_likely_ns(learn, kind, LEARN_BUSY, turn_ns),
+			seek_learn_likely_ns(learn, kind, SEEK_LEARN_IDLE,
+					     turn_ns),
+			seek_learn_likely_ns(learn, kind, SEEK_LEARN_BUSY,
+					     turn_ns),
 			ahead);
-		*early_ns[kind] = learn_early_ns(learn, kind, turn_ns);
+		*early_ns[kind] = seek_learn_early_ns(learn, kind, turn_ns);
 	}
-	belief->late_ns = learn_guard_ns(learn, LEARN_READ, LEARN_IDLE,
-					 turn_ns);
+	head_state->late_ns = seek_learn_guard_ns(learn, SEEK_LEARN_READ,
+						  SEEK_LEARN_IDLE, turn_ns);
 }
 
-static void belief_at(const struct head *head, uint64_t now_ns,
-		      struct belief *belief)
+static void head_state_at(const struct head *head, uint64_t now_ns,
+		      struct head_state *head_state)
 {
-	*belief = (struct belief){
+	*head_state = (struct head_state){
 		.now_ns = now_ns,
 		.stream_lbn = UINT64_MAX,
 		.geom = head->geom,
@@ -371,23 +378,25 @@ static void belief_at(const struct head *head, uint64_t now_ns,
 	if (!head->known)
 		return;
 	/* After a rest the first read tells the phase anew. */
-	belief->reads = head->judge[LEARN_READ].on &&
+	head_state->reads = head->accuracy[SEEK_LEARN_READ].on &&
 			phase_is_known(head, now_ns);
-	belief->writes = belief->reads && head->judge[LEARN_WRITE].on;
-	belief->places = head->places.on && phase_is_known(head, now_ns) &&
+	head_state->writes =
+		head_state->reads && head->accuracy[SEEK_LEARN_WRITE].on;
+	head_state->places = head->places.on && phase_is_known(head, now_ns) &&
 			 chain_known(head);
-	belief->head = *head_behind(head);
-	belief->head_lbn = head->last_end - 1;
-	head_follow(head, belief);
-	belief->read_overhead_ns = learn_overhead_ns(&head->learn, LEARN_READ);
-	belief->write_overhead_ns =
-		learn_overhead_ns(&head->learn, LEARN_WRITE);
-	belief_guards(head, belief);
+	head_state->head = *head_behind(head);
+	head_state->head_lbn = head->last_end - 1;
+	head_follow(head, head_state);
+	head_state->read_overhead_ns =
+		seek_learn_overhead_ns(&head->learn, SEEK_LEARN_READ);
+	head_state->write_overhead_ns =
+		seek_learn_overhead_ns(&head->learn, SEEK_LEARN_WRITE);
+	head_state_guards(head, head_state);
 	if (head->last_read &&
 	    (head->read_ahead_sectors ||
-	     belief_start_ns(belief, false) >= now_ns +
-			belief->read_overhead_ns + belief->late_ns))
-		belief->stream_lbn = head->last_end;
+	     head_state_start_ns(head_state, false) >= now_ns +
+			head_state->read_overhead_ns + head_state->late_ns))
+		head_state->stream_lbn = head->last_end;
 }
 
 uint32_t head_read_ahead(const struct head *head)
@@ -395,9 +404,9 @@ uint32_t head_read_ahead(const struct head *head)
 	return head->read_ahead_sectors;
 }
 
-void head_get_belief(const struct head *head, struct belief *belief)
+void head_get_state(const struct head *head, struct head_state *head_state)
 {
-	belief_at(head, env_now_ns(head->env), belief);
+	head_state_at(head, env_now_ns(head->env), head_state);
 }
 
 static bool head_knows(const struct head *head,
@@ -416,7 +425,8 @@ static bool head_knows(const struct head *head,
 static void head_expect(const struct head *head, struct head_access *access,
 			const struct service_head *from)
 {
-	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	enum seek_learn_kind kind =
+		access->write ? SEEK_LEARN_WRITE : SEEK_LEARN_READ;
 	struct service_request req = {
 		.write = access->write,
 		.lbn = access->lbn,
@@ -425,7 +435,7 @@ static void head_expect(const struct head *head, struct head_access *access,
 	struct service_head at = *from;
 	struct geom_place place;
 	uint64_t decoded_ns = access->handed_ns +
-			      learn_overhead_ns(&head->learn, kind);
+			      seek_learn_overhead_ns(&head->learn, kind);
 
 	if (at.at_ns < decoded_ns)
 		at.at_ns = decoded_ns;
@@ -465,7 +475,7 @@ static bool head_may_have(struct head *head, const struct head_access *access)
 static void begin_at(struct head *head, struct head_access *access,
 		     uint64_t now_ns)
 {
-	struct belief belief;
+	struct head_state head_state;
 
 	access->handed_ns = head->last_ns = now_ns;
 	access->predicted = false;
@@ -479,8 +489,8 @@ static void begin_at(struct head *head, struct head_access *access,
 	head->lost_run = phase_is_known(head, now_ns) ? 0 : head->lost_run + 1;
 	if (head->known && head->outstanding < CHAIN_MAX &&
 	    chain_known(head)) {
-		belief_at(head, now_ns, &belief);
-		head_expect(head, access, &belief.head);
+		head_state_at(head, now_ns, &head_state);
+		head_expect(head, access, &head_state.head);
 		access->predicted = true;
 	}
 	if (head->outstanding < CHAIN_MAX)
@@ -532,12 +542,12 @@ bool head_is_beside(const struct head *head, uint64_t lbn, uint32_t sectors)
 
 /* ---- what completions say ---- */
 
-static void head_tell(const struct head *head, enum learn_kind kind)
+static void head_predict(const struct head *head, enum seek_learn_kind kind)
 {
 	msg_info("head: prediction for %s is %s, guard %.3f ms, turn %.4f ms",
-		 kind == LEARN_READ ? "reads" : "writes",
-		 head->judge[kind].on ? "on" : "off",
-		 (double)head_guard_ns(head, kind, LEARN_IDLE) / 1e6,
+		 kind == SEEK_LEARN_READ ? "reads" : "writes",
+		 head->accuracy[kind].on ? "on" : "off",
+		 (double)head_guard_ns(head, kind, SEEK_LEARN_IDLE) / 1e6,
 		 (double)head->mech.period_ps / 1e9);
 }
 
@@ -554,40 +564,40 @@ static void head_fail(struct head *head)
 	if (head->have_sure)
 		head->learn = head->sure;
 	else if (head->odd_run >= TRIAL_HITS)
-		learn_forget(&head->learn);
-	learn_apply(&head->learn, &head->mech);
+		seek_learn_forget(&head->learn);
+	seek_learn_apply(&head->learn, &head->mech);
 
 	head->retry_ns = env_now_ns(head->env) +
 			 (rest_ns > RETRY_NS ? rest_ns : RETRY_NS);
 	head_set_mode(head, HEAD_OFF);
-	judge_clear(&head->judge[LEARN_READ]);
+	accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
 }
 
 /* Writes of which little is known yet are believed in: a target that is missed
  * costs a turn, as one does that is not aimed at. */
 static void head_trust_writes(struct head *head)
 {
-	struct judge *judge = &head->judge[LEARN_WRITE];
+	struct accuracy *accuracy = &head->accuracy[SEEK_LEARN_WRITE];
 
-	if (judge->switched || head->writes_cached ||
-	    judge->wrongs * TRUST_WRONG > judge->n)
+	if (accuracy->switched || head->writes_cached ||
+	    accuracy->wrongs * TRUST_WRONG > accuracy->n)
 		return;
-	judge->on = head->writes_trusted = true;
-	head_tell(head, LEARN_WRITE);
+	accuracy->on = head->writes_trusted = true;
+	head_predict(head, SEEK_LEARN_WRITE);
 }
 
 /* A cache takes writes, and nothing will be learned from them. */
 static void head_see_cache(struct head *head)
 {
-	struct judge *judge = &head->judge[LEARN_WRITE];
+	struct accuracy *accuracy = &head->accuracy[SEEK_LEARN_WRITE];
 
 	head->writes_cached = true;
-	head->places.on = head->judge[LEARN_WRITE].on &&
+	head->places.on = head->accuracy[SEEK_LEARN_WRITE].on &&
 			  !head->writes_trusted;
 	if (!head->writes_trusted)
 		return;
-	judge->on = head->writes_trusted = false;
-	head_tell(head, LEARN_WRITE);
+	accuracy->on = head->writes_trusted = false;
+	head_predict(head, SEEK_LEARN_WRITE);
 }
 
 /* Does its completion say nothing, for all that is known? */
@@ -604,68 +614,68 @@ static void head_accept(struct head *head)
 	head_trust_writes(head);
 }
 
-static void head_judge_write(struct head *head, bool wrong)
+static void head_rate_write(struct head *head, bool wrong)
 {
-	struct judge *reads = &head->judge[LEARN_READ];
+	struct accuracy *reads = &head->accuracy[SEEK_LEARN_READ];
 
-	if (judge_see(&head->places, wrong, TRIAL_ENOUGH))
+	if (accuracy_see(&head->places, wrong, TRIAL_ENOUGH))
 		msg_info("head: places of writes are %schosen by rotation",
 			 head->places.on ? "" : "not ");
-	if (head->judge[LEARN_WRITE].n >= TRIAL_ENOUGH)
+	if (head->accuracy[SEEK_LEARN_WRITE].n >= TRIAL_ENOUGH)
 		head->writes_trusted = false;
 	/* Who does not read: what holds for writes will hold for reads. */
 	if (head->mode != HEAD_TRIAL)
 		return;
-	judge_see(&head->trial_writes, wrong, TRIAL_ENOUGH);
+	accuracy_see(&head->trial_writes, wrong, TRIAL_ENOUGH);
 	if (!head->trial_writes.on || reads->wrongs * TRUST_WRONG > reads->n)
 		return;
-	judge_clear(reads);
+	accuracy_clear(reads);
 	reads->on = true;
-	head->kind[LEARN_READ].switched++;
-	head_tell(head, LEARN_READ);
+	head->kind[SEEK_LEARN_READ].switched++;
+	head_predict(head, SEEK_LEARN_READ);
 	head_accept(head);
 }
 
 static void head_lose(struct head *head)
 {
-	head->judge[LEARN_READ].on = false;
-	head->kind[LEARN_READ].switched++;
-	head_tell(head, LEARN_READ);
+	head->accuracy[SEEK_LEARN_READ].on = false;
+	head->kind[SEEK_LEARN_READ].switched++;
+	head_predict(head, SEEK_LEARN_READ);
 	head_fail(head);
 }
 
-static void head_judge(struct head *head, enum learn_kind kind, bool wrong)
+static void head_rate(struct head *head, enum seek_learn_kind kind, bool wrong)
 {
-	struct judge *judge = &head->judge[kind];
-	bool was = judge->on;
+	struct accuracy *accuracy = &head->accuracy[kind];
+	bool was = accuracy->on;
 
-	if (kind == LEARN_WRITE)
-		head_judge_write(head, wrong);
-	head->writes_run += kind == LEARN_WRITE;
-	if (judge_see(judge, wrong, TRIAL_ENOUGH)) {
-		head_tell(head, kind);
+	if (kind == SEEK_LEARN_WRITE)
+		head_rate_write(head, wrong);
+	head->writes_run += kind == SEEK_LEARN_WRITE;
+	if (accuracy_see(accuracy, wrong, TRIAL_ENOUGH)) {
+		head_predict(head, kind);
 		head->kind[kind].switched++;
-		if (kind == LEARN_WRITE && !judge->on &&
+		if (kind == SEEK_LEARN_WRITE && !accuracy->on &&
 		    head->mode == HEAD_ON && head->writes_run >= WRITES_ALONE)
 			head_lose(head);
 	}
-	if (judge->on && judge->n == JUDGE_WINDOW && !judge->next &&
-	    judge->wrongs * 100 <= JUDGE_WINDOW * SURE_PERCENT) {
+	if (accuracy->on && accuracy->n == ACCURACY_WINDOW && !accuracy->next &&
+	    accuracy->wrongs * 100 <= ACCURACY_WINDOW * SURE_PERCENT) {
 		head->sure = head->learn;
 		head->spindle.sure_ps = head->spindle.period_ps;
 		head->have_sure = true;
 	}
-	if (kind != LEARN_READ)
+	if (kind != SEEK_LEARN_READ)
 		return;
-	if (judge->on && !was) {
+	if (accuracy->on && !was) {
 		head_accept(head);
-	} else if ((was && !judge->on) ||
-		   (head->mode == HEAD_TRIAL && judge_hopeless(judge))) {
+	} else if ((was && !accuracy->on) ||
+		   (head->mode == HEAD_TRIAL && accuracy_hopeless(accuracy))) {
 		head_fail(head);
 	}
 }
 
-static void head_count_error(struct head *head, enum learn_kind kind,
+static void head_count_error(struct head *head, enum seek_learn_kind kind,
 			     int64_t error_ns)
 {
 	struct head_kind_stats *stats = &head->kind[kind];
@@ -693,17 +703,17 @@ static bool access_has_angle(const struct head *head,
 			     head_period_ns(head));
 }
 
-static enum learn_when access_when(const struct head_access *access)
+static enum seek_learn_when access_when(const struct head_access *access)
 {
-	return access->busy ? LEARN_BUSY : LEARN_IDLE;
+	return access->busy ? SEEK_LEARN_BUSY : SEEK_LEARN_IDLE;
 }
 
 /* Whether the target was met at the pass that was expected. */
 static void head_learn(struct head *head, const struct head_access *access,
 		       int64_t turns)
 {
-	const struct learn_access what = {
-		.kind = access->write ? LEARN_WRITE : LEARN_READ,
+	const struct seek_learn_access what = {
+		.kind = access->write ? SEEK_LEARN_WRITE : SEEK_LEARN_READ,
 		.when = access_when(access),
 		.cylinders = access->cylinders,
 		.switched = access->switched,
@@ -714,13 +724,13 @@ static void head_learn(struct head *head, const struct head_access *access,
 
 	/* Of the passes before and after the expected arrival, the nearer. */
 	if (turns >= 0)
-		learn_see(&head->learn, &what, offset_ns, turns == 0,
+		seek_learn_see(&head->learn, &what, offset_ns, turns == 0,
 			  period_ns);
 	offset_ns -= (int64_t)period_ns;
 	if (turns <= 0 && -offset_ns < (int64_t)period_ns / 4)
-		learn_see(&head->learn, &what, offset_ns, turns < 0,
+		seek_learn_see(&head->learn, &what, offset_ns, turns < 0,
 			  period_ns);
-	learn_apply(&head->learn, &head->mech);
+	seek_learn_apply(&head->learn, &head->mech);
 }
 
 /* Whole turns of lateness; the rest, *rest_ns, is from 1/8 turn early on: we
@@ -746,24 +756,24 @@ static double angle_ahead(int64_t rest_ns, int64_t period_ns)
 
 /* A busy host tells late now and then, and the head was where it was believed
  * to be: of what is off by itself one in EXCUSED counts. */
-static bool head_excuses(struct head *head, enum learn_kind kind)
+static bool head_excuses(struct head *head, enum seek_learn_kind kind)
 {
 	return !head->wrong_last[kind] && ++head->excused % EXCUSED;
 }
 
 /* Is the track where it was? */
-static void head_certify(struct head *head, const struct head_access *access,
-			 int64_t rest_ns)
+static void head_detect_remap(struct head *head,
+			      const struct head_access *access, int64_t rest_ns)
 {
 	double turns = (double)rest_ns / (double)head_period_ns(head);
 	struct geom_track track;
 
 	if (head->mode != HEAD_ON ||
 	    spindle_sigma(&head->spindle, &head->mech, head->last_ns) >
-		    SIGMA_CERTIFIED)
+		    SIGMA_REMAP)
 		return;
 	geom_track_of(head->geom, access->lbn + access->sectors - 1, &track);
-	if (certify_see(&head->certify, track.index,
+	if (remap_detect_see(&head->remap_detect, track.index,
 			turns > 0.5 ? turns - 1 : turns))
 		head->grown = track.index + 1;
 }
@@ -790,7 +800,7 @@ bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n)
  * that they do; always a little later than reads, as a rule. */
 static void head_follow_write(struct head *head, uint64_t at_ns, double ahead)
 {
-	if (!head->judge[LEARN_WRITE].on || head->writes_trusted)
+	if (!head->accuracy[SEEK_LEARN_WRITE].on || head->writes_trusted)
 		return;
 	if (head->silent < WRITES_AFTER) {
 		if (head->writes_known < WRITES_KNOWN)
@@ -803,15 +813,16 @@ static void head_follow_write(struct head *head, uint64_t at_ns, double ahead)
 	}
 }
 
-static void head_tell_phase(struct head *head, const struct head_access *access,
-			    uint64_t complete_ns, double ahead)
+static void head_report_phase(struct head *head,
+			      const struct head_access *access,
+			      uint64_t complete_ns, double ahead)
 {
 	if (access->write) {
 		head_follow_write(head, complete_ns, ahead);
 		return;
 	}
 	spindle_observe(&head->spindle, &head->mech, complete_ns, ahead);
-	head->told_ns = complete_ns;
+	head->predicted_ns = complete_ns;
 	head->silent = 0;
 	if (head->reference - access->lbn >= access->sectors)
 		head->alone = head->writes_run = 0;
@@ -822,7 +833,7 @@ static void head_see_through(struct head *head,
 			     const struct head_access *access, bool wrong)
 {
 	if (!access->cached ||
-	    !judge_see(&head->through, wrong, TRIAL_ENOUGH))
+	    !accuracy_see(&head->through, wrong, TRIAL_ENOUGH))
 		return;
 	msg_info("head: writes %s", head->through.on ?
 		 "go to the medium, whatever the drive says" :
@@ -834,7 +845,8 @@ static void head_see_through(struct head *head,
 static void head_observe(struct head *head, const struct head_access *access,
 			 uint64_t complete_ns)
 {
-	enum learn_kind kind = access->write ? LEARN_WRITE : LEARN_READ;
+	enum seek_learn_kind kind =
+		access->write ? SEEK_LEARN_WRITE : SEEK_LEARN_READ;
 	int64_t period_ns = (int64_t)head_period_ns(head);
 	int64_t error_ns = (int64_t)(complete_ns - access->expected.bus_ns);
 	int64_t rest_ns, turns = whole_turns(error_ns, period_ns, &rest_ns);
@@ -849,10 +861,10 @@ static void head_observe(struct head *head, const struct head_access *access,
 		head_see_through(head, access, wrong);
 	if (head_is_hidden(head, access))
 		return;
-	head_tell_phase(head, access, complete_ns,
+	head_report_phase(head, access, complete_ns,
 			angle_ahead(rest_ns, period_ns));
 	if (judged && !access->write)
-		head_certify(head, access, rest_ns);
+		head_detect_remap(head, access, rest_ns);
 	if (!judged || access->unsure)
 		return;
 	head_count_error(head, kind, error_ns);
@@ -860,7 +872,7 @@ static void head_observe(struct head *head, const struct head_access *access,
 	head->kind[kind].misses += late;
 	if (!wrong && !access->streams)
 		head_learn(head, access, turns);
-	head_judge(head, kind, useless || late ||
+	head_rate(head, kind, useless || late ||
 				       (wrong && !head_excuses(head, kind)));
 	head->wrong_last[kind] = wrong;
 }
@@ -896,7 +908,7 @@ static void head_hit(struct head *head, const struct head_access *access)
 		head->alone++;
 		head_see_through(head, access, true);
 		if (!head_is_hidden(head, access))
-			head_judge(head, LEARN_WRITE, true);
+			head_rate(head, SEEK_LEARN_WRITE, true);
 		return;
 	}
 	head->hits_run++;
@@ -1018,8 +1030,8 @@ static void head_try_again(struct head *head)
 		head_lose(head);
 	if (head->mode == HEAD_OFF &&
 	    env_now_ns(head->env) >= head->retry_ns) {
-		judge_clear(&head->judge[LEARN_READ]);
-		judge_clear(&head->trial_writes);
+		accuracy_clear(&head->accuracy[SEEK_LEARN_READ]);
+		accuracy_clear(&head->trial_writes);
 		head->trial_writes.on = false;
 		head_set_mode(head, HEAD_TRIAL);
 		/* Its readings are its own when nobody reads. */
@@ -1074,17 +1086,17 @@ bool head_get_learned(const struct head *head, struct head_learned *learned)
 	const struct head_kind_stats *kind = head->kind;
 
 	if (!head->known || head->mode != HEAD_ON ||
-	    kind[LEARN_READ].predictions < LEARNED_ENOUGH)
+	    kind[SEEK_LEARN_READ].predictions < LEARNED_ENOUGH)
 		return false;
 	*learned = (struct head_learned){
 		.mech = &head->mech,
-		.writes = head->judge[LEARN_WRITE].on &&
+		.writes = head->accuracy[SEEK_LEARN_WRITE].on &&
 			  !head->writes_trusted &&
-			  kind[LEARN_WRITE].predictions >= LEARNED_ENOUGH,
-		.read_overhead_ns = learn_overhead_ns(&head->learn,
-						      LEARN_READ),
-		.write_overhead_ns = learn_overhead_ns(&head->learn,
-						       LEARN_WRITE),
+			  kind[SEEK_LEARN_WRITE].predictions >= LEARNED_ENOUGH,
+		.read_overhead_ns = seek_learn_overhead_ns(&head->learn,
+						      SEEK_LEARN_READ),
+		.write_overhead_ns = seek_learn_overhead_ns(&head->learn,
+						       SEEK_LEARN_WRITE),
 	};
 	return true;
 }
@@ -1137,8 +1149,8 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	uint64_t now_ns = env_now_ns(head->env);
 	bool off = head->mode == HEAD_OFF;
 	bool known = phase_is_known(head, now_ns);
-	bool judged = known &&
-		      (off ? head->places.on : head->judge[LEARN_READ].on);
+	bool judged = known && (off ? head->places.on
+				    : head->accuracy[SEEK_LEARN_READ].on);
 	/* What was read last contradicts the phase: it is late by chance, or
 	 * the phase is wrong. */
 	bool sure = judged && !head->spindle.gated_run;
@@ -1148,7 +1160,7 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	    head->silent < (sure || (known && head->places.on) ?
 				    REFERENCE_ACCESSES : 1) ||
 	    now_ns > head->last_ns + REFERENCE_BUSY_NS ||
-	    (sure && now_ns - head->told_ns < REFERENCE_NS &&
+	    (sure && now_ns - head->predicted_ns < REFERENCE_NS &&
 	     spindle_sigma(&head->spindle, &head->mech, now_ns) <
 			       SIGMA_WANTED) ||
 	    !reference_afford(head, now_ns))
@@ -1159,15 +1171,15 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 	return true;
 }
 
-static void head_fill_kind(const struct head *head, enum learn_kind kind,
+static void head_fill_kind(const struct head *head, enum seek_learn_kind kind,
 			   struct head_kind_stats *stats)
 {
 	*stats = head->kind[kind];
 	if (!head->known)
 		return;
-	stats->on = head->judge[kind].on;
-	stats->guard_ns = head_guard_ns(head, kind, LEARN_IDLE);
-	stats->overhead_ns = learn_overhead_ns(&head->learn, kind);
+	stats->on = head->accuracy[kind].on;
+	stats->guard_ns = head_guard_ns(head, kind, SEEK_LEARN_IDLE);
+	stats->overhead_ns = seek_learn_overhead_ns(&head->learn, kind);
 }
 
 void head_get_stats(const struct head *head, struct head_stats *stats)
@@ -1189,6 +1201,6 @@ void head_get_stats(const struct head *head, struct head_stats *stats)
 		stats->phase_sigma_revs =
 			spindle_sigma(&head->spindle, &head->mech, now_ns);
 	}
-	head_fill_kind(head, LEARN_READ, &stats->read);
-	head_fill_kind(head, LEARN_WRITE, &stats->write);
+	head_fill_kind(head, SEEK_LEARN_READ, &stats->read);
+	head_fill_kind(head, SEEK_LEARN_WRITE, &stats->write);
 }

@@ -137,7 +137,7 @@ const struct geom *head_geom(const struct head *head);
 uint32_t head_read_ahead(const struct head *head);
 
 /* What is believed now, behind all that has begun and not ended. */
-void head_get_belief(const struct head *head, struct belief *belief);
+void head_get_state(const struct head *head, struct head_state *head_state);
 
 enum head_mode head_mode(const struct head *head);
 

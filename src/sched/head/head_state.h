@@ -14,7 +14,7 @@
 #include "diskmodel/geom.h"
 #include "diskmodel/service.h"
 
-struct belief {
+struct head_state {
 	uint64_t now_ns;		/* the moment */
 	const struct geom *geom;
 	const struct service_mech *mech; /* with its phase as of now */
@@ -46,26 +46,28 @@ struct belief {
 };
 
 /* When the head begins to move for a request handed over now. */
-static inline uint64_t belief_start_ns(const struct belief *belief, bool write)
+static inline uint64_t head_state_start_ns(const struct head_state *head_state,
+					   bool write)
 {
-	uint64_t decoded_ns = belief->now_ns + (write ?
-		belief->write_overhead_ns : belief->read_overhead_ns);
+	uint64_t decoded_ns = head_state->now_ns + (write ?
+		head_state->write_overhead_ns : head_state->read_overhead_ns);
 
-	return decoded_ns > belief->head.at_ns ? decoded_ns :
-						 belief->head.at_ns;
+	return decoded_ns > head_state->head.at_ns ? decoded_ns :
+						 head_state->head.at_ns;
 }
 
 /* A command behind a free read is handed over so long after the head has begun
  * to move for that, which had been decoded ahead_ns before: if it was late
  * itself, both would be there, and drives take the nearer one first. */
-uint64_t belief_behind_ns(const struct belief *belief, uint64_t ahead_ns);
+uint64_t head_state_behind_ns(const struct head_state *head_state,
+			      uint64_t ahead_ns);
 
 /*
  * What a request handed over now is expected to take, the guard included: what
  * would be met only just counts as missed.  out->head is where the head will
  * be, out->bus_ns when the request completes.
  */
-void belief_estimate(const struct belief *belief,
+void head_state_estimate(const struct head_state *head_state,
 		     const struct service_request *req, struct service *out);
 
 #endif

@@ -18,20 +18,20 @@
 #define TIMES 4u
 #define RIGHT_BEFORE 2u
 
-static struct certify_track *find(struct certify *c, uint64_t number)
+static struct remap_detect_track *find(struct remap_detect *c, uint64_t number)
 {
 	unsigned i;
 
-	for (i = 0; i < CERTIFY_TRACKS; i++)
+	for (i = 0; i < REMAP_DETECT_TRACKS; i++)
 		if (c->track[i].number == number)
 			return &c->track[i];
 	return NULL;
 }
 
-bool certify_see(struct certify *c, uint64_t track, double off)
+bool remap_detect_see(struct remap_detect *c, uint64_t track, double off)
 {
 	uint64_t number = track + 1;
-	struct certify_track *g = find(c, number);
+	struct remap_detect_track *g = find(c, number);
 	uint64_t right = c->right;
 
 	c->right = fabs(off) < RIGHT ? right + 1 : 0;
@@ -43,14 +43,14 @@ bool certify_see(struct certify *c, uint64_t track, double off)
 	if (right < RIGHT_BEFORE)
 		return false;
 	if (!g) {
-		g = &c->track[c->next++ % CERTIFY_TRACKS];
-		*g = (struct certify_track){ number, off, 0 };
+		g = &c->track[c->next++ % REMAP_DETECT_TRACKS];
+		*g = (struct remap_detect_track){ number, off, 0 };
 	}
 	if (fabs(off - g->off) > SAME) {
 		if (g->times > 1)
 			g->times--;	/* one that came late */
 		else
-			*g = (struct certify_track){ number, off, 1 };
+			*g = (struct remap_detect_track){ number, off, 1 };
 		return false;
 	}
 	if (++g->times < TIMES)

@@ -14,14 +14,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CERTIFY_TRACKS 64u	/* remembered */
+#define REMAP_DETECT_TRACKS 64u	/* remembered */
 
-struct certify {
-	struct certify_track {
+struct remap_detect {
+	struct remap_detect_track {
 		uint64_t number;	/* + 1; 0: none */
 		double off;		/* revolutions, of the first reading */
 		unsigned times;
-	} track[CERTIFY_TRACKS];
+	} track[REMAP_DETECT_TRACKS];
 	unsigned next;			/* to be forgotten */
 	uint64_t right;			/* readings in a row, anywhere */
 };
@@ -30,6 +30,6 @@ struct certify {
  * A reading on a track, off by so much (revolutions).  True: it is not where
  * it is believed to be, and is forgotten here.
  */
-bool certify_see(struct certify *certify, uint64_t track, double off);
+bool remap_detect_see(struct remap_detect *certify, uint64_t track, double off);
 
 #endif

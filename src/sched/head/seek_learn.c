@@ -37,10 +37,10 @@
 /* A step less after so many that were met. */
 #define CAUTION_MET 4u
 
-int learn_init(struct learn *learn, const struct service_mech *mech,
+int seek_learn_init(struct seek_learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns)
 {
-	*learn = (struct learn){
+	*learn = (struct seek_learn){
 		.seek_n = mech->seek_n,
 		.switch_ns = mech->head_switch_ns,
 		.settle_ns = mech->write_settle_ns,
@@ -50,32 +50,32 @@ int learn_init(struct learn *learn, const struct service_mech *mech,
 	if (!learn->seek)
 		return -ENOMEM;
 	memcpy(learn->seek, mech->seek, mech->seek_n * sizeof(*learn->seek));
-	learn_forget(learn);
+	seek_learn_forget(learn);
 	return 0;
 }
 
-void learn_forget(struct learn *learn)
+void seek_learn_forget(struct seek_learn *learn)
 {
 	int kind, when;
 
 	memset(learn->bin_ns, 0, sizeof(learn->bin_ns));
 	memset(learn->run, 0, sizeof(learn->run));
 	learn->settle_off_ns = 0;
-	for (kind = 0; kind < LEARN_KINDS; kind++) {
+	for (kind = 0; kind < SEEK_LEARN_KINDS; kind++) {
 		learn->overhead_off_ns[kind] = 0;
-		for (when = 0; when < LEARN_WHENS; when++)
-			learn->steps[kind][when] = (struct learn_steps){
+		for (when = 0; when < SEEK_LEARN_WHENS; when++)
+			learn->steps[kind][when] = (struct seek_learn_steps){
 				.guard_steps = GUARD_START,
 				.likely_steps = GUARD_START,
 				.caution_steps = GUARD_START,
 			};
-		learn->early[kind] = (struct learn_early){
+		learn->early[kind] = (struct seek_learn_early){
 			.early_steps = 1,
 		};
 	}
 }
 
-void learn_fini(struct learn *learn)
+void seek_learn_fini(struct seek_learn *learn)
 {
 	free(learn->seek);
 	learn->seek = NULL;
@@ -96,11 +96,11 @@ static void steps_fade(uint16_t *seen, uint16_t *odd)
 {
 	unsigned i, sum = 0;
 
-	for (i = 0; i < LEARN_STEPS; i++)
+	for (i = 0; i < SEEK_LEARN_STEPS; i++)
 		sum += seen[i];
 	if (sum < FADE_AT)
 		return;
-	for (i = 0; i < LEARN_STEPS; i++) {
+	for (i = 0; i < SEEK_LEARN_STEPS; i++) {
 		seen[i] /= 2;
 		odd[i] /= 2;
 	}
@@ -115,7 +115,7 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 
 	if (!odd[first])
 		return false;
-	for (i = first; i < LEARN_STEPS && i < first + GUARD_WINDOW; i++) {
+	for (i = first; i < SEEK_LEARN_STEPS && i < first + GUARD_WINDOW; i++) {
 		all += seen[i];
 		odds += odd[i];
 	}
@@ -127,7 +127,7 @@ static bool steps_odd(const uint16_t *seen, const uint16_t *odd,
 static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
 			    bool is_odd)
 {
-	unsigned steps = LEARN_STEPS;
+	unsigned steps = SEEK_LEARN_STEPS;
 
 	steps_fade(seen, odd);
 	seen[step]++;
@@ -137,7 +137,7 @@ static unsigned steps_count(uint16_t *seen, uint16_t *odd, unsigned step,
 	return steps ? steps : 1;
 }
 
-static void steps_heed(struct learn_steps *steps, bool met)
+static void steps_heed(struct seek_learn_steps *steps, bool met)
 {
 	unsigned caution = 2 * steps->guard_steps;
 
@@ -157,15 +157,17 @@ static void steps_heed(struct learn_steps *steps, bool met)
 }
 
 /* A target came by so long after the arrival, or before. */
-static void steps_see(struct learn *learn, const struct learn_access *access,
-		      int64_t offset_ns, bool met, uint64_t period_ns)
+static void steps_see(struct seek_learn *learn,
+		      const struct seek_learn_access *access, int64_t offset_ns,
+		      bool met, uint64_t period_ns)
 {
-	struct learn_steps *steps = &learn->steps[access->kind][access->when];
-	struct learn_early *early = &learn->early[access->kind];
+	struct seek_learn_steps *steps =
+		&learn->steps[access->kind][access->when];
+	struct seek_learn_early *early = &learn->early[access->kind];
 	uint64_t step = (uint64_t)(offset_ns < 0 ? -offset_ns : offset_ns) *
 			STEPS_A_TURN / period_ns;
 
-	if (step >= LEARN_STEPS)
+	if (step >= SEEK_LEARN_STEPS)
 		return;
 	if (offset_ns < 0) {
 		early->early_steps = steps_count(early->seen, early->met,
@@ -212,8 +214,9 @@ static int64_t correction_ns(int8_t *run, int64_t late_ns, uint64_t period_ns)
 }
 
 /* It came later (or earlier) than expected by something like this. */
-static void correct(struct learn *learn, const struct learn_access *access,
-		    int64_t late_ns, uint64_t period_ns)
+static void correct(struct seek_learn *learn,
+		    const struct seek_learn_access *access, int64_t late_ns,
+		    uint64_t period_ns)
 {
 	unsigned bin = bin_of(access->cylinders, access->switched);
 	int64_t *overhead_ns = &learn->overhead_off_ns[access->kind];
@@ -221,11 +224,11 @@ static void correct(struct learn *learn, const struct learn_access *access,
 				      period_ns);
 
 	/* Nobody has waited for a command to be decoded behind another. */
-	if (!bin && access->when == LEARN_IDLE) {
+	if (!bin && access->when == SEEK_LEARN_IDLE) {
 		move_by(overhead_ns, by_ns, period_ns);
-	} else if (bin && access->kind == LEARN_WRITE) {
+	} else if (bin && access->kind == SEEK_LEARN_WRITE) {
 		move_by(&learn->settle_off_ns, by_ns, period_ns);
-	} else if (bin && access->when == LEARN_IDLE) {
+	} else if (bin && access->when == SEEK_LEARN_IDLE) {
 		move_by(overhead_ns, by_ns / 2, period_ns);
 		move_by(&learn->bin_ns[bin], by_ns / 2, period_ns);
 	} else if (bin) {
@@ -233,8 +236,9 @@ static void correct(struct learn *learn, const struct learn_access *access,
 	}
 }
 
-void learn_see(struct learn *learn, const struct learn_access *access,
-	       int64_t offset_ns, bool met, uint64_t period_ns)
+void seek_learn_see(struct seek_learn *learn,
+		    const struct seek_learn_access *access, int64_t offset_ns,
+		    bool met, uint64_t period_ns)
 {
 	int64_t least = (int64_t)period_ns / 2048;
 
@@ -250,7 +254,7 @@ static uint64_t moved(uint64_t ns, int64_t by_ns)
 	return by_ns < 0 && ns < (uint64_t)-by_ns ? 0 : ns + (uint64_t)by_ns;
 }
 
-void learn_apply(const struct learn *learn, struct service_mech *mech)
+void seek_learn_apply(const struct seek_learn *learn, struct service_mech *mech)
 {
 	uint32_t i;
 
@@ -261,31 +265,34 @@ void learn_apply(const struct learn *learn, struct service_mech *mech)
 	mech->write_settle_ns = moved(learn->settle_ns, learn->settle_off_ns);
 }
 
-uint64_t learn_overhead_ns(const struct learn *learn, enum learn_kind kind)
+uint64_t seek_learn_overhead_ns(const struct seek_learn *learn,
+				enum seek_learn_kind kind)
 {
 	return moved(learn->overhead_given_ns[kind],
 		     learn->overhead_off_ns[kind]);
 }
 
-uint64_t learn_guard_ns(const struct learn *learn, enum learn_kind kind,
-			enum learn_when when, uint64_t period_ns)
+uint64_t seek_learn_guard_ns(const struct seek_learn *learn,
+			     enum seek_learn_kind kind,
+			     enum seek_learn_when when, uint64_t period_ns)
 {
-	const struct learn_steps *steps = &learn->steps[kind][when];
+	const struct seek_learn_steps *steps = &learn->steps[kind][when];
 	unsigned n = steps->guard_steps > steps->caution_steps ?
 		steps->guard_steps : steps->caution_steps;
 
 	return n * period_ns / STEPS_A_TURN;
 }
 
-uint64_t learn_likely_ns(const struct learn *learn, enum learn_kind kind,
-			 enum learn_when when, uint64_t period_ns)
+uint64_t seek_learn_likely_ns(const struct seek_learn *learn,
+			      enum seek_learn_kind kind,
+			      enum seek_learn_when when, uint64_t period_ns)
 {
 	return learn->steps[kind][when].likely_steps * period_ns /
 	       STEPS_A_TURN;
 }
 
-uint64_t learn_early_ns(const struct learn *learn, enum learn_kind kind,
-			uint64_t period_ns)
+uint64_t seek_learn_early_ns(const struct seek_learn *learn,
+			     enum seek_learn_kind kind, uint64_t period_ns)
 {
 	return learn->early[kind].early_steps * period_ns / STEPS_A_TURN;
 }

@@ -41,12 +41,12 @@ static void access_count_stream(struct queue *queue,
 					queue_has_waiting(queue);
 		return;
 	}
-	until_ns = stream_until_ns(&queue->streams, queue->head_sector);
+	until_ns = read_stream_until_ns(&queue->streams, queue->head_sector);
 	if (until_ns && until_ns <= now_ns) {
 		queue->stats.in_vain++;
-		stream_miss(&queue->streams, queue->head_sector);
+		read_stream_miss(&queue->streams, queue->head_sector);
 	}
-	queue->came_ns = now_ns;
+	queue->arrived_ns = now_ns;
 }
 
 void access_submit(struct access *access)
@@ -84,7 +84,7 @@ void access_submit(struct access *access)
 static bool fits_together(const struct queue_request *a,
 			  const struct queue_request *b)
 {
-	return !b->alone && !b->copies_n && a->disk.op == b->disk.op &&
+	return !b->uncached_hint && !b->copies_n && a->disk.op == b->disk.op &&
 	       a->disk.fua == b->disk.fua;
 }
 
@@ -93,15 +93,16 @@ static struct queue_request *access_neighbour(struct queue *queue,
 					      const struct queue_request *req,
 					      bool after)
 {
-	struct span *set = queue->waiting[req->class];
-	struct span *span = after ? span_at_or_after(set, req->live.end)
-				  : span_before(set, req->live.first);
+	struct interval *set = queue->waiting[req->class];
+	struct interval *interval =
+		after ? interval_at_or_after(set, req->live.end)
+		      : interval_before(set, req->live.first);
 	struct queue_request *near;
 
-	if (!span || (after ? span->first != req->live.end
-			    : span->end != req->live.first))
+	if (!interval || (after ? interval->first != req->live.end
+			    : interval->end != req->live.first))
 		return NULL;
-	near = container_of(span, struct queue_request, waiting);
+	near = container_of(interval, struct queue_request, waiting);
 	return fits_together(req, near) ? near : NULL;
 }
 
@@ -110,8 +111,8 @@ bool access_gives_way(const struct queue *queue,
 {
 	return req->class >= QUEUE_WRITE_BACK && queue->head &&
 	       head_mode(queue->head) == HEAD_ON &&
-	       hurry_of_late(&queue->hurry, env_now_ns(queue->env)) &&
-	       !hurry_is_turn(&queue->hurry, env_now_ns(queue->env));
+	       commit_burst_of_late(&queue->burst, env_now_ns(queue->env)) &&
+	       !commit_burst_is_turn(&queue->burst, env_now_ns(queue->env));
 }
 
 /* In the background, where commits come, a turn at a time. */
@@ -190,7 +191,7 @@ struct queue_request *access_run_begin(struct queue *queue,
 	struct geom_track track;
 	uint64_t end = req->live.end;
 
-	if (req->alone || req->copies_n)
+	if (req->uncached_hint || req->copies_n)
 		return req;
 	geom_track_of(head_geom(queue->head), req->live.first, &track);
 	while ((near = access_neighbour(queue, req, false)) &&
@@ -203,23 +204,24 @@ struct queue_request *access_continued(const struct queue *queue)
 {
 	const struct access *last = queue->last;
 	struct queue_request *req;
-	struct span *span;
+	struct interval *interval;
 	int class;
 
 	if (!last || queue->partial || queue->parked)
 		return NULL;
 	for (class = 0; class < QUEUE_CLASSES; class++) {
-		span = span_at_or_after(queue->waiting[class],
+		interval = interval_at_or_after(queue->waiting[class],
 					queue->head_sector);
-		if (!span || span->first - queue->head_sector > LEFT_OUT) {
+		if (!interval ||
+		    interval->first - queue->head_sector > LEFT_OUT) {
 			/* What is higher does not wait behind a run. */
 			if (queue->waiting[class] ||
 			    !list_empty(&queue->unplaced[class]))
 				return NULL;
 			continue;
 		}
-		req = container_of(span, struct queue_request, waiting);
-		if (req->disk.op == last->disk.op && !req->alone &&
+		req = container_of(interval, struct queue_request, waiting);
+		if (req->disk.op == last->disk.op && !req->uncached_hint &&
 		    req->disk.fua == last->disk.fua)
 			return req;
 	}
@@ -233,7 +235,7 @@ struct access *access_of(struct queue *queue, struct queue_request *req,
 
 	access->disk.fua = req->disk.fua;
 	access_add(access, req, false);
-	if (!alone && !req->alone)
+	if (!alone && !req->uncached_hint)
 		access_extend(access, req);
 	access_gather(access);
 	return access;
@@ -250,7 +252,7 @@ bool access_join(struct access *access, struct queue_request *req)
 	    (!front && disk->sector + disk->sectors != req->disk.sector))
 		return false;
 	first = list_first(&access->requests, struct queue_request, link);
-	if (first->alone)
+	if (first->uncached_hint)
 		return false;
 	access_add(access, req, front);
 	access_gather(access);

@@ -1,5 +1,5 @@
 /*
- * commit_burst.c - the background (write-back, checkpoints, twins of the log)
+ * commit_burst.c - the background (write-back, checkpoints, mirrors of the log)
  * waits for a turn and then works through what has gathered.
  *
  * An access in the background takes the head away from the log, a turn and more
@@ -20,66 +20,67 @@
 #define WAIT_COMMITS 150u
 #define TURN_NS 50000000u
 
-static bool is_hurry(const struct hurry *hurry)
+static bool is_burst(const struct commit_burst *burst)
 {
-	return hurry->run >= RUN && hurry->think_ns <= THINK_MAX_NS;
+	return burst->run >= RUN && burst->think_ns <= THINK_MAX_NS;
 }
 
-void hurry_submit(struct hurry *hurry, uint64_t now_ns)
+void commit_burst_submit(struct commit_burst *burst, uint64_t now_ns)
 {
-	uint64_t think_ns = now_ns - hurry->done_ns;
+	uint64_t think_ns = now_ns - burst->done_ns;
 
-	if (hurry->commits++)
+	if (burst->commits++)
 		return;
 	if (think_ns > PAUSE_NS) {
-		hurry->run = 0;
-		hurry->think_ns = THINK_MAX_NS;
+		burst->run = 0;
+		burst->think_ns = THINK_MAX_NS;
 		return;
 	}
-	hurry->think_ns = (7 * hurry->think_ns + think_ns) / 8;
-	hurry->run++;
+	burst->think_ns = (7 * burst->think_ns + think_ns) / 8;
+	burst->run++;
 }
 
-void hurry_done(struct hurry *hurry, uint64_t now_ns, bool waits)
+void commit_burst_done(struct commit_burst *burst, uint64_t now_ns, bool waits)
 {
-	hurry->commits--;
-	hurry->done_ns = now_ns;
+	burst->commits--;
+	burst->done_ns = now_ns;
 	if (!waits) {
-		hurry->since_ns = 0;
-		hurry->again = false;
-	} else if (!hurry->since_ns) {
-		hurry->since_ns = now_ns;
-		hurry->passed = 0;
+		burst->since_ns = 0;
+		burst->again = false;
+	} else if (!burst->since_ns) {
+		burst->since_ns = now_ns;
+		burst->passed = 0;
 	}
-	hurry->passed++;
+	burst->passed++;
 }
 
-uint64_t hurry_until_ns(const struct hurry *hurry, uint64_t now_ns)
+uint64_t commit_burst_until_ns(const struct commit_burst *burst,
+			       uint64_t now_ns)
 {
-	if (!is_hurry(hurry) || hurry_is_turn(hurry, now_ns))
+	if (!is_burst(burst) || commit_burst_is_turn(burst, now_ns))
 		return 0;
-	if (hurry->commits)
+	if (burst->commits)
 		return UINT64_MAX;
-	return hurry->done_ns + LEAST_NS + 3 * hurry->think_ns;
+	return burst->done_ns + LEAST_NS + 3 * burst->think_ns;
 }
 
-bool hurry_of_late(const struct hurry *hurry, uint64_t now_ns)
+bool commit_burst_of_late(const struct commit_burst *burst, uint64_t now_ns)
 {
-	return hurry->commits ||
-	       (hurry->done_ns && now_ns - hurry->done_ns < LATE_NS);
+	return burst->commits ||
+	       (burst->done_ns && now_ns - burst->done_ns < LATE_NS);
 }
 
-void hurry_turn(struct hurry *hurry, uint64_t now_ns)
+void commit_burst_turn(struct commit_burst *burst, uint64_t now_ns)
 {
-	if (!hurry->since_ns || (hurry->passed < WAIT_COMMITS &&
-				 now_ns - hurry->since_ns < WAIT_NS))
+	if (!burst->since_ns || (burst->passed < WAIT_COMMITS &&
+				 now_ns - burst->since_ns < WAIT_NS))
 		return;
-	hurry->since_ns = 0;
-	hurry->until_ns = now_ns + (hurry->again ? 2 : 1) * TURN_NS;
-	hurry->again = true;
+	burst->since_ns = 0;
+	burst->until_ns = now_ns + (burst->again ? 2 : 1) * TURN_NS;
+	burst->again = true;
 }
 
-bool hurry_is_turn(const struct hurry *hurry, uint64_t now_ns)
+bool commit_burst_is_turn(const struct commit_burst *burst, uint64_t now_ns)
 {
-	return is_hurry(hurry) && now_ns < hurry->until_ns;
+	return is_burst(burst) && now_ns < burst->until_ns;
 }

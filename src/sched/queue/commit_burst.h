@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hurry {
+struct commit_burst {
 	unsigned commits;	/* submitted and not over */
 	uint64_t done_ns;	/* the last of them is over since */
 	uint64_t think_ns;	/* from then to the next, of late */
@@ -23,20 +23,21 @@ struct hurry {
 };
 
 /* A commit is submitted; it is over, and something in the background waits. */
-void hurry_submit(struct hurry *hurry, uint64_t now_ns);
-void hurry_done(struct hurry *hurry, uint64_t now_ns, bool waits);
+void commit_burst_submit(struct commit_burst *burst, uint64_t now_ns);
+void commit_burst_done(struct commit_burst *burst, uint64_t now_ns, bool waits);
 
 /*
  * Until when the background has to wait for the next commit; 0: not at all,
  * UINT64_MAX: until the commit that runs is over, at least.
  */
-uint64_t hurry_until_ns(const struct hurry *hurry, uint64_t now_ns);
+uint64_t commit_burst_until_ns(const struct commit_burst *burst,
+			       uint64_t now_ns);
 
 /* Was there a commit within the last tenth of a second?  Another may come. */
-bool hurry_of_late(const struct hurry *hurry, uint64_t now_ns);
+bool commit_burst_of_late(const struct commit_burst *burst, uint64_t now_ns);
 
 /* Now and then the background has its turn, and goes before commits. */
-void hurry_turn(struct hurry *hurry, uint64_t now_ns);
-bool hurry_is_turn(const struct hurry *hurry, uint64_t now_ns);
+void commit_burst_turn(struct commit_burst *burst, uint64_t now_ns);
+bool commit_burst_is_turn(const struct commit_burst *burst, uint64_t now_ns);
 
 #endif

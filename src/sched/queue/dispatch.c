@@ -49,17 +49,17 @@ static bool have_accesses(const struct queue *queue, unsigned n)
 
 /* The second part of a track follows the first without a gap, and a turn is
  * lost if it comes late; it is only not to be there before the first begins. */
-static uint64_t part_lead_ns(const struct belief *belief)
+static uint64_t part_lead_ns(const struct head_state *head_state)
 {
-	return belief->mech->period_ps / 8000;
+	return head_state->mech->period_ps / 8000;
 }
 
 /* A command that is late itself must not be there together with the one that
  * was to come behind it: a drive takes the nearer one first. */
 static uint64_t parked_behind_ns(const struct queue *queue,
-				 const struct belief *belief)
+				 const struct head_state *head_state)
 {
-	return belief_behind_ns(belief, head_ahead_ns(queue->head));
+	return head_state_behind_ns(head_state, head_ahead_ns(queue->head));
 }
 
 /* Does the next access go on where the last one ends?  A drive that begins
@@ -87,14 +87,14 @@ static const uint64_t class_patience_ns[QUEUE_CLASSES] = {
 /* Has it not been too long, and does nobody ask for what comes next? */
 static bool may_be_patient(const struct queue *queue)
 {
-	uint64_t stayed_ns = env_now_ns(queue->env) - queue->came_ns;
-	struct span *span;
+	uint64_t stayed_ns = env_now_ns(queue->env) - queue->arrived_ns;
+	struct interval *interval;
 	int class;
 
 	for (class = 0; class < QUEUE_CLASSES; class++) {
-		span = span_at_or_after(queue->waiting[class],
+		interval = interval_at_or_after(queue->waiting[class],
 					queue->head_sector);
-		if (span && span->first == queue->head_sector)
+		if (interval && interval->first == queue->head_sector)
 			return false;
 		if ((queue->waiting[class] ||
 		     !list_empty(&queue->unplaced[class])) &&
@@ -108,7 +108,7 @@ static bool may_be_patient(const struct queue *queue)
 /* Until when the disk is kept free for the next piece of a stream; 0: not. */
 static uint64_t patient_until_ns(const struct queue *queue)
 {
-	uint64_t until_ns = stream_until_ns(&queue->streams,
+	uint64_t until_ns = read_stream_until_ns(&queue->streams,
 					    queue->head_sector);
 
 	/* Its last piece waits itself. */
@@ -118,9 +118,9 @@ static uint64_t patient_until_ns(const struct queue *queue)
 }
 
 /* Until when the disk is kept free for the next commit; 0: not. */
-static uint64_t hurry_patient_ns(const struct queue *queue)
+static uint64_t burst_patient_ns(const struct queue *queue)
 {
-	uint64_t until_ns = hurry_until_ns(&queue->hurry,
+	uint64_t until_ns = commit_burst_until_ns(&queue->burst,
 					   env_now_ns(queue->env));
 
 	/* One that is held waits for what is to wait for it. */
@@ -142,7 +142,7 @@ static bool may_join(const struct queue *queue)
 /* When what is running leaves room for the next. */
 static uint64_t room_ns(const struct queue *queue)
 {
-	struct belief belief;
+	struct head_state head_state;
 	uint64_t until_ns, lead_ns, begun_ns;
 
 	if (!have_accesses(queue, 2))
@@ -156,23 +156,24 @@ static uint64_t room_ns(const struct queue *queue)
 	if (queue->outstanding > 1 || !until_ns ||
 	    head_mode(queue->head) == HEAD_TRIAL)
 		return UINT64_MAX;
-	head_get_belief(queue->head, &belief);
-	lead_ns = belief.read_overhead_ns;
-	if (lead_ns < belief.write_overhead_ns)
-		lead_ns = belief.write_overhead_ns;
+	head_get_state(queue->head, &head_state);
+	lead_ns = head_state.read_overhead_ns;
+	if (lead_ns < head_state.write_overhead_ns)
+		lead_ns = head_state.write_overhead_ns;
 	if (queue->partial && !queue->partial->gap_inside)
-		lead_ns += part_lead_ns(&belief);
+		lead_ns += part_lead_ns(&head_state);
 	else
-		lead_ns += belief.late_ns > LEAD_NS ? belief.late_ns : LEAD_NS;
+		lead_ns += head_state.late_ns > LEAD_NS ? head_state.late_ns
+							: LEAD_NS;
 	/* Nothing is left to be chosen: in good time, hosts are late. */
 	if (queue->parked)
-		lead_ns = belief.mech->period_ps / 1000;
+		lead_ns = head_state.mech->period_ps / 1000;
 	until_ns = until_ns > lead_ns ? until_ns - lead_ns : 0;
 	/* A command that takes longer to be decoded could be overtaken, and
 	 * one on the way to its second part would become one with it. */
 	begun_ns = (may_join(queue) ? head_media_ns(queue->head) :
 				      head_begun_ns(queue->head)) +
-		   (queue->parked ? parked_behind_ns(queue, &belief) :
+		   (queue->parked ? parked_behind_ns(queue, &head_state) :
 				    BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;
 }
@@ -181,7 +182,7 @@ static uint64_t room_ns(const struct queue *queue)
  * it: its owner says when it is over. */
 static bool turn_goes_on(const struct queue *queue)
 {
-	return hurry_is_turn(&queue->hurry, env_now_ns(queue->env)) &&
+	return commit_burst_is_turn(&queue->burst, env_now_ns(queue->env)) &&
 	       !queue_class_waits(queue, QUEUE_WRITE_BACK) &&
 	       !queue_class_waits(queue, QUEUE_READ) &&
 	       !queue_class_waits(queue, QUEUE_READ_AHEAD) &&
@@ -199,7 +200,7 @@ uint64_t queue_room_ns(const struct queue *queue)
 		return UINT64_MAX;
 	patient_ns = patient_until_ns(queue);
 	if (!patient_ns)
-		patient_ns = hurry_patient_ns(queue);
+		patient_ns = burst_patient_ns(queue);
 	return ns > patient_ns ? ns : patient_ns;
 }
 
@@ -217,114 +218,118 @@ uint64_t queue_next_ns(const struct queue *queue)
 
 /* ---- whole tracks ---- */
 
-static bool belief_of(const struct queue *queue, struct belief *belief)
+static bool head_state_of(const struct queue *queue,
+			  struct head_state *head_state)
 {
 	if (!queue->head)
 		return false;
-	head_get_belief(queue->head, belief);
-	return belief->reads || belief->writes;
+	head_get_state(queue->head, head_state);
+	return head_state->reads || head_state->writes;
 }
 
 bool queue_places(const struct queue *queue)
 {
-	struct belief belief;
+	struct head_state head_state;
 
 	if (!queue->head)
 		return false;
-	head_get_belief(queue->head, &belief);
-	return belief.writes || belief.places;
+	head_get_state(queue->head, &head_state);
+	return head_state.writes || head_state.places;
 }
 
 /* When the head can be at a place. */
-static uint64_t arrival_ns(const struct belief *belief, bool write,
+static uint64_t arrival_ns(const struct head_state *head_state, bool write,
 			   const struct geom_place *place)
 {
-	return belief_start_ns(belief, write) +
-	       service_move_ns(belief->mech, &belief->head, place->cylinder,
-			       place->surface, write);
+	return head_state_start_ns(head_state, write) +
+	       service_move_ns(head_state->mech, &head_state->head,
+			       place->cylinder, place->surface, write);
 }
 
 /* Where the head would come over a request that is all of it on one track, in
  * sectors from its beginning; 0: not within it. */
-static uint32_t arrival_in(const struct belief *belief, bool write,
+static uint32_t arrival_in(const struct head_state *head_state, bool write,
 			   uint64_t lbn, uint32_t sectors)
 {
 	struct geom_track track;
 	struct geom_place place;
 	uint64_t arrive_ns, at;
 
-	geom_track_of(belief->geom, lbn, &track);
+	geom_track_of(head_state->geom, lbn, &track);
 	if (lbn + sectors > track.first + track.sectors)
 		return 0;
-	geom_place_of(belief->geom, lbn, &place);
-	arrive_ns = arrival_ns(belief, write, &place) +
-		    (write ? belief->write_guard_ns : belief->read_guard_ns);
-	at = geom_lbn_at(belief->geom, &track,
-			 service_angle(belief->mech, arrive_ns) +
+	geom_place_of(head_state->geom, lbn, &place);
+	arrive_ns = arrival_ns(head_state, write, &place) +
+		    (write ? head_state->write_guard_ns
+			   : head_state->read_guard_ns);
+	at = geom_lbn_at(head_state->geom, &track,
+			 service_angle(head_state->mech, arrive_ns) +
 			 track.per_sector);
 	return at > lbn && at < lbn + sectors ? (uint32_t)(at - lbn) : 0;
 }
 
 /* From which sector on a request is best begun, 0: from its first. */
 static uint32_t split_of(const struct queue *queue,
-			 const struct belief *belief,
+			 const struct head_state *head_state,
 			 const struct queue_request *req)
 {
 	bool write = req->disk.op == DISK_WRITE;
-	const struct service_mech *mech = belief->mech;
+	const struct service_mech *mech = head_state->mech;
 	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
 	struct geom_track track;
 	uint64_t first_ns, lead_ns;
 	uint32_t at;
 
-	if (!(write ? belief->writes : belief->reads) ||
+	if (!(write ? head_state->writes : head_state->reads) ||
 	    (write ? mech->zero_latency_write : mech->zero_latency_read) ||
 	    req->disk.sectors < 2 * unit)
 		return 0;
-	geom_track_of(belief->geom, req->disk.sector, &track);
+	geom_track_of(head_state->geom, req->disk.sector, &track);
 	if (req->disk.sectors < track.sectors / 2)
 		return 0;
-	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = arrival_in(head_state, write, req->disk.sector, req->disk.sectors);
 	at = (at + unit - 1) / unit * unit;
 	if (!at || at >= req->disk.sectors)
 		return 0;
 	first_ns = (req->disk.sectors - at) *
 		   service_turn_ns(mech, track.per_sector);
-	lead_ns = part_lead_ns(belief) + (write ? belief->write_overhead_ns :
-					   belief->read_overhead_ns);
+	lead_ns = part_lead_ns(head_state) +
+		  (write ? head_state->write_overhead_ns
+			 : head_state->read_overhead_ns);
 	return first_ns > lead_ns ? at : 0;
 }
 
 /* The same, where the drive would begin in the middle by itself: for the gap
  * before its beginning comes round. */
 static uint32_t gap_inside(const struct queue *queue,
-			   const struct belief *belief,
+			   const struct head_state *head_state,
 			   const struct queue_request *req)
 {
 	bool write = req->disk.op == DISK_WRITE;
-	const struct service_mech *mech = belief->mech;
+	const struct service_mech *mech = head_state->mech;
 	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
 	struct geom_track track;
 	struct geom_place place;
 	uint64_t arrive_ns;
 	uint32_t at;
 
-	if (!(write ? belief->writes : belief->reads) || !belief->reads ||
+	if (!(write ? head_state->writes : head_state->reads) ||
+	    !head_state->reads ||
 	    !(write ? mech->zero_latency_write : mech->zero_latency_read) ||
 	    !queue->filler || !queue->filler->gap ||
 	    !queue->filler->wants(queue->filler_arg))
 		return 0;
-	geom_track_of(belief->geom, req->disk.sector, &track);
+	geom_track_of(head_state->geom, req->disk.sector, &track);
 	if (req->disk.sectors > track.sectors / 2)
 		return 0;
 	/* Not where it may be met at its beginning. */
-	geom_place_of(belief->geom, req->disk.sector, &place);
-	arrive_ns = arrival_ns(belief, write, &place);
+	geom_place_of(head_state->geom, req->disk.sector, &place);
+	arrive_ns = arrival_ns(head_state, write, &place);
 	if (!service_wait_ns(mech, arrive_ns, place.start) ||
 	    (angle)(service_angle(mech, arrive_ns) - place.start) >=
 		    (uint64_t)req->disk.sectors * track.per_sector)
 		return 0;
-	at = arrival_in(belief, write, req->disk.sector, req->disk.sectors);
+	at = arrival_in(head_state, write, req->disk.sector, req->disk.sectors);
 	at = (at + unit - 1) / unit * unit;
 	return at < req->disk.sectors ? at : 0;
 }
@@ -337,7 +342,7 @@ static bool enter_directly(struct queue *queue, struct queue_request *req)
 	queue_begin(queue, req);
 	if (!queue_enter(queue, req)) {
 		list_del(&req->link);
-		span_remove(&queue->live, &req->live);
+		interval_remove(&queue->live, &req->live);
 		queue_finish(queue, req, -EBUSY, req->disk.submit_ns);
 		return false;
 	}
@@ -364,14 +369,14 @@ static struct access *fill_gap(struct queue *queue)
 		.sectors = parked->disk.sectors,
 	};
 	struct queue_request *req;
-	struct belief belief;
+	struct head_state head_state;
 
 	if (!queue->filler || !piece_has_gap(parked) ||
 	    queue->gaps == QUEUE_GAP ||
-	    !belief_of(queue, &belief) ||
-	    !(next.write ? belief.writes : belief.reads))
+	    !head_state_of(queue, &head_state) ||
+	    !(next.write ? head_state.writes : head_state.reads))
 		return NULL;
-	req = queue->filler->gap(queue->filler_arg, &belief, &next,
+	req = queue->filler->gap(queue->filler_arg, &head_state, &next,
 				 !parked->is_piece);
 	if (!req || !enter_directly(queue, req)) {
 		queue->gaps = QUEUE_GAP;
@@ -430,14 +435,15 @@ static struct access *fill_idle(struct queue *queue)
 {
 	uint64_t again_ns = UINT64_MAX;
 	struct queue_request *req;
-	struct belief belief;
+	struct head_state head_state;
 
 	if (!queue->filler || queue->outstanding ||
 	    env_now_ns(queue->env) < queue->idle_again_ns)
 		return NULL;
-	req = queue->filler->idle(queue->filler_arg,
-				  belief_of(queue, &belief) ? &belief : NULL,
-				  queue->quiet_ns, &again_ns);
+	req = queue->filler->idle(
+		queue->filler_arg,
+		head_state_of(queue, &head_state) ? &head_state : NULL,
+		queue->quiet_ns, &again_ns);
 	queue->idle_again_ns = req ? 0 : again_ns;
 	if (!req || !enter_directly(queue, req))
 		return NULL;
@@ -461,7 +467,7 @@ static void partial_suspend(struct queue *queue)
 	struct queue_request *req = queue->partial;
 
 	queue->partial = NULL;
-	req->suspended = req->alone = true;
+	req->suspended = req->uncached_hint = true;
 	req->waits_ns = env_now_ns(queue->env);
 	req->waiting.first = req->live.first + req->issued_sectors;
 	queue_wait(queue, req);
@@ -470,9 +476,9 @@ static void partial_suspend(struct queue *queue)
 /* The next access, perhaps parked for its gap; NULL: nothing waits. */
 static struct access *next_access(struct queue *queue)
 {
-	struct belief belief;
-	bool known = belief_of(queue, &belief), alone = false;
-	bool places = queue->head && belief.places;
+	struct head_state head_state;
+	bool known = head_state_of(queue, &head_state), alone = false;
+	bool places = queue->head && head_state.places;
 	struct queue_request *req;
 
 	if (queue->partial && partial_gives_way(queue))
@@ -484,7 +490,7 @@ static struct access *next_access(struct queue *queue)
 	if (req)
 		queue_leave_waiting(queue, req);
 	else
-		req = queue_choose(queue, known || places ? &belief : NULL,
+		req = queue_select(queue, known || places ? &head_state : NULL,
 				   &alone);
 	if (!req)
 		return NULL;
@@ -493,9 +499,9 @@ static struct access *next_access(struct queue *queue)
 		queue->partial = req;
 		return access_of_piece(queue);
 	}
-	req->split_sectors = known ? split_of(queue, &belief, req) : 0;
+	req->split_sectors = known ? split_of(queue, &head_state, req) : 0;
 	if (known && !req->split_sectors) {
-		req->split_sectors = gap_inside(queue, &belief, req);
+		req->split_sectors = gap_inside(queue, &head_state, req);
 		req->gap_inside = req->split_sectors;
 		queue->stats.gaps_inside += req->gap_inside;
 	}
@@ -538,7 +544,7 @@ static bool dispatch_one(struct queue *queue)
 
 void queue_dispatch(struct queue *queue)
 {
-	hurry_turn(&queue->hurry, env_now_ns(queue->env));
+	commit_burst_turn(&queue->burst, env_now_ns(queue->env));
 	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
 	       dispatch_one(queue))
 		;

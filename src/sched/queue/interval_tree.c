@@ -1,113 +1,119 @@
 /*
  * interval_tree.c - a treap over (first, order); the priorities are hashes of
  * the order, so the shape is the same in every run.  A node's max_end,
- * min_due_ns and min_order cover its subtree (span_update).
+ * min_due_ns and min_order cover its subtree (interval_update).
  */
 #include <stddef.h>
 
 #include "sched/queue/interval_tree.h"
 
-static bool span_precedes(const struct span *a, const struct span *b)
+static bool interval_precedes(const struct interval *a,
+			      const struct interval *b)
 {
 	return a->first != b->first ? a->first < b->first
 				    : a->order < b->order;
 }
 
-static void span_cover(struct span *span, const struct span *child)
+static void interval_cover(struct interval *interval,
+			   const struct interval *child)
 {
 	if (!child)
 		return;
-	if (child->max_end > span->max_end)
-		span->max_end = child->max_end;
-	if (child->min_due_ns < span->min_due_ns)
-		span->min_due_ns = child->min_due_ns;
-	if (child->min_order < span->min_order)
-		span->min_order = child->min_order;
+	if (child->max_end > interval->max_end)
+		interval->max_end = child->max_end;
+	if (child->min_due_ns < interval->min_due_ns)
+		interval->min_due_ns = child->min_due_ns;
+	if (child->min_order < interval->min_order)
+		interval->min_order = child->min_order;
 }
 
-static void span_update(struct span *span)
+static void interval_update(struct interval *interval)
 {
-	span->max_end = span->end;
-	span->min_due_ns = span->due_ns;
-	span->min_order = span->order;
-	span_cover(span, span->left);
-	span_cover(span, span->right);
+	interval->max_end = interval->end;
+	interval->min_due_ns = interval->due_ns;
+	interval->min_order = interval->order;
+	interval_cover(interval, interval->left);
+	interval_cover(interval, interval->right);
 }
 
 /* Parts a subtree into what precedes `at` and what follows it. */
-static void span_split(struct span *root, const struct span *at,
-		       struct span **before, struct span **after)
+static void interval_split(struct interval *root, const struct interval *at,
+		       struct interval **before, struct interval **after)
 {
 	if (!root) {
 		*before = *after = NULL;
-	} else if (span_precedes(root, at)) {
-		span_split(root->right, at, &root->right, after);
-		span_update(root);
+	} else if (interval_precedes(root, at)) {
+		interval_split(root->right, at, &root->right, after);
+		interval_update(root);
 		*before = root;
 	} else {
-		span_split(root->left, at, before, &root->left);
-		span_update(root);
+		interval_split(root->left, at, before, &root->left);
+		interval_update(root);
 		*after = root;
 	}
 }
 
 /* Joins two subtrees, all of a before all of b. */
-static struct span *span_join(struct span *a, struct span *b)
+static struct interval *interval_join(struct interval *a, struct interval *b)
 {
 	if (!a || !b)
 		return a ? a : b;
 	if (a->priority > b->priority) {
-		a->right = span_join(a->right, b);
-		span_update(a);
+		a->right = interval_join(a->right, b);
+		interval_update(a);
 		return a;
 	}
-	b->left = span_join(a, b->left);
-	span_update(b);
+	b->left = interval_join(a, b->left);
+	interval_update(b);
 	return b;
 }
 
-static struct span *span_put(struct span *root, struct span *span)
+static struct interval *interval_put(struct interval *root,
+				     struct interval *interval)
 {
-	if (!root || root->priority < span->priority) {
-		span_split(root, span, &span->left, &span->right);
-		span_update(span);
-		return span;
+	if (!root || root->priority < interval->priority) {
+		interval_split(root, interval, &interval->left,
+			       &interval->right);
+		interval_update(interval);
+		return interval;
 	}
-	if (span_precedes(span, root))
-		root->left = span_put(root->left, span);
+	if (interval_precedes(interval, root))
+		root->left = interval_put(root->left, interval);
 	else
-		root->right = span_put(root->right, span);
-	span_update(root);
+		root->right = interval_put(root->right, interval);
+	interval_update(root);
 	return root;
 }
 
-static struct span *span_take(struct span *root, const struct span *span)
+static struct interval *interval_take(struct interval *root,
+				      const struct interval *interval)
 {
-	if (root == span)
-		return span_join(root->left, root->right);
-	if (span_precedes(span, root))
-		root->left = span_take(root->left, span);
+	if (root == interval)
+		return interval_join(root->left, root->right);
+	if (interval_precedes(interval, root))
+		root->left = interval_take(root->left, interval);
 	else
-		root->right = span_take(root->right, span);
-	span_update(root);
+		root->right = interval_take(root->right, interval);
+	interval_update(root);
 	return root;
 }
 
-void span_insert(struct span **root, struct span *span)
+void interval_insert(struct interval **root, struct interval *interval)
 {
 	/* Multiplicative hashing: 2^64 divided by the golden ratio. */
-	span->priority = (uint32_t)(span->order * 0x9e3779b97f4a7c15 >> 32);
-	*root = span_put(*root, span);
+	interval->priority =
+		(uint32_t)(interval->order * 0x9e3779b97f4a7c15 >> 32);
+	*root = interval_put(*root, interval);
 }
 
-void span_remove(struct span **root, struct span *span)
+void interval_remove(struct interval **root, struct interval *interval)
 {
-	*root = span_take(*root, span);
+	*root = interval_take(*root, interval);
 }
 
-struct span *span_at_or_after(struct span *root, uint64_t sector)
+struct interval *interval_at_or_after(struct interval *root, uint64_t sector)
 {
-	struct span *best = NULL;
+	struct interval *best = NULL;
 
 	while (root) {
 		if (root->first >= sector) {
@@ -120,9 +126,9 @@ struct span *span_at_or_after(struct span *root, uint64_t sector)
 	return best;
 }
 
-struct span *span_before(struct span *root, uint64_t sector)
+struct interval *interval_before(struct interval *root, uint64_t sector)
 {
-	struct span *best = NULL;
+	struct interval *best = NULL;
 
 	while (root) {
 		if (root->first < sector) {
@@ -135,7 +141,7 @@ struct span *span_before(struct span *root, uint64_t sector)
 	return best;
 }
 
-struct span *span_first_due(struct span *root)
+struct interval *interval_first_due(struct interval *root)
 {
 	uint64_t due_ns = root ? root->min_due_ns : 0;
 
@@ -146,7 +152,7 @@ struct span *span_first_due(struct span *root)
 	return root;
 }
 
-struct span *span_oldest(struct span *root)
+struct interval *interval_oldest(struct interval *root)
 {
 	uint64_t order = root ? root->min_order : 0;
 
@@ -157,17 +163,17 @@ struct span *span_oldest(struct span *root)
 	return root;
 }
 
-bool span_any(struct span *root, uint64_t first, uint64_t end,
-	      bool (*fn)(const struct span *span, const void *arg),
+bool interval_any(struct interval *root, uint64_t first, uint64_t end,
+	      bool (*fn)(const struct interval *interval, const void *arg),
 	      const void *arg)
 {
 	if (!root || root->max_end <= first)
 		return false;
-	if (span_any(root->left, first, end, fn, arg))
+	if (interval_any(root->left, first, end, fn, arg))
 		return true;
 	if (root->first >= end)
 		return false;
 	if (root->end > first && fn(root, arg))
 		return true;
-	return span_any(root->right, first, end, fn, arg);
+	return interval_any(root->right, first, end, fn, arg);
 }

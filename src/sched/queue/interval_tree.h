@@ -12,37 +12,37 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct span {
-	/* Set by the owner before span_insert, then left alone. */
+struct interval {
+	/* Set by the owner before interval_insert, then left alone. */
 	uint64_t first, end;	/* sectors [first, end), not empty */
 	uint64_t order;		/* different in every span of a set */
 	uint64_t due_ns;
 
 	/* The set's. */
-	struct span *left, *right;
+	struct interval *left, *right;
 	uint64_t max_end, min_due_ns, min_order;
 	uint32_t priority;
 };
 
 /* A set is a pointer to its root; NULL when empty. */
-void span_insert(struct span **root, struct span *span);
-void span_remove(struct span **root, struct span *span);
+void interval_insert(struct interval **root, struct interval *interval);
+void interval_remove(struct interval **root, struct interval *interval);
 
 /* The first span that begins at or after `sector`; NULL: none. */
-struct span *span_at_or_after(struct span *root, uint64_t sector);
+struct interval *interval_at_or_after(struct interval *root, uint64_t sector);
 
 /* The last span that begins before `sector`; NULL: none. */
-struct span *span_before(struct span *root, uint64_t sector);
+struct interval *interval_before(struct interval *root, uint64_t sector);
 
 /* The span that is due first; NULL in an empty set. */
-struct span *span_first_due(struct span *root);
+struct interval *interval_first_due(struct interval *root);
 
 /* The span of the lowest order; NULL in an empty set. */
-struct span *span_oldest(struct span *root);
+struct interval *interval_oldest(struct interval *root);
 
 /* Does fn say true of any span that meets [first, end)? */
-bool span_any(struct span *root, uint64_t first, uint64_t end,
-	      bool (*fn)(const struct span *span, const void *arg),
+bool interval_any(struct interval *root, uint64_t first, uint64_t end,
+	      bool (*fn)(const struct interval *interval, const void *arg),
 	      const void *arg);
 
 #endif

@@ -24,15 +24,17 @@
 static void choose_c_look(const struct policy_view *view,
 			  struct policy_choice *choice)
 {
-	struct span *span = span_at_or_after(view->waiting, view->head_sector);
+	struct interval *interval =
+		interval_at_or_after(view->waiting, view->head_sector);
 
-	choice->waiting = span ? span : span_at_or_after(view->waiting, 0);
+	choice->waiting =
+		interval ? interval : interval_at_or_after(view->waiting, 0);
 }
 
 static void choose_fcfs(const struct policy_view *view,
 			struct policy_choice *choice)
 {
-	choice->waiting = span_oldest(view->waiting);
+	choice->waiting = interval_oldest(view->waiting);
 }
 
 /* ---- sites ---- */
@@ -57,13 +59,13 @@ void policy_site_init(struct policy_site *site, const struct geom *geom,
 		.surface = place.surface,
 		.start = place.start,
 	};
-	site->span.first = site_key(place.cylinder, order);
-	site->span.end = site->span.first + 1;
-	site->span.order = order;
-	site->span.due_ns = 0;
+	site->interval.first = site_key(place.cylinder, order);
+	site->interval.end = site->interval.first + 1;
+	site->interval.order = order;
+	site->interval.due_ns = 0;
 }
 
-static uint64_t cost_long_ns(const struct belief *belief,
+static uint64_t cost_long_ns(const struct head_state *head_state,
 			     const struct policy_site *site, uint64_t start_ns)
 {
 	struct service_request req = {
@@ -73,11 +75,11 @@ static uint64_t cost_long_ns(const struct belief *belief,
 	};
 	struct service service;
 
-	belief_estimate(belief, &req, &service);
+	head_state_estimate(head_state, &req, &service);
 	return service.head.at_ns - start_ns - service.transfer_ns;
 }
 
-static bool site_is_long(const struct belief *belief,
+static bool site_is_long(const struct head_state *head_state,
 			 const struct policy_site *site)
 {
 	struct geom_track track;
@@ -85,26 +87,27 @@ static bool site_is_long(const struct belief *belief,
 	/* Cheaper than the track: no drive of today has so few. */
 	if (site->sectors < 64)
 		return false;
-	geom_track_of(belief->geom, site->lbn, &track);
+	geom_track_of(head_state->geom, site->lbn, &track);
 	return site->sectors > track.sectors / LONG_PART;
 }
 
-uint64_t policy_cost_ns(const struct belief *belief,
+uint64_t policy_cost_ns(const struct head_state *head_state,
 			const struct policy_site *site, uint64_t *seek_ns)
 {
-	const struct service_mech *mech = belief->mech;
-	uint64_t start_ns = belief_start_ns(belief, site->write), arrive_ns;
+	const struct service_mech *mech = head_state->mech;
+	uint64_t start_ns = head_state_start_ns(head_state, site->write),
+		 arrive_ns;
 
-	*seek_ns = service_move_ns(mech, &belief->head, site->cylinder,
+	*seek_ns = service_move_ns(mech, &head_state->head, site->cylinder,
 				   site->surface, site->write);
-	if (!site->write && site->lbn == belief->stream_lbn)
+	if (!site->write && site->lbn == head_state->stream_lbn)
 		return *seek_ns;
-	if (!(site->write ? belief->writes : belief->reads))
+	if (!(site->write ? head_state->writes : head_state->reads))
 		return *seek_ns + mech->period_ps / 2000;
-	if (site_is_long(belief, site))
-		return cost_long_ns(belief, site, start_ns);
+	if (site_is_long(head_state, site))
+		return cost_long_ns(head_state, site, start_ns);
 	arrive_ns = start_ns + *seek_ns + (site->write ?
-		belief->write_likely_ns : belief->read_likely_ns);
+		head_state->write_likely_ns : head_state->read_likely_ns);
 	return arrive_ns - start_ns +
 	       service_wait_ns(mech, arrive_ns, site->start);
 }
@@ -112,65 +115,67 @@ uint64_t policy_cost_ns(const struct belief *belief,
 /* ---- the walk ---- */
 
 /* Sites by growing distance from a cylinder. */
-struct walk {
-	struct span *sites;
+struct site_walk {
+	struct interval *sites;
 	uint32_t from;
-	struct span *up, *down;	/* the next on either side */
+	struct interval *up, *down;	/* the next on either side */
 	unsigned left;
 };
 
-static void walk_begin(struct walk *walk, const struct policy_view *view)
+static void walk_begin(struct site_walk *walk, const struct policy_view *view)
 {
-	uint32_t from = view->belief->head.cylinder;
+	uint32_t from = view->head_state->head.cylinder;
 
-	*walk = (struct walk){
+	*walk = (struct site_walk){
 		.sites = view->sites,
 		.from = from,
-		.up = span_at_or_after(view->sites, site_key(from, 0)),
-		.down = span_before(view->sites, site_key(from, 0)),
+		.up = interval_at_or_after(view->sites, site_key(from, 0)),
+		.down = interval_before(view->sites, site_key(from, 0)),
 		.left = SITES_MAX,
 	};
 }
 
-static uint32_t walk_distance(const struct walk *walk, const struct span *span)
+static uint32_t walk_distance(const struct site_walk *walk,
+			      const struct interval *interval)
 {
-	uint32_t cylinder = (uint32_t)(span->first >> 32);
+	uint32_t cylinder = (uint32_t)(interval->first >> 32);
 
 	return cylinder > walk->from ? cylinder - walk->from :
 				       walk->from - cylinder;
 }
 
-static struct policy_site *walk_next(struct walk *walk)
+static struct policy_site *walk_next(struct site_walk *walk)
 {
-	struct span *span = walk->up;
+	struct interval *interval = walk->up;
 
 	if (!walk->left-- || (!walk->up && !walk->down))
 		return NULL;
 	if (!walk->up || (walk->down && walk_distance(walk, walk->down) <
 						walk_distance(walk, walk->up)))
-		span = walk->down;
-	if (span == walk->up)
-		walk->up = span_at_or_after(walk->sites, span->first + 1);
+		interval = walk->down;
+	if (interval == walk->up)
+		walk->up =
+			interval_at_or_after(walk->sites, interval->first + 1);
 	else
-		walk->down = span_before(walk->sites, span->first);
-	return container_of(span, struct policy_site, span);
+		walk->down = interval_before(walk->sites, interval->first);
+	return container_of(interval, struct policy_site, interval);
 }
 
 /* The cheapest by `whole` cost, or by the seek alone when that is false. */
 static void choose_shortest(const struct policy_view *view, bool whole,
 			    struct policy_choice *choice)
 {
-	const struct belief *belief = view->belief;
+	const struct head_state *head_state = view->head_state;
 	struct policy_site *site;
 	uint64_t best_ns = UINT64_MAX, cost_ns, seek_ns;
-	struct walk walk;
+	struct site_walk walk;
 
 	walk_begin(&walk, view);
 	while ((site = walk_next(&walk))) {
-		if (service_seek_ns(belief->mech, belief->head.cylinder,
+		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
-		cost_ns = policy_cost_ns(belief, site, &seek_ns);
+		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if ((whole ? cost_ns : seek_ns) >= best_ns)
 			continue;
 		best_ns = whole ? cost_ns : seek_ns;
@@ -194,22 +199,22 @@ static void choose_sptf(const struct policy_view *view,
 static void choose_sptf_sw(const struct policy_view *view,
 			   struct policy_choice *choice)
 {
-	const struct belief *belief = view->belief;
+	const struct head_state *head_state = view->head_state;
 	uint64_t least_ns, most_ns, best_ns, cost_ns, seek_ns;
 	struct policy_site *site;
-	struct walk walk;
+	struct site_walk walk;
 
 	choose_shortest(view, true, choice);
 	least_ns = choice->cost_ns;
 	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
 				    100;
-	policy_cost_ns(belief, choice->site, &best_ns);
+	policy_cost_ns(head_state, choice->site, &best_ns);
 	walk_begin(&walk, view);
 	while ((site = walk_next(&walk))) {
-		if (service_seek_ns(belief->mech, belief->head.cylinder,
+		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
-		cost_ns = policy_cost_ns(belief, site, &seek_ns);
+		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if (cost_ns > most_ns || seek_ns >= best_ns)
 			continue;
 		best_ns = seek_ns;

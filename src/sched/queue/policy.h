@@ -22,7 +22,7 @@
 
 /* A place where a request can be served. */
 struct policy_site {
-	struct span span;	/* among the sites of a class, by cylinder */
+	struct interval interval; /* among the sites of a class, by cylinder */
 	uint64_t lbn;
 	uint32_t sectors;
 	bool write;
@@ -33,17 +33,17 @@ struct policy_site {
 
 /* What a policy may look at. */
 struct policy_view {
-	struct span *waiting;	/* the class by sector, not empty */
+	struct interval *waiting;	/* the class by sector, not empty */
 	uint64_t head_sector;	/* where the last access given ends */
 	/* Their sites, by cylinder, and what is believed of the head; NULL:
 	 * it is not known. */
-	struct span *sites;
-	const struct belief *belief;
+	struct interval *sites;
+	const struct head_state *head_state;
 	unsigned window_percent;
 };
 
 struct policy_choice {
-	struct span *waiting;		/* one of these two is set */
+	struct interval *waiting;		/* one of these two is set */
 	struct policy_site *site;
 	uint64_t cost_ns;		/* positioning; with a site */
 	uint64_t extra_ns;		/* of it, more than the shortest */
@@ -68,7 +68,7 @@ void policy_site_init(struct policy_site *site, const struct geom *geom,
  * Positioning for a site by what is believed: from when the head is free for
  * it to when it transfers, waits within it included; *seek_ns is the move.
  */
-uint64_t policy_cost_ns(const struct belief *belief,
+uint64_t policy_cost_ns(const struct head_state *head_state,
 			const struct policy_site *site, uint64_t *seek_ns);
 
 #endif

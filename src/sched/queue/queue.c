@@ -3,7 +3,7 @@
  *
  *	queue_submit -> held	(queue_enter: it meets an earlier one)
  *		     -> waiting (queue_wait) -> in an access (queue_dispatch)
- *		     -> unplaced, until it has a place (queue_choose)
+ *		     -> unplaced, until it has a place (queue_select)
  *		     -> finished (queue_finish) -> done() (queue_deliver)
  *
  * From the moment its sectors are known to completion it is in `live`, where
@@ -43,9 +43,9 @@ static const uint64_t class_age_ns[QUEUE_CLASSES] = {
 	[QUEUE_IDLE] = 60000000000,
 };
 
-static const struct queue_request *of_live(const struct span *span)
+static const struct queue_request *of_live(const struct interval *interval)
 {
-	return container_of(span, struct queue_request, live);
+	return container_of(interval, struct queue_request, live);
 }
 
 /* ---- completion ---- */
@@ -58,25 +58,25 @@ void queue_finish(struct queue *queue, struct queue_request *req, int result,
 	list_add(&queue->finished, &req->link);
 }
 
-struct conflict {
+struct queue_conflict {
 	uint64_t order;
 	bool is_write;
 };
 
-static bool span_conflicts(const struct span *span, const void *arg)
+static bool span_conflicts(const struct interval *interval, const void *arg)
 {
-	const struct conflict *later = arg;
+	const struct queue_conflict *later = arg;
 
-	return span->order < later->order &&
-	       (later->is_write || of_live(span)->disk.op == DISK_WRITE);
+	return interval->order < later->order &&
+	       (later->is_write || of_live(interval)->disk.op == DISK_WRITE);
 }
 
 bool queue_must_hold(struct queue *queue, const struct queue_request *req)
 {
-	struct conflict later = { req->live.order,
+	struct queue_conflict later = { req->live.order,
 				  req->disk.op == DISK_WRITE };
 
-	return span_any(queue->live, req->live.first, req->live.end,
+	return interval_any(queue->live, req->live.first, req->live.end,
 			span_conflicts, &later);
 }
 
@@ -97,24 +97,24 @@ static void sites_insert(struct queue *queue, struct queue_request *req)
 				 req->live.order * (QUEUE_COPIES + 1) +
 					 req->sites_n);
 		site->owner = req;
-		span_insert(&queue->sites[req->class], &site->span);
+		interval_insert(&queue->sites[req->class], &site->interval);
 	}
 }
 
 void queue_wait(struct queue *queue, struct queue_request *req)
 {
 	req->ready = true;
-	span_insert(&queue->waiting[req->class], &req->waiting);
+	interval_insert(&queue->waiting[req->class], &req->waiting);
 	if (queue->head && head_is_known(queue->head))
 		sites_insert(queue, req);
 }
 
 static void waiting_remove(struct queue *queue, struct queue_request *req)
 {
-	span_remove(&queue->waiting[req->class], &req->waiting);
+	interval_remove(&queue->waiting[req->class], &req->waiting);
 	while (req->sites_n)
-		span_remove(&queue->sites[req->class],
-			    &req->site[--req->sites_n].span);
+		interval_remove(&queue->sites[req->class],
+			    &req->site[--req->sites_n].interval);
 	req->ready = false;
 }
 
@@ -165,7 +165,7 @@ uint64_t queue_patience_ns(const struct queue *queue,
 /* Its sectors are known: waits for what it meets, or for its turn. */
 bool queue_enter(struct queue *queue, struct queue_request *req)
 {
-	struct span span = {
+	struct interval interval = {
 		.first = req->disk.sector,
 		.end = req->disk.sector + req->disk.sectors,
 		.order = ++queue->order,
@@ -174,7 +174,7 @@ bool queue_enter(struct queue *queue, struct queue_request *req)
 
 	bool hold;
 
-	req->live = req->waiting = span;
+	req->live = req->waiting = interval;
 	hold = queue_must_hold(queue, req);
 	if (hold) {
 		queue->stats.held++;
@@ -182,13 +182,13 @@ bool queue_enter(struct queue *queue, struct queue_request *req)
 	} else {
 		queue_wait(queue, req);
 	}
-	span_insert(&queue->live, &req->live);
+	interval_insert(&queue->live, &req->live);
 	return !hold;
 }
 
 void queue_commit_over(struct queue *queue, uint64_t now_ns)
 {
-	hurry_done(&queue->hurry, now_ns,
+	commit_burst_done(&queue->burst, now_ns,
 		   queue_class_waits(queue, QUEUE_WRITE_BACK));
 }
 
@@ -197,13 +197,13 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 {
 	struct queue_class_stats *stats = &queue->stats.class[req->class];
 
-	span_remove(&queue->live, &req->live);
+	interval_remove(&queue->live, &req->live);
 	if (!result && req->disk.op == DISK_WRITE && !req->disk.fua)
 		queue->completed_writes++;
 	stats->requests++;
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
 	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
-		stream_done(&queue->streams, req->live.end, now_ns);
+		read_stream_done(&queue->streams, req->live.end, now_ns);
 	if (req->class == QUEUE_COMMIT)
 		queue_commit_over(queue, now_ns);
 	if (req->class != QUEUE_IDLE) {
@@ -251,7 +251,7 @@ static void queue_end_merged(struct queue *queue, struct access *access)
 		list_del(&req->link);
 		queue_count_service(queue, req->class, &access->disk);
 		if (access->disk.result && !single) {
-			req->alone = true;
+			req->uncached_hint = true;
 			req->waits_ns = now_ns;
 			queue->stats.retried++;
 			queue_wait(queue, req);
@@ -494,7 +494,7 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 	req->sites_n = 0;
 	req->placed = req->ready = false;
 	req->pieces = 0;
-	req->alone = false;
+	req->uncached_hint = false;
 }
 
 /* It gets its place when it is its turn. */
@@ -521,9 +521,9 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 	else
 		queue_enter(queue, req);
 	if (!err && req->class == QUEUE_COMMIT)
-		hurry_submit(&queue->hurry, req->disk.submit_ns);
+		commit_burst_submit(&queue->burst, req->disk.submit_ns);
 	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
-		stream_submit(&queue->streams, req->disk.sector,
+		read_stream_submit(&queue->streams, req->disk.sector,
 			      req->disk.sectors, req->disk.submit_ns);
 }
 

@@ -55,8 +55,9 @@ struct queue_place {
 	 * where the data belongs).  Nothing is taken yet.  belief NULL: the
 	 * head is not known, any place.  -ENOSPC: none; the request fails.
 	 */
-	int (*find)(struct queue_place *place, const struct belief *belief,
-		    uint32_t sectors, uint64_t *sector, uint64_t *cost_ns);
+	int (*find)(struct queue_place *place,
+		    const struct head_state *head_state, uint32_t sectors,
+		    uint64_t *sector, uint64_t *cost_ns);
 	/* The request goes to `sector`, as just found: takes it, and encodes
 	 * what depends on the address.  Cannot fail. */
 	void (*take)(struct queue_place *place, struct queue_request *req,
@@ -91,8 +92,8 @@ struct queue_request {
 	struct queue_place *place;
 
 	/* The queue's. */
-	struct span live;	/* submitted and not completed */
-	struct span waiting;	/* ready to be chosen */
+	struct interval live;	/* submitted and not completed */
+	struct interval waiting;	/* ready to be chosen */
 	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
 						    * known */
 	unsigned sites_n;
@@ -106,7 +107,7 @@ struct queue_request {
 	bool gap_waits;		/* with the filler, and not submitted */
 	bool gap_last;		/* it is not to wait there again */
 	unsigned pieces;	/* outstanding */
-	bool alone;		/* not to be merged: a merged access failed */
+	bool uncached_hint;	/* not to be merged: a merged access failed */
 };
 
 struct queue_options {
@@ -185,17 +186,19 @@ struct queue_filler {
 	 * that ends where a read begins, or begins where it ends, becomes one
 	 * access with it if it `joins`.
 	 */
-	struct queue_request *(*gap)(void *arg, const struct belief *belief,
+	struct queue_request *(*gap)(void *arg,
+				     const struct head_state *head_state,
 				     const struct service_request *next,
 				     bool joins);
 	/*
 	 * Nothing waits and nothing is outstanding, and the foreground has
 	 * been quiet since quiet_ns (its last request completed then).  A
 	 * request, or NULL and when to be asked again (UINT64_MAX: never).
-	 * belief->reads and ->writes say what is known of the head; belief
+	 * head_state->reads and ->writes say what is known of the head; belief
 	 * NULL: nothing.
 	 */
-	struct queue_request *(*idle)(void *arg, const struct belief *belief,
+	struct queue_request *(*idle)(void *arg,
+				      const struct head_state *head_state,
 				      uint64_t quiet_ns, uint64_t *again_ns);
 	/* Is anything wanted?  Then requests are chosen with the gap in mind
 	 * (queue_set_budget). */

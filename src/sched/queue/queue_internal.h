@@ -49,9 +49,9 @@ struct queue {
 	uint64_t idle_again_ns;		/* when the filler is asked again */
 	struct reference *reference;
 
-	struct span *live;
-	struct span *waiting[QUEUE_CLASSES];
-	struct span *sites[QUEUE_CLASSES];	/* of these, by cylinder */
+	struct interval *live;
+	struct interval *waiting[QUEUE_CLASSES];
+	struct interval *sites[QUEUE_CLASSES];	/* of these, by cylinder */
 	struct list unplaced[QUEUE_CLASSES];	/* writes without an address */
 	struct list held;	/* in order of submission */
 	struct list flushes;	/* not yet with the disk */
@@ -64,9 +64,9 @@ struct queue {
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
 	struct access *last;	/* that one, while it is outstanding */
-	struct streams streams;
-	struct hurry hurry;
-	uint64_t came_ns;	/* the head to where it reads on since */
+	struct read_streams streams;
+	struct commit_burst burst;
+	uint64_t arrived_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
 	int flush_rc;		/* of the first flush that failed; 0: none */
 	unsigned outstanding;
@@ -131,8 +131,9 @@ void access_submit(struct access *access);
 
 /* The next request for the disk, its place chosen and entered; NULL: none.
  * *alone: it goes without neighbours.  belief NULL: nothing is known. */
-struct queue_request *queue_choose(struct queue *queue,
-				   const struct belief *belief, bool *alone);
+struct queue_request *queue_select(struct queue *queue,
+				   const struct head_state *head_state,
+				   bool *alone);
 
 /* Does anything wait to be chosen?  Of a class? */
 bool queue_has_waiting(const struct queue *queue);

@@ -24,7 +24,7 @@
 /* So many tracks are looked through for one with a place. */
 #define TRACKS_AN_OPTION 64u
 
-struct option {
+struct range_option {
 	struct geom_track track;
 	uint64_t first, end;	/* of it within the query */
 	uint64_t ready_ns;
@@ -32,10 +32,10 @@ struct option {
 	uint64_t bound_ns;	/* from now, with the extra */
 };
 
-struct search {
-	const struct belief *belief;
+struct range_search {
+	const struct head_state *head_state;
 	const struct range_query *query;
-	struct option option[RANGE_MAX_OPTIONS];
+	struct range_option option[RANGE_MAX_OPTIONS];
 	unsigned n, max;
 	struct range_answer best;	/* cost UINT64_MAX: none yet */
 };
@@ -112,15 +112,15 @@ void range_map_init(struct range_map *map, uint64_t first, uint32_t units,
 }
 
 /* The next place that has no remapped sector, which lies elsewhere. */
-static bool place_next(const struct search *s, uint64_t from, uint64_t end,
-		       uint64_t *place)
+static bool place_next(const struct range_search *s, uint64_t from,
+		       uint64_t end, uint64_t *place)
 {
 	const struct range_query *q = s->query;
 	uint64_t moved;
 	uint32_t n;
 
 	while (q->set->next(q->set, from, end, q->sectors, place)) {
-		if (!geom_remap_next(s->belief->geom, *place, &moved, &n) ||
+		if (!geom_remap_next(s->head_state->geom, *place, &moved, &n) ||
 		    moved >= *place + q->sectors)
 			return true;
 		from = moved + n;
@@ -130,31 +130,32 @@ static bool place_next(const struct search *s, uint64_t from, uint64_t end,
 
 /* ---- Options ---- */
 
-static uint64_t distance_ns(const struct belief *belief,
+static uint64_t distance_ns(const struct head_state *head_state,
 			    const struct range_query *query, uint32_t cylinder)
 {
-	const struct service_mech *mech = belief->mech;
+	const struct service_mech *mech = head_state->mech;
 	uint64_t near_ns, ns;
 
 	if (!query->lambda)
 		return 0;
 	near_ns = service_seek_ns(mech, 0, 1);
-	ns = service_seek_ns(mech, query->home, cylinder);
+	ns = service_seek_ns(mech, query->ideal, cylinder);
 	return ns > near_ns ? query->lambda * (ns - near_ns) : 0;
 }
 
-static uint64_t start_ns(const struct belief *belief)
+static uint64_t start_ns(const struct head_state *head_state)
 {
-	return belief_start_ns(belief, true) + belief->write_guard_ns;
+	return head_state_start_ns(head_state, true) +
+	       head_state->write_guard_ns;
 }
 
 /* The part [first, end) of a track. */
-static struct option option_make(const struct search *s,
+static struct range_option option_make(const struct range_search *s,
 				 const struct geom_track *track,
 				 uint64_t first, uint64_t end)
 {
-	const struct belief *b = s->belief;
-	struct option o = { .track = *track, .first = track->first,
+	const struct head_state *b = s->head_state;
+	struct range_option o = { .track = *track, .first = track->first,
 			    .end = track->first + track->sectors };
 
 	if (o.first < first)
@@ -170,11 +171,11 @@ static struct option option_make(const struct search *s,
 }
 
 /* Level two: an estimate. */
-static void option_try(struct search *s, const struct option *o)
+static void option_try(struct range_search *s, const struct range_option *o)
 {
-	const struct service_mech *mech = s->belief->mech;
+	const struct service_mech *mech = s->head_state->mech;
 	const angle under = service_angle(mech, o->ready_ns);
-	const uint64_t at = geom_lbn_at(s->belief->geom, &o->track, under);
+	const uint64_t at = geom_lbn_at(s->head_state->geom, &o->track, under);
 	struct geom_place where;
 	uint64_t place, cost_ns;
 
@@ -182,7 +183,7 @@ static void option_try(struct search *s, const struct option *o)
 		if (!place_next(s, o->first, o->end, &place))
 			return;
 	s->best.estimates++;
-	geom_place_of(s->belief->geom, place, &where);
+	geom_place_of(s->head_state->geom, place, &where);
 	cost_ns = o->bound_ns +
 		  service_wait_ns(mech, o->ready_ns, where.start);
 	if (cost_ns >= s->best.cost_ns)
@@ -193,7 +194,7 @@ static void option_try(struct search *s, const struct option *o)
 
 /* Keeps an option if it is among the best; false: it is not, nor has it a
  * place. */
-static bool option_keep(struct search *s, const struct option *o)
+static bool option_keep(struct range_search *s, const struct range_option *o)
 {
 	uint64_t place;
 	unsigned i;
@@ -211,7 +212,7 @@ static bool option_keep(struct search *s, const struct option *o)
 }
 
 /* The first of these tracks whose cylinder is not before the head's. */
-static uint64_t track_of_head(const struct search *s, uint64_t low,
+static uint64_t track_of_head(const struct range_search *s, uint64_t low,
 			      uint64_t high)
 {
 	struct geom_track track;
@@ -219,8 +220,8 @@ static uint64_t track_of_head(const struct search *s, uint64_t low,
 	while (low < high) {
 		const uint64_t mid = low + (high - low) / 2;
 
-		geom_track_at(s->belief->geom, mid, &track);
-		if (track.cylinder < s->belief->head.cylinder)
+		geom_track_at(s->head_state->geom, mid, &track);
+		if (track.cylinder < s->head_state->head.cylinder)
 			low = mid + 1;
 		else
 			high = mid;
@@ -230,24 +231,24 @@ static uint64_t track_of_head(const struct search *s, uint64_t low,
 
 /* Behind a track that is full, to the next one with a place; false: there is
  * none. */
-static bool track_after(const struct search *s, uint64_t from, uint64_t end,
-			struct geom_track *track)
+static bool track_after(const struct range_search *s, uint64_t from,
+			uint64_t end, struct geom_track *track)
 {
 	uint64_t place;
 
 	if (from >= end || !place_next(s, from, end, &place))
 		return false;
-	geom_track_of(s->belief->geom, place, track);
+	geom_track_of(s->head_state->geom, place, track);
 	return true;
 }
 
 /* The first tracks of [first, end) that have a place.  One that goes over the
  * end of a track is none, so there may be many tracks without. */
-static void options_from(struct search *s, uint64_t first, uint64_t end)
+static void options_from(struct range_search *s, uint64_t first, uint64_t end)
 {
 	unsigned kept = 0, tracks = TRACKS_AN_OPTION * s->max;
 	struct geom_track track;
-	struct option o;
+	struct range_option o;
 	uint64_t place;
 
 	while (kept < s->max && tracks-- &&
@@ -261,14 +262,14 @@ static void options_from(struct search *s, uint64_t first, uint64_t end)
 
 /* From the head outwards: so many options behind it, and as many before it
  * among twice so many tracks; if these are full, the first ones. */
-static void options_around(struct search *s, const struct range *r,
+static void options_around(struct range_search *s, const struct range *r,
 			   uint64_t first, uint64_t last)
 {
-	const struct geom *geom = s->belief->geom;
+	const struct geom *geom = s->head_state->geom;
 	const uint64_t middle = track_of_head(s, first, last);
 	const uint64_t end = r->first + r->n;
 	struct geom_track track;
-	struct option o;
+	struct range_option o;
 	unsigned i, kept = 0;
 
 	geom_track_at(geom, middle, &track);
@@ -284,33 +285,34 @@ static void options_around(struct search *s, const struct range *r,
 }
 
 /* Calls for each track of a range in order. */
-static void range_each(struct search *s, const struct range *r,
-		       void (*each)(struct search *, const struct option *))
+static void range_each(struct range_search *s, const struct range *r,
+		       void (*each)(struct range_search *,
+				    const struct range_option *))
 {
 	const uint64_t end = r->first + r->n;
 	struct geom_track track;
-	struct option o;
+	struct range_option o;
 
 	for (uint64_t at = r->first; at < end;
 	     at = track.first + track.sectors) {
-		geom_track_of(s->belief->geom, at, &track);
+		geom_track_of(s->head_state->geom, at, &track);
 		o = option_make(s, &track, r->first, end);
 		each(s, &o);
 	}
 }
 
-static void keep(struct search *s, const struct option *o)
+static void keep(struct range_search *s, const struct range_option *o)
 {
 	option_keep(s, o);
 }
 
-static void try_if_better(struct search *s, const struct option *o)
+static void try_if_better(struct range_search *s, const struct range_option *o)
 {
 	if (o->bound_ns < s->best.cost_ns)
 		option_try(s, o);
 }
 
-static void find_few(struct search *s)
+static void find_few(struct range_search *s)
 {
 	const struct range_query *q = s->query;
 	struct geom_track first, last;
@@ -318,8 +320,8 @@ static void find_few(struct search *s)
 	for (size_t i = 0; i < q->within_n; i++) {
 		const struct range *r = &q->within[i];
 
-		geom_track_of(s->belief->geom, r->first, &first);
-		geom_track_of(s->belief->geom, r->first + r->n - 1, &last);
+		geom_track_of(s->head_state->geom, r->first, &first);
+		geom_track_of(s->head_state->geom, r->first + r->n - 1, &last);
 		if (last.index - first.index < s->max)
 			range_each(s, r, keep);
 		else
@@ -330,7 +332,7 @@ static void find_few(struct search *s)
 		option_try(s, &s->option[i]);
 }
 
-static int search_end(const struct search *s, struct range_answer *answer)
+static int search_end(const struct range_search *s, struct range_answer *answer)
 {
 	if (s->best.cost_ns == UINT64_MAX)
 		return -ENOSPC;
@@ -338,11 +340,11 @@ static int search_end(const struct search *s, struct range_answer *answer)
 	return 0;
 }
 
-int range_find(const struct belief *belief, const struct range_query *query,
-	       struct range_answer *answer)
+int range_find(const struct head_state *head_state,
+	       const struct range_query *query, struct range_answer *answer)
 {
-	struct search s = {
-		.belief = belief, .query = query,
+	struct range_search s = {
+		.head_state = head_state, .query = query,
 		.max = query->options > RANGE_MAX_OPTIONS ?
 			RANGE_MAX_OPTIONS : query->options,
 		.best = { .cost_ns = UINT64_MAX },
@@ -358,7 +360,7 @@ int range_find(const struct belief *belief, const struct range_query *query,
 
 /* ---- Expand and cancel ---- */
 
-uint64_t range_cost_ns(const struct belief *belief,
+uint64_t range_cost_ns(const struct head_state *head_state,
 		       const struct range_query *query, uint64_t sector)
 {
 	const struct service_request req = {
@@ -367,16 +369,16 @@ uint64_t range_cost_ns(const struct belief *belief,
 	struct geom_track track;
 	struct service out;
 
-	belief_estimate(belief, &req, &out);
-	geom_track_of(belief->geom, sector, &track);
-	return start_ns(belief) - belief->now_ns + out.seek_ns +
+	head_state_estimate(head_state, &req, &out);
+	geom_track_of(head_state->geom, sector, &track);
+	return start_ns(head_state) - head_state->now_ns + out.seek_ns +
 	       out.switch_ns + out.rotation_ns +
-	       distance_ns(belief, query, track.cylinder);
+	       distance_ns(head_state, query, track.cylinder);
 }
 
-static void expanded(struct search *s, uint64_t place)
+static void expanded(struct range_search *s, uint64_t place)
 {
-	const uint64_t cost_ns = range_cost_ns(s->belief, s->query, place);
+	const uint64_t cost_ns = range_cost_ns(s->head_state, s->query, place);
 
 	s->best.estimates++;
 	if (cost_ns >= s->best.cost_ns)
@@ -385,7 +387,7 @@ static void expanded(struct search *s, uint64_t place)
 	s->best.sector = place;
 }
 
-static void expand_all(struct search *s, const struct option *o)
+static void expand_all(struct range_search *s, const struct range_option *o)
 {
 	uint64_t from = o->first, place;
 
@@ -397,13 +399,14 @@ static void expand_all(struct search *s, const struct option *o)
 
 /* The place at or behind a sector that does not go over the end of its track
  * or, at the end, the first of the range. */
-static void expand_one(struct search *s, const struct range *r, uint64_t from)
+static void expand_one(struct range_search *s, const struct range *r,
+		       uint64_t from)
 {
 	uint64_t place, end = r->first + r->n;
 	struct geom_track track;
 
 	while (from < end) {
-		geom_track_of(s->belief->geom, from, &track);
+		geom_track_of(s->head_state->geom, from, &track);
 		if (place_next(s, from, track.first + track.sectors < end ?
 			       track.first + track.sectors : end, &place)) {
 			expanded(s, place);
@@ -413,11 +416,12 @@ static void expand_one(struct search *s, const struct range *r, uint64_t from)
 	}
 }
 
-int range_expand(const struct belief *belief, const struct range_query *query,
-		 unsigned ways, struct range_answer *answer)
+int range_expand(const struct head_state *head_state,
+		 const struct range_query *query, unsigned ways,
+		 struct range_answer *answer)
 {
-	struct search s = {
-		.belief = belief, .query = query,
+	struct range_search s = {
+		.head_state = head_state, .query = query,
 		.best = { .cost_ns = UINT64_MAX },
 	};
 

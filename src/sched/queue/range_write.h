@@ -70,7 +70,7 @@ struct range_query {
 	uint32_t sectors;
 	unsigned options;	/* tracks looked at, at most
 				   RANGE_MAX_OPTIONS; 0: all that matter */
-	uint32_t home;		/* cylinder where the data belongs */
+	uint32_t ideal;		/* cylinder where the data belongs */
 	unsigned lambda;	/* 0: it belongs anywhere */
 };
 
@@ -86,18 +86,19 @@ struct range_answer {
  * the best place so far costs are not looked at.  A place lies inside one
  * track.  The belief is one of writes.  -ENOSPC: no place.
  */
-int range_find(const struct belief *belief, const struct range_query *query,
-	       struct range_answer *answer);
+int range_find(const struct head_state *head_state,
+	       const struct range_query *query, struct range_answer *answer);
 
 /*
  * Expand and cancel, the reference: every acceptable place is estimated, or
  * `ways` of them, equally spaced in each of the ranges.
  */
-int range_expand(const struct belief *belief, const struct range_query *query,
-		 unsigned ways, struct range_answer *answer);
+int range_expand(const struct head_state *head_state,
+		 const struct range_query *query, unsigned ways,
+		 struct range_answer *answer);
 
 /* The cost of one place, by the whole estimate of the request. */
-uint64_t range_cost_ns(const struct belief *belief,
+uint64_t range_cost_ns(const struct head_state *head_state,
 		       const struct range_query *query, uint64_t sector);
 
 /* ---- Outstanding writes with overlapping ranges ---- */

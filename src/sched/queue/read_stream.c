@@ -15,7 +15,8 @@
 #define THINK_MAX_NS 1500000u
 #define LEAST_NS 200000u
 
-static struct stream *stream_find(struct streams *streams, uint64_t end)
+static struct read_stream *read_stream_find(struct read_streams *streams,
+					    uint64_t end)
 {
 	unsigned i;
 
@@ -25,22 +26,22 @@ static struct stream *stream_find(struct streams *streams, uint64_t end)
 	return NULL;
 }
 
-static struct stream *stream_new(struct streams *streams)
+static struct read_stream *read_stream_new(struct read_streams *streams)
 {
-	struct stream *oldest = &streams->v[0];
+	struct read_stream *oldest = &streams->v[0];
 	unsigned i;
 
 	for (i = 1; i < STREAMS; i++)
 		if (streams->v[i].used < oldest->used)
 			oldest = &streams->v[i];
-	*oldest = (struct stream){ .think_ns = THINK_MAX_NS };
+	*oldest = (struct read_stream){ .think_ns = THINK_MAX_NS };
 	return oldest;
 }
 
-void stream_submit(struct streams *streams, uint64_t sector, uint32_t sectors,
-		   uint64_t now_ns)
+void read_stream_submit(struct read_streams *streams, uint64_t sector,
+			uint32_t sectors, uint64_t now_ns)
 {
-	struct stream *stream = stream_find(streams, sector);
+	struct read_stream *stream = read_stream_find(streams, sector);
 	uint64_t think_ns;
 
 	if (stream) {
@@ -49,25 +50,26 @@ void stream_submit(struct streams *streams, uint64_t sector, uint32_t sectors,
 		stream->run++;
 		stream->missed = 0;
 	} else {
-		stream = stream_new(streams);
+		stream = read_stream_new(streams);
 	}
 	stream->end = sector + sectors;
 	stream->used = ++streams->clock;
 	stream->done_ns = 0;
 }
 
-void stream_done(struct streams *streams, uint64_t end, uint64_t now_ns)
+void read_stream_done(struct read_streams *streams, uint64_t end,
+		      uint64_t now_ns)
 {
-	struct stream *stream = stream_find(streams, end);
+	struct read_stream *stream = read_stream_find(streams, end);
 
 	if (stream)
 		stream->done_ns = now_ns;
 }
 
-uint64_t stream_until_ns(const struct streams *streams, uint64_t end)
+uint64_t read_stream_until_ns(const struct read_streams *streams, uint64_t end)
 {
-	const struct stream *stream =
-		stream_find((struct streams *)streams, end);
+	const struct read_stream *stream =
+		read_stream_find((struct read_streams *)streams, end);
 
 	if (!stream || stream->run < RUN || stream->missed >= MISSED ||
 	    stream->think_ns > THINK_MAX_NS)
@@ -77,9 +79,9 @@ uint64_t stream_until_ns(const struct streams *streams, uint64_t end)
 	return stream->done_ns + LEAST_NS + 2 * stream->think_ns;
 }
 
-void stream_miss(struct streams *streams, uint64_t end)
+void read_stream_miss(struct read_streams *streams, uint64_t end)
 {
-	struct stream *stream = stream_find(streams, end);
+	struct read_stream *stream = read_stream_find(streams, end);
 
 	if (stream && ++stream->missed >= MISSED)
 		stream->run = 0;

@@ -12,7 +12,7 @@
 
 #define STREAMS 16u
 
-struct stream {
+struct read_stream {
 	uint64_t end;		/* of its last piece */
 	uint64_t used;		/* a counter, for the least recent */
 	uint64_t done_ns;	/* the last piece is over since; 0: it is not */
@@ -21,23 +21,24 @@ struct stream {
 	unsigned missed;	/* waited for in vain, one after another */
 };
 
-struct streams {
-	struct stream v[STREAMS];
+struct read_streams {
+	struct read_stream v[STREAMS];
 	uint64_t clock;
 };
 
 /* A read is submitted; it is over. */
-void stream_submit(struct streams *streams, uint64_t sector, uint32_t sectors,
-		   uint64_t now_ns);
-void stream_done(struct streams *streams, uint64_t end, uint64_t now_ns);
+void read_stream_submit(struct read_streams *streams, uint64_t sector,
+			uint32_t sectors, uint64_t now_ns);
+void read_stream_done(struct read_streams *streams, uint64_t end,
+		      uint64_t now_ns);
 
 /*
  * Until when the next piece behind `end` is worth waiting for: 0, it is not;
  * UINT64_MAX, until the last one is over at least.
  */
-uint64_t stream_until_ns(const struct streams *streams, uint64_t end);
+uint64_t read_stream_until_ns(const struct read_streams *streams, uint64_t end);
 
 /* The wait for what comes behind `end` was in vain. */
-void stream_miss(struct streams *streams, uint64_t end);
+void read_stream_miss(struct read_streams *streams, uint64_t end);
 
 #endif

@@ -41,9 +41,9 @@ struct candidate {
 	uint64_t cost_ns;
 };
 
-static struct queue_request *of_waiting(struct span *span)
+static struct queue_request *of_waiting(struct interval *interval)
 {
-	return container_of(span, struct queue_request, waiting);
+	return container_of(interval, struct queue_request, waiting);
 }
 
 static struct queue_request *first_unplaced(struct queue *queue, int class)
@@ -82,11 +82,13 @@ bool queue_has_waiting(const struct queue *queue)
 
 /* Asks a write for its cheapest place; one that has none ends. */
 static bool place_find(struct queue *queue, struct queue_request *req,
-		       const struct belief *belief,
+		       const struct head_state *head_state,
 		       struct candidate *candidate)
 {
-	const struct belief *known =
-		belief && (belief->writes || belief->places) ? belief : NULL;
+	const struct head_state *known =
+		head_state && (head_state->writes || head_state->places)
+			? head_state
+			: NULL;
 	uint64_t sector, cost_ns = 0;
 	int err = req->place->find(req->place, known, req->disk.sectors,
 				   &sector, &cost_ns);
@@ -104,17 +106,17 @@ static bool place_find(struct queue *queue, struct queue_request *req,
 }
 
 static void place_best(struct queue *queue, int class,
-		       const struct belief *belief,
+		       const struct head_state *head_state,
 		       struct candidate *candidate)
 {
-	unsigned tries = belief && belief->writes ? PLACE_TRIES : 1;
+	unsigned tries = head_state && head_state->writes ? PLACE_TRIES : 1;
 	struct list *pos, *next;
 
 	list_for_each_safe(pos, next, &queue->unplaced[class]) {
 		if (!tries)
 			return;
 		if (place_find(queue, list_entry(pos, struct queue_request,
-						 link), belief, candidate))
+						 link), head_state, candidate))
 			tries--;
 	}
 }
@@ -122,10 +124,10 @@ static void place_best(struct queue *queue, int class,
 /* ---- the policy ---- */
 
 static const struct policy *policy_now(const struct queue *queue,
-				       const struct belief *belief,
+				       const struct head_state *head_state,
 				       unsigned *window_percent)
 {
-	bool known = belief && (belief->reads || belief->writes);
+	bool known = head_state && (head_state->reads || head_state->writes);
 	unsigned unused = 0;
 
 	*window_percent = queue->window.percent;
@@ -167,17 +169,17 @@ static void candidate_widen(struct queue *queue, struct candidate *candidate)
 }
 
 static void choose_by_policy(struct queue *queue, int class,
-			     const struct belief *belief,
+			     const struct head_state *head_state,
 			     struct candidate *candidate)
 {
 	struct policy_view view = {
 		.waiting = queue->waiting[class],
 		.head_sector = queue->head_sector,
 		.sites = queue->sites[class],
-		.belief = belief,
+		.head_state = head_state,
 	};
 	const struct policy *policy =
-		policy_now(queue, belief, &view.window_percent);
+		policy_now(queue, head_state, &view.window_percent);
 	struct policy_choice choice = { 0 };
 
 	policy->choose(&view, &choice);
@@ -199,19 +201,19 @@ static void choose_by_policy(struct queue *queue, int class,
 }
 
 static void choose_in_class(struct queue *queue, int class,
-			    const struct belief *belief,
+			    const struct head_state *head_state,
 			    struct candidate *candidate)
 {
-	bool known = belief && belief->writes;
+	bool known = head_state && head_state->writes;
 
 	if (queue->waiting[class] && (known || !queue->was_placed ||
 				      list_empty(&queue->unplaced[class])))
-		choose_by_policy(queue, class, belief, candidate);
+		choose_by_policy(queue, class, head_state, candidate);
 	if (!candidate->req || known)
-		place_best(queue, class, belief, candidate);
+		place_best(queue, class, head_state, candidate);
 	/* Its places may all have failed. */
 	if (!candidate->req && queue->waiting[class])
-		choose_by_policy(queue, class, belief, candidate);
+		choose_by_policy(queue, class, head_state, candidate);
 }
 
 /* ---- age ---- */
@@ -227,22 +229,23 @@ static void older_of(const struct queue *queue, struct candidate *best,
 	*best = (struct candidate){ .req = req, .sector = req->disk.sector };
 }
 
-static void choose_overdue(struct queue *queue, const struct belief *belief,
+static void choose_overdue(struct queue *queue,
+			   const struct head_state *head_state,
 			   struct candidate *candidate)
 {
 	uint64_t now_ns = env_now_ns(queue->env), due_ns = now_ns + 1;
 	struct queue_request *req;
-	struct span *span;
+	struct interval *interval;
 	int class;
 
 	for (class = 0; class < QUEUE_CLASSES; class++) {
 		if (class == QUEUE_COMMIT &&
-		    hurry_is_turn(&queue->hurry, now_ns))
+		    commit_burst_is_turn(&queue->burst, now_ns))
 			continue;
-		span = span_first_due(queue->waiting[class]);
-		if (span)
-			older_of(queue, candidate, &due_ns, of_waiting(span),
-				 span->due_ns);
+		interval = interval_first_due(queue->waiting[class]);
+		if (interval)
+			older_of(queue, candidate, &due_ns,
+				 of_waiting(interval), interval->due_ns);
 		req = first_unplaced(queue, class);
 		if (req)
 			older_of(queue, candidate, &due_ns, req,
@@ -251,30 +254,30 @@ static void choose_overdue(struct queue *queue, const struct belief *belief,
 	req = candidate->req;
 	if (req && req->place && !req->placed) {
 		candidate->req = NULL;
-		place_find(queue, req, belief, candidate);
+		place_find(queue, req, head_state, candidate);
 	}
 }
 
 /* ---- the choice ---- */
 
-static bool span_is_write(const struct span *span, const void *arg)
+static bool span_is_write(const struct interval *interval, const void *arg)
 {
 	(void)arg;
-	return container_of(span, const struct queue_request, live)->disk.op ==
-	       DISK_WRITE;
+	return container_of(interval, const struct queue_request, live)
+		       ->disk.op == DISK_WRITE;
 }
 
 /* Reads a copy instead, unless somebody writes there. */
 static bool take_copy(struct queue *queue, struct queue_request *req,
 		      uint64_t sector)
 {
-	if (span_any(queue->live, sector, sector + req->disk.sectors,
+	if (interval_any(queue->live, sector, sector + req->disk.sectors,
 		     span_is_write, NULL))
 		return false;
-	span_remove(&queue->live, &req->live);
+	interval_remove(&queue->live, &req->live);
 	req->live.first = sector;
 	req->live.end = sector + req->disk.sectors;
-	span_insert(&queue->live, &req->live);
+	interval_insert(&queue->live, &req->live);
 	req->disk.sector = sector;
 	queue->stats.copies++;
 	queue_release_held(queue);
@@ -315,10 +318,10 @@ static int class_first(const struct queue *queue)
 		class++;
 	if (class == QUEUE_COMMIT && !queue_class_waits(queue, QUEUE_READ) &&
 	    !queue_class_waits(queue, QUEUE_READ_AHEAD)) {
-		if (hurry_is_turn(&queue->hurry, now_ns) &&
+		if (commit_burst_is_turn(&queue->burst, now_ns) &&
 		    queue_class_waits(queue, QUEUE_WRITE_BACK))
 			return QUEUE_WRITE_BACK;
-		if (hurry_until_ns(&queue->hurry, now_ns))
+		if (commit_burst_until_ns(&queue->burst, now_ns))
 			return class;
 	}
 	for (lower = class + 1; lower < QUEUE_CLASSES; lower++)
@@ -338,34 +341,36 @@ static void class_count(struct queue *queue, int chosen)
 }
 
 /* Is it of the same stream, perhaps?  There the order counts. */
-static bool is_near(const struct belief *belief, uint64_t a, uint64_t b)
+static bool is_near(const struct head_state *head_state, uint64_t a, uint64_t b)
 {
 	struct geom_track one, other;
 
-	geom_track_of(belief->geom, a, &one);
-	geom_track_of(belief->geom, b, &other);
+	geom_track_of(head_state->geom, a, &one);
+	geom_track_of(head_state->geom, b, &other);
 	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
 }
 
 /* What is read ahead goes first when it lies by the way: somebody will wait for
  * it, too. */
-static void ahead_by_the_way(struct queue *queue, const struct belief *belief,
+static void ahead_by_the_way(struct queue *queue,
+			     const struct head_state *head_state,
 			     struct candidate *candidate)
 {
 	struct candidate ahead = { 0 };
 
-	if (!belief || !belief->reads ||
+	if (!head_state || !head_state->reads ||
 	    candidate->req->class != QUEUE_READ || candidate->placed ||
 	    !queue->waiting[QUEUE_READ_AHEAD])
 		return;
-	choose_by_policy(queue, QUEUE_READ_AHEAD, belief, &ahead);
+	choose_by_policy(queue, QUEUE_READ_AHEAD, head_state, &ahead);
 	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
-	    !is_near(belief, ahead.sector, candidate->sector))
+	    !is_near(head_state, ahead.sector, candidate->sector))
 		*candidate = ahead;
 }
 
-struct queue_request *queue_choose(struct queue *queue,
-				   const struct belief *belief, bool *alone)
+struct queue_request *queue_select(struct queue *queue,
+				   const struct head_state *head_state,
+				   bool *alone)
 {
 	struct candidate candidate = { 0 };
 	int class;
@@ -373,14 +378,14 @@ struct queue_request *queue_choose(struct queue *queue,
 	do {
 		candidate = (struct candidate){ 0 };
 		if (!queue->was_overdue)
-			choose_overdue(queue, belief, &candidate);
+			choose_overdue(queue, head_state, &candidate);
 		queue->was_overdue = candidate.req != NULL;
 		queue->stats.overdue += queue->was_overdue;
 		for (class = class_first(queue);
 		     class < QUEUE_CLASSES && !candidate.req; class++)
-			choose_in_class(queue, class, belief, &candidate);
+			choose_in_class(queue, class, head_state, &candidate);
 		if (candidate.req && !queue->was_overdue)
-			ahead_by_the_way(queue, belief, &candidate);
+			ahead_by_the_way(queue, head_state, &candidate);
 		if (candidate.req)
 			class_count(queue, (int)candidate.req->class);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));

@@ -186,7 +186,7 @@ START_TEST(map_is_an_array)
 {
 	uint64_t seed = 42, key, walked;
 	int values[MAP_KEYS], *want[MAP_KEYS] = { NULL };
-	struct map *map = map_new();
+	struct hashmap *map = hashmap_new();
 	size_t step, count = 0, pos = 0;
 	void *value;
 
@@ -196,39 +196,41 @@ START_TEST(map_is_an_array)
 		count -= want[key] != NULL;
 		if (test_random(&seed) % 3) {
 			want[key] = &values[test_random(&seed) % MAP_KEYS];
-			ck_assert_int_eq(map_put(map, key << 40, want[key]), 0);
+			ck_assert_int_eq(hashmap_put(map, key << 40, want[key]),
+					 0);
 			count++;
 		} else {
-			ck_assert_ptr_eq(map_del(map, key << 40), want[key]);
+			ck_assert_ptr_eq(hashmap_del(map, key << 40),
+					 want[key]);
 			want[key] = NULL;
 		}
 		key = test_random(&seed) % MAP_KEYS;
-		ck_assert_ptr_eq(map_get(map, key << 40), want[key]);
-		ck_assert_uint_eq(map_count(map), count);
+		ck_assert_ptr_eq(hashmap_get(map, key << 40), want[key]);
+		ck_assert_uint_eq(hashmap_count(map), count);
 	}
-	for (walked = 0; (value = map_next(map, &pos, &key)); walked++)
+	for (walked = 0; (value = hashmap_next(map, &pos, &key)); walked++)
 		ck_assert_ptr_eq(value, want[key >> 40]);
 	ck_assert_uint_eq(walked, count);
-	ck_assert_int_eq(map_put(map, 1, NULL), -EINVAL);
-	map_free(map);
+	ck_assert_int_eq(hashmap_put(map, 1, NULL), -EINVAL);
+	hashmap_free(map);
 }
 END_TEST
 
 START_TEST(map_walks_in_order)
 {
-	struct map *map = map_new();
+	struct hashmap *map = hashmap_new();
 	uint64_t key, i, value = 0;
 	size_t pos = 0;
 
 	for (i = 0; i < 1000; i++)
-		ck_assert_int_eq(map_put(map, i * 7919 % 1000, &value), 0);
-	for (i = 0; map_next(map, &pos, &key); i++) {
+		ck_assert_int_eq(hashmap_put(map, i * 7919 % 1000, &value), 0);
+	for (i = 0; hashmap_next(map, &pos, &key); i++) {
 		ck_assert_uint_eq(key, i * 7919 % 1000);
-		ck_assert_ptr_eq(map_del(map, key), &value);
+		ck_assert_ptr_eq(hashmap_del(map, key), &value);
 	}
 	ck_assert_uint_eq(i, 1000);
-	ck_assert_uint_eq(map_count(map), 0);
-	map_free(map);
+	ck_assert_uint_eq(hashmap_count(map), 0);
+	hashmap_free(map);
 }
 END_TEST
 

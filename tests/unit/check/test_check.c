@@ -194,7 +194,7 @@ END_TEST
  * it good. */
 static const enum problem cut_problems[] = {
 	PROBLEM_SUPER_COPY, PROBLEM_ROOT_NONE, PROBLEM_ROOT_COPY,
-	PROBLEM_NODE_LOST, PROBLEM_NODE_TWIN, PROBLEM_OWNER_MISSING,
+	PROBLEM_NODE_LOST, PROBLEM_NODE_MIRROR, PROBLEM_OWNER_MISSING,
 	PROBLEM_DIR_LOOP, PROBLEM_GEOMETRY,
 };
 #define CUT_PROBLEMS (sizeof(cut_problems) / sizeof(cut_problems[0]))
@@ -359,7 +359,8 @@ static unsigned mapped(struct lab *lab, uint64_t ino, unsigned n)
 	unsigned i, found = 0;
 
 	for (i = 0; i < n; i++)
-		found += !mend_read_block(&lab->check, &lab->set, ino, i, buf);
+		found +=
+			!repair_read_block(&lab->check, &lab->set, ino, i, buf);
 	free(buf);
 	return found;
 }
@@ -421,7 +422,7 @@ static void write_record(struct lab *lab, uint64_t ino, uint64_t block,
 	h->magic = le32_put(TRAX_LOG_MAGIC);
 	h->bytes = le32_put(8 * TRAX_BLOCK_BYTES);
 	h->payload = le32_put((uint32_t)n);
-	h->flags = le32_put(LOG_TWIN);
+	h->flags = le32_put(LOG_MIRROR);
 	memcpy(h->uuid, super->uuid, sizeof(h->uuid));
 	h->epoch = le64_put(root->epoch);
 	h->gen = le64_put(root->gen);

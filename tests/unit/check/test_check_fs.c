@@ -214,7 +214,7 @@ static uint64_t scan_log(struct rig *rig, uint64_t kill)
 	return max;
 }
 
-/* An acknowledged record is gone, and its twin: what comes before it counts,
+/* An acknowledged record is gone, and its mirror: what comes before it counts,
  * though the file system itself will only be read. */
 START_TEST(test_log_damaged)
 {

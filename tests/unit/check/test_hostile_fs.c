@@ -85,7 +85,7 @@ static void spoil_rare(struct lab *lab, uint64_t *rng)
 	};
 	const struct key key = keys[test_random(rng) %
 				    (sizeof(keys) / sizeof(keys[0]))];
-	struct set_item *item = set_find(&lab->set, key);
+	struct item_set_item *item = item_set_find(&lab->set, key);
 	uint8_t *value, *byte, old;
 
 	if (!item)
@@ -107,7 +107,7 @@ static void spoil(struct lab *lab, uint64_t seed)
 	lab_load(lab);
 	add_copies(lab);
 	add_others(lab, &rng);
-	ck_assert_int_eq(set_settle(&lab->set), 0);
+	ck_assert_int_eq(item_set_merge(&lab->set), 0);
 	for (n = test_random(&rng) % 4; n; n--)
 		spoil_rare(lab, &rng);
 	lab_store(lab);

@@ -94,9 +94,9 @@ static void world_runs(struct world *world, struct sim *sim)
 	size_t i;
 
 	lab_load(&lab);
-	for (i = 0; i < set_count(&lab.set); i++) {
-		const struct set_item *item = set_at(&lab.set, i);
-		const struct extent_item *e = set_value(&lab.set, item);
+	for (i = 0; i < item_set_count(&lab.set); i++) {
+		const struct item_set_item *item = item_set_at(&lab.set, i);
+		const struct extent_item *e = item_set_value(&lab.set, item);
 
 		if (item->key.type != ITEM_EXTENT)
 			continue;

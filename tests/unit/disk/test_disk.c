@@ -54,9 +54,9 @@ static struct disk *open_as(enum back_end back_end, unsigned depth)
 {
 	struct disk_open_options options = { .depth = depth };
 	struct disk *disk = NULL;
-	struct file file;
+	struct device_file file;
 
-	ck_assert_int_eq(file_init(&file, image, &options), 0);
+	ck_assert_int_eq(device_file_init(&file, image, &options), 0);
 	if (back_end == PLAIN || ring_open(&file, depth, &disk))
 		ck_assert_int_eq(plain_open(&file, &disk), 0);
 	return disk;

@@ -113,7 +113,7 @@ START_TEST(nothing_lost_lightly)
 
 	for (class = 0; class < FAULT_CLASSES; class++) {
 		const struct fault_row *home =
-			fault_row(FAULT_HOME, (enum fault_class)class);
+			fault_row(FAULT_DESTAGE, (enum fault_class)class);
 
 		ck_assert_int_eq(home->last, FAULT_FAIL_FS);
 		ck_assert_int_ne(fault_row(FAULT_LOG, (enum fault_class)class)

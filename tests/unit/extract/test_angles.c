@@ -42,7 +42,7 @@ START_TEST(angles_of_known_tracks)
 	struct angles_options options;
 	struct angles_stats stats;
 	struct prober *prober;
-	struct judge judge;
+	struct model_error judge;
 	struct spec *spec;
 	struct sim *sim;
 
@@ -55,7 +55,7 @@ START_TEST(angles_of_known_tracks)
 	};
 	ck_assert_int_eq(angles_measure(prober, told, &options, &geom,
 					&stats), 0);
-	ck_assert_int_eq(judge_geom(truth, geom, &judge), 0);
+	ck_assert_int_eq(model_error_geom(truth, geom, &judge), 0);
 	ck_assert_uint_eq(judge.wrong, 0);
 	ck_assert_uint_eq(judge.unknown_sectors, 0);
 	ck_assert_msg(judge.angle_p99_ppm < 12000,

@@ -232,7 +232,7 @@ static void measure_into(struct rig *rig, uint64_t most_ns,
 START_TEST(measures_in_its_time)
 {
 	enum period_verdict verdict;
-	struct judge judge;
+	struct model_error judge;
 	struct profile *p;
 	struct rig rig;
 	uint64_t begin_ns, ns;
@@ -248,7 +248,7 @@ START_TEST(measures_in_its_time)
 		      (double)ns / 1e9);
 	off = (double)p->mech.period_ps / (double)rig.spec->mech.period_ps - 1;
 	ck_assert_msg(off > -5e-6 && off < 5e-6, "period %g off", off);
-	judge_geom(rig.profile->geom, p->geom, &judge);
+	model_error_geom(rig.profile->geom, p->geom, &judge);
 	/* On some drives with caches that is too little time for any. */
 	ck_assert(judge.right || rig.spec->cache_segments);
 	ck_assert_msg(!judge.wrong, "seed %d: %ju wrong, %ju right", 300 + _i,
@@ -320,7 +320,8 @@ START_TEST(mkfs_keeps_and_mount_uses)
 
 	rig_open(&rig, 300);
 	make(&rig, &plan);
-	ck_assert_int_eq(record_read(sim_disk(rig.sim), &plan.super, &p), 0);
+	ck_assert_int_eq(
+		profile_record_read(sim_disk(rig.sim), &plan.super, &p), 0);
 	same(p, rig.profile);
 	profile_free(p);
 	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim), &o, &fs),
@@ -354,12 +355,14 @@ START_TEST(bad_record_is_gone_without)
 	rig_open(&rig, 301);
 	make(&rig, &plan);
 	plan.super.sectors += 8;
-	ck_assert_int_eq(record_read(sim_disk(rig.sim), &plan.super, &p),
-			 -EUCLEAN);
+	ck_assert_int_eq(
+		profile_record_read(sim_disk(rig.sim), &plan.super, &p),
+		-EUCLEAN);
 	plan.super.sectors -= 8;
 	sim_flip(rig.sim, plan.super.geom_sector, 100);
-	ck_assert_int_eq(record_read(sim_disk(rig.sim), &plan.super, &p),
-			 -EBADMSG);
+	ck_assert_int_eq(
+		profile_record_read(sim_disk(rig.sim), &plan.super, &p),
+		-EBADMSG);
 	ck_assert_int_eq(fs_open(sim_env(rig.sim), sim_disk(rig.sim), &o, &fs),
 			 0);
 	ck_assert_ptr_nonnull(strstr(last_line, "going on without"));

@@ -427,14 +427,14 @@ START_TEST(judge_finds_what_is_wrong)
 	struct specgen other;
 	struct geom *truth, *slipped;
 	struct spec *a, *b;
-	struct judge judge;
+	struct model_error judge;
 
 	options.slipped = 0.05;
 	other = options;
 	ck_assert_int_eq(specgen_make(&options, &a), 0);
 	ck_assert_int_eq(specgen_make(&other, &b), 0);
 	ck_assert_int_eq(spec_geom(a, &truth), 0);
-	ck_assert_int_eq(judge_geom(truth, truth, &judge), 0);
+	ck_assert_int_eq(model_error_geom(truth, truth, &judge), 0);
 	ck_assert_uint_eq(judge.right, judge.tracks);
 	ck_assert_uint_eq(judge.wrong + judge.unknown_sectors +
 			  judge.angle_max_ppm, 0);
@@ -443,7 +443,7 @@ START_TEST(judge_finds_what_is_wrong)
 	for (size_t i = 0; i < b->zones_n; i++)
 		b->zones[i].slips.n = 0;
 	ck_assert_int_eq(spec_geom(b, &slipped), 0);
-	ck_assert_int_eq(judge_geom(truth, slipped, &judge), 0);
+	ck_assert_int_eq(model_error_geom(truth, slipped, &judge), 0);
 	ck_assert_uint_gt(judge.wrong, judge.tracks / 2);
 	geom_free(truth);
 	geom_free(slipped);

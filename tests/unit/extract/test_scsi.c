@@ -26,7 +26,7 @@ struct bench {
 	struct scsi_address *primary, *grown;
 	size_t primary_n, grown_n;
 	struct scsi_map map;
-	struct judge judge;
+	struct model_error judge;
 };
 
 static void quiet(enum msg_level level, const char *line, void *arg)
@@ -120,7 +120,7 @@ static void bench_make(struct bench *b, const struct scsi_map_options *options)
 	ck_assert_int_eq(translate_open(scsi_target_port(b->target),
 					options->blocks, &b->translate), 0);
 	ck_assert_int_eq(scsi_map_make(b->translate, options, &b->map), 0);
-	ck_assert_int_eq(judge_geom(b->truth, b->map.geom, &b->judge), 0);
+	ck_assert_int_eq(model_error_geom(b->truth, b->map.geom, &b->judge), 0);
 	ck_assert_uint_eq(b->judge.wrong, 0);
 	ck_assert_uint_eq(b->judge.unknown_sectors, 0);
 	ck_assert_uint_gt(b->map.verified, 0);
@@ -480,7 +480,7 @@ START_TEST(a_walk_is_right_too)
 	ck_assert_int_eq(translate_open(scsi_target_port(b.target),
 					options.blocks, &b.translate), 0);
 	ck_assert_int_eq(scsi_map_make(b.translate, &options, &b.map), 0);
-	ck_assert_int_eq(judge_geom(b.truth, b.map.geom, &b.judge), 0);
+	ck_assert_int_eq(model_error_geom(b.truth, b.map.geom, &b.judge), 0);
 	ck_assert_uint_eq(b.judge.wrong, 0);
 	ck_assert(b.map.walked);
 	bench_close(&b);

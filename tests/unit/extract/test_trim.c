@@ -73,7 +73,7 @@ START_TEST(trims_what_has_added_up)
 {
 	struct geom *truth, *told, *geom;
 	struct trim_options options;
-	struct judge before, after;
+	struct model_error before, after;
 	struct prober *prober;
 	struct trim_stats stats;
 	struct spec *spec;
@@ -82,7 +82,7 @@ START_TEST(trims_what_has_added_up)
 	make(700 + (uint64_t)_i, &spec, &sim);
 	ck_assert_int_eq(spec_geom(spec, &truth), 0);
 	told = disturbed(truth, 700 + (uint64_t)_i);
-	ck_assert_int_eq(judge_geom(truth, told, &before), 0);
+	ck_assert_int_eq(model_error_geom(truth, told, &before), 0);
 	ck_assert_uint_gt(before.angle_p99_ppm, 4000);
 	prober = prober_disk_new(sim_env(sim), sim_disk(sim), false, NULL);
 	options = (struct trim_options){
@@ -90,7 +90,7 @@ START_TEST(trims_what_has_added_up)
 	};
 	ck_assert_int_eq(trim_angles(prober, told, &options, &geom, &stats),
 			 0);
-	ck_assert_int_eq(judge_geom(truth, geom, &after), 0);
+	ck_assert_int_eq(model_error_geom(truth, geom, &after), 0);
 	ck_assert_uint_eq(after.wrong, 0);
 	ck_assert_uint_eq(after.right, geom_tracks(truth));
 	ck_assert_msg(after.angle_p99_ppm < 5000 &&
@@ -337,7 +337,7 @@ START_TEST(leaves_what_is_right)
 	struct trim_stats stats;
 	struct prober *prober;
 	struct geom *truth, *geom;
-	struct judge after;
+	struct model_error after;
 	struct spec *spec;
 	struct sim *sim;
 
@@ -350,7 +350,7 @@ START_TEST(leaves_what_is_right)
 	options = (struct trim_options){ .period_ps = spec->mech.period_ps };
 	ck_assert_int_eq(trim_angles(prober, truth, &options, &geom, &stats),
 			 0);
-	ck_assert_int_eq(judge_geom(truth, geom, &after), 0);
+	ck_assert_int_eq(model_error_geom(truth, geom, &after), 0);
 	ck_assert_uint_lt(after.angle_p99_ppm, 5000);
 	geom_free(geom);
 	geom_free(truth);

@@ -239,7 +239,7 @@ START_TEST(root_rules)
 	BREAK(r.level = 9, "too high");
 	BREAK(r.tree.addr = 0, "nowhere");
 	BREAK(r.tree.addr = addr_make(1, 4), "nowhere");
-	BREAK(r.tree.addr2 = r.tree.addr, "twin");
+	BREAK(r.tree.addr2 = r.tree.addr, "mirror");
 	BREAK(r.tree.gen = 13, "younger");
 	BREAK(r.tail_seq = 79, "tail");
 	BREAK(r.next_ino_seq = TRAX_INO_SEQS + 1, "inode numbers");
@@ -743,7 +743,7 @@ START_TEST(node_interior_rules)
 	BREAK(n.h.low = key_put(key_make(1, 0, 0)), "outside the node");
 	BREAK(s[1].addr = le64_put(0), "outside the device");
 	BREAK(s[1].addr = le64_put(addr_make(3, 9)), "outside the device");
-	BREAK(s[1].addr2 = s[1].addr, "twin");
+	BREAK(s[1].addr2 = s[1].addr, "mirror");
 	BREAK(s[1].addr = n.h.addr, "parent");
 	BREAK(s[1].gen = le64_put(6), "younger");
 #undef BREAK
@@ -928,7 +928,7 @@ START_TEST(record_rules)
 	BREAK(h->prev = le64_put(2), "payload checksum");
 	BREAK(h->chain = le64_put(2), "payload checksum");
 #undef BREAK
-	record_example(r, LOG_TWIN);
+	record_example(r, LOG_MIRROR);
 	h->acked = le64_put(20);
 	log_header_seal(h);
 	assert_good(log_header_verify(r, 8192, uuid, 4096));

@@ -292,7 +292,7 @@ static void disk_open_setting(struct rig *rig, const struct setting *setting,
 	memset(rig, 0, sizeof(*rig));
 	rig->options.memory_bytes = setting->memory;
 	if (setting->gaps)
-		rig->options.prewrite = FS_PREWRITE_ALWAYS;
+		rig->options.gap_writeback = FS_GAP_WRITEBACK_ALWAYS;
 	rig->sim = sim_new(NULL, setting->mib << 11, &options);
 	ck_assert_ptr_nonnull(rig->sim);
 	disk = sim_disk(rig->sim);
@@ -1137,7 +1137,7 @@ START_TEST(test_gaps_and_memory)
 	for (i = 0; i < 20; i++)
 		fs_run(rig.fs, 1);
 	files = rig.fs->files;
-	ck_assert_uint_gt(files->home_offers, 2);
+	ck_assert_uint_gt(files->gap_queued_destages, 2);
 	pool = files->dirty_pool;
 	at = (pool_available(pool) - pool_count(pool) / 2 + 4) * BLOCK + 1;
 	ck_assert_uint_lt(at, 8 * sizeof(buffer));
@@ -1176,10 +1176,10 @@ START_TEST(test_gaps_that_never_come)
 	ck_assert_int_eq(rig_mknod(&rig, 1, "file", 0100644, &ino), 0);
 	do_write(&rig, ino, 0, buffer, 3 * BLOCK);
 	begun = sim_now_ns(rig.sim);
-	while (!files->offers)
+	while (!files->gap_queued)
 		pass_busy(&rig);
 	ck_assert_uint_eq(files->dirty_count, 0);
-	while (files->offers)
+	while (files->gap_queued)
 		pass_busy(&rig);
 	/* Its age, and what an offer may wait. */
 	ck_assert_uint_lt(sim_now_ns(rig.sim) - begun, 45000000000);
@@ -1216,10 +1216,10 @@ START_TEST(test_read_between_logged)
 		}
 	}
 	files = rig.fs->files;
-	ck_assert_uint_eq(files->held_count, logged);
+	ck_assert_uint_eq(files->pinned_count, logged);
 	begun = sim_now_ns(rig.sim);
 	ck_assert_int_eq(do_read(&rig, ino, 0, back, bytes), (int)bytes);
-	ck_assert_uint_eq(files->held_count, logged);
+	ck_assert_uint_eq(files->pinned_count, logged);
 	ck_assert_uint_lt(sim_now_ns(rig.sim) - begun, 2000000000);
 	ck_assert(!memcmp(back, buffer, bytes));
 	free(back);

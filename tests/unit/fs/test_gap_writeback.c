@@ -142,11 +142,11 @@ START_TEST(all_is_as_written)
 		ck_assert_int_eq(rig_do(&b.rig, &sync), 0);
 	}
 	gaps = queue_stats(b.rig.fs->queue)->gaps;
-	ck_assert_uint_gt(b.rig.fs->files->offers_made, 50);
-	ck_assert_uint_gt(b.rig.fs->files->offers_made,
-			  2 * b.rig.fs->files->offers_recalled);
+	ck_assert_uint_gt(b.rig.fs->files->gap_queued_total, 50);
+	ck_assert_uint_gt(b.rig.fs->files->gap_queued_total,
+			  2 * b.rig.fs->files->gap_recalled_total);
 	ck_assert_uint_gt(gaps, 50);
-	ck_assert_ptr_nonnull(b.rig.fs->files->prefetch);
+	ck_assert_ptr_nonnull(b.rig.fs->files->gap_readahead);
 	ck_assert_int_eq(fs_close(b.rig.fs), 0);
 	mount(&b);
 	for (unsigned i = 0; i < FILE_BLOCKS; i++)
@@ -157,8 +157,8 @@ END_TEST
 
 int main(void)
 {
-	Suite *suite = suite_create("prewrite");
-	TCase *tcase = tcase_create("prewrite");
+	Suite *suite = suite_create("gap_writeback");
+	TCase *tcase = tcase_create("gap_writeback");
 
 	tcase_add_test(tcase, all_is_as_written);
 	suite_add_tcase(suite, tcase);

@@ -129,16 +129,17 @@ static void pass(struct rig *rig, uint64_t ns)
 
 static void bring_home(struct rig *rig)
 {
-	homes_now(rig->fs->files);
-	jobs_pump(rig->fs->files);
+	destage_now(rig->fs->files);
+	writeback_pump(rig->fs->files);
 }
 
 /* Is data on its way to the disk that is no home? */
 static bool back_is_written(const struct files *files)
 {
-	const struct job *job = list_first(&files->job_backs, struct job, link);
+	const struct writeback *wb =
+		list_first(&files->data_wbs, struct writeback, link);
 
-	return job && job->claimed && job->outstanding;
+	return wb && wb->claimed && wb->outstanding;
 }
 
 static void fail_writes(struct rig *rig, uint64_t first, uint64_t sectors,
@@ -168,7 +169,7 @@ static void check_memory(struct rig *rig)
 	const struct files *files = rig->fs->files;
 
 	ck_assert_uint_eq(files->dirty_count, 0);
-	ck_assert_uint_eq(files->held_count, 0);
+	ck_assert_uint_eq(files->pinned_count, 0);
 	ck_assert_uint_eq(pool_available(files->dirty_pool),
 			  pool_count(files->dirty_pool));
 }
@@ -209,7 +210,7 @@ START_TEST(one_error_harms_nobody)
 	rig_open(&rig, 64, 1);
 	ino = make(&rig, "file", 1, BYTES);
 	ck_assert_int_eq(do_fsync(&rig, ino), 0);
-	ck_assert_uint_gt(rig.fs->files->held_count, 0);
+	ck_assert_uint_gt(rig.fs->files->pinned_count, 0);
 	lbn = lbn_of(&rig, ino);
 	fail_writes(&rig, lbn, BYTES / SECTOR_BYTES, 1);
 	slow_writes(&rig);
@@ -332,7 +333,7 @@ START_TEST(room_comes_back)
 END_TEST
 
 /* What was synced is in the log: it stays there, and in memory, when it can't
- * be brought home for a while, and then it goes home. */
+ * be destaged for a while, and then it is destaged. */
 START_TEST(logged_data_outlives_errors)
 {
 	const uint64_t outage_ns = UINT64_C(1000000000) * (_i ? 3 : 20);
@@ -405,7 +406,7 @@ static bool lost_all(const struct file *file)
 	for (block = file->head; block; block = block->next)
 		if (block->dirty && !block_is_logged(block))
 			return false;
-	return file->loss && !file->jobs;
+	return file->loss && !file->writebacks;
 }
 
 /* How many of the first blocks have the content of this seed. */
@@ -438,7 +439,7 @@ START_TEST(older_content_comes_back)
 	fill(2);
 	ck_assert_int_eq(do_write(&rig, ino, BYTES), 0);
 	ck_assert_int_eq(do_fsync(&rig, ino), 0);
-	ck_assert_uint_eq(rig.fs->files->held_count, BLOCKS);
+	ck_assert_uint_eq(rig.fs->files->pinned_count, BLOCKS);
 	fail_data(&rig);
 	write_much(&rig, ino, 3, bytes);
 	compare(&rig, ino, 3, BYTES);

@@ -113,8 +113,8 @@ START_TEST(little_memory_recovers_what_much_has_logged)
 }
 END_TEST
 
-/* Where the first odd block should go home cannot be written: the mount goes
- * on, the block goes elsewhere. */
+/* Where the first odd block should are destaged cannot be written: the mount
+ * goes on, the block goes elsewhere. */
 START_TEST(a_home_that_cannot_be_written_moves)
 {
 	struct fs_extent extent;

@@ -280,7 +280,7 @@ START_TEST(more_runs_than_memory)
 	}
 	near_sector = 0;
 	rig_remount(&rig);
-	runs_passed(rig.fs, 1);
+	replica_ra_passed(rig.fs, 1);
 	for (i = 0; i < APART; i++) {
 		read[i] = (struct fs_op){
 			.type = FS_READ, .ino = ino[i], .size = BLOCK,
@@ -295,7 +295,7 @@ START_TEST(more_runs_than_memory)
 		ck_assert_int_eq(read[i].rc, 0);
 		ck_assert_mem_eq(models[0].data + i * BLOCK, buffer, BLOCK);
 	}
-	ck_assert_uint_gt(runs_stats(rig.fs)->loads, 1);
+	ck_assert_uint_gt(replica_ra_stats(rig.fs)->loads, 1);
 	rig_close(&rig);
 }
 END_TEST
@@ -530,9 +530,10 @@ START_TEST(hot_at_the_end)
 	ck_assert_int_eq(do_write(rig, ino, 0, buffer, sizeof(buffer)), 0);
 	rig_remount(rig);
 	for (i = 0; i < 64; i++)
-		heat_count((struct heat *)watch_heat(rig->fs),
+		heat_count((struct heat *)access_trace_heat(rig->fs),
 			   KNOWN_SECTORS - 8, 8);
-	ck_assert_uint_ge(heat_hot(watch_heat(rig->fs)) + HEAT_REGION_SECTORS,
+	ck_assert_uint_ge(heat_hot(access_trace_heat(rig->fs)) +
+				  HEAT_REGION_SECTORS,
 			  KNOWN_SECTORS);
 	for (i = 0; i < 8; i++)
 		ck_assert_int_eq(do_read(rig, ino, (i * 37 % 64) * 4 * BLOCK,
@@ -728,8 +729,8 @@ static uint64_t transfer_1us(void *arg, uint64_t sectors)
 /* Reads that overlap are chosen block by block, each once, in order. */
 START_TEST(blocks_are_chosen_once)
 {
-	const struct choose_cost cost = { way_10ms, transfer_1us, NULL };
-	struct choice choices[64];
+	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
+	struct replica_choice choices[64];
 	struct heat *heat;
 	uint64_t saving, blocks = 0;
 	unsigned i;
@@ -742,7 +743,8 @@ START_TEST(blocks_are_chosen_once)
 			.sector = 100000 * (1 + i * 7 % 40), .wait_us = 10000,
 			.begin = !i,
 		});
-	n = choose_runs(heat, 0, heat_end(heat), &cost, choices, 64, &saving);
+	n = replica_choose(heat, 0, heat_end(heat), &cost, choices, 64,
+			   &saving);
 	ck_assert_uint_eq(n, 40);
 	for (i = 0; i < n; i++) {
 		ck_assert_uint_eq(choices[i].ino, 1 + i % 2);
@@ -770,7 +772,7 @@ static void read_files(struct rig *rig, const uint64_t *ino)
 
 static uint64_t node_hits(struct rig *rig)
 {
-	return nodes_stats(rig->fs)->hits;
+	return node_replicas_stats(rig->fs)->hits;
 }
 
 /* Leaves that were waited for are read in one go the next time, also those that
@@ -792,19 +794,19 @@ START_TEST(nodes_have_copies)
 	}
 	rig_remount(&rig);
 	read_files(&rig, ino);
-	waits = nodes_stats(rig.fs)->waits;
+	waits = node_replicas_stats(rig.fs)->waits;
 	ck_assert_uint_ge(waits, 4);
 	while (!replicas_idle(rig.fs->replicas))
 		turn(&rig);
-	nodes_make(rig.fs);
-	while (!nodes_idle(rig.fs))
+	node_replicas_make(rig.fs);
+	while (!node_replicas_idle(rig.fs))
 		turn(&rig);
-	ck_assert_uint_ge(nodes_stats(rig.fs)->made, 4);
+	ck_assert_uint_ge(node_replicas_stats(rig.fs)->made, 4);
 	rig_remount(&rig);
 	read_files(&rig, ino);
 	hits = node_hits(&rig);
 	ck_assert_uint_ge(hits, 4);
-	ck_assert_uint_lt(nodes_stats(rig.fs)->waits, waits);
+	ck_assert_uint_lt(node_replicas_stats(rig.fs)->waits, waits);
 	/* They are elsewhere now, and copied again before it is closed. */
 	for (i = 0; i < NODE_FILES; i += 20) {
 		memset(buffer, 0, BLOCK);
@@ -814,7 +816,7 @@ START_TEST(nodes_have_copies)
 	rig_remount(&rig);
 	read_files(&rig, ino);
 	ck_assert_uint_ge(node_hits(&rig), hits);
-	ck_assert_uint_le(nodes_stats(rig.fs)->waits, 1);
+	ck_assert_uint_le(node_replicas_stats(rig.fs)->waits, 1);
 	reclaim_all(&rig);
 	rig_remount(&rig);
 	read_files(&rig, ino);
@@ -844,10 +846,10 @@ START_TEST(nodes_do_not_keep_an_unmount)
 	read_files(&rig, ino);
 	while (!replicas_idle(rig.fs->replicas))
 		turn(&rig);
-	nodes_make(rig.fs);
+	node_replicas_make(rig.fs);
 	rig.fs->replicas->most = 0;
 	ck_assert_int_eq(do_read(&rig, ino[0], 0, buffer, BLOCK), BLOCK);
-	ck_assert(!nodes_idle(rig.fs));
+	ck_assert(!node_replicas_idle(rig.fs));
 	rig_close(&rig);
 }
 END_TEST
@@ -856,7 +858,7 @@ END_TEST
 START_TEST(bad_copies_of_nodes_do_no_harm)
 {
 	uint64_t ino[NODE_FILES], at;
-	struct region *region;
+	struct replica_region *region;
 	struct rig rig;
 	char name[80];
 	unsigned i;
@@ -873,8 +875,8 @@ START_TEST(bad_copies_of_nodes_do_no_harm)
 	read_files(&rig, ino);
 	while (!replicas_idle(rig.fs->replicas))
 		turn(&rig);
-	nodes_make(rig.fs);
-	while (!nodes_idle(rig.fs))
+	node_replicas_make(rig.fs);
+	while (!node_replicas_idle(rig.fs))
 		turn(&rig);
 	rig_remount(&rig);
 	for (i = 0; (region = regions_at(rig.fs->replicas->regions, i)); i++)
@@ -942,7 +944,7 @@ START_TEST(watermarks)
 	} while (free.free * 100 > free.blocks * 7);
 	ck_assert_int_eq(do_fsync(&rig, filler), 0);
 	pass_time(&rig, 3);
-	ck_assert(watch_closed(rig.fs)[0]);
+	ck_assert(access_trace_closed(rig.fs)[0]);
 	ck_assert_uint_eq(regions_count(rig.fs->replicas->regions), 1);
 	while (free.free * 100 > free.blocks * 4) {
 		ck_assert_int_eq(do_write(&rig, filler, at, buffer, 65536), 0);
@@ -955,7 +957,7 @@ START_TEST(watermarks)
 	ck_assert_int_eq(rig_do(&rig, &unlink), 0);
 	rig_forget(&rig, filler, 1);
 	pass_time(&rig, 3);
-	ck_assert(!watch_closed(rig.fs)[0]);
+	ck_assert(!access_trace_closed(rig.fs)[0]);
 	rig_close(&rig);
 }
 END_TEST
@@ -1148,7 +1150,7 @@ START_TEST(only_the_bad_copy_goes)
 	copied_file(&rig, coarse);
 	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
 	       false);
-	runs_passed(rig.fs, 120000);
+	replica_ra_passed(rig.fs, 120000);
 	compare(&rig, &models[0]);
 	settle(&rig);
 	stats = &rig.fs->replicas->stats;
@@ -1157,7 +1159,7 @@ START_TEST(only_the_bad_copy_goes)
 	ck_assert_uint_eq(errors_count(rig.fs), 0);
 	rig_remount(&rig);
 	stats = &rig.fs->replicas->stats;
-	runs_passed(rig.fs, 120000);
+	replica_ra_passed(rig.fs, 120000);
 	compare(&rig, &models[0]);
 	ck_assert_uint_eq(stats->used_bytes, (60 - 16) * BLOCK);
 	ck_assert_uint_eq(stats->bad, 0);
@@ -1171,7 +1173,7 @@ END_TEST
 START_TEST(copies_answer_for_themselves)
 {
 	struct fs_op op = { .type = FS_READ, .size = BLOCK, .buffer = buffer };
-	const struct region *region;
+	const struct replica_region *region;
 	struct replica_stats *stats;
 	struct rig rig;
 
@@ -1180,7 +1182,7 @@ START_TEST(copies_answer_for_themselves)
 	stats = &rig.fs->replicas->stats;
 	region = regions_at(rig.fs->replicas->regions, 0);
 	damage(&rig, region->sector + 50 * 8, true);
-	runs_passed(rig.fs, 120000);
+	replica_ra_passed(rig.fs, 120000);
 	ck_assert_int_eq(do_read(&rig, op.ino, 0, buffer, BLOCK), BLOCK);
 	ck_assert_mem_eq(buffer, models[0].data, BLOCK);
 	ck_assert_uint_gt(stats->used, 0);
@@ -1188,11 +1190,11 @@ START_TEST(copies_answer_for_themselves)
 	op.done = on_answer;
 	op.owner = &(bool){ false };
 	op.offset = 40 * BLOCK;
-	runs_passed(rig.fs, 120000);
+	replica_ra_passed(rig.fs, 120000);
 	fs_submit(rig.fs, &op);
-	while (runs_stats(rig.fs)->loads < 2)
+	while (replica_ra_stats(rig.fs)->loads < 2)
 		fs_run(rig.fs, 0);
-	runs_forget(rig.fs, region->sector, region->sectors);
+	replica_ra_forget(rig.fs, region->sector, region->sectors);
 	while (!*(bool *)op.owner)
 		turn(&rig);
 	ck_assert_int_eq(op.rc, 0);

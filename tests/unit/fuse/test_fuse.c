@@ -733,8 +733,8 @@ END_TEST
 
 /*
  * All of it, in buffers of `room` bytes and pages of `page` extents.  Each
- * call of pieces_add gets the page that FS_EXTENTS would give.  Tracks of 100
- * sectors.
+ * call of extent_view_add gets the page that FS_EXTENTS would give.  Tracks of
+ * 100 sectors.
  */
 static size_t pieces_part(const struct fs_extent *e, size_t n, uint64_t *from,
 			  char *text, size_t room, size_t page,
@@ -745,15 +745,15 @@ static size_t pieces_part(const struct fs_extent *e, size_t n, uint64_t *from,
 	size_t i = 0, m;
 
 	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
-	pieces_begin(&pieces, geom, style, *from, text, room);
+	extent_view_begin(&pieces, geom, style, *from, text, room);
 	do {
 		while (i < n && e[i].offset + e[i].bytes <= pieces.from)
 			i++;
 		m = n - i < page ? n - i : page;
-	} while (m && pieces_add(&pieces, e + i, m, i + m == n));
+	} while (m && extent_view_add(&pieces, e + i, m, i + m == n));
 	geom_free(geom);
 	*from = pieces.from;
-	return pieces_end(&pieces);
+	return extent_view_end(&pieces);
 }
 
 static char *pieces_of(const struct fs_extent *e, size_t n, uint64_t from,
@@ -761,7 +761,7 @@ static char *pieces_of(const struct fs_extent *e, size_t n, uint64_t from,
 {
 	char *text = malloc(room + 1);
 	size_t bytes = pieces_part(e, n, &from, text, room, n,
-				   json ? PIECES_JSON : PIECES_TEXT);
+				   json ? EXTENT_VIEW_JSON : EXTENT_VIEW_TEXT);
 
 	ck_assert_uint_eq(bytes, strlen(text));
 	return text;
@@ -847,7 +847,7 @@ START_TEST(pieces_come_in_pages)
 					   .lbn = lbn };
 		lbn += i % 7 && i % 11 ? 8 : 8 + 8 * (i % 5);
 	}
-	pieces_part(e, N, &from, whole, sizeof(whole) - 1, N, PIECES_TEXT);
+	pieces_part(e, N, &from, whole, sizeof(whole) - 1, N, EXTENT_VIEW_TEXT);
 	for (page = 1; page < N; page += 1 + page / 4) {
 		from = 0;
 		used = 0;
@@ -856,7 +856,7 @@ START_TEST(pieces_come_in_pages)
 			before = from;
 			used += pieces_part(e, N, &from, part,
 					    400 + page, page < 30 ? 30 : page,
-					    PIECES_TEXT);
+					    EXTENT_VIEW_TEXT);
 			strcat(text, part);
 		} while (from > before);
 		ck_assert_uint_eq(used, strlen(whole));
@@ -878,11 +878,11 @@ START_TEST(long_runs_are_walked_in_steps)
 	size_t i;
 
 	ck_assert_int_eq(geom_regular(4000000, 100, &geom), 0);
-	pieces_begin(&pieces, geom, PIECES_JSON, 0, text, 65536);
-	while (pieces_add(&pieces, &e, 1, true))
+	extent_view_begin(&pieces, geom, EXTENT_VIEW_JSON, 0, text, 65536);
+	while (extent_view_add(&pieces, &e, 1, true))
 		calls++;
 	ck_assert_uint_eq(calls, 30);
-	pieces_end(&pieces);
+	extent_view_end(&pieces);
 	array = json_loads(text, 0, NULL);
 	json_array_foreach(array, i, o) {
 		ck_assert_int_eq(json_integer_value(json_object_get(
@@ -893,9 +893,9 @@ START_TEST(long_runs_are_walked_in_steps)
 	ck_assert_uint_eq(end, e.bytes);
 	json_decref(array);
 	from = 20000ull * 51200 + 5;
-	pieces_begin(&pieces, geom, PIECES_TEXT, from, text, 100);
-	ck_assert(!pieces_add(&pieces, &e, 1, true));
-	pieces_end(&pieces);
+	extent_view_begin(&pieces, geom, EXTENT_VIEW_TEXT, from, text, 100);
+	ck_assert(!extent_view_add(&pieces, &e, 1, true));
+	extent_view_end(&pieces);
 	ck_assert(strncmp(text, "1024000000 51200 lbn 2000100 ", 29) == 0);
 	geom_free(geom);
 }

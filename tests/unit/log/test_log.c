@@ -1,6 +1,6 @@
 /*
  * test_log.c - the log on the simulated disk: what was acknowledged is there
- * after any power cut, damage is healed from the twin or told, and nothing of
+ * after any power cut, damage is healed from the mirror or told, and nothing of
  * an earlier life is taken for a record.
  */
 #include <errno.h>
@@ -234,8 +234,8 @@ static void quiet(enum msg_level level, const char *line, void *arg)
 	(void)arg;
 }
 
-/* Where a record lies: first sector of the original or of its twin. */
-static uint64_t find_record(struct rig *r, uint64_t seq, bool twin)
+/* Where a record lies: first sector of the original or of its mirror. */
+static uint64_t find_record(struct rig *r, uint64_t seq, bool mirror)
 {
 	static uint8_t buf[(TRACK_SECTORS + 8) * 512];
 	const uint32_t unit = super_record_unit(&r->super) / 512;
@@ -254,7 +254,7 @@ static uint64_t find_record(struct rig *r, uint64_t seq, bool twin)
 					      uuid, first + at))
 				continue;
 			if (le64_get(h->seq) == seq &&
-			    !(le32_get(h->flags) & LOG_TWIN) == !twin)
+			    !(le32_get(h->flags) & LOG_MIRROR) == !mirror)
 				return first + at;
 		}
 	}
@@ -441,7 +441,7 @@ static void ten_commits(struct rig *r)
 	}
 }
 
-START_TEST(twins_wait_for_quiet)
+START_TEST(mirrors_wait_for_quiet)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
 	struct log_stats stats;
@@ -462,7 +462,7 @@ START_TEST(twins_wait_for_quiet)
 	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
 	ck_assert_int_eq(queue_drain(r.queue), 0);
 	log_get_stats(r.log, &stats);
-	ck_assert_uint_eq(stats.twin_writes, 1);
+	ck_assert_uint_eq(stats.mirror_writes, 1);
 	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
 	for (unsigned i = 1; i <= 11; i++) {
 		const uint64_t a = find_record(&r, i, false);
@@ -478,7 +478,7 @@ END_TEST
 /* Nobody waits for these: they are not written twice.  When somebody is told of
  * them after all, those that are still there are, and a checkpoint is wanted
  * for the others. */
-START_TEST(nobody_waits_for_twins)
+START_TEST(nobody_waits_for_mirrors)
 {
 	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
 	struct log_stats stats;
@@ -491,11 +491,11 @@ START_TEST(nobody_waits_for_twins)
 	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
 	log_get_stats(r.log, &stats);
 	ck_assert_uint_ge(stats.records, 8);
-	ck_assert_uint_eq(stats.twin_writes, 0);
+	ck_assert_uint_eq(stats.mirror_writes, 0);
 	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
 	ck_assert_int_eq(commit(&r), 0);
 	log_get_stats(r.log, &stats);
-	missing = stats.twins_left_out;
+	missing = stats.mirrors_skipped;
 	ck_assert_uint_gt(missing, 0);
 	ck_assert_uint_ne(log_checkpoint_ns(r.log), UINT64_MAX);
 	ck_assert_int_eq(queue_drain(r.queue), 0);	/* a full stage */
@@ -511,9 +511,9 @@ START_TEST(nobody_waits_for_twins)
 }
 END_TEST
 
-/* Who relies on a record gets it a twin, and so does a root whose data is still
- * in the log. */
-START_TEST(relied_upon_has_a_twin)
+/* Who relies on a record gets it a mirror, and so does a root whose data is
+ * still in the log. */
+START_TEST(relied_upon_has_a_mirror)
 {
 	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
 	uint64_t due, last = 0, cut, chain;
@@ -525,10 +525,10 @@ START_TEST(relied_upon_has_a_twin)
 	ck_assert_uint_gt(log_durable_seq(r.log), 0);
 	ck_assert_uint_eq(log_run(r.log, sim_now_ns(r.sim)), UINT64_MAX);
 	if (_i == 0) {
-		log_rely(r.log, 1);
+		log_depend_on(r.log, 1);
 	} else {
 		if (_i == 2)
-			log_hold(r.log, 1);
+			log_pin(r.log, 1);
 		log_cut(r.log, 2, &cut, &chain);
 		ck_assert_int_eq(queue_drain(r.queue), 0);
 	}
@@ -543,15 +543,15 @@ START_TEST(relied_upon_has_a_twin)
 }
 END_TEST
 
-/* The log is too full for all twins of what somebody was told of: a checkpoint
- * is wanted instead. */
-START_TEST(full_log_leaves_twins_out)
+/* The log is too full for all mirrors of what somebody was told of: a
+ * checkpoint is wanted instead. */
+START_TEST(full_log_leaves_mirrors_out)
 {
 	struct rig r = rig_new(false, 2 * TRACKS, TRACK_SECTORS);
 	struct log_stats stats;
 
 	rig_detach(&r);
-	r.depth = 1;			/* records go before twins */
+	r.depth = 1;			/* records go before mirrors */
 	rig_attach(&r);
 	ck_assert_int_eq(log_start(r.log, EPOCH, 1, 0, 0, 1), 0);
 	for (uint64_t i = 1; i <= 16; i++)
@@ -561,7 +561,7 @@ START_TEST(full_log_leaves_twins_out)
 	ck_assert_int_eq(drain(&r), 0);
 	log_get_stats(r.log, &stats);
 	ck_assert_uint_eq(stats.records, 16);
-	ck_assert_uint_ge(stats.twins_left_out, 10);
+	ck_assert_uint_ge(stats.mirrors_skipped, 10);
 	ck_assert_uint_ne(log_checkpoint_ns(r.log), UINT64_MAX);
 	log_trim(r.log, 16);
 	ck_assert_uint_eq(log_checkpoint_ns(r.log), UINT64_MAX);
@@ -598,19 +598,19 @@ static void lose(struct rig *r, uint64_t sector, enum loss loss)
 }
 
 /* The seventh record is lost in one way or the other. */
-static int lose_seventh(struct rig *r, enum loss original, enum loss twin,
+static int lose_seventh(struct rig *r, enum loss original, enum loss mirror,
 			struct seen *s)
 {
 	const uint64_t at = find_record(r, 7, false);
-	const uint64_t twin_at = find_record(r, 7, true);
+	const uint64_t mirror_at = find_record(r, 7, true);
 
 	lose(r, at, original);
-	lose(r, twin_at, twin);
+	lose(r, mirror_at, mirror);
 	reboot(r, SIM_CUT_DROP);
 	return recover(r, s);
 }
 
-START_TEST(twin_heals)
+START_TEST(mirror_heals)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
 	static struct seen s;
@@ -646,7 +646,7 @@ START_TEST(loss_of_both_is_told)
 END_TEST
 
 /* A record that nobody acknowledged may be lost without a word, but then the
- * twins of those before it tell no more than that. */
+ * mirrors of those before it tell no more than that. */
 START_TEST(loss_of_the_last_is_the_end)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
@@ -726,7 +726,7 @@ static void add_with_room(struct rig *r, uint64_t number, size_t bytes,
 {
 	while (!log_reserve(r->log, bytes + 8, false)) {
 		log_cut(r->log, 2, cut, chain);
-		*tail = log_oldest_held(r->log);
+		*tail = log_oldest_pinned(r->log);
 		if (*tail > *cut)
 			*tail = *cut + 1;
 		ck_assert_int_eq(commit(r), 0);
@@ -772,7 +772,7 @@ END_TEST
 
 /*
  * Promises of all sizes at once, kept in any order, each with a commit of its
- * own, while twins go their way: nobody waits for a checkpoint that has not
+ * own, while mirrors go their way: nobody waits for a checkpoint that has not
  * been promised its room.
  */
 START_TEST(promises_are_kept)
@@ -828,14 +828,14 @@ START_TEST(held_records_are_kept)
 	for (n = 1; n <= 20; n++) {
 		add(&r, n, 30000);
 		if (n == 5 || n == 19)
-			log_hold(r.log, n);
+			log_pin(r.log, n);
 		ck_assert_int_eq(commit(&r), 0);
 	}
-	ck_assert_uint_eq(log_oldest_held(r.log), 5);
+	ck_assert_uint_eq(log_oldest_pinned(r.log), 5);
 	log_cut(r.log, 2, &cut, &chain);
 	ck_assert_uint_eq(cut, 20);
-	log_unhold(r.log, 5);		/* after the cut: its root says 5 */
-	ck_assert_uint_eq(log_oldest_held(r.log), 19);
+	log_unpin(r.log, 5);		/* after the cut: its root says 5 */
+	ck_assert_uint_eq(log_oldest_pinned(r.log), 19);
 	log_trim(r.log, cut);
 	for (; log_reserve(r.log, 30008, true); n++) {
 		add(&r, n, 30000);
@@ -984,7 +984,7 @@ START_TEST(four_errors_fail_the_log)
 }
 END_TEST
 
-START_TEST(twins_may_fail)
+START_TEST(mirrors_may_fail)
 {
 	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
 	const struct sim_fault fault = {
@@ -998,7 +998,7 @@ START_TEST(twins_may_fail)
 	ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
 	ck_assert_int_eq(drain(&r), 0);
 	log_get_stats(r.log, &stats);
-	ck_assert_uint_eq(stats.twins_left_out, _i == 4 ? 10 : 0);
+	ck_assert_uint_eq(stats.mirrors_skipped, _i == 4 ? 10 : 0);
 	rig_free(&r);
 }
 END_TEST
@@ -1018,7 +1018,7 @@ static bool live_root(struct rig *r, struct life *l)
 	uint64_t cut, chain, tail;
 
 	log_cut(r->log, 2, &cut, &chain);
-	tail = log_oldest_held(r->log);
+	tail = log_oldest_pinned(r->log);
 	if (commit(r))
 		return false;
 	l->acked = cut;
@@ -1040,7 +1040,7 @@ static void live(struct rig *r, struct life *l, uint64_t seed)
 
 		while (!log_reserve(r->log, bytes + 8, false)) {
 			if (l->held)
-				log_unhold(r->log, l->held);
+				log_unpin(r->log, l->held);
 			l->held = 0;
 			if (!live_root(r, l))
 				return;
@@ -1051,11 +1051,11 @@ static void live(struct rig *r, struct life *l, uint64_t seed)
 			return;
 		l->acked = i;
 		if (l->held && test_random(&rng) % 8 == 0) {
-			log_unhold(r->log, l->held);
+			log_unpin(r->log, l->held);
 			l->held = 0;
 		} else if (!l->held && test_random(&rng) % 8 == 0) {
 			l->held = i;
-			log_hold(r->log, i);
+			log_pin(r->log, i);
 		}
 		if (test_random(&rng) % 16 == 0) {
 			sim_advance(r->sim, 60000000);
@@ -1128,7 +1128,7 @@ START_TEST(records_skip_to_the_head)
 {
 	struct doubt doubt;
 	uint64_t took[120], rng = 3, cut = 0, chain = 0, tail = 1, rev_ns;
-	unsigned back = 0, twins = 0, n;
+	unsigned back = 0, mirrors = 0, n;
 	struct log_stats stats;
 	static struct seen s;
 	struct rig r;
@@ -1154,7 +1154,7 @@ START_TEST(records_skip_to_the_head)
 	ck_assert_uint_le(took[60], rev_ns * 25 / 100);
 	/* Twins ride with records, never beside their own. */
 	log_get_stats(r.log, &stats);
-	ck_assert_uint_eq(stats.twin_writes, 0);
+	ck_assert_uint_eq(stats.mirror_writes, 0);
 	for (n = 1; n <= 120; n++) {
 		const uint64_t a = find_record(&r, n, false);
 		const uint64_t b = find_record(&r, n, true);
@@ -1162,9 +1162,9 @@ START_TEST(records_skip_to_the_head)
 		if (!a || !b)
 			continue;
 		ck_assert_uint_ne(a / 10000, b / 10000);
-		twins++;
+		mirrors++;
 	}
-	ck_assert_uint_ge(twins, 40);
+	ck_assert_uint_ge(mirrors, 40);
 	ck_assert_uint_le(took[118], rev_ns * 15 / 10);
 	ck_assert_uint_le(took[119], rev_ns * 4);
 	reboot(&r, SIM_CUT_DROP);
@@ -1188,12 +1188,12 @@ static Suite *suite(void)
 	tcase_add_test(tc, a_failed_flush_of_others_counts);
 	tcase_add_loop_test(tc, failed_writes_take_no_room, 0, 12);
 	tcase_add_test(tc, torn_tail_is_the_end);
-	tcase_add_test(tc, twins_wait_for_quiet);
-	tcase_add_test(tc, nobody_waits_for_twins);
-	tcase_add_loop_test(tc, relied_upon_has_a_twin, 0, 3);
-	tcase_add_test(tc, full_log_leaves_twins_out);
+	tcase_add_test(tc, mirrors_wait_for_quiet);
+	tcase_add_test(tc, nobody_waits_for_mirrors);
+	tcase_add_loop_test(tc, relied_upon_has_a_mirror, 0, 3);
+	tcase_add_test(tc, full_log_leaves_mirrors_out);
 	tcase_add_test(tc, drain_writes_everything);
-	tcase_add_loop_test(tc, twin_heals, 0, 6);
+	tcase_add_loop_test(tc, mirror_heals, 0, 6);
 	tcase_add_loop_test(tc, loss_of_both_is_told, 0, 9);
 	tcase_add_test(tc, loss_of_the_last_is_the_end);
 	tcase_add_loop_test(tc, nothing_of_an_earlier_life, 0, 2);
@@ -1205,7 +1205,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, write_errors_are_retried, 0, 2);
 	tcase_add_test(tc, a_bad_track_is_left);
 	tcase_add_loop_test(tc, four_errors_fail_the_log, 0, 2);
-	tcase_add_loop_test(tc, twins_may_fail, 3, 5);
+	tcase_add_loop_test(tc, mirrors_may_fail, 3, 5);
 	tcase_add_loop_test(tc, power_cut_at_every_write, 0, 8);
 	tcase_add_loop_test(tc, power_cuts_with_a_head, 0, DOUBT_KINDS);
 	tcase_add_test(tc, records_skip_to_the_head);

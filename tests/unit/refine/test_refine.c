@@ -205,9 +205,9 @@ static void bed_pass(struct bed *bed, uint64_t ns)
 		bed_turn(bed, until);
 }
 
-static void bed_judge(struct bed *bed, struct judge *judge)
+static void bed_judge(struct bed *bed, struct model_error *judge)
 {
-	ck_assert_int_eq(judge_geom(drive_geom(sim_drive(bed->sim)),
+	ck_assert_int_eq(model_error_geom(drive_geom(sim_drive(bed->sim)),
 				    fs_geom(bed->fs), judge), 0);
 	ck_assert_uint_eq(judge->wrong, 0);
 }
@@ -329,9 +329,9 @@ START_TEST(whole)
 {
 	static char data[1 << 20];
 	struct refine_status status;
-	struct judge before, after;
+	struct model_error before, after;
 	struct bed bed;
-	struct settle_stats moved;
+	struct relocate_stats moved;
 	uint64_t off;
 
 	memset(data, 7, sizeof(data));
@@ -358,7 +358,7 @@ START_TEST(whole)
 	ck_assert(bed_known(&bed, bed_file(&bed, "new", data, sizeof(data))));
 	/* What mkfs has laid out without knowing moves. */
 	bed_pass(&bed, 600 * SECOND);
-	settle_get_stats(bed.fs->settle, &moved);
+	relocate_get_stats(bed.fs->relocate, &moved);
 	ck_assert_uint_gt(moved.logs + moved.nodes, 0);
 	ck_assert_uint_eq(crossing(&bed), 0);
 	bed_unmount(&bed);
@@ -411,7 +411,7 @@ static void bed_tracks(struct bed *bed, uint32_t sectors)
  * first, however long it takes. */
 START_TEST(adopted)
 {
-	struct settle_stats moved;
+	struct relocate_stats moved;
 	struct bed bed;
 	unsigned n;
 
@@ -419,7 +419,7 @@ START_TEST(adopted)
 	refine_close(bed.refine);
 	bed.refine = NULL;
 	bed_tracks(&bed, 1237);
-	for (n = 0; settle_idle(bed.fs->settle); n++) {
+	for (n = 0; relocate_idle(bed.fs->relocate); n++) {
 		ck_assert_uint_lt(n, 10000);
 		bed_turn(&bed, UINT64_MAX);
 	}
@@ -427,7 +427,7 @@ START_TEST(adopted)
 	bed_tracks(&bed, 1237);
 	sim_advance(bed.sim, 3 * SECOND);
 	bed_pass(&bed, 300 * SECOND);
-	settle_get_stats(bed.fs->settle, &moved);
+	relocate_get_stats(bed.fs->relocate, &moved);
 	ck_assert_uint_gt(moved.logs, 0);
 	ck_assert_uint_eq(moved.given_up, 0);
 	bed_unmount(&bed);
@@ -447,22 +447,22 @@ START_TEST(versions)
 {
 	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
 				   .k = 1 };
-	struct supers supers;
+	struct super_write supers;
 	struct bed bed;
 	uint64_t version;
 	int rc = 1;
 
 	bed_open(&bed);
 	version = fs_super(bed.fs)->version;
-	ck_assert_int_eq(supers_init(&supers, bed.fs, named, &rc), 0);
+	ck_assert_int_eq(super_write_init(&supers, bed.fs, named, &rc), 0);
 	sim_fault_add(bed.sim, &fault);
-	ck_assert_int_eq(supers_write(&supers, fs_super(bed.fs)), 0);
+	ck_assert_int_eq(super_write_start(&supers, fs_super(bed.fs)), 0);
 	while (rc > 0)
 		fs_run(bed.fs, -1);
 	ck_assert_int_eq(rc, -EIO);
 	ck_assert_uint_gt(fs_super(bed.fs)->version, version);
 	sim_fault_clear(bed.sim);
-	supers_fini(&supers);
+	super_write_fini(&supers);
 	bed_close(&bed);
 }
 END_TEST
@@ -552,7 +552,7 @@ START_TEST(cuts)
 {
 	struct sim_moment *moment[41] = { NULL };
 	struct sim_options sim_options = { .seed = 9 };
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed, again;
 	struct media *media;
 	unsigned old = 0, new = 0;
@@ -595,7 +595,7 @@ END_TEST
 START_TEST(pieces)
 {
 	struct refine_status status;
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed;
 	uint64_t once, reads = 0, known, last = 0;
 
@@ -834,7 +834,7 @@ START_TEST(believed)
 					&task), 0);
 	ck_assert_int_eq(freeblock_want(task, 0, 1 << 22), 0);
 	ck_assert_int_eq(queue_drain(bed.fs->queue), 0);
-	ck_assert_int_eq(fs_believe(bed.fs), 0);
+	ck_assert_int_eq(fs_trust_profile(bed.fs), 0);
 	bed_reads(&bed, 300);
 	ck_assert_int_eq(head_mode(bed.fs->head), HEAD_ON);
 	freeblock_get_stats(bed.fs->queue, NULL, &stats);
@@ -849,7 +849,7 @@ START_TEST(busy)
 {
 	struct refine_status status;
 	struct spec_noise quiet;
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed;
 
 	bed_make(&bed, 8);
@@ -893,7 +893,7 @@ START_TEST(from_nothing)
 	struct mkfs_options options = { 0 };
 	struct refine_status status;
 	struct spec_noise quiet;
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed = { 0 };
 
 	ck_assert_int_eq(specgen_make(&gen, &bed.spec), 0);
@@ -937,7 +937,7 @@ START_TEST(other_drive)
 {
 	struct refine_status status;
 	struct media *content;
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed;
 
 	bed_make(&bed, 8);
@@ -997,7 +997,7 @@ START_TEST(foreground)
 	struct fs_op read = { .type = FS_READ, .size = sizeof(data),
 			      .buffer = data };
 	struct refine_status status;
-	struct judge judge;
+	struct model_error judge;
 	struct bed bed;
 	uint64_t worst = 0, took;
 

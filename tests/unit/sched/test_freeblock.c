@@ -678,12 +678,13 @@ struct spot {
 	unsigned taken;
 };
 
-static int spot_find(struct queue_place *place, const struct belief *belief,
-		     uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int spot_find(struct queue_place *place,
+		     const struct head_state *head_state, uint32_t sectors,
+		     uint64_t *sector, uint64_t *cost_ns)
 {
 	const struct spot *spot = container_of(place, struct spot, place);
 
-	(void)belief;
+	(void)head_state;
 	(void)sectors;
 	*sector = spot->sector;
 	*cost_ns = 0;

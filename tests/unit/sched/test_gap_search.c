@@ -59,13 +59,13 @@ static void naive_set(struct naive *naive, uint64_t sector, uint64_t n,
 }
 
 /* One assertion for all: libcheck writes to a pipe for each. */
-static void is_same(const struct wanted *w, const struct naive *naive)
+static void is_same(const struct freeblock_set *w, const struct naive *naive)
 {
 	uint64_t at = 0, sum = 0, i = 0;
 	bool same = true;
 	struct range r;
 
-	while (wanted_next(w, at, &r)) {
+	while (freeblock_set_next(w, at, &r)) {
 		for (; i < r.first / naive->unit; i++)
 			same = same && !naive->wanted[i];
 		at = r.first + r.n;
@@ -76,14 +76,14 @@ static void is_same(const struct wanted *w, const struct naive *naive)
 	for (; i < naive->units; i++)
 		same = same && !naive->wanted[i];
 	ck_assert(same);
-	ck_assert_uint_eq(sum, wanted_sectors(w));
+	ck_assert_uint_eq(sum, freeblock_set_sectors(w));
 }
 
 /* What the summaries promise holds for every track. */
-static void is_bounded(const struct wanted *w, const struct geom *geom)
+static void is_bounded(const struct freeblock_set *w, const struct geom *geom)
 {
 	struct geom_track t;
-	struct wanted_node node;
+	struct freeblock_set_node node;
 	uint64_t i, span, bits;
 	uint32_t units;
 	bool good = true;
@@ -91,21 +91,22 @@ static void is_bounded(const struct wanted *w, const struct geom *geom)
 
 	for (i = 0; i < geom_tracks(geom); i++) {
 		geom_track_at(geom, i, &t);
-		units = wanted_on(w, &t);
-		span = WANTED_LEAF_TRACKS;
-		for (level = 0; level < wanted_levels(w); level++) {
-			bool any = wanted_node(w, level, i / span, &node);
+		units = freeblock_set_on(w, &t);
+		span = FREEBLOCK_SET_LEAF_TRACKS;
+		for (level = 0; level < freeblock_set_levels(w); level++) {
+			bool any =
+				freeblock_set_node(w, level, i / span, &node);
 
 			good = good && (any || !units) &&
 			       (!any || (node.most >= units &&
 					 t.cylinder >= node.geom.low &&
 					 t.cylinder <= node.geom.high &&
 					 t.sectors <= node.geom.around));
-			span *= WANTED_FANOUT;
+			span *= FREEBLOCK_SET_FANOUT;
 		}
-		bits = wanted_tracks(w, i / WANTED_LEAF_TRACKS);
+		bits = freeblock_set_tracks(w, i / FREEBLOCK_SET_LEAF_TRACKS);
 		good = good &&
-		       (bits >> i % WANTED_LEAF_TRACKS & 1 || !units);
+		       (bits >> i % FREEBLOCK_SET_LEAF_TRACKS & 1 || !units);
 	}
 	ck_assert(good);
 }
@@ -118,11 +119,11 @@ START_TEST(wanted_random)
 	struct geom *geom = geom_of(spec);
 	struct naive naive = { .unit = unit_sizes[_i] };
 	uint64_t seed = 5, first, n;
-	struct wanted *w;
+	struct freeblock_set *w;
 
 	naive.units = geom_sectors(geom) / naive.unit;
 	naive.wanted = calloc(naive.units, 1);
-	ck_assert_int_eq(wanted_open(geom, naive.unit, &w), 0);
+	ck_assert_int_eq(freeblock_set_open(geom, naive.unit, &w), 0);
 	for (int i = 0; i < 4000; i++) {
 		bool on = test_random(&seed) % 2;
 
@@ -133,20 +134,21 @@ START_TEST(wanted_random)
 		first *= naive.unit;
 		n *= naive.unit;
 		naive_set(&naive, first, n, on);
-		ck_assert_int_eq(on ? wanted_add(w, first, n) :
-				      wanted_remove(w, first, n), 0);
+		ck_assert_int_eq(on ? freeblock_set_add(w, first, n) :
+				      freeblock_set_remove(w, first, n), 0);
 		if (i % 400 == 0) {
 			is_same(w, &naive);
 			is_bounded(w, geom);
 		}
 	}
 	is_same(w, &naive);
-	ck_assert_int_eq(wanted_add(w, 0, naive.units * naive.unit), 0);
-	ck_assert_uint_eq(wanted_sectors(w), naive.units * naive.unit);
-	ck_assert_uint_lt(wanted_bytes(w), 4096);
-	ck_assert_int_eq(wanted_remove(w, 0, naive.units * naive.unit), 0);
-	ck_assert_uint_eq(wanted_sectors(w), 0);
-	wanted_close(w);
+	ck_assert_int_eq(freeblock_set_add(w, 0, naive.units * naive.unit), 0);
+	ck_assert_uint_eq(freeblock_set_sectors(w), naive.units * naive.unit);
+	ck_assert_uint_lt(freeblock_set_bytes(w), 4096);
+	ck_assert_int_eq(freeblock_set_remove(w, 0, naive.units * naive.unit),
+			 0);
+	ck_assert_uint_eq(freeblock_set_sectors(w), 0);
+	freeblock_set_close(w);
 	free(naive.wanted);
 	geom_free(geom);
 	spec_free(spec);
@@ -159,8 +161,8 @@ struct rig {
 	struct spec *spec;
 	struct geom *geom;
 	struct service_mech mech;
-	struct belief belief;
-	struct wanted *wanted;
+	struct head_state head_state;
+	struct freeblock_set *wanted;
 	uint64_t seed;
 };
 
@@ -169,7 +171,7 @@ static void rig_init(struct rig *rig, struct spec *spec, uint32_t unit)
 	*rig = (struct rig){ .spec = spec, .seed = 11 };
 	rig->geom = geom_of(spec);
 	rig->mech = spec->mech;
-	rig->belief = (struct belief){
+	rig->head_state = (struct head_state){
 		.geom = rig->geom,
 		.mech = &rig->mech,
 		.read_overhead_ns = 10000,
@@ -177,12 +179,12 @@ static void rig_init(struct rig *rig, struct spec *spec, uint32_t unit)
 		.reads = true,
 		.writes = true,
 	};
-	ck_assert_int_eq(wanted_open(rig->geom, unit, &rig->wanted), 0);
+	ck_assert_int_eq(freeblock_set_open(rig->geom, unit, &rig->wanted), 0);
 }
 
 static void rig_fini(struct rig *rig)
 {
-	wanted_close(rig->wanted);
+	freeblock_set_close(rig->wanted);
 	geom_free(rig->geom);
 	spec_free(rig->spec);
 }
@@ -190,15 +192,15 @@ static void rig_fini(struct rig *rig)
 /* Wants this share of all units, in runs of up to so many. */
 static void rig_want(struct rig *rig, double share, unsigned run)
 {
-	uint32_t unit = wanted_unit(rig->wanted);
+	uint32_t unit = freeblock_set_unit(rig->wanted);
 	uint64_t units = geom_sectors(rig->geom) / unit;
 	uint64_t n = (uint64_t)((double)units * share);
 
-	wanted_remove(rig->wanted, 0, units * unit);
+	freeblock_set_remove(rig->wanted, 0, units * unit);
 	if (share >= 1)
-		wanted_add(rig->wanted, 0, units * unit);
-	while (wanted_sectors(rig->wanted) < n * unit)
-		wanted_add(rig->wanted,
+		freeblock_set_add(rig->wanted, 0, units * unit);
+	while (freeblock_set_sectors(rig->wanted) < n * unit)
+		freeblock_set_add(rig->wanted,
 			   test_random(&rig->seed) % (units - run) * unit,
 			   (1 + test_random(&rig->seed) % run) * unit);
 }
@@ -212,14 +214,14 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 
 	geom_track_of(rig->geom, lbn, &track);
 	rig->mech.phase = (angle)test_random(&rig->seed);
-	rig->belief.now_ns = 1000000000;
-	rig->belief.head_lbn = lbn;
-	rig->belief.head = (struct service_head){
+	rig->head_state.now_ns = 1000000000;
+	rig->head_state.head_lbn = lbn;
+	rig->head_state.head = (struct service_head){
 		1000000000 + rig->mech.period_ps / 16000 +
 			test_random(&rig->seed) % 300000,
 		track.cylinder, track.surface };
 	*query = (struct gap_query){
-		.belief = &rig->belief,
+		.head_state = &rig->head_state,
 		.target = {
 			.write = test_random(&rig->seed) % 3 == 0,
 			.lbn = test_random(&rig->seed) % 4 ?
@@ -231,7 +233,7 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 		.max_sectors = 4096,
 		.joins = true,
 		.prices = true,
-		.unit_sectors = wanted_unit(rig->wanted),
+		.unit_sectors = freeblock_set_unit(rig->wanted),
 		.steps = UINT32_MAX,
 	};
 }
@@ -241,15 +243,15 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 static int64_t best_single(struct rig *rig, const struct gap_query *query,
 			    const struct gap_plan *plan)
 {
-	const struct belief *b = query->belief;
-	uint64_t begin = belief_start_ns(b, false), i;
-	uint32_t unit = wanted_unit(rig->wanted);
+	const struct head_state *b = query->head_state;
+	uint64_t begin = head_state_start_ns(b, false), i;
+	uint32_t unit = freeblock_set_unit(rig->wanted);
 	int64_t best = 0, sum;
 	struct service_head head = b->head;
 	struct geom_track t, source, target;
 	struct range r;
 
-	geom_track_of(rig->geom, rig->belief.head_lbn, &source);
+	geom_track_of(rig->geom, rig->head_state.head_lbn, &source);
 	geom_track_of(rig->geom, query->target.lbn, &target);
 	for (i = 0; i < geom_tracks(rig->geom); i++) {
 		struct service_head on;
@@ -257,7 +259,7 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 		uint32_t units = 0;
 
 		geom_track_at(rig->geom, i, &t);
-		if (!wanted_on(rig->wanted, &t))
+		if (!freeblock_set_on(rig->wanted, &t))
 			continue;
 		in = begin + service_move_ns(&rig->mech, &head, t.cylinder,
 					     t.surface, false);
@@ -266,7 +268,7 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 				target.cylinder, target.surface,
 				query->target.write);
 		at = t.first;
-		while (wanted_next_on(rig->wanted, &t, at, &r)) {
+		while (freeblock_set_next_on(rig->wanted, &t, at, &r)) {
 			for (at = r.first; at < r.first + r.n; at += unit) {
 				struct geom_place a, z;
 				uint64_t from, n;
@@ -283,9 +285,11 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 				units += from + n + lead <= out;
 			}
 		}
-		sum = units * (int64_t)(service_turn_ns(&rig->mech,
-				(uint64_t)t.per_sector * unit) *
-			wanted_price(rig->wanted, t.index) / WANTED_PRICE);
+		sum = units *
+		      (int64_t)(service_turn_ns(&rig->mech,
+						(uint64_t)t.per_sector * unit) *
+				freeblock_set_price(rig->wanted, t.index) /
+				FREEBLOCK_SET_PRICE);
 		if (sum > best)
 			best = sum;
 	}
@@ -297,9 +301,10 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 static void follow(const struct rig *rig, uint64_t *begun_ns,
 		   uint64_t *ahead_ns, struct service_head *head, bool write)
 {
-	uint64_t ns = *begun_ns + belief_behind_ns(&rig->belief, *ahead_ns) +
-		      (write ? rig->belief.write_overhead_ns :
-			       rig->belief.read_overhead_ns);
+	uint64_t ns = *begun_ns +
+		      head_state_behind_ns(&rig->head_state, *ahead_ns) +
+		      (write ? rig->head_state.write_overhead_ns
+			     : rig->head_state.read_overhead_ns);
 
 	if (head->at_ns < ns)
 		head->at_ns = ns;
@@ -312,19 +317,20 @@ static void follow(const struct rig *rig, uint64_t *begun_ns,
 static void is_free(struct rig *rig, const struct gap_query *query,
 		    const struct gap_plan *plan)
 {
-	struct service_head head = rig->belief.head;
+	struct service_head head = rig->head_state.head;
 	struct service s;
-	const struct gap_piece *last = plan->piece + plan->pieces_n - 1;
+	const struct gap_extent *last = plan->piece + plan->pieces_n - 1;
 	uint64_t units = 0, begun, ahead;
 	struct geom_track track;
 	struct range r;
 
-	head.at_ns = belief_start_ns(&rig->belief, query->target.write &&
-						   !plan->pieces_n);
+	head.at_ns = head_state_start_ns(
+		&rig->head_state, query->target.write && !plan->pieces_n);
 	begun = head.at_ns;
-	ahead = begun - rig->belief.now_ns - rig->belief.read_overhead_ns;
+	ahead = begun - rig->head_state.now_ns -
+		rig->head_state.read_overhead_ns;
 	for (unsigned i = 0; i < plan->pieces_n; i++) {
-		const struct gap_piece *p = &plan->piece[i];
+		const struct gap_extent *p = &plan->piece[i];
 		struct service_request req = { .lbn = p->sector,
 					       .sectors = p->sectors };
 
@@ -335,11 +341,11 @@ static void is_free(struct rig *rig, const struct gap_query *query,
 						    p->begin_ns)), 1000);
 		head = s.head;
 		for (uint64_t at = p->sector;
-		     wanted_next(rig->wanted, at, &r) &&
+		     freeblock_set_next(rig->wanted, at, &r) &&
 		     r.first < p->sector + p->sectors; at = r.first + r.n) {
 			if (r.n > p->sector + p->sectors - r.first)
 				r.n = p->sector + p->sectors - r.first;
-			units += r.n / wanted_unit(rig->wanted);
+			units += r.n / freeblock_set_unit(rig->wanted);
 		}
 	}
 	ck_assert_uint_eq(units, plan->units);
@@ -376,7 +382,7 @@ START_TEST(search_exact)
 	rig_init(&rig, spec_of(searches[_i].order), searches[_i].unit);
 	rig_want(&rig, searches[_i].share, searches[_i].run);
 	/* Shorter than a sector: nothing is too short to be followed. */
-	rig.belief.write_overhead_ns = 100000;
+	rig.head_state.write_overhead_ns = 100000;
 	for (int i = 0; i < 40; i++) {
 		int64_t best;
 
@@ -407,22 +413,23 @@ START_TEST(search_careful)
 
 	rig_init(&rig, spec_of("cylinder"), 8);
 	rig_want(&rig, 1, 1);
-	rig.belief.read_guard_ns = rig.belief.read_next_guard_ns = guard;
-	rig.belief.write_next_guard_ns = guard;
+	rig.head_state.read_guard_ns = rig.head_state.read_next_guard_ns =
+		guard;
+	rig.head_state.write_next_guard_ns = guard;
 	for (int i = 0; i < 200; i++) {
 		uint64_t at;
 
 		rig_query(&rig, &query);
 		gap_search(&query, rig.wanted, &plan);
 		is_free(&rig, &query, &plan);
-		at = belief_start_ns(&rig.belief, false);
+		at = head_state_start_ns(&rig.head_state, false);
 		for (unsigned k = 0; k < plan.pieces_n; k++) {
 			ck_assert_uint_ge(plan.piece[k].begin_ns + 1000,
 					  at + guard);
 			at = plan.piece[k].end_ns;
 		}
 	}
-	rig.belief.reads = false;
+	rig.head_state.reads = false;
 	gap_search(&query, rig.wanted, &plan);
 	ck_assert_uint_eq(plan.pieces_n, 0);
 	ck_assert_uint_gt(plan.target_ns, 0);
@@ -446,7 +453,7 @@ START_TEST(search_cheap)
 		rig_query(&rig, &query);
 		query.steps = 200;
 		gap_search(&query, rig.wanted, &plan);
-		ck_assert_uint_le(plan.steps, 200 + WANTED_LEAF_TRACKS);
+		ck_assert_uint_le(plan.steps, 200 + FREEBLOCK_SET_LEAF_TRACKS);
 		complete += plan.complete;
 	}
 	printf("%g wanted: %u of 2000 searches complete\n", shares[_i],

@@ -87,12 +87,12 @@ static double compare(struct rig_options options, const char *drive,
 /* How far what is believed is from what is, in revolutions. */
 static double phase_error(void)
 {
-	struct belief belief;
+	struct head_state head_state;
 	angle is, believed;
 
-	head_get_belief(rig.head, &belief);
-	is = service_angle(drive_mech(sim_drive(rig.sim)), belief.now_ns);
-	believed = service_angle(belief.mech, belief.now_ns);
+	head_get_state(rig.head, &head_state);
+	is = service_angle(drive_mech(sim_drive(rig.sim)), head_state.now_ns);
+	believed = service_angle(head_state.mech, head_state.now_ns);
 	return fabs((double)(int32_t)(is - believed)) / 4294967296;
 }
 
@@ -761,7 +761,7 @@ END_TEST
 
 START_TEST(test_rest)
 {
-	struct belief belief;
+	struct head_state head_state;
 	int i;
 
 	open_rig(&(struct rig_options){ .doubt = noise_of_host }, "wd800");
@@ -769,12 +769,12 @@ START_TEST(test_rest)
 	ck_assert(stats().read.on && stats().write.on);
 	for (i = 0; i < 5; i++) {
 		sim_advance(rig.sim, UINT64_C(1200000000000));
-		head_get_belief(rig.head, &belief);
-		ck_assert(!belief.reads && !belief.writes);
+		head_get_state(rig.head, &head_state);
+		ck_assert(!head_state.reads && !head_state.writes);
 		ck_assert_uint_eq(queue_next_ns(rig.queue), UINT64_MAX);
 		run(4, 8, 67, 200);
-		head_get_belief(rig.head, &belief);
-		ck_assert(belief.reads && belief.writes);
+		head_get_state(rig.head, &head_state);
+		ck_assert(head_state.reads && head_state.writes);
 	}
 	ck_assert_uint_eq(stats().read.switched, 1);
 	rig_close(&rig);
@@ -948,16 +948,16 @@ static double late(uint64_t *seed)
 /* Who comes late by chance is not accused; who is elsewhere is, soon. */
 START_TEST(test_certificates)
 {
-	struct certify c = { .next = 0 };
+	struct remap_detect c = { .next = 0 };
 	uint64_t seed = 5;
 	unsigned i;
 
 	for (i = 0; i < 1000000; i++)
-		ck_assert(!certify_see(&c, i * 7919 % 50, late(&seed)));
+		ck_assert(!remap_detect_see(&c, i * 7919 % 50, late(&seed)));
 	for (i = 0; i < 40; i++) {
-		certify_see(&c, 100 + i, 0.001);
-		certify_see(&c, 200 + i, 0.001);
-		if (certify_see(&c, 77, 0.1 + late(&seed)))
+		remap_detect_see(&c, 100 + i, 0.001);
+		remap_detect_see(&c, 200 + i, 0.001);
+		if (remap_detect_see(&c, 77, 0.1 + late(&seed)))
 			break;
 	}
 	ck_assert_uint_lt(i, 12);

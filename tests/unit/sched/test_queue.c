@@ -634,12 +634,13 @@ struct open_place {
 	unsigned found, taken;
 };
 
-static int place_find(struct queue_place *place, const struct belief *belief,
-		      uint32_t sectors, uint64_t *sector, uint64_t *cost_ns)
+static int place_find(struct queue_place *place,
+		      const struct head_state *head_state, uint32_t sectors,
+		      uint64_t *sector, uint64_t *cost_ns)
 {
 	struct open_place *open = container_of(place, struct open_place, place);
 
-	ck_assert_ptr_null(belief);
+	ck_assert_ptr_null(head_state);
 	(void)sectors;
 	open->found++;
 	if (!open->free)
@@ -720,24 +721,26 @@ END_TEST
 static int idle_asked;
 static uint64_t idle_sector;
 
-static struct queue_request *no_gap(void *arg, const struct belief *belief,
+static struct queue_request *no_gap(void *arg,
+				    const struct head_state *head_state,
 				    const struct service_request *next,
 				    bool joins)
 {
 	(void)arg;
-	(void)belief;
+	(void)head_state;
 	(void)next;
 	(void)joins;
 	return NULL;
 }
 
-static struct queue_request *idle_read(void *arg, const struct belief *belief,
+static struct queue_request *idle_read(void *arg,
+				       const struct head_state *head_state,
 				       uint64_t quiet_ns, uint64_t *again_ns)
 {
 	struct item *item = &items[50];
 
 	(void)arg;
-	ck_assert_ptr_null(belief);
+	ck_assert_ptr_null(head_state);
 	ck_assert_uint_le(quiet_ns, fake.now_ns);
 	if (idle_asked++) {
 		*again_ns = UINT64_MAX;
@@ -797,25 +800,25 @@ END_TEST
  * waits behind them has its turn. */
 START_TEST(commits_in_a_hurry)
 {
-	struct hurry hurry = { 0 };
+	struct commit_burst hurry = { 0 };
 	uint64_t now_ns = 1000000000, until_ns;
 	unsigned n, turns = 0;
 
-	ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns), 0);
+	ck_assert_uint_eq(commit_burst_until_ns(&hurry, now_ns), 0);
 	for (n = 0; n < 1000; n++) {
-		hurry_submit(&hurry, now_ns);
-		hurry_turn(&hurry, now_ns);
-		if (hurry_is_turn(&hurry, now_ns)) {
+		commit_burst_submit(&hurry, now_ns);
+		commit_burst_turn(&hurry, now_ns);
+		if (commit_burst_is_turn(&hurry, now_ns)) {
 			turns++;
 			now_ns = hurry.until_ns;
 		} else if (n > 100) {
-			ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns),
+			ck_assert_uint_eq(commit_burst_until_ns(&hurry, now_ns),
 					  UINT64_MAX);
 		}
 		now_ns += 1000000;
-		hurry_done(&hurry, now_ns, n >= 100);
-		until_ns = hurry_until_ns(&hurry, now_ns);
-		if (n > 100 && !hurry_is_turn(&hurry, now_ns))
+		commit_burst_done(&hurry, now_ns, n >= 100);
+		until_ns = commit_burst_until_ns(&hurry, now_ns);
+		if (n > 100 && !commit_burst_is_turn(&hurry, now_ns))
 			ck_assert_uint_gt(until_ns, now_ns + 50000);
 		ck_assert_uint_lt(until_ns, now_ns + 10000000);
 		now_ns += 50000;
@@ -824,9 +827,9 @@ START_TEST(commits_in_a_hurry)
 	ck_assert_uint_eq(turns, 5);
 	/* Who pauses is no longer waited for. */
 	now_ns += 50000000;
-	hurry_submit(&hurry, now_ns);
-	hurry_done(&hurry, now_ns + 1000000, true);
-	ck_assert_uint_eq(hurry_until_ns(&hurry, now_ns + 1000000), 0);
+	commit_burst_submit(&hurry, now_ns);
+	commit_burst_done(&hurry, now_ns + 1000000, true);
+	ck_assert_uint_eq(commit_burst_until_ns(&hurry, now_ns + 1000000), 0);
 }
 END_TEST
 

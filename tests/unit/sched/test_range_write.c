@@ -19,7 +19,7 @@
 struct rig {
 	struct spec *spec;
 	struct geom *geom;
-	struct belief belief;
+	struct head_state head_state;
 	uint64_t rng;
 };
 
@@ -35,7 +35,7 @@ static struct rig rig_new(const char *drive)
 		 drive);
 	ck_assert_int_eq(spec_read(path, &r.spec), 0);
 	ck_assert_int_eq(spec_geom(r.spec, &r.geom), 0);
-	r.belief = (struct belief){
+	r.head_state = (struct head_state){
 		.geom = r.geom, .mech = &r.spec->mech,
 		.write_overhead_ns = r.spec->write_overhead_ns,
 		.write_guard_ns = 100000, .writes = true,
@@ -60,9 +60,9 @@ static void head_near(struct rig *r, uint64_t sector)
 	struct geom_track track;
 
 	geom_track_of(r->geom, sector, &track);
-	r->belief.now_ns = 1000000000 + below(r, 100000000);
-	r->belief.head = (struct service_head){
-		.at_ns = r->belief.now_ns - below(r, 100000),
+	r->head_state.now_ns = 1000000000 + below(r, 100000000);
+	r->head_state.head = (struct service_head){
+		.at_ns = r->head_state.now_ns - below(r, 100000),
 		.cylinder = track.cylinder + (uint32_t)below(r, 20),
 		.surface = (uint32_t)below(r, r->spec->surfaces),
 	};
@@ -105,7 +105,7 @@ static uint64_t best_of_all(struct rig *r, const struct range_query *q)
 			geom_track_of(r->geom, at, &track);
 			if (at + q->sectors > track.first + track.sectors)
 				continue;
-			cost = range_cost_ns(&r->belief, q, at);
+			cost = range_cost_ns(&r->head_state, q, at);
 			best = cost < best ? cost : best;
 		}
 	}
@@ -121,9 +121,9 @@ static void check_answer(struct rig *r, const struct range_query *q,
 			       q->sectors, &place));
 	ck_assert_uint_eq(place, a->sector);
 	/* Angles and times are rounded. */
-	ck_assert_uint_le(range_cost_ns(&r->belief, q, a->sector),
+	ck_assert_uint_le(range_cost_ns(&r->head_state, q, a->sector),
 			  a->cost_ns + 1000);
-	ck_assert_uint_ge(range_cost_ns(&r->belief, q, a->sector) + 1000,
+	ck_assert_uint_ge(range_cost_ns(&r->head_state, q, a->sector) + 1000,
 			  a->cost_ns);
 }
 
@@ -152,9 +152,9 @@ START_TEST(finds_what_all_find)
 		q.lambda = round % 3 ? 0 : 4;
 		head_near(&r, below(&r, 4) ? first :
 					     below(&r, r.spec->lbns));
-		q.home = r.belief.head.cylinder + (uint32_t)below(&r, 9);
-		rc = range_find(&r.belief, &q, &a);
-		ck_assert_int_eq(range_expand(&r.belief, &q, 0, &full), rc);
+		q.ideal = r.head_state.head.cylinder + (uint32_t)below(&r, 9);
+		rc = range_find(&r.head_state, &q, &a);
+		ck_assert_int_eq(range_expand(&r.head_state, &q, 0, &full), rc);
 		if (rc)
 			continue;
 		check_answer(&r, &q, &a);
@@ -189,10 +189,10 @@ START_TEST(eight_options_are_enough)
 				SECTORS);
 		head_near(&r, within.first + below(&r, n));
 		q.options = RANGE_OPTIONS;
-		ck_assert_int_eq(range_find(&r.belief, &q, &few), 0);
+		ck_assert_int_eq(range_find(&r.head_state, &q, &few), 0);
 		ck_assert_uint_le(few.estimates, RANGE_OPTIONS);
 		q.options = 0;
-		ck_assert_int_eq(range_find(&r.belief, &q, &all), 0);
+		ck_assert_int_eq(range_find(&r.head_state, &q, &all), 0);
 		check_answer(&r, &q, &few);
 		ck_assert_uint_ge(few.cost_ns, all.cost_ns);
 		few_ns += few.cost_ns;
@@ -224,11 +224,11 @@ START_TEST(finds_the_last_place)
 			continue;
 		range_list_init(&set, &last, 1, 1);
 		head_near(&r, within.first + below(&r, n));
-		ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+		ck_assert_int_eq(range_find(&r.head_state, &q, &a), 0);
 		ck_assert_uint_eq(a.sector, last.first);
 	}
 	range_list_init(&set, NULL, 0, 1);
-	ck_assert_int_eq(range_find(&r.belief, &q, &a), -ENOSPC);
+	ck_assert_int_eq(range_find(&r.head_state, &q, &a), -ENOSPC);
 	rig_free(&r);
 }
 END_TEST
@@ -268,9 +268,9 @@ START_TEST(a_bitmap_is_a_list)
 		/* Both begin with units only: the list at all sectors. */
 		head_near(&r, first);
 		q.set = &as_map.set;
-		rc = range_find(&r.belief, &q, &a);
+		rc = range_find(&r.head_state, &q, &a);
 		q.set = &as_list.set;
-		ck_assert_int_eq(range_find(&r.belief, &q, &b), rc);
+		ck_assert_int_eq(range_find(&r.head_state, &q, &b), rc);
 		if (rc)
 			continue;
 		ck_assert_uint_ge(a.cost_ns, b.cost_ns);
@@ -297,12 +297,12 @@ START_TEST(distance_has_its_price)
 
 	range_list_init(&set, list, 2, SECTORS);
 	geom_track_of(r.geom, 0, &home);
-	q.home = home.cylinder;
+	q.ideal = home.cylinder;
 	head_near(&r, 3000000000);
-	ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+	ck_assert_int_eq(range_find(&r.head_state, &q, &a), 0);
 	ck_assert_uint_ge(a.sector, 3000000000);
 	q.lambda = 4;
-	ck_assert_int_eq(range_find(&r.belief, &q, &a), 0);
+	ck_assert_int_eq(range_find(&r.head_state, &q, &a), 0);
 	ck_assert_uint_lt(a.sector, 4000);
 	rig_free(&r);
 }
@@ -337,7 +337,7 @@ START_TEST(writes_never_collide)
 	range_list_init(&all, &range, 1, SECTORS);
 	range_unclaimed_init(&set, &all.set, &claims);
 	head_near(&r, range.first);
-	while (!range_find(&r.belief, &q, &a)) {
+	while (!range_find(&r.head_state, &q, &a)) {
 		ck_assert_uint_lt(n, 512);
 		ck_assert_int_eq(range_claims_add(&claims, a.sector, SECTORS),
 				 0);

@@ -266,7 +266,7 @@ static uint64_t copy_file(struct bench *b, unsigned file)
 {
 	const struct replica_want want = { b->ino[file], 0, file * 2 * 64 };
 	uint64_t sector = UINT64_MAX;
-	const struct region *region;
+	const struct replica_region *region;
 	int64_t copies = -1;
 
 	b->rig.options.replicas = 1;

@@ -787,7 +787,7 @@ START_TEST(ragged_writes)
 }
 END_TEST
 
-static void job_done(struct emul_job *job)
+static void job_done(struct emul_request *job)
 {
 	job->done = NULL;
 }
@@ -805,7 +805,7 @@ START_TEST(emulated_fast)
 	ck_assert_int_eq(emul_start(spec, &options, &e), 0);
 	ck_assert_int_eq(drive_new(spec, 1, &d), 0);
 	for (int i = 0; i < 200; i++) {
-		struct emul_job job = { .done = job_done };
+		struct emul_request job = { .done = job_done };
 		struct drive_op op = {
 			.op = i % 3 == 2 ? DISK_WRITE : DISK_READ,
 			.lbn = test_random(&seed) % (spec->lbns - 64),

@@ -148,11 +148,11 @@ static void run_to_end(struct rig *r)
 		      r->run.verify.undecided);
 }
 
-static void judge(const struct rig *r, struct judge *judge)
+static void judge(const struct rig *r, struct model_error *judge)
 {
 	ck_assert_ptr_nonnull(r->state.profile);
-	ck_assert_int_eq(judge_geom(r->truth, r->state.profile->geom, judge),
-			 0);
+	ck_assert_int_eq(
+		model_error_geom(r->truth, r->state.profile->geom, judge), 0);
 	ck_assert_uint_eq(judge->wrong, 0);
 }
 
@@ -166,7 +166,7 @@ static const struct scsi_target_habits habits[] = {
 
 START_TEST(scsi_then_angles)
 {
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_scsi(&r, 800 + (uint64_t)_i, UINT64_C(600000000), habits[_i]);
@@ -190,7 +190,7 @@ END_TEST
 START_TEST(scsi_short_tracks)
 {
 	static const uint64_t seeds[] = { 826, 834, 873 };
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_scsi(&r, seeds[_i], UINT64_C(600000000), habits[0]);
@@ -250,7 +250,7 @@ END_TEST
 START_TEST(scsi_goes_on)
 {
 	unsigned whole, rest;
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
@@ -279,7 +279,7 @@ END_TEST
 /* What it has said until it vanished is kept. */
 START_TEST(scsi_vanishes)
 {
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_scsi(&r, 810, UINT64_C(4000000000), habits[0]);
@@ -300,7 +300,7 @@ END_TEST
  * the file says of whom they are. */
 START_TEST(scsi_of_another_drive)
 {
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 	size_t bytes;
 	void *told;
@@ -380,7 +380,7 @@ END_TEST
  * the drive told of surfaces says nothing of tracks found by timing. */
 START_TEST(timing_then_scsi)
 {
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_scsi(&r, 813, UINT64_C(300000000), habits[0]);
@@ -412,7 +412,7 @@ END_TEST
 START_TEST(timing_of_another_drive)
 {
 	uint64_t period_ps;
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_drive(&r, 816, UINT64_C(60000000));
@@ -438,7 +438,7 @@ START_TEST(two_actuators)
 	char path[80], image[80], command[600];
 	struct profile *again;
 	struct geom_track t;
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 	FILE *f;
 
@@ -514,7 +514,7 @@ static void fail_reads(struct rig *r, uint64_t from, uint64_t first,
 /* Here and there, the first sector included: only that is unknown. */
 START_TEST(errors_in_the_middle)
 {
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_drive(&r, 210 + (uint64_t)_i, UINT64_C(300000000));
@@ -549,7 +549,7 @@ END_TEST
 /* In the middle of it: what was learned is there when it is back. */
 START_TEST(vanishes)
 {
-	struct judge j;
+	struct model_error j;
 	uint64_t known;
 	struct rig r;
 
@@ -594,7 +594,7 @@ START_TEST(too_busy_a_host)
 	static const int ends[] = { EXTRACT_DONE, EXTRACT_NOISY,
 				    EXTRACT_NOISY };
 	struct sim_options o = { .seed = 5, .host_ns = late_ns[_i] };
-	struct judge j;
+	struct model_error j;
 	struct rig r;
 
 	open_drive(&r, 222, _i == 1 ? UINT64_C(4000000000) :

@@ -114,11 +114,11 @@ START_TEST(test_logged_data)
 	check_data(4, 70, 5, 'c');
 	ck_assert_int_eq(tree_start(w.tree), 0);
 	for (unsigned i = 0; i < 5; i++)
-		tree_unhold(w.tree, data[i].seq);
+		tree_log_unpin(w.tree, data[i].seq);
 	tree_recovered_end(w.tree);
 	seq = log_data_of(72, 0, 'd');
 	ck_assert_int_eq(world_commit(&w), 0);
-	tree_unhold(w.tree, seq);
+	tree_log_unpin(w.tree, seq);
 	ck_assert_int_eq(world_checkpoint(&w), 0);
 	crash_and_open();
 	ck_assert_uint_eq(tree_recovered_data(w.tree, &data), 0);
@@ -367,7 +367,7 @@ static int get_item(struct tree_txn *txn, void *arg)
 }
 
 /* First copies of nodes rot, of leaves or of others: the mirrors serve. */
-START_TEST(test_twins)
+START_TEST(test_mirrors)
 {
 	static const struct tree_bounds bounds = { .nodes = 4 };
 	unsigned good = 0, lost = 0;
@@ -636,7 +636,7 @@ int main(void)
 	tcase_add_test(tc, test_inode_numbers);
 	tcase_add_loop_test(tc, test_write_errors, 0, 12);
 	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
-	tcase_add_loop_test(tc, test_twins, 0, 2);
+	tcase_add_loop_test(tc, test_mirrors, 0, 2);
 	tcase_add_loop_test(tc, test_full, 0, 3);
 	tcase_add_test(tc, test_beyond_bounds);
 	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
