@@ -399,6 +399,10 @@ static void to_syslog(enum msg_level level, const char *line, void *arg)
 	syslog(priority[level], "%s", line);
 }
 
+/* As the kernel limits what it prints. */
+#define LINES_OF_A_KIND 10u
+#define LINES_SECONDS 5u
+
 /* Tells the parent that the mount stands; from here on nobody reads stderr. */
 static void go_background(int ready_fd, int null_fd)
 {
@@ -406,6 +410,7 @@ static void go_background(int ready_fd, int null_fd)
 
 	openlog("traxfs", LOG_PID, LOG_DAEMON);
 	msg_set_sink(to_syslog, NULL);
+	msg_set_limit(LINES_OF_A_KIND, LINES_SECONDS);
 	dup2(null_fd, 0);
 	dup2(null_fd, 1);
 	dup2(null_fd, 2);

@@ -4,11 +4,17 @@
  * are set before other threads begin.
  */
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/env.h"
 #include "base/msg.h"
 
 #define LINE_MAX_BYTES 1024
+/* Kinds that are told apart, more than the code has; others share a limit. */
+#define KINDS 1024u
 
 static void msg_to_stderr(enum msg_level level, const char *line, void *arg)
 {
@@ -40,13 +46,72 @@ void msg_set_level(enum msg_level level)
 	out.level = level;
 }
 
+static struct {
+	unsigned burst;
+	uint64_t period_ns;
+	struct kind {
+		const char *fmt;
+		uint64_t begun_ns;
+		unsigned lines, left_out;	/* since then */
+	} kinds[KINDS];
+} limit;
+
+void msg_set_limit(unsigned burst, unsigned seconds)
+{
+	memset(&limit, 0, sizeof(limit));
+	limit.burst = burst;
+	limit.period_ns = seconds * UINT64_C(1000000000);
+}
+
+static struct kind *kind_of(const char *fmt)
+{
+	const unsigned first = (uintptr_t)fmt / 8 % KINDS;
+	struct kind *kind;
+	unsigned i;
+
+	for (i = 0; i < KINDS; i++) {
+		kind = &limit.kinds[(first + i) % KINDS];
+		if (!kind->fmt)
+			kind->fmt = fmt;
+		if (kind->fmt == fmt)
+			return kind;
+	}
+	return &limit.kinds[first];
+}
+
+/* May this be said?  *left_out: how many before it were not. */
+static bool may_say(const char *fmt, unsigned *left_out)
+{
+	struct kind *kind = kind_of(fmt);
+	uint64_t now = env_now_ns(env_real());
+
+	if (!kind->lines || now - kind->begun_ns >= limit.period_ns) {
+		*left_out = kind->left_out;
+		kind->begun_ns = now;
+		kind->lines = 0;
+		kind->left_out = 0;
+	}
+	if (kind->lines++ < limit.burst)
+		return true;
+	kind->left_out++;
+	return false;
+}
+
 void msg(enum msg_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX_BYTES];
+	unsigned left_out = 0;
 	va_list args;
 
 	if (level > out.level)
 		return;
+	if (limit.burst && level < MSG_DEBUG && !may_say(fmt, &left_out))
+		return;
+	if (left_out) {
+		snprintf(line, sizeof(line), "%u lines like the next were "
+			 "left out", left_out);
+		out.sink(level, line, out.arg);
+	}
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);

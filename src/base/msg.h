@@ -18,6 +18,13 @@ void msg_set_sink(msg_sink sink, void *arg);
 /* Lines above this level are dropped; MSG_INFO at start. */
 void msg_set_level(enum msg_level level);
 
+/*
+ * From now on at most `burst` lines of a kind (of one format) in `seconds`; 0:
+ * any number, as at the start.  The first line after some that were left out
+ * says how many.
+ */
+void msg_set_limit(unsigned burst, unsigned seconds);
+
 void msg(enum msg_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

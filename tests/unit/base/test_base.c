@@ -264,6 +264,35 @@ START_TEST(text_has_no_control_characters)
 }
 END_TEST
 
+static void count_line(enum msg_level level, const char *line, void *arg)
+{
+	unsigned *lines = arg;
+
+	(void)level;
+	(void)line;
+	++*lines;
+}
+
+/* A reader of a damaged block can't fill the disk with lines. */
+START_TEST(msg_is_limited_by_kind)
+{
+	unsigned lines = 0, i;
+
+	msg_set_sink(count_line, &lines);
+	msg_set_limit(10, 3600);
+	for (i = 0; i < 1000; i++)
+		msg_error("damaged: %u", i);
+	ck_assert_uint_eq(lines, 10);
+	msg_error("another kind");
+	ck_assert_uint_eq(lines, 11);
+	msg_set_limit(0, 0);
+	for (i = 0; i < 20; i++)
+		msg_error("damaged: %u", i);
+	ck_assert_uint_eq(lines, 31);
+	msg_set_sink(NULL, NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("base");
@@ -273,6 +302,7 @@ int main(void)
 	tcase_add_test(services, csum_is_xxh3);
 	tcase_add_test(services, env_real_clock_goes_on);
 	tcase_add_test(services, msg_goes_to_sink);
+	tcase_add_test(services, msg_is_limited_by_kind);
 	tcase_add_loop_test(services, text_has_no_control_characters, 0,
 			    sizeof(escaped) / sizeof(escaped[0]));
 	suite_add_tcase(suite, services);
