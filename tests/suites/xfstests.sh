@@ -41,12 +41,12 @@ helpers() {
 	device=\${args[-1]}
 	file=\$(losetup -nO BACK-FILE "\$device")
 	truncate -s "\$bytes" "\$file" && losetup -c "\$device"
-	exec "$bin/mkfs.traxfs" -f "\${args[@]}" 2>/dev/null
+	exec "$bin/mkfs.traxfs" "\${args[@]}" 2>/dev/null
 	END
 	chmod +x "$bin"/*
 	sed '/^_try_scratch_mkfs_sized()/,/^}/s|^\tcase $FSTYP in|&\n'\
 '\tfuseblk.traxfs)\n\t\t$MKFS_PROG -t $FSTYP -- --fs-bytes=$fssize '\
-'$SCRATCH_DEV\n\t\t;;|' "$XFSTESTS/common/rc" >"$work/rc"
+'$MKFS_OPTIONS $SCRATCH_DEV\n\t\t;;|' "$XFSTESTS/common/rc" >"$work/rc"
 }
 
 run() {
@@ -54,13 +54,14 @@ run() {
 	mount --bind "$bin" /sbin/fs.d
 	mount --bind "$work/rc" "$XFSTESTS/common/rc"
 	export PATH=$bin:$PATH FSTYP=fuseblk.traxfs FSCK_OPTIONS=-n
+	export MKFS_OPTIONS=-f
 	export TEST_DIR=$work/test SCRATCH_MNT=$work/scratch
 	export RESULT_BASE=$work/results
 	truncate -s $bytes "$work/image.test" "$work/image.scratch"
 	TEST_DEV=$(losetup -f --show "$work/image.test")
 	SCRATCH_DEV=$(losetup -f --show "$work/image.scratch")
 	export TEST_DEV SCRATCH_DEV
-	mkfs.fuseblk.traxfs "$TEST_DEV" >/dev/null || fail "mkfs"
+	mkfs.fuseblk.traxfs -f "$TEST_DEV" >/dev/null || fail "mkfs"
 	(cd "$XFSTESTS" && ./check "$@")
 	umount "$TEST_DIR" "$SCRATCH_MNT" 2>/dev/null
 	losetup -d "$TEST_DEV" "$SCRATCH_DEV"
