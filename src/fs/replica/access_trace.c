@@ -16,7 +16,7 @@
 #include "fs/data/file_data.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/replica/replica.h"
-#include "fs/replica/replica_choice.h"
+#include "replicate/replica_choice.h"
 #include "sched/head/head.h"
 
 #define NS_PER_SECOND 1000000000ull

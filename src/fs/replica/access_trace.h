@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "fs/op/fs_internal.h"
-#include "fs/replica/heat.h"
+#include "replicate/heat.h"
 
 struct access_trace;
 

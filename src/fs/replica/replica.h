@@ -21,7 +21,7 @@
 #define TRAX_REPLICA_REPLICA_H
 
 #include "fs/data/file_data.h"
-#include "fs/replica/regions.h"
+#include "replicate/regions.h"
 
 struct replica_maker;
 

@@ -16,7 +16,7 @@
 #include "fs/replica/replica.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/replica/access_trace.h"
-#include "fs/replica/replica_choice.h"
+#include "replicate/replica_choice.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 #include "tests/rig/doubt.h"

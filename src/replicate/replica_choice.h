@@ -16,10 +16,10 @@
  *
  * Pure memory.
  */
-#ifndef TRAX_REPLICA_REPLICA_CHOICE_H
-#define TRAX_REPLICA_REPLICA_CHOICE_H
+#ifndef TRAX_REPLICATE_REPLICA_CHOICE_H
+#define TRAX_REPLICATE_REPLICA_CHOICE_H
 
-#include "fs/replica/heat.h"
+#include "replicate/heat.h"
 
 struct replica_choice_cost {
 	/* How long the head takes from the end of one access to the start of

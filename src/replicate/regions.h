@@ -8,8 +8,8 @@
  *
  * Units: sectors, seconds since 1970.
  */
-#ifndef TRAX_REPLICA_REGIONS_H
-#define TRAX_REPLICA_REGIONS_H
+#ifndef TRAX_REPLICATE_REGIONS_H
+#define TRAX_REPLICATE_REGIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

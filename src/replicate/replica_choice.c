@@ -4,7 +4,7 @@
  * Reads are cut into sequences at pauses and at sequential stretches; each
  * sequence is judged as a whole.
  */
-#include "fs/replica/replica_choice.h"
+#include "replicate/replica_choice.h"
 
 #include <stdlib.h>
 #include <string.h>

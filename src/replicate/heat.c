@@ -4,7 +4,7 @@
  * Counts are not halved one by one: what is added grows instead, and all are
  * scaled down when it has become large.
  */
-#include "fs/replica/heat.h"
+#include "replicate/heat.h"
 
 #include <assert.h>
 #include <errno.h>

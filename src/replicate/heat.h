@@ -10,8 +10,8 @@
  * survive an unmount (heat_save, heat_load); the rest follows from them.
  * Pure memory.  Units: sectors, blocks.
  */
-#ifndef TRAX_REPLICA_HEAT_H
-#define TRAX_REPLICA_HEAT_H
+#ifndef TRAX_REPLICATE_HEAT_H
+#define TRAX_REPLICATE_HEAT_H
 
 #include <stdbool.h>
 #include <stddef.h>

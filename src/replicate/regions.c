@@ -1,7 +1,7 @@
 /*
  * regions.c - an array in order of address.
  */
-#include "fs/replica/regions.h"
+#include "replicate/regions.h"
 
 #include <errno.h>
 #include <math.h>
