@@ -40,6 +40,8 @@ int print_facts(json_t *object);
 int print_objects(json_t *array, const char *const *columns, unsigned n);
 /* The ioctl on this directory; 0 or -1 with errno. */
 int control_ioctl(const char *mountpoint, struct trax_control *c);
+/* Everything to the medium, what the kernel holds included.  -1: errno. */
+int sync_mount(const char *mountpoint);
 
 /* traxctl_status.c */
 int run_status(const struct arguments *a);

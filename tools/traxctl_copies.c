@@ -242,7 +242,6 @@ static uint64_t lbn_of(const char *path)
 
 int run_replicate(const struct arguments *a)
 {
-	struct trax_control c = { .command = TRAX_CONTROL_SYNC };
 	struct batch batch = { .root = NULL };
 	int rc;
 
@@ -255,10 +254,8 @@ int run_replicate(const struct arguments *a)
 	batch.root = mount_point(a->path);
 	if (!batch.root)
 		return complain(a, "stat");
-	/* Only what is on the disk can be copied: what the kernel holds, then
-	 * what the server does. */
-	sync();
-	rc = control_ioctl(batch.root, &c);
+	/* Only what is on the disk can be copied. */
+	rc = sync_mount(batch.root);
 	if (!rc)
 		rc = batch_walk(&batch, a->paths);
 	if (rc)

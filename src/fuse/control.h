@@ -15,7 +15,9 @@
 #define TRAX_CONTROL_PAYLOAD_BYTES 1008u
 
 enum trax_control_command {
-	TRAX_CONTROL_SYNC = 1,	/* all that was acknowledged to the medium */
+	/* All that was acknowledged, and what the kernel has begun to write
+	 * back, to the medium.  result: see fuse/sync.h. */
+	TRAX_CONTROL_SYNC = 1,
 	/* The scrub (scrub/scrub.h); what it does is in trax.scrub. */
 	TRAX_CONTROL_SCRUB_START = 8,
 	TRAX_CONTROL_SCRUB_PAUSE = 9,

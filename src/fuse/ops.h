@@ -15,6 +15,10 @@
 
 #include "fuse/request.h"
 
+/* So many requests that nobody waits for (read-ahead, write-back, asynchronous
+ * I/O) the kernel sends before they are answered; others wait in its queue. */
+#define OPS_MAX_BACKGROUND 256u
+
 /* Kernel timeouts for names and attributes: nobody else changes them. */
 #define OPS_VALID_SECONDS (1ull << 30)
 
@@ -89,6 +93,8 @@ void ops_copy_file_range(struct request *req);
 
 /* ops_ioctl.c: */
 void ops_ioctl(struct request *req);
+/* TRAX_CONTROL_SYNC once it need not wait any more (sync.c). */
+void ops_syncfs_control(struct request *req);
 
 /* ops_init.c: */
 void ops_init(struct request *req);

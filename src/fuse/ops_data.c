@@ -201,6 +201,8 @@ void ops_write(struct request *req)
 	req->op.data = req->data;
 	if (in->write_flags & FUSE_WRITE_KILL_SUIDGID)
 		req->op.flags = FS_SET_KILL_PRIV;
+	if (in->write_flags & FUSE_WRITE_CACHE)
+		req->session->page_writes++;
 	request_submit(req, FS_WRITE,
 		       in->write_flags & FUSE_WRITE_CACHE ? done_page_write :
 		       in->write_flags & FUSE_WRITE_LOCKOWNER ?

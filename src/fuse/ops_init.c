@@ -7,7 +7,6 @@
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
 
-#define MAX_BACKGROUND 256u	/* requests that nobody waits for */
 #define CONGESTION 192u
 #define MAX_READAHEAD_BYTES (64u << 20)	/* the kernel's own limit rules */
 /* The protocol we answer to: nothing newer changes what is sent. */
@@ -36,7 +35,7 @@ void ops_init(struct request *req)
 		.minor = in->minor < MINOR ? in->minor : MINOR,
 		.max_readahead = MAX_READAHEAD_BYTES,
 		.flags = in->flags & WANTED,
-		.max_background = MAX_BACKGROUND,
+		.max_background = OPS_MAX_BACKGROUND,
 		.congestion_threshold = CONGESTION,
 		.max_write = REQUEST_MAX_WRITE,
 		.time_gran = 1,

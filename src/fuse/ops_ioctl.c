@@ -13,6 +13,7 @@
 #include "fuse/control.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/sync.h"
 
 /* One flag in its three guises. */
 static const struct {
@@ -153,9 +154,15 @@ static void done_control(struct fs_op *op)
 		reply_ioctl(req, &control, sizeof(control));
 }
 
-static void control_sync(struct request *req)
+static void done_sync(struct fs_op *op)
 {
-	request_submit(req, FS_SYNCFS, done_control);
+	op->result = request_of(op)->page_writes;
+	done_control(op);
+}
+
+void ops_syncfs_control(struct request *req)
+{
+	request_submit(req, FS_SYNCFS, done_sync);
 }
 
 /* The first bytes of the payload; false: there are not so many. */
@@ -257,7 +264,7 @@ static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
 } controls[] = {
-	{ TRAX_CONTROL_SYNC, control_sync },
+	{ TRAX_CONTROL_SYNC, sync_wait },
 	{ TRAX_CONTROL_SCRUB_START, control_scrub_start },
 	{ TRAX_CONTROL_SCRUB_PAUSE, control_scrub_pause },
 	{ TRAX_CONTROL_SCRUB_RESUME, control_scrub_resume },

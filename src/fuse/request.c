@@ -10,6 +10,7 @@
 #include "base/msg.h"
 #include "fuse/session_internal.h"
 #include "fuse/request.h"
+#include "fuse/sync.h"
 
 /* The largest errno that the kernel takes in a reply. */
 #define MAX_REPLY_ERRNO 511
@@ -43,6 +44,7 @@ void request_drop(struct request *req)
 	if (req->large)
 		session_give_large(session, req->large);
 	session->outstanding--;
+	sync_note_end(req);
 	list_add_front(&session->requests, &req->link);
 }
 
@@ -62,6 +64,7 @@ int request_parse(struct request *req, void *buffer, size_t bytes, bool *kept)
 
 	req->unique = header.unique;
 	req->opcode = header.opcode;
+	sync_note_begin(req);
 	req->op.ino = header.nodeid;
 	req->op.uid = header.uid;
 	req->op.gid = header.gid;

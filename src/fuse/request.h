@@ -26,7 +26,7 @@ struct session;
 struct request {
 	struct fs_op op;
 	struct session *session;
-	struct list link;		/* free list; queue of view.c */
+	struct list link;		/* free list; queues of others */
 	uint64_t unique;
 	uint32_t opcode;
 	const void *fixed;		/* the opcode's fixed part */
@@ -35,6 +35,8 @@ struct request {
 	size_t data_bytes;
 	size_t room;			/* for the reply, at the kernel's */
 	size_t filled;			/* READDIR: bytes in op.buffer */
+	uint64_t page_writes;		/* sync: of the session, when it came,
+					   then when it was started */
 	void *held;			/* receive buffer kept, or NULL */
 	void *large;			/* reply buffer taken, or NULL */
 	_Alignas(8) uint8_t in[REQUEST_SMALL_BYTES];

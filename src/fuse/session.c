@@ -23,6 +23,7 @@
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
 #include "fuse/session.h"
+#include "fuse/sync.h"
 
 #define INTAKE_MAX 64u		/* requests of one turn */
 #define INIT_WAIT_MS 10000
@@ -114,6 +115,7 @@ int session_new(struct fs *fs, const struct session_options *options,
 	session->spins = sysconf(_SC_NPROCESSORS_ONLN) > 1;
 	session->epoll_fd = -1;
 	list_init(&session->requests);
+	list_init(&session->syncs);
 	rc = view_new(session, &session->view);
 	if (!rc)
 		rc = watch_all(session);
@@ -148,8 +150,10 @@ static int receive(struct session *session, size_t *bytes)
 		/* ENOENT: the request was withdrawn before it was read. */
 		if (n < 0 && (errno == EINTR || errno == ENOENT))
 			continue;
-		if (n < 0 && errno == EAGAIN)
+		if (n < 0 && errno == EAGAIN) {
+			session->drained = true;
 			return 0;
+		}
 		session->ended = true;
 		session->attached = false;
 		if (n < 0 && errno != ENODEV && errno != ECONNABORTED) {
@@ -167,6 +171,7 @@ static bool intake_one(struct session *session)
 	size_t bytes;
 	bool kept;
 
+	session->drained = false;
 	if (session->ended || !may_receive(session) ||
 	    !receive(session, &bytes))
 		return false;
@@ -308,15 +313,18 @@ int session_run(struct session *session)
 	while (!session->ended) {
 		uint64_t received = session->received;
 		bool more = intake(session);
-		uint64_t next_ns = session_work(session);
+		uint64_t next_ns;
 
+		sync_run(session, session->drained);
+		next_ns = session_work(session);
 		if (session->received != received)
 			busy_until_ns = env_now_ns(env) + SPIN_NS;
-		if (!more && !session->ended &&
+		if (!more && !session->ended && !sync_is_due(session) &&
 		    !(session->spins && env_now_ns(env) < busy_until_ns))
 			wait_for_work(session, next_ns);
 	}
 	view_stop(session->view);
+	sync_stop(session);
 	while (session->outstanding) {
 		view_run(session->view);
 		fs_run(session->fs, 100);

@@ -33,6 +33,7 @@ struct session {
 	int epoll_fd;
 	uint64_t received;		/* requests so far */
 	bool spins;			/* it may wait without sleeping */
+	bool drained;			/* nothing was left to read */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
 	void *large[SESSION_MAX_LARGE];	/* free ones */
@@ -40,6 +41,9 @@ struct session {
 	unsigned large_made;
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
+	unsigned changing;		/* of these change a file */
+	struct list syncs;		/* requests that wait in sync.c */
+	uint64_t page_writes;		/* WRITEs of pages, so far */
 	bool started;			/* INIT has been answered */
 	bool ended;			/* nothing more is read */
 	bool attached;			/* the kernel has not let go */

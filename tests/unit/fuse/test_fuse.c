@@ -712,6 +712,35 @@ START_TEST(control_is_for_root_and_owner)
 }
 END_TEST
 
+/* A sync overtakes the pages that are still in the kernel's queue. */
+START_TEST(sync_waits_for_pages)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_SYNC };
+	struct fuse_ioctl_in in = { .cmd = TRAX_IOC_CONTROL,
+				    .in_size = sizeof(c),
+				    .out_size = sizeof(c) };
+	struct fuse_write_in w = { .size = 3,
+				   .write_flags = FUSE_WRITE_CACHE };
+	uint64_t sync;
+
+	open_session();
+	send_init(45, 0xffffffff);
+	ck_assert_int_eq(session_start(t.session), 0);
+	ck_assert_int_eq(take_reply(), 0);
+	/* All are there before the session looks. */
+	send_request(FUSE_IOCTL, 1, &in, sizeof(in), &c, sizeof(c));
+	sync = t.unique;
+	send_request(FUSE_WRITE, 1, &w, sizeof(w), "abc", 3);
+	ck_assert_int_eq(pthread_create(&t.thread, NULL, run_session, NULL),
+			 0);
+	ck_assert_int_eq(take_reply(), 0);
+	ck_assert_int_eq(take_reply_to(sync), 0);
+	memcpy(&c, t.reply + sizeof(struct fuse_ioctl_out), sizeof(c));
+	ck_assert_uint_eq(c.result, 1);
+	teardown();
+}
+END_TEST
+
 /* ---- The end ---- */
 
 START_TEST(destroy_is_answered_last)
@@ -953,6 +982,7 @@ int main(void)
 	tcase_add_test(init, init_refuses_an_old_kernel);
 	tcase_add_test(init, init_refuses_a_poor_kernel);
 	tcase_add_test(init, views_take_turns);
+	tcase_add_test(init, sync_waits_for_pages);
 	tcase_add_checked_fixture(end, setup, NULL);
 	tcase_add_test(end, destroy_is_answered_last);
 	tcase_add_test(pieces, pieces_are_cut_at_tracks);
