@@ -4,7 +4,7 @@
  * One table for all of them, so that the same error gets the same answer
  * wherever it is met: a failed request is repeated where it was (retry), then
  * at another place (relocate), each time after a pause that doubles; when both
- * are used up, the last step is taken.  The table is printed in doc/design.md,
+ * are used up, the last step is taken.  The table is in doc/design/faults.md,
  * and tests/unit/disk/test_fault walks every row.
  *
  * The caller counts its failures in a row, and sets the count back to 0 when
@@ -82,7 +82,7 @@ enum fault_step fault_next(enum fault_who who, enum fault_class class,
 const char *fault_who_name(enum fault_who who);
 const char *fault_class_name(enum fault_class class);
 const char *fault_step_name(enum fault_step step);
-/* A row of the table in doc/design.md; the bytes it has, as snprintf. */
+/* A row of the table in doc/design/faults.md; the bytes it has, as snprintf. */
 int fault_print(enum fault_who who, enum fault_class class, char *buf,
 		size_t bytes);
 

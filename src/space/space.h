@@ -3,7 +3,7 @@
  *
  * Pure memory: no I/O, no tree.  Three states of a sector: free, used, and
  * pending(g): freed in generation g, which becomes free when the root of g is
- * durable (design, invariant 9).  A generation g is the time between two cuts;
+ * durable (doc/design/space.md).  A generation g is the time between two cuts;
  * its root describes the state at the cut that ended it.  What a replica had is
  * free earlier: when the record that drops it is durable.
  *

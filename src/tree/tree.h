@@ -1,7 +1,7 @@
 /*
  * tree.h - the store: atomic transactions on one copy-on-write B-tree.
  *
- * A transaction runs in three phases (design, section 3):
+ * A transaction runs in three phases (doc/design/operations.md):
  *   probe   tree_get / tree_seek_* look things up; what is not in memory is
  *           noted and -EAGAIN returned; go on probing, then tree_txn_fetch
  *           brings all that was noted, together, and the caller runs again

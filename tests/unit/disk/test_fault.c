@@ -1,6 +1,6 @@
 /*
  * test_fault.c - the fault policy: every row of the table, as a caller meets it
- * and as doc/design.md prints it.
+ * and as doc/design/faults.md prints it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +91,8 @@ START_TEST(document_is_true)
 	int who, class;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/doc/design.md", top ? top : ".");
+	snprintf(path, sizeof(path), "%s/doc/design/faults.md",
+		 top ? top : ".");
 	f = fopen(path, "r");
 	ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
 	for (who = 0; who < FAULT_WHOS; who++)
@@ -99,7 +100,7 @@ START_TEST(document_is_true)
 			fault_print((enum fault_who)who,
 				    (enum fault_class)class, row, sizeof(row));
 			ck_assert_msg(document_has(f, row),
-				      "doc/design.md lacks: %s", row);
+				      "doc/design/faults.md lacks: %s", row);
 		}
 	fclose(f);
 }
