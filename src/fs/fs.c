@@ -163,64 +163,54 @@ static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 /* ---- The table ---- */
 
 static const struct fs_row {
-	const char *name;
 	void (*start)(struct fs *fs, struct fs_op *op);
 	bool changes;		/* refused when read-only or failed */
 } fs_rows[FS_OP_TYPES] = {
-	[FS_LOOKUP] = { "lookup", names_op_lookup, false },
-	[FS_FORGET] = { "forget", fs_op_forget, false },
-	[FS_GETATTR] = { "getattr", inode_op_getattr, false },
-	[FS_SETATTR] = { "setattr", inode_op_setattr, true },
-	[FS_READLINK] = { "readlink", names_op_readlink, false },
-	[FS_MKNOD] = { "mknod", names_op_create, true },
-	[FS_MKDIR] = { "mkdir", names_op_create, true },
-	[FS_SYMLINK] = { "symlink", names_op_create, true },
-	[FS_TMPFILE] = { "tmpfile", names_op_create, true },
-	[FS_LINK] = { "link", names_op_link, true },
-	[FS_UNLINK] = { "unlink", names_op_unlink, true },
-	[FS_RMDIR] = { "rmdir", names_op_unlink, true },
-	[FS_RENAME] = { "rename", rename_op, true },
-	[FS_OPEN] = { "open", inode_op_open, false },
-	[FS_RELEASE] = { "release", fs_op_release, false },
-	[FS_READ] = { "read", fs_op_read, false },
-	[FS_WRITE] = { "write", fs_op_write, true },
-	[FS_FSYNC] = { "fsync", fs_op_fsync, false },
-	[FS_SYNCFS] = { "syncfs", fs_op_syncfs, false },
-	[FS_READDIR] = { "readdir", dir_op_readdir, false },
-	[FS_STATFS] = { "statfs", fs_op_statfs, false },
-	[FS_SETXATTR] = { "setxattr", xattr_op_set, true },
-	[FS_GETXATTR] = { "getxattr", xattr_op_get, false },
-	[FS_LISTXATTR] = { "listxattr", xattr_op_list, false },
-	[FS_REMOVEXATTR] = { "removexattr", xattr_op_remove, true },
-	[FS_FALLOCATE] = { "fallocate", fs_op_fallocate, true },
-	[FS_COPY_RANGE] = { "copy_range", fs_op_copy_range, true },
-	[FS_GETFLAGS] = { "getflags", inode_op_getflags, false },
-	[FS_SETFLAGS] = { "setflags", inode_op_setflags, true },
-	[FS_EXTENTS] = { "extents", file_extents, false },
-	[FS_ERRORS] = { "errors", errors_op_list, false },
-	[FS_COPIES] = { "copies", copies_op_list, false },
-	[FS_HEAT] = { "heat", copies_op_heat, false },
-	[FS_COPIES_MAKE] = { "copies_make", copies_op_make, true },
-	[FS_COPIES_DROP] = { "copies_drop", copies_op_drop, true },
-	[FS_COPIES_SET] = { "copies_set", copies_op_set, false },
+	[FS_LOOKUP] = { names_op_lookup, false },
+	[FS_FORGET] = { fs_op_forget, false },
+	[FS_GETATTR] = { inode_op_getattr, false },
+	[FS_SETATTR] = { inode_op_setattr, true },
+	[FS_READLINK] = { names_op_readlink, false },
+	[FS_MKNOD] = { names_op_create, true },
+	[FS_MKDIR] = { names_op_create, true },
+	[FS_SYMLINK] = { names_op_create, true },
+	[FS_TMPFILE] = { names_op_create, true },
+	[FS_LINK] = { names_op_link, true },
+	[FS_UNLINK] = { names_op_unlink, true },
+	[FS_RMDIR] = { names_op_unlink, true },
+	[FS_RENAME] = { rename_op, true },
+	[FS_OPEN] = { inode_op_open, false },
+	[FS_RELEASE] = { fs_op_release, false },
+	[FS_READ] = { fs_op_read, false },
+	[FS_WRITE] = { fs_op_write, true },
+	[FS_FSYNC] = { fs_op_fsync, false },
+	[FS_SYNCFS] = { fs_op_syncfs, false },
+	[FS_READDIR] = { dir_op_readdir, false },
+	[FS_STATFS] = { fs_op_statfs, false },
+	[FS_SETXATTR] = { xattr_op_set, true },
+	[FS_GETXATTR] = { xattr_op_get, false },
+	[FS_LISTXATTR] = { xattr_op_list, false },
+	[FS_REMOVEXATTR] = { xattr_op_remove, true },
+	[FS_FALLOCATE] = { fs_op_fallocate, true },
+	[FS_COPY_RANGE] = { fs_op_copy_range, true },
+	[FS_GETFLAGS] = { inode_op_getflags, false },
+	[FS_SETFLAGS] = { inode_op_setflags, true },
+	[FS_EXTENTS] = { file_extents, false },
+	[FS_ERRORS] = { errors_op_list, false },
+	[FS_COPIES] = { copies_op_list, false },
+	[FS_HEAT] = { copies_op_heat, false },
+	[FS_COPIES_MAKE] = { copies_op_make, true },
+	[FS_COPIES_DROP] = { copies_op_drop, true },
+	[FS_COPIES_SET] = { copies_op_set, false },
 };
-
-const char *fs_op_name(enum fs_op_type type)
-{
-	return fs_rows[type].name;
-}
 
 void fs_submit(struct fs *fs, struct fs_op *op)
 {
 	const struct fs_row *row;
 
-	op->rc = 0;
-	op->txn = NULL;
-	op->start_ns = env_now_ns(fs->env);
 	if (op->type != FS_FORGET)
 		access_trace_op(fs);
-	list_add(&fs->ops, &op->link);
-	fs->op_count++;
+	op_begin(fs, op);
 	if ((unsigned)op->type >= FS_OP_TYPES) {
 		fs_answer(fs, op, -ENOSYS);
 		return;
@@ -230,24 +220,6 @@ void fs_submit(struct fs *fs, struct fs_op *op)
 		fs_answer(fs, op, -EROFS);
 	else
 		row->start(fs, op);
-}
-
-/* What stays inside is -EIO outside. */
-static int fs_outer_error(int rc)
-{
-	return rc == -EBADMSG || rc == -EUCLEAN ? -EIO : rc;
-}
-
-void fs_answer(struct fs *fs, struct fs_op *op, int rc)
-{
-	list_del(&op->link);
-	fs->op_count--;
-	if ((unsigned)op->type < FS_OP_TYPES)
-		fs->stat_ops[op->type]++;
-	fs->answers++;
-	access_trace_answer(fs);
-	op->rc = fs_outer_error(rc);
-	op->done(op);
 }
 
 /* ---- The loop ---- */
@@ -272,21 +244,6 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	return queue_ns < next_ns ? queue_ns : next_ns;
 }
 
-/* How long to wait, of what the caller allows. */
-static int fs_timeout(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
-{
-	uint64_t ms;
-
-	if (next_ns == UINT64_MAX || timeout_ms == 0)
-		return timeout_ms;
-	if (next_ns <= now_ns)
-		return 0;
-	ms = (next_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS;
-	if (timeout_ms > 0 && ms > (uint64_t)timeout_ms)
-		return timeout_ms;
-	return ms > INT32_MAX ? INT32_MAX : (int)ms;
-}
-
 uint64_t fs_run(struct fs *fs, int timeout_ms)
 {
 	uint64_t answers = fs->answers;
@@ -298,36 +255,12 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 
 	if (done != 0 || answers != fs->answers)
 		timeout_ms = 0;
-	timeout_ms = fs_timeout(timeout_ms, now_ns, next_ns);
+	timeout_ms = op_timeout_ms(timeout_ms, now_ns, next_ns);
 	done = queue_poll(fs->queue, timeout_ms);
 	if (done > 0)
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
 	fs->disk_gone = done < 0;
 	return next_ns;
-}
-
-/* When nothing is on its way, only time brings things on. */
-void fs_sleep(struct fs *fs, uint64_t next_ns)
-{
-	uint64_t now_ns = env_now_ns(fs->env);
-
-	if (!queue_idle(fs->queue))
-		fs->disk_gone = queue_poll(fs->queue, fs_timeout(-1, now_ns,
-							    next_ns)) < 0;
-	else if (next_ns > now_ns && next_ns != UINT64_MAX)
-		env_wait(fs->env, next_ns - now_ns);
-}
-
-int fs_wait(struct fs *fs, const bool *over)
-{
-	uint64_t next_ns;
-
-	while (!*over && !fs->disk_gone) {
-		next_ns = fs_run(fs, 0);
-		if (!*over && !fs->disk_gone)
-			fs_sleep(fs, next_ns);
-	}
-	return *over ? 0 : -EIO;
 }
 
 int fs_event_fd(struct fs *fs)
@@ -354,11 +287,6 @@ const struct profile *fs_profile(const struct fs *fs)
 const struct super *fs_super(const struct fs *fs)
 {
 	return tree_super(fs->tree);
-}
-
-bool fs_read_only(const struct fs *fs)
-{
-	return fs->options.read_only || tree_failed(fs->tree);
 }
 
 void fs_set_budget(struct fs *fs, unsigned ppm)
@@ -527,6 +455,8 @@ static int fs_new(struct env *env, struct disk *disk,
 		fs->options.critical_percent = CRITICAL_PERCENT;
 	}
 	fs->name_mask = UINT64_MAX;
+	fs->run = fs_run;
+	list_init(&fs->allocated);
 	list_init(&fs->ops);
 	list_init(&fs->rename_lock_waits);
 	list_init(&fs->resume);

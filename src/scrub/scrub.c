@@ -184,7 +184,7 @@ static void scrub_free(struct scrub *scrub)
 	freeblock_close(scrub->task);
 	for (i = 0; i < SCRUB_PARTS; i++)
 		if (scrub->part[i].data)
-			files_release(scrub->part[i].data);
+			abandon_free(scrub->part[i].data);
 	scrub_bands_close(scrub);
 	free(scrub->node);
 	free(scrub->fixed);

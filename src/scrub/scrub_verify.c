@@ -138,7 +138,7 @@ static struct scrub_part *part_get(struct scrub *scrub,
 		part = oldest;
 	}
 	if (!part->data)
-		part->data = files_alloc(scrub->fs->files, CHUNK_BYTES);
+		part->data = abandon_alloc(scrub->fs, CHUNK_BYTES);
 	if (!part->data) {
 		scrub_verify_unsure(scrub, at, sums->mask);
 		return NULL;

@@ -45,7 +45,7 @@ struct bad_write {
 static void bad_write_over(struct bad_write *bad)
 {
 	bad->files->bad_writes--;
-	files_release(bad);
+	abandon_free(bad);
 }
 
 /* ---- Kept for good ---- */
@@ -249,7 +249,8 @@ void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n)
 
 	if (files->bad_writes >= MAX_BADS || tree_failed(files->fs->tree))
 		return;
-	bad = files_alloc(files, sizeof(*bad) + blocks * sizeof(bad->iov[0]));
+	bad = abandon_alloc(files->fs,
+			    sizeof(*bad) + blocks * sizeof(bad->iov[0]));
 	if (!bad)
 		return;
 	bad->files = files;

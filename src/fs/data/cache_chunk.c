@@ -520,7 +520,7 @@ static void fetch_over(struct fetch *fetch)
 		if (--fetch->piece[p].chunk->pins == 0)
 			chunk_rest(fetch->piece[p].chunk);
 	}
-	files_release(fetch);
+	abandon_free(fetch);
 	read_waits_feed(files);
 	file_put(file);
 }
@@ -1298,7 +1298,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 			       unsigned pieces, const uint16_t *want,
 			       enum queue_class class)
 {
-	struct fetch *fetch = files_alloc(file->files, sizeof(*fetch));
+	struct fetch *fetch = abandon_alloc(file->files->fs, sizeof(*fetch));
 	unsigned p;
 
 	if (!fetch) {

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "fs/name/inode.h"
+
 #define COPY_BYTES (512u << 10)
 #define COPY_MOST (64ull << 20)
 
@@ -28,7 +30,7 @@ static void copy_over(struct copy_op *copy, int rc)
 	op->result = copy->copied;
 	if (copy->copied)
 		rc = 0;
-	files_release(copy);
+	abandon_free(copy);
 	fs_answer(fs, op, rc);
 }
 
@@ -68,7 +70,11 @@ static void copy_was_read(struct fs_op *sub)
 		.uid = copy->op->uid,
 		.gid = copy->op->gid,
 	};
-	fs_submit(copy->fs, sub);
+	op_begin(copy->fs, sub);
+	if (fs_read_only(copy->fs))
+		fs_answer(copy->fs, sub, -EROFS);
+	else
+		file_write(copy->fs, sub);
 }
 
 static void copy_read(struct copy_op *copy)
@@ -88,7 +94,9 @@ static void copy_read(struct copy_op *copy)
 		.size = left < COPY_BYTES ? left : COPY_BYTES,
 		.buffer = copy->data,
 	};
-	fs_submit(copy->fs, &copy->sub);
+	op_begin(copy->fs, &copy->sub);
+	inode_touch(copy->fs, copy->sub.ino);
+	file_read(copy->fs, &copy->sub);
 }
 
 void file_copy_range(struct fs *fs, struct fs_op *op)
@@ -103,7 +111,7 @@ void file_copy_range(struct fs *fs, struct fs_op *op)
 		 op->offset2 < op->offset + op->size)
 		rc = -EINVAL;
 	if (!rc) {
-		copy = files_alloc(fs->files, sizeof(*copy));
+		copy = abandon_alloc(fs, sizeof(*copy));
 		rc = copy ? 0 : -ENOMEM;
 	}
 	if (rc) {
@@ -170,7 +178,7 @@ static void extents_over(struct extents_op *extents, int rc)
 	struct fs_op *op = extents->op;
 	struct fs *fs = extents->fs;
 
-	files_release(extents);
+	abandon_free(extents);
 	file_put(file);
 	fs_answer(fs, op, rc);
 }
@@ -221,12 +229,12 @@ static void extents_step(struct shared_lock *lock)
 
 void file_extents(struct fs *fs, struct fs_op *op)
 {
-	struct extents_op *extents = files_alloc(fs->files, sizeof(*extents));
+	struct extents_op *extents = abandon_alloc(fs, sizeof(*extents));
 	struct file *file = extents ? file_get(fs, op->ino) : NULL;
 
 	op->result = 0;
 	if (!file) {
-		files_release(extents);
+		abandon_free(extents);
 		fs_answer(fs, op, -ENOMEM);
 		return;
 	}

@@ -46,7 +46,7 @@ struct recovery {
 static void buffer_free(struct rescue *rescue)
 {
 	if (rescue->foreign)
-		files_release(rescue->buffer);
+		abandon_free(rescue->buffer);
 	else
 		pool_put(rescue->recovery->fs->files->dirty_pool,
 			 rescue->buffer);
@@ -110,7 +110,7 @@ static int rescue_run(struct fs_txn *txn)
 static int keep_held(struct rescue *rescue)
 {
 	struct files *files = rescue->recovery->fs->files;
-	struct log_pin *pin = files_alloc(files, sizeof(*pin));
+	struct log_pin *pin = abandon_alloc(files->fs, sizeof(*pin));
 
 	if (!pin)
 		return -ENOMEM;
@@ -190,7 +190,7 @@ static void *buffer_get(struct recovery *recovery, bool *foreign)
 
 	*foreign = !buffer;
 	if (!buffer && recovery->fs->options.read_only)
-		buffer = files_alloc(files, BLOCK_BYTES);
+		buffer = abandon_alloc(files->fs, BLOCK_BYTES);
 	return buffer;
 }
 
@@ -252,7 +252,7 @@ static int recover_turn(struct recovery *recovery)
 	uint64_t next_ns;
 
 	recovery->over = false;
-	next_ns = fs_run(fs, 0);
+	next_ns = fs->run(fs, 0);
 	if (!recovery->over && !fs->disk_gone &&
 	    (recovery->busy || !recover_room(fs)))
 		fs_sleep(fs, next_ns);

@@ -171,7 +171,7 @@ struct block *block_add_held(struct file *file, uint64_t index, void *data,
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data)
 {
-	struct block *block = files_alloc(file->files, sizeof(*block));
+	struct block *block = abandon_alloc(file->files->fs, sizeof(*block));
 
 	if (!block)
 		return NULL;
@@ -280,7 +280,7 @@ static void log_pin_unref(struct files *files, struct log_pin *pin,
 		return;
 	tree_log_unpin(files->fs->tree, pin->seq);
 	list_del(&pin->link);
-	files_release(pin);
+	abandon_free(pin);
 }
 
 static void log_pin_detach(struct file *file, struct block *block)
@@ -330,7 +330,7 @@ void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq)
 		last->refs++;
 		return;
 	}
-	last = files_alloc(files, sizeof(*last));
+	last = abandon_alloc(files->fs, sizeof(*last));
 	if (!last)
 		return; /* the record stays pinned until unmount */
 	*last = (struct log_unpin){ .pin = pin, .seq = seq, .refs = 1 };
@@ -362,6 +362,6 @@ void log_pin_run(struct files *files, bool committed)
 		log_depend_on(log, release->seq ? release->seq : durable);
 		list_del(&release->link);
 		log_pin_unref(files, release->pin, release->refs);
-		files_release(release);
+		abandon_free(release);
 	}
 }

@@ -71,7 +71,7 @@ static void loss_forget(struct loss *loss)
 
 	while ((heard = list_first(&loss->heard, struct heard, link))) {
 		list_del(&heard->link);
-		files_release(heard);
+		abandon_free(heard);
 	}
 }
 
@@ -80,7 +80,7 @@ void loss_free(struct file *file)
 	if (!file->loss)
 		return;
 	loss_forget(file->loss);
-	files_release(file->loss);
+	abandon_free(file->loss);
 	file->loss = NULL;
 }
 
@@ -90,7 +90,8 @@ static void loss_set(struct file *file, int error)
 	if (file->loss)
 		loss_forget(file->loss);
 	else
-		file->loss = files_alloc(file->files, sizeof(*file->loss));
+		file->loss = abandon_alloc(file->files->fs,
+					   sizeof(*file->loss));
 	if (!file->loss)
 		return;
 	list_init(&file->loss->heard);
@@ -118,7 +119,7 @@ int loss_tell(struct file *file, uint64_t handle)
 		return 0;
 	if (loss->opened == UINT64_MAX)
 		loss->opened = fs->handles;
-	heard = files_alloc(file->files, sizeof(*heard));
+	heard = abandon_alloc(file->files->fs, sizeof(*heard));
 	if (heard) {
 		heard->handle = handle;
 		list_add(&loss->heard, &heard->link);
@@ -133,7 +134,7 @@ void loss_closed(struct file *file, uint64_t handle)
 	if (!heard)
 		return;
 	list_del(&heard->link);
-	files_release(heard);
+	abandon_free(heard);
 }
 
 /* ---- The inode notes it: holes of the file can't be believed ---- */
@@ -160,7 +161,7 @@ static void note_end(struct fs_txn *txn, int rc, uint64_t seq)
 {
 	(void)rc;
 	(void)seq;
-	files_release(txn->state);
+	abandon_free(txn->state);
 	fs_txn_finish(txn, 0);
 }
 
@@ -175,14 +176,14 @@ static const struct fs_txn_type note_type = {
 
 static void note_start(struct fs *fs, uint64_t ino)
 {
-	struct note *note = files_alloc(fs->files, sizeof(*note));
+	struct note *note = abandon_alloc(fs, sizeof(*note));
 
 	if (!note)
 		return;
 	note->fs = fs;
 	note->ino = ino;
 	if (fs_txn_start(fs, &note_type, NULL, note))
-		files_release(note);
+		abandon_free(note);
 }
 
 static void lost_say(struct file *file, uint64_t first, uint64_t n, int rc)

@@ -66,7 +66,6 @@ static int files_pools(struct files *files)
 
 static void files_lists(struct files *files)
 {
-	list_init(&files->allocated);
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
 	list_init(&files->chunk_waits);
@@ -89,32 +88,15 @@ static void files_lists(struct files *files)
 	list_init(&files->suspects);
 }
 
-struct abandon_alloc {
-	struct list link;
-	max_align_t memory[];
+static const struct vnode_data_ops files_data_ops = {
+	.delete = file_delete,
+	.resume_truncate = file_resume_truncate,
+	.fix_attr = file_fix_attr,
+	.order = file_order,
+	.set_size = file_set_size,
+	.fallocate = file_fallocate,
+	.copy_range = file_copy_range,
 };
-
-void *files_alloc(struct files *files, size_t bytes)
-{
-	struct abandon_alloc *allocation =
-		calloc(1, sizeof(*allocation) + bytes);
-
-	if (!allocation)
-		return NULL;
-	list_add(&files->allocated, &allocation->link);
-	return allocation->memory;
-}
-
-void files_release(void *memory)
-{
-	struct abandon_alloc *allocation;
-
-	if (!memory)
-		return;
-	allocation = container_of(memory, struct abandon_alloc, memory);
-	list_del(&allocation->link);
-	free(allocation);
-}
 
 int files_new(struct fs *fs)
 {
@@ -126,6 +108,7 @@ int files_new(struct fs *fs)
 	files->fs = fs;
 	files->wake_ns = UINT64_MAX;
 	fs->files = files;
+	fs->data_ops = &files_data_ops;
 	files_lists(files);
 	rc = files_pools(files);
 	if (!rc)
@@ -156,10 +139,7 @@ void files_free(struct fs *fs)
 			hashmap_free(file->chunks);
 		free(file);
 	}
-	while (!list_empty(&files->allocated))
-		files_release(list_first(&files->allocated,
-					 struct abandon_alloc, link)
-				      ->memory);
+	abandon_free_all(fs);
 	if (files->chunk_pool)
 		pool_free(files->chunk_pool);
 	if (files->dirty_pool)
@@ -646,7 +626,7 @@ static void fsync_over(struct fsync *fsync, int rc)
 		if (op)
 			files->loss = 0;
 	}
-	files_release(fsync);
+	abandon_free(fsync);
 	if (file)
 		file_put(file);
 	if (op) {
@@ -725,7 +705,7 @@ enum fsync_scope { FSYNC_ONE, FSYNC_ALL };
 static void fsync_start(struct fs *fs, struct fs_op *op, struct file *file,
 			struct waiter *close, enum fsync_scope scope)
 {
-	struct fsync *fsync = files_alloc(fs->files, sizeof(*fsync));
+	struct fsync *fsync = abandon_alloc(fs, sizeof(*fsync));
 
 	if (!fsync) {
 		if (op)

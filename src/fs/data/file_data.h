@@ -232,7 +232,6 @@ struct place_batch {
 
 struct files {
 	struct fs *fs;
-	struct list allocated;		/* files_alloc */
 	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
 	struct chunk *chunk_store;
@@ -301,7 +300,7 @@ struct block *block_add(struct file *file, uint64_t index);
  * log.  There is a descriptor for each buffer. */
 struct block *block_add_held(struct file *file, uint64_t index, void *data,
 			     struct log_pin *pin);
-/* The same with data of files_alloc, which neither the pool nor the number of
+/* The same with data of abandon_alloc, which neither the pool nor the number of
  * its buffers bounds.  NULL: no memory. */
 struct block *block_add_foreign(struct file *file, uint64_t index,
 				const void *data);
@@ -368,9 +367,6 @@ void small_ra_reached(struct file *file);
 
 /* ---- file.c ---- */
 
-/* Zeroed memory that goes with the file system if it is abandoned. */
-void *files_alloc(struct files *files, size_t bytes);
-void files_release(void *memory);
 /* Finds or makes, and counts a user; NULL: no memory. */
 struct file *file_get(struct fs *fs, uint64_t ino);
 void file_put(struct file *file);
@@ -624,5 +620,51 @@ void bmap_refine(struct fs_txn *txn, uint64_t ino, uint64_t window,
 
 /* Bytes of log for a transaction that maps TXN_BLOCKS. */
 #define BMAP_LOG_BYTES (24u << 10)
+
+/* ---- Data: file.c and friends, called by the rest ---- */
+
+int files_new(struct fs *fs);		/* fs->files */
+void files_free(struct fs *fs);
+/* At mount: takes tree_recovered_data into memory (waits), from where it goes
+ * home, or, read-only, reads are served.  -EIO: some of it cannot be read. */
+int files_recover(struct fs *fs);
+/* Timers: write-back by age (30 s) and pressure.  Next time wanted. */
+uint64_t files_run(struct fs *fs, uint64_t now_ns);
+bool files_idle(const struct fs *fs);
+
+/* Size (and sectors) as users see them: tree's or what is dirty in memory. */
+void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr);
+
+/* Operations; each answers op itself. */
+void file_read(struct fs *fs, struct fs_op *op);
+void file_write(struct fs *fs, struct fs_op *op);
+void file_fsync(struct fs *fs, struct fs_op *op);
+void file_syncfs(struct fs *fs, struct fs_op *op);
+void file_fallocate(struct fs *fs, struct fs_op *op);
+void file_copy_range(struct fs *fs, struct fs_op *op);
+void file_extents(struct fs *fs, struct fs_op *op);
+/* SETATTR (or OPEN) with FS_SET_SIZE in flags: does the size (in steps) and
+ * all the rest of the attributes by calling back inode_apply_attr inside its
+ * first transaction.  The caller has seen to immutable and append-only files.
+ */
+void file_set_size(struct fs *fs, struct fs_op *op);
+/*
+ * Rename over an existing name: the data of the inode moved comes before the
+ * rename (trap 7.2).  Called in run() before any change: 0 = nothing of it is
+ * in memory only; FS_TXN_WAIT = its write-back has been started and
+ * fs_txn_restart() follows; return it.
+ */
+int file_order(struct fs_txn *txn, uint64_t ino);
+/* The last open handle of an inode is gone (vnode->opens is 0). */
+void file_closed(struct vnode *vnode);
+/* Drops everything of an inode that has an ORPHAN_DELETE item: dirty data,
+ * extents, checksums, xattrs, INLINE, INODE, ORPHAN, in steps; then calls
+ * done (vnode.c). */
+void file_delete(struct fs *fs, uint64_t ino,
+		 void (*done)(struct fs *fs, uint64_t ino));
+/* Goes on with an ORPHAN_TRUNCATE found at mount. */
+void file_resume_truncate(struct fs *fs, uint64_t ino, uint64_t size);
+/* Everything dirty of all files written and committed; for close. */
+void files_sync(struct fs *fs, struct waiter *waiter);
 
 #endif

@@ -66,8 +66,8 @@ static void heal_over(struct heal *heal)
 	if (heal->excl.active)
 		file_unlock_excl(&heal->excl);
 	file->files->heals--;
-	files_release(heal->memory);
-	files_release(heal);
+	abandon_free(heal->memory);
+	abandon_free(heal);
 	file_put(file);
 }
 
@@ -483,12 +483,12 @@ void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
 	if (fs_read_only(files->fs) || file->dead ||
 	    files->heals >= MAX_HEALS)
 		return;
-	heal = files_alloc(files, sizeof(*heal));
+	heal = abandon_alloc(files->fs, sizeof(*heal));
 	if (!heal)
 		return;
-	heal->memory = files_alloc(files, 2 * CHUNK_BYTES + BLOCK_BYTES);
+	heal->memory = abandon_alloc(files->fs, 2 * CHUNK_BYTES + BLOCK_BYTES);
 	if (!heal->memory) {
-		files_release(heal);
+		abandon_free(heal);
 		return;
 	}
 	heal->file = file;

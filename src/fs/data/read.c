@@ -18,11 +18,11 @@
 
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
 {
-	struct io *io = files_alloc(fs->files, sizeof(*io));
+	struct io *io = abandon_alloc(fs, sizeof(*io));
 	struct file *file = io ? file_get(fs, op->ino) : NULL;
 
 	if (!file) {
-		files_release(io);
+		abandon_free(io);
 		fs_answer(fs, op, -ENOMEM);
 		return NULL;
 	}
@@ -45,7 +45,7 @@ void io_end(struct io *io, int rc)
 	struct fs_op *op = io->op;
 
 	read_wait_end(&io->rwait);
-	files_release(io);
+	abandon_free(io);
 	file_put(file);
 	fs_answer(fs, op, rc);
 }

@@ -16,6 +16,7 @@
  *    end nobody attaches others.
  */
 #include "fs/data/failure.h"
+#include "fs/name/inode.h"
 #include "fs/replica/replica.h"
 
 #include <assert.h>
@@ -124,11 +125,11 @@ static void trunc_over(struct trunc *trunc, int rc)
 		space_give_back(space, trunc->chunk[trunc->chunks].sector,
 				trunc->chunk[trunc->chunks].n);
 	}
-	files_release(trunc->pin);
+	abandon_free(trunc->pin);
 	trunc_answer(trunc, rc);
 	if (trunc->excl.active)
 		file_unlock_excl(&trunc->excl);
-	files_release(trunc);
+	abandon_free(trunc);
 	file->dead = false;
 	file_put(file);
 	if (done)
@@ -976,7 +977,7 @@ static void trunc_step(struct trunc *trunc)
 	if (rc == -EINPROGRESS)
 		return;
 	if (!rc && trunc->kind == TRUNC_SIZE && !trunc->pin) {
-		trunc->pin = files_alloc(trunc->fs->files,
+		trunc->pin = abandon_alloc(trunc->fs,
 					sizeof(*trunc->pin));
 		rc = trunc->pin ? 0 : -ENOMEM;
 	}
@@ -1091,11 +1092,11 @@ static void trunc_again(struct shared_lock *lock)
 static struct trunc *trunc_new(struct fs *fs, uint64_t ino,
 			       enum trunc_kind kind, struct fs_op *op)
 {
-	struct trunc *trunc = files_alloc(fs->files, sizeof(*trunc));
+	struct trunc *trunc = abandon_alloc(fs, sizeof(*trunc));
 	struct file *file = trunc ? file_get(fs, ino) : NULL;
 
 	if (!file) {
-		files_release(trunc);
+		abandon_free(trunc);
 		return NULL;
 	}
 	trunc->fs = fs;

@@ -7,6 +7,7 @@
  * part is written is read first, verified.  Bytes behind the end of the file in
  * its last block are always zero, in memory and on disk.
  */
+#include "fs/name/inode.h"
 #include "fs/place/gap_writeback.h"
 
 #include <errno.h>

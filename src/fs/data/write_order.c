@@ -36,7 +36,7 @@ static void order_freed(struct order *order)
 {
 	struct file *file = order->sync.file;
 
-	files_release(order);
+	abandon_free(order);
 	file_put(file);
 }
 
@@ -53,7 +53,7 @@ static void rename_may(struct sync *sync, int rc)
 static struct order *order_new(struct file *file,
 			       void (*done)(struct sync *sync, int rc))
 {
-	struct order *order = files_alloc(file->files, sizeof(*order));
+	struct order *order = abandon_alloc(file->files->fs, sizeof(*order));
 
 	if (!order)
 		return NULL;

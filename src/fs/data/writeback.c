@@ -225,7 +225,7 @@ void writeback_end(struct writeback *wb)
 		writeback_release(wb, i, false);
 	if (wb->claimed && wb->done < wb->n)
 		writeback_flush(file, wb->stamp, false, file->final);
-	files_release(wb->pin);
+	abandon_free(wb->pin);
 	wb->file = NULL;
 	list_del(&wb->link);
 	list_add(&files->wb_free[wb->small], &wb->link);
@@ -945,7 +945,7 @@ static void logged_start(struct writeback *wb)
 {
 	wb->kind = WB_LOGGED;
 	wb->n = wb->segments = 0;
-	wb->pin = files_alloc(wb->files, sizeof(*wb->pin));
+	wb->pin = abandon_alloc(wb->files->fs, sizeof(*wb->pin));
 	if (wb->pin &&
 	    !fs_txn_start(wb->files->fs, &logged_type, NULL, wb))
 		return;

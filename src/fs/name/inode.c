@@ -1,10 +1,9 @@
 /*
  * inode.c - attributes and flags.
  *
- * Times are wall-clock nanoseconds, clamped to what the format promises: from
- * 1901 to 2446.  The access time follows relatime: a read starts a transaction
- * of its own, at most one for an inode at a time, and none as long as nothing
- * changed since the last one.
+ * The access time follows relatime: a read starts a transaction of its own, at
+ * most one for an inode at a time, and none as long as nothing changed since
+ * the last one.
  */
 #include "fs/name/names.h"
 
@@ -13,12 +12,8 @@
 
 #include "base/msg.h"
 
-#define TIME_MIN_SECONDS (-(1ll << 31))
-#define TIME_MAX_SECONDS 15032385535ll	/* 2446-05-10 22:38:55 */
 #define NS_PER_SECOND 1000000000ll
 #define ATIME_MAX_AGE_NS (24ull * 3600 * NS_PER_SECOND)
-#define FLAGS_VISIBLE \
-	(INODE_IMMUTABLE | INODE_APPEND | INODE_NOATIME | INODE_NODUMP)
 
 /* ---- Probes ---- */
 
@@ -57,27 +52,6 @@ int probe_result(const struct probe *probe)
 }
 
 /* ---- Items ---- */
-
-int inode_get(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
-{
-	struct tree_item found;
-	int rc;
-
-	rc = tree_get(txn->tree_txn, key_make(ino, ITEM_INODE, 0), &found);
-	if (rc)
-		return rc;
-	if (found.bytes != sizeof(*item))
-		return -EUCLEAN;
-	memcpy(item, found.value, sizeof(*item));
-	return 0;
-}
-
-void inode_put(struct fs_txn *txn, uint64_t ino,
-	       const struct inode_item *item)
-{
-	tree_put(txn->tree_txn, key_make(ino, ITEM_INODE, 0), item,
-		 sizeof(*item));
-}
 
 int inode_of_op(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {
@@ -142,50 +116,6 @@ int inode_may_unlink(const struct inode_item *item)
 
 /* ---- Times ---- */
 
-static void time_put(struct disk_time *time, int64_t seconds, uint32_t ns)
-{
-	if (seconds < TIME_MIN_SECONDS) {
-		seconds = TIME_MIN_SECONDS;
-		ns = 0;
-	}
-	if (seconds > TIME_MAX_SECONDS) {
-		seconds = TIME_MAX_SECONDS;
-		ns = 0;
-	}
-	time->seconds = le64_put((uint64_t)seconds);
-	time->ns = le32_put(ns);
-}
-
-static void time_put_spec(struct disk_time *time, const struct timespec *spec)
-{
-	uint32_t ns = spec->tv_nsec < 0 || spec->tv_nsec >= NS_PER_SECOND ?
-		0 : (uint32_t)spec->tv_nsec;
-
-	time_put(time, spec->tv_sec, ns);
-}
-
-void inode_set_time(struct disk_time *time, int64_t wall_ns)
-{
-	int64_t seconds = wall_ns / NS_PER_SECOND;
-	int64_t ns = wall_ns % NS_PER_SECOND;
-
-	if (ns < 0) {
-		seconds--;
-		ns += NS_PER_SECOND;
-	}
-	time_put(time, seconds, (uint32_t)ns);
-}
-
-static struct timespec time_get(const struct disk_time *time)
-{
-	uint32_t ns = le32_get(time->ns);
-
-	return (struct timespec){
-		.tv_sec = (int64_t)le64_get(time->seconds),
-		.tv_nsec = ns < NS_PER_SECOND ? ns : 0,
-	};
-}
-
 void inode_changed(struct fs *fs, struct inode_item *item)
 {
 	inode_set_time(&item->mtime, env_wall_ns(fs->env));
@@ -198,42 +128,6 @@ void inode_ctime(struct fs *fs, struct inode_item *item)
 }
 
 /* ---- Attributes ---- */
-
-/* A directory shows the room its entries would take in an ordinary one. */
-#define DIR_ENTRY_BYTES 64u
-#define NAME_GONE_NS ((uint64_t)NS_PER_SECOND)
-
-/* Was one of its names taken just now? */
-static bool inode_name_gone(struct fs *fs, uint64_t ino)
-{
-	const struct vnode *vnode = vnode_find(fs, ino);
-
-	return vnode && vnode->name_gone_ns &&
-	       env_now_ns(fs->env) - vnode->name_gone_ns < NAME_GONE_NS;
-}
-
-void inode_attr(struct fs *fs, uint64_t ino, const struct inode_item *item,
-		struct fs_attr *attr)
-{
-	attr->ino = ino;
-	attr->mode = inode_mode(item);
-	attr->nlink = le32_get(item->nlink);
-	attr->name_gone = inode_name_gone(fs, ino);
-	attr->uid = le32_get(item->uid);
-	attr->gid = le32_get(item->gid);
-	attr->rdev = le32_get(item->rdev);
-	attr->flags = le32_get(item->flags) & FLAGS_VISIBLE;
-	attr->size = le64_get(item->size);
-	attr->sectors = le64_get(item->sectors);
-	attr->atime = time_get(&item->atime);
-	attr->mtime = time_get(&item->mtime);
-	attr->ctime = time_get(&item->ctime);
-	attr->btime = time_get(&item->btime);
-	if (S_ISDIR(attr->mode))
-		attr->size = le64_get(item->entries) * DIR_ENTRY_BYTES;
-	else if (S_ISREG(attr->mode))
-		file_fix_attr(fs, ino, attr);
-}
 
 static int inode_getattr_run(struct fs_txn *txn)
 {
@@ -273,13 +167,13 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 	if (flags & FS_SET_ATIME_NOW)
 		inode_set_time(&item->atime, now);
 	else if (flags & FS_SET_ATIME)
-		time_put_spec(&item->atime, &op->attr.atime);
+		inode_set_time_spec(&item->atime, &op->attr.atime);
 	if (flags & FS_SET_MTIME)
-		time_put_spec(&item->mtime, &op->attr.mtime);
+		inode_set_time_spec(&item->mtime, &op->attr.mtime);
 	else if (flags & (FS_SET_MTIME_NOW | FS_SET_SIZE))
 		inode_set_time(&item->mtime, now);
 	if (flags & FS_SET_CTIME)
-		time_put_spec(&item->ctime, &op->attr.ctime);
+		inode_set_time_spec(&item->ctime, &op->attr.ctime);
 	else if (flags)
 		inode_set_time(&item->ctime, now);
 }
@@ -414,7 +308,7 @@ static int inode_setattr_run(struct fs_txn *txn)
 	if (rc)
 		return rc;
 	if (op->flags & FS_SET_SIZE)
-		rest.flags &= FS_SET_MODE;	/* the rest by file_set_size */
+		rest.flags &= FS_SET_MODE;	/* the rest with it */
 	if (rest.flags) {
 		rc = inode_acl_probe(txn, &item, &acl, &slot);
 		if (!rc && op->flags & FS_SET_KILL_PRIV)
@@ -443,7 +337,7 @@ static void inode_setattr_end(struct fs_txn *txn, int rc, uint64_t seq)
 	txn->op = NULL;
 	fs_txn_finish(txn, 0);
 	op->flags &= ~FS_SET_MODE;
-	file_set_size(fs, op);
+	fs->data_ops->set_size(fs, op);
 }
 
 static const struct fs_txn_type inode_times_type = {
@@ -675,9 +569,9 @@ static void inode_may_change_end(struct fs_txn *txn, int rc, uint64_t seq)
 	txn->op = NULL;
 	fs_txn_finish(txn, 0);
 	if (op->type == FS_COPY_RANGE)
-		file_copy_range(fs, op);
+		fs->data_ops->copy_range(fs, op);
 	else
-		file_fallocate(fs, op);
+		fs->data_ops->fallocate(fs, op);
 }
 
 static const struct fs_txn_type inode_may_change_type = {
@@ -702,7 +596,7 @@ static int inode_getflags_run(struct fs_txn *txn)
 	int rc = inode_of_op(txn, op->ino, &item);
 
 	if (!rc)
-		op->result = le32_get(item.flags) & FLAGS_VISIBLE;
+		op->result = le32_get(item.flags) & INODE_FLAGS_VISIBLE;
 	return rc;
 }
 
@@ -726,7 +620,7 @@ static int inode_setflags_run(struct fs_txn *txn)
 
 	if (rc)
 		return rc;
-	flags = le32_get(item.flags) & ~FLAGS_VISIBLE;
+	flags = le32_get(item.flags) & ~INODE_FLAGS_VISIBLE;
 	item.flags = le32_put(flags | op->flags);
 	inode_ctime(txn->fs, &item);
 	inode_put(txn, op->ino, &item);
@@ -743,7 +637,7 @@ static const struct fs_txn_type inode_setflags_type = {
 
 void inode_op_setflags(struct fs *fs, struct fs_op *op)
 {
-	if (op->flags & ~FLAGS_VISIBLE)
+	if (op->flags & ~INODE_FLAGS_VISIBLE)
 		fs_answer(fs, op, -EOPNOTSUPP);
 	else
 		fs_txn_start(fs, &inode_setflags_type, op, NULL);

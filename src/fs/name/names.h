@@ -10,6 +10,7 @@
 #ifndef TRAX_NAME_NAMES_H
 #define TRAX_NAME_NAMES_H
 
+#include "fs/name/inode.h"
 #include "fs/op/fs_internal.h"
 
 #define NAMES_MAX_LINKS 0x7fffffffu
@@ -37,40 +38,6 @@ void probe_expect(struct probe *probe, struct fs_txn *txn, struct key key,
 		  int want);
 /* -EAGAIN, an error or 0. */
 int probe_result(const struct probe *probe);
-
-/* ---- inode.c ---- */
-
-/* The inode an operation names: -ESTALE when there is none, or it is being
- * deleted. */
-int inode_of_op(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
-/* The inode that an entry leads to: its absence is damage, -EIO. */
-int inode_of_entry(struct fs_txn *txn, uint64_t dir, uint64_t ino,
-		   struct inode_item *item);
-/* As inode_of_op; -ENOTDIR. */
-int inode_of_dir(struct fs_txn *txn, uint64_t ino, struct inode_item *item);
-/* A directory in which something is to be made or, with `remove`, taken out:
- * -ENOENT when it is removed itself, -EPERM. */
-int inode_of_changed_dir(struct fs_txn *txn, uint64_t ino, bool removes,
-			 struct inode_item *item);
-/* -EPERM for immutable and append-only ones. */
-int inode_may_unlink(const struct inode_item *item);
-/* Now, in mtime and ctime, or ctime alone. */
-void inode_changed(struct fs *fs, struct inode_item *item);
-void inode_ctime(struct fs *fs, struct inode_item *item);
-/* Reading updates the atime (relatime), by and by. */
-void inode_touch(struct fs *fs, uint64_t ino);
-static inline uint32_t inode_mode(const struct inode_item *item)
-{
-	return le32_get(item->mode);
-}
-
-void inode_op_getattr(struct fs *fs, struct fs_op *op);
-void inode_op_setattr(struct fs *fs, struct fs_op *op);
-void inode_op_open(struct fs *fs, struct fs_op *op);
-/* FALLOCATE and COPY_RANGE, unless flags of the inode forbid it. */
-void inode_op_change(struct fs *fs, struct fs_op *op);
-void inode_op_getflags(struct fs *fs, struct fs_op *op);
-void inode_op_setflags(struct fs *fs, struct fs_op *op);
 
 /* ---- dir.c: one name in one directory ---- */
 

@@ -325,7 +325,7 @@ static int rename_run(struct fs_txn *txn)
 	rc = rename_check_cycle(txn, &look);
 	if (!rc && look.to.found && !look.exchange &&
 	    S_ISREG(inode_mode(&look.from_item)))
-		rc = file_order(txn, look.from.ino);
+		rc = txn->fs->data_ops->order(txn, look.from.ino);
 	if (rc)
 		return rc;
 	if (look.exchange)

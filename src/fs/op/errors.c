@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/data/file_data.h"
+#include "fs/op/abandon_alloc.h"
+#include "fs/op/inode_item.h"
+#include "fs/op/op.h"
 
 #define NS_PER_SECOND 1000000000
 #define KNOWN 256u		/* places remembered, so as to note them once */
@@ -92,7 +94,7 @@ static void add_end(struct fs_txn *txn, int rc, uint64_t seq)
 	fs_txn_finish(txn, 0);
 	if (!rc)
 		errors->next++;
-	files_release(add);
+	abandon_free(add);
 	errors->busy = false;
 	errors_pump(errors);
 }
@@ -117,7 +119,7 @@ static void errors_pump(struct errors *errors)
 	list_del(&add->link);
 	errors->busy = true;
 	if (fs_txn_start(errors->fs, &add_type, NULL, add)) {
-		files_release(add);
+		abandon_free(add);
 		errors->busy = false;
 	}
 }
@@ -167,7 +169,7 @@ void errors_add(struct fs *fs, const struct error *error)
 	errors->count++;
 	if (fs_read_only(fs))
 		return;
-	add = files_alloc(fs->files, sizeof(*add));
+	add = abandon_alloc(fs, sizeof(*add));
 	if (!add)
 		return;
 	add->item = (struct error_item){
@@ -396,7 +398,7 @@ static void listing_end(struct fs_txn *txn, int rc, uint64_t seq)
 	op->result = rc ? 0 : strlen(op->buffer);
 	json_decref(listing->array);
 	free(listing->path);
-	files_release(listing);
+	abandon_free(listing);
 	fs_txn_finish(txn, rc);
 }
 
@@ -411,12 +413,12 @@ static const struct fs_txn_type listing_type = {
 void errors_op_list(struct fs *fs, struct fs_op *op)
 {
 	struct error_listing *listing =
-		files_alloc(fs->files, sizeof(*listing));
+		abandon_alloc(fs, sizeof(*listing));
 
 	if (listing)
 		listing->array = json_array();
 	if (!listing || !listing->array) {
-		files_release(listing);
+		abandon_free(listing);
 		fs_answer(fs, op, -ENOMEM);
 		return;
 	}

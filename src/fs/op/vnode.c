@@ -6,7 +6,7 @@
  *      ^                              |                               |
  *      |   refs, opens, file all gone |      refs and opens gone      |
  *      +------------------------------+                               v
- *      +----------------------- file_delete done <----------------- deleting
+ *      +----------------------- delete() is done <----------------- deleting
  *
  * Deletes found at mount are kept in fs->resume and started a few at a time.
  * Nothing here waits or fails: FS_FORGET and FS_RELEASE are answered at once.
@@ -57,7 +57,7 @@ static void vnode_delete(struct fs *fs, struct vnode *vnode)
 {
 	vnode->deleting = true;
 	fs->orphans_pending++;
-	file_delete(fs, vnode->ino, vnode_deleted);
+	fs->data_ops->delete(fs, vnode->ino, vnode_deleted);
 }
 
 static void vnode_resume_next(struct fs *fs)
@@ -152,7 +152,8 @@ static int resume_take(struct fs *fs, const struct tree_item *item)
 	struct orphan_resume *resume;
 
 	if (orphan->what == ORPHAN_TRUNCATE) {
-		file_resume_truncate(fs, item->key.off, le64_get(orphan->size));
+		fs->data_ops->resume_truncate(fs, item->key.off,
+					      le64_get(orphan->size));
 		return 0;
 	}
 	resume = calloc(1, sizeof(*resume));

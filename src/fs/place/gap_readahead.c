@@ -83,7 +83,7 @@ static void chunk_arrived(struct gap_readahead *p,
 	    !list_empty(&file->excl_locks) || !there_is_room(p->files))
 		return;
 	if (!buffer->data)
-		buffer->data = files_alloc(p->files, CHUNK_BYTES);
+		buffer->data = abandon_alloc(p->files->fs, CHUNK_BYTES);
 	if (!buffer->data)
 		return;
 	p->buffers++;
@@ -153,13 +153,13 @@ static struct gap_readahead *gap_readahead_get(struct files *files)
 
 	if (p)
 		return p;
-	p = files_alloc(files, sizeof(*p));
+	p = abandon_alloc(files->fs, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->files = files;
 	if (freeblock_open(files->fs->queue, &options, &gap_readahead_ops, p,
 			   &p->task)) {
-		files_release(p);
+		abandon_free(p);
 		return NULL;
 	}
 	files->gap_readahead = p;

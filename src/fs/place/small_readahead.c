@@ -64,18 +64,19 @@ static void ahead_step(struct shared_lock *lock)
 	end = ahead->end < end ? ahead->end : end;
 	if (!rc && file->size <= SMALL_FILE_BYTES && ahead->first < end)
 		chunks_read_ahead(file, ahead->first, end, true);
-	files_release(ahead);
+	abandon_free(ahead);
 	file_put(file);
 }
 
 static void ahead_start(struct files *files, const struct small_ra_file *near,
 			uint64_t onward)
 {
-	struct small_ra_ahead *ahead = files_alloc(files, sizeof(*ahead));
+	struct small_ra_ahead *ahead =
+		abandon_alloc(files->fs, sizeof(*ahead));
 	struct file *file = ahead ? file_get(files->fs, near->ino) : NULL;
 
 	if (!file) {
-		files_release(ahead);
+		abandon_free(ahead);
 		return;
 	}
 	ahead->file = file;
@@ -152,7 +153,7 @@ static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 		marked |= mark;
 		ahead_start(look->files, &look->file[i], mark ? look->to : 0);
 	}
-	files_release(look);
+	abandon_free(look);
 }
 
 static const struct fs_txn_type look_type = {
@@ -194,7 +195,8 @@ static void small_ra_go(struct files *files, struct small_ra *small_ra,
 	struct small_ra_look *look;
 
 	max = max < SMALL_RA_FILES ? max : SMALL_RA_FILES;
-	look = files_alloc(files, sizeof(*look) + max * sizeof(look->file[0]));
+	look = abandon_alloc(files->fs,
+			     sizeof(*look) + max * sizeof(look->file[0]));
 	if (!look)
 		return;
 	small_ra->window =
@@ -213,7 +215,7 @@ static void small_ra_go(struct files *files, struct small_ra *small_ra,
 	    !fs_txn_start(files->fs, &look_type, NULL, look))
 		return;
 	small_ra->busy = false;
-	files_release(look);
+	abandon_free(look);
 }
 
 void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)

@@ -67,7 +67,7 @@ struct access_trace {
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
 	uint64_t saved;		/* end of what the tree knows */
-	uint64_t op_ns, answer_ns, gap_ns, read_ns;
+	uint64_t op_ns, gap_ns, read_ns;
 	uint64_t mark_ns;
 	bool *closed;		/* by group */
 	bool ready;		/* what was known is loaded */
@@ -234,20 +234,14 @@ void access_trace_op(struct fs *fs)
 	trace->op_ns = now_ns;
 }
 
-void access_trace_answer(struct fs *fs)
+static uint64_t quiet_from(const struct fs *fs)
 {
-	if (fs->access_trace)
-		fs->access_trace->answer_ns = env_now_ns(fs->env);
-}
-
-static uint64_t quiet_from(const struct access_trace *trace)
-{
+	const struct access_trace *trace = fs->access_trace;
 	uint64_t quiet = QUIET_GAPS * trace->gap_ns;
 
 	if (quiet < QUIET_NS)
 		quiet = QUIET_NS;
-	return (trace->op_ns > trace->answer_ns ? trace->op_ns :
-						  trace->answer_ns) +
+	return (trace->op_ns > fs->answer_ns ? trace->op_ns : fs->answer_ns) +
 	       (quiet < QUIET_MOST_NS ? quiet : QUIET_MOST_NS);
 }
 
@@ -255,7 +249,7 @@ bool access_trace_quiet(struct fs *fs)
 {
 	return !fs->access_trace || fs->access_trace->leaving ||
 	       (list_empty(&fs->ops) &&
-		env_now_ns(fs->env) >= quiet_from(fs->access_trace));
+		env_now_ns(fs->env) >= quiet_from(fs));
 }
 
 bool access_trace_leaving(const struct fs *fs)
@@ -581,7 +575,7 @@ static void leave_sync(struct fs *fs)
 	list_init(&trace->synced.link);
 	files_sync(fs, &trace->synced);
 	while (!trace->over && !fs->disk_gone && !tree_failed(fs->tree)) {
-		next_ns = fs_run(fs, 0);
+		next_ns = fs->run(fs, 0);
 		if (!trace->over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
@@ -603,7 +597,7 @@ void access_trace_leave(struct fs *fs)
 	       (fs->replicas->maker || node_replicas_due(fs) ||
 		!node_replicas_idle(fs) || !node_replicas_over(fs) ||
 		heat_end(trace->heat) - trace->chosen >= LEAST_READS)) {
-		next_ns = fs_run(fs, 1);
+		next_ns = fs->run(fs, 1);
 		if (queue_idle(fs->queue) && next_ns != UINT64_MAX &&
 		    next_ns > env_now_ns(fs->env) && fs->replicas->maker)
 			env_wait(fs->env, NS_PER_MS);
@@ -671,7 +665,7 @@ static void access_trace_marks(struct fs *fs)
 /* While an operation is under way its answer comes by here. */
 static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
-	uint64_t quiet_ns = quiet_from(fs->access_trace);
+	uint64_t quiet_ns = quiet_from(fs);
 
 	if (!list_empty(&fs->ops))
 		return ns;

@@ -28,8 +28,6 @@ int access_trace_save(struct fs *fs);
 
 /* An operation of a user begins. */
 void access_trace_op(struct fs *fs);
-/* One is answered. */
-void access_trace_answer(struct fs *fs);
 bool access_trace_quiet(struct fs *fs);
 
 /* A user's read of file data begins; ACCESS_TRACE_NONE: nobody watches. */

@@ -443,7 +443,7 @@ static void bad_replica_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fs_txn_restart(txn);
 		return;
 	}
-	files_release(bad);
+	abandon_free(bad);
 	fs_txn_finish(txn, 0);
 }
 
@@ -464,7 +464,7 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 
 	fs->replicas->stats.bad++;
 	if (!fs_read_only(fs))
-		bad = files_alloc(fs->files, sizeof(*bad));
+		bad = abandon_alloc(fs, sizeof(*bad));
 	if (!bad)
 		return;
 	*bad = (struct bad_replica){ino, first, first + blocks, sector, false};
@@ -472,7 +472,7 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 		 fs->disk->name, (unsigned long long)ino,
 		 (unsigned long long)first * BLOCK_BYTES);
 	if (fs_txn_start(fs, &bad_replica_type, NULL, bad))
-		files_release(bad);
+		abandon_free(bad);
 }
 
 /* ---- Who needs room ---- */
@@ -607,7 +607,7 @@ static void drop_end(struct fs_txn *txn, int rc, uint64_t seq)
 				replicas->wanted;
 	if (rc || !drop->n)
 		replicas->wanted = 0;
-	files_release(drop);
+	abandon_free(drop);
 	if (rc)
 		room_fail(replicas, rc);
 	else
@@ -659,10 +659,10 @@ void room_pump(struct replicas *replicas)
 	if (replicas->dropping)
 		return;
 	if (replicas->wanted && regions_count(replicas->regions)) {
-		drop = files_alloc(fs->files, sizeof(*drop));
+		drop = abandon_alloc(fs, sizeof(*drop));
 		if (!drop || (drop->replicas = replicas,
 			      fs_txn_start(fs, &drop_type, NULL, drop))) {
-			files_release(drop);
+			abandon_free(drop);
 			room_fail(replicas, 0);
 			return;
 		}

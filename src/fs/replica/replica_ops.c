@@ -203,7 +203,7 @@ static void listing_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fs_txn_restart(txn);
 		return;
 	}
-	files_release(listing);
+	abandon_free(listing);
 	txn->op = NULL;
 	fs_txn_finish(txn, 0);
 	answer_text(fs, op, array, rc);
@@ -262,7 +262,7 @@ void copies_op_list(struct fs *fs, struct fs_op *op)
 		answer_text(fs, op, copies_summary(fs), 0);
 		return;
 	}
-	listing = files_alloc(fs->files, sizeof(*listing));
+	listing = abandon_alloc(fs, sizeof(*listing));
 	if (!listing) {
 		fs_answer(fs, op, -ENOMEM);
 		return;

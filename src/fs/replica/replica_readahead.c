@@ -232,7 +232,7 @@ static void meta_end(struct fs_txn *txn, int rc, uint64_t seq)
 	(void)rc;
 	(void)seq;
 	txn->fs->replica_ra->metas--;
-	files_release(meta);
+	abandon_free(meta);
 	fs_txn_finish(txn, 0);
 }
 
@@ -250,14 +250,14 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 
 	if (fs->replica_ra->metas)
 		return;
-	meta = files_alloc(fs->files, sizeof(*meta));
+	meta = abandon_alloc(fs, sizeof(*meta));
 	if (!meta)
 		return;
 	*meta = (struct meta){ sector, sector + sectors };
 	fs->replica_ra->metas++;
 	if (fs_txn_start(fs, &meta_type, NULL, meta)) {
 		fs->replica_ra->metas--;
-		files_release(meta);
+		abandon_free(meta);
 	}
 }
 

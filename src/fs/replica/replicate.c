@@ -642,7 +642,7 @@ static void attach_end(struct fs_txn *txn, int rc, uint64_t seq)
 		maker->stop = true;
 	else
 		attach_count(all);
-	files_release(all);
+	abandon_free(all);
 	replica_maker_step(maker);
 }
 
@@ -659,7 +659,7 @@ static const struct fs_txn_type attach_type = {
 static int replica_maker_attach(struct replica_maker *maker)
 {
 	struct fs *fs = replica_maker_fs(maker);
-	struct attach_all *all = files_alloc(fs->files, sizeof(*all));
+	struct attach_all *all = abandon_alloc(fs, sizeof(*all));
 	int rc;
 
 	if (!all)
@@ -668,7 +668,7 @@ static int replica_maker_attach(struct replica_maker *maker)
 	all->first = maker->attached;
 	rc = fs_txn_start(fs, &attach_type, NULL, all);
 	if (rc)
-		files_release(all);
+		abandon_free(all);
 	return rc;
 }
 

@@ -1,0 +1,90 @@
+/*
+ * fs_state.h - the state of a mounted file system, shared by all of src/fs.
+ *
+ * Each part below has its own structure and its own file; struct fs holds the
+ * pointers to them and what more than one part counts.
+ */
+#ifndef TRAX_OP_FS_STATE_H
+#define TRAX_OP_FS_STATE_H
+
+#include "alloc/alloc.h"
+#include "base/hashmap.h"
+#include "base/list.h"
+#include "cache/pool.h"
+#include "diskmodel/profile.h"
+#include "fs/fs.h"
+#include "tree/tree.h"
+
+struct vnode_data_ops;		/* vnode.h */
+struct files;			/* file.c's state of the whole file system */
+struct file;			/* its state of one inode, NULL when clean */
+struct replicas;		/* replica.c: the copies */
+struct errors;			/* errors.c: NULL until there is one */
+struct replica_ra;		/* replica_readahead.c: copies read together */
+struct access_trace;			/* access_trace.c: what is learned */
+struct node_replicas; /* node_replicas.c: copies of tree nodes */
+struct profile_save;  /* profile_save.c: what is known of the drive */
+struct relocate;      /* relocate.c: log and node tracks that move */
+
+struct fs {
+	struct env *env;
+	struct disk *disk;
+	struct queue *queue;
+	struct tree *tree;
+	struct alloc *alloc;
+	struct profile *profile;
+	const struct geom *geom;	/* the profile's */
+	struct head *head;	/* NULL: nothing is known of it */
+	struct head *own_head;	/* made from the profile */
+	struct fs_options options;
+	struct pool_budget budget;
+	struct hashmap *vnodes;		/* by inode number */
+	struct files *files;
+	const struct vnode_data_ops *data_ops; /* of the files */
+	struct list allocated;		/* see abandon_alloc.h */
+	/* fs_run: it stands above everything that waits by it. */
+	uint64_t (*run)(struct fs *fs, int timeout_ms);
+	struct replicas *replicas;	/* NULL until they are known */
+	struct errors *errors;
+	struct replica_ra *replica_ra;		/* there while replicas is */
+	struct access_trace *access_trace;	/* NULL: nothing is learned */
+	struct node_replicas
+		*node_replicas;		   /* NULL: none are learned nor read */
+	struct profile_save *profile_save; /* NULL: nothing is written back */
+	struct relocate *relocate;		/* NULL: no track moves */
+	bool closing;
+	struct list ops;		/* outstanding, in order of arrival */
+	uint64_t op_count;
+	uint64_t stat_ops[FS_OP_TYPES];
+	uint64_t orphans_pending;	/* deletes under way */
+	struct list all_txns;	/* not yet finished */
+	uint64_t txn_count;		/* how many these are */
+	uint64_t answers;		/* operations answered so far */
+	uint64_t answer_ns;		/* when the last of them was */
+	uint64_t handles;		/* open file descriptions so far */
+	bool disk_gone;			/* the disk does not answer any more */
+	uint64_t reruns_max;		/* of any transaction */
+	uint64_t overruns;		/* runs beyond a transaction's bound */
+	struct fs_txn *rename_locker;	/* has the right to move a directory */
+	struct list rename_lock_waits;		/* transactions that want it */
+	struct list resume;		/* vnode.c: orphans found at mount */
+	struct waiter node_waiter;	/* a group load for a node track */
+	bool node_waiting;
+	uint64_t node_near;		/* where the last node track was made */
+	uint64_t name_mask;		/* of name hashes: all ones but in
+					   tests of collisions */
+};
+
+/*
+ * Another belief of the disk's tracks, for new data and the head, from now on;
+ * takes it over, frees the old one, and writes it back by and by.  Old data
+ * stays where it is.  -EBUSY: the queue is not idle; -ENOMEM: nothing has
+ * changed.
+ */
+int fs_adopt_profile(struct fs *fs, struct profile *profile);
+
+/* The profile that was doubted fits the disk after all.  -EBUSY, -ENOMEM: as
+ * above. */
+int fs_trust_profile(struct fs *fs);
+
+#endif
