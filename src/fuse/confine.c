@@ -80,6 +80,7 @@ static const int allowed[] = {
 	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(poll),
 	SCMP_SYS(ppoll), SCMP_SYS(close), SCMP_SYS(dup2), SCMP_SYS(dup3),
 	SCMP_SYS(lseek), SCMP_SYS(fstat), SCMP_SYS(newfstatat),
+	SCMP_SYS(eventfd2),
 	/* Memory; see below for mmap and mprotect. */
 	SCMP_SYS(brk), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(madvise),
 	/* Time, random numbers. */

@@ -9,7 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/list.h"
 #include "base/msg.h"
@@ -19,7 +21,7 @@ struct notice {
 	uint64_t ino;
 	int64_t offset;		/* negative: the attributes only */
 	uint32_t bytes;
-	uint64_t unique;	/* of the WRITE to be answered; 0: none */
+	struct request *req;	/* the WRITE to be given back, or NULL */
 };
 
 struct notify {
@@ -27,40 +29,72 @@ struct notify {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct list notices;	/* under the lock, as is: */
+	int event_fd;
+	struct list notices;	/* under the lock, as are: */
+	struct list done;	/* notices with a request */
 	bool ended;
 };
 
-static void say(const struct notify *notify, int error, uint64_t unique,
-		const void *data, size_t bytes)
-{
-	struct fuse_out_header header = {
-		.len = (uint32_t)(sizeof(header) + bytes),
-		.error = error,
-		.unique = unique,
-	};
-	struct iovec iov[2] = {
-		{ &header, sizeof(header) },
-		{ (void *)data, bytes },
-	};
-
-	/* The kernel knows the inode, or the request, no more. */
-	if (writev(notify->fd, iov, 2) < 0 && errno != ENOENT)
-		msg_debug("FUSE: notice: %s", strerror(errno));
-}
-
 static void carry_out(const struct notify *notify, const struct notice *notice)
 {
-	const struct fuse_notify_inval_inode_out inode = {
+	struct fuse_notify_inval_inode_out inode = {
 		.ino = notice->ino,
 		.off = notice->offset,
 		.len = notice->bytes,
 	};
-	const struct fuse_write_out written = { .size = notice->bytes };
+	struct fuse_out_header header = {
+		.len = sizeof(header) + sizeof(inode),
+		.error = FUSE_NOTIFY_INVAL_INODE,
+	};
+	struct iovec iov[2] = {
+		{ &header, sizeof(header) },
+		{ &inode, sizeof(inode) },
+	};
 
-	say(notify, FUSE_NOTIFY_INVAL_INODE, 0, &inode, sizeof(inode));
-	if (notice->unique)
-		say(notify, 0, notice->unique, &written, sizeof(written));
+	/* ENOENT: the kernel has forgotten the inode itself. */
+	if (writev(notify->fd, iov, 2) < 0 && errno != ENOENT)
+		msg_debug("FUSE: notice: %s", strerror(errno));
+}
+
+/* Gives the request back, or frees the notice. */
+static void finish(struct notify *notify, struct notice *notice)
+{
+	const uint64_t one = 1;
+
+	if (!notice->req) {
+		free(notice);
+		return;
+	}
+	pthread_mutex_lock(&notify->lock);
+	list_add(&notify->done, &notice->link);
+	pthread_mutex_unlock(&notify->lock);
+	if (write(notify->event_fd, &one, sizeof(one)) < 0)
+		msg_error("FUSE: eventfd: %s", strerror(errno));
+}
+
+int notify_event_fd(const struct notify *notify)
+{
+	return notify->event_fd;
+}
+
+struct request *notify_next(struct notify *notify)
+{
+	struct request *req = NULL;
+	struct notice *notice;
+	uint64_t count;
+
+	if (read(notify->event_fd, &count, sizeof(count)) < 0 &&
+	    errno != EAGAIN)
+		msg_error("FUSE: eventfd: %s", strerror(errno));
+	pthread_mutex_lock(&notify->lock);
+	notice = list_first(&notify->done, struct notice, link);
+	if (notice)
+		list_del(&notice->link);
+	pthread_mutex_unlock(&notify->lock);
+	if (notice)
+		req = notice->req;
+	free(notice);
+	return req;
 }
 
 /* The next notice; NULL: there will be none. */
@@ -85,7 +119,7 @@ static void *run(void *arg)
 
 	while ((notice = next(notify))) {
 		carry_out(notify, notice);
-		free(notice);
+		finish(notify, notice);
 	}
 	return NULL;
 }
@@ -100,6 +134,13 @@ int notify_new(int fd, struct notify **out)
 		return -ENOMEM;
 	notify->fd = fd;
 	list_init(&notify->notices);
+	list_init(&notify->done);
+	notify->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (notify->event_fd < 0) {
+		rc = errno;
+		free(notify);
+		return -rc;
+	}
 	pthread_mutex_init(&notify->lock, NULL);
 	pthread_cond_init(&notify->wake, NULL);
 	/* Signals are for the session. */
@@ -108,6 +149,7 @@ int notify_new(int fd, struct notify **out)
 	rc = pthread_create(&notify->thread, NULL, run, notify);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (rc) {
+		close(notify->event_fd);
 		free(notify);
 		return -rc;
 	}
@@ -130,12 +172,12 @@ static bool add(struct notify *notify, const struct notice *what)
 	return true;
 }
 
-bool notify_write(struct notify *notify, uint64_t unique, uint64_t ino,
+bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 		  uint64_t offset, uint32_t bytes)
 {
 	return add(notify, &(struct notice){
 		.ino = ino, .offset = (int64_t)offset, .bytes = bytes,
-		.unique = unique,
+		.req = req,
 	});
 }
 
@@ -155,6 +197,7 @@ void notify_free(struct notify *notify, bool wait)
 		return;
 	}
 	pthread_join(notify->thread, NULL);
+	close(notify->event_fd);
 	pthread_mutex_destroy(&notify->lock);
 	pthread_cond_destroy(&notify->wake);
 	free(notify);

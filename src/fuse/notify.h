@@ -14,16 +14,23 @@
 #include <stdint.h>
 
 struct notify;
+struct request;
 
 /* Starts the thread, for the connection `fd`.  -ENOMEM, -EAGAIN. */
 int notify_new(int fd, struct notify **notify);
 
 /*
- * Drops the kernel's pages of [offset, offset + bytes) of a file, then answers
- * the WRITE `unique` with that many bytes.  False: no memory, nothing is done.
+ * Drops the kernel's pages of [offset, offset + bytes) of a file, then gives
+ * the request back by notify_next.  False: no memory, nothing is done.
  */
-bool notify_write(struct notify *notify, uint64_t unique, uint64_t ino,
+bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 		  uint64_t offset, uint32_t bytes);
+
+/* Becomes readable when notify_next has something. */
+int notify_event_fd(const struct notify *notify);
+
+/* A request whose pages have been dropped; NULL: none. */
+struct request *notify_next(struct notify *notify);
 
 /* Has the kernel ask for an inode's attributes anew.  Best effort. */
 void notify_attr(struct notify *notify, uint64_t ino);

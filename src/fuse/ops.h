@@ -15,10 +15,6 @@
 
 #include "fuse/request.h"
 
-/* So many requests that nobody waits for (read-ahead, write-back, asynchronous
- * I/O) the kernel sends before they are answered; others wait in its queue. */
-#define OPS_MAX_BACKGROUND 256u
-
 /* Kernel timeouts for names and attributes: nobody else changes them. */
 #define OPS_VALID_SECONDS (1ull << 30)
 
@@ -86,6 +82,9 @@ void ops_release(struct request *req);
 void ops_drop_handle(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
+
+/* Answers a direct WRITE behind which the kernel's pages have been dropped. */
+void ops_direct_written(struct request *req);
 void ops_fsync(struct request *req);
 void ops_syncfs(struct request *req);
 void ops_fallocate(struct request *req);

@@ -179,13 +179,18 @@ static void done_direct_write(struct fs_op *op)
 	struct session *session = req->session;
 
 	if (op->rc || !session->paged[op->ino % SESSION_PAGE_SLOTS] ||
-	    !notify_write(session->notify, req->unique, op->ino, op->offset,
+	    !notify_write(session->notify, req, op->ino, op->offset,
 			  (uint32_t)op->result)) {
 		done_written(op);
 		return;
 	}
-	tell_mode(op);
-	request_drop(req);
+	session->noticed++;
+	request_shrink(req);
+}
+
+void ops_direct_written(struct request *req)
+{
+	done_written(&req->op);
 }
 
 void ops_write(struct request *req)

@@ -2,12 +2,21 @@
  * ops_init.c - the first and the last request.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/msg.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/uring.h"
 
-#define CONGESTION 192u
+/*
+ * Requests that nobody waits for (read-ahead, write-back, asynchronous direct
+ * I/O), as a share of the large buffers, or of the slots of a queue of
+ * io_uring: the rest is there for those that somebody waits for, however many
+ * WRITEs wait for memory.
+ */
+#define BACKGROUND_PERCENT 75u
+#define CONGESTION_PERCENT 75u	/* of these: the kernel's own default */
 #define MAX_READAHEAD_BYTES (64u << 20)	/* the kernel's own limit rules */
 /* The protocol we answer to: nothing newer changes what is sent. */
 #define MINOR 39u
@@ -26,17 +35,30 @@
 #define NEEDED (FUSE_WRITEBACK_CACHE | FUSE_POSIX_ACL | FUSE_DONT_MASK |    \
 		FUSE_HANDLE_KILLPRIV_V2 | FUSE_SETXATTR_EXT)
 
+/* Bit 41 of the flags, from protocol 7.42 on; here in the upper half. */
+#define OVER_IO_URING (1u << (41 - 32))
+
+static bool offers_uring(const struct request *req)
+{
+	const struct fuse_init_in *in = req->fixed;
+	uint32_t flags2;
+
+	if (!(in->flags & FUSE_INIT_EXT) || req->data_bytes < sizeof(flags2))
+		return false;
+	memcpy(&flags2, req->data, sizeof(flags2));
+	return flags2 & OVER_IO_URING;
+}
+
 void ops_init(struct request *req)
 {
 	const struct fuse_init_in *in = req->fixed;
 	struct session *session = req->session;
+	unsigned buffers = SESSION_MAX_LARGE;
 	struct fuse_init_out out = {
 		.major = FUSE_KERNEL_VERSION,
 		.minor = in->minor < MINOR ? in->minor : MINOR,
 		.max_readahead = MAX_READAHEAD_BYTES,
 		.flags = in->flags & WANTED,
-		.max_background = OPS_MAX_BACKGROUND,
-		.congestion_threshold = CONGESTION,
 		.max_write = REQUEST_MAX_WRITE,
 		.time_gran = 1,
 		.max_pages = REQUEST_MAX_WRITE / 4096,
@@ -49,8 +71,18 @@ void ops_init(struct request *req)
 		request_reply(req, -EPROTO, NULL, 0);
 		return;
 	}
+	if (offers_uring(req) && session_make_uring(session)) {
+		out.flags |= FUSE_INIT_EXT;
+		out.flags2 = OVER_IO_URING;
+		buffers = uring_queue_slots(session->uring);
+	}
+	out.max_background = (uint16_t)(buffers * BACKGROUND_PERCENT / 100);
+	session->max_background = out.max_background;
+	out.congestion_threshold =
+		(uint16_t)(out.max_background * CONGESTION_PERCENT / 100);
 	session->started = true;
 	request_reply(req, 0, &out, sizeof(out));
+	session_register_uring(session);
 }
 
 /*
@@ -61,6 +93,7 @@ void ops_destroy(struct request *req)
 {
 	req->session->destroyed = true;
 	req->session->destroy_unique = req->unique;
+	req->session->destroy_slot = req->slot;
 	req->session->ended = true;
 	req->session->attached = false;
 	request_drop(req);

@@ -19,6 +19,8 @@
 #include "fs/fs.h"
 
 struct session;
+struct uring_message;
+struct uring_slot;
 
 #define REQUEST_SMALL_BYTES 4096u	/* held in the request itself */
 #define REQUEST_MAX_WRITE (1u << 20)	/* bytes of one READ or WRITE */
@@ -30,6 +32,7 @@ struct request {
 	uint64_t unique;
 	uint32_t opcode;
 	const void *fixed;		/* the opcode's fixed part */
+	size_t fixed_bytes;		/* its size, if there is a slot */
 	const char *name[2];		/* its terminated strings */
 	const uint8_t *data;		/* what follows them */
 	size_t data_bytes;
@@ -37,7 +40,9 @@ struct request {
 	size_t filled;			/* READDIR: bytes in op.buffer */
 	uint64_t page_writes;		/* sync: of the session, when it came,
 					   then when it was started */
+	struct uring_slot *slot;	/* of io_uring, or NULL: read(2) */
 	void *held;			/* receive buffer kept, or NULL */
+	void *copy;			/* own memory of its data, or NULL */
 	void *large;			/* reply buffer taken, or NULL */
 	_Alignas(8) uint8_t in[REQUEST_SMALL_BYTES];
 	_Alignas(8) uint8_t out[REQUEST_SMALL_BYTES];
@@ -53,6 +58,10 @@ struct request *request_new(struct session *session);
  */
 int request_parse(struct request *req, void *buffer, size_t bytes,
 		  bool *kept);
+
+/* The same for a message of io_uring: nothing is copied, the slot stays the
+ * request's until the reply. */
+int request_take(struct request *req, const struct uring_message *message);
 
 /*
  * Splits off the opcode's fixed part and `names` strings from what follows
@@ -81,6 +90,12 @@ bool request_reply(struct request *req, int error, const void *data,
  * to be called before the reply to the request that changed them.
  */
 void request_forget_attr(struct session *session, uint64_t ino);
+
+/*
+ * Gives back the large buffers of a request that is not answered yet, so that
+ * whatever its answer waits for can be served meanwhile.
+ */
+void request_shrink(struct request *req);
 
 /* Ends a request that has no reply. */
 void request_drop(struct request *req);

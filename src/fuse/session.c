@@ -24,6 +24,7 @@
 #include "fuse/ops.h"
 #include "fuse/session.h"
 #include "fuse/sync.h"
+#include "fuse/uring.h"
 
 #define INTAKE_MAX 64u		/* requests of one turn */
 #define INIT_WAIT_MS 10000
@@ -46,7 +47,12 @@ void *session_take_large(struct session *session)
 
 void session_give_large(struct session *session, void *buffer)
 {
-	session->large[session->large_free++] = buffer;
+	if (session->large_free < SESSION_KEEP_LARGE) {
+		session->large[session->large_free++] = buffer;
+		return;
+	}
+	munmap(buffer, SESSION_LARGE_BYTES);
+	session->large_made--;
 }
 
 /* Is there a receive buffer, and one for a reply besides? */
@@ -60,14 +66,16 @@ static bool may_receive(struct session *session)
 	       session->large_made < SESSION_MAX_LARGE;
 }
 
-/* What epoll says is ready. */
 /*
- * Who has just been answered often asks again at once: for so long the loop
- * looks for that instead of sleeping, as waking costs more than the request.
+ * A process that has just been answered often asks again at once: for so many
+ * nanoseconds the loop looks for that instead of sleeping, as waking costs more
+ * than the request.
  */
 #define SPIN_NS 30000u
 
-enum source { SOURCE_KERNEL, SOURCE_DISK, SOURCE_SIGNAL, SOURCES };
+/* What epoll says is ready. */
+enum source { SOURCE_KERNEL, SOURCE_DISK, SOURCE_SIGNAL, SOURCE_NOTIFY,
+	      SOURCES };
 
 static int watch(struct session *session, int op, int fd, uint32_t events,
 		 enum source source)
@@ -164,6 +172,19 @@ static int receive(struct session *session, size_t *bytes)
 	}
 }
 
+static struct request *new_request(struct session *session)
+{
+	struct request *req = request_new(session);
+
+	session->received++;
+	if (!req) {
+		session->error = -ENOMEM;
+		session->ended = true;
+		msg_error("FUSE: no memory for a request");
+	}
+	return req;
+}
+
 /* Reads one request and starts it. */
 static bool intake_one(struct session *session)
 {
@@ -175,14 +196,9 @@ static bool intake_one(struct session *session)
 	if (session->ended || !may_receive(session) ||
 	    !receive(session, &bytes))
 		return false;
-	session->received++;
-	req = request_new(session);
-	if (!req) {
-		session->error = -ENOMEM;
-		session->ended = true;
-		msg_error("FUSE: no memory for a request");
+	req = new_request(session);
+	if (!req)
 		return false;
-	}
 	if (request_parse(req, session->receive, bytes, &kept)) {
 		msg_error("FUSE: malformed request of %zu bytes", bytes);
 		request_drop(req);
@@ -194,15 +210,53 @@ static bool intake_one(struct session *session)
 	return true;
 }
 
+/* Takes one request from the ring and starts it. */
+static bool take_one(struct session *session)
+{
+	struct uring_message message;
+	struct request *req;
+
+	session->drained = false;
+	if (session->ended)
+		return false;
+	switch (uring_next(session->uring, &message)) {
+	case URING_NONE:
+		session->drained = true;
+		return false;
+	case URING_POLLED:
+		session->polled = true;
+		return true;
+	case URING_GONE:
+		session->ended = true;
+		session->attached = false;
+		return false;
+	case URING_MESSAGE:
+		break;
+	}
+	req = new_request(session);
+	if (!req)
+		return false;
+	if (request_take(req, &message)) {
+		msg_error("FUSE: malformed request in a slot");
+		request_reply(req, -EIO, NULL, 0);
+		return true;
+	}
+	ops_dispatch(req);
+	return true;
+}
+
 /* Returns whether there may be more to read. */
 static bool intake(struct session *session)
 {
 	unsigned n;
 
 	for (n = 0; n < INTAKE_MAX; n++)
-		if (!intake_one(session))
-			return false;
-	return true;
+		if (!(session->uring ? take_one(session) :
+				       intake_one(session)))
+			break;
+	if (session->uring)
+		uring_push(session->uring);
+	return n == INTAKE_MAX;
 }
 
 static void leave(struct session *session)
@@ -251,25 +305,98 @@ static void listen_if_room(struct session *session)
 		msg_error("FUSE: epoll: %s", strerror(errno));
 }
 
-static void wait_for_work(struct session *session, uint64_t next_ns)
+/* WRITEs whose pages the notify thread has dropped are answered. */
+static void take_noticed(struct session *session)
+{
+	struct request *req;
+
+	while ((req = notify_next(session->notify))) {
+		session->noticed--;
+		ops_direct_written(req);
+	}
+}
+
+/* What the descriptors have, waiting up to `wait` for the first. */
+static void take_events(struct session *session, const struct timespec *wait)
 {
 	struct epoll_event events[SOURCES];
-	struct timespec timeout, *limit = NULL;
-	int n;
+	int n = epoll_pwait2(session->epoll_fd, events, SOURCES, wait, NULL);
 
-	listen_if_room(session);
-	if (next_ns != UINT64_MAX) {
-		uint64_t now = env_now_ns(session->options.env);
-		uint64_t wait = next_ns > now ? next_ns - now : 0;
-
-		timeout.tv_sec = (time_t)(wait / 1000000000u);
-		timeout.tv_nsec = (long)(wait % 1000000000u);
-		limit = &timeout;
-	}
-	n = epoll_pwait2(session->epoll_fd, events, SOURCES, limit, NULL);
-	while (n-- > 0)
+	while (n-- > 0) {
 		if (events[n].data.u32 == SOURCE_SIGNAL)
 			take_signals(session);
+		else if (events[n].data.u32 == SOURCE_NOTIFY)
+			take_noticed(session);
+		else if (events[n].data.u32 == SOURCE_KERNEL)
+			session->readable = true;
+	}
+}
+
+/* What still comes by the descriptor beside a ring: FORGET, INTERRUPT. */
+static void take_polled(struct session *session)
+{
+	static const struct timespec none;
+
+	session->polled = false;
+	take_events(session, &none);
+	while (session->readable && intake_one(session))
+		;
+	session->readable = false;
+}
+
+/* Nanoseconds from now to next_ns; UINT64_MAX stays. */
+static uint64_t time_left(struct session *session, uint64_t next_ns)
+{
+	uint64_t now;
+
+	if (next_ns == UINT64_MAX)
+		return next_ns;
+	now = env_now_ns(session->options.env);
+	return next_ns > now ? next_ns - now : 0;
+}
+
+/* Until next_ns, or the next event; a ring's replies go out. */
+static void wait_for_work(struct session *session, uint64_t next_ns)
+{
+	uint64_t wait = time_left(session, next_ns);
+	struct timespec timeout = {
+		.tv_sec = (time_t)(wait / 1000000000u),
+		.tv_nsec = (long)(wait % 1000000000u),
+	};
+
+	listen_if_room(session);
+	if (session->uring)
+		uring_wait(session->uring, wait);
+	else
+		take_events(session, wait == UINT64_MAX ? NULL : &timeout);
+}
+
+bool session_make_uring(struct session *session)
+{
+	int rc = uring_new(session->options.fd, session->epoll_fd,
+			   REQUEST_MAX_WRITE, SESSION_MAX_SLOTS,
+			   &session->uring);
+
+	if (rc)
+		msg_info("FUSE: io_uring is offered and not used: %s",
+			 strerror(-rc));
+	return rc == 0;
+}
+
+void session_register_uring(struct session *session)
+{
+	int rc;
+
+	if (!session->uring)
+		return;
+	rc = uring_register(session->uring);
+	if (!rc) {
+		msg_debug("FUSE: requests come by io_uring");
+		return;
+	}
+	msg_warn("FUSE: io_uring is not used: %s", strerror(-rc));
+	uring_free(session->uring);
+	session->uring = NULL;
 }
 
 int session_start(struct session *session)
@@ -301,6 +428,19 @@ static uint64_t session_work(struct session *session)
 	return refine_ns < next_ns ? refine_ns : next_ns;
 }
 
+/* Ends all requests but those that the notify thread may never give back. */
+static void session_drain(struct session *session)
+{
+	view_stop(session->view);
+	sync_stop(session);
+	while (session->outstanding > session->noticed) {
+		view_run(session->view);
+		fs_run(session->fs, 100);
+		if (session->uring)
+			uring_push(session->uring);
+	}
+}
+
 int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
@@ -308,27 +448,34 @@ int session_run(struct session *session)
 
 	/* Its thread must be confined as this one has been meanwhile. */
 	session->error = notify_new(session->options.fd, &session->notify);
-	if (session->error)
+	if (!session->error)
+		session->error = watch(session, EPOLL_CTL_ADD,
+				       notify_event_fd(session->notify),
+				       EPOLLIN, SOURCE_NOTIFY);
+	if (session->error) {
+		msg_error("FUSE: %s", strerror(-session->error));
 		session->ended = true;
+	}
 	while (!session->ended) {
 		uint64_t received = session->received;
 		bool more = intake(session);
-		uint64_t next_ns;
+		uint64_t next_ns, now_ns;
 
 		sync_run(session, session->drained);
 		next_ns = session_work(session);
+		now_ns = env_now_ns(env);
+		if (session->polled)
+			take_polled(session);
 		if (session->received != received)
-			busy_until_ns = env_now_ns(env) + SPIN_NS;
-		if (!more && !session->ended && !sync_is_due(session) &&
-		    !(session->spins && env_now_ns(env) < busy_until_ns))
+			busy_until_ns = now_ns + SPIN_NS;
+		if (sync_is_due(session) ||
+		    (session->spins && now_ns < busy_until_ns))
+			next_ns = 0;
+		/* A ring is asked even when nothing is waited for. */
+		if (!more && !session->ended && (next_ns || session->uring))
 			wait_for_work(session, next_ns);
 	}
-	view_stop(session->view);
-	sync_stop(session);
-	while (session->outstanding) {
-		view_run(session->view);
-		fs_run(session->fs, 100);
-	}
+	session_drain(session);
 	return session->error;
 }
 
@@ -343,7 +490,11 @@ void session_free(struct session *session)
 
 	if (session->notify)
 		notify_free(session->notify, !session->attached);
-	if (session->destroyed) {
+	if (session->destroyed && session->destroy_slot) {
+		uring_reply(session->destroy_slot, session->destroy_unique, 0,
+			    NULL, 0);
+		uring_push(session->uring);
+	} else if (session->destroyed) {
 		struct fuse_out_header header = {
 			.len = sizeof(header),
 			.unique = session->destroy_unique,
@@ -357,6 +508,8 @@ void session_free(struct session *session)
 		list_del(&req->link);
 		free(req);
 	}
+	if (session->uring)
+		uring_free(session->uring);
 	view_free(session->view);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);

@@ -11,11 +11,18 @@
 #include "fuse/view.h"
 
 /*
- * Large buffers: the receive buffer, data of WRITEs that wait, replies to
- * READ.  When fewer than two are left no more requests are read, so that what
- * has been read can always be answered.
+ * Large buffers, of a little over 1 MiB: the receive buffer, data of large
+ * WRITEs that wait, replies to READ.  When fewer than two are left no more
+ * requests are read, so that what has been read can always be answered.  The
+ * kernel is told to keep fewer in the background (ops_init.c), so that this
+ * takes a dozen threads with large direct WRITEs.  Free ones beyond
+ * SESSION_KEEP_LARGE go back to the system.
  */
-#define SESSION_MAX_LARGE 32u
+#define SESSION_MAX_LARGE 48u
+#define SESSION_KEEP_LARGE 16u
+
+/* Slots of io_uring in all, each with a payload of 1 MiB. */
+#define SESSION_MAX_SLOTS 64u
 
 /* Files of which the kernel has lost data, because there was no room. */
 #define SESSION_FULL_FILES 16u
@@ -31,6 +38,9 @@ struct session {
 	struct refine *refine;		/* system; NULL: not */
 	struct view *view;
 	int epoll_fd;
+	struct uring *uring;		/* requests come by it; NULL: by read */
+	bool polled;			/* the ring has seen epoll_fd ready */
+	bool readable;			/* epoll has seen the connection so */
 	uint64_t received;		/* requests so far */
 	bool spins;			/* it may wait without sleeping */
 	bool drained;			/* nothing was left to read */
@@ -41,9 +51,11 @@ struct session {
 	unsigned large_made;
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
+	unsigned max_background;	/* requests that nobody waits for */
 	unsigned changing;		/* of these change a file */
 	struct list syncs;		/* requests that wait in sync.c */
 	uint64_t page_writes;		/* WRITEs of pages, so far */
+	unsigned noticed;		/* of these, with the notify thread */
 	bool started;			/* INIT has been answered */
 	bool ended;			/* nothing more is read */
 	bool attached;			/* the kernel has not let go */
@@ -51,6 +63,7 @@ struct session {
 	unsigned leave_attempt;
 	bool destroyed;			/* DESTROY waits for its answer */
 	uint64_t destroy_unique;
+	struct uring_slot *destroy_slot;	/* that it came by, or NULL */
 	int error;			/* why the connection failed */
 	struct {
 		uint64_t ino, ns;	/* the last time */
@@ -59,6 +72,13 @@ struct session {
 	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
 					   that share the slot */
 };
+
+/* Can requests come by io_uring?  Makes the ring, before INIT is answered. */
+bool session_make_uring(struct session *session);
+
+/* Begins with it, after INIT has been answered; when that fails the kernel goes
+ * on with the descriptor. */
+void session_register_uring(struct session *session);
 
 /* One large buffer: room for a message with REQUEST_MAX_WRITE bytes of data
  * that begin at a multiple of 4096.  NULL: none left. */

@@ -43,7 +43,8 @@ static void sync_start(struct request *req)
 
 static bool queue_is_empty(const struct session *session)
 {
-	return !session->changing && session->outstanding < OPS_MAX_BACKGROUND;
+	return !session->changing &&
+	       session->outstanding < session->max_background;
 }
 
 void sync_wait(struct request *req)

@@ -44,14 +44,15 @@ struct node {
 };
 
 struct fs {
-	struct hashmap *node_replicas, *names;
+	struct hashmap *nodes, *names;
 	struct geom *geom;
 	uint64_t next_ino, next_seq, handles;
+	struct list waiting;		/* WRITEs */
 };
 
 static struct node *node_find(struct fs *fs, uint64_t ino)
 {
-	return hashmap_get(fs->node_replicas, ino);
+	return hashmap_get(fs->nodes, ino);
 }
 
 static struct node *node_add(struct fs *fs, uint32_t mode)
@@ -65,7 +66,7 @@ static struct node *node_add(struct fs *fs, uint32_t mode)
 	n->attr.nlink = S_ISDIR(mode) ? 2 : 1;
 	list_init(&n->entries);
 	list_init(&n->attributes);
-	hashmap_put(fs->node_replicas, n->attr.ino, n);
+	hashmap_put(fs->nodes, n->attr.ino, n);
 	return n;
 }
 
@@ -92,7 +93,7 @@ static void node_drop_unused(struct fs *fs, struct node *n)
 {
 	if (n->refs || n->opens || n->attr.nlink)
 		return;
-	hashmap_del(fs->node_replicas, n->attr.ino);
+	hashmap_del(fs->nodes, n->attr.ino);
 	node_free(n);
 }
 
@@ -538,8 +539,9 @@ int fs_open(struct env *env, struct disk *disk,
 	(void)env;
 	(void)disk;
 	(void)options;
-	fs->node_replicas = hashmap_new();
+	fs->nodes = hashmap_new();
 	fs->names = hashmap_new();
+	list_init(&fs->waiting);
 	fs->next_ino = 1;
 	fs->next_seq = 3;
 	geom_regular(1 << 20, 2048, &fs->geom);
@@ -553,17 +555,34 @@ int fs_close(struct fs *fs)
 	struct node *n;
 	size_t pos = 0;
 
-	while ((n = hashmap_next(fs->node_replicas, &pos, NULL)))
+	while ((n = hashmap_next(fs->nodes, &pos, NULL)))
 		node_free(n);
-	hashmap_free(fs->node_replicas);
+	hashmap_free(fs->nodes);
 	hashmap_free(fs->names);
 	geom_free(fs->geom);
 	free(fs);
 	return 0;
 }
 
+/* A WRITE at this offset waits for a SYNCFS, as if memory was short. */
+#define WAITING_OFFSET (1ull << 41)
+
 void fs_submit(struct fs *fs, struct fs_op *op)
 {
+	struct fs_op *waiting;
+
+	if (op->type == FS_WRITE && op->offset == WAITING_OFFSET) {
+		list_add(&fs->waiting, &op->link);
+		return;
+	}
+	if (op->type == FS_SYNCFS) {
+		while ((waiting = list_first(&fs->waiting, struct fs_op,
+					     link))) {
+			list_del(&waiting->link);
+			waiting->rc = -ENOSPC;
+			waiting->done(waiting);
+		}
+	}
 	op->rc = run(fs, op);
 	op->done(op);
 }

@@ -25,6 +25,7 @@
 
 #define OWNER 1000u
 #define LARGE (128u << 10)
+#define SMALL (12u << 10)
 
 static struct {
 	struct fs *fs;
@@ -36,6 +37,8 @@ static struct {
 	uint8_t reply[1 << 20];
 	size_t bytes;			/* of the reply behind its header */
 } t;
+
+static unsigned background;		/* that INIT has allowed */
 
 /* ---- Talking ---- */
 
@@ -160,10 +163,14 @@ static void open_session(void)
 
 static void setup(void)
 {
+	struct fuse_init_out out;
+
 	open_session();
 	send_init(45, 0xffffffff);
 	ck_assert_int_eq(session_start(t.session), 0);
 	ck_assert_int_eq(take_reply(), 0);
+	memcpy(&out, t.reply, sizeof(out));
+	background = out.max_background;
 	ck_assert_int_eq(pthread_create(&t.thread, NULL, run_session, NULL),
 			 0);
 }
@@ -491,6 +498,33 @@ START_TEST(large_writes_come_back)
 	r.size = (1 << 20) + 1;
 	ck_assert_int_eq(ask(FUSE_READ, node, &r, sizeof(r), NULL, 0),
 			 -EINVAL);
+	free(data);
+}
+END_TEST
+
+/*
+ * As many large WRITEs as the kernel keeps in the background and any number of
+ * small ones wait for memory: other requests are read and answered.
+ */
+START_TEST(waiting_writes_stop_nobody_else)
+{
+	uint64_t node = make_file("f"), first;
+	struct fuse_write_in w = { .offset = 1ull << 41 };
+	uint8_t *data = calloc(1, LARGE);
+	unsigned i, n = 0;
+
+	first = t.unique + 1;
+	w.size = LARGE;
+	for (; n < background; n++)
+		send_request(FUSE_WRITE, node, &w, sizeof(w), data, LARGE);
+	w.size = SMALL;
+	for (i = 0; i < 100; i++, n++)
+		send_request(FUSE_WRITE, node, &w, sizeof(w), data, SMALL);
+	ck_assert_int_eq(ask_attr(node), 0);
+	send_request(FUSE_SYNCFS, 1, NULL, 0, NULL, 0);
+	for (i = 0; i < n; i++)
+		ck_assert_int_eq(take_reply_to(first + i), -ENOSPC);
+	ck_assert_int_eq(take_reply(), 0);
 	free(data);
 }
 END_TEST
@@ -961,6 +995,7 @@ static TCase *session_tests(void)
 	tcase_add_test(c, handles_are_counted);
 	tcase_add_test(c, directories_are_read_in_pieces);
 	tcase_add_test(c, large_writes_come_back);
+	tcase_add_test(c, waiting_writes_stop_nobody_else);
 	tcase_add_test(c, writers_hear_of_a_full_disk);
 	tcase_add_test(c, chown_drops_suid);
 	tcase_add_test(c, statx_has_the_birth_time);
