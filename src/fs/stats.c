@@ -181,6 +181,7 @@ char *fs_stats_json(struct fs *fs)
 	json_object_set_new(object, "space", stats_space(fs));
 	json_object_set_new(object, "memory", stats_memory(fs));
 	json_object_set_new(object, "replicas", copies_summary(fs));
+	stats_set(object, "data_written", fs->files->written_bytes);
 	stats_set(object, "errors", errors_count(fs));
 	stats_set(object, "orphans", fs->orphans_pending);
 	json_object_set_new(object, "read_only",

@@ -195,6 +195,20 @@ bool block_unshare(struct files *files, struct block *block)
 	return true;
 }
 
+/* The kernel passes data on after 30 s (dirty_expire_centisecs), or when the
+ * file is closed. */
+#define KERNEL_AGE_NS 30000000000ull
+
+/* The kernel may have had what arrives now since then. */
+static uint64_t first_written_ns(const struct file *file)
+{
+	uint64_t now_ns = env_now_ns(file->files->fs->env);
+	uint64_t opened_ns = file->vnode->opened_ns;
+	uint64_t ns = now_ns > KERNEL_AGE_NS ? now_ns - KERNEL_AGE_NS : 0;
+
+	return ns > opened_ns ? ns : opened_ns;
+}
+
 void block_dirty(struct file *file, struct block *block)
 {
 	struct files *files = file->files;
@@ -203,7 +217,7 @@ void block_dirty(struct file *file, struct block *block)
 		return;
 	block->dirty = true;
 	block->stamp = ++files->stamp;
-	block->dirty_ns = env_now_ns(files->fs->env);
+	block->dirty_ns = first_written_ns(file);
 	list_add(&file->dirty, &block->link);
 	if (file->dirty_count++ == 0)
 		list_add(&files->dirty_files, &file->dirty_link);

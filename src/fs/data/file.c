@@ -23,8 +23,9 @@
 #include "base/msg.h"
 
 #define SECOND_NS 1000000000ull
-/* Of dirty blocks; the kernel has had them for up to 30 s before that. */
-#define AGE_NS (5 * SECOND_NS)
+/* Of dirty data, the time in the kernel's cache included, as ext4 has it: 30 s
+ * until it is written back and 5 s until that is committed. */
+#define AGE_NS (35 * SECOND_NS)
 #define DESTAGE_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
 #define DESTAGE_AGES 10u		/* when they are destaged in gaps */
 #define SCAN_NS SECOND_NS

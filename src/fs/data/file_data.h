@@ -49,6 +49,8 @@
 #define FETCH_SEGMENTS 32u	/* extents read by one fetch */
 #define STREAMS_PER_FILE 4
 
+#define SWEEP_PART 4u	/* of the pool is dirty: an idle disk begins to write */
+
 struct file;
 struct files;
 struct writeback;
@@ -80,7 +82,8 @@ struct block {
 	void *pinned_data;	/* that content; NULL: no hold */
 	struct list link;	/* file->dirty, oldest first */
 	uint64_t stamp;		/* when it became dirty: files->stamp */
-	uint64_t dirty_ns;
+	uint64_t dirty_ns;	/* when its content may have been written first,
+				 * before the kernel passed it on */
 };
 
 /* ---- Pieces ---- */
@@ -278,6 +281,7 @@ struct files {
 	uint64_t stamp;
 	uint64_t scan_ns;		/* when to look for what is old */
 	size_t dirty_count, pinned_count;
+	uint64_t written_bytes;		/* data, in all */
 	uint64_t destage_seq;		/* destage what was logged up to */
 	uint64_t destage_wanted_seq;	/* the log would like that for this */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
@@ -628,7 +632,7 @@ void files_free(struct fs *fs);
 /* At mount: takes tree_recovered_data into memory (waits), from where it goes
  * home, or, read-only, reads are served.  -EIO: some of it cannot be read. */
 int files_recover(struct fs *fs);
-/* Timers: write-back by age (30 s) and pressure.  Next time wanted. */
+/* Timers: write-back by age and pressure.  Next time wanted. */
 uint64_t files_run(struct fs *fs, uint64_t now_ns);
 bool files_idle(const struct fs *fs);
 

@@ -33,8 +33,7 @@
 #include "fs/replica/access_trace.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
-#define EARLY_PART 16u	/* of the pool may be dirty for a while */
-#define EARLY_LOOK 16u	/* files looked at for one to begin with */
+#define YOUNG_PART 8u	/* of the pool: what became dirty last is left alone */
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
 #define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10) + \
 			  REPLICA_LOG_BYTES)
@@ -320,6 +319,8 @@ void writeback_segment_done(struct writeback_segment *segment)
 			  wb->files->fs->disk->name,
 			  (unsigned long long)req->sector);
 	}
+	else
+		wb->files->written_bytes += req->sectors * SECTOR_BYTES;
 	if (--wb->outstanding == 0)
 		wb->written(wb, wb->rc);
 }
@@ -1176,12 +1177,39 @@ void writeback_stream(struct file *file)
 }
 
 /*
- * Half of the pool is full: the oldest files go first.  Not while it is full of
- * what is pinned or on its way and little is dirty: a piece of a track would be
- * logged, which frees nothing, and the next would find it fuller yet.  Whatever
- * write-back ends then comes back here.
+ * Writes back the small files of all directories, one directory after the
+ * other, except those that were written to of late: many at once, because then
+ * they fill whole tracks, and in one sweep of the head.  Those that are young
+ * may be deleted soon, or become large.  False: there are none.
  */
-static void writeback_pressure(struct files *files, struct file *file)
+static bool writeback_sweep(struct files *files)
+{
+	uint64_t young = pool_count(files->dirty_pool) / YOUNG_PART;
+	struct list *pos, *tmp;
+	struct file *file;
+	bool any = false;
+
+	if (files->stamp < young)
+		return false;
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		if (!file_is_small(file) ||
+		    file_stamp(file) + young > files->stamp)
+			continue;
+		any = true;
+		if (file->flush_stamp < file_stamp(file))
+			files_flush_group(file, files->stamp - young, false);
+	}
+	return any;
+}
+
+/*
+ * Half of the pool is full.  Not while it is full of what is pinned or on its
+ * way and little is dirty: a piece of a track would be logged, which frees
+ * nothing, and the next would find it fuller yet.  Whatever write-back ends
+ * then comes back here.
+ */
+static void writeback_pressure(struct files *files, struct file *oldest)
 {
 	size_t count = pool_count(files->dirty_pool);
 
@@ -1189,40 +1217,25 @@ static void writeback_pressure(struct files *files, struct file *file)
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->pinned_count > count / 4)
 		destage_now(files);
-	if (!file || (files->dirty_count < count / PRESSING_PART &&
-		      files->wbs_busy))
+	if (!oldest || (files->dirty_count < count / PRESSING_PART &&
+			files->wbs_busy))
 		return;
-	if (file->dirty_count >= count / 16)
-		writeback_flush(file, files->stamp, false, !file->vnode->opens);
-	else
-		files_flush_group(file, UINT64_MAX, false);
+	if (oldest->dirty_count >= count / 16)
+		writeback_flush(oldest, files->stamp, false,
+				!oldest->vnode->opens);
+	else if (!writeback_sweep(files))
+		files_flush_group(oldest, UINT64_MAX, false);
 }
 
 /*
- * Long before that, of many small files those of the oldest directories go, so
- * that who writes a tree and then syncs does not wait for all of it.  What has
- * been written to just now may become a large file, which goes by itself
- * (writeback_stream).
+ * Before that, what fills many tracks goes when the disk has nothing else to
+ * do: a sync then finds most of it written.  What is read meanwhile comes first.
  */
 static void writeback_early(struct files *files)
 {
-	size_t few = pool_count(files->dirty_pool) / EARLY_PART;
-	unsigned left = EARLY_LOOK;
-	struct file *file;
-	struct list *pos;
-
-	if (files->dirty_count <= few)
-		return;
-	list_for_each(pos, &files->dirty_files) {
-		file = list_entry(pos, struct file, dirty_link);
-		if (file_is_small(file) &&
-		    file_stamp(file) + few / 2 <= files->stamp) {
-			files_flush_group(file, files->stamp - few / 2, false);
-			return;
-		}
-		if (--left == 0)
-			return;
-	}
+	if (files->dirty_count > pool_count(files->dirty_pool) / SWEEP_PART &&
+	    !files->users_read && queue_idle(files->fs->queue))
+		writeback_sweep(files);
 }
 
 /* What goes before anybody asks for it. */

@@ -502,7 +502,7 @@ static int inode_open_run(struct fs_txn *txn)
 		inode_put(txn, op->ino, &item);
 	if (inode_open_reads(op))
 		inode_atime_seen(txn->fs, vnode);
-	vnode->opens++;
+	vnode_opened(txn->fs, vnode);
 	return 0;
 }
 
@@ -526,7 +526,7 @@ void inode_op_open(struct fs *fs, struct fs_op *op)
 	op->result = 0;
 	if (vnode && !vnode->deleting && inode_open_reads(op) &&
 	    !inode_atime_counts(fs, vnode)) {
-		vnode->opens++;
+		vnode_opened(fs, vnode);
 		fs_answer(fs, op, 0);
 		return;
 	}

@@ -309,7 +309,8 @@ static int names_create_run(struct fs_txn *txn)
 	if (!vnode)
 		return -ENOMEM;
 	vnode->refs++;
-	vnode->opens += op->opens;
+	if (op->opens)
+		vnode_opened(txn->fs, vnode);
 	mode = names_mode(op, &dir);
 	names_fill(txn, &dir, mode, &item);
 	inherit_apply(txn, &inherit, &mode, &item);

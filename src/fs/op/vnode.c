@@ -105,6 +105,12 @@ void vnode_drop_unused(struct fs *fs, struct vnode *vnode)
 	free(vnode);
 }
 
+void vnode_opened(struct fs *fs, struct vnode *vnode)
+{
+	if (vnode->opens++ == 0)
+		vnode->opened_ns = env_now_ns(fs->env);
+}
+
 void vnode_unlinked(struct fs *fs, uint64_t ino)
 {
 	struct vnode *vnode = vnode_get(fs, ino);

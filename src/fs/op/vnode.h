@@ -10,6 +10,8 @@ struct vnode {
 	uint64_t ino;
 	uint64_t refs;		/* FS_LOOKUP ... FS_FORGET */
 	uint32_t opens;
+	uint64_t opened_ns;	/* when `opens` last began to be above 0
+				 * (env_now_ns) */
 	bool unlinked;		/* has an ORPHAN_DELETE item */
 	bool deleting;
 	bool linkable;		/* made by FS_TMPFILE: may get a name */
@@ -26,6 +28,8 @@ struct vnode *vnode_find(struct fs *fs, uint64_t ino);
  * are all gone (vnode_drop_unused). */
 struct vnode *vnode_get(struct fs *fs, uint64_t ino);
 void vnode_drop_unused(struct fs *fs, struct vnode *vnode);
+/* One handle more. */
+void vnode_opened(struct fs *fs, struct vnode *vnode);
 /* nlink reached 0 in a transaction that put the ORPHAN_DELETE item. */
 void vnode_unlinked(struct fs *fs, uint64_t ino);
 /* At mount: finds the deletes and truncates that a crash left (waits), and

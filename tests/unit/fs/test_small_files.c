@@ -1,0 +1,183 @@
+/*
+ * test_small_files.c - when small files are written, and in how many accesses:
+ * counted in virtual time.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fs/data/file_data.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define FILE_BYTES 8192u
+#define DIRS 20u
+#define DISK_MIB 1024u
+#define SECOND_NS 1000000000ull
+
+struct scene {
+	struct rig rig;
+	uint64_t dir[DIRS];
+	uint8_t data[FILE_BYTES];
+};
+
+static struct scene *scene_open(void)
+{
+	struct scene *w = calloc(1, sizeof(*w));
+	char name[16];
+
+	ck_assert_ptr_nonnull(w);
+	rig_open(&w->rig, DISK_MIB, 5);
+	for (unsigned i = 0; i < DIRS; i++) {
+		snprintf(name, sizeof(name), "dir%u", i);
+		ck_assert_int_eq(rig_mkdir(&w->rig, 1, name, &w->dir[i]), 0);
+	}
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	return w;
+}
+
+static void scene_close(struct scene *w)
+{
+	rig_close(&w->rig);
+	free(w);
+}
+
+/* The file system runs meanwhile. */
+static void pass(struct scene *w, uint64_t ns)
+{
+	uint64_t end = sim_now_ns(w->rig.sim) + ns, next, now;
+
+	while ((now = sim_now_ns(w->rig.sim)) < end) {
+		next = fs_run(w->rig.fs, 0);
+		if (sim_next_ns(w->rig.sim) < next)
+			next = sim_next_ns(w->rig.sim);
+		next = next < end ? next : end;
+		if (next > now)
+			sim_advance(w->rig.sim, next - now);
+	}
+}
+
+static void name_of(char *name, size_t room, unsigned i)
+{
+	snprintf(name, room, "file%u", i);
+}
+
+static void put(struct scene *w, uint64_t ino, uint64_t offset)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
+			    .size = FILE_BYTES, .data = w->data };
+
+	for (unsigned i = 0; i < FILE_BYTES; i++)
+		w->data[i] = (uint8_t)(ino + offset / 4096 + i);
+	ck_assert_int_eq(rig_do(&w->rig, &op), 0);
+}
+
+/* Opened, written, closed. */
+static uint64_t create(struct scene *w, unsigned i)
+{
+	char name[16];
+	uint64_t ino;
+
+	name_of(name, sizeof(name), i);
+	ck_assert_int_eq(rig_mknod(&w->rig, w->dir[i % DIRS], name,
+				   S_IFREG | 0644, &ino), 0);
+	ck_assert_int_eq(rig_open_file(&w->rig, ino, O_RDWR), 0);
+	put(w, ino, 0);
+	ck_assert_int_eq(rig_release(&w->rig, ino), 0);
+	return ino;
+}
+
+static void delete(struct scene *w, unsigned i, uint64_t ino)
+{
+	char name[16];
+
+	name_of(name, sizeof(name), i);
+	ck_assert_int_eq(rig_unlink(&w->rig, w->dir[i % DIRS], name), 0);
+	ck_assert_int_eq(rig_forget(&w->rig, ino, 1), 0);
+}
+
+static uint64_t data_bytes(const struct scene *w)
+{
+	return w->rig.fs->files->written_bytes;
+}
+
+/* What is deleted within half a minute is never written. */
+START_TEST(test_short_lives)
+{
+	struct scene *w = scene_open();
+	uint64_t ino[400], before = data_bytes(w);
+
+	for (unsigned i = 0; i < 400; i++) {
+		ino[i] = create(w, i);
+		pass(w, SECOND_NS / 20);
+	}
+	for (unsigned i = 0; i < 400; i++)
+		delete(w, i, ino[i]);
+	pass(w, 60 * SECOND_NS);
+	ck_assert_uint_eq(data_bytes(w), before);
+	scene_close(w);
+}
+END_TEST
+
+/* What stays is written when it is 35 s old; of a file that has been open for
+ * long, what arrives may be 30 s old already. */
+START_TEST(test_age)
+{
+	struct scene *w = scene_open();
+	uint64_t ino = create(w, 0), before = data_bytes(w);
+
+	pass(w, 30 * SECOND_NS);
+	ck_assert_uint_eq(data_bytes(w), before);
+	pass(w, 8 * SECOND_NS);
+	ck_assert_uint_eq(data_bytes(w), before + FILE_BYTES);
+	ck_assert_int_eq(rig_open_file(&w->rig, ino, O_RDWR), 0);
+	pass(w, 60 * SECOND_NS);
+	before = data_bytes(w);
+	put(w, ino, FILE_BYTES);
+	pass(w, 3 * SECOND_NS);
+	ck_assert_uint_eq(data_bytes(w), before);
+	pass(w, 4 * SECOND_NS);
+	ck_assert_uint_eq(data_bytes(w), before + FILE_BYTES);
+	ck_assert_int_eq(rig_release(&w->rig, ino), 0);
+	scene_close(w);
+}
+END_TEST
+
+/* More than a quarter of the pool, in all directories by turns: what is not
+ * young is written in one sweep of long accesses, and nothing more. */
+START_TEST(test_sweep)
+{
+	struct scene *w = scene_open();
+	struct queue *queue = w->rig.fs->queue;
+	const size_t pool = pool_count(w->rig.fs->files->dirty_pool);
+	uint64_t before = data_bytes(w), accesses, bytes;
+	unsigned files = (unsigned)(pool / SWEEP_PART * BLOCK_BYTES /
+				    FILE_BYTES);
+
+	for (unsigned i = 0; i < files; i++)
+		create(w, i);
+	pass(w, SECOND_NS / 2);
+	ck_assert_uint_eq(data_bytes(w), before);
+	accesses = queue_stats(queue)->accesses;
+	create(w, files);
+	pass(w, SECOND_NS / 2);
+	bytes = data_bytes(w) - before;
+	accesses = queue_stats(queue)->accesses - accesses;
+	ck_assert_uint_ge(bytes, (uint64_t)files * FILE_BYTES / 3);
+	ck_assert_uint_le(bytes, (uint64_t)files * FILE_BYTES * 2 / 3);
+	ck_assert_uint_ge(bytes / accesses, 128 << 10);
+	scene_close(w);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("small files");
+	Suite *suite = suite_create("small files");
+
+	tcase_add_test(tc, test_short_lives);
+	tcase_add_test(tc, test_age);
+	tcase_add_test(tc, test_sweep);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}
