@@ -1229,7 +1229,7 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 
 /*
  * Before that, what fills many tracks goes when the disk has nothing else to
- * do: a sync then finds most of it written.  What is read meanwhile comes first.
+ * do: a sync then finds most of it written.  What users read comes first.
  */
 static void writeback_early(struct files *files)
 {
