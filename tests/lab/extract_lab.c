@@ -37,6 +37,16 @@ static unsigned zone_of(const struct spec *spec, const struct geom_track *t)
 	return z;
 }
 
+/* Do sectors of a track lie neither in LBNs nor among its spares?  Drives that
+ * are given by their tracks have no zones to tell. */
+static bool is_spoilt(const struct spec *spec, const struct geom_track *t,
+		      uint32_t around)
+{
+	return spec->zones_n &&
+	       t->sectors + spec->zones[zone_of(spec, t)].spares_track *
+			    (spec->physical_bytes / 512) < around;
+}
+
 /* Of a turn, at the beginning of a track. */
 static double leap_at(const struct geom *truth, uint64_t i)
 {
@@ -72,8 +82,7 @@ static void tell(const struct spec *spec, const struct geom *truth,
 		if (t.first >= end)
 			break;
 		around = (uint32_t)(4294967296.0 / t.per_sector + 0.5);
-		spoilt |= t.sectors + spec->zones[zone_of(spec, &t)]
-			.spares_track * (spec->physical_bytes / 512) < around;
+		spoilt |= is_spoilt(spec, &t, around);
 		if (end - first < 40 * t.sectors)
 			printf(" %+.1f %u/%u.%u", 100 * by, t.sectors, around,
 			       zone_of(spec, &t));
