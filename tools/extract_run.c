@@ -61,29 +61,39 @@ struct stage {
 /* ---- Progress ---- */
 
 struct progress {
-	const struct extract_run *run;
+	struct extract_run *run;
 	const char *name;
 	uint64_t since_ns;
 };
 
+/* Of lines, one in so much time. */
+#define LINE_NS UINT64_C(5000000000)
+
 static void progress_say(const struct progress *p, double done)
 {
-	uint64_t ns = env_now_ns(p->run->prober->env) - p->since_ns;
+	bool lines = p->run->progress == EXTRACT_LINES;
+	uint64_t now_ns = env_now_ns(p->run->prober->env);
+	uint64_t ns = now_ns - p->since_ns;
 	double left_s = done > 0.01 ?
 		(double)ns / 1e9 * (1 - done) / done : 0;
 
-	if (!p->run->progress)
+	if (p->run->progress == EXTRACT_SILENT ||
+	    (lines && now_ns - p->run->told_ns < LINE_NS))
 		return;
-	fprintf(stderr, "\r\033[K%s: %.0f %%", p->name, 100 * done);
+	p->run->told_ns = now_ns;
+	fprintf(stderr, "%s%s: %.0f %%", lines ? "" : "\r\033[K", p->name,
+		100 * done);
 	if (left_s >= 1)
 		fprintf(stderr, ", %u:%02u left", (unsigned)(left_s / 60),
 			(unsigned)left_s % 60);
+	if (lines)
+		fputc('\n', stderr);
 	fflush(stderr);
 }
 
 static void progress_end(const struct extract_run *run)
 {
-	if (run->progress)
+	if (run->progress == EXTRACT_TERMINAL)
 		fprintf(stderr, "\r\033[K");
 }
 

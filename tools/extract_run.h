@@ -30,6 +30,14 @@ enum extract_end {
 	EXTRACT_UNREADABLE = 10, /* read errors wherever it was tried */
 };
 
+/* How it is told how far a stage has come: not at all, on one line of a
+ * terminal, or as a line every few seconds. */
+enum extract_progress {
+	EXTRACT_SILENT,
+	EXTRACT_TERMINAL,
+	EXTRACT_LINES,
+};
+
 struct extract_run {
 	struct prober *prober;
 	struct extract_state *state;	/* its profile is made if NULL */
@@ -38,7 +46,8 @@ struct extract_run {
 	const char *scsi;		/* ask this device for its tracks, */
 	struct scsi_port *port;		/* by this way; NULL: the device's */
 	bool quick, scratch;
-	bool progress;			/* on a terminal */
+	enum extract_progress progress;
+	uint64_t told_ns;		/* when progress was told last */
 	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
 
 	/* Set by it. */

@@ -415,7 +415,8 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 		.scsi = a->scsi ? a->device : NULL,
 		.quick = a->quick,
 		.scratch = a->scratch,
-		.progress = isatty(STDERR_FILENO),
+		.progress = isatty(STDERR_FILENO) ? EXTRACT_TERMINAL :
+						    EXTRACT_LINES,
 		.stopped = &stopped,
 	};
 	enum extract_end end = EXTRACT_FAILED;

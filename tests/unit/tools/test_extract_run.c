@@ -511,6 +511,41 @@ static void fail_reads(struct rig *r, uint64_t from, uint64_t first,
 	ck_assert_int_eq(sim_fault_add(r->sim, &fault), 0);
 }
 
+/* Without a terminal progress is whole lines, at most one in five seconds of
+ * disk time. */
+START_TEST(progress_in_lines)
+{
+	int saved = dup(STDERR_FILENO);
+	FILE *said = tmpfile();
+	unsigned lines = 0;
+	uint64_t end_ns;
+	char text[200];
+	struct rig r;
+
+	ck_assert_ptr_nonnull(said);
+	open_drive(&r, 3, 60000000);
+	r.run.progress = EXTRACT_LINES;
+	fflush(stderr);
+	dup2(fileno(said), STDERR_FILENO);
+	extract_run(&r.run);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	end_ns = sim_now_ns(r.sim);
+	rewind(said);
+	while (fgets(text, sizeof(text), said)) {
+		ck_assert_ptr_null(strchr(text, '\r'));
+		ck_assert_ptr_nonnull(strchr(text, '%'));
+		ck_assert_ptr_nonnull(strchr(text, '\n'));
+		lines++;
+	}
+	ck_assert_uint_gt(lines, 2);
+	ck_assert_uint_le(lines, end_ns / 5000000000 + 1);
+	fclose(said);
+	close_drive(&r);
+}
+END_TEST
+
 /* Here and there, the first sector included: only that is unknown. */
 START_TEST(errors_in_the_middle)
 {
@@ -642,6 +677,7 @@ int main(void)
 	tcase_add_test(tc, timing_of_another_drive);
 	tcase_add_test(tc, two_actuators);
 	tcase_add_loop_test(tc, scsi_refusals, 0, 3);
+	tcase_add_test(tc, progress_in_lines);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
 	tcase_add_test(tc, errors_everywhere);
 	tcase_add_test(tc, vanishes);
