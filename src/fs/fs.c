@@ -25,6 +25,8 @@
 #include "fs/replica/replica_ops.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/drive/relocate.h"
+#include "fs/place/gap_readahead.h"
+#include "fs/place/small_readahead.h"
 #include "fs/replica/access_trace.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
@@ -437,6 +439,12 @@ static int fs_pick_nodes(void *arg, traxaddr *addr, uint32_t *sectors)
 
 /* ---- Open ---- */
 
+/* What hangs on reads.  Buffers that may have the data are asked in order. */
+static const struct read_events *const fs_read_events[] = {
+	&gap_readahead_events, &small_readahead_events, &access_trace_events,
+	&replica_ra_events, &heal_events, NULL,
+};
+
 static int fs_new(struct env *env, struct disk *disk,
 		  const struct fs_options *options, struct fs **out)
 {
@@ -456,6 +464,7 @@ static int fs_new(struct env *env, struct disk *disk,
 	}
 	fs->name_mask = UINT64_MAX;
 	fs->run = fs_run;
+	fs->read_events = fs_read_events;
 	list_init(&fs->allocated);
 	list_init(&fs->ops);
 	list_init(&fs->rename_lock_waits);

@@ -17,11 +17,8 @@
  *    segment; then the original is read, twice; then each of the copies.
  */
 #include "fs/op/errors.h"
-#include "fs/data/heal.h"
-#include "fs/place/gap_readahead.h"
+#include "fs/data/read_events.h"
 #include "fs/replica/replica.h"
-#include "fs/replica/replica_readahead.h"
-#include "fs/replica/access_trace.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +35,7 @@ struct fetch_segment {
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
 	struct replica_run_want want;
-	uint64_t watched;	/* number of the read, see access_trace.h */
+	uint64_t number;	/* of the read, see read_events.h */
 	uint64_t skip;		/* sectors before what was asked for */
 	uint64_t begun_ns;
 	struct queue_request req;
@@ -933,7 +930,7 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 	uint64_t end = (segment->off + segment->n + BLOCK_SECTORS - 1) /
 		       BLOCK_SECTORS;
 
-	segment->watched = ACCESS_TRACE_NONE;
+	segment->number = READ_NO_NUMBER;
 	segment->skip = 0;
 	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
 	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
@@ -946,10 +943,15 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		return;
 	if (block * BLOCK_SECTORS > segment->off)
 		segment->skip = block * BLOCK_SECTORS - segment->off;
-	segment->watched = access_trace_read(
-		fetch->file->files->fs, fetch->file->ino, block,
-		(uint32_t)(end - block), segment->addr + segment->skip,
-		segment->copies_n > 0);
+	for_each_read_event(ev, fetch->file->files->fs, begun)
+		segment->number = (*ev)->begun(fetch->file->files->fs,
+					       &(struct heat_read){
+			.ino = fetch->file->ino,
+			.block = block,
+			.blocks = (uint32_t)(end - block),
+			.sector = segment->addr + segment->skip,
+			.copied = segment->copies_n > 0,
+		});
 }
 
 /* Data in two parts to where the segment's buffers are; or a copy by itself, so
@@ -991,31 +993,65 @@ static void fetch_run_done(struct replica_run_want *want, const uint8_t *data,
 /* Copies are read together with those that will be wanted next. */
 static bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment)
 {
+	struct fs *fs = fetch->file->files->fs;
+
 	if (fetch->tries || fetch->background || !segment->copies_n)
 		return false;
 	segment->want = (struct replica_run_want){
 		.sectors = (uint32_t)segment->n, .done = fetch_run_done,
 	};
-	return replica_ra_take(fetch->file->files->fs, &segment->want,
-			 segment->copies, segment->copies_n, segment->addr);
+	for_each_read_event(ev, fs, take_replica)
+		if ((*ev)->take_replica(fs, &segment->want, segment->copies,
+					segment->copies_n, segment->addr))
+			return true;
+	return false;
 }
 
-/* It has passed by, and was read. */
+static struct read_segment fetch_part(const struct fetch *fetch,
+				      const struct fetch_segment *segment)
+{
+	return (struct read_segment){
+		.file = fetch->file,
+		.addr = segment->addr, .n = segment->n, .off = segment->off,
+		.first = segment->first, .end = segment->end,
+		.iov = segment->req.disk.iov, .iov_n = segment->req.disk.iov_n,
+	};
+}
+
+/* It has passed by under the head, and was read. */
 static bool fetch_from_gap(const struct fetch *fetch,
 			   const struct fetch_segment *segment)
 {
-	return fetch->class == QUEUE_READ_AHEAD && !fetch->tries &&
-	       !fetch->background &&
-	       gap_readahead_take(fetch->file->files, segment->addr, segment->n,
-			     segment->req.disk.iov, segment->req.disk.iov_n);
+	struct read_segment part = fetch_part(fetch, segment);
+
+	if (fetch->class != QUEUE_READ_AHEAD || fetch->tries ||
+	    fetch->background)
+		return false;
+	for_each_read_event(ev, fetch->file->files->fs, take)
+		if ((*ev)->take(&part))
+			return true;
+	return false;
 }
 
 static void fetch_submit(struct fetch *fetch, struct fetch_segment *segment)
 {
+	struct read_segment part = fetch_part(fetch, segment);
+	struct fs *fs = fetch->file->files->fs;
+
 	if (fetch->class == QUEUE_READ && !fetch->tries)
-		gap_readahead_wish(fetch->file, segment->addr, segment->n,
-			      segment->first, segment->end, segment->off);
-	queue_submit(fetch->file->files->fs->queue, &segment->req);
+		for_each_read_event(ev, fs, submitted)
+			(*ev)->submitted(&part);
+	queue_submit(fs->queue, &segment->req);
+}
+
+/* Is it a user's first read of a small file from its start, which has no
+ * replica? */
+static bool fetch_is_small_miss(const struct fetch *fetch)
+{
+	return fetch->class == QUEUE_READ && fetch->first == 0 &&
+	       fetch->segments && fetch->segment[0].off == 0 &&
+	       !fetch->tries && !fetch->segment[0].copies_n &&
+	       fetch->file->size <= SMALL_FILE_BYTES;
 }
 
 static void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
@@ -1032,12 +1068,11 @@ static void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fetch_over(fetch);
 		return;
 	}
-	if (fetch->class == QUEUE_READ && fetch->first == 0 &&
-	    fetch->segments && fetch->segment[0].off == 0 && !fetch->tries &&
-	    !fetch->segment[0].copies_n &&
-	    fetch->file->size <= SMALL_FILE_BYTES)
-		small_ra_missed(fetch->file->files, fetch->segment[0].addr,
-			    fetch->segment[0].n);
+	if (fetch_is_small_miss(fetch))
+		for_each_read_event(ev, fetch->file->files->fs, missed)
+			(*ev)->missed(fetch->file->files,
+				      fetch->segment[0].addr,
+				      fetch->segment[0].n);
 	fetch->outstanding = 1;
 	for (i = 0; i < fetch->segments; i++) {
 		segment = &fetch->segment[i];
@@ -1100,16 +1135,18 @@ static void fetch_count(struct fetch *fetch,
 {
 	struct fs *fs = fetch->file->files->fs;
 	bool from_copy = segment->req.disk.sector != segment->addr;
+	struct read_done done = {
+		.number = segment->number,
+		.asked = segment->req.disk.sector + segment->skip,
+		.sector = segment->req.disk.sector,
+		.n = segment->n,
+		.wait_ns = env_now_ns(fs->env) - segment->begun_ns,
+		.from_replica = from_copy,
+	};
 
-	access_trace_found(fs, segment->watched,
-		    segment->req.disk.sector + segment->skip,
-		    env_now_ns(fs->env) - segment->begun_ns, from_copy);
-	access_trace_access(fs,
-			    from_copy ? ACCESS_TRACE_COPY : ACCESS_TRACE_READ,
-			    segment->req.disk.sector, segment->n);
 	fetch_note(fetch, segment);
-	if (fs->replica_ra)
-		replica_ra_passed(fs, segment->req.disk.sector + segment->n);
+	for_each_read_event(ev, fs, done)
+		(*ev)->done(fs, &done);
 	if (segment->copies_n)
 		fs->replicas->stats.offered++;
 	if (!from_copy)
@@ -1255,11 +1292,13 @@ static void fetch_drop_copies(const struct fetch *fetch, uint64_t base,
  */
 static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 {
-	if (fetch->tries > FETCH_TRIES)
-		heal_start(fetch->file, fetch->first + p, blocks);
-	else
+	if (fetch->tries <= FETCH_TRIES) {
 		fetch_drop_copies(fetch, (fetch->first + p) * CHUNK_BLOCKS,
 				  blocks);
+		return;
+	}
+	for_each_read_event(ev, fetch->file->files->fs, recovered)
+		(*ev)->recovered(fetch->file, fetch->first + p, blocks);
 }
 
 static void fetch_verify(struct fetch *fetch)
@@ -1381,6 +1420,8 @@ void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
  * alike make one read. */
 static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 {
+	struct fs *fs = chunk->file->files->fs;
+	struct heat_read read;
 	unsigned first = 0, end;
 	bool copied;
 
@@ -1393,13 +1434,17 @@ static void chunk_claim(struct chunk *chunk, uint16_t bits, uint64_t wait_ns)
 			if (!(bits & 1u << end) ||
 			    copied != !!(chunk->has_replica & 1u << end))
 				break;
-		access_trace_claim(chunk->file->files->fs, &(struct heat_read){
+		read = (struct heat_read){
 			.ino = chunk->file->ino,
 			.block = chunk->index * CHUNK_BLOCKS + first,
 			.blocks = end - first,
 			.sector = chunk->sector + first * BLOCK_SECTORS,
 			.copied = copied, .from_copy = chunk->from_replica,
-		}, chunk->addr + first * BLOCK_SECTORS, wait_ns);
+		};
+		for_each_read_event(ev, fs, used)
+			(*ev)->used(fs, &read,
+				    chunk->addr + first * BLOCK_SECTORS,
+				    wait_ns);
 	}
 }
 

@@ -14,7 +14,7 @@
  *    dirty pool.  The last quarter is for what must go on.
  */
 #include "fs/data/failure.h"
-#include "fs/place/gap_readahead.h"
+#include "fs/data/read_events.h"
 #include "fs/place/gap_writeback.h"
 
 #include <errno.h>
@@ -132,7 +132,8 @@ void files_free(struct fs *fs)
 	if (!files)
 		return;
 	gap_writeback_close(files);
-	gap_readahead_close(files);
+	for_each_read_event(ev, fs, close)
+		(*ev)->close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
 		list_del(&file->link);
 		file->vnode->file = NULL;

@@ -362,13 +362,6 @@ void chunks_passed(struct file *file, uint64_t first, uint64_t end);
 /* The tree's content of one block, if a valid piece holds it. */
 const void *chunk_block(const struct file *file, uint64_t index);
 
-/* ---- small_readahead.c: from one small file to the next on the disk ---- */
-
-/* A small file had to be read from [sector, sector + n), from its start. */
-void small_ra_missed(struct files *files, uint64_t sector, uint64_t n);
-/* Its beginning is read, by somebody who finds it in memory. */
-void small_ra_reached(struct file *file);
-
 /* ---- file.c ---- */
 
 /* Finds or makes, and counts a user; NULL: no memory. */

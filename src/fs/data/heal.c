@@ -474,7 +474,6 @@ static void heal_keep(struct heal *heal, uint16_t blocks)
 	heal->blocks = blocks;
 }
 
-/* The next read finds what is left. */
 void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
 {
 	struct files *files = file->files;
@@ -501,3 +500,5 @@ void heal_start(struct file *file, uint64_t piece, uint16_t blocks)
 	list_init(&heal->excl.link);
 	file_lock_excl(&heal->excl);
 }
+
+const struct read_events heal_events = { .recovered = heal_start };

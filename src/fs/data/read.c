@@ -7,6 +7,7 @@
  * whole when its beginning is.
  */
 #include "fs/data/file_data.h"
+#include "fs/data/read_events.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -177,7 +178,8 @@ static void read_step(struct io *io)
 		io->prepared = true;
 		io->begun_ns = env_now_ns(file->files->fs->env);
 		if (io->op->offset == 0 && file->readahead_next)
-			small_ra_reached(file);
+			for_each_read_event(ev, file->files->fs, reached)
+				(*ev)->reached(file);
 		rc = read_window(io);
 		read_stream(io, io->end);
 	}

@@ -16,6 +16,7 @@
 #include "tree/tree.h"
 
 struct vnode_data_ops;		/* vnode.h */
+struct read_events;		/* read_events.h */
 struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
 struct replicas;		/* replica.c: the copies */
@@ -42,6 +43,8 @@ struct fs {
 	struct files *files;
 	const struct vnode_data_ops *data_ops; /* of the files */
 	struct list allocated;		/* see abandon_alloc.h */
+	/* Ended by NULL, see data/read_events.h. */
+	const struct read_events *const *read_events;
 	/* fs_run: it stands above everything that waits by it. */
 	uint64_t (*run)(struct fs *fs, int timeout_ms);
 	struct replicas *replicas;	/* NULL until they are known */

@@ -118,10 +118,11 @@ static void gap_readahead_got(void *arg, uint64_t sector, uint32_t sectors,
 static const struct freeblock_ops gap_readahead_ops = {
 	.got = gap_readahead_got};
 
-bool gap_readahead_take(struct files *files, uint64_t addr, uint64_t n,
-		   const struct iovec *iov, unsigned iov_n)
+static bool gap_readahead_take(const struct read_segment *segment)
 {
-	struct gap_readahead *p = files->gap_readahead;
+	struct gap_readahead *p = segment->file->files->gap_readahead;
+	uint64_t addr = segment->addr, n = segment->n;
+	const struct iovec *iov = segment->iov;
 	const uint8_t *from;
 	unsigned i;
 
@@ -132,7 +133,7 @@ bool gap_readahead_take(struct files *files, uint64_t addr, uint64_t n,
 	if (!p || i == BUFFERS)
 		return false;
 	from = p->buffer[i].data + (addr - p->buffer[i].addr) * SECTOR_BYTES;
-	for (i = 0; i < iov_n; i++) {
+	for (i = 0; i < segment->iov_n; i++) {
 		memcpy(iov[i].iov_base, from, iov[i].iov_len);
 		from += iov[i].iov_len;
 	}
@@ -172,10 +173,13 @@ static void unwant(struct gap_readahead *p, uint64_t first, uint64_t end)
 		freeblock_unwant(p->task, first, end - first);
 }
 
-void gap_readahead_wish(struct file *file, uint64_t addr, uint64_t n,
-		   uint64_t first, uint64_t end, uint64_t off)
+/* The rest of the extent on the track that a user's read goes to. */
+static void gap_readahead_wish(const struct read_segment *segment)
 {
+	struct file *file = segment->file;
 	struct files *files = file->files;
+	uint64_t addr = segment->addr, n = segment->n, off = segment->off;
+	uint64_t first = segment->first, end = segment->end;
 	struct gap_readahead *p;
 	struct geom_track track;
 	struct head_state head_state;
@@ -203,9 +207,15 @@ void gap_readahead_wish(struct file *file, uint64_t addr, uint64_t n,
 	unwant(p, addr, addr + n);
 }
 
-void gap_readahead_close(struct files *files)
+static void gap_readahead_close(struct files *files)
 {
 	if (files->gap_readahead)
 		freeblock_close(files->gap_readahead->task);
 	files->gap_readahead = NULL;
 }
+
+const struct read_events gap_readahead_events = {
+	.take = gap_readahead_take,
+	.submitted = gap_readahead_wish,
+	.close = gap_readahead_close,
+};

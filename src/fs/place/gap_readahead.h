@@ -10,19 +10,8 @@
 #define TRAX_PLACE_GAP_READAHEAD_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/read_events.h"
 
-/*
- * A user's read of [addr, addr + n) is about to be submitted; there an extent
- * of the file lies, from `first` up to `end`, and `off` is where in the file
- * addr is.
- */
-void gap_readahead_wish(struct file *file, uint64_t addr, uint64_t n,
-		   uint64_t first, uint64_t end, uint64_t off);
-
-/* Has [addr, addr + n) come so, of late?  Then it is copied. */
-bool gap_readahead_take(struct files *files, uint64_t addr, uint64_t n,
-		   const struct iovec *iov, unsigned iov_n);
-
-void gap_readahead_close(struct files *files);
+extern const struct read_events gap_readahead_events;
 
 #endif

@@ -16,7 +16,7 @@
  * It is advice only: owners are believed no further than to say which file to
  * look at; that file's own extents and sums decide what is read.
  */
-#include "fs/data/file_data.h"
+#include "fs/place/small_readahead.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -218,7 +218,7 @@ static void small_ra_go(struct files *files, struct small_ra *small_ra,
 	abandon_free(look);
 }
 
-void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
+static void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
 {
 	struct small_ra *small_ra = small_ra_find(files, sector);
 	uint64_t reach = small_ra_track(files, sector);
@@ -236,7 +236,7 @@ void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
 	}
 }
 
-void small_ra_reached(struct file *file)
+static void small_ra_reached(struct file *file)
 {
 	struct files *files = file->files;
 	uint64_t from = file->readahead_next;
@@ -248,3 +248,8 @@ void small_ra_reached(struct file *file)
 	small_ra->used = ++files->small_ra_clock;
 	small_ra_go(files, small_ra, from);
 }
+
+const struct read_events small_readahead_events = {
+	.reached = small_ra_reached,
+	.missed = small_ra_missed,
+};

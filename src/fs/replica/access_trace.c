@@ -347,18 +347,15 @@ void access_trace_accounts(const struct fs *fs, json_t *object)
 
 /* ---- What users read ---- */
 
-uint64_t access_trace_read(struct fs *fs, uint64_t ino, uint64_t block,
-		    uint32_t blocks, uint64_t sector, bool copied)
+/* A user's read begins.  Only what is learned from has a number. */
+static uint64_t access_trace_begun(struct fs *fs, const struct heat_read *begun)
 {
 	struct access_trace *trace = fs->access_trace;
 	uint64_t now_ns = env_now_ns(fs->env);
-	struct heat_read read = {
-		.ino = ino, .block = block, .blocks = blocks,
-		.sector = sector, .copied = copied,
-	};
+	struct heat_read read = *begun;
 
 	if (!trace || !fs->replicas || !fs->replicas->most)
-		return ACCESS_TRACE_NONE;
+		return READ_NO_NUMBER;
 	read.begin = !trace->read_ns || now_ns - trace->read_ns > PAUSE_NS;
 	trace->read_ns = now_ns;
 	return heat_add(trace->heat, &read);
@@ -378,12 +375,12 @@ static void account_both(struct fs *fs, const struct heat_read *read,
 			     wait_ns + 1);
 }
 
-void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
-		 uint64_t wait_ns, bool from_copy)
+static void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
+			       uint64_t wait_ns, bool from_copy)
 {
 	const struct heat_read *read;
 
-	if (number == ACCESS_TRACE_NONE)
+	if (number == READ_NO_NUMBER)
 		return;
 	read = heat_at(fs->access_trace->heat, number);
 	if (read)
@@ -392,20 +389,23 @@ void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
 		   from_copy);
 }
 
-void access_trace_claim(struct fs *fs, const struct heat_read *read,
-			uint64_t sector, uint64_t wait_ns)
+/* A user has come to what was read ahead, of an original at `sector`. */
+static void access_trace_used(struct fs *fs, const struct heat_read *read,
+			      uint64_t sector, uint64_t wait_ns)
 {
 	struct access_trace *trace = fs->access_trace;
-	uint64_t number;
+	struct heat_read begun = {
+		.ino = read->ino, .block = read->block, .blocks = read->blocks,
+		.sector = sector, .copied = read->copied,
+	};
 
 	if (trace && heat_end(trace->heat) > trace->chosen &&
 	    heat_extend(trace->heat, read)) {
 		trace->read_ns = env_now_ns(fs->env);
 		return;
 	}
-	number = access_trace_read(fs, read->ino, read->block, read->blocks,
-				   sector, read->copied);
-	access_trace_found(fs, number, read->sector, wait_ns, read->from_copy);
+	access_trace_found(fs, access_trace_begun(fs, &begun), read->sector,
+			   wait_ns, read->from_copy);
 }
 
 void access_trace_access(struct fs *fs, enum access_kind kind, uint64_t sector,
@@ -423,6 +423,21 @@ void access_trace_access(struct fs *fs, enum access_kind kind, uint64_t sector,
 			.sector = sector,
 	};
 }
+
+static void access_trace_done(struct fs *fs, const struct read_done *done)
+{
+	access_trace_found(fs, done->number, done->asked, done->wait_ns,
+			   done->from_replica);
+	access_trace_access(fs, done->from_replica ? ACCESS_TRACE_COPY :
+						     ACCESS_TRACE_READ,
+			    done->sector, done->n);
+}
+
+const struct read_events access_trace_events = {
+	.begun = access_trace_begun,
+	.done = access_trace_done,
+	.used = access_trace_used,
+};
 
 void access_trace_trace(struct fs *fs, uint64_t from, size_t bytes,
 			json_t *object)

@@ -11,12 +11,11 @@
 
 #include <jansson.h>
 
+#include "fs/data/read_events.h"
 #include "fs/op/fs_internal.h"
 #include "replicate/heat.h"
 
 struct access_trace;
-
-#define ACCESS_TRACE_NONE UINT64_MAX
 
 int access_trace_open(struct fs *fs);	/* waits: what was known before */
 void access_trace_free(struct fs *fs);
@@ -30,16 +29,8 @@ int access_trace_save(struct fs *fs);
 void access_trace_op(struct fs *fs);
 bool access_trace_quiet(struct fs *fs);
 
-/* A user's read of file data begins; ACCESS_TRACE_NONE: nobody watches. */
-uint64_t access_trace_read(struct fs *fs, uint64_t ino, uint64_t block,
-		    uint32_t blocks, uint64_t sector, bool copied);
-/* It was found there. */
-void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
-		 uint64_t wait_ns, bool from_copy);
-/* A user has come to what was read ahead, `read` (begin and wait are not set),
- * of an original at `sector`. */
-void access_trace_claim(struct fs *fs, const struct heat_read *read,
-			uint64_t sector, uint64_t wait_ns);
+/* Reads of users, and what was read ahead and then used. */
+extern const struct read_events access_trace_events;
 
 enum access_kind {
 	ACCESS_TRACE_READ,

@@ -681,7 +681,11 @@ static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 	return original < last || original - last > NEAR_SECTORS;
 }
 
-bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
+/*
+ * Takes `want` out of a run, where that has one of these replicas and they are
+ * nearer than the original.
+ */
+static bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 		     const uint64_t *copies, unsigned copies_n,
 		     uint64_t original)
 {
@@ -729,9 +733,10 @@ bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 	return false;
 }
 
-void replica_ra_passed(struct fs *fs, uint64_t sector)
+static void replica_ra_passed(struct fs *fs, const struct read_done *done)
 {
-	fs->replica_ra->last = sector;
+	if (fs->replica_ra)
+		fs->replica_ra->last = done->sector + done->n;
 }
 
 void replica_ra_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
@@ -746,3 +751,8 @@ void replica_ra_forget(struct fs *fs, uint64_t sector, uint64_t sectors)
 		run->stale = run->gone = true;
 	}
 }
+
+const struct read_events replica_ra_events = {
+	.take_replica = replica_ra_take,
+	.done = replica_ra_passed,
+};

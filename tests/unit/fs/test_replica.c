@@ -280,7 +280,7 @@ START_TEST(more_runs_than_memory)
 	}
 	near_sector = 0;
 	rig_remount(&rig);
-	replica_ra_passed(rig.fs, 1);
+	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 1 });
 	for (i = 0; i < APART; i++) {
 		read[i] = (struct fs_op){
 			.type = FS_READ, .ino = ino[i], .size = BLOCK,
@@ -1151,7 +1151,7 @@ START_TEST(only_the_bad_copy_goes)
 	copied_file(&rig, coarse);
 	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
 	       false);
-	replica_ra_passed(rig.fs, 120000);
+	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
 	compare(&rig, &models[0]);
 	settle(&rig);
 	stats = &rig.fs->replicas->stats;
@@ -1160,7 +1160,7 @@ START_TEST(only_the_bad_copy_goes)
 	ck_assert_uint_eq(errors_count(rig.fs), 0);
 	rig_remount(&rig);
 	stats = &rig.fs->replicas->stats;
-	replica_ra_passed(rig.fs, 120000);
+	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
 	compare(&rig, &models[0]);
 	ck_assert_uint_eq(stats->used_bytes, (60 - 16) * BLOCK);
 	ck_assert_uint_eq(stats->bad, 0);
@@ -1183,7 +1183,7 @@ START_TEST(copies_answer_for_themselves)
 	stats = &rig.fs->replicas->stats;
 	region = regions_at(rig.fs->replicas->regions, 0);
 	damage(&rig, region->sector + 50 * 8, true);
-	replica_ra_passed(rig.fs, 120000);
+	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
 	ck_assert_int_eq(do_read(&rig, op.ino, 0, buffer, BLOCK), BLOCK);
 	ck_assert_mem_eq(buffer, models[0].data, BLOCK);
 	ck_assert_uint_gt(stats->used, 0);
@@ -1191,7 +1191,7 @@ START_TEST(copies_answer_for_themselves)
 	op.done = on_answer;
 	op.owner = &(bool){ false };
 	op.offset = 40 * BLOCK;
-	replica_ra_passed(rig.fs, 120000);
+	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
 	fs_submit(rig.fs, &op);
 	while (replica_ra_stats(rig.fs)->loads < 2)
 		fs_run(rig.fs, 0);
