@@ -17,6 +17,7 @@
 #include "fs/op/errors.h"
 #include "fs/data/failure.h"
 #include "fs/data/heal.h"
+#include "fs/data/writeback_policy.h"
 #include "fs/drive/profile_save.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/drive/relocate_txn.h"
@@ -26,6 +27,8 @@
 #include "fs/replica/replica_readahead.h"
 #include "fs/drive/relocate.h"
 #include "fs/place/gap_readahead.h"
+#include "fs/place/gap_writeback.h"
+#include "fs/place/late_place.h"
 #include "fs/place/small_readahead.h"
 #include "fs/replica/access_trace.h"
 #include "sched/freeblock/freeblock.h"
@@ -445,6 +448,28 @@ static const struct read_events *const fs_read_events[] = {
 	&replica_ra_events, &heal_events, NULL,
 };
 
+static void fs_written(struct fs *fs, uint64_t sector, uint64_t n)
+{
+	access_trace_access(fs, ACCESS_TRACE_WRITE, sector, n);
+}
+
+static const struct writeback_policy fs_writeback_policy = {
+	.choose_place = late_place_choose,
+	.place_over = late_place_over,
+	.written = fs_written,
+	.gap_may = gap_writeback_may,
+	.gap_destages = gap_writeback_destages,
+	.gap_blocks = gap_writeback_most,
+	.gap_queue = gap_writeback_add,
+	.recall_data = gap_writeback_recall_data,
+	.recall_file = gap_writeback_recall_file,
+	.recall_all = gap_writeback_recall_all,
+	.recall_destages = gap_writeback_recall_destages,
+	.touched = gap_writeback_touched,
+	.run = gap_writeback_run,
+	.close = gap_writeback_close,
+};
+
 static int fs_new(struct env *env, struct disk *disk,
 		  const struct fs_options *options, struct fs **out)
 {
@@ -465,6 +490,7 @@ static int fs_new(struct env *env, struct disk *disk,
 	fs->name_mask = UINT64_MAX;
 	fs->run = fs_run;
 	fs->read_events = fs_read_events;
+	fs->writeback_policy = &fs_writeback_policy;
 	list_init(&fs->allocated);
 	list_init(&fs->ops);
 	list_init(&fs->rename_lock_waits);

@@ -13,7 +13,7 @@
  * 3. Reads are served from memory until the write is over.
  */
 #include "fs/data/failure.h"
-#include "fs/place/gap_writeback.h"
+#include "fs/data/writeback_policy.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,7 +40,8 @@ static bool destage_may(const struct block *block, uint64_t durable)
 /* Blocks it looks at. */
 static unsigned destage_most(const struct writeback *wb)
 {
-	return wb->for_gap ? gap_writeback_most(wb->file) : DESTAGE_BLOCKS;
+	return wb->for_gap ? wb->files->policy->gap_blocks(wb->file) :
+			     DESTAGE_BLOCKS;
 }
 
 static int destage_run(struct fs_txn *txn)
@@ -107,8 +108,9 @@ static void destage_end(struct fs_txn *txn, int rc, uint64_t seq)
 		writeback_end(wb);
 		return;
 	}
-	if (!wb->for_gap || !gap_writeback_may(wb->file, WB_DESTAGE) ||
-	    !gap_writeback_add(wb, destage_written))
+	if (!wb->for_gap ||
+	    !wb->files->policy->gap_may(wb->file, WB_DESTAGE) ||
+	    !wb->files->policy->gap_queue(wb, destage_written))
 		writeback_write(wb, QUEUE_WRITE_BACK, destage_written);
 	writeback_pump(wb->files);
 }
@@ -192,13 +194,14 @@ void destage_queue_for_gaps(struct file *file, unsigned *left)
 		if (!destage_may(block, durable) || block->dirty ||
 		    destage_is_started(file, block->index))
 			continue;
-		if (!gap_writeback_may(file, WB_DESTAGE) ||
+		if (!files->policy->gap_may(file, WB_DESTAGE) ||
 		    files->destages_busy >= files->small_wbs / 2)
 			return;
 		wb = writeback_new_for_gap(file, block->index);
 		if (!wb)
 			return;
-		file->gap_cursor = block->index + gap_writeback_most(file);
+		file->gap_cursor = block->index +
+				   files->policy->gap_blocks(file);
 		if (fs_txn_start(files->fs, &destage_type, NULL, wb)) {
 			file->users++;
 			writeback_end(wb);
@@ -218,7 +221,7 @@ static bool destage_pays(const struct files *files)
 
 	if (batch < DESTAGE_BATCH)
 		batch = DESTAGE_BATCH;
-	if (fill < DESTAGE_EARLY_PERCENT && gap_writeback_destages(files))
+	if (fill < DESTAGE_EARLY_PERCENT && files->policy->gap_destages(files))
 		return false;
 	if (fill >= DESTAGE_EARLY_PERCENT)
 		batch = DESTAGE_BATCH;
@@ -264,7 +267,7 @@ bool destage_pump(struct files *files)
 		files->destage_wanted_seq = 0;
 	}
 	if (destage_is_wanted(files))
-		gap_writeback_recall_destages(files);
+		files->policy->recall_destages(files);
 	busy = files->destages_busy;
 	if (!files->destage_seq || busy >= DESTAGE_WBS)
 		return false;

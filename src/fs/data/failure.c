@@ -21,7 +21,7 @@
 
 #include "base/msg.h"
 #include "fs/op/errors.h"
-#include "fs/place/gap_writeback.h"
+#include "fs/data/writeback_policy.h"
 
 /* ---- Pauses ---- */
 
@@ -446,7 +446,7 @@ void files_stop(struct files *files)
 		return;
 	files->stopped = true;
 	bads_run(files, env_now_ns(files->fs->env));
-	gap_writeback_recall_all(files);
+	files->policy->recall_all(files);
 	if (files->dirty_count)
 		msg_error("%s: %zu bytes are in memory only and can't be "
 			  "written", files->fs->disk->name,

@@ -15,7 +15,7 @@
  */
 #include "fs/data/failure.h"
 #include "fs/data/read_events.h"
-#include "fs/place/gap_writeback.h"
+#include "fs/data/writeback_policy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -109,6 +109,7 @@ int files_new(struct fs *fs)
 	files->fs = fs;
 	files->wake_ns = UINT64_MAX;
 	fs->files = files;
+	files->policy = fs->writeback_policy;
 	fs->data_ops = &files_data_ops;
 	files_lists(files);
 	rc = files_pools(files);
@@ -131,7 +132,7 @@ void files_free(struct fs *fs)
 
 	if (!files)
 		return;
-	gap_writeback_close(files);
+	files->policy->close(files);
 	for_each_read_event(ev, fs, close)
 		(*ev)->close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
@@ -441,7 +442,7 @@ void file_lock_excl(struct excl_lock *excl)
 	file->users++;
 	excl->active = false;
 	list_add(&file->excl_locks, &excl->link);
-	gap_writeback_recall_file(file);
+	file->files->policy->recall_file(file);
 	if (!file->loaded)
 		rc = file_load(file);
 	if (rc)
@@ -582,9 +583,9 @@ void sync_start(struct files *files, struct sync *sync)
 	list_init(&sync->link);
 	/* First: what ends by it looks who waits. */
 	if (sync->file)
-		gap_writeback_recall_data(sync->file);
+		files->policy->recall_data(sync->file);
 	else
-		gap_writeback_recall_all(files);
+		files->policy->recall_all(files);
 	if (sync->file) {
 		list_add(&sync->file->syncs, &sync->link);
 		writeback_flush(sync->file, sync->stamp, true, true);
@@ -815,7 +816,7 @@ static void files_scan(struct files *files, uint64_t now_ns)
 			files_flush_group(file, UINT64_MAX, false);
 	}
 	age = DESTAGE_AGE_NS *
-	      (gap_writeback_destages(files) ? DESTAGE_AGES : 1);
+	      (files->policy->gap_destages(files) ? DESTAGE_AGES : 1);
 	if (files->pinned_count && now_ns - files->oldest_pinned_ns >= age) {
 		destage_now(files);
 		files->oldest_pinned_ns = now_ns;
@@ -829,7 +830,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 
 	chunks_run(files);
 	log_pin_run(files, false);
-	gap_writeback_run(files, now_ns);
+	files->policy->run(files, now_ns);
 	files_stop(files);
 	if (files->fs->closing)
 		bads_run(files, now_ns);

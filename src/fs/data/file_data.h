@@ -55,6 +55,7 @@ struct file;
 struct files;
 struct writeback;
 struct loss;
+struct writeback_policy;	/* writeback_policy.h */
 
 /* ---- Blocks ---- */
 
@@ -235,6 +236,7 @@ struct place_batch {
 
 struct files {
 	struct fs *fs;
+	const struct writeback_policy *policy;
 	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
 	struct chunk *chunk_store;

@@ -8,7 +8,7 @@
  * its last block are always zero, in memory and on disk.
  */
 #include "fs/name/inode.h"
-#include "fs/place/gap_writeback.h"
+#include "fs/data/writeback_policy.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -174,7 +174,7 @@ static int write_block(struct io *io, uint64_t index, unsigned from,
 		else
 			memset(block->data, 0, BLOCK_BYTES);
 	} else {
-		gap_writeback_touched(block);
+		file->files->policy->touched(block);
 		if (!block_unshare(file->files, block))
 			return -EAGAIN;
 	}
@@ -337,7 +337,7 @@ int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 			return rc;
 		memcpy(block->data, old, BLOCK_BYTES);
 	} else {
-		gap_writeback_touched(block);
+		file->files->policy->touched(block);
 		if (!block_unshare(file->files, block))
 			return -EAGAIN;
 	}

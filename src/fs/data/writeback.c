@@ -20,8 +20,7 @@
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
 #include "fs/data/failure.h"
-#include "fs/place/late_place.h"
-#include "fs/place/gap_writeback.h"
+#include "fs/data/writeback_policy.h"
 #include "fs/replica/replica.h"
 
 #include <assert.h>
@@ -30,7 +29,6 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
-#include "fs/replica/access_trace.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 #define YOUNG_PART 8u	/* of the pool: what became dirty last is left alone */
@@ -309,8 +307,7 @@ void writeback_segment_done(struct writeback_segment *segment)
 	const struct disk_request *req = &segment->req.disk;
 	struct writeback *wb = segment->wb;
 
-	access_trace_access(wb->files->fs, ACCESS_TRACE_WRITE, req->sector,
-			    req->sectors);
+	wb->files->policy->written(wb->files->fs, req->sector, req->sectors);
 	if (req->result) {
 		wb->rc = -EIO;
 		wb->failed = segment->failed = true;
@@ -393,7 +390,7 @@ void writeback_write(struct writeback *wb, enum queue_class class,
 	unsigned i;
 
 	writeback_prepare_requests(wb, class, written);
-	if (wb->kind == WB_DIRECT && late_place_choose(wb))
+	if (wb->kind == WB_DIRECT && wb->files->policy->choose_place(wb))
 		return;
 	for (i = 0; i < wb->segments; i++)
 		writeback_submit(wb, &wb->segment[i], class);
@@ -596,7 +593,7 @@ static void direct_written(struct writeback *wb, int rc)
 	struct block *block;
 	unsigned i;
 
-	late_place_over(wb);
+	wb->files->policy->place_over(wb);
 	if (rc && wb->kind == WB_IN_PLACE)
 		for (i = 0; i < wb->n; i++) {
 			block = block_find(wb->file, wb->first + i);
@@ -830,8 +827,9 @@ static void prepare_end(struct fs_txn *txn, int rc, uint64_t seq)
 		return;
 	}
 	writeback_prepared(file);
-	if (class == QUEUE_COMMIT || !gap_writeback_may(file, wb->kind) ||
-	    !gap_writeback_add(wb, direct_written))
+	if (class == QUEUE_COMMIT ||
+	    !wb->files->policy->gap_may(file, wb->kind) ||
+	    !wb->files->policy->gap_queue(wb, direct_written))
 		writeback_write(wb, class, direct_written);
 	writeback_pump(wb->files);
 }
@@ -1213,7 +1211,7 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 {
 	size_t count = pool_count(files->dirty_pool);
 
-	gap_writeback_recall_all(files);
+	files->policy->recall_all(files);
 	/* What comes later waits for its turn: one by one would be slow. */
 	if (files->pinned_count > count / 4)
 		destage_now(files);

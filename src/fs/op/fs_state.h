@@ -17,6 +17,7 @@
 
 struct vnode_data_ops;		/* vnode.h */
 struct read_events;		/* read_events.h */
+struct writeback_policy;	/* writeback_policy.h */
 struct files;			/* file.c's state of the whole file system */
 struct file;			/* its state of one inode, NULL when clean */
 struct replicas;		/* replica.c: the copies */
@@ -45,6 +46,7 @@ struct fs {
 	struct list allocated;		/* see abandon_alloc.h */
 	/* Ended by NULL, see data/read_events.h. */
 	const struct read_events *const *read_events;
+	const struct writeback_policy *writeback_policy; /* of the files */
 	/* fs_run: it stands above everything that waits by it. */
 	uint64_t (*run)(struct fs *fs, int timeout_ms);
 	struct replicas *replicas;	/* NULL until they are known */
