@@ -22,7 +22,9 @@
 #include "fs/replica/node_replicas.h"
 #include "fs/drive/relocate_txn.h"
 #include "fs/drive/profile_load.h"
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 #include "fs/replica/replica_ops.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/drive/relocate.h"
@@ -448,6 +450,11 @@ static const struct read_events *const fs_read_events[] = {
 	&replica_ra_events, &heal_events, NULL,
 };
 
+static const struct replica_table_ops fs_replica_table_ops = {
+	.dropped = replica_ra_forget,
+	.stop = replica_maker_stop,
+};
+
 static void fs_written(struct fs *fs, uint64_t sector, uint64_t n)
 {
 	access_trace_access(fs, ACCESS_TRACE_WRITE, sector, n);
@@ -586,6 +593,7 @@ static void fs_free(struct fs *fs)
 	node_replicas_free(fs);
 	profile_save_free(fs->profile_save);
 	relocate_free(fs->relocate);
+	replica_maker_close(fs);
 	replicas_free(fs);
 	replica_ra_free(fs);
 	errors_free(fs);
@@ -631,8 +639,10 @@ static int fs_begin(struct fs *fs)
 	if (!rc)
 		rc = relocate_open(fs, &fs->relocate);
 	if (!rc)
-		rc = fs_do_without(fs, replicas_open(fs),
+		rc = fs_do_without(fs, replicas_open(fs, &fs_replica_table_ops),
 				   "the table of copies", true);
+	if (!rc)
+		rc = replica_maker_open(fs);
 	if (!rc)
 		rc = replica_ra_new(fs);
 	if (!rc)

@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "fs/op/errors.h"
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 #include "scrub/scrub_internal.h"
 
 /* Nodes that a lookup may still need. */

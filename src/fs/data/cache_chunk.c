@@ -16,9 +16,10 @@
  * 5. The first time the queue may take a copy instead, where one holds all of a
  *    segment; then the original is read, twice; then each of the copies.
  */
+#include "fs/data/file_data.h"
 #include "fs/op/errors.h"
 #include "fs/data/read_events.h"
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 
 #include <errno.h>
 #include <stdlib.h>

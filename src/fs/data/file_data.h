@@ -20,15 +20,11 @@
 #ifndef TRAX_DATA_FILE_DATA_H
 #define TRAX_DATA_FILE_DATA_H
 
+#include "fs/op/block_units.h"
 #include "fs/op/fs_internal.h"
 
 #include "disk/fault.h"
 #include "sched/queue/queue.h"
-
-#define BLOCK_BYTES TRAX_BLOCK_BYTES
-#define BLOCK_SECTORS TRAX_BLOCK_SECTORS
-#define CHUNK_BLOCKS TRAX_CSUM_PIECE_BLOCKS
-#define CHUNK_BYTES (CHUNK_BLOCKS * BLOCK_BYTES)
 
 #define WB_BLOCKS 1024u	/* of one piece of write-back */
 #define WB_SEGMENTS 16		/* places of one piece of write-back */

@@ -17,7 +17,7 @@
 
 #include "base/msg.h"
 #include "fs/op/errors.h"
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 
 #define HEAL_FRAGMENTS (CHUNK_BLOCKS * 3)
 #define HEAL_PIECES 8

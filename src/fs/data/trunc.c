@@ -17,7 +17,7 @@
  */
 #include "fs/data/failure.h"
 #include "fs/name/inode.h"
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 
 #include <assert.h>
 #include <errno.h>

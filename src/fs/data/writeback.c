@@ -21,7 +21,7 @@
  */
 #include "fs/data/failure.h"
 #include "fs/data/writeback_policy.h"
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 
 #include <assert.h>
 #include <errno.h>

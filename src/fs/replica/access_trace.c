@@ -15,7 +15,9 @@
 
 #include "fs/data/file_data.h"
 #include "fs/replica/node_replicas.h"
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 #include "replicate/replica_choice.h"
 #include "sched/head/head.h"
 

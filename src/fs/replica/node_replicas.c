@@ -17,7 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 #include "fs/replica/access_trace.h"
 
 #define USES 1024u

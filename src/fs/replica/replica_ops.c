@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "fs/replica/node_replicas.h"
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 #include "fs/replica/replica_readahead.h"
 #include "fs/replica/access_trace.h"
 

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #include "fs/data/file_data.h"
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 #include "sched/head/head.h"
 
 #define RUNS 128u

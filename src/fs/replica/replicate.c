@@ -13,7 +13,9 @@
  * 4. It holds at most one track of free space that has no owner yet; who finds
  *    no room makes it stop.
  */
-#include "fs/replica/replica.h"
+#include "fs/data/file_data.h"
+#include "fs/replica/replicate.h"
+#include "fs/table/replica.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -89,7 +91,7 @@ static struct fs *replica_maker_fs(const struct replica_maker *maker)
 	return maker->replicas->fs;
 }
 
-void replica_maker_free(struct replica_maker *maker)
+static void replica_maker_free(struct replica_maker *maker)
 {
 	if (!maker)
 		return;
@@ -97,6 +99,19 @@ void replica_maker_free(struct replica_maker *maker)
 	free(maker->buffer);
 	free(maker->entry);
 	free(maker);
+}
+
+int replica_maker_open(struct fs *fs)
+{
+	return idle_write_open(fs, &fs->replicas->idle_write);
+}
+
+void replica_maker_close(struct fs *fs)
+{
+	if (!fs->replicas)
+		return;
+	idle_write_close(fs->replicas->idle_write);
+	replica_maker_free(fs->replicas->maker);
 }
 
 bool replica_maker_stop(struct replica_maker *maker)

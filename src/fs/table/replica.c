@@ -10,15 +10,15 @@
  * regions and moves no data; one commit makes the room of all that was dropped
  * meanwhile free.
  */
-#include "fs/replica/replica.h"
+#include "fs/table/replica.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/msg.h"
-#include "fs/replica/idle_write.h"
-#include "fs/replica/replica_readahead.h"
+#include "fs/op/abandon_alloc.h"
+#include "fs/op/op.h"
 
 #define NS_PER_SECOND 1000000000
 #define BUSY_FIRST_NS 25000000000ull	/* who just began is left alone */
@@ -117,7 +117,7 @@ static const struct fs_txn_type scan_type = {
 	.end = scan_end,
 };
 
-int replicas_open(struct fs *fs)
+int replicas_open(struct fs *fs, const struct replica_table_ops *ops)
 {
 	struct region_scan scan = { .fs = fs };
 	struct replicas *replicas = calloc(1, sizeof(*replicas));
@@ -127,15 +127,13 @@ int replicas_open(struct fs *fs)
 		return -ENOMEM;
 	fs->replicas = replicas;
 	replicas->fs = fs;
+	replicas->ops = ops;
 	replicas->most = fs->options.replicas;
 	replicas->next_ns = env_now_ns(fs->env) + BUSY_FIRST_NS;
 	list_init(&replicas->waits);
 	replicas->regions = regions_new();
 	if (!replicas->regions)
 		return -ENOMEM;
-	rc = idle_write_open(fs, &replicas->idle_write);
-	if (rc)
-		return rc;
 	rc = fs_txn_start(fs, &scan_type, NULL, &scan);
 	if (rc)
 		return rc;
@@ -151,8 +149,6 @@ void replicas_free(struct fs *fs)
 {
 	if (!fs->replicas)
 		return;
-	idle_write_close(fs->replicas->idle_write);
-	replica_maker_free(fs->replicas->maker);
 	regions_free(fs->replicas->regions);
 	free(fs->replicas);
 	fs->replicas = NULL;
@@ -598,7 +594,8 @@ static void drop_end(struct fs_txn *txn, int rc, uint64_t seq)
 	fs_txn_finish(txn, 0);
 	replicas->dropping = false;
 	for (i = 0; !rc && i < drop->n; i++) {
-		replica_ra_forget(replicas->fs, drop->sector[i], drop->size[i]);
+		replicas->ops->dropped(replicas->fs, drop->sector[i],
+				       drop->size[i]);
 		regions_remove(replicas->regions, drop->sector[i]);
 	}
 	if (!rc)
@@ -670,7 +667,7 @@ void room_pump(struct replicas *replicas)
 		return;
 	}
 	replicas->wanted = 0;
-	if (replicas->committing || replica_maker_stop(replicas->maker))
+	if (replicas->committing || replicas->ops->stop(replicas->maker))
 		return;
 	if (space_cover_dropped(tree_space(fs->tree)))
 		room_commit(replicas);
@@ -705,7 +702,7 @@ bool replica_more_room(struct fs *fs, uint64_t sectors)
 	if (!replicas)
 		return false;
 	if (!regions_count(replicas->regions) && !replicas->committing &&
-	    !replicas->dropping && !replica_maker_stop(replicas->maker))
+	    !replicas->dropping && !replicas->ops->stop(replicas->maker))
 		return false;
 	replica_reclaim(fs, sectors < DROP_AT_LEAST ? DROP_AT_LEAST : sectors);
 	return true;

@@ -2,9 +2,6 @@
  * replica.h - copies of file blocks: the table in the tree, who uses it, and
  * who makes room.
  *
- *   replica.c    the table: regions, lookup, dropping, room for users' data
- *   replicate.c  making copies
- *
  * 1. A copy counts while the REPLICA item of its original names a region that
  *    is there (format.h).  The regions are in memory, all of them.
  * 2. Whoever changes blocks of a file drops their copies in the same
@@ -17,13 +14,24 @@
  *
  * Units: blocks of files, sectors of the disk.
  */
-#ifndef TRAX_REPLICA_REPLICA_H
-#define TRAX_REPLICA_REPLICA_H
+#ifndef TRAX_TABLE_REPLICA_H
+#define TRAX_TABLE_REPLICA_H
 
-#include "fs/data/file_data.h"
+#include "fs/op/block_units.h"
+#include "fs/op/fs_txn.h"
 #include "replicate/regions.h"
 
 struct replica_maker;
+struct replicas;
+
+/* What makes and reads replicas stands above the table. */
+struct replica_table_ops {
+	/* A region is dropped. */
+	void (*dropped)(struct fs *fs, uint64_t sector, uint64_t sectors);
+	/* What makes replicas is to end soon, as far as it holds room, and
+	 * then calls room_pump(); false: none is being made. */
+	bool (*stop)(struct replica_maker *maker);
+};
 
 struct replica_stats {
 	uint64_t made, made_bytes;	/* copies attached */
@@ -44,14 +52,15 @@ struct replicas {
 	uint64_t from, to;	/* of regions that begin there */
 	bool dropping, committing;
 	struct waiter commit;
-	struct replica_maker *maker;
+	const struct replica_table_ops *ops;
+	struct replica_maker *maker;	/* replicate.c's; NULL: none */
 	struct idle_write *idle_write;
 	uint64_t next_ns;	/* when users at work bear another step */
 	struct replica_stats stats;
 };
 
 /* At mount: finds the regions (waits).  After tree_start, if any. */
-int replicas_open(struct fs *fs);
+int replicas_open(struct fs *fs, const struct replica_table_ops *ops);
 void replicas_free(struct fs *fs);
 bool replicas_idle(const struct replicas *replicas);
 
@@ -130,49 +139,17 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 int replica_room(struct fs_txn *txn, uint64_t sectors);
 /* The same for who is no transaction and asks again; true: room comes. */
 bool replica_more_room(struct fs *fs, uint64_t sectors);
+/* What stop() asked to end has ended. */
+void room_pump(struct replicas *replicas);
 /* Drops this many sectors' worth of regions, those of least worth first. */
 void replica_reclaim(struct fs *fs, uint64_t sectors);
 /* The same in [from, to), unless somebody waits for room anywhere. */
 void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
 			uint64_t sectors);
 
-/* ---- Making copies ---- */
-
 struct replica_want {		/* blocks of one file, any number */
 	uint64_t ino, block;
 	uint64_t blocks;
 };
-
-/*
- * Copies these blocks, in this order, to free tracks near a sector.  Copies
- * `want`.  done() is called when all that could be copied is in the table,
- * maybe at once; not when the answer is -EBUSY (one at a time, and none while
- * it is closed), -ENOMEM or -EROFS.  `background`: while it is quiet
- * (access_trace.h), and else a track now and then.
- */
-int replica_make(struct fs *fs, const struct replica_want *want, size_t n,
-		 uint64_t near, bool background,
-		 void (*done)(void *arg, uint64_t copies), void *arg);
-/*
- * Copies nodes of the tree: `next` gives one after the other, in memory as they
- * are on the disk, NULL at the end.  Their regions have `copies` 0 (format.h).
- * In the background, as above.
- */
-int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
-		       void (*done)(void *arg, uint64_t copies), void *arg,
-		       uint64_t near);
-bool replica_maker_is_paused(const struct replica_maker *maker); /* NULL: no */
-void replica_maker_resume(struct replica_maker *maker);
-/* What has waited long for gaps in which to be written waits no more. */
-void replica_maker_expedite(struct replica_maker *maker);
-/* When it may go on, even if it is not quiet. */
-uint64_t replica_maker_next_ns(const struct replica_maker *maker);
-/* Ends as soon as it can, at once if it is paused. */
-void replica_maker_cancel(struct replica_maker *maker);
-void replica_maker_free(struct replica_maker *maker);
-/* Makes it end soon, as far as it holds room; false: there is none that does.
- * room_pump() follows. */
-bool replica_maker_stop(struct replica_maker *maker);
-void room_pump(struct replicas *replicas);
 
 #endif
