@@ -397,6 +397,8 @@ static int run_sync(const struct arguments *a)
 static const struct command commands[] = {
 	{ "status", "MOUNTPOINT", "how it is; --all: all that is counted",
 	  run_status, false },
+	{ "metrics", "MOUNTPOINT...", "its counters, as Prometheus reads them",
+	  run_metrics, true },
 	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model,
 	  false },
 	{ "extents", "FILE", "where a file lies, cut at tracks", run_extents,

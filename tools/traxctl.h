@@ -46,6 +46,9 @@ int sync_mount(const char *mountpoint);
 /* traxctl_status.c */
 int run_status(const struct arguments *a);
 
+/* traxctl_metrics.c */
+int run_metrics(const struct arguments *a);
+
 /* traxctl_scrub.c */
 int run_scrub(const struct arguments *a);
 int run_budget(const struct arguments *a);

@@ -7,21 +7,66 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/facts.h"
 #include "tools/traxctl.h"
 
 #define ATTRIBUTE "trax.scrub"
-#define WAIT_US 500000
+#define WAIT_US 500000		/* between two looks at a running scrub */
+#define LINE_LOOKS 10u		/* to a line, where there is no terminal */
+
+/* How far a pass is, with its rate and what is left of it. */
+static void print_progress(json_t *status)
+{
+	printf("%.1f %% of %s, %.1f MB/s, %s left",
+	       fact_number(status, "percent"),
+	       size_text(fact_number(status, "all_bytes")).s,
+	       fact_number(status, "mb_per_s"),
+	       duration_text(fact_number(status, "eta_seconds")).s);
+}
+
+static void print_status(json_t *status)
+{
+	const char *state = fact_string(status, "state");
+	double requests = fact_number(status, "foreground_delay.requests");
+
+	printf("state     %s\n", state);
+	if (!strcmp(state, "running")) {
+		fputs("progress  ", stdout);
+		print_progress(status);
+		putchar('\n');
+	}
+	printf("begun     %s\n",
+	       date_text(fact_number(status, "begun_seconds")).s);
+	printf("ended     %s, %.0f passes in all\n",
+	       date_text(fact_number(status, "ended_seconds")).s,
+	       fact_number(status, "passes"));
+	printf("next      %s\n",
+	       date_text(fact_number(status, "next_seconds")).s);
+	printf("damage    %.0f places\n", fact_number(status, "errors"));
+	if (requests)
+		printf("delay     of %.0f requests meanwhile: mean %.2f ms, "
+		       "99 in 100 below %.2f ms, worst %.2f ms\n", requests,
+		       fact_number(status, "foreground_delay.mean_ms"),
+		       fact_number(status, "foreground_delay.p99_ms"),
+		       fact_number(status, "foreground_delay.worst_ms"));
+	printf("read      %s while the platter turned for nothing, %s while "
+	       "idle\n",
+	       size_text(fact_number(status, "free_bandwidth.gap_bytes")).s,
+	       size_text(fact_number(status, "free_bandwidth.idle_bytes")).s);
+}
 
 static int show_status(const struct arguments *a)
 {
 	json_t *status = read_json(a->path, ATTRIBUTE);
-	int code;
 
 	if (!status)
 		return complain(a, ATTRIBUTE);
-	code = a->json ? print_json(status) : print_facts(status);
+	if (a->json)
+		print_json(status);
+	else
+		print_status(status);
 	json_decref(status);
-	return code;
+	return EXIT_SUCCESS;
 }
 
 static int act(const struct arguments *a, uint32_t command)
@@ -34,8 +79,9 @@ static int act(const struct arguments *a, uint32_t command)
 /* Waits until no pass is under way; its result. */
 static int wait_for_end(const struct arguments *a)
 {
-	json_t *status, *errors;
-	const char *state;
+	const bool terminal = isatty(STDOUT_FILENO);
+	unsigned looks = 0;
+	json_t *status;
 	bool running, bad;
 
 	do {
@@ -43,10 +89,15 @@ static int wait_for_end(const struct arguments *a)
 		status = read_json(a->path, ATTRIBUTE);
 		if (!status)
 			return complain(a, ATTRIBUTE);
-		state = json_string_value(json_object_get(status, "state"));
-		running = state && !strcmp(state, "running");
-		errors = json_object_get(status, "errors");
-		bad = json_integer_value(errors) != 0;
+		running = !strcmp(fact_string(status, "state"), "running");
+		bad = fact_number(status, "errors") != 0;
+		if (terminal || (running && looks % LINE_LOOKS == 0)) {
+			fputs(terminal ? "\r\033[Kscrub: " : "scrub: ", stdout);
+			print_progress(status);
+			fputs(terminal && running ? "" : "\n", stdout);
+			fflush(stdout);
+		}
+		looks++;
 		json_decref(status);
 	} while (running);
 	if (bad)

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <time.h>
 
+#include "tools/facts.h"
 #include "tools/traxctl.h"
 
 struct page {
@@ -22,80 +22,18 @@ struct page {
 	json_t *stats, *model, *scrub;
 };
 
-/* ---- Facts and how they are written ---- */
-
-/* The value at "outer.inner"; NULL: none. */
-static json_t *at(json_t *object, const char *path)
-{
-	char name[64];
-	const char *dot;
-
-	while ((dot = strchr(path, '.'))) {
-		snprintf(name, sizeof(name), "%.*s", (int)(dot - path), path);
-		object = json_object_get(object, name);
-		path = dot + 1;
-	}
-	return json_object_get(object, path);
-}
-
-static double number(json_t *object, const char *path)
-{
-	return json_number_value(at(object, path));
-}
-
-static const char *string(json_t *object, const char *path)
-{
-	const char *s = json_string_value(at(object, path));
-
-	return s ? s : "";
-}
-
-static bool is_set(json_t *object, const char *path)
-{
-	return json_is_true(at(object, path));
-}
+/* ---- How a line is written ---- */
 
 __attribute__((format(printf, 2, 3)))
 static void line(const char *name, const char *format, ...)
 {
 	va_list args;
 
-	printf("%-9s", name);
+	printf("%-10s", name);
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
 	putchar('\n');
-}
-
-struct text {
-	char s[64];
-};
-
-static struct text size_text(double bytes)
-{
-	static const char *const units[] = {
-		"bytes", "KiB", "MiB", "GiB", "TiB", "PiB",
-	};
-	struct text t;
-	unsigned unit = 0;
-
-	while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(*units)) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(t.s, sizeof(t.s), "%.*f %s", unit ? 1 : 0, bytes, units[unit]);
-	return t;
-}
-
-static struct text date_text(double seconds)
-{
-	time_t when = (time_t)seconds;
-	struct tm tm;
-	struct text t = { "never" };
-
-	if (when > 0 && localtime_r(&when, &tm))
-		strftime(t.s, sizeof(t.s), "%Y-%m-%d %H:%M", &tm);
-	return t;
 }
 
 static double percent(double part, double whole)
@@ -124,7 +62,7 @@ static void find_device(const char *path, char *device, size_t bytes)
 static void show_device(const struct page *p)
 {
 	char device[PATH_MAX];
-	const char *drive = string(p->model, "profile.model");
+	const char *drive = fact_string(p->model, "profile.model");
 
 	find_device(p->a->path, device, sizeof(device));
 	line("device", "%s%s%s", device, *drive ? ", " : "", drive);
@@ -141,89 +79,91 @@ static void show_space(const struct page *p)
 	line("space", "%s of %s free, %.0f inodes, %.0f %% of the inode "
 	     "numbers left", size_text(unit * (double)s.f_bavail).s,
 	     size_text(unit * (double)s.f_blocks).s,
-	     number(p->stats, "tree.inodes"),
-	     percent(number(p->stats, "tree.inode_numbers_left"),
+	     fact_number(p->stats, "tree.inodes"),
+	     percent(fact_number(p->stats, "tree.inode_numbers_left"),
 		     (double)(1ull << 40)));
 }
 
 static void show_tracks(const struct page *p)
 {
-	const char *how = string(p->model, "profile.parts.boundaries.method");
-	const char *refine = string(p->model, "refine.state");
+	const char *how = fact_string(p->model,
+				      "profile.parts.boundaries.method");
+	const char *refine = fact_string(p->model, "refine.state");
 
-	if (!is_set(p->model, "known")) {
+	if (!fact_is_set(p->model, "known")) {
 		line("tracks", "not known: guessed");
 	} else {
 		line("tracks", "%.0f, %.2f %% of the disk known (%s)%s",
-		     number(p->model, "tracks"),
-		     100 * number(p->model, "profile.known_share"), how,
-		     is_set(p->model, "profile.doubted") ?
+		     fact_number(p->model, "tracks"),
+		     100 * fact_number(p->model, "profile.known_share"), how,
+		     fact_is_set(p->model, "profile.doubted") ?
 			     "; the profile does not fit and is not used" : "");
 	}
 	if (*refine && strcmp(refine, "complete"))
 		line("measuring", "%s, %.1f %% of the disk looked at", refine,
-		     percent(number(p->model, "refine.done_sectors"),
-			     number(p->model, "refine.all_sectors")));
+		     percent(fact_number(p->model, "refine.done_sectors"),
+			     fact_number(p->model, "refine.all_sectors")));
 }
 
 static void show_kind(const struct page *p, const char *kind, char *out,
 		      size_t bytes)
 {
-	json_t *k = json_object_get(at(p->model, "head"), kind);
-	double predictions = number(k, "predictions");
+	json_t *k = json_object_get(fact_at(p->model, "head"), kind);
+	double predictions = fact_number(k, "predictions");
 
-	if (!is_set(k, "on"))
+	if (!fact_is_set(k, "on"))
 		snprintf(out, bytes, "%s not predicted", kind);
 	else if (!predictions)
 		snprintf(out, bytes, "%s predicted", kind);
 	else
 		snprintf(out, bytes, "%s predicted (%.1f %% right)", kind,
-			 100 - percent(number(k, "wrong"), predictions));
+			 100 - percent(fact_number(k, "wrong"), predictions));
 }
 
 static void show_head(const struct page *p)
 {
 	char reads[64], writes[64];
 
-	if (!at(p->model, "head")) {
+	if (!fact_at(p->model, "head")) {
 		line("head", "not followed: a plain queue");
 		return;
 	}
 	show_kind(p, "reads", reads, sizeof(reads));
 	show_kind(p, "writes", writes, sizeof(writes));
-	line("head", "%.1f rpm, %s, %s", number(p->model, "rpm"), reads,
+	line("head", "%.1f rpm, %s, %s", fact_number(p->model, "rpm"), reads,
 	     writes);
 }
 
 static void show_log(const struct page *p)
 {
 	line("log", "%.0f commits in %.0f writes, %.0f %% full",
-	     number(p->stats, "log.commits"), number(p->stats, "log.records"),
-	     number(p->stats, "log.fill_percent"));
+	     fact_number(p->stats, "log.commits"),
+	     fact_number(p->stats, "log.records"),
+	     fact_number(p->stats, "log.fill_percent"));
 }
 
 /* What a read costs the head, in ms; 0: none yet. */
 static double read_cost(const struct page *p, const char *which)
 {
-	json_t *access = at(at(p->stats, "replicas"), which);
-	double reads = number(access, "reads");
+	json_t *access = fact_at(fact_at(p->stats, "replicas"), which);
+	double reads = fact_number(access, "reads");
 
-	return reads ? (number(access, "seek_ms") +
-			number(access, "rotation_ms") +
-			number(access, "transfer_ms")) / reads : 0;
+	return reads ? (fact_number(access, "seek_ms") +
+			fact_number(access, "rotation_ms") +
+			fact_number(access, "transfer_ms")) / reads : 0;
 }
 
 static void show_copies(const struct page *p)
 {
 	double cost = read_cost(p, "access");
 
-	if (!number(p->stats, "replicas.most")) {
+	if (!fact_number(p->stats, "replicas.most")) {
 		line("copies", "off");
 		return;
 	}
 	line("copies", "%s, read %.0f times",
-	     size_text(512 * number(p->stats, "replicas.sectors")).s,
-	     number(p->stats, "replicas.reads_used"));
+	     size_text(512 * fact_number(p->stats, "replicas.sectors")).s,
+	     fact_number(p->stats, "replicas.reads_used"));
 	if (cost)
 		line("", "a read costs the head %.2f ms, without them %.2f",
 		     cost, read_cost(p, "access_without"));
@@ -231,31 +171,31 @@ static void show_copies(const struct page *p)
 
 static void show_scrub(const struct page *p)
 {
-	const char *state = string(p->scrub, "state");
+	const char *state = fact_string(p->scrub, "state");
 
 	if (!strcmp(state, "running"))
 		line("scrub", "running, %.1f %% of %s",
-		     number(p->scrub, "percent"),
-		     size_text(number(p->scrub, "all_bytes")).s);
+		     fact_number(p->scrub, "percent"),
+		     size_text(fact_number(p->scrub, "all_bytes")).s);
 	else
 		line("scrub", "%s, last ended: %s, next: %s", state,
-		     date_text(number(p->scrub, "ended_seconds")).s,
-		     date_text(number(p->scrub, "next_seconds")).s);
+		     date_text(fact_number(p->scrub, "ended_seconds")).s,
+		     date_text(fact_number(p->scrub, "next_seconds")).s);
 }
 
 static void show_health(const struct page *p)
 {
-	double errors = number(p->stats, "errors");
+	double errors = fact_number(p->stats, "errors");
 
 	if (errors)
 		line("damage", "%.0f places: traxctl errors %s", errors,
 		     p->a->path);
 	else
 		line("damage", "none met");
-	if (is_set(p->stats, "failed"))
+	if (fact_is_set(p->stats, "failed"))
 		line("state", "FAILED: nothing more is written; see its "
 		     "messages");
-	else if (is_set(p->stats, "read_only"))
+	else if (fact_is_set(p->stats, "read_only"))
 		line("state", "read-only");
 }
 

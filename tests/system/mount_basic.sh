@@ -89,6 +89,11 @@ round_trips() {
 	"$tools/traxctl" status "$mnt" | grep -qx "device *$1" ||
 		fail "traxctl status"
 	budget_of 5000
+	"$tools/traxctl" metrics "$mnt" >"$work/metrics" || fail "metrics"
+	grep -q '^traxfs_disk_bytes_total{mountpoint=".*",class="commit"} [1-9]' \
+		"$work/metrics" || fail "metrics: no bytes of commits"
+	grep -Evq '^# (HELP|TYPE) traxfs_[a-z0-9_]+ .+|^traxfs_[a-z0-9_]+\{.*\} [-+.e0-9]+$' \
+		"$work/metrics" && fail "metrics: not Prometheus' format"
 	"$tools/traxctl" budget 1.5 "$mnt" || fail "traxctl budget"
 	budget_of 15000
 	"$tools/traxctl" budget 51 "$mnt" 2>/dev/null && fail "budget of 51 %"

@@ -1,0 +1,29 @@
+/*
+ * facts.h - what traxctl finds in the JSON objects of the trax.* attributes,
+ * and how it writes sizes, dates and durations for people.
+ */
+#ifndef TRAX_TOOLS_FACTS_H
+#define TRAX_TOOLS_FACTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+/* The value at "outer.inner"; NULL: there is none. */
+json_t *fact_at(json_t *object, const char *path);
+
+/* The same as a number (0: there is none), a text (empty), a truth (false). */
+double fact_number(json_t *object, const char *path);
+const char *fact_string(json_t *object, const char *path);
+bool fact_is_set(json_t *object, const char *path);
+
+struct text {
+	char s[64];
+};
+
+struct text size_text(double bytes);
+/* Seconds since 1970 as a local date; 0 or less: "never". */
+struct text date_text(double seconds);
+/* A duration in the two largest units of it; negative: "not known". */
+struct text duration_text(double seconds);
+
+#endif
