@@ -1,7 +1,7 @@
 /*
  * repair_internal.h - what the parts of a repair share.
  *
- *   replay.c   the log, by opening and closing the file system
+ *   replay_by_mount.c  the log, by opening and closing the file system
  *   collect.c  what survives becomes a set
  *   log_scan.c  the log, record by record
  *   salvage.c  leaves without parents

@@ -11,8 +11,6 @@
  *    the block is given up the pinned content becomes the newest again.
  * 2. When the file system has failed no write-back begins any more.  What is
  *    dirty or pinned stays in memory, so that reads go on to see it.
- * 3. A loss is told to every open file description once, by fsync, as the
- *    kernel's errseq does: to those that were opened before anybody was told.
  */
 #include "fs/data/failure.h"
 
@@ -22,120 +20,6 @@
 #include "base/msg.h"
 #include "fs/op/errors.h"
 #include "fs/data/writeback_policy.h"
-
-/* ---- Pauses ---- */
-
-bool file_pauses(const struct file *file)
-{
-	struct files *files = file->files;
-
-	if (!file->pause_ns || env_now_ns(files->fs->env) >= file->pause_ns)
-		return false;
-	files_wake_at(files, file->pause_ns);
-	return true;
-}
-
-void files_wake_at(struct files *files, uint64_t ns)
-{
-	if (ns < files->wake_ns)
-		files->wake_ns = ns;
-}
-
-static void file_pause(struct file *file, uint64_t pause_ns)
-{
-	uint64_t until_ns = env_now_ns(file->files->fs->env) + pause_ns;
-
-	if (!pause_ns)
-		return;
-	if (until_ns > file->pause_ns)
-		file->pause_ns = until_ns;
-	files_wake_at(file->files, file->pause_ns);
-}
-
-/* ---- Losses ---- */
-
-struct loss {
-	int error;
-	uint64_t opened;	/* descriptions up to this number hear of it */
-	struct list heard;	/* struct heard */
-};
-
-struct heard {
-	struct list link;
-	uint64_t handle;
-};
-
-static void loss_forget(struct loss *loss)
-{
-	struct heard *heard;
-
-	while ((heard = list_first(&loss->heard, struct heard, link))) {
-		list_del(&heard->link);
-		abandon_free(heard);
-	}
-}
-
-void loss_free(struct file *file)
-{
-	if (!file->loss)
-		return;
-	loss_forget(file->loss);
-	abandon_free(file->loss);
-	file->loss = NULL;
-}
-
-/* Whoever has heard of an older loss hears of this one too. */
-static void loss_set(struct file *file, int error)
-{
-	if (file->loss)
-		loss_forget(file->loss);
-	else
-		file->loss = abandon_alloc(file->files->fs,
-					   sizeof(*file->loss));
-	if (!file->loss)
-		return;
-	list_init(&file->loss->heard);
-	file->loss->error = error;
-	file->loss->opened = UINT64_MAX;
-}
-
-static struct heard *loss_find(const struct loss *loss, uint64_t handle)
-{
-	struct list *pos;
-
-	list_for_each(pos, &loss->heard)
-		if (list_entry(pos, struct heard, link)->handle == handle)
-			return list_entry(pos, struct heard, link);
-	return NULL;
-}
-
-int loss_tell(struct file *file, uint64_t handle)
-{
-	struct fs *fs = file->files->fs;
-	struct loss *loss = file->loss;
-	struct heard *heard;
-
-	if (!loss || handle > loss->opened || loss_find(loss, handle))
-		return 0;
-	if (loss->opened == UINT64_MAX)
-		loss->opened = fs->handles;
-	heard = abandon_alloc(file->files->fs, sizeof(*heard));
-	if (heard) {
-		heard->handle = handle;
-		list_add(&loss->heard, &heard->link);
-	}
-	return loss->error;
-}
-
-void loss_closed(struct file *file, uint64_t handle)
-{
-	struct heard *heard = file->loss ? loss_find(file->loss, handle) : NULL;
-
-	if (!heard)
-		return;
-	list_del(&heard->link);
-	abandon_free(heard);
-}
 
 /* ---- The inode notes it: holes of the file can't be believed ---- */
 
@@ -361,7 +245,7 @@ void writeback_failed(struct writeback *wb, int rc)
 	writeback_end(wb);
 }
 
-/* ---- Homes ---- */
+/* ---- Failed destages ---- */
 
 static bool segment_failed(const struct writeback *wb, unsigned i)
 {
@@ -435,22 +319,4 @@ void destage_failed(struct writeback *wb, int rc)
 	}
 	file_pause(file, pause_ns);
 	writeback_end(wb);
-}
-
-/* ---- The file system has failed ---- */
-
-/* Whoever waits for write-back hears that there is none any more. */
-void files_stop(struct files *files)
-{
-	if (files->stopped || !tree_failed(files->fs->tree))
-		return;
-	files->stopped = true;
-	bads_run(files, env_now_ns(files->fs->env));
-	files->policy->recall_all(files);
-	if (files->dirty_count)
-		msg_error("%s: %zu bytes are in memory only and can't be "
-			  "written", files->fs->disk->name,
-			  files->dirty_count * BLOCK_BYTES);
-	files_settled(files);
-	writers_run(files);
 }

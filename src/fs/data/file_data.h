@@ -230,9 +230,21 @@ struct place_batch {
 	uint64_t in_flight_end;	/* where the newest of them ends */
 };
 
+/* What stands above the state of a file and has to go on when that changes. */
+struct files_ops {
+	/* Write-backs or exclusive operations may have ended: lets exclusive
+	 * operations, those who wait for them, and syncs go on. */
+	void (*wake_waiters)(struct file *file);
+	/* Starts the write-backs that may start. */
+	void (*pump)(struct files *files);
+	/* WRITE operations that wait for room go on. */
+	void (*run_writers)(struct files *files);
+};
+
 struct files {
 	struct fs *fs;
 	const struct writeback_policy *policy;
+	const struct files_ops *ops;
 	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
 	struct chunk *chunk_store;
@@ -374,7 +386,23 @@ void file_unlock_excl(struct excl_lock *excl);
 /* May no write-back of it begin?  They may while whoever wants it alone waits
  * for what it has in the log: what cannot are destaged goes elsewhere. */
 bool file_writeback_blocked(const struct file *file);
-/* Jobs may have ended: lets exclusive operations and syncs go on. */
+/* The next exclusive operation starts if it may; the operations that wait in
+ * a list go on. */
+void excl_lock_grant_next(struct file *file);
+void lock_waits_wake(struct list *waits);
+/* May it be what the file has in the log that fills that? */
+bool file_fills_log(const struct file *file);
+/* Has something of the file failed just now, so that it is left alone for a
+ * while?  writeback_pump comes again then. */
+bool file_pauses(const struct file *file);
+void file_pause(struct file *file, uint64_t pause_ns);
+/* writeback_pump is to be called at this time, at the latest. */
+void files_wake_at(struct files *files, uint64_t ns);
+
+
+/* ---- sync.c ---- */
+
+/* Write-backs may have ended: lets exclusive operations and syncs go on. */
 void file_wake_waiters(struct file *file);
 /* The same for all files. */
 void files_settled(struct files *files);

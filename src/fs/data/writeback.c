@@ -1290,7 +1290,7 @@ void writeback_pump(struct files *files)
 		files->pump_again = false;
 		if (!tree_failed(files->fs->tree))
 			writeback_pump_once(files);
-		writers_run(files);
+		files->ops->run_writers(files);
 	} while (files->pump_again);
 	files->pumping = false;
 }

@@ -1,5 +1,5 @@
 /*
- * replay.c - the log of a file system that was not unmounted.
+ * replay_by_mount.c - the log of a file system that was not unmounted.
  *
  * The only place where the check trusts the file system's own code: it opens
  * it, which replays the log, and closes it.

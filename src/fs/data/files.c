@@ -1,0 +1,246 @@
+/*
+ * files.c - the data of all files: opened, run in the loop of the file system,
+ * and closed.
+ */
+#include "fs/data/file_data.h"
+#include "fs/data/read_events.h"
+#include "fs/data/writeback_policy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/msg.h"
+#include "fs/data/failure.h"
+#include "fs/op/abandon_alloc.h"
+#include "fs/op/vnode.h"
+
+#define SECOND_NS 1000000000ull
+/* Of dirty data, the time in the kernel's cache included, as ext4 has it: 30 s
+ * until it is written back and 5 s until that is committed. */
+#define AGE_NS (35 * SECOND_NS)
+#define DESTAGE_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
+#define DESTAGE_AGES 10u		/* when they are destaged in gaps */
+#define SCAN_NS SECOND_NS
+#define MIN_DIRTY_BLOCKS 512u
+#define MIN_CHUNKS 48u
+
+static int files_pools(struct files *files)
+{
+	struct fs *fs = files->fs;
+	size_t blocks = fs->budget.dirty / BLOCK_BYTES;
+	size_t pieces = fs->budget.tracks / CHUNK_BYTES;
+	size_t i;
+	int rc;
+
+	blocks = blocks < MIN_DIRTY_BLOCKS ? MIN_DIRTY_BLOCKS : blocks;
+	pieces = pieces < MIN_CHUNKS ? MIN_CHUNKS : pieces;
+	rc = pool_new(BLOCK_BYTES, blocks, &files->dirty_pool);
+	if (!rc)
+		rc = pool_new(CHUNK_BYTES, pieces, &files->chunk_pool);
+	if (rc)
+		return rc;
+	files->block_store = calloc(blocks, sizeof(struct block));
+	files->chunk_store = calloc(pieces, sizeof(struct chunk));
+	if (!files->block_store || !files->chunk_store)
+		return -ENOMEM;
+	for (i = blocks; i-- > 0;) {
+		files->block_store[i].next = files->block_free;
+		files->block_free = &files->block_store[i];
+	}
+	for (i = 0; i < pieces; i++) {
+		files->chunk_store[i].data = pool_get(files->chunk_pool);
+		list_add(&files->chunk_free, &files->chunk_store[i].lru);
+	}
+	return 0;
+}
+
+static void files_lists(struct files *files)
+{
+	list_init(&files->chunk_free);
+	list_init(&files->lru);
+	list_init(&files->chunk_waits);
+	list_init(&files->all);
+	list_init(&files->dirty_files);
+	list_init(&files->flush[0]);
+	list_init(&files->flush[1]);
+	list_init(&files->pinned_files);
+	list_init(&files->writers);
+	list_init(&files->syncs);
+	list_init(&files->order_waits);
+	list_init(&files->log_pins);
+	list_init(&files->log_unpins);
+	list_init(&files->broken);
+	list_init(&files->wb_free[0]);
+	list_init(&files->wb_free[1]);
+	list_init(&files->data_wbs);
+	list_init(&files->destages);
+	list_init(&files->gap_queue);
+	list_init(&files->suspects);
+}
+
+static const struct vnode_data_ops files_data_ops = {
+	.delete = file_delete,
+	.resume_truncate = file_resume_truncate,
+	.fix_attr = file_fix_attr,
+	.order = file_order,
+	.set_size = file_set_size,
+	.fallocate = file_fallocate,
+	.copy_range = file_copy_range,
+};
+
+static const struct files_ops files_ops = {
+	.wake_waiters = file_wake_waiters,
+	.pump = writeback_pump,
+	.run_writers = writers_run,
+};
+
+int files_new(struct fs *fs)
+{
+	struct files *files = calloc(1, sizeof(*files));
+	int rc;
+
+	if (!files)
+		return -ENOMEM;
+	files->fs = fs;
+	files->wake_ns = UINT64_MAX;
+	fs->files = files;
+	files->policy = fs->writeback_policy;
+	files->ops = &files_ops;
+	fs->data_ops = &files_data_ops;
+	files_lists(files);
+	rc = files_pools(files);
+	if (!rc)
+		rc = writebacks_new(files);
+	if (rc) {
+		files_free(fs);
+		return rc;
+	}
+	tree_set_destage(fs->tree, destage_want, files);
+	tree_set_order(fs->tree, order_commit, files);
+	return 0;
+}
+
+/* Also after a crash in a test: nothing is given back to tree or space. */
+void files_free(struct fs *fs)
+{
+	struct files *files = fs->files;
+	struct file *file;
+
+	if (!files)
+		return;
+	files->policy->close(files);
+	for_each_read_event(ev, fs, close)
+		(*ev)->close(files);
+	while ((file = list_first(&files->all, struct file, link))) {
+		list_del(&file->link);
+		file->vnode->file = NULL;
+		if (file->chunks)
+			hashmap_free(file->chunks);
+		free(file);
+	}
+	abandon_free_all(fs);
+	if (files->chunk_pool)
+		pool_free(files->chunk_pool);
+	if (files->dirty_pool)
+		pool_free(files->dirty_pool);
+	free(files->block_store);
+	free(files->chunk_store);
+	free(files->writebacks);
+	free(files->wb_data);
+	free(files->wb_iov);
+	free(files);
+	fs->files = NULL;
+}
+
+bool files_idle(const struct fs *fs)
+{
+	return !fs->files->wbs_busy && !fs->files->fetches &&
+	       !fs->files->heals && !fs->files->bad_writes;
+}
+
+/* Those that waited for the log, which has become emptier without them. */
+static void excl_locks_retry(struct files *files)
+{
+	const struct excl_lock *excl;
+	struct list *pos;
+	struct file *file;
+
+	list_for_each(pos, &files->pinned_files) {
+		file = list_entry(pos, struct file, pinned_link);
+		excl = list_first(&file->excl_locks, struct excl_lock, link);
+		if (!excl || excl->active || file->writebacks ||
+		    file_fills_log(file))
+			continue;
+		file_wake_waiters(file);
+		return;		/* the list may have changed */
+	}
+}
+
+static void files_scan(struct files *files, uint64_t now_ns)
+{
+	struct list *pos, *tmp;
+	struct block *block;
+	struct file *file;
+	uint64_t age;
+
+	list_for_each_safe(pos, tmp, &files->dirty_files) {
+		file = list_entry(pos, struct file, dirty_link);
+		block = list_entry(file->dirty.next, struct block, link);
+		if (now_ns - block->dirty_ns >= AGE_NS &&
+		    file->flush_stamp < block->stamp)
+			files_flush_group(file, UINT64_MAX, false);
+	}
+	age = DESTAGE_AGE_NS *
+	      (files->policy->gap_destages(files) ? DESTAGE_AGES : 1);
+	if (files->pinned_count && now_ns - files->oldest_pinned_ns >= age) {
+		destage_now(files);
+		files->oldest_pinned_ns = now_ns;
+	}
+}
+
+/* Whoever waits for write-back hears that there is none any more. */
+static void files_stop(struct files *files)
+{
+	if (files->stopped || !tree_failed(files->fs->tree))
+		return;
+	files->stopped = true;
+	bads_run(files, env_now_ns(files->fs->env));
+	files->policy->recall_all(files);
+	if (files->dirty_count)
+		msg_error("%s: %zu bytes are in memory only and can't be "
+			  "written", files->fs->disk->name,
+			  files->dirty_count * BLOCK_BYTES);
+	files_settled(files);
+	writers_run(files);
+}
+
+uint64_t files_run(struct fs *fs, uint64_t now_ns)
+{
+	struct files *files = fs->files;
+	uint64_t next_ns = order_run(files, now_ns);
+
+	chunks_run(files);
+	log_pin_run(files, false);
+	files->policy->run(files, now_ns);
+	files_stop(files);
+	if (files->fs->closing)
+		bads_run(files, now_ns);
+	if (now_ns >= files->wake_ns) {
+		files->wake_ns = UINT64_MAX;
+		bads_run(files, now_ns);
+		writeback_pump(files);
+	}
+	if (now_ns >= files->scan_ns) {
+		files->scan_ns = now_ns + SCAN_NS;
+		files_scan(files, now_ns);
+		excl_locks_retry(files);
+		writeback_pump(files);
+	}
+	if (!list_empty(&files->broken))
+		return now_ns;
+	next_ns = files->wake_ns < next_ns ? files->wake_ns : next_ns;
+	if (files->dirty_count || files->pinned_count || files->gap_queued ||
+	    !list_empty(&files->log_unpins))
+		next_ns = files->scan_ns < next_ns ? files->scan_ns : next_ns;
+	return next_ns;
+}

@@ -1,0 +1,90 @@
+/*
+ * loss.c - data of a file that was given up, and who was told.
+ *
+ * A loss is told to every open file description once, by fsync, as the
+ * kernel's errseq does: to those that were opened before anybody was told.
+ */
+#include "fs/data/loss.h"
+
+struct loss {
+	int error;
+	uint64_t opened;	/* descriptions up to this number hear of it */
+	struct list heard;	/* struct heard */
+};
+
+struct heard {
+	struct list link;
+	uint64_t handle;
+};
+
+static void loss_forget(struct loss *loss)
+{
+	struct heard *heard;
+
+	while ((heard = list_first(&loss->heard, struct heard, link))) {
+		list_del(&heard->link);
+		abandon_free(heard);
+	}
+}
+
+void loss_free(struct file *file)
+{
+	if (!file->loss)
+		return;
+	loss_forget(file->loss);
+	abandon_free(file->loss);
+	file->loss = NULL;
+}
+
+/* Whoever has heard of an older loss hears of this one too. */
+void loss_set(struct file *file, int error)
+{
+	if (file->loss)
+		loss_forget(file->loss);
+	else
+		file->loss = abandon_alloc(file->files->fs,
+					   sizeof(*file->loss));
+	if (!file->loss)
+		return;
+	list_init(&file->loss->heard);
+	file->loss->error = error;
+	file->loss->opened = UINT64_MAX;
+}
+
+static struct heard *loss_find(const struct loss *loss, uint64_t handle)
+{
+	struct list *pos;
+
+	list_for_each(pos, &loss->heard)
+		if (list_entry(pos, struct heard, link)->handle == handle)
+			return list_entry(pos, struct heard, link);
+	return NULL;
+}
+
+int loss_tell(struct file *file, uint64_t handle)
+{
+	struct fs *fs = file->files->fs;
+	struct loss *loss = file->loss;
+	struct heard *heard;
+
+	if (!loss || handle > loss->opened || loss_find(loss, handle))
+		return 0;
+	if (loss->opened == UINT64_MAX)
+		loss->opened = fs->handles;
+	heard = abandon_alloc(file->files->fs, sizeof(*heard));
+	if (heard) {
+		heard->handle = handle;
+		list_add(&loss->heard, &heard->link);
+	}
+	return loss->error;
+}
+
+void loss_closed(struct file *file, uint64_t handle)
+{
+	struct heard *heard = file->loss ? loss_find(file->loss, handle) : NULL;
+
+	if (!heard)
+		return;
+	list_del(&heard->link);
+	abandon_free(heard);
+}
