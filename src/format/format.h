@@ -32,6 +32,7 @@
 #define TRAX_MAX_LOG_TRACKS 64u
 #define TRAX_MIN_LOG_TRACKS 2u	/* a mirror lies on another track */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
+#define TRAX_MAX_UNIT_BYTES 65536u	/* of records: the largest block */
 #define TRAX_MAX_GEOM_BYTES (64u << 20)	/* of the record of the drive */
 
 /* Features this code knows.  An unknown incompatible one: super_decode
@@ -552,10 +553,11 @@ struct log_header {
 	le32 magic;
 	le32 bytes;		/* of the whole record with padding */
 	le32 payload;		/* bytes of entries behind this header */
-	le32 flags;		/* LOG_MIRROR */
+	le32 flags;		/* LOG_MIRROR, LOG_PARITY */
 	uint8_t uuid[16];
 	le64 epoch, gen, seq;
 	le64 addr;		/* its own */
+	le64 original;		/* of a mirror: where the original is; else 0 */
 	le64 acked;		/* all records up to here were durable when
 				   this one was sent */
 	le64 prev;		/* chain value of record seq - 1 */
@@ -564,9 +566,10 @@ struct log_header {
 	le64 csum;		/* of this header with 0 here; the payload is
 				   covered by chain */
 };
-static_assert(sizeof(struct log_header) == 96, "log_header");
+static_assert(sizeof(struct log_header) == 104, "log_header");
 
 #define LOG_MIRROR 0x1u
+#define LOG_PARITY 0x2u		/* the last unit is parity; mirrors have none */
 
 /* Entries, back to back; a record is applied whole or not at all. */
 enum log_entry_type {
@@ -607,9 +610,24 @@ uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
 /* Sets csum; everything else is in place. */
 void log_header_seal(struct log_header *header);
 
+/* The header alone of a record at `sector`. */
+const char *log_header_check(const void *record, size_t available,
+			     const uint8_t uuid[16], uint64_t sector);
 /* Header and checksums of a record at `sector`, unit-independent. */
 const char *log_header_verify(const void *record, size_t available,
 			      const uint8_t uuid[16], uint64_t sector);
+
+/* The parity of the `bytes` before it, whole units. */
+void log_parity(const void *record, size_t bytes, size_t unit, void *parity);
+
+/*
+ * A record at `sector` that log_header_verify refuses, made again in `out`
+ * (TRAX_MAX_RECORD_BYTES) if at most one of its units is bad.  *budget: bytes
+ * that may be hashed for that, which becomes less.
+ */
+bool log_record_rebuild(const void *record, size_t available, size_t unit,
+			const uint8_t uuid[16], uint64_t sector, void *out,
+			uint64_t *budget);
 
 /* ---- Printers: one line or a few each, for chkfs, logs and tests ---- */
 

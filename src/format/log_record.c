@@ -11,7 +11,7 @@
 #include "format/format.h"
 
 static_assert(offsetof(struct log_header, epoch) == 32, "epoch");
-static_assert(offsetof(struct log_header, chain) == 80, "chain");
+static_assert(offsetof(struct log_header, chain) == 88, "chain");
 
 #define MAX_INO ((uint64_t)1 << 63)
 #define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
@@ -55,7 +55,7 @@ static const char *verify_fields(const struct log_header *h, size_t available)
 		return "record is cut off";
 	if (le32_get(h->payload) > bytes - sizeof(*h))
 		return "record's payload is longer than the record";
-	if (le32_get(h->flags) & ~LOG_MIRROR)
+	if (le32_get(h->flags) & ~(LOG_MIRROR | LOG_PARITY))
 		return "record has unknown flags";
 	if (!seq || seq == UINT64_MAX)
 		return "record's sequence number is out of range";
@@ -64,11 +64,10 @@ static const char *verify_fields(const struct log_header *h, size_t available)
 	return NULL;
 }
 
-const char *log_header_verify(const void *record, size_t available,
-			      const uint8_t uuid[16], uint64_t sector)
+const char *log_header_check(const void *record, size_t available,
+			     const uint8_t uuid[16], uint64_t sector)
 {
 	const struct log_header *h = record;
-	const char *why;
 
 	if (available < sizeof(*h))
 		return "record is cut off";
@@ -80,7 +79,15 @@ const char *log_header_verify(const void *record, size_t available,
 		return "record of another file system";
 	if (le64_get(h->addr) != addr_make(0, sector))
 		return "record belongs to another address";
-	why = verify_fields(h, available);
+	return verify_fields(h, available);
+}
+
+const char *log_header_verify(const void *record, size_t available,
+			      const uint8_t uuid[16], uint64_t sector)
+{
+	const struct log_header *h = record;
+	const char *why = log_header_check(record, available, uuid, sector);
+
 	if (why)
 		return why;
 	if (le64_get(h->chain) !=

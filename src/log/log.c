@@ -112,13 +112,25 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	log->last_chain = chain;
 	log->tail_seq = keep_from <= last ? keep_from : last + 1;
 	log_tracks_refresh(log);
+	log_heal(log);
 	log->started = true;
 	return 0;
 }
 
 /* ---- Room ---------------------------------------------------------------- */
 
+static size_t payload_most(const struct log *log)
+{
+	return TRAX_MAX_RECORD_BYTES - sizeof(struct log_header) -
+	       log->unit_bytes;
+}
+
 size_t log_record_bytes(const struct log *log, size_t payload)
+{
+	return log_mirror_bytes(log, payload) + log->unit_bytes;
+}
+
+size_t log_mirror_bytes(const struct log *log, size_t payload)
 {
 	const size_t bytes = sizeof(struct log_header) + payload;
 
@@ -182,7 +194,7 @@ static unsigned list_count(const struct list *list)
 static bool buffers_suffice(const struct log *log, uint64_t bytes)
 {
 	return list_count(&log->spare) + list_count(&log->durable) >=
-	       2 * bytes / LOG_PAYLOAD_BYTES + 2;
+	       2 * bytes / payload_most(log) + 2;
 }
 
 bool log_reserve(struct log *log, size_t bytes, bool urgent)
@@ -263,11 +275,10 @@ uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n)
 	struct log_record *r = log->open;
 	uint8_t *at;
 
-	assert(log->started && bytes &&
-	       bytes <= TRAX_MAX_RECORD_BYTES - TRAX_BLOCK_BYTES);
+	assert(log->started && bytes && bytes <= payload_most(log));
 	if (log->failed)
 		return log->last_seq + 1;
-	if (r && r->payload + bytes > LOG_PAYLOAD_BYTES) {
+	if (r && r->payload + bytes > payload_most(log)) {
 		log_close_record(log);
 		log_dispatch(log);
 		r = NULL;

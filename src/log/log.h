@@ -115,7 +115,8 @@ void log_release(struct log *log, size_t bytes);
 /*
  * Appends the entries of one operation as a whole to the open record (a new
  * one when they don't fit); cannot fail.  iov total at most
- * TRAX_MAX_RECORD_BYTES - 4096.  Returns the record's sequence number.
+ * TRAX_MAX_RECORD_BYTES less the header and a unit.  Returns the record's
+ * sequence number.
  */
 uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
 

@@ -5,6 +5,7 @@
  *   log_tracks.c  which slots of which log track come next
  *   record_write.c  the way of a record to the disk
  *   mirror.c   the way of its mirror
+ *   record_scan.c  finding records on the tracks
  *   log_recovery.c  reading it all back
  *
  * A record in memory:
@@ -22,8 +23,6 @@
 #include "log/log.h"
 
 #define LOG_RECORDS 16u			/* buffers */
-#define LOG_PAYLOAD_BYTES \
-	(TRAX_MAX_RECORD_BYTES - sizeof(struct log_header))
 #define LOG_TRIES 4u			/* one and three more */
 /* Closed records that nobody waits for are written so many at once; with
  * fewer buffers left than that half they go in any case. */
@@ -133,7 +132,7 @@ struct log {
 	uint64_t missing_first, missing_last; /* records without; 0: none */
 
 	struct log_head_prefetch head_prefetch;
-	struct log_scan *scan;		/* log_recovery.c; NULL: it is over */
+	struct log_scan *scan;		/* record_scan.h; NULL: it is over */
 
 	/* Tracks: `main` got the last record, `mirror` the last mirrors. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
@@ -156,8 +155,9 @@ struct log {
 	struct list drainers;
 };
 
-/* Bytes of a record on disk. */
+/* Bytes of a record on disk, with its parity; of its mirror, which has none. */
 size_t log_record_bytes(const struct log *log, size_t payload);
+size_t log_mirror_bytes(const struct log *log, size_t payload);
 
 /* log.c */
 uint64_t log_needed_bytes(const struct log *log);
@@ -208,6 +208,9 @@ size_t log_mirror_room(const struct log *log, const struct log_track *track,
 bool log_mirror_find(struct log *log, const struct log_track *track,
 		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns);
+
+/* log_recovery.c: writes what could not be read and is not needed. */
+void log_heal(struct log *log);
 
 /* record_write.c */
 void log_dispatch(struct log *log);

@@ -1,11 +1,9 @@
 /*
  * log_recovery.c - reading the log back.
  *
- * All log tracks are read whole, in large pieces.  What verifies and is of the
- * root's epoch is a find; originals and mirrors are the same.  A find keeps its
- * payload only as far as the memory goes that the caller allows; what was not
- * kept is read again when its turn comes, with as many of those behind it as
- * there is room for, all at once.  Then two walks:
+ * The finds of record_scan.c are delivered along the chain.  A payload that was
+ * not kept is read again when its turn comes, with as many of those behind it
+ * as there is room for, all at once.  Two walks make the chain:
  *
  *   back from the cut, whose chain value the root tells, to the tail: records
  *   whose changes are in the tree but whose data may not be destaged.  The
@@ -16,280 +14,24 @@
  * more was acknowledged: then, or if the first walk does not reach the tail,
  * the log is damaged.  So it is if a record has another epoch and a generation
  * behind the root's: it follows a root that is newer and cannot be found.
+ *
+ * The newest record may have no mirror yet.  If one of its units is bad its
+ * parity makes it whole.  A power cut leaves old content where a record was to
+ * go, and at most one sector that cannot be read; so two or more units that
+ * cannot be read, near enough to have been one record, may have held one that
+ * was acknowledged, unless it is known what they held: that is damage, too.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
 #include "base/msg.h"
-#include "log/log_internal.h"
-
-/* A piece overlaps the next by a record, so that each is read in one. */
-#define PIECE_SECTORS (2u << 11)
-#define OVERLAP_SECTORS (TRAX_MAX_RECORD_BYTES / SECTOR_BYTES)
-#define PIECES 4u
-#define MIN_MEMORY_BYTES (2u << 20)
-#define LOADS 256u		/* records read again at once */
-
-struct found_record {
-	uint64_t seq, prev, chain;
-	uint64_t sector[2];	/* original and mirror as found; 0: none */
-	uint32_t bytes;		/* of the record on disk */
-	uint32_t payload_bytes;
-	uint8_t *payload;	/* NULL: not in memory, or empty */
-};
-
-struct scan_read {
-	struct log_scan *scan;
-	uint8_t *buf;
-	struct log_track *track;
-	uint32_t first, sectors;	/* in the track */
-	bool busy;
-	struct queue_request req;
-	struct iovec iov;
-};
-
-struct load {
-	struct log_scan *scan;
-	struct found_record *find;
-	uint8_t *buf;			/* the record */
-	struct queue_request req;
-	struct iovec iov;
-};
-
-struct log_scan {
-	struct log *log;
-	struct log_replay replay;
-	struct found_record *find;
-	size_t n, room;
-	size_t memory_bytes, kept_bytes; /* of payloads */
-	struct hashmap *known;		/* chain value to place in find[] + 1 */
-	uint64_t acked;			/* highest that any find tells */
-	uint64_t newer;			/* a record that follows a newer root;
-					   0: none was found */
-	unsigned track;			/* next piece to read */
-	uint32_t sector;
-	unsigned reading;
-	unsigned unreadable;		/* units */
-	int rc;
-	struct scan_read piece[PIECES];
-	uint32_t *path;			/* finds of the chain, in its order */
-	size_t path_n, apply_from;
-	struct load load[LOADS];
-};
-
-/* ---- Finding records ----------------------------------------------------- */
-
-static void find_drop(struct log_scan *s, struct found_record *f)
-{
-	if (!f->payload)
-		return;
-	s->kept_bytes -= f->payload_bytes;
-	free(f->payload);
-	f->payload = NULL;
-}
-
-static int find_keep(struct log_scan *s, struct found_record *f,
-		     const void *payload)
-{
-	f->payload = malloc(f->payload_bytes);
-	if (!f->payload)
-		return -ENOMEM;
-	memcpy(f->payload, payload, f->payload_bytes);
-	s->kept_bytes += f->payload_bytes;
-	return 0;
-}
+#include "log/record_scan.h"
 
 static bool find_is_missing(const struct found_record *f)
 {
 	return f->payload_bytes && !f->payload;
-}
-
-static int find_add(struct log_scan *s, const struct log_header *h,
-		    uint64_t sector)
-{
-	struct found_record *f;
-
-	if (s->n == s->room) {
-		const size_t room = s->room ? 2 * s->room : 256;
-		struct found_record *more =
-			realloc(s->find, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		s->find = more;
-		s->room = room;
-	}
-	f = &s->find[s->n++];
-	*f = (struct found_record){
-		.seq = le64_get(h->seq),
-		.prev = le64_get(h->prev),
-		.chain = le64_get(h->chain),
-		.sector = { sector },
-		.bytes = le32_get(h->bytes),
-		.payload_bytes = le32_get(h->payload),
-	};
-	if (f->payload_bytes &&
-	    s->kept_bytes + f->payload_bytes <= s->memory_bytes &&
-	    find_keep(s, f, h + 1))
-		return -ENOMEM;
-	return hashmap_put(s->known, f->chain, (void *)(uintptr_t)s->n);
-}
-
-/* The same record, found before. */
-static struct found_record *find_known(const struct log_scan *s,
-				       const struct log_header *h)
-{
-	const uintptr_t at =
-		(uintptr_t)hashmap_get(s->known, le64_get(h->chain));
-
-	return at ? &s->find[at - 1] : NULL;
-}
-
-static void scan_record(struct log_scan *s, struct log_track *t,
-			uint64_t sector, const struct log_header *h)
-{
-	const uint64_t seq = le64_get(h->seq), acked = le64_get(h->acked);
-	struct found_record *f;
-
-	if (le64_get(h->epoch) != s->replay.epoch) {
-		if (le64_get(h->gen) > s->replay.gen)
-			s->newer = seq;
-		/* Whether it is of the chain that leads to the cut, the chain
-		 * value tells. */
-		if (seq > s->replay.cut_seq || seq < s->replay.tail_seq)
-			return;
-	} else if (acked > s->acked) {
-		s->acked = acked;
-	}
-	log_track_mark(s->log, t, sector, le32_get(h->bytes), seq);
-	f = find_known(s, h);
-	if (f)
-		f->sector[1] = sector;
-	else if (!s->rc && seq >= s->replay.tail_seq)
-		s->rc = find_add(s, h, sector);
-}
-
-static void scan_piece(struct log_scan *s, const struct scan_read *p)
-{
-	const size_t unit = s->log->unit_bytes;
-	const size_t bytes = (size_t)p->sectors * SECTOR_BYTES;
-
-	for (size_t at = 0; at < bytes; ) {
-		const struct log_header *h = (const void *)(p->buf + at);
-		const uint64_t sector = p->track->first + p->first +
-					at / SECTOR_BYTES;
-
-		if (log_header_verify(h, bytes - at, s->log->uuid, sector) ||
-		    le32_get(h->bytes) % unit) {
-			at += unit;
-			continue;
-		}
-		scan_record(s, p->track, sector, h);
-		at += le32_get(h->bytes);
-	}
-}
-
-/* ---- Reading tracks ------------------------------------------------------ */
-
-/* Reads unit by unit what cannot be read at once; what cannot be read at all
- * is no record. */
-static void piece_read_units(struct log_scan *s, struct scan_read *p)
-{
-	const uint32_t unit = (uint32_t)(s->log->unit_bytes / SECTOR_BYTES);
-
-	for (uint32_t at = 0; at < p->sectors; at += unit) {
-		uint8_t *buf = p->buf + (size_t)at * SECTOR_BYTES;
-		const uint64_t sector = p->track->first + p->first + at;
-
-		if (!queue_read(s->log->queue, sector, unit, buf))
-			continue;
-		memset(buf, 0, s->log->unit_bytes);
-		s->unreadable++;
-		msg_warn("log: sectors %" PRIu64 "+%u cannot be read", sector,
-			 unit);
-	}
-}
-
-static void piece_done(struct disk_request *req)
-{
-	struct scan_read *p = req->owner;
-
-	p->scan->reading--;
-	p->busy = false;
-}
-
-/* The next piece to read; false: all have been. */
-static bool piece_next(struct log_scan *s, struct scan_read *p)
-{
-	struct log_track *t = &s->log->track[s->track];
-	uint32_t left;
-
-	if (s->track == s->log->tracks)
-		return false;
-	left = t->units * (uint32_t)(s->log->unit_bytes / SECTOR_BYTES) -
-	       s->sector;
-	p->track = t;
-	p->first = s->sector;
-	p->sectors = left;
-	s->sector += PIECE_SECTORS;
-	if (left > PIECE_SECTORS + OVERLAP_SECTORS) {
-		p->sectors = PIECE_SECTORS + OVERLAP_SECTORS;
-	} else {
-		s->track++;
-		s->sector = 0;
-	}
-	return true;
-}
-
-static void piece_send(struct log_scan *s, struct scan_read *p)
-{
-	p->iov = (struct iovec){ p->buf, (size_t)p->sectors * SECTOR_BYTES };
-	p->req = (struct queue_request){
-		.class = QUEUE_READ,
-		.disk = {
-			.op = DISK_READ,
-			.sector = p->track->first + p->first,
-			.sectors = p->sectors,
-			.iov = &p->iov,
-			.iov_n = 1,
-			.done = piece_done,
-			.owner = p,
-		},
-	};
-	p->busy = true;
-	s->reading++;
-	queue_submit(s->log->queue, &p->req);
-}
-
-/* Pieces are scanned in the order in which they were sent, so that what is
- * found does not depend on the disk's order. */
-static int scan_tracks(struct log_scan *s)
-{
-	unsigned sent = 0, scanned = 0;
-	int rc = 0;
-
-	while (sent < PIECES && piece_next(s, &s->piece[sent]))
-		piece_send(s, &s->piece[sent++]);
-	while (scanned < sent && rc >= 0) {
-		struct scan_read *p = &s->piece[scanned % PIECES];
-
-		if (p->busy) {
-			rc = queue_poll(s->log->queue, -1);
-			continue;
-		}
-		if (p->req.disk.result)
-			piece_read_units(s, p);
-		scan_piece(s, p);
-		scanned++;
-		if (!piece_next(s, p))
-			continue;
-		piece_send(s, p);
-		sent++;
-	}
-	return rc < 0 ? rc : s->rc;
 }
 
 /* ---- Reading records again ----------------------------------------------- */
@@ -301,21 +43,28 @@ static void load_done(struct disk_request *req)
 	l->scan->reading--;
 }
 
+static size_t load_bytes(const struct found_record *f)
+{
+	const uint32_t most = f->bytes[0] > f->bytes[1] ? f->bytes[0] :
+							  f->bytes[1];
+
+	return (most + TRAX_BLOCK_BYTES - 1) / TRAX_BLOCK_BYTES *
+	       TRAX_BLOCK_BYTES;
+}
+
 static int load_send(struct log_scan *s, struct load *l, struct found_record *f)
 {
 	*l = (struct load){ .scan = s, .find = f };
-	l->buf = aligned_alloc(TRAX_BLOCK_BYTES,
-			       (f->bytes + TRAX_BLOCK_BYTES - 1) /
-			       TRAX_BLOCK_BYTES * TRAX_BLOCK_BYTES);
+	l->buf = aligned_alloc(TRAX_BLOCK_BYTES, load_bytes(f));
 	if (!l->buf)
 		return -ENOMEM;
-	l->iov = (struct iovec){ l->buf, f->bytes };
+	l->iov = (struct iovec){ l->buf, f->bytes[0] };
 	l->req = (struct queue_request){
 		.class = QUEUE_READ,
 		.disk = {
 			.op = DISK_READ,
 			.sector = f->sector[0],
-			.sectors = f->bytes / SECTOR_BYTES,
+			.sectors = f->bytes[0] / SECTOR_BYTES,
 			.iov = &l->iov,
 			.iov_n = 1,
 			.done = load_done,
@@ -327,27 +76,43 @@ static int load_send(struct log_scan *s, struct load *l, struct found_record *f)
 	return 0;
 }
 
-static bool load_is_good(const struct load *l, uint64_t sector)
+static bool load_is_good(const struct load *l, unsigned i)
 {
+	const struct found_record *f = l->find;
 	const struct log_header *h = (const void *)l->buf;
 
-	return !log_header_verify(h, l->find->bytes, l->scan->log->uuid,
-				  sector) &&
-	       le64_get(h->chain) == l->find->chain;
+	return !log_header_verify(h, f->bytes[i], l->scan->log->uuid,
+				  f->sector[i]) &&
+	       le64_get(h->chain) == f->chain;
+}
+
+/* From the original or the mirror, unit by unit if it must be. */
+static bool load_again(struct log_scan *s, struct load *l, unsigned i)
+{
+	const struct found_record *f = l->find;
+
+	if (!f->sector[i])
+		return false;
+	scan_units_read(s, f->sector[i], f->bytes[i] / SECTOR_BYTES, l->buf);
+	if (load_is_good(l, i))
+		return true;
+	if (!log_record_rebuild(l->buf, f->bytes[i], s->log->unit_bytes,
+				s->log->uuid, f->sector[i], s->rebuilt,
+				&s->rebuild_bytes))
+		return false;
+	memcpy(l->buf, s->rebuilt, f->bytes[i]);
+	return load_is_good(l, i);
 }
 
 static int load_take(struct log_scan *s, struct load *l)
 {
 	const struct found_record *f = l->find;
 
-	if (l->req.disk.result || !load_is_good(l, f->sector[0])) {
-		msg_warn("log: record %" PRIu64 " at sector %" PRIu64
-			 " cannot be read again", f->seq, f->sector[0]);
-		if (!f->sector[1] ||
-		    queue_read(s->log->queue, f->sector[1],
-			       f->bytes / SECTOR_BYTES, l->buf) ||
-		    !load_is_good(l, f->sector[1]))
-			return -EIO;
+	if ((l->req.disk.result || !load_is_good(l, 0)) &&
+	    !load_again(s, l, 1) && !load_again(s, l, 0)) {
+		msg_error("log: record %" PRIu64 " at sector %" PRIu64
+			  " cannot be read again", f->seq, f->sector[0]);
+		return -EIO;
 	}
 	return find_keep(s, l->find, l->buf + sizeof(struct log_header));
 }
@@ -550,6 +315,39 @@ static void walk_on(struct log_scan *s, uint64_t *last, uint64_t *chain)
 	}
 }
 
+/* Is it known which record, of those that matter, lies at a sector? */
+static bool unit_is_known(const struct log_scan *s, uint64_t sector,
+			  uint64_t last)
+{
+	const struct log_track *t = log_track_of(s->log, sector);
+	const uint64_t seq = t->seq[(sector - t->first) /
+				    (s->log->unit_bytes / SECTOR_BYTES)];
+
+	return seq >= s->replay.tail_seq && seq <= last;
+}
+
+/* May a record behind the last one lie where nothing can be read, and have more
+ * bad units than its parity makes good? */
+static bool newest_may_be_lost(const struct log_scan *s, uint64_t last)
+{
+	uint64_t before = 0;
+
+	if (s->unreadable_n == MAX_UNREADABLE)
+		return true;
+	for (unsigned i = 0; i < s->unreadable_n; i++) {
+		const uint64_t sector = s->unreadable[i];
+
+		if (unit_is_known(s, sector, last))
+			continue;
+		if (before && sector - before < OVERLAP_SECTORS &&
+		    log_track_of(s->log, before) ==
+			    log_track_of(s->log, sector))
+			return true;
+		before = sector;
+	}
+	return false;
+}
+
 static int walk(struct log_scan *s, uint64_t *last, uint64_t *chain)
 {
 	bool whole;
@@ -570,48 +368,41 @@ static int walk(struct log_scan *s, uint64_t *last, uint64_t *chain)
 			  "cannot be found", s->newer);
 		return -EUCLEAN;
 	}
-	if (s->unreadable)
-		msg_warn("log: if a sector that cannot be read held the newest "
-			 "record (%" PRIu64 "), what was acknowledged in the "
-			 "last 50 ms before the crash is lost", *last + 1);
+	if (newest_may_be_lost(s, *last)) {
+		msg_error("log: sectors that cannot be read may have held "
+			  "record %" PRIu64 ", and it may have been "
+			  "acknowledged in the last 50 ms before the crash",
+			  *last + 1);
+		return -EUCLEAN;
+	}
 	return whole ? 0 : -EUCLEAN;
 }
 
-/* ---- The whole ----------------------------------------------------------- */
-
-static void pieces_free(struct log_scan *s)
+/*
+ * Power cuts may leave a sector each that cannot be read.  They are written,
+ * lest several of them look like a record that is lost after a later cut.  The
+ * root that tells what has been recovered is durable.
+ */
+void log_heal(struct log *log)
 {
-	for (unsigned i = 0; i < PIECES; i++) {
-		free(s->piece[i].buf);
-		s->piece[i].buf = NULL;
-	}
-}
-
-static struct log_scan *scan_new(struct log *log,
-				 const struct log_replay *replay)
-{
-	struct log_scan *s = calloc(1, sizeof(*s));
+	const struct log_scan *s = log->scan;
+	const uint32_t unit = (uint32_t)(log->unit_bytes / SECTOR_BYTES);
 
 	if (!s)
-		return NULL;
-	s->log = log;
-	s->replay = *replay;
-	s->memory_bytes = replay->memory_bytes > MIN_MEMORY_BYTES ?
-			  replay->memory_bytes : MIN_MEMORY_BYTES;
-	s->known = hashmap_new();
-	if (!s->known)
-		s->rc = -ENOMEM;
-	for (unsigned i = 0; i < PIECES; i++) {
-		s->piece[i].scan = s;
-		s->piece[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
-						(size_t)SECTOR_BYTES *
-						(PIECE_SECTORS +
-						 OVERLAP_SECTORS));
-		if (!s->piece[i].buf)
-			s->rc = -ENOMEM;
+		return;
+	memset(s->rebuilt, 0, log->unit_bytes);
+	for (unsigned i = 0; i < s->unreadable_n && i < MAX_HEALED; i++) {
+		const uint64_t sector = s->unreadable[i];
+		const struct log_track *t = log_track_of(log, sector);
+
+		if (t->seq[(sector - t->first) / unit] < log->tail_seq &&
+		    queue_write(log->queue, sector, unit, s->rebuilt))
+			msg_warn("log: sectors %" PRIu64 "+%u cannot be "
+				 "written, either", sector, unit);
 	}
-	return s;
 }
+
+/* ---- The whole ----------------------------------------------------------- */
 
 void log_recover_end(struct log *log)
 {
@@ -623,8 +414,10 @@ void log_recover_end(struct log *log)
 		free(s->find[i].payload);
 	free(s->find);
 	free(s->path);
+	free(s->unreadable);
+	free(s->rebuilt);
 	hashmap_free(s->known);
-	pieces_free(s);
+	scan_pieces_free(s);
 	free(s);
 	log->scan = NULL;
 }
@@ -642,7 +435,7 @@ int log_recover(struct log *log, const struct log_replay *replay,
 	*last = replay->cut_seq;
 	*chain = replay->cut_chain;
 	rc = s->rc ? s->rc : scan_tracks(s);
-	pieces_free(s);
+	scan_pieces_free(s);
 	hashmap_free(s->known);
 	s->known = NULL;
 	if (!rc) {

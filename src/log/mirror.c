@@ -12,9 +12,9 @@
  * as fit and pass in a third of a turn.  That costs no seek, and who waits for
  * the record waits no longer than that.  The stage goes out by itself (in two
  * writes, where a track ends) when there was no commit for 50 ms, when it is
- * full, and at the end.  For so long the newest record has one copy, and if
- * that cannot be read after a crash then, it looks like one that power cut off;
- * what is older is missed by the records behind it.  A mirror is a help, not a
+ * full, and at the end.  For so long the newest record has one copy, which its
+ * parity keeps from a single bad place; what is older is missed by the records
+ * behind it.  A mirror is a help, not a
  * promise: it is left out when the log is nearly full or its writes fail.
  * Then, too, the log would like a checkpoint.
  */
@@ -143,12 +143,16 @@ static void stage_fill(struct log *log)
 	struct log_record *r;
 
 	while ((r = list_first(&log->durable, struct log_record, link))) {
-		const size_t bytes = log_record_bytes(log, r->payload);
+		const size_t bytes = log_mirror_bytes(log, r->payload);
 		struct log_stage *s = stage_for(log, bytes);
+		struct log_header *h;
 
 		if (!s)
 			break;
 		memcpy(s->buf + s->bytes, r->buf, bytes);
+		h = (void *)(s->buf + s->bytes);
+		h->bytes = le32_put((uint32_t)bytes);
+		h->original = h->addr;
 		s->original[s->bytes / SECTOR_BYTES] = (uint8_t)r->track;
 		s->bytes += bytes;
 		list_del(&r->link);

@@ -105,6 +105,7 @@ static void record_seal(const struct log *log, const struct log_record *r,
 		.magic = le32_put(TRAX_LOG_MAGIC),
 		.bytes = le32_put((uint32_t)log_record_bytes(log, r->payload)),
 		.payload = le32_put((uint32_t)r->payload),
+		.flags = le32_put(LOG_PARITY),
 		.epoch = le64_put(log->epoch),
 		.gen = le64_put(r->gen),
 		.seq = le64_put(r->seq),
@@ -114,11 +115,13 @@ static void record_seal(const struct log *log, const struct log_record *r,
 		.chain = le64_put(r->chain),
 	};
 	const size_t used = sizeof(h) + r->payload;
+	const size_t end = log_mirror_bytes(log, r->payload);
 
 	memcpy(h.uuid, log->uuid, sizeof(h.uuid));
 	log_header_seal(&h);
 	memcpy(r->buf, &h, sizeof(h));
-	memset(r->buf + used, 0, log_record_bytes(log, r->payload) - used);
+	memset(r->buf + used, 0, end - used);
+	log_parity(r->buf, end, log->unit_bytes, r->buf + end);
 }
 
 static int place_find(struct queue_place *place,

@@ -839,10 +839,14 @@ struct media *sim_moment_cut(const struct sim_moment *moment,
 			     enum sim_cut cut, uint64_t seed)
 {
 	struct media *m = media_clone(moment->durable);
+	/* The head is over one write only. */
+	const size_t under_head = moment->n ? writes_random(&seed) % moment->n :
+					      0;
 
 	for (size_t i = 0; m && i < moment->n; i++) {
 		if (writes_apply_cut(moment->writes[i], m, cut,
-				     moment->unit_sectors, &seed)) {
+				     moment->unit_sectors, i == under_head,
+				     &seed)) {
 			media_free(m);
 			m = NULL;
 		}

@@ -34,8 +34,9 @@ struct spec;
 enum sim_cut {
 	SIM_CUT_KEEP,		/* all of it gets there */
 	SIM_CUT_DROP,		/* nothing of it */
-	SIM_CUT_TORN,		/* its atomic units up to one; that one cannot
-				 * be read; the rest is as it was */
+	SIM_CUT_TORN,		/* its atomic units up to one; that one, but of
+				 * one write only, cannot be read; the rest is
+				 * as it was */
 	SIM_CUT_RANDOM,		/* each write: any of these, or its units in any
 				 * order */
 };

@@ -71,13 +71,13 @@ static int apply_units(const struct write *w, struct media *media,
 }
 
 static int apply_torn(const struct write *w, struct media *media,
-		      uint32_t unit, uint64_t *seed)
+		      uint32_t unit, bool damage, uint64_t *seed)
 {
 	uint64_t units = (w->sectors + unit - 1) / unit;
 	uint64_t torn = writes_random(seed) % units;
 	int err = apply_units(w, media, unit, 0, torn);
 
-	if (err)
+	if (err || !damage)
 		return err;
 	return media_damage(media, w->sector + torn * unit,
 			    torn + 1 < units ? unit :
@@ -99,7 +99,8 @@ static int apply_some(const struct write *w, struct media *media,
 }
 
 int writes_apply_cut(const struct write *write, struct media *media,
-		     enum sim_cut cut, uint32_t unit_sectors, uint64_t *seed)
+		     enum sim_cut cut, uint32_t unit_sectors, bool damage,
+		     uint64_t *seed)
 {
 	if (write->durable)
 		return writes_apply(write, media);
@@ -114,6 +115,6 @@ int writes_apply_cut(const struct write *write, struct media *media,
 	if (cut == SIM_CUT_KEEP)
 		return writes_apply(write, media);
 	if (cut == SIM_CUT_TORN)
-		return apply_torn(write, media, unit_sectors, seed);
+		return apply_torn(write, media, unit_sectors, damage, seed);
 	return 0;
 }

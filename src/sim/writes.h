@@ -34,7 +34,8 @@ int writes_apply(const struct write *write, struct media *media);
 /* Puts on the medium what a power cut leaves of it.  `unit_sectors`: what is
  * never torn.  *seed moves on. */
 int writes_apply_cut(const struct write *write, struct media *media,
-		     enum sim_cut cut, uint32_t unit_sectors, uint64_t *seed);
+		     enum sim_cut cut, uint32_t unit_sectors, bool damage,
+		     uint64_t *seed);
 
 /* splitmix64: the next of a sequence. */
 uint64_t writes_random(uint64_t *seed);

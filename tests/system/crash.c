@@ -16,11 +16,11 @@
  * made and reclaimed all the while, with --drive in gaps too.  --keep: what is
  * known of the disk's tracks changes all the while, and is written back.
  * --lose: much is overwritten that nobody asks for, and after a cut the records
- * of the log that nobody was told of cannot be read.  --gaps: write-back waits
- * for gaps, and others read meanwhile.  --drive: the disk is a drive of drives/
- * or random:SEED, and the file system believes to know it, which is wrong in
- * one of the ways of doubt.h with --doubt.  The seed of a failure is printed
- * and replays.
+ * of the log that nobody was told of are gone, as if never written.
+ * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
+ * disk is a drive of drives/ or random:SEED, and the file system believes to
+ * know it, which is wrong in one of the ways of doubt.h with --doubt.  The seed
+ * of a failure is printed and replays.
  */
 #include <assert.h>
 #include <errno.h>
@@ -199,9 +199,12 @@ static void lose_record(struct media *media, const uint8_t *uuid,
 
 	media_read(media, sector, left < most ? left : most, record, NULL);
 	if (!log_header_verify(record, sizeof(record), uuid, sector) &&
-	    le64_get(h->seq) > told)
-		media_damage(media, sector,
-			     le32_get(h->bytes) / SECTOR_BYTES);
+	    le64_get(h->seq) > told) {
+		const uint64_t sectors = le32_get(h->bytes) / SECTOR_BYTES;
+
+		memset(record, 0, sizeof(record));
+		media_write(media, sector, sectors, record);
+	}
 }
 
 static void lose(struct media *media, const uint8_t *uuid, uint64_t told)

@@ -33,7 +33,12 @@ struct log_scan_state {
 	struct vec blocks;	/* struct logged, in order */
 	uint64_t last;		/* sequence of the last record of the chain */
 	uint8_t *buf;		/* a record */
+	uint8_t *rebuilt;	/* another, made whole by its parity */
+	uint64_t rebuild_bytes;	/* may still be hashed for that */
 };
+
+/* Half a second's work. */
+#define REBUILD_BYTES (UINT64_C(4) << 30)
 
 enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_HOME };
 
@@ -75,6 +80,23 @@ static void record_note(struct log_scan_state *log, const struct log_header *h,
 		};
 }
 
+/* The record that begins there, `h` or what its parity makes of it; NULL: there
+ * is none. */
+static const struct log_header *record_at(struct log_scan_state *log,
+					  const void *h, size_t available,
+					  uint64_t sector)
+{
+	const struct check *check = log->check;
+
+	if (!log_header_verify(h, available, check->super.uuid, sector))
+		return h;
+	return log_record_rebuild(h, available,
+				  super_record_unit(&check->super),
+				  check->super.uuid, sector, log->rebuilt,
+				  &log->rebuild_bytes) ?
+		(const void *)log->rebuilt : NULL;
+}
+
 static void track_scan(struct log_scan_state *log,
 		       const struct super_track *track)
 {
@@ -89,12 +111,12 @@ static void track_scan(struct log_scan_state *log,
 		return;
 	track_read(check, track->sector + skip, n, buf);
 	for (at = 0; at < n; at += unit) {
-		const struct log_header *h = (const void *)(buf + at *
-							    SECTOR_BYTES);
+		const struct log_header *h =
+			record_at(log, buf + at * SECTOR_BYTES,
+				  (n - at) * SECTOR_BYTES,
+				  track->sector + skip + at);
 
-		if (!log_header_verify(h, (n - at) * SECTOR_BYTES,
-				       check->super.uuid,
-				       track->sector + skip + at))
+		if (h)
 			record_note(log, h, track->sector + skip + at);
 	}
 	free(buf);
@@ -307,18 +329,21 @@ static int entry_pass(struct log_scan_state *log, const struct log_entry *entry,
 static int record_apply(struct log_scan_state *log,
 			const struct scanned_record *record, enum log_pass pass)
 {
-	uint8_t *payload = log->buf + sizeof(struct log_header);
+	const struct log_header *h;
 	uint8_t *block = device_buffer(log->check, TRAX_BLOCK_BYTES);
 	struct log_entry entry;
 	size_t off = 0;
-	int rc;
+	int rc = 0;
 
 	if (!block)
 		return -ENOMEM;
-	rc = device_read(log->check, record->sector,
-			 record->bytes / SECTOR_BYTES, log->buf);
+	track_read(log->check, record->sector, record->bytes / SECTOR_BYTES,
+		   log->buf);
+	h = record_at(log, log->buf, record->bytes, record->sector);
+	if (!h || le64_get(h->chain) != record->chain)
+		rc = -EIO;
 	while (!rc) {
-		if (log_entry_next(payload, record->payload, &off, &entry) ||
+		if (log_entry_next(h + 1, record->payload, &off, &entry) ||
 		    !entry.type)
 			break;
 		rc = entry_pass(log, &entry, pass, block);
@@ -386,7 +411,10 @@ int log_scan_items(struct check *check, struct item_set *set)
 	vec_init(&log->records, sizeof(struct scanned_record));
 	vec_init(&log->blocks, sizeof(struct logged));
 	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
-	for (i = 0; i < check->super.log_tracks && log->buf; i++)
+	log->rebuilt = device_buffer(check, TRAX_MAX_RECORD_BYTES);
+	log->rebuild_bytes = REBUILD_BYTES;
+	for (i = 0; i < check->super.log_tracks && log->buf && log->rebuilt;
+	     i++)
 		track_scan(log, &check->super.log[i]);
 	vec_sort(&log->records, record_cmp);
 	rc = check->rc;
@@ -410,6 +438,7 @@ void log_scan_free(struct check *check)
 	if (!log)
 		return;
 	free(log->buf);
+	free(log->rebuilt);
 	vec_fini(&log->records);
 	vec_fini(&log->blocks);
 	free(log);

@@ -192,8 +192,10 @@ static uint64_t scan_track(struct rig *rig, const struct super *super,
 		if (le64_get(h->seq) > max)
 			max = le64_get(h->seq);
 		if (kill && le64_get(h->seq) == kill) {
-			memset(buf, 0, TRAX_BLOCK_BYTES);
-			ck_assert_int_eq(disk_write(disk, at, 8, buf), 0);
+			n = le32_get(h->bytes) / SECTOR_BYTES;
+			memset(buf, 0, n * SECTOR_BYTES);
+			ck_assert_int_eq(disk_write(disk, at, (uint32_t)n,
+						    buf), 0);
 		}
 	}
 	free(buf);

@@ -921,7 +921,7 @@ START_TEST(record_rules)
 	BREAK(h->bytes = le32_put(12288), "cut off");
 	BREAK(h->payload = le32_put(8192), "payload is longer");
 	BREAK(h->payload = le32_put(UINT32_MAX), "payload is longer");
-	BREAK(h->flags = le32_put(2), "flags");
+	BREAK(h->flags = le32_put(4), "flags");
 	BREAK(h->seq = le64_put(0), "sequence");
 	BREAK(h->acked = le64_put(9), "acknowledges itself");
 	BREAK(h->epoch = le64_put(2), "payload checksum");
