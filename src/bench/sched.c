@@ -35,6 +35,7 @@ const struct sched_experiment sched_table[] = {
 	{ "fsync", "fsync of 4 KB appends, in revolutions", sched_fsync },
 	{ "unpack", "a tree of small files, with sync", sched_unpack },
 	{ "tpcb", "transactions on the log, and on others", sched_tpcb },
+	{ "recover", "a mount after a crash, with a full log", sched_recover },
 	{ "doubt", "a wrong model against a plain queue", sched_doubt },
 	{ "said", "what freeblock says of itself against the drive's head",
 	  sched_said },

@@ -1,0 +1,261 @@
+/*
+ * sched_recover.c - how long a mount takes after a crash: a log full of small
+ * overwrites, and changes of one inode in each of many leaves, of which no root
+ * knows.  Beside it what reading the log's tracks takes at the rate of the
+ * media alone.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/msg.h"
+#include "bench/rig.h"
+#include "bench/sched.h"
+#include "fs/fs.h"
+#include "fs/mkfs.h"
+
+#define DRIVE "modern"
+#define MEMORY_MIB 1024u
+#define LEAVES 8000u
+#define INODES_PER_LEAF 40u	/* somewhat less than a leaf has */
+#define FILES_PER_DIR 4000u
+#define DATA_BYTES (256u << 20)
+#define CHUNK (1u << 20)
+#define BLOCK 4096u
+#define FULL_PERCENT 78u	/* transactions may fill it up to 80 */
+#define MAX_OVERWRITES 60000u
+
+struct crash {
+	struct rig rig;
+	struct fs *fs;
+	struct fs_options options;
+	uint64_t *ino;		/* of files, in the order of creation */
+	uint64_t files, data;	/* data: the inode that is overwritten */
+	uint64_t state;		/* of random numbers */
+};
+
+static uint8_t zeros[CHUNK];
+
+static uint64_t random_next(struct crash *c)
+{
+	c->state = c->state * 6364136223846793005 + 1442695040888963407;
+	return c->state >> 33;
+}
+
+static void op_done(struct fs_op *op)
+{
+	*(bool *)op->owner = true;
+}
+
+static int crash_do(struct crash *c, struct fs_op *op)
+{
+	bool done = false;
+
+	op->done = op_done;
+	op->owner = &done;
+	fs_submit(c->fs, op);
+	while (!done) {
+		const uint64_t next_ns = fs_run(c->fs, 0);
+		uint64_t to_ns = sim_next_ns(c->rig.sim);
+
+		to_ns = to_ns < next_ns ? to_ns : next_ns;
+		if (!done && to_ns != UINT64_MAX &&
+		    to_ns > sim_now_ns(c->rig.sim))
+			sim_advance(c->rig.sim, to_ns - sim_now_ns(c->rig.sim));
+	}
+	return op->rc;
+}
+
+static int make_file(struct crash *c, uint64_t dir, enum fs_op_type type,
+		     uint64_t number, uint64_t *ino)
+{
+	struct fs_op op = { .type = type, .ino = dir, .mode = 0644 };
+	char name[24];
+	int err;
+
+	snprintf(name, sizeof(name), "%c%llu", type == FS_MKDIR ? 'd' : 'f',
+		 (unsigned long long)number);
+	op.name = name;
+	err = crash_do(c, &op);
+	*ino = op.attr.ino;
+	return err;
+}
+
+static int make_files(struct crash *c)
+{
+	uint64_t dir = 1;
+	int err = 0;
+
+	for (uint64_t i = 0; i < c->files && !err; i++) {
+		if (i % FILES_PER_DIR == 0)
+			err = make_file(c, 1, FS_MKDIR, i, &dir);
+		if (!err)
+			err = make_file(c, dir, FS_MKNOD, i, &c->ino[i]);
+	}
+	return err;
+}
+
+static int write_data(struct crash *c, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = c->data, .offset = offset,
+			    .size = n, .data = zeros };
+
+	return crash_do(c, &op);
+}
+
+static int make_data(struct crash *c)
+{
+	struct fs_op sync = { .type = FS_SYNCFS, .ino = 1 };
+	int err = make_file(c, 1, FS_MKNOD, c->files, &c->data);
+
+	for (uint64_t at = 0; at < DATA_BYTES && !err; at += CHUNK)
+		err = write_data(c, at, CHUNK);
+	return err ? err : crash_do(c, &sync);
+}
+
+static unsigned fill_percent(struct crash *c)
+{
+	char *text = fs_stats_json(c->fs);
+	const char *at = text ? strstr(text, "\"fill_percent\": ") : NULL;
+	const unsigned percent = at ? (unsigned)atoi(at + 16) : 0;
+
+	free(text);
+	return percent;
+}
+
+/* Overwrites single blocks until the log is full. */
+static int fill_log(struct crash *c)
+{
+	struct fs_op sync = { .type = FS_FSYNC, .ino = c->data };
+	int err = 0;
+
+	for (unsigned i = 0; i < MAX_OVERWRITES && !err; i++) {
+		memset(zeros, (int)i, BLOCK);
+		err = write_data(c, random_next(c) % (DATA_BYTES / BLOCK) *
+				    BLOCK, BLOCK);
+		if (i % 16 != 15 || err)
+			continue;
+		err = crash_do(c, &sync);
+		if (i % 256 == 255 && fill_percent(c) >= FULL_PERCENT)
+			break;
+	}
+	return err;
+}
+
+/* One inode of each leaf, in any order. */
+static int touch_leaves(struct crash *c, uint64_t leaves)
+{
+	struct fs_op sync = { .type = FS_FSYNC };
+	int err = 0;
+
+	for (uint64_t i = 0; i < leaves && !err; i++) {
+		const uint64_t leaf = (i * 7919) % leaves;
+		struct fs_op op = {
+			.type = FS_SETATTR, .flags = FS_SET_MODE,
+			.ino = c->ino[leaf * INODES_PER_LEAF],
+			.attr.mode = 0100600,
+		};
+
+		err = crash_do(c, &op);
+		sync.ino = op.ino;
+	}
+	return err ? err : crash_do(c, &sync);
+}
+
+static int crash_mkfs(struct crash *c, const struct sched_options *options)
+{
+	const struct rig_options rig_options = {
+		.drive = options->drive ? options->drive : DRIVE,
+		.seed = options->seed, .blind = true,
+	};
+	const struct mkfs_options mkfs = { 0 };
+	struct mkfs_plan plan;
+	int err = rig_open(&rig_options, &c->rig);
+
+	if (err)
+		return err;
+	queue_close(c->rig.queue);
+	c->rig.queue = NULL;
+	err = mkfs_plan(c->rig.env, &c->rig.disk->limits, &mkfs, &plan);
+	if (!err)
+		err = mkfs_write(c->rig.env, c->rig.disk, &mkfs, &plan);
+	return err ? err : fs_open(c->rig.env, c->rig.disk, &c->options,
+				   &c->fs);
+}
+
+static double seconds_of_log(const struct crash *c)
+{
+	const struct super *super = fs_super(c->fs);
+	uint64_t sectors = 0;
+
+	for (unsigned i = 0; i < super->log_tracks; i++)
+		sectors += super->log[i].sectors;
+	return (double)sectors / rig_media_rate(&c->rig);
+}
+
+static int crash_measure(struct crash *c, uint64_t leaves)
+{
+	const unsigned percent = fill_percent(c);
+	const double log_seconds = seconds_of_log(c);
+	struct sim *sim = c->rig.sim;
+	uint64_t begin_ns, reads;
+	int err = sim_power_cut(sim, SIM_CUT_DROP, 1);
+
+	fs_abandon(c->fs);
+	c->fs = NULL;
+	sim_restart(sim);
+	begin_ns = sim_now_ns(sim);
+	reads = sim_counts(sim)->reads;
+	if (!err)
+		err = fs_open(c->rig.env, c->rig.disk, &c->options, &c->fs);
+	if (err)
+		return err;
+	printf("%6llu %5u %% %9.2f %10llu %17.2f\n",
+	       (unsigned long long)leaves, percent,
+	       (double)(sim_now_ns(sim) - begin_ns) / 1e9,
+	       (unsigned long long)(sim_counts(sim)->reads - reads),
+	       log_seconds);
+	return 0;
+}
+
+static int crash_row(const struct sched_options *options, uint64_t leaves)
+{
+	struct crash c = { .files = leaves * INODES_PER_LEAF + 1,
+			   .state = options->seed };
+	int err;
+
+	c.options.memory_bytes = (options->memory_mib ? options->memory_mib :
+				  MEMORY_MIB) << 20;
+	c.ino = calloc(c.files, sizeof(*c.ino));
+	err = c.ino ? crash_mkfs(&c, options) : -ENOMEM;
+	if (!err)
+		err = make_files(&c);
+	if (!err)
+		err = make_data(&c);
+	if (!err)
+		err = fill_log(&c);
+	if (!err)
+		err = touch_leaves(&c, leaves);
+	if (!err)
+		err = crash_measure(&c, leaves);
+	if (c.fs)
+		fs_abandon(c.fs);
+	free(c.ino);
+	rig_close(&c.rig);
+	return err;
+}
+
+int sched_recover(const struct sched_options *options)
+{
+	const uint64_t most = options->requests ? options->requests : LEAVES;
+	int err = 0;
+
+	printf("a mount after a crash\n"
+	       "leaves     log   seconds      reads  log at the rate\n");
+	for (uint64_t leaves = most / 16; leaves <= most && !err; leaves *= 4)
+		err = crash_row(options, leaves);
+	if (err)
+		msg_error("recover: %s", strerror(-err));
+	return err;
+}
