@@ -13,6 +13,7 @@
 #include "bench/peers.h"
 #include "bench/ram.h"
 #include "bench/replicas.h"
+#include "bench/layout.h"
 #include "bench/sched.h"
 #include "bench/work.h"
 
@@ -260,6 +261,50 @@ static int command_ram(int argc, char **argv)
 	return ram_run(&options) ? 1 : 0;
 }
 
+static const struct argp_option layout_argp_options[] = {
+	{ "drive", 'd', "SPEC", 0, "File, name or random:SEED (modern)", 0 },
+	{ "memory", 'm', "MIB", 0, "Of the file system (32 to 1024)", 0 },
+	{ "mib", 'M', "MIB", 0, "Of all files together (256)", 0 },
+	{ "seed", 's', "N", 0, "Of all that is random (1)", 0 },
+	{ 0 },
+};
+
+static error_t layout_parse(int key, char *arg, struct argp_state *state)
+{
+	struct layout_options *options = state->input;
+
+	switch (key) {
+	case 'd':
+		options->drive = arg;
+		return 0;
+	case 'm':
+		options->memory_mib = strtoull(arg, NULL, 10);
+		return 0;
+	case 'M':
+		options->mib = strtoull(arg, NULL, 10);
+		return 0;
+	case 's':
+		options->seed = strtoull(arg, NULL, 10);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp layout_argp = {
+	layout_argp_options, layout_parse, NULL,
+	"How files lie that are written with little memory.", NULL, NULL, NULL
+};
+
+static int command_layout(int argc, char **argv)
+{
+	struct layout_options options = { .seed = 1 };
+
+	argp_parse(&layout_argp, argc, argv, 0, NULL, &options);
+	msg_set_level(MSG_WARN);
+	return layout_table(&options) ? 1 : 0;
+}
+
 static const struct argp_option replicas_argp_options[] = {
 	{ "drive", 'd', "SPEC", 0, "File, name or random:SEED (modern)", 0 },
 	{ "runs", 'r', "N", 0, "Runs of each workload (7)", 0 },
@@ -335,6 +380,7 @@ static const struct {
 	{ "peers", "compare with other file systems", command_peers },
 	{ "ram", "compare with ext4 without a disk in the way", command_ram },
 	{ "sched", "the disk queue in virtual time", command_sched },
+	{ "layout", "how files lie, in virtual time", command_layout },
 	{ "replicas", "copies in free space, in virtual time",
 	  command_replicas },
 };

@@ -11,6 +11,7 @@
  *    dirty pool.  The last quarter is for what must go on.
  */
 #include "fs/data/failure.h"
+#include "fs/data/prealloc.h"
 #include "fs/data/writeback_policy.h"
 
 #include <errno.h>
@@ -89,6 +90,7 @@ void file_unused(struct file *file)
 	list_del(&file->link);
 	list_del(&file->flush_link);
 	files->file_count--;
+	prealloc_release(file);
 	loss_free(file);
 	if (file->chunks)
 		hashmap_free(file->chunks);

@@ -51,6 +51,7 @@ struct file;
 struct files;
 struct writeback;
 struct loss;
+struct prealloc;
 struct writeback_policy;	/* writeback_policy.h */
 
 /* ---- Blocks ---- */
@@ -215,6 +216,7 @@ struct file {
 	uint64_t tail_off,
 		tail_addr; /* sectors: where the last write-back ended */
 
+	struct prealloc *prealloc;	/* NULL: no room is kept */
 	struct hashmap *chunks;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
@@ -261,6 +263,9 @@ struct files {
 	unsigned order_cuts, order_flushes;	/* files in these states */
 	uint64_t order_cut_ns;		/* the last truncation of an open
 					   file to nothing */
+	struct list preallocs;		/* least recently used first */
+	unsigned prealloc_count;
+	uint64_t prealloc_sectors;	/* of all, not used yet */
 	struct list log_pins;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
 	struct small_ra small_ra[SMALL_RA_STREAMS];
@@ -520,6 +525,8 @@ struct writeback {
 		*batch_last;	/* in a train; of the first: its last */
 	bool waited;		/* for a checkpoint that may free space */
 	unsigned want;		/* blocks to ask space for */
+	uint64_t hole;		/* sector of the file: no place from here on,
+				   up to `first` at least */
 	int rc;
 	bool failed;		/* some segment */
 	enum fault_class class;	/* of that error */

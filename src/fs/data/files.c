@@ -11,6 +11,7 @@
 
 #include "base/msg.h"
 #include "fs/data/failure.h"
+#include "fs/data/prealloc.h"
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
@@ -67,6 +68,7 @@ static void files_lists(struct files *files)
 	list_init(&files->writers);
 	list_init(&files->syncs);
 	list_init(&files->order_waits);
+	list_init(&files->preallocs);
 	list_init(&files->log_pins);
 	list_init(&files->log_unpins);
 	list_init(&files->broken);
@@ -129,6 +131,7 @@ void files_free(struct fs *fs)
 	if (!files)
 		return;
 	files->policy->close(files);
+	preallocs_free(files);
 	for_each_read_event(ev, fs, close)
 		(*ev)->close(files);
 	while ((file = list_first(&files->all, struct file, link))) {
@@ -233,6 +236,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	if (now_ns >= files->scan_ns) {
 		files->scan_ns = now_ns + SCAN_NS;
 		files_scan(files, now_ns);
+		preallocs_check(files);
 		excl_locks_retry(files);
 		writeback_pump(files);
 	}

@@ -8,6 +8,7 @@
  * all files) has ended.
  */
 #include "fs/data/failure.h"
+#include "fs/data/prealloc.h"
 #include "fs/data/writeback_policy.h"
 
 #include <errno.h>
@@ -365,6 +366,8 @@ void files_sync(struct fs *fs, struct waiter *waiter)
 
 void file_closed(struct vnode *vnode)
 {
-	if (vnode->file)
-		order_closed(vnode->file);
+	if (!vnode->file)
+		return;
+	prealloc_settle(vnode->file);
+	order_closed(vnode->file);
 }

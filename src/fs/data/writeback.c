@@ -20,6 +20,7 @@
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
  */
 #include "fs/data/failure.h"
+#include "fs/data/prealloc.h"
 #include "fs/data/writeback_policy.h"
 #include "fs/table/replica.h"
 
@@ -230,6 +231,7 @@ void writeback_end(struct writeback *wb)
 	file->data_writebacks -= wb->kind != WB_DESTAGE;
 	files->destages_busy -= wb->kind == WB_DESTAGE;
 	files->large_data_busy -= wb->kind != WB_DESTAGE && !wb->small;
+	prealloc_settle(file);
 	file->users++;
 	file->writebacks--;
 	file_wake_waiters(file);
@@ -666,9 +668,10 @@ static void writeback_cut(struct writeback *wb, unsigned n)
 	wb->segments = i;
 }
 
-/* Where the file ends on disk, if the write-back goes on there. */
-static int writeback_after(struct fs_txn *txn, const struct writeback *wb,
-		     uint64_t *after)
+/* Where the file ends on disk, if the write-back goes on there; and where in
+ * the file the hole begins that it fills. */
+static int writeback_after(struct fs_txn *txn, struct writeback *wb,
+			   uint64_t *after)
 {
 	const struct file *file = wb->file;
 	uint64_t off = wb->first * BLOCK_SECTORS;
@@ -676,6 +679,7 @@ static int writeback_after(struct fs_txn *txn, const struct writeback *wb,
 	int rc;
 
 	*after = 0;
+	wb->hole = off;
 	if (file->tail_addr && file->tail_off == off) {
 		*after = file->tail_addr;
 		return 0;
@@ -683,13 +687,47 @@ static int writeback_after(struct fs_txn *txn, const struct writeback *wb,
 	rc = bmap_extent_before(txn, file->ino, off, &extent);
 	if (rc == 0 && extent.off + extent.n == off)
 		*after = addr_sector(extent.addr) + extent.n;
+	if (rc == 0)
+		wb->hole = extent.off + extent.n;
+	if (rc == -ENOENT)
+		wb->hole = 0;
 	return rc == -ENOENT ? 0 : rc;
+}
+
+static void writeback_taken(struct writeback *wb)
+{
+	const struct writeback_segment *last = &wb->segment[wb->segments - 1];
+
+	wb->taken = true;
+	wb->file->tail_off = (wb->first + wb->want) * BLOCK_SECTORS;
+	wb->file->tail_addr = last->sector + last->n;
+}
+
+/* The places that were kept for the write-back, if there are any; `fresh`: its
+ * blocks have had no place, and some may be kept now.  `taken` says whether
+ * there were.  0, FS_TXN_WAIT or an error. */
+static int writeback_take_kept(struct fs_txn *txn, struct writeback *wb,
+			       uint64_t after, bool fresh)
+{
+	uint32_t group;
+	int rc;
+
+	if (!prealloc_use(wb)) {
+		rc = fresh ? prealloc_make(wb, after, &group) : -ENOSPC;
+		if (rc == -EAGAIN)
+			return fs_txn_wait_group(txn, group);
+		if (rc || !prealloc_use(wb))
+			return 0;
+	}
+	wb->may_move = wb->follows = false;
+	writeback_taken(wb);
+	return 0;
 }
 
 /* Room for the write-back's first `want` blocks or, if there is not so much in
  * few enough pieces, fewer.  0, FS_TXN_WAIT or an error. */
 static int writeback_take(struct fs_txn *txn, struct writeback *wb,
-			  uint64_t after)
+			  uint64_t after, bool fresh)
 {
 	struct alloc_piece pieces[WB_SEGMENTS];
 	struct fs *fs = wb->files->fs;
@@ -702,11 +740,16 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	uint32_t group;
 	int rc, i;
 
+	rc = writeback_take_kept(txn, wb, after, fresh);
+	if (rc || wb->taken)
+		return rc;
 	for (;;) {
 		want.sectors = (uint64_t)wb->want * BLOCK_SECTORS;
 		rc = alloc_take(fs->alloc, &want, pieces, WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
+		if (rc == -ENOSPC && preallocs_release(wb->files))
+			continue;
 		if (rc == -ENOSPC && replica_room(txn, want.sectors))
 			return FS_TXN_WAIT;
 		if (rc == -ENOSPC && !wb->waited) {
@@ -728,13 +771,11 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 		sum += pieces[i].n;
 	}
 	wb->segments = (unsigned)rc;
-	wb->taken = true;
 	wb->may_move = rc == 1 && !pieces[0].whole_tracks &&
 			pieces[0].sector != after;
 	wb->follows = pieces[0].follows;
 	wb->want = (unsigned)(sum / BLOCK_SECTORS);
-	wb->file->tail_off = wb->first * BLOCK_SECTORS + sum;
-	wb->file->tail_addr = pieces[rc - 1].sector + pieces[rc - 1].n;
+	writeback_taken(wb);
 	return 0;
 }
 
@@ -789,7 +830,7 @@ static int prepare_run(struct fs_txn *txn)
 			return rc;
 		if (!wb->want || wb->want > n)
 			wb->want = n;
-		rc = writeback_take(txn, wb, after);
+		rc = writeback_take(txn, wb, after, mapping == UNMAPPED);
 		if (rc == -ENOSPC && mapping == WRITTEN &&
 		    !block_is_logged(block_find(wb->file, wb->first)))
 			wb->kind = WB_LOGGED;
@@ -879,7 +920,7 @@ static int logged_run(struct fs_txn *txn)
 		if (rc)
 			return rc;
 		wb->want = n;
-		rc = writeback_take(txn, wb, after);
+		rc = writeback_take(txn, wb, after, true);
 		if (rc)
 			return rc;
 	}

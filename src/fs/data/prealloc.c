@@ -1,0 +1,311 @@
+/*
+ * prealloc.c - see prealloc.h.
+ *
+ * The pieces of a preallocation follow one another in the file, from `off` on;
+ * `left` is what of the file's sectors no write-back has taken yet.
+ */
+#include "fs/data/prealloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PIECES 8u
+/* A file that grows gets at most so much, 64 MiB in sectors ... */
+#define GROWTH_MOST (131072u)
+/* ... and one whose size is known, 4 GiB. */
+#define KNOWN_MOST (8388608u)
+#define TRACKS_LEAST 2u
+/* Files that may have some: those of 32 writers, and appenders. */
+#define FILES_MOST 64u
+/* All together have at most this part of the room that nobody was promised. */
+#define ROOM_SHARE 8u
+
+struct prealloc {
+	struct list link;	/* files->preallocs */
+	struct file *file;
+	uint64_t off, n;	/* sectors of the file */
+	struct rangeset left;	/* of these, not used yet */
+	unsigned pieces;
+	struct alloc_piece piece[PIECES];
+};
+
+static struct space *space_of(const struct files *files)
+{
+	return tree_space(files->fs->tree);
+}
+
+/* Where sector `off` of the file lies, and how much from there on is in the
+ * same piece. */
+static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
+					     uint64_t off, uint64_t *sector,
+					     uint64_t *n)
+{
+	uint64_t skip = off - pre->off;
+	unsigned i;
+
+	for (i = 0; skip >= pre->piece[i].n; i++)
+		skip -= pre->piece[i].n;
+	*sector = pre->piece[i].sector + skip;
+	*n = pre->piece[i].n - skip;
+	return &pre->piece[i];
+}
+
+/* ---- Giving back ---- */
+
+static void give_back(struct prealloc *pre)
+{
+	struct files *files = pre->file->files;
+	uint64_t at = pre->off, end, sector, n;
+	struct range range;
+
+	while (rangeset_next(&pre->left, at, &range)) {
+		end = range.first + range.n;
+		for (at = range.first; at < end; at += n) {
+			prealloc_at(pre, at, &sector, &n);
+			n = n < end - at ? n : end - at;
+			space_give_back(space_of(files), sector, n);
+		}
+	}
+	files->prealloc_sectors -= pre->left.total;
+}
+
+static void prealloc_free(struct prealloc *pre)
+{
+	list_del(&pre->link);
+	pre->file->files->prealloc_count--;
+	pre->file->prealloc = NULL;
+	rangeset_fini(&pre->left);
+	abandon_free(pre);
+}
+
+void prealloc_release(struct file *file)
+{
+	if (!file->prealloc)
+		return;
+	give_back(file->prealloc);
+	prealloc_free(file->prealloc);
+}
+
+void prealloc_settle(struct file *file)
+{
+	if (!file->vnode->opens && list_empty(&file->dirty) &&
+	    !file->data_writebacks)
+		prealloc_release(file);
+}
+
+void preallocs_free(struct files *files)
+{
+	struct prealloc *pre;
+
+	while ((pre = list_first(&files->preallocs, struct prealloc, link))) {
+		list_del(&pre->link);
+		rangeset_fini(&pre->left);
+	}
+}
+
+bool preallocs_release(struct files *files)
+{
+	bool any = !list_empty(&files->preallocs);
+	struct prealloc *pre;
+
+	while ((pre = list_first(&files->preallocs, struct prealloc, link)))
+		prealloc_release(pre->file);
+	return any;
+}
+
+/* Sectors that are free and that nobody was promised. */
+static uint64_t room_of(const struct files *files)
+{
+	struct space_counts count;
+	uint64_t kept;
+
+	space_count(space_of(files), &count);
+	kept = count.reserved + count.own + count.pending;
+	return count.free > kept ? count.free - kept : 0;
+}
+
+void preallocs_check(struct files *files)
+{
+	if (files->prealloc_sectors > room_of(files) / ROOM_SHARE * 2)
+		preallocs_release(files);
+}
+
+/* ---- Using ---- */
+
+bool prealloc_use(struct writeback *wb)
+{
+	struct prealloc *pre = wb->file->prealloc;
+	uint64_t off = wb->first * BLOCK_SECTORS, end, sector, n;
+	const struct alloc_piece *piece;
+	struct writeback_segment *segment;
+	struct range range;
+
+	if (!pre || !rangeset_next(&pre->left, off, &range) ||
+	    range.first > off)
+		return false;
+	end = off + (uint64_t)wb->want * BLOCK_SECTORS;
+	if (end > range.first + range.n)
+		end = range.first + range.n;
+	if (rangeset_remove(&pre->left, off, end - off))
+		return false;
+	wb->files->prealloc_sectors -= end - off;
+	list_del(&pre->link);
+	list_add(&wb->files->preallocs, &pre->link);
+	wb->want = (unsigned)((end - off) / BLOCK_SECTORS);
+	for (wb->segments = 0; off < end; off += n) {
+		segment = &wb->segment[wb->segments++];
+		piece = prealloc_at(pre, off, &sector, &n);
+		n = n < end - off ? n : end - off;
+		segment->sector = sector;
+		segment->n = n;
+		segment->known = piece->known;
+		segment->failed = false;
+	}
+	return true;
+}
+
+/* ---- Making ---- */
+
+/* What the file is expected to need from a sector of it on; 0: not enough that
+ * it pays. */
+static uint64_t wanted(const struct file *file, uint64_t from)
+{
+	uint64_t track = alloc_track_sectors(file->files->fs->alloc,
+					     file->goal);
+	uint64_t end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES *
+		       BLOCK_SECTORS;
+	uint64_t known = end > from ? end - from : 0, grows = 0;
+	uint64_t most = room_of(file->files) / ROOM_SHARE;
+
+	if (file->size <= SMALL_FILE_BYTES)
+		return 0;
+	known = known < KNOWN_MOST ? known : KNOWN_MOST;
+	if (file->vnode->opens) {
+		grows = from < GROWTH_MOST ? from : GROWTH_MOST;
+		if (grows < track * TRACKS_LEAST)
+			grows = track * TRACKS_LEAST;
+	}
+	known = known > grows ? known : grows;
+	most = most > file->files->prealloc_sectors ?
+		       most - file->files->prealloc_sectors : 0;
+	known = (known < most ? known : most) / BLOCK_SECTORS * BLOCK_SECTORS;
+	return known > track ? known : 0;
+}
+
+/* Pieces at the front of which nothing is left are forgotten. */
+static void prealloc_pass(struct prealloc *pre)
+{
+	unsigned used = 0, i;
+
+	while (used < pre->pieces &&
+	       !rangeset_meets(&pre->left, pre->off, pre->piece[used].n)) {
+		pre->off += pre->piece[used].n;
+		pre->n -= pre->piece[used].n;
+		used++;
+	}
+	pre->pieces -= used;
+	for (i = 0; i < pre->pieces; i++)
+		pre->piece[i] = pre->piece[i + used];
+}
+
+static struct prealloc *prealloc_new(struct file *file, uint64_t off)
+{
+	struct files *files = file->files;
+	struct prealloc *pre = abandon_alloc(files->fs, sizeof(*pre));
+
+	if (!pre)
+		return NULL;
+	if (files->prealloc_count == FILES_MOST)
+		prealloc_release(list_first(&files->preallocs, struct prealloc,
+					    link)->file);
+	pre->file = file;
+	pre->off = off;
+	rangeset_init(&pre->left);
+	list_add(&files->preallocs, &pre->link);
+	files->prealloc_count++;
+	file->prealloc = pre;
+	return pre;
+}
+
+/* Takes n sectors or fewer, in `room` pieces at most; their number or an
+ * error. */
+static int take(const struct file *file, uint64_t n, uint64_t after,
+		struct alloc_piece *piece, unsigned room, uint32_t *group)
+{
+	struct alloc *alloc = file->files->fs->alloc;
+	uint64_t track = alloc_track_sectors(alloc, file->goal);
+	struct alloc_want want = {
+		.goal = file->goal, .after = after, .dir = file->parent,
+		.stream = file->vnode->opens,
+	};
+	int rc = -ENOSPC;
+
+	for (; n > track; n = n / 2 / BLOCK_SECTORS * BLOCK_SECTORS) {
+		want.sectors = n;
+		rc = alloc_take(alloc, &want, piece, (int)room, group);
+		if (rc != -E2BIG)
+			return rc;
+	}
+	return rc == -E2BIG ? -ENOSPC : rc;
+}
+
+/* Where the preallocation is to begin: where the present one ends, or at the
+ * hole that the write-back fills: what comes before may be written later. */
+static uint64_t begin_at(const struct writeback *wb, uint64_t *after)
+{
+	struct file *file = wb->file;
+	struct prealloc *pre = file->prealloc;
+	uint64_t off = wb->first * BLOCK_SECTORS;
+	const struct alloc_piece *last;
+
+	if (pre)
+		prealloc_pass(pre);
+	if (pre && (pre->pieces == 0 || pre->pieces > PIECES / 2 ||
+		    off < pre->off + pre->n || off > pre->off + 2 * pre->n)) {
+		prealloc_release(file);
+		pre = NULL;
+	}
+	if (!pre)
+		return off - wb->hole < KNOWN_MOST ? wb->hole : off;
+	last = &pre->piece[pre->pieces - 1];
+	*after = last->sector + last->n;
+	return pre->off + pre->n;
+}
+
+int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group)
+{
+	struct file *file = wb->file;
+	uint64_t n, sum = 0, from;
+	struct prealloc *pre;
+	int rc, i;
+
+	if (!wanted(file, wb->hole))
+		return -ENOSPC;
+	from = begin_at(wb, &after);
+	n = wanted(file, from);
+	pre = file->prealloc ? file->prealloc : prealloc_new(file, from);
+	if (!pre)
+		return -ENOMEM;
+	rc = take(file, n, after, &pre->piece[pre->pieces],
+		  PIECES - pre->pieces, group);
+	for (i = 0; i < rc; i++)
+		sum += pre->piece[pre->pieces + (unsigned)i].n;
+	if (rc > 0 && rangeset_add(&pre->left, from, sum)) {
+		for (i = 0; i < rc; i++)
+			space_give_back(space_of(file->files),
+					pre->piece[pre->pieces + (unsigned)i]
+						.sector,
+					pre->piece[pre->pieces + (unsigned)i]
+						.n);
+		rc = -ENOMEM;
+	}
+	if (rc <= 0) {
+		if (!pre->pieces)
+			prealloc_release(file);
+		return rc ? rc : -ENOSPC;
+	}
+	pre->pieces += (unsigned)rc;
+	pre->n += sum;
+	file->files->prealloc_sectors += sum;
+	return 0;
+}
