@@ -99,6 +99,12 @@ static void rig_turn(struct rig *rig, const bool *done)
 		sim_advance(rig->sim, next - now);
 }
 
+void rig_run_until(struct rig *rig, const bool *done)
+{
+	while (!*done)
+		rig_turn(rig, done);
+}
+
 static void rig_done(struct fs_op *op)
 {
 	*(bool *)op->owner = true;

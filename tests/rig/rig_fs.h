@@ -28,6 +28,8 @@ void rig_crash(struct rig *rig);
 
 /* Runs until it is done; returns op->rc. */
 int rig_do(struct rig *rig, struct fs_op *op);
+/* Runs until it is true. */
+void rig_run_until(struct rig *rig, const bool *done);
 /* Runs until there is nothing left to do in the background. */
 void rig_settle(struct rig *rig);
 

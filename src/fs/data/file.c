@@ -199,6 +199,28 @@ int file_lock_shared(struct file *file, struct shared_lock *lock)
 	return FS_TXN_WAIT;
 }
 
+int file_lock_read(struct file *file, struct shared_lock *lock)
+{
+	const struct excl_lock *excl =
+		list_first(&file->excl_locks, struct excl_lock, link);
+
+	if (excl && excl->active && excl->readable && file->loaded &&
+	    !file->load_rc)
+		return 0;
+	return file_lock_shared(file, lock);
+}
+
+/* Writers among those that wait will wait again. */
+void file_let_read(struct excl_lock *excl)
+{
+	struct file *file = excl->file;
+
+	excl->readable = true;
+	file->users++;
+	lock_waits_wake(&file->lock_waits);
+	file_put(file);
+}
+
 /* What this file has in the log may be what fills it. */
 bool file_fills_log(const struct file *file)
 {
@@ -241,7 +263,7 @@ void file_lock_excl(struct excl_lock *excl)
 	int rc = 0;
 
 	file->users++;
-	excl->active = false;
+	excl->active = excl->readable = false;
 	list_add(&file->excl_locks, &excl->link);
 	file->files->policy->recall_file(file);
 	if (!file->loaded)

@@ -145,6 +145,7 @@ struct excl_lock {
 	struct list link;
 	struct file *file;
 	bool active;
+	bool readable;		/* readers need not wait: file_let_read */
 	void (*start)(struct excl_lock *excl, int rc);	/* rc: of loading */
 };
 
@@ -386,6 +387,11 @@ void file_put(struct file *file);
 void file_unused(struct file *file);
 /* 0: go on; FS_TXN_WAIT: gated->granted comes; else an error. */
 int file_lock_shared(struct file *file, struct shared_lock *lock);
+/* The same for a reader, which need not wait when the exclusive operation only
+ * changes what lies behind the end of the file. */
+int file_lock_read(struct file *file, struct shared_lock *lock);
+/* From now on that is so; for the one whose exclusive lock is active. */
+void file_let_read(struct excl_lock *excl);
 void file_lock_excl(struct excl_lock *excl);
 void file_unlock_excl(struct excl_lock *excl);
 /* May no write-back of it begin?  They may while whoever wants it alone waits

@@ -163,7 +163,7 @@ static int read_window(struct io *io)
 static void read_step(struct io *io)
 {
 	struct file *file = io->file;
-	int rc = file_lock_shared(file, &io->lock);
+	int rc = file_lock_read(file, &io->lock);
 
 	if (rc == FS_TXN_WAIT)
 		return;

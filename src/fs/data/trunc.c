@@ -5,7 +5,8 @@
  *   exclusive -> edges in memory -> [ transaction ]+ -> over
  *
  * 1. These are exclusive operations: no write-back is under way, and readers
- *    and writers wait.
+ *    and writers wait; readers only until a new size is true, for cutting what
+ *    is behind it can take long.
  * 2. The first transaction of a truncation makes the new size true, with the
  *    rest of the last block zeroed (logged); while extents or sums behind the
  *    end remain, an ORPHAN item says so.  A step takes what is first behind the
@@ -544,8 +545,12 @@ static void size_took(struct trunc *trunc, uint64_t seq)
 		block_clean(file, block);
 		block_unreserve(file, block);
 	}
-	if (trunc->begun)
+	if (trunc->begun) {
+		/* A reader may have read a cache chunk across the end. */
+		chunks_changed(file, trunc->first,
+			       FOREVER / BLOCK_SECTORS - trunc->first);
 		return;
+	}
 	trunc->begun = true;
 	trunc_drop_blocks(file, trunc->first, FOREVER / BLOCK_SECTORS);
 	if (trunc->size < file->size && !trunc->size)
@@ -562,6 +567,8 @@ static void size_took(struct trunc *trunc, uint64_t seq)
 	if (trunc->op)
 		trunc->op->attr.size = file->size;
 	trunc_answer(trunc, 0);
+	if (trunc->more)
+		file_let_read(&trunc->excl);
 }
 
 /* ---- Punch ---- */
