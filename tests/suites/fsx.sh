@@ -8,8 +8,14 @@ need XFSTESTS "${XFSTESTS-}" ltp/fsx
 seconds=${1-3600}
 begin 4G
 mkdir "$mnt/stress"
-timeout "$seconds" "$XFSTESTS/ltp/fsstress" -d "$mnt/stress" -p 4 -n 1000000 \
-	-S t >"$work/fsstress.log" 2>&1 &
+(
+	end=$(($(date +%s) + seconds))
+	while [ "$(date +%s)" -lt $end ]; do
+		timeout "$seconds" "$XFSTESTS/ltp/fsstress" -d "$mnt/stress" \
+			-p 4 -n 2000 -S t || break
+		rm -rf "${mnt:?}"/stress/*
+	done
+) >"$work/fsstress.log" 2>&1 &
 stress=$!
 timeout "$seconds" "$XFSTESTS/ltp/fsx" -q -N 1000000000 "$mnt/fsx"
 code=$?
