@@ -11,8 +11,10 @@
  *    last.
  * 2. What a directory's open track is, and where growing files will go on, is
  *    remembered in small tables whose loss costs locality only.
- * 3. `hint` is a sector below which no free whole track was found; it is
- *    dropped whenever the free set has grown.
+ * 3. Groups without a run that is long enough are passed over, and those where
+ *    as much has been found not to fit, until what is free there changes.  Of
+ *    a group at most WALK_RUNS runs are looked at, in all of them together
+ *    WALK_ALL_RUNS; then any free sectors are taken.
  */
 #include "alloc/alloc.h"
 
@@ -25,6 +27,8 @@
 #define WALK_RUNS 1024u
 /* The same once a free track has been seen. */
 #define WALK_MORE_RUNS 64u
+/* In all groups, for one request: about 1 ms. */
+#define WALK_ALL_RUNS 4096u
 /* A file begins so far behind one that is growing. */
 #define STREAM_SKIP 65536u
 /* A directory opens a partly used track only when it has this share of it. */
@@ -50,8 +54,6 @@ struct alloc {
 	uint64_t streams[STREAMS]; /* where a growing file goes on; 0: unused */
 	unsigned stream_next;
 	uint64_t clock;
-	uint64_t hint;
-	uint64_t hint_total;	/* size of the free set when it was set */
 	uint64_t sectors;	/* of disk known both to space and to geom */
 };
 
@@ -62,6 +64,7 @@ struct taking {
 	struct alloc_piece *pieces;
 	int n, max;
 	uint64_t left;		/* sectors still wanted */
+	unsigned walk;		/* runs that may still be looked at */
 	uint32_t *load;
 };
 
@@ -93,7 +96,7 @@ void alloc_set_geom(struct alloc *alloc, const struct geom *geom)
 {
 	alloc->geom = geom;
 	alloc->sectors = geom_sectors(geom);
-	alloc->hint = 0;
+	space_forget_misfits(alloc->space);
 }
 
 /* ---- Tracks ---- */
@@ -231,14 +234,15 @@ static void view_of(const struct alloc *alloc, struct span run,
 	}
 }
 
-/* The free run at or behind `from` that begins before `to`, clipped to units.
- * Sets *next to where to look on. */
+/* The free run of at least `least` sectors at or behind `from` that begins
+ * before `to`, clipped to units.  Sets *next to where to look on. */
 static bool next_run(const struct alloc *alloc, uint64_t from, uint64_t to,
-		     struct span *run, uint64_t *next)
+		     uint64_t least, struct span *run, uint64_t *next)
 {
 	struct range range;
 
-	if (!rangeset_next(space_free_set(alloc->space), from, &range) ||
+	if (!rangeset_next_long(space_free_set(alloc->space), from, least,
+				&range) ||
 	    range.first >= to)
 		return false;
 	*next = range.first + range.n;
@@ -278,14 +282,23 @@ static int group_ready(struct taking *taking, uint32_t group, uint64_t n)
 {
 	const struct space *space = taking->alloc->space;
 
-	if (space_group_free(space, group) < n)
+	if (space_group_free(space, group) < n ||
+	    space_group_largest(space, group) < n)
 		return -ENOSPC;
 	if (space_group_loaded(space, group))
 		return 0;
-	if (space_group_largest(space, group) < n)
-		return -ENOSPC;
 	*taking->load = group;
 	return -EAGAIN;
+}
+
+/* The same, and nobody has found that n sectors do not fit there. */
+static int group_may_fit(struct taking *taking, uint32_t group,
+			 enum space_fit fit, uint64_t n)
+{
+	if (space_group_misfit(taking->alloc->space, group, fit) <= n ||
+	    !taking->walk)
+		return -ENOSPC;
+	return group_ready(taking, group, n);
 }
 
 /* ---- Taking ---- */
@@ -328,7 +341,7 @@ static struct span free_from(const struct alloc *alloc, uint64_t sector)
 	uint64_t next;
 
 	if (sector % alloc->unit == 0 && sector < alloc->sectors &&
-	    next_run(alloc, sector, sector + 1, &run, &next) &&
+	    next_run(alloc, sector, sector + 1, 1, &run, &next) &&
 	    run.first == sector && run.end > sector)
 		return run;
 	return (struct span){ sector, sector };
@@ -402,7 +415,8 @@ static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 {
 	uint64_t from = span.first;
 
-	while (from < span.end && next_run(alloc, from, span.end, run, &from)) {
+	while (from < span.end &&
+	       next_run(alloc, from, span.end, n, run, &from)) {
 		if (run->end > span.end)
 			run->end = span.end;
 		if (span_has(*run, n))
@@ -412,6 +426,7 @@ static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 }
 
 struct best {
+	bool longest;		/* the longest part, not the one that fits */
 	struct span roomy, fit, whole;	/* empty: not found */
 };
 
@@ -422,7 +437,9 @@ static void best_partial(const struct alloc *alloc, struct span part,
 		return;
 	if (!span_len(best->roomy) && span_has(part, roomy))
 		best->roomy = part;
-	if (!span_len(best->fit) || span_len(part) < span_len(best->fit))
+	if (!span_len(best->fit) ||
+	    (best->longest ? span_len(part) > span_len(best->fit) :
+			     span_len(part) < span_len(best->fit)))
 		best->fit = part;
 }
 
@@ -440,17 +457,20 @@ static struct span best_track(const struct alloc *alloc, struct span whole)
 }
 
 /* Looks through a group for room for n sectors inside a track. */
-static void best_of_group(const struct alloc *alloc, uint32_t group,
-			  uint64_t n, uint64_t roomy, struct best *best)
+static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
+			 uint64_t roomy, struct best *best)
 {
+	const struct alloc *alloc = taking->alloc;
 	uint64_t from = group_first(group), to = group_first(group + 1);
 	struct span run, track;
 	struct view view;
 	unsigned left = WALK_RUNS;
 
-	while (left-- && !span_len(best->roomy)) {
-		if (!next_run(alloc, from, to, &run, &from))
+	while (left && taking->walk && !span_len(best->roomy)) {
+		if (!next_run(alloc, from, to, n, &run, &from))
 			return;
+		left--;
+		taking->walk--;
 		if (!span_has(run, n))
 			continue;
 		view_of(alloc, run, &view);
@@ -466,6 +486,24 @@ static void best_of_group(const struct alloc *alloc, uint32_t group,
 	}
 }
 
+/* A roomy partly used track, a free track, or the partly used track that fits
+ * best; empty: n sectors fit nowhere. */
+static struct span best_of_group(struct taking *taking, uint32_t group,
+				 uint64_t n, uint64_t roomy, bool longest)
+{
+	struct best best = { .longest = longest };
+
+	best_of_runs(taking, group, n, roomy, &best);
+	if (span_len(best.roomy))
+		return best.roomy;
+	if (span_len(best.whole))
+		return best.whole;
+	if (!span_len(best.fit) && taking->walk)
+		space_set_misfit(taking->alloc->space, group,
+				 SPACE_FIT_PART, (uint32_t)n);
+	return best.fit;
+}
+
 /* What a new open track should have room for. */
 static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 {
@@ -479,29 +517,25 @@ static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 	return roomy > n ? roomy : n;
 }
 
-/* In the groups in order: a roomy partly used track, a free track, or the
- * partly used track that fits best. */
+/* The best part of a track in the goal's group, else in the first in order
+ * that has any. */
 static int small_search(struct taking *taking, uint64_t n, struct span *at)
 {
 	struct alloc *alloc = taking->alloc;
 	uint32_t goal = group_of(alloc, taking->want->goal);
 	uint32_t groups = space_groups(alloc->space);
 	uint64_t roomy = roomy_of(taking, n);
-	struct best best;
 	uint32_t i, group;
 	int rc;
 
 	for (i = 0; i < groups; i++) {
 		group = group_nth(goal, i);
-		rc = group_ready(taking, group, n);
+		rc = group_may_fit(taking, group, SPACE_FIT_PART, n);
 		if (rc == -EAGAIN)
 			return rc;
 		if (rc)
 			continue;
-		best = (struct best){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
-		best_of_group(alloc, group, n, roomy, &best);
-		*at = span_len(best.roomy) ? best.roomy :
-		      span_len(best.whole) ? best.whole : best.fit;
+		*at = best_of_group(taking, group, n, roomy, false);
 		if (span_len(*at))
 			return 0;
 	}
@@ -546,26 +580,30 @@ static int take_small(struct taking *taking, uint64_t after, uint64_t n)
 
 /* ---- More than a track ---- */
 
-/* The longest run of whole tracks in a group, or the first with `enough`. */
-static struct span whole_of_group(struct alloc *alloc, uint32_t group,
-				  uint64_t enough)
+/* The longest run of whole tracks in a group, or the first with `enough`; none
+ * is shorter than half of `track`. */
+static struct span whole_of_group(struct taking *taking, uint32_t group,
+				  uint64_t track, uint64_t enough)
 {
+	struct alloc *alloc = taking->alloc;
 	uint64_t from = group_first(group), to = group_first(group + 1);
 	struct span best = { 0, 0 }, run;
 	struct view view;
 	unsigned i;
 
-	if (alloc->hint > from)
-		from = alloc->hint;
-	for (i = 0; i < WALK_RUNS && from < to; i++) {
-		if (!next_run(alloc, from, to, &run, &from))
+	for (i = 0; i < WALK_RUNS && taking->walk && from < to; i++) {
+		if (!next_run(alloc, from, to, track / 2, &run, &from))
 			break;
+		taking->walk--;
 		view_of(alloc, run, &view);
 		if (span_len(view.whole) > span_len(best))
 			best = view.whole;
 		if (span_len(best) >= enough)
 			break;
 	}
+	if (!span_len(best) && taking->walk)
+		space_set_misfit(alloc->space, group, SPACE_FIT_WHOLE,
+				 (uint32_t)track);
 	return best;
 }
 
@@ -595,21 +633,17 @@ static int whole_search(struct taking *taking, struct span *at)
 
 	for (i = 0; i < groups; i++) {
 		group = group_nth(goal, i);
-		if (alloc->hint >= group_first(group + 1))
-			continue;
 		track = alloc_track_sectors(alloc, group_first(group));
-		rc = group_ready(taking, group, track);
+		rc = group_may_fit(taking, group, SPACE_FIT_WHOLE, track);
 		if (rc == -EAGAIN)
 			return rc;
 		if (rc)
 			continue;
-		*at = whole_of_group(alloc, group, taking->left);
+		*at = whole_of_group(taking, group, track, taking->left);
 		if (span_len(*at)) {
 			whole_apart(alloc, at, taking->left);
 			return 0;
 		}
-		if (alloc->hint == group_first(group))
-			alloc->hint = group_first(group + 1);
 	}
 	return -ENOSPC;
 }
@@ -729,33 +763,44 @@ static int take_run(struct taking *taking, struct span run)
 	return rc;
 }
 
-/* Any free sectors, in pieces that lie inside a track or are whole ones. */
+/*
+ * Any free sectors, in pieces that lie inside a track or are whole ones.  Runs
+ * of which more would be needed than may be given out are passed over: -E2BIG
+ * when there are only such.
+ */
 static int take_any(struct taking *taking)
 {
 	struct alloc *alloc = taking->alloc;
-	uint32_t groups = space_groups(alloc->space);
-	uint64_t from;
+	const uint32_t goal = group_of(alloc, taking->want->goal);
+	const uint32_t groups = space_groups(alloc->space);
+	uint64_t from, to, least = alloc->unit;
+	uint32_t i, group;
+	bool shorter = false;
 	struct span run;
-	uint32_t group;
 	int rc;
 
-	for (group = 0; group < groups && taking->left; group++) {
-		if (space_group_free(alloc->space, group) == 0)
-			continue;
-		if (!space_group_loaded(alloc->space, group)) {
-			*taking->load = group;
-			return -EAGAIN;
-		}
+	for (i = 0; i < groups && taking->left; i++) {
+		group = group_nth(goal, i);
+		if (taking->n == taking->max)
+			return -E2BIG;
+		least = 1 + (taking->left - 1) / (taking->max - taking->n);
+		least = least > alloc->unit ? least : alloc->unit;
+		rc = group_ready(taking, group, least);
+		if (rc == -EAGAIN)
+			return rc;
 		from = group_first(group);
-		while (taking->left && next_run(alloc, from,
-						group_first(group + 1), &run,
-						&from)) {
+		to = group_first(group + 1);
+		while (!rc && taking->left &&
+		       next_run(alloc, from, to, least, &run, &from)) {
 			rc = take_run(taking, run);
 			if (rc)
 				return rc;
 		}
+		shorter |= space_group_free(alloc->space, group) != 0;
 	}
-	return taking->left ? -ENOSPC : 0;
+	if (!taking->left)
+		return 0;
+	return shorter && least > alloc->unit ? -E2BIG : -ENOSPC;
 }
 
 /*
@@ -806,25 +851,16 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 {
 	struct taking taking = {
 		.alloc = alloc, .want = want, .pieces = pieces, .max = max,
-		.left = want->sectors, .load = load,
+		.left = want->sectors, .walk = WALK_ALL_RUNS, .load = load,
 	};
 	uint64_t end;
 	int rc;
 
-	if (space_free_set(alloc->space)->total > alloc->hint_total)
-		alloc->hint = 0;
 	rc = taking_all(&taking);
-	if (rc == -ENOSPC && alloc->hint) {
+	if (rc) {
 		taking_undo(&taking);
-		taking.left = want->sectors;
-		alloc->hint = 0;
-		rc = taking_all(&taking);
-	}
-	if (rc)
-		taking_undo(&taking);
-	alloc->hint_total = space_free_set(alloc->space)->total;
-	if (rc)
 		return rc;
+	}
 	end = taking_end(&taking);
 	stream_moved(alloc, want->after, want->stream ? end : 0);
 	return taking.n;
@@ -931,27 +967,29 @@ int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
 
 /* ---- Node tracks ---- */
 
-/* The first whole free track behind `near` in its group, then in any. */
-static int node_search(struct taking *taking, uint64_t near, struct span *at)
+/* Parts of a track that are smaller than this share are taken for nodes only
+ * when nothing else is free. */
+#define NODE_TRACK_SHARE 4u
+
+/* A whole free track in the group of `near` or, if it has none, the longest
+ * part of one, unless another group has more. */
+static int node_search(struct taking *taking, uint64_t near, uint64_t least,
+		       struct span *at)
 {
 	struct alloc *alloc = taking->alloc;
 	uint32_t goal = group_of(alloc, near);
 	uint32_t groups = space_groups(alloc->space);
-	struct best best;
 	uint32_t i, group;
 	int rc;
 
 	for (i = 0; i < groups; i++) {
 		group = group_nth(goal, i);
-		rc = group_ready(taking, group, TRAX_NODE_SECTORS);
+		rc = group_may_fit(taking, group, SPACE_FIT_PART, least);
 		if (rc == -EAGAIN)
 			return rc;
 		if (rc)
 			continue;
-		best = (struct best){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
-		best_of_group(alloc, group, TRAX_NODE_SECTORS, UINT64_MAX / 2,
-			      &best);
-		*at = span_len(best.whole) ? best.whole : best.fit;
+		*at = best_of_group(taking, group, least, UINT64_MAX / 2, true);
 		if (span_len(*at))
 			return 0;
 	}
@@ -965,12 +1003,18 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 	struct alloc_piece piece;
 	struct taking taking = {
 		.alloc = alloc, .want = &want, .pieces = &piece, .max = 1,
-		.load = load,
+		.walk = WALK_ALL_RUNS, .load = load,
 	};
+	uint64_t least = alloc_track_sectors(alloc, near) / NODE_TRACK_SHARE;
 	struct span at;
 	uint64_t n;
-	int rc = node_search(&taking, near, &at);
+	int rc = -ENOSPC;
 
+	if (least > TRAX_NODE_SECTORS)
+		rc = node_search(&taking, near, least, &at);
+	taking.walk = WALK_ALL_RUNS;
+	if (rc == -ENOSPC)
+		rc = node_search(&taking, near, TRAX_NODE_SECTORS, &at);
 	if (rc)
 		return rc;
 	/* Slots are aligned to what the drive writes in one piece. */
@@ -1035,7 +1079,8 @@ static struct span copies_search(const struct alloc *alloc, uint32_t group,
 		uint64_t at = from;
 
 		for (left = WALK_RUNS; left && at < to; left--) {
-			if (!next_run(alloc, at, to, &run, &at))
+			if (!next_run(alloc, at, to, n / COPIES_SHARE + 1,
+				      &run, &at))
 				break;
 			view_of(alloc, run, &view);
 			track = view.whole;
@@ -1080,7 +1125,7 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 	struct alloc_want want = { .sectors = n };
 	struct taking taking = {
 		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
-		.load = load,
+		.walk = WALK_RUNS, .load = load,
 	};
 	uint32_t goal = group_of(alloc, near), group, groups;
 	uint64_t above = 0;

@@ -47,6 +47,27 @@ bool rangeset_meets(const struct rangeset *set, uint64_t first, uint64_t n);
 bool rangeset_next(const struct rangeset *set, uint64_t from,
 		   struct range *out);
 
+/* The same, of those that have n elements or more. */
+bool rangeset_next_long(const struct rangeset *set, uint64_t from, uint64_t n,
+			struct range *out);
+
+/* The most elements of [first, first + n) in a row. */
+uint64_t rangeset_longest(const struct rangeset *set, uint64_t first,
+			  uint64_t n);
+
+/* What of [first, first + n) is in the set becomes another set, `out`, which
+ * must be empty.  O(log ranges).  -ENOMEM changes nothing. */
+int rangeset_move_out(struct rangeset *set, uint64_t first, uint64_t n,
+		      struct rangeset *out);
+
+/* Adds all of `from`, which becomes empty; nothing of the set may lie between
+ * the first and the last of it.  O(log ranges). */
+void rangeset_move_in(struct rangeset *set, struct rangeset *from);
+
+/* Frees at most so many ranges of a set that is not used any more but for
+ * this; true: all are gone. */
+bool rangeset_shrink(struct rangeset *set, size_t most);
+
 /* Last range that begins before `before`. */
 bool rangeset_prev(const struct rangeset *set, uint64_t before,
 		   struct range *out);

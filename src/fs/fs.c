@@ -557,6 +557,9 @@ static void fs_check_writable(struct fs *fs)
 	fs->options.read_only = true;
 }
 
+/* Of what is for requests in flight: few are that large. */
+#define FREE_SETS_SHARE 8u
+
 static int fs_open_rest(struct fs *fs)
 {
 	uint32_t physical = tree_super(fs->tree)->physical_bytes;
@@ -574,6 +577,8 @@ static int fs_open_rest(struct fs *fs)
 		rc = files_new(fs);
 	if (rc)
 		return rc;
+	space_set_budget(tree_space(fs->tree), fs->budget.flight /
+			 FREE_SETS_SHARE / SPACE_RUN_BYTES);
 	tree_set_node_place(fs->tree, fs_pick_nodes, fs);
 	return 0;
 }

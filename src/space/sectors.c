@@ -153,20 +153,10 @@ static uint32_t run_in_group(const struct space *s, uint32_t group,
 static void largest_renew(struct space *s, uint32_t group)
 {
 	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
-	const uint64_t high = low + group_sectors(s, group);
-	uint64_t from = low;
-	struct range r;
 
-	s->group[group].largest = 0;
+	s->group[group].largest = (uint32_t)
+		rangeset_longest(&s->free, low, group_sectors(s, group));
 	s->group[group].stale = false;
-	while (from < high && rangeset_next(&s->free, from, &r) &&
-	       r.first < high) {
-		const uint32_t n = run_in_group(s, group, &r);
-
-		if (n > s->group[group].largest)
-			s->group[group].largest = n;
-		from = r.first + r.n;
-	}
 }
 
 /* The run that holds `first` has grown or is about to be cut. */
@@ -291,10 +281,29 @@ int space_owner_put(struct space *s, traxaddr addr, uint64_t n,
 	return rc;
 }
 
+static void misfits_forget(struct space_group *g)
+{
+	for (unsigned i = 0; i < SPACE_FITS; i++)
+		g->misfit[i] = UINT32_MAX;
+}
+
+/* Of a group that is not loaded: what was freed may lie between two runs that
+ * were there. */
+static void largest_guess(struct space_group *g, uint64_t n)
+{
+	const uint64_t most = 2 * (uint64_t)g->largest + n;
+
+	g->largest = most < g->free ? (uint32_t)most : g->free;
+}
+
 static int release_piece(struct space *s, const struct sector_part *p)
 {
+	struct space_group *g = &s->group[p->group];
 	int rc = p->known ? rangeset_add(p->set, p->first, p->known) : 0;
 
+	misfits_forget(g);
+	if (!g->loaded)
+		largest_guess(g, p->n);
 	largest_touch(s, p, true);
 	return rc;
 }
@@ -358,8 +367,7 @@ uint32_t space_group_free(const struct space *s, uint32_t group)
 	return s->group[group].free;
 }
 
-/* The hint is renewed behind the caller's back: it is a cache.  Of a group
- * that is not loaded it only gets too great. */
+/* It is renewed behind the caller's back: it is a cache. */
 uint32_t space_group_largest(const struct space *s, uint32_t group)
 {
 	const struct space_group *g = &s->group[group];
@@ -367,6 +375,93 @@ uint32_t space_group_largest(const struct space *s, uint32_t group)
 	if (g->stale)
 		largest_renew((struct space *)s, group);
 	return g->largest < g->free ? g->largest : g->free;
+}
+
+uint32_t space_group_misfit(const struct space *s, uint32_t group,
+			    enum space_fit fit)
+{
+	return s->group[group].misfit[fit];
+}
+
+void space_set_misfit(struct space *s, uint32_t group, enum space_fit fit,
+		      uint32_t n)
+{
+	if (n < s->group[group].misfit[fit])
+		s->group[group].misfit[fit] = n;
+}
+
+void space_forget_misfits(struct space *s)
+{
+	for (uint32_t g = 0; g < s->groups; g++)
+		misfits_forget(&s->group[g]);
+}
+
+/* ---- Free sets are given back ------------------------------------------ */
+
+/* So many groups stay loaded whatever they need, so that who has waited for
+ * one still finds it. */
+#define LOADED_LEAST 16u
+/* Runs of a set that was given back which are freed at a time: some us. */
+#define SHRINK_RUNS 128u
+
+static void shrink_unloaded(struct space *s, size_t most)
+{
+	if (rangeset_shrink(&s->unloaded, most))
+		rangeset_init(&s->unloaded);
+}
+
+/* A group in which something is taken has to stay: a scan of the owners would
+ * call it free. */
+static bool may_unload(const struct space *s, uint32_t group)
+{
+	return s->group[group].loaded &&
+	       !rangeset_meets(&s->taken, (uint64_t)group * TRAX_GROUP_SECTORS,
+			       group_sectors(s, group));
+}
+
+/* The one that was used the longest ago, but not the newest; else `groups`. */
+static uint32_t unload_candidate(const struct space *s)
+{
+	uint32_t best = s->groups;
+
+	for (uint32_t g = 0; g < s->groups; g++)
+		if (s->group[g].used != s->clock && may_unload(s, g) &&
+		    (best == s->groups ||
+		     s->group[g].used < s->group[best].used))
+			best = g;
+	return best;
+}
+
+static void unload(struct space *s, uint32_t group)
+{
+	struct space_group *g = &s->group[group];
+
+	shrink_unloaded(s, SIZE_MAX);
+	space_group_largest(s, group);
+	if (rangeset_move_out(&s->free, (uint64_t)group * TRAX_GROUP_SECTORS,
+			      group_sectors(s, group), &s->unloaded))
+		return;		/* no memory: it stays */
+	g->loaded = false;
+	s->loaded--;
+}
+
+static void unload_some(struct space *s)
+{
+	while (s->runs_most && s->free.count > s->runs_most &&
+	       s->loaded > LOADED_LEAST) {
+		const uint32_t before = s->loaded;
+		const uint32_t group = unload_candidate(s);
+
+		if (group < s->groups)
+			unload(s, group);
+		if (s->loaded == before)
+			return;
+	}
+}
+
+void space_set_budget(struct space *s, size_t runs)
+{
+	s->runs_most = runs;
 }
 
 const struct rangeset *space_free_set(const struct space *s)
@@ -441,6 +536,7 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 	int rc;
 
 	assert(l);
+	shrink_unloaded(s, SHRINK_RUNS);
 	if (end <= low || addr >= high)
 		return 0;
 	if (addr < low)
@@ -462,19 +558,6 @@ int space_load_feed(struct space *s, uint32_t group, traxaddr addr, uint64_t n)
 	return rc;
 }
 
-static int load_join(struct space *s, const struct space_load *l)
-{
-	uint64_t from = 0;
-	struct range r;
-	int rc = 0;
-
-	while (!rc && rangeset_next(&l->free, from, &r)) {
-		rc = rangeset_add(&s->free, r.first, r.n);
-		from = r.first + r.n;
-	}
-	return rc;
-}
-
 int space_load_end(struct space *s, uint32_t group)
 {
 	const uint64_t low = (uint64_t)group * TRAX_GROUP_SECTORS;
@@ -489,12 +572,15 @@ int space_load_end(struct space *s, uint32_t group)
 		rc = contradiction("the group's count of free sectors does "
 				   "not agree with the owners", low, size);
 	if (!rc)
-		rc = load_join(s, l);
+		rangeset_move_in(&s->free, &l->free);
 	load_free(l);
 	if (rc)
 		return rc;
 	s->group[group].loaded = true;
+	s->group[group].used = ++s->clock;
+	s->loaded++;
 	largest_renew(s, group);
+	unload_some(s);
 	return 0;
 }
 
@@ -502,6 +588,8 @@ int space_load_end(struct space *s, uint32_t group)
 
 static int touch_cut(struct space *s, const struct sector_part *p)
 {
+	s->group[p->group].used = ++s->clock;
+	misfits_forget(&s->group[p->group]);
 	largest_touch(s, p, false);
 	return 0;
 }
@@ -510,6 +598,7 @@ int space_take(struct space *s, uint64_t sector, uint64_t n)
 {
 	int rc;
 
+	shrink_unloaded(s, SHRINK_RUNS);
 	if (!n || !rangeset_has(&s->free, sector, n))
 		return -ENOSPC;
 	rc = rangeset_add(&s->taken, sector, n);

@@ -30,9 +30,14 @@ int space_new(uint64_t sectors, struct space **space)
 	s->sectors = s->free_total = sectors;
 	s->groups = (uint32_t)groups;
 	for (uint32_t g = 0; g < s->groups; g++)
-		s->group[g].free = s->group[g].largest = group_sectors(s, g);
+		s->group[g] = (struct space_group){
+			.free = group_sectors(s, g),
+			.largest = group_sectors(s, g),
+			.misfit = { UINT32_MAX, UINT32_MAX },
+		};
 	rangeset_init(&s->free);
 	rangeset_init(&s->taken);
+	rangeset_init(&s->unloaded);
 	list_init(&s->loads);
 	for (unsigned i = 0; i < PENDING_GENS; i++)
 		rangeset_init(&s->pending[i].sectors);
@@ -53,6 +58,7 @@ void space_free(struct space *s)
 		pending_clear(&s->pending[i]);
 	rangeset_fini(&s->free);
 	rangeset_fini(&s->taken);
+	rangeset_fini(&s->unloaded);
 	rangeset_fini(&s->dropped);
 	rangeset_fini(&s->covered);
 	slots_clear(s);
@@ -187,6 +193,7 @@ static int groups_load(struct space *s, const struct group_item *item)
 			return -EUCLEAN;
 		s->group[g] = (struct space_group){
 			.free = free_n, .largest = largest,
+			.misfit = { UINT32_MAX, UINT32_MAX },
 		};
 		total += free_n;
 	}

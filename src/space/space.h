@@ -67,7 +67,26 @@ void space_set_replicas(struct space *space, uint64_t sectors);
 uint32_t space_groups(const struct space *space);
 bool space_group_loaded(const struct space *space, uint32_t group);
 uint32_t space_group_free(const struct space *space, uint32_t group);
+/* The longest free run; of a group that is not loaded at most that. */
 uint32_t space_group_largest(const struct space *space, uint32_t group);
+/*
+ * So many sectors were found not to fit into a part of a track of the group, or
+ * whole tracks of that length not to be there; forgotten when what is free in
+ * the group changes.  UINT32_MAX: nothing is known.
+ */
+enum space_fit { SPACE_FIT_PART, SPACE_FIT_WHOLE, SPACE_FITS };
+uint32_t space_group_misfit(const struct space *space, uint32_t group,
+			    enum space_fit fit);
+void space_set_misfit(struct space *space, uint32_t group, enum space_fit fit,
+		      uint32_t n);
+void space_forget_misfits(struct space *space);
+
+/* When the free sets hold more runs than this, groups that have not been used
+ * for long are given back: they are loaded again when they are needed.  0: they
+ * all stay. */
+void space_set_budget(struct space *space, size_t runs);
+/* What one run needs, with what malloc(3) adds. */
+#define SPACE_RUN_BYTES 80u
 
 /*
  * Loading a group: begin; feed each owner of the group in address order (runs

@@ -25,7 +25,10 @@ struct pending {
 
 struct space_group {
 	uint32_t free;		/* sectors without an owner, pending or not */
-	uint32_t largest;	/* free run; too great when stale */
+	uint32_t largest;	/* free run; may be less, but not more, than
+				   this when it is stale or not loaded */
+	uint32_t misfit[SPACE_FITS]; /* see space_group_misfit */
+	uint64_t used;		/* space.clock of the last time */
 	bool stale;
 	bool loaded;
 };
@@ -59,6 +62,11 @@ struct space {
 	uint64_t reserved;
 	struct rangeset free;	/* of loaded groups */
 	struct rangeset taken;	/* no owner yet, but not free */
+	struct rangeset unloaded; /* of a group that was given back; is freed
+				     in steps */
+	uint32_t loaded;	/* groups */
+	size_t runs_most;	/* of `free`, before groups are given back */
+	uint64_t clock;		/* counts uses of groups */
 	struct list loads;
 	struct pending pending[PENDING_GENS];	/* by gen % PENDING_GENS */
 	struct rangeset dropped, covered; /* of replicas; see space.h */

@@ -350,6 +350,64 @@ START_TEST(test_node_track)
 }
 END_TEST
 
+/* What is free of a track: the longest part, not the first or the smallest. */
+START_TEST(test_node_track_on_a_full_disk)
+{
+	struct geom_track track;
+	struct bench bench;
+	uint64_t sector, i;
+	uint32_t n, load;
+
+	bench_open(&bench, false, 1);
+	for (sector = 0; sector < SECTORS; sector += track.sectors) {
+		i = sector / 2048;
+		track = track_of(&bench, sector);
+		/* 1/8 of each track; of one nearly all */
+		ck_assert_int_eq(space_take(bench.space, sector,
+					    i == 77 ? 100 : track.sectors -
+					    track.sectors / 8), 0);
+	}
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
+			 0);
+	ck_assert_uint_eq(sector, 77 * 2048 + 100);
+	ck_assert_uint_eq(n, (2048 - 100) / 32 * 32);
+	/* Nothing so long is left: the next is one of 1/8. */
+	ck_assert_int_eq(alloc_node_track(bench.alloc, 0, &sector, &n, &load),
+			 0);
+	ck_assert_uint_eq(n, 2048 / 8 / 32 * 32);
+	bench_close(&bench);
+}
+END_TEST
+
+/* Where a size was found not to fit nobody looks again, until something is
+ * free there. */
+START_TEST(test_misfits_are_passed_over)
+{
+	struct alloc_want want = { .sectors = 96, .goal = 0 };
+	struct alloc_piece pieces[PIECES];
+	struct bench bench;
+	uint64_t t;
+
+	bench_open(&bench, false, 8);
+	/* 64 sectors on both sides of each boundary in the first group. */
+	for (t = 0; t < TRAX_GROUP_SECTORS; t += 2048)
+		ck_assert_int_eq(space_take(bench.space, t + 64, 2048 - 128),
+				 0);
+	ck_assert_int_eq(space_take(bench.space, TRAX_GROUP_SECTORS - 64, 64),
+			 0);
+	ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+	ck_assert_uint_ge(pieces[0].sector, TRAX_GROUP_SECTORS);
+	ck_assert_uint_eq(space_group_misfit(bench.space, 0,
+					     SPACE_FIT_PART), 96);
+	space_give_back(bench.space, 2048 * 9 + 64, 64);
+	ck_assert_uint_gt(space_group_misfit(bench.space, 0,
+					     SPACE_FIT_PART), 96);
+	ck_assert_int_eq(bench_take(&bench, &want, pieces), 1);
+	ck_assert_uint_eq(pieces[0].sector, 2048 * 9);
+	bench_close(&bench);
+}
+END_TEST
+
 /* Every place of a window is one the piece may go to, and where it goes its
  * directory goes on. */
 START_TEST(test_other_places)
@@ -432,6 +490,8 @@ int main(void)
 	tcase_add_test(tcase, test_asks_for_groups);
 	tcase_add_test(tcase, test_too_many_pieces);
 	tcase_add_test(tcase, test_node_track);
+	tcase_add_test(tcase, test_node_track_on_a_full_disk);
+	tcase_add_test(tcase, test_misfits_are_passed_over);
 	tcase_add_test(tcase, test_other_places);
 	tcase_add_test(tcase, test_cut);
 	suite_add_tcase(suite, tcase);

@@ -111,6 +111,34 @@ static void set_check_prev(const struct rangeset *set, const bool *want,
 	ck_assert(r.first == 0 || !want[r.first - 1]);
 }
 
+static void set_check_long(struct rangeset *set, const bool *want,
+			   uint64_t from, uint64_t n)
+{
+	uint64_t i, run = 0, longest = 0;
+	struct range r, s = { 0, 0 };
+	struct rangeset part;
+	bool found, is;
+
+	for (i = from; i < from + n; i++) {
+		run = want[i] ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	ck_assert_uint_eq(rangeset_longest(set, from, n), longest);
+	found = rangeset_next_long(set, from, n, &r);
+	for (i = from; (is = rangeset_next(set, i, &s)) && s.n < n;
+	     i = s.first + s.n)
+		;
+	ck_assert_int_eq(found, is);
+	ck_assert(!found || (r.first == s.first && r.n == s.n));
+	rangeset_init(&part);
+	ck_assert_int_eq(rangeset_move_out(set, from, n, &part), 0);
+	ck_assert(!rangeset_meets(set, from, n));
+	for (i = from; i < from + n; i++)
+		ck_assert_int_eq(rangeset_has(&part, i, 1), want[i]);
+	rangeset_move_in(set, &part);
+	ck_assert_uint_eq(part.count, 0);
+}
+
 START_TEST(rangeset_is_a_bitmap)
 {
 	uint64_t seed = 7000 + (uint64_t)_i, first, n;
@@ -135,6 +163,10 @@ START_TEST(rangeset_is_a_bitmap)
 			n = UNIVERSE - first;
 		set_check(&set, want, first, n);
 		set_check_prev(&set, want, first);
+		if (step % 64)
+			continue;
+		set_check_long(&set, want, first, n);
+		set_check(&set, want, first, n);
 	}
 	rangeset_fini(&set);
 	ck_assert_uint_eq(set.count, 0);

@@ -637,6 +637,67 @@ START_TEST(pending_counts_as_room)
 }
 END_TEST
 
+#define MANY_GROUPS 40u
+#define EVERY 4096u	/* sectors, of which one has an owner */
+#define RUNS (TRAX_GROUP_SECTORS / EVERY)
+
+static void load_many(struct space *s, uint32_t g)
+{
+	const uint64_t low = (uint64_t)g * TRAX_GROUP_SECTORS;
+	uint64_t a;
+
+	ck_assert_int_eq(space_load_begin(s, g), 0);
+	for (a = low; a < low + TRAX_GROUP_SECTORS; a += EVERY)
+		ck_assert_int_eq(space_load_feed(s, g, a, 1), 0);
+	ck_assert_int_eq(space_load_end(s, g), 0);
+}
+
+/* Free sets beyond the budget are given back, those used the longest ago
+ * first, but not where something is taken; what is known of a group stays. */
+START_TEST(groups_are_given_back)
+{
+	const uint64_t sectors = (uint64_t)MANY_GROUPS * TRAX_GROUP_SECTORS;
+	struct space *s;
+	void *payload;
+	uint64_t a;
+	uint32_t g, n;
+
+	ck_assert_int_eq(space_new(sectors, &s), 0);
+	space_set_gen(s, 1);
+	for (a = 0; a < sectors; a += EVERY)
+		ck_assert_int_eq(space_owner_put(s, a, 1, OWNER_DATA), 0);
+	space_set_budget(s, 20 * RUNS);
+	load_many(s, 0);
+	ck_assert_int_eq(space_take(s, 5, 3), 0);
+	for (g = 1; g < MANY_GROUPS; g++) {
+		load_many(s, g);
+		ck_assert_uint_le(space_free_set(s)->count, 20 * RUNS);
+		ck_assert(space_group_loaded(s, g));
+	}
+	ck_assert(space_group_loaded(s, 0));
+	ck_assert(!space_group_loaded(s, 1));
+	ck_assert_uint_eq(space_group_largest(s, 1), EVERY - 1);
+	ck_assert(!rangeset_meets(space_free_set(s), TRAX_GROUP_SECTORS,
+				  TRAX_GROUP_SECTORS));
+	/* An owner goes: the two runs beside it may be one now. */
+	a = TRAX_GROUP_SECTORS + 7 * EVERY;
+	ck_assert_int_eq(space_owner_del(s, a, 1, OWNER_DATA), 0);
+	ck_assert_int_eq(space_cut(s, &payload, &n, &n), 0);
+	free(payload);
+	space_durable(s, 1);
+	ck_assert_uint_ge(space_group_largest(s, 1), 2 * EVERY - 1);
+	space_give_back(s, 5, 3);
+	ck_assert_int_eq(space_load_begin(s, 1), 0);
+	for (uint64_t b = TRAX_GROUP_SECTORS; b < 2 * TRAX_GROUP_SECTORS;
+	     b += EVERY)
+		if (b != a)
+			ck_assert_int_eq(space_load_feed(s, 1, b, 1), 0);
+	ck_assert_int_eq(space_load_end(s, 1), 0);
+	ck_assert_uint_eq(space_group_largest(s, 1), 2 * EVERY - 1);
+	space_free(s);
+}
+END_TEST
+
 START_TEST(owner_across_the_cursor)
 {
 	struct space *s;
@@ -802,6 +863,7 @@ static Suite *suite(void)
 	tcase_add_loop_test(tc, agrees_with_the_model, 0, 8);
 	tcase_add_test(tc, reserve_keeps_its_own);
 	tcase_add_test(tc, pending_counts_as_room);
+	tcase_add_test(tc, groups_are_given_back);
 	tcase_add_test(tc, owner_across_the_cursor);
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
