@@ -423,6 +423,8 @@ uint64_t log_run(struct log *log, uint64_t now_ns)
 	waiters_tell(log, &told);
 	if (log_due(log))
 		return now_ns;
+	if (!list_empty(&log->writing) && !log->failed)
+		return log_retry(log, now_ns);
 	if (!log->started || log->failed || !list_empty(&log->writing) ||
 	    log->sending || !log_mirror_due(log))
 		return UINT64_MAX;

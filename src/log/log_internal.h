@@ -23,7 +23,7 @@
 #include "log/log.h"
 
 #define LOG_RECORDS 16u			/* buffers */
-#define LOG_TRIES 4u			/* one and three more */
+#define LOG_TRIES 4u			/* of a mirror: one and three more */
 /* Closed records that nobody waits for are written so many at once; with
  * fewer buffers left than that half they go in any case. */
 #define LOG_AT_ONCE 4u
@@ -120,7 +120,9 @@ struct log {
 	bool piggybacked;		/* with them: what is being sent */
 	size_t piggybacked_bytes;	/* of mirrors, on the present track */
 	struct iovec iov[LOG_AT_ONCE + 1];
-	unsigned tries;
+	unsigned tries;			/* that have failed */
+	bool elsewhere;			/* the next is on another track */
+	uint64_t retry_ns;		/* when that begins; 0: has begun */
 	uint64_t sent_ns;		/* when the last record went out */
 	uint64_t done_ns;		/* and was durable */
 	uint64_t gap_ns;		/* until the next goes out, smoothed */
@@ -214,6 +216,8 @@ void log_heal(struct log *log);
 
 /* record_write.c */
 void log_dispatch(struct log *log);
+/* Writes again what has failed, when its pause is over; until then: when. */
+uint64_t log_retry(struct log *log, uint64_t now_ns);
 
 /* head_prefetch.c */
 void log_prefetch_head(struct log *log);

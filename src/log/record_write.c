@@ -8,14 +8,16 @@
  * happens.  On a disk with a volatile cache what the record speaks of is
  * flushed before it, and it goes out with FUA.  Its slot is chosen when the
  * queue hands it to the disk, and only then is it sealed: it holds its address.
- * A write that fails is tried on another track, LOG_TRIES times in all; then
- * the log has failed and everybody is told.  It has failed at once when a flush
- * fails: what that may have lost is not written again.
+ * What is done when a write or a flush fails disk/fault.h says: it is tried on
+ * other tracks, or again after a pause if the disk did not answer; then the log
+ * has failed and everybody is told.  It has failed at once when a flush fails:
+ * what that may have lost is not written again.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/msg.h"
+#include "disk/fault.h"
 #include "log/log_internal.h"
 
 static void record_send(struct log *log);
@@ -42,8 +44,8 @@ static void record_split(struct log *log)
 
 /* The places where the write failed stay taken until the tail has passed, so
  * that they are not tried again at once, but not if they are needed to keep
- * what is promised. */
-static void record_unplace(struct log *log)
+ * what is promised, nor if it was not the place that failed. */
+static void record_unplace(struct log *log, bool bad)
 {
 	uint64_t sector = log->req.disk.sector;
 	const struct list *pos;
@@ -51,7 +53,7 @@ static void record_unplace(struct log *log)
 	if (!log->placed)
 		return;
 	log->placed = false;
-	if (log_tracks_hold(log, log_needed_bytes(log)))
+	if (bad && log_tracks_hold(log, log_needed_bytes(log)))
 		return;
 	list_for_each(pos, &log->writing) {
 		struct log_record *r = list_entry(pos, struct log_record, link);
@@ -64,13 +66,34 @@ static void record_unplace(struct log *log)
 
 static void record_retry(struct log *log, int rc)
 {
-	record_unplace(log);
+	const enum fault_class class = fault_class(DISK_WRITE, rc);
+	uint64_t pause_ns;
+	const enum fault_step step = fault_next(FAULT_LOG, class, ++log->tries,
+						&pause_ns);
+
+	record_unplace(log, step != FAULT_RETRY);
 	record_split(log);
-	log->stats.retries++;
-	if (++log->tries >= LOG_TRIES)
+	log->elsewhere = step == FAULT_RELOCATE;
+	if (step == FAULT_FAIL_FS) {
 		record_fail(log, "a record cannot be written", rc);
+		return;
+	}
+	log->stats.retries++;
+	if (pause_ns)
+		log->retry_ns = env_now_ns(log->env) + pause_ns;
 	else
 		record_send(log);
+}
+
+uint64_t log_retry(struct log *log, uint64_t now_ns)
+{
+	if (!log->retry_ns)
+		return UINT64_MAX;
+	if (now_ns < log->retry_ns)
+		return log->retry_ns;
+	log->retry_ns = 0;
+	record_send(log);
+	return UINT64_MAX;
 }
 
 static void record_done(struct disk_request *req)
@@ -131,7 +154,7 @@ static int place_find(struct queue_place *place,
 	struct log *log = container_of(place, struct log, place);
 
 	return log_place_find(log, head_state, (size_t)sectors * SECTOR_BYTES,
-			      log->tries, sector, cost_ns) ? 0 : -ENOSPC;
+			      log->elsewhere, sector, cost_ns) ? 0 : -ENOSPC;
 }
 
 /* Twins that go along, behind the records. */
@@ -294,6 +317,7 @@ void log_dispatch(struct log *log)
 	}
 	take_closed(log);
 	log->placed = false;
+	log->elsewhere = false;
 	log->tries = 0;
 	log->sent_ns = env_now_ns(log->env);
 	log->gap_ns = (3 * log->gap_ns + log->sent_ns - log->done_ns) / 4;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "disk/fault.h"
 #include "log/log.h"
 #include "sim/sim.h"
 #include "tests/rig/doubt.h"
@@ -1103,7 +1104,7 @@ START_TEST(a_bad_track_is_left)
 }
 END_TEST
 
-START_TEST(four_errors_fail_the_log)
+START_TEST(errors_everywhere_fail_the_log)
 {
 	struct rig r = rig_new(_i & 1, TRACKS, TRACK_SECTORS);
 	const struct sim_fault fault = {
@@ -1128,6 +1129,61 @@ START_TEST(four_errors_fail_the_log)
 		add(&r, 5, 60000);
 	ck_assert_int_eq(commit(&r), -EIO);
 	ck_assert_int_eq(drain(&r), -EIO);
+	rig_free(&r);
+}
+END_TEST
+
+/* The disk does not answer for a while: the record is written when it does, or
+ * the log fails after as many tries as the table of disk/fault.h has. */
+START_TEST(a_disk_that_is_away_is_waited_for)
+{
+	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
+	const struct fault_row *row = fault_row(FAULT_LOG, FAULT_TRANSPORT);
+	const bool gone = _i;
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1,
+		.times = row->retries + gone, .error = -ETIMEDOUT,
+	};
+	const uint64_t begun = sim_now_ns(r.sim);
+	struct waiter w = { .seq = UINT64_MAX, .done = wait_done, .owner = &r };
+	struct log_stats stats;
+
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
+	add(&r, 1, 3000);
+	log_commit(r.log, &w);
+	while (!r.waits) {
+		const uint64_t next = log_run(r.log, sim_now_ns(r.sim));
+
+		if (!queue_idle(r.queue))
+			ck_assert_int_ge(queue_poll(r.queue, -1), 0);
+		else if (!r.waits && next > sim_now_ns(r.sim))
+			sim_advance(r.sim, next - sim_now_ns(r.sim));
+	}
+	ck_assert_int_eq(r.rc, gone ? -EIO : 0);
+	ck_assert_int_eq(log_failed(r.log), gone);
+	log_get_stats(r.log, &stats);
+	ck_assert_uint_eq(stats.retries, row->retries);
+	ck_assert_uint_gt(sim_now_ns(r.sim) - begun, UINT64_C(30000000000));
+	rig_free(&r);
+}
+END_TEST
+
+/* As many places as the table has are tried for a record. */
+START_TEST(a_bad_place_is_left_for_others)
+{
+	struct rig r = rig_new(false, TRACKS, TRACK_SECTORS);
+	const struct fault_row *row = fault_row(FAULT_LOG, FAULT_MEDIA);
+	const struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_WRITES, .k = 1,
+		.times = row->places + (unsigned)_i,
+	};
+
+	msg_set_sink(quiet, NULL);
+	ck_assert_int_eq(sim_fault_add(r.sim, &fault), 0);
+	add(&r, 1, 3000);
+	ck_assert_int_eq(commit(&r), _i ? -EIO : 0);
+	ck_assert_int_eq(log_failed(r.log), _i);
 	rig_free(&r);
 }
 END_TEST
@@ -1357,7 +1413,9 @@ static Suite *suite(void)
 	tcase_add_test(tc, reserves_keep_the_log_from_filling);
 	tcase_add_loop_test(tc, write_errors_are_retried, 0, 2);
 	tcase_add_test(tc, a_bad_track_is_left);
-	tcase_add_loop_test(tc, four_errors_fail_the_log, 0, 2);
+	tcase_add_loop_test(tc, errors_everywhere_fail_the_log, 0, 2);
+	tcase_add_loop_test(tc, a_disk_that_is_away_is_waited_for, 0, 2);
+	tcase_add_loop_test(tc, a_bad_place_is_left_for_others, 0, 2);
 	tcase_add_loop_test(tc, mirrors_may_fail, 3, 5);
 	tcase_add_loop_test(tc, power_cut_at_every_write, 0, 8);
 	tcase_add_loop_test(tc, power_cuts_with_a_head, 0, DOUBT_KINDS);
