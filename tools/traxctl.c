@@ -17,6 +17,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "tools/traxctl.h"
 
 #define VALUE_BYTES 65536u	/* the most an attribute holds */
@@ -66,7 +67,7 @@ static char *read_attribute(const char *path, const char *name)
 static char *value_text(json_t *value)
 {
 	if (json_is_string(value))
-		return strdup(json_string_value(value));
+		return text_escape(json_string_value(value));
 	return json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
 					 JSON_REAL_PRECISION(6));
 }
@@ -113,7 +114,7 @@ int print_facts(json_t *object)
 
 int print_json(json_t *json)
 {
-	json_dumpf(json, stdout, JSON_INDENT(2));
+	json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 	putchar('\n');
 	return EXIT_SUCCESS;
 }

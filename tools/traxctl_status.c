@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "base/text.h"
 #include "tools/facts.h"
 #include "tools/traxctl.h"
 
@@ -27,13 +28,15 @@ struct page {
 __attribute__((format(printf, 2, 3)))
 static void line(const char *name, const char *format, ...)
 {
+	char text[LINE_MAX];
 	va_list args;
 
-	printf("%-10s", name);
 	va_start(args, format);
-	vprintf(format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	putchar('\n');
+	/* Names of drives come from the image. */
+	text_tame(text);
+	printf("%-10s%s\n", name, text);
 }
 
 static double percent(double part, double whole)

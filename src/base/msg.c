@@ -11,6 +11,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/text.h"
 
 #define LINE_MAX_BYTES 1024
 /* Kinds that are told apart, more than the code has; others share a limit. */
@@ -115,5 +116,7 @@ void msg(enum msg_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
+	/* It may hold what a disk or a profile says. */
+	text_tame(line);
 	out.sink(level, line, out.arg);
 }

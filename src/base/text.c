@@ -31,8 +31,8 @@ static unsigned utf8_next(const unsigned char *p, uint32_t *c)
 
 static bool is_obeyed(uint32_t c)
 {
-	return c < ' ' || (c >= 0x7f && c < 0xa0) || c == '\\' ||
-	       c == 0x2028 || c == 0x2029;
+	return c < ' ' || (c >= 0x7f && c < 0xa0) || c == 0x2028 ||
+	       c == 0x2029;
 }
 
 char *text_escape(const char *name)
@@ -43,7 +43,7 @@ char *text_escape(const char *name)
 	while (out && *p) {
 		uint32_t c;
 		unsigned n = utf8_next(p, &c);
-		const bool keep = n && !is_obeyed(c);
+		const bool keep = n && !is_obeyed(c) && c != '\\';
 
 		for (n = n ? n : 1; n; n--, p++) {
 			if (keep)
@@ -55,4 +55,19 @@ char *text_escape(const char *name)
 	if (out)
 		*to = '\0';
 	return out;
+}
+
+void text_tame(char *line)
+{
+	unsigned char *p = (unsigned char *)line;
+
+	while (*p) {
+		uint32_t c;
+		unsigned n = utf8_next(p, &c);
+		const bool keep = n && !is_obeyed(c);
+
+		for (n = n ? n : 1; n; n--, p++)
+			if (!keep)
+				*p = '?';
+	}
 }

@@ -12,4 +12,8 @@
  */
 char *text_escape(const char *name);
 
+/* The same in place, without memory: each such byte becomes '?'.  Backslashes
+ * stay, so that what has been escaped already is not changed. */
+void text_tame(char *line);
+
 #endif

@@ -292,6 +292,8 @@ START_TEST(text_has_no_control_characters)
 	char *text = text_escape(escaped[_i].name);
 
 	ck_assert_str_eq(text, escaped[_i].text);
+	text_tame(text);
+	ck_assert_str_eq(text, escaped[_i].text);
 	free(text);
 }
 END_TEST
@@ -309,6 +311,7 @@ static void count_line(enum msg_level level, const char *line, void *arg)
 START_TEST(msg_is_limited_by_kind)
 {
 	unsigned lines = 0, i;
+	char kept[200];
 
 	msg_set_sink(count_line, &lines);
 	msg_set_limit(10, 3600);
@@ -318,6 +321,10 @@ START_TEST(msg_is_limited_by_kind)
 	msg_error("another kind");
 	ck_assert_uint_eq(lines, 11);
 	msg_set_limit(0, 0);
+	msg_set_sink(keep_line, kept);
+	msg_error("a profile says \033[2J\302\2332J %s", "\\033");
+	ck_assert_str_eq(kept + 1, "a profile says ?[2J??2J \\033");
+	msg_set_sink(count_line, &lines);
 	for (i = 0; i < 20; i++)
 		msg_error("damaged: %u", i);
 	ck_assert_uint_eq(lines, 31);
