@@ -716,7 +716,7 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 		return true;
 	if (!tree->gen_changed)
 		return false;
-	if (tree->buffers->n_dirty > tree->buffers->count / 4)
+	if (tree->buffers->n_dirty > tree_dirty_most(tree))
 		return true;
 	if (fill >= CKPT_LOG_PERCENT && !waits_for_destage(tree, fill)) {
 		due_ns = ckpt->helped ? 0 : ckpt->started_ns + FILL_PAUSE_NS;

@@ -298,6 +298,8 @@ void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc);
 bool txn_run_all(struct tree *tree);
 /* Frames have become free: those that could not fetch try again. */
 void txn_feed_starved(struct tree *tree);
+/* Buffers that may be dirty before a checkpoint is due, and as many frozen. */
+size_t tree_dirty_most(const struct tree *tree);
 void txn_add_ready(struct tree_txn *txn);
 
 /* ---- checkpoint.c ---- */

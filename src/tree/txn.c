@@ -12,10 +12,11 @@
  * those that free space; one that waits for pins holds up everybody, or it
  * would starve.
  *
- * What keeps this live: a quarter of the buffers may be dirty, a quarter
- * frozen, half are for pins (TREE_OWN_PINS of these for the tree's own work,
- * checkpoints need none); so an admitted transaction always finds a buffer for
- * each node that it changes, and one for each that it reads once others end.
+ * What keeps this live: some buffers are for pins (tree_pins_most;
+ * TREE_OWN_PINS of these for the tree's own work, checkpoints need none), of
+ * the others half may be dirty and half frozen; so an admitted transaction
+ * always finds a buffer for each node that it changes, and one for each that it
+ * reads once others end.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,6 +30,8 @@
 #define MAX_RUNS 64
 /* Slots that only urgent transactions and the tree's own may use. */
 #define KEPT_SLOTS 32
+/* Buffers for the pins of three of the largest transactions at once. */
+#define PINS_LEAST (3 * TREE_MAX_NODES)
 
 static bool is_writer(const struct tree_txn *txn)
 {
@@ -179,9 +182,24 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 							   REFUSE_SPACE;
 }
 
+
+/* A quarter of the buffers; of few, more, but not above a half. */
+static size_t tree_pins_most(const struct tree *tree)
+{
+	const size_t count = tree->buffers->count;
+	const size_t most = count / 4 > PINS_LEAST ? count / 4 : PINS_LEAST;
+
+	return most < count / 2 ? most : count / 2;
+}
+
+size_t tree_dirty_most(const struct tree *tree)
+{
+	return (tree->buffers->count - tree_pins_most(tree)) / 2;
+}
+
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t most = tree->buffers->count / 2;
+	const size_t most = tree_pins_most(tree);
 
 	if (txn->own)
 		return tree->pins_reserved + txn->bounds.nodes <= most;
@@ -189,12 +207,12 @@ static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 	       most - TREE_OWN_PINS;
 }
 
-/* At most a quarter of the buffers are dirty or may become so.  What others
+/* So many buffers at most are dirty or may become so.  What others
  * have reserved they give back, mostly unused: only what is dirty calls for a
  * checkpoint. */
 static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 {
-	const size_t most = tree->buffers->count / 4;
+	const size_t most = tree_dirty_most(tree);
 	const size_t dirty = tree->buffers->n_dirty + txn->bounds.new_nodes;
 
 	if (txn->own || (!tree->buffers->n_dirty && !tree->new_reserved) ||

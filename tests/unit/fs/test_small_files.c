@@ -11,8 +11,10 @@
 #include "tests/rig/test.h"
 
 #define FILE_BYTES 8192u
-#define DIRS 20u
+#define DIRS 100u
 #define DISK_MIB 1024u
+#define METADATA_FILES 20000u
+#define METADATA_BYTES 4096u	/* written for a file, mirrors included */
 #define SECOND_NS 1000000000ull
 
 struct scene {
@@ -170,6 +172,23 @@ START_TEST(test_sweep)
 }
 END_TEST
 
+/* With the node cache just as large as the metadata: what is written of it does
+ * not grow with the number of leaves that files are made in by turns. */
+START_TEST(test_metadata)
+{
+	struct scene *w = scene_open();
+	struct tree_stats stats;
+
+	for (unsigned i = 0; i < METADATA_FILES; i++)
+		create(w, i);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	tree_get_stats(w->rig.fs->tree, &stats);
+	ck_assert_uint_le(stats.node_writes * TRAX_NODE_BYTES,
+			  METADATA_FILES * METADATA_BYTES);
+	scene_close(w);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("small files");
@@ -178,6 +197,8 @@ int main(void)
 	tcase_add_test(tc, test_short_lives);
 	tcase_add_test(tc, test_age);
 	tcase_add_test(tc, test_sweep);
+	tcase_add_test(tc, test_metadata);
+	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }
