@@ -14,6 +14,9 @@
 /* What of a track's end is less than two blocks is nobody's: what lies behind
  * it goes on all the same. */
 #define LEFT_OUT 15u
+/* So long the head goes on where it is while others wait: some tracks, and
+ * short beside what reads can wait. */
+#define RUN_NS 30000000u
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
@@ -200,6 +203,27 @@ struct queue_request *access_run_begin(struct queue *queue,
 	return req;
 }
 
+static bool others_wait(const struct queue *queue,
+			const struct queue_request *req)
+{
+	const struct interval *waiting = queue->waiting[req->class];
+	int class;
+
+	for (class = 0; class < QUEUE_CLASSES; class++)
+		if (class != (int)req->class && queue_class_waits(queue, class))
+			return true;
+	return waiting->left || waiting->right ||
+	       !list_empty(&queue->unplaced[req->class]);
+}
+
+/* Has the head gone on from one place for as long as it may? */
+static bool run_is_over(const struct queue *queue,
+			const struct queue_request *req)
+{
+	return env_now_ns(queue->env) - queue->arrived_ns >= RUN_NS &&
+	       others_wait(queue, req);
+}
+
 struct queue_request *access_continued(const struct queue *queue)
 {
 	const struct access *last = queue->last;
@@ -221,6 +245,8 @@ struct queue_request *access_continued(const struct queue *queue)
 			continue;
 		}
 		req = container_of(interval, struct queue_request, waiting);
+		if (run_is_over(queue, req))
+			return NULL;
 		if (req->disk.op == last->disk.op && !req->uncached_hint &&
 		    req->disk.fua == last->disk.fua)
 			return req;

@@ -21,6 +21,9 @@
 /* What is read ahead is by the way when its cost is so much less. */
 #define BY_THE_WAY 3u
 #define NEAR_TRACKS 8u
+/* No read that waits for so long is passed over for read-ahead: two or three
+ * accesses. */
+#define READ_WAITS_NS 30000000u
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
@@ -350,8 +353,19 @@ static bool is_near(const struct head_state *head_state, uint64_t a, uint64_t b)
 	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
 }
 
+static bool read_has_waited(const struct queue *queue)
+{
+	const struct interval *first =
+		interval_first_due(queue->waiting[QUEUE_READ]);
+
+	return first && env_now_ns(queue->env) -
+			of_waiting((struct interval *)first)->waits_ns >=
+			READ_WAITS_NS;
+}
+
 /* What is read ahead goes first when it lies by the way: somebody will wait for
- * it, too. */
+ * it, too.  The next piece of a stream always does: so not before a read that
+ * has waited for long. */
 static void ahead_by_the_way(struct queue *queue,
 			     const struct head_state *head_state,
 			     struct candidate *candidate)
@@ -360,7 +374,7 @@ static void ahead_by_the_way(struct queue *queue,
 
 	if (!head_state || !head_state->reads ||
 	    candidate->req->class != QUEUE_READ || candidate->placed ||
-	    !queue->waiting[QUEUE_READ_AHEAD])
+	    read_has_waited(queue) || !queue->waiting[QUEUE_READ_AHEAD])
 		return;
 	choose_by_policy(queue, QUEUE_READ_AHEAD, head_state, &ahead);
 	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
