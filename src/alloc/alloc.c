@@ -69,7 +69,7 @@ struct taking {
 };
 
 /* The parts of a free run. */
-struct view {
+struct run_parts {
 	struct span head, whole, tail;
 };
 
@@ -207,12 +207,12 @@ static uint64_t span_len(struct span span)
 
 /* Cuts a free run into its parts. */
 static void view_of(const struct alloc *alloc, struct span run,
-		    struct view *view)
+		    struct run_parts *view)
 {
 	struct span track = track_span(alloc, run.first);
 	struct geom_track next;
 
-	*view = (struct view){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
+	*view = (struct run_parts){ { 0, 0 }, { 0, 0 }, { 0, 0 } };
 	view->whole.first = run.first;
 	if (track.first != run.first || track.end > run.end) {
 		view->head = run;
@@ -463,7 +463,7 @@ static void best_of_runs(struct taking *taking, uint32_t group, uint64_t n,
 	const struct alloc *alloc = taking->alloc;
 	uint64_t from = group_first(group), to = group_first(group + 1);
 	struct span run, track;
-	struct view view;
+	struct run_parts view;
 	unsigned left = WALK_RUNS;
 
 	while (left && taking->walk && !span_len(best->roomy)) {
@@ -588,7 +588,7 @@ static struct span whole_of_group(struct taking *taking, uint32_t group,
 	struct alloc *alloc = taking->alloc;
 	uint64_t from = group_first(group), to = group_first(group + 1);
 	struct span best = { 0, 0 }, run;
-	struct view view;
+	struct run_parts view;
 	unsigned i;
 
 	for (i = 0; i < WALK_RUNS && taking->walk && from < to; i++) {
@@ -1072,7 +1072,7 @@ static struct span copies_search(const struct alloc *alloc, uint32_t group,
 	uint64_t low = group_first(group), to = group_first(group + 1);
 	uint64_t from = near > low && near < to ? near : low;
 	struct span best = { 0, 0 }, run, track;
-	struct view view;
+	struct run_parts view;
 	unsigned turn, left;
 
 	for (turn = 0; turn < 2; turn++, to = from, from = low) {

@@ -29,32 +29,6 @@
 #define INTAKE_MAX 64u		/* requests of one turn */
 #define INIT_WAIT_MS 10000
 
-void *session_take_large(struct session *session)
-{
-	void *buffer;
-
-	if (session->large_free)
-		return session->large[--session->large_free];
-	if (session->large_made == SESSION_MAX_LARGE)
-		return NULL;
-	buffer = mmap(NULL, SESSION_LARGE_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (buffer == MAP_FAILED)
-		return NULL;
-	session->large_made++;
-	return buffer;
-}
-
-void session_give_large(struct session *session, void *buffer)
-{
-	if (session->large_free < SESSION_KEEP_LARGE) {
-		session->large[session->large_free++] = buffer;
-		return;
-	}
-	munmap(buffer, SESSION_LARGE_BYTES);
-	session->large_made--;
-}
-
 /* Is there a receive buffer, and one for a reply besides? */
 static bool may_receive(struct session *session)
 {

@@ -94,7 +94,8 @@ void log_close(struct log *log)
 		free(log->record[i].buf);
 	for (unsigned i = 0; i < LOG_STAGES; i++)
 		free(log->stage[i].buf);
-	log_recover_end(log);
+	if (log->scan)
+		log->scan_end(log);
 	free(log->head_prefetch.buf);
 	free(log->pinned);
 	log_tracks_fini(log);
@@ -112,7 +113,8 @@ int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	log->last_chain = chain;
 	log->tail_seq = keep_from <= last ? keep_from : last + 1;
 	log_tracks_refresh(log);
-	log_heal(log);
+	if (log->scan)
+		log->scan_heal(log);
 	log->started = true;
 	return 0;
 }

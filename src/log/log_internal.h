@@ -135,6 +135,8 @@ struct log {
 
 	struct log_head_prefetch head_prefetch;
 	struct log_scan *scan;		/* record_scan.h; NULL: it is over */
+	void (*scan_end)(struct log *log);	/* log_recover_end */
+	void (*scan_heal)(struct log *log);	/* log_heal */
 
 	/* Tracks: `main` got the last record, `mirror` the last mirrors. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];

@@ -432,6 +432,8 @@ int log_recover(struct log *log, const struct log_replay *replay,
 	s = log->scan = scan_new(log, replay);
 	if (!s)
 		return -ENOMEM;
+	log->scan_end = log_recover_end;
+	log->scan_heal = log_heal;
 	*last = replay->cut_seq;
 	*chain = replay->cut_chain;
 	rc = s->rc ? s->rc : scan_tracks(s);

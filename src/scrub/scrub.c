@@ -204,6 +204,8 @@ int scrub_open(struct fs *fs, unsigned days, struct scrub **out)
 	if (!scrub)
 		return -ENOMEM;
 	scrub->fs = fs;
+	scrub->window_loaded = scrub_bands_loaded;
+	scrub->suspect_over = scrub_suspect_over;
 	scrub->unit = options.unit_sectors;
 	scrub->period_seconds = (int64_t)days * DAY_SECONDS;
 	scrub->lock.granted = scrub_suspect_again;

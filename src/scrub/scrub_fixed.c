@@ -130,7 +130,7 @@ static void scrub_fixed_over(struct scrub *scrub, const char *why, int result)
 	}
 	free(scrub->fixed);
 	scrub->fixed = NULL;
-	scrub_suspect_over(scrub);
+	scrub->suspect_over(scrub);
 }
 
 /* Goes up when another root counts, or another superblock is written. */

@@ -103,6 +103,10 @@ struct scrub_suspect {
 
 struct scrub {
 	struct fs *fs;
+	/* The next step once the window is loaded, and once a suspect place
+	 * is settled. */
+	void (*window_loaded)(struct scrub *scrub, int rc);
+	void (*suspect_over)(struct scrub *scrub);
 	int64_t period_seconds;	/* 0: only when it is started */
 	struct freeblock_task *task;
 	uint32_t unit;

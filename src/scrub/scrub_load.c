@@ -242,7 +242,7 @@ static void load_end(struct fs_txn *txn, int rc, uint64_t seq)
 	}
 	fs_txn_finish(txn, 0);
 	scrub->loading = false;
-	scrub_bands_loaded(scrub, rc);
+	scrub->window_loaded(scrub, rc);
 }
 
 static const struct fs_txn_type load_type = {
@@ -262,5 +262,5 @@ void scrub_load_start(struct scrub *scrub)
 	if (!fs_txn_start(scrub->fs, &load_type, NULL, scrub))
 		return;
 	scrub->loading = false;
-	scrub_bands_loaded(scrub, -ENOMEM);
+	scrub->window_loaded(scrub, -ENOMEM);
 }

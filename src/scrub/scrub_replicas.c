@@ -174,7 +174,7 @@ static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 		replica_bad(scrub->fs, suspect->ino, block, blocks,
 			    suspect->sector + first * BLOCK_SECTORS);
 	}
-	scrub_suspect_over(scrub);
+	scrub->suspect_over(scrub);
 }
 
 static const struct fs_txn_type look_type = {
@@ -189,5 +189,5 @@ void scrub_replicas_look(struct scrub *scrub)
 {
 	scrub->bad_copies = 0;
 	if (fs_txn_start(scrub->fs, &look_type, NULL, scrub))
-		scrub_suspect_over(scrub);
+		scrub->suspect_over(scrub);
 }

@@ -20,56 +20,6 @@
 
 #define MAX_TRIES 2
 
-/* Once for each node, or a scan of a bad disk would tell nothing else. */
-static bool is_reported(struct tree *tree, traxaddr addr)
-{
-	for (unsigned i = 0; i < TREE_REPORTED; i++)
-		if (tree->reported[i] == addr)
-			return true;
-	tree->reported[tree->reported_n++ % TREE_REPORTED] = addr;
-	return false;
-}
-
-static bool has_failed(const struct tree_txn *txn, traxaddr addr)
-{
-	for (unsigned i = 0; i < txn->failed_n; i++)
-		if (txn->failed[i] == addr)
-			return true;
-	return false;
-}
-
-int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
-{
-	struct node_ptr ptr = node_child(parent->node, i);
-
-	const struct buffer *known = buffer_find(txn->tree->buffers, ptr.addr);
-
-	if (has_failed(txn, ptr.addr))
-		return -EIO;
-	if (known && known != tree_child(txn->tree, parent, i)) {
-		if (!is_reported(txn->tree, ptr.addr))
-			msg_error("node at sector %" PRIu64 ": the tree names "
-				  "it twice", addr_sector(ptr.addr));
-		return -EIO;
-	}
-	for (unsigned k = 0; k < txn->miss_n; k++)
-		if (txn->miss[k].ptr.addr == ptr.addr)
-			return -EAGAIN;
-	/* Beyond the bound it will be met again in the next run. */
-	if (txn->miss_n == txn->bounds.nodes)
-		return -EAGAIN;
-	txn->miss[txn->miss_n++] = (struct txn_miss){
-		.ptr = ptr,
-		.level = parent->level - 1u,
-		.low = node_key(parent->node, i),
-		.high = node_child_high(parent->node, i),
-		.parent = parent,
-		.txn = txn,
-	};
-	list_init(&txn->miss[txn->miss_n - 1].link);
-	return -EAGAIN;
-}
-
 static void submit(struct buffer *buffer);
 
 /* Or it would be given to another node. */
@@ -167,7 +117,7 @@ static void load_done(struct disk_request *req)
 	const bool again = why && ++buffer->tries < MAX_TRIES;
 
 	/* A warning and the loss are told apart by a bit that no sector has. */
-	if (why && !is_reported(tree, addr_make(again, req->sector)))
+	if (why && !fetch_is_reported(tree, addr_make(again, req->sector)))
 		msg(again ? MSG_WARN : MSG_ERROR,
 		    "node at sector %" PRIu64 ", level %u: %s%s", req->sector,
 		    buffer->level, again ? "" : "lost: ", why);

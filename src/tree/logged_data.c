@@ -115,3 +115,10 @@ size_t logged_data_list(const struct logged_data *log,
 	*data = log ? log->list : NULL;
 	return log ? log->list_n : 0;
 }
+
+uint64_t replay_tail(const struct tree *tree)
+{
+	const struct tree_data *data;
+
+	return logged_data_list(tree->data, &data) ? data[0].seq : UINT64_MAX;
+}

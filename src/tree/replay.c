@@ -461,13 +461,6 @@ void tree_recovered_end(struct tree *tree)
 	tree->data = NULL;
 }
 
-uint64_t replay_tail(const struct tree *tree)
-{
-	const struct tree_data *data;
-
-	return logged_data_list(tree->data, &data) ? data[0].seq : UINT64_MAX;
-}
-
 void replay_hold(struct tree *tree)
 {
 	const struct tree_data *data;

@@ -2,11 +2,13 @@
  * tree_internal.h - what the parts of src/tree share.
  *
  *   node.c        one node in place         buffer.c   the node cache
- *   tree.c        lookups, the loop, accessors
+ *   tree.c        the loop, accessors
+ *   lookup.c      lookups over resident nodes
  *   fetch.c       nodes from disk, verified, mirror when bad
  *   apply.c       changes: copy on write, splits, merges
  *   delete_range.c  deleting a range of keys
  *   txn.c         transactions: admission, runs, the entries for the log
+ *   txn_state.c   one by itself: made, freed, its pins, its lists
  *   rmap.c        what transactions tell the space and the counters
  *   checkpoint.c  cut, writing a generation, its root
  *   ckpt_place.c  where leaves go, decided when they are written
@@ -236,6 +238,9 @@ struct buffer *tree_leaf(struct tree *tree, struct key key);
 
 /* Notes child i of parent as missing.  -EAGAIN; -EIO: it can't be read. */
 int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i);
+/* Has damage of this node been reported?  It is from now on: once for each
+ * node, or a scan of a bad disk would report nothing else. */
+bool fetch_is_reported(struct tree *tree, traxaddr addr);
 /* Starts reads of all that was noted; false: nothing is outstanding. */
 bool fetch_start(struct tree_txn *txn);
 /* Reads the root node of a tree that is being opened. */
@@ -280,7 +285,7 @@ int rmap_cancel(struct tree *tree, struct rmap_delta *delta);
 int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta);
 void rmap_free(struct rmap_delta *delta);
 
-/* ---- txn.c ---- */
+/* ---- txn.c, txn_state.c ---- */
 
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn);

@@ -411,7 +411,7 @@ void file_pause(struct file *file, uint64_t pause_ns);
 void files_wake_at(struct files *files, uint64_t ns);
 
 
-/* ---- sync.c ---- */
+/* ---- file_sync.c ---- */
 
 /* Write-backs may have ended: lets exclusive operations and syncs go on. */
 void file_wake_waiters(struct file *file);

@@ -1,6 +1,6 @@
 /*
- * sync.c - who waits for write-back: fsync, syncfs, unmount, and operations
- * that want a file for themselves.
+ * file_sync.c - what waits for write-back: fsync, syncfs, unmount, and
+ * operations that want a file for themselves.
  *
  *   fsync -> dirty blocks flushed -> [no write-back of them left] -> commit
  *

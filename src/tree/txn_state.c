@@ -1,0 +1,105 @@
+/*
+ * txn_state.c - a transaction by itself: made and freed, the nodes that it has
+ * pinned, and the lists in which it waits.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tree/tree_internal.h"
+
+int txn_new(struct tree *tree, const struct tree_bounds *bounds,
+	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn)
+{
+	const unsigned pins = 2u * bounds->nodes + bounds->new_nodes + 16;
+	struct tree_txn *t;
+
+	/* That of recovery, which runs alone, has no ops and no bound. */
+	assert(bounds->nodes && (!ops || bounds->nodes <= TREE_MAX_NODES));
+	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins) +
+		      bounds->nodes * sizeof(*t->miss));
+	if (!t)
+		return -ENOMEM;
+	t->tree = tree;
+	t->bounds = *bounds;
+	t->ops = ops;
+	t->arg = arg;
+	t->miss = (struct txn_miss *)(t + 1);
+	t->pins = (struct buffer **)(t->miss + bounds->nodes);
+	t->pins_room = pins;
+	list_init(&t->link);
+	if (bounds->log_bytes) {
+		t->log = malloc(bounds->log_bytes);
+		if (!t->log) {
+			free(t);
+			return -ENOMEM;
+		}
+	}
+	*txn = t;
+	return 0;
+}
+
+void txn_unpin_all(struct tree_txn *txn)
+{
+	for (unsigned i = 0; i < txn->pins_n; i++)
+		buffer_unpin(txn->tree->buffers, txn->pins[i]);
+	txn->pins_n = txn->leaves = 0;
+}
+
+void txn_free(struct tree_txn *txn)
+{
+	txn_unpin_all(txn);
+	rmap_free(&txn->rmap);
+	free(txn->log);
+	free(txn);
+}
+
+void txn_pin(struct tree_txn *txn, struct buffer *buffer)
+{
+	for (unsigned i = txn->pins_n; i-- > 0;)
+		if (txn->pins[i] == buffer)
+			return;
+	if (txn->pins_n == txn->pins_room) {
+		/* Interior nodes stay as long as what is below them. */
+		assert(buffer->level);
+		return;
+	}
+	if (!buffer->level) {
+		/* The bound of its type is wrong. */
+		assert(txn->leaves < txn->bounds.nodes);
+		txn->leaves++;
+	}
+	buffer_pin(txn->tree->buffers, buffer);
+	txn->pins[txn->pins_n++] = buffer;
+}
+
+unsigned tree_txn_room(const struct tree_txn *txn)
+{
+	const unsigned taken = txn->leaves + txn->miss_n;
+
+	return taken < txn->bounds.nodes ? txn->bounds.nodes - taken : 0;
+}
+
+void txn_add_ready(struct tree_txn *txn)
+{
+	list_del(&txn->link);
+	txn->state = TXN_READY;
+	list_add(&txn->tree->ready, &txn->link);
+}
+
+void txn_feed_starved(struct tree *tree)
+{
+	while (!list_empty(&tree->starved))
+		txn_add_ready(list_first(&tree->starved, struct tree_txn,
+					 link));
+}
+
+void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc)
+{
+	if (rc && txn->failed_n < TREE_MAX_FAILED)
+		txn->failed[txn->failed_n++] = addr;
+	else if (rc)
+		txn->rc = rc;
+	if (--txn->loads == 0)
+		txn_add_ready(txn);
+}
