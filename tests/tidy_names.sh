@@ -1,20 +1,8 @@
 #!/bin/sh
-# tidy_names.sh - names: no base name of a file and no struct tag stands in two
-# folders of src/, no word of doc/banned-words in identifiers and comments of
-# src/ and tools/, no file of more than 800 lines.  src/extract is exempt from
-# all but the first.  Run by tidy.sh.
+# tidy_names.sh - no word of doc/banned-words in identifiers and comments of src/
+# and tools/, no file of more than 800 lines; src/extract is exempt.  Not yet in
+# make check: it lists what is left.
 cd "${top_srcdir:-.}" || exit 99
-failed=0
-
-dup=$(find src -name '*.[ch]' | sed 's,.*/,,' | sort | uniq -d)
-for f in $dup; do
-	echo "two files of one name: $(find src -name "$f" | tr '\n' ' ')"
-	failed=1
-done
-# A .c and its .h are one; a .c and a .h of one name in two folders are not.
-find src -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | sed 's,.*/,,' |
-	sort | uniq -d | grep . && failed=1
-
 find src tools -name '*.[ch]' ! -path 'src/extract/*' | sort | xargs awk '
 BEGIN {
 	while ((getline line < "doc/banned-words") > 0) {
@@ -39,14 +27,6 @@ function look(text, id,   s, w) {
 	}
 }
 FNR == 1 { inside = 0 }
-# A struct that is defined in two folders.
-/^(struct|union|enum) [a-z_0-9]+ \{/ && FILENAME ~ /^src\// {
-	folder = FILENAME
-	sub(/\/[^\/]*$/, "", folder)
-	if (($2 in where) && where[$2] != folder)
-		bad("struct " $2 " is another one in " where[$2])
-	where[$2] = folder
-}
 FNR == 801 { bad("more than 800 lines") }
 {
 	# Comments and code apart; strings and includes are neither.
@@ -72,5 +52,4 @@ FNR == 801 { bad("more than 800 lines") }
 	look(note, 0)
 }
 END { exit failed }
-' || failed=1
-exit $failed
+'
