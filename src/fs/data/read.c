@@ -5,6 +5,27 @@
  * once all of it is in memory.  Reads that follow each other make a stream; it
  * is read ahead by at least 1 MiB and two tracks.  A file up to a track is read
  * whole when its beginning is.
+ *
+ * A read's life, with the function of each step:
+ *
+ *   file_read         read.c         the operation gets its struct io
+ *   read_step         read.c         shared lock; the file is loaded
+ *   read_window       read.c         is the next window in memory?
+ *   read_wait_start   cache_chunk.c  if not: chunks are pinned for it
+ *   read_wait_fetch   cache_chunk.c  what nobody reads yet is fetched
+ *   fetch_run         cache_chunk.c  transaction: checksums, extents, replicas
+ *   fetch_end         cache_chunk.c  a request for each run of sectors, unless
+ *                                    a buffer has it (read_events.h)
+ *   fetch_done        cache_chunk.c  one request has ended
+ *   fetch_verify      cache_chunk.c  checksums; what is bad is looked up and
+ *                                    read again, then each of its replicas
+ *   fetch_over        cache_chunk.c  good blocks are valid, waiters are woken
+ *   read_copy         read.c         the window is copied to the user
+ *   read_stream       read.c         what will be read next is read ahead
+ *   io_end            read.c         the operation is answered
+ *
+ * What else hangs on it (read-ahead of small files and in gaps, learning,
+ * buffers of replicas, healing) gets the events of read_events.h on the way.
  */
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"

@@ -18,6 +18,28 @@
  * 2. Of a file one write-back at a time looks for its place; so blocks that no
  *    write-back has claimed don't change their mapping meanwhile.
  * 3. Data of a claimed block does not change: a writer gets a new buffer.
+ *
+ * A write's life, with the function of each step:
+ *
+ *   file_write        write.c        the operation gets its struct io
+ *   write_step        write.c        shared lock; waits while memory is short
+ *   write_blocks      write.c        room reserved, old content read where a
+ *                                    part of a block is written, data copied
+ *   block_dirty       dirty_block.c  the block is dirty; the user is answered
+ *   writeback_flush   writeback.c    it is to be written: age (files_scan),
+ *                                    fsync (sync_start), a stretch complete
+ *                                    (writeback_stream), short memory
+ *   writeback_pump    writeback.c    starts the write-backs that may start
+ *   prepare_run       writeback.c    transaction: kind, and a place if needed
+ *   writeback_write   writeback.c    requests to the queue; place and gaps by
+ *                                    the policy (writeback_policy.h)
+ *   direct_written    writeback.c    the data is on the disk
+ *   commit_run        writeback.c    transaction: extents and checksums
+ *   logged_run        writeback.c    or: extents and data, in one log record
+ *   tree_commit       tree.c         the log record is made durable: by age,
+ *                                    or for fsync (fsync_commit)
+ *   destage_pump      destage.c      logged data is written to its extents
+ *   destage_written   failure.c      its log pin is dropped
  */
 #include "fs/data/failure.h"
 #include "fs/data/prealloc.h"
