@@ -502,6 +502,15 @@ const char *item_verify(struct key key, const void *value, size_t bytes);
 #define TRAX_ROOT_MAGIC 0x3152465841525400ull
 
 /*
+ * The generation of the first root after a recovery or a repair is so much
+ * higher than the last one that counts: records of the log may be of a
+ * generation two above that (its successor was being written and the next one
+ * ran), and a record must not seem to follow a newer root that is lost.  Odd,
+ * so that the root goes to the other area.
+ */
+#define TRAX_ROOT_GEN_STEP 3u
+
+/*
  * An area holds one root block (4096 bytes) and, right behind it, the payload:
  * the slot map, then the group table.  Both copies of an area are the same but
  * for their own sector.

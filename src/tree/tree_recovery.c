@@ -235,7 +235,7 @@ static int load_space(struct tree *tree, const void *payload)
 			     root->group_bytes);
 	if (rc)
 		return rc;
-	tree->gen = root->gen + 1;
+	tree->gen = root->gen + TRAX_ROOT_GEN_STEP;
 	space_set_gen(tree->space, tree->gen);
 	tree->next_ino_seq = root->next_ino_seq;
 	tree->next_dirgroup = root->next_dirgroup;

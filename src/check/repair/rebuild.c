@@ -427,7 +427,7 @@ static void root_begin(struct rebuild *rebuild)
 	struct root *root = &rebuild->root;
 
 	*root = check->root;
-	root->gen = check->root.gen + 1;
+	root->gen = check->root.gen + TRAX_ROOT_GEN_STEP;
 	root->epoch = env_random(check->env);
 	root->clean = true;
 	root->tail_seq = root->cut_seq + 1;
