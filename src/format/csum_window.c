@@ -1,129 +1,89 @@
 /*
- * csum_window.c - the checksums of 1 MiB of a file in one item.
+ * csum_window.c - the checksums of 256 KiB of a file in one item.
  *
- * The encoding of a window is unique: bits and counts that say nothing are
- * refused, so that equal windows are equal bytes.
+ * The encoding of a window is unique: what says nothing is refused, so that
+ * equal windows are equal bytes.
  */
 #include <string.h>
 
 #include "format/format.h"
 
-static_assert(2 * sizeof(le16) +
-	      TRAX_CSUM_PIECES * (sizeof(le16) +
-				  TRAX_CSUM_PIECE_BLOCKS * sizeof(le64)) <=
-	      TRAX_MAX_ITEM_BYTES, "a full window fits an item");
+struct csum_head {
+	le16 mask[TRAX_CSUM_PIECES];
+};
 
-static uint8_t *put(uint8_t *p, const void *field, size_t bytes)
+static_assert(sizeof(struct csum_head) +
+	      TRAX_CSUM_WINDOW_BLOCKS * sizeof(le32) <= TRAX_MAX_ITEM_BYTES,
+	      "a full window fits an item");
+static_assert(TRAX_CSUM_PIECES * TRAX_CSUM_PIECE_BLOCKS ==
+	      TRAX_CSUM_WINDOW_BLOCKS, "pieces make a window");
+
+static bool has(const struct csum_window *w, unsigned block)
 {
-	memcpy(p, field, bytes);
-	return p + bytes;
+	return w->mask[block / TRAX_CSUM_PIECE_BLOCKS] >>
+	       block % TRAX_CSUM_PIECE_BLOCKS & 1;
 }
 
-static uint8_t *encode_piece(const struct csum_window *w, unsigned piece,
-			     uint8_t *p)
+static uint32_t *sum_of(struct csum_window *w, unsigned block)
 {
-	const le16 mask = le16_put(w->mask[piece]);
-
-	if (w->coarse >> piece & 1) {
-		const le64 sum = le64_put(w->sum[piece][0]);
-
-		return put(p, &sum, sizeof(sum));
-	}
-	p = put(p, &mask, sizeof(mask));
-	for (unsigned b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++) {
-		const le64 sum = le64_put(w->sum[piece][b]);
-
-		if (w->mask[piece] >> b & 1)
-			p = put(p, &sum, sizeof(sum));
-	}
-	return p;
+	return &w->sum[block / TRAX_CSUM_PIECE_BLOCKS]
+		      [block % TRAX_CSUM_PIECE_BLOCKS];
 }
 
 size_t csum_window_encode(const struct csum_window *w, void *buf)
 {
+	struct csum_window copy = *w;
+	struct csum_head head;
+	uint16_t any = 0;
 	uint8_t *p = buf;
-	uint16_t present = 0;
-	le16 head[2];
+	le32 sum;
 
-	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++)
-		if ((w->present >> i & 1) &&
-		    ((w->coarse >> i & 1) || w->mask[i]))
-			present |= 1u << i;
-	if (!present)
+	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++) {
+		head.mask[i] = le16_put(w->mask[i]);
+		any |= w->mask[i];
+	}
+	if (!any)
 		return 0;
-	head[0] = le16_put(present);
-	head[1] = le16_put(w->coarse & present);
-	p = put(p, head, sizeof(head));
-	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++)
-		if (present >> i & 1)
-			p = encode_piece(w, i, p);
-	return (size_t)(p - (uint8_t *)buf);
-}
-
-struct csum_reader {
-	const uint8_t *p;
-	size_t left;
-};
-
-static bool take(struct csum_reader *r, void *field, size_t bytes)
-{
-	if (r->left < bytes)
-		return false;
-	memcpy(field, r->p, bytes);
-	r->p += bytes;
-	r->left -= bytes;
-	return true;
-}
-
-static const char *decode_piece(struct csum_reader *r, struct csum_window *w,
-				unsigned piece)
-{
-	le16 mask;
-	le64 sum;
-
-	if (w->coarse >> piece & 1) {
-		if (!take(r, &sum, sizeof(sum)))
-			return "checksums are cut off";
-		w->sum[piece][0] = le64_get(sum);
-		w->mask[piece] = UINT16_MAX;
-		return NULL;
-	}
-	if (!take(r, &mask, sizeof(mask)))
-		return "checksums are cut off";
-	w->mask[piece] = le16_get(mask);
-	if (!w->mask[piece])
-		return "checksums of no block";
-	for (unsigned b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++) {
-		if (!(w->mask[piece] >> b & 1))
+	memcpy(p, &head, sizeof(head));
+	p += sizeof(head);
+	for (unsigned b = 0; b < TRAX_CSUM_WINDOW_BLOCKS; b++) {
+		if (!has(w, b))
 			continue;
-		if (!take(r, &sum, sizeof(sum)))
-			return "checksums are cut off";
-		w->sum[piece][b] = le64_get(sum);
+		sum = le32_put(*sum_of(&copy, b));
+		memcpy(p, &sum, sizeof(sum));
+		p += sizeof(sum);
 	}
-	return NULL;
+	return (size_t)(p - (uint8_t *)buf);
 }
 
 const char *csum_window_decode(const void *buf, size_t bytes,
 			       struct csum_window *w)
 {
-	struct csum_reader r = { buf, bytes };
-	le16 head[2];
+	const uint8_t *p = buf;
+	struct csum_head head;
+	size_t want = sizeof(head);
+	le32 sum;
 
 	memset(w, 0, sizeof(*w));
-	if (!take(&r, head, sizeof(head)))
+	if (bytes < want)
 		return "checksums are cut off";
-	w->present = le16_get(head[0]);
-	w->coarse = le16_get(head[1]);
-	if (!w->present || (w->coarse & ~w->present))
-		return "checksums of no piece";
+	memcpy(&head, p, sizeof(head));
 	for (unsigned i = 0; i < TRAX_CSUM_PIECES; i++) {
-		const char *why;
-
-		if (!(w->present >> i & 1))
-			continue;
-		why = decode_piece(&r, w, i);
-		if (why)
-			return why;
+		w->mask[i] = le16_get(head.mask[i]);
+		want += sizeof(sum) *
+			(unsigned)__builtin_popcount(w->mask[i]);
 	}
-	return r.left ? "checksums have the wrong length" : NULL;
+	if (want == sizeof(head))
+		return "checksums of no block";
+	if (bytes != want)
+		return "checksums have the wrong length";
+	p += sizeof(head);
+	for (unsigned b = 0; b < TRAX_CSUM_WINDOW_BLOCKS; b++) {
+		if (!has(w, b))
+			continue;
+		memcpy(&sum, p, sizeof(sum));
+		*sum_of(w, b) = le32_get(sum);
+		p += sizeof(sum);
+	}
+	return NULL;
 }

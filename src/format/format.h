@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/csum.h"
 #include "base/le.h"
 
 #define TRAX_BLOCK_BYTES 4096u
@@ -61,7 +62,7 @@ static inline unsigned addr_device(traxaddr addr)
 /* ---- Superblock: 4096 bytes at sector 8 and at two more places ---- */
 
 /* Its last byte is the version of the format, as a digit. */
-#define TRAX_SUPER_MAGIC 0x3253465841525400ull
+#define TRAX_SUPER_MAGIC 0x3353465841525400ull
 #define TRAX_SUPER_SECTOR 8u
 
 struct super_track {		/* decoded run of sectors */
@@ -347,25 +348,26 @@ static_assert(sizeof(struct extent_item) == 20, "extent_item");
 #define EXTENT_KNOWN 0x2u	/* placed with a known track */
 
 /*
- * CSUM value: checksums of the blocks of one 1-MiB window (256 blocks) of a
- * file, cut into 16 pieces of 64 KiB:
- *   le16 present   bit i: piece i has checksums
- *   le16 coarse    bit i: piece i has one for its 64 KiB, written in one piece
- *   then for each present piece in order: coarse: le64;
- *   else le16 mask of its 16 blocks and an le64 for each bit set.
+ * CSUM value: checksums of the blocks of one 256-KiB window (64 blocks) of a
+ * file:
+ *   le16 mask[4]   of each 16 blocks: bit i: block i has a checksum
+ *   le32           for each bit that is set, in order
  * A block without a checksum is a hole or unwritten.
  */
-#define TRAX_CSUM_WINDOW_BLOCKS 256u
+#define TRAX_CSUM_WINDOW_BLOCKS 64u
 #define TRAX_CSUM_PIECE_BLOCKS 16u
-#define TRAX_CSUM_PIECES 16u
+#define TRAX_CSUM_PIECES 4u
 
 struct csum_window {		/* decoded */
-	uint16_t present, coarse;
-	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum; all
-						   ones if coarse */
-	uint64_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS]; /* [p][0]
-								   if coarse */
+	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum */
+	uint32_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS];
 };
+
+/* The checksum that a CSUM item has of a block of file data. */
+static inline uint32_t csum_block(const void *block)
+{
+	return (uint32_t)csum(block, TRAX_BLOCK_BYTES);
+}
 
 /* Returns the bytes used (0: nothing present); buf of TRAX_MAX_ITEM_BYTES. */
 size_t csum_window_encode(const struct csum_window *w, void *buf);

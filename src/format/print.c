@@ -168,10 +168,13 @@ static void print_owner(struct text *t, const struct owner_item *o)
 
 static void print_csum(struct text *t, const void *value, size_t n)
 {
+	unsigned blocks = 0, i;
 	struct csum_window w;
 
 	csum_window_decode(value, n, &w);
-	text_add(t, "present %04x coarse %04x", w.present, w.coarse);
+	for (i = 0; i < TRAX_CSUM_PIECES; i++)
+		blocks += (unsigned)__builtin_popcount(w.mask[i]);
+	text_add(t, "%u blocks", blocks);
 }
 
 static void print_orphan(struct text *t, const struct orphan_item *o)

@@ -42,7 +42,7 @@ static size_t window_bytes(size_t runs, size_t pieces, size_t sums)
 {
 	return sizeof(struct scrub_window) +
 	       runs * sizeof(struct scrub_extent) +
-	       pieces * sizeof(struct scrub_sums) + sums * sizeof(uint64_t);
+	       pieces * sizeof(struct scrub_sums) + sums * sizeof(uint32_t);
 }
 
 #define WINDOW_BYTES window_bytes(SCRUB_RUNS, SCRUB_PIECES, SCRUB_SUMS)
@@ -58,7 +58,7 @@ static struct scrub_window *window_new(size_t runs, size_t pieces, size_t sums)
 	w->bytes = bytes;
 	w->run = (struct scrub_extent *)(w + 1);
 	w->piece = (struct scrub_sums *)(w->run + runs);
-	w->sum = (uint64_t *)(w->piece + pieces);
+	w->sum = (uint32_t *)(w->piece + pieces);
 	return w;
 }
 

@@ -39,8 +39,7 @@ static inline uint64_t run_place(const struct scrub_extent *run, uint64_t piece)
 /* Checksums of 64 KiB of a file. */
 struct scrub_sums {
 	uint16_t mask;		/* blocks that have one */
-	bool coarse;		/* one for all */
-	const uint64_t *sum;	/* in its window: one for each bit of mask */
+	const uint32_t *sum;	/* in its window: one for each bit of mask */
 };
 
 /* A part of a band that is being loaded or read: what begins in
@@ -53,7 +52,7 @@ struct scrub_window {
 	uint32_t runs;
 	struct scrub_sums *piece;
 	uint32_t pieces;
-	uint64_t *sum;
+	uint32_t *sum;
 	uint32_t sums;
 	uint64_t sectors;	/* of its runs */
 	uint64_t left;		/* of them, wanted, about */

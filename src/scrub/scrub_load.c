@@ -141,14 +141,7 @@ static void sums_take(struct scrub_window *w, const struct csum_window *from,
 	unsigned i;
 
 	*to = (struct scrub_sums){ .sum = w->sum + w->sums };
-	if (!(from->present >> piece & 1))
-		return;
 	to->mask = from->mask[piece];
-	to->coarse = from->coarse >> piece & 1;
-	if (to->coarse) {
-		w->sum[w->sums++] = from->sum[piece][0];
-		return;
-	}
 	for (i = 0; i < CHUNK_BLOCKS; i++)
 		if (to->mask >> i & 1)
 			w->sum[w->sums++] = from->sum[piece][i];
@@ -191,10 +184,6 @@ static int load_run_sums(struct fs_txn *txn, struct scrub *scrub,
 		}
 		sums_take(w, &csums, (unsigned)(piece % TRAX_CSUM_PIECES),
 			  &w->piece[run->piece + *i]);
-		/* A part of it cannot be told by the sum of all. */
-		if (run->kind == OWNER_REPLICA && run->n < PIECE_SECTORS &&
-		    w->piece[run->piece + *i].coarse)
-			w->piece[run->piece + *i] = (struct scrub_sums){ 0 };
 	}
 	*i = 0;
 	return 0;

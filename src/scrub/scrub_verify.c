@@ -1,8 +1,8 @@
 /*
  * scrub_verify.c - verifies what has been read.
  *
- * It comes in any order and is cut anywhere; a block, or a piece of 64 KiB with
- * one checksum, is judged when all of it is there.  What has come in part is
+ * It comes in any order and is cut anywhere; a block is judged when all of it
+ * is there.  What has come in part is
  * kept in a few buffers; when these are full the oldest is wanted again as a
  * whole.  What is incomplete when all has come, because the rest of it lies
  * in another window, goes the slow way of suspects.
@@ -30,7 +30,7 @@ static uint32_t run_lower(const struct scrub_window *w, uint64_t sector)
 	return lo;
 }
 
-static uint64_t block_sum(const struct scrub_sums *sums, unsigned block)
+static uint32_t block_sum(const struct scrub_sums *sums, unsigned block)
 {
 	return sums->sum[__builtin_popcount(sums->mask & ((1u << block) - 1))];
 }
@@ -60,15 +60,8 @@ static void scrub_verify_block(struct scrub *scrub, const struct scrub_spot *at,
 			const void *data)
 {
 	if ((sums->mask >> block & 1) &&
-	    csum(data, BLOCK_BYTES) != block_sum(sums, block))
+	    csum_block(data) != block_sum(sums, block))
 		scrub_verify_bad(scrub, at, (uint16_t)(1u << block), false);
-}
-
-static void scrub_verify_piece(struct scrub *scrub, const struct scrub_spot *at,
-			const struct scrub_sums *sums, const void *data)
-{
-	if (csum(data, CHUNK_BYTES) != *sums->sum)
-		scrub_verify_bad(scrub, at, UINT16_MAX, false);
 }
 
 /* ---- parts ---- */
@@ -158,13 +151,6 @@ static void part_check(struct scrub *scrub, struct scrub_part *part)
 {
 	unsigned i;
 
-	if (part->sums->coarse) {
-		if (part->have[0] != UINT64_MAX || part->have[1] != UINT64_MAX)
-			return;
-		scrub_verify_piece(scrub, &part->at, part->sums, part->data);
-		part->at.ino = 0;
-		return;
-	}
 	for (i = 0; i < CHUNK_BLOCKS; i++) {
 		if (part_block(part, i) != UINT8_MAX)
 			continue;
@@ -195,8 +181,8 @@ static void part_add(struct scrub *scrub, const struct scrub_spot *at,
 
 /* ---- data ---- */
 
-/* Sectors [first, first + n) of a piece with sums of its blocks: whole ones at
- * once, the ends kept. */
+/* Sectors [first, first + n) of a piece: whole blocks at once, the ends
+ * kept. */
 static void scrub_verify_fine(struct scrub *scrub, const struct scrub_spot *at,
 			      const struct scrub_sums *sums, unsigned first,
 			      unsigned n, const uint8_t *data)
@@ -252,10 +238,6 @@ static void scrub_verify_data(struct scrub *scrub, struct scrub_window *w,
 		if (!data)
 			scrub_verify_bad(scrub, &spot,
 					 blocks_of(sums, first, take), true);
-		else if (sums->coarse && take == PIECE_SECTORS)
-			scrub_verify_piece(scrub, &spot, sums, data);
-		else if (sums->coarse)
-			part_add(scrub, &spot, sums, first, take, data);
 		else
 			scrub_verify_fine(scrub, &spot, sums, first, take,
 					  data);

@@ -493,7 +493,7 @@ static void csum_missing(struct lab *lab)
 	lab_kill(lab, key_make(LAB_DEEP, ITEM_CSUM, 0));
 }
 
-static void csum_missing_coarse(struct lab *lab)
+static void csum_missing_piece(struct lab *lab)
 {
 	struct csum_window w;
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
@@ -502,7 +502,7 @@ static void csum_missing_coarse(struct lab *lab)
 
 	assert(!csum_window_decode(item_set_value(&lab->set, item), item->bytes,
 				   &w));
-	w.present &= 0xfffe;
+	w.mask[0] = 0;
 	lab_put(lab, key, value, csum_window_encode(&w, value));
 }
 
@@ -830,7 +830,7 @@ const struct damage damages[] = {
 	ITEMS(PROBLEM_FIXED_MISSING, extent_for_log, LAB_DEEP),
 	ITEMS(PROBLEM_EXTENT_EOF, extent_eof, LAB_HOLES),
 	ITEMS(PROBLEM_CSUM_MISSING, csum_missing, 0),
-	ITEMS(PROBLEM_CSUM_MISSING, csum_missing_coarse, 0),
+	ITEMS(PROBLEM_CSUM_MISSING, csum_missing_piece, 0),
 	ITEMS(PROBLEM_CSUM_STRAY, csum_stray, LAB_BIG),
 	ITEMS(PROBLEM_COPY_REGION, copy_region, 0),
 	ITEMS(PROBLEM_COPY_WRONG, copy_wrong, 0),

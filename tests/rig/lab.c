@@ -191,46 +191,28 @@ static void make_extent(struct lab *lab, uint64_t ino, uint64_t first,
 				  n * TRAX_BLOCK_SECTORS);
 }
 
-static void window_sum(struct csum_window *w, uint64_t ino, uint64_t block,
-		       bool coarse)
+static void window_sum(struct csum_window *w, uint64_t ino, uint64_t block)
 {
 	unsigned in = block % TRAX_CSUM_WINDOW_BLOCKS;
 	unsigned piece = in / TRAX_CSUM_PIECE_BLOCKS;
-	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS, i;
-	uint8_t *buf = malloc(TRAX_CSUM_PIECE_BLOCKS * TRAX_BLOCK_BYTES);
+	unsigned bit = in % TRAX_CSUM_PIECE_BLOCKS;
+	uint8_t buf[TRAX_BLOCK_BYTES];
 
-	w->present |= (uint16_t)(1u << piece);
-	if (coarse) {
-		for (i = 0; i < TRAX_CSUM_PIECE_BLOCKS; i++)
-			block_fill(ino, block + i, buf + i * TRAX_BLOCK_BYTES);
-		w->coarse |= (uint16_t)(1u << piece);
-		w->mask[piece] = UINT16_MAX;
-		w->sum[piece][0] = csum(buf, TRAX_CSUM_PIECE_BLOCKS *
-					TRAX_BLOCK_BYTES);
-	} else {
-		block_fill(ino, block, buf);
-		w->mask[piece] |= (uint16_t)(1u << bit);
-		w->sum[piece][bit] = csum(buf, TRAX_BLOCK_BYTES);
-	}
-	free(buf);
+	block_fill(ino, block, buf);
+	w->mask[piece] |= (uint16_t)(1u << bit);
+	w->sum[piece][bit] = csum_block(buf);
 }
 
-/* Checksums of blocks [first, first + n) of one window: coarse as far as
- * whole pieces go. */
+/* Checksums of blocks [first, first + n) of one window. */
 static void make_sums(struct lab *lab, uint64_t ino, uint64_t first,
 		      uint64_t n)
 {
 	struct csum_window w = { 0 };
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
-	uint64_t at = first, end = first + n;
+	uint64_t i;
 
-	while (at < end) {
-		bool coarse = at % TRAX_CSUM_PIECE_BLOCKS == 0 &&
-			      end - at >= TRAX_CSUM_PIECE_BLOCKS;
-
-		window_sum(&w, ino, at, coarse);
-		at += coarse ? TRAX_CSUM_PIECE_BLOCKS : 1;
-	}
+	for (i = 0; i < n; i++)
+		window_sum(&w, ino, first + i);
 	lab_put(lab, key_make(ino, ITEM_CSUM, first -
 			      first % TRAX_CSUM_WINDOW_BLOCKS),
 		value, csum_window_encode(&w, value));

@@ -23,7 +23,8 @@ struct scanned_record {
 
 /* A block of a file that is in the log. */
 struct logged {
-	uint64_t ino, block, sum;
+	uint64_t ino, block;
+	uint32_t sum;
 };
 
 struct log_scan_state {
@@ -215,8 +216,8 @@ static bool sum_is(const struct item_set *set, uint64_t ino, uint64_t block,
 	if (!item ||
 	    csum_window_decode(item_set_value(set, item), item->bytes, &w))
 		return false;
-	return (w.present >> piece & 1) && !(w.coarse >> piece & 1) &&
-	       (w.mask[piece] >> bit & 1) && w.sum[piece][bit] == sum;
+	return (w.mask[piece] >> bit & 1) &&
+	       w.sum[piece][bit] == (uint32_t)sum;
 }
 
 /* Writes a block where the extents of the set have it. */
@@ -370,7 +371,7 @@ static int chain_apply(struct log_scan_state *log)
 }
 
 bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
-		 uint64_t sum)
+		 uint32_t sum)
 {
 	const struct logged key = { ino, block, sum };
 	const struct log_scan_state *log = check->logread;

@@ -35,10 +35,9 @@ static const struct item_set_item *extent_find(const struct item_set *set,
 		item : NULL;
 }
 
-/* Extents begin and end at any sector: a block may lie in several.  before:
- * also in those that have been killed since the set was settled. */
-static int block_read(struct check *check, const struct item_set *set,
-		      uint64_t ino, uint64_t block, void *buf, bool before)
+/* Extents begin and end at any sector: a block may lie in several. */
+int repair_read_block(struct check *check, const struct item_set *set,
+		      uint64_t ino, uint64_t block, void *buf)
 {
 	uint64_t at = block * TRAX_BLOCK_SECTORS;
 	uint64_t end = at + TRAX_BLOCK_SECTORS;
@@ -52,7 +51,7 @@ static int block_read(struct check *check, const struct item_set *set,
 					      NULL;
 		uint64_t skip = item ? at - item->key.off : 0, n;
 
-		if (!item || (item->dead && !before) ||
+		if (!item || item->dead ||
 		    skip >= le64_get(e->sectors)) {
 			rc = -ENODATA;
 			break;
@@ -69,18 +68,6 @@ static int block_read(struct check *check, const struct item_set *set,
 	}
 	free(piece);
 	return rc;
-}
-
-int repair_read_block(struct check *check, const struct item_set *set,
-		      uint64_t ino, uint64_t block, void *buf)
-{
-	return block_read(check, set, ino, block, buf, false);
-}
-
-int repair_read_block_before(struct check *check, const struct item_set *set,
-			   uint64_t ino, uint64_t block, void *buf)
-{
-	return block_read(check, set, ino, block, buf, true);
 }
 
 /* Copies are advice: owners are made anew without them, and as the superblock

@@ -58,8 +58,5 @@ int repair_names(struct check *check, struct item_set *set);
 /* Reads a block of a file by the settled set; -ENODATA: it is not mapped. */
 int repair_read_block(struct check *check, const struct item_set *set,
 		      uint64_t ino, uint64_t block, void *buf);
-/* The same by the set as it was settled, whatever has been killed since. */
-int repair_read_block_before(struct check *check, const struct item_set *set,
-			   uint64_t ino, uint64_t block, void *buf);
 
 #endif

@@ -333,34 +333,13 @@ static void file_extents(struct repair_file *file)
 
 /* What is on the disk is believed; what cannot be read gets a checksum that
  * fits nothing, so that readers see an error. */
-static uint64_t block_sum(struct repair_file *file, uint64_t block)
+static uint32_t block_sum(struct repair_file *file, uint64_t block)
 {
 	if (repair_read_block(file->check, file->set, file->ino, block,
 			    file->buf))
 		return 0;
 	file->unsure = true;
-	return csum(file->buf, TRAX_BLOCK_BYTES);
-}
-
-/* Gives each block of a piece its own checksum, if the one that they have
- * together is right for what the file had.  false: nobody can say. */
-static bool piece_split(struct repair_file *file, struct csum_window *w,
-			uint64_t block, unsigned i)
-{
-	unsigned b;
-
-	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
-		if (repair_read_block_before(file->check, file->set, file->ino,
-					   block + b,
-					   file->buf + b * TRAX_BLOCK_BYTES))
-			return false;
-	if (csum(file->buf, TRAX_CSUM_PIECE_BLOCKS * TRAX_BLOCK_BYTES) !=
-	    w->sum[i][0])
-		return false;
-	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
-		w->sum[i][b] = csum(file->buf + b * TRAX_BLOCK_BYTES,
-				    TRAX_BLOCK_BYTES);
-	return true;
+	return csum_block(file->buf);
 }
 
 /* Makes piece i of a window fit the written blocks; true: it was changed. */
@@ -369,7 +348,7 @@ static bool piece_repair(struct repair_file *file, struct csum_window *w,
 {
 	uint64_t block = first + i * TRAX_CSUM_PIECE_BLOCKS;
 	uint16_t want = blocks_written_mask(&file->written, block);
-	uint16_t has = w->present >> i & 1 ? w->mask[i] : 0;
+	uint16_t has = w->mask[i];
 	uint16_t missing = want & ~has;
 	unsigned b;
 
@@ -379,17 +358,10 @@ static bool piece_repair(struct repair_file *file, struct csum_window *w,
 		want &= has;
 	if (want == has)
 		return false;
-	/* A coarse sum does not survive the loss of a block. */
-	if (w->coarse >> i & 1 && !piece_split(file, w, block, i))
-		missing = want;
 	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
 		if (missing & want & 1u << b)
 			w->sum[i][b] = block_sum(file, block + b);
-	w->coarse &= (uint16_t)~(1u << i);
-	w->present |= (uint16_t)(1u << i);
 	w->mask[i] = want;
-	if (!want)
-		w->present &= (uint16_t)~(1u << i);
 	return true;
 }
 
@@ -575,8 +547,7 @@ static int repair_file(struct check *check, struct item_set *set, size_t first,
 	file.orphan =
 		item_set_find(set, key_make(0, ITEM_ORPHAN, file.ino)) != NULL;
 	vec_init(&file.written.ranges, sizeof(struct block_range));
-	file.buf = device_buffer(check, (size_t)TRAX_CSUM_PIECE_BLOCKS *
-					TRAX_BLOCK_BYTES);
+	file.buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	if (file.buf)
 		file_repair(&file);
 	rc = check->rc ? check->rc : file.rc;

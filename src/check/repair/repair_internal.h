@@ -28,7 +28,7 @@ int collect_items(struct check *check, struct item_set *set);
 int log_scan_items(struct check *check, struct item_set *set);
 /* Is there, in the log so read, this content of a block? */
 bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
-		 uint64_t sum);
+		 uint32_t sum);
 /* Writes the data of the log so read where extents have it; no two of them may
  * have the same sectors any more. */
 int log_scan_home(struct check *check);

@@ -34,9 +34,9 @@ struct share {
 	int side;		/* 1: the first, -1: the second, 0: undecided */
 };
 
-/* Whether the content of some blocks of a file fits their checksum. */
+/* Whether the content of a block of a file fits its checksum. */
 struct fit {
-	uint64_t ino, first, n;	/* blocks; n 0: none */
+	uint64_t ino, block;	/* ino 0: none */
 	int fits;		/* 1: it does, -1: not, 0: cannot be said */
 };
 
@@ -46,7 +46,7 @@ struct shared {
 	struct tmp_array all;	/* struct taken */
 	struct vec shares;	/* struct share, of one overlap */
 	struct fit last[2];	/* of either side */
-	uint8_t *buf;		/* a piece of a checksum window */
+	uint8_t *buf;		/* a block */
 	int rc;
 };
 
@@ -132,53 +132,41 @@ static int taken_extents(struct check *check, struct item_set *set,
 
 /* ---- Whose content is there ---- */
 
-/* The checksum of a block; *fit: the blocks that it is of.  false: none. */
-static bool block_sum(const struct item_set *set, uint64_t block,
-		      struct fit *fit, uint64_t *sum)
+/* The checksum of a block.  false: none. */
+static bool block_sum(const struct item_set *set, uint64_t ino, uint64_t block,
+		      uint32_t *sum)
 {
 	uint64_t first = block / TRAX_CSUM_WINDOW_BLOCKS *
 			 TRAX_CSUM_WINDOW_BLOCKS;
 	unsigned piece = (unsigned)(block - first) / TRAX_CSUM_PIECE_BLOCKS;
 	unsigned bit = (unsigned)block % TRAX_CSUM_PIECE_BLOCKS;
-	const struct item_set_item *item = item_set_find(set, key_make(fit->ino,
-							     ITEM_CSUM, first));
+	const struct item_set_item *item =
+		item_set_find(set, key_make(ino, ITEM_CSUM, first));
 	struct csum_window w;
 
-	fit->first = block;
-	fit->n = 1;
 	if (!item ||
-	    csum_window_decode(item_set_value(set, item), item->bytes, &w))
+	    csum_window_decode(item_set_value(set, item), item->bytes, &w) ||
+	    !(w.mask[piece] >> bit & 1))
 		return false;
-	if (!(w.present >> piece & 1) || !(w.mask[piece] >> bit & 1))
-		return false;
-	if (w.coarse >> piece & 1) {
-		fit->first -= bit;
-		fit->n = TRAX_CSUM_PIECE_BLOCKS;
-		bit = 0;
-	}
 	*sum = w.sum[piece][bit];
 	return true;
 }
 
 static struct fit block_fit(struct shared *shared, uint64_t ino, uint64_t block)
 {
-	struct fit fit = { .ino = ino };
-	uint64_t sum, i;
-	int rc = 0;
+	struct fit fit = { .ino = ino, .block = block };
+	uint32_t sum;
+	int rc;
 
-	if (!block_sum(shared->set, block, &fit, &sum))
+	if (!block_sum(shared->set, ino, block, &sum))
 		return fit;
 	/* Not home yet: what is there now says nothing. */
 	if (log_scan_has(shared->check, ino, block, sum))
 		return fit;
-	for (i = 0; i < fit.n && !rc; i++)
-		rc = repair_read_block(shared->check, shared->set, ino,
-				     fit.first + i,
-				     shared->buf + i * TRAX_BLOCK_BYTES);
-	if (rc == -ENODATA)
-		return fit;
-	fit.fits = !rc && csum(shared->buf, fit.n * TRAX_BLOCK_BYTES) == sum ?
-		1 : -1;
+	rc = repair_read_block(shared->check, shared->set, ino, block,
+			       shared->buf);
+	if (rc != -ENODATA)
+		fit.fits = !rc && csum_block(shared->buf) == sum ? 1 : -1;
 	return fit;
 }
 
@@ -190,7 +178,7 @@ static int taken_fits(struct shared *shared, unsigned side,
 	uint64_t block = (taken->off + sector - taken->sector) /
 			 TRAX_BLOCK_SECTORS;
 
-	if (last->ino != taken->ino || block - last->first >= last->n)
+	if (last->ino != taken->ino || last->block != block)
 		*last = block_fit(shared, taken->ino, block);
 	return last->fits;
 }
@@ -404,8 +392,7 @@ int repair_shared(struct check *check, struct item_set *set)
 	if (rc)
 		return rc;
 	vec_init(&shared.shares, sizeof(struct share));
-	shared.buf = device_buffer(check, (size_t)TRAX_CSUM_PIECE_BLOCKS *
-					  TRAX_BLOCK_BYTES);
+	shared.buf = device_buffer(check, TRAX_BLOCK_BYTES);
 	rc = shared.buf ? shared_mend(&shared) : -ENOMEM;
 	free(shared.buf);
 	vec_fini(&shared.shares);

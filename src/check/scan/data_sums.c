@@ -1,7 +1,7 @@
 /*
  * data_sums.c - reads all file data and compares it with its checksums.
  *
- * What one checksum covers is a unit: up to 64 KiB of a file, in one or more
+ * What one checksum covers is a unit: a block of a file, in one or more
  * fragments on the device.  Units are collected in key order up to CHUNK_BYTES,
  * read in order of address, and compared.
  */
@@ -20,9 +20,8 @@ struct data_extent {
 
 struct unit {
 	uint64_t ino, block;
-	uint32_t blocks;
 	uint32_t at;		/* in the buffer, blocks */
-	uint64_t sum;
+	uint32_t sum;
 	uint64_t sector;	/* of its first fragment */
 	bool copy;		/* a replica */
 	int rc;
@@ -134,12 +133,12 @@ static void chunk_read(struct data_check *data)
 
 static void unit_compare(struct data_check *data, const struct unit *unit)
 {
-	size_t bytes = (size_t)unit->blocks * TRAX_BLOCK_BYTES;
+	const size_t bytes = TRAX_BLOCK_BYTES;
 	const uint8_t *p = data->buf + (size_t)unit->at * TRAX_BLOCK_BYTES;
 	struct check_result *result = data->check->result;
 
 	result->bytes_verified += bytes;
-	if (!unit->rc && csum(p, bytes) == unit->sum)
+	if (!unit->rc && csum_block(p) == unit->sum)
 		return;
 	if (unit->copy) {
 		copies_wrong(data->check, unit->ino, unit->block, unit->sector,
@@ -194,7 +193,7 @@ static const struct data_extent *extent_at(struct data_check *data,
 static bool unit_map(struct data_check *data, struct unit *unit)
 {
 	uint64_t from = unit->block * TRAX_BLOCK_SECTORS, at = from;
-	uint64_t end = from + (uint64_t)unit->blocks * TRAX_BLOCK_SECTORS;
+	uint64_t end = from + TRAX_BLOCK_SECTORS;
 
 	while (at < end) {
 		const struct data_extent *e = extent_at(data, at);
@@ -220,8 +219,7 @@ static bool unit_map(struct data_check *data, struct unit *unit)
 	return true;
 }
 
-static void unit_add(struct data_check *data, uint64_t block, uint32_t blocks,
-		     uint64_t sum)
+static void unit_add(struct data_check *data, uint64_t block, uint32_t sum)
 {
 	size_t fragments = data->fragments.n;
 	struct unit *unit = check_add(data->check, &data->units);
@@ -231,7 +229,6 @@ static void unit_add(struct data_check *data, uint64_t block, uint32_t blocks,
 	*unit = (struct unit){
 		.ino = data->ino,
 		.block = block,
-		.blocks = blocks,
 		.at = data->blocks,
 		.sum = sum,
 	};
@@ -241,7 +238,7 @@ static void unit_add(struct data_check *data, uint64_t block, uint32_t blocks,
 		data->units.n--;
 		return;
 	}
-	data->blocks += blocks;
+	data->blocks++;
 }
 
 static void piece_add(struct data_check *data, uint64_t block,
@@ -249,20 +246,15 @@ static void piece_add(struct data_check *data, uint64_t block,
 {
 	unsigned b;
 
-	if (w->coarse >> piece & 1) {
-		unit_add(data, block, TRAX_CSUM_PIECE_BLOCKS,
-			 w->sum[piece][0]);
-		return;
-	}
 	for (b = 0; b < TRAX_CSUM_PIECE_BLOCKS; b++)
 		if (w->mask[piece] >> b & 1)
-			unit_add(data, block + b, 1, w->sum[piece][b]);
+			unit_add(data, block + b, w->sum[piece][b]);
 }
 
 /* ---- Copies ---- */
 
-static void copy_unit(struct data_check *data, uint64_t block, uint32_t blocks,
-		      uint64_t sum, uint64_t sector)
+static void copy_unit(struct data_check *data, uint64_t block, uint32_t sum,
+		      uint64_t sector)
 {
 	struct unit *unit = check_add(data->check, &data->units);
 	struct data_fragment *f = check_add(data->check, &data->fragments);
@@ -270,14 +262,14 @@ static void copy_unit(struct data_check *data, uint64_t block, uint32_t blocks,
 	if (!unit || !f)
 		return;
 	*unit = (struct unit){
-		.ino = data->ino, .block = block, .blocks = blocks,
-		.at = data->blocks, .sum = sum, .sector = sector, .copy = true,
+		.ino = data->ino, .block = block, .at = data->blocks,
+		.sum = sum, .sector = sector, .copy = true,
 	};
 	*f = (struct data_fragment){
-		.sector = sector, .sectors = blocks * TRAX_BLOCK_SECTORS,
+		.sector = sector, .sectors = TRAX_BLOCK_SECTORS,
 		.unit = (uint32_t)data->units.n - 1,
 	};
-	data->blocks += blocks;
+	data->blocks++;
 }
 
 /* One copy, of blocks of this piece. */
@@ -285,21 +277,14 @@ static void copy_add(struct data_check *data, const struct copy_seen *copy,
 		     const struct csum_window *w, unsigned piece)
 {
 	unsigned first = copy->block % TRAX_CSUM_PIECE_BLOCKS, b;
-	bool coarse = w->coarse >> piece & 1;
 
-	if (coarse && copy->blocks == TRAX_CSUM_PIECE_BLOCKS) {
-		copy_unit(data, copy->block, copy->blocks, w->sum[piece][0],
-			  copy->sector);
-		return;
-	}
 	for (b = 0; b < copy->blocks; b++) {
-		if (coarse || !(w->present >> piece & 1) ||
-		    !(w->mask[piece] >> (first + b) & 1)) {
+		if (!(w->mask[piece] >> (first + b) & 1)) {
 			copies_wrong(data->check, data->ino, copy->block,
 				     copy->sector, "has no original");
 			return;
 		}
-		copy_unit(data, copy->block + b, 1, w->sum[piece][first + b],
+		copy_unit(data, copy->block + b, w->sum[piece][first + b],
 			  copy->sector + b * TRAX_BLOCK_SECTORS);
 	}
 }
@@ -348,7 +333,7 @@ static void window_add(struct data_check *data, uint64_t block,
 	if (csum_window_decode(value, bytes, &window))
 		return;
 	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
-		if (!(window.present >> i & 1))
+		if (!window.mask[i])
 			continue;
 		if (data->blocks + TRAX_CSUM_PIECE_BLOCKS > data->buf_blocks)
 			chunk_verify(data);

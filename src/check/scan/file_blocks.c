@@ -176,7 +176,7 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 		return;		/* item_verify has decoded it before */
 	blocks_gap(check, now, block);
 	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
-		uint16_t has = window.present >> i & 1 ? window.mask[i] : 0;
+		uint16_t has = window.mask[i];
 
 		piece_compare(check, now, block + i * TRAX_CSUM_PIECE_BLOCKS,
 			      has, &told);

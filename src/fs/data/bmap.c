@@ -9,8 +9,6 @@
  *
  * 1. A file block is mapped wholly or not at all, by one extent or several.
  * 2. A plan that would meet too many nodes is shortened to fewer blocks.
- * 3. A 64-KiB piece with one sum gets sums for each block before some of its
- *    blocks change; for that the others must be in memory, verified.
  */
 #include "fs/data/file_data.h"
 
@@ -444,131 +442,39 @@ static uint16_t sums_bits(const struct bmap_sums *sums, uint64_t window,
 	return (uint16_t)((1u << hi) - (1u << lo));
 }
 
-/* Is the rest of a piece with one sum in memory? */
-static bool sums_known(const struct file *file, uint64_t piece, uint16_t bits)
-{
-	unsigned i;
-
-	for (i = 0; i < CHUNK_BLOCKS; i++)
-		if (!(bits & 1u << i) &&
-		    !chunk_block(file, piece * CHUNK_BLOCKS + i))
-			return false;
-	return true;
-}
-
-static int sums_want(struct file *file, uint64_t piece, struct read_wait *rwait)
-{
-	int rc;
-
-	read_wait_end(rwait);
-	rwait->file = file;
-	rwait->first = piece * CHUNK_BLOCKS;
-	rwait->n = CHUNK_BLOCKS;
-	rwait->tree = true;
-	rc = read_wait_start(rwait);
-	if (rc == 0)
-		return -EUCLEAN; /* a sum for blocks that are not on the disk */
-	return rc == -EINPROGRESS ? FS_TXN_WAIT : rc;
-}
-
-int bmap_sums_probe(struct fs_txn *txn, struct file *file,
-		   const struct bmap_sums *sums, struct read_wait *rwait)
+int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
+		   const struct bmap_sums *sums)
 {
 	uint64_t w = sums->first / TRAX_CSUM_WINDOW_BLOCKS;
 	uint64_t last = (sums->first + sums->n - 1) / TRAX_CSUM_WINDOW_BLOCKS;
 	struct csum_window window;
-	uint16_t bits;
-	unsigned p;
 	int rc, miss = 0;
 
 	for (; w <= last; w++) {
-		rc = bmap_window(txn, file->ino, w, &window);
+		rc = bmap_window(txn, ino, w, &window);
 		if (rc == -EAGAIN)
 			miss = rc;
 		else if (rc)
 			return rc;
-		for (p = 0; p < TRAX_CSUM_PIECES && !rc && !miss; p++) {
-			bits = sums_bits(sums, w, p);
-			if (!bits || bits == UINT16_MAX ||
-			    !(window.coarse & 1u << p))
-				continue;
-			if (!sums_known(file, w * TRAX_CSUM_PIECES + p, bits))
-				return sums_want(file,
-						 w * TRAX_CSUM_PIECES + p,
-						 rwait);
-		}
 	}
 	return miss;
 }
 
-/* A piece with one sum gets one for each block. */
-static void sums_refine(struct file *file, struct csum_window *window,
-			unsigned p, uint64_t piece, uint16_t bits)
+static void sums_piece(const struct bmap_sums *sums, struct csum_window *window,
+		       uint64_t w, unsigned p)
 {
-	uint64_t block = piece * CHUNK_BLOCKS;
-	unsigned i;
-
-	if (!(window->coarse & 1u << p))
-		return;
-	window->coarse &= ~(1u << p);
-	window->mask[p] = UINT16_MAX;
-	for (i = 0; i < CHUNK_BLOCKS; i++)
-		if (!(bits & 1u << i))
-			window->sum[p][i] =
-				csum(chunk_block(file, block + i),
-				     BLOCK_BYTES);
-}
-
-static void sums_piece(struct file *file, const struct bmap_sums *sums,
-		       struct csum_window *window, uint64_t w, unsigned p)
-{
-	uint64_t piece = w * TRAX_CSUM_PIECES + p;
+	uint64_t block = w * TRAX_CSUM_WINDOW_BLOCKS + p * CHUNK_BLOCKS;
 	uint16_t bits = sums_bits(sums, w, p);
 	unsigned i;
 
-	if (!bits)
+	window->mask[p] &= ~bits;
+	if (!sums->sum)
 		return;
-	if (bits == UINT16_MAX && sums->coarse) {
-		window->present |= 1u << p;
-		window->coarse |= 1u << p;
-		window->mask[p] = 0;
-		window->sum[p][0] = sums->coarse(sums->arg,
-			(unsigned)(piece * CHUNK_BLOCKS - sums->first));
-		return;
-	}
-	sums_refine(file, window, p, piece, bits);
-	if (!(window->present & 1u << p))
-		window->mask[p] = 0;
+	window->mask[p] |= bits;
 	for (i = 0; i < CHUNK_BLOCKS; i++)
-		if (bits & 1u << i && sums->fine)
-			window->sum[p][i] = sums->fine(sums->arg,
-				(unsigned)(piece * CHUNK_BLOCKS + i -
-					   sums->first));
-	if (sums->fine)
-		window->mask[p] |= bits;
-	else
-		window->mask[p] &= ~bits;
-	if (window->mask[p])
-		window->present |= 1u << p;
-	else
-		window->present &= ~(1u << p);
-}
-
-void bmap_refine(struct fs_txn *txn, uint64_t ino, uint64_t w, unsigned p,
-		const uint64_t *sum)
-{
-	uint8_t buf[TRAX_MAX_ITEM_BYTES];
-	struct csum_window window;
-	int rc = bmap_window(txn, ino, w, &window);
-
-	assert(rc == 0);
-	if (!(window.coarse & 1u << p))
-		return;
-	window.coarse &= ~(1u << p);
-	window.mask[p] = UINT16_MAX;
-	memcpy(window.sum[p], sum, sizeof(window.sum[p]));
-	tree_put(txn->tree_txn, window_key(ino, w), buf,
-		 csum_window_encode(&window, buf));
+		if (bits & 1u << i)
+			window->sum[p][i] = sums->sum(sums->arg,
+				(unsigned)(block + i - sums->first));
 }
 
 void bmap_sums_apply(struct fs_txn *txn, struct file *file,
@@ -589,7 +495,7 @@ void bmap_sums_apply(struct fs_txn *txn, struct file *file,
 
 		assert(rc == 0);
 		for (p = 0; p < TRAX_CSUM_PIECES; p++)
-			sums_piece(file, sums, &window, w, p);
+			sums_piece(sums, &window, w, p);
 		bytes = csum_window_encode(&window, buf);
 		if (bytes)
 			tree_put(txn->tree_txn, window_key(file->ino, w), buf,

@@ -28,6 +28,7 @@
 #include "base/msg.h"
 
 #define FETCH_TRIES 3
+#define SUM_LEAVES_AHEAD 8u	/* checksums of 120 MB, one access */
 #define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */
 
 struct fetch_segment {
@@ -37,7 +38,6 @@ struct fetch_segment {
 	unsigned copies_n;
 	struct replica_run_want want;
 	uint64_t number;	/* of the read, see read_events.h */
-	uint64_t skip;		/* sectors before what was asked for */
 	uint64_t begun_ns;
 	struct queue_request req;
 };
@@ -45,14 +45,11 @@ struct fetch_segment {
 struct fetch_chunk {
 	struct chunk *chunk;
 	uint16_t want;		/* blocks to be read */
-	uint16_t asked;		/* of these, for somebody: all but where one
-				 * sum is for more */
 	bool claimed;		/* they are busy for this fetch */
 	uint16_t mapped;	/* of these, with data on disk */
 	uint16_t mask;		/* that have a sum */
 	uint16_t copied;	/* that have a copy */
-	bool coarse;
-	uint64_t sum[CHUNK_BLOCKS];
+	uint32_t sum[CHUNK_BLOCKS];
 };
 
 struct fetch {
@@ -547,7 +544,21 @@ static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,
 	return &fetch->piece[p];
 }
 
-/* The sums, and whole chunks where there is one for all of it. */
+/* Leaves with the checksums of what a stream will come to lie behind each
+ * other: one access brings some. */
+static void fetch_sums_ahead(struct fs_txn *txn, const struct fetch *fetch,
+			     uint64_t window)
+{
+	uint64_t ino = fetch->file->ino;
+
+	if (fetch->class == QUEUE_READ_AHEAD && !fetch->guess)
+		tree_prefetch(txn->tree_txn,
+			      key_make(ino, ITEM_CSUM,
+				       window * TRAX_CSUM_WINDOW_BLOCKS),
+			      key_make(ino, ITEM_CSUM, UINT64_MAX),
+			      SUM_LEAVES_AHEAD);
+}
+
 static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 {
 	struct csum_window window;
@@ -568,22 +579,18 @@ static int fetch_sums(struct fs_txn *txn, struct fetch *fetch)
 				return err;
 			rc = err ? err : rc;
 			if (err)
+				fetch_sums_ahead(txn, fetch, w);
+			if (err)
 				continue;
 		}
 		i = (fetch->first + p) % TRAX_CSUM_PIECES;
-		fp->coarse = window.coarse & 1u << i;
-		fp->mask = fp->coarse ? UINT16_MAX :
-			   window.present & 1u << i ? window.mask[i] : 0;
+		fp->mask = window.mask[i];
 		memcpy(fp->sum, window.sum[i], sizeof(fp->sum));
 	}
 	return rc;
 }
 
-/*
- * Blocks that are in the log only are not on the disk; they are in memory.
- * Where one sum is for all of a chunk, who comes first reads all of it, also
- * for those who have not looked it up yet.
- */
+/* Blocks that are in the log only are not on the disk; they are in memory. */
 static void fetch_leave_held(struct fetch *fetch)
 {
 	uint64_t base = fetch->first * CHUNK_BLOCKS;
@@ -604,8 +611,6 @@ static void fetch_leave_held(struct fetch *fetch)
 		if (!fp->chunk)
 			continue;
 		fp->want &= ~(fp->chunk->busy | fp->chunk->valid);
-		if (fp->want && fp->coarse)
-			fp->want = fp->chunk->busy ? 0 : UINT16_MAX;
 		fp->chunk->stale &= ~fp->want;
 	}
 	fetch_claim(fetch);
@@ -668,15 +673,11 @@ static uint16_t chunk_before(uint64_t index, uint64_t end)
 	return (uint16_t)((1u << (end - base)) - 1);
 }
 
-/* What a fetch that ends before block `end` still wants of a chunk: of one with
- * a single checksum all or nothing. */
+/* What a fetch that ends before block `end` still wants of a chunk. */
 static uint16_t fetch_before(const struct fetch *fetch, unsigned p,
 			     uint64_t end)
 {
-	const struct fetch_chunk *fp = &fetch->piece[p];
-	uint16_t left = fp->want & chunk_before(fetch->first + p, end);
-
-	return fp->coarse && left != UINT16_MAX ? 0 : left;
+	return fetch->piece[p].want & chunk_before(fetch->first + p, end);
 }
 
 /*
@@ -917,14 +918,6 @@ static void fetch_choose(const struct fetch *fetch,
 	}
 }
 
-static bool fetch_asked(struct fetch *fetch, uint64_t block)
-{
-	unsigned bit;
-	const struct fetch_chunk *fp = fetch_piece(fetch, block, &bit);
-
-	return fp && fp->asked & 1u << bit;
-}
-
 static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 {
 	uint64_t block = segment->off / BLOCK_SECTORS;
@@ -932,25 +925,16 @@ static void fetch_watch(struct fetch *fetch, struct fetch_segment *segment)
 		       BLOCK_SECTORS;
 
 	segment->number = READ_NO_NUMBER;
-	segment->skip = 0;
 	segment->begun_ns = env_now_ns(fetch->file->files->fs->env);
 	if (fetch->background || fetch->class != QUEUE_READ || fetch->tries)
 		return;
-	while (block < end && !fetch_asked(fetch, block))
-		block++;
-	while (block < end && !fetch_asked(fetch, end - 1))
-		end--;
-	if (block == end)
-		return;
-	if (block * BLOCK_SECTORS > segment->off)
-		segment->skip = block * BLOCK_SECTORS - segment->off;
 	for_each_read_event(ev, fetch->file->files->fs, begun)
 		segment->number = (*ev)->begun(fetch->file->files->fs,
 					       &(struct heat_read){
 			.ino = fetch->file->ino,
 			.block = block,
 			.blocks = (uint32_t)(end - block),
-			.sector = segment->addr + segment->skip,
+			.sector = segment->addr,
 			.copied = segment->copies_n > 0,
 		});
 }
@@ -1102,8 +1086,7 @@ static void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 		fetch_verify(fetch);
 }
 
-/* What was read ahead, or had to be read to verify the rest, is no user's read
- * until one comes for it. */
+/* What was read ahead is no user's read until one comes for it. */
 static void fetch_note(const struct fetch *fetch,
 		       const struct fetch_segment *segment)
 {
@@ -1125,8 +1108,7 @@ static void fetch_note(const struct fetch *fetch,
 		for (block = off / BLOCK_SECTORS;
 		     block * BLOCK_SECTORS < end &&
 		     block * BLOCK_SECTORS < base + piece_sectors; block++)
-			if (fetch->class == QUEUE_READ_AHEAD ||
-			    !(fp->asked & 1u << block % CHUNK_BLOCKS))
+			if (fetch->class == QUEUE_READ_AHEAD)
 				chunk->readahead |= 1u << block % CHUNK_BLOCKS;
 	}
 }
@@ -1138,7 +1120,6 @@ static void fetch_count(struct fetch *fetch,
 	bool from_copy = segment->req.disk.sector != segment->addr;
 	struct read_done done = {
 		.number = segment->number,
-		.asked = segment->req.disk.sector + segment->skip,
 		.sector = segment->req.disk.sector,
 		.n = segment->n,
 		.wait_ns = env_now_ns(fs->env) - segment->begun_ns,
@@ -1172,7 +1153,7 @@ static void fetch_done(struct disk_request *req)
 
 static const struct fs_txn_type fetch_type = {
 	.name = "fetch",
-	.paths = 12,
+	.paths = 12 + SUM_LEAVES_AHEAD,
 	.stages = 40,
 	.run = fetch_run,
 	.end = fetch_end,
@@ -1205,15 +1186,6 @@ static uint16_t fetch_check(struct fetch_chunk *fp, bool lost)
 	uint16_t bad = 0, good = 0, want = fp->want & ~fp->chunk->stale;
 	unsigned i;
 
-	if (fp->coarse && fp->want) {
-		if (fp->want != UINT16_MAX || fp->chunk->stale)
-			return 0; /* changed meanwhile: read again if needed */
-		if (fp->mapped != UINT16_MAX ||
-		    csum(fp->chunk->data, CHUNK_BYTES) != fp->sum[0])
-			return UINT16_MAX;
-		fp->chunk->valid = UINT16_MAX;
-		return 0;
-	}
 	for (i = 0; i < CHUNK_BLOCKS; i++) {
 		uint8_t *data = fp->chunk->data + (size_t)i * BLOCK_BYTES;
 
@@ -1222,7 +1194,7 @@ static uint16_t fetch_check(struct fetch_chunk *fp, bool lost)
 		if (!lost && !(fp->mapped & 1u << i) && !(fp->mask & 1u << i))
 			memset(data, 0, BLOCK_BYTES);
 		else if (!(fp->mapped & 1u << i) || !(fp->mask & 1u << i) ||
-			 csum(data, BLOCK_BYTES) != fp->sum[i])
+			 csum_block(data) != fp->sum[i])
 			bad |= 1u << i;
 		if (!(bad & 1u << i))
 			good |= 1u << i;
@@ -1359,7 +1331,7 @@ static struct fetch *fetch_new(struct file *file, uint64_t first_piece,
 		fetch->piece[p].chunk->pins++;
 		file->files->fetch_chunks++;
 		list_del(&fetch->piece[p].chunk->lru);
-		fetch->piece[p].want = fetch->piece[p].asked = want[p];
+		fetch->piece[p].want = want[p];
 		fetch_wish(&fetch->piece[p]);
 	}
 	file->files->fetches++;

@@ -90,8 +90,8 @@ static int rescue_run(struct fs_txn *txn)
 			data->block / TRAX_CSUM_WINDOW_BLOCKS, &window);
 	if (rc)
 		return rc;
-	if (!(window.present & 1u << p) || window.coarse & 1u << p ||
-	    !(window.mask[p] & 1u << i) || window.sum[p][i] != data->sum)
+	if (!(window.mask[p] & 1u << i) ||
+	    window.sum[p][i] != (uint32_t)data->sum)
 		return 0;
 	while (sector < end) {
 		rc = bmap_extent(txn, data->ino, sector, &extent);

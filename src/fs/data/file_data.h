@@ -538,7 +538,6 @@ struct writeback {
 	enum fault_class class;	/* of that error */
 	void (*written)(struct writeback *wb, int rc);
 	struct log_pin *pin;
-	struct read_wait rwait;
 	struct fs_txn *txn;
 	struct writeback_segment segment[WB_SEGMENTS];
 	void **data;		/* of each block */
@@ -633,26 +632,17 @@ void bmap_apply(struct fs_txn *txn, uint64_t ino,
 struct bmap_sums {
 	uint64_t first;
 	unsigned n;
-	/* Fine sum of block first + i; coarse sum of 16 blocks from there. */
-	uint64_t (*fine)(void *arg, unsigned i);
-	uint64_t (*coarse)(void *arg, unsigned i);	/* NULL: fine only */
-	void *arg;		/* fine NULL: clear all */
+	/* The sum of block first + i; NULL: all are cleared. */
+	uint32_t (*sum)(void *arg, unsigned i);
+	void *arg;
 };
-/*
- * Looks up the windows.  FS_TXN_WAIT: the rest of a piece with one sum is being
- * read through `need`, whose ready() is fs_txn_restart's; else as tree_get.
- */
-int bmap_sums_probe(struct fs_txn *txn, struct file *file,
-		   const struct bmap_sums *sums, struct read_wait *rwait);
+/* Looks up the windows; returns what tree_get does. */
+int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
+		   const struct bmap_sums *sums);
 void bmap_sums_apply(struct fs_txn *txn, struct file *file,
 		    const struct bmap_sums *sums);
 int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
 	       struct csum_window *out);
-/* Piece `p` of a window that was looked up has these sums, one a block, instead
- * of one for all; what it holds does not change. */
-#define BMAP_REFINE_LOG_BYTES 2200u
-void bmap_refine(struct fs_txn *txn, uint64_t ino, uint64_t window,
-		unsigned p, const uint64_t *sum);
 
 /* Bytes of log for a transaction that maps TXN_BLOCKS. */
 #define BMAP_LOG_BYTES (24u << 10)

@@ -30,7 +30,6 @@ struct read_segment {
 /* One run of sectors that has been read. */
 struct read_done {
 	uint64_t number;	/* what `begun` gave for it */
-	uint64_t asked;		/* the first sector that a user asked for */
 	uint64_t sector, n;	/* what was read, maybe of a replica */
 	uint64_t wait_ns;	/* since it was begun */
 	bool from_replica;

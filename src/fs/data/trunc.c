@@ -48,7 +48,7 @@ struct trunc {
 	struct excl_lock excl;
 	struct shared_lock lock;
 	struct sync sync;
-	struct read_wait rwait;	/* an edge, or a piece with one sum */
+	struct read_wait rwait;	/* an edge */
 	struct fs *fs;
 	struct fs_op *op;	/* NULL once answered, or none */
 	struct file *file;
@@ -310,8 +310,7 @@ static int trunc_sums(struct fs_txn *txn, struct trunc *trunc, uint64_t first,
 		if (apply)
 			bmap_sums_apply(txn, trunc->file, &sums);
 		else
-			rc = bmap_sums_probe(txn, trunc->file, &sums,
-					    &trunc->rwait);
+			rc = bmap_sums_probe(txn, trunc->file->ino, &sums);
 	}
 	if (rc && rc != -EAGAIN)
 		return rc;
@@ -324,7 +323,7 @@ static int trunc_sums(struct fs_txn *txn, struct trunc *trunc, uint64_t first,
 	if (apply)
 		bmap_sums_apply(txn, trunc->file, &sums);
 	else
-		err = bmap_sums_probe(txn, trunc->file, &sums, &trunc->rwait);
+		err = bmap_sums_probe(txn, trunc->file->ino, &sums);
 	return err ? err : rc;
 }
 
@@ -350,19 +349,19 @@ static int trunc_tail(struct fs_txn *txn, struct trunc *trunc, bool *logs)
 	return 0;
 }
 
-static uint64_t tail_sum(void *arg, unsigned i)
+static uint32_t tail_sum(void *arg, unsigned i)
 {
 	struct trunc *trunc = arg;
 
 	(void)i;
-	return csum(block_find(trunc->file, trunc->size / BLOCK_BYTES)->data,
-		    BLOCK_BYTES);
+	return csum_block(block_find(trunc->file,
+				     trunc->size / BLOCK_BYTES)->data);
 }
 
 static struct bmap_sums tail_sums(struct trunc *trunc)
 {
 	return (struct bmap_sums){
-		.first = trunc->size / BLOCK_BYTES, .n = 1, .fine = tail_sum,
+		.first = trunc->size / BLOCK_BYTES, .n = 1, .sum = tail_sum,
 		.arg = trunc,
 	};
 }
@@ -373,7 +372,7 @@ static void trunc_log_tail(struct fs_txn *txn, struct trunc *trunc)
 	struct block *block = block_find(trunc->file, index);
 	struct iovec iov = { block->data, BLOCK_BYTES };
 	struct bmap_sums sums = tail_sums(trunc);
-	uint64_t sum = tail_sum(trunc, 0);
+	uint64_t sum = csum(block->data, BLOCK_BYTES);
 
 	bmap_sums_apply(txn, trunc->file, &sums);
 	tree_log_data(txn->tree_txn, trunc->file->ino, index, 1, &sum, &iov, 1);
@@ -495,7 +494,7 @@ static int size_run(struct fs_txn *txn)
 		miss |= rc[i] == -EAGAIN;
 	}
 	if (!miss && logs)
-		rc[5] = bmap_sums_probe(txn, trunc->file, &sums, &trunc->rwait);
+		rc[5] = bmap_sums_probe(txn, trunc->file->ino, &sums);
 	if (!miss && !rc[5])
 		rc[5] = trunc_sums(txn, trunc, trunc->first,
 				 FOREVER / BLOCK_SECTORS, false);

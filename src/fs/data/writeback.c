@@ -107,15 +107,6 @@ static bool file_is_small(const struct file *file)
 	return file->size <= SMALL_FILE_BYTES;
 }
 
-static void writeback_sums_ready(struct read_wait *rwait, int rc)
-{
-	struct writeback *wb = rwait->owner;
-
-	if (rc)
-		wb->rc = -EIO;
-	fs_txn_restart(wb->txn);
-}
-
 static struct writeback *writeback_begin(struct file *file,
 					 enum writeback_kind kind, bool small,
 					 uint64_t first)
@@ -143,10 +134,6 @@ static struct writeback *writeback_begin(struct file *file,
 	wb->failed = false;
 	wb->pin = NULL;
 	wb->txn = NULL;
-	wb->rwait = (struct read_wait){
-		.file = file, .ready = writeback_sums_ready, .owner = wb,
-	};
-	list_init(&wb->rwait.link);
 	file->writebacks++;
 	files->wbs_busy++;
 	file->data_writebacks += kind != WB_DESTAGE;
@@ -238,7 +225,6 @@ void writeback_end(struct writeback *wb)
 	struct file *file = wb->file;
 	unsigned i;
 
-	read_wait_end(&wb->rwait);
 	if (wb->taken)
 		writeback_give_back(wb);
 	for (i = wb->done; wb->claimed && i < wb->n; i++)
@@ -448,24 +434,11 @@ static const void *writeback_data(const struct writeback *wb, unsigned i)
 	return block_find(wb->file, wb->first + i)->data;
 }
 
-static uint64_t writeback_sum_fine(void *arg, unsigned i)
+static uint32_t writeback_sum(void *arg, unsigned i)
 {
 	struct writeback *wb = arg;
 
-	return csum(writeback_data(wb, wb->done + i), BLOCK_BYTES);
-}
-
-static uint64_t writeback_sum_coarse(void *arg, unsigned i)
-{
-	struct writeback *wb = arg;
-	struct iovec iov[CHUNK_BLOCKS];
-	unsigned b;
-
-	for (b = 0; b < CHUNK_BLOCKS; b++) {
-		iov[b].iov_base = (void *)writeback_data(wb, wb->done + i + b);
-		iov[b].iov_len = BLOCK_BYTES;
-	}
-	return csum_iov(iov, CHUNK_BLOCKS);
+	return csum_block(writeback_data(wb, wb->done + i));
 }
 
 /* The INLINE item goes when block 0 is mapped. */
@@ -496,18 +469,17 @@ static void writeback_size(const struct writeback *wb, unsigned n,
 }
 
 /*
- * Maps the next n blocks of a write-back to its segments, with sums; `coarse`:
- * 64 KiB written at once get one.  Returns the blocks mapped, or 0 and *rc.
+ * Maps the next n blocks of a write-back to its segments, with sums.  Returns
+ * the blocks mapped, or 0 and *rc.
  */
 static unsigned writeback_map(struct fs_txn *txn, struct writeback *wb,
-			      unsigned n, bool coarse, bool remap, int *rc)
+			      unsigned n, bool remap, int *rc)
 {
 	struct file *file = wb->file;
 	uint64_t first = wb->first + wb->done;
 	struct extent list[WB_SEGMENTS];
 	struct bmap_sums sums = {
-		.first = first, .fine = writeback_sum_fine, .arg = wb,
-		.coarse = coarse ? writeback_sum_coarse : NULL,
+		.first = first, .sum = writeback_sum, .arg = wb,
 	};
 	struct bmap_plan plan;
 	struct replica_drop drop;
@@ -533,7 +505,7 @@ static unsigned writeback_map(struct fs_txn *txn, struct writeback *wb,
 			return 0;
 	}
 	sums.n = (unsigned)(plan.n / BLOCK_SECTORS);
-	err = bmap_sums_probe(txn, file, &sums, &wb->rwait);
+	err = bmap_sums_probe(txn, file->ino, &sums);
 	*rc = err ? err : *rc;
 	if (*rc)
 		return 0;
@@ -565,7 +537,7 @@ static int commit_run(struct fs_txn *txn)
 		return wb->rc;
 	if (n > TXN_BLOCKS)
 		n = TXN_BLOCKS - (wb->first + wb->done) % CHUNK_BLOCKS;
-	wb->want = writeback_map(txn, wb, n, true, true, &rc);
+	wb->want = writeback_map(txn, wb, n, true, &rc);
 	return rc;
 }
 
@@ -576,7 +548,6 @@ static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 	struct block *block;
 	unsigned end = wb->done + wb->want;
 
-	read_wait_end(&wb->rwait);
 	if (rc) {
 		fs_txn_finish(txn, 0);
 		writeback_failed(wb, rc);
@@ -950,7 +921,7 @@ static int logged_run(struct fs_txn *txn)
 		n = wb->want;
 	if (mapping != UNMAPPED)
 		writeback_cut(wb, n);
-	mapped = writeback_map(txn, wb, n, false, mapping != WRITTEN, &rc);
+	mapped = writeback_map(txn, wb, n, mapping != WRITTEN, &rc);
 	if (rc)
 		return rc;
 	logged_data(txn, wb, mapped);

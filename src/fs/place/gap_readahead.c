@@ -5,9 +5,9 @@
  *     --> fetch (cache_chunk.c): extents and sums as always, bytes from there
  *
  * A wish is advice for the moment: there are WISHES, and the oldest goes when
- * another comes.  Only whole chunks of 64 KiB are kept, because one sum may be
- * for all of such.  What comes is believed no more than what the disk gives:
- * the fetch verifies it by what the tree says then.
+ * another comes.  Only whole chunks of 64 KiB are kept.  What comes is
+ * believed no more than what the disk gives: the fetch verifies it by what the
+ * tree says then.
  */
 #include "fs/place/gap_readahead.h"
 

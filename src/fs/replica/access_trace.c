@@ -428,7 +428,7 @@ void access_trace_access(struct fs *fs, enum access_kind kind, uint64_t sector,
 
 static void access_trace_done(struct fs *fs, const struct read_done *done)
 {
-	access_trace_found(fs, done->number, done->asked, done->wait_ns,
+	access_trace_found(fs, done->number, done->sector, done->wait_ns,
 			   done->from_replica);
 	access_trace_access(fs, done->from_replica ? ACCESS_TRACE_COPY :
 						     ACCESS_TRACE_READ,

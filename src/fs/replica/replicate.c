@@ -36,19 +36,15 @@
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
-#define ATTACH_REFINES 6u
-#define ATTACH_LOG_BYTES (16384u + ATTACH_REFINES * BMAP_REFINE_LOG_BYTES)
+#define ATTACH_LOG_BYTES 16384u
 #define ATTACH_OLD 66u
 #define REGION_LOG_BYTES 32768u
 
-/* Part of a piece.  Where one sum is for all of the piece it gets one a block,
- * or all of it would have to be read whenever a part is wanted. */
+/* Part of a piece. */
 struct replica_entry {
 	uint64_t ino, block;
 	unsigned blocks;
 	unsigned at;		/* blocks in the buffer */
-	bool whole;		/* sums of the whole piece are known */
-	uint64_t coarse, fine[CHUNK_BLOCKS];
 };
 
 struct replica_maker {
@@ -191,29 +187,6 @@ static bool unit_in_memory(const struct replica_maker *maker)
 	return true;
 }
 
-/* Of a part of a piece all of which is in memory. */
-static void unit_sum(struct replica_maker *maker)
-{
-	struct replica_entry *unit = &maker->unit;
-	uint64_t first = unit->block / CHUNK_BLOCKS * CHUNK_BLOCKS;
-	struct iovec iov[CHUNK_BLOCKS];
-	const void *data;
-	unsigned i;
-
-	unit->whole = false;
-	if (unit->blocks == CHUNK_BLOCKS)
-		return;
-	for (i = 0; i < CHUNK_BLOCKS; i++) {
-		data = tree_block(&maker->rwait, first + i);
-		if (!data)
-			return;
-		iov[i] = (struct iovec){ (void *)data, BLOCK_BYTES };
-		unit->fine[i] = csum(data, BLOCK_BYTES);
-	}
-	unit->coarse = csum_iov(iov, CHUNK_BLOCKS);
-	unit->whole = true;
-}
-
 static void unit_keep(struct replica_maker *maker)
 {
 	struct replica_entry *unit = &maker->unit;
@@ -228,7 +201,6 @@ static void unit_keep(struct replica_maker *maker)
 		memcpy(to + (size_t)i * BLOCK_BYTES, data, BLOCK_BYTES);
 	}
 	unit->at = maker->blocks;
-	unit_sum(maker);
 	maker->entry[maker->entries++] = *unit;
 	maker->blocks += unit->blocks;
 }
@@ -436,7 +408,6 @@ struct attach {
 	unsigned old_n;
 	unsigned k;
 	bool good;
-	bool refine;		/* its piece */
 };
 
 struct attach_all {
@@ -453,15 +424,9 @@ static bool sums_agree(const struct replica_maker *maker,
 	unsigned p = entry->block % TRAX_CSUM_WINDOW_BLOCKS / CHUNK_BLOCKS;
 	unsigned first = entry->block % CHUNK_BLOCKS, i;
 
-	if (window->coarse & 1u << p)
-		return entry->whole ? entry->coarse == window->sum[p][0] :
-		       entry->blocks == CHUNK_BLOCKS &&
-		       csum(data, CHUNK_BYTES) == window->sum[p][0];
-	if (!(window->present & 1u << p))
-		return false;
 	for (i = 0; i < entry->blocks; i++)
 		if (!(window->mask[p] & 1u << (first + i)) ||
-		    csum(data + (size_t)i * BLOCK_BYTES, BLOCK_BYTES) !=
+		    csum_block(data + (size_t)i * BLOCK_BYTES) !=
 		    window->sum[p][first + i])
 			return false;
 	return true;
@@ -523,7 +488,7 @@ static int attach_probe(struct fs_txn *txn, const struct replica_maker *maker,
 	struct tree_item item;
 	int rc, err, old;
 
-	attach->good = attach->refine = false;
+	attach->good = false;
 	if (vnode && vnode->file && !list_empty(&vnode->file->excl_locks))
 		return 0;
 	rc = inode_get(txn, entry->ino, &attach->item);
@@ -542,9 +507,6 @@ static int attach_probe(struct fs_txn *txn, const struct replica_maker *maker,
 	if (rc && rc != -ENOENT)
 		return rc;
 	attach->good = sums_agree(maker, entry, &window);
-	attach->refine = attach->good && entry->whole &&
-		window.coarse & 1u << entry->block % TRAX_CSUM_WINDOW_BLOCKS /
-				       CHUNK_BLOCKS;
 	return 0;
 }
 
@@ -564,11 +526,6 @@ static void attach_apply(struct fs_txn *txn, const struct replica_maker *maker,
 	struct key key;
 	unsigned i;
 
-	if (attach->refine)
-		bmap_refine(txn, entry->ino,
-			   entry->block / TRAX_CSUM_WINDOW_BLOCKS,
-			   entry->block % TRAX_CSUM_WINDOW_BLOCKS /
-				   CHUNK_BLOCKS, entry->fine);
 	/* It may have met an entry before this one too. */
 	for (i = 0; i < attach->old_n; i++) {
 		key = key_make(entry->ino, ITEM_REPLICA, attach->old[i]);
@@ -589,7 +546,7 @@ static int attach_run(struct fs_txn *txn)
 {
 	struct attach_all *all = txn->state;
 	struct replica_maker *maker = all->maker;
-	unsigned room = tree_txn_room(txn->tree_txn), refines = 0, i;
+	unsigned room = tree_txn_room(txn->tree_txn), i;
 	int rc = 0, err;
 
 	all->n = 0;
@@ -597,7 +554,6 @@ static int attach_run(struct fs_txn *txn)
 			  maker->number))
 		maker->stop = true;
 	while (!maker->stop && all->n < ATTACH_ENTRIES &&
-	       refines < ATTACH_REFINES &&
 	       all->first + all->n < maker->fit &&
 	       room - tree_txn_room(txn->tree_txn) < ATTACH_CHANGES - 6) {
 		err = attach_probe(txn, maker,
@@ -606,7 +562,6 @@ static int attach_run(struct fs_txn *txn)
 		if (err && err != -EAGAIN)
 			return err;
 		rc = err ? err : rc;
-		refines += all->attach[all->n].refine;
 		all->n++;
 	}
 	for (i = 0; !rc && i < all->n; i++)

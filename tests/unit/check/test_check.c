@@ -442,7 +442,7 @@ static void write_record(struct lab *lab, uint64_t ino, uint64_t block,
 START_TEST(test_logged_data_of_a_stale_extent)
 {
 	uint8_t *data = aligned_alloc(4096, TRAX_BLOCK_BYTES);
-	struct csum_window w = { .present = 1, .mask = { 1 } };
+	struct csum_window w = { .mask = { 1 } };
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
 	struct check_result result;
 	struct extent_item *big, *deep;
@@ -456,7 +456,7 @@ START_TEST(test_logged_data_of_a_stale_extent)
 	deep = lab_value(&lab, key_make(LAB_DEEP, ITEM_EXTENT, 0));
 	deep->addr = le64_put(le64_get(big->addr) + 10 * TRAX_BLOCK_SECTORS);
 	deep->sectors = le64_put(TRAX_BLOCK_SECTORS);
-	w.sum[0][0] = csum(data, TRAX_BLOCK_BYTES);
+	w.sum[0][0] = csum_block(data);
 	lab_put(&lab, key_make(LAB_DEEP, ITEM_CSUM, 0), value,
 		csum_window_encode(&w, value));
 	lab_store(&lab);
@@ -476,9 +476,9 @@ START_TEST(test_logged_data_of_a_stale_extent)
 }
 END_TEST
 
-/* A file's end is in the middle of a piece with one checksum: that is tried
- * before the blocks that stay get their own. */
-START_TEST(test_coarse_sum_is_tried)
+/* A file's end is in the middle of a piece: the blocks that stay keep their
+ * checksums, so a bad one is told as bad and not made good. */
+START_TEST(test_sums_before_the_end_stay)
 {
 	struct check_result result;
 	struct extent_item *e;
@@ -496,8 +496,11 @@ START_TEST(test_coarse_sum_is_tried)
 	lab_store(&lab);
 	ck_assert_int_eq(run(&lab, true, &seen, &result), 0);
 	ck_assert_uint_gt(seen.by_problem[PROBLEM_EXTENT_EOF], 0);
-	ck_assert_uint_eq(seen.by_problem[PROBLEM_DATA_UNSURE], (unsigned)_i);
-	expect_silent(&lab, "coarse sum");
+	ck_assert_uint_eq(seen.by_problem[PROBLEM_DATA_UNSURE], 0);
+	if (!_i)
+		expect_silent(&lab, "sums before the end");
+	ck_assert_int_eq(run(&lab, false, &seen, &result), 0);
+	ck_assert_uint_eq(seen.by_problem[PROBLEM_DATA_BAD], (unsigned)_i);
 	lab_fini(&lab);
 }
 END_TEST
@@ -706,7 +709,7 @@ static Suite *check_suite(void)
 	tcase_add_test(tcase, test_odd_key);
 	tcase_add_loop_test(tcase, test_overlap_is_cut, 0, 3);
 	tcase_add_test(tcase, test_logged_data_of_a_stale_extent);
-	tcase_add_loop_test(tcase, test_coarse_sum_is_tried, 0, 2);
+	tcase_add_loop_test(tcase, test_sums_before_the_end_stay, 0, 2);
 	tcase_add_test(tcase, test_unwritable_sector);
 	tcase_add_test(tcase, test_mutations);
 	tcase_add_loop_test(tcase, test_damage, 0, (int)damages_n);

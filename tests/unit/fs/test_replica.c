@@ -604,8 +604,10 @@ START_TEST(gaps_never_cost_room)
 	open_known(&known);
 	with = fill_known(&known, true);
 	freeblock_get_stats(known.rig.fs->queue, NULL, &stats);
-	ck_assert_uint_gt(stats.gap_sectors, 500);
-	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 5);
+	/* How many are made until room is short depends on where data lies. */
+	ck_assert_uint_gt(known.rig.fs->replicas->stats.made, 5);
+	ck_assert_uint_gt(stats.gap_sectors, 10 * stats.promoted_sectors);
+	ck_assert_uint_gt(known.rig.fs->replicas->stats.reclaimed, 0);
 	close_known(&known);
 	ck_assert_uint_ge(with + (1 << 20), without);
 }
@@ -1040,7 +1042,7 @@ static void settle(struct rig *rig)
 }
 
 /* A file with a copy of all of it; its content is in models[0]. */
-static uint64_t copied_file(struct rig *rig, bool coarse)
+static uint64_t copied_file(struct rig *rig, bool whole)
 {
 	struct file_model *m = &models[0];
 	uint64_t rng = 9, ino, i;
@@ -1050,9 +1052,9 @@ static uint64_t copied_file(struct rig *rig, bool coarse)
 				   &m->ino), 0);
 	noise(m->data, sizeof(m->data), &rng);
 	m->size = 60 * BLOCK;
-	for (i = 0; i < m->size; i += coarse ? m->size : BLOCK) {
+	for (i = 0; i < m->size; i += whole ? m->size : BLOCK) {
 		ck_assert_int_eq(do_write(rig, m->ino, i, m->data + i,
-					  coarse ? m->size : BLOCK), 0);
+					  whole ? m->size : BLOCK), 0);
 		ck_assert_int_eq(do_fsync(rig, m->ino), 0);
 	}
 	/* Far away: the original is nearer. */
@@ -1067,13 +1069,13 @@ static uint64_t copied_file(struct rig *rig, bool coarse)
  * elsewhere afterwards, its place is not used again, its copy counts on. */
 START_TEST(bad_blocks_move)
 {
-	const bool fail = _i & 1, coarse = _i & 2;
+	const bool fail = _i & 1, whole = _i & 2;
 	uint64_t ino, lbn;
 	struct rig rig;
 	char *text;
 
 	open_with(&rig, 64, 11, 1);
-	ino = copied_file(&rig, coarse);
+	ino = copied_file(&rig, whole);
 	lbn = lbn_of(&rig, ino, 20 * BLOCK);
 	damage(&rig, lbn, fail);
 	compare(&rig, &models[0]);
@@ -1095,11 +1097,11 @@ START_TEST(bad_blocks_move)
 }
 END_TEST
 
-/* The same for a block that is just overwritten, when its old sum is wanted and
- * the new content goes to the log: it does not wait there for ever. */
+/* The same for a part of a block that is just overwritten: the rest is read
+ * from the copy, and the new content does not wait in the log for ever. */
 START_TEST(bad_homes_move)
 {
-	const unsigned at = 20 * BLOCK;
+	const unsigned at = 20 * BLOCK + 512;
 	struct file_model *m = &models[0];
 	uint64_t ino, lbn, rng = 4;
 	struct rig rig;
@@ -1108,8 +1110,9 @@ START_TEST(bad_homes_move)
 	ino = copied_file(&rig, true);
 	lbn = lbn_of(&rig, ino, at);
 	damage(&rig, lbn, true);
-	noise(m->data + at, BLOCK, &rng);
-	ck_assert_int_eq(do_write(&rig, ino, at, m->data + at, BLOCK), 0);
+	noise(m->data + at, BLOCK / 2, &rng);
+	ck_assert_int_eq(do_write(&rig, ino, at, m->data + at,
+				  BLOCK / 2), 0);
 	ck_assert_int_eq(do_fsync(&rig, ino), 0);
 	settle(&rig);
 	ck_assert_int_eq(rig_sync(&rig), 0);
@@ -1145,12 +1148,12 @@ END_TEST
 /* A read that finds a bad copy drops that one, and reads on. */
 START_TEST(only_the_bad_copy_goes)
 {
-	const bool coarse = _i;
+	const bool whole = _i;
 	struct replica_stats *stats;
 	struct rig rig;
 
 	open_with(&rig, 64, 14, 1);
-	copied_file(&rig, coarse);
+	copied_file(&rig, whole);
 	damage(&rig, regions_at(rig.fs->replicas->regions, 0)->sector + 17 * 8,
 	       false);
 	replica_ra_events.done(rig.fs, &(struct read_done){ .sector = 120000 });
@@ -1243,9 +1246,9 @@ static void count_sectors(struct sim *sim, const struct disk_request *req,
 		*sectors += req->sectors;
 }
 
-/* Where one sum is for 16 blocks a copy of some of them is read without the
- * others, and so is the original from then on. */
-START_TEST(parts_have_sums)
+/* A block is read without its neighbours, from a copy or from its place: each
+ * has a checksum of its own, however it was written. */
+START_TEST(blocks_have_sums)
 {
 	struct file_model *m = &models[0];
 	uint64_t rng = 9, sectors = 0;
@@ -1267,10 +1270,9 @@ START_TEST(parts_have_sums)
 	ck_assert_mem_eq(buffer, m->data + 21 * BLOCK, 3 * BLOCK);
 	ck_assert_uint_le(sectors, 5 * BLOCK_SECTORS);
 	sectors = 0;
-	/* Its neighbours are as they were. */
 	ck_assert_int_eq(do_read(&rig, m->ino, 148 * BLOCK, buffer, BLOCK),
 			 BLOCK);
-	ck_assert_uint_eq(sectors, 16 * BLOCK_SECTORS);
+	ck_assert_uint_eq(sectors, BLOCK_SECTORS);
 	sim_set_hook(rig.sim, NULL, NULL);
 	compare(&rig, m);
 	rig_close(&rig);
@@ -1308,7 +1310,7 @@ int main(void)
 	tcase_add_loop_test(tc, only_the_bad_copy_goes, 0, 2);
 	tcase_add_test(tc, copies_answer_for_themselves);
 	tcase_add_test(tc, without_a_copy_it_is_an_error);
-	tcase_add_test(tc, parts_have_sums);
+	tcase_add_test(tc, blocks_have_sums);
 	suite_add_tcase(s, tc);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
