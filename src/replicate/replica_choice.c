@@ -2,7 +2,9 @@
  * replica_choice.c - see replica_choice.h.
  *
  * Reads are cut into sequences at pauses and at sequential stretches; each
- * sequence is judged as a whole.
+ * sequence is judged as a whole.  Files that are read from front to back beside
+ * each other are told apart first: what one of them reads in order is read well
+ * where it is, so it is no candidate, however far the head goes between them.
  */
 #include "replicate/replica_choice.h"
 
@@ -14,6 +16,9 @@
 #define BLOCK_SECTORS 8u
 #define NEAR_SECTORS 64u	/* over so many the head just goes on */
 #define LEAST_READS 4u		/* of a sequence */
+#define STREAMS 16u		/* files read beside each other, told apart */
+#define STREAM_GAP_SECTORS 2048u /* a track of something else between */
+#define STREAM_GAP_BLOCKS 8u	/* left out, or read out of order */
 #define NO_WAY_US 1000u		/* faster than any head */
 #define LARGE_WAYS 2u		/* what takes longer than the way there and
 				 * back reads well where it is */
@@ -34,6 +39,16 @@ struct replica_chooser {
 	bool again;		/* copies may be made anew */
 	uint64_t *seen;		/* hashes of blocks chosen */
 	size_t seen_size, seen_n;
+	uint64_t first;		/* the first read that is judged */
+	uint32_t *row_of;	/* of each read: its row in a file, from 1 on */
+	uint64_t *row;		/* sectors of each row */
+};
+
+/* A file that is read in order. */
+struct choice_stream {
+	uint64_t ino, block, sector;	/* where it will go on */
+	uint64_t used;
+	uint32_t row;
 };
 
 /* Does a read go on where the one before it ended? */
@@ -73,13 +88,63 @@ static bool is_large(const struct replica_chooser *chooser, uint64_t sectors)
 	       LARGE_WAYS * chooser->usual_way_ns;
 }
 
+static struct choice_stream *stream_find(struct choice_stream *streams,
+					 const struct heat_read *read)
+{
+	struct choice_stream *stream, *oldest = streams;
+
+	for (stream = streams; stream < streams + STREAMS; stream++) {
+		if (stream->ino == read->ino &&
+		    read->block - stream->block <= STREAM_GAP_BLOCKS &&
+		    read->sector - stream->sector <= STREAM_GAP_SECTORS)
+			return stream;
+		if (stream->used < oldest->used)
+			oldest = stream;
+	}
+	*oldest = (struct choice_stream){ .ino = read->ino };
+	return oldest;
+}
+
+/* Which reads go on in a row, each in its file, and how long the rows are. */
+static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
+		      uint64_t end)
+{
+	struct choice_stream streams[STREAMS] = { { 0 } }, *stream;
+	const struct heat_read *read;
+	uint32_t rows = 0;
+	uint64_t i;
+
+	chooser->first = first;
+	chooser->row_of = calloc(end - first, sizeof(*chooser->row_of));
+	chooser->row = calloc(end - first + 1, sizeof(*chooser->row));
+	if (!chooser->row_of || !chooser->row)
+		return false;
+	for (i = first; i < end; i++) {
+		read = heat_at(chooser->heat, i);
+		/* Replicas lie in a row because they were put there. */
+		if (read->from_copy)
+			continue;
+		stream = stream_find(streams, read);
+		if (!stream->row)
+			stream->row = ++rows;
+		stream->used = i + 1;
+		stream->block = read->block + read->blocks;
+		stream->sector = read->sector + read->blocks * BLOCK_SECTORS;
+		chooser->row[stream->row] += read->blocks * BLOCK_SECTORS;
+		chooser->row_of[i - first] = stream->row;
+	}
+	return true;
+}
+
 static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
 			 uint64_t way)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
 	const struct heat_read *before = heat_at(chooser->heat, number - 1);
 
-	if (is_large(chooser, read->blocks * BLOCK_SECTORS))
+	if (is_large(chooser, read->blocks * BLOCK_SECTORS) ||
+	    is_large(chooser, chooser->row[chooser->row_of[number -
+							   chooser->first]]))
 		return false;
 	if (!read->copied)
 		return true;
@@ -227,10 +292,11 @@ size_t replica_choose(const struct heat *heat, uint64_t first, uint64_t end,
 	chooser.seen_size = chooser.seen_size < MOST_SEEN ?
 		chooser.seen_size + 1 : MOST_SEEN;
 	chooser.seen = calloc(chooser.seen_size, sizeof(*chooser.seen));
-	if (!chooser.seen)
-		return 0;
-	choose_all(&chooser, first, end);
+	if (chooser.seen && rows_mark(&chooser, first, end))
+		choose_all(&chooser, first, end);
 	free(chooser.seen);
+	free(chooser.row_of);
+	free(chooser.row);
 	*saving_ns = chooser.saving_ns;
 	return chooser.n;
 }

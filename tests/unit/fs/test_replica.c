@@ -761,6 +761,32 @@ START_TEST(blocks_are_chosen_once)
 }
 END_TEST
 
+/* Large files that are read from front to back in turns, as players do, are
+ * read well where they are. */
+START_TEST(streams_are_not_copied)
+{
+	const struct replica_choice_cost cost = {way_10ms, transfer_1us, NULL};
+	const unsigned files = _i ? 8 : 2, blocks = 16;
+	struct replica_choice choices[64];
+	struct heat *heat;
+	uint64_t saving;
+	unsigned i;
+
+	ck_assert_int_eq(heat_new(1 << 24, &heat), 0);
+	for (i = 0; i < files * 400; i++)
+		heat_add(heat, &(struct heat_read){
+			.ino = 1 + i % files, .block = i / files * blocks,
+			.blocks = blocks, .wait_us = 10000, .begin = !i,
+			.sector = 1000000ull * (i % files) +
+				  i / files * blocks * 8,
+		});
+	ck_assert_uint_eq(replica_choose(heat, 0, heat_end(heat), &cost,
+					 choices, 64, &saving), 0);
+	ck_assert_uint_eq(saving, 0);
+	heat_free(heat);
+}
+END_TEST
+
 #define NODE_FILES 2400u
 
 static void read_files(struct rig *rig, const uint64_t *ino)
@@ -1298,6 +1324,7 @@ int main(void)
 	tcase_add_test(tc, gaps_never_cost_room);
 	tcase_add_test(tc, learns_what_is_read_together);
 	tcase_add_test(tc, blocks_are_chosen_once);
+	tcase_add_loop_test(tc, streams_are_not_copied, 0, 2);
 	tcase_add_test(tc, nodes_have_copies);
 	tcase_add_test(tc, bad_copies_of_nodes_do_no_harm);
 	tcase_add_test(tc, nodes_do_not_keep_an_unmount);
