@@ -12,12 +12,14 @@
 
 struct accuracy {
 	bool on;
-	unsigned on_percent, off_percent;	/* wrong; 0: 3 and 5 */
+	/* Percent of wrong predictions at which it goes on and off; 0: 3 and
+	 * 5. */
+	unsigned on_percent, off_percent;
 	bool wrong[ACCURACY_WINDOW];	/* a ring */
-	unsigned n;			/* in the ring */
-	unsigned next;
-	unsigned wrongs;		/* among them */
-	uint64_t switched;
+	unsigned n;			/* predictions in the ring */
+	unsigned next;			/* place of the next one */
+	unsigned wrongs;		/* wrong ones in the ring */
+	uint64_t switched;		/* times it went on or off */
 };
 
 /* Forgets what has been seen; stays on or off. */
@@ -30,7 +32,8 @@ void accuracy_clear(struct accuracy *accuracy);
  */
 bool accuracy_see(struct accuracy *accuracy, bool wrong, unsigned enough);
 
-/* So many wrong ones that `enough` good ones would not help. */
+/* Are so many predictions wrong that `enough` right ones could not switch it
+ * on? */
 bool accuracy_hopeless(const struct accuracy *accuracy);
 
 #endif

@@ -21,81 +21,99 @@
 #include "sched/head/seek_learn.h"
 #include "sched/head/spindle.h"
 
-/* More than this at the disk and nobody knows in which order they are done. */
+/* Accesses at the disk whose order can still be predicted.  With more the drive
+ * is free to reorder them. */
 #define CHAIN_MAX 5u
-/* Off by more than this part of a revolution, a prediction is wrong, and a
- * guard that needs more is of no use.  A host that is late by half a
- * millisecond at the median is no more than that in most cases. */
+/* Percent of a revolution by which a prediction may be off before it counts as
+ * wrong; a guard that needs more than this is of no use.  A host that is late
+ * by half a millisecond at the median stays below it in most cases. */
 #define WRONG_PERCENT 20u
-/* ... but when those before and after are right, only one in so many counts. */
+/* Of wrong predictions that stand alone, the ones before and after being
+ * right, one in this many counts: a busy host makes these, not the head. */
 #define EXCUSED 3u
-/* The phase must be known so well before it is judged (revolutions), by so many
- * readings. */
+/* Predictions are judged only when the standard deviation of the phase is below
+ * this (revolutions) and it rests on this many readings. */
 #define SIGMA_JUDGED 0.02
 #define OBSERVED_JUDGED 8u
-/* So many good predictions in a trial switch on; so many accesses end it. */
+/* A trial switches prediction on after this many predictions that were good
+ * enough, and ends without success after this many accesses. */
 #define TRIAL_ENOUGH 40u
 #define TRIAL_ACCESSES 250u
-/* ... or so many reads that no head can have been there for, more than
- * others. */
+/* A trial also ends when reads that were faster than any head outnumber the
+ * others by this many: the disk does not rotate, or a cache answers. */
 #define TRIAL_HITS 12u
-/* ... or so many readings of the phase that contradict the others. */
+/* A trial also ends after this many readings of the phase that contradict the
+ * others. */
 #define TRIAL_GATED 12u
-/* Of writes seen so far one in so many may be wrong when they are believed in
- * with the reads, and of reads when with the writes. */
+/* A trial that one kind of access (reads or writes) has passed switches the
+ * other kind on as well if no more than one in this many of its predictions
+ * was wrong. */
 #define TRUST_WRONG 10u
-/* What was learned while no more percent were wrong is gone back to. */
+/* When prediction fails, the seek corrections return to a saved state.  They
+ * are saved while at most this percentage of predictions is wrong. */
 #define SURE_PERCENT 3u
-/* ... and before a track is doubted by it, with so many on either side. */
+/* A reading can make a track doubtful only when the standard deviation of the
+ * phase is below this (revolutions).  A doubtful track takes this many tracks
+ * on either side with it, which are measured again as well. */
 #define SIGMA_REMAP 0.005
 #define GROWN_TRACKS 8u
-/* What was learned by so many predictions may be kept. */
+/* The profile is updated with learned values only after this many
+ * predictions. */
 #define LEARNED_ENOUGH 500u
-/* After a trial that fails none for so long, or for so many times what the disk
- * was busy with it, but at first the former, and each time twice as long:
- * timing may change under a mount at any time, and be itself again, while a
- * busy host spoils one trial of two. */
+/* Pause after a failed trial: RETRY_TIMES the disk time that it took, at least
+ * RETRY_NS, at most RETRY_NS doubled with each failure in a row, up to
+ * RETRY_DOUBLES times.  It is bounded because timing may become normal again at
+ * any time, and a busy host spoils every second trial. */
 #define RETRY_NS UINT64_C(5000000000)
 #define RETRY_TIMES 32u
 #define RETRY_DOUBLES 8u
-/* What held for so many accesses was good. */
+/* Prediction that stayed on for this many accesses ends the row of failed
+ * trials. */
 #define STEADY_ACCESSES 500u
-/* What takes less than this part of a turn was not done by a head. */
+/* A read that takes less than 1/16 of a revolution was not served by the
+ * head. */
 #define QUICK_TURNS 16u
-/* A reference read is made when the phase is worse known than this
- * (revolutions) and so many accesses have said nothing of it, or one while
- * nothing at all is predicted; so many are saved up, one comes with each
- * REFERENCE_NS: 4 s of reading an hour. */
+/* A reference read is made for its time only.  It is made when the standard
+ * deviation of the phase exceeds SIGMA_WANTED (revolutions) and
+ * REFERENCE_ACCESSES accesses have not told the phase (one, while nothing is
+ * predicted).  One is granted each REFERENCE_NS, and up to REFERENCE_SAVED are
+ * saved up: 4 s of reading an hour. */
 #define SIGMA_WANTED 0.0025
 #define REFERENCE_ACCESSES 4u
 #define REFERENCE_SAVED 60u
 #define REFERENCE_NS 10000000000u
-/* ... and only so long after an access: a disk that rests may rest. */
+/* No reference read is made later than this after the last access, so that an
+ * idle disk may stop. */
 #define REFERENCE_BUSY_NS 1000000000u
-/* Read so many tracks away at most, where no cache expects it. */
+/* A reference read is at most this many tracks away, where the drive's
+ * read-ahead has not been. */
 #define REFERENCE_TRACKS 64u
-/* Part of a turn. */
+/* An access that goes on where the last one ended, on the same track, may begin
+ * 1/256 of a revolution early: a small move of the phase is no missed turn. */
 #define SAME_TRACK 256u
-/* Drives keep what they read ahead behind so many reads. */
+/* A drive may hold in its cache what it read ahead behind this many of the
+ * last reads. */
 #define READS_KEPT 32u
-/* Without the phase for so many accesses nothing is predicted, and one request
- * at a time only costs. */
+/* Prediction goes off after this many accesses without a known phase: nothing
+ * is predicted then, and one request at a time only costs. */
 #define LOST_RUN 64u
-/* Places of writes are chosen while no more percent of predictions are
- * wrong. */
+/* Range writes are placed by the head up to PLACES_OFF percent of wrong
+ * predictions, and again from PLACES_ON percent down. */
 #define PLACES_ON 40u
 #define PLACES_OFF 50u
-/* Of writes that a cache may take so many percent may be elsewhere than where
- * they should have been on the medium: then none does. */
+/* A volatile cache is taken to write through when at most THROUGH_ON percent of
+ * the writes complete elsewhere than on the medium, and no more above
+ * THROUGH_OFF percent. */
 #define THROUGH_ON 5u
 #define THROUGH_OFF 10u
-/* Writes tell the phase when no read has for so many accesses; what they are
- * later than reads is known from so many. */
+/* Writes move the phase when no read has told it for this many accesses.  The
+ * delay of writes against reads is known after WRITES_KNOWN of them. */
 #define WRITES_AFTER 8u
-/* Who reads nothing learns from so many wrong writes that it is the phase. */
+/* Without any reads, this many writes with wrong predictions mean that the
+ * phase is wrong. */
 #define WRITES_ALONE 100u
 #define WRITES_KNOWN 32u
-/* After so many hits in a row the head plays no part for now. */
+/* After this many cache hits in a row the head plays no part for now. */
 #define CACHED_RUN 8u
 
 struct head {
@@ -104,8 +122,8 @@ struct head {
 	struct service_mech mech;
 	struct spindle spindle;
 	struct seek_learn learn;
-	struct seek_learn sure;		/* as of when prediction was good, */
-	bool have_sure;			/* which it was */
+	struct seek_learn sure;		/* `learn` when prediction was good */
+	bool have_sure;			/* `sure` has been filled in */
 	struct accuracy accuracy[SEEK_LEARN_KINDS];
 	struct accuracy places;		/* of writes, see head_state.h */
 	struct accuracy trial_writes;	/* in this trial */
@@ -118,26 +136,27 @@ struct head {
 	bool known;			/* there is something to go by */
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
-	uint64_t observed_before, gated_before; /* likewise, by the spindle */
+	/* The spindle's counters when the mode changed. */
+	uint64_t observed_before, gated_before;
 	uint64_t trial_busy_ns;		/* what accesses of this trial took */
 	uint64_t retry_ns;		/* no trial before */
 	unsigned failures;		/* one after another */
-	unsigned odd_run;		/* hits, but not of what follows, more
-					 * than other reads */
-	unsigned hits_run;		/* reads in a row */
-	unsigned writes_run;		/* judged, since a read was that was not
-					 * made for that */
+	unsigned odd_run;		/* random reads answered by a cache,
+					 * less those that were not */
+	unsigned hits_run;		/* cache hits in a row */
+	unsigned writes_run;		/* writes judged since the last read
+					 * that was no reference */
 	unsigned lost_run;		/* accesses without a phase */
 	struct service_head at;		/* behind what has completed */
 	uint64_t last_ns;		/* something was handed over */
-	bool writes_trusted;		/* on without having been judged */
-	bool writes_cached;		/* by the drive, some */
-	double writes_ahead;		/* of the phase that reads tell */
-	unsigned writes_known;		/* by so many, and more */
-	uint64_t predicted_ns;		/* a read told the phase */
-	uint64_t last_end;		/* of the access before ... */
-	bool last_read;			/* ... which was a read */
-	uint64_t read_ends[READS_KEPT];	/* of the last ones, a ring */
+	bool writes_trusted;		/* writes are on, but not yet judged */
+	bool writes_cached;		/* the drive took some in its cache */
+	double writes_ahead;		/* phase by writes less that by reads */
+	unsigned writes_known;		/* writes behind writes_ahead */
+	uint64_t predicted_ns;		/* when a read last told the phase */
+	uint64_t last_end;		/* where the last access ended */
+	bool last_read;			/* the last access was a read */
+	uint64_t read_ends[READS_KEPT];	/* ends of the last reads, a ring */
 	unsigned reads;
 	bool unsure;			/* the drive has read ahead since */
 	struct head_access *chain[CHAIN_MAX];
@@ -145,9 +164,10 @@ struct head {
 	struct remap_detect remap_detect;
 	uint64_t grown;			/* a track that is off, + 1; 0: none */
 	struct head_kind_stats kind[SEEK_LEARN_KINDS];
-	unsigned silent;		/* accesses since the last reading, */
-	unsigned alone;			/* since one not made for that */
-	uint64_t reference;		/* where the last one was made */
+	unsigned silent;		/* accesses since the last reading */
+	unsigned alone;			/* accesses since the last reading that
+					 * was no reference */
+	uint64_t reference;		/* where the last reference was read */
 	uint64_t references, reference_seed;
 	uint64_t saved_ns;		/* time for which none was made */
 	uint64_t saved_at_ns;

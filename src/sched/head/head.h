@@ -45,27 +45,27 @@ struct head_access {
 	bool write;
 	bool cached;		/* a volatile cache may take it: what it
 				 * completes with says nothing */
-	bool part;		/* the drive may join it with a neighbour: it
-				 * is done when both are */
+	bool part;		/* the drive may join it with a neighbour; then
+				 * both complete together */
 	uint64_t lbn;
 	uint32_t sectors;
 	/* The head's. */
-	bool busy;		/* the drive was, when it was handed over */
-	bool predicted;		/* it was known where the head was */
-	bool streams;		/* behind the access before: the drive may have
-				 * read it already */
-	bool follows;		/* behind some read of late: likewise */
-	bool unsure;		/* begins where a drive that reads ahead left
-				 * the head: not to be judged by */
-	bool unknown;		/* on tracks that nobody has measured: says
-				 * nothing of the phase */
+	bool busy;		/* the drive was busy at hand-over */
+	bool predicted;		/* the head's position was known */
+	bool streams;		/* begins where the access before ends: the
+				 * drive may have read it ahead */
+	bool follows;		/* begins where a recent read ends: likewise */
+	bool unsure;		/* the head began wherever read-ahead had left
+				 * it: the prediction is not judged */
+	bool unknown;		/* its tracks are not measured: it says nothing
+				 * of the phase */
 	uint64_t handed_ns;
 	struct service expected; /* without a guard */
-	uint64_t begin_ns;	/* decoded, and the head free for it ... */
-	uint64_t ahead_ns;	/* ... after it had been waited for so long */
-	uint64_t arrive_ns;	/* over its first track, by that */
-	uint32_t cylinders;	/* moved before it */
-	bool switched;		/* to another surface */
+	uint64_t begin_ns;	/* it is decoded, and the head is free for it */
+	uint64_t ahead_ns;	/* how long before begin_ns it was decoded */
+	uint64_t arrive_ns;	/* the head is over its first track */
+	uint32_t cylinders;	/* that the head moved for it */
+	bool switched;		/* it is on another surface than the last */
 };
 
 /* Bins of the error histogram: 1/64 of a revolution each, bin 32 from 0 on;
@@ -78,7 +78,7 @@ struct head_kind_stats {
 	uint64_t hits;		/* answered by a cache: not counted above */
 	uint64_t wrong;		/* off by more than 15 % of a revolution */
 	uint64_t misses;	/* of these, late by a whole revolution */
-	uint64_t switched;	/* on or off */
+	uint64_t switched;	/* times it went on or off */
 	uint64_t guard_ns;
 	uint64_t overhead_ns;	/* learned */
 	uint64_t error_bins[HEAD_BINS];
@@ -90,10 +90,10 @@ struct head_stats {
 	double period_sigma_ppm;
 	double phase_sigma_revs;	/* now */
 	uint64_t observed;		/* completions that moved the phase */
-	uint64_t gated;			/* that were left out */
+	uint64_t gated;			/* completions left out as outliers */
 	uint64_t reacquired;
-	uint64_t references;		/* reads made for this only */
-	bool places; /* of writes are chosen, see head_state.h */
+	uint64_t references;		/* reads made for the phase only */
+	bool places; /* range writes are placed, see head_state.h */
 	struct head_kind_stats read, write;
 };
 
@@ -101,36 +101,40 @@ int head_open(struct env *env, const struct head_options *options,
 	      struct head **head);
 void head_close(struct head *head);	/* NULL is harmless */
 
-/* A read that somebody else made of the disk, which did nothing besides. */
+/* A read that was made outside of the queue, while the disk did nothing
+ * else. */
 struct head_heard {
 	uint64_t lbn;
 	uint32_t sectors;
 	uint64_t handed_ns, complete_ns;
 };
 
-/* Learns from such reads as from its own; in order, before any of these. */
+/* Learns from such reads as from ordinary ones.  They are in order of time and
+ * earlier than any access. */
 void head_hear(struct head *head, const struct head_heard *heard, size_t n);
 
-/* Sectors on tracks that are not, or no more, where they are believed to be, as
- * ordinary reads have shown again and again: told once.  False: none. */
+/* Returns sectors of tracks that ordinary reads have repeatedly found elsewhere
+ * than the geometry says.  Each range is returned once.  False: none. */
 bool head_take_grown(struct head *head, uint64_t *first, uint64_t *n);
 
-/* What completions have taught, to begin with another time. */
+/* What completions have taught, for the profile: the next mount begins with
+ * it. */
 struct head_learned {
-	const struct service_mech *mech; /* the head's; its phase is of now */
-	bool writes;		/* of writes too: settling, and ... */
+	const struct service_mech *mech; /* owned by the head; phase of now */
+	bool writes;		/* settling and write_overhead_ns are known */
 	uint64_t read_overhead_ns, write_overhead_ns;
 };
 
-/* False: prediction is off, or so little was seen that nothing is better than
- * it was. */
+/* False: prediction is off, or too few accesses were seen to improve on the
+ * profile. */
 bool head_get_learned(const struct head *head, struct head_learned *learned);
 
 /* Another geometry from now on; the queue is idle.  What was learned with the
  * old one is forgotten. */
 void head_set_geom(struct head *head, const struct geom *geom);
 
-/* Is there anything to go by?  And the geometry. */
+/* Is there a profile with seeks and a period to predict by?  And the
+ * geometry. */
 bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
 /* Sectors that the drive reads behind a read by itself. */
@@ -155,22 +159,25 @@ void head_end(struct head *head, struct head_access *access,
 /* When the running access is expected to be over; 0: nothing is running. */
 uint64_t head_busy_until_ns(const struct head *head);
 
-/* When the drive will have begun the last access it was given: before that
- * another one might be taken first.  0: nothing is running. */
+/* When the drive will surely have begun the last access it was given.  A
+ * command that arrives earlier might be served first.  0: nothing is running.
+ */
 uint64_t head_begun_ns(const struct head *head);
-/* How long before that it will have been decoded: so late it may be. */
+/* How long before head_begun_ns that access will have been decoded. */
 uint64_t head_ahead_ns(const struct head *head);
 
-/* When it is expected to be on the medium: nothing joins it from then on. */
+/* When the last access is expected to be on the medium.  From then on the
+ * drive joins nothing to it. */
 uint64_t head_media_ns(const struct head *head);
 
-/* Does it end where these sectors begin, or begin where they end?  A drive that
- * has both makes one access of them. */
+/* Does the last access touch these sectors at either end?  A drive that has
+ * both makes one access of them. */
 bool head_is_beside(const struct head *head, uint64_t lbn, uint32_t sectors);
 
 /*
- * Does the phase want a reading that ordinary reads have not given?  Then a
- * sector whose read costs little; the queue reads it when nothing else waits.
+ * Does the phase need a reading that ordinary reads have not given?  If so,
+ * *sector is one whose read costs little.  The queue reads it when nothing else
+ * waits.
  */
 bool head_wants_reference(struct head *head, uint64_t *sector);
 

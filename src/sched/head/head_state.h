@@ -24,24 +24,24 @@ struct head_state {
 	uint64_t head_lbn;		/* on the track it is over, if any is */
 	/* Between handing a request over and the head's first move. */
 	uint64_t read_overhead_ns, write_overhead_ns;
-	/* Lateness not exceeded in 98 % of predictions; a target angle must be
-	 * this far ahead to be met: of what is handed over now, and of what
-	 * comes while that is running. */
+	/* Guards: a target must be this far ahead of the head to be met in 98 %
+	 * of cases.  The first two are for a command handed over now, the
+	 * others for one handed over while that is running. */
 	uint64_t read_guard_ns, write_guard_ns;
 	uint64_t read_next_guard_ns, write_next_guard_ns;
-	/* The same in three of four: what it is worth to try. */
+	/* The same in three of four cases: what is worth trying. */
 	uint64_t read_likely_ns, write_likely_ns;
-	/* Of reads handed to an idle drive: how late the host is, too. */
+	/* How late the host hands a read to an idle drive. */
 	uint64_t late_ns;
-	/* Likewise: a target must have gone by so long before to be missed. */
+	/* A target that passed this long before the head is surely missed. */
 	uint64_t read_early_ns, write_early_ns;
 	/* A read from here on goes on where the last one ends and needs no
 	 * positioning; UINT64_MAX: none would. */
 	uint64_t stream_lbn;
 	/* May rotation be predicted for reads, for writes? */
 	bool reads, writes;
-	/* For writes that may go to several places it is enough to be right
-	 * half of the time: who misses waits as long as who does not aim. */
+	/* May range writes be placed by the head?  Being right half of the time
+	 * is enough: a miss costs a turn, and so does not aiming. */
 	bool places;
 };
 
@@ -56,9 +56,11 @@ static inline uint64_t head_state_start_ns(const struct head_state *head_state,
 						 head_state->head.at_ns;
 }
 
-/* A command behind a free read is handed over so long after the head has begun
- * to move for that, which had been decoded ahead_ns before: if it was late
- * itself, both would be there, and drives take the nearer one first. */
+/*
+ * How long after the head began to move for a free read the command behind it
+ * is handed over.  The free read had been decoded ahead_ns earlier.  If it were
+ * late, the drive would hold both commands and take the nearer one first.
+ */
 uint64_t head_state_behind_ns(const struct head_state *head_state,
 			      uint64_t ahead_ns);
 

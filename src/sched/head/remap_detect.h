@@ -27,8 +27,8 @@ struct remap_detect {
 };
 
 /*
- * A reading on a track, off by so much (revolutions).  True: it is not where
- * it is believed to be, and is forgotten here.
+ * A reading on a track differs from its prediction by `off` revolutions.  True:
+ * the track is not where the geometry says; its entry is dropped.
  */
 bool remap_detect_see(struct remap_detect *certify, uint64_t track, double off);
 

@@ -14,13 +14,14 @@
 
 enum seek_learn_kind { SEEK_LEARN_READ, SEEK_LEARN_WRITE, SEEK_LEARN_KINDS };
 
-/* Handed over to an idle drive, so as late as the host is; or while it had
- * something to do: then only the head can be late. */
+/* An access handed to an idle drive is late when the host is.  One that
+ * was handed over while the drive was busy is late only when the head is. */
 enum seek_learn_when { SEEK_LEARN_IDLE, SEEK_LEARN_BUSY, SEEK_LEARN_WHENS };
 
-/* Not moved, another surface, then two bins for each doubling of the seek. */
+/* Bins of the seek distance: no move, another surface, then two for each
+ * doubling of the cylinders. */
 #define SEEK_LEARN_BINS 66u
-/* Of the distance between arrival and target: 1/128 revolution each. */
+/* Steps of the time between arrival and target: 1/128 revolution each. */
 #define SEEK_LEARN_STEPS 32u
 
 struct seek_learn {
@@ -28,18 +29,20 @@ struct seek_learn {
 	uint32_t seek_n;
 	uint64_t switch_ns, settle_ns, overhead_given_ns[SEEK_LEARN_KINDS];
 	int64_t bin_ns[SEEK_LEARN_BINS];	/* corrections */
-	/* So many were late (below 0: early) one after another. */
+	/* Accesses in a row that were late (negative: early). */
 	int8_t run[SEEK_LEARN_KINDS];
 	int64_t settle_off_ns, overhead_off_ns[SEEK_LEARN_KINDS];
 	struct seek_learn_steps {
-		/* Targets so far ahead, and those of them missed. */
+		/* Targets by how many steps they were ahead of the head, and
+		 * how many of these were missed. */
 		uint16_t seen[SEEK_LEARN_STEPS], missed[SEEK_LEARN_STEPS];
 		unsigned guard_steps, likely_steps;
-		unsigned missed_run;	/* one after another */
-		unsigned met;		/* since caution has changed */
-		unsigned caution_steps;	/* the guard is no less */
+		unsigned missed_run;	/* misses one after another */
+		unsigned met;		/* targets met since caution changed */
+		unsigned caution_steps;	/* lower bound of the guard */
 	} steps[SEEK_LEARN_KINDS][SEEK_LEARN_WHENS];
-	/* Targets that came by so far before, and those of them met. */
+	/* Targets by how many steps before the head they passed, and how many
+	 * of these were met all the same. */
 	struct seek_learn_early {
 		uint16_t seen[SEEK_LEARN_STEPS], met[SEEK_LEARN_STEPS];
 		unsigned early_steps;
@@ -51,7 +54,7 @@ int seek_learn_init(struct seek_learn *learn, const struct service_mech *mech,
 	       uint64_t read_overhead_ns, uint64_t write_overhead_ns);
 void seek_learn_fini(struct seek_learn *learn);
 
-/* Back to what was given. */
+/* Forgets all corrections: the seeks are those given at the start again. */
 void seek_learn_forget(struct seek_learn *learn);
 
 /*

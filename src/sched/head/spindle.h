@@ -16,16 +16,16 @@
 struct spindle {
 	bool acquired;		/* the phase means something */
 	double period_ps;	/* as mech->period_ps, but finer */
-	double sure_ps;		/* gone back to when it is doubted */
+	double sure_ps;		/* period to return to when it is doubted */
 	double var_phase;	/* revolutions^2, as of mech->phase_ns */
 	double cov;
 	double var_freq;	/* (revolutions/s)^2 */
 	double noise;		/* sigma of a reading, revolutions */
-	double other_noise;	/* of those of spindle_follow */
-	unsigned gated_run;	/* left out, one after another */
-	double gated_ahead;	/* the least late of these */
-	unsigned settled;	/* readings taken since the phase was, */
-	unsigned unsettled;	/* which was soon, so often in a row */
+	double other_noise;	/* sigma of a reading of spindle_follow */
+	unsigned gated_run;	/* readings left out one after another */
+	double gated_ahead;	/* the least late of these readings */
+	unsigned settled;	/* readings since the phase was acquired */
+	unsigned unsettled;	/* times in a row it was acquired again soon */
 	uint64_t observed, gated, reacquired, followed;
 };
 
@@ -39,8 +39,8 @@ void spindle_init(struct spindle *spindle, const struct service_mech *mech);
 bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 		     uint64_t at_ns, double ahead);
 
-/* The same from a reading that is worth less: it moves what is known, and what
- * contradicts that is nothing. */
+/* The same from a reading that is worth less (a write): it moves a known phase,
+ * and a reading that contradicts the phase is ignored. */
 void spindle_follow(struct spindle *spindle, struct service_mech *mech,
 		    uint64_t at_ns, double ahead);
 

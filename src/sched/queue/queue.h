@@ -9,8 +9,8 @@
  * one turn of a loop is ordered and merged together: poll after submitting,
  * before sleeping.
  *
- * Order: of two requests that meet, at least one of them a write, the later one
- * waits until the earlier one has completed.  Otherwise there is none.  A
+ * Order: of two requests that overlap, at least one of them a write, the later
+ * one waits until the earlier one has completed.  Otherwise there is none.  A
  * request may be of any size; what the disk does not take at once goes out in
  * pieces, and neighbours that wait together go out as one.  A failed access of
  * several requests is repeated one by one, so nobody fails for a neighbour.
@@ -52,8 +52,9 @@ struct queue_place {
 	/*
 	 * The cheapest acceptable place now: its first sector and what it
 	 * costs (positioning in ns, with what the owner adds for distance from
-	 * where the data belongs).  Nothing is taken yet.  belief NULL: the
-	 * head is not known, any place.  -ENOSPC: none; the request fails.
+	 * where the data belongs).  Nothing is taken yet.  head_state NULL: the
+	 * head is not known, any place will do.  -ENOSPC: there is none; the
+	 * request fails.
 	 */
 	int (*find)(struct queue_place *place,
 		    const struct head_state *head_state, uint32_t sectors,
@@ -65,7 +66,7 @@ struct queue_place {
 	bool leads;	/* take() submits what goes on there, as one access */
 };
 
-/* A read lies in so many other places at most. */
+/* The most other places of a read that are looked at. */
 #define QUEUE_COPIES 2u
 
 struct queue_request {
@@ -78,7 +79,7 @@ struct queue_request {
 	 */
 	struct disk_request disk;
 	enum queue_class class;
-	/* When it wants to be with the disk; 0: as its class says. */
+	/* When it should be at the disk; 0: as its class says. */
 	uint64_t deadline_ns;
 	/*
 	 * A read: the same bytes lie here too (first sectors; at most
@@ -97,16 +98,19 @@ struct queue_request {
 	struct policy_site site[1 + QUEUE_COPIES]; /* likewise, if the head is
 						    * known */
 	unsigned sites_n;
-	uint64_t waits_ns;	/* since then, or no longer */
+	uint64_t waits_ns;	/* the time from which its waiting counts */
 	bool placed;		/* its place was taken */
 	bool ready;		/* in `waiting` of its class */
 	struct list link;	/* held, an access, or finished */
-	uint32_t issued_sectors, split_sectors;	/* of one in pieces */
-	bool gap_inside;	/* between them, for the filler */
-	bool suspended;		/* with pieces left: it waits again */
-	bool gap_waits;		/* with the filler, and not submitted */
-	bool gap_last;		/* it is not to wait there again */
-	unsigned pieces;	/* outstanding */
+	/* Of a request that goes out in pieces: the sectors given to the disk,
+	 * and the sector of the request with which it begins (its beginning
+	 * follows at the end). */
+	uint32_t issued_sectors, split_sectors;
+	bool gap_inside;	/* the filler may use the gap between parts */
+	bool suspended;		/* it waits again, with pieces left */
+	bool gap_waits;		/* the filler has it; it is not submitted */
+	bool gap_last;		/* the filler must not keep it again */
+	unsigned pieces;	/* outstanding pieces */
 	bool uncached_hint;	/* not to be merged: a merged access failed */
 };
 
@@ -129,20 +133,20 @@ struct queue_class_stats {
 struct queue_stats {
 	struct queue_class_stats class[QUEUE_CLASSES];
 	uint64_t accesses;	/* reads and writes the disk was given */
-	uint64_t merged;	/* requests that rode with another */
-	uint64_t held;		/* requests that waited for one they meet */
+	uint64_t merged;	/* requests that shared an access */
+	uint64_t held;		/* requests that waited for an overlap */
 	uint64_t overdue;	/* chosen because of their age */
 	uint64_t retried;	/* after a failed merged access */
 	uint64_t copies;	/* reads that took another place */
 	uint64_t split;		/* tracks begun in the middle */
 	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
-	uint64_t gaps, idle_steps; /* the filler has used */
-	unsigned window_percent; /* of SPTF-SWn%, now */
-	unsigned budget_ppm;	/* for what it costs */
-	uint64_t window_ns;	/* it has cost */
-	uint64_t patient, in_vain; /* waits for a stream's next piece */
-	uint64_t flushes;	/* the disk was given */
-	uint64_t flushes_saved;	/* that had nothing to do */
+	uint64_t gaps, idle_steps; /* gaps and idle times the filler used */
+	unsigned window_percent; /* n of SPTF-SWn%, now */
+	unsigned budget_ppm;	/* what SPTF-SWn% may cost */
+	uint64_t window_ns;	/* what SPTF-SWn% has cost */
+	uint64_t patient, in_vain; /* waits for a stream; those for nothing */
+	uint64_t flushes;	/* flushes the disk was given */
+	uint64_t flushes_saved;	/* flushes that had nothing to do */
 };
 
 struct queue;
@@ -156,35 +160,36 @@ void queue_close(struct queue *queue);
 
 const struct disk_limits *queue_limits(const struct queue *queue);
 
-/* The sectors of the track that holds one, as is believed; 0: not known. */
+/* The number of sectors on the track of this one; 0: not known. */
 uint32_t queue_track_sectors(const struct queue *queue, uint64_t sector);
-/* How many there are from this one to the end of its track; 0: not known. */
+/* The number of sectors from this one to the end of its track; 0: unknown. */
 uint32_t queue_track_left(const struct queue *queue, uint64_t sector);
 
-/* Is a write that may go to several places better off now than one
- * whose place is fixed?  Only where the head is known. */
+/* Does a range write gain over a write with a fixed place now?  Only where the
+ * head is known. */
 bool queue_places(const struct queue *queue);
 
-/* What is believed of the disk; NULL: nothing, C-LOOK.  The queue is idle; the
- * head outlives it or is taken away by NULL.  A head whose geometry does not
- * cover the disk is left alone. */
+/* Sets the head to predict with; NULL: none, the policy is C-LOOK then.  The
+ * queue must be idle.  The head outlives the queue, or is taken away by NULL
+ * before it ends.  A head whose geometry does not cover the disk is not used.
+ */
 void queue_set_head(struct queue *queue, struct head *head);
 
 /*
- * Who fills gaps: the freeblock part.  Called from queue_poll only; it does not
- * submit from within.  A request it returns is its own as with
- * queue_submit (class QUEUE_IDLE) and ends with done(): -EBUSY at once when it
- * meets one in the queue.
+ * The filler of gaps: freeblock scheduling.  It is called from queue_poll only
+ * and must not submit from within.  A request that it returns stays its own, as
+ * with queue_submit (class QUEUE_IDLE), and ends with done(): with -EBUSY at
+ * once when it overlaps one in the queue.
  */
 struct queue_filler {
 	/*
-	 * `next` has been chosen (its place and copy too, its neighbours
-	 * `sectors` in all) and goes to the disk last.  A request to go
-	 * before it that makes it no later by this belief (which stands
-	 * behind all that the disk was given, and is known for both kinds);
-	 * NULL: nothing.  Asked until NULL, at most QUEUE_GAP times.  A read
-	 * that ends where a read begins, or begins where it ends, becomes one
-	 * access with it if it `joins`.
+	 * `next` has been chosen, with its place, and is next for the disk;
+	 * it includes neighbours that go with it.  Returns a request to go
+	 * before it that makes it no later, as predicted from head_state
+	 * (behind all that the disk was given; reads and writes are known);
+	 * NULL: nothing fits.  It is asked until it returns NULL, at most
+	 * QUEUE_GAP times.  If `joins`, a read that touches `next` at either
+	 * end becomes one access with it.
 	 */
 	struct queue_request *(*gap)(void *arg,
 				     const struct head_state *head_state,
@@ -192,10 +197,10 @@ struct queue_filler {
 				     bool joins);
 	/*
 	 * Nothing waits and nothing is outstanding, and the foreground has
-	 * been quiet since quiet_ns (its last request completed then).  A
-	 * request, or NULL and when to be asked again (UINT64_MAX: never).
-	 * head_state->reads and ->writes say what is known of the head; belief
-	 * NULL: nothing.
+	 * been quiet since quiet_ns (its last request completed then).
+	 * Returns a request; or NULL, and in *again_ns when to be asked again
+	 * (UINT64_MAX: never).  head_state->reads and ->writes say what is
+	 * known of the head; head_state NULL: nothing.
 	 */
 	struct queue_request *(*idle)(void *arg,
 				      const struct head_state *head_state,
@@ -222,10 +227,10 @@ void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 void queue_ask_filler(struct queue *queue);
 
 /*
- * While the filler wants something, requests are chosen by SPTF-SWn%, and n
- * follows what it costs, so that it stays under this: positioning beyond the
- * shortest, in millionths of the head's time.  A policy that names its n keeps
- * that until then.
+ * Sets what SPTF-SWn% may cost: positioning beyond the shortest, in millionths
+ * of the head's time.  While the filler wants something, requests are chosen by
+ * SPTF-SWn%, and n follows the cost so that it stays below this.  A policy
+ * whose name gives an n keeps that n until this is called.
  */
 #define QUEUE_BUDGET_PPM 5000u	/* the default, 0.5 % */
 void queue_set_budget(struct queue *queue, unsigned ppm);

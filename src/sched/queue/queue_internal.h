@@ -25,7 +25,7 @@ struct access {
 	struct iovec iov[DISK_MAX_IOV];
 };
 
-/* A read to hear of the phase, and nothing else. */
+/* A read that is made for its completion time only (head_wants_reference). */
 struct reference {
 	struct queue_request req;
 	struct iovec iov;
@@ -37,10 +37,12 @@ struct queue {
 	struct disk *disk;
 	const struct policy *policy;	/* NULL: the best of what is known */
 	struct {
-		bool fixed;		/* not by the budget */
+		bool fixed;		/* the policy names its n */
 		unsigned percent, budget_ppm;
-		double spent_ns, of_ns;	/* of late */
-	} window;			/* of sptf-sw */
+		/* Recent positioning beyond the shortest, and time of the
+		 * head in which it was spent. */
+		double spent_ns, of_ns;
+	} window;			/* of SPTF-SWn% */
 	unsigned depth;
 	struct head *head;		/* NULL: nothing is believed */
 	const struct queue_filler *filler;	/* or NULL */
@@ -59,8 +61,8 @@ struct queue {
 	struct list free_accesses;
 	struct queue_request *partial;
 	struct access *parked;	/* goes next, behind what fills the gap */
-	unsigned gaps;		/* filled before it */
-	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
+	unsigned gaps;		/* requests that went before `parked` */
+	uint64_t wait_ns[QUEUE_CLASSES]; /* recent mean wait by class */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
 	struct access *last;	/* that one, while it is outstanding */
@@ -70,9 +72,10 @@ struct queue {
 	uint64_t completed_writes, flushed_writes;
 	int flush_rc;		/* of the first flush that failed; 0: none */
 	unsigned outstanding;
-	unsigned passed[QUEUE_CLASSES];	/* over for a higher class */
-	bool was_overdue;	/* the last choice */
-	bool was_placed;	/* likewise, to a place it found */
+	unsigned passed[QUEUE_CLASSES];	/* times a higher class was chosen
+					 * while this one waited */
+	bool was_overdue;	/* the last choice was made by age */
+	bool was_placed;	/* the last choice was a range write */
 	int gone;		/* what disk_poll failed with */
 	struct queue_stats stats;
 	struct access *accesses;
@@ -80,14 +83,15 @@ struct queue {
 
 /* ---- queue.c ---- */
 
-/* What a request meets: any later one, or only earlier ones. */
+/* Must the request wait for an earlier one that it overlaps? */
 bool queue_must_hold(struct queue *queue, const struct queue_request *req);
 
 /* Enters a request whose sectors are known; false: it is held. */
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
-/* How much later than it is due a request is late, as busy as the disk is. */
+/* How long a request may wait beyond the time it is due before it counts as
+ * overdue; grows with the recent mean wait of its class. */
 uint64_t queue_patience_ns(const struct queue *queue,
 			   const struct queue_request *req);
 void queue_leave_waiting(struct queue *queue, struct queue_request *req);
@@ -118,19 +122,20 @@ struct access *access_of_flushes(struct queue *queue);
 uint32_t access_most(const struct queue *queue,
 		     const struct queue_request *req);
 
-/* Does it give way to a commit that may come any moment? */
+/* Must the request leave the disk to a commit that is expected at any moment?
+ */
 bool access_gives_way(const struct queue *queue,
 		      const struct queue_request *req);
 
-/* Puts a read in front of or behind a read that it touches; false: it cannot
- * be. */
+/* Joins a read to an access that it touches at either end; false: it cannot be
+ * joined. */
 bool access_join(struct access *access, struct queue_request *req);
 void access_submit(struct access *access);
 
 /* ---- select.c ---- */
 
 /* The next request for the disk, its place chosen and entered; NULL: none.
- * *alone: it goes without neighbours.  belief NULL: nothing is known. */
+ * *alone: it goes without neighbours.  head_state NULL: the head is unknown. */
 struct queue_request *queue_select(struct queue *queue,
 				   const struct head_state *head_state,
 				   bool *alone);

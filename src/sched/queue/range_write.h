@@ -5,13 +5,13 @@
  *
  * A query names where to look (`within`), which places there are acceptable
  * (`set`), and how much a place costs that is far from where the data belongs.
- * Pure functions; nothing is taken.  Who asks marks the answer as taken before
- * anybody asks again, or keeps the places of outstanding writes in a struct
+ * Pure functions; nothing is taken.  The caller marks the answer as taken
+ * before the next query, or keeps the places of outstanding writes in a struct
  * range_claims; then ranges may overlap and writes never collide.
  *
  * Cost of a place, in ns from now: command overhead, move and settling, the
- * guard, rotation to the place, and lambda times what seeking from the data's
- * home takes longer than to a neighbouring cylinder.
+ * guard, rotation to the place, and lambda times what seeking from where the
+ * data belongs takes longer than to a neighbouring cylinder.
  */
 #ifndef TRAX_QUEUE_RANGE_WRITE_H
 #define TRAX_QUEUE_RANGE_WRITE_H
@@ -59,7 +59,8 @@ void range_map_init(struct range_map *map, uint64_t first, uint32_t units,
 
 /* ---- Queries ---- */
 
-/* So many well-spaced options give most of what can be had (4.5). */
+/* Eight well-spaced options give most of what can be had (Anand et al., 4.5).
+ */
 #define RANGE_OPTIONS 8u
 #define RANGE_MAX_OPTIONS 64u
 
@@ -77,14 +78,14 @@ struct range_query {
 struct range_answer {
 	uint64_t sector;
 	uint64_t cost_ns;
-	unsigned estimates;	/* of rotation, that were made for it */
+	unsigned estimates;	/* estimates of rotation that it took */
 };
 
 /*
  * Hierarchical: by track in order of the time it takes to get there, and on
- * each the first place that comes by.  Tracks that take longer to reach than
- * the best place so far costs are not looked at.  A place lies inside one
- * track.  The belief is one of writes.  -ENOSPC: no place.
+ * each the first place that passes under the head.  A track that takes longer
+ * to reach than the best place so far costs is not looked at.  A place lies
+ * inside one track.  The head state must know writes.  -ENOSPC: no place.
  */
 int range_find(const struct head_state *head_state,
 	       const struct range_query *query, struct range_answer *answer);
@@ -104,23 +105,24 @@ uint64_t range_cost_ns(const struct head_state *head_state,
 /* ---- Outstanding writes with overlapping ranges ---- */
 
 struct range_claims {
-	struct rangeset taken;	/* not to be given out */
-	struct rangeset over;	/* of these: completed since the barrier */
-	struct rangeset old;	/* of these: claimed before it, outstanding */
+	struct rangeset taken;	/* all claimed places */
+	struct rangeset over;	/* claimed, and completed since the barrier */
+	struct rangeset old;	/* claimed before the barrier, outstanding */
 };
 
 void range_claims_init(struct range_claims *claims);
 void range_claims_fini(struct range_claims *claims);
-/* -EBUSY: somebody has some of it; -ENOMEM.  Nothing is claimed then. */
+/* -EBUSY: a part of it is claimed already; -ENOMEM.  Nothing is claimed then.
+ */
 int range_claims_add(struct range_claims *claims, uint64_t sector,
 		     uint32_t sectors);
 /* A write is over.  Its place stays claimed until a barrier. */
 int range_claims_end(struct range_claims *claims, uint64_t sector,
 		     uint32_t sectors);
 /*
- * Who asks from now on knows of all writes that were claimed before: those
- * that are over are forgotten now, the others when they are.  -ENOMEM: try
- * again.
+ * All queries from now on come from callers that know of the writes claimed so
+ * far.  So places of completed writes are forgotten now, those of others when
+ * they complete.  -ENOMEM: try again.
  */
 int range_claims_barrier(struct range_claims *claims);
 

@@ -1,6 +1,6 @@
 /*
- * read_stream.h - readers that read on from where they were, one piece after
- * the other: is it worth waiting for the next?
+ * read_stream.h - sequential readers: is it worth leaving the disk idle until
+ * the next read of a stream comes (anticipation)?
  *
  * Units: sectors, nanoseconds.
  */
@@ -13,12 +13,12 @@
 #define STREAMS 16u
 
 struct read_stream {
-	uint64_t end;		/* of its last piece */
-	uint64_t used;		/* a counter, for the least recent */
-	uint64_t done_ns;	/* the last piece is over since; 0: it is not */
-	uint64_t think_ns;	/* from then to the next piece, of late */
-	unsigned run;		/* pieces that followed */
-	unsigned missed;	/* waited for in vain, one after another */
+	uint64_t end;		/* sector behind its last read */
+	uint64_t used;		/* value of the clock at its last use */
+	uint64_t done_ns;	/* when its last read completed; 0: not yet */
+	uint64_t think_ns;	/* recent time from done_ns to the next read */
+	unsigned run;		/* reads that went on where one ended */
+	unsigned missed;	/* waits in a row that were in vain */
 };
 
 struct read_streams {
@@ -26,19 +26,19 @@ struct read_streams {
 	uint64_t clock;
 };
 
-/* A read is submitted; it is over. */
+/* Reports that a read was submitted, and that it completed. */
 void read_stream_submit(struct read_streams *streams, uint64_t sector,
 			uint32_t sectors, uint64_t now_ns);
 void read_stream_done(struct read_streams *streams, uint64_t end,
 		      uint64_t now_ns);
 
 /*
- * Until when the next piece behind `end` is worth waiting for: 0, it is not;
- * UINT64_MAX, until the last one is over at least.
+ * Until when it is worth waiting for the read that begins at `end`.  0: it is
+ * not; UINT64_MAX: at least until the last read of the stream has completed.
  */
 uint64_t read_stream_until_ns(const struct read_streams *streams, uint64_t end);
 
-/* The wait for what comes behind `end` was in vain. */
+/* Reports that the wait for a read at `end` was in vain. */
 void read_stream_miss(struct read_streams *streams, uint64_t end);
 
 #endif
