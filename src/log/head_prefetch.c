@@ -1,17 +1,18 @@
 /*
  * head_prefetch.c - the head goes on to the next track while nobody commits.
  *
- * When the records have used up their track the next one would pay for the way
- * to another.  So right after a record the head goes there by itself, by a read
- * of what it comes over first: who commits later has only the slot to wait for,
- * who commits meanwhile waits for the same way as before.  Where commits follow
- * each other at once there is no time for that.  At most once for each track.
+ * When the records have used up their track, the next commit would pay for the
+ * move to another.  So right after a record a read takes the head there, to the
+ * sector that it passes first.  A later commit waits for its slot only; a
+ * commit that comes meanwhile waits for the same move as before.  This is not
+ * done while commits follow each other at once, and at most once for each
+ * track.
  */
 #include <errno.h>
 
 #include "log/log_internal.h"
 
-/* Less of a turn is not worth it: a switch of heads. */
+/* The move must cost half a turn or more; a switch of heads is not worth it. */
 #define WORTH_PART 2u
 
 static int head_prefetch_find(struct queue_place *place,

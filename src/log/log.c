@@ -1,15 +1,16 @@
 /*
- * log.c - adding, committing, waiting, holding, trimming.
+ * log.c - adding, committing, waiting, pinning, trimming.
  *
- * Room is promised in bytes of entries and paid in slots: what is used, what is
- * in records on their way and what is promised, each promise with a record of
- * its own, must stay under RESERVE_PERCENT of all tracks, and find its slots
- * however it is cut into records: a checkpoint waits for the records before it,
- * so these must not wait for a checkpoint.  Twins pay with what is left.
- * Buffers are promised too, so that log_add never finds none.
+ * Room is promised in bytes of entries and paid in slots.  Three things
+ * together stay below RESERVE_PERCENT of all tracks: used slots, records on
+ * their way, and promises (each counted as a record of its own).  They must
+ * find slots however the entries are cut into records, because a checkpoint
+ * waits for the records before it, so these must not wait for a checkpoint.
+ * Mirrors get what is left.  Buffers are promised too, so log_add always finds
+ * one.
  *
- * Waiters are told in the order of their coming, never from inside the call by
- * which they came.
+ * Waiters are called in the order in which they registered, never from inside
+ * the call that registers them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,10 +18,14 @@
 
 #include "log/log_internal.h"
 
+/* Percent of all tracks up to which room is promised, and up to which it is
+ * promised to checkpoints and deletes, which make room. */
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
+/* Time without a commit after which mirrors are written by themselves. */
 #define MIRROR_DELAY_NS 50000000ull
-/* Quiet for so long, the log has time for a checkpoint instead of mirrors. */
+/* Time without a commit after which missing mirrors make the log ask for a
+ * checkpoint, which makes them needless. */
 #define MISSING_DELAY_NS 1000000000ull
 
 /* ---- Open and close ------------------------------------------------------ */

@@ -1,28 +1,30 @@
 /*
  * log.h - the write-ahead log: changes become durable in one write.
  *
- * Records are filled in memory (the open record), closed when full or when a
- * commit asks, and written to the free slot of a log track that comes by first,
- * if it is known where the head is, else to the next one of the open track;
- * one write at a time, what arrives meanwhile shares the next (group commit).
- * Each record chains to the one before by its checksum: the order of slots
- * means nothing.  When something has been acknowledged by it or relies on it, a
- * record's mirror goes to another log track: behind a later record in the same
- * write, once records go there; by itself, many in one write, when there was no
- * commit for 50 ms; when the log is nearly full it is left out.
+ * Records are filled in memory (the open record) and closed when full or when a
+ * commit asks.  A record goes to the free slot of a log track that passes under
+ * the head first, or to the next slot of the open track where the head is not
+ * known.  One write is under way at a time; what arrives meanwhile shares the
+ * next (group commit).  Each record chains to the one before by its checksum:
+ * the order of slots means nothing.
+ *
+ * A record by which something was acknowledged, or on which something depends,
+ * gets a mirror on another log track: behind a later record in the same write,
+ * once records go there; or by itself, many in one write, when there was no
+ * commit for 50 ms.  When the log is nearly full the mirror is left out.
  *
  * Sequence numbers count records from 1 and are never reused.  The log keeps
  * the records from its tail on: the tail of the durable root, which is the
  * first record that was not in its tree, or the oldest one that was pinned at
- * its cut (log_pin: its data is not yet destaged).  So a hold costs all records
- * behind it, until the next root but one.
+ * its cut (log_pin: its data is not yet destaged).  So a pin keeps all records
+ * behind it as well, until the next root but one.
  *
  * Commit order on a disk with a volatile cache: if writes completed since the
  * last flush, flush; then the record with FUA.
  *
- * Errors: a failed write is tried in another slot, three times; then the log
- * is failed: every waiter gets -EIO, and so does everything later.  A failed
- * flush fails it at once.
+ * Errors: a failed write is repeated or tried in another slot as the table in
+ * disk/fault.h says; then the log is failed: every waiter gets -EIO, and so does
+ * everything later.  A failed flush fails it at once.
  */
 #ifndef TRAX_LOG_LOG_H
 #define TRAX_LOG_LOG_H
@@ -40,8 +42,8 @@
 
 struct log;
 
-/* Someone who waits; embedded in the caller's structure.  done() is called
- * exactly once, never from inside the call that registers it. */
+/* A waiter is embedded in the caller's structure.  done() is called exactly
+ * once, never from inside the call that registers it. */
 struct waiter {
 	struct list link;
 	uint64_t seq;
@@ -56,8 +58,8 @@ struct log_options {
 
 int log_open(struct env *env, struct queue *queue, const struct super *super,
 	     const struct log_options *options, struct log **log);
-/* Nothing in flight (log_drain), or the queue is never polled again.  Nobody
- * who still waits is called. */
+/* Nothing is in flight (log_drain), or the queue is never polled again.
+ * Waiters that are left are not called. */
 void log_close(struct log *log);
 
 /* ---- Recovery (synchronous, before anything else) ---- */
@@ -68,9 +70,11 @@ struct log_replay {
 	uint64_t cut_chain;
 	uint64_t tail_seq;	/* records from here on may hold data */
 	size_t memory_bytes;	/* for records; 2 MiB at least */
-	/* Shown beforehand what record() will get, those to be applied only,
-	 * as far as they are in memory: returns nonzero for enough of them.
-	 * payload NULL: that was all for now.  May be NULL. */
+	/* Gets the payloads of coming record() calls in advance, so that it can
+	 * prefetch: only of records to be applied, as far as they are in
+	 * memory. Nonzero: enough.  payload NULL: that was all for now.  May be
+	 * NULL.
+	 */
 	int (*ahead)(void *arg, const void *payload, size_t bytes);
 	/* Called in sequence order for each record of the chain;
 	 * `apply`: it is behind the cut; `id`: for log_recovered_read. */
@@ -98,8 +102,8 @@ int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 /* Nothing is read again: gives the memory back. */
 void log_recover_end(struct log *log);
 
-/* Starts (or goes on) writing: all tracks are free but those that hold
- * records from `keep_from` up to `last`. */
+/* Starts (or goes on) writing.  All units are free but those that hold records
+ * from `keep_from` up to `last`. */
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	      uint64_t chain, uint64_t keep_from);
 
@@ -124,24 +128,24 @@ uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
  * everything added so far. */
 void log_commit(struct log *log, struct waiter *waiter);
 
-/* Something that cannot be taken back goes by the durable record seq, as if
- * somebody had been told of it: so it has a mirror. */
+/* Something that cannot be taken back depends on the durable record seq, as if
+ * that had been acknowledged: so the record gets a mirror. */
 void log_depend_on(struct log *log, uint64_t seq);
 
 uint64_t log_durable_seq(const struct log *log);
 bool log_has_pending(const struct log *log);	/* added, not yet durable */
 uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
 
-/* Data in record seq is not destaged yet / is home.  Counted.  A root's
- * tail_seq is the oldest one pinned, or cut_seq + 1, as of the log_cut or
- * later. */
+/* Data in record seq is not destaged yet (pin), or is in its place (unpin).
+ * Pins are counted.  A root's tail_seq is the oldest pinned record, or cut_seq
+ * + 1, as of the log_cut or later. */
 void log_pin(struct log *log, uint64_t seq);
 void log_unpin(struct log *log, uint64_t seq);
 uint64_t log_oldest_pinned(const struct log *log);	/* UINT64_MAX: none */
 
 /* Closes the open record: everything so far is at or before *seq.  The new
- * generation starts with the next record.  *chain: its chain value.  Its root
- * relies on what is pinned. */
+ * generation starts with the next record.  *chain is the chain value of *seq.
+ * The root of the cut depends on the records that are pinned. */
 void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain);
 
 /* The root that holds everything up to cut_seq is durable. */
@@ -150,14 +154,15 @@ void log_trim(struct log *log, uint64_t cut_seq);
 unsigned log_fill_percent(const struct log *log);
 bool log_failed(const struct log *log);
 
-/* Twins, and waiters for what was durable when they came.  Returns when it
- * wants to be run again (UINT64_MAX: never). */
+/* Writes mirrors, and calls waiters whose records were durable already when
+ * they registered.  Returns when it must be called again (UINT64_MAX: never).
+ */
 uint64_t log_run(struct log *log, uint64_t now_ns);
-/* When it would like a checkpoint, because records that something has been
- * acknowledged by have no mirror: there was no memory to keep them until it
- * was, or they could not be written.  UINT64_MAX: it would not. */
+/* When a checkpoint is wanted because acknowledged records have no mirror:
+ * memory for it ran out before they were acknowledged, or the mirror could not
+ * be written.  UINT64_MAX: no checkpoint is wanted. */
 uint64_t log_checkpoint_ns(const struct log *log);
-/* Somebody has come since who need not wait. */
+/* Is there a waiter that log_run can call at once? */
 bool log_due(const struct log *log);
 
 /* All records and mirrors written, nothing in flight; for unmount.  -EIO when
@@ -165,9 +170,9 @@ bool log_due(const struct log *log);
 void log_drain(struct log *log, struct waiter *waiter);
 
 /*
- * What lies on the disk: the first record (or mirror) that is needed, written,
- * and begins in [from, end), if a log track is there; false: none.  Why bytes
- * read from its place are not it; NULL: they are.
+ * log_record_next finds the first record or mirror that is needed, has been
+ * written, and begins in [from, end); false: none.  log_record_verify says why
+ * the bytes read from that place are not that record; NULL: they are.
  */
 struct log_found {
 	uint64_t sector, seq;
@@ -180,15 +185,16 @@ const char *log_record_verify(const struct log *log,
 			      const void *bytes);
 
 /*
- * A track moves: leave() ends its use (-EAGAIN: not while something is on its
- * way; -ENOSPC: what is promised needs it); is_left() is true once the tail has
- * passed all that lies there; replace() puts another place in its stead, of
- * about the same size, which is the i-th of the superblocks from now on.
- * -E2BIG: that is too large (can be asked before); -ENOMEM: it stays left.
+ * Moving a track.  log_track_retire ends its use (-EAGAIN: not while a write is
+ * under way; -ENOSPC: promised room needs it).  log_track_is_retired is true
+ * once the tail has passed all records on it.  log_track_replace puts another
+ * place of about the same size in its stead, which is the i-th of the
+ * superblocks from then on.  -E2BIG: the place is too large (log_track_fits
+ * asks before); -ENOMEM: the track stays retired.
  */
 int log_track_retire(struct log *log, unsigned i);
 bool log_track_is_retired(const struct log *log, unsigned i);
-/* All is as it was before leave(). */
+/* Takes a retired track into use again. */
 void log_track_reuse(struct log *log, unsigned i);
 int log_track_fits(const struct log *log, unsigned i,
 		   const struct super_track *track);
@@ -198,10 +204,10 @@ int log_track_replace(struct log *log, unsigned i,
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, retries;
-	uint64_t mirror_writes;	/* by themselves */
-	uint64_t mirror_piggybacks;	/* behind records */
+	uint64_t mirror_writes;	/* writes of mirrors only */
+	uint64_t mirror_piggybacks;	/* writes of a record with mirrors */
 	uint64_t mirrors_skipped; /* records whose mirror was given up */
-	uint64_t stalls;	/* a record that had to wait for room */
+	uint64_t stalls;	/* times that a record had to wait for room */
 };
 void log_get_stats(const struct log *log, struct log_stats *out);
 

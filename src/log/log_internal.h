@@ -1,7 +1,7 @@
 /*
  * log_internal.h - what the files of src/log share.
  *
- *   log.c      adding, committing, waiting, holding, trimming
+ *   log.c      adding, committing, waiting, pinning, trimming
  *   log_tracks.c  which slots of which log track come next
  *   record_write.c  the way of a record to the disk
  *   mirror.c   the way of its mirror
@@ -12,10 +12,10 @@
  *
  *   open -close-> closed -dispatch-> writing -done-> durable -stage-> spare
  *
- * One is open, any number closed, some being written, all in one access.  A
- * durable one keeps its buffer until its bytes are copied to a stage, from
- * where its mirror goes out, or until nothing else is left to open: then it has
- * no mirror.
+ * One record is open, any number are closed, and those that are being written
+ * share one access.  A durable record keeps its buffer until its bytes are
+ * copied to a stage, from which its mirror is written.  When there is no other
+ * buffer left to open, a durable one is taken, and that record gets no mirror.
  */
 #ifndef TRAX_LOG_LOG_INTERNAL_H
 #define TRAX_LOG_LOG_INTERNAL_H
@@ -24,13 +24,13 @@
 
 #define LOG_RECORDS 16u			/* buffers */
 #define LOG_TRIES 4u			/* of a mirror: one and three more */
-/* Closed records that nobody waits for are written so many at once; with
- * fewer buffers left than that half they go in any case. */
+/* Closed records that nobody waits for go out when there are this many, in one
+ * access; earlier when less than half of the buffers are left. */
 #define LOG_AT_ONCE 4u
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
-#define LOG_CUTS 4u			/* remembered until trimmed */
-/* By moving tracks the log may become as many times as large. */
+#define LOG_CUTS 4u			/* cuts remembered until trimmed */
+/* Moving tracks may make the log larger by this factor at most. */
 #define LOG_GROWS 2u
 
 struct log_record {
@@ -38,16 +38,16 @@ struct log_record {
 	uint8_t *buf;			/* header and payload */
 	size_t payload;
 	uint64_t seq, gen, prev, chain;
-	unsigned track;			/* durable: where it lies */
-	uint64_t since_ns;		/* first entry added */
+	unsigned track;			/* of a durable record: its track */
+	uint64_t since_ns;		/* when its first entry was added */
 };
 
-/* What tracks offer, in units. */
+/* Room on tracks, in units. */
 struct log_room {
 	uint32_t used;
-	uint32_t longest;		/* free run */
-	uint64_t sure;			/* that records find, whatever they
-					   are */
+	uint32_t longest;		/* the longest free run */
+	uint64_t sure;			/* room that records surely find,
+					   however long they are */
 };
 
 struct log_track {
@@ -55,19 +55,20 @@ struct log_track {
 	uint32_t units;
 	uint64_t *seq;			/* of the record or mirror in each unit;
 					   0: none */
-	uint32_t next;			/* behind what was written last */
-	bool retiring;			/* takes nothing more */
+	uint32_t next;			/* unit behind the last write */
+	bool retiring;			/* takes no more records */
 	struct log_room room;		/* derived */
 };
 
-/* Durable records on the way to become mirrors: bytes [done, bytes) are to be
- * written; a write takes the records up to `upto`. */
+/* Copies of durable records, to be written as mirrors: bytes [done, bytes) are
+ * left to write, and the next write takes the records up to `upto`. */
 struct log_stage {
 	uint8_t *buf;
-	/* Track of the original that begins with each sector of the buffer. */
+	/* For each sector of the buffer with which a record begins: the track
+	 * of the original. */
 	uint8_t original[LOG_STAGE_BYTES / SECTOR_BYTES];
 	size_t bytes, done, upto;
-	bool full;			/* takes no more: to be written */
+	bool full;			/* takes no more records */
 	unsigned tries;
 	struct log *log;
 	const struct log_track *track;	/* where it goes */
@@ -78,8 +79,8 @@ struct log_stage {
 
 /* A read that takes the head to the next track. */
 struct log_head_prefetch {
-	uint8_t *buf;			/* a unit; nobody looks at it */
-	const struct log_track *from;	/* it was asked for there; or NULL */
+	uint8_t *buf;			/* a unit; its content is not used */
+	const struct log_track *from;	/* the used-up track; or NULL */
 	bool busy;
 	struct queue_request req;
 	struct queue_place place;
@@ -100,9 +101,9 @@ struct log {
 	uint64_t last_seq;		/* of the last closed record */
 	uint64_t last_chain;
 	uint64_t durable_seq;
-	uint64_t wanted_seq;		/* somebody waits for it */
-	uint64_t acked_seq;		/* somebody was or will be told of it,
-					   or relies on it */
+	uint64_t wanted_seq;		/* the last that somebody waits for */
+	uint64_t acked_seq;		/* the last that was or will be
+					   acknowledged, or is depended on */
 	uint64_t tail_seq;		/* oldest record that is needed */
 	struct {
 		uint64_t cut_seq, tail_seq;
@@ -115,26 +116,28 @@ struct log {
 	struct log_record *open;
 	bool pressed;			/* somebody waits for buffers or room */
 	struct queue_request req;
-	struct queue_place place;	/* of those being written */
-	bool placed;			/* they have one */
-	bool piggybacked;		/* with them: what is being sent */
-	size_t piggybacked_bytes;	/* of mirrors, on the present track */
+	struct queue_place place;	/* of the records being written */
+	bool placed;			/* these records have their place */
+	bool piggybacked;		/* mirrors go out with these records */
+	size_t piggybacked_bytes;	/* mirrors so far on this track */
 	struct iovec iov[LOG_AT_ONCE + 1];
 	unsigned tries;			/* that have failed */
 	bool elsewhere;			/* the next is on another track */
 	uint64_t retry_ns;		/* when that begins; 0: has begun */
 	uint64_t sent_ns;		/* when the last record went out */
-	uint64_t done_ns;		/* and was durable */
-	uint64_t gap_ns;		/* until the next goes out, smoothed */
+	uint64_t done_ns;		/* when the last record was durable */
+	uint64_t gap_ns;		/* from a durable record to the next
+					   that goes out, smoothed */
 
-	/* Twins. */
+	/* Mirrors. */
 	struct log_stage stage[LOG_STAGES];
 	struct log_stage *filling;	/* takes records unless full */
-	struct log_stage *sending;	/* NULL: none */
-	uint64_t missing_first, missing_last; /* records without; 0: none */
+	struct log_stage *sending;	/* is being written; NULL: none */
+	/* The range of records that have no mirror; 0: there are none. */
+	uint64_t missing_first, missing_last;
 
 	struct log_head_prefetch head_prefetch;
-	struct log_scan *scan;		/* record_scan.h; NULL: it is over */
+	struct log_scan *scan;		/* of record_scan.h; NULL: ended */
 	void (*scan_end)(struct log *log);	/* log_recover_end */
 	void (*scan_heal)(struct log *log);	/* log_heal */
 
@@ -146,16 +149,17 @@ struct log {
 
 	/* Promised room. */
 	uint64_t reserved_bytes;	/* of entries */
-	uint64_t reserved_cost;		/* each in a record of its own */
+	uint64_t reserved_cost;		/* the same, if each reservation needs a
+					   record of its own */
 
-	/* Holds: count of record seq at seq % pinned_n, for those from the tail
-	 * on; pinned_from is the oldest when there are any. */
+	/* Pins: the count of record seq is at seq % pinned_n, for records from
+	 * the tail on; pinned_from is the oldest pinned one, if any is. */
 	uint32_t *pinned;
 	size_t pinned_n;
 	uint64_t pinned_from, pins;
 
-	struct list waiters;		/* not durable yet */
-	struct list ready;		/* told by the next log_run */
+	struct list waiters;		/* their records are not durable yet */
+	struct list ready;		/* called by the next log_run */
 	struct list drainers;
 };
 
@@ -172,35 +176,37 @@ void log_wake(struct log *log);
 int log_tracks_init(struct log *log, const struct super *super);
 void log_tracks_fini(struct log *log);
 struct log_track *log_track_of(struct log *log, uint64_t sector);
-/* A record or mirror lies there. */
+/* Marks units as used by a record or mirror. */
 void log_track_mark(struct log *log, struct log_track *track, uint64_t sector,
 		    uint64_t bytes, uint64_t seq);
-/* Nothing does any more. */
+/* Marks units as free. */
 void log_track_unmark(struct log *log, uint64_t sector, uint64_t bytes);
 void log_tracks_forget_beyond(struct log *log, uint64_t last);
-/* After the tail has moved. */
+/* Counts the room of all tracks anew, after the tail has moved. */
 void log_tracks_refresh(struct log *log);
 bool log_tracks_hold(const struct log *log, uint64_t need);
 uint64_t log_tracks_used_bytes(const struct log *log);
-/* How many bytes of records may go out in one access now, so that nothing
- * that is promised becomes scarce: 0: one record. */
+/* How many bytes of records may go out in one access now without endangering
+ * promised room.  0: one record. */
 size_t log_place_room(const struct log *log);
-/* Does who commits do it again at once? */
+/* Do commits follow each other at once, so that each waits for anything that is
+ * written in between? */
 bool log_commit_waits(const struct log *log);
-/* Where records of this size go; `elsewhere`: not to the present track.
- * false: nowhere. */
+/* Finds a place for records of this size; `elsewhere`: not on the present
+ * track.  False: there is none. */
 bool log_place_find(struct log *log, const struct head_state *head_state,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns);
-/* Is it time to go on to another track?  And where would a record come by first
- * there, if it were written now; false: nowhere. */
+/* log_wants_track: is it time to go on to another track?  log_place_next finds
+ * the place there that passes under the head first; false: there is none. */
 bool log_wants_track(const struct log *log);
 bool log_place_next(struct log *log, const struct head_state *head_state,
 		     size_t bytes, uint64_t *sector, uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
-/* Which track mirrors go to, `first` bytes at least, `bytes` if they fit; not
- * that of the first original.  *room_bytes may be used of it.  NULL: none. */
+/* Chooses a track for mirrors: with room for `first` bytes at least, for
+ * `bytes` if possible, and not the track of the first original.  *room_bytes is
+ * what may be used of it.  NULL: there is none. */
 const struct log_track *log_mirror_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
@@ -208,7 +214,8 @@ const struct log_track *log_mirror_track(struct log *log, size_t first,
  * if `most` would do. */
 size_t log_mirror_room(const struct log *log, const struct log_track *track,
 		     uint64_t sector, size_t most);
-/* Where on it; false: it has no room any more, or it is promised. */
+/* Finds the place on that track; false: it has no room left, or its room is
+ * promised. */
 bool log_mirror_find(struct log *log, const struct log_track *track,
 		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns);

@@ -4,20 +4,19 @@
  * A track is cut into units; a unit is free when the record in it is below the
  * tail.  A record takes a run of free units:
  *
- *   with a belief of the head, the place that comes by first among the tracks
- *   near it (log skipping; Anand et al., FAST 2008, section 6), if what has
- *   been promised to others can still be kept then;
- *   else the beginning of a run: on the present track, on the nearest free
- *   one, on any.
+ *   where the head is known, the run that passes under it first on the tracks
+ *   near it (log skipping; Anand et al., FAST 2008, section 6), if all promises
+ *   can still be kept then;
+ *   otherwise the beginning of a free run: on the present track, on the nearest
+ *   free one, on any.
  *
  * A promise is kept whatever records it comes in (tracks_hold): taking the
  * beginning of a run never breaks one, cutting a run in two may.  While room
  * in long runs is short, only runs that are broken already are cut, and others
  * near their beginning.
  *
- * Twins go where none of their originals lies: behind records that have gone to
- * another track, or wherever there is room; the next record goes where the head
- * is then.
+ * Mirrors go to a track that holds none of their originals: behind records that
+ * have gone on to another track, or wherever there is room.
  */
 #include <assert.h>
 #include <errno.h>
@@ -29,21 +28,23 @@
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-/* With so much in the stage it is time to go on to another track: there its
- * mirrors can ride with records. */
+/* With this many bytes in the stage records go on to another track, where the
+ * staged mirrors can be written together with them. */
 #define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
 
-/* Who commits again so soon waits for whatever is written in between. */
+/* A commit that follows the last one within this time waits for anything that
+ * is written in between. */
 #define COMMIT_WAITS_NS 3000000u
 
-/* No track is left while the log is as full as this without it. */
+/* A track is not retired if the log would be this full (percent) without it. */
 #define LEAVE_PERCENT 60u
 
-/* While long runs are scarce so much of one may be left before a record, which
- * the head passes while the command comes. */
+/* While long runs are scarce, a record may begin this far behind the beginning
+ * of one: the head passes so much while a command is decoded. */
 #define SKIPPED_BYTES (64u << 10)
 
-/* So much in long runs, beyond what is promised, may be cut up. */
+/* Long runs may be cut in two while this much more than promised is left in
+ * long runs. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
 
 /* What the units of a track are; it has no memory of them yet. */
@@ -128,8 +129,8 @@ void log_tracks_forget_beyond(struct log *log, uint64_t last)
 
 /* ---- Promises ---- */
 
-/* A run is left when a record does not fit, so less than the longest record is
- * lost at its end. */
+/* The room that records surely find in a run: a run is left when a record does
+ * not fit, so less than the longest record is lost at its end. */
 static void room_add(const struct log *log, struct log_room *room, uint32_t run)
 {
 	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
@@ -412,7 +413,7 @@ static struct range range_of(const struct log *log, const struct log_track *t)
 			       sector_of(log, t, t->units) - t->first };
 }
 
-/* The place on one track that comes by first. */
+/* The place on one track that passes under the head first. */
 static bool find_on(struct log *log, const struct head_state *head_state,
 		    const struct log_track *t, uint32_t n, uint64_t *sector,
 		    uint64_t *cost_ns)
@@ -435,7 +436,7 @@ static bool find_on(struct log *log, const struct head_state *head_state,
 	return true;
 }
 
-/* The place that comes by first of those allowed. */
+/* The allowed place that passes under the head first. */
 static bool find_allowed(struct log *log, const struct head_state *head_state,
 			 const struct free_places *places, uint32_t n,
 			 uint64_t need, uint64_t *sector, uint64_t *cost_ns)
@@ -466,15 +467,15 @@ bool log_commit_waits(const struct log *log)
 	return log->gap_ns < COMMIT_WAITS_NS;
 }
 
-/* Who is urgent has little of long waits that are shared by many. */
+/* An urgent commit gains little by long waits that many share. */
 static bool is_used_up(const struct log *log)
 {
 	return log->main && track_is_used_up(log->main) &&
 	       !log_commit_waits(log);
 }
 
-/* Twins are long arcs over which records would have to wait: when the last of
- * those that ride here has come, records go on. */
+/* Mirrors are long arcs over which records would have to wait, so records go on
+ * to another track when the last staged mirror has been written here. */
 static bool is_piggybacked(const struct log *log)
 {
 	const struct log_track *t = log->main;
@@ -525,7 +526,7 @@ bool log_place_next(struct log *log, const struct head_state *head_state,
 			    cost_ns);
 }
 
-/* The place that comes by first and breaks no promise. */
+/* The place that passes under the head first and breaks no promise. */
 static bool find_nearest(struct log *log, const struct head_state *head_state,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
 			 uint64_t *cost_ns)
@@ -590,7 +591,7 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 	log->main = t;
 }
 
-/* ---- Twins ---- */
+/* ---- Mirrors ---- */
 
 /*
  * In this order, never the track of the original:

@@ -1,22 +1,24 @@
 /*
  * mirror.c - the way of a record's mirror: off the path of commits.
  *
- * Until something is acknowledged by a record it needs no mirror.  Who unpacks
- * a tree fills records that nobody waits for: they are kept as long as there is
- * a stage for them, then forgotten, and when somebody is told of them after all
- * the log would like a checkpoint, which makes them needless.
+ * A record needs no mirror until something is acknowledged by it.  Unpacking a
+ * tree fills records that nobody waits for: they are kept while a stage has
+ * room, then forgotten.  When they are acknowledged after all, the log asks for
+ * a checkpoint, which makes their mirrors needless.
  *
  * Durable records are copied back to back into a stage, so that their buffers
- * are free again.  Once the records have gone on to another track the mirrors
- * of those behind ride with them: right behind a record, in its access, as many
- * as fit and pass in a third of a turn.  That costs no seek, and who waits for
- * the record waits no longer than that.  The stage goes out by itself (in two
- * writes, where a track ends) when there was no commit for 50 ms, when it is
- * full, and at the end.  For so long the newest record has one copy, which its
- * parity keeps from a single bad place; what is older is missed by the records
- * behind it.  A mirror is a help, not a
- * promise: it is left out when the log is nearly full or its writes fail.
- * Then, too, the log would like a checkpoint.
+ * are free again.  Once records have gone on to another track, the mirrors of
+ * the records on the old one piggyback: they go right behind a new record, in
+ * its access, as many as fit and pass in a third of a turn.  That costs no
+ * seek, and delays the commit by no more than that.
+ *
+ * The stage goes out by itself (in two writes, where a track ends) when there
+ * was no commit for 50 ms, when it is full, and at the end.  Until then the
+ * newest record has one copy, which its parity protects against a single bad
+ * place; the loss of an older record is noticed by the records behind it.
+ *
+ * A mirror is not a promise: it is left out when the log is nearly full or its
+ * writes fail.  Then, too, the log asks for a checkpoint.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,11 +26,13 @@
 #include "base/msg.h"
 #include "log/log_internal.h"
 
+/* Percent of all tracks in use from which on mirrors are left out. */
 #define FULL_PERCENT 90u
-/* Of a turn; so much if it is not known how long that is. */
+/* Mirrors behind a record take at most a third of a turn, or this many bytes
+ * where the length of a turn is not known. */
 #define PIGGYBACK_PART 3u
 #define PIGGYBACK_BYTES (64u << 10)
-/* Later than this it competes with reads: half a second. */
+/* A write of mirrors that has waited half a second competes with reads. */
 #define DEADLINE_NS 500000000ull
 
 static uint64_t stage_first_seq(const struct log_stage *s)
@@ -38,7 +42,7 @@ static uint64_t stage_first_seq(const struct log_stage *s)
 	return le64_get(h->seq);
 }
 
-/* Does it hold what something has been acknowledged by? */
+/* Does the stage hold a record that has been acknowledged? */
 static bool stage_is_due(const struct log *log, const struct log_stage *s)
 {
 	return s->bytes > s->done && (stage_first_seq(s) <= log->acked_seq ||
@@ -63,8 +67,8 @@ void log_mirror_miss(struct log *log, uint64_t seq)
 		log->missing_last = seq;
 }
 
-/* Its records get no mirrors: nobody has been told of them and others want the
- * room, or they cannot be written. */
+/* Gives up the mirrors in a stage: their records are not acknowledged and
+ * others need the room, or they cannot be written. */
 static void stage_forget(struct log *log, struct log_stage *s)
 {
 	for (size_t at = s->done; at < s->bytes; ) {
@@ -347,7 +351,7 @@ void log_mirror_send(struct log *log)
 	}
 }
 
-/* ---- Riding along ---- */
+/* ---- Piggybacking ---- */
 
 bool log_mirror_waits_here(const struct log *log)
 {
@@ -357,8 +361,9 @@ bool log_mirror_waits_here(const struct log *log)
 		s->original[s->done / SECTOR_BYTES]];
 }
 
-/* How much may ride: part of a turn, without a change of the drive's track, and
- * not half a track in all: that could be split. */
+/* How many bytes may piggyback: a part of a turn, without a change of the
+ * drive's track, and less than half a track in all, which the queue could
+ * split. */
 static size_t piggyback_bytes(const struct log *log, uint64_t sector,
 			      uint32_t first)
 {
