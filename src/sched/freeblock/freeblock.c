@@ -18,9 +18,10 @@
 
 #include "sched/freeblock/gap_fill.h"
 
+/* The least time without foreground requests before idle time begins. */
 #define QUIET_NS UINT64_C(100000000)
 #define BUFFER_ALIGN 4096u
-/* Pseudo-tracks where no geometry is known. */
+/* Length of the pseudo-tracks (1 MiB) where no geometry is known. */
 #define PSEUDO_SECTORS 2048u
 
 static void freeblock_fini(void *arg);

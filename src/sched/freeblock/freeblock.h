@@ -2,19 +2,19 @@
  * freeblock.h - background work in the time the platter turns for nothing
  * (Lumb et al., OSDI 2000), and when the disk is idle.
  *
- * A task registers sectors it wants to read (or blocks it wants to write) in
- * any order and is told of each as it comes.  The queue serves it in the
- * rotational gaps of foreground requests while that is predictable, from what
- * the foreground reads anyway, in idle time, and, what is promoted, like a
- * foreground request.  A task does not delay a foreground request by more than
- * the prediction error, nor, when the disk had been idle, by more than the rest
- * of one step (a track at most).
+ * A task registers sectors that it wants to read, or blocks that it wants to
+ * write, and gets a call for each when it is done, in any order.  A task is
+ * served in four ways: in the rotational gaps of foreground requests, while
+ * rotation can be predicted; from what the foreground reads anyway; in idle
+ * time; and, after freeblock_promote, like the foreground.  A task delays a
+ * foreground request by the error of the prediction at most, and by the rest of
+ * one step (a track at most) when the disk had been idle.
  *
- * Idle time begins when the foreground has been quiet for ten times the gaps it
- * made lately, and 100 ms at least (freeblock_set_quiet).
+ * Idle time begins when the foreground has been quiet for ten times its longest
+ * recent gap, and 100 ms at least (freeblock_set_quiet).
  *
  * Tasks are closed before their queue; all callbacks come from queue_poll.
- * Memory is held for what is being transferred, and to know what is wanted
+ * Memory is used for transfers under way and for the sets of wanted sectors
  * (freeblock_set.h).
  */
 #ifndef TRAX_FREEBLOCK_FREEBLOCK_H
@@ -29,9 +29,9 @@ struct freeblock_task;
 
 struct freeblock_ops {
 	/*
-	 * [sector, sector + sectors), all of it wanted until now, has been
-	 * read: result 0 with its bytes (valid during the call), or -EIO.
-	 * No longer wanted.  May be NULL for who wants nothing to be read.
+	 * [sector, sector + sectors), all of it wanted, has been read: result
+	 * 0 with its bytes (valid during the call), or -EIO.  It is not wanted
+	 * any more.  May be NULL if the task never wants reads.
 	 */
 	void (*got)(void *arg, uint64_t sector, uint32_t sectors,
 		    const void *bytes, int result);
@@ -45,12 +45,12 @@ struct freeblock_options {
 				   at least the logical block */
 	unsigned share;		/* weight against other tasks; 0: 1 */
 	bool no_idle;		/* gaps only */
-	/* It is enough to have most of what is wanted, whatever it is: the
-	 * largest pieces first, with no thought for what is left. */
+	/* Any part of what is wanted will do: the largest pieces are read
+	 * first, without regard to the fragments that are left. */
 	bool any;
-	/* On disks with units that go over a track's end: so much of those
-	 * may be held of which one side has been read.  0: they are read in
-	 * one piece, which costs the time to change tracks. */
+	/* Memory for units that go over a track's end and of which one side
+	 * has been read.  0: such units are read in one piece, which costs a
+	 * change of track. */
 	uint64_t parts_bytes;
 };
 
@@ -58,12 +58,12 @@ struct freeblock_options {
 int freeblock_open(struct queue *queue, const struct freeblock_options *options,
 		   const struct freeblock_ops *ops, void *arg,
 		   struct freeblock_task **task);
-/* Nothing of it is called any more, but written() with -ECANCELED of what had
- * not begun, before it returns; a write that has begun is written() later. */
+/* Calls written() with -ECANCELED for writes that have not begun.  After it
+ * returns only written() is called, for writes that have begun. */
 void freeblock_close(struct freeblock_task *task);
 
-/* Wants (no longer wants) these sectors; any number, cheap for large runs.
- * Whole units: -EINVAL.  -ENOMEM: some of them are wanted now. */
+/* Adds sectors to the wanted set, or takes them out.  Large runs are cheap.
+ * -EINVAL: not whole units.  -ENOMEM: a part of them has been added. */
 int freeblock_want(struct freeblock_task *task, uint64_t sector, uint64_t n);
 void freeblock_unwant(struct freeblock_task *task, uint64_t sector,
 		      uint64_t n);
@@ -72,8 +72,8 @@ uint64_t freeblock_wanted(const struct freeblock_task *task); /* sectors */
 bool freeblock_wants(const struct freeblock_task *task, uint64_t sector,
 		     uint64_t n);
 
-/* What is wanted, now and later, is read like what the foreground reads,
- * `depth` requests at a time; 0: no longer. */
+/* What the task wants, now and later, is read like a foreground request,
+ * `depth` requests at a time; 0: not any more. */
 void freeblock_promote(struct freeblock_task *task, unsigned depth);
 void freeblock_pause(struct freeblock_task *task, bool paused);
 
@@ -83,9 +83,9 @@ void freeblock_pause(struct freeblock_task *task, bool paused);
  * promoted.  Its place may be left open (queue_request.place).
  */
 void freeblock_write(struct freeblock_task *task, struct queue_request *req);
-/* Takes it back, if it has not begun: written() is not called, and it is the
- * caller's.  false: it has, and is over soon; with -EBUSY when somebody was at
- * its place. */
+/* Takes a write back that has not begun: written() is not called, and the
+ * request is the caller's again.  False: it has begun and will end soon, with
+ * -EBUSY if another request overlapped its place. */
 bool freeblock_write_cancel(struct freeblock_task *task,
 			    struct queue_request *req);
 
@@ -105,12 +105,12 @@ struct freeblock_stats {
 	uint64_t gaps, gaps_used;
 	uint64_t potential_ns;		/* rotation of foreground requests that
 					   could have been used */
-	uint64_t used_ns;		/* that was transferring for tasks */
-	uint64_t passed_ns;		/* likewise, and what nobody wants that
-					   lies between */
+	uint64_t used_ns;		/* of it, transferring for tasks */
+	uint64_t passed_ns;		/* used_ns and the unwanted sectors
+					   between what was wanted */
 	uint64_t delays;		/* foreground requests made late */
-	uint64_t delay_ns, max_delay_ns; /* by how much */
-	uint64_t p99_delay_ns;		/* over all that followed a free read */
+	uint64_t delay_ns, max_delay_ns; /* their delays: sum, longest */
+	uint64_t p99_delay_ns;		/* of requests behind a free read */
 };
 /* task NULL: all of the queue; of a task only what counts sectors is set. */
 void freeblock_get_stats(struct queue *queue, const struct freeblock_task *task,

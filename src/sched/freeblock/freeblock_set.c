@@ -16,8 +16,9 @@
 
 #define PAGE_TRACKS ((uint64_t)FREEBLOCK_SET_LEAF_TRACKS * FREEBLOCK_SET_FANOUT)
 #define LEVELS_MAX 16u
-/* Prices: how much they rise with what is left, within which limits, and how
- * much of it goes before they are made anew; found by trying. */
+/* The price of a neighbourhood rises by PRICE_SLOPE with its share of what is
+ * left, within PRICE_LEAST and PRICE_MOST.  Prices are computed anew when
+ * 1/PRICE_PART of what was left has gone.  Found by trying. */
 #define PRICE_SLOPE 0.5
 #define PRICE_LEAST 0.5
 #define PRICE_MOST 2.0

@@ -1,39 +1,47 @@
 /*
  * gap_fill.c - when tasks are served, and with what.
  *
- * Gap: the first question for a request makes the plan (gap_search.h) that is
- * worth most to one task; what the others want on its way they get too.  The
- * pieces are handed over one by one, each only while the head is still expected
- * to be there in time, so that a piece that came late costs the rest of the
- * plan and not the request.
+ * Gap: the first call for a request makes the plan (gap_search.h) that is worth
+ * most to one task; other tasks get what they want of the sectors that it
+ * reads. The reads of a plan are handed over one by one, each only while the
+ * head can still be there in time.  So a late read costs the rest of the plan,
+ * not the request.
  *
- * Idle: tasks take turns by what they had, in steps of a track at most, in
- * ascending order of address, which a drive that reads ahead streams.
+ * Idle time: the task that has had least for its share is next.  It reads at
+ * most a track at a time, in ascending order of address, which a drive that
+ * reads ahead streams.
  */
 #include <errno.h>
 
 #include "sched/freeblock/gap_fill.h"
 
-/* Tracks and nodes a decision may look at: 100 us of work at most. */
+/* Tracks and nodes that one decision may look at: 100 us of work at most. */
 #define STEPS 300u
-/* Units; found by trying, see traxbench sched free. */
+/* What it is worth, in ns of the head's time, that a wanted run is gone, and
+ * that a unit over a track's end is gone.  Found by trying: traxbench sched
+ * free. */
 #define RUN_NS 700000u
 #define ACROSS_NS 900000u
+/* Writes tried with the whole estimate, and looked at, for one gap. */
 #define WRITES_TRIED 4u
 #define WRITES_LOOKED_AT 200u
-/* What is missed by this may be rounding. */
+/* A target missed by less than this is met: times are rounded. */
 #define ROUND_NS 1000u
+/* Idle time begins after this many times the recent gap of the foreground. */
 #define QUIET_GAPS 10u
-/* Of all time, one part in so many may be lost by turns that are missed behind
- * a free read, for either reason; the guards grow by a part of a turn with each
- * that is, to another part at most. */
+/* The guards behind free reads, one for the first of a gap and one for the
+ * rest.  Each missed revolution widens its guard by 1/CARE_PART turn, to
+ * 1/CARE_MOST_PART turn at most; the guard decays so that missed revolutions
+ * cost 1/CARE_COST of the time in equilibrium. */
 #define CARE_COST 400u
 #define CARE_PART 64u
 #define CARE_MOST_PART 8u
 #define CARE_GAP_NS UINT64_C(50000000)
-/* A longer gap was not one in an activity. */
+/* A pause of the foreground that is longer than this is no gap within an
+ * activity, and is not counted as one. */
 #define GAP_MAX_NS UINT64_C(1000000000)
-/* Sectors not wanted that are read in idle time rather than passed over. */
+/* In idle time a hole of up to this many unwanted sectors is read with its
+ * neighbours, which costs less than two accesses. */
 #define HOLE_SECTORS 64u
 
 static struct freeblock_task *of_link(struct list *pos)

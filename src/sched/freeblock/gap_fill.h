@@ -32,15 +32,16 @@ struct free_read {
 	struct iovec iov;
 	struct freeblock *fb;
 	enum free_read_kind kind;
-	struct freeblock_task *task;	/* promoted: whose, held; else NULL */
-	bool suspect;			/* one unit of its suspects */
+	struct freeblock_task *task;	/* of a promoted read, with a reference;
+					   else NULL */
+	bool suspect;			/* a unit read alone after an error */
 	struct list link;
 };
 
-/* A foreground request with a gap before it, and when it would be over. */
+/* A foreground request with a gap before it, and when it should complete. */
 struct delay_check {
-	bool used;		/* something is read before it ... */
-	bool first_late;	/* ... and the first of that came late */
+	bool used;		/* there is a free read before it */
+	bool first_late;	/* the first of its free reads came late */
 	uint64_t lbn;
 	uint64_t over_ns, turn_ns;
 };
@@ -50,27 +51,29 @@ struct freeblock {
 	const struct geom *geom;
 	struct geom *own_geom;		/* pseudo-tracks; NULL: the head's */
 	struct list tasks;
-	struct list closed;		/* of which something is under way */
-	struct list reads;		/* with the queue */
+	struct list closed;		/* tasks with requests under way */
+	struct list reads;		/* submitted to the queue */
 	uint64_t quiet_ns;
 
 	/* The gap at hand. */
 	struct service_request target;
-	bool planned;			/* for it */
-	bool joins;			/* a read before it on its track does */
+	bool planned;			/* `plan` is for this gap */
+	bool joins;			/* a read that touches the target is one
+					   access with it */
 	struct gap_plan plan;
-	unsigned piece;			/* the next of it */
-	bool wrote;			/* there was a write before it */
+	unsigned piece;			/* the next one of the plan */
+	bool wrote;			/* a write was sent in this gap */
 
 	/* Idle time. */
-	uint64_t recent_gap_ns;		/* of the foreground, lately at most */
-	uint64_t last_over_ns;		/* its last completion */
-	uint64_t idle_begin_ns, idle_end_ns; /* the last step */
-	uint64_t idle_lbn;		/* where the next begins */
+	uint64_t recent_gap_ns;		/* longest recent gap of the foreground,
+					   fading */
+	uint64_t last_over_ns;		/* last completion of the foreground */
+	uint64_t idle_begin_ns, idle_end_ns; /* of the last idle step */
+	uint64_t idle_lbn;		/* where the next idle step begins */
 
-	/* Added to the guards: of what a gap begins with, and of the rest. */
+	/* Added to the guards: for the first read of a gap, for the rest. */
 	uint64_t care_ns, care_next_ns;
-	uint64_t cared_ns;		/* as of then */
+	uint64_t cared_ns;		/* when these last decayed */
 
 	struct delay_check delay_check[GAP_FILL_DELAY_CHECKS];
 	unsigned delay_checks;
@@ -89,16 +92,16 @@ struct freeblock_task {
 	struct partial_blocks parts;
 	struct freeblock_set *next;	/* while the geometry changes */
 	struct rangeset flying, suspect;
-	struct list writes;	/* whose places are open */
-	struct gap_write_set fixed;	/* the others */
-	unsigned promoted;	/* reads at a time */
-	unsigned reading;	/* promoted ones with the queue */
-	bool suspecting;	/* one of its suspects is with the queue */
+	struct list writes;	/* writes with open places */
+	struct gap_write_set fixed;	/* writes with fixed places */
+	unsigned promoted;	/* promoted reads at a time; 0: none */
+	unsigned reading;	/* promoted reads in the queue */
+	bool suspecting;	/* a suspect unit is being read */
 	bool paused;
 	bool closed;
-	unsigned holds;		/* callbacks, reads and writes with the queue */
-	uint64_t promoted_lbn;	/* where the next of them begins */
-	uint64_t idle_sectors;	/* had, by its share */
+	unsigned holds;		/* references by callbacks and requests */
+	uint64_t promoted_lbn;	/* where the next promoted read begins */
+	uint64_t idle_sectors;	/* had in idle time, divided by its share */
 	struct freeblock_stats stats;
 };
 
@@ -120,10 +123,10 @@ bool task_next(const struct freeblock_task *task, uint64_t from, uint64_t end,
 /* Writes that have not begun. */
 bool task_writes(const struct freeblock_task *task);
 struct queue_request *task_first_write(struct freeblock_task *task);
-/* It begins, or will not. */
+/* Takes a write out of the task's sets: it begins, or is given up. */
 void task_leave_write(struct freeblock_task *task, struct queue_request *req);
 
-/* A read begins: what is wanted of it is on its way. */
+/* A read begins: its wanted sectors count as on their way. */
 void freeblock_take(struct freeblock *fb, uint64_t sector, uint32_t sectors);
 
 /* What was read for somebody else, if a task wants it. */

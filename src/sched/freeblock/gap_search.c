@@ -24,18 +24,18 @@
 #include "sched/freeblock/gap_search.h"
 
 #define HEAP_MAX 1024u
-/* Remapped runs that are looked at for a gap, and tried. */
+/* Remapped runs that are looked at for one gap, and those that are tried. */
 #define MOVED_LOOKS 16u
 #define MOVED_TRIES 4u
 #define MOVED_HASH 0x9e3779b1u
-/* What a third track costs in steps. */
+/* Steps that a third track counts for. */
 #define TRACK_STEPS 2u
 #define LOW_MAX 512u
-/* Times are rounded: a sector missed by the first is not missed, which
- * service_wait_ns knows; half of that is spent at the end. */
+/* Rounding of times: a sector missed by less than ROUND_IN_NS counts as met, as
+ * in service_wait_ns; ROUND_OUT_NS of it may be spent at the end. */
 #define ROUND_IN_NS 200u
 #define ROUND_OUT_NS 100u
-/* In how many ways a gap is shared between source and target track. */
+/* The number of ways tried to share a gap between source and target track. */
 #define SHARES 4u
 
 struct heap_entry {

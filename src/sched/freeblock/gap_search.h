@@ -7,8 +7,8 @@
  * the request's own, on both one after the other, or on a third, so that the
  * request begins when it would have begun without them.
  *
- * Pure arithmetic on what is believed; how long it may take is said in steps,
- * not in time, so that the same question has the same answer.
+ * Pure arithmetic on the head state.  Its work is bounded in steps, not in
+ * time, so that the same query has the same answer.
  */
 #ifndef TRAX_FREEBLOCK_GAP_SEARCH_H
 #define TRAX_FREEBLOCK_GAP_SEARCH_H
@@ -37,13 +37,13 @@ struct gap_query {
 	bool parts;
 	bool prices;		/* see freeblock_set_price */
 	/*
-	 * What is wanted is worth the time it takes to pass.  What it is worth
-	 * besides that a wanted run is gone, and costs that one becomes two:
+	 * Wanted sectors are worth the time that they take to pass.  run_ns is
+	 * added when a wanted run is gone, and subtracted when one becomes two:
 	 * late in a scan each run that is left takes a gap of its own, however
 	 * short it is.
 	 */
 	uint32_t run_ns;
-	/* Likewise, in addition, of a unit that goes over a track's end. */
+	/* Added in the same way for a unit that goes over a track's end. */
 	uint32_t across_ns;
 };
 
@@ -61,15 +61,17 @@ struct gap_extent {
 struct gap_plan {
 	uint64_t target_ns;	/* the request's first sector is met */
 	uint64_t over_ns;	/* it completes */
-	uint64_t gap_ns;	/* it waits so long for that; 0 where it is met
-				   in the middle, or might be a turn earlier */
-	uint64_t rotation_ns;	/* all of its rotation: the potential */
+	uint64_t gap_ns;	/* rotational delay before target_ns; 0 if the
+				   request is begun in its middle, or might be
+				   met a turn earlier */
+	uint64_t rotation_ns;	/* all rotational delay of the request: the
+				   potential */
 	unsigned pieces_n;	/* in order of time */
 	struct gap_extent piece[GAP_PIECES];
 	uint32_t units;		/* wanted ones in them */
 	int64_t worth_ns;	/* with what its runs are worth */
 	uint32_t steps;		/* taken */
-	bool complete;		/* nothing was left out for want of steps */
+	bool complete;		/* the steps sufficed for the whole search */
 };
 
 /* The target's track is known and the head's, too: otherwise nothing. */

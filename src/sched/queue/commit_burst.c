@@ -11,13 +11,19 @@
  */
 #include "sched/queue/commit_burst.h"
 
+/* Commits in a row that make a burst, if they are this close together. */
 #define RUN 3u
 #define THINK_MAX_NS 2500000u
+/* A longer pause ends the row. */
 #define PAUSE_NS 20000000u
+/* The least time for which the next commit is waited for. */
 #define LEAST_NS 200000u
+/* A commit within this time before now is recent (commit_burst_of_late). */
 #define LATE_NS 100000000u
+/* The background waits this long, or for this many commits, before its turn. */
 #define WAIT_NS 400000000u
 #define WAIT_COMMITS 150u
+/* Length of a turn of the background. */
 #define TURN_NS 50000000u
 
 static bool is_burst(const struct commit_burst *burst)

@@ -1,7 +1,6 @@
 /*
- * commit_burst.h - who commits again as soon as the last commit is over: is it
- * worth waiting for the next one before something in the background takes the
- * head away?
+ * commit_burst.h - commits that follow one another without a pause: is it worth
+ * waiting for the next one before background work takes the head away?
  *
  * Units: nanoseconds.
  */
@@ -12,14 +11,16 @@
 #include <stdint.h>
 
 struct commit_burst {
-	unsigned commits;	/* submitted and not over */
-	uint64_t done_ns;	/* the last of them is over since */
-	uint64_t think_ns;	/* from then to the next, of late */
-	unsigned run;		/* that came at once */
-	uint64_t since_ns;	/* the background waits; 0: it does not */
-	unsigned passed;	/* commits since then */
-	bool again;		/* it has waited since its last turn */
-	uint64_t until_ns;	/* its turn ends */
+	unsigned commits;	/* commits submitted and not completed */
+	uint64_t done_ns;	/* when the last commit completed */
+	uint64_t think_ns;	/* recent time from done_ns to the next one */
+	unsigned run;		/* commits that came soon after another */
+	uint64_t since_ns;	/* since when the background waits; 0: it does
+				   not wait */
+	unsigned passed;	/* commits since since_ns */
+	bool again;		/* the background still waited at the end of
+				   its last turn */
+	uint64_t until_ns;	/* when the background's turn ends */
 };
 
 /* A commit is submitted; it is over, and something in the background waits. */
