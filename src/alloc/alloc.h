@@ -2,10 +2,11 @@
  * alloc.h - where data goes: on track boundaries, near its directory, from
  * the outer edge inwards.
  *
- * Policy only: it looks at the space's free sets and the geometry, and takes
- * (space_take) what it answers; the caller's OWNER items make it lasting or
- * space_give_back returns it.  No I/O; a group whose free set is not loaded is
- * answered with -EAGAIN and its number.
+ * Policy only.  It looks at the free sets of the space and at the geometry, and
+ * takes what it answers (space_take).  The caller makes that lasting by OWNER
+ * items, or returns it by space_give_back.  It does no I/O: when it needs a
+ * group whose free set is not loaded, it returns -EAGAIN and the group's
+ * number.
  *
  * A piece lies inside one track or is a run of whole tracks.
  */
@@ -25,7 +26,7 @@ struct alloc_piece {
 	uint64_t n;
 	bool whole_tracks;	/* a run of whole tracks */
 	bool known;		/* on tracks the geometry is sure of */
-	bool follows;		/* on what its directory has open */
+	bool follows;		/* on the open track of its directory */
 };
 
 int alloc_new(struct space *space, const struct geom *geom,
@@ -45,13 +46,14 @@ void alloc_set_geom(struct alloc *alloc, const struct geom *geom);
 
 struct alloc_want {
 	uint64_t sectors;	/* how much, a multiple of 8 */
-	uint64_t goal;		/* directory's home: a sector; 0: outer edge */
+	uint64_t goal;		/* sector near which the directory's files go;
+				   0: outer edge */
 	uint64_t after;		/* continue right behind this sector if the
 				   file's last extent ends there; 0: none */
 	uint64_t dir;		/* directory inode: small files of one
 				   directory share its open track */
-	uint64_t batch;		/* what will be asked for this dir in all, this
-				   request included; 0: only this */
+	uint64_t batch;		/* sectors that will be asked for this directory
+				   together, these included; 0: only these */
 	bool stream;		/* more of the file follows soon: whole tracks
 				   are enough, see alloc_take */
 };
@@ -83,8 +85,8 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
  * alloc_next: the first free place at or behind `from` that ends at or before
  * `end`, inside a track; what is free there is given out from its beginning in
  * steps of n, so that what is left can be used.
- * alloc_move: gives the piece back and takes the place; directories that are
- * at work there go on at the new one.  -ENOMEM: nothing has changed.
+ * alloc_move: gives the piece back and takes the place; a directory whose open
+ * track it was goes on at the new place.  -ENOMEM: nothing has changed.
  */
 void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
 		  struct range *window);
@@ -106,7 +108,7 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 		 const bool *closed, struct alloc_piece *piece, uint32_t *load);
 
-/* The home of a new directory: near its parent's while there is room. */
+/* The goal of a new directory: near its parent's while there is room. */
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);
 
 /* A directory is forgotten: its open track is given up. */

@@ -26,13 +26,14 @@ void *pool_share(struct pool *pool, void *buffer);
 bool pool_is_shared(const struct pool *pool, const void *buffer);
 /* Gives back one reference; aborts when there is none. */
 void pool_put(struct pool *pool, void *buffer);
-/* Pools made from now on fill free buffers with a pattern, and abort when one
- * has changed until it is got again; for tests. */
+/* For tests: pools made from now on fill free buffers with a pattern, and abort
+ * when a buffer was changed while it was free. */
 void pool_set_poison(bool on);
 size_t pool_count(const struct pool *pool);
 size_t pool_available(const struct pool *pool);
 
-/* The five pools of design section 3, in bytes. */
+/* How the memory is split, in bytes: nodes of the tree; dirty blocks; cache
+ * chunks; replica read-ahead; requests under way. */
 struct pool_budget {
 	size_t nodes, dirty, tracks, replicas, flight;
 };

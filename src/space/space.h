@@ -41,13 +41,13 @@ void space_set_gen(struct space *space, uint64_t gen);
 /* ---- Data sectors ---- */
 
 /*
- * What OWNER items say.  put: [addr, addr + n) got an owner (kind); it was
- * free, or reserved by space_take, or lost its owner in this generation (an
- * item that is rewritten: del of the old run, put of the new one).  del: it
- * lost it: pending in this generation; of a replica, dropped (below).
- * Node tracks (OWNER_NODES; slot 0 at addr, n / TRAX_NODE_SECTORS slots) join
- * and leave the slot map here; one that leaves must have no busy slot.
- * After -ENOMEM the space is not to be used on; -EUCLEAN changes nothing.
+ * Follows the OWNER items.  put: [addr, addr + n) got an owner.  It was free,
+ * or taken by space_take, or lost its owner in this generation (an item that is
+ * rewritten: del of the old run, put of the new one).  del: the run lost its
+ * owner and is pending in this generation; that of a replica is dropped
+ * (below). Node tracks (OWNER_NODES; slot 0 at addr, n / TRAX_NODE_SECTORS
+ * slots) join and leave the slot map here; one that leaves must have no busy
+ * slot. After -ENOMEM the space is not to be used on; -EUCLEAN changes nothing.
  */
 int space_owner_put(struct space *space, traxaddr addr, uint64_t n,
 		    enum owner_kind kind);
@@ -55,9 +55,10 @@ int space_owner_del(struct space *space, traxaddr addr, uint64_t n,
 		    enum owner_kind kind);
 
 /*
- * Dropped sectors of replicas become free in two steps: cover, then release
- * when all that was in the log at the time of cover is durable.  cover returns
- * the sectors that wait for a release, its own and those of a cover before.
+ * Dropped sectors of replicas become free in two steps: cover; then release,
+ * once everything that was in the log at the time of cover is durable.  cover
+ * returns the number of sectors that wait for a release, those of an earlier
+ * cover included.
  */
 uint64_t space_cover_dropped(struct space *space);
 void space_release_dropped(struct space *space);
@@ -109,17 +110,18 @@ const struct rangeset *space_free_set(const struct space *space);
 int space_take(struct space *space, uint64_t sector, uint64_t n);
 void space_give_back(struct space *space, uint64_t sector, uint64_t n);
 
-/* Promise of room at WRITE time, kept until the data is placed.  -ENOSPC when
- * free + pending - reserved - the file system's own reserve is less. */
+/* Promises room when data is written to memory, until it is placed.  -ENOSPC:
+ * free + pending sectors, less what is reserved and what the file system keeps
+ * for itself, do not suffice. */
 int space_reserve(struct space *space, uint64_t sectors);
 void space_release(struct space *space, uint64_t sectors);
 
 struct space_counts {
 	uint64_t total;		/* sectors users could ever use: all but the
 				   fixed ones; node tracks count as used */
-	uint64_t free;		/* without an owner, pending included, and
-				   what only replicas have */
-	uint64_t replicas;	/* of these */
+	uint64_t free;		/* sectors without an owner, pending ones and
+				   those of replicas included */
+	uint64_t replicas;	/* of `free`, those of replicas */
 	uint64_t pending;
 	uint64_t reserved;	/* promised by space_reserve */
 	uint64_t own;		/* kept for deletes and node tracks */
@@ -128,7 +130,8 @@ void space_count(const struct space *space, struct space_counts *out);
 
 /* ---- Node slots ---- */
 
-/* Free slots not yet reserved.  Tickets reserve what they may need. */
+/* Free slots that are not reserved.  A transaction reserves what it may need.
+ */
 uint64_t space_slots_free(const struct space *space);
 uint64_t space_slots_total(const struct space *space);
 bool space_slots_reserve(struct space *space, unsigned n);
@@ -146,7 +149,7 @@ traxaddr space_slot_take(struct space *space, traxaddr near, bool apart);
  * A slot for the mirror of the node at `of`, on another track while there is
  * one with a free slot.  Mirrors of any nodes follow one another on a track
  * that was the emptiest, so that a checkpoint writes them in few accesses.
- * Like the above from what has been reserved.
+ * Uses up one reserved slot, like space_slot_take.
  */
 traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 
@@ -155,9 +158,10 @@ traxaddr space_slot_take_mirror(struct space *space, traxaddr of);
 void space_slot_free(struct space *space, traxaddr addr, uint64_t node_gen);
 
 /*
- * For who chooses a slot when it is written: the node track that holds `slot`;
- * its first slot at or behind `from` that is free, or is `slot` itself (false:
- * none); `from`, which no root names, is given up for `to`, which is free.
+ * For choosing a node's slot when it is written.  space_slot_track: the node
+ * track that holds `slot`.  space_slot_next: the first slot on it, at or behind
+ * `from`, that is free or is `slot` itself; false: none.  space_slot_exchange:
+ * gives up `from`, which no root names, and takes `to`, which is free.
  */
 void space_slot_track(const struct space *space, traxaddr slot,
 		      struct range *track);
@@ -169,10 +173,11 @@ void space_slot_exchange(struct space *space, traxaddr from, traxaddr to);
 bool space_slot_used(const struct space *space, traxaddr addr);
 
 /*
- * A node track is given up: nothing more is put there (false: fewer than
- * `least` slots would be free), and once more changes nothing; left: neither
- * the running tree nor a root that is needed has a node there, so its owner may
- * go.  Until then, or the next mount, its free slots are lost.
+ * space_slots_leave gives up a node track: no more nodes are put there.  False:
+ * fewer than `least` slots would be free.  Calling it again changes nothing.
+ * space_slots_left: neither the running tree nor a root that is needed has a
+ * node there, so the track's owner may be deleted.  Until then, or until the
+ * next mount, the free slots of the track are not used.
  */
 bool space_slots_leave(struct space *space, traxaddr track, uint64_t least);
 bool space_slots_left(const struct space *space, traxaddr track);
@@ -197,7 +202,7 @@ int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes);
 
-/* The root of generation gen is durable: what was freed in it is free. */
+/* The root of generation gen is durable: what was freed in it becomes free. */
 void space_durable(struct space *space, uint64_t gen);
 
 #endif

@@ -2,10 +2,10 @@
  * tree.h - the store: atomic transactions on one copy-on-write B-tree.
  *
  * A transaction runs in three phases (doc/design/operations.md):
- *   probe   tree_get / tree_seek_* look things up; what is not in memory is
- *           noted and -EAGAIN returned; go on probing, then tree_txn_fetch
- *           brings all that was noted, together, and the caller runs again
- *           from the start.  Nodes met stay pinned until the end.
+ *   probe   tree_get / tree_seek_* look things up.  A node that is not in
+ *           memory is noted, and -EAGAIN returned; the caller goes on probing,
+ *           then tree_txn_fetch reads all noted nodes together, and the caller
+ *           runs again from the start.  Nodes met stay pinned until the end.
  *   run     pure code over resident nodes.
  *   apply   tree_put / tree_del / tree_del_range / tree_log_data.  Cannot fail:
  *           every key changed has been looked up in this run without -EAGAIN.
@@ -42,13 +42,15 @@ struct tree_txn;
 
 struct tree_options {
 	bool read_only;
-	bool accept_loss;	/* not read-only though acknowledged log
-				   records are lost: without them, then */
+	bool accept_loss;	/* allow writing although acknowledged log
+				   records are lost; goes on without them */
 	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
-	size_t recover_bytes;	/* for records of the log, until
+	size_t recover_bytes;	/* memory for records of the log, until
 				   tree_recovered_end; 0: the least */
-	uint64_t commit_ns;	/* oldest uncommitted change; 0: 5 s */
-	uint64_t checkpoint_ns;	/* oldest change not in a root; 0: 60 s */
+	uint64_t commit_ns;	/* age of a change that makes a commit begin;
+				   0: 5 s */
+	uint64_t checkpoint_ns;	/* age of a change that makes a checkpoint
+				   begin; 0: 60 s */
 };
 
 /* What was found at open; for messages and tests. */
@@ -73,10 +75,10 @@ int tree_open(struct env *env, struct queue *queue,
 const struct tree_recovery *tree_recovered(const struct tree *tree);
 
 /*
- * Logged data that may not be destaged, oldest first: the last content of each
- * (ino, block).  The caller looks up the block's checksum and extents in the
- * tree; where the tree holds `sum` the content is the file's, otherwise
- * something newer has taken its place.
+ * Logged data that may not have been destaged, oldest first: the last content
+ * of each (ino, block).  The caller looks up the block's checksum in the tree.
+ * If that is `sum`, the content is the file's; otherwise it has been
+ * superseded.
  */
 struct tree_data {
 	uint64_t ino, block;
@@ -92,14 +94,14 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 			int (*block)(void *arg, const struct tree_data *data,
 				     const void *bytes),
 			void *arg);
-/* None of it is needed any more: the memory is given back. */
+/* Recovered data is not needed any more: frees its memory. */
 void tree_recovered_end(struct tree *tree);
 
 /*
  * Writes the root of a new epoch (waits) and allows changes.  The log record of
- * each block found is pinned once: the caller unholds it (tree_log_unpin) when
- * the block is home, or has been found to be superseded.  Not called on
- * read-only mounts.
+ * each recovered block is pinned once.  The caller unpins it (tree_log_unpin)
+ * when the block has been destaged, or turned out to be superseded.  Not called
+ * on read-only mounts.
  */
 int tree_start(struct tree *tree);
 
@@ -114,13 +116,13 @@ void tree_abandon(struct tree *tree);
 const struct super *tree_super(const struct tree *tree);
 /* Writes this, with a version of its own, to all superblocks; waits. */
 int tree_write_super(struct tree *tree, const struct super *super);
-/* The superblocks say this from now on: at least one has been written, and all
- * that it names has owners. */
+/* Takes over a superblock that the caller has written to at least one place.
+ * All that it names has owners. */
 void tree_set_super(struct tree *tree, const struct super *super);
 struct space *tree_space(struct tree *tree);
 struct log *tree_log(struct tree *tree);
-/* The file system is failed: no more changes, until it is mounted again.  Said
- * once. */
+/* Fails the file system: no more changes until it is mounted again.  The reason
+ * is reported once. */
 void tree_fail(struct tree *tree, const char *why);
 bool tree_failed(const struct tree *tree);
 
