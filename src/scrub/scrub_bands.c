@@ -1,14 +1,14 @@
 /*
  * scrub_bands.c - the disk in bands, each read from its beginning to its end by
- * windows of its own: what is wanted lies all over the disk at any time.  A
- * head that goes about at random meets hardly anything of one window that is
- * small against the disk, and most of what there is to get of some hundred
+ * windows of its own, so that wanted sectors lie all over the disk at any time.
+ * A head that moves at random seldom passes one window that is small against
+ * the disk; with some hundred windows it gets most of what is possible
  * (traxbench sched pass).
  *
- * Loading costs reads of tree leaves, which nobody may notice: a window is
- * loaded at once when little is wanted, otherwise after a pause of so many
- * times what the last one took.  Bands take turns in an order in which those
- * that are loaded are spread evenly.
+ * Loading a window costs reads of tree leaves, which must not disturb users.
+ * It is done at once when little is wanted, otherwise after a pause that is a
+ * multiple of the time that the last window took.  Bands take turns in an order
+ * that spreads the loaded windows evenly.
  */
 #include <errno.h>
 #include <stdlib.h>

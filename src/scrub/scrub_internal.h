@@ -18,15 +18,16 @@
 #define SCRUB_PIECES 512u
 #define SCRUB_SUMS (SCRUB_PIECES * CHUNK_BLOCKS)
 #define SCRUB_BANDS 512u	/* at most, a power of two; they fit an item */
-#define SCRUB_PARTS 64u		/* pieces that came in part */
+#define SCRUB_PARTS 64u		/* chunks that may be held in part */
 #define SCRUB_SUSPECTS 4096u
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 
-/* Some allocated sectors, and what they hold. */
+/* A run of sectors with an owner, and what they hold. */
 struct scrub_extent {
 	uint64_t sector, n;
-	uint64_t ino, off;	/* data, copies: sectors in the file */
-	uint32_t piece;		/* likewise: first of its pieces */
+	uint64_t ino, off;	/* of data and replicas; off in sectors */
+	uint32_t piece;		/* of data and replicas: index of the first of
+				   its pieces in the window */
 	uint8_t kind;		/* OWNER_* */
 };
 
@@ -42,23 +43,24 @@ struct scrub_sums {
 	const uint32_t *sum;	/* in its window: one for each bit of mask */
 };
 
-/* A part of a band that is being loaded or read: what begins in
+/* A part of a band that is being loaded or read: the owners that begin in
  * [from, end). */
 struct scrub_window {
 	uint64_t from, end;	/* sectors */
-	uint64_t limit;		/* what begins here is another band's */
-	bool last;		/* of its band */
+	uint64_t limit;		/* the next band begins here */
+	bool last;		/* it is the last window of its band */
 	struct scrub_extent *run;	/* by sector */
 	uint32_t runs;
 	struct scrub_sums *piece;
 	uint32_t pieces;
 	uint32_t *sum;
 	uint32_t sums;
-	uint64_t sectors;	/* of its runs */
-	uint64_t left;		/* of them, wanted, about */
-	bool arrived;		/* something, since it was asked what is left */
-	struct scrub_window *next;	/* of its band */
-	size_t bytes;		/* of memory, with what it points to */
+	uint64_t sectors;	/* sum of its runs */
+	uint64_t left;		/* about how many of these are still wanted */
+	bool arrived;		/* something was read since `left` was counted
+				 */
+	struct scrub_window *next;	/* in its band */
+	size_t bytes;		/* memory of it and of what it points to */
 };
 
 /*
@@ -67,8 +69,9 @@ struct scrub_window {
  * UINT64_MAX: all of it.
  */
 struct scrub_band {
-	uint64_t cursor;	/* what is before has been read */
-	uint64_t loaded;	/* what is before is in windows, too */
+	uint64_t cursor;	/* all owners before it have been read */
+	uint64_t loaded;	/* owners from the cursor to here are in
+				   windows */
 	struct scrub_window *first;	/* in order */
 	unsigned windows;
 };
@@ -76,24 +79,24 @@ struct scrub_band {
 /* A piece of a file, as it lies in the file's own place or in a copy. */
 struct scrub_spot {
 	uint64_t ino, piece;
-	bool copy;
-	uint64_t place;		/* a copy's: run_place() */
-	struct scrub_window *window;	/* it was loaded with */
+	bool copy;		/* it is a replica */
+	uint64_t place;		/* of a replica: run_place() */
+	struct scrub_window *window;	/* that it was loaded with */
 };
 
-/* A piece of which some sectors have come. */
+/* A piece of which only some sectors have been read. */
 struct scrub_part {
 	struct scrub_spot at;		/* ino 0: free */
 	const struct scrub_sums *sums;
-	uint64_t have[2];	/* bits of its sectors */
-	uint64_t used;
+	uint64_t have[2];	/* a bit for each sector that is there */
+	uint64_t used;		/* value of part_clock at its last use */
 	uint8_t *data;
 };
 
-/* Of a file, or (ino 0) a node. */
+/* What may be damaged: blocks of a file, or (ino 0) a node. */
 struct scrub_suspect {
 	uint64_t ino, piece;
-	uint64_t sector;	/* of a node; of a copy, run_place() */
+	uint64_t sector;	/* of a node; of a replica: run_place() */
 	uint16_t blocks;
 	uint8_t tries;
 	bool copy, unreadable;
@@ -111,51 +114,52 @@ struct scrub {
 	uint32_t unit;
 
 	enum scrub_state state;
-	bool known;		/* what is stored has been read */
+	bool known;		/* the stored state has been read */
 	bool start_wanted;
 	struct scrub_band *band;
 	unsigned bands;
 	uint64_t band_sectors;
-	uint64_t done_sectors;	/* by the windows that are over */
+	uint64_t done_sectors;	/* read by windows that have ended */
 	uint64_t passes, errors_before, looked_again;
 	int64_t begun_seconds, ended_seconds;
 	uint64_t run_ns, run_since_ns, run_sectors;
-	uint64_t retry_ns;	/* memory was short: not before */
+	uint64_t retry_ns;	/* after a lack of memory: no try before */
 
 	bool storing, store_again;
-	bool moved;		/* a cursor has, and it is not stored */
+	bool moved;		/* a cursor has moved since the last store */
 	uint64_t stored_ns;
 
 	bool loading;
-	unsigned turn;		/* the band that was loaded last, or is */
+	unsigned turn;		/* the band that is or was loaded last */
 	uint64_t load_begun_ns;
-	uint64_t load_ns;	/* the next one is loaded then */
+	uint64_t load_ns;	/* when the next window is loaded */
 	struct scrub_window
-		*window;	/* is loaded, with room for all there may be */
-	size_t windows_bytes;	/* of those that are read */
-	uint64_t region_from, region_end; /* of copies, half loaded; end 0 */
+		*window;	/* being loaded, with room for the most */
+	size_t windows_bytes;	/* memory of the windows that are read */
+	/* A region of replicas that is loaded in part; end 0: none. */
+	uint64_t region_from, region_end;
 	bool owners_loaded;
-	uint32_t loaded;	/* runs whose checksums are there ... */
-	uint32_t loaded_pieces;	/* ... and of the next one */
+	uint32_t loaded;	/* runs whose checksums are loaded */
+	uint32_t loaded_pieces;	/* pieces of the next run that are loaded */
 
 	struct scrub_part part[SCRUB_PARTS];
 	uint64_t part_clock;
 
 	struct scrub_suspect suspect[SCRUB_SUSPECTS];
 	unsigned suspects;
-	bool suspecting;	/* the first of them */
-	uint16_t bad_copies;	/* blocks of it */
-	struct file *file;	/* its */
+	bool suspecting;	/* the first suspect is being looked at */
+	uint16_t bad_copies;	/* its blocks whose replicas are bad */
+	struct file *file;	/* its file */
 	struct shared_lock lock;
 	struct read_wait rwait;
 	struct waiter waiter;	/* for a checkpoint: nodes */
 	struct queue_request node_req;
 	struct iovec node_iov;
 	uint8_t *node;
-	uint8_t *fixed;		/* while the first suspect is such */
+	uint8_t *fixed;		/* buffer, while the first suspect is fixed */
 	size_t fixed_bytes;
 	uint64_t fixed_version;
-	bool overflow;		/* more than could be looked at */
+	bool overflow;		/* more suspects than there is room for */
 	bool closing;
 };
 
@@ -168,16 +172,17 @@ void scrub_bands_close(struct scrub *scrub);
 /* All cursors to the beginning. */
 void scrub_bands_rewind(struct scrub *scrub);
 
-/* Where the cursors were when there were so many bands, by the item. */
+/* Sets the cursors from a stored item, which had `bands` bands. */
 void scrub_bands_recall(struct scrub *scrub, const le32 *cursor,
 			unsigned bands);
 void scrub_bands_put(const struct scrub *scrub, le32 *cursor);
 
 /* Has all that is wanted of a pass been read? */
 bool scrub_bands_done(const struct scrub *scrub);
-/* The windows that are over go, others are loaded; when to be called again. */
+/* Frees windows that have ended and loads others.  Returns when it must be
+ * called again. */
 uint64_t scrub_bands_run(struct scrub *scrub);
-/* Read of the windows that are not over. */
+/* Sectors read so far in the windows that have not ended. */
 uint64_t scrub_bands_read_sectors(const struct scrub *scrub);
 
 /* ---- scrub_load.c ---- */
@@ -197,21 +202,21 @@ extern const struct freeblock_ops scrub_verify_ops;
 bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
 		       const void *data);
 
-/* What came in part only, when a window is over. */
+/* A window ends: makes suspects of the pieces that are held in part. */
 void scrub_verify_rest(struct scrub *scrub, const struct scrub_window *window);
 
 /* ---- scrub_replicas.c ---- */
 
-/* Adds what was copied to a region, from the window's end on.  -ENOSPC: the
- * window is full; -EINPROGRESS: in another transaction. */
+/* Adds the replicas in a region to the window, from its end on.  -ENOSPC: the
+ * window is full; -EINPROGRESS: the rest needs another transaction. */
 int scrub_replicas_load(struct fs_txn *txn, struct scrub *scrub,
 			uint64_t sector, uint64_t end);
 
-/* Does the original of a run of copies still name all of it? */
+/* Does the original of a run of replicas still name all of them? */
 int scrub_replicas_are_named(struct fs_txn *txn, const struct scrub_extent *run,
 		     bool *named);
 
-/* The first of the suspects is a copy. */
+/* Looks at the first suspect, which is a replica. */
 void scrub_replicas_look(struct scrub *scrub);
 
 /* ---- scrub_fixed.c ---- */
@@ -219,7 +224,7 @@ void scrub_replicas_look(struct scrub *scrub);
 /* These sectors, which never move, have been read. */
 void scrub_fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n);
 
-/* The first of the suspects is such. */
+/* Looks at the first suspect, which is a fixed structure. */
 void scrub_fixed_look(struct scrub *scrub);
 
 /* ---- scrub_suspect.c ---- */
@@ -229,12 +234,13 @@ void scrub_suspect_file(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint16_t blocks);
 void scrub_suspect_copy(struct scrub *scrub, uint64_t ino, uint64_t piece,
 		  uint64_t place, uint16_t blocks, bool unreadable);
-/* The first of them is none any more. */
+/* Takes the first suspect from the list. */
 void scrub_suspect_over(struct scrub *scrub);
 void scrub_suspect_node(struct scrub *scrub, uint64_t sector);
-/* Looks at the next; true: it was over at once, there may be another. */
+/* Looks at the next suspect; true: that was done at once, there may be another.
+ */
 bool scrub_suspect_next(struct scrub *scrub);
-/* scrub->gated.again. */
+/* Called when the shared lock of the suspect's file was granted. */
 void scrub_suspect_again(struct shared_lock *lock);
 
 #endif

@@ -10,9 +10,9 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* So few inode numbers are left when the log of messages begins to say so, at
- * each mount and again after so many more: an eighth, which at 1,000 creates a
- * second lasts for 4 years, and a hundredth of that. */
+/* When only NUMBERS_FEW inode numbers are left (an eighth: at 1,000 creates a
+ * second they last for 4 years), a message says so at each mount and after each
+ * NUMBERS_STEP further ones. */
 #define NUMBERS_FEW (TRAX_INO_SEQS / 8)
 #define NUMBERS_STEP (NUMBERS_FEW / 128)
 

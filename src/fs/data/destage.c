@@ -1,14 +1,15 @@
 /*
- * destage.c - logged data is brought to where it belongs.
+ * destage.c - writes logged data to its own place.
  *
- * A block that is pinned is the tree's content, but on disk only in the log.
- * When the log wants its track back, the pool is short, the block is old, or at
- * unmount, pinned blocks are written to their extents, neighbours together, and
- * their holds are given up.
+ * A pinned block has content that the tree has the checksum of, but that is on
+ * disk only in the log.  Pinned blocks are written to their extents, neighbours
+ * together, when the log needs room, the pool is short, the block is old, or at
+ * unmount.  Then their log pins are given up.
  *
- * 1. Not before the log record is durable: a destage that is written before
- *    would not fit the sum that a crash goes back to.  From then on old content
- *    lives by that record (log_depend_on).
+ * 1. A block is not destaged before its log record is durable: after a crash
+ * its
+ *    place would not match the old checksum.  From then on the content depends
+ *    on that record (log_depend_on).
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
