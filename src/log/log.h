@@ -23,8 +23,8 @@
  * last flush, flush; then the record with FUA.
  *
  * Errors: a failed write is repeated or tried in another slot as the table in
- * disk/fault.h says; then the log is failed: every waiter gets -EIO, and so does
- * everything later.  A failed flush fails it at once.
+ * disk/fault.h says; then the log is failed: every waiter gets -EIO, and so
+ * does everything later.  A failed flush fails it at once.
  */
 #ifndef TRAX_LOG_LOG_H
 #define TRAX_LOG_LOG_H
