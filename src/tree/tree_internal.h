@@ -305,6 +305,8 @@ bool txn_run_all(struct tree *tree);
 void txn_feed_starved(struct tree *tree);
 /* Buffers that may be dirty before a checkpoint is due, and as many frozen. */
 size_t tree_dirty_most(const struct tree *tree);
+/* So many buffers at most may be pinned by transactions. */
+size_t tree_pins_most(const struct tree *tree);
 void txn_add_ready(struct tree_txn *txn);
 
 /* ---- checkpoint.c ---- */

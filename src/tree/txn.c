@@ -30,8 +30,6 @@
 #define MAX_RUNS 64
 /* Slots that only urgent transactions and the tree's own may use. */
 #define KEPT_SLOTS 32
-/* Buffers for the pins of three of the largest transactions at once. */
-#define PINS_LEAST (3 * TREE_MAX_NODES)
 
 static bool is_writer(const struct tree_txn *txn)
 {
@@ -110,20 +108,6 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 							   REFUSE_SPACE;
 }
 
-
-/* A quarter of the buffers; of few, more, but not above a half. */
-static size_t tree_pins_most(const struct tree *tree)
-{
-	const size_t count = tree->buffers->count;
-	const size_t most = count / 4 > PINS_LEAST ? count / 4 : PINS_LEAST;
-
-	return most < count / 2 ? most : count / 2;
-}
-
-size_t tree_dirty_most(const struct tree *tree)
-{
-	return (tree->buffers->count - tree_pins_most(tree)) / 2;
-}
 
 static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 {

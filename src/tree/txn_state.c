@@ -8,6 +8,8 @@
 
 #include "tree/tree_internal.h"
 
+#define PINS_LEAST (3 * TREE_MAX_NODES)
+
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn)
 {
@@ -102,4 +104,18 @@ void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc)
 		txn->rc = rc;
 	if (--txn->loads == 0)
 		txn_add_ready(txn);
+}
+
+/* A quarter of the buffers; of few, more, but not above a half. */
+size_t tree_pins_most(const struct tree *tree)
+{
+	const size_t count = tree->buffers->count;
+	const size_t most = count / 4 > PINS_LEAST ? count / 4 : PINS_LEAST;
+
+	return most < count / 2 ? most : count / 2;
+}
+
+size_t tree_dirty_most(const struct tree *tree)
+{
+	return (tree->buffers->count - tree_pins_most(tree)) / 2;
 }
