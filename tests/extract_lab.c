@@ -66,17 +66,17 @@ static void tell(const struct spec *spec, const struct geom *truth,
 		uint32_t around;
 
 		geom_track_at(truth, i, &t);
-		if (i && before.sectors)
+		if (i && before.sectors && spec->zones_n)
 			zone |= zone_of(spec, &t) != zone_of(spec, &before);
 		leap |= fabs(by) < LEAP_LEAST;
 		if (t.first >= end)
 			break;
 		around = (uint32_t)(4294967296.0 / t.per_sector + 0.5);
-		spoilt |= t.sectors + spec->zones[zone_of(spec, &t)]
+		spoilt |= spec->zones_n && t.sectors + spec->zones[zone_of(spec, &t)]
 			.spares_track * (spec->physical_bytes / 512) < around;
 		if (end - first < 40 * t.sectors)
 			printf(" %+.1f %u/%u.%u", 100 * by, t.sectors, around,
-			       zone_of(spec, &t));
+			       spec->zones_n ? zone_of(spec, &t) : 0);
 		before = t;
 	}
 	printf(" CAUSE%s%s%s%s\n", zone ? ".zone" : "", leap ? ".noleap" : "",

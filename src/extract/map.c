@@ -12,12 +12,10 @@
 
 #include "diskmodel/geom_build.h"
 #include "extract/calibrate.h"
-#include "extract/even.h"
 #include "extract/gap.h"
 #include "extract/map.h"
 #include "extract/map_state.h"
 #include "extract/sample.h"
-#include "extract/seam.h"
 #include "extract/segment.h"
 
 #define LOCK_NS UINT64_C(8000000000)
@@ -28,31 +26,26 @@
 /* Errors one after another that can't be noise any more. */
 #define STRAYED_MAX 2u
 #define LEAP_MAX 480u
-#define LEAP_CAREFUL 8u
-/* How many are walked before they are looked at once more, and how many before
- * them are looked at with them. */
-#define CHUNK_TRACKS 256u
-/* Where not all are looked at, more and more of them as long as little fails;
- * stretches to be looked at after which it is done all the same. */
+/* Tracks that are walked until it is asked whether their jumps are seen. */
 #define CHUNK_MOST 16384u
-#define CHUNK_RANGES 128u
-#define FEW_FAIL 8u
+/* Looks at a boundary until it is wrong. */
+#define SAMPLES 3u
+/* Tracks on each side of a change that are looked at; so many stretches of those
+ * at once, no further apart than some times their length. */
+#define BESIDE 2u
+#define RANGES 128u
+#define RANGE_APART 40u
+/* Tracks around a boundary that turned out to be wrong that are walked again. */
 #define CONTEXT_TRACKS 70u
-/* Drives with fewer tracks are looked at track by track.  Of others it is what
- * was measured, so many tracks of it, and those before and behind it. */
-#define DENSE_TRACKS 20000u
-#define DOUBT_MOST 4u
-#define DOUBT_BEFORE 3u
-#define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
 /* Gaps of more tracks are walked over once more, reading so often. */
 #define GAP_MOST 24u
 #define REPEAT_AGAIN 5u
 /* Disk time for gaps, of that of all else, and at least; the share of the space
- * that may stay unknown where not all tracks are looked at, as a divisor. */
-#define GAPS_SHARE 2u
-#define GAPS_LEAST_NS UINT64_C(180000000000)
+ * that may stay unknown, as a divisor. */
+#define GAPS_SHARE 4u
+#define GAPS_LEAST_NS UINT64_C(30000000000)
 #define GAPS_ENOUGH 1250u
 /* So few are closed in order: what one says serves the next. */
 #define ORDERED_MOST 32u
@@ -66,10 +59,8 @@
 #define STEP_SAME 0.003
 /* Tracks of less than this are no measure of how others follow them. */
 #define STEP_SPAN 0.98
-/* Of two parts of a track one is not more than half, about; no scratch takes so
- * much, nor do spares. */
-#define PART_OF_TRACK 0.52
-#define PARTS_MOST 2u
+/* The share of a track that slips leave at least. */
+#define SHORT_LEAST 0.8
 /* In standard deviations of a read, what a turn may be wrong by. */
 #define TURN_NOISE 3.0
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
@@ -215,11 +206,11 @@ int map_open(struct prober *prober, const struct map_options *options,
 		    unit, options->aligned);
 	m->walk.reader = &m->reader;
 	m->walk.store = &m->store;
-	m->walk.leap_max = LEAP_MAX;
-	m->prove.reader = &m->reader;
-	m->prove.tick = tick;
-	m->prove.arg = m;
-	m->prove.store = &m->store;
+	m->prove = (struct prove){
+		.reader = &m->reader, .store = &m->store, .brief = true,
+		.tick = tick, .arg = m,
+	};
+	m->walk.skip_max = LEAP_MAX;
 	*map = m;
 	return 0;
 }
@@ -254,7 +245,7 @@ int map_forget(struct map *map, uint64_t first, uint64_t end)
 	struct map *m = map;
 	int err = store_cut(&m->store, unit_of(m, first), unit_of(m, end));
 
-	m->walk.there = m->mender.there = false;
+	m->walk.there = false;
 	return err;
 }
 
@@ -281,32 +272,6 @@ static int report(struct map *m, uint64_t at, uint64_t end)
 	return m->options.progress(&p, m->options.arg);
 }
 
-/* Is every track looked at? */
-static bool is_dense(struct map *m)
-{
-	if (m->walk.plan.now.size > m->largest)
-		m->largest = m->walk.plan.now.size;
-	if (m->largest && m->reader.units / m->largest < DENSE_TRACKS)
-		m->dense = true;
-	m->loose |= m->largest && !m->dense;
-	return m->dense;
-}
-
-/* Where not all are: those that were measured, and what is around them. */
-static int doubt(struct map *m, const struct walk *w, uint64_t from)
-{
-	uint64_t size = plan_guess(&w->plan), end = w->plan.first;
-
-	if (w->leapt)
-		return prove_add(&m->prove, from, m->doubt < end ? m->doubt :
-								   end);
-	m->doubt = end + DOUBT_BEHIND * size;
-	if (end > from + DOUBT_MOST * size)
-		from = end - DOUBT_MOST * size;
-	from = from > DOUBT_BEFORE * size ? from - DOUBT_BEFORE * size : 0;
-	return prove_add(&m->prove, from, end);
-}
-
 /* Walks the hole at `unit`, as far as `end` or the next piece. */
 static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 		     uint64_t end)
@@ -317,178 +282,30 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 	bool after = !unit || (i && m->store.pieces[i - 1].tracks &&
 			       m->store.pieces[i - 1].first +
 			       m->store.pieces[i - 1].units == unit);
-	uint64_t from;
 	int err = 0;
 
 	w->limit = limit;
-	if (!w->there || w->plan.first != unit) {
+	if (!w->there || w->predict.first != unit) {
 		err = walk_begin(w, unit, after);
-		if (!err && !is_dense(m))
-			err = prove_add(&m->prove, unit, w->plan.first);
 	}
-	while (!err && w->there && w->plan.first < end &&
-	       w->plan.first < limit &&
-	       (is_dense(m) || m->prove.ranges < CHUNK_RANGES)) {
+	while (!err && w->there && w->predict.first < end &&
+	       w->predict.first < limit) {
 		anchor_set(m);
 		err = lock(m, false);
 		if (!err)
-			err = report(m, w->plan.first, end);
+			err = report(m, w->predict.first, end);
 		if (!err && out_of_time(m))
 			break;
-		from = w->plan.first;
 		if (!err)
 			err = walk_step(w);
-		if (!err && !is_dense(m))
-			err = doubt(m, w, from);
+		if (w->predict.now.size > m->largest)
+			m->largest = w->predict.now.size;
 	}
 	anchor_set(m);
 	return err;
 }
 
-/* ---- proof ---- */
-
-/* Forgets what has been refuted; [*first, *end): a stretch of it from
- * `from` on.  False: there is none. */
-static bool next_refuted(const struct map *m, size_t *i, uint64_t *first,
-			 uint64_t *end)
-{
-	const struct prove_claim *c = m->prove.claim;
-	size_t k = *i;
-
-	while (k < m->prove.n && c[k].state != PROVE_FAILS)
-		k++;
-	if (k == m->prove.n)
-		return false;
-	*first = c[k].first;
-	for (; k < m->prove.n && c[k].state == PROVE_FAILS; k++)
-		*end = c[k].first + c[k].size;
-	*i = k;
-	return true;
-}
-
-/* What does not hold is forgotten.  Returns how much that was, or an error. */
-static int forget_refuted(struct map *m, bool for_good)
-{
-	uint64_t first, end = 0;
-	int err = 0, n = 0;
-
-	for (size_t i = 0; !err && next_refuted(m, &i, &first, &end); n++) {
-		err = for_good ? store_unknown(&m->store, first, end - first) :
-				 store_cut(&m->store, first, end);
-		if (!err && !for_good)
-			err = prove_add(&m->prove, first, end);
-		m->failed++;
-	}
-	return err ? err : n;
-}
-
-static uint64_t context(const struct map *m)
-{
-	return (uint64_t)CONTEXT_TRACKS * (m->walk.plan.now.size + 1);
-}
-
-/* What the walk has given up is tried once more: late completions may have
- * been many. */
-static int forget_unknown(struct map *m, uint64_t first, uint64_t end)
-{
-	int err = 0, n = 0;
-
-	for (size_t i = store_find(&m->store, first); !err && i < m->store.n &&
-	     m->store.pieces[i].first < end;) {
-		const struct piece p = m->store.pieces[i];
-
-		if (p.tracks || p.first < first) {
-			i++;
-			continue;
-		}
-		store_remove(&m->store, i, 1);
-		err = prove_add(&m->prove, p.first, p.first + p.units);
-		n++;
-	}
-	return err ? err : n;
-}
-
-/* Walks over the holes in the first n ranges that are not proven. */
-static int mend(struct map *m, size_t n)
-{
-	uint64_t at, end;
-	int err = 0;
-
-	for (size_t i = 0; i < n && !err; i++) {
-		at = next_hole(m, m->prove.range[i].first);
-		end = m->prove.range[i].end;
-		while (!err && at < end) {
-			err = fill_hole(m, &m->mender, at, end);
-			if (next_hole(m, at) == at)
-				break;
-			at = next_hole(m, at);
-		}
-		/* It may have gone further. */
-		if (!err)
-			err = prove_add(&m->prove, end,
-					m->mender.plan.first);
-	}
-	return err;
-}
-
-/* The end of all that is not proven. */
-static uint64_t unproven_end(const struct map *m, uint64_t end)
-{
-	for (size_t i = 0; i < m->prove.ranges; i++) {
-		if (m->prove.range[i].end > end)
-			end = m->prove.range[i].end;
-	}
-	return end;
-}
-
-/* Looks at what has been walked, and walks over again, once, what does not
- * hold and what is unknown from `first` on. */
-static int settle(struct map *m, uint64_t from, uint64_t first, uint64_t end)
-{
-	uint64_t at;
-	int err, unknown = 0;
-
-	m->prove.brief = !is_dense(m);
-	err = prove_tracks(&m->prove, from, end, true);
-	err = err ? err : forget_refuted(m, false);
-	if (err >= 0)
-		unknown = forget_unknown(m, first, end);
-	if (err < 0 || unknown < 0 || err + unknown == 0)
-		return err < 0 ? err : unknown;
-	m->mender = m->walk;
-	m->mender.there = false;
-	m->mender.plan.first = 0;
-	m->mender.leap_max = LEAP_CAREFUL;
-	err = mend(m, m->prove.ranges);
-	at = m->mender.plan.first > end ? m->mender.plan.first : end;
-	if (m->mender.there && next_hole(m, end) == at && at > end) {
-		m->walk = m->mender;
-		m->walk.leap_max = LEAP_MAX;
-	}
-	/* Of several holes not the last one may be what it went furthest
-	 * from. */
-	if (!err)
-		err = prove_tracks(&m->prove, from, unproven_end(m, at), true);
-	if (!err)
-		err = forget_refuted(m, true);
-	return err < 0 ? err : 0;
-}
-
-/* What is not proven is not known. */
-static int drop_unproven(struct map *m)
-{
-	struct prove *p = &m->prove;
-	int err = 0;
-
-	for (size_t i = 0; i < p->ranges && !err; i++) {
-		if (p->range[i].end >= m->walk.plan.first)
-			m->walk.there = false;
-		err = store_cut(&m->store, p->range[i].first,
-				p->range[i].end);
-	}
-	p->ranges = 0;
-	return err;
-}
+/* ---- holes ---- */
 
 /* What is known of [first, end). */
 static uint64_t known_units(const struct map *m, uint64_t first, uint64_t end)
@@ -525,7 +342,7 @@ static int sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
 {
 	double leap = NAN, around = m->largest ? m->largest :
 						 m->reader.around;
-	double last = m->walk.plan.now.size ? m->walk.plan.now.size : around;
+	double last = m->walk.predict.now.size ? m->walk.predict.now.size : around;
 	unsigned was = m->reader.repeat, repeat = was;
 	int err = 0;
 
@@ -550,130 +367,98 @@ static int sharpen(struct map *m, uint64_t first, uint64_t end, bool *more)
 static int anew(struct map *m, uint64_t first, uint64_t end)
 {
 	m->walk.there = false;
-	m->prove.ranges = 0;
 	return store_cut(&m->store, first, end);
 }
 
-/* Walks on from the first hole, by some tracks, and looks at them. */
+/* Walks on from the first hole, by some tracks. */
 static int extract_some(struct map *m, uint64_t at, uint64_t end)
 {
-	uint64_t chunk = at + (uint64_t)(m->chunk ? m->chunk : CHUNK_TRACKS) *
-			      (m->walk.plan.now.size + 64);
-	uint64_t before = context(m) < at ? at - context(m) : 0, to;
-	uint64_t failed = m->failed;
-	int err, dropped = 0;
+	uint64_t chunk = at + (uint64_t)CHUNK_MOST *
+			      (m->walk.predict.now.size + 64);
 	bool more = false;
+	int err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
 
-	err = fill_hole(m, &m->walk, at, chunk < end ? chunk : end);
-	to = next_hole(m, at);
-	if (is_dense(m))
-		dropped = prove_add(&m->prove, at, to);
-	err = err ? err : dropped;
-	if (!err)
-		err = settle(m, before, at, to);
-	if (is_dense(m) || m->failed > failed + FEW_FAIL)
-		m->chunk = CHUNK_TRACKS;
-	else if (m->chunk < CHUNK_MOST)
-		m->chunk = m->chunk ? 2 * m->chunk : CHUNK_TRACKS;
 	if (!err && !out_of_time(m))
-		err = sharpen(m, at, to, &more);
-	return !err && more ? anew(m, at, to) : err;
+		err = sharpen(m, at, next_hole(m, at), &more);
+	return !err && more ? anew(m, at, next_hole(m, at)) : err;
 }
 
-/* The tracks in [first, end) that were only leapt over. */
-static int prove_known(struct map *m, uint64_t first, uint64_t end)
+/* ---- proof ---- */
+
+/* What does not hold is not known. */
+static int forget_refuted(struct map *m)
 {
-	uint64_t each = (uint64_t)CHUNK_TRACKS * (m->walk.plan.now.size + 64);
-	uint64_t to;
+	const struct prove *p = &m->prove;
 	int err = 0;
 
-	for (uint64_t at = first; !err && at < end; at = to) {
-		to = at + each < end ? at + each : end;
-		err = prove_add(&m->prove, at, to);
-		if (!err)
-			err = settle(m, context(m) < at ? at - context(m) : 0,
-				     to, to);
-	}
-	return err;
-}
+	for (size_t i = 0; i < p->n && !err; i++) {
+		const struct prove_claim *c = &p->claim[i];
 
-/* Where unequal surfaces seem to be equal, leaps see no slips: all that was
- * mapped, once it is known that surfaces are unequal, or in [first, end). */
-static int prove_even(struct map *m, uint64_t first, uint64_t end)
-{
-	bool all = !m->looked || !m->round, room;
-	uint64_t to;
-	int err = 0;
-
-	if (m->dense)
-		return 0;
-	if (!m->round)
-		m->round = even_rounds(&m->store, m->looked ? first : 0,
-				       m->looked ? end : m->reader.units);
-	m->looked = true;
-	first = all ? 0 : first;
-	end = all ? m->reader.units : end;
-	while (m->round && !err && even_next(&m->store, &first, &to) &&
-	       first < end) {
-		err = even_has_room(&m->reader, &m->store, first, to, m->round,
-				    &room);
-		if (!err && room)
-			err = prove_known(m, first, to);
-		first = to;
-	}
-	return err ? err : drop_unproven(m);
-}
-
-/* Tracks where zones meet that are none are not known.  Where there are few
- * tracks more of them meet one, and there is time to look closely. */
-static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
-{
-	struct seam seam = { .store = &m->store };
-	enum reader_purpose was;
-	struct store_track t;
-	bool holds;
-	int err = 0;
-
-	was = reader_set_purpose(&m->reader, READER_PROOF);
-	while (!err && seam_next(&seam, &t)) {
-		if (t.first < first || t.first >= end)
+		if (c->state == PROVE_HOLDS)
 			continue;
-		if (out_of_time(m))
-			break;
-		err = lock(m, false);
-		if (!err)
-			err = seam_holds(&m->reader, &t, m->dense, &holds);
-		if (!err && !holds)
-			err = store_unknown(&m->store, t.first, t.size);
+		err = store_unknown(&m->store, c->first, c->size);
+		m->failed++;
 	}
-	reader_set_purpose(&m->reader, was);
 	return err;
 }
 
-/* Nor are tracks that are larger than those around, and single ones where gaps
- * were closed are looked at as closely. */
-static int doubt_single(struct map *m, uint64_t first, uint64_t end)
+/* The next unit from *unit on where tracks do not go on like those before: a
+ * piece begins or a track has slips.  False: there is none. */
+static bool next_change(const struct map *m, uint64_t *unit)
 {
-	enum reader_purpose was;
-	struct store_track t;
-	bool holds;
+	size_t i = store_find(&m->store, *unit);
+	size_t k = store_find_odd(&m->store, *unit);
+	uint64_t piece = UINT64_MAX, odd = UINT64_MAX;
+
+	while (i < m->store.n && (m->store.pieces[i].first < *unit ||
+				  !m->store.pieces[i].tracks))
+		i++;
+	if (i < m->store.n)
+		piece = m->store.pieces[i].first;
+	if (k < m->store.odds_n)
+		odd = m->store.odds[k].first;
+	*unit = piece < odd ? piece : odd;
+	return *unit < UINT64_MAX;
+}
+
+/* Looks at the listed ranges, the last of which ends at `end`. */
+static int prove_some(struct map *m, uint64_t end)
+{
+	uint64_t far = (uint64_t)CONTEXT_TRACKS * (m->largest + 1);
+	uint64_t first = m->prove.range[0].first;
+	int err = lock(m, false);
+
+	if (!err)
+		err = prove_tracks(&m->prove, first > far ? first - far : 0,
+				   end + far, false);
+	if (!err)
+		err = forget_refuted(m);
+	m->prove.ranges = 0;
+	return err;
+}
+
+/* Looks at all tracks in [first, end) beside which others are not alike. */
+static int prove_changes(struct map *m, uint64_t first, uint64_t end)
+{
+	uint64_t at = first, to = 0, near = (uint64_t)BESIDE * m->largest;
+	uint64_t from;
 	int err = 0;
 
-	was = reader_set_purpose(&m->reader, READER_PROOF);
-	for (size_t i = 0; i < m->store.n && !err; i++) {
-		const struct piece p = m->store.pieces[i];
-
-		holds = !seam_is_grown(&m->store, i);
-		if (holds && p.first >= first && p.first < end &&
-		    seam_is_between(&m->store, i) && !out_of_time(m)) {
-			store_track(&m->store, &p, 0, &t);
-			err = seam_holds(&m->reader, &t, true, &holds);
+	m->prove.ranges = 0;
+	while (!err && next_change(m, &at) && at < end && !out_of_time(m)) {
+		from = at > near ? at - near : 0;
+		if (m->prove.ranges == RANGES ||
+		    (m->prove.ranges && from > to + RANGE_APART * near)) {
+			err = prove_some(m, to);
+			to = from;
 		}
-		if (!err && !holds)
-			err = store_unknown(&m->store, p.first, p.units);
+		from = from > to ? from : to;
+		to = at + near > to ? at + near : to;
+		if (!err)
+			err = prove_add(&m->prove, from, to);
+		at++;
 	}
-	reader_set_purpose(&m->reader, was);
-	return err;
+	return err || !m->prove.ranges ? err : prove_some(m, to);
 }
 
 /* What has been left open behind the frontier too often is unknown. */
@@ -903,22 +688,37 @@ static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
 	return 0;
 }
 
-/* Parts of tracks are found where zones meet, one on each side.  Others are
- * slips that were taken for ends, and what was found with them is not believed
- * either. */
-static void doubt_parts(const struct map *m, const struct gap *gap,
+/* Is a size that of some known tracks around a gap? */
+static bool is_size_near(const struct map *m, const struct gap *gap,
+			 uint32_t size)
+{
+	size_t left = store_find(&m->store, gap->first);
+	size_t right = store_find(&m->store, gap->end);
+
+	for (size_t n = 0; n < PIECES_NEAR; n++) {
+		if ((n < left && m->store.pieces[left - 1 - n].size == size) ||
+		    (right + n < m->store.n &&
+		     m->store.pieces[right + n].size == size))
+			return true;
+	}
+	return false;
+}
+
+/* What may be parts of tracks where zones meet is not believed: a track is of a
+ * size that others have, or has slips among others of its size. */
+static void doubt_sizes(const struct map *m, const struct gap *gap,
 			struct gap_track *v, unsigned n)
 {
-	unsigned parts = 0;
+	bool alike = gap->before.size && gap->before.size == gap->behind.size;
 
-	for (unsigned i = 0; i < n; i++)
-		parts += v[i].known && v[i].track.size * v[i].track.pitch <
-					       PART_OF_TRACK;
-	if (!parts || (parts <= PARTS_MOST &&
-		       seam_may_be(&m->store, gap->first, gap->end)))
-		return;
-	for (unsigned i = 0; i < n; i++)
-		v[i].known = false;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t size = v[i].track.size;
+
+		v[i].known = v[i].known &&
+			     (is_size_near(m, gap, size) ||
+			      (alike && size < gap->before.size &&
+			       size > SHORT_LEAST * gap->before.size));
+	}
 }
 
 static int close_gap(struct map *m, struct gap *gap)
@@ -935,7 +735,7 @@ static int close_gap(struct map *m, struct gap *gap)
 	err = gap_close(&m->reader, gap, v, &n);
 	if (err)
 		return err;
-	doubt_parts(m, gap, v, n);
+	doubt_sizes(m, gap, v, n);
 	return put_gap(m, v, n);
 }
 
@@ -982,9 +782,7 @@ static int close_gaps(struct map *m, uint64_t from, uint64_t end)
 	reader_sharpen(&m->reader, 1);
 	m->reader.until_ns = gaps_until(m, began_ns);
 	if (!err)
-		err = close_all(m, &gaps, m->dense ? 0 :
-						     (end - from) /
-							     GAPS_ENOUGH);
+		err = close_all(m, &gaps, (end - from) / GAPS_ENOUGH);
 	m->reader.until_ns = 0;
 	reader_sharpen(&m->reader, repeat);
 	m->gaps_ns += env_now_ns(m->reader.prober->env) - began_ns;
@@ -997,7 +795,7 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 {
 	uint64_t at = next_hole(m, first), reached = at;
 	unsigned again = 0;
-	int err = 0, dropped;
+	int err = 0;
 
 	while (!err && at < end) {
 		again = at > reached ? 0 : again + 1;
@@ -1005,16 +803,10 @@ static int walk_all(struct map *m, uint64_t first, uint64_t end)
 		err = again > AGAIN ? close_hole(m, at) :
 				      extract_some(m, at, end);
 		at = next_hole(m, first);
-		m->dense |= m->walk.lies;
-		if (!err && is_dense(m) && m->loose) {
-			m->loose = false;
-			err = prove_known(m, 0, m->reader.units);
-		}
 		if (out_of_time(m))
 			break;
 	}
-	dropped = drop_unproven(m);
-	return err ? err : dropped;
+	return err;
 }
 
 /* Walks over long gaps again, reading more than once for an angle: what spoils
@@ -1053,16 +845,12 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	from = first > gap_most(m) ? first - gap_most(m) : 0;
 	if (!err)
 		err = walk_again(m, from, end);
-	if (!err && !out_of_time(m))
-		err = prove_even(m, first, end);
-	if (!err && !out_of_time(m))
-		err = doubt_seams(m, first, end);
+	if (!err)
+		err = prove_changes(m, from, end);
 	now_ns = env_now_ns(m->reader.prober->env);
 	m->spent_ns += now_ns - began_ns;
 	if (!err)
 		err = close_gaps(m, from, end);
-	if (!err)
-		err = doubt_single(m, first, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
 	return err;
 }
@@ -1086,62 +874,62 @@ int map_quick(struct map *map, uint64_t most_ns)
 {
 	uint64_t now_ns = env_now_ns(map->reader.prober->env);
 	uint64_t end_ns = now_ns + most_ns, at, track;
-	bool dense, loose;
 	int err;
 
 	map->deadline_ns = now_ns + most_ns / QUICK_SHARE;
 	err = extract(map, 0, map->reader.units);
 	map->deadline_ns = end_ns;
-	dense = map->dense;
-	loose = map->loose;
-	/* Of the places all tracks are looked at. */
-	map->dense = true;
-	map->loose = false;
+	
+	
 	for (uint64_t i = 1; !err && i < QUICK_PLACES; i++) {
 		if (env_now_ns(map->reader.prober->env) > end_ns)
 			break;
-		track = map->walk.plan.now.size;
+		track = map->walk.predict.now.size;
 		at = map->reader.units / QUICK_PLACES *
 		     spread(i, QUICK_PLACES);
 		err = extract(map, at, at + QUICK_TRACKS * track);
 	}
-	map->dense = dense;
-	map->loose = loose;
+	
+	
 	map->deadline_ns = 0;
 	return err;
 }
 
 /* ---- verification ---- */
 
-/* The tracks that have units in [first, end), once more. */
-static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
+/* The tracks that have units in [first, end), and some around them, once
+ * more. */
+static int walk_over(struct map *m, uint64_t first, uint64_t end)
 {
-	uint64_t far = context(m), from = first > far ? first - far : 0;
+	uint64_t far = (uint64_t)CONTEXT_TRACKS * (m->largest + 1);
+	uint64_t from = first > far ? first - far : 0;
 	uint64_t to = end + far < m->reader.units ? end + far :
 						    m->reader.units;
-	int err = prove_add(&m->prove, first, end), dropped;
+	int err = anew(m, from, to);
 
+	m->failed++;
 	if (!err)
-		err = settle(m, from, to, to);
+		err = walk_all(m, from, to);
 	m->walk.there = false;
-	dropped = drop_unproven(m);
-	return err ? err : dropped;
+	return err ? err : close_gaps(m, from, to);
 }
 
 /* A boundary behind a unit, and the tracks beside it if it is not where it
  * should be. */
 static int verify_at(struct map *m, uint64_t unit)
 {
-	struct sample s;
+	struct sample s = { .fits = false };
 	int err = lock(m, false);
 
-	if (!err)
+	/* Late completions may look like another boundary, but not often. */
+	for (unsigned i = 0; i < SAMPLES && !err && !s.fits; i++) {
 		err = sample_boundary(&m->reader, &m->store, unit, &s);
-	if (err || !s.seen)
-		return err;
+		if (!s.seen)
+			return err;
+	}
 	m->checks++;
-	return s.fits ? 0 : verify_tracks_of(m, s.before.first,
-					     s.behind.first + s.behind.size);
+	return err || s.fits ? err :
+	       walk_over(m, s.before.first, s.behind.first + s.behind.size);
 }
 
 int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
@@ -1154,9 +942,6 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	int err = prepare(map);
 
 	was = reader_set_purpose(&map->reader, READER_PROOF);
-	/* All of them have been looked at. */
-	if (is_dense(map))
-		checks = 0;
 	for (uint64_t i = 0; i < checks && !err && each; i++)
 		err = verify_at(map, a + i * each + env_random(env) % each);
 	reader_set_purpose(&map->reader, was);

@@ -13,16 +13,9 @@ struct map {
 	struct reader reader;
 	struct store store;
 	struct walk walk;
-	struct walk mender;	/* goes over what was wrong again */
 	struct prove prove;
-	bool dense;		/* all tracks are looked at, */
-	bool loose;		/* but not those that are known already */
 	uint32_t largest;	/* units of a track */
-	uint32_t chunk;		/* tracks before they are looked at */
-	uint64_t doubt;		/* what is walked before this was measured */
 	unsigned scouted;	/* how often leaps were measured */
-	unsigned round;		/* tracks of unequal rounds, if some are; */
-	bool looked;		/* what was mapped before was looked at */
 	bool prepared;		/* reader calibrated, clock locked */
 	bool anchored;
 	struct store_track anchor; /* holds the clock */
