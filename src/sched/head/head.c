@@ -505,6 +505,11 @@ void head_begin(struct head *head, struct head_access *access)
 	begin_at(head, access, env_now_ns(head->env));
 }
 
+uint64_t head_turn_ns(const struct head *head)
+{
+	return head->mech.period_ps / 1000;
+}
+
 uint64_t head_busy_until_ns(const struct head *head)
 {
 	return head->outstanding && chain_known(head) ?

@@ -133,6 +133,8 @@ void head_set_geom(struct head *head, const struct geom *geom);
 /* Is there anything to go by?  And the geometry. */
 bool head_is_known(const struct head *head);
 const struct geom *head_geom(const struct head *head);
+/* How long a revolution takes. */
+uint64_t head_turn_ns(const struct head *head);
 /* Sectors that the drive reads behind a read by itself. */
 uint32_t head_read_ahead(const struct head *head);
 

@@ -14,6 +14,9 @@
 /* What of a track's end is less than two blocks is nobody's: what lies behind
  * it goes on all the same. */
 #define LEFT_OUT 15u
+/* So long the head goes on where it is while others wait: some tracks, and
+ * short beside what reads are promised. */
+#define RUN_NS 30000000u
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
@@ -27,6 +30,7 @@ static struct access *access_get(struct queue *queue, enum disk_op op)
 		.done = queue_access_done,
 	};
 	access->is_piece = false;
+	access->class = QUEUE_COMMIT;
 	return access;
 }
 
@@ -46,7 +50,10 @@ static void access_count_stream(struct queue *queue,
 		queue->stats.in_vain++;
 		read_stream_miss(&queue->streams, queue->head_sector);
 	}
-	queue->arrived_ns = now_ns;
+	if (disk->sector - queue->head_sector > LEFT_OUT) {
+		queue->arrived_ns = now_ns;
+		queue->run_sectors = queue->run_accesses = 0;
+	}
 }
 
 void access_submit(struct access *access)
@@ -56,6 +63,9 @@ void access_submit(struct access *access)
 
 	if (disk->op != DISK_FLUSH)
 		access_count_stream(queue, disk);
+	queue->run_sectors += disk->sectors;
+	queue->run_accesses++;
+	list_add(&queue->given, &access->link);
 	queue->outstanding++;
 	access->followed = queue->head && disk->op != DISK_FLUSH;
 	if (access->followed) {
@@ -200,6 +210,58 @@ struct queue_request *access_run_begin(struct queue *queue,
 	return req;
 }
 
+/* It is, also when one more access as long as those so far would be too much:
+ * they are given to the disk before their time. */
+bool access_run_is_over(const struct queue *queue)
+{
+	uint64_t turns_ns, n = queue->run_accesses;
+	uint32_t track;
+
+	if (env_now_ns(queue->env) - queue->arrived_ns >= RUN_NS)
+		return true;
+	/* The last access may end with the disk. */
+	track = n ? queue_track_sectors(queue, queue->head_sector - 1) : 0;
+	if (!track)
+		return false;
+	turns_ns = queue->run_sectors * head_turn_ns(queue->head) / track;
+	return turns_ns + turns_ns / n >= RUN_NS;
+}
+
+/* The request that begins where the last access ends, or a little further. */
+static struct interval *run_next(const struct queue *queue, int class)
+{
+	struct interval *interval = interval_at_or_after(queue->waiting[class],
+					     queue->head_sector);
+
+	return interval && interval->first - queue->head_sector <= LEFT_OUT
+		       ? interval
+		       : NULL;
+}
+
+uint64_t access_run_end(const struct queue *queue, int class)
+{
+	struct interval *interval = run_next(queue, class);
+	uint64_t end = queue->head_sector;
+
+	while (interval && interval->first - end <= LEFT_OUT) {
+		end = interval->end;
+		interval = interval_at_or_after(queue->waiting[class], end);
+	}
+	return end;
+}
+
+static bool others_wait(const struct queue *queue,
+			const struct queue_request *req)
+{
+	int class;
+
+	for (class = 0; class < QUEUE_CLASSES; class++)
+		if (queue->count[class] > (class == (int)req->class) ||
+		    !list_empty(&queue->unplaced[class]))
+			return true;
+	return false;
+}
+
 struct queue_request *access_continued(const struct queue *queue)
 {
 	const struct access *last = queue->last;
@@ -210,17 +272,17 @@ struct queue_request *access_continued(const struct queue *queue)
 	if (!last || queue->partial || queue->parked)
 		return NULL;
 	for (class = 0; class < QUEUE_CLASSES; class++) {
-		interval = interval_at_or_after(queue->waiting[class],
-					queue->head_sector);
-		if (!interval ||
-		    interval->first - queue->head_sector > LEFT_OUT) {
+		interval = run_next(queue, class);
+		if (!interval) {
 			/* What is higher does not wait behind a run. */
-			if (queue->waiting[class] ||
-			    !list_empty(&queue->unplaced[class]))
+			if (queue_class_waits(queue, class) &&
+			    queue_slice(queue) <= class)
 				return NULL;
 			continue;
 		}
 		req = container_of(interval, struct queue_request, waiting);
+		if (access_run_is_over(queue) && others_wait(queue, req))
+			return NULL;
 		if (req->disk.op == last->disk.op && !req->uncached_hint &&
 		    req->disk.fua == last->disk.fua)
 			return req;
@@ -234,6 +296,7 @@ struct access *access_of(struct queue *queue, struct queue_request *req,
 	struct access *access = access_get(queue, req->disk.op);
 
 	access->disk.fua = req->disk.fua;
+	access->class = req->class;
 	access_add(access, req, false);
 	if (!alone && !req->uncached_hint)
 		access_extend(access, req);
@@ -297,6 +360,7 @@ struct access *access_of_piece(struct queue *queue)
 	if (left > most)
 		left = most;
 	access->is_piece = true;
+	access->class = req->class;
 	access->disk.owner = req;
 	access->disk.fua = req->disk.fua;
 	access->disk.sector = req->disk.sector + at;

@@ -27,6 +27,20 @@
 #define BEGUN_NS 20000u
 /* So many accesses that each go on where the last one ends, at once. */
 #define GOING_ON 4u
+/* A command is slow when it takes so many turns longer than predicted; where
+ * nothing is predicted, when it takes so long in all. */
+#define SLOW_TURNS 3u
+#define SLOW_NS 200000000u
+
+/* How long a disk that orders its commands may have one before it gets no more
+ * until that is over. */
+static const uint64_t class_left_ns[QUEUE_CLASSES] = {
+	[QUEUE_COMMIT] = 0,
+	[QUEUE_READ] = 80000000,
+	[QUEUE_READ_AHEAD] = 80000000,
+	[QUEUE_WRITE_BACK] = 80000000,
+	[QUEUE_IDLE] = 80000000,
+};
 
 /* ---- when ---- */
 
@@ -139,8 +153,57 @@ static bool may_join(const struct queue *queue)
 					 parked->disk.sectors));
 }
 
+/* From when on the command that the disk has had for the longest time is taken
+ * for one that it tries again and again, while it would serve others. */
+static uint64_t slow_ns(const struct queue *queue)
+{
+	const struct access *oldest =
+		list_first(&queue->given, struct access, link);
+	const struct head_access *at_head = &oldest->at_head;
+
+	if (!queue->head || head_mode(queue->head) != HEAD_ON ||
+	    !oldest->followed || !at_head->predicted)
+		return oldest->disk.submit_ns + SLOW_NS;
+	return at_head->expected.head.at_ns +
+	       SLOW_TURNS * head_turn_ns(queue->head);
+}
+
+static int highest_waiting(const struct queue *queue)
+{
+	int class = 0;
+
+	while (class < QUEUE_CLASSES && list_empty(&queue->flushes) &&
+	       !queue_class_waits(queue, class))
+		class++;
+	return class;
+}
+
+/* A disk that orders its commands by itself may leave one behind for the sake
+ * of new ones again and again: then it gets none for a while, unless they are
+ * of a higher class. */
+static uint64_t ordered_room_ns(const struct queue *queue)
+{
+	uint64_t late_ns, now_ns = env_now_ns(queue->env), until_ns = 0;
+	const struct access *access;
+	const struct list *pos;
+
+	if (queue->outstanding >= queue->depth)
+		return UINT64_MAX;
+	list_for_each(pos, &queue->given) {
+		access = list_entry(pos, struct access, link);
+		late_ns = access->disk.submit_ns + class_left_ns[access->class];
+		if (access->disk.op != DISK_FLUSH && now_ns >= late_ns &&
+		    now_ns < late_ns + SLOW_NS &&
+		    highest_waiting(queue) >= (access->class ?
+						       (int)access->class :
+						       QUEUE_READ))
+			until_ns = late_ns + SLOW_NS;
+	}
+	return until_ns;
+}
+
 /* When what is running leaves room for the next. */
-static uint64_t room_ns(const struct queue *queue)
+static uint64_t usual_room_ns(const struct queue *queue)
 {
 	struct head_state head_state;
 	uint64_t until_ns, lead_ns, begun_ns;
@@ -148,7 +211,7 @@ static uint64_t room_ns(const struct queue *queue)
 	if (!have_accesses(queue, 2))
 		return UINT64_MAX;
 	if (!one_at_a_time(queue))
-		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
+		return ordered_room_ns(queue);
 	if (!queue->outstanding || (queue->outstanding < GOING_ON &&
 				    goes_on(queue)))
 		return 0;
@@ -176,6 +239,17 @@ static uint64_t room_ns(const struct queue *queue)
 		   (queue->parked ? parked_behind_ns(queue, &head_state) :
 				    BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;
+}
+
+static uint64_t room_ns(const struct queue *queue)
+{
+	uint64_t ns = usual_room_ns(queue), open_ns;
+
+	if (ns <= env_now_ns(queue->env) || !queue->outstanding ||
+	    queue->outstanding >= queue->depth || !have_accesses(queue, 2))
+		return ns;
+	open_ns = slow_ns(queue);
+	return ns < open_ns ? ns : open_ns;
 }
 
 /* The background has its turn, and what is at the disk may not be the last of
@@ -469,6 +543,8 @@ static void partial_suspend(struct queue *queue)
 	queue->partial = NULL;
 	req->suspended = req->uncached_hint = true;
 	req->waits_ns = env_now_ns(queue->env);
+	/* Its next part is due as late as if it were a request of its own. */
+	req->waiting.due_ns = req->waits_ns + queue_age_ns((int)req->class);
 	req->waiting.first = req->live.first + req->issued_sectors;
 	queue_wait(queue, req);
 }
@@ -494,6 +570,7 @@ static struct access *next_access(struct queue *queue)
 				   &alone);
 	if (!req)
 		return NULL;
+	queue->class = req->class;
 	if (req->suspended) {
 		req->suspended = false;
 		queue->partial = req;

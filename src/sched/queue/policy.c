@@ -20,15 +20,23 @@
 #define LONG_PART 8u
 #define WINDOW_MAX 10000u
 
+static bool is_skipped(const struct policy_view *view, uint64_t sector)
+{
+	return sector >= view->head_sector && sector < view->skip_end;
+}
+
 /* Upwards from the head; from the lowest again when there is none above. */
 static void choose_c_look(const struct policy_view *view,
 			  struct policy_choice *choice)
 {
-	struct interval *interval =
-		interval_at_or_after(view->waiting, view->head_sector);
+	uint64_t from = view->skip_end > view->head_sector ? view->skip_end :
+							     view->head_sector;
+	struct interval *interval = interval_at_or_after(view->waiting, from);
 
-	choice->waiting =
-		interval ? interval : interval_at_or_after(view->waiting, 0);
+	if (!interval)
+		interval = interval_at_or_after(view->waiting, 0);
+	if (interval && !is_skipped(view, interval->first))
+		choice->waiting = interval;
 }
 
 static void choose_fcfs(const struct policy_view *view,
@@ -175,6 +183,8 @@ static void choose_shortest(const struct policy_view *view, bool whole,
 		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
+		if (is_skipped(view, site->lbn))
+			continue;
 		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if ((whole ? cost_ns : seek_ns) >= best_ns)
 			continue;
@@ -205,6 +215,8 @@ static void choose_sptf_sw(const struct policy_view *view,
 	struct site_walk walk;
 
 	choose_shortest(view, true, choice);
+	if (!choice->site)
+		return;
 	least_ns = choice->cost_ns;
 	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
 				    100;
@@ -214,6 +226,8 @@ static void choose_sptf_sw(const struct policy_view *view,
 		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
+		if (is_skipped(view, site->lbn))
+			continue;
 		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if (cost_ns > most_ns || seek_ns >= best_ns)
 			continue;

@@ -40,10 +40,13 @@ struct policy_view {
 	struct interval *sites;
 	const struct head_state *head_state;
 	unsigned window_percent;
+	/* What begins in [head_sector, skip_end) is not to be chosen. */
+	uint64_t skip_end;
 };
 
 struct policy_choice {
-	struct interval *waiting;		/* one of these two is set */
+	/* One of these two is set, none when all is to be skipped. */
+	struct interval *waiting;
 	struct policy_site *site;
 	uint64_t cost_ns;		/* positioning; with a site */
 	uint64_t extra_ns;		/* of it, more than the shortest */

@@ -29,17 +29,28 @@
 #define ACCESSES_MORE 2u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
-/* The mean wait of late is over so many requests, as a power of two. */
-#define WAIT_SHIFT 5
-/* Who has waited no longer than so many times that is not late. */
-#define PATIENCE 4u
-
-/* How old a request may become before its age counts. */
+/* The mean time of an access is over so many of them, as a power of two. */
+#define ACCESS_SHIFT 4
+/*
+ * How old a request may become before it is due.  What is due waits for what is
+ * under way (RUN_NS, a seek) and for those of its class that are due earlier,
+ * so this is less than half of what is promised: 100 ms to commits, 250 ms to
+ * reads, 5 s to write-back, beside whatever else is wanted.
+ */
 static const uint64_t class_age_ns[QUEUE_CLASSES] = {
-	[QUEUE_COMMIT] = 50000000,
-	[QUEUE_READ] = 500000000,
+	[QUEUE_COMMIT] = 30000000,
+	[QUEUE_READ] = 80000000,
 	[QUEUE_READ_AHEAD] = 2000000000,
-	[QUEUE_WRITE_BACK] = 30000000000,
+	[QUEUE_WRITE_BACK] = 500000000,
+	[QUEUE_IDLE] = 30000000000,
+};
+
+/* In this time all that wait in a class below reads have been served once while
+ * higher classes wait: less than half of what write-back is promised; longer
+ * where nothing is promised, and a minute for what nobody waits for. */
+static const uint64_t class_pace_ns[QUEUE_CLASSES] = {
+	[QUEUE_READ_AHEAD] = 10000000000,
+	[QUEUE_WRITE_BACK] = 2200000000,
 	[QUEUE_IDLE] = 60000000000,
 };
 
@@ -101,8 +112,22 @@ static void sites_insert(struct queue *queue, struct queue_request *req)
 	}
 }
 
+/* One of a class is served, or is the first to wait: when the next one is to be
+ * served at the latest. */
+static void queue_pace(struct queue *queue, enum queue_class class)
+{
+	uint64_t *pace_ns = &queue->pace_ns[class];
+	uint64_t now_ns = env_now_ns(queue->env);
+
+	if (*pace_ns < now_ns)
+		*pace_ns = now_ns;
+	*pace_ns += class_pace_ns[class] / (queue->count[class] + 1);
+}
+
 void queue_wait(struct queue *queue, struct queue_request *req)
 {
+	if (!queue->count[req->class]++)
+		queue_pace(queue, req->class);
 	req->ready = true;
 	interval_insert(&queue->waiting[req->class], &req->waiting);
 	if (queue->head && head_is_known(queue->head))
@@ -115,6 +140,7 @@ static void waiting_remove(struct queue *queue, struct queue_request *req)
 	while (req->sites_n)
 		interval_remove(&queue->sites[req->class],
 			    &req->site[--req->sites_n].interval);
+	queue->count[req->class]--;
 	req->ready = false;
 }
 
@@ -124,9 +150,7 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 	uint64_t wait_ns = env_now_ns(queue->env) - req->waits_ns;
 
 	waiting_remove(queue, req);
-	queue->wait_ns[req->class] += (wait_ns >> WAIT_SHIFT) -
-				      (queue->wait_ns[req->class] >>
-				       WAIT_SHIFT);
+	queue_pace(queue, req->class);
 	stats->wait_ns += wait_ns;
 	if (wait_ns > stats->max_wait_ns)
 		stats->max_wait_ns = wait_ns;
@@ -147,19 +171,15 @@ void queue_release_held(struct queue *queue)
 	}
 }
 
+uint64_t queue_age_ns(int class)
+{
+	return class_age_ns[class];
+}
+
 static uint64_t queue_due_ns(const struct queue_request *req)
 {
 	return req->deadline_ns ? req->deadline_ns :
 		req->disk.submit_ns + class_age_ns[req->class];
-}
-
-uint64_t queue_patience_ns(const struct queue *queue,
-			   const struct queue_request *req)
-{
-	uint64_t usual_ns = PATIENCE * queue->wait_ns[req->class];
-	uint64_t age_ns = class_age_ns[req->class];
-
-	return req->deadline_ns || usual_ns < age_ns ? 0 : usual_ns - age_ns;
 }
 
 /* Its sectors are known: waits for what it meets, or for its turn. */
@@ -277,12 +297,27 @@ static void queue_end_flush(struct queue *queue, struct access *access)
 	}
 }
 
+static void queue_count_access(struct queue *queue,
+			       const struct disk_request *disk)
+{
+	uint64_t from_ns = disk->submit_ns;
+
+	if (queue->access_end_ns > from_ns)
+		from_ns = queue->access_end_ns;
+	if (disk->complete_ns <= from_ns)
+		return;
+	queue->access_end_ns = disk->complete_ns;
+	queue->access_ns -= queue->access_ns >> ACCESS_SHIFT;
+	queue->access_ns += (disk->complete_ns - from_ns) >> ACCESS_SHIFT;
+}
+
 void queue_access_done(struct disk_request *disk)
 {
 	struct access *access = container_of(disk, struct access, disk);
 	struct queue *queue = access->queue;
 
 	queue->outstanding--;
+	queue_count_access(queue, disk);
 	if (queue->last == access)
 		queue->last = NULL;
 	if (access->followed)
@@ -294,6 +329,7 @@ void queue_access_done(struct disk_request *disk)
 		queue_end_piece(queue, access);
 	else
 		queue_end_merged(queue, access);
+	list_del(&access->link);
 	list_add(&queue->free_accesses, &access->link);
 	if (!list_empty(&queue->held))
 		queue_release_held(queue);
@@ -381,6 +417,7 @@ int queue_open(struct env *env, struct disk *disk,
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
 	list_init(&queue->free_accesses);
+	list_init(&queue->given);
 	for (i = 0; i < depth + ACCESSES_MORE; i++) {
 		queue->accesses[i].queue = queue;
 		list_init(&queue->accesses[i].requests);

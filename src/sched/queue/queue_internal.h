@@ -17,7 +17,8 @@ struct access {
 	struct disk_request disk;
 	struct queue *queue;
 	struct list requests;	/* by sector; flushes in order */
-	struct list link;	/* while free */
+	struct list link;	/* free_accesses or given */
+	enum queue_class class;	/* of its (first) request */
 	bool is_piece;		/* of the one request */
 	bool followed;		/* by the head */
 	struct head_access at_head;
@@ -57,21 +58,31 @@ struct queue {
 	struct list flushes;	/* not yet with the disk */
 	struct list finished;	/* done() not yet called */
 	struct list free_accesses;
+	struct list given;	/* accesses at the disk, oldest first */
 	struct queue_request *partial;
 	struct access *parked;	/* goes next, behind what fills the gap */
 	unsigned gaps;		/* filled before it */
-	uint64_t wait_ns[QUEUE_CLASSES]; /* of late, by class */
+	unsigned count[QUEUE_CLASSES];	/* of those that wait in `waiting` */
+	uint64_t access_ns;		/* the mean time of an access of late */
+	uint64_t access_end_ns;		/* when the last one was over */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
+	enum queue_class class;	/* of the last one chosen */
 	struct access *last;	/* that one, while it is outstanding */
 	struct read_streams streams;
 	struct commit_burst burst;
 	uint64_t arrived_ns;	/* the head to where it reads on since */
+	uint64_t run_sectors, run_accesses;	/* from there on */
 	uint64_t completed_writes, flushed_writes;
 	int flush_rc;		/* of the first flush that failed; 0: none */
 	unsigned outstanding;
-	unsigned passed[QUEUE_CLASSES];	/* over for a higher class */
-	bool was_overdue;	/* the last choice */
+	uint64_t pace_ns[QUEUE_CLASSES]; /* from then on it is to be served */
+	int slice_class;	/* that has the head until then */
+	uint64_t slice_end_ns;
+	int slice_lower;	/* the last slice below reads, and when the
+				 * next one may be */
+	uint64_t slice_lower_ns;
+	bool was_oldest;	/* the last choice, because it was due */
 	bool was_placed;	/* likewise, to a place it found */
 	int gone;		/* what disk_poll failed with */
 	struct queue_stats stats;
@@ -87,9 +98,8 @@ bool queue_must_hold(struct queue *queue, const struct queue_request *req);
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
-/* How much later than it is due a request is late, as busy as the disk is. */
-uint64_t queue_patience_ns(const struct queue *queue,
-			   const struct queue_request *req);
+/* How old a request of a class may become before it is due. */
+uint64_t queue_age_ns(int class);
 void queue_leave_waiting(struct queue *queue, struct queue_request *req);
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
@@ -102,6 +112,13 @@ void queue_access_done(struct disk_request *disk);
 /* A waiting request that goes on where the last access ends, which is still
  * outstanding; NULL: none. */
 struct queue_request *access_continued(const struct queue *queue);
+
+/* Has the head read or written on from one sector for as long as it may while
+ * others wait? */
+bool access_run_is_over(const struct queue *queue);
+/* Where the requests of a class end that lie one behind the other from where
+ * the last access ends on; that end itself when there are none. */
+uint64_t access_run_end(const struct queue *queue, int class);
 
 /* The first of those that wait one behind the other up to this one, within a
  * track's length: what is left behind would cost a way of its own. */
@@ -138,6 +155,8 @@ struct queue_request *queue_select(struct queue *queue,
 /* Does anything wait to be chosen?  Of a class? */
 bool queue_has_waiting(const struct queue *queue);
 bool queue_class_waits(const struct queue *queue, int class);
+/* The lower class that has the head while higher ones wait; -1: none has. */
+int queue_slice(const struct queue *queue);
 /* Is it only the background that waits? */
 bool queue_is_background(const struct queue *queue);
 

@@ -1,11 +1,15 @@
 /*
  * select.c - which request is next, and where it goes.
  *
- * The highest class that waits, by the policy within it; but of any two choices
- * one goes to the request that is most overdue, if any is.  So an overloaded
- * disk keeps at least half of its order, and nothing waits for ever.  Overdue
- * is who has waited longer than its class may and much longer than its class
- * does: where all wait long, order is what helps them all.
+ * 1. A commit that is due.  2. The class that has a slice (SLICE_NS): one below
+ * reads has it at times while higher classes wait, so often that all that wait
+ * in it have had theirs within the time that the class is paced for; reads have
+ * it before commits when one is due.  3. The highest class that waits.  Within
+ * a class the policy chooses; but a request that is due, at its age or later
+ * when the class is overloaded by itself, goes first.  Requests one behind the
+ * other are a run: the head goes on with them for RUN_NS at most while others
+ * wait (access.c), and what is next then is none of that run if there is
+ * anything else in its class.
  *
  * A read with copies stands at each of them among the sites of its class.  A
  * write that may go to several places is asked for its cheapest now
@@ -18,20 +22,19 @@
 #include "sched/queue/queue_internal.h"
 
 #define PLACE_TRIES 32u
-/* What is read ahead is by the way when its cost is so much less. */
-#define BY_THE_WAY 3u
-#define NEAR_TRACKS 8u
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
 
-/* How often a class is passed over for higher ones, at most. */
-static const unsigned class_passes[QUEUE_CLASSES] = {
-	[QUEUE_READ] = 4,
-	[QUEUE_READ_AHEAD] = 4,
-	[QUEUE_WRITE_BACK] = 4,
-	[QUEUE_IDLE] = 64,
-};
+/* While higher classes wait, one of those below has the head for so long ... */
+#define SLICE_NS 20000000u
+/* ... so long after the last time at least. */
+#define SLICE_EACH_NS 60000000u
+/* A request may wait as long as those of its class take one after the other,
+ * if that is more than its age; so many times as long where many wait: then
+ * order is what helps them all. */
+#define MANY 8u
+#define OVERLOAD_MANY 3u
 
 /* A request, and where it would go. */
 struct candidate {
@@ -46,7 +49,8 @@ static struct queue_request *of_waiting(struct interval *interval)
 	return container_of(interval, struct queue_request, waiting);
 }
 
-static struct queue_request *first_unplaced(struct queue *queue, int class)
+static struct queue_request *first_unplaced(const struct queue *queue,
+					     int class)
 {
 	return list_first(&queue->unplaced[class], struct queue_request, link);
 }
@@ -182,7 +186,13 @@ static void choose_by_policy(struct queue *queue, int class,
 		policy_now(queue, head_state, &view.window_percent);
 	struct policy_choice choice = { 0 };
 
+	if (access_run_is_over(queue))
+		view.skip_end = access_run_end(queue, class);
 	policy->choose(&view, &choice);
+	if (!choice.site && !choice.waiting) {
+		view.skip_end = 0;
+		policy->choose(&view, &choice);
+	}
 	if (!strcmp(policy->name, "sptf-sw"))
 		window_follow(queue, &choice);
 	if (choice.site) {
@@ -218,44 +228,109 @@ static void choose_in_class(struct queue *queue, int class,
 
 /* ---- age ---- */
 
-static void older_of(const struct queue *queue, struct candidate *best,
-		     uint64_t *due_ns, struct queue_request *req,
-		     uint64_t req_due_ns)
+static bool has_many(const struct queue *queue, int class)
 {
-	req_due_ns += queue_patience_ns(queue, req);
-	if (req_due_ns >= *due_ns)
-		return;
-	*due_ns = req_due_ns;
-	*best = (struct candidate){ .req = req, .sector = req->disk.sector };
+	return queue->count[class] >= MANY;
 }
 
-static void choose_overdue(struct queue *queue,
-			   const struct head_state *head_state,
-			   struct candidate *candidate)
+/* How much later than by its age a request of a class is due because so many of
+ * the class wait. */
+static uint64_t class_overload_ns(const struct queue *queue, int class)
 {
-	uint64_t now_ns = env_now_ns(queue->env), due_ns = now_ns + 1;
-	struct queue_request *req;
-	struct interval *interval;
-	int class;
+	uint64_t all_ns = queue->count[class] * queue->access_ns;
+	uint64_t age_ns = queue_age_ns(class);
 
-	for (class = 0; class < QUEUE_CLASSES; class++) {
-		if (class == QUEUE_COMMIT &&
-		    commit_burst_is_turn(&queue->burst, now_ns))
-			continue;
-		interval = interval_first_due(queue->waiting[class]);
-		if (interval)
-			older_of(queue, candidate, &due_ns,
-				 of_waiting(interval), interval->due_ns);
-		req = first_unplaced(queue, class);
-		if (req)
-			older_of(queue, candidate, &due_ns, req,
-				 req->waiting.due_ns);
-	}
-	req = candidate->req;
-	if (req && req->place && !req->placed) {
-		candidate->req = NULL;
+	if (has_many(queue, class))
+		all_ns *= OVERLOAD_MANY;
+	return all_ns < age_ns ? 0 : all_ns - age_ns;
+}
+
+/* The request of a class that is due first, and when; NULL: none waits. */
+static struct queue_request *class_oldest(const struct queue *queue, int class,
+					  uint64_t *due_ns)
+{
+	struct interval *interval = interval_first_due(queue->waiting[class]);
+	struct queue_request *req = first_unplaced(queue, class);
+
+	if (interval && (!req || interval->due_ns < req->waiting.due_ns))
+		req = of_waiting(interval);
+	if (req)
+		*due_ns = req->waiting.due_ns + (req->deadline_ns ? 0 :
+			class_overload_ns(queue, class));
+	return req;
+}
+
+static bool class_is_due(const struct queue *queue, int class, uint64_t now_ns)
+{
+	uint64_t due_ns;
+
+	return class_oldest(queue, class, &due_ns) && due_ns <= now_ns;
+}
+
+/* One that its owner has given, not the class. */
+static bool deadline_is_over(const struct queue *queue, int class,
+			     uint64_t now_ns)
+{
+	uint64_t due_ns;
+	const struct queue_request *req = class_oldest(queue, class, &due_ns);
+
+	return req && req->deadline_ns && due_ns <= now_ns;
+}
+
+static void choose_oldest(struct queue *queue, int class,
+			  const struct head_state *head_state,
+			  struct candidate *candidate)
+{
+	uint64_t due_ns;
+	struct queue_request *req = class_oldest(queue, class, &due_ns);
+
+	if (req->place && !req->placed)
 		place_find(queue, req, head_state, candidate);
+	else
+		*candidate = (struct candidate){
+			.req = req, .sector = req->disk.sector,
+		};
+}
+
+/* ---- slices of lower classes ---- */
+
+int queue_slice(const struct queue *queue)
+{
+	uint64_t now_ns = env_now_ns(queue->env);
+
+	if (now_ns >= queue->slice_end_ns ||
+	    class_is_due(queue, QUEUE_COMMIT, now_ns))
+		return -1;
+	return queue->slice_class;
+}
+
+static int slice_give(struct queue *queue, int class, uint64_t now_ns)
+{
+	queue->slice_class = class;
+	queue->slice_end_ns = now_ns + SLICE_NS;
+	queue->was_oldest = false;
+	return class;
+}
+
+/* A class below reads that is to have one now; QUEUE_CLASSES: none. */
+static int slice_begin(struct queue *queue, int highest, uint64_t now_ns)
+{
+	int class = queue->slice_lower, n;
+
+	if (now_ns < queue->slice_lower_ns)
+		return QUEUE_CLASSES;
+	for (n = 0; n < QUEUE_CLASSES; n++) {
+		class = (class + 1) % QUEUE_CLASSES;
+		if (class <= highest || class <= QUEUE_READ ||
+		    !queue_class_waits(queue, class) ||
+		    (now_ns < queue->pace_ns[class] &&
+		     !deadline_is_over(queue, class, now_ns)))
+			continue;
+		queue->slice_lower = class;
+		queue->slice_lower_ns = now_ns + SLICE_NS + SLICE_EACH_NS;
+		return slice_give(queue, class, now_ns);
 	}
+	return QUEUE_CLASSES;
 }
 
 /* ---- the choice ---- */
@@ -306,88 +381,80 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	return true;
 }
 
-/* Whose turn it is: the highest that waits, unless a lower one has been passed
- * over often enough.  But who commits again and again and the background have
- * turns (commit_burst.h). */
-static int class_first(const struct queue *queue)
+/* Who commits again and again and the background have turns (commit_burst.h).
+ * The class whose turn it is; QUEUE_CLASSES: it is nothing like that. */
+static int class_of_burst(const struct queue *queue, uint64_t now_ns)
 {
-	uint64_t now_ns = env_now_ns(queue->env);
-	int class = 0, lower;
+	if (!queue_class_waits(queue, QUEUE_COMMIT) ||
+	    queue_class_waits(queue, QUEUE_READ) ||
+	    queue_class_waits(queue, QUEUE_READ_AHEAD))
+		return QUEUE_CLASSES;
+	if (commit_burst_is_turn(&queue->burst, now_ns) &&
+	    queue_class_waits(queue, QUEUE_WRITE_BACK))
+		return QUEUE_WRITE_BACK;
+	return commit_burst_until_ns(&queue->burst, now_ns) ? QUEUE_COMMIT :
+							      QUEUE_CLASSES;
+}
 
-	while (class < QUEUE_CLASSES && !queue_class_waits(queue, class))
-		class++;
-	if (class == QUEUE_COMMIT && !queue_class_waits(queue, QUEUE_READ) &&
-	    !queue_class_waits(queue, QUEUE_READ_AHEAD)) {
-		if (commit_burst_is_turn(&queue->burst, now_ns) &&
-		    queue_class_waits(queue, QUEUE_WRITE_BACK))
-			return QUEUE_WRITE_BACK;
-		if (commit_burst_until_ns(&queue->burst, now_ns))
-			return class;
+/* Whose turn it is. */
+static int class_now(struct queue *queue, uint64_t now_ns)
+{
+	int highest = 0, class;
+
+	while (highest < QUEUE_CLASSES && !queue_class_waits(queue, highest))
+		highest++;
+	if (highest >= QUEUE_IDLE || class_is_due(queue, QUEUE_COMMIT, now_ns))
+		return highest;
+	class = class_of_burst(queue, now_ns);
+	if (class < QUEUE_CLASSES)
+		return class;
+	class = queue_slice(queue);
+	if (class > highest && queue_class_waits(queue, class))
+		return class;
+	class = slice_begin(queue, highest, now_ns);
+	if (class < QUEUE_CLASSES)
+		return class;
+	if (highest == QUEUE_COMMIT && class_is_due(queue, QUEUE_READ, now_ns))
+		return slice_give(queue, QUEUE_READ, now_ns);
+	return highest;
+}
+
+/* Is the next request of a class the oldest one?  Commits and reads that are
+ * due go one by one; where many wait, and below reads, every other choice is
+ * the policy's, so that no load undoes all of the order. */
+static bool oldest_is_next(struct queue *queue, int class)
+{
+	bool every = class == QUEUE_COMMIT ||
+		(class == QUEUE_READ && !has_many(queue, class));
+
+	queue->was_oldest = class_is_due(queue, class,
+					 env_now_ns(queue->env)) &&
+			    (every || !queue->was_oldest);
+	return queue->was_oldest;
+}
+
+static void choose(struct queue *queue, const struct head_state *head_state,
+		   struct candidate *candidate)
+{
+	int class = class_now(queue, env_now_ns(queue->env));
+
+	if (class < QUEUE_CLASSES && oldest_is_next(queue, class)) {
+		queue->stats.overdue++;
+		choose_oldest(queue, class, head_state, candidate);
 	}
-	for (lower = class + 1; lower < QUEUE_CLASSES; lower++)
-		if (queue_class_waits(queue, lower) &&
-		    queue->passed[lower] >= class_passes[lower])
-			return lower;
-	return class;
-}
-
-static void class_count(struct queue *queue, int chosen)
-{
-	int class;
-
-	queue->passed[chosen] = 0;
-	for (class = chosen + 1; class < QUEUE_CLASSES; class++)
-		queue->passed[class] += queue_class_waits(queue, class);
-}
-
-/* Is it of the same stream, perhaps?  There the order counts. */
-static bool is_near(const struct head_state *head_state, uint64_t a, uint64_t b)
-{
-	struct geom_track one, other;
-
-	geom_track_of(head_state->geom, a, &one);
-	geom_track_of(head_state->geom, b, &other);
-	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
-}
-
-/* What is read ahead goes first when it lies by the way: somebody will wait for
- * it, too. */
-static void ahead_by_the_way(struct queue *queue,
-			     const struct head_state *head_state,
-			     struct candidate *candidate)
-{
-	struct candidate ahead = { 0 };
-
-	if (!head_state || !head_state->reads ||
-	    candidate->req->class != QUEUE_READ || candidate->placed ||
-	    !queue->waiting[QUEUE_READ_AHEAD])
-		return;
-	choose_by_policy(queue, QUEUE_READ_AHEAD, head_state, &ahead);
-	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
-	    !is_near(head_state, ahead.sector, candidate->sector))
-		*candidate = ahead;
+	for (; class < QUEUE_CLASSES && !candidate->req; class++)
+		choose_in_class(queue, class, head_state, candidate);
 }
 
 struct queue_request *queue_select(struct queue *queue,
 				   const struct head_state *head_state,
 				   bool *alone)
 {
-	struct candidate candidate = { 0 };
-	int class;
+	struct candidate candidate;
 
 	do {
 		candidate = (struct candidate){ 0 };
-		if (!queue->was_overdue)
-			choose_overdue(queue, head_state, &candidate);
-		queue->was_overdue = candidate.req != NULL;
-		queue->stats.overdue += queue->was_overdue;
-		for (class = class_first(queue);
-		     class < QUEUE_CLASSES && !candidate.req; class++)
-			choose_in_class(queue, class, head_state, &candidate);
-		if (candidate.req && !queue->was_overdue)
-			ahead_by_the_way(queue, head_state, &candidate);
-		if (candidate.req)
-			class_count(queue, (int)candidate.req->class);
+		choose(queue, head_state, &candidate);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));
 	return candidate.req;
 }
