@@ -186,11 +186,11 @@ int device_read_super(struct disk *disk, struct super *super)
 	return rc;
 }
 
-void device_hurry(bool hurry)
+void device_realtime(bool on)
 {
-	struct sched_param param = { .sched_priority = hurry };
+	struct sched_param param = {.sched_priority = on};
 
-	sched_setscheduler(0, hurry ? SCHED_FIFO : SCHED_OTHER, &param);
+	sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &param);
 }
 
 char *device_size_text(uint64_t bytes, char *buf)

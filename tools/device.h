@@ -25,7 +25,7 @@ int device_read_super(struct disk *disk, struct super *super);
 
 /* While times are measured nothing may keep this thread waiting, as far as that
  * is allowed: a busy host is late by more than a turn. */
-void device_hurry(bool hurry);
+void device_realtime(bool on);
 
 /* "1.8 TiB" and the like; buf of 16 bytes.  Returns buf. */
 char *device_size_text(uint64_t bytes, char *buf);

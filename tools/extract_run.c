@@ -47,7 +47,7 @@
 #define FIT_CHECKS 48u
 #define FIT_WRONG 8u
 /* Of those that the drive has told of: a part so small may be wrong. */
-#define TOLD_WRONG 10u
+#define TRANSLATED_WRONG 10u
 #define SURE_PPM PROFILE_CERTAIN_PPM
 /* Millionths: to this the period is known before. */
 #define REFINED_PPM 0.4
@@ -78,9 +78,9 @@ static void progress_say(const struct progress *p, double done)
 		(double)ns / 1e9 * (1 - done) / done : 0;
 
 	if (p->run->progress == EXTRACT_SILENT ||
-	    (lines && now_ns - p->run->told_ns < LINE_NS))
+	    (lines && now_ns - p->run->said_ns < LINE_NS))
 		return;
-	p->run->told_ns = now_ns;
+	p->run->said_ns = now_ns;
 	fprintf(stderr, "%s%s: %.0f %%", lines ? "" : "\r\033[K", p->name,
 		100 * done);
 	if (left_s >= 1)
@@ -244,7 +244,7 @@ static int map_all(struct mapping *m)
 	return map_verify(m->map, 0, sectors, checks);
 }
 
-static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
+static bool translate_progress(void *arg, uint64_t done, uint64_t blocks)
 {
 	const struct progress *p = arg;
 
@@ -252,7 +252,7 @@ static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
 	return !p->run->stopped || !*p->run->stopped;
 }
 
-static void told_save(void *arg)
+static void translate_save(void *arg)
 {
 	const struct extract_run *run = ((const struct progress *)arg)->run;
 
@@ -261,7 +261,7 @@ static void told_save(void *arg)
 }
 
 /* The drive's own word: boundaries, but no angles. */
-static int run_told(struct extract_run *run)
+static int run_translate(struct extract_run *run)
 {
 	struct progress progress = {
 		run, "translations", env_now_ns(run->prober->env)
@@ -270,8 +270,8 @@ static int run_told(struct extract_run *run)
 		.path = run->scsi,
 		.port = run->port,
 		.state = run->state,
-		.progress = told_progress,
-		.save = told_save,
+		.progress = translate_progress,
+		.save = translate_save,
 		.arg = &progress,
 		.env = run->prober->env,
 	};
@@ -635,14 +635,14 @@ static bool too_many_are_wrong(const struct verify *v)
 
 /* What the drive says of boundaries is certain, though not all angles are that
  * follow from it; unless it is none of its own geometry that it tells. */
-static int judge_told(struct extract_run *run)
+static int judge_translated(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
 	struct verify *v = &run->verify;
 
 	if (!v->wrong)
 		return 0;
-	if (v->wrong > v->right / TOLD_WRONG) {
+	if (v->wrong > v->right / TRANSLATED_WRONG) {
 		found(p, PROFILE_BOUNDARIES, PROFILE_NONE, 0);
 		found(p, PROFILE_ANGLES, PROFILE_NONE, 0);
 		run->verdict = "what it tells of its tracks is not what is "
@@ -674,7 +674,7 @@ static int run_verify(struct extract_run *run)
 				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,
 				v);
 	if (!err && how == PROFILE_SCSI)
-		return judge_told(run);
+		return judge_translated(run);
 	if (!err && too_many_are_wrong(v)) {
 		/* What is right in spite of that is worth having. */
 		*v = (struct verify){ 0 };
@@ -688,15 +688,11 @@ static int run_verify(struct extract_run *run)
 }
 
 static const struct stage stages[] = {
-	{ "period", run_period },
-	{ "translations", run_told },
-	{ "tracks", run_map },
-	{ "angles", run_angles },
-	{ "verification", run_verify },
-	{ "all angles", run_trim },
-	{ "surfaces", run_heads },
-	{ "seeks by distance", run_trace },
-	{ "mechanics", run_mech },
+	{"period", run_period},	      {"translations", run_translate},
+	{"tracks", run_map},	      {"angles", run_angles},
+	{"verification", run_verify}, {"all angles", run_trim},
+	{"surfaces", run_heads},      {"seeks by distance", run_trace},
+	{"mechanics", run_mech},
 };
 
 /* ---- All of it ---- */

@@ -47,7 +47,7 @@ struct extract_run {
 	struct scsi_port *port;		/* by this way; NULL: the device's */
 	bool quick, scratch;
 	enum extract_progress progress;
-	uint64_t told_ns;		/* when progress was told last */
+	uint64_t said_ns;		      /* when progress was told last */
 	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
 
 	/* Set by it. */

@@ -16,7 +16,7 @@
 
 #define SAVE_NS UINT64_C(20000000000)
 
-struct told {
+struct translation {
 	const struct extract_scsi *scsi;
 	struct scsi_port *port;
 	uint64_t saved_ns;
@@ -26,7 +26,7 @@ struct told {
 	size_t primary_n, grown_n;
 };
 
-static void told_free(struct told *t)
+static void translation_free(struct translation *t)
 {
 	translate_close(t->translate);
 	free(t->primary);
@@ -36,7 +36,8 @@ static void told_free(struct told *t)
 }
 
 /* What it says of itself; the reason in *why if it is not to be mapped. */
-static int told_survey(struct told *t, const char *path, const char **why)
+static int translation_survey(struct translation *t, const char *path,
+			      const char **why)
 {
 	const struct scsi_survey *s = &t->survey;
 	int err = scsi_survey(t->port, &t->survey, why);
@@ -50,14 +51,14 @@ static int told_survey(struct told *t, const char *path, const char **why)
 	return err;
 }
 
-static int told_open(struct told *t, const char **why)
+static int translation_open(struct translation *t, const char **why)
 {
 	int err;
 
 	t->port = t->scsi->port;
 	err = t->port ? 0 : scsi_open(t->scsi->path, &t->port);
 	if (!err)
-		err = told_survey(t, t->scsi->path, why);
+		err = translation_survey(t, t->scsi->path, why);
 	if (!err)
 		err = translate_open(t->port, t->survey.capacity.blocks,
 				     &t->translate);
@@ -66,15 +67,16 @@ static int told_open(struct told *t, const char **why)
 	return err;
 }
 
-static int told_ask(struct told *t, const char **why)
+static int translation_ask(struct translation *t, const char **why)
 {
 	const struct extract_state *state = t->scsi->state;
-	int err = told_open(t, why);
+	int err = translation_open(t, why);
 
 	if (err)
 		return err;
-	if (state->told &&
-	    translate_recall(t->translate, state->told, state->told_bytes))
+	if (state->translations &&
+	    translate_recall(t->translate, state->translations,
+			     state->translations_bytes))
 		msg_info("%s: what it has told before is asked again",
 			 t->scsi->path);
 	/* Lists that cannot be had cost translations, nothing else. */
@@ -86,7 +88,8 @@ static int told_ask(struct told *t, const char **why)
 	return 0;
 }
 
-static void told_take(struct profile *profile, const struct scsi_map *map)
+static void translation_take(struct profile *profile,
+			     const struct scsi_map *map)
 {
 	geom_free(profile->geom);
 	profile->geom = map->geom;
@@ -103,7 +106,7 @@ static void told_take(struct profile *profile, const struct scsi_map *map)
 }
 
 /* Into the state, in place of what was there. */
-static void told_keep(struct told *t)
+static void translation_keep(struct translation *t)
 {
 	struct extract_state *state = t->scsi->state;
 	size_t bytes;
@@ -111,18 +114,18 @@ static void told_keep(struct told *t)
 
 	if (!t->translate || translate_keep(t->translate, &buf, &bytes))
 		return;
-	free(state->told);
-	state->told = buf;
-	state->told_bytes = bytes;
+	free(state->translations);
+	state->translations = buf;
+	state->translations_bytes = bytes;
 }
 
-static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
+static bool translation_progress(void *arg, uint64_t done, uint64_t blocks)
 {
-	struct told *t = arg;
+	struct translation *t = arg;
 	uint64_t now_ns = env_now_ns(t->scsi->env);
 
 	if (now_ns - t->saved_ns > SAVE_NS) {
-		told_keep(t);
+		translation_keep(t);
 		t->scsi->save(t->scsi->arg);
 		t->saved_ns = now_ns;
 	}
@@ -130,9 +133,10 @@ static bool told_progress(void *arg, uint64_t done, uint64_t blocks)
 }
 
 /* Errors of what the drive says end as errors of the way to it do not. */
-static int told_map(struct told *t, struct scsi_map_options *options,
-		    const struct profile *profile, struct scsi_map *map,
-		    const char **why)
+static int translation_map(struct translation *t,
+			   struct scsi_map_options *options,
+			   const struct profile *profile, struct scsi_map *map,
+			   const char **why)
 {
 	const struct scsi_capacity *capacity = &t->survey.capacity;
 	int err;
@@ -160,31 +164,32 @@ static int told_map(struct told *t, struct scsi_map_options *options,
 
 int extract_scsi(const struct extract_scsi *scsi, const char **why)
 {
-	struct told told = { .scsi = scsi };
-	struct scsi_map_options options = { .progress = told_progress,
-					    .arg = &told };
+	struct translation translation = {.scsi = scsi};
+	struct scsi_map_options options = {.progress = translation_progress,
+					   .arg = &translation};
 	struct extract_state *state = scsi->state;
 	struct scsi_map map;
 	int err;
 
 	*why = NULL;
-	told.saved_ns = env_now_ns(scsi->env);
-	err = told_ask(&told, why);
+	translation.saved_ns = env_now_ns(scsi->env);
+	err = translation_ask(&translation, why);
 	if (!err)
-		err = told_map(&told, &options, state->profile, &map, why);
-	if (!err && translate_recalled(told.translate))
+		err = translation_map(&translation, &options, state->profile,
+				      &map, why);
+	if (!err && translate_recalled(translation.translate))
 		msg_info("%" PRIu64 " of its answers are of an earlier run",
-			 translate_recalled(told.translate));
+			 translate_recalled(translation.translate));
 	if (!err)
-		told_take(state->profile, &map);
+		translation_take(state->profile, &map);
 	else
-		told_keep(&told);
-	told_free(&told);
+		translation_keep(&translation);
+	translation_free(&translation);
 	/* Nor is what leads nowhere gone over again. */
 	if (!err || err == -EOPNOTSUPP) {
-		free(state->told);
-		state->told = NULL;
-		state->told_bytes = 0;
+		free(state->translations);
+		state->translations = NULL;
+		state->translations_bytes = 0;
 	}
 	return err;
 }

@@ -18,8 +18,8 @@ struct extract_state {
 	struct settings settings;
 	struct profile *profile;	/* owned; NULL: nothing measured */
 	json_t *map;			/* map_save's; NULL: none */
-	void *told;			/* translate_keep's; NULL: none */
-	size_t told_bytes;
+	void *translations;		/* translate_keep's; NULL: none */
+	size_t translations_bytes;
 };
 
 /* Where it is by default for a device; owned by the caller. */

@@ -197,10 +197,10 @@ static void measure(const struct arguments *a, struct disk *disk,
 	prober = prober_disk_new(env_real(), disk, false, NULL);
 	if (!prober)
 		return;
-	device_hurry(true);
+	device_realtime(true);
 	rc = measure_some(prober, full ? 0 : a->measure_seconds * NS_PER_SECOND,
 			  full, &verdict, profile);
-	device_hurry(false);
+	device_realtime(false);
 	prober_disk_free(prober);
 	if (rc || verdict != PERIOD_GOOD)
 		msg_info("%s: not measured: %s", a->device,

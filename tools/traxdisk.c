@@ -56,7 +56,7 @@ struct server {
 
 /* A request to the disk, until it is answered. */
 struct request {
-	struct emul_request job;
+	struct emul_request emulated;
 	struct server *server;
 	uint64_t unique;
 	int error;		/* 0 or negative errno */
@@ -116,9 +116,9 @@ static void request_over(struct request *r)
 	free(r);
 }
 
-static void request_done(struct emul_request *job)
+static void request_done(struct emul_request *emulated)
 {
-	request_over((struct request *)job);
+	request_over((struct request *)emulated);
 }
 
 static struct request *request_new(struct server *s, uint64_t unique,
@@ -139,13 +139,13 @@ static struct request *request_new(struct server *s, uint64_t unique,
 	r->read = op == DISK_READ;
 	r->write = op == DISK_WRITE;
 	atomic_init(&r->left, op == DISK_FLUSH ? 1 : 2);
-	r->job.done = request_done;
-	r->job.timing.op = op;
+	r->emulated.done = request_done;
+	r->emulated.timing.op = op;
 	if (op != DISK_FLUSH) {
-		r->job.timing.lbn = offset / SECTOR_BYTES;
-		r->job.timing.sectors = (uint32_t)
-			((offset + bytes - 1) / SECTOR_BYTES -
-			 offset / SECTOR_BYTES + 1);
+		r->emulated.timing.lbn = offset / SECTOR_BYTES;
+		r->emulated.timing.sectors =
+			(uint32_t)((offset + bytes - 1) / SECTOR_BYTES -
+				   offset / SECTOR_BYTES + 1);
 	}
 	return r;
 }
@@ -203,9 +203,9 @@ static int image_write(int fd, const char *buf, uint32_t bytes,
 static void begin(struct server *s, struct request *r)
 {
 	if (atomic_load(&s->passing))
-		r->job.done(&r->job);
+		r->emulated.done(&r->emulated);
 	else
-		emul_submit(s->emul, &r->job);
+		emul_submit(s->emul, &r->emulated);
 }
 
 static void take_read(struct server *s, uint64_t unique,

@@ -209,10 +209,10 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 	    profile_record_read(s->disk, &super, &profile))
 		return false;
 	prober = prober_disk_new(env_real(), s->disk, false, NULL);
-	device_hurry(true);
+	device_realtime(true);
 	rc = prober ? fit_check(prober, profile, env_random(env_real()),
 				fit) : -ENOMEM;
-	device_hurry(false);
+	device_realtime(false);
 	if (!rc && fit->verdict > FIT_UNKNOWN)
 		msg_warn("%s: the profile of the drive does not fit: %s; "
 			 "rotation is not predicted", s->arguments->device,

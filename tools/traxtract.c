@@ -232,7 +232,7 @@ static bool mounted_by_us(const char *device)
 }
 
 /* Nothing may keep the measuring thread waiting, as far as that is allowed. */
-static void hurry(void)
+static void run_realtime(void)
 {
 	struct sched_param param = { .sched_priority = 1 };
 
@@ -356,7 +356,7 @@ static bool has_learned(const struct extract_state *state)
 		if (state->profile->part[i].confidence_ppm)
 			return true;
 	}
-	return state->map || state->told;
+	return state->map || state->translations;
 }
 
 /* Of a drive that has been taken away some kernels say that it can't be read,
@@ -425,7 +425,7 @@ static enum extract_end measure(const struct arguments *a, struct disk *disk,
 				     &stopped);
 	if (path && run.prober && !take_state(a, path, &state)) {
 		catch_signals();
-		hurry();
+		run_realtime();
 		end = measure_set(a, &run);
 		outcome->verdict = run.verdict;
 		outcome->reads = run.prober->accesses;
@@ -472,7 +472,7 @@ static enum extract_end compare(const struct arguments *a, struct disk *disk,
 	if (!prober)
 		return EXTRACT_FAILED;
 	catch_signals();
-	hurry();
+	run_realtime();
 	same = p->sectors == disk->limits.sectors;
 	err = same ? 0 : -ESTALE;
 	if (!err && p->mech.period_ps)

@@ -274,7 +274,7 @@ static int set_cut(struct rangeset *set, struct rangeset_node *node,
 }
 
 /* Joins two ranges that touch at `at`. */
-static void set_mend(struct rangeset *set, uint64_t at)
+static void set_join_at(struct rangeset *set, uint64_t at)
 {
 	struct rangeset_node *node = set_first_ending(set, at), *next;
 
@@ -416,7 +416,7 @@ int rangeset_move_out(struct rangeset *set, uint64_t first, uint64_t n,
 	if (!rc)
 		rc = set_part(set, first + n);
 	if (rc) {
-		set_mend(set, first);
+		set_join_at(set, first);
 		return rc;
 	}
 	node_split(set->root, first, &before, &after);
@@ -437,8 +437,8 @@ void rangeset_move_in(struct rangeset *set, struct rangeset *from)
 	node_split(set->root, first.first, &before, &after);
 	set_renew(set, node_join(node_join(before, from->root), after));
 	rangeset_init(from);
-	set_mend(set, first.first);
-	set_mend(set, last.first + last.n);
+	set_join_at(set, first.first);
+	set_join_at(set, last.first + last.n);
 }
 
 bool rangeset_prev(const struct rangeset *set, uint64_t before,

@@ -69,7 +69,7 @@ struct dir {
 
 struct bench {
 	const struct replicas_options *options;
-	struct spec *spec, *believed;
+	struct spec *spec, *model;
 	struct geom *geom;
 	struct sim *sim;
 	struct head *head;
@@ -137,7 +137,7 @@ static int bench_do(struct bench *bench, struct fs_op *op)
 
 static int bench_mount(struct bench *bench, unsigned replicas)
 {
-	const struct spec *spec = bench->believed;
+	const struct spec *spec = bench->model;
 	const struct head_options head = {
 		.geom = bench->geom,
 		.mech = &spec->mech,
@@ -925,9 +925,9 @@ int replicas_run(const struct replicas_options *given)
 	options.percent = options.percent ? options.percent : 100;
 	rc = named_spec(options.drive, &bench.spec);
 	if (!rc)
-		rc = named_spec(options.drive, &bench.believed);
+		rc = named_spec(options.drive, &bench.model);
 	if (!rc)
-		rc = spec_geom(bench.believed, &bench.geom);
+		rc = spec_geom(bench.model, &bench.geom);
 	if (!rc)
 		rig_slow(bench.spec, options.slow);
 	if (!rc && options.real)
@@ -941,7 +941,7 @@ int replicas_run(const struct replicas_options *given)
 	real_close(bench.real);
 	geom_free(bench.geom);
 	spec_free(bench.spec);
-	spec_free(bench.believed);
+	spec_free(bench.model);
 	free(bench.file);
 	free(bench.read);
 	return rc;

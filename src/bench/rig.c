@@ -38,29 +38,29 @@ static int rig_read_specs(const struct rig_options *options, struct rig *rig)
 	int err = named_spec(options->drive, &rig->spec);
 
 	if (!err)
-		err = named_spec(options->drive, &rig->believed);
+		err = named_spec(options->drive, &rig->model);
 	if (err)
 		return err;
 	if (options->no_cache) {
 		rig->spec->cache_segments = rig->spec->read_ahead_lbns = 0;
-		rig->believed->read_ahead_lbns = 0;
+		rig->model->read_ahead_lbns = 0;
 	}
 	if (options->slow > 1)
-		rig_slow(rig->believed, options->slow);
+		rig_slow(rig->model, options->slow);
 	if (options->doubt)
-		options->doubt(rig->spec, rig->believed, options->arg);
-	return spec_geom(rig->believed, &rig->geom);
+		options->doubt(rig->spec, rig->model, options->arg);
+	return spec_geom(rig->model, &rig->geom);
 }
 
 static int rig_open_head(struct rig *rig)
 {
 	struct head_options options = {
 		.geom = rig->geom,
-		.mech = &rig->believed->mech,
-		.read_overhead_ns = rig->believed->read_overhead_ns,
-		.write_overhead_ns = rig->believed->write_overhead_ns,
-		.hit_overhead_ns = rig->believed->hit_overhead_ns,
-		.read_ahead_sectors = rig->believed->read_ahead_lbns,
+		.mech = &rig->model->mech,
+		.read_overhead_ns = rig->model->read_overhead_ns,
+		.write_overhead_ns = rig->model->write_overhead_ns,
+		.hit_overhead_ns = rig->model->hit_overhead_ns,
+		.read_ahead_sectors = rig->model->read_ahead_lbns,
 	};
 	int err = head_open(rig->env, &options, &rig->head);
 
@@ -137,17 +137,16 @@ void rig_close(struct rig *rig)
 	geom_free(rig->geom);
 	if (rig->spec)
 		spec_free(rig->spec);
-	if (rig->believed)
-		spec_free(rig->believed);
+	if (rig->model)
+		spec_free(rig->model);
 	*rig = (struct rig){ 0 };
 }
 
 uint64_t rig_sectors(const struct rig *rig)
 {
-	uint64_t believed = geom_sectors(rig->geom);
+	uint64_t n = geom_sectors(rig->geom);
 
-	return believed < rig->disk->limits.sectors ?
-		       believed : rig->disk->limits.sectors;
+	return n < rig->disk->limits.sectors ? n : rig->disk->limits.sectors;
 }
 
 /* ---- loads ---- */
@@ -246,7 +245,7 @@ double rig_media_rate(const struct rig *rig)
 {
 	return (double)geom_sectors(rig->geom) /
 	       (double)geom_tracks(rig->geom) * 1e12 /
-	       (double)rig->believed->mech.period_ps;
+	       (double)rig->model->mech.period_ps;
 }
 
 static void run_count(struct run *run, const struct disk_request *disk)

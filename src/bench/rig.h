@@ -32,12 +32,12 @@ struct rig_options {
 	bool scratch;		/* it may be written */
 	unsigned slow;		/* it is so many times as slow; 0: once */
 	/* What is, and what is believed: changes either; may be NULL. */
-	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
+	void (*doubt)(struct spec *is, struct spec *model, void *arg);
 	void *arg;
 };
 
 struct rig {
-	struct spec *spec, *believed;
+	struct spec *spec, *model;
 	struct sim *sim;	/* NULL: a real disk */
 	struct disk *disk;
 	bool read_only;

@@ -35,7 +35,7 @@ const struct sched_experiment *sched_find(const char *name); /* NULL: none */
 struct spec;
 struct sched_doubt_kind {
 	const char *name;
-	void (*doubt)(struct spec *is, struct spec *believed, void *arg);
+	void (*doubt)(struct spec *is, struct spec *model, void *arg);
 };
 extern const struct sched_doubt_kind sched_doubts[];
 

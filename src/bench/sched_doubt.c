@@ -14,39 +14,40 @@
 #define DRIVES 6u
 #define REQUESTS 2000u
 
-static void skew_off(struct spec *is, struct spec *believed, void *arg)
+static void skew_off(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
 	(void)arg;
-	for (size_t i = 0; i < believed->zones_n; i++)
-		believed->zones[i].track_skew += (angle)(UINT64_C(0x100000000) /
-				believed->zones[i].around[0]);
+	for (size_t i = 0; i < model->zones_n; i++)
+		model->zones[i].track_skew +=
+			(angle)(UINT64_C(0x100000000) /
+				model->zones[i].around[0]);
 }
 
-static void bound_off(struct spec *is, struct spec *believed, void *arg)
+static void bound_off(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
 	(void)arg;
-	for (size_t i = 0; i + 1 < believed->zones_n; i++) {
-		believed->zones[i].last_cylinder++;
-		believed->zones[i + 1].first_cylinder++;
+	for (size_t i = 0; i + 1 < model->zones_n; i++) {
+		model->zones[i].last_cylinder++;
+		model->zones[i + 1].first_cylinder++;
 	}
 }
 
-static void spindle_fast(struct spec *is, struct spec *believed, void *arg)
+static void spindle_fast(struct spec *is, struct spec *model, void *arg)
 {
-	(void)believed;
+	(void)model;
 	(void)arg;
 	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
 }
 
 /* A defect at the front of each zone that nobody wrote down. */
-static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
+static void slip_unlisted(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
 	(void)arg;
-	for (size_t i = 0; i < believed->zones_n; i++) {
-		struct spec_list *slips = &believed->zones[i].slips;
+	for (size_t i = 0; i < model->zones_n; i++) {
+		struct spec_list *slips = &model->zones[i].slips;
 
 		if (slips->n) {
 			slips->n--;
@@ -56,28 +57,28 @@ static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
 	}
 }
 
-static void seeks_short(struct spec *is, struct spec *believed, void *arg)
+static void seeks_short(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
 	(void)arg;
-	for (uint32_t i = 0; i < believed->mech.seek_n; i++)
-		believed->mech.seek[i].ns -= believed->mech.seek[i].ns / 10;
-	believed->read_overhead_ns /= 3;
-	believed->write_overhead_ns /= 3;
+	for (uint32_t i = 0; i < model->mech.seek_n; i++)
+		model->mech.seek[i].ns -= model->mech.seek[i].ns / 10;
+	model->read_overhead_ns /= 3;
+	model->write_overhead_ns /= 3;
 }
 
-static void settle_off(struct spec *is, struct spec *believed, void *arg)
+static void settle_off(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
 	(void)arg;
-	believed->mech.write_settle_ns /= 4;
-	believed->write_overhead_ns /= 4;
+	model->mech.write_settle_ns /= 4;
+	model->write_overhead_ns /= 4;
 }
 
-static void nothing_off(struct spec *is, struct spec *believed, void *arg)
+static void nothing_off(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
-	(void)believed;
+	(void)model;
 	(void)arg;
 }
 

@@ -61,9 +61,9 @@ static const char *const knowledge_names[] = {
 };
 
 /* Late, at times very late, and always somewhat. */
-static void host_between(struct spec *is, struct spec *believed, void *arg)
+static void host_between(struct spec *is, struct spec *model, void *arg)
 {
-	(void)believed;
+	(void)model;
 	(void)arg;
 	is->read_overhead_ns += 100000;
 	is->write_overhead_ns += 150000;
@@ -194,7 +194,7 @@ static int mount_start(struct bench_mount *m, enum knowledge knowledge,
 	struct fs_options options = { .head = m->rig.head };
 	struct head_heard heard[FIT_READS];
 	struct profile *profile = NULL;
-	int err = profile_from_spec(m->rig.believed, &profile), n = 0;
+	int err = profile_from_spec(m->rig.model, &profile), n = 0;
 
 	if (!err)
 		err = mount_make(m, knowledge == KNOW_NOTHING ? NULL : profile);
@@ -479,7 +479,7 @@ struct bank {
 	int rc;
 };
 
-static void bank_told(struct waiter *waiter, int rc)
+static void bank_committed(struct waiter *waiter, int rc)
 {
 	struct bank *b = waiter->owner;
 
@@ -529,7 +529,8 @@ static int bank_commit(struct bank *b)
 {
 	static const uint8_t change[CHANGE_BYTES];
 	const struct iovec iov = { (void *)change, sizeof(change) };
-	struct waiter waiter = { .seq = UINT64_MAX, .done = bank_told,
+	struct waiter waiter = { .seq = UINT64_MAX,
+				 .done = bank_committed,
 				 .owner = b };
 	int n = 0;
 

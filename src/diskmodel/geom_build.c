@@ -32,8 +32,8 @@
 #define RESUME_SKIP 64u
 /* Tracks missing within a sweep that is mended to find a period, and how many
  * of those are looked at. */
-#define MEND_MOST 8u
-#define MENDED 400u
+#define BRIDGE_TRACKS_MAX 8u
+#define BRIDGED_SWEEPS_MAX 400u
 /* Sweeps from one pause to the next, at least. */
 #define PAUSE_SWEEPS 2048u
 
@@ -617,8 +617,8 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 
 /* Is `next` the rest of a sweep in which tracks are missing?  Then `last` goes
  * to its end. */
-static bool sweep_mends(struct geom_sweep *last, const struct geom_sweep *next,
-			angle tolerance)
+static bool sweep_bridges(struct geom_sweep *last,
+			  const struct geom_sweep *next, angle tolerance)
 {
 	const struct geom_sweep *s = last->count > 1 ? last : next;
 	int64_t step = s->cylinder_step, far = next->cylinder - last->cylinder;
@@ -632,7 +632,8 @@ static bool sweep_mends(struct geom_sweep *last, const struct geom_sweep *next,
 	     !angle_near(next->base_step, s->base_step, tolerance)))
 		return false;
 	far /= step;
-	if (far <= last->count || far > last->count + (int64_t)MEND_MOST ||
+	if (far <= last->count ||
+	    far > last->count + (int64_t)BRIDGE_TRACKS_MAX ||
 	    !angle_near(next->base, last->base + (angle)far * s->base_step,
 			tolerance))
 		return false;
@@ -645,22 +646,22 @@ static bool sweep_mends(struct geom_sweep *last, const struct geom_sweep *next,
 
 /* The period that there would be if no tracks were missing, over the first
  * sweeps: those are put together in `mended`. */
-static struct period mended_period(const struct geom_sweep *s, size_t left,
-				   angle tolerance, struct geom_sweep *mended)
+static struct period bridged_period(const struct geom_sweep *s, size_t left,
+				    angle tolerance, struct geom_sweep *bridged)
 {
 	size_t n = 0;
 
-	for (; left && n < MENDED; s++, left--)
-		if (!n || !sweep_mends(&mended[n - 1], s, tolerance))
-			mended[n++] = *s;
-	return find_period(mended, n, tolerance);
+	for (; left && n < BRIDGED_SWEEPS_MAX; s++, left--)
+		if (!n || !sweep_bridges(&bridged[n - 1], s, tolerance))
+			bridged[n++] = *s;
+	return find_period(bridged, n, tolerance);
 }
 
 /* A run by the period that there is, or would be. */
 static int run_begin(struct geom_build *b, const struct geom_sweep *s,
 		     size_t left, struct geom_run *again)
 {
-	struct geom_sweep mended[MENDED];
+	struct geom_sweep bridged[BRIDGED_SWEEPS_MAX];
 	struct period period = find_period(s, left, b->tolerance), would;
 	struct geom_run *run;
 	int err;
@@ -669,10 +670,10 @@ static int run_begin(struct geom_build *b, const struct geom_sweep *s,
 		return run_push(b, again);
 	if (period.covers >= 2 * period.p)
 		return run_add(b, s, &period);
-	would = mended_period(s, left, b->tolerance, mended);
+	would = bridged_period(s, left, b->tolerance, bridged);
 	if (would.covers < 2 * would.p)
 		return run_add(b, s, &period);
-	err = run_add(b, mended, &would);
+	err = run_add(b, bridged, &would);
 	if (err)
 		return err;
 	run = &b->geom->runs[b->geom->runs_n - 1];

@@ -240,7 +240,7 @@ static json_t *stats_head(const struct head *head)
 	json_object_set_new(object, "phase_sigma_turns",
 			    json_real(stats.phase_sigma_revs));
 	stats_set(object, "readings", stats.observed);
-	stats_set(object, "outliers", stats.gated);
+	stats_set(object, "outliers", stats.outliers);
 	stats_set(object, "reacquired", stats.reacquired);
 	stats_set(object, "reference_reads", stats.references);
 	json_object_set_new(object, "places_of_writes",

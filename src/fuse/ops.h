@@ -75,7 +75,7 @@ void ops_removexattr(struct request *req);
 
 /* ops_data.c: */
 /* Must the next write to this file be told of a full disk?  Once each time. */
-bool ops_full_told(struct session *session, uint64_t ino);
+bool ops_full_reported(struct session *session, uint64_t ino);
 void ops_open(struct request *req);
 void ops_release(struct request *req);
 /* Drops a handle that the kernel was given but never got. */

@@ -42,7 +42,7 @@ void ops_getattr(struct request *req)
 	const struct fuse_getattr_in *in = req->fixed;
 	bool open = in->getattr_flags & FUSE_GETATTR_FH;
 
-	if (open && ops_full_told(req->session, req->op.ino))
+	if (open && ops_full_reported(req->session, req->op.ino))
 		request_reply(req, -ENOSPC, NULL, 0);
 	else
 		request_submit(req, FS_GETATTR,

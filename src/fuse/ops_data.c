@@ -101,7 +101,8 @@ void ops_read(struct request *req)
 
 /* ---- Full disks ---- */
 
-#define FULL_TOLD_NS 3000000000ull	/* for so long after the last failure */
+#define FULL_REPORTED_NS 3000000000ull /* for so long after the last failure   \
+					*/
 
 static void note_full(struct session *session, uint64_t ino)
 {
@@ -117,7 +118,7 @@ static void note_full(struct session *session, uint64_t ino)
 	session->full[i].ns = now;
 }
 
-bool ops_full_told(struct session *session, uint64_t ino)
+bool ops_full_reported(struct session *session, uint64_t ino)
 {
 	uint64_t now = env_now_ns(session->options.env);
 	unsigned i;
@@ -126,7 +127,7 @@ bool ops_full_told(struct session *session, uint64_t ino)
 		if (session->full[i].ino != ino)
 			continue;
 		session->full[i].ino = 0;
-		return now - session->full[i].ns < FULL_TOLD_NS;
+		return now - session->full[i].ns < FULL_REPORTED_NS;
 	}
 	return false;
 }

@@ -372,7 +372,7 @@ static void list_move_all(struct list *to, struct list *from)
 }
 
 /* Moves those who need not wait any longer. */
-static void waiters_collect(struct log *log, struct list *told)
+static void waiters_collect(struct log *log, struct list *woken)
 {
 	struct list *pos, *tmp;
 
@@ -382,16 +382,16 @@ static void waiters_collect(struct log *log, struct list *told)
 		if (!log->failed && w->seq > log->durable_seq)
 			continue;
 		list_del(pos);
-		list_add(told, pos);
+		list_add(woken, pos);
 	}
 	if (is_drained(log))
-		list_move_all(told, &log->drainers);
+		list_move_all(woken, &log->drainers);
 }
 
-static void waiters_tell(struct log *log, struct list *told)
+static void waiters_wake(struct log *log, struct list *woken)
 {
-	while (!list_empty(told)) {
-		struct waiter *w = list_first(told, struct waiter, link);
+	while (!list_empty(woken)) {
+		struct waiter *w = list_first(woken, struct waiter, link);
 
 		list_del(&w->link);
 		log->stats.commits++;
@@ -402,13 +402,13 @@ static void waiters_tell(struct log *log, struct list *told)
 /* After a completion. */
 void log_wake(struct log *log)
 {
-	struct list told;
+	struct list woken;
 
 	if (!list_empty(&log->drainers))
 		drain_go_on(log);
-	list_init(&told);
-	waiters_collect(log, &told);
-	waiters_tell(log, &told);
+	list_init(&woken);
+	waiters_collect(log, &woken);
+	waiters_wake(log, &woken);
 }
 
 bool log_due(const struct log *log)
@@ -419,15 +419,15 @@ bool log_due(const struct log *log)
 uint64_t log_run(struct log *log, uint64_t now_ns)
 {
 	const uint64_t due = log_mirror_due_ns(log);
-	struct list told;
+	struct list woken;
 
-	list_init(&told);
-	list_move_all(&told, &log->ready);
+	list_init(&woken);
+	list_move_all(&woken, &log->ready);
 	if (!list_empty(&log->drainers))
 		drain_go_on(log);
 	if (is_drained(log))
-		list_move_all(&told, &log->drainers);
-	waiters_tell(log, &told);
+		list_move_all(&woken, &log->drainers);
+	waiters_wake(log, &woken);
 	if (log_due(log))
 		return now_ns;
 	if (!list_empty(&log->writing) && !log->failed)

@@ -168,14 +168,14 @@ static void answer(struct emul *e)
 	while (!list_empty(&e->due)) {
 		struct drive_op *op =
 			list_first(&e->due, struct drive_op, link);
-		struct emul_request *job = container_of(op, struct emul_request,
-						    timing);
+		struct emul_request *request =
+			container_of(op, struct emul_request, timing);
 		struct drive_op was = *op;	/* the job is gone when done */
 		uint64_t late_ns;
 
 		list_del(&op->link);
 		pthread_mutex_unlock(&e->lock);
-		job->done(job);
+		request->done(request);
 		late_ns = real_ns() - real_of(e, was.done_ns);
 		pthread_mutex_lock(&e->lock);
 		count(e, &was);
@@ -291,13 +291,13 @@ const struct geom *emul_geom(const struct emul *emul)
 }
 
 /* The drive's time jumps to the end of the job. */
-static void submit_fast(struct emul *e, struct emul_request *job)
+static void submit_fast(struct emul *e, struct emul_request *request)
 {
 	struct drive_op *op = NULL;
 
 	pthread_mutex_lock(&e->lock);
-	drive_submit(e->drive, &job->timing, e->fast_ns);
-	while (op != &job->timing) {
+	drive_submit(e->drive, &request->timing, e->fast_ns);
+	while (op != &request->timing) {
 		op = drive_run(e->drive, e->fast_ns);
 		if (!op)
 			e->fast_ns = drive_next_ns(e->drive);
@@ -305,22 +305,22 @@ static void submit_fast(struct emul *e, struct emul_request *job)
 	count(e, op);
 	trace(e, op, 0);
 	pthread_mutex_unlock(&e->lock);
-	job->done(job);
+	request->done(request);
 }
 
-void emul_submit(struct emul *emul, struct emul_request *job)
+void emul_submit(struct emul *emul, struct emul_request *request)
 {
 	uint64_t now_ns;
 	bool early;
 
 	if (emul->options.fast) {
-		submit_fast(emul, job);
+		submit_fast(emul, request);
 		return;
 	}
 	pthread_mutex_lock(&emul->lock);
 	now_ns = drive_now(emul);
 	collect(emul, now_ns);
-	drive_submit(emul->drive, &job->timing, now_ns);
+	drive_submit(emul->drive, &request->timing, now_ns);
 	early = !list_empty(&emul->due) ||
 		drive_next_ns(emul->drive) < emul->waits_ns;
 	pthread_mutex_unlock(&emul->lock);

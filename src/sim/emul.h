@@ -17,7 +17,7 @@ struct emul;
 
 struct emul_request {
 	struct drive_op timing;	/* op, fua, lbn, sectors: the caller's */
-	void (*done)(struct emul_request *job);
+	void (*done)(struct emul_request *request);
 };
 
 struct emul_options {
@@ -53,7 +53,7 @@ const struct geom *emul_geom(const struct emul *emul);
  */
 void emul_expedite(int priority);
 
-void emul_submit(struct emul *emul, struct emul_request *job);
+void emul_submit(struct emul *emul, struct emul_request *request);
 
 void emul_get_stats(struct emul *emul, struct emul_stats *stats);
 void emul_reset_stats(struct emul *emul);

@@ -42,15 +42,15 @@ static void model_error_angles(int32_t *error, size_t n,
 	judge->angle_max_ppm = ppm_of(error[n - 1]);
 }
 
-int model_error_geom(const struct geom *truth, const struct geom *believed,
-	       struct model_error *judge)
+int model_error_geom(const struct geom *truth, const struct geom *model,
+		     struct model_error *judge)
 {
-	uint64_t n = geom_tracks(believed);
+	uint64_t n = geom_tracks(model);
 	struct geom_track is, seems;
 	int32_t *error;
 	angle turn = 0;
 
-	if (geom_sectors(truth) != geom_sectors(believed))
+	if (geom_sectors(truth) != geom_sectors(model))
 		return -EINVAL;
 	error = malloc((n + 1) * sizeof(*error));
 	if (!error)
@@ -58,7 +58,7 @@ int model_error_geom(const struct geom *truth, const struct geom *believed,
 	*judge = (struct model_error){ .tracks = geom_tracks(truth),
 				 .first_wrong = UINT64_MAX };
 	for (uint64_t i = 0; i < n; i++) {
-		geom_track_at(believed, i, &seems);
+		geom_track_at(model, i, &seems);
 		if (!seems.known) {
 			judge->unknown_sectors += seems.sectors;
 			continue;

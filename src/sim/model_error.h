@@ -23,7 +23,7 @@ struct model_error {
 };
 
 /* -ENOMEM; -EINVAL: not the same number of sectors. */
-int model_error_geom(const struct geom *truth, const struct geom *believed,
-	       struct model_error *judge);
+int model_error_geom(const struct geom *truth, const struct geom *model,
+		     struct model_error *judge);
 
 #endif

@@ -68,7 +68,7 @@ struct sim {
 	uint64_t env_seed;
 	uint64_t host_ns, host_seed;
 	uint64_t reach_ns;		/* of the last that was sent */
-	uint64_t told_ns;		/* of the last answer */
+	uint64_t answer_ns;		/* of the last answer */
 
 	struct list sent;		/* ops, in order */
 	struct list air, late, ready;	/* ops */
@@ -431,13 +431,13 @@ uint64_t sim_next_ns(struct sim *sim)
 }
 
 /* When the host tells of it: no answer overtakes another. */
-static uint64_t op_told_ns(struct sim *sim, const struct op *op)
+static uint64_t op_answer_ns(struct sim *sim, const struct op *op)
 {
-	uint64_t told_ns = op->timing.done_ns + op->host_ns;
+	uint64_t answer_ns = op->timing.done_ns + op->host_ns;
 
-	if (sim->told_ns < told_ns)
-		sim->told_ns = told_ns;
-	return sim->told_ns;
+	if (sim->answer_ns < answer_ns)
+		sim->answer_ns = answer_ns;
+	return sim->answer_ns;
 }
 
 /* Completes everything up to a moment, in order of time. */
@@ -465,7 +465,7 @@ static void run_until(struct sim *sim, uint64_t until_ns)
 		if (!timing) {
 			op_complete(sim, op, late_ns);
 		} else if (op->late_ns || op->host_ns) {
-			op->late_ns += op_told_ns(sim, op);
+			op->late_ns += op_answer_ns(sim, op);
 			list_del(&op->link);
 			list_add(&sim->late, &op->link);
 		} else if (!op->stuck) {

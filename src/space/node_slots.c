@@ -255,15 +255,15 @@ traxaddr space_slot_take(struct space *s, traxaddr near, bool apart)
 {
 	const traxaddr from = near ? near : s->last_slot;
 	uint32_t slot = 0;
-	struct node_track *home = slot_find(s, from, &slot), *t = home;
+	struct node_track *own = slot_find(s, from, &slot), *t = own;
 	traxaddr addr;
 
 	if (!t || track_is_full(t) || (apart && near))
-		t = track_nearest(s, from, home);
+		t = track_nearest(s, from, own);
 	if (!t)
-		t = home;
+		t = own;
 	assert(t && !track_is_full(t));
-	slot = track_free_slot(t, t == home ? slot + 1 : 0);
+	slot = track_free_slot(t, t == own ? slot + 1 : 0);
 	addr = slot_mark_taken(s, t, slot);
 	if (!near)
 		s->last_slot = addr;
@@ -297,11 +297,11 @@ static bool track_takes_mirrors(const struct node_track *t)
 traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
 {
 	uint32_t slot = 0, mine = 0;
-	const struct node_track *home = slot_find(s, of, &mine);
+	const struct node_track *own = slot_find(s, of, &mine);
 	struct node_track *t = slot_find(s, s->last_mirror, &slot);
 
-	if (!t || t == home || !track_takes_mirrors(t)) {
-		t = track_emptiest(s, home);
+	if (!t || t == own || !track_takes_mirrors(t)) {
+		t = track_emptiest(s, own);
 		slot = 0;
 	}
 	/* The only track with room: half of it away. */

@@ -335,7 +335,7 @@ static int replay_record(void *arg, uint64_t seq, uint32_t id, bool apply,
 	return r->rc;
 }
 
-static void told_loss(struct tree *tree)
+static void report_loss(struct tree *tree)
 {
 	msg_error("what was acknowledged behind log record %" PRIu64
 		  " is lost", tree->last_seq);
@@ -390,7 +390,7 @@ int replay_log(struct tree *tree)
 				 &tree->last_chain);
 	replay_free(&r);
 	if (rc == -EUCLEAN && !r.rc) {
-		told_loss(tree);
+		report_loss(tree);
 		rc = 0;
 	}
 	if (!rc && !r.rc)

@@ -282,7 +282,7 @@ enum tree_copy { TREE_COPY_NONE, TREE_COPY_HERE, TREE_COPY_LATER };
  */
 struct tree_copies {
 	enum tree_copy (*copy)(void *arg, traxaddr addr, void *node);
-	void (*node_read)(void *arg, const struct tree_node_read *came);
+	void (*node_read)(void *arg, const struct tree_node_read *read);
 	void *arg;
 };
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies);

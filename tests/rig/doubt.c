@@ -41,7 +41,7 @@ static void doubt_skews(struct spec *spec)
 
 static void doubt_wrong(struct doubt *doubt, enum doubt_kind kind)
 {
-	struct spec *spec = doubt->believed;
+	struct spec *spec = doubt->model;
 
 	if (kind == DOUBT_SKEW)
 		doubt_skews(spec);
@@ -62,9 +62,9 @@ void doubt_init(struct doubt *doubt, const char *drive, uint64_t sectors,
 	int rc;
 
 	doubt->is = read_spec(drive, sectors);
-	doubt->believed = read_spec(drive, sectors);
+	doubt->model = read_spec(drive, sectors);
 	doubt_wrong(doubt, kind);
-	rc = spec_geom(doubt->believed, &doubt->geom);
+	rc = spec_geom(doubt->model, &doubt->geom);
 	assert(!rc);
 }
 
@@ -72,12 +72,12 @@ void doubt_fini(struct doubt *doubt)
 {
 	geom_free(doubt->geom);
 	spec_free(doubt->is);
-	spec_free(doubt->believed);
+	spec_free(doubt->model);
 }
 
 struct head *doubt_head(const struct doubt *doubt, struct env *env)
 {
-	const struct spec *spec = doubt->believed;
+	const struct spec *spec = doubt->model;
 	const struct head_options options = {
 		.geom = doubt->geom,
 		.mech = &spec->mech,

@@ -22,7 +22,7 @@ enum doubt_kind {
 };
 
 struct doubt {
-	struct spec *is, *believed;
+	struct spec *is, *model;
 	struct geom *geom;	/* as believed */
 };
 

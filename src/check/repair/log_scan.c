@@ -41,7 +41,7 @@ struct log_scan_state {
 /* Half a second's work. */
 #define REBUILD_BYTES (UINT64_C(4) << 30)
 
-enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_HOME };
+enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_DESTAGED };
 
 /* ---- Finding records ---- */
 
@@ -427,9 +427,10 @@ int log_scan_items(struct check *check, struct item_set *set)
 	return rc;
 }
 
-int log_scan_home(struct check *check)
+int log_scan_destaged(struct check *check)
 {
-	return check->logread ? records_each(check->logread, LOG_PASS_HOME) : 0;
+	return check->logread ? records_each(check->logread, LOG_PASS_DESTAGED)
+			      : 0;
 }
 
 void log_scan_free(struct check *check)

@@ -96,7 +96,7 @@ int repair_items(struct check *check, struct item_set *set)
 	if (!rc)
 		rc = repair_shared(check, set);
 	if (!rc)
-		rc = log_scan_home(check);
+		rc = log_scan_destaged(check);
 	if (!rc)
 		rc = repair_files(check, set);
 	if (!rc)

@@ -31,7 +31,7 @@ bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
 		 uint32_t sum);
 /* Writes the data of the log so read where extents have it; no two of them may
  * have the same sectors any more. */
-int log_scan_home(struct check *check);
+int log_scan_destaged(struct check *check);
 void log_scan_free(struct check *check);
 
 /* Items of the lost key ranges from leaves that no tree has any more; the

@@ -369,7 +369,7 @@ static int taken_apply(struct shared *shared)
 	return rc;
 }
 
-static int shared_mend(struct shared *shared)
+static int shared_resolve(struct shared *shared)
 {
 	int rc = taken_fixed(shared->check, &shared->all);
 
@@ -393,7 +393,7 @@ int repair_shared(struct check *check, struct item_set *set)
 		return rc;
 	vec_init(&shared.shares, sizeof(struct share));
 	shared.buf = device_buffer(check, TRAX_BLOCK_BYTES);
-	rc = shared.buf ? shared_mend(&shared) : -ENOMEM;
+	rc = shared.buf ? shared_resolve(&shared) : -ENOMEM;
 	free(shared.buf);
 	vec_fini(&shared.shares);
 	tmp_array_fini(&shared.all);

@@ -69,8 +69,8 @@ static bool was_written(const struct check *check, const struct item_set *set,
 	return false;
 }
 
-static int stray_mend(struct check *check, struct item_set *set, uint64_t addr,
-		      const struct owner_item *owner)
+static int stray_adopt(struct check *check, struct item_set *set, uint64_t addr,
+		       const struct owner_item *owner)
 {
 	uint64_t ino = le64_get(owner->ino), off = le64_get(owner->off);
 	uint64_t n = le64_get(owner->sectors);
@@ -104,7 +104,7 @@ int repair_strays(struct check *check, struct item_set *set)
 		if (item->key.ino || item->key.type != ITEM_OWNER)
 			break;
 		if (owner.kind == OWNER_DATA)
-			rc = stray_mend(check, set, item->key.off, &owner);
+			rc = stray_adopt(check, set, item->key.off, &owner);
 	}
 	return rc ? rc : item_set_merge(set);
 }

@@ -149,14 +149,14 @@ static void blocks_gap(struct check *check, struct inode_state *now,
 }
 
 static void piece_compare(struct check *check, struct inode_state *now,
-			  uint64_t block, uint16_t has, bool *told)
+			  uint64_t block, uint16_t has, bool *reported)
 {
 	uint16_t want = blocks_written_mask(&now->written, block);
 	uint16_t missing = want & ~has, stray = has & ~want;
 
-	if (*told || now->orphan || !(missing | stray))
+	if (*reported || now->orphan || !(missing | stray))
 		return;
-	*told = true;
+	*reported = true;
 	if (missing)
 		report_block(check, now, PROBLEM_CSUM_MISSING,
 			     block + (unsigned)__builtin_ctz(missing));
@@ -169,7 +169,7 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 		 const void *value, size_t bytes)
 {
 	struct csum_window window;
-	bool told = false;
+	bool reported = false;
 	unsigned i;
 
 	if (csum_window_decode(value, bytes, &window))
@@ -179,7 +179,7 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 		uint16_t has = window.mask[i];
 
 		piece_compare(check, now, block + i * TRAX_CSUM_PIECE_BLOCKS,
-			      has, &told);
+			      has, &reported);
 	}
 	now->summed_to = block + TRAX_CSUM_WINDOW_BLOCKS;
 }

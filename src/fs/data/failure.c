@@ -164,7 +164,7 @@ static unsigned count(uint8_t *failures)
 static enum fault_step destage_step(struct block *block, enum fault_class class,
 				 uint64_t *pause_ns)
 {
-	return fault_next(FAULT_DESTAGE, class, count(&block->home_failures),
+	return fault_next(FAULT_DESTAGE, class, count(&block->destage_failures),
 			  pause_ns);
 }
 
@@ -288,7 +288,7 @@ void destage_written(struct writeback *wb, int rc)
 			continue;
 		}
 		block = block_find(file, wb->first + i);
-		block->home_failures = 0;
+		block->destage_failures = 0;
 		log_pin_drop(file, block);
 		writeback_release(wb, i, true);
 	}

@@ -71,7 +71,8 @@ struct block {
 	bool reserved;		/* space_reserve was called for it */
 	bool bad_place;		/* could not be written where it belongs */
 	uint8_t failures;	/* to write its newest content, in a row */
-	uint8_t home_failures;	/* to bring the pinned content home, in a row */
+	uint8_t destage_failures; /* to bring the pinned content home, in a row
+				   */
 	bool foreign;		/* data is not of the pool (read-only mounts) */
 	uint64_t index;
 	void *data;		/* the newest content */

@@ -272,11 +272,11 @@ static void writeback_prepared(struct file *file)
 static unsigned collect(const struct writeback *wb, unsigned most)
 {
 	struct block *block = block_find(wb->file, wb->first);
-	bool bad_home = block && block->bad_place;
+	bool bad_place = block && block->bad_place;
 	unsigned n = 0;
 
 	while (block && block->index == wb->first + n && block->dirty &&
-	       !block->wb && block->bad_place == bad_home && n < most) {
+	       !block->wb && block->bad_place == bad_place && n < most) {
 		n++;
 		block = block->next;
 	}
@@ -556,7 +556,7 @@ static void commit_end(struct fs_txn *txn, int rc, uint64_t seq)
 	for (; wb->done < end; wb->done++) {
 		block = block_find(file, wb->first + wb->done);
 		block->bad_place = false;
-		block->failures = block->home_failures = 0;
+		block->failures = block->destage_failures = 0;
 		block_unreserve(file, block);
 		if (block->pin)
 			log_pin_drop_later(file, block, seq);
@@ -952,7 +952,7 @@ static void logged_end(struct fs_txn *txn, int rc, uint64_t seq)
 		log_pin_set(file, block, wb->pin);
 		block->failures = 0;
 		if (!block->bad_place)
-			block->home_failures = 0;
+			block->destage_failures = 0;
 		/* There was no other place: the old one again. */
 		block->bad_place = false;
 		block_clean(file, block);

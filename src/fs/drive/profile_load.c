@@ -56,9 +56,9 @@ static int read_all(const struct profile_reader *reader, uint64_t first,
 	return rc;
 }
 
-/* `told`: the superblock says what its checksum is. */
+/* `known`: the superblock says what its checksum is. */
 static int read_one(const struct profile_reader *reader,
-		    const struct super *super, bool told,
+		    const struct super *super, bool known,
 		    struct profile **profile)
 {
 	uint64_t sectors = profile_record_sectors(super);
@@ -69,7 +69,7 @@ static int read_one(const struct profile_reader *reader,
 	if (!buf)
 		return -ENOMEM;
 	rc = read_all(reader, super->geom_sector, sectors, buf);
-	if (!told)
+	if (!known)
 		one.geom_csum = csum(buf, one.geom_bytes);
 	if (!rc)
 		rc = profile_record_decode(&one, buf, profile);

@@ -253,30 +253,30 @@ void node_replicas_learn(struct fs *fs, struct key key)
 			(struct node_use){key, key, 0, 0, false};
 }
 
-static void node_replicas_read(void *arg, const struct tree_node_read *came)
+static void node_replicas_read(void *arg, const struct tree_node_read *read)
 {
 	struct fs *fs = arg;
 	struct node_replicas *nodes = fs->node_replicas;
 	struct node_use *use;
 
-	if (came->wait_ns)
+	if (read->wait_ns)
 		access_trace_access(fs, ACCESS_TRACE_READ,
-				    addr_sector(came->addr), TRAX_NODE_SECTORS);
+				    addr_sector(read->addr), TRAX_NODE_SECTORS);
 	if (list_empty(&fs->ops))
 		return;
-	if (came->wait_ns) {
+	if (read->wait_ns) {
 		nodes->stats.waits++;
 		nodes->waits++;
 	}
-	nodes->stats.wait_ns += came->wait_ns;
-	nodes->wait_ns += came->wait_ns;
-	use = use_find(nodes, came->low, came->level);
+	nodes->stats.wait_ns += read->wait_ns;
+	nodes->wait_ns += read->wait_ns;
+	use = use_find(nodes, read->low, read->level);
 	if (!use && nodes->n < USES)
 		use = &nodes->use[nodes->n++];
 	if (use)
 		*use = (struct node_use){
-			came->low, came->high, came->level, came->addr,
-			came->wait_ns > 0,
+			read->low,  read->high,	       read->level,
+			read->addr, read->wait_ns > 0,
 		};
 }
 

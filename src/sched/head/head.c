@@ -44,7 +44,7 @@
 #define TRIAL_HITS 12u
 /* A trial also ends after this many readings of the phase that contradict the
  * others. */
-#define TRIAL_GATED 12u
+#define TRIAL_OUTLIERS 12u
 /* A trial that one kind of access (reads or writes) has passed switches the
  * other kind on as well if no more than one in this many of its predictions
  * was wrong. */
@@ -137,7 +137,7 @@ struct head {
 	enum head_mode mode;
 	uint64_t accesses;		/* since the mode changed */
 	/* The spindle's counters when the mode changed. */
-	uint64_t observed_before, gated_before;
+	uint64_t observed_before, outliers_before;
 	uint64_t trial_busy_ns;		/* what accesses of this trial took */
 	uint64_t retry_ns;		/* no trial before */
 	unsigned failures;		/* one after another */
@@ -180,7 +180,7 @@ static void head_set_mode(struct head *head, enum head_mode mode)
 	head->odd_run = head->lost_run = 0;
 	head->trial_busy_ns = 0;
 	head->observed_before = head->spindle.observed;
-	head->gated_before = head->spindle.gated;
+	head->outliers_before = head->spindle.outliers;
 }
 
 /* ---- making ---- */
@@ -1039,9 +1039,9 @@ static void head_guess(struct head *head, const struct head_access *access,
 static bool trial_contradicts(const struct head *head)
 {
 	uint64_t taken = head->spindle.observed - head->observed_before;
-	uint64_t gated = head->spindle.gated - head->gated_before;
+	uint64_t outliers = head->spindle.outliers - head->outliers_before;
 
-	return gated >= TRIAL_GATED && gated > taken;
+	return outliers >= TRIAL_OUTLIERS && outliers > taken;
 }
 
 static void head_try_again(struct head *head)
@@ -1173,7 +1173,7 @@ bool head_wants_reference(struct head *head, uint64_t *sector)
 				    : head->accuracy[SEEK_LEARN_READ].on);
 	/* What was read last contradicts the phase: it is late by chance, or
 	 * the phase is wrong. */
-	bool sure = judged && !head->spindle.gated_run;
+	bool sure = judged && !head->spindle.outliers_run;
 
 	if (!head->known || (off && !judged) ||
 	    head->alone < REFERENCE_ACCESSES ||
@@ -1210,7 +1210,7 @@ void head_get_stats(const struct head *head, struct head_stats *stats)
 		.mode = head->mode,
 		.period_ps = head->mech.period_ps,
 		.observed = head->spindle.observed,
-		.gated = head->spindle.gated,
+		.outliers = head->spindle.outliers,
 		.reacquired = head->spindle.reacquired,
 		.references = head->references,
 		.places = head->known && head->places.on,

@@ -90,7 +90,7 @@ struct head_stats {
 	double period_sigma_ppm;
 	double phase_sigma_revs;	/* now */
 	uint64_t observed;		/* completions that moved the phase */
-	uint64_t gated;			/* completions left out as outliers */
+	uint64_t outliers;		/* completions left out as outliers */
 	uint64_t reacquired;
 	uint64_t references;		/* reads made for the phase only */
 	bool places; /* range writes are placed, see head_state.h */

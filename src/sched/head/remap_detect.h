@@ -30,6 +30,6 @@ struct remap_detect {
  * A reading on a track differs from its prediction by `off` revolutions.  True:
  * the track is not where the geometry says; its entry is dropped.
  */
-bool remap_detect_see(struct remap_detect *certify, uint64_t track, double off);
+bool remap_detect_see(struct remap_detect *detect, uint64_t track, double off);
 
 #endif

@@ -19,7 +19,7 @@
 #include "sched/head/spindle.h"
 
 #define GATE 3.5
-#define GATED_MAX 5u
+#define OUTLIERS_RUN_MAX 5u
 /* After so many readings the phase is settled; so many times unsettled, it is
  * the frequency that is wrong. */
 #define SETTLED 50u
@@ -83,7 +83,7 @@ static void spindle_acquire(struct spindle *spindle, struct service_mech *mech,
 	spindle->var_phase = spindle->noise * spindle->noise;
 	spindle->cov = 0;
 	spindle->acquired = true;
-	spindle->gated_run = 0;
+	spindle->outliers_run = 0;
 	spindle->settled = 0;
 	spindle->observed++;
 }
@@ -130,10 +130,10 @@ static void spindle_hear(double *noise, double ahead)
 static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
 			 uint64_t at_ns, double ahead)
 {
-	spindle->gated++;
-	if (!spindle->gated_run || ahead > spindle->gated_ahead)
-		spindle->gated_ahead = ahead;
-	if (++spindle->gated_run < GATED_MAX)
+	spindle->outliers++;
+	if (!spindle->outliers_run || ahead > spindle->outlier_ahead)
+		spindle->outlier_ahead = ahead;
+	if (++spindle->outliers_run < OUTLIERS_RUN_MAX)
 		return false;
 	spindle->reacquired++;
 	spindle->unsettled = spindle->settled < SETTLED ?
@@ -142,7 +142,7 @@ static bool spindle_gate(struct spindle *spindle, struct service_mech *mech,
 		spindle->unsettled = 0;
 		spindle_doubt(spindle);
 	}
-	spindle_acquire(spindle, mech, at_ns, spindle->gated_ahead);
+	spindle_acquire(spindle, mech, at_ns, spindle->outlier_ahead);
 	return true;
 }
 
@@ -166,7 +166,7 @@ bool spindle_observe(struct spindle *spindle, struct service_mech *mech,
 		return spindle_gate(spindle, mech, at_ns, ahead);
 	spindle_hear(&spindle->noise, ahead);
 	spindle_update(spindle, mech, at_ns, ahead, spindle->noise);
-	spindle->gated_run = 0;
+	spindle->outliers_run = 0;
 	spindle->settled++;
 	spindle->observed++;
 	return true;

@@ -22,11 +22,11 @@ struct spindle {
 	double var_freq;	/* (revolutions/s)^2 */
 	double noise;		/* sigma of a reading, revolutions */
 	double other_noise;	/* sigma of a reading of spindle_follow */
-	unsigned gated_run;	/* readings left out one after another */
-	double gated_ahead;	/* the least late of these readings */
+	unsigned outliers_run;	/* readings left out one after another */
+	double outlier_ahead;	/* the least late of these readings */
 	unsigned settled;	/* readings since the phase was acquired */
 	unsigned unsettled;	/* times in a row it was acquired again soon */
-	uint64_t observed, gated, reacquired, followed;
+	uint64_t observed, outliers, reacquired, followed;
 };
 
 /* mech->period_ps as believed, the phase unknown. */

@@ -303,19 +303,20 @@ END_TEST
 
 /* Wrong tracks that verify_tracks lets pass; *bad: how many it does not. */
 static uint64_t tracks_bad(struct rig *rig, const struct geom *truth,
-			   const struct geom *believed, uint64_t *bad)
+			   const struct geom *model, uint64_t *bad)
 {
-	uint64_t n = geom_tracks(believed), missed = 0;
+	uint64_t n = geom_tracks(model), missed = 0;
 	bool *which = calloc(n, sizeof(*which));
 	struct geom_track is, seems;
 
 	ck_assert_ptr_nonnull(which);
-	ck_assert_int_eq(verify_tracks(rig->prober, believed,
+	ck_assert_int_eq(verify_tracks(rig->prober, model,
 				       rig->spec->mech.period_ps, which, NULL,
-				       NULL), 0);
+				       NULL),
+			 0);
 	*bad = 0;
 	for (uint64_t i = 0; i < n; i++) {
-		geom_track_at(believed, i, &seems);
+		geom_track_at(model, i, &seems);
 		geom_track_of(truth, seems.first, &is);
 		*bad += which[i];
 		missed += !which[i] && (is.first != seems.first ||

@@ -104,13 +104,13 @@ static void bench_survey(struct bench *b, struct scsi_map_options *options)
 /* Every track lies where it is believed to. */
 static void bench_places(const struct bench *b)
 {
-	struct geom_track t, believed;
+	struct geom_track t, model;
 
 	for (uint64_t i = 0; i < geom_tracks(b->truth); i++) {
 		geom_track_at(b->truth, i, &t);
-		geom_track_of(b->map.geom, t.first, &believed);
-		ck_assert_uint_eq(believed.cylinder, t.cylinder);
-		ck_assert_uint_eq(believed.surface, t.surface);
+		geom_track_of(b->map.geom, t.first, &model);
+		ck_assert_uint_eq(model.cylinder, t.cylinder);
+		ck_assert_uint_eq(model.surface, t.surface);
 	}
 }
 
@@ -172,7 +172,7 @@ END_TEST
 START_TEST(sectors_around)
 {
 	const struct scsi_target_habits h = { 0 };
-	struct geom_track t, believed;
+	struct geom_track t, model;
 	uint64_t off = 0;
 	struct bench b;
 
@@ -180,9 +180,9 @@ START_TEST(sectors_around)
 	bench_map(&b);
 	for (uint64_t i = 0; i < geom_tracks(b.truth); i++) {
 		geom_track_at(b.truth, i, &t);
-		geom_track_of(b.map.geom, t.first, &believed);
-		off += believed.per_sector > t.per_sector + t.per_sector / 40 ||
-		       believed.per_sector < t.per_sector - t.per_sector / 40;
+		geom_track_of(b.map.geom, t.first, &model);
+		off += model.per_sector > t.per_sector + t.per_sector / 40 ||
+		       model.per_sector < t.per_sector - t.per_sector / 40;
 	}
 	ck_assert_uint_le(off, 1);
 	bench_close(&b);

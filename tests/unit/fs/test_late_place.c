@@ -31,7 +31,7 @@ static const char drive_text[] =
 
 struct bench {
 	struct rig rig;
-	struct spec *spec, *believed;
+	struct spec *spec, *model;
 	struct geom *geom;
 	struct head *head;
 	uint64_t dir[DIRS], ino[FILES];
@@ -60,8 +60,8 @@ static void bench_open(struct bench *b, bool fixed)
 	char name[8];
 
 	ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
-	ck_assert_int_eq(spec_parse(drive_text, "test", &b->believed), 0);
-	ck_assert_int_eq(spec_geom(b->believed, &b->geom), 0);
+	ck_assert_int_eq(spec_parse(drive_text, "test", &b->model), 0);
+	ck_assert_int_eq(spec_geom(b->model, &b->geom), 0);
 	b->rig.sim = sim_new(b->spec, 0, &sim_options);
 	disk = sim_disk(b->rig.sim);
 	mkfs.geom = b->geom;
@@ -71,9 +71,9 @@ static void bench_open(struct bench *b, bool fixed)
 			 0);
 	head_options = (struct head_options){
 		.geom = b->geom,
-		.mech = &b->believed->mech,
-		.read_overhead_ns = b->believed->read_overhead_ns,
-		.write_overhead_ns = b->believed->write_overhead_ns,
+		.mech = &b->model->mech,
+		.read_overhead_ns = b->model->read_overhead_ns,
+		.write_overhead_ns = b->model->write_overhead_ns,
 	};
 	ck_assert_int_eq(head_open(sim_env(b->rig.sim), &head_options,
 				   &b->head), 0);
@@ -95,7 +95,7 @@ static void bench_close(struct bench *b)
 	head_close(b->head);
 	geom_free(b->geom);
 	spec_free(b->spec);
-	spec_free(b->believed);
+	spec_free(b->model);
 }
 
 static void fill(uint8_t *data, unsigned file)

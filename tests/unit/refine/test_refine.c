@@ -260,9 +260,9 @@ static void bed_reads(struct bed *bed, unsigned n)
 static uint64_t period_off(const struct bed *bed)
 {
 	uint64_t is = bed->spec->mech.period_ps;
-	uint64_t believed = fs_profile(bed->fs)->mech.period_ps;
+	uint64_t model = fs_profile(bed->fs)->mech.period_ps;
 
-	return is > believed ? is - believed : believed - is;
+	return is > model ? is - model : model - is;
 }
 
 struct waits {
@@ -816,7 +816,7 @@ static void never_mind(void *arg, uint64_t sector, uint32_t sectors,
 
 /* What was wanted by pseudo-tracks, while the profile was doubted, is found in
  * gaps as soon as it is believed. */
-START_TEST(believed)
+START_TEST(model)
 {
 	const struct freeblock_options options = {
 		.name = "all", .unit_sectors = 8, .no_idle = true,
@@ -1037,7 +1037,7 @@ int main(void)
 	tcase_add_test(tc, grown);
 	tcase_add_test(tc, surfaces);
 	tcase_add_test(tc, doubted);
-	tcase_add_test(tc, believed);
+	tcase_add_test(tc, model);
 	tcase_add_test(tc, busy);
 	tcase_add_test(tc, from_nothing);
 	tcase_add_test(tc, from_nothing_flat);

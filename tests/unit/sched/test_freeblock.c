@@ -30,7 +30,7 @@ static const char drive_text[] =
 	"\"slips\": [777, 9000] } ] }";
 
 struct bench {
-	struct spec *spec, *believed;
+	struct spec *spec, *model;
 	struct sim *sim;
 	struct env *env;
 	struct geom *geom;
@@ -82,14 +82,13 @@ static void bench_specs(struct bench *b, int drive)
 
 	if (drive < 0) {
 		ck_assert_int_eq(spec_parse(drive_text, "test", &b->spec), 0);
-		ck_assert_int_eq(spec_parse(drive_text, "test", &b->believed),
-				 0);
+		ck_assert_int_eq(spec_parse(drive_text, "test", &b->model), 0);
 		return;
 	}
 	ck_assert_int_eq(specgen_parse(seeds[drive], &options), 0);
 	options.bytes = 64 << 20;
 	ck_assert_int_eq(specgen_make(&options, &b->spec), 0);
-	ck_assert_int_eq(specgen_make(&options, &b->believed), 0);
+	ck_assert_int_eq(specgen_make(&options, &b->model), 0);
 	b->spec->cache_segments = b->spec->read_ahead_lbns = 0;
 	b->spec->write_cache_lbns = 0;
 }
@@ -104,7 +103,7 @@ static void bench_open_host(struct bench *b, bool blind, int drive,
 
 	*b = (struct bench){ .seed = 9 };
 	bench_specs(b, drive);
-	ck_assert_int_eq(spec_geom(b->believed, &b->geom), 0);
+	ck_assert_int_eq(spec_geom(b->model, &b->geom), 0);
 	b->sim = sim_new(b->spec, 0, &sim_options);
 	ck_assert_ptr_nonnull(b->sim);
 	b->env = sim_env(b->sim);
@@ -115,9 +114,9 @@ static void bench_open_host(struct bench *b, bool blind, int drive,
 				    &b->queue), 0);
 	head_options = (struct head_options){
 		.geom = b->geom,
-		.mech = &b->believed->mech,
-		.read_overhead_ns = b->believed->read_overhead_ns,
-		.write_overhead_ns = b->believed->write_overhead_ns,
+		.mech = &b->model->mech,
+		.read_overhead_ns = b->model->read_overhead_ns,
+		.write_overhead_ns = b->model->write_overhead_ns,
 	};
 	if (!blind) {
 		ck_assert_int_eq(head_open(b->env, &head_options, &b->head),
@@ -146,7 +145,7 @@ static void bench_close(struct bench *b)
 	sim_free(b->sim);
 	geom_free(b->geom);
 	spec_free(b->spec);
-	spec_free(b->believed);
+	spec_free(b->model);
 	free(b->had);
 	free(b->marked);
 }

@@ -16,7 +16,7 @@
 #include "sched/head/remap_detect.h"
 #include "tests/rig/test.h"
 
-typedef void (*doubt_fn)(struct spec *is, struct spec *believed, void *arg);
+typedef void (*doubt_fn)(struct spec *is, struct spec *model, void *arg);
 
 static struct rig rig;
 
@@ -88,12 +88,12 @@ static double compare(struct rig_options options, const char *drive,
 static double phase_error(void)
 {
 	struct head_state head_state;
-	angle is, believed;
+	angle is, model;
 
 	head_get_state(rig.head, &head_state);
 	is = service_angle(drive_mech(sim_drive(rig.sim)), head_state.now_ns);
-	believed = service_angle(head_state.mech, head_state.now_ns);
-	return fabs((double)(int32_t)(is - believed)) / 4294967296;
+	model = service_angle(head_state.mech, head_state.now_ns);
+	return fabs((double)(int32_t)(is - model)) / 4294967296;
 }
 
 START_TEST(test_ordinary_reads_tell)
@@ -116,9 +116,9 @@ START_TEST(test_ordinary_reads_tell)
 }
 END_TEST
 
-static void noise_of_host(struct spec *is, struct spec *believed, void *arg)
+static void noise_of_host(struct spec *is, struct spec *model, void *arg)
 {
-	(void)believed;
+	(void)model;
 	(void)arg;
 	is->noise = (struct spec_noise){
 		.normal_ns = 8000,
@@ -137,7 +137,7 @@ START_TEST(test_noise_is_borne)
 	ck_assert(compare(options, "wd800", 16, 67, 2000) < 0.9);
 	s = stats();
 	ck_assert(s.read.on && s.write.on);
-	ck_assert_uint_gt(s.gated, 0);
+	ck_assert_uint_gt(s.outliers, 0);
 	ck_assert_uint_le(s.read.switched, 1);
 	rig_close(&rig);
 }
@@ -177,7 +177,7 @@ START_TEST(test_a_mount_tells)
 	struct fit fit;
 
 	open_rig(&options, "modern");
-	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	ck_assert_int_eq(profile_from_spec(rig.model, &profile), 0);
 	prober = prober_disk_new(rig.env, rig.disk, false, NULL);
 	ck_assert_int_eq(fit_check(prober, profile, 5, &fit), 0);
 	for (unsigned i = 0; i < fit.reads; i++)
@@ -198,15 +198,15 @@ START_TEST(test_a_mount_tells)
 }
 END_TEST
 
-static void seeks_off(struct spec *is, struct spec *believed, void *arg)
+static void seeks_off(struct spec *is, struct spec *model, void *arg)
 {
 	uint32_t i;
 
 	(void)is;
 	(void)arg;
-	for (i = 0; i < believed->mech.seek_n; i++)
-		believed->mech.seek[i].ns -= believed->mech.seek[i].ns / 20;
-	believed->read_overhead_ns = believed->write_overhead_ns = 50000;
+	for (i = 0; i < model->mech.seek_n; i++)
+		model->mech.seek[i].ns -= model->mech.seek[i].ns / 20;
+	model->read_overhead_ns = model->write_overhead_ns = 50000;
 }
 
 /* Seeks believed to be 5 % shorter than they are, overheads a third. */
@@ -240,9 +240,9 @@ START_TEST(test_no_rotation)
 }
 END_TEST
 
-static void with_write_cache(struct spec *is, struct spec *believed, void *arg)
+static void with_write_cache(struct spec *is, struct spec *model, void *arg)
 {
-	(void)believed;
+	(void)model;
 	(void)arg;
 	is->write_cache_lbns = 8192;
 }
@@ -260,44 +260,44 @@ END_TEST
 
 /* ---- beliefs that are off ---- */
 
-static void skew_by_a_sector(struct spec *is, struct spec *believed, void *arg)
+static void skew_by_a_sector(struct spec *is, struct spec *model, void *arg)
 {
 	size_t i;
 
 	(void)is;
 	(void)arg;
-	for (i = 0; i < believed->zones_n; i++)
-		believed->zones[i].track_skew += (angle)(UINT64_C(0x100000000) /
-				believed->zones[i].around[0]);
+	for (i = 0; i < model->zones_n; i++)
+		model->zones[i].track_skew +=
+			(angle)(UINT64_C(0x100000000) /
+				model->zones[i].around[0]);
 }
 
-static void bound_by_a_cylinder(struct spec *is, struct spec *believed,
-				void *arg)
+static void bound_by_a_cylinder(struct spec *is, struct spec *model, void *arg)
 {
 	size_t i;
 
 	(void)is;
 	(void)arg;
-	for (i = 0; i + 1 < believed->zones_n; i++) {
-		believed->zones[i].last_cylinder++;
-		believed->zones[i + 1].first_cylinder++;
+	for (i = 0; i + 1 < model->zones_n; i++) {
+		model->zones[i].last_cylinder++;
+		model->zones[i + 1].first_cylinder++;
 	}
 }
 
-static void spindle_fast(struct spec *is, struct spec *believed, void *arg)
+static void spindle_fast(struct spec *is, struct spec *model, void *arg)
 {
-	(void)believed;
+	(void)model;
 	(void)arg;
 	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
 }
 
 /* A defect at the front of each zone that nobody wrote down. */
-static void slip_unlisted(struct spec *is, struct spec *believed, void *arg)
+static void slip_unlisted(struct spec *is, struct spec *model, void *arg)
 {
 	struct spec_list *slips;
 	size_t i;
 
-	(void)believed;
+	(void)model;
 	(void)arg;
 	for (i = 0; i < is->zones_n; i++) {
 		slips = &is->zones[i].slips;
@@ -826,7 +826,7 @@ START_TEST(test_mount)
 	struct profile *profile;
 
 	open_rig(&(struct rig_options){ .blind = true }, "wd800");
-	ck_assert_int_eq(profile_from_spec(rig.believed, &profile), 0);
+	ck_assert_int_eq(profile_from_spec(rig.model, &profile), 0);
 	ck_assert(mount_has_head(profile));
 	profile->mech.period_ps = 0;
 	ck_assert(!mount_has_head(profile));

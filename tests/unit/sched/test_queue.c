@@ -490,7 +490,7 @@ START_TEST(what_meets_a_write_waits)
 END_TEST
 
 /* What each sector holds when all that was submitted is taken in order. */
-static uint32_t believed[DISK_SECTORS];
+static uint32_t model[DISK_SECTORS];
 static uint32_t expected[POOL][130];
 
 static void submit_random(int i, uint64_t *seed)
@@ -503,8 +503,8 @@ static void submit_random(int i, uint64_t *seed)
 	       test_random(seed) % QUEUE_CLASSES, at, n);
 	for (s = 0; s < n; s++) {
 		if (write)
-			believed[at + s] = items[i].data[s * 128];
-		expected[i][s] = believed[at + s];
+			model[at + s] = items[i].data[s * 128];
+		expected[i][s] = model[at + s];
 	}
 }
 
@@ -516,7 +516,7 @@ START_TEST(random_requests_are_as_in_order)
 
 	queue_close(queue);
 	setup_with(1 + (unsigned)_i, _i % 2 ? "fcfs" : NULL, true);
-	memset(believed, 0, sizeof(believed));
+	memset(model, 0, sizeof(model));
 	for (i = 0; i < POOL; i++) {
 		submit_random(i, &seed);
 		fake.automatic = test_random(&seed) % 2;
@@ -532,7 +532,7 @@ START_TEST(random_requests_are_as_in_order)
 					  expected[i][s]);
 	}
 	for (s = 0; s < DISK_SECTORS; s++)
-		ck_assert_uint_eq(fake.content[s], believed[s]);
+		ck_assert_uint_eq(fake.content[s], model[s]);
 }
 END_TEST
 

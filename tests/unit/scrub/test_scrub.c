@@ -606,9 +606,8 @@ static double run_load(struct bench *b, unsigned n)
 	return (double)load.spent_ns / n;
 }
 
-static void drive_open(struct bench *b, struct spec **spec,
-		       struct spec **believed, struct geom **geom,
-		       struct head **head)
+static void drive_open(struct bench *b, struct spec **spec, struct spec **model,
+		       struct geom **geom, struct head **head)
 {
 	struct sim_options sim_options = { .seed = 3, .physical_bytes = 512 };
 	struct mkfs_options mkfs = { 0 };
@@ -617,8 +616,8 @@ static void drive_open(struct bench *b, struct spec **spec,
 	struct disk *disk;
 
 	ck_assert_int_eq(spec_parse(drive_text, "test", spec), 0);
-	ck_assert_int_eq(spec_parse(drive_text, "test", believed), 0);
-	ck_assert_int_eq(spec_geom(*believed, geom), 0);
+	ck_assert_int_eq(spec_parse(drive_text, "test", model), 0);
+	ck_assert_int_eq(spec_geom(*model, geom), 0);
 	b->rig.sim = sim_new(*spec, 0, &sim_options);
 	ck_assert_ptr_nonnull(b->rig.sim);
 	disk = sim_disk(b->rig.sim);
@@ -628,9 +627,9 @@ static void drive_open(struct bench *b, struct spec **spec,
 			 0);
 	head_options = (struct head_options){
 		.geom = *geom,
-		.mech = &(*believed)->mech,
-		.read_overhead_ns = (*believed)->read_overhead_ns,
-		.write_overhead_ns = (*believed)->write_overhead_ns,
+		.mech = &(*model)->mech,
+		.read_overhead_ns = (*model)->read_overhead_ns,
+		.write_overhead_ns = (*model)->write_overhead_ns,
 	};
 	ck_assert_int_eq(head_open(sim_env(b->rig.sim), &head_options, head),
 			 0);
@@ -644,13 +643,13 @@ static void drive_open(struct bench *b, struct spec **spec,
 START_TEST(nothing_is_delayed)
 {
 	struct bench b = { .scrub = NULL };
-	struct spec *spec, *believed;
+	struct spec *spec, *model;
 	struct scrub_status s;
 	struct geom *geom;
 	struct head *head;
 	double without, with;
 
-	drive_open(&b, &spec, &believed, &geom, &head);
+	drive_open(&b, &spec, &model, &geom, &head);
 	make_files(&b);
 	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
 	run_load(&b, 400);
@@ -672,7 +671,7 @@ START_TEST(nothing_is_delayed)
 	head_close(head);
 	geom_free(geom);
 	spec_free(spec);
-	spec_free(believed);
+	spec_free(model);
 }
 END_TEST
 

@@ -263,7 +263,7 @@ START_TEST(scsi_goes_on)
 	r.counting.most = whole * 2 / 3;
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
 	come_again(&r);
-	ck_assert_ptr_nonnull(r.state.told);
+	ck_assert_ptr_nonnull(r.state.translations);
 	ck_assert_ptr_nonnull(r.state.profile);
 	r.counting.most = UINT32_MAX;
 	run_to_end(&r);
@@ -271,7 +271,7 @@ START_TEST(scsi_goes_on)
 	ck_assert_msg(rest < whole / 2 + 300, "%u of %u", rest, whole);
 	judge(&r, &j);
 	ck_assert_uint_eq(j.unknown_sectors, 0);
-	ck_assert_ptr_null(r.state.told);
+	ck_assert_ptr_null(r.state.translations);
 	close_drive(&r);
 }
 END_TEST
@@ -287,8 +287,8 @@ START_TEST(scsi_vanishes)
 	r.counting.not_there = _i;
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_GONE);
 	come_again(&r);
-	ck_assert_ptr_nonnull(r.state.told);
-	ck_assert_uint_gt(r.state.told_bytes, 4000);
+	ck_assert_ptr_nonnull(r.state.translations);
+	ck_assert_uint_gt(r.state.translations_bytes, 4000);
 	run_to_end(&r);
 	judge(&r, &j);
 	ck_assert_uint_eq(j.unknown_sectors, 0);
@@ -303,19 +303,19 @@ START_TEST(scsi_of_another_drive)
 	struct model_error j;
 	struct rig r;
 	size_t bytes;
-	void *told;
+	void *translations;
 
 	open_scsi(&r, 811, UINT64_C(600000000), habits[0]);
 	r.counting.most = 300;
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
-	told = r.state.told;
-	bytes = r.state.told_bytes;
-	ck_assert_ptr_nonnull(told);
-	r.state.told = NULL;
+	translations = r.state.translations;
+	bytes = r.state.translations_bytes;
+	ck_assert_ptr_nonnull(translations);
+	r.state.translations = NULL;
 	close_drive(&r);
 	if (_i == 1) {
-		told = realloc(told, bytes + 5);
-		memset(told, 0x5a, bytes + 5);
+		translations = realloc(translations, bytes + 5);
+		memset(translations, 0x5a, bytes + 5);
 		bytes += 5;
 	}
 
@@ -323,9 +323,9 @@ START_TEST(scsi_of_another_drive)
 	r.counting.most = 100;
 	ck_assert_int_eq(extract_run(&r.run), EXTRACT_INCOMPLETE);
 	come_again(&r);
-	free(r.state.told);
-	r.state.told = told;
-	r.state.told_bytes = bytes;
+	free(r.state.translations);
+	r.state.translations = translations;
+	r.state.translations_bytes = bytes;
 	/* The file is known to be another drive's. */
 	if (_i == 2)
 		strcpy(r.identity.model, "another");
@@ -343,7 +343,7 @@ START_TEST(scsi_formatted_anew)
 	uint64_t blocks;
 	struct translate_place place;
 	struct translate *t;
-	uint8_t *told;
+	uint8_t *translations;
 	size_t bytes;
 	struct rig r;
 
@@ -355,23 +355,23 @@ START_TEST(scsi_formatted_anew)
 				 0);
 		translate_back(t, &place.address, &(uint64_t){ 0 });
 	}
-	ck_assert_int_eq(translate_keep(t, (void **)&told, &bytes), 0);
+	ck_assert_int_eq(translate_keep(t, (void **)&translations, &bytes), 0);
 	translate_close(t);
 	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
-	ck_assert_int_eq(translate_recall(t, told, bytes), 0);
+	ck_assert_int_eq(translate_recall(t, translations, bytes), 0);
 	ck_assert_int_eq(translate_block(t, 0, &place), 0);
 	ck_assert_uint_eq(translate_recalled(t), 1);
 	translate_close(t);
 
 	/* Sectors of the last quarter are one further on. */
 	for (size_t i = bytes / 200 * 150; i < bytes; i += bytes / 200)
-		told[i + (told[i + 16] & 1 ? 7 : 15)]++;
+		translations[i + (translations[i + 16] & 1 ? 7 : 15)]++;
 	ck_assert_int_eq(translate_open(r.run.port, blocks, &t), 0);
-	ck_assert_int_eq(translate_recall(t, told, bytes), -ESTALE);
+	ck_assert_int_eq(translate_recall(t, translations, bytes), -ESTALE);
 	ck_assert_int_eq(translate_block(t, 0, &place), 0);
 	ck_assert_uint_eq(translate_recalled(t), 0);
 	translate_close(t);
-	free(told);
+	free(translations);
 	close_drive(&r);
 }
 END_TEST
