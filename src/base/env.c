@@ -24,14 +24,15 @@ static uint64_t real_now_ns(struct env *env)
 	return (uint64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The kernel's clock for timestamps: its own must not seem older than ours. */
+/* Reads the kernel's coarse clock, which stamps files, too: a file that the
+ * kernel stamps must not seem older than one that traxfs stamped before it. */
 static int64_t real_wall_ns(struct env *env)
 {
 	(void)env;
 	return clock_ns(CLOCK_REALTIME_COARSE);
 }
 
-/* Woken too early, the caller waits again. */
+/* A caller that is woken too early waits again. */
 static void real_wait(struct env *env, uint64_t ns)
 {
 	struct timespec ts = {
@@ -43,7 +44,8 @@ static void real_wait(struct env *env, uint64_t ns)
 	nanosleep(&ts, NULL);
 }
 
-/* Up to 256 bytes are never cut short, except before the pool is ready. */
+/* getrandom(2) never returns less than asked for up to 256 bytes, except before
+ * the kernel's pool is ready. */
 static uint64_t real_random(struct env *env)
 {
 	uint64_t value;

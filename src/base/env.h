@@ -40,7 +40,7 @@ static inline uint64_t env_random(struct env *env)
 	return env->random(env);
 }
 
-/* For those who may block and have nothing else to wait for. */
+/* For threads that may block and have nothing else to wait for. */
 static inline void env_wait(struct env *env, uint64_t ns)
 {
 	if (env->wait)

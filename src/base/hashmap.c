@@ -17,14 +17,15 @@
 
 struct hashmap_entry {
 	uint64_t key;
-	void *value;		/* NULL: removed */
+	void *value;		/* NULL: the entry was removed */
 };
 
 struct hashmap {
 	struct hashmap_entry *entries;
 	uint32_t *slots;	/* index of an entry + 1; 0: empty */
-	uint32_t capacity;	/* of entries: a power of two */
-	uint32_t used;		/* entries, gaps counted */
+	uint32_t capacity;	/* number of entries there is room for: a power
+				 * of two */
+	uint32_t used;		/* entries in use, the removed ones counted */
 	uint32_t live;
 };
 
@@ -51,7 +52,7 @@ static struct hashmap_entry *hashmap_find(const struct hashmap *map,
 	return NULL;
 }
 
-/* There is room, and the key is new. */
+/* Adds an entry; there is room for it, and its key is new. */
 static void hashmap_append(struct hashmap *map, uint64_t key, void *value)
 {
 	uint32_t mask = 2 * map->capacity - 1;

@@ -25,7 +25,7 @@ struct list {
 #define list_for_each(pos, head) \
 	for ((pos) = (head)->next; (pos) != (head); (pos) = (pos)->next)
 
-/* Safe against removal of pos. */
+/* Goes through a list; the body may remove `pos`. */
 #define list_for_each_safe(pos, tmp, head)                          \
 	for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head); \
 	     (pos) = (tmp), (tmp) = (pos)->next)

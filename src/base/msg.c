@@ -14,7 +14,8 @@
 #include "base/text.h"
 
 #define LINE_MAX_BYTES 1024
-/* Kinds that are told apart, more than the code has; others share a limit. */
+/* Number of formats that are counted apart, more than the code has; beyond it
+ * formats share a limit. */
 #define KINDS 1024u
 
 static void msg_to_stderr(enum msg_level level, const char *line, void *arg)
@@ -53,7 +54,8 @@ static struct {
 	struct kind {
 		const char *fmt;
 		uint64_t begun_ns;
-		unsigned lines, left_out;	/* since then */
+		unsigned lines, left_out;	/* lines since then, said and
+						 * left out */
 	} kinds[KINDS];
 } limit;
 
@@ -80,7 +82,8 @@ static struct kind *kind_of(const char *fmt)
 	return &limit.kinds[first];
 }
 
-/* May this be said?  *left_out: how many before it were not. */
+/* May this line be said? *left_out: the number of lines of its kind before it
+ * that were not. */
 static bool may_say(const char *fmt, unsigned *left_out)
 {
 	struct kind *kind = kind_of(fmt);
@@ -116,7 +119,7 @@ void msg(enum msg_level level, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
-	/* It may hold what a disk or a profile says. */
+	/* The line may hold text from a disk or a profile. */
 	text_tame(line);
 	out.sink(level, line, out.arg);
 }

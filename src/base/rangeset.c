@@ -16,9 +16,9 @@
 struct rangeset_node {
 	struct rangeset_node *left, *right;
 	uint64_t first, n;
-	uint64_t longest;	/* range of the subtree */
-	uint64_t sum;		/* of the lengths in it */
-	uint32_t count;		/* of the ranges in it */
+	uint64_t longest;	/* length of the longest range of the subtree */
+	uint64_t sum;		/* sum of the lengths of its ranges */
+	uint32_t count;		/* number of its ranges */
 	uint32_t priority;
 };
 
@@ -55,7 +55,7 @@ static size_t count_of(const struct rangeset_node *node)
 	return node ? node->count : 0;
 }
 
-/* What a node says of its subtree, from what its children say. */
+/* Computes what a node says of its subtree from what its children say. */
 static void node_renew(struct rangeset_node *node)
 {
 	const uint64_t left = longest_of(node->left);
@@ -172,7 +172,7 @@ static void set_delete(struct rangeset *set, struct rangeset_node *node)
 	free(node);
 }
 
-/* It stays where it is among the others. */
+/* Changes a node's range, which stays where it is among the others. */
 static void set_resize(struct rangeset *set, struct rangeset_node *node,
 		       uint64_t first, uint64_t end)
 {
@@ -204,7 +204,7 @@ void rangeset_init(struct rangeset *set)
 	*set = (struct rangeset){ 0 };
 }
 
-/* Turns left children up until the root has none, then drops the root. */
+/* Rotates left children up until the root has none, and drops the root. */
 bool rangeset_shrink(struct rangeset *set, size_t most)
 {
 	struct rangeset_node *node = set->root, *up;

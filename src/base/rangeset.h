@@ -16,7 +16,7 @@ struct rangeset_node;
 
 struct rangeset {
 	struct rangeset_node *root;
-	size_t count;		/* ranges */
+	size_t count;		/* number of ranges */
 	uint64_t total;		/* sum of their lengths */
 };
 
@@ -55,17 +55,17 @@ bool rangeset_next_long(const struct rangeset *set, uint64_t from, uint64_t n,
 uint64_t rangeset_longest(const struct rangeset *set, uint64_t first,
 			  uint64_t n);
 
-/* What of [first, first + n) is in the set becomes another set, `out`, which
- * must be empty.  O(log ranges).  -ENOMEM changes nothing. */
+/* Moves the part of the set inside [first, first + n) to another set, `out`,
+ * which must be empty. O(log ranges). -ENOMEM changes nothing. */
 int rangeset_move_out(struct rangeset *set, uint64_t first, uint64_t n,
 		      struct rangeset *out);
 
-/* Adds all of `from`, which becomes empty; nothing of the set may lie between
- * the first and the last of it.  O(log ranges). */
+/* Adds all of `from`, which becomes empty. No element of the set may lie
+ * between the first and the last one of `from`. O(log ranges). */
 void rangeset_move_in(struct rangeset *set, struct rangeset *from);
 
-/* Frees at most so many ranges of a set that is not used any more but for
- * this; true: all are gone. */
+/* Frees at most `most` ranges of a set that is given up, so that a large one
+ * can be freed in steps; true: it is empty. */
 bool rangeset_shrink(struct rangeset *set, size_t most);
 
 /* Last range that begins before `before`. */

@@ -1,5 +1,5 @@
 /*
- * text.c - see text.h.
+ * text.c - decodes UTF-8 strictly (RFC 3629) and escapes the rest.
  */
 #include "base/text.h"
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the character at p and its number; 0: it is not UTF-8 (RFC 3629). */
+/* Number of bytes of the character at p, and its code in *c; 0: it is not UTF-8
+ * (RFC 3629). */
 static unsigned utf8_next(const unsigned char *p, uint32_t *c)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -18,7 +19,7 @@ static unsigned utf8_next(const unsigned char *p, uint32_t *c)
 			   p[0] < 0xf5 ? 4 : 0;
 
 	*c = n > 1 ? p[0] & (0x7fu >> n) : p[0];
-	/* The zero at the end is no continuation. */
+	/* The zero at the end of the string is no continuation byte either. */
 	for (unsigned i = 1; i < n; i++) {
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;

@@ -12,8 +12,8 @@
  */
 char *text_escape(const char *name);
 
-/* The same in place, without memory: each such byte becomes '?'.  Backslashes
- * stay, so that what has been escaped already is not changed. */
+/* Makes a line fit in place, without memory: each such byte becomes '?'.
+ * Backslashes stay, so that text which was escaped before does not change. */
 void text_tame(char *line);
 
 #endif
