@@ -16,9 +16,9 @@
 #include <string.h>
 
 struct cgroup {
-	char path[PATH_MAX];	/* in the hierarchy */
-	char top[PATH_MAX];	/* what of the hierarchy is mounted */
-	char mount[PATH_MAX];	/* where */
+	char path[PATH_MAX];	/* path of the group within the hierarchy */
+	char top[PATH_MAX];	/* part of the hierarchy that is mounted */
+	char mount[PATH_MAX];	/* mount point */
 };
 
 static bool has_word(const char *list, const char *word)
@@ -104,12 +104,13 @@ static uint64_t read_limit(const char *root, const struct cgroup *group,
 	f = open_below(root, name);
 	if (!f)
 		return UINT64_MAX;
-	n = fscanf(f, "%" SCNu64, &bytes);	/* "max" is no number */
+	n = fscanf(f, "%" SCNu64, &bytes);	/* "max" is no number, and no
+						 * limit. */
 	fclose(f);
 	return n == 1 ? bytes : UINT64_MAX;
 }
 
-/* Of the group and all above it. */
+/* The tightest limit of the group and all above it. */
 static uint64_t tightest(const char *root, bool v2)
 {
 	const char *file = v2 ? "memory.max" : "memory.limit_in_bytes";

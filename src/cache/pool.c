@@ -21,10 +21,12 @@
 struct pool {
 	uint8_t *base;
 	size_t stride, count, available;
-	void **free;		/* the first `available` are free */
-	uint16_t *refs;		/* to each buffer */
+	void **free;		/* free buffers: the first `available`
+				 * entries */
+	uint16_t *refs;		/* references to each buffer */
 	bool poison;
-	bool *poisoned;		/* each buffer has been given back */
+	bool *poisoned;		/* by buffer: it has been given back at least
+				 * once */
 };
 
 #define POISON 0xd5

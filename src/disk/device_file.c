@@ -26,12 +26,14 @@
 
 #define IMAGE_PHYSICAL_BYTES 4096u
 #define MAX_LOGICAL_BYTES 4096u
-/* Of a request to an image file: 1 MiB, the unit the kernel's FUSE takes. */
+/* Sectors of a request to an image file: 1 MiB, the largest request that the
+ * kernel's FUSE takes. */
 #define IMAGE_MAX_SECTORS 2048u
 
 /* ---- sysfs ---- */
 
-/* A device's queue attribute, one line; partitions have their disk's. */
+/* Reads a queue attribute of a device, one line; partitions have that of their
+ * disk. */
 static bool sysfs_read(dev_t dev, const char *name, char *word, size_t size)
 {
 	static const char *const where[] = { "queue", "../queue" };
@@ -165,7 +167,7 @@ static int image_limits(struct device_file *file, const struct stat *st)
 	}
 	limits->sectors = (uint64_t)st->st_size / SECTOR_BYTES;
 	limits->logical_bytes = logical;
-	/* Also an emulated drive's file, which says what it has. */
+	/* The emulated drive's file tells its block size in the same way. */
 	limits->physical_bytes = st->st_blksize == SECTOR_BYTES ?
 					 SECTOR_BYTES : IMAGE_PHYSICAL_BYTES;
 	limits->atomic_bytes = logical;

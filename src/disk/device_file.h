@@ -8,15 +8,17 @@
 #include "disk/disk.h"
 
 struct device_file {
-	struct disk disk;	/* ops are the back end's */
+	struct disk disk;	/* its ops are the back end's */
 	int fd;
 	int event_fd;
-	int lock_fd;		/* holds a lock; -1: none */
-	/* Completed without the kernel's help: refused, or done at once. */
+	int lock_fd;		/* descriptor that holds a lock; -1: none */
+	/* Requests that were completed without the kernel: refused, or done at
+	 * once. */
 	struct disk_request *finished, **finished_end;
 };
 
-/* As disk_open says.  On success the file is the caller's to fini. */
+/* Errors are those of disk_open. On success the caller ends the file with
+ * fini. */
 int device_file_init(struct device_file *file, const char *path,
 	      const struct disk_open_options *options);
 void device_file_fini(struct device_file *file);
@@ -25,18 +27,19 @@ void device_file_fini(struct device_file *file);
 int device_file_check(const struct device_file *file,
 		      const struct disk_request *req);
 
-/* Stamps it; done() is called by the next device_file_deliver. */
+/* Completes a request: stamps it; done() is called by the next
+ * device_file_deliver. */
 void device_file_finish(struct device_file *file, struct disk_request *req,
 			int result);
 
-/* The same from within disk_submit: makes event_fd readable. */
+/* The same from within disk_submit: it also makes event_fd readable. */
 void device_file_finish_now(struct device_file *file, struct disk_request *req,
 			    int result);
 
-/* Calls done() of what is finished; returns how many. */
+/* Calls done() of the finished requests; returns their number. */
 int device_file_deliver(struct device_file *file);
 
-/* Waits for nothing, or a signal. */
+/* Sleeps; a signal ends it. */
 void device_file_pass_time(int64_t ns);
 
 /*

@@ -27,19 +27,19 @@ enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH };
 
 struct disk_request {
 	enum disk_op op;
-	bool fua;		/* write: on the medium when done */
+	bool fua;		/* of a write: it is on the medium when done */
 	uint64_t sector;
 	uint32_t sectors;	/* 0 for a flush */
 	struct iovec *iov;	/* sum of lengths = sectors * SECTOR_BYTES */
 	unsigned iov_n;		/* at most DISK_MAX_IOV */
 	void (*done)(struct disk_request *req);
-	void *owner;		/* the caller's */
+	void *owner;		/* belongs to the caller */
 
 	/* Set before done() is called. */
 	int result;		/* 0, or -EIO, -EREMOTEIO, -ENOSPC ... */
 	uint64_t submit_ns, complete_ns;
 
-	/* The back end's. */
+	/* Both belong to the back end. */
 	struct disk_request *next;
 	void *backend;
 };
@@ -51,10 +51,13 @@ struct disk_limits {
 	uint32_t logical_bytes;	 /* smallest unit of transfer */
 	uint32_t physical_bytes; /* written whole without read-modify-write */
 	uint32_t atomic_bytes;	 /* a power cut tears no aligned unit of this */
-	uint32_t max_sectors;	 /* of one request */
-	bool volatile_cache;	 /* done is not durable before a flush */
-	bool rotational;	 /* as declared; nothing is believed from it */
-	bool shingled;		 /* its tracks overlap, it hides that itself */
+	uint32_t max_sectors;	 /* largest request */
+	bool volatile_cache;	 /* a completed write is durable only after a
+				  * flush */
+	bool rotational;	 /* what the device declares; nothing relies on
+				  * it */
+	bool shingled;		 /* its tracks overlap, and it hides that
+				  * itself */
 	bool read_only;
 };
 
@@ -74,7 +77,8 @@ struct disk {
 	const char *name;	/* for messages */
 };
 
-/* Takes any number of requests; what the back end can't hold waits in it. */
+/* Takes any number of requests: those that the back end has no room for wait in
+ * it. */
 static inline void disk_submit(struct disk *disk, struct disk_request *req)
 {
 	disk->ops->submit(disk, req);
@@ -106,7 +110,7 @@ static inline int disk_event_fd(struct disk *disk)
 	return disk->ops->event_fd(disk);
 }
 
-/* All requests must have completed. */
+/* Closes the disk; all requests must have completed. */
 static inline void disk_close(struct disk *disk)
 {
 	disk->ops->close(disk);
@@ -114,10 +118,11 @@ static inline void disk_close(struct disk *disk)
 
 struct disk_open_options {
 	bool read_only;
-	bool exclusive;		/* `locked`, and O_EXCL on a device */
+	bool exclusive;		/* implies `locked`, and O_EXCL on a device */
 	bool locked;		/* a lock on an image, or on what a loop device
 				   stands on (filelock.h) */
-	unsigned depth;		/* requests at the kernel at once; 0: 32 */
+	unsigned depth;		/* requests that the kernel has at once; 0:
+				 * 32 */
 };
 
 /*

@@ -11,11 +11,15 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define TRIES 15u		/* 0, 50 ms, 100 ms ... 3.2 s, 7 times 4 s */
-#define PAUSE_MS 50u		/* a drive has settled, a bus has been reset */
-#define LOG_PLACES 7u		/* tracks: as many as are surely free */
-#define ROOT_PLACES 3u		/* the other root areas */
-#define COPIES_READ 4u		/* as many as a block has */
+#define TRIES 15u		/* repetitions: at once, after 50 ms, 100 ms ...
+				 * 3.2 s, and seven times after 4 s */
+#define PAUSE_MS 50u		/* first pause: by then a drive has settled and
+				 * a bus has been reset */
+#define LOG_PLACES 7u		/* other log tracks to try: as many as are
+				 * surely free */
+#define ROOT_PLACES 3u		/* other root areas to try: all there are */
+#define COPIES_READ 4u		/* other copies to read: as many as a block
+				 * has */
 
 #define ROW(retries, places, pause_ms, last) \
 	{ (retries), (places), (pause_ms), (last) }
@@ -108,7 +112,7 @@ enum fault_class fault_class(enum disk_op op, int result)
 	case -EBUSY:
 	case -ESHUTDOWN:
 		return FAULT_TRANSPORT;
-	default:	/* -ENODATA, -EREMOTEIO, -EILSEQ, -EIO */
+	default:	/* -ENODATA, -EREMOTEIO, -EILSEQ and -EIO */
 		return FAULT_MEDIA;
 	}
 }

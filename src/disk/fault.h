@@ -25,7 +25,8 @@ enum fault_who {
 	FAULT_NODE,		/* writes a tree node of a checkpoint */
 	FAULT_ROOT,		/* writes a root */
 	FAULT_SUPER,		/* writes a copy of the superblock */
-	FAULT_RECOVERY,		/* writes logged content home at the mount */
+	FAULT_RECOVERY,		/* writes logged content to its place, at the
+				 * mount */
 	FAULT_COPY,		/* writes a replica, a healed block, a mirror of
 				   a log record: something that exists twice */
 	FAULT_READ_DATA,	/* reads content of a file */
@@ -39,16 +40,16 @@ enum fault_class {
 				   not answered: it may be well again soon */
 	FAULT_FLUSH,		/* writes may have been lost that had been
 				   completed since the last good flush */
-	FAULT_MEMORY,		/* there was none to do it */
+	FAULT_MEMORY,		/* memory for the operation was missing */
 	FAULT_CLASSES
 };
 
 enum fault_step {
-	FAULT_RETRY,		/* the same request at the same place */
-	FAULT_RELOCATE,		/* the same content at another place; for a
-				   reader: from another copy */
-	FAULT_GIVE_UP,		/* it is left undone: nothing depends on it */
-	FAULT_FAIL_REQUEST,	/* the caller is told -EIO */
+	FAULT_RETRY,		/* repeat the request at the same place */
+	FAULT_RELOCATE,		/* write the content at another place, or read
+				 * another copy */
+	FAULT_GIVE_UP,		/* leave it undone: nothing depends on it */
+	FAULT_FAIL_REQUEST,	/* answer the request with -EIO */
 	FAULT_FAIL_FILE,	/* the content is lost: every descriptor of the
 				   file is told once, syncfs and trax.errors */
 	FAULT_FAIL_FS,		/* read-only until the next mount; the log keeps
@@ -56,15 +57,16 @@ enum fault_step {
 	FAULT_STEPS
 };
 
-#define FAULT_FOREVER 255u	/* retries or places without an end */
+#define FAULT_FOREVER 255u	/* For `retries` or `places`: without an end. */
 
 struct fault_row {
-	uint8_t retries;	/* at the same place; FAULT_FOREVER */
-	uint8_t places;		/* other places after that */
+	uint8_t retries;	/* repetitions at the same place;
+				 * FAULT_FOREVER */
+	uint8_t places;		/* other places to try after that */
 	uint16_t pause_ms;	/* before the second repetition (there is none
 				   before the first); doubles each time, up to
 				   FAULT_PAUSE_MOST_MS */
-	enum fault_step last;	/* when all of them have failed */
+	enum fault_step last;	/* the step when all of them have failed */
 };
 
 #define FAULT_PAUSE_MOST_MS 4000u
@@ -74,15 +76,16 @@ const struct fault_row *fault_row(enum fault_who who, enum fault_class class);
 /* What kind of error a request of the disk has ended with; `result`: not 0. */
 enum fault_class fault_class(enum disk_op op, int result);
 
-/* What is to be done after `failures` (1: the first) in a row.  *pause_ns: how
- * long before FAULT_RETRY and FAULT_RELOCATE; may be NULL. */
+/* The next step after `failures` in a row, 1 for the first one. *pause_ns:
+ * pause before FAULT_RETRY and FAULT_RELOCATE; may be NULL. */
 enum fault_step fault_next(enum fault_who who, enum fault_class class,
 			   unsigned failures, uint64_t *pause_ns);
 
 const char *fault_who_name(enum fault_who who);
 const char *fault_class_name(enum fault_class class);
 const char *fault_step_name(enum fault_step step);
-/* A row of the table in doc/design/faults.md; the bytes it has, as snprintf. */
+/* Prints a row of the table in doc/design/faults.md; returns its length, as
+ * snprintf does. */
 int fault_print(enum fault_who who, enum fault_class class, char *buf,
 		size_t bytes);
 

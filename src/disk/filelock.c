@@ -17,7 +17,7 @@
 #include "disk/disk.h"
 #include "disk/filelock.h"
 
-/* A line of an attribute of the device in sysfs; false: it has none. */
+/* Reads a line of a device's attribute in sysfs; false: it has none. */
 static bool attribute(dev_t dev, const char *name, char *line, int bytes)
 {
 	char path[128], *got;
@@ -35,7 +35,7 @@ static bool attribute(dev_t dev, const char *name, char *line, int bytes)
 	return got;
 }
 
-/* Where a partition begins on its device; 0: it is none. */
+/* First byte of a partition on its device; 0: the device is no partition. */
 static uint64_t first_byte(dev_t dev)
 {
 	unsigned long long sector;
@@ -79,7 +79,7 @@ static int lock_range(int fd, uint64_t first, uint64_t bytes, bool read_only)
 		.l_type = read_only ? F_RDLCK : F_WRLCK,
 		.l_whence = SEEK_SET,
 		.l_start = (off_t)first,
-		.l_len = (off_t)bytes,	/* 0: to the end, however far */
+		.l_len = (off_t)bytes,	/* 0: up to the end of the file */
 	};
 
 	if (!fcntl(fd, F_OFD_SETLK, &lock))

@@ -24,7 +24,8 @@ struct ring_slot {
 	struct disk_request *req;
 	struct ring_slot *next_free;
 	uint64_t moved_bytes;
-	unsigned tries;		/* that the kernel sent back */
+	unsigned tries;		/* times that the kernel sent the request
+				 * back */
 	struct iovec iov[DISK_MAX_IOV];
 };
 
@@ -49,7 +50,7 @@ static uint64_t request_bytes(const struct disk_request *req)
 
 /* ---- to the kernel ---- */
 
-/* The rest of a request's buffers after what has been moved. */
+/* The part of a request's buffers that has not been transferred. */
 static struct iovec *slot_iov(struct ring_slot *slot, unsigned *n)
 {
 	const struct disk_request *req = slot->req;
@@ -69,7 +70,7 @@ static struct iovec *slot_iov(struct ring_slot *slot, unsigned *n)
 	return slot->iov;
 }
 
-/* There is an entry: as many as slots. */
+/* There is a free entry: the ring has as many entries as there are slots. */
 static void slot_submit(struct ring *ring, struct ring_slot *slot)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
@@ -109,7 +110,8 @@ static void ring_start(struct ring *ring, struct disk_request *req)
 	slot_submit(ring, slot);
 }
 
-/* What the kernel has no room for now stays in the ring for the next poll. */
+/* Requests that the kernel has no room for stay in the ring until the next
+ * poll. */
 static void ring_push(struct ring *ring)
 {
 	if (io_uring_sq_ready(&ring->uring))
@@ -138,7 +140,7 @@ static void ring_submit(struct disk *disk, struct disk_request *req)
 
 /* ---- and back ---- */
 
-/* Tells valgrind, which does not see it, what a read has filled. */
+/* Tells valgrind which memory a read has filled, because it cannot see that. */
 static void slot_filled(const struct ring_slot *slot)
 {
 #ifdef HAVE_MEMCHECK_H
@@ -156,8 +158,8 @@ static void slot_filled(const struct ring_slot *slot)
 }
 
 /*
- * Takes what the kernel says of a slot.  Returns whether it is over, with its
- * result; otherwise the rest has been submitted again.
+ * Takes a completion for a slot. Returns true when the request is done, with
+ * its result; otherwise the rest of it has been submitted again.
  */
 static bool slot_end(struct ring *ring, struct ring_slot *slot, int res,
 		     int *result)
