@@ -23,17 +23,21 @@
 
 #define OPEN_TRACKS 256u
 #define STREAMS 64u
-/* Free runs looked at in one group before the best so far is taken. */
+/* Number of free runs looked at in one group before the best so far is
+ * taken. */
 #define WALK_RUNS 1024u
-/* The same once a free track has been seen. */
+/* The same limit once a whole free track has been found. */
 #define WALK_MORE_RUNS 64u
-/* In all groups, for one request: about 1 ms. */
+/* Number of free runs looked at in all groups for one request: about 1 ms. */
 #define WALK_ALL_RUNS 4096u
-/* A file begins so far behind one that is growing. */
+/* A new file begins at least this many sectors (32 MiB) behind one that is
+ * growing, so that both can go on in order. */
 #define STREAM_SKIP 65536u
-/* A directory opens a partly used track only when it has this share of it. */
+/* A partly used track becomes a directory's open track only when at least one
+ * part in this many of it is free. */
 #define ROOMY_SHARE 8u
-/* A directory moves to another group when its own has less than this free. */
+/* A directory moves to another group when fewer sectors than this are free in
+ * its own group: a sixteenth of a group. */
 #define GROUP_ROOM (TRAX_GROUP_SECTORS / 16)
 
 struct span {
@@ -41,30 +45,31 @@ struct span {
 };
 
 struct open_track {
-	uint64_t dir;		/* 0: unused */
-	struct span span;	/* what was free of it */
-	uint64_t used;		/* clock */
+	uint64_t dir;		/* inode number; 0: this entry is unused */
+	struct span span;	/* the free part of the open track */
+	uint64_t used;		/* value of the clock when it was last used */
 };
 
 struct alloc {
 	struct space *space;
 	const struct geom *geom;
-	uint32_t unit;		/* sectors */
+	uint32_t unit;		/* the drive's physical block, in sectors */
 	struct open_track open[OPEN_TRACKS];
-	uint64_t streams[STREAMS]; /* where a growing file goes on; 0: unused */
+	uint64_t streams[STREAMS]; /* the sectors at which growing files go on;
+				    * 0: unused */
 	unsigned stream_next;
 	uint64_t clock;
-	uint64_t sectors;	/* of disk known both to space and to geom */
+	uint64_t sectors;	/* sectors that both space and geometry know */
 };
 
-/* What is being put together. */
+/* One request, and what has been taken for it so far. */
 struct taking {
 	struct alloc *alloc;
 	const struct alloc_want *want;
 	struct alloc_piece *pieces;
 	int n, max;
-	uint64_t left;		/* sectors still wanted */
-	unsigned walk;		/* runs that may still be looked at */
+	uint64_t left;		/* sectors still to be taken */
+	unsigned walk;		/* number of runs that may still be looked at */
 	uint32_t *load;
 };
 
@@ -291,7 +296,8 @@ static int group_ready(struct taking *taking, uint32_t group, uint64_t n)
 	return -EAGAIN;
 }
 
-/* The same, and nobody has found that n sectors do not fit there. */
+/* Like group_ready, and n sectors have not been found not to fit there since
+ * the free space of the group last changed. */
 static int group_may_fit(struct taking *taking, uint32_t group,
 			 enum space_fit fit, uint64_t n)
 {
@@ -313,7 +319,8 @@ static void taking_undo(struct taking *taking)
 	}
 }
 
-/* -E2BIG or -ENOMEM. */
+/* Takes [sector, sector + n) and adds it to the pieces. -E2BIG: there are too
+ * many pieces; -ENOMEM. */
 static int take(struct taking *taking, uint64_t sector, uint64_t n)
 {
 	struct alloc *alloc = taking->alloc;
@@ -334,7 +341,8 @@ static int take(struct taking *taking, uint64_t sector, uint64_t n)
 	return 0;
 }
 
-/* What is free from exactly this sector on. */
+/* The free run that begins at exactly this sector; empty: the sector is not
+ * free. */
 static struct span free_from(const struct alloc *alloc, uint64_t sector)
 {
 	struct span run = { sector, sector };
@@ -426,8 +434,10 @@ static bool span_find(const struct alloc *alloc, struct span span, uint64_t n,
 }
 
 struct best {
-	bool longest;		/* the longest part, not the one that fits */
-	struct span roomy, fit, whole;	/* empty: not found */
+	bool longest;		/* take the longest part and not the one that
+				 * fits best */
+	struct span roomy, fit, whole;	/* candidates of three kinds; empty:
+					 * none found */
 };
 
 static void best_partial(const struct alloc *alloc, struct span part,
@@ -504,7 +514,8 @@ static struct span best_of_group(struct taking *taking, uint32_t group,
 	return best.fit;
 }
 
-/* What a new open track should have room for. */
+/* The number of free sectors that a track should have to become the directory's
+ * open track. */
 static uint64_t roomy_of(const struct taking *taking, uint64_t n)
 {
 	uint64_t track = alloc_track_sectors(taking->alloc, taking->want->goal);
@@ -607,8 +618,8 @@ static struct span whole_of_group(struct taking *taking, uint32_t group,
 	return best;
 }
 
-/* Two growing files don't take every other track: the second begins further
- * on, where there is room for that. */
+/* Moves the begin of a large file away from one that is growing, where there is
+ * room for that: otherwise the two would take every other track. */
 static void whole_apart(const struct alloc *alloc, struct span *at,
 			uint64_t want)
 {
@@ -713,8 +724,8 @@ static uint64_t taking_end(const struct taking *taking)
 }
 
 /*
- * The end of a growing file's piece: just enough of the next track that the
- * sum is a multiple of 8.
+ * The end of a piece of a growing file: takes as much of the next track as
+ * makes the sum a multiple of 8 sectors.
  */
 static int take_rounding(struct taking *taking)
 {
@@ -737,8 +748,8 @@ static int take_rounding(struct taking *taking)
 	return rc == -ENOSPC ? take_small(taking, taking_end(taking), n) : rc;
 }
 
-/* All of a free run that is wanted.  Where a track does not end on a physical
- * block, that block belongs to no track. */
+/* Takes all of a free run that is wanted. Where a track does not end on a
+ * physical block, the block across its end belongs to no track. */
 static int take_run(struct taking *taking, struct span run)
 {
 	struct alloc *alloc = taking->alloc;
@@ -764,9 +775,9 @@ static int take_run(struct taking *taking, struct span run)
 }
 
 /*
- * Any free sectors, in pieces that lie inside a track or are whole ones.  Runs
- * of which more would be needed than may be given out are passed over: -E2BIG
- * when there are only such.
+ * Takes any free sectors, in pieces that lie inside a track or are whole ones.
+ * It passes over runs so short that more of them would be needed than there are
+ * pieces; -E2BIG when there are only such runs.
  */
 static int take_any(struct taking *taking)
 {
@@ -868,11 +879,12 @@ int alloc_take(struct alloc *alloc, const struct alloc_want *want,
 
 /* ---- Places that are chosen later ---- */
 
-/* Tracks looked at for another one with room. */
+/* Number of tracks looked at for another one with room. */
 #define WINDOW_LOOK 64u
 
-/* What is free of a track from a sector on or, if it is free, round it; up to
- * where a growing file will go on.  Empty: nothing. */
+/* The free part of a track from a sector on or, when that sector is not free,
+ * the one around it; it ends where a growing file will go on. Empty: there is
+ * none. */
 static struct span free_part(const struct alloc *alloc, uint64_t sector)
 {
 	struct span part = track_span(alloc, sector);
@@ -967,8 +979,8 @@ int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
 
 /* ---- Node tracks ---- */
 
-/* Parts of a track that are smaller than this share are taken for nodes only
- * when nothing else is free. */
+/* A free part that is smaller than one in this many of a track is taken for
+ * nodes only when nothing larger is free. */
 #define NODE_TRACK_SHARE 4u
 
 /* A whole free track in the group of `near` or, if it has none, the longest
@@ -1029,12 +1041,14 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 
 /* ---- Copies ---- */
 
-/* A group as far away as this many groups, when it is full. */
+/* A full group counts as if it were this many groups further away. */
 #define FULL_DISTANCE 8u
-/* Copies want at least this part of what they asked for. */
+/* Replicas take a part of a track only when it has at least one in this many of
+ * the sectors that were asked for. */
 #define COPIES_SHARE 4u
 
-/* What makes a group good for copies: near, and empty. */
+/* What makes a group good for replicas: near, and empty. The lowest cost
+ * wins. */
 static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
 			    uint32_t goal)
 {

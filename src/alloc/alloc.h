@@ -24,9 +24,10 @@ struct alloc;
 struct alloc_piece {
 	uint64_t sector;
 	uint64_t n;
-	bool whole_tracks;	/* a run of whole tracks */
-	bool known;		/* on tracks the geometry is sure of */
-	bool follows;		/* on the open track of its directory */
+	bool whole_tracks;	/* it is a run of whole tracks */
+	bool known;		/* it lies on tracks whose boundaries the
+				 * geometry knows */
+	bool follows;		/* it lies on the open track of its directory */
 };
 
 int alloc_new(struct space *space, const struct geom *geom,
@@ -45,7 +46,7 @@ uint32_t alloc_track_sectors(const struct alloc *alloc, uint64_t goal);
 void alloc_set_geom(struct alloc *alloc, const struct geom *geom);
 
 struct alloc_want {
-	uint64_t sectors;	/* how much, a multiple of 8 */
+	uint64_t sectors;	/* sectors asked for, a multiple of 8 */
 	uint64_t goal;		/* sector near which the directory's files go;
 				   0: outer edge */
 	uint64_t after;		/* continue right behind this sector if the
@@ -99,11 +100,11 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
 		     uint32_t *sectors, uint32_t *load);
 
 /*
- * Room for copies of other data: n free sectors or fewer (a multiple of 8)
- * inside one track, near a sector, rather in emptier groups; a free track
- * first, else the most that one has.  Takes it.  As alloc_take; -ENOSPC also
- * when only little bits are free.  Not in groups that are `closed` (by number;
- * NULL: none).
+ * Takes room for replicas of other data: n free sectors or fewer (a multiple of
+ * 8) inside one track, near a sector, preferably in emptier groups. A wholly
+ * free track comes first, then the largest free part of one. Errors are those
+ * of alloc_take; -ENOSPC also when only small parts are free. Groups whose
+ * number is set in `closed` are left out (NULL: none is closed).
  */
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 		 const bool *closed, struct alloc_piece *piece, uint32_t *load);
