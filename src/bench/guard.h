@@ -15,10 +15,10 @@ struct guard {
 	int fd;
 };
 
-/* `dir` is there, with an absolute path and without a quote.  0 or a negative
- * errno: nobody cares for it. */
+/* Begins to watch over `dir`, which exists; its path is absolute and has no
+ * quote. 0, or a negative errno: nothing watches over it. */
 int guard_begin(struct guard *guard, const char *dir);
-/* Now; waits. */
+/* Undoes everything now, and waits for it. */
 void guard_end(struct guard *guard, const char *dir);
 
 #endif

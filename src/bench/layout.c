@@ -15,8 +15,9 @@
 #define CHUNK 131072u
 #define APPEND 65536u
 #define WRITERS_MOST 32u
-#define DEPTH 4u		/* requests of a writer at once */
-#define SHUFFLED 4u		/* that many change places */
+#define DEPTH 4u		/* Requests that a writer has outstanding. */
+#define SHUFFLED 4u		/* Requests in a row that may change places with
+				 * each other. */
 #define EXTENTS_AT_ONCE 64u
 #define USUAL_MIB 256u
 
@@ -41,8 +42,9 @@ struct client {
 };
 
 struct writer {
-	uint64_t ino, next;	/* the next request's number */
-	uint64_t *order;	/* of its requests */
+	uint64_t ino, next;	/* the inode, and the number of the next
+				 * request */
+	uint64_t *order;	/* order in which the requests are sent */
 };
 
 struct bench {
@@ -51,8 +53,8 @@ struct bench {
 	struct fs *fs;
 	struct writer writer[WRITERS_MOST];
 	struct client client[WRITERS_MOST * DEPTH];
-	uint64_t requests;	/* of a writer */
-	uint32_t chunk;		/* bytes of one */
+	uint64_t requests;	/* number of requests of a writer */
+	uint32_t chunk;		/* bytes of a request */
 	unsigned busy;
 	int err;
 	uint8_t data[CHUNK];
@@ -110,7 +112,7 @@ static uint64_t random_below(uint64_t *state, uint64_t n)
 	return (*state >> 33) % n;
 }
 
-/* In order they are sent in, but a few change places on their way. */
+/* Requests are sent in order, but a few change places on their way. */
 static int writer_order(struct bench *b, struct writer *writer, uint64_t *seed)
 {
 	uint64_t i, j, other, near = b->load->order == LAYOUT_RANDOM ?
@@ -204,7 +206,7 @@ static int write_all(struct bench *b)
 
 /* ---- How they lie ---- */
 
-/* Of [sector, sector + n) what is on tracks that lie in it as a whole. */
+/* The part of [sector, sector + n) on tracks that lie inside it as a whole. */
 static uint64_t whole_of(const struct geom *geom, uint64_t sector, uint64_t n)
 {
 	uint64_t end = sector + n, whole = 0;

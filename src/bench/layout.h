@@ -8,40 +8,47 @@
 #include <stdint.h>
 
 enum layout_order {
-	LAYOUT_IN_ORDER,	/* a few requests outstanding, nearly in order,
+	LAYOUT_IN_ORDER,	/* some requests outstanding, nearly in order,
 				 * as the kernel's write-back sends them */
-	LAYOUT_APPENDED,	/* 64 KiB, then fsync, and so on */
-	LAYOUT_RANDOM,		/* in a file that was made as long before */
+	LAYOUT_APPENDED,	/* 64 KiB and an fsync, over and over */
+	LAYOUT_RANDOM,		/* writes anywhere in a file that has its length
+				 * before */
 };
 
 struct layout_load {
 	const char *name;
-	unsigned writers;	/* each has a file of its own */
+	unsigned writers;	/* writers at the same time, each with a file of
+				 * its own */
 	enum layout_order order;
 };
 
-extern const struct layout_load layout_loads[];	/* the last has no name */
+extern const struct layout_load layout_loads[];	/* All loads; the last one has
+						 * no name. */
 
 struct layout_options {
-	const char *drive;	/* as struct rig_options */
+	const char *drive;	/* a drive, as in struct rig_options */
 	uint64_t seed;
-	uint64_t memory_mib;	/* of the file system; 0: several by turns */
-	uint64_t mib;		/* of all files together; 0: 256 */
+	uint64_t memory_mib;	/* memory of the file system; 0: several sizes
+				 * by turns */
+	uint64_t mib;		/* MiB of all files together; 0: 256 */
 };
 
 struct layout_result {
-	uint64_t bytes;		/* of all files */
-	uint64_t whole_bytes;	/* of these, on tracks that one file fills */
-	uint64_t runs;		/* that follow one another on the disk */
-	uint64_t least_bytes;	/* the shortest of these */
-	double seconds;		/* virtual, with a sync at the end */
+	uint64_t bytes;		/* bytes of all files */
+	uint64_t whole_bytes;	/* part of these on tracks that one file
+				 * fills */
+	uint64_t runs;		/* number of runs: sectors that follow one
+				 * another on the disk */
+	uint64_t least_bytes;	/* bytes of the shortest run */
+	double seconds;		/* virtual seconds, the sync at the end
+				 * included */
 };
 
 /* One measurement.  0 or a negative errno, reported through msg. */
 int layout_run(const struct layout_options *options,
 	       const struct layout_load *load, struct layout_result *result);
 
-/* A table of all.  Likewise. */
+/* Runs all loads and prints a table. The same results. */
 int layout_table(const struct layout_options *options);
 
 #endif

@@ -35,9 +35,10 @@ struct mix {
 	struct mix_result *result;
 	struct client client[CLIENTS_MAX];
 	unsigned clients;
-	uint64_t at[MIX_KINDS];		/* where the sequential ones are */
+	uint64_t at[MIX_KINDS];		/* where each sequential kind goes on */
 	uint64_t seed;
-	void *buffer[2];		/* for all: of reads, of writes */
+	void *buffer[2];		/* one buffer for all reads, one for all
+					 * writes */
 	int err;
 };
 
@@ -171,7 +172,8 @@ int mix_run(struct rig *rig, unsigned kinds, uint64_t ns, uint64_t seed,
 	rc = mix_init(mix, kinds);
 	if (!rc)
 		rc = mix_loop(mix, ns);
-	mix->result = late;	/* what is only finished does not count */
+	mix->result = late;	/* A request that only ended after the
+				 * measurement does not count. */
 	if (!rc)
 		rc = queue_drain(rig->queue);
 	free(mix->buffer[0]);

@@ -14,8 +14,8 @@ struct mix_kind {
 	enum queue_class class;
 	enum disk_op op;
 	unsigned clients;	/* requests outstanding */
-	uint32_t sectors;	/* of a request */
-	bool sequential;	/* each goes on where the last one ended; else
+	uint32_t sectors;	/* sectors of a request */
+	bool sequential;	/* each request follows the last one; otherwise
 				 * anywhere */
 };
 
@@ -23,13 +23,14 @@ extern const struct mix_kind mix_kinds[MIX_KINDS];
 
 struct mix_result {
 	uint64_t requests, bytes;
-	uint64_t wait_ns;	/* from submission to completion, summed */
-	uint64_t max_ns;	/* the longest of these; at the end what still
-				 * waits counts as well */
+	uint64_t wait_ns;	/* times from submission to completion, summed
+				 * up */
+	uint64_t max_ns;	/* the longest time; a request that still waits
+				 * at the end counts */
 };
 
-/* Runs the kinds whose bit is set in `kinds` for so long; result[] by kind.
- * 0 or a negative errno. */
+/* Runs the kinds whose bit is set in `kinds` for `ns` of virtual time; fills
+ * result[] by kind. 0 or a negative errno. */
 int mix_run(struct rig *rig, unsigned kinds, uint64_t ns, uint64_t seed,
 	    struct mix_result result[MIX_KINDS]);
 

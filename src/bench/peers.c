@@ -59,7 +59,7 @@ struct sample {
 
 struct bench {
 	const struct peers_options *options;
-	char dir[PATH_MAX];	/* of everything */
+	char dir[PATH_MAX];	/* directory of everything that is made */
 	struct guard guard;
 	char loop[64];
 	struct work_drive drive;
@@ -119,8 +119,8 @@ static int stats_read(struct bench *b, struct peer_head *head)
 	return 0;
 }
 
-/* Of the outermost tracks: a track takes a revolution and the skew to the
- * next. */
+/* Rate of the outermost tracks: each takes a revolution and the skew to the
+ * next one. */
 static double media_rate(const struct geom *geom, double revolution)
 {
 	uint64_t tracks = geom_tracks(geom) < 200 ? geom_tracks(geom) : 200;

@@ -10,12 +10,13 @@ struct peers_options {
 	const char *drive;	/* specification file */
 	const char *fs;		/* comma-separated names; NULL: all */
 	const char *work;	/* comma-separated names; NULL: all */
-	const char *image_dir;	/* of the sparse image; NULL: /var/tmp */
-	const char *tools;	/* folder of our programs; NULL: PATH */
+	const char *image_dir;	/* folder of the sparse image; NULL: /var/tmp */
+	const char *tools;	/* folder of the programs to run; NULL: PATH */
 	const char *json;	/* file to write; NULL: none */
-	unsigned rounds;	/* 0: 1 */
-	unsigned percent;	/* of sizes and counts; 0: 100 */
-	unsigned slow;		/* stretch of the drive's times; 0: 1 */
+	unsigned rounds;	/* rounds; 0: 1 */
+	unsigned percent;	/* per cent of the usual sizes and counts; 0:
+				 * 100 */
+	unsigned slow;		/* factor by which the drive is slower; 0: 1 */
 	bool blind;		/* mkfs.traxfs learns nothing of the geometry */
 };
 

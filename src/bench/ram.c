@@ -34,7 +34,7 @@
 
 struct step {
 	const char *name, *about;
-	double wanted;		/* ext4's time over ours */
+	double wanted;		/* ratio to reach: ext4's time over traxfs's */
 	bool cold;
 	int (*run)(const char *dir, unsigned percent);
 };
@@ -113,7 +113,7 @@ static int each_file(const char *dir, unsigned percent,
 	char path[PATH_MAX];
 
 	for (unsigned i = 0; i < n; i++) {
-		/* Every number once, not in order: 7919 is prime. */
+		/* Each number comes once, but not in order: 7919 is prime. */
 		snprintf(path, sizeof(path), "%s/files/f%u", dir,
 			 (unsigned)((uint64_t)i * 7919 % n));
 		if (one(path))

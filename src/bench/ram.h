@@ -6,16 +6,18 @@
 #define TRAX_BENCH_RAM_H
 
 struct ram_options {
-	const char *image_dir;	/* in memory; NULL: /dev/shm */
+	const char *image_dir;	/* folder of the image, in memory; NULL:
+				 * /dev/shm */
 	const char *work;	/* comma-separated names; NULL: all */
-	unsigned rounds;	/* alternating; 0: 3 */
-	unsigned percent;	/* of sizes and counts; 0: 100 */
+	unsigned rounds;	/* alternating rounds; 0: 3 */
+	unsigned percent;	/* per cent of the usual sizes and counts; 0:
+				 * 100 */
 };
 
 /*
- * Runs everything, printing a table: medians, and the ratio of ext4's time to
- * ours beside the one that is wanted.  Needs root.  Cleans up what it made.
- * 0 or a negative errno, reported through msg.
+ * Runs everything and prints a table: medians, and the ratio of ext4's time to
+ * traxfs's beside the one to reach. Needs root. Cleans up what it made. 0 or a
+ * negative errno, reported through msg.
  */
 int ram_run(const struct ram_options *options);
 

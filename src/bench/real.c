@@ -21,11 +21,12 @@
 #define NS_PER_MS 1e6
 
 struct real {
-	char dir[PATH_BYTES];	/* of everything */
+	char dir[PATH_BYTES];	/* directory of everything that is made */
 	struct guard guard;
 	char loop[64];
 	char fs[16];
-	char (*name)[PATH_BYTES];	/* by inode number; 1: the root */
+	char (*name)[PATH_BYTES];	/* names by inode number; 1 is the
+					 * root */
 	size_t n, room;
 };
 
@@ -169,7 +170,8 @@ int real_mount(struct real *real, unsigned replicas, size_t memory_bytes)
 		return shell_run("traxfs -o replicas=%u,memory=%zuM,noatime "
 				 "'%s' '%s/mnt'", replicas, memory_bytes >> 20,
 				 real->loop, real->dir);
-	/* What the kernel would initialize meanwhile is not counted. */
+	/* ext4 must not be charged for tables that the kernel would initialize
+	 * during the measurement. */
 	return shell_run("mount -t %s -o noatime%s '%s' '%s/mnt'", real->fs,
 			 strcmp(real->fs, "ext4") ? "" : ",noinit_itable",
 			 real->loop, real->dir);

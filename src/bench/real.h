@@ -18,22 +18,24 @@ struct real;
 /* Starts the drive; image_dir NULL: /var/tmp. */
 int real_open(const struct spec *spec, const char *image_dir,
 	      struct real **real);
-/* Also after errors.  NULL: nothing. */
+/* Also cleans up after errors. NULL is harmless. */
 void real_close(struct real *real);
 
-/* A new file system, of all that is known of the drive; name: "traxfs", or
+/* Makes a file system with all that is known of the drive. name: "traxfs" or
  * "ext4". */
 int real_mkfs(struct real *real, const char *name);
-/* With cold caches, the drive's apart; `memory_bytes`: of traxfs. */
+/* Mounts with all caches cold, the drive's included; `memory_bytes` is the
+ * memory of traxfs. */
 int real_mount(struct real *real, unsigned replicas, size_t memory_bytes);
-/* The kernel has nothing cached any more. */
+/* Drops everything from the kernel's caches. */
 int real_forget(void);
 int real_unmount(struct real *real);
 
-/* MKDIR, MKNOD, WRITE, READ, FALLOCATE, SYNCFS, LOOKUP; op->rc. */
+/* Does MKDIR, MKNOD, WRITE, READ, FALLOCATE, SYNCFS or LOOKUP by system calls;
+ * returns op->rc. */
 int real_do(struct real *real, struct fs_op *op);
 
-/* What the drive's head did since real_clear. */
+/* Counters of the drive's head, since real_clear. */
 int real_clear(struct real *real);
 int real_times(struct real *real, struct drive_times *times);
 

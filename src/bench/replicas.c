@@ -36,7 +36,7 @@
 #include "sim/sim.h"
 
 #define BLOCK 4096u
-/* FS2, table 1: where a specification has no power. */
+/* Watts while seeking, from FS2, table 1, for specifications without power. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
 #define MAX_RUNS 20u
@@ -48,7 +48,7 @@
 #define CHUNK_BYTES (1u << 20)
 #define RESERVE_BYTES (1ull << 30)
 #define MAX_DIRS 1024u
-#define DIR_FILES 10u		/* of a directory of a tree */
+#define DIR_FILES 10u		/* files in a directory of a tree */
 
 struct read {
 	uint32_t file;
@@ -59,7 +59,7 @@ struct bench_file {
 	uint64_t ino;
 	uint32_t bytes;
 	uint32_t dir;
-	bool seen;		/* looked up in this run */
+	bool seen;		/* it has been looked up in this run */
 };
 
 struct dir {
@@ -79,7 +79,7 @@ struct bench {
 	/* The workload. */
 	struct bench_file *file;
 	uint32_t files, files_room;
-	struct dir dir[MAX_DIRS];	/* 0: the root */
+	struct dir dir[MAX_DIRS];	/* directory 0 is the root */
 	uint32_t dirs;
 	struct read *read;
 	uint32_t reads, reads_room;
@@ -127,7 +127,8 @@ static int bench_do(struct bench *bench, struct fs_op *op)
 		uint64_t next = fs_run(bench->fs, 1);
 		uint64_t now = sim_now_ns(bench->sim);
 
-		/* Time passes if nothing but time can bring it on. */
+		/* Time is advanced only when nothing but time can bring it
+		 * on. */
 		if (!done && sim_outstanding(bench->sim) == 0 &&
 		    next != UINT64_MAX && next > now)
 			sim_advance(bench->sim, next - now);
@@ -174,7 +175,7 @@ static int bench_unmount(struct bench *bench)
 	return rc;
 }
 
-/* Time passes; copies are made. */
+/* Lets virtual time pass while the file system is idle and makes replicas. */
 static void bench_idle(struct bench *bench)
 {
 	uint64_t end;
@@ -217,7 +218,8 @@ static int bench_mkfs(struct bench *bench)
 
 /* ---- Files ---- */
 
-/* Directory `parent` (a number) has another one; its number. */
+/* Makes another directory in directory `parent`, both given by their
+ * numbers. */
 static int make_dir(struct bench *bench, uint32_t parent, uint32_t *dir)
 {
 	char name[32];
@@ -299,7 +301,7 @@ static int sync_all(struct bench *bench)
 	return bench_do(bench, &op);
 }
 
-/* Takes so much room that what comes next lies far away. */
+/* Fills so much of the disk that the files made next lie far away. */
 static int make_gap(struct bench *bench, unsigned percent)
 {
 	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;
@@ -344,7 +346,7 @@ static uint32_t scaled(const struct bench *bench, uint32_t n)
 
 /* ---- Workloads: set up once, then `order` before each run ---- */
 
-/* Files in directories, a few in each. */
+/* Makes files in directories, a few in each. */
 static int make_tree(struct bench *bench, uint32_t n, uint32_t most)
 {
 	uint32_t top, dir = 0, i;
@@ -360,7 +362,8 @@ static int make_tree(struct bench *bench, uint32_t n, uint32_t most)
 	return rc;
 }
 
-/* A file of one tree, its fellow of the other, and so on. */
+/* Reads a file of one tree, then its counterpart of the other one, and so
+ * on. */
 static int trees_set_up(struct bench *bench)
 {
 	uint32_t n = scaled(bench, 700), i, half;
@@ -382,8 +385,8 @@ static int trees_set_up(struct bench *bench)
 	return rc;
 }
 
-/* Directories are gone through in another order than they were made in, as
- * when files have come and gone for years. */
+/* Goes through directories in another order than they were made in, as when
+ * files have come and gone for years. */
 static int aged_set_up(struct bench *bench)
 {
 	int rc = trees_set_up(bench);
@@ -406,7 +409,7 @@ static int aged_set_up(struct bench *bench)
 
 #define TRANSACTION_BLOCKS 20u
 
-/* Blocks anywhere in one large file; each transaction has its own. */
+/* Reads blocks anywhere in one large file; each transaction has its own. */
 static int oltp_set_up(struct bench *bench)
 {
 	uint64_t blocks = geom_sectors(bench->geom) / 8 / 5, ino;
@@ -463,7 +466,7 @@ static void oltp_order(struct bench *bench)
 	free(order);
 }
 
-/* Two document roots; sizes and popularity as the web has them. */
+/* Two document roots; sizes and popularity are those of the web. */
 static int web_set_up(struct bench *bench)
 {
 	uint32_t n = scaled(bench, 1000), i, k;
@@ -497,14 +500,15 @@ static void web_order(struct bench *bench)
 		uint32_t rank = (uint32_t)pow(n, u) - 1, k;
 
 		k = random_below(bench, 2);
-		rank = rank * 733u % n;		/* popular ones anywhere */
+		rank = rank * 733u % n;		/* Popular files lie
+						 * anywhere. */
 		bench->read[i].file = k * (n + 1) + rank;
 		bench->read[i].offset = 0;
 		bench->read[i].bytes = bench->file[k * (n + 1) + rank].bytes;
 	}
 }
 
-/* Pieces of many libraries, and small files, in one order. */
+/* Reads pieces of many libraries, and small files, always in one order. */
 static int desktop_set_up(struct bench *bench)
 {
 	uint32_t libraries = scaled(bench, 250), small = scaled(bench, 400);
@@ -537,7 +541,7 @@ static int desktop_set_up(struct bench *bench)
 	return rc;
 }
 
-/* As trees, until everything is read in another order. */
+/* Reads the trees, until everything is read in another order. */
 static void change_order(struct bench *bench)
 {
 	uint32_t i;
@@ -554,9 +558,12 @@ static void change_order(struct bench *bench)
 static const struct workload {
 	const char *name, *about, *paper;
 	int (*set_up)(struct bench *bench);
-	void (*order)(struct bench *bench);	/* before each run; NULL */
-	unsigned change;	/* change_order before this run; 0: never */
-	bool busy;		/* without a pause, also between runs */
+	void (*order)(struct bench *bench);	/* called before each run; NULL:
+						 * nothing */
+	unsigned change;	/* run before which change_order is called; 0:
+				 * never */
+	bool busy;		/* there is no pause in a run, nor between
+				 * runs */
 } workloads[] = {
 	{ "trees", "two far-apart trees read interleaved",
 	  "FS2 (CVS): access time -41 %, run time -31 %", trees_set_up, NULL,
@@ -630,7 +637,8 @@ static int bench_get_times(struct bench *bench, struct drive_times *times)
 	return 0;
 }
 
-/* By its name, if it has not been before: what the kernel does. */
+/* Looks a file up by its name unless that was done before, as the kernel
+ * does. */
 static int look_up(struct bench *bench, struct bench_file *file)
 {
 	struct dir *dir = &bench->dir[file->dir];
@@ -679,7 +687,8 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 	return rc;
 }
 
-/* How long the outermost tracks take to give all that is read once. */
+/* Time that the outermost tracks take to give all blocks that are read, each
+ * one once. */
 static double limit_ms(struct bench *bench, const struct workload *workload)
 {
 	struct hashmap *seen = hashmap_new();
@@ -714,7 +723,7 @@ static double watts(double known, double usual)
 	return known > 0 ? known : usual;
 }
 
-/* The runs of who is never idle are one mount. */
+/* The runs of a load that is never idle are done within one mount. */
 static int run_once(struct bench *bench, const struct workload *workload,
 		    unsigned replicas, unsigned run, struct figures *figures)
 {
@@ -783,7 +792,7 @@ static void print_run(unsigned run, const struct figures *with,
 	       (unsigned long)with->accesses);
 }
 
-/* All runs of one side, on this content. */
+/* Does all runs of one side, with or without replicas, on this content. */
 static int run_side(struct bench *bench, const struct workload *workload,
 		    const struct media *content, unsigned replicas,
 		    struct figures *figures)
@@ -810,7 +819,7 @@ static int run_side(struct bench *bench, const struct workload *workload,
 	return rc;
 }
 
-/* The workload's files, on a file system that is there. */
+/* Makes the workload's files on a file system that exists. */
 static int set_up(struct bench *bench, const struct workload *workload)
 {
 	int rc;
@@ -848,7 +857,7 @@ static void print_side(char side, unsigned runs, const struct figures *figures,
 	}
 }
 
-/* In real time: both sides of ours on one file system, then ext4. */
+/* In real time: both sides of traxfs on one file system, then ext4. */
 static int run_workload_real(struct bench *bench,
 			     const struct workload *workload)
 {

@@ -11,15 +11,17 @@
 struct replicas_options {
 	const char *drive;	/* file, or name of a shipped one */
 	const char *workload;	/* NULL: all */
-	unsigned runs;		/* 0: 7 */
-	unsigned percent;	/* of files and requests; 0: 100 */
+	unsigned runs;		/* number of runs; 0: 7 */
+	unsigned percent;	/* per cent of the usual files and requests; 0:
+				 * 100 */
 	uint64_t seed;
 	/* In real time, through the mount, on an emulated drive, with ext4
 	 * beside it.  Needs root. */
 	bool real;
-	const char *image_dir;	/* of that drive; NULL: /var/tmp */
-	unsigned slow;		/* it, and the clients, so many times as slow;
-				 * figures are as if they were not; 0: once */
+	const char *image_dir;	/* folder of that drive's image; NULL:
+				 * /var/tmp */
+	unsigned slow;		/* factor by which drive and clients are slower,
+				 * which the figures leave out; 0: once */
 };
 
 /* 0 or a negative errno, reported through msg. */

@@ -16,7 +16,7 @@
 
 /* ---- the rig ---- */
 
-/* A drive that takes so many times as long for all it does. */
+/* Makes the drive `slow` times as slow in everything it does. */
 void rig_slow(struct spec *spec, unsigned slow)
 {
 	struct service_mech *mech = &spec->mech;
@@ -155,7 +155,8 @@ struct client {
 	struct queue_request req;
 	struct iovec iov;
 	struct run *run;
-	uint64_t next_ns;	/* when it asks again; UINT64_MAX: it waits */
+	uint64_t next_ns;	/* time of its next request; UINT64_MAX: one is
+				 * outstanding */
 };
 
 struct run {
@@ -317,7 +318,8 @@ static void run_ask(struct run *run, struct client *client)
 	queue_submit(run->rig->queue, &client->req);
 }
 
-/* Those whose time has come ask; returns when the next will. */
+/* Clients whose time has come submit a request; returns when the next one
+ * will. */
 static uint64_t run_turn(struct run *run)
 {
 	uint64_t now_ns = env_now_ns(run->rig->env), next_ns = UINT64_MAX;

@@ -10,14 +10,18 @@
 
 struct sched_options {
 	const char *drive;	/* NULL: the experiment's own */
-	uint64_t requests;	/* of one measurement; 0: the experiment's */
+	uint64_t requests;	/* requests of one measurement; 0: the
+				 * experiment's own number */
 	uint64_t seed;
-	uint64_t memory_mib;	/* of a file system; 0: the experiment's */
-	bool quick;		/* a tenth */
-	const char *device;	/* in real time on this; NULL: virtual time */
-	bool scratch;		/* it may be written */
-	unsigned slow;		/* it is so many times as slow; 0: once */
-	uint64_t host_ns;	/* virtual time: how late the host is, sim.h */
+	uint64_t memory_mib;	/* memory of a file system; 0: the experiment's
+				 * own */
+	bool quick;		/* measure a tenth only */
+	const char *device;	/* disk for a run in real time; NULL: virtual
+				 * time */
+	bool scratch;		/* that disk may be written */
+	unsigned slow;		/* factor by which that disk is slower; 0:
+				 * once */
+	uint64_t host_ns;	/* virtual time: delay of the host, see sim.h */
 };
 
 struct sched_experiment {
@@ -26,12 +30,15 @@ struct sched_experiment {
 	int (*run)(const struct sched_options *options);
 };
 
-/* All of them; the last has name NULL. */
+/* All experiments; the last one has name NULL. */
 extern const struct sched_experiment sched_table[];
 
-const struct sched_experiment *sched_find(const char *name); /* NULL: none */
+const struct sched_experiment *sched_find(const char *name); /* The experiment
+							      * of this name;
+							      * NULL: there is
+							      * none. */
 
-/* What may be believed wrongly of a drive; the last has name NULL. */
+/* One way in which a model is wrong; the last row has name NULL. */
 struct spec;
 struct sched_doubt_kind {
 	const char *name;

@@ -15,8 +15,8 @@
 #include "sched/queue/range_write.h"
 
 #define DRIVE "hp-c2247a"
-#define BLOCK 8u		/* sectors */
-#define BLOCKS 32768u		/* of a group: 128 MB */
+#define BLOCK 8u		/* sectors of a block */
+#define BLOCKS 32768u		/* blocks of a group: 128 MB */
 #define PARTS 16u
 #define PART (BLOCKS / PARTS)
 #define ROOM (PART / 4)
@@ -27,7 +27,7 @@
 struct creation {
 	unsigned writers;
 	bool ranges;
-	uint64_t free[BLOCKS / 64];	/* bit: nobody has it */
+	uint64_t free[BLOCKS / 64];	/* bit set: the block is free */
 	struct range_map map;
 	struct creator {
 		struct queue_place place;
@@ -66,7 +66,7 @@ static void fill(struct creation *c, unsigned percent)
 	}
 }
 
-/* The next free block of the part or, when it is full, of the group. */
+/* Finds the next free block of the part or, when that is full, of the group. */
 static bool next_free(struct creation *c, unsigned part, uint64_t *sector)
 {
 	const uint64_t from = FIRST + (uint64_t)part * PART * BLOCK;
@@ -76,7 +76,7 @@ static bool next_free(struct creation *c, unsigned part, uint64_t *sector)
 	       c->map.set.next(&c->map.set, FIRST, end, BLOCK, sector);
 }
 
-/* So many parts from this one on have room to choose from. */
+/* Number of parts, from this one on, that have enough room to choose from. */
 static unsigned parts_with_room(const struct creation *c, unsigned part)
 {
 	unsigned free = 0, n = 0;

@@ -22,7 +22,7 @@ struct waiting_set {
 	struct interval spans[WAITING];
 	struct policy_view view;
 	uint64_t seed, first, span;
-	struct freeblock_set *wanted;	/* NULL: nothing is */
+	struct freeblock_set *wanted;	/* NULL: no sector is wanted */
 };
 
 static uint64_t waiting_set_random(struct waiting_set *set)
@@ -57,7 +57,7 @@ static void search(const struct waiting_set *set,
 		   const struct head_state *head_state,
 		   const struct policy_site *site)
 {
-	/* As gap_fill.c asks. */
+	/* The same query as in gap_fill.c. */
 	const struct gap_query query = {
 		.head_state = head_state,
 		.target = { .write = site->write, .lbn = site->lbn,
@@ -71,7 +71,8 @@ static void search(const struct waiting_set *set,
 	gap_search(&query, set->wanted, &plan);
 }
 
-/* Chooses, moves the head there, puts another in its place; n times. */
+/* Chooses a request, moves the head there and puts another request in its
+ * place, n times. */
 static void decide(struct waiting_set *set, struct head_state *head_state,
 		   const char *name, const char *where, uint64_t n,
 		   uint64_t *took_ns)

@@ -1,7 +1,6 @@
 /*
- * sched_doubt.c - a model that is wrong costs time, never much: the same load
- * with a head that believes something wrong, over the same without any belief,
- * on drives from seeds.
+ * sched_doubt.c - a model that is wrong costs time, never much: compares a load
+ * with a wrong model to the same load without a model, on drives from seeds.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +40,7 @@ static void spindle_fast(struct spec *is, struct spec *model, void *arg)
 	is->mech.period_ps -= is->mech.period_ps * 3 / 1000;
 }
 
-/* A defect at the front of each zone that nobody wrote down. */
+/* Adds a defect at the front of each zone that the model does not have. */
 static void slip_unlisted(struct spec *is, struct spec *model, void *arg)
 {
 	(void)is;
@@ -104,12 +103,13 @@ static const struct bench_load loads[] = {
 };
 #define LOADS (sizeof(loads) / sizeof(loads[0]))
 
-/* When the head was no more believed in. */
+/* The times at which the head was not trusted to be known. */
 struct faith {
 	struct rig *rig;
-	uint64_t over;		/* requests */
-	uint64_t off;		/* the first time; 0: never */
-	uint64_t on;		/* while it was */
+	uint64_t over;		/* requests completed */
+	uint64_t off;		/* number of the first request without trust; 0:
+				 * none */
+	uint64_t on;		/* number of requests with trust */
 };
 
 static void faith_see(void *arg, unsigned client, struct queue_request *req)
@@ -158,7 +158,7 @@ static int run_one(const struct sched_options *options, const char *drive,
 	return err;
 }
 
-/* Such a belief cannot be had of every drive. */
+/* Not every drive can have a model that is wrong in this way. */
 static int doubt_row(const struct sched_options *options, const char *drive,
 		     size_t doubt)
 {

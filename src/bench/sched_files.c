@@ -1,7 +1,7 @@
 /*
- * sched_files.c - the file system over a drive that is known and over the same
- * drive blind: is anything slower?  Flows of reads or writes of a file each,
- * in order or at random, so many outstanding, all flows of a row at once.
+ * sched_files.c - is anything slower on a file system that knows its drive than
+ * on the same drive blind? Each flow reads or writes a file, in order or at
+ * random, with some operations outstanding; all flows of a row run at once.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,16 +22,18 @@
 
 enum flow_way {
 	IN_ORDER, AT_RANDOM,
-	SYNCED,			/* in order, each second op an fsync */
+	SYNCED,			/* in order, and each second operation is an
+				 * fsync */
 };
 
 struct flow {
-	unsigned file;		/* from 1 on; 0: no flow */
+	unsigned file;		/* number of the file, from 1 on; 0: there is no
+				 * flow */
 	bool write;
 	enum flow_way way;
-	uint32_t bytes;		/* of an op */
+	uint32_t bytes;		/* bytes of an operation */
 	unsigned depth;
-	unsigned percent;	/* of the file, in bytes moved */
+	unsigned percent;	/* bytes moved, in per cent of the file */
 };
 
 struct bench_row {
@@ -40,7 +42,8 @@ struct bench_row {
 };
 
 static const struct bench_row rows[] = {
-	/* These two are blind always, so that the others find the same. */
+	/* These two rows are always run blind, so that all others find the same
+	 * files. */
 	{ "(write one file)", { { 1, true, IN_ORDER, CHUNK, 4, 100 } } },
 	{ "(write three at once)", { { 2, true, IN_ORDER, CHUNK, 2, 100 },
 				     { 3, true, IN_ORDER, CHUNK, 2, 100 },
@@ -79,7 +82,7 @@ struct mounted {
 	struct rig rig;
 	struct fs *fs;
 	uint64_t ino[FILES + 1];
-	uint64_t at[FLOWS];	/* ops begun, by flow */
+	uint64_t at[FLOWS];	/* operations begun, by flow */
 	struct bench_slot bench_slot[FLOWS * DEPTH_MAX];
 	uint64_t seed, file_bytes, memory_bytes;
 	unsigned busy;
@@ -135,7 +138,7 @@ static int do_one(struct mounted *m, const struct fs_op *op,
 
 /* ---- flows ---- */
 
-/* The next op of a flow; false: there is none. */
+/* The next operation of a flow; false: there is none. */
 static bool flow_next(struct mounted *m, unsigned i, const struct flow *flow,
 		      struct bench_slot *bench_slot)
 {
@@ -185,7 +188,7 @@ static int row_run(struct mounted *m, const struct bench_row *row,
 				if (bench_slot->busy || !flow_next(m, i,
 						&row->flow[i], bench_slot))
 					continue;
-				/* Perhaps it is over at once. */
+				/* The operation may have ended at once. */
 				more = true;
 				slot_submit(bench_slot);
 			}
@@ -260,7 +263,7 @@ static int make_fs(const struct sched_options *options, bool blind,
 	return err ? err : open_fs(m, true);
 }
 
-/* Every row with empty caches. */
+/* Runs every row with empty caches. */
 static int run_rows(const struct sched_options *options, bool blind,
 		    double *seconds)
 {

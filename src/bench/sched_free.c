@@ -1,9 +1,10 @@
 /*
- * sched_free.c - freeblock scheduling (OSDI 2000, section 6): scans of a whole
- * disk in units of 4 KiB, in the gaps of a foreground that does not notice.
+ * sched_free.c - freeblock scheduling (OSDI 2000, section 6): scans a whole
+ * disk in units of 4 KiB, in the gaps of foreground requests whose times must
+ * not change.
  *
- * Every load is run without a scan and then, from the same seed, with one after
- * the other.  A scan also takes what the foreground reads anyway.
+ * Each load is run without a scan and then, from the same seed, with one scan
+ * after the other. A scan also takes what the foreground reads anyway.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,14 +27,17 @@
 struct bench_scan {
 	struct rig *rig;
 	struct freeblock_task *task;
-	double part;		/* of the disk that is enough */
-	double promote_at;	/* this part left is promoted; 0: none */
-	uint64_t all;		/* sectors */
+	double part;		/* share of the disk at which the scan is
+				 * complete */
+	double promote_at;	/* remaining share that is promoted; 0: nothing
+				 * is */
+	uint64_t all;		/* sectors of the disk */
 	uint64_t begin_ns;
 	uint64_t scans;
-	uint64_t used_ns;	/* by these */
-	uint64_t got;		/* of the one at hand */
-	uint64_t mark[PROGRESS + 1];	/* since its begin, of the first */
+	uint64_t used_ns;	/* time that complete scans took */
+	uint64_t got;		/* sectors read by the present scan */
+	uint64_t mark[PROGRESS + 1];	/* time since the begin of the first
+					 * scan, by twentieths of the disk */
 };
 
 static void scan_begin(struct bench_scan *scan)
@@ -107,7 +111,7 @@ static double oltp_random(struct oltp *oltp)
 	return (double)((z ^ z >> 31) >> 11) / 9007199254740992.0;
 }
 
-/* Multiples of 4 KiB, 8 KiB on average, anywhere. */
+/* Places are multiples of 4 KiB, lengths 8 KiB on average. */
 static void oltp_next(void *arg, uint64_t *sector, uint32_t *sectors)
 {
 	struct oltp *oltp = arg;
@@ -125,10 +129,10 @@ struct setup {
 	const char *policy;
 	unsigned clients;
 	uint64_t think_ns;
-	bool random;		/* 4 KiB requests, not OLTP */
+	bool random;		/* 4-KiB requests at random, not OLTP */
 	double part, promote_at;
 	uint64_t requests;
-	bool progress;		/* its curve, too */
+	bool progress;		/* print how the scan comes along */
 };
 
 struct outcome {
@@ -275,8 +279,8 @@ static int compare_times(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* How long the search of a gap takes on this machine, with a part of the disk
- * wanted, in runs of up to a track. */
+/* Measures how long the search of a gap takes on this machine when a part of
+ * the disk is wanted, in runs of up to a track. */
 static int search_times(const struct sched_options *options, double part)
 {
 	static uint64_t times[SEARCHES];

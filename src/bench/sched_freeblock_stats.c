@@ -1,9 +1,9 @@
 /*
- * sched_freeblock_stats.c - is what freeblock says of itself true?  The
- * potential against the rotation of the drive's own head without a scan, the
- * time used against what the head transfers more with one, the delay against
- * the difference of the means: on drives from seeds, with a host that is late,
- * and with beliefs that are wrong.
+ * sched_freeblock_stats.c - compares the counters of freeblock with the drive's
+ * own: the potential with the rotation of the head without a scan, the time
+ * used with what the head transfers more with one, the delay with the
+ * difference of the means. On drives from seeds, with a host that is late, and
+ * with models that are wrong.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 
 struct said {
 	struct rig_result result;
-	struct freeblock_stats stats;	/* of what is measured */
+	struct freeblock_stats stats;	/* counters over the measured
+					 * requests */
 };
 
 static void scan_got(void *arg, uint64_t sector, uint32_t sectors,
@@ -123,7 +124,8 @@ int sched_said(const struct sched_options *options)
 		for (size_t i = 0; sched_doubts[i].name && !err; i++) {
 			err = said_row(options, options->drive ?
 				       options->drive : name, i);
-			/* Such a belief cannot be had of every drive. */
+			/* Not every drive can have a model that is wrong in
+			 * this way. */
 			if (err == -EINVAL)
 				err = 0;
 		}

@@ -1,10 +1,9 @@
 /*
- * sched_gap_writeback.c - readers at random, somebody who writes, and what the
- * write-back of it costs the readers: with it in the gaps of the reads
- * (Lumb et al., OSDI 2000, 2.3), and without.
+ * sched_gap_writeback.c - what write-back costs random reads: written in the
+ * gaps of the reads (Lumb et al., OSDI 2000, 2.3), and without gaps.
  *
- * Writes come at their rate, whatever the readers do; what they leave behind
- * is written back by age, 30 s later, so the first WARM_S seconds do not count.
+ * Writes come at their rate, whatever the readers do. They are written back by
+ * age, 30 s later, so the first WARM_S seconds do not count.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +24,8 @@
 #define SLOTS (READERS + 8u)
 #define WARM_S 60u
 #define RUN_S 60u
-#define COLD_MIB UINT64_C(512)	/* a file that fits, read for the first time */
+#define COLD_MIB UINT64_C(512)	/* MiB of a file that fits into memory and is
+				 * read for the first time */
 #define COLD_MEMORY_MIB UINT64_C(2048)
 #define COLD_READS 3000u
 #define SECOND_NS UINT64_C(1000000000)
@@ -34,7 +34,8 @@
 
 enum bench_writer {
 	NOBODY,
-	COLD,			/* all that is read fits into memory, in time */
+	COLD,			/* everything that is read fits into memory
+				 * after a while */
 	REWRITES, REWRITES_SYNCED, SMALL_FILES
 };
 
@@ -66,10 +67,12 @@ struct bench_slot {
 struct bench {
 	struct rig rig;
 	struct fs *fs;
-	uint64_t ino[2];	/* read, written */
+	uint64_t ino[2];	/* the inode that is read, and the one that is
+				 * written */
 	uint64_t file_bytes, memory_bytes, seed;
 	struct bench_slot bench_slot[SLOTS];
-	uint64_t dir, made;	/* where small files go */
+	uint64_t dir, made;	/* directory of the small files, and how many
+				 * were made */
 	uint64_t *took_ns;
 	size_t reads, reads_max;
 	bool counts, cold;
@@ -107,7 +110,8 @@ static void slot_submit(struct bench_slot *bench_slot, const struct fs_op *op)
 	fs_submit(bench_slot->b->fs, &bench_slot->op);
 }
 
-/* One turn, and time to what happens next, at most until a moment. */
+/* Runs the file system once and advances time to its next event, at most to
+ * `until_ns`. */
 static void turn(struct bench *b, uint64_t until_ns)
 {
 	uint64_t next_ns = fs_run(b->fs, 0);
@@ -166,7 +170,7 @@ static void readers_go_on(struct bench *b)
 	}
 }
 
-/* A file is made, written and closed within one slot's operations. */
+/* Makes, writes and closes a file within the operations of one slot. */
 static void small_file(struct bench *b)
 {
 	char name[24];
@@ -300,7 +304,7 @@ static int bench_mount(struct bench *b, const struct sched_options *options,
 		err = do_one(b, &sync, NULL);
 	if (err || !b->cold)
 		return err;
-	/* Written data is in memory: read by another mount. */
+	/* What was written is in memory: another mount reads it. */
 	err = fs_close(b->fs);
 	b->fs = NULL;
 	if (!err)

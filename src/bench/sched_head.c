@@ -20,10 +20,12 @@ struct measure {
 	unsigned clients;
 	uint32_t sectors;
 	uint64_t near;
-	unsigned budget_ppm;	/* of a window that finds itself; 0: none */
+	unsigned budget_ppm;	/* delays that a window which adapts may cause,
+				 * in millionths; 0: none */
 };
 
-/* Wants gaps and uses none: what the choice with them in mind costs. */
+/* A policy that wants gaps and uses none, to measure what choosing with gaps in
+ * mind costs. */
 static struct queue_request *no_gap(void *arg,
 				    const struct head_state *head_state,
 				    const struct service_request *next,
@@ -62,7 +64,7 @@ static double percent_of(uint64_t part_ns, uint64_t all_ns)
 	return 100.0 * (double)part_ns / (double)all_ns;
 }
 
-/* Of a real head nobody tells what it does; how well it was predicted. */
+/* A real head reports no times; prints how well it was predicted. */
 static void print_real(const struct measure *m, const struct rig *rig,
 		       const struct rig_result *r)
 {

@@ -48,11 +48,12 @@ static uint64_t random_next(uint64_t *state)
 	return *state >> 33;
 }
 
-/* What is known of the head when it begins. */
+/* What is known of the head when a measurement begins. */
 enum knowledge {
-	KNOW_ALL,	/* it has been learned */
-	KNOW_PROFILE,	/* as a mount knows it */
-	KNOW_ROUGHLY,	/* the same, and a host is in between */
+	KNOW_ALL,	/* everything, learned by requests before */
+	KNOW_PROFILE,	/* what the profile says, as after a mount */
+	KNOW_ROUGHLY,	/* what the profile says, with a host that delays
+			 * requests */
 	KNOW_NOTHING,
 };
 
@@ -60,7 +61,7 @@ static const char *const knowledge_names[] = {
 	"head", "mount", "host", "none",
 };
 
-/* Late, at times very late, and always somewhat. */
+/* A host that is always somewhat late, and at times very late. */
 static void host_between(struct spec *is, struct spec *model, void *arg)
 {
 	(void)model;
@@ -120,8 +121,8 @@ static void op_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-/* Virtual time goes to a moment, or what completes before; real time goes by
- * itself. */
+/* Virtual time goes on to a moment, or to what completes before it; real time
+ * passes by itself. */
 static void time_pass(const struct rig *rig, uint64_t to_ns)
 {
 	if (!rig->sim)
@@ -132,8 +133,8 @@ static void time_pass(const struct rig *rig, uint64_t to_ns)
 		sim_advance(rig->sim, to_ns - sim_now_ns(rig->sim));
 }
 
-/* One turn and, unless it is done, time to what happens next, at most until a
- * moment. */
+/* Runs the file system once; unless *done, advances time to its next event, at
+ * most to `until_ns`. */
 static void mount_turn(struct bench_mount *m, uint64_t until_ns,
 		       const bool *done)
 {
@@ -166,8 +167,8 @@ static int mount_make(struct bench_mount *m, const struct profile *profile)
 	return err ? err : mkfs_write(m->rig.env, disk, &options, &plan);
 }
 
-/* What a mount does before it begins: looks whether the profile fits, and
- * hears from that where the head is. */
+/* Does what a mount does first: checks whether the profile fits the drive,
+ * which also shows where the head is. */
 static int mount_hear(struct bench_mount *m, const struct profile *profile,
 		      uint64_t seed, struct head_heard *heard)
 {
@@ -230,12 +231,13 @@ static int mount_open(const struct sched_options *options,
 }
 
 struct syncs {
-	uint64_t n, before;	/* writes before the calls ended */
-	uint64_t writes;	/* in all */
+	uint64_t n;		/* calls of fsync */
+	uint64_t before;	/* writes before these calls ended */
+	uint64_t writes;	/* writes in all */
 	uint64_t *took_ns;
 };
 
-/* Not counted in real time. */
+/* Writes are not counted in real time. */
 static uint64_t writes_of(const struct bench_mount *m)
 {
 	return m->rig.sim ? sim_counts(m->rig.sim)->writes : 0;
@@ -360,7 +362,8 @@ int sched_fsync(const struct sched_options *options)
 #define DIRS 20u
 #define DIR_FILES 500u
 #define MOST_BYTES 16384u
-#define THINK_NS 60000u		/* of who unpacks, for each file */
+#define THINK_NS 60000u		/* think time of the program that unpacks, for
+				 * each file */
 
 static int unpack_file(struct bench_mount *m, uint64_t dir, unsigned i,
 		       uint64_t *seed)
@@ -473,7 +476,7 @@ struct bank {
 	struct rig rig;
 	struct log *log;
 	struct super super;
-	uint64_t sector;	/* JOURNAL_TWO: the next block */
+	uint64_t sector;	/* sector of the next block, for JOURNAL_TWO */
 	uint64_t cut_seq;
 	bool waiting;
 	int rc;
@@ -509,7 +512,7 @@ static int bank_open(const struct sched_options *options,
 	return err ? err : log_start(b->log, 1, 1, 0, 0, 1);
 }
 
-/* A checkpoint that is durable at once. */
+/* Makes a checkpoint that is durable at once. */
 static void bank_trim(struct bank *b)
 {
 	uint64_t seq, chain;
@@ -524,7 +527,7 @@ static void bank_trim(struct bank *b)
 	}
 }
 
-/* The record of a transaction: four blocks' changes. */
+/* Commits the record of a transaction, with changes of four blocks. */
 static int bank_commit(struct bank *b)
 {
 	static const uint8_t change[CHANGE_BYTES];
@@ -561,7 +564,7 @@ static int bank_two_writes(struct bank *b)
 	return err;
 }
 
-/* Computes; the log has its own thoughts meanwhile. */
+/* The client computes, while the log may do work of its own. */
 static void bank_think(struct bank *b, uint64_t think_ns)
 {
 	const uint64_t until_ns = env_now_ns(b->rig.env) + think_ns;
@@ -579,7 +582,7 @@ static void bank_think(struct bank *b, uint64_t think_ns)
 	}
 }
 
-/* What no log can do without: the command, and the record passing under the
+/* The least that any log takes: the command, and the record passing under the
  * head. */
 static double bank_least_ms(const struct bank *b)
 {

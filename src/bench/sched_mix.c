@@ -1,6 +1,6 @@
 /*
- * sched_mix.c - eight kinds of load, alone, beside each other in pairs, and all
- * together: what each gets and how long it waits at most.
+ * sched_mix.c - runs eight kinds of load alone, in pairs, and all together:
+ * what each of them gets, and how long it waits at most.
  */
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static int mix_measure(const struct sched_options *options, unsigned kinds,
 	struct rig rig;
 	int rc = rig_open(&rig_options, &rig);
 
-	/* The head is found first. */
+	/* The head has to be found before anything is measured. */
 	if (!rc)
 		rc = mix_run(&rig, 1, ns / 2, options->seed, result);
 	if (!rc)
@@ -54,7 +54,7 @@ static void mix_print(unsigned kinds, const struct mix_result *result)
 
 int sched_mix(const struct sched_options *options)
 {
-	/* A bit for each kind. */
+	/* Sets of kinds that are run together, a bit for each kind. */
 	static const unsigned mixtures[] = {
 		0x01, 0x02, 0x03, 0x05, 0x11, 0x12, 0x21, 0x41, 0x24, 0x60,
 		0x33, 0xff,

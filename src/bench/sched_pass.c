@@ -15,7 +15,8 @@
 
 #define READS 20000u
 #define TURN_READS 2500u
-/* The first of each turn still meet what the other left. */
+/* requests at the begin of each turn that are not counted: they meet what the
+ * other turn left */
 #define TURN_WARMUP 50u
 #define LEARN_READS 500u
 #define FULL_PERCENT 85u
@@ -29,7 +30,7 @@ struct pass {
 	struct queue_request req;
 	struct iovec iov;
 	unsigned busy;
-	double *response_ns[2];	/* without, with */
+	double *response_ns[2];	/* response times without and with the scrub */
 	uint64_t n[2], ns[2];
 };
 
@@ -67,7 +68,8 @@ static int do_op(struct pass *p, struct fs_op *op)
 	return op->rc;
 }
 
-/* Files without content: what lies in them is read, and not compared. */
+/* Makes files without content: what lies in their sectors is read, and not
+ * compared. */
 static int fill(struct pass *p)
 {
 	uint64_t bytes = sim_disk(p->rig.sim)->limits.sectors * 512 / 100 *
@@ -122,7 +124,7 @@ static int open_full(const struct sched_options *options, struct pass *p)
 		err = fs_open(p->rig.env, disk, &fs_options, &p->fs);
 	if (!err)
 		err = fill(p);
-	/* With nothing in memory. */
+	/* The measurement begins with nothing in memory. */
 	if (!err)
 		err = fs_close(p->fs);
 	p->fs = NULL;

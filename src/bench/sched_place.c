@@ -24,13 +24,14 @@
 #define FILES 1024u
 #define SYNCED_FILES 256u
 #define MEMORY_MIB 256u
-#define OLD_MOST_BLOCKS 48u	/* of a file that was there before */
+#define OLD_MOST_BLOCKS 48u	/* blocks of a file that was there before, at
+				 * most */
 #define DIR_FILES 256u
 
 struct bench_load {
 	const char *name;
-	uint32_t least, most;	/* bytes of a file */
-	bool sync;		/* each file */
+	uint32_t least, most;	/* bytes of a file, at least and at most */
+	bool sync;		/* fsync each file */
 };
 
 static const struct bench_load loads[] = {
@@ -185,7 +186,7 @@ static void client_done(struct fs_op *op)
 		c->ino = op->attr.ino;
 }
 
-/* The client's next operation; false: it is through. */
+/* The client's next operation; false: it has none left. */
 static bool client_write(struct client *c)
 {
 	struct used *u = c->used;
@@ -228,7 +229,7 @@ static bool client_read(struct client *c)
 	return true;
 }
 
-/* Clients [first, end) at work, each until it is through. */
+/* Lets clients [first, end) work until each of them has no operation left. */
 static int clients_run(struct used *u, unsigned first, unsigned end,
 		       bool (*next)(struct client *c))
 {
@@ -303,8 +304,8 @@ static int used_make(const struct sched_options *options, unsigned percent,
 }
 
 struct measured {
-	double write_ms, read_ms;	/* a file */
-	struct drive_times times;	/* while writing */
+	double write_ms, read_ms;	/* milliseconds a file */
+	struct drive_times times;	/* times of the head while writing */
 };
 
 static int used_write(struct used *u, unsigned writers, unsigned files,

@@ -19,7 +19,8 @@
 #define GROUP_FIRST 409600u
 #define TRACK_RANGE 100u	/* just more than a track */
 #define MAX_DEPTH 64u
-#define FULLY UINT32_MAX	/* ways: expand to every place */
+#define FULLY UINT32_MAX	/* for `ways`: expand the range to every place
+				 * in it */
 
 struct bench_writer {
 	struct queue_place place;
@@ -31,14 +32,15 @@ struct bench_writer {
 
 /* One measurement. */
 struct ranges {
-	uint32_t range;		/* sectors that may be written to; 0: one
-				   place */
-	uint32_t slot;		/* sectors of a write, which are aligned so */
-	unsigned ways;		/* 0: hierarchical; expand to so many */
-	const struct range *fixed; /* all writes go there; or NULL */
+	uint32_t range;		/* sectors of a range; 0: one place only */
+	uint32_t slot;		/* sectors of a write, and its alignment */
+	unsigned ways;		/* number of places to expand to; 0: none,
+				 * hierarchical */
+	const struct range *fixed; /* all writes go to this range; NULL: to one
+				    * of their own */
 	struct range_claims claims;
 	struct bench_writer writer[MAX_DEPTH];
-	uint64_t sectors;	/* of the disk */
+	uint64_t sectors;	/* sectors of the disk */
 	uint64_t finds, estimates;
 };
 
@@ -86,7 +88,8 @@ static void ranges_prepare(void *arg, unsigned client,
 	struct bench_writer *w = &r->writer[client];
 	struct disk_request *disk = &req->disk;
 
-	/* Old age would take the choice from the scheduler. */
+	/* Requests that are old would take the choice from the scheduler; idle
+	 * ones do not become old. */
 	req->class = QUEUE_IDLE;
 	disk->sectors = r->slot;
 	disk->iov->iov_len = (size_t)r->slot * SECTOR_BYTES;
@@ -120,7 +123,7 @@ struct point {
 	double positioning_ms, response_ms, estimates;
 };
 
-/* The head is to be known before anything is measured. */
+/* The head has to be found before anything is measured. */
 static int learn(struct rig *rig, uint64_t seed)
 {
 	const struct rig_load load = {

@@ -18,21 +18,24 @@
 #define DRIVE "modern"
 #define MEMORY_MIB 1024u
 #define LEAVES 8000u
-#define INODES_PER_LEAF 40u	/* somewhat less than a leaf has */
+#define INODES_PER_LEAF 40u	/* somewhat fewer inodes than fit into a leaf */
 #define FILES_PER_DIR 4000u
 #define DATA_BYTES (256u << 20)
 #define CHUNK (1u << 20)
 #define BLOCK 4096u
-#define FULL_PERCENT 78u	/* transactions may fill it up to 80 */
+#define FULL_PERCENT 78u	/* transactions may fill the log to 80 per
+				 * cent */
 #define MAX_OVERWRITES 60000u
 
 struct crash {
 	struct rig rig;
 	struct fs *fs;
 	struct fs_options options;
-	uint64_t *ino;		/* of files, in the order of creation */
-	uint64_t files, data;	/* data: the inode that is overwritten */
-	uint64_t state;		/* of random numbers */
+	uint64_t *ino;		/* inode numbers of files, in the order of
+				 * creation */
+	uint64_t files, data;	/* number of files, and the inode whose data is
+				 * overwritten */
+	uint64_t state;		/* state of the random numbers */
 };
 
 static uint8_t zeros[CHUNK];
@@ -143,7 +146,7 @@ static int fill_log(struct crash *c)
 	return err;
 }
 
-/* One inode of each leaf, in any order. */
+/* Changes one inode in each leaf, in random order. */
 static int touch_leaves(struct crash *c, uint64_t leaves)
 {
 	struct fs_op sync = { .type = FS_FSYNC };

@@ -15,20 +15,23 @@
 #define UNIT_SECTORS 8u
 #define PARTS_BYTES (UINT64_C(64) << 20)
 #define TURN_REQUESTS 500u
-/* The first of each turn still meet what the other left. */
+/* requests at the begin of each turn that are not counted: they meet what the
+ * other turn left */
 #define TURN_WARMUP 20u
 
 struct bench_scan {
 	struct rig *rig;
 	struct freeblock_task *task;
-	double part;		/* of the disk that is enough */
-	double promote_at;	/* this part left is promoted */
-	uint64_t all;		/* sectors */
-	uint64_t got;		/* of the pass at hand */
+	double part;		/* share of the disk at which a pass ends */
+	double promote_at;	/* remaining share that is promoted */
+	uint64_t all;		/* sectors of the disk */
+	uint64_t got;		/* sectors read by the present pass */
 	uint64_t passes;
-	uint64_t on_ns;		/* before the turn at hand */
-	uint64_t turn_ns;	/* it began */
-	uint64_t passes_ns;	/* the last pass was over, counted in turns */
+	uint64_t on_ns;		/* time of the turns with a scan, the present
+				 * one left out */
+	uint64_t turn_ns;	/* begin of the present turn */
+	uint64_t passes_ns;	/* time, counted in turns, when the last pass
+				 * ended */
 };
 
 static uint64_t scan_time_ns(const struct bench_scan *scan)
@@ -89,12 +92,12 @@ static int scan_open(struct rig *rig, double part, double promote_at,
 struct side {
 	double *response_ns;
 	uint64_t n;
-	uint64_t ns;		/* of its turns */
+	uint64_t ns;		/* time of its turns */
 	double mean_ns, p99_ns;
 };
 
 struct turns {
-	struct side side[2];	/* without, with */
+	struct side side[2];	/* turns without and with a scan */
 	bool with;
 	uint64_t most;
 	unsigned in_turn;
@@ -137,7 +140,7 @@ static int run_turn(struct rig *rig, struct turns *turns,
 	return err;
 }
 
-/* The head learns before anything is counted. */
+/* The head has to be found before anything is counted. */
 static int run_turns(struct rig *rig, const struct sched_options *options,
 		     struct turns *turns, struct bench_scan *scan)
 {

@@ -1,7 +1,7 @@
 /*
- * sched_streams.c - readers of files that each read on from where they were,
- * one piece at a time: how much the disk moves when several do so at once.
- * Without patience the head goes from one to the other after each piece.
+ * sched_streams.c - several readers at once, each going on in a file of its
+ * own, a piece at a time: how much the head moves. Without anticipation it goes
+ * from one file to the next after each piece.
  */
 #include <stdio.h>
 

@@ -10,7 +10,8 @@
 #include "bench/rig.h"
 #include "bench/sched.h"
 
-#define ZONE_TRACKS 2000u	/* all in the first zone */
+#define ZONE_TRACKS 2000u	/* tracks measured, all of them in the first
+				 * zone */
 
 struct places {
 	const struct geom *geom;
@@ -24,7 +25,8 @@ static uint64_t places_random(struct places *places)
 	return places->seed >> 33;
 }
 
-/* The track's length rounded to blocks, at its first block or anywhere. */
+/* A request has the track's length rounded to blocks, and begins at its first
+ * block or anywhere. */
 static void places_next(void *arg, uint64_t *sector, uint32_t *sectors)
 {
 	struct places *places = arg;

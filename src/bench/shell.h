@@ -5,19 +5,19 @@
 #ifndef TRAX_BENCH_SHELL_H
 #define TRAX_BENCH_SHELL_H
 
-/* Runs a command of the shell; -EIO when it fails. */
+/* Runs a shell command; -EIO when it fails. */
 int shell_run(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Writes to a file that exists. */
+/* Writes text to a file that exists. */
 int shell_write(const char *path, const char *text);
 
 /* Empties the kernel's caches of what is clean. */
 int shell_drop_caches(void);
 
-/* The first word that a file holds. */
+/* Reads the first word of a file. */
 int shell_word(const char *path, char *word, unsigned bytes);
 
-/* Unmounts, if it must be lazily. */
+/* Unmounts, lazily when nothing else works. */
 int shell_unmount(const char *mountpoint);
 
 #endif

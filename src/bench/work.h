@@ -16,14 +16,16 @@
 #include <stdint.h>
 
 struct work_drive {
-	double media_bytes_per_second;	/* outermost track, skew included */
+	double media_bytes_per_second;	/* rate of the outermost track, skew
+					 * included */
 	double revolution_seconds;
 };
 
 struct work {
 	const char *name, *about;
 	bool writes;
-	/* `percent` scales sizes and counts; 100: as documented. */
+	/* Both do their work; `percent` scales sizes and counts, 100 as
+	 * documented. */
 	int (*prepare)(const char *dir, unsigned percent);
 	int (*run)(const char *dir, unsigned percent);
 	double (*limit_seconds)(const struct work_drive *drive,
