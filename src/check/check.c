@@ -15,7 +15,7 @@
 
 /* ---- One pass ---- */
 
-/* Nodes to come, from the slot map: what progress is measured by. */
+/* Number of nodes to read, from the slot map: progress is measured by it. */
 static uint64_t slots_used(const struct check *check)
 {
 	uint64_t used = 0;
@@ -106,7 +106,7 @@ static void pass_tree(struct check *check)
 		pass_exact(check);
 }
 
-/* The state on the disk is not the last one. */
+/* Reports that the state on the disk is not the last one. */
 static void pass_not_clean(struct check *check)
 {
 	if (!check->root.clean)
@@ -126,7 +126,8 @@ static int pass(struct check *check)
 		return 0;
 	pass_not_clean(check);
 	pass_tree(check);
-	/* What the log holds may be newer than the checksums of this root. */
+	/* Without a clean root the log may hold data that is newer than the
+	 * root's checksums. */
 	if (check->options.data && check->root.clean && !check->rc)
 		data_verify(check);
 	paths_finish(check);
@@ -135,7 +136,8 @@ static int pass(struct check *check)
 
 /* ---- Repair ---- */
 
-/* With -p, what needs a human stops all but the copies. */
+/* With -p, a problem that needs a human's decision stops all repairs but those
+ * of copies. */
 static bool unsafe_found(const struct check *check)
 {
 	unsigned i;
@@ -155,7 +157,7 @@ static int run_repair(struct check *check)
 	return repair_run(check);
 }
 
-/* The first pass, and the repair of what it finds. */
+/* Does the first pass, and repairs what it finds. */
 static int run_first(struct check *check)
 {
 	struct check_result *result = check->result;
@@ -176,7 +178,7 @@ static int run_first(struct check *check)
 	return rc;
 }
 
-/* What a repair leaves: only this is called repaired. */
+/* Checks again after a repair: only what is gone then is called repaired. */
 static int run_again(struct check *check)
 {
 	struct check_result *result = check->result;
@@ -185,7 +187,8 @@ static int run_again(struct check *check)
 			check->problem_found[PROBLEM_DATA_READ];
 	int rc;
 
-	/* Reading all data again is worth it only where some was bad. */
+	/* Reading all data again is worth its time only when some of it was
+	 * bad. */
 	check->again = true;
 	check->options.data = check->options.data && unhealed;
 	pass_begin(check);

@@ -35,9 +35,9 @@
 
 enum check_severity {
 	CHECK_NOTE,		/* nothing is wrong */
-	CHECK_MINOR,		/* nothing is lost: advice, spare copies */
+	CHECK_MINOR,		/* nothing is lost: advice, or a second copy */
 	CHECK_ERROR,		/* structures contradict each other */
-	CHECK_LOSS,		/* something of the users' is lost */
+	CHECK_LOSS,		/* something that users stored is lost */
 	CHECK_FATAL,		/* the check cannot go on */
 };
 
@@ -45,7 +45,7 @@ enum check_severity {
 struct check_problem {
 	const char *name;	/* stable, for scripts and tests */
 	enum check_severity severity;
-	bool safe;		/* may be repaired unasked (-p) */
+	bool safe;		/* may be repaired without asking (-p) */
 	const char *text;	/* printf format of the report */
 	const char *question;	/* NULL: there is no repair */
 };
@@ -56,20 +56,23 @@ extern const unsigned check_problems_n;
 /* What was found; valid during the call. */
 struct check_found {
 	const struct check_problem *problem;
-	uint64_t ino;		/* 0: none in particular */
-	uint64_t sector;	/* 0: none in particular */
+	uint64_t ino;		/* inode number; 0: none in particular */
+	uint64_t sector;	/* sector; 0: none in particular */
 	const char *text;	/* the whole sentence */
-	bool again;		/* found by the check after the repair */
+	bool again;		/* it was found by the check after the repair */
 };
 
 struct check_options {
-	bool repair;		/* may write; else never does */
+	bool repair;		/* may write; otherwise the check never does */
 	bool safe_only;		/* repair only what is safe; when there is
 				   anything else, repair nothing */
 	bool data;		/* read and verify all file data */
-	bool skip_clean;	/* an unmounted one is not walked */
-	const char *scratch;	/* directory for a repair; NULL: memory */
-	uint64_t name_mask;	/* of name hashes; 0: all ones (see fs.h) */
+	bool skip_clean;	/* a file system that was unmounted is not
+				 * walked */
+	const char *scratch;	/* directory for temporary files of a repair;
+				 * NULL: memory */
+	uint64_t name_mask;	/* bits of name hashes that count; 0: all (see
+				 * fs.h) */
 	/*
 	 * Called for each problem.  The answer counts once for each row of the
 	 * table, the first time it is found: true = repair all like this.
@@ -88,24 +91,27 @@ struct check_options {
 };
 
 struct check_result {
-	uint64_t found;		/* problems of severity MINOR and more */
-	uint64_t left;		/* of these, still there at the end */
-	bool changed;		/* something was repaired */
+	uint64_t found;		/* number of problems of severity MINOR and
+				 * more */
+	uint64_t left;		/* number of them that are left at the end */
+	bool changed;		/* something was written */
 	bool replayed;		/* the log was replayed */
 	bool was_clean;
 	uint64_t generation;
 	uint64_t nodes, levels, items;
 	uint64_t inodes, directories, extents;
-	uint64_t data_sectors;	/* owned by files */
+	uint64_t data_sectors;	/* sectors owned by files */
 	uint64_t free_sectors;
-	uint64_t bytes_verified, bytes_bad;	/* data */
+	uint64_t bytes_verified, bytes_bad;	/* bytes of data, verified and
+						 * bad */
 };
 
 /*
- * Checks the file system on `disk`, which it does not own.  0: done, see
- * *result; -EINVAL: there is none; -EFBIG: the device is smaller than it;
- * -EIO: the device fails; -ENOMEM; -ECANCELED; from a repair -ENOSPC: there is
- * no room for a new tree.  What else stops it has been told to found().
+ * Checks the file system on `disk`, which stays the caller's. 0: done, see
+ * *result; -EINVAL: there is none; -EFBIG: the device is smaller than the file
+ * system; -EIO: the device fails; -ENOMEM; -ECANCELED; from a repair -ENOSPC:
+ * there is no room for a new tree. Any other reason why it stops has been
+ * reported to found() before.
  */
 int check_run(struct env *env, struct disk *disk,
 	      const struct check_options *options, struct check_result *result);

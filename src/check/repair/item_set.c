@@ -64,7 +64,7 @@ int item_set_put(struct item_set *set, struct key key, const void *value,
 
 	if (bytes > sizeof(copy))
 		return -EINVAL;
-	/* The value may lie in what moves now. */
+	/* The value may lie in the memory that moves now. */
 	memcpy(copy, value, bytes);
 	to = tmp_array_add(&set->values, bytes);
 	if (!to)
@@ -104,7 +104,8 @@ static int item_cmp(const void *a, const void *b)
 	return c ? c : (x->order > y->order) - (x->order < y->order);
 }
 
-/* Of items with one key the last one counts; a dead one leaves nothing. */
+/* Of several items with one key the last one counts; when it is a removal, none
+ * is left. */
 static void keep_last(struct tmp_array *items)
 {
 	size_t i, n = 0;
@@ -135,7 +136,7 @@ static int merge_sorted(struct tmp_array *items, const struct tmp_array *added)
 		const struct item_set_item *x =
 			a ? tmp_array_at(items, a - 1) : NULL;
 
-		/* Of the same key, what was added comes last. */
+		/* Of items with one key, the added one comes last. */
 		if (x && key_cmp(x->key, y->key) > 0)
 			*(struct item_set_item *)tmp_array_at(items, to - 1) =
 				*(struct item_set_item *)tmp_array_at(items,

@@ -16,9 +16,10 @@
 
 struct item_set_item {
 	struct key key;
-	uint64_t value;		/* offset in the values */
+	uint64_t value;		/* offset of the value in `values` */
 	uint32_t bytes;
-	uint32_t order;		/* of puts: the later wins */
+	uint32_t order;		/* number of the put: of one key, the later one
+				 * wins */
 	bool dead;
 };
 
@@ -55,12 +56,12 @@ size_t item_set_seek(const struct item_set *set, struct key key);
 /* NULL: not there. */
 struct item_set_item *item_set_find(const struct item_set *set, struct key key);
 
-/* Adds or replaces.  -ENOMEM. */
+/* Adds an item, or replaces it. -ENOMEM. */
 int item_set_put(struct item_set *set, struct key key, const void *value,
 		 size_t bytes);
-/* Takes the key away, in order with puts: a later one brings it back. */
+/* Removes the item of a key, in order with puts: a later put brings it back. */
 int item_set_delete(struct item_set *set, struct key key);
-/* The item goes away with item_set_merge, unless its key is put. */
+/* The item is removed by item_set_merge, unless its key is put until then. */
 static inline void item_set_remove(struct item_set_item *item)
 {
 	item->dead = true;

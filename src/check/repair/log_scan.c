@@ -1,12 +1,14 @@
 /*
- * log_scan.c - the log of a file system that cannot be opened, or only to be
- * read: an acknowledged record is missing, or a node that replay needs.
+ * log_scan.c - reads the log of a file system that cannot be opened, or only to
+ * be read, because an acknowledged record or a node that replay needs is
+ * missing.
  *
- * All log tracks are read; records of the root's epoch are chained on from the
- * cut, originals and mirrors alike, up to the first that cannot be found.
- * Their items go into the set.  Data is destaged when it has been decided which
- * file has which sectors, where the set then holds its checksum for it: that is
- * true also for records before the cut, whose data may not have been home.
+ * All log tracks are read. Records of the root's epoch are chained on from the
+ * cut, originals and mirrors alike, up to the first one that cannot be found.
+ * Their items go into the set. Data is destaged after the repair has decided
+ * which file has which sectors, and only where the set then holds its checksum.
+ * That is done for records before the cut, too, because their data may not have
+ * reached its place.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,11 +19,11 @@
 struct scanned_record {
 	uint64_t seq, prev, chain;
 	uint64_t sector;
-	uint32_t bytes;		/* of the whole record */
+	uint32_t bytes;		/* bytes of the whole record */
 	uint32_t payload;
 };
 
-/* A block of a file that is in the log. */
+/* A block of file data in the log. */
 struct logged {
 	uint64_t ino, block;
 	uint32_t sum;
@@ -32,13 +34,16 @@ struct log_scan_state {
 	struct item_set *set;
 	struct vec records;	/* struct scanned_record, by sequence */
 	struct vec blocks;	/* struct logged, in order */
-	uint64_t last;		/* sequence of the last record of the chain */
-	uint8_t *buf;		/* a record */
-	uint8_t *rebuilt;	/* another, made whole by its parity */
-	uint64_t rebuild_bytes;	/* may still be hashed for that */
+	uint64_t last;		/* sequence number of the last record of the
+				 * chain */
+	uint8_t *buf;		/* memory for a record */
+	uint8_t *rebuilt;	/* memory for a record that is rebuilt from its
+				 * parity */
+	uint64_t rebuild_bytes;	/* bytes that may still be hashed for
+				 * rebuilding */
 };
 
-/* Half a second's work. */
+/* Bytes hashed for rebuilding records, in all: about half a second's work. */
 #define REBUILD_BYTES (UINT64_C(4) << 30)
 
 enum log_pass { LOG_PASS_ITEMS, LOG_PASS_NOTE, LOG_PASS_DESTAGED };
@@ -65,7 +70,8 @@ static void record_note(struct log_scan_state *log, const struct log_header *h,
 {
 	struct scanned_record *record;
 
-	/* Data of older epochs may not be destaged; the sums tell. */
+	/* Data of older epochs may not be destaged; whether it fits is decided
+	 * by the checksums. */
 	if (le64_get(h->epoch) != log->check->root.epoch &&
 	    le64_get(h->seq) > log->check->root.cut_seq)
 		return;
@@ -81,7 +87,7 @@ static void record_note(struct log_scan_state *log, const struct log_header *h,
 		};
 }
 
-/* The record that begins there, `h` or what its parity makes of it; NULL: there
+/* The record that begins here: `h`, or what its parity makes of it. NULL: there
  * is none. */
 static const struct log_header *record_at(struct log_scan_state *log,
 					  const void *h, size_t available,
@@ -220,7 +226,7 @@ static bool sum_is(const struct item_set *set, uint64_t ino, uint64_t block,
 	       w.sum[piece][bit] == (uint32_t)sum;
 }
 
-/* Writes a block where the extents of the set have it. */
+/* Writes a block to the place that the extents of the set give it. */
 static int block_place(struct check *check, const struct item_set *set,
 		       uint64_t ino, uint64_t block, const uint8_t *data,
 		       uint8_t *buf)
@@ -272,7 +278,8 @@ static int entry_place(struct log_scan_state *log,
 		    csum(block, TRAX_BLOCK_BYTES) == sum)
 			rc = block_place(log->check, log->set, entry->ino,
 					entry->block + i, block, buf);
-		/* Readers find that its checksum does not fit. */
+		/* Reads of the block will find that its checksum does not
+		 * fit. */
 		if (device_place_failed(rc)) {
 			problem_report(log->check, PROBLEM_DATA_LOST,
 				       (struct problem_place){
@@ -353,7 +360,7 @@ static int record_apply(struct log_scan_state *log,
 	return rc;
 }
 
-/* Items of the chain from the cut on. */
+/* Puts the items of the chain into the set, from the cut on. */
 static int chain_apply(struct log_scan_state *log)
 {
 	uint64_t seq = log->check->root.cut_seq;

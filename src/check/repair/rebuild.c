@@ -16,10 +16,11 @@
 #define MAX_CHILDREN ((FILL_BYTES - sizeof(struct node_header)) / \
 		      sizeof(struct child_slot))
 
-/* So many write errors in a row are the device's and not those of places. */
+/* Number of write errors in a row after which the device fails, and not single
+ * slots. */
 #define MAX_BAD_SLOTS 64u
 
-/* A node of the level below, for its parent. */
+/* A node of the level below, as its parent will name it. */
 struct branch {
 	struct key low;
 	struct node_ptr ptr;
@@ -30,10 +31,12 @@ struct rebuild {
 	struct item_set *set;
 	struct repair_alloc place;
 	struct root root;
-	struct tmp_array branches; /* struct branch, of the level just made */
-	struct vec used;	/* uint64_t: slots taken */
-	uint8_t *node;		/* the one being made */
-	unsigned bad_slots;	/* write errors since the last good write */
+	struct tmp_array branches; /* struct branch, of the level that was made
+				    * last */
+	struct vec used;	/* uint64_t, slots that were taken */
+	uint8_t *node;		/* the node that is being made */
+	unsigned bad_slots;	/* number of write errors since the last good
+				 * write */
 };
 
 static uint64_t leaf_share(const struct item_set_item *item)
@@ -41,7 +44,8 @@ static uint64_t leaf_share(const struct item_set_item *item)
 	return sizeof(struct leaf_slot) + item->bytes;
 }
 
-/* Slots that the set needs, for leaves, parents and mirrors, and some. */
+/* Number of slots that the set needs, for leaves, parents and mirrors, with
+ * some to spare. */
 static uint64_t slots_needed(const struct item_set *set)
 {
 	uint64_t bytes = 0, leaves, nodes, level;
@@ -49,14 +53,14 @@ static uint64_t slots_needed(const struct item_set *set)
 
 	for (i = 0; i < item_set_count(set); i++)
 		bytes += leaf_share(item_set_at(set, i));
-	/* A leaf is left when the next item does not fit: at most 4 KiB of it
-	 * stay empty. */
+	/* A leaf ends when the next item does not fit: at most 4 KiB of it stay
+	 * empty. */
 	leaves = bytes / (FILL_BYTES - TRAX_MAX_ITEM_BYTES - 256) + 1;
 	nodes = leaves;
 	for (level = leaves; level > 1;
 	     level = (level + MAX_CHILDREN - 1) / MAX_CHILDREN)
 		nodes += (level + MAX_CHILDREN - 1) / MAX_CHILDREN;
-	/* New node tracks add owner items. */
+	/* Each new node track adds an owner item. */
 	return 2 * (nodes + nodes / 16 + 4);
 }
 
@@ -92,8 +96,8 @@ static struct key key_before(struct key k)
 	return k;
 }
 
-/* Writes one copy of a node.  A slot that can't be written is passed over, and
- * *addr is 0 then: another has to be taken. */
+/* Writes one copy of a node. A slot that cannot be written is passed over:
+ * *addr is 0 then, and the caller takes another one. */
 static int copy_write(struct rebuild *rebuild, const void *node, traxaddr *addr)
 {
 	int rc = device_write(rebuild->check, addr_sector(*addr),
@@ -109,8 +113,8 @@ static int copy_write(struct rebuild *rebuild, const void *node, traxaddr *addr)
 	return 0;
 }
 
-/* Takes slots for the copies that have none, and fills in the places and the
- * checksum that follow from them. */
+/* Takes slots for those copies that have none, and fills in the addresses and
+ * the checksum that depends on them. */
 static int node_place(struct rebuild *rebuild, struct node_header *h,
 		      struct node_ptr *ptr)
 {
@@ -129,7 +133,7 @@ static int node_place(struct rebuild *rebuild, struct node_header *h,
 			   KEY_MAX) ? -EUCLEAN : 0;
 }
 
-/* Fills in the header, writes the node, notes it for its parent. */
+/* Fills in the header, writes the node and notes it for its parent. */
 static int node_write(struct rebuild *rebuild, unsigned level, struct key low,
 		      struct key high)
 {
@@ -217,7 +221,7 @@ static int rebuild_leaves(struct rebuild *rebuild)
 	return rc ? rc : node_write(rebuild, 0, low, KEY_MAX);
 }
 
-/* One parent for branches [first, end) of the level below. */
+/* Makes one parent for branches [first, end) of the level below. */
 static int parent_write(struct rebuild *rebuild, unsigned level, size_t first,
 			size_t end, size_t level_end)
 {
@@ -247,8 +251,8 @@ static int parent_write(struct rebuild *rebuild, unsigned level, size_t first,
 	return node_write(rebuild, level, low, high);
 }
 
-/* Levels of parents until there is one node; branches of all levels follow
- * each other. */
+/* Makes levels of parents until there is one node. The branches of all levels
+ * follow each other in one array. */
 static int rebuild_parents(struct rebuild *rebuild)
 {
 	size_t first = 0, end = rebuild->branches.n, at, n;
@@ -311,7 +315,7 @@ static size_t slotmap_write(struct rebuild *rebuild, uint8_t *p)
 	return (size_t)(p - start);
 }
 
-/* Notes a free run in the groups it touches. */
+/* Notes a free run in the groups that it touches. */
 static void groups_free(struct group_item *table, uint64_t first, uint64_t n)
 {
 	while (n) {

@@ -1,5 +1,5 @@
 /*
- * repair.c - the order of repairing.
+ * repair.c - does the steps of a repair in their order.
  */
 #include "check/repair/repair.h"
 
@@ -35,7 +35,7 @@ static const struct item_set_item *extent_find(const struct item_set *set,
 		item : NULL;
 }
 
-/* Extents begin and end at any sector: a block may lie in several. */
+/* Extents begin and end at any sector: a block may lie in several of them. */
 int repair_read_block(struct check *check, const struct item_set *set,
 		      uint64_t ino, uint64_t block, void *buf)
 {
@@ -70,8 +70,8 @@ int repair_read_block(struct check *check, const struct item_set *set,
 	return rc;
 }
 
-/* Copies are advice: owners are made anew without them, and as the superblock
- * says, so that nothing is moving. */
+/* Replicas are advice: owners are made anew without them, and as the superblock
+ * says, so that no track is being relocated. */
 static void repair_copies(struct item_set *set)
 {
 	size_t i;

@@ -12,7 +12,7 @@
 
 #include "check/repair/repair_internal.h"
 
-/* It was found, and its repair was refused. */
+/* The problem was found, and its repair was refused. */
 static inline bool repair_refused(const struct check *check,
 				  enum problem problem)
 {
@@ -27,7 +27,7 @@ static inline int repair_put_inode(struct item_set *set, uint64_t ino,
 			    sizeof(*item));
 }
 
-/* false: there is none. */
+/* Reads an inode item; false: there is none. */
 static inline bool repair_get_inode(const struct item_set *set, uint64_t ino,
 				  struct inode_item *item)
 {
@@ -39,23 +39,24 @@ static inline bool repair_get_inode(const struct item_set *set, uint64_t ino,
 	return found != NULL;
 }
 
-/* A new inode of this mode, owned by root, made now. */
+/* Fills in a new inode with this mode, owned by root, with the present time. */
 void repair_new_inode(struct check *check, uint32_t mode,
 		    struct inode_item *item);
 
-/* Lost extents of which owners are left. */
+/* Restores lost extents whose owners are left. */
 int repair_strays(struct check *check, struct item_set *set);
 
-/* Extents that lie outside the device or on something else. */
+/* Resolves extents that lie outside the device or share sectors. */
 int repair_shared(struct check *check, struct item_set *set);
 
-/* Items of each inode: type, attributes, extents, checksums, sizes, counts. */
+/* Repairs the items of each inode: type, attributes, extents, checksums, sizes,
+ * counts. */
 int repair_files(struct check *check, struct item_set *set);
 
-/* Names, links, directories, orphans, lost+found. */
+/* Repairs names, links, directories, orphans and lost+found. */
 int repair_names(struct check *check, struct item_set *set);
 
-/* Reads a block of a file by the settled set; -ENODATA: it is not mapped. */
+/* Reads a block of a file as the set maps it; -ENODATA: it is not mapped. */
 int repair_read_block(struct check *check, const struct item_set *set,
 		      uint64_t ino, uint64_t block, void *buf);
 

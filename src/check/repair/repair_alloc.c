@@ -1,12 +1,13 @@
 /*
- * repair_alloc.c - who has what after a repair, and where the new tree goes.
+ * repair_alloc.c - which sectors have which owner after a repair, and where the
+ * new tree goes.
  *
- * Owners are made anew from the extents, which are the truth.  But nothing is
- * placed on what had an owner: an extent may be lost, and its data there.  The
- * new tree
- * goes to slots of node tracks that the old tree does not use, and, as these
- * are too few as a rule, to new node tracks: whole free tracks from the outer
- * edge on, and when there is none, any free run that holds a node.
+ * Owners are made anew from the extents, which are the truth. But no node is
+ * placed on a sector that had an owner: its extent may be lost while its data
+ * is there. The new tree goes to slots of node tracks that the old tree does
+ * not use. As these are usually too few, new node tracks are made, too: whole
+ * free tracks from the outer edge on and, when there is none, any free run that
+ * holds a node.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 
 #define PSEUDO_TRACK_SECTORS 2048u
 #define MAX_TRACK_SLOTS 4096u
-/* Slots in reserve for those that turn out not to be writable: half a MiB. */
+/* Number of slots in reserve for those that cannot be written: half a MiB. */
 #define SPARE_SLOTS 32u
 
 /* ---- Owners ---- */
@@ -70,8 +71,8 @@ static int track_add(struct check *check, struct vec *tracks, uint64_t sector,
 	return 0;
 }
 
-/* Takes the old owners out; node tracks are kept aside, and owners of data stay
- * until the new tree has its slots. */
+/* Removes the old owners from the set. Node tracks are kept apart; owners of
+ * data stay until the new tree has its slots. */
 static int owners_clear(struct check *check, struct item_set *set,
 			struct vec *tracks)
 {
@@ -93,7 +94,7 @@ static int owners_clear(struct check *check, struct item_set *set,
 	return rc;
 }
 
-/* Node tracks of the old slot map, when that can be believed. */
+/* Reads the node tracks from the old slot map when that can be trusted. */
 static int map_tracks(struct check *check, struct vec *tracks)
 {
 	const uint8_t *p = check->payload;
@@ -143,7 +144,7 @@ static int owners_fixed(struct check *check, struct item_set *set)
 	return rc;
 }
 
-/* Those outside the device, whose repair was refused, cannot have owners. */
+/* Extents outside the device, whose repair was refused, cannot have owners. */
 static int owners_extents(const struct check *check, struct item_set *set)
 {
 	size_t i, n = item_set_count(set);
@@ -190,7 +191,7 @@ static bool owners_meet(const struct item_set *set, uint64_t sector, uint64_t n)
 	       le64_get(owner->sectors) > sector;
 }
 
-/* Old node tracks become owners again where nothing else lies. */
+/* Old node tracks become owners again where they overlap nothing else. */
 static int owners_tracks(struct item_set *set, struct vec *tracks)
 {
 	struct repair_alloc_track *track = tracks->items;
@@ -293,8 +294,9 @@ int repair_alloc_owners(struct check *check, struct item_set *set,
 struct gaps {
 	struct check *check;
 	struct item_set *set;
-	size_t owner;		/* index of the next owner */
-	uint64_t at;		/* everything below has been looked at */
+	size_t owner;		/* index of the next owner in the set */
+	uint64_t at;		/* everything below this sector has been looked
+				 * at */
 };
 
 /* The next free run [*first, *first + *n). */
@@ -402,7 +404,7 @@ static int tracks_make(struct check *check, struct item_set *set,
 			rc = slots_of_track(check, place,
 					    vec_at(&place->tracks,
 						   place->tracks.n - 1));
-		/* The rest of the run may hold more. */
+		/* The rest of the run may hold another track. */
 		if (first + n < end) {
 			gaps.at = first + n;
 			gaps.owner = item_set_seek(set, owner_key(gaps.at));
@@ -411,7 +413,7 @@ static int tracks_make(struct check *check, struct item_set *set,
 	return rc ? rc : item_set_merge(set);
 }
 
-/* Is there an extent that says the same as this owner of data? */
+/* Is there an extent that agrees with this owner of data? */
 static bool owner_has_extent(const struct item_set *set,
 			     const struct item_set_item *item)
 {
@@ -425,7 +427,7 @@ static bool owner_has_extent(const struct item_set *set,
 	       le64_get(e->sectors) == le64_get(owner->sectors);
 }
 
-/* Old owners of data that no file has. */
+/* Removes old owners of data that belongs to no file. */
 static int owners_drop(struct item_set *set)
 {
 	size_t i;
@@ -462,7 +464,7 @@ uint64_t repair_alloc_take(struct repair_alloc *place, bool mirror)
 	const uint64_t *slots = place->slots.items;
 	unsigned half = mirror;
 
-	/* Bad slots may have used up one half. */
+	/* Slots that could not be written may have used up one half. */
 	if (place->next[half] == place->last[half])
 		half = !half;
 	if (place->next[half] == place->last[half])

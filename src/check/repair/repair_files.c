@@ -1,8 +1,8 @@
 /*
- * repair_files.c - the items of one inode after the other.
+ * repair_files.c - repairs the items of one inode after the other.
  *
- * A file that is on its way to be deleted or truncated keeps what it has: the
- * next mount goes on with it.
+ * A file whose deletion or truncation was under way keeps what it has: the next
+ * mount goes on with it.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,14 +19,14 @@ struct repair_file {
 	size_t first, end;	/* its items in the set */
 	struct inode_item item;
 	uint32_t mode;
-	bool made;		/* it had no INODE item */
+	bool made;		/* there was no INODE item for it */
 	bool orphan;
-	bool unsure;		/* data without a checksum was believed */
+	bool unsure;		/* data without a checksum was trusted */
 	uint64_t sectors;
-	uint64_t noted;		/* sectors it should have */
-	uint64_t mapped_end;	/* blocks */
+	uint64_t noted;		/* sectors that its INODE item should count */
+	uint64_t mapped_end;	/* first block behind its last extent */
 	struct written written;
-	uint8_t *buf;		/* a piece of a checksum window */
+	uint8_t *buf;		/* one piece of a checksum window */
 	int rc;
 };
 
@@ -59,7 +59,7 @@ static struct item_set_item *file_inline(const struct repair_file *file)
 
 /* ---- The inode, and items that do not go with it ---- */
 
-/* Finds the INODE item or makes one; false: nothing can be said of it. */
+/* Finds the INODE item or makes one; false: nothing is known of the inode. */
 static bool file_inode(struct repair_file *file)
 {
 	struct check *check = file->check;
@@ -80,7 +80,7 @@ static bool file_inode(struct repair_file *file)
 	return true;
 }
 
-/* A symlink without a target becomes a file with what there is. */
+/* A symlink without a target becomes a regular file with the data it has. */
 static void file_symlink(struct repair_file *file)
 {
 	const struct item_set_item *target = file_inline(file);
@@ -135,14 +135,14 @@ static void file_items(struct repair_file *file)
 /* ---- Extended attributes ---- */
 
 struct attribute {
-	size_t first, end;	/* its pieces in the set */
+	size_t first, end;	/* its pieces, as a range of the set */
 	uint64_t base;
 	uint8_t name_bytes;
 	const char *name;
 	bool whole;
 };
 
-/* The attribute whose items begin at i. */
+/* Reads the attribute whose items begin at index i. */
 static void attribute_read(const struct repair_file *file, size_t i,
 			   struct attribute *a)
 {
@@ -177,7 +177,8 @@ static void attribute_kill(struct repair_file *file, const struct attribute *a)
 		item_set_remove(item_set_at(file->set, i));
 }
 
-/* A free place for an attribute that lies where it cannot be found. */
+/* Moves an attribute that lies under a wrong hash to a free place where it will
+ * be found. */
 static bool attribute_move(struct repair_file *file, const struct attribute *a)
 {
 	uint64_t hash_base =
@@ -217,7 +218,7 @@ static uint32_t attribute_flag(const struct attribute *a)
 	return 0;
 }
 
-/* One attribute; true when it counts. */
+/* Repairs one attribute; true when it counts. */
 static bool file_attribute(struct repair_file *file, const struct attribute *a)
 {
 	uint64_t hash_base;
@@ -294,7 +295,7 @@ static void file_extent(struct repair_file *file, struct item_set_item *item,
 	uint64_t off = item->key.off, end = off + le64_get(e.sectors);
 	uint64_t eof = file_blocks(file) * TRAX_BLOCK_SECTORS;
 
-	/* Of two that overlap the first one stays. */
+	/* Of two extents that overlap the first one stays. */
 	if (off < *last_end &&
 	    !repair_refused(file->check, PROBLEM_EXTENT_OVERLAP)) {
 		item_set_remove(item);
@@ -331,8 +332,9 @@ static void file_extents(struct repair_file *file)
 
 /* ---- Checksums ---- */
 
-/* What is on the disk is believed; what cannot be read gets a checksum that
- * fits nothing, so that readers see an error. */
+/* The checksum for a block without one. Data that can be read is trusted; data
+ * that cannot gets a checksum that fits nothing, so that readers see an
+ * error. */
 static uint32_t block_sum(struct repair_file *file, uint64_t block)
 {
 	if (repair_read_block(file->check, file->set, file->ino, block,
@@ -342,7 +344,8 @@ static uint32_t block_sum(struct repair_file *file, uint64_t block)
 	return csum_block(file->buf);
 }
 
-/* Makes piece i of a window fit the written blocks; true: it was changed. */
+/* Makes piece i of a window cover exactly the written blocks; true: it was
+ * changed. */
 static bool piece_repair(struct repair_file *file, struct csum_window *w,
 		       uint64_t first, unsigned i)
 {
@@ -401,7 +404,7 @@ static uint64_t window_of_item(const struct repair_file *file, size_t *i)
 	return UINT64_MAX;
 }
 
-/* All windows that have checksums or written blocks, in order. */
+/* Repairs all windows that have checksums or written blocks, in order. */
 static void file_csums(struct repair_file *file)
 {
 	uint64_t at = 0, item_at, written_at, next;
@@ -460,7 +463,8 @@ static void file_unsure(struct repair_file *file)
 	paths_keep(file->check, file->ino);
 }
 
-/* Holes of a file that has lost data are not zeros: nobody may read them. */
+/* Holes of a file that has lost data may not be zeros: the flag makes reads of
+ * them fail. */
 static void file_lost(struct repair_file *file)
 {
 	uint32_t flags = le32_get(file->item.flags);

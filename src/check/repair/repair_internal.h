@@ -5,7 +5,7 @@
  *   collect.c  what survives becomes a set
  *   log_scan.c  the log, record by record
  *   salvage.c  leaves without parents
- *   repair.c   the order of repairing; mend_*.c
+ *   repair.c   the order of repairing; repair_*.c
  *   repair_alloc.c  owners, node tracks and slots
  *   rebuild.c  the set becomes a tree
  *

@@ -26,7 +26,7 @@ struct record {
 	uint64_t hash;
 	uint32_t mark;
 	uint8_t bytes, type;
-	bool entry;		/* an ENTRY item said so */
+	bool entry;		/* an ENTRY item has this name */
 	bool dead;
 };
 
@@ -34,7 +34,8 @@ struct names {
 	struct check *check;
 	struct item_set *set;
 	struct tmp_array records, texts;
-	uint64_t lost_found;	/* inode of lost+found; 0: not yet looked for */
+	uint64_t lost_found;	/* inode number of lost+found; 0: not looked for
+				 * yet */
 };
 
 static struct record *record_at(const struct names *names, size_t i)
@@ -101,7 +102,7 @@ static int names_extract(struct names *names)
 	return rc ? rc : item_set_merge(set);
 }
 
-/* Takes the dead ones out. */
+/* Removes the dead records. */
 static void names_compact(struct names *names)
 {
 	size_t i, n = 0;
@@ -124,7 +125,7 @@ static int by_name(const void *a, const void *b)
 		return x->hash < y->hash ? -1 : 1;
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
-	/* Of two that contradict each other the ENTRY is believed. */
+	/* Of two items that contradict each other the ENTRY is trusted. */
 	if (x->entry != y->entry)
 		return x->entry ? -1 : 1;
 	return (x->ino > y->ino) - (x->ino < y->ino);
@@ -142,7 +143,7 @@ static bool inode_there(const struct names *names, uint64_t ino)
 	return item_set_find(names->set, key_make(ino, ITEM_INODE, 0)) != NULL;
 }
 
-/* Another name for a second inode under the same one. */
+/* Gives a second inode under the same name another name. */
 static int record_rename(struct names *names, struct record *record)
 {
 	char text[TRAX_MAX_NAME_BYTES + 32];
@@ -162,7 +163,8 @@ static int record_rename(struct names *names, struct record *record)
 	return 0;
 }
 
-/* `record` has the name of `first`, which comes before it. */
+/* Resolves a record that has the same name as `first`, which comes before
+ * it. */
 static int record_twice(struct names *names, struct record *first,
 			struct record *record)
 {
@@ -264,7 +266,8 @@ static size_t records_of(const struct names *names, uint64_t ino,
 	return low;
 }
 
-/* A directory keeps the name that its parent pointer means, or the first. */
+/* A directory keeps the name that its parent pointer means or, when there is
+ * none, its first name. */
 static void names_one_parent(struct names *names)
 {
 	size_t i, k, end, keep;
@@ -400,7 +403,7 @@ static bool orphan_deletes(const struct item_set *set,
 	return orphan && orphan->what == ORPHAN_DELETE;
 }
 
-/* An inode that no record leads to.  true: it wants a name. */
+/* Handles an inode that no record leads to. true: it needs a name. */
 static int unnamed(struct names *names, uint64_t ino,
 		   const struct inode_item *item, bool *wants)
 {
@@ -424,8 +427,8 @@ static int unnamed(struct names *names, uint64_t ino,
 	return 0;
 }
 
-/* Inodes without a name; those that get one are added behind the others, so
- * that the search by inode goes on to work for the rest. */
+/* Inodes without a name. Records of those that get one are added behind the
+ * others, which leaves the search by inode intact for the rest. */
 static int names_unnamed(struct names *names)
 {
 	struct tmp_array lost;
@@ -467,7 +470,7 @@ static int names_unnamed(struct names *names)
 	return rc;
 }
 
-/* Orphan items of inodes that are gone, or that have names. */
+/* Removes orphan items of inodes that do not exist, or that have names. */
 static int names_orphans(struct names *names)
 {
 	struct item_set *set = names->set;
@@ -508,7 +511,8 @@ static int by_seq(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
-/* New numbers, behind all others, where one is reserved or taken. */
+/* Gives new numbers, above all others, where a number is reserved or used
+ * twice. */
 static void names_number(struct names *names)
 {
 	size_t first, end, i;
@@ -540,7 +544,8 @@ struct dir_count {
 	uint64_t dir, entries, subdirs, next_seq;
 };
 
-/* Counts of the directory whose records begin at *i; moves it on. */
+/* Counts the names of the directory whose records begin at *i, and moves *i
+ * behind them. */
 static struct dir_count count_dir(const struct names *names, size_t *i)
 {
 	struct dir_count count = { .dir = record_at(names, *i)->dir };
@@ -597,7 +602,8 @@ static int names_count_dirs(struct names *names)
 		if (at < names->records.n &&
 		    record_at(names, at)->dir == found->key.ino)
 			count = count_dir(names, &at);
-		/* Names of a directory that was to go bring it back. */
+		/* A directory whose deletion was under way stays when it has
+		 * names. */
 		if (!le32_get(item.nlink) && count.entries)
 			item.nlink = le32_put(2);
 		count_apply(names, &item, &count);

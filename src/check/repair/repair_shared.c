@@ -17,15 +17,18 @@
 #include "base/csum.h"
 #include "check/repair/repair.h"
 
-/* Blocks of one overlap that are judged: 16 MiB; those behind go with most. */
+/* Blocks of one overlap whose content is judged: 16 MiB. Those behind go to the
+ * side that has got most. */
 #define LOOK_BLOCKS 4096u
 
 struct taken {
 	uint64_t sector, n;
-	uint64_t ino, off;	/* ino 0: a structure of the file system */
-	uint32_t flags;		/* of the extent */
+	uint64_t ino, off;	/* inode number and offset; ino 0: a structure
+				 * of the file system */
+	uint32_t flags;		/* flags of the extent */
 	bool dead;
-	bool piece;		/* what was left of one that was cut */
+	bool piece;		/* it is what was left of an extent that was
+				 * cut */
 };
 
 /* Sectors of an overlap that go to one side. */
@@ -44,9 +47,9 @@ struct shared {
 	struct check *check;
 	struct item_set *set;
 	struct tmp_array all;	/* struct taken */
-	struct vec shares;	/* struct share, of one overlap */
-	struct fit last[2];	/* of either side */
-	uint8_t *buf;		/* a block */
+	struct vec shares;	/* struct share, of the present overlap */
+	struct fit last[2];	/* the last result of either side */
+	uint8_t *buf;		/* memory for a block */
 	int rc;
 };
 
@@ -130,9 +133,9 @@ static int taken_extents(struct check *check, struct item_set *set,
 	return rc;
 }
 
-/* ---- Whose content is there ---- */
+/* ---- Whose content it is ---- */
 
-/* The checksum of a block.  false: none. */
+/* The checksum of a block. false: it has none. */
 static bool block_sum(const struct item_set *set, uint64_t ino, uint64_t block,
 		      uint32_t *sum)
 {
@@ -160,7 +163,8 @@ static struct fit block_fit(struct shared *shared, uint64_t ino, uint64_t block)
 
 	if (!block_sum(shared->set, ino, block, &sum))
 		return fit;
-	/* Not home yet: what is there now says nothing. */
+	/* The content is in the log and not yet destaged: what is on the disk
+	 * now decides nothing. */
 	if (log_scan_has(shared->check, ino, block, sum))
 		return fit;
 	rc = repair_read_block(shared->check, shared->set, ino, block,
@@ -170,7 +174,8 @@ static struct fit block_fit(struct shared *shared, uint64_t ino, uint64_t block)
 	return fit;
 }
 
-/* The file's block at a sector that it has taken. */
+/* Does the content of the block at this sector fit the file that has taken
+ * it? */
 static int taken_fits(struct shared *shared, unsigned side,
 		      const struct taken *taken, uint64_t sector)
 {
@@ -183,14 +188,14 @@ static int taken_fits(struct shared *shared, unsigned side,
 	return last->fits;
 }
 
-/* Where the block ends that a file has at a sector. */
+/* End of the file's block that lies at a sector. */
 static uint64_t block_end(const struct taken *taken, uint64_t sector)
 {
 	return sector + TRAX_BLOCK_SECTORS -
 	       (taken->off + sector - taken->sector) % TRAX_BLOCK_SECTORS;
 }
 
-/* ---- Who gets what of an overlap ---- */
+/* ---- Which side gets what of an overlap ---- */
 
 static void share_add(struct shared *shared, uint64_t sector, uint64_t n,
 		      int side)
@@ -229,7 +234,7 @@ static void shares_judge(struct shared *shared, const struct taken *a,
 	share_add(shared, from, end - from, 0);
 }
 
-/* The side that gets what is undecided. */
+/* The side that gets the undecided sectors. */
 static int shares_most(const struct shared *shared)
 {
 	int64_t sum = 0;
@@ -257,7 +262,7 @@ static void shares_make(struct shared *shared, const struct taken *a,
 
 /* ---- Cutting ---- */
 
-/* [from, end) of what has been taken goes on as a piece of its own. */
+/* Adds [from, end) of a taken range as a piece of its own. */
 static void piece_add(struct shared *shared, const struct taken *of,
 		      uint64_t from, uint64_t end)
 {
@@ -277,10 +282,10 @@ static void piece_add(struct shared *shared, const struct taken *of,
 	piece->piece = true;
 }
 
-/* What is left of one side: all but what the other one gets. */
+/* Keeps what is left of one side: everything but what the other side gets. */
 static void taken_cut(struct shared *shared, size_t i, int side, int most)
 {
-	/* tmp_array_add moves it. */
+	/* A copy, because tmp_array_add moves the original. */
 	const struct taken of = *(struct taken *)tmp_array_at(&shared->all, i);
 	uint64_t from = of.sector;
 	bool cut = false;
@@ -316,7 +321,8 @@ static void taken_split(struct shared *shared, size_t i, size_t k)
 	taken_cut(shared, k, -1, most);
 }
 
-/* One sweep over all that is taken, in order; true: something was cut. */
+/* Goes once over everything that is taken, in order; true: something was
+ * cut. */
 static bool taken_sweep(struct shared *shared)
 {
 	struct tmp_array *all = &shared->all;
@@ -336,7 +342,8 @@ static bool taken_sweep(struct shared *shared)
 			last = i;
 			continue;
 		}
-		/* Structures never overlap, or their superblock is no good. */
+		/* Structures of the file system never overlap, or their
+		 * superblock would be bad. */
 		if (before->ino || taken->ino) {
 			taken_split(shared, last, i);
 			any = true;

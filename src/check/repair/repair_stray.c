@@ -13,7 +13,8 @@
 
 #include "check/repair/repair.h"
 
-/* Was this key in a node that is lost?  Ranges were met in order of keys. */
+/* Was this key in a node that is lost? The lost ranges are in the order of
+ * keys. */
 static bool key_is_lost(const struct check *check, struct key key)
 {
 	const struct vec *lost = &check->lost;
@@ -51,8 +52,9 @@ static bool is_mapped(const struct item_set *set, uint64_t ino, uint64_t off,
 	return off - item->key.off < le64_get(e->sectors);
 }
 
-/* Room that was never written has no checksums, and what lies there is not the
- * file's.  Where the checksums are lost as well nobody knows. */
+/* Preallocated room that was never written has no checksums, and its content is
+ * not the file's. When its checksums are lost as well, nothing tells the two
+ * apart, and it counts as written. */
 static bool was_written(const struct check *check, const struct item_set *set,
 			uint64_t ino, uint64_t off, uint64_t n)
 {

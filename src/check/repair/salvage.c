@@ -23,19 +23,21 @@
 struct leaf_found {
 	struct key low, high;
 	uint64_t gen;
-	uint64_t sector;	/* where it was found */
-	uint64_t node;		/* of its node: else this is the mirror */
+	uint64_t sector;	/* sector at which it was found */
+	uint64_t node;		/* address of its node; when it differs, this is
+				 * the mirror */
 };
 
 struct salvage {
 	struct check *check;
 	struct item_set *set;
 	struct vec leaves;	/* struct leaf_found */
-	struct vec open;	/* struct lost_range: not yet spoken of */
-	struct vec good;	/* struct key: good items of the leaf */
-	bool damaged;		/* the leaf is */
+	struct vec open;	/* struct lost_range, the ranges that no leaf
+				 * has covered yet */
+	struct vec good;	/* struct key, the good items of the leaf */
+	bool damaged;		/* the leaf is damaged */
 	uint64_t max_gen;
-	struct key low, high;	/* of what is being taken over */
+	struct key low, high;	/* key range that is being taken over */
 };
 
 /* ---- Looking for leaves ---- */
@@ -68,7 +70,7 @@ static void scan_node(struct salvage *salvage, const uint8_t *node,
 		salvage->max_gen = leaf->gen;
 }
 
-/* Nodes that begin in [first, first + n), every `step` sectors. */
+/* Collects nodes that begin in [first, first + n), every `step` sectors. */
 static void scan_range(struct salvage *salvage, uint64_t first, uint64_t n,
 		       unsigned step, uint8_t *buf)
 {
@@ -95,7 +97,7 @@ static void scan_range(struct salvage *salvage, uint64_t first, uint64_t n,
 	}
 }
 
-/* Node tracks as the slot map has them; false: there are none. */
+/* Scans the node tracks of the slot map; false: there are none. */
 static bool scan_map(struct salvage *salvage, uint8_t *buf)
 {
 	struct check *check = salvage->check;
@@ -176,7 +178,7 @@ static void open_add(struct salvage *salvage, struct key low, struct key high)
 		*range = (struct lost_range){ .low = low, .high = high };
 }
 
-/* What lies between good items where there are bad ones stays open. */
+/* Keys between good items stay open where there are bad items. */
 static void open_gaps(struct salvage *salvage, const struct node_header *h)
 {
 	const struct leaf_slot *slot = (const void *)(h + 1);
@@ -201,7 +203,7 @@ static void open_gaps(struct salvage *salvage, const struct node_header *h)
 		low = key_after(good);
 		bad = false;
 	}
-	/* Maybe there were more of them. */
+	/* There may have been more items than are left. */
 	if (bad || used != le16_get(h->used))
 		open_add(salvage, low, salvage->high);
 }

@@ -22,16 +22,17 @@
 #include "diskmodel/geom.h"
 #include "format/format.h"
 
-/* Something that lies on the device and says whose it is. */
+/* A range of sectors on the device, and what owns it. */
 struct claim {
 	uint64_t sector, n;
 	uint64_t ino, off;	/* OWNER_DATA, extents */
 	uint8_t kind;		/* OWNER_* */
-	bool extent;		/* said by the file; else by an owner item */
+	bool extent;		/* read from an extent of the file; otherwise
+				 * from an owner item */
 	bool matched;
 };
 
-/* One for each kind that moves. */
+/* One entry for each kind of structure that can be relocated. */
 #define OWNERS_MOVES 2u
 
 struct owners_move {
@@ -41,17 +42,19 @@ struct owners_move {
 
 struct owners {
 	uint32_t groups;
-	uint64_t *sum;		/* by group: owners' minus extents' */
-	uint32_t *owned;	/* by group: sectors */
-	uint64_t end;		/* of the owners so far */
-	uint64_t last;		/* where the last one begins */
-	struct vec fixed;	/* struct claim: all but data, in order */
-	struct vec exact;	/* struct claim: of groups that differ */
+	uint64_t *sum;		/* by group: sum over owners minus sum over
+				 * extents */
+	uint32_t *owned;	/* by group: number of sectors */
+	uint64_t end;		/* end of the owners so far */
+	uint64_t last;		/* begin of the last owner */
+	struct vec fixed;	/* struct claim, all that is not data, in
+				 * order */
+	struct vec exact;	/* struct claim, of the groups that differ */
 	struct owners_move move[OWNERS_MOVES];
 	unsigned moves_n;
 };
 
-/* Blocks of a file that have been written, in order, and a cursor. */
+/* Blocks of a file that have been written, in order, with a cursor. */
 struct written {
 	struct vec ranges;	/* struct block_range */
 	size_t at;
@@ -64,29 +67,31 @@ struct orphan {
 	bool used;
 };
 
-/* The inode whose items are passing. */
+/* The inode whose items are being read. */
 struct inode_state {
-	uint64_t ino;		/* 0: none */
-	bool have;		/* its INODE item was there */
+	uint64_t ino;		/* inode number; 0: none */
+	bool have;		/* its INODE item has been read */
 	struct inode_item item;
-	struct orphan *orphan;	/* or NULL */
-	uint32_t seen;		/* bit: type of item */
+	struct orphan *orphan;	/* its orphan item; NULL: none */
+	uint32_t seen;		/* bit set: an item of this type has been
+				 * read */
 	size_t inline_bytes;
-	bool inline_zero;	/* it holds a zero byte */
+	bool inline_zero;	/* its inline data holds a zero byte */
 
 	uint32_t xattrs;
 	uint64_t xattr_next;	/* offset of the piece expected next */
-	uint32_t xattr_pieces;	/* still to come */
+	uint32_t xattr_pieces;	/* number of pieces still to come */
 	uint64_t xattr_left;	/* bytes still to come */
-	uint32_t xattr_flags;	/* INODE_HAS_* that follow from them */
+	uint32_t xattr_flags;	/* INODE_HAS_* flags that the attributes ask
+				 * for */
 
-	uint64_t extent_end;	/* of the last one, in file sectors */
+	uint64_t extent_end;	/* end of the last extent, in file sectors */
 	uint64_t sectors;
 	struct written written;
-	uint64_t summed_to;	/* blocks below have been compared */
+	uint64_t summed_to;	/* blocks below this one have been compared */
 
 	uint64_t names, entries, subdirs, next_seq;
-	uint64_t pair_sum;	/* names minus entries */
+	uint64_t pair_sum;	/* sum over names minus sum over entries */
 };
 
 struct inodes {
@@ -106,7 +111,7 @@ struct name_seen {
 };
 
 struct dirs {
-	struct vec differ;	/* uint64_t: directories to be looked at */
+	struct vec differ;	/* uint64_t, directories whose sums differ */
 	struct vec exact;	/* struct name_seen */
 };
 
@@ -117,7 +122,8 @@ struct dir_parent {
 
 struct link_seen {
 	uint64_t ino;
-	uint64_t dir;		/* entry: where; inode: its parent */
+	uint64_t dir;		/* of an entry: its directory; of an inode: its
+				 * parent */
 	uint64_t seq;
 	uint32_t nlink;
 	uint8_t type;
@@ -133,14 +139,14 @@ struct links {
 	bool differ;
 };
 
-/* Keys that cannot be read. */
+/* A range of keys whose nodes cannot be read. */
 struct lost_range {
 	struct key low, high;
-	uint64_t leaf;		/* sector of the leaf that had them; 0: what
-				   lies above it is lost */
+	uint64_t leaf;		/* sector of the leaf that had them; 0: a node
+				 * above it is lost */
 };
 
-/* A copy that counts. */
+/* A replica that counts. */
 struct copy_seen {
 	uint64_t ino, block, sector;
 	unsigned blocks;
@@ -149,12 +155,13 @@ struct copy_seen {
 struct copies {
 	struct vec regions;
 	struct vec list;	/* struct copy_seen, in order of file, block */
-	size_t at;		/* data_sums.c's cursor */
+	size_t at;		/* cursor of data_sums.c */
 };
 
 struct paths {
-	struct vec asked;	/* uint64_t: inodes that problems name */
-	struct vec kept;	/* for the pass after the repair */
+	struct vec asked;	/* uint64_t, inodes that problems name */
+	struct vec kept;	/* uint64_t, inodes for the pass after the
+				 * repair */
 	struct vec sorted;	/* struct named (paths.c) */
 };
 
@@ -169,27 +176,28 @@ struct check {
 	struct check_options options;
 	struct check_result *result;
 	int rc;
-	bool again;		/* this is the check after the repair */
+	bool again;		/* this is the check after a repair */
 
 	/* super_root.c */
 	struct super super;
 	uint64_t fsid;
 	struct root root;
-	unsigned area;		/* where the root is */
+	unsigned area;		/* the area with the root */
 	bool have_root;
-	uint8_t *payload;	/* NULL: not to be believed */
+	uint8_t *payload;	/* NULL: it cannot be trusted */
 	struct geom *geom;
 
 	/* problem.c */
-	bool rewrite;		/* a node can't be written where it lies */
+	bool rewrite;		/* a node cannot be written at its old place */
 	uint64_t problem_found[PROBLEMS];
 	bool problem_repair[PROBLEMS];
 	uint64_t found, left;
 
-	struct vec nodes;	/* uint64_t: sectors of all copies of nodes */
+	struct vec nodes;	/* uint64_t, sectors of both copies of each
+				 * node */
 	struct vec mirrors;	/* mirrors.c */
 	struct vec lost;	/* struct lost_range */
-	uint64_t nodes_total;	/* expected, for progress */
+	uint64_t nodes_total;	/* number of nodes expected, for progress */
 	struct owners owners;
 	struct inodes inodes;
 	struct dirs dirs;
@@ -197,14 +205,15 @@ struct check {
 	struct copies copies;
 	struct paths paths;
 	struct data_check *data;	/* data_sums.c, while it runs */
-	struct item_set *set;	/* repair: where items are collected */
+	struct item_set *set;	/* of a repair: the set that collects items */
 	struct salvage *salvage;
-	struct log_scan_state *logread;	/* repair: the log; or NULL */
+	struct log_scan_state *logread;	/* of a repair: the state of reading the
+					 * log; NULL: not read */
 };
 
 /* Remembers the first failure; returns rc. */
 int check_fail(struct check *check, int rc);
-/* vec_add that remembers. */
+/* Like vec_add; remembers that memory is out. */
 void *check_add(struct check *check, struct vec *vec);
 void check_progress(struct check *check, const char *step, uint64_t done,
 		    uint64_t total);
@@ -214,32 +223,35 @@ void check_progress(struct check *check, const char *step, uint64_t done,
 struct device_read {
 	uint64_t sector;
 	uint32_t sectors;
-	void *buf;		/* aligned to 4096 */
+	void *buf;		/* the buffer, aligned to 4096 */
 	int rc;
 };
 
 void *device_buffer(struct check *check, size_t bytes);	/* aligned; free() */
-/* Any length; outside the device or against its alignment: -ERANGE. */
+/* Reads any length. -ERANGE: it lies outside the device, or against its
+ * alignment. */
 int device_read(struct check *check, uint64_t sector, uint64_t sectors,
 		void *buf);
 /* Refused unless a repair is allowed. */
 int device_write(struct check *check, uint64_t sector, uint64_t sectors,
 		 const void *buf);
-/* Has a write failed for what lies there, so that another place may do? */
+/* Has a write failed because of its place, so that another place may do? */
 bool device_place_failed(int rc);
 int device_flush(struct check *check);
-/* All of them, in order of address; sorts `reads`.  A result for each. */
+/* Reads all of them in the order of addresses, for which it sorts `reads`. Each
+ * has a result of its own. */
 void device_read_many(struct check *check, struct device_read *reads,
 		      size_t n);
 
 /* ---- super_root.c ---- */
 
 int super_root_load_super(struct check *check);
-/* The best root as it is, nothing more; -ENOENT: there is none. */
+/* The best root, without any checks of what it points to; -ENOENT: there is
+ * none. */
 int super_root_best_root(struct check *check, struct root *root);
 int super_root_load_root(struct check *check);
-/* The root as it should be, written to both copies of an area with this
- * payload; one copy that can't be written is left to the next check. */
+/* Writes a root as given, with this payload, to both copies of an area. A copy
+ * that cannot be written is left to the next check. */
 int super_root_write_root(struct check *check, unsigned area,
 		      const struct root *root, const void *payload);
 int super_root_write_super(struct check *check);
@@ -250,24 +262,26 @@ void super_root_free(struct check *check);
 typedef void (*walk_item)(struct check *check, struct key key,
 			  const void *value, size_t bytes);
 
-/* Walks the tree of the root; `first`: counts and reports. */
+/* Walks the tree of the root. `first`: this is the first walk, which counts and
+ * reports. */
 void walk_tree(struct check *check, bool first, walk_item item);
-/* Calls back for each item of a leaf that is good; bad ones are reported when
- * `report`.  NULL, or why the node as a whole cannot be believed. */
+/* Calls back for each good item of a leaf; reports bad ones when `report` is
+ * set. Returns NULL, or why the node as a whole cannot be trusted. */
 const char *walk_leaf(struct check *check, const void *node, bool report,
 		      walk_item item);
 
 /* ---- mirrors.c ---- */
 
 void mirrors_begin(struct check *check);
-/* A good node was met, whose mirror has not been read. */
+/* A good node was read; its mirror is still to be verified. */
 void mirrors_note(struct check *check, const struct node_ptr *ptr);
-/* Why a copy of a node can't be believed; NULL: it can.  rc: of its read. */
+/* Why a copy of a node cannot be trusted; NULL: it can. rc: result of its
+ * read. */
 const char *mirrors_judge(const void *node, int rc, uint64_t sum);
 /* Reports a bad copy at `sector`, and writes the good one there. */
 void mirrors_repair(struct check *check, uint64_t sector, const void *node,
 		    const char *why);
-/* Verifies all that were noted. */
+/* Verifies all mirrors that were noted. */
 void mirrors_verify(struct check *check);
 void mirrors_free(struct check *check);
 
@@ -280,7 +294,8 @@ void slots_finish(struct check *check);
 void owners_begin(struct check *check);
 void owners_item(struct check *check, struct key key,
 		 const struct owner_item *item);
-/* A log track or the geometry on its way: both places may have owners. */
+/* A log track or the geometry is being relocated: both places may have
+ * owners. */
 void owners_move(struct check *check, struct key key,
 		 const struct move_item *item);
 void owners_extent(struct check *check, uint64_t ino, uint64_t off,
@@ -295,7 +310,7 @@ void owners_free(struct check *check);
 
 void inodes_item(struct check *check, struct key key, const void *value,
 		 size_t bytes);
-void inodes_finish(struct check *check);	/* after the last item */
+void inodes_finish(struct check *check);	/* called after the last item */
 void inodes_free(struct check *check);
 
 /* ---- file_blocks.c ---- */
@@ -307,8 +322,8 @@ struct block_range {
 /* Extents come in order; those that touch become one range. */
 void blocks_written_add(struct check *check, struct written *written,
 			uint64_t off, uint64_t sectors);
-/* The first written block in [first, end), or end.  The cursor only goes
- * forward. */
+/* The first written block in [first, end), or end when there is none. The
+ * cursor only moves forward. */
 uint64_t blocks_written_next(struct written *written, uint64_t first,
 			     uint64_t end);
 /* The bits of the written blocks of the piece that begins at `block`. */
@@ -331,7 +346,7 @@ void dirs_exact_item(struct check *check, struct key key, const void *value,
 		     size_t bytes);
 void dirs_exact_finish(struct check *check);
 void dirs_free(struct check *check);
-/* The hash under which a name must be. */
+/* The hash under which a name must lie. */
 uint64_t dirs_hash(const struct check *check, const void *name, size_t bytes);
 
 /* ---- links.c ---- */
@@ -344,7 +359,7 @@ bool links_finish(struct check *check);
 void links_exact_item(struct check *check, struct key key, const void *value);
 void links_exact_finish(struct check *check);
 void links_free(struct check *check);
-/* The parent a directory says it has; the root, when it says nothing. */
+/* The parent that a directory names; the root when it names none. */
 uint64_t links_parent(struct check *check, uint64_t dir);
 
 /* ---- paths.c ---- */
@@ -354,16 +369,16 @@ void paths_fini(struct check *check);
 void paths_begin(struct check *check);
 /* A problem names this inode (0: none). */
 void paths_ask(struct check *check, uint64_t ino);
-/* A repair names it: the pass after it will ask. */
+/* A repair names this inode: the pass after the repair looks up its path. */
 void paths_keep(struct check *check, uint64_t ino);
-/* Tells options.named what can be told, after everything else. */
+/* Reports paths to options.named, after everything else. */
 void paths_finish(struct check *check);
 void paths_free(struct check *check);
 
 /* ---- replica_scan.c ---- */
 
 void copies_begin(struct check *check);
-/* REGION and COPIES items. */
+/* Handles REGION and COPIES items. */
 void copies_system(struct check *check, struct key key, const void *value,
 		   size_t bytes);
 void copies_replica(struct check *check, const struct inode_state *now,

@@ -79,7 +79,8 @@ int device_write(struct check *check, uint64_t sector, uint64_t sectors,
 	return rc;
 }
 
-/* What the block layer makes of a bad medium and of a refused target. */
+/* The errors that the block layer makes of a bad medium and of a refused
+ * target. */
 bool device_place_failed(int rc)
 {
 	return rc == -EIO || rc == -ENODATA || rc == -EREMOTEIO ||
@@ -96,8 +97,9 @@ int device_flush(struct check *check)
 struct batch_request {
 	struct disk_request req;
 	struct iovec iov[REQUEST_IOV];
-	struct device_read *reads;	/* iov_n of them */
-	unsigned *left;			/* of the batch */
+	struct device_read *reads;	/* its reads, iov_n of them */
+	unsigned *left;			/* requests of the batch that are not
+					 * done */
 };
 
 static int read_cmp(const void *a, const void *b)
@@ -127,7 +129,8 @@ static bool batch_joins(const struct device_read *last,
 	       last->sectors % TRAX_BLOCK_SECTORS == 0;
 }
 
-/* Takes reads[0] and what follows it into one request; returns how many. */
+/* Puts reads[0] and those that follow it without a gap into one request;
+ * returns their number. */
 static size_t batch_fill(struct check *check, struct batch_request *batch,
 			 struct device_read *reads, size_t n)
 {

@@ -20,10 +20,10 @@ struct data_extent {
 
 struct unit {
 	uint64_t ino, block;
-	uint32_t at;		/* in the buffer, blocks */
+	uint32_t at;		/* its place in the buffer, in blocks */
 	uint32_t sum;
-	uint64_t sector;	/* of its first fragment */
-	bool copy;		/* a replica */
+	uint64_t sector;	/* sector of its first fragment */
+	bool copy;		/* it is a replica */
 	int rc;
 };
 
@@ -32,16 +32,17 @@ struct data_fragment {
 	uint32_t sectors;
 	uint32_t unit;
 	uint32_t off;		/* sectors from the unit's start */
-	uint8_t *bounce;	/* NULL: read in place */
+	uint8_t *bounce;	/* memory of its own; NULL: it is read in
+				 * place */
 };
 
 struct data_check {
 	struct check *check;
 	uint64_t ino;
-	struct vec extents;	/* of ino, in order */
+	struct vec extents;	/* extents of inode `ino`, in order */
 	size_t extent_at;
 	struct vec units, fragments;
-	uint32_t blocks;	/* in the units so far */
+	uint32_t blocks;	/* blocks of the units so far */
 	uint8_t *buf;
 	uint32_t buf_blocks;
 	uint64_t done_bytes;
@@ -58,8 +59,8 @@ static uint8_t *fragment_place(const struct data_check *data,
 	       (size_t)fragment->off * SECTOR_BYTES;
 }
 
-/* Pieces of blocks cannot be read to where they belong: buffers of requests
- * are aligned. */
+/* Fragments that are no whole blocks cannot be read to their place in the
+ * buffer, because memory of requests is aligned. */
 static bool fragment_bounces(const struct data_fragment *fragment)
 {
 	return fragment->off % TRAX_BLOCK_SECTORS ||
@@ -233,7 +234,8 @@ static void unit_add(struct data_check *data, uint64_t block, uint32_t sum)
 		.sum = sum,
 	};
 	if (!unit_map(data, unit)) {
-		/* A stray checksum: reported by the first walk. */
+		/* The checksum belongs to no block, which the first walk has
+		 * reported. */
 		data->fragments.n = fragments;
 		data->units.n--;
 		return;
@@ -272,7 +274,7 @@ static void copy_unit(struct data_check *data, uint64_t block, uint32_t sum,
 	data->blocks++;
 }
 
-/* One copy, of blocks of this piece. */
+/* Adds one replica of blocks of this piece. */
 static void copy_add(struct data_check *data, const struct copy_seen *copy,
 		     const struct csum_window *w, unsigned piece)
 {
@@ -289,8 +291,8 @@ static void copy_add(struct data_check *data, const struct copy_seen *copy,
 	}
 }
 
-/* Copies of blocks before this one of this file have passed: they have no
- * original. */
+/* Replicas of earlier blocks of this file are passed over: their originals are
+ * gone. */
 static const struct copy_seen *copy_next(struct data_check *data, uint64_t ino,
 					 uint64_t block)
 {
@@ -370,7 +372,7 @@ static void data_item(struct check *check, struct key key, const void *value,
 		window_add(data, key.off, value, bytes);
 }
 
-/* No more than there is to be read. */
+/* A chunk need not be larger than all the data there is. */
 static uint32_t chunk_bytes(const struct check *check)
 {
 	uint64_t bytes = check->result->data_sectors * SECTOR_BYTES;

@@ -11,7 +11,8 @@
 #include "base/csum.h"
 #include "check/scan/check_internal.h"
 
-#define FIRST_SEQ 3u		/* 1 and 2 are "." and ".." */
+#define FIRST_SEQ 3u		/* sequence numbers 1 and 2 are those of "." and
+				 * ".." */
 #define MAX_EXACT (4u << 20)
 
 static struct problem_place at_dir(uint64_t dir)
@@ -42,7 +43,7 @@ static void name_hash(struct check *check, const struct inode_state *now,
 		       (unsigned long long)le64_get(record->ino));
 }
 
-/* item_verify has seen that the records fill the value. */
+/* Length of a record; item_verify has seen that the records fill the value. */
 static size_t record_bytes(const struct name_record *record)
 {
 	return sizeof(*record) + record->bytes;
@@ -53,7 +54,7 @@ static bool same_name(const struct name_record *a, const struct name_record *b)
 	return a->bytes == b->bytes && !memcmp(a + 1, b + 1, a->bytes);
 }
 
-/* Is the name of the record at `at` in the value before it, too? */
+/* Does the same name stand in the value before the record at `at`, too? */
 static bool name_before(const uint8_t *value, size_t at)
 {
 	const struct name_record *record = (const void *)(value + at);
@@ -200,7 +201,7 @@ void dirs_exact_item(struct check *check, struct key key, const void *value,
 	}
 }
 
-/* Orders the two sides of one name next to each other. */
+/* Sorts the two items of one name next to each other. */
 static int seen_cmp(const void *a, const void *b)
 {
 	const struct name_seen *x = a, *y = b;

@@ -35,7 +35,7 @@ void blocks_written_add(struct check *check, struct written *written,
 		*last = (struct block_range){ first, end - first };
 }
 
-/* Data whose end lies behind the last block of the file. */
+/* Data may not end behind the last block of the file. */
 static void extent_eof(struct check *check, const struct inode_state *now,
 		       uint64_t off, uint64_t sectors)
 {
@@ -50,9 +50,9 @@ static void extent_eof(struct check *check, const struct inode_state *now,
 			       (unsigned long long)off);
 }
 
-/* Advice only: a piece that neither begins nor ends with a track.  Where
- * only some tracks are known, a mount may have found out more than the record
- * says. */
+/* Reports, as advice only, a piece that neither begins nor ends with a track.
+ * Where only some tracks were known, a mount may have learned more than its
+ * record says. */
 static void extent_track(struct check *check, const struct inode_state *now,
 			 uint64_t sector, uint64_t sectors, uint32_t flags)
 {
@@ -136,7 +136,8 @@ static void report_block(struct check *check, const struct inode_state *now,
 		       (unsigned long long)block);
 }
 
-/* No checksums from summed_to up to `end`. */
+/* Reports written blocks from summed_to up to `end`, which have no
+ * checksums. */
 static void blocks_gap(struct check *check, struct inode_state *now,
 		       uint64_t end)
 {
@@ -173,7 +174,8 @@ void blocks_csum(struct check *check, struct inode_state *now, uint64_t block,
 	unsigned i;
 
 	if (csum_window_decode(value, bytes, &window))
-		return;		/* item_verify has decoded it before */
+		return;		/* cannot fail: item_verify has decoded it
+				 * before */
 	blocks_gap(check, now, block);
 	for (i = 0; i < TRAX_CSUM_PIECES; i++) {
 		uint16_t has = window.mask[i];

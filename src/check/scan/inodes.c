@@ -14,7 +14,8 @@
 #include "check/scan/check_internal.h"
 
 #define HAS(now, type) ((now)->seen >> (type) & 1u)
-#define XATTR_PROBES 4u		/* places for one hash, see doc/format.md */
+#define XATTR_PROBES 4u		/* Number of keys that one hash may use, see
+				 * doc/format.md. */
 #define ACL_PREFIX "system.posix_acl_"
 #define CAPS_NAME "security.capability"
 #define FLAGS_XATTR (INODE_HAS_CAPS | INODE_HAS_ACL)
@@ -54,7 +55,7 @@ static void system_item(struct check *check, struct key key, const void *value,
 
 /* ---- Extended attributes ---- */
 
-/* Ends the attribute whose pieces passed. */
+/* Ends the attribute whose pieces have been read. */
 static void xattr_end(struct check *check, struct inode_state *now)
 {
 	if (now->xattr_pieces || now->xattr_left)
@@ -118,7 +119,7 @@ static void xattr_item(struct check *check, struct inode_state *now,
 		now->xattr_left -= bytes;
 		return;
 	}
-	/* A piece that nothing waits for. */
+	/* This piece belongs to no attribute. */
 	if (!now->xattr_pieces)
 		now->xattr_next = off;
 	now->xattr_pieces = 1;
@@ -221,8 +222,8 @@ static void finish_rdev(struct check *check, struct inode_state *now)
 			       (unsigned long long)now->ino);
 }
 
-/* An orphan item goes with an inode that has no links, and only with it; a
- * truncation goes with any file. */
+/* An inode without links has an orphan item that deletes it, and no other inode
+ * has one; an orphan item that truncates may go with any file. */
 static void finish_orphan(struct check *check, struct inode_state *now)
 {
 	bool linked = le32_get(now->item.nlink) != 0;
@@ -299,7 +300,8 @@ static void inode_end(struct check *check)
 
 /* ---- Items ---- */
 
-/* The orphan item of this inode; both pass by in order of number. */
+/* The orphan item of this inode; inodes and orphans are both read in order of
+ * number. */
 static struct orphan *orphan_of(struct inodes *inodes, uint64_t ino)
 {
 	struct orphan *orphan;

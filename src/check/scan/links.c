@@ -1,11 +1,11 @@
 /*
- * links.c - which inode has how many names, and how directories hang together.
+ * links.c - how many names each inode has, and how directories hang together.
  *
- * Inodes are spread over buckets; in each, one order-free sum over what inodes
- * say (so many links, or for a directory one name in its parent) minus what
- * entries say must be zero.  Only the buckets that differ are collected in a
- * second walk.  With names and parents in agreement, a directory can only be
- * out of reach when it is below itself.
+ * Inodes are spread over buckets. In each bucket one order-free sum over what
+ * inodes say (their number of links, or for a directory one name in its parent)
+ * minus what entries say must be zero. Only buckets whose sums differ are
+ * collected in a second walk. When names and parents agree, a directory is out
+ * of reach of the root only if it is below itself.
  */
 #include <dirent.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static uint8_t item_type(const struct inode_item *item)
 	return (uint8_t)IFTODT(le32_get(item->mode));
 }
 
-/* How many names an inode should have by its own account. */
+/* The number of names that an inode should have by its own item. */
 static uint32_t item_names(uint64_t ino, const struct inode_item *item)
 {
 	uint32_t nlink = le32_get(item->nlink);
@@ -98,7 +98,7 @@ uint64_t links_parent(struct check *check, uint64_t dir)
 	return found ? found->parent : TRAX_ROOT_INO;
 }
 
-/* Goes up from directory i; whoever meets its own mark is in a loop. */
+/* Goes up from directory i; a walk that meets its own mark is in a loop. */
 static void dir_climb(struct check *check, size_t i)
 {
 	struct dir_parent *dir = vec_at(&check->links.dirs, i);
@@ -183,7 +183,7 @@ void links_exact_item(struct check *check, struct key key, const void *value)
 	}
 }
 
-/* By inode: itself first, then its entries. */
+/* Sorts by inode: the inode itself first, then its entries. */
 static int seen_cmp(const void *a, const void *b)
 {
 	const struct link_seen *x = a, *y = b;
@@ -226,7 +226,7 @@ static void exact_dir(struct check *check, const struct link_seen *inode,
 		       (unsigned long long)entries[0].dir);
 }
 
-/* An inode and all entries that lead to it. */
+/* Compares an inode with all entries that lead to it. */
 static void exact_inode(struct check *check, const struct link_seen *inode,
 			const struct link_seen *entries, size_t n)
 {

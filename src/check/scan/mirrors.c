@@ -13,9 +13,9 @@
 #define BATCH 64u
 
 struct mirror {
-	uint64_t sector;	/* of the mirror */
+	uint64_t sector;	/* sector of the mirror */
 	uint64_t node;		/* sector of the node */
-	uint64_t csum;		/* of both */
+	uint64_t csum;		/* checksum of both */
 };
 
 void mirrors_begin(struct check *check)
@@ -61,7 +61,7 @@ void mirrors_repair(struct check *check, uint64_t sector, const void *node,
 {
 	struct problem_place place = { .sector = sector };
 
-	/* The same bytes again, where this tree keeps them: always safe. */
+	/* Writing the same bytes where this tree keeps them is always safe. */
 	if (problem_report(check, PROBLEM_NODE_MIRROR, place,
 			   (unsigned long long)sector, why) &&
 	    device_write(check, sector, TRAX_NODE_SECTORS, node))
@@ -78,7 +78,7 @@ static void mirror_bad(struct check *check, const struct mirror *mirror,
 	mirrors_repair(check, mirror->sector, buf, why);
 }
 
-/* Reads mirrors[0 .. n), which are in order, and so are the results. */
+/* Reads and verifies mirrors[0 .. n), which are sorted by address. */
 static void batch_verify(struct check *check, const struct mirror *mirrors,
 			 size_t n, uint8_t *buf)
 {

@@ -1,11 +1,11 @@
 /*
- * owners.c - who has which sectors, said twice: by owner items in order of
- * address, and by the extents of files in order of inode.
+ * owners.c - which sectors belong to what. It is stored twice: in owner items
+ * in order of address, and in the extents of files in order of inode.
  *
- * For each group of 1 GiB one order-free sum over what owners say of data and
- * what extents say must be zero.  Owners that do not overlap, and equal sums,
- * mean that extents do not overlap either.  Only the groups that differ are
- * collected and compared one by one, in a second walk.
+ * For each group of 1 GiB one order-free sum over the owners of data minus the
+ * extents must be zero. When owners do not overlap and the sums are equal,
+ * extents do not overlap either. Only the groups that differ are collected and
+ * compared one by one, in a second walk.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "base/csum.h"
 #include "check/scan/check_internal.h"
 
-/* What a second walk may collect; more is left to the next run. */
+/* Most claims that a second walk collects; the rest is left to the next run. */
 #define MAX_EXACT (32u << 20)
 
 static uint64_t claim_hash(uint64_t sector, uint64_t n, uint64_t ino,
@@ -104,7 +104,8 @@ void owners_item(struct check *check, struct key key,
 		problem_report(check, PROBLEM_OWNER_OVERLAP, place,
 			       (unsigned long long)claim.sector,
 			       (unsigned long long)owners->end);
-		/* Equal sums say nothing here: the second walk has to look. */
+		/* Equal sums would prove nothing here, so they are made
+		 * unequal: the second walk has to look. */
 		owners->sum[owners->last / TRAX_GROUP_SECTORS]++;
 		owners->sum[claim.sector / TRAX_GROUP_SECTORS]++;
 	}
@@ -177,7 +178,7 @@ static unsigned fixed_parts(const struct super *super,
 	unsigned i, n = 0;
 
 	super_places(super->sectors, place);
-	/* The boot block and what lies between it and the superblock. */
+	/* The boot block, and what lies between it and the superblock. */
 	for (i = 0; i < 3; i++)
 		part[n++] = (struct fixed_part){ place[i], TRAX_BLOCK_SECTORS,
 						 OWNER_SUPER, false };
@@ -213,7 +214,7 @@ static bool fixed_match(const struct claim *claim, struct fixed_part *part,
 	return any;
 }
 
-/* Is it where something moves to, or has moved from? */
+/* Is this range the source or the target of a relocation? */
 static bool moves(const struct owners *owners, const struct claim *claim)
 {
 	unsigned i;
@@ -403,7 +404,8 @@ static void exact_report(struct check *check, enum problem problem,
 			       (unsigned long long)claim->ino);
 }
 
-/* Claims that begin at one sector: [first, end).  Pairs what agrees. */
+/* Pairs the claims that agree among those that begin at one sector: [first,
+ * end). */
 static void exact_pair(struct check *check, size_t first, size_t end)
 {
 	struct claim *claims = check->owners.exact.items;
@@ -452,11 +454,12 @@ static void exact_unmatched(struct check *check, size_t first, size_t end)
 	}
 }
 
-/* Extents that lie on each other, or on what is no data. */
+/* Reports extents that overlap each other or something that is no data. */
 static void exact_shared(struct check *check)
 {
 	struct claim *claims = check->owners.exact.items;
-	struct claim *reach = NULL;	/* what reaches furthest so far */
+	struct claim *reach = NULL;	/* the claim that ends furthest behind
+					 * so far */
 	size_t i;
 
 	for (i = 0; i < check->owners.exact.n; i++) {

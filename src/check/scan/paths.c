@@ -1,9 +1,9 @@
 /*
- * paths.c - where the inodes lie that problems name.
+ * paths.c - paths of the inodes that problems name.
  *
- * Names are not kept in the walk.  When there are problems, two more walks
- * find them: the first one entry of each inode, the second the names of the
- * directories above these, which links.c knows.  What the tree no longer says
+ * The walk does not keep names. When there are problems, two more walks look
+ * for them: the first one for one entry of each inode, the second for the names
+ * of the directories above, which links.c knows. What is no longer in the tree
  * is left out.
  */
 #include <errno.h>
@@ -12,15 +12,17 @@
 
 #include "check/scan/check_internal.h"
 
-#define MAX_NAMED 1024u		/* inodes that are told by path */
-#define MAX_DEPTH 256u		/* what lies deeper is not */
+#define MAX_NAMED 1024u		/* most inodes whose paths are reported */
+#define MAX_DEPTH 256u		/* most directories above one inode; deeper ones
+				 * have no path */
 #define MAX_PATH 65536u
 
 /* An inode, and one name of it. */
 struct named {
 	uint64_t ino, dir;
-	char *name;		/* NULL: not met yet */
-	bool asked;		/* by a problem, not as a directory above */
+	char *name;		/* NULL: its name has not been found yet */
+	bool asked;		/* named by a problem; otherwise a directory
+				 * above one */
 };
 
 static int named_cmp(const void *a, const void *b)
@@ -102,7 +104,8 @@ static bool paths_add(struct check *check, uint64_t ino, bool asked)
 	return named;
 }
 
-/* A walk's item: the first entry of each inode that has no name yet. */
+/* Called for each item of a walk: takes the first entry of each inode that has
+ * no name yet. */
 static void paths_item(struct check *check, struct key key, const void *value,
 		       size_t bytes)
 {
@@ -126,7 +129,7 @@ static void paths_item(struct check *check, struct key key, const void *value,
 	named->dir = key.ino;
 }
 
-/* The directories above what has a name now. */
+/* Adds the directories above inodes whose name was found. */
 static void paths_add_parents(struct check *check)
 {
 	struct vec *sorted = &check->paths.sorted;
@@ -146,7 +149,8 @@ static void paths_add_parents(struct check *check)
 	}
 }
 
-/* Each inode once; those that have a name, or were asked for, first. */
+/* Sorts so that each inode is there once; those with a name or named by a
+ * problem come first. */
 static int named_order(const void *a, const void *b)
 {
 	const struct named *x = a, *y = b;
@@ -174,7 +178,7 @@ static void paths_sort(struct check *check)
 	sorted->n = n;
 }
 
-/* The path, written from the end; NULL: not all of it is known. */
+/* The path, written from its end; NULL: a part of it is unknown. */
 static const char *paths_text(struct check *check, uint64_t ino, char *buffer)
 {
 	char *at = buffer + MAX_PATH - 1;

@@ -1,5 +1,5 @@
 /*
- * problem.c - everything that can be wrong, one row each.
+ * problem.c - the table of problems, one row each.
  */
 #include "check/scan/problem.h"
 
@@ -214,7 +214,7 @@ static_assert(sizeof(check_problems) / sizeof(check_problems[0]) == PROBLEMS,
 
 const unsigned check_problems_n = PROBLEMS;
 
-/* What is repaired where it is met, without a new tree. */
+/* Is this problem repaired where it is found, without a new tree? */
 static bool in_place(enum problem problem)
 {
 	switch (problem) {
@@ -229,7 +229,7 @@ static bool in_place(enum problem problem)
 	}
 }
 
-/* May it be repaired, as far as the options say? */
+/* Do the options allow this repair? */
 static bool is_allowed(const struct check *check,
 		       const struct check_problem *row)
 {

@@ -87,7 +87,7 @@ enum problem {
 
 struct check;
 
-/* What it is about; for rows whose text names more, see the table. */
+/* What a problem is about; rows whose text names more say so in the table. */
 struct problem_place {
 	uint64_t ino;
 	uint64_t sector;
@@ -100,10 +100,10 @@ struct problem_place {
 bool problem_report(struct check *check, enum problem problem,
 		    struct problem_place place, ...);
 
-/* Has it been found, and is it to be repaired? */
+/* Has this problem been found, and is it to be repaired? */
 bool problem_to_repair(const struct check *check, enum problem problem);
 
-/* Something found is to be repaired by a new tree. */
+/* Has something been found that is to be repaired by a new tree? */
 bool problem_any_to_repair(const struct check *check);
 
 #endif

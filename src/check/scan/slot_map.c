@@ -11,12 +11,12 @@
 
 struct slot_cursor {
 	const uint8_t *p, *end;
-	uint64_t sector;	/* of the track */
+	uint64_t sector;	/* first sector of the track */
 	unsigned slots;
 	const uint8_t *bits;
 };
 
-/* Next track of the map: 1, or 0 at the end, -1 when it is cut off. */
+/* Reads the next track of the map: 1; 0 at the end; -1: the map is cut off. */
 static int cursor_next(struct slot_cursor *cursor)
 {
 	const struct slot_track *track = (const void *)cursor->p;
@@ -106,7 +106,7 @@ static bool slots_same(const struct claim *track,
 	return track->n / TRAX_NODE_SECTORS == cursor->slots;
 }
 
-/* Owners of node tracks and tracks of the map are the same. */
+/* The owners of node tracks and the tracks of the map must be the same. */
 static void slots_owners(struct check *check)
 {
 	struct slot_cursor cursor = {

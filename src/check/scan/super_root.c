@@ -1,10 +1,9 @@
 /*
- * super_root.c - what everything hangs on: superblocks, roots, and the payload
- * of the best root.
+ * super_root.c - superblocks, roots, and the payload of the best root.
  *
  * The best superblock is the good one with the highest version; the best root
- * the good one with the highest generation.  Copies that are not like the best
- * are rewritten when that is allowed, at once.
+ * is the good one with the highest generation. Copies that differ from the best
+ * are rewritten at once when that is allowed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -31,7 +30,7 @@ static const char *super_read(struct check *check, uint64_t sector, void *buf,
 	return super_decode(buf, sector, super);
 }
 
-/* Looks at the places for a file system of this size. */
+/* Looks for a superblock at the places of a file system of this size. */
 static const char *super_find(struct check *check, uint64_t sectors, void *buf,
 			      bool *have)
 {
@@ -53,7 +52,8 @@ static const char *super_find(struct check *check, uint64_t sectors, void *buf,
 	return first;
 }
 
-/* A crash between the copies is no damage: the next mount goes on with them. */
+/* Copies that differ after a crash are no damage: the next mount writes them
+ * all. */
 static void super_copies(struct check *check)
 {
 	uint8_t *buf = device_buffer(check, 2 * TRAX_BLOCK_BYTES);
@@ -94,7 +94,8 @@ static int super_fits(struct check *check)
 			       (unsigned long long)check->disk->limits.sectors);
 		return -EFBIG;
 	}
-	/* A newer version knows things of it that this one would break. */
+	/* A newer version may have set up structures that this one would
+	 * break. */
 	if (unknown) {
 		problem_report(check, PROBLEM_SUPER_FEATURE, at_sector(0),
 			       (unsigned long long)unknown);
@@ -190,8 +191,8 @@ static void super_root_geometry(struct check *check)
 	if (!problem_report(check, PROBLEM_GEOMETRY,
 			    at_sector(super->geom_sector), why))
 		return;
-	/* Its sectors lose their owner with the next new tree; the second
-	 * check finds that, and so asks for one. */
+	/* Its sectors lose their owner with the next new tree; the second check
+	 * reports that and asks for one. */
 	super->geom_sector = 0;
 	super->geom_bytes = 0;
 	super->geom_csum = 0;
@@ -205,7 +206,7 @@ static void super_root_geometry(struct check *check)
 /* ---- Roots ---- */
 
 struct root_copy {
-	const char *why;	/* NULL: good */
+	const char *why;	/* why it is bad; NULL: it is good */
 	struct root root;
 	uint64_t sector;
 };

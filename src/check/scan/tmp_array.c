@@ -30,8 +30,8 @@ void tmp_array_fini(struct tmp_array *tmp_array)
 	*tmp_array = (struct tmp_array){ .size = tmp_array->size, .fd = -1 };
 }
 
-/* Real room on the scratch disk: a page that cannot be written back would
- * kill the program later. */
+/* Allocates real room on the scratch disk: a page that cannot be written back
+ * would later kill the program. */
 static int tmp_array_extend(const struct tmp_array *tmp_array, size_t room)
 {
 	if (tmp_array->fd < 0)

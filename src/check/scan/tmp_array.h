@@ -13,13 +13,14 @@
 
 struct tmp_array {
 	uint8_t *base;
-	size_t size;		/* of an item */
+	size_t size;		/* bytes of an item */
 	size_t n;
 	size_t room;		/* bytes */
 	int fd;			/* -1: plain memory */
 };
 
-/* directory: NULL for plain memory.  -errno of open(2). */
+/* Makes an array in a file below `directory`; NULL: in plain memory. Returns
+ * -errno of open(2). */
 int tmp_array_init(struct tmp_array *tmp_array, size_t size,
 		   const char *directory);
 void tmp_array_fini(struct tmp_array *tmp_array);
@@ -29,7 +30,8 @@ static inline void *tmp_array_at(const struct tmp_array *tmp_array, size_t i)
 	return tmp_array->base + i * tmp_array->size;
 }
 
-/* n new items at the end; NULL: no memory, or the scratch disk is full. */
+/* Adds n items at the end; NULL: there is no memory, or the scratch disk is
+ * full. */
 void *tmp_array_add(struct tmp_array *tmp_array, size_t n);
 
 /* Sorts all items. */

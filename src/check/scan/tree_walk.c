@@ -19,30 +19,30 @@
 #define BATCH 64u
 #define MAX_CHILDREN ((TRAX_NODE_BYTES - sizeof(struct node_header)) / \
 		      sizeof(struct child_slot))
-/* Progress and failure are looked at once in so many nodes. */
+/* Nodes after which progress is reported and failures are looked for. */
 #define PROGRESS_NODES 256u
 
 struct visit {
 	struct node_ptr ptr;
 	struct key low, high;
-	uint8_t *buf;		/* what was read */
+	uint8_t *buf;		/* memory into which it was read */
 	int rc;
 	const uint8_t *node;	/* the good copy; NULL: none */
-	const char *why;	/* there is none */
+	const char *why;	/* why there is no good copy */
 };
 
 struct tree_walk {
 	struct check *check;
 	bool first;
 	walk_item item;
-	/* For the nodes of each level, and how many children these are for. */
+	/* By level: memory for nodes, and the number of nodes it holds. */
 	uint8_t *buffers[TRAX_MAX_LEVEL + 2];
 	unsigned room[TRAX_MAX_LEVEL + 2];
 };
 
 /* ---- Reading ---- */
 
-/* The results come back sorted by address: they are found by their buffer. */
+/* Results come back sorted by address and are found by their buffer. */
 static void visit_take_results(struct visit *visits,
 			       const struct device_read *reads, unsigned n,
 			       const uint8_t *base)
@@ -78,7 +78,7 @@ static void visit_read(struct tree_walk *walk, struct visit *visits, unsigned n,
 	visit_take_results(visits, reads, n, base);
 }
 
-/* Chooses the copy to believe. */
+/* Chooses the copy that is trusted. */
 static void visit_choose(struct tree_walk *walk, struct visit *visit)
 {
 	const char *why2;
@@ -161,9 +161,9 @@ static const char *leaf_bounds(const struct node_header *h)
 	return NULL;
 }
 
-/* Is the i-th key where it should be?  One that is beyond those that follow is
- * the odd one, not they; of a leaf that nothing vouches for, also one that is
- * outside it. */
+/* Is the i-th key out of order? Of two keys in the wrong order, the one that is
+ * beyond those that follow counts as wrong. In a leaf without a good checksum a
+ * key outside the leaf's range is wrong, too. */
 static bool key_is_odd(const struct check *check, const struct node_header *h,
 		       unsigned i, struct key last)
 {
@@ -216,14 +216,14 @@ const char *walk_leaf(struct check *check, const void *node, bool report,
 	return why;
 }
 
-/* A leaf as a whole: does the header say what its parent does? */
+/* Checks a leaf as a whole: does its header say what its parent says? */
 static const char *leaf_header(struct check *check, const struct visit *visit)
 {
 	const struct node_header *h = (const void *)visit->node;
 	uint8_t empty[sizeof(struct node_header)];
 	struct node_header *e = (struct node_header *)empty;
 
-	/* The rules of a node without items, applied to its header. */
+	/* Applies the rules of a node without items to its header. */
 	memcpy(empty, h, sizeof(empty));
 	e->n = le16_put(0);
 	e->used = le16_put(0);
@@ -278,7 +278,7 @@ static void visit_child(const struct node_header *h, unsigned i,
 		visit->high = key_get(&child[i + 1].key);
 	else
 		visit->high = key_get(&h->high);
-	/* Up to, but not with, the next child's first key. */
+	/* The child's keys end before the next child's first key. */
 	if (i + 1u < le16_get(h->n)) {
 		struct key *k = &visit->high;
 
