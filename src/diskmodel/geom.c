@@ -2,14 +2,14 @@
  * geom.c - looking things up in a geometry.
  *
  * LBN or track number -> run (binary search) -> period (division) -> part of
- * the pattern (binary search) -> track (division).  Slips of the track are
- * found by binary search in the one list of them.
+ * the pattern (binary search) -> track (division). Slips of the track are found
+ * by binary search in the one list of them.
  *
- * Runs and patterns count in virtual LBNs, as if there were no odd tracks; the
- * sum of what these have more or less leads from one to the other.
+ * Runs and patterns count in virtual LBNs, as if there were no odd tracks. The
+ * sum of the LBNs that odd tracks have more or less converts one to the other.
  *
  * Physical positions: sector p of a track that has `around` sectors begins at
- * base + p / around.  The k-th LBN of the track is at position k plus the
+ * base + p / around. The k-th LBN of the track is at position k plus the
  * slipped sectors before it.
  */
 #include <assert.h>
@@ -19,7 +19,7 @@
 
 #include "diskmodel/geom_build.h"
 
-/* A track and what geom_track does not tell. */
+/* A track, with members that geom_track leaves out. */
 struct found {
 	struct geom_track track;
 	angle base;
@@ -92,7 +92,8 @@ bool geom_known(const struct geom *geom)
 	return geom->known;
 }
 
-/* Of the first `tracks` tracks of a pattern that goes on for ever. */
+/* Known sectors of the first `tracks` tracks of a pattern that repeats for
+ * ever. */
 static uint64_t known_within(const struct geom *geom,
 			     const struct geom_pattern *pattern,
 			     uint64_t tracks)
@@ -163,7 +164,7 @@ static uint32_t odd_lower(const struct geom *geom, uint64_t track)
 	return lo;
 }
 
-/* How many odd tracks begin at or before an LBN? */
+/* Number of odd tracks that begin at or before an LBN. */
 static uint32_t odds_until(const struct geom *geom, uint64_t lbn)
 {
 	uint32_t lo = 0, hi = geom->odds_n;
@@ -209,7 +210,7 @@ static uint32_t position_of(const struct geom *geom, const struct found *f,
 	return k;
 }
 
-/* And back: the number of LBNs that lie before a position. */
+/* The inverse: number of LBNs that lie before a position. */
 static uint32_t lbns_before(const struct geom *geom, const struct found *f,
 			    uint32_t position)
 {
@@ -225,7 +226,7 @@ static uint32_t lbns_before(const struct geom *geom, const struct found *f,
 	return position - gone;
 }
 
-/* Corrects a track for the odd ones before it, and for itself. */
+/* Corrects a track for the odd tracks before it, and for being odd itself. */
 static void apply_odds(const struct geom *geom, struct geom_track *t)
 {
 	uint32_t i = odd_lower(geom, t->index);

@@ -1,15 +1,15 @@
 /*
- * geom.h - which sectors lie on which track, and where under the head.
+ * geom.h - which sectors lie on which track, and at which angle.
  *
- * A geometry is advice (what the file system believes) or truth (what a
- * simulated drive is); the two are never the same instance.  It is immutable
- * once made, does no I/O and knows no clock.  Its size grows with the
+ * A geometry is a model (what the file system assumes) or the truth (what a
+ * simulated drive is); the two are never the same instance. It is immutable
+ * once made, does no I/O and knows no clock. Its size grows with the
  * irregularity of the drive, not with its number of tracks; lookups are
  * logarithmic in the number of irregularities.
  *
  * Units: LBN and lengths in sectors of 512 bytes; angles in 2^-32 revolutions
- * (wrap-around is free); tracks are numbered in LBN order from 0; cylinders
- * and surfaces count from 0 at the outer edge.
+ * (wrap-around is free); tracks are numbered in LBN order from 0; cylinders and
+ * surfaces count from 0 at the outer edge.
  */
 #ifndef TRAX_DISKMODEL_GEOM_H
 #define TRAX_DISKMODEL_GEOM_H
@@ -23,7 +23,7 @@ typedef uint32_t angle;		/* 2^32 = one revolution */
 struct geom;
 
 struct geom_track {
-	uint64_t index;		/* in LBN order */
+	uint64_t index;		/* number of the track, in LBN order */
 	uint64_t first;		/* first LBN */
 	uint32_t sectors;	/* number of LBNs on it; 0 never occurs */
 	uint32_t cylinder;
@@ -37,7 +37,7 @@ struct geom_place {
 	uint32_t cylinder;
 	uint32_t surface;
 	uint32_t sector;	/* among the track's physical sectors */
-	angle start;		/* of its leading edge */
+	angle start;		/* angle of its leading edge */
 };
 
 /*
@@ -62,10 +62,10 @@ void geom_free(struct geom *geom);
 uint64_t geom_sectors(const struct geom *geom);
 uint64_t geom_tracks(const struct geom *geom);
 
-/* Is there any track whose boundaries are known? */
+/* Is the boundary of any track known? */
 bool geom_known(const struct geom *geom);
 
-/* How many sectors lie on such tracks. */
+/* Number of sectors on tracks whose boundaries are known. */
 uint64_t geom_known_sectors(const struct geom *geom);
 
 /* Nominal period of a revolution; 0 when not known. */
@@ -79,26 +79,27 @@ void geom_track_of(const struct geom *geom, uint64_t lbn,
 void geom_track_at(const struct geom *geom, uint64_t index,
 		   struct geom_track *out);
 
-/* What holds of each of the tracks [first, first + n), n at least 1; costs by
- * how often their pattern changes, not by their number. */
+/* Bounds over the tracks [first, first + n), n at least 1. The cost grows with
+ * the changes of pattern, not with n. */
 struct geom_bounds {
 	uint32_t low, high;	/* cylinders, both included */
-	uint32_t around;	/* sectors of the longest, with slipped ones */
-	uint32_t least;		/* of the shortest */
+	uint32_t around;	/* sectors around the longest track, slipped
+				 * ones included */
+	uint32_t least;		/* sectors on the shortest track */
 };
 void geom_bounds_of(const struct geom *geom, uint64_t first, uint64_t n,
 		    struct geom_bounds *out);
 
-/* LBN to cylinder, surface, sector, angle (defects applied). */
+/* Cylinder, surface, sector and angle of an LBN, defects applied. */
 void geom_place_of(const struct geom *geom, uint64_t lbn,
 		   struct geom_place *out);
 
-/* The first run of remapped LBNs that ends after `lbn`; false when there is
- * none.  Their places are elsewhere than on their track. */
+/* The first run of remapped LBNs that ends after `lbn`; false: there is none.
+ * Remapped LBNs are not on the track that their number gives. */
 bool geom_remap_next(const struct geom *geom, uint64_t lbn, uint64_t *first,
 		     uint32_t *sectors);
 
-/* And back: the LBN whose sector is at or after this angle on a track. */
+/* The inverse: the LBN whose sector is at or after this angle on a track. */
 uint64_t geom_lbn_at(const struct geom *geom, const struct geom_track *track,
 		     angle at);
 

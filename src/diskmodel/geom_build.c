@@ -2,16 +2,17 @@
  * geom_build.c - from sweeps of tracks to runs of repeating patterns.
  *
  * Appending joins what can be joined (a sweep that continues the last one).
- * Finishing walks the sweeps once: at each it tries every period up to
- * PERIOD_MAX sweeps and takes the one that goes on repeating the longest; what
- * repeats becomes one run, what does not a run of a single sweep.  A pattern
- * met before, beginning at any of its parts (a slipped track interrupts a zone
- * anywhere), is found again and shared.
+ * Finishing goes over the sweeps once: at each it tries every period up to
+ * PERIOD_MAX sweeps and takes the one that repeats the longest. Sweeps that
+ * repeat become one run, others a run of a single sweep. A pattern met before,
+ * beginning at any of its parts (a slipped track interrupts a zone anywhere),
+ * is found again and shared.
  *
  * Before that it looks whether one of the last runs goes on, behind tracks that
- * are missing or different, anywhere in its pattern: whole slipped tracks would
- * else make two patterns each.  Where they are so many that nothing repeats
- * twice, sweeps are mended to see what would.
+ * are missing or different, anywhere in its pattern: otherwise each wholly
+ * slipped track would make two patterns. Where there are so many of them that
+ * nothing repeats twice, sweeps are joined across missing tracks (bridged) to
+ * find the period.
  *
  * Zones are never told apart: a new zone is merely where repetition ends.
  */
@@ -21,37 +22,40 @@
 
 #include "diskmodel/geom_build.h"
 
-/* Twice the surfaces of the largest drives, plus room for odd ones. */
+/* Sweeps of a period: twice the surfaces of the largest drives, and room for
+ * odd ones. */
 #define PERIOD_MAX 96u
-/* Patterns looked at, newest first, for one to share. */
+/* Number of patterns looked at, newest first, for one to share. */
 #define SHARE_MAX 16u
 
-/* Runs looked at, newest first, for one that goes on, and tracks that may be
- * missing from it. */
+/* Number of runs looked at, newest first, for one that goes on, and number of
+ * tracks that may be missing from it. */
 #define RESUME_RUNS 4u
 #define RESUME_SKIP 64u
-/* Tracks missing within a sweep that is mended to find a period, and how many
- * of those are looked at. */
+/* Tracks that may be missing within a sweep that is bridged, and number of
+ * sweeps that are bridged to find a period. */
 #define BRIDGE_TRACKS_MAX 8u
 #define BRIDGED_SWEEPS_MAX 400u
-/* Sweeps from one pause to the next, at least. */
+/* Least number of sweeps between two calls of pause(). */
 #define PAUSE_SWEEPS 2048u
 
 struct geom_build {
-	struct geom *geom;	/* under construction */
+	struct geom *geom;	/* the geometry under construction */
 	struct geom_sweep *sweeps;
 	size_t sweeps_n;
 	angle tolerance;
-	uint64_t tracks, sectors; /* sectors: virtual */
-	int64_t more;		/* of the odd tracks, also those to come */
+	uint64_t tracks, sectors; /* so far; sectors are virtual */
+	int64_t more;		/* sum over all odd tracks, those still to come
+				 * included */
 	/* Allocated, in elements. */
 	size_t sweeps_room, parts_room, patterns_room, runs_room, odds_room,
 		slips_room, remaps_room;
-	void (*pause)(void *arg);	/* or NULL */
+	void (*pause)(void *arg);	/* called now and then; NULL: nothing
+					 * is */
 	void *pause_arg;
 };
 
-/* Makes room for `more` elements; doubling. */
+/* Makes room for `more` elements by doubling. */
 static int grow(void *array, size_t *room, size_t n, size_t more, size_t each)
 {
 	size_t want = *room ? *room : 16;
@@ -110,7 +114,7 @@ bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n)
 	int64_t dev = (int32_t)(off - n * fit->step);
 	int64_t lo = dev - fit->tolerance, hi = dev + fit->tolerance;
 
-	/* Rounded inwards. */
+	/* Both bounds are rounded inwards. */
 	lo = lo > 0 ? (lo + n - 1) / n : lo / (int64_t)n;
 	hi = hi < 0 ? (hi - (int64_t)n + 1) / (int64_t)n : hi / n;
 	if (lo < fit->lo)
@@ -272,7 +276,7 @@ int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
 	return err;
 }
 
-/* Same shape, wherever they are? */
+/* Have the sweeps the same shape, wherever they lie? */
 static bool sweep_same(const struct geom_sweep *a, const struct geom_sweep *b,
 		       angle tolerance)
 {
@@ -301,13 +305,15 @@ static bool repeats_at(const struct geom_sweep *s, size_t p, size_t i,
 	       geom_build_fit(fit, s[i].base - a->base, (uint32_t)q);
 }
 
-/* What repeats: `p` sweeps, over `covers` sweeps in all, turning by `step`. */
+/* A period: `p` sweeps that repeat over `covers` sweeps in all, each time
+ * turned by `step`. */
 struct period {
 	size_t p, covers;
 	angle step;
 };
 
-/* How many of the `n` sweeps repeat with period `p` from the first on? */
+/* Number of the `n` sweeps that repeat with period `p`, from the first one
+ * on. */
 static struct period repeats(const struct geom_sweep *s, size_t n, size_t p,
 			     angle tolerance)
 {
@@ -320,7 +326,7 @@ static struct period repeats(const struct geom_sweep *s, size_t n, size_t p,
 	return (struct period){ p, i, geom_build_fitted(&fit) };
 }
 
-/* The period at `s`: at least twice through, or a single sweep. */
+/* The period at `s`: it comes at least twice, or is a single sweep. */
 static struct period find_period(const struct geom_sweep *s, size_t n,
 				 angle tolerance)
 {
@@ -331,15 +337,16 @@ static struct period find_period(const struct geom_sweep *s, size_t n,
 
 		if (at.covers >= 2 * p && at.covers > best.covers)
 			best = at;
-		/* A multiple of a good period cannot do better by much; but
-		 * the tracks of a cylinder alone repeat, too. */
+		/* A multiple of a good period cannot cover much more; but the
+		 * period of a cylinder's tracks alone is too short. */
 		if (best.covers >= 4 * PERIOD_MAX && p >= 4 * best.p)
 			break;
 	}
 	return best;
 }
 
-/* Are the sweeps of a period the pattern's, beginning with its part `r`? */
+/* Are the sweeps of a period those of the pattern, beginning with its part
+ * `r`? */
 static bool pattern_matches(const struct geom *g,
 			    const struct geom_pattern *pattern, uint32_t r,
 			    const struct geom_sweep *s,
@@ -435,7 +442,7 @@ static int pattern_get(struct geom_build *b, const struct geom_sweep *s,
 	return pattern_add(b, s, period);
 }
 
-/* ---- going on with a run ---- */
+/* ---- Going on with a run ---- */
 
 void geom_run_after(const struct geom *g, const struct geom_run *run,
 		    uint64_t ahead, struct geom_run *out)
@@ -447,7 +454,7 @@ void geom_run_after(const struct geom *g, const struct geom_run *run,
 	*out = *run;
 	out->count = 0;
 	out->phase = phase % p->tracks;
-	/* Unsigned: a record may say what it likes. */
+	/* Unsigned, because a record may hold any numbers. */
 	out->cylinder = (int64_t)((uint64_t)out->cylinder +
 				  periods * (uint64_t)p->cylinder_step);
 	out->surface = (int32_t)((uint32_t)out->surface +
@@ -456,7 +463,7 @@ void geom_run_after(const struct geom *g, const struct geom_run *run,
 	out->base += (angle)periods * p->base_step;
 }
 
-/* Tracks of one sweep of a run's pattern, from its i-th track on. */
+/* Tracks of one sweep of a run's pattern, from the run's i-th track on. */
 static uint32_t run_sweep_at(const struct geom *g, const struct geom_run *run,
 			     uint64_t i, struct geom_sweep *out)
 {
@@ -486,7 +493,7 @@ static uint32_t run_sweep_at(const struct geom *g, const struct geom_run *run,
 	return out->count;
 }
 
-/* The tracks of a sweep from the i-th on. */
+/* Drops the first i tracks of a sweep. */
 static void sweep_from(struct geom_sweep *s, uint32_t i)
 {
 	s->count -= i;
@@ -504,7 +511,7 @@ static bool sweeps_meet(const struct geom_sweep *a, const struct geom_sweep *b,
 	       a->known == b->known && angle_near(a->base, b->base, tolerance);
 }
 
-/* How many tracks of the sweeps are those of a run that goes on. */
+/* Number of tracks of the sweeps that a run which goes on would have. */
 static uint64_t run_follows(const struct geom_build *b,
 			    const struct geom_run *run,
 			    const struct geom_sweep *s, size_t left)
@@ -532,8 +539,9 @@ static uint64_t run_follows(const struct geom_build *b,
 }
 
 /*
- * One of the last runs goes on at `s`, behind tracks that are missing (slipped)
- * or different: how it then begins, with its count, 0 if there is none.
+ * Looks for one of the last runs that goes on at `s`, behind tracks that are
+ * missing (slipped) or different. *begin: how it then begins, with its count;
+ * the count is 0 if there is none.
  */
 static void run_resume(const struct geom_build *b, const struct geom_sweep *s,
 		       size_t left, struct geom_run *best)
@@ -572,7 +580,8 @@ static int run_push(struct geom_build *b, const struct geom_run *run)
 	return err;
 }
 
-/* Past the tracks that a run has taken; the sweeps are cut where it ends. */
+/* Moves past the tracks that a run has taken; a sweep is cut where the run
+ * ends. */
 static void sweeps_pass(struct geom_sweep **s, size_t *left, uint64_t tracks)
 {
 	while (tracks && tracks >= (*s)->count) {
@@ -615,8 +624,8 @@ static int run_add(struct geom_build *b, const struct geom_sweep *s,
 	return run_push(b, &run);
 }
 
-/* Is `next` the rest of a sweep in which tracks are missing?  Then `last` goes
- * to its end. */
+/* Is `next` the rest of a sweep in which tracks are missing? Then `last` is
+ * extended to its end. */
 static bool sweep_bridges(struct geom_sweep *last,
 			  const struct geom_sweep *next, angle tolerance)
 {
@@ -644,8 +653,8 @@ static bool sweep_bridges(struct geom_sweep *last,
 	return true;
 }
 
-/* The period that there would be if no tracks were missing, over the first
- * sweeps: those are put together in `mended`. */
+/* The period of the first sweeps when missing tracks are bridged; the joined
+ * sweeps are put into `bridged`. */
 static struct period bridged_period(const struct geom_sweep *s, size_t left,
 				    angle tolerance, struct geom_sweep *bridged)
 {
@@ -657,7 +666,7 @@ static struct period bridged_period(const struct geom_sweep *s, size_t left,
 	return find_period(bridged, n, tolerance);
 }
 
-/* A run by the period that there is, or would be. */
+/* Begins a run by the period that is found, bridged if need be. */
 static int run_begin(struct geom_build *b, const struct geom_sweep *s,
 		     size_t left, struct geom_run *again)
 {
@@ -681,7 +690,7 @@ static int run_begin(struct geom_build *b, const struct geom_sweep *s,
 	return 0;
 }
 
-/* The next run: the one before once more, or a period. */
+/* Takes the next run: an earlier one that goes on, or a new period. */
 static int run_next(struct geom_build *b, struct geom_sweep **s, size_t *left)
 {
 	struct geom_run again;

@@ -43,15 +43,15 @@ struct geom_sweep {
 	bool known;
 };
 
-/* A track that holds `more` LBNs than its sweep says. */
+/* A track that holds `more` LBNs than its sweep says; it may be negative. */
 struct geom_odd {
 	uint64_t track;
 	int32_t more;
 
-	/* Derived. */
+	/* Derived members. */
 	uint32_t sectors;
 	uint64_t first_lbn;
-	int64_t before;		/* sum of `more` of all before it */
+	int64_t before;		/* sum of `more` of all odd tracks before it */
 };
 
 /* Physical sectors [at, at + n) of a track that hold no LBN. */
@@ -82,7 +82,7 @@ struct geom_part {
 struct geom_pattern {
 	uint32_t part;		/* first of its parts */
 	uint32_t parts;
-	uint64_t tracks;	/* of one period */
+	uint64_t tracks;	/* tracks of one period */
 	uint64_t sectors;
 	int64_t cylinder_step;	/* from one period to the next */
 	int32_t surface_step;
@@ -90,15 +90,15 @@ struct geom_pattern {
 };
 
 /*
- * The values are those of the virtual beginning of period 0, of which the
- * first `phase` tracks are not part of the run.
+ * The values hold for the virtual beginning of period 0; its first `phase`
+ * tracks are not part of the run.
  */
 struct geom_run {
 	uint64_t first_track;	/* of the run itself */
-	uint64_t first_lbn;	/* virtual */
-	uint64_t count;		/* tracks */
+	uint64_t first_lbn;	/* its first LBN, virtual */
+	uint64_t count;		/* number of tracks */
 	uint64_t phase;		/* tracks into the pattern */
-	uint64_t phase_lbn;	/* the same in sectors */
+	uint64_t phase_lbn;	/* the same, in sectors */
 	int64_t cylinder;
 	int32_t surface;
 	angle base;
@@ -127,42 +127,43 @@ struct geom {
 struct geom_fit {
 	angle step;
 	int64_t tolerance;
-	int64_t lo, hi;		/* what may be added to the step */
+	int64_t lo, hi;		/* bounds of what may be added to the step */
 };
 
-/* The angle after n steps, n at least 1; false when no step suits all. */
+/* The angle after n steps, n at least 1; false: no step fits all angles. */
 bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n);
 angle geom_build_fitted(const struct geom_fit *fit);
 
-/* How a run goes on `ahead` tracks behind its end; the count is 0 then. */
+/* How a run goes on `ahead` tracks behind its end, with count 0. */
 void geom_run_after(const struct geom *geom, const struct geom_run *run,
 		    uint64_t ahead, struct geom_run *out);
 
 struct geom_build;
 
-/* `tolerance`: angles that differ by no more count as equal. */
+/* Angles that differ by no more than `tolerance` count as equal. */
 struct geom_build *geom_build_new(uint64_t period_ns, angle tolerance);
 void geom_build_free(struct geom_build *build);
 
-/* Appends tracks.  A sweep that is out of bounds is a -EINVAL. */
+/* Appends tracks. -EINVAL: the sweep is out of bounds. */
 int geom_build_sweep(struct geom_build *build, const struct geom_sweep *sweep);
 
-/* Of tracks already appended, or of those to be appended next; each kind in
- * ascending order. */
+/* Adds irregularities of tracks that were appended already or are appended
+ * next; each kind in ascending order. */
 int geom_build_odd(struct geom_build *build, uint64_t track, int32_t more);
 int geom_build_slip(struct geom_build *build, const struct geom_slip *slip);
 int geom_build_remap(struct geom_build *build, const struct geom_remap *remap);
 
-/* Appends pseudo-tracks of nothing known up to `sectors` in all. */
+/* Appends pseudo-tracks, whose boundaries are unknown, up to `sectors` in
+ * all. */
 int geom_build_pseudo(struct geom_build *build, uint64_t sectors,
 		      uint32_t track_sectors);
 
-/* What has been appended so far. */
+/* Number of tracks appended so far. */
 uint64_t geom_build_tracks(const struct geom_build *build);
 uint64_t geom_build_sectors(const struct geom_build *build);
 
-/* To be called now and then while the geometry is made: that takes long for
- * many tracks. */
+/* Sets a function that is called now and then while the geometry is made,
+ * because many tracks take long. */
 void geom_build_pause(struct geom_build *build, void (*pause)(void *arg),
 		      void *arg);
 
@@ -170,17 +171,17 @@ void geom_build_pause(struct geom_build *build, void (*pause)(void *arg),
 int geom_build_finish(struct geom_build *build, struct geom **geom);
 
 /*
- * The same tracks, but for those that knows() denies: nothing is known of
- * these.  Slipped and remapped sectors are left out; angles may move by this
- * part of a turn.
+ * Makes a geometry of the same tracks, but unknown where knows() returns false.
+ * Slipped and remapped sectors are left out; angles may
+ * move by one part in GEOM_LESS_TURNS of a revolution.
  */
 #define GEOM_LESS_TURNS 1000u
 int geom_less(const struct geom *geom,
 	      bool (*knows)(void *arg, const struct geom_track *track),
 	      void *arg, struct geom **less);
 
-/* NULL when every part of a geometry is within bounds and consistent, else
- * what is wrong.  Completes the derived members on the way. */
+/* NULL when every part of a geometry is within bounds and consistent, otherwise
+ * what is wrong. Computes the derived members. */
 const char *geom_build_verify(struct geom *geom);
 
 #endif

@@ -1,12 +1,13 @@
 /*
  * geom_code.c - the record of a geometry in the file system.
  *
- * A header with the number of entries of each kind, its own length and a
- * checksum; then patterns with their parts, runs, odd tracks, slips, remaps as
- * variable length integers (7 bits a byte, least significant first; signed ones
- * zigzag).  Tracks and LBNs of the last three count from the one before.  What
- * follows from other members is not stored; nor where a run begins that goes on
- * with an earlier one behind a few tracks that hold nothing.
+ * A header with the number of entries of each kind, the record's length and a
+ * checksum; then patterns with their parts, runs, odd tracks, slips and remaps
+ * as variable length integers (7 bits a byte, least significant first; signed
+ * ones zigzag). Tracks and LBNs of the last three kinds are differences to the
+ * one before. Members that follow from others are not stored; neither is the
+ * begin of a run that goes on with an earlier one behind a few tracks that hold
+ * nothing.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,18 +19,18 @@
 #include "diskmodel/geom_build.h"
 
 #define RECORD_MAGIC 0x6d6f6567u	/* "geom" */
-/* 1: every run in full. */
+/* Version 1 stored every run in full. */
 #define RECORD_VERSION 2u
 #define VARINT_MAX 10u
-/* How far back the run may be that a run goes on with. */
+/* Number of runs to look back for one that goes on. */
 #define RESUME_RUNS 4u
 #define RESUME_SKIP 65536u
 
 struct trax_geom_record {
 	le32 magic;
 	le32 version;
-	le64 bytes;		/* of header and entries */
-	le64 sectors;		/* what the entries must add up to */
+	le64 bytes;		/* bytes of header and entries */
+	le64 sectors;		/* sum of the sectors of all entries */
 	le64 period_ns;
 	le32 patterns;
 	le32 parts;
@@ -37,7 +38,8 @@ struct trax_geom_record {
 	le32 odds;
 	le32 slips;
 	le32 remaps;
-	le64 csum;		/* of all, this field being 0 */
+	le64 csum;		/* checksum of the record, with 0 in this
+				 * field */
 };
 
 _Static_assert(sizeof(struct trax_geom_record) == 64, "size of the record");
@@ -65,7 +67,8 @@ static void put_signed(struct geom_writer *w, int64_t v)
 	put(w, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
-/* At most `max`; more, or an integer cut off, makes the reader bad. */
+/* A value of at most `max`; a larger one, or an integer that is cut off, sets
+ * the reader's error. */
 static uint64_t get(struct geom_reader *r, uint64_t max)
 {
 	uint64_t v = 0;
@@ -127,7 +130,8 @@ static void get_sweep(struct geom_reader *r, struct geom_sweep *s)
 	}
 }
 
-/* Does a run go on with an earlier one?  So many tracks behind it. */
+/* Does a run go on with an earlier one? Then the result is the number of tracks
+ * between them. */
 static bool run_resumes(const struct geom *g, const struct geom_run *earlier,
 			const struct geom_run *run, uint64_t *ahead)
 {
@@ -216,7 +220,7 @@ static void put_entries(struct geom_writer *w, const struct geom *g)
 	}
 }
 
-/* Its tracks: how runs go on is told before the patterns are verified. */
+/* Tracks of a part; how runs go on is read before patterns are verified. */
 static uint64_t get_part(struct geom_reader *r, struct geom_sweep *s)
 {
 	get_sweep(r, s);
@@ -259,7 +263,7 @@ static void get_resumed(struct geom_reader *r, const struct geom *g, uint32_t i,
 	}
 	geom_run_after(g, earlier, ahead, run);
 	run->count = count;
-	/* The bounds of those that are told in full. */
+	/* Bounds of runs that are stored in full. */
 	if (run->cylinder > most || run->cylinder < -most ||
 	    run->surface > 4 * (int32_t)GEOM_MAX_SURFACES ||
 	    run->surface < -4 * (int32_t)GEOM_MAX_SURFACES)
@@ -282,7 +286,7 @@ static void get_runs(struct geom_reader *r, struct geom *g, uint32_t version)
 		run->pattern = (uint32_t)get(r, UINT32_MAX);
 		run->phase = get(r, GEOM_MAX_SECTORS);
 		run->count = get(r, GEOM_MAX_SECTORS);
-		/* Periods before the run may lie at negative places. */
+		/* Periods that lie before the run may have negative places. */
 		run->cylinder = get_signed(r, 4 * (uint64_t)GEOM_MAX_CYLINDERS);
 		run->surface = (int32_t)get_signed(r, 4 * GEOM_MAX_SURFACES);
 		run->base = (angle)get(r, UINT32_MAX);
@@ -321,7 +325,7 @@ static void get_defects(struct geom_reader *r, struct geom *g)
 	}
 }
 
-/* The most an encoding can take. */
+/* Largest number of bytes that an encoding can take. */
 static size_t encode_bound(const struct geom *g)
 {
 	return sizeof(struct trax_geom_record) +
@@ -391,7 +395,8 @@ static int record_verify(const void *buf, size_t bytes)
 	return 0;
 }
 
-/* Every entry takes bytes, so a record bounds what it can make us allocate. */
+/* Every entry takes bytes, so a record's length bounds the memory that it can
+ * make us allocate. */
 static struct geom *geom_alloc(const struct trax_geom_record *rec,
 			       size_t bytes)
 {

@@ -1,14 +1,15 @@
 /*
- * geom_less.c - a geometry that knows less.
+ * geom_less.c - makes a geometry in which less is known.
  *
- * Track by track: what makes it compact is found again.  So it costs by the
- * number of tracks.
+ * It goes over single tracks and finds the patterns again, so its cost grows
+ * with the number of tracks.
  */
 #include <errno.h>
 
 #include "diskmodel/geom_build.h"
 
-/* A short track does not go all the way round. */
+/* Sectors around a track, by its angles: a short track does not go all the way
+ * round. */
 static uint32_t around(const struct geom_track *track)
 {
 	uint64_t turn = UINT64_C(1) << 32, step = track->per_sector;

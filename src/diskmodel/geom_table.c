@@ -19,7 +19,7 @@
 #include "diskmodel/geom_build.h"
 
 #define TOLERANCE (1u << 16)
-/* 1 MiB: what mkfs uses where it knows nothing. */
+/* Sectors of a pseudo-track: 1 MiB, as mkfs takes where nothing is known. */
 #define PSEUDO_SECTORS 2048u
 
 struct geom_row {
@@ -29,14 +29,16 @@ struct geom_row {
 	uint32_t cylinder;
 	uint32_t surface;
 	angle start;
-	bool unknown;		/* what lies before it, behind the last row */
+	bool unknown;		/* the range before it, from the last row on, is
+				 * unknown */
 };
 
 struct table {
 	struct geom_row *rows;
 	size_t n, room;
-	uint64_t end;		/* where the next row must begin */
-	bool unknown;		/* what lies there was said to be */
+	uint64_t end;		/* where the next row has to begin */
+	bool unknown;		/* the range from there on was said to be
+				 * unknown */
 };
 
 static const char *field_number(char **p, uint64_t max, uint64_t *out)
@@ -126,8 +128,8 @@ static const char *row_add(struct table *t, char *line)
 	return NULL;
 }
 
-/* "# FIRST SECTORS unknown", as traxtract --list has it, leaves a gap; any
- * other remark says nothing. */
+/* Reads a remark. "# FIRST SECTORS unknown", as traxtract --list prints it,
+ * makes a gap; any other remark is ignored. */
 static void remark_add(struct table *t, char *line)
 {
 	uint64_t first, sectors;
@@ -187,7 +189,7 @@ static void table_clip(struct table *t, const char *path, uint64_t sectors)
 }
 
 /* Sets `around` of the rows that are smaller than both neighbours on their
- * surface.  A neighbour that is not there is no objection. */
+ * surface; where there is only one neighbour, it alone counts. */
 static int table_around(struct table *t)
 {
 	uint32_t *next, *seen, before;
@@ -211,7 +213,7 @@ static int table_around(struct table *t)
 		if (r->sectors < before &&
 		    (!next[i] || r->sectors < next[i]))
 			r->around = before;
-		/* An exception is no example for those after it. */
+		/* A row that is an exception says nothing of those after it. */
 		seen[r->surface] = r->around;
 	}
 	free(next);
@@ -232,7 +234,7 @@ static struct geom_sweep sweep_of(const struct geom_row *r)
 	};
 }
 
-/* Takes a row into a sweep; false when it does not belong. */
+/* Adds a row to a sweep; false: it does not belong there. */
 static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
 		       const struct geom_row *r)
 {
@@ -255,7 +257,7 @@ static bool sweep_take(struct geom_sweep *s, struct geom_fit *fit,
 	return true;
 }
 
-/* A row that begins a sweep: that one, with what is unknown before it. */
+/* Begins a sweep with a row, and appends what is unknown before it. */
 static int sweep_begin(struct geom_build *build, const struct geom_row *r,
 		       struct geom_sweep *s)
 {

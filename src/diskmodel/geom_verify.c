@@ -1,10 +1,10 @@
 /*
- * geom_verify.c - is a geometry what the lookups take for granted?
+ * geom_verify.c - does a geometry have all properties that lookups rely on?
  *
- * Records come from a disk and tables from a user, so nothing is believed:
- * every track of every run must have a cylinder and a surface in range, every
- * slip must lie on its track and leave room for its LBNs.  Members that follow
- * from others are computed here, for makers and records alike.
+ * Records come from a disk and tables from a user, so nothing is trusted: every
+ * track of every run must have a cylinder and a surface in range, every slip
+ * must lie on its track and leave room for its LBNs. Members that follow from
+ * others are computed here, for makers and records alike.
  *
  * Places in a run are linear in the period, so its first and its last period
  * bound all of them.
@@ -54,7 +54,7 @@ static bool line_fits(int64_t start, int64_t periods, int64_t step,
 	return v >= 0 && v < end;
 }
 
-/* Is a part in range in one period? */
+/* Is a part of a pattern in range in one period? */
 static bool place_fits(const struct geom_run *run,
 		       const struct geom_pattern *p,
 		       const struct geom_sweep *s, int64_t period)
@@ -128,7 +128,7 @@ static const char *run_derive(struct geom *g, struct geom_run *run)
 	return NULL;
 }
 
-/* The sweep a track belongs to, and its first virtual LBN. */
+/* The sweep of a track, and its first virtual LBN. */
 static const struct geom_sweep *sweep_of(const struct geom *g, uint64_t track,
 					 uint64_t *lbn)
 {
@@ -180,7 +180,8 @@ static const char *odds_derive(struct geom *g)
 	return NULL;
 }
 
-/* What a track has more than its sweep says; *odd moves on over the list. */
+/* LBNs that a track has more than its sweep says; *odd moves forward over the
+ * list. */
 static int32_t more_of(const struct geom *g, uint64_t track, uint32_t *odd)
 {
 	while (*odd < g->odds_n && g->odds[*odd].track < track)

@@ -2,8 +2,8 @@
  * profile.c - profiles in memory and as files.
  *
  * The file is that of a specification (spec.h) with two keys more: whose
- * profile it is, and for each part of it how it was found and how sure that
- * is.  Without them it is a specification, and all of it is given.
+ * profile it is, and for each part of it how it was found and how certain that
+ * is. Without them it is a specification, and everything in it is given.
  */
 #include "diskmodel/profile.h"
 
@@ -184,7 +184,8 @@ struct profile *profile_from_geom(struct geom *geom, enum profile_method how)
 	return p;
 }
 
-/* As much of a text as fits, what is not plain as question marks. */
+/* Copies as much of a text as fits; characters that are not printable become
+ * question marks. */
 static void set_text(char *out, size_t room, const char *text)
 {
 	size_t n = strnlen(text, room - 1);

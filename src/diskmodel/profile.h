@@ -1,7 +1,8 @@
 /*
- * profile.h - what is known of one drive, by whom, and how well.
+ * profile.h - what is known of one drive, by which method, and how certainly.
  *
- * Advice, never truth.  Owned by who made or read it; profile_free.
+ * Advice, never truth. A profile belongs to the code that made or read it,
+ * which calls profile_free.
  *
  * Units: sectors of 512 bytes; see geom.h and service.h.
  */
@@ -18,7 +19,7 @@
 
 enum profile_method {
 	PROFILE_NONE,		/* not known */
-	PROFILE_GIVEN,		/* a specification or a table says so */
+	PROFILE_GIVEN,		/* from a specification or a table */
 	PROFILE_TIMING,
 	PROFILE_SCSI,
 	PROFILE_TRACE,		/* lower envelope of requests (FS2, 4.2) */
@@ -29,17 +30,18 @@ enum profile_part {
 	PROFILE_PERIOD, PROFILE_BOUNDARIES, PROFILE_ANGLES, PROFILE_SEEK,
 	PROFILE_SWITCH, PROFILE_SETTLE, PROFILE_OVERHEAD, PROFILE_ZERO_LATENCY,
 	PROFILE_READ_AHEAD,
-	PROFILE_SURFACES,	/* which track lies on which, and cylinders */
+	PROFILE_SURFACES,	/* which surface and cylinder each track lies
+				 * on */
 	PROFILE_PARTS
 };
 
-/* All of it certain. */
+/* Confidence of a part that is certain, in millionths. */
 #define PROFILE_CERTAIN_PPM 1000000u
 
 struct profile {
 	/* Printable ASCII; "": not known. */
 	char model[64], serial[64], firmware[32];
-	uint64_t sectors;	/* the geometry has as many */
+	uint64_t sectors;	/* number of sectors, that of the geometry */
 	uint32_t physical_bytes;
 	int64_t made_wall_ns;	/* 0: not known; files keep whole seconds */
 	struct {
@@ -47,14 +49,15 @@ struct profile {
 		uint32_t confidence_ppm;
 	} part[PROFILE_PARTS];
 	struct geom *geom;	/* never NULL */
-	/* seek is owned, NULL: not known; phase means nothing; period_ps 0:
-	 * not known. */
+	/* Times of the mechanics. seek: owned, NULL: not known; phase is not
+	 * used; period_ps 0: not known. */
 	struct service_mech mech;
 	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
 	uint32_t read_ahead_sectors;
-	double idle_w, active_w, seek_w; /* 0: not known; kept to a milliwatt */
-	/* How far those who measure have come, for themselves to go on from.
-	 * Owned; NULL: nothing is under way.  Records keep it, files do not. */
+	double idle_w, active_w, seek_w; /* power in watts; 0: not known; kept
+					  * to a milliwatt */
+	/* State of a measurement under way, opaque, for the code that measures
+	 * to go on from. Owned; NULL: none. Records hold it, files do not. */
 	void *progress;
 	size_t progress_bytes;
 };
@@ -71,23 +74,23 @@ int profile_parse(const char *text, const char *name,
 int profile_write(const struct profile *profile, FILE *f);
 
 int profile_from_spec(const struct spec *spec, struct profile **profile);
-/* Takes the geometry over; nothing else is known.  NULL: no memory, and the
- * geometry is still the caller's. */
+/* Makes a profile that has only this geometry, which it then owns. NULL: no
+ * memory; the geometry is still the caller's. */
 struct profile *profile_from_geom(struct geom *geom, enum profile_method how);
 int profile_copy(const struct profile *profile, struct profile **copy);
 void profile_free(struct profile *profile);
 
-/* The compact record of the file system: geometry and all the rest.
- * profile_encode allocates *buf; profile_decode believes nothing: -EBADMSG or
- * -EUCLEAN with the reason through msg.  A record of the geometry alone
- * (geom_encode) is a profile of which nothing else is known. */
+/* The compact record of a profile in the file system. profile_encode allocates
+ * *buf. profile_decode trusts nothing: -EBADMSG or -EUCLEAN with the reason
+ * through msg. The record of a geometry alone (geom_encode) is read as a
+ * profile of which nothing else is known. */
 int profile_encode(const struct profile *profile, void **buf, size_t *bytes);
 int profile_decode(const void *buf, size_t bytes, struct profile **profile);
 
 /* NULL when all is within bounds, else what is wrong. */
 const char *profile_verify(const struct profile *profile);
 
-/* "timing", "boundaries". */
+/* Name of a method, as "timing". */
 const char *profile_method_name(enum profile_method method);
 const char *profile_part_name(enum profile_part part);
 

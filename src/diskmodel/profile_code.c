@@ -2,7 +2,7 @@
  * profile_code.c - the record of a profile in the file system.
  *
  * A header of fixed size, the seek curve, the record of the geometry
- * (geom_code.c), the state of whoever measures.
+ * (geom_code.c), and the state of a measurement under way.
  */
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define RECORD_MAGIC 0x666f7270u	/* "prof" */
 #define GEOM_MAGIC 0x6d6f6567u		/* "geom": a geometry alone */
 #define RECORD_VERSION 1u
-#define RECORD_PARTS 16u		/* room for more */
+#define RECORD_PARTS 16u		/* parts that the header has room for */
 
 #define FLAG_ZERO_LATENCY_READ 1u
 #define FLAG_ZERO_LATENCY_WRITE 2u
@@ -38,8 +38,9 @@ struct disk_seek {
 struct trax_profile_record {
 	le32 magic;
 	le32 version;
-	le64 bytes;		/* of all */
-	le64 csum;		/* of all, this field being 0 */
+	le64 bytes;		/* bytes of the record */
+	le64 csum;		/* checksum of the record, with 0 in this
+				 * field */
 	le64 sectors;
 	le64 made_wall_ns;
 	le64 period_ps;
@@ -109,7 +110,7 @@ static void encode_head(const struct profile *p,
 	}
 }
 
-/* Everything behind the header; returns the end. */
+/* Encodes everything behind the header; returns its end. */
 static uint8_t *encode_rest(const struct profile *p, const void *geom,
 			    size_t geom_bytes, uint8_t *at)
 {

@@ -17,11 +17,11 @@
 #include "diskmodel/service.h"
 
 #define TURN (UINT64_C(1) << 32)
-/* Times are rounded to nanoseconds, angles to 2^-32: what is missed by less
- * than this was not missed. */
+/* Times are rounded to nanoseconds and angles to 2^-32, so an angle that is
+ * missed by less than this counts as met. */
 #define SLACK_NS 200u
 
-/* Part of a request within one arc of one track. */
+/* Part of a request that lies within one arc of one track. */
 struct transfer_part {
 	uint32_t sectors;
 	uint32_t cylinder, surface;
@@ -67,7 +67,7 @@ uint64_t service_seek_ns(const struct service_mech *mech, uint32_t from,
 
 	if (!d)
 		return 0;
-	/* The first point beyond the distance. */
+	/* Searches for the first point beyond the distance. */
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -132,7 +132,7 @@ static void piece_at(const struct geom *geom, uint64_t lbn, uint32_t sectors,
 		piece->arc = TURN;
 }
 
-/* Moves the head over a piece's track. */
+/* Moves the head to the track of a part. */
 static void move_to(const struct service_mech *mech,
 		    const struct transfer_part *p, bool write, int64_t error_ns,
 		    struct service *out)
@@ -152,7 +152,7 @@ static void move_to(const struct service_mech *mech,
 	head->at_ns += ns;
 }
 
-/* Waits and transfers; returns when the first LBN of the piece had passed. */
+/* Waits and transfers; returns when the first LBN of the part has passed. */
 static uint64_t pass_over(const struct service_mech *mech,
 			  const struct transfer_part *p, bool zero_latency,
 			  struct service *out)
@@ -165,7 +165,8 @@ static uint64_t pass_over(const struct service_mech *mech,
 
 	if (zero_latency && wait_ns && p->per_sector &&
 	    in + (uint64_t)p->per_sector < p->arc) {
-		/* On with the next sector, round to the one before it. */
+		/* The head begins with the next sector and goes round to the
+		 * one before it. */
 		next_ns = service_wait_ns(mech, head->at_ns, p->start +
 				(in / p->per_sector + 1) * p->per_sector);
 		turn_ns = service_turn_ns(mech, TURN);
@@ -220,8 +221,8 @@ void service_estimate(const struct geom *geom, const struct service_mech *mech,
 		out->bus_ns = out->head.at_ns;
 }
 
-/* The whole sectors of a piece that have passed when the head, which came
- * over its start at begin_ns, is stopped. */
+/* Number of whole sectors of a part that have passed when the head, which met
+ * its start at begin_ns, is stopped. */
 static uint32_t passed_by(const struct service_mech *mech,
 			  const struct transfer_part *p, uint64_t begin_ns,
 			  uint64_t until_ns)

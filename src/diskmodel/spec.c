@@ -12,13 +12,13 @@
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec_json.h"
 
-#define MS 1e6			/* in nanoseconds */
+#define MS 1e6			/* nanoseconds of a millisecond */
 #define MAX_ZONES 4096u
 #define MAX_MS 1e5
 
 /* ---- parts of a specification ---- */
 
-/* Ascending numbers below `end`. */
+/* Reads ascending numbers below `end`. */
 static void get_list(struct take *f, const json_t *obj, const char *key,
 		     uint64_t end, struct spec_list *list)
 {
@@ -62,7 +62,7 @@ static void get_cylinders(struct take *f, const json_t *obj,
 						      GEOM_MAX_CYLINDERS - 1);
 }
 
-/* One size for all surfaces, or one for each. */
+/* Reads one size for all surfaces, or one for each. */
 static void get_around(struct take *f, const json_t *obj,
 		       const struct spec *s, struct spec_zone *z)
 {
@@ -81,7 +81,7 @@ static void get_around(struct take *f, const json_t *obj,
 			json_is_array(v) ? json_array_get(v, i) : v, 1, max);
 }
 
-/* All surfaces, each once. */
+/* Reads the order of surfaces, each of which must come once. */
 static void get_surface_order(struct take *f, const json_t *obj,
 			      const struct spec *s, struct spec_zone *z)
 {

@@ -18,10 +18,10 @@
 #include "diskmodel/geom.h"
 #include "diskmodel/service.h"
 
-/* What an LBN counts in, whatever the drive's sectors are. */
+/* Bytes of an LBN, whatever the drive's own sectors have. */
 #define SPEC_SECTOR_BYTES 512u
 
-/* In which order LBNs go over the tracks of a zone. */
+/* Order in which LBNs go over the tracks of a zone. */
 enum spec_order {
 	SPEC_CYLINDER,		/* all surfaces of a cylinder, next cylinder */
 	SPEC_CYLINDER_SERPENTINE, /* the same, every other cylinder backwards */
@@ -29,16 +29,18 @@ enum spec_order {
 				 * the next, ..., next group */
 };
 
-/* Along which way a serpentine's groups run. */
+/* Directions in which a serpentine's groups run. */
 enum spec_direction {
-	SPEC_ALTERNATE,		/* inwards on the first surface, then back */
-	SPEC_ALTERNATE_OUT,	/* outwards on the first */
-	SPEC_INWARDS,		/* on all */
+	SPEC_ALTERNATE,		/* inwards on the first surface, outwards on the
+				 * next one, and so on */
+	SPEC_ALTERNATE_OUT,	/* outwards on the first surface, inwards on the
+				 * next one, and so on */
+	SPEC_INWARDS,		/* inwards on all surfaces */
 	SPEC_OUTWARDS,
 };
 
-/* Which waiting request a drive takes next: the oldest, the one with the
- * shortest seek, the one reached first. */
+/* Which waiting request a drive serves next: the oldest, the one with the
+ * shortest seek, or the one that the head reaches first. */
 enum spec_policy { SPEC_FCFS, SPEC_SSTF, SPEC_SPTF };
 
 struct spec_list {
@@ -49,18 +51,22 @@ struct spec_list {
 struct spec_zone {
 	uint32_t first_cylinder, last_cylinder;
 	uint32_t *around;	/* sectors of a track on each surface */
-	uint32_t *surface_order; /* NULL: 0, 1, ... */
-	angle track_skew;	/* to the next surface */
-	angle cylinder_skew;	/* to the next cylinder */
-	angle group_skew;	/* to the next group of a serpentine */
+	uint32_t *surface_order; /* order of the surfaces; NULL: 0, 1, ... */
+	angle track_skew;	/* skew to the next surface */
+	angle cylinder_skew;	/* skew to the next cylinder */
+	angle group_skew;	/* skew to the next group of a serpentine */
 	bool start_given;
-	angle start;		/* of the zone's first track */
-	uint32_t reserved;	/* sectors at the front without LBNs */
-	uint32_t spares_zone;	/* sectors without LBNs at the end of each */
+	angle start;		/* angle of the zone's first track */
+	uint32_t reserved;	/* sectors without LBNs at the front of the
+				 * zone */
+	uint32_t spares_zone;	/* sectors without LBNs at the end of each
+				 * zone */
 	uint32_t spares_cylinder;
 	uint32_t spares_track;
-	struct spec_list slips;	/* sectors, counted from the zone's first */
-	struct spec_list slipped_tracks; /* likewise, tracks */
+	struct spec_list slips;	/* slipped sectors, counted from the zone's
+				 * first */
+	struct spec_list slipped_tracks; /* slipped tracks, counted from the
+					  * zone's first */
 };
 
 struct spec_remap {
@@ -69,36 +75,41 @@ struct spec_remap {
 	uint32_t cylinder, surface, sector;
 };
 
-/* How late completions are told of: not less than nothing. */
+/* Delays with which completions arrive, never negative. */
 struct spec_noise {
-	uint64_t normal_ns;	/* standard deviation, about its triple */
-	uint64_t exponential_ns; /* mean */
-	double late;		/* share of those late besides by ... */
+	uint64_t normal_ns;	/* standard deviation; they arrive about three
+				 * times this late */
+	uint64_t exponential_ns; /* mean of an exponential delay */
+	double late;		/* share of completions that are later still, by
+				 * ... */
 	uint64_t late_min_ns, late_max_ns;
 };
 
 struct spec {
 	char *name;
 	uint32_t logical_bytes, physical_bytes;
-	uint64_t lbns;		/* 0: all there are */
+	uint64_t lbns;		/* number of LBNs; 0: all there is room for */
 	uint32_t surfaces;
 	enum spec_order order;
 	uint32_t group_cylinders;
 	enum spec_direction direction;
-	bool alternate_surfaces; /* every other group from the last surface */
+	bool alternate_surfaces; /* every other group begins with the last
+				  * surface */
 	struct spec_zone *zones;
 	size_t zones_n;
 	struct spec_remap *remaps;	/* by LBN */
 	size_t remaps_n;
-	/* Instead of zones and remaps: the tracks as they were measured. */
+	/* Used instead of zones and remaps: the tracks as they were
+	 * measured. */
 	struct geom *geom;
 	struct service_mech mech;
 	uint64_t read_overhead_ns, write_overhead_ns, hit_overhead_ns;
 	uint32_t cache_segments;	/* 0: no read cache */
 	uint32_t segment_lbns, read_ahead_lbns;
-	uint32_t write_cache_lbns;	/* 0: none; it is volatile */
+	uint32_t write_cache_lbns;	/* LBNs of the write cache, which is
+					 * volatile; 0: none */
 	enum spec_policy policy;
-	uint32_t depth;			/* of its queue, at least 1 */
+	uint32_t depth;			/* depth of its queue, at least 1 */
 	uint64_t seek_jitter_ns, overhead_jitter_ns;
 	struct spec_noise noise;
 	double idle_w, active_w, seek_w;
@@ -113,7 +124,7 @@ int spec_parse(const char *text, const char *name, struct spec **spec);
 
 void spec_free(struct spec *spec);
 
-/* Writes it in full.  What is read back is the same spec. */
+/* Writes all of a spec. Reading it back gives the same spec. */
 int spec_write(const struct spec *spec, FILE *f);
 
 /* The geometry the spec describes.  -EINVAL: impossible (through msg). */

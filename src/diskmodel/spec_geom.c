@@ -1,15 +1,15 @@
 /*
  * spec_geom.c - from zones, skews and defects to tracks in LBN order.
  *
- * A zone is walked sweep by sweep (geom_build.h) in the drive's order.  Every
+ * A zone is walked sweep by sweep (geom_build.h) in the drive's order. Every
  * sector of the walk has a number, by which slips are listed, and every track
- * too.  Slips make odd tracks (geom_build.h) but do not interrupt a sweep;
- * slipped tracks and the ends of what there is room for do.  LBNs are given out
- * from a budget: what a zone, a cylinder and the disk as a whole have room for
- * besides their spares.
+ * too. Slips make odd tracks (geom_build.h) but do not interrupt a sweep;
+ * slipped tracks do, and so does the end of the room. LBNs are taken from a
+ * budget: the room of a zone, a cylinder and the disk as a whole, less their
+ * spares.
  *
  * Skews accumulate over all tracks in the order, those without LBNs included:
- * they are where the tracks are, not what they hold.
+ * skews depend on where tracks are, not on what they hold.
  */
 #include <errno.h>
 
@@ -22,14 +22,15 @@ struct spec_walk {
 	const struct spec *spec;
 	const struct spec_zone *zone;
 	struct geom_build *build;
-	uint32_t unit;		/* LBNs to a sector */
+	uint32_t unit;		/* LBNs of a sector */
 	bool even;		/* all surfaces have tracks of the same size */
-	angle base;		/* of the first track of the zone */
-	uint64_t track;		/* number in the zone of the next */
-	uint64_t sector;	/* likewise */
-	size_t slip, slipped;	/* next of these */
-	uint64_t room;		/* sectors left for LBNs: in the zone, */
-	uint64_t cylinder_room;	/* in the cylinder, */
+	angle base;		/* angle of the zone's first track */
+	uint64_t track;		/* number of the next track within the zone */
+	uint64_t sector;	/* number of the next sector within the zone */
+	size_t slip, slipped;	/* index of the next slip, and of the next
+				 * slipped track */
+	uint64_t room;		/* sectors left for LBNs in the zone */
+	uint64_t cylinder_room;	/* sectors left for LBNs in the cylinder */
 	uint64_t disk_room;	/* LBNs left on the disk */
 };
 
@@ -47,7 +48,7 @@ static bool zone_even(const struct spec *s, const struct spec_zone *z)
 	return true;
 }
 
-/* The k-th surface that a zone goes over. */
+/* The k-th surface in the order of a zone. */
 static int32_t surface_of(const struct spec_zone *z, uint32_t k)
 {
 	return (int32_t)(z->surface_order ? z->surface_order[k] : k);
@@ -131,7 +132,8 @@ static bool sweep_at(const struct spec_walk *w, uint64_t i,
 	return there;
 }
 
-/* How many of the next `n` tracks of a sweep can go on together? */
+/* Number of the next `n` tracks of a sweep that are regular, and so can be
+ * emitted together. */
 static uint32_t regular_tracks(const struct spec_walk *w,
 			       const struct geom_sweep *s, uint32_t n)
 {
@@ -150,8 +152,8 @@ static uint32_t regular_tracks(const struct spec_walk *w,
 	return most / lbns < n ? (uint32_t)(most / lbns) : n;
 }
 
-/* Hands on `n` tracks with that many LBN sectors each, beginning with the
- * i-th of a sweep. */
+/* Appends `n` tracks of a sweep from its i-th on, each with this number of LBN
+ * sectors. */
 static int emit(struct spec_walk *w, const struct geom_sweep *s, uint32_t i,
 		uint32_t n, uint32_t sectors)
 {
@@ -172,8 +174,8 @@ static int emit(struct spec_walk *w, const struct geom_sweep *s, uint32_t i,
 	return err;
 }
 
-/* Lists the slips of a track, whose sectors begin at `sector` of the zone and
- * the first `front` of which are reserved. */
+/* Lists the slips of a track whose sectors begin at `sector` of the zone; the
+ * first `front` of them are reserved. */
 static int list_slips(struct spec_walk *w, uint64_t track, uint64_t sector,
 		      uint32_t around, uint32_t front)
 {
@@ -196,7 +198,7 @@ static int list_slips(struct spec_walk *w, uint64_t track, uint64_t sector,
 	return err;
 }
 
-/* Slips among `n` sectors of the zone. */
+/* Number of slips among `n` sectors of the zone. */
 static uint32_t slips_within(const struct spec_walk *w, uint64_t sector,
 			     uint64_t n)
 {
@@ -211,8 +213,8 @@ static uint32_t slips_within(const struct spec_walk *w, uint64_t sector,
 	return (uint32_t)(i - before);
 }
 
-/* Lists the slips of `n` tracks about to be emitted.  What its spares do not
- * make up for, a track has less. */
+/* Lists the slips of the next `n` tracks. A track has fewer LBNs by the slips
+ * that its spares do not make up for. */
 static int slip_tracks(struct spec_walk *w, uint32_t around, uint32_t n)
 {
 	const struct spec_zone *z = w->zone;
@@ -244,7 +246,7 @@ static uint64_t min3(uint64_t a, uint64_t b, uint64_t c)
 	return a < c ? a : c;
 }
 
-/* One track with something odd about it. */
+/* Appends one irregular track. */
 static int odd_track(struct spec_walk *w, const struct geom_sweep *s,
 		     uint32_t i)
 {
@@ -273,7 +275,7 @@ static int odd_track(struct spec_walk *w, const struct geom_sweep *s,
 	return err ? err : emit(w, s, i, 1, sectors);
 }
 
-/* Past `n` tracks of a sweep. */
+/* Moves the walk past `n` tracks of a sweep. */
 static void step_over(struct spec_walk *w, const struct geom_sweep *s,
 		      uint32_t n)
 {

@@ -1,12 +1,12 @@
 /*
  * spec_tracks.c - the tracks of a geometry one by one, as JSON.
  *
- * The members are those of struct geom (geom_build.h), so what is read back is
+ * The members are those of struct geom (geom_build.h), so reading back gives
  * the same geometry: patterns of sweeps, runs that follow them, and lists of
- * what is irregular.  What is 0 is left out.  All lengths are in LBNs, angles
- * with ten decimals: finer than 2^-32.
+ * irregularities. Members that are 0 are left out. All lengths are in LBNs;
+ * angles have ten decimals, finer than 2^-32.
  *
- * Nothing is believed: geom_build_verify has the last word.
+ * Nothing that is read is trusted: geom_build_verify decides.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@
 
 #define CYLINDERS ((int64_t)GEOM_MAX_CYLINDERS)
 #define SURFACES ((int64_t)GEOM_MAX_SURFACES)
-/* Where a run's pattern begins may lie outside the disk. */
+/* Bound of places: a run's pattern may begin outside the disk. */
 #define MANY (4 * CYLINDERS)
 
 /* ---- Reading ---- */
@@ -279,7 +279,7 @@ static void write_run(FILE *f, const struct geom_run *r)
 	fprintf(f, " }");
 }
 
-/* Begins row i of a list of which there are so many to a line. */
+/* Begins row i of a list with `line` rows to a line of text. */
 static void write_between(FILE *f, const char *key, uint32_t i, uint32_t line)
 {
 	if (!i)

@@ -1,9 +1,9 @@
 /*
- * spec_write.c - a specification as JSON, every key of it.
+ * spec_write.c - writes a specification as JSON, with every key.
  *
- * Angles are written with ten decimals and times with six of a millisecond
- * (nine for the revolution): finer than what is stored, so that nothing is
- * lost on the way back.
+ * Angles have ten decimals and times six of a millisecond (nine for the
+ * revolution): finer than what is stored, so that nothing is lost when it is
+ * read back.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /*
- * take.c - values out of JSON.
+ * take.c - reads values out of JSON.
  *
- * Unknown keys are errors (a misspelt one would otherwise be a silent
- * default), except those meant for people.
+ * Unknown keys are errors (a misspelt one would otherwise be a silent default),
+ * except those meant for people.
  */
 #include "diskmodel/take.h"
 
@@ -15,7 +15,7 @@
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 
-#define MS 1e6			/* in nanoseconds */
+#define MS 1e6			/* nanoseconds of a millisecond */
 #define MAX_MS 1e5
 
 void take_wrong(struct take *f, const char *key, const char *fmt, ...)
@@ -47,7 +47,7 @@ void *take_memory(struct take *f, size_t n, size_t each)
 	return p;
 }
 
-/* Every key must be in the list, which ends with NULL. */
+/* Refuses keys that are not in the list, which ends with NULL. */
 void take_keys(struct take *f, const json_t *obj, const char *const *keys)
 {
 	const char *key;
@@ -63,7 +63,7 @@ void take_keys(struct take *f, const json_t *obj, const char *const *keys)
 	}
 }
 
-/* A member that must be there if `needed`; NULL otherwise. */
+/* A member; when it is missing, NULL, and an error if `needed`. */
 json_t *take_member(struct take *f, const json_t *obj, const char *key,
 		    bool needed)
 {
@@ -109,7 +109,7 @@ uint64_t take_value_count(struct take *f, const char *key, const json_t *v,
 	return (uint64_t)x;
 }
 
-/* Optional ones leave *out as it is. */
+/* Reads an optional number; a missing one leaves *out as it is. */
 void take_number(struct take *f, const json_t *obj, const char *key, double hi,
 		 double *out)
 {
@@ -163,7 +163,7 @@ const json_t *take_object(struct take *f, const json_t *obj, const char *key,
 	return v;
 }
 
-/* Revolutions: a number, or a string "a/b", which is exact. */
+/* Reads revolutions: a number, or a string "a/b", which is exact. */
 angle take_value_angle(struct take *f, const char *key, const json_t *v)
 {
 	unsigned long long a, b;
@@ -191,7 +191,7 @@ void take_angle(struct take *f, const json_t *obj, const char *key, angle *out)
 		*out = take_value_angle(f, key, v);
 }
 
-/* One of the words, which end with NULL; its number. */
+/* Reads one of the words of a list that ends with NULL; *out: its index. */
 void take_word(struct take *f, const json_t *obj, const char *key,
 	       const char *const *words, unsigned *out)
 {

@@ -1,9 +1,8 @@
 /*
- * take.h - taking values out of a JSON file that nobody has looked at.
+ * take.h - reads values out of a JSON file that has not been checked.
  *
- * The first thing found wrong is reported, with file, key and reason, and ends
- * it: every function does nothing once there is an error.  Optional values
- * that are not there leave *out as it is.
+ * The first error is reported, with file, key and reason; after it every
+ * function does nothing. Optional values that are missing leave *out as it is.
  *
  * Units: angles as in geom.h.
  */
@@ -17,7 +16,7 @@
 
 #include "diskmodel/geom.h"
 
-/* Where we are in the file, and whether something was wrong. */
+/* The place in the file, and whether an error was found. */
 struct take {
 	const char *file;
 	char where[48];		/* "zones[3]." */
@@ -30,9 +29,9 @@ void take_no_memory(struct take *f);
 /* Zeroed; NULL after an error. */
 void *take_memory(struct take *f, size_t n, size_t each);
 
-/* Every key must be in the list, which ends with NULL. */
+/* Refuses keys that are not in the list, which ends with NULL. */
 void take_keys(struct take *f, const json_t *obj, const char *const *keys);
-/* A member that must be there if `needed`; NULL otherwise. */
+/* A member; when it is missing, NULL, and an error if `needed`. */
 json_t *take_member(struct take *f, const json_t *obj, const char *key,
 		    bool needed);
 
@@ -42,7 +41,7 @@ uint64_t take_value_count(struct take *f, const char *key, const json_t *v,
 			  uint64_t lo, uint64_t hi);
 int64_t take_value_signed(struct take *f, const char *key, const json_t *v,
 			  int64_t lo, int64_t hi);
-/* Revolutions: a number, or a string "a/b", which is exact. */
+/* Reads revolutions: a number, or a string "a/b", which is exact. */
 angle take_value_angle(struct take *f, const char *key, const json_t *v);
 
 void take_number(struct take *f, const json_t *obj, const char *key,
@@ -56,10 +55,10 @@ void take_signed(struct take *f, const json_t *obj, const char *key,
 void take_bool(struct take *f, const json_t *obj, const char *key, bool *out);
 void take_angle(struct take *f, const json_t *obj, const char *key,
 		angle *out);
-/* A string of less than `room` bytes. */
+/* Reads a string of less than `room` bytes. */
 void take_string(struct take *f, const json_t *obj, const char *key,
 		 char *out, size_t room);
-/* One of the words, which end with NULL; its number. */
+/* Reads one of the words of a list that ends with NULL; *out: its index. */
 void take_word(struct take *f, const json_t *obj, const char *key,
 	       const char *const *words, unsigned *out);
 
@@ -69,7 +68,7 @@ const json_t *take_object(struct take *f, const json_t *obj, const char *key,
 /* A member that is an array; NULL when absent. */
 const json_t *take_array(struct take *f, const json_t *obj, const char *key);
 
-/* The text or file as JSON; NULL, with *err, when it is none. */
+/* Parses a text or file as JSON; NULL, with *err, when it is none. */
 json_t *take_text(const char *text, const char *name, int *err);
 json_t *take_file(const char *path, int *err);
 
