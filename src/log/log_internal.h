@@ -235,9 +235,9 @@ void log_prefetch_head(struct log *log);
 void log_mirror_stage(struct log *log);
 /* Sends all that has been acknowledged; or, for a drain, all. */
 void log_mirror_send(struct log *log);
-/* Twins that go along with a record of `first` sectors, right behind it, up to
- * `most` bytes: what is to be written there, and its length; 0: none do.  Then
- * the record is over, written or not. */
+/* Mirrors that are written together with a record of `first` sectors, right
+ * behind it, up to `most` bytes: the bytes to write there, and their number; 0:
+ * none.  log_mirror_piggybacked: that write has ended, well or not. */
 size_t log_mirror_piggyback(struct log *log, const struct log_track *track,
 		     uint64_t sector, uint32_t first, size_t most, void **buf);
 void log_mirror_piggybacked(struct log *log, bool written);

@@ -157,7 +157,7 @@ static int place_find(struct queue_place *place,
 			      log->elsewhere, sector, cost_ns) ? 0 : -ENOSPC;
 }
 
-/* Twins that go along, behind the records. */
+/* Adds mirrors that are written together with the records, behind them. */
 static void piggyback(struct log *log, struct queue_request *req,
 		      uint64_t sector)
 {

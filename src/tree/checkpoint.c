@@ -42,7 +42,7 @@
 #define MAX_FAILED_WRITES 3
 /* Fill driven ones that can't trim because of pinned records don't repeat. */
 #define FILL_PAUSE_NS 1000000000ull
-/* Until then they wait for pinned data to come home, which they can trim. */
+/* Until then they wait for pinned data to be destaged, which they can trim. */
 #define FILL_WAIT_PERCENT 60
 
 int ckpt_init(struct tree *tree)
@@ -693,8 +693,8 @@ bool ckpt_would_help(const struct tree *tree)
 	return tree->pending || tree->pending_frozen;
 }
 
-/* The log is full enough for one, but what is pinned at the moment when that
- * began is on its way home: then it would trim more. */
+/* The log is full enough for a checkpoint, but pinned data is being destaged:
+ * a checkpoint after that would trim more. */
 static bool waits_for_destage(struct tree *tree, unsigned fill)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -734,7 +734,7 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 	return false;
 }
 
-/* Would the log be shorter, because pinned data is home now? */
+/* Would the log be shorter, because pinned data was destaged? */
 static bool would_trim(const struct tree *tree)
 {
 	return tree->log_started &&

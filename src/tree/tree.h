@@ -208,8 +208,8 @@ void tree_touch(struct tree_txn *txn, struct key key);
  * replay may use. */
 void tree_del_by_root(struct tree_txn *txn, struct key key);
 /* Blocks of file data that become durable with this transaction's record.
- * The record is pinned (log_pin) once; the caller unholds tree_txn_end's
- * sequence number once all that it logged here is home. */
+ * The record is pinned (log_pin) once; the caller unpins tree_txn_end's
+ * sequence number once all that it logged here was destaged. */
 void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
 		   unsigned n, const uint64_t *sums, const struct iovec *iov,
 		   unsigned iov_n);

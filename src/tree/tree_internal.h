@@ -140,7 +140,7 @@ struct checkpoint {
 	struct waiter log_waiter;
 	struct list now, next_list;	/* who waits for this, the next one */
 	uint64_t started_ns;
-	uint64_t destage_seq;	/* it waits for this to be home; 0: not yet */
+	uint64_t destage_seq;	/* it waits for this destage; 0: for none */
 	bool helped;		/* the last one: the log was no longer full */
 };
 

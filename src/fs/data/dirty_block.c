@@ -5,8 +5,8 @@
  * A treap whose priorities come from the index, threaded in order.  Descriptors
  * and buffers are made once, at mount.
  *
- * A hold stands for one transaction with logged data; its log record may be
- * forgotten when each of its blocks is home, or has been superseded by a
+ * A log pin stands for one transaction with logged data; its record may be
+ * forgotten when each of its blocks was destaged, or has been superseded by a
  * change that is itself durable.  A pinned block keeps the pinned content,
  * beside the new when it is written to, so that destaging it never needs the
  * log.

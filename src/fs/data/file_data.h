@@ -6,8 +6,8 @@
  * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
  * does not hold at its place: dirty (newer than the tree), in a write-back
  * (being written), or pinned (the tree's content, durable or about to be in the
- * log, not home).  A *piece* (64 KiB, track pool) caches what the tree says is
- * on disk, verified, block by block; it is never newer.  Readers take blocks
+ * log, not destaged).  A *chunk* (64 KiB, track pool) caches what the tree says
+ * is on disk, verified, block by block; it is never newer.  Readers take blocks
  * first.
  *
  * `data` and `pinned_data` of a block and the `data` of a write-back own a
@@ -71,8 +71,7 @@ struct block {
 	bool reserved;		/* space_reserve was called for it */
 	bool bad_place;		/* could not be written where it belongs */
 	uint8_t failures;	/* to write its newest content, in a row */
-	uint8_t destage_failures; /* to bring the pinned content home, in a row
-				   */
+	uint8_t destage_failures; /* of the pinned content, in a row */
 	bool foreign;		/* data is not of the pool (read-only mounts) */
 	uint64_t index;
 	void *data;		/* the newest content */
@@ -276,7 +275,7 @@ struct files {
 	struct writeback *writebacks;
 	void **wb_data;		/* their arrays */
 	struct iovec *wb_iov;
-	struct list wb_free[2];	/* of large files and home; of small */
+	struct list wb_free[2];	/* of large files and destages; of small */
 	struct list data_wbs, destages;	/* at work */
 	unsigned wbs_busy, destages_busy, large_data_busy, fetches;
 	unsigned small_wbs;		/* there are */
@@ -386,7 +385,7 @@ struct file *file_get(struct fs *fs, uint64_t ino);
 void file_put(struct file *file);
 /* Frees it if nothing depends on it. */
 void file_unused(struct file *file);
-/* 0: go on; FS_TXN_WAIT: gated->granted comes; else an error. */
+/* 0: go on; FS_TXN_WAIT: lock->granted comes; else an error. */
 int file_lock_shared(struct file *file, struct shared_lock *lock);
 /* The same for a reader, which need not wait when the exclusive operation only
  * changes what lies behind the end of the file. */
@@ -652,8 +651,8 @@ int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
 
 int files_new(struct fs *fs);		/* fs->files */
 void files_free(struct fs *fs);
-/* At mount: takes tree_recovered_data into memory (waits), from where it goes
- * home, or, read-only, reads are served.  -EIO: some of it cannot be read. */
+/* At mount: takes tree_recovered_data into memory (waits), from where it is
+ * destaged or, read-only, served to readers.  -EIO: some cannot be read. */
 int files_recover(struct fs *fs);
 /* Timers: write-back by age and pressure.  Next time wanted. */
 uint64_t files_run(struct fs *fs, uint64_t now_ns);

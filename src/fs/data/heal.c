@@ -6,8 +6,8 @@
  *
  * 1. It is an exclusive operation of the file: nothing else changes its mapping
  *    meanwhile; the move finds it as look did, or does nothing.
- * 2. What the log holds newer is left to its own way home: to another place
- *    (bad_place).
+ * 2. Newer content that the log holds is left to its destage, which takes
+ *    another place (bad_place).
  * 3. Contents and checksums stay: copies of these blocks go on to count.
  */
 #include "fs/data/heal.h"

@@ -268,7 +268,8 @@ static void writeback_prepared(struct file *file)
 	}
 }
 
-/* At most `most`; what can't be written home is a write-back by itself. */
+/* At most `most`; blocks with a bad place are a write-back
+ * of their own. */
 static unsigned collect(const struct writeback *wb, unsigned most)
 {
 	struct block *block = block_find(wb->file, wb->first);
@@ -772,8 +773,8 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 	return 0;
 }
 
-/* Is it better to write these blocks to a new place than home?  Only when
- * that takes nothing that is promised to others. */
+/* Is it better to write these blocks to a new place than to their own?  Only
+ * when that takes nothing that is promised to others. */
 static bool writeback_replaces(const struct writeback *wb, unsigned n)
 {
 	struct fs *fs = wb->files->fs;

@@ -32,7 +32,7 @@
 #define NS_PER_SECOND 1000000000ull
 #define APART_NS (2 * NS_PER_SECOND)
 #define QUIET_NS (NS_PER_SECOND / 10)
-/* Data that is logged comes home meanwhile. */
+/* Pause before the next try: by then logged data has been destaged. */
 #define DESTAGE_NS (3 * NS_PER_SECOND)
 #define TRIES 5u
 #define CHUNK_SECTORS 128u

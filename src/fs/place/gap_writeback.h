@@ -15,8 +15,8 @@
 /* May what is to be written of a file wait?  Users read, the head is known,
  * nobody waits, and there is memory and log. */
 bool gap_writeback_may(const struct file *file, enum writeback_kind kind);
-/* Is what is pinned on its way home in gaps, so that it need not be brought
- * there otherwise? */
+/* Is pinned content being destaged in gaps, so that it need not be destaged
+ * otherwise? */
 bool gap_writeback_destages(const struct files *files);
 
 /* Blocks of one piece of it, at most: what a gap has room for. */
@@ -32,7 +32,7 @@ void gap_writeback_recall_data(struct file *file);
 void gap_writeback_recall_file(struct file *file);
 void gap_writeback_recall_all(struct files *files);
 void gap_writeback_recall_destages(struct files *files);
-/* A user writes to a block: what an offered home would bring is old. */
+/* A user writes to a block: what an offered destage would write is old. */
 void gap_writeback_touched(struct block *block);
 
 /* Now and then: recalls what has waited too long, offers destages. */
