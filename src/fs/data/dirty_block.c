@@ -135,7 +135,7 @@ static void block_init(struct file *file, struct block *block, uint64_t index,
 		       void *data)
 {
 	*block = (struct block){
-		.index = index, .data = data,
+		.index = index, .data = data, .file = file,
 		.priority = block_priority(index),
 	};
 	list_init(&block->link);
@@ -143,11 +143,73 @@ static void block_init(struct file *file, struct block *block, uint64_t index,
 	file->blocks++;
 }
 
+/* ---- Kept blocks ---- */
+
+size_t buffers_free(const struct files *files)
+{
+	return pool_available(files->dirty_pool) + files->kept_count;
+}
+
+static void block_unkeep(struct file *file, struct block *block)
+{
+	if (!block->kept)
+		return;
+	block->kept = false;
+	list_del(&block->link);
+	file->kept_count--;
+	file->files->kept_count--;
+}
+
+void block_keep(struct file *file, struct block *block)
+{
+	if (block->kept || block->dirty || block->pin || block->wb ||
+	    block->foreign)
+		return;
+	if (file->size > SMALL_FILE_BYTES ||
+	    !(file->vnode->refs || file->vnode->opens)) {
+		block_drop(file, block);
+		return;
+	}
+	block->kept = true;
+	list_add(&file->files->kept, &block->link);
+	file->kept_count++;
+	file->files->kept_count++;
+}
+
+void blocks_forget(struct file *file, uint64_t first, uint64_t end)
+{
+	struct block *block, *next;
+
+	if (!file->kept_count)
+		return;
+	block = block_at_or_after(file, first);
+	for (; block && block->index < end; block = next) {
+		next = block->next;
+		if (block->kept)
+			block_drop(file, block);
+	}
+}
+
+/* A buffer, of the block that was kept first if there is no other. */
+static void *buffer_get(struct files *files)
+{
+	struct block *block = list_first(&files->kept, struct block, link);
+	void *data = pool_get(files->dirty_pool);
+	struct file *file;
+
+	if (data || !block)
+		return data;
+	file = block->file;
+	block_drop(file, block);
+	file_unused(file);
+	return pool_get(files->dirty_pool);
+}
+
 struct block *block_add(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
+	void *data = buffer_get(files);
 	struct block *block = files->block_free;
-	void *data = pool_get(files->dirty_pool);
 
 	if (!data)
 		return NULL;
@@ -186,7 +248,7 @@ bool block_unshare(struct files *files, struct block *block)
 
 	if (!pool_is_shared(files->dirty_pool, block->data))
 		return true;
-	data = pool_get(files->dirty_pool);
+	data = buffer_get(files);
 	if (!data)
 		return false;
 	memcpy(data, block->data, BLOCK_BYTES);
@@ -215,6 +277,7 @@ void block_dirty(struct file *file, struct block *block)
 
 	if (block->dirty)
 		return;
+	block_unkeep(file, block);
 	block->dirty = true;
 	block->stamp = ++files->stamp;
 	block->dirty_ns = first_written_ns(file);
@@ -259,6 +322,7 @@ void block_drop(struct file *file, struct block *block)
 	struct files *files = file->files;
 
 	block_clean(file, block);
+	block_unkeep(file, block);
 	block_unreserve(file, block);
 	if (block->pin)
 		log_pin_drop_later(file, block, 0);

@@ -6,8 +6,10 @@
  * Two kinds of memory.  A *block* (4 KiB, dirty pool) is content that the disk
  * does not hold at its place: dirty (newer than the tree), in a write-back
  * (being written), or pinned (the tree's content, durable or about to be in the
- * log, not destaged).  A *chunk* (64 KiB, track pool) caches what the tree says
- * is on disk, verified, block by block; it is never newer.  Readers take blocks
+ * log, not destaged).  Blocks of small files are kept after they were written
+ * (what the tree says), until their buffers are needed.  A *chunk* (64 KiB,
+ * track pool) caches what the tree says is on disk, verified, block by block;
+ * it is never newer.  Readers take blocks
  * first.
  *
  * `data` and `pinned_data` of a block and the `data` of a write-back own a
@@ -73,12 +75,15 @@ struct block {
 	uint8_t failures;	/* to write its newest content, in a row */
 	uint8_t destage_failures; /* of the pinned content, in a row */
 	bool foreign;		/* data is not of the pool (read-only mounts) */
+	bool kept;		/* nothing else needs it: see block_keep */
+	struct file *file;
 	uint64_t index;
 	void *data;		/* the newest content */
 	struct writeback *wb;	/* being written, maybe an older version */
 	struct log_pin *pin;	/* the tree's content is in the log only */
 	void *pinned_data;	/* that content; NULL: no hold */
-	struct list link;	/* file->dirty, oldest first */
+	struct list link;	/* file->dirty, oldest first; files->kept if
+				 * the block is kept */
 	uint64_t stamp;		/* when it became dirty: files->stamp */
 	uint64_t dirty_ns;	/* when its content may have been written first,
 				 * before the kernel passed it on */
@@ -199,7 +204,7 @@ struct file {
 	struct list syncs;		/* struct sync */
 
 	struct block *root, *head;	/* head: lowest index */
-	size_t blocks, dirty_count, pinned_count, reserved_count;
+	size_t blocks, dirty_count, pinned_count, reserved_count, kept_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
 	struct list flush_link;		/* files->flush, but while preparing */
@@ -250,6 +255,8 @@ struct files {
 	const struct files_ops *ops;
 	struct pool *dirty_pool, *chunk_pool;
 	struct block *block_store, *block_free;
+	struct list kept;		/* blocks, the first written first */
+	size_t kept_count;
 	struct chunk *chunk_store;
 	struct list chunk_free, lru;
 	struct list chunk_waits;		/* needs that wait for pieces */
@@ -337,6 +344,16 @@ void block_unreserve(struct file *file, struct block *block);
 void block_drop(struct file *file, struct block *block);
 /* Drops it unless it is dirty, pinned or in a write-back. */
 void block_drop_clean(struct file *file, struct block *block);
+/*
+ * The same for a block that has been written.  One of a small file stays as
+ * long as its buffer is not needed and somebody knows the file: it may be read
+ * or changed soon, and the kernel does not have to have kept its page.
+ */
+void block_keep(struct file *file, struct block *block);
+/* Drops the kept blocks among [first, end). */
+void blocks_forget(struct file *file, uint64_t first, uint64_t end);
+/* Buffers of the dirty pool that may be taken. */
+size_t buffers_free(const struct files *files);
 
 /* Holds. */
 void log_pin_set(struct file *file, struct block *block, struct log_pin *pin);

@@ -57,6 +57,7 @@ static int files_pools(struct files *files)
 
 static void files_lists(struct files *files)
 {
+	list_init(&files->kept);
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
 	list_init(&files->chunk_waits);

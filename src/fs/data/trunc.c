@@ -100,8 +100,10 @@ static void trunc_edges_over(struct trunc *trunc, bool put_back)
 		if (block && edge->data) {
 			pool_put(pool, block->data);
 			block->data = pool_share(pool, edge->data);
-			if (!edge->dirty)
+			if (!edge->dirty) {
 				block_clean(file, block);
+				block_drop_clean(file, block);
+			}
 		} else if (block) {
 			block_drop(file, block);
 		}

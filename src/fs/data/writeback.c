@@ -188,7 +188,7 @@ void writeback_release(struct writeback *wb, unsigned i, bool ok)
 	block->wb = NULL;
 	pool_put(wb->files->dirty_pool, wb->data[i]);
 	if (ok)
-		block_drop_clean(file, block);
+		block_keep(file, block);
 	else	/* a destage's content is older than anything dirty */
 		block_redirty(file, block,
 			      wb->kind == WB_DESTAGE ? 0 : wb->stamp);
@@ -1278,7 +1278,7 @@ static void writeback_unasked(struct files *files)
 	bool going = !list_empty(&files->flush[0]) ||
 		     !list_empty(&files->flush[1]);
 
-	if (pool_available(files->dirty_pool) <= count / 2)
+	if (buffers_free(files) <= count / 2)
 		writeback_pressure(files, going ? NULL :
 			      list_first(&files->dirty_files, struct file,
 					 dirty_link));

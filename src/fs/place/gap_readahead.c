@@ -64,7 +64,7 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	head_get_state(fs->head, head_state);
 	/* Who reads on is read ahead for; who writes has other use for the
 	 * head. */
-	return head_state->reads && !file->blocks &&
+	return head_state->reads && file->blocks == file->kept_count &&
 	       !(block && chunk_block(file, block - 1));
 }
 

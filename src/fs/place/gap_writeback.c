@@ -49,7 +49,7 @@ static bool gaps_are_there(const struct fs *fs)
 
 static bool memory_is_short(const struct files *files)
 {
-	return pool_available(files->dirty_pool) <=
+	return buffers_free(files) <=
 		       pool_count(files->dirty_pool) / 2 ||
 	       !list_empty(&files->writers);
 }

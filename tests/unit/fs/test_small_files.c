@@ -64,13 +64,18 @@ static void name_of(char *name, size_t room, unsigned i)
 	snprintf(name, room, "file%u", i);
 }
 
+static void make_content(struct scene *w, uint64_t ino, uint64_t offset)
+{
+	for (unsigned i = 0; i < FILE_BYTES; i++)
+		w->data[i] = (uint8_t)(ino + offset / 4096 + i);
+}
+
 static void put(struct scene *w, uint64_t ino, uint64_t offset)
 {
 	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
 			    .size = FILE_BYTES, .data = w->data };
 
-	for (unsigned i = 0; i < FILE_BYTES; i++)
-		w->data[i] = (uint8_t)(ino + offset / 4096 + i);
+	make_content(w, ino, offset);
 	ck_assert_int_eq(rig_do(&w->rig, &op), 0);
 }
 
@@ -172,6 +177,56 @@ START_TEST(test_sweep)
 }
 END_TEST
 
+static void check_content(struct scene *w, uint64_t ino, uint64_t offset)
+{
+	uint8_t data[FILE_BYTES];
+	struct fs_op op = { .type = FS_READ, .ino = ino, .offset = offset,
+			    .size = FILE_BYTES, .buffer = data };
+
+	ck_assert_int_eq(rig_do(&w->rig, &op), 0);
+	ck_assert_uint_eq(op.result, FILE_BYTES);
+	make_content(w, ino, offset);
+	ck_assert_mem_eq(data, w->data, FILE_BYTES);
+}
+
+static uint64_t disk_reads(const struct scene *w)
+{
+	const struct queue_stats *stats = queue_stats(w->rig.fs->queue);
+
+	return stats->class[QUEUE_READ].requests +
+	       stats->class[QUEUE_READ_AHEAD].requests;
+}
+
+/* Small files that were written of late are read from memory, and their
+ * buffers are there for whoever needs them. */
+START_TEST(test_kept)
+{
+	struct scene *w = scene_open();
+	struct files *files = w->rig.fs->files;
+	const unsigned n = (unsigned)(pool_count(files->dirty_pool) *
+				      BLOCK_BYTES / FILE_BYTES);
+	uint64_t reads, *ino = calloc(2 * n, sizeof(*ino));
+
+	ck_assert_ptr_nonnull(ino);
+	for (unsigned i = 0; i < 2 * n; i++)
+		ino[i] = create(w, i);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	ck_assert_uint_eq(buffers_free(files), pool_count(files->dirty_pool));
+	reads = disk_reads(w);
+	for (unsigned i = 2 * n - n / 2; i < 2 * n; i++)
+		check_content(w, ino[i], 0);
+	ck_assert_uint_eq(disk_reads(w), reads);
+	for (unsigned i = 0; i < n; i++)
+		check_content(w, ino[i], 0);
+	ck_assert_uint_gt(disk_reads(w), reads);
+	for (unsigned i = 0; i < 2 * n; i++)
+		ck_assert_int_eq(rig_forget(&w->rig, ino[i], 1), 0);
+	ck_assert_uint_eq(files->kept_count, 0);
+	free(ino);
+	scene_close(w);
+}
+END_TEST
+
 /* With the node cache just as large as the metadata: what is written of it does
  * not grow with the number of leaves that files are made in by turns. */
 START_TEST(test_metadata)
@@ -197,6 +252,7 @@ int main(void)
 	tcase_add_test(tc, test_short_lives);
 	tcase_add_test(tc, test_age);
 	tcase_add_test(tc, test_sweep);
+	tcase_add_test(tc, test_kept);
 	tcase_add_test(tc, test_metadata);
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
