@@ -17,24 +17,24 @@
 				 * a bus has been reset */
 #define LOG_PLACES 7u		/* other log tracks to try: as many as are
 				 * surely free */
-#define ROOT_PLACES 3u		/* other root areas to try: all there are */
-#define COPIES_READ 4u		/* other copies to read: as many as a block
-				 * has */
+#define MIRROR_PLACES 3u	/* other log tracks to try: then a checkpoint
+				 * costs less */
+/* Other places to read: twice where the map says then, as write-back may have
+ * moved the data meanwhile, and two copies. */
+#define READ_PLACES 4u
 
 #define ROW(retries, places, pause_ms, last) \
-	{ (retries), (places), (pause_ms), (last) }
+	{ true, (retries), (places), (pause_ms), (last) }
 
 static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
 	[FAULT_DATA] = {
 		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
 		[FAULT_TRANSPORT] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FILE),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
 		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FILE),
 	},
 	[FAULT_DESTAGE] = {
 		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
 		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
 				     FAULT_FAIL_FS),
 	},
@@ -45,56 +45,64 @@ static const struct fault_row table[FAULT_WHOS][FAULT_CLASSES] = {
 		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
 				     FAULT_FAIL_FS),
 	},
+	[FAULT_MIRROR] = {
+		[FAULT_MEDIA] = ROW(0, MIRROR_PLACES, 0, FAULT_GIVE_UP),
+		[FAULT_TRANSPORT] = ROW(0, 0, 0, FAULT_GIVE_UP),
+		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_GIVE_UP),
+	},
 	[FAULT_NODE] = {
 		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
-		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
-				     FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
 	},
 	[FAULT_ROOT] = {
-		[FAULT_MEDIA] = ROW(0, ROOT_PLACES, 0, FAULT_FAIL_FS),
+		[FAULT_MEDIA] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
 		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
-		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, PAUSE_MS,
-				     FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
 	},
 	[FAULT_SUPER] = {
 		[FAULT_MEDIA] = ROW(0, 2, 0, FAULT_GIVE_UP),
 		[FAULT_TRANSPORT] = ROW(0, 2, 0, FAULT_GIVE_UP),
-		[FAULT_FLUSH] = ROW(0, 2, 0, FAULT_GIVE_UP),
-		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_GIVE_UP),
-	},
-	[FAULT_RECOVERY] = {
-		[FAULT_MEDIA] = ROW(0, TRIES, PAUSE_MS, FAULT_FAIL_FS),
-		[FAULT_TRANSPORT] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_FS),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_FS),
-		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
+		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_GIVE_UP),
+		[FAULT_MEMORY] = ROW(0, 2, 0, FAULT_GIVE_UP),
 	},
 	[FAULT_COPY] = {
 		[FAULT_MEDIA] = ROW(0, 0, 0, FAULT_GIVE_UP),
 		[FAULT_TRANSPORT] = ROW(0, 0, 0, FAULT_GIVE_UP),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_GIVE_UP),
 		[FAULT_MEMORY] = ROW(0, 0, 0, FAULT_GIVE_UP),
 	},
 	[FAULT_READ_DATA] = {
-		[FAULT_MEDIA] = ROW(0, COPIES_READ, 0, FAULT_FAIL_REQUEST),
-		[FAULT_TRANSPORT] = ROW(0, COPIES_READ, 0, FAULT_FAIL_REQUEST),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
-		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEDIA] = ROW(0, READ_PLACES, 0, FAULT_FAIL_REQUEST),
+		[FAULT_TRANSPORT] = ROW(0, READ_PLACES, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_REQUEST),
 	},
-	[FAULT_READ_TREE] = {
+	[FAULT_READ_NODE] = {
 		[FAULT_MEDIA] = ROW(0, 1, 0, FAULT_FAIL_REQUEST),
 		[FAULT_TRANSPORT] = ROW(0, 1, 0, FAULT_FAIL_REQUEST),
-		[FAULT_FLUSH] = ROW(0, 0, 0, FAULT_FAIL_REQUEST),
-		[FAULT_MEMORY] = ROW(FAULT_FOREVER, 0, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_REQUEST),
+	},
+	[FAULT_READ_ROOT] = {
+		[FAULT_MEDIA] = ROW(0, 3, 0, FAULT_FAIL_REQUEST),
+		[FAULT_TRANSPORT] = ROW(0, 3, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_REQUEST),
+	},
+	[FAULT_READ_SUPER] = {
+		[FAULT_MEDIA] = ROW(0, 2, 0, FAULT_FAIL_REQUEST),
+		[FAULT_TRANSPORT] = ROW(0, 2, 0, FAULT_FAIL_REQUEST),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_REQUEST),
+	},
+	[FAULT_READ_LOG] = {
+		[FAULT_MEDIA] = ROW(0, 1, 0, FAULT_FAIL_FS),
+		[FAULT_TRANSPORT] = ROW(0, 1, 0, FAULT_FAIL_FS),
+		[FAULT_MEMORY] = ROW(TRIES, 0, PAUSE_MS, FAULT_FAIL_REQUEST),
 	},
 };
 
 const struct fault_row *fault_row(enum fault_who who, enum fault_class class)
 {
 	assert(who < FAULT_WHOS && class < FAULT_CLASSES);
-	return &table[who][class];
+	return table[who][class].used ? &table[who][class] : NULL;
 }
 
 enum fault_class fault_class(enum disk_op op, int result)
@@ -135,8 +143,10 @@ enum fault_step fault_next(enum fault_who who, enum fault_class class,
 			   unsigned failures, uint64_t *pause_ns)
 {
 	const struct fault_row *row = fault_row(who, class);
-	enum fault_step step = row->last;
+	enum fault_step step;
 
+	assert(row);
+	step = row->last;
 	if (failures <= row->retries || row->retries == FAULT_FOREVER)
 		step = FAULT_RETRY;
 	else if (failures - row->retries <= row->places ||
@@ -153,16 +163,20 @@ enum fault_step fault_next(enum fault_who who, enum fault_class class,
 const char *fault_who_name(enum fault_who who)
 {
 	static const char *const names[FAULT_WHOS] = {
+		[FAULT_CALLER] = "caller",
 		[FAULT_DATA] = "data",
 		[FAULT_DESTAGE] = "logged data",
 		[FAULT_LOG] = "log",
+		[FAULT_MIRROR] = "log mirror",
 		[FAULT_NODE] = "tree node",
 		[FAULT_ROOT] = "root",
 		[FAULT_SUPER] = "superblock",
-		[FAULT_RECOVERY] = "recovery",
 		[FAULT_COPY] = "copy",
 		[FAULT_READ_DATA] = "read of data",
-		[FAULT_READ_TREE] = "read of the tree",
+		[FAULT_READ_NODE] = "read of a node",
+		[FAULT_READ_ROOT] = "read of a root",
+		[FAULT_READ_SUPER] = "read of a superblock",
+		[FAULT_READ_LOG] = "read of the log",
 	};
 
 	return names[who];

@@ -7,30 +7,35 @@
  * are used up, the last step is taken.  The table is in doc/design/faults.md,
  * and tests/unit/disk/test_fault walks every row.
  *
- * The caller counts its failures in a row, and sets the count back to 0 when
- * something of it has succeeded.
+ * The queue does the retries of a request that says whose it is
+ * (sched/queue/queue.h); the owner does the rest, and counts its failures in a
+ * row: the count goes back to 0 when something of it has succeeded.
  */
 #ifndef TRAX_DISK_FAULT_H
 #define TRAX_DISK_FAULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "disk/disk.h"
 
 enum fault_who {
+	FAULT_CALLER,		/* has no row: the queue repeats nothing */
 	FAULT_DATA,		/* writes content that is not yet durable */
 	FAULT_DESTAGE,		/* writes logged content to its extents */
 	FAULT_LOG,		/* writes a log record */
-	FAULT_NODE,		/* writes a tree node of a checkpoint */
-	FAULT_ROOT,		/* writes a root */
-	FAULT_SUPER,		/* writes a copy of the superblock */
-	FAULT_RECOVERY,		/* writes logged content to its place, at the
-				 * mount */
-	FAULT_COPY,		/* writes a replica, a healed block, a mirror of
-				   a log record: something that exists twice */
+	FAULT_MIRROR,		/* writes mirrors of log records */
+	FAULT_NODE,		/* writes a tree node or its mirror */
+	FAULT_ROOT,		/* writes the two copies of a root */
+	FAULT_SUPER,		/* writes the copies of the superblock */
+	FAULT_COPY,		/* writes a replica, or a block that is healed:
+				   something that exists elsewhere */
 	FAULT_READ_DATA,	/* reads content of a file */
-	FAULT_READ_TREE,	/* reads a tree node, a root or a log record */
+	FAULT_READ_NODE,	/* reads a tree node */
+	FAULT_READ_ROOT,	/* reads a root, at a mount */
+	FAULT_READ_SUPER,	/* reads a superblock, at a mount */
+	FAULT_READ_LOG,		/* reads a log record, at a mount */
 	FAULT_WHOS
 };
 
@@ -60,6 +65,7 @@ enum fault_step {
 #define FAULT_FOREVER 255u	/* For `retries` or `places`: without an end. */
 
 struct fault_row {
+	bool used;		/* this error comes to that reader or writer */
 	uint8_t retries;	/* repetitions at the same place;
 				 * FAULT_FOREVER */
 	uint8_t places;		/* other places to try after that */
@@ -71,6 +77,7 @@ struct fault_row {
 
 #define FAULT_PAUSE_MOST_MS 4000u
 
+/* NULL: that error does not come to that writer or reader. */
 const struct fault_row *fault_row(enum fault_who who, enum fault_class class);
 
 /* What kind of error a request of the disk has ended with; `result`: not 0. */
@@ -84,8 +91,8 @@ enum fault_step fault_next(enum fault_who who, enum fault_class class,
 const char *fault_who_name(enum fault_who who);
 const char *fault_class_name(enum fault_class class);
 const char *fault_step_name(enum fault_step step);
-/* Prints a row of the table in doc/design/faults.md; returns its length, as
- * snprintf does. */
+/* Prints a row, which exists, as it stands in doc/design/faults.md; returns its
+ * length, as snprintf does. */
 int fault_print(enum fault_who who, enum fault_class class, char *buf,
 		size_t bytes);
 

@@ -23,7 +23,6 @@
 #include "log/log.h"
 
 #define LOG_RECORDS 16u			/* buffers */
-#define LOG_TRIES 4u			/* of a mirror: one and three more */
 /* Closed records that nobody waits for go out when there are this many, in one
  * access; earlier when less than half of the buffers are left. */
 #define LOG_AT_ONCE 4u

@@ -396,7 +396,8 @@ void log_heal(struct log *log)
 		const struct log_track *t = log_track_of(log, sector);
 
 		if (t->seq[(sector - t->first) / unit] < log->tail_seq &&
-		    queue_write(log->queue, sector, unit, s->rebuilt))
+		    queue_write_as(log->queue, FAULT_COPY, sector, unit,
+				   s->rebuilt))
 			msg_warn("log: sectors %" PRIu64 "+%u cannot be "
 				 "written, either", sector, unit);
 	}

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "disk/fault.h"
 #include "log/log_internal.h"
 
 /* Percent of all tracks in use from which on mirrors are left out. */
@@ -229,7 +230,9 @@ static void stage_compact(struct log_stage *s)
 
 static void stage_failed(struct log *log, struct log_stage *s, int rc)
 {
-	if (rc != -ENOSPC && ++s->tries < LOG_TRIES) {
+	if (rc != -ENOSPC &&
+	    fault_next(FAULT_MIRROR, fault_class(DISK_WRITE, rc), ++s->tries,
+		       NULL) == FAULT_RELOCATE) {
 		log->stats.retries++;
 		return;
 	}

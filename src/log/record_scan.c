@@ -198,11 +198,15 @@ void scan_units_read(struct log_scan *s, uint64_t sector, uint32_t sectors,
 {
 	const uint32_t unit = (uint32_t)(s->log->unit_bytes / SECTOR_BYTES);
 
-	for (uint32_t at = 0; at < sectors; at += unit) {
+	for (uint32_t at = 0; at < sectors && !s->rc; at += unit) {
 		uint8_t *to = buf + (size_t)at * SECTOR_BYTES;
+		int rc = queue_read_as(s->log->queue, FAULT_READ_LOG,
+				       sector + at, unit, to);
 
-		if (!queue_read(s->log->queue, sector + at, unit, to))
+		if (!rc)
 			continue;
+		if (rc == -ENOMEM)
+			s->rc = rc;
 		memset(to, 0, s->log->unit_bytes);
 		unreadable_add(s, sector + at);
 	}

@@ -37,9 +37,9 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "disk/fault.h"
 #include "tree/tree_internal.h"
 
-#define MAX_FAILED_WRITES 3
 /* Fill driven ones that can't trim because of pinned records don't repeat. */
 #define FILL_PAUSE_NS 1000000000ull
 /* Until then they wait for pinned data to be destaged, which they can trim. */
@@ -57,12 +57,14 @@ int ckpt_init(struct tree *tree)
 		list_add(&ckpt->idle, &ckpt->write[i].link);
 	}
 	ckpt->order = calloc(tree->buffers->count, sizeof(*ckpt->order));
-	return ckpt->order ? 0 : -ENOMEM;
+	ckpt->moved = calloc(tree->buffers->count, sizeof(*ckpt->moved));
+	return ckpt->order && ckpt->moved ? 0 : -ENOMEM;
 }
 
 void ckpt_fini(struct tree *tree)
 {
 	free(tree->ckpt.order);
+	free(tree->ckpt.moved);
 	free(tree->ckpt.area[0]);
 	free(tree->ckpt.area[1]);
 	free(tree->ckpt.payload);
@@ -205,7 +207,8 @@ static int cut(struct tree *tree, uint64_t now_ns)
 	tree->growth.map_bytes = root->slotmap_bytes + root->group_bytes;
 	ckpt->gen = tree->gen++;
 	ckpt->moved_n = 0;
-	ckpt->failures = 0;
+	ckpt->failures = ckpt->root_failures = 0;
+	ckpt->pause_ns = ckpt->retry_ns = 0;
 	ckpt->started_ns = now_ns;
 	freeze(tree);
 	tree->pending_frozen = tree->pending;
@@ -231,7 +234,7 @@ static struct buffer *frozen_child(struct tree *tree, traxaddr addr)
 	const struct checkpoint *ckpt = &tree->ckpt;
 	struct buffer *f;
 
-	for (unsigned i = 0; i < ckpt->moved_n; i++)
+	for (size_t i = 0; i < ckpt->moved_n; i++)
 		if (ckpt->moved[i].old == addr)
 			return ckpt->moved[i].buffer;
 	f = buffer_find(tree->buffers, addr);
@@ -278,7 +281,7 @@ void ckpt_replace(struct tree *tree, struct buffer *buffer,
 	for (unsigned i = 0; i < CKPT_WRITES; i++)
 		if (ckpt->write[i].buffer == buffer)
 			ckpt->write[i].buffer = shadow;
-	for (unsigned i = 0; i < ckpt->moved_n; i++)
+	for (size_t i = 0; i < ckpt->moved_n; i++)
 		if (ckpt->moved[i].buffer == buffer)
 			ckpt->moved[i].buffer = shadow;
 }
@@ -286,6 +289,32 @@ void ckpt_replace(struct tree *tree, struct buffer *buffer,
 /* ---- Writing nodes ---- */
 
 static void pump(struct tree *tree);
+
+/* The copy of a node that could not be written goes to another slot, or the
+ * tree has failed. */
+static void write_failed(struct tree *tree, const struct ckpt_write *w)
+{
+	const struct disk_request *req = &w->req.disk;
+	struct buffer *buffer = w->buffer;
+	uint64_t pause_ns;
+
+	msg_warn("node at sector %" PRIu64 ": write error (%s)", req->sector,
+		 strerror(-req->result));
+	if (fault_next(FAULT_NODE, fault_class(req->op, req->result),
+		       w->req.failures, &pause_ns) != FAULT_RELOCATE) {
+		tree_fail(tree, "nodes can't be written");
+		return;
+	}
+	if (buffer->tries < w->req.failures)
+		buffer->tries = (uint8_t)w->req.failures;
+	if (tree->ckpt.pause_ns < pause_ns)
+		tree->ckpt.pause_ns = pause_ns;
+	if (w->mirror)
+		buffer->bad_mirror = true;
+	else
+		buffer->bad = true;
+	tree->ckpt.failures++;
+}
 
 static void write_done(struct disk_request *req)
 {
@@ -296,15 +325,8 @@ static void write_done(struct disk_request *req)
 	buffer->writes--;
 	tree->ckpt.writes--;
 	tree->stats.node_writes++;
-	if (req->result) {
-		msg_warn("node at sector %" PRIu64 ": write error (%s)",
-			 req->sector, strerror(-req->result));
-		if (w->mirror)
-			buffer->bad_mirror = true;
-		else
-			buffer->bad = true;
-		tree->ckpt.failures++;
-	}
+	if (req->result)
+		write_failed(tree, w);
 	if (w->mirror)
 		buffer->mirrored = true;
 	else
@@ -337,6 +359,8 @@ static void submit(struct tree *tree, struct buffer *buffer, bool mirror,
 			.owner = w,
 		},
 		.class = QUEUE_WRITE_BACK,
+		.who = FAULT_NODE,
+		.failures = buffer->tries,
 	};
 	if (open)
 		ckpt_leave_open(w);
@@ -415,7 +439,7 @@ static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
 	uint8_t *map = ckpt->payload;
 	size_t off = 0;
 
-	while (off < ckpt->root.slotmap_bytes) {
+	while (map && off < ckpt->root.slotmap_bytes) {
 		struct slot_track head;
 		uint64_t first;
 		unsigned slots;
@@ -441,12 +465,15 @@ static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
 	}
 }
 
-/* A track that joined after the cut is not in the payload. */
+/* A track that joined after the cut is not in the payload.  Recovery has no
+ * payload yet: what it takes will be in the first. */
 static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 {
 	const uint8_t *map = ckpt->payload;
 	size_t off = 0;
 
+	if (!map)
+		return true;
 	while (off < ckpt->root.slotmap_bytes) {
 		struct slot_track head;
 		uint64_t first, end;
@@ -504,22 +531,20 @@ void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
 	node_child_set(buffer->parent->node, i, ptr);
 }
 
-/* False: it can't be moved any more. */
-static bool move(struct tree *tree, struct buffer *buffer)
+/* Where there is no other slot the old one is tried again. */
+static void move(struct tree *tree, struct buffer *buffer)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 	struct node_ptr ptr = buffer->ptr;
 	const bool is_root = ptr.addr == ckpt->root.tree.addr;
 	unsigned i = 0;
 
-	if (++buffer->tries > MAX_FAILED_WRITES || ckpt->moved_n == CKPT_MOVED)
-		return false;
 	if (buffer->bad)
 		ptr.addr = another_slot(tree, buffer, buffer->ptr.addr, false);
 	if (buffer->bad_mirror)
 		ptr.addr2 = another_slot(tree, buffer, buffer->ptr.addr2, true);
-	if (!ptr.addr || !ptr.addr2)
-		return false;
+	ptr.addr = ptr.addr ? ptr.addr : buffer->ptr.addr;
+	ptr.addr2 = ptr.addr2 ? ptr.addr2 : buffer->ptr.addr2;
 	if (buffer->live && buffer->parent)
 		i = apply_index(buffer);
 	ckpt->moved[ckpt->moved_n++] = (struct ckpt_moved){
@@ -533,29 +558,28 @@ static bool move(struct tree *tree, struct buffer *buffer)
 		ckpt->root.tree = ptr;
 	buffer->bad = buffer->bad_mirror = false;
 	buffer->written = buffer->mirrored = false;
-	return true;
 }
 
 /* All writes are through and some failed: those move, all above them are
- * written again. */
-static void write_again(struct tree *tree)
+ * written again after the pause.  These name what moved the time before by the
+ * places that it has now. */
+static void write_again(struct tree *tree, uint64_t now_ns)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
+	ckpt->moved_n = 0;
 	for (size_t i = 0; i < ckpt->n; i++) {
 		struct buffer *buffer = ckpt->order[i];
 
-		if ((buffer->bad || buffer->bad_mirror) &&
-		    !move(tree, buffer)) {
-			tree_fail(tree, "nodes can't be written");
-			return;
-		}
+		if (buffer->bad || buffer->bad_mirror)
+			move(tree, buffer);
 		if (buffer->level)
 			buffer->written = buffer->mirrored = false;
 	}
 	ckpt->failures = 0;
+	ckpt->retry_ns = now_ns + ckpt->pause_ns;
+	ckpt->pause_ns = 0;
 	begin_writing(ckpt);
-	pump(tree);
 }
 
 /* ---- Root ---- */
@@ -597,6 +621,23 @@ static void give_up(struct tree *tree)
 	tree_wake(&ckpt->next_list, -EIO);
 }
 
+/* No copy of the root could be written: both are again, after a pause. */
+static void root_failed(struct tree *tree, const struct disk_request *req)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	const enum fault_class class = fault_class(req->op, req->result);
+	uint64_t pause_ns;
+
+	if (fault_next(FAULT_ROOT, class, ++ckpt->root_failures, &pause_ns) ==
+	    FAULT_RETRY) {
+		ckpt->retry_ns = env_now_ns(tree->env) + pause_ns;
+		return;
+	}
+	tree_fail(tree, "no root can be written");
+	give_up(tree);
+}
+
+/* One good copy is enough: the next root is written to the other area. */
 static void root_done(struct disk_request *req)
 {
 	struct tree *tree = req->owner;
@@ -609,12 +650,10 @@ static void root_done(struct disk_request *req)
 		ckpt->roots_good++;
 	if (--ckpt->roots_left)
 		return;
-	if (ckpt->roots_good) {
+	if (ckpt->roots_good)
 		finish(tree);
-		return;
-	}
-	tree_fail(tree, "no root can be written");
-	give_up(tree);
+	else
+		root_failed(tree, req);
 }
 
 static void write_root(struct tree *tree)
@@ -664,15 +703,17 @@ static void flush_done(struct disk_request *req)
 
 /* ---- Going on ---- */
 
-static void run_writing(struct tree *tree)
+static void run_writing(struct tree *tree, uint64_t now_ns)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
 
+	if (now_ns < ckpt->retry_ns && !tree->failed)
+		return;
 	pump(tree);
 	if (ckpt->writes || (!all_submitted(ckpt) && !tree->failed))
 		return;
 	if (ckpt->failures && !tree->failed) {
-		write_again(tree);
+		write_again(tree, now_ns);
 		return;
 	}
 	if (tree->failed) {
@@ -751,6 +792,18 @@ static bool is_needless(const struct tree *tree)
 	       tree->durable.epoch == tree->epoch;
 }
 
+/* When what has failed is written again; UINT64_MAX: a write is awaited. */
+static uint64_t ckpt_retry_ns(const struct checkpoint *ckpt, uint64_t now_ns)
+{
+	const bool waits = !ckpt->writes && ckpt->log_done &&
+			   (ckpt->phase == CKPT_WRITING ||
+			    (ckpt->phase == CKPT_ROOT && !ckpt->roots_left));
+
+	if (!waits)
+		return UINT64_MAX;
+	return ckpt->retry_ns > now_ns ? ckpt->retry_ns : now_ns;
+}
+
 uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -759,9 +812,12 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 	if (!tree->started)
 		return next_ns;
 	if (ckpt->phase == CKPT_WRITING)
-		run_writing(tree);
+		run_writing(tree, now_ns);
+	else if (ckpt->phase == CKPT_ROOT && !ckpt->roots_left &&
+		 now_ns >= ckpt->retry_ns)
+		write_root(tree);
 	if (ckpt->phase != CKPT_IDLE)
-		return next_ns;
+		return ckpt_retry_ns(ckpt, now_ns);
 	if (tree->failed) {
 		give_up(tree);
 		return next_ns;
@@ -779,8 +835,8 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 		give_up(tree);
 		return next_ns;
 	}
-	run_writing(tree);
-	return next_ns;
+	run_writing(tree, now_ns);
+	return ckpt_retry_ns(ckpt, now_ns);
 }
 
 void tree_checkpoint(struct tree *tree, struct waiter *waiter)
@@ -793,6 +849,34 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter)
 
 /* ---- Recovery ---- */
 
+/* Waits until all nodes of the order and their mirrors are written. */
+static int spill_write(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	int rc = 0;
+
+	while (rc >= 0) {
+		const uint64_t now_ns = env_now_ns(tree->env);
+
+		if (now_ns < ckpt->retry_ns && !tree->failed) {
+			rc = queue_poll_ns(tree->queue,
+					   (int64_t)(ckpt->retry_ns - now_ns));
+			continue;
+		}
+		pump(tree);
+		if (ckpt->writes) {
+			rc = queue_poll(tree->queue, -1);
+			continue;
+		}
+		if (tree->failed)
+			return -EIO;
+		if (!ckpt->failures)
+			return 0;
+		write_again(tree, now_ns);
+	}
+	return rc;
+}
+
 /*
  * Leaves that replay has changed, and their mirrors, are written to their new
  * slots, which no root knows, so that their buffers can be evicted.  They may
@@ -800,24 +884,26 @@ void tree_checkpoint(struct tree *tree, struct waiter *waiter)
  */
 int ckpt_spill(struct tree *tree)
 {
+	struct checkpoint *ckpt = &tree->ckpt;
 	struct list *pos, *next;
+	int rc;
 
+	ckpt->n = 0;
 	list_for_each_safe(pos, next, &tree->buffers->dirty) {
 		struct buffer *f = list_entry(pos, struct buffer, link);
-		int rc;
 
 		if (f->level || !f->parent)
 			continue;
-		rc = queue_write(tree->queue, addr_sector(f->ptr.addr),
-				 TRAX_NODE_SECTORS, f->node);
-		if (!rc)
-			rc = queue_write(tree->queue, addr_sector(f->ptr.addr2),
-					 TRAX_NODE_SECTORS, f->node);
-		if (rc)
-			return rc;
-		f->ptr.csum = csum(f->node, TRAX_NODE_BYTES);
-		apply_update_parent(f);
-		buffer_set_state(tree->buffers, f, BUFFER_CLEAN);
+		f->sealed = f->written = f->mirrored = false;
+		f->tries = 0;
+		ckpt->order[ckpt->n++] = f;
 	}
-	return 0;
+	begin_writing(ckpt);
+	rc = spill_write(tree);
+	ckpt->phase = CKPT_IDLE;
+	for (size_t i = 0; i < ckpt->n && !rc; i++) {
+		ckpt->order[i]->written = ckpt->order[i]->mirrored = false;
+		buffer_set_state(tree->buffers, ckpt->order[i], BUFFER_CLEAN);
+	}
+	return rc;
 }

@@ -16,9 +16,8 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "disk/fault.h"
 #include "tree/tree_internal.h"
-
-#define MAX_TRIES 2
 
 static void submit(struct buffer *buffer);
 
@@ -109,12 +108,25 @@ static bool load_copy(struct buffer *buffer)
 	return true;
 }
 
+/* Is the mirror read? */
+static bool goes_on(struct buffer *buffer)
+{
+	const struct disk_request *req = &buffer->req.disk;
+	const enum fault_class class = req->result ?
+		fault_class(req->op, req->result) : FAULT_MEDIA;
+
+	buffer->tries = (uint8_t)(req->result ? buffer->req.failures :
+						buffer->tries + 1u);
+	return fault_next(FAULT_READ_NODE, class, buffer->tries, NULL) ==
+	       FAULT_RELOCATE;
+}
+
 static void load_done(struct disk_request *req)
 {
 	struct buffer *buffer = req->owner;
 	struct tree *tree = buffer->tree;
 	const char *why = buffer->live ? judge(buffer) : NULL;
-	const bool again = why && ++buffer->tries < MAX_TRIES;
+	const bool again = why && goes_on(buffer);
 
 	/* A warning and the loss are told apart by a bit that no sector has. */
 	if (why && !fetch_is_reported(tree, addr_make(again, req->sector)))
@@ -149,6 +161,8 @@ static void submit(struct buffer *buffer)
 			.owner = buffer,
 		},
 		.class = QUEUE_READ,
+		.who = FAULT_READ_NODE,
+		.failures = buffer->tries,
 	};
 	queue_submit(tree->queue, &buffer->req);
 }

@@ -95,7 +95,6 @@ enum ckpt_phase { CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT };
 /* Fill of the log at which one begins. */
 #define CKPT_LOG_PERCENT 40
 #define CKPT_WRITES 64
-#define CKPT_MOVED 64
 
 struct ckpt_write {
 	struct queue_request req;
@@ -124,13 +123,16 @@ struct checkpoint {
 	size_t n, next;		/* in order */
 	bool mirrors;		/* their writes are being submitted; order is
 				   by the mirrors' addresses */
-	unsigned failures;	/* buffers whose write failed */
+	unsigned failures;	/* copies of nodes whose write failed */
+	unsigned root_failures;	/* times that both copies of the root failed */
+	uint64_t pause_ns;	/* before what has failed is written again */
+	uint64_t retry_ns;	/* when that begins */
 	struct ckpt_write write[CKPT_WRITES];
 	struct list idle;	/* of write[] */
 	unsigned writes;	/* outstanding */
 	unsigned unplaced;	/* of these: leaves without a place */
-	struct ckpt_moved moved[CKPT_MOVED];
-	unsigned moved_n;
+	struct ckpt_moved *moved;	/* in this round of writing */
+	size_t moved_n;
 	void *payload;
 	uint8_t *area[2];	/* buffers: root block and payload */
 	size_t area_bytes;

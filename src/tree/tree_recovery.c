@@ -29,25 +29,31 @@
 
 /* ---- Superblock ---- */
 
-static void read_super(struct tree *tree, uint64_t sector, void *buf,
-		       struct super *best, const char **why)
+/* -ENOMEM: it is not known what is there. */
+static int read_super(struct tree *tree, uint64_t sector, void *buf,
+		      struct super *best, const char **why)
 {
 	const uint64_t version = best->sectors ? best->version : 0;
 	struct super super;
 	const char *bad = "read error";
+	int rc = queue_read_as(tree->queue, FAULT_READ_SUPER, sector,
+			       TRAX_BLOCK_SECTORS, buf);
 
-	if (!queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf))
+	if (rc == -ENOMEM)
+		return rc;
+	if (!rc)
 		bad = super_decode(buf, sector, &super);
 	if (bad) {
 		*why = *why ? *why : bad;
 		tree->supers_differ = true;
-		return;
+		return 0;
 	}
 	tree->supers_differ |= version && super.version != version;
 	if (best->sectors && (super.version <= best->version ||
 			      memcmp(super.uuid, best->uuid, 16)))
-		return;
+		return 0;
 	*best = super;
+	return 0;
 }
 
 /* The first place is the same on every disk; the others follow from the size
@@ -58,16 +64,19 @@ static int find_super(struct tree *tree, void *buf)
 	struct super best = { .sectors = 0 };
 	const char *why = NULL;
 	uint64_t place[3];
+	int rc;
 
 	if (sectors < TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS) {
 		msg_error("the device is too small for a superblock");
 		return -EINVAL;
 	}
-	read_super(tree, TRAX_SUPER_SECTOR, buf, &best, &why);
+	rc = read_super(tree, TRAX_SUPER_SECTOR, buf, &best, &why);
 	super_places(best.sectors ? best.sectors : sectors, place);
-	for (unsigned i = 1; i < 3; i++)
+	for (unsigned i = 1; i < 3 && !rc; i++)
 		if (place[i] + TRAX_BLOCK_SECTORS <= sectors)
-			read_super(tree, place[i], buf, &best, &why);
+			rc = read_super(tree, place[i], buf, &best, &why);
+	if (rc)
+		return rc;
 	if (!best.sectors) {
 		msg_error("superblock at sector %u: %s", TRAX_SUPER_SECTOR,
 			  why);
@@ -110,12 +119,32 @@ static int check_super(struct tree *tree)
 	return 0;
 }
 
+/* -EIO: it is not written; -ECANCELED: nor will others be. */
+static int super_write_one(struct tree *tree, uint64_t place, const void *buf,
+			   unsigned *failures)
+{
+	enum disk_op op = DISK_WRITE;
+	int rc = queue_write_as(tree->queue, FAULT_SUPER, place,
+				TRAX_BLOCK_SECTORS, buf);
+
+	/* One after the other: a cut tears only one of them. */
+	if (!rc) {
+		op = DISK_FLUSH;
+		rc = queue_flush_wait(tree->queue);
+	}
+	if (!rc)
+		return 0;
+	return fault_next(FAULT_SUPER, fault_class(op, rc), ++*failures,
+			  NULL) == FAULT_RELOCATE ? -EIO : -ECANCELED;
+}
+
 int tree_write_super(struct tree *tree, const struct super *super)
 {
 	struct super next = *super;
 	uint64_t place[3];
 	void *buf;
-	int rc = 0, good = 0;
+	unsigned failures = 0;
+	int rc, good = 0;
 
 	if (tree->read_only || tree->failed)
 		return -EROFS;
@@ -126,12 +155,10 @@ int tree_write_super(struct tree *tree, const struct super *super)
 	super_places(next.sectors, place);
 	for (unsigned i = 0; i < 3; i++) {
 		super_encode(&next, place[i], buf);
-		rc = queue_write(tree->queue, place[i], TRAX_BLOCK_SECTORS,
-				 buf);
-		/* One after the other: a cut tears only one of them. */
-		if (!rc)
-			rc = queue_flush_wait(tree->queue);
+		rc = super_write_one(tree, place[i], buf, &failures);
 		good += !rc;
+		if (rc == -ECANCELED)
+			break;
 	}
 	free(buf);
 	if (!good)
@@ -166,17 +193,22 @@ static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
 	tree->roots_doubted = true;
 }
 
-static unsigned find_roots(struct tree *tree, void *buf,
-			   struct tree_root_copy copy[4])
+/* How many copies are good, the newest first; -ENOMEM. */
+static int find_roots(struct tree *tree, void *buf,
+		      struct tree_root_copy copy[4])
 {
-	unsigned n = 0, at;
+	int n = 0, at;
 
 	for (unsigned i = 0; i < 4; i++) {
 		const uint64_t sector = tree->super.area_sector[i / 2][i % 2];
 		struct tree_root_copy c = { .sector = sector };
 		const char *why = "read error";
+		int rc = queue_read_as(tree->queue, FAULT_READ_ROOT, sector,
+				       TRAX_BLOCK_SECTORS, buf);
 
-		if (!queue_read(tree->queue, sector, TRAX_BLOCK_SECTORS, buf))
+		if (rc == -ENOMEM)
+			return rc;
+		if (!rc)
 			why = is_blank(buf) ? NULL :
 			      root_decode(buf, tree->super.uuid, sector,
 					  &c.root);
@@ -193,33 +225,42 @@ static unsigned find_roots(struct tree *tree, void *buf,
 	return n;
 }
 
-/* NULL: not readable, or not what the root says; told. */
-static void *read_payload(struct tree *tree, const struct tree_root_copy *copy)
+/* *payload stays NULL where it is not readable, or not what the root says:
+ * told.  -ENOMEM. */
+static int read_payload(struct tree *tree, const struct tree_root_copy *copy,
+			void **payload)
 {
 	const struct root *root = &copy->root;
 	const size_t bytes = (size_t)root->slotmap_bytes + root->group_bytes;
 	const size_t area_bytes = format_area_bytes(bytes);
 	const char *why = NULL;
 	uint8_t *buf;
+	int rc;
 
 	if (area_bytes > (size_t)tree->super.area_sectors * SECTOR_BYTES) {
 		doubt_roots(tree, copy->sector, "it is larger than its area");
-		return NULL;
+		return 0;
 	}
 	buf = aligned_alloc(TRAX_BLOCK_BYTES, area_bytes);
 	if (!buf)
-		return NULL;
-	if (queue_read(tree->queue, copy->sector + TRAX_BLOCK_SECTORS,
-		       (uint32_t)((area_bytes - TRAX_BLOCK_BYTES) /
-				  SECTOR_BYTES), buf))
+		return -ENOMEM;
+	rc = queue_read_as(tree->queue, FAULT_READ_ROOT,
+			   copy->sector + TRAX_BLOCK_SECTORS,
+			   (uint32_t)((area_bytes - TRAX_BLOCK_BYTES) /
+				      SECTOR_BYTES), buf);
+	if (rc)
 		why = "its slot map cannot be read";
 	else if (csum(buf, bytes) != root->payload_csum)
 		why = "the checksum of its slot map is wrong";
 	if (!why)
-		return buf;
-	doubt_roots(tree, copy->sector, why);
-	free(buf);
-	return NULL;
+		*payload = buf;
+	else
+		free(buf);
+	if (rc == -ENOMEM)
+		return rc;
+	if (why)
+		doubt_roots(tree, copy->sector, why);
+	return 0;
 }
 
 static int load_space(struct tree *tree, const void *payload)
@@ -251,13 +292,14 @@ static int load_space(struct tree *tree, const void *payload)
 static int load_root(struct tree *tree, void *buf)
 {
 	struct tree_root_copy copy[4];
-	const unsigned n = find_roots(tree, buf, copy);
+	const int n = find_roots(tree, buf, copy);
 	void *payload = NULL;
-	unsigned i;
-	int rc;
+	int i, rc = n < 0 ? n : 0;
 
-	for (i = 0; i < n && !payload; i++)
-		payload = read_payload(tree, &copy[i]);
+	for (i = 0; i < n && !payload && !rc; i++)
+		rc = read_payload(tree, &copy[i], &payload);
+	if (rc)
+		return rc;
 	if (!payload) {
 		msg_error("no valid root in the four root areas");
 		return -EBADMSG;

@@ -27,6 +27,7 @@
 #include "base/csum.h"
 #include "base/msg.h"
 
+/* Reads of what the map says, before copies are read one by one. */
 #define FETCH_TRIES 3
 #define SUM_LEAVES_AHEAD 8u	/* checksums of 120 MB, one access */
 #define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */
@@ -61,6 +62,8 @@ struct fetch {
 	unsigned chunks;
 	struct fetch_chunk piece[READ_WAIT_CHUNKS];
 	unsigned segments, outstanding, tries;
+	unsigned failures;	/* reads that ended with an error, in a row */
+	enum fault_class error;	/* of the last of them */
 	unsigned copies_n;	/* of any segment, at most */
 	bool background;	/* no user's read */
 	bool guess;		/* nobody may ever want it */
@@ -1072,6 +1075,8 @@ static void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 				.owner = fetch,
 			},
 			.class = fetch->class,
+			.who = FAULT_READ_DATA,
+			.failures = fetch->failures,
 		};
 		fetch_choose(fetch, segment);
 		segment->req.disk.iov_n = fetch_iov(fetch, segment, iov);
@@ -1145,9 +1150,16 @@ static void fetch_done(struct disk_request *req)
 {
 	struct fetch *fetch = req->owner;
 
-	if (req->result)
+	const struct fetch_segment *segment =
+		container_of(req, struct fetch_segment, req.disk);
+
+	if (req->result) {
 		fetch->rc = -EIO;
-	fetch_count(fetch, container_of(req, struct fetch_segment, req.disk));
+		fetch->error = fault_class(req->op, req->result);
+		if (fetch->failures < segment->req.failures)
+			fetch->failures = segment->req.failures;
+	}
+	fetch_count(fetch, segment);
 	if (--fetch->outstanding == 0)
 		fetch_verify(fetch);
 }
@@ -1275,14 +1287,26 @@ static void fetch_found(struct fetch *fetch, unsigned p, uint16_t blocks)
 		(*ev)->recovered(fetch->file, fetch->first + p, blocks);
 }
 
+/* Is what could not be read, or has a wrong checksum, read again? */
+static bool fetch_goes_on(const struct fetch *fetch)
+{
+	const enum fault_class class = fetch->rc ? fetch->error : FAULT_MEDIA;
+	const unsigned failures = fetch->rc ? fetch->failures : fetch->tries;
+
+	return fetch->tries < FETCH_TRIES + fetch->copies_n &&
+	       fault_next(FAULT_READ_DATA, class, failures, NULL) <=
+		       FAULT_RELOCATE;
+}
+
 static void fetch_verify(struct fetch *fetch)
 {
-	unsigned tries = FETCH_TRIES + fetch->copies_n;
 	struct fetch_chunk *fp;
 	unsigned p, failed = 0;
 	uint16_t bad;
+	bool again;
 
 	fetch->tries++;
+	again = fetch_goes_on(fetch);
 	for (p = 0; p < fetch->chunks; p++) {
 		fp = &fetch->piece[p];
 		if (!fp->chunk || !fp->want)
@@ -1294,12 +1318,12 @@ static void fetch_verify(struct fetch *fetch)
 		fetch_leave(fp, fp->want & ~bad);
 		fp->want = bad;
 		failed += bad != 0;
-		if (bad && fetch->tries >= tries) {
+		if (bad && !again) {
 			fetch_report(fetch, p, bad);
 			fp->chunk->failed |= bad;
 		}
 	}
-	if (failed && fetch->tries < tries) {
+	if (failed && again) {
 		fetch_again(fetch);
 		return;
 	}

@@ -32,11 +32,16 @@ static void super_write_step_done(struct disk_request *req)
 
 	if (!req->result && !s->flushing) {
 		s->flushing = true;
-	} else {
-		s->good += !req->result;
-		s->flushing = false;
-		s->copy++;
+		super_write_go(s);
+		return;
 	}
+	s->good += !req->result;
+	s->flushing = false;
+	s->copy++;
+	if (req->result && fault_next(FAULT_SUPER,
+				      fault_class(req->op, req->result),
+				      ++s->failures, NULL) != FAULT_RELOCATE)
+		s->copy = PLACES;
 	super_write_go(s);
 }
 
@@ -51,6 +56,7 @@ static void super_write_block(struct super_write *s, uint64_t sector)
 			.iov_n = 1, .done = super_write_step_done, .owner = s,
 		},
 		.class = QUEUE_WRITE_BACK,
+		.who = FAULT_SUPER,
 	};
 	queue_submit(s->fs->queue, &s->req);
 }
@@ -100,7 +106,7 @@ int super_write_start(struct super_write *s, const struct super *next)
 			  s->fs->disk->name, why);
 		return -EUCLEAN;
 	}
-	s->copy = s->good = 0;
+	s->copy = s->good = s->failures = 0;
 	s->flushing = false;
 	super_write_go(s);
 	return 0;

@@ -19,7 +19,7 @@ struct super_write {
 	void *arg;
 	/* Its own. */
 	struct super next;
-	unsigned copy, good;
+	unsigned copy, good, failures;
 	bool flushing;
 	void *block;
 	struct queue_request req;

@@ -106,6 +106,7 @@ static void part_set(struct idle_write_part *part, uint64_t sector,
 			.iov_n = 1,
 		},
 		.class = QUEUE_IDLE,
+		.who = FAULT_COPY,
 	};
 }
 

@@ -204,7 +204,23 @@ uint64_t queue_room_ns(const struct queue *queue)
 	return ns > patient_ns ? ns : patient_ns;
 }
 
-uint64_t queue_next_ns(const struct queue *queue)
+/* When the first of those that failed waits again. */
+static uint64_t repeat_ns(const struct queue *queue)
+{
+	uint64_t first_ns = UINT64_MAX;
+	const struct list *pos;
+
+	list_for_each(pos, &queue->repeats) {
+		const struct queue_request *req =
+			list_entry(pos, struct queue_request, link);
+
+		if (req->repeat_ns < first_ns)
+			first_ns = req->repeat_ns;
+	}
+	return first_ns;
+}
+
+static uint64_t work_ns(const struct queue *queue)
 {
 	uint64_t begin_ns = queue_room_ns(queue);
 
@@ -214,6 +230,14 @@ uint64_t queue_next_ns(const struct queue *queue)
 		return UINT64_MAX;
 	return begin_ns > queue->idle_again_ns ? begin_ns :
 						 queue->idle_again_ns;
+}
+
+uint64_t queue_next_ns(const struct queue *queue)
+{
+	const uint64_t next_ns = work_ns(queue);
+	const uint64_t again_ns = repeat_ns(queue);
+
+	return next_ns < again_ns ? next_ns : again_ns;
 }
 
 /* ---- whole tracks ---- */
@@ -545,6 +569,8 @@ static bool dispatch_one(struct queue *queue)
 void queue_dispatch(struct queue *queue)
 {
 	commit_burst_turn(&queue->burst, env_now_ns(queue->env));
+	if (!list_empty(&queue->repeats))
+		queue_release_repeats(queue);
 	while (queue_room_ns(queue) <= env_now_ns(queue->env) &&
 	       dispatch_one(queue))
 		;

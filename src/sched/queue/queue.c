@@ -50,6 +50,14 @@ static const struct queue_request *of_live(const struct interval *interval)
 
 /* ---- completion ---- */
 
+static void queue_forget_progress(struct queue_request *req)
+{
+	req->disk.result = 0;
+	req->issued_sectors = req->split_sectors = 0;
+	req->gap_inside = req->suspended = false;
+	req->pieces = 0;
+}
+
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns)
 {
@@ -192,11 +200,52 @@ void queue_commit_over(struct queue *queue, uint64_t now_ns)
 		   queue_class_waits(queue, QUEUE_WRITE_BACK));
 }
 
+/* It failed; false: that is for its owner to know.  Until it is repeated it
+ * stays in `live`: nothing that overlaps it overtakes it. */
+static bool queue_repeats(struct queue *queue, struct queue_request *req,
+			  int result)
+{
+	const enum fault_class class = fault_class(req->disk.op, result);
+	uint64_t pause_ns;
+
+	req->failures++;
+	if (req->who == FAULT_CALLER ||
+	    fault_next(req->who, class, req->failures, &pause_ns) !=
+		    FAULT_RETRY)
+		return false;
+	queue_forget_progress(req);
+	req->uncached_hint = true;
+	req->repeat_ns = env_now_ns(queue->env) + pause_ns;
+	queue->stats.repeated++;
+	list_add(&queue->repeats, &req->link);
+	return true;
+}
+
+void queue_release_repeats(struct queue *queue)
+{
+	const uint64_t now_ns = env_now_ns(queue->env);
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &queue->repeats) {
+		struct queue_request *req =
+			list_entry(pos, struct queue_request, link);
+
+		if (req->repeat_ns > now_ns)
+			continue;
+		list_del(&req->link);
+		req->waits_ns = now_ns;
+		req->waiting.first = req->live.first;
+		queue_wait(queue, req);
+	}
+}
+
 static void queue_end_request(struct queue *queue, struct queue_request *req,
 			      int result, uint64_t now_ns)
 {
 	struct queue_class_stats *stats = &queue->stats.class[req->class];
 
+	if (result && queue_repeats(queue, req, result))
+		return;
 	interval_remove(&queue->live, &req->live);
 	if (!result && req->disk.op == DISK_WRITE && !req->disk.fua)
 		queue->completed_writes++;
@@ -378,6 +427,7 @@ int queue_open(struct env *env, struct disk *disk,
 	for (i = 0; i < QUEUE_CLASSES; i++)
 		list_init(&queue->unplaced[i]);
 	list_init(&queue->held);
+	list_init(&queue->repeats);
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
 	list_init(&queue->free_accesses);
@@ -487,13 +537,10 @@ static bool iov_fits(const struct disk_request *disk)
 
 void queue_begin(struct queue *queue, struct queue_request *req)
 {
-	req->disk.result = 0;
+	queue_forget_progress(req);
 	req->disk.submit_ns = req->waits_ns = env_now_ns(queue->env);
-	req->issued_sectors = req->split_sectors = 0;
-	req->gap_inside = req->suspended = false;
 	req->sites_n = 0;
 	req->placed = req->ready = false;
-	req->pieces = 0;
 	req->uncached_hint = false;
 }
 
@@ -664,8 +711,9 @@ static int queue_finish_sync(struct queue *queue, struct queue_request *req,
 	return req->disk.result;
 }
 
-static int queue_transfer(struct queue *queue, enum disk_op op,
-			  uint64_t sector, uint32_t sectors, void *buf)
+static int queue_transfer(struct queue *queue, enum fault_who who,
+			  enum disk_op op, uint64_t sector, uint32_t sectors,
+			  void *buf)
 {
 	bool done = false;
 	struct iovec iov = { buf, (size_t)sectors * SECTOR_BYTES };
@@ -680,22 +728,36 @@ static int queue_transfer(struct queue *queue, enum disk_op op,
 			.owner = &done,
 		},
 		.class = op == DISK_READ ? QUEUE_READ : QUEUE_COMMIT,
+		.who = who,
 	};
 
 	queue_submit(queue, &req);
 	return queue_finish_sync(queue, &req, &done);
 }
 
+int queue_read_as(struct queue *queue, enum fault_who who, uint64_t sector,
+		  uint32_t sectors, void *buf)
+{
+	return queue_transfer(queue, who, DISK_READ, sector, sectors, buf);
+}
+
 int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
 	       void *buf)
 {
-	return queue_transfer(queue, DISK_READ, sector, sectors, buf);
+	return queue_read_as(queue, FAULT_CALLER, sector, sectors, buf);
 }
 
 int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
 		const void *buf)
 {
-	return queue_transfer(queue, DISK_WRITE, sector, sectors, (void *)buf);
+	return queue_write_as(queue, FAULT_CALLER, sector, sectors, buf);
+}
+
+int queue_write_as(struct queue *queue, enum fault_who who, uint64_t sector,
+		   uint32_t sectors, const void *buf)
+{
+	return queue_transfer(queue, who, DISK_WRITE, sector, sectors,
+			      (void *)buf);
 }
 
 int queue_flush_wait(struct queue *queue)

@@ -14,6 +14,8 @@
  * request may be of any size; what the disk does not take at once goes out in
  * pieces, and neighbours that wait together go out as one.  A failed access of
  * several requests is repeated one by one, so nobody fails for a neighbour.
+ * Then a request is repeated as often as the fault table says, after a pause;
+ * it goes on to hold up what overlaps it.
  *
  * Not thread safe.  No allocation after queue_open.
  */
@@ -27,6 +29,7 @@
 #include "base/env.h"
 #include "base/list.h"
 #include "disk/disk.h"
+#include "disk/fault.h"
 #include "sched/head/head_state.h"
 #include "sched/head/head.h"
 #include "sched/queue/policy.h"
@@ -79,6 +82,11 @@ struct queue_request {
 	 */
 	struct disk_request disk;
 	enum queue_class class;
+	/* Whose retries of the fault table it gets; FAULT_CALLER: none. */
+	enum fault_who who;
+	/* How often it has failed, for done(): set by the caller to what failed
+	 * before elsewhere. */
+	unsigned failures;
 	/* When it should be at the disk; 0: as its class says. */
 	uint64_t deadline_ns;
 	/*
@@ -112,6 +120,7 @@ struct queue_request {
 	bool gap_last;		/* the filler must not keep it again */
 	unsigned pieces;	/* outstanding pieces */
 	bool uncached_hint;	/* not to be merged: a merged access failed */
+	uint64_t repeat_ns;	/* when it waits again after a failure */
 };
 
 struct queue_options {
@@ -137,6 +146,7 @@ struct queue_stats {
 	uint64_t held;		/* requests that waited for an overlap */
 	uint64_t overdue;	/* chosen because of their age */
 	uint64_t retried;	/* after a failed merged access */
+	uint64_t repeated;	/* after a failure, as the fault table says */
 	uint64_t copies;	/* reads that took another place */
 	uint64_t split;		/* tracks begun in the middle */
 	uint64_t gaps_inside;	/* requests begun in the middle, for a gap */
@@ -291,6 +301,11 @@ int queue_read(struct queue *queue, uint64_t sector, uint32_t sectors,
 	       void *buf);
 int queue_write(struct queue *queue, uint64_t sector, uint32_t sectors,
 		const void *buf);
+/* With the retries of the fault table. */
+int queue_read_as(struct queue *queue, enum fault_who who, uint64_t sector,
+		  uint32_t sectors, void *buf);
+int queue_write_as(struct queue *queue, enum fault_who who, uint64_t sector,
+		   uint32_t sectors, const void *buf);
 int queue_flush_wait(struct queue *queue);
 
 #endif

@@ -56,6 +56,7 @@ struct queue {
 	struct interval *sites[QUEUE_CLASSES];	/* of these, by cylinder */
 	struct list unplaced[QUEUE_CLASSES];	/* writes without an address */
 	struct list held;	/* in order of submission */
+	struct list repeats;	/* failed, and are to wait again later */
 	struct list flushes;	/* not yet with the disk */
 	struct list finished;	/* done() not yet called */
 	struct list free_accesses;
@@ -99,6 +100,8 @@ void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
 void queue_commit_over(struct queue *queue, uint64_t now_ns);
 void queue_release_held(struct queue *queue);
+/* Those whose pause after a failure is over wait again. */
+void queue_release_repeats(struct queue *queue);
 void queue_access_done(struct disk_request *disk);
 
 /* ---- access.c ---- */

@@ -22,6 +22,11 @@ static uint8_t count_steps(enum fault_who who, enum fault_class class,
 	return n == MANY ? FAULT_FOREVER : (uint8_t)n;
 }
 
+static bool row_is_used(int who, int class)
+{
+	return fault_row((enum fault_who)who, (enum fault_class)class);
+}
+
 static void walk_row(enum fault_who who, enum fault_class class)
 {
 	const struct fault_row *row = fault_row(who, class);
@@ -64,9 +69,10 @@ START_TEST(every_row)
 {
 	int who, class;
 
-	for (who = 0; who < FAULT_WHOS; who++)
+	for (who = FAULT_CALLER + 1; who < FAULT_WHOS; who++)
 		for (class = 0; class < FAULT_CLASSES; class++)
-			walk_row((enum fault_who)who,
+			if (row_is_used(who, class))
+				walk_row((enum fault_who)who,
 				 (enum fault_class)class);
 }
 END_TEST
@@ -84,10 +90,23 @@ static bool document_has(FILE *f, const char *row)
 	return false;
 }
 
+/* Rows of the document's table, without the two of its head. */
+static unsigned document_rows(FILE *f)
+{
+	char line[256];
+	unsigned n = 0;
+
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n += line[0] == '|';
+	return n - 2;
+}
+
 START_TEST(document_is_true)
 {
 	const char *top = getenv("top_srcdir");
 	char path[512], row[256];
+	unsigned rows = 0;
 	int who, class;
 	FILE *f;
 
@@ -95,13 +114,17 @@ START_TEST(document_is_true)
 		 top ? top : ".");
 	f = fopen(path, "r");
 	ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
-	for (who = 0; who < FAULT_WHOS; who++)
+	for (who = FAULT_CALLER + 1; who < FAULT_WHOS; who++)
 		for (class = 0; class < FAULT_CLASSES; class++) {
+			if (!row_is_used(who, class))
+				continue;
+			rows++;
 			fault_print((enum fault_who)who,
 				    (enum fault_class)class, row, sizeof(row));
 			ck_assert_msg(document_has(f, row),
 				      "doc/design/faults.md lacks: %s", row);
 		}
+	ck_assert_uint_eq(document_rows(f), rows);
 	fclose(f);
 }
 END_TEST
@@ -113,12 +136,12 @@ START_TEST(nothing_lost_lightly)
 	int class;
 
 	for (class = 0; class < FAULT_CLASSES; class++) {
-		const struct fault_row *home =
-			fault_row(FAULT_DESTAGE, (enum fault_class)class);
-
-		ck_assert_int_eq(home->last, FAULT_FAIL_FS);
-		ck_assert_int_ne(fault_row(FAULT_LOG, (enum fault_class)class)
-				 ->last, FAULT_FAIL_FILE);
+		if (row_is_used(FAULT_DESTAGE, class))
+			ck_assert_int_eq(fault_row(FAULT_DESTAGE,
+						   (enum fault_class)class)
+					 ->last, FAULT_FAIL_FS);
+		ck_assert_int_eq(fault_row(FAULT_LOG, (enum fault_class)class)
+				 ->last, FAULT_FAIL_FS);
 	}
 	ck_assert_int_eq(fault_next(FAULT_DATA, FAULT_MEDIA, 1, NULL),
 			 FAULT_RELOCATE);
