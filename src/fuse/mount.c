@@ -250,39 +250,51 @@ static void tune_one(const struct statx *st, const char *suffix,
 }
 
 /*
- * How much of what the whole machine may keep dirty is for this mount, in
- * percent.  Who writes may be of our own control group: what is dirty here must
- * leave most of a small one to us, or nobody can write it out any more.
+ * Returns how many bytes of dirty pages the kernel may keep for this mount, or
+ * UINT64_MAX for as many as the machine's own settings allow.
+ *
+ * A writer may be in the daemon's own control group: its dirty pages must leave
+ * most of a small group to the daemon, which could not write them out any more
+ * without memory.  And ENOSPC is known when a page is written out, not when the
+ * program wrote it: on a small disk, what a machine may keep dirty by default
+ * can be more than there is room for.
  */
-static unsigned dirty_percent(uint64_t limit_bytes)
+static uint64_t dirty_limit(uint64_t group_bytes, uint64_t disk_bytes)
 {
-	struct sysinfo info;
-	uint64_t ram, percent;
+	uint64_t bytes = UINT64_MAX;
 
-	if (limit_bytes == UINT64_MAX || sysinfo(&info))
-		return MAX_DIRTY_PERCENT;
-	ram = (uint64_t)info.totalram * info.mem_unit;
-	percent = limit_bytes / GROUP_SHARE * 100 /
-		  (ram / 100 * MACHINE_DIRTY_PERCENT + 1);
-	if (percent > MAX_DIRTY_PERCENT)
-		return MAX_DIRTY_PERCENT;
-	return percent ? (unsigned)percent : 1;
+	if (group_bytes != UINT64_MAX)
+		bytes = group_bytes / GROUP_SHARE;
+	if (disk_bytes < DIRTY_DISK_BYTES && disk_bytes / DIRTY_SHARE < bytes)
+		bytes = disk_bytes / DIRTY_SHARE;
+	return bytes < MIN_DIRTY_BYTES ? MIN_DIRTY_BYTES : bytes;
 }
 
 /*
- * What is written to the kernel's cache is told of a full disk when the pages
- * are: on a small disk a second of that may be more than there is.
+ * Kernels before 6.2 know no limit in bytes; they get it in percent, rounded
+ * up, of what the whole machine may keep dirty by default.
  */
 static void tune_dirty(const struct statx *st, const char *suffix,
-		       uint64_t disk_bytes)
+		       uint64_t bytes)
 {
-	uint64_t bytes = disk_bytes / DIRTY_SHARE;
+	unsigned percent = MAX_DIRTY_PERCENT;
+	struct sysinfo info;
 	char text[32];
 
-	if (bytes < MIN_DIRTY_BYTES)
-		bytes = MIN_DIRTY_BYTES;
+	if (bytes != UINT64_MAX && !sysinfo(&info)) {
+		uint64_t ram = (uint64_t)info.totalram * info.mem_unit;
+		uint64_t part = bytes * 100 /
+			(ram / 100 * MACHINE_DIRTY_PERCENT + 1) + 1;
+
+		if (part < percent)
+			percent = (unsigned)part;
+	}
+	tune_one(st, suffix, "strict_limit", bytes != UINT64_MAX ? "1" : "0");
+	snprintf(text, sizeof(text), "%u", percent);
+	tune_one(st, suffix, "max_ratio", text);
+	if (bytes == UINT64_MAX)
+		return;
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
-	tune_one(st, suffix, "strict_limit", "1");
 	tune_one(st, suffix, "max_bytes", text);
 }
 
@@ -291,8 +303,8 @@ void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 		uint64_t disk_bytes)
 {
 	static const char *const suffixes[] = { "-fuseblk", "" };
-	unsigned percent = dirty_percent(limit_memory(""));
-	char kb[16], ratio[16], path[128];
+	const uint64_t dirty = dirty_limit(limit_memory(""), disk_bytes);
+	char kb[16], path[128];
 	struct statx st;
 	size_t i;
 
@@ -302,18 +314,13 @@ void mount_tune(const struct fuse_mount *m, unsigned readahead_bytes,
 	if (readahead_bytes < MIN_READAHEAD_BYTES)
 		readahead_bytes = MIN_READAHEAD_BYTES;
 	snprintf(kb, sizeof(kb), "%u", readahead_bytes / 1024);
-	snprintf(ratio, sizeof(ratio), "%u", percent);
 	for (i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/sys/class/bdi/%u:%u%s",
 			 st.stx_dev_major, st.stx_dev_minor, suffixes[i]);
 		if (access(path, F_OK))
 			continue;
 		tune_one(&st, suffixes[i], "read_ahead_kb", kb);
-		tune_one(&st, suffixes[i], "strict_limit",
-			 percent < MAX_DIRTY_PERCENT ? "1" : "0");
-		tune_one(&st, suffixes[i], "max_ratio", ratio);
-		if (disk_bytes < DIRTY_DISK_BYTES)
-			tune_dirty(&st, suffixes[i], disk_bytes);
+		tune_dirty(&st, suffixes[i], dirty);
 		return;
 	}
 }

@@ -31,7 +31,8 @@ leave() {
 }
 trap leave EXIT
 
-make_image 600M
+# A disk of 40 GB: a share of it would be more dirty pages than the group has.
+make_image 40G
 "$tools/mkfs.traxfs" "$image" >/dev/null || fail "mkfs"
 inside "$tools/traxfs" "$image" "$mnt" || fail "mount"
 inside timeout -s KILL 120 dd if=/dev/zero of="$mnt/file" bs=1M count=400 \
