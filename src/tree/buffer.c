@@ -199,6 +199,8 @@ void buffer_put(struct buffer_cache *buffers, struct buffer *buffer)
 	hash_remove(buffers, buffer);
 	buffer_set_parent(buffers, buffer, NULL);
 	buffer_set_state(buffers, buffer, BUFFER_FREE);
+	buffers->siblings_unused += buffer->sibling;
+	buffer->sibling = false;
 	buffer->live = buffer->sealed = buffer->written = false;
 	buffer->mirrored = false;
 	buffer->bad = buffer->bad_mirror = false;
@@ -209,6 +211,8 @@ void buffer_put(struct buffer_cache *buffers, struct buffer *buffer)
 void buffer_pin(struct buffer_cache *buffers, struct buffer *buffer)
 {
 	buffer->pins++;
+	buffers->siblings_used += buffer->sibling;
+	buffer->sibling = false;
 	relist(buffers, buffer);
 }
 

@@ -47,6 +47,8 @@ struct buffer {
 	bool written;		/* frozen: the write of its node has ended */
 	bool mirrored;		/* frozen: the write of its mirror has ended */
 	bool bad, bad_mirror;	/* frozen: that copy's write failed */
+	bool sibling;		/* read because it lay near another one, and
+				   not used yet */
 	uint8_t tries;		/* loading: copies tried; frozen: moved */
 	uint8_t writes;		/* frozen: outstanding */
 	size_t order;		/* frozen: position in the checkpoint's */
@@ -72,6 +74,8 @@ struct buffer_cache {
 	struct pool *pool;
 	struct list free, lru, dirty, frozen;
 	size_t n_free, n_lru, n_dirty, n_frozen;
+	uint64_t siblings_used, siblings_unused; /* first uses of such
+				   buffers; those that left without one */
 };
 
 /* -ENOMEM. */

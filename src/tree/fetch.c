@@ -121,10 +121,10 @@ static bool goes_on(struct buffer *buffer)
 	       FAULT_RELOCATE;
 }
 
-static void load_done(struct disk_request *req)
+static void load_judge(struct buffer *buffer)
 {
-	struct buffer *buffer = req->owner;
 	struct tree *tree = buffer->tree;
+	const struct disk_request *req = &buffer->req.disk;
 	const char *why = buffer->live ? judge(buffer) : NULL;
 	const bool again = why && goes_on(buffer);
 
@@ -140,6 +140,25 @@ static void load_done(struct disk_request *req)
 	tree->stats.node_reads++;
 	load_delivered(buffer, env_now_ns(tree->env) - buffer->begun_ns + 1);
 	load_over(buffer, why);
+}
+
+static void load_done(struct disk_request *req)
+{
+	load_judge(req->owner);
+}
+
+void fetch_arrived(struct buffer *buffer, int result)
+{
+	buffer->req.disk.sector = addr_sector(buffer->ptr.addr);
+	buffer->req.disk.result = result;
+	if (buffer->sibling && list_empty(&buffer->waiting)) {
+		buffer->tree->stats.siblings_read++;
+		load_over(buffer, buffer->live ? judge(buffer) : NULL);
+	} else if (result) {
+		submit(buffer);	/* alone it may be read */
+	} else {
+		load_judge(buffer);
+	}
 }
 
 static void submit(struct buffer *buffer)
@@ -167,8 +186,8 @@ static void submit(struct buffer *buffer)
 	queue_submit(tree->queue, &buffer->req);
 }
 
-/* A buffer that is being loaded; NULL: no buffer can be had now. */
-static struct buffer *load(struct tree *tree, const struct txn_miss *miss)
+/* A buffer that is to be loaded; NULL: no buffer can be had now. */
+static struct buffer *prepare(struct tree *tree, const struct txn_miss *miss)
 {
 	struct buffer *buffer;
 
@@ -186,11 +205,36 @@ static struct buffer *load(struct tree *tree, const struct txn_miss *miss)
 		buffer->tries = 0;
 		buffer_set_parent(tree->buffers, buffer, miss->parent);
 		buffer->begun_ns = env_now_ns(tree->env);
-		if (!load_copy(buffer))
-			submit(buffer);
 	}
 	if (miss->parent)
 		buffer_unpin(tree->buffers, miss->parent);
+	return buffer;
+}
+
+struct buffer *fetch_prepare(struct tree *tree, struct buffer *parent,
+			     unsigned i)
+{
+	const struct txn_miss miss = {
+		.ptr = node_child(parent->node, i),
+		.level = parent->level - 1u,
+		.low = node_key(parent->node, i),
+		.high = node_child_high(parent->node, i),
+		.parent = parent,
+	};
+
+	return prepare(tree, &miss);
+}
+
+/* The same, and it is on its way.  Recovery reads each node by itself: it does
+ * not count the buffers that it needs. */
+static struct buffer *load(struct tree *tree, const struct txn_miss *miss,
+			   bool alone)
+{
+	struct buffer *buffer = prepare(tree, miss);
+
+	if (buffer && !load_copy(buffer) &&
+	    (alone || !node_run_start(buffer)))
+		submit(buffer);
 	return buffer;
 }
 
@@ -210,7 +254,7 @@ bool fetch_start(struct tree_txn *txn)
 		     miss->parent->state == BUFFER_LOADING))
 			continue;
 		if (!buffer)
-			buffer = load(tree, miss);
+			buffer = load(tree, miss, !txn->ops);
 		if (!buffer)
 			continue;
 		txn_pin(txn, buffer);
@@ -296,7 +340,7 @@ int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
 	const struct txn_miss miss = {
 		.ptr = *ptr, .level = level, .low = KEY_MIN, .high = KEY_MAX,
 	};
-	struct buffer *buffer = load(tree, &miss);
+	struct buffer *buffer = load(tree, &miss, true);
 
 	assert(buffer);
 	buffer_pin(tree->buffers, buffer);

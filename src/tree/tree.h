@@ -312,6 +312,8 @@ bool tree_idle(const struct tree *tree);
 
 struct tree_stats {
 	uint64_t txns, reruns, max_reruns;
+	uint64_t siblings_read;	/* nodes read with others, that nobody waited
+				   for; not among the node_reads */
 	uint64_t node_reads, node_writes, checkpoints, waits;
 	uint64_t leaves_placed;	/* got another slot when they were written */
 	uint64_t nodes_cached, nodes_dirty;

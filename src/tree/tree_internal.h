@@ -5,6 +5,7 @@
  *   tree.c        the loop, accessors
  *   lookup.c      lookups over resident nodes
  *   fetch.c       nodes from disk, verified, mirror when bad
+ *   node_run.c    siblings that lie near one another, read in one access
  *   apply.c       changes: copy on write, splits, merges
  *   delete_range.c  deleting a range of keys
  *   txn.c         transactions: admission, runs, the entries for the log
@@ -161,6 +162,7 @@ struct growth {
 };
 
 struct logged_data;		/* logged_data.c */
+struct node_runs;		/* node_run.c */
 
 struct tree {
 	struct env *env;
@@ -205,6 +207,7 @@ struct tree {
 	bool committing;
 	uint64_t commit_seq;
 
+	struct node_runs *runs;
 	struct tree_copies copies;
 	struct list later;	/* loading buffers that wait for copies */
 	traxaddr
@@ -248,6 +251,19 @@ bool fetch_start(struct tree_txn *txn);
 /* Reads the root node of a tree that is being opened. */
 int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
 	       struct buffer **root);
+
+/* A buffer for child i of a node, to be loaded.  NULL: none can be had now. */
+struct buffer *fetch_prepare(struct tree *tree, struct buffer *parent,
+			     unsigned i);
+/* The first copy of a node has been read with others; result: of the access. */
+void fetch_arrived(struct buffer *buffer, int result);
+
+/* ---- node_run.c ---- */
+
+int node_runs_new(struct tree *tree);	/* tree->runs */
+void node_runs_free(struct node_runs *runs);
+/* Reads a node, and siblings with it.  false: there are none near it. */
+bool node_run_start(struct buffer *buffer);
 
 /* ---- apply.c: cannot fail ---- */
 

@@ -381,6 +381,8 @@ static int open_all(struct tree *tree)
 		rc = buffer_cache_new(tree->options.node_pool_bytes,
 				     &tree->buffers);
 	if (!rc)
+		rc = node_runs_new(tree);
+	if (!rc)
 		rc = load_root(tree, buf);
 	if (!rc)
 		rc = ckpt_init(tree);
@@ -561,6 +563,7 @@ void tree_abandon(struct tree *tree)
 		log_close(tree->log);
 	logged_data_free(tree->data);
 	ckpt_fini(tree);
+	node_runs_free(tree->runs);
 	buffer_cache_free(tree->buffers);
 	space_free(tree->space);
 	free(tree);

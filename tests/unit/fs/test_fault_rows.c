@@ -523,6 +523,7 @@ static void act_read_node(struct trial *t)
 	struct fs_attr attr;
 	struct node_ptr ptr;
 	const struct buffer *root;
+	struct buffer *leaf;
 	char name[16];
 	unsigned i;
 
@@ -539,7 +540,10 @@ static void act_read_node(struct trial *t)
 	t->place[0] = (struct range){ addr_sector(ptr.addr), 1 };
 	t->place[1] = (struct range){ addr_sector(ptr.addr2), 1 };
 	t->places = 2;
-	ck_assert(!tree_resident(tree_child(t->rig.fs->tree, root, i)));
+	/* It may have come with another leaf. */
+	leaf = tree_child(t->rig.fs->tree, root, i);
+	if (leaf)
+		buffer_put(t->rig.fs->tree->buffers, leaf);
 	t->armed = true;
 	ck_assert_int_eq(rig_getattr(&t->rig, t->ino, &attr), -EIO);
 }

@@ -394,6 +394,53 @@ START_TEST(test_mirrors)
 }
 END_TEST
 
+/* ---- Siblings ---- */
+
+static void get_all_items(void)
+{
+	static const struct tree_bounds bounds = { .nodes = 4 };
+
+	for (unsigned i = 0; i < w.items; i++)
+		ck_assert_int_eq(world_do(&w, &bounds, get_item, &i, NULL),
+				 w.version[i] ? 0 : -ENOENT);
+}
+
+/* All items, each by itself: many leaves come with one access.  A bad sector
+ * costs its own leaf only, which has a mirror. */
+START_TEST(test_siblings)
+{
+	struct sim_fault fault = {
+		.kind = SIM_FAIL, .ops = SIM_READS, .sectors = 8, .k = 1,
+	};
+	struct tree_stats stats;
+	uint64_t before, reads;
+
+	world_init(&w, 44, 6000, 600, false);
+	ck_assert_int_eq(world_mount(&w), 0);
+	for (unsigned i = 0; i < 10; i++)
+		some_changes(300);
+	ck_assert_int_eq(world_unmount(&w), 0);
+	ck_assert_int_eq(world_mount(&w), 0);
+	before = sim_counts(w.sim)->reads;
+	get_all_items();
+	reads = sim_counts(w.sim)->reads - before;
+	tree_get_stats(w.tree, &stats);
+	ck_assert_uint_gt(stats.node_reads + stats.siblings_read, 30);
+	ck_assert_uint_le(reads * 3, stats.node_reads + stats.siblings_read);
+	ck_assert_int_eq(world_unmount(&w), 0);
+
+	for (unsigned bad = 0; bad < 64; bad++) {
+		fault.first = 12288 + bad * 5 * TRAX_NODE_SECTORS;
+		ck_assert_int_eq(sim_fault_add(w.sim, &fault), 0);
+		ck_assert_int_eq(world_open(&w, true), 0);
+		get_all_items();
+		world_crash(&w);
+		sim_fault_clear(w.sim);
+	}
+	world_fini(&w);
+}
+END_TEST
+
 /* ---- Full ---- */
 
 static int del_item(struct tree_txn *txn, void *arg)
@@ -637,6 +684,7 @@ int main(void)
 	tcase_add_loop_test(tc, test_write_errors, 0, 12);
 	tcase_add_loop_test(tc, test_all_writes_fail, 0, 2);
 	tcase_add_loop_test(tc, test_mirrors, 0, 2);
+	tcase_add_test(tc, test_siblings);
 	tcase_add_loop_test(tc, test_full, 0, 3);
 	tcase_add_test(tc, test_beyond_bounds);
 	tcase_add_loop_test(tc, test_small_recovery, 0, 2);
