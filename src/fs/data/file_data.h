@@ -157,6 +157,8 @@ struct excl_lock {
 struct stream {
 	uint64_t next;		/* bytes: where it will read on */
 	uint64_t ahead;		/* read ahead up to here */
+	uint64_t sums;		/* the checksums up to here have been asked
+				   for */
 	unsigned count;		/* reads in order */
 	uint64_t used;
 };
@@ -365,6 +367,11 @@ void log_pin_drop_later(struct file *file, struct block *block, uint64_t seq);
  * log_pin_cover has succeeded. */
 void log_pin_run(struct files *files, bool committed);
 void log_pin_cover(struct files *files);
+
+/* ---- read.c ---- */
+
+/* Does somebody read a file in order past this block? */
+bool file_is_streamed(const struct file *file, uint64_t block);
 
 /* ---- cache_chunk.c ---- */
 

@@ -37,6 +37,11 @@
 #define SURE_READS 4u		/* so many make a stream beyond doubt */
 /* The kernel's own read-ahead may come a little out of order. */
 #define STREAM_SLACK (256u << 10)
+/* Leaves with checksums are read before a stream comes so near to them: some
+ * tenths of a second of it. */
+#define SUMS_AHEAD_BYTES (48ull << 20)
+#define SUMS_STEP_BYTES (SUMS_AHEAD_BYTES / 3)
+#define SUMS_LEAVES 4u		/* SUMS_AHEAD_BYTES of data, at 14 MB a leaf */
 
 struct io *io_new(struct fs *fs, struct fs_op *op, void (*step)(struct io *io))
 {
@@ -91,6 +96,18 @@ static struct stream *stream_find(struct file *file, uint64_t offset)
 	return oldest;
 }
 
+bool file_is_streamed(const struct file *file, uint64_t block)
+{
+	const struct stream *stream;
+
+	for (stream = file->streams;
+	     stream < file->streams + STREAMS_PER_FILE; stream++)
+		if (stream->count >= 2 && block * BLOCK_BYTES < stream->ahead &&
+		    block * BLOCK_BYTES + AHEAD_BYTES >= stream->next)
+			return true;
+	return false;
+}
+
 static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 			  bool guess)
 {
@@ -104,6 +121,65 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 
 		chunks_read_ahead(file, first, stop < end ? stop : end, guess);
 	}
+}
+
+/* A stretch of a file whose checksums are brought into memory. */
+struct sums_ahead {
+	uint64_t ino, first, end;	/* blocks */
+	bool fetched;
+};
+
+static int sums_ahead_run(struct fs_txn *txn)
+{
+	struct sums_ahead *sums = txn->state;
+
+	if (sums->fetched)
+		return 0;
+	sums->fetched = true;
+	tree_prefetch(txn->tree_txn,
+		      key_make(sums->ino, ITEM_CSUM, sums->first),
+		      key_make(sums->ino, ITEM_CSUM, sums->end),
+		      SUMS_LEAVES);
+	return -EAGAIN;
+}
+
+static void sums_ahead_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct sums_ahead *sums = txn->state;
+
+	(void)rc;
+	(void)seq;
+	fs_txn_finish(txn, 0);
+	abandon_free(sums);
+}
+
+/* A stream that has to wait for its checksums in the middle loses a turn, and
+ * the order of its reads. */
+static void read_sums_ahead(struct file *file, struct stream *stream)
+{
+	static const struct fs_txn_type type = {
+		.name = "sums ahead",
+		.paths = SUMS_LEAVES,
+		.run = sums_ahead_run,
+		.end = sums_ahead_end,
+	};
+	uint64_t from = stream->ahead > stream->sums ? stream->ahead :
+						       stream->sums;
+	uint64_t to = stream->ahead + SUMS_AHEAD_BYTES;
+	struct sums_ahead *sums;
+
+	if (stream->count < SURE_READS || from >= file->size ||
+	    from + SUMS_STEP_BYTES > to)
+		return;
+	sums = abandon_alloc(file->files->fs, sizeof(*sums));
+	if (!sums)
+		return;
+	stream->sums = to;
+	sums->ino = file->ino;
+	sums->first = from / BLOCK_BYTES;
+	sums->end = to / BLOCK_BYTES;
+	if (fs_txn_start(file->files->fs, &type, NULL, sums))
+		abandon_free(sums);
 }
 
 static void read_stream(struct io *io, uint64_t end)
@@ -134,6 +210,7 @@ static void read_stream(struct io *io, uint64_t end)
 	read_ahead_to(file, stream->ahead, end + window,
 		      stream->count < SURE_READS || file->size <= track);
 	stream->ahead = end + window;
+	read_sums_ahead(file, stream);
 	if (offset > STREAM_SLACK)
 		chunks_passed(file, (offset - STREAM_SLACK) / BLOCK_BYTES,
 			      offset / BLOCK_BYTES);

@@ -65,7 +65,8 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	/* Who reads on is read ahead for; who writes has other use for the
 	 * head. */
 	return head_state->reads && file->blocks == file->kept_count &&
-	       !(block && chunk_block(file, block - 1));
+	       !(block && chunk_block(file, block - 1)) &&
+	       !file_is_streamed(file, block);
 }
 
 /* ---- What comes ---- */
