@@ -36,6 +36,9 @@
 #define DIRTY_DISK_BYTES (64ull << 30)	/* larger disks: as by the ratio */
 #define DIRTY_SHARE 64u			/* of a smaller one may be dirty */
 #define MIN_DIRTY_BYTES (4ull << 20)	/* or writers wait for each page */
+/* From this limit on the daemon takes no more than half of it from the start:
+ * its budget (cache/pool.h) and 40 MB. */
+#define TOUCHED_LIMIT (160ull << 20)
 #define OOM_SCORE "-900"
 /* Who hears of a completion late does not know where the head is. */
 #define NICENESS (-15)
@@ -347,6 +350,23 @@ void mount_close(struct fuse_mount *m, bool attached)
 }
 
 /*
+ * In a control group with little memory all of it may be dirty pages of the
+ * mount.  A page that the daemon then touches for the first time is charged
+ * to the group, and that waits for pages which the daemon is to write.  So all
+ * memory is there from the start, where the group's limit leaves room for it.
+ */
+static int lock_flags(void)
+{
+	uint64_t limit = limit_memory("");
+	struct sysinfo info;
+
+	if (limit >= TOUCHED_LIMIT && !sysinfo(&info) &&
+	    limit / info.mem_unit < info.totalram)
+		return MCL_CURRENT | MCL_FUTURE;
+	return MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT;
+}
+
+/*
  * Locks all memory, that of later too.  With a limit on locked memory and
  * without the right to go beyond it later allocations would fail then; whether
  * the right is there (it can be of a user namespace and not count) is tried
@@ -361,7 +381,7 @@ static void lock_memory(void)
 	if (setrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    getrlimit(RLIMIT_MEMLOCK, &limit))
 		return;
-	if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT))
+	if (mlockall(lock_flags()))
 		return;
 	if (limit.rlim_cur == RLIM_INFINITY)
 		return;
