@@ -1,18 +1,19 @@
 /*
  * refine.c - a prober over the queue of a mounted file system.
  *
- * Those who measure are straight-line code, so they run as a coroutine, which
- * gives way wherever it must wait: for a read, for a moment, for quiet.  The
- * loop's side (refine_run) resumes it only when it may read at once.
+ * Measuring is straight-line code, so it runs as a coroutine, which yields
+ * wherever it must wait: for a read, for a moment, for an idle disk. The loop's
+ * side (refine_run) resumes it only when it may read at once.
  *
- * A read counts only if it was alone: what else goes to the disk between its
- * submission and its end might have been merged with it, or made a cache hit
- * look like the medium.  Then it is made again.  After a rest the spindle may
- * have drifted beyond what the map's clock bears: the measuring of a piece is
- * broken off and begins again by finding the clock.
+ * A read counts only if it was alone: another request between its submission
+ * and its end might have been merged with it, or made a cache hit look like the
+ * medium. Then the read is repeated. After a pause the spindle may have drifted
+ * further than the map's clock tolerates: measuring is broken off, and begins
+ * again by finding the phase of the spindle.
  *
- * Tracks that are not where they were any more (head_take_grown) are forgotten,
- * the file system gets the rest at once, and they are measured again.
+ * Tracks that are no longer where they were (head_take_grown) are forgotten,
+ * the file system gets the rest of the map at once, and they are measured
+ * again.
  */
 #include "refine/refine.h"
 
@@ -41,51 +42,59 @@
 #define STEPS 256u
 #define STEP_MIN_SECTORS 65536u
 #define CHECKS 512u
-/* The file system gets a new map when so much of the disk has been added. */
+/* The file system gets a new map when one part in this many of the disk has
+ * become known. */
 #define ADOPT_SHARE 64u
 #define STATE_NS UINT64_C(300000000000)
 #define GONE_ERRORS 64u
-/* So many changes are followed in a mount; and where there is no map to measure
- * by, in geometries of so many tracks. */
+/* Number of changes that are followed in one mount; when there is no map to
+ * measure with, they are followed only in geometries of at most GROWN_TRACKS
+ * tracks. */
 #define GROWN_MOST 16u
 #define GROWN_TRACKS 1000000u
-/* Of so many reads nearly all quicker than this part of a turn: nothing
- * rotates, for now; after a while it is tried again. */
+/* When fewer than one in FLAT_SLOW of FLAT_READS reads take longer than 1 /
+ * FLAT_TURNS of a revolution, nothing rotates for now (an emulator at full
+ * speed), and measuring pauses for FLAT_REST_NS. */
 #define FLAT_READS 64u
 #define FLAT_SLOW 8u
 #define FLAT_TURNS 20u
 #define FLAT_REST_NS UINT64_C(600000000000)
-/* So many reads that have decided nothing are enough. */
+/* Measuring pauses after this many reads that have decided nothing. */
 #define STALL_READS 50000u
 #define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES (2u << 20)
 #define MECH_TRIES 3u
 #define TRIM_TRIES 10u
-/* It finds its clock again itself, if it is not too far off. */
+/* Pause after which angles need not be measured anew: the refinement finds the
+ * phase of the spindle again by itself. */
 #define TRIM_REST_NS UINT64_C(60000000000)
-/* More than these would take too much memory. */
+/* Angles are not refined in geometries of more tracks, which would take too
+ * much memory. */
 #define TRIM_TRACKS 3000000u
-/* Worth being used, revolutions; the period, when it is that sure. */
+/* Refined angles are used when their sigma is below this part of a revolution,
+ * and the refined period when its sigma is below TRIM_PERIOD_PPM. */
 #define TRIM_SIGMA 0.01
 #define TRIM_PERIOD_PPM 0.3
-/* How long after the mount a profile that did not fit is looked at again, twice
- * as long after that, and so on so many times. */
+/* A profile that did not fit is tried again this long after the mount; the wait
+ * doubles with each of DOUBT_TRIES tries. */
 #define DOUBT_NS UINT64_C(60000000000)
 #define DOUBT_TRIES 8u
-/* So often something rotated, and otherwise than it says: another drive. */
+/* After this many tries in which something rotated, but not as the profile
+ * says, it is another drive. */
 #define DOUBT_OTHER 3u
-/* The first pause of a measurement that gets nowhere, each the double of the
- * one before. */
+/* The first pause of a measurement that makes no progress; each one is twice as
+ * long as the one before, PAUSES times. */
 #define PAUSE_NS UINT64_C(60000000000)
 #define PAUSES 12u
-/* What is unknown is looked at again, if it is more than this part of the disk:
- * the host may have been busy.  So often, after so long, twice as long ... and
- * while it brings anything, this part of it. */
+/* Unknown tracks are measured again when they are more than one part in
+ * AGAIN_SHARE of the disk, because the host may have been busy: at most
+ * AGAIN_TIMES times, first after AGAIN_NS, then after twice as long and so on,
+ * as long as each time makes at least one part in AGAIN_GAIN of them known. */
 #define AGAIN_SHARE 50u
 #define AGAIN_TIMES 4u
 #define AGAIN_NS UINT64_C(300000000000)
 #define AGAIN_GAIN 4u
-/* The period is looked for so long at most. */
+/* Longest time spent on finding the period. */
 #define PERIOD_NS UINT64_C(20000000000)
 
 struct refine {
@@ -97,47 +106,51 @@ struct refine {
 	bool over, closing;
 	int error;
 
-	/* The foreground. */
-	uint64_t requests;	/* of it, when last looked */
+	/* Requests of users. */
+	uint64_t requests;	/* their number when it was last looked at */
 	uint64_t last_ns, recent_gap_ns;
 
-	/* The read. */
+	/* The present read. */
 	struct queue_request req;
 	struct iovec iov;
 	void *buffer;
 	bool reading;
 	uint64_t requests_before, accesses_before;
-	uint64_t read_ns;	/* the last one was over */
-	uint64_t wake_ns;	/* the coroutine waits for this */
-	bool rested;		/* why access() broke off */
-	unsigned errors;	/* one after another */
-	unsigned flat_reads, slow_reads; /* since last looked at */
-	uint64_t stall_reads, stall_sectors; /* how many, since this was so */
-	unsigned pauses;	/* one after another */
-	uint64_t rest_ns;	/* the clock bears that */
+	uint64_t read_ns;	/* when the last read completed */
+	uint64_t wake_ns;	/* the coroutine waits until this time */
+	bool rested;		/* access() broke off because of a pause */
+	unsigned errors;	/* read errors in a row */
+	unsigned flat_reads, slow_reads; /* reads since they were last judged */
+	uint64_t stall_reads, stall_sectors; /* reads that decided nothing, and
+					      * the known sectors before them */
+	unsigned pauses;	/* pauses in a row */
+	uint64_t rest_ns;	/* pause that the map's clock tolerates */
 
 	bool step_over;
-	unsigned done, done_kept; /* MEASURE_*, in this mount or before */
+	unsigned done, done_kept; /* MEASURE_* that are done, in this mount or
+				   * before; and those in the stored state */
 	bool moving;		/* mechanics or the period are being measured */
-	bool have_period;	/* which is new */
-	struct geom *trimmed;	/* with better angles, to be adopted */
+	bool have_period;	/* the period was measured in this mount */
+	struct geom *trimmed;	/* geometry with better angles, to be adopted */
 	struct trim_stats trim;
-	struct geom *placed;	/* on their surfaces, to be adopted */
+	struct geom *placed;	/* geometry with surfaces, to be adopted */
 	struct heads heads;
 	struct mech mech;
-	bool have_mech;		/* which is new */
+	bool have_mech;		/* the mechanics were measured in this mount */
 	bool believes;		/* the profile fits after all */
 	uint64_t done_sectors, adopted_sectors, adopted;
-	uint64_t state_ns;	/* the state of measuring is kept again */
-	uint64_t looked_sectors; /* when the state was last kept or read */
+	uint64_t state_ns;	/* when the state of measuring is stored
+				 * again */
+	uint64_t looked_sectors; /* sectors looked at when the state was last
+				  * stored or read */
 
-	/* What has changed, as ordinary reads show. */
+	/* Changes that ordinary reads have shown. */
 	struct range grown[GROWN_MOST];
 	unsigned grown_n, grown_times;
-	bool dropped;		/* the map knows less on purpose */
+	bool dropped;		/* the map knows less than before, on purpose */
 };
 
-/* ---- the map ---- */
+/* ---- The map ---- */
 
 static uint64_t known_sectors(const struct refine *r)
 {
@@ -149,7 +162,7 @@ static uint64_t known_sectors(const struct refine *r)
 	return stats.known_sectors;
 }
 
-/* Known, or decided to be unknown. */
+/* Sectors whose tracks are known, or have been given up as unknown. */
 static uint64_t looked_sectors(const struct refine *r)
 {
 	struct map_stats stats;
@@ -160,7 +173,7 @@ static uint64_t looked_sectors(const struct refine *r)
 	return stats.known_sectors + stats.unknown_sectors;
 }
 
-/* ---- the foreground ---- */
+/* ---- Requests of users ---- */
 
 static uint64_t foreground_requests(const struct refine *r)
 {
@@ -189,7 +202,7 @@ static void foreground_look(struct refine *r, uint64_t now_ns)
 	r->last_ns = now_ns;
 }
 
-/* When it will have been quiet for long enough. */
+/* When users will have been quiet for long enough. */
 static uint64_t quiet_at_ns(const struct refine *r)
 {
 	uint64_t wait_ns = r->recent_gap_ns * QUIET_GAPS;
@@ -197,7 +210,7 @@ static uint64_t quiet_at_ns(const struct refine *r)
 	return r->last_ns + (wait_ns > QUIET_NS ? wait_ns : QUIET_NS);
 }
 
-/* ---- the prober: inside the coroutine ---- */
+/* ---- The prober: inside the coroutine ---- */
 
 static void read_done(struct disk_request *disk)
 {
@@ -234,7 +247,7 @@ static bool read_was_alone(const struct refine *r)
 	       queue_stats(r->fs->queue)->accesses == r->accesses_before + 1;
 }
 
-/* Has the drive become something else?  Then it gets a long rest. */
+/* Do reads no longer show any rotation? Then measuring pauses for long. */
 static bool read_is_flat(struct refine *r)
 {
 	bool flat = r->slow_reads < FLAT_SLOW;
@@ -249,7 +262,7 @@ static bool read_is_flat(struct refine *r)
 	return true;
 }
 
-/* Reading and reading, and nothing is found out. */
+/* Do reads go on without deciding anything? */
 static bool read_is_vain(struct refine *r)
 {
 	uint64_t looked = looked_sectors(r);
@@ -268,8 +281,8 @@ static int access_one(struct refine *r, struct probe_access *a)
 			coro_yield(r->coro);
 		r->rested = r->read_ns &&
 			    env_now_ns(r->fs->env) - r->read_ns > r->rest_ns;
-		/* What moves is measured by one read and the next: that the
-		 * clock has drifted does not matter. */
+		/* Mechanics and period are measured by one read and the next,
+		 * so a drift of the clock does not matter. */
 		r->rested &= !r->moving;
 		r->rested |= read_is_flat(r);
 		if (r->closing || r->rested) {
@@ -298,7 +311,7 @@ static int refine_access(struct prober *prober, struct probe_access *access,
 	int err = 0;
 	unsigned i;
 
-	(void)depth;	/* one at a time, whoever measures */
+	(void)depth;	/* one read at a time, whatever is measured */
 	for (i = 0; i < n && !err; i++) {
 		if (access[i].write ||
 		    access[i].sectors > BUFFER_BYTES / SECTOR_BYTES)
@@ -308,7 +321,7 @@ static int refine_access(struct prober *prober, struct probe_access *access,
 	return err;
 }
 
-/* In the middle of a computation: let others go on. */
+/* Called in the middle of a computation: lets the loop run. */
 static void refine_pause(struct prober *prober)
 {
 	struct refine *r = container_of(prober, struct refine, prober);
@@ -317,7 +330,7 @@ static void refine_pause(struct prober *prober)
 		coro_yield(r->coro);
 }
 
-/* Was it all found by timing, as far as it was found? */
+/* Were all known parts of the profile found by timing? */
 static bool refine_can(const struct fs *fs)
 {
 	const struct profile *p = fs->profile;
@@ -329,7 +342,7 @@ static bool refine_can(const struct fs *fs)
 	       p->sectors == fs->disk->limits.sectors;
 }
 
-/* Or is nothing known at all, and may be found out? */
+/* Is nothing known at all, and may it be measured? */
 static bool refine_may_begin(const struct fs *fs)
 {
 	const struct profile *p = fs->profile;
@@ -338,9 +351,10 @@ static bool refine_may_begin(const struct fs *fs)
 	       !geom_known(p->geom) && !fs->options.doubt;
 }
 
-/* ---- measuring: the coroutine ---- */
+/* ---- Measuring: the coroutine ---- */
 
-/* The host is too busy to measure by, or all reads are in vain: later. */
+/* The host is too busy to measure, or reads decide nothing: pauses; false:
+ * gives up. */
 static bool is_patient(struct refine *r)
 {
 	if (r->pauses >= PAUSES)
@@ -351,7 +365,7 @@ static bool is_patient(struct refine *r)
 	return !r->closing;
 }
 
-/* Has it broken off only because there was a rest, or for one? */
+/* Has a measurement broken off only because there was a pause, or for one? */
 static bool goes_on(struct refine *r, int err)
 {
 	if (r->closing || !(err == -EINTR ? r->rested :
@@ -370,11 +384,12 @@ static int refine_step(struct refine *r, uint64_t end)
 	} while (goes_on(r, err));
 	if (!err)
 		r->pauses = 0;
-	/* What can't be read stays unknown. */
+	/* Sectors that cannot be read stay unknown. */
 	return err == -EIO ? 0 : err;
 }
 
-/* The map forgets what has changed; nobody is inside it. */
+/* Makes the map forget the tracks that have changed; no measurement is under
+ * way. */
 static int grown_forget(struct refine *r)
 {
 	int err = 0;
@@ -455,7 +470,7 @@ static int refine_tracks(struct refine *r, struct coro *coro)
 	return err;
 }
 
-/* The angles as a whole; what can't be done is left for another mount. */
+/* Refines all angles together; when that fails it is left for another mount. */
 static int refine_trim(struct refine *r, struct coro *coro)
 {
 	const struct trim_options options = {
@@ -485,7 +500,8 @@ static bool knows_heads(const struct fs *fs)
 	return fs->profile->part[PROFILE_SURFACES].confidence_ppm > 0;
 }
 
-/* On which surfaces the tracks lie: their geometry stays as it is meanwhile. */
+/* Finds the surfaces of the tracks; their geometry must not change
+ * meanwhile. */
 static int refine_heads(struct refine *r, struct coro *coro)
 {
 	const struct profile *p = r->fs->profile;
@@ -503,15 +519,15 @@ static int refine_heads(struct refine *r, struct coro *coro)
 	r->done |= MEASURE_HEADS;
 	if (!r->placed)
 		return 0;
-	/* Its cylinders are others from then on. */
+	/* The mechanics depend on cylinders, which have changed. */
 	r->done &= ~MEASURE_MECH;
 	r->step_over = true;
 	coro_yield(coro);
 	return 0;
 }
 
-/* Seeks and the like, on the tracks that are known: their geometry stays as it
- * is meanwhile. */
+/* Measures seeks and switches on the known tracks; their geometry must not
+ * change meanwhile. */
 static int refine_mech(struct refine *r)
 {
 	const struct mech_options options = { 0 };
@@ -535,7 +551,7 @@ static int refine_mech(struct refine *r)
 	return 0;
 }
 
-/* The period of what rotates; -EOPNOTSUPP: nothing does. */
+/* Finds the period of rotation; -EOPNOTSUPP: nothing rotates. */
 static int refine_period(struct refine *r)
 {
 	struct period period = { .verdict = PERIOD_NOISY };
@@ -555,7 +571,7 @@ static int refine_period(struct refine *r)
 	return 0;
 }
 
-/* Begins with the period and nothing else. */
+/* Begins to measure a drive of which only the period is known. */
 static int refine_begin(struct refine *r, struct coro *coro)
 {
 	const struct map_options options = { .period_ps = r->period_ps };
@@ -583,8 +599,8 @@ static int refine_is_fit(struct refine *r, enum fit_verdict *verdict)
 	return err == -EINTR && !r->closing ? 0 : err;
 }
 
-/* A profile that did not fit at the mount may fit later: the host was busy, an
- * emulator at full speed.  Or this is another drive. */
+/* Tries a profile again that did not fit at the mount: the host may have been
+ * busy, or an emulator at full speed; or it may be another drive. */
 static int refine_believe(struct refine *r, struct coro *coro)
 {
 	uint64_t wait_ns = DOUBT_NS;
@@ -599,7 +615,8 @@ static int refine_believe(struct refine *r, struct coro *coro)
 			return -EINTR;
 		err = refine_is_fit(r, &verdict);
 		other += verdict > FIT_FLAT;
-		/* Where times can be told, once more. */
+		/* Measures the period once more, where times show any
+		 * rotation. */
 		if (!err && other >= DOUBT_OTHER && r->fs->options.measure &&
 		    verdict > FIT_FLAT && !(err = refine_period(r)))
 			err = refine_is_fit(r, &verdict);
@@ -650,9 +667,9 @@ static void refine_body(struct coro *coro, void *arg)
 	r->step_over = true;
 }
 
-/* ---- the loop's side ---- */
+/* ---- The loop's side ---- */
 
-/* What was believed of another drive, if anything was, is gone. */
+/* Adopts a new period; what was known of another drive is dropped. */
 static int refine_adopt_period(struct refine *r)
 {
 	struct profile *next;
@@ -682,8 +699,8 @@ static int refine_adopt_period(struct refine *r)
 	return 0;
 }
 
-/* The file system goes by a profile from now on, which is its own, or is freed.
- */
+/* Gives the file system a profile, which it then owns; on an error it is
+ * freed. */
 static int adopt(struct refine *r, struct profile *next)
 {
 	int err;
@@ -744,10 +761,12 @@ static int refine_adopt(struct refine *r)
 
 	if (err)
 		return err;
-	/* The map's angles are worse than those they were made of. */
+	/* The map's angles are worse than the refined ones that were made of
+	 * them. */
 	if (!(r->done & MEASURE_ANGLES))
 		err = measure_keep(next, r->map);
-	/* What is written back need not be newer than when it is. */
+	/* The stored state need not be newer than the profile it is stored
+	 * with. */
 	if (!err && (now_ns >= r->state_ns || r->closing ||
 		     r->done != r->done_kept || r->dropped)) {
 		measure_keep_state(next, r->map, r->done);
@@ -769,20 +788,20 @@ static int refine_adopt(struct refine *r)
 	return 0;
 }
 
-/* Is there that much more, or something that nobody knew? */
+/* Has enough become known, or something of which nothing was known before? */
 static bool is_better(const struct refine *r)
 {
 	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
 	bool end = r->over || r->done != r->done_kept;
 
-	/* Looked at once more some of it may have been wrong. */
+	/* Looking once more may have shown that some of it was wrong. */
 	return r->dropped ||
 	       known >= r->adopted_sectors + all / ADOPT_SHARE ||
 	       (end && !r->error && (known >= r->adopted_sectors ||
 				     r->done & MEASURE_TRACKS));
 }
 
-/* A step is over: has it brought enough to be used? */
+/* A step has ended: adopts its result when that has brought enough. */
 static void refine_weigh(struct refine *r)
 {
 	int err = 0;
@@ -825,7 +844,7 @@ static void refine_end(struct refine *r)
 			 (unsigned long long)r->prober.limits->sectors);
 }
 
-/* ---- what has changed ---- */
+/* ---- Changed tracks ---- */
 
 static void grown_note(struct refine *r)
 {
@@ -854,7 +873,7 @@ static bool grown_knows(void *arg, const struct geom_track *track)
 	return true;
 }
 
-/* Without a map to measure by they stay unknown. */
+/* Without a map to measure with they stay unknown. */
 static int grown_cut(struct refine *r)
 {
 	struct profile *next;
@@ -877,7 +896,7 @@ static int grown_cut(struct refine *r)
 	return err;
 }
 
-/* Begins again with what has changed; the coroutine is over. */
+/* Begins again with the changed tracks, after the coroutine has ended. */
 static int grown_again(struct refine *r)
 {
 	int err = grown_forget(r);
@@ -915,7 +934,7 @@ uint64_t refine_run(struct refine *r)
 	if (r->over && !r->grown_n)
 		return UINT64_MAX;
 	foreground_look(r, now_ns);
-	/* Whoever works now will be over by a completion or an answer. */
+	/* A completion or an answer will end what is under way now. */
 	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
 		return UINT64_MAX;
 	if (r->over)
@@ -931,11 +950,11 @@ uint64_t refine_run(struct refine *r)
 		refine_weigh(r);
 	if (!coro_resume(r->coro))
 		refine_end(r);
-	/* What was begun has to reach the disk. */
+	/* Transactions that were begun have to reach the disk. */
 	return r->over ? UINT64_MAX : now_ns;
 }
 
-/* ---- opening and closing ---- */
+/* ---- Opening and closing ---- */
 
 static bool is_done(const struct refine *r)
 {
@@ -945,14 +964,16 @@ static bool is_done(const struct refine *r)
 		return !p->mech.period_ps || !geom_known(p->geom);
 	if (!refine_can(r->fs))
 		return !refine_may_begin(r->fs);
-	/* Who knew all of it from elsewhere has looked for surfaces, too. */
+	/* A profile that was complete from the beginning has been searched for
+	 * surfaces, too. */
 	return (r->done & MEASURE_TRACKS ?
 			r->done & MEASURE_HEADS || knows_heads(r->fs) :
 			geom_known_sectors(p->geom) == p->sectors) &&
 	       (r->done & MEASURE_MECH || p->mech.seek_n);
 }
 
-/* Goes on from what the profile holds; what can't be read is measured anew. */
+/* Goes on from the state in the profile; without a valid one measuring begins
+ * anew. */
 static int refine_recall(struct refine *r)
 {
 	const struct profile *p = r->fs->profile;
@@ -1003,12 +1024,12 @@ static int refine_new(struct fs *fs, struct refine *r)
 		err = refine_recall(r);
 	if (err)
 		return err;
-	/* Then it only looks whether something changes. */
+	/* All is measured: from now on it only watches for changes. */
 	r->over = is_done(r);
 	return r->over ? 0 : coro_new(refine_body, r, &r->coro);
 }
 
-/* What was found since goes with the file system's closing. */
+/* Stores what was found since, together with the file system's closing. */
 static void refine_leave(struct refine *r)
 {
 	if ((looked_sectors(r) <= r->looked_sectors &&

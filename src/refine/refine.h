@@ -21,19 +21,20 @@
 struct refine;
 
 struct refine_status {
-	bool running;		/* there is something left to find out */
-	bool complete;		/* all was looked at */
-	int error;		/* why it was given up; 0 */
-	uint64_t reads;		/* since the mount */
-	uint64_t done_sectors, all_sectors;	/* looked at */
-	uint64_t known_sectors;	/* by the map */
-	uint64_t adopted;	/* times the file system was given a map */
+	bool running;		/* there is something left to measure */
+	bool complete;		/* everything was looked at */
+	int error;		/* why measuring was given up; 0: it was not */
+	uint64_t reads;		/* reads since the mount */
+	uint64_t done_sectors, all_sectors;	/* sectors looked at, and
+						 * sectors of the disk */
+	uint64_t known_sectors;	/* sectors that the map knows */
+	uint64_t adopted;	/* number of maps given to the file system */
 };
 
-/* NULL in *refine: there never is anything to do.  -ENOMEM. */
+/* -ENOMEM. NULL in *refine: there never is anything to measure. */
 int refine_open(struct fs *fs, struct refine **refine);
 
-/* Waits for what is under way; before fs_close.  NULL is harmless. */
+/* Waits for the read that is under way; before fs_close. NULL is harmless. */
 void refine_close(struct refine *refine);
 
 /* Does what is due; returns when it wants to be called again at the latest.
@@ -43,7 +44,8 @@ uint64_t refine_run(struct refine *refine);
 void refine_get_status(const struct refine *refine,
 		       struct refine_status *status);
 
-/* fs_model_json, and what this does.  The caller frees; NULL: no memory. */
+/* fs_model_json, with the progress of measuring. The caller frees; NULL: no
+ * memory. */
 char *refine_model_json(const struct refine *refine);
 
 #endif
