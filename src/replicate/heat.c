@@ -1,8 +1,8 @@
 /*
  * heat.c - see heat.h.
  *
- * Counts are not halved one by one: what is added grows instead, and all are
- * scaled down when it has become large.
+ * Halving every count would take long. Instead the amount that a request adds
+ * doubles, and all counts are scaled down when it has become large.
  */
 #include "replicate/heat.h"
 
@@ -16,16 +16,16 @@
 
 #define PAIRS 65536u
 #define LARGE 1e15f
-#define SAVED_BYTES 27u		/* of a read */
+#define SAVED_BYTES 27u		/* bytes of a stored read */
 #define WAIT_UNIT_US 16u
 #define MOST_WAIT_US (UINT16_MAX * WAIT_UNIT_US)
 #define BLOCK_SECTORS 8u
-#define MOST_BLOCKS 256u	/* of a read that was several */
+#define MOST_BLOCKS 256u	/* most blocks of one stored read */
 
 struct heat {
 	uint32_t regions;
 	float *count;
-	float unit;		/* what one request adds */
+	float unit;		/* amount that one request adds */
 	struct heat_read *read;	/* by number % HEAT_READS */
 	uint64_t end;
 	uint8_t pair[PAIRS];

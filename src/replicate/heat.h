@@ -1,14 +1,14 @@
 /*
- * heat.h - what reaches the disk: where, and in what order.
+ * heat.h - which sectors are read how often, and in what order.
  *
- * Two views.  By region of 64 MiB: a count of requests that is halved with
- * every HEAT_HALF of them, so it needs no clock and outlives an idle night.  In
+ * Two views. By region of 64 MiB: a count of requests that is halved with every
+ * HEAT_HALF requests, so it needs no clock and outlives an idle night. In
  * order: the last HEAT_READS reads of file data, and how often one block was
  * read right behind another.
  *
- * Memory: 4 bytes for each 64 MiB of the disk, and 720 KiB.  The reads in order
- * survive an unmount (heat_save, heat_load); the rest follows from them.
- * Pure memory.  Units: sectors, blocks.
+ * Memory: 4 bytes for each 64 MiB of the disk, and 720 KiB. The reads in order
+ * survive an unmount (heat_save, heat_load); the counts follow from them. Pure
+ * memory. Units: sectors, blocks.
  */
 #ifndef TRAX_REPLICATE_HEAT_H
 #define TRAX_REPLICATE_HEAT_H
@@ -28,48 +28,48 @@ struct heat_read {
 	uint64_t sector;	/* where it was read */
 	uint32_t blocks;
 	uint32_t wait_us;	/* how long the disk took, queueing included */
-	bool begin;		/* the first after a pause */
-	bool copied;		/* all of it has a copy */
-	bool from_copy;		/* which was read */
+	bool begin;		/* it is the first one after a pause */
+	bool copied;		/* all its blocks have a replica */
+	bool from_copy;		/* a replica was read */
 };
 
 int heat_new(uint64_t sectors, struct heat **heat);
 void heat_free(struct heat *heat);
 
-/* A request of any kind. */
+/* Counts a request of any kind. */
 void heat_count(struct heat *heat, uint64_t sector, uint32_t sectors);
 uint32_t heat_regions(const struct heat *heat);
 double heat_region(const struct heat *heat, uint32_t region);
-/* First sector of the region that is used most, with its neighbours; 0 when
+/* First sector of the region that is used most, its neighbours counted; 0 when
  * nothing was read. */
 uint64_t heat_hot(const struct heat *heat);
 
 /*
- * Users want a block: in the order in which they do.  Returns the number of
- * the read, which goes up by one each time.  Where it was found is told later
- * (heat_found), and forgotten if the number is too old.
+ * Records that users read a block. Returns the number of the read, which goes
+ * up by one each time. Where it was found is reported later by heat_found, and
+ * ignored if the number is too old.
  */
 uint64_t heat_add(struct heat *heat, const struct heat_read *read);
-/* Does a read go on where the last one ended, of the file and of the disk?
- * Then both are one from now on. */
+/* Does a read go on where the last one ended, in the file and on the disk? Then
+ * both become one. */
 bool heat_extend(struct heat *heat, const struct heat_read *read);
 void heat_found(struct heat *heat, uint64_t number, uint64_t sector,
 		uint64_t wait_us, bool from_copy);
-/* The numbers known are [first, end). */
+/* Reads with numbers [first, end) are known. */
 uint64_t heat_first(const struct heat *heat);
 uint64_t heat_end(const struct heat *heat);
 const struct heat_read *heat_at(const struct heat *heat, uint64_t number);
-/* How often was `b` read right behind `a`?  May be too high by chance. */
+/* How often was `b` read right behind `a`? By chance it may be too high. */
 unsigned heat_pairs(const struct heat *heat, const struct heat_read *a,
 		    const struct heat_read *b);
 
-/* The i-th part of what survives, at most HEAT_PART_BYTES; 0: no more.  Reads
- * before number `judged` are marked. */
+/* The i-th part of the stored form, at most HEAT_PART_BYTES; 0: there is none.
+ * Reads before number `judged` are marked as judged. */
 #define HEAT_PART_BYTES 3900u
 size_t heat_save(const struct heat *heat, unsigned part, uint64_t judged,
 		 void *buf);
-/* Parts in order, before the first read; what is not valid is left out.
- * Returns how many of them were marked. */
+/* Loads a part; parts come in order, before the first read. Invalid reads are
+ * left out. Returns the number of judged ones. */
 uint64_t heat_load(struct heat *heat, const void *buf, size_t bytes);
 
 #endif

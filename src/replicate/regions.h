@@ -1,10 +1,10 @@
 /*
- * regions.h - the regions that hold copies, in memory: where they are, how much
- * they are used, and which of them goes first.
+ * regions.h - the regions that hold replicas, in memory: where they are, how
+ * much they are used, and which of them is dropped first.
  *
- * A region is a run of sectors inside one track (format.h).  Complete while
- * mounted; about 64 bytes each, which is less than one byte for each block
- * copied where a region is a track.  Pure memory.
+ * A region is a run of sectors inside one track (format.h). The table is
+ * complete while mounted; an entry has about 64 bytes, which is less than one
+ * byte for each block copied where a region is a track. Pure memory.
  *
  * Units: sectors, seconds since 1970.
  */
@@ -19,10 +19,10 @@ struct replica_region {
 	uint64_t sector;
 	uint64_t number;	/* see region_item */
 	uint32_t sectors;
-	uint32_t copies;	/* made in it */
-	uint32_t live;		/* of these, not known to be dropped */
-	uint32_t uses;		/* reads served by it */
-	uint32_t saved_uses;	/* of these, known to the tree */
+	uint32_t copies;	/* replicas made in it */
+	uint32_t live;		/* replicas not known to be dropped */
+	uint32_t uses;		/* reads that it served */
+	uint32_t saved_uses;	/* reads of these that the tree knows of */
 	uint64_t used_seconds, made_seconds;
 };
 
@@ -31,19 +31,20 @@ struct replica_regions;
 struct replica_regions *regions_new(void);	/* NULL: no memory */
 void regions_free(struct replica_regions *regions);
 
-/* Adds one that meets no other.  -ENOMEM, -EUCLEAN: it meets one. */
+/* Adds a region. -EUCLEAN: it overlaps another one; -ENOMEM. */
 int regions_add(struct replica_regions *regions,
 		const struct replica_region *region);
 void regions_remove(struct replica_regions *regions, uint64_t sector);
 
 size_t regions_count(const struct replica_regions *regions);
 uint64_t regions_sectors(const struct replica_regions *regions);
-/* In order of address; valid until the next add or remove. */
+/* The i-th region by address; valid until the next add or remove. */
 struct replica_region *regions_at(struct replica_regions *regions, size_t i);
-/* The region that begins at this sector and has this number; NULL: gone. */
+/* The region that begins at this sector and has this number; NULL: there is
+ * none any more. */
 struct replica_region *regions_find(struct replica_regions *regions,
 				    uint64_t sector, uint64_t number);
-/* Index of the first that ends behind this sector. */
+/* Index of the first region that ends behind this sector. */
 size_t regions_index(const struct replica_regions *regions, uint64_t sector);
 
 /*
@@ -52,7 +53,7 @@ size_t regions_index(const struct replica_regions *regions, uint64_t sector);
  * used yet counts as used once.
  */
 double regions_worth(const struct replica_region *region, uint64_t now_seconds);
-/* The one of least worth in [from, to); NULL: none. */
+/* The region of least worth in [from, to); NULL: there is none. */
 struct replica_region *regions_least(struct replica_regions *regions,
 				     uint64_t from, uint64_t to,
 				     uint64_t now_seconds);

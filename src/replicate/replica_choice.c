@@ -14,20 +14,27 @@
 #include "base/csum.h"
 
 #define BLOCK_SECTORS 8u
-#define NEAR_SECTORS 64u	/* over so many the head just goes on */
-#define LEAST_READS 4u		/* of a sequence */
-#define STREAMS 16u		/* files read beside each other, told apart */
-#define STREAM_GAP_SECTORS 2048u /* a track of something else between */
-#define STREAM_GAP_BLOCKS 8u	/* left out, or read out of order */
-#define NO_WAY_US 1000u		/* faster than any head */
-#define LARGE_WAYS 2u		/* what takes longer than the way there and
-				 * back reads well where it is */
-#define USES 2u			/* a gain comes again, the price once */
-#define LEAST_MEAN_NS 20000u	/* for each copy: below, all is well as it is */
+#define NEAR_SECTORS 64u	/* distance up to which the head just goes on */
+#define LEAST_READS 4u		/* least number of reads in a sequence */
+#define STREAMS 16u		/* files read beside each other that are told
+				 * apart */
+#define STREAM_GAP_SECTORS 2048u /* sectors of other data within a stream: a
+				  * track */
+#define STREAM_GAP_BLOCKS 8u	/* blocks that a stream may leave out or read
+				 * out of order */
+#define NO_WAY_US 1000u		/* a wait below this was no movement of a
+				 * head */
+#define LARGE_WAYS 2u		/* a read that takes more than this many ways of
+				 * the head reads well where it is */
+#define USES 2u			/* times that a saving is expected, while the
+				 * price is paid once */
+#define LEAST_MEAN_NS 20000u	/* least saving for each replica */
 #define LEAST_PAIRS 2u
-#define AGAIN_SHARE 4u		/* of the reads of a sequence */
-#define LEAST_NS 50000000u	/* saved by a sequence */
-#define MOST_SEEN (1u << 20)	/* twice the blocks of all sequences */
+#define AGAIN_SHARE 4u		/* one read in this many of a sequence must
+				 * gain */
+#define LEAST_NS 50000000u	/* least saving of a sequence */
+#define MOST_SEEN (1u << 20)	/* size of the table: twice the blocks of all
+				 * sequences */
 
 struct replica_chooser {
 	const struct heat *heat;
@@ -36,22 +43,23 @@ struct replica_chooser {
 	size_t n, most;
 	uint64_t saving_ns;
 	uint64_t usual_way_ns;
-	bool again;		/* copies may be made anew */
-	uint64_t *seen;		/* hashes of blocks chosen */
+	bool again;		/* blocks that have a replica may get another
+				 * one */
+	uint64_t *seen;		/* hashes of the blocks that were chosen */
 	size_t seen_size, seen_n;
-	uint64_t first;		/* the first read that is judged */
-	uint32_t *row_of;	/* of each read: its row in a file, from 1 on */
+	uint64_t first;		/* number of the first read that is judged */
+	uint32_t *row_of;	/* row that each read belongs to, from 1 on */
 	uint64_t *row;		/* sectors of each row */
 };
 
 /* A file that is read in order. */
 struct choice_stream {
-	uint64_t ino, block, sector;	/* where it will go on */
+	uint64_t ino, block, sector;	/* where its next read is expected */
 	uint64_t used;
 	uint32_t row;
 };
 
-/* Does a read go on where the one before it ended? */
+/* Does a read begin where the one before it ended? */
 static bool goes_on(const struct replica_chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
@@ -64,7 +72,7 @@ static bool goes_on(const struct replica_chooser *chooser, uint64_t number)
 	return read->sector >= end && read->sector - end <= NEAR_SECTORS;
 }
 
-/* How far the head had to go for a read, in time. */
+/* Time that the head took to get to a read. */
 static uint64_t way_ns(const struct replica_chooser *chooser, uint64_t number)
 {
 	const struct heat_read *read = heat_at(chooser->heat, number);
@@ -105,7 +113,8 @@ static struct choice_stream *stream_find(struct choice_stream *streams,
 	return oldest;
 }
 
-/* Which reads go on in a row, each in its file, and how long the rows are. */
+/* Finds the reads that go on in a row, each in its file, and the lengths of the
+ * rows. */
 static bool rows_mark(struct replica_chooser *chooser, uint64_t first,
 		      uint64_t end)
 {
@@ -152,7 +161,7 @@ static bool is_candidate(const struct replica_chooser *chooser, uint64_t number,
 	       heat_pairs(chooser->heat, before, read) >= LEAST_PAIRS;
 }
 
-/* Is a block chosen already?  If not, it is now. */
+/* Has a block been chosen before? If not, it counts as chosen from now on. */
 static bool seen_before(struct replica_chooser *chooser, uint64_t ino,
 			uint64_t block)
 {
@@ -221,7 +230,8 @@ static void sequence_end(struct replica_chooser *chooser, uint64_t first,
 		candidate = is_candidate(chooser, i, way);
 		copy = candidate || heat_at(chooser->heat, i)->copied;
 		before += way;
-		/* Between copies and what stays the head goes to and fro. */
+		/* The head goes to and fro between replicas and blocks that
+		 * stay. */
 		if (copy != was_copy)
 			after += chooser->usual_way_ns;
 		else if (!candidate)
@@ -261,7 +271,7 @@ static void choose_all(struct replica_chooser *chooser, uint64_t first,
 			sequence_end(chooser, from, i);
 			from = i;
 		}
-		/* Copies lie in a row because they were put there. */
+		/* Replicas lie in a row because they were put there. */
 		if (!read->from_copy)
 			row += read->blocks * BLOCK_SECTORS;
 	}
