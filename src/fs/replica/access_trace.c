@@ -1,11 +1,11 @@
 /*
  * access_trace.c - see access_trace.h.
  *
- * Watermarks are judged for each allocation group by itself, in what of it has
- * neither data nor copies: below the low one it is closed to new copies, and
- * those of least worth are dropped until it is open again or they are worth
- * keeping; below the critical one whole runs of regions go.  It opens at the
- * high one.
+ * Watermarks are judged for each allocation group by itself, by the part of it
+ * that has neither data nor replicas. Below the low one the group is closed to
+ * new replicas, and those of least worth are dropped until it is open again or
+ * the rest is worth keeping. Below the critical one whole runs of regions are
+ * dropped. At the high one the group opens again.
  */
 #include "fs/replica/access_trace.h"
 
@@ -23,8 +23,8 @@
 
 #define NS_PER_SECOND 1000000000ull
 #define NS_PER_MS 1000000ull
-#define TRACED_BYTES 48u	/* of text */
-/* FS2, table 1: of a drive whose profile does not say. */
+#define TRACED_BYTES 48u	/* bytes of text for one access */
+/* Watts of a drive whose profile has none, from FS2, table 1. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
 #define QUIET_NS 100000000ull
@@ -38,13 +38,14 @@
 #define STREAMS 8u
 #define BUSY_READS 2048u
 #define CHOICES HEAT_READS
-#define SAVE_PARTS 6u		/* by one transaction */
+#define SAVE_PARTS 6u		/* parts of the trace stored by one
+				 * transaction */
 #define LOAD_ROOM 3u
-/* A drive of which nothing is known. */
+/* Values of a drive of which nothing is known. */
 #define USUAL_PERIOD_NS 8333333u
 #define USUAL_SEEK_NS 16000000.0
 #define USUAL_BYTES_PER_NS 0.2
-/* A region of less worth does not keep others from the room; see
+/* A region of less worth is dropped when others need its room; see
  * regions_worth: one use in a month for each block. */
 #define LITTLE_WORTH 0.001
 
@@ -54,27 +55,28 @@ struct trace_entry {
 	uint64_t sector;
 };
 
-/* Head time of reads, as far as it can be told from outside. */
+/* Head time of reads, as far as it can be told without the drive. */
 struct account {
 	uint64_t reads, seek_ns, rotation_ns, transfer_ns;
-	uint64_t end;		/* of the last one */
+	uint64_t end;		/* end of the last read */
 	uint64_t stream[STREAMS];	/* ends of reads that may go on */
-	unsigned next;		/* to be replaced */
+	unsigned next;		/* index of the stream to be replaced next */
 };
 
 struct access_trace {
 	struct heat *heat;
-	struct trace_entry *ring;	/* by number % ACCESS_TRACE_TRACE */
+	struct trace_entry *ring;	/* accesses, by number %
+					 * ACCESS_TRACE_TRACE */
 	uint64_t traced;
 	struct account with, without;
 	uint64_t chosen;	/* reads before this number were judged */
-	uint64_t saved;		/* end of what the tree knows */
+	uint64_t saved;		/* reads before this number are in the tree */
 	uint64_t op_ns, gap_ns, read_ns;
 	uint64_t mark_ns;
-	bool *closed;		/* by group */
-	bool ready;		/* what was known is loaded */
-	bool leaving;		/* no user will do anything any more */
-	bool over;		/* a save or load has ended, or a sync */
+	bool *closed;		/* by group: closed to new replicas */
+	bool ready;		/* the stored trace was loaded */
+	bool leaving;		/* no operation of a user will follow */
+	bool over;		/* a save, load or sync has ended */
 	struct waiter synced;
 	unsigned part;
 	int rc;
@@ -211,7 +213,7 @@ static const struct fs_txn_type save_type = {
 	.end = load_end,
 };
 
-/* What has not been judged yet is judged after the next mount. */
+/* Reads that have not been judged yet are judged after the next mount. */
 int access_trace_save(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -261,7 +263,8 @@ bool access_trace_leaving(const struct fs *fs)
 
 /* ---- Accounts ---- */
 
-/* One more read; `wait_ns` 0: not known, half a turn unless it goes on. */
+/* Accounts for one more read. `wait_ns` 0: its time is not known and counts as
+ * half a revolution, unless it goes on where one ended. */
 static void account_read(struct fs *fs, struct account *account,
 			 uint64_t sector, uint64_t sectors, uint64_t wait_ns)
 {
@@ -294,8 +297,8 @@ static void account_read(struct fs *fs, struct account *account,
 }
 
 /*
- * One more read that a copy has served, if there were none: what lies less than
- * a track behind one of the last few would have been read ahead.
+ * Accounts for a read that a replica has served as if there were none: a read
+ * less than a track behind one of the last few would have been read ahead.
  */
 static void account_guess(struct fs *fs, struct account *account,
 			  uint64_t sector, uint64_t sectors)
@@ -349,7 +352,7 @@ void access_trace_accounts(const struct fs *fs, json_t *object)
 
 /* ---- What users read ---- */
 
-/* A user's read begins.  Only what is learned from has a number. */
+/* A read of a user begins. Only reads that are learned from have a number. */
 static uint64_t access_trace_begun(struct fs *fs, const struct heat_read *begun)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -391,7 +394,7 @@ static void access_trace_found(struct fs *fs, uint64_t number, uint64_t sector,
 		   from_copy);
 }
 
-/* A user has come to what was read ahead, of an original at `sector`. */
+/* A user reads data that was read ahead from an original at `sector`. */
 static void access_trace_used(struct fs *fs, const struct heat_read *read,
 			      uint64_t sector, uint64_t wait_ns)
 {
@@ -483,7 +486,8 @@ const bool *access_trace_closed(const struct fs *fs)
 
 struct prices {
 	struct fs *fs;
-	const struct service_mech *mech;	/* NULL: not known */
+	const struct service_mech *mech;	/* NULL: the mechanics are not
+						 * known */
 	struct head_state head_state;
 };
 
@@ -499,7 +503,8 @@ static uint64_t price_move(void *arg, uint64_t from, uint64_t to)
 		return USUAL_PERIOD_NS / 2 + (uint64_t)(USUAL_SEEK_NS *
 							sqrt(far));
 	}
-	/* The hot region may be the last, and the trace comes from the disk. */
+	/* The hot region may be the last one, and the trace comes from the
+	 * disk: bounds. */
 	sectors = geom_sectors(prices->head_state.geom);
 	geom_track_of(prices->head_state.geom,
 		      from < sectors ? from : sectors - 1, &a);
@@ -521,9 +526,9 @@ static uint64_t price_transfer(void *arg, uint64_t sectors)
 }
 
 /*
- * Neighbours of what is copied, as far as they were read ahead with it, go
- * behind it, so that the head need not go back for them either: no more than
- * twice what was wanted.
+ * Neighbours of chosen blocks, as far as they were read ahead together, are
+ * copied behind them, so that the head need not go back for them: at most twice
+ * as many as were chosen.
  */
 static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 				size_t most, uint64_t blocks)
@@ -536,7 +541,7 @@ static size_t access_trace_left(struct fs *fs, struct replica_want *want,
 	return i;
 }
 
-/* Judges what was read since the last time, and has it copied. */
+/* Judges the reads since the last time, and has replicas made. */
 static void access_trace_choose(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -579,7 +584,7 @@ static void leave_synced(struct waiter *waiter, int rc)
 	trace->over = true;
 }
 
-/* What is not on the disk yet changes the nodes that are about to be copied. */
+/* Dirty data changes the nodes that are about to be copied: writes it first. */
 static void leave_sync(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -598,7 +603,7 @@ static void leave_sync(struct fs *fs)
 	}
 }
 
-/* What was read last is in memory: this is the time to copy it. */
+/* The last reads are still in memory: this is the time to copy them. */
 void access_trace_leave(struct fs *fs)
 {
 	struct access_trace *trace = fs->access_trace;
@@ -659,7 +664,7 @@ static void mark_group(struct fs *fs, uint32_t group)
 		replica_reclaim_in(fs, first, end, least->sectors);
 }
 
-/* Only groups that hold copies have anything to give. */
+/* Only groups that hold replicas have anything to drop. */
 static void access_trace_marks(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -679,7 +684,7 @@ static void access_trace_marks(struct fs *fs)
 
 /* ---- The loop ---- */
 
-/* While an operation is under way its answer comes by here. */
+/* The answer of an operation that is under way calls this again. */
 static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 {
 	uint64_t quiet_ns = quiet_from(fs);
@@ -689,7 +694,8 @@ static uint64_t access_trace_next(const struct fs *fs, uint64_t ns)
 	return quiet_ns < ns ? quiet_ns : ns;
 }
 
-/* So many that some of them are still in memory. */
+/* Number of reads after which they are judged: some of their data is still in
+ * memory then. */
 static uint64_t busy_reads(const struct fs *fs)
 {
 	uint64_t pieces = pool_count(fs->files->chunk_pool);
@@ -719,7 +725,8 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 				fs, replica_maker_next_ns(replicas->maker));
 		replica_maker_resume(replicas->maker);
 	} else if (!replicas->maker && fresh >= LEAST_READS) {
-		/* Who is never quiet is judged in large parts. */
+		/* While users are never quiet, reads are judged in large
+		 * parts. */
 		if (!access_trace_quiet(fs) && fresh < busy_reads(fs))
 			return access_trace_next(fs, UINT64_MAX);
 		access_trace_choose(fs);

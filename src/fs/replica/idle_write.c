@@ -1,8 +1,8 @@
 /*
  * idle_write.c - see idle_write.h.
  *
- * A gap is a part of a revolution: a track is cut into twenty parts, which are
- * written in any order.
+ * A gap is a part of a revolution, so a track is cut into twenty parts, which
+ * are written in any order.
  */
 #include "fs/replica/idle_write.h"
 
@@ -12,7 +12,7 @@
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 
-#define PARTS 20u		/* of a track */
+#define PARTS 20u		/* parts of a track */
 #define MAX_PART_SECTORS 128u
 #define MAX_PARTS (TRAX_MAX_REGION_SECTORS / MAX_PART_SECTORS)
 #define EXPEDITE_DEPTH 4u
@@ -28,11 +28,13 @@ struct idle_write {
 	struct idle_write_part part[MAX_PARTS];
 	unsigned left;
 	int rc;
-	void (*done)(void *arg, int rc);	/* NULL: nothing is written */
+	void (*done)(void *arg, int rc);	/* NULL: no write is under
+						 * way */
 	void *arg;
 };
 
-/* A queue that has a task looks for gaps: there is one while it is needed. */
+/* While a queue has a task it looks for gaps, so the task exists only while it
+ * is needed. */
 static void task_close(struct idle_write *bw)
 {
 	if (bw->task)

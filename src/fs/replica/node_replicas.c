@@ -5,11 +5,11 @@
  *     ^                                                                   |
  *     +----- those that this replaces, or used least, are dropped <-------+
  *
- * What is learned are ranges of keys, not places: writing moves a node and
- * splits it, and copying files' blocks (their REPLICA items) writes just those
- * that matter.  Hence the checkpoint before; and before the file system is
- * closed the nodes that have been written since are copied anew, with all
- * others that were wanted, so that the next time one sweep gives them all.
+ * Ranges of keys are learned, not places: writing moves a node and splits it,
+ * and copying files' blocks (their REPLICA items) writes just the nodes that
+ * matter. That is why a checkpoint comes first. Before the file system is
+ * closed, nodes that have been written since are copied anew, with all others
+ * that were wanted, so that the next time one sweep gives them all.
  */
 #include "fs/replica/node_replicas.h"
 
@@ -25,19 +25,23 @@
 #define USES 1024u
 #define MAX_LOADS 64u
 #define NS_PER_SECOND 1000000000ull
-#define SHARE 8u		/* of the replicas' memory */
-#define MAX_TRACKS 16u		/* in all, or reading them would take long */
+#define SHARE 8u		/* part of the replicas' memory for nodes */
+#define MAX_TRACKS 16u		/* most tracks of nodes: reading more would take
+				 * long */
 #define LEAST_WAITS 6u
 #define LEAST_NS 40000000u
-#define LEAVE_NS 20000000u	/* before it is closed */
+#define LEAVE_NS 20000000u	/* least waiting time that makes replicas
+				 * worthwhile before closing */
 #define LEAVE_TRIES 3u
-#define USUAL_NS 20000000u	/* there and back, where nobody has waited */
-#define ALONE_NS 200000000u	/* where no files are copied */
+#define USUAL_NS 20000000u	/* time there and back, where no wait was
+				 * measured */
+#define ALONE_NS 200000000u	/* least waiting time where no files are
+				 * copied */
 
 struct node_use {
 	struct key low, high;
 	unsigned level;
-	traxaddr addr;		/* as it was read, or copied */
+	traxaddr addr;		/* address at which it was read or copied */
 	bool waited;
 };
 
@@ -53,23 +57,23 @@ struct node_load {
 };
 
 struct node_replicas {
-	struct node_use use[USES];	/* that were wanted, in order */
+	struct node_use use[USES];	/* ranges that were wanted, in order */
 	unsigned n, next;
-	struct key at;		/* of use `next`: copied up to here */
+	struct key at;		/* key up to which use `next` has been copied */
 	bool within;
-	traxaddr copied[USES];	/* by this making */
+	traxaddr copied[USES];	/* addresses that were copied in this pass */
 	uint64_t old[MAX_LOADS];	/* regions that will be replaced */
 	unsigned old_n;
-	uint64_t begun_seconds;	/* the mount */
-	bool asked;		/* the regions that were there are read */
+	uint64_t begun_seconds;	/* time of the mount */
+	bool asked;		/* the regions that existed have been read */
 	bool working;		/* copies are being made */
-	unsigned left;		/* how often, before it is closed */
-	size_t made;		/* so far */
+	unsigned left;		/* passes that are left before closing */
+	size_t made;		/* replicas made so far */
 	struct waiter waiter;
-	size_t memory, most;	/* bytes of loads */
+	size_t memory, most;	/* bytes of all loads, and their bound */
 	struct node_load load[MAX_LOADS];
 	unsigned loads;
-	uint64_t waits, wait_ns;	/* since the mount */
+	uint64_t waits, wait_ns;	/* waits for nodes since the mount */
 	struct node_replicas_stats stats;
 };
 
@@ -105,7 +109,7 @@ static bool of_nodes(const struct replica_region *region)
 	return !region->copies;
 }
 
-/* The region of nodes that was used least; *bytes: of all. */
+/* The region of nodes that was used least; *bytes: size of all of them. */
 static const struct replica_region *node_replicas_least(struct fs *fs,
 							uint64_t *bytes)
 {
@@ -170,7 +174,8 @@ static void load_start(struct fs *fs, const struct replica_region *region)
 	queue_submit(fs->queue, &load->req);
 }
 
-/* Somebody waits for a node: he will not be the only one. */
+/* A user waits for a node, and more such waits will follow: loads the
+ * regions. */
 static void node_replicas_load(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -220,7 +225,7 @@ static enum tree_copy node_replicas_copy(void *arg, traxaddr addr, void *node)
 		replica_used(fs, nodes->load[i].sector, TRAX_NODE_BYTES);
 		return TREE_COPY_HERE;
 	}
-	/* The head is there: it would not go elsewhere and come back. */
+	/* The head is near: it would not leave and come back. */
 	return loading ? TREE_COPY_LATER : TREE_COPY_NONE;
 }
 
@@ -282,8 +287,8 @@ static void node_replicas_read(void *arg, const struct tree_node_read *read)
 
 /* ---- Making ---- */
 
-/* The next node of what was one when it was learned; NULL: none, or it is not
- * in memory. */
+/* The next node of a learned range; NULL: there is none, or it is not in
+ * memory. */
 static const void *use_next(struct fs *fs, struct node_use *use)
 {
 	struct node_replicas *nodes = fs->node_replicas;
@@ -335,7 +340,8 @@ static const void *node_replicas_next(void *arg)
 	return NULL;
 }
 
-/* Those whose nodes are copied again, together with what they lacked. */
+/* Finds the regions whose nodes are copied again, together with nodes that they
+ * lacked. */
 static void node_replicas_replaced(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -382,7 +388,7 @@ static void node_replicas_checkpointed(struct waiter *waiter, int rc)
 		node_replicas_made(fs, 0);
 }
 
-/* How long the next mount would wait for nodes that have no copies. */
+/* Time that the next mount would wait for nodes without replicas. */
 static uint64_t node_replicas_lack_ns(struct fs *fs)
 {
 	const struct node_replicas *nodes = fs->node_replicas;
@@ -420,7 +426,7 @@ bool node_replicas_over(const struct fs *fs)
 	return !fs->node_replicas || !fs->node_replicas->old_n;
 }
 
-/* Drops one that was replaced; they may be gone already. */
+/* Drops one region that was replaced; it may be gone already. */
 static void node_replicas_drop_old(struct fs *fs)
 {
 	struct replica_regions *regions = fs->replicas->regions;

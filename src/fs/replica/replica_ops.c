@@ -1,7 +1,8 @@
 /*
- * replica_ops.c - copies by hand, and what can be seen of them: FS_COPIES...,
- * FS_HEAT.  Texts are JSON, in op->buffer, the caller frees; where they may be
- * long, op->offset2 says from where on, and TEXT_BYTES is where they end.
+ * replica_ops.c - replicas on request, and what can be seen of them:
+ * FS_COPIES..., FS_HEAT. Texts are JSON, in op->buffer, which the caller frees;
+ * where they may be long, op->offset2 says where to begin, and they end after
+ * TEXT_BYTES.
  */
 #include "fs/replica/replica_ops.h"
 
@@ -18,7 +19,7 @@
 #include "fs/replica/access_trace.h"
 
 #define TEXT_BYTES 50000u
-#define ENTRY_BYTES 200u	/* of one copy, at most */
+#define ENTRY_BYTES 200u	/* most bytes of text for one replica */
 #define LIST_ROOM 3u
 #define FOREVER_BLOCKS (1ull << 50)
 #define MOST_FILES 65536u
@@ -28,7 +29,7 @@ static void set(json_t *object, const char *key, uint64_t value)
 	json_object_set_new(object, key, json_integer((json_int_t)value));
 }
 
-/* Answers with a text made of `json`, which is given up. */
+/* Answers with the text of `json`, which it frees. */
 static void answer_text(struct fs *fs, struct fs_op *op, json_t *json, int rc)
 {
 	op->buffer = rc ? NULL : json_dumps(json, JSON_INDENT(1));
@@ -115,7 +116,7 @@ static const struct fs_txn_type clear_type = {
 	.end = clear_end,
 };
 
-/* Those of all files go by region. */
+/* Replicas of all files are dropped by region. */
 void copies_op_drop(struct fs *fs, struct fs_op *op)
 {
 	if (op->ino != TRAX_ROOT_INO) {
@@ -132,7 +133,7 @@ void copies_op_drop(struct fs *fs, struct fs_op *op)
 
 struct replica_listing {
 	json_t *array;
-	uint64_t next;		/* key */
+	uint64_t next;		/* the next key */
 	size_t bytes;
 	bool over;
 };

@@ -14,7 +14,7 @@ void copies_op_set(struct fs *fs, struct fs_op *op);
 void copies_op_list(struct fs *fs, struct fs_op *op);
 void copies_op_heat(struct fs *fs, struct fs_op *op);
 
-/* Counts and accounts, for trax.stats and trax.replicas of the root. */
+/* Counters and accounts, for trax.stats and trax.replicas of the root. */
 json_t *copies_summary(struct fs *fs);
 
 #endif

@@ -14,55 +14,60 @@
 
 #define RUNS 128u
 #define REPLICA_RUN_SECTORS                                                    \
-	128u /* of the first of a stream, at least, or less                    \
-	      * where tracks are small */
+	128u /* sectors of the first run of a stream, at least; fewer where
+	      * tracks are small */
 #define REPLICA_RUN_GROWTH 4u
-/* Where nothing is known of the head: so far it just goes on. */
+/* Distance over which the head just goes on, where nothing is known of it. */
 #define NEAR_SECTORS 2048u
-/* Streams begin with more when a run has saved so many times what it cost, with
- * less when it has not been worth it. */
+/* Streams begin with longer runs when runs have saved WIDE_TIMES of what they
+ * cost, and with shorter ones when they have saved less than GOOD_TIMES. */
 #define GOOD_TIMES 2u
 #define WIDE_TIMES 8u
-/* Of a drive of which nothing is known. */
+/* Usual values of a drive of which nothing is known. */
 #define USUAL_SECTORS 24u
 #define USUAL_WEIGHT 8
 #define USUAL_WAY_NS 6000000u
 #define USUAL_PERIOD_NS 8333333u
 #define MAX_SECTORS 8192u
-/* Copies lie so near to each other. */
+/* Replicas within this many cylinders count as near. */
 #define NEAR_CYLINDERS 16u
-/* So many of a thousand reads find what was read with another, at first; each
- * one counts for so much. */
+/* Reads in a thousand that are expected to find their data in a run that was
+ * read for another one, at first; and the weight of each further read. */
 #define SHARE_FIRST 875
 #define SHARE_WEIGHT 16
-/* So many reads each of which goes on where the one before ended make a
- * stream. */
+/* This many reads, each beginning where the one before ended, make a stream. */
 #define STREAM_READS 64u
-#define ROW_READS 3u		/* what may become one */
-#define STREAM_PART 4u		/* of a track is read at a time then */
-#define STREAM_REST 4u		/* part of a run that is left meanwhile */
-#define SHARE 4u		/* of the replicas' memory: all but a quarter */
-#define LEAST_RUNS 6u		/* in memory at a time */
-#define REPLICA_RUN_TRACKS 2u		/* longer ones make the reader wait */
-#define FIRST_PART 4u		/* of that begins a stream: he waits for it */
-/* Regions so near to each other are read through. */
+#define ROW_READS 3u		/* reads in a row that may become a stream */
+#define STREAM_PART 4u		/* part of a track that is read at a time within
+				 * a stream */
+#define STREAM_REST 4u		/* part of a run that is left when the next one
+				 * is read in a stream */
+#define SHARE 4u		/* part of the replicas' memory that is left to
+				 * others */
+#define LEAST_RUNS 6u		/* runs that must fit into memory at a time */
+#define REPLICA_RUN_TRACKS 2u		/* tracks of a run; longer ones make the
+					 * reader wait */
+#define FIRST_PART 4u		/* part of it that begins a stream, whose reader
+				 * waits for it */
+/* Regions at most this far apart are read in one run. */
 #define GAP_SECTORS 64u
 #define META_ROOM 3u
-/* The next region is so near that a stream goes on there. */
+/* A stream goes on in the next region when that is at most this far away. */
 #define NEXT_SECTORS 16384u
 
 struct replica_run {
 	struct fs *fs;
 	uint64_t sector;
-	uint32_t sectors;	/* 0: nothing is there */
-	uint32_t room;		/* of data */
+	uint32_t sectors;	/* sectors of the run; 0: this entry is
+				 * unused */
+	uint32_t room;		/* sectors that `data` has room for */
 	bool loading, followed;
-	bool stale;		/* its data is not to be used */
-	bool gone;		/* because a region of it was dropped */
-	unsigned pins;		/* wants that have a part in it */
+	bool stale;		/* its data must not be used */
+	bool gone;		/* stale because a region in it was dropped */
+	unsigned pins;		/* wants that use a part of it */
 	bool judged;
 	uint32_t taken;		/* sectors that were wanted of it */
-	uint32_t takes;		/* by so many */
+	uint32_t takes;		/* number of wants that took from it */
 	uint64_t used;
 	struct list wants;
 	uint8_t *data;
@@ -72,20 +77,24 @@ struct replica_run {
 
 struct replica_ra {
 	struct replica_run run[RUNS];
-	uint32_t room;		/* sectors of a run, at most */
-	uint64_t total, most;	/* sectors in memory */
+	uint32_t room;		/* most sectors of a run */
+	uint64_t total, most;	/* sectors in memory, and their bound */
 	uint32_t first;		/* sectors of the first run of a stream */
-	uint32_t least;		/* of these */
-	uint64_t track;		/* sectors */
-	uint64_t way_ns, sector_ns;	/* to a copy; to read a sector */
-	int share;		/* of 1000 reads: not the first of a run */
-	int64_t usual;		/* sectors that are wanted at a time */
+	uint32_t least;		/* lower bound of `first` */
+	uint64_t track;		/* sectors of a track */
+	uint64_t way_ns, sector_ns;	/* time to move to a replica, and to
+					 * read a sector */
+	int share;		/* reads in 1000 that find their data in a
+				 * run */
+	int64_t usual;		/* mean number of sectors that are wanted at a
+				 * time */
 	uint64_t clock;
 	uint64_t last;		/* where the last read ended */
-	uint64_t took;		/* where the last of a run did */
-	unsigned row;		/* reads of runs that went on there */
-	uint32_t portion;	/* of a stream; 0: the drive reads nothing
-				 * ahead by itself */
+	uint64_t took;		/* where the last read from a run ended */
+	unsigned row;		/* number of reads in a row that went on in
+				 * runs */
+	uint32_t portion;	/* sectors read at a time in a stream; 0: the
+				 * drive does not read ahead by itself */
 	unsigned metas;
 	struct replica_ra_stats stats;
 };
@@ -132,7 +141,8 @@ int replica_ra_new(struct fs *fs)
 	if (runs->least > REPLICA_RUN_SECTORS)
 		runs->least = REPLICA_RUN_SECTORS;
 	runs->room -= runs->room % BLOCK_SECTORS;
-	/* What fits into memory is soon there as a whole. */
+	/* When all replicas fit into memory, long runs bring them there
+	 * soon. */
 	runs->first = regions_sectors(fs->replicas->regions) <= most ?
 		runs->room / FIRST_PART : runs->least;
 	if (runs->first < runs->least)
@@ -174,13 +184,13 @@ const struct replica_ra_stats *replica_ra_stats(const struct fs *fs)
 	return &fs->replica_ra->stats;
 }
 
-/* ---- Inodes of what is in a run ---- */
+/* ---- Inodes of the files in a run ---- */
 
 struct meta {
 	uint64_t sector, end;
 };
 
-/* Looks up the inodes of one list; where it ends. */
+/* Looks up the inodes of one list; returns where it ends. */
 static uint64_t meta_list(struct fs_txn *txn, const struct meta *meta,
 			  const struct tree_item *item, bool *miss)
 {
@@ -265,7 +275,7 @@ static void meta_start(struct fs *fs, uint64_t sector, uint64_t sectors)
 
 /* ---- Loading ---- */
 
-/* What a want needs next is there, or it waits for the other part. */
+/* The data of a want is in memory, or it waits for its other part. */
 static void want_end(struct replica_run_want *want)
 {
 	struct replica_run *head = want->head, *tail = want->tail;
@@ -312,8 +322,8 @@ static void replica_run_loaded(struct disk_request *req)
 	run->pins--;
 }
 
-/* A run saves the way to all that is wanted of it but the first; it costs the
- * time for what nobody wants. */
+/* Judges a run: it saves the way to all its wanted sectors but the first, and
+ * costs the time for the sectors that nobody wanted. */
 static void replica_run_judge(struct replica_ra *runs, struct replica_run *run,
 			      bool over)
 {
@@ -341,7 +351,7 @@ static void replica_run_drop(struct replica_ra *runs, struct replica_run *run)
 	run->room = run->sectors = 0;
 }
 
-/* Memory of runs that somebody is busy with. */
+/* Memory of the runs that are in use. */
 static uint64_t replica_ra_busy(const struct replica_ra *runs)
 {
 	const struct replica_run *run;
@@ -353,8 +363,8 @@ static uint64_t replica_ra_busy(const struct replica_ra *runs)
 	return sectors;
 }
 
-/* A run with room for so much, in place of those that were not used for
- * longest; NULL: all are busy. */
+/* A run with room for `sectors`, in place of the runs that have not been used
+ * for longest; NULL: all are in use. */
 static struct replica_run *replica_run_new(struct replica_ra *runs,
 					   uint32_t sectors)
 {
@@ -388,7 +398,7 @@ static struct replica_run *replica_run_new(struct replica_ra *runs,
 	return oldest;
 }
 
-/* How far copies go on from a sector, as if in one run. */
+/* How far replicas go on from a sector, as if in one run. */
 static uint64_t replica_run_end(struct replica_regions *regions,
 				uint64_t sector, uint64_t end)
 {
@@ -406,7 +416,7 @@ static uint64_t replica_run_end(struct replica_regions *regions,
 	return at < end ? at : end;
 }
 
-/* How far nothing is in memory from a sector on. */
+/* End of the range from a sector on of which nothing is in memory. */
 static uint64_t replica_run_gap(const struct replica_ra *runs, uint64_t sector,
 				uint64_t end)
 {
@@ -419,8 +429,8 @@ static uint64_t replica_run_gap(const struct replica_ra *runs, uint64_t sector,
 	return end;
 }
 
-/* Begins to read a run at `sector`; no further than its region goes, or than
- * where what is there already begins. */
+/* Begins to read a run at `sector`. It ends with its region, or where another
+ * run in memory begins. */
 static struct replica_run *replica_run_load(struct fs *fs, uint64_t sector,
 					    uint32_t sectors,
 					    enum queue_class class)
@@ -475,7 +485,8 @@ static bool replica_run_has(const struct replica_run *run, uint64_t sector,
 	       sector + sectors <= run->sector + run->sectors;
 }
 
-/* Where a stream that has come to an end of copies goes on; 0: nowhere. */
+/* Where a stream goes on that has come to the end of a row of replicas; 0:
+ * nowhere. */
 static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -489,15 +500,15 @@ static uint64_t replica_run_next(struct fs *fs, uint64_t end)
 	return region->sector - end < NEXT_SECTORS ? region->sector : 0;
 }
 
-/* A stream is a drive's business: it reads on by itself while the reader is
- * busy, and is asked for as much as it has by then. */
+/* Is this a stream that the drive serves better? It reads ahead by itself while
+ * the reader is busy, and is asked for as much as it has by then. */
 static bool is_stream(const struct replica_ra *runs)
 {
 	return runs->portion && runs->row >= STREAM_READS;
 }
 
-/* Do reads follow each other, or is so much gained by one that is there already
- * that it does not matter if most are not wanted? */
+/* Do reads follow each other, or does one that finds its data in a run gain so
+ * much that it does not matter if most do not? */
 static bool goes_on(const struct replica_ra *runs)
 {
 	return runs->row >= ROW_READS ||
@@ -505,7 +516,7 @@ static bool goes_on(const struct replica_ra *runs)
 		       runs->way_ns;
 }
 
-/* How much is read behind a run. */
+/* Number of sectors that are read behind a run. */
 static uint32_t replica_run_growth(const struct replica_ra *runs,
 				   const struct replica_run *run)
 {
@@ -514,7 +525,8 @@ static uint32_t replica_run_growth(const struct replica_ra *runs,
 	return goes_on(runs) ? run->sectors * REPLICA_RUN_GROWTH : runs->first;
 }
 
-/* The reader is in the second half of a run: the next one is wanted soon. */
+/* The reader is in the second half of a run: the next one will be wanted
+ * soon. */
 static void replica_run_follow(struct fs *fs, struct replica_run *run,
 			       uint64_t sector)
 {
@@ -576,7 +588,8 @@ static void replica_run_give(struct fs *fs, struct replica_run *run,
 	want_end(want);
 }
 
-/* Begins in one run, ends in the one behind it, which is read if it must be. */
+/* Serves a want that begins in one run and ends in the run behind it, which is
+ * read if need be. */
 static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
 				 struct replica_run_want *want)
 {
@@ -602,7 +615,8 @@ static bool replica_run_give_two(struct fs *fs, struct replica_run *run,
 	return true;
 }
 
-/* How much is read at a copy where a stream goes on; 0: none does. */
+/* Number of sectors to read at a replica where a stream goes on; 0: none
+ * does. */
 static uint32_t replica_run_size(const struct replica_ra *runs, uint64_t sector)
 {
 	uint32_t size = 0;
@@ -619,8 +633,8 @@ static uint32_t replica_run_size(const struct replica_ra *runs, uint64_t sector)
 	return size;
 }
 
-/* Where no stream goes on, runs lie side by side: what is read here and there
- * is not read twice. */
+/* Begin of a run where no stream goes on: runs lie side by side, so that data
+ * is not read twice for single reads. */
 static uint64_t replica_run_start(struct fs *fs, uint64_t sector)
 {
 	struct replica_regions *regions = fs->replicas->regions;
@@ -657,14 +671,16 @@ static uint64_t back_ns(const struct head_state *head_state, uint64_t from,
 	       head_state->mech->period_ps / 2000;
 }
 
-/* Reads that go to and fro gain nothing: half of them must find theirs. */
+/* Percentage of reads that must find their data in runs, so that going to and
+ * fro still gains. */
 static uint64_t back_percent(const struct replica_ra *runs)
 {
 	return runs->share > 500 ? (uint64_t)(runs->share - 500) / 5 : 0;
 }
 
-/* Whoever goes to the original would come back for the copies of what follows,
- * as often as others have found theirs there. */
+/* Is the replica nearer? A head that goes to the original would come back for
+ * the replicas of the next reads, as often as reads have found their data in
+ * runs. */
 static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 			   uint64_t copy, uint64_t original)
 {
@@ -679,13 +695,14 @@ static bool copy_is_nearer(struct fs *fs, const struct replica_run_want *want,
 			       back_ns(&head_state, original, copy) *
 				       back_percent(fs->replica_ra) / 100;
 	}
-	/* Copied because it lies apart; but not where it just goes on. */
+	/* A replica was made because its original lies apart; that does not
+	 * count where the head just goes on to the original. */
 	return original < last || original - last > NEAR_SECTORS;
 }
 
 /*
- * Takes `want` out of a run, where that has one of these replicas and they are
- * nearer than the original.
+ * Takes the data of `want` from a run that has one of these replicas, when they
+ * are nearer than the original.
  */
 static bool replica_ra_take(struct fs *fs, struct replica_run_want *want,
 		     const uint64_t *copies, unsigned copies_n,

@@ -1,17 +1,18 @@
 /*
- * replicate.c - making copies: read, collected to a track, written, attached.
+ * replicate.c - makes replicas: read, collected to a track, written, attached.
  *
  *   collect --(track full)--> place --> write --> region --> attach --+
  *      ^                     [txn]  [idle]   [txn]   [txns]  |
  *      +--------------------------------------------------------------+
  *
- * 1. What is collected is what the tree says the blocks hold, verified.  A copy
- *    is attached by a transaction that finds the original's checksums to be
- *    those of what was written; else it stays unattached, which means nothing.
+ * 1. What is collected is the content that the tree says the blocks have,
+ *    verified. A replica is attached by a transaction that finds the original's
+ *    checksums to be those of the written content; otherwise it stays
+ *    unattached, which has no meaning.
  * 2. The region is in the tree before anything points into it.
  * 3. Nothing is attached to a file that is being cut (replica_clear).
- * 4. It holds at most one track of free space that has no owner yet; who finds
- *    no room makes it stop.
+ * 4. It holds at most one track of free space that has no owner yet; an
+ *    allocation that finds no room makes it stop.
  */
 #include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
@@ -27,12 +28,15 @@
 
 #define MAX_TRACK_BLOCKS 1024u
 #define LEAST_TRACK_BLOCKS 4u
-#define STEP_BLOCKS 256u	/* of a step, at least */
+#define STEP_BLOCKS 256u	/* least number of blocks of a step */
 #define NODE_BLOCKS (TRAX_NODE_BYTES / BLOCK_BYTES)
 #define NS_PER_SECOND 1000000000
-#define BUSY_SHARE 250ull		/* less than half a percent */
-#define PATIENCE_NS 60000000000ull	/* for gaps to come */
-#define STEP_NS 100000000ull	/* what commit and checkpoint take, besides */
+#define BUSY_SHARE 250ull		/* a step takes one part in this many of
+					 * the time: less than half a percent */
+#define PATIENCE_NS 60000000000ull	/* longest time that a write waits for
+					 * gaps */
+#define STEP_NS 100000000ull	/* time that commit and checkpoint add to a
+				 * step */
 #define ATTACH_ENTRIES 16u
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
@@ -40,11 +44,11 @@
 #define ATTACH_OLD 66u
 #define REGION_LOG_BYTES 32768u
 
-/* Part of a piece. */
+/* Blocks of one chunk that are copied together. */
 struct replica_entry {
 	uint64_t ino, block;
 	unsigned blocks;
-	unsigned at;		/* blocks in the buffer */
+	unsigned at;		/* its place in the buffer, in blocks */
 };
 
 struct replica_maker {
@@ -56,28 +60,30 @@ struct replica_maker {
 	void *arg;
 	uint64_t copies;
 	bool stop, background, paused;
-	bool nodes;		/* of the tree, not files */
-	bool in_step;		/* what was in the buffer is on its way ... */
-	unsigned step;		/* ... still so many blocks */
-	uint64_t begun_ns;	/* the step */
+	bool nodes;		/* it copies nodes of the tree, not files */
+	bool in_step;		/* the blocks that were in the buffer are being
+				 * written ... */
+	unsigned step;		/* ... and this many of them are left */
+	uint64_t begun_ns;	/* begin of the present step */
 
-	const void *(*node)(void *arg);	/* the next one; NULL: files */
+	const void *(*node)(void *arg);	/* gives the next node; NULL: files are
+					 * copied */
 
-	struct file *file;	/* being read */
+	struct file *file;	/* the file that is being read */
 	struct shared_lock lock;
 	struct read_wait rwait;
 	struct replica_entry unit;
 
 	uint8_t *buffer;
-	unsigned room, blocks;	/* of the buffer */
-	unsigned track;		/* blocks of one, near there */
+	unsigned room, blocks;	/* blocks of the buffer: room, used */
+	unsigned track;		/* blocks of a track near the wanted place */
 	struct replica_entry *entry;
 	unsigned entries, fit, attached;
 	struct alloc_piece piece;
 	bool taken;
 	uint64_t number;
 	bool writing, in_gaps;
-	uint64_t write_ns;	/* when that began */
+	uint64_t write_ns;	/* begin of the write */
 };
 
 static void replica_maker_step(struct replica_maker *maker);
@@ -167,7 +173,7 @@ static void replica_maker_end(struct replica_maker *maker)
 
 /* ---- Collect ---- */
 
-/* What the tree says a block holds; NULL: not in memory. */
+/* The content that the tree says a block has; NULL: it is not in memory. */
 static const void *tree_block(const struct read_wait *rwait, uint64_t index)
 {
 	const struct block *block = block_find(rwait->file, index);
@@ -214,7 +220,7 @@ static void unit_end(struct replica_maker *maker)
 	file_put(file);
 }
 
-/* The next blocks of one piece; false: there are none. */
+/* Takes the next blocks of one chunk; false: there are none. */
 static bool unit_next(struct replica_maker *maker)
 {
 	struct replica_want *want;
@@ -228,7 +234,8 @@ static bool unit_next(struct replica_maker *maker)
 		}
 		left = CHUNK_BLOCKS - want->block % CHUNK_BLOCKS;
 		left = left < want->blocks ? left : want->blocks;
-		/* Tracks further in have less room. */
+		/* A track may have less room for blocks of the next file than
+		 * this one has. */
 		left = left < maker->track / 2 ? left : maker->track / 2;
 		maker->unit = (struct replica_entry){
 			.ino = want->ino, .block = want->block,
@@ -259,7 +266,7 @@ static bool unit_is_new(const struct replica_maker *maker)
 	return true;
 }
 
-/* Cuts a unit to the file's end; false: nothing of it is there. */
+/* Cuts a unit to the file's end; false: nothing of it is left. */
 static bool unit_clip(struct replica_maker *maker)
 {
 	const struct file *file = maker->file;
@@ -275,7 +282,8 @@ static bool unit_clip(struct replica_maker *maker)
 	return true;
 }
 
-/* Goes on with a unit whose file is there: 0: over; -EINPROGRESS. */
+/* Reads a unit whose file is loaded. 0: done; -EINPROGRESS: a read is under
+ * way. */
 static int unit_read(struct replica_maker *maker)
 {
 	int rc = file_lock_shared(maker->file, &maker->lock);
@@ -292,7 +300,8 @@ static int unit_read(struct replica_maker *maker)
 		.ready = maker->rwait.ready, .owner = maker,
 	};
 	list_init(&maker->rwait.link);
-	/* What users at work have pushed out of memory is not read for this. */
+	/* Blocks that users at work have pushed out of memory are not read
+	 * again for this. */
 	if (maker->background && !access_trace_quiet(replica_maker_fs(maker)) &&
 	    !unit_in_memory(maker))
 		return 0;
@@ -323,9 +332,9 @@ static void replica_maker_again(struct shared_lock *lock)
 	replica_maker_step(maker);
 }
 
-/* While users are at work a buffer is copied now and then, so seldom that they
- * do not feel it.  What it will hold is in the buffer before: later it might
- * have been pushed out of memory. */
+/* While users are at work, a buffer is copied now and then, so seldom that they
+ * do not notice. Its blocks are collected before the pause, because later they
+ * might have been pushed out of memory. */
 static bool replica_maker_pauses(struct replica_maker *maker)
 {
 	uint64_t now_ns = env_now_ns(replica_maker_fs(maker)->env);
@@ -356,7 +365,7 @@ uint64_t replica_maker_next_ns(const struct replica_maker *maker)
 	return maker->replicas->next_ns;
 }
 
-/* Nodes of the tree; what has no place is made another time. */
+/* Collects nodes of the tree; those that do not fit are copied another time. */
 static void replica_maker_collect_nodes(struct replica_maker *maker)
 {
 	const void *node;
@@ -377,7 +386,7 @@ static void replica_maker_collect_nodes(struct replica_maker *maker)
 	}
 }
 
-/* true: the buffer is as full as it gets; false: something is waited for. */
+/* true: the buffer is as full as it gets; false: it waits for something. */
 static bool replica_maker_collect(struct replica_maker *maker)
 {
 	replica_maker_collect_nodes(maker);
@@ -404,7 +413,7 @@ static bool replica_maker_collect(struct replica_maker *maker)
 
 struct attach {
 	struct inode_item item;
-	uint64_t old[ATTACH_OLD];	/* keys to be dropped */
+	uint64_t old[ATTACH_OLD];	/* keys of replicas to be dropped */
 	unsigned old_n;
 	unsigned k;
 	bool good;
@@ -433,8 +442,8 @@ static bool sums_agree(const struct replica_maker *maker,
 }
 
 /*
- * What is there of these blocks: what counts no more is dropped, and so much of
- * what counts that with the new one there are not more than allowed.
+ * Looks up the replicas of these blocks: drops those that count no more and, of
+ * those that count, enough to stay within the limit with the new one.
  */
 static int attach_old(struct fs_txn *txn, const struct replica_entry *entry,
 		      struct attach *attach)
@@ -478,7 +487,7 @@ static int attach_old(struct fs_txn *txn, const struct replica_entry *entry,
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* 0, -EAGAIN, or what makes all of it fail. */
+/* 0, -EAGAIN, or an error that ends all of it. */
 static int attach_probe(struct fs_txn *txn, const struct replica_maker *maker,
 			const struct replica_entry *entry,
 			struct attach *attach)
@@ -526,7 +535,7 @@ static void attach_apply(struct fs_txn *txn, const struct replica_maker *maker,
 	struct key key;
 	unsigned i;
 
-	/* It may have met an entry before this one too. */
+	/* A replica may cover blocks of an entry before this one, too. */
 	for (i = 0; i < attach->old_n; i++) {
 		key = key_make(entry->ino, ITEM_REPLICA, attach->old[i]);
 		if (tree_get(txn->tree_txn, key, &old) == 0)
@@ -644,7 +653,7 @@ static int replica_maker_attach(struct replica_maker *maker)
 
 /* ---- The region ---- */
 
-/* Items of a run of entries of a region. */
+/* Puts the items of a region: runs of entries. */
 static void region_put_copies(struct fs_txn *txn,
 			      const struct replica_maker *maker)
 {
@@ -705,7 +714,7 @@ static int region_run(struct fs_txn *txn)
 	for (i = 0; i < 4; i++)
 		if (rc[i] == 0)
 			return -EUCLEAN;
-	/* What lies between the first and the last key is looked up too. */
+	/* Items between the first and the last key are looked up, too. */
 	rc[0] = tree_seek_ge(txn->tree_txn, key_make(0, ITEM_COPIES, sector),
 			     key_make(0, ITEM_COPIES, last), &item);
 	if (rc[0] != -ENOENT)
@@ -737,11 +746,11 @@ static void region_end(struct fs_txn *txn, int rc, uint64_t seq)
 		maker->taken = false;
 		if (regions_add(maker->replicas->regions, &region))
 			maker->stop = true;
-		/* Who reads copies asks for the list of what they are. */
+		/* Reading replicas will need the list of their owners. */
 		if (!maker->nodes)
 			node_replicas_learn(replica_maker_fs(maker),
 				    key_make(0, ITEM_COPIES, region.sector));
-		/* Who reads a node knows its content; nothing points there. */
+		/* A node says what it is; nothing points to its copy. */
 		maker->attached = maker->nodes ? maker->fit : 0;
 		if (maker->nodes)
 			maker->copies += maker->fit;
@@ -768,7 +777,7 @@ static void replica_maker_written(void *arg, int rc)
 
 	access_trace_access(replica_maker_fs(maker), ACCESS_TRACE_MADE,
 			    maker->piece.sector, maker->piece.n);
-	/* Nobody has felt that it was written in gaps. */
+	/* Time in gaps has delayed nobody. */
 	if (maker->in_gaps)
 		maker->begun_ns += now_ns - maker->write_ns;
 	maker->writing = false;
@@ -781,7 +790,7 @@ static void replica_maker_written(void *arg, int rc)
 	}
 }
 
-/* The entries that fit into what was found. */
+/* Finds the entries that fit into the place that was found. */
 static void replica_maker_fit(struct replica_maker *maker)
 {
 	uint64_t blocks = maker->piece.n / BLOCK_SECTORS, used = 0;
@@ -852,7 +861,7 @@ static const struct fs_txn_type place_type = {
 
 /* ---- Steps ---- */
 
-/* A region is over: what did not fit into it begins the next. */
+/* A region is done: entries that did not fit into it begin the next. */
 static void replica_maker_rest(struct replica_maker *maker)
 {
 	unsigned i, n = maker->entries - maker->fit;
@@ -899,7 +908,7 @@ static void replica_maker_step(struct replica_maker *maker)
 	replica_maker_end(maker);
 }
 
-/* The buffer holds what a track near there does, or several small ones. */
+/* The buffer holds as much as a track near there, or several small ones. */
 static int replica_maker_alloc(struct replica_maker *maker,
 			       const struct replica_want *want, size_t n)
 {
@@ -934,7 +943,7 @@ static int replica_maker_new(struct fs *fs, const struct replica_want *want,
 
 	if (fs_read_only(fs))
 		return -EROFS;
-	/* Nobody would resume it. */
+	/* Nothing would resume it. */
 	if (!replicas || replicas->maker || fs->closing)
 		return -EBUSY;
 	maker = calloc(1, sizeof(*maker));

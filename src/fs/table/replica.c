@@ -1,14 +1,14 @@
 /*
- * replica.c - the table of copies, and room for users' data.
+ * replica.c - the table of replicas, and room for users' data.
  *
  *   region:  (none) --made--> there --[drop: transaction]--> dropped
  *                               ^                               |
  *                       copies attached, used            [commit]-> free
  *
  * Regions are dropped when an allocation finds no room, when there is little
- * room (watermarks), or by hand.  A drop is one small transaction for several
- * regions and moves no data; one commit makes the room of all that was dropped
- * meanwhile free.
+ * room (watermarks), or on request. A drop is one small transaction for several
+ * regions and moves no data; one commit makes the room of all regions that were
+ * dropped meanwhile free.
  */
 #include "fs/table/replica.h"
 
@@ -21,15 +21,16 @@
 #include "fs/op/op.h"
 
 #define NS_PER_SECOND 1000000000
-#define BUSY_FIRST_NS 25000000000ull	/* who just began is left alone */
+#define BUSY_FIRST_NS 25000000000ull	/* time that a transaction which just
+					 * began is left alone */
 #define LOAD_ROOM 3u
-#define DROP_REGIONS 8u		/* by one transaction */
+#define DROP_REGIONS 8u		/* regions dropped by one transaction */
 #define DROP_PATHS 40u
 #define DROP_CHANGES 24u
-#define DROP_LIST 12u		/* COPIES items of a region, at most */
+#define DROP_LIST 12u		/* most COPIES items of a region */
 #define DROP_LOG_BYTES 4096u
 #define CLEAR_NODES 6u
-/* More than was asked for, so that who comes next need not wait. */
+/* Sectors dropped at least, so that the next allocation need not wait */
 #define DROP_AT_LEAST 16384u
 
 static uint64_t now_seconds(struct fs *fs)

@@ -24,38 +24,42 @@
 struct replica_maker;
 struct replicas;
 
-/* What makes and reads replicas stands above the table. */
+/* Calls to the code above the table, which makes and reads replicas. */
 struct replica_table_ops {
 	/* A region is dropped. */
 	void (*dropped)(struct fs *fs, uint64_t sector, uint64_t sectors);
-	/* What makes replicas is to end soon, as far as it holds room, and
-	 * then calls room_pump(); false: none is being made. */
+	/* Asks a replica maker to end soon, as far as it holds room, and then
+	 * to call room_pump(); false: it holds none. */
 	bool (*stop)(struct replica_maker *maker);
 };
 
 struct replica_stats {
 	uint64_t made, made_bytes;	/* copies attached */
-	uint64_t skipped;	/* the original had changed */
-	uint64_t dropped;	/* because the original changed */
-	uint64_t reclaimed;	/* regions, for room */
-	uint64_t used, used_bytes;	/* reads served by a copy */
-	uint64_t offered;	/* reads that a copy could have served */
-	uint64_t bad;		/* copies that failed their checksum */
+	uint64_t skipped;	/* replicas not attached, because the original
+				 * had changed */
+	uint64_t dropped;	/* replicas dropped because the original
+				 * changed */
+	uint64_t reclaimed;	/* regions dropped to make room */
+	uint64_t used, used_bytes;	/* reads that a replica has served */
+	uint64_t offered;	/* reads that a replica could have served */
+	uint64_t bad;		/* replicas that failed their checksum */
 };
 
 struct replicas {
 	struct fs *fs;
 	struct replica_regions *regions;
-	unsigned most;		/* copies of a block; 0: none are made */
+	unsigned most;		/* most replicas of a block; 0: none are made */
 	struct list waits;	/* transactions that wait for room */
-	uint64_t wanted;	/* sectors still to be dropped */
-	uint64_t from, to;	/* of regions that begin there */
+	uint64_t wanted;	/* sectors still to be dropped ... */
+	uint64_t from, to;	/* ... from regions that begin in this range */
 	bool dropping, committing;
 	struct waiter commit;
 	const struct replica_table_ops *ops;
-	struct replica_maker *maker;	/* replicate.c's; NULL: none */
+	struct replica_maker *maker;	/* belongs to replicate.c; NULL: none
+					 * are being made */
 	struct idle_write *idle_write;
-	uint64_t next_ns;	/* when users at work bear another step */
+	uint64_t next_ns;	/* when another step bears on users little
+				 * enough */
 	struct replica_stats stats;
 };
 
@@ -64,11 +68,12 @@ int replicas_open(struct fs *fs, const struct replica_table_ops *ops);
 void replicas_free(struct fs *fs);
 bool replicas_idle(const struct replicas *replicas);
 
-/* ---- Who changes blocks ---- */
+/* ---- For code that changes blocks ---- */
 
 #define REPLICA_DROPS 80u
-#define REPLICA_LOG_BYTES 2048u	/* of a transaction that drops so many */
-#define REPLICA_PATHS 4u	/* leaves it meets, and changes, for that */
+#define REPLICA_LOG_BYTES 2048u	/* bytes of log that a transaction needs which
+				 * drops replicas */
+#define REPLICA_PATHS 4u	/* leaves that it meets and changes for that */
 
 struct replica_drop {
 	unsigned n;
@@ -88,13 +93,13 @@ int replica_probe(struct fs_txn *txn, uint64_t ino,
 void replica_apply(struct fs_txn *txn, uint64_t ino,
 		   const struct replica_drop *drop);
 
-/* All copies of blocks from `first` to `end` go, a step at a time; *more: call
- * again in another transaction.  Needs 4 leaves, of which DROP_NODES change.
- * Nothing else is changed. */
+/* Drops all replicas of blocks from `first` to `end`, a step at a time; *more:
+ * call again in another transaction. Needs 4 leaves, of which DROP_NODES
+ * change. Nothing else is changed. */
 int replica_clear(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		  uint64_t end, bool *more);
 
-/* ---- Who reads ---- */
+/* ---- For code that reads ---- */
 
 struct replica_copy {
 	uint64_t block;
@@ -105,7 +110,7 @@ struct replica_copy {
 
 #define REPLICA_FOUND 64u
 
-/* The copies that count of blocks [first, end), in order; at most
+/* The replicas of blocks [first, end) that count, in order; at most
  * REPLICA_FOUND. */
 int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 		 uint64_t end, struct replica_copy *found, unsigned *n);
@@ -116,20 +121,20 @@ int replica_find(struct fs_txn *txn, uint64_t ino, uint64_t first,
 unsigned replica_places(const struct replica_copy *found, unsigned n,
 			uint64_t block, uint64_t blocks, uint64_t *sectors);
 /*
- * Where the longest row of copies ends that begins with block `first`, or, if
- * that has none, the blocks without one; at most `end`.
+ * End of the longest row of replicas that begins with block `first` or, if that
+ * has none, of the blocks without a replica; at most `end`.
  */
 uint64_t replica_row(const struct replica_copy *found, unsigned n,
 		     uint64_t first, uint64_t end);
-/* A read was served by the copy at this sector. */
+/* A read was served by the replica at this sector. */
 void replica_used(struct fs *fs, uint64_t sector, uint64_t bytes);
 
-/* The copies of these blocks, of one piece, at this sector have a wrong
- * checksum, or cannot be read: they go, in the background. */
+/* The replicas of these blocks of one chunk at this sector have a wrong
+ * checksum or cannot be read: drops them in the background. */
 void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
 		 uint64_t sector);
 
-/* ---- Who needs room ---- */
+/* ---- For code that needs room ---- */
 
 /*
  * An allocation of so many sectors has found no room: are there regions that
@@ -137,17 +142,19 @@ void replica_bad(struct fs *fs, uint64_t ino, uint64_t first, uint64_t blocks,
  * when their room is free: return it.
  */
 int replica_room(struct fs_txn *txn, uint64_t sectors);
-/* The same for who is no transaction and asks again; true: room comes. */
+/* The same for code outside of transactions, which asks again later; true:
+ * there will be room. */
 bool replica_more_room(struct fs *fs, uint64_t sectors);
-/* What stop() asked to end has ended. */
+/* A maker that was asked to stop has ended. */
 void room_pump(struct replicas *replicas);
-/* Drops this many sectors' worth of regions, those of least worth first. */
+/* Drops regions with at least this many sectors, those of least worth first. */
 void replica_reclaim(struct fs *fs, uint64_t sectors);
-/* The same in [from, to), unless somebody waits for room anywhere. */
+/* The same for regions in [from, to), unless something waits for room
+ * anywhere. */
 void replica_reclaim_in(struct fs *fs, uint64_t from, uint64_t to,
 			uint64_t sectors);
 
-struct replica_want {		/* blocks of one file, any number */
+struct replica_want {		/* Any number of blocks of one file. */
 	uint64_t ino, block;
 	uint64_t blocks;
 };
