@@ -20,6 +20,8 @@
  * A FUA write that completes while older ones are unflushed is listed as well,
  * marked durable, so that a cut does not put an older write over it.
  */
+#include "sim/sim.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
@@ -28,7 +30,7 @@
 
 #include "sim/drive.h"
 #include "sim/faults.h"
-#include "sim/sim.h"
+#include "sim/sim_internal.h"
 #include "sim/writes.h"
 
 #define DEFAULT_LATENCY_NS 100000u
@@ -42,61 +44,6 @@
 #define HOST_ODD_MOST 10
 /* Virtual wall clock at time 0: 2026-01-01. */
 #define WALL_START_NS INT64_C(1767225600000000000)
-
-struct op {
-	struct drive_op timing;
-	struct disk_request *req;
-	struct write *write;	/* NULL: not a write, or one that is lost */
-	uint64_t order;		/* flush: covers what completed before */
-	uint64_t late_ns;	/* completes that much later */
-	uint64_t reach_ns;	/* the drive is reached */
-	uint64_t host_ns;	/* the answer is late by that */
-	bool failed, stuck, flip;
-	int error;
-	struct list link;	/* in the air, late or ready */
-	struct list way;	/* sent */
-};
-
-struct sim {
-	struct disk disk;
-	struct env env;
-	struct drive *drive;
-	struct drive *other;		/* not now, see sim_set_flat; or NULL */
-	bool is_flat;
-	struct media *now, *durable;
-	uint64_t now_ns;
-	uint64_t env_seed;
-	uint64_t host_ns, host_seed;
-	uint64_t reach_ns;		/* of the last that was sent */
-	uint64_t answer_ns;		/* of the last answer */
-
-	struct list sent;		/* ops, in order */
-	struct list air, late, ready;	/* ops */
-	unsigned outstanding;
-	struct disk_request *refused;	/* no memory for an op */
-
-	struct write **unflushed;
-	size_t unflushed_n, unflushed_room;
-	uint64_t completed;		/* writes, since the beginning */
-	uint64_t flushed;		/* of these, durable or listed before */
-
-	bool off;
-	uint64_t cut_at;		/* writes to go; 0: not armed */
-	enum sim_cut cut;
-	uint64_t cut_seed;
-
-	struct faults faults;
-	sim_hook hook;
-	void *hook_arg;
-	struct sim_counts counts;
-};
-
-struct sim_moment {
-	struct media *durable;
-	uint32_t unit_sectors;
-	size_t n;
-	struct write *writes[];	/* unflushed, then in the air */
-};
 
 static struct sim *sim_of(struct disk *disk)
 {
@@ -652,13 +599,21 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 	sim->disk.name = "sim";
 	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random,
 				 env_sim_wait };
+
 	sim->env_seed = o->seed;
+
 	sim->host_ns = o->host_ns;
+
 	sim->host_seed = o->seed;
+
 	list_init(&sim->sent);
+
 	list_init(&sim->air);
+
 	list_init(&sim->late);
+
 	list_init(&sim->ready);
+
 	if (set_drive(sim, spec, o)) {
 		free(sim);
 		return NULL;
@@ -682,8 +637,7 @@ static void ops_drop(struct list *ops)
 	}
 }
 
-/* Forgets all requests: nobody will hear of them again. */
-static void drop_all(struct sim *sim)
+void sim_drop_all(struct sim *sim)
 {
 	drive_reset(sim->drive, sim->now_ns);
 	list_init(&sim->sent);
@@ -720,7 +674,7 @@ void sim_free(struct sim *sim)
 {
 	if (!sim)
 		return;
-	drop_all(sim);
+	sim_drop_all(sim);
 	drive_free(sim->drive);
 	if (sim->other)
 		drive_free(sim->other);
@@ -772,128 +726,6 @@ int sim_drain(struct sim *sim)
 		total += n;
 	}
 	return sim->off ? -ESHUTDOWN : total;
-}
-
-/* ---- content, power, faults ---- */
-
-struct media *sim_content(const struct sim *sim)
-{
-	return media_clone(sim->now);
-}
-
-int sim_damage(struct sim *sim, uint64_t sector, uint64_t sectors)
-{
-	int err = media_damage(sim->now, sector, sectors);
-
-	if (!err && sim->durable)
-		err = media_damage(sim->durable, sector, sectors);
-	return err;
-}
-
-int sim_flip(struct sim *sim, uint64_t sector, unsigned bit)
-{
-	int err = media_flip(sim->now, sector, bit);
-
-	if (!err && sim->durable)
-		err = media_flip(sim->durable, sector, bit);
-	return err;
-}
-
-struct sim_moment *sim_moment_take(const struct sim *sim)
-{
-	struct sim_moment *m;
-	size_t n = sim->unflushed_n + sim->outstanding;
-	struct list *pos;
-
-	m = calloc(1, sizeof(*m) + n * sizeof(*m->writes));
-	if (!m)
-		return NULL;
-	m->durable = media_clone(sim->durable ? sim->durable : sim->now);
-	if (!m->durable) {
-		free(m);
-		return NULL;
-	}
-	m->unit_sectors = sim->disk.limits.atomic_bytes / SECTOR_BYTES;
-	for (size_t i = 0; i < sim->unflushed_n; i++)
-		m->writes[m->n++] = writes_get(sim->unflushed[i]);
-	list_for_each(pos, &sim->air) {
-		struct op *op = list_entry(pos, struct op, link);
-
-		if (op->write)
-			m->writes[m->n++] = writes_get(op->write);
-	}
-	return m;
-}
-
-void sim_moment_free(struct sim_moment *moment)
-{
-	if (!moment)
-		return;
-	media_free(moment->durable);
-	for (size_t i = 0; i < moment->n; i++)
-		writes_put(moment->writes[i]);
-	free(moment);
-}
-
-struct media *sim_moment_cut(const struct sim_moment *moment,
-			     enum sim_cut cut, uint64_t seed)
-{
-	struct media *m = media_clone(moment->durable);
-	/* The head is over one write only. */
-	const size_t under_head = moment->n ? writes_random(&seed) % moment->n :
-					      0;
-
-	for (size_t i = 0; m && i < moment->n; i++) {
-		if (writes_apply_cut(moment->writes[i], m, cut,
-				     moment->unit_sectors, i == under_head,
-				     &seed)) {
-			media_free(m);
-			m = NULL;
-		}
-	}
-	return m;
-}
-
-int sim_power_cut(struct sim *sim, enum sim_cut cut, uint64_t seed)
-{
-	struct sim_moment *moment = sim_moment_take(sim);
-	struct media *left = NULL, *durable = NULL;
-
-	if (moment)
-		left = sim_moment_cut(moment, cut, seed);
-	if (left && sim->durable)
-		durable = media_clone(left);
-	sim_moment_free(moment);
-	if (!left || (sim->durable && !durable)) {
-		media_free(left);
-		return -ENOMEM;
-	}
-	drop_all(sim);
-	media_free(sim->now);
-	media_free(sim->durable);
-	sim->now = left;
-	sim->durable = durable;
-	sim->off = true;
-	sim->cut_at = 0;
-	return 0;
-}
-
-void sim_power_cut_at(struct sim *sim, uint64_t k, enum sim_cut cut,
-		      uint64_t seed)
-{
-	sim->cut_at = k;
-	sim->cut = cut;
-	sim->cut_seed = seed;
-}
-
-bool sim_is_off(const struct sim *sim)
-{
-	return sim->off;
-}
-
-void sim_restart(struct sim *sim)
-{
-	sim->off = false;
 }
 
 void sim_set_hook(struct sim *sim, sim_hook hook, void *arg)
