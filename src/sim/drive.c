@@ -20,53 +20,16 @@
  *
  * A drive without a specification takes the same time for everything.
  */
+#include "sim/drive.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/rangeset.h"
-#include "sim/drive.h"
+#include "sim/drive_internal.h"
 #include "sim/segments.h"
 #include "sim/writes.h"
-
-/* A command that has waited so long goes first whatever the policy. */
-#define STARVED_NS UINT64_C(1000000000)
-
-/* What the head is doing. */
-struct drive_access {
-	bool write, destage;
-	bool settled;		/* on the medium: nothing joins any more */
-	uint64_t begun_ns;
-	uint64_t lbn;
-	uint32_t sectors;
-	int64_t error_ns;
-	struct service_head from;
-	struct service service;
-};
-
-struct drive {
-	const struct spec *spec;	/* NULL: flat */
-	uint64_t latency_ns;
-	struct geom *geom;
-	struct service_mech mech;	/* the spec's, with a phase */
-	uint64_t seed;
-
-	struct list queue;	/* in order of arrival */
-	struct list active;
-	struct list done;	/* in order of completion */
-
-	bool busy;
-	struct drive_access now;
-	struct service_head head;	/* when not busy */
-	uint64_t ahead_lbn;		/* reading ahead goes on here ... */
-	uint32_t ahead_left;		/* ... for so many sectors */
-	struct segments cache;
-	struct rangeset dirty;		/* in the write cache */
-	uint64_t dirty_ns;		/* since then */
-	uint64_t destaged;		/* end of the last range written */
-
-	struct drive_times times;
-};
 
 /* ---- making ---- */
 
@@ -134,7 +97,7 @@ const struct service_mech *drive_mech(const struct drive *drive)
 
 /* ---- small things ---- */
 
-static uint64_t later(uint64_t a, uint64_t b)
+uint64_t drive_later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
@@ -144,7 +107,7 @@ static uint64_t jitter(struct drive *d, uint64_t most_ns)
 	return most_ns ? writes_random(&d->seed) % most_ns : 0;
 }
 
-static uint64_t bus_ns(const struct drive *d, uint32_t sectors)
+uint64_t drive_bus_ns(const struct drive *d, uint32_t sectors)
 {
 	if (!d->mech.bus_bytes_per_s)
 		return 0;
@@ -180,8 +143,7 @@ static uint64_t noise_ns(struct drive *d)
 	return (uint64_t)ns;
 }
 
-/* Done, to be returned when that time comes. */
-static void op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
+void drive_op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
 {
 	struct list *pos = d->done.prev;
 
@@ -197,7 +159,7 @@ static void op_done(struct drive *d, struct drive_op *op, uint64_t at_ns)
 /* ---- reading ahead ---- */
 
 /* Lets the free head read ahead up to a moment. */
-static void read_ahead_until(struct drive *d, uint64_t until_ns)
+static void drive_read_ahead_until(struct drive *d, uint64_t until_ns)
 {
 	struct service s = { 0 };
 	uint32_t n;
@@ -242,9 +204,7 @@ static void read_ahead_extend(struct drive *d, uint64_t end, uint64_t now_ns)
 		d->ahead_left = (uint32_t)(limit - d->ahead_lbn);
 }
 
-/* Is the head on its way over what a read wants, or the rest of it?  Up to a
- * track before it there is nothing better to do than to go on. */
-static bool streams_into(struct drive *d, const struct drive_op *op)
+bool drive_streams_into(struct drive *d, const struct drive_op *op)
 {
 	const struct segment *s;
 	struct geom_track track;
@@ -261,221 +221,13 @@ static bool streams_into(struct drive *d, const struct drive_op *op)
 	       op->lbn + op->sectors > d->ahead_lbn;
 }
 
-/* ---- the queue ---- */
-
-/* The longest an access may grow by joining neighbours. */
-static uint32_t access_max(const struct drive *d, uint64_t lbn)
-{
-	struct geom_track track;
-
-	geom_track_of(d->geom, lbn, &track);
-	return 2 * track.sectors;
-}
-
-/* A read of what is being read anyway? */
-static bool contained(const struct drive *d, const struct drive_op *op)
-{
-	const struct drive_access *a = &d->now;
-
-	return op->op == DISK_READ && !a->write && op->lbn >= a->lbn &&
-	       op->lbn + op->sectors <= a->lbn + a->sectors;
-}
-
-static bool neighbour(const struct drive *d, const struct drive_op *op)
-{
-	const struct drive_access *a = &d->now;
-
-	if (contained(d, op))
-		return true;
-	return op->op == (a->write ? DISK_WRITE : DISK_READ) &&
-	       a->sectors + op->sectors <= access_max(d, a->lbn) &&
-	       (op->lbn == a->lbn + a->sectors ||
-		op->lbn + op->sectors == a->lbn);
-}
-
-/* Takes an operation into the access at hand. */
-static void access_take(struct drive *d, struct drive_op *op)
-{
-	if (!contained(d, op)) {
-		if (op->lbn < d->now.lbn)
-			d->now.lbn = op->lbn;
-		d->now.sectors += op->sectors;
-	}
-	op->joined = !list_empty(&d->active);
-	d->times.joined += op->joined;
-	list_del(&op->link);
-	list_add(&d->active, &op->link);
-}
-
-/* Does a write cover physical sectors in part?  Then these are read, and
- * written when they come round again. */
-static bool ragged(const struct drive *d, const struct drive_access *a)
-{
-	uint32_t unit = d->spec->physical_bytes / SECTOR_BYTES;
-
-	return a->lbn % unit || (a->lbn + a->sectors) % unit;
-}
-
-static void access_estimate(struct drive *d)
-{
-	struct drive_access *a = &d->now;
-	struct service_request req = {
-		.write = a->write,
-		.lbn = a->lbn,
-		.sectors = a->sectors,
-		.error_ns = a->error_ns,
-	};
-
-	service_estimate(d->geom, &d->mech, &a->from, &req, &a->service);
-	if (a->write && ragged(d, a)) {
-		uint64_t turn_ns = d->mech.period_ps / 1000;
-
-		a->service.rotation_ns += turn_ns;
-		a->service.head.at_ns += turn_ns;
-		a->service.bus_ns += turn_ns;
-	}
-}
-
-/* When the first `sectors` of the access at hand are done. */
-static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
-{
-	const struct drive_access *a = &d->now;
-	uint64_t end_ns = a->write ? a->service.head.at_ns :
-				     a->service.bus_ns;
-	struct service_mech in_order = d->mech;
-	struct service_request req = {
-		.write = a->write,
-		.lbn = a->lbn,
-		.sectors = a->sectors,
-		.error_ns = a->error_ns,
-	};
-	struct service s;
-
-	if (sectors == a->sectors || (a->write && ragged(d, a)))
-		return end_ns;
-	in_order.zero_latency_read = in_order.zero_latency_write = false;
-	service_estimate(d->geom, &in_order, &a->from, &req, &s);
-	/* Not in order: what comes first on the bus may have passed last. */
-	if (s.head.at_ns != a->service.head.at_ns)
-		return a->write ? end_ns :
-				  end_ns - bus_ns(d, a->sectors - sectors);
-	req.sectors = sectors;
-	service_estimate(d->geom, &in_order, &a->from, &req, &s);
-	return a->write ? s.head.at_ns : s.bus_ns;
-}
-
-/* An operation of the access at hand is done when its last sector is. */
-static void part_done(struct drive *d, struct drive_op *op)
-{
-	const struct drive_access *a = &d->now;
-	uint32_t sectors = (uint32_t)(op->lbn + op->sectors - a->lbn);
-
-	op->start_ns = a->from.at_ns;
-	op->service = a->service;
-	op_done(d, op, later(part_done_ns(d, sectors),
-			     later(op->ready_ns, a->begun_ns)));
-}
-
-/* A neighbour that comes while the head is still on its way, or a part of what
- * is being read. */
-static bool join_late(struct drive *d, struct drive_op *op)
-{
-	if (!d->busy || !neighbour(d, op))
-		return false;
-	if (d->now.settled && contained(d, op)) {
-		d->times.joined++;
-		op->joined = true;
-		part_done(d, op);
-		return true;
-	}
-	if (d->now.settled || op->ready_ns > d->now.service.media_ns)
-		return false;
-	list_init(&op->link);
-	access_take(d, op);
-	access_estimate(d);
-	return true;
-}
-
-static void join_waiting(struct drive *d)
-{
-	struct list *pos;
-	bool again = true;
-
-	while (again) {
-		uint32_t seen = 0;
-
-		again = false;
-		list_for_each(pos, &d->queue) {
-			struct drive_op *op =
-				list_entry(pos, struct drive_op, link);
-
-			if (seen++ == d->spec->depth)
-				break;
-			if (!neighbour(d, op))
-				continue;
-			access_take(d, op);
-			again = true;
-			break;
-		}
-	}
-}
-
-/* What a policy likes least to spend on an operation. */
-static uint64_t cost_ns(const struct drive *d, const struct drive_op *op,
-			uint64_t at_ns)
-{
-	struct service_head head = d->head;
-	struct service_request req = {
-		.write = op->op == DISK_WRITE,
-		.lbn = op->lbn,
-		.sectors = op->sectors,
-	};
-	struct geom_place place;
-	struct service s;
-
-	head.at_ns = at_ns;
-	if (d->spec->policy == SPEC_SSTF) {
-		geom_place_of(d->geom, op->lbn, &place);
-		return service_move_ns(&d->mech, &head, place.cylinder,
-				       place.surface, false);
-	}
-	service_estimate(d->geom, &d->mech, &head, &req, &s);
-	return s.head.at_ns - at_ns - s.transfer_ns;
-}
-
-static struct drive_op *choose(struct drive *d, uint64_t at_ns)
-{
-	struct drive_op *best = NULL;
-	uint64_t best_ns = UINT64_MAX;
-	uint32_t seen = 0;
-	struct list *pos;
-
-	list_for_each(pos, &d->queue) {
-		struct drive_op *op = list_entry(pos, struct drive_op, link);
-		uint64_t ns;
-
-		if (seen++ == d->spec->depth)
-			break;
-		if (op->op == DISK_FLUSH || op->ready_ns > at_ns)
-			continue;
-		if (d->spec->policy == SPEC_FCFS ||
-		    at_ns - op->arrive_ns > STARVED_NS || streams_into(d, op))
-			return op;
-		ns = cost_ns(d, op, at_ns);
-		if (ns < best_ns) {
-			best = op;
-			best_ns = ns;
-		}
-	}
-	return best;
-}
-
 /* ---- the head ---- */
 
 static void count_wait(struct drive *d, uint64_t arrive_ns, uint64_t at_ns)
 {
 	uint64_t from = d->head.at_ns;
-	uint64_t asked = later(from, arrive_ns < at_ns ? arrive_ns : at_ns);
+	uint64_t asked =
+		drive_later(from, arrive_ns < at_ns ? arrive_ns : at_ns);
 
 	d->times.idle_ns += asked - from;
 	d->times.overhead_ns += at_ns - asked;
@@ -492,7 +244,7 @@ static void head_media(struct drive *d)
 			list_first(&d->active, struct drive_op, link);
 
 		list_del(&op->link);
-		part_done(d, op);
+		drive_access_part_done(d, op);
 	}
 }
 
@@ -501,8 +253,8 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 	struct drive_access *a = &d->now;
 	bool streams;
 
-	read_ahead_until(d, at_ns);
-	streams = streams_into(d, op);
+	drive_read_ahead_until(d, at_ns);
+	streams = drive_streams_into(d, op);
 	*a = (struct drive_access){
 		.write = op->op == DISK_WRITE,
 		.begun_ns = at_ns,
@@ -521,9 +273,9 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 		count_wait(d, op->arrive_ns, at_ns);
 		d->head.at_ns = at_ns;
 	}
-	join_waiting(d);
+	drive_access_join_waiting(d);
 	a->from = d->head;
-	access_estimate(d);
+	drive_access_estimate(d);
 	d->busy = true;
 }
 
@@ -540,8 +292,8 @@ static void destage_begin(struct drive *d, uint64_t at_ns)
 		r.n -= d->destaged - r.first;
 		r.first = d->destaged;
 	}
-	most = access_max(d, r.first);
-	read_ahead_until(d, at_ns);
+	most = drive_access_most(d, r.first);
+	drive_read_ahead_until(d, at_ns);
 	count_wait(d, at_ns, at_ns);
 	d->head.at_ns = at_ns;
 	*a = (struct drive_access){
@@ -552,7 +304,7 @@ static void destage_begin(struct drive *d, uint64_t at_ns)
 		.sectors = r.n < most ? (uint32_t)r.n : most,
 		.from = d->head,
 	};
-	access_estimate(d);
+	drive_access_estimate(d);
 	d->busy = true;
 }
 
@@ -601,8 +353,8 @@ static void answer_hits(struct drive *d, uint64_t at_ns)
 		op->hit = true;
 		d->times.read_hits++;
 		list_del(&op->link);
-		op_done(d, op, later(at_ns, op->ready_ns) +
-				       bus_ns(d, op->sectors));
+		drive_op_done(d, op, drive_later(at_ns, op->ready_ns) +
+				       drive_bus_ns(d, op->sectors));
 	}
 }
 
@@ -622,7 +374,7 @@ static bool answer_flushes(struct drive *d, uint64_t at_ns)
 			continue;
 		}
 		list_del(&op->link);
-		op_done(d, op, later(at_ns, op->ready_ns));
+		drive_op_done(d, op, drive_later(at_ns, op->ready_ns));
 	}
 	return waits;
 }
@@ -647,7 +399,7 @@ static uint64_t head_next_ns(const struct drive *d)
 	}
 	if (next == UINT64_MAX && d->dirty.total)
 		next = d->dirty_ns;
-	return next == UINT64_MAX ? next : later(next, d->head.at_ns);
+	return next == UINT64_MAX ? next : drive_later(next, d->head.at_ns);
 }
 
 static void head_decide(struct drive *d, uint64_t at_ns)
@@ -655,10 +407,10 @@ static void head_decide(struct drive *d, uint64_t at_ns)
 	bool flush;
 	struct drive_op *op;
 
-	read_ahead_until(d, at_ns);
+	drive_read_ahead_until(d, at_ns);
 	answer_hits(d, at_ns);
 	flush = answer_flushes(d, at_ns);
-	op = flush ? NULL : choose(d, at_ns);
+	op = flush ? NULL : drive_choose(d, at_ns);
 	if (op)
 		head_begin(d, op, at_ns);
 	else if (d->dirty.total && (flush || list_empty(&d->queue)))
@@ -676,7 +428,7 @@ static bool cache_write(struct drive *d, struct drive_op *op)
 		d->dirty_ns = op->ready_ns;
 	if (rangeset_add(&d->dirty, op->lbn, op->sectors))
 		return false;
-	op_done(d, op, op->ready_ns + bus_ns(d, op->sectors));
+	drive_op_done(d, op, op->ready_ns + drive_bus_ns(d, op->sectors));
 	return true;
 }
 
@@ -689,9 +441,9 @@ static bool cache_read(struct drive *d, struct drive_op *op)
 	d->times.read_hits++;
 	if (segments_find(&d->cache, op->lbn))
 		read_ahead_extend(d, op->lbn + op->sectors, op->arrive_ns);
-	op_done(d, op, op->arrive_ns + d->spec->hit_overhead_ns +
+	drive_op_done(d, op, op->arrive_ns + d->spec->hit_overhead_ns +
 			       jitter(d, d->spec->overhead_jitter_ns) +
-			       bus_ns(d, op->sectors));
+			       drive_bus_ns(d, op->sectors));
 	return true;
 }
 
@@ -703,10 +455,10 @@ void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns)
 	op->hit = op->joined = false;
 	op->service = (struct service){ 0 };
 	if (!spec) {
-		op_done(drive, op, now_ns + drive->latency_ns);
+		drive_op_done(drive, op, now_ns + drive->latency_ns);
 		return;
 	}
-	read_ahead_until(drive, now_ns);
+	drive_read_ahead_until(drive, now_ns);
 	op->ready_ns = now_ns + jitter(drive, spec->overhead_jitter_ns) +
 		       (op->op == DISK_READ ? spec->read_overhead_ns :
 			op->op == DISK_WRITE ? spec->write_overhead_ns :
@@ -714,11 +466,11 @@ void drive_submit(struct drive *drive, struct drive_op *op, uint64_t now_ns)
 	if (op->op == DISK_WRITE)
 		segments_drop(&drive->cache, op->lbn, op->sectors);
 	if (op->op == DISK_FLUSH && !drive->dirty.total)
-		op_done(drive, op, op->ready_ns);
+		drive_op_done(drive, op, op->ready_ns);
 	else if (op->op == DISK_FLUSH ||
 		 (!(op->op == DISK_WRITE && cache_write(drive, op)) &&
 		  !(op->op == DISK_READ && cache_read(drive, op)) &&
-		  !join_late(drive, op)))
+		  !drive_access_join_late(drive, op)))
 		list_add(&drive->queue, &op->link);
 }
 
@@ -780,7 +532,7 @@ void drive_get_times(struct drive *drive, uint64_t now_ns,
 	*times = drive->times;
 	if (!spec)
 		return;
-	read_ahead_until(drive, now_ns);
+	drive_read_ahead_until(drive, now_ns);
 	*times = drive->times;
 	if (!drive->busy && now_ns > drive->head.at_ns)
 		times->idle_ns += now_ns - drive->head.at_ns;
@@ -795,7 +547,7 @@ void drive_get_times(struct drive *drive, uint64_t now_ns,
 void drive_clear_times(struct drive *drive, uint64_t now_ns)
 {
 	if (drive->spec)
-		read_ahead_until(drive, now_ns);
+		drive_read_ahead_until(drive, now_ns);
 	/* Where it is in its reading ahead is more than when it began. */
 	if (!drive->busy && !drive->ahead_left && now_ns > drive->head.at_ns)
 		drive->head.at_ns = now_ns;
