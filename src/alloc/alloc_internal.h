@@ -1,0 +1,154 @@
+/*
+ * alloc_internal.h - the allocator from inside: alloc.c (tracks, groups, room
+ * inside a track), alloc_large.c (more than a track), alloc_special.c (late
+ * places, node tracks, replicas).
+ */
+#ifndef TRAX_ALLOC_ALLOC_INTERNAL_H
+#define TRAX_ALLOC_ALLOC_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "alloc/alloc.h"
+
+#define OPEN_TRACKS 256u
+#define STREAMS 64u
+/* Number of free runs looked at in one group before the best so far is
+ * taken. */
+#define WALK_RUNS 1024u
+
+struct span {
+	uint64_t first, end;
+};
+
+struct open_track {
+	uint64_t dir;		/* inode number; 0: this entry is unused */
+	struct span span;	/* the free part of the open track */
+	uint64_t used;		/* value of the clock when it was last used */
+};
+
+struct alloc {
+	struct space *space;
+	const struct geom *geom;
+	uint32_t unit;		/* the drive's physical block, in sectors */
+	struct open_track open[OPEN_TRACKS];
+	uint64_t streams[STREAMS]; /* the sectors at which growing files go on;
+				    * 0: unused */
+	unsigned stream_next;
+	uint64_t clock;
+	uint64_t sectors;	/* sectors that both space and geometry know */
+};
+
+/* One request, and what has been taken for it so far. */
+struct taking {
+	struct alloc *alloc;
+	const struct alloc_want *want;
+	struct alloc_piece *pieces;
+	int n, max;
+	uint64_t left;		/* sectors still to be taken */
+	unsigned walk;		/* number of runs that may still be looked at */
+	uint32_t *load;
+};
+
+/* The parts of a free run. */
+struct run_parts {
+	struct span head, whole, tail;
+};
+
+struct best {
+	bool longest;		/* take the longest part and not the one that
+				 * fits best */
+	struct span roomy, fit, whole;	/* candidates of three kinds; empty:
+					 * none found */
+};
+
+/* Number of free runs looked at in all groups for one request: about 1 ms. */
+#define WALK_ALL_RUNS 4096u
+
+/* ---- alloc.c ---- */
+
+uint64_t alloc_round_up(const struct alloc *alloc, uint64_t sector);
+
+/* The usable part of the track that holds a sector. */
+struct span track_span(const struct alloc *alloc, uint64_t sector);
+
+/* Is there a track boundary, and may an extent end there? */
+bool track_is_boundary(const struct alloc *alloc, uint64_t sector);
+
+/*
+ * The end of the run of whole tracks that begins at `sector` and ends at `end`
+ * or before; 0: there is none.  Where boundaries are not aligned to the drive's
+ * blocks, a few tracks are gone back to find one that is.
+ */
+uint64_t track_whole_end(const struct alloc *alloc, uint64_t sector,
+			 uint64_t end);
+
+bool span_has(struct span span, uint64_t n);
+
+uint64_t span_len(struct span span);
+
+/* Cuts a free run into its parts. */
+void span_view(const struct alloc *alloc, struct span run,
+	       struct run_parts *view);
+
+/* The free run of at least `least` sectors at or behind `from` that begins
+ * before `to`, clipped to units.  Sets *next to where to look on. */
+bool group_next_run(const struct alloc *alloc, uint64_t from, uint64_t to,
+		    uint64_t least, struct span *run, uint64_t *next);
+
+uint64_t group_first(uint32_t group);
+
+uint32_t group_of(const struct alloc *alloc, uint64_t sector);
+
+/* The i-th group to try: the goal's, then all from the outer edge. */
+uint32_t group_nth(uint32_t goal, uint32_t i);
+
+/* 0, -EAGAIN, or -ENOSPC when there can't be n sectors in a row. */
+int group_ready(struct taking *taking, uint32_t group, uint64_t n);
+
+/* Like group_ready, and n sectors have not been found not to fit there since
+ * the free space of the group last changed. */
+int group_may_fit(struct taking *taking, uint32_t group,
+		  enum space_fit fit, uint64_t n);
+
+/* Takes [sector, sector + n) and adds it to the pieces. -E2BIG: there are too
+ * many pieces; -ENOMEM. */
+int taking_add(struct taking *taking, uint64_t sector, uint64_t n);
+
+/* The free run that begins at exactly this sector; empty: the sector is not
+ * free. */
+struct span span_free_from(const struct alloc *alloc, uint64_t sector);
+
+bool stream_is_at(const struct alloc *alloc, uint64_t sector);
+
+/*
+ * n sectors inside one track:
+ *  1. right behind what the file has, on the same track;
+ *  2. the directory's open track;
+ *  3. as small_search has it; that track becomes the open one.
+ */
+int take_small(struct taking *taking, uint64_t after, uint64_t n);
+
+uint64_t alloc_round_down(const struct alloc *alloc, uint64_t sector);
+
+bool track_known(const struct alloc *alloc, uint64_t sector);
+
+/* A roomy partly used track, a free track, or the partly used track that fits
+ * best; empty: n sectors fit nowhere. */
+struct span group_best(struct taking *taking, uint32_t group,
+		       uint64_t n, uint64_t roomy, bool longest);
+
+/* ---- alloc_large.c ---- */
+
+uint64_t taking_end(const struct taking *taking);
+
+/*
+ * More than a track:
+ *  1. right behind the file's last sector;
+ *  2. whole tracks, longest runs in the goal's group, then in others;
+ *  3. what is left, less than a track, inside one;
+ *  4. anything.
+ */
+int take_large(struct taking *taking);
+
+#endif

@@ -1,0 +1,292 @@
+/*
+ * alloc_special.c - places that are chosen when they are written, node tracks,
+ * and room for replicas.
+ */
+#include "alloc/alloc_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "alloc/alloc.h"
+
+/* ---- Places that are chosen later ---- */
+
+/* Number of tracks looked at for another one with room. */
+#define WINDOW_LOOK 64u
+
+/* The free part of a track from a sector on or, when that sector is not free,
+ * the one around it; it ends where a growing file will go on. Empty: there is
+ * none. */
+static struct span free_part(const struct alloc *alloc, uint64_t sector)
+{
+	struct span part = track_span(alloc, sector);
+	struct range run;
+	unsigned i;
+
+	if (!rangeset_next(space_free_set(alloc->space), sector, &run) ||
+	    run.first >= part.end)
+		return (struct span){ part.end, part.end };
+	if (part.first < run.first)
+		part.first = alloc_round_up(alloc, run.first);
+	if (part.end > run.first + run.n)
+		part.end = alloc_round_down(alloc, run.first + run.n);
+	for (i = 0; i < STREAMS; i++)
+		if (alloc->streams[i] >= part.first &&
+		    alloc->streams[i] < part.end)
+			part.end = alloc->streams[i];
+	return part;
+}
+
+static uint64_t track_after(const struct alloc *alloc, uint64_t sector)
+{
+	struct geom_track track;
+
+	geom_track_of(alloc->geom, sector, &track);
+	return track.first + track.sectors;
+}
+
+bool alloc_next(const struct alloc *alloc, uint64_t from, uint64_t end,
+		uint64_t n, uint64_t *place)
+{
+	struct span part;
+	struct range run;
+
+	if (end > alloc->sectors)
+		end = alloc->sectors;
+	while (from < end &&
+	       rangeset_next(space_free_set(alloc->space), from, &run) &&
+	       run.first < end) {
+		from = run.first > from ? run.first : from;
+		part = free_part(alloc, from);
+		if (part.first < from)
+			part.first += (from - part.first + n - 1) / n * n;
+		if (part.first + n <= part.end && part.first + n <= end) {
+			*place = part.first;
+			return true;
+		}
+		from = track_after(alloc, from);
+		if (from > run.first + run.n)
+			from = run.first + run.n;
+	}
+	return false;
+}
+
+void alloc_window(const struct alloc *alloc, const struct alloc_piece *piece,
+		  struct range *window)
+{
+	const struct span own = track_span(alloc, piece->sector);
+	uint64_t at = track_after(alloc, piece->sector), end, place;
+	unsigned look = WINDOW_LOOK;
+
+	*window = (struct range){ own.first, own.end - own.first };
+	while (look-- && at < alloc->sectors) {
+		end = track_after(alloc, at);
+		if (alloc_next(alloc, at, end, piece->n, &place)) {
+			window->n = end - own.first;
+			return;
+		}
+		at = end;
+	}
+}
+
+int alloc_move(struct alloc *alloc, struct alloc_piece *piece, uint64_t to)
+{
+	struct span part = free_part(alloc, to);
+	int rc = space_take(alloc->space, to, piece->n);
+	unsigned i;
+
+	if (rc)
+		return rc;
+	space_give_back(alloc->space, piece->sector, piece->n);
+	part.first = to;
+	for (i = 0; i < OPEN_TRACKS; i++)
+		if (alloc->open[i].dir &&
+		    alloc->open[i].span.first < piece->sector + piece->n &&
+		    alloc->open[i].span.end > piece->sector)
+			alloc->open[i].span = part;
+	piece->sector = to;
+	piece->known = track_known(alloc, to);
+	return 0;
+}
+
+/* ---- Node tracks ---- */
+
+/* A free part that is smaller than one in this many of a track is taken for
+ * nodes only when nothing larger is free. */
+#define NODE_TRACK_SHARE 4u
+
+/* A whole free track in the group of `near` or, if it has none, the longest
+ * part of one, unless another group has more. */
+static int node_search(struct taking *taking, uint64_t near, uint64_t least,
+		       struct span *at)
+{
+	struct alloc *alloc = taking->alloc;
+	uint32_t goal = group_of(alloc, near);
+	uint32_t groups = space_groups(alloc->space);
+	uint32_t i, group;
+	int rc;
+
+	for (i = 0; i < groups; i++) {
+		group = group_nth(goal, i);
+		rc = group_may_fit(taking, group, SPACE_FIT_PART, least);
+		if (rc == -EAGAIN)
+			return rc;
+		if (rc)
+			continue;
+		*at = group_best(taking, group, least, UINT64_MAX / 2, true);
+		if (span_len(*at))
+			return 0;
+	}
+	return -ENOSPC;
+}
+
+int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
+		     uint32_t *sectors, uint32_t *load)
+{
+	struct alloc_want want = { .sectors = TRAX_NODE_SECTORS };
+	struct alloc_piece piece;
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = &piece, .max = 1,
+		.walk = WALK_ALL_RUNS, .load = load,
+	};
+	uint64_t least = alloc_track_sectors(alloc, near) / NODE_TRACK_SHARE;
+	struct span at;
+	uint64_t n;
+	int rc = -ENOSPC;
+
+	if (least > TRAX_NODE_SECTORS)
+		rc = node_search(&taking, near, least, &at);
+	taking.walk = WALK_ALL_RUNS;
+	if (rc == -ENOSPC)
+		rc = node_search(&taking, near, TRAX_NODE_SECTORS, &at);
+	if (rc)
+		return rc;
+	/* Slots are aligned to what the drive writes in one piece. */
+	n = span_len(at) / TRAX_NODE_SECTORS * TRAX_NODE_SECTORS;
+	rc = taking_add(&taking, at.first, n);
+	if (rc)
+		return rc;
+	*sector = at.first;
+	*sectors = (uint32_t)n;
+	return 0;
+}
+
+/* ---- Copies ---- */
+
+/* A full group counts as if it were this many groups further away. */
+#define FULL_DISTANCE 8u
+/* Replicas take a part of a track only when it has at least one in this many of
+ * the sectors that were asked for. */
+#define COPIES_SHARE 4u
+
+/* What makes a group good for replicas: near, and empty. The lowest cost
+ * wins. */
+static uint64_t copies_cost(const struct alloc *alloc, uint32_t group,
+			    uint32_t goal)
+{
+	uint64_t distance = group > goal ? group - goal : goal - group;
+	uint64_t used = TRAX_GROUP_SECTORS -
+			space_group_free(alloc->space, group);
+
+	return distance * TRAX_GROUP_SECTORS + used * FULL_DISTANCE;
+}
+
+/* The best group that has not been tried; false: none. */
+static bool copies_group(const struct alloc *alloc, uint32_t goal,
+			 uint64_t least, const bool *closed, uint64_t above,
+			 uint32_t *group)
+{
+	uint32_t i, groups = space_groups(alloc->space);
+	uint64_t cost, best = UINT64_MAX;
+
+	for (i = 0; i < groups; i++) {
+		cost = copies_cost(alloc, i, goal) * groups + i + 1;
+		if (cost <= above || cost >= best || (closed && closed[i]) ||
+		    space_group_free(alloc->space, i) < least ||
+		    space_group_largest(alloc->space, i) < least)
+			continue;
+		best = cost;
+		*group = i;
+	}
+	return best != UINT64_MAX;
+}
+
+/* The first free track from `near` on in a group, else its best part of one. */
+static struct span copies_search(const struct alloc *alloc, uint32_t group,
+				 uint64_t near, uint64_t n)
+{
+	uint64_t low = group_first(group), to = group_first(group + 1);
+	uint64_t from = near > low && near < to ? near : low;
+	struct span best = { 0, 0 }, run, track;
+	struct run_parts view;
+	unsigned turn, left;
+
+	for (turn = 0; turn < 2; turn++, to = from, from = low) {
+		uint64_t at = from;
+
+		for (left = WALK_RUNS; left && at < to; left--) {
+			if (!group_next_run(alloc, at, to, n / COPIES_SHARE + 1,
+					    &run, &at))
+				break;
+			span_view(alloc, run, &view);
+			track = view.whole;
+			if (span_len(track))
+				track = track_span(alloc, track.first);
+			if (span_has(view.head, n))
+				return view.head;
+			if (span_len(track) && span_len(track) >= n)
+				return track;
+			if (span_len(view.head) > span_len(best))
+				best = view.head;
+			if (span_len(track) > span_len(best))
+				best = track;
+			if (span_len(view.tail) > span_len(best))
+				best = view.tail;
+		}
+	}
+	return best;
+}
+
+/* From the first block boundary on: copies are whole blocks. */
+static int copies_take(struct taking *taking, struct span at, uint64_t n)
+{
+	const uint64_t unit = taking->alloc->unit > TRAX_BLOCK_SECTORS ?
+		taking->alloc->unit : TRAX_BLOCK_SECTORS;
+	uint64_t first = at.first, sectors = span_len(at);
+
+	if (taking->alloc->unit >= TRAX_BLOCK_SECTORS)
+		first = (first + unit - 1) / unit * unit;
+	if (first >= at.end)
+		return -ENOSPC;
+	sectors = at.end - first;
+	sectors = (sectors < n ? sectors : n) / unit * unit;
+	if (sectors < n / COPIES_SHARE || !sectors)
+		return -ENOSPC;
+	return taking_add(taking, first, sectors);
+}
+
+int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
+		 const bool *closed, struct alloc_piece *piece, uint32_t *load)
+{
+	struct alloc_want want = { .sectors = n };
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.walk = WALK_RUNS, .load = load,
+	};
+	uint32_t goal = group_of(alloc, near), group, groups;
+	uint64_t above = 0;
+	int rc;
+
+	groups = space_groups(alloc->space);
+	while (copies_group(alloc, goal, n / COPIES_SHARE + 1, closed, above,
+			    &group)) {
+		above = copies_cost(alloc, group, goal) * groups + group + 1;
+		rc = group_ready(&taking, group, n / COPIES_SHARE + 1);
+		if (!rc)
+			rc = copies_take(&taking, copies_search(alloc, group,
+								near, n), n);
+		if (rc != -ENOSPC)
+			return rc;
+	}
+	return -ENOSPC;
+}
