@@ -12,11 +12,8 @@
  * once: no order of anything is faster.
  */
 #include "bench/replicas.h"
-#include "bench/real.h"
-#include "bench/rig.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +24,9 @@
 #include "base/env.h"
 #include "base/hashmap.h"
 #include "base/msg.h"
+#include "bench/real.h"
+#include "bench/replicas_internal.h"
+#include "bench/rig.h"
 #include "diskmodel/spec.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
@@ -35,7 +35,6 @@
 #include "sim/named.h"
 #include "sim/sim.h"
 
-#define BLOCK 4096u
 /* Watts while seeking, from FS2, table 1, for specifications without power. */
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
@@ -45,67 +44,12 @@
 #define REAL_IDLE_SECONDS 3u
 #define MEMORY_BYTES (512u << 20)
 #define BUSY_MEMORY_BYTES (48u << 20)
-#define CHUNK_BYTES (1u << 20)
-#define RESERVE_BYTES (1ull << 30)
-#define MAX_DIRS 1024u
-#define DIR_FILES 10u		/* files in a directory of a tree */
-
-struct read {
-	uint32_t file;
-	uint32_t offset, bytes;
-};
-
-struct bench_file {
-	uint64_t ino;
-	uint32_t bytes;
-	uint32_t dir;
-	bool seen;		/* it has been looked up in this run */
-};
-
-struct dir {
-	uint64_t ino, parent;
-	bool seen;
-};
-
-struct bench {
-	const struct replicas_options *options;
-	struct spec *spec, *model;
-	struct geom *geom;
-	struct sim *sim;
-	struct head *head;
-	struct fs *fs;
-	struct real *real;	/* NULL: in virtual time */
-	uint64_t rng;
-	/* The workload. */
-	struct bench_file *file;
-	uint32_t files, files_room;
-	struct dir dir[MAX_DIRS];	/* directory 0 is the root */
-	uint32_t dirs;
-	struct read *read;
-	uint32_t reads, reads_room;
-	uint64_t think_ns;
-	size_t memory;
-};
 
 struct figures {
 	double time_s, seek_ms, rotation_ms, transfer_ms, ahead_ms, energy_mj;
 	double limit_ms;
 	uint64_t accesses;
 };
-
-static uint64_t random_next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
-static uint32_t random_below(struct bench *bench, uint32_t n)
-{
-	return (uint32_t)(random_next(&bench->rng) % n);
-}
 
 /* ---- The file system ---- */
 
@@ -114,7 +58,7 @@ static void bench_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-static int bench_do(struct bench *bench, struct fs_op *op)
+int bench_do(struct bench *bench, struct fs_op *op)
 {
 	bool done = false;
 
@@ -216,344 +160,7 @@ static int bench_mkfs(struct bench *bench)
 	return rc ? rc : mkfs_write(sim_env(bench->sim), disk, &mkfs, &plan);
 }
 
-/* ---- Files ---- */
-
-/* Makes another directory in directory `parent`, both given by their
- * numbers. */
-static int make_dir(struct bench *bench, uint32_t parent, uint32_t *dir)
-{
-	char name[32];
-	struct fs_op op = { .type = FS_MKDIR, .name = name,
-			    .ino = bench->dir[parent].ino,
-			    .mode = S_IFDIR | 0755 };
-	int rc;
-
-	if (bench->dirs == MAX_DIRS)
-		return -ENOSPC;
-	snprintf(name, sizeof(name), "d%u", bench->dirs);
-	rc = bench_do(bench, &op);
-	*dir = bench->dirs;
-	bench->dir[bench->dirs++] = (struct dir){
-		.ino = op.attr.ino, .parent = parent,
-	};
-	return rc;
-}
-
-static int make_inode(struct bench *bench, uint32_t dir, uint32_t bytes,
-		      uint64_t *ino)
-{
-	uint32_t room = bench->files_room ? 2 * bench->files_room : 1024;
-	char name[32];
-	struct fs_op op = { .type = FS_MKNOD, .ino = bench->dir[dir].ino,
-			    .name = name, .mode = S_IFREG | 0644 };
-	int rc;
-
-	if (bench->files == bench->files_room) {
-		bench->file = realloc(bench->file,
-				      room * sizeof(*bench->file));
-		if (!bench->file)
-			return -ENOMEM;
-		bench->files_room = room;
-	}
-	snprintf(name, sizeof(name), "f%u", bench->files);
-	rc = bench_do(bench, &op);
-	*ino = op.attr.ino;
-	bench->file[bench->files++] = (struct bench_file){
-		.ino = *ino, .bytes = bytes, .dir = dir,
-	};
-	return rc;
-}
-
-static int write_at(struct bench *bench, uint64_t ino, uint64_t offset,
-		    uint64_t bytes)
-{
-	static uint8_t data[CHUNK_BYTES];
-	struct fs_op op = { .type = FS_WRITE, .ino = ino, .data = data };
-	uint64_t done = 0;
-	int rc = 0;
-	unsigned i;
-
-	while (!rc && done < bytes) {
-		for (i = 0; i < CHUNK_BYTES; i += 512)
-			memcpy(data + i, &(uint64_t){ random_next(&bench->rng)
-						     }, 8);
-		op.offset = offset + done;
-		op.size = bytes - done < CHUNK_BYTES ? bytes - done :
-						       CHUNK_BYTES;
-		rc = bench_do(bench, &op);
-		done += op.size;
-	}
-	return rc;
-}
-
-static int make_file(struct bench *bench, uint32_t dir, uint32_t bytes)
-{
-	uint64_t ino;
-	int rc = make_inode(bench, dir, bytes, &ino);
-
-	return rc ? rc : write_at(bench, ino, 0, bytes);
-}
-
-static int sync_all(struct bench *bench)
-{
-	struct fs_op op = { .type = FS_SYNCFS, .ino = 1 };
-
-	return bench_do(bench, &op);
-}
-
-/* Fills so much of the disk that the files made next lie far away. */
-static int make_gap(struct bench *bench, unsigned percent)
-{
-	uint64_t bytes = geom_sectors(bench->geom) / 100 * percent * 512;
-	uint64_t done = 0;
-	struct fs_op op = { .type = FS_FALLOCATE };
-	uint64_t ino;
-	int rc = sync_all(bench);
-
-	if (!rc)
-		rc = make_inode(bench, 0, 0, &ino);
-	op.ino = ino;
-	for (; !rc && done < bytes; done += RESERVE_BYTES) {
-		op.offset = done;
-		op.size = bytes - done < RESERVE_BYTES ? bytes - done :
-							 RESERVE_BYTES;
-		rc = bench_do(bench, &op);
-	}
-	return rc;
-}
-
-static int note_read(struct bench *bench, uint32_t file, uint32_t offset,
-		     uint32_t bytes)
-{
-	uint32_t room = bench->reads_room ? 2 * bench->reads_room : 4096;
-
-	if (bench->reads == bench->reads_room) {
-		bench->read = realloc(bench->read,
-				      room * sizeof(*bench->read));
-		if (!bench->read)
-			return -ENOMEM;
-		bench->reads_room = room;
-	}
-	bench->read[bench->reads++] = (struct read){ file, offset, bytes };
-	return 0;
-}
-
-static uint32_t scaled(const struct bench *bench, uint32_t n)
-{
-	n = n * bench->options->percent / 100;
-	return n ? n : 1;
-}
-
-/* ---- Workloads: set up once, then `order` before each run ---- */
-
-/* Makes files in directories, a few in each. */
-static int make_tree(struct bench *bench, uint32_t n, uint32_t most)
-{
-	uint32_t top, dir = 0, i;
-	int rc = make_dir(bench, 0, &top);
-
-	for (i = 0; !rc && i < n; i++) {
-		if (i % DIR_FILES == 0)
-			rc = make_dir(bench, top, &dir);
-		if (!rc)
-			rc = make_file(bench, dir,
-				       2500 + random_below(bench, most));
-	}
-	return rc;
-}
-
-/* Reads a file of one tree, then its counterpart of the other one, and so
- * on. */
-static int trees_set_up(struct bench *bench)
-{
-	uint32_t n = scaled(bench, 700), i, half;
-	int rc;
-
-	bench->think_ns = 200000;
-	rc = make_tree(bench, n, 14000);
-	if (!rc)
-		rc = make_gap(bench, 30);
-	half = bench->files;
-	if (!rc)
-		rc = make_tree(bench, n, 18000);
-	for (i = 0; !rc && i < n; i++) {
-		rc = note_read(bench, i, 0, bench->file[i].bytes);
-		if (!rc)
-			rc = note_read(bench, half + i, 0,
-				       bench->file[half + i].bytes);
-	}
-	return rc;
-}
-
-/* Goes through directories in another order than they were made in, as when
- * files have come and gone for years. */
-static int aged_set_up(struct bench *bench)
-{
-	int rc = trees_set_up(bench);
-	uint32_t n = bench->reads / (2 * DIR_FILES), i, k;
-
-	for (i = n; !rc && i > 1; i--) {
-		struct read *a = bench->read + (i - 1) * 2 * DIR_FILES;
-		struct read *b = bench->read + random_below(bench, i) * 2 *
-				 DIR_FILES;
-
-		for (k = 0; k < 2 * DIR_FILES; k++) {
-			struct read swap = a[k];
-
-			a[k] = b[k];
-			b[k] = swap;
-		}
-	}
-	return rc;
-}
-
 #define TRANSACTION_BLOCKS 20u
-
-/* Reads blocks anywhere in one large file; each transaction has its own. */
-static int oltp_set_up(struct bench *bench)
-{
-	uint64_t blocks = geom_sectors(bench->geom) / 8 / 5, ino;
-	uint32_t n = scaled(bench, 250), i, k, reads;
-	struct fs_op op = { .type = FS_FALLOCATE };
-	int rc = make_inode(bench, 0, 0, &ino);
-
-	bench->think_ns = 500000;
-	if (blocks > UINT32_MAX / BLOCK)
-		blocks = UINT32_MAX / BLOCK;
-	op.ino = ino;
-	op.size = blocks * BLOCK;
-	if (!rc)
-		rc = bench_do(bench, &op);
-	for (i = 0; !rc && i < n; i++) {
-		reads = 5 + random_below(bench, 16);
-		for (k = 0; !rc && k < reads; k++) {
-			uint32_t block = random_below(bench, (uint32_t)blocks);
-
-			rc = write_at(bench, ino, (uint64_t)block * BLOCK,
-				      BLOCK);
-			if (!rc)
-				rc = note_read(bench, i, block * BLOCK, BLOCK);
-		}
-	}
-	return rc;
-}
-
-/* Transactions in another order; `file` of a read is its transaction. */
-static void oltp_order(struct bench *bench)
-{
-	uint32_t n = bench->read[bench->reads - 1].file + 1, at = 0, i, k;
-	struct read *read = malloc(bench->reads * sizeof(*read));
-	uint32_t *order = malloc(bench->reads * sizeof(*order));
-
-	if (!read || !order)
-		abort();
-	memcpy(read, bench->read, bench->reads * sizeof(*read));
-	n = 0;
-	for (i = 0; i < bench->reads; i++)
-		if (!i || read[i].file != read[i - 1].file)
-			order[n++] = i;
-	for (i = n; i > 1; i--) {
-		uint32_t other = random_below(bench, i), swap = order[i - 1];
-
-		order[i - 1] = order[other];
-		order[other] = swap;
-	}
-	for (i = 0; i < n; i++)
-		for (k = order[i]; k < bench->reads &&
-		     read[k].file == read[order[i]].file; k++)
-			bench->read[at++] = read[k];
-	free(read);
-	free(order);
-}
-
-/* Two document roots; sizes and popularity are those of the web. */
-static int web_set_up(struct bench *bench)
-{
-	uint32_t n = scaled(bench, 1000), i, k;
-	uint32_t dir;
-	int rc = make_dir(bench, 0, &dir);
-
-	bench->think_ns = 1000000;
-	for (k = 0; !rc && k < 2; k++) {
-		for (i = 0; !rc && i < n; i++) {
-			double u = (1 + random_below(bench, 999)) / 1000.0;
-
-			rc = make_file(bench, dir, (uint32_t)(2500 *
-							      pow(u, -0.7)));
-		}
-		if (!rc && !k)
-			rc = make_gap(bench, 30);
-		if (!rc && !k)
-			rc = make_dir(bench, 0, &dir);
-	}
-	for (i = 0; !rc && i < 3 * n; i++)
-		rc = note_read(bench, 0, 0, 0);
-	return rc;
-}
-
-static void web_order(struct bench *bench)
-{
-	uint32_t n = scaled(bench, 1000), i;
-
-	for (i = 0; i < bench->reads; i++) {
-		double u = (1 + random_below(bench, 9999)) / 10000.0;
-		uint32_t rank = (uint32_t)pow(n, u) - 1, k;
-
-		k = random_below(bench, 2);
-		rank = rank * 733u % n;		/* Popular files lie
-						 * anywhere. */
-		bench->read[i].file = k * (n + 1) + rank;
-		bench->read[i].offset = 0;
-		bench->read[i].bytes = bench->file[k * (n + 1) + rank].bytes;
-	}
-}
-
-/* Reads pieces of many libraries, and small files, always in one order. */
-static int desktop_set_up(struct bench *bench)
-{
-	uint32_t libraries = scaled(bench, 250), small = scaled(bench, 400);
-	uint32_t i, k, half;
-	uint32_t dir;
-	int rc = make_dir(bench, 0, &dir);
-
-	bench->think_ns = 400000;
-	for (i = 0; !rc && i < libraries; i++)
-		rc = make_file(bench, dir, 40000 + random_below(bench, 600000));
-	if (!rc)
-		rc = make_gap(bench, 10);
-	half = bench->files;
-	if (!rc)
-		rc = make_dir(bench, 0, &dir);
-	for (i = 0; !rc && i < small; i++)
-		rc = make_file(bench, dir, 2500 + random_below(bench, 6000));
-	for (i = 0; !rc && i < libraries; i++) {
-		uint32_t file = random_below(bench, libraries);
-
-		rc = note_read(bench, file, 0, 8192);
-		for (k = 0; !rc && k < 4; k++)
-			rc = note_read(bench, file, random_below(bench,
-				bench->file[file].bytes / BLOCK) * BLOCK,
-				       32768);
-		file = half + random_below(bench, small);
-		if (!rc)
-			rc = note_read(bench, file, 0, bench->file[file].bytes);
-	}
-	return rc;
-}
-
-/* Reads the trees, until everything is read in another order. */
-static void change_order(struct bench *bench)
-{
-	uint32_t i;
-
-	for (i = bench->reads; i > 1; i--) {
-		uint32_t other = random_below(bench, i);
-		struct read swap = bench->read[i - 1];
-
-		bench->read[i - 1] = bench->read[other];
-		bench->read[other] = swap;
-	}
-}
 
 static const struct workload {
 	const char *name, *about, *paper;
@@ -566,24 +173,25 @@ static const struct workload {
 				 * runs */
 } workloads[] = {
 	{ "trees", "two far-apart trees read interleaved",
-	  "FS2 (CVS): access time -41 %, run time -31 %", trees_set_up, NULL,
+	  "FS2 (CVS): access time -41 %, run time -31 %", replicas_trees, NULL,
 	  0, false },
 	{ "aged", "the same, directories in another order than they lie in",
-	  "not in the paper", aged_set_up, NULL, 0, false },
+	  "not in the paper", replicas_aged, NULL, 0, false },
 	{ "oltp", "transactions of 5 to 20 blocks, in random order",
 	  "FS2 (TPC-W): access time -50 %, seek -72 %, rotation -31 %",
-	  oltp_set_up, oltp_order, 0, false },
+	  replicas_oltp, replicas_oltp_order, 0, false },
 	{ "web", "web server with two document roots",
 	  "FS2 (SURGE): access time -69 %, seek -78 %, rotation -68 %",
-	  web_set_up, web_order, 0, false },
+	  replicas_web, replicas_web_order, 0, false },
 	{ "desktop", "start of a desktop",
 	  "FS2 (X server): access time -44 %, seek -53 %, rotation -47 %",
-	  desktop_set_up, NULL, 0, false },
+	  replicas_desktop, NULL, 0, false },
 	{ "change", "trees, read in another order from run 4 on",
-	  "not in the paper", trees_set_up, NULL, 4, false },
+	  "not in the paper", replicas_trees, NULL, 4, false },
 	{ "busy", "transactions without a pause, in little memory, one mount",
-	  "not in the paper", oltp_set_up, oltp_order, 0, true },
+	  "not in the paper", replicas_oltp, replicas_oltp_order, 0, true },
 };
+
 #define WORKLOADS (sizeof(workloads) / sizeof(workloads[0]))
 
 /* ---- Runs ---- */
@@ -673,7 +281,7 @@ static int run_reads(struct bench *bench, const struct workload *workload)
 		bench->dir[i].seen = false;
 	for (i = 0; !rc && i < bench->reads; i++) {
 		const struct read *read = &bench->read[i];
-		bool one = workload->set_up == oltp_set_up;
+		bool one = workload->set_up == replicas_oltp;
 		struct bench_file *file = &bench->file[one ? 0 : read->file];
 
 		rc = look_up(bench, file);
@@ -699,7 +307,7 @@ static double limit_ms(struct bench *bench, const struct workload *workload)
 	geom_track_at(bench->geom, 0, &track);
 	for (i = 0; seen && i < bench->reads; i++) {
 		const struct read *read = &bench->read[i];
-		bool one = workload->set_up == oltp_set_up;
+		bool one = workload->set_up == replicas_oltp;
 
 		block = read->offset / BLOCK;
 		end = ((uint64_t)read->offset + read->bytes + BLOCK - 1) /
@@ -771,7 +379,7 @@ static double head_ms(const struct figures *f)
 	return f->seek_ms + f->rotation_ms + f->transfer_ms;
 }
 
-static double percent(double with, double without)
+static double replicas_percent(double with, double without)
 {
 	return without > 0 ? 100 * (with - without) / without : 0;
 }
@@ -781,14 +389,15 @@ static void print_run(unsigned run, const struct figures *with,
 {
 	printf("%3u  %7.3f %+6.1f%%  %7.3f %+6.1f%%  %6.3f %+6.1f%%  "
 	       "%6.3f %+6.1f%%  %6.3f  %6.3f  %6.3f  %7.2f %+6.1f%%  %6lu\n",
-	       run, with->time_s, percent(with->time_s, without->time_s),
-	       head_ms(with), percent(head_ms(with), head_ms(without)),
-	       with->seek_ms, percent(with->seek_ms, without->seek_ms),
+	       run, with->time_s,
+	       replicas_percent(with->time_s, without->time_s), head_ms(with),
+	       replicas_percent(head_ms(with), head_ms(without)), with->seek_ms,
+	       replicas_percent(with->seek_ms, without->seek_ms),
 	       with->rotation_ms,
-	       percent(with->rotation_ms, without->rotation_ms),
+	       replicas_percent(with->rotation_ms, without->rotation_ms),
 	       with->transfer_ms, with->limit_ms, with->ahead_ms,
 	       with->energy_mj,
-	       percent(with->energy_mj, without->energy_mj),
+	       replicas_percent(with->energy_mj, without->energy_mj),
 	       (unsigned long)with->accesses);
 }
 
@@ -809,7 +418,7 @@ static int run_side(struct bench *bench, const struct workload *workload,
 		if (workload->order)
 			workload->order(bench);
 		if (workload->change && run + 1 == workload->change)
-			change_order(bench);
+			replicas_change_order(bench);
 		rc = run_once(bench, workload, replicas, run, &figures[run]);
 	}
 	memcpy(bench->read, read, bench->reads * sizeof(*read));
