@@ -25,32 +25,22 @@
 #include "base/coro.h"
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
-#include "extract/fit.h"
 #include "extract/heads.h"
 #include "extract/map.h"
 #include "extract/measure.h"
-#include "extract/period.h"
-#include "extract/trim.h"
 #include "fs/op/fs_internal.h"
+#include "refine/refine_internal.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
 #define QUIET_NS UINT64_C(100000000)
 #define QUIET_GAPS 10u
 #define GAP_MAX_NS UINT64_C(1000000000)
-#define REST_NS UINT64_C(3000000000)
-#define STEPS 256u
-#define STEP_MIN_SECTORS 65536u
-#define CHECKS 512u
 /* The file system gets a new map when one part in this many of the disk has
  * become known. */
 #define ADOPT_SHARE 64u
 #define STATE_NS UINT64_C(300000000000)
 #define GONE_ERRORS 64u
-/* Number of changes that are followed in one mount; when there is no map to
- * measure with, they are followed only in geometries of at most GROWN_TRACKS
- * tracks. */
-#define GROWN_MOST 16u
 #define GROWN_TRACKS 1000000u
 /* When fewer than one in FLAT_SLOW of FLAT_READS reads take longer than 1 /
  * FLAT_TURNS of a revolution, nothing rotates for now (an emulator at full
@@ -63,96 +53,14 @@
 #define STALL_READS 50000u
 #define BUFFER_ALIGN 4096u
 #define BUFFER_BYTES (2u << 20)
-#define MECH_TRIES 3u
-#define TRIM_TRIES 10u
-/* Pause after which angles need not be measured anew: the refinement finds the
- * phase of the spindle again by itself. */
-#define TRIM_REST_NS UINT64_C(60000000000)
-/* Angles are not refined in geometries of more tracks, which would take too
- * much memory. */
-#define TRIM_TRACKS 3000000u
 /* Refined angles are used when their sigma is below this part of a revolution,
  * and the refined period when its sigma is below TRIM_PERIOD_PPM. */
 #define TRIM_SIGMA 0.01
 #define TRIM_PERIOD_PPM 0.3
-/* A profile that did not fit is tried again this long after the mount; the wait
- * doubles with each of DOUBT_TRIES tries. */
-#define DOUBT_NS UINT64_C(60000000000)
-#define DOUBT_TRIES 8u
-/* After this many tries in which something rotated, but not as the profile
- * says, it is another drive. */
-#define DOUBT_OTHER 3u
-/* The first pause of a measurement that makes no progress; each one is twice as
- * long as the one before, PAUSES times. */
-#define PAUSE_NS UINT64_C(60000000000)
-#define PAUSES 12u
-/* Unknown tracks are measured again when they are more than one part in
- * AGAIN_SHARE of the disk, because the host may have been busy: at most
- * AGAIN_TIMES times, first after AGAIN_NS, then after twice as long and so on,
- * as long as each time makes at least one part in AGAIN_GAIN of them known. */
-#define AGAIN_SHARE 50u
-#define AGAIN_TIMES 4u
-#define AGAIN_NS UINT64_C(300000000000)
-#define AGAIN_GAIN 4u
-/* Longest time spent on finding the period. */
-#define PERIOD_NS UINT64_C(20000000000)
-
-struct refine {
-	struct fs *fs;
-	struct prober prober;
-	struct map *map;
-	struct coro *coro;
-	uint64_t period_ps;
-	bool over, closing;
-	int error;
-
-	/* Requests of users. */
-	uint64_t requests;	/* their number when it was last looked at */
-	uint64_t last_ns, recent_gap_ns;
-
-	/* The present read. */
-	struct queue_request req;
-	struct iovec iov;
-	void *buffer;
-	bool reading;
-	uint64_t requests_before, accesses_before;
-	uint64_t read_ns;	/* when the last read completed */
-	uint64_t wake_ns;	/* the coroutine waits until this time */
-	bool rested;		/* access() broke off because of a pause */
-	unsigned errors;	/* read errors in a row */
-	unsigned flat_reads, slow_reads; /* reads since they were last judged */
-	uint64_t stall_reads, stall_sectors; /* reads that decided nothing, and
-					      * the known sectors before them */
-	unsigned pauses;	/* pauses in a row */
-	uint64_t rest_ns;	/* pause that the map's clock tolerates */
-
-	bool step_over;
-	unsigned done, done_kept; /* MEASURE_* that are done, in this mount or
-				   * before; and those in the stored state */
-	bool moving;		/* mechanics or the period are being measured */
-	bool have_period;	/* the period was measured in this mount */
-	struct geom *trimmed;	/* geometry with better angles, to be adopted */
-	struct trim_stats trim;
-	struct geom *placed;	/* geometry with surfaces, to be adopted */
-	struct heads heads;
-	struct mech mech;
-	bool have_mech;		/* the mechanics were measured in this mount */
-	bool believes;		/* the profile fits after all */
-	uint64_t done_sectors, adopted_sectors, adopted;
-	uint64_t state_ns;	/* when the state of measuring is stored
-				 * again */
-	uint64_t looked_sectors; /* sectors looked at when the state was last
-				  * stored or read */
-
-	/* Changes that ordinary reads have shown. */
-	struct range grown[GROWN_MOST];
-	unsigned grown_n, grown_times;
-	bool dropped;		/* the map knows less than before, on purpose */
-};
 
 /* ---- The map ---- */
 
-static uint64_t known_sectors(const struct refine *r)
+uint64_t refine_known_sectors(const struct refine *r)
 {
 	struct map_stats stats;
 
@@ -163,7 +71,7 @@ static uint64_t known_sectors(const struct refine *r)
 }
 
 /* Sectors whose tracks are known, or have been given up as unknown. */
-static uint64_t looked_sectors(const struct refine *r)
+static uint64_t refine_looked_sectors(const struct refine *r)
 {
 	struct map_stats stats;
 
@@ -175,7 +83,7 @@ static uint64_t looked_sectors(const struct refine *r)
 
 /* ---- Requests of users ---- */
 
-static uint64_t foreground_requests(const struct refine *r)
+static uint64_t refine_foreground(const struct refine *r)
 {
 	const struct queue_stats *stats = queue_stats(r->fs->queue);
 	uint64_t n = 0;
@@ -188,7 +96,7 @@ static uint64_t foreground_requests(const struct refine *r)
 
 static void foreground_look(struct refine *r, uint64_t now_ns)
 {
-	uint64_t n = foreground_requests(r), gap_ns;
+	uint64_t n = refine_foreground(r), gap_ns;
 
 	if (n == r->requests)
 		return;
@@ -203,7 +111,7 @@ static void foreground_look(struct refine *r, uint64_t now_ns)
 }
 
 /* When users will have been quiet for long enough. */
-static uint64_t quiet_at_ns(const struct refine *r)
+static uint64_t refine_quiet_ns(const struct refine *r)
 {
 	uint64_t wait_ns = r->recent_gap_ns * QUIET_GAPS;
 
@@ -234,7 +142,7 @@ static void read_submit(struct refine *r, const struct probe_access *a)
 		.done = read_done,
 		.owner = r,
 	};
-	r->requests_before = foreground_requests(r);
+	r->requests_before = refine_foreground(r);
 	r->accesses_before = queue_stats(r->fs->queue)->accesses;
 	r->reading = true;
 	r->prober.accesses++;
@@ -243,7 +151,7 @@ static void read_submit(struct refine *r, const struct probe_access *a)
 
 static bool read_was_alone(const struct refine *r)
 {
-	return foreground_requests(r) == r->requests_before &&
+	return refine_foreground(r) == r->requests_before &&
 	       queue_stats(r->fs->queue)->accesses == r->accesses_before + 1;
 }
 
@@ -265,7 +173,7 @@ static bool read_is_flat(struct refine *r)
 /* Do reads go on without deciding anything? */
 static bool read_is_vain(struct refine *r)
 {
-	uint64_t looked = looked_sectors(r);
+	uint64_t looked = refine_looked_sectors(r);
 
 	if (looked != r->stall_sectors || r->moving)
 		r->stall_reads = 0;
@@ -330,8 +238,7 @@ static void refine_pause(struct prober *prober)
 		coro_yield(r->coro);
 }
 
-/* Were all known parts of the profile found by timing? */
-static bool refine_can(const struct fs *fs)
+bool refine_can(const struct fs *fs)
 {
 	const struct profile *p = fs->profile;
 
@@ -349,322 +256,6 @@ static bool refine_may_begin(const struct fs *fs)
 
 	return fs->options.measure && !p->mech.period_ps &&
 	       !geom_known(p->geom) && !fs->options.doubt;
-}
-
-/* ---- Measuring: the coroutine ---- */
-
-/* The host is too busy to measure, or reads decide nothing: pauses; false:
- * gives up. */
-static bool is_patient(struct refine *r)
-{
-	if (r->pauses >= PAUSES)
-		return false;
-	r->wake_ns = env_now_ns(r->fs->env) + (PAUSE_NS << r->pauses++);
-	coro_yield(r->coro);
-	r->stall_reads = 0;
-	return !r->closing;
-}
-
-/* Has a measurement broken off only because there was a pause, or for one? */
-static bool goes_on(struct refine *r, int err)
-{
-	if (r->closing || !(err == -EINTR ? r->rested :
-			    err == -EOPNOTSUPP && is_patient(r)))
-		return false;
-	map_forget_clock(r->map);
-	return true;
-}
-
-static int refine_step(struct refine *r, uint64_t end)
-{
-	int err;
-
-	do {
-		err = map_extract(r->map, r->done_sectors, end);
-	} while (goes_on(r, err));
-	if (!err)
-		r->pauses = 0;
-	/* Sectors that cannot be read stay unknown. */
-	return err == -EIO ? 0 : err;
-}
-
-/* Makes the map forget the tracks that have changed; no measurement is under
- * way. */
-static int grown_forget(struct refine *r)
-{
-	int err = 0;
-	unsigned i;
-
-	for (i = 0; i < r->grown_n && !err; i++)
-		err = map_forget(r->map, r->grown[i].first,
-				 r->grown[i].first + r->grown[i].n);
-	if (r->grown_n) {
-		r->done &= ~(MEASURE_TRACKS | MEASURE_ANGLES);
-		r->done_sectors = 0;
-		r->dropped = true;
-	}
-	r->grown_n = 0;
-	return err;
-}
-
-static int forget_unknown(struct refine *r)
-{
-	uint64_t all = r->prober.limits->sectors, at, end;
-	bool known;
-	int err = 0;
-
-	for (at = 0; at < all && !err; at = end) {
-		end = map_known(r->map, at, &known);
-		if (!known)
-			err = map_forget(r->map, at, end);
-	}
-	return err;
-}
-
-static int refine_steps(struct refine *r, struct coro *coro)
-{
-	uint64_t all = r->prober.limits->sectors, end;
-	uint64_t step = all / STEPS > STEP_MIN_SECTORS ? all / STEPS :
-							 STEP_MIN_SECTORS;
-	int err = r->closing ? -EINTR : 0;
-
-	while (!err && r->done_sectors < all) {
-		err = grown_forget(r);
-		end = all - r->done_sectors > step ? r->done_sectors + step :
-						     all;
-		if (!err)
-			err = refine_step(r, end);
-		if (err)
-			break;
-		r->done_sectors = end;
-		r->step_over = true;
-		coro_yield(coro);
-	}
-	return err;
-}
-
-static int refine_tracks(struct refine *r, struct coro *coro)
-{
-	uint64_t all = r->prober.limits->sectors, left, before = all;
-	unsigned i;
-	int err = refine_steps(r, coro);
-
-	for (i = 0; !err && i < AGAIN_TIMES; i++, before = left) {
-		left = all - known_sectors(r);
-		if (left <= all / AGAIN_SHARE ||
-		    left > before - before / AGAIN_GAIN)
-			break;
-		r->wake_ns = env_now_ns(r->fs->env) + (AGAIN_NS << i);
-		coro_yield(coro);
-		err = r->closing ? -EINTR : forget_unknown(r);
-		r->done_sectors = 0;
-		map_forget_clock(r->map);
-		if (!err)
-			err = refine_steps(r, coro);
-	}
-	if (!err) {
-		do {
-			err = map_verify(r->map, 0, all, CHECKS);
-		} while (goes_on(r, err));
-	}
-	return err;
-}
-
-/* Refines all angles together; when that fails it is left for another mount. */
-static int refine_trim(struct refine *r, struct coro *coro)
-{
-	const struct trim_options options = {
-		.period_ps = r->fs->profile->mech.period_ps,
-	};
-	const struct geom *geom = r->fs->profile->geom;
-	unsigned i;
-	int err = -EINTR;
-
-	if (geom_tracks(geom) > TRIM_TRACKS || !geom_known(geom))
-		return 0;
-	r->rest_ns = TRIM_REST_NS;
-	for (i = 0; i < TRIM_TRIES && !r->closing && err == -EINTR; i++)
-		err = trim_angles(&r->prober, geom, &options, &r->trimmed,
-				  &r->trim);
-	r->rest_ns = REST_NS;
-	if (err)
-		return r->closing || err == -ENOMEM || err == -ENODEV ? err : 0;
-	r->done |= MEASURE_ANGLES;
-	r->step_over = true;
-	coro_yield(coro);
-	return 0;
-}
-
-static bool knows_heads(const struct fs *fs)
-{
-	return fs->profile->part[PROFILE_SURFACES].confidence_ppm > 0;
-}
-
-/* Finds the surfaces of the tracks; their geometry must not change
- * meanwhile. */
-static int refine_heads(struct refine *r, struct coro *coro)
-{
-	const struct profile *p = r->fs->profile;
-	int err = r->closing ? -EINTR : 0;
-
-	if (!err && !knows_heads(r->fs) && geom_known(p->geom) &&
-	    geom_tracks(p->geom) <= TRIM_TRACKS) {
-		r->moving = true;
-		err = heads_measure(&r->prober, p->mech.period_ps, 0, p->geom,
-				    &r->heads, &r->placed);
-		r->moving = false;
-	}
-	if (err)
-		return err;
-	r->done |= MEASURE_HEADS;
-	if (!r->placed)
-		return 0;
-	/* The mechanics depend on cylinders, which have changed. */
-	r->done &= ~MEASURE_MECH;
-	r->step_over = true;
-	coro_yield(coro);
-	return 0;
-}
-
-/* Measures seeks and switches on the known tracks; their geometry must not
- * change meanwhile. */
-static int refine_mech(struct refine *r)
-{
-	const struct mech_options options = { 0 };
-	const struct profile *p = r->fs->profile;
-	unsigned i;
-	int err = r->closing ? -EINTR : 0;
-
-	r->moving = true;
-	for (i = 0; i < MECH_TRIES && !r->closing; i++) {
-		r->mech = (struct mech){ 0 };
-		err = mech_measure(&r->prober, p->geom, p->mech.period_ps,
-				   &options, &r->mech);
-		if (err != -EINTR)
-			break;
-	}
-	r->moving = false;
-	if (err)
-		return err;
-	r->have_mech = r->mech.seek_ppm > 0;
-	r->done |= MEASURE_MECH;
-	return 0;
-}
-
-/* Finds the period of rotation; -EOPNOTSUPP: nothing rotates. */
-static int refine_period(struct refine *r)
-{
-	struct period period = { .verdict = PERIOD_NOISY };
-	int err;
-
-	r->moving = true;
-	do {
-		err = period_measure(&r->prober, PERIOD_NS, &period);
-	} while (!err && period.verdict == PERIOD_NOISY && is_patient(r));
-	r->moving = false;
-	if (err || r->closing)
-		return err ? err : -EINTR;
-	if (period.verdict != PERIOD_GOOD)
-		return -EOPNOTSUPP;
-	r->pauses = 0;
-	r->period_ps = period.period_ps;
-	return 0;
-}
-
-/* Begins to measure a drive of which only the period is known. */
-static int refine_begin(struct refine *r, struct coro *coro)
-{
-	const struct map_options options = { .period_ps = r->period_ps };
-	int err;
-
-	map_close(r->map);
-	r->map = NULL;
-	err = map_open(&r->prober, &options, &r->map);
-	if (err)
-		return err;
-	r->done = r->done_kept = 0;
-	r->adopted_sectors = r->looked_sectors = r->stall_sectors = 0;
-	r->have_period = r->step_over = true;
-	coro_yield(coro);
-	return 0;
-}
-
-static int refine_is_fit(struct refine *r, enum fit_verdict *verdict)
-{
-	struct fit fit;
-	int err = fit_check(&r->prober, r->fs->profile,
-			    env_random(r->fs->env), &fit);
-
-	*verdict = err ? FIT_UNKNOWN : fit.verdict;
-	return err == -EINTR && !r->closing ? 0 : err;
-}
-
-/* Tries a profile again that did not fit at the mount: the host may have been
- * busy, or an emulator at full speed; or it may be another drive. */
-static int refine_believe(struct refine *r, struct coro *coro)
-{
-	uint64_t wait_ns = DOUBT_NS;
-	enum fit_verdict verdict;
-	unsigned i, other = 0;
-	int err;
-
-	for (i = 0; i < DOUBT_TRIES; i++, wait_ns *= 2) {
-		r->wake_ns = env_now_ns(r->fs->env) + wait_ns;
-		coro_yield(coro);
-		if (r->closing)
-			return -EINTR;
-		err = refine_is_fit(r, &verdict);
-		other += verdict > FIT_FLAT;
-		/* Measures the period once more, where times show any
-		 * rotation. */
-		if (!err && other >= DOUBT_OTHER && r->fs->options.measure &&
-		    verdict > FIT_FLAT && !(err = refine_period(r)))
-			err = refine_is_fit(r, &verdict);
-		if (err == -EOPNOTSUPP)
-			continue;
-		if (err)
-			return err;
-		if (verdict > FIT_FLAT && other >= DOUBT_OTHER &&
-		    r->fs->options.measure)
-			return refine_begin(r, coro);
-		if (verdict != FIT_GOOD)
-			continue;
-		r->believes = r->step_over = true;
-		coro_yield(coro);
-		return 0;
-	}
-	return -EOPNOTSUPP;
-}
-
-static void refine_body(struct coro *coro, void *arg)
-{
-	struct refine *r = arg;
-	int err = 0;
-
-	if (r->fs->options.doubt)
-		err = refine_believe(r, coro);
-	else if (!r->map && !(err = refine_period(r)))
-		err = refine_begin(r, coro);
-	if (err || !refine_can(r->fs)) {
-		r->error = err == -EINTR ? 0 : err;
-		return;
-	}
-	if (!(r->done & MEASURE_TRACKS)) {
-		err = refine_tracks(r, coro);
-		r->done |= err ? 0 : MEASURE_TRACKS;
-		r->step_over = true;
-		if (!err)
-			coro_yield(coro);
-	}
-	if (!err && !(r->done & MEASURE_ANGLES))
-		err = refine_trim(r, coro);
-	if (!err && !(r->done & MEASURE_HEADS))
-		err = refine_heads(r, coro);
-	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
-		err = refine_mech(r);
-	if (err != -EINTR)
-		r->error = err == -EIO ? 0 : err;
-	r->step_over = true;
 }
 
 /* ---- The loop's side ---- */
@@ -771,7 +362,7 @@ static int refine_adopt(struct refine *r)
 		     r->done != r->done_kept || r->dropped)) {
 		measure_keep_state(next, r->map, r->done);
 		r->state_ns = now_ns + STATE_NS;
-		r->looked_sectors = looked_sectors(r);
+		r->looked_sectors = refine_looked_sectors(r);
 	}
 	if (!err && r->have_mech)
 		err = measure_keep_mech(next, &r->mech);
@@ -783,7 +374,7 @@ static int refine_adopt(struct refine *r)
 	}
 	r->have_mech = r->dropped = false;
 	r->done_kept = r->done;
-	r->adopted_sectors = known_sectors(r);
+	r->adopted_sectors = refine_known_sectors(r);
 	r->adopted++;
 	return 0;
 }
@@ -791,7 +382,8 @@ static int refine_adopt(struct refine *r)
 /* Has enough become known, or something of which nothing was known before? */
 static bool is_better(const struct refine *r)
 {
-	uint64_t known = known_sectors(r), all = r->prober.limits->sectors;
+	uint64_t known = refine_known_sectors(r),
+		 all = r->prober.limits->sectors;
 	bool end = r->over || r->done != r->done_kept;
 
 	/* Looking once more may have shown that some of it was wrong. */
@@ -840,7 +432,7 @@ static void refine_end(struct refine *r)
 	else
 		msg_info("%s: the map of tracks is finished: %llu of %llu "
 			 "sectors", r->fs->disk->name,
-			 (unsigned long long)known_sectors(r),
+			 (unsigned long long)refine_known_sectors(r),
 			 (unsigned long long)r->prober.limits->sectors);
 }
 
@@ -899,7 +491,7 @@ static int grown_cut(struct refine *r)
 /* Begins again with the changed tracks, after the coroutine has ended. */
 static int grown_again(struct refine *r)
 {
-	int err = grown_forget(r);
+	int err = refine_forget_grown(r);
 
 	if (!err)
 		err = refine_adopt(r);
@@ -912,10 +504,10 @@ static int grown_again(struct refine *r)
 	return err;
 }
 
-static void grown_take(struct refine *r)
+static void refine_take_grown(struct refine *r)
 {
 	bool again = refine_can(r->fs) &&
-		     known_sectors(r) >= geom_known_sectors(r->fs->geom);
+		     refine_known_sectors(r) >= geom_known_sectors(r->fs->geom);
 	int err = again ? grown_again(r) : grown_cut(r);
 
 	r->grown_n = 0;
@@ -938,10 +530,10 @@ uint64_t refine_run(struct refine *r)
 	if (r->reading || r->fs->op_count || !queue_idle(r->fs->queue))
 		return UINT64_MAX;
 	if (r->over)
-		grown_take(r);
+		refine_take_grown(r);
 	if (r->over)
 		return UINT64_MAX;
-	at_ns = quiet_at_ns(r);
+	at_ns = refine_quiet_ns(r);
 	if (r->wake_ns > at_ns)
 		at_ns = r->wake_ns;
 	if (now_ns < at_ns)
@@ -967,7 +559,7 @@ static bool is_done(const struct refine *r)
 	/* A profile that was complete from the beginning has been searched for
 	 * surfaces, too. */
 	return (r->done & MEASURE_TRACKS ?
-			r->done & MEASURE_HEADS || knows_heads(r->fs) :
+			r->done & MEASURE_HEADS || refine_knows_heads(r->fs) :
 			geom_known_sectors(p->geom) == p->sectors) &&
 	       (r->done & MEASURE_MECH || p->mech.seek_n);
 }
@@ -984,7 +576,7 @@ static int refine_recall(struct refine *r)
 			 "anew", r->fs->disk->name);
 	r->done_kept = r->done;
 	if (!err)
-		r->looked_sectors = looked_sectors(r);
+		r->looked_sectors = refine_looked_sectors(r);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -1012,7 +604,7 @@ static int refine_new(struct fs *fs, struct refine *r)
 	r->prober.pause = refine_pause;
 	r->rest_ns = REST_NS;
 	r->period_ps = options.period_ps;
-	r->requests = foreground_requests(r);
+	r->requests = refine_foreground(r);
 	r->last_ns = env_now_ns(fs->env);
 	r->adopted_sectors = geom_known_sectors(fs->profile->geom);
 	r->buffer = aligned_alloc(BUFFER_ALIGN, BUFFER_BYTES);
@@ -1032,9 +624,9 @@ static int refine_new(struct fs *fs, struct refine *r)
 /* Stores what was found since, together with the file system's closing. */
 static void refine_leave(struct refine *r)
 {
-	if ((looked_sectors(r) <= r->looked_sectors &&
+	if ((refine_looked_sectors(r) <= r->looked_sectors &&
 	     r->done == r->done_kept) ||
-	    (known_sectors(r) < r->adopted_sectors &&
+	    (refine_known_sectors(r) < r->adopted_sectors &&
 	     !(r->done & MEASURE_TRACKS)))
 		return;
 	while (!r->fs->disk_gone && !queue_idle(r->fs->queue))
@@ -1087,7 +679,7 @@ void refine_get_status(const struct refine *r, struct refine_status *status)
 		.reads = r->prober.accesses,
 		.done_sectors = r->done_sectors,
 		.all_sectors = r->prober.limits->sectors,
-		.known_sectors = known_sectors(r),
+		.known_sectors = refine_known_sectors(r),
 		.adopted = r->adopted,
 	};
 }
