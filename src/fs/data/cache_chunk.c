@@ -217,22 +217,33 @@ static unsigned read_wait_pieces(const struct read_wait *rwait)
 	       1;
 }
 
+/* Of the chunk that begins with block `base`, what is in memory as blocks; or,
+ * of these, those whose content the tree has in the log only. */
+static uint16_t blocks_present(const struct file *file, uint64_t base,
+			       bool logged)
+{
+	const struct block *block;
+	uint16_t bits = 0;
+
+	if (!file->blocks)
+		return 0;
+	block = block_at_or_after(file, base);
+	for (; block && block->index < base + CHUNK_BLOCKS; block = block->next)
+		if (!logged || block->pin)
+			bits |= 1u << (block->index - base);
+	return bits;
+}
+
 /* Of the blocks wanted in chunk p, those that are neither blocks nor valid. */
 static uint16_t read_wait_missing(const struct read_wait *rwait, unsigned p)
 {
 	uint64_t base = (rwait->first / CHUNK_BLOCKS + p) * CHUNK_BLOCKS;
 	uint16_t bits = read_wait_bits(rwait, p);
-	const struct block *block;
 
 	if (rwait->chunks[p])
 		bits &= ~rwait->chunks[p]->valid;
-	if (!bits || !rwait->file->blocks)
-		return bits;
-	block = block_at_or_after(rwait->file, base);
-	for (; block && block->index < base + CHUNK_BLOCKS; block = block->next)
-		if (!rwait->tree || block->pin)
-			bits &= ~(1u << (block->index - base));
-	return bits;
+	return bits ? bits & ~blocks_present(rwait->file, base, rwait->tree) :
+		      0;
 }
 
 bool read_wait_ok(const struct read_wait *rwait)
@@ -1394,14 +1405,17 @@ void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 	    (files->fetch_chunks + n) * AHEAD_PART > count * (AHEAD_PART - 1))
 		return;
 	for (p = 0; p < n; p++) {
-		want[p] = 0;
+		want[p] = chunk_before(index + p, end) &
+			  ~blocks_present(file, (index + p) * CHUNK_BLOCKS,
+					  false);
+		if (!want[p])
+			continue;
 		chunk = chunk_get(file, index + p);
 		if (!chunk) {
 			n = p;
 			break;
 		}
-		want[p] = chunk_before(index + p, end) &
-			  (uint16_t)~(chunk->valid | chunk->reading);
+		want[p] &= (uint16_t)~(chunk->valid | chunk->reading);
 		any |= want[p];
 		if (want[p]) /* not to be evicted for the next one */
 			list_del(&chunk->lru);
