@@ -115,6 +115,20 @@ static void pass_not_clean(struct check *check)
 			       (unsigned long long)check->root.gen);
 }
 
+/* The root may be older than one that cannot be read. */
+static void pass_lost_root(struct check *check)
+{
+	uint64_t seq;
+
+	if (!check->roots_doubted)
+		return;
+	seq = log_scan_newer(check);
+	if (seq)
+		problem_report(check, PROBLEM_ROOT_LOST,
+			       (struct problem_place){ 0 },
+			       (unsigned long long)seq);
+}
+
 static int pass(struct check *check)
 {
 	int rc = super_root_load_root(check);
@@ -122,7 +136,9 @@ static int pass(struct check *check)
 	if (rc || !check->have_root)
 		return rc;
 	check->result->generation = check->root.gen;
-	if (check->options.skip_clean && check->root.clean)
+	pass_lost_root(check);
+	if (check->options.skip_clean && check->root.clean &&
+	    !check->problem_found[PROBLEM_ROOT_LOST])
 		return 0;
 	pass_not_clean(check);
 	pass_tree(check);

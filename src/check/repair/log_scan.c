@@ -34,6 +34,7 @@ struct log_scan_state {
 	struct item_set *set;
 	struct vec records;	/* struct scanned_record, by sequence */
 	struct vec blocks;	/* struct logged, in order */
+	uint64_t newer;		/* first record behind a newer root; 0: none */
 	uint64_t last;		/* sequence number of the last record of the
 				 * chain */
 	uint8_t *buf;		/* memory for a record */
@@ -70,10 +71,19 @@ static void record_note(struct log_scan_state *log, const struct log_header *h,
 {
 	struct scanned_record *record;
 
+	const struct root *root = &log->check->root;
+	const uint64_t gen = le64_get(h->gen);
+	const bool newer = le64_get(h->epoch) != root->epoch && gen > root->gen;
+
+	if (newer && (!log->newer || le64_get(h->seq) < log->newer))
+		log->newer = le64_get(h->seq);
+	if (gen > log->check->newest_gen)
+		log->check->newest_gen = gen;
 	/* Data of older epochs may not be destaged; whether it fits is decided
-	 * by the checksums. */
-	if (le64_get(h->epoch) != log->check->root.epoch &&
-	    le64_get(h->seq) > log->check->root.cut_seq)
+	 * by the checksums.  What follows a root that is lost goes on from the
+	 * chain of the one before it. */
+	if (le64_get(h->epoch) != root->epoch && !newer &&
+	    le64_get(h->seq) > root->cut_seq)
 		return;
 	record = check_add(log->check, &log->records);
 	if (record)
@@ -403,19 +413,15 @@ static int records_each(struct log_scan_state *log, enum log_pass pass)
 	return rc;
 }
 
-int log_scan_items(struct check *check, struct item_set *set)
+static int records_read(struct check *check)
 {
-	struct log_scan_state *log;
+	struct log_scan_state *log = calloc(1, sizeof(*log));
 	unsigned i;
-	int rc;
 
-	if (!check->have_root)
-		return 0;
-	log = check->logread = calloc(1, sizeof(*log));
+	check->logread = log;
 	if (!log)
-		return -ENOMEM;
+		return check_fail(check, -ENOMEM);
 	log->check = check;
-	log->set = set;
 	vec_init(&log->records, sizeof(struct scanned_record));
 	vec_init(&log->blocks, sizeof(struct logged));
 	log->buf = device_buffer(check, TRAX_MAX_RECORD_BYTES);
@@ -425,7 +431,30 @@ int log_scan_items(struct check *check, struct item_set *set)
 	     i++)
 		track_scan(log, &check->super.log[i]);
 	vec_sort(&log->records, record_cmp);
-	rc = check->rc;
+	return check->rc;
+}
+
+uint64_t log_scan_newer(struct check *check)
+{
+	uint64_t newer = 0;
+
+	if (!records_read(check))
+		newer = check->logread->newer;
+	log_scan_free(check);
+	return newer;
+}
+
+int log_scan_items(struct check *check, struct item_set *set)
+{
+	struct log_scan_state *log;
+	int rc;
+
+	if (!check->have_root)
+		return 0;
+	rc = records_read(check);
+	log = check->logread;
+	if (log)
+		log->set = set;
 	if (!rc)
 		rc = chain_apply(log);
 	if (!rc)

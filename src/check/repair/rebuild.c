@@ -425,13 +425,23 @@ static void root_numbers(struct root *root, const struct item_set *set)
 	}
 }
 
+/* Newer than all that the log follows, and in the other area. */
+static uint64_t next_gen(const struct check *check)
+{
+	const uint64_t old = check->root.gen;
+	uint64_t gen = check->newest_gen > old ? check->newest_gen : old;
+
+	gen += TRAX_ROOT_GEN_STEP;
+	return gen + !((gen - old) & 1);
+}
+
 static void root_begin(struct rebuild *rebuild)
 {
 	struct check *check = rebuild->check;
 	struct root *root = &rebuild->root;
 
 	*root = check->root;
-	root->gen = check->root.gen + TRAX_ROOT_GEN_STEP;
+	root->gen = next_gen(check);
 	root->epoch = env_random(check->env);
 	root->clean = true;
 	root->tail_seq = root->cut_seq + 1;

@@ -26,6 +26,9 @@ int collect_items(struct check *check, struct item_set *set);
  * the file system itself refuses to.  The set must outlive it.
  */
 int log_scan_items(struct check *check, struct item_set *set);
+/* The first record that follows a root newer than the one that was found; 0:
+ * there is none. */
+uint64_t log_scan_newer(struct check *check);
 /* Is there, in the log so read, this content of a block? */
 bool log_scan_has(const struct check *check, uint64_t ino, uint64_t block,
 		 uint32_t sum);

@@ -29,7 +29,8 @@ static const char *replay_try(struct check *check)
 
 static bool replay_due(struct check *check)
 {
-	return !super_root_best_root(check, &check->root) && !check->root.clean;
+	return !super_root_best_root(check, &check->root) &&
+	       (!check->root.clean || check->roots_doubted);
 }
 
 int replay_run(struct check *check)

@@ -184,6 +184,8 @@ struct check {
 	struct root root;
 	unsigned area;		/* the area with the root */
 	bool have_root;
+	bool roots_doubted;	/* a copy of a root is bad, and not blank */
+	uint64_t newest_gen;	/* of the records in the log; 0: not read */
 	uint8_t *payload;	/* NULL: it cannot be trusted */
 	struct geom *geom;
 

@@ -211,19 +211,31 @@ struct root_copy {
 	uint64_t sector;
 };
 
+static bool root_is_blank(const uint8_t *buf)
+{
+	return !buf[0] && !memcmp(buf, buf + 1, TRAX_BLOCK_BYTES - 1);
+}
+
+/* A copy that is no good may have been the newest root: the log tells. */
 static void root_read(struct check *check, struct root_copy copy[4], void *buf)
 {
+	bool blank;
 	unsigned i;
 
+	check->roots_doubted = false;
 	for (i = 0; i < 4; i++) {
 		struct root_copy *c = &copy[i];
 
 		c->sector = check->super.area_sector[i / 2][i % 2];
-		if (device_read(check, c->sector, TRAX_BLOCK_SECTORS, buf))
+		if (device_read(check, c->sector, TRAX_BLOCK_SECTORS, buf)) {
 			c->why = "cannot be read";
-		else
+			blank = false;
+		} else {
 			c->why = root_decode(buf, check->super.uuid, c->sector,
 					     &c->root);
+			blank = root_is_blank(buf);
+		}
+		check->roots_doubted |= c->why && !blank;
 	}
 }
 

@@ -687,6 +687,7 @@ START_TEST(test_table)
 	has[PROBLEM_DEVICE_SMALL] = has[PROBLEM_RESCUED] = true;
 	has[PROBLEM_LOG_REPLAY] = has[PROBLEM_DATA_LOST] = true; /* ..._fs.c */
 	has[PROBLEM_DATA_UNSURE] = true;
+	has[PROBLEM_ROOT_LOST] = true;	/* test_recover */
 	for (i = 0; i < PROBLEMS; i++)
 		ck_assert_msg(has[i], "no damage for %s",
 			      check_problems[i].name);
