@@ -156,6 +156,7 @@ struct scrub {
 	struct queue_request node_req;
 	struct iovec node_iov;
 	uint8_t *node;
+	struct key node_from;	/* where a bad node is looked for next */
 	uint8_t *fixed;		/* buffer, while the first suspect is fixed */
 	size_t fixed_bytes;
 	uint64_t fixed_version;
@@ -198,7 +199,8 @@ uint32_t scrub_load_pieces(const struct scrub_extent *run);
 
 extern const struct freeblock_ops scrub_verify_ops;
 
-/* Does a node say of itself that it is the one that should be there? */
+/* Does a node say of itself that it is the one that should be there, and its
+ * parent, if that is in memory, agree? */
 bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
 		       const void *data);
 
@@ -226,6 +228,11 @@ void scrub_fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n);
 
 /* Looks at the first suspect, which is a fixed structure. */
 void scrub_fixed_look(struct scrub *scrub);
+
+/* ---- scrub_node.c ---- */
+
+/* Looks at the first suspect, which is a copy of a node. */
+void scrub_node_look(struct scrub *scrub);
 
 /* ---- scrub_suspect.c ---- */
 

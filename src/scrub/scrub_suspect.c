@@ -5,9 +5,6 @@
  * (from memory, from the disk, from copies; what cannot be had is noted there).
  * Then healing reads the places of the blocks in question once more and
  * compares: what was overwritten, moved or deleted meanwhile passes.
- *
- * A node is read again; one that is still bad may be a slot that has been taken
- * and not yet been written, so it is looked at again behind a checkpoint.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,8 +12,6 @@
 #include "base/msg.h"
 #include "fs/op/errors.h"
 #include "scrub/scrub_internal.h"
-
-#define NODE_TRIES 3u
 
 /* ---- the list ---- */
 
@@ -199,73 +194,6 @@ static void file_begin(struct scrub *scrub)
 		file_skip(scrub);
 }
 
-/* ---- nodes ---- */
-
-static void node_begin(struct scrub *scrub);
-
-static void node_report(struct scrub *scrub, int result)
-{
-	const struct scrub_suspect *suspect = &scrub->suspect[0];
-
-	errors_add(scrub->fs, &(struct error){
-		.sector = suspect->sector, .sectors = TRAX_NODE_SECTORS,
-		.what = result ? ERROR_READ : ERROR_CSUM });
-	msg_error("%s: node at sector %llu: %s", scrub->fs->disk->name,
-		  (unsigned long long)suspect->sector,
-		  result ? "cannot be read" : "is damaged");
-}
-
-static void node_cut(struct waiter *waiter, int rc)
-{
-	struct scrub *scrub = waiter->owner;
-
-	(void)rc;
-	node_begin(scrub);
-}
-
-static void node_done(struct disk_request *disk)
-{
-	struct scrub *scrub = disk->owner;
-	struct scrub_suspect *suspect = &scrub->suspect[0];
-	bool used = space_slot_used(tree_space(scrub->fs->tree),
-				    addr_make(0, suspect->sector));
-
-	if (!used || (!disk->result &&
-		      scrub_verify_node(scrub, suspect->sector, scrub->node))) {
-		scrub_suspect_over(scrub);
-		return;
-	}
-	if (++suspect->tries < NODE_TRIES && !disk->result &&
-	    !fs_read_only(scrub->fs) && !scrub->closing) {
-		scrub->waiter = (struct waiter){ .done = node_cut,
-						 .owner = scrub };
-		list_init(&scrub->waiter.link);
-		tree_checkpoint(scrub->fs->tree, &scrub->waiter);
-		return;
-	}
-	if (!scrub->closing)
-		node_report(scrub, disk->result);
-	scrub_suspect_over(scrub);
-}
-
-static void node_begin(struct scrub *scrub)
-{
-	scrub->node_iov = (struct iovec){ scrub->node, TRAX_NODE_BYTES };
-	scrub->node_req = (struct queue_request){
-		.disk = {
-			.op = DISK_READ,
-			.sector = scrub->suspect[0].sector,
-			.sectors = TRAX_NODE_SECTORS,
-			.iov = &scrub->node_iov,
-			.iov_n = 1,
-			.done = node_done,
-			.owner = scrub,
-		},
-		.class = QUEUE_READ_AHEAD,
-	};
-	queue_submit(scrub->fs->queue, &scrub->node_req);
-}
-
 /* ---- one after the other ---- */
 
 bool scrub_suspect_next(struct scrub *scrub)
@@ -280,6 +208,6 @@ bool scrub_suspect_next(struct scrub *scrub)
 	else if (scrub->suspect[0].ino)
 		file_begin(scrub);
 	else
-		node_begin(scrub);
+		scrub_node_look(scrub);
 	return !scrub->suspecting;
 }

@@ -271,7 +271,8 @@ bool scrub_verify_node(const struct scrub *scrub, uint64_t sector,
 	memcpy(&fsid, fs_super(scrub->fs)->uuid, sizeof(fsid));
 	return (ptr.addr == addr || ptr.addr2 == addr) &&
 	       !node_verify(data, le64_get(fsid), &ptr, header->level,
-			    key_get(&header->low), key_get(&header->high));
+			    key_get(&header->low), key_get(&header->high)) &&
+	       tree_node_is_good(scrub->fs->tree, data);
 }
 
 /* The nodes that lie within [at, at + n) of a node track. */

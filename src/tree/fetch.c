@@ -329,6 +329,26 @@ bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
 	return node_child(buffer->node, i).addr == addr;
 }
 
+bool tree_node_is_good(struct tree *tree, const void *node)
+{
+	const struct node_header *header = node;
+	const struct key low = key_get(&header->low);
+	const struct buffer *parent =
+		buffer_down(tree, low, header->level + 1u), *child;
+	struct node_ptr ptr;
+
+	if (parent->level != header->level + 1u)
+		return true;
+	ptr = node_child(parent->node, node_child_find(parent->node, low));
+	child = buffer_find(tree->buffers, ptr.addr);
+	/* The sum of what is to be written is not known yet. */
+	if (ptr.addr != le64_get(header->addr) ||
+	    ptr.gen != le64_get(header->gen) ||
+	    (child && child->state != BUFFER_CLEAN))
+		return true;
+	return csum(node, TRAX_NODE_BYTES) == ptr.csum;
+}
+
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies)
 {
 	tree->copies = copies ? *copies : (struct tree_copies){ .arg = NULL };

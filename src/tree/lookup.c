@@ -139,6 +139,42 @@ static int descend(struct tree_txn *txn, struct key key, unsigned level,
 	return 0;
 }
 
+static bool is_copy(const struct node_ptr *ptr, traxaddr addr)
+{
+	return ptr->addr == addr || ptr->addr2 == addr;
+}
+
+int tree_copy_key(struct tree_txn *txn, traxaddr addr, struct key *from,
+		  struct key *low)
+{
+	const struct buffer *f = txn->tree->root;
+	struct buffer *child;
+	unsigned i;
+
+	*low = KEY_MIN;
+	if (is_copy(&f->ptr, addr))
+		return 0;
+	for (; f->level; f = child) {
+		for (i = 0; i < node_count(f->node); i++) {
+			const struct node_ptr ptr = node_child(f->node, i);
+
+			*low = node_key(f->node, i);
+			if (is_copy(&ptr, addr))
+				return 0;
+		}
+		if (f->level == 1)
+			break;
+		i = node_child_find(f->node, *from);
+		child = tree_child(txn->tree, f, i);
+		if (!tree_resident(child))
+			return fetch_note(txn, (struct buffer *)f, i);
+	}
+	if (key_cmp(node_high(f->node), KEY_MAX) == 0)
+		return -ENOENT;
+	*from = key_after(node_high(f->node));
+	return -EINPROGRESS;
+}
+
 /* The leaf that covers key, pinned. */
 static int find_leaf(struct tree_txn *txn, struct key key, struct buffer **leaf)
 {

@@ -292,6 +292,16 @@ void tree_copies_ready(struct tree *tree);
  * disk; else NULL.  Valid until the next call of the tree. */
 const void *tree_clean_node(struct tree *tree, struct key key, unsigned level,
 			    struct key *high);
+/* Is this node, as just read, what its parent says, as far as the parent is in
+ * memory? */
+bool tree_node_is_good(struct tree *tree, const void *node);
+/*
+ * The lowest key of the node that has one of its copies at this address, looked
+ * for from *from on.  -ENOENT: there is none; -EINPROGRESS: not yet found, and
+ * *from is where a further transaction goes on; -EAGAIN, -EIO.
+ */
+int tree_copy_key(struct tree_txn *txn, traxaddr addr, struct key *from,
+		  struct key *low);
 /* May the node of a level where a key is still be the one at this address, as
  * far as is known? */
 bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,

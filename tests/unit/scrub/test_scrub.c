@@ -20,6 +20,7 @@
 #include "scrub/scrub.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"
+#include "tree/tree_internal.h"
 
 #define MIB 128u
 #define FILES 6u
@@ -227,6 +228,59 @@ START_TEST(fixed_is_judged)
 			 0);
 	run_pass(&b, &s, MAX_TURNS);
 	ck_assert_uint_eq(s.errors, 2);
+	bench_close(&b);
+}
+END_TEST
+
+#define MORE_FILES 600u
+
+/* Where the copies of a leaf lie that nothing changes: the first ones of so
+ * many inodes' are those of the scrub itself. */
+static struct node_ptr quiet_leaf(struct bench *b)
+{
+	struct tree *tree;
+	struct fs_attr attr;
+	uint64_t ino = 0;
+	char name[16];
+
+	for (unsigned i = 0; i < MORE_FILES; i++) {
+		snprintf(name, sizeof(name), "more%u", i);
+		ck_assert_int_eq(rig_mknod(&b->rig, TRAX_ROOT_INO, name,
+					   0100644, &ino), 0);
+	}
+	scrub_close(b->scrub);
+	rig_remount(&b->rig);
+	ck_assert_int_eq(scrub_open(b->rig.fs, 0, &b->scrub), 0);
+	ck_assert_int_eq(rig_getattr(&b->rig, ino, &attr), 0);
+	tree = b->rig.fs->tree;
+	ck_assert_uint_gt(tree->root->level, 0);
+	return tree_leaf(tree, key_make(ino, ITEM_INODE, 0))->ptr;
+}
+
+/* A node, or its mirror, that cannot be read or has a flipped bit, is written
+ * again from the other copy. */
+START_TEST(nodes_are_healed)
+{
+	const bool mirror = _i & 1, flip = _i & 2;
+	struct node_ptr ptr;
+	struct scrub_status s;
+	json_t *errors, *error;
+	struct bench b;
+	uint64_t at, slots;
+
+	bench_open(&b);
+	ptr = quiet_leaf(&b);
+	at = addr_sector(mirror ? ptr.addr2 : ptr.addr);
+	ck_assert_int_eq(flip ? sim_flip(b.rig.sim, at + 31, 1000) :
+				sim_damage(b.rig.sim, at + 9, 1), 0);
+	run_pass(&b, &s, MAX_TURNS);
+	errors = errors_of(&b);
+	ck_assert_uint_eq(json_array_size(errors), 1);
+	error = json_array_get(errors, 0);
+	ck_assert(json_is_true(json_object_get(error, "healed")));
+	json_decref(errors);
+	ck_assert_int_eq(rig_sync(&b.rig), 0);
+	ck_assert_int_eq(tree_check(b.rig.fs->tree, &slots), 0);
 	bench_close(&b);
 }
 END_TEST
@@ -684,6 +738,7 @@ int main(void)
 	tcase_add_test(tcase, all_is_read);
 	tcase_add_test(tcase, damage_is_named);
 	tcase_add_test(tcase, fixed_is_judged);
+	tcase_add_loop_test(tcase, nodes_are_healed, 0, 4);
 	tcase_add_test(tcase, log_is_judged);
 	tcase_add_test(tcase, copies_are_judged);
 	tcase_add_test(tcase, change_is_no_damage);
