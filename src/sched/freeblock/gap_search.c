@@ -19,429 +19,20 @@
  * with the heap in order of that bound, the search is over when the first is.
  * These are the prunings of the paper, in an order that serves them.
  */
-#include <string.h>
-
 #include "sched/freeblock/gap_search.h"
 
-#define HEAP_MAX 1024u
+#include <string.h>
+
+#include "sched/freeblock/gap_search_internal.h"
+
 /* Remapped runs that are looked at for one gap, and those that are tried. */
 #define MOVED_LOOKS 16u
 #define MOVED_TRIES 4u
 #define MOVED_HASH 0x9e3779b1u
 /* Steps that a third track counts for. */
 #define TRACK_STEPS 2u
-#define LOW_MAX 512u
-/* Rounding of times: a sector missed by less than ROUND_IN_NS counts as met, as
- * in service_wait_ns; ROUND_OUT_NS of it may be spent at the end. */
-#define ROUND_IN_NS 200u
-#define ROUND_OUT_NS 100u
 /* The number of ways tried to share a gap between source and target track. */
 #define SHARES 4u
-
-struct heap_entry {
-	int64_t bound;
-	uint64_t spent_ns;	/* at least, on moves */
-	uint32_t level;
-	uint64_t index;
-};
-
-/* One passing over a track. */
-struct gap_pass {
-	unsigned n;
-	struct gap_extent piece[2];
-	int64_t worth_ns;
-	bool across;		/* ends on the next track */
-};
-
-struct gap_search_state {
-	const struct gap_query *query;
-	const struct head_state *head_state;
-	const struct freeblock_set *wanted;
-	struct gap_plan *plan;
-	struct geom_track source, target;
-	uint64_t free_ns;	/* a read handed over now may move */
-	uint64_t lead_ns;	/* between commands on one track */
-	uint64_t leave_ns;	/* when to be on the target's track */
-	uint64_t turn_ns;
-	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
-	uint32_t low_n;
-	int64_t ends_ns;	/* source and target track, whole gap each */
-	unsigned heap_n;
-	struct heap_entry heap[HEAP_MAX];
-};
-
-/* ---- times ---- */
-
-static uint64_t move_ns(const struct gap_search_state *s,
-			const struct geom_track *from,
-			const struct geom_track *to, bool write)
-{
-	struct service_head head = { 0, from->cylinder, from->surface };
-
-	if (from->index == to->index)
-		return 0;
-	return service_move_ns(s->head_state->mech, &head, to->cylinder,
-			       to->surface, write);
-}
-
-static uint64_t settle_ns(const struct gap_search_state *s)
-{
-	return s->query->target.write ? s->head_state->mech->write_settle_ns
-				      : 0;
-}
-
-/* When an LBN of a track begins, the next time after a moment. */
-static uint64_t begin_ns(const struct gap_search_state *s, uint64_t lbn,
-			 uint64_t from_ns)
-{
-	struct geom_place place;
-
-	geom_place_of(s->head_state->geom, lbn, &place);
-	return from_ns +
-	       service_wait_ns(s->head_state->mech, from_ns, place.start);
-}
-
-/* How long [first, first + n) of one track takes to pass. */
-static uint64_t length_ns(const struct gap_search_state *s,
-			  const struct geom_track *track, uint64_t first,
-			  uint32_t n)
-{
-	struct geom_place a, b;
-
-	geom_place_of(s->head_state->geom, first, &a);
-	geom_place_of(s->head_state->geom, first + n - 1, &b);
-	return service_turn_ns(s->head_state->mech,
-			       (uint64_t)(angle)(b.start - a.start) +
-				       track->per_sector);
-}
-
-/* Whole units that can pass in a time, with something for rounding. */
-static int64_t units_in(const struct gap_search_state *s, uint64_t ns,
-			const struct geom_track *track)
-{
-	return (int64_t)((ns + 500) * track->sectors / s->turn_ns /
-			 freeblock_set_unit(s->wanted));
-}
-
-/* What a wanted unit of a track is worth. */
-static int64_t unit_ns(const struct gap_search_state *s,
-		       const struct geom_track *track)
-{
-	uint64_t ns = service_turn_ns(s->head_state->mech,
-				      (uint64_t)track->per_sector *
-					      freeblock_set_unit(s->wanted));
-
-	if (s->query->prices)
-		ns = ns * freeblock_set_price(s->wanted, track->index) /
-		     FREEBLOCK_SET_PRICE;
-	return (int64_t)ns;
-}
-
-/* ---- one passing ---- */
-
-static void piece_place(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t from_ns,
-			struct gap_extent *piece)
-{
-	piece->begin_ns = begin_ns(s, piece->sector, from_ns);
-	piece->end_ns = piece->begin_ns + length_ns(s, track, piece->sector,
-						    piece->sectors);
-}
-
-/* Is the unit before a wanted one on the track wanted, too? */
-static bool run_goes_back(const struct gap_search_state *s,
-			  const struct geom_track *track, uint64_t sector)
-{
-	uint32_t unit = freeblock_set_unit(s->wanted);
-	struct range r;
-
-	return sector >= track->first + unit &&
-	       freeblock_set_next_on(s->wanted, track, sector - unit, &r) &&
-	       r.first < sector;
-}
-
-static bool is_wanted(const struct gap_search_state *s, uint64_t sector)
-{
-	struct range r;
-
-	return freeblock_set_next(s->wanted, sector, &r) && r.first == sector;
-}
-
-/* May the part of a unit on this side of a seam be read?  Before what is behind
- * it, at any rate. */
-static bool part_may_end(const struct gap_search_state *s,
-			 const struct geom_track *track, uint64_t end)
-{
-	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
-	       freeblock_set_is_seam(s->head_state->geom, track, end) &&
-	       (s->query->parts || !is_wanted(s, end));
-}
-
-/* What is held of a unit is one run: around what is remapped, in order. */
-static bool part_may_begin(const struct gap_search_state *s,
-			   const struct geom_track *track, uint64_t first)
-{
-	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
-	       freeblock_set_is_seam(s->head_state->geom, track, first) &&
-	       ((s->query->parts && first == track->first) ||
-		!is_wanted(s, first - 1));
-}
-
-/* Cuts a wanted run on a track to what may be read of it before `end`; false:
- * nothing. */
-static bool run_cut(const struct gap_search_state *s,
-		    const struct geom_track *track, uint64_t end,
-		    struct range *r)
-{
-	uint32_t unit = s->query->unit_sectors;
-	uint64_t first = r->first, last = first + r->n;
-
-	if (last > end)
-		last = end;
-	if (first % unit && !part_may_begin(s, track, first))
-		first += unit - first % unit;
-	if (last % unit && !part_may_end(s, track, last))
-		last -= last % unit;
-	r->first = first;
-	r->n = last > first ? last - first : 0;
-	return r->n;
-}
-
-/* The wanted units that lie within [first, end) of a track: one command from
- * the first of them to the last.  Returns how many. */
-static uint32_t piece_find(const struct gap_search_state *s,
-			   const struct geom_track *track, uint64_t first,
-			   uint64_t end, struct gap_extent *piece)
-{
-	uint32_t unit = freeblock_set_unit(s->wanted), units = 0, n;
-	uint64_t moved, all;
-	int64_t runs = 0;
-	struct range r;
-
-	/* Up to a remapped sector, or from there on when nothing is before. */
-	while (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
-	       moved < end) {
-		if (freeblock_set_next_on(s->wanted, track, first, &r) &&
-		    r.first + (s->query->parts ? unit :
-			       s->query->unit_sectors) <= moved) {
-			end = moved;
-			break;
-		}
-		first = moved + n;
-		first += unit - 1;
-		first -= first % unit;
-	}
-	piece->sectors = 0;
-	while (first < end &&
-	       freeblock_set_next_on(s->wanted, track, first, &r) &&
-	       r.first < end) {
-		if (!units && end - r.first > s->query->max_sectors)
-			end = r.first + s->query->max_sectors;
-		first = all = r.first + r.n;
-		if (!run_cut(s, track, end, &r))
-			continue;
-		if (!units) {
-			piece->sector = r.first;
-			runs -= s->query->run_ns &&
-				run_goes_back(s, track, r.first);
-		}
-		runs += r.first + r.n == all;
-		units += (uint32_t)(r.n / unit);
-		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
-	}
-	piece->units = units;
-	piece->worth_ns = units * unit_ns(s, track) + runs * s->query->run_ns;
-	return units;
-}
-
-/* Does all of a track pass by, beginning with a sector?  A track with defects
- * may have its sectors on a part of its turn. */
-static bool track_passes(const struct gap_search_state *s,
-			 const struct geom_track *track, uint64_t sector,
-			 uint64_t in_ns, uint64_t out_ns)
-{
-	return sector == track->first &&
-	       begin_ns(s, sector, in_ns) +
-			       length_ns(s, track, sector, track->sectors) <=
-		       out_ns + ROUND_OUT_NS;
-}
-
-/*
- * What passes by on a track from in_ns, when the head is there, to out_ns, when
- * it must be through.
- */
-static void pass_over(const struct gap_search_state *s,
-		      const struct geom_track *track, uint64_t in_ns,
-		      uint64_t out_ns, struct gap_pass *pass)
-{
-	const struct geom *geom = s->head_state->geom;
-	uint64_t end = track->first + track->sectors, a, b;
-	struct gap_extent *piece = pass->piece;
-	angle out;
-
-	*pass = (struct gap_pass){ 0 };
-	if (out_ns <= in_ns || !track->per_sector)
-		return;
-	a = geom_lbn_at(
-		geom, track,
-		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
-	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
-	b = geom_lbn_at(geom, track, out - track->per_sector + 1);
-	if (out_ns - in_ns >= s->turn_ns)
-		b = a;
-	else if ((b + track->sectors - a) % track->sectors >
-		 1 + (out_ns - in_ns) / service_turn_ns(s->head_state->mech,
-							track->per_sector) ||
-		 (a == b && !track_passes(s, track, a, in_ns, out_ns)))
-		return;
-	if (piece_find(s, track, a, b > a ? b : end, piece)) {
-		piece_place(s, track, in_ns, piece);
-		in_ns = piece->end_ns + s->lead_ns;
-		pass->worth_ns = piece->worth_ns;
-		pass->n++;
-		piece++;
-	}
-	if (b > a || b == track->first)
-		return;
-	a = track->first;
-	if (begin_ns(s, a, in_ns) >= out_ns)
-		a = geom_lbn_at(geom, track, service_angle(s->head_state->mech,
-							in_ns - ROUND_IN_NS));
-	if (a >= b)
-		return;
-	if (piece_find(s, track, a, b, piece)) {
-		piece_place(s, track, in_ns, piece);
-		pass->worth_ns += piece->worth_ns;
-		pass->n++;
-	}
-}
-
-/* The first wanted unit from `first` on, such that it and all up to the one
- * that goes over the track's end are one command; false: that is not wanted,
- * or has passed. */
-static bool across_from(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t first,
-			uint64_t last, uint64_t *from)
-{
-	uint32_t unit = s->query->unit_sectors, n;
-	uint64_t moved;
-	struct range r;
-
-	if (first > last ||
-	    !freeblock_set_next_on(s->wanted, track, last, &r) ||
-	    r.first != last)
-		return false;
-	if (last + unit - first > s->query->max_sectors)
-		first = last + unit - s->query->max_sectors / unit * unit;
-	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
-	    moved < last + unit)
-		return false;
-	/* By sectors, what is behind is wanted by itself. */
-	if (freeblock_set_unit(s->wanted) < unit &&
-	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
-				 &r) ||
-	     r.first != track->first + track->sectors))
-		return false;
-	if (!freeblock_set_next_on(s->wanted, track, first, &r))
-		return false;
-	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
-	return true;
-}
-
-/* On the next track, behind the unit that ended on it, up to where the head has
- * to leave: what is wanted there goes with the same command. */
-static void across_on(const struct gap_search_state *s,
-		      const struct geom_track *track, struct gap_pass *pass)
-{
-	struct gap_extent *piece = pass->piece, more = { 0 };
-	uint64_t at = piece->sector + piece->sectors, out_ns, b;
-	struct geom_track next;
-	angle out;
-
-	geom_track_at(s->head_state->geom, track->index + 1, &next);
-	out_ns = s->leave_ns - move_ns(s, &next, &s->target,
-				       s->query->target.write);
-	if (out_ns <= piece->end_ns || !next.per_sector ||
-	    out_ns > piece->end_ns + s->turn_ns / 2)
-		return;
-	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
-	b = geom_lbn_at(s->head_state->geom, &next, out - next.per_sector + 1);
-	if (b <= at)
-		b = next.first + next.sectors;
-	if (b - piece->sector > s->query->max_sectors)
-		b = piece->sector + s->query->max_sectors;
-	if (!piece_find(s, &next, at, b, &more))
-		return;
-	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
-	piece->end_ns += length_ns(s, &next, at, (uint32_t)(more.sector +
-							     more.sectors -
-							     at));
-	piece->units += more.units;
-	piece->worth_ns += more.worth_ns;
-	pass->worth_ns = piece->worth_ns;
-}
-
-/*
- * What passes by on a track from in_ns on to its end, the unit that begins
- * there and ends on the next, and what is behind it there.
- */
-static void pass_across(const struct gap_search_state *s,
-			const struct geom_track *track, uint64_t in_ns,
-			struct gap_pass *pass)
-{
-	const struct geom *geom = s->head_state->geom;
-	uint32_t unit = s->query->unit_sectors,
-		 each = freeblock_set_unit(s->wanted);
-	uint64_t end = track->first + track->sectors, at, last;
-	struct gap_extent *piece = pass->piece;
-	struct service_head head = { 0, track->cylinder, track->surface };
-	struct service_request req;
-	struct service service;
-	struct range r;
-
-	*pass = (struct gap_pass){ 0 };
-	last = end - end % unit;
-	at = geom_lbn_at(
-		geom, track,
-		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
-	if (s->query->parts || last == end || last < track->first ||
-	    last + unit > geom_sectors(geom) ||
-	    !across_from(s, track, at, last, &piece->sector))
-		return;
-	piece->sectors = (uint32_t)(last + unit - piece->sector);
-	head.at_ns = piece->begin_ns = begin_ns(s, piece->sector, in_ns);
-	req = (struct service_request){ .lbn = piece->sector,
-					.sectors = piece->sectors };
-	service_estimate(geom, s->head_state->mech, &head, &req, &service);
-	piece->end_ns = service.head.at_ns;
-	for (at = piece->sector;
-	     freeblock_set_next_on(s->wanted, track, at, &r);
-	     at = r.first + r.n) {
-		piece->units += (uint32_t)(r.n / each);
-		piece->worth_ns += s->query->run_ns;
-	}
-	if (s->query->run_ns && run_goes_back(s, track, piece->sector))
-		piece->worth_ns -= s->query->run_ns;
-	piece->worth_ns += piece->units * unit_ns(s, track) +
-			   s->query->across_ns;
-	pass->worth_ns = piece->worth_ns;
-	pass->across = true;
-	pass->n = 1;
-	if (piece->end_ns < s->leave_ns)
-		across_on(s, track, pass);
-}
-
-/* The track the head is over after a passing. */
-static struct geom_track pass_leaves(const struct gap_search_state *s,
-				     const struct geom_track *track,
-				     const struct gap_pass *pass)
-{
-	struct geom_track next = *track;
-
-	if (pass->across)
-		geom_track_at(s->head_state->geom, track->index + 1, &next);
-	return next;
-}
 
 /* ---- putting a plan together ---- */
 
@@ -621,7 +212,7 @@ static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 {
 	struct geom_track from = pass_leaves(s, track, pass);
 	uint64_t there_ns = pass_end_ns(pass, s->free_ns) +
-		move_ns(s, &from, &s->target, false) +
+		gap_move_ns(s, &from, &s->target, false) +
 		(pass->n ? s->lead_ns : s->head_state->read_guard_ns);
 	struct gap_pass last;
 	const struct gap_pass *all[] = { before, pass, &last };
@@ -629,7 +220,7 @@ static void try_rest(struct gap_search_state *s, const struct geom_track *track,
 	s->plan->steps++;
 	pass_target(s, there_ns, &last);
 	if (!last.n && pass_end_ns(pass, 0) +
-		    move_ns(s, &from, &s->target, s->query->target.write) >
+		    gap_move_ns(s, &from, &s->target, s->query->target.write) >
 				s->leave_ns)
 		return;
 	plan_offer(s, all, 3);
@@ -672,16 +263,18 @@ static void try_same_track(struct gap_search_state *s)
 /* The most that any share could bring. */
 static int64_t share_bound(const struct gap_search_state *s, uint64_t gap_ns)
 {
-	int64_t a = units_in(s, gap_ns, &s->source) * unit_ns(s, &s->source);
-	int64_t b = units_in(s, gap_ns, &s->target) * unit_ns(s, &s->target);
+	int64_t a = gap_units_in(s, gap_ns, &s->source) *
+		    gap_unit_ns(s, &s->source);
+	int64_t b = gap_units_in(s, gap_ns, &s->target) *
+		    gap_unit_ns(s, &s->target);
 
 	return a > b ? a : b;
 }
 
 static void search_ends(struct gap_search_state *s)
 {
-	uint64_t move = move_ns(s, &s->source, &s->target,
-				s->query->target.write);
+	uint64_t move = gap_move_ns(s, &s->source, &s->target,
+				    s->query->target.write);
 	uint64_t begin = s->free_ns + s->head_state->read_guard_ns, out;
 	struct gap_pass last, first;
 	const struct gap_pass *both[] = { &first, &last };
@@ -698,11 +291,11 @@ static void search_ends(struct gap_search_state *s)
 	s->ends_ns = s->plan->worth_ns;
 	try_source_across(s);
 	if (s->plan->worth_ns >=
-	    share_bound(s, out - begin + settle_ns(s)))
+	    share_bound(s, out - begin + gap_settle_ns(s)))
 		return;
 	/* As much as there is on the target's, and the rest of the time. */
 	s->plan->steps += 2;
-	move = move_ns(s, &s->source, &s->target, false);
+	move = gap_move_ns(s, &s->source, &s->target, false);
 	pass_target(s, begin + move, &last);
 	s->ends_ns += last.worth_ns;
 	first = (struct gap_pass){ 0 };
@@ -774,7 +367,7 @@ static int64_t node_bound(const struct gap_search_state *s,
 	uint64_t spent = s->free_ns + s->head_state->read_guard_ns +
 			 low_move_ns(s, &s->source, &node->geom) +
 			 low_move_ns(s, &s->target, &node->geom) +
-			 settle_ns(s);
+			 gap_settle_ns(s);
 	uint64_t unit = freeblock_set_unit(s->wanted), time;
 	int64_t longest, most;
 
@@ -876,13 +469,14 @@ static void try_between(struct gap_search_state *s,
 static void try_track(struct gap_search_state *s,
 		      const struct geom_track *track)
 {
-	uint64_t to = move_ns(s, &s->source, track, false);
-	uint64_t on = move_ns(s, track, &s->target, s->query->target.write);
+	uint64_t to = gap_move_ns(s, &s->source, track, false);
+	uint64_t on = gap_move_ns(s, track, &s->target, s->query->target.write);
 	uint64_t in = s->free_ns + to + s->head_state->read_guard_ns, out;
 	struct gap_pass pass;
 
 	if (in + on >= s->leave_ns ||
-	    units_in(s, s->leave_ns - on - in, track) * unit_ns(s, track) +
+	    gap_units_in(s, s->leave_ns - on - in, track) *
+				    gap_unit_ns(s, track) +
 			    s->query->run_ns + s->query->across_ns <=
 		    s->plan->worth_ns)
 		return;
@@ -912,9 +506,10 @@ static void search_leaf(struct gap_search_state *s, uint64_t leaf)
 		if (index == s->source.index || index == s->target.index)
 			continue;
 		geom_track_at(s->head_state->geom, index, &track);
-		if (freeblock_set_on(s->wanted, &track) * unit_ns(s, &track) +
-			    s->ends_ns +
-			    s->query->run_ns + s->query->across_ns >
+		if (freeblock_set_on(s->wanted, &track) *
+				    gap_unit_ns(s, &track) +
+			    s->ends_ns + s->query->run_ns +
+			    s->query->across_ns >
 		    s->plan->worth_ns)
 			try_track(s, &track);
 	}
@@ -974,8 +569,9 @@ static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 	if (r.n > end - r.first)
 		r.n = end - r.first;
 	geom_track_of(s->head_state->geom, r.first, &track);
-	if ((r.first % size && !part_may_begin(s, &track, r.first)) ||
-	    ((r.first + r.n) % size && !part_may_end(s, &track, r.first + r.n)))
+	if ((r.first % size && !gap_part_may_begin(s, &track, r.first)) ||
+	    ((r.first + r.n) % size &&
+	     !gap_part_may_end(s, &track, r.first + r.n)))
 		return;
 	req = (struct service_request){ .lbn = r.first,
 					.sectors = (uint32_t)r.n };
@@ -995,7 +591,7 @@ static void try_alone(struct gap_search_state *s, uint64_t first, uint64_t end)
 		.units = (uint32_t)(r.n / each),
 	};
 	pass.worth_ns = pass.piece[0].worth_ns =
-		pass.piece[0].units * unit_ns(s, &track) + s->query->run_ns;
+		pass.piece[0].units * gap_unit_ns(s, &track) + s->query->run_ns;
 	plan_offer(s, one, 1);
 }
 

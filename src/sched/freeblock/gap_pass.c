@@ -1,0 +1,369 @@
+/*
+ * gap_pass.c - what passes under the head on a track in the time that a gap
+ * leaves, and how long moves and transfers take.
+ */
+#include "sched/freeblock/gap_search_internal.h"
+
+#include "sched/freeblock/gap_search.h"
+
+#define ROUND_OUT_NS 100u
+
+/* ---- times ---- */
+
+uint64_t gap_move_ns(const struct gap_search_state *s,
+		     const struct geom_track *from,
+		     const struct geom_track *to, bool write)
+{
+	struct service_head head = { 0, from->cylinder, from->surface };
+
+	if (from->index == to->index)
+		return 0;
+	return service_move_ns(s->head_state->mech, &head, to->cylinder,
+			       to->surface, write);
+}
+
+uint64_t gap_settle_ns(const struct gap_search_state *s)
+{
+	return s->query->target.write ? s->head_state->mech->write_settle_ns
+				      : 0;
+}
+
+/* When an LBN of a track begins, the next time after a moment. */
+static uint64_t gap_begin_ns(const struct gap_search_state *s, uint64_t lbn,
+			     uint64_t from_ns)
+{
+	struct geom_place place;
+
+	geom_place_of(s->head_state->geom, lbn, &place);
+	return from_ns +
+	       service_wait_ns(s->head_state->mech, from_ns, place.start);
+}
+
+/* How long [first, first + n) of one track takes to pass. */
+static uint64_t gap_length_ns(const struct gap_search_state *s,
+			      const struct geom_track *track, uint64_t first,
+			      uint32_t n)
+{
+	struct geom_place a, b;
+
+	geom_place_of(s->head_state->geom, first, &a);
+	geom_place_of(s->head_state->geom, first + n - 1, &b);
+	return service_turn_ns(s->head_state->mech,
+			       (uint64_t)(angle)(b.start - a.start) +
+				       track->per_sector);
+}
+
+int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
+		     const struct geom_track *track)
+{
+	return (int64_t)((ns + 500) * track->sectors / s->turn_ns /
+			 freeblock_set_unit(s->wanted));
+}
+
+int64_t gap_unit_ns(const struct gap_search_state *s,
+		    const struct geom_track *track)
+{
+	uint64_t ns = service_turn_ns(s->head_state->mech,
+				      (uint64_t)track->per_sector *
+					      freeblock_set_unit(s->wanted));
+
+	if (s->query->prices)
+		ns = ns * freeblock_set_price(s->wanted, track->index) /
+		     FREEBLOCK_SET_PRICE;
+	return (int64_t)ns;
+}
+
+/* ---- one passing ---- */
+
+static void piece_place(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t from_ns,
+			struct gap_extent *piece)
+{
+	piece->begin_ns = gap_begin_ns(s, piece->sector, from_ns);
+	piece->end_ns = piece->begin_ns + gap_length_ns(s, track, piece->sector,
+							piece->sectors);
+}
+
+/* Is the unit before a wanted one on the track wanted, too? */
+static bool gap_goes_back(const struct gap_search_state *s,
+			  const struct geom_track *track, uint64_t sector)
+{
+	uint32_t unit = freeblock_set_unit(s->wanted);
+	struct range r;
+
+	return sector >= track->first + unit &&
+	       freeblock_set_next_on(s->wanted, track, sector - unit, &r) &&
+	       r.first < sector;
+}
+
+static bool gap_is_wanted(const struct gap_search_state *s, uint64_t sector)
+{
+	struct range r;
+
+	return freeblock_set_next(s->wanted, sector, &r) && r.first == sector;
+}
+
+bool gap_part_may_end(const struct gap_search_state *s,
+		      const struct geom_track *track, uint64_t end)
+{
+	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
+	       freeblock_set_is_seam(s->head_state->geom, track, end) &&
+	       (s->query->parts || !gap_is_wanted(s, end));
+}
+
+bool gap_part_may_begin(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t first)
+{
+	return freeblock_set_unit(s->wanted) < s->query->unit_sectors &&
+	       freeblock_set_is_seam(s->head_state->geom, track, first) &&
+	       ((s->query->parts && first == track->first) ||
+		!gap_is_wanted(s, first - 1));
+}
+
+/* Cuts a wanted run on a track to what may be read of it before `end`; false:
+ * nothing. */
+static bool run_cut(const struct gap_search_state *s,
+		    const struct geom_track *track, uint64_t end,
+		    struct range *r)
+{
+	uint32_t unit = s->query->unit_sectors;
+	uint64_t first = r->first, last = first + r->n;
+
+	if (last > end)
+		last = end;
+	if (first % unit && !gap_part_may_begin(s, track, first))
+		first += unit - first % unit;
+	if (last % unit && !gap_part_may_end(s, track, last))
+		last -= last % unit;
+	r->first = first;
+	r->n = last > first ? last - first : 0;
+	return r->n;
+}
+
+/* The wanted units that lie within [first, end) of a track: one command from
+ * the first of them to the last.  Returns how many. */
+static uint32_t piece_find(const struct gap_search_state *s,
+			   const struct geom_track *track, uint64_t first,
+			   uint64_t end, struct gap_extent *piece)
+{
+	uint32_t unit = freeblock_set_unit(s->wanted), units = 0, n;
+	uint64_t moved, all;
+	int64_t runs = 0;
+	struct range r;
+
+	/* Up to a remapped sector, or from there on when nothing is before. */
+	while (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
+	       moved < end) {
+		if (freeblock_set_next_on(s->wanted, track, first, &r) &&
+		    r.first + (s->query->parts ? unit :
+			       s->query->unit_sectors) <= moved) {
+			end = moved;
+			break;
+		}
+		first = moved + n;
+		first += unit - 1;
+		first -= first % unit;
+	}
+	piece->sectors = 0;
+	while (first < end &&
+	       freeblock_set_next_on(s->wanted, track, first, &r) &&
+	       r.first < end) {
+		if (!units && end - r.first > s->query->max_sectors)
+			end = r.first + s->query->max_sectors;
+		first = all = r.first + r.n;
+		if (!run_cut(s, track, end, &r))
+			continue;
+		if (!units) {
+			piece->sector = r.first;
+			runs -= s->query->run_ns &&
+				gap_goes_back(s, track, r.first);
+		}
+		runs += r.first + r.n == all;
+		units += (uint32_t)(r.n / unit);
+		piece->sectors = (uint32_t)(r.first + r.n - piece->sector);
+	}
+	piece->units = units;
+	piece->worth_ns =
+		units * gap_unit_ns(s, track) + runs * s->query->run_ns;
+	return units;
+}
+
+/* Does all of a track pass by, beginning with a sector?  A track with defects
+ * may have its sectors on a part of its turn. */
+static bool gap_track_passes(const struct gap_search_state *s,
+			     const struct geom_track *track, uint64_t sector,
+			     uint64_t in_ns, uint64_t out_ns)
+{
+	return sector == track->first &&
+	       gap_begin_ns(s, sector, in_ns) + gap_length_ns(s, track, sector,
+							      track->sectors) <=
+		       out_ns + ROUND_OUT_NS;
+}
+
+void pass_over(const struct gap_search_state *s,
+	       const struct geom_track *track, uint64_t in_ns,
+	       uint64_t out_ns, struct gap_pass *pass)
+{
+	const struct geom *geom = s->head_state->geom;
+	uint64_t end = track->first + track->sectors, a, b;
+	struct gap_extent *piece = pass->piece;
+	angle out;
+
+	*pass = (struct gap_pass){ 0 };
+	if (out_ns <= in_ns || !track->per_sector)
+		return;
+	a = geom_lbn_at(
+		geom, track,
+		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
+	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(geom, track, out - track->per_sector + 1);
+	if (out_ns - in_ns >= s->turn_ns)
+		b = a;
+	else if ((b + track->sectors - a) % track->sectors >
+		 1 + (out_ns - in_ns) / service_turn_ns(s->head_state->mech,
+							track->per_sector) ||
+		 (a == b && !gap_track_passes(s, track, a, in_ns, out_ns)))
+		return;
+	if (piece_find(s, track, a, b > a ? b : end, piece)) {
+		piece_place(s, track, in_ns, piece);
+		in_ns = piece->end_ns + s->lead_ns;
+		pass->worth_ns = piece->worth_ns;
+		pass->n++;
+		piece++;
+	}
+	if (b > a || b == track->first)
+		return;
+	a = track->first;
+	if (gap_begin_ns(s, a, in_ns) >= out_ns)
+		a = geom_lbn_at(geom, track, service_angle(s->head_state->mech,
+							in_ns - ROUND_IN_NS));
+	if (a >= b)
+		return;
+	if (piece_find(s, track, a, b, piece)) {
+		piece_place(s, track, in_ns, piece);
+		pass->worth_ns += piece->worth_ns;
+		pass->n++;
+	}
+}
+
+/* The first wanted unit from `first` on, such that it and all up to the one
+ * that goes over the track's end are one command; false: that is not wanted,
+ * or has passed. */
+static bool across_from(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t first,
+			uint64_t last, uint64_t *from)
+{
+	uint32_t unit = s->query->unit_sectors, n;
+	uint64_t moved;
+	struct range r;
+
+	if (first > last ||
+	    !freeblock_set_next_on(s->wanted, track, last, &r) ||
+	    r.first != last)
+		return false;
+	if (last + unit - first > s->query->max_sectors)
+		first = last + unit - s->query->max_sectors / unit * unit;
+	if (geom_remap_next(s->head_state->geom, first, &moved, &n) &&
+	    moved < last + unit)
+		return false;
+	/* By sectors, what is behind is wanted by itself. */
+	if (freeblock_set_unit(s->wanted) < unit &&
+	    (!freeblock_set_next(s->wanted, track->first + track->sectors,
+				 &r) ||
+	     r.first != track->first + track->sectors))
+		return false;
+	if (!freeblock_set_next_on(s->wanted, track, first, &r))
+		return false;
+	*from = r.first % unit ? r.first + unit - r.first % unit : r.first;
+	return true;
+}
+
+/* On the next track, behind the unit that ended on it, up to where the head has
+ * to leave: what is wanted there goes with the same command. */
+static void across_on(const struct gap_search_state *s,
+		      const struct geom_track *track, struct gap_pass *pass)
+{
+	struct gap_extent *piece = pass->piece, more = { 0 };
+	uint64_t at = piece->sector + piece->sectors, out_ns, b;
+	struct geom_track next;
+	angle out;
+
+	geom_track_at(s->head_state->geom, track->index + 1, &next);
+	out_ns = s->leave_ns - gap_move_ns(s, &next, &s->target,
+					   s->query->target.write);
+	if (out_ns <= piece->end_ns || !next.per_sector ||
+	    out_ns > piece->end_ns + s->turn_ns / 2)
+		return;
+	out = service_angle(s->head_state->mech, out_ns + ROUND_OUT_NS);
+	b = geom_lbn_at(s->head_state->geom, &next, out - next.per_sector + 1);
+	if (b <= at)
+		b = next.first + next.sectors;
+	if (b - piece->sector > s->query->max_sectors)
+		b = piece->sector + s->query->max_sectors;
+	if (!piece_find(s, &next, at, b, &more))
+		return;
+	piece->sectors = (uint32_t)(more.sector + more.sectors - piece->sector);
+	piece->end_ns += gap_length_ns(s, &next, at, (uint32_t)(more.sector +
+							     more.sectors -
+							     at));
+	piece->units += more.units;
+	piece->worth_ns += more.worth_ns;
+	pass->worth_ns = piece->worth_ns;
+}
+
+void pass_across(const struct gap_search_state *s,
+		 const struct geom_track *track, uint64_t in_ns,
+		 struct gap_pass *pass)
+{
+	const struct geom *geom = s->head_state->geom;
+	uint32_t unit = s->query->unit_sectors,
+		 each = freeblock_set_unit(s->wanted);
+	uint64_t end = track->first + track->sectors, at, last;
+	struct gap_extent *piece = pass->piece;
+	struct service_head head = { 0, track->cylinder, track->surface };
+	struct service_request req;
+	struct service service;
+	struct range r;
+
+	*pass = (struct gap_pass){ 0 };
+	last = end - end % unit;
+	at = geom_lbn_at(
+		geom, track,
+		service_angle(s->head_state->mech, in_ns - ROUND_IN_NS));
+	if (s->query->parts || last == end || last < track->first ||
+	    last + unit > geom_sectors(geom) ||
+	    !across_from(s, track, at, last, &piece->sector))
+		return;
+	piece->sectors = (uint32_t)(last + unit - piece->sector);
+	head.at_ns = piece->begin_ns = gap_begin_ns(s, piece->sector, in_ns);
+	req = (struct service_request){ .lbn = piece->sector,
+					.sectors = piece->sectors };
+	service_estimate(geom, s->head_state->mech, &head, &req, &service);
+	piece->end_ns = service.head.at_ns;
+	for (at = piece->sector;
+	     freeblock_set_next_on(s->wanted, track, at, &r);
+	     at = r.first + r.n) {
+		piece->units += (uint32_t)(r.n / each);
+		piece->worth_ns += s->query->run_ns;
+	}
+	if (s->query->run_ns && gap_goes_back(s, track, piece->sector))
+		piece->worth_ns -= s->query->run_ns;
+	piece->worth_ns += piece->units * gap_unit_ns(s, track) +
+			   s->query->across_ns;
+	pass->worth_ns = piece->worth_ns;
+	pass->across = true;
+	pass->n = 1;
+	if (piece->end_ns < s->leave_ns)
+		across_on(s, track, pass);
+}
+
+struct geom_track pass_leaves(const struct gap_search_state *s,
+			      const struct geom_track *track,
+			      const struct gap_pass *pass)
+{
+	struct geom_track next = *track;
+
+	if (pass->across)
+		geom_track_at(s->head_state->geom, track->index + 1, &next);
+	return next;
+}

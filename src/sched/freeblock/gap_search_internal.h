@@ -1,0 +1,97 @@
+/*
+ * gap_search_internal.h - the search of a gap from inside: gap_pass.c (one
+ * passing over a track), gap_search.c (plans, bounds, the order of search).
+ */
+#ifndef TRAX_FREEBLOCK_GAP_SEARCH_INTERNAL_H
+#define TRAX_FREEBLOCK_GAP_SEARCH_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/freeblock/gap_search.h"
+
+#define HEAP_MAX 1024u
+#define LOW_MAX 512u
+/* Rounding of times: a sector missed by less than ROUND_IN_NS counts as met, as
+ * in service_wait_ns; ROUND_OUT_NS of it may be spent at the end. */
+#define ROUND_IN_NS 200u
+
+struct heap_entry {
+	int64_t bound;
+	uint64_t spent_ns;	/* at least, on moves */
+	uint32_t level;
+	uint64_t index;
+};
+
+/* One passing over a track. */
+struct gap_pass {
+	unsigned n;
+	struct gap_extent piece[2];
+	int64_t worth_ns;
+	bool across;		/* ends on the next track */
+};
+
+struct gap_search_state {
+	const struct gap_query *query;
+	const struct head_state *head_state;
+	const struct freeblock_set *wanted;
+	struct gap_plan *plan;
+	struct geom_track source, target;
+	uint64_t free_ns;	/* a read handed over now may move */
+	uint64_t lead_ns;	/* between commands on one track */
+	uint64_t leave_ns;	/* when to be on the target's track */
+	uint64_t turn_ns;
+	uint64_t low_ns[LOW_MAX]; /* least seek at and beyond a seek point */
+	uint32_t low_n;
+	int64_t ends_ns;	/* source and target track, whole gap each */
+	unsigned heap_n;
+	struct heap_entry heap[HEAP_MAX];
+};
+
+/* ---- gap_pass.c ---- */
+
+uint64_t gap_move_ns(const struct gap_search_state *s,
+		     const struct geom_track *from,
+		     const struct geom_track *to, bool write);
+
+uint64_t gap_settle_ns(const struct gap_search_state *s);
+
+/* Whole units that can pass in a time, with something for rounding. */
+int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
+		     const struct geom_track *track);
+
+/* What a wanted unit of a track is worth. */
+int64_t gap_unit_ns(const struct gap_search_state *s,
+		    const struct geom_track *track);
+
+/* May the part of a unit on this side of a seam be read?  Before what is behind
+ * it, at any rate. */
+bool gap_part_may_end(const struct gap_search_state *s,
+		      const struct geom_track *track, uint64_t end);
+
+/* What is held of a unit is one run: around what is remapped, in order. */
+bool gap_part_may_begin(const struct gap_search_state *s,
+			const struct geom_track *track, uint64_t first);
+
+/*
+ * What passes by on a track from in_ns, when the head is there, to out_ns, when
+ * it must be through.
+ */
+void pass_over(const struct gap_search_state *s,
+	       const struct geom_track *track, uint64_t in_ns,
+	       uint64_t out_ns, struct gap_pass *pass);
+
+/*
+ * What passes by on a track from in_ns on to its end, the unit that begins
+ * there and ends on the next, and what is behind it there.
+ */
+void pass_across(const struct gap_search_state *s,
+		 const struct geom_track *track, uint64_t in_ns,
+		 struct gap_pass *pass);
+
+/* The track the head is over after a passing. */
+struct geom_track pass_leaves(const struct gap_search_state *s,
+			      const struct geom_track *track,
+			      const struct gap_pass *pass);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * head_internal.h - the head from inside: head.c (making, prediction, reference
+ * reads), head_observe.c (completions).
+ */
+#ifndef TRAX_HEAD_HEAD_INTERNAL_H
+#define TRAX_HEAD_HEAD_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sched/head/accuracy.h"
+#include "sched/head/head.h"
+#include "sched/head/remap_detect.h"
+#include "sched/head/seek_learn.h"
+#include "sched/head/spindle.h"
+
+/* Accesses at the disk whose order can still be predicted.  With more the drive
+ * is free to reorder them. */
+#define CHAIN_MAX 5u
+#define REFERENCE_SAVED 60u
+#define REFERENCE_NS 10000000000u
+/* A drive may hold in its cache what it read ahead behind this many of the
+ * last reads. */
+#define READS_KEPT 32u
+
+struct head {
+	struct env *env;
+	const struct geom *geom;
+	struct service_mech mech;
+	struct spindle spindle;
+	struct seek_learn learn;
+	struct seek_learn sure;		/* `learn` when prediction was good */
+	bool have_sure;			/* `sure` has been filled in */
+	struct accuracy accuracy[SEEK_LEARN_KINDS];
+	struct accuracy places;		/* of writes, see head_state.h */
+	struct accuracy trial_writes;	/* in this trial */
+	struct accuracy through;	/* do those that a cache may take go to
+					 * the medium all the same? */
+	bool wrong_last[SEEK_LEARN_KINDS];	/* the prediction before */
+	unsigned excused;
+	uint64_t hit_overhead_ns;
+	uint32_t read_ahead_sectors;
+	bool known;			/* there is something to go by */
+	enum head_mode mode;
+	uint64_t accesses;		/* since the mode changed */
+	/* The spindle's counters when the mode changed. */
+	uint64_t observed_before, outliers_before;
+	uint64_t trial_busy_ns;		/* what accesses of this trial took */
+	uint64_t retry_ns;		/* no trial before */
+	unsigned failures;		/* one after another */
+	unsigned odd_run;		/* random reads answered by a cache,
+					 * less those that were not */
+	unsigned hits_run;		/* cache hits in a row */
+	unsigned writes_run;		/* writes judged since the last read
+					 * that was no reference */
+	unsigned lost_run;		/* accesses without a phase */
+	struct service_head at;		/* behind what has completed */
+	uint64_t last_ns;		/* something was handed over */
+	bool writes_trusted;		/* writes are on, but not yet judged */
+	bool writes_cached;		/* the drive took some in its cache */
+	double writes_ahead;		/* phase by writes less that by reads */
+	unsigned writes_known;		/* writes behind writes_ahead */
+	uint64_t predicted_ns;		/* when a read last told the phase */
+	uint64_t last_end;		/* where the last access ended */
+	bool last_read;			/* the last access was a read */
+	uint64_t read_ends[READS_KEPT];	/* ends of the last reads, a ring */
+	unsigned reads;
+	bool unsure;			/* the drive has read ahead since */
+	struct head_access *chain[CHAIN_MAX];
+	unsigned outstanding;		/* the first of them in chain */
+	struct remap_detect remap_detect;
+	uint64_t grown;			/* a track that is off, + 1; 0: none */
+	struct head_kind_stats kind[SEEK_LEARN_KINDS];
+	unsigned silent;		/* accesses since the last reading */
+	unsigned alone;			/* accesses since the last reading that
+					 * was no reference */
+	uint64_t reference;		/* where the last reference was read */
+	uint64_t references, reference_seed;
+	uint64_t saved_ns;		/* time for which none was made */
+	uint64_t saved_at_ns;
+};
+
+/* ---- head.c ---- */
+
+void head_set_mode(struct head *head, enum head_mode mode);
+
+uint64_t head_period_ns(const struct head *head);
+
+uint64_t head_guard_ns(const struct head *head,
+		       enum seek_learn_kind kind,
+		       enum seek_learn_when when);
+
+bool head_phase_is_known(const struct head *head, uint64_t at_ns);
+
+/* Predicts an access that begins where `from` says, when it was handed over. */
+void head_expect(const struct head *head, struct head_access *access,
+		 const struct service_head *from);
+
+void head_begin_at(struct head *head, struct head_access *access,
+		   uint64_t now_ns);
+
+#endif
