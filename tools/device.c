@@ -94,7 +94,19 @@ static bool loop_is_mounted(const char *path, char *where, size_t bytes)
 	return found;
 }
 
-static bool in_use(const char *path)
+bool device_is_loop_of(const char *device, const char *image)
+{
+	char attribute[64];
+	int number;
+
+	if (sscanf(device, "/dev/loop%d", &number) != 1)
+		return false;
+	snprintf(attribute, sizeof(attribute),
+		 "/sys/block/loop%d/loop/backing_file", number);
+	return has_backing_file(attribute, image);
+}
+
+bool device_in_use(const char *path)
 {
 	char *full = realpath(path, NULL);
 	bool found = false;
@@ -110,22 +122,15 @@ static bool in_use(const char *path)
 	return found;
 }
 
-static void say_nothing(enum msg_level level, const char *line, void *arg)
-{
-	(void)level;
-	(void)line;
-	(void)arg;
-}
-
 /* Like disk_open, but says nothing when it is busy. */
 static int try_open(const char *path, const struct disk_open_options *options,
 		    struct disk **disk)
 {
 	int rc;
 
-	msg_set_sink(say_nothing, NULL);
+	msg_mute(true);
 	rc = disk_open(path, options, disk);
-	msg_set_sink(NULL, NULL);
+	msg_mute(false);
 	return rc;
 }
 
@@ -139,7 +144,7 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 	struct stat st;
 	unsigned tries, most = BUSY_TRIES;
 
-	if (in_use(path))
+	if (device_in_use(path))
 		return -EBUSY;
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
 		most = BUSY_DEVICE_TRIES;
@@ -150,7 +155,7 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 			break;
 		if (rc != -EBUSY || nanosleep(&moment, NULL))
 			return disk_open(path, &options, disk);
-		if (in_use(path))
+		if (device_in_use(path))
 			return -EBUSY;
 		if (tries == BUSY_SAY_TRIES)
 			msg_info("%s: in use, waiting for it", path);

@@ -17,6 +17,12 @@
  */
 int device_open(const char *path, bool read_only, struct disk **disk);
 
+/* Is it mounted, also through a loop device?  Says where through msg. */
+bool device_in_use(const char *path);
+
+/* Does this loop device stand on that file? */
+bool device_is_loop_of(const char *device, const char *image);
+
 /*
  * Reads the superblock from the first of its places that is good.  -EINVAL:
  * none is, nothing is said; -EIO.

@@ -8,11 +8,14 @@
 #include <stddef.h>
 
 struct mount_settings {
+	bool remount;		/* change a mount that is there */
 	bool read_only;
-	bool accept_loss;		/* see tree/tree.h */
+	bool accept_loss;	/* see tree/tree.h */
 	bool noatime, strictatime, nodiratime;
 	bool nosymfollow;
 	bool allow_other;
+	bool silent;		/* only errors are said */
+	bool no_loop;		/* an image is served as it is */
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */
 	unsigned scrub_days;		/* period; 0: by hand */
@@ -21,11 +24,25 @@ struct mount_settings {
 	bool refine;		/* the map of tracks, in idle time */
 	unsigned replicas;
 	unsigned watermarks[3];		/* high, low, critical; 0: not given */
-	char flags[256];		/* for the kernel: "nosuid,noexec" */
+	char flags[1024];	/* for the kernel: "nosuid,noexec" */
 };
 
-/* Adds a list of options to the defaults; later ones win.  -EINVAL: unknown or
- * malformed, reported through msg. */
+/* What holds where no option says otherwise. */
+void mount_settings_init(struct mount_settings *settings);
+
+/*
+ * Adds a list of options; later ones win.  A comma inside double quotes
+ * separates nothing.  -EINVAL: unknown, refused or malformed, reported through
+ * msg with the reason.
+ */
 int mount_settings_parse(struct mount_settings *settings, const char *list);
+
+/* The name of an option that differs and that a remount cannot change; NULL:
+ * there is none. */
+const char *mount_settings_fixed(const struct mount_settings *before,
+				 const struct mount_settings *after);
+
+/* The flags of mount(2) that these options stand for. */
+unsigned long mount_settings_flags(const struct mount_settings *settings);
 
 #endif

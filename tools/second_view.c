@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/device.h"
+
 /* A line of /proc/self/mountinfo; the texts have %ms's memory. */
 struct line {
 	char *root, *place, *rest;
@@ -39,7 +41,7 @@ static bool same_source(const char *source, const char *device)
 {
 	struct stat a, b;
 
-	if (!strcmp(source, device))
+	if (!strcmp(source, device) || device_is_loop_of(source, device))
 		return true;
 	return !stat(source, &a) && !stat(device, &b) && S_ISBLK(a.st_mode) &&
 	       S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev;
@@ -89,34 +91,25 @@ static char *find(const char *device)
 	return place;
 }
 
-static bool has_flag(const struct mount_settings *settings, const char *flag)
-{
-	const char *at = settings->flags;
-	size_t n = strlen(flag);
-	bool on = false;
-
-	for (; *at; at += strcspn(at, ","), at += *at == ',')
-		if (!strncmp(at, "no", 2) && !strncmp(at + 2, flag, n))
-			on = true;
-		else if (!strncmp(at, flag, n))
-			on = false;
-	return on;
-}
-
 static uint64_t attributes(const struct mount_settings *settings)
 {
+	static const struct {
+		unsigned long flag;
+		uint64_t attribute;
+	} map[] = {
+		{ MS_RDONLY, MOUNT_ATTR_RDONLY },
+		{ MS_NOSYMFOLLOW, MOUNT_ATTR_NOSYMFOLLOW },
+		{ MS_NOSUID, MOUNT_ATTR_NOSUID },
+		{ MS_NODEV, MOUNT_ATTR_NODEV },
+		{ MS_NOEXEC, MOUNT_ATTR_NOEXEC },
+	};
+	unsigned long flags = mount_settings_flags(settings);
 	uint64_t set = 0;
+	size_t i;
 
-	if (settings->read_only)
-		set |= MOUNT_ATTR_RDONLY;
-	if (settings->nosymfollow)
-		set |= MOUNT_ATTR_NOSYMFOLLOW;
-	if (has_flag(settings, "suid"))
-		set |= MOUNT_ATTR_NOSUID;
-	if (has_flag(settings, "dev"))
-		set |= MOUNT_ATTR_NODEV;
-	if (has_flag(settings, "exec"))
-		set |= MOUNT_ATTR_NOEXEC;
+	for (i = 0; i < sizeof(map) / sizeof(map[0]); i++)
+		if (flags & map[i].flag)
+			set |= map[i].attribute;
 	return set;
 }
 

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fuse/control.h"
+#include "tools/control_call.h"
 
 enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2 };
 
@@ -38,10 +38,6 @@ int print_json(json_t *json);
 int print_facts(json_t *object);
 /* A table of an array of objects. */
 int print_objects(json_t *array, const char *const *columns, unsigned n);
-/* The ioctl on this directory; 0 or -1 with errno. */
-int control_ioctl(const char *mountpoint, struct trax_control *c);
-/* Everything to the medium, what the kernel holds included.  -1: errno. */
-int sync_mount(const char *mountpoint);
 
 /* traxctl_status.c */
 int run_status(const struct arguments *a);

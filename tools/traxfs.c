@@ -4,21 +4,25 @@
  * Order matters.  The child is forked before anything has threads or rings.
  * A block device is opened exclusively, looked at and closed again, because
  * the kernel claims it for the mount (fuseblk); then it is reopened and must
- * still be the same file system.  An image stays locked all the time, also
- * while everything is written at the end.  The parent waits for one line from
- * the child: its exit code.
+ * still be the same file system.  For an image root gets a loop device, so that
+ * it is a block device as well; else it stays locked all the time, also while
+ * everything is written at the end.  The parent waits for one line from the
+ * child: its exit code.
  */
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
+#include <uuid/uuid.h>
 
 #include "base/env.h"
 #include "base/msg.h"
@@ -26,16 +30,16 @@
 #include "extract/fit.h"
 #include "extract/identify.h"
 #include "extract/prober_disk.h"
-#include "fs/fs.h"
 #include "fs/drive/profile_load.h"
 #include "fuse/confine.h"
 #include "fuse/mount.h"
-#include "fuse/session.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 #include "tools/device.h"
-#include "tools/mount_options.h"
+#include "tools/loop.h"
+#include "tools/remount.h"
 #include "tools/second_view.h"
+#include "tools/server.h"
 
 enum exit_code {
 	EXIT_USAGE = 1,
@@ -48,30 +52,16 @@ enum exit_code {
 	EXIT_MOUNT = 32,
 };
 
-#define SCRUB_DAYS 14u
 #define MAX_READAHEAD_BYTES (16u << 20)
 
 struct arguments {
 	char *device;
 	char *mountpoint;
 	struct mount_settings settings;
+	char *list;		/* all options, as they were given */
 	bool foreground;
 	bool debug;
 	bool again;
-};
-
-struct server {
-	const struct arguments *arguments;
-	bool block_device;
-	uint32_t logical_bytes;
-	uint8_t uuid[16];
-	struct disk *disk;
-	struct fuse_mount *mount;
-	struct fs *fs;
-	struct scrub *scrub;
-	struct refine *refine;
-	struct session *session;
-	int signal_fd;
 };
 
 const char *argp_program_version = "traxfs " PACKAGE_VERSION;
@@ -86,17 +76,29 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static void take_options(struct arguments *a, const char *list)
+{
+	char *both = NULL;
+
+	if (mount_settings_parse(&a->settings, list))
+		exit(EXIT_USAGE);
+	if (asprintf(&both, "%s%s%s", a->list ? a->list : "",
+		     a->list ? "," : "", list) < 0)
+		exit(EXIT_SYSTEM);
+	free(a->list);
+	a->list = both;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *a = state->input;
 
 	switch (key) {
 	case 'o':
-		if (mount_settings_parse(&a->settings, arg))
-			exit(EXIT_USAGE);
+		take_options(a, arg);
 		return 0;
 	case 'r':
-		a->settings.read_only = true;
+		take_options(a, "ro");
 		return 0;
 	case 'a':
 		a->again = true;
@@ -151,7 +153,7 @@ static int look_at_device(struct server *s)
 	int rc = device_read_super(s->disk, &super);
 
 	if (rc == -EINVAL)
-		msg_error("%s: no traxfs here", s->arguments->device);
+		msg_error("%s: no traxfs here", s->device);
 	if (rc)
 		return rc;
 	memcpy(s->uuid, super.uuid, sizeof(s->uuid));
@@ -161,10 +163,10 @@ static int look_at_device(struct server *s)
 
 static int attach(struct server *s)
 {
-	const struct mount_settings *set = &s->arguments->settings;
+	const struct mount_settings *set = &s->settings;
 	struct mount_options o = {
-		.source = s->arguments->device,
-		.mountpoint = s->arguments->mountpoint,
+		.source = s->device,
+		.mountpoint = s->mountpoint,
 		.block_bytes = s->block_device ? s->logical_bytes : 0,
 		.read_only = set->read_only,
 		.allow_other = set->allow_other || geteuid() == 0,
@@ -179,18 +181,22 @@ static int attach(struct server *s)
 static int reopen(struct server *s)
 {
 	struct disk_open_options o = {
-		.read_only = s->arguments->settings.read_only,
+		.read_only = s->settings.read_only,
+		.writable_later = true,
 		.locked = true,
 	};
 	struct super super;
-	int rc = disk_open(s->arguments->device, &o, &s->disk);
+	int rc = disk_open(s->device, &o, &s->disk);
 
+	if (s->loop_fd >= 0)
+		close(s->loop_fd);
+	s->loop_fd = -1;
 	if (rc)
 		return rc;
 	rc = device_read_super(s->disk, &super);
 	if (!rc && memcmp(super.uuid, s->uuid, sizeof(s->uuid))) {
 		msg_error("%s: another file system than a moment ago",
-			  s->arguments->device);
+			  s->device);
 		rc = -EBUSY;
 	}
 	return rc;
@@ -215,7 +221,7 @@ static bool doubt_profile(struct server *s, struct fit *fit)
 	device_realtime(false);
 	if (!rc && fit->verdict > FIT_UNKNOWN)
 		msg_warn("%s: the profile of the drive does not fit: %s; "
-			 "rotation is not predicted", s->arguments->device,
+			 "rotation is not predicted", s->device,
 			 fit_verdict_text(fit->verdict));
 	if (prober)
 		prober_disk_free(prober);
@@ -252,11 +258,12 @@ static bool may_measure(const char *device)
 
 static int open_fs(struct server *s)
 {
-	const struct mount_settings *set = &s->arguments->settings;
+	const struct mount_settings *set = &s->settings;
 	struct fit fit = { .verdict = FIT_UNKNOWN };
 	struct head_heard heard[FIT_READS];
-	struct fs_options o = {
-		.read_only = set->read_only,
+	int rc;
+
+	s->options = (struct fs_options){
 		.accept_loss = set->accept_loss,
 		.memory_bytes = set->memory_bytes,
 		.commit_seconds = set->commit_seconds,
@@ -268,12 +275,18 @@ static int open_fs(struct server *s)
 		.low_percent = set->watermarks[1],
 		.critical_percent = set->watermarks[2],
 		.doubt = doubt_profile(s, &fit),
-		.measure = may_measure(s->arguments->device),
+		.measure = may_measure(s->device),
 		.heard = heard,
 	};
 
-	o.heard_n = hear(&fit, heard);
-	return fs_open(env_real(), s->disk, &o, &s->fs);
+	s->options.heard_n = hear(&fit, heard);
+	rc = server_open_fs(s, set->read_only);
+	s->options.heard = NULL;
+	s->options.heard_n = 0;
+	/* Limits can't be looked up any more when it is opened anew. */
+	if (!rc)
+		s->options.memory_bytes = fs_memory_bytes(s->fs);
+	return rc;
 }
 
 /* One track while the one before it is being read; the outermost is longest. */
@@ -295,6 +308,8 @@ static int start_session(struct server *s)
 		.owner = geteuid(),
 		.leave = mount_leave,
 		.leave_arg = s->mount,
+		.remount = server_remount,
+		.remount_arg = s,
 	};
 	sigset_t set;
 	int rc;
@@ -319,30 +334,74 @@ static int start_session(struct server *s)
 	return rc;
 }
 
-/* They may have threads, which are confined as what starts them. */
-static int start_tasks(struct server *s)
+/* Does the device or file refuse to be written, whoever asks? */
+static bool is_protected(const char *path, bool block_device)
 {
-	const struct mount_settings *set = &s->arguments->settings;
-	int rc = scrub_open(s->fs, set->scrub_days, &s->scrub);
+	int fd, set = 0;
 
-	if (rc)
+	if (!block_device)
+		return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) &&
+		       (errno == EROFS || errno == EACCES);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (ioctl(fd, BLKROGET, &set))
+		set = 0;
+	close(fd);
+	return set;
+}
+
+/* Of an image that is mounted read-only the lock stays one that can change. */
+static int open_device(struct server *s)
+{
+	int rc = device_open(s->device, s->settings.read_only, &s->disk);
+
+	if (!rc)
+		rc = look_at_device(s);
+	if (rc || s->block_device || !s->settings.read_only)
 		return rc;
-	if (set->quiet_ms)
-		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
-	fs_set_budget(s->fs, set->budget_ppm);
-	if (set->refine)
-		rc = refine_open(s->fs, &s->refine);
-	session_set_tasks(s->session, s->scrub, s->refine);
-	return rc;
+	disk_close(s->disk);
+	s->disk = NULL;
+	return reopen(s);
+}
+
+/*
+ * Root gets a loop device for an image, as mount(8) makes it for other file
+ * systems: on a block device sync(2), syncfs(2) and umount(2) wait for what is
+ * to be written.
+ */
+static void make_loop(struct server *s)
+{
+	int fd;
+
+	if (s->block_device || s->settings.no_loop || geteuid() != 0)
+		return;
+	fd = loop_attach(s->device, s->settings.read_only, s->loop,
+			 sizeof(s->loop));
+	if (fd < 0) {
+		msg_info("%s: mounted without a loop device (%s): sync(1) and "
+			 "umount(8) do not wait for it", s->device,
+			 strerror(-fd));
+		return;
+	}
+	s->loop_fd = fd;
+	s->device = s->loop;
+	s->block_device = true;
 }
 
 static int start(struct server *s)
 {
-	int rc = device_open(s->arguments->device,
-			     s->arguments->settings.read_only, &s->disk);
+	int rc = device_in_use(s->device) ? -EBUSY : 0;
 
-	if (!rc)
-		rc = look_at_device(s);
+	if (!rc && !s->settings.read_only &&
+	    is_protected(s->device, s->block_device)) {
+		msg_warn("%s: write-protected, mounting read-only", s->device);
+		s->settings.read_only = true;
+	}
+	if (!rc) {
+		make_loop(s);
+		rc = open_device(s);
+	}
 	if (!rc && s->block_device) {
 		disk_close(s->disk);
 		s->disk = NULL;
@@ -359,8 +418,9 @@ static int start(struct server *s)
 		rc = start_session(s);
 	if (!rc)
 		rc = confine();
-	return rc ? rc : start_tasks(s);
+	return rc ? rc : server_start_tasks(s);
 }
+
 /* The disk is done with before the kernel is told that all is over. */
 static int finish(struct server *s)
 {
@@ -399,6 +459,14 @@ static void to_syslog(enum msg_level level, const char *line, void *arg)
 	syslog(priority[level], "%s", line);
 }
 
+/* Whoever mounts sees what went wrong; the log has everything. */
+static void to_both(enum msg_level level, const char *line, void *arg)
+{
+	to_syslog(level, line, arg);
+	if (level < MSG_INFO)
+		fprintf(stderr, "traxfs: %s\n", line);
+}
+
 /* As the kernel limits what it prints. */
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
@@ -408,7 +476,6 @@ static void go_background(int ready_fd, int null_fd)
 {
 	char code = 0;
 
-	openlog("traxfs", LOG_PID, LOG_DAEMON);
 	msg_set_sink(to_syslog, NULL);
 	msg_set_limit(LINES_OF_A_KIND, LINES_SECONDS);
 	dup2(null_fd, 0);
@@ -420,10 +487,34 @@ static void go_background(int ready_fd, int null_fd)
 	close(ready_fd);
 }
 
+static void say_mounted(const struct server *s)
+{
+	char uuid[37];
+
+	uuid_unparse_lower(s->uuid, uuid);
+	msg_info("%s: mounted on %s%s, UUID %s", s->device, s->mountpoint,
+		 fs_read_only(s->fs) ? " read-only" : "", uuid);
+}
+
+static void say_unmounted(const struct server *s, int rc)
+{
+	char uuid[37];
+
+	uuid_unparse_lower(s->uuid, uuid);
+	if (rc)
+		msg_error("%s: unmounted, and not all was written: %s, UUID %s",
+			  s->device, strerror(-rc), uuid);
+	else
+		msg_info("%s: unmounted, UUID %s", s->device, uuid);
+}
+
 /* *ready_fd: where the parent waits; -1: nobody does. */
 static enum exit_code serve(const struct arguments *a, int *ready_fd)
 {
-	struct server s = { .arguments = a, .signal_fd = -1 };
+	struct server s = {
+		.device = a->device, .mountpoint = a->mountpoint,
+		.settings = a->settings, .loop_fd = -1, .signal_fd = -1,
+	};
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct stat st;
 	int rc, rc2;
@@ -433,15 +524,22 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 		return EXIT_MOUNT;
 	}
 	s.block_device = S_ISBLK(st.st_mode);
+	openlog("traxfs", LOG_PID, LOG_DAEMON);
+	if (*ready_fd >= 0)
+		msg_set_sink(to_both, NULL);
 	mount_settle_process();
 	rc = start(&s);
 	if (!rc) {
+		say_mounted(&s);
 		if (*ready_fd >= 0)
 			go_background(*ready_fd, null_fd);
 		*ready_fd = -1;
 		rc = session_run(s.session);
+		rc2 = finish(&s);
+		say_unmounted(&s, rc ? rc : rc2);
+	} else {
+		rc2 = finish(&s);
 	}
-	rc2 = finish(&s);
 	rc = rc ? rc : rc2;
 	if (rc == -ENOMEM)
 		msg_error("%s: not enough memory; limits are shown by "
@@ -495,36 +593,45 @@ static bool make_absolute(char **path)
 	return full;
 }
 
+static enum exit_code run(struct arguments *a)
+{
+	struct stat st;
+	int nobody = -1;
+
+	msg_set_level(a->debug ? MSG_DEBUG : a->settings.silent ? MSG_ERROR :
+								  MSG_INFO);
+	if (a->settings.remount)
+		return remount(a->mountpoint, &a->settings, a->list) ?
+			       EXIT_MOUNT : EXIT_SUCCESS;
+	if (stat(a->mountpoint, &st) || !S_ISDIR(st.st_mode)) {
+		msg_error("%s: not a directory; it is mounted on one",
+			  a->mountpoint);
+		return EXIT_MOUNT;
+	}
+	if (a->again && !second_view(a->device, a->mountpoint, &a->settings))
+		return EXIT_SUCCESS;
+	return a->foreground ? serve(a, &nobody) : serve_in_background(a);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse, "DEVICE MOUNTPOINT",
 		"Mounts a traxfs file system.", NULL, NULL, NULL,
 	};
-	struct arguments a = { .settings = {
-		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true,
-		.budget_ppm = QUEUE_BUDGET_PPM } };
+	struct arguments a = { .list = NULL };
 	enum exit_code code = EXIT_MOUNT;
-	int nobody = -1;
 
 	if (confine_descriptors())
 		return EXIT_SYSTEM;
+	mount_settings_init(&a.settings);
 	/* libfuse's own default is nosuid,nodev. */
 	if (geteuid() == 0)
 		mount_settings_parse(&a.settings, "suid,dev");
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if (!make_absolute(&a.device))
-		return EXIT_MOUNT;
-	if (make_absolute(&a.mountpoint)) {
-		msg_set_level(a.debug ? MSG_DEBUG : MSG_INFO);
-		code = a.again && !second_view(a.device, a.mountpoint,
-					       &a.settings) ?
-			       EXIT_SUCCESS :
-		       a.foreground ? serve(&a, &nobody) :
-				      serve_in_background(&a);
-		free(a.mountpoint);
-	}
-	free(a.device);
+	if ((a.settings.remount || make_absolute(&a.device)) &&
+	    make_absolute(&a.mountpoint))
+		code = run(&a);
 	return code;
 }

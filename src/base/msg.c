@@ -3,6 +3,7 @@
  * sink.  The sink and the level are the process's, as standard error is; they
  * are set before other threads begin.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,19 +29,26 @@ static void msg_to_stderr(enum msg_level level, const char *line, void *arg)
 	};
 
 	(void)arg;
-	fprintf(stderr, "%s%s\n", prefix[level], line);
+	fprintf(stderr, "%s: %s%s\n", program_invocation_short_name,
+		prefix[level], line);
 }
 
 static struct {
 	msg_sink sink;
 	void *arg;
 	enum msg_level level;
-} out = { msg_to_stderr, NULL, MSG_INFO };
+	bool muted;
+} out = { msg_to_stderr, NULL, MSG_INFO, false };
 
 void msg_set_sink(msg_sink sink, void *arg)
 {
 	out.sink = sink ? sink : msg_to_stderr;
 	out.arg = arg;
+}
+
+void msg_mute(bool mute)
+{
+	out.muted = mute;
 }
 
 void msg_set_level(enum msg_level level)
@@ -107,7 +115,7 @@ void msg(enum msg_level level, const char *fmt, ...)
 	unsigned left_out = 0;
 	va_list args;
 
-	if (level > out.level)
+	if (level > out.level || out.muted)
 		return;
 	if (limit.burst && level < MSG_DEBUG && !may_say(fmt, &left_out))
 		return;

@@ -8,12 +8,17 @@
 #ifndef TRAX_BASE_MSG_H
 #define TRAX_BASE_MSG_H
 
+#include <stdbool.h>
+
 enum msg_level { MSG_ERROR, MSG_WARN, MSG_INFO, MSG_DEBUG };
 
 typedef void (*msg_sink)(enum msg_level level, const char *line, void *arg);
 
 /* NULL restores standard error. */
 void msg_set_sink(msg_sink sink, void *arg);
+
+/* Says nothing until it is called with false: what is tried may fail. */
+void msg_mute(bool mute);
 
 /* Lines above this level are dropped; MSG_INFO at start. */
 void msg_set_level(enum msg_level level);

@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/list.h"
 #include "base/msg.h"
 #include "disk/device_file.h"
-#include "disk/filelock.h"
 
 #define IMAGE_PHYSICAL_BYTES 4096u
 #define MAX_LOGICAL_BYTES 4096u
@@ -133,6 +133,7 @@ static int device_limits(struct device_file *file, dev_t dev)
 	limits->rotational = !sysfs_is(dev, "rotational", "0", false);
 	limits->shingled = is_shingled(dev);
 	limits->read_only |= is_read_only;
+	file->may_write &= !is_read_only;
 	return 0;
 }
 
@@ -207,7 +208,8 @@ static int device_file_open(const char *path, int flags)
 static int device_file_attach(struct device_file *file, const char *path,
 		       const struct disk_open_options *options)
 {
-	int flags = options->read_only ? O_RDONLY : O_RDWR;
+	bool try_write = !options->read_only || options->writable_later;
+	int flags = try_write ? O_RDWR : O_RDONLY;
 	struct stat st;
 	int rc = 0;
 
@@ -218,13 +220,16 @@ static int device_file_attach(struct device_file *file, const char *path,
 	if (options->exclusive && S_ISBLK(st.st_mode))
 		flags |= O_EXCL;
 	file->fd = device_file_open(path, flags);
+	file->may_write = try_write && file->fd >= 0;
+	if (file->fd < 0 && try_write && options->read_only)
+		file->fd = device_file_open(path, flags & ~O_ACCMODE);
 	if (file->fd < 0)
 		return file->fd;
 	if (fstat(file->fd, &st))
 		return -errno;
 	if (options->exclusive || options->locked)
 		rc = filelock_take(file->fd, &st, options->read_only,
-				   &file->lock_fd);
+				   &file->lock);
 	return rc ? rc : device_file_learn(file, &st);
 }
 
@@ -248,7 +253,9 @@ int device_file_init(struct device_file *file, const char *path,
 {
 	int err = -ENOMEM;
 
-	*file = (struct device_file){ .fd = -1, .event_fd = -1, .lock_fd = -1 };
+	*file = (struct device_file){
+		.fd = -1, .event_fd = -1, .lock = { .fd = -1 },
+	};
 	file->disk.limits.read_only = options->read_only;
 	file->disk.name = strdup(path);
 	if (file->disk.name)
@@ -271,9 +278,21 @@ void device_file_fini(struct device_file *file)
 		close(file->event_fd);
 	if (file->fd >= 0)
 		close(file->fd);
-	if (file->lock_fd >= 0)
-		close(file->lock_fd);
+	filelock_drop(&file->lock);
 	free((char *)file->disk.name);
+}
+
+int device_file_set_read_only(struct disk *disk, bool read_only)
+{
+	struct device_file *file = container_of(disk, struct device_file, disk);
+	int rc;
+
+	if (!read_only && !file->may_write)
+		return -EROFS;
+	rc = filelock_change(&file->lock, read_only);
+	if (!rc)
+		disk->limits.read_only = read_only;
+	return rc;
 }
 
 /* ---- requests ---- */

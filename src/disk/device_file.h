@@ -6,12 +6,14 @@
 #define TRAX_DISK_DEVICE_FILE_H
 
 #include "disk/disk.h"
+#include "disk/filelock.h"
 
 struct device_file {
 	struct disk disk;	/* its ops are the back end's */
 	int fd;
 	int event_fd;
-	int lock_fd;		/* descriptor that holds a lock; -1: none */
+	bool may_write;		/* fd is open for writing */
+	struct filelock lock;
 	/* Requests that were completed without the kernel: refused, or done at
 	 * once. */
 	struct disk_request *finished, **finished_end;
@@ -22,6 +24,9 @@ struct device_file {
 int device_file_init(struct device_file *file, const char *path,
 	      const struct disk_open_options *options);
 void device_file_fini(struct device_file *file);
+
+/* disk_set_read_only, for both back ends; `disk` is the head of a file. */
+int device_file_set_read_only(struct disk *disk, bool read_only);
 
 /* 0, -EINVAL or -EROFS: may this request be given to the kernel? */
 int device_file_check(const struct device_file *file,

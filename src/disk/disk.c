@@ -32,6 +32,13 @@ int disk_open(const char *path, const struct disk_open_options *options,
 	return err;
 }
 
+int disk_set_read_only(struct disk *disk, bool read_only)
+{
+	if (!disk->ops->set_read_only)
+		return -EOPNOTSUPP;
+	return disk->ops->set_read_only(disk, read_only);
+}
+
 static void sync_done(struct disk_request *req)
 {
 	bool *done = req->owner;

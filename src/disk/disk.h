@@ -67,6 +67,7 @@ struct disk_ops {
 	void (*submit)(struct disk *disk, struct disk_request *req);
 	int (*poll)(struct disk *disk, int64_t timeout_ns);
 	int (*event_fd)(struct disk *disk);
+	int (*set_read_only)(struct disk *disk, bool read_only); /* or NULL */
 	void (*close)(struct disk *disk);
 };
 
@@ -118,6 +119,8 @@ static inline void disk_close(struct disk *disk)
 
 struct disk_open_options {
 	bool read_only;
+	bool writable_later;	/* with read_only: disk_set_read_only may be
+				   called, where writing is allowed at all */
 	bool exclusive;		/* implies `locked`, and O_EXCL on a device */
 	bool locked;		/* a lock on an image, or on what a loop device
 				   stands on (filelock.h) */
@@ -136,6 +139,13 @@ struct disk_open_options {
  */
 int disk_open(const char *path, const struct disk_open_options *options,
 	      struct disk **disk);
+
+/*
+ * Lets writes in, or refuses them from now on, with the lock that goes with it;
+ * nothing may be outstanding.  -EROFS: it can't be written; -EBUSY: others have
+ * the lock; -EOPNOTSUPP: not with this back end.
+ */
+int disk_set_read_only(struct disk *disk, bool read_only);
 
 /*
  * Synchronous helpers for tools and tests, of any size: waited for, while

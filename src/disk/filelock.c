@@ -64,7 +64,10 @@ static int open_backing(int fd, dev_t dev, bool read_only,
 		return -ENOENT;
 	if (ioctl(fd, LOOP_GET_STATUS64, info))
 		return -errno;
-	backing = open(path, (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	/* Only who may write can have it alone later on. */
+	backing = open(path, O_RDWR | O_CLOEXEC);
+	if (backing < 0 && read_only)
+		backing = open(path, O_RDONLY | O_CLOEXEC);
 	if (backing < 0)
 		return -errno;
 	if (!fstat(backing, &st) && st.st_ino == info->lo_inode)
@@ -73,21 +76,8 @@ static int open_backing(int fd, dev_t dev, bool read_only,
 	return -ESTALE;
 }
 
-static int lock_range(int fd, uint64_t first, uint64_t bytes, bool read_only)
-{
-	struct flock lock = {
-		.l_type = read_only ? F_RDLCK : F_WRLCK,
-		.l_whence = SEEK_SET,
-		.l_start = (off_t)first,
-		.l_len = (off_t)bytes,	/* 0: up to the end of the file */
-	};
-
-	if (!fcntl(fd, F_OFD_SETLK, &lock))
-		return 0;
-	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
-}
-
-static int lock_backing(int fd, dev_t dev, bool read_only, int *lock_fd)
+static int lock_backing(int fd, dev_t dev, bool read_only,
+			struct filelock *lock)
 {
 	struct loop_info64 info = { 0 };
 	uint64_t bytes;
@@ -98,15 +88,13 @@ static int lock_backing(int fd, dev_t dev, bool read_only, int *lock_fd)
 	backing = open_backing(fd, dev, read_only, &info);
 	if (backing == -ENOENT)
 		return 0;
-	rc = backing < 0 ? backing :
-	     lock_range(backing, info.lo_offset + first_byte(dev), bytes,
-			read_only);
-	if (!rc) {
-		*lock_fd = backing;
+	*lock = (struct filelock){
+		backing, true, info.lo_offset + first_byte(dev), bytes,
+	};
+	rc = backing < 0 ? backing : filelock_change(lock, read_only);
+	if (!rc)
 		return 0;
-	}
-	if (backing >= 0)
-		close(backing);
+	filelock_drop(lock);
 	if (rc == -EBUSY)
 		return rc;
 	msg_warn("the file behind loop device %u:%u cannot be locked (%s): "
@@ -115,10 +103,33 @@ static int lock_backing(int fd, dev_t dev, bool read_only, int *lock_fd)
 	return 0;
 }
 
-int filelock_take(int fd, const struct stat *st, bool read_only, int *lock_fd)
+int filelock_change(const struct filelock *lock, bool read_only)
 {
-	*lock_fd = -1;
+	struct flock range = {
+		.l_type = read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)lock->first,
+		.l_len = (off_t)lock->bytes,
+	};
+
+	if (lock->fd < 0 || !fcntl(lock->fd, F_OFD_SETLK, &range))
+		return 0;
+	return errno == EAGAIN || errno == EACCES ? -EBUSY : -errno;
+}
+
+void filelock_drop(struct filelock *lock)
+{
+	if (lock->own && lock->fd >= 0)
+		close(lock->fd);
+	lock->fd = -1;
+}
+
+int filelock_take(int fd, const struct stat *st, bool read_only,
+		  struct filelock *lock)
+{
+	*lock = (struct filelock){ .fd = -1 };
 	if (S_ISBLK(st->st_mode))
-		return lock_backing(fd, st->st_rdev, read_only, lock_fd);
-	return lock_range(fd, 0, 0, read_only);
+		return lock_backing(fd, st->st_rdev, read_only, lock);
+	lock->fd = fd;
+	return filelock_change(lock, read_only);
 }

@@ -6,7 +6,15 @@
 #define TRAX_DISK_FILELOCK_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
+
+/* A lock that somebody has; fd -1: there was nothing to lock. */
+struct filelock {
+	int fd;			/* that holds it */
+	bool own;		/* fd was opened for this */
+	uint64_t first, bytes;	/* the range; 0 bytes: to the end */
+};
 
 /*
  * Locks what `fd`, an open image file or block device with this status, gives
@@ -14,9 +22,15 @@
  * or a partition of one shows.  Another device is not locked: its number is the
  * same for all who use it, and the kernel claims it.  Shared when `read_only`,
  * otherwise for one alone.  The lock on an image lasts until the last duplicate
- * of `fd` is closed; the other one until *lock_fd is, -1: there is none.
- * -EBUSY: somebody else has a lock; or what fcntl(2) says.
+ * of `fd` is closed; the other one until filelock_drop.  -EBUSY: somebody else
+ * has a lock; or what fcntl(2) says.
  */
-int filelock_take(int fd, const struct stat *st, bool read_only, int *lock_fd);
+int filelock_take(int fd, const struct stat *st, bool read_only,
+		  struct filelock *lock);
+
+/* Shares a lock, or has it alone.  -EBUSY, and nothing has changed. */
+int filelock_change(const struct filelock *lock, bool read_only);
+
+void filelock_drop(struct filelock *lock);
 
 #endif

@@ -89,6 +89,7 @@ static const struct disk_ops plain_ops = {
 	.submit = plain_submit,
 	.poll = plain_poll,
 	.event_fd = plain_event_fd,
+	.set_read_only = device_file_set_read_only,
 	.close = plain_close,
 };
 

@@ -255,6 +255,7 @@ static const struct disk_ops ring_ops = {
 	.submit = ring_submit,
 	.poll = ring_poll,
 	.event_fd = ring_event_fd,
+	.set_read_only = device_file_set_read_only,
 	.close = ring_close,
 };
 

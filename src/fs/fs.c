@@ -296,6 +296,14 @@ const struct super *fs_super(const struct fs *fs)
 	return tree_super(fs->tree);
 }
 
+void fs_set_access_times(struct fs *fs, bool noatime, bool strictatime,
+			 bool nodiratime)
+{
+	fs->options.noatime = noatime;
+	fs->options.strictatime = strictatime;
+	fs->options.nodiratime = nodiratime;
+}
+
 void fs_set_budget(struct fs *fs, unsigned ppm)
 {
 	queue_set_budget(fs->queue, ppm);
@@ -693,8 +701,12 @@ int fs_open(struct env *env, struct disk *disk,
 
 /* ---- Close ---- */
 
+#define CLOSE_SAY_FIRST_NS 1000000000ull
+#define CLOSE_SAY_NEXT_NS 10000000000ull
+
 struct close_wait {
 	struct waiter waiter;
+	uint64_t say_ns;	/* when to say how much is left */
 	bool over;
 	int rc;
 };
@@ -705,6 +717,20 @@ static void fs_close_synced(struct waiter *waiter, int rc)
 
 	wait->over = true;
 	wait->rc = rc;
+}
+
+/* Somebody waits for it. */
+static void fs_say_left(struct fs *fs, struct close_wait *wait)
+{
+	const struct files *files = fs->files;
+	uint64_t now_ns = env_now_ns(fs->env);
+
+	if (now_ns < wait->say_ns)
+		return;
+	wait->say_ns = now_ns + CLOSE_SAY_NEXT_NS;
+	msg_info("%s: being closed, %.1f MiB are left to write",
+		 fs->disk->name, (double)(files->dirty_count +
+		 files->pinned_count) * TRAX_BLOCK_BYTES / (1 << 20));
 }
 
 static bool fs_works(const struct fs *fs)
@@ -730,6 +756,7 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 	files_sync(fs, &wait->waiter);
 	while (!wait->over && !fs->disk_gone && !tree_failed(fs->tree)) {
 		next_ns = fs_run(fs, 0);
+		fs_say_left(fs, wait);
 		if (!wait->over && !fs->disk_gone)
 			fs_sleep(fs, next_ns);
 	}
@@ -738,7 +765,9 @@ static int fs_write_all(struct fs *fs, struct close_wait *wait)
 
 int fs_close(struct fs *fs)
 {
-	struct close_wait wait = { .over = false };
+	struct close_wait wait = {
+		.say_ns = env_now_ns(fs->env) + CLOSE_SAY_FIRST_NS,
+	};
 	uint64_t next_ns;
 	int rc = 0, rc2;
 
@@ -754,6 +783,7 @@ int fs_close(struct fs *fs)
 	}
 	while (!fs->disk_gone && fs_works(fs)) {
 		next_ns = fs_run(fs, 0);
+		fs_say_left(fs, &wait);
 		if (!fs->disk_gone && fs_works(fs))
 			fs_sleep(fs, next_ns);
 	}

@@ -255,6 +255,25 @@ void fs_submit(struct fs *fs, struct fs_op *op);
  */
 uint64_t fs_new_handle(struct fs *fs);
 
+/*
+ * What those above hold of inodes, references and handles, is taken from a
+ * file system that is to be closed, and given to the same one once it has been
+ * opened anew: nobody above notices.  No op may be outstanding.  take: -EBUSY:
+ * an inode without a name is held, which does not outlive the close; -ENOMEM.
+ * give: -ENOMEM.
+ */
+struct fs_holders;
+int fs_holders_take(struct fs *fs, struct fs_holders **holders);
+int fs_holders_give(struct fs *fs, const struct fs_holders *holders);
+void fs_holders_free(struct fs_holders *holders);
+
+/* What was found when it was opened. */
+struct fs_recovery {
+	bool was_clean;
+	uint64_t records, blocks; /* of the log: applied; data they held */
+};
+void fs_get_recovery(const struct fs *fs, struct fs_recovery *out);
+
 /* Facts for trax.* attributes; JSON text allocated, caller frees.  NULL: no
  * memory.  See traxctl(8). */
 char *fs_stats_json(struct fs *fs);
@@ -269,6 +288,12 @@ const struct profile *fs_profile(const struct fs *fs);
 struct super;
 const struct super *fs_super(const struct fs *fs);
 bool fs_read_only(const struct fs *fs);
+/* How much memory it was opened with, chosen by itself or not. */
+size_t fs_memory_bytes(const struct fs *fs);
+
+/* As in struct fs_options, from now on. */
+void fs_set_access_times(struct fs *fs, bool noatime, bool strictatime,
+			 bool nodiratime);
 
 /* How much of the head's time choosing requests with gaps in mind may cost,
  * in millionths: see queue_set_budget. */

@@ -328,3 +328,21 @@ char *fs_model_json(struct fs *fs)
 	}
 	return stats_text(object);
 }
+
+size_t fs_memory_bytes(const struct fs *fs)
+{
+	const struct pool_budget *b = &fs->budget;
+
+	return b->nodes + b->dirty + b->tracks + b->replicas + b->flight;
+}
+
+void fs_get_recovery(const struct fs *fs, struct fs_recovery *out)
+{
+	const struct tree_recovery *recovered = tree_recovered(fs->tree);
+
+	*out = (struct fs_recovery){
+		.was_clean = recovered->was_clean,
+		.records = recovered->records,
+		.blocks = recovered->data_blocks,
+	};
+}

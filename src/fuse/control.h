@@ -32,6 +32,11 @@ enum trax_control_command {
 	TRAX_CONTROL_DROP_REPLICAS = 17,
 	/* Payload: le64, so many of a block from now on. */
 	TRAX_CONTROL_SET_REPLICAS = 18,
+	/* Payload: mount options, terminated; what they don't name stays.  The
+	 * kernel's side of the mount is the caller's: read-only before this,
+	 * writable behind it.  result: 0, or an errno with the reason, a
+	 * terminated text, in the payload. */
+	TRAX_CONTROL_REMOUNT = 24,
 };
 
 #define TRAX_BUDGET_MOST_PPM 500000u

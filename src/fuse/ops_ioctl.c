@@ -260,6 +260,42 @@ static void control_scrub_resume(struct request *req)
 	control_scrub(req, scrub_resume);
 }
 
+/* What the payload holds as a text; NULL: it has no end. */
+static char *control_text(struct trax_control *control)
+{
+	char *text = (char *)control->payload;
+
+	return memchr(text, 0, sizeof(control->payload)) ? text : NULL;
+}
+
+static void control_remount(struct request *req)
+{
+	struct session *session = req->session;
+	struct trax_control control;
+
+	memcpy(&control, req->data, sizeof(control));
+	if (!control_text(&control) || !session->options.remount)
+		request_reply(req, -EINVAL, NULL, 0);
+	else if (session->remount)
+		request_reply(req, -EBUSY, NULL, 0);
+	else
+		session->remount = req;
+}
+
+void ops_remount(struct request *req)
+{
+	const struct session_options *options = &req->session->options;
+	struct trax_control control, reply = { 0 };
+	char *why = (char *)reply.payload;
+
+	memcpy(&control, req->data, sizeof(control));
+	req->session->remount = NULL;
+	reply.result = (uint64_t)-options->remount(options->remount_arg,
+						   control_text(&control), why,
+						   sizeof(reply.payload));
+	reply_ioctl(req, &reply, sizeof(reply));
+}
+
 static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
@@ -272,6 +308,7 @@ static const struct {
 	{ TRAX_CONTROL_REPLICATE, control_replicate },
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },
 	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },
+	{ TRAX_CONTROL_REMOUNT, control_remount },
 };
 
 static void ioctl_control(struct request *req)

@@ -29,6 +29,16 @@
 #define INTAKE_MAX 64u		/* requests of one turn */
 #define INIT_WAIT_MS 10000
 
+/*
+ * Whoever remounts waits until nothing else is outstanding, so nothing more is
+ * taken, unless a direct WRITE waits for the kernel to drop pages: that may
+ * wait for a READ.
+ */
+static bool may_take(const struct session *session)
+{
+	return !session->remount || session->noticed;
+}
+
 /* Is there a receive buffer, and one for a reply besides? */
 static bool may_receive(struct session *session)
 {
@@ -224,13 +234,32 @@ static bool intake(struct session *session)
 {
 	unsigned n;
 
-	for (n = 0; n < INTAKE_MAX; n++)
+	for (n = 0; n < INTAKE_MAX && may_take(session); n++)
 		if (!(session->uring ? take_one(session) :
 				       intake_one(session)))
 			break;
 	if (session->uring)
 		uring_push(session->uring);
 	return n == INTAKE_MAX;
+}
+
+void session_set_fs(struct session *session, struct fs *fs)
+{
+	session->fs = fs;
+	if (fs)
+		return;
+	session->ended = true;
+	session->error = -EIO;
+}
+
+static void run_remount(struct session *session)
+{
+	const unsigned others = session->outstanding - 1;
+
+	if (others)
+		sync_stop(session);
+	else
+		ops_remount(session->remount);
 }
 
 static void leave(struct session *session)
@@ -269,7 +298,7 @@ static void take_signals(struct session *session)
 /* The connection is watched only while there is room for a request. */
 static void listen_if_room(struct session *session)
 {
-	bool room = may_receive(session);
+	bool room = may_receive(session) && may_take(session);
 
 	if (room == session->listening)
 		return;
@@ -407,6 +436,8 @@ static void session_drain(struct session *session)
 {
 	view_stop(session->view);
 	sync_stop(session);
+	if (session->remount)
+		request_reply(session->remount, -EIO, NULL, 0);
 	while (session->outstanding > session->noticed) {
 		view_run(session->view);
 		fs_run(session->fs, 100);
@@ -436,6 +467,10 @@ int session_run(struct session *session)
 		uint64_t next_ns, now_ns;
 
 		sync_run(session, session->drained);
+		if (session->remount)
+			run_remount(session);
+		if (session->ended)
+			break;
 		next_ns = session_work(session);
 		now_ns = env_now_ns(env);
 		if (session->polled)

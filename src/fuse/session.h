@@ -39,6 +39,14 @@ struct session_options {
 	 */
 	bool (*leave)(void *arg, unsigned attempt);
 	void *leave_arg;
+	/*
+	 * TRAX_CONTROL_REMOUNT: called when no request is outstanding but the
+	 * one that asks.  May replace the file system (session_set_fs).  0, or
+	 * a negative errno with a reason of at most `bytes` in `why`.
+	 */
+	int (*remount)(void *arg, const char *options, char *why,
+		       size_t bytes);
+	void *remount_arg;
 };
 
 /* -ENOMEM.  fs must stay until session_run has returned. */
@@ -52,6 +60,10 @@ int session_start(struct session *session);
 /* What runs beside the file system; each may be NULL. */
 void session_set_tasks(struct session *session, struct scrub *scrub,
 		       struct refine *refine);
+
+/* Another file system on the same disk, from now on; NULL: there is none any
+ * more, the session ends. */
+void session_set_fs(struct session *session, struct fs *fs);
 
 /* Serves until the end and until every operation has ended.  0, or a negative
  * errno when the connection failed. */

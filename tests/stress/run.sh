@@ -70,7 +70,7 @@ make_fs() {
 }
 
 mount_fs() {
-	"$tools/traxfs" -f ${STRESS_OPTIONS-} "$device" "$mnt" \
+	"$tools/traxfs" -f -o noloop ${STRESS_OPTIONS-} "$device" "$mnt" \
 		>>"$work/log" 2>&1 </dev/null &
 	pid=$!
 	for _ in $(seq 300); do

@@ -18,7 +18,7 @@ expect_code() {
 }
 
 mount_it() {
-	"$tools/traxfs" "$@" "$mnt" || fail "mount $*"
+	"$tools/traxfs" -o noloop "$@" "$mnt" || fail "mount $*"
 }
 
 copy_tree() {

@@ -69,7 +69,7 @@ mount_with_lock() {
 	(
 		exec 9>"$work/lock"
 		flock 9
-		"$tools/traxfs" "$1" "$mnt"
+		"$tools/traxfs" -o noloop "$1" "$mnt"
 	) || fail "mount $1"
 	flock -n "$work/lock" true || fail "the daemon has inherited a lock"
 }
@@ -99,7 +99,7 @@ check "$image"
 
 # As in a container: only CAP_SYS_ADMIN, and memory cannot be locked.
 prlimit --memlock=8388608:8388608 setpriv --bounding-set -all,+sys_admin \
-	--inh-caps -all,+sys_admin "$tools/traxfs" "$image" "$mnt" ||
+	--inh-caps -all,+sys_admin "$tools/traxfs" -o noloop "$image" "$mnt" ||
 	fail "mount with CAP_SYS_ADMIN only"
 echo x >"$mnt/x" && sync "$mnt/x" || fail "writing there"
 grep -q '^CapEff:[[:space:]]*0000000000000000' "/proc/$(server)/status" ||

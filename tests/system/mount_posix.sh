@@ -7,7 +7,7 @@ need_fuse
 
 try() {
 	"$tools/mkfs.traxfs" "$1" >/dev/null || fail "mkfs"
-	"$tools/traxfs" "$1" "$mnt" || fail "mount"
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
 	timeout 300 "$top_builddir/tests/system/posix_check" "$mnt" || fail "on $1"
 	umount "$mnt" || fail "umount"
 	wait_for_server
@@ -18,7 +18,7 @@ try() {
 # the disk is full, close must fail, and what was there stays.
 fill_up() {
 	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail "mkfs"
-	"$tools/traxfs" "$1" "$mnt" || fail "mount"
+	"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount"
 	cp "$tools/traxfs" "$mnt/kept" && sync "$mnt/kept" || fail "copy"
 	timeout -s KILL 60 dd if=/dev/zero of="$mnt/fill" bs=1M 2>"$work/out"
 	grep -q "No space left" "$work/out" || {

@@ -21,12 +21,12 @@ kill_server() {
 rounds() {
 	"$tools/mkfs.traxfs" -f "$1" >/dev/null 2>&1 || fail "mkfs"
 	for seed in $(seq "${ROUNDS-3}"); do
-		"$tools/traxfs" "$1" "$mnt" || fail "mount $1"
+		"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount $1"
 		"$tools/tests/system/mapped" write "$mnt" "$seed" ||
 			fail "mapped write"
 		"$tools/traxctl" sync "$mnt" || fail "traxctl sync"
 		kill_server
-		"$tools/traxfs" "$1" "$mnt" || fail "mount after kill -9"
+		"$tools/traxfs" -o noloop "$1" "$mnt" || fail "mount after kill -9"
 		"$tools/tests/system/mapped" check "$mnt" "$seed" ||
 			fail "not on the medium after a sync: $1, round $seed"
 		umount "$mnt" || fail "umount"

@@ -1,0 +1,170 @@
+#!/bin/sh
+# mount_options.sh - real mounts: options, remounting with and without mount(8),
+# what is write-protected, the loop device of an image, what is said about it.
+set -u
+. "$top_srcdir/tests/system/mount.sh"
+need_fuse
+
+# mount(8) looks for helpers in /sbin only: here it finds ours, in a mount
+# namespace of this script.
+if [ -z "${TRAX_OWN_SBIN:-}" ]; then
+	rm -rf "$work"
+	trap - EXIT
+	TRAX_OWN_SBIN=yes exec unshare -m "$0" "$@"
+fi
+umount_sbin=
+own_sbin() {
+	sbin=$(readlink -f /sbin)
+	mkdir "$work/sbin" && mount -t tmpfs none "$work/sbin" &&
+		mkdir "$work/sbin/upper" "$work/sbin/work" &&
+		for name in mount.traxfs mount.fuse.traxfs mount.fuseblk.traxfs
+		do
+			ln -s "$tools/mount.traxfs" "$work/sbin/upper/$name"
+		done &&
+		mount -t overlay overlay -o \
+		"lowerdir=$sbin,upperdir=$work/sbin/upper,workdir=$work/sbin/work" \
+		"$sbin" 2>/dev/null || return 1
+	umount_sbin=$sbin
+}
+
+has_option() {
+	awk -v m="$mnt" '$2 == m { print $4 }' /proc/mounts | tr , '\n' |
+		grep -qx "$1"
+}
+
+# OPTION WORDS: refused before anything is mounted.
+refused() {
+	"$tools/traxfs" -o "$1" "$image" "$mnt" 2>"$work/said" &&
+		fail "$1 is taken"
+	grep -q "^traxfs: error: .*$2" "$work/said" ||
+		fail "$1: $(cat "$work/said")"
+	mountpoint -q "$mnt" && fail "mounted with $1"
+}
+
+refusals() {
+	refused discard fstrim
+	refused commit=301 "1 to 300 seconds"
+	refused nonsense "not known"
+	touch "$work/file"
+	"$tools/traxfs" "$image" "$work/file" 2>"$work/said" &&
+		fail "mounted on a file"
+	grep -q "not a directory" "$work/said" || fail "$(cat "$work/said")"
+}
+
+# The loop device is made, waits, and goes.
+automatic_loop() {
+	"$tools/traxfs" "$image" "$mnt" 2>"$work/said" || fail mount
+	[ ! -s "$work/said" ] || fail "said: $(cat "$work/said")"
+	device=$(awk -v m="$mnt" '$2 == m { print $1 }' /proc/mounts)
+	case $device in
+	/dev/loop*) ;;
+	*) fail "no loop device but $device" ;;
+	esac
+	[ "$(cat "/sys/block/${device#/dev/}/loop/autoclear")" = 1 ] ||
+		fail "the loop device stays"
+	echo durable >"$mnt/durable"
+	sync -f "$mnt"
+	kill -KILL "$(server)"
+	wait_for_server
+	umount "$mnt"
+	"$tools/traxfs" "$image" "$mnt" || fail mount
+	[ "$(cat "$mnt/durable")" = durable ] || fail "sync did not wait"
+	mkdir "$work/again"
+	"$tools/mount.traxfs" "$image" "$work/again" || fail "a second view"
+	[ -e "$work/again/durable" ] || fail "the second view is empty"
+	umount "$work/again"
+	umount "$mnt" || fail umount
+	check "$image"
+	losetup -j "$image" | grep . && fail "the loop device is still there"
+}
+
+# Nothing is written to a device that is read-only, and it says so.
+protected() {
+	loop=$(losetup -r -f --show "$image") || skip "no loop device"
+	"$tools/traxfs" "$loop" "$mnt" 2>"$work/said" || fail "write-protected"
+	grep -q "write-protected, mounting read-only" "$work/said" ||
+		fail "said: $(cat "$work/said")"
+	has_option ro || fail "not read-only"
+	"$tools/traxfs" -o remount,rw "$loop" "$mnt" 2>"$work/said" &&
+		fail "writing to a write-protected device"
+	grep -q "write-protected" "$work/said" || fail "$(cat "$work/said")"
+	[ -e "$mnt/durable" ] || fail "it cannot be read any more"
+	umount "$mnt" || fail umount
+	losetup -d "$loop"
+	loop=
+}
+
+# COMMAND...: with "ro" and "rw" behind it.
+remounts() {
+	echo 1 >"$mnt/one"
+	exec 5<"$mnt/one"
+	exec 6>"$mnt/two"
+	"$@",ro 2>"$work/said" && fail "read-only under an open file"
+	grep -q "open for writing" "$work/said" || fail "$(cat "$work/said")"
+	echo still >&6 || fail "no more writing after a refusal"
+	exec 6>&-
+	"$@",ro || fail "remount ro"
+	has_option ro || fail "the kernel does not know"
+	echo x 2>/dev/null >"$mnt/x" && fail "written to what is read-only"
+	before=$(sha256sum <"$image")
+	"$tools/traxctl" scrub start --wait "$mnt" >/dev/null || fail scrub
+	"$tools/traxctl" sync "$mnt" || fail sync
+	[ "$(sha256sum <"$image")" = "$before" ] || fail "it writes"
+	"$tools/traxctl" --json status "$mnt" | grep -q '"read_only": true' ||
+		fail "the daemon does not know"
+	"$@",rw || fail "remount rw"
+	[ "$(cat <&5)" = 1 ] || fail "a file that stayed open"
+	exec 5<&-
+	echo 3 >"$mnt/three" && [ "$(cat "$mnt/two")" = still ] ||
+		fail "after a remount for writing"
+	# What is open when its name goes lives on.
+	exec 5<"$mnt/three"
+	rm "$mnt/three" "$mnt/one" "$mnt/two"
+	[ "$(cat <&5)" = 3 ] || fail "an open file without a name"
+	"$@",ro 2>/dev/null && fail "read-only, and a file is to be deleted"
+	exec 5<&-
+}
+
+remount_as_told() {
+	"$tools/traxfs" "$@" "$image" "$mnt" || fail mount
+	remounts "$tools/traxfs" "$image" "$mnt" -o remount
+	"$tools/traxfs" "$image" "$mnt" -o remount,memory=64M 2>"$work/said" &&
+		fail "memory= is changed"
+	grep -q 'memory=.* cannot be changed' "$work/said" ||
+		fail "$(cat "$work/said")"
+	"$tools/traxfs" "$image" "$mnt" -o remount,noatime,budget=2 ||
+		fail "remount noatime"
+	has_option noatime || fail "the kernel's side of noatime"
+	"$tools/traxctl" --json status "$mnt" |
+		grep -q '"budget_ppm": 20000\b' || fail "budget"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$image"
+}
+
+# As an administrator does it, with and without a line in fstab.
+remount_by_mount() {
+	mount -t traxfs "$image" "$mnt" || fail "mount(8)"
+	remounts mount "$mnt" -o remount
+	umount "$mnt" || fail umount
+	printf '%s %s traxfs nodiratime,commit=7 0 0\n' "$image" "$mnt" \
+		>"$work/fstab"
+	mount -T "$work/fstab" "$mnt" || fail "mount by fstab"
+	remounts mount -T "$work/fstab" "$mnt" -o remount
+	umount "$mnt" || fail umount
+	check "$image"
+}
+
+make_image 64M
+refusals
+"$tools/mkfs.traxfs" "$image" >/dev/null || fail mkfs
+automatic_loop
+protected
+remount_as_told -o rw
+remount_as_told -o noloop
+if own_sbin; then
+	remount_by_mount
+	umount "$umount_sbin"
+	umount "$work/sbin"
+fi
+echo "all good"

@@ -1,0 +1,153 @@
+/*
+ * server.c - see server.h.
+ */
+#include "tools/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/msg.h"
+#include "disk/disk.h"
+
+static void say_recovered(const struct server *s, uint64_t ns)
+{
+	struct fs_recovery found;
+
+	fs_get_recovery(s->fs, &found);
+	if (!found.was_clean)
+		msg_info("%s: was not unmounted; %llu log records replayed in "
+			 "%.1f s", s->device,
+			 (unsigned long long)found.records, (double)ns / 1e9);
+}
+
+int server_open_fs(struct server *s, bool read_only)
+{
+	uint64_t begun = env_now_ns(env_real());
+	int rc;
+
+	s->options.read_only = read_only;
+	s->options.accept_loss = s->settings.accept_loss;
+	rc = fs_open(env_real(), s->disk, &s->options, &s->fs);
+	if (!rc)
+		say_recovered(s, env_now_ns(env_real()) - begun);
+	return rc;
+}
+
+int server_start_tasks(struct server *s)
+{
+	const struct mount_settings *set = &s->settings;
+	int rc = scrub_open(s->fs, set->scrub_days, &s->scrub);
+
+	if (rc)
+		return rc;
+	if (set->quiet_ms)
+		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
+	fs_set_budget(s->fs, set->budget_ppm);
+	if (set->refine)
+		rc = refine_open(s->fs, &s->refine);
+	session_set_tasks(s->session, s->scrub, s->refine);
+	return rc;
+}
+
+static void stop_tasks(struct server *s)
+{
+	refine_close(s->refine);
+	scrub_close(s->scrub);
+	s->refine = NULL;
+	s->scrub = NULL;
+	session_set_tasks(s->session, NULL, NULL);
+}
+
+/*
+ * Closes the file system and opens it anew in the other way: all that a mount
+ * writes is written, or all that it finds out is found out.  What the kernel
+ * holds of inodes is carried over.
+ */
+static int reopen_fs(struct server *s, bool read_only)
+{
+	bool before = fs_read_only(s->fs);
+	struct fs_holders *holders;
+	int rc = fs_holders_take(s->fs, &holders), rc2;
+
+	if (rc)
+		return rc;
+	stop_tasks(s);
+	rc = fs_close(s->fs);
+	s->fs = NULL;
+	if (!rc)
+		rc = disk_set_read_only(s->disk, read_only);
+	rc2 = server_open_fs(s, rc ? before : read_only);
+	if (rc2 && !rc)
+		rc2 = server_open_fs(s, true);
+	if (s->fs)
+		rc2 = fs_holders_give(s->fs, holders);
+	fs_holders_free(holders);
+	session_set_fs(s->session, rc2 ? NULL : s->fs);
+	if (!rc2)
+		rc2 = server_start_tasks(s);
+	if (rc2)
+		msg_error("%s: cannot go on after a remount: %s", s->device,
+			  strerror(-rc2));
+	return rc ? rc : rc2;
+}
+
+/* 0, or why the file system can't be as the settings want it. */
+static int change_writing(struct server *s, const struct mount_settings *next,
+			  char *why, size_t bytes)
+{
+	int rc;
+
+	if (next->read_only == fs_read_only(s->fs))
+		return 0;
+	rc = reopen_fs(s, next->read_only);
+	if (!rc && s->fs && fs_read_only(s->fs) != next->read_only)
+		rc = -EROFS;
+	if (rc == -EROFS)
+		snprintf(why, bytes, "%s cannot be written: it is "
+			 "write-protected, or damaged (see the system's log)",
+			 s->device);
+	else if (rc == -EBUSY)
+		snprintf(why, bytes, "%s is in use elsewhere, or deleted files "
+			 "are still open", s->device);
+	else if (rc)
+		snprintf(why, bytes, "%s: %s", s->device, strerror(-rc));
+	return rc;
+}
+
+int server_remount(void *arg, const char *list, char *why, size_t bytes)
+{
+	struct server *s = arg;
+	struct mount_settings next = s->settings;
+	const char *fixed;
+	int rc;
+
+	next.flags[0] = 0;
+	if (mount_settings_parse(&next, list)) {
+		snprintf(why, bytes, "the daemon does not know one of the "
+			 "options: %s", list);
+		return -EINVAL;
+	}
+	fixed = mount_settings_fixed(&s->settings, &next);
+	if (fixed) {
+		snprintf(why, bytes, "\"%s\" cannot be changed while it is "
+			 "mounted: unmount it, and mount it anew", fixed);
+		return -EINVAL;
+	}
+	rc = change_writing(s, &next, why, bytes);
+	if (rc)
+		return rc;
+	s->settings = next;
+	s->options.noatime = next.noatime;
+	s->options.strictatime = next.strictatime;
+	s->options.nodiratime = next.nodiratime;
+	fs_set_access_times(s->fs, next.noatime, next.strictatime,
+			    next.nodiratime);
+	fs_set_budget(s->fs, next.budget_ppm);
+	if (next.quiet_ms)
+		scrub_set_quiet(s->scrub, next.quiet_ms * UINT64_C(1000000));
+	msg_info("%s: remounted %s", s->device,
+		 next.read_only ? "read-only" : "for writing");
+	return 0;
+}

@@ -1,0 +1,43 @@
+/*
+ * server.h - what the daemon serves: a device, its file system, the mount, and
+ * how that is opened and changed while it is mounted.
+ */
+#ifndef TRAX_TOOLS_SERVER_H
+#define TRAX_TOOLS_SERVER_H
+
+#include "fs/fs.h"
+#include "fuse/mount.h"
+#include "fuse/session.h"
+#include "tools/mount_options.h"
+
+struct server {
+	const char *device;	/* a loop device of the image, or what was
+				   given */
+	const char *mountpoint;
+	struct mount_settings settings;
+	struct fs_options options;	/* of the file system, but for ro */
+	int loop_fd;		/* keeps the loop device; -1: there is none */
+	char loop[64];
+	bool block_device;
+	uint32_t logical_bytes;
+	uint8_t uuid[16];
+	struct disk *disk;
+	struct fuse_mount *mount;
+	struct fs *fs;
+	struct scrub *scrub;
+	struct refine *refine;
+	struct session *session;
+	int signal_fd;
+};
+
+/* Opens the file system with s->options; says when it had to be recovered. */
+int server_open_fs(struct server *s, bool read_only);
+
+/* Scrub and refine.  They may have threads, which are confined as what starts
+ * them. */
+int server_start_tasks(struct server *s);
+
+/* For session_options.remount: `arg` is the server. */
+int server_remount(void *arg, const char *list, char *why, size_t bytes);
+
+#endif
