@@ -153,7 +153,7 @@ static bool destage_pump_file(struct file *file, uint64_t durable,
 	struct writeback *wb;
 
 	excl = list_first(&file->excl_locks, struct excl_lock, link);
-	if ((excl && excl->active) || file_pauses(file))
+	if ((excl && excl->active) || file_destage_pauses(file))
 		return false;
 	for (; block && *left; block = block->next) {
 		if (!block->pin || block->wb || block->index < skip ||

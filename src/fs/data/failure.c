@@ -198,6 +198,11 @@ static enum fault_step block_failed(struct writeback *wb, struct block *block,
 			  count(&block->failures), pause_ns);
 }
 
+static uint64_t longer(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns > b_ns ? a_ns : b_ns;
+}
+
 /* The blocks [first, end) are dirty again; does for each what the policy
  * says. */
 static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
@@ -205,7 +210,7 @@ static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
 {
 	struct file *file = wb->file;
 	struct block *block = block_at_or_after(file, first);
-	uint64_t pause_ns, longest_ns = 0;
+	uint64_t pause_ns, longest_ns = 0, destage_ns = 0;
 	bool lose = false, fail = false;
 	enum fault_step step;
 
@@ -213,11 +218,15 @@ static void range_failed(struct writeback *wb, uint64_t first, uint64_t end,
 		if (!block->dirty || block->wb)
 			continue;
 		step = block_failed(wb, block, rc, &pause_ns);
-		longest_ns = pause_ns > longest_ns ? pause_ns : longest_ns;
+		if (block_is_logged(block))
+			destage_ns = longer(destage_ns, pause_ns);
+		else
+			longest_ns = longer(longest_ns, pause_ns);
 		lose |= step == FAULT_FAIL_FILE;
 		fail |= step == FAULT_FAIL_FS;
 	}
 	file_pause(file, longest_ns);
+	file_destage_pause(file, destage_ns);
 	if (fail)
 		tree_fail(file->files->fs->tree,
 			  "logged data can be written nowhere");
@@ -270,7 +279,7 @@ static bool destage_block_failed(struct writeback *wb, unsigned i)
 	enum fault_step step = destage_step(block, wb->class, &pause_ns);
 
 	block->bad_place = step == FAULT_RELOCATE;
-	file_pause(file, pause_ns);
+	file_destage_pause(file, pause_ns);
 	writeback_release(wb, i, step != FAULT_RELOCATE);
 	return step == FAULT_FAIL_FS;
 }
@@ -317,6 +326,6 @@ void destage_failed(struct writeback *wb, int rc)
 			  fs->disk->name, (unsigned long long)file->ino);
 		tree_fail(fs->tree, "logged data has no place");
 	}
-	file_pause(file, pause_ns);
+	file_destage_pause(file, pause_ns);
 	writeback_end(wb);
 }

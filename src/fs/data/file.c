@@ -311,14 +311,22 @@ void file_fix_attr(struct fs *fs, uint64_t ino, struct fs_attr *attr)
 
 /* ---- Pauses after a failure ---- */
 
+static bool pauses_until(struct files *files, uint64_t until_ns)
+{
+	if (!until_ns || env_now_ns(files->fs->env) >= until_ns)
+		return false;
+	files_wake_at(files, until_ns);
+	return true;
+}
+
 bool file_pauses(const struct file *file)
 {
-	struct files *files = file->files;
+	return pauses_until(file->files, file->pause_ns);
+}
 
-	if (!file->pause_ns || env_now_ns(files->fs->env) >= file->pause_ns)
-		return false;
-	files_wake_at(files, file->pause_ns);
-	return true;
+bool file_destage_pauses(const struct file *file)
+{
+	return pauses_until(file->files, file->destage_pause_ns);
 }
 
 void files_wake_at(struct files *files, uint64_t ns)
@@ -327,13 +335,23 @@ void files_wake_at(struct files *files, uint64_t ns)
 		files->wake_ns = ns;
 }
 
-void file_pause(struct file *file, uint64_t pause_ns)
+static void pause_set(struct files *files, uint64_t *at_ns, uint64_t pause_ns)
 {
-	uint64_t until_ns = env_now_ns(file->files->fs->env) + pause_ns;
+	uint64_t until_ns = env_now_ns(files->fs->env) + pause_ns;
 
 	if (!pause_ns)
 		return;
-	if (until_ns > file->pause_ns)
-		file->pause_ns = until_ns;
-	files_wake_at(file->files, file->pause_ns);
+	if (until_ns > *at_ns)
+		*at_ns = until_ns;
+	files_wake_at(files, *at_ns);
+}
+
+void file_pause(struct file *file, uint64_t pause_ns)
+{
+	pause_set(file->files, &file->pause_ns, pause_ns);
+}
+
+void file_destage_pause(struct file *file, uint64_t pause_ns)
+{
+	pause_set(file->files, &file->destage_pause_ns, pause_ns);
 }

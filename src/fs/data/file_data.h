@@ -195,7 +195,9 @@ struct file {
 	struct loss *loss;		/* failure.c; NULL: nothing was lost */
 	int load_rc;
 	unsigned users;			/* operations under way */
-	uint64_t pause_ns; /* no write-back begins before this time */
+	uint64_t pause_ns; /* no write-back begins before this time ... */
+	uint64_t destage_pause_ns; /* ... nor one of what the log has before
+				    * this one */
 	uint64_t size;			/* bytes, as users see it */
 	uint64_t parent, goal;
 	struct list lock_waits;		/* struct shared_lock */
@@ -428,9 +430,12 @@ void lock_waits_wake(struct list *waits);
 /* May it be what the file has in the log that fills that? */
 bool file_fills_log(const struct file *file);
 /* Has something of the file failed just now, so that it is left alone for a
- * while?  writeback_pump comes again then. */
+ * while?  writeback_pump comes again then.  What the log has waits by itself:
+ * nobody waits for it. */
 bool file_pauses(const struct file *file);
+bool file_destage_pauses(const struct file *file);
 void file_pause(struct file *file, uint64_t pause_ns);
+void file_destage_pause(struct file *file, uint64_t pause_ns);
 /* writeback_pump is to be called at this time, at the latest. */
 void files_wake_at(struct files *files, uint64_t ns);
 
@@ -535,6 +540,7 @@ struct writeback {
 	enum writeback_kind kind;
 	bool small;		/* SMALL_WB_BLOCKS at most, else WB_BLOCKS */
 	bool claimed, stream;
+	bool relocates;		/* all of it is in the log: its place was bad */
 	bool for_gap;		/* of a destage: it may wait for a gap */
 	bool gap_queued;		/* it does, since gap_queued_ns */
 	uint64_t gap_queued_ns;

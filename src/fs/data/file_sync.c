@@ -77,12 +77,19 @@ void files_settled(struct files *files)
 
 static bool sync_file_over(const struct file *file, uint64_t stamp)
 {
-	const struct block *block;
+	const struct list *pos;
 
-	if (list_empty(&file->dirty))
-		return true;
-	block = list_entry(file->dirty.next, struct block, link);
-	return block->stamp > stamp;
+	list_for_each(pos, &file->dirty) {
+		const struct block *block =
+			list_entry(pos, struct block, link);
+
+		if (block->stamp > stamp)
+			return true;
+		/* Durable: it only looks for another place. */
+		if (!block_is_logged(block))
+			return false;
+	}
+	return true;
 }
 
 static bool sync_writebacks_done(const struct files *files,
@@ -94,7 +101,7 @@ static bool sync_writebacks_done(const struct files *files,
 	list_for_each(pos, &files->data_wbs) {
 		wb = list_entry(pos, struct writeback, link);
 		if ((!sync->file || wb->file == sync->file) &&
-		    wb->claimed && wb->stamp <= sync->stamp)
+		    wb->claimed && !wb->relocates && wb->stamp <= sync->stamp)
 			return false;
 	}
 	return !sync->destage ||

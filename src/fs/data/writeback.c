@@ -124,6 +124,7 @@ static struct writeback *writeback_begin(struct file *file,
 	wb->file = file;
 	wb->kind = kind;
 	wb->claimed = wb->stream = wb->taken = wb->waited = false;
+	wb->relocates = false;
 	wb->for_gap = wb->gap_queued = false;
 	wb->may_move = wb->follows = wb->in_flight = false;
 	wb->batch_next = NULL;
@@ -165,9 +166,11 @@ void writeback_claim(struct writeback *wb)
 	unsigned i;
 
 	wb->claimed = true;
+	wb->relocates = wb->kind == WB_DIRECT;
 	for (i = 0; i < wb->n; i++, block = block->next) {
 		assert(block && block->index == wb->first + i && !block->wb);
 		block->wb = wb;
+		wb->relocates &= block_is_logged(block);
 		if (wb->kind == WB_DESTAGE) {
 			wb->data[i] = pool_share(pool, block->pinned_data);
 			continue;
@@ -1063,13 +1066,15 @@ static struct block *writeback_next(struct file *file)
 {
 	struct block *block = block_at_or_after(file, file->cursor);
 	struct block *start = block;
+	const bool pauses = file_destage_pauses(file);
 	bool wrapped = !block;
 
 	if (!block)
 		block = file->head;
 	while (block) {
 		if (block->dirty && !block->wb &&
-		    block->stamp <= file->flush_stamp)
+		    block->stamp <= file->flush_stamp &&
+		    !(pauses && block_is_logged(block)))
 			return block;
 		block = block->next;
 		if (!block && !wrapped) {

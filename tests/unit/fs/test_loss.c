@@ -359,6 +359,42 @@ START_TEST(logged_data_outlives_errors)
 }
 END_TEST
 
+/* While logged data looks for a place, new data of the same file does not wait
+ * for it: an fsync takes what its log record takes. */
+START_TEST(an_fsync_does_not_wait_for_another_place)
+{
+	struct fs_op op = { .type = FS_WRITE, .size = BLOCK, .data = data };
+	struct rig rig;
+	uint64_t begin;
+	unsigned i;
+
+	rig_open(&rig, 64, 1);
+	op.ino = make(&rig, "file", 1, BYTES / 2);
+	ck_assert_int_eq(do_fsync(&rig, op.ino), 0);
+	fail_data(&rig);
+	bring_home(&rig);
+	pass(&rig, UINT64_C(3000000000));
+	ck_assert_uint_gt(sim_fault_hits(rig.sim), 2);
+	for (i = BLOCKS / 2; i < BLOCKS; i++) {
+		op.offset = i * BLOCK;
+		op.data = data + i * BLOCK;
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+		begin = sim_now_ns(rig.sim);
+		ck_assert_int_eq(_i ? rig_sync(&rig) : do_fsync(&rig, op.ino),
+				 0);
+		ck_assert_uint_lt(sim_now_ns(rig.sim) - begin, 100000000);
+		pass(&rig, UINT64_C(500000000));
+	}
+	ck_assert(!fs_read_only(rig.fs));
+	sim_fault_clear(rig.sim);
+	pass(&rig, UINT64_C(60000000000));
+	check_memory(&rig);
+	rig_remount(&rig);
+	compare(&rig, op.ino, 1, BYTES);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Nowhere for good: read-only, and the log has it at the next mount. */
 START_TEST(logged_data_is_never_dropped)
 {
@@ -603,6 +639,7 @@ int main(void)
 
 	tcase_add_test(tc, one_error_harms_nobody);
 	tcase_add_loop_test(tc, logged_data_outlives_errors, 0, 2);
+	tcase_add_loop_test(tc, an_fsync_does_not_wait_for_another_place, 0, 2);
 	tcase_add_test(tc, room_comes_back);
 	tcase_add_test(tc, logged_data_is_never_dropped);
 	tcase_add_test(tc, older_content_comes_back);
