@@ -16,68 +16,21 @@
  * 5. Copies of what is cut go before, in transactions of their own; until the
  *    end nobody attaches others.
  */
-#include "fs/data/failure.h"
-#include "fs/name/inode.h"
-#include "fs/table/replica.h"
+#include "fs/data/trunc_internal.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <linux/falloc.h>
-#include <stdlib.h>
 
-#include "base/csum.h"
+#include "fs/data/failure.h"
+#include "fs/name/inode.h"
+#include "fs/table/replica.h"
 
-#define FOREVER (1ull << 60)		/* sectors: behind any file */
-#define PUNCH_BLOCKS 8192u		/* in one transaction */
-#define RESERVE_BLOCKS 16384u		/* preallocated by one transaction */
-#define DROP_NODES 24u
 #define TRUNC_LOG_BYTES (48u << 10)
-
-enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
-
-#define EDGES 2u
-
-/* A block as it was before a part of it was zeroed. */
-struct edge {
-	uint64_t index;
-	void *data;		/* a reference; NULL: it was not in memory */
-	bool dirty;
-};
-
-struct trunc {
-	struct excl_lock excl;
-	struct shared_lock lock;
-	struct sync sync;
-	struct read_wait rwait;	/* an edge */
-	struct fs *fs;
-	struct fs_op *op;	/* NULL once answered, or none */
-	struct file *file;
-	struct fs_txn *txn;
-	enum trunc_kind kind;
-	uint64_t size;		/* TRUNC_SIZE: new size */
-	uint64_t first, end;	/* blocks */
-	uint64_t dropped;	/* TRUNC_PUNCH: up to here, in memory */
-	unsigned edge;		/* edges done */
-	struct edge old[EDGES];
-	unsigned old_n;
-	bool cleared;		/* no copies of what goes are left */
-	bool begun;		/* the first transaction is over */
-	bool more;		/* another step is needed */
-	bool then_reserve;	/* ZERO_RANGE: preallocate afterwards */
-	bool keep_size;
-	bool logged;		/* this transaction logged the last block */
-	int rc;
-	struct log_pin *pin;
-	struct alloc_piece chunk[WB_SEGMENTS];
-	int chunks;		/* taken, not owned yet */
-	bool waited;
-	uint64_t want;		/* blocks to ask for */
-	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE */
-};
 
 static void trunc_step(struct trunc *trunc);
 
-static void trunc_answer(struct trunc *trunc, int rc)
+void trunc_answer(struct trunc *trunc, int rc)
 {
 	struct fs_op *op = trunc->op;
 
@@ -141,8 +94,7 @@ static void trunc_over(struct trunc *trunc, int rc)
 
 /* ---- Memory ---- */
 
-/* Blocks [first, end) are no more. */
-static void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end)
+void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end)
 {
 	struct block *block = block_at_or_after(file, first), *next;
 
@@ -257,549 +209,6 @@ static int trunc_edges(struct trunc *trunc)
 	return rc;
 }
 
-/* ---- Sums ---- */
-
-/* Drops the sums of whole windows behind `window`; sets more. */
-static int trunc_windows(struct fs_txn *txn, struct trunc *trunc,
-			 uint64_t window, uint64_t end_window, bool apply)
-{
-	struct key from = key_make(trunc->file->ino, ITEM_CSUM,
-				   window * TRAX_CSUM_WINDOW_BLOCKS);
-	struct key last = key_make(trunc->file->ino, ITEM_CSUM,
-				   end_window * TRAX_CSUM_WINDOW_BLOCKS - 1);
-	struct tree_item item;
-	struct key next;
-	int rc, err;
-
-	rc = tree_seek_ge(txn->tree_txn, from, last, &item);
-	err = tree_get(txn->tree_txn, last, &item);
-	if (rc == -ENOENT)
-		return 0;
-	if (!rc && err && err != -ENOENT)
-		rc = err;
-	if (rc || !apply)
-		return rc;
-	next = tree_del_range(txn->tree_txn, from, last, DROP_NODES);
-	if (key_cmp(next, last) <= 0)
-		trunc->more = true;
-	return 0;
-}
-
-static struct bmap_sums trunc_clear(uint64_t first, uint64_t end)
-{
-	uint64_t stop = (first / TRAX_CSUM_WINDOW_BLOCKS + 1) *
-			TRAX_CSUM_WINDOW_BLOCKS;
-
-	return (struct bmap_sums){
-		.first = first,
-		.n = (unsigned)((stop < end ? stop : end) - first),
-	};
-}
-
-/*
- * The sums of [first, end) go: of the first window, of whole ones, of the last.
- * Called to probe, then to apply.
- */
-static int trunc_sums(struct fs_txn *txn, struct trunc *trunc, uint64_t first,
-		    uint64_t end, bool apply)
-{
-	const uint64_t size = TRAX_CSUM_WINDOW_BLOCKS;
-	uint64_t whole = (first + size - 1) / size, last = end / size;
-	struct bmap_sums sums = trunc_clear(first, end);
-	int rc = 0, err = 0;
-
-	if (first % size || end / size == first / size) {
-		if (apply)
-			bmap_sums_apply(txn, trunc->file, &sums);
-		else
-			rc = bmap_sums_probe(txn, trunc->file->ino, &sums);
-	}
-	if (rc && rc != -EAGAIN)
-		return rc;
-	if (last > whole)
-		err = trunc_windows(txn, trunc, whole, last, apply);
-	rc = err ? err : rc;
-	if ((rc && rc != -EAGAIN) || end % size == 0 || last < whole)
-		return rc;
-	sums = trunc_clear(last * size, end);
-	if (apply)
-		bmap_sums_apply(txn, trunc->file, &sums);
-	else
-		err = bmap_sums_probe(txn, trunc->file->ino, &sums);
-	return err ? err : rc;
-}
-
-/* ---- The size ---- */
-
-/* Has the last block, as it is in memory, to be logged? */
-static int trunc_tail(struct fs_txn *txn, struct trunc *trunc, bool *logs)
-{
-	uint64_t index = trunc->size / BLOCK_BYTES;
-	struct block *block = block_find(trunc->file, index);
-	struct extent extent;
-	int rc;
-
-	*logs = false;
-	if (trunc->begun || trunc->size % BLOCK_BYTES == 0 || !block ||
-	    !block->dirty)
-		return 0;
-	rc = bmap_extent(txn, trunc->file->ino, index * BLOCK_SECTORS, &extent);
-	if (rc)
-		return rc == -ENOENT ? 0 : rc;
-	*logs = extent.off <= index * BLOCK_SECTORS &&
-		!(extent.flags & EXTENT_UNWRITTEN);
-	return 0;
-}
-
-static uint32_t tail_sum(void *arg, unsigned i)
-{
-	struct trunc *trunc = arg;
-
-	(void)i;
-	return csum_block(block_find(trunc->file,
-				     trunc->size / BLOCK_BYTES)->data);
-}
-
-static struct bmap_sums tail_sums(struct trunc *trunc)
-{
-	return (struct bmap_sums){
-		.first = trunc->size / BLOCK_BYTES, .n = 1, .sum = tail_sum,
-		.arg = trunc,
-	};
-}
-
-static void trunc_log_tail(struct fs_txn *txn, struct trunc *trunc)
-{
-	uint64_t index = trunc->size / BLOCK_BYTES;
-	struct block *block = block_find(trunc->file, index);
-	struct iovec iov = { block->data, BLOCK_BYTES };
-	struct bmap_sums sums = tail_sums(trunc);
-	uint64_t sum = csum(block->data, BLOCK_BYTES);
-
-	bmap_sums_apply(txn, trunc->file, &sums);
-	tree_log_data(txn->tree_txn, trunc->file->ino, index, 1, &sum, &iov, 1);
-	trunc->logged = true;
-}
-
-/* The INLINE item follows the size: 0 = none, 1 = to be put, or an error. */
-static int trunc_inline(struct fs_txn *txn, struct trunc *trunc, uint8_t *data)
-{
-	struct block *block = block_find(trunc->file, 0);
-	struct tree_item item;
-	size_t n;
-	int rc;
-
-	rc = tree_get(txn->tree_txn, key_make(trunc->file->ino, ITEM_INLINE, 0),
-		      &item);
-	if (rc)
-		return rc == -ENOENT ? 0 : rc;
-	n = item.bytes < trunc->size ? item.bytes : trunc->size;
-	memset(data, 0, TRAX_MAX_INLINE_BYTES);
-	/* What is newer in memory has been cut already. */
-	if (block)
-		memcpy(data, block->data, TRAX_MAX_INLINE_BYTES);
-	else
-		memcpy(data, item.value, n);
-	return 1;
-}
-
-static void trunc_put_inline(struct fs_txn *txn, struct trunc *trunc,
-			   const uint8_t *data)
-{
-	struct key key = key_make(trunc->file->ino, ITEM_INLINE, 0);
-
-	if (trunc->size && trunc->size <= TRAX_MAX_INLINE_BYTES)
-		tree_put(txn->tree_txn, key, data, trunc->size);
-	else
-		tree_del(txn->tree_txn, key);
-}
-
-/* The note that there is more to do: 1 = there, 0 = not there; a deleted
- * inode's is left alone (-EEXIST). */
-static int trunc_orphan(struct fs_txn *txn, const struct trunc *trunc)
-{
-	struct tree_item item;
-	const struct orphan_item *orphan;
-	int rc;
-
-	rc = tree_get(txn->tree_txn, key_make(0, ITEM_ORPHAN, trunc->file->ino),
-		      &item);
-	if (rc)
-		return rc == -ENOENT ? 0 : rc;
-	orphan = item.value;
-	return orphan->what == ORPHAN_DELETE ? -EEXIST : 1;
-}
-
-static void trunc_put_orphan(struct fs_txn *txn, const struct trunc *trunc,
-			   int orphan)
-{
-	struct key key = key_make(0, ITEM_ORPHAN, trunc->file->ino);
-	struct orphan_item item = {
-		.what = ORPHAN_TRUNCATE, .size = le64_put(trunc->size),
-	};
-
-	if (orphan == -EEXIST)
-		return;
-	if (trunc->more)
-		tree_put(txn->tree_txn, key, &item, sizeof(item));
-	else if (orphan)
-		tree_del(txn->tree_txn, key);
-}
-
-/* What the first transaction does besides: attributes. */
-static int trunc_attr(struct fs_txn *txn, struct trunc *trunc,
-		    struct inode_item *item)
-{
-	struct fs_op *op = trunc->op;
-	int rc;
-
-	if (trunc->begun || !op)
-		return 0;
-	if (op->flags & FS_SET_KILL_PRIV) {
-		rc = inode_kill_priv(txn, op, trunc->file->ino, item);
-		if (rc)
-			return rc;
-	}
-	if (op->type != FS_FALLOCATE)
-		inode_apply_attr(trunc->fs, op, item);
-	return 0;
-}
-
-static int size_run(struct fs_txn *txn)
-{
-	struct trunc *trunc = txn->state;
-	struct bmap_sums sums = tail_sums(trunc);
-	uint8_t data[TRAX_MAX_INLINE_BYTES];
-	uint64_t keep = trunc->first * BLOCK_SECTORS;
-	struct extent beyond;
-	struct inode_item item;
-	struct bmap_plan plan;
-	int rc[6], i, orphan, is_inline;
-	bool logs, miss = false;
-
-	trunc->txn = txn;
-	if (trunc->rc)
-		return trunc->rc;
-	trunc->more = trunc->logged = false;
-	orphan = trunc_orphan(txn, trunc);
-	is_inline = trunc_inline(txn, trunc, data);
-	rc[0] = orphan < 0 && orphan != -EEXIST ? orphan : 0;
-	rc[1] = is_inline < 0 ? is_inline : 0;
-	rc[2] = inode_get(txn, trunc->file->ino, &item);
-	rc[3] = bmap_probe(txn, trunc->file->ino, keep, FOREVER - keep, NULL, 0,
-			  &plan);
-	rc[4] = trunc_tail(txn, trunc, &logs);
-	rc[5] = 0;
-	for (i = 0; i < 5; i++) {
-		if (rc[i] && rc[i] != -EAGAIN)
-			return rc[i];
-		miss |= rc[i] == -EAGAIN;
-	}
-	if (!miss && logs)
-		rc[5] = bmap_sums_probe(txn, trunc->file->ino, &sums);
-	if (!miss && !rc[5])
-		rc[5] = trunc_sums(txn, trunc, trunc->first,
-				 FOREVER / BLOCK_SECTORS, false);
-	if (miss || rc[5])
-		return miss ? -EAGAIN : rc[5];
-	if (plan.n < FOREVER - keep) {
-		rc[5] = bmap_extent(txn, trunc->file->ino,
-				   plan.off + plan.n, &beyond);
-		if (rc[5] && rc[5] != -ENOENT)
-			return rc[5];
-		trunc->more = rc[5] == 0;
-	}
-	rc[5] = trunc_attr(txn, trunc, &item);
-	if (rc[5])
-		return rc[5];
-	bmap_apply(txn, trunc->file->ino, &plan, &item);
-	if (logs)
-		trunc_log_tail(txn, trunc);
-	trunc_sums(txn, trunc, trunc->first, FOREVER / BLOCK_SECTORS, true);
-	if (is_inline > 0)
-		trunc_put_inline(txn, trunc, data);
-	if (!trunc->begun)
-		item.size = le64_put(trunc->size);
-	if (!trunc->size)
-		item.flags = le32_put(le32_get(item.flags) &
-				      ~(uint32_t)INODE_DATA_LOST);
-	trunc_put_orphan(txn, trunc, orphan);
-	inode_put(txn, trunc->file->ino, &item);
-	if (trunc->op)
-		inode_attr(trunc->fs, trunc->file->ino, &item,
-			   &trunc->op->attr);
-	return 0;
-}
-
-/* The transaction is over: memory follows. */
-static void size_took(struct trunc *trunc, uint64_t seq)
-{
-	struct file *file = trunc->file;
-	struct block *block;
-
-	if (trunc->logged) {
-		block = block_find(file, trunc->size / BLOCK_BYTES);
-		trunc->pin->seq = seq;
-		list_add(&file->files->log_pins, &trunc->pin->link);
-		log_pin_set(file, block, trunc->pin);
-		trunc->pin = NULL;
-		block_clean(file, block);
-		block_unreserve(file, block);
-	}
-	if (trunc->begun) {
-		/* A reader may have read a cache chunk across the end. */
-		chunks_changed(file, trunc->first,
-			       FOREVER / BLOCK_SECTORS - trunc->first);
-		return;
-	}
-	trunc->begun = true;
-	trunc_drop_blocks(file, trunc->first, FOREVER / BLOCK_SECTORS);
-	if (trunc->size < file->size && !trunc->size)
-		order_cut(file);
-	if (!trunc->size)
-		file->lost = false;
-	if (file->has_inline && (!trunc->size ||
-				 trunc->size > TRAX_MAX_INLINE_BYTES))
-		file->has_inline = false;
-	if (file->has_inline)
-		chunks_changed(file, 0, 1);
-	file->size = trunc->size;
-	file->run_first = file->run_end = 0;
-	if (trunc->op)
-		trunc->op->attr.size = file->size;
-	trunc_answer(trunc, 0);
-	if (trunc->more)
-		file_let_read(&trunc->excl);
-}
-
-/* ---- Punch ---- */
-
-/* Skips to the next extent; false: none in the range. */
-static int punch_skip(struct fs_txn *txn, struct trunc *trunc)
-{
-	struct extent extent;
-	uint64_t block;
-	int rc = bmap_extent(txn, trunc->file->ino,
-			     trunc->first * BLOCK_SECTORS, &extent);
-
-	if (rc == -ENOENT) {
-		trunc->first = trunc->end;
-		return 0;
-	}
-	if (rc)
-		return rc;
-	block = extent.off / BLOCK_SECTORS;
-	if (block > trunc->first)
-		trunc->first = block < trunc->end ? block : trunc->end;
-	return 0;
-}
-
-static int punch_run(struct fs_txn *txn)
-{
-	struct trunc *trunc = txn->state;
-	struct inode_item item;
-	struct bmap_plan plan;
-	uint64_t end;
-	int rc, err;
-
-	trunc->txn = txn;
-	if (trunc->rc)
-		return trunc->rc;
-	rc = inode_get(txn, trunc->file->ino, &item);
-	err = trunc->first < trunc->end ? punch_skip(txn, trunc) : 0;
-	rc = err && err != -EAGAIN ? err : rc ? rc : err;
-	if (rc)
-		return rc;
-	plan.n = 0;
-	end = trunc->end < trunc->first + PUNCH_BLOCKS ?
-	      trunc->end : trunc->first + PUNCH_BLOCKS;
-	if (trunc->first < end) {
-		rc = bmap_probe(txn, trunc->file->ino,
-			       trunc->first * BLOCK_SECTORS,
-			       (end - trunc->first) * BLOCK_SECTORS, NULL, 0,
-			       &plan);
-		if (rc)
-			return rc;
-		end = trunc->first + plan.n / BLOCK_SECTORS;
-		rc = trunc_sums(txn, trunc, trunc->first, end, false);
-		if (rc)
-			return rc;
-	}
-	rc = trunc_attr(txn, trunc, &item);
-	if (rc)
-		return rc;
-	/* A dirty block that would have told the size may have been dropped. */
-	if (trunc->file->size > le64_get(item.size))
-		item.size = le64_put(trunc->file->size);
-	trunc->more = false;
-	if (plan.n) {
-		bmap_apply(txn, trunc->file->ino, &plan, &item);
-		trunc_sums(txn, trunc, trunc->first, end, true);
-	}
-	if (plan.n || !trunc->begun)
-		inode_put(txn, trunc->file->ino, &item);
-	trunc->first = end;
-	trunc->more = trunc->first < trunc->end;
-	return 0;
-}
-
-/* Not before: what fails takes nothing away. */
-static void punch_took(struct trunc *trunc)
-{
-	if (trunc->dropped < trunc->first)
-		trunc_drop_blocks(trunc->file, trunc->dropped, trunc->first);
-	trunc->dropped = trunc->first;
-}
-
-/* ---- Preallocate ---- */
-
-/* Finds the next gap: [first, *end).  trunc->first = trunc->end: none. */
-static int reserve_gap(struct fs_txn *txn, struct trunc *trunc, uint64_t *end,
-		       uint64_t *after)
-{
-	struct extent extent = { .n = 0 };
-	uint64_t sector = trunc->first * BLOCK_SECTORS, stop;
-	int rc;
-
-	*after = 0;
-	while (sector < trunc->end * BLOCK_SECTORS) {
-		rc = bmap_extent(txn, trunc->file->ino, sector, &extent);
-		if (rc && rc != -ENOENT)
-			return rc;
-		if (rc == -ENOENT || extent.off > sector) {
-			trunc->first = sector / BLOCK_SECTORS;
-			stop = rc ? UINT64_MAX : extent.off / BLOCK_SECTORS;
-			*end = stop < trunc->end ? stop : trunc->end;
-			if (*end > trunc->first + RESERVE_BLOCKS)
-				*end = trunc->first + RESERVE_BLOCKS;
-			rc = bmap_extent_before(txn, trunc->file->ino, sector,
-					       &extent);
-			if (rc == 0 && extent.off + extent.n == sector)
-				*after = addr_sector(extent.addr) + extent.n;
-			return rc == -ENOENT ? 0 : rc;
-		}
-		sector = extent.off + extent.n;
-		trunc->first = sector / BLOCK_SECTORS;
-		if (tree_txn_room(txn->tree_txn) < 3 * TRAX_MAX_LEVEL)
-			break;
-	}
-	if (trunc->first > trunc->end)
-		trunc->first = trunc->end;
-	*end = trunc->first;
-	return 0;
-}
-
-static int reserve_take(struct fs_txn *txn, struct trunc *trunc, uint64_t n,
-			uint64_t after)
-{
-	struct space *space = tree_space(trunc->fs->tree);
-	struct alloc_want want = {
-		.goal = trunc->file->goal, .after = after,
-		.dir = trunc->file->parent,
-	};
-	uint32_t group;
-	int rc;
-
-	if (trunc->chunks)
-		return 0;
-	if (!trunc->want || trunc->want > n)
-		trunc->want = n;
-	for (;;) {
-		want.sectors = trunc->want * BLOCK_SECTORS;
-		if (space_reserve(space, want.sectors))
-			return -ENOSPC;
-		space_release(space, want.sectors);
-		rc = alloc_take(trunc->fs->alloc, &want, trunc->chunk,
-				WB_SEGMENTS, &group);
-		if (rc == -EAGAIN)
-			return fs_txn_wait_group(txn, group);
-		if (rc == -ENOSPC && replica_room(txn, want.sectors))
-			return FS_TXN_WAIT;
-		if (rc == -ENOSPC && !trunc->waited) {
-			trunc->waited = true;
-			return fs_txn_wait_checkpoint(txn);
-		}
-		if (rc > 0)
-			break;
-		if ((rc != -ENOSPC && rc != -E2BIG) || trunc->want == 1)
-			return rc;
-		trunc->want = (trunc->want + 1) / 2;
-	}
-	trunc->chunks = rc;
-	return 0;
-}
-
-static unsigned reserve_extents(const struct trunc *trunc, struct extent *list,
-				uint64_t *n)
-{
-	uint64_t off = trunc->first * BLOCK_SECTORS;
-	int i;
-
-	for (i = 0; i < trunc->chunks; i++) {
-		list[i] = (struct extent){
-			.off = off, .n = trunc->chunk[i].n,
-			.addr = addr_make(0, trunc->chunk[i].sector),
-			.flags = EXTENT_UNWRITTEN |
-				 (trunc->chunk[i].known ? EXTENT_KNOWN : 0),
-		};
-		off += list[i].n;
-	}
-	*n = off - trunc->first * BLOCK_SECTORS;
-	return (unsigned)trunc->chunks;
-}
-
-static int reserve_run(struct fs_txn *txn)
-{
-	struct trunc *trunc = txn->state;
-	uint64_t size = trunc->op->offset + trunc->op->size;
-	struct extent list[WB_SEGMENTS];
-	uint64_t end = trunc->first, after, n = 0;
-	struct inode_item item;
-	struct bmap_plan plan;
-	int rc, err;
-
-	rc = inode_get(txn, trunc->file->ino, &item);
-	err = reserve_gap(txn, trunc, &end, &after);
-	rc = err && err != -EAGAIN ? err : rc ? rc : err;
-	if (rc)
-		return rc;
-	if (trunc->first < end) {
-		rc = reserve_take(txn, trunc, end - trunc->first, after);
-		if (rc)
-			return rc;
-		err = (int)reserve_extents(trunc, list, &n);
-		rc = bmap_probe(txn, trunc->file->ino,
-			       trunc->first * BLOCK_SECTORS, n, list,
-			       (unsigned)err, &plan);
-		if (rc)
-			return rc;
-		if (plan.n < n)
-			return -E2BIG;
-	}
-	rc = trunc_attr(txn, trunc, &item);
-	if (rc)
-		return rc;
-	if (n)
-		bmap_apply(txn, trunc->file->ino, &plan, &item);
-	trunc->first += n / BLOCK_SECTORS;
-	trunc->more = trunc->first < trunc->end;
-	if (!trunc->more && !trunc->keep_size && size > le64_get(item.size))
-		item.size = le64_put(size);
-	inode_put(txn, trunc->file->ino, &item);
-	return 0;
-}
-
-static void reserve_took(struct trunc *trunc)
-{
-	uint64_t size = trunc->op->offset + trunc->op->size;
-	struct file *file = trunc->file;
-
-	trunc->chunks = 0;
-	trunc->waited = false;
-	if (!trunc->more && !trunc->keep_size && size > file->size)
-		file->size = size;
-}
-
 /* ---- Delete ---- */
 
 static int delete_xattrs(struct fs_txn *txn, struct trunc *trunc, bool apply)
@@ -826,7 +235,7 @@ static int delete_xattrs(struct fs_txn *txn, struct trunc *trunc, bool apply)
 	return 0;
 }
 
-static int delete_run(struct fs_txn *txn)
+static int trunc_delete_run(struct fs_txn *txn)
 {
 	struct trunc *trunc = txn->state;
 	uint64_t ino = trunc->file->ino;
@@ -921,11 +330,11 @@ static void trunc_ended(struct fs_txn *txn, int rc, uint64_t seq)
 		return;
 	}
 	if (trunc->kind == TRUNC_SIZE)
-		size_took(trunc, seq);
+		trunc_size_took(trunc, seq);
 	if (trunc->kind == TRUNC_PUNCH)
-		punch_took(trunc);
+		trunc_punch_took(trunc);
 	if (trunc->kind == TRUNC_RESERVE)
-		reserve_took(trunc);
+		trunc_reserve_took(trunc);
 	trunc->begun = true;
 	if (!trunc->more && trunc->kind == TRUNC_PUNCH && trunc->then_reserve) {
 		trunc->kind = TRUNC_RESERVE;
@@ -965,10 +374,10 @@ static const struct fs_txn_type clear_type = {
 	}
 
 static const struct fs_txn_type trunc_types[] = {
-	[TRUNC_SIZE] = TRUNC_TYPE(size_run),
-	[TRUNC_DELETE] = TRUNC_TYPE(delete_run),
-	[TRUNC_PUNCH] = TRUNC_TYPE(punch_run),
-	[TRUNC_RESERVE] = TRUNC_TYPE(reserve_run),
+	[TRUNC_SIZE] = TRUNC_TYPE(trunc_size_run),
+	[TRUNC_DELETE] = TRUNC_TYPE(trunc_delete_run),
+	[TRUNC_PUNCH] = TRUNC_TYPE(trunc_punch_run),
+	[TRUNC_RESERVE] = TRUNC_TYPE(trunc_reserve_run),
 };
 
 static bool trunc_has_copies(const struct trunc *trunc)
