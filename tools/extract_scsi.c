@@ -22,14 +22,13 @@ struct translation {
 	uint64_t saved_ns;
 	struct scsi_survey survey;
 	struct translate *translate;
-	struct scsi_address *primary, *grown;
-	size_t primary_n, grown_n;
+	struct scsi_address *grown;
+	size_t grown_n;
 };
 
 static void translation_free(struct translation *t)
 {
 	translate_close(t->translate);
-	free(t->primary);
 	free(t->grown);
 	if (!t->scsi->port)
 		scsi_close(t->port);
@@ -79,10 +78,7 @@ static int translation_ask(struct translation *t, const char **why)
 			     state->translations_bytes))
 		msg_info("%s: what it has told before is asked again",
 			 t->scsi->path);
-	/* Lists that cannot be had cost translations, nothing else. */
-	if (scsi_read_defects(t->port, SCSI_PRIMARY, &t->primary,
-			      &t->primary_n))
-		t->primary = NULL;
+	/* Without the list some sectors are thought to be where they were. */
 	if (scsi_read_defects(t->port, SCSI_GROWN, &t->grown, &t->grown_n))
 		t->grown = NULL;
 	return 0;
@@ -147,8 +143,6 @@ static int translation_map(struct translation *t,
 		options->range = t->survey.range;
 		options->ranges = t->survey.ranges;
 	}
-	options->primary = t->primary;
-	options->primary_n = t->primary ? t->primary_n : 0;
 	options->grown = t->grown;
 	options->grown_n = t->grown ? t->grown_n : 0;
 	err = scsi_map_make(t->translate, options, map);

@@ -5,9 +5,8 @@
  * model says how it goes on, and of some tracks ahead it is known where they
  * begin (`fact`, the nearest on top).  A step looks at the nearest fact:
  *
- *   it is what the model and the drive's list of defects foretell: all tracks
- *   before it are taken, and if there was no other fact the next one is asked
- *   for four times as far away;
+ *   it is what the model predicts: all tracks before it are taken, and if
+ *   there was no other fact the next one is asked for four times as far away;
  *   it is not, and it is the next track: that track is odd (slips, or a new
  *   zone: the model's matter);
  *   it is not: what lies half way is asked for.
@@ -19,13 +18,11 @@
  * have been seen (model_sure); and where the spares of a cylinder may take up a
  * slip so that the next cylinder knows nothing of it, the beginning of its last
  * track is asked for, the only one that moves, until slips have shown that they
- * do move all that follows.  With a list that has not lied each defect is asked
- * for instead.
+ * do move all that follows.
  *
  * Where a track is not where the model says (a slipped one, the model's end)
  * its end is looked for block by block (map_event).  At the end tracks are
- * tried at random; if any is wrong, all is done again without the list, or by
- * walking.
+ * tried at random; if any is wrong, all is done again by walking.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +33,6 @@
 #include "extract/scsi_around.h"
 #include "extract/scsi_ask.h"
 #include "extract/scsi_check.h"
-#include "extract/scsi_list.h"
 #include "extract/scsi_map.h"
 #include "extract/scsi_model.h"
 
@@ -56,8 +52,7 @@
 
 /* What is done again with less, when something is found to be wrong. */
 enum belief {
-	BELIEVE_LIST,
-	BELIEVE_SUMS,		/* no list */
+	BELIEVE_SUMS,
 	BELIEVE_NOTHING,	/* no leaps */
 };
 
@@ -69,7 +64,6 @@ struct fact {
 
 struct map {
 	struct ask ask;
-	struct list list;
 	struct model model;
 	const struct scsi_map_options *options;
 	struct geom_build *build;
@@ -97,8 +91,6 @@ struct map {
 	unsigned pushed_ever;
 	bool absorbed_ever;
 	uint32_t room;		/* the most blocks that were made up for */
-	unsigned scheme_seen;	/* how often the list's was right, here */
-	int32_t made_up;	/* by a track's spares, here: slips */
 	uint64_t lost_last;	/* the region's last track ... */
 	int64_t lost;		/* ... in which so many blocks are missing, */
 	bool lost_maybe;	/* or not, for sizes were not sure */
@@ -123,16 +115,7 @@ static uint32_t map_nominal(const struct map *m, uint64_t track)
 static uint64_t map_predict(const struct map *m, uint64_t track)
 {
 	return m->first + cycle_blocks_before(&m->model.cycle, track) -
-	       cycle_blocks_before(&m->model.cycle, m->track) +
-	       (uint64_t)(list_before(&m->list, track) -
-			  list_before(&m->list, m->track));
-}
-
-static void map_arrange(struct map *m)
-{
-	if (list_lies(&m->list))
-		m->list.used = false;
-	list_arrange(&m->list, &m->model, m->track);
+	       cycle_blocks_before(&m->model.cycle, m->track);
 }
 
 /* ---- slips and who makes up for them ---- */
@@ -159,25 +142,12 @@ static bool map_may_spare(const struct map *m)
 		m->pushed_ever < PUSHED);
 }
 
-/* May a slip be hidden by the spares of its region?  What a list has left out
- * would show nowhere else. */
+/* May a slip be hidden by the spares of its region? */
 static bool map_guarded(const struct map *m)
 {
 	return map_may_spare(m) &&
 	       (m->absorbed ||
 		m->pushed < (m->absorbed_ever ? PUSHED_HERE : PUSHED));
-}
-
-static void map_set_scheme(struct map *m, enum list_scheme scheme,
-			   uint32_t spares)
-{
-	if (m->list.scheme == scheme && m->list.spares == spares)
-		return;
-	m->list.scheme = scheme;
-	m->absorbed_ever |= scheme == LIST_REGION;
-	m->list.spares = spares;
-	m->scheme_seen = 0;
-	map_arrange(m);
 }
 
 /* A region's last track held so much more than its slot says. */
@@ -191,12 +161,10 @@ static void map_note_region(struct map *m, uint64_t track, int32_t more)
 	if (more) {
 		m->absorbed++;
 		m->pushed = 0;
-		map_set_scheme(m, LIST_REGION, 0);
+		m->absorbed_ever = true;
 	} else if (!m->lost_maybe) {
 		m->pushed++;
 		m->pushed_ever++;
-		if (m->list.scheme == LIST_REGION)
-			map_set_scheme(m, LIST_PUSH, 0);
 	}
 }
 
@@ -314,32 +282,9 @@ static int map_add_track(struct map *m, int64_t more)
 /* Takes the tracks before `end` as predicted. */
 static int map_take(struct map *m, uint64_t end)
 {
-	uint64_t next = map_predict(m, end), track;
-	const struct listed *l;
-	int64_t more;
-	size_t i = list_find(&m->list, m->track);
-	int err = 0;
+	uint64_t next = map_predict(m, end);
+	int err = map_add_plain(m, end);
 
-	while (!err && i < m->list.n && m->list.v[i].track < end) {
-		l = &m->list.v[i];
-		track = l->track;
-		for (more = 0; i < m->list.n && m->list.v[i].track == track;
-		     i++)
-			more += m->list.v[i].more;
-		err = map_add_plain(m, track);
-		if (err)
-			return err;
-		if (more < 0)
-			map_lose(m, track, -more);
-		if (l->whole) {
-			m->out->slipped++;
-			m->track++;
-		} else {
-			err = map_add_track(m, more);
-		}
-	}
-	if (!err)
-		err = map_add_plain(m, end);
 	m->first = next;
 	return err;
 }
@@ -349,7 +294,6 @@ static int map_take(struct map *m, uint64_t end)
 static void map_end_model(struct map *m)
 {
 	model_end(&m->model, m->track, m->crossed >= CROSSED);
-	m->list.n = 0;
 	m->facts = 0;
 	m->lost = 0;
 }
@@ -362,10 +306,7 @@ static void map_new_zone(struct map *m)
 	if (model_by_cylinder(&m->model))
 		m->pushed = m->absorbed = 0;
 	m->room = 0;
-	m->scheme_seen = 0;
-	m->made_up = 0;
 	m->crossed = 0;
-	map_arrange(m);
 }
 
 /* What the present track says of its slot's size. */
@@ -495,81 +436,6 @@ static int map_event(struct map *m)
 	return err;
 }
 
-/* Would spares of its region look like its own? */
-static bool map_is_spare(const struct map *m, uint64_t track)
-{
-	return map_may_spare(m) &&
-	       model_region_last(&m->model, track) == track;
-}
-
-/* Spares of the track make up for slips, if it has as many as are listed. */
-static int map_explain_track(struct map *m, uint64_t end, int32_t listed,
-			     int64_t made_up)
-{
-	int slips, err = map_slips(m, end, &slips);
-
-	if (err)
-		return err;
-	if (slips >= 0 && slips != listed) {
-		m->list.lies++;
-		return 0;
-	}
-	map_set_scheme(m, LIST_TRACK, (uint32_t)made_up);
-	m->made_up = (int32_t)made_up;
-	return 0;
-}
-
-/*
- * A track that does not hold what the list says.  If its defects are where they
- * should be, somebody else than thought makes up for them.
- */
-static int map_explain(struct map *m, uint64_t end, int64_t more)
-{
-	size_t i = list_find(&m->list, m->track);
-	const struct listed *l = &m->list.v[i];
-	int64_t made_up;
-	int rc;
-
-	if (i == m->list.n || l->track != m->track || l->whole ||
-	    !model_sure(&m->model, m->track, 1) || !ask_knows_holes(&m->ask))
-		return 0;
-	if (!l->defects) {
-		map_note_region(m, m->track, (int32_t)more);
-		return 0;
-	}
-	rc = list_true_at(&m->list, &m->ask, i);
-	if (rc < 0)
-		return rc;
-	made_up = l->slips + more;
-	if (!rc || made_up < 0)
-		map_arrange(m);
-	else if (!made_up)
-		map_set_scheme(m, LIST_PUSH, 0);
-	else if (map_is_spare(m, m->track))
-		map_set_scheme(m, LIST_REGION, 0);
-	else
-		return map_explain_track(m, end, l->slips, made_up);
-	return 0;
-}
-
-/* The list was right about a track, looked at alone. */
-static void map_note_listed(struct map *m)
-{
-	size_t i = list_find(&m->list, m->track);
-	const struct listed *l;
-
-	if (i == m->list.n || m->list.v[i].track != m->track)
-		return;
-	l = &m->list.v[i];
-	if (m->list.scheme == LIST_TRACK && !l->more) {
-		if (l->slips > m->made_up && !map_is_spare(m, m->track))
-			m->made_up = l->slips;
-	} else if (m->list.scheme == LIST_REGION ? !l->defects :
-						   !map_is_spare(m, m->track)) {
-		m->scheme_seen++;
-	}
-}
-
 /* The first track of a slot that is seen: so large are its tracks. */
 static int map_first(struct map *m, uint64_t start)
 {
@@ -611,8 +477,7 @@ static int map_single(struct map *m, uint64_t start)
 		if (rc <= 0)
 			return rc && rc != -ENODATA ? rc : map_event(m);
 	}
-	rc = map_explain(m, start, more);
-	return rc ? rc : map_take_track(m, start);
+	return map_take_track(m, start);
 }
 
 /* ---- learning a model ---- */
@@ -666,44 +531,12 @@ static int map_learn(struct map *m)
 		m->track = 0;
 		m->out->cycles++;
 		m->leap = LEAP_FIRST;
-		map_arrange(m);
 		return 0;
 	}
-	err = map_begin_slot(m, &spot);
-	if (!err && m->model.cycle.slots)
-		map_arrange(m);
-	return err;
+	return map_begin_slot(m, &spot);
 }
 
 /* ---- leaping ---- */
-
-/*
- * Must a listed track be looked at alone?  Where slips are made up for sums
- * don't tell of them; of a region whose scheme is sure only the last track
- * does.
- */
-static bool map_visits(const struct map *m, const struct listed *l)
-{
-	const struct list *list = &m->list;
-
-	if (!ask_knows_holes(&m->ask))
-		return true;
-	if (list->scheme == LIST_TRACK && l->defects && !l->more)
-		return l->slips > m->made_up;
-	if (list->scheme != LIST_PUSH && m->scheme_seen < SEEN)
-		return true;
-	return l->defects ? l->runs > 1 && l->more :
-			    list->scheme == LIST_REGION;
-}
-
-static size_t map_next_visit(const struct map *m)
-{
-	size_t i = list_find(&m->list, m->track);
-
-	while (i < m->list.n && !map_visits(m, &m->list.v[i]))
-		i++;
-	return i;
-}
 
 /* Tracks to the next end of a slot; or that one, when it has been reached. */
 static uint64_t map_to_slot_end(const struct map *m)
@@ -715,12 +548,10 @@ static uint64_t map_to_slot_end(const struct map *m)
 	return left ? left : 1;
 }
 
-/* How many tracks a single fact may decide about; or if listed ones were not
- * to be visited. */
-static uint64_t map_reach(struct map *m, bool visiting)
+/* How many tracks a single fact may decide about. */
+static uint64_t map_reach(struct map *m)
 {
 	uint64_t n, last;
-	size_t i;
 
 	if (map_walks(m))
 		return 1;
@@ -737,11 +568,6 @@ static uint64_t map_reach(struct map *m, bool visiting)
 	if (n > 1 && m->model.in_cycle && m->crossed < CROSSED) {
 		last = map_to_slot_end(m);
 		n = last < n ? last : n;
-	}
-	if (n > 1 && visiting && m->list.used) {
-		i = map_next_visit(m);
-		if (i < m->list.n && m->list.v[i].track < m->track + n)
-			n = m->list.v[i].track - m->track;
 	}
 	return n ? n : 1;
 }
@@ -836,22 +662,14 @@ static int map_both_sides(struct map *m, const struct fact *fact)
 	return passed ? -ESTALE : 0;
 }
 
-/* All as foretold up to a fact, if the list has not lied. */
+/* All as foretold up to a fact. */
 static int map_accept(struct map *m, uint64_t end)
 {
 	bool alone = end == m->track + 1;
 	uint64_t track = m->track;
-	int rc = 1, slips = MODEL_UNTOLD;
+	int rc = 0, slips = MODEL_UNTOLD;
 	int32_t more;
 
-	if (m->list.used && ask_knows_holes(&m->ask))
-		rc = list_true(&m->list, &m->ask, m->track, end);
-	if (rc < 0)
-		return rc;
-	if (!rc) {
-		map_arrange(m);
-		return 0;
-	}
 	if (!alone)
 		return map_take(m, end);
 	more = (int32_t)(map_predict(m, end) - m->first) -
@@ -861,7 +679,6 @@ static int map_accept(struct map *m, uint64_t end)
 	if (rc < 0)
 		return rc;
 	m->crossed += map_ends_slot(m, track);
-	map_note_listed(m);
 	model_right(&m->model, track, slips);
 	rc = map_take(m, end);
 	map_note_region(m, track, more);
@@ -870,7 +687,7 @@ static int map_accept(struct map *m, uint64_t end)
 
 static int map_towards(struct map *m, const struct fact *fact)
 {
-	uint64_t n = fact->track - m->track, reach = map_reach(m, true);
+	uint64_t n = fact->track - m->track, reach = map_reach(m);
 	bool foretold = map_predict(m, fact->track) == fact->start;
 	int rc;
 
@@ -889,7 +706,7 @@ static int map_towards(struct map *m, const struct fact *fact)
 static int map_leap(struct map *m)
 {
 	uint64_t n = m->leap;
-	uint64_t reach = map_reach(m, !ask_knows_holes(&m->ask));
+	uint64_t reach = map_reach(m);
 
 	if (!m->model.in_cycle && m->track + 1 < m->expect)
 		n = m->expect - 1 - m->track;
@@ -1047,14 +864,10 @@ static int map_try(struct translate *translate,
 	m->here_first = UINT64_MAX;
 	m->build = geom_build_new(0, 0);
 	if (m->build)
-		err = list_init(&m->list, options->primary,
-				belief < BELIEVE_SUMS ? options->primary_n : 0);
-	if (!err)
 		err = map_all(m);
 	if (!err)
 		err = map_finish(m);
 	geom_build_free(m->build);
-	list_fini(&m->list);
 	out->walked = map_walks(m);
 	free(m);
 	return err;
@@ -1064,25 +877,21 @@ int scsi_map_make(struct translate *translate,
 		  const struct scsi_map_options *options,
 		  struct scsi_map *out)
 {
-	static const char *const less[] = {
-		[BELIEVE_SUMS] = "the drive's list of defects is not used",
-		[BELIEVE_NOTHING] = "translations: a prediction that had been "
-				    "checked is wrong; all tracks are asked "
-				    "for",
-	};
 	uint64_t before = translate_count(translate);
-	unsigned belief = options->walk ? BELIEVE_NOTHING :
-			  options->primary_n ? BELIEVE_LIST : BELIEVE_SUMS;
+	enum belief belief = options->walk ? BELIEVE_NOTHING : BELIEVE_SUMS;
 	bool careful = false;
 	int err;
 
 	while ((err = map_try(translate, options, belief, careful, out))) {
 		if (err == -ESTALE && !careful)
 			careful = true;
-		else if (err == -EUCLEAN && belief < BELIEVE_NOTHING)
-			msg_warn("%s", less[++belief]);
+		else if (err == -EUCLEAN && belief == BELIEVE_SUMS)
+			belief = BELIEVE_NOTHING;
 		else
 			break;
+		if (belief == BELIEVE_NOTHING)
+			msg_warn("translations: a prediction that had been "
+				 "checked is wrong; all tracks are asked for");
 	}
 	if (err == -EUCLEAN)
 		msg_error("translations contradict each other");

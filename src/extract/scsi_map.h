@@ -3,10 +3,8 @@
  *
  * The expert way of the papers (Traxtents, 4.1; Validation, 2.3): what order
  * the tracks are in is recognised, predicted and checked in leaps that double,
- * so that the cost is that of the irregularities, and next to nothing where
- * the drive's list of defects (never quite believed) tells them beforehand.
- * Where nothing repeats it is the expertise-free walk, two translations a
- * track.
+ * so that the cost is that of the irregularities.  Where nothing repeats it is
+ * the expertise-free walk, two translations a track.
  *
  * Translations say nothing of angles that could be trusted: those of the
  * geometry are 0 and for the timing path to find.
@@ -30,9 +28,7 @@ struct scsi_map_options {
 	 * surfaces of the i-th are numbered from i * SCSI_MAP_SURFACES. */
 	const struct scsi_range *range;
 	unsigned ranges;
-	/* Slipped sectors, sorted, or NULL; and reassigned ones. */
-	const struct scsi_address *primary;
-	size_t primary_n;
+	/* Reassigned sectors, sorted, or NULL. */
 	const struct scsi_address *grown;
 	size_t grown_n;
 	unsigned verify;	/* tracks tried at the end; 0: 300 */

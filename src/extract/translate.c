@@ -153,6 +153,15 @@ static struct scsi_address told_address(uint64_t place)
 	};
 }
 
+/* Is there such an address?  The kept form of others is that of another one. */
+static bool is_address(const struct scsi_address *a)
+{
+	struct scsi_address kept = told_address(told_place(a));
+
+	return kept.cylinder == a->cylinder && kept.head == a->head &&
+	       kept.at == a->at;
+}
+
 static int told_error(const struct told *told)
 {
 	unsigned e = told->flags / TOLD_ERROR;
@@ -356,9 +365,12 @@ int translate_back(struct translate *t, const struct scsi_address *from,
 		   uint64_t *lba)
 {
 	uint64_t place = told_place(from);
-	const struct told *told = told_again(t, place, TOLD_BACK);
+	const struct told *told;
 	int err;
 
+	if (!is_address(from))
+		return -ENODATA;
+	told = told_again(t, place, TOLD_BACK);
 	if (told) {
 		*lba = told->answer;
 		err = told_error(told);

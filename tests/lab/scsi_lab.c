@@ -2,8 +2,7 @@
  * scsi_lab.c - maps by translation of drives from seeds, against their true
  * ones; by hand.
  *
- *   scsi_lab [--HABIT] [--lies N] [--omits N] [--phantoms N] [--luck N]
- *            [--attention N] [--show TRACKS] [--quiet] SPEC...
+ *   scsi_lab [--HABIT] [--attention N] [--show TRACKS] [--quiet] SPEC...
  *
  * A SPEC is a file, or "SEED[,KEY=VALUE...]" (sim/specgen.h).  For habits see
  * the table below, and tests/rig/scsi_target.h.
@@ -32,7 +31,6 @@ static const struct {
 } habit_names[] = {
 #define HABIT(name, member) \
 	{ name, offsetof(struct scsi_target_habits, member) }
-	HABIT("--no-list", no_defects),
 	HABIT("--forward", forward_only),
 	HABIT("--bytes", bytes_only),
 	HABIT("--long", long_only),
@@ -44,11 +42,6 @@ static const struct {
 	HABIT("--two-places", two_places),
 	HABIT("--alternate-track", alternate_track),
 	HABIT("--nowhere-refused", nowhere_refused),
-	HABIT("--list-10", defects_10_only),
-	HABIT("--other-list", other_list),
-	HABIT("--list-recovered", list_recovered),
-	HABIT("--list-twice", list_twice),
-	HABIT("--list-tracks", list_tracks),
 #undef HABIT
 };
 #define HABITS (sizeof(habit_names) / sizeof(*habit_names))
@@ -155,7 +148,6 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 {
 	struct scsi_map_options options = { 0 };
 	struct scsi_target_habits h = *habits;
-	struct scsi_address *list = NULL;
 	struct translate *translate;
 	struct scsi_target *target;
 	struct scsi_port *port;
@@ -174,10 +166,6 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 	port = scsi_target_port(target);
 	options.block_bytes = h.block_bytes;
 	options.blocks = geom_sectors(truth) / (h.block_bytes / 512);
-	if (!scsi_read_defects(port, SCSI_PRIMARY, &list, &options.primary_n))
-		options.primary = list;
-	else
-		options.primary_n = 0;
 	if (translate_open(port, options.blocks, &translate) ||
 	    scsi_map_make(translate, &options, &map) ||
 	    model_error_geom(truth, map.geom, &judge)) {
@@ -202,7 +190,6 @@ static int run(const char *name, const struct scsi_target_habits *habits,
 	geom_free(map.geom);
 	translate_close(translate);
 	scsi_target_free(target);
-	free(list);
 	geom_free(truth);
 	spec_free(spec);
 	return judge.wrong || places;
@@ -221,14 +208,6 @@ int main(int argc, char **argv)
 			msg_set_sink(quiet, NULL);
 		else if (!strcmp(argv[i], "--show") && i + 1 < argc)
 			sum.around = strtoull(argv[++i], NULL, 0);
-		else if (!strcmp(argv[i], "--lies") && i + 1 < argc)
-			habits.lies = (unsigned)atoi(argv[++i]);
-		else if (!strcmp(argv[i], "--omits") && i + 1 < argc)
-			habits.omits = (unsigned)atoi(argv[++i]);
-		else if (!strcmp(argv[i], "--phantoms") && i + 1 < argc)
-			habits.phantoms = (unsigned)atoi(argv[++i]);
-		else if (!strcmp(argv[i], "--luck") && i + 1 < argc)
-			habits.luck = strtoull(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--attention") && i + 1 < argc)
 			habits.attention = (unsigned)atoi(argv[++i]);
 		else
