@@ -29,7 +29,8 @@
  * 2. at most one generation is frozen.  3. no frozen buffer is written before
  * all frozen ones below it are sealed.
  */
-#include <assert.h>
+#include "tree/ckpt_internal.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ void ckpt_fini(struct tree *tree)
 
 /* ---- Cut ---- */
 
-static int by_mirror(const void *a, const void *b)
+int ckpt_by_mirror(const void *a, const void *b)
 {
 	const struct buffer *x = *(struct buffer *const *)a;
 	const struct buffer *y = *(struct buffer *const *)b;
@@ -90,8 +91,8 @@ static int by_place(const void *a, const void *b)
 	return x->ptr.addr < y->ptr.addr ? -1 : x->ptr.addr > y->ptr.addr;
 }
 
-static void order_all(struct checkpoint *ckpt,
-		      int (*cmp)(const void *a, const void *b))
+void ckpt_order_all(struct checkpoint *ckpt,
+		    int (*cmp)(const void *a, const void *b))
 {
 	qsort(ckpt->order, ckpt->n, sizeof(*ckpt->order), cmp);
 	for (size_t i = 0; i < ckpt->n; i++)
@@ -114,10 +115,9 @@ static void freeze(struct tree *tree)
 	}
 }
 
-/* Begins to write all nodes that are not written, and then mirrors. */
-static void begin_writing(struct checkpoint *ckpt)
+void ckpt_begin_writing(struct checkpoint *ckpt)
 {
-	order_all(ckpt, by_place);
+	ckpt_order_all(ckpt, by_place);
 	ckpt->next = 0;
 	ckpt->mirrors = false;
 	ckpt->phase = CKPT_WRITING;
@@ -222,364 +222,8 @@ static int cut(struct tree *tree, uint64_t now_ns)
 		list_del(l);
 		list_add(&ckpt->now, l);
 	}
-	begin_writing(ckpt);
+	ckpt_begin_writing(ckpt);
 	return 0;
-}
-
-/* ---- Sealing ---- */
-
-/* The frozen buffer that a pointer in a frozen node means. */
-static struct buffer *frozen_child(struct tree *tree, traxaddr addr)
-{
-	const struct checkpoint *ckpt = &tree->ckpt;
-	struct buffer *f;
-
-	for (size_t i = 0; i < ckpt->moved_n; i++)
-		if (ckpt->moved[i].old == addr)
-			return ckpt->moved[i].buffer;
-	f = buffer_find(tree->buffers, addr);
-	return f && f->state == BUFFER_FROZEN ? f : NULL;
-}
-
-static void seal_children(struct tree *tree, struct buffer *buffer)
-{
-	const unsigned n = node_count(buffer->node);
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct node_ptr ptr = node_child(buffer->node, i);
-		struct buffer *child;
-
-		if (ptr.gen != tree->ckpt.gen)
-			continue;
-		child = frozen_child(tree, ptr.addr);
-		if (!child)	/* written out early, by recovery */
-			continue;
-		assert(child->sealed);
-		node_child_set(buffer->node, i, &child->ptr);
-	}
-}
-
-void ckpt_seal(struct tree *tree, struct buffer *buffer)
-{
-	if (buffer->level)
-		seal_children(tree, buffer);
-	buffer->ptr.csum = csum(buffer->node, TRAX_NODE_BYTES);
-	buffer->sealed = true;
-	if (buffer->live)
-		apply_update_parent(buffer);
-	if (buffer->ptr.addr == tree->ckpt.root.tree.addr)
-		tree->ckpt.root.tree = buffer->ptr;
-}
-
-void ckpt_replace(struct tree *tree, struct buffer *buffer,
-		  struct buffer *shadow)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-
-	shadow->order = buffer->order;
-	ckpt->order[shadow->order] = shadow;
-	for (unsigned i = 0; i < CKPT_WRITES; i++)
-		if (ckpt->write[i].buffer == buffer)
-			ckpt->write[i].buffer = shadow;
-	for (size_t i = 0; i < ckpt->moved_n; i++)
-		if (ckpt->moved[i].buffer == buffer)
-			ckpt->moved[i].buffer = shadow;
-}
-
-/* ---- Writing nodes ---- */
-
-static void pump(struct tree *tree);
-
-/* The copy of a node that could not be written goes to another slot, or the
- * tree has failed. */
-static void write_failed(struct tree *tree, const struct ckpt_write *w)
-{
-	const struct disk_request *req = &w->req.disk;
-	struct buffer *buffer = w->buffer;
-	uint64_t pause_ns;
-
-	msg_warn("node at sector %" PRIu64 ": write error (%s)", req->sector,
-		 strerror(-req->result));
-	if (fault_next(FAULT_NODE, fault_class(req->op, req->result),
-		       w->req.failures, &pause_ns) != FAULT_RELOCATE) {
-		tree_fail(tree, "nodes can't be written");
-		return;
-	}
-	if (buffer->tries < w->req.failures)
-		buffer->tries = (uint8_t)w->req.failures;
-	if (tree->ckpt.pause_ns < pause_ns)
-		tree->ckpt.pause_ns = pause_ns;
-	if (w->mirror)
-		buffer->bad_mirror = true;
-	else
-		buffer->bad = true;
-	tree->ckpt.failures++;
-}
-
-static void write_done(struct disk_request *req)
-{
-	struct ckpt_write *w = req->owner;
-	struct tree *tree = w->tree;
-	struct buffer *buffer = w->buffer;
-
-	buffer->writes--;
-	tree->ckpt.writes--;
-	tree->stats.node_writes++;
-	if (req->result)
-		write_failed(tree, w);
-	if (w->mirror)
-		buffer->mirrored = true;
-	else
-		buffer->written = true;
-	w->buffer = NULL;
-	list_add(&tree->ckpt.idle, &w->link);
-	pump(tree);
-}
-
-static void submit(struct tree *tree, struct buffer *buffer, bool mirror,
-		   bool open)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-	struct ckpt_write *w = list_first(&ckpt->idle, struct ckpt_write,
-					  link);
-
-	list_del(&w->link);
-	w->buffer = buffer;
-	w->mirror = mirror;
-	w->iov = (struct iovec){ buffer->node, TRAX_NODE_BYTES };
-	w->req = (struct queue_request){
-		.disk = {
-			.op = DISK_WRITE,
-			.sector = addr_sector(mirror ? buffer->ptr.addr2 :
-						     buffer->ptr.addr),
-			.sectors = TRAX_NODE_SECTORS,
-			.iov = &w->iov,
-			.iov_n = 1,
-			.done = write_done,
-			.owner = w,
-		},
-		.class = QUEUE_WRITE_BACK,
-		.who = FAULT_NODE,
-		.failures = buffer->tries,
-	};
-	if (open)
-		ckpt_leave_open(w);
-	buffer->writes++;
-	ckpt->writes++;
-	queue_submit(tree->queue, &w->req);
-}
-
-static bool has_room(const struct tree *tree)
-{
-	const struct checkpoint *ckpt = &tree->ckpt;
-
-	return ckpt->next < ckpt->n && ckpt->writes < CKPT_WRITES &&
-	       !tree->failed;
-}
-
-/* Seals and submits as long as there is room. */
-static void pump_nodes(struct tree *tree)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-
-	while (has_room(tree)) {
-		struct buffer *buffer = ckpt->order[ckpt->next];
-		const bool open = ckpt_may_place(tree, ckpt->next);
-
-		if (buffer->level && ckpt->unplaced)
-			return;
-		ckpt->next++;
-		if (buffer->written)
-			continue;
-		if (!open)
-			ckpt_seal(tree, buffer);
-		submit(tree, buffer, false, open);
-	}
-}
-
-/* Mirrors hold the place and the checksum of their nodes: they follow when all
- * nodes have places. */
-static void pump_mirrors(struct tree *tree)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-
-	if (!ckpt->mirrors) {
-		if (ckpt->next < ckpt->n || ckpt->unplaced)
-			return;
-		order_all(ckpt, by_mirror);
-		ckpt->next = 0;
-		ckpt->mirrors = true;
-	}
-	while (has_room(tree)) {
-		struct buffer *buffer = ckpt->order[ckpt->next++];
-
-		if (buffer->ptr.addr2 && !buffer->mirrored)
-			submit(tree, buffer, true, false);
-	}
-}
-
-static void pump(struct tree *tree)
-{
-	if (!tree->ckpt.mirrors)
-		pump_nodes(tree);
-	pump_mirrors(tree);
-}
-
-/* Nothing is left to be submitted. */
-static bool all_submitted(const struct checkpoint *ckpt)
-{
-	return ckpt->mirrors && ckpt->next == ckpt->n;
-}
-
-/* ---- Slots that can't be written ---- */
-
-/* Marks a slot as used or not in the payload that was saved at the cut. */
-static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
-{
-	uint8_t *map = ckpt->payload;
-	size_t off = 0;
-
-	while (map && off < ckpt->root.slotmap_bytes) {
-		struct slot_track head;
-		uint64_t first;
-		unsigned slots;
-
-		memcpy(&head, map + off, sizeof(head));
-		off += sizeof(head);
-		first = le64_get(head.addr);
-		slots = le16_get(head.slots);
-		if (addr >= first &&
-		    addr < first + (uint64_t)slots * TRAX_NODE_SECTORS) {
-			const unsigned i = (unsigned)((addr - first) /
-						      TRAX_NODE_SECTORS);
-
-			const uint8_t bit = (uint8_t)(1u << i % 8);
-
-			if (used)
-				map[off + i / 8] |= bit;
-			else
-				map[off + i / 8] &= (uint8_t)~bit;
-			return;
-		}
-		off += (slots + 7) / 8;
-	}
-}
-
-/* A track that joined after the cut is not in the payload.  Recovery has no
- * payload yet: what it takes will be in the first. */
-static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
-{
-	const uint8_t *map = ckpt->payload;
-	size_t off = 0;
-
-	if (!map)
-		return true;
-	while (off < ckpt->root.slotmap_bytes) {
-		struct slot_track head;
-		uint64_t first, end;
-
-		memcpy(&head, map + off, sizeof(head));
-		first = le64_get(head.addr);
-		end = first + (uint64_t)le16_get(head.slots) *
-			      TRAX_NODE_SECTORS;
-		if (addr >= first && addr < end)
-			return true;
-		off += sizeof(head) + (le16_get(head.slots) + 7u) / 8;
-	}
-	return false;
-}
-
-/* The running generation, too, has the node there, or it has left the bad slot
- * before (a shadow) and will never use the other. */
-static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
-			     traxaddr bad, bool mirror)
-{
-	struct space *space = tree->space;
-	traxaddr addr = 0;
-
-	if (mirror && space_slots_reserve(space, 1))
-		addr = space_slot_take_mirror(space, buffer->ptr.addr);
-	if (addr && !payload_knows(&tree->ckpt, addr)) {
-		space_slot_free(space, addr, tree->gen);
-		addr = 0;
-	}
-	if (!addr && space_slots_reserve(space, 1))
-		addr = space_slot_take(space, bad, true);
-	if (!addr)
-		return 0;
-	if (!payload_knows(&tree->ckpt, addr)) {
-		space_slot_free(space, addr, tree->gen);
-		return 0;
-	}
-	payload_mark(&tree->ckpt, addr, true);
-	payload_mark(&tree->ckpt, bad, false);
-	space_slot_free(space, buffer->live ? bad : addr, tree->ckpt.gen);
-	return addr;
-}
-
-void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
-		    const struct node_ptr *ptr)
-{
-	const unsigned i = apply_index(buffer);
-
-	tree->stats.leaves_placed++;
-	space_slot_exchange(tree->space, buffer->ptr.addr, ptr->addr);
-	payload_mark(&tree->ckpt, buffer->ptr.addr, false);
-	payload_mark(&tree->ckpt, ptr->addr, true);
-	buffer_set_ptr(tree->buffers, buffer, ptr);
-	node_set_place(buffer->node, ptr->addr, ptr->addr2, ptr->gen);
-	node_child_set(buffer->parent->node, i, ptr);
-}
-
-/* Where there is no other slot the old one is tried again. */
-static void move(struct tree *tree, struct buffer *buffer)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-	struct node_ptr ptr = buffer->ptr;
-	const bool is_root = ptr.addr == ckpt->root.tree.addr;
-	unsigned i = 0;
-
-	if (buffer->bad)
-		ptr.addr = another_slot(tree, buffer, buffer->ptr.addr, false);
-	if (buffer->bad_mirror)
-		ptr.addr2 = another_slot(tree, buffer, buffer->ptr.addr2, true);
-	ptr.addr = ptr.addr ? ptr.addr : buffer->ptr.addr;
-	ptr.addr2 = ptr.addr2 ? ptr.addr2 : buffer->ptr.addr2;
-	if (buffer->live && buffer->parent)
-		i = apply_index(buffer);
-	ckpt->moved[ckpt->moved_n++] = (struct ckpt_moved){
-		buffer->ptr.addr, buffer,
-	};
-	buffer_set_ptr(tree->buffers, buffer, &ptr);
-	node_set_place(buffer->node, ptr.addr, ptr.addr2, ptr.gen);
-	if (buffer->live && buffer->parent)
-		node_child_set(buffer->parent->node, i, &ptr);
-	if (is_root)
-		ckpt->root.tree = ptr;
-	buffer->bad = buffer->bad_mirror = false;
-	buffer->written = buffer->mirrored = false;
-}
-
-/* All writes are through and some failed: those move, all above them are
- * written again after the pause.  These name what moved the time before by the
- * places that it has now. */
-static void write_again(struct tree *tree, uint64_t now_ns)
-{
-	struct checkpoint *ckpt = &tree->ckpt;
-
-	ckpt->moved_n = 0;
-	for (size_t i = 0; i < ckpt->n; i++) {
-		struct buffer *buffer = ckpt->order[i];
-
-		if (buffer->bad || buffer->bad_mirror)
-			move(tree, buffer);
-		if (buffer->level)
-			buffer->written = buffer->mirrored = false;
-	}
-	ckpt->failures = 0;
-	ckpt->retry_ns = now_ns + ckpt->pause_ns;
-	ckpt->pause_ns = 0;
-	begin_writing(ckpt);
 }
 
 /* ---- Root ---- */
@@ -709,11 +353,11 @@ static void run_writing(struct tree *tree, uint64_t now_ns)
 
 	if (now_ns < ckpt->retry_ns && !tree->failed)
 		return;
-	pump(tree);
-	if (ckpt->writes || (!all_submitted(ckpt) && !tree->failed))
+	ckpt_pump(tree);
+	if (ckpt->writes || (!ckpt_all_submitted(ckpt) && !tree->failed))
 		return;
 	if (ckpt->failures && !tree->failed) {
-		write_again(tree, now_ns);
+		ckpt_write_again(tree, now_ns);
 		return;
 	}
 	if (tree->failed) {
@@ -863,7 +507,7 @@ static int spill_write(struct tree *tree)
 					   (int64_t)(ckpt->retry_ns - now_ns));
 			continue;
 		}
-		pump(tree);
+		ckpt_pump(tree);
 		if (ckpt->writes) {
 			rc = queue_poll(tree->queue, -1);
 			continue;
@@ -872,7 +516,7 @@ static int spill_write(struct tree *tree)
 			return -EIO;
 		if (!ckpt->failures)
 			return 0;
-		write_again(tree, now_ns);
+		ckpt_write_again(tree, now_ns);
 	}
 	return rc;
 }
@@ -898,7 +542,7 @@ int ckpt_spill(struct tree *tree)
 		f->tries = 0;
 		ckpt->order[ckpt->n++] = f;
 	}
-	begin_writing(ckpt);
+	ckpt_begin_writing(ckpt);
 	rc = spill_write(tree);
 	ckpt->phase = CKPT_IDLE;
 	for (size_t i = 0; i < ckpt->n && !rc; i++) {

@@ -1,0 +1,35 @@
+/*
+ * ckpt_internal.h - checkpoints from inside: checkpoint.c (cut, root, when),
+ * ckpt_write.c (nodes).
+ */
+#ifndef TRAX_TREE_CKPT_INTERNAL_H
+#define TRAX_TREE_CKPT_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tree/tree_internal.h"
+
+/* ---- checkpoint.c ---- */
+
+int ckpt_by_mirror(const void *a, const void *b);
+
+void ckpt_order_all(struct checkpoint *ckpt,
+		    int (*cmp)(const void *a, const void *b));
+
+/* Begins to write all nodes that are not written, and then mirrors. */
+void ckpt_begin_writing(struct checkpoint *ckpt);
+
+/* ---- ckpt_write.c ---- */
+
+void ckpt_pump(struct tree *tree);
+
+/* Nothing is left to be submitted. */
+bool ckpt_all_submitted(const struct checkpoint *ckpt);
+
+/* All writes are through and some failed: those move, all above them are
+ * written again after the pause.  These name what moved the time before by the
+ * places that it has now. */
+void ckpt_write_again(struct tree *tree, uint64_t now_ns);
+
+#endif
