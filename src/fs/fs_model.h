@@ -4,7 +4,7 @@
 #ifndef TRAX_FS_FS_MODEL_H
 #define TRAX_FS_FS_MODEL_H
 
-#include "fs/table/replica.h"
+#include "fs/op/fs_state.h"
 
 /* ---- fs_model.c ---- */
 

@@ -36,10 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csum.h"
 #include "base/msg.h"
-#include "disk/fault.h"
-#include "tree/tree_internal.h"
 
 /* Fill driven ones that can't trim because of pinned records don't repeat. */
 #define FILL_PAUSE_NS 1000000000ull

@@ -8,10 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/csum.h"
 #include "base/msg.h"
-#include "disk/fault.h"
-#include "tree/tree_internal.h"
 
 /* ---- Sealing ---- */
 

@@ -21,9 +21,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fs/data/file_data.h"
-#include "fs/op/errors.h"
-#include "fs/data/read_events.h"
 #include "fs/table/replica.h"
 
 #define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */

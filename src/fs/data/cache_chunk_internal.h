@@ -11,8 +11,6 @@
 
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"
-#include "fs/op/errors.h"
-#include "fs/table/replica.h"
 
 #define SUM_LEAVES_AHEAD 8u	/* checksums of 120 MB, one access */
 

@@ -6,9 +6,6 @@
 
 #include <errno.h>
 
-#include "fs/data/file_data.h"
-#include "fs/op/errors.h"
-#include "fs/data/read_events.h"
 #include "fs/table/replica.h"
 
 static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,

@@ -6,9 +6,7 @@
 
 #include <errno.h>
 
-#include "fs/data/file_data.h"
 #include "fs/op/errors.h"
-#include "fs/data/read_events.h"
 #include "fs/table/replica.h"
 #include "base/msg.h"
 

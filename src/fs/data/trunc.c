@@ -23,7 +23,6 @@
 #include <linux/falloc.h>
 
 #include "fs/data/failure.h"
-#include "fs/name/inode.h"
 #include "fs/table/replica.h"
 
 #define TRUNC_LOG_BYTES (48u << 10)

@@ -9,9 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "fs/data/failure.h"
-#include "fs/name/inode.h"
-#include "fs/table/replica.h"
+#include "fs/data/file_data.h"
 
 #define FOREVER (1ull << 60)		/* sectors: behind any file */
 #define DROP_NODES 24u

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
-#include "fs/data/failure.h"
-#include "fs/name/inode.h"
 #include "fs/table/replica.h"
 
 #define PUNCH_BLOCKS 8192u		/* in one transaction */

@@ -7,10 +7,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
-#include "fs/data/failure.h"
 #include "fs/name/inode.h"
-#include "fs/table/replica.h"
-#include "base/csum.h"
 
 /* ---- Sums ---- */
 

@@ -50,8 +50,6 @@
 #include "base/msg.h"
 #include "fs/data/failure.h"
 #include "fs/data/prealloc.h"
-#include "fs/data/writeback_policy.h"
-#include "fs/table/replica.h"
 
 /* A segment may begin and end inside a block. */
 #define IOVS(blocks) ((blocks) + 2 * WB_SEGMENTS)

@@ -8,10 +8,7 @@
 
 #include <stdint.h>
 
-#include "fs/data/failure.h"
-#include "fs/data/prealloc.h"
 #include "fs/data/writeback_policy.h"
-#include "fs/table/replica.h"
 
 /* ---- writeback.c ---- */
 

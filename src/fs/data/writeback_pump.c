@@ -6,9 +6,6 @@
 #include <errno.h>
 
 #include "fs/data/failure.h"
-#include "fs/data/prealloc.h"
-#include "fs/data/writeback_policy.h"
-#include "fs/table/replica.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 #define YOUNG_PART 8u	/* of the pool: what became dirty last is left alone */

@@ -8,9 +8,7 @@
 
 #include "fs/data/failure.h"
 #include "fs/data/prealloc.h"
-#include "fs/data/writeback_policy.h"
 #include "fs/table/replica.h"
-#include "base/csum.h"
 
 #define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10) + \
 			  REPLICA_LOG_BYTES)
