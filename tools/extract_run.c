@@ -33,23 +33,22 @@
 #define QUICK_TRIM_NS (4 * NS_PER_SECOND)
 #define HEADS_NS UINT64_C(60000000000)
 #define SAVE_NS (30 * NS_PER_SECOND)
-/* Boundaries looked at again: three thousand without an error are an error in
- * a thousand at most, with 95 %. */
+/* Boundaries checked by samples: 3,000 good ones mean, with 95 % confidence,
+ * at most one error in a thousand. */
 #define TRACKS_A_CHECK 200u
 #define LEAST_CHECKS 500u
 #define MOST_CHECKS 3000u
-/* So many tracks are looked at one by one: seconds.  What the map says of more
- * it has proven itself, and samples will do. */
+/* Up to this many tracks are checked one by one; of more, samples suffice. */
 #define VERIFY_ALL 600u
 #define VERIFY_SOME 1024u
 #define VERIFY_SOME_QUICK 64u
-/* When a run goes on: boundaries, of which so small a part may be wrong. */
+/* Boundaries checked when a run goes on; one in FIT_WRONG may be wrong. */
 #define FIT_CHECKS 48u
 #define FIT_WRONG 8u
-/* Of those that the drive has told of: a part so small may be wrong. */
+/* Of boundaries by SCSI translation, one in this many may be wrong. */
 #define TRANSLATED_WRONG 10u
 #define SURE_PPM PROFILE_CERTAIN_PPM
-/* Millionths: to this the period is known before. */
+/* Sigma of a refined period, in millionths. */
 #define REFINED_PPM 0.4
 
 /* One stage: what it is called, and its function. */
@@ -371,7 +370,7 @@ static int trim(struct extract_run *run)
 	return 0;
 }
 
-/* On which surfaces the tracks lie: sizes, skews or seeks may tell. */
+/* Finds the surfaces of the tracks by sizes, skews or seeks. */
 static int run_heads(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
@@ -407,8 +406,7 @@ static int run_heads(struct extract_run *run)
 	return 0;
 }
 
-/* Tracks of more than one?  Their angles would be those of one spindle; but who
- * uses them takes the way from track to track for that of one head. */
+/* Have the tracks several actuators?  The model has one head only. */
 static bool has_actuators(const struct geom *geom)
 {
 	struct geom_track last;
@@ -633,8 +631,8 @@ static bool too_many_are_wrong(const struct verify *v)
 	return v->wrong > 1 + v->right / 100;
 }
 
-/* What the drive says of boundaries is certain, though not all angles are that
- * follow from it; unless it is none of its own geometry that it tells. */
+/* Boundaries by translation are certain, the angles derived from them are not;
+ * unless most are wrong: then the drive reports a geometry that is not real. */
 static int judge_translated(struct extract_run *run)
 {
 	struct profile *p = run->state->profile;
