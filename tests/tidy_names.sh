@@ -1,7 +1,6 @@
 #!/bin/sh
 # tidy_names.sh - no word of doc/banned-words in identifiers and comments of src/
-# and tools/, no file of more than 800 lines; src/extract is exempt.  Not yet in
-# make check: it lists what is left.
+# and tools/, no file of more than 800 lines; src/extract is exempt.
 cd "${top_srcdir:-.}" || exit 99
 find src tools -name '*.[ch]' ! -path 'src/extract/*' | sort | xargs awk '
 BEGIN {
