@@ -520,8 +520,7 @@ void fetch_end(struct fs_txn *txn, int rc, uint64_t seq)
 	}
 	if (fetch_is_small_miss(fetch))
 		for_each_read_event(ev, fetch->file->files->fs, missed)
-			(*ev)->missed(fetch->file->files,
-				      fetch->segment[0].addr,
+			(*ev)->missed(fetch->file, fetch->segment[0].addr,
 				      fetch->segment[0].n);
 	fetch->outstanding = 1;
 	for (i = 0; i < fetch->segments; i++) {

@@ -172,6 +172,8 @@ struct stream {
 struct small_ra {
 	uint64_t next;		/* sector: read ahead up to here */
 	uint64_t window;	/* sectors of the last time; 0: none */
+	uint64_t prefix;	/* bytes: prefix_expected of the file from which
+				   it goes on */
 	uint64_t used;		/* clock of the last use; 0: never */
 	bool busy;		/* a look at the owners is under way */
 };
@@ -280,6 +282,7 @@ struct files {
 	uint64_t prealloc_sectors;	/* of all, not used yet */
 	struct list log_pins;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
+	struct prefixes *prefixes;	/* prefix.h */
 	struct small_ra small_ra[SMALL_RA_STREAMS];
 	uint64_t small_ra_clock;
 	struct list log_unpins;		/* holds to be given up when durable */

@@ -12,6 +12,7 @@
 #include "base/msg.h"
 #include "fs/data/failure.h"
 #include "fs/data/prealloc.h"
+#include "fs/data/prefix.h"
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
@@ -111,7 +112,8 @@ int files_new(struct fs *fs)
 	files->ops = &files_ops;
 	fs->data_ops = &files_data_ops;
 	files_lists(files);
-	rc = files_pools(files);
+	files->prefixes = prefixes_new();
+	rc = files->prefixes ? files_pools(files) : -ENOMEM;
 	if (!rc)
 		rc = writebacks_new(files);
 	if (rc) {
@@ -152,6 +154,7 @@ void files_free(struct fs *fs)
 	free(files->writebacks);
 	free(files->wb_data);
 	free(files->wb_iov);
+	prefixes_free(files->prefixes);
 	free(files);
 	fs->files = NULL;
 }

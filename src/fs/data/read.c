@@ -3,8 +3,9 @@
  *
  * A request is served in windows of at most 1 MiB; each is copied in one go
  * once all of it is in memory.  Reads that follow each other make a stream; it
- * is read ahead by at least 1 MiB and two tracks.  A file up to a track is read
- * whole when its beginning is.
+ * is read ahead by at least 1 MiB and two tracks.  When the beginning of a file
+ * is read, so much of it comes as of others of its directory was wanted; all
+ * of a file up to a track where that is not known (prefix.h).
  *
  * A read's life, with the function of each step:
  *
@@ -28,6 +29,7 @@
  * buffers of replicas, healing) gets the events of read_events.h on the way.
  */
 #include "fs/data/file_data.h"
+#include "fs/data/prefix.h"
 #include "fs/data/read_events.h"
 
 #include <errno.h>
@@ -123,6 +125,12 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 	}
 }
 
+/* So far a stream is read ahead. */
+static uint64_t read_window_bytes(uint64_t track)
+{
+	return 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
+}
+
 /* A stretch of a file whose checksums are brought into memory. */
 struct sums_ahead {
 	uint64_t ino, first, end;	/* blocks */
@@ -182,6 +190,19 @@ static void read_sums_ahead(struct file *file, struct stream *stream)
 		abandon_free(sums);
 }
 
+/* The beginning of a file is read: true if all of it is read ahead. */
+static bool read_beginning(struct file *file, uint64_t track, uint64_t window)
+{
+	uint64_t expected = prefix_expected(file);
+
+	if (expected == PREFIX_UNKNOWN)
+		expected = file->size <= track ? file->size : 0;
+	expected = expected < file->size ? expected : file->size;
+	expected = expected < window ? expected : window;
+	read_ahead_to(file, 0, expected, true);
+	return expected == file->size;
+}
+
 static void read_stream(struct io *io, uint64_t end)
 {
 	struct file *file = io->file;
@@ -191,18 +212,16 @@ static void read_stream(struct io *io, uint64_t end)
 	uint64_t most = pool_count(file->files->chunk_pool) * CHUNK_BYTES / 4;
 	struct stream *stream;
 
-	if (offset == 0 && file->size <= track && file->size <= most) {
-		read_ahead_to(file, 0, file->size, true);
+	window = read_window_bytes(track);
+	window = window < most ? window : most;
+	if (offset == 0 && read_beginning(file, track, window))
 		return;
-	}
 	stream = stream_find(file, offset);
 	stream->used = ++file->stream_clock;
 	stream->count++;
 	stream->next = end > stream->next ? end : stream->next;
 	if (stream->count < 2)
 		return;
-	window = 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;
-	window = window < most ? window : most;
 	if (stream->ahead < end)
 		stream->ahead = end;
 	if (stream->ahead - end > window / 2)
@@ -280,6 +299,7 @@ static void read_step(struct io *io)
 				(*ev)->reached(file);
 		rc = read_window(io);
 		read_stream(io, io->end);
+		prefix_read(file, io->op->offset, io->end);
 	}
 	while (!rc && io->pos < io->end)
 		rc = read_window(io);

@@ -58,7 +58,7 @@ struct read_events {
 	void (*reached)(struct file *file);
 	/* A small file had to be read from [sector, sector + n), from its
 	 * start. */
-	void (*missed)(struct files *files, uint64_t sector, uint64_t n);
+	void (*missed)(struct file *file, uint64_t sector, uint64_t n);
 	/* A user's read begins.  The number returned comes back in `done`; one
 	 * table at most has this. */
 	uint64_t (*begun)(struct fs *fs, const struct heat_read *read);

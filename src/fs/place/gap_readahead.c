@@ -11,6 +11,8 @@
  */
 #include "fs/place/gap_readahead.h"
 
+#include "fs/data/prefix.h"
+
 #include <string.h>
 
 #include "sched/freeblock/freeblock.h"
@@ -52,6 +54,15 @@ static bool there_is_room(const struct files *files)
 	return false;
 }
 
+/* Users want no more of such files than they read now. */
+static bool ends_soon(const struct file *file, uint64_t block)
+{
+	uint64_t bytes = prefix_expected(file);
+
+	return bytes != PREFIX_UNKNOWN && bytes != PREFIX_WHOLE &&
+	       block * BLOCK_BYTES < bytes;
+}
+
 static bool is_worth_it(const struct file *file, uint64_t block,
 			struct head_state *head_state)
 {
@@ -66,7 +77,7 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	 * head. */
 	return head_state->reads && file->blocks == file->kept_count &&
 	       !(block && chunk_block(file, block - 1)) &&
-	       !file_is_streamed(file, block);
+	       !file_is_streamed(file, block) && !ends_soon(file, block);
 }
 
 /* ---- What comes ---- */

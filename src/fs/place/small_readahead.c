@@ -7,9 +7,11 @@
  *
  * Small files of a directory lie next to each other in the order they were
  * made, and are mostly read in that order or in one near it.  What follows on
- * the disk is known by its owners.  A small file that has to be read less than
- * a track from where the last one was makes a stream; each time it goes on,
- * twice as much is read ahead, up to a track.  The file in the middle of what
+ * the disk is known by its owners.  A small file that has to be read near
+ * where the last one was (small_ra_reach) makes a stream; each time it goes on,
+ * twice as much is read ahead, up to a track.  Of a directory whose files are
+ * read in part that much is read of each, over more tracks; where they are read
+ * whole, it is two tracks or 1 MiB (prefix.h).  The file in the middle of what
  * was read ahead carries a mark (file->onward): when somebody comes to it, the
  * next stretch is read.
  *
@@ -18,12 +20,20 @@
  */
 #include "fs/place/small_readahead.h"
 
+#include "fs/data/prefix.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
 #define FIRST_SECTORS (128u << 1)	/* 128 KiB */
 #define SMALL_RA_FILES 512u			/* of one stretch */
 #define LEAVES 6u			/* of owners, fetched together */
+/* Of files that are read whole: 1 MiB. */
+#define WHOLE_SECTORS (1u << 11)
+/* Over so many tracks parts of files are read, of so many files: of more at
+ * once the queue takes the nearest first, and comes back. */
+#define PART_TRACKS 16u
+#define PART_FILES 2u
 
 struct small_ra_file {
 	uint64_t ino, addr;
@@ -34,6 +44,7 @@ struct small_ra_look {
 	struct small_ra *small_ra;
 	struct files *files;
 	uint64_t from, to;		/* sectors */
+	uint64_t window, brought;	/* sectors: wanted, found */
 	unsigned n, max;
 	struct small_ra_file file[];
 };
@@ -46,6 +57,16 @@ struct small_ra_ahead {
 };
 
 /* ---- One file ---- */
+
+/* Of a stretch that ends at `end`, what users want. */
+static uint64_t prefix_blocks(const struct file *file, uint64_t end)
+{
+	uint64_t bytes = file->loaded ? prefix_expected(file) : PREFIX_UNKNOWN;
+
+	if (bytes == PREFIX_UNKNOWN || bytes >= end * BLOCK_BYTES)
+		return end;
+	return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
 
 static void ahead_step(struct shared_lock *lock)
 {
@@ -62,6 +83,7 @@ static void ahead_step(struct shared_lock *lock)
 		return;
 	end = (file->size + BLOCK_BYTES - 1) / BLOCK_BYTES;
 	end = ahead->end < end ? ahead->end : end;
+	end = prefix_blocks(file, end);
 	if (!rc && file->size <= SMALL_FILE_BYTES && ahead->first < end)
 		chunks_read_ahead(file, ahead->first, end, true);
 	abandon_free(ahead);
@@ -91,6 +113,15 @@ static void ahead_start(struct files *files, const struct small_ra_file *near,
 
 /* ---- Who lies there ---- */
 
+/* Of n sectors of a file. */
+static uint64_t look_wants(const struct small_ra_look *look, uint64_t n)
+{
+	uint64_t most = (look->small_ra->prefix + SECTOR_BYTES - 1) /
+			SECTOR_BYTES;
+
+	return most && most < n ? most : n;
+}
+
 static void look_take(struct small_ra_look *look, const struct tree_item *item)
 {
 	const struct owner_item *owner = item->value;
@@ -104,6 +135,10 @@ static void look_take(struct small_ra_look *look, const struct tree_item *item)
 	if (!n || off > SMALL_FILE_BYTES / SECTOR_BYTES ||
 	    n > SMALL_FILE_BYTES / SECTOR_BYTES)
 		return;
+	if (look->small_ra->prefix && off * SECTOR_BYTES >=
+						look->small_ra->prefix)
+		return;
+	look->brought += look_wants(look, n);
 	file->ino = le64_get(owner->ino);
 	file->addr = addr_sector(item->key.off);
 	file->first = off / BLOCK_SECTORS;
@@ -120,8 +155,9 @@ static int look_run(struct fs_txn *txn)
 	int rc = 0;
 
 	look->n = 0;
+	look->brought = 0;
 	tree_prefetch(txn->tree_txn, at, last, LEAVES);
-	while (look->n < look->max &&
+	while (look->n < look->max && look->brought < look->window &&
 	       tree_txn_room(txn->tree_txn) >= 2) {
 		rc = tree_seek_ge(txn->tree_txn, at, last, &item);
 		if (rc)
@@ -144,7 +180,8 @@ static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
 	(void)seq;
 	fs_txn_finish(txn, 0);
 	look->small_ra->busy = false;
-	if (!rc && look->n == look->max)
+	if (!rc && look->n &&
+	    (look->n == look->max || look->brought >= look->window))
 		look->to = look->file[look->n - 1].addr + BLOCK_SECTORS;
 	look->small_ra->next = look->to;
 	for (i = 0; !rc && i < look->n; i++) {
@@ -171,9 +208,19 @@ static uint64_t small_ra_track(const struct files *files, uint64_t sector)
 	return alloc_track_sectors(files->fs->alloc, sector);
 }
 
+/* So near the next file of a stream begins: behind the longest file, on the
+ * next track at most. */
+static uint64_t small_ra_reach(const struct files *files, uint64_t sector)
+{
+	uint64_t track = small_ra_track(files, sector);
+
+	return track + (track > SMALL_FILE_BYTES / SECTOR_BYTES ?
+			track : SMALL_FILE_BYTES / SECTOR_BYTES);
+}
+
 static struct small_ra *small_ra_find(struct files *files, uint64_t sector)
 {
-	uint64_t reach = small_ra_track(files, sector);
+	uint64_t reach = small_ra_reach(files, sector);
 	struct small_ra *small_ra = files->small_ra, *oldest = small_ra;
 
 	for (; small_ra < files->small_ra + SMALL_RA_STREAMS; small_ra++) {
@@ -186,12 +233,29 @@ static struct small_ra *small_ra_find(struct files *files, uint64_t sector)
 	return oldest;
 }
 
+/* How much of the disk is looked at, and how much of that is brought at most,
+ * in sectors. */
+static uint64_t small_ra_span(const struct small_ra *small_ra, uint64_t track,
+			      uint64_t *most)
+{
+	*most = track;
+	if (small_ra->prefix == PREFIX_UNKNOWN)
+		return track;
+	if (small_ra->prefix != PREFIX_WHOLE) {
+		*most = PART_FILES * small_ra->prefix / SECTOR_BYTES;
+		return PART_TRACKS * track;
+	}
+	*most = 2 * track > WHOLE_SECTORS ? 2 * track : WHOLE_SECTORS;
+	return *most;
+}
+
 /* Reads ahead from `from` on, twice as much as the last time. */
-static void small_ra_go(struct files *files, struct small_ra *small_ra,
+static void small_ra_go(struct file *file, struct small_ra *small_ra,
 			uint64_t from)
 {
+	struct files *files = file->files;
 	size_t max = pool_count(files->chunk_pool) / 8;
-	uint64_t sectors = files->fs->disk->limits.sectors;
+	uint64_t sectors = files->fs->disk->limits.sectors, most, span;
 	struct small_ra_look *look;
 
 	max = max < SMALL_RA_FILES ? max : SMALL_RA_FILES;
@@ -199,14 +263,19 @@ static void small_ra_go(struct files *files, struct small_ra *small_ra,
 			     sizeof(*look) + max * sizeof(look->file[0]));
 	if (!look)
 		return;
+	small_ra->prefix = prefix_expected(file);
+	span = small_ra_span(small_ra, small_ra_track(files, from), &most);
 	small_ra->window =
 		small_ra->window ? small_ra->window * 2 : FIRST_SECTORS;
-	if (small_ra->window > small_ra_track(files, from))
-		small_ra->window = small_ra_track(files, from);
+	if (small_ra->window > most)
+		small_ra->window = most;
+	if (small_ra->prefix == PREFIX_UNKNOWN)
+		span = small_ra->window;
 	look->small_ra = small_ra;
 	look->files = files;
 	look->from = from;
-	look->to = from + small_ra->window;
+	look->window = small_ra->window;
+	look->to = from + span;
 	look->to = look->to < sectors ? look->to : sectors;
 	look->max = (unsigned)max;
 	small_ra->next = look->to;
@@ -218,10 +287,11 @@ static void small_ra_go(struct files *files, struct small_ra *small_ra,
 	abandon_free(look);
 }
 
-static void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
+static void small_ra_missed(struct file *file, uint64_t sector, uint64_t n)
 {
+	struct files *files = file->files;
 	struct small_ra *small_ra = small_ra_find(files, sector);
-	uint64_t reach = small_ra_track(files, sector);
+	uint64_t reach = small_ra_reach(files, sector);
 	bool goes_on = small_ra->used && sector <= small_ra->next + reach &&
 		       small_ra->next <= sector + reach;
 
@@ -229,7 +299,7 @@ static void small_ra_missed(struct files *files, uint64_t sector, uint64_t n)
 		return;
 	small_ra->used = ++files->small_ra_clock;
 	if (goes_on) {
-		small_ra_go(files, small_ra, sector + n);
+		small_ra_go(file, small_ra, sector + n);
 	} else {
 		small_ra->next = sector + n;
 		small_ra->window = 0;
@@ -246,7 +316,7 @@ static void small_ra_reached(struct file *file)
 	if (small_ra->busy || !small_ra->used || small_ra->next != from)
 		return;
 	small_ra->used = ++files->small_ra_clock;
-	small_ra_go(files, small_ra, from);
+	small_ra_go(file, small_ra, from);
 }
 
 const struct read_events small_readahead_events = {

@@ -170,6 +170,72 @@ START_TEST(test_deleted_ahead)
 }
 END_TEST
 
+#define LONG_FILES 60u
+#define LONG_BYTES 200000u
+#define BEGINNING 16384u
+
+static void make_long_files(struct rig *rig)
+{
+	static uint8_t bytes[LONG_BYTES];
+	struct fs_op op = { .type = FS_WRITE, .data = bytes,
+			    .size = LONG_BYTES };
+	uint64_t dir;
+	char name[16];
+
+	ck_assert_int_eq(rig_mkdir(rig, 1, "long", &dir), 0);
+	for (unsigned i = 0; i < LONG_FILES; i++) {
+		snprintf(name, sizeof(name), "l%u", i);
+		ck_assert_int_eq(rig_mknod(rig, dir, name, 0100644, &ino[i]),
+				 0);
+		memset(bytes, (int)i + 1, LONG_BYTES);
+		op.ino = ino[i];
+		ck_assert_int_eq(rig_do(rig, &op), 0);
+	}
+	rig_remount(rig);
+}
+
+/* Reads files [first, end) up to `bytes`, as the kernel does. */
+static void read_long_files(struct rig *rig, unsigned first, unsigned end,
+			    uint64_t bytes)
+{
+	static uint8_t buffer[LONG_BYTES];
+	struct fs_op op = { .type = FS_READ, .buffer = buffer,
+			    .size = BEGINNING };
+
+	for (unsigned i = first; i < end; i++)
+		for (op.offset = 0; op.offset < bytes;
+		     op.offset += BEGINNING) {
+			op.ino = ino[i];
+			ck_assert_int_eq(rig_do(rig, &op), 0);
+			ck_assert_uint_gt(op.result, 0);
+			ck_assert_uint_eq(buffer[op.result - 1], i + 1);
+		}
+	rig_settle(rig);
+}
+
+/* Who reads the beginnings of files gets few of their ends, and who then reads
+ * whole files gets them in few accesses. */
+START_TEST(test_beginnings)
+{
+	struct sim_counts before;
+	uint64_t sectors;
+	struct rig rig;
+
+	rig_open(&rig, 256, 5);
+	make_long_files(&rig);
+	before = *sim_counts(rig.sim);
+	read_long_files(&rig, 0, LONG_FILES / 2, BEGINNING);
+	sectors = sim_counts(rig.sim)->read_sectors - before.read_sectors;
+	ck_assert_uint_le(sectors * SECTOR_BYTES,
+			  LONG_FILES / 2 * BEGINNING + 8 * LONG_BYTES);
+	before = *sim_counts(rig.sim);
+	read_long_files(&rig, LONG_FILES / 2, LONG_FILES, LONG_BYTES);
+	ck_assert_uint_le(sim_counts(rig.sim)->reads - before.reads,
+			  LONG_FILES / 2 + 20);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near");
@@ -181,6 +247,7 @@ int main(void)
 	tcase_add_test(tcase, test_far_apart);
 	tcase_add_loop_test(tcase, test_while_changing, 0, 2);
 	tcase_add_test(tcase, test_deleted_ahead);
+	tcase_add_test(tcase, test_beginnings);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
