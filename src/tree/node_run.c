@@ -63,6 +63,7 @@ int node_runs_new(struct tree *tree)
 	if (!runs)
 		return -ENOMEM;
 	tree->runs = runs;
+	tree->run_slots = RUN_SLOTS;
 	runs->tree = tree;
 	runs->reach = FIRST_REACH;
 	list_init(&runs->idle);
@@ -116,6 +117,8 @@ static int slots_most(struct node_runs *runs, const struct buffer *buffer)
 
 	follow_use(runs);
 	most = track ? track / TRAX_NODE_SECTORS : UNKNOWN_TRACK_SLOTS;
+	if (most > tree->run_slots)
+		most = tree->run_slots;
 	if (most > (size_t)runs->reach)
 		most = (size_t)runs->reach;
 	if (tree->pins_reserved + most > pins)

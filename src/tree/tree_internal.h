@@ -208,6 +208,7 @@ struct tree {
 	uint64_t commit_seq;
 
 	struct node_runs *runs;
+	unsigned run_slots;	/* of one of these, at most; tests lower it */
 	struct tree_copies copies;
 	struct list later;	/* loading buffers that wait for copies */
 	traxaddr
