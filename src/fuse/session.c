@@ -1,10 +1,11 @@
 /*
  * session.c - the loop.
  *
- * A turn: read and start up to INTAKE_MAX requests, run the file system, wait
- * (epoll) until the connection, the disk or a signal is ready or the file
- * system's time has come.  The connection is non-blocking.  Requests are not
- * read while large buffers are short: they wait in the kernel's queue.
+ * A turn: read and start up to INTAKE_MAX requests, run the file system if
+ * something has come or its time has, wait (epoll) until the connection, the
+ * disk or a signal is ready or the file system's time has come.  The
+ * connection is non-blocking.  Requests are not read while large buffers are
+ * short: they wait in the kernel's queue.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -449,7 +450,8 @@ static void session_drain(struct session *session)
 int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
-	uint64_t busy_until_ns = 0;
+	uint64_t busy_until_ns = 0, next_ns = 0, received = 0;
+	bool woken = true;
 
 	/* Its thread must be confined as this one has been meanwhile. */
 	session->error = notify_new(session->options.fd, &session->notify);
@@ -462,27 +464,31 @@ int session_run(struct session *session)
 		session->ended = true;
 	}
 	while (!session->ended) {
-		uint64_t received = session->received;
-		bool more = intake(session);
-		uint64_t next_ns, now_ns;
+		bool more = intake(session), spins;
+		uint64_t now_ns = env_now_ns(env);
 
-		sync_run(session, session->drained);
-		if (session->remount)
+		if (session->received != received) {
+			received = session->received;
+			busy_until_ns = now_ns + SPIN_NS;
+			woken = true;
+		}
+		woken |= sync_run(session, session->drained);
+		if (session->remount) {
 			run_remount(session);
+			woken = true;
+		}
 		if (session->ended)
 			break;
-		next_ns = session_work(session);
-		now_ns = env_now_ns(env);
+		if (woken || now_ns >= next_ns || !fs_idle(session->fs))
+			next_ns = session_work(session);
+		spins = sync_is_due(session) ||
+			(session->spins && now_ns < busy_until_ns);
+		woken = !spins || session->polled;
 		if (session->polled)
 			take_polled(session);
-		if (session->received != received)
-			busy_until_ns = now_ns + SPIN_NS;
-		if (sync_is_due(session) ||
-		    (session->spins && now_ns < busy_until_ns))
-			next_ns = 0;
 		/* A ring is asked even when nothing is waited for. */
-		if (!more && !session->ended && (next_ns || session->uring))
-			wait_for_work(session, next_ns);
+		if (!more && !session->ended && (!spins || session->uring))
+			wait_for_work(session, spins ? 0 : next_ns);
 	}
 	session_drain(session);
 	return session->error;

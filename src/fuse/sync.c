@@ -53,18 +53,22 @@ void sync_wait(struct request *req)
 	list_add(&req->session->syncs, &req->link);
 }
 
-void sync_run(struct session *session, bool drained)
+bool sync_run(struct session *session, bool drained)
 {
 	const bool empty = drained && queue_is_empty(session);
 	struct list *pos, *next;
 	struct request *req;
+	bool started = false;
 
 	list_for_each_safe(pos, next, &session->syncs) {
 		req = list_entry(pos, struct request, link);
 		if (empty || session->page_writes - req->page_writes >=
-		    ENOUGH_WRITES)
+		    ENOUGH_WRITES) {
 			sync_start(req);
+			started = true;
+		}
 	}
+	return started;
 }
 
 bool sync_is_due(const struct session *session)

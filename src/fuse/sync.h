@@ -24,9 +24,10 @@ void sync_note_end(struct request *req);
  */
 void sync_wait(struct request *req);
 
-/* Starts what need not wait any more.  To be called when the connection has
- * been read, and with `drained` when nothing was left to read. */
-void sync_run(struct session *session, bool drained);
+/* Starts what need not wait any more; false: nothing.  To be called when the
+ * connection has been read, and with `drained` when nothing was left to
+ * read. */
+bool sync_run(struct session *session, bool drained);
 
 /* Is a sync waiting that the next turn can start? */
 bool sync_is_due(const struct session *session);

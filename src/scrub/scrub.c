@@ -300,8 +300,8 @@ static void pass_begin(struct scrub *scrub)
 	scrub_store(scrub);
 }
 
-/* When the next pass is due, on the environment's clock. */
-static uint64_t wait_for_pass(struct scrub *scrub)
+/* When the next pass is due, on the environment's clock; 0: it has begun. */
+static uint64_t wait_for_pass(struct scrub *scrub, uint64_t now_ns)
 {
 	int64_t next = next_pass_seconds(scrub), now = now_seconds(scrub);
 
@@ -312,8 +312,7 @@ static uint64_t wait_for_pass(struct scrub *scrub)
 		pass_begin(scrub);
 		return 0;
 	}
-	return env_now_ns(scrub->fs->env) +
-	       (uint64_t)(next - now) * NS_PER_SECOND;
+	return now_ns + (uint64_t)(next - now) * NS_PER_SECOND;
 }
 
 /* A pass that is under way. */
@@ -336,16 +335,18 @@ static uint64_t pass_run(struct scrub *scrub)
 
 uint64_t scrub_run(struct scrub *scrub)
 {
-	uint64_t now_ns = env_now_ns(scrub->fs->env);
 	bool was_busy = scrub_is_busy(scrub);
-	uint64_t next_ns = UINT64_MAX;
+	uint64_t now_ns, next_ns = UINT64_MAX;
 
 	if (!scrub->known || scrub->closing)
 		return UINT64_MAX;
+	now_ns = env_now_ns(scrub->fs->env);
 	if (now_ns < scrub->retry_ns)
 		return scrub->retry_ns;
-	if (scrub->state == SCRUB_WAITING)
-		return wait_for_pass(scrub) ? wait_for_pass(scrub) : now_ns;
+	if (scrub->state == SCRUB_WAITING) {
+		next_ns = wait_for_pass(scrub, now_ns);
+		return next_ns ? next_ns : now_ns;
+	}
 	while (scrub_suspect_next(scrub))
 		;
 	if (scrub->state == SCRUB_RUNNING)

@@ -599,6 +599,12 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 	return UINT64_MAX;
 }
 
+bool fs_idle(const struct fs *fs)
+{
+	(void)fs;
+	return false;
+}
+
 int fs_event_fd(struct fs *fs)
 {
 	(void)fs;
