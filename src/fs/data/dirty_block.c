@@ -15,6 +15,8 @@
 
 #include <stdlib.h>
 
+#include "fs/op/content_watch.h"
+
 static uint32_t block_priority(uint64_t index)
 {
 	uint64_t z = (index + 1) * 0x9e3779b97f4a7c15;
@@ -271,6 +273,14 @@ static uint64_t first_written_ns(const struct file *file)
 	return ns > opened_ns ? ns : opened_ns;
 }
 
+void content_changes(const struct file *file, bool gone)
+{
+	struct content_watch *watch = file->files->fs->content_watch;
+
+	if (watch)
+		watch->changed(watch, file->ino, gone);
+}
+
 void block_dirty(struct file *file, struct block *block)
 {
 	struct files *files = file->files;
@@ -278,6 +288,7 @@ void block_dirty(struct file *file, struct block *block)
 	if (block->dirty)
 		return;
 	block_unkeep(file, block);
+	content_changes(file, false);
 	block->dirty = true;
 	block->stamp = ++files->stamp;
 	block->dirty_ns = first_written_ns(file);

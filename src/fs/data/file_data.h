@@ -342,6 +342,9 @@ struct block *block_add_foreign(struct file *file, uint64_t index,
  * its own. false: pool empty. */
 bool block_unshare(struct files *files, struct block *block);
 void block_dirty(struct file *file, struct block *block);
+/* The file's data is about to change, or to go with the file: whoever watches
+ * it hears of it. */
+void content_changes(const struct file *file, bool gone);
 /* Not dirty any more; keeps it. */
 void block_clean(struct file *file, struct block *block);
 /* Dirty again because it could not be written: as old as it was. */

@@ -426,6 +426,7 @@ static void trunc_start(struct excl_lock *excl, int rc)
 	struct trunc *trunc = container_of(excl, struct trunc, excl);
 
 	trunc->waited = false;
+	content_changes(trunc->file, trunc->kind == TRUNC_DELETE);
 	if (trunc->kind == TRUNC_DELETE) {
 		trunc_drop_blocks(trunc->file, 0, FOREVER / BLOCK_SECTORS);
 		loss_free(trunc->file);

@@ -27,6 +27,7 @@ struct access_trace;			/* access_trace.c: what is learned */
 struct node_replicas; /* node_replicas.c: copies of tree nodes */
 struct profile_save;  /* profile_save.c: what is known of the drive */
 struct relocate;      /* relocate.c: log and node tracks that move */
+struct content_watch; /* content_watch.h */
 
 struct fs {
 	struct env *env;
@@ -57,6 +58,7 @@ struct fs {
 		*node_replicas;		   /* NULL: none are learned nor read */
 	struct profile_save *profile_save; /* NULL: nothing is written back */
 	struct relocate *relocate;		/* NULL: no track moves */
+	struct content_watch *content_watch; /* NULL: nobody watches */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;

@@ -1,0 +1,190 @@
+/*
+ * scan_give.c - records, kept until they are taken, within a bound.
+ *
+ * Out of file order what was verified becomes a record at once.  In file order
+ * a block waits in its run until all before it have been given.
+ */
+#include "scan/scan_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What may wait to be taken; beyond QUEUE_FULL what arrives is dropped and
+ * wanted again.  Reads that are under way when the bound is reached still
+ * arrive: a track or two, of 2.5 MB at most. */
+#define QUEUE_BYTES (4u << 20)
+#define QUEUE_FULL (12u << 20)
+
+bool scan_give_room(const struct file_scan *scan)
+{
+	return scan->queue_bytes < QUEUE_BYTES;
+}
+
+bool scan_give_full(const struct file_scan *scan)
+{
+	return scan->queue_bytes >= QUEUE_FULL;
+}
+
+static size_t data_bytes(const struct scan_record *head)
+{
+	return head->type == SCAN_DATA ? head->bytes : 0;
+}
+
+int scan_give(struct file_scan *scan, const struct scan_record *head,
+	      const void *data)
+{
+	size_t bytes = data_bytes(head);
+	struct scan_queued *queued = malloc(sizeof(*queued) + bytes);
+
+	if (!queued)
+		return -ENOMEM;
+	queued->head = *head;
+	if (bytes)
+		memcpy(queued->data, data, bytes);
+	list_add(&scan->queue, &queued->link);
+	scan->queue_bytes += sizeof(*queued) + bytes;
+	return 0;
+}
+
+bool file_scan_readable(const struct file_scan *scan)
+{
+	return !list_empty(&scan->queue);
+}
+
+size_t file_scan_read(struct file_scan *scan, void *buffer, size_t room)
+{
+	struct scan_queued *queued;
+	struct list *pos, *next;
+	uint8_t *to = buffer;
+	size_t n, used = 0;
+
+	while ((queued = list_first(&scan->queue, struct scan_queued, link))) {
+		n = data_bytes(&queued->head);
+		if (used + sizeof(queued->head) + n > room)
+			break;
+		memcpy(to + used, &queued->head, sizeof(queued->head));
+		used += sizeof(queued->head);
+		memcpy(to + used, queued->data, n);
+		used += n;
+		list_del(&queued->link);
+		scan->queue_bytes -= sizeof(*queued) + n;
+		free(queued);
+	}
+	if (scan->options.file_order)
+		list_for_each_safe(pos, next, &scan->files)
+			scan_give_ready(list_entry(pos, struct scan_file,
+						   link));
+	scan_sweep(scan);
+	return used;
+}
+
+/* ---- blocks ---- */
+
+/* A record of blocks [i, i + n) of a run, as far as the file goes. */
+static int give_record(struct scan_run *run, unsigned i, unsigned n,
+		       const uint8_t *data)
+{
+	struct scan_file *file = run->file;
+	struct scan_record head = {
+		.type = data ? SCAN_DATA : SCAN_ERROR,
+		.error = data ? 0 : -EIO,
+		.ino = file->ino,
+		.offset = (run->first + i) * BLOCK_BYTES,
+		.bytes = (uint64_t)n * BLOCK_BYTES,
+	};
+	int rc;
+
+	if (head.offset + head.bytes > file->size)
+		head.bytes = file->size - head.offset;
+	rc = scan_give(file->scan, &head, data);
+	if (rc)
+		return rc;
+	file->sent = true;
+	if (data)
+		file->scan->given_bytes += head.bytes;
+	return 0;
+}
+
+static uint64_t block_bits(unsigned i, unsigned n)
+{
+	return (n < 64 ? (UINT64_C(1) << n) - 1 : UINT64_MAX) << i;
+}
+
+/* How many blocks from i on are in a set. */
+static unsigned bits_in_row(uint64_t set, unsigned i)
+{
+	unsigned n = 0;
+
+	while (i + n < 64 && (set >> (i + n) & 1))
+		n++;
+	return n;
+}
+
+void scan_file_touch(struct scan_file *file, int rc)
+{
+	if (rc && !file->failed)
+		file->failed = rc;
+	if (list_empty(&file->touched))
+		list_add(&file->scan->touched, &file->touched);
+}
+
+void scan_run_done(struct scan_run *run, unsigned i, unsigned n)
+{
+	const uint64_t all = block_bits(0, run->blocks);
+
+	if (run->done == all)
+		return;
+	run->done |= block_bits(i, n);
+	if (run->done != all)
+		return;
+	list_del(&run->link);
+	list_add(&run->file->over, &run->link);
+	scan_file_touch(run->file, 0);
+}
+
+/* What of a run is at its turn; true: all that it owns has been given. */
+static bool run_give_ready(struct scan_run *run)
+{
+	while (run->next < run->blocks) {
+		uint64_t bit = UINT64_C(1) << run->next;
+		unsigned n, i = run->next;
+
+		if (!(run->own & bit) || (run->done & bit)) {
+			run->next++;
+			continue;
+		}
+		n = bits_in_row(run->held & run->own & ~run->done, i);
+		if (!n || !scan_give_room(run->file->scan) ||
+		    give_record(run, i, n, run->data + i * BLOCK_BYTES))
+			return false;
+		run->next += n;
+		scan_run_done(run, i, n);
+	}
+	return true;
+}
+
+void scan_give_ready(struct scan_file *file)
+{
+	struct list *pos, *next;
+
+	list_for_each_safe(pos, next, &file->runs)
+		if (!run_give_ready(list_entry(pos, struct scan_run, link)))
+			return;
+}
+
+int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
+		     const uint8_t *data)
+{
+	if (data && run->file->scan->options.file_order) {
+		memcpy(run->data + (size_t)i * BLOCK_BYTES, data,
+		       (size_t)n * BLOCK_BYTES);
+		run->held |= block_bits(i, n);
+		scan_give_ready(run->file);
+		return 0;
+	}
+	if (give_record(run, i, n, data))
+		return -ENOMEM;
+	scan_run_done(run, i, n);
+	return 0;
+}

@@ -1,0 +1,205 @@
+/*
+ * scan_internal.h - a file scan from inside: file_scan.c (scans, files, what
+ * changes), scan_load.c (extents and checksums of the files), scan_arrive.c
+ * (what has been read), scan_give.c (records), scan_slow.c (what a user's read
+ * has to find).
+ *
+ * A file's way: added -> begun (its size is known, a change makes it void) ->
+ * its strands are loaded, run by run -> all blocks of all runs have been given
+ * -> SCAN_WHOLE.
+ */
+#ifndef TRAX_SCAN_SCAN_INTERNAL_H
+#define TRAX_SCAN_SCAN_INTERNAL_H
+
+#include "fs/data/file_data.h"
+#include "fs/op/content_watch.h"
+#include "scan/file_scan.h"
+#include "sched/freeblock/freeblock.h"
+#include "sched/queue/interval_tree.h"
+
+/* So often a file is begun anew that changes before something of it is given;
+ * then it is said to have changed. */
+#define SCAN_TRIES 3u
+
+/* Blocks that one transaction loads at most: 4 MiB, 16 leaves of checksums. */
+#define SCAN_LOAD_BLOCKS 1024u
+/* Of a scan in file order: these hold memory until they are given. */
+#define SCAN_LOAD_ORDER_BLOCKS 256u
+
+/* Consecutive sectors of a file on disk, within one window of checksums.  All
+ * blocks that it meets have a checksum.  A block may lie in several runs: the
+ * first of them owns it. */
+struct scan_run {
+	struct interval at;	/* sectors on disk */
+	struct list link;	/* in file->runs, in file order by offset; then
+				   in file->over */
+	struct scan_file *file;
+	uint64_t off;		/* sectors: where it begins in the file */
+	uint64_t first;		/* its first block */
+	unsigned blocks;	/* that it meets, TRAX_CSUM_WINDOW_BLOCKS at
+				   most */
+	unsigned next;		/* file order: the first that is not given */
+	uint64_t own;		/* a bit for each block that it has to give */
+	uint64_t done;		/* a bit for each that was given */
+	uint64_t slow;		/* a bit for each that a user's read finds */
+	uint64_t held;		/* file order: verified and not given yet */
+	uint8_t *data;		/* file order: of all its blocks */
+	size_t bytes;		/* memory of it */
+	uint32_t sum[];
+};
+
+/* A block of which only some sectors have been read. */
+struct scan_part {
+	struct list link;	/* in scan->parts, oldest first */
+	struct scan_file *file;
+	uint64_t block;
+	uint8_t have;		/* a bit for each sector */
+	struct scan_run *run[BLOCK_SECTORS];	/* that the sector is of */
+	uint8_t data[BLOCK_BYTES];
+};
+
+/* Blocks [at, end) of a file whose extents are not loaded yet. */
+struct scan_strand {
+	struct list link;	/* in scan->strands */
+	struct scan_file *file;
+	uint64_t at, end;
+};
+
+struct scan_file {
+	struct file_scan *scan;
+	struct list link;	/* in scan->files */
+	uint64_t ino;
+	uint64_t size;		/* bytes, when it was begun */
+	unsigned strands;	/* that are not loaded */
+	unsigned slow;		/* blocks that wait for a user's read */
+	unsigned tries;		/* it was begun anew, nothing having been
+				   given */
+	bool begun, sent;	/* a record of it was made */
+	int failed;		/* why it cannot be read */
+	struct list runs;
+	struct list over;	/* runs of which all has been given */
+	struct list touched;	/* in scan->touched */
+};
+
+/* A block, or (run NULL) an inline file, that is read like a user would. */
+struct scan_slow {
+	struct list link;
+	struct scan_file *file;
+	struct scan_run *run;
+	unsigned block;		/* of the run */
+};
+
+/* Extents and checksums on their way into memory. */
+struct scan_load {
+	bool busy;
+	bool synced;		/* its data has been written back for it */
+	struct shared_lock lock;
+	struct sync sync;
+	struct file *file;
+	struct scan_strand *strand;	/* NULL: it is void meanwhile */
+	uint64_t at, end;	/* blocks */
+	uint64_t sector;	/* of the file: looked up so far */
+	bool over;
+	struct list runs;	/* found */
+	uint64_t window;	/* that csums is of; UINT64_MAX: none */
+	struct csum_window csums;
+	uint64_t begun_ns;
+};
+
+/* A record that was not taken yet. */
+struct scan_queued {
+	struct list link;
+	struct scan_record head;
+	uint8_t data[];
+};
+
+struct file_scan {
+	struct file_scans *scans;
+	struct list link;	/* in scans->all */
+	struct file_scan_options options;
+	struct freeblock_task *task;
+	uint64_t id;
+	bool sealed, paused, ended, over_said;
+	unsigned promoted;
+	struct hashmap *by_ino;	/* struct scan_file */
+	struct list files, strands, parts, slow;
+	struct list touched;	/* files to be looked at by scan_sweep */
+	struct interval *runs;	/* by sector */
+	uint64_t runs_made;
+	unsigned parts_held;
+	size_t bytes;		/* memory of files, strands, runs and parts */
+	struct list queue;	/* struct scan_queued */
+	size_t queue_bytes;
+	bool blocked;		/* the queue is full */
+	struct scan_load load;
+	uint64_t load_ns;	/* no load before, while much is wanted */
+	uint64_t retry_ns;	/* no load before */
+	struct {
+		bool busy;
+		struct scan_slow *at;	/* NULL: it is void meanwhile */
+		struct fs_op op;
+		uint8_t data[BLOCK_BYTES];
+	} slow_read;
+	uint64_t begun_ns, paused_ns, paused_since_ns;
+	uint64_t whole_files, changed_files, given_bytes;
+};
+
+struct file_scans {
+	struct fs *fs;
+	struct content_watch watch;
+	struct list all;
+	uint64_t made;		/* scans so far */
+};
+
+/* ---- file_scan.c ---- */
+
+/* What was given of a file is void; it is taken out.  rc 0: it has changed. */
+void scan_file_void(struct scan_file *file, int rc);
+/* Runs that are over are freed; files that are through, or have failed, are
+ * taken out.  At the end of each entry from outside. */
+void scan_sweep(struct file_scan *scan);
+
+/* ---- scan_load.c ---- */
+
+/* Loads the next strand if there is room; when to call it again. */
+uint64_t scan_load_next(struct file_scan *scan);
+void scan_load_drop(struct file_scan *scan, const struct scan_file *file);
+
+/* ---- scan_arrive.c ---- */
+
+extern const struct freeblock_ops scan_arrive_ops;
+
+/* Drops the parts of a file. */
+void scan_arrive_drop(struct file_scan *scan, const struct scan_file *file);
+
+/* ---- scan_give.c ---- */
+
+/* Makes a record.  -ENOMEM. */
+int scan_give(struct file_scan *scan, const struct scan_record *head,
+	      const void *data);
+/* Gives verified blocks [i, i + n) of a run that it owns, or says that they are
+ * unreadable (data NULL), now or when it is their turn.  -ENOMEM. */
+int scan_give_blocks(struct scan_run *run, unsigned i, unsigned n,
+		     const uint8_t *data);
+/* In file order: what is at its turn. */
+void scan_give_ready(struct scan_file *file);
+/* These blocks of a run need nothing more. */
+void scan_run_done(struct scan_run *run, unsigned i, unsigned n);
+/* Something of the file may be over, or it has failed (rc). */
+void scan_file_touch(struct scan_file *file, int rc);
+/* Is there room for more records? */
+bool scan_give_room(const struct file_scan *scan);
+/* So much that what arrives is to be read again later. */
+bool scan_give_full(const struct file_scan *scan);
+
+/* ---- scan_slow.c ---- */
+
+/* A block, or (run NULL) an inline file, is to be read like a user would; when
+ * there is no memory for that the file has failed. */
+void scan_slow_add(struct scan_file *file, struct scan_run *run,
+		   unsigned block);
+/* Begins with the next. */
+void scan_slow_next(struct file_scan *scan);
+void scan_slow_drop(struct file_scan *scan, const struct scan_file *file);
+
+#endif
