@@ -47,17 +47,21 @@ int server_start_tasks(struct server *s)
 	fs_set_budget(s->fs, set->budget_ppm);
 	if (set->refine)
 		rc = refine_open(s->fs, &s->refine);
-	session_set_tasks(s->session, s->scrub, s->refine);
+	if (!rc)
+		rc = file_scans_open(s->fs, &s->scans);
+	session_set_tasks(s->session, s->scrub, s->refine, s->scans);
 	return rc;
 }
 
 static void stop_tasks(struct server *s)
 {
+	session_set_tasks(s->session, NULL, NULL, NULL);
 	refine_close(s->refine);
+	file_scans_close(s->scans);
 	scrub_close(s->scrub);
 	s->refine = NULL;
+	s->scans = NULL;
 	s->scrub = NULL;
-	session_set_tasks(s->session, NULL, NULL);
 }
 
 /*

@@ -25,6 +25,7 @@ struct server {
 	struct fuse_mount *mount;
 	struct fs *fs;
 	struct scrub *scrub;
+	struct file_scans *scans;
 	struct refine *refine;
 	struct session *session;
 	int signal_fd;
@@ -33,7 +34,7 @@ struct server {
 /* Opens the file system with s->options; says when it had to be recovered. */
 int server_open_fs(struct server *s, bool read_only);
 
-/* Scrub and refine.  They may have threads, which are confined as what starts
+/* Scrub, file scans and refine.  They may have threads, which are confined as what starts
  * them. */
 int server_start_tasks(struct server *s);
 

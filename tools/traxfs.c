@@ -436,6 +436,7 @@ static int finish(struct server *s)
 		s->session = NULL;
 	}
 	refine_close(s->refine);
+	file_scans_close(s->scans);
 	scrub_close(s->scrub);
 	if (s->fs)
 		rc = fs_close(s->fs);

@@ -8,6 +8,7 @@
 #include "base/msg.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/scan_file.h"
 #include "fuse/statx.h"
 
 struct op_row {
@@ -118,5 +119,8 @@ void ops_dispatch(struct request *req)
 		request_reply(req, -EINVAL, NULL, 0);
 		return;
 	}
-	row->handle(req);
+	if (req->op.ino == SCAN_FILE_INO)
+		scan_file_dispatch(req);
+	else
+		row->handle(req);
 }

@@ -44,6 +44,8 @@ void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
 void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out);
 /* done(): replies with nothing but op->rc. */
 void ops_done_status(struct fs_op *op);
+/* Answers an IOCTL, with as many bytes as the kernel asked for. */
+void ops_reply_ioctl(struct request *req, const void *data, size_t bytes);
 
 /* Handlers.  ops_names.c: */
 void ops_lookup(struct request *req);

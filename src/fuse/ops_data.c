@@ -11,6 +11,7 @@
 
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/scan_file.h"
 
 #define MAX_COPY_BYTES (1u << 30)	/* of one COPY_FILE_RANGE */
 
@@ -44,6 +45,8 @@ static void done_open(struct fs_op *op)
 	int rc = op->rc;
 
 	out.fh = fs_new_handle(session->fs);
+	if ((op->flags & O_ACCMODE) != O_WRONLY)
+		out.fh |= SCAN_FILE_READABLE;
 	if (!rc && op->result)
 		request_forget_attr(session, ino);
 	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc)
@@ -62,7 +65,7 @@ void ops_release(struct request *req)
 {
 	const struct fuse_release_in *in = req->fixed;
 
-	req->op.handle = in->fh;
+	req->op.handle = in->fh & ~SCAN_FILE_READABLE;
 	request_submit(req, FS_RELEASE, ops_done_status);
 }
 
@@ -221,7 +224,7 @@ void ops_fsync(struct request *req)
 {
 	const struct fuse_fsync_in *in = req->fixed;
 
-	req->op.handle = in->fh;
+	req->op.handle = in->fh & ~SCAN_FILE_READABLE;
 	req->op.flags = in->fsync_flags & FUSE_FSYNC_FDATASYNC ? 1 : 0;
 	request_submit(req, FS_FSYNC, ops_done_status);
 }

@@ -13,6 +13,7 @@
 #include "fuse/control.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/scan_file.h"
 #include "fuse/sync.h"
 
 /* One flag in its three guises. */
@@ -33,7 +34,7 @@ struct ioctl_row {
 };
 
 /* Data to the size the kernel asked for: for flags it wants exactly that. */
-static void reply_ioctl(struct request *req, const void *data, size_t bytes)
+void ops_reply_ioctl(struct request *req, const void *data, size_t bytes)
 {
 	const struct fuse_ioctl_in *in = req->fixed;
 	struct fuse_ioctl_out head = { .result = 0 };
@@ -53,7 +54,7 @@ static void done_setflags(struct fs_op *op)
 	if (op->rc)
 		ops_done_status(op);
 	else
-		reply_ioctl(request_of(op), NULL, 0);
+		ops_reply_ioctl(request_of(op), NULL, 0);
 }
 
 static void done_getflags(struct fs_op *op)
@@ -69,7 +70,7 @@ static void done_getflags(struct fs_op *op)
 	for (i = 0; i < FLAGS; i++)
 		if (op->result & flag_map[i].fs)
 			flags |= flag_map[i].flag;
-	reply_ioctl(req, &flags, sizeof(flags));
+	ops_reply_ioctl(req, &flags, sizeof(flags));
 }
 
 static void ioctl_getflags(struct request *req)
@@ -108,7 +109,7 @@ static void done_getxflags(struct fs_op *op)
 	for (i = 0; i < FLAGS; i++)
 		if (op->result & flag_map[i].fs)
 			x.fsx_xflags |= flag_map[i].xflag;
-	reply_ioctl(req, &x, sizeof(x));
+	ops_reply_ioctl(req, &x, sizeof(x));
 }
 
 static void ioctl_getxflags(struct request *req)
@@ -151,7 +152,7 @@ static void done_control(struct fs_op *op)
 	if (op->rc)
 		request_reply(req, op->rc, NULL, 0);
 	else
-		reply_ioctl(req, &control, sizeof(control));
+		ops_reply_ioctl(req, &control, sizeof(control));
 }
 
 static void done_sync(struct fs_op *op)
@@ -229,7 +230,7 @@ static void control_set_budget(struct request *req)
 		return;
 	}
 	fs_set_budget(req->session->fs, (unsigned)ppm);
-	reply_ioctl(req, &control, sizeof(control));
+	ops_reply_ioctl(req, &control, sizeof(control));
 }
 
 static void control_scrub(struct request *req,
@@ -242,7 +243,7 @@ static void control_scrub(struct request *req,
 		return;
 	}
 	act(req->session->scrub);
-	reply_ioctl(req, &control, sizeof(control));
+	ops_reply_ioctl(req, &control, sizeof(control));
 }
 
 static void control_scrub_start(struct request *req)
@@ -340,6 +341,7 @@ static const struct ioctl_row rows[] = {
 	{ FS_IOC_FSGETXATTR, 0, ioctl_getxflags },
 	{ FS_IOC_FSSETXATTR, sizeof(struct fsxattr), ioctl_setxflags },
 	{ FITRIM, 0, ioctl_unsupported },
+	{ SCAN_IOC_ADD, sizeof(struct scan_add), scan_file_add },
 	{ TRAX_IOC_CONTROL, sizeof(struct trax_control), ioctl_control },
 };
 

@@ -6,6 +6,7 @@
 
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/scan_file.h"
 
 /* ---- References ---- */
 
@@ -90,6 +91,8 @@ static void done_lookup(struct fs_op *op)
 
 void ops_lookup(struct request *req)
 {
+	if (scan_file_lookup(req))
+		return;
 	req->op.name = req->name[0];
 	request_submit(req, FS_LOOKUP, done_lookup);
 }

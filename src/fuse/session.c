@@ -23,6 +23,7 @@
 #include "base/msg.h"
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
+#include "fuse/scan_file.h"
 #include "fuse/session.h"
 #include "fuse/sync.h"
 #include "fuse/uring.h"
@@ -111,6 +112,8 @@ int session_new(struct fs *fs, const struct session_options *options,
 	list_init(&session->syncs);
 	rc = view_new(session, &session->view);
 	if (!rc)
+		rc = scan_files_new(session, &session->scan_files);
+	if (!rc)
 		rc = watch_all(session);
 	if (rc) {
 		session_free(session);
@@ -121,9 +124,11 @@ int session_new(struct fs *fs, const struct session_options *options,
 }
 
 void session_set_tasks(struct session *session, struct scrub *scrub,
-		       struct refine *refine)
+		       struct refine *refine, struct file_scans *scans)
 {
+	scan_files_forget(session->scan_files);
 	session->scrub = scrub;
+	session->scans = scans;
 	session->refine = refine;
 }
 
@@ -419,14 +424,18 @@ static uint64_t session_work(struct session *session)
 {
 	struct scrub *scrub = session->scrub;
 	struct refine *refine = session->refine;
-	uint64_t next_ns, scrub_ns, refine_ns, view_ns;
+	uint64_t next_ns, scrub_ns, refine_ns, view_ns, scan_ns, read_ns;
 
 	/* What this submits is sent to the disk by fs_run. */
 	view_run(session->view);
 	next_ns = fs_run(session->fs, 0);
 	scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
 	refine_ns = refine ? refine_run(refine) : UINT64_MAX;
+	scan_ns = session->scans ? file_scans_run(session->scans) : UINT64_MAX;
+	read_ns = scan_files_run(session->scan_files);
 	view_ns = view_next_ns(session->view);
+	next_ns = scan_ns < next_ns ? scan_ns : next_ns;
+	next_ns = read_ns < next_ns ? read_ns : next_ns;
 	next_ns = view_ns < next_ns ? view_ns : next_ns;
 	next_ns = scrub_ns < next_ns ? scrub_ns : next_ns;
 	return refine_ns < next_ns ? refine_ns : next_ns;
@@ -436,6 +445,7 @@ static uint64_t session_work(struct session *session)
 static void session_drain(struct session *session)
 {
 	view_stop(session->view);
+	scan_files_stop(session->scan_files);
 	sync_stop(session);
 	if (session->remount)
 		request_reply(session->remount, -EIO, NULL, 0);
@@ -526,6 +536,7 @@ void session_free(struct session *session)
 	if (session->uring)
 		uring_free(session->uring);
 	view_free(session->view);
+	scan_files_free(session->scan_files);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	if (session->receive)

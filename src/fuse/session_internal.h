@@ -36,6 +36,8 @@ struct session {
 	struct session_options options;
 	struct scrub *scrub;		/* these two run beside the file */
 	struct refine *refine;		/* system; NULL: not */
+	struct file_scans *scans;	/* NULL: none are served */
+	struct scan_files *scan_files;
 	struct view *view;
 	int epoll_fd;
 	struct uring *uring;		/* requests come by it; NULL: by read */

@@ -18,6 +18,7 @@
 #include "diskmodel/geom.h"
 #include "fs/fs.h"
 #include "refine/refine.h"
+#include "scan/file_scan.h"
 #include "scrub/scrub.h"
 
 #define FULL_BYTES (1u << 30)	/* a file has no room for more */
@@ -674,4 +675,78 @@ char *refine_model_json(const struct refine *refine)
 {
 	(void)refine;
 	return NULL;
+}
+
+/* ---- No file scans ---- */
+
+int file_scan_begin(struct file_scans *scans,
+		    const struct file_scan_options *options,
+		    struct file_scan **scan)
+{
+	(void)scans;
+	(void)options;
+	(void)scan;
+	return -EBUSY;
+}
+
+void file_scan_end(struct file_scan *scan)
+{
+	(void)scan;
+}
+
+uint64_t file_scan_id(const struct file_scan *scan)
+{
+	(void)scan;
+	return 0;
+}
+
+int file_scan_add(struct file_scan *scan, uint64_t ino)
+{
+	(void)scan;
+	(void)ino;
+	return -EINVAL;
+}
+
+void file_scan_seal(struct file_scan *scan)
+{
+	(void)scan;
+}
+
+void file_scan_pause(struct file_scan *scan, bool paused)
+{
+	(void)scan;
+	(void)paused;
+}
+
+void file_scan_promote(struct file_scan *scan, unsigned depth)
+{
+	(void)scan;
+	(void)depth;
+}
+
+bool file_scan_readable(const struct file_scan *scan)
+{
+	(void)scan;
+	return false;
+}
+
+size_t file_scan_read(struct file_scan *scan, void *buffer, size_t bytes)
+{
+	(void)scan;
+	(void)buffer;
+	(void)bytes;
+	return 0;
+}
+
+void file_scan_get_status(const struct file_scan *scan,
+			  struct scan_status *status)
+{
+	(void)scan;
+	*status = (struct scan_status){ 0 };
+}
+
+uint64_t file_scans_run(struct file_scans *scans)
+{
+	(void)scans;
+	return UINT64_MAX;
 }
