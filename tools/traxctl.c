@@ -363,6 +363,8 @@ static const struct command commands[] = {
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
 	  run_budget, true },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
+	{ "scan", "OPTION...", "all files below a path: scan --help", NULL,
+	  false },
 	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync, false },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -428,7 +430,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			return 0;
 		}
 		a->command = find_command(arg);
-		if (!a->command)
+		if (!a->command || !a->command->run)
 			argp_error(state, "no command \"%s\"", arg);
 		return 0;
 	case ARGP_KEY_END:
@@ -470,6 +472,9 @@ int main(int argc, char **argv)
 	struct arguments a = { .set = -1 };
 	int code;
 
+	/* It has options of its own, and a command line behind them. */
+	if (argc > 1 && !strcmp(argv[1], "scan"))
+		return scan_main(argc - 1, argv + 1);
 	a.paths = calloc((size_t)argc + 1, sizeof(*a.paths));
 	if (!a.paths)
 		return EXIT_FAILED;

@@ -55,4 +55,7 @@ int run_replicas(const struct arguments *a);
 int run_replicate(const struct arguments *a);
 int run_heat(const struct arguments *a);
 
+/* scan, with its own arguments: the exit code. */
+int scan_main(int argc, char **argv);
+
 #endif

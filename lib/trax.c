@@ -1,0 +1,464 @@
+/*
+ * trax.c - see trax.h.  Files are added to the scan as there is room in it;
+ * what has changed meanwhile is added again some time later.
+ */
+#include "lib/trax.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "scan/scan_record.h"
+
+#define READ_BYTES (1u << 20)
+#define WALK_FDS 64
+#define ADD_MOST 64u		/* files added between two reads */
+#define TRIES 5u		/* for a file that changes */
+#define TRY_NS UINT64_C(1000000000)	/* between two, times their number */
+
+struct entry {
+	char *path;
+	struct stat stat;
+	void *user;
+	unsigned tries;
+	uint64_t again_ns;	/* to be added then; 0: at once */
+	bool added, over;
+};
+
+struct trax_scan {
+	int fd;
+	struct scan_begin begin;
+	struct entry *entry;	/* as they were found */
+	size_t n, room;
+	struct entry **by_ino;
+	size_t next;		/* to be added first */
+	size_t over, retries;	/* files that are through; that wait */
+	bool sealed, ended;
+	struct trax_status status;
+	size_t at, filled;	/* of buffer */
+	uint8_t buffer[READ_BYTES];
+};
+
+/* ---- the walk ---- */
+
+/* nftw(3) passes nothing on. */
+static __thread struct {
+	struct trax_scan *scan;
+	dev_t dev;
+} walk;
+
+static int add_entry(struct trax_scan *scan, const char *path,
+		     const struct stat *st)
+{
+	struct entry *more;
+
+	if (scan->n == scan->room) {
+		scan->room = scan->room ? 2 * scan->room : 1024;
+		more = reallocarray(scan->entry, scan->room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		scan->entry = more;
+	}
+	scan->entry[scan->n] = (struct entry){ .path = strdup(path),
+					       .stat = *st };
+	if (!scan->entry[scan->n].path)
+		return -ENOMEM;
+	scan->n++;
+	return 0;
+}
+
+static int walk_one(const char *path, const struct stat *st, int type,
+		    struct FTW *ftw)
+{
+	(void)ftw;
+	if (type != FTW_F || !S_ISREG(st->st_mode) || st->st_dev != walk.dev)
+		return 0;
+	return add_entry(walk.scan, path, st) ? -1 : 0;
+}
+
+static int compare_inos(const void *a, const void *b)
+{
+	const struct entry *const *x = a, *const *y = b;
+
+	if ((*x)->stat.st_ino != (*y)->stat.st_ino)
+		return (*x)->stat.st_ino < (*y)->stat.st_ino ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Of several names of a file only the first is in the scan. */
+static int index_entries(struct trax_scan *scan)
+{
+	size_t i, k = 0;
+
+	scan->by_ino = calloc(scan->n + 1, sizeof(*scan->by_ino));
+	if (!scan->by_ino)
+		return -ENOMEM;
+	for (i = 0; i < scan->n; i++)
+		scan->by_ino[i] = &scan->entry[i];
+	qsort(scan->by_ino, scan->n, sizeof(*scan->by_ino), compare_inos);
+	for (i = 0; i < scan->n; i++) {
+		struct entry *entry = scan->by_ino[i];
+
+		if (k && scan->by_ino[k - 1]->stat.st_ino ==
+				 entry->stat.st_ino) {
+			entry->added = entry->over = true;
+			scan->over++;
+			continue;
+		}
+		scan->by_ino[k++] = entry;
+		scan->status.total_bytes += (uint64_t)entry->stat.st_size;
+	}
+	scan->status.files = k;
+	return 0;
+}
+
+static struct entry *find_entry(const struct trax_scan *scan, uint64_t ino)
+{
+	size_t lo = 0, hi = scan->status.files;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (scan->by_ino[mid]->stat.st_ino < ino)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < scan->status.files &&
+	       scan->by_ino[lo]->stat.st_ino == ino ? scan->by_ino[lo] : NULL;
+}
+
+static int find_files(struct trax_scan *scan, const char *path,
+		      const struct stat *st)
+{
+	walk.scan = scan;
+	walk.dev = st->st_dev;
+	errno = 0;
+	if (nftw(path, walk_one, WALK_FDS, FTW_PHYS | FTW_MOUNT))
+		return errno ? -errno : -ENOMEM;
+	return index_entries(scan);
+}
+
+/* ---- opening ---- */
+
+/* The scan file is in the root directory of the mount: upwards from `path`. */
+static int open_scan_file(const char *path, const struct stat *st)
+{
+	int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW;
+	char real[PATH_MAX + sizeof(SCAN_FILE_NAME) + 1], *slash;
+	struct stat above;
+	int fd;
+
+	if (!realpath(path, real))
+		return -errno;
+	for (;;) {
+		slash = strrchr(real, '/');
+		if (slash == real)
+			break;
+		*slash = '\0';
+		if (stat(real, &above) || above.st_dev != st->st_dev) {
+			*slash = '/';
+			break;
+		}
+	}
+	strcat(real, "/" SCAN_FILE_NAME);
+	fd = open(real, flags);
+	if (fd < 0)
+		return errno == EBUSY ? -EBUSY : -ENOTSUP;
+	return fd;
+}
+
+static uint64_t part_of(uint64_t bytes, double percent)
+{
+	uint64_t part = (uint64_t)((double)bytes * percent / 100);
+
+	return percent > 0 && !part ? 1 : part;
+}
+
+int trax_scan_new(const char *path, const struct trax_scan_options *options,
+		  struct trax_scan **out)
+{
+	struct trax_scan *scan;
+	struct stat st;
+	int rc;
+
+	if (stat(path, &st))
+		return -errno;
+	scan = calloc(1, sizeof(*scan));
+	if (!scan)
+		return -ENOMEM;
+	scan->fd = open_scan_file(path, &st);
+	rc = scan->fd < 0 ? scan->fd : find_files(scan, path, &st);
+	if (!rc) {
+		scan->begin.total_bytes = scan->status.total_bytes;
+		scan->begin.sample_bytes = part_of(scan->begin.total_bytes,
+						   options->sample_percent);
+		scan->begin.last_bytes = part_of(scan->begin.total_bytes,
+						 options->last_percent);
+		scan->begin.flags = options->flags & TRAX_FILE_ORDER ?
+					    SCAN_FILE_ORDER : 0;
+		rc = ioctl(scan->fd, SCAN_IOC_BEGIN, &scan->begin) ? -errno : 0;
+		rc = rc == -ENOTTY ? -ENOTSUP : rc;
+	}
+	if (rc)
+		trax_scan_free(scan);
+	else
+		*out = scan;
+	return rc;
+}
+
+void trax_scan_free(struct trax_scan *scan)
+{
+	size_t i;
+
+	if (!scan)
+		return;
+	if (scan->fd >= 0)
+		close(scan->fd);
+	for (i = 0; i < scan->n; i++)
+		free(scan->entry[i].path);
+	free(scan->entry);
+	free(scan->by_ino);
+	free(scan);
+}
+
+/* ---- adding files ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What the kernel has of its data is passed to the file system first.  -ENOENT:
+ * the name is gone, or another file's. */
+static int add_file(struct trax_scan *scan, const struct entry *entry)
+{
+	struct scan_add add = { .id = scan->begin.id, .key = scan->begin.key };
+	int fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+				   O_NOATIME | O_NONBLOCK);
+	struct stat st;
+	int rc = 0;
+
+	if (fd < 0 && errno == EPERM)
+		fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+				       O_NONBLOCK);
+	if (fd < 0)
+		return errno == ELOOP ? -ENOENT : -errno;
+	if (fstat(fd, &st) || st.st_ino != entry->stat.st_ino ||
+	    st.st_dev != entry->stat.st_dev)
+		rc = -ENOENT;
+	if (!rc && sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE |
+				   SYNC_FILE_RANGE_WRITE |
+				   SYNC_FILE_RANGE_WAIT_AFTER))
+		rc = -errno;
+	if (!rc && ioctl(fd, SCAN_IOC_ADD, &add))
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int entry_record(struct trax_scan *scan, struct entry *entry,
+			enum trax_record_type type, int error,
+			struct trax_record *record)
+{
+	*record = (struct trax_record){
+		.type = type, .error = error, .path = entry->path,
+		.stat = &entry->stat, .user = &entry->user,
+	};
+	if (type == TRAX_WHOLE || type == TRAX_GONE || type == TRAX_BUSY) {
+		entry->over = true;
+		scan->over++;
+	}
+	return 1;
+}
+
+/* 1: a file could not be added, and the record says so. */
+static int add_one(struct trax_scan *scan, struct entry *entry,
+		   struct trax_record *record)
+{
+	int rc = add_file(scan, entry);
+
+	if (rc == -EAGAIN)
+		return rc;
+	entry->added = true;
+	if (!rc)
+		return 0;
+	return entry_record(scan, entry, rc == -ENOENT ? TRAX_GONE : TRAX_BUSY,
+			    rc == -ENOENT ? 0 : rc, record);
+}
+
+static int add_again(struct trax_scan *scan, struct trax_record *record)
+{
+	uint64_t now = now_ns();
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; scan->retries && i < scan->n && !rc; i++) {
+		struct entry *entry = &scan->entry[i];
+
+		if (entry->added || !entry->tries || entry->over ||
+		    entry->again_ns > now)
+			continue;
+		rc = add_one(scan, entry, record);
+		scan->retries -= entry->added;
+	}
+	return rc;
+}
+
+/* 1: a record. */
+static int add_files(struct trax_scan *scan, struct trax_record *record)
+{
+	unsigned added = 0;
+	int rc = 0;
+
+	while (!rc && scan->next < scan->n && added < ADD_MOST) {
+		struct entry *entry = &scan->entry[scan->next];
+
+		if (!entry->added) {
+			rc = add_one(scan, entry, record);
+			added++;
+		}
+		scan->next += rc != -EAGAIN;
+	}
+	if (!rc && scan->next == scan->n)
+		rc = add_again(scan, record);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
+static int act(struct trax_scan *scan, uint32_t action, uint32_t value)
+{
+	struct scan_act a = { .action = action, .value = value };
+
+	return ioctl(scan->fd, SCAN_IOC_ACT, &a) ? -errno : 0;
+}
+
+/* ---- reading ---- */
+
+static int read_more(struct trax_scan *scan)
+{
+	ssize_t n;
+
+	do
+		n = read(scan->fd, scan->buffer, sizeof(scan->buffer));
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -EIO;
+	scan->at = 0;
+	scan->filled = (size_t)n;
+	return 0;
+}
+
+/* A file has changed, or cannot be read. */
+static int changed(struct trax_scan *scan, struct entry *entry, int error,
+		   struct trax_record *record)
+{
+	if (error == -ENOENT || error == -ESTALE)
+		return entry_record(scan, entry, TRAX_GONE, 0, record);
+	if (++entry->tries >= TRIES)
+		return entry_record(scan, entry, TRAX_BUSY,
+				    error ? error : -EBUSY, record);
+	entry->added = false;
+	entry->again_ns = now_ns() + entry->tries * TRY_NS;
+	scan->retries++;
+	return entry_record(scan, entry, TRAX_VOID, error, record);
+}
+
+static int take_status(struct trax_scan *scan, const uint8_t *data,
+		       struct trax_record *record)
+{
+	struct scan_status status;
+
+	memcpy(&status, data, sizeof(status));
+	scan->status.whole_files = status.whole_files;
+	scan->status.given_bytes = status.given_bytes;
+	scan->status.run_ns = status.run_ns;
+	scan->status.gap_bytes = status.gap_bytes;
+	scan->status.idle_bytes = status.idle_bytes;
+	scan->status.promoted_bytes = status.promoted_bytes;
+	scan->status.passed_bytes = status.passed_bytes;
+	*record = (struct trax_record){ .type = TRAX_STATUS,
+					.status = scan->status };
+	return 1;
+}
+
+static int take_record(struct trax_scan *scan, struct trax_record *record)
+{
+	struct scan_record r;
+	struct entry *entry;
+	uint8_t *data = scan->buffer + scan->at + sizeof(r);
+	size_t left = scan->filled - scan->at;
+
+	if (left < sizeof(r))
+		return -EPROTO;
+	memcpy(&r, scan->buffer + scan->at, sizeof(r));
+	scan->at += sizeof(r);
+	if (r.type == SCAN_DATA || r.type == SCAN_STATUS) {
+		if (r.bytes > left - sizeof(r))
+			return -EPROTO;
+		scan->at += r.bytes;
+	}
+	if (r.type == SCAN_OVER) {
+		scan->ended = true;
+		return 0;
+	}
+	if (r.type == SCAN_STATUS)
+		return r.bytes >= sizeof(struct scan_status) ?
+			       take_status(scan, data, record) : -EPROTO;
+	entry = find_entry(scan, r.ino);
+	if (!entry)
+		return -EPROTO;
+	if (r.type == SCAN_CHANGED)
+		return changed(scan, entry, r.error, record);
+	entry_record(scan, entry, r.type == SCAN_DATA ? TRAX_DATA :
+		     r.type == SCAN_WHOLE ? TRAX_WHOLE : TRAX_ERROR, r.error,
+		     record);
+	record->offset = r.offset;
+	record->bytes = r.bytes;
+	record->data = r.type == SCAN_DATA ? data : NULL;
+	return 1;
+}
+
+int trax_scan_next(struct trax_scan *scan, struct trax_record *record)
+{
+	int rc = 0;
+
+	while (!rc && !scan->ended) {
+		if (scan->at < scan->filled) {
+			rc = take_record(scan, record);
+			continue;
+		}
+		rc = add_files(scan, record);
+		if (!rc && scan->over == scan->n && !scan->sealed) {
+			rc = act(scan, SCAN_SEAL, 0);
+			scan->sealed = true;
+		}
+		if (!rc)
+			rc = read_more(scan);
+	}
+	return rc;
+}
+
+int trax_scan_pause(struct trax_scan *scan)
+{
+	return act(scan, SCAN_PAUSE, 0);
+}
+
+int trax_scan_resume(struct trax_scan *scan)
+{
+	return act(scan, SCAN_RESUME, 0);
+}
+
+int trax_scan_promote(struct trax_scan *scan, unsigned depth)
+{
+	return act(scan, SCAN_PROMOTE, depth);
+}

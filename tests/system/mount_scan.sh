@@ -1,0 +1,142 @@
+#!/bin/sh
+# mount_scan.sh - traxctl scan on a real mount: what it gives is what the files
+# hold, also while they change; who may scan what; nothing of it hinders an
+# unmount.
+set -u
+. "$top_srcdir/tests/system/mount.sh"
+need_fuse
+command -v python3 >/dev/null || skip "no python3"
+
+# The digest of fs-verity, by its documentation, in the order of the file.
+cat >"$work/verity.py" <<'END'
+import hashlib, struct, sys
+for path in sys.stdin.read().splitlines():
+    data = open(path, "rb").read()
+    size = len(data)
+    level = [hashlib.sha256(data[i:i + 4096].ljust(4096, b"\0")).digest()
+             for i in range(0, size, 4096)]
+    while len(level) > 1:
+        level = [hashlib.sha256(b"".join(level[i:i + 128])
+                 .ljust(4096, b"\0")).digest()
+                 for i in range(0, len(level), 128)]
+    root = level[0] if level else b""
+    d = struct.pack("<BBBBIQ64s32s144s", 1, 1, 12, 0, 0, size, root, b"", b"")
+    print("sha256:%s %s" % (hashlib.sha256(d).hexdigest(), path))
+END
+
+# What a stream holds, written out as files; each byte once.
+cat >"$work/unpack.py" <<'END'
+import os, sys
+i, seen, whole = sys.stdin.buffer, {}, {}
+for head in iter(i.readline, b""):
+    kind, ino, off, n, path = head.split()
+    off, n = int(off), int(n)
+    path = i.read(int(path))
+    if kind == b"DATA":
+        part = seen.setdefault(path, {})
+        assert off not in part
+        part[off] = i.read(n)
+    elif kind == b"WHOLE":
+        whole[path] = off
+    else:
+        seen.pop(path, None)
+for path, size in whole.items():
+    to = sys.argv[1] + "/" + os.path.basename(path.decode())
+    with open(to, "wb") as f:
+        for off, part in seen.get(path, {}).items():
+            f.seek(off)
+            f.write(part)
+        f.truncate(size)
+END
+
+scan() {
+	timeout 120 "$tools/traxctl" scan --path "$mnt/tree" "$@"
+}
+
+sums_agree() {
+	scan --sum >"$work/sums" || fail "scan --sum"
+	find "$mnt/tree" -type f | python3 "$work/verity.py" |
+		sort >"$work/want"
+	sort "$work/sums" | cmp - "$work/want" || fail "digests"
+}
+
+make_image 256M
+"$tools/mkfs.traxfs" "$image" >/dev/null || fail "mkfs"
+"$tools/traxfs" "$image" "$mnt" || fail "mount"
+mkdir "$mnt/tree"
+cp "$top_srcdir"/src/fs/*/*.c "$top_srcdir"/doc/*.md "$mnt/tree" ||
+	fail "copy"
+dd if=/dev/urandom of="$mnt/tree/large" bs=1M count=20 status=none
+truncate -s 3000000 "$mnt/tree/hole"
+printf x >>"$mnt/tree/hole"
+: >"$mnt/tree/empty"
+printf 'one byte less' >"$mnt/tree/inline"
+
+# Dirty in the kernel, then on disk only.
+sums_agree
+umount "$mnt" && wait_for_server
+"$tools/traxfs" "$image" "$mnt" || fail "mount again"
+sums_agree
+
+# The stream, to a command; in both orders.
+for order in any file; do
+	rm -rf "$work/out"
+	mkdir "$work/out"
+	scan --order $order -- python3 "$work/unpack.py" "$work/out" ||
+		fail "a stream in order $order"
+	diff -r "$mnt/tree" "$work/out" || fail "what came in order $order"
+done
+[ "$(scan --grep 'one byte less')" = "$mnt/tree/inline" ] || fail "grep"
+scan --sample 30 >"$work/sample" || fail "sample"
+[ "$(stat -c %s "$work/sample")" -gt 5000000 ] || fail "a small sample"
+
+# While files are written: each digest is that of a content that there was.
+cat >"$work/change.py" <<'END'
+import os, sys, time, hashlib
+n = 0
+while not os.path.exists(sys.argv[2]):
+    for k in range(4):
+        with open("%s/moving%d" % (sys.argv[1], k), "r+b", 0) as f:
+            f.write(bytes([65 + n % 26]) * 300000)
+    n += 1
+    time.sleep(0.3)
+END
+for k in 0 1 2 3; do
+	head -c 300000 /dev/zero >"$mnt/tree/moving$k"
+done
+python3 "$work/change.py" "$mnt/tree" "$work/stop" &
+changer=$!
+for _ in 1 2 3; do
+	rm -rf "$work/out"
+	mkdir "$work/out"
+	scan -- python3 "$work/unpack.py" "$work/out" || [ $? -eq 1 ] ||
+		fail "a stream while files change"
+	for k in 0 1 2 3; do
+		[ ! -e "$work/out/moving$k" ] ||
+			[ "$(fold -w 1 "$work/out/moving$k" | head -c 600000 |
+			     sort -u | wc -l)" -le 1 ] ||
+			fail "a torn file"
+	done
+done
+: >"$work/stop"
+wait $changer
+
+# Whoever may not read a file may not scan it.
+printf secret >"$mnt/tree/secret"
+chmod 600 "$mnt/tree/secret"
+if command -v setpriv >/dev/null; then
+	setpriv --reuid 65534 --regid 65534 --clear-groups \
+		"$tools/traxctl" scan --path "$mnt/tree/secret" \
+		>"$work/out.txt" 2>&1 && fail "nobody may scan a secret"
+	! grep -q secret "$work/out.txt" || grep -q "Permission denied" \
+		"$work/out.txt" || fail "a secret came out"
+fi
+# A scan that is killed in the middle leaves nothing behind.
+scan -- sh -c 'head -c 1000 >/dev/null; kill -9 $PPID' 2>/dev/null
+for _ in 1 2 3 4 5; do
+	(exec 3<"$mnt/.traxfs-scan") || fail "no scan is left"
+done
+sums_agree
+umount "$mnt" && wait_for_server
+check "$image"
+echo "scans give what files hold"

@@ -1,0 +1,357 @@
+/*
+ * traxctl_scan.c - the data of all files below a path, in free bandwidth: to a
+ * program or a pipe, as digests, or searched.
+ */
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/trax.h"
+#include "tools/facts.h"
+#include "tools/traxctl.h"
+#include "tools/verity.h"
+
+struct sink {
+	/* One record; 0 or a negative errno. */
+	int (*take)(struct sink *sink, const struct trax_record *record);
+	FILE *out;
+	const char *pattern;
+	size_t pattern_bytes;
+	bool progress;
+	int bad;		/* files that were not seen, or not whole */
+	uint64_t matches;
+};
+
+/* ---- records to a program ---- */
+
+static const char *type_name(enum trax_record_type type)
+{
+	static const char *const names[] = {
+		[TRAX_DATA] = "DATA", [TRAX_WHOLE] = "WHOLE",
+		[TRAX_VOID] = "VOID", [TRAX_GONE] = "GONE",
+		[TRAX_BUSY] = "BUSY", [TRAX_ERROR] = "ERROR",
+	};
+
+	return names[type];
+}
+
+/* TYPE INODE OFFSET LENGTH PATH-LENGTH\n, the path, and of DATA the bytes. */
+static int take_stream(struct sink *sink, const struct trax_record *r)
+{
+	fprintf(sink->out, "%s %llu %llu %llu %zu\n", type_name(r->type),
+		(unsigned long long)r->stat->st_ino,
+		(unsigned long long)r->offset, (unsigned long long)r->bytes,
+		strlen(r->path));
+	fputs(r->path, sink->out);
+	if (r->data)
+		fwrite(r->data, 1, r->bytes, sink->out);
+	return ferror(sink->out) ? -EPIPE : 0;
+}
+
+/* ---- digests ---- */
+
+static int sum_data(const struct trax_record *r)
+{
+	struct verity *verity = *r->user;
+
+	if (!verity)
+		*r->user = verity = verity_new();
+	return verity ? verity_add(verity, r->offset, r->data, r->bytes) :
+			-ENOMEM;
+}
+
+static void sum_drop(const struct trax_record *r)
+{
+	verity_free(*r->user);
+	*r->user = NULL;
+}
+
+static int sum_whole(struct sink *sink, const struct trax_record *r)
+{
+	uint8_t digest[VERITY_DIGEST_BYTES];
+	unsigned i;
+	int rc;
+
+	if (!*r->user)
+		*r->user = verity_new();
+	if (!*r->user)
+		return -ENOMEM;
+	rc = verity_end(*r->user, r->offset, digest);
+	sum_drop(r);
+	if (rc)
+		return rc;
+	fputs("sha256:", sink->out);
+	for (i = 0; i < sizeof(digest); i++)
+		fprintf(sink->out, "%02x", digest[i]);
+	fprintf(sink->out, " %s\n", r->path);
+	return ferror(sink->out) ? -EPIPE : 0;
+}
+
+static int take_sum(struct sink *sink, const struct trax_record *r)
+{
+	switch (r->type) {
+	case TRAX_DATA:
+		return sum_data(r);
+	case TRAX_WHOLE:
+		return sum_whole(sink, r);
+	default:
+		sum_drop(r);
+		return 0;
+	}
+}
+
+/* ---- search ---- */
+
+/* What of a file is kept from one record to the next: its last bytes. */
+struct tail {
+	bool found;
+	uint64_t end;
+	size_t n;
+	char bytes[];
+};
+
+static void grep_data(struct sink *sink, const struct trax_record *r)
+{
+	const size_t keep = sink->pattern_bytes - 1;
+	struct tail *tail = *r->user;
+	size_t n = tail && tail->end == r->offset ? tail->n : 0;
+	char *joined;
+
+	if (!tail)
+		*r->user = tail = calloc(1, sizeof(*tail) + keep);
+	joined = tail && !tail->found ? malloc(n + r->bytes) : NULL;
+	if (!joined)
+		return;
+	memcpy(joined, tail->bytes, n);
+	memcpy(joined + n, r->data, r->bytes);
+	n += r->bytes;
+	tail->found = memmem(joined, n, sink->pattern, sink->pattern_bytes);
+	tail->n = n < keep ? n : keep;
+	tail->end = r->offset + r->bytes;
+	memcpy(tail->bytes, joined + n - tail->n, tail->n);
+	free(joined);
+}
+
+static int take_grep(struct sink *sink, const struct trax_record *r)
+{
+	struct tail *tail = *r->user;
+
+	if (r->type == TRAX_DATA) {
+		grep_data(sink, r);
+		return *r->user ? 0 : -ENOMEM;
+	}
+	if (r->type == TRAX_ERROR)
+		return 0;
+	if (r->type == TRAX_WHOLE && tail && tail->found) {
+		fprintf(sink->out, "%s\n", r->path);
+		sink->matches++;
+	}
+	free(tail);
+	*r->user = NULL;
+	return ferror(sink->out) ? -EPIPE : 0;
+}
+
+/* ---- the loop ---- */
+
+static void show_progress(const struct trax_status *s)
+{
+	double rate = s->run_ns ? (double)s->given_bytes * 1e9 /
+				  (double)s->run_ns : 0;
+	double left = s->total_bytes > s->given_bytes ?
+			      (double)(s->total_bytes - s->given_bytes) : 0;
+
+	fprintf(stderr, "\r\033[Kscan: %.1f %% of %s, %llu files, %.1f MB/s, "
+		"%s left", s->total_bytes ? 100.0 * (double)s->given_bytes /
+		(double)s->total_bytes : 100.0,
+		size_text((double)s->total_bytes).s,
+		(unsigned long long)s->whole_files, rate / 1e6,
+		duration_text(rate > 0 ? left / rate : -1).s);
+}
+
+static void note_bad(struct sink *sink, const struct trax_record *r)
+{
+	if (r->type == TRAX_BUSY)
+		fprintf(stderr, "traxctl: %s: %s\n", r->path,
+			strerror(-r->error));
+	else if (r->type == TRAX_ERROR)
+		fprintf(stderr, "traxctl: %s: %llu bytes from %llu on cannot "
+			"be read\n", r->path, (unsigned long long)r->bytes,
+			(unsigned long long)r->offset);
+	else
+		return;
+	sink->bad++;
+}
+
+static int run(struct trax_scan *scan, struct sink *sink)
+{
+	struct trax_record r;
+	int rc, err = 0;
+
+	while (!err && (rc = trax_scan_next(scan, &r)) == 1) {
+		if (r.type != TRAX_STATUS) {
+			note_bad(sink, &r);
+			err = sink->take(sink, &r);
+		} else if (sink->progress) {
+			show_progress(&r.status);
+		}
+	}
+	if (sink->progress)
+		fputc('\n', stderr);
+	if (!err && fflush(sink->out))
+		err = -errno;
+	return err ? err : rc;
+}
+
+/* ---- the command line ---- */
+
+struct scan_arguments {
+	const char *path, *pattern;
+	struct trax_scan_options options;
+	bool sum, quiet;
+	char **command;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct scan_arguments *a = state->input;
+
+	switch (key) {
+	case 'p':
+		a->path = arg;
+		return 0;
+	case 's':
+		a->options.sample_percent = strtod(arg, NULL);
+		return 0;
+	case 'l':
+		a->options.last_percent = strtod(arg, NULL);
+		return 0;
+	case 'o':
+		if (strcmp(arg, "any") && strcmp(arg, "file"))
+			argp_error(state, "--order is any or file");
+		a->options.flags = strcmp(arg, "file") ? 0 : TRAX_FILE_ORDER;
+		return 0;
+	case 'S':
+		a->sum = true;
+		return 0;
+	case 'g':
+		a->pattern = arg;
+		a->options.flags |= TRAX_FILE_ORDER;
+		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
+	case ARGP_KEY_ARGS:
+		a->command = state->argv + state->next;
+		return 0;
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp_option options[] = {
+	{ "path", 'p', "PATH", 0, "This file, or all below it (.)", 0 },
+	{ "sample", 's', "PERCENT", 0, "So much of the data, any, is enough",
+	  0 },
+	{ "promote-last", 'l', "PERCENT", 0,
+	  "The last part is read as users' reads are", 0 },
+	{ "order", 'o', "any|file", 0, "Each file's data in its order", 0 },
+	{ "sum", 'S', NULL, 0, "Print digests, as fsverity digest does", 0 },
+	{ "grep", 'g', "TEXT", 0, "Print the names of files that hold it", 0 },
+	{ "quiet", 'q', NULL, 0, "No progress", 0 },
+	{ 0 },
+};
+
+/* The command that reads the records, and its standard input. */
+static pid_t start(char **command, FILE **out)
+{
+	int fd[2];
+	pid_t pid;
+
+	if (pipe(fd))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		dup2(fd[0], STDIN_FILENO);
+		close(fd[0]);
+		close(fd[1]);
+		execvp(command[0], command);
+		fprintf(stderr, "traxctl: %s: %s\n", command[0],
+			strerror(errno));
+		_exit(127);
+	}
+	close(fd[0]);
+	*out = pid < 0 ? NULL : fdopen(fd[1], "w");
+	return *out ? pid : -1;
+}
+
+static int finish(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) < 0)
+		return EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+static int scan_to(struct trax_scan *scan, const struct scan_arguments *a,
+		   struct sink *sink)
+{
+	pid_t pid = 0;
+	int rc, code = 0;
+
+	if (a->command)
+		pid = start(a->command, &sink->out);
+	if (pid < 0)
+		return -errno;
+	rc = run(scan, sink);
+	if (a->command) {
+		fclose(sink->out);
+		code = finish(pid);
+	}
+	if (rc)
+		return rc;
+	if (a->pattern && !sink->matches && !sink->bad)
+		return EXIT_FAILED;
+	return code ? code : sink->bad ? EXIT_FAILED : EXIT_SUCCESS;
+}
+
+int scan_main(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse, "[-- COMMAND ARGUMENT...]",
+		"Reads all files below a path in free bandwidth.", NULL, NULL,
+		NULL,
+	};
+	struct scan_arguments a = { .path = "." };
+	struct sink sink = { .take = take_stream, .out = stdout };
+	struct trax_scan *scan;
+	int rc;
+
+	argp_err_exit_status = EXIT_WRONG_USE;
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+	if (a.sum)
+		sink.take = take_sum;
+	if (a.pattern) {
+		sink.take = take_grep;
+		sink.pattern = a.pattern;
+		sink.pattern_bytes = strlen(a.pattern);
+	}
+	if ((a.sum || a.pattern) + (a.sum && a.pattern) + !!a.command > 1 ||
+	    (a.pattern && !sink.pattern_bytes)) {
+		fputs("traxctl: scan: one of --sum, --grep and a command\n",
+		      stderr);
+		return EXIT_WRONG_USE;
+	}
+	sink.progress = !a.quiet && isatty(STDERR_FILENO);
+	rc = trax_scan_new(a.path, &a.options, &scan);
+	if (!rc) {
+		rc = scan_to(scan, &a, &sink);
+		trax_scan_free(scan);
+	}
+	if (rc < 0)
+		fprintf(stderr, "traxctl: %s: %s\n", a.path, strerror(-rc));
+	return rc < 0 ? EXIT_FAILED : rc;
+}
