@@ -379,6 +379,8 @@ static int take_status(struct trax_scan *scan, const uint8_t *data,
 	struct scan_status status;
 
 	memcpy(&status, data, sizeof(status));
+	if (status.state == SCAN_FAILED)
+		return -ENOMEM;
 	scan->status.whole_files = status.whole_files;
 	scan->status.given_bytes = status.given_bytes;
 	scan->status.run_ns = status.run_ns;

@@ -34,8 +34,8 @@ struct server {
 /* Opens the file system with s->options; says when it had to be recovered. */
 int server_open_fs(struct server *s, bool read_only);
 
-/* Scrub, file scans and refine.  They may have threads, which are confined as what starts
- * them. */
+/* Scrub, file scans and refine.  They may have threads, which are confined as
+ * what starts them. */
 int server_start_tasks(struct server *s);
 
 /* For session_options.remount: `arg` is the server. */

@@ -294,7 +294,7 @@ void ops_remount(struct request *req)
 	reply.result = (uint64_t)-options->remount(options->remount_arg,
 						   control_text(&control), why,
 						   sizeof(reply.payload));
-	reply_ioctl(req, &reply, sizeof(reply));
+	ops_reply_ioctl(req, &reply, sizeof(reply));
 }
 
 static const struct {

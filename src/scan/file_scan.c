@@ -79,7 +79,7 @@ void scan_file_void(struct scan_file *file, int rc)
 
 	/* Without memory for the record the scan cannot go on. */
 	if (scan_give(scan, &head, NULL))
-		scan->ended = true;
+		scan->failed = true;
 	scan->changed_files++;
 	file_free(file);
 }
@@ -367,6 +367,8 @@ struct file_scan *file_scan_at(struct file_scans *scans, unsigned i)
 
 static enum scan_state state_of(const struct file_scan *scan)
 {
+	if (scan->failed)
+		return SCAN_FAILED;
 	if (scan->ended || scan->over_said)
 		return SCAN_ENDED;
 	if (scan->paused)
@@ -470,7 +472,7 @@ uint64_t file_scans_run(struct file_scans *scans)
 			scan_free(scan);
 			continue;
 		}
-		ns = scan->ended ? UINT64_MAX : scan_run(scan);
+		ns = scan->ended || scan->failed ? UINT64_MAX : scan_run(scan);
 		next_ns = ns < next_ns ? ns : next_ns;
 	}
 	return next_ns;

@@ -120,6 +120,7 @@ struct file_scan {
 	struct freeblock_task *task;
 	uint64_t id;
 	bool sealed, paused, ended, over_said;
+	bool failed;		/* memory was short for a record */
 	unsigned promoted;
 	struct hashmap *by_ino;	/* struct scan_file */
 	struct list files, strands, parts, slow;

@@ -43,7 +43,10 @@ struct scan_record {
 	uint64_t bytes;
 };
 
-enum scan_state { SCAN_RUNNING, SCAN_PAUSED, SCAN_BLOCKED, SCAN_ENDED };
+/* SCAN_FAILED: for want of memory, and it does not go on. */
+enum scan_state {
+	SCAN_RUNNING, SCAN_PAUSED, SCAN_BLOCKED, SCAN_ENDED, SCAN_FAILED,
+};
 
 struct scan_status {
 	uint64_t id;
