@@ -521,8 +521,10 @@ static int fs_begin(struct fs *fs)
 {
 	int rc = 0;
 
+	/* Only after a crash there is much to write. */
 	if (!fs->options.read_only)
-		rc = tree_start(fs->tree);
+		rc = tree_recovered(fs->tree)->was_clean ?
+			tree_start(fs->tree) : tree_start_begin(fs->tree);
 	if (!rc)
 		rc = fs_do_without(fs, files_recover(fs),
 				   "some of what the log holds", true);

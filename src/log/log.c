@@ -107,6 +107,11 @@ void log_close(struct log *log)
 	free(log);
 }
 
+void log_keep(struct log *log, uint64_t keep_from)
+{
+	log->tail_seq = keep_from;
+}
+
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	      uint64_t chain, uint64_t keep_from)
 {

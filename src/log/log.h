@@ -102,6 +102,8 @@ int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 /* Nothing is read again: gives the memory back. */
 void log_recover_end(struct log *log);
 
+/* Before log_start: the records from here on may be pinned. */
+void log_keep(struct log *log, uint64_t keep_from);
 /* Starts (or goes on) writing.  All units are free but those that hold records
  * from `keep_from` up to `last`. */
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,

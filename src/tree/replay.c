@@ -454,8 +454,12 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 	return rc;
 }
 
+/* What starts the log needs what was found there. */
 void tree_recovered_end(struct tree *tree)
 {
+	tree->recovered_over = true;
+	if (tree->started && !tree->log_started)
+		return;
 	log_recover_end(tree->log);
 	logged_data_free(tree->data);
 	tree->data = NULL;

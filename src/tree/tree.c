@@ -82,6 +82,8 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 
 	tree_wake(&tree->doomed, -EIO);
 	tree_wake(&tree->granted, 0);
+	if (!tree->log_started)
+		start_go_on(tree);
 	if (tree->log_started) {
 		next_ns = log_run(tree->log, now_ns);
 		if (log_failed(tree->log))
@@ -100,7 +102,8 @@ uint64_t tree_run(struct tree *tree, uint64_t now_ns)
 bool tree_due(const struct tree *tree)
 {
 	return !list_empty(&tree->doomed) || !list_empty(&tree->granted) ||
-	       !list_empty(&tree->ready) || log_due(tree->log);
+	       !list_empty(&tree->ready) || log_due(tree->log) ||
+	       (tree->start_rooted && !tree->log_started && !tree->failed);
 }
 
 bool tree_idle(const struct tree *tree)
@@ -108,7 +111,8 @@ bool tree_idle(const struct tree *tree)
 	return tree->ckpt.phase == CKPT_IDLE && !tree->ckpt.wanted &&
 	       list_empty(&tree->waiting) && list_empty(&tree->ready) &&
 	       list_empty(&tree->starved) && list_empty(&tree->open) &&
-	       list_empty(&tree->loads) && !tree->committing &&
+	       list_empty(&tree->loads) && list_empty(&tree->early) &&
+	       !tree->committing &&
 	       !tree->growth.txn;
 }
 
@@ -200,12 +204,13 @@ uint64_t tree_inodes(const struct tree *tree)
 
 void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter)
 {
-	if (tree->failed || !tree->log_started) {
-		list_add(&tree->doomed, &waiter->link);
-		return;
-	}
 	waiter->seq = seq;
-	log_commit(tree->log, waiter);
+	if (tree->failed || !tree->started)
+		list_add(&tree->doomed, &waiter->link);
+	else if (!tree->log_started)
+		list_add(&tree->early, &waiter->link);
+	else
+		log_commit(tree->log, waiter);
 }
 
 void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg)

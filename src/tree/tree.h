@@ -98,12 +98,15 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 void tree_recovered_end(struct tree *tree);
 
 /*
- * Writes the root of a new epoch (waits) and allows changes.  The log record of
- * each recovered block is pinned once.  The caller unpins it (tree_log_unpin)
- * when the block has been destaged, or turned out to be superseded.  Not called
- * on read-only mounts.
+ * Writes the root of a new epoch and allows changes.  The log record of each
+ * recovered block is pinned once.  The caller unpins it (tree_log_unpin) when
+ * the block has been destaged, or turned out to be superseded.  Not called on
+ * read-only mounts.  tree_start waits for the root; after tree_start_begin it
+ * is on its way: reads go on, changes and commits wait for it, and when it
+ * cannot be written the tree has failed.
  */
 int tree_start(struct tree *tree);
+int tree_start_begin(struct tree *tree);
 
 /* Everything must have ended (no transaction open).  Writes a last
  * checkpoint with the clean flag when started and not failed; waits.  Frees

@@ -197,6 +197,11 @@ struct tree {
 	struct checkpoint ckpt;
 	struct growth growth;
 	struct list loads;	/* group loads */
+	struct list early;	/* who waits for a commit, until the log is
+				   started */
+	struct waiter start_waiter;	/* for the first root of the mount */
+	bool start_rooted;	/* that root is durable */
+	bool recovered_over;	/* nobody asks for recovered data any more */
 	struct list doomed, granted;	/* waiters to be told -EIO, 0 */
 	void (*destage)(void *arg, uint64_t seq);
 	void *destage_arg;
@@ -366,6 +371,11 @@ bool growth_is_cheap(const struct tree *tree);
 void groups_free(struct tree *tree);
 /* Is it one of those begun here, by the tree itself? */
 bool groups_own(const struct tree *tree, const struct tree_txn *txn);
+
+/* ---- tree_recovery.c ---- */
+
+/* Starts the log when the first root of the mount is durable. */
+void start_go_on(struct tree *tree);
 
 /* ---- replay.c ---- */
 

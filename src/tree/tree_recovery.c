@@ -5,8 +5,10 @@
  *                valid payload) -> slot map, group table -> root node -> log:
  *                entries behind the cut are applied to the tree in memory, one
  *                generation above the root's; logged data is collected
- *   tree_start   one checkpoint with a new epoch; only then the log goes on.
- *                Records whose data is not destaged stay, and are pinned
+ *   tree_start   one checkpoint with a new epoch; only then the log goes on,
+ *                and with it whoever wants to change something.  Reads need
+ *                not wait.  Records whose data is not destaged stay, and are
+ *                pinned
  *   tree_close   one checkpoint with the clean flag
  *
  * Until tree_start's root is durable nothing is written that the old root or
@@ -366,6 +368,7 @@ static void tree_init(struct tree *tree, struct env *env, struct queue *queue,
 	list_init(&tree->loads);
 	list_init(&tree->doomed);
 	list_init(&tree->granted);
+	list_init(&tree->early);
 	list_init(&tree->ckpt.now);
 	list_init(&tree->ckpt.next_list);
 }
@@ -451,31 +454,76 @@ static int checkpoint_wait(struct tree *tree)
 	return rc ? rc : s.rc;
 }
 
-int tree_start(struct tree *tree)
+static void start_rooted(struct waiter *waiter, int rc)
 {
-	int rc;
+	struct tree *tree = waiter->owner;
 
+	tree->start_rooted = !rc;
+}
+
+int tree_start_begin(struct tree *tree)
+{
 	if (tree->read_only)
 		return -EROFS;
 	tree->epoch = env_random(tree->env) | 1;
 	if (tree->supers_differ)
 		tree_write_super(tree, &tree->super);
+	log_keep(tree->log, replay_tail(tree) <= tree->last_seq ?
+			    replay_tail(tree) : tree->last_seq + 1);
+	replay_hold(tree);
 	tree->started = true;
-	rc = checkpoint_wait(tree);
-	if (rc)
-		return rc;
-	rc = log_start(tree->log, tree->epoch, tree->gen, tree->last_seq,
-		       tree->last_chain, tree->durable.tail_seq);
-	if (rc) {
+	tree->start_waiter = (struct waiter){
+		.done = start_rooted, .owner = tree,
+	};
+	list_init(&tree->start_waiter.link);
+	tree_checkpoint(tree, &tree->start_waiter);
+	return 0;
+}
+
+void start_go_on(struct tree *tree)
+{
+	if (tree->failed)
+		tree_wake(&tree->early, -EIO);
+	if (tree->failed || !tree->start_rooted || tree->log_started)
+		return;
+	if (log_start(tree->log, tree->epoch, tree->gen, tree->last_seq,
+		      tree->last_chain, tree->durable.tail_seq)) {
 		tree_fail(tree, "the log can't be started");
-		return rc;
+		return;
 	}
 	tree->log_started = true;
-	replay_hold(tree);
+	if (tree->recovered_over)
+		tree_recovered_end(tree);
 	/* All that was replayed is in the root now. */
 	if (space_cover_dropped(tree->space))
 		space_release_dropped(tree->space);
-	return 0;
+	while (!list_empty(&tree->early)) {
+		struct waiter *w = list_first(&tree->early, struct waiter,
+					      link);
+
+		list_del(&w->link);
+		log_commit(tree->log, w);
+	}
+}
+
+static int start_wait(struct tree *tree)
+{
+	int rc = 0;
+
+	while (!tree->log_started && !tree->failed && rc >= 0) {
+		tree_run(tree, env_now_ns(tree->env));
+		if (!tree->log_started && !tree->failed)
+			rc = queue_poll(tree->queue, tree->start_rooted ? 0 :
+							-1);
+	}
+	return rc < 0 ? rc : tree->failed ? -EIO : 0;
+}
+
+int tree_start(struct tree *tree)
+{
+	int rc = tree_start_begin(tree);
+
+	return rc ? rc : start_wait(tree);
 }
 
 /* ---- Close ---- */
@@ -532,7 +580,9 @@ int tree_close(struct tree *tree)
 
 	assert(only_own(tree, &tree->ready) &&
 	       only_own(tree, &tree->starved));
-	if (tree->log_started && !tree->failed)
+	if (tree->started && !tree->failed)
+		rc = start_wait(tree);
+	if (tree->log_started && !tree->failed && !rc)
 		rc = close_started(tree);
 	else if (tree->failed)
 		rc = -EIO;

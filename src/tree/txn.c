@@ -144,8 +144,10 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 		space_slots_total(tree->space) / 8 < KEPT_SLOTS ?
 		space_slots_total(tree->space) / 8 : KEPT_SLOTS;
 
-	if (tree->read_only || tree->failed || !tree->log_started)
+	if (tree->read_only || tree->failed || !tree->started)
 		return REFUSE_ROFS;
+	if (!tree->log_started)
+		return WAIT_ROOM;
 	if (!dirty_fits(tree, txn))
 		return WAIT_ROOM;
 	if (space_slots_free(tree->space) < slots + kept ||

@@ -8,6 +8,7 @@
  * way.  Otherwise something newer has taken its place.  No more are taken from
  * the log at once than the dirty pool has room for.  Nobody else is served
  * before all have been looked up: the destage of one may hold anything.
+ * It begins when the first root of the mount is durable.
  *
  * On a read-only mount nothing is destaged: the blocks stay in memory, beyond
  * the pool if need be, and reads are served from them.
@@ -306,8 +307,7 @@ int files_recover(struct fs *fs)
 		recover_forget(&recovery);
 	while (recovery.busy && !fs->disk_gone)
 		recover_turn(&recovery);
-	if (!fs->options.read_only)
-		destage_now(fs->files);
+	fs->files->recovered = recovery.kept && !fs->options.read_only;
 	recover_tell(&recovery);
 	tree_recovered_end(fs->tree);
 	return rc ? rc : recovery.rc;

@@ -313,6 +313,7 @@ struct files {
 	size_t dirty_count, pinned_count;
 	uint64_t written_bytes;		/* data, in all */
 	uint64_t destage_seq;		/* destage what was logged up to */
+	bool recovered;		/* at this mount, and not yet destaged */
 	uint64_t destage_wanted_seq;	/* the log would like that for this */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
 	int loss;		/* data was given up: told by one syncfs */

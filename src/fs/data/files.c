@@ -221,6 +221,16 @@ static void files_stop(struct files *files)
 	writers_run(files);
 }
 
+/* What recovery found is destaged as soon as the log has been started. */
+static void recovered_run(struct files *files)
+{
+	if (!files->recovered || !log_durable_seq(tree_log(files->fs->tree)))
+		return;
+	files->recovered = false;
+	destage_now(files);
+	writeback_pump(files);
+}
+
 uint64_t files_run(struct fs *fs, uint64_t now_ns)
 {
 	struct files *files = fs->files;
@@ -228,6 +238,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 
 	chunks_run(files);
 	log_pin_run(files, false);
+	recovered_run(files);
 	files->policy->run(files, now_ns);
 	files_stop(files);
 	if (files->fs->closing)

@@ -284,6 +284,43 @@ START_TEST(a_lost_root_is_no_older_state)
 }
 END_TEST
 
+/* After a crash reads are served before the first root is durable; changes wait
+ * for it, and what a second crash meets before it is no less than the first. */
+START_TEST(reads_do_not_wait_for_the_first_root)
+{
+	const struct sim_fault slow = { .kind = SIM_SLOW, .ops = SIM_WRITES,
+					.k = 1, .delay_ns = 5000000000 };
+	struct fs_attr attr;
+	struct rig rig;
+	uint64_t begin, ino;
+
+	rig_open(&rig, 64, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "a", 0100644, &ino), 0);
+	memset(buffer, 7, BLOCK);
+	ck_assert_int_eq(do_write(&rig, ino, 0, BLOCK), BLOCK);
+	ck_assert_int_eq(do_fsync(&rig, ino), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(sim_power_cut(rig.sim, SIM_CUT_DROP, 1), 0);
+		fs_abandon(rig.fs);
+		ck_assert_int_eq(mount_again(&rig), 0);
+		ck_assert_int_eq(sim_fault_add(rig.sim, &slow), 0);
+		begin = sim_now_ns(rig.sim);
+		memset(buffer, 0, BLOCK);
+		ck_assert_int_eq(do_read(&rig, ino, 0, BLOCK), BLOCK);
+		ck_assert_uint_eq(buffer[BLOCK - 1], 7);
+		ck_assert_uint_lt(sim_now_ns(rig.sim) - begin, 1000000000);
+		ck_assert(!rig.fs->tree->log_started);
+	}
+	ck_assert_int_eq(rig_mknod(&rig, 1, "b", 0100644, NULL), 0);
+	ck_assert(rig.fs->tree->log_started);
+	ck_assert_uint_gt(sim_now_ns(rig.sim) - begin, 5000000000);
+	sim_fault_clear(rig.sim);
+	rig_remount(&rig);
+	ck_assert_int_eq(rig_lookup(&rig, 1, "b", &attr), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 static char problems[4096];
 
 static bool note_problem(void *arg, const struct check_found *found)
@@ -433,6 +470,7 @@ int main(void)
 	tcase_add_test(tcase, a_home_that_cannot_be_written_moves);
 	tcase_add_test(tcase, a_crash_of_the_recovery_loses_nothing);
 	tcase_add_test(tcase, one_record_grows_and_uses_node_tracks);
+	tcase_add_test(tcase, reads_do_not_wait_for_the_first_root);
 	tcase_add_test(tcase, a_lost_copy_of_a_root_is_told);
 	tcase_add_test(tcase, a_lost_root_is_no_older_state);
 	tcase_add_loop_test(tcase, the_checker_goes_on_from_a_lost_root, 0, 2);
