@@ -103,10 +103,33 @@ static struct rangeset_node *node_join(struct rangeset_node *a,
 	return b;
 }
 
+/* Nodes for when there is no memory, linked by `left`. */
+static struct rangeset_node *spare;
+static size_t spares;
+
+bool rangeset_reserve(size_t n)
+{
+	while (spares < n) {
+		struct rangeset_node *node = malloc(sizeof(*node));
+
+		if (!node)
+			return false;
+		node->left = spare;
+		spare = node;
+		spares++;
+	}
+	return true;
+}
+
 static struct rangeset_node *node_new(uint64_t first, uint64_t n)
 {
 	struct rangeset_node *node = malloc(sizeof(*node));
 
+	if (!node && spare) {
+		node = spare;
+		spare = node->left;
+		spares--;
+	}
 	if (!node)
 		return NULL;
 	node->left = node->right = NULL;

@@ -24,6 +24,12 @@ struct range {
 	uint64_t first, n;
 };
 
+/*
+ * Keeps memory for `n` more ranges, of all sets together, so that so many calls
+ * that add or remove one cannot fail; false: there is none.  They are used only
+ * when there is no other memory.
+ */
+bool rangeset_reserve(size_t n);
 void rangeset_init(struct rangeset *set);
 void rangeset_fini(struct rangeset *set);
 

@@ -91,12 +91,39 @@ static int tracks_grow(struct space *s)
 	return 0;
 }
 
-static int track_init(struct node_track *t, uint64_t addr, uint32_t slots)
+int space_reserve_track(struct space *s, uint64_t slots)
+{
+	const size_t words = track_words((uint32_t)slots);
+
+	if (s->spare_words < words) {
+		free(s->spare_busy);
+		s->spare_busy = malloc(2 * words * sizeof(*s->spare_busy));
+		s->spare_words = s->spare_busy ? words : 0;
+	}
+	return s->spare_busy ? tracks_grow(s) : -ENOMEM;
+}
+
+/* Memory for the bits of a track; what was reserved when there is no other. */
+static uint64_t *track_bits(struct space *s, size_t words)
+{
+	uint64_t *bits = calloc(2 * words, sizeof(*bits));
+
+	if (bits || s->spare_words < words)
+		return bits;
+	bits = s->spare_busy;
+	s->spare_busy = NULL;
+	s->spare_words = 0;
+	memset(bits, 0, 2 * words * sizeof(*bits));
+	return bits;
+}
+
+static int track_init(struct space *s, struct node_track *t, uint64_t addr,
+		      uint32_t slots)
 {
 	const size_t words = track_words(slots);
 
 	*t = (struct node_track){ .addr = addr, .slots = slots };
-	t->busy = calloc(2 * words, sizeof(*t->busy));
+	t->busy = track_bits(s, words);
 	if (!t->busy)
 		return -ENOMEM;
 	t->tree = t->busy + words;
@@ -122,7 +149,7 @@ int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
 	}
 	rc = tracks_grow(s);
 	if (!rc)
-		rc = track_init(&t, addr, slots);
+		rc = track_init(s, &t, addr, slots);
 	if (rc)
 		return rc;
 	memmove(&s->track[at + 1], &s->track[at],
@@ -166,6 +193,9 @@ void slots_clear(struct space *s)
 	for (size_t i = 0; i < s->tracks; i++)
 		free(s->track[i].busy);
 	free(s->track);
+	free(s->spare_busy);
+	s->spare_busy = NULL;
+	s->spare_words = 0;
 	s->track = NULL;
 	s->tracks = s->tracks_room = 0;
 	s->slots_total = s->slots_busy = 0;

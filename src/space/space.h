@@ -169,6 +169,10 @@ bool space_slot_next(const struct space *space, traxaddr slot, traxaddr from,
 		     traxaddr *next);
 void space_slot_exchange(struct space *space, traxaddr from, traxaddr to);
 
+/* Keeps memory for a node track of so many slots, so that space_owner_put of it
+ * cannot fail for lack of it.  -ENOMEM. */
+int space_reserve_track(struct space *space, uint64_t slots);
+
 /* Is this the address of a slot that is in use by the running tree? */
 bool space_slot_used(const struct space *space, traxaddr addr);
 

@@ -74,6 +74,8 @@ struct space {
 
 	struct node_track *track;	/* by address */
 	size_t tracks, tracks_room;
+	uint64_t *spare_busy;	/* kept for the bits of a further track */
+	size_t spare_words;
 	uint64_t slots_total, slots_busy, slots_reserved;
 	traxaddr last_slot;	/* where the last node without a place went */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */

@@ -267,7 +267,10 @@ static int growth_pick(struct tree *tree)
 		return 0;
 	rc = g->pick(g->arg, &g->addr, &g->sectors);
 	g->picked = !rc;
-	return rc || area_has_room(tree) ? rc : -ENOSPC;
+	if (!rc && !area_has_room(tree))
+		rc = -ENOSPC;
+	return rc ? rc : space_reserve_track(tree->space, g->sectors /
+						  TRAX_NODE_SECTORS);
 }
 
 static void grow(struct tree_txn *txn, void *arg, int rc)

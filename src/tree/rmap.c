@@ -7,22 +7,65 @@
  * sides; what is left is told to the space at the end.  A run of sectors never
  * changes between nodes and other kinds: it is freed first.
  *
+ * Nothing here fails for lack of memory: before a transaction runs there is
+ * memory for the ranges that it may change (rmap_reserve).
+ *
  * Invariant: no two ranges of put and del of one delta meet.
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/msg.h"
+#include "base/rangeset.h"
 #include "tree/tree_internal.h"
 
-static int list_append(struct rmap_list *list, uint64_t first, uint64_t n,
-		       uint8_t kind)
+/* Owners that a transaction changes, at most: the largest maps some fifty
+ * extents, of which each owner may be cut in two. */
+#define RANGES_MOST 512u
+/* Of each the space may cut a range in two in four of its sets. */
+#define RANGESET_NODES (4 * RANGES_MOST)
+
+bool rmap_reserve(struct tree *tree)
+{
+	const size_t bytes = RANGES_MOST * sizeof(struct rmap_range);
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (!tree->rmap_spare[i])
+			tree->rmap_spare[i] = malloc(bytes);
+		if (!tree->rmap_spare[i])
+			return false;
+	}
+	return rangeset_reserve(RANGESET_NODES);
+}
+
+/* The list is moved to memory that was kept for that. */
+static struct rmap_range *list_spare(struct tree *tree, struct rmap_list *list)
+{
+	const unsigned i = tree->rmap_spare[0] ? 0 : 1;
+	struct rmap_range *r = tree->rmap_spare[i];
+
+	if (!r || list->room >= RANGES_MOST)
+		return NULL;
+	tree->rmap_spare[i] = NULL;
+	if (list->n)
+		memcpy(r, list->range, list->n * sizeof(*r));
+	free(list->range);
+	return r;
+}
+
+static int list_append(struct tree *tree, struct rmap_list *list,
+		       uint64_t first, uint64_t n, uint8_t kind)
 {
 	if (list->n == list->room) {
-		const unsigned room = list->room ? list->room * 2 : 8;
+		unsigned room = list->room ? list->room * 2 : 8;
 		struct rmap_range *r = realloc(list->range,
 						room * sizeof(*r));
 
+		if (!r) {
+			r = list_spare(tree, list);
+			room = RANGES_MOST;
+		}
 		if (!r)
 			return -ENOMEM;
 		list->range = r;
@@ -33,19 +76,21 @@ static int list_append(struct rmap_list *list, uint64_t first, uint64_t n,
 }
 
 /* Cuts [first, end) out of entry i; entries may be added behind. */
-static int list_cut(struct rmap_list *list, unsigned i, uint64_t first,
-		    uint64_t end)
+static int list_cut(struct tree *tree, struct rmap_list *list, unsigned i,
+		    uint64_t first, uint64_t end)
 {
 	struct rmap_range *r = &list->range[i];
 	const uint64_t r_end = r->first + r->n;
 	const uint8_t kind = r->kind;
 
 	r->n = first - r->first;
-	return end < r_end ? list_append(list, end, r_end - end, kind) : 0;
+	return end < r_end ?
+		list_append(tree, list, end, r_end - end, kind) : 0;
 }
 
 /* Adds a range to one side, less what it meets on the other. */
-static int note(struct rmap_list *mine, struct rmap_list *other,
+static int note(struct tree *tree, struct rmap_list *mine,
+		struct rmap_list *other,
 		uint64_t first, uint64_t n, uint8_t kind)
 {
 	const uint64_t end = first + n;
@@ -58,22 +103,22 @@ static int note(struct rmap_list *mine, struct rmap_list *other,
 
 		if (from >= to)
 			continue;
-		rc = list_cut(other, i, from, to);
+		rc = list_cut(tree, other, i, from, to);
 		if (!rc && from > first)
-			rc = note(mine, other, first, from - first, kind);
+			rc = note(tree, mine, other, first, from - first, kind);
 		if (rc)
 			return rc;
 		first = to;
 		n = end - to;
 	}
-	return n ? list_append(mine, first, n, kind) : 0;
+	return n ? list_append(tree, mine, first, n, kind) : 0;
 }
 
 static void note_or_fail(struct tree *tree, struct rmap_list *mine,
 			 struct rmap_list *other, uint64_t first, uint64_t n,
 			 uint8_t kind)
 {
-	if (note(mine, other, first, n, kind))
+	if (note(tree, mine, other, first, n, kind))
 		tree_fail(tree, "out of memory");
 }
 

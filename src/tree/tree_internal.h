@@ -188,6 +188,7 @@ struct tree {
 	unsigned pending, pending_frozen;	/* slots freed in the running
 						   and the frozen generation */
 
+	struct rmap_range *rmap_spare[2];	/* memory for rmap.c */
 	struct list waiting, ready, starved, open;
 	unsigned changing;	/* open transactions that have changed */
 	size_t pins_reserved, new_reserved;
@@ -308,6 +309,8 @@ int rmap_cancel(struct tree *tree, struct rmap_delta *delta);
  * in the same record. */
 int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta);
 void rmap_free(struct rmap_delta *delta);
+/* Keeps memory for what a transaction may change; false: there is none. */
+bool rmap_reserve(struct tree *tree);
 
 /* ---- txn.c, txn_state.c ---- */
 

@@ -609,6 +609,8 @@ void tree_abandon(struct tree *tree)
 	free_txns(&tree->starved);
 	free_txns(&tree->open);
 	groups_free(tree);
+	free(tree->rmap_spare[0]);
+	free(tree->rmap_spare[1]);
 	if (tree->log)
 		log_close(tree->log);
 	logged_data_free(tree->data);

@@ -232,6 +232,9 @@ static void run_one(struct tree *tree, struct tree_txn *txn)
 		if (txn->runs - 1 > tree->stats.max_reruns)
 			tree->stats.max_reruns = txn->runs - 1;
 	}
+	/* Changes can't fail once they have begun. */
+	if (!txn->rc && is_writer(txn) && !rmap_reserve(tree))
+		txn->rc = -ENOMEM;
 	txn->ops->run(txn, txn->arg, txn->rc);
 }
 

@@ -22,6 +22,9 @@ tests/system/crash --seed 5 --ops 250 --cuts 20 --drive hp-c2247a --replicas
 tests/system/crash --seed 21 --ops 350 --cuts 0 --canary
 tests/system/fault --seed 1 --ops 400 --step 5 --what requests
 tests/system/fault --seed 1 --ops 150 --step 11 --what memory
+for n in 3 7 40; do
+	tests/system/fault --seed 2 --ops 100 --most 4 --what memory --every $n
+done
 # Homes fail whose files are waited for.
 tests/system/fault --seed 14 --ops 400 --first 131 --most 151 --step 4 --gaps
 # One write error, two, and many, at every write: of data, then of everything.

@@ -4,22 +4,24 @@
  *
  *   fault [--seed N] [--ops N] [--first N] [--step N] [--most N]
  *         [--what requests|writes|data|memory] [--times N] [--second N]
- *         [--settle SECONDS] [--cut] [--gaps]
+ *         [--every N] [--settle SECONDS] [--cut] [--gaps]
  *
  * Random clients (oracle.h) work meanwhile; an operation may fail, nothing may
  * crash or hang.  Afterwards the file system is closed, mounted on a disk that
  * works, and compared like after a power cut; the checker is silent.  --step
  * k grows by: 1 tries every one.  --what: of all requests, of writes, or of
  * writes that are neither of the log nor of the tree.  --times: so many fail
- * from the k-th on; --second: another one fails so many later.  --settle: time
- * passes before the end, so that logged data is destaged, or elsewhere, and
- * what the file system gives is compared then as well: with a few errors it is
- * what was written last.  --cut: at the end power is cut instead of unmounting.
- * --gaps: write-back waits for gaps.
+ * from the k-th on; --second: another one fails so many later.  --every: each
+ * so many-th allocation fails from the k-th on.  --settle: time passes before
+ * the end, so that logged data is destaged, or elsewhere, and what the file
+ * system gives is compared then as well: with a few errors it is what was
+ * written last.  --cut: at the end power is cut instead of unmounting.  --gaps:
+ * write-back waits for gaps.
  *
  * Allocations that fail are those of the file system while it runs an
- * operation: the linker wraps malloc, calloc and realloc of this program, and
- * neither the oracle nor the simulator is ever refused.
+ * operation; it does not become read-only by that.  The linker wraps malloc,
+ * calloc and realloc of this program, and neither the oracle nor the simulator
+ * is ever refused.
  */
 #include <assert.h>
 #include <errno.h>
@@ -49,6 +51,7 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
 
 static uint64_t countdown;	/* 0: no allocation fails */
+static uint64_t every;		/* then each so many-th; 0: one only */
 static bool met;
 static struct world *now;	/* the run's */
 
@@ -57,6 +60,7 @@ static bool fail_now(void)
 	if (!now || !now->inside || !countdown || --countdown)
 		return false;
 	met = true;
+	countdown = every;
 	return true;
 }
 
@@ -220,7 +224,7 @@ static void make(struct world *world)
 
 struct config {
 	uint64_t seed;
-	unsigned ops, first, step, most, times, second, settle;
+	unsigned ops, first, step, most, times, second, settle, every;
 	bool memory, writes, data, cut, gaps;
 };
 
@@ -276,6 +280,7 @@ static void add_faults(const struct config *config, struct world *world,
 
 	if (config->memory) {
 		countdown = k;
+		every = config->every;
 		return;
 	}
 	shield->k = k;
@@ -312,6 +317,8 @@ static const char *finish(const struct config *config, struct world *world,
 
 	settle(config, world, fs);
 	countdown = 0;
+	if (config->memory && fs_read_only(fs))
+		return "it gave up for lack of memory";
 	if (config->settle)
 		wrong = oracle_verify(oracle, fs, world, fs_read_only(fs) ||
 				      config->times >= LOSING_TIMES ?
@@ -371,7 +378,7 @@ static void parse(int argc, char **argv, struct config *c)
 		{ "what", 1, NULL, 'w' }, { "first", 1, NULL, 'f' },
 		{ "gaps", 0, NULL, 'g' }, { "times", 1, NULL, 't' },
 		{ "second", 1, NULL, '2' }, { "settle", 1, NULL, 'S' },
-		{ "cut", 0, NULL, 'c' },
+		{ "cut", 0, NULL, 'c' }, { "every", 1, NULL, 'e' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int opt;
@@ -409,6 +416,9 @@ static void parse(int argc, char **argv, struct config *c)
 			break;
 		case 'S':
 			c->settle = strtoul(optarg, NULL, 0);
+			break;
+		case 'e':
+			c->every = strtoul(optarg, NULL, 0);
 			break;
 		case 'c':
 			c->cut = true;

@@ -37,6 +37,11 @@ commands()
 		crashes "$seed"
 		fault="tests/system/fault --seed $seed --ops 200 --settle 45"
 		echo "tests/system/fault --seed $seed --ops $((40 * factor))"
+		echo "tests/system/fault --seed $seed --ops 150 --what memory"
+		for n in 2 3 5 10 20 50 100 200; do
+			echo "tests/system/fault --seed $seed --ops 150" \
+				"--what memory --most $n --every $n"
+		done
 		for end in "" --cut --gaps; do
 			for what in data writes; do
 				echo "$fault --what $what $end"
