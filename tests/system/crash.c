@@ -16,7 +16,8 @@
  * made and reclaimed all the while, with --drive in gaps too.  --keep: what is
  * known of the disk's tracks changes all the while, and is written back.
  * --lose: much is overwritten that nobody asks for, and after a cut the records
- * of the log that nobody was told of are gone, as if never written.
+ * of the log that nobody was told of are gone, as if never written, or cannot
+ * be read and the mount accepts a loss.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
  * know it, which is wrong in one of the ways of doubt.h with --doubt.  The seed
@@ -67,6 +68,7 @@ struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
 	bool cache, canary, replicas, keep, lose, gaps;
+	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
 	struct doubt doubt;
@@ -116,6 +118,7 @@ static struct fs *open_fs(const struct config *config, struct world *world,
 			  struct disk *disk, bool learn, struct head **head)
 {
 	struct fs_options options = { .memory_bytes = MEMORY_BYTES,
+				      .accept_loss = config->unreadable,
 				      .replicas = 2,
 				      .gap_writeback = config->gaps ?
 					      FS_GAP_WRITEBACK_ALWAYS :
@@ -190,7 +193,7 @@ static uint64_t note_told(void *arg)
 }
 
 static void lose_record(struct media *media, const uint8_t *uuid,
-			uint64_t sector, uint64_t told)
+			uint64_t sector, uint64_t told, bool unreadable)
 {
 	static uint8_t record[TRAX_MAX_RECORD_BYTES];
 	const struct log_header *h = (const void *)record;
@@ -203,11 +206,15 @@ static void lose_record(struct media *media, const uint8_t *uuid,
 		const uint64_t sectors = le32_get(h->bytes) / SECTOR_BYTES;
 
 		memset(record, 0, sizeof(record));
-		media_write(media, sector, sectors, record);
+		if (unreadable)
+			media_damage(media, sector, sectors);
+		else
+			media_write(media, sector, sectors, record);
 	}
 }
 
-static void lose(struct media *media, const uint8_t *uuid, uint64_t told)
+static void lose(struct media *media, const uint8_t *uuid, uint64_t told,
+		 bool unreadable)
 {
 	struct log_header h;
 	uint8_t buf[SECTOR_BYTES];
@@ -217,7 +224,7 @@ static void lose(struct media *media, const uint8_t *uuid, uint64_t told)
 		media_read(media, sector, 1, buf, NULL);
 		memcpy(&h, buf, sizeof(h));
 		if (le32_get(h.magic) == TRAX_LOG_MAGIC)
-			lose_record(media, uuid, sector, told);
+			lose_record(media, uuid, sector, told, unreadable);
 	}
 }
 
@@ -356,8 +363,10 @@ static const char *cut(struct config *config, struct oracle *oracle,
 		media = sim_moment_cut(moment, mode,
 				       place.seed * 1000003 + event);
 		assert(media);
+		config->unreadable = config->lose && event % 2;
 		if (config->lose)
-			lose(media, config->uuid, run->noted[event - 1]);
+			lose(media, config->uuid, run->noted[event - 1],
+			     config->unreadable);
 		wrong = recover(config, oracle, media, event, &world,
 				config->recuts > 0, &mounted);
 		if (config->recuts && !wrong)
