@@ -6,11 +6,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 uint64_t csum(const void *buf, size_t bytes);
 uint64_t csum_seeded(const void *buf, size_t bytes, uint64_t seed);
-/* The same as csum over all of it in one piece. */
-uint64_t csum_iov(const struct iovec *iov, unsigned n);
 
 #endif

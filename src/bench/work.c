@@ -414,10 +414,3 @@ const struct work work_table[] = {
 	{ NULL, NULL, false, NULL, NULL, NULL },
 };
 
-const struct work *work_find(const char *name)
-{
-	for (const struct work *w = work_table; w->name; w++)
-		if (!strcmp(w->name, name))
-			return w;
-	return NULL;
-}

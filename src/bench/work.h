@@ -35,6 +35,4 @@ struct work {
 /* All workloads; the last has name NULL. */
 extern const struct work work_table[];
 
-const struct work *work_find(const char *name);	/* NULL: none */
-
 #endif

@@ -93,13 +93,6 @@ static const struct op_row *find(uint32_t opcode)
 	return &rows[opcode];
 }
 
-const char *ops_name(uint32_t opcode)
-{
-	const struct op_row *row = find(opcode);
-
-	return row ? row->name : "unknown";
-}
-
 void ops_dispatch(struct request *req)
 {
 	const struct op_row *row = find(req->opcode);

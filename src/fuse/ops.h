@@ -36,9 +36,6 @@ uint64_t ops_valid_seconds(const struct fs_attr *attr);
 /* Takes the request over; it is ended sooner or later. */
 void ops_dispatch(struct request *req);
 
-/* The name of an opcode, for messages. */
-const char *ops_name(uint32_t opcode);
-
 /* Shared by the handlers. */
 void ops_fill_attr(const struct fs_attr *attr, struct fuse_attr *out);
 void ops_fill_entry(const struct fs_attr *attr, struct fuse_entry_out *out);

@@ -285,11 +285,6 @@ void emul_stop(struct emul *emul)
 	free(emul);
 }
 
-const struct geom *emul_geom(const struct emul *emul)
-{
-	return drive_geom(emul->drive);
-}
-
 /* The drive's time jumps to the end of the job. */
 static void submit_fast(struct emul *e, struct emul_request *request)
 {

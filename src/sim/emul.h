@@ -44,8 +44,6 @@ int emul_start(const struct spec *spec, const struct emul_options *options,
 /* Jobs not done yet never will be. */
 void emul_stop(struct emul *emul);
 
-const struct geom *emul_geom(const struct emul *emul);
-
 /*
  * Gives the calling thread timers to the nanosecond and, where that is allowed,
  * a real-time priority (1: threads that submit; the emulator's own has 2), so

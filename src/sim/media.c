@@ -9,10 +9,8 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "disk/disk.h"
 #include "sim/media.h"
@@ -248,73 +246,4 @@ int media_flip(struct media *media, uint64_t sector, unsigned bit)
 	page->data[sector % PAGE_SECTORS * SECTOR_BYTES + bit / 8] ^=
 		(uint8_t)(1u << bit % 8);
 	return 0;
-}
-
-static int load_from(struct media *media, int fd)
-{
-	uint8_t buf[PAGE_BYTES];
-	uint64_t sector = 0;
-	ssize_t got;
-	int err = 0;
-
-	while (!err && sector < media->sectors) {
-		uint64_t n = media->sectors - sector;
-
-		got = pread(fd, buf, sizeof(buf),
-			    (off_t)(sector * SECTOR_BYTES));
-		if (got < 0)
-			return -errno;
-		if ((size_t)got < SECTOR_BYTES)
-			break;
-		if (n > (size_t)got / SECTOR_BYTES)
-			n = (size_t)got / SECTOR_BYTES;
-		err = media_write(media, sector, n, buf);
-		sector += n;
-	}
-	return err;
-}
-
-int media_load(struct media *media, const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = load_from(media, fd);
-	close(fd);
-	return err;
-}
-
-static int save_to(const struct media *media, int fd)
-{
-	if (ftruncate(fd, (off_t)(media->sectors * SECTOR_BYTES)) < 0)
-		return -errno;
-	for (uint64_t at = 0; at < media->sectors; at += PAGE_SECTORS) {
-		const struct media_page *page =
-			page_find(media, at / PAGE_SECTORS);
-		uint64_t n = media->sectors - at;
-
-		if (!page)
-			continue;
-		if (n > PAGE_SECTORS)
-			n = PAGE_SECTORS;
-		if (pwrite(fd, page->data, n * SECTOR_BYTES,
-			   (off_t)(at * SECTOR_BYTES)) !=
-		    (ssize_t)(n * SECTOR_BYTES))
-			return errno ? -errno : -EIO;
-	}
-	return 0;
-}
-
-int media_save(const struct media *media, const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = save_to(media, fd);
-	if (close(fd) < 0 && !err)
-		err = -errno;
-	return err;
 }

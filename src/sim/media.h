@@ -37,8 +37,4 @@ int media_damage(struct media *media, uint64_t sector, uint64_t sectors);
 /* Inverts one bit of a sector. */
 int media_flip(struct media *media, uint64_t sector, unsigned bit);
 
-/* From and to a file; -errno of open, read or write. */
-int media_load(struct media *media, const char *path);
-int media_save(const struct media *media, const char *path);
-
 #endif
