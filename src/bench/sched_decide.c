@@ -63,7 +63,7 @@ static void search(const struct waiting_set *set,
 		.target = { .write = site->write, .lbn = site->lbn,
 			    .sectors = site->sectors },
 		.max_sectors = 2048, .joins = true, .steps = 300,
-		.unit_sectors = UNIT_SECTORS, .prices = true,
+		.unit_sectors = UNIT_SECTORS,
 		.run_ns = 700000, .across_ns = 900000,
 	};
 	struct gap_plan plan;

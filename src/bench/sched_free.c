@@ -291,8 +291,7 @@ static int search_times(const struct sched_options *options, double part)
 	struct oltp dice = { .seed = options->seed };
 	struct gap_query query = { .max_sectors = 2048, .joins = true,
 				   .unit_sectors = UNIT_SECTORS, .steps = 300,
-				   .prices = true, .run_ns = 700000,
-				   .across_ns = 900000 };
+				   .run_ns = 700000, .across_ns = 900000 };
 	struct geom_track track;
 	struct freeblock_set *wanted = NULL;
 	struct head_state head_state;

@@ -78,43 +78,6 @@ static int levels_make(struct freeblock_set *w)
 	}
 }
 
-void set_levels_price(struct freeblock_set *w)
-{
-	unsigned level;
-	uint64_t i;
-
-	for (level = 2; level < w->levels; level++) {
-		for (i = 0; i < w->nodes[level]; i++)
-			w->node[level][i].price = 0;
-		for (i = 0; i < w->nodes[level - 1]; i++) {
-			struct freeblock_set_node *up =
-				&w->node[level][i / FREEBLOCK_SET_FANOUT];
-
-			if (up->price < w->node[level - 1][i].price)
-				up->price = w->node[level - 1][i].price;
-		}
-	}
-}
-
-/* All worth the same. */
-static void set_near_fill(struct freeblock_set *w)
-{
-	uint64_t i, last;
-	struct geom_track a, z;
-
-	for (i = 0; i < w->pages_n; i++) {
-		last = (i + 1) * PAGE_TRACKS - 1;
-		geom_track_at(w->geom, i * PAGE_TRACKS, &a);
-		geom_track_at(w->geom, last < w->tracks ? last : w->tracks - 1,
-			      &z);
-		w->near[i].units = (uint32_t)((z.first + z.sectors - a.first) /
-					      w->unit + 1);
-		w->near[i].price = FREEBLOCK_SET_PRICE;
-		w->node[1][i].price = FREEBLOCK_SET_PRICE;
-	}
-	set_levels_price(w);
-}
-
 int freeblock_set_open(const struct geom *geom, uint32_t unit_sectors,
 		struct freeblock_set **wanted)
 {
@@ -134,14 +97,11 @@ int freeblock_set_open(const struct geom *geom, uint32_t unit_sectors,
 		      FREEBLOCK_SET_LEAF_TRACKS;
 	w->pages = calloc(w->pages_n, sizeof(*w->pages));
 	w->full = calloc(1, sizeof(*w->full));
-	w->near = calloc(w->pages_n, sizeof(*w->near));
-	w->bytes = sizeof(*w) + w->pages_n * (sizeof(*w->pages) +
-					      sizeof(*w->near));
-	if (!w->pages || !w->full || !w->near || levels_make(w)) {
+	w->bytes = sizeof(*w) + w->pages_n * sizeof(*w->pages);
+	if (!w->pages || !w->full || levels_make(w)) {
 		freeblock_set_close(w);
 		return -ENOMEM;
 	}
-	set_near_fill(w);
 	*wanted = w;
 	return 0;
 }
@@ -170,7 +130,6 @@ void freeblock_set_close(struct freeblock_set *wanted)
 		set_page_free(wanted, wanted->pages[i]);
 	for (i = 0; i < LEVELS_MAX; i++)
 		free(wanted->node[i]);
-	free(wanted->near);
 	free(wanted->pages);
 	free(wanted->full);
 	free(wanted->scratch);
@@ -269,11 +228,6 @@ uint32_t set_run_lower(const struct set_leaf *leaf, unsigned track,
 			hi = mid;
 	}
 	return lo;
-}
-
-uint32_t freeblock_set_price(const struct freeblock_set *wanted, uint64_t track)
-{
-	return wanted->near[track / PAGE_TRACKS].price;
 }
 
 bool freeblock_set_is_seam(const struct geom *geom,
@@ -412,7 +366,6 @@ bool freeblock_set_node(const struct freeblock_set *wanted, unsigned level,
 	leaf = set_leaf_of(wanted, track);
 	out->most = leaf ? leaf->most :
 		    wanted->pages[track / PAGE_TRACKS] ? UINT32_MAX : 0;
-	out->price = wanted->near[track / PAGE_TRACKS].price;
 	if (out->most)
 		bounds_of(wanted, track, FREEBLOCK_SET_LEAF_TRACKS, &out->geom);
 	return out->most;

@@ -55,16 +55,6 @@ bool freeblock_set_next_on(const struct freeblock_set *wanted,
 uint32_t freeblock_set_on(const struct freeblock_set *wanted,
 		   const struct geom_track *track);
 
-/*
- * What a unit of a track is worth now, in FREEBLOCK_SET_PRICE: more where a
- * larger part of the neighbourhood (1,024 tracks) is still wanted than
- * elsewhere, so that all of them come to their ends together.  Follows with
- * some delay.
- */
-#define FREEBLOCK_SET_PRICE 256u
-uint32_t freeblock_set_price(const struct freeblock_set *wanted,
-			     uint64_t track);
-
 /* Is this where what is on a track begins or ends: at its ends, and around
  * remapped sectors?  Units may be read in parts there. */
 bool freeblock_set_is_seam(const struct geom *geom,
@@ -75,7 +65,6 @@ bool freeblock_set_is_seam(const struct geom *geom,
 struct freeblock_set_node {
 	struct geom_bounds geom;
 	uint32_t most;		/* units on one track, or more */
-	uint32_t price;		/* of any of its tracks at most */
 };
 
 unsigned

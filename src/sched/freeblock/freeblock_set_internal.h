@@ -29,12 +29,6 @@ struct set_page {
 	struct set_leaf leaf[FREEBLOCK_SET_FANOUT];
 };
 
-/* Pages as neighbourhoods. */
-struct near_units {
-	uint32_t units, wanted;
-	uint32_t price;
-};
-
 struct freeblock_set {
 	const struct geom *geom;
 	uint32_t unit;
@@ -44,8 +38,6 @@ struct freeblock_set {
 	uint64_t pages_n;
 	struct set_page **pages;		/* NULL: nothing of it */
 	struct set_page *full;		/* stands for: all of it */
-	struct near_units *near;		/* by page */
-	uint64_t priced_units;		/* wanted when prices were made */
 	size_t bytes;
 	unsigned levels;		/* summaries, level 1 the pages */
 	uint64_t nodes[LEVELS_MAX];
@@ -61,9 +53,6 @@ struct set_pos {
 };
 
 /* ---- freeblock_set.c ---- */
-
-/* The highest price below, of all nodes above the pages. */
-void set_levels_price(struct freeblock_set *w);
 
 void set_page_free(struct freeblock_set *w, struct set_page *page);
 

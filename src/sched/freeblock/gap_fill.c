@@ -114,7 +114,6 @@ static void plan_search(struct freeblock *fb,
 			continue;
 		query.unit_sectors = task->options.unit_sectors;
 		query.parts = partial_blocks_have_room(&task->parts);
-		query.prices = !task->options.any;
 		query.run_ns = task->options.any ? 0 : RUN_NS;
 		query.across_ns =
 			task->options.any || query.parts ? 0 : ACROSS_NS;

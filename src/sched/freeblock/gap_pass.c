@@ -63,14 +63,9 @@ int64_t gap_units_in(const struct gap_search_state *s, uint64_t ns,
 int64_t gap_unit_ns(const struct gap_search_state *s,
 		    const struct geom_track *track)
 {
-	uint64_t ns = service_turn_ns(s->head_state->mech,
-				      (uint64_t)track->per_sector *
-					      freeblock_set_unit(s->wanted));
-
-	if (s->query->prices)
-		ns = ns * freeblock_set_price(s->wanted, track->index) /
-		     FREEBLOCK_SET_PRICE;
-	return (int64_t)ns;
+	return (int64_t)service_turn_ns(s->head_state->mech,
+					(uint64_t)track->per_sector *
+						freeblock_set_unit(s->wanted));
 }
 
 /* ---- one passing ---- */

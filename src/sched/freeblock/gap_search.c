@@ -379,10 +379,6 @@ static int64_t node_bound(const struct gap_search_state *s,
 	if (node->geom.least == node->geom.around)
 		time = (time + 500) * node->geom.around / s->turn_ns / unit *
 		       (uint64_t)longest;
-	if (s->query->prices) {
-		time = time * node->price / FREEBLOCK_SET_PRICE;
-		longest = longest * node->price / FREEBLOCK_SET_PRICE + 1;
-	}
 	most = node->most * longest + s->ends_ns + s->query->across_ns;
 	return ((int64_t)time < most ? (int64_t)time : most) +
 	       s->query->run_ns;

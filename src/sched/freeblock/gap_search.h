@@ -35,7 +35,6 @@ struct gap_query {
 	 * other one has been). */
 	uint32_t unit_sectors;
 	bool parts;
-	bool prices;		/* see freeblock_set_price */
 	/*
 	 * Wanted sectors are worth the time that they take to pass.  run_ns is
 	 * added when a wanted run is gone, and subtracted when one becomes two:

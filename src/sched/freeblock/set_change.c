@@ -1,6 +1,6 @@
 /*
  * set_change.c - adds sectors to the wanted set and takes them out: bits, runs,
- * pages, summaries and prices.
+ * pages and summaries.
  */
 #include "sched/freeblock/freeblock_set_internal.h"
 
@@ -10,13 +10,6 @@
 
 #include "sched/freeblock/freeblock_set.h"
 
-/* The price of a neighbourhood rises by PRICE_SLOPE with its share of what is
- * left, within PRICE_LEAST and PRICE_MOST.  Prices are computed anew when
- * 1/PRICE_PART of what was left has gone.  Found by trying. */
-#define PRICE_SLOPE 0.5
-#define PRICE_LEAST 0.5
-#define PRICE_MOST 2.0
-#define PRICE_PART 64u
 
 /* ---- changing ---- */
 
@@ -207,48 +200,6 @@ static uint32_t runs_units(const struct unit_run *runs, uint32_t n)
 	return sum;
 }
 
-/* ---- prices ---- */
-
-static void units_add(struct freeblock_set *w, uint64_t page, int64_t n)
-{
-	w->units += (uint64_t)n;
-	w->near[page].wanted += (uint32_t)n;
-}
-
-/* By the part of each neighbourhood that is wanted, compared with that around
- * the average wanted unit. */
-static void prices_make(struct freeblock_set *w)
-{
-	double sum = 0, part, usual;
-	uint64_t i;
-
-	for (i = 0; i < w->pages_n; i++)
-		sum += (double)w->near[i].wanted * w->near[i].wanted /
-		       w->near[i].units;
-	usual = sum / (double)w->units;
-	for (i = 0; i < w->pages_n; i++) {
-		part = (double)w->near[i].wanted / w->near[i].units / usual;
-		part = 1 + (part - 1) * PRICE_SLOPE;
-		if (part < PRICE_LEAST)
-			part = PRICE_LEAST;
-		if (part > PRICE_MOST)
-			part = PRICE_MOST;
-		w->near[i].price = (uint32_t)(part * FREEBLOCK_SET_PRICE);
-		w->node[1][i].price = w->near[i].price;
-	}
-	set_levels_price(w);
-	w->priced_units = w->units;
-}
-
-static void prices_follow(struct freeblock_set *w)
-{
-	uint64_t off = w->units > w->priced_units ?
-		w->units - w->priced_units : w->priced_units - w->units;
-
-	if (w->units && off > w->priced_units / PRICE_PART + w->pages_n)
-		prices_make(w);
-}
-
 /* Part of a track, in units of its own; neither nothing nor all of it. */
 static int track_set_part(struct freeblock_set *w, const struct set_pos *place,
 			  uint32_t first, uint32_t end, bool add)
@@ -268,16 +219,15 @@ static int track_set_part(struct freeblock_set *w, const struct set_pos *place,
 	n = was_whole ?
 		    track_merge(w, &whole, 1, bit, first, end, add) :
 		    track_merge(w, leaf->runs + at, old, bit, first, end, add);
-	units_add(w, place->track / PAGE_TRACKS, -(int64_t)had);
+	w->units -= had;
 	had = runs_units(w->scratch, n);
 	if (had == all)
 		n = 0;
 	if (leaf_splice(w, leaf, at, old, n)) {
-		units_add(w, place->track / PAGE_TRACKS,
-			  was_whole ? all : runs_units(leaf->runs + at, old));
+		w->units += was_whole ? all : runs_units(leaf->runs + at, old);
 		return -ENOMEM;
 	}
-	units_add(w, place->track / PAGE_TRACKS, had);
+	w->units += had;
 	leaf->whole &= ~(UINT64_C(1) << bit);
 	if (had == all)
 		leaf->whole |= UINT64_C(1) << bit;
@@ -342,14 +292,14 @@ static uint64_t page_wanted(const struct freeblock_set *w, uint64_t index)
 
 static void page_set(struct freeblock_set *w, uint64_t index, bool add)
 {
-	units_add(w, index, -(int64_t)page_wanted(w, index));
+	w->units -= page_wanted(w, index);
 	set_page_free(w, w->pages[index]);
 	w->pages[index] = add ? w->full : NULL;
-	units_add(w, index, (int64_t)page_wanted(w, index));
+	w->units += page_wanted(w, index);
 	levels_update(w, index);
 }
 
-static int freeblock_set_set(struct freeblock_set *w, uint64_t sector,
+static int set_range(struct freeblock_set *w, uint64_t sector,
 			     uint64_t n, bool add)
 {
 	uint64_t unit = sector / w->unit, end = (sector + n) / w->unit, page;
@@ -386,17 +336,11 @@ static int freeblock_set_set(struct freeblock_set *w, uint64_t sector,
 
 int freeblock_set_add(struct freeblock_set *wanted, uint64_t sector, uint64_t n)
 {
-	int err = freeblock_set_set(wanted, sector, n, true);
-
-	prices_follow(wanted);
-	return err;
+	return set_range(wanted, sector, n, true);
 }
 
 int freeblock_set_remove(struct freeblock_set *wanted, uint64_t sector,
 			 uint64_t n)
 {
-	int err = freeblock_set_set(wanted, sector, n, false);
-
-	prices_follow(wanted);
-	return err;
+	return set_range(wanted, sector, n, false);
 }

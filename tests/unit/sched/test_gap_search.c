@@ -232,7 +232,6 @@ static void rig_query(struct rig *rig, struct gap_query *query)
 		},
 		.max_sectors = 4096,
 		.joins = true,
-		.prices = true,
 		.unit_sectors = freeblock_set_unit(rig->wanted),
 		.steps = UINT32_MAX,
 	};
@@ -286,10 +285,8 @@ static int64_t best_single(struct rig *rig, const struct gap_query *query,
 			}
 		}
 		sum = units *
-		      (int64_t)(service_turn_ns(&rig->mech,
-						(uint64_t)t.per_sector * unit) *
-				freeblock_set_price(rig->wanted, t.index) /
-				FREEBLOCK_SET_PRICE);
+		      (int64_t)service_turn_ns(&rig->mech,
+					       (uint64_t)t.per_sector * unit);
 		if (sum > best)
 			best = sum;
 	}
