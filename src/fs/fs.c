@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/data/file.h"
 #include "fs/name/names.h"
 #include "base/msg.h"
 #include "fs/op/errors.h"

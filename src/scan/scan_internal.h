@@ -12,6 +12,7 @@
 #define TRAX_SCAN_SCAN_INTERNAL_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/file_sync.h"
 #include "fs/op/content_watch.h"
 #include "scan/file_scan.h"
 #include "sched/freeblock/freeblock.h"

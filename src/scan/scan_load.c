@@ -9,6 +9,9 @@
  * Reading leaves costs users time, so a load is followed by a pause that is a
  * multiple of it, unless little is wanted.
  */
+#include "fs/data/file.h"
+#include "fs/data/bmap.h"
+#include "fs/data/file_sync.h"
 #include "scan/scan_internal.h"
 
 #include <errno.h>

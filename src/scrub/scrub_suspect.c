@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
 #include "fs/op/errors.h"
 #include "scrub/scrub_internal.h"
 

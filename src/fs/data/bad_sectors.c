@@ -12,11 +12,13 @@
  * mount, and so is what is bad in too many places.  Bad is what fails twice,
  * with a pause between.
  */
+#include "fs/data/bad_sectors.h"
 #include "fs/data/failure.h"
 
 #include <errno.h>
 
 #include "base/msg.h"
+#include "fs/data/file.h"
 
 #define MAX_BADS 64u		/* looked at at once, or waiting */
 #define MAX_RANGES 32u		/* bad ones of one write */

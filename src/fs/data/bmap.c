@@ -10,13 +10,14 @@
  * 1. A file block is mapped wholly or not at all, by one extent or several.
  * 2. A plan that would meet too many nodes is shortened to fewer blocks.
  */
-#include "fs/data/file_data.h"
+#include "fs/data/bmap.h"
 
 #include <assert.h>
 #include <errno.h>
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "fs/data/cache_chunk.h"
 
 /* ---- Lookups ---- */
 

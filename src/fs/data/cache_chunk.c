@@ -16,11 +16,14 @@
  * 5. The first time the queue may take a copy instead, where one holds all of a
  *    segment; then the original is read, twice; then each of the copies.
  */
+#include "fs/data/cache_chunk.h"
 #include "fs/data/cache_chunk_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
 #include "fs/table/replica.h"
 
 #define AHEAD_PART 4u	/* reading ahead leaves a quarter of the chunks alone */

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 
+#include "fs/data/bmap.h"
+#include "fs/data/dirty_block.h"
 #include "fs/table/replica.h"
 
 static struct fetch_chunk *fetch_piece(struct fetch *fetch, uint64_t block,

@@ -9,6 +9,8 @@
 
 #include <errno.h>
 
+#include "fs/data/bmap.h"
+#include "fs/data/file.h"
 #include "fs/name/inode.h"
 
 #define COPY_BYTES (512u << 10)

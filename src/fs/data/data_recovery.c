@@ -19,6 +19,10 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/data/bmap.h"
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
 
 #define AT_ONCE 256u
 /* Of the pool; write-back needs the rest. */

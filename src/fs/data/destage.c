@@ -13,7 +13,13 @@
  * 2. It needs neither log nor new space: the log can always be emptied.
  * 3. Reads are served from memory until the write is over.
  */
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/bmap.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 
 #include <assert.h>

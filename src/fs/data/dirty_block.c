@@ -11,10 +11,11 @@
  * beside the new when it is written to, so that destaging it never needs the
  * log.
  */
-#include "fs/data/file_data.h"
+#include "fs/data/dirty_block.h"
 
 #include <stdlib.h>
 
+#include "fs/data/file.h"
 #include "fs/op/content_watch.h"
 
 static uint32_t block_priority(uint64_t index)

@@ -18,6 +18,9 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "fs/data/writeback.h"
 #include "fs/op/errors.h"
 #include "fs/data/writeback_policy.h"
 

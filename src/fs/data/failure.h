@@ -5,6 +5,7 @@
 #define TRAX_DATA_FAILURE_H
 
 #include "fs/data/loss.h"
+#include "fs/data/writeback.h"
 
 /* Is the newest content of the block what its log record holds? */
 bool block_is_logged(const struct block *block);

@@ -10,7 +10,10 @@
  * 3. Back-pressure delays WRITE and nothing else: at three quarters of the
  *    dirty pool.  The last quarter is for what must go on.
  */
+#include "fs/data/file.h"
 #include "fs/data/failure.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file_sync.h"
 #include "fs/data/prealloc.h"
 #include "fs/data/writeback_policy.h"
 

@@ -7,8 +7,13 @@
  * A sync is looked at again whenever a write-back of its file (or of any, for
  * all files) has ended.
  */
+#include "fs/data/file_sync.h"
 #include "fs/data/failure.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
 #include "fs/data/prealloc.h"
+#include "fs/data/write_order.h"
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 
 #include <errno.h>

@@ -3,7 +3,15 @@
  * and closed.
  */
 #include "fs/data/file_data.h"
+#include "fs/data/bad_sectors.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
 #include "fs/data/read_events.h"
+#include "fs/data/write_order.h"
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 
 #include <errno.h>

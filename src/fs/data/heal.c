@@ -16,6 +16,11 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/data/bmap.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "fs/data/writeback.h"
 #include "fs/op/errors.h"
 #include "fs/table/replica.h"
 

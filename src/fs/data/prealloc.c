@@ -5,6 +5,7 @@
  * `left` is what of the file's sectors no write-back has taken yet.
  */
 #include "fs/data/prealloc.h"
+#include "fs/data/writeback.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -17,6 +17,7 @@
 #define TRAX_DATA_PREALLOC_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/writeback.h"
 
 /* Takes the places kept for the write-back's blocks, from its first one on, as
  * its segments, and sets `want`.  False: there are none. */

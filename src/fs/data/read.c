@@ -29,6 +29,8 @@
  * buffers of replicas, healing) gets the events of read_events.h on the way.
  */
 #include "fs/data/file_data.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/file.h"
 #include "fs/data/prefix.h"
 #include "fs/data/read_events.h"
 

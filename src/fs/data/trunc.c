@@ -22,7 +22,12 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "fs/data/bmap.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
 #include "fs/table/replica.h"
 
 #define TRUNC_LOG_BYTES (48u << 10)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "fs/data/file_data.h"
+#include "fs/data/file_sync.h"
 
 #define FOREVER (1ull << 60)		/* sectors: behind any file */
 #define DROP_NODES 24u

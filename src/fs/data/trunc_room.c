@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "fs/data/bmap.h"
 #include "fs/table/replica.h"
 
 #define PUNCH_BLOCKS 8192u		/* in one transaction */

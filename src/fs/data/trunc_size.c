@@ -7,6 +7,11 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "fs/data/bmap.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "fs/data/write_order.h"
 #include "fs/name/inode.h"
 
 /* ---- Sums ---- */

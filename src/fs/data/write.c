@@ -8,6 +8,12 @@
  * its last block are always zero, in memory and on disk.
  */
 #include "fs/name/inode.h"
+#include "fs/data/bmap.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 
 #include <errno.h>

@@ -18,7 +18,10 @@
  * nobody waits for it.  What the kernel holds back is not known here: another
  * file's fsync between the truncation and the close commits the truncation.
  */
-#include "fs/data/file_data.h"
+#include "fs/data/file.h"
+#include "fs/data/write_order.h"
+#include "fs/data/file_sync.h"
+#include "fs/data/writeback.h"
 
 #include <errno.h>
 

@@ -41,6 +41,7 @@
  *   destage_pump      destage.c        logged data is written to its extents
  *   destage_written   failure.c        its log pin is dropped
  */
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_internal.h"
 
 #include <assert.h>
@@ -48,7 +49,11 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "fs/data/bad_sectors.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
 #include "fs/data/prealloc.h"
 
 /* A segment may begin and end inside a block. */

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 
 /* ---- writeback.c ---- */

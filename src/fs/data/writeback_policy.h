@@ -7,6 +7,7 @@
 #define TRAX_DATA_WRITEBACK_POLICY_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/writeback.h"
 
 struct writeback_policy {
 	/* New data: the queue chooses the place when it dispatches it; false:

@@ -5,7 +5,12 @@
 
 #include <errno.h>
 
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/file.h"
+#include "fs/data/file_sync.h"
+#include "fs/data/writeback.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
 #define YOUNG_PART 8u	/* of the pool: what became dirty last is left alone */

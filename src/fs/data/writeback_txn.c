@@ -6,8 +6,13 @@
 
 #include <errno.h>
 
+#include "fs/data/bmap.h"
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/file_sync.h"
 #include "fs/data/prealloc.h"
+#include "fs/data/writeback.h"
 #include "fs/table/replica.h"
 
 #define LOGGED_LOG_BYTES (LOG_BLOCKS * BLOCK_BYTES + (16u << 10) + \

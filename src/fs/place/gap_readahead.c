@@ -11,6 +11,7 @@
  */
 #include "fs/place/gap_readahead.h"
 
+#include "fs/data/cache_chunk.h"
 #include "fs/data/prefix.h"
 
 #include <string.h>

@@ -18,6 +18,10 @@
 
 #include <errno.h>
 
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file_sync.h"
+#include "fs/data/writeback.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 

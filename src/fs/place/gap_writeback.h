@@ -11,6 +11,7 @@
 #define TRAX_PLACE_GAP_WRITEBACK_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/writeback.h"
 
 /* May what is to be written of a file wait?  Users read, the head is known,
  * nobody waits, and there is memory and log. */

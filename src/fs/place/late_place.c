@@ -26,6 +26,7 @@
 #include "fs/place/late_place.h"
 
 #include "base/list.h"
+#include "fs/data/writeback.h"
 #include "sched/queue/policy.h"
 #include "sched/queue/range_write.h"
 

@@ -10,6 +10,7 @@
 #define TRAX_PLACE_LATE_PLACE_H
 
 #include "fs/data/file_data.h"
+#include "fs/data/writeback.h"
 
 /*
  * New data (WB_DIRECT), after writeback_prepare_requests and instead of

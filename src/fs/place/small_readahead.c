@@ -20,6 +20,8 @@
  */
 #include "fs/place/small_readahead.h"
 
+#include "fs/data/cache_chunk.h"
+#include "fs/data/file.h"
 #include "fs/data/prefix.h"
 
 #include <errno.h>

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/node_replicas.h"
 #include "fs/data/file_data.h"

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "fs/data/bmap.h"
 #include "fs/data/file_data.h"
 #include "fs/table/replica.h"
 #include "fs/replica/node_replicas.h"

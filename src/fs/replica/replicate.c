@@ -19,6 +19,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fs/data/cache_chunk.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/access_trace.h"
 #include "fs/replica/idle_write.h"

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "disk/fault.h"
+#include "fs/data/destage.h"
+#include "fs/data/writeback.h"
 #include "fs/data/writeback_policy.h"
 #include "fs/drive/super_write.h"
 #include "fs/mkfs.h"

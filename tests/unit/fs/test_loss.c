@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fs/data/destage.h"
+#include "fs/data/dirty_block.h"
 #include "fs/data/failure.h"
+#include "fs/data/writeback.h"
 #include "log/log_internal.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fs/data/dirty_block.h"
 #include "fs/data/file_data.h"
 #include "tests/rig/rig_fs.h"
 #include "tests/rig/test.h"

@@ -1,0 +1,62 @@
+/*
+ * bmap.h - extents and checksums of a file, in the tree.
+ */
+#ifndef TRAX_DATA_BMAP_H
+#define TRAX_DATA_BMAP_H
+
+#include "fs/data/file_data.h"
+
+struct extent {
+	uint64_t off, n;	/* sectors of the file */
+	uint64_t addr;
+	uint32_t flags;
+};
+
+#define BMAP_OLD 24
+#define BMAP_NEW 32
+
+/* A change of what [off, off + n) is mapped to, planned in run(). */
+struct bmap_plan {
+	uint64_t off, n;	/* may be shortened by bmap_probe, to blocks */
+	struct extent old[BMAP_OLD];
+	unsigned old_n;
+	struct extent new[BMAP_NEW];
+	unsigned new_n;
+};
+
+/* The extent that holds a sector, or the first behind it.  -ENOENT. */
+int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
+	       struct extent *extent);
+/* The extent before a sector. */
+int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
+		      struct extent *extent);
+/*
+ * Plans to map [off, off + n) to `pieces` (in order, their sum at least n;
+ * pieces_n = 0: to nothing).  Looks up every key that bmap_apply will change.
+ */
+int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
+	      const struct extent *pieces, unsigned pieces_n,
+	      struct bmap_plan *plan);
+void bmap_apply(struct fs_txn *txn, uint64_t ino,
+	       const struct bmap_plan *plan, struct inode_item *item);
+
+/* Sums of blocks: set where sum_of gives one, else cleared. */
+struct bmap_sums {
+	uint64_t first;
+	unsigned n;
+	/* The sum of block first + i; NULL: all are cleared. */
+	uint32_t (*sum)(void *arg, unsigned i);
+	void *arg;
+};
+/* Looks up the windows; returns what tree_get does. */
+int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
+		   const struct bmap_sums *sums);
+void bmap_sums_apply(struct fs_txn *txn, struct file *file,
+		    const struct bmap_sums *sums);
+int bmap_window(struct fs_txn *txn, uint64_t ino, uint64_t window,
+	       struct csum_window *out);
+
+/* Bytes of log for a transaction that maps TXN_BLOCKS. */
+#define BMAP_LOG_BYTES (24u << 10)
+
+#endif

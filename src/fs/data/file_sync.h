@@ -1,0 +1,37 @@
+/*
+ * file_sync.h - waits until data is written back and durable.
+ */
+#ifndef TRAX_DATA_FILE_SYNC_H
+#define TRAX_DATA_FILE_SYNC_H
+
+#include "fs/data/file_data.h"
+
+/* Write-backs may have ended: lets exclusive operations and syncs go on. */
+void file_wake_waiters(struct file *file);
+/* The same for all files. */
+void files_settled(struct files *files);
+/* Commits what is logged, once at a time, and then pumps. */
+void files_commit(struct files *files);
+/* Buffers that writers may take now. */
+size_t files_room(const struct files *files);
+/* Writes back a file together with the small ones of its directory, except
+ * those written to after `before`. */
+void files_flush_group(struct file *file, uint64_t before, bool sync);
+/* When it was written to last. */
+uint64_t file_stamp(const struct file *file);
+/* Writes back all that is dirty now; calls done when it is mapped. */
+struct sync {
+	struct list link;
+	struct file *file;	/* NULL: all files */
+	uint64_t stamp;
+	bool destage;		/* and nothing is pinned */
+	void (*done)(struct sync *sync, int rc);
+	struct waiter waiter;
+	void *owner;
+};
+void sync_start(struct files *files, struct sync *sync);
+bool sync_check(struct sync *sync);
+/* Is all of a file's data mapped? */
+bool sync_is_over(struct file *file);
+
+#endif
