@@ -16,6 +16,9 @@
 
 #define ALIGNMENT 4096u
 #define MIN_BUDGET_BYTES ((size_t)32 << 20)
+/* Nodes that files in some hundred directories change by turns: with fewer each
+ * of them is written again and again.  Up to half of the memory. */
+#define LEAST_NODES_BYTES ((size_t)16 << 20)
 #define MAX_DEFAULT_BYTES ((size_t)1 << 30)
 
 struct pool {
@@ -167,6 +170,8 @@ static size_t usable_bytes(void)
 
 int pool_budget_make(size_t bytes, struct pool_budget *budget)
 {
+	size_t nodes, rest;
+
 	if (!bytes) {
 		bytes = usable_bytes() / 4;
 		if (bytes > MAX_DEFAULT_BYTES)
@@ -176,13 +181,17 @@ int pool_budget_make(size_t bytes, struct pool_budget *budget)
 	}
 	if (bytes < MIN_BUDGET_BYTES)
 		return -EINVAL;
+	nodes = bytes / 4;
+	if (nodes < LEAST_NODES_BYTES)
+		nodes = LEAST_NODES_BYTES < bytes / 2 ? LEAST_NODES_BYTES :
+							bytes / 2;
+	rest = bytes - nodes;
 	*budget = (struct pool_budget){
-		.nodes = bytes / 4,
-		.dirty = bytes / 4,
-		.tracks = bytes / 4,
-		.replicas = bytes / 16,
+		.nodes = nodes,
+		.dirty = rest / 3,
+		.tracks = rest / 3,
+		.replicas = rest / 12,
+		.flight = rest - rest / 3 - rest / 3 - rest / 12,
 	};
-	budget->flight = bytes - budget->nodes - budget->dirty -
-			 budget->tracks - budget->replicas;
 	return 0;
 }

@@ -92,6 +92,8 @@ START_TEST(test_budget)
 	ck_assert_uint_eq(b.nodes + b.dirty + b.tracks + b.replicas + b.flight,
 			  32u << 20);
 	ck_assert_uint_ge(b.nodes, 4u << 20);
+	ck_assert_uint_ge(b.dirty, 4u << 20);
+	ck_assert_uint_ge(b.tracks, 4u << 20);
 	ck_assert_int_eq(pool_budget_make(0, &b), 0);
 	ck_assert_uint_le(b.nodes + b.dirty + b.tracks + b.replicas + b.flight,
 			  1u << 30);

@@ -229,13 +229,17 @@ START_TEST(test_kept)
 }
 END_TEST
 
-/* With the node cache just as large as the metadata: what is written of it does
- * not grow with the number of leaves that files are made in by turns. */
+static const size_t metadata_memory[] = { 32 << 20, 64 << 20 };
+
+/* With the node cache as large as the metadata, or less: what is written of it
+ * does not grow with the number of leaves that files are made in by turns. */
 START_TEST(test_metadata)
 {
 	struct scene *w = scene_open();
 	struct tree_stats stats;
 
+	w->rig.options.memory_bytes = metadata_memory[_i];
+	rig_remount(&w->rig);
 	for (unsigned i = 0; i < METADATA_FILES; i++)
 		create(w, i);
 	ck_assert_int_eq(rig_sync(&w->rig), 0);
@@ -255,7 +259,8 @@ int main(void)
 	tcase_add_test(tc, test_age);
 	tcase_add_test(tc, test_sweep);
 	tcase_add_test(tc, test_kept);
-	tcase_add_test(tc, test_metadata);
+	tcase_add_loop_test(tc, test_metadata, 0,
+			    sizeof(metadata_memory) / sizeof(*metadata_memory));
 	tcase_set_timeout(tc, 60);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
