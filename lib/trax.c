@@ -20,8 +20,15 @@
 #define READ_BYTES (1u << 20)
 #define WALK_FDS 64
 #define ADD_MOST 64u		/* files added between two reads */
-#define TRIES 5u		/* for a file that changes */
-#define TRY_NS UINT64_C(1000000000)	/* between two, times their number */
+#define TRIES 3u		/* for a file that changes */
+#define TRY_NS UINT64_C(500000000)	/* between two, times their number */
+/* A file that changes in each of them is read here, if it is not larger, when
+ * nobody has written to it for SETTLED_NS: more than a tick of the clock that
+ * the kernel takes change times from.  It has OWN_TRIES times SETTLED_NS for
+ * that. */
+#define OWN_MOST (64u << 20)
+#define OWN_TRIES 100u
+#define SETTLED_NS 20000000L
 
 struct entry {
 	char *path;
@@ -42,6 +49,12 @@ struct trax_scan {
 	size_t over, retries;	/* files that are through; that wait */
 	bool sealed, ended;
 	struct trax_status status;
+	struct {
+		struct entry *entry;	/* NULL: none */
+		uint8_t *data;
+		uint64_t size;
+		bool given;
+	} own;				/* a file that was read here */
 	size_t at, filled;	/* of buffer */
 	uint8_t buffer[READ_BYTES];
 };
@@ -224,6 +237,7 @@ void trax_scan_free(struct trax_scan *scan)
 		close(scan->fd);
 	for (i = 0; i < scan->n; i++)
 		free(scan->entry[i].path);
+	free(scan->own.data);
 	free(scan->entry);
 	free(scan->by_ino);
 	free(scan);
@@ -342,6 +356,92 @@ static int act(struct trax_scan *scan, uint32_t action, uint32_t value)
 	return ioctl(scan->fd, SCAN_IOC_ACT, &a) ? -errno : 0;
 }
 
+/* ---- files that change all the time ---- */
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size &&
+	       !memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) &&
+	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
+}
+
+static bool has_settled(const struct stat *st)
+{
+	struct timespec now;
+	int64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ns = (int64_t)(now.tv_sec - st->st_mtim.tv_sec) * 1000000000 +
+	     now.tv_nsec - st->st_mtim.tv_nsec;
+	return ns >= SETTLED_NS;
+}
+
+/* All of the file; false: it was written to meanwhile. */
+static bool read_all(struct trax_scan *scan, int fd, const struct stat *st)
+{
+	uint64_t at = 0;
+	struct stat after;
+	ssize_t n = 1;
+
+	for (; n > 0 && at < (uint64_t)st->st_size; at += (uint64_t)n)
+		n = pread(fd, scan->own.data + at,
+			  (size_t)((uint64_t)st->st_size - at), (off_t)at);
+	return n > 0 && !fstat(fd, &after) && is_same(st, &after);
+}
+
+/* A write that begins sets the change time before it copies anything, so what
+ * is read between two equal times, the first of them some time ago, is whole.
+ * 0: it is in scan->own. */
+static int read_own(struct trax_scan *scan, struct entry *entry)
+{
+	const struct timespec pause = { .tv_nsec = SETTLED_NS };
+	int fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct stat st;
+	unsigned i;
+	int rc = -EBUSY;
+
+	if (fd < 0)
+		return -errno;
+	for (i = 0; rc == -EBUSY && i < OWN_TRIES; i++) {
+		if (fstat(fd, &st) || st.st_ino != entry->stat.st_ino) {
+			rc = -ENOENT;
+		} else if (st.st_size > OWN_MOST) {
+			break;
+		} else if (!has_settled(&st)) {
+			nanosleep(&pause, NULL);
+		} else {
+			free(scan->own.data);
+			scan->own.data = malloc((size_t)st.st_size + 1);
+			if (!scan->own.data)
+				rc = -ENOMEM;
+			else if (read_all(scan, fd, &st))
+				rc = 0;
+		}
+	}
+	close(fd);
+	scan->own.entry = rc ? NULL : entry;
+	scan->own.size = rc ? 0 : (uint64_t)st.st_size;
+	scan->own.given = false;
+	return rc;
+}
+
+static int give_own(struct trax_scan *scan, struct trax_record *record)
+{
+	struct entry *entry = scan->own.entry;
+
+	if (!scan->own.given && scan->own.size) {
+		scan->own.given = true;
+		entry_record(scan, entry, TRAX_DATA, 0, record);
+		record->bytes = scan->own.size;
+		record->data = scan->own.data;
+		return 1;
+	}
+	scan->own.entry = NULL;
+	entry_record(scan, entry, TRAX_WHOLE, 0, record);
+	record->offset = scan->own.size;
+	return 1;
+}
+
 /* ---- reading ---- */
 
 static int read_more(struct trax_scan *scan)
@@ -364,9 +464,12 @@ static int changed(struct trax_scan *scan, struct entry *entry, int error,
 {
 	if (error == -ENOENT || error == -ESTALE)
 		return entry_record(scan, entry, TRAX_GONE, 0, record);
-	if (++entry->tries >= TRIES)
-		return entry_record(scan, entry, TRAX_BUSY,
-				    error ? error : -EBUSY, record);
+	if (++entry->tries >= TRIES) {
+		error = read_own(scan, entry);
+		return entry_record(scan, entry, error == -ENOENT ? TRAX_GONE :
+				    error ? TRAX_BUSY : TRAX_VOID, error,
+				    record);
+	}
 	entry->added = false;
 	entry->again_ns = now_ns() + entry->tries * TRY_NS;
 	scan->retries++;
@@ -434,6 +537,8 @@ int trax_scan_next(struct trax_scan *scan, struct trax_record *record)
 {
 	int rc = 0;
 
+	if (scan->own.entry)
+		return give_own(scan, record);
 	while (!rc && !scan->ended) {
 		if (scan->at < scan->filled) {
 			rc = take_record(scan, record);
