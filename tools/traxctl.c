@@ -360,6 +360,8 @@ static const struct command commands[] = {
 	  run_heat, false },
 	{ "scrub", "ACTION DIR", "status, start, pause or resume", run_scrub,
 	  true },
+	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
+	  "resume, limit", run_tasks, true },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
 	  run_budget, true },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },

@@ -55,6 +55,9 @@ int run_replicas(const struct arguments *a);
 int run_replicate(const struct arguments *a);
 int run_heat(const struct arguments *a);
 
+/* traxctl_tasks.c */
+int run_tasks(const struct arguments *a);
+
 /* scan, with its own arguments: the exit code. */
 int scan_main(int argc, char **argv);
 

@@ -25,6 +25,10 @@ enum trax_control_command {
 	/* Payload: le64, millionths of the head's time that background work
 	 * may cost (fs_set_budget). */
 	TRAX_CONTROL_SET_BUDGET = 11,
+	/* Payload: TRAX_TASK_NAME_BYTES of the name of a task, as trax.tasks
+	 * has it (tasks/tasks.h).  ENOENT. */
+	TRAX_CONTROL_TASK_PAUSE = 24,
+	TRAX_CONTROL_TASK_RESUME = 25,
 	/* Payload: struct trax_copies.  result: copies made.  EBUSY: others are
 	 * being made. */
 	TRAX_CONTROL_REPLICATE = 16,
@@ -39,6 +43,7 @@ enum trax_control_command {
 	TRAX_CONTROL_REMOUNT = 24,
 };
 
+#define TRAX_TASK_NAME_BYTES 32u	/* ended by a zero */
 #define TRAX_BUDGET_MOST_PPM 500000u
 
 struct trax_control {

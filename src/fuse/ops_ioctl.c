@@ -297,6 +297,33 @@ void ops_remount(struct request *req)
 	ops_reply_ioctl(req, &reply, sizeof(reply));
 }
 
+static void control_task(struct request *req, bool paused)
+{
+	const struct tasks tasks = session_tasks(req->session);
+	struct trax_control control = { 0 };
+	char name[TRAX_TASK_NAME_BYTES];
+	int rc;
+
+	if (!control_payload(req, name, sizeof(name)))
+		return;
+	name[sizeof(name) - 1] = '\0';
+	rc = tasks_pause(&tasks, name, paused);
+	if (rc)
+		request_reply(req, rc, NULL, 0);
+	else
+		ops_reply_ioctl(req, &control, sizeof(control));
+}
+
+static void control_task_pause(struct request *req)
+{
+	control_task(req, true);
+}
+
+static void control_task_resume(struct request *req)
+{
+	control_task(req, false);
+}
+
 static const struct {
 	enum trax_control_command command;
 	void (*handle)(struct request *req);
@@ -305,6 +332,8 @@ static const struct {
 	{ TRAX_CONTROL_SCRUB_START, control_scrub_start },
 	{ TRAX_CONTROL_SCRUB_PAUSE, control_scrub_pause },
 	{ TRAX_CONTROL_SCRUB_RESUME, control_scrub_resume },
+	{ TRAX_CONTROL_TASK_PAUSE, control_task_pause },
+	{ TRAX_CONTROL_TASK_RESUME, control_task_resume },
 	{ TRAX_CONTROL_SET_BUDGET, control_set_budget },
 	{ TRAX_CONTROL_REPLICATE, control_replicate },
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },

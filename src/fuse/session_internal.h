@@ -9,6 +9,7 @@
 #include "fuse/request.h"
 #include "fuse/session.h"
 #include "fuse/view.h"
+#include "tasks/tasks.h"
 
 /*
  * Large buffers, of a little over 1 MiB: the receive buffer, data of large
@@ -75,6 +76,12 @@ struct session {
 	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
 					   that share the slot */
 };
+
+/* What works in the background. */
+static inline struct tasks session_tasks(const struct session *session)
+{
+	return (struct tasks){ session->fs, session->scrub, session->scans };
+}
 
 /* Can requests come by io_uring?  Makes the ring, before INIT is answered. */
 bool session_make_uring(struct session *session);

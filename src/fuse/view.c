@@ -84,6 +84,13 @@ static char *text_scrub(struct request *req)
 	return scrub ? scrub_json(scrub) : strdup("null");
 }
 
+static char *text_tasks(struct request *req)
+{
+	const struct tasks tasks = session_tasks(req->session);
+
+	return tasks_json(&tasks);
+}
+
 static const struct view_row {
 	const char *name;
 	/* A text that is made at once, of the whole file system. */
@@ -105,6 +112,7 @@ static const struct view_row {
 	{ .name = "replicas", .text = FS_COPIES, .any = true },
 	{ .name = "heat", .text = FS_HEAT, .admin = true },
 	{ .name = "scrub", .root = text_scrub },
+	{ .name = "tasks", .root = text_tasks },
 };
 
 bool view_is_name(const char *name)

@@ -20,6 +20,7 @@
 #include "refine/refine.h"
 #include "scan/file_scan.h"
 #include "scrub/scrub.h"
+#include "tasks/tasks.h"
 
 #define FULL_BYTES (1u << 30)	/* a file has no room for more */
 
@@ -749,4 +750,20 @@ uint64_t file_scans_run(struct file_scans *scans)
 {
 	(void)scans;
 	return UINT64_MAX;
+}
+
+/* ---- No tasks ---- */
+
+char *tasks_json(const struct tasks *tasks)
+{
+	(void)tasks;
+	return NULL;
+}
+
+int tasks_pause(const struct tasks *tasks, const char *name, bool paused)
+{
+	(void)tasks;
+	(void)name;
+	(void)paused;
+	return -ENOENT;
 }

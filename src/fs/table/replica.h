@@ -49,6 +49,8 @@ struct replicas {
 	struct fs *fs;
 	struct replica_regions *regions;
 	unsigned most;		/* most replicas of a block; 0: none are made */
+	unsigned paused_most;	/* what `most` is to be again when the making of
+				   replicas goes on; 0: it is not paused */
 	struct list waits;	/* transactions that wait for room */
 	uint64_t wanted;	/* sectors still to be dropped ... */
 	uint64_t from, to;	/* ... from regions that begin in this range */
