@@ -45,6 +45,10 @@ struct trax_scan {
 	struct entry *entry;	/* as they were found */
 	size_t n, room;
 	struct entry **by_ino;
+	char *cursor_path;
+	FILE *cursor;		/* NULL: none is kept */
+	struct entry *said;	/* said to be whole, and not in the cursor
+				   before the next record is asked for */
 	size_t next;		/* to be added first */
 	size_t over, retries;	/* files that are through; that wait */
 	bool sealed, ended;
@@ -159,6 +163,75 @@ static int find_files(struct trax_scan *scan, const char *path,
 	return index_entries(scan);
 }
 
+/* ---- the cursor ---- */
+
+/* What tells that a file is the one that was through. */
+static int print_mark(char *text, size_t bytes, const struct stat *st)
+{
+	return snprintf(text, bytes, "%llu %lld %lld.%09ld\n",
+			(unsigned long long)st->st_ino, (long long)st->st_size,
+			(long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+}
+
+#define MARK_BYTES 96u
+
+/* A last line that was cut off by a crash is no mark of any file. */
+static void skip_marked(struct trax_scan *scan)
+{
+	char line[MARK_BYTES], mark[MARK_BYTES];
+	struct entry *entry;
+
+	while (fgets(line, sizeof(line), scan->cursor)) {
+		entry = find_entry(scan, strtoull(line, NULL, 10));
+		if (!entry || entry->over)
+			continue;
+		print_mark(mark, sizeof(mark), &entry->stat);
+		if (strcmp(mark, line))
+			continue;
+		entry->added = entry->over = true;
+		scan->over++;
+		scan->status.total_bytes -= (uint64_t)entry->stat.st_size;
+	}
+}
+
+static int open_cursor(struct trax_scan *scan, const char *path)
+{
+	if (!path)
+		return 0;
+	scan->cursor_path = strdup(path);
+	scan->cursor = scan->cursor_path ? fopen(path, "a+e") : NULL;
+	if (!scan->cursor)
+		return scan->cursor_path ? -errno : -ENOMEM;
+	rewind(scan->cursor);
+	skip_marked(scan);
+	/* Behind a line that was cut off. */
+	return fseek(scan->cursor, 0, SEEK_END) ||
+	       fputc('\n', scan->cursor) == EOF ? -errno : 0;
+}
+
+/* The program has done with the file that it last heard was whole. */
+static int mark_said(struct trax_scan *scan)
+{
+	char mark[MARK_BYTES];
+	struct entry *entry = scan->said;
+
+	scan->said = NULL;
+	if (!entry || !scan->cursor)
+		return 0;
+	print_mark(mark, sizeof(mark), &entry->stat);
+	return fputs(mark, scan->cursor) == EOF || fflush(scan->cursor) ?
+		       -errno : 0;
+}
+
+static void close_cursor(struct trax_scan *scan)
+{
+	if (scan->cursor)
+		fclose(scan->cursor);
+	if (scan->ended && scan->cursor)
+		unlink(scan->cursor_path);
+	free(scan->cursor_path);
+}
+
 /* ---- opening ---- */
 
 /* The scan file is in the root directory of the mount: upwards from `path`. */
@@ -209,6 +282,8 @@ int trax_scan_new(const char *path, const struct trax_scan_options *options,
 		return -ENOMEM;
 	scan->fd = open_scan_file(path, &st);
 	rc = scan->fd < 0 ? scan->fd : find_files(scan, path, &st);
+	if (!rc)
+		rc = open_cursor(scan, options->cursor);
 	if (!rc) {
 		scan->begin.total_bytes = scan->status.total_bytes;
 		scan->begin.sample_bytes = part_of(scan->begin.total_bytes,
@@ -237,6 +312,7 @@ void trax_scan_free(struct trax_scan *scan)
 		close(scan->fd);
 	for (i = 0; i < scan->n; i++)
 		free(scan->entry[i].path);
+	close_cursor(scan);
 	free(scan->own.data);
 	free(scan->entry);
 	free(scan->by_ino);
@@ -255,7 +331,7 @@ static uint64_t now_ns(void)
 
 /* What the kernel has of its data is passed to the file system first.  -ENOENT:
  * the name is gone, or another file's. */
-static int add_file(struct trax_scan *scan, const struct entry *entry)
+static int add_file(struct trax_scan *scan, struct entry *entry)
 {
 	struct scan_add add = { .id = scan->begin.id, .key = scan->begin.key };
 	int fd = open(entry->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
@@ -271,6 +347,8 @@ static int add_file(struct trax_scan *scan, const struct entry *entry)
 	if (fstat(fd, &st) || st.st_ino != entry->stat.st_ino ||
 	    st.st_dev != entry->stat.st_dev)
 		rc = -ENOENT;
+	else
+		entry->stat = st;
 	if (!rc && sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE |
 				   SYNC_FILE_RANGE_WRITE |
 				   SYNC_FILE_RANGE_WAIT_AFTER))
@@ -292,6 +370,7 @@ static int entry_record(struct trax_scan *scan, struct entry *entry,
 	if (type == TRAX_WHOLE || type == TRAX_GONE || type == TRAX_BUSY) {
 		entry->over = true;
 		scan->over++;
+		scan->said = type == TRAX_WHOLE ? entry : NULL;
 	}
 	return 1;
 }
@@ -535,9 +614,9 @@ static int take_record(struct trax_scan *scan, struct trax_record *record)
 
 int trax_scan_next(struct trax_scan *scan, struct trax_record *record)
 {
-	int rc = 0;
+	int rc = mark_said(scan);
 
-	if (scan->own.entry)
+	if (!rc && scan->own.entry)
 		return give_own(scan, record);
 	while (!rc && !scan->ended) {
 		if (scan->at < scan->filled) {

@@ -29,6 +29,11 @@ struct trax_scan;
 struct trax_scan_options {
 	unsigned flags;		/* TRAX_FILE_ORDER */
 	double sample_percent;	/* of the data that is enough; 0: all */
+	/* A file in which is kept which files are through; those that it has
+	 * already, and that have not been written to since, are left out.  So
+	 * a scan goes on after a remount or a crash.  It is removed when a scan
+	 * is over.  NULL: none. */
+	const char *cursor;
 	double last_percent;	/* so much at the end is read like other reads
 				   of users, so that it comes soon; 0: none */
 };

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/trax.h"
 #include "tools/facts.h"
+#include "tools/manifest.h"
 #include "tools/traxctl.h"
 #include "tools/verity.h"
 
@@ -21,6 +23,7 @@ struct sink {
 	FILE *out;
 	const char *pattern;
 	size_t pattern_bytes;
+	struct manifest *manifest;	/* NULL: digests are printed */
 	bool progress;
 	int bad;		/* files that were not seen, or not whole */
 	uint64_t matches;
@@ -70,6 +73,27 @@ static void sum_drop(const struct trax_record *r)
 	*r->user = NULL;
 }
 
+/* A line of what --compare prints: what is the same is not worth one. */
+static void compare(struct sink *sink, const struct trax_record *r,
+		    const uint8_t *digest)
+{
+	static const char *const verdicts[] = {
+		[MANIFEST_NEW] = "new", [MANIFEST_CHANGED] = "changed",
+		[MANIFEST_ROTTED] = "rotted",
+	};
+	enum manifest_verdict verdict;
+	struct stat st;
+
+	/* It may have been written to since it was found. */
+	if (lstat(r->path, &st))
+		st = *r->stat;
+	verdict = manifest_judge(sink->manifest, r->path, digest,
+				 st.st_mtim.tv_sec);
+	if (verdict != MANIFEST_SAME)
+		fprintf(sink->out, "%s %s\n", verdicts[verdict], r->path);
+	sink->bad += verdict == MANIFEST_ROTTED;
+}
+
 static int sum_whole(struct sink *sink, const struct trax_record *r)
 {
 	uint8_t digest[VERITY_DIGEST_BYTES];
@@ -84,6 +108,10 @@ static int sum_whole(struct sink *sink, const struct trax_record *r)
 	sum_drop(r);
 	if (rc)
 		return rc;
+	if (sink->manifest) {
+		compare(sink, r, digest);
+		return ferror(sink->out) ? -EPIPE : 0;
+	}
 	fputs("sha256:", sink->out);
 	for (i = 0; i < sizeof(digest); i++)
 		fprintf(sink->out, "%02x", digest[i]);
@@ -209,7 +237,7 @@ static int run(struct trax_scan *scan, struct sink *sink)
 /* ---- the command line ---- */
 
 struct scan_arguments {
-	const char *path, *pattern;
+	const char *path, *pattern, *manifest;
 	struct trax_scan_options options;
 	bool sum, quiet;
 	char **command;
@@ -237,6 +265,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'S':
 		a->sum = true;
 		return 0;
+	case 'c':
+		a->manifest = arg;
+		a->sum = true;
+		return 0;
+	case 'C':
+		a->options.cursor = arg;
+		return 0;
 	case 'g':
 		a->pattern = arg;
 		a->options.flags |= TRAX_FILE_ORDER;
@@ -259,6 +294,10 @@ static const struct argp_option options[] = {
 	  "The last part is read as users' reads are", 0 },
 	{ "order", 'o', "any|file", 0, "Each file's data in its order", 0 },
 	{ "sum", 'S', NULL, 0, "Print digests, as fsverity digest does", 0 },
+	{ "compare", 'c', "MANIFEST", 0,
+	  "Print what is not as in an earlier output of --sum", 0 },
+	{ "cursor", 'C', "FILE", 0,
+	  "Keeps there what is through; goes on after what it holds", 0 },
 	{ "grep", 'g', "TEXT", 0, "Print the names of files that hold it", 0 },
 	{ "quiet", 'q', NULL, 0, "No progress", 0 },
 	{ 0 },
@@ -328,7 +367,8 @@ int scan_main(int argc, char **argv)
 	struct scan_arguments a = { .path = "." };
 	struct sink sink = { .take = take_stream, .out = stdout };
 	struct trax_scan *scan;
-	int rc;
+	time_t begun;
+	int rc = 0;
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
@@ -346,11 +386,24 @@ int scan_main(int argc, char **argv)
 		return EXIT_WRONG_USE;
 	}
 	sink.progress = !a.quiet && isatty(STDERR_FILENO);
+	if (a.manifest)
+		rc = manifest_open(a.manifest, &sink.manifest);
+	if (rc) {
+		fprintf(stderr, "traxctl: %s: %s\n", a.manifest,
+			strerror(-rc));
+		return EXIT_FAILED;
+	}
+	begun = time(NULL);
 	rc = trax_scan_new(a.path, &a.options, &scan);
 	if (!rc) {
+		if (a.sum && !a.manifest)
+			printf(MANIFEST_HEAD "%lld\n", (long long)begun);
 		rc = scan_to(scan, &a, &sink);
 		trax_scan_free(scan);
 	}
+	if (rc >= 0 && sink.manifest)
+		manifest_print_missing(sink.manifest, stdout);
+	manifest_close(sink.manifest);
 	if (rc < 0)
 		fprintf(stderr, "traxctl: %s: %s\n", a.path, strerror(-rc));
 	return rc < 0 ? EXIT_FAILED : rc;

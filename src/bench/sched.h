@@ -48,6 +48,7 @@ extern const struct sched_doubt_kind sched_doubts[];
 
 /* The experiments, each in a file of its own. */
 int sched_free(const struct sched_options *options);
+int sched_scan(const struct sched_options *options);
 int sched_scrub(const struct sched_options *options);
 int sched_pass(const struct sched_options *options);
 int sched_head(const struct sched_options *options);
