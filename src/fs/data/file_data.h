@@ -28,26 +28,31 @@
 #include "disk/fault.h"
 #include "sched/queue/queue.h"
 
-#define WB_BLOCKS 1024u	/* of one piece of write-back */
-#define WB_SEGMENTS 16		/* places of one piece of write-back */
+#define WB_BLOCKS 1024u	/* blocks of one write-back, at most */
+#define WB_SEGMENTS 16		/* places of one write-back, at most */
 #define SMALL_WB_BLOCKS (SMALL_FILE_BYTES / BLOCK_BYTES)
-#define SMALL_WBS 1024u	/* of small files: some tracks of them */
-#define SMALL_WB_SHARE 8u	/* but only so many to the dirty blocks */
+#define SMALL_WBS 1024u	/* write-backs of small files: they fill some tracks */
+#define SMALL_WB_SHARE 8u	/* at least this many dirty blocks for each of
+				 * them */
 #define WBS_PER_FILE 4u
-#define DESTAGE_WBS 12u		/* kept for destaging data */
-#define LARGE_DATA_WBS 12u /* write-backs of others, so that they keep apart   \
-			    */
-#define LARGE_WBS (LARGE_DATA_WBS + DESTAGE_WBS)	/* of up to WB_BLOCKS */
-#define SMALL_FILE_BYTES (256u << 10) /* a file up to this is none of them */
-#define LOG_BLOCKS 16u		/* logged by one transaction */
-#define SYNC_LOG_BLOCKS 16u	/* fsync of so little goes through the log */
-#define TXN_BLOCKS 512u		/* mapped by one transaction */
-#define READ_WAIT_BLOCKS 256u	/* wanted at once by one reader */
+#define DESTAGE_WBS 12u		/* write-backs kept for destaging */
+#define LARGE_DATA_WBS 12u /* write-backs of large files; few, so that their
+			    * stretches stay long */
+#define LARGE_WBS (LARGE_DATA_WBS + DESTAGE_WBS)	/* write-backs of up to
+							 * WB_BLOCKS */
+#define SMALL_FILE_BYTES (256u << 10) /* a larger file is a large one */
+#define LOG_BLOCKS 16u		/* blocks logged by one transaction, at most */
+#define SYNC_LOG_BLOCKS 16u	/* an fsync of at most this many blocks logs
+				 * them */
+#define TXN_BLOCKS 512u		/* blocks mapped by one transaction, at most */
+#define READ_WAIT_BLOCKS 256u	/* blocks wanted at once by one reader, at
+				 * most */
 #define READ_WAIT_CHUNKS (READ_WAIT_BLOCKS / CHUNK_BLOCKS + 1)
-#define FETCH_SEGMENTS 32u	/* extents read by one fetch */
+#define FETCH_SEGMENTS 32u	/* extents read by one fetch, at most */
 #define STREAMS_PER_FILE 4
 
-#define SWEEP_PART 4u	/* of the pool is dirty: an idle disk begins to write */
+#define SWEEP_PART 4u	/* an idle disk begins to write when one in this many of
+			 * the pool's blocks is dirty */
 
 struct file;
 struct files;
@@ -58,7 +63,8 @@ struct writeback_policy;	/* writeback_policy.h */
 
 /* ---- Blocks ---- */
 
-/* Data in log record seq that is not destaged.  One for each transaction. */
+/* Pins log record `seq`, which has data that is not destaged. One for each
+ * transaction with logged data. */
 struct log_pin {
 	struct list link;
 	uint64_t seq;
@@ -66,61 +72,68 @@ struct log_pin {
 };
 
 struct block {
-	struct block *left, *right;	/* by index */
-	struct block *prev, *next;	/* in order */
+	struct block *left, *right;	/* treap, by index */
+	struct block *prev, *next;	/* neighbours, by index */
 	uint32_t priority;
 	bool dirty;		/* newer than the tree and any write-back */
 	bool reserved;		/* space_reserve was called for it */
-	bool bad_place;		/* could not be written where it belongs */
-	uint8_t failures;	/* to write its newest content, in a row */
-	uint8_t destage_failures; /* of the pinned content, in a row */
-	bool foreign;		/* data is not of the pool (read-only mounts) */
-	bool kept;		/* nothing else needs it: see block_keep */
+	bool bad_place;		/* it could not be written at its place */
+	uint8_t failures;	/* failed writes of its newest content, in a
+				 * row */
+	uint8_t destage_failures; /* failed destages of the pinned content, in a
+				   * row */
+	bool foreign;		/* its data is not of the pool (read-only
+				 * mounts) */
+	bool kept;		/* it is only kept, see block_keep */
 	struct file *file;
 	uint64_t index;
 	void *data;		/* the newest content */
-	struct writeback *wb;	/* being written, maybe an older version */
-	struct log_pin *pin;	/* the tree's content is in the log only */
-	void *pinned_data;	/* that content; NULL: no hold */
+	struct writeback *wb;	/* the write-back that has it, maybe of an older
+				 * content */
+	struct log_pin *pin;	/* the content of the tree is in the log only */
+	void *pinned_data;	/* that content; NULL: it is not pinned */
 	struct list link;	/* file->dirty, oldest first; files->kept if
 				 * the block is kept */
-	uint64_t stamp;		/* when it became dirty: files->stamp */
+	uint64_t stamp;		/* value of files->stamp when it became dirty */
 	uint64_t dirty_ns;	/* when its content may have been written first,
 				 * before the kernel passed it on */
 };
 
-/* ---- Pieces ---- */
+/* ---- Chunks ---- */
 
 struct chunk {
-	struct list lru;	/* files->lru when nobody needs it */
+	struct list lru;	/* files->lru, unless it is pinned */
 	struct file *file;
 	uint64_t index;		/* in units of CHUNK_BLOCKS */
 	uint8_t *data;
-	uint16_t valid;		/* the tree's content of these blocks */
-	uint16_t reading;	/* some fetch wants them */
-	uint16_t busy;		/* of these, one has looked them up: it alone
-				   writes into data */
-	uint16_t stale;		/* being read, but the tree has changed */
-	uint16_t failed;	/* could not be read: -EIO */
-	uint16_t readahead;	/* read ahead, and no user has come yet */
-	uint16_t has_replica;	/* of those, there is a copy */
-	bool from_replica;		/* one was read */
-	uint64_t addr, sector;	/* of its first block, if such: where the
-				   original is, where it was read */
+	uint16_t valid;		/* blocks whose content is that of the tree */
+	uint16_t reading;	/* blocks that a fetch wants */
+	uint16_t busy;		/* blocks of these that one fetch has looked up:
+				 * it alone writes into data */
+	uint16_t stale;		/* blocks being read that the tree has changed
+				 * since */
+	uint16_t failed;	/* blocks that could not be read: -EIO */
+	uint16_t readahead;	/* blocks read ahead that no user has read
+				 * yet */
+	uint16_t has_replica;	/* blocks of those that have a replica */
+	bool from_replica;		/* a replica was read */
+	uint64_t addr, sector;	/* of its first block, if that was read ahead:
+				 * place of the original, and the place that was
+				 * read */
 	unsigned pins;
 };
 
 /*
- * Somebody wants blocks of a file in memory.  When ready() is called with 0,
- * each is there: as a block (unless `tree`), or valid in a pinned piece.
+ * Waits until blocks of a file are in memory. When ready() is called with 0,
+ * each is there: as a block (unless `tree`), or valid in a pinned chunk.
  */
 struct read_wait {
 	struct list link;
 	struct file *file;
 	uint64_t first;
 	unsigned n;		/* at most READ_WAIT_BLOCKS */
-	bool tree;		/* what the tree says, not what is newer */
-	bool background;	/* nobody waits for it */
+	bool tree;		/* content of the tree, not a newer one */
+	bool background;	/* no user waits for it */
 	bool waiting;
 	struct chunk *chunks[READ_WAIT_CHUNKS];
 	void (*ready)(struct read_wait *rwait, int rc);
@@ -129,13 +142,14 @@ struct read_wait {
 
 /* ---- Files ---- */
 
-/* Was it truncated to nothing while open, and is it written anew? */
+/* Has a file been truncated to nothing while open (CUT), and is its new content
+ * being written (FLUSH)? */
 enum order_state { ORDER_NONE, ORDER_CUT, ORDER_FLUSH };
 
 /* A commit that waits for files that were replaced. */
 struct order_wait {
 	struct list link;	/* files->order_waits, oldest first */
-	uint64_t until_ns;	/* it goes on without them */
+	uint64_t until_ns;	/* it goes on without them after this time */
 	void (*go)(struct order_wait *wait);
 };
 
@@ -145,21 +159,22 @@ struct shared_lock {
 	void (*granted)(struct shared_lock *lock);
 };
 
-/* An operation that wants the mapping of a file for itself. */
+/* An operation that needs the mapping of a file for itself. */
 struct excl_lock {
 	struct list link;
 	struct file *file;
 	bool active;
 	bool readable;		/* readers need not wait: file_let_read */
-	void (*start)(struct excl_lock *excl, int rc);	/* rc: of loading */
+	void (*start)(struct excl_lock *excl, int rc);	/* rc: that of loading
+							 * the file */
 };
 
 struct stream {
-	uint64_t next;		/* bytes: where it will read on */
-	uint64_t ahead;		/* read ahead up to here */
-	uint64_t sums;		/* the checksums up to here have been asked
-				   for */
-	unsigned count;		/* reads in order */
+	uint64_t next;		/* byte at which the next read is expected */
+	uint64_t ahead;		/* byte up to which is read ahead */
+	uint64_t sums;		/* byte up to which checksums have been asked
+				 * for */
+	unsigned count;		/* number of reads in order */
 	uint64_t used;
 };
 
@@ -170,12 +185,13 @@ struct stream {
 #define SMALL_RA_STREAMS 8
 
 struct small_ra {
-	uint64_t next;		/* sector: read ahead up to here */
-	uint64_t window;	/* sectors of the last time; 0: none */
+	uint64_t next;		/* sector up to which is read ahead */
+	uint64_t window;	/* sectors read ahead the last time; 0: none */
 	uint64_t prefix;	/* bytes: prefix_expected of the file from which
 				   it goes on */
-	uint64_t used;		/* clock of the last use; 0: never */
-	bool busy;		/* a look at the owners is under way */
+	uint64_t used;		/* value of the clock at its last use; 0:
+				 * never */
+	bool busy;		/* owners are being looked up */
 };
 
 struct file {
@@ -188,22 +204,26 @@ struct file {
 	bool has_inline;		/* the tree has an INLINE item */
 	bool lost;			/* holes cannot be read, see
 					   INODE_DATA_LOST */
-	bool no_inline;			/* being turned into extents */
+	bool no_inline;			/* its INLINE item is being turned into
+					 * extents */
 	enum order_state order;		/* see write_order.c */
-	bool sync;			/* somebody waits for the flush */
+	bool sync;			/* a sync waits for the flush */
 	bool final;			/* the flush may place tails */
-	bool dead;			/* being deleted */
-	bool copies;			/* may have REPLICA items */
-	struct loss *loss;		/* failure.c; NULL: nothing was lost */
+	bool dead;			/* it is being deleted */
+	bool copies;			/* it may have REPLICA items */
+	struct loss *loss;		/* belongs to failure.c; NULL: nothing
+					 * was lost */
 	int load_rc;
-	unsigned users;			/* operations under way */
+	unsigned users;			/* operations under way, and other
+					 * users */
 	uint64_t pause_ns; /* no write-back begins before this time ... */
 	uint64_t destage_pause_ns; /* ... nor one of what the log has before
 				    * this one */
 	uint64_t size;			/* bytes, as users see it */
 	uint64_t parent, goal;
 	struct list lock_waits;		/* struct shared_lock */
-	struct list load_waits;		/* struct shared_lock, until loaded */
+	struct list load_waits;		/* struct shared_lock, until it is
+					 * loaded */
 	struct list excl_locks;
 	struct list read_waits;		/* struct read_wait that wait */
 	struct list fetches;		/* struct fetch under way */
@@ -213,38 +233,44 @@ struct file {
 	size_t blocks, dirty_count, pinned_count, reserved_count, kept_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
-	struct list flush_link;		/* files->flush, but while preparing */
+	struct list flush_link;		/* files->flush, unless `preparing` */
 	struct list pinned_link;		/* files->pinned_files */
 	uint64_t gap_cursor;		/* where the next destage is offered */
-	uint64_t flush_stamp;		/* what is as old is to be written */
+	uint64_t flush_stamp;		/* dirty blocks up to this stamp are to
+					 * be written */
 	uint64_t cursor; /* where the next write-back is looked for */
-	uint64_t batch_sectors;		/* of its directory's flush */
-	uint64_t pump_round;		/* when it was last looked at */
+	uint64_t batch_sectors;		/* sectors of its directory's flush */
+	uint64_t pump_round;		/* round in which it was last looked
+					 * at */
 	unsigned writebacks,
-		data_writebacks;	/* backs: those not of WB_DESTAGE */
-	unsigned gap_queued;		/* of these, see gap_writeback.h */
+		data_writebacks;	/* write-backs under way; those that are
+					 * no destages */
+	unsigned gap_queued;		/* write-backs that wait for gaps */
 	bool preparing;			/* a write-back has no place yet */
 	uint64_t run_first, run_end;	/* blocks written in order */
 	uint64_t tail_off,
-		tail_addr; /* sectors: where the last write-back ended */
+		tail_addr; /* where the last write-back ended, in sectors of the
+			    * file and the disk */
 
-	struct prealloc *prealloc;	/* NULL: no room is kept */
+	struct prealloc *prealloc;	/* NULL: no room is preallocated */
 	struct hashmap *chunks;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
-	uint64_t readahead_next; /* when its beginning is read, what lies from
-			    this sector on is read ahead; 0: nothing */
+	uint64_t readahead_next; /* sector from which is read ahead when its
+				  * beginning is read; 0: none */
 };
 
-/* New data that is given its places, see late_place.c. */
+/* Write-backs whose places are chosen together, see late_place.c. */
 struct place_batch {
-	struct writeback *last;	/* the newest; NULL: none */
+	struct writeback *last;	/* the newest write-back; NULL: none */
 	unsigned in_flight;		/* write-backs on their way */
-	unsigned mean_in_flight;	/* their mean number, in MEAN_UNIT */
-	uint64_t in_flight_end;	/* where the newest of them ends */
+	unsigned mean_in_flight;	/* their mean number, in units of
+					 * MEAN_UNIT */
+	uint64_t in_flight_end;	/* sector where the newest of them ends */
 };
 
-/* What stands above the state of a file and has to go on when that changes. */
+/* Calls to the code above the state of files, which goes on when that
+ * changes. */
 struct files_ops {
 	/* Write-backs or exclusive operations may have ended: lets exclusive
 	 * operations, those who wait for them, and syncs go on. */
@@ -265,60 +291,74 @@ struct files {
 	size_t kept_count;
 	struct chunk *chunk_store;
 	struct list chunk_free, lru;
-	struct list chunk_waits;		/* needs that wait for pieces */
+	struct list chunk_waits;		/* struct read_wait that wait
+						 * for chunks */
 	struct list all;		/* files */
 	size_t file_count;
 	struct list dirty_files;	/* by age */
 	struct list flush[2];		/* large files, small files */
 	struct list pinned_files;
 	struct list writers;		/* struct io that wait for room */
-	struct list syncs;		/* of everything */
+	struct list syncs;		/* struct sync of all files */
 	struct list order_waits;
-	unsigned order_cuts, order_flushes;	/* files in these states */
+	unsigned order_cuts, order_flushes;	/* number of files in these
+						 * states */
 	uint64_t order_cut_ns;		/* the last truncation of an open
 					   file to nothing */
 	struct list preallocs;		/* least recently used first */
 	unsigned prealloc_count;
-	uint64_t prealloc_sectors;	/* of all, not used yet */
+	uint64_t prealloc_sectors;	/* sectors preallocated and not used
+					 * yet, of all files */
 	struct list log_pins;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
 	struct prefixes *prefixes;	/* prefix.h */
 	struct small_ra small_ra[SMALL_RA_STREAMS];
 	uint64_t small_ra_clock;
-	struct list log_unpins;		/* holds to be given up when durable */
+	struct list log_unpins;		/* pins to be dropped when a record is
+					 * durable */
 	struct writeback *writebacks;
-	void **wb_data;		/* their arrays */
+	void **wb_data;		/* data of all write-backs */
 	struct iovec *wb_iov;
-	struct list wb_free[2];	/* of large files and destages; of small */
-	struct list data_wbs, destages;	/* at work */
+	struct list wb_free[2];	/* free write-backs: of large files and
+				 * destages, of small files */
+	struct list data_wbs, destages;	/* write-backs under way */
 	unsigned wbs_busy, destages_busy, large_data_busy, fetches;
-	unsigned small_wbs;		/* there are */
-	struct gap_readahead *gap_readahead; /* NULL: nothing was wished for */
-	/* gap_writeback.c; NULL: nothing is offered. */
+	unsigned small_wbs;		/* number of write-backs for small
+					 * files */
+	struct gap_readahead *gap_readahead; /* NULL: it was not needed yet */
+	/* Belongs to gap_writeback.c; NULL: nothing waits for gaps. */
 	struct freeblock_task *gap_task;
 	struct list gap_queue;		/* write-backs, oldest first */
 	unsigned gap_queued,
-		gap_queued_destages; /* how many; of these, of destages */
+		gap_queued_destages; /* number of write-backs that wait for
+				      * gaps; of destages */
 	uint64_t gap_queued_total, gap_recalled_total;
-	struct place_batch placing[2];	/* of what is waited for; of the rest */
-	bool users_read;		/* of late */
-	bool gap_queue_closed;		/* nobody is told of any */
-	uint64_t reads_seen, look_ns;	/* at the last look; the next one */
+	struct place_batch placing[2];	/* data that a sync waits for; other
+					 * data */
+	bool users_read;		/* users have read lately */
+	bool gap_queue_closed;		/* it is closed, no more done() is
+					 * called */
+	uint64_t reads_seen, look_ns;	/* reads at the last look; time of the
+					 * next one */
 	uint64_t pump_round;
 	unsigned heals, bad_writes;
-	struct list suspects;		/* bads that wait for another try */
-	size_t fetch_chunks;		/* pinned by fetches */
+	struct list suspects;		/* bad sectors that wait for another
+					 * try */
+	size_t fetch_chunks;		/* chunks pinned by fetches */
 	uint64_t stamp;
-	uint64_t scan_ns;		/* when to look for what is old */
+	uint64_t scan_ns;		/* when old dirty blocks are looked
+					 * for */
 	size_t dirty_count, pinned_count;
-	uint64_t written_bytes;		/* data, in all */
-	uint64_t destage_seq;		/* destage what was logged up to */
+	uint64_t written_bytes;		/* bytes of data written, in all */
+	uint64_t destage_seq;		/* records up to this one are to be
+					 * destaged */
 	bool recovered;		/* at this mount, and not yet destaged */
-	uint64_t destage_wanted_seq;	/* the log would like that for this */
+	uint64_t destage_wanted_seq;	/* the log asked for this one */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */
-	int loss;		/* data was given up: told by one syncfs */
+	int loss;		/* error of data that was given up, for one
+				 * syncfs to report */
 	bool stopped;		/* the file system has failed: files_stop */
-	uint64_t wake_ns;	/* writeback_pump is to be called */
+	uint64_t wake_ns;	/* when writeback_pump is to be called */
 	bool committing, pumping, pump_again;
 	struct waiter commit;
 };
@@ -383,7 +423,7 @@ void file_extents(struct fs *fs, struct fs_op *op);
 void file_set_size(struct fs *fs, struct fs_op *op);
 /*
  * Rename over an existing name: the data of the inode moved comes before the
- * rename (trap 7.2).  Called in run() before any change: 0 = nothing of it is
+ * rename, or a crash leaves an empty file.  Called in run() before any change: 0 = nothing of it is
  * in memory only; FS_TXN_WAIT = its write-back has been started and
  * fs_txn_restart() follows; return it.
  */
