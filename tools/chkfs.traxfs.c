@@ -44,7 +44,7 @@ struct arguments {
 	bool data, json, verbose, force;
 };
 
-/* What was found of one row. */
+/* Numbers of problems of one row. */
 struct tally {
 	uint64_t found, left;
 	bool asked, yes;
@@ -52,11 +52,11 @@ struct tally {
 
 struct session {
 	const struct arguments *arguments;
-	struct tally *tally;	/* one a row */
+	struct tally *tally;	/* one for each row of the table */
 	json_t *problems;	/* NULL: no JSON */
 	bool yes_to_all;
 	bool terminal;		/* progress is shown */
-	bool shown;		/* and there is some on the line */
+	bool shown;		/* a progress line is on the terminal */
 	const char *step;
 	uint64_t step_ns, shown_ns;
 };
@@ -242,7 +242,7 @@ static void print_problem(struct session *s, const struct check_found *found,
 	fflush(stdout);
 }
 
-/* 'y', 'n' or 'a'; what is no answer, or the end of the input, is a no. */
+/* Reads 'y', 'n' or 'a'; anything else, and the end of the input, is a no. */
 static char read_answer(void)
 {
 	char line[64];
@@ -527,7 +527,7 @@ int main(int argc, char **argv)
 
 	argp_err_exit_status = EXIT_WRONG_USE;
 	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	/* Nobody there to be asked, or nowhere to ask. */
+	/* Without a terminal nobody can be asked. */
 	if (!a.mode_given && (a.json || !isatty(STDIN_FILENO)))
 		a.mode = MODE_NO;
 	return run(&a);

@@ -15,7 +15,7 @@
 #include "extract/verify.h"
 #include "tools/extract_state.h"
 
-/* How it ended; the tool's exit codes. */
+/* How a run ended: the tool's exit codes. */
 enum extract_end {
 	EXTRACT_DONE = 0,
 	EXTRACT_FAILED = 1,
@@ -30,8 +30,8 @@ enum extract_end {
 	EXTRACT_UNREADABLE = 10, /* read errors wherever it was tried */
 };
 
-/* How it is told how far a stage has come: not at all, on one line of a
- * terminal, or as a line every few seconds. */
+/* How progress is reported: not at all, on one line of a terminal, or as a line
+ * every few seconds. */
 enum extract_progress {
 	EXTRACT_SILENT,
 	EXTRACT_TERMINAL,
@@ -43,16 +43,21 @@ struct extract_run {
 	struct extract_state *state;	/* its profile is made if NULL */
 	const char *state_path;
 	const struct identity *identity;
-	const char *scsi;		/* ask this device for its tracks, */
-	struct scsi_port *port;		/* by this way; NULL: the device's */
+	const char *scsi;		/* device that is asked for its tracks
+					 * by SCSI; NULL: none */
+	struct scsi_port *port;		/* port by which it is asked; NULL: the
+					 * device is opened */
 	bool quick, scratch;
 	enum extract_progress progress;
-	uint64_t said_ns;		      /* when progress was told last */
-	const volatile sig_atomic_t *stopped; /* by a signal; or NULL */
+	uint64_t said_ns;		      /* when progress was reported
+					       * last */
+	const volatile sig_atomic_t *stopped; /* set by a signal; NULL: never */
 
-	/* Set by it. */
-	const char *verdict;		/* why it can't be measured; NULL, */
-	enum extract_end end;		/* and how it ends therefore */
+	/* Set by extract_run: */
+	const char *verdict;		/* why the drive cannot be measured;
+					 * NULL: it can */
+	enum extract_end end;		/* the exit code that follows from the
+					 * verdict */
 	struct verify verify;
 	struct map_stats map;
 };

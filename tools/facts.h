@@ -11,7 +11,8 @@
 /* The value at "outer.inner"; NULL: there is none. */
 json_t *fact_at(json_t *object, const char *path);
 
-/* The same as a number (0: there is none), a text (empty), a truth (false). */
+/* The same as a number, a text or a boolean; 0, empty or false when there is
+ * none. */
 double fact_number(json_t *object, const char *path);
 const char *fact_string(json_t *object, const char *path);
 bool fact_is_set(json_t *object, const char *path);
@@ -23,7 +24,7 @@ struct text {
 struct text size_text(double bytes);
 /* Seconds since 1970 as a local date; 0 or less: "never". */
 struct text date_text(double seconds);
-/* A duration in the two largest units of it; negative: "not known". */
+/* A duration in its two largest units; negative: "not known". */
 struct text duration_text(double seconds);
 
 #endif

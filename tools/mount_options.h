@@ -19,12 +19,15 @@ struct mount_settings {
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */
 	unsigned scrub_days;		/* period; 0: by hand */
-	unsigned quiet_ms;		/* before idle time; 0: not given */
-	unsigned budget_ppm;		/* of background work */
-	bool refine;		/* the map of tracks, in idle time */
+	unsigned quiet_ms;		/* ms without requests before idle time;
+					 * 0: not given */
+	unsigned budget_ppm;		/* budget of background work, in
+					 * millionths of the head's time */
+	bool refine;		/* measure unknown tracks in idle time */
 	unsigned replicas;
-	unsigned watermarks[3];		/* high, low, critical; 0: not given */
-	char flags[1024];	/* for the kernel: "nosuid,noexec" */
+	unsigned watermarks[3];		/* per cent: high, low, critical; 0: not
+					 * given */
+	char flags[1024];	/* flags for the kernel, as "nosuid,noexec" */
 };
 
 /* What holds where no option says otherwise. */

@@ -18,7 +18,7 @@
 #define MOST_DOTS 1500u
 #define DOTS 1200u
 
-/* One panel: where it is, and what its edges stand for. */
+/* One panel of the picture: its place, and the values at its edges. */
 struct panel {
 	FILE *f;
 	double left, top;
@@ -36,7 +36,7 @@ static double at_y(const struct panel *p, double y)
 	return p->top + PANEL_H * (1 - y / p->y_max);
 }
 
-/* Four times a round number, not less than this. */
+/* The least value that is four times a round number and not below v. */
 static double round_up(double v)
 {
 	static const double rounds[] = {

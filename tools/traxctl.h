@@ -16,8 +16,8 @@ struct command;
 
 struct arguments {
 	const struct command *command;
-	const char *path;	/* the first */
-	char **paths;		/* all; NULL ends it */
+	const char *path;	/* first operand */
+	char **paths;		/* all operands, ended by NULL */
 	unsigned paths_n;
 	bool json;
 	bool all;
@@ -29,14 +29,15 @@ struct arguments {
 	long set;		/* --set; -1: not given */
 };
 
-/* Says what errno means for `what`; EXIT_FAILED. */
+/* Reports errno for `what`; returns EXIT_FAILED. */
 int complain(const struct arguments *a, const char *what);
-/* A JSON attribute; NULL: errno.  The caller gives it up. */
+/* Reads a JSON attribute; NULL: errno says why. The caller drops the
+ * reference. */
 json_t *read_json(const char *path, const char *name);
 int print_json(json_t *json);
-/* Names and values of an object of facts. */
+/* Prints names and values of an object. */
 int print_facts(json_t *object);
-/* A table of an array of objects. */
+/* Prints an array of objects as a table. */
 int print_objects(json_t *array, const char *const *columns, unsigned n);
 
 /* traxctl_status.c */

@@ -115,13 +115,13 @@ uint64_t drive_bus_ns(const struct drive *d, uint32_t sectors)
 	       d->mech.bus_bytes_per_s;
 }
 
-/* From 0 (excluded) to 1. */
+/* A random number from 0 (excluded) to 1. */
 static double fraction(struct drive *d)
 {
 	return (double)((writes_random(&d->seed) >> 11) + 1) * 0x1p-53;
 }
 
-/* How late a completion is told of. */
+/* Delay with which a completion arrives. */
 static uint64_t noise_ns(struct drive *d)
 {
 	const struct spec_noise *n = &d->spec->noise;
@@ -279,7 +279,7 @@ static void head_begin(struct drive *d, struct drive_op *op, uint64_t at_ns)
 	d->busy = true;
 }
 
-/* Writes out the next dirty range, in ascending order. */
+/* Writes the next dirty range of the write cache, in ascending order. */
 static void destage_begin(struct drive *d, uint64_t at_ns)
 {
 	struct drive_access *a = &d->now;
@@ -339,7 +339,7 @@ static void head_end(struct drive *d)
 	}
 }
 
-/* Reads that a cache has learned to answer while they waited. */
+/* Answers reads whose data has come into the cache while they waited. */
 static void answer_hits(struct drive *d, uint64_t at_ns)
 {
 	struct list *pos, *tmp;
@@ -358,7 +358,7 @@ static void answer_hits(struct drive *d, uint64_t at_ns)
 	}
 }
 
-/* Flushes that have nothing left to wait for; true when one still waits. */
+/* Answers flushes that have nothing left to wait for; true: one still waits. */
 static bool answer_flushes(struct drive *d, uint64_t at_ns)
 {
 	struct list *pos, *tmp;
@@ -379,7 +379,7 @@ static bool answer_flushes(struct drive *d, uint64_t at_ns)
 	return waits;
 }
 
-/* When the head will have something to decide; UINT64_MAX: nothing. */
+/* Time of the head's next decision; UINT64_MAX: there is none. */
 static uint64_t head_next_ns(const struct drive *d)
 {
 	uint64_t next = UINT64_MAX;

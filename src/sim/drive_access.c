@@ -45,7 +45,7 @@ static bool drive_access_neighbour(const struct drive *d,
 		op->lbn + op->sectors == a->lbn);
 }
 
-/* Takes an operation into the access at hand. */
+/* Adds an operation to the present access. */
 static void drive_access_take(struct drive *d, struct drive_op *op)
 {
 	if (!drive_access_contains(d, op)) {
@@ -89,7 +89,7 @@ void drive_access_estimate(struct drive *d)
 	}
 }
 
-/* When the first `sectors` of the access at hand are done. */
+/* Time when the first `sectors` of the present access are done. */
 static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
 {
 	const struct drive_access *a = &d->now;
@@ -108,7 +108,8 @@ static uint64_t part_done_ns(const struct drive *d, uint32_t sectors)
 		return end_ns;
 	in_order.zero_latency_read = in_order.zero_latency_write = false;
 	service_estimate(d->geom, &in_order, &a->from, &req, &s);
-	/* Not in order: what comes first on the bus may have passed last. */
+	/* Sectors may pass out of order: the first one on the bus may pass
+	 * last. */
 	if (s.head.at_ns != a->service.head.at_ns)
 		return a->write
 			       ? end_ns

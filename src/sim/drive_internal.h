@@ -13,10 +13,11 @@
 #include "sim/segments.h"
 #include "sim/writes.h"
 
-/* What the head is doing. */
+/* What the head does now. */
 struct drive_access {
 	bool write, destage;
-	bool settled;		/* on the medium: nothing joins any more */
+	bool settled;		/* it is on the medium, so nothing joins it any
+				 * more */
 	uint64_t begun_ns;
 	uint64_t lbn;
 	uint32_t sectors;
@@ -26,24 +27,28 @@ struct drive_access {
 };
 
 struct drive {
-	const struct spec *spec;	/* NULL: flat */
+	const struct spec *spec;	/* NULL: a drive without mechanics */
 	uint64_t latency_ns;
 	struct geom *geom;
-	struct service_mech mech;	/* the spec's, with a phase */
+	struct service_mech mech;	/* that of the specification, with a
+					 * phase */
 	uint64_t seed;
 
-	struct list queue;	/* in order of arrival */
+	struct list queue;	/* operations in order of arrival */
 	struct list active;
-	struct list done;	/* in order of completion */
+	struct list done;	/* operations in order of completion */
 
 	bool busy;
 	struct drive_access now;
-	struct service_head head;	/* when not busy */
-	uint64_t ahead_lbn;		/* reading ahead goes on here ... */
-	uint32_t ahead_left;		/* ... for so many sectors */
+	struct service_head head;	/* where the head is when it is not
+					 * busy */
+	uint64_t ahead_lbn;		/* LBN at which reading ahead goes on
+					 * ... */
+	uint32_t ahead_left;		/* ... and the sectors that are left of
+					 * it */
 	struct segments cache;
-	struct rangeset dirty;		/* in the write cache */
-	uint64_t dirty_ns;		/* since then */
+	struct rangeset dirty;		/* LBNs in the write cache */
+	uint64_t dirty_ns;		/* when the write cache became dirty */
 	uint64_t destaged;		/* end of the last range written */
 
 	struct drive_times times;

@@ -42,7 +42,8 @@ struct emul {
 
 	pthread_mutex_t lock;	/* all below, and the drive */
 	struct list due;
-	uint64_t fast_ns;	/* the drive's time, when fast */
+	uint64_t fast_ns;	/* the drive's time, when it is not that of the
+				 * machine */
 	uint64_t waits_ns;	/* the thread sleeps until then */
 	uint64_t reset_ns;
 	struct emul_stats counts;
@@ -68,7 +69,7 @@ static uint64_t drive_now(const struct emul *e)
 		(uint64_t)((double)ns / e->options.slow);
 }
 
-/* And back: the machine's. */
+/* The inverse: the machine's time. */
 static uint64_t real_of(const struct emul *e, uint64_t drive_ns)
 {
 	if (drive_ns == UINT64_MAX)
@@ -170,7 +171,8 @@ static void answer(struct emul *e)
 			list_first(&e->due, struct drive_op, link);
 		struct emul_request *request =
 			container_of(op, struct emul_request, timing);
-		struct drive_op was = *op;	/* the job is gone when done */
+		struct drive_op was = *op;	/* a copy, because the request
+						 * is gone when it is done */
 		uint64_t late_ns;
 
 		list_del(&op->link);

@@ -17,7 +17,7 @@ struct faults {
 void faults_fini(struct faults *faults);
 int faults_add(struct faults *faults, const struct sim_fault *fault);
 
-/* The fault a request meets, counted down; NULL for none.  Valid until the
+/* The fault that a request meets, counted down; NULL: none. Valid until the
  * next faults_add. */
 const struct sim_fault *faults_meet(struct faults *faults,
 				    const struct disk_request *req);

@@ -11,14 +11,16 @@
 #include "diskmodel/geom.h"
 
 struct model_error {
-	uint64_t tracks;	/* there are */
-	uint64_t right;		/* believed tracks that are one */
-	uint64_t wrong;		/* believed to be known, and are none */
-	uint64_t first_wrong;	/* LBN; UINT64_MAX: none */
+	uint64_t tracks;	/* tracks of the model */
+	uint64_t right;		/* tracks of the model that are true tracks */
+	uint64_t wrong;		/* tracks marked as known that are no true
+				 * tracks */
+	uint64_t first_wrong;	/* first LBN of the first wrong track;
+				 * UINT64_MAX: none */
 	uint64_t unknown_sectors;
-	/* Of the right tracks: where their first sectors are believed to be,
-	 * in millionths of a revolution off, all turned by what makes the
-	 * median 0. */
+	/* Errors of the angles of the right tracks' first sectors, in
+	 * millionths of a revolution, after all angles were turned so that the
+	 * median is 0. */
 	uint32_t angle_p50_ppm, angle_p99_ppm, angle_max_ppm;
 };
 

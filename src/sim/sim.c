@@ -69,7 +69,7 @@ static bool overlap(const struct disk_request *a, const struct disk_request *b)
 	       b->sector < a->sector + a->sectors;
 }
 
-/* Everything the contract of disk.h lays on the caller. */
+/* Asserts everything that the contract of disk.h demands of the caller. */
 static void request_assert(const struct sim *sim,
 			   const struct disk_request *req)
 {
@@ -158,7 +158,7 @@ static void count_down_to_cut(struct sim *sim, const struct disk_request *req)
 	sim_power_cut(sim, sim->cut, sim->cut_seed);
 }
 
-/* How late the host is this time. */
+/* Delay of the host for one event. */
 static uint64_t host_late_ns(struct sim *sim)
 {
 	double u = (double)((writes_random(&sim->host_seed) >> 11) + 1) *
@@ -212,7 +212,7 @@ static void sim_submit(struct disk *disk, struct disk_request *req)
 
 /* ---- durability ---- */
 
-/* The oldest `n` unflushed writes are on the medium now. */
+/* Puts the oldest `n` unflushed writes on the medium. */
 static int make_durable(struct sim *sim, size_t n)
 {
 	int err = 0;
@@ -377,7 +377,7 @@ uint64_t sim_next_ns(struct sim *sim)
 	return late && late->late_ns < next ? late->late_ns : next;
 }
 
-/* When the host tells of it: no answer overtakes another. */
+/* Time when the host delivers a completion: no answer overtakes another. */
 static uint64_t op_answer_ns(struct sim *sim, const struct op *op)
 {
 	uint64_t answer_ns = op->timing.done_ns + op->host_ns;
@@ -443,7 +443,8 @@ static void deliver_one(struct sim *sim, struct disk_request *req)
 	req->done(req);
 }
 
-/* Only what is ready now: done() may submit and even cut the power. */
+/* Delivers only what is ready at the begin: done() may submit and even cut the
+ * power. */
 static int deliver(struct sim *sim)
 {
 	struct disk_request *refused = sim->refused;

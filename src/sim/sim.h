@@ -48,12 +48,14 @@ struct sim_options {
 	uint32_t physical_bytes; /* 0: of the specification, or 4096 */
 	uint32_t atomic_bytes;	/* 0: logical_bytes */
 	uint32_t max_sectors;	/* 0: 2048 */
-	bool volatile_cache;	/* also when the specification has one */
+	bool volatile_cache;	/* it has one, even if the specification has
+				 * none */
 	/* How late a busy host is, at the median: a request reaches the drive
 	 * so late, its completion is told so late, and who waits for a moment
 	 * is woken so late; one time in a hundred several times as late. */
 	uint64_t host_ns;
-	const struct media *content; /* begins with a clone of it; or NULL */
+	const struct media *content; /* the disk begins with a clone of this;
+				      * NULL: with zeros */
 };
 
 /* `sectors` 0: as many as the specification has, which must outlive the disk.
@@ -78,7 +80,7 @@ void sim_advance(struct sim *sim, uint64_t ns);
 /* Time of the next completion (perhaps past); UINT64_MAX: none to come. */
 uint64_t sim_next_ns(struct sim *sim);
 
-/* Requests submitted and not delivered. */
+/* Number of requests submitted and not delivered. */
 unsigned sim_outstanding(const struct sim *sim);
 
 /*
@@ -136,8 +138,8 @@ struct media *sim_moment_cut(const struct sim_moment *moment,
 
 /* ---- watching ---- */
 
-/* Called for every request as it is submitted, after it is in the air (so
- * that a moment taken then holds it). */
+/* Sets a function that is called for every request when it is submitted, after
+ * it is in the air, so that a moment taken then has it. */
 typedef void (*sim_hook)(struct sim *sim, const struct disk_request *req,
 			 void *arg);
 void sim_set_hook(struct sim *sim, sim_hook hook, void *arg);
@@ -176,13 +178,13 @@ struct sim_fault {
 int sim_fault_add(struct sim *sim, const struct sim_fault *fault);
 void sim_fault_clear(struct sim *sim);
 
-/* How many requests have met a fault since the last clear. */
+/* Number of requests that have met a fault since the last clear. */
 uint64_t sim_fault_hits(const struct sim *sim);
 
 /* ---- counting ---- */
 
 struct sim_counts {
-	uint64_t reads, writes, flushes;	/* delivered */
+	uint64_t reads, writes, flushes;	/* requests delivered */
 	uint64_t read_sectors, written_sectors;
 };
 

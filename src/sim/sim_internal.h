@@ -18,40 +18,47 @@ struct op {
 	struct disk_request *req;
 	struct write *write;	/* NULL: not a write, or one that is lost */
 	uint64_t order;		/* flush: covers what completed before */
-	uint64_t late_ns;	/* completes that much later */
-	uint64_t reach_ns;	/* the drive is reached */
-	uint64_t host_ns;	/* the answer is late by that */
+	uint64_t late_ns;	/* additional delay of the completion */
+	uint64_t reach_ns;	/* when the drive is reached */
+	uint64_t host_ns;	/* delay of the answer by the host */
 	bool failed, stuck, flip;
 	int error;
-	struct list link;	/* in the air, late or ready */
-	struct list way;	/* sent */
+	struct list link;	/* in one of the lists `air`, `late` and
+				 * `ready` */
+	struct list way;	/* in the list `sent` */
 };
 
 struct sim {
 	struct disk disk;
 	struct env env;
 	struct drive *drive;
-	struct drive *other;		/* not now, see sim_set_flat; or NULL */
+	struct drive *other;		/* the drive that is not in use, see
+					 * sim_set_flat; NULL: there is none */
 	bool is_flat;
 	struct media *now, *durable;
 	uint64_t now_ns;
 	uint64_t env_seed;
 	uint64_t host_ns, host_seed;
-	uint64_t reach_ns;		/* of the last that was sent */
-	uint64_t answer_ns;		/* of the last answer */
+	uint64_t reach_ns;		/* when the last request that was sent
+					 * reaches the drive */
+	uint64_t answer_ns;		/* time of the last answer */
 
-	struct list sent;		/* ops, in order */
-	struct list air, late, ready;	/* ops */
+	struct list sent;		/* ops on their way to the drive, in
+					 * order */
+	struct list air, late, ready;	/* ops in these states */
 	unsigned outstanding;
-	struct disk_request *refused;	/* no memory for an op */
+	struct disk_request *refused;	/* requests for which there was no
+					 * memory */
 
 	struct write **unflushed;
 	size_t unflushed_n, unflushed_room;
 	uint64_t completed;		/* writes, since the beginning */
-	uint64_t flushed;		/* of these, durable or listed before */
+	uint64_t flushed;		/* number of these that are durable, or
+					 * were listed before */
 
 	bool off;
-	uint64_t cut_at;		/* writes to go; 0: not armed */
+	uint64_t cut_at;		/* writes until a power cut; 0: none is
+					 * armed */
 	enum sim_cut cut;
 	uint64_t cut_seed;
 

@@ -12,15 +12,18 @@
 
 #include "diskmodel/spec.h"
 
-/* What is left 0 (or < 0 where so said) is chosen by the seed. */
+/* Members that are 0 (or < 0 where the comment says so) are chosen by the
+ * seed. */
 struct specgen {
 	uint64_t seed;
-	uint64_t bytes;		/* about; 0: 300 MB */
+	uint64_t bytes;		/* approximate size; 0: 300 MB */
 	uint32_t surfaces;
-	uint32_t group_cylinders; /* of a serpentine; 0: any order */
-	double slipped;		/* share of tracks with slips; < 0 */
-	int cache;		/* 0: none, 1: with read-ahead; < 0 */
-	int zero_latency;	/* 0, 1; < 0 */
+	uint32_t group_cylinders; /* cylinders of a serpentine's group; 0: any
+				   * order of tracks */
+	double slipped;		/* share of tracks with slips; < 0: chosen */
+	int cache;		/* read cache: 0: none, 1: with read-ahead; < 0:
+				 * chosen */
+	int zero_latency;	/* zero-latency reads: 0, 1; < 0: chosen */
 	bool odd;		/* with what few drives have: scratches over
 				 * many tracks, boundaries with hardly a leap or
 				 * none, spares in every cylinder, slipped

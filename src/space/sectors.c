@@ -159,7 +159,7 @@ static void largest_renew(struct space *s, uint32_t group)
 	s->group[group].stale = false;
 }
 
-/* The run that holds `first` has grown or is about to be cut. */
+/* Called when the run that holds `first` has grown, or before it is cut. */
 static void largest_touch(struct space *s, const struct sector_part *p,
 			  bool grown)
 {
@@ -223,7 +223,7 @@ static int put_apply(struct space *s, const struct sector_part *p)
 	return rc;
 }
 
-/* Nothing known of the piece is without an owner. */
+/* Checks a removal: all known sectors of the part must have an owner. */
 static int del_check(struct space *s, const struct sector_part *p)
 {
 	if (p->n > group_sectors(s, p->group) - s->group[p->group].free)
@@ -308,7 +308,7 @@ static int release_piece(struct space *s, const struct sector_part *p)
 	return rc;
 }
 
-/* Without memory they stay unused until the next mount. */
+/* Without memory the sectors stay unused until the next mount. */
 void sectors_release(struct space *s, uint64_t first, uint64_t n)
 {
 	if (for_pieces(s, first, n, release_piece))
@@ -321,8 +321,8 @@ static void replicas_less(struct space *s, uint64_t n)
 	s->replicas -= n < s->replicas ? n : s->replicas;
 }
 
-/* Nobody goes back to what a replica held, so its room need not wait for the
- * root: once the record that drops it is durable, it can be written. */
+/* No recovery goes back to the content of a replica, so its room need not wait
+ * for the root: it can be written once the record that drops it is durable. */
 int space_owner_del(struct space *s, traxaddr addr, uint64_t n,
 		    enum owner_kind kind)
 {
@@ -367,7 +367,7 @@ uint32_t space_group_free(const struct space *s, uint32_t group)
 	return s->group[group].free;
 }
 
-/* It is renewed behind the caller's back: it is a cache. */
+/* The value is a cache, and computed anew when it is stale. */
 uint32_t space_group_largest(const struct space *s, uint32_t group)
 {
 	const struct space_group *g = &s->group[group];
@@ -398,10 +398,10 @@ void space_forget_misfits(struct space *s)
 
 /* ---- Free sets are given back ------------------------------------------ */
 
-/* So many groups stay loaded whatever they need, so that who has waited for
- * one still finds it. */
+/* Number of groups that stay loaded whatever memory they need, so that an
+ * operation which has waited for one still finds it. */
 #define LOADED_LEAST 16u
-/* Runs of a set that was given back which are freed at a time: some us. */
+/* Ranges freed at a time of a set that was given back: some microseconds. */
 #define SHRINK_RUNS 128u
 
 static void shrink_unloaded(struct space *s, size_t most)
@@ -419,7 +419,8 @@ static bool may_unload(const struct space *s, uint32_t group)
 			       group_sectors(s, group));
 }
 
-/* The one that was used the longest ago, but not the newest; else `groups`. */
+/* The group that was not used for longest, but not the newest one; none:
+ * `groups`. */
 static uint32_t unload_candidate(const struct space *s)
 {
 	uint32_t best = s->groups;
@@ -440,7 +441,7 @@ static void unload(struct space *s, uint32_t group)
 	space_group_largest(s, group);
 	if (rangeset_move_out(&s->free, (uint64_t)group * TRAX_GROUP_SECTORS,
 			      group_sectors(s, group), &s->unloaded))
-		return;		/* no memory: it stays */
+		return;		/* without memory it stays loaded */
 	g->loaded = false;
 	s->loaded--;
 }
@@ -500,7 +501,8 @@ void space_load_abort(struct space *s, uint32_t group)
 		load_free(l);
 }
 
-/* Nobody owns from the cursor up to `end`: free but for what is pending. */
+/* Sectors from the cursor to `end` have no owner: they are free, except those
+ * that are pending. */
 static int load_gap(struct space *s, struct space_load *l, uint64_t end)
 {
 	const uint64_t first = l->cursor, n = end - first;

@@ -62,13 +62,14 @@ int space_owner_del(struct space *space, traxaddr addr, uint64_t n,
  */
 uint64_t space_cover_dropped(struct space *space);
 void space_release_dropped(struct space *space);
-/* At mount, when the replicas have been counted. */
+/* Sets the number of sectors that replicas have, at the mount. */
 void space_set_replicas(struct space *space, uint64_t sectors);
 
 uint32_t space_groups(const struct space *space);
 bool space_group_loaded(const struct space *space, uint32_t group);
 uint32_t space_group_free(const struct space *space, uint32_t group);
-/* The longest free run; of a group that is not loaded at most that. */
+/* Length of the longest free run; an upper bound when the group is not
+ * loaded. */
 uint32_t space_group_largest(const struct space *space, uint32_t group);
 /*
  * So many sectors were found not to fit into a part of a track of the group, or
@@ -86,7 +87,7 @@ void space_forget_misfits(struct space *space);
  * for long are given back: they are loaded again when they are needed.  0: they
  * all stay. */
 void space_set_budget(struct space *space, size_t runs);
-/* What one run needs, with what malloc(3) adds. */
+/* Memory of one range, with the overhead of malloc(3). */
 #define SPACE_RUN_BYTES 80u
 
 /*
@@ -193,7 +194,7 @@ bool space_slots_next_used(const struct space *space, traxaddr track,
 bool space_slots_next_track(const struct space *space, traxaddr from,
 			    struct range *track);
 
-/* Slots used by the tree of the root that is being loaded (at mount). */
+/* Loads the slots that the tree of a root uses, at the mount. */
 int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 		    const void *groups, size_t group_bytes);
 

@@ -15,7 +15,7 @@
 /* The running generation, one being written, and one to spare. */
 #define PENDING_GENS 4u
 
-/* What was freed in one generation and waits for its root. */
+/* Sectors and slots freed in one generation, which wait for its root. */
 struct pending {
 	uint64_t gen;
 	struct rangeset sectors;
@@ -25,10 +25,10 @@ struct pending {
 
 struct space_group {
 	uint32_t free;		/* sectors without an owner, pending or not */
-	uint32_t largest;	/* free run; may be less, but not more, than
-				   this when it is stale or not loaded */
+	uint32_t largest;	/* longest free run; an upper bound when it is
+				 * stale or the group is not loaded */
 	uint32_t misfit[SPACE_FITS]; /* see space_group_misfit */
-	uint64_t used;		/* space.clock of the last time */
+	uint64_t used;		/* value of space.clock at its last use */
 	bool stale;
 	bool loaded;
 };
@@ -43,13 +43,16 @@ struct space_load {
 };
 
 struct node_track {
-	uint64_t addr;		/* of slot 0 */
+	uint64_t addr;		/* address of slot 0 */
 	uint32_t slots;
 	uint32_t busy_n;
-	bool leaving;		/* takes nothing more: what is free is busy, */
-	uint32_t blocked;	/* so many */
-	uint64_t *busy;		/* bit: may not be taken; set beyond slots */
-	uint64_t *tree;		/* bit: used by the running tree */
+	bool leaving;		/* it is being given up: its free slots are
+				 * marked busy */
+	uint32_t blocked;	/* number of free slots that are marked busy for
+				 * that */
+	uint64_t *busy;		/* bit set: the slot may not be taken; set
+				 * beyond the last slot, too */
+	uint64_t *tree;		/* bit set: the running tree uses the slot */
 };
 
 struct space {
@@ -58,26 +61,30 @@ struct space {
 
 	struct space_group *group;
 	uint32_t groups;
-	uint64_t free_total;	/* sum over the groups */
+	uint64_t free_total;	/* free sectors of all groups */
 	uint64_t reserved;
-	struct rangeset free;	/* of loaded groups */
-	struct rangeset taken;	/* no owner yet, but not free */
-	struct rangeset unloaded; /* of a group that was given back; is freed
-				     in steps */
-	uint32_t loaded;	/* groups */
-	size_t runs_most;	/* of `free`, before groups are given back */
+	struct rangeset free;	/* free sectors of loaded groups */
+	struct rangeset taken;	/* taken sectors, which have no owner yet */
+	struct rangeset unloaded; /* set of a group that was given back, freed
+				   * in steps */
+	uint32_t loaded;	/* number of loaded groups */
+	size_t runs_most;	/* ranges of `free` above which groups are given
+				 * back */
 	uint64_t clock;		/* counts uses of groups */
 	struct list loads;
-	struct pending pending[PENDING_GENS];	/* by gen % PENDING_GENS */
-	struct rangeset dropped, covered; /* of replicas; see space.h */
+	struct pending pending[PENDING_GENS];	/* pending sets, by gen %
+						 * PENDING_GENS */
+	struct rangeset dropped, covered; /* sectors of dropped replicas, see
+					   * space.h */
 	uint64_t replicas;	/* sectors that replicas own */
 
-	struct node_track *track;	/* by address */
+	struct node_track *track;	/* node tracks, by address */
 	size_t tracks, tracks_room;
 	uint64_t *spare_busy;	/* kept for the bits of a further track */
 	size_t spare_words;
 	uint64_t slots_total, slots_busy, slots_reserved;
-	traxaddr last_slot;	/* where the last node without a place went */
+	traxaddr last_slot;	/* slot of the last node that had no
+				 * neighbour */
 	traxaddr last_mirror;	/* the slot that was taken last for a mirror */
 };
 
@@ -87,7 +94,7 @@ void pending_clear(struct pending *pending);
 /* sectors.c */
 uint32_t group_sectors(const struct space *space, uint32_t group);
 uint64_t sectors_pending(const struct space *space);
-/* The sectors lost their owner for good. */
+/* Frees sectors that have lost their owner and are needed by no root. */
 void sectors_release(struct space *space, uint64_t first, uint64_t n);
 
 /* node_slots.c */
