@@ -20,9 +20,10 @@
 #include "base/msg.h"
 #include "fs/data/file.h"
 
-#define MAX_BADS 64u		/* looked at at once, or waiting */
-#define MAX_RANGES 32u		/* bad ones of one write */
-#define MAX_HALVES 32u		/* halves of halves that wait */
+#define MAX_BADS 64u		/* failed writes that are looked at, or wait */
+#define MAX_RANGES 32u		/* bad ranges of one write, at most */
+#define MAX_HALVES 32u		/* parts of one write that wait to be tried, at
+				 * most */
 
 static const uint8_t zeros[BLOCK_BYTES] __attribute__((aligned(4096)));
 
@@ -32,11 +33,12 @@ struct bad_range {
 
 struct bad_write {
 	struct files *files;
-	struct list link;		/* files->suspects, while it waits */
+	struct list link;		/* in files->suspects while it waits */
 	uint64_t due_ns;
 	struct bad_range whole;
-	unsigned failures;		/* how often it was looked at in vain */
-	bool again;			/* what was found is looked at again */
+	unsigned failures;		/* number of tries that decided
+					 * nothing */
+	bool again;			/* the bad ranges are tried once more */
 	struct bad_range todo[MAX_HALVES], found[MAX_RANGES];
 	unsigned todo_n, found_n;
 	bool some_good, too_many;
@@ -103,7 +105,7 @@ static const struct fs_txn_type bad_write_type = {
 
 static void bad_write_next(struct bad_write *bad);
 
-/* A block that is bad; neighbours are one range. */
+/* Notes a bad block; neighbours become one range. */
 static void bad_write_found(struct bad_write *bad,
 			    const struct bad_range *range)
 {
@@ -215,7 +217,8 @@ static void bad_write_next(struct bad_write *bad)
 			bad_write_later(bad);
 			return;
 		}
-		/* Was that the place, or trouble that is just over? */
+		/* The place may be bad, or the disk was in trouble that is over
+		 * now. */
 		if (bad->found_n && !bad->too_many && !bad->again) {
 			bad->again = true;
 			bad_write_later(bad);

@@ -6,10 +6,10 @@
 
 #include "fs/data/file_data.h"
 
-/* A write to these sectors has failed.  They were taken and belong to nobody:
- * what is good of them is given back, what is bad is owned by that. */
+/* A write to these sectors has failed. They were taken and have no owner: good
+ * ones are given back, bad ones get the owner OWNER_BAD. */
 void bad_sectors_suspect(struct files *files, uint64_t sector, uint64_t n);
-/* Goes on with those that wait. */
+/* Goes on with the writes that wait for another try. */
 void bads_run(struct files *files, uint64_t now_ns);
 
 #endif

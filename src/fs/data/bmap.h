@@ -7,7 +7,7 @@
 #include "fs/data/file_data.h"
 
 struct extent {
-	uint64_t off, n;	/* sectors of the file */
+	uint64_t off, n;	/* range of the file, in sectors */
 	uint64_t addr;
 	uint32_t flags;
 };
@@ -15,19 +15,20 @@ struct extent {
 #define BMAP_OLD 24
 #define BMAP_NEW 32
 
-/* A change of what [off, off + n) is mapped to, planned in run(). */
+/* A planned change of what [off, off + n) of a file is mapped to. */
 struct bmap_plan {
-	uint64_t off, n;	/* may be shortened by bmap_probe, to blocks */
+	uint64_t off, n;	/* range of the file; bmap_probe may shorten it,
+				 * to whole blocks */
 	struct extent old[BMAP_OLD];
 	unsigned old_n;
 	struct extent new[BMAP_NEW];
 	unsigned new_n;
 };
 
-/* The extent that holds a sector, or the first behind it.  -ENOENT. */
+/* Finds the extent that holds a sector, or the first one behind it; -ENOENT. */
 int bmap_extent(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 	       struct extent *extent);
-/* The extent before a sector. */
+/* Finds the extent before a sector. */
 int bmap_extent_before(struct fs_txn *txn, uint64_t ino, uint64_t sector,
 		      struct extent *extent);
 /*
@@ -40,15 +41,15 @@ int bmap_probe(struct fs_txn *txn, uint64_t ino, uint64_t off, uint64_t n,
 void bmap_apply(struct fs_txn *txn, uint64_t ino,
 	       const struct bmap_plan *plan, struct inode_item *item);
 
-/* Sums of blocks: set where sum_of gives one, else cleared. */
+/* A change of the checksums of blocks. */
 struct bmap_sums {
 	uint64_t first;
 	unsigned n;
-	/* The sum of block first + i; NULL: all are cleared. */
+	/* Returns the checksum of block first + i; NULL: all are cleared. */
 	uint32_t (*sum)(void *arg, unsigned i);
 	void *arg;
 };
-/* Looks up the windows; returns what tree_get does. */
+/* Looks up the windows of a change; errors are those of tree_get. */
 int bmap_sums_probe(struct fs_txn *txn, uint64_t ino,
 		   const struct bmap_sums *sums);
 void bmap_sums_apply(struct fs_txn *txn, struct file *file,

@@ -6,31 +6,35 @@
 
 #include "fs/data/file_data.h"
 
-int read_wait_start(struct read_wait *rwait);	/* 0, -EIO, -EINPROGRESS */
+int read_wait_start(struct read_wait *rwait);	/* 0: all is there;
+						 * -EINPROGRESS: ready() will be
+						 * called; -EIO */
 void read_wait_end(struct read_wait *rwait);
-/* Is everything there (again)? */
+/* Is everything in memory? */
 bool read_wait_ok(const struct read_wait *rwait);
-/* Content of a block that a need holds, or NULL: block first, then piece. */
+/* Content of a block that a read wait holds: from a dirty block or else from a
+ * chunk; NULL: it has none. */
 const void *read_wait_block(const struct read_wait *rwait, uint64_t index);
 void read_waits_wake(struct file *file);
-/* The tree's content of these blocks has changed. */
+/* The content of these blocks in the tree has changed: chunks drop it. */
 void chunks_changed(struct file *file, uint64_t first, uint64_t n);
-/* Reads ahead what is not there, when there is room.  A guess is left when the
- * file has copies: then these are what is wanted of it. */
+/* Reads ahead blocks that are not in memory, while there is room. A guess is
+ * dropped when the file has replicas: those show which blocks are wanted. */
 void chunks_read_ahead(struct file *file, uint64_t first, uint64_t end,
 		       bool guess);
-/* A user reads what a need holds: some of it may have been read ahead. */
+/* A user reads the blocks of a read wait, some of which may have been read
+ * ahead. */
 void chunks_used(const struct read_wait *rwait, uint64_t wait_ns);
-/* Small files that were read ahead and nobody has come for, that have no copy:
- * by address, at most `most`; each is told once. */
+/* Lists small files that were read ahead, have no replica, and were read by no
+ * user: by address, at most `most`, each once. */
 struct replica_want;
 size_t chunks_unused_readahead(struct files *files, struct replica_want *left,
 			       size_t most);
 /* Ends fetches that could not begin. */
 void chunks_run(struct files *files);
-/* The reader is through with the pieces before this block. */
+/* The reader needs no chunk before this block any more. */
 void chunks_passed(struct file *file, uint64_t first, uint64_t end);
-/* The tree's content of one block, if a valid piece holds it. */
+/* Content of one block in the tree, if a valid chunk holds it; NULL. */
 const void *chunk_block(const struct file *file, uint64_t index);
 
 #endif

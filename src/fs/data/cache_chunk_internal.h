@@ -12,15 +12,17 @@
 #include "fs/data/file_data.h"
 #include "fs/data/read_events.h"
 
-#define SUM_LEAVES_AHEAD 8u	/* checksums of 120 MB, one access */
+#define SUM_LEAVES_AHEAD 8u	/* leaves with checksums read in one access:
+				 * those of 120 MB */
 
 struct fetch_segment {
-	uint64_t addr, off, n;	/* sectors */
-	uint64_t first, end;	/* of the extent that it is of, on the disk */
+	uint64_t addr, off, n;	/* a segment: place on the disk, place in the
+				 * file, and length, in sectors */
+	uint64_t first, end;	/* the extent around it, on the disk */
 	uint64_t copies[QUEUE_COPIES];
 	unsigned copies_n;
 	struct replica_run_want want;
-	uint64_t number;	/* of the read, see read_events.h */
+	uint64_t number;	/* number of the read, see read_events.h */
 	uint64_t begun_ns;
 	struct queue_request req;
 };
@@ -28,28 +30,28 @@ struct fetch_segment {
 struct fetch_chunk {
 	struct chunk *chunk;
 	uint16_t want;		/* blocks to be read */
-	bool claimed;		/* they are busy for this fetch */
-	uint16_t mapped;	/* of these, with data on disk */
-	uint16_t mask;		/* that have a sum */
-	uint16_t copied;	/* that have a copy */
+	bool claimed;		/* this fetch has marked them as busy */
+	uint16_t mapped;	/* blocks of `want` with data on the disk */
+	uint16_t mask;		/* blocks of `want` with a checksum */
+	uint16_t copied;	/* blocks of `want` with a replica */
 	uint32_t sum[CHUNK_BLOCKS];
 };
 
 struct fetch {
-	struct list link;	/* files->broken */
-	struct list in_file;	/* file->fetches */
+	struct list link;	/* in files->broken */
+	struct list in_file;	/* in file->fetches */
 	struct file *file;
 	enum queue_class class;
 	uint64_t first;		/* index of chunk 0 */
 	unsigned chunks;
 	struct fetch_chunk piece[READ_WAIT_CHUNKS];
 	unsigned segments, outstanding, tries;
-	unsigned failures;	/* reads that ended with an error, in a row */
-	enum fault_class error;	/* of the last of them */
-	unsigned copies_n;	/* of any segment, at most */
-	bool background;	/* no user's read */
-	bool guess;		/* nobody may ever want it */
-	/* The copies that were read the first time. */
+	unsigned failures;	/* failed reads in a row */
+	enum fault_class error;	/* class of the last error */
+	unsigned copies_n;	/* most replicas of any segment */
+	bool background;	/* no user waits for it */
+	bool guess;		/* it is a guess, which users may never want */
+	/* Replicas that were read at the first try. */
 	struct copy_read {
 		uint64_t off, n, sector;
 	} has_replicas[FETCH_SEGMENTS];
@@ -61,10 +63,10 @@ struct fetch {
 
 /* ---- cache_chunk.c ---- */
 
-/* Blocks of a chunk are not read any more, at least not by this fetch. */
+/* This fetch no longer reads these blocks of a chunk. */
 void fetch_leave(struct fetch_chunk *fp, uint16_t bits);
 
-/* Everything that could be had is valid. */
+/* Ends a fetch: every block that could be read is valid. */
 void fetch_over(struct fetch *fetch);
 
 int fetch_run(struct fs_txn *txn);
@@ -77,21 +79,21 @@ void fetch_unclaim(struct fetch *fetch);
 
 /* ---- chunk_read.c ---- */
 
-/* Buffers of a segment; returns the number of iov used. */
+/* Lists the buffers of a segment; returns the number of iov used. */
 unsigned fetch_iov(struct fetch *fetch,
 		   const struct fetch_segment *segment,
 		   struct iovec *iov);
 
-/* Which place is read at this try. */
+/* Chooses the place that is read at this try. */
 void fetch_choose(const struct fetch *fetch,
 		  struct fetch_segment *segment);
 
 void fetch_watch(struct fetch *fetch, struct fetch_segment *segment);
 
-/* Copies are read together with those that will be wanted next. */
+/* Does a replica run have this segment, or will it? Then that serves it. */
 bool fetch_from_run(struct fetch *fetch, struct fetch_segment *segment);
 
-/* It has passed by under the head, and was read. */
+/* Has a gap read this segment? Then its data is copied. */
 bool fetch_from_gap(const struct fetch *fetch,
 		    const struct fetch_segment *segment);
 

@@ -6,14 +6,14 @@
 
 #include "fs/data/file_data.h"
 
-/* Starts destage writes that are due; true: some was started. */
+/* Starts the destages that are due; true: some were started. */
 bool destage_pump(struct files *files);
-/* Offers pinned blocks of a file (gap_writeback.h), looking at *left at most.
- */
+/* Queues pinned blocks of a file for gaps (gap_writeback.h); looks at *left
+ * blocks at most. */
 void destage_queue_for_gaps(struct file *file, unsigned *left);
-/* Is something of what is pinned to be destaged now? */
+/* Are pinned blocks to be destaged now? */
 bool destage_is_wanted(const struct files *files);
-/* What is logged so far is to be destaged. */
+/* Asks for the destage of everything logged so far. */
 void destage_now(struct files *files);
 void destage_want(void *arg, uint64_t seq);
 

@@ -422,10 +422,10 @@ void file_extents(struct fs *fs, struct fs_op *op);
  */
 void file_set_size(struct fs *fs, struct fs_op *op);
 /*
- * Rename over an existing name: the data of the inode moved comes before the
- * rename, or a crash leaves an empty file.  Called in run() before any change: 0 = nothing of it is
- * in memory only; FS_TXN_WAIT = its write-back has been started and
- * fs_txn_restart() follows; return it.
+ * Rename over an existing name: the data of the inode that is renamed has to be
+ * written before, or a crash leaves an empty file.  Called in run() before any
+ * change: 0: none of its data is in memory only; FS_TXN_WAIT: its write-back
+ * has been started and fs_txn_restart() follows; return it.
  */
 int file_order(struct fs_txn *txn, uint64_t ino);
 /* The last open handle of an inode is gone (vnode->opens is 0). */

@@ -6,25 +6,27 @@
 
 #include "fs/data/file_data.h"
 
-/* Write-backs may have ended: lets exclusive operations and syncs go on. */
+/* Write-backs of a file may have ended: lets its exclusive operations and syncs
+ * go on. */
 void file_wake_waiters(struct file *file);
 /* The same for all files. */
 void files_settled(struct files *files);
-/* Commits what is logged, once at a time, and then pumps. */
+/* Commits the log, one commit at a time, and then calls writeback_pump. */
 void files_commit(struct files *files);
-/* Buffers that writers may take now. */
+/* Number of buffers that writers may take now. */
 size_t files_room(const struct files *files);
 /* Writes back a file together with the small ones of its directory, except
  * those written to after `before`. */
 void files_flush_group(struct file *file, uint64_t before, bool sync);
-/* When it was written to last. */
+/* Stamp of the last write to a file. */
 uint64_t file_stamp(const struct file *file);
-/* Writes back all that is dirty now; calls done when it is mapped. */
+/* Writes back all blocks that are dirty now; done() is called when they are
+ * mapped. */
 struct sync {
 	struct list link;
 	struct file *file;	/* NULL: all files */
 	uint64_t stamp;
-	bool destage;		/* and nothing is pinned */
+	bool destage;		/* wait for destages, too */
 	void (*done)(struct sync *sync, int rc);
 	struct waiter waiter;
 	void *owner;

@@ -14,11 +14,11 @@
  *   read_window       read.c         is the next window in memory?
  *   read_wait_start   cache_chunk.c  if not: chunks are pinned for it
  *   read_wait_fetch   cache_chunk.c  what nobody reads yet is fetched
- *   fetch_run         cache_chunk.c  transaction: checksums, extents, replicas
+ *   fetch_run         chunk_lookup.c transaction: checksums, extents, replicas
  *   fetch_end         cache_chunk.c  a request for each run of sectors, unless
  *                                    a buffer has it (read_events.h)
- *   fetch_done        cache_chunk.c  one request has ended
- *   fetch_verify      cache_chunk.c  checksums; what is bad is looked up and
+ *   fetch_done        chunk_read.c   one request has ended
+ *   fetch_verify      chunk_read.c   checksums; what is bad is looked up and
  *                                    read again, then each of its replicas
  *   fetch_over        cache_chunk.c  good blocks are valid, waiters are woken
  *   read_copy         read.c         the window is copied to the user
@@ -38,10 +38,11 @@
 #include <stdlib.h>
 
 #define AHEAD_BYTES (1u << 20)
-#define SURE_READS 4u		/* so many make a stream beyond doubt */
+#define SURE_READS 4u		/* reads in order that make a stream for
+				 * certain */
 /* The kernel's own read-ahead may come a little out of order. */
 #define STREAM_SLACK (256u << 10)
-/* Leaves with checksums are read before a stream comes so near to them: some
+/* Leaves with checksums are read when a stream is this far before them: some
  * tenths of a second of it. */
 #define SUMS_AHEAD_BYTES (48ull << 20)
 #define SUMS_STEP_BYTES (SUMS_AHEAD_BYTES / 3)
@@ -127,7 +128,7 @@ static void read_ahead_to(struct file *file, uint64_t from, uint64_t to,
 	}
 }
 
-/* So far a stream is read ahead. */
+/* Bytes that a stream is read ahead. */
 static uint64_t read_window_bytes(uint64_t track)
 {
 	return 2 * track > AHEAD_BYTES ? 2 * track : AHEAD_BYTES;

@@ -12,7 +12,8 @@
 #include "fs/data/file_data.h"
 #include "fs/data/file_sync.h"
 
-#define FOREVER (1ull << 60)		/* sectors: behind any file */
+#define FOREVER (1ull << 60)		/* a sector behind the end of any
+					 * file */
 #define DROP_NODES 24u
 
 enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
@@ -22,7 +23,8 @@ enum trunc_kind { TRUNC_SIZE, TRUNC_DELETE, TRUNC_PUNCH, TRUNC_RESERVE };
 /* A block as it was before a part of it was zeroed. */
 struct edge {
 	uint64_t index;
-	void *data;		/* a reference; NULL: it was not in memory */
+	void *data;		/* a reference to its content; NULL: it was not
+				 * in memory */
 	bool dirty;
 };
 
@@ -30,20 +32,22 @@ struct trunc {
 	struct excl_lock excl;
 	struct shared_lock lock;
 	struct sync sync;
-	struct read_wait rwait;	/* an edge */
+	struct read_wait rwait;	/* waits for a block that is cut */
 	struct fs *fs;
-	struct fs_op *op;	/* NULL once answered, or none */
+	struct fs_op *op;	/* the operation; NULL: it was answered, or
+				 * there is none */
 	struct file *file;
 	struct fs_txn *txn;
 	enum trunc_kind kind;
 	uint64_t size;		/* TRUNC_SIZE: new size */
-	uint64_t first, end;	/* blocks */
-	uint64_t dropped;	/* TRUNC_PUNCH: up to here, in memory */
-	unsigned edge;		/* edges done */
+	uint64_t first, end;	/* range of blocks that goes */
+	uint64_t dropped;	/* TRUNC_PUNCH: end of what has been dropped in
+				 * memory */
+	unsigned edge;		/* number of cut blocks that have been zeroed */
 	struct edge old[EDGES];
 	unsigned old_n;
-	bool cleared;		/* no copies of what goes are left */
-	bool begun;		/* the first transaction is over */
+	bool cleared;		/* all replicas of what goes were dropped */
+	bool begun;		/* the first transaction has ended */
 	bool more;		/* another step is needed */
 	bool then_reserve;	/* ZERO_RANGE: preallocate afterwards */
 	bool keep_size;
@@ -51,46 +55,49 @@ struct trunc {
 	int rc;
 	struct log_pin *pin;
 	struct alloc_piece chunk[WB_SEGMENTS];
-	int chunks;		/* taken, not owned yet */
+	int chunks;		/* pieces taken that have no owner yet */
 	bool waited;
-	uint64_t want;		/* blocks to ask for */
-	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE */
+	uint64_t want;		/* blocks to ask room for */
+	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE: called
+							 * at the end */
 };
 
 /* ---- trunc.c ---- */
 
 void trunc_answer(struct trunc *trunc, int rc);
 
-/* Blocks [first, end) are no more. */
+/* Drops blocks [first, end) from memory. */
 void trunc_drop_blocks(struct file *file, uint64_t first, uint64_t end);
 
 /* ---- trunc_size.c ---- */
 
-/* Drops the sums of whole windows behind `window`; sets more. */
+/* Drops the checksums of whole windows behind `window`; sets `more` when some
+ * are left. */
 int trunc_windows(struct fs_txn *txn, struct trunc *trunc,
 		  uint64_t window, uint64_t end_window, bool apply);
 
 /*
- * The sums of [first, end) go: of the first window, of whole ones, of the last.
- * Called to probe, then to apply.
+ * Drops the checksums of [first, end): of the first window, of whole ones, of
+ * the last one. Called to probe, then to apply.
  */
 int trunc_sums(struct fs_txn *txn, struct trunc *trunc, uint64_t first,
 	     uint64_t end, bool apply);
 
-/* What the first transaction does besides: attributes. */
+/* Sets the attributes that the first transaction changes. */
 int trunc_attr(struct fs_txn *txn, struct trunc *trunc,
 	     struct inode_item *item);
 
 int trunc_size_run(struct fs_txn *txn);
 
-/* The transaction is over: memory follows. */
+/* The transaction has ended: brings memory up to date. */
 void trunc_size_took(struct trunc *trunc, uint64_t seq);
 
 /* ---- trunc_room.c ---- */
 
 int trunc_punch_run(struct fs_txn *txn);
 
-/* Not before: what fails takes nothing away. */
+/* Drops the blocks in memory, after the transaction: one that fails removes
+ * nothing. */
 void trunc_punch_took(struct trunc *trunc);
 
 int trunc_reserve_run(struct fs_txn *txn);

@@ -7,12 +7,13 @@
 #include "fs/data/file_data.h"
 #include "fs/data/file_sync.h"
 
-/* Starts whatever may be started. */
+/* Starts the write-backs that may be started. */
 void writeback_pump(struct files *files);
-/* This file's dirty blocks up to `stamp` are to be written. */
+/* Asks for the write-back of the file's dirty blocks up to `stamp`. */
 void writeback_flush(struct file *file, uint64_t stamp, bool sync, bool final);
 int writebacks_new(struct files *files);
-/* A stretch of a growing file is complete enough to be written. */
+/* Asks for the write-back of a stretch of a growing file that is long
+ * enough. */
 void writeback_stream(struct file *file);
 
 enum writeback_kind {
@@ -23,7 +24,9 @@ enum writeback_kind {
 	WB_DESTAGE
 };
 
-struct writeback_segment {		/* of the disk, in file order */
+/* A run of sectors that a write-back is written to, in the order of the
+ * file. */
+struct writeback_segment {
 	struct writeback *wb;
 	uint64_t sector, n;
 	bool known, failed;
@@ -38,63 +41,66 @@ struct writeback {
 	bool small;		/* SMALL_WB_BLOCKS at most, else WB_BLOCKS */
 	bool claimed, stream;
 	bool relocates;		/* all of it is in the log: its place was bad */
-	bool for_gap;		/* of a destage: it may wait for a gap */
-	bool gap_queued;		/* it does, since gap_queued_ns */
+	bool for_gap;		/* a destage that may wait for a gap */
+	bool gap_queued;		/* it waits for a gap, since
+					 * gap_queued_ns */
 	uint64_t gap_queued_ns;
-	struct list gap_link;	/* files->offered */
+	struct list gap_link;	/* in files->gap_queue */
 	uint64_t first;
-	unsigned n, done;	/* blocks; committed so far */
-	uint64_t stamp;		/* oldest block in it */
+	unsigned n, done;	/* number of blocks, and of those committed */
+	uint64_t stamp;		/* stamp of its oldest block */
 	unsigned segments, outstanding;
-	bool taken;		/* the segments are not owned yet */
-	/* Of data somebody waits for, see late_place.c. */
+	bool taken;		/* its sectors have no owner yet */
+	/* Of data that a sync waits for, see late_place.c. */
 	bool may_move;		/* it begins anew, and lies on one track; of the
 				   first of a train: so do all */
-	bool follows;		/* on what its directory has open */
-	bool in_flight;		/* it is not over */
+	bool follows;		/* it goes to the open track of its directory */
+	bool in_flight;		/* it has not ended */
 	struct queue_place place;
 	struct range window;
 	struct writeback *batch_next,
 		*batch_last;	/* in a train; of the first: its last */
-	bool waited;		/* for a checkpoint that may free space */
-	unsigned want;		/* blocks to ask space for */
-	uint64_t hole;		/* sector of the file: no place from here on,
-				   up to `first` at least */
+	bool waited;		/* it has waited for a checkpoint to free
+				 * space */
+	unsigned want;		/* blocks to ask room for */
+	uint64_t hole;		/* sector of the file where the hole begins that
+				 * it fills */
 	int rc;
-	bool failed;		/* some segment */
-	enum fault_class class;	/* of that error */
+	bool failed;		/* a segment failed */
+	enum fault_class class;	/* class of that error */
 	void (*written)(struct writeback *wb, int rc);
 	struct log_pin *pin;
 	struct fs_txn *txn;
 	struct writeback_segment segment[WB_SEGMENTS];
-	void **data;		/* of each block */
+	void **data;		/* content of each block */
 	struct iovec *iov;
 };
 
 struct writeback *writeback_new(struct file *file, enum writeback_kind kind,
 				uint64_t first);
-/* A destage that may wait for a gap: not one of those kept for destaging. */
+/* Begins a destage that may wait for a gap; it is none of those kept for
+ * destaging. */
 struct writeback *writeback_new_for_gap(struct file *file, uint64_t first);
-/* Marks its blocks as being written, and keeps their data. */
+/* Marks its blocks as being written, with references to their data. */
 void writeback_claim(struct writeback *wb);
-/* How many dirty blocks that no write-back has there are from write-back->first
- * on, as many as the write-back can have. */
+/* Number of dirty blocks from wb->first on that are in no write-back, as many
+ * as this one can have. */
 unsigned writeback_collect(const struct writeback *wb);
-/* Block i is over; `ok`: it is where it belongs, else it is dirty again. */
+/* Ends block i; `ok`: it is at its place, otherwise it is dirty again. */
 void writeback_release(struct writeback *wb, unsigned i, bool ok);
-/* Ends it; blocks claimed and not released are dirty again. */
+/* Ends a write-back; blocks claimed and not released are dirty again. */
 void writeback_end(struct writeback *wb);
-/* Submits the segments; written() follows. */
+/* Submits all segments; written() is called at the end. */
 void writeback_write(struct writeback *wb, enum queue_class class,
 	       void (*written)(struct writeback *wb, int rc));
-/* The same in parts: what the segments ask of the disk; one of them submitted;
- * one of them is over, with its result. */
+/* The same in parts: prepares the requests of all segments; submits one of
+ * them; ends one of them, with its result. */
 void writeback_prepare_requests(struct writeback *wb, enum queue_class class,
 		  void (*written)(struct writeback *wb, int rc));
 void writeback_submit(struct writeback *wb, struct writeback_segment *segment,
 		enum queue_class class);
 void writeback_segment_done(struct writeback_segment *segment);
-/* Adds a segment, from the map: -E2BIG. */
+/* Adds a segment; -E2BIG: there are too many. */
 int writeback_add_segment(struct writeback *wb, uint64_t sector, uint64_t n,
 			  bool known);
 

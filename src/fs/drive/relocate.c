@@ -53,25 +53,25 @@ struct relocate {
 	struct fs *fs;
 	enum relocate_state state;
 	bool wanted, now, closing;
-	uint64_t at_ns;		/* not before */
-	unsigned log;		/* the next log track to be looked at */
-	uint64_t node;		/* the same, of node tracks: an address */
+	uint64_t at_ns;		/* nothing is done before this time */
+	unsigned log;		/* index of the next log track to look at */
+	uint64_t node;		/* address of the next node track to look at */
 	unsigned tries;
 	struct relocate_stats stats;
 
-	/* A log track on its way: which one of the superblocks'. */
+	/* The log track that is moved: its index in the superblock. */
 	unsigned index;
 	struct relocation relocation;
 	struct super_write supers;
 	uint64_t zeroed;
-	bool left;		/* takes nothing more */
+	bool left;		/* it takes no more records */
 
-	/* A node track. */
+	/* The node track that is emptied: */
 	struct range track;
 	traxaddr slot;
 	struct key key;
 	bool paused;		/* between two nodes */
-	unsigned grown;		/* node tracks asked for */
+	unsigned grown;		/* number of node tracks asked for */
 
 	struct waiter waiter;
 	uint8_t *buf;		/* a chunk */
@@ -155,7 +155,7 @@ void relocate_get_stats(const struct relocate *s, struct relocate_stats *stats)
 		*stats = s->stats;
 }
 
-/* One is over, well or not. */
+/* The move of one track has ended, well or not. */
 static void relocate_next(struct relocate *s, bool well)
 {
 	s->stats.given_up += !well;
@@ -175,7 +175,7 @@ static void relocate_checkpoint(struct relocate *s,
 
 /* ---- Does it keep to tracks? ---- */
 
-/* Inside one known track. */
+/* Does the range lie inside one known track? */
 static bool is_inside(const struct geom *geom, uint64_t first, uint64_t n)
 {
 	struct geom_track t;
@@ -184,7 +184,7 @@ static bool is_inside(const struct geom *geom, uint64_t first, uint64_t n)
 	return t.known && first + n <= t.first + t.sectors;
 }
 
-/* That, or whole ones. */
+/* Does it lie inside one known track, or is it whole tracks? */
 static bool is_settled(const struct geom *geom, uint64_t first, uint64_t n)
 {
 	uint64_t at = first, end = first + n;
@@ -288,7 +288,7 @@ static int try_near(struct relocate *s, struct relocation *relocation,
 	return try_place(s, relocation, &t, group);
 }
 
-/* The nearest on either side. */
+/* Tries the nearest tracks on either side. */
 static int log_find(struct relocation *relocation, uint32_t *group)
 {
 	struct relocate *s = relocation->arg;
@@ -377,7 +377,7 @@ static void log_rooted(struct waiter *waiter, int rc)
 		log_wait(s);
 }
 
-/* From here on again and again, until it is left. */
+/* Called again until nothing needs the old track. */
 static void log_leave(struct relocate *s)
 {
 	int rc = 0;
@@ -540,7 +540,7 @@ static void touch_end(struct fs_txn *txn, int rc, uint64_t seq)
 
 	(void)seq;
 	fs_txn_finish(txn, 0);
-	(void)rc;	/* it is looked at again */
+	(void)rc;	/* the slot is looked at again */
 	s->slot += TRAX_NODE_SECTORS;
 	nodes_slot(s);
 }
@@ -576,7 +576,7 @@ static void nodes_slot(struct relocate *s)
 		relocate_next(s, false);
 		return;
 	}
-	/* Somebody has come: later. */
+	/* A user is at work: goes on later. */
 	if (!s->now && !access_trace_quiet(s->fs)) {
 		s->paused = true;
 		s->at_ns = env_now_ns(s->fs->env) + QUIET_NS;
@@ -644,7 +644,8 @@ uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
 	if (!s || !s->wanted)
 		return UINT64_MAX;
 	if (tree_failed(s->fs->tree)) {
-		if (s->at_ns != UINT64_MAX)	/* nobody will come back */
+		if (s->at_ns != UINT64_MAX)	/* without a time nothing would
+						 * call this again */
 			s->state = RELOCATE_WAIT;
 		return UINT64_MAX;
 	}

@@ -17,7 +17,7 @@ struct super_write {
 	 * what they say until the next mount. */
 	void (*done)(void *arg, int rc);
 	void *arg;
-	/* Its own. */
+	/* Belong to super_write.c. */
 	struct super next;
 	unsigned copy, good, failures;
 	bool flushing;
