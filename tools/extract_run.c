@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angles.h"
 #include "extract/heads.h"
@@ -22,7 +23,6 @@
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
 
-#define NS_PER_SECOND UINT64_C(1000000000)
 #define PSEUDO_SECTORS 2048u
 #define TRACE_READS 3000u
 /* The envelope may stray from a curve by that part of what it rises by. */

@@ -17,6 +17,7 @@
 
 #include "base/env.h"
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/profile.h"
 #include "extract/identify.h"
 #include "extract/measure.h"
@@ -45,7 +46,6 @@ const char *argp_program_version = "mkfs.traxfs " PACKAGE_VERSION;
 
 #define MEASURE_SECONDS 20u
 #define MOST_MEASURE_SECONDS 1000000u
-#define NS_PER_SECOND 1000000000u
 
 enum { KEY_PROFILE = 256, KEY_TRACKS, KEY_JSON, KEY_MEASURE };
 

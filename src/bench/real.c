@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "bench/guard.h"
 #include "bench/shell.h"
 
 #define PATH_BYTES 256u
-#define NS_PER_MS 1e6
 
 struct real {
 	char dir[PATH_BYTES];	/* directory of everything that is made */

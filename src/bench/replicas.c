@@ -24,6 +24,7 @@
 #include "base/env.h"
 #include "base/hashmap.h"
 #include "base/msg.h"
+#include "base/units.h"
 #include "bench/real.h"
 #include "bench/replicas_internal.h"
 #include "bench/rig.h"
@@ -39,7 +40,6 @@
 #define SEEK_W 14.0
 #define ACTIVE_W 8.0
 #define MAX_RUNS 20u
-#define NS_PER_SECOND 1000000000ull
 #define IDLE_NS (60 * NS_PER_SECOND)
 #define REAL_IDLE_SECONDS 3u
 #define MEMORY_BYTES (512u << 20)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "bench/rig.h"
 #include "bench/sched.h"
 #include "fs/fs.h"
@@ -28,7 +29,6 @@
 				 * read for the first time */
 #define COLD_MEMORY_MIB UINT64_C(2048)
 #define COLD_READS 3000u
-#define SECOND_NS UINT64_C(1000000000)
 #define SMALL_BYTES 16384u
 #define DIR_FILES 500u
 
@@ -131,7 +131,7 @@ static int do_one(struct bench *b, const struct fs_op *op,
 
 	slot_submit(bench_slot, op);
 	while (bench_slot->busy)
-		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
+		turn(b, sim_now_ns(b->rig.sim) + NS_PER_SECOND);
 	if (attr)
 		*attr = bench_slot->op.attr;
 	return bench_slot->op.rc;
@@ -225,9 +225,9 @@ static void writer_goes_on(struct bench *b, const struct bench_row *row)
 static void load_run(struct bench *b, const struct bench_row *row,
 		     unsigned seconds)
 {
-	uint64_t end_ns = sim_now_ns(b->rig.sim) + seconds * SECOND_NS;
-	uint64_t step_ns = row->per_second ? SECOND_NS / row->per_second :
-					     SECOND_NS;
+	uint64_t end_ns = sim_now_ns(b->rig.sim) + seconds * NS_PER_SECOND;
+	uint64_t step_ns = row->per_second ? NS_PER_SECOND / row->per_second :
+					     NS_PER_SECOND;
 	uint64_t next_ns = sim_now_ns(b->rig.sim);
 
 	while (!b->err && sim_now_ns(b->rig.sim) < end_ns && !is_over(b)) {
@@ -374,9 +374,9 @@ static int row_run(const struct sched_options *options,
 		err = b->err;
 	}
 	if (!err && b->reads)
-		row_print(b, row, gaps, (double)took_ns / SECOND_NS);
+		row_print(b, row, gaps, (double)took_ns / NS_PER_SECOND);
 	while (b && b->fs && slot_free(b, 0, SLOTS) != NULL && !fs_idle(b->fs))
-		turn(b, sim_now_ns(b->rig.sim) + SECOND_NS);
+		turn(b, sim_now_ns(b->rig.sim) + NS_PER_SECOND);
 	if (b && b->fs)
 		fs_close(b->fs);
 	if (b)

@@ -14,10 +14,10 @@
 #include <time.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec_json.h"
 
-#define NS_PER_SECOND 1000000000
 #define MIN_PERIOD_PS UINT64_C(60000000)
 #define MAX_PERIOD_PS UINT64_C(1000000000000)
 #define MAX_NS UINT64_C(100000000000)

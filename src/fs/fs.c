@@ -8,6 +8,7 @@
  * One turn of the loop: completions, then the tree, then the data; what these
  * have submitted goes to the disk when the queue is polled again.
  */
+#include "base/units.h"
 #include "fs/fs_model.h"
 
 #include <errno.h>
@@ -33,8 +34,6 @@
 #include "fs/place/small_readahead.h"
 #include "fs/replica/access_trace.h"
 
-#define NS_PER_MS 1000000ull
-#define NS_PER_SECOND 1000000000ull
 #define COMMIT_SECONDS 5u
 #define HIGH_PERCENT 15u
 #define LOW_PERCENT 10u

@@ -16,10 +16,10 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/op/errors.h"
 #include "scrub/scrub_internal.h"
 
-#define NS_PER_SECOND INT64_C(1000000000)
 #define DAY_SECONDS 86400u
 #define ITEM_VERSION 2u
 #define STORE_NS UINT64_C(60000000000)

@@ -2,6 +2,7 @@
  * files.c - the data of all files: opened, run in the loop of the file system,
  * and closed.
  */
+#include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/data/bad_sectors.h"
 #include "fs/data/cache_chunk.h"
@@ -24,13 +25,12 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
-#define SECOND_NS 1000000000ull
 /* Of dirty data, the time in the kernel's cache included, as ext4 has it: 30 s
  * until it is written back and 5 s until that is committed. */
-#define AGE_NS (35 * SECOND_NS)
-#define DESTAGE_AGE_NS (30 * SECOND_NS)	/* of what is in the log only */
+#define AGE_NS (35 * NS_PER_SECOND)
+#define DESTAGE_AGE_NS (30 * NS_PER_SECOND)	/* of what is in the log only */
 #define DESTAGE_AGES 10u		/* when they are destaged in gaps */
-#define SCAN_NS SECOND_NS
+#define SCAN_NS NS_PER_SECOND
 #define MIN_DIRTY_BLOCKS 512u
 #define MIN_CHUNKS 48u
 

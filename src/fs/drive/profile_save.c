@@ -16,6 +16,7 @@
 
 #include "base/csum.h"
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/drive/relocate_txn.h"
 #include "fs/drive/profile_load.h"
 #include "fs/drive/relocate.h"
@@ -23,7 +24,6 @@
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
 
-#define NS_PER_SECOND 1000000000ull
 /* From one writing to the next. */
 #define APART_NS (300 * NS_PER_SECOND)
 /* After an error. */

@@ -23,13 +23,13 @@
 #include <string.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/drive/profile_save.h"
 #include "fs/drive/relocate_txn.h"
 #include "fs/drive/super_write.h"
 #include "fs/replica/access_trace.h"
 #include "sched/queue/queue.h"
 
-#define NS_PER_SECOND 1000000000ull
 #define APART_NS (2 * NS_PER_SECOND)
 #define QUIET_NS (NS_PER_SECOND / 10)
 /* Pause before the next try: by then logged data has been destaged. */

@@ -5,6 +5,7 @@
  * most one for an inode at a time, and none as long as nothing changed since
  * the last one.
  */
+#include "base/units.h"
 #include "fs/name/names.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 
 #include "base/msg.h"
 
-#define NS_PER_SECOND 1000000000ll
 #define ATIME_MAX_AGE_NS (24ull * 3600 * NS_PER_SECOND)
 
 /* ---- Probes ---- */

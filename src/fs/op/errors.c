@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/inode_item.h"
 #include "fs/op/op.h"
 
-#define NS_PER_SECOND 1000000000
 #define KNOWN 256u		/* places remembered, so as to note them once */
 #define LIST_ROOM 3u
 #define MAX_DEPTH 256u

@@ -8,11 +8,11 @@
 
 #include <errno.h>
 
+#include "base/units.h"
 #include "fs/op/vnode.h"
 
 #define TIME_MIN_SECONDS (-(1ll << 31))
 #define TIME_MAX_SECONDS 15032385535ll	/* 2446-05-10 22:38:55 */
-#define NS_PER_SECOND 1000000000ll
 
 int inode_get(struct fs_txn *txn, uint64_t ino, struct inode_item *item)
 {

@@ -5,9 +5,8 @@
 
 #include <errno.h>
 
+#include "base/units.h"
 #include "sched/queue/queue.h"
-
-#define NS_PER_MS 1000000ull
 
 static const char *const op_names[FS_OP_TYPES] = {
 	[FS_LOOKUP] = "lookup",

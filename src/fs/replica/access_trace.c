@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/units.h"
 #include "fs/data/cache_chunk.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/node_replicas.h"
@@ -22,8 +23,6 @@
 #include "replicate/replica_choice.h"
 #include "sched/head/head.h"
 
-#define NS_PER_SECOND 1000000000ull
-#define NS_PER_MS 1000000ull
 #define TRACED_BYTES 48u	/* bytes of text for one access */
 /* Watts of a drive whose profile has none, from FS2, table 1. */
 #define SEEK_W 14.0

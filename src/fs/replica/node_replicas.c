@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
@@ -24,7 +25,6 @@
 
 #define USES 1024u
 #define MAX_LOADS 64u
-#define NS_PER_SECOND 1000000000ull
 #define SHARE 8u		/* part of the replicas' memory for nodes */
 #define MAX_TRACKS 16u		/* most tracks of nodes: reading more would take
 				 * long */

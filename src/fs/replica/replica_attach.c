@@ -1,6 +1,7 @@
 /*
  * replica_attach.c - puts a region and its replicas into the tree.
  */
+#include "base/units.h"
 #include "fs/replica/replicate_internal.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include "fs/table/replica.h"
 #include "fs/replica/node_replicas.h"
 
-#define NS_PER_SECOND 1000000000
 #define ATTACH_PATHS 40u
 #define ATTACH_CHANGES 24u
 #define ATTACH_LOG_BYTES 16384u

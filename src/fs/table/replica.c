@@ -17,10 +17,10 @@
 #include <stdlib.h>
 
 #include "base/msg.h"
+#include "base/units.h"
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/op.h"
 
-#define NS_PER_SECOND 1000000000
 #define BUSY_FIRST_NS 25000000000ull	/* time that a transaction which just
 					 * began is left alone */
 #define LOAD_ROOM 3u

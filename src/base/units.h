@@ -1,0 +1,15 @@
+/*
+ * units.h - units of time.  All times are in nanoseconds.
+ *
+ * Signed, so that the values do for wall clocks, which may be before 1970, as
+ * well as for durations, which are unsigned.
+ */
+#ifndef TRAX_BASE_UNITS_H
+#define TRAX_BASE_UNITS_H
+
+#include <stdint.h>
+
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_SECOND INT64_C(1000000000)
+
+#endif
