@@ -200,7 +200,7 @@ static void drop(enum msg_level level, const char *line, void *arg)
 	(void)arg;
 }
 
-START_TEST(hostile)
+START_TEST(any_image_is_checked_without_a_crash)
 {
 	const char *asked = getenv("TRAX_HOSTILE");
 	const char *first = getenv("TRAX_HOSTILE_FIRST");
@@ -239,7 +239,7 @@ int main(void)
 
 	msg_set_sink(drop, NULL);
 	tcase_set_timeout(tc, 300);
-	tcase_add_test(tc, hostile);
+	tcase_add_test(tc, any_image_is_checked_without_a_crash);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

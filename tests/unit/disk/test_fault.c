@@ -150,7 +150,7 @@ START_TEST(nothing_lost_lightly)
 }
 END_TEST
 
-START_TEST(classes)
+START_TEST(errors_have_their_classes)
 {
 	static const struct {
 		enum disk_op op;
@@ -183,7 +183,7 @@ int main(void)
 	tcase_add_test(tc, every_row);
 	tcase_add_test(tc, document_is_true);
 	tcase_add_test(tc, nothing_lost_lightly);
-	tcase_add_test(tc, classes);
+	tcase_add_test(tc, errors_have_their_classes);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -95,7 +95,7 @@ static void same_geom(const struct geom *a, const struct geom *b)
 	}
 }
 
-START_TEST(regular)
+START_TEST(pseudo_tracks_cover_a_disk)
 {
 	struct geom *g;
 	struct geom_track t;
@@ -137,7 +137,7 @@ START_TEST(regular_small)
 }
 END_TEST
 
-START_TEST(table)
+START_TEST(a_table_becomes_the_same_tracks)
 {
 	char *text = table_text(400, 10);
 	struct geom *g;
@@ -331,7 +331,7 @@ START_TEST(table_clipped)
 }
 END_TEST
 
-START_TEST(record)
+START_TEST(a_geometry_record_is_read_back)
 {
 	char *text = table_text(400, 10);
 	struct geom *g, *h;
@@ -454,9 +454,9 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_test(t, regular);
+	tcase_add_test(t, pseudo_tracks_cover_a_disk);
 	tcase_add_test(t, regular_small);
-	tcase_add_test(t, table);
+	tcase_add_test(t, a_table_becomes_the_same_tracks);
 	tcase_add_test(t, table_odd);
 	tcase_add_test(t, table_rounded);
 	tcase_add_test(t, table_angles);
@@ -464,7 +464,7 @@ int main(void)
 	tcase_add_loop_test(t, table_bad, 0,
 			    (int)(sizeof(bad_tables) / sizeof(*bad_tables)));
 	tcase_add_test(t, table_clipped);
-	tcase_add_test(t, record);
+	tcase_add_test(t, a_geometry_record_is_read_back);
 	tcase_add_test(t, record_of_version_1);
 	tcase_add_test(t, record_hostile);
 	suite_add_tcase(s, t);

@@ -99,7 +99,7 @@ static void measured(struct profile *p)
 	}
 }
 
-START_TEST(files)
+START_TEST(a_profile_is_read_back_from_its_file)
 {
 	struct profile *a = load(shipped[_i]), *b;
 	char *text[2];
@@ -117,7 +117,7 @@ START_TEST(files)
 }
 END_TEST
 
-START_TEST(records)
+START_TEST(a_record_is_read_back_with_its_progress)
 {
 	struct profile *a = load(shipped[_i]), *b, *c;
 	size_t bytes;
@@ -141,7 +141,7 @@ START_TEST(records)
 }
 END_TEST
 
-START_TEST(given)
+START_TEST(a_specification_is_certain)
 {
 	struct profile *p = load("atlas-10k");
 
@@ -174,7 +174,7 @@ static const char part_known[] =
 	"    { \"pattern\": 1, \"tracks\": 5, \"cylinder\": 7 } ],\n"
 	"  \"odd_tracks\": [[2, -3]], \"slips\": [[2, 50, 3]] } }";
 
-START_TEST(partial)
+START_TEST(what_was_not_measured_is_zero)
 {
 	struct profile *p = parse(part_known);
 	struct geom_track t;
@@ -284,7 +284,7 @@ START_TEST(bad_file)
 END_TEST
 
 /* Every byte of a record in turn, with the checksum right and wrong. */
-START_TEST(hostile)
+START_TEST(no_record_is_trusted)
 {
 	struct profile *a = parse(part_known), *b;
 	struct geom_track t;
@@ -411,7 +411,7 @@ static struct geom *large_drive(const struct defects *d)
 	return geom;
 }
 
-START_TEST(large)
+START_TEST(large_drives_have_small_records)
 {
 	const struct defects *d = &large_defects[_i];
 	struct geom *geom = large_drive(d);
@@ -438,15 +438,17 @@ int main(void)
 	TCase *t = tcase_create("profile");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_add_loop_test(t, files, 0, SHIPPED);
-	tcase_add_loop_test(t, records, 0, SHIPPED);
-	tcase_add_test(t, given);
-	tcase_add_test(t, partial);
+	tcase_add_loop_test(t, a_profile_is_read_back_from_its_file, 0,
+			    SHIPPED);
+	tcase_add_loop_test(t, a_record_is_read_back_with_its_progress, 0,
+			    SHIPPED);
+	tcase_add_test(t, a_specification_is_certain);
+	tcase_add_test(t, what_was_not_measured_is_zero);
 	tcase_add_test(t, drive_again);
 	tcase_add_loop_test(t, bad_file, 0, BAD_PROFILES);
-	tcase_add_test(t, hostile);
-	tcase_add_loop_test(t, large, 0, sizeof(large_defects) /
-					 sizeof(large_defects[0]));
+	tcase_add_test(t, no_record_is_trusted);
+	tcase_add_loop_test(t, large_drives_have_small_records, 0,
+			    sizeof(large_defects) / sizeof(large_defects[0]));
 	suite_add_tcase(s, t);
 	return test_run(s);
 }

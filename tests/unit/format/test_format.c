@@ -255,7 +255,7 @@ END_TEST
 
 /* ---- Keys ---- */
 
-START_TEST(keys)
+START_TEST(keys_are_ordered)
 {
 	const struct key top = { 5, 255, UINT64_MAX };
 	char text[64];
@@ -931,7 +931,8 @@ static Suite *suite(void)
 	const TTest *const tests[] = {
 		super_there_and_back, super_every_byte_counts, super_rules,
 		super_log_tracks_beyond_the_table, super_has_three_places,
-		root_there_and_back, root_rules, keys, item_inode, item_names,
+		root_there_and_back, root_rules, keys_are_ordered, item_inode,
+		item_names,
 		item_xattr, item_extent_and_owner, item_others, item_replicas,
 		csum_window_there_and_back, csum_window_rules,
 		node_header_rules, node_leaf_rules, node_interior_rules,

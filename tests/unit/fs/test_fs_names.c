@@ -150,7 +150,7 @@ START_TEST(create_errors)
 }
 END_TEST
 
-START_TEST(symlinks)
+START_TEST(symlinks_of_any_length_are_read_back)
 {
 	static const size_t sizes[] = { 1, 200, 2048, 2049, 4095 };
 	struct fs_op op = { .type = FS_READLINK };
@@ -210,7 +210,7 @@ END_TEST
 
 /* ---- Links and removal ---- */
 
-START_TEST(links)
+START_TEST(links_are_counted)
 {
 	uint64_t dir, file;
 	struct fs_attr attr;
@@ -496,7 +496,7 @@ END_TEST
 
 /* ---- Attributes ---- */
 
-START_TEST(times)
+START_TEST(times_are_set_and_kept)
 {
 	struct fs_op op = { .type = FS_SETATTR, .flags = FS_SET_ATIME |
 			    FS_SET_MTIME };
@@ -1097,9 +1097,9 @@ static Suite *suite(void)
 	tcase_add_checked_fixture(names, setup, teardown);
 	tcase_add_test(names, create_and_lookup);
 	tcase_add_test(names, create_errors);
-	tcase_add_test(names, symlinks);
+	tcase_add_test(names, symlinks_of_any_length_are_read_back);
 	tcase_add_test(names, special_files_and_sgid);
-	tcase_add_test(names, links);
+	tcase_add_test(names, links_are_counted);
 	tcase_add_test(names, removal_errors);
 	tcase_add_test(names, open_unlinked_survives);
 	tcase_add_test(names, orphans_go_at_mount);
@@ -1110,7 +1110,7 @@ static Suite *suite(void)
 	tcase_add_test(names, rename_leaves_whiteouts_in_one_item);
 	tcase_add_test(names, rename_directories);
 	tcase_add_test(names, rename_deep);
-	tcase_add_test(names, times);
+	tcase_add_test(names, times_are_set_and_kept);
 	tcase_add_test(names, immutable_and_append);
 	tcase_add_test(names, readdir_small);
 	tcase_add_test(names, readdir_big);

@@ -968,7 +968,7 @@ START_TEST(switched_off_it_learns_nothing)
 END_TEST
 
 /* Copies give way when the group fills, and are made again when it empties. */
-START_TEST(watermarks)
+START_TEST(replicas_give_way_and_are_made_again)
 {
 	struct fs_op unlink = { .type = FS_UNLINK, .ino = TRAX_ROOT_INO,
 				.name = "filler" };
@@ -1348,7 +1348,7 @@ int main(void)
 	tcase_add_test(tc, nodes_do_not_keep_an_unmount);
 	tcase_add_test(tc, learns_when_it_leaves);
 	tcase_add_test(tc, switched_off_it_learns_nothing);
-	tcase_add_test(tc, watermarks);
+	tcase_add_test(tc, replicas_give_way_and_are_made_again);
 	tcase_add_loop_test(tc, bad_blocks_move, 0, 4);
 	tcase_add_test(tc, bad_homes_move);
 	tcase_add_test(tc, bad_copies_go);

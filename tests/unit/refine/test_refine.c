@@ -45,7 +45,7 @@ static void counts(struct coro *coro, void *arg)
 	}
 }
 
-START_TEST(coroutine)
+START_TEST(a_coroutine_goes_on_where_it_yielded)
 {
 	struct coro *coro;
 	unsigned n = 0;
@@ -325,7 +325,7 @@ static bool bed_known(struct bed *bed, uint64_t ino)
 
 /* ---- tests ---- */
 
-START_TEST(whole)
+START_TEST(all_tracks_are_found_in_idle_time)
 {
 	static char data[1 << 20];
 	struct refine_status status;
@@ -409,7 +409,7 @@ static void bed_tracks(struct bed *bed, uint32_t sectors)
 
 /* Another map comes while a log track is on its way: that goes on to its end
  * first, however long it takes. */
-START_TEST(adopted)
+START_TEST(a_new_map_waits_for_a_relocation)
 {
 	struct relocate_stats moved;
 	struct bed bed;
@@ -443,7 +443,7 @@ static void named(void *arg, int rc)
 }
 
 /* No two superblocks of one version say different things. */
-START_TEST(versions)
+START_TEST(a_superblock_version_is_used_once)
 {
 	struct sim_fault fault = { .kind = SIM_FAIL, .ops = SIM_WRITES,
 				   .k = 1 };
@@ -468,7 +468,7 @@ START_TEST(versions)
 END_TEST
 
 /* Closed at any moment of it, while other maps come. */
-START_TEST(closed)
+START_TEST(it_can_be_closed_at_any_moment)
 {
 	for (unsigned k = 0; k < 2000; k += 41) {
 		struct bed bed;
@@ -495,7 +495,7 @@ START_TEST(closed)
 END_TEST
 
 /* What moves meets errors: nobody waits for ever, and it is whole again. */
-START_TEST(faults)
+START_TEST(relocation_survives_errors)
 {
 	for (unsigned k = 1; k < 200; k += 2) {
 		struct sim_fault fault = { .kind = SIM_FAIL, .k = k,
@@ -548,7 +548,7 @@ static void cut_hook(struct sim *sim, const struct disk_request *req,
 
 /* Power goes at each write of what is written back: the map is the old one or
  * the new one, and the next mount goes on with it. */
-START_TEST(cuts)
+START_TEST(a_cut_leaves_the_old_map_or_the_new)
 {
 	struct sim_moment *moment[41] = { NULL };
 	struct sim_options sim_options = { .seed = 9 };
@@ -592,7 +592,7 @@ START_TEST(cuts)
 END_TEST
 
 /* Unmounted again and again, it does not begin anew. */
-START_TEST(pieces)
+START_TEST(it_goes_on_after_unmounts)
 {
 	struct refine_status status;
 	struct model_error judge;
@@ -682,7 +682,7 @@ static void bed_meet(struct bed *bed, const struct geom_track *t)
 	}
 }
 
-START_TEST(grown)
+START_TEST(grown_defects_are_measured_again)
 {
 	struct geom_track t, is;
 	struct refine_status status;
@@ -740,7 +740,7 @@ static void bed_has_surfaces(const struct bed *bed)
 
 /* Seeks tell surfaces when all tracks are known, and what is measured anew does
  * not forget them. */
-START_TEST(surfaces)
+START_TEST(surfaces_are_found_and_kept)
 {
 	const struct specgen gen = {
 		.seed = 31517, .bytes = UINT64_C(5000000000), .slipped = 0.002,
@@ -776,7 +776,7 @@ END_TEST
 
 /* A mount while the drive was at full speed doubts the profile, reads next to
  * nothing, and believes it when it fits again. */
-START_TEST(doubted)
+START_TEST(a_doubted_profile_is_trusted_again)
 {
 	struct refine_status status;
 	struct bed bed;
@@ -816,7 +816,7 @@ static void never_mind(void *arg, uint64_t sector, uint32_t sectors,
 
 /* What was wanted by pseudo-tracks, while the profile was doubted, is found in
  * gaps as soon as it is believed. */
-START_TEST(model)
+START_TEST(wanted_sectors_survive_a_new_geometry)
 {
 	const struct freeblock_options options = {
 		.name = "all", .unit_sectors = 8, .no_idle = true,
@@ -845,7 +845,7 @@ START_TEST(model)
 END_TEST
 
 /* A host that is too busy to measure by is waited for. */
-START_TEST(busy)
+START_TEST(it_waits_for_a_busy_host)
 {
 	struct refine_status status;
 	struct spec_noise quiet;
@@ -991,7 +991,7 @@ START_TEST(from_nothing_flat)
 END_TEST
 
 /* Reads now and then wait for no more than one of its own. */
-START_TEST(foreground)
+START_TEST(users_wait_for_one_read_at_most)
 {
 	static char data[4096];
 	struct fs_op read = { .type = FS_READ, .size = sizeof(data),
@@ -1025,24 +1025,24 @@ int main(void)
 
 	tcase_set_timeout(moves, TIMEOUT);
 	tcase_set_timeout(tc, TIMEOUT);
-	tcase_add_test(moves, adopted);
-	tcase_add_test(moves, versions);
-	tcase_add_test(moves, closed);
-	tcase_add_test(moves, faults);
+	tcase_add_test(moves, a_new_map_waits_for_a_relocation);
+	tcase_add_test(moves, a_superblock_version_is_used_once);
+	tcase_add_test(moves, it_can_be_closed_at_any_moment);
+	tcase_add_test(moves, relocation_survives_errors);
 	suite_add_tcase(suite, moves);
-	tcase_add_test(tc, coroutine);
-	tcase_add_test(tc, whole);
-	tcase_add_test(tc, cuts);
-	tcase_add_test(tc, pieces);
-	tcase_add_test(tc, grown);
-	tcase_add_test(tc, surfaces);
-	tcase_add_test(tc, doubted);
-	tcase_add_test(tc, model);
-	tcase_add_test(tc, busy);
+	tcase_add_test(tc, a_coroutine_goes_on_where_it_yielded);
+	tcase_add_test(tc, all_tracks_are_found_in_idle_time);
+	tcase_add_test(tc, a_cut_leaves_the_old_map_or_the_new);
+	tcase_add_test(tc, it_goes_on_after_unmounts);
+	tcase_add_test(tc, grown_defects_are_measured_again);
+	tcase_add_test(tc, surfaces_are_found_and_kept);
+	tcase_add_test(tc, a_doubted_profile_is_trusted_again);
+	tcase_add_test(tc, wanted_sectors_survive_a_new_geometry);
+	tcase_add_test(tc, it_waits_for_a_busy_host);
 	tcase_add_test(tc, from_nothing);
 	tcase_add_test(tc, from_nothing_flat);
 	tcase_add_test(tc, other_drive);
-	tcase_add_test(tc, foreground);
+	tcase_add_test(tc, users_wait_for_one_read_at_most);
 	suite_add_tcase(suite, tc);
 	return test_run(suite);
 }

@@ -470,7 +470,7 @@ static uint64_t mark_across(struct bench *b)
 /* Units that go over a track's end come whole, though read in parts, whether
  * there is much room for these or little; also when one of them is bad and when
  * another geometry is believed half-way. */
-START_TEST(parts)
+START_TEST(units_over_a_track_end_come_whole)
 {
 	struct freeblock_options options = {
 		.name = "test", .unit_sectors = UNIT,
@@ -508,7 +508,7 @@ END_TEST
 
 /* Sectors that lie elsewhere, in the middle of units: all of the disk is read
  * in gaps, nevertheless. */
-START_TEST(remapped)
+START_TEST(remapped_sectors_are_read_in_gaps)
 {
 	struct freeblock_options options = {
 		.name = "test", .unit_sectors = UNIT, .no_idle = true,
@@ -649,7 +649,7 @@ START_TEST(cut_by_a_gap)
 }
 END_TEST
 
-START_TEST(promoted)
+START_TEST(promoted_sectors_are_read_like_requests)
 {
 	struct freeblock_stats stats;
 	struct bench b;
@@ -700,7 +700,7 @@ static void spot_take(struct queue_place *place, struct queue_request *req,
 }
 
 /* Writes go in gaps and in idle time; what has not begun is cancelled. */
-START_TEST(writes)
+START_TEST(writes_go_in_gaps_and_idle_time)
 {
 	struct queue_request req[3] = { 0 };
 	struct spot spot = { { .find = spot_find, .take = spot_take },
@@ -827,14 +827,15 @@ int main(void)
 	tcase_add_loop_test(tcase, times_agree, 0, 4);
 	tcase_add_loop_test(tcase, late_host, 1, 3);
 	tcase_add_loop_test(tcase, idle_time, 0, 2);
-	tcase_add_loop_test(tcase, parts, 0, 2);
-	tcase_add_loop_test(tcase, remapped, 3, 5);
+	tcase_add_loop_test(tcase, units_over_a_track_end_come_whole, 0, 2);
+	tcase_add_loop_test(tcase, remapped_sectors_are_read_in_gaps, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
 	tcase_add_test(tcase, bad_sector);
 	tcase_add_test(tcase, many_writes);
 	tcase_add_test(tcase, cut_by_a_gap);
-	tcase_add_loop_test(tcase, promoted, 0, 2);
-	tcase_add_loop_test(tcase, writes, 0, 2);
+	tcase_add_loop_test(tcase, promoted_sectors_are_read_like_requests, 0,
+			    2);
+	tcase_add_loop_test(tcase, writes_go_in_gaps_and_idle_time, 0, 2);
 	tcase_add_test(tcase, busy_writes);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);

@@ -113,7 +113,7 @@ START_TEST(no_file)
 END_TEST
 
 /* More capacity than the zones have. */
-START_TEST(impossible)
+START_TEST(too_many_lbns_are_refused)
 {
 	struct spec *spec;
 	struct geom *geom;
@@ -231,7 +231,7 @@ START_TEST(order_serpentines)
 }
 END_TEST
 
-START_TEST(defects)
+START_TEST(slips_and_remaps_move_lbns)
 {
 	/* Track 1 has two slips, track 3 is slipped as a whole, 70 spares. */
 	struct geom *g = geom_of(HEAD "\"zones\": [ { " ZONE
@@ -277,7 +277,7 @@ START_TEST(defects)
 END_TEST
 
 /* Spares of a cylinder take up its slips; those of a track its own. */
-START_TEST(spares)
+START_TEST(spares_take_up_slips)
 {
 	struct geom *g = geom_of(HEAD "\"zones\": [ { " ZONE
 		", \"slips\": [5], \"spares\": { \"cylinder\": 3 } } ] }");
@@ -459,7 +459,7 @@ START_TEST(zero_latency)
 END_TEST
 
 /* Reading on over tracks costs the skew and no more. */
-START_TEST(streaming)
+START_TEST(reading_on_costs_the_skew)
 {
 	struct geom *g = geom_of(HEAD "\"zones\": [ { " ZONE
 		", \"track_skew\": 0.2, \"cylinder_skew\": 0.3 } ] }");
@@ -566,7 +566,7 @@ static const struct {
 	{ "ultrastar-18es", 1, SPEC_FCFS, { 0, 35, 0 } },
 };
 
-START_TEST(breakdown)
+START_TEST(times_are_those_published)
 {
 	struct spec *spec = load(published[_i].drive);
 	struct load l = {
@@ -668,7 +668,7 @@ END_TEST
 
 /* Reading in order, one request at a time, runs at the speed of the medium:
  * the drive reads ahead while the host thinks. */
-START_TEST(sequential)
+START_TEST(reading_in_order_runs_at_media_rate)
 {
 	struct spec *spec = load(shipped[_i]);
 	struct drive *d;
@@ -694,7 +694,7 @@ START_TEST(sequential)
 END_TEST
 
 /* Neighbours that wait together, also late ones, take one turn. */
-START_TEST(joined)
+START_TEST(neighbours_take_one_turn)
 {
 	struct spec *spec = load("modern");
 	struct drive_op op[3] = {
@@ -838,7 +838,7 @@ static void request_done(struct disk_request *req)
 
 /* The simulated disk with a head: data are right in whatever order it serves,
  * and the same seed takes the same time. */
-START_TEST(simulated)
+START_TEST(the_same_seed_takes_the_same_time)
 {
 	struct spec *spec = load("modern");
 	struct disk_request req[32];
@@ -893,12 +893,12 @@ static void add_specs(Suite *s)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, bad_spec, 0, BAD_SPECS);
 	tcase_add_test(t, no_file);
-	tcase_add_test(t, impossible);
+	tcase_add_test(t, too_many_lbns_are_refused);
 	tcase_add_loop_test(t, round_trip, 0, SHIPPED);
 	tcase_add_test(t, order_cylinder);
 	tcase_add_test(t, order_serpentines);
-	tcase_add_test(t, defects);
-	tcase_add_test(t, spares);
+	tcase_add_test(t, slips_and_remaps_move_lbns);
+	tcase_add_test(t, spares_take_up_slips);
 	tcase_add_test(t, large_sectors);
 	tcase_add_loop_test(t, shipped_geometry, 0, SHIPPED);
 	tcase_add_test(t, large_drive);
@@ -912,17 +912,17 @@ static void add_timing(Suite *s)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, angles_and_times);
 	tcase_add_test(t, zero_latency);
-	tcase_add_test(t, streaming);
-	tcase_add_loop_test(t, breakdown, 0,
+	tcase_add_test(t, reading_on_costs_the_skew);
+	tcase_add_loop_test(t, times_are_those_published, 0,
 			    (int)(sizeof(published) / sizeof(*published)));
 	tcase_add_test(t, aligned_reads);
 	tcase_add_loop_test(t, times_add_up, 0, SHIPPED);
-	tcase_add_loop_test(t, sequential, 0, SHIPPED);
-	tcase_add_test(t, joined);
+	tcase_add_loop_test(t, reading_in_order_runs_at_media_rate, 0, SHIPPED);
+	tcase_add_test(t, neighbours_take_one_turn);
 	tcase_add_test(t, write_cache);
 	tcase_add_test(t, ragged_writes);
 	tcase_add_test(t, emulated_fast);
-	tcase_add_test(t, simulated);
+	tcase_add_test(t, the_same_seed_takes_the_same_time);
 	suite_add_tcase(s, t);
 }
 

@@ -510,7 +510,7 @@ START_TEST(fault_slow_and_stuck)
 }
 END_TEST
 
-START_TEST(rot)
+START_TEST(damage_and_flips_are_seen)
 {
 	ck_assert_int_eq(io_run(DISK_WRITE, 0, 8, 1), 0);
 	ck_assert_int_eq(sim_damage(sim, 3, 1), 0);
@@ -570,7 +570,7 @@ static void add_flat(TCase *t)
 	tcase_add_test(t, fault_in_range);
 	tcase_add_loop_test(t, fault_lies, 0, 3);
 	tcase_add_test(t, fault_slow_and_stuck);
-	tcase_add_test(t, rot);
+	tcase_add_test(t, damage_and_flips_are_seen);
 	tcase_add_test(t, submits_from_done);
 }
 

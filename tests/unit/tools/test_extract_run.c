@@ -582,7 +582,7 @@ START_TEST(errors_everywhere)
 END_TEST
 
 /* In the middle of it: what was learned is there when it is back. */
-START_TEST(vanishes)
+START_TEST(a_run_goes_on_after_the_drive_was_gone)
 {
 	struct model_error j;
 	uint64_t known;
@@ -680,7 +680,7 @@ int main(void)
 	tcase_add_test(tc, progress_in_lines);
 	tcase_add_loop_test(tc, errors_in_the_middle, 0, 3);
 	tcase_add_test(tc, errors_everywhere);
-	tcase_add_test(tc, vanishes);
+	tcase_add_test(tc, a_run_goes_on_after_the_drive_was_gone);
 	tcase_add_loop_test(tc, too_busy_a_host, 0, 3);
 	tcase_add_test(tc, no_disk_that_rotates);
 	suite_add_tcase(suite, tc);
