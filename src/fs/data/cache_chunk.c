@@ -235,6 +235,16 @@ static void read_wait_unpin(struct read_wait *rwait)
 	}
 }
 
+/* Where there are chunks it is memory that was missing: nobody who gives one
+ * back will wake who waits. */
+#define NO_MEMORY_NS 50000000ull
+
+static void chunk_wait_memory(struct files *files)
+{
+	if (!list_empty(&files->chunk_free) || !list_empty(&files->lru))
+		files_wake_at(files, env_now_ns(files->fs->env) + NO_MEMORY_NS);
+}
+
 /* All the chunks that hold something not in blocks, or none. */
 static bool read_wait_pin(struct read_wait *rwait)
 {
@@ -247,6 +257,7 @@ static bool read_wait_pin(struct read_wait *rwait)
 		chunk = chunk_get(rwait->file,
 				  rwait->first / CHUNK_BLOCKS + p);
 		if (!chunk) {
+			chunk_wait_memory(rwait->file->files);
 			read_wait_unpin(rwait);
 			return false;
 		}
@@ -360,8 +371,7 @@ static void read_wait_ready(struct read_wait *rwait, int rc)
 	rwait->ready(rwait, rc);
 }
 
-/* Those that got no chunks try again, in order. */
-static void read_waits_feed(struct files *files)
+void read_waits_feed(struct files *files)
 {
 	struct read_wait *rwait;
 	int rc;

@@ -300,6 +300,9 @@ struct files {
 	struct list pinned_files;
 	struct list writers;		/* struct io that wait for room */
 	struct list syncs;		/* struct sync of all files */
+	unsigned cutting;		/* number of operations under way that
+					 * give back room */
+	struct list room_waits;		/* struct io that wait for that room */
 	struct list order_waits;
 	unsigned order_cuts, order_flushes;	/* number of files in these
 						 * states */
@@ -391,8 +394,14 @@ void io_end(struct io *io, int rc);
 /* Zeroes bytes of a block that is in memory or needed; dirties it. */
 int write_zero(struct file *file, const struct read_wait *rwait, uint64_t index,
 	       unsigned from, unsigned to);
-/* WRITE operations that wait for room go on. */
+/* WRITE operations that wait for memory go on. */
 void writers_run(struct files *files);
+/* What takes from a file has given back some room, or has ended: WRITE
+ * operations that found none try again. */
+void writers_retry(struct files *files);
+/* What takes from a file has given back some room, or has ended: WRITE
+ * operations that found none try again. */
+void writers_retry(struct files *files);
 
 /* ---- Data: file.c and friends, called by the rest ---- */
 

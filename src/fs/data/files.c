@@ -76,6 +76,7 @@ static void files_lists(struct files *files)
 	list_init(&files->flush[1]);
 	list_init(&files->pinned_files);
 	list_init(&files->writers);
+	list_init(&files->room_waits);
 	list_init(&files->syncs);
 	list_init(&files->order_waits);
 	list_init(&files->preallocs);
@@ -253,6 +254,7 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 		bads_run(files, now_ns);
 	if (now_ns >= files->wake_ns) {
 		files->wake_ns = UINT64_MAX;
+		read_waits_feed(files);
 		bads_run(files, now_ns);
 		writeback_pump(files);
 	}

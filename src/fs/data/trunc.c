@@ -86,6 +86,7 @@ static void trunc_over(struct trunc *trunc, int rc)
 				trunc->chunk[trunc->chunks].n);
 	}
 	abandon_free(trunc->pin);
+	fs->files->cutting -= trunc->cuts;
 	trunc_answer(trunc, rc);
 	if (trunc->excl.active)
 		file_unlock_excl(&trunc->excl);
@@ -94,6 +95,7 @@ static void trunc_over(struct trunc *trunc, int rc)
 	file_put(file);
 	if (done)
 		done(fs, ino);
+	writers_retry(fs->files);
 }
 
 /* ---- Memory ---- */
@@ -340,6 +342,8 @@ static void trunc_ended(struct fs_txn *txn, int rc, uint64_t seq)
 	if (trunc->kind == TRUNC_RESERVE)
 		trunc_reserve_took(trunc);
 	trunc->begun = true;
+	if (trunc->cuts)
+		writers_retry(trunc->fs->files);
 	if (!trunc->more && trunc->kind == TRUNC_PUNCH && trunc->then_reserve) {
 		trunc->kind = TRUNC_RESERVE;
 		trunc->first = trunc->op->offset / BLOCK_BYTES;
@@ -431,6 +435,10 @@ static void trunc_start(struct excl_lock *excl, int rc)
 	struct trunc *trunc = container_of(excl, struct trunc, excl);
 
 	trunc->waited = false;
+	if (!trunc->cuts && trunc->kind != TRUNC_RESERVE) {
+		trunc->cuts = true;
+		trunc->fs->files->cutting++;
+	}
 	content_changes(trunc->file, trunc->kind == TRUNC_DELETE);
 	if (trunc->kind == TRUNC_DELETE) {
 		trunc_drop_blocks(trunc->file, 0, FOREVER / BLOCK_SECTORS);

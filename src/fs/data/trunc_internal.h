@@ -57,6 +57,7 @@ struct trunc {
 	struct alloc_piece chunk[WB_SEGMENTS];
 	int chunks;		/* pieces taken that have no owner yet */
 	bool waited;
+	bool cuts;		/* it has begun, and gives back room */
 	uint64_t want;		/* blocks to ask room for */
 	void (*done)(struct fs *fs, uint64_t ino);	/* TRUNC_DELETE: called
 							 * at the end */

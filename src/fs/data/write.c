@@ -271,6 +271,12 @@ static void write_step(struct io *io)
 	io->end = io->op->offset + io->op->size;
 	if (!rc)
 		rc = write_blocks(io);
+	/* Another file is just giving some back. */
+	if (rc == -ENOSPC && files->cutting && !tree_failed(files->fs->tree)) {
+		read_wait_end(&io->rwait);
+		list_add(&files->room_waits, &io->link);
+		return;
+	}
 	if (rc == -ENOSPC && !io->mapped && file->size > io->pos) {
 		if (fs_txn_start(files->fs, &mapped_type, NULL, io))
 			io_end(io, -ENOMEM);
@@ -297,6 +303,23 @@ void writers_run(struct files *files)
 
 	while ((files_room(files) || tree_failed(files->fs->tree)) &&
 	       (io = list_first(&files->writers, struct io, link))) {
+		list_del(&io->link);
+		io->step(io);
+	}
+}
+
+void writers_retry(struct files *files)
+{
+	struct list waits, *pos, *tmp;
+
+	list_init(&waits);
+	list_for_each_safe(pos, tmp, &files->room_waits) {
+		list_del(pos);
+		list_add(&waits, pos);
+	}
+	while (!list_empty(&waits)) {
+		struct io *io = list_first(&waits, struct io, link);
+
 		list_del(&io->link);
 		io->step(io);
 	}

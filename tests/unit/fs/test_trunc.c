@@ -1,7 +1,8 @@
 /*
  * test_trunc.c - a file of many extents is cut in many steps, and can be read
- * meanwhile.
+ * meanwhile; what it gives back is there for others.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "tests/rig/rig_fs.h"
@@ -16,16 +17,21 @@ static void fill(uint8_t *block, unsigned i)
 	memset(block, (int)(1 + i % 250), BLOCK);
 }
 
-/* Every other block, so that each has an extent. */
-static uint64_t make_file(struct rig *rig)
+/* Every other block, so that each has an extent; `whole`: what is between them
+ * is preallocated. */
+static uint64_t make_file(struct rig *rig, bool whole)
 {
 	uint8_t block[BLOCK];
 	struct fs_op op = { .type = FS_WRITE, .size = BLOCK, .data = block };
+	struct fs_op all = { .type = FS_FALLOCATE,
+			     .size = (uint64_t)EXTENTS * 2 * BLOCK };
 	uint64_t ino;
 	unsigned i;
 
 	ck_assert_int_eq(rig_mknod(rig, 1, "f", S_IFREG | 0600, &ino), 0);
-	op.ino = ino;
+	op.ino = all.ino = ino;
+	if (whole)
+		ck_assert_int_eq(rig_do(rig, &all), 0);
 	for (i = 0; i < EXTENTS; i++) {
 		fill(block, i);
 		op.offset = (uint64_t)i * 2 * BLOCK;
@@ -63,7 +69,7 @@ START_TEST(readers_go_on)
 	unsigned i;
 
 	rig_open(&rig, 128, 5);
-	ino = make_file(&rig);
+	ino = make_file(&rig, false);
 	ops[0] = (struct fs_op){ .type = FS_SETATTR, .flags = FS_SET_SIZE,
 				 .attr.size = KEPT * 2 * BLOCK };
 	ops[1] = (struct fs_op){ .type = FS_WRITE, .data = written,
@@ -102,12 +108,58 @@ START_TEST(readers_go_on)
 }
 END_TEST
 
+static uint64_t fill_rest(struct rig *rig, uint64_t *ino)
+{
+	static uint8_t many[1 << 20];
+	struct fs_op op = { .type = FS_WRITE, .size = sizeof(many),
+			    .data = many };
+
+	ck_assert_int_eq(rig_mknod(rig, 1, "rest", S_IFREG | 0600, ino), 0);
+	op.ino = *ino;
+	while (op.size >= BLOCK) {
+		if (!rig_do(rig, &op))
+			op.offset += op.size;
+		else
+			op.size /= 2;
+	}
+	ck_assert_int_eq(rig_sync(rig), 0);
+	return op.offset;
+}
+
+/* The disk is full, and a file of many extents is being deleted: a write waits
+ * for the room that it will need. */
+START_TEST(a_deletion_makes_room)
+{
+	static uint8_t many[EXTENTS * BLOCK / 2];
+	struct fs_op op = { .type = FS_WRITE, .size = sizeof(many),
+			    .data = many };
+	struct rig rig = { 0 };
+	uint64_t ino;
+
+	rig_open(&rig, 64, 5);
+	ino = make_file(&rig, true);
+	op.offset = fill_rest(&rig, &op.ino);
+	ck_assert_int_eq(rig_unlink(&rig, 1, "f"), 0);
+	ck_assert_int_eq(rig_forget(&rig, ino, 1), 0);
+	ck_assert_int_eq(rig_do(&rig, &op), 0);
+	ck_assert_uint_eq(op.result, sizeof(many));
+	/* Without a deletion there is nothing to wait for. */
+	op.offset += sizeof(many);
+	while (!rig_do(&rig, &op))
+		op.offset += sizeof(many);
+	ck_assert_int_eq(op.rc, -ENOSPC);
+	ck_assert_int_eq(rig_sync(&rig), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("trunc");
 	TCase *tcase = tcase_create("trunc");
 
 	tcase_add_test(tcase, readers_go_on);
+	tcase_add_test(tcase, a_deletion_makes_room);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
