@@ -125,7 +125,7 @@ void ends_leave(struct ends *ends)
 void ends_see(struct ends *ends, const uint32_t *size, unsigned n,
 	      uint32_t begin)
 {
-	bool from[ENDS_MOST];
+	bool from[ENDS_MOST] = { false };
 	unsigned found = lay(ends, size, n, from);
 
 	if (begin != ENDS_NONE && found <= n / HEADS_APART)

@@ -79,8 +79,8 @@ const char *period_verdict_text(enum period_verdict verdict)
 		[PERIOD_GOOD] = "timing is usable",
 		[PERIOD_SMALL] = "too small to be measured",
 		[PERIOD_FLAT] = "not a rotating disk",
-		[PERIOD_NOISY] = "completions come too irregularly: not a "
-				 "rotating disk, or a host too busy",
+		[PERIOD_NOISY] = ("completions come too irregularly: not a "
+				  "rotating disk, or a host too busy"),
 		[PERIOD_CACHED] = "a cache that cannot be turned off answers",
 		[PERIOD_UNREADABLE] = "cannot be read",
 	};

@@ -617,8 +617,10 @@ static int try_around(struct prove *p)
 	while (any && !err) {
 		any = false;
 		for (size_t i = 0; i < p->n; i++) {
-			if (p->claim[i].state == PROVE_FAILS)
-				any = spread(p, i, 1) | spread(p, i, -1) | any;
+			if (p->claim[i].state != PROVE_FAILS)
+				continue;
+			any |= spread(p, i, 1);
+			any |= spread(p, i, -1);
 		}
 		if (any)
 			err = try_all(p);
