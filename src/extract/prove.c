@@ -41,6 +41,10 @@
 #define SHORT_ROW 8u
 /* As far as others of the same size may be away. */
 #define ALIKE_FAR 64u
+/* Pieces near one among which rows that end as one does are searched for, and
+ * how many must. */
+#define ROWS_NEAR 64u
+#define ROWS_ALIKE 3u
 /* Short tracks of one size. */
 #define REPEATED 3u
 /* So many like it on both sides; of those next to one that fails so many are
@@ -778,11 +782,90 @@ static bool is_repeated(const struct prove *p, size_t i)
 	return n >= REPEATED;
 }
 
+/* A row of tracks as a store holds it: pieces of one size, one behind the
+ * other, and perhaps a shorter track that is a piece of its own. */
+struct whole_row {
+	uint32_t size, tracks;
+	uint64_t less;		/* units that it lacks in all, */
+	uint64_t last;		/* and the first of its last track */
+};
+
+/* Does piece i go on a row of tracks of that size? */
+static bool goes_on(const struct store *s, size_t i, uint32_t size)
+{
+	const struct piece *p = &s->pieces[i], *a = p - 1;
+
+	return i < s->n && p->tracks && a->first + a->units == p->first &&
+	       (p->size == size ||
+		(p->tracks == 1 && p->size < size &&
+		 p->size >= SHORT_LEAST * size));
+}
+
+/* The row that begins with piece *i; *i: the piece behind it. */
+static struct whole_row take_row(const struct store *s, size_t *i)
+{
+	const struct piece *p = &s->pieces[*i];
+	struct whole_row row = { .size = p->size, .last = p->first };
+	struct store_track t;
+
+	do {
+		p = &s->pieces[(*i)++];
+		row.tracks += p->tracks;
+		row.less += (uint64_t)p->tracks * row.size - p->units;
+		if (p->tracks) {
+			store_track(s, p, p->tracks - 1, &t);
+			row.last = t.first;
+		}
+	} while (p->tracks && p->size == row.size &&
+		 goes_on(s, *i, row.size));
+	return row;
+}
+
+/* The first piece of the row that piece i is of. */
+static size_t row_begin(const struct store *s, size_t i)
+{
+	if (i && s->pieces[i].tracks == 1 &&
+	    s->pieces[i - 1].size > s->pieces[i].size &&
+	    goes_on(s, i, s->pieces[i - 1].size))
+		i--;
+	while (i && s->pieces[i - 1].size == s->pieces[i].size &&
+	       goes_on(s, i, s->pieces[i].size))
+		i--;
+	return i;
+}
+
+/* Does a long row end with this track as others do, which hold as many tracks
+ * and lack as many units in all, whatever their size?  Slips are taken from its
+ * spares.  Where zones meet no two rows are cut in that way. */
+static bool is_usual_end(const struct prove *p, const struct prove_claim *c)
+{
+	const struct store *s = p->store;
+	size_t at = store_find(s, c->first), i, from;
+	struct whole_row own, row;
+	unsigned n = 0;
+
+	if (at >= s->n)
+		return false;
+	i = from = row_begin(s, at);
+	own = take_row(s, &i);
+	if (own.last != c->first || !own.less || own.tracks < SHORT_ROW)
+		return false;
+	i = row_begin(s, from > ROWS_NEAR ? from - ROWS_NEAR : 0);
+	while (i < s->n && i <= at + ROWS_NEAR && n < ROWS_ALIKE) {
+		row = take_row(s, &i);
+		n += row.last != own.last && row.tracks == own.tracks &&
+		     row.less == own.less;
+	}
+	return n >= ROWS_ALIKE;
+}
+
 /* A whole track has one like it on some side. */
 static enum prove_state judge_whole(const struct prove *p, size_t i)
 {
 	int after = alike(p, i, 1, false);
 
+	if (is_usual_end(p, &p->claim[i]))
+		return PROVE_HOLDS;
 	if (after > 0 || alike(p, i, -1, false) > 0 || is_between(p, i))
 		return PROVE_HOLDS;
 	return after < 0 ? PROVE_OPEN : PROVE_FAILS;
@@ -795,7 +878,7 @@ static enum prove_state judge_short(const struct prove *p, size_t i)
 	int after = c->first + c->size < p->reader->units ?
 		    alike(p, i, 1, true) : 1;
 
-	if (is_between(p, i) || is_repeated(p, i))
+	if (is_between(p, i) || is_repeated(p, i) || is_usual_end(p, c))
 		return PROVE_HOLDS;
 	if (before != 1 || !after || (!at_edge(p, c) &&
 				      c->size < SHORT_LEAST * c->nominal))
