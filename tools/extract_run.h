@@ -10,9 +10,9 @@
 
 #include <signal.h>
 
-#include "extract/map.h"
-#include "extract/probe.h"
-#include "extract/verify.h"
+#include "extract/track/map.h"
+#include "extract/probe/probe.h"
+#include "extract/drive/verify.h"
 #include "tools/extract_state.h"
 
 /* How a run ended: the tool's exit codes. */

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/msg.h"
-#include "extract/scsi_survey.h"
+#include "extract/scsi/scsi_survey.h"
 #include "tools/extract_scsi.h"
 
 #define SAVE_NS UINT64_C(20000000000)

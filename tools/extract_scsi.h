@@ -5,7 +5,7 @@
 #define TRAX_TOOLS_EXTRACT_SCSI_H
 
 #include "base/env.h"
-#include "extract/scsi_map.h"
+#include "extract/scsi/scsi_map.h"
 #include "tools/extract_state.h"
 
 struct extract_scsi {

@@ -4,7 +4,7 @@
  *
  * One file, replaced as a whole and synced: lines of text, then the record of
  * the profile (diskmodel/profile.h), what the drive has told of addresses
- * (extract/translate.h), then the state of the map (extract/map.h).
+ * (extract/scsi/translate.h), then the state of the map (extract/track/map.h).
  */
 #ifndef TRAX_TOOLS_EXTRACT_STATE_H
 #define TRAX_TOOLS_EXTRACT_STATE_H
@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "diskmodel/profile.h"
-#include "extract/settings.h"
+#include "extract/drive/settings.h"
 
 struct extract_state {
 	struct settings settings;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "diskmodel/spec.h"
-#include "extract/prober_disk.h"
+#include "extract/probe/prober_disk.h"
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"

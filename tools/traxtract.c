@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "base/msg.h"
-#include "extract/identify.h"
-#include "extract/period.h"
-#include "extract/prober_disk.h"
-#include "extract/settings.h"
+#include "extract/drive/identify.h"
+#include "extract/probe/period.h"
+#include "extract/probe/prober_disk.h"
+#include "extract/drive/settings.h"
 #include "tools/device.h"
 #include "tools/extract_run.h"
 #include "tools/plot.h"

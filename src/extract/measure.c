@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extract/claim.h"
-#include "extract/heads.h"
-#include "extract/map.h"
+#include "extract/drive/claim.h"
+#include "extract/surface/heads.h"
+#include "extract/track/map.h"
 
 #define PERIOD_SHARE 4u
 /* Of what is left: the map; then it is looked at. */

@@ -9,12 +9,12 @@
 
 #include "base/coro.h"
 #include "diskmodel/geom_build.h"
-#include "extract/fit.h"
-#include "extract/heads.h"
-#include "extract/map.h"
+#include "extract/drive/fit.h"
+#include "extract/surface/heads.h"
+#include "extract/track/map.h"
 #include "extract/measure.h"
-#include "extract/period.h"
-#include "extract/trim.h"
+#include "extract/probe/period.h"
+#include "extract/angle/trim.h"
 #include "fs/op/fs_internal.h"
 
 #define STEPS 256u

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "diskmodel/spec.h"
-#include "extract/phase.h"
+#include "extract/probe/phase.h"
 #include "sim/drive.h"
 #include "sim/specgen.h"
 #include "tests/rig/extract_rig.h"

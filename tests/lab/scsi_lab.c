@@ -15,7 +15,7 @@
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
 #include "diskmodel/spec.h"
-#include "extract/scsi_map.h"
+#include "extract/scsi/scsi_map.h"
 #include "sim/model_error.h"
 #include "sim/specgen.h"
 #include "tests/rig/scsi_target.h"

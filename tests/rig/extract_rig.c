@@ -7,7 +7,7 @@
 
 #include "base/list.h"
 #include "diskmodel/spec.h"
-#include "extract/phase.h"
+#include "extract/probe/phase.h"
 #include "sim/drive.h"
 #include "tests/rig/extract_rig.h"
 #include "tests/rig/test.h"

@@ -9,7 +9,7 @@
 #define TRAX_RIG_SCSI_TARGET_H
 
 #include "diskmodel/geom.h"
-#include "extract/scsi.h"
+#include "extract/scsi/scsi.h"
 
 struct scsi_target_habits {
 	uint32_t block_bytes;	/* 0: 512 */

@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "extract/angles.h"
-#include "extract/prober_disk.h"
+#include "extract/angle/angles.h"
+#include "extract/probe/prober_disk.h"
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"

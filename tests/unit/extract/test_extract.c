@@ -8,9 +8,9 @@
 
 #include "diskmodel/spec.h"
 #include "sim/specgen.h"
-#include "extract/again.h"
-#include "extract/seam.h"
-#include "extract/store.h"
+#include "extract/track/again.h"
+#include "extract/track/seam.h"
+#include "extract/track/store.h"
 #include "sim/specgen.h"
 #include "tests/rig/extract_rig.h"
 #include "tests/rig/test.h"

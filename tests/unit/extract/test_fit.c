@@ -9,9 +9,9 @@
 
 #include "base/msg.h"
 #include "diskmodel/geom_build.h"
-#include "extract/fit.h"
+#include "extract/drive/fit.h"
 #include "extract/measure.h"
-#include "extract/prober_disk.h"
+#include "extract/probe/prober_disk.h"
 #include "fs/fs.h"
 #include "fs/mkfs.h"
 #include "fs/drive/profile_load.h"

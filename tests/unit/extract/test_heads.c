@@ -3,7 +3,7 @@
  * track lies: right or not said.
  */
 #include "diskmodel/geom_build.h"
-#include "extract/heads.h"
+#include "extract/surface/heads.h"
 #include "sim/drive.h"
 #include "sim/specgen.h"
 #include "tests/rig/extract_rig.h"

@@ -9,8 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "extract/identify.h"
-#include "extract/settings.h"
+#include "extract/drive/identify.h"
+#include "extract/drive/settings.h"
 #include "tests/rig/test.h"
 
 static char root[64];

@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "extract/calibrate.h"
-#include "extract/line.h"
-#include "extract/prober_disk.h"
-#include "extract/spots.h"
-#include "extract/track.h"
+#include "extract/probe/calibrate.h"
+#include "extract/track/line.h"
+#include "extract/probe/prober_disk.h"
+#include "extract/probe/spots.h"
+#include "extract/track/track.h"
 #include "sim/drive.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"

@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "extract/again.h"
-#include "extract/phase.h"
-#include "extract/rounds.h"
+#include "extract/track/again.h"
+#include "extract/probe/phase.h"
+#include "extract/track/rounds.h"
 #include "tests/rig/test.h"
 
 #define STEP 0.13

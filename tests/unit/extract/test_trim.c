@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
-#include "extract/angles.h"
-#include "extract/pitch.h"
-#include "extract/prober_disk.h"
-#include "extract/skews.h"
-#include "extract/trim.h"
+#include "extract/angle/angles.h"
+#include "extract/angle/pitch.h"
+#include "extract/probe/prober_disk.h"
+#include "extract/angle/skews.h"
+#include "extract/angle/trim.h"
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"

@@ -1,0 +1,452 @@
+/*
+ * skews.c - a Kalman filter over the tracks, forwards and backwards.
+ *
+ * Its state is how late a track is and by how much each kind of step that was
+ * met lately is off.  What it knows at a track from those before it and from
+ * those behind it is put together by how sure each is.
+ *
+ * Two things are not known of a drive: whether steps of a kind are really all
+ * the same, or even those of all kinds that hardly differ, or are only what
+ * they were believed to be, each for itself; and how much they stray from that.
+ * Each answer is tried, and the one taken that makes the readings likeliest.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "extract/probe/phase.h"
+#include "extract/angle/skews.h"
+
+#define KINDS 24u		/* in the state */
+#define KINDS_MOST 60000u
+#define LOOK_BACK 64u
+/* Steps that differ by more are of different kinds. */
+#define SAME 0.006
+/* What is known before: of an angle, of one behind something unknown, of the
+ * step of a kind, and how much that may change from one to the next. */
+#define ANGLE_SIGMA 0.05
+#define GAP_SIGMA 0.02
+#define KIND_SIGMA 0.001
+#define ZONE_SIGMA 0.003
+#define KIND_WANDERS 1e-8
+/* Where the kind changes, steps stray by so much more. */
+#define CHANGE 4.0
+#define DOUBT 4.0
+/* In standard deviations: what readings are off by adds up, fading by so much
+ * with each; what that comes to often, and hardly ever. */
+#define BIAS_KEEPS 0.8
+#define BIAS_USUAL 1.7
+#define BIAS_MOST 7.0
+/* Revolutions: nothing is known better. */
+#define NOISE_LEAST 1e-6
+/* What a reading that is not believed costs, as a logarithm. */
+#define DOUBT_COST 6.0
+
+struct kind {
+	uint32_t before, after;		/* sectors around the two tracks */
+	uint32_t from, to;		/* surfaces */
+	double step, tracks;		/* the mean of so many */
+	uint64_t first, last;		/* tracks that it leads to */
+	unsigned like;			/* of kinds with such a step, whichever
+					 * tracks, this one stands for all */
+};
+
+struct skews {
+	struct prober *prober;	/* to pause; or NULL */
+	uint64_t tracks;
+	uint16_t *kind;		/* of the step to a track; 0: not known */
+	float *excess;		/* of that over its kind's mean */
+	bool *known;
+	struct kind *kinds;
+	unsigned kinds_n;
+};
+
+/* Which steps are all the same? */
+enum alike { ALIKE_NONE, ALIKE_KIND, ALIKE_ALL, ALIKES };
+
+struct filter {
+	const struct skews *skews;
+	double x[KINDS + 1], c[KINDS + 1][KINDS + 1];
+	unsigned kind[KINDS + 1];
+	uint64_t used[KINDS + 1], now;
+	unsigned n, last;	/* of the state; the kind met last */
+	double strays;		/* of a step */
+	enum alike alike;
+	bool backwards;
+	double noise;
+	double strange;		/* by how much the last reading was off that was
+				 * not believed; 0: it was */
+	double bias;		/* to which side the last ones were off, */
+	uint64_t calm;		/* and the track at which they were not */
+	double cost;		/* how unlikely the readings are */
+};
+
+/* ---- Kinds ---- */
+
+static double turns(angle a)
+{
+	return (int32_t)a / 4294967296.0;
+}
+
+uint32_t skews_around(const struct geom_track *track)
+{
+	return track->per_sector ?
+		       (uint32_t)llrint(0x1p32 / track->per_sector) :
+		       track->sectors;
+}
+
+/* The first of those that have hardly another step. */
+static unsigned like(const struct skews *s, double step)
+{
+	unsigned i = s->kinds_n, to = i > LOOK_BACK ? i - LOOK_BACK : 0;
+
+	while (i-- > to) {
+		if (fabs(phase_wrap(s->kinds[s->kinds[i].like].step - step)) <
+		    SAME)
+			return s->kinds[i].like;
+	}
+	return s->kinds_n;
+}
+
+static unsigned kind_of(struct skews *s, const struct kind *k)
+{
+	unsigned i = s->kinds_n, to = i > LOOK_BACK ? i - LOOK_BACK : 0;
+	struct kind *q;
+
+	while (i-- > to) {
+		q = &s->kinds[i];
+		if (q->before == k->before && q->after == k->after &&
+		    q->from == k->from && q->to == k->to &&
+		    fabs(phase_wrap(q->step - k->step)) < SAME) {
+			q->tracks++;
+			q->last = k->last;
+			q->step += phase_wrap(k->step - q->step) / q->tracks;
+			return i + 1;
+		}
+	}
+	if (s->kinds_n == KINDS_MOST)
+		return 0;
+	s->kinds[s->kinds_n] = *k;
+	s->kinds[s->kinds_n].like = like(s, k->step);
+	return ++s->kinds_n;
+}
+
+angle skews_base(const struct geom *geom, uint64_t track)
+{
+	struct geom_place place;
+	struct geom_track t;
+
+	geom_track_at(geom, track, &t);
+	geom_place_of(geom, t.first, &place);
+	return place.start - (angle)place.sector * t.per_sector;
+}
+
+static void sort_out(struct skews *s, const struct geom *geom)
+{
+	struct geom_track t, before = { 0 };
+	double base, base_before = 0;
+
+	for (uint64_t i = 0; i < s->tracks; i++) {
+		geom_track_at(geom, i, &t);
+		base = turns(skews_base(geom, i));
+		s->known[i] = t.known;
+		if (i && t.known && before.known)
+			s->kind[i] = (uint16_t)kind_of(s, &(struct kind){
+				skews_around(&before), skews_around(&t),
+				before.surface, t.surface,
+				phase_wrap(base - base_before), 1, i, i, 0 });
+		s->excess[i] = (float)(base - base_before);
+		before = t;
+		base_before = base;
+		prober_pause(s->prober, i);
+	}
+	for (uint64_t i = 0; i < s->tracks; i++) {
+		double step = s->kind[i] ? s->kinds[s->kind[i] - 1].step :
+					   s->excess[i];
+
+		s->excess[i] = (float)phase_wrap(s->excess[i] - step);
+	}
+}
+
+int skews_new(const struct geom *geom, struct prober *prober,
+	      struct skews **skews)
+{
+	struct skews *s = calloc(1, sizeof(*s));
+	uint64_t n = geom_tracks(geom);
+
+	if (!s)
+		return -ENOMEM;
+	s->tracks = n;
+	s->prober = prober;
+	s->kind = calloc(n, sizeof(*s->kind));
+	s->excess = calloc(n, sizeof(*s->excess));
+	s->known = calloc(n, sizeof(*s->known));
+	s->kinds = calloc(KINDS_MOST, sizeof(*s->kinds));
+	if (!s->kind || !s->excess || !s->known || !s->kinds) {
+		skews_free(s);
+		return -ENOMEM;
+	}
+	sort_out(s, geom);
+	*skews = s;
+	return 0;
+}
+
+void skews_free(struct skews *skews)
+{
+	if (!skews)
+		return;
+	free(skews->kind);
+	free(skews->excess);
+	free(skews->known);
+	free(skews->kinds);
+	free(skews);
+}
+
+/* ---- The filter ---- */
+
+static void filter_begin(struct filter *f)
+{
+	f->n = 1;
+	f->x[0] = f->strange = f->cost = f->bias = 0;
+	f->calm = f->backwards ? f->skews->tracks - 1 : 0;
+	f->c[0][0] = ANGLE_SIGMA * ANGLE_SIGMA;
+	f->last = 0;
+	f->now = 0;
+}
+
+/* A place for a kind: another one's, when there is none left. */
+static unsigned filter_slot(struct filter *f, unsigned kind)
+{
+	unsigned slot = 0;
+
+	if (f->last && f->kind[f->last] == kind)
+		return f->last;
+	for (unsigned i = 1; i < f->n; i++) {
+		if (f->kind[i] == kind)
+			return i;
+		if (!slot || f->used[i] < f->used[slot])
+			slot = i;
+	}
+	if (f->n <= KINDS)
+		slot = f->n++;
+	f->kind[slot] = kind;
+	f->x[slot] = 0;
+	for (unsigned i = 0; i < f->n; i++)
+		f->c[slot][i] = f->c[i][slot] = 0;
+	f->c[slot][slot] = KIND_SIGMA * KIND_SIGMA;
+	return slot;
+}
+
+/* By how much a step is more than its kind's, and which that is. */
+static double excess_of(const struct filter *f, uint64_t i, unsigned *kind)
+{
+	const struct skews *s = f->skews;
+	const struct kind *k = &s->kinds[s->kind[i] - 1];
+
+	*kind = s->kind[i];
+	if (f->alike == ALIKE_NONE)
+		return 0;
+	if (f->alike == ALIKE_KIND)
+		return s->excess[i];
+	*kind = k->like + 1;
+	return s->excess[i] + phase_wrap(k->step - s->kinds[k->like].step);
+}
+
+/* Over the step to track i, or back over it. */
+static void filter_step(struct filter *f, uint64_t i)
+{
+	const struct skews *s = f->skews;
+	double excess, way, stray = f->strays;
+	const struct kind *k;
+	unsigned slot, kind;
+
+	if (!s->kind[i]) {
+		f->c[0][0] += GAP_SIGMA * GAP_SIGMA;
+		return;
+	}
+	k = &s->kinds[s->kind[i] - 1];
+	excess = excess_of(f, i, &kind);
+	slot = filter_slot(f, kind);
+	/* Another zone. */
+	if (f->alike == ALIKE_ALL && i == (f->backwards ? k->last : k->first))
+		f->c[slot][slot] += ZONE_SIGMA * ZONE_SIGMA;
+	stray *= slot == f->last ? 1 : CHANGE;
+	f->last = slot;
+	f->used[slot] = ++f->now;
+	way = f->backwards ? -1 : 1;
+	f->x[0] += way * (f->x[slot] - excess);
+	f->c[0][0] += 2 * way * f->c[0][slot] + f->c[slot][slot] +
+		      stray * stray;
+	for (unsigned j = 1; j < f->n; j++) {
+		f->c[0][j] += way * f->c[slot][j];
+		f->c[j][0] = f->c[0][j];
+	}
+	f->c[slot][slot] += KIND_WANDERS * KIND_WANDERS;
+}
+
+static void filter_learn(struct filter *f, double off, double all)
+{
+	double v[KINDS + 1];
+
+	for (unsigned i = 0; i < f->n; i++)
+		v[i] = f->c[0][i];
+	for (unsigned i = 0; i < f->n; i++) {
+		f->x[i] += v[i] / all * off;
+		for (unsigned j = 0; j < f->n; j++)
+			f->c[i][j] -= v[i] * v[j] / all;
+	}
+}
+
+/* Readings that are off one way, one after another: by how much it has got lost
+ * since they were not; 0. */
+static double filter_lost(struct filter *f, uint64_t i, double off, double all)
+{
+	double lost;
+
+	f->bias = BIAS_KEEPS * f->bias + off / sqrt(all);
+	if (fabs(f->bias) < BIAS_USUAL)
+		f->calm = i;
+	if (fabs(f->bias) < BIAS_MOST)
+		return 0;
+	lost = f->bias * (1 - BIAS_KEEPS) * sqrt(all);
+	f->bias = 0;
+	f->c[0][0] += lost * lost;
+	f->cost += DOUBT_COST;
+	return fabs(lost);
+}
+
+/* What is far off is late, unless the next one says the same. */
+static double filter_see(struct filter *f, uint64_t i, double late)
+{
+	double noise = f->noise * f->noise, all = f->c[0][0] + noise, lost;
+	double off = phase_wrap(late - f->x[0]), before = f->strange;
+
+	if (off * off > DOUBT * DOUBT * all) {
+		f->cost += DOUBT_COST;
+		f->strange = off;
+		if (before == 0 || fabs(before - off) > DOUBT * f->noise)
+			return 0;
+		f->c[0][0] += off * off;
+		all = f->c[0][0] + noise;
+	} else {
+		f->cost += (off * off / all + log(all)) / 2;
+	}
+	f->strange = 0;
+	lost = filter_lost(f, i, off, all);
+	filter_learn(f, off, f->c[0][0] + noise);
+	return lost;
+}
+
+/* Somewhere on the way to track i it has got lost. */
+static void doubt_since(const struct filter *f, uint64_t i, double lost,
+			float *sigma)
+{
+	uint64_t from = f->calm < i ? f->calm : i;
+	uint64_t to = f->calm < i ? i : f->calm;
+
+	for (uint64_t k = from; k <= to; k++)
+		sigma[k] = (float)hypot(sigma[k], lost);
+}
+
+/* The readings of a track, the next ones in its direction. */
+static void filter_see_all(struct filter *f, const struct skews_read *read,
+			   size_t n, size_t *k, uint64_t i, float *sigma)
+{
+	double lost;
+
+	for (; *k < n; ++*k) {
+		const struct skews_read *r = &read[f->backwards ?
+						   n - 1 - *k : *k];
+
+		if (r->track != i)
+			break;
+		lost = filter_see(f, i, r->late);
+		if (lost > 0 && sigma)
+			doubt_since(f, i, lost, sigma);
+	}
+}
+
+/* From one end to the other: late[], sigma[] take what it knows at each track,
+ * forwards with its own readings, backwards without; or NULL. */
+static void filter_run(struct filter *f, const struct skews_read *read,
+		       size_t n, float *late, float *sigma)
+{
+	uint64_t tracks = f->skews->tracks;
+	size_t k = 0;
+
+	filter_begin(f);
+	for (uint64_t step = 0; step < tracks; step++) {
+		uint64_t i = f->backwards ? tracks - 1 - step : step;
+
+		if (!f->backwards) {
+			filter_step(f, i);
+			filter_see_all(f, read, n, &k, i, sigma);
+		}
+		if (late) {
+			late[i] = (float)f->x[0];
+			sigma[i] = (float)hypot(sqrt(fmax(f->c[0][0], 0)),
+						f->strange);
+		}
+		if (f->backwards) {
+			filter_see_all(f, read, n, &k, i, sigma);
+			filter_step(f, i);
+		}
+		prober_pause(f->skews->prober, step);
+	}
+}
+
+/* The answers that suit the readings. */
+static void filter_choose(struct filter *f, const struct skews_read *read,
+			  size_t n)
+{
+	static const double strays[] = { 1e-6, 1e-5, 5e-5, 2e-4, 8e-4 };
+	const unsigned all = sizeof(strays) / sizeof(*strays);
+	double best = INFINITY;
+	struct filter try = *f;
+
+	for (unsigned alike = 0; alike < ALIKES; alike++) {
+		for (unsigned i = 0; i < all; i++) {
+			try.alike = (enum alike)alike;
+			try.strays = strays[i];
+			filter_run(&try, read, n, NULL, NULL);
+			if (try.cost >= best)
+				continue;
+			best = try.cost;
+			f->alike = try.alike;
+			f->strays = try.strays;
+		}
+	}
+}
+
+static void join(float *late, float *sigma, double other, double other_sigma)
+{
+	double here = (double)*sigma * *sigma;
+	double there = other_sigma * other_sigma;
+
+	/* Both certain. */
+	if (!(here + there > 0))
+		return;
+	*late += (float)(here / (here + there) * phase_wrap(other - *late));
+	*sigma = (float)sqrt(here * there / (here + there));
+}
+
+int skews_smooth(const struct skews *skews, const struct skews_read *read,
+		 size_t n, double noise, float *late, float *sigma)
+{
+	struct filter f = {
+		.skews = skews, .noise = fmax(noise, NOISE_LEAST),
+	};
+	float *back = calloc(2 * skews->tracks, sizeof(*back));
+	float *back_sigma = back ? back + skews->tracks : NULL;
+
+	if (!back)
+		return -ENOMEM;
+	filter_choose(&f, read, n);
+	filter_run(&f, read, n, late, sigma);
+	f.backwards = true;
+	filter_run(&f, read, n, back, back_sigma);
+	for (uint64_t i = 0; i < skews->tracks; i++)
+		join(&late[i], &sigma[i], back[i], back_sigma[i]);
+	free(back);
+	return 0;
+}

@@ -1,0 +1,398 @@
+/*
+ * trim.c - over the disk and back, a few times, reading where it pays.
+ *
+ * Half of the tracks chosen are read on the way up and half on the way down, so
+ * that what the clock is off by does not tilt all angles.  Each is read where
+ * it comes under the head soon: its angle is nearly known.  What goes round a
+ * track may be believed wrongly as well (pitch.h).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "diskmodel/geom_build.h"
+#include "extract/angle/anchor.h"
+#include "extract/angle/angles.h"
+#include "extract/probe/calibrate.h"
+#include "extract/angle/pitch.h"
+#include "extract/mech/reach.h"
+#include "extract/angle/skews.h"
+#include "extract/angle/trim.h"
+
+/* Reads of the first round, of each one after it, and of all, with such a turn;
+ * shorter ones say less each, and there are more in the same time.  Those count
+ * that fail. */
+#define FIRST_READS 1024u
+#define MORE_READS 512u
+#define MOST_READS 6144u
+#define MOST_TURN_PS 8333333333.0
+#define MOST_TIMES 1.5
+/* Revolutions: an angle as sure as that is good, if nearly all are. */
+#define SURE 0.0011
+#define NEARLY 0.99
+#define CHOICES 12u
+#define ENDS 3u
+#define REPORT_READS 32u
+#define ANCHORS 16u
+
+struct trim {
+	struct reader reader;
+	struct anchor anchor;
+	const struct geom *geom;
+	const struct trim_options *options;
+	struct skews *skews;
+	struct pitch_read *read;	/* by track */
+	size_t n, looked, most;		/* of those, and tries */
+	struct pitch pitch[PITCH_MOST];	/* those that are wrong */
+	size_t pitches;
+	float *late, *sigma;	/* of each track; sigma < 0: not known */
+	uint64_t tracks, known;
+	uint64_t end_ns;
+};
+
+static int by_track(const void *a, const void *b)
+{
+	const struct pitch_read *x = a, *y = b;
+
+	return x->track < y->track ? -1 : x->track > y->track;
+}
+
+/* A unit near one end of a track, of about every other near the other: that
+ * tells how much goes round.  (Not of every other: a surface's tracks may all
+ * have even numbers.)  The one of some that comes soonest. */
+static uint64_t choose_unit(struct trim *t, const struct geom_track *track)
+{
+	struct env *env = t->reader.prober->env;
+	uint32_t each = t->reader.unit_sectors;
+	uint64_t first = anchor_unit(&t->anchor, track), best = first, at;
+	uint64_t units = track->sectors / each, end = units / ENDS + 1, from;
+	double best_ns = INFINITY, ns;
+
+	from = track->index * UINT64_C(0x9e3779b97f4a7c15) >> 63 &&
+	       units > end ? units - end - 1 : 0;
+	for (unsigned i = 0; i < CHOICES && units > 1; i++) {
+		at = first + from + env_random(env) % end;
+		if (recent_has(&t->reader.recent, at))
+			continue;
+		ns = reader_cost(&t->reader, at, reach_angle(t->geom,
+					at * each, each) + t->anchor.base);
+		if (ns >= best_ns)
+			continue;
+		best_ns = ns;
+		best = at;
+	}
+	return best;
+}
+
+/* How many sectors tracks like that one hold, of which none has been lost. */
+static uint32_t usual(const struct geom *geom, const struct geom_track *track)
+{
+	uint32_t lo = 0, hi = geom->odds_n, mid;
+
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (geom->odds[mid].track < track->index)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < geom->odds_n && geom->odds[lo].track == track->index)
+		return track->sectors - (uint32_t)geom->odds[lo].more;
+	return track->sectors;
+}
+
+/* One reading, unless it can't be had. */
+static int look(struct trim *t, uint64_t index)
+{
+	uint32_t each = t->reader.unit_sectors;
+	struct geom_track track;
+	double at, turn, base;
+	uint64_t unit;
+	int err;
+
+	geom_track_at(t->geom, index, &track);
+	unit = choose_unit(t, &track);
+	t->looked++;
+	at = reach_angle(t->geom, unit * each, each) + t->anchor.base;
+	err = reader_expect(&t->reader, unit, at, &turn);
+	if (err || isnan(turn))
+		return err;
+	base = ldexp(skews_base(t->geom, index), -32) + t->anchor.base;
+	t->read[t->n++] = (struct pitch_read){
+		.track = index,
+		.sectors = usual(t->geom, &track),
+		.around = skews_around(&track),
+		.part = phase_part(at - base),
+		.late = phase_wrap(turn - at),
+	};
+	return 0;
+}
+
+static bool in_time(const struct trim *t)
+{
+	return !t->end_ns || env_now_ns(t->reader.prober->env) < t->end_ns;
+}
+
+/* The tracks of list[], every other one there and the others back. */
+static int look_at(struct trim *t, const uint64_t *list, size_t n)
+{
+	size_t at;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err && in_time(t); i++) {
+		at = 2 * i < n ? 2 * i : 2 * (n - i) - 1;
+		err = anchor_lock(&t->anchor);
+		if (!err)
+			err = look(t, list[at]);
+		if (!err && t->options->progress && i % REPORT_READS == 0)
+			err = t->options->progress(t->options->arg,
+				(double)t->looked / (FIRST_READS + MORE_READS +
+						     (double)t->looked));
+	}
+	qsort(t->read, t->n, sizeof(*t->read), by_track);
+	return err;
+}
+
+/* By how much it pays to read a track. */
+static double worth(const struct trim *t, uint64_t i, bool first)
+{
+	double sigma = t->sigma[i];
+
+	if (sigma < 0)
+		return 0;
+	return first ? 1 : fmax(sigma * sigma - SURE * SURE, 0);
+}
+
+/* `n` tracks, most where it is worth most. */
+static size_t choose(const struct trim *t, uint64_t *list, size_t n,
+		     bool first)
+{
+	double all = 0, sum, next;
+	size_t k = 0;
+
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
+		all += worth(t, i, first);
+	}
+	sum = 0;
+	next = all / (double)n *
+	       (double)(env_random(t->reader.prober->env) % 1000) / 1000;
+	for (uint64_t i = 0; i < t->tracks && k < n; i++) {
+		prober_pause(t->reader.prober, i);
+		sum += worth(t, i, first);
+		if (sum <= next)
+			continue;
+		list[k++] = i;
+		next += all / (double)n;
+		next = next > sum ? next : sum;
+	}
+	return k;
+}
+
+/* ---- Angles from readings ---- */
+
+/* How many sectors really go round a track. */
+static uint32_t around(const struct trim *t, uint32_t sectors,
+		       uint32_t believed)
+{
+	for (size_t i = 0; i < t->pitches; i++) {
+		if (t->pitch[i].sectors == sectors &&
+		    t->pitch[i].around == believed)
+			return t->pitch[i].right;
+	}
+	return believed;
+}
+
+static int understand(struct trim *t)
+{
+	struct skews_read *read = calloc(t->n, sizeof(*read));
+	struct geom_track track;
+	int err;
+
+	if (!read)
+		return -ENOMEM;
+	t->pitches = pitch_find(t->read, t->n, t->reader.noise,
+				t->reader.unit_sectors, t->pitch);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct pitch_read *r = &t->read[i];
+		double longer = (double)r->around / around(t, r->sectors,
+							   r->around) - 1;
+
+		read[i].track = r->track;
+		read[i].late = r->late - r->part * longer;
+	}
+	err = skews_smooth(t->skews, read, t->n, t->reader.noise, t->late,
+			   t->sigma);
+	free(read);
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
+		geom_track_at(t->geom, i, &track);
+		if (!track.known)
+			t->sigma[i] = -1;
+	}
+	return err;
+}
+
+static bool is_sure(const struct trim *t)
+{
+	uint64_t sure = 0;
+
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(t->reader.prober, i);
+		sure += t->sigma[i] >= 0 && t->sigma[i] <= SURE;
+	}
+	return (double)sure >= NEARLY * (double)t->known;
+}
+
+static int look_around(struct trim *t)
+{
+	uint64_t *list = calloc(FIRST_READS, sizeof(*list));
+	size_t n = FIRST_READS < t->known ? FIRST_READS : t->known;
+	bool first = true;
+	int err = list ? 0 : -ENOMEM;
+
+	while (!err && n && t->looked + n <= t->most && in_time(t)) {
+		n = choose(t, list, n, first);
+		err = look_at(t, list, n);
+		if (!err)
+			err = understand(t);
+		if (err || is_sure(t))
+			break;
+		n = MORE_READS < t->known ? MORE_READS : t->known;
+		first = false;
+	}
+	free(list);
+	return err;
+}
+
+/* A known track at or behind one, or the last known. */
+static void known_track(const struct trim *t, uint64_t from,
+			struct geom_track *track)
+{
+	for (uint64_t i = from; i < t->tracks; i++) {
+		geom_track_at(t->geom, i, track);
+		if (track->known)
+			return;
+	}
+	for (uint64_t i = from; i-- > 0;) {
+		geom_track_at(t->geom, i, track);
+		if (track->known)
+			return;
+	}
+}
+
+/* Somewhere in the middle of what is known; elsewhere when that cannot be
+ * read. */
+static int begin(struct trim *t, struct prober *prober)
+{
+	struct geom_track track = { 0 };
+	double base = NAN;
+	int err = 0;
+
+	for (uint64_t i = 0; i < t->tracks; i++) {
+		prober_pause(prober, i);
+		geom_track_at(t->geom, i, &track);
+		t->sigma[i] = track.known ? 0 : -1;
+		t->known += track.known;
+	}
+	if (!t->known)
+		return -EINVAL;
+	reader_init(&t->reader, prober, (double)t->options->period_ps / 1e3,
+		    prober->limits->physical_bytes / SECTOR_BYTES, 0);
+	t->anchor = (struct anchor){ .reader = &t->reader, .geom = t->geom };
+	known_track(t, t->tracks / 2, &track);
+	err = calibrate_reader(&t->reader, anchor_unit(&t->anchor, &track));
+	for (unsigned i = 0; i < ANCHORS && !err && isnan(base); i++) {
+		if (i)
+			known_track(t, env_random(prober->env) % t->tracks,
+				    &track);
+		err = anchor_read_well(&t->anchor, &track, &base);
+	}
+	if (!err && isnan(base))
+		err = -EIO;
+	if (!err)
+		anchor_drop(&t->anchor, &track, base);
+	return err;
+}
+
+/* The angles as they are now. */
+static int put(const struct trim *t, struct geom **out,
+	       struct trim_stats *stats)
+{
+	angle *bases = calloc(t->tracks, sizeof(*bases));
+	uint32_t *rounds = calloc(t->tracks, sizeof(*rounds));
+	double sum = 0, square = 0, sigma = 0, n = (double)t->known, late;
+	int err;
+
+	for (uint64_t i = 0; bases && rounds && i < t->tracks; i++) {
+		struct geom_track track;
+
+		prober_pause(t->reader.prober, i);
+		geom_track_at(t->geom, i, &track);
+		rounds[i] = around(t, usual(t->geom, &track),
+				   skews_around(&track));
+		bases[i] = skews_base(t->geom, i);
+		if (t->sigma[i] < 0)
+			continue;
+		bases[i] += (angle)(int64_t)llrint(ldexp(t->late[i], 32));
+		late = phase_wrap(t->late[i]);
+		sum += late;
+		square += late * late;
+		sigma += (double)t->sigma[i] * t->sigma[i];
+	}
+	stats->moved = sqrt(fmax(square / n - sum / n * sum / n, 0));
+	stats->sigma = sqrt(sigma / n);
+	err = bases && rounds ? angles_put(t->geom, t->reader.prober, bases,
+					 rounds, out) :
+				-ENOMEM;
+	free(rounds);
+	free(bases);
+	return err;
+}
+
+static int trim_all(struct trim *t, struct prober *prober, struct geom **out,
+		    struct trim_stats *stats)
+{
+	int err;
+
+	t->tracks = geom_tracks(t->geom);
+	t->late = calloc(t->tracks, sizeof(*t->late));
+	t->sigma = calloc(t->tracks, sizeof(*t->sigma));
+	t->most = (size_t)(MOST_READS * fmin(fmax(MOST_TURN_PS /
+				(double)t->options->period_ps, 1), MOST_TIMES));
+	t->read = calloc(t->most, sizeof(*t->read));
+	if (!t->late || !t->sigma || !t->read)
+		return -ENOMEM;
+	err = skews_new(t->geom, prober, &t->skews);
+	if (!err)
+		err = begin(t, prober);
+	if (!err)
+		err = look_around(t);
+	stats->reads = t->reader.reads;
+	stats->period_ns = t->reader.phase.period_ns;
+	stats->period_ppm = 1e6 * sqrt(fmax(t->reader.phase.pp, 0));
+	return err ? err : put(t, out, stats);
+}
+
+int trim_angles(struct prober *prober, const struct geom *geom,
+		const struct trim_options *options, struct geom **out,
+		struct trim_stats *stats)
+{
+	struct trim *t = calloc(1, sizeof(*t));
+	int err;
+
+	*stats = (struct trim_stats){ 0 };
+	if (!t)
+		return -ENOMEM;
+	t->geom = geom;
+	t->options = options;
+	if (options->most_ns)
+		t->end_ns = env_now_ns(prober->env) + options->most_ns;
+	err = trim_all(t, prober, out, stats);
+	skews_free(t->skews);
+	free(t->late);
+	free(t->sigma);
+	free(t->read);
+	free(t);
+	return err;
+}

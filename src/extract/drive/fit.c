@@ -1,0 +1,263 @@
+/*
+ * fit.c - pairs of reads on both sides of boundaries at random.
+ *
+ * The moment at which the platter's angle 0 was under the head follows from
+ * each read: its completion less the time that its end lies behind angle 0,
+ * modulo the period.  With a true profile all agree but for the noise and the
+ * late; a period that is off drifts away between them, angles that are off
+ * scatter.  Those of a pair agree better still, unless there is no boundary,
+ * and so no leap of the angle, where one is believed: then they are apart by
+ * just that leap.  A late completion puts them apart by anything.  A period
+ * wrong by 0.3 % drifts by a fifth of a revolution over these reads; what is
+ * less than can be noticed here the head finds out itself.
+ */
+#include "extract/drive/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define BOUNDARIES (FIT_READS / 2)
+#define TRIES 64u
+/* Of a revolution: further from the middle is elsewhere. */
+#define NEAR 0.06
+/* The same of two reads one after the other; a leap of twice as much can be
+ * told from none. */
+#define NEAR_PAIR 0.03
+/* A read that came from the medium has turned by some of a revolution, half
+ * of one in the mean. */
+#define FLAT 0.15
+#define AT_ONCE 0.03
+#define RIGHT_PERCENT 60u
+/* Of the pairs; the others may be late completions of a busy host, ... */
+#define BOUNDARIES_PERCENT 40u
+/* ... and so many of those on one track are no chance. */
+#define WRONG_PERCENT 20u
+#define LOOKS 2u
+
+static uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* First LBNs of known tracks behind known tracks, ascending: one way over the
+ * disk costs the least. */
+static unsigned pick(const struct profile *profile, uint64_t seed,
+		     uint64_t *lbn)
+{
+	uint64_t tracks = geom_tracks(profile->geom);
+	struct geom_track before, track;
+	unsigned n = 0, i;
+
+	for (i = 0; i < TRIES * BOUNDARIES && n < BOUNDARIES; i++) {
+		if (tracks < 2)
+			break;
+		geom_track_at(profile->geom,
+			      1 + next_random(&seed) % (tracks - 1), &track);
+		geom_track_at(profile->geom, track.index - 1, &before);
+		if (track.known && before.known)
+			lbn[n++] = track.first;
+	}
+	qsort(lbn, n, sizeof(*lbn), compare);
+	/* Where few are known one is met again, and a cache has it. */
+	for (i = 0, tracks = n, n = 0; i < tracks; i++)
+		if (!i || lbn[i] != lbn[i - 1])
+			lbn[n++] = lbn[i];
+	return n;
+}
+
+/* Did it come too soon to have come from the medium?  (Or the head was there
+ * by chance.) */
+static bool is_cached(const struct profile *profile,
+		      const struct probe_access *access)
+{
+	return (double)(access->complete_ns - access->submit_ns) <
+	       AT_ONCE * (double)profile->mech.period_ps / 1000;
+}
+
+/* When angle 0 was under the head, as a share of the period. */
+static double zero_of(const struct profile *profile,
+		      const struct probe_access *access)
+{
+	uint64_t last = access->sector + access->sectors - 1;
+	struct geom_place place;
+	struct geom_track track;
+	double ns = (double)profile->mech.period_ps / 1000, turn, whole;
+
+	geom_track_of(profile->geom, last, &track);
+	geom_place_of(profile->geom, last, &place);
+	turn = modf((double)access->complete_ns / ns, &whole) -
+	       (angle)(place.start + track.per_sector) / 4294967296.0;
+	return turn - floor(turn);
+}
+
+static double apart(double a, double b)
+{
+	double d = fabs(a - b);
+
+	return d > 0.5 ? 1 - d : d;
+}
+
+/* The most that agree with one of them. */
+static unsigned agreeing(const double *zero, unsigned n)
+{
+	unsigned best = 0, same, i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0, same = 0; k < n; k++)
+			same += apart(zero[i], zero[k]) <= NEAR;
+		best = same > best ? same : best;
+	}
+	return best;
+}
+
+/* The first unit behind each boundary, then the last before it: what a drive
+ * reads ahead does not answer that. */
+static unsigned plan(const struct profile *profile, uint64_t seed,
+		     struct probe_access *access)
+{
+	uint32_t unit = profile->physical_bytes / SECTOR_BYTES;
+	uint64_t lbn[BOUNDARIES], after;
+	unsigned n = pick(profile, seed, lbn), used = 0, i;
+
+	for (i = 0; i < n; i++) {
+		after = (lbn[i] + unit - 1) / unit * unit;
+		if (after + unit > profile->sectors || lbn[i] < unit)
+			continue;
+		access[used].sector = after;
+		access[used++].sectors = unit;
+		access[used].sector = (lbn[i] - unit) / unit * unit;
+		access[used++].sectors = unit;
+	}
+	return used;
+}
+
+static void judge_phases(const struct profile *profile,
+			 const struct probe_access *access, unsigned n,
+			 struct fit *fit)
+{
+	double period_ns = (double)profile->mech.period_ps / 1000, turned = 0;
+	double zero[BOUNDARIES];
+	unsigned looked = 0, got = 0, i;
+
+	for (i = 0; i < n; i += 2) {
+		if (access[i].result)
+			continue;
+		turned += (double)(access[i].complete_ns -
+				   access[i].submit_ns) / period_ns;
+		looked++;
+		if (!is_cached(profile, &access[i]))
+			zero[got++] = zero_of(profile, &access[i]);
+	}
+	fit->phases = got;
+	fit->phases_right = agreeing(zero, got);
+	fit->verdict = turned < FLAT * looked ? FIT_FLAT : FIT_PHASE;
+	if (got && fit->phases_right * 100 >= got * RIGHT_PERCENT)
+		fit->verdict = FIT_GOOD;
+}
+
+/* By how much the angle leaps between the two, as a share of a turn. */
+static double leap_of(const struct profile *profile,
+		      const struct probe_access *access)
+{
+	struct geom_place before, after;
+	struct geom_track track;
+	angle leap;
+
+	geom_place_of(profile->geom, access[1].sector + access[1].sectors - 1,
+		      &before);
+	geom_track_of(profile->geom, access[1].sector, &track);
+	geom_place_of(profile->geom, access[0].sector, &after);
+	leap = after.start - before.start - track.per_sector;
+	return leap / 4294967296.0;
+}
+
+static void judge_boundaries(const struct profile *profile,
+			     const struct probe_access *access, unsigned n,
+			     struct fit *fit)
+{
+	double leap, off;
+	unsigned clear, i;
+
+	for (i = 0; i < n; i += 2) {
+		leap = leap_of(profile, &access[i]);
+		if (access[i].result || access[i + 1].result ||
+		    is_cached(profile, &access[i]) ||
+		    is_cached(profile, &access[i + 1]) ||
+		    apart(leap, 0) < 2 * NEAR_PAIR)
+			continue;
+		off = zero_of(profile, &access[i + 1]) -
+		      zero_of(profile, &access[i]);
+		off -= floor(off);
+		fit->boundaries++;
+		fit->boundaries_right += apart(off, 0) <= NEAR_PAIR;
+		fit->boundaries_wrong += apart(off, leap) <= NEAR_PAIR;
+	}
+	clear = fit->boundaries_right + fit->boundaries_wrong;
+	if (fit->boundaries_right * 100 <
+	    fit->boundaries * BOUNDARIES_PERCENT ||
+	    fit->boundaries_wrong * 100 > clear * WRONG_PERCENT)
+		fit->verdict = FIT_BOUNDARIES;
+}
+
+static int look(struct prober *prober, const struct profile *profile,
+		uint64_t seed, struct fit *fit)
+{
+	struct probe_access *access = fit->read;
+	unsigned n;
+	int rc;
+
+	*fit = (struct fit){ .verdict = FIT_UNKNOWN };
+	n = plan(profile, seed, access);
+	if (!n)
+		return 0;
+	rc = prober->access(prober, access, n, 1);
+	if (rc)
+		return rc;
+	fit->reads = n;
+	judge_phases(profile, access, n, fit);
+	if (fit->verdict == FIT_GOOD)
+		judge_boundaries(profile, access, n, fit);
+	return 0;
+}
+
+/* A busy host may have spoilt what seems to be wrong: it is looked at twice. */
+int fit_check(struct prober *prober, const struct profile *profile,
+	      uint64_t seed, struct fit *fit)
+{
+	unsigned i;
+	int rc = 0;
+
+	*fit = (struct fit){ .verdict = FIT_UNKNOWN };
+	if (!profile->mech.period_ps || !geom_known(profile->geom))
+		return 0;
+	for (i = 0; !rc && i < LOOKS; i++) {
+		rc = look(prober, profile, seed + i, fit);
+		if (fit->verdict <= FIT_FLAT)
+			break;
+	}
+	return rc;
+}
+
+const char *fit_verdict_text(enum fit_verdict verdict)
+{
+	static const char *const texts[] = {
+		[FIT_GOOD] = "it fits",
+		[FIT_UNKNOWN] = "it says too little",
+		[FIT_FLAT] = "nothing rotates, or a cache answers",
+		[FIT_PHASE] = "the period or the angles are other ones",
+		[FIT_BOUNDARIES] = "tracks end elsewhere",
+	};
+
+	return texts[verdict];
+}

@@ -1,0 +1,545 @@
+/*
+ * reader.c - reads of one unit, their angles, and the fight with the cache.
+ *
+ * The trailing edge of a unit passes at the same angle whatever was read before
+ * it in the same request.  So a unit that may be in the cache is read from a
+ * little before it, from one that can't be there: drives do not answer the
+ * first part of a request from the medium and the rest from memory, and those
+ * that do are found out (calibrate.h).  So are those that take the units of a
+ * request in any order: when the head gets to a track in the middle of them,
+ * because the first ones were on another one, such a read ends with another
+ * unit, at the same wrong angle each time.  Where that does not go, or a cache
+ * answers unexpectedly, so much else is read that it has forgotten the unit.  A
+ * hit is faster than any read of the medium but for those that happen to find
+ * their sector just under the head; both are read again.
+ *
+ * How long it takes to reach a unit is kept for each power of two of the
+ * distance: longer after every revolution missed, shorter bit by bit.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "extract/probe/middle.h"
+#include "extract/probe/reader.h"
+
+#define EVICT_DEPTH 16u
+/* Times what the cache may read ahead of it, around a unit, is where the reads
+ * that fill it are: short seeks. */
+#define EVICT_ROOM 3u
+#define PLACE_TRIES 20u
+/* Sectors that may be read before the one that is wanted. */
+#define PREFIX_MAX 256u
+/* Revolutions: a read that takes so long has not got all in one go, if it was
+ * for something that near. */
+#define DUBIOUS_TURNS 1.4
+#define NEAR_TURNS 4
+/* Units that are no further apart than that share of the noise. */
+#define ALIKE 0.5
+/* The drive had time to read ahead. */
+#define IDLE_NS 1000000u
+/* Units before one of known angle that are tried instead of it. */
+#define PART_NEAR 3u
+#define PART_TRIES 12u
+/* Units before others that are as near, but none of them. */
+#define BEFORE 3u
+#define BEFORE_MORE 8u
+#define REACH_START_NS 2500000.0
+#define REACH_MAX_NS 60000000.0
+#define REACH_MORE_NS 300000.0
+#define REACH_LESS 0.02
+#define HITS_MAX 8u
+/* By how much what a cache may hold is put off. */
+#define CACHED_NS 30000000.0
+/* A unit that fails so often is not read again. */
+#define ERRORS_MOST 4u
+/* Tolerances, in standard deviations of one read and of what several say,
+ * which is no longer skew; revolutions. */
+#define ONCE 7.8
+#define ONCE_LEAST 0.012
+#define OFTEN 5.5
+#define OFTEN_LEAST 0.005
+#define TOLERANCE_MOST 0.024
+/* Of what n reads say, times the root of n, as a share of one's. */
+#define SEVERAL 0.85
+
+void reader_init(struct reader *reader, struct prober *prober,
+		 double period_ns, uint32_t unit_sectors, uint64_t offset)
+{
+	*reader = (struct reader){
+		.prober = prober,
+		.unit_sectors = unit_sectors,
+		.offset = offset,
+		.units = (prober->limits->sectors - offset) / unit_sectors,
+		.noise = 0.003,
+		.noise_once = 0.003,
+		.tolerance = 0.015,
+		.repeat = 1,
+	};
+	recent_init(&reader->recent);
+	phase_init(&reader->phase, period_ns, env_now_ns(prober->env));
+	for (unsigned i = 0; i < READER_CLASSES; i++)
+		reader->reach[i] = REACH_START_NS;
+	for (unsigned i = 0; i < READER_MEMO; i++)
+		reader->memo[i].unit = UINT64_MAX;
+}
+
+void reader_sharpen(struct reader *reader, unsigned repeat)
+{
+	double noise = reader->noise_once;
+
+	reader->repeat = repeat;
+	reader->noise = noise;
+	reader->tolerance = fmin(fmax(ONCE * noise, ONCE_LEAST),
+				 TOLERANCE_MOST);
+	if (repeat == 1)
+		return;
+	reader->noise = SEVERAL * noise / sqrt(repeat);
+	reader->tolerance = fmin(fmax(OFTEN * reader->noise, OFTEN_LEAST),
+				 reader->tolerance);
+}
+
+static void access_set(const struct reader *r, struct probe_access *a,
+		       uint64_t unit, uint32_t units)
+{
+	*a = (struct probe_access){
+		.sector = r->offset + unit * r->unit_sectors,
+		.sectors = units * r->unit_sectors,
+	};
+}
+
+static void note(struct reader *r, uint64_t unit, uint32_t units,
+		 const struct probe_access *a)
+{
+	bool idle = a->submit_ns > r->last_ns + IDLE_NS;
+
+	if (!a->complete_ns)
+		return;
+	r->reads++;
+	r->reads_for[r->purpose]++;
+	/* A drive may have done some in another order. */
+	if (a->complete_ns > r->done_ns) {
+		if (r->done_ns)
+			r->ns_for[r->purpose] += a->complete_ns - r->done_ns;
+		r->done_ns = a->complete_ns;
+	}
+	r->last = unit + units - 1;
+	r->last_ns = a->complete_ns;
+	recent_add(&r->recent, unit, unit + units, idle);
+	if (a->result)
+		r->errors++;
+}
+
+enum reader_purpose reader_set_purpose(struct reader *reader,
+				       enum reader_purpose purpose)
+{
+	enum reader_purpose was = reader->purpose;
+
+	reader->purpose = purpose;
+	return was;
+}
+
+/* To the prober. */
+static int pass(struct reader *r, struct probe_access *a, unsigned n,
+		unsigned depth)
+{
+	if (r->until_ns && env_now_ns(r->prober->env) > r->until_ns)
+		return -ETIME;
+	return r->prober->access(r->prober, a, n, depth);
+}
+
+int reader_raw(struct reader *reader, uint64_t unit, uint32_t units,
+	       struct probe_access *access)
+{
+	int err;
+
+	access_set(reader, access, unit, units);
+	err = pass(reader, access, 1, 1);
+	note(reader, unit, units, access);
+	return err;
+}
+
+/* A unit around another that is in no cache nor read ahead. */
+static uint64_t place_elsewhere(struct reader *r, uint64_t unit)
+{
+	uint64_t each = r->recent.ahead + r->recent.slack + 256;
+	uint64_t span = EVICT_ROOM * each * (r->recent.depth + 4), low, at = 0;
+
+	if (span > r->units)
+		span = r->units;
+	low = unit > span / 2 ? unit - span / 2 : 0;
+	if (low + span > r->units)
+		low = r->units - span;
+	for (unsigned i = 0; i < PLACE_TRIES; i++) {
+		at = low + env_random(r->prober->env) % span;
+		if (!recent_has(&r->recent, at) &&
+		    !recent_streams(&r->recent, at))
+			break;
+	}
+	return at;
+}
+
+int reader_elsewhere(struct reader *reader, uint64_t unit, unsigned n)
+{
+	struct probe_access a[EVICT_DEPTH];
+	uint64_t at[EVICT_DEPTH];
+	unsigned k;
+	int err = 0;
+
+	while (n && !err) {
+		for (k = 0; k < EVICT_DEPTH && n; k++, n--) {
+			at[k] = place_elsewhere(reader, unit);
+			access_set(reader, &a[k], at[k], 1);
+		}
+		err = pass(reader, a, k, k);
+		for (unsigned i = 0; i < k; i++)
+			note(reader, at[i], 1, &a[i]);
+	}
+	return err;
+}
+
+static int evict(struct reader *r, uint64_t unit)
+{
+	r->evictions++;
+	return reader_elsewhere(r, unit, r->recent.depth);
+}
+
+static void memo_put(struct reader *r, uint64_t unit, double turn)
+{
+	r->memo[r->memo_next].unit = unit;
+	r->memo[r->memo_next].turn = turn;
+	r->memo_next = (r->memo_next + 1) % READER_MEMO;
+}
+
+/* From where a unit has to be read so that no cache answers. */
+static uint64_t begin_of(const struct reader *r, uint64_t unit)
+{
+	uint64_t most = r->whole ? PREFIX_MAX / r->unit_sectors : 0;
+
+	if (!most && r->whole)
+		most = 2;
+	if (!recent_has(&r->recent, unit))
+		return unit;
+	for (uint64_t k = 1; k <= most && k <= unit; k++) {
+		if (!recent_has(&r->recent, unit - k))
+			return unit - k;
+	}
+	return unit;
+}
+
+/* A cache answered: unlike what was believed of it? */
+static int after_hit(struct reader *r, uint64_t unit, unsigned tries)
+{
+	r->hits++;
+	if (tries > 1)
+		recent_more(&r->recent);
+	return evict(r, unit);
+}
+
+/* Did a read take longer than to wait for its first unit?  Then that was on
+ * another track, and the head got to this one in the middle of what is wanted:
+ * a drive that takes it in any order has ended with another unit. */
+static bool is_dubious(const struct reader *r, uint64_t first, uint64_t unit,
+		       uint64_t from, const struct probe_access *a)
+{
+	double near = fmax(r->around, PREFIX_MAX) * NEAR_TURNS;
+	double revs = (double)(a->complete_ns - a->submit_ns) /
+		      r->phase.period_ns;
+
+	/* Which of so few it ended with is all the same. */
+	if ((double)(unit - first) <= ALIKE * r->noise_once * r->around)
+		return false;
+	return r->any_order && first < unit && revs > DUBIOUS_TURNS &&
+	       fabs((double)unit - (double)from) < near;
+}
+
+/* Where it is kept how often a unit could not be read; NULL: it is not. */
+static unsigned *bad_of(struct reader *r, uint64_t unit)
+{
+	for (unsigned i = 0; i < READER_BAD; i++) {
+		if (r->bad[i].errors && r->bad[i].unit == unit)
+			return &r->bad[i].errors;
+	}
+	return NULL;
+}
+
+static void note_bad(struct reader *r, uint64_t unit)
+{
+	unsigned *errors = bad_of(r, unit);
+
+	if (errors) {
+		++*errors;
+		return;
+	}
+	r->bad[r->bad_next].unit = unit;
+	r->bad[r->bad_next].errors = 1;
+	r->bad_next = (r->bad_next + 1) % READER_BAD;
+}
+
+/* A read of the medium; *a is its access. */
+static int read_once(struct reader *r, uint64_t unit, struct probe_access *a,
+		       double *turn)
+{
+	unsigned *errors;
+	uint64_t first, from;
+	int err;
+
+	*turn = NAN;
+	errors = bad_of(r, unit);
+	if (unit >= r->units || (errors && *errors >= ERRORS_MOST))
+		return 0;
+	for (unsigned tries = 0; tries < HITS_MAX; tries++) {
+		first = begin_of(r, unit);
+		from = r->last;
+		r->prefixed += first < unit;
+		err = reader_raw(r, first, (uint32_t)(unit - first + 1), a);
+		if (err)
+			return err;
+		if (a->result) {
+			note_bad(r, unit);
+			return 0;
+		}
+		if (is_dubious(r, first, unit, from, a)) {
+			err = evict(r, unit);
+			if (err)
+				return err;
+			continue;
+		}
+		if (a->complete_ns - a->submit_ns >= r->hit_ns) {
+			*turn = phase_at(&r->phase, a->complete_ns);
+			if (errors)
+				*errors = 0;
+			return 0;
+		}
+		err = after_hit(r, unit, tries);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* Once more, until there are enough; *turn is what all say then. */
+static int read_again(struct reader *r, uint64_t unit, double *turn)
+{
+	double off[READER_REPEAT_MAX] = { 0 }, first = *turn;
+	struct probe_access a;
+	unsigned n = 1;
+	int err = 0;
+
+	for (unsigned i = 1; i < r->repeat && !err; i++) {
+		err = read_once(r, unit, &a, turn);
+		if (err || isnan(*turn))
+			return err;
+		off[n++] = phase_wrap(*turn - first);
+	}
+	*turn = phase_part(first + middle_low(off, n));
+	return err;
+}
+
+/* *a: the first access. */
+static int read_medium(struct reader *r, uint64_t unit, struct probe_access *a,
+		       double *turn)
+{
+	int err = read_once(r, unit, a, turn);
+
+	if (!err && !isnan(*turn) && r->repeat > 1)
+		err = read_again(r, unit, turn);
+	if (!err && !isnan(*turn))
+		memo_put(r, unit, *turn);
+	return err;
+}
+
+int reader_read(struct reader *reader, uint64_t unit, double *turn)
+{
+	struct probe_access a;
+
+	return read_medium(reader, unit, &a, turn);
+}
+
+bool reader_knows(const struct reader *reader, uint64_t unit, double *turn)
+{
+	for (unsigned i = 1; i <= READER_MEMO; i++) {
+		unsigned k = (reader->memo_next + READER_MEMO - i) %
+			     READER_MEMO;
+
+		if (reader->memo[k].unit == unit) {
+			*turn = reader->memo[k].turn;
+			return true;
+		}
+	}
+	return false;
+}
+
+int reader_recall(struct reader *reader, uint64_t unit, double *turn)
+{
+	return reader_knows(reader, unit, turn) ?
+	       0 : reader_read(reader, unit, turn);
+}
+
+/* By powers of two of the distance. */
+static double *reach_of(const struct reader *r, uint64_t unit)
+{
+	uint64_t d = unit > r->last ? unit - r->last : r->last - unit;
+	unsigned class = 0;
+
+	for (d *= r->unit_sectors; d && class < READER_CLASSES - 1; d /= 2)
+		class++;
+	return (double *)&r->reach[class];
+}
+
+/* Until a trailing edge passes, from a moment on. */
+static double wait_for(const struct reader *r, uint64_t at_ns, double expected)
+{
+	return phase_part(expected - phase_at(&r->phase, at_ns)) *
+	       r->phase.period_ns;
+}
+
+double reader_cost(const struct reader *reader, uint64_t unit,
+		   double expected)
+{
+	double wait_ns = wait_for(reader, env_now_ns(reader->prober->env),
+				  expected);
+	double reach_ns = *reach_of(reader, unit);
+
+	while (wait_ns < reach_ns)
+		wait_ns += reader->phase.period_ns;
+	return wait_ns;
+}
+
+double reader_effort(const struct reader *reader, uint64_t unit,
+		     double expected)
+{
+	double ns = reader_cost(reader, unit, expected);
+
+	/* What follows at once comes by all the same. */
+	if (unit != reader->recent.read_end &&
+	    (recent_has(&reader->recent, unit) ||
+	     recent_streams(&reader->recent, unit)))
+		ns += CACHED_NS;
+	return ns;
+}
+
+int reader_expect(struct reader *reader, uint64_t unit, double expected,
+		  double *turn)
+{
+	double *reach_ns = reach_of(reader, unit), wait_ns, took_ns;
+	struct probe_access a;
+	int err = read_medium(reader, unit, &a, turn);
+
+	if (err || isnan(*turn))
+		return err;
+	took_ns = (double)(a.complete_ns - a.submit_ns);
+	wait_ns = wait_for(reader, a.submit_ns, expected);
+	while (wait_ns < *reach_ns / 2)
+		wait_ns += reader->phase.period_ns;
+	if (took_ns > wait_ns + reader->phase.period_ns / 2) {
+		if (wait_ns >= *reach_ns && wait_ns < REACH_MAX_NS)
+			*reach_ns += REACH_MORE_NS;
+	} else if (took_ns > wait_ns - reader->phase.period_ns / 2) {
+		*reach_ns -= *reach_ns * REACH_LESS;
+	}
+	return 0;
+}
+
+/* Or would a drive that reads ahead have it soon? */
+static bool has_some(const struct reader *r, uint64_t unit, uint32_t units)
+{
+	if (recent_streams(&r->recent, unit))
+		return true;
+	for (uint32_t i = 0; i < units; i++) {
+		if (recent_has(&r->recent, unit + i))
+			return true;
+	}
+	return false;
+}
+
+/* Makes the cache forget units; the head ends near them, before or behind them,
+ * where a read-ahead does not get at them. */
+static int come_back(struct reader *r, uint64_t unit, uint32_t units,
+		     bool behind)
+{
+	/* Not always the same: it may lie elsewhere. */
+	uint64_t away = BEFORE + env_random(r->prober->env) % BEFORE_MORE;
+	uint64_t before = r->recent.ahead + away, at;
+	struct probe_access a;
+	int err = evict(r, unit);
+
+	while (before <= unit && recent_has(&r->recent, unit - before))
+		before += BEFORE;
+	at = before <= unit && !behind ? unit - before :
+					 unit + units + away;
+	return err || at >= r->units ? err : reader_raw(r, at, 1, &a);
+}
+
+int reader_span(struct reader *reader, uint64_t unit, uint32_t units,
+		double begins, double ahead, bool behind, double *turns)
+{
+	double period_ns = reader->phase.period_ns;
+	struct probe_access a;
+	uint64_t now_ns;
+	int err = has_some(reader, unit, units) ?
+			  come_back(reader, unit, units, behind) : 0;
+
+	*turns = NAN;
+	if (err)
+		return err;
+	access_set(reader, &a, unit, units);
+	now_ns = env_now_ns(reader->prober->env);
+	a.not_before_ns = now_ns +
+		(uint64_t)(wait_for(reader, now_ns, begins - ahead) +
+			   floor(ahead) * period_ns);
+	err = pass(reader, &a, 1, 1);
+	note(reader, unit, units, &a);
+	if (err || a.result)
+		return err;
+	if (a.complete_ns - a.submit_ns < reader->hit_ns) {
+		/* It reads further ahead than was thought. */
+		reader->hits++;
+		recent_further(&reader->recent, reader->units);
+		return 0;
+	}
+	*turns = ((double)(a.complete_ns - a.submit_ns) -
+		  wait_for(reader, a.submit_ns, begins)) / period_ns;
+	return 0;
+}
+
+/* The unit near one whose angle is known that can be read soonest. */
+static uint64_t place_soon(const struct reader *r, uint64_t unit)
+{
+	uint64_t best = UINT64_MAX, at;
+	double best_ns = r->phase.period_ns, ns;
+
+	for (unsigned i = 0; i < READER_MEMO; i++) {
+		if (r->memo[i].unit < PART_NEAR + PART_TRIES ||
+		    r->memo[i].unit >= r->units || isnan(r->memo[i].turn))
+			continue;
+		at = r->memo[i].unit - PART_NEAR;
+		ns = reader_cost(r, at, r->memo[i].turn);
+		if (ns >= best_ns)
+			continue;
+		for (unsigned k = 0; k < PART_TRIES; k++, at--) {
+			if (recent_has(&r->recent, at) ||
+			    (unit >= at && unit - at <= r->recent.ahead) ||
+			    recent_streams(&r->recent, at))
+				continue;
+			best = at;
+			best_ns = ns;
+			break;
+		}
+	}
+	return best;
+}
+
+int reader_part(struct reader *reader, uint64_t unit)
+{
+	struct probe_access a;
+	uint64_t at;
+
+	if (!recent_streams(&reader->recent, unit))
+		return 0;
+	at = place_soon(reader, unit);
+	if (at == UINT64_MAX)
+		at = place_elsewhere(reader, unit);
+	reader->parts++;
+	return reader_raw(reader, at, 1, &a);
+}

@@ -1,0 +1,77 @@
+/*
+ * recent.c - a ring of ranges, the last of which may still grow.
+ *
+ * Segments are taken over least recently used first, and one that is gone on
+ * from keeps its place: counting reads instead errs to the safe side.
+ */
+#include "extract/probe/recent.h"
+
+/* Units; more than the cache of any drive that reads on all by itself. */
+#define AHEAD_MOST 65536u
+
+void recent_init(struct recent *recent)
+{
+	*recent = (struct recent){ 0 };
+	recent_forget(recent);
+}
+
+void recent_forget(struct recent *recent)
+{
+	for (unsigned i = 0; i < RECENT_MAX; i++)
+		recent->ring[i].first = recent->ring[i].end = UINT64_MAX;
+	recent->read_end = UINT64_MAX;
+}
+
+bool recent_streams(const struct recent *recent, uint64_t unit)
+{
+	return recent->ahead && unit >= recent->read_end &&
+	       unit - recent->read_end <= recent->ahead;
+}
+
+void recent_add(struct recent *recent, uint64_t first, uint64_t end,
+		bool idle)
+{
+	unsigned last = (recent->next + RECENT_MAX - 1) % RECENT_MAX;
+	uint64_t got;
+
+	if (recent->read_end != UINT64_MAX) {
+		got = idle ? recent->ahead : recent->slack;
+		if (recent_streams(recent, first))
+			got = first - recent->read_end;
+		recent->ring[last].end = recent->read_end + got;
+	}
+	recent->ring[recent->next].first = first;
+	recent->ring[recent->next].end = end;
+	recent->next = (recent->next + 1) % RECENT_MAX;
+	recent->read_end = end;
+}
+
+bool recent_has(const struct recent *recent, uint64_t unit)
+{
+	unsigned n = recent->depth < RECENT_MAX ? recent->depth : RECENT_MAX;
+
+	for (unsigned i = 1; i <= n; i++) {
+		unsigned k = (recent->next + RECENT_MAX - i) % RECENT_MAX;
+
+		if (unit >= recent->ring[k].first &&
+		    unit < recent->ring[k].end)
+			return true;
+	}
+	return false;
+}
+
+void recent_more(struct recent *recent)
+{
+	recent->depth = recent->depth < RECENT_MAX / 2 ? recent->depth * 2 + 1 :
+							 RECENT_MAX;
+	recent->slack = recent->slack * 2 + 1 < recent->ahead ?
+				recent->slack * 2 + 1 : recent->ahead;
+}
+
+void recent_further(struct recent *recent, uint64_t units)
+{
+	uint64_t ahead = recent->ahead * 2 + 1;
+
+	if (ahead <= units / 16 && ahead <= AHEAD_MOST)
+		recent->ahead = ahead;
+}

@@ -1,0 +1,525 @@
+/*
+ * scsi.c - commands and their answers: SPC-4 and SBC-3 where they agree with
+ * what drives do; the exceptions are told where they are made.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <scsi/sg_unaligned.h>
+
+#include "base/msg.h"
+#include "extract/scsi/scsi.h"
+
+#define REPEATS 20u
+#define RECOVERED_ERROR 0x1
+#define NOT_READY 0x2
+#define ILLEGAL_REQUEST 0x5
+#define UNIT_ATTENTION 0x6
+#define ABORTED_COMMAND 0xb
+
+#define PAGE_HAS_SUBPAGE 0x40
+
+/* SBC-4, physical element type and health. */
+#define STORAGE_ELEMENT 1
+#define ELEMENT_RESTORATION_FAILED 0xfb
+#define ELEMENT_RESTORING 0xfc
+#define ELEMENT_DEPOPULATION_FAILED 0xfd
+#define ELEMENT_DEPOPULATING 0xfe
+#define ELEMENT_DEPOPULATED 0xff
+
+/* Those of sg_unaligned.h shift a byte into the sign of an int. */
+static uint32_t get_be32(const uint8_t *p)
+{
+	return (uint32_t)sg_get_unaligned_be16(p) << 16 |
+	       sg_get_unaligned_be16(p + 2);
+}
+
+static uint64_t get_be64(const uint8_t *p)
+{
+	return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
+
+static bool sense_passes(const struct scsi_command *command)
+{
+	return command->key == UNIT_ATTENTION ||
+	       command->key == ABORTED_COMMAND ||
+	       (command->key == NOT_READY && command->asc == 0x04);
+}
+
+int scsi_try(struct scsi_port *port, struct scsi_command *command)
+{
+	int err;
+
+	command->key = command->asc = command->ascq = 0;
+	command->got_bytes = 0;
+	err = port->command(port, command);
+	if (err)
+		return err;
+	if (sense_passes(command))
+		return -EAGAIN;
+	switch (command->key) {
+	case 0:
+	case RECOVERED_ERROR:
+		return 0;
+	case ILLEGAL_REQUEST:
+		/* The logical unit is not there any more. */
+		return command->asc == 0x25 ? -ENODEV : -EOPNOTSUPP;
+	default:
+		return -EIO;
+	}
+}
+
+int scsi_do(struct scsi_port *port, struct scsi_command *command)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	unsigned i;
+	int err;
+
+	for (i = 0; i < REPEATS; i++) {
+		err = scsi_try(port, command);
+		if (err != -EAGAIN)
+			return err;
+		if (command->key == NOT_READY)
+			nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+/* A command that brings data; at least `least` bytes of it. */
+static int scsi_get(struct scsi_port *port, const uint8_t *cdb,
+		    unsigned cdb_bytes, void *buf, uint32_t room,
+		    uint32_t least, uint32_t *got)
+{
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = cdb_bytes,
+		.in = buf, .in_bytes = room,
+	};
+	int err;
+
+	memset(buf, 0, room);
+	err = scsi_do(port, &command);
+	if (!err && command.got_bytes < least)
+		err = -EBADMSG;
+	if (!err && got)
+		*got = command.got_bytes;
+	return err;
+}
+
+/* ---- what it is ---- */
+
+static int read_capacity_10(struct scsi_port *port, struct scsi_capacity *out)
+{
+	static const uint8_t cdb[10] = { 0x25 };
+	uint8_t buf[8];
+	int err = scsi_get(port, cdb, sizeof(cdb), buf, sizeof(buf), 8, NULL);
+
+	if (err)
+		return err;
+	/* More than it can say. */
+	if (get_be32(buf) == UINT32_MAX)
+		return -EOPNOTSUPP;
+	out->blocks = (uint64_t)get_be32(buf) + 1;
+	out->block_bytes = get_be32(buf + 4);
+	out->physical_bytes = out->block_bytes;
+	out->lowest_aligned = 0;
+	return 0;
+}
+
+static int read_capacity_16(struct scsi_port *port, struct scsi_capacity *out)
+{
+	static const uint8_t cdb[16] = { 0x9e, 0x10, [13] = 32 };
+	uint8_t buf[32];
+	int err = scsi_get(port, cdb, sizeof(cdb), buf, sizeof(buf), 12, NULL);
+
+	if (err)
+		return err;
+	out->blocks = get_be64(buf) + 1;
+	out->block_bytes = get_be32(buf + 8);
+	out->physical_bytes = out->block_bytes << (buf[13] & 0xf);
+	out->lowest_aligned = sg_get_unaligned_be16(buf + 14) & 0x3fff;
+	return 0;
+}
+
+int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out)
+{
+	int err = read_capacity_16(port, out);
+
+	if (err == -EOPNOTSUPP || err == -EBADMSG)
+		err = read_capacity_10(port, out);
+	if (err)
+		return err;
+	if (!out->blocks || out->block_bytes < 512 ||
+	    out->block_bytes > 65536 || out->block_bytes % 512) {
+		msg_error("READ CAPACITY: %llu blocks of %u bytes",
+			  (unsigned long long)out->blocks, out->block_bytes);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+static int scsi_inquire(struct scsi_port *port, int vpd, uint8_t *buf,
+			uint32_t room, uint32_t least, uint32_t *got)
+{
+	uint8_t cdb[6] = { 0x12, vpd >= 0, vpd >= 0 ? vpd : 0 };
+	int err;
+
+	sg_put_unaligned_be16(room, cdb + 3);
+	err = scsi_get(port, cdb, sizeof(cdb), buf, room, least, got);
+	if (!err && vpd >= 0 && buf[1] != vpd)
+		err = -EOPNOTSUPP;	/* some answer with what they have */
+	return err;
+}
+
+/* Text in a fixed field: without what surrounds it. */
+static void copy_text(char *to, size_t room, const uint8_t *from, size_t n)
+{
+	size_t i;
+
+	while (n && (*from == ' ' || !*from)) {
+		from++;
+		n--;
+	}
+	while (n && (from[n - 1] == ' ' || !from[n - 1]))
+		n--;
+	if (n >= room)
+		n = room - 1;
+	for (i = 0; i < n; i++)
+		to[i] = from[i] < ' ' || from[i] > '~' ? '?' : (char)from[i];
+	to[n] = '\0';
+}
+
+int scsi_identify(struct scsi_port *port, struct scsi_identity *out)
+{
+	uint8_t buf[252];
+	uint32_t got;
+	int err = scsi_inquire(port, -1, buf, 96, 36, NULL);
+
+	if (err)
+		return err;
+	copy_text(out->vendor, sizeof(out->vendor), buf + 8, 8);
+	copy_text(out->product, sizeof(out->product), buf + 16, 16);
+	copy_text(out->revision, sizeof(out->revision), buf + 32, 4);
+	out->serial[0] = '\0';
+	if (!scsi_inquire(port, 0x80, buf, sizeof(buf), 4, &got))
+		copy_text(out->serial, sizeof(out->serial), buf + 4,
+			  buf[3] < got - 4 ? buf[3] : got - 4);
+	return 0;
+}
+
+int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out)
+{
+	uint8_t buf[64];
+	int err = scsi_inquire(port, 0xb1, buf, sizeof(buf), 9, NULL);
+
+	if (err)
+		return err;
+	out->rpm = sg_get_unaligned_be16(buf + 4);
+	out->zoned = buf[8] >> 4 & 3;
+	out->actuators = buf[8] & 0x40;
+	return 0;
+}
+
+int scsi_read_limits(struct scsi_port *port, uint32_t *largest, uint32_t *best)
+{
+	uint8_t buf[64];
+	int err = scsi_inquire(port, 0xb0, buf, sizeof(buf), 16, NULL);
+
+	if (err)
+		return err;
+	*largest = get_be32(buf + 8);
+	*best = get_be32(buf + 12);
+	return 0;
+}
+
+int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
+		     unsigned max, unsigned *n)
+{
+	uint8_t buf[64 + 32 * 16];
+	uint32_t got, end, at;
+	int err = scsi_inquire(port, 0xb9, buf, sizeof(buf), 64, &got);
+
+	if (err)
+		return err;
+	end = sg_get_unaligned_be16(buf + 2) + 4u;
+	if (end > got)
+		end = got;
+	*n = 0;
+	for (at = 64; at + 32 <= end && *n < max; at += 32) {
+		range[*n].first = get_be64(buf + at + 8);
+		range[*n].blocks = get_be64(buf + at + 16);
+		++*n;
+	}
+	return 0;
+}
+
+int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out)
+{
+	static const uint8_t cdb[16] = { 0x9e, 0x17, [12] = 0x20 };
+	uint8_t buf[0x2000];
+	uint32_t got, at, n;
+	int err = scsi_get(port, cdb, sizeof(cdb), buf, sizeof(buf), 32, &got);
+
+	if (err)
+		return err;
+	n = get_be32(buf + 4);
+	memset(out, 0, sizeof(*out));
+	for (at = 32; n && at + 32 <= got; at += 32, n--) {
+		if (buf[at + 14] != STORAGE_ELEMENT)
+			continue;
+		out->all++;
+		switch (buf[at + 15]) {
+		case ELEMENT_DEPOPULATED:
+			out->depopulated++;
+			break;
+		case ELEMENT_DEPOPULATING:
+		case ELEMENT_RESTORING:
+			out->busy++;
+			break;
+		case ELEMENT_DEPOPULATION_FAILED:
+		case ELEMENT_RESTORATION_FAILED:
+			out->failed++;
+			break;
+		}
+	}
+	return 0;
+}
+
+/* ---- mode pages ---- */
+
+/* The page is its own header, of which there are two kinds. */
+static unsigned page_bytes(const uint8_t *page)
+{
+	return page[0] & PAGE_HAS_SUBPAGE ?
+		       sg_get_unaligned_be16(page + 2) + 4u : page[1] + 2u;
+}
+
+int scsi_mode_sense(struct scsi_port *port, unsigned page, unsigned control,
+		    uint8_t *buf, unsigned room, unsigned *n)
+{
+	uint8_t cdb[10] = { 0x5a, 0x08, (uint8_t)(control << 6 | (page & 0x3f)),
+			    (uint8_t)(page >> 8) };
+	uint8_t all[512];
+	uint32_t got, at;
+	int err;
+
+	sg_put_unaligned_be16(sizeof(all), cdb + 7);
+	err = scsi_get(port, cdb, sizeof(cdb), all, sizeof(all), 10, &got);
+	if (err)
+		return err;
+	/* Block descriptors come even to those who asked for none. */
+	at = 8u + sg_get_unaligned_be16(all + 6);
+	if (at + 4 > got || (all[at] & 0x3f) != (page & 0x3f) ||
+	    !(all[at] & PAGE_HAS_SUBPAGE) != !(page >> 8) ||
+	    (page >> 8 && all[at + 1] != page >> 8))
+		return -EOPNOTSUPP;
+	*n = page_bytes(all + at);
+	if (at + *n > got)
+		return -EBADMSG;
+	if (*n > room)
+		*n = room;
+	memcpy(buf, all + at, *n);
+	return 0;
+}
+
+int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
+{
+	uint8_t all[8 + 240] = { 0 };
+	uint8_t cdb[10] = { 0x55, 0x10 };
+	struct scsi_command command = {
+		.cdb = cdb, .cdb_bytes = sizeof(cdb),
+		.out = all, .out_bytes = 8 + n,
+	};
+
+	if (n < 4 || n > 240 || page_bytes(page) != n)
+		return -EINVAL;
+	memcpy(all + 8, page, n);
+	all[8] &= 0x7f;		/* whether it can be saved is not ours to say */
+	sg_put_unaligned_be16((uint16_t)(8 + n), cdb + 7);
+	return scsi_do(port, &command);
+}
+
+int scsi_read_format(struct scsi_port *port, struct scsi_format *out)
+{
+	uint8_t page[64];
+	unsigned n;
+	int err;
+
+	memset(out, 0, sizeof(*out));
+	err = scsi_mode_sense(port, 0x03, 0, page, sizeof(page), &n);
+	if (err && err != -EOPNOTSUPP)
+		return err;
+	if (!err && n >= 21) {
+		out->sectors_per_track = sg_get_unaligned_be16(page + 10);
+		out->track_skew = sg_get_unaligned_be16(page + 16);
+		out->cylinder_skew = sg_get_unaligned_be16(page + 18);
+		out->surface_first = page[20] & 0x10;
+	}
+	err = scsi_mode_sense(port, 0x04, 0, page, sizeof(page), &n);
+	if (err && err != -EOPNOTSUPP)
+		return err;
+	if (!err && n >= 22) {
+		out->cylinders = sg_get_unaligned_be24(page + 2);
+		out->heads = page[5];
+		out->rpm = sg_get_unaligned_be16(page + 20);
+	}
+	err = scsi_mode_sense(port, 0x0c, 0, page, sizeof(page), &n);
+	if (!err && n >= 8)
+		out->notches = sg_get_unaligned_be16(page + 4);
+	return err == -EOPNOTSUPP ? 0 : err;
+}
+
+/* ---- addresses ---- */
+
+static bool format_is_extended(enum scsi_address_format format)
+{
+	return format == SCSI_EXT_BYTES || format == SCSI_EXT_SECTOR;
+}
+
+uint64_t scsi_address_lba(enum scsi_address_format format,
+			  const uint8_t address[8])
+{
+	return format == SCSI_SHORT_BLOCK ? get_be32(address)
+					  : get_be64(address);
+}
+
+void scsi_address_get(enum scsi_address_format format,
+		      const uint8_t address[8], struct scsi_address *out)
+{
+	out->cylinder = sg_get_unaligned_be24(address);
+	out->head = address[3];
+	out->at = get_be32(address + 4);
+	if (format_is_extended(format)) {
+		out->at &= 0x0fffffff;
+		if (out->at == 0x0fffffff)
+			out->at = SCSI_WHOLE_TRACK;
+	}
+}
+
+bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
+			  uint8_t address[8])
+{
+	memset(address, 0, 8);
+	if (format == SCSI_LONG_BLOCK) {
+		sg_put_unaligned_be64(lba, address);
+		return true;
+	}
+	sg_put_unaligned_be32((uint32_t)lba, address);
+	return lba <= UINT32_MAX;
+}
+
+bool scsi_address_put(enum scsi_address_format format,
+		      const struct scsi_address *from, uint8_t address[8])
+{
+	sg_put_unaligned_be24(from->cylinder, address);
+	address[3] = (uint8_t)from->head;
+	sg_put_unaligned_be32(from->at, address + 4);
+	return from->cylinder < 1u << 24 && from->head < 256 &&
+	       (!format_is_extended(format) || from->at < 0x0fffffff);
+}
+
+/* ---- defects ---- */
+
+static int address_compare(const void *a, const void *b)
+{
+	const struct scsi_address *x = a, *y = b;
+
+	if (x->cylinder != y->cylinder)
+		return x->cylinder < y->cylinder ? -1 : 1;
+	if (x->head != y->head)
+		return x->head < y->head ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static size_t address_unique(struct scsi_address *list, size_t n)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (!kept || address_compare(&list[kept - 1], &list[i]))
+			list[kept++] = list[i];
+	return kept;
+}
+
+/* The header in front of the list: where its length stands differs. */
+struct defect_command {
+	uint8_t cdb[12];
+	unsigned cdb_bytes, room_at, room_bytes, header;
+};
+
+static void defect_command(bool twelve, enum scsi_defects which,
+			   uint32_t room, struct defect_command *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->header = twelve ? 8 : 4;
+	out->cdb_bytes = twelve ? 12 : 10;
+	out->cdb[0] = twelve ? 0xb7 : 0x37;
+	out->cdb[twelve ? 1 : 2] = which | SCSI_PHYSICAL_SECTOR;
+	if (twelve)
+		sg_put_unaligned_be32(room, out->cdb + 6);
+	else
+		sg_put_unaligned_be16(room, out->cdb + 7);
+}
+
+/* The list as the drive gives it, in one answer; caller frees. */
+static int defects_fetch(struct scsi_port *port, bool twelve,
+			 enum scsi_defects which, uint8_t **out, uint32_t *n)
+{
+	const uint32_t most = twelve ? 64u << 20 : 0xfff0;
+	struct defect_command command;
+	uint8_t head[8], *all;
+	uint32_t bytes;
+	int err;
+
+	defect_command(twelve, which, sizeof(head), &command);
+	err = scsi_get(port, command.cdb, command.cdb_bytes, head,
+		       sizeof(head), command.header, NULL);
+	if (err)
+		return err;
+	bytes = twelve ? get_be32(head + 4)
+		       : sg_get_unaligned_be16(head + 2);
+	if (bytes > most - 8)
+		return -EOPNOTSUPP;
+	if ((head[1] & 7) != SCSI_PHYSICAL_SECTOR || !(head[1] & which))
+		return -EOPNOTSUPP;
+	all = malloc(bytes + 8u);
+	if (!all)
+		return -ENOMEM;
+	defect_command(twelve, which, bytes + command.header, &command);
+	err = scsi_get(port, command.cdb, command.cdb_bytes, all,
+		       bytes + command.header, bytes + command.header, NULL);
+	if (err) {
+		free(all);
+		return err;
+	}
+	memmove(all, all + command.header, bytes);
+	*out = all;
+	*n = bytes / 8;
+	return 0;
+}
+
+int scsi_read_defects(struct scsi_port *port, enum scsi_defects which,
+		      struct scsi_address **list, size_t *n)
+{
+	uint8_t *raw;
+	uint32_t i, count;
+	int err = defects_fetch(port, true, which, &raw, &count);
+
+	if (err == -EOPNOTSUPP || err == -EBADMSG)
+		err = defects_fetch(port, false, which, &raw, &count);
+	if (err)
+		return err;
+	*list = calloc(count ? count : 1, sizeof(**list));
+	if (!*list) {
+		free(raw);
+		return -ENOMEM;
+	}
+	for (i = 0; i < count; i++)
+		scsi_address_get(SCSI_PHYSICAL_SECTOR, raw + 8 * i,
+				 *list + i);
+	free(raw);
+	qsort(*list, count, sizeof(**list), address_compare);
+	*n = address_unique(*list, count);
+	return 0;
+}

@@ -1,0 +1,154 @@
+/*
+ * scsi.h - what SCSI drives are asked to tell about themselves.
+ *
+ * A port carries commands to one drive: SG_IO (scsi_open), or an emulated
+ * target in tests.  It is owned by who opened it.  The functions below build a
+ * command, repeat it while the drive reports a unit attention or is becoming
+ * ready, and decode the answer, of which nothing is believed.
+ *
+ * Errors: -EOPNOTSUPP: the drive does not know the command, page or field;
+ * -ENODATA: it has nothing to tell; -EBADMSG: an answer that cannot be;
+ * -EIO: medium or hardware; -ENODEV, -ETIMEDOUT...: the way to it.
+ *
+ * LBAs and lengths are in the drive's logical blocks.
+ */
+#ifndef TRAX_SCSI_SCSI_H
+#define TRAX_SCSI_SCSI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct scsi_command {
+	const uint8_t *cdb;
+	unsigned cdb_bytes;
+	const void *out;	/* to the drive, or NULL */
+	uint32_t out_bytes;
+	void *in;		/* from the drive, or NULL */
+	uint32_t in_bytes;
+
+	/* Set by the port. */
+	uint32_t got_bytes;	/* of in */
+	uint8_t key, asc, ascq;	/* sense; key 0: good */
+};
+
+struct scsi_port {
+	/* 0 when the drive has answered, with a sense key or without. */
+	int (*command)(struct scsi_port *port, struct scsi_command *command);
+	void (*close)(struct scsi_port *port);
+};
+
+/* SG_IO on a block device or /dev/sg.  The caller sees to it that nobody else
+ * uses the device: another's SEND DIAGNOSTIC would change our answers.
+ * -EOPNOTSUPP: not SCSI. */
+int scsi_open(const char *path, struct scsi_port **port);
+void scsi_close(struct scsi_port *port);
+
+/* One command; what the sense data says as an errno, -EAGAIN when it is
+ * something that passes. */
+int scsi_try(struct scsi_port *port, struct scsi_command *command);
+/* The same, repeated while it passes; at last -EBUSY. */
+int scsi_do(struct scsi_port *port, struct scsi_command *command);
+
+struct scsi_capacity {
+	uint64_t blocks;
+	uint32_t block_bytes;
+	uint32_t physical_bytes;
+	uint32_t lowest_aligned;	/* block */
+};
+int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
+
+struct scsi_identity {
+	char vendor[9], product[17], revision[5], serial[65];
+};
+int scsi_identify(struct scsi_port *port, struct scsi_identity *out);
+
+/* VPD page B1h. */
+struct scsi_medium {
+	uint32_t rpm;		/* 0: not said; 1: does not rotate */
+	unsigned zoned;		/* 1: host aware, 2: host managed */
+	bool actuators;		/* more than one */
+};
+int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out);
+
+/* VPD page B0h: blocks of the largest and of the best transfer, 0: not said */
+int scsi_read_limits(struct scsi_port *port, uint32_t *largest,
+		     uint32_t *best);
+
+/* VPD page B9h: ranges of blocks with an actuator each. */
+struct scsi_range {
+	uint64_t first, blocks;
+};
+int scsi_read_ranges(struct scsi_port *port, struct scsi_range *range,
+		     unsigned max, unsigned *n);
+
+/* GET PHYSICAL ELEMENT STATUS: storage elements (heads, mostly). */
+struct scsi_elements {
+	unsigned all;
+	unsigned depopulated;	/* out of use for good */
+	unsigned busy;		/* being taken out of use or put back */
+	unsigned failed;	/* that has ended with an error */
+};
+int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out);
+
+/* Mode pages 03h, 04h and 0Ch.  Of the active notch: a hint. */
+struct scsi_format {
+	uint32_t sectors_per_track, track_skew, cylinder_skew;
+	uint32_t cylinders, heads, rpm;
+	uint32_t notches;
+	bool surface_first;	/* LBAs fill a surface before the next */
+};
+/* Members the drive does not tell are 0. */
+int scsi_read_format(struct scsi_port *port, struct scsi_format *out);
+
+/* A mode page's current (0), changeable (1), default (2) or saved (3) values,
+ * with its header of two bytes, or four of a subpage; *n is its length. */
+#define SCSI_SUBPAGE(page, sub) ((page) | (sub) << 8)
+int scsi_mode_sense(struct scsi_port *port, unsigned page, unsigned control,
+		    uint8_t *buf, unsigned room, unsigned *n);
+
+/* Sets a page, as it was given; until the drive is switched off.  At most 240
+ * bytes. */
+int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n);
+
+/* ---- addresses ---- */
+
+enum scsi_address_format {
+	SCSI_SHORT_BLOCK = 0,		/* 32-bit LBA */
+	SCSI_EXT_BYTES = 1,		/* 28 bits from index */
+	SCSI_EXT_SECTOR = 2,
+	SCSI_LONG_BLOCK = 3,		/* 64-bit LBA */
+	SCSI_BYTES_FROM_INDEX = 4,
+	SCSI_PHYSICAL_SECTOR = 5,
+};
+
+struct scsi_address {
+	uint32_t cylinder;
+	uint32_t head;
+	uint32_t at;		/* sector, or bytes from index */
+};
+
+#define SCSI_WHOLE_TRACK 0xffffffffu	/* as `at` of a defect */
+
+uint64_t scsi_address_lba(enum scsi_address_format format,
+			  const uint8_t address[8]);
+void scsi_address_get(enum scsi_address_format format,
+		      const uint8_t address[8], struct scsi_address *out);
+/* false: it does not fit the format. */
+bool scsi_address_put_lba(enum scsi_address_format format, uint64_t lba,
+			  uint8_t address[8]);
+bool scsi_address_put(enum scsi_address_format format,
+		      const struct scsi_address *from, uint8_t address[8]);
+
+/* ---- defects ---- */
+
+enum scsi_defects { SCSI_PRIMARY = 0x10, SCSI_GROWN = 0x08 };
+
+/*
+ * The list of defects as physical sectors, sorted, without duplicates; the
+ * caller frees *list.  -EOPNOTSUPP also when the drive gives another format.
+ */
+int scsi_read_defects(struct scsi_port *port, enum scsi_defects which,
+		      struct scsi_address **list, size_t *n);
+
+#endif

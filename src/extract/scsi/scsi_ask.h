@@ -1,0 +1,74 @@
+/*
+ * scsi_ask.h - what is asked of a drive about its tracks, in as few
+ * translations as its habits allow.
+ *
+ * A reassigned block is never mistaken for one in its place.  All answers are
+ * exact; where the drive says nothing it is -ENODATA, or -EIO.
+ */
+#ifndef TRAX_SCSI_SCSI_ASK_H
+#define TRAX_SCSI_SCSI_ASK_H
+
+#include "extract/scsi/cycle.h"
+#include "extract/scsi/translate.h"
+
+struct ask {
+	struct translate *translate;
+	uint64_t blocks;
+	bool plain;		/* blocks to places only, both sides always */
+	bool one_way;		/* places don't tell their blocks */
+	unsigned at_zero, elsewhere; /* where tracks were seen to begin */
+	uint32_t pitch;		/* bytes from sector to sector; 1 where places
+				 * are sectors, 0: not known */
+};
+
+struct ask_spot {
+	struct cycle_place place;
+	uint32_t at;		/* sector, or bytes if there is no pitch */
+};
+
+bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b);
+
+/* Where a block is, or would be if it had not been reassigned. */
+int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
+
+/* 1: the block is on that track, 0: it is not; or an error. */
+int ask_on_track(struct ask *ask, uint64_t block,
+		 const struct cycle_place *place);
+
+/* 1: a block begins a track, which is (or is not) that one. */
+int ask_begins(struct ask *ask, uint64_t block,
+	       const struct cycle_place *place, bool that);
+
+/* The first block of a track, thought to be near `guess`.  -ENODATA also when
+ * there are no blocks on it. */
+int ask_start(struct ask *ask, const struct cycle_place *place, uint64_t guess,
+	      uint64_t *start);
+
+/*
+ * The block behind the last one of the track that `first` is on, from a guess;
+ * *next is where it lies (not at the end of the disk).  `expected`: the track
+ * that should follow; NULL: the next along the surface; `place` itself: any.
+ */
+int ask_end(struct ask *ask, uint64_t first, const struct cycle_place *place,
+	    const struct cycle_place *expected, uint64_t guess, uint64_t *end,
+	    struct ask_spot *next);
+
+/*
+ * Slipped sectors on a track of `n` blocks that ends before block `end`: its
+ * last one's sector tells.  -ENODATA: this drive doesn't, or not of this one.
+ */
+int ask_slips(struct ask *ask, uint64_t end, uint32_t n);
+
+/* Finds out how far sectors are apart. */
+int ask_find_pitch(struct ask *ask);
+
+/* Finds out whether places tell their blocks, by one that is known. */
+int ask_try_back(struct ask *ask, uint64_t block);
+
+/* Can it be asked what lies at a place? */
+bool ask_knows_holes(const struct ask *ask);
+
+/* 1: no block lies there, 0: one does. */
+int ask_hole(struct ask *ask, const struct scsi_address *address);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * translate.h - where a block lies, by the drive's own word: SEND and RECEIVE
+ * DIAGNOSTIC with the Translate Address page (40h).
+ *
+ * Which of the address formats and ways of asking a drive takes is found out
+ * once.  Every translation costs a pair of commands, about 1.3 to 2.3 ms on
+ * drives of the papers; they are counted.
+ */
+#ifndef TRAX_SCSI_TRANSLATE_H
+#define TRAX_SCSI_TRANSLATE_H
+
+#include <stddef.h>
+
+#include "extract/scsi/scsi.h"
+
+struct translate;
+
+struct translate_place {
+	struct scsi_address address;
+	bool alternate;		/* not where it was made: reassigned */
+};
+
+/* The port outlives it.  -EOPNOTSUPP: the drive does not translate. */
+int translate_open(struct scsi_port *port, uint64_t blocks,
+		   struct translate **translate);
+void translate_close(struct translate *translate);
+
+/* Addresses count bytes from the index, not sectors. */
+bool translate_in_bytes(const struct translate *translate);
+
+/* -ENODATA: the drive does not say. */
+int translate_block(struct translate *translate, uint64_t lba,
+		    struct translate_place *out);
+
+/* The block at a physical address; -ENODATA: there is none (a defect, a
+ * spare, no such place), -EOPNOTSUPP: the drive translates one way only. */
+int translate_back(struct translate *translate,
+		   const struct scsi_address *address, uint64_t *lba);
+
+/* Does translate_back work? */
+bool translate_goes_back(const struct translate *translate);
+
+/* Commands that were sent. */
+uint64_t translate_count(const struct translate *translate);
+
+/*
+ * All that has been answered, in order, for another run that asks the same:
+ * *buf is the caller's, NULL when there was nothing.  -ENOMEM.  Of more than
+ * some millions of answers the first ones.
+ */
+int translate_keep(const struct translate *translate, void **buf,
+		   size_t *bytes);
+
+/* Answers from that, as long as the questions are the same; from the first
+ * that is not, the drive is asked.  Before anything is asked.  -EINVAL: it is
+ * no such thing; -ESTALE: the drive says something else now, of some answers
+ * that are looked at; -ENOMEM. */
+int translate_recall(struct translate *translate, const void *buf,
+		     size_t bytes);
+
+/* How many have been answered so. */
+uint64_t translate_recalled(const struct translate *translate);
+
+#endif

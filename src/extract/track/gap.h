@@ -1,0 +1,45 @@
+/*
+ * gap.h - what lies between two tracks that are known.
+ *
+ * For the few places that a walk could make nothing of: short tracks where
+ * zones end, scratches, boundaries without a leap.  Every angle is read several
+ * times here, so that much smaller leaps can be told from none.  Units and
+ * angles as in reader.h.
+ */
+#ifndef TRAX_TRACK_GAP_H
+#define TRAX_TRACK_GAP_H
+
+#include "extract/probe/reader.h"
+#include "extract/track/store.h"
+
+#define GAP_TRACKS 128u
+#define GAP_STEPS 16u
+
+struct gap {
+	uint64_t first, end;	/* units: tracks begin at both */
+	/* The tracks around it; size 0: the disk begins or ends there. */
+	struct store_track before, behind;
+	/* By how much tracks in the neighbourhood begin later than those
+	 * before them. */
+	double step[GAP_STEPS];
+	unsigned steps;
+};
+
+struct gap_track {
+	struct store_track track;
+	bool known;		/* otherwise some of what is not */
+};
+
+/* Is a track that is believed in a whole turn?  0, or why measuring must
+ * stop. */
+int gap_is_whole(struct reader *reader, const struct store_track *track,
+		 bool *whole);
+
+/*
+ * The tracks in a gap, in order and all of it; at most GAP_TRACKS, *n of them.
+ * 0, or why measuring must stop.
+ */
+int gap_close(struct reader *reader, const struct gap *gap,
+	      struct gap_track *out, unsigned *n);
+
+#endif

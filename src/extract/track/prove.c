@@ -1,0 +1,1070 @@
+/*
+ * prove.c - both ends of every track, and what is between them.
+ *
+ * A track holds when
+ *   - the angle leaps at its first unit and behind its last one, by more than
+ *     noise can;
+ *   - its last unit is as far behind its first as its size says: no leap is
+ *     between them;
+ *   - it goes round once.
+ * A leap may be slipped sectors in the middle of a track instead of its end,
+ * but then the track begins or ends within a turn of it, and the last unit of
+ * what was taken for a track lies behind the leap there.  That is why a track
+ * that does not go round once (slips, spares, the end of a zone) needs
+ * neighbours that do, and others of its full size before and after it: it is in
+ * the middle of a zone then, and between two ends of tracks there is room for
+ * no second one.
+ *
+ * Angles are differences between readings of about the same time, which the
+ * clock is right for.  What is not where it should be is looked at again: once
+ * may be a late completion, and it must then be right more often than not.  Of
+ * a leap that was wrong once the side is read again that is off the line of its
+ * track, or the other one.
+ * All that is to be read of many tracks is read in the order in which it comes
+ * under the head (spots.h), and so is what is to be read again.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "extract/track/prove.h"
+
+/* A leap is seen from so many tolerances on, and known to so many. */
+#define JUMP 2.2
+#define SAME_JUMP 1.1
+/* Slipped sectors that hardly show in the angle take no more of it. */
+#define SLACK_LITTLE 0.25
+/* Shorter tracks are not taken for parts of the middle of a zone. */
+#define SHORT_LEAST 0.8
+/* Unless so many in a row are alike, of which two are more than a turn. */
+#define SHORTEST 0.55
+#define SHORT_ROW 8u
+/* As far as others of the same size may be away. */
+#define ALIKE_FAR 64u
+/* Pieces near one among which rows that end as one does are searched for, and
+ * how many must. */
+#define ROWS_NEAR 64u
+#define ROWS_ALIKE 3u
+/* Short tracks of one size. */
+#define REPEATED 3u
+/* So many like it on both sides; of those next to one that fails so many are
+ * looked at. */
+#define AMONG 1u
+#define SPREAD 2u
+#define ROUND_MOST 64u
+#define LOOKS 12u
+#define EDGE_LOOKS 4u
+/* How much more often wrong than right. */
+#define REFUTED 3u
+#define REFUTED_HALF 2u
+/* Where larger tracks are looked for, and by how much they may be so. */
+#define NEAR_PIECES 16u
+#define LARGER_MOST 1.03
+
+static int grow(void *array, size_t *room, size_t n, size_t each)
+{
+	void **slot = array, *more;
+	size_t want = *room ? 2 * *room : 256;
+
+	if (n < *room)
+		return 0;
+	more = reallocarray(*slot, want, each);
+	if (!more)
+		return -ENOMEM;
+	*slot = more;
+	*room = want;
+	return 0;
+}
+
+static double off(double turn, double expected)
+{
+	double d = turn - expected;
+
+	return isnan(d) ? d : phase_wrap(d);
+}
+
+static bool is_inner(unsigned spot)
+{
+	return spot >= PROVE_INNER && spot < PROVE_LAST;
+}
+
+static uint64_t unit_of(const struct prove_claim *c, unsigned spot)
+{
+	static const double inner[] = { 0.1, 0.36, 0.68, 0.9 };
+
+	switch (spot) {
+	case PROVE_BEFORE:
+		return c->first - 1;
+	case PROVE_FIRST:
+		return c->first;
+	case PROVE_LAST:
+		return c->first + c->size - 1;
+	case PROVE_BEHIND:
+		return c->first + c->size;
+	default:
+		return c->first +
+		       (uint32_t)(c->size * inner[spot - PROVE_INNER]);
+	}
+}
+
+/* By how much later units of a track may be: sectors slipped before them. */
+static double slack(const struct prove_claim *c)
+{
+	return (c->nominal - c->size) * c->pitch;
+}
+
+/* Is a unit of a track where the first says?  Slipped sectors before it make
+ * it later. */
+static bool on_line(const struct reader *r, const struct prove_claim *c,
+		    double first, uint32_t at, double turn)
+{
+	double late = off(turn, first + at * c->pitch);
+
+	return late >= -r->tolerance && late <= slack(c) + r->tolerance;
+}
+
+/* Slipped sectors that are seen take more than that from a turn. */
+static bool goes_round(const struct reader *r, const struct prove_claim *c)
+{
+	return c->size == c->nominal &&
+	       c->size * c->pitch > 1 - JUMP * r->tolerance;
+}
+
+/* The claim that goes on from the one at i, or that it goes on from; NULL:
+ * none. */
+static const struct prove_claim *neighbour(const struct prove *p, size_t i,
+					   int step)
+{
+	const struct prove_claim *a = &p->claim[i], *b = a + step;
+
+	if ((step < 0 && !i) || (step > 0 && i + 1 == p->n))
+		return NULL;
+	return (step < 0 ? b->first + b->size == a->first :
+			   a->first + a->size == b->first) ? b : NULL;
+}
+
+/* One that slipped some sectors among them does not part them: looked at by
+ * itself it says where they end. */
+static bool alone_on(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *c = &p->claim[i], *b;
+	unsigned alike = 0, odd = 0;
+
+	while (alike < AMONG) {
+		b = neighbour(p, i, step);
+		if (!b || b->nominal != c->nominal ||
+		    b->state == PROVE_FAILS ||
+		    fabs(b->pitch - c->pitch) * c->size > p->reader->tolerance)
+			return true;
+		if (b->size == c->size)
+			alike++;
+		else if (odd++)
+			return true;
+		i = (size_t)(b - p->claim);
+	}
+	return false;
+}
+
+/* Is there one of the same size, between the same, so many tracks away? */
+static bool comes_again(const struct prove *p, size_t i, size_t round)
+{
+	unsigned times = 0;
+
+	for (unsigned side = 0; side < 4; side++) {
+		size_t far = (side / 2 + 1) * round;
+		size_t k = side % 2 ? i + far : i - far;
+
+		if (side % 2 ? k + 1 >= p->n : i < far + 1)
+			continue;
+		times += p->claim[k].state != PROVE_FAILS &&
+			 p->claim[k].size == p->claim[i].size &&
+			 p->claim[k - 1].size == p->claim[i - 1].size &&
+			 p->claim[k + 1].size == p->claim[i + 1].size;
+	}
+	return times > 1;
+}
+
+/* Where heads have tracks of different sizes, cylinders come again. */
+static bool in_rounds(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	if (!i || i + 1 >= p->n || c->size != c->nominal ||
+	    c[-1].size == c->size || c[1].size == c->size)
+		return false;
+	for (size_t round = 2; round <= ROUND_MOST; round++) {
+		if (comes_again(p, i, round))
+			return true;
+	}
+	return false;
+}
+
+/* Tracks that are not among others of their size are looked at between their
+ * ends as well, and more often.  Of the others none could end elsewhere without
+ * another being longer than all: one like it on both sides is enough, or one
+ * and its neighbours a round away, for what the walk has measured itself, and
+ * may have read wrong, is beside a change. */
+static bool is_alone(const struct prove *p, size_t i)
+{
+	return p->claim[i].size != p->claim[i].nominal ||
+	       ((alone_on(p, i, -1) || alone_on(p, i, 1)) && !in_rounds(p, i));
+}
+
+/* Has enough been seen of a spot?  What is late is late by just the leap that
+ * was foretold once in some hundred times: that one wrong look is not made up
+ * for makes it twice as likely that what is wrong is believed, no more. */
+static bool is_settled(const struct prove_trial *t, unsigned spot)
+{
+	unsigned wrong = t->wrong[spot];
+
+	return t->right[spot] >= t->need[spot] + (wrong ? wrong - 1 : 0);
+}
+
+static bool is_refuted(const struct prove_trial *t, unsigned spot)
+{
+	return t->wrong[spot] >= t->right[spot] +
+				 (t->half ? REFUTED_HALF : REFUTED);
+}
+
+/* The end of the disk has nothing before it and nothing behind. */
+static bool is_there(const struct prove *p, const struct prove_claim *c,
+		     unsigned spot)
+{
+	return spot == PROVE_BEFORE ? c->first > 0 :
+	       spot != PROVE_BEHIND || c->first + c->size < p->reader->units;
+}
+
+/* Where it should be. */
+static double angle_of(const struct prove *p, size_t i, unsigned spot)
+{
+	const struct prove_claim *c = &p->claim[i];
+	double units = (double)unit_of(c, spot) - (double)c->first + 1;
+
+	if (spot == PROVE_BEHIND && neighbour(p, i, 1))
+		return angle_of(p, i + 1, PROVE_FIRST);
+	if (spot == PROVE_BEFORE && neighbour(p, i, -1))
+		return angle_of(p, i - 1, PROVE_LAST);
+	return phase_part(c->start + units * c->pitch);
+}
+
+/* Lists what may be read of the claim at i, and wants it; `on`: the one before
+ * it is listed, and what both have in common. */
+static int list_claim(struct prove *p, size_t i, bool on)
+{
+	struct prove_trial *t = &p->trial[i];
+	int err = 0;
+
+	for (unsigned k = 0; k < PROVE_SPOTS && !err; k++) {
+		t->at[k] = SIZE_MAX;
+		if (!is_there(p, &p->claim[i], k) || !t->need[k])
+			continue;
+		t->at[k] = p->spots.n;
+		if (on && (k == PROVE_BEFORE ||
+			   (k == PROVE_FIRST && !t[-1].half)))
+			t->at[k] = t[-1].at[k == PROVE_FIRST ? PROVE_BEHIND :
+							       PROVE_LAST];
+		else
+			err = spots_add(&p->spots, unit_of(&p->claim[i], k),
+					angle_of(p, i, k), i);
+		if (!err)
+			spots_want(&p->spots, t->at[k]);
+	}
+	return err;
+}
+
+/* All that are open. */
+static int list_open(struct prove *p)
+{
+	bool on = false;
+	int err = 0;
+
+	p->spots.n = p->spots.from = 0;
+	for (size_t i = 0; i < p->n && !err; i++) {
+		bool open = p->claim[i].state == PROVE_OPEN;
+
+		if (open)
+			err = list_claim(p, i, on && neighbour(p, i, -1));
+		on = open;
+	}
+	return err;
+}
+
+/* A look at a spot, or at two of which one is new. */
+static void note(struct prove_trial *t, unsigned spot, bool right)
+{
+	t->off[spot] = !right;
+	++*(right ? &t->right[spot] : &t->wrong[spot]);
+}
+
+/* Where the track starts, as most of what was read on it says. */
+static double frame(const struct prove_claim *c, const struct prove_trial *t)
+{
+	double v[PROVE_SPOTS], from = NAN;
+	unsigned n = 0;
+
+	for (unsigned i = PROVE_FIRST; i <= PROVE_LAST; i++) {
+		double turn = t->turn[i] - (double)(unit_of(c, i) - c->first) *
+					   c->pitch;
+		unsigned k = n;
+
+		if (isnan(turn) || (i > PROVE_FIRST && c->size < c->nominal))
+			continue;
+		if (isnan(from))
+			from = turn;
+		turn = off(turn, from);
+		for (n++; k && v[k - 1] > turn; k--)
+			v[k] = v[k - 1];
+		v[k] = turn;
+	}
+	return n ? from + (v[n / 2] + v[(n - 1) / 2]) / 2 : NAN;
+}
+
+/* Has a spot been seen since it was weighed? */
+static bool is_new(const struct prove *p, const struct prove_trial *t,
+		   unsigned spot)
+{
+	return t->at[spot] < p->spots.n && !isnan(t->turn[spot]) &&
+	       p->spots.v[t->at[spot]].looks > t->looks[spot];
+}
+
+/* A leap: can it be told from none, is it the one that was seen before, and
+ * that the walk has seen? */
+static void note_leap(const struct prove *p, const struct prove_claim *c,
+		      struct prove_trial *t, bool behind, double said)
+{
+	unsigned lo = behind ? PROVE_LAST : PROVE_BEFORE, hi = lo + 1;
+	double leap = off(t->turn[hi], t->turn[lo] + c->pitch);
+	double near = SAME_JUMP * p->reader->tolerance;
+	bool right = fabs(leap) > JUMP * p->reader->tolerance &&
+		     !(fabs(off(leap, said)) > near) &&
+		     !(fabs(off(leap, t->leap[behind])) > near);
+
+	if (isnan(leap) || (!is_new(p, t, lo) && !is_new(p, t, hi)))
+		return;
+	if (right && isnan(t->leap[behind]))
+		t->leap[behind] = leap;
+	note(t, behind ? PROVE_BEHIND : PROVE_BEFORE, right);
+}
+
+/* As the walk has seen it. */
+static double leap_behind(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return i + 1 < p->n && c[1].first == c->first + c->size ? c[1].leap :
+								  NAN;
+}
+
+/* What is before the ends of one in a row: is it where it was foretold? */
+static void weigh_half(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	static const unsigned spot[] = { PROVE_BEFORE, PROVE_LAST };
+
+	for (unsigned n = 0; n < 2; n++) {
+		unsigned k = spot[n];
+
+		if (is_new(p, t, k))
+			note(t, k, fabs(off(t->turn[k], angle_of(p, i, k))) <=
+				   p->reader->tolerance);
+	}
+}
+
+/* All of one that is looked at from both sides. */
+static void weigh_whole(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	const struct prove_claim *c = &p->claim[i];
+	double start = frame(c, t);
+
+	for (unsigned k = PROVE_FIRST; k <= PROVE_LAST; k++) {
+		if (is_new(p, t, k))
+			note(t, k, on_line(p->reader, c, start,
+					   (uint32_t)(unit_of(c, k) - c->first),
+					   t->turn[k]));
+	}
+	if (is_there(p, c, PROVE_BEFORE))
+		note_leap(p, c, t, false, c->leap);
+	if (is_there(p, c, PROVE_BEHIND))
+		note_leap(p, c, t, true, leap_behind(p, i));
+}
+
+static void weigh(const struct prove *p, size_t i, struct prove_trial *t)
+{
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n)
+			t->turn[k] = p->spots.v[t->at[k]].turn;
+	}
+	if (t->half)
+		weigh_half(p, i, t);
+	else
+		weigh_whole(p, i, t);
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n)
+			t->looks[k] = p->spots.v[t->at[k]].looks;
+	}
+	t->weighed++;
+}
+
+static bool is_decided(const struct prove *p, const struct prove_claim *c,
+		       const struct prove_trial *t, bool *holds)
+{
+	*holds = true;
+	for (unsigned i = 0; i < PROVE_SPOTS; i++) {
+		if (!is_there(p, c, i))
+			continue;
+		*holds = *holds && is_settled(t, i);
+		if (is_refuted(t, i)) {
+			*holds = false;
+			return true;
+		}
+	}
+	return *holds;
+}
+
+/* Is a spot between the ends of a track to be read?  A leap there shows in the
+ * last unit unless another one makes up for it.  What lies between two leaps is
+ * met if it is longer than a third of the track: by two spots no less than by
+ * four, which serve where sectors slipped. */
+static bool needs_inner(const struct prove *p, size_t i, unsigned spot)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return p->trial[i].alone &&
+	       (slack(c) > SLACK_LITTLE * p->reader->tolerance ||
+		spot == PROVE_INNER + 1 || spot == PROVE_INNER + 2);
+}
+
+/* Is it seen when a leap is missing? */
+static bool is_visible(const struct prove *p, double leap)
+{
+	return fabs(leap) > JUMP * p->reader->tolerance;
+}
+
+/* Are there tracks near one that are a little larger? */
+static bool has_larger(const struct prove *p, const struct prove_claim *c)
+{
+	const struct store *s = p->store;
+	size_t at = store_find(s, c->first);
+	size_t i = at > NEAR_PIECES ? at - NEAR_PIECES : 0;
+
+	for (; i < s->n && i <= at + NEAR_PIECES; i++) {
+		if (s->pieces[i].tracks && s->pieces[i].size > c->size &&
+		    s->pieces[i].size < c->size * LARGER_MOST)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * In the middle of a row of tracks of one size a boundary may lie before the
+ * one that is believed: sectors slipped, and what comes behind makes up for
+ * them.  Then the unit before the one that is believed is on the next track.
+ * It can't lie behind it, or a track would be longer than those alike; unless
+ * they are not, and that shows where the row ends, which is looked at from both
+ * sides, and from there on.  A row that is shorter than others near may be
+ * tracks like those, and slips at its ends.
+ */
+static bool is_half(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return p->brief && c->size == c->nominal && !alone_on(p, i, -1) &&
+	       !alone_on(p, i, 1) && is_visible(p, c->leap) &&
+	       is_visible(p, leap_behind(p, i)) && !has_larger(p, c);
+}
+
+/* Only half of what one in a row needs. */
+static void try_half(struct prove *p, size_t i)
+{
+	struct prove_trial *t = &p->trial[i];
+
+	t->half = true;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->need[k] = k == PROVE_BEFORE || k == PROVE_LAST;
+}
+
+static void try_begin(struct prove *p, size_t i)
+{
+	struct prove_trial *t = &p->trial[i];
+
+	*t = (struct prove_trial){ .alone = is_alone(p, i),
+				   .leap = { NAN, NAN } };
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->turn[k] = NAN;
+	p->claim[i].among = !t->alone;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++)
+		t->need[k] = is_inner(k) ? needs_inner(p, i, k) : 1 + t->alone;
+	/* A leap that nobody has foretold may be two late completions. */
+	t->need[PROVE_BEFORE] += t->alone && isnan(p->claim[i].leap);
+	t->need[PROVE_BEHIND] += t->alone && isnan(leap_behind(p, i));
+	p->claim[i].seen = true;
+}
+
+/* A leap that has to be seen again: both sides, or the one that was late. */
+static void want_leap(struct prove *p, const struct prove_trial *t,
+		      bool behind)
+{
+	unsigned on = behind ? PROVE_LAST : PROVE_FIRST;
+	unsigned across = behind ? PROVE_BEHIND : PROVE_BEFORE;
+	bool one = t->off[across] && t->wrong[across] == 1;
+
+	if (!one || t->off[on])
+		spots_want(&p->spots, t->at[on]);
+	if (!one || !t->off[on])
+		spots_want(&p->spots, t->at[across]);
+}
+
+/* What has to be seen again of the claim at i. */
+static void want_more(struct prove *p, size_t i)
+{
+	const struct prove_trial *t = &p->trial[i];
+
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] >= p->spots.n || is_settled(t, k))
+			continue;
+		if (!t->half && (k == PROVE_BEFORE || k == PROVE_BEHIND))
+			want_leap(p, t, k == PROVE_BEHIND);
+		else
+			spots_want(&p->spots, t->at[k]);
+	}
+}
+
+/* A spot of the claim at i has been seen: is that all? */
+static void consider(struct prove *p, size_t i)
+{
+	struct prove_claim *c = &p->claim[i];
+	struct prove_trial *t = &p->trial[i];
+	bool holds;
+
+	if (c->state != PROVE_OPEN)
+		return;
+	for (unsigned k = 0; k < PROVE_SPOTS; k++) {
+		if (t->at[k] < p->spots.n && p->spots.v[t->at[k]].wanted)
+			return;
+	}
+	weigh(p, i, t);
+	if (is_decided(p, c, t, &holds))
+		c->state = holds ? PROVE_HOLDS : PROVE_FAILS;
+	else if (t->weighed >= LOOKS)
+		c->state = PROVE_FAILS;
+	else
+		want_more(p, i);
+}
+
+/* Does the claim at i have a spot in common with the one before it? */
+static bool shares(const struct prove *p, size_t i, size_t spot)
+{
+	return i < p->n && p->claim[i].state == PROVE_OPEN &&
+	       (p->trial[i].at[PROVE_BEFORE] == spot ||
+		p->trial[i].at[PROVE_FIRST] == spot);
+}
+
+/* Until all are decided. */
+static int try_all(struct prove *p)
+{
+	int err = list_open(p);
+	size_t spot, owner;
+
+	while (!err) {
+		err = p->tick ? p->tick(p->arg) : 0;
+		if (!err)
+			err = spots_read(p->reader, &p->spots, &spot);
+		if (err || spot == p->spots.n)
+			break;
+		owner = p->spots.v[spot].owner;
+		consider(p, owner);
+		if (shares(p, owner + 1, spot))
+			consider(p, owner + 1);
+	}
+	return err;
+}
+
+/* All that are in a state. */
+static int try_those(struct prove *p, enum prove_state state)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		if (p->claim[i].state != state)
+			continue;
+		try_begin(p, i);
+		if (state == PROVE_OPEN && is_half(p, i))
+			try_half(p, i);
+		p->claim[i].state = PROVE_OPEN;
+	}
+	return try_all(p);
+}
+
+/* Opens those next to one at i that were not looked at. */
+static bool spread(struct prove *p, size_t i, int step)
+{
+	bool any = false;
+
+	for (unsigned k = 0; k < SPREAD; k++) {
+		if (!neighbour(p, i, step))
+			break;
+		i = step > 0 ? i + 1 : i - 1;
+		if ((p->claim[i].seen && !p->trial[i].half) ||
+		    p->claim[i].state != PROVE_HOLDS)
+			continue;
+		try_begin(p, i);
+		p->claim[i].state = PROVE_OPEN;
+		any = true;
+	}
+	return any;
+}
+
+/* What is next to one that fails is not believed either before it was looked
+ * at. */
+static int try_around(struct prove *p)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		any = false;
+		for (size_t i = 0; i < p->n; i++) {
+			if (p->claim[i].state != PROVE_FAILS)
+				continue;
+			any |= spread(p, i, 1);
+			any |= spread(p, i, -1);
+		}
+		if (any)
+			err = try_all(p);
+	}
+	return err;
+}
+
+/* Those that were thought to be among others of their size when they were
+ * looked at, and are not. */
+static int try_lonely(struct prove *p)
+{
+	bool any = true;
+	int err = 0;
+
+	while (any && !err) {
+		any = false;
+		for (size_t i = 0; i < p->n; i++) {
+			struct prove_claim *c = &p->claim[i];
+
+			if (c->state != PROVE_HOLDS || !c->among ||
+			    !is_alone(p, i))
+				continue;
+			try_begin(p, i);
+			c->state = PROVE_OPEN;
+			any = true;
+		}
+		if (any)
+			err = try_all(p);
+	}
+	return err;
+}
+
+static enum prove_state state_at(const struct prove *p, uint64_t unit)
+{
+	for (size_t i = 0; i < p->ranges; i++) {
+		if (unit >= p->range[i].first && unit < p->range[i].end)
+			return PROVE_OPEN;
+	}
+	return PROVE_HOLDS;
+}
+
+/* ---- Tracks that do not go round ---- */
+
+/* A track in two parts may be as long as those of another surface, but its
+ * units pass as those of its own. */
+static bool pass_alike(const struct prove *p, const struct prove_claim *a,
+		       const struct prove_claim *b)
+{
+	return a->size == b->size &&
+	       fabs(a->pitch - b->pitch) * a->size <= p->reader->tolerance;
+}
+
+static bool same(const struct prove *p, const struct prove_claim *a,
+		 const struct prove_claim *b)
+{
+	return b && b->state == PROVE_HOLDS && b->size == b->nominal &&
+	       pass_alike(p, a, b);
+}
+
+/* Are there so many of one size in a row? */
+static bool is_one_of(const struct prove *p, size_t i, unsigned many)
+{
+	const struct prove_claim *c = &p->claim[i];
+	unsigned n = 1;
+
+	for (size_t k = i; n < many && same(p, c, neighbour(p, k, -1)); k--)
+		n++;
+	for (size_t k = i; n < many && same(p, c, neighbour(p, k, 1)); k++)
+		n++;
+	return n >= many;
+}
+
+/* With spares on each track none goes round; that several in a row end at the
+ * same slip is out of the question. */
+static bool is_whole(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *a = neighbour(p, i, -1);
+	const struct prove_claim *b = neighbour(p, i, 1);
+	unsigned n = 1;
+
+	if (goes_round(p->reader, c))
+		return true;
+	if (c->size != c->nominal)
+		return false;
+	if (c->size * c->pitch < SHORT_LEAST)
+		return c->size * c->pitch > SHORTEST &&
+		       is_one_of(p, i, SHORT_ROW);
+	n += same(p, c, a) + same(p, c, b);
+	if (n == 2 && same(p, c, a))
+		n += same(p, c, neighbour(p, i - 1, -1));
+	else if (n == 2)
+		n += same(p, c, neighbour(p, i + 1, 1));
+	return n >= 3;
+}
+
+/* Is there a whole track of the same full size that way?  -1: perhaps further
+ * on.  `joined`: with nothing unknown between. */
+static int alike(const struct prove *p, size_t i, int step, bool joined)
+{
+	const struct prove_claim *c = &p->claim[i], *b;
+
+	for (unsigned k = 0; k < ALIKE_FAR; k++) {
+		if (step > 0 && i + 1 == p->n)
+			return -1;
+		b = neighbour(p, i, step);
+		if (joined && (!b || b->state != PROVE_HOLDS))
+			return 0;
+		if (step < 0 && !i)
+			return 0;
+		i = step > 0 ? i + 1 : i - 1;
+		b = &p->claim[i];
+		if (b->state == PROVE_HOLDS && is_whole(p, i) &&
+		    b->nominal == c->nominal)
+			return 1;
+	}
+	return 0;
+}
+
+/* At the beginning and the end of the disk a zone begins and ends. */
+static bool at_edge(const struct prove *p, const struct prove_claim *c)
+{
+	return !c->first || c->first + c->size >= p->reader->units;
+}
+
+static bool whole_beside(const struct prove *p, size_t i, int step)
+{
+	const struct prove_claim *b = neighbour(p, i, step);
+
+	return b && b->state == PROVE_HOLDS &&
+	       is_whole(p, (size_t)(b - p->claim));
+}
+
+/* A little shorter than two that are as long as each other? */
+static bool is_between(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+
+	return whole_beside(p, i, -1) && whole_beside(p, i, 1) &&
+	       c[-1].size == c[1].size && c[1].size > c->size &&
+	       c->size >= SHORT_LEAST * c[1].size;
+}
+
+/* The last track of each cylinder, without its spares, comes again. */
+static bool is_repeated(const struct prove *p, size_t i)
+{
+	size_t k = i > ALIKE_FAR ? i - ALIKE_FAR : 0;
+	unsigned n = 0;
+
+	if (!whole_beside(p, i, -1) || !whole_beside(p, i, 1))
+		return false;
+	for (; k < p->n && k <= i + ALIKE_FAR; k++)
+		n += p->claim[k].state == PROVE_HOLDS &&
+		     pass_alike(p, &p->claim[k], &p->claim[i]);
+	return n >= REPEATED;
+}
+
+/* A row of tracks as a store holds it: pieces of one size, one behind the
+ * other, and perhaps a shorter track that is a piece of its own. */
+struct whole_row {
+	uint32_t size, tracks;
+	uint64_t less;		/* units that it lacks in all, */
+	uint64_t last;		/* and the first of its last track */
+};
+
+/* Does piece i go on a row of tracks of that size? */
+static bool goes_on(const struct store *s, size_t i, uint32_t size)
+{
+	const struct piece *p = &s->pieces[i], *a = p - 1;
+
+	return i < s->n && p->tracks && a->first + a->units == p->first &&
+	       (p->size == size ||
+		(p->tracks == 1 && p->size < size &&
+		 p->size >= SHORT_LEAST * size));
+}
+
+/* The row that begins with piece *i; *i: the piece behind it. */
+static struct whole_row take_row(const struct store *s, size_t *i)
+{
+	const struct piece *p = &s->pieces[*i];
+	struct whole_row row = { .size = p->size, .last = p->first };
+	struct store_track t;
+
+	do {
+		p = &s->pieces[(*i)++];
+		row.tracks += p->tracks;
+		row.less += (uint64_t)p->tracks * row.size - p->units;
+		if (p->tracks) {
+			store_track(s, p, p->tracks - 1, &t);
+			row.last = t.first;
+		}
+	} while (p->tracks && p->size == row.size &&
+		 goes_on(s, *i, row.size));
+	return row;
+}
+
+/* The first piece of the row that piece i is of. */
+static size_t row_begin(const struct store *s, size_t i)
+{
+	if (i && s->pieces[i].tracks == 1 &&
+	    s->pieces[i - 1].size > s->pieces[i].size &&
+	    goes_on(s, i, s->pieces[i - 1].size))
+		i--;
+	while (i && s->pieces[i - 1].size == s->pieces[i].size &&
+	       goes_on(s, i, s->pieces[i].size))
+		i--;
+	return i;
+}
+
+/* Does a long row end with this track as others do, which hold as many tracks
+ * and lack as many units in all, whatever their size?  Slips are taken from its
+ * spares.  Where zones meet no two rows are cut in that way. */
+static bool is_usual_end(const struct prove *p, const struct prove_claim *c)
+{
+	const struct store *s = p->store;
+	size_t at = store_find(s, c->first), i, from;
+	struct whole_row own, row;
+	unsigned n = 0;
+
+	if (at >= s->n)
+		return false;
+	i = from = row_begin(s, at);
+	own = take_row(s, &i);
+	if (own.last != c->first || !own.less || own.tracks < SHORT_ROW)
+		return false;
+	i = row_begin(s, from > ROWS_NEAR ? from - ROWS_NEAR : 0);
+	while (i < s->n && i <= at + ROWS_NEAR && n < ROWS_ALIKE) {
+		row = take_row(s, &i);
+		n += row.last != own.last && row.tracks == own.tracks &&
+		     row.less == own.less;
+	}
+	return n >= ROWS_ALIKE;
+}
+
+/* A whole track has one like it on some side. */
+static enum prove_state judge_whole(const struct prove *p, size_t i)
+{
+	int after = alike(p, i, 1, false);
+
+	if (is_usual_end(p, &p->claim[i]))
+		return PROVE_HOLDS;
+	if (after > 0 || alike(p, i, -1, false) > 0 || is_between(p, i))
+		return PROVE_HOLDS;
+	return after < 0 ? PROVE_OPEN : PROVE_FAILS;
+}
+
+static enum prove_state judge_short(const struct prove *p, size_t i)
+{
+	const struct prove_claim *c = &p->claim[i];
+	int before = c->first ? alike(p, i, -1, true) : 1;
+	int after = c->first + c->size < p->reader->units ?
+		    alike(p, i, 1, true) : 1;
+
+	if (is_between(p, i) || is_repeated(p, i) || is_usual_end(p, c))
+		return PROVE_HOLDS;
+	if (before != 1 || !after || (!at_edge(p, c) &&
+				      c->size < SHORT_LEAST * c->nominal))
+		return PROVE_FAILS;
+	return after > 0 ? PROVE_HOLDS : PROVE_OPEN;
+}
+
+/* What one rests on may fall itself. */
+static void judge_alone(struct prove *p, bool more)
+{
+	enum prove_state now;
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (size_t i = 0; i < p->n; i++) {
+			struct prove_claim *c = &p->claim[i];
+
+			if (c->state != PROVE_HOLDS || !c->seen)
+				continue;
+			now = is_whole(p, i) ? judge_whole(p, i) :
+					       judge_short(p, i);
+			if (now == PROVE_OPEN && !more)
+				now = PROVE_FAILS;
+			again |= now != PROVE_HOLDS;
+			c->state = now;
+		}
+	}
+}
+
+/* ---- Where nothing is known on the other side ---- */
+
+/* Is what is there a unit by itself, in the place of one that is defective?
+ * Then the leap is none.  Two that follow each other say that it is not. */
+static int try_edge(struct prove *p, size_t i, bool behind, bool *good)
+{
+	const struct prove_claim *c = &p->claim[i];
+	uint64_t lo = behind ? c->first + c->size : c->first - 2;
+	double a, b;
+	int err = 0;
+
+	*good = false;
+	for (unsigned n = 0; n < EDGE_LOOKS && !*good && !err; n++) {
+		err = reader_read(p->reader, lo + 1, &b);
+		if (!err)
+			err = reader_read(p->reader, lo, &a);
+		*good = fabs(off(b, a + c->pitch)) <= p->reader->tolerance;
+	}
+	return err;
+}
+
+static bool has_edge(const struct prove *p, size_t i, bool behind, bool more)
+{
+	const struct prove_claim *c = &p->claim[i];
+	const struct prove_claim *b = neighbour(p, i, behind ? 1 : -1);
+
+	if (c->state != PROVE_HOLDS || !c->seen ||
+	    (b && b->state != PROVE_FAILS))
+		return false;
+	if (behind)
+		return !(more && i + 1 == p->n) &&
+		       c->first + c->size + 1 < p->reader->units;
+	return c->first > 1;
+}
+
+static int try_edges(struct prove *p, bool more)
+{
+	bool again = true, good;
+	int err = 0;
+
+	while (again && !err) {
+		again = false;
+		for (size_t i = 0; i < 2 * p->n && !err; i++) {
+			if (!has_edge(p, i / 2, i % 2, more))
+				continue;
+			err = try_edge(p, i / 2, i % 2, &good);
+			if (!good && !err)
+				p->claim[i / 2].state = PROVE_FAILS;
+			again |= !good;
+		}
+	}
+	return err;
+}
+
+/* ---- The claims ---- */
+
+int prove_add(struct prove *prove, uint64_t first, uint64_t end)
+{
+	int err = grow(&prove->range, &prove->ranges_room, prove->ranges,
+		       sizeof(*prove->range));
+
+	if (!err && first < end)
+		prove->range[prove->ranges++] =
+			(struct prove_range){ first, end };
+	return err;
+}
+
+static int add(struct prove *p, const struct store_track *t, uint32_t nominal)
+{
+	int err = grow(&p->claim, &p->room, p->n, sizeof(*p->claim));
+	const struct prove_claim *last;
+	struct prove_claim c = {
+		.first = t->first, .size = t->size, .nominal = nominal,
+		.start = t->start, .pitch = t->pitch, .leap = NAN,
+		.state = state_at(p, t->first),
+	};
+
+	if (!err)
+		err = grow(&p->trial, &p->trials_room, p->n,
+			   sizeof(*p->trial));
+	if (err)
+		return err;
+	last = p->claim + p->n - 1;
+	if (p->n && last->first + last->size == t->first &&
+	    slack(last) <= SLACK_LITTLE * p->reader->tolerance)
+		c.leap = off(t->start, last->start + last->size * last->pitch);
+	p->claim[p->n++] = c;
+	return 0;
+}
+
+static int add_piece(struct prove *p, const struct piece *piece,
+		     uint64_t first, uint64_t end)
+{
+	struct store_track t;
+	uint32_t k = 0;
+	int err = 0;
+
+	if (piece->tracks && first > piece->first)
+		k = store_track_at(p->store, piece, first);
+	for (; k < piece->tracks && !err; k++) {
+		store_track(p->store, piece, k, &t);
+		if (t.first >= end)
+			break;
+		if (t.first >= first)
+			err = add(p, &t, piece->size);
+	}
+	return err;
+}
+
+static int keep_open(struct prove *p)
+{
+	int err = 0;
+
+	p->ranges = 0;
+	for (size_t i = 0; i < p->n && !err; i++) {
+		const struct prove_claim *c = &p->claim[i];
+
+		if (c->state == PROVE_OPEN)
+			err = prove_add(p, c->first, c->first + c->size);
+	}
+	return err;
+}
+
+int prove_tracks(struct prove *prove, uint64_t first, uint64_t end, bool more)
+{
+	const struct store *s = prove->store;
+	enum reader_purpose was;
+	int err = 0;
+
+	was = reader_set_purpose(prove->reader, READER_PROOF);
+	prove->n = 0;
+	for (size_t i = store_find(s, first); i < s->n && !err &&
+	     s->pieces[i].first < end; i++)
+		err = add_piece(prove, &s->pieces[i], first, end);
+	if (!err)
+		err = try_those(prove, PROVE_OPEN);
+	/* A second chance: late completions may have been many. */
+	if (!err)
+		err = try_those(prove, PROVE_FAILS);
+	if (!err)
+		err = try_around(prove);
+	if (!err)
+		err = try_lonely(prove);
+	if (!err)
+		judge_alone(prove, more);
+	if (!err)
+		err = try_edges(prove, more);
+	reader_set_purpose(prove->reader, was);
+	return err ? err : keep_open(prove);
+}
+
+void prove_fini(struct prove *prove)
+{
+	free(prove->claim);
+	free(prove->trial);
+	free(prove->range);
+	free(prove->spots.v);
+	*prove = (struct prove){ 0 };
+}

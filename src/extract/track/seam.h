@@ -1,0 +1,52 @@
+/*
+ * seam.h - the tracks where zones meet.
+ *
+ * The last track of a zone is short, and the first of the next one lacks its
+ * beginning: together they may have as many units as a track and lie where it
+ * would, but for a part of it that is off by less than one look can tell.
+ *
+ * Units and angles as in reader.h.
+ */
+#ifndef TRAX_TRACK_SEAM_H
+#define TRAX_TRACK_SEAM_H
+
+#include "extract/probe/reader.h"
+#include "extract/track/store.h"
+
+#define SEAM_SIZES 512u
+
+/* Sizes of tracks from the beginning of the disk on. */
+struct seam {
+	const struct store *store;
+	uint64_t at;		/* unit, from which on pieces are next */
+	uint32_t size[SEAM_SIZES];
+	unsigned runs[SEAM_SIZES]; /* of tracks of that size */
+	unsigned n;
+	bool again;		/* one came again */
+	bool behind;		/* the track behind the last one is next, */
+	uint64_t first;		/* which begins there */
+};
+
+/* The next track before one of a size that was not there before, and then that
+ * one.  False: there is none.  The seam is all 0 but for the store at first,
+ * which may forget the last track meanwhile, and nothing else. */
+bool seam_next(struct seam *seam, struct store_track *track);
+
+/* Is a track one line?  Closely: everywhere on it.  0, or why measuring must
+ * stop. */
+int seam_holds(struct reader *reader, const struct store_track *track,
+	       bool closely, bool *holds);
+
+/* May zones meet in [first, end)?  Not where the largest tracks before it are
+ * as large as the largest behind it: all sizes change where they do. */
+bool seam_may_be(const struct store *store, uint64_t first, uint64_t end);
+
+/* Is a track the only one of a piece, nearly whole, between long rows of two
+ * other sizes?  It may be parts of two. */
+bool seam_is_between(const struct store *store, size_t piece);
+
+/* Is the only track of a piece larger than those of the long rows before it and
+ * behind it?  No track grows: it is parts of two. */
+bool seam_is_grown(const struct store *store, size_t piece);
+
+#endif

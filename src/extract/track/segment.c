@@ -1,0 +1,456 @@
+/*
+ * segment.c - a line through angles, followed until it ends.
+ *
+ * In growing steps first, each of which says better how the line goes on, then
+ * bisection.  Single units that lie elsewhere (among spares) are no end: those
+ * behind them are on the line again.
+ */
+#include "extract/track/segment.h"
+
+#include <math.h>
+
+#include "extract/probe/middle.h"
+
+#define POINTS 64u
+/* Reads of a place, and how many where the first do not say. */
+#define READS 3u
+#define READS_OFF 5u
+#define READS_SURE 9u
+#define READS_MOST 15u
+/* Standard deviation of what n reads say, times the root of n. */
+#define SIGMA 0.85
+#define SIGMA_LEAST 0.0003
+/* So many of them: on the line after a few reads, after all of them, off it. */
+#define ON 2.0
+#define ON_AT_LAST 4.0
+#define OFF 6.0
+/* A leap, in units of what is none. */
+#define LEAP 1.6
+/* What a pitch that is known may be off by, as a share. */
+#define PITCH_OFF 0.012
+#define FREE 0.5
+/* The same of an estimate, and of the next track on another surface. */
+#define AROUND_OFF 0.2
+#define SURFACES_OFF 0.08
+/* Leaps that are looked at for the usual one; no track is longer. */
+#define LEAPS 7u
+#define TURNS_MOST 1.3
+/* Steps grow by so much, up to so much of a turn. */
+#define GROWS 1.5
+#define STEP_MOST 0.2
+#define FIRST_STEPS 3u
+/* Standard deviations that a place may be off a line. */
+#define BENT 3.0
+#define AGAIN 3.0
+/* How many units that lie elsewhere are gone past. */
+#define LONE_MOST 3u
+/* Places that make a line where it has no end. */
+#define SOFT_LEAST 5u
+/* Places that are looked at all over one. */
+#define HOLDS 20u
+
+struct trace {
+	struct reader *r;
+	uint64_t first, limit;
+	double sigma;			/* of a place */
+	double tolerance;		/* after all reads */
+	double guess, off;		/* pitch, and by what share it is off */
+	double x[POINTS], y[POINTS];
+	unsigned n;
+	/* The line: at x = 0, and what is not known of it. */
+	double at0, pitch, mean_x, pitch_var;
+};
+
+/* Of what n reads say. */
+static double sigma_of(const struct reader *r, unsigned n)
+{
+	return fmax(SIGMA * r->noise / sqrt(n), SIGMA_LEAST);
+}
+
+double segment_tolerance(const struct reader *reader)
+{
+	return ON_AT_LAST * sigma_of(reader, READS_MOST);
+}
+
+static void fit(struct trace *t)
+{
+	double ww = 1 / (t->sigma * t->sigma), prior, my = 0, xx = 0, xy = 0;
+
+	prior = 1 / (t->guess * t->off * t->guess * t->off);
+	t->mean_x = 0;
+	for (unsigned i = 0; i < t->n; i++) {
+		t->mean_x += t->x[i] / t->n;
+		my += t->y[i] / t->n;
+	}
+	for (unsigned i = 0; i < t->n; i++) {
+		xx += (t->x[i] - t->mean_x) * (t->x[i] - t->mean_x);
+		xy += (t->x[i] - t->mean_x) * (t->y[i] - my);
+	}
+	t->pitch_var = 1 / (xx * ww + prior);
+	t->pitch = (xy * ww + t->guess * prior) * t->pitch_var;
+	t->at0 = my - t->pitch * t->mean_x;
+}
+
+/* Of a unit that is on the line. */
+static double expected(const struct trace *t, uint64_t unit, double *slack)
+{
+	double x = (double)(unit - t->first + 1), from = x - t->mean_x;
+
+	*slack = t->tolerance + 3 * sqrt(t->sigma * t->sigma / t->n +
+					 t->pitch_var * from * from);
+	return t->at0 + t->pitch * x;
+}
+
+/* Is it clear by now whether a place is on the line or not? */
+static bool is_clear(const struct trace *t, double off, double slack,
+		     unsigned n)
+{
+	double sigma = sigma_of(t->r, n);
+
+	off = fabs(off);
+	return off <= slack - t->tolerance + ON * sigma ||
+	       (n >= READS_OFF && off >= slack + OFF * sigma);
+}
+
+/* What a unit's angle is beyond another; NAN: it can't be read.  `slack`: up to
+ * which it is on the line; 0: that is not the question. */
+static int read_off(struct trace *t, uint64_t unit, double from, double slack,
+		    unsigned least, double *off)
+{
+	double v[READS_MOST], w[READS_MOST], turn = NAN;
+	int err = 0;
+
+	*off = NAN;
+	for (unsigned n = 1; n <= READS_MOST; n++) {
+		if (unit > t->r->last)
+			err = reader_part(t->r, unit);
+		if (!err)
+			err = reader_read(t->r, unit, &turn);
+		*off = NAN;
+		if (err || isnan(turn))
+			break;
+		v[n - 1] = phase_wrap(turn - from);
+		for (unsigned i = 0; i < n; i++)
+			w[i] = v[i];
+		*off = middle_low(w, n);
+		if (n % 2 && n >= least &&
+		    (!(slack > 0) || is_clear(t, *off, slack, n)))
+			break;
+	}
+	return err;
+}
+
+static void take(struct trace *t, uint64_t unit, double y)
+{
+	if (t->n == POINTS)
+		return;
+	t->x[t->n] = (double)(unit - t->first + 1);
+	t->y[t->n++] = y;
+	fit(t);
+}
+
+/* Is a unit on the line?  One that is says more of it. */
+static int look(struct trace *t, uint64_t unit, bool *on)
+{
+	double slack, at = expected(t, unit, &slack), off;
+	int err = read_off(t, unit, at, slack, READS, &off);
+
+	*on = fabs(off) <= slack;
+	if (!err && *on)
+		take(t, unit, at + off);
+	return err;
+}
+
+/* The same; a single unit that is not says nothing. */
+static int look_around(struct trace *t, uint64_t unit, bool *on)
+{
+	int err = look(t, unit, on);
+
+	if (!err && !*on && unit + 1 < t->limit)
+		err = look(t, unit + 1, on);
+	return err;
+}
+
+/* lo is on the line, hi is not: where does it end? */
+static int bisect(struct trace *t, uint64_t lo, uint64_t hi, uint64_t *end)
+{
+	bool on;
+	int err = 0;
+
+	while (!err && hi - lo > 1) {
+		uint64_t mid = lo + (hi - lo) / 2;
+
+		err = look(t, mid, &on);
+		*(on ? &lo : &hi) = mid;
+	}
+	*end = hi;
+	return err;
+}
+
+/* On until a place is not on the line: *hi, or the limit.  *lo: the last that
+ * was. */
+static int follow(struct trace *t, uint64_t *lo, uint64_t *hi)
+{
+	double step = 1;
+	bool on = true;
+	int err = 0;
+
+	for (unsigned i = 0; !err && *lo + 1 < t->limit; i++) {
+		uint64_t at = *lo + (uint64_t)step;
+
+		at = at < t->limit ? at : t->limit - 1;
+		err = look_around(t, at, &on);
+		if (err || !on) {
+			*hi = at;
+			return err;
+		}
+		*lo = at;
+		if (i >= FIRST_STEPS)
+			step *= GROWS;
+		step = fmax(fmin(step, STEP_MOST / t->pitch), 1);
+	}
+	*hi = t->limit;
+	return err;
+}
+
+/* Both sides of an end once more, by the whole line. */
+static int is_end(struct trace *t, uint64_t end, bool *good)
+{
+	double slack, at, off = NAN, last;
+	int err;
+
+	at = expected(t, end - 1, &slack);
+	err = read_off(t, end - 1, at, slack, READS_SURE, &last);
+	if (!err)
+		err = read_off(t, end, at + t->pitch, slack, READS_SURE,
+			       &off);
+	*good = fabs(last) <= slack && fabs(off) > LEAP * slack;
+	return err;
+}
+
+/* *lone: the unit at the end lies elsewhere, and the line goes on behind it. */
+static int is_lone(struct trace *t, uint64_t end, bool *lone)
+{
+	*lone = false;
+	return end + 1 < t->limit ? look(t, end + 1, lone) : 0;
+}
+
+static int begin(struct trace *t)
+{
+	double turn;
+	int err = reader_read(t->r, t->first, &turn);
+
+	if (err || isnan(turn))
+		return err;
+	err = read_off(t, t->first, turn, 0, READS_OFF, &t->y[0]);
+	t->y[0] += turn;
+	t->x[0] = 1;
+	t->n = !isnan(t->y[0]);
+	fit(t);
+	return err;
+}
+
+static double distance(const struct trace *t, unsigned i)
+{
+	return fabs(t->at0 + t->pitch * t->x[i] - t->y[i]);
+}
+
+/* Does the line fit all that was seen of it?  A bend does not; what was late is
+ * read again. */
+static int is_straight(struct trace *t, bool *straight)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < t->n && !err; i++) {
+		double at = t->at0 + t->pitch * t->x[i], off = NAN;
+
+		if (distance(t, i) <= AGAIN * t->sigma)
+			continue;
+		err = read_off(t, t->first + (uint64_t)t->x[i] - 1, at, 0,
+			       READS_SURE, &off);
+		if (!isnan(off))
+			t->y[i] = at + off;
+		fit(t);
+	}
+	*straight = true;
+	for (unsigned i = 0; i < t->n; i++)
+		*straight = *straight && distance(t, i) <= BENT * t->sigma;
+	return err;
+}
+
+static void sort_places(struct trace *t)
+{
+	for (unsigned i = 1; i < t->n; i++) {
+		double x = t->x[i], y = t->y[i];
+		unsigned k = i;
+
+		for (; k && t->x[k - 1] > x; k--) {
+			t->x[k] = t->x[k - 1];
+			t->y[k] = t->y[k - 1];
+		}
+		t->x[k] = x;
+		t->y[k] = y;
+	}
+}
+
+/* As many of the places from the beginning on as are on one line. */
+static bool shorten(struct trace *t)
+{
+	for (; t->n >= SOFT_LEAST; t->n--) {
+		bool straight = true;
+
+		fit(t);
+		for (unsigned i = 0; i < t->n; i++)
+			straight = straight &&
+				   distance(t, i) <= BENT * t->sigma;
+		if (straight)
+			return true;
+	}
+	return false;
+}
+
+static int trace_end(struct trace *t, uint64_t *end, bool *found)
+{
+	uint64_t lo = t->first, hi;
+	bool lone = true;
+	int err = 0;
+
+	*found = false;
+	for (unsigned i = 0; i < LONE_MOST && lone && !err; i++) {
+		err = follow(t, &lo, &hi);
+		*end = hi;
+		if (err || hi == t->limit) {
+			*found = !err;
+			return err;
+		}
+		err = bisect(t, lo, hi, end);
+		if (!err)
+			err = is_lone(t, *end, &lone);
+		lo = *end + 1;
+	}
+	return err || lone ? err : is_end(t, *end, found);
+}
+
+static void trace_of(struct trace *t, struct reader *r, uint64_t first,
+		     uint64_t units, double pitch)
+{
+	*t = (struct trace){
+		.r = r, .first = first, .limit = first + units,
+		.guess = pitch, .off = PITCH_OFF,
+		.sigma = sigma_of(r, READS),
+		.tolerance = segment_tolerance(r),
+	};
+}
+
+int segment_find(struct reader *reader, struct segment *segment,
+		 uint64_t limit, double pitch, double off, bool *found)
+{
+	bool straight = false;
+	uint64_t end = limit;
+	struct trace t;
+	int err;
+
+	trace_of(&t, reader, segment->first, limit - segment->first, pitch);
+	t.off = off;
+	err = begin(&t);
+	*found = false;
+	if (err || !t.n)
+		return err;
+	if (segment->first + 1 < limit)
+		err = trace_end(&t, &end, found);
+	else
+		*found = true;
+	if (!err)
+		err = is_straight(&t, &straight);
+	/* What it is by itself. */
+	t.off = FREE;
+	fit(&t);
+	*found = *found && straight;
+	if (!err && !*found) {
+		sort_places(&t);
+		segment->soft = shorten(&t);
+		if (segment->soft)
+			end = segment->first + (uint64_t)t.x[t.n - 1];
+	}
+	segment->units = end - segment->first;
+	segment->pitch = t.pitch;
+	segment->pitch_sigma = sqrt(t.pitch_var);
+	segment->start = phase_part(t.at0);
+	return err;
+}
+
+int segment_line(struct reader *reader, struct segment *segment, bool *good)
+{
+	/* In the middle, too: a slip may have been taken for units. */
+	static const double at[] = { 0.02, 0.5, 0.75, 0.98, 0.999 };
+	bool on = true, straight = false;
+	struct trace t;
+	int err;
+
+	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
+	err = begin(&t);
+	for (unsigned i = 0; !err && t.n && on &&
+	     i < sizeof(at) / sizeof(at[0]); i++)
+		err = look(&t, segment->first +
+			   (uint64_t)(at[i] * (double)segment->units), &on);
+	if (!err)
+		err = is_straight(&t, &straight);
+	*good = t.n && on && straight;
+	segment->pitch = t.pitch;
+	segment->pitch_sigma = sqrt(t.pitch_var);
+	segment->start = phase_part(t.at0);
+	return err;
+}
+
+int segment_holds(struct reader *reader, const struct segment *segment,
+		  double most, bool *good)
+{
+	uint64_t n = segment->units < HOLDS ? segment->units : HOLDS, unit;
+	double slack = most * segment_tolerance(reader), off, at;
+	unsigned strays = 0;
+	struct trace t;
+	int err = 0;
+
+	trace_of(&t, reader, segment->first, segment->units, segment->pitch);
+	/* Downwards: what was read ahead is behind. */
+	for (uint64_t i = n; i-- && !err;) {
+		unit = segment->first + (2 * i + 1) * segment->units / (2 * n);
+		at = segment->start + (double)(unit - segment->first + 1) *
+				      segment->pitch;
+		err = read_off(&t, unit, at, slack, READS, &off);
+		strays += !(fabs(off) <= slack);
+	}
+	/* A unit may lie elsewhere. */
+	*good = strays < 2;
+	return err;
+}
+
+int segment_leap(struct reader *reader, uint64_t unit, double around,
+		 double *leap)
+{
+	double v[LEAPS], pitch = 1 / around, off = AROUND_OFF, end = 0;
+	unsigned n = 0, parts = 0;
+	bool found = true;
+	int err = 0;
+
+	*leap = NAN;
+	while (!err && found && n < LEAPS && parts++ < LEAPS + 2) {
+		struct segment s = { .first = unit };
+		uint64_t limit = unit + (uint64_t)(TURNS_MOST / pitch);
+
+		if (limit >= reader->units)
+			break;
+		err = segment_find(reader, &s, limit, pitch, off, &found);
+		found = found && unit + s.units < limit;
+		/* What begins in the middle of a track does not count. */
+		if (parts > 1)
+			v[n++] = fabs(phase_wrap(s.start - end));
+		end = s.start + (double)s.units * s.pitch;
+		unit += s.units;
+		pitch = s.pitch;
+		off = SURFACES_OFF;
+	}
+	if (n > LEAPS / 2)
+		*leap = middle_of(v, n);
+	return err;
+}
