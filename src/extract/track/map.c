@@ -1,32 +1,19 @@
 /*
- * map.c - ranges of a disk, walked one after another.
- *
- * The clock is held by the first track that was mapped: every few seconds a few
- * of its sectors are read, and how late they are corrects phase and period, so
- * that all angles of a map are those of one revolution.
+ * map.c - ranges of a disk: walked one after another, proven, verified.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "diskmodel/geom_build.h"
 #include "extract/probe/calibrate.h"
 #include "extract/track/even.h"
-#include "extract/track/gap.h"
-#include "extract/track/map.h"
 #include "extract/track/map_state.h"
 #include "extract/track/sample.h"
 #include "extract/track/seam.h"
 #include "extract/track/segment.h"
 
-#define LOCK_NS UINT64_C(8000000000)
-#define LOCK_FIRST_NS UINT64_C(1000000000)
-#define LOCK_READS 3u
-/* The middle one of those, in standard deviations of one. */
-#define LOCK_SIGMA 0.7
-/* Errors one after another that can't be noise any more. */
-#define STRAYED_MAX 2u
+/* Tracks that a walk, and one over what was wrong, leaps over at most. */
 #define LEAP_MAX 480u
 #define LEAP_CAREFUL 8u
 /* How many are walked before they are looked at once more, and how many before
@@ -46,32 +33,8 @@
 #define DOUBT_BEHIND 3u
 /* How often holes behind the frontier are tried to fill. */
 #define AGAIN 3u
-/* Gaps of more tracks are walked over once more, reading so often. */
-#define GAP_MOST 24u
+/* Reads for an angle where a long gap is walked over once more. */
 #define REPEAT_AGAIN 5u
-/* Disk time for gaps, of that of all else, and at least; the share of the space
- * that may stay unknown where not all tracks are looked at, as a divisor. */
-#define GAPS_SHARE 2u
-#define GAPS_LEAST_NS UINT64_C(180000000000)
-#define GAPS_ENOUGH 1250u
-/* So few are closed in order: what one says serves the next. */
-#define ORDERED_MOST 32u
-/* Tracks of one size in a row are certain; of others so many are looked at
- * beside a gap. */
-#define ROW_LEAST 3u
-#define WIDER_MOST 3u
-/* Pieces on both sides that say how tracks follow each other; revolutions that
- * count as the same. */
-#define PIECES_NEAR 20u
-#define STEP_SAME 0.003
-/* Tracks of less than this are no measure of how others follow them. */
-#define STEP_SPAN 0.98
-/* Of two parts of a track one is not more than half, about; no scratch takes so
- * much, nor do spares. */
-#define PART_OF_TRACK 0.52
-#define PARTS_MOST 2u
-/* In standard deviations of a read, what a turn may be wrong by. */
-#define TURN_NOISE 3.0
 /* Of a tolerance, the least leap that is seen well; how often, and at how many
  * places, it is found out how large they are. */
 #define LEAP_SEEN 3.5
@@ -83,97 +46,6 @@
 #define QUICK_SHARE 3u
 #define QUICK_PLACES 64u
 #define QUICK_TRACKS 24u
-#define PSEUDO_SECTORS 2048u
-/* Angles in a geometry may be off by this much, in 2^-32 revolutions. */
-#define GEOM_TOLERANCE (UINT32_MAX / 250)
-
-/* ---- the clock ---- */
-
-static int lock_once(struct map *m, double *error)
-{
-	struct env *env = m->reader.prober->env;
-	double v[LOCK_READS], turn;
-	int err = 0;
-
-	for (unsigned i = 0; i < LOCK_READS && !err; i++) {
-		uint64_t at = env_random(env) % m->anchor.size;
-
-		err = reader_read(&m->reader, m->anchor.first + at, &turn);
-		v[i] = phase_wrap(turn - m->anchor.start -
-				  (double)(at + 1) * m->anchor.pitch);
-	}
-	*error = fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
-	return err;
-}
-
-/* An error is the clock's, or it is that of where the anchor was thought to
- * be. */
-static void lock_by(struct map *m, uint64_t now_ns, double error, double sigma)
-{
-	double all, share;
-
-	if (!m->locks)
-		m->anchor_var = m->reader.noise * m->reader.noise;
-	all = m->anchor_var + m->reader.phase.aa + sigma * sigma;
-	share = m->anchor_var / all;
-	phase_correct(&m->reader.phase, now_ns, error,
-		      sqrt(sigma * sigma + m->anchor_var));
-	m->anchor.start = phase_part(m->anchor.start + share * error);
-	m->anchor_var *= 1 - share;
-}
-
-/* Keeps the clock right; `first`: whatever it takes. */
-static int lock(struct map *m, bool first)
-{
-	struct env *env = m->reader.prober->env;
-	uint64_t now_ns = env_now_ns(env);
-	uint64_t every_ns = m->locks < 12 ? LOCK_FIRST_NS : LOCK_NS;
-	double error, sigma = LOCK_SIGMA * m->reader.noise;
-	enum reader_purpose was;
-	int err;
-
-	if (!m->anchored || (!first && now_ns - m->reader.phase.locked_ns <
-					       every_ns))
-		return 0;
-	was = reader_set_purpose(&m->reader, READER_CLOCK);
-	err = lock_once(m, &error);
-	reader_set_purpose(&m->reader, was);
-	if (err || isnan(error))
-		return err;
-	now_ns = env_now_ns(env);
-	m->strayed = fabs(error) < 2 * m->reader.tolerance ? 0 :
-							     m->strayed + 1;
-	if (first || m->strayed > STRAYED_MAX)
-		phase_restart(&m->reader.phase, now_ns, error, sigma);
-	else if (m->strayed)
-		m->reader.phase.locked_ns = now_ns;
-	else
-		lock_by(m, now_ns, error, sigma);
-	/* The angles before it were those of another clock. */
-	line_doubt(&m->walk.line, m->strayed ? m->reader.noise : sigma / 2, 0,
-		   0);
-	m->locks++;
-	return 0;
-}
-
-static int tick(void *arg)
-{
-	return lock(arg, false);
-}
-
-static void anchor_set(struct map *m)
-{
-	const struct piece *p = m->store.pieces;
-
-	for (size_t i = 0; i < m->store.n && !m->anchored; i++) {
-		if (!p[i].tracks)
-			continue;
-		store_track(&m->store, &p[i], 0, &m->anchor);
-		m->anchored = true;
-		m->reader.phase.locked_ns =
-			env_now_ns(m->reader.prober->env);
-	}
-}
 
 static int prepare(struct map *m)
 {
@@ -183,7 +55,7 @@ static int prepare(struct map *m)
 		return 0;
 	err = calibrate_reader(&m->reader, 0);
 	if (!err && m->anchored)
-		err = lock(m, true);
+		err = map_clock_hold(m, true);
 	m->prepared = !err;
 	return err;
 }
@@ -217,7 +89,7 @@ int map_open(struct prober *prober, const struct map_options *options,
 	m->walk.store = &m->store;
 	m->walk.leap_max = LEAP_MAX;
 	m->prove.reader = &m->reader;
-	m->prove.tick = tick;
+	m->prove.tick = map_clock_tick;
 	m->prove.arg = m;
 	m->prove.store = &m->store;
 	*map = m;
@@ -241,7 +113,7 @@ static bool out_of_time(const struct map *m)
 	       env_now_ns(m->reader.prober->env) > m->deadline_ns;
 }
 
-static uint64_t unit_of(const struct map *m, uint64_t sector)
+uint64_t map_unit_of(const struct map *m, uint64_t sector)
 {
 	uint64_t unit = sector < m->reader.offset ? 0 :
 			(sector - m->reader.offset) / m->reader.unit_sectors;
@@ -252,7 +124,8 @@ static uint64_t unit_of(const struct map *m, uint64_t sector)
 int map_forget(struct map *map, uint64_t first, uint64_t end)
 {
 	struct map *m = map;
-	int err = store_cut(&m->store, unit_of(m, first), unit_of(m, end));
+	int err = store_cut(&m->store, map_unit_of(m, first),
+			    map_unit_of(m, end));
 
 	m->walk.there = m->mender.there = false;
 	return err;
@@ -329,8 +202,8 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 	while (!err && w->there && w->plan.first < end &&
 	       w->plan.first < limit &&
 	       (is_dense(m) || m->prove.ranges < CHUNK_RANGES)) {
-		anchor_set(m);
-		err = lock(m, false);
+		map_clock_anchor(m);
+		err = map_clock_hold(m, false);
 		if (!err)
 			err = report(m, w->plan.first, end);
 		if (!err && out_of_time(m))
@@ -341,7 +214,7 @@ static int fill_hole(struct map *m, struct walk *w, uint64_t unit,
 		if (!err && !is_dense(m))
 			err = doubt(m, w, from);
 	}
-	anchor_set(m);
+	map_clock_anchor(m);
 	return err;
 }
 
@@ -640,7 +513,7 @@ static int doubt_seams(struct map *m, uint64_t first, uint64_t end)
 			continue;
 		if (out_of_time(m))
 			break;
-		err = lock(m, false);
+		err = map_clock_hold(m, false);
 		if (!err)
 			err = seam_holds(&m->reader, &t, m->dense, &holds);
 		if (!err && !holds)
@@ -686,312 +559,6 @@ static int close_hole(struct map *m, uint64_t at)
 	return store_unknown(&m->store, at, to - at);
 }
 
-/* ---- gaps ---- */
-
-/* The next gap from a unit on between tracks that are known. */
-static bool next_gap(const struct map *m, uint64_t from, struct gap *gap)
-{
-	const struct piece *p = m->store.pieces, *behind;
-	size_t i = store_find(&m->store, from);
-	uint64_t end;
-
-	*gap = (struct gap){ 0 };
-	if (i && p[i - 1].tracks)
-		i--;
-	for (; i <= m->store.n; i++) {
-		if (i && !p[i - 1].tracks)
-			continue;
-		end = i ? p[i - 1].first + p[i - 1].units : 0;
-		behind = &p[i];
-		while (behind < p + m->store.n && !behind->tracks)
-			behind++;
-		if (behind == p + m->store.n)
-			break;
-		if (end >= from && behind->first > end)
-			break;
-	}
-	if (i > m->store.n)
-		return false;
-	gap->first = end;
-	gap->end = behind < p + m->store.n ? behind->first : m->reader.units;
-	if (i)
-		store_track(&m->store, &p[i - 1], p[i - 1].tracks - 1,
-			    &gap->before);
-	if (behind < p + m->store.n)
-		store_track(&m->store, behind, 0, &gap->behind);
-	return gap->first >= from && gap->first < gap->end;
-}
-
-/* Units of a gap that is looked at as such. */
-static uint64_t gap_most(const struct map *m)
-{
-	return (uint64_t)GAP_MOST * m->largest;
-}
-
-/* Steps that were seen once. */
-struct steps {
-	double v[GAP_STEPS];
-	unsigned n;
-};
-
-static bool is_among(const double *step, unsigned n, double by)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (fabs(phase_wrap(step[i] - by)) < STEP_SAME)
-			return true;
-	}
-	return false;
-}
-
-/* `sure`, or seen again. */
-static void gap_step(struct gap *gap, struct steps *once, double by, bool sure)
-{
-	if (is_among(gap->step, gap->steps, by))
-		return;
-	if (sure || is_among(once->v, once->n, by)) {
-		if (gap->steps < GAP_STEPS)
-			gap->step[gap->steps++] = phase_part(by);
-	} else if (once->n < GAP_STEPS) {
-		once->v[once->n++] = phase_part(by);
-	}
-}
-
-/* By how much its tracks, and the one behind it, are later than others. */
-static void gap_steps_of(const struct map *m, struct gap *gap,
-			 struct steps *once, size_t i)
-{
-	const struct piece *p = &m->store.pieces[i], *q = p + 1;
-	double last = p->start + (p->tracks - 1) * p->step;
-
-	if (!p->tracks)
-		return;
-	if (p->tracks > 1)
-		gap_step(gap, once, p->step, true);
-	if (i + 1 < m->store.n && q->tracks &&
-	    q->first == p->first + p->units)
-		gap_step(gap, once, q->start - last, p->span > STEP_SPAN);
-}
-
-static void gap_steps(const struct map *m, struct gap *gap)
-{
-	size_t left = store_find(&m->store, gap->first);
-	size_t right = store_find(&m->store, gap->end);
-	struct steps once = { .n = 0 };
-
-	for (size_t n = 0; n < PIECES_NEAR; n++) {
-		if (n < left)
-			gap_steps_of(m, gap, &once, left - 1 - n);
-		if (right + n < m->store.n)
-			gap_steps_of(m, gap, &once, right + n);
-	}
-}
-
-/* Has a track more units than there are on a turn?  Some are another's then,
- * that it goes on from without a leap. */
-static bool is_too_long(const struct map *m, const struct store_track *t)
-{
-	double most = fmax(t->pitch / 2, TURN_NOISE * m->reader.noise_once);
-
-	return t->size * t->pitch > 1 + most;
-}
-
-static int put_gap(struct map *m, const struct gap_track *v, unsigned n)
-{
-	int err = 0;
-
-	for (unsigned i = 0; i < n && !err; i++) {
-		const struct store_track *t = &v[i].track;
-
-		err = v[i].known && !is_too_long(m, t) ?
-			store_add(&m->store, t, t->size,
-				  t->size * t->pitch) :
-			store_unknown(&m->store, t->first, t->size);
-	}
-	return err;
-}
-
-/* Is a track one of many? */
-static bool in_row(const struct map *m, const struct store_track *t)
-{
-	const struct piece *p = &m->store.pieces[store_find(&m->store,
-							    t->first)];
-
-	return p->tracks >= ROW_LEAST && p->size == t->size;
-}
-
-/* A track beside a gap that is one of few is looked at closely; what is not
- * whole is not known. */
-static int doubt_beside(struct map *m, const struct store_track *t,
-			bool *wider)
-{
-	bool whole = true;
-	int err;
-
-	if (!t->size || in_row(m, t))
-		return 0;
-	err = gap_is_whole(&m->reader, t, &whole);
-	if (err || whole)
-		return err;
-	*wider = true;
-	return store_unknown(&m->store, t->first, t->size);
-}
-
-/* Widens a gap until what is beside it is certain. */
-static int widen(struct map *m, struct gap *gap)
-{
-	bool wider = true;
-	int err = 0;
-
-	for (unsigned i = 0; i < WIDER_MOST && wider && !err; i++) {
-		wider = false;
-		err = doubt_beside(m, &gap->before, &wider);
-		if (!err)
-			err = doubt_beside(m, &gap->behind, &wider);
-		if (wider && !err)
-			next_gap(m, gap->before.size ? gap->before.first : 0,
-				 gap);
-	}
-	return err;
-}
-
-/* A gap to be closed. */
-struct open_gap {
-	uint64_t first, units;
-};
-
-struct open_gaps {
-	struct open_gap *v;
-	size_t n, room;
-	uint64_t units;		/* of all */
-};
-
-static int gap_cmp(const void *a, const void *b)
-{
-	const struct open_gap *x = a, *y = b;
-
-	return x->units != y->units ? (x->units < y->units ? 1 : -1) :
-	       x->first < y->first ? -1 : x->first > y->first;
-}
-
-/* Those that are not too long; of many the longest first. */
-static int list_gaps(const struct map *m, uint64_t from, uint64_t end,
-		     struct open_gaps *gaps)
-{
-	struct gap gap;
-
-	*gaps = (struct open_gaps){ 0 };
-	for (; next_gap(m, from, &gap) && gap.end <= end; from = gap.end) {
-		uint64_t units = gap.end - gap.first;
-
-		if (units > gap_most(m))
-			continue;
-		if (gaps->n == gaps->room) {
-			size_t room = 2 * gaps->room + 16;
-			struct open_gap *v = realloc(gaps->v,
-						     room * sizeof(*v));
-
-			if (!v)
-				return -ENOMEM;
-			gaps->v = v;
-			gaps->room = room;
-		}
-		gaps->v[gaps->n++] = (struct open_gap){ gap.first, units };
-		gaps->units += units;
-	}
-	if (gaps->n > ORDERED_MOST)
-		qsort(gaps->v, gaps->n, sizeof(*gaps->v), gap_cmp);
-	return 0;
-}
-
-/* Parts of tracks are found where zones meet, one on each side.  Others are
- * slips that were taken for ends, and what was found with them is not believed
- * either. */
-static void doubt_parts(const struct map *m, const struct gap *gap,
-			struct gap_track *v, unsigned n)
-{
-	unsigned parts = 0;
-
-	for (unsigned i = 0; i < n; i++)
-		parts += v[i].known && v[i].track.size * v[i].track.pitch <
-					       PART_OF_TRACK;
-	if (!parts || (parts <= PARTS_MOST &&
-		       seam_may_be(&m->store, gap->first, gap->end)))
-		return;
-	for (unsigned i = 0; i < n; i++)
-		v[i].known = false;
-}
-
-static int close_gap(struct map *m, struct gap *gap)
-{
-	struct gap_track v[GAP_TRACKS];
-	unsigned n;
-	int err = lock(m, false);
-
-	if (!err)
-		err = widen(m, gap);
-	if (err)
-		return err;
-	gap_steps(m, gap);
-	err = gap_close(&m->reader, gap, v, &n);
-	if (err)
-		return err;
-	doubt_parts(m, gap, v, n);
-	return put_gap(m, v, n);
-}
-
-/* When no more time is to be spent on gaps. */
-static uint64_t gaps_until(const struct map *m, uint64_t now_ns)
-{
-	uint64_t most_ns = (m->spent_ns - m->gaps_ns) / GAPS_SHARE, until_ns;
-
-	if (most_ns < GAPS_LEAST_NS)
-		most_ns = GAPS_LEAST_NS;
-	until_ns = now_ns + most_ns;
-	until_ns -= m->gaps_ns < most_ns ? m->gaps_ns : most_ns;
-	return m->deadline_ns && m->deadline_ns < until_ns ? m->deadline_ns :
-							     until_ns;
-}
-
-static int close_all(struct map *m, const struct open_gaps *gaps,
-		     uint64_t enough)
-{
-	uint64_t left = gaps->units;
-	struct gap gap;
-	int err = 0;
-
-	for (size_t i = 0; i < gaps->n && left > enough && !err; i++) {
-		left -= gaps->v[i].units;
-		if (next_gap(m, gaps->v[i].first, &gap) &&
-		    gap.first == gaps->v[i].first)
-			err = close_gap(m, &gap);
-	}
-	return err;
-}
-
-/* Looks again, closely, at what is unknown between known tracks: as long as
- * that is worth it. */
-static int close_gaps(struct map *m, uint64_t from, uint64_t end)
-{
-	uint64_t began_ns = env_now_ns(m->reader.prober->env);
-	unsigned repeat = m->reader.repeat;
-	struct open_gaps gaps;
-	int err = list_gaps(m, from, end, &gaps);
-
-	reader_set_purpose(&m->reader, READER_GAP);
-	/* It reads as often as it has to. */
-	reader_sharpen(&m->reader, 1);
-	m->reader.until_ns = gaps_until(m, began_ns);
-	if (!err)
-		err = close_all(m, &gaps, m->dense ? 0 :
-						     (end - from) /
-							     GAPS_ENOUGH);
-	m->reader.until_ns = 0;
-	reader_sharpen(&m->reader, repeat);
-	m->gaps_ns += env_now_ns(m->reader.prober->env) - began_ns;
-	free(gaps.v);
-	return err == -ETIME ? 0 : err;
-}
-
 /* Walks over all of [first, end) that is not mapped. */
 static int walk_all(struct map *m, uint64_t first, uint64_t end)
 {
@@ -1025,10 +592,10 @@ static int walk_again(struct map *m, uint64_t from, uint64_t end)
 	struct gap gap;
 	int err = 0;
 
-	while (!err && !out_of_time(m) && next_gap(m, from, &gap) &&
+	while (!err && !out_of_time(m) && map_gaps_next(m, from, &gap) &&
 	       gap.end <= end) {
 		from = gap.end;
-		if (gap.end - gap.first <= gap_most(m))
+		if (gap.end - gap.first <= map_gaps_most(m))
 			continue;
 		if (was < REPEAT_AGAIN)
 			reader_sharpen(&m->reader, REPEAT_AGAIN);
@@ -1050,7 +617,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	if (!err)
 		err = walk_all(m, first, end);
 	/* What is further away may not have been mapped. */
-	from = first > gap_most(m) ? first - gap_most(m) : 0;
+	from = first > map_gaps_most(m) ? first - map_gaps_most(m) : 0;
 	if (!err)
 		err = walk_again(m, from, end);
 	if (!err && !out_of_time(m))
@@ -1060,7 +627,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 	now_ns = env_now_ns(m->reader.prober->env);
 	m->spent_ns += now_ns - began_ns;
 	if (!err)
-		err = close_gaps(m, from, end);
+		err = map_gaps_close(m, from, end);
 	if (!err)
 		err = doubt_single(m, first, end);
 	m->spent_ns += env_now_ns(m->reader.prober->env) - now_ns;
@@ -1069,7 +636,7 @@ static int extract(struct map *m, uint64_t first, uint64_t end)
 
 int map_extract(struct map *map, uint64_t first, uint64_t end)
 {
-	return extract(map, unit_of(map, first), unit_of(map, end));
+	return extract(map, map_unit_of(map, first), map_unit_of(map, end));
 }
 
 /* The bits of i backwards: places that stay evenly spread. */
@@ -1133,7 +700,7 @@ static int verify_tracks_of(struct map *m, uint64_t first, uint64_t end)
 static int verify_at(struct map *m, uint64_t unit)
 {
 	struct sample s;
-	int err = lock(m, false);
+	int err = map_clock_hold(m, false);
 
 	if (!err)
 		err = sample_boundary(&m->reader, &m->store, unit, &s);
@@ -1148,7 +715,7 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 {
 	struct env *env = map->reader.prober->env;
 	uint64_t began_ns = env_now_ns(env);
-	uint64_t a = unit_of(map, first), b = unit_of(map, end);
+	uint64_t a = map_unit_of(map, first), b = map_unit_of(map, end);
 	uint64_t each = checks ? (b - a) / checks : 0;
 	enum reader_purpose was;
 	int err = prepare(map);
@@ -1162,127 +729,4 @@ int map_verify(struct map *map, uint64_t first, uint64_t end, uint64_t checks)
 	reader_set_purpose(&map->reader, was);
 	map->spent_ns += env_now_ns(env) - began_ns;
 	return err;
-}
-
-/* ---- what it is ---- */
-
-uint64_t map_known(const struct map *map, uint64_t sector, bool *known)
-{
-	uint64_t unit = unit_of(map, sector);
-	size_t i = store_find(&map->store, unit);
-	const struct piece *p = &map->store.pieces[i];
-
-	*known = i < map->store.n && p->first <= unit && p->tracks;
-	if (!*known) {
-		while (i < map->store.n && !p->tracks)
-			p = &map->store.pieces[++i];
-		unit = i < map->store.n ? p->first : map->reader.units;
-	} else {
-		for (; i < map->store.n && p->first <= unit && p->tracks;
-		     p = &map->store.pieces[++i])
-			unit = p->first + p->units;
-	}
-	return unit >= map->reader.units ?
-		       map->reader.prober->limits->sectors :
-		       map->reader.offset + unit * map->reader.unit_sectors;
-}
-
-static angle to_angle(double turn)
-{
-	return (angle)(int64_t)llrint(ldexp(phase_part(turn), 32));
-}
-
-static int add_pseudo(struct geom_build *b, uint64_t to)
-{
-	return to > geom_build_sectors(b) ?
-		       geom_build_pseudo(b, to, PSEUDO_SECTORS) : 0;
-}
-
-static int add_piece(const struct map *m, struct geom_build *b,
-		     const struct piece *p)
-{
-	uint32_t unit = m->reader.unit_sectors;
-	uint64_t track = geom_build_tracks(b), at = p->first;
-	size_t i = store_find_odd(&m->store, p->first);
-	struct geom_sweep s = {
-		.count = p->tracks,
-		.sectors = p->size * unit,
-		.around = (uint32_t)lrint(p->size / fmin(p->span, 1)) * unit,
-		.cylinder = (int64_t)(track % GEOM_MAX_CYLINDERS),
-		.cylinder_step = 1,
-		.base = to_angle(p->start),
-		.base_step = to_angle(p->step),
-		.known = true,
-	};
-	uint64_t less = 0, k;
-	int err = geom_build_sweep(b, &s);
-
-	for (; !err && i < m->store.odds_n &&
-	     m->store.odds[i].first < p->first + p->units; i++) {
-		const struct odd *odd = &m->store.odds[i];
-
-		k = (odd->first + less - at) / p->size;
-		err = geom_build_odd(b, track + k,
-				     -(int32_t)(odd->less * unit));
-		less += odd->less;
-	}
-	return err;
-}
-
-int map_geom(const struct map *map, struct geom **geom)
-{
-	const struct reader *r = &map->reader;
-	struct geom_build *b;
-	int err = 0;
-
-	b = geom_build_new((uint64_t)r->phase.period_ns, GEOM_TOLERANCE);
-	if (!b)
-		return -ENOMEM;
-	for (size_t i = 0; i < map->store.n && !err; i++) {
-		const struct piece *p = &map->store.pieces[i];
-
-		if (!p->tracks)
-			continue;
-		err = add_pseudo(b, r->offset + p->first * r->unit_sectors);
-		if (!err)
-			err = add_piece(map, b, p);
-	}
-	if (!err)
-		err = add_pseudo(b, r->prober->limits->sectors);
-	if (!err)
-		err = geom_build_finish(b, geom);
-	geom_build_free(b);
-	return err;
-}
-
-void map_get_stats(const struct map *map, struct map_stats *stats)
-{
-	const struct reader *r = &map->reader;
-
-	*stats = (struct map_stats){
-		.reads = r->reads,
-		.hits = r->hits,
-		.evictions = r->evictions,
-		.errors = r->errors,
-		.disk_ns = map->spent_ns,
-		.leaps = map->walk.leaps,
-		.events = map->walk.events,
-		.slips = map->walk.slips,
-		.gone = map->walk.gone,
-		.checks = map->checks,
-		.failed = map->failed,
-		.noise = r->noise,
-		.period_ns = r->phase.period_ns,
-		.period_ppm = 1e6 * sqrt(fmax(r->phase.pp, 0)),
-	};
-	memcpy(stats->reads_for, r->reads_for, sizeof(r->reads_for));
-	memcpy(stats->ns_for, r->ns_for, sizeof(r->ns_for));
-	for (size_t i = 0; i < map->store.n; i++) {
-		const struct piece *p = &map->store.pieces[i];
-
-		stats->tracks += p->tracks;
-		*(p->tracks ? &stats->known_sectors :
-			      &stats->unknown_sectors) +=
-			p->units * r->unit_sectors;
-	}
 }

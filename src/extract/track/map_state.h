@@ -1,9 +1,10 @@
 /*
- * map_state.h - the inside of a map, for map.c and map_state.c.
+ * map_state.h - the inside of a map, for the files map*.c.
  */
 #ifndef TRAX_TRACK_MAP_STATE_H
 #define TRAX_TRACK_MAP_STATE_H
 
+#include "extract/track/gap.h"
 #include "extract/track/map.h"
 #include "extract/track/prove.h"
 #include "extract/track/walk.h"
@@ -34,5 +35,28 @@ struct map {
 	uint64_t gaps_ns;	/* of that, on what others left unknown */
 	uint64_t checks, failed;
 };
+
+/* The unit that holds a sector; behind the last one the number of units. */
+uint64_t map_unit_of(const struct map *map, uint64_t sector);
+
+/* Corrects the clock if it is time, or `first`: whatever it takes.  0, or why
+ * measuring must stop. */
+int map_clock_hold(struct map *map, bool first);
+
+/* The same for who proves tracks. */
+int map_clock_tick(void *map);
+
+/* Lets the first known track hold the clock, unless one does. */
+void map_clock_anchor(struct map *map);
+
+/* The next gap from a unit on between tracks that are known. */
+bool map_gaps_next(const struct map *map, uint64_t from, struct gap *gap);
+
+/* Units of a gap that is looked at as such. */
+uint64_t map_gaps_most(const struct map *map);
+
+/* Looks again, closely, at what is unknown between known tracks in [from, end),
+ * as long as that is worth it. */
+int map_gaps_close(struct map *map, uint64_t from, uint64_t end);
 
 #endif
