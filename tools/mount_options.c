@@ -21,6 +21,7 @@
 #define SCRUB_DAYS 14u
 #define MAX_COMMIT_SECONDS 300u
 #define MAX_SCRUB_DAYS 36500u
+#define MAX_IDLE_MINUTES 10000ul
 #define MAX_QUIET_MS 3600000u
 #define MAX_REPLICAS 4u		/* see format.h */
 #define MIN_MEMORY_BYTES (32u << 20)	/* see cache/pool.h */
@@ -142,6 +143,15 @@ static bool set_quiet(struct mount_settings *s, const char *value)
 	return end != value && !*end && n >= 1 && n <= MAX_QUIET_MS;
 }
 
+static bool set_idle(struct mount_settings *s, const char *value)
+{
+	char *end;
+	unsigned long n = strtoul(value, &end, 10);
+
+	s->idle_minutes = (unsigned)n;
+	return end != value && !*end && n <= MAX_IDLE_MINUTES;
+}
+
 /* In percent. */
 static bool set_budget(struct mount_settings *s, const char *value)
 {
@@ -224,6 +234,7 @@ static const struct row {
 	{ "memory=", set_memory, "at least 32M", FIXED(memory_bytes) },
 	{ "scrub=", set_scrub, "0 to 36500 days; 0: by hand",
 	  FIXED(scrub_days) },
+	{ "idle=", set_idle, "0 to 10000 minutes", 0, 0 },
 	{ "quiet=", set_quiet, "1 to 3600000 milliseconds", 0, 0 },
 	{ "budget=", set_budget, "0 to 50 percent", 0, 0 },
 	{ "refine=", set_refine, "0 or 1", FIXED(refine) },

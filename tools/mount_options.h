@@ -19,6 +19,8 @@ struct mount_settings {
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */
 	unsigned scrub_days;		/* period; 0: by hand */
+	unsigned idle_minutes;	/* minutes without requests after which idle
+				 * time ends; 0: it never does */
 	unsigned quiet_ms;		/* ms without requests before idle time;
 					 * 0: not given */
 	unsigned budget_ppm;		/* budget of background work, in

@@ -44,6 +44,7 @@ int server_start_tasks(struct server *s)
 		return rc;
 	if (set->quiet_ms)
 		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
+	scrub_set_sleep(s->scrub, set->idle_minutes * UINT64_C(60000000000));
 	fs_set_budget(s->fs, set->budget_ppm);
 	if (set->refine)
 		rc = refine_open(s->fs, &s->refine);
@@ -151,6 +152,7 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	fs_set_budget(s->fs, next.budget_ppm);
 	if (next.quiet_ms)
 		scrub_set_quiet(s->scrub, next.quiet_ms * UINT64_C(1000000));
+	scrub_set_sleep(s->scrub, next.idle_minutes * UINT64_C(60000000000));
 	msg_info("%s: remounted %s", s->device,
 		 next.read_only ? "read-only" : "for writing");
 	return 0;

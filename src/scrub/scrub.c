@@ -233,6 +233,11 @@ void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns)
 	freeblock_set_quiet(scrub->fs->queue, quiet_ns);
 }
 
+void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns)
+{
+	freeblock_set_sleep(scrub->fs->queue, sleep_ns);
+}
+
 static bool scrub_is_busy(const struct scrub *scrub)
 {
 	return scrub->loading || scrub->storing || scrub->suspecting;

@@ -51,6 +51,10 @@ void scrub_close(struct scrub *scrub);
  * for so long (100 ms) and for ten times the gaps there were lately. */
 void scrub_set_quiet(struct scrub *scrub, uint64_t quiet_ns);
 
+/* Idle time ends after so long, so that the drive may spin down, until somebody
+ * asks for something; 0: never. */
+void scrub_set_sleep(struct scrub *scrub, uint64_t sleep_ns);
+
 /* Does what is due; returns when it wants to be called again at the latest.
  * Beside fs_run. */
 uint64_t scrub_run(struct scrub *scrub);

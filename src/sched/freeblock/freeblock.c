@@ -604,6 +604,14 @@ void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns)
 		fb->quiet_ns = quiet_ns;
 }
 
+void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns)
+{
+	struct freeblock *fb = freeblock_of(queue);
+
+	if (fb)
+		fb->sleep_ns = sleep_ns;
+}
+
 /* Wants, by another geometry, what meets a range; in whole units. */
 static int next_want(struct freeblock_task *task, uint64_t first, uint64_t end)
 {

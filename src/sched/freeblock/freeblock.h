@@ -94,6 +94,11 @@ bool freeblock_write_cancel(struct freeblock_task *task,
 /* Idle time begins after this, or ten times the foreground's recent gaps. */
 void freeblock_set_quiet(struct queue *queue, uint64_t quiet_ns);
 
+/* When nobody has asked for anything for so long, nothing more is done in idle
+ * time, so that the drive may spin down; the next foreground request ends that.
+ * 0: never. */
+void freeblock_set_sleep(struct queue *queue, uint64_t sleep_ns);
+
 /* The geometry the head believes in has changed, or is about to go away.
  * -ENOMEM: nothing has changed. */
 int freeblock_set_geom(struct queue *queue, const struct geom *geom);

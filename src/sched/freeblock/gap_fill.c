@@ -456,6 +456,8 @@ struct queue_request *gap_fill_idle(void *arg,
 	if (now_ns < *again_ns)
 		return NULL;
 	*again_ns = UINT64_MAX;
+	if (fb->sleep_ns && now_ns >= quiet_ns + fb->sleep_ns)
+		return NULL;
 	task = idle_task(fb);
 	if (!task)
 		return NULL;

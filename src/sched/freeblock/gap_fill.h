@@ -54,6 +54,8 @@ struct freeblock {
 	struct list closed;		/* tasks with requests under way */
 	struct list reads;		/* submitted to the queue */
 	uint64_t quiet_ns;
+	uint64_t sleep_ns;		/* after so much idle time it ends; 0:
+					   never */
 
 	/* The gap at hand. */
 	struct service_request target;

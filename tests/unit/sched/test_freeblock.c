@@ -580,6 +580,35 @@ START_TEST(bad_sector)
 }
 END_TEST
 
+/* Idle time ends after a while, until somebody asks for something. */
+START_TEST(sleeps)
+{
+	struct bench b;
+	uint64_t got;
+
+	bench_open(&b, false);
+	bench_task(&b, false);
+	freeblock_set_sleep(b.queue, 500000000);
+	freeblock_want(b.task, 0, all_of(&b));
+	run_load(&b, 1);
+	run_idle(&b, UINT64_C(1000000000));
+	got = b.got;
+	ck_assert_uint_gt(got, 0);
+	ck_assert_uint_lt(got, all_of(&b));
+	run_idle(&b, UINT64_C(10000000000));
+	ck_assert_uint_eq(b.got, got);
+	/* Until the long gap before is forgotten. */
+	for (int i = 0; i < 100; i++) {
+		run_load(&b, 1);
+		run_idle(&b, 1000000);
+	}
+	got = b.got;
+	run_idle(&b, UINT64_C(1000000000));
+	ck_assert_uint_gt(b.got, got);
+	bench_close(&b);
+}
+END_TEST
+
 #define CUT (6 * UNIT)
 #define CUT_BAD 5003u
 
@@ -830,6 +859,7 @@ int main(void)
 	tcase_add_loop_test(tcase, units_over_a_track_end_come_whole, 0, 2);
 	tcase_add_loop_test(tcase, remapped_sectors_are_read_in_gaps, 3, 5);
 	tcase_add_test(tcase, idle_is_not_asked_all_the_time);
+	tcase_add_test(tcase, sleeps);
 	tcase_add_test(tcase, bad_sector);
 	tcase_add_test(tcase, many_writes);
 	tcase_add_test(tcase, cut_by_a_gap);
