@@ -52,6 +52,10 @@
 /* A volatile cache is taken to write through when at most THROUGH_ON percent of
  * the writes complete elsewhere than on the medium, and no more above
  * THROUGH_OFF percent. */
+/* Percent of the writes of a trial that may be predicted wrongly.  In a trial
+ * each is handed over to an idle drive, so a late host makes them wrong that
+ * would not be so late otherwise. */
+#define TRIAL_ON 12u
 #define THROUGH_ON 5u
 #define THROUGH_OFF 10u
 /* After this many cache hits in a row the head plays no part for now. */
@@ -109,6 +113,7 @@ int head_open(struct env *env, const struct head_options *options,
 	head->places = (struct accuracy){
 		.on = true, .on_percent = PLACES_ON, .off_percent = PLACES_OFF,
 	};
+	head->trial_writes = (struct accuracy){ .on_percent = TRIAL_ON };
 	head->through = (struct accuracy){
 		.on_percent = THROUGH_ON, .off_percent = THROUGH_OFF,
 	};

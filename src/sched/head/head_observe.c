@@ -35,7 +35,7 @@
 /* A trial that one kind of access (reads or writes) has passed switches the
  * other kind on as well if no more than one in this many of its predictions
  * was wrong. */
-#define TRUST_WRONG 10u
+#define TRUST_WRONG 6u
 /* When prediction fails, the seek corrections return to a saved state.  They
  * are saved while at most this percentage of predictions is wrong. */
 #define SURE_PERCENT 3u
@@ -50,7 +50,7 @@
  * any time, and a busy host spoils every second trial. */
 #define RETRY_NS UINT64_C(5000000000)
 #define RETRY_TIMES 32u
-#define RETRY_DOUBLES 8u
+#define RETRY_DOUBLES 1u
 /* Prediction that stayed on for this many accesses ends the row of failed
  * trials. */
 #define STEADY_ACCESSES 500u
@@ -91,7 +91,7 @@ static void head_fail(struct head *head)
 	/* What has been learned since may have been of something else. */
 	if (head->have_sure)
 		head->learn = head->sure;
-	else if (head->odd_run >= TRIAL_HITS)
+	else
 		seek_learn_forget(&head->learn);
 	seek_learn_apply(&head->learn, &head->mech);
 
