@@ -10,13 +10,11 @@
 
 /* A run is begun at its first request when that lies no further back: what is
  * left behind costs a way of its own. */
-#define RUN_TRACKS 4u
-/* What of a track's end is less than two blocks is nobody's: what lies behind
- * it goes on all the same. */
-#define LEFT_OUT 15u
-/* So long the head goes on where it is while others wait: some tracks, and
- * short beside what reads can wait. */
-#define RUN_NS 30000000u
+#define RUN_TRACKS 8u
+/* So long the head goes on where it is while others of the class wait, divided
+ * by the number of classes that wait: some tracks, since the way to another
+ * place and back costs 20 ms, and short beside what reads are promised. */
+#define RUN_NS 60000000u
 
 static struct access *access_get(struct queue *queue, enum disk_op op)
 {
@@ -30,6 +28,7 @@ static struct access *access_get(struct queue *queue, enum disk_op op)
 		.done = queue_access_done,
 	};
 	access->is_piece = false;
+	access->class = QUEUE_COMMIT;
 	return access;
 }
 
@@ -49,7 +48,8 @@ static void access_count_stream(struct queue *queue,
 		queue->stats.in_vain++;
 		read_stream_miss(&queue->streams, queue->head_sector);
 	}
-	queue->arrived_ns = now_ns;
+	if (disk->sector - queue->head_sector > LEFT_OUT)
+		queue->arrived_ns = queue_begin_ns(queue);
 }
 
 void access_submit(struct access *access)
@@ -60,6 +60,7 @@ void access_submit(struct access *access)
 	if (disk->op != DISK_FLUSH)
 		access_count_stream(queue, disk);
 	queue->outstanding++;
+	list_add(&queue->given, &access->link);
 	access->followed = queue->head && disk->op != DISK_FLUSH;
 	if (access->followed) {
 		access->at_head.write = disk->op == DISK_WRITE;
@@ -109,12 +110,18 @@ static struct queue_request *access_neighbour(struct queue *queue,
 	return fits_together(req, near) ? near : NULL;
 }
 
-bool access_gives_way(const struct queue *queue,
-		      const struct queue_request *req)
+static bool commits_come(const struct queue *queue,
+			 const struct queue_request *req)
 {
 	return req->class >= QUEUE_WRITE_BACK && queue->head &&
 	       head_mode(queue->head) == HEAD_ON &&
-	       commit_burst_of_late(&queue->burst, env_now_ns(queue->env)) &&
+	       commit_burst_of_late(&queue->burst, env_now_ns(queue->env));
+}
+
+bool access_gives_way(const struct queue *queue,
+		      const struct queue_request *req)
+{
+	return commits_come(queue, req) &&
 	       !commit_burst_is_turn(&queue->burst, env_now_ns(queue->env));
 }
 
@@ -126,7 +133,7 @@ uint32_t access_most(const struct queue *queue,
 	uint32_t unit = queue->disk->limits.physical_bytes / SECTOR_BYTES;
 	struct geom_track track;
 
-	if (!access_gives_way(queue, req))
+	if (!commits_come(queue, req))
 		return most;
 	geom_track_of(head_geom(queue->head), req->disk.sector, &track);
 	track.sectors = (track.sectors + unit - 1) / unit * unit;
@@ -203,50 +210,84 @@ struct queue_request *access_run_begin(struct queue *queue,
 	return req;
 }
 
-static bool others_wait(const struct queue *queue,
-			const struct queue_request *req)
+/* The request of a class that goes on where the last access ends. */
+static struct interval *run_next(const struct queue *queue, int class)
 {
-	const struct interval *waiting = queue->waiting[req->class];
-	int class;
+	struct interval *interval = interval_at_or_after(queue->waiting[class],
+					     queue->head_sector);
 
-	for (class = 0; class < QUEUE_CLASSES; class++)
-		if (class != (int)req->class && queue_class_waits(queue, class))
-			return true;
-	return waiting->left || waiting->right ||
-	       !list_empty(&queue->unplaced[req->class]);
+	return interval && interval->first - queue->head_sector <= LEFT_OUT
+		       ? interval
+		       : NULL;
 }
 
-/* Has the head gone on from one place for as long as it may? */
-static bool run_is_over(const struct queue *queue,
-			const struct queue_request *req)
+/* Where the requests of a class end that go on there one behind the other. */
+static uint64_t run_end(const struct queue *queue, int class)
 {
-	return env_now_ns(queue->env) - queue->arrived_ns >= RUN_NS &&
-	       others_wait(queue, req);
+	struct interval *interval = run_next(queue, class);
+	uint64_t end = queue->head_sector;
+
+	while (interval && interval->first - end <= LEFT_OUT) {
+		end = interval->end;
+		interval = interval_at_or_after(queue->waiting[class], end);
+	}
+	return end;
+}
+
+/* Has the head gone on from one place for as long as it may while others of the
+ * class wait? */
+static bool run_is_over(const struct queue *queue, int class)
+{
+	struct interval *set = queue->waiting[class];
+	unsigned other, classes = 0;
+
+	for (other = 0; other < QUEUE_CLASSES; other++)
+		classes += queue_class_waits(queue, (int)other);
+	return queue_begin_ns(queue) >=
+		       queue->arrived_ns + RUN_NS / (classes ? classes : 1) &&
+	       (interval_before(set, queue->head_sector) ||
+		interval_at_or_after(set, run_end(queue, class)) ||
+		!list_empty(&queue->unplaced[class]));
+}
+
+void access_cut_run(struct queue *queue, int class)
+{
+	if (queue->cut.due_ns && queue->cut.class == class)
+		return;
+	if (run_next(queue, class) && run_is_over(queue, class))
+		queue->cut = (struct run_cut){
+			.class = class,
+			.first = queue->head_sector,
+			.end = run_end(queue, class),
+			.due_ns = env_now_ns(queue->env) +
+				  queue_promised_ns(class),
+		};
 }
 
 struct queue_request *access_continued(const struct queue *queue)
 {
 	const struct access *last = queue->last;
-	struct queue_request *req;
+	struct queue_request *req, *due;
 	struct interval *interval;
-	int class;
+	int class, next;
 
 	if (!last || queue->partial || queue->parked)
 		return NULL;
-	for (class = 0; class < QUEUE_CLASSES; class++) {
-		interval = interval_at_or_after(queue->waiting[class],
-					queue->head_sector);
-		if (!interval ||
-		    interval->first - queue->head_sector > LEFT_OUT) {
-			/* What is higher does not wait behind a run. */
-			if (queue->waiting[class] ||
-			    !list_empty(&queue->unplaced[class]))
-				return NULL;
+	due = queue_overdue(queue);
+	if (due && queue_is_urgent(queue, due))
+		return NULL;
+	next = due ? (int)due->class : queue_next_class(queue);
+	if (next < 0)
+		return NULL;
+	/* It may have been raised to a higher class. */
+	for (class = next == queue->share.holder ? 0 : next; class <= next;
+	     class++) {
+		interval = run_next(queue, class);
+		if (!interval)
 			continue;
-		}
-		req = container_of(interval, struct queue_request, waiting);
-		if (run_is_over(queue, req))
+		if (run_is_over(queue, class))
 			return NULL;
+		req = container_of(interval, struct queue_request, waiting);
 		if (req->disk.op == last->disk.op && !req->uncached_hint &&
 		    req->disk.fua == last->disk.fua)
 			return req;
@@ -260,6 +301,7 @@ struct access *access_of(struct queue *queue, struct queue_request *req,
 	struct access *access = access_get(queue, req->disk.op);
 
 	access->disk.fua = req->disk.fua;
+	access->class = req->class;
 	access_add(access, req, false);
 	if (!alone && !req->uncached_hint)
 		access_extend(access, req);
@@ -323,6 +365,7 @@ struct access *access_of_piece(struct queue *queue)
 	if (left > most)
 		left = most;
 	access->is_piece = true;
+	access->class = req->class;
 	access->disk.owner = req;
 	access->disk.fua = req->disk.fua;
 	access->disk.sector = req->disk.sector + at;

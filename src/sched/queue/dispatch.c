@@ -27,8 +27,25 @@
 #define BEGUN_NS 20000u
 /* So many accesses that each go on where the last one ends, at once. */
 #define GOING_ON 4u
+/* A command that the disk has had for so long is one that it tries again and
+ * again, and others need not wait for it.  No drive with a short queue takes so
+ * long for what it can read. */
+#define SLOW_NS 300000000u
+/* A disk that has several commands may leave one behind for the sake of nearer
+ * ones.  When it has had a command for so long it gets no others
+ * until that is done, or is a slow one: commits are to be over in 100 ms. */
+#define LEFT_COMMIT_NS 5000000u
+#define LEFT_NS 80000000u
 
 /* ---- when ---- */
+
+uint64_t queue_begin_ns(const struct queue *queue)
+{
+	uint64_t now_ns = env_now_ns(queue->env);
+	uint64_t busy_ns = queue->head ? head_busy_until_ns(queue->head) : 0;
+
+	return busy_ns > now_ns ? busy_ns : now_ns;
+}
 
 static bool one_at_a_time(const struct queue *queue)
 {
@@ -75,19 +92,11 @@ static bool goes_on(const struct queue *queue)
 
 /* ---- streams ---- */
 
-/* How long a stream may keep the head while others wait, by their class. */
-static const uint64_t class_patience_ns[QUEUE_CLASSES] = {
-	[QUEUE_COMMIT] = 0,
-	[QUEUE_READ] = 30000000,
-	[QUEUE_READ_AHEAD] = 30000000,
-	[QUEUE_WRITE_BACK] = 300000000,
-	[QUEUE_IDLE] = 300000000,
-};
-
-/* Has it not been too long, and does nobody ask for what comes next? */
+/* May the class of the last access keep the head, and does nobody ask for what
+ * comes next? */
 static bool may_be_patient(const struct queue *queue)
 {
-	uint64_t stayed_ns = env_now_ns(queue->env) - queue->arrived_ns;
+	const struct queue_request *due = queue_overdue(queue);
 	struct interval *interval;
 	int class;
 
@@ -96,13 +105,11 @@ static bool may_be_patient(const struct queue *queue)
 					queue->head_sector);
 		if (interval && interval->first == queue->head_sector)
 			return false;
-		if ((queue->waiting[class] ||
-		     !list_empty(&queue->unplaced[class])) &&
-		    stayed_ns >= class_patience_ns[class])
-			return false;
 	}
 	return !queue->partial && !queue->parked &&
-	       list_empty(&queue->flushes);
+	       list_empty(&queue->flushes) &&
+	       !(due && queue_is_urgent(queue, due)) &&
+	       class_share_keeps(&queue->share, queue_begin_ns(queue));
 }
 
 /* Until when the disk is kept free for the next piece of a stream; 0: not. */
@@ -139,8 +146,29 @@ static bool may_join(const struct queue *queue)
 					 parked->disk.sectors));
 }
 
-/* When what is running leaves room for the next. */
-static uint64_t room_ns(const struct queue *queue)
+/* Until when the disk gets nothing more because it has left a command behind;
+ * 0: it has not. */
+static uint64_t left_until_ns(const struct queue *queue)
+{
+	uint64_t now_ns = env_now_ns(queue->env), left_ns, until_ns = 0;
+	const struct access *access;
+	const struct list *pos;
+
+	list_for_each(pos, &queue->given) {
+		access = list_entry(pos, struct access, link);
+		left_ns = access->class == QUEUE_COMMIT &&
+					  !one_at_a_time(queue) ?
+				  LEFT_COMMIT_NS : LEFT_NS;
+		if (access->disk.op != DISK_FLUSH &&
+		    now_ns >= access->disk.submit_ns + left_ns &&
+		    now_ns < access->disk.submit_ns + SLOW_NS)
+			until_ns = access->disk.submit_ns + SLOW_NS;
+	}
+	return until_ns;
+}
+
+/* When what is running leaves room for the next, if none is slow. */
+static uint64_t usual_room_ns(const struct queue *queue)
 {
 	struct head_state head_state;
 	uint64_t until_ns, lead_ns, begun_ns;
@@ -176,6 +204,22 @@ static uint64_t room_ns(const struct queue *queue)
 		   (queue->parked ? parked_behind_ns(queue, &head_state) :
 				    BEGUN_NS);
 	return until_ns > begun_ns ? until_ns : begun_ns;
+}
+
+static uint64_t room_ns(const struct queue *queue)
+{
+	uint64_t ns = usual_room_ns(queue), until_ns;
+	const struct access *oldest;
+
+	if (!queue->outstanding || queue->outstanding >= queue->depth ||
+	    !have_accesses(queue, 2))
+		return ns;
+	until_ns = left_until_ns(queue);
+	if (ns < until_ns)
+		return until_ns;
+	oldest = list_first(&queue->given, struct access, link);
+	until_ns = oldest->disk.submit_ns + SLOW_NS;
+	return ns < until_ns ? ns : until_ns;
 }
 
 /* The background has its turn, and what is at the disk may not be the last of
@@ -493,6 +537,9 @@ static void partial_suspend(struct queue *queue)
 	queue->partial = NULL;
 	req->suspended = req->uncached_hint = true;
 	req->waits_ns = env_now_ns(queue->env);
+	/* What is left counts as a request of its own. */
+	req->waiting.due_ns = req->waits_ns +
+			      queue_promised_ns((int)req->class);
 	req->waiting.first = req->live.first + req->issued_sectors;
 	queue_wait(queue, req);
 }
@@ -518,6 +565,8 @@ static struct access *next_access(struct queue *queue)
 				   &alone);
 	if (!req)
 		return NULL;
+	class_share_take(&queue->share, (int)req->class,
+			 queue_begin_ns(queue));
 	if (req->suspended) {
 		req->suspended = false;
 		queue->partial = req;

@@ -20,15 +20,32 @@
 #define LONG_PART 8u
 #define WINDOW_MAX 10000u
 
+static bool is_out(const struct policy_view *view, uint64_t sector,
+		   uint64_t due_ns)
+{
+	return view->due_most_ns &&
+	       (due_ns > view->due_most_ns ||
+		(sector >= view->cut_first && sector < view->cut_end));
+}
+
+static struct interval *first_from(const struct policy_view *view,
+				   uint64_t sector)
+{
+	struct interval *interval = interval_at_or_after(view->waiting, sector);
+
+	while (interval && is_out(view, interval->first, interval->due_ns))
+		interval = interval_at_or_after(view->waiting,
+						interval->first + 1);
+	return interval;
+}
+
 /* Upwards from the head; from the lowest again when there is none above. */
 static void choose_c_look(const struct policy_view *view,
 			  struct policy_choice *choice)
 {
-	struct interval *interval =
-		interval_at_or_after(view->waiting, view->head_sector);
+	struct interval *interval = first_from(view, view->head_sector);
 
-	choice->waiting =
-		interval ? interval : interval_at_or_after(view->waiting, 0);
+	choice->waiting = interval ? interval : first_from(view, 0);
 }
 
 static void choose_fcfs(const struct policy_view *view,
@@ -175,6 +192,8 @@ static void choose_shortest(const struct policy_view *view, bool whole,
 		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
+		if (is_out(view, site->lbn, site->interval.due_ns))
+			continue;
 		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if ((whole ? cost_ns : seek_ns) >= best_ns)
 			continue;
@@ -205,6 +224,8 @@ static void choose_sptf_sw(const struct policy_view *view,
 	struct site_walk walk;
 
 	choose_shortest(view, true, choice);
+	if (!choice->site)
+		return;
 	least_ns = choice->cost_ns;
 	most_ns = choice->cost_ns + choice->cost_ns * view->window_percent /
 				    100;
@@ -214,6 +235,8 @@ static void choose_sptf_sw(const struct policy_view *view,
 		if (service_seek_ns(head_state->mech, head_state->head.cylinder,
 				    site->cylinder) >= best_ns)
 			break;
+		if (is_out(view, site->lbn, site->interval.due_ns))
+			continue;
 		cost_ns = policy_cost_ns(head_state, site, &seek_ns);
 		if (cost_ns > most_ns || seek_ns >= best_ns)
 			continue;

@@ -40,11 +40,14 @@ struct policy_view {
 	struct interval *sites;
 	const struct head_state *head_state;
 	unsigned window_percent;
+	/* due_most_ns not 0: only those that are due until then, and none that
+	 * begins in [cut_first, cut_end). */
+	uint64_t due_most_ns, cut_first, cut_end;
 };
 
 struct policy_choice {
 	struct interval *waiting;		/* one of these two is set */
-	struct policy_site *site;
+	struct policy_site *site;	/* or none that may be chosen */
 	uint64_t cost_ns;		/* positioning; with a site */
 	uint64_t extra_ns;		/* of it, more than the shortest */
 };

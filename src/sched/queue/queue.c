@@ -29,19 +29,29 @@
 #define ACCESSES_MORE 2u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
-/* The mean wait of late is over so many requests, as a power of two. */
-#define WAIT_SHIFT 5
-/* Who has waited no longer than so many times that is not late. */
-#define PATIENCE 4u
+/* The recent mean time of an access is over so many, as a power of two. */
+#define ACCESS_SHIFT 4
 
-/* How old a request may become before its age counts. */
-static const uint64_t class_age_ns[QUEUE_CLASSES] = {
-	[QUEUE_COMMIT] = 50000000,
-	[QUEUE_READ] = 500000000,
-	[QUEUE_READ_AHEAD] = 2000000000,
-	[QUEUE_WRITE_BACK] = 30000000000,
-	[QUEUE_IDLE] = 60000000000,
+/*
+ * From this age on a request goes before all that have no such age; and when it
+ * should be over beside any mixture of loads, which is the order of those that
+ * are of age.  By then it waits for what is under way and for what is of age
+ * and more urgent.
+ */
+static const struct {
+	uint64_t age_ns, promised_ns;
+} class_ages[QUEUE_CLASSES] = {
+	[QUEUE_COMMIT] = { 35000000, 60000000 },
+	[QUEUE_READ] = { 120000000, 250000000 },
+	[QUEUE_READ_AHEAD] = { 1000000000, 2000000000 },
+	[QUEUE_WRITE_BACK] = { 2500000000, 5000000000 },
+	[QUEUE_IDLE] = { 30000000000, 60000000000 },
 };
+/* A request of a class in which many wait is of age only when all of them could
+ * have been served so many times, one after the other: there, order helps all
+ * of them more than age. */
+#define MANY 8u
+#define MANY_TIMES 8u
 
 static const struct queue_request *of_live(const struct interval *interval)
 {
@@ -104,13 +114,21 @@ static void sites_insert(struct queue *queue, struct queue_request *req)
 				 req->disk.sectors,
 				 req->live.order * (QUEUE_COPIES + 1) +
 					 req->sites_n);
+		site->interval.due_ns = req->waiting.due_ns;
 		site->owner = req;
 		interval_insert(&queue->sites[req->class], &site->interval);
 	}
 }
 
+static void class_add(struct queue *queue, enum queue_class class)
+{
+	class_share_add(&queue->share, (int)class, queue->outstanding != 0,
+			queue_begin_ns(queue));
+}
+
 void queue_wait(struct queue *queue, struct queue_request *req)
 {
+	class_add(queue, req->class);
 	req->ready = true;
 	interval_insert(&queue->waiting[req->class], &req->waiting);
 	if (queue->head && head_is_known(queue->head))
@@ -123,6 +141,7 @@ static void waiting_remove(struct queue *queue, struct queue_request *req)
 	while (req->sites_n)
 		interval_remove(&queue->sites[req->class],
 			    &req->site[--req->sites_n].interval);
+	class_share_remove(&queue->share, (int)req->class);
 	req->ready = false;
 }
 
@@ -132,9 +151,6 @@ void queue_leave_waiting(struct queue *queue, struct queue_request *req)
 	uint64_t wait_ns = env_now_ns(queue->env) - req->waits_ns;
 
 	waiting_remove(queue, req);
-	queue->wait_ns[req->class] += (wait_ns >> WAIT_SHIFT) -
-				      (queue->wait_ns[req->class] >>
-				       WAIT_SHIFT);
 	stats->wait_ns += wait_ns;
 	if (wait_ns > stats->max_wait_ns)
 		stats->max_wait_ns = wait_ns;
@@ -155,19 +171,30 @@ void queue_release_held(struct queue *queue)
 	}
 }
 
-static uint64_t queue_due_ns(const struct queue_request *req)
+static uint64_t promised_ns(const struct queue_request *req)
 {
 	return req->deadline_ns ? req->deadline_ns :
-		req->disk.submit_ns + class_age_ns[req->class];
+		req->disk.submit_ns + class_ages[req->class].promised_ns;
 }
 
-uint64_t queue_patience_ns(const struct queue *queue,
-			   const struct queue_request *req)
+uint64_t queue_promised_ns(int class)
 {
-	uint64_t usual_ns = PATIENCE * queue->wait_ns[req->class];
-	uint64_t age_ns = class_age_ns[req->class];
+	return class_ages[class].promised_ns;
+}
 
-	return req->deadline_ns || usual_ns < age_ns ? 0 : usual_ns - age_ns;
+bool queue_is_of_age(const struct queue *queue, const struct queue_request *req,
+		     uint64_t now_ns)
+{
+	uint64_t age_ns = class_ages[req->class].age_ns;
+	unsigned count = queue->share.count[req->class];
+	uint64_t all_ns = count * queue->access_ns;
+
+	if (count > MANY)
+		all_ns *= MANY_TIMES;
+	if (req->deadline_ns)
+		return now_ns >= req->deadline_ns;
+	return now_ns + class_ages[req->class].promised_ns >=
+	       req->waiting.due_ns + (all_ns > age_ns ? all_ns : age_ns);
 }
 
 /* Its sectors are known: waits for what it meets, or for its turn. */
@@ -177,7 +204,7 @@ bool queue_enter(struct queue *queue, struct queue_request *req)
 		.first = req->disk.sector,
 		.end = req->disk.sector + req->disk.sectors,
 		.order = ++queue->order,
-		.due_ns = queue_due_ns(req),
+		.due_ns = promised_ns(req),
 	};
 
 	bool hold;
@@ -326,12 +353,27 @@ static void queue_end_flush(struct queue *queue, struct access *access)
 	}
 }
 
+static void queue_count_access(struct queue *queue,
+			       const struct disk_request *disk)
+{
+	uint64_t from_ns = disk->submit_ns;
+
+	if (queue->access_end_ns > from_ns)
+		from_ns = queue->access_end_ns;
+	if (disk->complete_ns <= from_ns)
+		return;
+	queue->access_end_ns = disk->complete_ns;
+	queue->access_ns -= queue->access_ns >> ACCESS_SHIFT;
+	queue->access_ns += (disk->complete_ns - from_ns) >> ACCESS_SHIFT;
+}
+
 void queue_access_done(struct disk_request *disk)
 {
 	struct access *access = container_of(disk, struct access, disk);
 	struct queue *queue = access->queue;
 
 	queue->outstanding--;
+	queue_count_access(queue, disk);
 	if (queue->last == access)
 		queue->last = NULL;
 	if (access->followed)
@@ -343,6 +385,7 @@ void queue_access_done(struct disk_request *disk)
 		queue_end_piece(queue, access);
 	else
 		queue_end_merged(queue, access);
+	list_del(&access->link);
 	list_add(&queue->free_accesses, &access->link);
 	if (!list_empty(&queue->held))
 		queue_release_held(queue);
@@ -431,6 +474,7 @@ int queue_open(struct env *env, struct disk *disk,
 	list_init(&queue->flushes);
 	list_init(&queue->finished);
 	list_init(&queue->free_accesses);
+	list_init(&queue->given);
 	for (i = 0; i < depth + ACCESSES_MORE; i++) {
 		queue->accesses[i].queue = queue;
 		list_init(&queue->accesses[i].requests);
@@ -547,7 +591,8 @@ void queue_begin(struct queue *queue, struct queue_request *req)
 /* It gets its place when it is its turn. */
 static void queue_leave_open(struct queue *queue, struct queue_request *req)
 {
-	req->waiting.due_ns = queue_due_ns(req);
+	req->waiting.due_ns = promised_ns(req);
+	class_add(queue, req->class);
 	list_add(&queue->unplaced[req->class], &req->link);
 }
 
@@ -583,7 +628,8 @@ void queue_raise(struct queue *queue, struct queue_request *req)
 	if (ready)
 		waiting_remove(queue, req);
 	req->class = QUEUE_READ;
-	req->waiting.due_ns = env_now_ns(queue->env) + class_age_ns[QUEUE_READ];
+	req->waiting.due_ns = env_now_ns(queue->env) +
+			      class_ages[QUEUE_READ].promised_ns;
 	if (ready)
 		queue_wait(queue, req);
 }

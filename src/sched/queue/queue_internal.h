@@ -6,10 +6,15 @@
 #ifndef TRAX_QUEUE_QUEUE_INTERNAL_H
 #define TRAX_QUEUE_QUEUE_INTERNAL_H
 
+#include "sched/queue/class_share.h"
 #include "sched/queue/commit_burst.h"
 #include "sched/queue/policy.h"
 #include "sched/queue/queue.h"
 #include "sched/queue/read_stream.h"
+
+/* What of a track's end is less than two blocks is nobody's: what lies behind
+ * it goes on all the same. */
+#define LEFT_OUT 15u
 
 /* One request to the disk: a request, several neighbours, a piece of one too
  * large, or a flush for all that asked for one. */
@@ -17,7 +22,8 @@ struct access {
 	struct disk_request disk;
 	struct queue *queue;
 	struct list requests;	/* by sector; flushes in order */
-	struct list link;	/* while free */
+	struct list link;	/* among the free ones or those at the disk */
+	enum queue_class class;	/* of the (first) request */
 	bool is_piece;		/* of the one request */
 	bool followed;		/* by the head */
 	struct head_access at_head;
@@ -30,6 +36,15 @@ struct reference {
 	struct queue_request req;
 	struct iovec iov;
 	bool busy;
+};
+
+/* A run of requests one behind the other that had to end because others of its
+ * class wait: these go first. */
+struct run_cut {
+	int class;
+	uint64_t first, end;	/* sectors: what is left of the run */
+	uint64_t due_ns;	/* of the last request that goes first; 0: no
+				 * run was cut */
 };
 
 struct queue {
@@ -60,22 +75,23 @@ struct queue {
 	struct list flushes;	/* not yet with the disk */
 	struct list finished;	/* done() not yet called */
 	struct list free_accesses;
+	struct list given;	/* accesses at the disk, in that order */
 	struct queue_request *partial;
 	struct access *parked;	/* goes next, behind what fills the gap */
 	unsigned gaps;		/* requests that went before `parked` */
-	uint64_t wait_ns[QUEUE_CLASSES]; /* recent mean wait by class */
+	uint64_t access_ns;	/* recent mean time of an access */
+	uint64_t access_end_ns;	/* when the last access was over */
 	uint64_t order;		/* of the last submitted */
 	uint64_t head_sector;	/* where the last access ends */
 	struct access *last;	/* that one, while it is outstanding */
 	struct read_streams streams;
 	struct commit_burst burst;
+	struct class_share share;
+	struct run_cut cut;
 	uint64_t arrived_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
 	int flush_rc;		/* of the first flush that failed; 0: none */
 	unsigned outstanding;
-	unsigned passed[QUEUE_CLASSES];	/* times a higher class was chosen
-					 * while this one waited */
-	bool was_overdue;	/* the last choice was made by age */
 	bool was_placed;	/* the last choice was a range write */
 	int gone;		/* what disk_poll failed with */
 	struct queue_stats stats;
@@ -91,10 +107,12 @@ bool queue_must_hold(struct queue *queue, const struct queue_request *req);
 bool queue_enter(struct queue *queue, struct queue_request *req);
 void queue_begin(struct queue *queue, struct queue_request *req);
 void queue_wait(struct queue *queue, struct queue_request *req);
-/* How long a request may wait beyond the time it is due before it counts as
- * overdue; grows with the recent mean wait of its class. */
-uint64_t queue_patience_ns(const struct queue *queue,
-			   const struct queue_request *req);
+/* In how much time a request of a class should be over. */
+uint64_t queue_promised_ns(int class);
+/* Has a request that waits come to its own deadline, or to the age from which
+ * on it goes first? */
+bool queue_is_of_age(const struct queue *queue, const struct queue_request *req,
+		     uint64_t now_ns);
 void queue_leave_waiting(struct queue *queue, struct queue_request *req);
 void queue_finish(struct queue *queue, struct queue_request *req, int result,
 		  uint64_t now_ns);
@@ -121,6 +139,10 @@ struct access *access_of(struct queue *queue, struct queue_request *req,
 struct access *access_of_piece(struct queue *queue);
 struct access *access_of_flushes(struct queue *queue);
 
+/* Ends the run that the head is in if it has had its time and others of the
+ * class wait. */
+void access_cut_run(struct queue *queue, int class);
+
 /* How much of a request may go out at once. */
 uint32_t access_most(const struct queue *queue,
 		     const struct queue_request *req);
@@ -146,6 +168,14 @@ struct queue_request *queue_select(struct queue *queue,
 /* Does anything wait to be chosen?  Of a class? */
 bool queue_has_waiting(const struct queue *queue);
 bool queue_class_waits(const struct queue *queue, int class);
+/* The most urgent request of those that are of age; NULL: none is. */
+struct queue_request *queue_overdue(const struct queue *queue);
+/* Must even a run of its class end for a request that is of age?  Not if it
+ * goes on with that run. */
+bool queue_is_urgent(const struct queue *queue,
+		     const struct queue_request *req);
+/* The class that is next by its share of the head; -1: none waits. */
+int queue_next_class(const struct queue *queue);
 /* Is it only the background that waits? */
 bool queue_is_background(const struct queue *queue);
 
@@ -153,6 +183,9 @@ bool queue_is_background(const struct queue *queue);
 
 /* Gives the disk what it may have now. */
 void queue_dispatch(struct queue *queue);
+
+/* When what is given to the disk now begins, as far as is known. */
+uint64_t queue_begin_ns(const struct queue *queue);
 
 /* When the disk may be given another access: UINT64_MAX, not before one
  * completes. */

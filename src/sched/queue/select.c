@@ -1,11 +1,8 @@
 /*
  * select.c - which request is next, and where it goes.
  *
- * The highest class that waits, by the policy within it; but of any two choices
- * one goes to the request that is most overdue, if any is.  So an overloaded
- * disk keeps at least half of its order, and nothing waits for ever.  Overdue
- * is who has waited longer than its class may and much longer than its class
- * does: where all wait long, order is what helps them all.
+ * A request that is of age, the most urgent first (class_ages); else the class
+ * whose share of the head it is (class_share.h), and the policy within it.
  *
  * A read with copies stands at each of them among the sites of its class.  A
  * write that may go to several places is asked for its cheapest now
@@ -18,23 +15,15 @@
 #include "sched/queue/queue_internal.h"
 
 #define PLACE_TRIES 32u
-/* What is read ahead is by the way when its cost is so much less. */
-#define BY_THE_WAY 3u
-#define NEAR_TRACKS 8u
-/* No read that waits for so long is passed over for read-ahead: two or three
- * accesses. */
-#define READ_WAITS_NS 30000000u
+/* With so much time left a request waits for the end of a run of its class:
+ * that and what else is urgent take as long. */
+#define URGENT_NS 70000000u
+/* The most urgent request and those that are due within this time after it are
+ * served in the order of the policy: a few accesses. */
+#define TOGETHER_NS 20000000u
 /* What the window costs is looked at over some hundred choices. */
 #define FADE (1.0 / 256)
 #define WINDOW_MOST 60u
-
-/* How often a class is passed over for higher ones, at most. */
-static const unsigned class_passes[QUEUE_CLASSES] = {
-	[QUEUE_READ] = 4,
-	[QUEUE_READ_AHEAD] = 4,
-	[QUEUE_WRITE_BACK] = 4,
-	[QUEUE_IDLE] = 64,
-};
 
 /* A request, and where it would go. */
 struct candidate {
@@ -49,14 +38,15 @@ static struct queue_request *of_waiting(struct interval *interval)
 	return container_of(interval, struct queue_request, waiting);
 }
 
-static struct queue_request *first_unplaced(struct queue *queue, int class)
+static struct queue_request *first_unplaced(const struct queue *queue,
+					    int class)
 {
 	return list_first(&queue->unplaced[class], struct queue_request, link);
 }
 
 bool queue_class_waits(const struct queue *queue, int class)
 {
-	return queue->waiting[class] || !list_empty(&queue->unplaced[class]);
+	return queue->share.count[class];
 }
 
 bool queue_is_background(const struct queue *queue)
@@ -98,6 +88,7 @@ static bool place_find(struct queue *queue, struct queue_request *req,
 
 	if (err) {
 		list_del(&req->link);
+		class_share_remove(&queue->share, (int)req->class);
 		if (req->class == QUEUE_COMMIT)
 			queue_commit_over(queue, env_now_ns(queue->env));
 		queue_finish(queue, req, err, env_now_ns(queue->env));
@@ -171,22 +162,22 @@ static void candidate_widen(struct queue *queue, struct candidate *candidate)
 	candidate->sector = candidate->req->disk.sector;
 }
 
-static void choose_by_policy(struct queue *queue, int class,
-			     const struct head_state *head_state,
-			     struct candidate *candidate)
+/* By the policy, among those that the limits of the view leave; the candidate
+ * stays as it is if there are none. */
+static void choose_limited(struct queue *queue, int class,
+			   const struct head_state *head_state,
+			   struct policy_view view, struct candidate *candidate)
 {
-	struct policy_view view = {
-		.waiting = queue->waiting[class],
-		.head_sector = queue->head_sector,
-		.sites = queue->sites[class],
-		.head_state = head_state,
-	};
 	const struct policy *policy =
 		policy_now(queue, head_state, &view.window_percent);
 	struct policy_choice choice = { 0 };
 
+	view.waiting = queue->waiting[class];
+	view.head_sector = queue->head_sector;
+	view.sites = queue->sites[class];
+	view.head_state = head_state;
 	policy->choose(&view, &choice);
-	if (!strcmp(policy->name, "sptf-sw"))
+	if (choice.site && !strcmp(policy->name, "sptf-sw"))
 		window_follow(queue, &choice);
 	if (choice.site) {
 		*candidate = (struct candidate){
@@ -195,12 +186,48 @@ static void choose_by_policy(struct queue *queue, int class,
 			.cost_ns = choice.cost_ns,
 		};
 		candidate_widen(queue, candidate);
-	} else {
+	} else if (choice.waiting) {
 		*candidate = (struct candidate){
 			.req = of_waiting(choice.waiting),
 			.sector = choice.waiting->first,
 		};
 	}
+}
+
+/* The run that was cut goes on, if it still waits. */
+static void choose_cut(struct queue *queue, struct candidate *candidate)
+{
+	struct run_cut *cut = &queue->cut;
+	struct interval *interval =
+		interval_at_or_after(queue->waiting[cut->class], cut->first);
+
+	cut->due_ns = 0;
+	if (interval && interval->first == cut->first)
+		*candidate = (struct candidate){
+			.req = of_waiting(interval),
+			.sector = interval->first,
+		};
+}
+
+static void choose_by_policy(struct queue *queue, int class,
+			     const struct head_state *head_state,
+			     struct candidate *candidate)
+{
+	struct policy_view view = { 0 };
+	struct run_cut *cut = &queue->cut;
+
+	access_cut_run(queue, class);
+	if (cut->due_ns && cut->class == class) {
+		view.cut_first = cut->first;
+		view.cut_end = cut->end;
+		view.due_most_ns = cut->due_ns;
+		choose_limited(queue, class, head_state, view, candidate);
+		if (!candidate->req)
+			choose_cut(queue, candidate);
+		view.due_most_ns = 0;
+	}
+	if (!candidate->req)
+		choose_limited(queue, class, head_state, view, candidate);
 }
 
 static void choose_in_class(struct queue *queue, int class,
@@ -221,44 +248,63 @@ static void choose_in_class(struct queue *queue, int class,
 
 /* ---- age ---- */
 
-static void older_of(const struct queue *queue, struct candidate *best,
-		     uint64_t *due_ns, struct queue_request *req,
-		     uint64_t req_due_ns)
+/* The request of a class that should be over first; NULL: none waits. */
+static struct queue_request *first_due(const struct queue *queue, int class)
 {
-	req_due_ns += queue_patience_ns(queue, req);
-	if (req_due_ns >= *due_ns)
-		return;
-	*due_ns = req_due_ns;
-	*best = (struct candidate){ .req = req, .sector = req->disk.sector };
+	struct interval *interval = interval_first_due(queue->waiting[class]);
+	struct queue_request *req;
+
+	if (list_empty(&queue->unplaced[class]))
+		return interval ? of_waiting(interval) : NULL;
+	req = first_unplaced(queue, class);
+	return interval && interval->due_ns < req->waiting.due_ns ?
+		       of_waiting(interval) : req;
+}
+
+struct queue_request *queue_overdue(const struct queue *queue)
+{
+	uint64_t now_ns = env_now_ns(queue->env);
+	struct queue_request *best = NULL, *req;
+	int class;
+
+	for (class = 0; class < QUEUE_CLASSES; class++) {
+		req = first_due(queue, class);
+		if (req && queue_is_of_age(queue, req, now_ns) &&
+		    (!best || req->waiting.due_ns < best->waiting.due_ns))
+			best = req;
+	}
+	return best;
+}
+
+bool queue_is_urgent(const struct queue *queue,
+		     const struct queue_request *req)
+{
+	return req->waiting.due_ns <
+		       env_now_ns(queue->env) + URGENT_NS &&
+	       (!req->ready ||
+		req->waiting.first - queue->head_sector > LEFT_OUT);
 }
 
 static void choose_overdue(struct queue *queue,
 			   const struct head_state *head_state,
 			   struct candidate *candidate)
 {
-	uint64_t now_ns = env_now_ns(queue->env), due_ns = now_ns + 1;
-	struct queue_request *req;
-	struct interval *interval;
-	int class;
+	struct queue_request *req = queue_overdue(queue);
+	struct policy_view view = { 0 };
 
-	for (class = 0; class < QUEUE_CLASSES; class++) {
-		if (class == QUEUE_COMMIT &&
-		    commit_burst_is_turn(&queue->burst, now_ns))
-			continue;
-		interval = interval_first_due(queue->waiting[class]);
-		if (interval)
-			older_of(queue, candidate, &due_ns,
-				 of_waiting(interval), interval->due_ns);
-		req = first_unplaced(queue, class);
-		if (req)
-			older_of(queue, candidate, &due_ns, req,
-				 req->waiting.due_ns);
-	}
-	req = candidate->req;
-	if (req && req->place && !req->placed) {
-		candidate->req = NULL;
+	if (!req)
+		return;
+	queue->stats.overdue++;
+	if (req->place && !req->placed) {
 		place_find(queue, req, head_state, candidate);
+		return;
 	}
+	view.due_most_ns = req->waiting.due_ns + TOGETHER_NS;
+	choose_limited(queue, (int)req->class, head_state, view, candidate);
+	if (!candidate->req)
+		*candidate = (struct candidate){
+			.req = req, .sector = req->disk.sector,
+		};
 }
 
 /* ---- the choice ---- */
@@ -297,6 +343,7 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	*alone = candidate->placed && !req->place->leads;
 	if (candidate->placed) {
 		list_del(&req->link);
+		class_share_remove(&queue->share, (int)req->class);
 		req->disk.sector = candidate->sector;
 		req->placed = true;
 		req->place->take(req->place, req, candidate->sector);
@@ -309,77 +356,18 @@ static bool candidate_take(struct queue *queue, struct candidate *candidate,
 	return true;
 }
 
-/* Whose turn it is: the highest that waits, unless a lower one has been passed
- * over often enough.  But who commits again and again and the background have
- * turns (commit_burst.h). */
-static int class_first(const struct queue *queue)
+/* Whose turn it is: by the shares.  But write-back waits for commits where
+ * nothing is read, until it has its turn (commit_burst.h) or is of age. */
+int queue_next_class(const struct queue *queue)
 {
-	uint64_t now_ns = env_now_ns(queue->env);
-	int class = 0, lower;
-
-	while (class < QUEUE_CLASSES && !queue_class_waits(queue, class))
-		class++;
-	if (class == QUEUE_COMMIT && !queue_class_waits(queue, QUEUE_READ) &&
-	    !queue_class_waits(queue, QUEUE_READ_AHEAD)) {
-		if (commit_burst_is_turn(&queue->burst, now_ns) &&
-		    queue_class_waits(queue, QUEUE_WRITE_BACK))
-			return QUEUE_WRITE_BACK;
-		if (commit_burst_until_ns(&queue->burst, now_ns))
-			return class;
-	}
-	for (lower = class + 1; lower < QUEUE_CLASSES; lower++)
-		if (queue_class_waits(queue, lower) &&
-		    queue->passed[lower] >= class_passes[lower])
-			return lower;
-	return class;
-}
-
-static void class_count(struct queue *queue, int chosen)
-{
-	int class;
-
-	queue->passed[chosen] = 0;
-	for (class = chosen + 1; class < QUEUE_CLASSES; class++)
-		queue->passed[class] += queue_class_waits(queue, class);
-}
-
-/* Is it of the same stream, perhaps?  There the order counts. */
-static bool is_near(const struct head_state *head_state, uint64_t a, uint64_t b)
-{
-	struct geom_track one, other;
-
-	geom_track_of(head_state->geom, a, &one);
-	geom_track_of(head_state->geom, b, &other);
-	return one.index - other.index + NEAR_TRACKS <= 2 * NEAR_TRACKS;
-}
-
-static bool read_has_waited(const struct queue *queue)
-{
-	const struct interval *first =
-		interval_first_due(queue->waiting[QUEUE_READ]);
-
-	return first && env_now_ns(queue->env) -
-			of_waiting((struct interval *)first)->waits_ns >=
-			READ_WAITS_NS;
-}
-
-/* What is read ahead goes first when it lies by the way: somebody will wait for
- * it, too.  The next piece of a stream always does: so not before a read that
- * has waited for long. */
-static void ahead_by_the_way(struct queue *queue,
-			     const struct head_state *head_state,
-			     struct candidate *candidate)
-{
-	struct candidate ahead = { 0 };
-
-	if (!head_state || !head_state->reads ||
-	    candidate->req->class != QUEUE_READ || candidate->placed ||
-	    read_has_waited(queue) || !queue->waiting[QUEUE_READ_AHEAD])
-		return;
-	choose_by_policy(queue, QUEUE_READ_AHEAD, head_state, &ahead);
-	if (ahead.cost_ns * BY_THE_WAY < candidate->cost_ns &&
-	    !is_near(head_state, ahead.sector, candidate->sector))
-		*candidate = ahead;
+	if (queue_class_waits(queue, QUEUE_COMMIT) &&
+	    !queue_class_waits(queue, QUEUE_READ) &&
+	    !queue_class_waits(queue, QUEUE_READ_AHEAD))
+		return queue_class_waits(queue, QUEUE_WRITE_BACK) &&
+				       commit_burst_is_turn(&queue->burst,
+						env_now_ns(queue->env)) ?
+			       QUEUE_WRITE_BACK : QUEUE_COMMIT;
+	return class_share_next(&queue->share, queue_begin_ns(queue));
 }
 
 struct queue_request *queue_select(struct queue *queue,
@@ -391,17 +379,13 @@ struct queue_request *queue_select(struct queue *queue,
 
 	do {
 		candidate = (struct candidate){ 0 };
-		if (!queue->was_overdue)
-			choose_overdue(queue, head_state, &candidate);
-		queue->was_overdue = candidate.req != NULL;
-		queue->stats.overdue += queue->was_overdue;
-		for (class = class_first(queue);
-		     class < QUEUE_CLASSES && !candidate.req; class++)
+		choose_overdue(queue, head_state, &candidate);
+		class = candidate.req ? -1 : queue_next_class(queue);
+		if (class >= 0)
 			choose_in_class(queue, class, head_state, &candidate);
-		if (candidate.req && !queue->was_overdue)
-			ahead_by_the_way(queue, head_state, &candidate);
-		if (candidate.req)
-			class_count(queue, (int)candidate.req->class);
+		for (class = 0; class < QUEUE_CLASSES && !candidate.req;
+		     class++)
+			choose_in_class(queue, class, head_state, &candidate);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));
 	return candidate.req;
 }

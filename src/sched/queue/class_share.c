@@ -1,0 +1,151 @@
+/*
+ * class_share.c - every class has its share of the head while several wait.
+ *
+ * The time that a class uses is counted, divided by its weight, and of those
+ * that wait the one that has used least is next, the higher one when they are
+ * equal.  Commits and reads weigh by the number that wait, so that how long one
+ * of them takes does not depend on how many there are; what nobody waits for
+ * has one weight however much of it there is.
+ *
+ * Going to another class and back costs a seek and half a revolution each way.
+ * So a class begins before a higher one only when the time that it is owed is
+ * `begin`, and it goes on until it has had `keep` more than it is owed: while
+ * both wait all the time it has begin + keep at a stretch, and a higher class
+ * that asks now and then waits for `keep` at most.
+ *
+ * A class that does not wait gains nothing by that: when it begins to wait, it
+ * has used at least as much as any that waits.
+ */
+#include "sched/queue/class_share.h"
+
+#define MS 1000000ull
+/* The time that is counted is divided by the weight and multiplied by this. */
+#define SCALE 64u
+
+/* By class, highest first. */
+static const struct {
+	uint64_t begin_ns, keep_ns;	/* of its own time */
+	unsigned weight;	/* of each request that waits */
+	unsigned most;		/* so many requests count */
+} rules[CLASS_SHARES] = {
+	{ 0, 0, 12, 8 },	/* one access each */
+	{ 0, 0, 4, 32 },
+	/* What is read ahead lies together: some tracks each time, so that
+	 * the way there and back (20 ms) is less than half of it. */
+	{ 35 * MS, 30 * MS, 14, 1 },
+	/* Nobody waits for write-back, until memory is full. */
+	{ 20 * MS, 10 * MS, 6, 1 },
+	{ 10 * MS, 0, 1, 1 },
+};
+
+static uint64_t scaled_ns(const struct class_share *share, int class,
+			  uint64_t ns)
+{
+	/* The one that is served does not wait any more. */
+	unsigned n = share->count[class] + (class == share->holder);
+
+	if (n > rules[class].most)
+		n = rules[class].most;
+	return ns * SCALE / (rules[class].weight * (n ? n : 1));
+}
+
+static uint64_t used_ns(const struct class_share *share, int class,
+			uint64_t now_ns)
+{
+	if (class != share->holder)
+		return share->used_ns[class];
+	/* The time may be a prediction that did not come true. */
+	return share->used_ns[class] +
+	       (now_ns < share->since_ns ? 0 :
+			scaled_ns(share, class, now_ns - share->since_ns));
+}
+
+/* How much less the others must have used for a class to begin before them. */
+static uint64_t begin_ns(const struct class_share *share, int class)
+{
+	return scaled_ns(share, class, rules[class].begin_ns);
+}
+
+static void count_time(struct class_share *share, uint64_t now_ns)
+{
+	share->used_ns[share->holder] = used_ns(share, share->holder, now_ns);
+	share->since_ns = now_ns;
+}
+
+static bool anything_waits(const struct class_share *share)
+{
+	unsigned class, n = 0;
+
+	for (class = 0; class < CLASS_SHARES; class++)
+		n += share->count[class];
+	return n;
+}
+
+/* The least that the holder and those that wait have used. */
+static uint64_t least_used_ns(const struct class_share *share)
+{
+	uint64_t least_ns = share->used_ns[share->holder];
+	unsigned class;
+
+	for (class = 0; class < CLASS_SHARES; class++)
+		if (share->count[class] && share->used_ns[class] < least_ns)
+			least_ns = share->used_ns[class];
+	return least_ns;
+}
+
+void class_share_add(struct class_share *share, int class, bool busy,
+		     uint64_t now_ns)
+{
+	uint64_t least_ns;
+
+	if (!share->count[class]) {
+		if (busy || anything_waits(share))
+			count_time(share, now_ns);
+		share->since_ns = now_ns;
+		least_ns = least_used_ns(share);
+		if (share->used_ns[class] < least_ns)
+			share->used_ns[class] = least_ns;
+	}
+	share->count[class]++;
+}
+
+void class_share_remove(struct class_share *share, int class)
+{
+	share->count[class]--;
+}
+
+bool class_share_keeps(const struct class_share *share, uint64_t now_ns)
+{
+	int class = share->holder, other;
+	uint64_t mine_ns = used_ns(share, class, now_ns);
+	uint64_t keep_ns = scaled_ns(share, class, rules[class].keep_ns);
+
+	for (other = 0; other < (int)CLASS_SHARES; other++)
+		if (other != class && share->count[other] &&
+		    mine_ns > share->used_ns[other] +
+				      (other < class ? keep_ns :
+						       begin_ns(share, other)))
+			return false;
+	return true;
+}
+
+int class_share_next(const struct class_share *share, uint64_t now_ns)
+{
+	int best = -1, class;
+
+	if (share->count[share->holder] && class_share_keeps(share, now_ns))
+		return share->holder;
+	for (class = 0; class < (int)CLASS_SHARES; class++)
+		if (share->count[class] &&
+		    (best < 0 || used_ns(share, class, now_ns) +
+				  begin_ns(share, class) <
+			    used_ns(share, best, now_ns)))
+			best = class;
+	return best;
+}
+
+void class_share_take(struct class_share *share, int class, uint64_t now_ns)
+{
+	count_time(share, now_ns);
+	share->holder = class;
+}
