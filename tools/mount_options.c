@@ -203,6 +203,13 @@ static bool set_errors(struct mount_settings *s, const char *value)
 	offsetof(struct mount_settings, name), \
 		sizeof(((struct mount_settings *)NULL)->name)
 
+/* What a storage engine above wants that keeps copies elsewhere. */
+static bool set_brick(struct mount_settings *s, const char *value)
+{
+	s->brick = true;
+	return set_noatime(s, value);
+}
+
 static const struct row {
 	const char *name;	/* "x=": takes a value */
 	bool (*set)(struct mount_settings *s, const char *value);
@@ -224,6 +231,7 @@ static const struct row {
 	{ "nosymfollow", set_nosymfollow, NULL, 0, 0 },
 	{ "symfollow", set_symfollow, NULL, 0, 0 },
 	{ "allow_other", set_allow_other, NULL, 0, 0 },
+	{ "brick", set_brick, NULL, FIXED(brick) },
 	{ "silent", set_silent, NULL, 0, 0 },
 	{ "loud", set_loud, NULL, 0, 0 },
 	{ "loop", set_loop, NULL, FIXED(no_loop) },

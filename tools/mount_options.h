@@ -15,6 +15,7 @@ struct mount_settings {
 	bool nosymfollow;
 	bool allow_other;
 	bool silent;		/* only errors are said */
+	bool brick;		/* reads pass by the kernel's cache */
 	bool no_loop;		/* an image is served as it is */
 	unsigned commit_seconds;	/* 0: not given */
 	size_t memory_bytes;		/* 0: not given */

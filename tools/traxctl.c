@@ -364,6 +364,8 @@ static const struct command commands[] = {
 	  "resume, limit", run_tasks, true },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
 	  run_budget, true },
+	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
+	  "new one", run_label, true },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
 	{ "scan", "OPTION...", "all files below a path: scan --help", NULL,
 	  false },

@@ -43,6 +43,9 @@ int print_objects(json_t *array, const char *const *columns, unsigned n);
 /* traxctl_status.c */
 int run_status(const struct arguments *a);
 
+/* traxctl_label.c */
+int run_label(const struct arguments *a);
+
 /* traxctl_metrics.c */
 int run_metrics(const struct arguments *a);
 

@@ -156,6 +156,11 @@ static int look_at_device(struct server *s)
 		msg_error("%s: no traxfs here", s->device);
 	if (rc)
 		return rc;
+	if (s->disk->limits.sectors >= super.sectors + TRAX_GROUP_SECTORS / 64)
+		msg_info("%s: the device has %.1f MiB more than the file "
+			 "system, which are not used", s->device,
+			 (double)(s->disk->limits.sectors - super.sectors) /
+			 (1 << 11));
 	memcpy(s->uuid, super.uuid, sizeof(s->uuid));
 	s->logical_bytes = s->disk->limits.logical_bytes;
 	return 0;
@@ -306,6 +311,7 @@ static int start_session(struct server *s)
 		.env = env_real(),
 		.fd = mount_fd(s->mount),
 		.owner = geteuid(),
+		.direct = s->settings.brick,
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 		.remount = server_remount,

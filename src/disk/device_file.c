@@ -310,7 +310,7 @@ int device_file_check(const struct device_file *file,
 	    req->sector > limits->sectors - req->sectors ||
 	    req->iov_n > DISK_MAX_IOV)
 		return -EINVAL;
-	return req->op == DISK_WRITE && limits->read_only ? -EROFS : 0;
+	return req->op != DISK_READ && limits->read_only ? -EROFS : 0;
 }
 
 void device_file_finish(struct device_file *file, struct disk_request *req,

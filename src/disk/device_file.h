@@ -5,8 +5,13 @@
 #ifndef TRAX_DISK_DEVICE_FILE_H
 #define TRAX_DISK_DEVICE_FILE_H
 
+#include <fcntl.h>
+
 #include "disk/disk.h"
 #include "disk/filelock.h"
+
+/* How fallocate(2) discards on a block device and in a file. */
+#define DEVICE_FILE_DISCARD (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
 
 struct device_file {
 	struct disk disk;	/* its ops are the back end's */

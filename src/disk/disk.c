@@ -32,6 +32,13 @@ int disk_open(const char *path, const struct disk_open_options *options,
 	return err;
 }
 
+void disk_discard(struct disk *disk, struct disk_request *req)
+{
+	req->op = DISK_DISCARD;
+	req->iov_n = 0;
+	disk_submit(disk, req);
+}
+
 int disk_set_read_only(struct disk *disk, bool read_only)
 {
 	if (!disk->ops->set_read_only)

@@ -23,7 +23,8 @@
 
 #define SECTOR_BYTES 512u
 
-enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH };
+/* DISK_DISCARD, of disk_discard only: nobody needs what is there. */
+enum disk_op { DISK_READ, DISK_WRITE, DISK_FLUSH, DISK_DISCARD };
 
 struct disk_request {
 	enum disk_op op;
@@ -68,6 +69,7 @@ struct disk_ops {
 	int (*poll)(struct disk *disk, int64_t timeout_ns);
 	int (*event_fd)(struct disk *disk);
 	int (*set_read_only)(struct disk *disk, bool read_only); /* or NULL */
+	bool discards;		/* submit takes DISK_DISCARD */
 	void (*close)(struct disk *disk);
 };
 
@@ -139,6 +141,13 @@ struct disk_open_options {
  */
 int disk_open(const char *path, const struct disk_open_options *options,
 	      struct disk **disk);
+
+/*
+ * Gives up the content of sectors: any number of them, no buffers.  Completes
+ * as other requests do, with -EOPNOTSUPP where the device or file has no way;
+ * what is read there afterwards is not said.
+ */
+void disk_discard(struct disk *disk, struct disk_request *req);
 
 /*
  * Lets writes in, or refuses them from now on, with the lock that goes with it;

@@ -41,6 +41,10 @@ static int plain_execute(struct device_file *file,
 	int err = 0;
 	unsigned i;
 
+	if (req->op == DISK_DISCARD)
+		return fallocate(file->fd, DEVICE_FILE_DISCARD, at,
+				 (off_t)req->sectors * SECTOR_BYTES) ?
+			       -errno : 0;
 	for (i = 0; i < req->iov_n && !err; i++) {
 		err = plain_buffer(file->fd, req->op, req->iov[i].iov_base,
 				   req->iov[i].iov_len, at);
@@ -90,6 +94,7 @@ static const struct disk_ops plain_ops = {
 	.poll = plain_poll,
 	.event_fd = plain_event_fd,
 	.set_read_only = device_file_set_read_only,
+	.discards = true,
 	.close = plain_close,
 };
 

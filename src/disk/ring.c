@@ -94,6 +94,11 @@ static void slot_submit(struct ring *ring, struct ring_slot *slot)
 		iov = slot_iov(slot, &n);
 		io_uring_prep_writev2(sqe, fd, iov, n, at, flags);
 		break;
+	case DISK_DISCARD:
+		io_uring_prep_fallocate(sqe, fd, DEVICE_FILE_DISCARD,
+					(off_t)at, (off_t)slot->req->sectors *
+					SECTOR_BYTES);
+		break;
 	}
 	io_uring_sqe_set_data(sqe, slot);
 }
@@ -172,7 +177,7 @@ static bool slot_end(struct ring *ring, struct ring_slot *slot, int res,
 	*result = res < 0 ? res : 0;
 	if (again && ++slot->tries == MAX_TRIES)
 		return true;
-	if (!again && (res < 0 || slot->req->op == DISK_FLUSH ||
+	if (!again && (res < 0 || !slot->req->iov_n ||
 		       slot->moved_bytes >= request_bytes(slot->req)))
 		return true;
 	if (!again && !moved) {
@@ -256,6 +261,7 @@ static const struct disk_ops ring_ops = {
 	.poll = ring_poll,
 	.event_fd = ring_event_fd,
 	.set_read_only = device_file_set_read_only,
+	.discards = true,
 	.close = ring_close,
 };
 

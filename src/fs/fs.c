@@ -27,7 +27,9 @@
 #include "fs/replica/replicate.h"
 #include "fs/replica/replica_ops.h"
 #include "fs/replica/replica_readahead.h"
+#include "fs/drive/label.h"
 #include "fs/drive/relocate.h"
+#include "fs/drive/trim.h"
 #include "fs/place/gap_readahead.h"
 #include "fs/place/gap_writeback.h"
 #include "fs/place/late_place.h"
@@ -163,6 +165,12 @@ static void fs_op_statfs(struct fs *fs, struct fs_op *op)
 
 /* ---- The table ---- */
 
+static void fs_op_shutdown(struct fs *fs, struct fs_op *op)
+{
+	tree_fail(fs->tree, "somebody has shut it down");
+	fs_answer(fs, op, 0);
+}
+
 static const struct fs_row {
 	void (*start)(struct fs *fs, struct fs_op *op);
 	bool changes;		/* refused when read-only or failed */
@@ -203,6 +211,10 @@ static const struct fs_row {
 	[FS_COPIES_MAKE] = { copies_op_make, true },
 	[FS_COPIES_DROP] = { copies_op_drop, true },
 	[FS_COPIES_SET] = { copies_op_set, false },
+	[FS_SEEK] = { file_seek, false },
+	[FS_TRIM] = { trim_op, true },
+	[FS_SET_LABEL] = { label_op, true },
+	[FS_SHUTDOWN] = { fs_op_shutdown, false },
 };
 
 void fs_submit(struct fs *fs, struct fs_op *op)
@@ -233,12 +245,16 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t files_ns = files_run(fs, now_ns);
 	uint64_t keep_ns = profile_save_run(fs->profile_save, now_ns);
 	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
+	uint64_t trim_ns = trim_run(fs, now_ns);
+	uint64_t label_ns = label_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
 	next_ns = watch_ns < next_ns ? watch_ns : next_ns;
 	next_ns = keep_ns < next_ns ? keep_ns : next_ns;
 	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
+	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
+	next_ns = label_ns < next_ns ? label_ns : next_ns;
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;
@@ -258,7 +274,7 @@ uint64_t fs_run(struct fs *fs, int timeout_ms)
 		timeout_ms = 0;
 	timeout_ms = op_timeout_ms(timeout_ms, now_ns, next_ns);
 	done = queue_poll(fs->queue, timeout_ms);
-	if (done > 0)
+	if (done > 0 || trim_due(fs))
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
 	fs->disk_gone = done < 0;
 	return next_ns;

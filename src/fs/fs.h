@@ -125,6 +125,14 @@ enum fs_op_type {
 	FS_COPIES_MAKE,		/* copies files to near a sector (offset) */
 	FS_COPIES_DROP,		/* those of a file, or all (root) */
 	FS_COPIES_SET,		/* from now on so many of a block (size) */
+	FS_SEEK,		/* flags: FS_SEEK_DATA or FS_SEEK_HOLE from
+				   offset on; -ENXIO: none up to the end */
+	FS_TRIM,		/* discards what is free from byte `offset` on,
+				   `size` bytes of the disk, in runs of at least
+				   `offset2` bytes; -EBUSY: another one does */
+	FS_SET_LABEL,		/* name: up to 63 bytes */
+	FS_SHUTDOWN,		/* nothing more is written, as after a power
+				   cut */
 	FS_OP_TYPES
 };
 
@@ -153,6 +161,10 @@ struct fs_attr {
 #define FS_RENAME_NOREPLACE 1u
 #define FS_RENAME_EXCHANGE 2u
 #define FS_RENAME_WHITEOUT 4u	/* a device 0:0 takes the old name */
+
+/* FS_SEEK */
+#define FS_SEEK_DATA 0u
+#define FS_SEEK_HOLE 1u		/* the end of the file is one */
 
 /* One extent as FS_EXTENTS reports it. */
 struct fs_extent {
@@ -234,7 +246,8 @@ struct fs_op {
 	uint64_t result;	/* READ, WRITE, COPY_RANGE: bytes; GETXATTR,
 				   LISTXATTR, READLINK: size; EXTENTS: how many
 				   were put, fewer than `size`: there are no
-				   more; GETFLAGS; OPEN: 1 if the access time
+				   more; SEEK: offset; TRIM: bytes; GETFLAGS;
+				   OPEN: 1 if the access time
 				   was set; ERRORS and the like: length of
 				   the text; COPIES_MAKE: copies made */
 	struct fs_statfs statfs;

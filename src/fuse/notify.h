@@ -20,8 +20,9 @@ struct request;
 int notify_new(int fd, struct notify **notify);
 
 /*
- * Drops the kernel's pages of [offset, offset + bytes) of a file, then gives
- * the request back by notify_next.  False: no memory, nothing is done.
+ * Drops the kernel's pages of [offset, offset + bytes) of a file, of all behind
+ * offset when bytes is 0, then gives the request back by notify_next; dirty
+ * ones are written out before.  False: no memory, nothing is done.
  */
 bool notify_write(struct notify *notify, struct request *req, uint64_t ino,
 		  uint64_t offset, uint32_t bytes);

@@ -75,6 +75,7 @@ static const struct op_row rows[] = {
 			     ops_fallocate },
 	[FUSE_READDIRPLUS] = { "READDIRPLUS", sizeof(struct fuse_read_in), 0,
 			       ops_readdirplus },
+	[FUSE_LSEEK] = { "LSEEK", sizeof(struct fuse_lseek_in), 0, ops_lseek },
 	[FUSE_RENAME2] = { "RENAME2", sizeof(struct fuse_rename2_in), 2,
 			   ops_rename2 },
 	[FUSE_COPY_FILE_RANGE] = { "COPY_FILE_RANGE",

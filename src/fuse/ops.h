@@ -6,8 +6,8 @@
  *   OPENDIR, RELEASEDIR    open directories have no state here
  *   FLUSH                  it writes the file's dirty pages at close anyway,
  *                          and the last close is told by RELEASE
- *   LSEEK                  a hole asked of us would not know of dirty pages:
- *                          the kernel then calls everything data
+ *   BMAP                   whoever knows sectors writes to them: swapon(8)
+ *                          would, past checksums and while blocks move
  *   GETLK, SETLK, POLL, ACCESS  it does these by itself.
  */
 #ifndef TRAX_FUSE_OPS_H
@@ -73,6 +73,8 @@ void ops_listxattr(struct request *req);
 void ops_removexattr(struct request *req);
 
 /* ops_data.c: */
+/* The kernel's FOPEN_* for a file that has just been opened. */
+uint32_t ops_open_flags(const struct session *session);
 /* Must the next write to this file be told of a full disk?  Once each time. */
 bool ops_full_reported(struct session *session, uint64_t ino);
 void ops_open(struct request *req);
@@ -82,8 +84,14 @@ void ops_drop_handle(struct session *session, uint64_t ino);
 void ops_read(struct request *req);
 void ops_write(struct request *req);
 
-/* Answers a direct WRITE behind which the kernel's pages have been dropped. */
-void ops_direct_written(struct request *req);
+/* Goes on with a direct WRITE or an LSEEK, now that the kernel's pages have
+ * been dropped. */
+void ops_noticed(struct request *req);
+/* A file is open for writing, by one description more (1) or less (-1), when
+ * these flags of open(2) say so. */
+void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
+		     int change);
+void ops_lseek(struct request *req);
 void ops_fsync(struct request *req);
 void ops_syncfs(struct request *req);
 void ops_fallocate(struct request *req);

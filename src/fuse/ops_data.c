@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "fuse/session_internal.h"
 #include "fuse/ops.h"
@@ -21,6 +22,21 @@ static uint32_t kill_flag(const struct request *req)
 }
 
 /* ---- Opening ---- */
+
+void ops_note_writer(struct session *session, uint64_t ino, uint32_t flags,
+		     int change)
+{
+	uintptr_t n = (uintptr_t)hashmap_get(session->writers, ino);
+
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return;
+	n += (uintptr_t)change;
+	/* Without memory for it holes are data, see ops_lseek. */
+	if (!n)
+		hashmap_del(session->writers, ino);
+	else if (hashmap_put(session->writers, ino, (void *)n))
+		session->writers_lost = true;
+}
 
 static void done_drop(struct fs_op *op)
 {
@@ -37,20 +53,32 @@ void ops_drop_handle(struct session *session, uint64_t ino)
 	request_submit(req, FS_RELEASE, done_drop);
 }
 
+uint32_t ops_open_flags(const struct session *session)
+{
+	return session->options.direct ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
+}
+
 static void done_open(struct fs_op *op)
 {
-	struct fuse_open_out out = { .open_flags = FOPEN_KEEP_CACHE };
+	struct fuse_open_out out = { 0 };
 	struct session *session = request_of(op)->session;
 	uint64_t ino = op->ino;
+	uint32_t flags;
 	int rc = op->rc;
 
+	out.open_flags = ops_open_flags(session);
 	out.fh = fs_new_handle(session->fs);
 	if ((op->flags & O_ACCMODE) != O_WRONLY)
 		out.fh |= SCAN_FILE_READABLE;
 	if (!rc && op->result)
 		request_forget_attr(session, ino);
-	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc)
+	if (!rc)
+		ops_note_writer(session, ino, op->flags, 1);
+	flags = op->flags;
+	if (!request_reply(request_of(op), rc, &out, sizeof(out)) && !rc) {
+		ops_note_writer(session, ino, flags, -1);
 		ops_drop_handle(session, ino);
+	}
 }
 
 void ops_open(struct request *req)
@@ -65,6 +93,7 @@ void ops_release(struct request *req)
 {
 	const struct fuse_release_in *in = req->fixed;
 
+	ops_note_writer(req->session, req->op.ino, in->flags, -1);
 	req->op.handle = in->fh & ~SCAN_FILE_READABLE;
 	request_submit(req, FS_RELEASE, ops_done_status);
 }
@@ -192,9 +221,45 @@ static void done_direct_write(struct fs_op *op)
 	request_shrink(req);
 }
 
-void ops_direct_written(struct request *req)
+static void done_seek(struct fs_op *op)
 {
-	done_written(&req->op);
+	struct fuse_lseek_out out = { .offset = op->result };
+
+	request_reply(request_of(op), op->rc, &out, sizeof(out));
+}
+
+void ops_noticed(struct request *req)
+{
+	if (req->opcode == FUSE_LSEEK)
+		request_submit(req, FS_SEEK, done_seek);
+	else
+		done_written(&req->op);
+}
+
+/*
+ * Dirty pages are data that only the kernel knows of.  They can be there while
+ * somebody has the file open for writing: the last close, of mappings too,
+ * writes them out.  Dropping pages writes them out as well, and nobody adds any
+ * by write(2) before the answer.
+ */
+void ops_lseek(struct request *req)
+{
+	const struct fuse_lseek_in *in = req->fixed;
+	struct session *session = req->session;
+
+	if (in->whence != SEEK_DATA && in->whence != SEEK_HOLE) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.offset = in->offset;
+	req->op.flags = in->whence == SEEK_DATA ? FS_SEEK_DATA : FS_SEEK_HOLE;
+	if (!session->writers_lost &&
+	    !hashmap_get(session->writers, req->op.ino))
+		ops_noticed(req);
+	else if (notify_write(session->notify, req, req->op.ino, 0, 0))
+		session->noticed++;
+	else
+		request_reply(req, -ENOMEM, NULL, 0);
 }
 
 void ops_write(struct request *req)

@@ -1,5 +1,6 @@
 /*
- * ops_ioctl.c - ioctls: file flags, and the control of control.h.
+ * ops_ioctl.c - ioctls: file flags, those of a file system as a whole, and the
+ * control of control.h.
  *
  * The kernel passes what the number says goes in and takes what goes out; it
  * checks who may change flags (owner, CAP_LINUX_IMMUTABLE).
@@ -27,6 +28,9 @@ static const struct {
 };
 #define FLAGS (sizeof(flag_map) / sizeof(flag_map[0]))
 
+/* XFS_IOC_GOINGDOWN, as other file systems have it, too. */
+#define IOC_SHUTDOWN _IOR('X', 125, uint32_t)
+
 struct ioctl_row {
 	uint32_t command;
 	size_t in_bytes;		/* that must have come */
@@ -49,7 +53,7 @@ void ops_reply_ioctl(struct request *req, const void *data, size_t bytes)
 	request_reply(req, 0, req->out, sizeof(head) + want);
 }
 
-static void done_setflags(struct fs_op *op)
+static void ioctl_done(struct fs_op *op)
 {
 	if (op->rc)
 		ops_done_status(op);
@@ -93,7 +97,7 @@ static void ioctl_setflags(struct request *req)
 	if (flags & ~known)
 		request_reply(req, -EOPNOTSUPP, NULL, 0);
 	else
-		request_submit(req, FS_SETFLAGS, done_setflags);
+		request_submit(req, FS_SETFLAGS, ioctl_done);
 }
 
 static void done_getxflags(struct fs_op *op)
@@ -134,12 +138,73 @@ static void ioctl_setxflags(struct request *req)
 	    x.fsx_cowextsize)
 		request_reply(req, -EOPNOTSUPP, NULL, 0);
 	else
-		request_submit(req, FS_SETFLAGS, done_setflags);
+		request_submit(req, FS_SETFLAGS, ioctl_done);
 }
 
-static void ioctl_unsupported(struct request *req)
+/* Refuses what is not for everybody; false: it has been refused. */
+static bool ioctl_allowed(struct request *req)
 {
-	request_reply(req, -EOPNOTSUPP, NULL, 0);
+	if (request_by_admin(req))
+		return true;
+	request_reply(req, -EPERM, NULL, 0);
+	return false;
+}
+
+static void done_trim(struct fs_op *op)
+{
+	struct request *req = request_of(op);
+	struct fstrim_range range;
+
+	if (op->rc) {
+		request_reply(req, op->rc, NULL, 0);
+		return;
+	}
+	memcpy(&range, req->data, sizeof(range));
+	range.len = op->result;
+	ops_reply_ioctl(req, &range, sizeof(range));
+}
+
+static void ioctl_trim(struct request *req)
+{
+	struct fstrim_range range;
+
+	memcpy(&range, req->data, sizeof(range));
+	if (!ioctl_allowed(req))
+		return;
+	req->op.offset = range.start;
+	req->op.size = range.len;
+	req->op.offset2 = range.minlen;
+	request_submit(req, FS_TRIM, done_trim);
+}
+
+static void ioctl_getlabel(struct request *req)
+{
+	char label[FSLABEL_MAX] = "";
+
+	strcpy(label, fs_super(req->session->fs)->label);
+	ops_reply_ioctl(req, label, sizeof(label));
+}
+
+static void ioctl_setlabel(struct request *req)
+{
+	const char *label = (const char *)req->data;
+
+	if (!ioctl_allowed(req))
+		return;
+	if (!memchr(label, 0, FSLABEL_MAX)) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.name = label;
+	request_submit(req, FS_SET_LABEL, ioctl_done);
+}
+
+/* The kernel hands on the number without what was given with it, so how much is
+ * to be written before is not known: nothing. */
+static void ioctl_shutdown(struct request *req)
+{
+	if (ioctl_allowed(req))
+		request_submit(req, FS_SHUTDOWN, ioctl_done);
 }
 
 /* ---- Control ---- */
@@ -369,8 +434,11 @@ static const struct ioctl_row rows[] = {
 	{ FS_IOC_SETFLAGS, sizeof(uint32_t), ioctl_setflags },
 	{ FS_IOC_FSGETXATTR, 0, ioctl_getxflags },
 	{ FS_IOC_FSSETXATTR, sizeof(struct fsxattr), ioctl_setxflags },
-	{ FITRIM, 0, ioctl_unsupported },
 	{ SCAN_IOC_ADD, sizeof(struct scan_add), scan_file_add },
+	{ FITRIM, sizeof(struct fstrim_range), ioctl_trim },
+	{ FS_IOC_GETFSLABEL, 0, ioctl_getlabel },
+	{ FS_IOC_SETFSLABEL, FSLABEL_MAX, ioctl_setlabel },
+	{ IOC_SHUTDOWN, 0, ioctl_shutdown },
 	{ TRAX_IOC_CONTROL, sizeof(struct trax_control), ioctl_control },
 };
 

@@ -143,7 +143,8 @@ static void done_created(struct fs_op *op)
 	struct {
 		struct fuse_entry_out entry;
 		struct fuse_open_out open;
-	} out = { .open.open_flags = FOPEN_KEEP_CACHE };
+	} out = { .open.open_flags = ops_open_flags(session) };
+	uint32_t flags;
 
 	if (op->rc) {
 		request_reply(req, op->rc, NULL, 0);
@@ -151,9 +152,12 @@ static void done_created(struct fs_op *op)
 	}
 	out.open.fh = fs_new_handle(session->fs);
 	ops_fill_entry(&op->attr, &out.entry);
+	ops_note_writer(session, ino, op->flags, 1);
+	flags = op->flags;
 	if (op->type == FS_MKNOD)
 		out.entry.attr_valid = OPS_WRITTEN_VALID_SECONDS;
 	if (!request_reply(req, 0, &out, sizeof(out))) {
+		ops_note_writer(session, ino, flags, -1);
 		ops_drop_handle(session, ino);
 		forget(session, ino, 1);
 	}
@@ -167,6 +171,7 @@ static void submit_create(struct request *req, enum fs_op_type type)
 	req->op.mode = S_IFREG | (in->mode & ~(uint32_t)S_IFMT);
 	req->op.umask = in->umask;
 	req->op.opens = true;
+	req->op.flags = in->flags;
 	request_submit(req, type, done_created);
 }
 

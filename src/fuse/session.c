@@ -110,7 +110,8 @@ int session_new(struct fs *fs, const struct session_options *options,
 	session->epoll_fd = -1;
 	list_init(&session->requests);
 	list_init(&session->syncs);
-	rc = view_new(session, &session->view);
+	session->writers = hashmap_new();
+	rc = session->writers ? view_new(session, &session->view) : -ENOMEM;
 	if (!rc)
 		rc = scan_files_new(session, &session->scan_files);
 	if (!rc)
@@ -314,14 +315,14 @@ static void listen_if_room(struct session *session)
 		msg_error("FUSE: epoll: %s", strerror(errno));
 }
 
-/* WRITEs whose pages the notify thread has dropped are answered. */
+/* Requests for which the notify thread has dropped pages go on. */
 static void take_noticed(struct session *session)
 {
 	struct request *req;
 
 	while ((req = notify_next(session->notify))) {
 		session->noticed--;
-		ops_direct_written(req);
+		ops_noticed(req);
 	}
 }
 
@@ -537,6 +538,7 @@ void session_free(struct session *session)
 		uring_free(session->uring);
 	view_free(session->view);
 	scan_files_free(session->scan_files);
+	hashmap_free(session->writers);
 	if (session->epoll_fd >= 0)
 		close(session->epoll_fd);
 	if (session->receive)

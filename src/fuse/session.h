@@ -31,6 +31,9 @@ struct session_options {
 	int fd;			/* of the connection; stays the caller's */
 	int signal_fd;		/* signalfd of whatever is to end the session
 				   and of SIGCHLD; -1: none */
+	bool direct;		/* all files are read and written past the
+				   kernel's cache, so that a read is answered
+				   whole or with an error */
 	uid_t owner;		/* who mounted it: may use control.h */
 	/*
 	 * A signal asks to end: called with attempt = 0, and again with the

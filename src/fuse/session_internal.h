@@ -4,6 +4,7 @@
 #ifndef TRAX_FUSE_SESSION_INTERNAL_H
 #define TRAX_FUSE_SESSION_INTERNAL_H
 
+#include "base/hashmap.h"
 #include "base/list.h"
 #include "fuse/notify.h"
 #include "fuse/request.h"
@@ -73,6 +74,10 @@ struct session {
 		uint64_t ino, ns;	/* the last time */
 	} full[SESSION_FULL_FILES];
 	unsigned full_next;
+	struct hashmap *writers;	/* inodes that are open for writing, and
+					   how often: pages of no others can be
+					   dirty */
+	bool writers_lost;		/* some are not counted */
 	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
 					   that share the slot */
 };

@@ -425,6 +425,8 @@ void file_syncfs(struct fs *fs, struct fs_op *op);
 void file_fallocate(struct fs *fs, struct fs_op *op);
 void file_copy_range(struct fs *fs, struct fs_op *op);
 void file_extents(struct fs *fs, struct fs_op *op);
+/* ---- seek.c ---- */
+void file_seek(struct fs *fs, struct fs_op *op);
 /* SETATTR (or OPEN) with FS_SET_SIZE in flags: does the size (in steps) and
  * all the rest of the attributes by calling back inode_apply_attr inside its
  * first transaction.  The caller has seen to immutable and append-only files.

@@ -26,6 +26,8 @@ struct replica_ra;		/* replica_readahead.c: copies read together */
 struct access_trace;			/* access_trace.c: what is learned */
 struct node_replicas; /* node_replicas.c: copies of tree nodes */
 struct profile_save;  /* profile_save.c: what is known of the drive */
+struct trim;	      /* trim.c: free sectors are discarded */
+struct label_change;  /* label.c: the label in the superblocks */
 struct relocate;      /* relocate.c: log and node tracks that move */
 struct content_watch; /* content_watch.h */
 
@@ -59,6 +61,8 @@ struct fs {
 	struct profile_save *profile_save; /* NULL: nothing is written back */
 	struct relocate *relocate;		/* NULL: no track moves */
 	struct content_watch *content_watch; /* NULL: nobody watches */
+	struct trim *trim;		/* NULL: nothing is discarded */
+	struct label_change *label;	/* NULL: nobody changes the label */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;

@@ -45,6 +45,10 @@ static const char *const op_names[FS_OP_TYPES] = {
 	[FS_COPIES_MAKE] = "copies_make",
 	[FS_COPIES_DROP] = "copies_drop",
 	[FS_COPIES_SET] = "copies_set",
+	[FS_SEEK] = "seek",
+	[FS_TRIM] = "trim",
+	[FS_SET_LABEL] = "set_label",
+	[FS_SHUTDOWN] = "shutdown",
 };
 
 const char *fs_op_name(enum fs_op_type type)

@@ -247,7 +247,8 @@ END_TEST
 START_TEST(unknown_opcodes_are_enosys)
 {
 	ck_assert_int_eq(ask(FUSE_OPENDIR, 1, "12345678", 8, NULL, 0), -ENOSYS);
-	ck_assert_int_eq(ask(FUSE_LSEEK, 1, NULL, 0, NULL, 0), -ENOSYS);
+	ck_assert_int_eq(ask(FUSE_BMAP, 1, NULL, 0, NULL, 0), -ENOSYS);
+	ck_assert_int_eq(ask(FUSE_LSEEK, 1, NULL, 0, NULL, 0), -EINVAL);
 	ck_assert_int_eq(ask(12345, 1, NULL, 0, NULL, 0), -ENOSYS);
 }
 END_TEST
@@ -725,7 +726,12 @@ START_TEST(flags_have_their_size)
 	ck_assert_int_eq(do_ioctl(node, FS_IOC_SETFLAGS, &flags, 2, 4),
 			 -ENOTTY);
 	ck_assert_int_eq(do_ioctl(node, 0x1234, NULL, 0, 4), -ENOTTY);
-	ck_assert_int_eq(do_ioctl(node, FITRIM, NULL, 0, 24), -EOPNOTSUPP);
+	ck_assert_int_eq(do_ioctl(node, FITRIM, NULL, 0, 24), -ENOTTY);
+	ck_assert_int_eq(do_ioctl(node, FS_IOC_GETFSLABEL, NULL, 0,
+				  FSLABEL_MAX), 0);
+	ck_assert_uint_eq(t.bytes, sizeof(struct fuse_ioctl_out) + FSLABEL_MAX);
+	ck_assert_str_eq((char *)t.reply + sizeof(struct fuse_ioctl_out),
+			 "fake");
 }
 END_TEST
 

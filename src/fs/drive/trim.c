@@ -1,0 +1,187 @@
+/*
+ * trim.c - see trim.h.
+ *
+ * One run of free sectors after the other, at most SLICE_SECTORS of it at once:
+ * they are taken, so that nobody is given them, discarded, and given back.
+ * Groups whose free space is not known are loaded on the way.  The discards do
+ * not go through the queue: no other request has anything to do with these
+ * sectors meanwhile.
+ */
+#include "fs/drive/trim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/rangeset.h"
+
+/* 16 MiB: a disk has done it before anybody waits long for it. */
+#define SLICE_SECTORS (16u << 11)
+#define RUNS_OF_A_TURN 64u	/* that are too short and passed over */
+
+struct trim {
+	struct fs *fs;
+	struct fs_op *op;
+	uint64_t at, end;	/* sectors */
+	uint64_t least;		/* sectors of a run that is worth it */
+	uint64_t unit;		/* sectors; ends are aligned to it */
+	struct range slice;	/* that is discarded now */
+	bool waiting;		/* for the disk or for a group */
+	struct waiter loaded;
+	struct disk_request req;
+};
+
+static void trim_over(struct trim *trim, int rc)
+{
+	struct fs *fs = trim->fs;
+	struct fs_op *op = trim->op;
+
+	fs->trim = NULL;
+	free(trim);
+	fs_answer(fs, op, rc);
+}
+
+static void trim_discarded(struct disk_request *req)
+{
+	struct trim *trim = req->owner;
+
+	space_give_back(tree_space(trim->fs->tree), trim->slice.first,
+			trim->slice.n);
+	trim->waiting = false;
+	if (req->result)
+		trim_over(trim, req->result);
+	else
+		trim->op->result += trim->slice.n * SECTOR_BYTES;
+}
+
+static int trim_slice(struct trim *trim, uint64_t first, uint64_t n)
+{
+	struct fs *fs = trim->fs;
+	int rc = space_take(tree_space(fs->tree), first, n);
+
+	if (rc)
+		return rc;
+	trim->slice = (struct range){ first, n };
+	trim->waiting = true;
+	trim->req = (struct disk_request){
+		.sector = first, .sectors = (uint32_t)n,
+		.done = trim_discarded, .owner = trim,
+	};
+	disk_discard(fs->disk, &trim->req);
+	return 0;
+}
+
+static void trim_loaded(struct waiter *waiter, int rc)
+{
+	struct trim *trim = waiter->owner;
+
+	trim->waiting = false;
+	if (rc)
+		trim_over(trim, rc);
+}
+
+/* Sees to it that the free space of the group is known. */
+static bool trim_group_known(struct trim *trim, uint32_t group)
+{
+	struct tree *tree = trim->fs->tree;
+
+	if (space_group_loaded(tree_space(tree), group))
+		return true;
+	trim->waiting = true;
+	trim->loaded.done = trim_loaded;
+	trim->loaded.owner = trim;
+	list_init(&trim->loaded.link);
+	tree_load_group(tree, group, &trim->loaded);
+	return false;
+}
+
+/* The next run, or a part of it, or nothing in this group. */
+static int trim_next(struct trim *trim)
+{
+	const struct space *space = tree_space(trim->fs->tree);
+	uint32_t group = (uint32_t)(trim->at / TRAX_GROUP_SECTORS);
+	uint64_t group_end = (group + 1ull) * TRAX_GROUP_SECTORS;
+	uint64_t end = group_end < trim->end ? group_end : trim->end;
+	uint64_t first, last;
+	struct range run;
+
+	if (!trim_group_known(trim, group))
+		return 0;
+	if (!rangeset_next(space_free_set(space), trim->at, &run) ||
+	    run.first >= end) {
+		trim->at = end;
+		return 0;
+	}
+	first = run.first > trim->at ? run.first : trim->at;
+	last = run.first + run.n < end ? run.first + run.n : end;
+	first += (trim->unit - first % trim->unit) % trim->unit;
+	if (first + SLICE_SECTORS < last)
+		last = first + SLICE_SECTORS;
+	trim->at = last;
+	last -= last % trim->unit;
+	if (run.n < trim->least || first >= last)
+		return 0;
+	return trim_slice(trim, first, last - first);
+}
+
+bool trim_due(const struct fs *fs)
+{
+	return fs->trim && !fs->trim->waiting;
+}
+
+uint64_t trim_run(struct fs *fs, uint64_t now_ns)
+{
+	struct trim *trim = fs->trim;
+	unsigned i;
+	int rc;
+
+	if (!trim || trim->waiting)
+		return UINT64_MAX;
+	for (i = 0; i < RUNS_OF_A_TURN && !trim->waiting; i++) {
+		rc = tree_failed(fs->tree) ? -EROFS : 0;
+		if (rc || trim->at >= trim->end) {
+			trim_over(trim, rc);
+			return now_ns;
+		}
+		rc = trim_next(trim);
+		if (rc) {
+			trim_over(trim, rc);
+			return now_ns;
+		}
+		/* Done at once, and over. */
+		if (fs->trim != trim)
+			return now_ns;
+	}
+	return trim->waiting ? UINT64_MAX : now_ns;
+}
+
+void trim_op(struct fs *fs, struct fs_op *op)
+{
+	const struct disk_limits *limits = &fs->disk->limits;
+	uint64_t sectors = tree_super(fs->tree)->sectors;
+	uint64_t first = op->offset / SECTOR_BYTES;
+	uint64_t n = op->size / SECTOR_BYTES;
+	struct trim *trim;
+	int rc = 0;
+
+	op->result = 0;
+	if (first >= sectors || op->size < TRAX_BLOCK_BYTES)
+		rc = -EINVAL;
+	else if (!fs->disk->ops->discards)
+		rc = -EOPNOTSUPP;
+	else if (fs->trim)
+		rc = -EBUSY;
+	trim = rc ? NULL : calloc(1, sizeof(*trim));
+	if (!rc && !trim)
+		rc = -ENOMEM;
+	if (rc) {
+		fs_answer(fs, op, rc);
+		return;
+	}
+	trim->fs = fs;
+	trim->op = op;
+	trim->at = first;
+	trim->end = n < sectors - first ? first + n : sectors;
+	trim->least = op->offset2 / SECTOR_BYTES;
+	trim->unit = limits->physical_bytes / SECTOR_BYTES;
+	fs->trim = trim;
+}

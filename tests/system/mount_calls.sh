@@ -1,0 +1,139 @@
+#!/bin/sh
+# mount_calls.sh - real mounts: holes, with dirty pages counted; fstrim(8); the
+# label; the shutdown that drops what is not durable.
+set -u
+. "$top_srcdir/tests/system/mount.sh"
+need_fuse
+calls=$tools/tests/system/calls
+mb=1048576
+
+expect() {
+	want=$1
+	shift
+	got=$("$calls" "$@") || fail "$*"
+	[ "$got" = "$want" ] || fail "$*: $got instead of $want"
+}
+
+holes() {
+	f=$mnt/sparse
+	truncate -s 64M "$f"
+	expect "hole 0 $((64 * mb))" holes "$f"
+	expect "hole 0 $((8 * mb))
+data $((8 * mb)) $((8 * mb + 4096))
+hole $((8 * mb + 4096)) $((64 * mb))" dirty "$f" $((8 * mb))
+	expect "hole 0 $((8 * mb))
+data $((8 * mb)) $((8 * mb + 4096))
+hole $((8 * mb + 4096)) $((32 * mb))
+data $((32 * mb)) $((32 * mb + 4096))
+hole $((32 * mb + 4096)) $((64 * mb))" mapped "$f" $((32 * mb))
+	sync "$f"
+	before=$("$calls" holes "$f")
+	# Promised room is a hole until it is written.
+	fallocate -n -o $((16 * mb)) -l $mb "$f" || fail fallocate
+	expect "$before" holes "$f"
+	cp --sparse=always "$f" "$mnt/copy" || fail cp
+	cmp "$f" "$mnt/copy" || fail "a sparse copy differs"
+	[ "$(stat -c %b "$mnt/copy")" -le 64 ] || fail "the copy is not sparse"
+	printf tiny >"$mnt/tiny"
+	sync "$mnt/tiny"
+	expect "data 0 4" holes "$mnt/tiny"
+	# A whole file in memory, then on the disk.
+	head -c $((3 * mb + 5)) /dev/urandom >"$mnt/full"
+	expect "data 0 $((3 * mb + 5))" holes "$mnt/full"
+	sync -f "$mnt"
+	expect "data 0 $((3 * mb + 5))" holes "$mnt/full"
+	rm "$f" "$mnt/copy" "$mnt/full"
+}
+
+trim() {
+	command -v fstrim >/dev/null || return 0
+	head -c $((48 * mb)) /dev/urandom >"$mnt/big"
+	head -c $((8 * mb)) /dev/urandom >"$mnt/kept"
+	sum=$(sha256sum <"$mnt/kept")
+	"$tools/traxctl" sync "$mnt"
+	rm "$mnt/big"
+	# What was freed is free once a root without it is durable.
+	"$tools/traxfs" -o remount,ro "$1" "$mnt" &&
+		"$tools/traxfs" -o remount,rw "$1" "$mnt" || fail remount
+	used=$(stat -c %b "$image")
+	fstrim -v "$mnt" >"$work/said" || fail fstrim
+	freed=$((used - $(stat -c %b "$image")))
+	[ $freed -gt $((40 * mb / 512)) ] ||
+		fail "fstrim gave back $freed sectors: $(cat "$work/said")"
+	[ "$(sha256sum <"$mnt/kept")" = "$sum" ] || fail "fstrim lost data"
+	setpriv --reuid=nobody --clear-groups fstrim "$mnt" 2>/dev/null &&
+		fail "anybody may trim"
+	rm "$mnt/kept"
+}
+
+label() {
+	expect first label "$mnt"
+	expect "größer" label "$mnt" "größer"
+	"$calls" label "$mnt" "$(head -c 64 /dev/zero | tr '\0' x)" \
+		2>/dev/null && fail "64 bytes of label"
+	[ "$("$tools/traxctl" label "$mnt")" = "größer" ] || fail "traxctl label"
+	"$tools/traxctl" label online "$mnt" || fail "traxctl label online"
+	expect online label "$mnt"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$1"
+	[ "$("$tools/traxctl" label "$1")" = online ] || fail "the label is lost"
+	"$tools/traxctl" label offline "$1" || fail "traxctl label offline"
+	check "$1"
+	"$tools/traxfs" -o "$2" "$1" "$mnt" || fail mount
+	expect offline label "$mnt"
+}
+
+shut_down() {
+	echo durable >"$mnt/durable"
+	sync -f "$mnt"
+	"$tools/traxctl" sync "$mnt"
+	echo late >"$mnt/late"
+	"$calls" shutdown "$mnt" || fail shutdown
+	touch "$mnt/later" 2>/dev/null && fail "written after a shutdown"
+	umount "$mnt" || fail umount
+	wait_for_server
+	"$tools/traxfs" -o "$2" "$1" "$mnt" || fail mount
+	[ "$(cat "$mnt/durable")" = durable ] || fail "lost in a shutdown"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$1"
+}
+
+# IMAGE: a flipped byte in the middle of a file.  Through the kernel's cache a read
+# comes back shorter; as a brick it is an error.
+brick() {
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail mkfs
+	"$tools/traxfs" "$1" "$mnt" || fail mount
+	head -c 512K /dev/urandom >"$mnt/file"
+	sync "$mnt/file"
+	lbn=$("$tools/traxctl" --json extents "$mnt/file" |
+		sed -n 's/.*"lbn": \([0-9]*\).*/\1/p' | head -1)
+	umount "$mnt" || fail umount
+	printf x | dd of="$1" bs=1 seek=$((lbn * 512 + 300000)) conv=notrunc \
+		2>/dev/null
+	"$tools/traxfs" "$1" "$mnt" || fail mount
+	n=$("$calls" read "$mnt/file")
+	[ "$n" != 524288 ] || fail "a flipped byte was not noticed"
+	umount "$mnt" || fail umount
+	"$tools/traxfs" -o brick "$1" "$mnt" || fail "mount as a brick"
+	expect EIO read "$mnt/file"
+	head -c 290816 "$mnt/file" >"$work/begin" || fail "what is good"
+	cp "$work/begin" "$mnt/copy" && cmp "$work/begin" "$mnt/copy" ||
+		fail "writing on a brick"
+	umount "$mnt" || fail umount
+	echo "through the cache the same read gave $n"
+}
+
+for way in loop noloop; do
+	make_image 256M
+	"$tools/mkfs.traxfs" -L first "$image" >/dev/null || fail mkfs
+	"$tools/traxfs" -o $way "$image" "$mnt" || fail mount
+	holes
+	trim "$image"
+	label "$image" $way
+	shut_down "$image" $way
+done
+make_image 256M
+brick "$image"
+echo "all good"
