@@ -40,7 +40,7 @@ enum trax_control_command {
 	 * kernel's side of the mount is the caller's: read-only before this,
 	 * writable behind it.  result: 0, or an errno with the reason, a
 	 * terminated text, in the payload. */
-	TRAX_CONTROL_REMOUNT = 24,
+	TRAX_CONTROL_REMOUNT = 32,
 };
 
 #define TRAX_TASK_NAME_BYTES 32u	/* ended by a zero */
