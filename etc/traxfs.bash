@@ -50,7 +50,7 @@ _trax_chkfs()
 _trax_traxctl()
 {
 	_trax_complete "-j --json --help --usage --version" "" \
-		"status model extents tracks sync"
+		"status model extents tracks sync scan tasks"
 }
 
 _trax_traxdisk()
