@@ -104,6 +104,21 @@ all=$(find "$mnt/tree" -type f | wc -l)
 [ "$rest" -gt 1 ] && [ "$rest" -le "$all" ] ||
 	fail "$rest of $all files after the cursor"
 
+# The daemon is killed in the middle of one: it ends with an error, and the next
+# goes on.
+scan --cursor "$work/cursor" -- sh -c 'head -c 9000000; sleep 2; cat' \
+	>/dev/null 2>&1 &
+scanning=$!
+sleep 1
+kill -9 $(server)
+wait $scanning && fail "a scan whose daemon was killed ended well"
+umount -l "$mnt"
+wait_for_server
+"$tools/traxfs" "$image" "$mnt" || fail "mount after a crash"
+[ -s "$work/cursor" ] || fail "no cursor after a crash"
+scan --cursor "$work/cursor" --sum >"$work/rest" || fail "going on after it"
+sums_agree
+
 # The stream, to a command; in both orders.
 for order in any file; do
 	rm -rf "$work/out"
