@@ -14,12 +14,13 @@
 #include "base/units.h"
 #include "diskmodel/geom_build.h"
 #include "extract/angle/angles.h"
-#include "extract/surface/heads.h"
+#include "extract/angle/trim.h"
 #include "extract/measure.h"
 #include "extract/mech/mech.h"
-#include "extract/probe/period.h"
 #include "extract/mech/trace.h"
-#include "extract/angle/trim.h"
+#include "extract/pipeline.h"
+#include "extract/probe/period.h"
+#include "extract/surface/heads.h"
 #include "tools/extract_run.h"
 #include "tools/extract_scsi.h"
 
@@ -50,12 +51,6 @@
 #define SURE_PPM PROFILE_CERTAIN_PPM
 /* Sigma of a refined period, in millionths. */
 #define REFINED_PPM 0.4
-
-/* One stage: what it is called, and its function. */
-struct stage {
-	const char *name;
-	int (*run)(struct extract_run *run);
-};
 
 /* ---- Progress ---- */
 
@@ -134,8 +129,9 @@ static enum extract_end end_of_period(enum period_verdict verdict)
 	}
 }
 
-static int run_period(struct extract_run *run)
+static int run_period(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	struct period period;
 	int err;
@@ -260,8 +256,9 @@ static void translate_save(void *arg)
 }
 
 /* The drive's own word: boundaries, but no angles. */
-static int run_translate(struct extract_run *run)
+static int run_translate(void *arg)
 {
+	struct extract_run *run = arg;
 	struct progress progress = {
 		run, "translations", env_now_ns(run->prober->env)
 	};
@@ -278,8 +275,8 @@ static int run_translate(struct extract_run *run)
 	int err;
 
 	/* What was found by timing may be a part only. */
-	if (!run->scsi || run->state->profile->part[PROFILE_BOUNDARIES].method
-			  == PROFILE_SCSI)
+	if (run->state->profile->part[PROFILE_BOUNDARIES].method ==
+	    PROFILE_SCSI)
 		return 0;
 	err = extract_scsi(&scsi, &why);
 	if (!err)
@@ -289,8 +286,9 @@ static int run_translate(struct extract_run *run)
 	return err;
 }
 
-static int run_map(struct extract_run *run)
+static int run_map(void *arg)
 {
+	struct extract_run *run = arg;
 	struct mapping m = {
 		.run = run,
 		.progress = { run, "tracks", env_now_ns(run->prober->env) },
@@ -303,8 +301,6 @@ static int run_map(struct extract_run *run)
 	};
 	int err, kept;
 
-	if (run->scsi)
-		return 0;
 	err = map_open(run->prober, &options, &m.map);
 	if (!err && run->state->map && map_load(m.map, run->state->map))
 		msg_info("the tracks are measured from the beginning");
@@ -371,15 +367,16 @@ static int trim(struct extract_run *run)
 }
 
 /* Finds the surfaces of the tracks by sizes, skews or seeks. */
-static int run_heads(struct extract_run *run)
+static int run_heads(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	struct heads heads;
 	struct geom *geom;
 	int err;
 
 	/* Of a few places it would be a guess, and cylinders there are none. */
-	if (run->scsi || run->quick || !known(run, PROFILE_BOUNDARIES))
+	if (run->quick)
 		return 0;
 	err = heads_measure(run->prober, p->mech.period_ps, HEADS_NS, p->geom,
 			    &heads, &geom);
@@ -416,8 +413,9 @@ static bool has_actuators(const struct geom *geom)
 }
 
 /* Where the tracks that the drive has told of lie under the head. */
-static int run_angles(struct extract_run *run)
+static int run_angles(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	struct progress progress = {
 		run, "angles", env_now_ns(run->prober->env)
@@ -431,8 +429,7 @@ static int run_angles(struct extract_run *run)
 	struct geom *geom;
 	int err;
 
-	if (!run->scsi || has_actuators(p->geom) ||
-	    !known(run, PROFILE_PERIOD) || known(run, PROFILE_ANGLES))
+	if (has_actuators(p->geom) || known(run, PROFILE_ANGLES))
 		return 0;
 	err = angles_measure(run->prober, p->geom, &options, &geom, &stats);
 	if (err == -EOPNOTSUPP) {
@@ -452,10 +449,9 @@ static int run_angles(struct extract_run *run)
 }
 
 /* The same of tracks found by timing, those that were looked at. */
-static int run_trim(struct extract_run *run)
+static int run_trim(void *arg)
 {
-	if (run->scsi || !known(run, PROFILE_ANGLES))
-		return 0;
+	struct extract_run *run = arg;
 	return trim(run);
 }
 
@@ -482,8 +478,9 @@ static bool is_curve(const struct trace_curve *curve)
 
 /* Without tracks: a curve over distances in sectors, that is in cylinders of
  * the pseudo-tracks. */
-static int run_trace(struct extract_run *run)
+static int run_trace(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	struct trace_point *points;
 	struct trace_curve curve;
@@ -538,8 +535,9 @@ static void mech_progress(void *arg, enum mech_stage stage, double part)
 			  part * (share[stage + 1] - share[stage]));
 }
 
-static int run_mech(struct extract_run *run)
+static int run_mech(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	struct progress progress = {
 		run, "mechanics", env_now_ns(run->prober->env)
@@ -553,9 +551,8 @@ static int run_mech(struct extract_run *run)
 	struct mech mech;
 	int err;
 
-	if (!known(run, PROFILE_ANGLES) ||
-	    (known(run, PROFILE_OVERHEAD) && known(run, PROFILE_SEEK) &&
-	     (!run->scratch || known(run, PROFILE_SETTLE))))
+	if (known(run, PROFILE_OVERHEAD) && known(run, PROFILE_SEEK) &&
+	    (!run->scratch || known(run, PROFILE_SETTLE)))
 		return 0;
 	err = mech_measure(run->prober, p->geom, p->mech.period_ps, &options,
 			   &mech);
@@ -657,15 +654,14 @@ static int judge_translated(struct extract_run *run)
 	return 0;
 }
 
-static int run_verify(struct extract_run *run)
+static int run_verify(void *arg)
 {
+	struct extract_run *run = arg;
 	struct profile *p = run->state->profile;
 	const enum profile_method how = p->part[PROFILE_BOUNDARIES].method;
 	struct verify *v = &run->verify;
 	int err;
 
-	if (!known(run, PROFILE_ANGLES))
-		return 0;
 	if (how != PROFILE_SCSI && known_tracks(p->geom) <= VERIFY_ALL)
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
@@ -684,14 +680,6 @@ static int run_verify(struct extract_run *run)
 				 (v->right + v->wrong)));
 	return err;
 }
-
-static const struct stage stages[] = {
-	{"period", run_period},	      {"translations", run_translate},
-	{"tracks", run_map},	      {"angles", run_angles},
-	{"verification", run_verify}, {"all angles", run_trim},
-	{"surfaces", run_heads},      {"seeks by distance", run_trace},
-	{"mechanics", run_mech},
-};
 
 /* ---- All of it ---- */
 
@@ -773,25 +761,55 @@ static enum extract_end end_of(const struct extract_run *run, int err)
 	}
 }
 
+static bool run_knows(void *arg, enum profile_part part)
+{
+	return known(arg, part);
+}
+
+static void run_begin(void *arg, const char *name)
+{
+	struct extract_run *run = arg;
+	struct progress progress = { run, name,
+				     env_now_ns(run->prober->env) };
+
+	progress_say(&progress, 0);
+}
+
+/* Also what an interrupted stage has found is written down. */
+static void run_end(void *arg)
+{
+	struct extract_run *run = arg;
+
+	progress_end(run);
+	if (run->state->profile && run->state_path)
+		extract_state_write(run->state_path, run->state);
+}
+
 enum extract_end extract_run(struct extract_run *run)
 {
+	const struct pipeline_host host = {
+		.scsi = run->scsi,
+		.knows = run_knows,
+		.begin = run_begin,
+		.end = run_end,
+		.run = {
+			[PIPELINE_PERIOD] = run_period,
+			[PIPELINE_TRANSLATIONS] = run_translate,
+			[PIPELINE_TRACKS] = run_map,
+			[PIPELINE_ANGLES] = run_angles,
+			[PIPELINE_VERIFICATION] = run_verify,
+			[PIPELINE_ALL_ANGLES] = run_trim,
+			[PIPELINE_SURFACES] = run_heads,
+			[PIPELINE_TRACE] = run_trace,
+			[PIPELINE_MECHANICS] = run_mech,
+		},
+	};
 	int err = make_profile(run);
 
 	if (!err)
 		err = check_state(run);
-	for (size_t i = 0; !err && i < sizeof(stages) / sizeof(*stages);
-	     i++) {
-		struct progress progress = {
-			run, stages[i].name, env_now_ns(run->prober->env)
-		};
-
-		progress_say(&progress, 0);
-		err = stages[i].run(run);
-		progress_end(run);
-		/* Also what an interrupted stage has found. */
-		if (run->state->profile && run->state_path)
-			extract_state_write(run->state_path, run->state);
-	}
+	if (!err)
+		err = pipeline_run(&host, run);
 	/* What rotates too fast for this host seeks all the same. */
 	if (err == -EOPNOTSUPP && run->end == EXTRACT_NOISY &&
 	    !run_trace(run) && run->state_path)

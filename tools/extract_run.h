@@ -10,9 +10,9 @@
 
 #include <signal.h>
 
-#include "extract/track/map.h"
-#include "extract/probe/probe.h"
 #include "extract/drive/verify.h"
+#include "extract/probe/probe.h"
+#include "extract/track/map.h"
 #include "tools/extract_state.h"
 
 /* How a run ended: the tool's exit codes. */

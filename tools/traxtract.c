@@ -22,9 +22,9 @@
 
 #include "base/msg.h"
 #include "extract/drive/identify.h"
+#include "extract/drive/settings.h"
 #include "extract/probe/period.h"
 #include "extract/probe/prober_disk.h"
-#include "extract/drive/settings.h"
 #include "tools/device.h"
 #include "tools/extract_run.h"
 #include "tools/plot.h"

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "extract/drive/claim.h"
+#include "extract/pipeline.h"
 #include "extract/surface/heads.h"
 #include "extract/track/map.h"
 
@@ -190,8 +191,43 @@ void measure_keep_period(struct profile *p, const struct prober *prober,
 	found(p, PROFILE_PERIOD);
 }
 
-static int make_profile(struct prober *prober, const struct map *map,
-			uint64_t period_ps, struct profile **profile)
+/* A measuring within some time. */
+struct some {
+	struct prober *prober;
+	uint64_t most_ns;	/* for all of it */
+	uint64_t end_ns;	/* when all should be over */
+	bool full;		/* whatever time it takes */
+	struct period period;
+	struct profile *profile; /* NULL: no tracks have been looked for */
+};
+
+static bool some_knows(void *arg, enum profile_part part)
+{
+	const struct some *s = arg;
+
+	if (part == PROFILE_PERIOD)
+		return s->period.verdict == PERIOD_GOOD;
+	return s->profile && s->profile->part[part].confidence_ppm;
+}
+
+static uint64_t some_left_ns(const struct some *s)
+{
+	uint64_t now_ns = env_now_ns(s->prober->env);
+
+	return s->full ? UINT64_MAX : s->end_ns > now_ns ? s->end_ns - now_ns :
+							   0;
+}
+
+static int some_period(void *arg)
+{
+	struct some *s = arg;
+	int err = period_measure(s->prober, s->full ? 0 :
+				 s->most_ns / PERIOD_SHARE, &s->period);
+
+	return err ? err : some_left_ns(s) ? 0 : PIPELINE_OVER;
+}
+
+static int make_profile(struct some *s, const struct map *map)
 {
 	struct geom *geom;
 	struct profile *p;
@@ -204,23 +240,44 @@ static int make_profile(struct prober *prober, const struct map *map,
 		geom_free(geom);
 		return -ENOMEM;
 	}
-	measure_keep_period(p, prober, period_ps);
+	measure_keep_period(p, s->prober, s->period.period_ps);
 	keep(p);
 	measure_keep_state(p, map, 0);
-	*profile = p;
+	s->profile = p;
 	return 0;
 }
 
-/* Only what has been looked at is claimed. */
-static int claim(struct prober *prober, struct profile *p, uint64_t most_ns)
+static int some_tracks(void *arg)
 {
+	struct some *s = arg;
+	const struct map_options options = {
+		.period_ps = s->period.period_ps
+	};
+	struct map *map;
+	int err = map_open(s->prober, &options, &map);
+
+	if (err)
+		return err;
+	err = s->full ? map_extract(map, 0, s->prober->limits->sectors) :
+			map_quick(map, some_left_ns(s) / 100 * MAP_PERCENT);
+	/* What has been decided until then holds. */
+	if (!err || err == -EIO || err == -EOPNOTSUPP)
+		err = make_profile(s, map);
+	map_close(map);
+	return err;
+}
+
+/* Only what has been looked at is claimed. */
+static int some_claims(void *arg)
+{
+	struct some *s = arg;
+	struct profile *p = s->profile;
+	uint64_t left_ns = some_left_ns(s);
 	struct geom *claimed;
 	int err;
 
-	if (!geom_known(p->geom))
-		return 0;
-	err = claim_tracks(prober, p->geom, p->mech.period_ps, most_ns,
-			   &claimed);
+	err = claim_tracks(s->prober, p->geom, p->mech.period_ps,
+			   left_ns ? left_ns : 1, &claimed);
 	if (err)
 		return err;
 	geom_free(p->geom);
@@ -231,45 +288,27 @@ static int claim(struct prober *prober, struct profile *p, uint64_t most_ns)
 	return 0;
 }
 
-static int make_map(struct prober *prober, uint64_t period_ps,
-		    uint64_t most_ns, bool full, struct profile **profile)
-{
-	const struct map_options options = { .period_ps = period_ps };
-	uint64_t end_ns = env_now_ns(prober->env) + most_ns, now_ns;
-	struct map *map;
-	int err = map_open(prober, &options, &map);
-
-	if (err)
-		return err;
-	err = full ? map_extract(map, 0, prober->limits->sectors) :
-		     map_quick(map, most_ns / 100 * MAP_PERCENT);
-	/* What has been decided until then holds. */
-	if (!err || err == -EIO || err == -EOPNOTSUPP)
-		err = make_profile(prober, map, period_ps, profile);
-	map_close(map);
-	now_ns = env_now_ns(prober->env);
-	if (!err)
-		err = claim(prober, *profile, full ? UINT64_MAX :
-			    end_ns > now_ns ? end_ns - now_ns : 1);
-	return err;
-}
-
 int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 		 enum period_verdict *verdict, struct profile **profile)
 {
-	uint64_t begin_ns = env_now_ns(prober->env), took_ns;
-	struct period period;
+	static const struct pipeline_host host = {
+		.knows = some_knows,
+		.run = {
+			[PIPELINE_PERIOD] = some_period,
+			[PIPELINE_TRACKS] = some_tracks,
+			[PIPELINE_VERIFICATION] = some_claims,
+		},
+	};
+	struct some s = {
+		.prober = prober, .most_ns = most_ns, .full = full,
+		.end_ns = env_now_ns(prober->env) + most_ns,
+		.period.verdict = PERIOD_FLAT,
+	};
 	int err;
 
 	*profile = NULL;
-	err = period_measure(prober, full ? 0 : most_ns / PERIOD_SHARE,
-			     &period);
-	if (err)
-		return err;
-	*verdict = period.verdict;
-	took_ns = env_now_ns(prober->env) - begin_ns;
-	if (period.verdict != PERIOD_GOOD || (!full && took_ns >= most_ns))
-		return 0;
-	return make_map(prober, period.period_ps, most_ns - took_ns, full,
-			profile);
+	err = pipeline_run(&host, &s);
+	*verdict = s.period.verdict;
+	*profile = s.profile;
+	return err;
 }

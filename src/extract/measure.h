@@ -9,10 +9,10 @@
 #define TRAX_EXTRACT_MEASURE_H
 
 #include "diskmodel/profile.h"
-#include "extract/track/map.h"
 #include "extract/mech/mech.h"
 #include "extract/probe/period.h"
 #include "extract/probe/probe.h"
+#include "extract/track/map.h"
 
 /*
  * Takes about `most_ns`, which should be five seconds at least; `full`: as long

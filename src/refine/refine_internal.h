@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/angle/trim.h"
+#include "extract/measure.h"
 #include "extract/surface/heads.h"
 #include "extract/track/map.h"
-#include "extract/measure.h"
-#include "extract/angle/trim.h"
 #include "fs/op/fs_internal.h"
 #include "refine/refine.h"
 #include "sched/queue/queue.h"

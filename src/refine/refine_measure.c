@@ -9,12 +9,13 @@
 
 #include "base/coro.h"
 #include "diskmodel/geom_build.h"
+#include "extract/angle/trim.h"
 #include "extract/drive/fit.h"
+#include "extract/measure.h"
+#include "extract/pipeline.h"
+#include "extract/probe/period.h"
 #include "extract/surface/heads.h"
 #include "extract/track/map.h"
-#include "extract/measure.h"
-#include "extract/probe/period.h"
-#include "extract/angle/trim.h"
 #include "fs/op/fs_internal.h"
 
 #define STEPS 256u
@@ -334,8 +335,63 @@ static int refine_believe(struct refine *r, struct coro *coro)
 	return -EOPNOTSUPP;
 }
 
+/* A mount keeps what it knows of tracks in the map, and each stage looks itself
+ * whether there is anything to begin with. */
+static bool stage_knows(void *arg, enum profile_part part)
+{
+	(void)arg;
+	(void)part;
+	return true;
+}
+
+static int stage_tracks(void *arg)
+{
+	struct refine *r = arg;
+	int err;
+
+	if (r->done & MEASURE_TRACKS)
+		return 0;
+	err = refine_tracks(r, r->coro);
+	r->done |= err ? 0 : MEASURE_TRACKS;
+	r->step_over = true;
+	if (!err)
+		coro_yield(r->coro);
+	return err;
+}
+
+static int stage_angles(void *arg)
+{
+	struct refine *r = arg;
+
+	return r->done & MEASURE_ANGLES ? 0 : refine_trim(r, r->coro);
+}
+
+static int stage_surfaces(void *arg)
+{
+	struct refine *r = arg;
+
+	return r->done & MEASURE_HEADS ? 0 : refine_heads(r, r->coro);
+}
+
+static int stage_mechanics(void *arg)
+{
+	struct refine *r = arg;
+
+	return r->done & MEASURE_MECH || r->fs->profile->mech.seek_n ?
+	       0 : refine_mech(r);
+}
+
 void refine_body(struct coro *coro, void *arg)
 {
+	static const struct pipeline_host host = {
+		.knows = stage_knows,
+		.run = {
+			[PIPELINE_TRACKS] = stage_tracks,
+			[PIPELINE_ALL_ANGLES] = stage_angles,
+			[PIPELINE_SURFACES] = stage_surfaces,
+			[PIPELINE_MECHANICS] = stage_mechanics,
+		},
+	};
 	struct refine *r = arg;
 	int err = 0;
 
@@ -347,19 +403,7 @@ void refine_body(struct coro *coro, void *arg)
 		r->error = err == -EINTR ? 0 : err;
 		return;
 	}
-	if (!(r->done & MEASURE_TRACKS)) {
-		err = refine_tracks(r, coro);
-		r->done |= err ? 0 : MEASURE_TRACKS;
-		r->step_over = true;
-		if (!err)
-			coro_yield(coro);
-	}
-	if (!err && !(r->done & MEASURE_ANGLES))
-		err = refine_trim(r, coro);
-	if (!err && !(r->done & MEASURE_HEADS))
-		err = refine_heads(r, coro);
-	if (!err && !(r->done & MEASURE_MECH) && !r->fs->profile->mech.seek_n)
-		err = refine_mech(r);
+	err = pipeline_run(&host, r);
 	if (err != -EINTR)
 		r->error = err == -EIO ? 0 : err;
 	r->step_over = true;

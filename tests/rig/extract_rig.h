@@ -8,8 +8,8 @@
 #ifndef TRAX_RIG_EXTRACT_RIG_H
 #define TRAX_RIG_EXTRACT_RIG_H
 
-#include "extract/track/map.h"
 #include "extract/probe/probe.h"
+#include "extract/track/map.h"
 #include "sim/sim.h"
 
 struct spec;

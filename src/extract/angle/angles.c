@@ -18,8 +18,8 @@
 #include "diskmodel/geom_build.h"
 #include "extract/angle/anchor.h"
 #include "extract/angle/angles.h"
-#include "extract/probe/calibrate.h"
 #include "extract/angle/skews.h"
+#include "extract/probe/calibrate.h"
 
 #define KINDS_MAX 4096u
 #define LEAP_MAX 512u

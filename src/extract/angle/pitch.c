@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "extract/probe/phase.h"
 #include "extract/angle/pitch.h"
+#include "extract/probe/phase.h"
 
 /* Revolutions: what further is off is late. */
 #define FAR 0.06

@@ -14,8 +14,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "extract/probe/phase.h"
 #include "extract/angle/skews.h"
+#include "extract/probe/phase.h"
 
 #define KINDS 24u		/* in the state */
 #define KINDS_MOST 60000u

@@ -13,11 +13,11 @@
 #include "diskmodel/geom_build.h"
 #include "extract/angle/anchor.h"
 #include "extract/angle/angles.h"
-#include "extract/probe/calibrate.h"
 #include "extract/angle/pitch.h"
-#include "extract/mech/reach.h"
 #include "extract/angle/skews.h"
 #include "extract/angle/trim.h"
+#include "extract/mech/reach.h"
+#include "extract/probe/calibrate.h"
 
 /* Reads of the first round, of each one after it, and of all, with such a turn;
  * shorter ones say less each, and there are more in the same time.  Those count

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "extract/mech/reach.h"
 #include "extract/drive/verify.h"
+#include "extract/mech/reach.h"
 
 /* Revolutions: an angle may be believed a little wrong, a boundary not. */
 #define TOLERANCE 0.04

@@ -11,8 +11,8 @@
 
 #include "diskmodel/geom_build.h"
 #include "extract/angle/angles.h"
-#include "extract/scsi/scsi_around.h"
 #include "extract/angle/skews.h"
+#include "extract/scsi/scsi_around.h"
 
 /* What sizes that are nearly the same differ by: this part of them. */
 #define NEARLY 64u

@@ -9,9 +9,9 @@
 #ifndef TRAX_SURFACE_NEAR_H
 #define TRAX_SURFACE_NEAR_H
 
-#include "extract/surface/pieces.h"
-#include "extract/probe/probe.h"
 #include "extract/mech/reach.h"
+#include "extract/probe/probe.h"
+#include "extract/surface/pieces.h"
 
 struct near {
 	struct prober *prober;

@@ -7,9 +7,9 @@
 #ifndef TRAX_TRACK_WALK_H
 #define TRAX_TRACK_WALK_H
 
+#include "extract/probe/reader.h"
 #include "extract/track/line.h"
 #include "extract/track/plan.h"
-#include "extract/probe/reader.h"
 #include "extract/track/rounds.h"
 #include "extract/track/store.h"
 

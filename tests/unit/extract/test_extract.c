@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "diskmodel/spec.h"
-#include "sim/specgen.h"
 #include "extract/track/again.h"
 #include "extract/track/seam.h"
 #include "extract/track/store.h"
+#include "sim/specgen.h"
 #include "sim/specgen.h"
 #include "tests/rig/extract_rig.h"
 #include "tests/rig/test.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 
 #include "diskmodel/geom_build.h"
+#include "extract/drive/verify.h"
 #include "extract/mech/mech.h"
+#include "extract/mech/trace.h"
 #include "extract/probe/period.h"
 #include "extract/probe/prober_disk.h"
-#include "extract/mech/trace.h"
-#include "extract/drive/verify.h"
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "extract/probe/calibrate.h"
-#include "extract/track/line.h"
 #include "extract/probe/prober_disk.h"
 #include "extract/probe/spots.h"
+#include "extract/track/line.h"
 #include "extract/track/track.h"
 #include "sim/drive.h"
 #include "sim/sim.h"

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "extract/track/again.h"
 #include "extract/probe/phase.h"
+#include "extract/track/again.h"
 #include "extract/track/rounds.h"
 #include "tests/rig/test.h"
 

@@ -13,11 +13,12 @@
 #include "extract/drive/fit.h"
 #include "extract/measure.h"
 #include "extract/probe/prober_disk.h"
-#include "fs/op/fs_internal.h"
-#include "fs/mkfs.h"
+#include "format/format.h"
 #include "fs/drive/relocate.h"
 #include "fs/drive/super_write.h"
-#include "format/format.h"
+#include "fs/mkfs.h"
+#include "fs/op/fs_internal.h"
+#include "refine/refine.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/head/head.h"
 #include "sched/queue/queue.h"
@@ -25,7 +26,6 @@
 #include "sim/model_error.h"
 #include "sim/sim.h"
 #include "sim/specgen.h"
-#include "refine/refine.h"
 #include "tests/rig/test.h"
 
 #define MS UINT64_C(1000000)
