@@ -2,7 +2,12 @@
  * sched_recover.c - how long a mount takes after a crash: a log full of small
  * overwrites, and changes of one inode in each of many leaves, of which no root
  * knows.  Beside it what reading the log's tracks takes at the rate of the
- * media alone.
+ * media alone, and when the first change after the mount is answered.
+ *
+ * The log gets as full as it may because the data's own places answer slowly,
+ * as if others kept the disk busy: logged data is not destaged, and the log
+ * cannot be trimmed.  While leaves are changed, nodes are written as slowly:
+ * half of the leaves are those of a checkpoint that does not end.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -51,10 +56,12 @@ static void op_done(struct fs_op *op)
 	*(bool *)op->owner = true;
 }
 
-static int crash_do(struct crash *c, struct fs_op *op)
+/* -ETIMEDOUT: it is not over at that time, and stays under way. */
+static int crash_do_until(struct crash *c, struct fs_op *op, uint64_t until_ns)
 {
-	bool done = false;
+	static bool done;
 
+	done = false;
 	op->done = op_done;
 	op->owner = &done;
 	fs_submit(c->fs, op);
@@ -62,12 +69,19 @@ static int crash_do(struct crash *c, struct fs_op *op)
 		const uint64_t next_ns = fs_run(c->fs, 0);
 		uint64_t to_ns = sim_next_ns(c->rig.sim);
 
+		if (!done && sim_now_ns(c->rig.sim) >= until_ns)
+			return -ETIMEDOUT;
 		to_ns = to_ns < next_ns ? to_ns : next_ns;
 		if (!done && to_ns != UINT64_MAX &&
 		    to_ns > sim_now_ns(c->rig.sim))
 			sim_advance(c->rig.sim, to_ns - sim_now_ns(c->rig.sim));
 	}
 	return op->rc;
+}
+
+static int crash_do(struct crash *c, struct fs_op *op)
+{
+	return crash_do_until(c, op, UINT64_MAX);
 }
 
 static int make_file(struct crash *c, uint64_t dir, enum fs_op_type type,
@@ -127,11 +141,60 @@ static unsigned fill_percent(struct crash *c)
 	return percent;
 }
 
+#define EXTENTS_MOST 256u
+#define SLOW_NS 20000000000ull	/* longer than filling the log takes */
+
+static int slow_writes(struct crash *c, uint64_t first, uint64_t end)
+{
+	const struct sim_fault slow = {
+		.kind = SIM_SLOW, .ops = SIM_WRITES, .k = 1, .first = first,
+		.sectors = end - first, .delay_ns = SLOW_NS,
+	};
+
+	return end > first ? sim_fault_add(c->rig.sim, &slow) : 0;
+}
+
+/* Writes to the places of the data take long. */
+static int slow_data(struct crash *c)
+{
+	static struct fs_extent extents[EXTENTS_MOST];
+	struct fs_op op = { .type = FS_EXTENTS, .ino = c->data,
+			    .buffer = extents, .size = EXTENTS_MOST };
+	int err = crash_do(c, &op);
+
+	for (uint64_t i = 0; i < op.result && !err; i++)
+		err = slow_writes(c, extents[i].lbn, extents[i].lbn +
+				  extents[i].bytes / SECTOR_BYTES);
+	return err;
+}
+
+static int by_sector(const void *a, const void *b)
+{
+	const struct super_track *x = a, *y = b;
+
+	return x->sector < y->sector ? -1 : x->sector > y->sector;
+}
+
+/* And so do all others but those to the log: no checkpoint ends. */
+static int slow_nodes(struct crash *c)
+{
+	struct super super = *fs_super(c->fs);
+	uint64_t from = 0;
+	int err = 0;
+
+	qsort(super.log, super.log_tracks, sizeof(super.log[0]), by_sector);
+	for (unsigned i = 0; i < super.log_tracks && !err; i++) {
+		err = slow_writes(c, from, super.log[i].sector);
+		from = super.log[i].sector + super.log[i].sectors;
+	}
+	return err ? err : slow_writes(c, from, super.sectors);
+}
+
 /* Overwrites single blocks until the log is full. */
 static int fill_log(struct crash *c)
 {
 	struct fs_op sync = { .type = FS_FSYNC, .ino = c->data };
-	int err = 0;
+	int err = slow_data(c);
 
 	for (unsigned i = 0; i < MAX_OVERWRITES && !err; i++) {
 		memset(zeros, (int)i, BLOCK);
@@ -146,24 +209,32 @@ static int fill_log(struct crash *c)
 	return err;
 }
 
-/* Changes one inode in each leaf, in random order. */
-static int touch_leaves(struct crash *c, uint64_t leaves)
+/* Changes one inode in each leaf, in random order, until memory takes no more
+ * changed leaves: then *leaves is less. */
+static int touch_leaves(struct crash *c, uint64_t *leaves)
 {
+	const uint64_t begin_ns = sim_now_ns(c->rig.sim);
 	struct fs_op sync = { .type = FS_FSYNC };
-	int err = 0;
+	int err = slow_nodes(c);
+	uint64_t i;
 
-	for (uint64_t i = 0; i < leaves && !err; i++) {
-		const uint64_t leaf = (i * 7919) % leaves;
-		struct fs_op op = {
+	for (i = 0; i < *leaves && !err; i++) {
+		const uint64_t leaf = (i * 7919) % *leaves;
+		static struct fs_op op;
+
+		op = (struct fs_op){
 			.type = FS_SETATTR, .flags = FS_SET_MODE,
 			.ino = c->ino[leaf * INODES_PER_LEAF],
 			.attr.mode = 0100600,
 		};
 
-		err = crash_do(c, &op);
 		sync.ino = op.ino;
+		err = crash_do_until(c, &op, begin_ns + SLOW_NS / 2);
+		if (err == -ETIMEDOUT)
+			break;
 	}
-	return err ? err : crash_do(c, &sync);
+	*leaves = i;
+	return err == -ETIMEDOUT ? 0 : err ? err : crash_do(c, &sync);
 }
 
 static int crash_mkfs(struct crash *c, const struct sched_options *options)
@@ -202,24 +273,28 @@ static int crash_measure(struct crash *c, uint64_t leaves)
 	const unsigned percent = fill_percent(c);
 	const double log_seconds = seconds_of_log(c);
 	struct sim *sim = c->rig.sim;
-	uint64_t begin_ns, reads;
+	uint64_t begin_ns, mounted_ns, reads, ino;
 	int err = sim_power_cut(sim, SIM_CUT_DROP, 1);
 
 	fs_abandon(c->fs);
 	c->fs = NULL;
 	sim_restart(sim);
+	sim_fault_clear(sim);
 	begin_ns = sim_now_ns(sim);
 	reads = sim_counts(sim)->reads;
 	if (!err)
 		err = fs_open(c->rig.env, c->rig.disk, &c->options, &c->fs);
 	if (err)
 		return err;
-	printf("%6llu %5u %% %9.2f %10llu %17.2f\n",
+	mounted_ns = sim_now_ns(sim);
+	reads = sim_counts(sim)->reads - reads;
+	err = make_file(c, 1, FS_MKNOD, c->files + 1, &ino);
+	printf("%6llu %5u %% %9.2f %10llu %17.2f %14.2f\n",
 	       (unsigned long long)leaves, percent,
-	       (double)(sim_now_ns(sim) - begin_ns) / 1e9,
-	       (unsigned long long)(sim_counts(sim)->reads - reads),
-	       log_seconds);
-	return 0;
+	       (double)(mounted_ns - begin_ns) / 1e9,
+	       (unsigned long long)reads, log_seconds,
+	       (double)(sim_now_ns(sim) - begin_ns) / 1e9);
+	return err;
 }
 
 static int crash_row(const struct sched_options *options, uint64_t leaves)
@@ -239,7 +314,7 @@ static int crash_row(const struct sched_options *options, uint64_t leaves)
 	if (!err)
 		err = fill_log(&c);
 	if (!err)
-		err = touch_leaves(&c, leaves);
+		err = touch_leaves(&c, &leaves);
 	if (!err)
 		err = crash_measure(&c, leaves);
 	if (c.fs)
@@ -255,7 +330,8 @@ int sched_recover(const struct sched_options *options)
 	int err = 0;
 
 	printf("a mount after a crash\n"
-	       "leaves     log   seconds      reads  log at the rate\n");
+	       "leaves     log   seconds      reads  log at the rate  "
+	       "first change\n");
 	for (uint64_t leaves = most / 16; leaves <= most && !err; leaves *= 4)
 		err = crash_row(options, leaves);
 	if (err)
