@@ -36,6 +36,8 @@ struct scan_client {
 	struct scan_bench *bench;
 	uint64_t wake_ns;	/* it asks again then; 0: it waits */
 	uint64_t asked_ns;
+	uint64_t seed;		/* of its requests and pauses, so that they are
+				   the same with a scan and without */
 	uint8_t bytes[WRITE_BYTES];
 };
 
@@ -45,7 +47,6 @@ struct scan_bench {
 	struct file_scans *scans;
 	struct file_scan *scan;
 	uint64_t ino[FILES];
-	uint64_t seed;
 	struct scan_client client[CLIENTS];
 	double *response_ns;
 	uint64_t answered, most;
@@ -55,9 +56,9 @@ struct scan_bench {
 	uint8_t records[1 << 20];
 };
 
-static double dice(struct scan_bench *b)
+static double dice(struct scan_client *client)
 {
-	uint64_t z = b->seed += 0x9e3779b97f4a7c15;
+	uint64_t z = client->seed += 0x9e3779b97f4a7c15;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -113,10 +114,10 @@ static void scan_turn(struct scan_bench *b, double part)
 
 /* ---- clients ---- */
 
-static uint64_t think(struct scan_bench *b)
+static uint64_t think(struct scan_client *client)
 {
-	return sim_now_ns(b->rig.sim) + 1 +
-	       (uint64_t)(-log(1 - dice(b)) * THINK_NS);
+	return sim_now_ns(client->bench->rig.sim) + 1 +
+	       (uint64_t)(-log(1 - dice(client)) * THINK_NS);
 }
 
 static void client_done(struct fs_op *op)
@@ -129,14 +130,14 @@ static void client_done(struct fs_op *op)
 			(sim_now_ns(b->rig.sim) - client->asked_ns);
 	if (op->rc && !b->err)
 		b->err = op->rc;
-	client->wake_ns = think(b);
+	client->wake_ns = think(client);
 }
 
 static void client_ask(struct scan_client *client)
 {
 	struct scan_bench *b = client->bench;
 	uint64_t places = (uint64_t)FILES * FILE_BYTES / READ_BYTES;
-	uint64_t at = (uint64_t)(dice(b) * (double)places) * READ_BYTES;
+	uint64_t at = (uint64_t)(dice(client) * (double)places) * READ_BYTES;
 
 	client->wake_ns = 0;
 	client->asked_ns = sim_now_ns(b->rig.sim);
@@ -296,10 +297,10 @@ static int measure(const struct sched_options *options, double part,
 		err = -ENOMEM;
 	if (!err && part > 0)
 		err = scan_start(b, part);
-	b->seed = options->seed;
 	for (i = 0; i < CLIENTS; i++) {
 		b->client[i].bench = b;
-		b->client[i].wake_ns = think(b);
+		b->client[i].seed = options->seed * 1000 + i;
+		b->client[i].wake_ns = think(&b->client[i]);
 	}
 	begun_ns = sim_now_ns(b->rig.sim);
 	b->err = err;
