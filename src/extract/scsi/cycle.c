@@ -61,48 +61,6 @@ uint64_t cycle_blocks_before(const struct cycle *cycle, uint64_t track)
 	       i * slot->blocks;
 }
 
-/* The track of one slot at a distance from its first one. */
-static bool slot_find(const struct cycle *cycle, const struct cycle_slot *slot,
-		      int64_t off, uint64_t *track)
-{
-	int64_t each = cycle->cylinder_step, turn, i;
-	int64_t span = slot->step * (int64_t)(slot->tracks - 1);
-
-	/* Mirrored when it goes inwards by negative steps. */
-	if (each < 0) {
-		each = -each;
-		off = -off;
-		span = -span;
-	}
-	if (span < 0)
-		off -= span;	/* from the slot's lowest cylinder */
-	if (off < 0)
-		return false;
-	turn = each ? off / each : 0;
-	i = each ? off % each : off;
-	if (i > (span < 0 ? -span : span))
-		return false;
-	if (span < 0)
-		i = -span - i;
-	*track = (uint64_t)turn * cycle->tracks + slot->before + (uint64_t)i;
-	return true;
-}
-
-bool cycle_find(const struct cycle *cycle, const struct cycle_place *place,
-		uint64_t *track)
-{
-	unsigned i;
-
-	for (i = 0; i < cycle->slots; i++)
-		if (cycle->slot[i].head == place->head &&
-		    slot_find(cycle, &cycle->slot[i],
-			      (int64_t)place->cylinder -
-				      cycle->slot[i].cylinder,
-			      track))
-			return true;
-	return false;
-}
-
 static bool slots_match(const struct cycle_slot *a, const struct cycle_slot *b,
 			int64_t shift)
 {

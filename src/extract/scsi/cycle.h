@@ -53,10 +53,6 @@ void cycle_place_of(const struct cycle *cycle, uint64_t track,
 /* Blocks on the tracks [0, track). */
 uint64_t cycle_blocks_before(const struct cycle *cycle, uint64_t track);
 
-/* The track at a place; false: the cycle never gets there. */
-bool cycle_find(const struct cycle *cycle, const struct cycle_place *place,
-		uint64_t *track);
-
 /*
  * Do the last slots of `slot[0..n)` repeat the ones before them, some
  * cylinders further?  Then the cycle that follows them.

@@ -172,42 +172,6 @@ static int scsi_inquire(struct scsi_port *port, int vpd, uint8_t *buf,
 	return err;
 }
 
-/* Text in a fixed field: without what surrounds it. */
-static void copy_text(char *to, size_t room, const uint8_t *from, size_t n)
-{
-	size_t i;
-
-	while (n && (*from == ' ' || !*from)) {
-		from++;
-		n--;
-	}
-	while (n && (from[n - 1] == ' ' || !from[n - 1]))
-		n--;
-	if (n >= room)
-		n = room - 1;
-	for (i = 0; i < n; i++)
-		to[i] = from[i] < ' ' || from[i] > '~' ? '?' : (char)from[i];
-	to[n] = '\0';
-}
-
-int scsi_identify(struct scsi_port *port, struct scsi_identity *out)
-{
-	uint8_t buf[252];
-	uint32_t got;
-	int err = scsi_inquire(port, -1, buf, 96, 36, NULL);
-
-	if (err)
-		return err;
-	copy_text(out->vendor, sizeof(out->vendor), buf + 8, 8);
-	copy_text(out->product, sizeof(out->product), buf + 16, 16);
-	copy_text(out->revision, sizeof(out->revision), buf + 32, 4);
-	out->serial[0] = '\0';
-	if (!scsi_inquire(port, 0x80, buf, sizeof(buf), 4, &got))
-		copy_text(out->serial, sizeof(out->serial), buf + 4,
-			  buf[3] < got - 4 ? buf[3] : got - 4);
-	return 0;
-}
-
 int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out)
 {
 	uint8_t buf[64];
@@ -218,18 +182,6 @@ int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out)
 	out->rpm = sg_get_unaligned_be16(buf + 4);
 	out->zoned = buf[8] >> 4 & 3;
 	out->actuators = buf[8] & 0x40;
-	return 0;
-}
-
-int scsi_read_limits(struct scsi_port *port, uint32_t *largest, uint32_t *best)
-{
-	uint8_t buf[64];
-	int err = scsi_inquire(port, 0xb0, buf, sizeof(buf), 16, NULL);
-
-	if (err)
-		return err;
-	*largest = get_be32(buf + 8);
-	*best = get_be32(buf + 12);
 	return 0;
 }
 
@@ -338,36 +290,6 @@ int scsi_mode_select(struct scsi_port *port, const uint8_t *page, unsigned n)
 	all[8] &= 0x7f;		/* whether it can be saved is not ours to say */
 	sg_put_unaligned_be16((uint16_t)(8 + n), cdb + 7);
 	return scsi_do(port, &command);
-}
-
-int scsi_read_format(struct scsi_port *port, struct scsi_format *out)
-{
-	uint8_t page[64];
-	unsigned n;
-	int err;
-
-	memset(out, 0, sizeof(*out));
-	err = scsi_mode_sense(port, 0x03, 0, page, sizeof(page), &n);
-	if (err && err != -EOPNOTSUPP)
-		return err;
-	if (!err && n >= 21) {
-		out->sectors_per_track = sg_get_unaligned_be16(page + 10);
-		out->track_skew = sg_get_unaligned_be16(page + 16);
-		out->cylinder_skew = sg_get_unaligned_be16(page + 18);
-		out->surface_first = page[20] & 0x10;
-	}
-	err = scsi_mode_sense(port, 0x04, 0, page, sizeof(page), &n);
-	if (err && err != -EOPNOTSUPP)
-		return err;
-	if (!err && n >= 22) {
-		out->cylinders = sg_get_unaligned_be24(page + 2);
-		out->heads = page[5];
-		out->rpm = sg_get_unaligned_be16(page + 20);
-	}
-	err = scsi_mode_sense(port, 0x0c, 0, page, sizeof(page), &n);
-	if (!err && n >= 8)
-		out->notches = sg_get_unaligned_be16(page + 4);
-	return err == -EOPNOTSUPP ? 0 : err;
 }
 
 /* ---- addresses ---- */

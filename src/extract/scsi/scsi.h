@@ -58,11 +58,6 @@ struct scsi_capacity {
 };
 int scsi_read_capacity(struct scsi_port *port, struct scsi_capacity *out);
 
-struct scsi_identity {
-	char vendor[9], product[17], revision[5], serial[65];
-};
-int scsi_identify(struct scsi_port *port, struct scsi_identity *out);
-
 /* VPD page B1h. */
 struct scsi_medium {
 	uint32_t rpm;		/* 0: not said; 1: does not rotate */
@@ -70,10 +65,6 @@ struct scsi_medium {
 	bool actuators;		/* more than one */
 };
 int scsi_read_medium(struct scsi_port *port, struct scsi_medium *out);
-
-/* VPD page B0h: blocks of the largest and of the best transfer, 0: not said */
-int scsi_read_limits(struct scsi_port *port, uint32_t *largest,
-		     uint32_t *best);
 
 /* VPD page B9h: ranges of blocks with an actuator each. */
 struct scsi_range {
@@ -90,16 +81,6 @@ struct scsi_elements {
 	unsigned failed;	/* that has ended with an error */
 };
 int scsi_count_elements(struct scsi_port *port, struct scsi_elements *out);
-
-/* Mode pages 03h, 04h and 0Ch.  Of the active notch: a hint. */
-struct scsi_format {
-	uint32_t sectors_per_track, track_skew, cylinder_skew;
-	uint32_t cylinders, heads, rpm;
-	uint32_t notches;
-	bool surface_first;	/* LBAs fill a surface before the next */
-};
-/* Members the drive does not tell are 0. */
-int scsi_read_format(struct scsi_port *port, struct scsi_format *out);
 
 /* A mode page's current (0), changeable (1), default (2) or saved (3) values,
  * with its header of two bytes, or four of a subpage; *n is its length. */

@@ -16,7 +16,7 @@
 /* Blocks that may have been reassigned together. */
 #define BESIDE 64
 
-bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b)
+static bool same_place(const struct cycle_place *a, const struct cycle_place *b)
 {
 	return a->cylinder == b->cylinder && a->head == b->head;
 }
@@ -98,7 +98,7 @@ int ask_on_track(struct ask *ask, uint64_t block,
 	if (block >= ask->blocks)
 		return 0;
 	err = ask_where(ask, block, &spot);
-	return err ? err : ask_same_place(&spot.place, place);
+	return err ? err : same_place(&spot.place, place);
 }
 
 static bool zero_based(const struct ask *ask)
@@ -117,7 +117,7 @@ int ask_begins(struct ask *ask, uint64_t block,
 	rc = ask_where(ask, block, &spot);
 	if (rc)
 		return rc;
-	if (ask_same_place(&spot.place, place) != that)
+	if (same_place(&spot.place, place) != that)
 		return 0;
 	if (!block || (zero_based(ask) && !spot.at))
 		return 1;
@@ -171,7 +171,7 @@ static int start_forward(struct ask *ask, const struct cycle_place *place,
 	err = ask_where(ask, guess, &spot);
 	if (err)
 		return err;
-	if (!ask_same_place(&spot.place, place))
+	if (!same_place(&spot.place, place))
 		return -ENODATA;
 	if (by_block(ask) && spot.at && spot.at <= guess) {
 		err = start_forward(ask, place, guess - spot.at, start);
@@ -215,7 +215,7 @@ static int bounds_try(struct ask *ask, const struct cycle_place *place,
 
 	if (err)
 		return err;
-	if (ask_same_place(&spot.place, place)) {
+	if (same_place(&spot.place, place)) {
 		b->lo = try;
 	} else {
 		b->hi = try;
@@ -250,7 +250,7 @@ static bool follows(const struct cycle_place *place,
 		    const struct cycle_place *next)
 {
 	if (expected)
-		return ask_same_place(next, expected);
+		return same_place(next, expected);
 	return next->head == place->head &&
 	       (next->cylinder == place->cylinder + 1 ||
 		next->cylinder + 1 == place->cylinder);

@@ -26,8 +26,6 @@ struct ask_spot {
 	uint32_t at;		/* sector, or bytes if there is no pitch */
 };
 
-bool ask_same_place(const struct cycle_place *a, const struct cycle_place *b);
-
 /* Where a block is, or would be if it had not been reassigned. */
 int ask_where(struct ask *ask, uint64_t block, struct ask_spot *out);
 

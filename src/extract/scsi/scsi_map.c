@@ -40,7 +40,6 @@
 #define SLIPPED_MAX 64u
 #define PUSHED 2u
 #define PUSHED_HERE 8u		/* where other zones' slips were made up for */
-#define SEEN 2u
 #define CROSSED 2u
 #define PASSES 8u
 #define FACTS 128u
