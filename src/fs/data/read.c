@@ -42,6 +42,8 @@
 				 * certain */
 /* The kernel's own read-ahead may come a little out of order. */
 #define STREAM_SLACK (256u << 10)
+/* The kernel asks for up to so much at once before the first of it is read. */
+#define BEHIND_BYTES (16u << 20)
 /* Leaves with checksums are read when a stream is this far before them: some
  * tenths of a second of it. */
 #define SUMS_AHEAD_BYTES (48ull << 20)
@@ -108,7 +110,7 @@ bool file_is_streamed(const struct file *file, uint64_t block)
 	for (stream = file->streams;
 	     stream < file->streams + STREAMS_PER_FILE; stream++)
 		if (stream->count >= 2 && block * BLOCK_BYTES < stream->ahead &&
-		    block * BLOCK_BYTES + AHEAD_BYTES >= stream->next)
+		    block * BLOCK_BYTES + BEHIND_BYTES >= stream->next)
 			return true;
 	return false;
 }
