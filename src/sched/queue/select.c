@@ -15,6 +15,9 @@
 #include "sched/queue/queue_internal.h"
 
 #define PLACE_TRIES 32u
+/* What lies so little ahead of a read is of its stream, or is reached with it
+ * in some tens of milliseconds: 8 MiB. */
+#define AHEAD_SECTORS 16384u
 /* With so much time left a request waits for the end of a run of its class:
  * that and what else is urgent take as long. */
 #define URGENT_NS 70000000u
@@ -370,6 +373,39 @@ int queue_next_class(const struct queue *queue)
 	return class_share_next(&queue->share, queue_begin_ns(queue));
 }
 
+/* The read that goes on where the last access ends; NULL: none waits. */
+static struct queue_request *read_continued(const struct queue *queue)
+{
+	struct interval *interval;
+	int class;
+
+	for (class = QUEUE_READ; class <= QUEUE_READ_AHEAD; class++) {
+		interval = interval_at_or_after(queue->waiting[class],
+						queue->head_sector);
+		if (interval &&
+		    interval->first - queue->head_sector <= LEFT_OUT &&
+		    of_waiting(interval)->disk.op == DISK_READ)
+			return of_waiting(interval);
+	}
+	return NULL;
+}
+
+/* Whatever class has its turn: of one stream the next read goes first, as the
+ * head would have to come back for it, and soon comes to what lies ahead. */
+static void keep_stream_order(struct queue *queue, struct candidate *candidate)
+{
+	struct queue_request *req = candidate->req;
+
+	if ((req->class != QUEUE_READ && req->class != QUEUE_READ_AHEAD) ||
+	    candidate->sector - queue->head_sector > AHEAD_SECTORS)
+		return;
+	req = read_continued(queue);
+	if (req)
+		*candidate = (struct candidate){
+			.req = req, .sector = req->disk.sector,
+		};
+}
+
 struct queue_request *queue_select(struct queue *queue,
 				   const struct head_state *head_state,
 				   bool *alone)
@@ -386,6 +422,8 @@ struct queue_request *queue_select(struct queue *queue,
 		for (class = 0; class < QUEUE_CLASSES && !candidate.req;
 		     class++)
 			choose_in_class(queue, class, head_state, &candidate);
+		if (candidate.req)
+			keep_stream_order(queue, &candidate);
 	} while (candidate.req && !candidate_take(queue, &candidate, alone));
 	return candidate.req;
 }

@@ -320,6 +320,22 @@ START_TEST(read_ahead_is_raised)
 }
 END_TEST
 
+/* Reads of a stream and what is read ahead of it wait together, and both
+ * classes have their turns: the next of the stream goes first in each. */
+START_TEST(a_stream_keeps_its_order)
+{
+	int i;
+
+	for (i = 0; i < 16; i++)
+		submit(i, DISK_READ, i < 8 ? QUEUE_READ : QUEUE_READ_AHEAD,
+		       (uint64_t)i * MAX_SECTORS, MAX_SECTORS);
+	fake.now_ns += 1000000000;
+	run();
+	for (i = 0; i < 16; i++)
+		ck_assert_int_eq(items[i].place, i);
+}
+END_TEST
+
 START_TEST(deadline_counts)
 {
 	struct item *late;
@@ -844,6 +860,7 @@ int main(void)
 	tcase_add_test(all, fcfs_keeps_order);
 	tcase_add_test(all, age_beats_class);
 	tcase_add_test(all, read_ahead_is_raised);
+	tcase_add_test(all, a_stream_keeps_its_order);
 	tcase_add_test(all, deadline_counts);
 	tcase_add_test(all, depth_is_bounded);
 	tcase_add_test(all, neighbours_merge);
