@@ -320,16 +320,19 @@ START_TEST(read_ahead_is_raised)
 }
 END_TEST
 
-/* Reads of a stream and what is read ahead of it wait together, and both
- * classes have their turns: the next of the stream goes first in each. */
+/* What is read ahead of a stream has waited for so long that it is its turn:
+ * the next of the stream goes first all the same. */
 START_TEST(a_stream_keeps_its_order)
 {
 	int i;
 
-	for (i = 0; i < 16; i++)
-		submit(i, DISK_READ, i < 8 ? QUEUE_READ : QUEUE_READ_AHEAD,
+	for (i = 8; i < 16; i++)
+		submit(i, DISK_READ, QUEUE_READ_AHEAD,
 		       (uint64_t)i * MAX_SECTORS, MAX_SECTORS);
-	fake.now_ns += 1000000000;
+	fake.now_ns += 10000000000;
+	for (i = 0; i < 8; i++)
+		submit(i, DISK_READ, QUEUE_READ, (uint64_t)i * MAX_SECTORS,
+		       MAX_SECTORS);
 	run();
 	for (i = 0; i < 16; i++)
 		ck_assert_int_eq(items[i].place, i);
