@@ -432,7 +432,7 @@ static void print_json(struct session *s, const struct check_result *result)
 
 	if (!o)
 		return;
-	json_dumpf(o, stdout, JSON_INDENT(2));
+	json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 	putchar('\n');
 	json_decref(o);
 }

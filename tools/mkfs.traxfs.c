@@ -198,6 +198,10 @@ static void measure(const struct arguments *a, struct disk *disk,
 	if (!prober)
 		return;
 	device_realtime(true);
+	if (!full)
+		msg_info("%s: measuring for up to %llu s (--measure 0 does "
+			 "without)", a->device,
+			 (unsigned long long)a->measure_seconds);
 	rc = measure_some(prober, full ? 0 : a->measure_seconds * NS_PER_SECOND,
 			  full, &verdict, profile);
 	device_realtime(false);
@@ -269,7 +273,7 @@ static int print_json(const struct report *r)
 	if (r->tracks)
 		json_object_set_new(o, "tracks",
 				    json_integer((json_int_t)r->tracks));
-	json_dumpf(o, stdout, JSON_INDENT(2));
+	json_dumpf(o, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 	putchar('\n');
 	json_decref(o);
 	return 0;

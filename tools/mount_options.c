@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -386,6 +387,18 @@ int mount_settings_parse(struct mount_settings *s, const char *list)
 	}
 	free(copy);
 	return rc;
+}
+
+void mount_settings_print(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(rows); i++)
+		printf("%s%s%s\n", rows[i].name, rows[i].wanted ? " " : "",
+		       rows[i].wanted ? rows[i].wanted : "");
+	for (i = 0; i < COUNT(for_kernel); i++)
+		printf("%.*s\n", (int)strcspn(for_kernel[i], "*"),
+		       for_kernel[i]);
 }
 
 const char *mount_settings_fixed(const struct mount_settings *before,

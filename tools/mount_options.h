@@ -43,6 +43,9 @@ void mount_settings_init(struct mount_settings *settings);
  */
 int mount_settings_parse(struct mount_settings *settings, const char *list);
 
+/* Prints all there are, one a line, with what a value must be. */
+void mount_settings_print(void);
+
 /* The name of an option that differs and that a remount cannot change; NULL:
  * there is none. */
 const char *mount_settings_fixed(const struct mount_settings *before,

@@ -131,23 +131,6 @@ json_t *read_json(const char *path, const char *name)
 	return json;
 }
 
-static int show_facts(const struct arguments *a, const char *attribute)
-{
-	json_t *object = read_json(a->path, attribute);
-	int code;
-
-	if (!object)
-		return complain(a, attribute);
-	code = a->json ? print_json(object) : print_facts(object);
-	json_decref(object);
-	return code;
-}
-
-static int run_model(const struct arguments *a)
-{
-	return show_facts(a, "trax.model");
-}
-
 /* ---- extents, tracks: an array over the file ---- */
 
 /* Dirty pages have no place yet. */
@@ -228,7 +211,7 @@ static ssize_t print_part(const struct arguments *a, int64_t *offset)
 		piece = json_array_get(part, i);
 		if (a->json) {
 			fputs(*offset ? ",\n  " : "  ", stdout);
-			json_dumpf(piece, stdout, 0);
+			json_dumpf(piece, stdout, JSON_ENSURE_ASCII);
 		} else {
 			print_extent(piece);
 		}
@@ -348,6 +331,10 @@ static const struct command commands[] = {
 	  run_metrics, true },
 	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model,
 	  false },
+	{ "top", "MOUNTPOINT", "a live view: the disk, its requests, tasks",
+	  run_top, false },
+	{ "report", "MOUNTPOINT", "the same as a page in HTML; --output FILE",
+	  run_report, false },
 	{ "extents", "FILE", "where a file lies, cut at tracks", run_extents,
 	  false },
 	{ "tracks", "FILE", "the same, one line for each track", run_tracks,
@@ -382,6 +369,7 @@ static const struct argp_option options[] = {
 	{ "set", 's', "N", 0, "replicas: so many of a block from now on", 0 },
 	{ "wait", 'w', NULL, 0, "scrub start: until it is over", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
+	{ "output", 'o', "FILE", 0, "report: write it there", 0 },
 	{ 0 },
 };
 
@@ -423,6 +411,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'S':
 		a->svg = arg;
+		return 0;
+	case 'o':
+		a->output = arg;
 		return 0;
 	case ARGP_KEY_ARG:
 		if (state->arg_num > 1 && !a->command->many)

@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "tools/control_call.h"
 
@@ -26,6 +27,7 @@ struct arguments {
 	const char *near;	/* --near */
 	uint64_t at;		/* --at; 0: not given */
 	const char *svg;	/* --svg */
+	const char *output;	/* --output */
 	long set;		/* --set; -1: not given */
 };
 
@@ -58,6 +60,19 @@ int run_errors(const struct arguments *a);
 int run_replicas(const struct arguments *a);
 int run_replicate(const struct arguments *a);
 int run_heat(const struct arguments *a);
+/* All of trax.heat; the caller gives it up.  NULL: errno. */
+json_t *read_heat(const char *path);
+/* Where the disk was used over time, as a picture. */
+void heat_svg(FILE *f, json_t *heat);
+
+/* traxctl_model.c */
+int run_model(const struct arguments *a);
+
+/* traxctl_report.c */
+int run_report(const struct arguments *a);
+
+/* traxctl_top.c */
+int run_top(const struct arguments *a);
 
 /* traxctl_tasks.c */
 int run_tasks(const struct arguments *a);

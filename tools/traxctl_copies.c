@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fts.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/facts.h"
 #include "tools/traxctl.h"
 
 #define BUSY_TRIES 600
@@ -149,6 +151,28 @@ static json_t *read_copies(const char *path)
 	return all;
 }
 
+/* Of the mount as a whole. */
+static int print_counts(json_t *json)
+{
+	double reads = fact_number(json, "reads_offered");
+
+	printf("%-14s%.0f of a block at most\n", "wanted",
+	       fact_number(json, "most"));
+	printf("%-14s%s in %.0f regions\n", "there",
+	       size_text(512 * fact_number(json, "sectors")).s,
+	       fact_number(json, "regions"));
+	printf("%-14s%.0f, %s, since the mount%s\n", "made",
+	       fact_number(json, "made"),
+	       size_text(fact_number(json, "made_bytes")).s,
+	       fact_is_set(json, "busy") ? "; more are being made" : "");
+	printf("%-14s%.0f given up, %.0f bad\n", "dropped",
+	       fact_number(json, "dropped"), fact_number(json, "bad"));
+	printf("%-14s%.0f of %.0f that could, %s\n", "reads by them",
+	       fact_number(json, "reads_used"), reads,
+	       size_text(fact_number(json, "bytes_used")).s);
+	return EXIT_SUCCESS;
+}
+
 int run_replicas(const struct arguments *a)
 {
 	static const char *const columns[] = {
@@ -166,8 +190,10 @@ int run_replicas(const struct arguments *a)
 	json = read_copies(a->path);
 	if (!json)
 		return complain(a, "trax.replicas");
-	if (a->json || !json_is_array(json)) {
+	if (a->json) {
 		code = print_json(json);
+	} else if (!json_is_array(json)) {
+		code = print_counts(json);
 	} else {
 		flat = flat_copies(json);
 		code = print_objects(flat, columns, 7);
@@ -269,7 +295,7 @@ int run_replicate(const struct arguments *a)
 /* ---- heat ---- */
 
 /* All pages: the first one's regions, everybody's trace. */
-static json_t *read_heat(const char *path)
+json_t *read_heat(const char *path)
 {
 	json_t *all = read_json(path, "trax.heat"), *page;
 	json_t *trace = json_object_get(all, "trace");
@@ -343,6 +369,51 @@ static unsigned panels_of(json_t *trace, struct panel *panels)
 	return 2;
 }
 
+/* Ticks of an axis: 1, 2 or 5 times a power of ten apart, about `n` of them. */
+static double tick_step(double range, unsigned n)
+{
+	static const double steps[] = { 1, 2, 5, 10 };
+	double power = pow(10, floor(log10(range / n)));
+	size_t i = 0;
+
+	while (i < 3 && steps[i] * power < range / n)
+		i++;
+	return steps[i] * power;
+}
+
+/* Seconds below a panel. */
+static void draw_times(FILE *f, const struct panel *panel, double seconds)
+{
+	double step = tick_step(seconds, panel->width / 120), t;
+
+	for (t = 0; t <= seconds; t += step) {
+		double x = panel->left + panel->width * t / seconds;
+
+		fprintf(f, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" "
+			"y2=\"%d\" stroke=\"black\"/><text x=\"%.1f\" "
+			"y=\"%d\" text-anchor=\"middle\">%g s</text>\n", x, x,
+			20 + HEIGHT, 26 + HEIGHT, x, HEIGHT + 42, t);
+	}
+}
+
+/* Places on the disk, left of all panels, with lines through them. */
+static void draw_places(FILE *f, double sectors)
+{
+	double all = sectors * 512, step, at;
+	double unit = all >= 4e12 ? 1e12 : all >= 4e9 ? 1e9 : 1e6;
+
+	step = tick_step(all / unit, 6);
+	for (at = 0; at <= all / unit; at += step) {
+		double y = 20 + HEIGHT * (1 - at * unit / all);
+
+		fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
+			"y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" "
+			"y=\"%.1f\" text-anchor=\"end\">%g %s</text>\n", LEFT,
+			LEFT + WIDTH, y, y, LEFT - 6, y + 5, at,
+			unit == 1e12 ? "TB" : unit == 1e9 ? "GB" : "MB");
+	}
+}
+
 static void draw_panel(FILE *f, json_t *trace, const struct panel *panel,
 		       double sectors)
 {
@@ -357,11 +428,10 @@ static void draw_panel(FILE *f, json_t *trace, const struct panel *panel,
 	}
 	fprintf(f, "<rect x=\"%d\" y=\"20\" width=\"%d\" height=\"%d\" "
 		"fill=\"none\" stroke=\"black\"/>\n"
-		"<text x=\"%d\" y=\"14\">%s</text>\n"
-		"<text x=\"%d\" y=\"%d\">%.1f s</text>\n", panel->left,
-		panel->width, HEIGHT, panel->left, panel->name,
-		panel->left + panel->width - 60, HEIGHT + 40,
-		(last - first) / 1000);
+		"<text x=\"%d\" y=\"14\">%s</text>\n", panel->left,
+		panel->width, HEIGHT, panel->left, panel->name);
+	if (last > first)
+		draw_times(f, panel, (last - first) / 1000);
 	for (i = panel->begin; i < panel->end; i++) {
 		point = json_array_get(trace, i);
 		fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"1.5\" "
@@ -373,31 +443,67 @@ static void draw_panel(FILE *f, json_t *trace, const struct panel *panel,
 	}
 }
 
-static int draw(const struct arguments *a, json_t *heat)
+void heat_svg(FILE *f, json_t *heat)
 {
 	double sectors = json_number_value(json_object_get(heat, "sectors"));
 	json_t *trace = json_object_get(heat, "trace");
-	FILE *f = fopen(a->svg, "w");
 	struct panel panels[2];
-	unsigned i, n;
+	unsigned i, n = sectors > 0 ? panels_of(trace, panels) : 0;
 
-	if (!f)
-		return complain(a, a->svg);
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" "
-		"height=\"%d\" font-family=\"sans-serif\" font-size=\"14\">\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-		"<text x=\"4\" y=\"34\">%.3g</text>\n"
-		"<text x=\"4\" y=\"%d\">LBN 0</text>\n", LEFT + WIDTH + 20,
-		HEIGHT + 80, sectors, HEIGHT + 20);
-	n = sectors > 0 ? panels_of(trace, panels) : 0;
+	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" "
+		"viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+		"font-family=\"sans-serif\" font-size=\"14\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+		LEFT + WIDTH + 20, HEIGHT + 80, LEFT + WIDTH + 20,
+		HEIGHT + 80);
+	if (n)
+		draw_places(f, sectors);
 	for (i = 0; i < n; i++)
 		draw_panel(f, trace, &panels[i], sectors);
 	for (i = 0; i < KINDS; i++)
 		fprintf(f, "<text x=\"%u\" y=\"%d\" fill=\"%s\">%s</text>\n",
-			LEFT + i * 180, HEIGHT + 60, kinds[i].colour,
+			LEFT + i * 180, HEIGHT + 68, kinds[i].colour,
 			kinds[i].name);
 	fprintf(f, "</svg>\n");
+}
+
+static int draw(const struct arguments *a, json_t *heat)
+{
+	FILE *f = fopen(a->svg, "w");
+
+	if (!f)
+		return complain(a, a->svg);
+	heat_svg(f, heat);
 	return fclose(f) ? complain(a, a->svg) : EXIT_SUCCESS;
+}
+
+/* Regions, the most used first. */
+static int print_heat(json_t *heat)
+{
+	static const char bar[] = "########################################";
+	json_t *regions = json_object_get(heat, "regions"), *region;
+	double unit = json_number_value(json_object_get(heat,
+							"region_sectors"));
+	double sum = 0;
+	size_t i;
+
+	json_array_foreach(regions, i, region)
+		sum += at(region, 1);
+	printf("%-24s%8s\n", "of the disk", "use");
+	json_array_foreach(regions, i, region) {
+		double first = at(region, 0) * unit * 512;
+		char place[160];
+
+		snprintf(place, sizeof(place), "%s + %s", size_text(first).s,
+			 size_text(unit * 512).s);
+		printf("%-24s%6.1f %%  %.*s\n", place,
+		       100 * at(region, 1) / sum,
+		       (int)(40 * at(region, 1) / sum), bar);
+	}
+	printf("\n%zu of the last accesses are known: --json lists, --svg "
+	       "draws them\n",
+	       json_array_size(json_object_get(heat, "trace")));
+	return EXIT_SUCCESS;
 }
 
 int run_heat(const struct arguments *a)
@@ -407,7 +513,8 @@ int run_heat(const struct arguments *a)
 
 	if (!heat)
 		return complain(a, "trax.heat");
-	code = a->svg ? draw(a, heat) : print_json(heat);
+	code = a->svg ? draw(a, heat) : a->json ? print_json(heat) :
+						  print_heat(heat);
 	json_decref(heat);
 	return code;
 }

@@ -67,7 +67,8 @@ struct arguments {
 const char *argp_program_version = "traxfs " PACKAGE_VERSION;
 
 static const struct argp_option options[] = {
-	{ "options", 'o', "LIST", 0, "Mount options, separated by commas", 0 },
+	{ "options", 'o', "LIST", 0, "Mount options, separated by commas; "
+	  "\"help\" lists them", 0 },
 	{ "read-only", 'r', NULL, 0, "The same as -o ro", 0 },
 	{ "again", 'a', NULL, 0, "A device that is mounted already: show it "
 	  "there, too", 0 },
@@ -80,6 +81,10 @@ static void take_options(struct arguments *a, const char *list)
 {
 	char *both = NULL;
 
+	if (!strcmp(list, "help")) {
+		mount_settings_print();
+		exit(EXIT_SUCCESS);
+	}
 	if (mount_settings_parse(&a->settings, list))
 		exit(EXIT_USAGE);
 	if (asprintf(&both, "%s%s%s", a->list ? a->list : "",

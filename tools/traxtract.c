@@ -312,7 +312,7 @@ static void tell_json(const struct outcome *o, enum extract_end end)
 				o->parts);
 
 	if (all) {
-		json_dumpf(all, stderr, JSON_INDENT(2));
+		json_dumpf(all, stderr, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 		fputc('\n', stderr);
 	}
 	json_decref(all);

@@ -1,0 +1,51 @@
+#!/bin/bash
+# completion.sh - what bash, zsh and fish complete is what the programs have.
+set -u
+export PATH=$top_builddir:$PATH
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+complete_word() {
+	COMP_WORDS=("$@")
+	COMP_CWORD=$(($# - 1))
+	_trax "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+	printf '%s\n' "${COMPREPLY[@]}"
+}
+
+. "$top_srcdir/etc/traxfs.bash"
+for program in traxfs mkfs.traxfs chkfs.traxfs traxctl traxdisk traxtract \
+	traxbench; do
+	[ -x "$top_builddir/$program" ] || continue
+	complete -p $program >/dev/null || fail "$program is not completed"
+	# argp's usage names every option in another way.
+	for option in $("$program" --usage | grep -oE -- '--[a-z-]+' | sort -u)
+	do
+		complete_word $program "$option" | grep -qx -- "$option" ||
+			fail "$program $option"
+	done
+done
+for command in status top report label scrub metrics errors sync; do
+	complete_word traxctl $command | grep -qx $command ||
+		fail "traxctl $command"
+done
+complete_word traxctl scrub s | grep -qx start || fail "scrub start"
+for option in commit= noatime remount brick nosuid context=; do
+	complete_word traxfs -o ro,$option | grep -qx -- "ro,$option" ||
+		fail "-o $option"
+done
+bash -n "$top_srcdir/etc/traxfs.bash" || fail "bash's file"
+if command -v zsh >/dev/null; then
+	zsh -n "$top_srcdir/etc/_traxfs" || fail "zsh's file"
+fi
+if command -v fish >/dev/null; then
+	fish -c "source '$top_srcdir/etc/traxfs.fish'
+		complete -C 'traxctl '" | grep -q '^report' ||
+		fail "fish: commands"
+	fish -c "source '$top_srcdir/etc/traxfs.fish'
+		complete -C 'mkfs.traxfs --me'" | grep -q '^--measure' ||
+		fail "fish: options"
+fi
+echo "all good"

@@ -1,0 +1,48 @@
+#!/bin/sh
+# mount_views.sh - what people look at: tables, the live view, the report; and
+# that nothing in them is taken for markup or for a terminal's command.
+set -u
+. "$top_srcdir/tests/system/mount.sh"
+need_fuse
+make_image 128M
+
+# U+0085 in a label: escaped in JSON.
+"$tools/mkfs.traxfs" -L "$(printf 'a\302\205<b>')" --json "$image" \
+	>"$work/json" 2>/dev/null || fail mkfs
+grep -q '"a\\u0085<b>"' "$work/json" || fail "mkfs: $(cat "$work/json")"
+"$tools/traxfs" "$image" "$mnt" || fail mount
+cp -r "$top_srcdir/tools" "$mnt/" && sync -f "$mnt" || fail copy
+
+words() {
+	"$tools/traxctl" "$@" "$mnt" >"$work/out" || fail "traxctl $*"
+	for word in $expected; do
+		grep -q "$word" "$work/out" || {
+			cat "$work/out"
+			fail "traxctl $*: no $word"
+		}
+	done
+}
+expected="^tracks ^head not.followed boundaries"
+words model
+expected="wanted reads.by.them"
+words replicas
+grep -q '{' "$work/out" && fail "JSON without --json"
+expected="of.the.disk last.accesses"
+words heat
+grep -q '{' "$work/out" && fail "JSON without --json"
+expected="^heat ^head commits read-ahead ^scrub ^damage"
+words top
+expected="DOCTYPE </svg> Health What.would.be.better write-back"
+words report
+"$tools/traxctl" report -o "$work/r.html" "$mnt" || fail report
+grep -q '<script\|http://[^w]\|https://' "$work/r.html" &&
+	fail "the page is not for itself"
+if command -v chromium >/dev/null; then
+	HOME=$work timeout 60 chromium --headless --no-sandbox --disable-gpu \
+		--dump-dom "file://$work/r.html" >"$work/dom" 2>/dev/null &&
+		{ grep -q 'first sectors outside' "$work/dom" ||
+		fail "the page as a browser has it"; }
+fi
+umount "$mnt" || fail umount
+check "$image"
+echo "all good"

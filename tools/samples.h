@@ -1,0 +1,37 @@
+/*
+ * samples.h - what a mounted file system says of itself at one moment, for what
+ * shows that over time: traxctl top, traxctl report.
+ */
+#ifndef TRAX_TOOLS_SAMPLES_H
+#define TRAX_TOOLS_SAMPLES_H
+
+#include <jansson.h>
+
+#define SAMPLE_CLASSES 5u
+
+/* Counts of one class of requests, since the mount. */
+struct class_sample {
+	double requests, bytes, wait_s, service_s;
+};
+
+struct sample {
+	json_t *stats, *model, *scrub;
+	json_t *heat;		/* NULL: not for everybody */
+	struct class_sample class[SAMPLE_CLASSES];
+};
+
+/* "commits" and the like. */
+extern const char *const sample_names[SAMPLE_CLASSES];
+
+/* 0, or -1 with errno. */
+int sample_take(const char *mountpoint, struct sample *sample);
+void sample_drop(struct sample *sample);
+
+/* What of a class came between two samples. */
+struct class_sample sample_between(const struct sample *before,
+				   const struct sample *after, unsigned class);
+
+/* The number at a place of an array; 0: there is none. */
+double sample_number(json_t *array, size_t i);
+
+#endif

@@ -1,0 +1,366 @@
+/*
+ * traxctl_report.c - one page in HTML with everything in it: the platter and
+ * what is hot on it, what the disk was asked for, health, advice.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "tools/facts.h"
+#include "tools/samples.h"
+#include "tools/traxctl.h"
+
+/* Of the picture of the platter. */
+#define PLATTER 360
+#define OUTER 170.0
+#define INNER 60.0
+#define BAR 620.0		/* of the time by class, in pixels */
+
+static const char *const colours[SAMPLE_CLASSES] = {
+	"#b03060", "#1f4e9c", "#7aa6e0", "#d2691e", "#909090",
+};
+
+struct html {
+	FILE *f;
+	const struct arguments *a;
+	struct sample now;
+};
+
+static const char head[] =
+	"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+	"<title>traxfs report</title>\n<style>\n"
+	"body{font:15px/1.5 sans-serif;max-width:1120px;margin:2em auto;"
+	"padding:0 1em;color:#222}\n"
+	"h1{font-size:1.6em}h2{font-size:1.2em;margin-top:1.6em}\n"
+	"table{border-collapse:collapse}td,th{padding:.15em .9em .15em 0;"
+	"text-align:left}td.n,th.n{text-align:right}\n"
+	"tr:nth-child(even){background:#f4f4f4}\n"
+	".bad{color:#b00020;font-weight:bold}.row{display:flex;gap:3em;"
+	"flex-wrap:wrap}svg{max-width:100%;height:auto}\n"
+	"</style></head><body>\n";
+
+/* Text that came from a disk or a user. */
+static void put_text(FILE *f, const char *text)
+{
+	char *tame = strdup(text);
+	const char *p;
+
+	if (!tame)
+		return;
+	text_tame(tame);
+	for (p = tame; *p; p++) {
+		if (*p == '<' || *p == '>' || *p == '&' || *p == '"')
+			fprintf(f, "&#%d;", *p);
+		else
+			putc(*p, f);
+	}
+	free(tame);
+}
+
+static void row(const struct html *h, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void row(const struct html *h, const char *name, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(h->f, "<tr><th>%s</th><td>", name);
+	put_text(h->f, text);
+	fputs("</td></tr>\n", h->f);
+}
+
+/* ---- What it is ---- */
+
+static void put_facts(const struct html *h)
+{
+	const struct sample *s = &h->now;
+	struct statvfs st = { .f_frsize = 0 };
+	double unit;
+
+	statvfs(h->a->path, &st);
+	unit = (double)st.f_frsize;
+	fputs("<table>\n", h->f);
+	row(h, "mounted on", "%s", h->a->path);
+	row(h, "drive", "%s", fact_string(s->model, "profile.model"));
+	row(h, "space", "%s of %s free",
+	    size_text(unit * (double)st.f_bavail).s,
+	    size_text(unit * (double)st.f_blocks).s);
+	row(h, "turns", "%.1f a minute", fact_number(s->model, "rpm"));
+	row(h, "tracks", "%.0f, %.2f %% of the disk known",
+	    fact_number(s->model, "tracks"),
+	    100 * fact_number(s->model, "profile.known_share"));
+	row(h, "inodes", "%.0f", fact_number(s->stats, "tree.inodes"));
+	row(h, "copies", "%s, read %.0f times",
+	    size_text(512 * fact_number(s->stats, "replicas.sectors")).s,
+	    fact_number(s->stats, "replicas.reads_used"));
+	row(h, "log", "%.0f commits, %.0f %% full",
+	    fact_number(s->stats, "log.commits"),
+	    fact_number(s->stats, "log.fill_percent"));
+	row(h, "scrub", "%s, last ended: %s, next: %s",
+	    fact_string(s->scrub, "state"),
+	    date_text(fact_number(s->scrub, "ended_seconds")).s,
+	    date_text(fact_number(s->scrub, "next_seconds")).s);
+	fputs("</table>\n", h->f);
+}
+
+/* ---- The platter ---- */
+
+/* Sectors are spread over the area as on a real one: the outer tracks hold
+ * more, so half of them lie outside this radius. */
+static double radius_of(double share)
+{
+	return sqrt(OUTER * OUTER - share * (OUTER * OUTER - INNER * INNER));
+}
+
+static void put_platter(const struct html *h)
+{
+	json_t *regions = json_object_get(h->now.heat, "regions"), *region;
+	double sectors = fact_number(h->now.heat, "sectors"), most = 0;
+	double unit = fact_number(h->now.heat, "region_sectors");
+	size_t i;
+
+	fprintf(h->f, "<svg width=\"%d\" height=\"%d\" role=\"img\">"
+		"<title>the platter, hot places dark</title>\n"
+		"<circle cx=\"%d\" cy=\"%d\" r=\"%.0f\" fill=\"#eef\" "
+		"stroke=\"#556\"/>\n", PLATTER, PLATTER + 30, PLATTER / 2,
+		PLATTER / 2, OUTER);
+	json_array_foreach(regions, i, region)
+		if (sample_number(region, 1) > most)
+			most = sample_number(region, 1);
+	json_array_foreach(regions, i, region) {
+		double first = sample_number(region, 0) * unit / sectors;
+		double last = first + unit / sectors;
+		double outer = radius_of(first < 1 ? first : 1);
+		double inner = radius_of(last < 1 ? last : 1);
+
+		fprintf(h->f, "<circle cx=\"%d\" cy=\"%d\" r=\"%.2f\" "
+			"fill=\"none\" stroke=\"#b03060\" "
+			"stroke-opacity=\"%.2f\" stroke-width=\"%.2f\"/>\n",
+			PLATTER / 2, PLATTER / 2, (outer + inner) / 2,
+			0.15 + 0.85 * sample_number(region, 1) / most,
+			outer - inner);
+	}
+	fprintf(h->f, "<circle cx=\"%d\" cy=\"%d\" r=\"%.0f\" fill=\"white\" "
+		"stroke=\"#556\"/><circle cx=\"%d\" cy=\"%d\" r=\"8\" "
+		"fill=\"#556\"/>\n<text x=\"%d\" y=\"%d\" "
+		"text-anchor=\"middle\" font-size=\"13\">first sectors "
+		"outside; dark: used most</text></svg>\n", PLATTER / 2,
+		PLATTER / 2, INNER, PLATTER / 2, PLATTER / 2, PLATTER / 2,
+		PLATTER + 20);
+}
+
+/* ---- Requests ---- */
+
+static void put_bar(const struct html *h, double all)
+{
+	double at = 0;
+	unsigned i;
+
+	fprintf(h->f, "<svg width=\"%.0f\" height=\"34\">\n", BAR);
+	for (i = 0; i < SAMPLE_CLASSES; i++) {
+		double width = BAR * h->now.class[i].service_s / all;
+
+		fprintf(h->f, "<rect x=\"%.1f\" y=\"2\" width=\"%.1f\" "
+			"height=\"30\" fill=\"%s\"><title>%s</title></rect>\n",
+			at, width, colours[i], sample_names[i]);
+		at += width;
+	}
+	fputs("</svg>\n", h->f);
+}
+
+static void put_requests(const struct html *h)
+{
+	double all = 0;
+	unsigned i;
+
+	for (i = 0; i < SAMPLE_CLASSES; i++)
+		all += h->now.class[i].service_s;
+	fputs("<h2>What the disk was asked for since the mount</h2>\n", h->f);
+	if (all <= 0) {
+		fputs("<p>Nothing has been asked of the disk yet.</p>\n", h->f);
+		return;
+	}
+	put_bar(h, all);
+	fputs("<table><tr><th></th><th>for</th><th class=n>requests</th>"
+	      "<th class=n>data</th><th class=n>time with the disk</th>"
+	      "<th class=n>wait each</th></tr>\n", h->f);
+	for (i = 0; i < SAMPLE_CLASSES; i++) {
+		const struct class_sample *c = &h->now.class[i];
+
+		fprintf(h->f, "<tr><td style=\"background:%s\">&nbsp;</td>"
+			"<td>%s</td><td class=n>%.0f</td><td class=n>%s</td>"
+			"<td class=n>%.1f s (%.0f %%)</td><td class=n>%.2f ms"
+			"</td></tr>\n", colours[i], sample_names[i],
+			c->requests, size_text(c->bytes).s, c->service_s,
+			100 * c->service_s / all, c->requests ?
+			1e3 * c->wait_s / c->requests : 0);
+	}
+	fputs("</table>\n", h->f);
+}
+
+/* ---- Health and advice ---- */
+
+static void put_health(const struct html *h)
+{
+	json_t *s = h->now.stats;
+	double errors = fact_number(s, "errors");
+
+	fputs("<h2>Health</h2>\n<ul>\n", h->f);
+	if (fact_is_set(s, "failed"))
+		fputs("<li class=bad>The file system has failed: nothing more "
+		      "is written. See the system's log.</li>\n", h->f);
+	else if (fact_is_set(s, "read_only"))
+		fputs("<li>Mounted read-only.</li>\n", h->f);
+	if (errors)
+		fprintf(h->f, "<li class=bad>%.0f damaged places were met: "
+			"<code>traxctl errors</code></li>\n", errors);
+	else
+		fputs("<li>No damage was met.</li>\n", h->f);
+	fprintf(h->f, "<li>%.0f requests were retried, %.0f log records "
+		"written elsewhere.</li>\n",
+		fact_number(s, "queue.retried"), fact_number(s, "log.retries"));
+	fputs("</ul>\n", h->f);
+}
+
+static double wrong_share(const struct html *h, const char *kind)
+{
+	char path[64];
+	double n;
+
+	snprintf(path, sizeof(path), "head.%s.predictions", kind);
+	n = fact_number(h->now.model, path);
+	snprintf(path, sizeof(path), "head.%s.wrong", kind);
+	return n ? fact_number(h->now.model, path) / n : 0;
+}
+
+static bool tracks_unknown(const struct html *h)
+{
+	return fact_number(h->now.model, "profile.known_share") < 0.99;
+}
+
+static bool doubted(const struct html *h)
+{
+	return fact_is_set(h->now.model, "profile.doubted");
+}
+
+static bool reads_wrong(const struct html *h)
+{
+	return wrong_share(h, "reads") > 0.1;
+}
+
+static bool copies_off(const struct html *h)
+{
+	return fact_number(h->now.stats, "replicas.most") < 1;
+}
+
+static bool many_commits(const struct html *h)
+{
+	double all = 0;
+	unsigned i;
+
+	for (i = 0; i < SAMPLE_CLASSES; i++)
+		all += h->now.class[i].service_s;
+	return all > 10 && h->now.class[0].service_s > all / 3;
+}
+
+static bool nearly_full(const struct html *h)
+{
+	return fact_number(h->now.stats, "space.free") <
+	       0.1 * fact_number(h->now.stats, "space.sectors");
+}
+
+static bool never_scrubbed(const struct html *h)
+{
+	return fact_number(h->now.scrub, "ended_seconds") <= 0;
+}
+
+static const struct {
+	bool (*holds)(const struct html *h);
+	const char *words;
+} advice[] = {
+	{ tracks_unknown, "Not all tracks are known: files are laid out by "
+	  "guess, and the head is not predicted there. It is measured while "
+	  "the disk is idle (mount option refine=1)." },
+	{ doubted, "The profile does not fit the drive and is not used: is it "
+	  "another drive than it was made for? traxtract measures anew." },
+	{ reads_wrong, "More than a tenth of the predictions for reads fail: "
+	  "the host answers late, or the drive has changed. Gaps are used "
+	  "less." },
+	{ many_commits, "More than a third of the disk's time goes to commits: "
+	  "some program calls fsync often. Batching its changes helps most." },
+	{ nearly_full, "Less than a tenth is free: new files are cut into more "
+	  "pieces, and copies give way." },
+	{ copies_off, "Copies are off (replicas=0): what is read together and "
+	  "lies apart stays apart, and damage cannot be healed from them." },
+	{ never_scrubbed, "No scrub has ended yet: damage that nobody reads is "
+	  "not known. traxctl scrub start" },
+};
+
+static void put_advice(const struct html *h)
+{
+	unsigned n = 0;
+	size_t i;
+
+	fputs("<h2>What would be better, and why</h2>\n<ul>\n", h->f);
+	for (i = 0; i < sizeof(advice) / sizeof(advice[0]); i++) {
+		if (!advice[i].holds(h))
+			continue;
+		fprintf(h->f, "<li>%s</li>\n", advice[i].words);
+		n++;
+	}
+	if (!n)
+		fputs("<li>Nothing that these figures show.</li>\n", h->f);
+	fputs("</ul>\n", h->f);
+}
+
+static int put_page(struct html *h)
+{
+	char date[32];
+	time_t t = time(NULL);
+
+	strftime(date, sizeof(date), "%Y-%m-%d %H:%M", localtime(&t));
+	fputs(head, h->f);
+	fprintf(h->f, "<h1>traxfs, %s</h1>\n<div class=row>", date);
+	put_facts(h);
+	if (h->now.heat)
+		put_platter(h);
+	fputs("</div>\n", h->f);
+	put_health(h);
+	put_advice(h);
+	put_requests(h);
+	if (h->now.heat) {
+		fputs("<h2>The last accesses</h2>\n", h->f);
+		heat_svg(h->f, h->now.heat);
+	}
+	fputs("</body></html>\n", h->f);
+	return ferror(h->f) ? -1 : 0;
+}
+
+int run_report(const struct arguments *a)
+{
+	struct html h = { .a = a };
+	int rc;
+
+	if (sample_take(a->path, &h.now))
+		return complain(a, "trax.stats");
+	json_decref(h.now.heat);
+	h.now.heat = read_heat(a->path);
+	h.f = a->output ? fopen(a->output, "w") : stdout;
+	rc = h.f ? put_page(&h) : -1;
+	if (h.f && h.f != stdout && fclose(h.f))
+		rc = -1;
+	sample_drop(&h.now);
+	return rc ? complain(a, a->output ? a->output : "output") :
+		    EXIT_SUCCESS;
+}
