@@ -208,6 +208,15 @@ static void *buffer_get(struct files *files)
 	return pool_get(files->dirty_pool);
 }
 
+/* Counts go back by halves, so that they follow what happens. */
+static void block_born(struct files *files)
+{
+	if (++files->small_born < pool_count(files->dirty_pool) / 2)
+		return;
+	files->small_born /= 2;
+	files->small_died /= 2;
+}
+
 struct block *block_add(struct file *file, uint64_t index)
 {
 	struct files *files = file->files;
@@ -218,6 +227,8 @@ struct block *block_add(struct file *file, uint64_t index)
 		return NULL;
 	files->block_free = block->next;
 	block_init(file, block, index, data);
+	if (file->size <= SMALL_FILE_BYTES)
+		block_born(files);
 	return block;
 }
 

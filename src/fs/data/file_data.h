@@ -51,7 +51,10 @@
 #define FETCH_SEGMENTS 32u	/* extents read by one fetch, at most */
 #define STREAMS_PER_FILE 4
 
-#define SWEEP_PART 4u	/* an idle disk begins to write when one in this many of
+/* When dirty data is written back, the time in the kernel's cache included, as
+ * ext4 has it: 30 s until it is written and 5 s until that is committed. */
+#define WRITE_BACK_AGE_NS 35000000000ull
+#define SWEEP_PART 8u	/* an idle disk begins to write when one in this many of
 			 * the pool's blocks is dirty */
 
 struct file;
@@ -289,6 +292,8 @@ struct files {
 	struct block *block_store, *block_free;
 	struct list kept;		/* blocks, the first written first */
 	size_t kept_count;
+	size_t small_born, small_died;	/* blocks of small files, of late: made,
+					 * and deleted while in memory */
 	struct chunk *chunk_store;
 	struct list chunk_free, lru;
 	struct list chunk_waits;		/* struct read_wait that wait

@@ -25,9 +25,6 @@
 #include "fs/op/abandon_alloc.h"
 #include "fs/op/vnode.h"
 
-/* Of dirty data, the time in the kernel's cache included, as ext4 has it: 30 s
- * until it is written back and 5 s until that is committed. */
-#define AGE_NS (35 * NS_PER_SECOND)
 #define DESTAGE_AGE_NS (30 * NS_PER_SECOND)	/* of what is in the log only */
 #define DESTAGE_AGES 10u		/* when they are destaged in gaps */
 #define SCAN_NS NS_PER_SECOND
@@ -202,7 +199,7 @@ static void files_scan(struct files *files, uint64_t now_ns)
 	list_for_each_safe(pos, tmp, &files->dirty_files) {
 		file = list_entry(pos, struct file, dirty_link);
 		block = list_entry(file->dirty.next, struct block, link);
-		if (now_ns - block->dirty_ns >= AGE_NS &&
+		if (now_ns - block->dirty_ns >= WRITE_BACK_AGE_NS &&
 		    file->flush_stamp < block->stamp)
 			files_flush_group(file, UINT64_MAX, false);
 	}

@@ -13,7 +13,11 @@
 #include "fs/data/writeback.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
-#define YOUNG_PART 8u	/* of the pool: what became dirty last is left alone */
+/* This part of the pool, which became dirty last, is left alone when memory is
+ * short, and while the disk is idle. */
+#define YOUNG_PART 8u
+#define YOUNG_EARLY_PART 16u
+#define DIED_PART 4u	/* one block in so many is deleted soon: that is much */
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
 
 static const struct fs_txn_type inline_type = {
@@ -177,9 +181,9 @@ void writeback_stream(struct file *file)
  * they fill whole tracks, and in one sweep of the head.  Those that are young
  * may be deleted soon, or become large.  False: there are none.
  */
-static bool writeback_sweep(struct files *files)
+static bool writeback_sweep(struct files *files, unsigned young_part)
 {
-	uint64_t young = pool_count(files->dirty_pool) / YOUNG_PART;
+	uint64_t young = pool_count(files->dirty_pool) / young_part;
 	struct list *pos, *tmp;
 	struct file *file;
 	bool any = false;
@@ -218,19 +222,35 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 	if (oldest->dirty_count >= count / 16)
 		writeback_flush(oldest, files->stamp, false,
 				!oldest->vnode->opens);
-	else if (!writeback_sweep(files))
+	else if (!writeback_sweep(files, YOUNG_PART))
 		files_flush_group(oldest, UINT64_MAX, false);
+}
+
+/* Will half of the pool be full before what is dirty is old? */
+static bool pool_fills(const struct files *files)
+{
+	const struct file *oldest =
+		list_first(&files->dirty_files, struct file, dirty_link);
+	const struct block *block =
+		list_first(&oldest->dirty, struct block, link);
+	uint64_t age_ns = env_now_ns(files->fs->env) - block->dirty_ns;
+
+	return files->dirty_count * (double)WRITE_BACK_AGE_NS >
+	       pool_count(files->dirty_pool) / 2 * (double)age_ns;
 }
 
 /*
  * Before that, what fills many tracks goes when the disk has nothing else to
- * do: a sync then finds most of it written.  What users read comes first.
+ * do: a sync then finds most of it written.  What users read comes first, and
+ * where much is deleted soon after it was made, or little is made, it waits.
  */
 static void writeback_early(struct files *files)
 {
 	if (files->dirty_count > pool_count(files->dirty_pool) / SWEEP_PART &&
-	    !files->users_read && queue_idle(files->fs->queue))
-		writeback_sweep(files);
+	    files->small_died * DIED_PART <= files->small_born &&
+	    !files->users_read && queue_idle(files->fs->queue) &&
+	    pool_fills(files))
+		writeback_sweep(files, YOUNG_EARLY_PART);
 }
 
 /* What goes before anybody asks for it. */

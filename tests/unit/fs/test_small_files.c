@@ -151,7 +151,7 @@ START_TEST(test_age)
 }
 END_TEST
 
-/* More than a quarter of the pool, in all directories by turns: what is not
+/* More than an eighth of the pool, in all directories by turns: what is not
  * young is written in one sweep of long accesses, and nothing more. */
 START_TEST(test_sweep)
 {
@@ -174,6 +174,31 @@ START_TEST(test_sweep)
 	ck_assert_uint_ge(bytes, (uint64_t)files * FILE_BYTES / 3);
 	ck_assert_uint_le(bytes, (uint64_t)files * FILE_BYTES * 2 / 3);
 	ck_assert_uint_ge(bytes / accesses, 128 << 10);
+	scene_close(w);
+}
+END_TEST
+
+/* Where half of what is made is deleted soon nothing is written early, though
+ * the disk is idle, until half of the pool is full. */
+START_TEST(test_deleted_soon)
+{
+	struct scene *w = scene_open();
+	const struct files *files = w->rig.fs->files;
+	const unsigned n = (unsigned)(pool_count(files->dirty_pool) *
+				      BLOCK_BYTES / FILE_BYTES * 3 / 4);
+	uint64_t before = data_bytes(w);
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t ino = create(w, i);
+
+		if (i % 2)
+			delete(w, i, ino);
+		if (i % 16 == 0)
+			pass(w, SECOND_NS / 50);
+	}
+	ck_assert_uint_gt(files->dirty_count,
+			  pool_count(files->dirty_pool) / SWEEP_PART);
+	ck_assert_uint_eq(data_bytes(w), before);
 	scene_close(w);
 }
 END_TEST
@@ -258,6 +283,7 @@ int main(void)
 	tcase_add_test(tc, test_short_lives);
 	tcase_add_test(tc, test_age);
 	tcase_add_test(tc, test_sweep);
+	tcase_add_test(tc, test_deleted_soon);
 	tcase_add_test(tc, test_kept);
 	tcase_add_loop_test(tc, test_metadata, 0,
 			    sizeof(metadata_memory) / sizeof(*metadata_memory));
