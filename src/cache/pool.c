@@ -185,13 +185,13 @@ int pool_budget_make(size_t bytes, struct pool_budget *budget)
 	if (nodes < LEAST_NODES_BYTES)
 		nodes = LEAST_NODES_BYTES < bytes / 2 ? LEAST_NODES_BYTES :
 							bytes / 2;
-	rest = bytes - nodes;
+	rest = bytes - nodes - bytes / 4;
 	*budget = (struct pool_budget){
 		.nodes = nodes,
-		.dirty = rest / 3,
-		.tracks = rest / 3,
-		.replicas = rest / 12,
-		.flight = rest - rest / 3 - rest / 3 - rest / 12,
+		.dirty = bytes / 4,
+		.tracks = rest / 2,
+		.replicas = rest / 8,
+		.flight = rest - rest / 2 - rest / 8,
 	};
 	return 0;
 }
