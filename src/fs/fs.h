@@ -142,7 +142,7 @@ struct fs_attr {
 	uint64_t size;
 	uint64_t sectors;	/* st_blocks */
 	struct timespec atime, mtime, ctime, btime;
-	bool name_gone;		/* one of several, within the last second */
+	bool name_gone;		/* one of several, a short while ago */
 };
 
 /* FS_SETATTR: which fields of attr are to be set. */

@@ -81,7 +81,12 @@ static struct timespec time_get(const struct disk_time *time)
 
 /* A directory shows the room its entries would take in an ordinary one. */
 #define DIR_ENTRY_BYTES 64u
-#define NAME_GONE_NS ((uint64_t)NS_PER_SECOND)
+/*
+ * How long a process that took a name may take to run again, and let the kernel
+ * count the links down: a second was too short on a machine with twelve
+ * runnable processes for two cores.
+ */
+#define NAME_GONE_NS (20 * (uint64_t)NS_PER_SECOND)
 
 /* Was one of its names taken just now? */
 static bool inode_name_gone(struct fs *fs, uint64_t ino)
