@@ -573,12 +573,6 @@ static bool is_good(void *arg, const struct geom_track *track)
 	return !bad[track->index];
 }
 
-/* The same tracks, but for those that are bad: nothing is known of these. */
-static int without(const struct geom *geom, bool *bad, struct geom **cleaned)
-{
-	return geom_less(geom, is_good, bad, cleaned);
-}
-
 /* Every track, where they are few enough, or samples were wrong too often: what
  * is not what it was thought to be is unknown from then on. */
 static int verify_all(struct extract_run *run)
@@ -598,7 +592,7 @@ static int verify_all(struct extract_run *run)
 	for (uint64_t i = 0; !err && i < tracks; i++)
 		n += bad[i];
 	if (!err && n) {
-		err = without(p->geom, bad, &cleaned);
+		err = geom_less(p->geom, is_good, bad, &cleaned);
 		if (!err) {
 			geom_free(p->geom);
 			p->geom = cleaned;
@@ -608,18 +602,6 @@ static int verify_all(struct extract_run *run)
 	}
 	free(bad);
 	return err;
-}
-
-static uint64_t known_tracks(const struct geom *geom)
-{
-	struct geom_track t;
-	uint64_t n = 0;
-
-	for (uint64_t i = 0; i < geom_tracks(geom); i++) {
-		geom_track_at(geom, i, &t);
-		n += t.known;
-	}
-	return n;
 }
 
 /* One of a few may have been an angle, or late each time. */
@@ -662,7 +644,7 @@ static int run_verify(void *arg)
 	struct verify *v = &run->verify;
 	int err;
 
-	if (how != PROFILE_SCSI && known_tracks(p->geom) <= VERIFY_ALL)
+	if (how != PROFILE_SCSI && geom_known_tracks(p->geom) <= VERIFY_ALL)
 		return verify_all(run);
 	err = verify_boundaries(run->prober, p->geom, p->mech.period_ps,
 				run->quick ? VERIFY_SOME_QUICK : VERIFY_SOME,

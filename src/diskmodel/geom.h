@@ -68,6 +68,9 @@ bool geom_known(const struct geom *geom);
 /* Number of sectors on tracks whose boundaries are known. */
 uint64_t geom_known_sectors(const struct geom *geom);
 
+/* Number of such tracks; it looks at each track. */
+uint64_t geom_known_tracks(const struct geom *geom);
+
 /* Nominal period of a revolution; 0 when not known. */
 uint64_t geom_period_ns(const struct geom *geom);
 
