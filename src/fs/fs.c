@@ -29,7 +29,7 @@
 #include "fs/replica/replica_readahead.h"
 #include "fs/drive/label.h"
 #include "fs/drive/relocate.h"
-#include "fs/drive/trim.h"
+#include "fs/drive/fs_trim.h"
 #include "fs/place/gap_readahead.h"
 #include "fs/place/gap_writeback.h"
 #include "fs/place/late_place.h"

@@ -1,8 +1,8 @@
 /*
- * trim.h - tells the disk which sectors nobody needs (FITRIM).
+ * fs_trim.h - tells the disk which sectors nobody needs (FITRIM).
  */
-#ifndef TRAX_DRIVE_TRIM_H
-#define TRAX_DRIVE_TRIM_H
+#ifndef TRAX_DRIVE_FS_TRIM_H
+#define TRAX_DRIVE_FS_TRIM_H
 
 #include "fs/op/fs_internal.h"
 

@@ -1,5 +1,5 @@
 /*
- * trim.c - see trim.h.
+ * fs_trim.c - see fs_trim.h.
  *
  * One run of free sectors after the other, at most SLICE_SECTORS of it at once:
  * they are taken, so that nobody is given them, discarded, and given back.
@@ -7,7 +7,7 @@
  * not go through the queue: no other request has anything to do with these
  * sectors meanwhile.
  */
-#include "fs/drive/trim.h"
+#include "fs/drive/fs_trim.h"
 
 #include <errno.h>
 #include <stdlib.h>
