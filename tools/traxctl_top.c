@@ -211,7 +211,7 @@ static void pause_for_key(bool terminal)
 		ended = 1;
 }
 
-static int frames(const struct arguments *a, bool terminal)
+static int screens_left(const struct arguments *a, bool terminal)
 {
 	struct sample before, now;
 	double then = now_s();
@@ -246,7 +246,7 @@ int run_top(const struct arguments *a)
 	int code;
 
 	if (!terminal)
-		return frames(a, false);
+		return screens_left(a, false);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	if (tcgetattr(STDIN_FILENO, &cooked))
@@ -256,7 +256,7 @@ int run_top(const struct arguments *a)
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	/* Another screen, without a cursor; the old one comes back. */
 	fputs("\033[?1049h\033[?25l", stdout);
-	code = frames(a, true);
+	code = screens_left(a, true);
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
