@@ -183,8 +183,8 @@ static void show_rest(const struct sample *before, const struct sample *now)
 	       fact_is_set(s, "read_only") ? "; read-only" : "");
 }
 
-static void show_frame(const struct arguments *a, const struct sample *before,
-		       const struct sample *now, double seconds)
+static void show_screen(const struct arguments *a, const struct sample *before,
+			const struct sample *now, double seconds)
 {
 	time_t t = time(NULL);
 	char clock[16];
@@ -211,7 +211,7 @@ static void pause_for_key(bool terminal)
 		ended = 1;
 }
 
-static int screens_left(const struct arguments *a, bool terminal)
+static int show_screens(const struct arguments *a, bool terminal)
 {
 	struct sample before, now;
 	double then = now_s();
@@ -227,7 +227,7 @@ static int screens_left(const struct arguments *a, bool terminal)
 			return complain(a, "trax.stats");
 		}
 		fputs(terminal ? "\033[H\033[2J" : "", stdout);
-		show_frame(a, &before, &now, now_s() - then);
+		show_screen(a, &before, &now, now_s() - then);
 		fputs(terminal ? "\nq ends\n" : "", stdout);
 		fflush(stdout);
 		then = now_s();
@@ -246,7 +246,7 @@ int run_top(const struct arguments *a)
 	int code;
 
 	if (!terminal)
-		return screens_left(a, false);
+		return show_screens(a, false);
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	if (tcgetattr(STDIN_FILENO, &cooked))
@@ -256,7 +256,7 @@ int run_top(const struct arguments *a)
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	/* Another screen, without a cursor; the old one comes back. */
 	fputs("\033[?1049h\033[?25l", stdout);
-	code = screens_left(a, true);
+	code = show_screens(a, true);
 	fputs("\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &cooked);
