@@ -293,6 +293,25 @@ void content_changes(const struct file *file, bool gone)
 		watch->changed(watch, file->ino, gone);
 }
 
+/* The list for the files of a directory, and of others with the same hash. */
+struct list *file_group(const struct file *file)
+{
+	uint64_t hash = file->parent * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &file->files->dirty_groups[(hash >> 32) % DIRTY_GROUPS];
+}
+
+void file_set_parent(struct file *file, uint64_t parent)
+{
+	if (file->parent == parent)
+		return;
+	file->parent = parent;
+	if (!file->dirty_count)
+		return;
+	list_del(&file->group_link);
+	list_add(file_group(file), &file->group_link);
+}
+
 void block_dirty(struct file *file, struct block *block)
 {
 	struct files *files = file->files;
@@ -305,8 +324,10 @@ void block_dirty(struct file *file, struct block *block)
 	block->stamp = ++files->stamp;
 	block->dirty_ns = first_written_ns(file);
 	list_add(&file->dirty, &block->link);
-	if (file->dirty_count++ == 0)
+	if (file->dirty_count++ == 0) {
 		list_add(&files->dirty_files, &file->dirty_link);
+		list_add(file_group(file), &file->group_link);
+	}
 	files->dirty_count++;
 }
 
@@ -316,8 +337,10 @@ void block_clean(struct file *file, struct block *block)
 		return;
 	block->dirty = false;
 	list_del(&block->link);
-	if (--file->dirty_count == 0)
+	if (--file->dirty_count == 0) {
 		list_del(&file->dirty_link);
+		list_del(&file->group_link);
+	}
 	file->files->dirty_count--;
 }
 

@@ -27,6 +27,10 @@ struct block *block_add_foreign(struct file *file, uint64_t index,
  * pinned, gets another buffer. false: the pool is empty. */
 bool block_unshare(struct files *files, struct block *block);
 void block_dirty(struct file *file, struct block *block);
+
+/* The dirty files of the file's directory, and a few others; by group_link. */
+struct list *file_group(const struct file *file);
+void file_set_parent(struct file *file, uint64_t parent);
 /* The file's data is about to change, or to go with the file: whoever watches
  * it hears of it. */
 void content_changes(const struct file *file, bool gone);

@@ -51,6 +51,7 @@ static struct file *file_new(struct files *files, struct vnode *vnode)
 	list_init(&file->syncs);
 	list_init(&file->dirty);
 	list_init(&file->dirty_link);
+	list_init(&file->group_link);
 	list_init(&file->flush_link);
 	list_init(&file->pinned_link);
 	list_add(&files->all, &file->link);
@@ -126,7 +127,7 @@ static int load_run(struct fs_txn *txn)
 		return err;
 	file->has_inline = err == 0;
 	file->size = le64_get(item.size);
-	file->parent = le64_get(item.parent);
+	file_set_parent(file, le64_get(item.parent));
 	file->goal = addr_sector(le64_get(item.goal));
 	file->copies = le32_get(item.flags) & INODE_HAS_COPIES;
 	file->lost = le32_get(item.flags) & INODE_DATA_LOST;

@@ -186,6 +186,9 @@ struct stream {
  * one will be, see small_readahead.c.
  */
 #define SMALL_RA_STREAMS 8
+/* Lists of dirty files by directory: two or three files in each when as many
+ * are dirty, each in a directory of its own, as fit into memory. */
+#define DIRTY_GROUPS 4096u
 
 struct small_ra {
 	uint64_t next;		/* sector up to which is read ahead */
@@ -236,6 +239,7 @@ struct file {
 	size_t blocks, dirty_count, pinned_count, reserved_count, kept_count;
 	struct list dirty;		/* blocks, oldest first */
 	struct list dirty_link;		/* files->dirty_files */
+	struct list group_link;		/* files->dirty_groups */
 	struct list flush_link;		/* files->flush, unless `preparing` */
 	struct list pinned_link;		/* files->pinned_files */
 	uint64_t gap_cursor;		/* where the next destage is offered */
@@ -301,6 +305,9 @@ struct files {
 	struct list all;		/* files */
 	size_t file_count;
 	struct list dirty_files;	/* by age */
+	/* The same files, by a hash of the directory, then by age. */
+	struct list dirty_groups[DIRTY_GROUPS];
+	uint64_t group_looks;		/* files looked at in these, counted */
 	struct list flush[2];		/* large files, small files */
 	struct list pinned_files;
 	struct list writers;		/* struct io that wait for room */

@@ -166,16 +166,18 @@ void files_flush_group(struct file *file, uint64_t before, bool sync)
 		writeback_flush(file, stamp, sync, true);
 		return;
 	}
-	list_for_each(pos, &files->dirty_files) {
-		other = list_entry(pos, struct file, dirty_link);
+	list_for_each(pos, file_group(file)) {
+		other = list_entry(pos, struct file, group_link);
+		files->group_looks++;
 		if (other->parent == file->parent &&
 		    other->size > TRAX_MAX_INLINE_BYTES &&
 		    file_stamp(other) <= before &&
 		    other->dirty_count * BLOCK_SECTORS <= track)
 			sum += other->dirty_count * BLOCK_SECTORS;
 	}
-	list_for_each(pos, &files->dirty_files) {
-		other = list_entry(pos, struct file, dirty_link);
+	list_for_each(pos, file_group(file)) {
+		other = list_entry(pos, struct file, group_link);
+		files->group_looks++;
 		if (other->parent != file->parent ||
 		    other->dirty_count * BLOCK_SECTORS > track ||
 		    file_stamp(other) > before)

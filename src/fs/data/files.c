@@ -63,12 +63,16 @@ static int files_pools(struct files *files)
 
 static void files_lists(struct files *files)
 {
+	unsigned i;
+
 	list_init(&files->kept);
 	list_init(&files->chunk_free);
 	list_init(&files->lru);
 	list_init(&files->chunk_waits);
 	list_init(&files->all);
 	list_init(&files->dirty_files);
+	for (i = 0; i < DIRTY_GROUPS; i++)
+		list_init(&files->dirty_groups[i]);
 	list_init(&files->flush[0]);
 	list_init(&files->flush[1]);
 	list_init(&files->pinned_files);

@@ -418,7 +418,7 @@ static int prepare_run(struct fs_txn *txn)
 	rc = writeback_mapping(txn, wb, &n, true, &mapping);
 	if (rc || err)
 		return rc && rc != -EAGAIN ? rc : err ? err : rc;
-	wb->file->parent = le64_get(item.parent);
+	file_set_parent(wb->file, le64_get(item.parent));
 	wb->file->goal = addr_sector(le64_get(item.goal));
 	wb->kind = mapping == UNWRITTEN ? WB_IN_PLACE : WB_DIRECT;
 	if (mapping == UNWRITTEN &&

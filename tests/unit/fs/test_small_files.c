@@ -14,6 +14,8 @@
 #define FILE_BYTES 8192u
 #define DIRS 100u
 #define DISK_MIB 1024u
+#define LONE_FILES 2000u		/* each in a directory of its own */
+#define LOOKS 20u		/* at files, for each that is written */
 #define METADATA_FILES 20000u
 #define METADATA_BYTES 4096u	/* written for a file, mirrors included */
 #define SECOND_NS 1000000000ull
@@ -275,6 +277,30 @@ START_TEST(test_metadata)
 }
 END_TEST
 
+/* What belongs together is found without a look at all that is dirty: a sync of
+ * many directories took a time that grew with the square of their number. */
+START_TEST(test_lone_files)
+{
+	struct scene *w = scene_open();
+	const struct files *files = w->rig.fs->files;
+	char name[16];
+	uint64_t dir, ino;
+	unsigned i;
+
+	for (i = 0; i < LONE_FILES; i++) {
+		snprintf(name, sizeof(name), "lone%u", i);
+		ck_assert_int_eq(rig_mkdir(&w->rig, 1, name, &dir), 0);
+		ck_assert_int_eq(rig_mknod(&w->rig, dir, "file",
+					   S_IFREG | 0644, &ino), 0);
+		put(w, ino, 0);
+	}
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	ck_assert_uint_gt(files->group_looks, 0);
+	ck_assert_uint_le(files->group_looks, LOOKS * LONE_FILES);
+	scene_close(w);
+}
+END_TEST
+
 int main(void)
 {
 	TCase *tc = tcase_create("small files");
@@ -285,6 +311,7 @@ int main(void)
 	tcase_add_test(tc, test_sweep);
 	tcase_add_test(tc, test_deleted_soon);
 	tcase_add_test(tc, test_kept);
+	tcase_add_test(tc, test_lone_files);
 	tcase_add_loop_test(tc, test_metadata, 0,
 			    sizeof(metadata_memory) / sizeof(*metadata_memory));
 	tcase_set_timeout(tc, 60);
