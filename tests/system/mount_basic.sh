@@ -64,7 +64,7 @@ double_use() {
 	check "$image"
 	mount_it "$first"
 	expect_code 5 "$tools/traxfs" "$second" "$mnt"
-	expect_code 5 "$tools/traxfs" "$image" "$mnt"
+	expect_code 5 "$tools/traxfs" -o noloop "$image" "$mnt"
 	"$tools/mkfs.traxfs" -f "$second" >/dev/null 2>&1 &&
 		fail "mkfs of another loop device of a mounted one"
 	umount "$mnt" || fail umount
