@@ -560,8 +560,6 @@ static int fs_begin(struct fs *fs)
 		rc = fs_do_without(fs, replicas_open(fs, &fs_replica_table_ops),
 				   "the table of copies", true);
 	if (!rc)
-		rc = replica_maker_open(fs);
-	if (!rc)
 		rc = replica_ra_new(fs);
 	if (!rc)
 		rc = fs_do_without(fs, access_trace_open(fs),

@@ -715,7 +715,6 @@ uint64_t access_trace_run(struct fs *fs, uint64_t now_ns)
 		trace->mark_ns = now_ns + MARK_NS;
 		if (replicas->most || regions_count(replicas->regions))
 			access_trace_marks(fs);
-		replica_maker_expedite(replicas->maker);
 	}
 	fresh = replicas->most ? heat_end(trace->heat) - trace->chosen : 0;
 	if (replica_maker_is_paused(replicas->maker)) {

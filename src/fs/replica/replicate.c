@@ -24,7 +24,6 @@
 #include "fs/data/file.h"
 #include "fs/data/file_data.h"
 #include "fs/replica/access_trace.h"
-#include "fs/replica/idle_write.h"
 #include "fs/replica/replicate_internal.h"
 #include "fs/table/replica.h"
 
@@ -49,17 +48,10 @@ static void replica_maker_free(struct replica_maker *maker)
 	free(maker);
 }
 
-int replica_maker_open(struct fs *fs)
-{
-	return idle_write_open(fs, &fs->replicas->idle_write);
-}
-
 void replica_maker_close(struct fs *fs)
 {
-	if (!fs->replicas)
-		return;
-	idle_write_close(fs->replicas->idle_write);
-	replica_maker_free(fs->replicas->maker);
+	if (fs->replicas)
+		replica_maker_free(fs->replicas->maker);
 }
 
 bool replica_maker_stop(struct replica_maker *maker)
@@ -67,8 +59,6 @@ bool replica_maker_stop(struct replica_maker *maker)
 	if (!maker)
 		return false;
 	maker->stop = true;
-	if (maker->writing)
-		idle_write_expedite(maker->replicas->idle_write);
 	return maker->taken;
 }
 
@@ -88,8 +78,6 @@ void replica_maker_cancel(struct replica_maker *maker)
 	if (!maker)
 		return;
 	maker->stop = true;
-	if (maker->writing)
-		idle_write_expedite(maker->replicas->idle_write);
 	if (maker->paused)
 		replica_maker_resume(maker);
 }
@@ -298,14 +286,6 @@ static bool replica_maker_pauses(struct replica_maker *maker)
 	return false;
 }
 
-void replica_maker_expedite(struct replica_maker *maker)
-{
-	if (maker && maker->writing && maker->in_gaps &&
-	    env_now_ns(replica_maker_fs(maker)->env) >
-		    maker->write_ns + PATIENCE_NS)
-		idle_write_expedite(maker->replicas->idle_write);
-}
-
 uint64_t replica_maker_next_ns(const struct replica_maker *maker)
 {
 	return maker->replicas->next_ns;
@@ -367,24 +347,41 @@ static const struct fs_txn_type region_type = {
 
 /* ---- Place and write ---- */
 
-static void replica_maker_written(void *arg, int rc)
+static void replica_maker_written(struct disk_request *req)
 {
-	struct replica_maker *maker = arg;
-	uint64_t now_ns = env_now_ns(replica_maker_fs(maker)->env);
+	struct replica_maker *maker = req->owner;
 
 	access_trace_access(replica_maker_fs(maker), ACCESS_TRACE_MADE,
 			    maker->piece.sector, maker->piece.n);
-	/* Time in gaps has delayed nobody. */
-	if (maker->in_gaps)
-		maker->begun_ns += now_ns - maker->write_ns;
-	maker->writing = false;
-	if (rc)
+	if (req->result)
 		maker->stop = true;
 	if (maker->stop ||
 	    fs_txn_start(replica_maker_fs(maker), &region_type, NULL, maker)) {
 		maker->stop = true;
 		replica_maker_step(maker);
 	}
+}
+
+/* A file system that is never idle would never write with class QUEUE_IDLE. */
+static void replica_maker_write(struct replica_maker *maker)
+{
+	struct fs *fs = replica_maker_fs(maker);
+
+	maker->iov = (struct iovec){
+		maker->buffer, (size_t)maker->piece.n * SECTOR_BYTES,
+	};
+	maker->req = (struct queue_request){
+		.disk = {
+			.op = DISK_WRITE, .sector = maker->piece.sector,
+			.sectors = (uint32_t)maker->piece.n,
+			.iov = &maker->iov, .iov_n = 1,
+			.done = replica_maker_written, .owner = maker,
+		},
+		.class = maker->background && access_trace_quiet(fs) ?
+				 QUEUE_IDLE : QUEUE_WRITE_BACK,
+		.who = FAULT_COPY,
+	};
+	queue_submit(fs->queue, &maker->req);
 }
 
 /* Finds the entries that fit into the place that was found. */
@@ -441,12 +438,7 @@ static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
 	do {
 		maker->number = env_random(fs->env);
 	} while (!maker->number);
-	maker->writing = true;
-	maker->write_ns = env_now_ns(fs->env);
-	maker->in_gaps = maker->background && !access_trace_quiet(fs);
-	idle_write_start(maker->replicas->idle_write, maker->piece.sector,
-			maker->piece.n, maker->buffer, maker->in_gaps,
-			replica_maker_written, maker);
+	replica_maker_write(maker);
 }
 
 static const struct fs_txn_type place_type = {

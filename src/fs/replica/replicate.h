@@ -6,8 +6,7 @@
 
 #include "fs/table/replica.h"
 
-/* After replicas_open; before replicas_free. */
-int replica_maker_open(struct fs *fs);
+/* Before replicas_free. */
 void replica_maker_close(struct fs *fs);
 
 /*
@@ -32,8 +31,6 @@ int replica_make_nodes(struct fs *fs, const void *(*next)(void *arg),
 bool replica_maker_is_paused(const struct replica_maker *maker); /* NULL:
 								  * false. */
 void replica_maker_resume(struct replica_maker *maker);
-/* A write that has waited long for gaps waits no more. */
-void replica_maker_expedite(struct replica_maker *maker);
 /* When it may go on, even if users are not quiet. */
 uint64_t replica_maker_next_ns(const struct replica_maker *maker);
 /* Ends it as soon as possible, at once if it is paused. */

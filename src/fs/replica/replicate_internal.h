@@ -9,14 +9,11 @@
 #include <stdint.h>
 
 #include "fs/data/file_data.h"
-#include "fs/replica/idle_write.h"
 #include "fs/replica/replicate.h"
 #include "fs/table/replica.h"
 
 #define BUSY_SHARE 250ull		/* a step takes one part in this many of
 					 * the time: less than half a percent */
-#define PATIENCE_NS 60000000000ull	/* longest time that a write waits for
-					 * gaps */
 #define STEP_NS 100000000ull	/* time that commit and checkpoint add to a
 				 * step */
 #define ATTACH_ENTRIES 16u
@@ -59,8 +56,8 @@ struct replica_maker {
 	struct alloc_piece piece;
 	bool taken;
 	uint64_t number;
-	bool writing, in_gaps;
-	uint64_t write_ns;	/* begin of the write */
+	struct queue_request req;	/* the write of the buffer */
+	struct iovec iov;
 };
 
 /* ---- replicate.c ---- */

@@ -59,7 +59,6 @@ struct replicas {
 	const struct replica_table_ops *ops;
 	struct replica_maker *maker;	/* belongs to replicate.c; NULL: none
 					 * are being made */
-	struct idle_write *idle_write;
 	uint64_t next_ns;	/* when another step bears on users little
 				 * enough */
 	struct replica_stats stats;
