@@ -299,7 +299,6 @@ static json_t *stats_kept(const struct fs *fs)
 	stats_set(object, "written", kept.written);
 	stats_set(object, "bytes", kept.bytes);
 	stats_set(object, "log_tracks_moved", moved.logs);
-	stats_set(object, "node_tracks_moved", moved.nodes);
 	return object;
 }
 

@@ -160,20 +160,11 @@ int slots_add_track(struct space *s, uint64_t addr, uint32_t slots)
 	return 0;
 }
 
-static void track_unblock(struct space *s, struct node_track *t)
-{
-	t->busy_n -= t->blocked;
-	s->slots_busy -= t->blocked;
-	t->blocked = 0;
-}
-
 int slots_del_track(struct space *s, uint64_t addr, uint32_t slots)
 {
 	uint32_t slot;
 	struct node_track *t = slot_find(s, addr, &slot);
 
-	if (t && t->leaving && t->blocked == t->slots)
-		track_unblock(s, t);
 	if (!t || slot || t->slots != slots || t->busy_n ||
 	    space_slots_free(s) < slots) {
 		msg_error("node track at sector %" PRIu64 " cannot go: %s",
@@ -346,10 +337,6 @@ traxaddr space_slot_take_mirror(struct space *s, traxaddr of)
 
 static void slot_unbusy(struct space *s, struct node_track *t, uint32_t slot)
 {
-	if (t->leaving) {
-		t->blocked++;
-		return;
-	}
 	bit_clear(t->busy, slot);
 	t->busy_n--;
 	s->slots_busy--;
@@ -450,53 +437,6 @@ void slots_release(struct space *s, const struct pending *p)
 		assert(t && bit_get(t->busy, slot) && !bit_get(t->tree, slot));
 		slot_unbusy(s, t, slot);
 	}
-}
-
-/* ---- Giving up a track ---- */
-
-bool space_slots_leave(struct space *s, traxaddr track, uint64_t least)
-{
-	uint32_t slot;
-	struct node_track *t = slot_find(s, track, &slot);
-
-	if (!t || slot ||
-	    space_slots_free(s) < least + t->slots - t->busy_n)
-		return false;
-	t->leaving = true;
-	for (slot = 0; slot < t->slots; slot++) {
-		if (bit_get(t->busy, slot))
-			continue;
-		bit_set(t->busy, slot);
-		t->blocked++;
-		t->busy_n++;
-		s->slots_busy++;
-	}
-	return true;
-}
-
-bool space_slots_left(const struct space *s, traxaddr track)
-{
-	uint32_t slot;
-	const struct node_track *t = slot_find(s, track, &slot);
-
-	return t && !slot && t->leaving && t->blocked == t->slots;
-}
-
-bool space_slots_next_used(const struct space *s, traxaddr track,
-			   traxaddr from, traxaddr *slot)
-{
-	uint32_t i;
-	const struct node_track *t = slot_find(s, track, &i);
-
-	if (!t)
-		return false;
-	if (from > t->addr)
-		i = (uint32_t)((from - t->addr + TRAX_NODE_SECTORS - 1) /
-			       TRAX_NODE_SECTORS);
-	while (i < t->slots && !bit_get(t->tree, i))
-		i++;
-	*slot = t->addr + (uint64_t)i * TRAX_NODE_SECTORS;
-	return i < t->slots;
 }
 
 bool space_slots_next_track(const struct space *s, traxaddr from,

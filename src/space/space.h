@@ -177,19 +177,6 @@ int space_reserve_track(struct space *space, uint64_t slots);
 /* Is this the address of a slot that is in use by the running tree? */
 bool space_slot_used(const struct space *space, traxaddr addr);
 
-/*
- * space_slots_leave gives up a node track: no more nodes are put there.  False:
- * fewer than `least` slots would be free.  Calling it again changes nothing.
- * space_slots_left: neither the running tree nor a root that is needed has a
- * node there, so the track's owner may be deleted.  Until then, or until the
- * next mount, the free slots of the track are not used.
- */
-bool space_slots_leave(struct space *space, traxaddr track, uint64_t least);
-bool space_slots_left(const struct space *space, traxaddr track);
-/* The first slot at or behind `from` on that track that the running tree
- * uses; false: none does. */
-bool space_slots_next_used(const struct space *space, traxaddr track,
-			   traxaddr from, traxaddr *slot);
 /* The first node track that begins at or behind an address. */
 bool space_slots_next_track(const struct space *space, traxaddr from,
 			    struct range *track);

@@ -46,10 +46,6 @@ struct node_track {
 	uint64_t addr;		/* address of slot 0 */
 	uint32_t slots;
 	uint32_t busy_n;
-	bool leaving;		/* it is being given up: its free slots are
-				 * marked busy */
-	uint32_t blocked;	/* number of free slots that are marked busy for
-				 * that */
 	uint64_t *busy;		/* bit set: the slot may not be taken; set
 				 * beyond the last slot, too */
 	uint64_t *tree;		/* bit set: the running tree uses the slot */

@@ -237,11 +237,6 @@ bool growth_is_cheap(const struct tree *tree)
 	       tree->super.sectors / AT_ONCE_SHARE;
 }
 
-void tree_grow_nodes(struct tree *tree)
-{
-	tree->growth.wanted = true;
-}
-
 static void growth_end(struct tree *tree, int rc)
 {
 	struct growth *g = &tree->growth;

@@ -206,10 +206,6 @@ struct key tree_del_range(struct tree_txn *txn, struct key first,
 /* The nodes on the way to a key, which has been looked up, go to other slots
  * with the next checkpoint; nothing else changes, and nothing is logged. */
 void tree_touch(struct tree_txn *txn, struct key key);
-/* Deletes an item without logging that: the next root has it not, and after a
- * crash before it is there again.  For a node track that is left, which a
- * replay may use. */
-void tree_del_by_root(struct tree_txn *txn, struct key key);
 /* Blocks of file data that become durable with this transaction's record.
  * The record is pinned (log_pin) once; the caller unpins tree_txn_end's
  * sequence number once all that it logged here was destaged. */
@@ -309,9 +305,6 @@ int tree_copy_key(struct tree_txn *txn, traxaddr addr, struct key *from,
  * far as is known? */
 bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
 		     traxaddr addr);
-
-/* One more node track, whatever there is. */
-void tree_grow_nodes(struct tree *tree);
 
 /* Runs what is due: admission, commits by age, checkpoints, mirrors.  Returns
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after

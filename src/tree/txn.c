@@ -355,11 +355,6 @@ void tree_touch(struct tree_txn *txn, struct key key)
 void tree_del(struct tree_txn *txn, struct key key)
 {
 	log_entry_del(log_room(txn, DEL_BYTES), key);
-	tree_del_by_root(txn, key);
-}
-
-void tree_del_by_root(struct tree_txn *txn, struct key key)
-{
 	begin_change(txn);
 	rmap_note_del(txn->tree, &txn->rmap, key,
 		       find_old(txn->tree, key));

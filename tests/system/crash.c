@@ -488,9 +488,9 @@ static void run_keep(struct config *config, struct oracle *oracle,
 	}
 	profile_save_get_stats(fs->profile_save, &stats);
 	relocate_get_stats(fs->relocate, &moved);
-	printf("profile: %lu written, %lu moved; %lu log and %lu node tracks "
-	       "moved, %lu not; ", (long)stats.written, (long)stats.moved,
-	       (long)moved.logs, (long)moved.nodes, (long)moved.given_up);
+	printf("profile: %lu written, %lu moved; %lu log tracks moved, "
+	       "%lu not; ", (long)stats.written, (long)stats.moved,
+	       (long)moved.logs, (long)moved.given_up);
 }
 
 /* Much that nobody asks to be durable, until it is written all the same. */

@@ -1,20 +1,13 @@
 /*
- * relocate.c - a log track: room on true tracks near it gets an owner
- * (relocate_txn.h); it is filled with zeros, because what lies there might look
- * like records; the old track takes nothing more, and when a root no longer
- * needs what is on it the superblocks name the new one.
+ * relocate.c - moves log tracks onto true tracks: room near the old place gets
+ * an owner (relocate_txn.h); it is filled with zeros, because what lies there
+ * might look like records; the old track takes no more records, and when no
+ * root needs what is on it the superblocks name the new place.
  *
- * A node track: it takes nothing more; each node on it is touched, so that the
- * next checkpoint writes it elsewhere; when it is empty its owner goes.  A slot
- * is read for the first key of its node, which is only a hint: what was not
- * moved is looked at again.  That owner is not deleted in the log but by the
- * next root: a replay puts nodes wherever its root has room.  New node tracks
- * come from the allocator, on the tracks that are known now.
- *
- *   wait -> log: begin -> zeros -> leave -> checkpoint -> superblocks -> end
- *        -> nodes: leave -> (read, touch)... -> checkpoint -> owner
+ *   wait -> begin -> zeros -> leave -> checkpoint -> superblocks -> end
  *
  * What cannot be done now is left for the next geometry or the next mount.
+ * Node tracks stay where they are: on true tracks they gain nothing.
  */
 #include "fs/drive/relocate.h"
 
@@ -40,14 +33,10 @@
 #define NEAR_TRACKS 1024u
 /* ... and no further than this part of what lies between log tracks. */
 #define NEAR_SHARE 4u
-/* Free slots without a track that is given up. */
-#define LEAST_SLOTS 64u
 /* A track that is that much longer than a log place gives part of itself. */
 #define PART 2u
-/* No node track moves while less of the disk is known, in percent. */
-#define KNOWN_PERCENT 90u
 
-enum relocate_state { RELOCATE_WAIT, RELOCATE_LOG, RELOCATE_NODES };
+enum relocate_state { RELOCATE_WAIT, RELOCATE_LOG };
 
 struct relocate {
 	struct fs *fs;
@@ -55,7 +44,6 @@ struct relocate {
 	bool wanted, now, closing;
 	uint64_t at_ns;		/* nothing is done before this time */
 	unsigned log;		/* index of the next log track to look at */
-	uint64_t node;		/* address of the next node track to look at */
 	unsigned tries;
 	struct relocate_stats stats;
 
@@ -65,13 +53,6 @@ struct relocate {
 	struct super_write supers;
 	uint64_t zeroed;
 	bool left;		/* it takes no more records */
-
-	/* The node track that is emptied: */
-	struct range track;
-	traxaddr slot;
-	struct key key;
-	bool paused;		/* between two nodes */
-	unsigned grown;		/* number of node tracks asked for */
 
 	struct waiter waiter;
 	uint8_t *buf;		/* a chunk */
@@ -118,8 +99,7 @@ void relocate_wanted(struct relocate *s)
 	if (!s)
 		return;
 	s->wanted = true;
-	s->log = s->grown = 0;
-	s->node = 0;
+	s->log = 0;
 	/* What is on its way says itself when it goes on. */
 	if (s->state == RELOCATE_WAIT)
 		s->at_ns = env_now_ns(s->fs->env) + APART_NS;
@@ -472,171 +452,6 @@ static bool log_begin(struct relocate *s)
 	return true;
 }
 
-/* ---- Node tracks ---- */
-
-static void nodes_slot(struct relocate *s);
-
-static int empty_run(struct fs_txn *txn)
-{
-	struct relocate *s = txn->state;
-	struct key key = key_make(0, ITEM_OWNER, s->track.first);
-	struct tree_item item;
-	int rc = tree_get(txn->tree_txn, key, &item);
-
-	if (rc)
-		return rc;
-	tree_del_by_root(txn->tree_txn, key);
-	return 0;
-}
-
-static void empty_end(struct fs_txn *txn, int rc, uint64_t seq)
-{
-	struct relocate *s = txn->state;
-
-	(void)seq;
-	fs_txn_finish(txn, 0);
-	s->stats.nodes += !rc;
-	relocate_next(s, !rc);
-}
-
-static const struct fs_txn_type empty_type = {
-	.name = "node track given up",
-	.bounds = { .urgent = true },
-	.paths = 1,
-	.changes = 1,
-	.run = empty_run,
-	.end = empty_end,
-};
-
-static void nodes_rooted(struct waiter *waiter, int rc)
-{
-	struct relocate *s = waiter->owner;
-
-	if (!rc && space_slots_left(tree_space(s->fs->tree), s->track.first)) {
-		if (fs_txn_start(s->fs, &empty_type, NULL, s))
-			relocate_next(s, false);
-	} else if (!rc && ++s->tries < TRIES && !s->closing) {
-		nodes_slot(s);
-	} else {
-		relocate_next(s, false);
-	}
-}
-
-static int touch_run(struct fs_txn *txn)
-{
-	struct relocate *s = txn->state;
-	struct tree_item item;
-	int rc = tree_get(txn->tree_txn, s->key, &item);
-
-	if (rc && rc != -ENOENT)
-		return rc;
-	tree_touch(txn->tree_txn, s->key);
-	return 0;
-}
-
-static void touch_end(struct fs_txn *txn, int rc, uint64_t seq)
-{
-	struct relocate *s = txn->state;
-
-	(void)seq;
-	fs_txn_finish(txn, 0);
-	(void)rc;	/* the slot is looked at again */
-	s->slot += TRAX_NODE_SECTORS;
-	nodes_slot(s);
-}
-
-static const struct fs_txn_type touch_type = {
-	.name = "node moves",
-	.paths = 1,
-	.changes = 1,
-	.run = touch_run,
-	.end = touch_end,
-};
-
-static void nodes_read(struct disk_request *req)
-{
-	struct relocate *s = req->owner;
-	const struct node_header *h = (const void *)s->buf;
-
-	if (req->result || le32_get(h->magic) != TRAX_NODE_MAGIC ||
-	    (le64_get(h->addr) != s->slot && le64_get(h->addr2) != s->slot)) {
-		s->slot += TRAX_NODE_SECTORS;
-		nodes_slot(s);
-		return;
-	}
-	s->key = key_get(&h->low);
-	if (fs_txn_start(s->fs, &touch_type, NULL, s))
-		relocate_next(s, false);
-}
-
-/* The next node on the track; behind the last, a checkpoint. */
-static void nodes_slot(struct relocate *s)
-{
-	if (s->closing) {
-		relocate_next(s, false);
-		return;
-	}
-	/* A user is at work: goes on later. */
-	if (!s->now && !access_trace_quiet(s->fs)) {
-		s->paused = true;
-		s->at_ns = env_now_ns(s->fs->env) + QUIET_NS;
-		return;
-	}
-	if (!space_slots_next_used(tree_space(s->fs->tree), s->track.first,
-				   s->slot, &s->slot)) {
-		s->slot = s->track.first;
-		relocate_checkpoint(s, nodes_rooted);
-		return;
-	}
-	s->iov = (struct iovec){ s->buf, TRAX_NODE_BYTES };
-	s->req = (struct queue_request){
-		.disk = {
-			.op = DISK_READ, .sector = addr_sector(s->slot),
-			.sectors = TRAX_NODE_SECTORS, .iov = &s->iov,
-			.iov_n = 1, .done = nodes_read, .owner = s,
-		},
-		.class = QUEUE_IDLE,
-	};
-	queue_submit(s->fs->queue, &s->req);
-}
-
-static bool nodes_next(struct relocate *s, struct range *track)
-{
-	const struct space *space = tree_space(s->fs->tree);
-
-	while (space_slots_next_track(space, s->node, track)) {
-		s->node = track->first + track->n;
-		if (!is_inside(s->fs->geom, addr_sector(track->first),
-			       track->n))
-			return true;
-	}
-	return false;
-}
-
-static bool nodes_begin(struct relocate *s)
-{
-	const struct geom *geom = s->fs->geom;
-	struct space *space = tree_space(s->fs->tree);
-
-	if (geom_known_sectors(geom) / KNOWN_PERCENT <
-		    geom_sectors(geom) / 100 ||
-	    !nodes_next(s, &s->track))
-		return false;
-	s->state = RELOCATE_NODES;
-	s->at_ns = UINT64_MAX;
-	s->slot = s->track.first;
-	if (space_slots_leave(space, s->track.first, LEAST_SLOTS)) {
-		nodes_slot(s);
-		return true;
-	}
-	/* A track more, and then this one again. */
-	tree_grow_nodes(s->fs->tree);
-	relocate_next(s, s->grown < TRIES);
-	if (s->grown++ < TRIES)
-		s->node = s->track.first;
-	return true;
-}
-
 /* ---- When ---- */
 
 uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
@@ -661,17 +476,9 @@ uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
 		log_leave(s);
 		return UINT64_MAX;
 	}
-	if (s->state == RELOCATE_NODES && s->paused) {
-		s->paused = false;
-		s->at_ns = UINT64_MAX;
-		nodes_slot(s);
-		return now_ns;
-	}
-	if (s->state != RELOCATE_WAIT)
-		return UINT64_MAX;
 	if (!s->now && !access_trace_quiet(s->fs))
 		return now_ns + QUIET_NS;
-	if (log_begin(s) || nodes_begin(s))
+	if (log_begin(s))
 		return now_ns;
 	s->wanted = false;
 	return UINT64_MAX;

@@ -1,5 +1,5 @@
 /*
- * relocate.h - log and node tracks move onto true tracks.
+ * relocate.h - log tracks move onto true tracks.
  *
  * They were laid out when less was known of the disk.  When the file system
  * begins with a geometry, or is given a better one, each that does not keep to
@@ -28,7 +28,7 @@ void relocate_close(struct relocate *settle);
 bool relocate_idle(const struct relocate *settle);
 
 struct relocate_stats {
-	uint64_t logs, nodes;	/* tracks that have moved */
+	uint64_t logs;		/* tracks that have moved */
 	uint64_t given_up;
 };
 void relocate_get_stats(const struct relocate *settle,

@@ -28,7 +28,7 @@ struct node_replicas; /* node_replicas.c: copies of tree nodes */
 struct profile_save;  /* profile_save.c: what is known of the drive */
 struct trim;	      /* trim.c: free sectors are discarded */
 struct label_change;  /* label.c: the label in the superblocks */
-struct relocate;      /* relocate.c: log and node tracks that move */
+struct relocate;      /* relocate.c: log tracks that move */
 struct content_watch; /* content_watch.h */
 
 struct fs {

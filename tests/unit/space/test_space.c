@@ -812,49 +812,6 @@ START_TEST(slot_freed_twice_is_told)
 }
 END_TEST
 
-/* A track that is left takes nothing, and goes when no root has nodes there. */
-START_TEST(track_is_left)
-{
-	struct space *s = space_example(32768);
-	uint32_t map_bytes, group_bytes;
-	struct range track;
-	traxaddr a, slot;
-	void *payload;
-
-	space_set_gen(s, 5);
-	ck_assert_int_eq(space_take(s, 1024, 4096), 0);
-	ck_assert_int_eq(space_owner_put(s, 1024, 1024, OWNER_NODES), 0);
-	ck_assert_int_eq(space_owner_put(s, 4096, 1024, OWNER_NODES), 0);
-	ck_assert(space_slots_reserve(s, 10));
-	a = space_slot_take(s, 1024, false);
-	ck_assert_uint_lt(a, 2048);
-	ck_assert(!space_slots_leave(s, 1024, 60));
-	ck_assert(space_slots_leave(s, 1024, 20));
-	ck_assert_uint_eq(space_slots_free(s), 32 - 9);
-	/* Given up in the middle, and begun again. */
-	ck_assert(space_slots_leave(s, 1024, 20));
-	ck_assert_uint_eq(space_slots_free(s), 32 - 9);
-	ck_assert_uint_ge(space_slot_take(s, a, false), 4096);
-	ck_assert(space_slots_next_used(s, 1024, 0, &slot) && slot == a);
-	ck_assert(!space_slots_left(s, 1024));
-	/* Freed in a generation whose root is to come. */
-	space_slot_free(s, a, 4);
-	ck_assert(!space_slots_next_used(s, 1024, 0, &slot));
-	ck_assert(!space_slots_left(s, 1024));
-	ck_assert_int_eq(space_cut(s, &payload, &map_bytes, &group_bytes), 0);
-	free(payload);
-	space_durable(s, 5);
-	ck_assert(space_slots_left(s, 1024));
-	ck_assert_int_eq(space_owner_del(s, 1024, 1024, OWNER_NODES), 0);
-	ck_assert_uint_eq(space_slots_total(s), 32);
-	ck_assert_uint_eq(space_slots_free(s), 32 - 9);
-	ck_assert(space_slots_next_track(s, 0, &track));
-	ck_assert_uint_eq(track.first, 4096);
-	ck_assert(!space_slots_next_track(s, 4097, &track));
-	space_free(s);
-}
-END_TEST
-
 static Suite *suite(void)
 {
 	Suite *s = suite_create("space");
@@ -868,7 +825,6 @@ static Suite *suite(void)
 	tcase_add_test(tc, load_refuses_contradictions);
 	tcase_add_test(tc, root_refuses_contradictions);
 	tcase_add_test(tc, slot_freed_twice_is_told);
-	tcase_add_test(tc, track_is_left);
 	suite_add_tcase(s, tc);
 	return s;
 }
