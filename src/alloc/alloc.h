@@ -39,6 +39,10 @@ bool alloc_is_whole(const struct alloc *alloc, uint64_t sector, uint64_t n);
 /* The end of the longest part of [sector, end) that may be one extent: inside
  * one track, or a run of whole tracks. */
 uint64_t alloc_cut(const struct alloc *alloc, uint64_t sector, uint64_t end);
+/* The part of the track around a sector that may be given out; its length is 0
+ * if nothing of it may. */
+void alloc_track(const struct alloc *alloc, uint64_t sector,
+		 struct range *track);
 /* Sectors of the track that a file with this goal would get. */
 uint32_t alloc_track_sectors(const struct alloc *alloc, uint64_t goal);
 
@@ -108,6 +112,15 @@ int alloc_node_track(struct alloc *alloc, uint64_t near, uint64_t *sector,
  */
 int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 		 const bool *closed, struct alloc_piece *piece, uint32_t *load);
+
+/*
+ * Takes room for data that leaves another track: at most n free sectors, a
+ * multiple of 8, in a part of a track that is in use, in the group of `near`:
+ * in the smallest such part that n fit into, else in the largest.  Wholly free
+ * tracks stay free.  -ENOSPC: there is no such part; else as alloc_take.
+ */
+int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
+	       struct alloc_piece *piece, uint32_t *load);
 
 /* The goal of a new directory: near its parent's while there is room. */
 uint64_t alloc_dir_goal(struct alloc *alloc, uint64_t parent_goal);

@@ -290,3 +290,63 @@ int alloc_copies(struct alloc *alloc, uint64_t near, uint64_t n,
 	}
 	return -ENOSPC;
 }
+
+/* ---- Room in tracks that are in use ---- */
+
+void alloc_track(const struct alloc *alloc, uint64_t sector,
+		 struct range *track)
+{
+	struct span span = track_span(alloc, sector);
+
+	*track = (struct range){ span.first, span_len(span) };
+}
+
+static void fill_look(struct span part, uint64_t n, struct span *best)
+{
+	uint64_t has = span_len(part), had = span_len(*best);
+
+	if (had < n ? has > had : has >= n && has < had)
+		*best = part;
+}
+
+static struct span fill_search(const struct alloc *alloc, uint32_t group,
+			       uint64_t n)
+{
+	uint64_t at = group_first(group), to = group_first(group + 1);
+	struct span best = { 0, 0 }, run;
+	struct run_parts view;
+	unsigned left;
+
+	for (left = WALK_RUNS; left && at < to; left--) {
+		if (!group_next_run(alloc, at, to, TRAX_BLOCK_SECTORS, &run,
+				    &at))
+			break;
+		if (!span_len(run))
+			continue;
+		span_view(alloc, run, &view);
+		fill_look(view.head, n, &best);
+		fill_look(view.tail, n, &best);
+	}
+	return best;
+}
+
+int alloc_fill(struct alloc *alloc, uint64_t near, uint64_t n,
+	       struct alloc_piece *piece, uint32_t *load)
+{
+	struct alloc_want want = { .sectors = n };
+	struct taking taking = {
+		.alloc = alloc, .want = &want, .pieces = piece, .max = 1,
+		.walk = WALK_RUNS, .load = load,
+	};
+	uint32_t group = group_of(alloc, near);
+	struct span best;
+	uint64_t has;
+	int rc = group_ready(&taking, group, TRAX_BLOCK_SECTORS);
+
+	if (rc)
+		return rc;
+	best = fill_search(alloc, group, n);
+	has = span_len(best) / TRAX_BLOCK_SECTORS * TRAX_BLOCK_SECTORS;
+	has = has < n ? has : n;
+	return has ? taking_add(&taking, best.first, has) : -ENOSPC;
+}

@@ -5,7 +5,7 @@
  *
  *   crash [--seed N] [--runs N] [--ops N] [--clients N] [--cuts N]
  *         [--recuts N] [--cache] [--canary] [--replicas]
- *         [--keep] [--lose] [--gaps] [--drive NAME [--doubt N]]
+ *         [--keep] [--lose] [--gaps] [--moves] [--drive NAME [--doubt N]]
  *
  * A run records every write of `ops` operations and of the unmount, then cuts
  * at up to `cuts` events spread evenly (0: at every one), each in the four
@@ -18,6 +18,7 @@
  * --lose: much is overwritten that nobody asks for, and after a cut the records
  * of the log that nobody was told of are gone, as if never written, or cannot
  * be read and the mount accepts a loss.
+ * --moves: whatever lies in a track with room is moved on and on.
  * --gaps: write-back waits for gaps, and others read meanwhile.  --drive: the
  * disk is a drive of drives/ or random:SEED, and the file system believes to
  * know it, which is wrong in one of the ways of doubt.h with --doubt.  The seed
@@ -44,6 +45,7 @@
 #include "fs/table/replica.h"
 #include "fs/drive/relocate.h"
 #include "log/log_internal.h"
+#include "move/move_internal.h"
 #include "sched/freeblock/freeblock.h"
 #include "sched/queue/queue.h"
 #include "sim/media.h"
@@ -63,11 +65,12 @@
 #define MAX_PROGRESS 60000u
 #define PATIENCE_NS 61000000000u
 #define GAP_TURNS 60u
+#define MOVE_TURNS 200u
 
 struct config {
 	uint64_t seed;
 	unsigned runs, ops, clients, cuts, recuts;
-	bool cache, canary, replicas, keep, lose, gaps;
+	bool cache, canary, replicas, keep, lose, gaps, moves;
 	bool unreadable;	/* of what is lost, in this recovery */
 	const char *drive;	/* NULL: none */
 	unsigned kind;		/* enum doubt_kind */
@@ -575,6 +578,31 @@ static void run_gaps(struct config *config, struct oracle *oracle,
 	       (long)queue_stats(fs->queue)->gaps);
 }
 
+/* Old or young, wherever there is room: in one step after the other. */
+static void run_moves(struct config *config, struct oracle *oracle,
+		      struct fs *fs, struct world *world, uint64_t seed)
+{
+	struct moves_status status;
+	struct moves *moves;
+	uint64_t rng = seed;
+	int rc = moves_open(fs, &moves);
+
+	assert(!rc);
+	moves->limits = (struct move_limits){ -1, 1, 100, 1, 0 };
+	for (unsigned done = 0; done < config->ops; done += OPS_BETWEEN) {
+		oracle_run(oracle, fs, world, OPS_BETWEEN);
+		for (uint64_t n = world_random(&rng) % MOVE_TURNS; n; n--) {
+			moves_run(moves);
+			world_drive(world, fs);
+		}
+	}
+	moves_get_status(moves, &status);
+	printf("moves: %lu begun, %lu tracks emptied, %lu sectors moved, "
+	       "%lu stale; ", (long)status.begun, (long)status.tracks,
+	       (long)status.sectors, (long)status.stale_sectors);
+	moves_close(moves);
+}
+
 static void run_clients(struct config *config, struct oracle *oracle,
 			struct fs *fs, struct world *world, uint64_t seed)
 {
@@ -592,6 +620,10 @@ static void run_clients(struct config *config, struct oracle *oracle,
 	}
 	if (config->gaps) {
 		run_gaps(config, oracle, fs, world, seed);
+		return;
+	}
+	if (config->moves) {
+		run_moves(config, oracle, fs, world, seed);
 		return;
 	}
 	if (!config->replicas) {
@@ -691,7 +723,7 @@ static void parse(int argc, char **argv, struct config *config)
 		{ "replicas", 0, NULL, 'R' }, { "keep", 0, NULL, 'P' },
 		{ "lose", 0, NULL, 'L' },
 		{ "drive", 1, NULL, 'd' },   { "doubt", 1, NULL, 'D' },
-		{ "gaps", 0, NULL, 'g' },
+		{ "gaps", 0, NULL, 'g' },    { "moves", 0, NULL, 'm' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -733,6 +765,9 @@ static void parse(int argc, char **argv, struct config *config)
 			break;
 		case 'g':
 			config->gaps = true;
+			break;
+		case 'm':
+			config->moves = true;
 			break;
 		case 'd':
 			config->drive = optarg;

@@ -1,0 +1,230 @@
+/*
+ * move.c - all moves of a mount: how many at a time, and when the next begins.
+ */
+#include "move/move.h"
+
+#include <errno.h>
+
+#include "base/units.h"
+#include "fs/op/op.h"
+#include "move/move_internal.h"
+
+/* Data of all moves: a share of the memory of the file system. */
+#define MEMORY_SHARE 16u
+/* A move that has found no gap for so long goes to the queue like a user's
+ * request: with MOVE_MOST moves of 50 ms each, less than 1 % of the time. */
+#define PATIENCE_NS UINT64_C(60000000000)
+/* Looking for a track reads leaves, in one in so many of the time. */
+#define PICK_SHARE 100u
+/* Pause after all groups were looked at in vain, and before a track is tried
+ * again. */
+#define AGAIN_NS UINT64_C(600000000000)
+/* Nothing is begun when less than one in so many sectors is free: what is left
+ * is for users. */
+#define LEAST_SHARE 64u
+/* Room that a track must have to be emptied: less costs more than it gains. */
+#define LEAST_FREE_PERCENT 20u
+/* A group is left alone with so much of its free room in whole tracks. */
+#define WHOLE_PERCENT 50u
+/* The youngest data that is moved: the kernel keeps dirty data for 30 s, and
+ * what lives so long is not likely to die within the next moments. */
+#define LEAST_AGE_SECONDS 60
+#define LOOK_NS UINT64_C(1000000000)
+
+int moves_open(struct fs *fs, struct moves **out)
+{
+	struct moves *moves = abandon_alloc(fs, sizeof(*moves));
+
+	if (!moves)
+		return -ENOMEM;
+	moves->fs = fs;
+	moves->limits = (struct move_limits){
+		.age_seconds = LEAST_AGE_SECONDS,
+		.free_percent = LEAST_FREE_PERCENT,
+		.whole_percent = WHOLE_PERCENT,
+		.again_ns = AGAIN_NS,
+		.patience_ns = PATIENCE_NS,
+	};
+	*out = moves;
+	return 0;
+}
+
+void moves_pause(struct moves *moves, bool paused)
+{
+	moves->status.paused = paused;
+}
+
+void moves_set_sleep(struct moves *moves, uint64_t sleep_ns)
+{
+	moves->sleep_ns = sleep_ns;
+}
+
+static unsigned under_way(const struct moves *moves)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < MOVE_MOST; i++)
+		n += moves->move[i] != NULL;
+	return n;
+}
+
+static bool is_busy(const struct moves *moves)
+{
+	return moves->clean.picking || moves->checkpointing || under_way(moves);
+}
+
+/* What is left when the disk is gone fs_abandon frees. */
+void moves_close(struct moves *moves)
+{
+	unsigned i;
+
+	if (!moves)
+		return;
+	moves->closing = true;
+	for (i = 0; i < MOVE_MOST; i++)
+		if (moves->move[i])
+			move_end(moves->move[i]);
+	while (is_busy(moves) && !moves->fs->disk_gone) {
+		uint64_t next_ns = fs_run(moves->fs, 0);
+
+		if (is_busy(moves) && !moves->fs->disk_gone)
+			fs_sleep(moves->fs, next_ns);
+	}
+	if (moves->task)
+		freeblock_close(moves->task);
+	moves->task = NULL;
+	if (!moves->fs->disk_gone)
+		abandon_free(moves);
+}
+
+/* ---- When the next one begins ---- */
+
+static unsigned moves_most(const struct moves *moves)
+{
+	size_t n = fs_memory_bytes(moves->fs) / MEMORY_SHARE /
+		   (MOVE_BLOCKS * BLOCK_BYTES);
+
+	return n < 1 ? 1 : n < MOVE_MOST ? (unsigned)n : MOVE_MOST;
+}
+
+static bool may_begin(const struct moves *moves, uint64_t now_ns)
+{
+	const struct fs *fs = moves->fs;
+	struct space_counts count;
+
+	if (moves->closing || moves->status.paused || moves->clean.picking ||
+	    now_ns < moves->next_pick_ns ||
+	    under_way(moves) >= moves_most(moves) ||
+	    fs_read_only(fs) || fs->closing || tree_failed(fs->tree) ||
+	    (moves->sleep_ns && now_ns - fs->answer_ns > moves->sleep_ns))
+		return false;
+	space_count(tree_space(fs->tree), &count);
+	return count.free > count.reserved + count.own +
+				    count.total / LEAST_SHARE;
+}
+
+void clean_picked(struct moves *moves)
+{
+	uint64_t now_ns = env_now_ns(moves->fs->env);
+	struct clean *clean = &moves->clean;
+
+	clean->picking = false;
+	moves->next_pick_ns = now_ns + (now_ns - moves->pick_begun_ns) *
+				       PICK_SHARE;
+	if (clean->barren < space_groups(tree_space(moves->fs->tree)))
+		return;
+	clean->barren = 0;
+	moves->next_pick_ns = now_ns + moves->limits.again_ns;
+}
+
+/* ---- Jobs that are under way ---- */
+
+static void checkpoint_over(struct waiter *waiter, int rc)
+{
+	(void)rc;
+	container_of(waiter, struct moves, waiter)->checkpointing = false;
+}
+
+/* The old places of what has moved become free by a checkpoint. */
+static void ask_checkpoint(struct moves *moves, unsigned draining)
+{
+	if (moves->checkpointing || draining < (moves_most(moves) + 1) / 2)
+		return;
+	moves->checkpointing = true;
+	moves->waiter = (struct waiter){ .done = checkpoint_over };
+	list_init(&moves->waiter.link);
+	tree_checkpoint(moves->fs->tree, &moves->waiter);
+}
+
+static int task_set(struct moves *moves, bool wanted)
+{
+	const struct freeblock_options options = {
+		.name = "moves",
+		.unit_sectors = queue_limits(moves->fs->queue)->logical_bytes /
+				SECTOR_BYTES,
+	};
+
+	/* While a queue has a task it looks for gaps. */
+	if (!wanted && moves->task) {
+		freeblock_close(moves->task);
+		moves->task = NULL;
+	}
+	if (!wanted || moves->task)
+		return 0;
+	moves->promoted = false;
+	return freeblock_open(moves->fs->queue, &options, &move_ops, moves,
+			      &moves->task);
+}
+
+static void moves_go_on(struct moves *moves, uint64_t now_ns)
+{
+	unsigned i, draining = 0;
+	bool late = false;
+
+	for (i = 0; i < MOVE_MOST; i++)
+		if (moves->move[i])
+			move_run(moves->move[i], now_ns);
+	for (i = 0; i < MOVE_MOST; i++) {
+		const struct move *move = moves->move[i];
+
+		if (!move)
+			continue;
+		if (move->step == MOVE_DRAIN)
+			draining++;
+		else if (move->step == MOVE_READ || move->step == MOVE_WRITE ||
+			 move->step == MOVE_COMPARE)
+			late |= now_ns - move->step_ns >=
+				moves->limits.patience_ns;
+	}
+	if (moves->task && late != moves->promoted)
+		freeblock_promote(moves->task, late);
+	moves->promoted = late;
+	ask_checkpoint(moves, draining);
+}
+
+uint64_t moves_run(struct moves *moves)
+{
+	uint64_t now_ns = env_now_ns(moves->fs->env), begin_ns;
+
+	if (moves->closing)
+		return UINT64_MAX;
+	if (under_way(moves))
+		moves_go_on(moves, now_ns);
+	if (may_begin(moves, now_ns) && !task_set(moves, true)) {
+		moves->pick_begun_ns = now_ns;
+		clean_pick(moves);
+	}
+	if (!is_busy(moves))
+		task_set(moves, false);
+	begin_ns = moves->next_pick_ns > now_ns + LOOK_NS ?
+			   moves->next_pick_ns : now_ns + LOOK_NS;
+	return is_busy(moves) ? now_ns + LOOK_NS : begin_ns;
+}
+
+void moves_get_status(const struct moves *moves, struct moves_status *status)
+{
+	*status = moves->status;
+	if (status->under_way)
+		status->run_ns += env_now_ns(moves->fs->env) -
+				  moves->busy_since_ns;
+}

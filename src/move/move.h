@@ -1,0 +1,49 @@
+/*
+ * move.h - brings data of files to better places while nobody notices, in free
+ * bandwidth and idle time (sched/freeblock/freeblock.h).
+ *
+ * Content and checksums stay what they are.  What is moved is verified with its
+ * checksums before, and read back and compared after it was written; only then
+ * the mapping changes, in one transaction for each piece of a file.  Until that
+ * is durable the old place keeps what it has.  What users change meanwhile
+ * stays where they put it.
+ */
+#ifndef TRAX_MOVE_MOVE_H
+#define TRAX_MOVE_MOVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fs/fs.h"
+
+struct moves;
+
+/* -ENOMEM. */
+int moves_open(struct fs *fs, struct moves **moves);
+/* Gives up what is under way, and waits for it (fs_run); before fs_close.  NULL
+ * is harmless. */
+void moves_close(struct moves *moves);
+/* Does what is due; returns when it wants to be called again at the latest.
+ * Beside fs_run. */
+uint64_t moves_run(struct moves *moves);
+
+/* Nothing is begun any more, or again. */
+void moves_pause(struct moves *moves, bool paused);
+/* Nothing is begun when nobody has asked for anything for so long, so that the
+ * drive may spin down; 0: never mind. */
+void moves_set_sleep(struct moves *moves, uint64_t sleep_ns);
+
+struct moves_status {
+	bool paused;
+	unsigned under_way;	/* moves */
+	uint64_t begun;		/* moves, since the mount */
+	uint64_t tracks;	/* emptied */
+	uint64_t sectors;	/* moved */
+	uint64_t read_sectors, written_sectors;
+	uint64_t stale_sectors;	/* read for nothing: users changed them */
+	uint64_t failed_sectors; /* could not be read or written */
+	uint64_t run_ns;	/* time in which moves were under way */
+};
+void moves_get_status(const struct moves *moves, struct moves_status *status);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * move_internal.h - moves from inside: move.c (all of them together),
+ * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
+ * (which tracks are to be emptied).
+ *
+ * Sectors of the data of a move are counted from its beginning: `at`.  Sources
+ * and places cover the data in that order, without holes.
+ */
+#ifndef TRAX_MOVE_MOVE_INTERNAL_H
+#define TRAX_MOVE_MOVE_INTERNAL_H
+
+#include "fs/data/file_data.h"
+#include "move/move.h"
+#include "sched/freeblock/freeblock.h"
+
+#define MOVE_BLOCKS 512u	/* of a move, at most: 2 MiB */
+#define MOVE_RANGE_BLOCKS 256u	/* of a file in one piece, at most */
+#define MOVE_RANGES 256u
+#define MOVE_SOURCES 768u	/* a range may begin and end inside a block
+				 * that lies in two extents */
+#define MOVE_PLACES 512u
+#define MOVE_CLAIMS 64u		/* free parts of a track */
+#define MOVE_MOST 8u		/* at a time */
+
+/* Blocks of a file that move together. */
+struct move_range {
+	uint64_t ino, first;
+	uint32_t blocks;	/* 0: it stays where it is */
+	uint32_t at;
+	uint32_t source, sources;	/* index of the first; how many */
+};
+
+struct move_source {		/* a part of a range, where it lies */
+	uint64_t sector;
+	uint32_t n, at;
+	bool failed;		/* it could not be read */
+};
+
+struct move_place {		/* where a part of a range goes */
+	struct alloc_piece piece;
+	uint32_t at;
+	bool failed;		/* it could not be written, or not read back */
+};
+
+struct move_part {		/* a write: a part of a place */
+	struct move *move;
+	struct queue_request req;
+	struct iovec iov;
+	uint32_t place;
+};
+
+enum move_step {
+	MOVE_FREE,		/* it has not begun */
+	MOVE_LOOK,		/* looks up extents and checksums */
+	MOVE_READ,
+	MOVE_PLACE,
+	MOVE_WRITE,
+	MOVE_COMPARE,		/* reads back what was written */
+	MOVE_SWAP,		/* maps the ranges to their places, in turn */
+	MOVE_DRAIN,		/* until the old places are free */
+};
+
+struct move {
+	struct moves *moves;
+	enum move_step step;
+	bool in_txn;
+	uint64_t step_ns;	/* when the step began */
+	struct move_range range[MOVE_RANGES];
+	unsigned ranges, looked;
+	struct move_source source[MOVE_SOURCES];
+	unsigned sources;
+	struct move_place place[MOVE_PLACES];
+	unsigned places;
+	uint32_t sectors;	/* of its data */
+	uint32_t left;		/* of these, still to be read or compared */
+	uint8_t *data;
+	void *memory;		/* of data, which is aligned */
+	uint32_t sum[MOVE_BLOCKS];	/* of each block of the data */
+	struct move_part *part;
+	unsigned parts, writing;
+	/* Of the range that is being mapped. */
+	unsigned swapping;
+	uint32_t swapped;	/* blocks of it that are */
+	uint32_t step_blocks;	/* that the transaction maps */
+	struct file *file;
+	struct excl_lock excl;
+	/* The track that it empties: what was free of it. */
+	struct range track, claim[MOVE_CLAIMS];
+	unsigned claims;
+	uint64_t reserved;	/* sectors, see move_claim */
+	uint64_t moved;		/* sectors */
+};
+
+/* ---- move_clean.c ---- */
+
+#define CLEAN_CANDIDATES 8u
+#define CLEAN_TRIED 128u
+
+struct clean_track {
+	struct range track;
+	uint32_t free, parts;	/* sectors; in so many parts */
+};
+
+struct clean {
+	uint32_t group;		/* in which tracks are looked for */
+	uint32_t barren;	/* groups in a row without any */
+	bool ranked;		/* `candidate` is that of the group */
+	bool picking;
+	struct clean_track candidate[CLEAN_CANDIDATES];
+	unsigned candidates, looked;
+	uint64_t holes;		/* free in tracks in use, of the group */
+	struct clean_track best; /* so far */
+	double best_gain;
+	struct { uint64_t first, until_ns; } tried[CLEAN_TRIED];
+	unsigned tried_next;
+};
+
+/* What is worth a move, and when it goes to the queue: see move.c. */
+struct move_limits {
+	int64_t age_seconds;
+	unsigned free_percent, whole_percent;
+	uint64_t again_ns, patience_ns;
+};
+
+struct moves {
+	struct move_limits limits;
+	struct fs *fs;
+	struct freeblock_task *task;	/* NULL: nothing is under way */
+	struct move *move[MOVE_MOST];
+	struct clean clean;
+	bool closing;
+	bool promoted;
+	bool checkpointing;
+	struct waiter waiter;	/* for the checkpoint */
+	uint64_t sleep_ns, next_pick_ns, pick_begun_ns;
+	uint64_t busy_since_ns;
+	struct moves_status status;
+};
+
+/* Looks for a track of the next group to be emptied, and begins that; then
+ * clean_picked(), in move.c. */
+void clean_pick(struct moves *moves);
+void clean_picked(struct moves *moves);
+
+/* ---- move_steps.c ---- */
+
+/* NULL: no memory, or there are as many as may be. */
+struct move *move_new(struct moves *moves);
+/* Goes through its steps, from MOVE_LOOK on. */
+void move_start(struct move *move);
+/* Time has passed. */
+void move_run(struct move *move, uint64_t now_ns);
+/* A transaction of it is over. */
+void move_looked(struct move *move, int rc);
+void move_placed(struct move *move, int rc);
+void move_swapped(struct move *move, int rc);
+/* Gives back all it has and frees it, at once or when what is under way is
+ * over. */
+void move_end(struct move *move);
+
+extern const struct freeblock_ops move_ops;
+
+/* ---- move_swap.c ---- */
+
+void move_look(struct move *move);
+void move_place(struct move *move);
+/* Maps the next part of move->swapping. */
+void move_swap(struct move *move);
+
+#endif

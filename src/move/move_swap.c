@@ -1,0 +1,370 @@
+/*
+ * move_swap.c - the transactions of a move: where the data lies, where it goes,
+ * and the change of the mapping.
+ *
+ * The last is an exclusive operation of the file, so that no write-back is
+ * under way.  It finds extents and checksums as they were looked up, or changes
+ * nothing.
+ */
+#include <errno.h>
+
+#include "fs/data/bmap.h"
+#include "fs/data/dirty_block.h"
+#include "fs/data/file.h"
+#include "move/move_internal.h"
+
+#define LOOK_ROOM 16u		/* leaves that a range may need */
+#define SWAP_PIECES 16u
+
+/* ---- Where it lies ---- */
+
+static int look_extents(struct fs_txn *txn, struct move *move,
+			struct move_range *range)
+{
+	uint64_t sector = range->first * BLOCK_SECTORS;
+	uint64_t end = sector + (uint64_t)range->blocks * BLOCK_SECTORS, stop;
+	uint32_t at = move->sectors;
+	struct extent extent;
+	int rc;
+
+	range->source = move->sources;
+	range->at = at;
+	for (range->sources = 0; sector < end; sector = stop) {
+		rc = bmap_extent(txn, range->ino, sector, &extent);
+		if (rc)
+			return rc;
+		if (extent.off > sector || extent.flags & EXTENT_UNWRITTEN)
+			return -ENOENT;
+		if (range->source + range->sources == MOVE_SOURCES)
+			return -E2BIG;
+		stop = extent.off + extent.n;
+		stop = stop < end ? stop : end;
+		move->source[range->source + range->sources++] =
+			(struct move_source){
+				.sector = addr_sector(extent.addr) +
+					  (sector - extent.off),
+				.n = (uint32_t)(stop - sector), .at = at,
+			};
+		at += (uint32_t)(stop - sector);
+	}
+	return 0;
+}
+
+/* The checksum of a block; window_first: that of the window that is decoded. */
+static int sum_of(struct fs_txn *txn, uint64_t ino, uint64_t block,
+		  struct csum_window *window, uint64_t *window_first,
+		  uint32_t *sum)
+{
+	uint64_t in = block % TRAX_CSUM_WINDOW_BLOCKS;
+	unsigned piece = (unsigned)(in / TRAX_CSUM_PIECE_BLOCKS);
+	unsigned i = (unsigned)(in % TRAX_CSUM_PIECE_BLOCKS);
+	int rc = 0;
+
+	if (*window_first != block - in)
+		rc = bmap_window(txn, ino, block / TRAX_CSUM_WINDOW_BLOCKS,
+				 window);
+	if (rc)
+		return rc;
+	*window_first = block - in;
+	if (!(window->mask[piece] >> i & 1))
+		return -ENOENT;
+	*sum = window->sum[piece][i];
+	return 0;
+}
+
+static int look_sums(struct fs_txn *txn, struct move *move,
+		     const struct move_range *range)
+{
+	uint64_t window_first = UINT64_MAX;
+	struct csum_window window;
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < range->blocks; i++)
+		rc = sum_of(txn, range->ino, range->first + i, &window,
+			    &window_first,
+			    &move->sum[range->at / BLOCK_SECTORS + i]);
+	return rc;
+}
+
+static int look_run(struct fs_txn *txn)
+{
+	struct move *move = txn->state;
+	struct move_range *range;
+	int rc;
+
+	for (; move->looked < move->ranges; move->looked++) {
+		range = &move->range[move->looked];
+		if (tree_txn_room(txn->tree_txn) < LOOK_ROOM)
+			return 0;
+		rc = move->sectors / BLOCK_SECTORS + range->blocks <=
+			     MOVE_BLOCKS ? 0 : -E2BIG;
+		rc = rc ? rc : look_extents(txn, move, range);
+		rc = rc ? rc : look_sums(txn, move, range);
+		if (rc && rc != -ENOENT && rc != -E2BIG)
+			return rc;
+		if (rc) {
+			range->blocks = 0;
+			continue;
+		}
+		move->sources += range->sources;
+		move->sectors += range->blocks * BLOCK_SECTORS;
+	}
+	return 0;
+}
+
+static void look_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct move *move = txn->state;
+
+	(void)seq;
+	if (!rc && move->looked < move->ranges) {
+		fs_txn_restart(txn);
+		return;
+	}
+	fs_txn_finish(txn, 0);
+	move->in_txn = false;
+	move_looked(move, rc);
+}
+
+static const struct fs_txn_type look_type = {
+	.name = "look what moves",
+	.bounds = { .nodes = 40 },
+	.stages = 40,
+	.run = look_run,
+	.end = look_end,
+};
+
+static int start(struct move *move, const struct fs_txn_type *type)
+{
+	int rc = fs_txn_start(move->moves->fs, type, NULL, move);
+
+	move->in_txn = !rc;
+	return rc;
+}
+
+void move_look(struct move *move)
+{
+	if (start(move, &look_type))
+		move_looked(move, -ENOMEM);
+}
+
+/* ---- Where it goes ---- */
+
+static void places_undo(struct move *move, unsigned places)
+{
+	struct space *space = tree_space(move->moves->fs->tree);
+
+	while (move->places > places) {
+		const struct alloc_piece *piece =
+			&move->place[--move->places].piece;
+
+		space_give_back(space, piece->sector, piece->n);
+	}
+}
+
+/* One range, near what it leaves. */
+static int place_range(struct fs_txn *txn, struct move *move,
+		       struct move_range *range)
+{
+	uint64_t left = (uint64_t)range->blocks * BLOCK_SECTORS;
+	unsigned before = move->places;
+	uint32_t at = range->at, group;
+	struct move_place *place;
+	int rc = 0;
+
+	while (left && !rc) {
+		if (move->places - before == SWAP_PIECES ||
+		    move->places == MOVE_PLACES) {
+			rc = -ENOSPC;
+			break;
+		}
+		place = &move->place[move->places];
+		*place = (struct move_place){ .at = at };
+		rc = alloc_fill(txn->fs->alloc,
+				move->source[range->source].sector, left,
+				&place->piece, &group);
+		if (rc)
+			break;
+		move->places++;
+		at += (uint32_t)place->piece.n;
+		left -= place->piece.n;
+	}
+	if (rc)
+		places_undo(move, before);
+	return rc == -EAGAIN ? fs_txn_wait_group(txn, group) : rc;
+}
+
+/* What finds no place stays where it is. */
+static int place_run(struct fs_txn *txn)
+{
+	struct move *move = txn->state;
+	unsigned i;
+	int rc;
+
+	places_undo(move, 0);
+	for (i = 0; i < move->ranges; i++) {
+		if (!move->range[i].blocks)
+			continue;
+		rc = place_range(txn, move, &move->range[i]);
+		if (rc == -ENOSPC)
+			move->range[i].blocks = 0;
+		else if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void place_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct move *move = txn->state;
+
+	(void)seq;
+	fs_txn_finish(txn, 0);
+	move->in_txn = false;
+	move_placed(move, rc);
+}
+
+static const struct fs_txn_type place_type = {
+	.name = "place what moves",
+	.bounds = { .nodes = 1 },
+	.run = place_run,
+	.end = place_end,
+};
+
+void move_place(struct move *move)
+{
+	if (start(move, &place_type))
+		move_placed(move, -ENOMEM);
+}
+
+/* ---- The change of the mapping ---- */
+
+/* Are the blocks where they were, with the same content, on the disk? */
+static int swap_check(struct fs_txn *txn, const struct move *move,
+		      const struct move_range *range)
+{
+	uint64_t window_first = UINT64_MAX;
+	struct csum_window window;
+	const struct block *block;
+	const struct move_source *source;
+	struct extent extent;
+	uint64_t off;
+	uint32_t i, sum;
+	int rc = 0;
+
+	for (i = move->swapped; !rc && i < range->blocks; i++) {
+		block = block_find(move->file, range->first + i);
+		if (block && (block->pin || block->wb))
+			return -ESTALE;
+		rc = sum_of(txn, range->ino, range->first + i, &window,
+			    &window_first, &sum);
+		if (!rc && sum != move->sum[range->at / BLOCK_SECTORS + i])
+			return -ESTALE;
+	}
+	for (i = 0; !rc && i < range->sources; i++) {
+		source = &move->source[range->source + i];
+		if (source->at + source->n <= range->at +
+					      move->swapped * BLOCK_SECTORS)
+			continue;
+		off = range->first * BLOCK_SECTORS + source->at - range->at;
+		if (off < (range->first + move->swapped) * BLOCK_SECTORS)
+			off = (range->first + move->swapped) * BLOCK_SECTORS;
+		rc = bmap_extent(txn, range->ino, off, &extent);
+		if (!rc && (extent.off > off ||
+			    addr_sector(extent.addr) + (off - extent.off) !=
+				    source->sector + (off - range->first *
+				    BLOCK_SECTORS + range->at - source->at)))
+			return -ESTALE;
+	}
+	return rc == -ENOENT ? -ESTALE : rc;
+}
+
+/* The places of what is not yet mapped of a range, as extents. */
+static unsigned swap_pieces(const struct move *move,
+			    const struct move_range *range,
+			    struct extent *list)
+{
+	uint32_t from = range->at + move->swapped * BLOCK_SECTORS, skip;
+	uint32_t end = range->at + range->blocks * BLOCK_SECTORS;
+	const struct move_place *place;
+	unsigned i, n = 0;
+
+	for (i = 0; i < move->places && n < SWAP_PIECES; i++) {
+		place = &move->place[i];
+		if (place->at + place->piece.n <= from || place->at >= end)
+			continue;
+		skip = place->at < from ? from - place->at : 0;
+		list[n++] = (struct extent){
+			.off = range->first * BLOCK_SECTORS + place->at + skip -
+			       range->at,
+			.n = place->piece.n - skip,
+			.addr = addr_make(0, place->piece.sector + skip),
+			.flags = place->piece.known ? EXTENT_KNOWN : 0,
+		};
+	}
+	return n;
+}
+
+static int swap_run(struct fs_txn *txn)
+{
+	struct move *move = txn->state;
+	const struct move_range *range = &move->range[move->swapping];
+	uint64_t left = (uint64_t)(range->blocks - move->swapped) *
+			BLOCK_SECTORS;
+	struct extent list[SWAP_PIECES];
+	struct inode_item item;
+	struct bmap_plan plan;
+	int rc, err;
+
+	if (move->moves->closing || move->file->dead)
+		return -ESTALE;
+	rc = swap_check(txn, move, range);
+	if (rc && rc != -EAGAIN)
+		return rc;
+	err = inode_get(txn, range->ino, &item);
+	rc = err ? err : rc;
+	err = bmap_probe(txn, range->ino,
+			 (range->first + move->swapped) * BLOCK_SECTORS, left,
+			 list, swap_pieces(move, range, list), &plan);
+	if (err || rc)
+		return err && err != -EAGAIN ? err : rc ? rc : err;
+	if (!plan.n)
+		return -E2BIG;
+	bmap_apply(txn, range->ino, &plan, &item);
+	inode_put(txn, range->ino, &item);
+	move->step_blocks = (uint32_t)(plan.n / BLOCK_SECTORS);
+	return 0;
+}
+
+static void swap_end(struct fs_txn *txn, int rc, uint64_t seq)
+{
+	struct move *move = txn->state;
+
+	(void)seq;
+	if (!rc)
+		move->swapped += move->step_blocks;
+	if (!rc && move->swapped < move->range[move->swapping].blocks) {
+		fs_txn_restart(txn);
+		return;
+	}
+	fs_txn_finish(txn, 0);
+	move->in_txn = false;
+	move_swapped(move, rc);
+}
+
+static const struct fs_txn_type swap_type = {
+	.name = "map what has moved",
+	.bounds = { .nodes = 60, .log_bytes = BMAP_LOG_BYTES },
+	.paths = 20,
+	.changes = 14,
+	.stages = 60,
+	.run = swap_run,
+	.end = swap_end,
+};
+
+void move_swap(struct move *move)
+{
+	if (start(move, &swap_type))
+		move_swapped(move, -ENOMEM);
+}

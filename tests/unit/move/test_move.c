@@ -1,0 +1,297 @@
+/*
+ * test_move.c - moves on a simulated disk: tracks are emptied, and whatever
+ * users, the disk and the power do meanwhile, nothing is lost and no room
+ * leaks.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fs/op/fs_internal.h"
+#include "move/move_internal.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define MIB 96u
+#define FILES 1500u
+#define BYTES 49152u		/* of a file */
+#define MAX_TURNS 400000u
+#define TURN_NS 5000000u
+#define HOUR_NS UINT64_C(3600000000000)
+
+struct bench {
+	struct rig rig;
+	struct moves *moves;
+	uint64_t ino[FILES];	/* 0: it was deleted */
+	uint8_t version[FILES];
+	uint64_t seed;
+};
+
+static void fill(uint8_t *data, unsigned file, unsigned version)
+{
+	for (size_t i = 0; i < BYTES; i++)
+		data[i] = (uint8_t)(i * 7 + i / 4096 * 13 + file * 31 +
+				    version * 101);
+}
+
+static void file_put_content(struct bench *b, unsigned file)
+{
+	static uint8_t data[BYTES];
+	struct fs_op op = { .type = FS_WRITE, .ino = b->ino[file],
+			    .size = BYTES, .data = data };
+
+	fill(data, file, b->version[file]);
+	ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+}
+
+static void file_make(struct bench *b, unsigned file)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "file%u", file);
+	ck_assert_int_eq(rig_mknod(&b->rig, 1, name, S_IFREG | 0644,
+				   &b->ino[file]), 0);
+	file_put_content(b, file);
+}
+
+static void file_remove(struct bench *b, unsigned file)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "file%u", file);
+	ck_assert_int_eq(rig_unlink(&b->rig, 1, name), 0);
+	rig_forget(&b->rig, b->ino[file], 1);
+	b->ino[file] = 0;
+}
+
+static void files_verify(struct bench *b)
+{
+	static uint8_t data[BYTES], seen[BYTES];
+
+	for (unsigned i = 0; i < FILES; i++) {
+		struct fs_op op = { .type = FS_READ, .ino = b->ino[i],
+				    .size = BYTES, .buffer = seen };
+
+		if (!b->ino[i])
+			continue;
+		ck_assert_int_eq(rig_do(&b->rig, &op), 0);
+		ck_assert_uint_eq(op.result, BYTES);
+		fill(data, i, b->version[i]);
+		ck_assert_int_eq(memcmp(data, seen, BYTES), 0);
+	}
+}
+
+/* Of four files three are deleted, in no order, and all of it is old. */
+static void bench_open(struct bench *b, uint64_t seed)
+{
+	memset(b, 0, sizeof(*b));
+	b->seed = seed;
+	rig_open(&b->rig, MIB, seed + 3);
+	for (unsigned i = 0; i < FILES; i++)
+		file_make(b, i);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	for (unsigned i = 0; i < FILES; i++)
+		if (test_random(&b->seed) % 4)
+			file_remove(b, i);
+	ck_assert_int_eq(rig_sync(&b->rig), 0);
+	rig_remount(&b->rig);
+	sim_advance(b->rig.sim, HOUR_NS);
+	ck_assert_int_eq(moves_open(b->rig.fs, &b->moves), 0);
+}
+
+static void bench_close(struct bench *b)
+{
+	moves_close(b->moves);
+	rig_close(&b->rig);
+}
+
+static void turn(struct bench *b)
+{
+	fs_run(b->rig.fs, 0);
+	moves_run(b->moves);
+	fs_run(b->rig.fs, 0);
+	sim_advance(b->rig.sim, TURN_NS);
+}
+
+static void run_until(struct bench *b, uint64_t tracks, uint64_t sectors)
+{
+	struct moves_status s;
+	unsigned turns = 0;
+
+	do {
+		turn(b);
+		moves_get_status(b->moves, &s);
+		ck_assert_uint_lt(turns++, MAX_TURNS);
+	} while (s.tracks < tracks || s.sectors < sectors);
+}
+
+static unsigned whole_tracks(struct bench *b)
+{
+	const struct rangeset *set =
+		space_free_set(tree_space(b->rig.fs->tree));
+	struct range run, track;
+	unsigned n = 0;
+
+	for (uint64_t at = 0; rangeset_next(set, at, &run);) {
+		at = run.first > at ? run.first : at;
+		alloc_track(b->rig.fs->alloc, at, &track);
+		n += rangeset_has(set, track.first, track.n);
+		at = track.first + track.n > at ? track.first + track.n :
+						  at + 8;
+	}
+	return n;
+}
+
+START_TEST(tracks_are_emptied)
+{
+	struct moves_status s;
+	unsigned before;
+	struct bench b;
+
+	bench_open(&b, (uint64_t)_i);
+	turn(&b);
+	run_until(&b, 0, 1);
+	before = whole_tracks(&b);
+	run_until(&b, 12, 0);
+	ck_assert_uint_ge(whole_tracks(&b), before + 6);
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_eq(s.failed_sectors, 0);
+	ck_assert_uint_eq(s.stale_sectors, 0);
+	ck_assert_uint_eq(s.read_sectors, s.written_sectors);
+	files_verify(&b);
+	moves_close(b.moves);
+	rig_remount(&b.rig);
+	files_verify(&b);
+	rig_close(&b.rig);
+}
+END_TEST
+
+static void change_something(struct bench *b)
+{
+	unsigned i = test_random(&b->seed) % FILES;
+
+	switch (test_random(&b->seed) % 4) {
+	case 0:
+		if (b->ino[i])
+			file_remove(b, i);
+		break;
+	case 1:
+		if (!b->ino[i])
+			file_make(b, i);
+		break;
+	default:
+		if (b->ino[i]) {
+			b->version[i]++;
+			file_put_content(b, i);
+		}
+		if (test_random(&b->seed) % 4 == 0)
+			ck_assert_int_eq(rig_sync(&b->rig), 0);
+	}
+}
+
+/* Users overwrite, delete and make files all the while. */
+START_TEST(users_change_files)
+{
+	struct moves_status s;
+	struct bench b;
+
+	bench_open(&b, 40 + (uint64_t)_i);
+	b.moves->limits = (struct move_limits){ -1, 1, 100, TURN_NS,
+						 0 };
+	for (unsigned i = 0; i < 40000; i++) {
+		turn(&b);
+		if (i % 400 < 40)
+			change_something(&b);
+	}
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_gt(s.sectors, 8192);
+	files_verify(&b);
+	bench_close(&b);
+}
+END_TEST
+
+static void cut(struct bench *b, enum sim_cut how)
+{
+	struct rig *rig = &b->rig;
+
+	ck_assert_int_eq(sim_power_cut(rig->sim, how, b->seed), 0);
+	fs_run(rig->fs, 0);
+	moves_close(b->moves);
+	fs_abandon(rig->fs);
+	sim_restart(rig->sim);
+	ck_assert_int_eq(fs_open(sim_env(rig->sim), sim_disk(rig->sim),
+				 &rig->options, &rig->fs), 0);
+}
+
+/* Power goes in the middle: all is there, and the checker finds no leak. */
+START_TEST(power_goes)
+{
+	static const enum sim_cut cuts[] = { SIM_CUT_KEEP, SIM_CUT_DROP,
+					     SIM_CUT_RANDOM };
+	struct bench b;
+
+	bench_open(&b, 80 + (uint64_t)_i);
+	for (int i = 0; i < 4 + _i * 9; i++)
+		turn(&b);
+	cut(&b, cuts[_i % 3]);
+	files_verify(&b);
+	rig_close(&b.rig);
+}
+END_TEST
+
+/* What can't be written, or read back, stays where it is. */
+START_TEST(writes_fail)
+{
+	const struct sim_fault fault = {
+		.kind = _i % 2 ? SIM_FLIP : SIM_FAIL,
+		.ops = SIM_WRITES, .first = (8 + (uint64_t)_i) << 11,
+		.sectors = 40 << 11, .k = 20, .times = 12,
+	};
+	struct moves_status s;
+	struct bench b;
+
+	bench_open(&b, 120 + (uint64_t)_i);
+	ck_assert_int_eq(sim_fault_add(b.rig.sim, &fault), 0);
+	run_until(&b, 12, 0);
+	ck_assert_uint_gt(sim_fault_hits(b.rig.sim), 0);
+	sim_fault_clear(b.rig.sim);
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_gt(s.failed_sectors, 0);
+	files_verify(&b);
+	bench_close(&b);
+}
+END_TEST
+
+/* A pause lets nothing begin; a close in the middle gives all back. */
+START_TEST(pause_and_close)
+{
+	struct moves_status s;
+	struct bench b;
+
+	bench_open(&b, 160);
+	moves_pause(b.moves, true);
+	for (int i = 0; i < 300; i++)
+		turn(&b);
+	moves_get_status(b.moves, &s);
+	ck_assert_uint_eq(s.begun, 0);
+	moves_pause(b.moves, false);
+	for (int i = 0; i < 3 + _i; i++)
+		turn(&b);
+	bench_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("move");
+	TCase *tcase = tcase_create("move");
+
+	tcase_set_timeout(tcase, 300);
+	tcase_add_loop_test(tcase, tracks_are_emptied, 0, 2);
+	tcase_add_loop_test(tcase, users_change_files, 0, 3);
+	tcase_add_loop_test(tcase, power_goes, 0, 12);
+	tcase_add_loop_test(tcase, writes_fail, 0, 4);
+	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
+	suite_add_tcase(suite, tcase);
+	return test_run(suite);
+}
