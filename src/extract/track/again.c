@@ -48,8 +48,13 @@ static void collect(const struct store *store, uint64_t unit,
 		if (i == store->n || !p->tracks ||
 		    p->first + p->units < unit || p->first >= unit)
 			return;
-		for (uint32_t k = p->tracks; k-- && past->n < LEARN_MOST;)
-			store_track(store, p, k, &past->track[past->n++]);
+		for (uint32_t k = p->tracks; k-- && past->n < LEARN_MOST;) {
+			struct store_track *t = &past->track[past->n++];
+
+			/* Slips are no sizes. */
+			store_track(store, p, k, t);
+			t->size = p->size;
+		}
 		unit = p->first;
 	}
 }

@@ -24,6 +24,8 @@
 #define FRESH 32u
 /* Boundaries of rounds among which the next to look at is chosen. */
 #define WINDOW 12u
+/* Runs that came as they were foretold, behind which their ends are certain. */
+#define CALM_ROWS 4u
 /* Sizes that may be taken for one another when some sectors slipped. */
 #define NEAR_SIZE 0.05
 /* Cycles without anything unforetold after which runs end where they did. */
@@ -229,6 +231,35 @@ int look_into_rounds(struct walk *w, unsigned to, unsigned *bad)
 	return look_at_rounds(w, look, *bad, bad, &before);
 }
 
+/* The boundary at which slips before spares show that are taken from those. */
+static unsigned before_spares(const struct walk *w, unsigned k)
+{
+	return is_visible(w, k) || k < 2 || w->ahead[k - 1].spares ? k : k - 1;
+}
+
+int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad)
+{
+	enum rounds_look look[PLAN_AHEAD + 1] = { ROUNDS_NONE };
+	bool spares[PLAN_AHEAD + 1] = { false };
+	bool sure = w->calm >= CALM_ROWS * w->plan.expected;
+	enum look_side side;
+	int err;
+
+	*bad = *good = 0;
+	for (unsigned k = 1; k < to; k++) {
+		unsigned at = w->ahead[k].spares ? before_spares(w, k) : 0;
+
+		spares[at] = true;
+		look[at] = at ? ROUNDS_LOW : look[at];
+		if (w->ahead[k - 1].spares && !sure)
+			look[k] = ROUNDS_BOTH;
+	}
+	err = look_at_rounds(w, look, to, bad, &side);
+	for (unsigned k = 1; k < *bad; k++)
+		*good = spares[k] ? k : *good;
+	return err;
+}
+
 /* A boundary that a leap has gone over; more than once when it is wrong. */
 static int look_at(struct walk *w, unsigned at, struct look_landing *l)
 {
@@ -259,10 +290,10 @@ static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 	if (w->plan.trusted && w->calm > CALM * plan_round(&w->plan))
 		return 0;
 	for (unsigned k = 1; k <= to && l->ok && !err; k++) {
-		double was = w->ahead[k - 1].size, is = w->ahead[k].size;
+		double was = w->ahead[k - 1].whole, is = w->ahead[k].whole;
 
 		if (w->ahead[k].run == w->ahead[k - 1].run ||
-		    w->ahead[k].size == w->ahead[k - 1].size ||
+		    w->ahead[k].whole == w->ahead[k - 1].whole ||
 		    fabs(is - was) > NEAR_SIZE * was)
 			continue;
 		if (k > 1)
@@ -279,7 +310,7 @@ static int look_at_changes(struct walk *w, unsigned to, struct look_landing *l)
 static bool has_sizes(const struct walk *w, unsigned from, unsigned to)
 {
 	for (unsigned k = from + 1; k <= to; k++) {
-		if (w->ahead[k].size != w->ahead[from].size)
+		if (w->ahead[k].whole != w->ahead[from].whole)
 			return true;
 	}
 	return false;

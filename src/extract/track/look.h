@@ -42,6 +42,13 @@ int look_recall(struct walk *w, unsigned j, bool *ok, double off[2]);
  */
 int look_into_rounds(struct walk *w, unsigned to, unsigned *bad);
 
+/*
+ * Where runs have spares in their last tracks, slips before them do not show
+ * behind: the boundaries before those are looked at.  *bad: the first that is
+ * wrong, or 0; *good: the last of them before that, or 0.
+ */
+int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad);
+
 /* Is what is before a boundary as foretold, too? */
 int look_before(struct walk *w, unsigned at, struct look_landing *l);
 

@@ -36,6 +36,10 @@
 #define SHORT_TRACKS 2u
 #define SHORT_LEAST 0.9
 #define LONG_RUN 8u
+/* Of the last runs, so many lack as many units in sum, if spares are why. */
+#define SPARED_RUNS 3u
+#define ROW_LEAST 3u
+#define ROW_MOST 64u
 /* Tracks of which nothing is used, one after another. */
 #define GONE_MOST 3u
 /* Runs one after another that were longer than foretold, so that no count is
@@ -160,6 +164,7 @@ static struct run run_at(const struct plan *p, size_t i)
 	else if (p->n == p->stale)
 		run.cross = past(p, back)->cross;
 	run.count = count_of(p, i);
+	run.lacks = 0;
 	run.cut = p->cut && run.count == p->cut;
 	if (back < p->period && is_stale(p, back)) {
 		run.was = run.size;
@@ -174,41 +179,81 @@ static bool foresees(const struct plan *p)
 	return p->period && p->period <= p->n && run_at(p, 1).size;
 }
 
+/* May a run of so many tracks end with spares? */
+static bool is_row(uint32_t tracks)
+{
+	return tracks >= ROW_LEAST;
+}
+
+/* The units that runs lack, as a rule: spares in their last tracks, from
+ * which slips in others are taken.  0: there are none. */
+static uint32_t usual_spares(const struct plan *p)
+{
+	size_t from = p->n > VOTERS ? p->n - VOTERS : 0;
+	unsigned most = 0, voters = 0;
+	uint32_t lacks = 0;
+
+	for (size_t a = from; a < p->n; a++) {
+		const struct run *run = &p->past[a];
+		unsigned same = 0;
+
+		if (!is_row(run->count))
+			continue;
+		voters++;
+		for (size_t b = from; b < p->n; b++)
+			same += is_row(p->past[b].count) &&
+				p->past[b].lacks == run->lacks;
+		if (same > most) {
+			most = same;
+			lacks = run->lacks;
+		}
+	}
+	return most >= SPARED_RUNS && 2 * most > voters ? lacks : 0;
+}
+
+/* The track of a run that has so many left with it. */
+static void set_size(const struct run *run, uint32_t left, uint32_t spares,
+		     struct ahead *a)
+{
+	a->size = a->whole = run->size;
+	a->spares = spares && left == 1 && spares < run->size / 2;
+	if (a->spares && spares > run->lacks)
+		a->size -= spares - run->lacks;
+	a->span = run->span * a->size / run->size;
+}
+
 unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 {
+	uint32_t spares = is_row(plan->expected) ? usual_spares(plan) : 0;
 	struct run run = plan->now, next;
 	uint32_t left = plan->expected ? plan->expected > run.count ?
 			plan->expected - run.count : 0 : UINT32_MAX;
-	struct ahead a = {
-		.first = plan->first, .start = plan->start,
-		.size = run.size, .span = run.span,
-	};
+	struct ahead a = { .first = plan->first, .start = plan->start };
 	unsigned n = 0;
 
 	if (!left && plan->trusted) {
 		a.run = 1;
 		run = run_at(plan, 1);
 		left = run.count;
-		a.size = run.size;
-		a.span = run.span;
 	}
+	set_size(&run, left, spares, &a);
 	while (n < max && left) {
 		ahead[n++] = a;
 		a.first += a.size;
 		if (--left || !plan->trusted) {
 			a.start = phase_part(a.start + run.step + plan->rate);
+			set_size(&run, left, spares, &a);
 			continue;
 		}
 		next = run_at(plan, a.run + 1);
 		a.start = phase_part(a.start + plan->cross_rate +
 				     (next.size ? next.cross : run.step));
-		if (!next.size)
-			continue;
-		a.run++;
-		run = next;
-		left = run.count;
-		a.size = run.size;
-		a.span = run.span;
+		if (next.size) {
+			a.run++;
+			run = next;
+			left = run.count;
+		}
+		set_size(&run, left, spares, &a);
 	}
 	ahead[n] = a;
 	return n;
@@ -249,6 +294,66 @@ void plan_pass(struct plan *plan, const struct ahead *track)
 		plan->trusted = foresees(plan);
 	}
 	plan->now.count++;
+	plan->now.lacks += track->whole - track->size;
+}
+
+/* As far as one of the last odd tracks from the next, all of which lack as many
+ * units: the tracks of a cylinder, the last of which has its spares, while
+ * angles don't tell where it ends.  0: they are not. */
+static uint32_t odds_apart(const struct plan *p)
+{
+	const struct plan_odd *odd = p->odd;
+	uint32_t apart = odd[1].track - odd[0].track;
+
+	if (!odd[0].lacks || apart < ROW_LEAST || apart > ROW_MOST)
+		return 0;
+	for (unsigned i = 1; i < PLAN_ODDS; i++) {
+		if (odd[i].lacks != odd[0].lacks ||
+		    odd[i].track - odd[i - 1].track != apart)
+			return 0;
+	}
+	return apart;
+}
+
+/* The present run is many, of so many tracks each, the last of which has just
+ * ended. */
+static void split(struct plan *p, uint32_t tracks, uint32_t lacks)
+{
+	struct run run = p->now;
+
+	plan_forget(p);
+	run.count = tracks;
+	run.lacks = lacks;
+	run.cross = run.step;
+	run.was = 0;
+	run.cut = false;
+	for (p->n = 0; p->n < PLAN_ODDS; p->n++)
+		p->past[p->n] = run;
+	p->now = run;
+	p->period = 1;
+	p->expected = tracks;
+	p->trusted = true;
+}
+
+void plan_slip(struct plan *plan, int32_t units)
+{
+	struct plan *p = plan;
+	uint32_t apart;
+
+	p->now.lacks += (uint32_t)units;
+	/* It is the last of its run, which began elsewhere than it seemed. */
+	if (units > 0 && p->trusted && is_row(p->expected) &&
+	    p->now.count < p->expected && p->now.lacks == usual_spares(p) &&
+	    (uint32_t)units == p->now.lacks && !is_long(&p->now))
+		p->now.count = p->expected;
+	if (p->expected || units <= 0)
+		return;
+	memmove(p->odd, p->odd + 1, (PLAN_ODDS - 1) * sizeof(*p->odd));
+	p->odd[PLAN_ODDS - 1] =
+		(struct plan_odd){ p->now.count, (uint32_t)units };
+	apart = odds_apart(p);
+	if (apart)
+		split(p, apart, (uint32_t)units);
 }
 
 /* Not more runs than there are are of another zone. */
@@ -258,8 +363,9 @@ static void shrink(struct plan *p)
 	p->uncounted = p->uncounted < p->n ? p->uncounted : p->n;
 }
 
-void plan_undo(struct plan *plan)
+void plan_undo(struct plan *plan, uint32_t less)
 {
+	plan->now.lacks -= less < plan->now.lacks ? less : plan->now.lacks;
 	if (plan->now.count > 1 || !plan->n) {
 		plan->now.count -= plan->now.count > 0;
 		return;
@@ -481,13 +587,16 @@ static void recall(struct plan *p)
 static bool resume(struct plan *p, const struct run *run)
 {
 	uint32_t count = p->now.count + run->count;
+	uint32_t lacks = p->now.count * (run->size - p->now.size);
 	size_t k = 1;
 
 	if (!p->now.count || !is_short(&p->now, run->size))
 		return false;
 	for (; k <= SHORT_RUNS && k <= p->n &&
-	     is_short(past(p, k), run->size); k++)
+	     is_short(past(p, k), run->size); k++) {
 		count += past(p, k)->count;
+		lacks += past(p, k)->count * (run->size - past(p, k)->size);
+	}
 	if (k > SHORT_RUNS || k > p->n || past(p, k)->size != run->size ||
 	    (past(p, k)->count < LONG_RUN && usual_count(p) < LONG_RUN) ||
 	    !near(past(p, k)->step, run->step, SAME_STEP))
@@ -495,6 +604,7 @@ static bool resume(struct plan *p, const struct run *run)
 	p->n -= k;
 	p->now = p->past[p->n];
 	p->now.count += count;
+	p->now.lacks += lacks;
 	recall(p);
 	return true;
 }
@@ -598,7 +708,7 @@ void plan_begin(struct plan *plan, const struct run *run)
 {
 	double cross = run->cross;
 	const struct run *old;
-	uint32_t count = 0;
+	uint32_t count = 0, lacks = 0;
 
 	if (resume(plan, run) || go_on(plan, run))
 		return;
@@ -612,13 +722,16 @@ void plan_begin(struct plan *plan, const struct run *run)
 		/* A run that began with some. */
 		recall(plan);
 		count = plan->now.count;
+		lacks = count * (run->size - plan->now.size);
 		cross = plan->now.cross;
 	} else if (plan->now.count) {
 		see_end(plan, run);
 		push(plan);
 	}
+	memset(plan->odd, 0, sizeof(plan->odd));
 	plan->now = *run;
 	plan->now.count += count;
+	plan->now.lacks = lacks;
 	plan->now.cross = cross;
 	plan->trusted = find_place(plan);
 	plan->rate = plan->cross_rate = 0;

@@ -23,6 +23,7 @@ struct run {
 	uint64_t first;		/* unit */
 	uint32_t count;		/* tracks, those without units included */
 	uint32_t size;		/* units of a track */
+	uint32_t lacks;		/* that all its tracks have fewer, in sum */
 	double start;		/* of the first track */
 	double step;		/* from track to track */
 	double cross;		/* from the last track before it to its first;
@@ -37,8 +38,11 @@ struct ahead {
 	uint64_t first;
 	uint32_t size;
 	uint32_t run;		/* 0: the present one, 1: the next ... */
+	uint32_t whole;		/* size of one without spares in its place */
+	bool spares;		/* slips before it in its run do not move its
+				 * end: it has spares for them */
 	double start;
-	double span;
+	double span;		/* of its own units */
 };
 
 /* What was foretold in the last long run. */
@@ -49,6 +53,8 @@ struct plan_long {
 	double ratio;
 	uint32_t cut;
 };
+
+#define PLAN_ODDS 4u
 
 struct plan {
 	struct run past[PLAN_RUNS];
@@ -66,6 +72,11 @@ struct plan {
 	unsigned overran;	/* last ones, longer than foretold */
 	bool trusted;		/* what comes after this run is known */
 	struct plan_long was;
+	/* The last tracks of the present run that lack units: their numbers in
+	 * it.  The first ones are older. */
+	struct plan_odd {
+		uint32_t track, lacks;
+	} odd[PLAN_ODDS];
 	uint64_t first;		/* unit of the next track */
 	double start;		/* and its angle */
 };
@@ -85,8 +96,12 @@ void plan_begin(struct plan *plan, const struct run *run);
 /* Past one track of the present run or, when that is over, of the next. */
 void plan_pass(struct plan *plan, const struct ahead *track);
 
-/* The last track passed was none of those foretold. */
-void plan_undo(struct plan *plan);
+/* The last track passed had so many units fewer than was foretold. */
+void plan_slip(struct plan *plan, int32_t units);
+
+/* The last track passed, which had so many units fewer than a whole one, was
+ * none of those foretold. */
+void plan_undo(struct plan *plan, uint32_t less);
 
 /* Should the present run have ended here, before what is not known? */
 bool plan_is_over(const struct plan *plan);

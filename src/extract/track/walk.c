@@ -62,6 +62,20 @@
  * step to another group may be nearly as long. */
 #define MISSING_NOISE 3.0
 
+/* Past a track ahead, which is as `t`. */
+static int pass_as(struct walk *w, const struct ahead *a,
+		   const struct store_track *t)
+{
+	int err = store_add(w->store, t, a->whole,
+			    a->span * a->whole / a->size);
+
+	plan_pass(&w->plan, a);
+	if (t->size != a->size)
+		plan_slip(&w->plan, (int32_t)a->size - (int32_t)t->size);
+	w->last_start = t->start;
+	return err;
+}
+
 /* Past the first n of the tracks ahead. */
 static int walk_pass(struct walk *w, unsigned n)
 {
@@ -71,9 +85,7 @@ static int walk_pass(struct walk *w, unsigned n)
 		const struct ahead *a = &w->ahead[j];
 		struct store_track t = { a->first, a->size, a->start, 0 };
 
-		err = store_add(w->store, &t, a->size, a->span);
-		plan_pass(&w->plan, a);
-		w->last_start = a->start;
+		err = pass_as(w, a, &t);
 	}
 	w->steady += n;
 	w->plan.first = w->ahead[n].first;
@@ -307,7 +319,8 @@ static int begin_before(struct walk *w, const struct track *t)
 	int err;
 
 	store_undo(w->store, t->first, t->size);
-	plan_undo(&w->plan);
+	plan_undo(&w->plan, w->plan.now.size > t->size ?
+			    w->plan.now.size - t->size : 0);
 	err = store_add(w->store, &s, t->size, 1);
 	if (!err)
 		err = run_begin(w, t, t->start - w->last_start);
@@ -329,20 +342,18 @@ static int odd(struct walk *w, struct track *t, double next)
 
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
-	if (again || t->size > a->size ||
+	if (again || t->size > a->whole ||
 	    (now->count < 3 && !w->plan.trusted))
 		rounds_event(&w->rounds);
 	if (again)
 		return begin_before(w, t);
 	if (now->count < 3 && !w->plan.trusted)
 		return run_begin(w, t, t->start - w->last_start);
-	if (t->size > a->size)
+	if (t->size > a->whole)
 		return too_long(w, before);
-	rounds_slip(&w->rounds, a->size);
-	err = store_add(w->store, &s, a->size, a->span);
-	plan_pass(&w->plan, a);
+	rounds_slip(&w->rounds, a->whole);
+	err = pass_as(w, a, &s);
 	w->slips++;
-	w->last_start = t->start;
 	w->plan.first = t->first + t->size;
 	w->plan.start = next;
 	if (!err && !w->rounds.tracks)
@@ -377,9 +388,7 @@ static int turn_to_new(struct walk *w, const struct track *t)
 		return err;
 	if (!good)
 		return another_size(w);
-	err = store_add(w->store, &s, w->ahead[0].size, w->ahead[0].span);
-	plan_pass(&w->plan, &w->ahead[0]);
-	w->last_start = t->start;
+	err = pass_as(w, &w->ahead[0], &s);
 	w->plan.first = t->first + t->size;
 	w->plan.start = t->next;
 	if (err || w->plan.first >= w->limit)
@@ -547,6 +556,8 @@ static int go_to(struct walk *w, unsigned n, double low, double high)
 	return err;
 }
 
+static int bisect(struct walk *w, enum look_side side, unsigned hi);
+
 /* To the last boundary up to `lo` that both sides of are right; what comes
  * behind it is looked at.  `looked`: into rounds, too. */
 static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
@@ -554,9 +565,11 @@ static int go_before(struct walk *w, unsigned lo, unsigned hi, bool looked)
 	struct look_landing l = { .ok = true };
 	double offs[2] = { 0, 0 };
 	bool ok = false;
-	unsigned bad = 0;
-	int err = 0;
+	unsigned bad = 0, good;
+	int err = looked ? 0 : look_at_spares(w, lo, &good, &bad);
 
+	if (err || bad)
+		return err ? err : bisect(w, LOOK_LOW, bad);
 	if (!looked && rounds_needed(&w->rounds))
 		err = look_into_rounds(w, lo, &bad);
 	else if (!looked && !w->rounds.tracks && lo > 1)
@@ -673,7 +686,7 @@ static bool is_usual(const struct walk *w, uint32_t size, unsigned n)
 
 	n = n < USUAL_AMONG ? n : USUAL_AMONG;
 	for (unsigned k = 0; k < n; k++)
-		same += w->ahead[k].size == size;
+		same += w->ahead[k].whole == size;
 	return same >= n * USUAL_SHARE;
 }
 
@@ -684,10 +697,10 @@ static bool is_short(const struct walk *w, unsigned k, unsigned n)
 {
 	const struct ahead *a = &w->ahead[k];
 
-	return a->run != a[-1].run && a->size < a[-1].size &&
-	       a->size > a[-1].size * SHORT_LEAST &&
+	return a->run != a[-1].run && a->whole < a[-1].whole &&
+	       a->whole > a[-1].whole * SHORT_LEAST &&
 	       (k + SHORT_RUN >= n || a[SHORT_RUN].run != a->run) &&
-	       is_usual(w, a[-1].size, n);
+	       is_usual(w, a[-1].whole, n);
 }
 
 /* How far a leap may go: behind a short track, both ends of which are looked
@@ -708,10 +721,15 @@ static unsigned bound(const struct walk *w, unsigned most, unsigned n,
 /* The leap to l was right at its end: is it on the way? */
 static int land(struct walk *w, struct look_landing *l, bool forced)
 {
-	unsigned bad = 0;
+	unsigned bad, good;
 	int err;
 
 	reader_set_purpose(w->reader, READER_INSIDE);
+	err = look_at_spares(w, l->at, &good, &bad);
+	if (err || bad) {
+		l->ok = false;
+		return err ? err : bisect(w, LOOK_LOW, bad);
+	}
 	if (rounds_needed(&w->rounds)) {
 		err = look_into_rounds(w, l->at, &bad);
 		if (err || !bad)

@@ -604,6 +604,43 @@ START_TEST(defects_forgiven)
 }
 END_TEST
 
+/* Past a track of 400 units that lacks some. */
+static void pass_one(struct plan *plan, int32_t less)
+{
+	const struct ahead a = { .size = 400, .whole = 400 };
+
+	plan_pass(plan, &a);
+	if (less)
+		plan_slip(plan, less);
+}
+
+/* The last of six tracks alike has four spares, whatever the angles: slips
+ * before it are taken from those. */
+START_TEST(spares_are_foreseen)
+{
+	struct run run = { .count = 1, .size = 400, .step = 0.1, .span = 1 };
+	struct plan plan = { 0 };
+	struct ahead ahead[16];
+
+	plan_begin(&plan, &run);
+	for (unsigned i = 1; i < 24; i++)
+		pass_one(&plan, i % 6 == 5 ? 4 : 0);
+	ck_assert(plan.trusted);
+	ck_assert_uint_eq(plan.expected, 6);
+	ck_assert_uint_eq(plan_ahead(&plan, ahead, 15), 15);
+	for (unsigned i = 0; i < 15; i++) {
+		ck_assert_uint_eq(ahead[i].size, i % 6 == 5 ? 396 : 400);
+		ck_assert_uint_eq(ahead[i].whole, 400);
+	}
+	plan_pass(&plan, &ahead[0]);
+	plan_pass(&plan, &ahead[1]);
+	plan_slip(&plan, 1);
+	plan_ahead(&plan, ahead, 15);
+	ck_assert_uint_eq(ahead[3].size, 397);
+	ck_assert_uint_eq(ahead[9].size, 396);
+}
+END_TEST
+
 /* Three tracks of which the last is short, twice and three times. */
 START_TEST(round_learned)
 {
@@ -616,7 +653,7 @@ START_TEST(round_learned)
 		struct store_track t = { plan.first, sizes[i % 3], start, 0 };
 
 		ck_assert(!again_learn(&store, &plan));
-		ck_assert_int_eq(store_add(&store, &t, 400, 1), 0);
+		ck_assert_int_eq(store_add(&store, &t, t.size, 1), 0);
 		plan.first += t.size;
 		start += i % 3 == 2 ? 0.2 : 0.1;
 	}
@@ -759,6 +796,7 @@ int main(void)
 	tcase_add_loop_test(tc, not_claimed, 0, 2);
 	tcase_add_test(tc, bounded);
 	tcase_add_test(tc, ends_of_rows);
+	tcase_add_test(tc, spares_are_foreseen);
 	tcase_add_test(tc, round_learned);
 	tcase_add_test(tc, zone_foreseen);
 	tcase_add_test(tc, turn_foreseen);
