@@ -475,9 +475,13 @@ int session_run(struct session *session)
 		session->ended = true;
 	}
 	while (!session->ended) {
-		bool more = intake(session), spins;
+		bool more = intake(session), spins, polled = session->polled;
 		uint64_t now_ns = env_now_ns(env);
 
+		/* This takes the note that the disk has ended something, which
+		 * comes once: session_work must look at the disk after it. */
+		if (polled)
+			take_polled(session);
 		if (session->received != received) {
 			received = session->received;
 			busy_until_ns = now_ns + SPIN_NS;
@@ -490,13 +494,12 @@ int session_run(struct session *session)
 		}
 		if (session->ended)
 			break;
-		if (woken || now_ns >= next_ns || !fs_idle(session->fs))
+		if (woken || polled || now_ns >= next_ns ||
+		    !fs_idle(session->fs))
 			next_ns = session_work(session);
 		spins = sync_is_due(session) ||
 			(session->spins && now_ns < busy_until_ns);
-		woken = !spins || session->polled;
-		if (session->polled)
-			take_polled(session);
+		woken = !spins;
 		/* A ring is asked even when nothing is waited for. */
 		if (!more && !session->ended && (!spins || session->uring))
 			wait_for_work(session, spins ? 0 : next_ns);
