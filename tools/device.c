@@ -175,7 +175,7 @@ int device_read_super(struct disk *disk, struct super *super)
 	int rc = -EINVAL;
 	int i;
 
-	super_places(disk->limits.sectors, place);
+	super_usual_places(disk->limits.sectors, place);
 	block = aligned_alloc(4096, TRAX_BLOCK_BYTES);
 	if (!block)
 		return -ENOMEM;

@@ -250,7 +250,7 @@ static void make_report(const struct arguments *a,
 		.node_tracks = plan->node_tracks,
 		.track_bytes = plan->super.pseudo_track_sectors * SECTOR_BYTES,
 	};
-	uuid_unparse(plan->super.uuid, r->uuid);
+	uuid_unparse(plan->super.shown_uuid, r->uuid);
 	for (i = 0; i < plan->super.log_tracks; i++)
 		r->log_bytes += (uint64_t)plan->super.log[i].sectors *
 				SECTOR_BYTES;

@@ -166,7 +166,7 @@ static int look_at_device(struct server *s)
 			 "system, which are not used", s->device,
 			 (double)(s->disk->limits.sectors - super.sectors) /
 			 (1 << 11));
-	memcpy(s->uuid, super.uuid, sizeof(s->uuid));
+	memcpy(s->uuid, super.shown_uuid, sizeof(s->uuid));
 	s->logical_bytes = s->disk->limits.logical_bytes;
 	return 0;
 }
@@ -204,7 +204,7 @@ static int reopen(struct server *s)
 	if (rc)
 		return rc;
 	rc = device_read_super(s->disk, &super);
-	if (!rc && memcmp(super.uuid, s->uuid, sizeof(s->uuid))) {
+	if (!rc && memcmp(super.shown_uuid, s->uuid, sizeof(s->uuid))) {
 		msg_error("%s: another file system than a moment ago",
 			  s->device);
 		rc = -EBUSY;

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 		free(super);
 		return EXIT_FAILURE;
 	}
-	uuid_unparse_lower(super->uuid, uuid);
+	uuid_unparse_lower(super->shown_uuid, uuid);
 	printf("ID_FS_TYPE=traxfs\nID_FS_USAGE=filesystem\n");
 	printf("ID_FS_UUID=%s\nID_FS_UUID_ENC=%s\n", uuid, uuid);
 	print_label(super);

@@ -62,7 +62,7 @@ static inline unsigned addr_device(traxaddr addr)
 /* ---- Superblock: 4096 bytes at sector 8 and at two more places ---- */
 
 /* Its last byte is the version of the format, as a digit. */
-#define TRAX_SUPER_MAGIC 0x3353465841525400ull
+#define TRAX_SUPER_MAGIC 0x3453465841525400ull
 #define TRAX_SUPER_SECTOR 8u
 
 struct super_track {		/* decoded run of sectors */
@@ -72,7 +72,9 @@ struct super_track {		/* decoded run of sectors */
 
 /* Decoded.  All sectors are on device 0. */
 struct super {
-	uint8_t uuid[16];
+	uint8_t uuid[16];		/* of roots, nodes and log records:
+					   never another one */
+	uint8_t shown_uuid[16];		/* what users see and may change */
 	char label[64];			/* NUL-terminated UTF-8 */
 	uint64_t compat, ro_compat, incompat;
 	uint64_t sectors;		/* of the file system */
@@ -88,6 +90,7 @@ struct super {
 	uint64_t geom_sector;		/* 0: none; pseudo-tracks are used */
 	uint32_t geom_bytes;
 	uint64_t geom_csum;
+	uint64_t second_sector;		/* place of the second superblock */
 	/* Where the geometry is written by turns: two halves, the record in
 	 * one of them.  0: it stands alone, in whole blocks. */
 	uint64_t room_sector;
@@ -127,8 +130,11 @@ struct super_run {
 };
 struct super_run super_geom_run(const struct super *super);
 
-/* The three places of the superblock on a file system of `sectors`. */
-void super_places(uint64_t sectors, uint64_t place[3]);
+/* The three places of the superblock. */
+void super_places(const struct super *super, uint64_t place[3]);
+/* The places on a new file system of `sectors`; the second one stays where it
+ * is when the file system grows. */
+void super_usual_places(uint64_t sectors, uint64_t place[3]);
 
 /* buf: TRAX_BLOCK_BYTES; `sector` is where it will be or was. */
 void super_encode(const struct super *super, uint64_t sector, void *buf);

@@ -52,12 +52,14 @@ void super_print(const struct super *super, char *buf, size_t bytes)
 	text_add(&t, "uuid ");
 	for (unsigned i = 0; i < 16; i++)
 		text_add(&t, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ?
-			 "-" : "", super->uuid[i]);
+			 "-" : "", super->shown_uuid[i]);
 	text_add(&t, "\nlabel \"");
 	text_add_bytes(&t, super->label, strnlen(super->label,
 						 sizeof(super->label)));
-	text_add(&t, "\"\nsectors %" PRIu64 ", blocks of %u/%u bytes\n",
-		 super->sectors, super->logical_bytes, super->physical_bytes);
+	text_add(&t, "\"\nsectors %" PRIu64 ", blocks of %u/%u bytes"
+		 ", second superblock at %" PRIu64 "\n", super->sectors,
+		 super->logical_bytes, super->physical_bytes,
+		 super->second_sector);
 	text_add(&t, "features %#" PRIx64 " %#" PRIx64 " %#" PRIx64
 		 ", version %" PRIu64 "\n", super->compat, super->ro_compat,
 		 super->incompat, super->version);

@@ -14,7 +14,7 @@
 struct disk_super {
 	le64 magic;
 	le64 sector;
-	uint8_t uuid[16];
+	uint8_t shown_uuid[16];
 	char label[64];
 	le64 compat, ro_compat, incompat;
 	le64 sectors;
@@ -36,7 +36,9 @@ struct disk_super {
 	le64 room_sector;
 	le32 room_sectors;
 	le32 record_bytes;
-	uint8_t zero[3080];
+	le64 second_sector;
+	uint8_t uuid[16];
+	uint8_t zero[3056];
 	le64 csum;
 };
 static_assert(sizeof(struct disk_super) == TRAX_BLOCK_BYTES, "disk_super");
@@ -47,8 +49,12 @@ static_assert(offsetof(struct disk_super, log) == 224, "log");
 static_assert(offsetof(struct disk_super, room_sector) == 992, "room_sector");
 static_assert(offsetof(struct disk_super, record_bytes) == 1004,
 	      "record_bytes");
+static_assert(offsetof(struct disk_super, second_sector) == 1008,
+	      "second_sector");
+static_assert(offsetof(struct disk_super, uuid) == 1016, "uuid");
 static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 
+#define MAGIC_VERSION_BITS 8	/* the highest byte of the magic */
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
 #define MAX_PHYSICAL_BYTES 65536u
@@ -57,13 +63,19 @@ static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 #define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
 
-void super_places(uint64_t sectors, uint64_t place[3])
+void super_usual_places(uint64_t sectors, uint64_t place[3])
 {
 	const uint64_t mask = ~(uint64_t)(TRAX_BLOCK_SECTORS - 1);
 
 	place[0] = TRAX_SUPER_SECTOR;
 	place[1] = sectors / 2 & mask;
 	place[2] = (sectors - TRAX_BLOCK_SECTORS) & mask;
+}
+
+void super_places(const struct super *super, uint64_t place[3])
+{
+	super_usual_places(super->sectors, place);
+	place[1] = super->second_sector;
 }
 
 void super_encode(const struct super *super, uint64_t sector, void *buf)
@@ -74,6 +86,7 @@ void super_encode(const struct super *super, uint64_t sector, void *buf)
 	d->magic = le64_put(TRAX_SUPER_MAGIC);
 	d->sector = le64_put(sector);
 	memcpy(d->uuid, super->uuid, sizeof(d->uuid));
+	memcpy(d->shown_uuid, super->shown_uuid, sizeof(d->shown_uuid));
 	memcpy(d->label, super->label, strnlen(super->label,
 					       sizeof(d->label) - 1));
 	d->compat = le64_put(super->compat);
@@ -96,6 +109,7 @@ void super_encode(const struct super *super, uint64_t sector, void *buf)
 	d->room_sector = le64_put(super->room_sector);
 	d->room_sectors = le32_put(super->room_sectors);
 	d->record_bytes = le32_put(super->record_bytes);
+	d->second_sector = le64_put(super->second_sector);
 	d->log_tracks = le32_put(super->log_tracks);
 	for (unsigned i = 0; i < super->log_tracks; i++) {
 		d->log[i].sector = le64_put(super->log[i].sector);
@@ -108,6 +122,7 @@ static void super_load(const struct disk_super *d, struct super *super)
 {
 	memset(super, 0, sizeof(*super));
 	memcpy(super->uuid, d->uuid, sizeof(super->uuid));
+	memcpy(super->shown_uuid, d->shown_uuid, sizeof(super->shown_uuid));
 	memcpy(super->label, d->label, sizeof(super->label));
 	super->compat = le64_get(d->compat);
 	super->ro_compat = le64_get(d->ro_compat);
@@ -129,6 +144,7 @@ static void super_load(const struct disk_super *d, struct super *super)
 	super->room_sector = le64_get(d->room_sector);
 	super->room_sectors = le32_get(d->room_sectors);
 	super->record_bytes = le32_get(d->record_bytes);
+	super->second_sector = le64_get(d->second_sector);
 	super->log_tracks = le32_get(d->log_tracks);
 	for (unsigned i = 0;
 	     i < super->log_tracks && i < TRAX_MAX_LOG_TRACKS; i++) {
@@ -169,6 +185,8 @@ static const char *check_device(const struct super *super)
 
 static const char *check_areas(const struct super *super)
 {
+	if (super->second_sector % TRAX_BLOCK_SECTORS)
+		return "second superblock is not aligned";
 	if (super->area_sectors < 2 * TRAX_BLOCK_SECTORS ||
 	    super->area_sectors % TRAX_BLOCK_SECTORS)
 		return "length of the root areas is wrong";
@@ -261,7 +279,7 @@ static unsigned super_regions(const struct super *super,
 	uint64_t place[3];
 	unsigned n = 0;
 
-	super_places(super->sectors, place);
+	super_places(super, place);
 	for (unsigned i = 0; i < 3; i++)
 		region[n++] = (struct region){ place[i], TRAX_BLOCK_SECTORS };
 	for (unsigned i = 0; i < 4; i++)
@@ -306,7 +324,9 @@ const char *super_decode(const void *buf, uint64_t sector,
 	struct super s;
 
 	if (le64_get(d->magic) != TRAX_SUPER_MAGIC)
-		return "no superblock magic";
+		return (le64_get(d->magic) ^ TRAX_SUPER_MAGIC) <<
+		       MAGIC_VERSION_BITS ? "no superblock magic" :
+		       "the format has another version than this program";
 	if (le64_get(d->csum) != csum(d, offsetof(struct disk_super, csum)))
 		return "superblock checksum is wrong";
 	if (le64_get(d->sector) != sector)

@@ -168,7 +168,7 @@ static void layout_supers(struct layout *layout)
 {
 	uint64_t place[3];
 
-	super_places(layout->super->sectors, place);
+	super_places(layout->super, place);
 	layout_take(layout, 0, TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS,
 		    OWNER_SUPER);
 	layout_take(layout, place[1], TRAX_BLOCK_SECTORS, OWNER_SUPER);
@@ -365,18 +365,18 @@ static bool has_small_sectors(const struct mkfs_options *options)
 
 /* ---- The plan ---- */
 
+/* That of the structures is always a new one: what an earlier file system with
+ * the same shown UUID has left is not believed. */
 static void plan_uuid(struct env *env, const struct mkfs_options *options,
 		      struct super *super)
 {
 	uint64_t random[2] = { env_random(env), env_random(env) };
 
-	if (options->uuid) {
-		memcpy(super->uuid, options->uuid, sizeof(super->uuid));
-		return;
-	}
 	memcpy(super->uuid, random, sizeof(super->uuid));
 	super->uuid[6] = (super->uuid[6] & 0x0f) | 0x40; /* RFC 4122: random */
 	super->uuid[8] = (super->uuid[8] & 0x3f) | 0x80;
+	memcpy(super->shown_uuid, options->uuid ? options->uuid : super->uuid,
+	       sizeof(super->shown_uuid));
 }
 
 static int plan_super(struct env *env, const struct disk_limits *limits,
@@ -384,6 +384,7 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 {
 	uint32_t physical = limits->physical_bytes;
 	uint32_t track = options->pseudo_track_sectors;
+	uint64_t place[3];
 
 	memset(super, 0, sizeof(*super));
 	super->sectors = options->sectors ? options->sectors : limits->sectors;
@@ -408,6 +409,8 @@ static int plan_super(struct env *env, const struct disk_limits *limits,
 		super->incompat |= TRAX_INCOMPAT_RECORD_BYTES;
 	}
 	super->pseudo_track_sectors = track ? track : PSEUDO_TRACK_SECTORS;
+	super_usual_places(super->sectors, place);
+	super->second_sector = place[1];
 	super->created_wall_ns = env_wall_ns(env);
 	super->version = 1;
 	super->hash_seed = env_random(env);
@@ -497,7 +500,7 @@ static int write_wipe(struct disk *disk, const struct super *super)
 	if (!zeros)
 		return -ENOMEM;
 	memset(zeros, 0, WIPE_SECTORS * SECTOR_BYTES);
-	super_places(super->sectors, place);
+	super_places(super, place);
 	rc = write_zeros(disk, 0, WIPE_SECTORS, zeros);
 	if (!rc)
 		rc = write_zeros(disk, disk->limits.sectors - WIPE_SECTORS,
@@ -555,7 +558,7 @@ static int write_supers(struct disk *disk, const struct super *super)
 
 	if (!buf)
 		return -ENOMEM;
-	super_places(super->sectors, place);
+	super_places(super, place);
 	for (i = 2; i >= 0 && !rc; i--) {
 		super_encode(super, place[i], buf);
 		rc = disk_write(disk, place[i], TRAX_BLOCK_SECTORS, buf);
@@ -602,7 +605,7 @@ static void items_owners(struct first_items *items,
 	uint64_t place[3];
 	unsigned i;
 
-	super_places(super->sectors, place);
+	super_places(super, place);
 	items_add_owner(items, 0, TRAX_SUPER_SECTOR + TRAX_BLOCK_SECTORS,
 			OWNER_SUPER);
 	for (i = 1; i < 3; i++)

@@ -33,7 +33,7 @@ static bool is_super(const struct scrub *scrub, uint64_t sector)
 {
 	uint64_t place[3];
 
-	super_places(fs_super(scrub->fs)->sectors, place);
+	super_places(fs_super(scrub->fs), place);
 	return sector == place[0] || sector == place[1] || sector == place[2];
 }
 
@@ -110,7 +110,7 @@ void scrub_fixed_passed(struct scrub *scrub, uint64_t sector, uint64_t n)
 	};
 	unsigned i;
 
-	super_places(super->sectors, place + 3);
+	super_places(super, place + 3);
 	for (i = 0; i < 6; i++)
 		if (place[i] >= sector && place[i] < sector + n)
 			scrub_suspect_fixed(scrub, place[i]);

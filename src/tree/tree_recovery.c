@@ -58,8 +58,8 @@ static int read_super(struct tree *tree, uint64_t sector, void *buf,
 	return 0;
 }
 
-/* The first place is the same on every disk; the others follow from the size
- * it says, or from the disk's. */
+/* The first place is the same on every disk, and says where the others are; if
+ * it is bad they are where they are on a new file system of the disk's size. */
 static int find_super(struct tree *tree, void *buf)
 {
 	const uint64_t sectors = queue_limits(tree->queue)->sectors;
@@ -73,7 +73,10 @@ static int find_super(struct tree *tree, void *buf)
 		return -EINVAL;
 	}
 	rc = read_super(tree, TRAX_SUPER_SECTOR, buf, &best, &why);
-	super_places(best.sectors ? best.sectors : sectors, place);
+	if (best.sectors)
+		super_places(&best, place);
+	else
+		super_usual_places(sectors, place);
 	for (unsigned i = 1; i < 3 && !rc; i++)
 		if (place[i] + TRAX_BLOCK_SECTORS <= sectors)
 			rc = read_super(tree, place[i], buf, &best, &why);
@@ -154,7 +157,7 @@ int tree_write_super(struct tree *tree, const struct super *super)
 	if (!buf)
 		return -ENOMEM;
 	next.version = tree->super.version + 1;
-	super_places(next.sectors, place);
+	super_places(&next, place);
 	for (unsigned i = 0; i < 3; i++) {
 		super_encode(&next, place[i], buf);
 		rc = super_write_one(tree, place[i], buf, &failures);

@@ -25,7 +25,7 @@ static void super_zero(struct lab *lab)
 {
 	uint64_t place[3];
 
-	super_places(LAB_SECTORS, place);
+	super_usual_places(LAB_SECTORS, place);
 	lab_zero(lab, place[0], TRAX_BLOCK_SECTORS);
 }
 
@@ -33,7 +33,7 @@ static void super_second(struct lab *lab)
 {
 	uint64_t place[3];
 
-	super_places(LAB_SECTORS, place);
+	super_usual_places(LAB_SECTORS, place);
 	sim_damage(lab->sim, place[1], TRAX_BLOCK_SECTORS);
 }
 

@@ -561,7 +561,8 @@ static void lay_out(struct world *w, struct layout *l)
 		.log_tracks = 4,
 	};
 	memcpy(s->uuid, "a tree's own one", 16);
-	super_places(s->sectors, place);
+	super_usual_places(s->sectors, place);
+	s->second_sector = place[1];
 	for (unsigned i = 0; i < 3; i++)
 		own(l, place[i], TRAX_BLOCK_SECTORS, OWNER_SUPER);
 	for (unsigned i = 0; i < 4; i++, at += 64) {
@@ -593,7 +594,7 @@ static void format(struct world *w)
 	f.n = l.n;
 	ck_assert_int_eq(tree_format(sim_env(w->sim), sim_disk(w->sim), &f),
 			 0);
-	super_places(w->super.sectors, place);
+	super_places(&w->super, place);
 	for (unsigned i = 0; i < 3; i++) {
 		super_encode(&w->super, place[i], buf);
 		ck_assert_int_eq(disk_write(sim_disk(w->sim), place[i],

@@ -126,7 +126,7 @@ static int owners_fixed(struct check *check, struct item_set *set)
 	unsigned i;
 	int rc;
 
-	super_places(super->sectors, place);
+	super_places(super, place);
 	rc = owner_put(set, 0, place[0] + TRAX_BLOCK_SECTORS, OWNER_SUPER, 0,
 		       0);
 	for (i = 1; i < 3 && !rc; i++)

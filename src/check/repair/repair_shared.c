@@ -92,7 +92,7 @@ static int taken_fixed(struct check *check, struct tmp_array *all)
 	unsigned i;
 	int rc;
 
-	super_places(super->sectors, place);
+	super_places(super, place);
 	rc = taken_add(all, 0, place[0] + TRAX_BLOCK_SECTORS, NULL, NULL);
 	for (i = 1; i < 3 && !rc; i++)
 		rc = taken_add(all, place[i], TRAX_BLOCK_SECTORS, NULL, NULL);

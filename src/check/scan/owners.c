@@ -177,7 +177,7 @@ static unsigned fixed_parts(const struct super *super,
 	uint64_t place[3];
 	unsigned i, n = 0;
 
-	super_places(super->sectors, place);
+	super_places(super, place);
 	/* The boot block, and what lies between it and the superblock. */
 	for (i = 0; i < 3; i++)
 		part[n++] = (struct fixed_part){ place[i], TRAX_BLOCK_SECTORS,

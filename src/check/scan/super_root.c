@@ -30,18 +30,25 @@ static const char *super_read(struct check *check, uint64_t sector, void *buf,
 	return super_decode(buf, sector, super);
 }
 
-/* Looks for a superblock at the places of a file system of this size. */
-static const char *super_find(struct check *check, uint64_t sectors, void *buf,
-			      bool *have)
+/* The first place says where the others are; if it is bad they are where a new
+ * file system of the device's size has them.  Returns what is wrong with the
+ * first bad one. */
+static const char *super_find(struct check *check, void *buf, bool *have)
 {
-	const char *why, *first = NULL;
+	const char *first = super_read(check, TRAX_SUPER_SECTOR, buf,
+				       &check->super);
 	struct super super;
 	uint64_t place[3];
 	unsigned i;
 
-	super_places(sectors, place);
-	for (i = 0; i < 3; i++) {
-		why = super_read(check, place[i], buf, &super);
+	*have = !first;
+	if (*have)
+		super_places(&check->super, place);
+	else
+		super_usual_places(check->disk->limits.sectors, place);
+	for (i = 1; i < 3; i++) {
+		const char *why = super_read(check, place[i], buf, &super);
+
 		if (!first)
 			first = why;
 		if (why || (*have && super.version <= check->super.version))
@@ -64,7 +71,7 @@ static void super_copies(struct check *check)
 
 	if (!buf)
 		return;
-	super_places(check->super.sectors, place);
+	super_places(&check->super, place);
 	for (i = 0; i < 3; i++) {
 		struct super super;
 		const char *why = super_read(check, place[i], buf, &super);
@@ -113,9 +120,7 @@ int super_root_load_super(struct check *check)
 
 	if (!buf)
 		return -ENOMEM;
-	why = super_find(check, check->disk->limits.sectors, buf, &have);
-	if (have && check->super.sectors != check->disk->limits.sectors)
-		super_find(check, check->super.sectors, buf, &have);
+	why = super_find(check, buf, &have);
 	if (have) {
 		memcpy(&check->fsid, check->super.uuid, sizeof(check->fsid));
 		check->fsid = le64toh(check->fsid);
@@ -138,7 +143,7 @@ int super_root_write_super(struct check *check)
 	if (!buf)
 		return -ENOMEM;
 	check->super.version++;
-	super_places(check->super.sectors, place);
+	super_places(&check->super, place);
 	for (i = 0; i < 3; i++) {
 		super_encode(&check->super, place[i], buf);
 		rc = device_write(check, place[i], TRAX_BLOCK_SECTORS, buf);

@@ -85,7 +85,7 @@ static void super_write_go(struct super_write *s)
 		};
 		queue_flush(s->fs->queue, &s->req);
 	} else if (s->copy < PLACES) {
-		super_places(s->next.sectors, place);
+		super_places(&s->next, place);
 		super_write_block(s, place[s->copy]);
 	} else {
 		super_write_over(s);

@@ -576,7 +576,7 @@ static void write_supers(struct lab *lab, const struct super *super)
 	uint64_t place[3];
 	unsigned i;
 
-	super_places(LAB_SECTORS, place);
+	super_usual_places(LAB_SECTORS, place);
 	for (i = 0; i < 3; i++) {
 		super_encode(super, place[i], buf);
 		ck_assert_int_eq(disk_write(sim_disk(lab->sim), place[i],
@@ -614,7 +614,7 @@ START_TEST(test_fatal)
 	sim_disk(lab.sim)->limits.sectors -= 4096;
 	expect_fatal(&lab, PROBLEM_DEVICE_SMALL, -EFBIG);
 	sim_disk(lab.sim)->limits.sectors += 4096;
-	super_places(LAB_SECTORS, place);
+	super_usual_places(LAB_SECTORS, place);
 	for (i = 0; i < 3; i++)
 		lab_zero(&lab, place[i], TRAX_BLOCK_SECTORS);
 	expect_fatal(&lab, PROBLEM_SUPER_NONE, -EINVAL);

@@ -30,6 +30,7 @@ static struct super super_example(void)
 	struct super s = {
 		.label = "a label",
 		.sectors = 1 << 20,
+		.second_sector = 1 << 19,
 		.logical_bytes = 512,
 		.physical_bytes = 4096,
 		.created_wall_ns = 1234567890,
@@ -43,6 +44,7 @@ static struct super super_example(void)
 	};
 
 	memcpy(s.uuid, uuid, 16);
+	memcpy(s.shown_uuid, "shown to a user", 16);
 	return s;
 }
 
@@ -60,6 +62,8 @@ START_TEST(super_there_and_back)
 	ck_assert_uint_eq(d.log[1].sector, 8191);
 	ck_assert_uint_eq(d.area_sector[1][0], 48);
 	ck_assert_str_eq(d.label, "a label");
+	ck_assert_mem_eq(d.uuid, uuid, 16);
+	ck_assert_mem_eq(d.shown_uuid, "shown to a user", 16);
 	super_print(&d, text, sizeof(text));
 	ck_assert_ptr_nonnull(strstr(text, "8191+2048"));
 	super_print(&d, text, 10);
@@ -119,6 +123,9 @@ START_TEST(super_rules)
 	BREAK(s.area_sectors = 8, "length of the root areas");
 	BREAK(s.area_sectors = 20, "length of the root areas");
 	BREAK(s.area_sector[1][1] = 65, "not aligned");
+	BREAK(s.second_sector = 1001, "second superblock is not aligned");
+	BREAK(s.second_sector = 32, "overlap");
+	BREAK(s.second_sector = 1 << 20, "outside");
 	BREAK(s.pseudo_track_sectors = 8, "pseudo-tracks");
 	BREAK((s.geom_sector = 1001, s.geom_bytes = 9), "not aligned");
 	BREAK(s.geom_sector = 1000, "geometry");
@@ -167,11 +174,11 @@ START_TEST(super_has_three_places)
 {
 	uint64_t p[3];
 
-	super_places(32768, p);
+	super_usual_places(32768, p);
 	ck_assert_uint_eq(p[0], 8);
 	ck_assert_uint_eq(p[1], 16384);
 	ck_assert_uint_eq(p[2], 32760);
-	super_places(1000003, p);
+	super_usual_places(1000003, p);
 	ck_assert_uint_eq(p[1], 500000);
 	ck_assert_uint_eq(p[2], 999992);
 }

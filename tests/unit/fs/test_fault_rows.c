@@ -118,7 +118,7 @@ static bool is_super(const struct trial *t, const struct disk_request *req)
 {
 	uint64_t place[3];
 
-	super_places(tree_super(t->rig.fs->tree)->sectors, place);
+	super_places(tree_super(t->rig.fs->tree), place);
 	return req->sector == place[0] || req->sector == place[1] ||
 	       req->sector == place[2];
 }
@@ -580,7 +580,7 @@ static void act_read_super(struct trial *t)
 	uint64_t place[3];
 	unsigned i;
 
-	super_places(tree_super(t->rig.fs->tree)->sectors, place);
+	super_places(tree_super(t->rig.fs->tree), place);
 	for (i = 0; i < 3; i++)
 		t->place[i] = (struct range){ place[i], 1 };
 	t->places = 3;

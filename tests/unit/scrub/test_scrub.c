@@ -220,7 +220,7 @@ START_TEST(fixed_is_judged)
 	rig_remount(&b.rig);
 	ck_assert_int_eq(scrub_open(b.rig.fs, 0, &b.scrub), 0);
 	super = fs_super(b.rig.fs);
-	super_places(super->sectors, place);
+	super_places(super, place);
 	ck_assert_int_eq(sim_flip(b.rig.sim, place[1] + 1, 77), 0);
 	root = tree_durable_root(b.rig.fs->tree);
 	ck_assert_int_eq(sim_flip(b.rig.sim,

@@ -607,7 +607,7 @@ START_TEST(test_supers)
 	uint64_t place[3];
 
 	make_closed();
-	super_places(WORLD_SECTORS, place);
+	super_usual_places(WORLD_SECTORS, place);
 	flip(place[0]);
 	flip(place[2]);
 	expect_good();
