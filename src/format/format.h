@@ -464,15 +464,17 @@ static_assert(sizeof(struct error_item) == 38, "error_item");
  * le32 for each: its sectors before this, times 128, have been read; all ones:
  * all of them. */
 struct scrub_item {
-	uint8_t version;	/* 2 */
+	uint8_t version;	/* 3 */
 	uint8_t state;		/* SCRUB_* of scrub/scrub.h */
 	le16 bands;		/* not 0 */
+	le64 sectors;		/* of the disk: on another one the pass begins
+				   anew */
 	le64 done_sectors;	/* of this pass */
 	le64 passes;		/* ended */
 	le64 begun_seconds;	/* this pass, since 1970; 0: none */
 	le64 ended_seconds;	/* the last one */
 };
-static_assert(sizeof(struct scrub_item) == 36, "scrub_item");
+static_assert(sizeof(struct scrub_item) == 44, "scrub_item");
 
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */

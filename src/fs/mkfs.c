@@ -175,22 +175,28 @@ static void layout_supers(struct layout *layout)
 	layout_take(layout, place[2], TRAX_BLOCK_SECTORS, OWNER_SUPER);
 }
 
+uint32_t mkfs_area_sectors(uint64_t sectors, uint64_t tracks)
+{
+	uint64_t groups = (sectors + TRAX_GROUP_SECTORS - 1) /
+			  TRAX_GROUP_SECTORS;
+	uint64_t slots = sectors / TRAX_NODE_SECTORS / 2;
+	uint64_t payload = tree_format_payload(tracks / 2 + 1, slots, groups);
+
+	return (uint32_t)(TRAX_BLOCK_SECTORS +
+		round_up(payload, TRAX_BLOCK_BYTES) / SECTOR_BYTES);
+}
+
 static int layout_areas(struct layout *layout)
 {
 	struct super *super = layout->super;
-	uint64_t groups = (super->sectors + TRAX_GROUP_SECTORS - 1) /
-			  TRAX_GROUP_SECTORS;
-	uint64_t slots = super->sectors / TRAX_NODE_SECTORS / 2;
-	uint64_t tracks = geom_tracks(layout->geom) / 2 + 1;
-	uint64_t payload = tree_format_payload(tracks, slots, groups);
 	uint64_t from[2][2] = {
 		{ 0, super->sectors / 2 },
 		{ 0, super->sectors / 4 * 3 },
 	};
 	int rc = 0, i;
 
-	super->area_sectors = (uint32_t)(TRAX_BLOCK_SECTORS +
-		round_up(payload, TRAX_BLOCK_BYTES) / SECTOR_BYTES);
+	super->area_sectors = mkfs_area_sectors(super->sectors,
+						geom_tracks(layout->geom));
 	for (i = 0; i < 4 && !rc; i++)
 		rc = layout_place(layout, from[i / 2][i % 2],
 				  super->area_sectors, OWNER_AREA,

@@ -49,4 +49,7 @@ int mkfs_write(struct env *env, struct disk *disk,
 	       const struct mkfs_options *options,
 	       const struct mkfs_plan *plan);
 
+/* Length of a root area on a disk of `sectors` with so many tracks. */
+uint32_t mkfs_area_sectors(uint64_t sectors, uint64_t tracks);
+
 #endif

@@ -21,7 +21,7 @@
 #include "scrub/scrub_internal.h"
 
 #define DAY_SECONDS 86400u
-#define ITEM_VERSION 2u
+#define ITEM_VERSION 3u
 #define STORE_NS UINT64_C(60000000000)
 #define NODE_ALIGN 4096u
 
@@ -54,13 +54,22 @@ static bool item_is_known(const struct tree_item *found)
 				le16_get(item->bands) * sizeof(le32);
 }
 
+/* The cursors are those of a disk of this size. */
+static bool item_fits(const struct scrub *scrub, const struct tree_item *found)
+{
+	const struct scrub_item *item = found->value;
+
+	return item_is_known(found) &&
+	       le64_get(item->sectors) == scrub->fs->disk->limits.sectors;
+}
+
 /* While something is suspect the cursors stay where they were: by a crash, or
  * the end of the mount, it is forgotten. */
 static unsigned store_cursors(const struct scrub *scrub,
 			      const struct tree_item *old,
 			      struct scrub_stored *stored)
 {
-	if (scrub->suspects && old && item_is_known(old) &&
+	if (scrub->suspects && old && item_fits(scrub, old) &&
 	    old->bytes <= sizeof(*stored)) {
 		memcpy(stored, old->value, old->bytes);
 		return le16_get(stored->item.bands);
@@ -84,6 +93,7 @@ static int store_run(struct fs_txn *txn)
 		.version = ITEM_VERSION,
 		.state = (uint8_t)scrub->state,
 		.bands = le16_put((uint16_t)bands),
+		.sectors = le64_put(scrub->fs->disk->limits.sectors),
 		.done_sectors = le64_put(scrub->done_sectors),
 		.passes = le64_put(scrub->passes),
 		.begun_seconds = le64_put((uint64_t)scrub->begun_seconds),
@@ -141,10 +151,12 @@ static int recall_run(struct fs_txn *txn)
 		return 0;
 	item = found.value;
 	scrub->state = item->state;
-	scrub_bands_recall(scrub, (const le32 *)(item + 1),
-			   le16_get(item->bands));
+	if (item_fits(scrub, &found)) {
+		scrub_bands_recall(scrub, (const le32 *)(item + 1),
+				   le16_get(item->bands));
+		scrub->done_sectors = le64_get(item->done_sectors);
+	}
 	scrub->run_since_ns = env_now_ns(scrub->fs->env);
-	scrub->done_sectors = le64_get(item->done_sectors);
 	scrub->passes = le64_get(item->passes);
 	scrub->begun_seconds = (int64_t)le64_get(item->begun_seconds);
 	scrub->ended_seconds = (int64_t)le64_get(item->ended_seconds);

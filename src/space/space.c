@@ -11,6 +11,15 @@
 #include "base/msg.h"
 #include "space/space_internal.h"
 
+static struct space_group group_unused(const struct space *s, uint32_t group)
+{
+	return (struct space_group){
+		.free = group_sectors(s, group),
+		.largest = group_sectors(s, group),
+		.misfit = { UINT32_MAX, UINT32_MAX },
+	};
+}
+
 int space_new(uint64_t sectors, struct space **space)
 {
 	const uint64_t groups = (sectors + TRAX_GROUP_SECTORS - 1) /
@@ -30,11 +39,7 @@ int space_new(uint64_t sectors, struct space **space)
 	s->sectors = s->free_total = sectors;
 	s->groups = (uint32_t)groups;
 	for (uint32_t g = 0; g < s->groups; g++)
-		s->group[g] = (struct space_group){
-			.free = group_sectors(s, g),
-			.largest = group_sectors(s, g),
-			.misfit = { UINT32_MAX, UINT32_MAX },
-		};
+		s->group[g] = group_unused(s, g);
 	rangeset_init(&s->free);
 	rangeset_init(&s->taken);
 	rangeset_init(&s->unloaded);
@@ -64,6 +69,31 @@ void space_free(struct space *s)
 	slots_clear(s);
 	free(s->group);
 	free(s);
+}
+
+int space_grow(struct space *s, uint64_t sectors)
+{
+	const uint64_t groups = (sectors + TRAX_GROUP_SECTORS - 1) /
+				TRAX_GROUP_SECTORS;
+	const uint32_t last = s->groups - 1, had = group_sectors(s, last);
+	struct space_group *group;
+
+	assert(sectors >= s->sectors && !s->loaded && list_empty(&s->loads));
+	if (groups > UINT32_MAX)
+		return -EINVAL;
+	group = realloc(s->group, groups * sizeof(*group));
+	if (!group)
+		return -ENOMEM;
+	s->group = group;
+	s->free_total += sectors - s->sectors;
+	s->sectors = sectors;
+	s->groups = (uint32_t)groups;
+	/* What was free at its end goes on into what is new. */
+	group[last].free += group_sectors(s, last) - had;
+	group[last].largest += group_sectors(s, last) - had;
+	for (uint32_t g = last + 1; g < s->groups; g++)
+		group[g] = group_unused(s, g);
+	return 0;
 }
 
 void space_set_fixed(struct space *s, uint64_t sectors)

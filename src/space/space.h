@@ -31,6 +31,9 @@ struct space;
 int space_new(uint64_t sectors, struct space **space);
 void space_free(struct space *space);
 
+/* More sectors, all of them free; no group may be loaded.  -ENOMEM, -EINVAL. */
+int space_grow(struct space *space, uint64_t sectors);
+
 /* Sectors that no user can ever have (super_fixed_sectors); 0 at first. */
 void space_set_fixed(struct space *space, uint64_t sectors);
 

@@ -399,6 +399,29 @@ int replay_log(struct tree *tree)
 	return r.rc ? r.rc : rc;
 }
 
+/* Ahead of a record nothing is shown, so each leaf is fetched when it is met. */
+int replay_changes(struct tree *tree, const struct tree_change *change,
+		   size_t n)
+{
+	struct replay r;
+	int rc = replay_new(tree, &r);
+
+	for (size_t i = 0; i < n && !rc; i++) {
+		const struct log_entry e = {
+			.type = change[i].value ? LOG_PUT : LOG_DEL,
+			.key = change[i].key,
+			.value = change[i].value,
+			.bytes = change[i].bytes,
+		};
+
+		rc = replay_entry(&r, tree->last_seq, &e);
+	}
+	if (!rc)
+		rc = rmap_cancel(tree, &r.txn->rmap);
+	replay_free(&r);
+	return rc;
+}
+
 /* ---- Logged data ---- */
 
 size_t tree_recovered_data(const struct tree *tree,

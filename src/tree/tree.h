@@ -108,6 +108,25 @@ void tree_recovered_end(struct tree *tree);
 int tree_start(struct tree *tree);
 int tree_start_begin(struct tree *tree);
 
+/* An item as it is to be; value NULL: not at all. */
+struct tree_change {
+	struct key key;
+	const void *value;
+	size_t bytes;
+};
+
+/*
+ * Makes the tree that of a larger file system, which `next` describes: with
+ * root areas of its own beyond the old end, and a last superblock there.  The
+ * tree was left clean, has just been opened and is not started.  The changes
+ * say so in OWNER items.  Waits, and leaves it started.  After a power cut the
+ * disk holds the old file system or the new one (doc/format.md, 10.1).
+ * -EUCLEAN: it was not clean; -EIO, -ENOMEM, -ENOSPC: only tree_abandon is
+ * allowed then.
+ */
+int tree_grow(struct tree *tree, const struct super *next,
+	      const struct tree_change *change, size_t n);
+
 /* Everything must have ended (no transaction open).  Writes a last
  * checkpoint with the clean flag when started and not failed; waits.  Frees
  * the tree always. */

@@ -380,9 +380,22 @@ bool groups_own(const struct tree *tree, const struct tree_txn *txn);
 /* Starts the log when the first root of the mount is durable. */
 void start_go_on(struct tree *tree);
 
+/* Writes one superblock and flushes.  -EIO: it is not written; -ECANCELED: nor
+ * will others be.  failures: counted here, 0 at first. */
+int super_write_one(struct tree *tree, uint64_t place, const void *buf,
+		    unsigned *failures);
+
+/* ---- tree_grow.c ---- */
+
+/* Wipes what a growth that was cut short has left beyond the end. */
+int grow_undo(struct tree *tree);
+
 /* ---- replay.c ---- */
 
 int replay_log(struct tree *tree);
+/* Applies changes that no log has: the first root of the mount holds them. */
+int replay_changes(struct tree *tree, const struct tree_change *change,
+		   size_t n);
 /* The oldest record that holds data found; UINT64_MAX: none. */
 uint64_t replay_tail(const struct tree *tree);
 /* Holds each of these records, once for each block. */

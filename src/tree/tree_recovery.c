@@ -124,9 +124,8 @@ static int check_super(struct tree *tree)
 	return 0;
 }
 
-/* -EIO: it is not written; -ECANCELED: nor will others be. */
-static int super_write_one(struct tree *tree, uint64_t place, const void *buf,
-			   unsigned *failures)
+int super_write_one(struct tree *tree, uint64_t place, const void *buf,
+		    unsigned *failures)
 {
 	enum disk_op op = DISK_WRITE;
 	int rc = queue_write_as(tree->queue, FAULT_SUPER, place,
@@ -466,9 +465,14 @@ static void start_rooted(struct waiter *waiter, int rc)
 
 int tree_start_begin(struct tree *tree)
 {
+	int rc;
+
 	if (tree->read_only)
 		return -EROFS;
 	tree->epoch = env_random(tree->env) | 1;
+	rc = grow_undo(tree);
+	if (rc)
+		return rc;
 	if (tree->supers_differ)
 		tree_write_super(tree, &tree->super);
 	log_keep(tree->log, replay_tail(tree) <= tree->last_seq ?
