@@ -10,6 +10,8 @@
 #include "base/env.h"
 #include "base/msg.h"
 #include "disk/disk.h"
+#include "fs/grow.h"
+#include "fuse/control.h"
 
 static void say_recovered(const struct server *s, uint64_t ns)
 {
@@ -65,12 +67,28 @@ static void stop_tasks(struct server *s)
 	s->scrub = NULL;
 }
 
+/* What is changed while nobody has the file system open. */
+struct closed_change {
+	bool read_only;		/* how it is opened again */
+	struct fs_grown *grown;	/* it grows; NULL: it does not */
+};
+
+static int change_closed(struct server *s, const struct closed_change *change)
+{
+	int rc;
+
+	if (!change->grown)
+		return disk_set_read_only(s->disk, change->read_only);
+	rc = disk_renew_size(s->disk);
+	return rc ? rc : fs_grow(env_real(), s->disk, change->grown);
+}
+
 /*
- * Closes the file system and opens it anew in the other way: all that a mount
+ * Closes the file system and opens it anew in another way: all that a mount
  * writes is written, or all that it finds out is found out.  What the kernel
  * holds of inodes is carried over.
  */
-static int reopen_fs(struct server *s, bool read_only)
+static int reopen_fs(struct server *s, const struct closed_change *change)
 {
 	bool before = fs_read_only(s->fs);
 	struct fs_holders *holders;
@@ -82,8 +100,8 @@ static int reopen_fs(struct server *s, bool read_only)
 	rc = fs_close(s->fs);
 	s->fs = NULL;
 	if (!rc)
-		rc = disk_set_read_only(s->disk, read_only);
-	rc2 = server_open_fs(s, rc ? before : read_only);
+		rc = change_closed(s, change);
+	rc2 = server_open_fs(s, rc ? before : change->read_only);
 	if (rc2 && !rc)
 		rc2 = server_open_fs(s, true);
 	if (s->fs)
@@ -102,11 +120,12 @@ static int reopen_fs(struct server *s, bool read_only)
 static int change_writing(struct server *s, const struct mount_settings *next,
 			  char *why, size_t bytes)
 {
+	const struct closed_change change = { .read_only = next->read_only };
 	int rc;
 
 	if (next->read_only == fs_read_only(s->fs))
 		return 0;
-	rc = reopen_fs(s, next->read_only);
+	rc = reopen_fs(s, &change);
 	if (!rc && s->fs && fs_read_only(s->fs) != next->read_only)
 		rc = -EROFS;
 	if (rc == -EROFS)
@@ -155,5 +174,34 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	scrub_set_sleep(s->scrub, next.idle_minutes * UINT64_C(60000000000));
 	msg_info("%s: remounted %s", s->device,
 		 next.read_only ? "read-only" : "for writing");
+	return 0;
+}
+
+int server_grow(void *arg, struct trax_grown *out, char *why, size_t bytes)
+{
+	struct server *s = arg;
+	struct fs_grown grown = { 0 };
+	const struct closed_change change = { .grown = &grown };
+	int rc = fs_read_only(s->fs) ? -EROFS : reopen_fs(s, &change);
+
+	if (rc == -EROFS)
+		snprintf(why, bytes, "%s is mounted read-only: remount it for "
+			 "writing first", s->device);
+	else if (rc == -EBUSY)
+		snprintf(why, bytes, "deleted files are still open: end who "
+			 "has them (lsof +L1), or grow it unmounted");
+	else if (rc == -ENOSPC)
+		snprintf(why, bytes, "%s has too little more than the file "
+			 "system (see the system's log)", s->device);
+	else if (rc)
+		snprintf(why, bytes, "%s: %s", s->device, strerror(-rc));
+	if (rc)
+		return rc;
+	out->was = grown.was * SECTOR_BYTES;
+	out->now = grown.now * SECTOR_BYTES;
+	if (out->was != out->now)
+		msg_info("%s: grown from %.1f to %.1f MiB", s->device,
+			 (double)out->was / (1 << 20),
+			 (double)out->now / (1 << 20));
 	return 0;
 }

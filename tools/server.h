@@ -38,7 +38,9 @@ int server_open_fs(struct server *s, bool read_only);
  * what starts them. */
 int server_start_tasks(struct server *s);
 
-/* For session_options.remount: `arg` is the server. */
+/* For session_options.remount: `arg` is the server, as for all of these. */
 int server_remount(void *arg, const char *list, char *why, size_t bytes);
+/* For session_options.grow. */
+int server_grow(void *arg, struct trax_grown *grown, char *why, size_t bytes);
 
 #endif

@@ -48,6 +48,9 @@ int run_status(const struct arguments *a);
 /* traxctl_label.c */
 int run_label(const struct arguments *a);
 
+/* traxctl_grow.c */
+int run_grow(const struct arguments *a);
+
 /* traxctl_metrics.c */
 int run_metrics(const struct arguments *a);
 

@@ -163,7 +163,8 @@ static int look_at_device(struct server *s)
 		return rc;
 	if (s->disk->limits.sectors >= super.sectors + TRAX_GROUP_SECTORS / 64)
 		msg_info("%s: the device has %.1f MiB more than the file "
-			 "system, which are not used", s->device,
+			 "system; \"traxctl grow\" makes use of them",
+			 s->device,
 			 (double)(s->disk->limits.sectors - super.sectors) /
 			 (1 << 11));
 	memcpy(s->uuid, super.shown_uuid, sizeof(s->uuid));
@@ -320,7 +321,8 @@ static int start_session(struct server *s)
 		.leave = mount_leave,
 		.leave_arg = s->mount,
 		.remount = server_remount,
-		.remount_arg = s,
+		.grow = server_grow,
+		.server = s,
 	};
 	sigset_t set;
 	int rc;

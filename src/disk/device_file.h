@@ -32,6 +32,8 @@ void device_file_fini(struct device_file *file);
 
 /* disk_set_read_only, for both back ends; `disk` is the head of a file. */
 int device_file_set_read_only(struct disk *disk, bool read_only);
+/* disk_renew_size, likewise. */
+int device_file_renew_size(struct disk *disk);
 
 /* 0, -EINVAL or -EROFS: may this request be given to the kernel? */
 int device_file_check(const struct device_file *file,

@@ -46,6 +46,13 @@ int disk_set_read_only(struct disk *disk, bool read_only)
 	return disk->ops->set_read_only(disk, read_only);
 }
 
+int disk_renew_size(struct disk *disk)
+{
+	if (!disk->ops->renew_size)
+		return -EOPNOTSUPP;
+	return disk->ops->renew_size(disk);
+}
+
 static void sync_done(struct disk_request *req)
 {
 	bool *done = req->owner;

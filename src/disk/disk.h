@@ -69,6 +69,7 @@ struct disk_ops {
 	int (*poll)(struct disk *disk, int64_t timeout_ns);
 	int (*event_fd)(struct disk *disk);
 	int (*set_read_only)(struct disk *disk, bool read_only); /* or NULL */
+	int (*renew_size)(struct disk *disk); /* or NULL */
 	bool discards;		/* submit takes DISK_DISCARD */
 	void (*close)(struct disk *disk);
 };
@@ -155,6 +156,12 @@ void disk_discard(struct disk *disk, struct disk_request *req);
  * the lock; -EOPNOTSUPP: not with this back end.
  */
 int disk_set_read_only(struct disk *disk, bool read_only);
+
+/*
+ * Finds out how large it is now, which limits.sectors says afterwards; nothing
+ * may be outstanding.  -EOPNOTSUPP: not with this back end; -errno.
+ */
+int disk_renew_size(struct disk *disk);
 
 /*
  * Synchronous helpers for tools and tests, of any size: waited for, while

@@ -94,6 +94,7 @@ static const struct disk_ops plain_ops = {
 	.poll = plain_poll,
 	.event_fd = plain_event_fd,
 	.set_read_only = device_file_set_read_only,
+	.renew_size = device_file_renew_size,
 	.discards = true,
 	.close = plain_close,
 };

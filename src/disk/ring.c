@@ -261,6 +261,7 @@ static const struct disk_ops ring_ops = {
 	.poll = ring_poll,
 	.event_fd = ring_event_fd,
 	.set_read_only = device_file_set_read_only,
+	.renew_size = device_file_renew_size,
 	.discards = true,
 	.close = ring_close,
 };

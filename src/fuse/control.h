@@ -41,6 +41,9 @@ enum trax_control_command {
 	 * writable behind it.  result: 0, or an errno with the reason, a
 	 * terminated text, in the payload. */
 	TRAX_CONTROL_REMOUNT = 32,
+	/* Takes what the device has become larger by.  result: 0, and a struct
+	 * trax_grown in the payload, or an errno and the reason, as above. */
+	TRAX_CONTROL_GROW = 33,
 };
 
 #define TRAX_TASK_NAME_BYTES 32u	/* ended by a zero */
@@ -60,6 +63,10 @@ struct trax_copies {
 				   region */
 	uint64_t n;		/* of ino */
 	uint64_t ino[TRAX_COPIES_FILES];
+};
+
+struct trax_grown {
+	uint64_t was, now;	/* bytes of the file system */
 };
 
 #define TRAX_IOC_CONTROL _IOWR('t', 0x58, struct trax_control)

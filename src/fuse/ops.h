@@ -102,8 +102,8 @@ void ops_ioctl(struct request *req);
 /* TRAX_CONTROL_SYNC once it need not wait any more (sync.c). */
 void ops_syncfs_control(struct request *req);
 
-/* TRAX_CONTROL_REMOUNT once nothing else is outstanding (session.c). */
-void ops_remount(struct request *req);
+/* TRAX_CONTROL_REMOUNT, _GROW once nothing else is outstanding (session.c). */
+void ops_alone(struct request *req);
 
 /* ops_init.c: */
 void ops_init(struct request *req);

@@ -334,31 +334,61 @@ static char *control_text(struct trax_control *control)
 	return memchr(text, 0, sizeof(control->payload)) ? text : NULL;
 }
 
+/* What is answered when nothing else is outstanding (session_run). */
+static void control_alone(struct request *req)
+{
+	if (req->session->alone)
+		request_reply(req, -EBUSY, NULL, 0);
+	else
+		req->session->alone = req;
+}
+
 static void control_remount(struct request *req)
 {
-	struct session *session = req->session;
 	struct trax_control control;
 
 	memcpy(&control, req->data, sizeof(control));
-	if (!control_text(&control) || !session->options.remount)
+	if (!control_text(&control) || !req->session->options.remount)
 		request_reply(req, -EINVAL, NULL, 0);
-	else if (session->remount)
-		request_reply(req, -EBUSY, NULL, 0);
 	else
-		session->remount = req;
+		control_alone(req);
 }
 
-void ops_remount(struct request *req)
+static void control_grow(struct request *req)
+{
+	if (!req->session->options.grow)
+		request_reply(req, -EINVAL, NULL, 0);
+	else
+		control_alone(req);
+}
+
+static int grow_alone(const struct session_options *options,
+		      struct trax_control *reply)
+{
+	struct trax_grown grown = { 0 };
+	int rc = options->grow(options->server, &grown, (char *)reply->payload,
+			       sizeof(reply->payload));
+
+	if (!rc)
+		memcpy(reply->payload, &grown, sizeof(grown));
+	return rc;
+}
+
+void ops_alone(struct request *req)
 {
 	const struct session_options *options = &req->session->options;
 	struct trax_control control, reply = { 0 };
-	char *why = (char *)reply.payload;
+	int rc;
 
 	memcpy(&control, req->data, sizeof(control));
-	req->session->remount = NULL;
-	reply.result = (uint64_t)-options->remount(options->remount_arg,
-						   control_text(&control), why,
-						   sizeof(reply.payload));
+	req->session->alone = NULL;
+	if (control.command == TRAX_CONTROL_GROW)
+		rc = grow_alone(options, &reply);
+	else
+		rc = options->remount(options->server, control_text(&control),
+				      (char *)reply.payload,
+				      sizeof(reply.payload));
+	reply.result = (uint64_t)-rc;
 	ops_reply_ioctl(req, &reply, sizeof(reply));
 }
 
@@ -404,6 +434,7 @@ static const struct {
 	{ TRAX_CONTROL_DROP_REPLICAS, control_drop_replicas },
 	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },
 	{ TRAX_CONTROL_REMOUNT, control_remount },
+	{ TRAX_CONTROL_GROW, control_grow },
 };
 
 static void ioctl_control(struct request *req)

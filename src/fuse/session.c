@@ -32,13 +32,13 @@
 #define INIT_WAIT_MS 10000
 
 /*
- * Whoever remounts waits until nothing else is outstanding, so nothing more is
- * taken, unless a direct WRITE waits for the kernel to drop pages: that may
- * wait for a READ.
+ * Whoever remounts or grows waits until nothing else is outstanding, so nothing
+ * more is taken, unless a direct WRITE waits for the kernel to drop pages: that
+ * may wait for a READ.
  */
 static bool may_take(const struct session *session)
 {
-	return !session->remount || session->noticed;
+	return !session->alone || session->noticed;
 }
 
 /* Is there a receive buffer, and one for a reply besides? */
@@ -259,14 +259,14 @@ void session_set_fs(struct session *session, struct fs *fs)
 	session->error = -EIO;
 }
 
-static void run_remount(struct session *session)
+static void run_alone(struct session *session)
 {
 	const unsigned others = session->outstanding - 1;
 
 	if (others)
 		sync_stop(session);
 	else
-		ops_remount(session->remount);
+		ops_alone(session->alone);
 }
 
 static void leave(struct session *session)
@@ -448,8 +448,8 @@ static void session_drain(struct session *session)
 	view_stop(session->view);
 	scan_files_stop(session->scan_files);
 	sync_stop(session);
-	if (session->remount)
-		request_reply(session->remount, -EIO, NULL, 0);
+	if (session->alone)
+		request_reply(session->alone, -EIO, NULL, 0);
 	while (session->outstanding > session->noticed) {
 		view_run(session->view);
 		fs_run(session->fs, 100);
@@ -488,8 +488,8 @@ int session_run(struct session *session)
 			woken = true;
 		}
 		woken |= sync_run(session, session->drained);
-		if (session->remount) {
-			run_remount(session);
+		if (session->alone) {
+			run_alone(session);
 			woken = true;
 		}
 		if (session->ended)

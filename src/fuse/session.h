@@ -25,6 +25,7 @@
 #include "scrub/scrub.h"
 
 struct session;
+struct trax_grown;
 
 struct session_options {
 	struct env *env;
@@ -44,13 +45,17 @@ struct session_options {
 	bool (*leave)(void *arg, unsigned attempt);
 	void *leave_arg;
 	/*
-	 * TRAX_CONTROL_REMOUNT: called when no request is outstanding but the
-	 * one that asks.  May replace the file system (session_set_fs).  0, or
-	 * a negative errno with a reason of at most `bytes` in `why`.
+	 * TRAX_CONTROL_REMOUNT: called with the server when no request
+	 * is outstanding but the one that asks.  May replace the file system
+	 * (session_set_fs).  0, or a negative errno with a reason of at most
+	 * `bytes` in `why`.
 	 */
 	int (*remount)(void *arg, const char *options, char *why,
 		       size_t bytes);
-	void *remount_arg;
+	/* TRAX_CONTROL_GROW: the same; where it began and ended in `grown`. */
+	int (*grow)(void *arg, struct trax_grown *grown, char *why,
+		    size_t bytes);
+	void *server;		/* for both */
 };
 
 /* -ENOMEM.  fs must stay until session_run has returned. */

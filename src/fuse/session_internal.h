@@ -58,7 +58,7 @@ struct session {
 	unsigned max_background;	/* requests that nobody waits for */
 	unsigned changing;		/* of these change a file */
 	struct list syncs;		/* requests that wait in sync.c */
-	struct request *remount;	/* waits until it is the only one */
+	struct request *alone;	/* waits until it is the only one */
 	uint64_t page_writes;		/* WRITEs of pages, so far */
 	unsigned noticed;		/* of these, with the notify thread */
 	bool started;			/* INIT has been answered */

@@ -399,7 +399,7 @@ int replay_log(struct tree *tree)
 	return r.rc ? r.rc : rc;
 }
 
-/* Ahead of a record nothing is shown, so each leaf is fetched when it is met. */
+/* There are no records to look ahead in: a leaf is fetched when it is met. */
 int replay_changes(struct tree *tree, const struct tree_change *change,
 		   size_t n)
 {

@@ -1,0 +1,111 @@
+/*
+ * traxctl_grow.c - makes a file system as large as its device: of a mount by
+ * ioctl, of a device or image that is not mounted as mkfs would.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "fs/grow.h"
+#include "tools/device.h"
+#include "tools/traxctl.h"
+
+static int say_grown(const struct arguments *a, const struct trax_grown *grown)
+{
+	char was[16], now[16];
+
+	if (a->json) {
+		printf("{\"bytes_before\": %llu, \"bytes\": %llu}\n",
+		       (unsigned long long)grown->was,
+		       (unsigned long long)grown->now);
+		return EXIT_SUCCESS;
+	}
+	device_size_text(grown->was, was);
+	device_size_text(grown->now, now);
+	if (grown->was == grown->now)
+		printf("%s: as large as its device already: %s\n", a->path,
+		       now);
+	else
+		printf("%s: grown from %s to %s\n", a->path, was, now);
+	return EXIT_SUCCESS;
+}
+
+/* A loop device learns of a larger file only when somebody says so. */
+static void renew_loop(const char *mountpoint)
+{
+	FILE *f = setmntent("/proc/self/mounts", "r");
+	char *full = realpath(mountpoint, NULL);
+	char device[256] = "";
+	struct mntent *e;
+	int fd;
+
+	while (f && full && (e = getmntent(f)))
+		if (!strcmp(e->mnt_dir, full))
+			snprintf(device, sizeof(device), "%s", e->mnt_fsname);
+	if (f)
+		endmntent(f);
+	free(full);
+	if (strncmp(device, "/dev/loop", 9))
+		return;
+	fd = open(device, O_RDONLY | O_CLOEXEC);
+	/* Where that fails it stays as large as it was. */
+	if (fd >= 0 && ioctl(fd, LOOP_SET_CAPACITY, 0))
+		fprintf(stderr, "traxctl: %s: its new size: %s\n", device,
+			strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
+static int grow_mount(const struct arguments *a)
+{
+	struct trax_control c = { .command = TRAX_CONTROL_GROW };
+	struct trax_grown grown;
+
+	renew_loop(a->path);
+	if (control_ioctl(a->path, &c))
+		return complain(a, "grow");
+	if (c.result) {
+		fprintf(stderr, "traxctl: %s: not grown: %.*s\n", a->path,
+			(int)sizeof(c.payload) - 1, (const char *)c.payload);
+		return EXIT_FAILED;
+	}
+	memcpy(&grown, c.payload, sizeof(grown));
+	return say_grown(a, &grown);
+}
+
+static int grow_device(const struct arguments *a)
+{
+	struct fs_grown sectors;
+	struct trax_grown grown;
+	struct disk *disk;
+	int rc = device_open(a->path, false, &disk);
+
+	if (rc)
+		return EXIT_FAILED;
+	rc = fs_grow(env_real(), disk, &sectors);
+	disk_close(disk);
+	if (rc) {
+		fprintf(stderr, "traxctl: %s: not grown: %s\n", a->path,
+			rc == -EINVAL ? "no traxfs" : strerror(-rc));
+		return EXIT_FAILED;
+	}
+	grown.was = sectors.was * SECTOR_BYTES;
+	grown.now = sectors.now * SECTOR_BYTES;
+	return say_grown(a, &grown);
+}
+
+int run_grow(const struct arguments *a)
+{
+	struct stat st;
+
+	if (!stat(a->path, &st) && !S_ISDIR(st.st_mode))
+		return grow_device(a);
+	return grow_mount(a);
+}
