@@ -39,12 +39,6 @@ static int buffers_alloc(struct log *log)
 			return -ENOMEM;
 		list_add(&log->spare, &log->record[i].link);
 	}
-	log->head_prefetch.buf = aligned_alloc(
-		TRAX_BLOCK_BYTES, log->unit_bytes > TRAX_BLOCK_BYTES
-					  ? log->unit_bytes
-					  : TRAX_BLOCK_BYTES);
-	if (!log->head_prefetch.buf)
-		return -ENOMEM;
 	for (unsigned i = 0; i < LOG_STAGES; i++) {
 		log->stage[i].buf = aligned_alloc(TRAX_BLOCK_BYTES,
 						  LOG_STAGE_BYTES);
@@ -101,7 +95,6 @@ void log_close(struct log *log)
 		free(log->stage[i].buf);
 	if (log->scan)
 		log->scan_end(log);
-	free(log->head_prefetch.buf);
 	free(log->pinned);
 	log_tracks_fini(log);
 	free(log);
@@ -336,8 +329,6 @@ void log_commit(struct log *log, struct waiter *w)
 
 static bool is_drained(const struct log *log)
 {
-	if (log->head_prefetch.busy)
-		return false;
 	return log->failed ?
 		!log->sending :
 		!log->open && list_empty(&log->writing) &&

@@ -76,16 +76,6 @@ struct log_stage {
 	struct iovec iov;
 };
 
-/* A read that takes the head to the next track. */
-struct log_head_prefetch {
-	uint8_t *buf;			/* a unit; its content is not used */
-	const struct log_track *from;	/* the used-up track; or NULL */
-	bool busy;
-	struct queue_request req;
-	struct queue_place place;
-	struct iovec iov;
-};
-
 struct log {
 	struct env *env;
 	struct queue *queue;
@@ -135,7 +125,6 @@ struct log {
 	/* The range of records that have no mirror; 0: there are none. */
 	uint64_t missing_first, missing_last;
 
-	struct log_head_prefetch head_prefetch;
 	struct log_scan *scan;		/* of record_scan.h; NULL: ended */
 	void (*scan_end)(struct log *log);	/* log_recover_end */
 	void (*scan_heal)(struct log *log);	/* log_heal */
@@ -196,11 +185,6 @@ bool log_commit_waits(const struct log *log);
 bool log_place_find(struct log *log, const struct head_state *head_state,
 		    size_t bytes, bool elsewhere, uint64_t *sector,
 		    uint64_t *cost_ns);
-/* log_wants_track: is it time to go on to another track?  log_place_next finds
- * the place there that passes under the head first; false: there is none. */
-bool log_wants_track(const struct log *log);
-bool log_place_next(struct log *log, const struct head_state *head_state,
-		     size_t bytes, uint64_t *sector, uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
 /* Chooses a track for mirrors: with room for `first` bytes at least, for
@@ -226,9 +210,6 @@ void log_heal(struct log *log);
 void log_dispatch(struct log *log);
 /* Writes again what has failed, when its pause is over; until then: when. */
 uint64_t log_retry(struct log *log, uint64_t now_ns);
-
-/* head_prefetch.c */
-void log_prefetch_head(struct log *log);
 
 /* mirror.c */
 void log_mirror_stage(struct log *log);

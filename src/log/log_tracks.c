@@ -484,7 +484,7 @@ static bool is_piggybacked(const struct log *log)
 	       (!log_mirror_staged_bytes(log) || log_mirror_waits_here(log));
 }
 
-bool log_wants_track(const struct log *log)
+static bool wants_track(const struct log *log)
 {
 	return is_used_up(log) || is_piggybacked(log) ||
 	       (log_mirror_staged_bytes(log) >= LEAVE_BYTES &&
@@ -516,16 +516,6 @@ static bool is_tight(const struct log *log, uint64_t need)
 	return !room_holds(log, &room, need + EASY_BYTES);
 }
 
-bool log_place_next(struct log *log, const struct head_state *head_state,
-		     size_t bytes, uint64_t *sector, uint64_t *cost_ns)
-{
-	const uint64_t need = log_needed_bytes(log);
-
-	return log_wants_track(log) && !is_tight(log, need + bytes) &&
-	       find_on_next(log, head_state, units_of(log, bytes), need, sector,
-			    cost_ns);
-}
-
 /* The place that passes under the head first and breaks no promise. */
 static bool find_nearest(struct log *log, const struct head_state *head_state,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
@@ -541,7 +531,7 @@ static bool find_nearest(struct log *log, const struct head_state *head_state,
 		.open = true,
 	};
 
-	if (!places.tight && log_wants_track(log) &&
+	if (!places.tight && wants_track(log) &&
 	    find_on_next(log, head_state, n, need, sector, cost_ns))
 		return true;
 	if (find_allowed(log, head_state, &places, n, need, sector, cost_ns))
@@ -584,10 +574,8 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 	struct log_track *t = log_track_of(log, sector);
 
 	log_track_mark(log, t, sector, bytes, seq);
-	if (t != log->main) {
+	if (t != log->main)
 		log->piggybacked_bytes = 0;
-		log->head_prefetch.from = NULL;
-	}
 	log->main = t;
 }
 

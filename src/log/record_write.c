@@ -117,7 +117,6 @@ static void record_done(struct disk_request *req)
 	}
 	log_mirror_stage(log);
 	log_dispatch(log);
-	log_prefetch_head(log);
 	log_wake(log);
 }
 
