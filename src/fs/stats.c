@@ -96,7 +96,6 @@ static json_t *stats_log(const struct fs *fs)
 	stats_set(object, "records", stats.records);
 	stats_set(object, "record_bytes", stats.record_bytes);
 	stats_set(object, "mirror_writes", stats.mirror_writes);
-	stats_set(object, "mirror_piggybacks", stats.mirror_piggybacks);
 	stats_set(object, "retries", stats.retries);
 	stats_set(object, "fill_percent", log_fill_percent(log));
 	stats_set(object, "tracks", tree_super(fs->tree)->log_tracks);

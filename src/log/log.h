@@ -206,8 +206,7 @@ int log_track_replace(struct log *log, unsigned i,
 struct log_stats {
 	uint64_t commits;	/* log_commit calls answered */
 	uint64_t records, record_bytes, retries;
-	uint64_t mirror_writes;	/* writes of mirrors only */
-	uint64_t mirror_piggybacks;	/* writes of a record with mirrors */
+	uint64_t mirror_writes;
 	uint64_t mirrors_skipped; /* records whose mirror was given up */
 	uint64_t stalls;	/* times that a record had to wait for room */
 };

@@ -107,9 +107,7 @@ struct log {
 	struct queue_request req;
 	struct queue_place place;	/* of the records being written */
 	bool placed;			/* these records have their place */
-	bool piggybacked;		/* mirrors go out with these records */
-	size_t piggybacked_bytes;	/* mirrors so far on this track */
-	struct iovec iov[LOG_AT_ONCE + 1];
+	struct iovec iov[LOG_AT_ONCE];
 	unsigned tries;			/* that have failed */
 	bool elsewhere;			/* the next is on another track */
 	uint64_t retry_ns;		/* when that begins; 0: has begun */
@@ -193,10 +191,6 @@ void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 const struct log_track *log_mirror_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
-/* How many bytes of mirrors fit behind a record on its track, from a sector on,
- * if `most` would do. */
-size_t log_mirror_room(const struct log *log, const struct log_track *track,
-		     uint64_t sector, size_t most);
 /* Finds the place on that track; false: it has no room left, or its room is
  * promised. */
 bool log_mirror_find(struct log *log, const struct log_track *track,
@@ -215,14 +209,6 @@ uint64_t log_retry(struct log *log, uint64_t now_ns);
 void log_mirror_stage(struct log *log);
 /* Sends all that has been acknowledged; or, for a drain, all. */
 void log_mirror_send(struct log *log);
-/* Mirrors that are written together with a record of `first` sectors, right
- * behind it, up to `most` bytes: the bytes to write there, and their number; 0:
- * none.  log_mirror_piggybacked: that write has ended, well or not. */
-size_t log_mirror_piggyback(struct log *log, const struct log_track *track,
-		     uint64_t sector, uint32_t first, size_t most, void **buf);
-void log_mirror_piggybacked(struct log *log, bool written);
-/* The first that waits lies where records go now: not before they go on. */
-bool log_mirror_waits_here(const struct log *log);
 /* When those that have to be written have waited long enough. */
 uint64_t log_mirror_due_ns(const struct log *log);
 /* The record will have no mirror. */

@@ -28,10 +28,6 @@
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-/* With this many bytes in the stage records go on to another track, where the
- * staged mirrors can be written together with them. */
-#define LEAVE_BYTES (LOG_STAGE_BYTES / 4 * 3)
-
 /* A commit that follows the last one within this time waits for anything that
  * is written in between. */
 #define COMMIT_WAITS_NS 3000000u
@@ -474,23 +470,6 @@ static bool is_used_up(const struct log *log)
 	       !log_commit_waits(log);
 }
 
-/* Mirrors are long arcs over which records would have to wait, so records go on
- * to another track when the last staged mirror has been written here. */
-static bool is_piggybacked(const struct log *log)
-{
-	const struct log_track *t = log->main;
-
-	return t && log->piggybacked_bytes / log->unit_bytes > t->units / 4 &&
-	       (!log_mirror_staged_bytes(log) || log_mirror_waits_here(log));
-}
-
-static bool wants_track(const struct log *log)
-{
-	return is_used_up(log) || is_piggybacked(log) ||
-	       (log_mirror_staged_bytes(log) >= LEAVE_BYTES &&
-		log_mirror_waits_here(log));
-}
-
 /* On other tracks, that have room for what is staged, and for long. */
 static bool find_on_next(struct log *log, const struct head_state *head_state,
 			 uint32_t n, uint64_t need, uint64_t *sector,
@@ -531,7 +510,7 @@ static bool find_nearest(struct log *log, const struct head_state *head_state,
 		.open = true,
 	};
 
-	if (!places.tight && wants_track(log) &&
+	if (!places.tight && is_used_up(log) &&
 	    find_on_next(log, head_state, n, need, sector, cost_ns))
 		return true;
 	if (find_allowed(log, head_state, &places, n, need, sector, cost_ns))
@@ -571,12 +550,8 @@ bool log_place_find(struct log *log, const struct head_state *head_state,
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq)
 {
-	struct log_track *t = log_track_of(log, sector);
-
-	log_track_mark(log, t, sector, bytes, seq);
-	if (t != log->main)
-		log->piggybacked_bytes = 0;
-	log->main = t;
+	log->main = log_track_of(log, sector);
+	log_track_mark(log, log->main, sector, bytes, seq);
 }
 
 /* ---- Mirrors ---- */
@@ -607,19 +582,6 @@ const struct log_track *log_mirror_track(struct log *log, size_t first,
 	*room_bytes = t->room.longest * log->unit_bytes;
 	log->mirror = t;
 	return t;
-}
-
-size_t log_mirror_room(const struct log *log, const struct log_track *t,
-		     uint64_t sector, size_t most)
-{
-	const uint32_t unit = (uint32_t)((sector - t->first) /
-					 SECTORS_OF(log->unit_bytes));
-	const uint32_t end = run_end(log, t, unit);
-	const uint32_t n = (uint32_t)(most / log->unit_bytes);
-	const uint32_t units = end - unit < n ? end - unit : n;
-
-	return units && is_kept(log, t, sector, units, log_needed_bytes(log)) ?
-		units * log->unit_bytes : 0;
 }
 
 bool log_mirror_find(struct log *log, const struct log_track *track,

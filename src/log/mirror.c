@@ -7,15 +7,11 @@
  * a checkpoint, which makes their mirrors needless.
  *
  * Durable records are copied back to back into a stage, so that their buffers
- * are free again.  Once records have gone on to another track, the mirrors of
- * the records on the old one piggyback: they go right behind a new record, in
- * its access, as many as fit and pass in a third of a turn.  That costs no
- * seek, and delays the commit by no more than that.
- *
- * The stage goes out by itself (in two writes, where a track ends) when there
- * was no commit for 50 ms, when it is full, and at the end.  Until then the
- * newest record has one copy, which its parity protects against a single bad
- * place; the loss of an older record is noticed by the records behind it.
+ * are free again.  The stage goes out by itself (in two writes, where a track
+ * ends) when there was no commit for 50 ms, when it is full, and at the end.
+ * Until then the newest record has one copy, which its parity protects against
+ * a single bad place; the loss of an older record is noticed by the records
+ * behind it.
  *
  * A mirror is not a promise: it is left out when the log is nearly full or its
  * writes fail.  Then, too, the log asks for a checkpoint.
@@ -29,10 +25,6 @@
 
 /* Percent of all tracks in use from which on mirrors are left out. */
 #define FULL_PERCENT 90u
-/* Mirrors behind a record take at most a third of a turn, or this many bytes
- * where the length of a turn is not known. */
-#define PIGGYBACK_PART 3u
-#define PIGGYBACK_BYTES (64u << 10)
 /* A write of mirrors that has waited half a second competes with reads. */
 #define DEADLINE_NS 500000000ull
 
@@ -216,18 +208,6 @@ static void stage_seal(struct log *log, struct log_stage *s, uint64_t sector)
 
 static void stage_write(struct log *log, struct log_stage *s);
 
-/* What has been written makes room. */
-static void stage_compact(struct log_stage *s)
-{
-	const size_t sectors = s->done / SECTOR_BYTES;
-
-	s->bytes -= s->done;
-	memmove(s->buf, s->buf + s->done, s->bytes);
-	memmove(s->original, s->original + sectors,
-		sizeof(s->original) - sectors);
-	s->done = s->upto = 0;
-}
-
 static void stage_failed(struct log *log, struct log_stage *s, int rc)
 {
 	if (rc != -ENOSPC &&
@@ -352,90 +332,6 @@ void log_mirror_send(struct log *log)
 		s->full = true;
 		stage_write(log, s);
 	}
-}
-
-/* ---- Piggybacking ---- */
-
-bool log_mirror_waits_here(const struct log *log)
-{
-	const struct log_stage *s = stage_oldest(log);
-
-	return s && log->main == &log->track[
-		s->original[s->done / SECTOR_BYTES]];
-}
-
-/* How many bytes may piggyback: a part of a turn, without a change of the
- * drive's track, and less than half a track in all, which the queue could
- * split. */
-static size_t piggyback_bytes(const struct log *log, uint64_t sector,
-			      uint32_t first)
-{
-	const uint32_t turn = queue_track_sectors(log->queue, sector);
-	const uint32_t left = queue_track_left(log->queue, sector);
-	uint32_t most = turn / PIGGYBACK_PART;
-
-	if (!turn)
-		return PIGGYBACK_BYTES;
-	if (first + most >= turn / 2)
-		most = first < turn / 2 ? turn / 2 - 1 - first : 0;
-	return (size_t)(most < left ? most : left) * SECTOR_BYTES;
-}
-
-/* Moves s->upto behind the records that fit into `room` and whose originals are
- * not on the track. */
-static void piggyback_cut(const struct log *log, struct log_stage *s,
-			  size_t room)
-{
-	s->upto = s->done;
-	while (s->upto < s->bytes) {
-		const struct log_header *h = (const void *)(s->buf + s->upto);
-		const size_t end = s->upto + le32_get(h->bytes);
-		const unsigned at = s->original[s->upto / SECTOR_BYTES];
-
-		if (end - s->done > room || s->track == &log->track[at])
-			return;
-		s->upto = end;
-	}
-}
-
-size_t log_mirror_piggyback(struct log *log, const struct log_track *track,
-		     uint64_t sector, uint32_t first, size_t most, void **buf)
-{
-	struct log_stage *s = stage_oldest(log);
-	size_t room = piggyback_bytes(log, sector, first);
-
-	if (log->sending || !s || log_is_nearly_full(log, s->bytes - s->done))
-		return 0;
-	s->log = log;
-	s->track = track;
-	piggyback_cut(log, s, log_mirror_room(log, track, sector,
-				       room < most ? room : most));
-	if (s->upto == s->done)
-		return 0;
-	stage_seal(log, s, sector);
-	log->sending = s;
-	log->piggybacked = true;
-	log->stats.mirror_piggybacks++;
-	*buf = s->buf + s->done;
-	return s->upto - s->done;
-}
-
-void log_mirror_piggybacked(struct log *log, bool written)
-{
-	struct log_stage *s = log->sending;
-
-	if (!log->piggybacked)
-		return;
-	log->piggybacked = false;
-	log->sending = NULL;
-	if (written) {
-		log->piggybacked_bytes += s->upto - s->done;
-		s->done = s->upto;
-	}
-	if (s->done == s->bytes)
-		stage_empty(s);
-	else
-		stage_compact(s);
 }
 
 uint64_t log_mirror_due_ns(const struct log *log)

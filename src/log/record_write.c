@@ -101,7 +101,6 @@ static void record_done(struct disk_request *req)
 	struct log *log = req->owner;
 	struct log_record *r;
 
-	log_mirror_piggybacked(log, !req->result);
 	if (req->result) {
 		record_retry(log, req->result);
 		return;
@@ -156,30 +155,13 @@ static int place_find(struct queue_place *place,
 			      log->elsewhere, sector, cost_ns) ? 0 : -ENOSPC;
 }
 
-/* Adds mirrors that are written together with the records, behind them. */
-static void piggyback(struct log *log, struct queue_request *req,
-		      uint64_t sector)
-{
-	const uint32_t most = queue_limits(log->queue)->max_sectors;
-	struct iovec *iov = &log->iov[req->disk.iov_n];
-
-	iov->iov_len = log_mirror_piggyback(
-		log, log->main, sector, req->disk.sectors,
-		(size_t)(most - req->disk.sectors) * SECTOR_BYTES,
-		&iov->iov_base);
-	if (!iov->iov_len)
-		return;
-	req->disk.sectors += (uint32_t)(iov->iov_len / SECTOR_BYTES);
-	req->disk.iov_n++;
-}
-
 static void place_take(struct queue_place *place, struct queue_request *req,
 		       uint64_t sector)
 {
 	struct log *log = container_of(place, struct log, place);
-	const struct log_track *before = log->main;
 	const struct list *pos;
 
+	(void)req;
 	log->placed = true;
 	list_for_each(pos, &log->writing) {
 		struct log_record *r = list_entry(pos, struct log_record, link);
@@ -189,9 +171,6 @@ static void place_take(struct queue_place *place, struct queue_request *req,
 		record_seal(log, r, sector);
 		sector += bytes / SECTOR_BYTES;
 	}
-	/* A change of track takes long enough by itself. */
-	if (log->main == before && !log->tries)
-		piggyback(log, req, sector);
 }
 
 /* There was room when the record was dispatched, and nobody else takes it:
