@@ -4,7 +4,6 @@
 #include "tools/device.h"
 
 #include <errno.h>
-#include <glob.h>
 #include <mntent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <time.h>
 
 #include "base/msg.h"
+#include "disk/backing.h"
 
 /* How long a daemon may take to write its last; and how long a device that
  * nobody has mounted is waited for, which may be in other use for good. */
@@ -22,104 +22,55 @@
 #define BUSY_SAY_TRIES 20u
 #define BUSY_WAIT_NS 50000000L
 
-/* The same block device under two names? */
-static bool same_device(const struct stat *st, const char *other)
+/* Is anything mounted that has some of these bytes, and for writing if that is
+ * asked?  *where: caller frees. */
+static bool is_mounted(const struct file_bytes *bytes, bool for_writing,
+		       char **where)
 {
-	struct stat so;
-
-	return S_ISBLK(st->st_mode) && other[0] == '/' && !stat(other, &so) &&
-	       S_ISBLK(so.st_mode) && so.st_rdev == st->st_rdev;
-}
-
-static bool is_mounted(const char *path, const struct stat *st, char *where,
-		       size_t bytes)
-{
-	FILE *f = setmntent("/proc/self/mounts", "r");
+	FILE *f = setmntent("/proc/self/mounts", "re");
+	struct file_bytes other;
 	bool found = false;
 	struct mntent *e;
 
 	if (!f)
 		return false;
 	while (!found && (e = getmntent(f))) {
-		found = !strcmp(e->mnt_fsname, path) ||
-			same_device(st, e->mnt_fsname);
-		if (found)
-			snprintf(where, bytes, "%s", e->mnt_dir);
+		found = e->mnt_fsname[0] == '/' &&
+			!(for_writing && hasmntopt(e, "ro")) &&
+			file_bytes_get(e->mnt_fsname, &other) &&
+			file_bytes_overlap(bytes, &other);
+		if (found && asprintf(where, "%s (as %s)", e->mnt_dir,
+				      e->mnt_fsname) < 0)
+			*where = NULL;
 	}
 	endmntent(f);
 	return found;
 }
 
-static bool has_backing_file(const char *attribute, const char *path)
+bool device_is_same(const char *a, const char *b)
 {
-	FILE *f = fopen(attribute, "r");
-	char line[4096];
-	bool same = false;
+	struct file_bytes of_a, of_b;
 
-	if (!f)
-		return false;
-	if (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\n")] = 0;
-		same = !strcmp(line, path);
-	}
-	fclose(f);
-	return same;
+	return file_bytes_get(a, &of_a) && file_bytes_get(b, &of_b) &&
+	       of_a.first == of_b.first && file_bytes_overlap(&of_a, &of_b);
 }
 
-/* A mounted loop device that stands on this file. */
-static bool loop_is_mounted(const char *path, char *where, size_t bytes)
+static bool in_use(const char *path, bool for_writing)
 {
-	static const char pattern[] = "/sys/block/loop*/loop/backing_file";
-	bool found = false;
-	glob_t names;
-	size_t i;
+	struct file_bytes bytes;
+	char *where = NULL;
+	bool found = file_bytes_get(path, &bytes) &&
+		     is_mounted(&bytes, for_writing, &where);
 
-	if (glob(pattern, 0, NULL, &names))
-		return false;
-	for (i = 0; i < names.gl_pathc && !found; i++) {
-		char device[64];
-		struct stat st;
-		int number;
-
-		if (!has_backing_file(names.gl_pathv[i], path))
-			continue;
-		if (sscanf(names.gl_pathv[i], "/sys/block/loop%d",
-			   &number) != 1)
-			continue;
-		snprintf(device, sizeof(device), "/dev/loop%d", number);
-		found = !stat(device, &st) &&
-			is_mounted(device, &st, where, bytes);
-	}
-	globfree(&names);
+	if (found)
+		msg_error("%s: mounted on %s", path, where ? where : "");
+	free(where);
 	return found;
-}
-
-bool device_is_loop_of(const char *device, const char *image)
-{
-	char attribute[64];
-	int number;
-
-	if (sscanf(device, "/dev/loop%d", &number) != 1)
-		return false;
-	snprintf(attribute, sizeof(attribute),
-		 "/sys/block/loop%d/loop/backing_file", number);
-	return has_backing_file(attribute, image);
 }
 
 bool device_in_use(const char *path)
 {
-	char *full = realpath(path, NULL);
-	bool found = false;
-	char where[4096];
-	struct stat st;
-
-	if (full && !stat(full, &st))
-		found = is_mounted(full, &st, where, sizeof(where)) ||
-			loop_is_mounted(full, where, sizeof(where));
-	free(full);
-	if (found)
-		msg_error("%s: mounted on %s", path, where);
-	return found;
+	return in_use(path, false);
 }
 
 /* Like disk_open, but says nothing when it is busy. */
@@ -144,7 +95,8 @@ int device_open(const char *path, bool read_only, struct disk **disk)
 	struct stat st;
 	unsigned tries, most = BUSY_TRIES;
 
-	if (device_in_use(path))
+	/* What is only read may be looked at under another name. */
+	if (in_use(path, read_only))
 		return -EBUSY;
 	if (stat(path, &st) || !S_ISREG(st.st_mode))
 		most = BUSY_DEVICE_TRIES;

@@ -11,17 +11,18 @@
 
 /*
  * Opens a device or an image file for oneself.  -EBUSY, said through msg: it is
- * mounted (also through a loop device) or in use.  What is held but not mounted
+ * mounted (under any name) or in use.  What is held but not mounted
  * is waited for: umount(8) takes a mount away before its daemon has written its
  * last.  An image for two minutes, a device for half a one.
  */
 int device_open(const char *path, bool read_only, struct disk **disk);
 
-/* Is it mounted, also through a loop device?  Says where through msg. */
+/* Are its bytes mounted under any name: as an image, by a loop device of it?
+ * Says where through msg. */
 bool device_in_use(const char *path);
 
-/* Does this loop device stand on that file? */
-bool device_is_loop_of(const char *device, const char *image);
+/* Do both names stand for the same bytes, an image and its loop device? */
+bool device_is_same(const char *a, const char *b);
 
 /*
  * Reads the superblock from the first of its places that is good.  -EINVAL:

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/device.h"
@@ -37,16 +36,6 @@ static void unescape(char *text)
 	*to = 0;
 }
 
-static bool same_source(const char *source, const char *device)
-{
-	struct stat a, b;
-
-	if (!strcmp(source, device) || device_is_loop_of(source, device))
-		return true;
-	return !stat(source, &a) && !stat(device, &b) && S_ISBLK(a.st_mode) &&
-	       S_ISBLK(b.st_mode) && a.st_rdev == b.st_rdev;
-}
-
 /* Is that the whole of a traxfs on this device? */
 static bool fits(const struct line *line, const char *device)
 {
@@ -57,7 +46,7 @@ static bool fits(const struct line *line, const char *device)
 	    sscanf(after, " - %ms %ms", &type, &source) == 2 &&
 	    (!strcmp(type, "fuse.traxfs") || !strcmp(type, "fuseblk.traxfs"))) {
 		unescape(source);
-		found = same_source(source, device);
+		found = device_is_same(source, device);
 	}
 	free(type);
 	free(source);

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -402,6 +403,18 @@ static void make_loop(struct server *s)
 	s->block_device = true;
 }
 
+/*
+ * A child that waits for a device must not mount it when nobody expects that
+ * any more, so until then it ends together with what started it.  Once the
+ * kernel has the mount, go_background notices.
+ */
+static int live_as_parent(pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM))
+		return -errno;
+	return getppid() == parent ? 0 : -ESRCH;
+}
+
 static int start(struct server *s)
 {
 	int rc = device_in_use(s->device) ? -EBUSY : 0;
@@ -421,6 +434,9 @@ static int start(struct server *s)
 	} else if (!rc) {
 		rc = open_fs(s);
 	}
+	/* From here on there is a mount to be taken away in an orderly way. */
+	if (!rc && prctl(PR_SET_PDEATHSIG, 0))
+		rc = -errno;
 	if (!rc)
 		rc = attach(s);
 	if (!rc && s->block_device)
@@ -485,10 +501,14 @@ static void to_both(enum msg_level level, const char *line, void *arg)
 #define LINES_OF_A_KIND 10u
 #define LINES_SECONDS 5u
 
-/* Tells the parent that the mount stands; from here on nobody reads stderr. */
-static void go_background(int ready_fd, int null_fd)
+/*
+ * Tells the parent that the mount stands; from here on nobody reads stderr.
+ * False: the parent has gone, and its mount was given up.
+ */
+static bool go_background(int ready_fd, int null_fd)
 {
 	char code = 0;
+	bool expected;
 
 	msg_set_sink(to_syslog, NULL);
 	msg_set_limit(LINES_OF_A_KIND, LINES_SECONDS);
@@ -496,9 +516,12 @@ static void go_background(int ready_fd, int null_fd)
 	dup2(null_fd, 1);
 	dup2(null_fd, 2);
 	close(null_fd);
-	if (write(ready_fd, &code, 1) != 1)
-		syslog(LOG_WARNING, "the parent process is gone");
+	expected = write(ready_fd, &code, 1) == 1;
+	if (!expected)
+		syslog(LOG_WARNING, "what asked for the mount has ended: "
+		       "unmounting");
 	close(ready_fd);
+	return expected;
 }
 
 static void say_mounted(const struct server *s)
@@ -545,10 +568,9 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 	rc = start(&s);
 	if (!rc) {
 		say_mounted(&s);
-		if (*ready_fd >= 0)
-			go_background(*ready_fd, null_fd);
+		if (*ready_fd < 0 || go_background(*ready_fd, null_fd))
+			rc = session_run(s.session);
 		*ready_fd = -1;
-		rc = session_run(s.session);
 		rc2 = finish(&s);
 		say_unmounted(&s, rc ? rc : rc2);
 	} else {
@@ -563,9 +585,9 @@ static enum exit_code serve(const struct arguments *a, int *ready_fd)
 
 static enum exit_code serve_in_background(const struct arguments *a)
 {
+	pid_t pid, parent = getpid();
 	unsigned char code;
 	int pipes[2];
-	pid_t pid;
 
 	if (pipe2(pipes, O_CLOEXEC))
 		return EXIT_SYSTEM;
@@ -575,6 +597,8 @@ static enum exit_code serve_in_background(const struct arguments *a)
 	if (pid == 0) {
 		close(pipes[0]);
 		setsid();
+		if (live_as_parent(parent))
+			_exit(EXIT_SYSTEM);
 		code = (unsigned char)serve(a, &pipes[1]);
 		if (pipes[1] >= 0 && write(pipes[1], &code, 1) != 1)
 			code = EXIT_SYSTEM;

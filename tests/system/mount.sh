@@ -1,10 +1,17 @@
 # mount.sh - for tests of real mounts; read by them.  Skips (77) where there is
 # no /dev/fuse, or no root and no sudo that asks nothing.  Everything is under
-# one directory, gone at the end.
+# one directory, gone at the end.  Where that is allowed a test has mounts of its
+# own: another one's namespace would otherwise start with copies of them, and
+# keep their daemons alive.
 
 [ "$(id -u)" -eq 0 ] || ! sudo -n true 2>/dev/null ||
 	exec sudo -n env top_srcdir="$top_srcdir" \
 		top_builddir="$top_builddir" "$0" "$@"
+
+if [ -z "${TRAX_OWN_MOUNTS:-}" ] &&
+	unshare -m --propagation private true 2>/dev/null; then
+	TRAX_OWN_MOUNTS=yes exec unshare -m --propagation private "$0" "$@"
+fi
 
 tools=$top_builddir
 work=$(mktemp -d "${TMPDIR:-/tmp}/traxfs-test-XXXXXX")
@@ -63,6 +70,8 @@ clean_up() {
 	set +e
 	cd /
 	mountpoint -q "$mnt" && umount -l "$mnt"
+	# Of a mount in another namespace.
+	pids=$(server) && kill -TERM $pids 2>/dev/null
 	wait_for_server
 	[ -z "$loop" ] || losetup -d "$loop"
 	rm -rf "$work"

@@ -55,6 +55,7 @@ double_use() {
 	"$tools/mkfs.traxfs" "$image" >/dev/null || fail "mkfs"
 	mount_it "$image"
 	expect_code 5 "$tools/traxfs" "$first" "$mnt"
+	grep -q "mounted on $mnt" "$work/out" || fail "$(cat "$work/out")"
 	"$tools/mkfs.traxfs" -f "$first" >/dev/null 2>&1 &&
 		fail "mkfs of the loop device of a mounted image"
 	"$tools/chkfs.traxfs" -y "$second" >/dev/null 2>&1 &&
@@ -63,8 +64,12 @@ double_use() {
 	wait_for_server
 	check "$image"
 	mount_it "$first"
-	expect_code 5 "$tools/traxfs" "$second" "$mnt"
-	expect_code 5 "$tools/traxfs" -o noloop "$image" "$mnt"
+	for name in "$first" "$second" "$image" "-o noloop $image"; do
+		# shellcheck disable=SC2086 # Options and a name.
+		expect_code 5 "$tools/traxfs" $name "$mnt"
+		grep -q "mounted on $mnt" "$work/out" ||
+			fail "$name: $(cat "$work/out")"
+	done
 	"$tools/mkfs.traxfs" -f "$second" >/dev/null 2>&1 &&
 		fail "mkfs of another loop device of a mounted one"
 	umount "$mnt" || fail umount
@@ -163,6 +168,34 @@ busy() {
 	check "$1"
 }
 
+# What waits for a device mounts nothing once it has been given up.  A mount of
+# another namespace is not seen, so it is waited for.
+given_up() {
+	[ -n "${TRAX_OWN_MOUNTS:-}" ] || return 0
+	"$tools/mkfs.traxfs" -f "$1" >/dev/null || fail mkfs
+	unshare -m --propagation private "$tools/traxfs" -o noloop "$1" \
+		"$mnt" || fail "mount elsewhere"
+	holder=$(server)
+	"$tools/traxfs" -o noloop "$1" "$mnt" &
+	waiting=$!
+	servers_are 3
+	kill -KILL "$waiting"
+	wait "$waiting" 2>/dev/null
+	servers_are 1
+	kill -TERM "$holder"
+	wait_for_server
+	mountpoint -q "$mnt" && fail "mounted although it was given up"
+	check "$1"
+}
+
+servers_are() {
+	for _ in $(seq 600); do
+		[ "$(server | wc -l)" -eq "$1" ] && return
+		sleep 0.1
+	done
+	fail "$(server | wc -l) processes, not $1"
+}
+
 refusals() {
 	make_image 64M
 	expect_code 3 "$tools/traxfs" "$image" "$mnt"
@@ -234,6 +267,7 @@ make_image 256M
 round_trips "$image" fuse.traxfs
 read_only "$image"
 busy "$image"
+given_up "$image"
 overlay "$image"
 make_image 256M
 attach_loop
