@@ -353,6 +353,8 @@ static const struct command commands[] = {
 	  run_budget, true },
 	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
 	  "new one", run_label, true },
+	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"",
+	  run_uuid, true },
 	{ "grow", "PATH", "makes the file system of a mount point or device as "
 	  "large as the device", run_grow, false },
 	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },

@@ -47,6 +47,7 @@ int run_status(const struct arguments *a);
 
 /* traxctl_label.c */
 int run_label(const struct arguments *a);
+int run_uuid(const struct arguments *a);
 
 /* traxctl_grow.c */
 int run_grow(const struct arguments *a);

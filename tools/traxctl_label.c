@@ -1,5 +1,5 @@
 /*
- * traxctl_label.c - shows and changes the label, of a mount by ioctl, of a
+ * traxctl_label.c - shows and changes label and UUID, of a mount by ioctl, of a
  * device or image that is not mounted as a mount would.
  */
 #include <errno.h>
@@ -11,25 +11,43 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uuid.h>
 
 #include "base/text.h"
 #include "fs/fs.h"
 #include "tools/device.h"
+#include "tools/facts.h"
 #include "tools/traxctl.h"
 
-static int print_label(const char *label)
+/* A label or a UUID. */
+struct identity_kind {
+	const char *name;
+	/* *new NULL: prints it.  The exit code. */
+	int (*of_mount)(const struct arguments *a, const char *path,
+			const char *new);
+	void (*print)(const struct super *super);
+	/* Fills in what sets it; false: that is no such thing. */
+	bool (*set)(struct fs_op *op, const char *new);
+	const char *wrong;
+};
+
+/* ---- Label ---- */
+
+static void print_text(const char *label)
 {
 	char *text = text_escape(label);
 
-	if (!text)
-		return EXIT_FAILED;
-	puts(text);
+	puts(text ? text : "");
 	free(text);
-	return EXIT_SUCCESS;
 }
 
-static int of_mount(const struct arguments *a, const char *path,
-		    const char *new)
+static void print_label(const struct super *super)
+{
+	print_text(super->label);
+}
+
+static int label_of_mount(const struct arguments *a, const char *path,
+			  const char *new)
 {
 	char text[FSLABEL_MAX] = "";
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -43,68 +61,160 @@ static int of_mount(const struct arguments *a, const char *path,
 	close(fd);
 	if (rc)
 		return complain(a, "label");
-	return new ? EXIT_SUCCESS : print_label(text);
+	if (!new)
+		print_text(text);
+	return EXIT_SUCCESS;
 }
 
-static void label_set(struct fs_op *op)
+static bool label_set(struct fs_op *op, const char *new)
+{
+	op->type = FS_SET_LABEL;
+	op->name = new;
+	return strlen(new) < sizeof(((struct super *)0)->label);
+}
+
+static const struct identity_kind label_kind = {
+	.name = "label",
+	.of_mount = label_of_mount,
+	.print = print_label,
+	.set = label_set,
+	.wrong = "a label has at most 63 bytes",
+};
+
+/* ---- UUID ---- */
+
+static void print_uuid(const struct super *super)
+{
+	char text[UUID_STR_LEN];
+
+	uuid_unparse_lower(super->shown_uuid, text);
+	puts(text);
+}
+
+static bool uuid_from(const char *text, uuid_t uuid)
+{
+	if (!strcmp(text, "random"))
+		uuid_generate_random(uuid);
+	else if (uuid_parse(text, uuid))
+		return false;
+	return true;
+}
+
+static int uuid_of_mount(const struct arguments *a, const char *path,
+			 const char *new)
+{
+	struct trax_control c = {
+		.command = TRAX_CONTROL_SET_UUID,
+		.payload_bytes = TRAX_UUID_BYTES,
+	};
+	json_t *stats;
+
+	if (new) {
+		uuid_from(new, c.payload);
+		return control_ioctl(path, &c) ? complain(a, "uuid") :
+						 EXIT_SUCCESS;
+	}
+	stats = read_json(path, "trax.stats");
+	if (!stats)
+		return complain(a, "uuid");
+	print_text(fact_string(stats, "uuid"));
+	json_decref(stats);
+	return EXIT_SUCCESS;
+}
+
+static bool uuid_set(struct fs_op *op, const char *new)
+{
+	static uuid_t uuid;
+
+	op->type = FS_SET_UUID;
+	op->data = uuid;
+	return uuid_from(new, uuid);
+}
+
+static const struct identity_kind uuid_kind = {
+	.name = "uuid",
+	.of_mount = uuid_of_mount,
+	.print = print_uuid,
+	.set = uuid_set,
+	.wrong = "neither a UUID nor \"random\"",
+};
+
+/* ---- Both ---- */
+
+static void is_set(struct fs_op *op)
 {
 	bool *over = op->owner;
 
 	*over = true;
 }
 
-static int set_on(struct disk *disk, const char *new)
+static int set_on(struct disk *disk, struct fs_op *op)
 {
 	const struct fs_options options = { .commit_seconds = 0 };
 	bool over = false;
-	struct fs_op op = {
-		.type = FS_SET_LABEL, .name = new, .done = label_set,
-		.owner = &over,
-	};
 	struct fs *fs;
 	int rc = fs_open(env_real(), disk, &options, &fs), rc2;
 
 	if (rc)
 		return rc;
-	fs_submit(fs, &op);
+	op->done = is_set;
+	op->owner = &over;
+	fs_submit(fs, op);
 	while (!over)
 		fs_run(fs, 100);
 	rc2 = fs_close(fs);
-	return op.rc ? op.rc : rc2;
+	return op->rc ? op->rc : rc2;
 }
 
-static int of_device(const char *path, const char *new)
+static int of_device(const struct identity_kind *kind, const char *path,
+		     struct fs_op *op)
 {
 	struct super super;
 	struct disk *disk;
-	int rc = device_open(path, !new, &disk);
+	int rc = device_open(path, !op, &disk);
 
 	if (rc)
 		return EXIT_FAILED;
 	rc = device_read_super(disk, &super);
-	if (!rc && new)
-		rc = set_on(disk, new);
+	if (!rc && op)
+		rc = set_on(disk, op);
 	disk_close(disk);
 	if (rc)
 		fprintf(stderr, "traxctl: %s: %s\n", path, rc == -EINVAL ?
-			"no traxfs, or the label is longer than 63 bytes" :
-			strerror(-rc));
-	else if (!new)
-		return print_label(super.label);
+			"no traxfs" : strerror(-rc));
+	else if (!op)
+		kind->print(&super);
 	return rc ? EXIT_FAILED : EXIT_SUCCESS;
+}
+
+static int show_or_set(const struct arguments *a,
+		       const struct identity_kind *kind)
+{
+	const char *new = a->paths_n > 1 ? a->paths[0] : NULL;
+	const char *path = a->paths[a->paths_n - 1];
+	struct fs_op op = { 0 };
+	struct stat st;
+
+	if (a->paths_n > 2) {
+		fprintf(stderr, "traxctl: %s: one %s and one path\n",
+			kind->name, kind->name);
+		return EXIT_WRONG_USE;
+	}
+	if (new && !kind->set(&op, new)) {
+		fprintf(stderr, "traxctl: %s: %s\n", new, kind->wrong);
+		return EXIT_WRONG_USE;
+	}
+	if (!stat(path, &st) && !S_ISDIR(st.st_mode))
+		return of_device(kind, path, new ? &op : NULL);
+	return kind->of_mount(a, path, new);
 }
 
 int run_label(const struct arguments *a)
 {
-	const char *new = a->paths_n > 1 ? a->paths[0] : NULL;
-	const char *path = a->paths[a->paths_n - 1];
-	struct stat st;
+	return show_or_set(a, &label_kind);
+}
 
-	if (a->paths_n > 2) {
-		fprintf(stderr, "traxctl: label: one label and one path\n");
-		return EXIT_WRONG_USE;
-	}
-	if (!stat(path, &st) && !S_ISDIR(st.st_mode))
-		return of_device(path, new);
-	return of_mount(a, path, new);
+int run_uuid(const struct arguments *a)
+{
+	return show_or_set(a, &uuid_kind);
 }

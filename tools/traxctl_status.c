@@ -69,6 +69,7 @@ static void show_device(const struct page *p)
 
 	find_device(p->a->path, device, sizeof(device));
 	line("device", "%s%s%s", device, *drive ? ", " : "", drive);
+	line("UUID", "%s", fact_string(p->stats, "uuid"));
 }
 
 static void show_space(const struct page *p)

@@ -467,8 +467,11 @@ static int finish(struct server *s)
 	refine_close(s->refine);
 	file_scans_close(s->scans);
 	scrub_close(s->scrub);
-	if (s->fs)
+	if (s->fs) {
+		/* It may have been changed. */
+		memcpy(s->uuid, fs_super(s->fs)->shown_uuid, sizeof(s->uuid));
 		rc = fs_close(s->fs);
+	}
 	if (s->disk)
 		disk_close(s->disk);
 	if (s->session)

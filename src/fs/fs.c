@@ -27,7 +27,7 @@
 #include "fs/replica/replicate.h"
 #include "fs/replica/replica_ops.h"
 #include "fs/replica/replica_readahead.h"
-#include "fs/drive/label.h"
+#include "fs/drive/super_edit.h"
 #include "fs/drive/relocate.h"
 #include "fs/drive/fs_trim.h"
 #include "fs/place/gap_readahead.h"
@@ -213,7 +213,8 @@ static const struct fs_row {
 	[FS_COPIES_SET] = { copies_op_set, false },
 	[FS_SEEK] = { file_seek, false },
 	[FS_TRIM] = { trim_op, true },
-	[FS_SET_LABEL] = { label_op, true },
+	[FS_SET_LABEL] = { super_edit_op, true },
+	[FS_SET_UUID] = { super_edit_op, true },
 	[FS_SHUTDOWN] = { fs_op_shutdown, false },
 };
 
@@ -246,7 +247,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	uint64_t keep_ns = profile_save_run(fs->profile_save, now_ns);
 	uint64_t settle_ns = relocate_run(fs->relocate, now_ns);
 	uint64_t trim_ns = trim_run(fs, now_ns);
-	uint64_t label_ns = label_run(fs, now_ns);
+	uint64_t edit_ns = super_edit_run(fs, now_ns);
 	uint64_t queue_ns = queue_next_ns(fs->queue);
 	uint64_t next_ns = tree_ns < files_ns ? tree_ns : files_ns;
 
@@ -254,7 +255,7 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 	next_ns = keep_ns < next_ns ? keep_ns : next_ns;
 	next_ns = settle_ns < next_ns ? settle_ns : next_ns;
 	next_ns = trim_ns < next_ns ? trim_ns : next_ns;
-	next_ns = label_ns < next_ns ? label_ns : next_ns;
+	next_ns = edit_ns < next_ns ? edit_ns : next_ns;
 	/* What the files, or those who were answered, asked of the tree. */
 	if (tree_due(fs->tree))
 		return now_ns;

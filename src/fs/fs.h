@@ -131,6 +131,7 @@ enum fs_op_type {
 				   `size` bytes of the disk, in runs of at least
 				   `offset2` bytes; -EBUSY: another one does */
 	FS_SET_LABEL,		/* name: up to 63 bytes */
+	FS_SET_UUID,		/* data: 16 bytes, the one that is shown */
 	FS_SHUTDOWN,		/* nothing more is written, as after a power
 				   cut */
 	FS_OP_TYPES

@@ -5,6 +5,7 @@
 #include "fs/data/file_data.h"
 
 #include <jansson.h>
+#include <uuid.h>
 
 #include "fs/op/errors.h"
 #include "fs/drive/profile_save.h"
@@ -167,10 +168,19 @@ static char *stats_text(json_t *object)
 	return text;
 }
 
+static json_t *stats_uuid(const struct super *super)
+{
+	char text[UUID_STR_LEN];
+
+	uuid_unparse_lower(super->shown_uuid, text);
+	return json_string(text);
+}
+
 char *fs_stats_json(struct fs *fs)
 {
 	json_t *object = json_object();
 
+	json_object_set_new(object, "uuid", stats_uuid(fs_super(fs)));
 	json_object_set_new(object, "ops", stats_ops(fs));
 	json_object_set_new(object, "queue", stats_queue(fs));
 	json_object_set_new(object, "gap_writeback",

@@ -44,9 +44,13 @@ enum trax_control_command {
 	/* Takes what the device has become larger by.  result: 0, and a struct
 	 * trax_grown in the payload, or an errno and the reason, as above. */
 	TRAX_CONTROL_GROW = 33,
+	/* Payload: the UUID to show.  (Linux answers FS_IOC_GETFSUUID without
+	 * asking a FUSE daemon.) */
+	TRAX_CONTROL_SET_UUID = 34,
 };
 
 #define TRAX_TASK_NAME_BYTES 32u	/* ended by a zero */
+#define TRAX_UUID_BYTES 16u
 #define TRAX_BUDGET_MOST_PPM 500000u
 
 struct trax_control {

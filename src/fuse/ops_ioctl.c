@@ -298,6 +298,18 @@ static void control_set_budget(struct request *req)
 	ops_reply_ioctl(req, &control, sizeof(control));
 }
 
+static void control_set_uuid(struct request *req)
+{
+	const struct trax_control *control = (const void *)req->data;
+
+	if (control->payload_bytes != TRAX_UUID_BYTES) {
+		request_reply(req, -EINVAL, NULL, 0);
+		return;
+	}
+	req->op.data = control->payload;
+	request_submit(req, FS_SET_UUID, done_control);
+}
+
 static void control_scrub(struct request *req,
 			  void (*act)(struct scrub *scrub))
 {
@@ -435,6 +447,7 @@ static const struct {
 	{ TRAX_CONTROL_SET_REPLICAS, control_set_replicas },
 	{ TRAX_CONTROL_REMOUNT, control_remount },
 	{ TRAX_CONTROL_GROW, control_grow },
+	{ TRAX_CONTROL_SET_UUID, control_set_uuid },
 };
 
 static void ioctl_control(struct request *req)

@@ -7,6 +7,7 @@
  *                         synced
  *   calls mapped FILE AT  the same through a mapping whose descriptor is closed
  *   calls label DIR [NEW] the label, by ioctl; changes it
+ *   calls uuid DIR        the UUID, by ioctl
  *   calls shutdown DIR
  *   calls read FILE       one read(2) of 512 KiB from its beginning: how much
  *                         came, or why it did not
@@ -99,6 +100,25 @@ static int label(int fd, const char *new)
 	return 0;
 }
 
+/* struct fsuuid2 of newer headers. */
+struct uuid_answer {
+	uint8_t len;
+	uint8_t uuid[16];
+};
+#define IOC_GETFSUUID _IOR(0x15, 0, struct uuid_answer)
+
+static int uuid(int fd)
+{
+	struct uuid_answer answer;
+
+	if (ioctl(fd, IOC_GETFSUUID, &answer))
+		return failed("FS_IOC_GETFSUUID");
+	for (unsigned i = 0; i < answer.len && i < 16; i++)
+		printf("%02x", answer.uuid[i]);
+	putchar('\n');
+	return 0;
+}
+
 static int one_read(int fd)
 {
 	static char buf[512 << 10];
@@ -124,6 +144,8 @@ int main(int argc, char **argv)
 		return print_parts(fd);
 	if (!strcmp(what, "label"))
 		return label(fd, argc > 3 ? argv[3] : NULL);
+	if (!strcmp(what, "uuid"))
+		return uuid(fd);
 	if (!strcmp(what, "read"))
 		return one_read(fd);
 	if (!strcmp(what, "shutdown"))

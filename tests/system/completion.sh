@@ -27,7 +27,7 @@ for program in traxfs mkfs.traxfs chkfs.traxfs traxctl traxdisk traxtract \
 			fail "$program $option"
 	done
 done
-for command in status top report label scrub metrics errors sync; do
+for command in status top report label uuid grow scrub metrics errors sync; do
 	complete_word traxctl $command | grep -qx $command ||
 		fail "traxctl $command"
 done

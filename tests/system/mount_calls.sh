@@ -1,6 +1,6 @@
 #!/bin/sh
 # mount_calls.sh - real mounts: holes, with dirty pages counted; fstrim(8); the
-# label; the shutdown that drops what is not durable.
+# label and UUID; the shutdown that drops what is not durable.
 set -u
 . "$top_srcdir/tests/system/mount.sh"
 need_fuse
@@ -84,6 +84,38 @@ label() {
 	expect offline label "$mnt"
 }
 
+# IMAGE WAY: the UUID is changed, mounted and not.
+uuid() {
+	first=$("$tools/traxctl" uuid "$mnt")
+	second=12345678-1234-4234-8234-123456789abc
+	"$tools/traxctl" uuid $second "$mnt" || fail "traxctl uuid online"
+	[ "$("$tools/traxctl" uuid "$mnt")" = $second ] || fail "the UUID"
+	"$tools/traxctl" status "$mnt" | grep -q "^UUID *$second" ||
+		fail "status has another UUID"
+	"$tools/traxctl" uuid x "$mnt" 2>/dev/null && fail "x is a UUID"
+	echo kept >"$mnt/kept"
+	setpriv --reuid=nobody --clear-groups "$tools/traxctl" uuid random \
+		"$mnt" 2>/dev/null && fail "anybody may change the UUID"
+	# The kernel answers this one without asking the daemon: with nothing,
+	# or with what is right.
+	said=$("$calls" uuid "$mnt" 2>/dev/null) && [ "$said" != \
+		"$(echo $second | tr -d -)" ] && fail "the UUID by ioctl: $said"
+	umount "$mnt" || fail umount
+	wait_for_server
+	check "$1"
+	[ "$("$tools/traxctl" uuid "$1")" = $second ] || fail "the UUID is lost"
+	"$tools/traxfs_id" "$1" 2>/dev/null | grep -q "ID_FS_UUID=$second" ||
+		[ ! -x "$tools/traxfs_id" ] || fail "traxfs_id"
+	"$tools/traxctl" uuid random "$1" || fail "traxctl uuid offline"
+	third=$("$tools/traxctl" uuid "$1")
+	[ ${#third} = 36 ] && [ "$third" != $second ] &&
+		[ "$third" != "$first" ] || fail "random: $third"
+	check "$1"
+	"$tools/traxfs" -o "$2" "$1" "$mnt" || fail mount
+	[ "$(cat "$mnt/kept")" = kept ] || fail "a file under another UUID"
+	rm "$mnt/kept"
+}
+
 shut_down() {
 	echo durable >"$mnt/durable"
 	sync -f "$mnt"
@@ -132,6 +164,7 @@ for way in loop noloop; do
 	holes
 	trim "$image"
 	label "$image" $way
+	uuid "$image" $way
 	shut_down "$image" $way
 done
 make_image 256M

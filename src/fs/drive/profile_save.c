@@ -434,7 +434,7 @@ uint64_t profile_save_run(struct profile_save *keep, uint64_t now_ns)
 	if (!keep || keep->state != PROFILE_SAVE_WAIT ||
 	    tree_failed(keep->fs->tree))
 		return UINT64_MAX;
-	if (!relocate_idle(keep->fs->relocate) || keep->fs->label)
+	if (!relocate_idle(keep->fs->relocate) || keep->fs->super_edit)
 		return now_ns + BUSY_NS;	/* with the superblocks */
 	profile_save_look(keep, now_ns);
 	if (!keep->wanted)

@@ -468,7 +468,7 @@ uint64_t relocate_run(struct relocate *s, uint64_t now_ns)
 					!geom_known(s->fs->geom)))
 		return UINT64_MAX;
 	if (s->state == RELOCATE_WAIT &&
-	    (!profile_save_idle(s->fs->profile_save) || s->fs->label))
+	    (!profile_save_idle(s->fs->profile_save) || s->fs->super_edit))
 		return now_ns + QUIET_NS;
 	if (now_ns < s->at_ns)
 		return s->at_ns;

@@ -27,7 +27,7 @@ struct access_trace;			/* access_trace.c: what is learned */
 struct node_replicas; /* node_replicas.c: copies of tree nodes */
 struct profile_save;  /* profile_save.c: what is known of the drive */
 struct trim;	      /* trim.c: free sectors are discarded */
-struct label_change;  /* label.c: the label in the superblocks */
+struct super_edit;   /* super_edit.c: label or UUID */
 struct relocate;      /* relocate.c: log tracks that move */
 struct content_watch; /* content_watch.h */
 
@@ -62,7 +62,7 @@ struct fs {
 	struct relocate *relocate;		/* NULL: no track moves */
 	struct content_watch *content_watch; /* NULL: nobody watches */
 	struct trim *trim;		/* NULL: nothing is discarded */
-	struct label_change *label;	/* NULL: nobody changes the label */
+	struct super_edit *super_edit; /* NULL: nobody changes label or UUID */
 	bool closing;
 	struct list ops;		/* outstanding, in order of arrival */
 	uint64_t op_count;
