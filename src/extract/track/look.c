@@ -250,9 +250,10 @@ int look_at_spares(struct walk *w, unsigned to, unsigned *good, unsigned *bad)
 		unsigned at = w->ahead[k].spares ? before_spares(w, k) : 0;
 
 		spares[at] = true;
-		look[at] = at ? ROUNDS_LOW : look[at];
-		if (w->ahead[k - 1].spares && !sure)
-			look[k] = ROUNDS_BOTH;
+		look[at] = at && look[at] == ROUNDS_NONE ? ROUNDS_LOW :
+							   look[at];
+		if (!sure && (w->ahead[k].spares || w->ahead[k - 1].spares))
+			look[at ? at : k] = ROUNDS_BOTH;
 	}
 	err = look_at_rounds(w, look, to, bad, &side);
 	for (unsigned k = 1; k < *bad; k++)

@@ -27,7 +27,7 @@
 #define CONTEXT_TRACKS 70u
 /* Drives with fewer tracks are looked at track by track.  Of others it is what
  * was measured, so many tracks of it, and those before and behind it. */
-#define DENSE_TRACKS 20000u
+#define DENSE_TRACKS 5000u
 #define DOUBT_MOST 4u
 #define DOUBT_BEFORE 3u
 #define DOUBT_BEHIND 3u

@@ -259,6 +259,24 @@ unsigned plan_ahead(const struct plan *plan, struct ahead *ahead, unsigned max)
 	return n;
 }
 
+bool plan_is_long(const struct plan *plan)
+{
+	for (size_t i = 1; i <= plan->n && i <= GUESS_RUNS; i++) {
+		if (is_long(past(plan, i)))
+			return true;
+	}
+	return is_long(&plan->now);
+}
+
+void plan_resize(struct plan *plan, uint32_t size)
+{
+	struct run *now = &plan->now;
+
+	now->lacks += now->count * (size - now->size);
+	now->span *= (double)size / now->size;
+	now->size = size;
+}
+
 bool plan_is_over(const struct plan *plan)
 {
 	return plan->expected && !plan->trusted &&

@@ -46,6 +46,14 @@
  * is understood in one that was foretold. */
 #define LEAP_RUN 32u
 #define LEAP_ON 80u
+/* Of a track, what slips leave of it at least; so many one after another lose
+ * as much. */
+#define SLIPPED_LEAST 0.97
+#define FEW_SLIPPED 2u
+/* Units that slips take from one of the first tracks of a run. */
+#define ABOUT_UNITS 3u
+/* No completion is later than that, but for one in thousands. */
+#define LATE_MOST_NS 4e6
 /* Tracks from event to event: of how many it is the mean, and what counts. */
 #define APART_EVENTS 8.0
 #define APART_MOST 1000.0
@@ -73,6 +81,7 @@ static int pass_as(struct walk *w, const struct ahead *a,
 	if (t->size != a->size)
 		plan_slip(&w->plan, (int32_t)a->size - (int32_t)t->size);
 	w->last_start = t->start;
+	w->last_end = t->start + a->span * t->size / a->size;
 	return err;
 }
 
@@ -131,6 +140,7 @@ static int run_begin(struct walk *w, const struct track *t, double cross)
 	w->plan.first = t->first + t->size;
 	w->plan.start = t->next;
 	w->last_start = t->start;
+	w->last_end = t->start + span;
 	return store_add(w->store, &s, t->size, run.span);
 }
 
@@ -329,6 +339,54 @@ static int begin_before(struct walk *w, const struct track *t)
 	return err;
 }
 
+/* Have many tracks been alike? */
+static bool in_row(const struct walk *w)
+{
+	return w->plan.now.count >= LONG_RUN;
+}
+
+/* May a track ahead be of that size because some sectors slipped? */
+static bool is_slipped(const struct ahead *a, uint32_t size)
+{
+	return size < a->whole && size >= SLIPPED_LEAST * a->whole;
+}
+
+/* Does a new run go on with tracks of about its size, some of which slipped? */
+static bool is_about(const struct walk *w, uint32_t size)
+{
+	uint32_t is = w->plan.now.size;
+
+	return w->plan.now.count <= FEW_SLIPPED && plan_is_long(&w->plan) &&
+	       (is > size ? is - size : size - is) <= ABOUT_UNITS;
+}
+
+/* Is a track larger than those of the present run because that was none: tracks
+ * with slips in a longer one? */
+static bool goes_back(const struct walk *w, const struct track *t)
+{
+	const struct plan *p = &w->plan;
+
+	return p->n && p->past[p->n - 1].size == t->size &&
+	       p->now.count <= FEW_SLIPPED &&
+	       p->now.size >= SLIPPED_LEAST * t->size;
+}
+
+/* Is the unit before a track with slips on the track before it?  If they were
+ * in that one, it only seemed so by being late. */
+static int begins_there(struct walk *w, const struct track *t, bool *ok)
+{
+	double late = phase_part(w->last_end - t->start), turn;
+	int err;
+
+	late *= w->reader->phase.period_ns;
+	*ok = late > LATE_MOST_NS || !t->first;
+	if (*ok)
+		return 0;
+	err = reader_read(w->reader, t->first - 1, &turn);
+	*ok = fabs(phase_wrap(turn - w->last_end)) <= w->reader->tolerance;
+	return err;
+}
+
 /* The track at the frontier was not of the size it should be, but what comes
  * next is where it should be. */
 static int odd(struct walk *w, struct track *t, double next)
@@ -338,25 +396,39 @@ static int odd(struct walk *w, struct track *t, double next)
 	struct store_track s = { t->first, t->size, t->start, 0 };
 	bool again = w->odd_at == t->first && w->odd_size == t->size;
 	uint32_t before = w->odd_at == t->first ? w->odd_size : 0;
+	bool about;
 	int err;
 
+	w->odd_times = again ? w->odd_times + 1 : 0;
+	/* What so many have lost is rather another size. */
+	again = w->odd_times >= (in_row(w) && is_slipped(a, t->size) ?
+				 FEW_SLIPPED : 1);
 	w->odd_at = t->first + t->size;
 	w->odd_size = t->size;
+	about = !w->plan.trusted && is_about(w, t->size);
+	if (about && t->size > a->whole) {
+		plan_resize(&w->plan, t->size);
+		plan_ahead(&w->plan, w->ahead, 2);
+	}
 	if (again || t->size > a->whole ||
 	    (now->count < 3 && !w->plan.trusted))
 		rounds_event(&w->rounds);
 	if (again)
 		return begin_before(w, t);
-	if (now->count < 3 && !w->plan.trusted)
+	if (now->count < 3 && !w->plan.trusted && !about)
+		return run_begin(w, t, t->start - w->last_start);
+	if (t->size > a->whole && goes_back(w, t))
 		return run_begin(w, t, t->start - w->last_start);
 	if (t->size > a->whole)
 		return too_long(w, before);
 	rounds_slip(&w->rounds, a->whole);
-	err = pass_as(w, a, &s);
+	err = begins_there(w, t, &w->leapt);
+	if (!err)
+		err = pass_as(w, a, &s);
 	w->slips++;
 	w->plan.first = t->first + t->size;
 	w->plan.start = next;
-	if (!err && !w->rounds.tracks)
+	if (!err && !w->rounds.tracks && !plan_is_long(&w->plan))
 		learn_round(w);
 	return err;
 }
@@ -757,7 +829,7 @@ int walk_step(struct walk *walk)
 
 	walk->leapt = walk->inside = false;
 	reader_set_purpose(walk->reader, READER_LEAP);
-	if (!walk->plan.trusted)
+	if (!walk->plan.trusted && !plan_is_long(&walk->plan))
 		learn_round(walk);
 	guess = rounds_guess(&walk->rounds, &walk->plan, walk->store);
 	if (guess) {
@@ -791,6 +863,8 @@ int walk_step(struct walk *walk)
 	if (!l.ok)
 		return bisect(walk, l.side, l.at);
 	err = land(walk, &l, forced);
-	walk->leapt = !err && l.ok;
-	return walk->leapt ? accept(walk, &l) : err;
+	if (err || !l.ok)
+		return err;
+	walk->leapt = true;
+	return accept(walk, &l);
 }

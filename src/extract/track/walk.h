@@ -26,14 +26,16 @@ struct walk {
 	bool inside;		/* it was one that only seemed right */
 	uint64_t lies;		/* such, when a track was other than foretold */
 	struct rounds rounds;
-	double last_start;	/* angle of the last track passed */
+	double last_start;	/* angle of the last track passed, */
+	double last_end;	/* and where its last unit has passed */
 	unsigned streak;	/* of leaps that failed */
 	unsigned calm;		/* tracks since the last that did, */
 	uint64_t steady;	/* since a run began that was not foretold */
 	double apart;		/* tracks from one event to the next, about; */
 	uint64_t event_at;	/* where the last was */
 	uint64_t odd_at;	/* end of the last odd track, */
-	uint32_t odd_size;	/* and its size */
+	uint32_t odd_size;	/* and its size, */
+	unsigned odd_times;	/* which so many before it had as well */
 	struct ahead ahead[PLAN_AHEAD + 1];
 
 	/* Statistics. */
