@@ -166,6 +166,12 @@ static bool set_budget(struct mount_settings *s, const char *value)
 	return true;
 }
 
+static bool set_moves(struct mount_settings *s, const char *value)
+{
+	s->moves = !strcmp(value, "1");
+	return s->moves || !strcmp(value, "0");
+}
+
 static bool set_refine(struct mount_settings *s, const char *value)
 {
 	s->refine = !strcmp(value, "1");
@@ -246,6 +252,7 @@ static const struct row {
 	{ "idle=", set_idle, "0 to 10000 minutes", 0, 0 },
 	{ "quiet=", set_quiet, "1 to 3600000 milliseconds", 0, 0 },
 	{ "budget=", set_budget, "0 to 50 percent", 0, 0 },
+	{ "moves=", set_moves, "0 or 1", FIXED(moves) },
 	{ "refine=", set_refine, "0 or 1", FIXED(refine) },
 	{ "replicas=", set_replicas, "0 to 4", FIXED(replicas) },
 	{ "watermarks=", set_watermarks,
@@ -367,6 +374,7 @@ void mount_settings_init(struct mount_settings *s)
 {
 	*s = (struct mount_settings){
 		.replicas = 1, .scrub_days = SCRUB_DAYS, .refine = true,
+		.moves = true,
 		.budget_ppm = QUEUE_BUDGET_PPM,
 	};
 }

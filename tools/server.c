@@ -37,6 +37,11 @@ int server_open_fs(struct server *s, bool read_only)
 	return rc;
 }
 
+static uint64_t idle_ns(const struct mount_settings *set)
+{
+	return set->idle_minutes * UINT64_C(60000000000);
+}
+
 int server_start_tasks(struct server *s)
 {
 	const struct mount_settings *set = &s->settings;
@@ -46,23 +51,30 @@ int server_start_tasks(struct server *s)
 		return rc;
 	if (set->quiet_ms)
 		scrub_set_quiet(s->scrub, set->quiet_ms * UINT64_C(1000000));
-	scrub_set_sleep(s->scrub, set->idle_minutes * UINT64_C(60000000000));
+	scrub_set_sleep(s->scrub, idle_ns(set));
 	fs_set_budget(s->fs, set->budget_ppm);
 	if (set->refine)
 		rc = refine_open(s->fs, &s->refine);
 	if (!rc)
 		rc = file_scans_open(s->fs, &s->scans);
-	session_set_tasks(s->session, s->scrub, s->refine, s->scans);
+	/* Where nothing turns, nothing is gained by a better place. */
+	if (!rc && set->moves && s->disk->limits.rotational)
+		rc = moves_open(s->fs, &s->moves);
+	if (s->moves)
+		moves_set_sleep(s->moves, idle_ns(set));
+	session_set_tasks(s->session, s->scrub, s->refine, s->scans, s->moves);
 	return rc;
 }
 
 static void stop_tasks(struct server *s)
 {
-	session_set_tasks(s->session, NULL, NULL, NULL);
+	session_set_tasks(s->session, NULL, NULL, NULL, NULL);
+	moves_close(s->moves);
 	refine_close(s->refine);
 	file_scans_close(s->scans);
 	scrub_close(s->scrub);
 	s->refine = NULL;
+	s->moves = NULL;
 	s->scans = NULL;
 	s->scrub = NULL;
 }
@@ -171,7 +183,9 @@ int server_remount(void *arg, const char *list, char *why, size_t bytes)
 	fs_set_budget(s->fs, next.budget_ppm);
 	if (next.quiet_ms)
 		scrub_set_quiet(s->scrub, next.quiet_ms * UINT64_C(1000000));
-	scrub_set_sleep(s->scrub, next.idle_minutes * UINT64_C(60000000000));
+	scrub_set_sleep(s->scrub, idle_ns(&next));
+	if (s->moves)
+		moves_set_sleep(s->moves, idle_ns(&next));
 	msg_info("%s: remounted %s", s->device,
 		 next.read_only ? "read-only" : "for writing");
 	return 0;

@@ -27,6 +27,7 @@ struct server {
 	struct scrub *scrub;
 	struct file_scans *scans;
 	struct refine *refine;
+	struct moves *moves;
 	struct session *session;
 	int signal_fd;
 };
@@ -34,8 +35,8 @@ struct server {
 /* Opens the file system with s->options; says when it had to be recovered. */
 int server_open_fs(struct server *s, bool read_only);
 
-/* Scrub, file scans and refine.  They may have threads, which are confined as
- * what starts them. */
+/* Scrub, file scans, moves and refine.  They may have threads, which are
+ * confined as what starts them. */
 int server_start_tasks(struct server *s);
 
 /* For session_options.remount: `arg` is the server, as for all of these. */

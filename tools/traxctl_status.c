@@ -2,8 +2,8 @@
  * traxctl_status.c - how a mounted file system is, on one page.
  *
  * What a person asks first, from statvfs(2), /proc/mounts and the attributes
- * trax.stats, trax.model and trax.scrub; one function a line of the page.
- * Every count there is comes with --all.
+ * trax.stats, trax.model, trax.scrub and trax.moves; one function a line of the
+ * page.  Every count there is comes with --all.
  */
 #include <errno.h>
 #include <limits.h>
@@ -20,7 +20,7 @@
 
 struct page {
 	const struct arguments *a;
-	json_t *stats, *model, *scrub;
+	json_t *stats, *model, *scrub, *moves;
 };
 
 /* ---- How a line is written ---- */
@@ -187,6 +187,23 @@ static void show_scrub(const struct page *p)
 		     date_text(fact_number(p->scrub, "next_seconds")).s);
 }
 
+static void show_moves(const struct page *p)
+{
+	double cost = fact_number(p->moves, "write_cost");
+
+	if (!fact_at(p->moves, "tracks")) {
+		line("cleaning", "off");
+		return;
+	}
+	line("cleaning", "%s%.0f tracks emptied%s",
+	     fact_is_set(p->moves, "paused") ? "paused, " : "",
+	     fact_number(p->moves, "tracks"),
+	     fact_number(p->moves, "under_way") ? ", at work" : "");
+	if (cost)
+		line("", "overall write cost %.2f sectors for each that was "
+		     "written", cost);
+}
+
 static void show_health(const struct page *p)
 {
 	double errors = fact_number(p->stats, "errors");
@@ -207,7 +224,7 @@ int run_status(const struct arguments *a)
 {
 	static void (*const lines[])(const struct page *p) = {
 		show_device, show_space, show_tracks, show_head, show_log,
-		show_copies, show_scrub, show_health,
+		show_copies, show_scrub, show_moves, show_health,
 	};
 	struct page p = { .a = a };
 	size_t i;
@@ -220,11 +237,13 @@ int run_status(const struct arguments *a)
 	} else {
 		p.model = read_json(a->path, "trax.model");
 		p.scrub = read_json(a->path, "trax.scrub");
+		p.moves = read_json(a->path, "trax.moves");
 		for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 			lines[i](&p);
 	}
 	json_decref(p.stats);
 	json_decref(p.model);
 	json_decref(p.scrub);
+	json_decref(p.moves);
 	return EXIT_SUCCESS;
 }

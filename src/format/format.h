@@ -164,6 +164,7 @@ enum item_type {
 	ITEM_COPIES = 21,	/* ino 0, off address: copy_entry's */
 	ITEM_HEAT = 22,		/* ino 0, off number: what was learned */
 	ITEM_MOVE = 23,		/* ino 0, off its owner_kind: move_item */
+	ITEM_CLEAN = 24,	/* ino 0, off 0: clean_item */
 };
 
 struct key {
@@ -475,6 +476,24 @@ struct scrub_item {
 	le64 ended_seconds;	/* the last one */
 };
 static_assert(sizeof(struct scrub_item) == 44, "scrub_item");
+
+/* What cleaning has done: one item, off 0.  Advice.  Behind it `months` of
+ * clean_month: what was written while the file system was less than 30 days
+ * old, then less than 60, and so on; the last one holds the rest. */
+struct clean_item {
+	uint8_t version;	/* 1 */
+	uint8_t paused;		/* nothing is begun */
+	le16 months;		/* at most CLEAN_MONTHS */
+	le64 begun_seconds;	/* since 1970: the first mount */
+	le64 tracks;		/* emptied */
+};
+static_assert(sizeof(struct clean_item) == 20, "clean_item");
+#define CLEAN_MONTHS 24u
+struct clean_month {
+	le64 data_sectors;	/* written for users */
+	le64 read_sectors, written_sectors; /* to move data */
+};
+static_assert(sizeof(struct clean_month) == 24, "clean_month");
 
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */

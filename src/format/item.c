@@ -381,6 +381,7 @@ static const struct item_rule {
 	[ITEM_COPIES] = { "copies", true, verify_copies },
 	[ITEM_HEAT] = { "heat", true, verify_any },
 	[ITEM_MOVE] = { "move", true, verify_move },
+	[ITEM_CLEAN] = { "clean", true, verify_any },
 };
 
 static const struct item_rule *item_rule(unsigned type)

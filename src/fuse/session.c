@@ -125,12 +125,14 @@ int session_new(struct fs *fs, const struct session_options *options,
 }
 
 void session_set_tasks(struct session *session, struct scrub *scrub,
-		       struct refine *refine, struct file_scans *scans)
+		       struct refine *refine, struct file_scans *scans,
+		       struct moves *moves)
 {
 	scan_files_forget(session->scan_files);
 	session->scrub = scrub;
 	session->scans = scans;
 	session->refine = refine;
+	session->moves = moves;
 }
 
 /* 1: a message has been read; 0: none there or the session has ended. */
@@ -425,7 +427,9 @@ static uint64_t session_work(struct session *session)
 {
 	struct scrub *scrub = session->scrub;
 	struct refine *refine = session->refine;
+	struct moves *moves = session->moves;
 	uint64_t next_ns, scrub_ns, refine_ns, view_ns, scan_ns, read_ns;
+	uint64_t moves_ns;
 
 	/* What this submits is sent to the disk by fs_run. */
 	view_run(session->view);
@@ -433,9 +437,11 @@ static uint64_t session_work(struct session *session)
 	scrub_ns = scrub ? scrub_run(scrub) : UINT64_MAX;
 	refine_ns = refine ? refine_run(refine) : UINT64_MAX;
 	scan_ns = session->scans ? file_scans_run(session->scans) : UINT64_MAX;
+	moves_ns = moves ? moves_run(moves) : UINT64_MAX;
 	read_ns = scan_files_run(session->scan_files);
 	view_ns = view_next_ns(session->view);
 	next_ns = scan_ns < next_ns ? scan_ns : next_ns;
+	next_ns = moves_ns < next_ns ? moves_ns : next_ns;
 	next_ns = read_ns < next_ns ? read_ns : next_ns;
 	next_ns = view_ns < next_ns ? view_ns : next_ns;
 	next_ns = scrub_ns < next_ns ? scrub_ns : next_ns;

@@ -20,6 +20,7 @@
 
 #include "base/env.h"
 #include "fs/fs.h"
+#include "move/move.h"
 #include "refine/refine.h"
 #include "scan/file_scan.h"
 #include "scrub/scrub.h"
@@ -68,7 +69,8 @@ int session_start(struct session *session);
 
 /* What runs beside the file system; each may be NULL. */
 void session_set_tasks(struct session *session, struct scrub *scrub,
-		       struct refine *refine, struct file_scans *scans);
+		       struct refine *refine, struct file_scans *scans,
+		       struct moves *moves);
 
 /* Another file system on the same disk, from now on; NULL: there is none any
  * more, the session ends. */

@@ -39,6 +39,7 @@ struct session {
 	struct scrub *scrub;		/* these two run beside the file */
 	struct refine *refine;		/* system; NULL: not */
 	struct file_scans *scans;	/* NULL: none are served */
+	struct moves *moves;		/* NULL: nothing is moved */
 	struct scan_files *scan_files;
 	struct view *view;
 	int epoll_fd;
@@ -85,7 +86,8 @@ struct session {
 /* What works in the background. */
 static inline struct tasks session_tasks(const struct session *session)
 {
-	return (struct tasks){ session->fs, session->scrub, session->scans };
+	return (struct tasks){ session->fs, session->scrub, session->scans,
+				session->moves };
 }
 
 /* Can requests come by io_uring?  Makes the ring, before INIT is answered. */

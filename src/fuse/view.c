@@ -84,6 +84,13 @@ static char *text_scrub(struct request *req)
 	return scrub ? scrub_json(scrub) : strdup("null");
 }
 
+static char *text_moves(struct request *req)
+{
+	struct moves *moves = req->session->moves;
+
+	return moves ? moves_json(moves) : strdup("null");
+}
+
 static char *text_tasks(struct request *req)
 {
 	const struct tasks tasks = session_tasks(req->session);
@@ -112,6 +119,7 @@ static const struct view_row {
 	{ .name = "replicas", .text = FS_COPIES, .any = true },
 	{ .name = "heat", .text = FS_HEAT, .admin = true },
 	{ .name = "scrub", .root = text_scrub },
+	{ .name = "moves", .root = text_moves },
 	{ .name = "tasks", .root = text_tasks },
 };
 

@@ -6,9 +6,9 @@
  *   trax.tracks    text: one line for each track of the file
  *   trax.replicas  JSON array of the copies of a file; of the root directory
  *                  an object of counts
- *   trax.stats, trax.model, trax.scrub   JSON, on the root directory only;
- *                  the model has no serial number for others than root and
- *                  whoever mounted
+ *   trax.stats, trax.model, trax.scrub, trax.moves, trax.tasks   JSON, on
+ *                  the root directory only; the model has no serial
+ *                  number for others than root and whoever mounted
  *   trax.errors, trax.heat   likewise, but for root and whoever mounted only
  * An attribute holds at most 64 KiB: "trax.extents:OFFSET" and
  * "trax.tracks:OFFSET" begin at a byte offset of the file, as does

@@ -29,6 +29,8 @@
 /* The youngest data that is moved: the kernel keeps dirty data for 30 s, and
  * what lives so long is not likely to die within the next moments. */
 #define LEAST_AGE_SECONDS 60
+/* What was counted is stored so often while data moves, and at the end. */
+#define STORE_NS UINT64_C(600000000000)
 #define LOOK_NS UINT64_C(1000000000)
 
 int moves_open(struct fs *fs, struct moves **out)
@@ -45,6 +47,10 @@ int moves_open(struct fs *fs, struct moves **out)
 		.again_ns = AGAIN_NS,
 		.patience_ns = PATIENCE_NS,
 	};
+	if (moves_recall(moves)) {
+		abandon_free(moves);
+		return -ENOMEM;
+	}
 	*out = moves;
 	return 0;
 }
@@ -52,6 +58,7 @@ int moves_open(struct fs *fs, struct moves **out)
 void moves_pause(struct moves *moves, bool paused)
 {
 	moves->status.paused = paused;
+	moves_store(moves);
 }
 
 void moves_set_sleep(struct moves *moves, uint64_t sleep_ns)
@@ -84,10 +91,12 @@ void moves_close(struct moves *moves)
 	for (i = 0; i < MOVE_MOST; i++)
 		if (moves->move[i])
 			move_end(moves->move[i]);
-	while (is_busy(moves) && !moves->fs->disk_gone) {
+	if (moves->known && !moves->fs->disk_gone)
+		moves_store(moves);
+	while ((is_busy(moves) || moves->storing) && !moves->fs->disk_gone) {
 		uint64_t next_ns = fs_run(moves->fs, 0);
 
-		if (is_busy(moves) && !moves->fs->disk_gone)
+		if ((is_busy(moves) || moves->storing) && !moves->fs->disk_gone)
 			fs_sleep(moves->fs, next_ns);
 	}
 	if (moves->task)
@@ -112,7 +121,8 @@ static bool may_begin(const struct moves *moves, uint64_t now_ns)
 	const struct fs *fs = moves->fs;
 	struct space_counts count;
 
-	if (moves->closing || moves->status.paused || moves->clean.picking ||
+	if (moves->closing || !moves->known || moves->status.paused ||
+	    moves->clean.picking ||
 	    now_ns < moves->next_pick_ns ||
 	    under_way(moves) >= moves_most(moves) ||
 	    fs_read_only(fs) || fs->closing || tree_failed(fs->tree) ||
@@ -208,6 +218,9 @@ uint64_t moves_run(struct moves *moves)
 
 	if (moves->closing)
 		return UINT64_MAX;
+	if (moves->known && !moves->storing && is_busy(moves) &&
+	    now_ns - moves->stored_ns >= STORE_NS)
+		moves_store(moves);
 	if (under_way(moves))
 		moves_go_on(moves, now_ns);
 	if (may_begin(moves, now_ns) && !task_set(moves, true)) {

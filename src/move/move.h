@@ -18,7 +18,7 @@
 
 struct moves;
 
-/* -ENOMEM. */
+/* What was counted and paused before is read in the background.  -ENOMEM. */
 int moves_open(struct fs *fs, struct moves **moves);
 /* Gives up what is under way, and waits for it (fs_run); before fs_close.  NULL
  * is harmless. */
@@ -34,16 +34,20 @@ void moves_pause(struct moves *moves, bool paused);
 void moves_set_sleep(struct moves *moves, uint64_t sleep_ns);
 
 struct moves_status {
-	bool paused;
+	bool paused;		/* also by an earlier mount */
 	unsigned under_way;	/* moves */
 	uint64_t begun;		/* moves, since the mount */
-	uint64_t tracks;	/* emptied */
+	uint64_t tracks;	/* emptied since the mount */
 	uint64_t sectors;	/* moved */
 	uint64_t read_sectors, written_sectors;
+	uint64_t compared_sectors;	/* read back */
 	uint64_t stale_sectors;	/* read for nothing: users changed them */
 	uint64_t failed_sectors; /* could not be read or written */
 	uint64_t run_ns;	/* time in which moves were under way */
 };
 void moves_get_status(const struct moves *moves, struct moves_status *status);
+/* JSON text, with the overall write cost (Matthews et al. in Traxtents, 5.5)
+ * by the age of the file system; the caller frees.  NULL: no memory. */
+char *moves_json(struct moves *moves);
 
 #endif

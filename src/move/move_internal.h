@@ -1,7 +1,7 @@
 /*
  * move_internal.h - moves from inside: move.c (all of them together),
  * move_steps.c (the steps of one), move_swap.c (its transactions), move_clean.c
- * (which tracks are to be emptied).
+ * (which tracks are to be emptied), move_store.c (what outlives a mount).
  *
  * Sectors of the data of a move are counted from its beginning: `at`.  Sources
  * and places cover the data in that order, without holes.
@@ -122,8 +122,21 @@ struct move_limits {
 	uint64_t again_ns, patience_ns;
 };
 
+/* What was written in a month of the life of the file system, in sectors. */
+struct moves_month {
+	uint64_t data, read, written;
+};
+
 struct moves {
 	struct move_limits limits;
+	/* move_store.c: */
+	bool known;		/* what is stored has been read */
+	bool storing, store_again;
+	uint64_t stored_ns;
+	int64_t begun_seconds;	/* of the file system, since 1970 */
+	uint64_t tracks_before;	/* emptied before the mount */
+	struct moves_month month[CLEAN_MONTHS];
+	struct moves_month counted;	/* since the mount */
 	struct fs *fs;
 	struct freeblock_task *task;	/* NULL: nothing is under way */
 	struct move *move[MOVE_MOST];
@@ -141,6 +154,15 @@ struct moves {
  * clean_picked(), in move.c. */
 void clean_pick(struct moves *moves);
 void clean_picked(struct moves *moves);
+
+/* ---- move_store.c ---- */
+
+/* Reads what is stored; moves->known follows. */
+int moves_recall(struct moves *moves);
+/* Stores it, in the background. */
+void moves_store(struct moves *moves);
+/* Adds what was written since the last call to the present month. */
+void moves_count(struct moves *moves);
 
 /* ---- move_steps.c ---- */
 

@@ -461,6 +461,7 @@ static void move_compared(struct move *move)
 						     BLOCK_SECTORS;
 		range_drop(move, range, 0);
 	}
+	move->moves->status.compared_sectors += move->sectors;
 	step_set(move, MOVE_SWAP);
 	move->swapping = 0;
 	swap_next(move);

@@ -1,5 +1,5 @@
 /*
- * tasks.c - the scrub, file scans and the making of replicas: what each
+ * tasks.c - the scrub, file scans, moves and the making of replicas: what each
  * does, how far it is, how fast, and by how much all of them together have
  * delayed users.
  */
@@ -13,6 +13,7 @@
 
 #include "fs/op/fs_state.h"
 #include "fs/table/replica.h"
+#include "move/move.h"
 #include "scan/file_scan.h"
 #include "sched/freeblock/freeblock.h"
 #include "scrub/scrub.h"
@@ -104,6 +105,21 @@ static json_t *copies_row(const struct replicas *replicas)
 	});
 }
 
+static json_t *moves_row(const struct moves *moves)
+{
+	struct moves_status s;
+
+	moves_get_status(moves, &s);
+	return row_json(&(struct task_row){
+		.name = "cleaning",
+		.state = s.paused ? "paused" :
+			 s.under_way ? "running" : "waiting",
+		.done_bytes = s.sectors * SECTOR_BYTES,
+		.run_ns = s.run_ns,
+		.run_bytes = s.sectors * SECTOR_BYTES,
+	});
+}
+
 static json_t *rows_json(const struct tasks *tasks)
 {
 	json_t *rows = json_array();
@@ -114,6 +130,8 @@ static json_t *rows_json(const struct tasks *tasks)
 		json_array_append_new(rows, scrub_row(tasks->scrub));
 	if (tasks->fs->replicas)
 		json_array_append_new(rows, copies_row(tasks->fs->replicas));
+	if (tasks->moves)
+		json_array_append_new(rows, moves_row(tasks->moves));
 	for (i = 0; tasks->scans &&
 	     (scan = file_scan_at(tasks->scans, i)); i++)
 		json_array_append_new(rows, scan_row(scan));
@@ -166,6 +184,10 @@ int tasks_pause(const struct tasks *tasks, const char *name, bool paused)
 	}
 	if (tasks->fs->replicas && !strcmp(name, "copies")) {
 		pause_copies(tasks->fs->replicas, paused);
+		return 0;
+	}
+	if (tasks->moves && !strcmp(name, "cleaning")) {
+		moves_pause(tasks->moves, paused);
 		return 0;
 	}
 	for (i = 0; tasks->scans &&

@@ -9,19 +9,22 @@
 
 struct file_scans;
 struct fs;
+struct moves;
 struct scrub;
 
-/* What there is of a mount; scrub and scans may be NULL. */
+/* What there is of a mount; each but fs may be NULL. */
 struct tasks {
 	struct fs *fs;
 	struct scrub *scrub;
 	struct file_scans *scans;
+	struct moves *moves;
 };
 
 /* JSON text, the caller frees; NULL: no memory. */
 char *tasks_json(const struct tasks *tasks);
 
-/* "scrub", "copies", or "scan-N"; -ENOENT: nothing has that name now. */
+/* "scrub", "copies", "cleaning", or "scan-N"; -ENOENT: nothing has that name
+ * now. */
 int tasks_pause(const struct tasks *tasks, const char *name, bool paused);
 
 #endif

@@ -18,6 +18,7 @@
 #include "diskmodel/geom.h"
 #include "format/format.h"
 #include "fs/fs.h"
+#include "move/move.h"
 #include "refine/refine.h"
 #include "scan/file_scan.h"
 #include "scrub/scrub.h"
@@ -762,6 +763,18 @@ uint64_t file_scans_run(struct file_scans *scans)
 }
 
 /* ---- No tasks ---- */
+
+uint64_t moves_run(struct moves *moves)
+{
+	(void)moves;
+	return UINT64_MAX;
+}
+
+char *moves_json(struct moves *moves)
+{
+	(void)moves;
+	return NULL;
+}
 
 char *tasks_json(const struct tasks *tasks)
 {

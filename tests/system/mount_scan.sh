@@ -191,6 +191,14 @@ task=$(sed -n 's/^\(scan-[0-9]*\) .*/\1/p' "$work/out.txt")
 	fail "nothing was paused"
 "$tools/traxctl" tasks resume "$task" "$mnt" || fail "resume"
 wait $scanning || fail "a scan that was paused"
+# Nothing moves where nothing turns.
+if "$tools/traxctl" tasks "$mnt" | grep -q '^cleaning '; then
+	"$tools/traxctl" tasks pause cleaning "$mnt" || fail "pause cleaning"
+	"$tools/traxctl" tasks "$mnt" | grep -q '^cleaning  *paused' ||
+		fail "cleaning is not paused"
+	"$tools/traxctl" status "$mnt" | grep -q '^cleaning  *paused' ||
+		fail "the status does not say so"
+fi
 "$tools/traxctl" tasks limit 3 "$mnt" && "$tools/traxctl" tasks "$mnt" |
 	grep -q 'limit 3 %' || fail "limit"
 

@@ -281,6 +281,32 @@ START_TEST(pause_and_close)
 }
 END_TEST
 
+/* A pause and what was counted are there after a remount. */
+START_TEST(outlives_a_mount)
+{
+	uint64_t tracks, read;
+	struct bench b;
+
+	bench_open(&b, 170);
+	run_until(&b, 3, 0);
+	moves_pause(b.moves, true);
+	moves_count(b.moves);
+	read = b.moves->month[0].read;
+	ck_assert_uint_ge(read, b.moves->status.sectors * 2);
+	tracks = b.moves->status.tracks;
+	moves_close(b.moves);
+	rig_remount(&b.rig);
+	ck_assert_int_eq(moves_open(b.rig.fs, &b.moves), 0);
+	for (int i = 0; i < 300; i++)
+		turn(&b);
+	ck_assert(b.moves->status.paused);
+	ck_assert_uint_eq(b.moves->status.begun, 0);
+	ck_assert_uint_ge(b.moves->tracks_before, tracks);
+	ck_assert_uint_ge(b.moves->month[0].read, read);
+	bench_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("move");
@@ -292,6 +318,7 @@ int main(void)
 	tcase_add_loop_test(tcase, power_goes, 0, 12);
 	tcase_add_loop_test(tcase, writes_fail, 0, 4);
 	tcase_add_loop_test(tcase, pause_and_close, 0, 12);
+	tcase_add_test(tcase, outlives_a_mount);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
