@@ -1,10 +1,10 @@
 # bash completion for the programs of traxfs: the programs themselves say what
 # options, commands and mount options they have.
 
-# --long and -s options of a program
+# --long and -s options of a program, or of one of its commands
 _trax_options()
 {
-	"$1" --help 2>/dev/null | sed -n 's/^ \{1,8\}\(-.*\)/\1/p' |
+	"$@" --help 2>/dev/null | sed -n 's/^ \{1,8\}\(-.*\)/\1/p' |
 		sed 's/  .*//' | grep -oE -- '(^|[ ,])--?[A-Za-z][A-Za-z-]*' |
 		tr -d ' ,'
 }
@@ -21,7 +21,7 @@ _trax_words()
 
 _trax()
 {
-	local program=$1 cur=$2 prev=$3 list=
+	local program=$1 cur=$2 prev=$3 list= command=
 
 	COMPREPLY=()
 	if [[ ${program##*/} == *traxfs && ${program##*/} != *.traxfs &&
@@ -32,7 +32,9 @@ _trax()
 			"$("$program" -o help 2>/dev/null | sed 's/ .*//')" \
 			-- "${cur##*,}")
 	elif [[ $cur == -* ]]; then
-		_trax_words "$(_trax_options "$program")" "$cur"
+		[[ $program != *traxctl || $COMP_CWORD -eq 1 ||
+			${COMP_WORDS[1]} == -* ]] || command=${COMP_WORDS[1]}
+		_trax_words "$(_trax_options "$program" $command)" "$cur"
 	elif [[ $COMP_CWORD -eq 1 && -n $(_trax_commands "$program") ]]; then
 		_trax_words "$(_trax_commands "$program")" "$cur"
 	elif [[ $COMP_CWORD -eq 2 && $prev == scrub ]]; then

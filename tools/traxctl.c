@@ -2,365 +2,82 @@
  * traxctl.c - shows what a mounted file system knows, and controls it.
  *
  * What is shown comes from the trax.* attributes, what is changed goes through
- * the ioctl of fuse/control.h.  Sub-commands are rows of a table.
+ * the ioctl of fuse/control.h.  Commands are rows of a table, which says what
+ * options and how many operands each takes: whatever a command does not take is
+ * refused, and `traxctl COMMAND --help` prints what it does.
  */
 #include <argp.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
-#include <libsmartcols/libsmartcols.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/xattr.h>
-#include <unistd.h>
 
-#include "base/text.h"
 #include "tools/traxctl.h"
 
-#define VALUE_BYTES 65536u	/* the most an attribute holds */
+#define MANY 0xffffu		/* operands */
+#define HELP_KEY '?'		/* as argp's own */
+#define USAGE_KEY 'u'
+#define VERSION_KEY 'V'
 
 struct command {
 	const char *name;
-	const char *operand;
-	const char *help;
+	const char *operands;
+	const char *help;	/* one line */
+	const char *takes;	/* keys of its options */
+	unsigned least, most;	/* operands */
 	int (*run)(const struct arguments *a);
-	bool many;		/* operands */
+	const char *more;	/* NULL: nothing more is to be said */
 };
-
-const char *argp_program_version = "traxctl " PACKAGE_VERSION;
-
-int complain(const struct arguments *a, const char *what)
-{
-	if (errno == ENODATA || errno == EOPNOTSUPP || errno == ENOTTY)
-		fprintf(stderr, "traxctl: %s: no %s there: not on a traxfs, or "
-			"the wrong kind of file\n", a->path, what);
-	else
-		fprintf(stderr, "traxctl: %s: %s: %s\n", a->path, what,
-			strerror(errno));
-	return EXIT_FAILED;
-}
-
-/* The text of an attribute, terminated; the caller frees.  NULL: errno. */
-static char *read_attribute(const char *path, const char *name)
-{
-	char *text = malloc(VALUE_BYTES + 1);
-	ssize_t n;
-
-	if (!text)
-		return NULL;
-	n = getxattr(path, name, text, VALUE_BYTES);
-	if (n < 0) {
-		free(text);
-		return NULL;
-	}
-	text[n] = 0;
-	return text;
-}
-
-/* ---- model: an object of facts ---- */
-
-static char *value_text(json_t *value)
-{
-	if (json_is_string(value))
-		return text_escape(json_string_value(value));
-	return json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT |
-					 JSON_REAL_PRECISION(6));
-}
-
-/* Objects within become "outer.inner". */
-static void add_facts(struct libscols_table *table, const char *prefix,
-		      json_t *object)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(object, key, value) {
-		char name[128];
-		struct libscols_line *line;
-
-		snprintf(name, sizeof(name), "%s%s%s", prefix,
-			 *prefix ? "." : "", key);
-		if (json_is_object(value)) {
-			add_facts(table, name, value);
-			continue;
-		}
-		line = scols_table_new_line(table, NULL);
-		if (line) {
-			scols_line_set_data(line, 0, name);
-			scols_line_refer_data(line, 1, value_text(value));
-		}
-	}
-}
-
-int print_facts(json_t *object)
-{
-	struct libscols_table *table = scols_new_table();
-
-	if (!table)
-		return EXIT_FAILED;
-	scols_table_enable_noheadings(table, 1);
-	scols_table_new_column(table, "name", 0, 0);
-	scols_table_new_column(table, "value", 0, SCOLS_FL_WRAP);
-	add_facts(table, "", object);
-	scols_print_table(table);
-	scols_unref_table(table);
-	return EXIT_SUCCESS;
-}
-
-int print_json(json_t *json)
-{
-	json_dumpf(json, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-	putchar('\n');
-	return EXIT_SUCCESS;
-}
-
-json_t *read_json(const char *path, const char *name)
-{
-	char *text = read_attribute(path, name);
-	json_t *json;
-
-	if (!text)
-		return NULL;
-	json = json_loads(text, 0, NULL);
-	free(text);
-	if (!json)
-		errno = EPROTO;
-	return json;
-}
-
-/* ---- extents, tracks: an array over the file ---- */
-
-/* Dirty pages have no place yet. */
-static int flush(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int rc;
-
-	if (fd < 0)
-		return -1;
-	rc = fsync(fd);
-	if (rc && errno == EROFS)
-		rc = 0;
-	close(fd);
-	return rc;
-}
-
-/* Columns of a line of text, as wide as most numbers are. */
-static const struct {
-	const char *name;
-	int width;
-} extent_columns[] = {
-	{ "offset", 15 }, { "length", 12 }, { "lbn", 12 }, { "track", 9 },
-	{ "tracks", 7 }, { "cylinder", 9 }, { "surface", 8 }, { "whole", 6 },
-	{ "known", 6 },
-};
-#define EXTENT_COLUMNS (sizeof(extent_columns) / sizeof(extent_columns[0]))
-
-static void print_extent(json_t *extent)
-{
-	size_t i;
-
-	for (i = 0; i < EXTENT_COLUMNS; i++) {
-		json_t *value = json_object_get(extent, extent_columns[i].name);
-		char number[24] = "-";
-
-		if (json_is_integer(value))
-			snprintf(number, sizeof(number), "%lld",
-				 (long long)json_integer_value(value));
-		else if (json_is_boolean(value))
-			strcpy(number, json_is_true(value) ? "yes" : "no");
-		printf("%*s", extent_columns[i].width, number);
-	}
-	putchar('\n');
-}
-
-static void print_heading(const struct arguments *a)
-{
-	size_t i;
-
-	if (a->json) {
-		puts("[");
-		return;
-	}
-	for (i = 0; i < EXTENT_COLUMNS; i++)
-		printf("%*s", extent_columns[i].width, extent_columns[i].name);
-	putchar('\n');
-}
-
-/*
- * Prints the pieces from *offset on, as many as an attribute holds, and sets
- * it to where they end.  Returns their number, or -1: errno.
- */
-static ssize_t print_part(const struct arguments *a, int64_t *offset)
-{
-	char name[64];
-	json_t *part, *piece;
-	size_t i, n;
-
-	snprintf(name, sizeof(name), "trax.extents:%lld", (long long)*offset);
-	part = read_json(a->path, name);
-	if (!part)
-		return -1;
-	if (!*offset)
-		print_heading(a);
-	n = json_array_size(part);
-	for (i = 0; i < n; i++) {
-		piece = json_array_get(part, i);
-		if (a->json) {
-			fputs(*offset ? ",\n  " : "  ", stdout);
-			json_dumpf(piece, stdout, JSON_ENSURE_ASCII);
-		} else {
-			print_extent(piece);
-		}
-		*offset = json_integer_value(json_object_get(piece, "offset")) +
-			  json_integer_value(json_object_get(piece, "length"));
-	}
-	json_decref(part);
-	return (ssize_t)n;
-}
-
-static void add_object(struct libscols_table *table, json_t *object,
-		       const char *const *columns, unsigned n)
-{
-	struct libscols_line *line = scols_table_new_line(table, NULL);
-	unsigned i;
-
-	if (!line)
-		return;
-	for (i = 0; i < n; i++) {
-		json_t *value = json_object_get(object, columns[i]);
-
-		if (json_is_boolean(value))
-			scols_line_set_data(line, i,
-					    json_is_true(value) ? "yes" : "no");
-		else if (value)
-			scols_line_refer_data(line, i, value_text(value));
-		else
-			scols_line_set_data(line, i, "-");
-	}
-}
-
-int print_objects(json_t *array, const char *const *columns, unsigned n)
-{
-	struct libscols_table *table = scols_new_table();
-	size_t i;
-	json_t *e;
-
-	if (!table)
-		return EXIT_FAILED;
-	for (i = 0; i < n; i++)
-		scols_table_new_column(table, columns[i], 0, SCOLS_FL_RIGHT);
-	json_array_foreach(array, i, e)
-		add_object(table, e, columns, n);
-	scols_print_table(table);
-	scols_unref_table(table);
-	return EXIT_SUCCESS;
-}
-
-/* Each part is printed before the next is asked for, however many there are. */
-static int run_extents(const struct arguments *a)
-{
-	int64_t offset = 0, before;
-	ssize_t n;
-
-	if (flush(a->path))
-		return complain(a, "open");
-	do {
-		before = offset;
-		n = print_part(a, &offset);
-	} while (n > 0 && offset > before);
-	if (a->json && n >= 0)
-		puts("\n]");
-	return n < 0 ? complain(a, "trax.extents") : EXIT_SUCCESS;
-}
-
-/* Prints lines; where the last one's piece of the file ends. */
-static int64_t print_lines(char *text, int64_t offset)
-{
-	char *line, *rest = text;
-
-	while ((line = strsep(&rest, "\n"))) {
-		long long from, bytes;
-
-		if (sscanf(line, "%lld %lld", &from, &bytes) != 2)
-			continue;
-		puts(line);
-		offset = from + bytes;
-	}
-	return offset;
-}
-
-static int run_tracks(const struct arguments *a)
-{
-	int64_t offset = 0, before;
-	char name[64], *text;
-
-	if (a->json)
-		return run_extents(a);
-	if (flush(a->path))
-		return complain(a, "open");
-	do {
-		snprintf(name, sizeof(name), "trax.tracks:%lld",
-			 (long long)offset);
-		text = read_attribute(a->path, name);
-		if (!text)
-			return complain(a, "trax.tracks");
-		before = offset;
-		offset = print_lines(text, offset);
-		free(text);
-	} while (offset > before);
-	return EXIT_SUCCESS;
-}
-
-/* ---- sync ---- */
 
 static int run_sync(const struct arguments *a)
 {
 	return sync_mount(a->path) ? complain(a, "sync") : EXIT_SUCCESS;
 }
 
-/* ---- The command line ---- */
-
 static const struct command commands[] = {
 	{ "status", "MOUNTPOINT", "how it is; --all: all that is counted",
-	  run_status, false },
+	  "jA", 1, 1, run_status, NULL },
 	{ "metrics", "MOUNTPOINT...", "its counters, as Prometheus reads them",
-	  run_metrics, true },
-	{ "model", "MOUNTPOINT", "what it believes of the disk", run_model,
-	  false },
+	  "", 1, MANY, run_metrics, NULL },
+	{ "model", "MOUNTPOINT", "what it believes of the disk", "j", 1, 1,
+	  run_model, NULL },
 	{ "top", "MOUNTPOINT", "a live view: the disk, its requests, tasks",
-	  run_top, false },
+	  "", 1, 1, run_top, "Each second anew until q or Ctrl-C; once, when "
+	  "the output is no terminal." },
 	{ "report", "MOUNTPOINT", "the same as a page in HTML; --output FILE",
-	  run_report, false },
-	{ "extents", "FILE", "where a file lies, cut at tracks", run_extents,
-	  false },
-	{ "tracks", "FILE", "the same, one line for each track", run_tracks,
-	  false },
+	  "o", 1, 1, run_report, NULL },
+	{ "extents", "FILE", "where a file lies, cut at tracks", "j", 1, 1,
+	  run_extents, NULL },
+	{ "tracks", "FILE", "the same, one line for each track", "j", 1, 1,
+	  run_tracks, NULL },
 	{ "replicas", "PATH", "copies of a file; counts, on the mount point",
-	  run_replicas, false },
-	{ "replicate", "PATH...", "copies files to near --near or --at",
-	  run_replicate, true },
+	  "jds", 1, 1, run_replicas, NULL },
+	{ "replicate", "PATH...", "copies files to near --near or --at", "na",
+	  1, MANY, run_replicate, "Without --near and --at: to where the disk "
+	  "is used most." },
 	{ "heat", "MOUNTPOINT", "where the disk was used; --svg draws it",
-	  run_heat, false },
-	{ "scrub", "ACTION DIR", "status, start, pause or resume", run_scrub,
-	  true },
+	  "jS", 1, 1, run_heat, NULL },
+	{ "scrub", "ACTION DIR", "status, start, pause or resume", "jw", 2, 2,
+	  run_scrub, "Reads and verifies all of the disk in the background. "
+	  "With --wait \"start\" returns when the pass is over: 1 if damage "
+	  "was met." },
 	{ "tasks", "[ACTION] DIR", "what works in the background; pause, "
-	  "resume, limit", run_tasks, true },
+	  "resume, limit", "j", 1, 3, run_tasks,
+	  "Actions: pause TASK, resume TASK, limit PERCENT." },
 	{ "budget", "PERCENT DIR", "how much of the head's time it may cost",
-	  run_budget, true },
+	  "", 2, 2, run_budget, NULL },
 	{ "label", "[NEW] PATH", "the label of a mount point or device, or a "
-	  "new one", run_label, true },
-	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"",
-	  run_uuid, true },
+	  "new one", "", 1, 2, run_label, NULL },
+	{ "uuid", "[NEW] PATH", "its UUID, or a new one, or \"random\"", "",
+	  1, 2, run_uuid, NULL },
 	{ "grow", "PATH", "makes the file system of a mount point or device as "
-	  "large as the device", run_grow, false },
-	{ "errors", "MOUNTPOINT", "damage that was met", run_errors, false },
-	{ "scan", "OPTION...", "all files below a path: scan --help", NULL,
-	  false },
-	{ "sync", "MOUNTPOINT", "everything to the medium", run_sync, false },
+	  "large as the device", "j", 1, 1, run_grow,
+	  "Once the device has become larger.  Nothing makes it smaller." },
+	{ "errors", "MOUNTPOINT", "damage that was met", "j", 1, 1,
+	  run_errors, NULL },
+	{ "scan", "OPTION...", "all files below a path: scan --help", "", 0, 0,
+	  NULL, NULL },
+	{ "sync", "MOUNTPOINT", "everything to the medium", "", 1, 1,
+	  run_sync, NULL },
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -374,70 +91,64 @@ static const struct argp_option options[] = {
 	{ "wait", 'w', NULL, 0, "scrub start: until it is over", 0 },
 	{ "svg", 'S', "FILE", 0, "heat: draw a picture", 0 },
 	{ "output", 'o', "FILE", 0, "report: write it there", 0 },
+	{ "help", HELP_KEY, NULL, 0, "Print this, or what a command takes",
+	  -1 },
+	{ "usage", USAGE_KEY, NULL, 0, "Print a short usage message", -1 },
+	{ "version", VERSION_KEY, NULL, 0, "Print the program's version", -1 },
 	{ 0 },
 };
 
 static const struct command *find_command(const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < COMMANDS; i++)
+	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(commands[i].name, name))
 			return &commands[i];
 	return NULL;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct arguments *a = state->input;
+/* ---- Help ---- */
 
-	switch (key) {
-	case 'j':
-		a->json = true;
-		return 0;
-	case 'A':
-		a->all = true;
-		return 0;
-	case 'n':
-		a->near = arg;
-		return 0;
-	case 'a':
-		a->at = strtoull(arg, NULL, 0);
-		return 0;
-	case 'd':
-		a->drop = true;
-		return 0;
-	case 's':
-		a->set = strtol(arg, NULL, 10);
-		return 0;
-	case 'w':
-		a->wait = true;
-		return 0;
-	case 'S':
-		a->svg = arg;
-		return 0;
-	case 'o':
-		a->output = arg;
-		return 0;
-	case ARGP_KEY_ARG:
-		if (state->arg_num > 1 && !a->command->many)
-			return ARGP_ERR_UNKNOWN;
-		if (state->arg_num >= 1) {
-			if (state->arg_num == 1)
-				a->path = arg;
-			a->paths[a->paths_n++] = arg;
-			return 0;
-		}
-		a->command = find_command(arg);
-		if (!a->command || !a->command->run)
-			argp_error(state, "no command \"%s\"", arg);
-		return 0;
-	case ARGP_KEY_END:
-		if (state->arg_num < 2)
-			argp_usage(state);
-		return 0;
-	}
-	return ARGP_ERR_UNKNOWN;
+/* "status: all ..." says of which command it is. */
+static const char *option_text(const struct argp_option *o)
+{
+	const char *text = strchr(o->doc, ':');
+
+	return text ? text + 2 : o->doc;
+}
+
+static void print_option(FILE *f, const struct argp_option *o)
+{
+	int n = fprintf(f, "  -%c, --%s%s%s", o->key, o->name,
+			o->arg ? "=" : "", o->arg ? o->arg : "");
+
+	fprintf(f, "%*s%s\n", n < 24 ? 24 - n : 1, "", option_text(o));
+}
+
+static void print_usage_of(FILE *f, const struct command *c)
+{
+	const struct argp_option *o;
+
+	fprintf(f, "Usage: traxctl %s", c->name);
+	for (o = options; o->name; o++)
+		if (strchr(c->takes, o->key))
+			fprintf(f, " [--%s%s%s]", o->name, o->arg ? "=" : "",
+				o->arg ? o->arg : "");
+	fprintf(f, " %s\n", c->operands);
+}
+
+static void print_help_of(const struct command *c)
+{
+	const struct argp_option *o;
+
+	print_usage_of(stdout, c);
+	printf("traxctl %s: %s.\n", c->name, c->help);
+	if (c->more)
+		printf("%s\n", c->more);
+	if (*c->takes)
+		putchar('\n');
+	for (o = options; o->name; o++)
+		if (strchr(c->takes, o->key))
+			print_option(stdout, o);
 }
 
 /* The table of commands, for --help. */
@@ -455,22 +166,158 @@ static char *help_filter(int key, const char *text, void *input)
 		return NULL;
 	fputs("Commands:\n", f);
 	for (i = 0; i < COMMANDS; i++)
-		fprintf(f, "  %-10s%-12s%s\n", commands[i].name,
-			commands[i].operand, commands[i].help);
+		fprintf(f, "  %-10s%-14s%s\n", commands[i].name,
+			commands[i].operands, commands[i].help);
 	fclose(f);
 	return list;
+}
+
+static void help(const struct arguments *a, struct argp_state *state, int key)
+{
+	if (key == VERSION_KEY)
+		puts("traxctl " PACKAGE_VERSION);
+	else if (a->command)
+		key == HELP_KEY ? print_help_of(a->command) :
+				  print_usage_of(stdout, a->command);
+	else
+		argp_state_help(state, stdout, key == HELP_KEY ?
+				ARGP_HELP_STD_HELP & ~ARGP_HELP_EXIT_OK :
+				ARGP_HELP_USAGE);
+	exit(EXIT_SUCCESS);
+}
+
+/* ---- The command line ---- */
+
+__attribute__((noreturn))
+static void wrong_use(const struct command *c)
+{
+	print_usage_of(stderr, c);
+	fprintf(stderr, "\"traxctl %s --help\" says more.\n", c->name);
+	exit(EXIT_WRONG_USE);
+}
+
+static uint64_t take_number(const char *name, const char *arg)
+{
+	unsigned long long n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(arg, &end, 0);
+	if (errno || *end || end == arg || *arg == '-') {
+		fprintf(stderr, "traxctl: --%s: \"%s\" is not a number\n", name,
+			arg);
+		exit(EXIT_WRONG_USE);
+	}
+	return n;
+}
+
+static void take_option(struct arguments *a, int key, char *arg)
+{
+	switch (key) {
+	case 'j':
+		a->json = true;
+		break;
+	case 'A':
+		a->all = true;
+		break;
+	case 'n':
+		a->near = arg;
+		break;
+	case 'a':
+		a->at = take_number("at", arg);
+		break;
+	case 'd':
+		a->drop = true;
+		break;
+	case 's':
+		a->set = (long)take_number("set", arg);
+		break;
+	case 'w':
+		a->wait = true;
+		break;
+	case 'S':
+		a->svg = arg;
+		break;
+	case 'o':
+		a->output = arg;
+		break;
+	}
+}
+
+static void take_operand(struct arguments *a, char *arg,
+			 struct argp_state *state)
+{
+	if (!a->command) {
+		a->command = find_command(arg);
+		if (!a->command || !a->command->run)
+			argp_error(state, "no command \"%s\"", arg);
+		return;
+	}
+	if (!a->paths_n)
+		a->path = arg;
+	a->paths[a->paths_n++] = arg;
+}
+
+/* All has been seen: does the command take it? */
+static void check_use(const struct arguments *a)
+{
+	const struct command *c = a->command;
+	const struct argp_option *o;
+
+	for (o = options; o->name; o++) {
+		if (!(a->given & option_bit(o->key)) ||
+		    strchr(c->takes, o->key))
+			continue;
+		fprintf(stderr, "traxctl: %s takes no --%s\n", c->name,
+			o->name);
+		wrong_use(c);
+	}
+	if (a->paths_n < c->least || a->paths_n > c->most)
+		wrong_use(c);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+
+	if (key == HELP_KEY || key == USAGE_KEY || key == VERSION_KEY)
+		help(a, state, key);
+	if (key == ARGP_KEY_ARG)
+		take_operand(a, arg, state);
+	else if (key == ARGP_KEY_END && !a->command)
+		argp_usage(state);
+	else if (key == ARGP_KEY_END)
+		check_use(a);
+	else if (key <= 0 || key > 'z')
+		return ARGP_ERR_UNKNOWN;
+	if (key > 0 && key <= 'z' && key != ARGP_KEY_ARG) {
+		a->given |= option_bit(key);
+		take_option(a, key, arg);
+	}
+	return 0;
+}
+
+/* "help" and "help COMMAND" are other words for --help. */
+static void say_help(char **argv, int argc)
+{
+	if (argc < 2 || strcmp(argv[1], "help"))
+		return;
+	argv[1] = argc > 2 ? argv[2] : "--help";
+	if (argc > 2)
+		argv[2] = "--help";
 }
 
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
-		options, parse, "COMMAND PATH",
+		options, parse, "COMMAND [OPTION...] PATH...",
 		"Shows and controls a mounted traxfs.\v ", NULL, help_filter,
 		NULL,
 	};
 	struct arguments a = { .set = -1 };
 	int code;
 
+	say_help(argv, argc);
 	/* It has options of its own, and a command line behind them. */
 	if (argc > 1 && !strcmp(argv[1], "scan"))
 		return scan_main(argc - 1, argv + 1);
@@ -478,7 +325,7 @@ int main(int argc, char **argv)
 	if (!a.paths)
 		return EXIT_FAILED;
 	argp_err_exit_status = EXIT_WRONG_USE;
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_HELP, NULL, &a);
 	code = a.command->run(&a);
 	free(a.paths);
 	return code;

@@ -20,6 +20,7 @@ struct arguments {
 	const char *path;	/* first operand */
 	char **paths;		/* all operands, ended by NULL */
 	unsigned paths_n;
+	uint64_t given;		/* options: option_bit of each */
 	bool json;
 	bool all;
 	bool drop;
@@ -31,6 +32,15 @@ struct arguments {
 	long set;		/* --set; -1: not given */
 };
 
+/* A bit for the key of an option, which is a letter. */
+static inline uint64_t option_bit(int key)
+{
+	return 1ull << (key - 'A');
+}
+
+/* traxctl_facts.c */
+int run_extents(const struct arguments *a);
+int run_tracks(const struct arguments *a);
 /* Reports errno for `what`; returns EXIT_FAILED. */
 int complain(const struct arguments *a, const char *what);
 /* Reads a JSON attribute; NULL: errno says why. The caller drops the
