@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/rangeset.h"
+#include "base/slab.h"
 
 struct rangeset_node {
 	struct rangeset_node *left, *right;
@@ -103,6 +104,8 @@ static struct rangeset_node *node_join(struct rangeset_node *a,
 	return b;
 }
 
+static struct slabs nodes = SLABS_INIT(nodes, sizeof(struct rangeset_node));
+
 /* Nodes for when there is no memory, linked by `left`. */
 static struct rangeset_node *spare;
 static size_t spares;
@@ -110,7 +113,7 @@ static size_t spares;
 bool rangeset_reserve(size_t n)
 {
 	while (spares < n) {
-		struct rangeset_node *node = malloc(sizeof(*node));
+		struct rangeset_node *node = slab_get(&nodes);
 
 		if (!node)
 			return false;
@@ -123,7 +126,7 @@ bool rangeset_reserve(size_t n)
 
 static struct rangeset_node *node_new(uint64_t first, uint64_t n)
 {
-	struct rangeset_node *node = malloc(sizeof(*node));
+	struct rangeset_node *node = slab_get(&nodes);
 
 	if (!node && spare) {
 		node = spare;
@@ -192,7 +195,7 @@ static void set_insert(struct rangeset *set, struct rangeset_node *node)
 static void set_delete(struct rangeset *set, struct rangeset_node *node)
 {
 	set_renew(set, node_take_out(set->root, node));
-	free(node);
+	slab_put(&nodes, node);
 }
 
 /* Changes a node's range, which stays where it is among the others. */
@@ -239,7 +242,7 @@ bool rangeset_shrink(struct rangeset *set, size_t most)
 			up->right = node;
 		} else {
 			up = node->right;
-			free(node);
+			slab_put(&nodes, node);
 			most--;
 		}
 		node = up;
