@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "base/turn.h"
+
 struct env {
 	/* Monotonic time, nanoseconds; never goes back. */
 	uint64_t (*now_ns)(struct env *env);
@@ -20,6 +22,7 @@ struct env {
 	uint64_t (*random)(struct env *env);
 	/* Lets time pass; NULL: time passes by itself. */
 	void (*wait)(struct env *env, uint64_t ns);
+	struct loop_turn turn;	/* of the loop that runs in it */
 };
 
 /* The machine's clocks and the kernel's random numbers; never NULL. */

@@ -264,21 +264,25 @@ static uint64_t fs_turn(struct fs *fs, uint64_t now_ns)
 
 uint64_t fs_run(struct fs *fs, int timeout_ms)
 {
-	uint64_t answers = fs->answers;
+	struct loop_turn *turn = &fs->env->turn;
+	uint64_t answers = fs->answers, now_ns, next_ns;
+	int done;
+
+	if (!turn->running)
+		turn_next(turn);
 	/* An idle queue has nothing to tell; what it does of itself comes in
 	 * the second poll. */
-	int done = queue_idle(fs->queue) ? 0 : queue_poll(fs->queue, 0);
-	uint64_t now_ns = env_now_ns(fs->env);
-	uint64_t next_ns = fs_turn(fs, now_ns);
-
-	if (done != 0 || answers != fs->answers)
+	done = queue_idle(fs->queue) ? 0 : queue_poll(fs->queue, 0);
+	now_ns = env_now_ns(fs->env);
+	next_ns = fs_turn(fs, now_ns);
+	if (done != 0 || answers != fs->answers || turn->cut)
 		timeout_ms = 0;
 	timeout_ms = op_timeout_ms(timeout_ms, now_ns, next_ns);
 	done = queue_poll(fs->queue, timeout_ms);
 	if (done > 0 || trim_due(fs))
 		next_ns = fs_turn(fs, env_now_ns(fs->env));
 	fs->disk_gone = done < 0;
-	return next_ns;
+	return turn_next(turn) ? now_ns : next_ns;
 }
 
 int fs_event_fd(struct fs *fs)
@@ -501,6 +505,7 @@ static void fs_free(struct fs *fs)
 	size_t pos = 0;
 	uint64_t ino;
 
+	turn_stop(&fs->env->turn);
 	while ((vnode = hashmap_next(fs->vnodes, &pos, &ino)))
 		free(vnode);
 	hashmap_free(fs->vnodes);
@@ -696,6 +701,7 @@ int fs_close(struct fs *fs)
 		return -EIO;
 	}
 	/* What has failed may still be on its way, and tells the files. */
+	turn_stop(&fs->env->turn);
 	queue_drain(fs->queue);
 	files_free(fs);
 	rc2 = tree_close(fs->tree);

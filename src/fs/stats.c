@@ -159,6 +159,24 @@ static json_t *stats_memory(const struct fs *fs)
 	return object;
 }
 
+/* Counted since the mount; max_ns, max_part and over_2ms are measured by the
+ * loop of src/fuse, the others are what was charged. */
+static json_t *stats_turn(const struct loop_turn *turn)
+{
+	json_t *object = json_object();
+
+	stats_set(object, "max_ns", turn->max_ns);
+	json_object_set_new(object, "max_part",
+			    json_string(turn_part_name(turn->max_part)));
+	stats_set(object, "over_2ms", turn->long_turns);
+	stats_set(object, "max_charged_ns", turn->max_charged_ns);
+	json_object_set_new(object, "max_charged_part",
+			    json_string(turn_part_name(turn->max_charged_part)));
+	stats_set(object, "turns", turn->turns);
+	stats_set(object, "cut", turn->cuts);
+	return object;
+}
+
 /* Text of an object, which is given up. */
 static char *stats_text(json_t *object)
 {
@@ -189,6 +207,7 @@ char *fs_stats_json(struct fs *fs)
 	json_object_set_new(object, "tree", stats_tree(fs));
 	json_object_set_new(object, "space", stats_space(fs));
 	json_object_set_new(object, "memory", stats_memory(fs));
+	json_object_set_new(object, "turn", stats_turn(&fs->env->turn));
 	json_object_set_new(object, "replicas", copies_summary(fs));
 	stats_set(object, "data_written", fs->files->written_bytes);
 	stats_set(object, "errors", errors_count(fs));

@@ -356,21 +356,22 @@ static void take_polled(struct session *session)
 	session->readable = false;
 }
 
-/* Nanoseconds from now to next_ns; UINT64_MAX stays. */
-static uint64_t time_left(struct session *session, uint64_t next_ns)
+/* The turn that began at begin_ns is over; the time. */
+static uint64_t measure_turn(struct session *session, uint64_t begin_ns)
 {
-	uint64_t now;
+	struct env *env = session->options.env;
+	const uint64_t now_ns = env_now_ns(env);
 
-	if (next_ns == UINT64_MAX)
-		return next_ns;
-	now = env_now_ns(session->options.env);
-	return next_ns > now ? next_ns - now : 0;
+	turn_measured(&env->turn, now_ns - begin_ns);
+	return now_ns;
 }
 
-/* Until next_ns, or the next event; a ring's replies go out. */
-static void wait_for_work(struct session *session, uint64_t next_ns)
+/* From now_ns until next_ns, or the next event; a ring's replies go out. */
+static void wait_for_work(struct session *session, uint64_t now_ns,
+			  uint64_t next_ns)
 {
-	uint64_t wait = time_left(session, next_ns);
+	uint64_t wait = next_ns == UINT64_MAX ? next_ns :
+			next_ns > now_ns ? next_ns - now_ns : 0;
 	struct timespec timeout = {
 		.tv_sec = (time_t)(wait / 1000000000u),
 		.tv_nsec = (long)(wait % 1000000000u),
@@ -467,6 +468,7 @@ static void session_drain(struct session *session)
 int session_run(struct session *session)
 {
 	struct env *env = session->options.env;
+	uint64_t begin_ns = env_now_ns(env), end_ns;
 	uint64_t busy_until_ns = 0, next_ns = 0, received = 0;
 	bool woken = true;
 
@@ -482,17 +484,15 @@ int session_run(struct session *session)
 	}
 	while (!session->ended) {
 		bool more = intake(session), spins, polled = session->polled;
-		uint64_t now_ns = env_now_ns(env);
+		bool asked;
 
 		/* This takes the note that the disk has ended something, which
 		 * comes once: session_work must look at the disk after it. */
 		if (polled)
 			take_polled(session);
-		if (session->received != received) {
-			received = session->received;
-			busy_until_ns = now_ns + SPIN_NS;
-			woken = true;
-		}
+		asked = session->received != received;
+		received = session->received;
+		woken |= asked;
 		woken |= sync_run(session, session->drained);
 		if (session->alone) {
 			run_alone(session);
@@ -500,15 +500,22 @@ int session_run(struct session *session)
 		}
 		if (session->ended)
 			break;
-		if (woken || polled || now_ns >= next_ns ||
+		if (woken || polled || begin_ns >= next_ns ||
 		    !fs_idle(session->fs))
 			next_ns = session_work(session);
+		end_ns = measure_turn(session, begin_ns);
+		begin_ns = end_ns;
+		if (asked)
+			busy_until_ns = end_ns + SPIN_NS;
 		spins = sync_is_due(session) ||
-			(session->spins && now_ns < busy_until_ns);
+			(session->spins && end_ns < busy_until_ns);
 		woken = !spins;
+		if (more || session->ended || (spins && !session->uring))
+			continue;
 		/* A ring is asked even when nothing is waited for. */
-		if (!more && !session->ended && (!spins || session->uring))
-			wait_for_work(session, spins ? 0 : next_ns);
+		wait_for_work(session, end_ns, spins ? 0 : next_ns);
+		if (!spins)
+			begin_ns = env_now_ns(env);
 	}
 	session_drain(session);
 	return session->error;

@@ -598,8 +598,10 @@ struct sim *sim_new(const struct spec *spec, uint64_t sectors,
 		return NULL;
 	sim->disk.ops = &sim_ops;
 	sim->disk.name = "sim";
-	sim->env = (struct env){ env_sim_now, env_sim_wall, env_sim_random,
-				 env_sim_wait };
+	sim->env = (struct env){
+		.now_ns = env_sim_now, .wall_ns = env_sim_wall,
+		.random = env_sim_random, .wait = env_sim_wait,
+	};
 
 	sim->env_seed = o->seed;
 

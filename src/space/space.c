@@ -52,6 +52,13 @@ int space_new(uint64_t sectors, struct space **space)
 	return 0;
 }
 
+static void slots_forget(struct pending *p)
+{
+	free(p->slots);
+	p->slots = NULL;
+	p->slots_n = p->slots_room = 0;
+}
+
 void space_free(struct space *s)
 {
 	if (!s)
@@ -59,8 +66,10 @@ void space_free(struct space *s)
 	while (!list_empty(&s->loads))
 		space_load_abort(s, list_first(&s->loads, struct space_load,
 					       link)->group);
-	for (unsigned i = 0; i < PENDING_GENS; i++)
-		pending_clear(&s->pending[i]);
+	for (unsigned i = 0; i < PENDING_GENS; i++) {
+		rangeset_fini(&s->pending[i].sectors);
+		slots_forget(&s->pending[i]);
+	}
 	rangeset_fini(&s->free);
 	rangeset_fini(&s->taken);
 	rangeset_fini(&s->unloaded);
@@ -113,15 +122,6 @@ struct pending *pending_running(struct space *s)
 	return p;
 }
 
-void pending_clear(struct pending *p)
-{
-	rangeset_fini(&p->sectors);
-	rangeset_init(&p->sectors);
-	free(p->slots);
-	p->slots = NULL;
-	p->slots_n = p->slots_room = 0;
-}
-
 uint64_t space_gen(const struct space *s)
 {
 	return s->gen;
@@ -133,20 +133,20 @@ void space_set_gen(struct space *s, uint64_t gen)
 	s->gen = gen;
 }
 
-static void sectors_release_all(struct space *s, struct rangeset *sectors)
+/* Frees `most` runs of a set at most; their number. */
+static size_t sectors_release_some(struct space *s, struct rangeset *sectors,
+				   size_t most)
 {
-	struct rangeset set = *sectors;
-	uint64_t from = 0;
 	struct range r;
+	size_t n = 0;
 
-	/* No longer pending before it is free: a group that is being loaded
-	 * counts both. */
-	rangeset_init(sectors);
-	while (rangeset_next(&set, from, &r)) {
+	for (; n < most && rangeset_next(sectors, 0, &r); n++) {
+		/* No longer pending before it is free: a group that is being
+		 * loaded counts both.  A whole run needs no memory. */
+		rangeset_remove(sectors, r.first, r.n);
 		sectors_release(s, r.first, r.n);
-		from = r.first + r.n;
 	}
-	rangeset_fini(&set);
+	return n;
 }
 
 void space_durable(struct space *s, uint64_t gen)
@@ -157,10 +157,19 @@ void space_durable(struct space *s, uint64_t gen)
 
 		if (p->gen > gen)
 			continue;
-		sectors_release_all(s, &p->sectors);
 		slots_release(s, p);
-		pending_clear(p);
+		slots_forget(p);
 	}
+	s->durable_gen = gen;
+}
+
+bool space_release_some(struct space *s, size_t most)
+{
+	for (unsigned i = 0; i < PENDING_GENS && most; i++)
+		if (s->pending[i].gen <= s->durable_gen)
+			most -= sectors_release_some(s, &s->pending[i].sectors,
+						     most);
+	return !most;
 }
 
 uint64_t space_cover_dropped(struct space *s)
@@ -176,7 +185,7 @@ uint64_t space_cover_dropped(struct space *s)
 
 void space_release_dropped(struct space *s)
 {
-	sectors_release_all(s, &s->covered);
+	sectors_release_some(s, &s->covered, SIZE_MAX);
 }
 
 /* ---- Roots --------------------------------------------------------------- */

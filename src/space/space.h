@@ -197,7 +197,12 @@ int space_load_root(struct space *space, const void *slotmap, size_t bytes,
 int space_cut(struct space *space, void **payload, uint32_t *slotmap_bytes,
 	      uint32_t *group_bytes);
 
-/* The root of generation gen is durable: what was freed in it becomes free. */
+/*
+ * The root of generation gen is durable: what was freed in it becomes free, the
+ * slots at once, the sectors by space_release_some.  That is called until it
+ * returns false before the next cut; it frees at most `most` runs.
+ */
 void space_durable(struct space *space, uint64_t gen);
+bool space_release_some(struct space *space, size_t most);
 
 #endif

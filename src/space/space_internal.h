@@ -53,7 +53,8 @@ struct node_track {
 
 struct space {
 	uint64_t sectors, fixed;
-	uint64_t gen;
+	uint64_t gen, durable_gen;	/* the running one; of the last root on
+					 * disk */
 
 	struct space_group *group;
 	uint32_t groups;
@@ -85,7 +86,6 @@ struct space {
 };
 
 struct pending *pending_running(struct space *space);
-void pending_clear(struct pending *pending);
 
 /* sectors.c */
 uint32_t group_sectors(const struct space *space, uint32_t group);

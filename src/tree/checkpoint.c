@@ -3,7 +3,7 @@
  *
  *   idle --cut--> writing --all nodes written, log durable--> flushing
  *     ^                                                          |
- *     +------ root area written, all waiters told ------ root <--+
+ *     +-- all released, waiters told -- releasing <-- written -- root
  *
  * The cut: the log's open record is closed, the slot map and group table are
  * saved as the root will say them, dirty nodes become frozen, and the next
@@ -240,12 +240,32 @@ static void finish(struct tree *tree)
 	}
 	tree->durable = ckpt->root;
 	tree->stats.checkpoints++;
-	tree->pending_frozen = 0;
-	tree->growth.full = false;
 	space_durable(tree->space, ckpt->gen);
 	if (tree->log_started)
 		log_trim(tree->log, ckpt->root.cut_seq);
 	ckpt->helped = log_fill_percent(tree->log) < CKPT_LOG_PERCENT;
+	ckpt->phase = CKPT_RELEASING;
+	txn_feed_starved(tree);
+}
+
+/* Runs of free sectors released at a time, and what is charged for one. */
+#define RELEASE_RUNS 32u
+#define RELEASE_RUN_NS 3000u
+
+/* A generation may have freed millions of runs.  Who waits for the checkpoint
+ * waits for their room. */
+static void run_releasing(struct tree *tree)
+{
+	struct checkpoint *ckpt = &tree->ckpt;
+	struct loop_turn *turn = &tree->env->turn;
+
+	while (space_release_some(tree->space, RELEASE_RUNS)) {
+		turn_charge(turn, TURN_RELEASE, RELEASE_RUNS * RELEASE_RUN_NS);
+		if (turn_is_full(turn))
+			return;
+	}
+	tree->pending_frozen = 0;
+	tree->growth.full = false;
 	ckpt->phase = CKPT_IDLE;
 	txn_feed_starved(tree);
 	tree_wake(&ckpt->now, 0);
@@ -292,7 +312,7 @@ static void root_done(struct disk_request *req)
 	if (--ckpt->roots_left)
 		return;
 	if (ckpt->roots_good)
-		finish(tree);
+		finish(tree);	/* the loop goes on with it */
 	else
 		root_failed(tree, req);
 }
@@ -433,13 +453,16 @@ static bool is_needless(const struct tree *tree)
 	       tree->durable.epoch == tree->epoch;
 }
 
-/* When what has failed is written again; UINT64_MAX: a write is awaited. */
+/* When it goes on by itself, as it does while it releases or when what has
+ * failed is written again; UINT64_MAX: a write is awaited. */
 static uint64_t ckpt_retry_ns(const struct checkpoint *ckpt, uint64_t now_ns)
 {
 	const bool waits = !ckpt->writes && ckpt->log_done &&
 			   (ckpt->phase == CKPT_WRITING ||
 			    (ckpt->phase == CKPT_ROOT && !ckpt->roots_left));
 
+	if (ckpt->phase == CKPT_RELEASING)
+		return now_ns;
 	if (!waits)
 		return UINT64_MAX;
 	return ckpt->retry_ns > now_ns ? ckpt->retry_ns : now_ns;
@@ -457,6 +480,8 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 	else if (ckpt->phase == CKPT_ROOT && !ckpt->roots_left &&
 		 now_ns >= ckpt->retry_ns)
 		write_root(tree);
+	else if (ckpt->phase == CKPT_RELEASING)
+		run_releasing(tree);
 	if (ckpt->phase != CKPT_IDLE)
 		return ckpt_retry_ns(ckpt, now_ns);
 	if (tree->failed) {

@@ -91,7 +91,11 @@ struct tree_txn {
 
 /* ---- Checkpoints ---- */
 
-enum ckpt_phase { CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT };
+enum ckpt_phase {
+	CKPT_IDLE, CKPT_WRITING, CKPT_FLUSHING, CKPT_ROOT,
+	CKPT_RELEASING,		/* what was freed before the root is given back
+				 * to the free space */
+};
 
 /* Fill of the log at which one begins. */
 #define CKPT_LOG_PERCENT 40
@@ -316,6 +320,9 @@ bool rmap_reserve(struct tree *tree);
 
 int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	    const struct tree_txn_ops *ops, void *arg, struct tree_txn **txn);
+/* Before it runs: is there room for what it may log?  Those that only wait to
+ * be admitted have none. */
+bool txn_may_log(struct tree_txn *txn);
 /* Frees it with its pins. */
 void txn_free(struct tree_txn *txn);
 /* The tree's own: admitted before others, uses what is kept for it. */

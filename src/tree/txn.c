@@ -28,6 +28,8 @@
 
 /* Runs at most this many in one turn of the loop. */
 #define MAX_RUNS 64
+/* Charged for a run, in nanoseconds: finding, verifying and changing nodes. */
+#define RUN_NS 6000u
 /* Slots that only urgent transactions and the tree's own may use. */
 #define KEPT_SLOTS 32
 
@@ -220,6 +222,7 @@ static void admit_all(struct tree *tree)
 
 static void run_one(struct tree *tree, struct tree_txn *txn)
 {
+	turn_charge(&tree->env->turn, TURN_TRANSACTIONS, RUN_NS);
 	list_del(&txn->link);
 	txn->state = TXN_OPEN;
 	list_add(&tree->open, &txn->link);
@@ -233,9 +236,16 @@ static void run_one(struct tree *tree, struct tree_txn *txn)
 			tree->stats.max_reruns = txn->runs - 1;
 	}
 	/* Changes can't fail once they have begun. */
-	if (!txn->rc && is_writer(txn) && !rmap_reserve(tree))
+	if (!txn->rc && is_writer(txn) &&
+	    (!txn_may_log(txn) || !rmap_reserve(tree)))
 		txn->rc = -ENOMEM;
 	txn->ops->run(txn, txn->arg, txn->rc);
+}
+
+static bool may_run(struct tree *tree, unsigned runs)
+{
+	return !list_empty(&tree->ready) && runs < MAX_RUNS &&
+	       (!runs || !turn_is_full(&tree->env->turn));
 }
 
 bool txn_run_all(struct tree *tree)
@@ -244,13 +254,11 @@ bool txn_run_all(struct tree *tree)
 
 	do {
 		admit_all(tree);
-		while (!list_empty(&tree->ready) && runs < MAX_RUNS) {
+		for (; may_run(tree, runs); runs++)
 			run_one(tree, list_first(&tree->ready, struct tree_txn,
 						 link));
-			runs++;
-		}
 		/* What has ended may have made room for others. */
-	} while (!list_empty(&tree->ready) && runs < MAX_RUNS);
+	} while (may_run(tree, runs));
 	if (runs)
 		admit_all(tree);
 	return !list_empty(&tree->ready);

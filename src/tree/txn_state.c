@@ -30,15 +30,15 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	t->pins = (struct buffer **)(t->miss + bounds->nodes);
 	t->pins_room = pins;
 	list_init(&t->link);
-	if (bounds->log_bytes) {
-		t->log = malloc(bounds->log_bytes);
-		if (!t->log) {
-			free(t);
-			return -ENOMEM;
-		}
-	}
 	*txn = t;
 	return 0;
+}
+
+bool txn_may_log(struct tree_txn *txn)
+{
+	if (txn->bounds.log_bytes && !txn->log)
+		txn->log = malloc(txn->bounds.log_bytes);
+	return txn->log || !txn->bounds.log_bytes;
 }
 
 void txn_unpin_all(struct tree_txn *txn)

@@ -29,6 +29,10 @@
 #define ACCESSES_MORE 2u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
+/* Charged to the turn for a request that is over, in nanoseconds: its owner goes
+ * on, and mostly begins a transaction. */
+#define DONE_NS 3000u
+
 /* The recent mean time of an access is over so many, as a power of two. */
 #define ACCESS_SHIFT 4
 
@@ -396,12 +400,14 @@ void queue_access_done(struct disk_request *disk)
 /* Calls done() of all that is finished, and of what finishes by that. */
 static int queue_deliver(struct queue *queue)
 {
+	struct loop_turn *turn = &queue->env->turn;
 	struct queue_request *req;
 	int n = 0;
 
 	while ((req = list_first(&queue->finished, struct queue_request,
-				 link))) {
+				 link)) && (!n || !turn_is_full(turn))) {
 		list_del(&req->link);
+		turn_charge(turn, TURN_COMPLETIONS, DONE_NS);
 		n++;
 		if (queue->filler && queue->filler->passed &&
 		    req->class != QUEUE_IDLE && req->disk.op != DISK_FLUSH)
