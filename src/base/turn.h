@@ -1,15 +1,15 @@
 /*
  * turn.h - how much one turn of the loop does, counted.
  *
- * The daemon has one thread: nobody is answered while a turn lasts.  Work whose
- * amount depends on what there is (files, extents, transactions) is done in
- * steps.  Each step is charged to the turn with the time that it is expected to
- * take; when the turn is full, the rest is left for the next one.  The charge
- * is a constant, not a measurement, so that a run is the same on any machine
- * and a test can bound what a turn does.
+ * The daemon has one thread: nobody is answered while a turn lasts.  Work
+ * whose amount depends on what there is (files, extents, transactions) is done
+ * in steps.  Each step is charged to the turn with the time that it is expected
+ * to take; when the turn is full, the rest is left for the next one.  The
+ * charge is a constant, not a measurement, so that a run is the same on any
+ * machine and a test can bound what a turn does.
  *
- * In src/fs a turn lasts from the end of a call of fs_run to the end of the next
- * one.  Before the first one (a mount, a tool) and after the last no turn is
+ * In src/fs a turn lasts from the end of one call of fs_run to the end of the
+ * next.  Before the first one (a mount, a tool) and after the last no turn is
  * full.
  */
 #ifndef TRAX_BASE_TURN_H

@@ -163,6 +163,7 @@ static json_t *stats_memory(const struct fs *fs)
  * loop of src/fuse, the others are what was charged. */
 static json_t *stats_turn(const struct loop_turn *turn)
 {
+	const char *charged_part = turn_part_name(turn->max_charged_part);
 	json_t *object = json_object();
 
 	stats_set(object, "max_ns", turn->max_ns);
@@ -171,7 +172,7 @@ static json_t *stats_turn(const struct loop_turn *turn)
 	stats_set(object, "over_2ms", turn->long_turns);
 	stats_set(object, "max_charged_ns", turn->max_charged_ns);
 	json_object_set_new(object, "max_charged_part",
-			    json_string(turn_part_name(turn->max_charged_part)));
+			    json_string(charged_part));
 	stats_set(object, "turns", turn->turns);
 	stats_set(object, "cut", turn->cuts);
 	return object;

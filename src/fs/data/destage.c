@@ -132,8 +132,9 @@ static const struct fs_txn_type destage_type = {
 
 /* ---- Which ---- */
 
-/* A write-back of this file is looking at this block already. */
-static bool destage_is_started(const struct file *file, uint64_t index)
+/* The write-back of this file that is looking at this block already; NULL. */
+static const struct writeback *destage_of(const struct file *file,
+					  uint64_t index)
 {
 	const struct list *destages = &file->files->destages, *pos;
 	const struct writeback *wb;
@@ -142,49 +143,124 @@ static bool destage_is_started(const struct file *file, uint64_t index)
 		wb = list_entry(pos, struct writeback, link);
 		if (wb->file == file && !wb->claimed &&
 		    index >= wb->first && index < wb->first + destage_most(wb))
-			return true;
+			return wb;
 	}
+	return NULL;
+}
+
+/* Looked at by one call, and charged for each in nanoseconds: a miss of the
+ * cache. */
+#define LOOKS_MOST 2048u
+#define LOOK_NS 40u
+/* Charged for one that begins: it gets a transaction. */
+#define START_NS 3000u
+
+/* What one call may still do. */
+struct destage_left {
+	unsigned wbs, looks;
+	bool commit;		/* what it met must be durable first */
+};
+
+/* May anything of the file be destaged? */
+static bool destage_may_file(const struct file *file)
+{
+	const struct excl_lock *excl =
+		list_first(&file->excl_locks, struct excl_lock, link);
+
+	return !(excl && excl->active) && !file_destage_pauses(file);
+}
+
+/* Begins the destage of a block, and what follows it; false: not now. */
+static bool destage_begin(struct file *file, uint64_t index)
+{
+	struct files *files = file->files;
+	struct writeback *wb = writeback_new(file, WB_DESTAGE, index);
+
+	if (!wb)
+		return false;
+	turn_charge(&files->fs->env->turn, TURN_DESTAGE, START_NS);
+	if (!fs_txn_start(files->fs, &destage_type, NULL, wb))
+		return true;
+	file->users++;
+	destage_failed(wb, -ENOMEM);
+	file->users--;
 	return false;
 }
 
-/* Starts write-backs for what is due in a file. */
+/* Starts write-backs for what is due in a file, in the order of the file, from
+ * where it was left; true: it has come to the file's end. */
 static bool destage_pump_file(struct file *file, uint64_t durable,
-			      unsigned *left)
+			      struct destage_left *left)
 {
 	struct files *files = file->files;
-	struct block *block = file->head;
-	bool commit = false, started = false;
-	uint64_t skip = 0;
-	struct excl_lock *excl;
-	struct writeback *wb;
+	struct block *block = block_at_or_after(file, file->destage_cursor);
+	const struct writeback *wb;
 
-	excl = list_first(&file->excl_locks, struct excl_lock, link);
-	if ((excl && excl->active) || file_destage_pauses(file))
-		return false;
-	for (; block && *left; block = block->next) {
-		if (!block->pin || block->wb || block->index < skip ||
-		    block->pin->seq > files->destage_seq)
+	for (; block && left->wbs && left->looks; left->looks--) {
+		file->destage_cursor = block->index + 1;
+		if (!block->pin || block->wb ||
+		    block->pin->seq > files->destage_seq ||
+		    !destage_may(block, durable)) {
+			left->commit |= block->pin && !block->wb &&
+					block->pin->seq > durable &&
+					block->pin->seq <= files->destage_seq;
+			block = block->next;
 			continue;
-		commit |= block->pin->seq > durable;
-		if (!destage_may(block, durable) ||
-		    destage_is_started(file, block->index))
-			continue;
-		wb = writeback_new(file, WB_DESTAGE, block->index);
-		if (!wb)
-			break;
-		skip = block->index + DESTAGE_BLOCKS;
-		(*left)--;
-		started = true;
-		if (fs_txn_start(files->fs, &destage_type, NULL, wb)) {
-			file->users++;
-			destage_failed(wb, -ENOMEM);
-			file->users--;
-			return true;
 		}
+		wb = destage_of(file, block->index);
+		if (wb) {
+			file->destage_cursor = wb->first + destage_most(wb);
+		} else if (destage_begin(file, block->index)) {
+			file->destage_cursor += DESTAGE_BLOCKS - 1;
+			left->wbs--;
+		} else {
+			left->wbs = 0;
+		}
+		block = block_at_or_after(file, file->destage_cursor);
 	}
-	if (commit)
-		files_commit(files);
-	return started;
+	if (block)
+		return false;
+	file->destage_cursor = 0;
+	return true;
+}
+
+/* Has the round come by the file before; else it begins at the file's front. */
+static bool round_has_met(struct file *file, uint64_t round)
+{
+	if (file->destage_round == round && !file->destage_cursor)
+		return true;
+	if (file->destage_round != round)
+		file->destage_cursor = 0;
+	file->destage_round = round;
+	return false;
+}
+
+/* Goes once round the files that have pinned blocks, as long as something may
+ * begin; the rest of a long round is left for the next turn. */
+static bool destage_go_round(struct files *files, struct destage_left *left)
+{
+	const uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
+	const unsigned wbs = left->wbs, looks = left->looks;
+	struct file *file;
+	bool over = false;
+
+	while (left->wbs && left->looks && !over) {
+		file = list_first(&files->pinned_files, struct file,
+				  pinned_link);
+		over = !file || round_has_met(file, files->destage_round);
+		if (over)
+			break;
+		left->looks--;
+		if (destage_may_file(file) &&
+		    !destage_pump_file(file, durable, left))
+			break;
+		list_del(&file->pinned_link);
+		list_add(&files->pinned_files, &file->pinned_link);
+	}
+	turn_charge(&files->fs->env->turn, TURN_DESTAGE,
+		    (looks - left->looks) * LOOK_NS);
+	files->destage_more = left->wbs && !over;
+	return left->wbs < wbs;
 }
 
 void destage_queue_for_gaps(struct file *file, unsigned *left)
@@ -199,7 +275,7 @@ void destage_queue_for_gaps(struct file *file, unsigned *left)
 		(*left)--;
 		file->gap_cursor = block->index + 1;
 		if (!destage_may(block, durable) || block->dirty ||
-		    destage_is_started(file, block->index))
+		    destage_of(file, block->index))
 			continue;
 		if (!files->policy->gap_may(file, WB_DESTAGE) ||
 		    files->destages_busy >= files->small_wbs / 2)
@@ -259,14 +335,12 @@ void destage_now(struct files *files)
 	destage_ask(files, log_durable_seq(tree_log(files->fs->tree)));
 }
 
-bool destage_pump(struct files *files)
+static bool destage_begin_some(struct files *files)
 {
-	uint64_t durable = log_durable_seq(tree_log(files->fs->tree));
-	unsigned busy, left;
-	struct list *pos;
-	bool started = false;
-	size_t n = 0;
+	struct destage_left left = { .looks = LOOKS_MOST };
+	bool started;
 
+	files->destage_more = false;
 	if (tree_failed(files->fs->tree))
 		return false;
 	if (files->destage_wanted_seq && destage_pays(files)) {
@@ -275,25 +349,39 @@ bool destage_pump(struct files *files)
 	}
 	if (destage_is_wanted(files))
 		files->policy->recall_destages(files);
-	busy = files->destages_busy;
-	if (!files->destage_seq || busy >= DESTAGE_WBS)
+	if (!files->destage_seq || files->destages_busy >= DESTAGE_WBS)
 		return false;
 	if (files->pinned_count == 0) {
 		files->destage_seq = 0;
 		return false;
 	}
-	left = DESTAGE_WBS - busy;
-	list_for_each(pos, &files->pinned_files)
-		n++;
-	while (n-- && left && !list_empty(&files->pinned_files)) {
-		pos = files->pinned_files.next;
-		list_del(pos);
-		list_add(&files->pinned_files, pos);
-		started |= destage_pump_file(list_entry(pos, struct file,
-						     pinned_link),
-					  durable, &left);
-	}
+	left.wbs = DESTAGE_WBS - files->destages_busy;
+	started = destage_go_round(files, &left);
+	if (left.commit)
+		files_commit(files);
 	return started;
+}
+
+/* Whoever calls knows of something that may begin now, so everything is looked
+ * at again. */
+bool destage_pump(struct files *files)
+{
+	if (files->destage_more)
+		files->destage_again = true;
+	else
+		files->destage_round++;
+	return destage_begin_some(files);
+}
+
+void destage_go_on(struct files *files)
+{
+	if (files->destage_more) {
+		destage_begin_some(files);
+	} else if (files->destage_again) {
+		files->destage_again = false;
+		files->destage_round++;
+		destage_begin_some(files);
+	}
 }
 
 void destage_want(void *arg, uint64_t seq)

@@ -8,6 +8,8 @@
 
 /* Starts the destages that are due; true: some were started. */
 bool destage_pump(struct files *files);
+/* Goes on looking where there was too much to look at for one turn. */
+void destage_go_on(struct files *files);
 /* Queues pinned blocks of a file for gaps (gap_writeback.h); looks at *left
  * blocks at most. */
 void destage_queue_for_gaps(struct file *file, unsigned *left);

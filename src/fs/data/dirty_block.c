@@ -331,6 +331,17 @@ void block_dirty(struct file *file, struct block *block)
 	files->dirty_count++;
 }
 
+/* A walk that is to go on with this file goes on with the next one. */
+static void leave_walks(struct file *file)
+{
+	struct flush_walk *walk = file->files->walks;
+	enum flush_walks kind;
+
+	for (kind = 0; kind < FLUSH_WALKS; kind++)
+		if (walk[kind].next == &file->dirty_link)
+			walk[kind].next = file->dirty_link.next;
+}
+
 void block_clean(struct file *file, struct block *block)
 {
 	if (!block->dirty)
@@ -338,6 +349,7 @@ void block_clean(struct file *file, struct block *block)
 	block->dirty = false;
 	list_del(&block->link);
 	if (--file->dirty_count == 0) {
+		leave_walks(file);
 		list_del(&file->dirty_link);
 		list_del(&file->group_link);
 	}

@@ -243,6 +243,9 @@ struct file {
 	struct list flush_link;		/* files->flush, unless `preparing` */
 	struct list pinned_link;		/* files->pinned_files */
 	uint64_t gap_cursor;		/* where the next destage is offered */
+	uint64_t destage_round;	/* the last round that has come by, and ... */
+	uint64_t destage_cursor; /* ... where it goes on; 0: with the next
+				  * file */
 	uint64_t flush_stamp;		/* dirty blocks up to this stamp are to
 					 * be written */
 	uint64_t cursor; /* where the next write-back is looked for */
@@ -288,6 +291,16 @@ struct files_ops {
 	void (*run_writers)(struct files *files);
 };
 
+/* Passes over all dirty files, see flush_walk.h. */
+enum flush_walks { FLUSH_ALL, FLUSH_OLD, FLUSH_SWEEP, FLUSH_WALKS };
+
+struct flush_walk {
+	struct list *next;	/* in dirty_files; NULL: none is under way */
+	uint64_t stamp;		/* files written to later are left out */
+	bool sync;		/* somebody waits for it */
+	bool any, flushed;	/* it found files; it asked for write-back */
+};
+
 struct files {
 	struct fs *fs;
 	const struct writeback_policy *policy;
@@ -305,6 +318,7 @@ struct files {
 	struct list all;		/* files */
 	size_t file_count;
 	struct list dirty_files;	/* by age */
+	struct flush_walk walks[FLUSH_WALKS];
 	/* The same files, by a hash of the directory, then by age. */
 	struct list dirty_groups[DIRTY_GROUPS];
 	uint64_t group_looks;		/* files looked at in these, counted */
@@ -324,6 +338,9 @@ struct files {
 	unsigned prealloc_count;
 	uint64_t prealloc_sectors;	/* sectors preallocated and not used
 					 * yet, of all files */
+	struct list preallocs_left;	/* their sectors go back, some at a
+					 * time */
+	struct list prealloc_waits;	/* struct waiter, until that is over */
 	struct list log_pins;		/* by seq */
 	struct list broken;		/* fetches that could not begin */
 	struct prefixes *prefixes;	/* prefix.h */
@@ -367,6 +384,9 @@ struct files {
 	uint64_t written_bytes;		/* bytes of data written, in all */
 	uint64_t destage_seq;		/* records up to this one are to be
 					 * destaged */
+	uint64_t destage_round;		/* counts rounds over pinned_files */
+	bool destage_more;		/* the last one is not over */
+	bool destage_again;		/* another one is wanted after it */
 	bool recovered;		/* at this mount, and not yet destaged */
 	uint64_t destage_wanted_seq;	/* the log asked for this one */
 	uint64_t oldest_pinned_ns; /* when the first pinned block was logged */

@@ -11,6 +11,7 @@
 #include "fs/data/failure.h"
 #include "fs/data/dirty_block.h"
 #include "fs/data/file.h"
+#include "fs/data/flush_walk.h"
 #include "fs/data/prealloc.h"
 #include "fs/data/write_order.h"
 #include "fs/data/writeback.h"
@@ -148,57 +149,6 @@ bool sync_is_over(struct file *file)
 	       sync_writebacks_done(file->files, &sync);
 }
 
-uint64_t file_stamp(const struct file *file)
-{
-	return list_empty(&file->dirty) ? 0 :
-	       list_entry(file->dirty.prev, struct block, link)->stamp;
-}
-
-void files_flush_group(struct file *file, uint64_t before, bool sync)
-{
-	struct files *files = file->files;
-	uint64_t stamp = files->stamp, sum = 0;
-	uint64_t track = alloc_track_sectors(files->fs->alloc, file->goal);
-	struct list *pos;
-	struct file *other;
-
-	if (file->dirty_count * BLOCK_SECTORS > track) {
-		writeback_flush(file, stamp, sync, true);
-		return;
-	}
-	list_for_each(pos, file_group(file)) {
-		other = list_entry(pos, struct file, group_link);
-		files->group_looks++;
-		if (other->parent == file->parent &&
-		    other->size > TRAX_MAX_INLINE_BYTES &&
-		    file_stamp(other) <= before &&
-		    other->dirty_count * BLOCK_SECTORS <= track)
-			sum += other->dirty_count * BLOCK_SECTORS;
-	}
-	list_for_each(pos, file_group(file)) {
-		other = list_entry(pos, struct file, group_link);
-		files->group_looks++;
-		if (other->parent != file->parent ||
-		    other->dirty_count * BLOCK_SECTORS > track ||
-		    file_stamp(other) > before)
-			continue;
-		other->batch_sectors = sum;
-		writeback_flush(other, stamp, sync, true);
-	}
-}
-
-static void files_flush_all(struct files *files, bool sync)
-{
-	struct list *pos, *tmp;
-	struct file *file;
-
-	list_for_each_safe(pos, tmp, &files->dirty_files) {
-		file = list_entry(pos, struct file, dirty_link);
-		if (file->flush_stamp < files->stamp)
-			files_flush_group(file, UINT64_MAX, sync);
-	}
-}
-
 void sync_start(struct files *files, struct sync *sync)
 {
 	sync->stamp = files->stamp;
@@ -215,7 +165,7 @@ void sync_start(struct files *files, struct sync *sync)
 	} else {
 		list_add(&files->syncs, &sync->link);
 		/* Much of it is not for the log: it would be written twice. */
-		files_flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
+		flush_all(files, files->dirty_count <= SYNC_LOG_BLOCKS);
 		if (sync->destage)
 			files->destage_seq = UINT64_MAX;
 	}

@@ -15,11 +15,6 @@ void files_settled(struct files *files);
 void files_commit(struct files *files);
 /* Number of buffers that writers may take now. */
 size_t files_room(const struct files *files);
-/* Writes back a file together with the small ones of its directory, except
- * those written to after `before`. */
-void files_flush_group(struct file *file, uint64_t before, bool sync);
-/* Stamp of the last write to a file. */
-uint64_t file_stamp(const struct file *file);
 /* Writes back all blocks that are dirty now; done() is called when they are
  * mapped. */
 struct sync {

@@ -10,6 +10,7 @@
 #include "fs/data/dirty_block.h"
 #include "fs/data/file.h"
 #include "fs/data/file_sync.h"
+#include "fs/data/flush_walk.h"
 #include "fs/data/read_events.h"
 #include "fs/data/write_order.h"
 #include "fs/data/writeback.h"
@@ -81,6 +82,8 @@ static void files_lists(struct files *files)
 	list_init(&files->syncs);
 	list_init(&files->order_waits);
 	list_init(&files->preallocs);
+	list_init(&files->preallocs_left);
+	list_init(&files->prealloc_waits);
 	list_init(&files->log_pins);
 	list_init(&files->log_unpins);
 	list_init(&files->broken);
@@ -195,18 +198,9 @@ static void excl_locks_retry(struct files *files)
 
 static void files_scan(struct files *files, uint64_t now_ns)
 {
-	struct list *pos, *tmp;
-	struct block *block;
-	struct file *file;
 	uint64_t age;
 
-	list_for_each_safe(pos, tmp, &files->dirty_files) {
-		file = list_entry(pos, struct file, dirty_link);
-		block = list_entry(file->dirty.next, struct block, link);
-		if (now_ns - block->dirty_ns >= WRITE_BACK_AGE_NS &&
-		    file->flush_stamp < block->stamp)
-			files_flush_group(file, UINT64_MAX, false);
-	}
+	flush_old(files);
 	age = DESTAGE_AGE_NS *
 	      (files->policy->gap_destages(files) ? DESTAGE_AGES : 1);
 	if (files->pinned_count && now_ns - files->oldest_pinned_ns >= age) {
@@ -251,6 +245,9 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 	recovered_run(files);
 	files->policy->run(files, now_ns);
 	files_stop(files);
+	flush_walks_run(files);
+	preallocs_run(files);
+	destage_go_on(files);
 	if (files->fs->closing)
 		bads_run(files, now_ns);
 	if (now_ns >= files->wake_ns) {
@@ -266,7 +263,9 @@ uint64_t files_run(struct fs *fs, uint64_t now_ns)
 		excl_locks_retry(files);
 		writeback_pump(files);
 	}
-	if (!list_empty(&files->broken))
+	if (!list_empty(&files->broken) || files->destage_more ||
+	    files->destage_again ||
+	    !list_empty(&files->prealloc_waits))
 		return now_ns;
 	next_ns = files->wake_ns < next_ns ? files->wake_ns : next_ns;
 	if (files->dirty_count || files->pinned_count || files->gap_queued ||

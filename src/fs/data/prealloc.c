@@ -22,8 +22,9 @@
 #define ROOM_SHARE 8u
 
 struct prealloc {
-	struct list link;	/* files->preallocs */
-	struct file *file;
+	struct list link;	/* files->preallocs, or preallocs_left */
+	struct files *files;
+	struct file *file;	/* while it has it */
 	uint64_t off, n;	/* sectors of the file */
 	struct rangeset left;	/* of these, not used yet */
 	unsigned pieces;
@@ -53,38 +54,78 @@ static const struct alloc_piece *prealloc_at(const struct prealloc *pre,
 
 /* ---- Giving back ---- */
 
-static void give_back(struct prealloc *pre)
+/* Runs given back at a time, and what is charged to the turn for one. */
+#define BACK_RUNS 16u
+#define BACK_RUN_NS 4000u
+
+/* The first piece of a run; false: nothing is left. */
+static bool give_back_one(struct prealloc *pre)
 {
-	struct files *files = pre->file->files;
-	uint64_t at = pre->off, end, sector, n;
+	uint64_t sector, n;
 	struct range range;
 
-	while (rangeset_next(&pre->left, at, &range)) {
-		end = range.first + range.n;
-		for (at = range.first; at < end; at += n) {
-			prealloc_at(pre, at, &sector, &n);
-			n = n < end - at ? n : end - at;
-			space_give_back(space_of(files), sector, n);
-		}
-	}
-	files->prealloc_sectors -= pre->left.total;
+	if (!rangeset_next(&pre->left, 0, &range))
+		return false;
+	prealloc_at(pre, range.first, &sector, &n);
+	n = n < range.n ? n : range.n;
+	/* From the front of a run: needs no memory. */
+	rangeset_remove(&pre->left, range.first, n);
+	space_give_back(space_of(pre->files), sector, n);
+	turn_charge(&pre->files->fs->env->turn, TURN_RELEASE, BACK_RUN_NS);
+	return true;
 }
 
-static void prealloc_free(struct prealloc *pre)
+static bool give_back_some(struct files *files)
 {
+	struct prealloc *pre =
+		list_first(&files->preallocs_left, struct prealloc, link);
+	unsigned i;
+
+	for (i = 0; pre && i < BACK_RUNS; i++)
+		if (!give_back_one(pre))
+			break;
+	if (!pre || i == BACK_RUNS)
+		return pre;
 	list_del(&pre->link);
-	pre->file->files->prealloc_count--;
-	pre->file->prealloc = NULL;
-	rangeset_fini(&pre->left);
 	abandon_free(pre);
+	return true;
 }
 
+static void wake_room_waits(struct files *files)
+{
+	struct waiter *waiter;
+
+	while ((waiter = list_first(&files->prealloc_waits, struct waiter,
+				    link))) {
+		list_del(&waiter->link);
+		waiter->done(waiter, 0);
+	}
+}
+
+void preallocs_run(struct files *files)
+{
+	while (give_back_some(files))
+		if (turn_is_full(&files->fs->env->turn))
+			return;
+	wake_room_waits(files);
+}
+
+/* One in few runs goes back at once, as a rule all of them. */
 void prealloc_release(struct file *file)
 {
-	if (!file->prealloc)
+	struct files *files = file->files;
+	struct prealloc *pre = file->prealloc;
+	bool others = !list_empty(&files->preallocs_left);
+
+	if (!pre)
 		return;
-	give_back(file->prealloc);
-	prealloc_free(file->prealloc);
+	files->prealloc_sectors -= pre->left.total;
+	files->prealloc_count--;
+	file->prealloc = NULL;
+	list_del(&pre->link);
+	list_add(&files->preallocs_left, &pre->link);
+	if (!others)
+		give_back_some(files);
 }
 
 void prealloc_settle(struct file *file)
@@ -94,24 +135,38 @@ void prealloc_settle(struct file *file)
 		prealloc_release(file);
 }
 
-void preallocs_free(struct files *files)
+static void list_free(struct list *preallocs)
 {
 	struct prealloc *pre;
 
-	while ((pre = list_first(&files->preallocs, struct prealloc, link))) {
+	while ((pre = list_first(preallocs, struct prealloc, link))) {
 		list_del(&pre->link);
 		rangeset_fini(&pre->left);
 	}
 }
 
-bool preallocs_release(struct files *files)
+void preallocs_free(struct files *files)
 {
-	bool any = !list_empty(&files->preallocs);
+	list_free(&files->preallocs);
+	list_free(&files->preallocs_left);
+}
+
+void preallocs_release(struct files *files)
+{
 	struct prealloc *pre;
 
 	while ((pre = list_first(&files->preallocs, struct prealloc, link)))
 		prealloc_release(pre->file);
-	return any;
+}
+
+int prealloc_wait_room(struct fs_txn *txn)
+{
+	struct files *files = txn->fs->files;
+
+	if (list_empty(&files->preallocs) && list_empty(&files->preallocs_left))
+		return -ENOSPC;
+	preallocs_release(files);
+	return fs_txn_wait_list(txn, &files->prealloc_waits);
 }
 
 /* Sectors that are free and that nobody was promised. */
@@ -219,6 +274,7 @@ static struct prealloc *prealloc_new(struct file *file, uint64_t off)
 	if (files->prealloc_count == FILES_MOST)
 		prealloc_release(list_first(&files->preallocs, struct prealloc,
 					    link)->file);
+	pre->files = files;
 	pre->file = file;
 	pre->off = off;
 	rangeset_init(&pre->left);

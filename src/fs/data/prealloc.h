@@ -34,8 +34,13 @@ int prealloc_make(struct writeback *wb, uint64_t after, uint32_t *group);
 void prealloc_release(struct file *file);
 /* The same if nobody writes to the file any more. */
 void prealloc_settle(struct file *file);
-/* That of all files; false: none had any. */
-bool preallocs_release(struct files *files);
+/* The same for all files. */
+void preallocs_release(struct files *files);
+/* Goes on with giving back. */
+void preallocs_run(struct files *files);
+/* The disk has no other room: gives all back.  FS_TXN_WAIT until it is there;
+ * -ENOSPC: there is none to give back. */
+int prealloc_wait_room(struct fs_txn *txn);
 /* Forgets all, with the file system; nothing goes back. */
 void preallocs_free(struct files *files);
 /* Gives all back when room has become scarce. */

@@ -10,6 +10,7 @@
 #include "fs/data/failure.h"
 #include "fs/data/file.h"
 #include "fs/data/file_sync.h"
+#include "fs/data/flush_walk.h"
 #include "fs/data/writeback.h"
 
 #define PRESSING_PART 4u	/* of the pool is dirty: the cause */
@@ -18,6 +19,11 @@
 #define YOUNG_PART 8u
 #define YOUNG_EARLY_PART 16u
 #define DIED_PART 4u	/* one block in so many is deleted soon: that is much */
+/* Charged for a look at a file, and for each write-back that begins, in
+ * nanoseconds: it gets a transaction. */
+#define PUMP_FILE_NS 200u
+#define PUMP_NS 3000u
+#define PUMP_LEAST 8u	/* files that any call looks at */
 #define STREAM_MIN_BLOCKS 256u	/* write out at least 1 MiB of a stream */
 
 static const struct fs_txn_type inline_type = {
@@ -176,33 +182,6 @@ void writeback_stream(struct file *file)
 }
 
 /*
- * Writes back the small files of all directories, one directory after the
- * other, except those that were written to of late: many at once, because then
- * they fill whole tracks, and in one sweep of the head.  Those that are young
- * may be deleted soon, or become large.  False: there are none.
- */
-static bool writeback_sweep(struct files *files, unsigned young_part)
-{
-	uint64_t young = pool_count(files->dirty_pool) / young_part;
-	struct list *pos, *tmp;
-	struct file *file;
-	bool any = false;
-
-	if (files->stamp < young)
-		return false;
-	list_for_each_safe(pos, tmp, &files->dirty_files) {
-		file = list_entry(pos, struct file, dirty_link);
-		if (!file_is_small(file) ||
-		    file_stamp(file) + young > files->stamp)
-			continue;
-		any = true;
-		if (file->flush_stamp < file_stamp(file))
-			files_flush_group(file, files->stamp - young, false);
-	}
-	return any;
-}
-
-/*
  * Half of the pool is full.  Not while it is full of what is pinned or on its
  * way and little is dirty: a piece of a track would be logged, which frees
  * nothing, and the next would find it fuller yet.  Whatever write-back ends
@@ -222,8 +201,8 @@ static void writeback_pressure(struct files *files, struct file *oldest)
 	if (oldest->dirty_count >= count / 16)
 		writeback_flush(oldest, files->stamp, false,
 				!oldest->vnode->opens);
-	else if (!writeback_sweep(files, YOUNG_PART))
-		files_flush_group(oldest, UINT64_MAX, false);
+	else if (!flush_sweep(files, YOUNG_PART))
+		flush_oldest(files);
 }
 
 /* Will half of the pool be full before what is dirty is old? */
@@ -250,7 +229,7 @@ static void writeback_early(struct files *files)
 	    files->small_died * DIED_PART <= files->small_born &&
 	    !files->users_read && queue_idle(files->fs->queue) &&
 	    pool_fills(files))
-		writeback_sweep(files, YOUNG_EARLY_PART);
+		flush_sweep(files, YOUNG_EARLY_PART);
 }
 
 /* What goes before anybody asks for it. */
@@ -272,7 +251,9 @@ static void writeback_unasked(struct files *files)
 static void writeback_pump_list(struct files *files, bool small)
 {
 	struct list *pos, *flush = &files->flush[small];
+	struct loop_turn *turn = &files->fs->env->turn;
 	struct file *file;
+	unsigned n = 0;
 
 	files->pump_round++;
 	while (writebacks_may_start(files, small) && !list_empty(flush)) {
@@ -283,8 +264,13 @@ static void writeback_pump_list(struct files *files, bool small)
 		file->pump_round = files->pump_round;
 		list_del(pos);
 		list_add(&files->flush[file_is_small(file)], pos);
+		turn_charge(turn, TURN_FLUSH, PUMP_FILE_NS);
 		while (writeback_pump_file(file))
-			;
+			turn_charge(turn, TURN_FLUSH, PUMP_NS);
+		if (++n < PUMP_LEAST || !turn_is_full(turn))
+			continue;
+		files_wake_at(files, 0);
+		return;
 	}
 }
 

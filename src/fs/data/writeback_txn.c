@@ -353,8 +353,8 @@ static int writeback_take(struct fs_txn *txn, struct writeback *wb,
 		rc = alloc_take(fs->alloc, &want, pieces, WB_SEGMENTS, &group);
 		if (rc == -EAGAIN)
 			return fs_txn_wait_group(txn, group);
-		if (rc == -ENOSPC && preallocs_release(wb->files))
-			continue;
+		if (rc == -ENOSPC && prealloc_wait_room(txn) == FS_TXN_WAIT)
+			return FS_TXN_WAIT;
 		if (rc == -ENOSPC && replica_room(txn, want.sectors))
 			return FS_TXN_WAIT;
 		if (rc == -ENOSPC && !wb->waited) {

@@ -231,6 +231,13 @@ int fs_txn_wait_group(struct fs_txn *txn, uint32_t group)
 	return FS_TXN_WAIT;
 }
 
+int fs_txn_wait_list(struct fs_txn *txn, struct list *waits)
+{
+	fs_txn_waiter(txn);
+	list_add(waits, &txn->waiter.link);
+	return FS_TXN_WAIT;
+}
+
 int fs_txn_wait_checkpoint(struct fs_txn *txn)
 {
 	fs_txn_waiter(txn);

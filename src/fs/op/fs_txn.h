@@ -69,9 +69,11 @@ void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds);
 /* Answers the op (if any) with rc and frees the transaction. */
 void fs_txn_finish(struct fs_txn *txn, int rc);
-/* Common waits; both make run() return FS_TXN_WAIT's value. */
+/* Common waits; all return FS_TXN_WAIT for run() to return.  The last one is
+ * over when the waiter in the list is told. */
 int fs_txn_wait_group(struct fs_txn *txn, uint32_t group);
 int fs_txn_wait_checkpoint(struct fs_txn *txn);
+int fs_txn_wait_list(struct fs_txn *txn, struct list *waits);
 
 /* Frees all transactions without a word; for fs_abandon. */
 void fs_txn_free_all(struct fs *fs);

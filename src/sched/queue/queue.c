@@ -29,8 +29,8 @@
 #define ACCESSES_MORE 2u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
-/* Charged to the turn for a request that is over, in nanoseconds: its owner goes
- * on, and mostly begins a transaction. */
+/* Charged to the turn for a request that is over, in nanoseconds: its owner
+ * goes on, and mostly begins a transaction. */
 #define DONE_NS 3000u
 
 /* The recent mean time of an access is over so many, as a power of two. */

@@ -1,0 +1,165 @@
+/*
+ * test_turns.c - no turn of the loop is long, whatever there is to do: by what
+ * is charged to it (base/turn.h), not by a clock.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fs/data/file_data.h"
+#include "tests/rig/rig_fs.h"
+#include "tests/rig/test.h"
+
+#define DISK_MIB 4096u
+#define LONE_FILES 3000u	/* each in a directory of its own */
+#define EXTENTS 20000u		/* of one file, each a block */
+#define FILE_BYTES 8192u
+#define SECOND_NS 1000000000ull
+
+/* The last step of a turn begins before it is full. */
+#define MOST_NS (TURN_FULL_NS + 150000u)
+
+struct scene {
+	struct rig rig;
+	uint8_t data[FILE_BYTES];
+};
+
+static struct scene *scene_open(void)
+{
+	struct scene *w = calloc(1, sizeof(*w));
+
+	ck_assert_ptr_nonnull(w);
+	rig_open(&w->rig, DISK_MIB, 5);
+	w->rig.options.memory_bytes = 256 << 20;
+	rig_remount(&w->rig);
+	return w;
+}
+
+static void scene_close(struct scene *w)
+{
+	const struct loop_turn *turn = &w->rig.fs->env->turn;
+
+	ck_assert_uint_gt(turn->cuts, 0);
+	ck_assert_msg(turn->max_charged_ns <= MOST_NS,
+		      "a turn was charged %llu us, mostly %s",
+		      (unsigned long long)turn->max_charged_ns / 1000,
+		      turn_part_name(turn->max_charged_part));
+	rig_close(&w->rig);
+	free(w);
+}
+
+/* The file system runs meanwhile. */
+static void pass(struct scene *w, uint64_t ns)
+{
+	uint64_t end = sim_now_ns(w->rig.sim) + ns, next, now;
+
+	while ((now = sim_now_ns(w->rig.sim)) < end) {
+		next = fs_run(w->rig.fs, 0);
+		if (sim_next_ns(w->rig.sim) < next)
+			next = sim_next_ns(w->rig.sim);
+		next = next < end ? next : end;
+		if (next > now)
+			sim_advance(w->rig.sim, next - now);
+	}
+}
+
+static void put(struct scene *w, uint64_t ino, uint64_t offset, uint64_t n)
+{
+	struct fs_op op = { .type = FS_WRITE, .ino = ino, .offset = offset,
+			    .size = n, .data = w->data };
+
+	ck_assert_int_eq(rig_do(&w->rig, &op), 0);
+}
+
+static uint64_t create(struct scene *w, uint64_t dir, const char *name)
+{
+	uint64_t ino;
+
+	ck_assert_int_eq(rig_mknod(&w->rig, dir, name, S_IFREG | 0644, &ino),
+			 0);
+	return ino;
+}
+
+static void make_lone_files(struct scene *w)
+{
+	char name[16];
+	uint64_t dir;
+
+	for (unsigned i = 0; i < LONE_FILES; i++) {
+		snprintf(name, sizeof(name), "lone%u", i);
+		ck_assert_int_eq(rig_mkdir(&w->rig, 1, name, &dir), 0);
+		put(w, create(w, dir, "file"), 0, FILE_BYTES);
+	}
+}
+
+START_TEST(test_sync_of_many_directories)
+{
+	struct scene *w = scene_open();
+
+	make_lone_files(w);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	scene_close(w);
+}
+END_TEST
+
+START_TEST(test_age_of_many_directories)
+{
+	struct scene *w = scene_open();
+
+	make_lone_files(w);
+	pass(w, 60 * SECOND_NS);
+	ck_assert_uint_eq(w->rig.fs->files->dirty_count, 0);
+	scene_close(w);
+}
+END_TEST
+
+/* Every other block, so that each is an extent. */
+static uint64_t make_extents(struct scene *w)
+{
+	uint64_t ino = create(w, 1, "extents");
+
+	ck_assert_int_eq(rig_open_file(&w->rig, ino, O_RDWR), 0);
+	for (uint64_t i = 0; i < EXTENTS; i++)
+		put(w, ino, i * 2 * BLOCK_BYTES, BLOCK_BYTES);
+	ck_assert_int_eq(rig_sync(&w->rig), 0);
+	return ino;
+}
+
+/* Its preallocation, of which every other block is used, goes back at close. */
+START_TEST(test_close_of_many_holes)
+{
+	struct scene *w = scene_open();
+	uint64_t ino = make_extents(w);
+
+	ck_assert_int_eq(rig_release(&w->rig, ino), 0);
+	rig_settle(&w->rig);
+	scene_close(w);
+}
+END_TEST
+
+START_TEST(test_delete_of_many_extents)
+{
+	struct scene *w = scene_open();
+	uint64_t ino = make_extents(w);
+
+	ck_assert_int_eq(rig_release(&w->rig, ino), 0);
+	ck_assert_int_eq(rig_unlink(&w->rig, 1, "extents"), 0);
+	ck_assert_int_eq(rig_forget(&w->rig, ino, 1), 0);
+	pass(w, 60 * SECOND_NS);
+	scene_close(w);
+}
+END_TEST
+
+int main(void)
+{
+	TCase *tc = tcase_create("turns");
+	Suite *suite = suite_create("turns");
+
+	tcase_add_test(tc, test_sync_of_many_directories);
+	tcase_add_test(tc, test_age_of_many_directories);
+	tcase_add_test(tc, test_close_of_many_holes);
+	tcase_add_test(tc, test_delete_of_many_extents);
+	tcase_set_timeout(tc, 300);
+	suite_add_tcase(suite, tc);
+	return test_run(suite);
+}
