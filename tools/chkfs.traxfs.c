@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "check/check.h"
 #include "tools/device.h"
+#include "tools/progress.h"
 
 enum exit_code {
 	EXIT_CORRECTED = 1,
@@ -31,8 +32,6 @@ enum exit_code {
 /* Lines printed of each row of the table, unless all are wanted. */
 #define MAX_LINES 20u
 #define MAX_JSON 10000u
-#define PROGRESS_NS 200000000u
-#define NS 1000000000u
 
 enum mode { MODE_ASK, MODE_NO, MODE_YES, MODE_PREEN };
 
@@ -56,9 +55,7 @@ struct session {
 	json_t *problems;	/* NULL: no JSON */
 	bool yes_to_all;
 	bool terminal;		/* progress is shown */
-	bool shown;		/* a progress line is on the terminal */
-	const char *step;
-	uint64_t step_ns, shown_ns;
+	struct progress progress; /* of a step */
 };
 
 static volatile sig_atomic_t interrupted;
@@ -138,44 +135,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- Progress ---- */
 
-static void progress_clear(struct session *s)
-{
-	if (s->shown)
-		fprintf(stderr, "\r\033[K");
-	s->shown = false;
-}
-
-static void progress_show(struct session *s, uint64_t now_ns, uint64_t done,
-			  uint64_t total)
-{
-	uint64_t took_ns = now_ns - s->step_ns, left;
-
-	s->shown = true;
-	s->shown_ns = now_ns;
-	if (!total || done > total || !done) {
-		fprintf(stderr, "\r\033[K%s: %llu", s->step,
-			(unsigned long long)done);
-		return;
-	}
-	left = (uint64_t)((double)took_ns / (double)done *
-			  (double)(total - done)) / NS;
-	fprintf(stderr, "\r\033[K%s: %llu %%, %llu:%02u left", s->step,
-		(unsigned long long)((double)done * 100 / (double)total),
-		(unsigned long long)left / 60, (unsigned)(left % 60));
-}
-
-static bool progress(void *arg, const char *step, uint64_t done,
-		     uint64_t total)
+static bool checked(void *arg, const char *step, uint64_t done, uint64_t total)
 {
 	struct session *s = arg;
-	uint64_t now_ns = env_now_ns(env_real());
+	char count[24];
 
-	if (!s->step || strcmp(s->step, step) != 0) {
-		s->step = step;
-		s->step_ns = now_ns;
+	if (!s->terminal)
+		return !interrupted;
+	if (!s->progress.what || strcmp(s->progress.what, step) != 0)
+		progress_begin(&s->progress, step);
+	if (total && done <= total) {
+		progress_say(&s->progress, (double)done / (double)total, "");
+	} else {
+		snprintf(count, sizeof(count), "%llu",
+			 (unsigned long long)done);
+		progress_say(&s->progress, -1, count);
 	}
-	if (s->terminal && now_ns - s->shown_ns >= PROGRESS_NS)
-		progress_show(s, now_ns, done, total);
 	return !interrupted;
 }
 
@@ -233,7 +208,7 @@ static void print_problem(struct session *s, const struct check_found *found,
 		return;
 	if (!s->arguments->verbose && tally->found > MAX_LINES + 1)
 		return;
-	progress_clear(s);
+	progress_clear(&s->progress);
 	if (!s->arguments->verbose && tally->found == MAX_LINES + 1)
 		printf("[%s] and more like these\n", found->problem->name);
 	else
@@ -258,7 +233,7 @@ static bool ask(struct session *s, const struct check_found *found)
 
 	if (s->yes_to_all)
 		return true;
-	progress_clear(s);
+	progress_clear(&s->progress);
 	printf("%s, and all like it (yes, no, all)? ",
 	       found->problem->question);
 	fflush(stdout);
@@ -329,7 +304,7 @@ static void on_named(void *arg, uint64_t ino, const char *path)
 	if (text && s->problems) {
 		add_path(s->problems, ino, text);
 	} else if (text) {
-		progress_clear(s);
+		progress_clear(&s->progress);
 		printf("inode %llu: %s\n", (unsigned long long)ino, text);
 	}
 	free(text);
@@ -462,13 +437,13 @@ static enum exit_code check(struct session *s, struct disk *disk)
 		.scratch = a->scratch,
 		.found = on_found,
 		.named = on_named,
-		.progress = progress,
+		.progress = checked,
 		.arg = s,
 	};
 	struct check_result result;
 	int rc = check_run(env_real(), disk, &o, &result);
 
-	progress_clear(s);
+	progress_clear(&s->progress);
 	if (s->problems)
 		print_json(s, &result);
 	else if (!rc)

@@ -2,8 +2,10 @@
  * facts.c - see facts.h.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/facts.h"
 
@@ -88,4 +90,15 @@ struct text duration_text(double seconds)
 			 left % units[i].seconds / units[i + 1].seconds,
 			 units[i + 1].name);
 	return t;
+}
+
+const char *mark(const char *how)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if ((no && *no) || !isatty(STDOUT_FILENO) || !term ||
+	    !strcmp(term, "dumb"))
+		return "";
+	return !strcmp(how, "bold") ? "\033[1m" :
+	       !strcmp(how, "bad") ? "\033[1;31m" : "\033[0m";
 }

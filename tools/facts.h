@@ -17,6 +17,10 @@ double fact_number(json_t *object, const char *path);
 const char *fact_string(json_t *object, const char *path);
 bool fact_is_set(json_t *object, const char *path);
 
+/* Marks what is printed next: "bold", "bad"; "" ends that.  Nothing where the
+ * output is no terminal, or NO_COLOR (no-color.org) says not to. */
+const char *mark(const char *how);
+
 struct text {
 	char s[64];
 };

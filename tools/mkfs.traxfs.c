@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@
 #include "extract/probe/prober_disk.h"
 #include "fs/mkfs.h"
 #include "tools/device.h"
+#include "tools/progress.h"
 #include "tools/signature.h"
 
 enum exit_code { EXIT_FAILED = 1, EXIT_WRONG_USE = 2, EXIT_REFUSED = 3 };
@@ -177,47 +179,103 @@ static void take_name(char *out, const char *name)
 	*out = 0;
 }
 
+/* ---- Measuring ---- */
+
+static volatile sig_atomic_t stopped;
+
+static void stop(int sig)
+{
+	(void)sig;
+	stopped = 1;
+}
+
+/* Nothing is kept of less than all tracks that were asked for but by a wish of
+ * the user: the first Ctrl-C is that, the second one ends the program. */
+static void catch_interrupt(bool on)
+{
+	struct sigaction action = {
+		.sa_handler = on ? stop : SIG_DFL,
+		.sa_flags = (int)SA_RESETHAND,
+	};
+
+	sigaction(SIGINT, &action, NULL);
+}
+
+static void measured(void *arg, const char *stage, double part)
+{
+	struct progress *progress = arg;
+
+	if (part <= 0)
+		progress->what = stage;
+	progress_say(progress, part, "");
+}
+
+static void say_profile(const struct arguments *a, const struct profile *p)
+{
+	msg_info("%s: %.2f rpm; the tracks of %.2f %% of it are known",
+		 a->device, 60e12 / (double)p->mech.period_ps,
+		 100.0 * (double)geom_known_sectors(p->geom) /
+			 (double)p->sectors);
+}
+
+/* What says by itself that it does not rotate is not asked. */
+static bool may_rotate(const struct arguments *a, struct identity *id)
+{
+	*id = (struct identity){ .rotational = true };
+	return !identify(a->device, "/sys", id) && !identify_refusal(id) &&
+	       (!id->block || id->rotational || id->loop);
+}
+
 /*
  * Without a profile: what can be found out in the time.  Nothing of it is
- * necessary.  What says by itself that it does not rotate is not asked.
+ * necessary.
  */
 static void measure(const struct arguments *a, struct disk *disk,
 		    struct profile **profile)
 {
-	bool full = a->measure_seconds == UINT64_MAX;
+	const bool full = a->measure_seconds == UINT64_MAX;
+	struct progress progress;
+	const struct measure_options o = {
+		.most_ns = full ? 0 : a->measure_seconds * NS_PER_SECOND,
+		.full = full, .progress = measured, .arg = &progress,
+	};
 	enum period_verdict verdict = PERIOD_GOOD;
-	struct identity id = { .rotational = true };
+	struct identity id;
 	struct prober *prober;
 	int rc;
 
-	if (*profile || !a->measure_seconds ||
-	    identify(a->device, "/sys", &id) ||
-	    (id.block && !id.rotational && !id.loop) || identify_refusal(&id))
+	if (*profile || !a->measure_seconds || !may_rotate(a, &id))
 		return;
-	prober = prober_disk_new(env_real(), disk, false, NULL);
+	prober = prober_disk_new(env_real(), disk, false, &stopped);
 	if (!prober)
 		return;
-	device_realtime(true);
-	if (!full)
+	if (full)
+		msg_info("%s: measuring all tracks; after Ctrl-C the file "
+			 "system is made with what was found by then",
+			 a->device);
+	else
 		msg_info("%s: measuring for up to %llu s (--measure 0 does "
 			 "without)", a->device,
 			 (unsigned long long)a->measure_seconds);
-	rc = measure_some(prober, full ? 0 : a->measure_seconds * NS_PER_SECOND,
-			  full, &verdict, profile);
+	catch_interrupt(full);
+	progress_begin(&progress, "period");
+	device_realtime(true);
+	rc = measure_some(prober, &o, &verdict, profile);
 	device_realtime(false);
+	progress_clear(&progress);
+	catch_interrupt(false);
 	prober_disk_free(prober);
 	if (rc || verdict != PERIOD_GOOD)
-		msg_info("%s: not measured: %s", a->device,
-			 rc ? strerror(-rc) : period_verdict_text(verdict));
+		msg_info("%s: %s: %s", a->device, *profile ?
+			 "not all is measured" : "not measured",
+			 rc == -EINTR ? "interrupted" : rc ? strerror(-rc) :
+			 period_verdict_text(verdict));
 	if (!*profile)
 		return;
 	take_name((*profile)->model, id.model);
 	take_name((*profile)->serial, id.serial);
 	take_name((*profile)->firmware, id.firmware);
-	msg_info("%s: %.2f rpm; the tracks of %.2f %% of it are known",
-		 a->device, 60e12 / (double)(*profile)->mech.period_ps,
-		 100.0 * (double)geom_known_sectors((*profile)->geom) /
-			 (double)(*profile)->sectors);
+	say_profile(a, *profile);
 }
 
 /* ---- The report ---- */

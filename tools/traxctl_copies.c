@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/facts.h"
+#include "tools/progress.h"
 #include "tools/traxctl.h"
 
 #define BUSY_TRIES 600
@@ -209,6 +210,8 @@ struct batch {
 	char *root;		/* mount point */
 	struct trax_copies copies;
 	uint64_t made;
+	uint64_t files, all;	/* sent, of so many */
+	struct progress progress;
 };
 
 static int batch_send(struct batch *batch)
@@ -227,7 +230,10 @@ static int batch_send(struct batch *batch)
 		usleep(BUSY_US);
 	}
 	batch->made += c.result;
+	batch->files += batch->copies.n;
 	batch->copies.n = 0;
+	progress_say(&batch->progress, (double)batch->files /
+				       (double)batch->all, "of the files");
 	return rc;
 }
 
@@ -237,22 +243,46 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int batch_walk(struct batch *batch, char **paths)
+/* Calls each() for every file below the paths until it fails: its result. */
+static int walk_files(char **paths, struct batch *batch,
+		      int (*each)(struct batch *batch, uint64_t ino))
 {
 	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_XDEV, by_name);
 	FTSENT *e;
 	int rc = fts ? 0 : -1;
 
-	while (!rc && (e = fts_read(fts))) {
-		if (e->fts_info != FTS_F)
-			continue;
-		batch->copies.ino[batch->copies.n++] = e->fts_statp->st_ino;
-		if (batch->copies.n == TRAX_COPIES_FILES)
-			rc = batch_send(batch);
-	}
+	while (!rc && (e = fts_read(fts)))
+		if (e->fts_info == FTS_F)
+			rc = each(batch, e->fts_statp->st_ino);
 	if (fts)
 		fts_close(fts);
-	return rc ? rc : batch_send(batch);
+	return rc;
+}
+
+static int batch_count(struct batch *batch, uint64_t ino)
+{
+	(void)ino;
+	batch->all++;
+	return 0;
+}
+
+static int batch_add(struct batch *batch, uint64_t ino)
+{
+	batch->copies.ino[batch->copies.n++] = ino;
+	return batch->copies.n == TRAX_COPIES_FILES ? batch_send(batch) : 0;
+}
+
+static int batch_walk(struct batch *batch, char **paths)
+{
+	int rc = walk_files(paths, batch, batch_count);
+
+	progress_begin(&batch->progress, "replicate");
+	if (!rc)
+		rc = walk_files(paths, batch, batch_add);
+	if (!rc)
+		rc = batch_send(batch);
+	progress_clear(&batch->progress);
+	return rc;
 }
 
 /* Where the file that is to be near begins. */

@@ -25,18 +25,37 @@ struct page {
 
 /* ---- How a line is written ---- */
 
+static void line_as(const char *how, const char *name, const char *format,
+		    va_list args)
+{
+	char text[LINE_MAX];
+
+	vsnprintf(text, sizeof(text), format, args);
+	/* Names of drives come from the image. */
+	text_tame(text);
+	printf("%s%-10s%s%s%s%s\n", mark("bold"), name, mark(""),
+	       *how ? mark(how) : "", text, *how ? mark("") : "");
+}
+
 __attribute__((format(printf, 2, 3)))
 static void line(const char *name, const char *format, ...)
 {
-	char text[LINE_MAX];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	line_as("", name, format, args);
 	va_end(args);
-	/* Names of drives come from the image. */
-	text_tame(text);
-	printf("%-10s%s\n", name, text);
+}
+
+/* What somebody has to look after. */
+__attribute__((format(printf, 2, 3)))
+static void bad_line(const char *name, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	line_as("bad", name, format, args);
+	va_end(args);
 }
 
 static double percent(double part, double whole)
@@ -209,13 +228,13 @@ static void show_health(const struct page *p)
 	double errors = fact_number(p->stats, "errors");
 
 	if (errors)
-		line("damage", "%.0f places: traxctl errors %s", errors,
-		     p->a->path);
+		bad_line("damage", "%.0f places: traxctl errors %s", errors,
+			 p->a->path);
 	else
 		line("damage", "none met");
 	if (fact_is_set(p->stats, "failed"))
-		line("state", "FAILED: nothing more is written; see its "
-		     "messages");
+		bad_line("state", "FAILED: nothing more is written; see its "
+			 "messages");
 	else if (fact_is_set(p->stats, "read_only"))
 		line("state", "read-only");
 }

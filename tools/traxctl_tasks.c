@@ -32,8 +32,10 @@ static void print_table(json_t *tasks)
 	json_t *row;
 	size_t i;
 
-	printf("%-10s %-8s %-20s %13s  %-14s %s\n", "task", "state", "done",
+	fputs(mark("bold"), stdout);
+	printf("%-10s %-8s %-20s %13s  %-14s %s", "task", "state", "done",
 	       "rate", "left", "next");
+	puts(mark(""));
 	json_array_foreach(fact_at(tasks, "tasks"), i, row)
 		print_row(row);
 	printf("delay of %.0f requests of users: mean %.2f ms, 99 in 100 below "

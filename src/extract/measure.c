@@ -194,9 +194,8 @@ void measure_keep_period(struct profile *p, const struct prober *prober,
 /* A measuring within some time. */
 struct some {
 	struct prober *prober;
-	uint64_t most_ns;	/* for all of it */
+	struct measure_options options;
 	uint64_t end_ns;	/* when all should be over */
-	bool full;		/* whatever time it takes */
 	struct period period;
 	struct profile *profile; /* NULL: no tracks have been looked for */
 };
@@ -214,15 +213,37 @@ static uint64_t some_left_ns(const struct some *s)
 {
 	uint64_t now_ns = env_now_ns(s->prober->env);
 
-	return s->full ? UINT64_MAX : s->end_ns > now_ns ? s->end_ns - now_ns :
-							   0;
+	if (s->options.full)
+		return UINT64_MAX;
+	return s->end_ns > now_ns ? s->end_ns - now_ns : 0;
+}
+
+static void some_begin(void *arg, const char *name)
+{
+	struct some *s = arg;
+
+	if (s->options.progress)
+		s->options.progress(s->options.arg, name, 0);
+}
+
+static int some_mapped(const struct map_progress *map, void *arg)
+{
+	struct some *s = arg;
+	double part = s->options.full ?
+		(double)map->done_sectors /
+			(double)s->prober->limits->sectors :
+		1 - (double)some_left_ns(s) / (double)s->options.most_ns;
+
+	if (s->options.progress)
+		s->options.progress(s->options.arg, "tracks", part);
+	return 0;
 }
 
 static int some_period(void *arg)
 {
 	struct some *s = arg;
-	int err = period_measure(s->prober, s->full ? 0 :
-				 s->most_ns / PERIOD_SHARE, &s->period);
+	int err = period_measure(s->prober, s->options.full ? 0 :
+				 s->options.most_ns / PERIOD_SHARE, &s->period);
 
 	return err ? err : some_left_ns(s) ? 0 : PIPELINE_OVER;
 }
@@ -251,20 +272,26 @@ static int some_tracks(void *arg)
 {
 	struct some *s = arg;
 	const struct map_options options = {
-		.period_ps = s->period.period_ps
+		.period_ps = s->period.period_ps,
+		.progress = some_mapped,
+		.arg = s,
 	};
 	struct map *map;
-	int err = map_open(s->prober, &options, &map);
+	int kept, err = map_open(s->prober, &options, &map);
 
 	if (err)
 		return err;
-	err = s->full ? map_extract(map, 0, s->prober->limits->sectors) :
-			map_quick(map, some_left_ns(s) / 100 * MAP_PERCENT);
+	err = s->options.full ?
+		map_extract(map, 0, s->prober->limits->sectors) :
+		map_quick(map, some_left_ns(s) / 100 * MAP_PERCENT);
 	/* What has been decided until then holds. */
-	if (!err || err == -EIO || err == -EOPNOTSUPP)
-		err = make_profile(s, map);
+	if (err && err != -EIO && err != -EOPNOTSUPP && err != -EINTR) {
+		map_close(map);
+		return err;
+	}
+	kept = make_profile(s, map);
 	map_close(map);
-	return err;
+	return kept || err != -EINTR ? kept : err;
 }
 
 /* Only what has been looked at is claimed. */
@@ -288,10 +315,11 @@ static int some_claims(void *arg)
 	return 0;
 }
 
-int measure_some(struct prober *prober, uint64_t most_ns, bool full,
+int measure_some(struct prober *prober, const struct measure_options *options,
 		 enum period_verdict *verdict, struct profile **profile)
 {
 	static const struct pipeline_host host = {
+		.begin = some_begin,
 		.knows = some_knows,
 		.run = {
 			[PIPELINE_PERIOD] = some_period,
@@ -300,8 +328,8 @@ int measure_some(struct prober *prober, uint64_t most_ns, bool full,
 		},
 	};
 	struct some s = {
-		.prober = prober, .most_ns = most_ns, .full = full,
-		.end_ns = env_now_ns(prober->env) + most_ns,
+		.prober = prober, .options = *options,
+		.end_ns = env_now_ns(prober->env) + options->most_ns,
 		.period.verdict = PERIOD_FLAT,
 	};
 	int err;

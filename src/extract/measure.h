@@ -14,13 +14,21 @@
 #include "extract/probe/probe.h"
 #include "extract/track/map.h"
 
+struct measure_options {
+	uint64_t most_ns;	/* about so long, five seconds at least */
+	bool full;		/* instead: as long as all tracks take */
+	/* Called now and then: which stage, and how much of it or of the time
+	 * is over, 0 to 1.  NULL: never. */
+	void (*progress)(void *arg, const char *stage, double part);
+	void *arg;
+};
+
 /*
- * Takes about `most_ns`, which should be five seconds at least; `full`: as long
- * as all tracks take.  What does not rotate is found out by some reads.
- * *profile is NULL unless the verdict is PERIOD_GOOD.  0, or why measuring had
- * to stop.
+ * What does not rotate is found out by some reads.  *profile is NULL unless the
+ * verdict is PERIOD_GOOD.  0, or why measuring had to stop; what had been found
+ * of tracks when it was interrupted (-EINTR) is in *profile all the same.
  */
-int measure_some(struct prober *prober, uint64_t most_ns, bool full,
+int measure_some(struct prober *prober, const struct measure_options *options,
 		 enum period_verdict *verdict, struct profile **profile);
 
 /* What there is nothing left to look at of: flags. */

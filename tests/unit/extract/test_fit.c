@@ -3,6 +3,7 @@
  * drive, believed or not.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,13 +222,59 @@ END_TEST
 static void measure_into(struct rig *rig, uint64_t most_ns,
 			 enum period_verdict *verdict, struct profile **p)
 {
+	const struct measure_options options = { .most_ns = most_ns };
 	struct prober *prober = prober_disk_new(sim_env(rig->sim),
 						sim_disk(rig->sim), false,
 						NULL);
 
-	ck_assert_int_eq(measure_some(prober, most_ns, false, verdict, p), 0);
+	ck_assert_int_eq(measure_some(prober, &options, verdict, p), 0);
 	prober_disk_free(prober);
 }
+
+struct interruption {
+	volatile sig_atomic_t stopped;
+	unsigned told;
+	double part;
+};
+
+static void interrupt(void *arg, const char *stage, double part)
+{
+	struct interruption *i = arg;
+
+	i->told++;
+	ck_assert_double_ge(part, 0);
+	ck_assert_double_le(part, 1);
+	i->part = strcmp(stage, "tracks") ? 0 : part;
+	i->stopped = i->part > 0.05;
+}
+
+/* Ctrl-C: what was found of the tracks until then is not lost. */
+START_TEST(keeps_what_was_found_when_interrupted)
+{
+	struct interruption stop = { .stopped = 0 };
+	const struct measure_options options = {
+		.full = true, .progress = interrupt, .arg = &stop,
+	};
+	enum period_verdict verdict;
+	struct profile *p = NULL;
+	struct prober *prober;
+	struct rig rig;
+
+	rig_open(&rig, 300);
+	prober = prober_disk_new(sim_env(rig.sim), sim_disk(rig.sim), false,
+				 &stop.stopped);
+	ck_assert_ptr_nonnull(prober);
+	ck_assert_int_eq(measure_some(prober, &options, &verdict, &p), -EINTR);
+	ck_assert_int_eq(verdict, PERIOD_GOOD);
+	ck_assert_uint_gt(stop.told, 2);
+	ck_assert_ptr_nonnull(p);
+	ck_assert_uint_gt(geom_known_sectors(p->geom), p->sectors / 100);
+	ck_assert_uint_lt(geom_known_sectors(p->geom), p->sectors / 2);
+	profile_free(p);
+	prober_disk_free(prober);
+	rig_close(&rig);
+}
+END_TEST
 
 START_TEST(measures_in_its_time)
 {
@@ -385,6 +432,7 @@ int main(void)
 	tcase_add_loop_test(t, few_tracks_are_enough, 0, DRIVES);
 	tcase_add_test(t, flat_ones_cost_nothing);
 	tcase_add_loop_test(t, measures_in_its_time, 0, DRIVES);
+	tcase_add_test(t, keeps_what_was_found_when_interrupted);
 	tcase_add_test(t, measures_no_flat_one);
 	tcase_add_test(t, mkfs_keeps_and_mount_uses);
 	tcase_add_test(t, bad_record_is_gone_without);

@@ -72,14 +72,15 @@ struct bed {
 
 static void bed_measure(struct bed *bed, struct profile **profile)
 {
+	const struct measure_options options = { .most_ns = 8 * SECOND };
 	enum period_verdict verdict;
 	struct prober *prober = prober_disk_new(sim_env(bed->sim),
 						sim_disk(bed->sim), false,
 						NULL);
 
 	ck_assert_ptr_nonnull(prober);
-	ck_assert_int_eq(measure_some(prober, 8 * SECOND, false, &verdict,
-				      profile), 0);
+	ck_assert_int_eq(measure_some(prober, &options, &verdict, profile),
+			 0);
 	ck_assert_int_eq(verdict, PERIOD_GOOD);
 	ck_assert_ptr_nonnull(*profile);
 	prober_disk_free(prober);
