@@ -1,8 +1,8 @@
 /*
  * csum_window.c - the checksums of 256 KiB of a file in one item.
  *
- * The encoding of a window is unique: what says nothing is refused, so that
- * equal windows are equal bytes.
+ * Each window has exactly one encoding: decoding refuses an item with parts
+ * that hold no checksum, so that equal windows are equal bytes.
  */
 #include <string.h>
 

@@ -27,17 +27,19 @@
 #define TRAX_NODE_SECTORS 32u
 #define TRAX_GROUP_SECTORS (1u << 21)	/* 1 GiB: unit of free-space summary */
 #define TRAX_MAX_LEVEL 8u
-#define TRAX_MAX_ITEM_BYTES 4096u	/* of one item's value */
+#define TRAX_MAX_ITEM_BYTES 4096u	/* largest value of an item */
 #define TRAX_MAX_INLINE_BYTES 2048u	/* file data kept in its leaf */
 #define TRAX_MAX_NAME_BYTES 255u
 #define TRAX_MAX_LOG_TRACKS 64u
 #define TRAX_MIN_LOG_TRACKS 2u	/* a mirror lies on another track */
 #define TRAX_MAX_RECORD_BYTES (256u << 10)
-#define TRAX_MAX_UNIT_BYTES 65536u	/* of records: the largest block */
-#define TRAX_MAX_GEOM_BYTES (64u << 20)	/* of the record of the drive */
+#define TRAX_MAX_UNIT_BYTES 65536u	/* largest unit of records: that of the
+					 * largest block */
+#define TRAX_MAX_GEOM_BYTES (64u << 20)	/* largest profile record */
 
-/* Features this code knows.  An unknown incompatible one: super_decode
- * refuses; an unknown read-only compatible one: the mount is read-only. */
+/* The features that this code knows. super_decode refuses a superblock with an
+ * unknown incompatible one; with an unknown read-only compatible one the mount
+ * is read-only. */
 #define TRAX_RO_COMPAT_KNOWN 0ull
 #define TRAX_INCOMPAT_RECORD_BYTES 1ull	/* super.record_bytes counts */
 #define TRAX_INCOMPAT_KNOWN TRAX_INCOMPAT_RECORD_BYTES
@@ -70,61 +72,67 @@ struct super_track {		/* decoded run of sectors */
 	uint32_t sectors;
 };
 
-/* Decoded.  All sectors are on device 0. */
+/* A superblock, decoded. All sectors are on device 0. */
 struct super {
-	uint8_t uuid[16];		/* of roots, nodes and log records:
-					   never another one */
+	uint8_t uuid[16];		/* stands in roots, nodes and log
+					 * records; never changes */
 	uint8_t shown_uuid[16];		/* what users see and may change */
 	char label[64];			/* NUL-terminated UTF-8 */
 	uint64_t compat, ro_compat, incompat;
-	uint64_t sectors;		/* of the file system */
-	uint32_t logical_bytes;		/* of the device it was made for */
+	uint64_t sectors;		/* size of the file system */
+	uint32_t logical_bytes;		/* logical block of the device it was
+					 * made for */
 	uint32_t physical_bytes;
 	int64_t created_wall_ns;
 	uint64_t version;		/* goes up with each superblock write */
-	uint64_t hash_seed;		/* of directory and xattr name hashes */
+	uint64_t hash_seed;		/* seed of the hashes of names and of
+					 * xattr names */
 	/* Root places: generation g writes area g & 1; two copies of each.
 	 * Aligned to blocks, as is geom_sector. */
 	uint64_t area_sector[2][2];
 	uint32_t area_sectors;		/* length of each of the four */
-	uint64_t geom_sector;		/* 0: none; pseudo-tracks are used */
+	uint64_t geom_sector;		/* where the profile record is; 0: there
+					 * is none, and pseudo-tracks are
+					 * used */
 	uint32_t geom_bytes;
 	uint64_t geom_csum;
 	uint64_t second_sector;		/* place of the second superblock */
-	/* Where the geometry is written by turns: two halves, the record in
-	 * one of them.  0: it stands alone, in whole blocks. */
+	/* Room in which the profile record is written by turns: two halves,
+	 * with the record in one of them. 0: the record stands alone, in whole
+	 * blocks. */
 	uint64_t room_sector;
-	uint32_t room_sectors;		/* of both */
-	uint32_t pseudo_track_sectors;	/* when there is no geometry */
+	uint32_t room_sectors;		/* length of both halves together */
+	uint32_t pseudo_track_sectors;	/* length of a pseudo-track, used
+					 * without a geometry */
 	/* At least TRAX_MIN_LOG_TRACKS; each holds TRAX_MAX_RECORD_BYTES when
 	 * its ends are aligned to super_record_unit (short tracks are joined:
 	 * an entry is a run of whole tracks). */
 	uint32_t record_bytes;		/* unit of log records; 0: the same as
-					   of what else is written */
+					 * of everything else */
 	uint32_t log_tracks;		/* entries used in log[] */
 	struct super_track log[TRAX_MAX_LOG_TRACKS];
 };
 
-/* What is placed for long is aligned to this; bytes. */
+/* Alignment in bytes of everything that keeps its place for long. */
 static inline uint32_t super_write_unit(const struct super *super)
 {
 	return super->physical_bytes > TRAX_BLOCK_BYTES ?
 		super->physical_bytes : TRAX_BLOCK_BYTES;
 }
 
-/* A log record is a multiple of this and aligned to it; bytes. */
+/* A log record is a multiple of this many bytes, and aligned to it. */
 static inline uint32_t super_record_unit(const struct super *super)
 {
 	return super->record_bytes ? super->record_bytes :
 				     super_write_unit(super);
 }
 
-/* Sectors of the superblocks, root areas, geometry and log: never the
- * users'. */
+/* The number of sectors of superblocks, root areas, profile record and log:
+ * users never get them. */
 uint64_t super_fixed_sectors(const struct super *super);
 
-/* The run that the geometry has, both halves if there are two; 0 sectors: it
- * has none. */
+/* The run of the profile record, with both halves if there are two; 0 sectors:
+ * there is no record. */
 struct super_run {
 	uint64_t sector, sectors;
 };
@@ -132,11 +140,12 @@ struct super_run super_geom_run(const struct super *super);
 
 /* The three places of the superblock. */
 void super_places(const struct super *super, uint64_t place[3]);
-/* The places on a new file system of `sectors`; the second one stays where it
+/* The places on a new file system of `sectors`. The second one stays where it
  * is when the file system grows. */
 void super_usual_places(uint64_t sectors, uint64_t place[3]);
 
-/* buf: TRAX_BLOCK_BYTES; `sector` is where it will be or was. */
+/* `buf` has TRAX_BLOCK_BYTES; `sector` is where the copy will be, or was
+ * read. */
 void super_encode(const struct super *super, uint64_t sector, void *buf);
 const char *super_decode(const void *buf, uint64_t sector,
 			 struct super *super);
@@ -158,11 +167,12 @@ enum item_type {
 	ITEM_REPLICA = 8,	/* off replica_off(): replica_item */
 	ITEM_ORPHAN = 16,	/* ino 0, off inode number: orphan_item */
 	ITEM_OWNER = 17,	/* ino 0, off address: owner_item */
-	ITEM_SCRUB = 18,	/* ino 0: cursor of the scrub */
-	ITEM_ERROR = 19,	/* ino 0, off number: error_item */
+	ITEM_SCRUB = 18,	/* ino 0: where the scrub is (scrub_item) */
+	ITEM_ERROR = 19,	/* ino 0, off the damage's number: error_item */
 	ITEM_REGION = 20,	/* ino 0, off address: region_item */
-	ITEM_COPIES = 21,	/* ino 0, off address: copy_entry's */
-	ITEM_HEAT = 22,		/* ino 0, off number: what was learned */
+	ITEM_COPIES = 21,	/* ino 0, off address: copy_entry records */
+	ITEM_HEAT = 22,		/* ino 0, off a number: a part of what was
+				 * learned */
 	ITEM_MOVE = 23,		/* ino 0, off its owner_kind: move_item */
 	ITEM_CLEAN = 24,	/* ino 0, off 0: clean_item */
 };
@@ -213,15 +223,15 @@ static inline struct disk_key key_put(struct key k)
 /* Smallest key greater than k (KEY_MAX stays). */
 struct key key_after(struct key k);
 
-/* "ino/type/off" with the type's name; for messages.  Returns buf. */
+/* Writes "ino/type/off" with the type's name, for messages. Returns buf. */
 char *key_text(struct key k, char *buf, size_t bytes);
 
 /* A pointer to a node: where it is, what it must contain. */
 struct node_ptr {
 	traxaddr addr;		/* 0: none */
 	traxaddr addr2;		/* mirror of an interior node; 0: none */
-	uint64_t csum;		/* of the whole node */
-	uint64_t gen;		/* in which it was written */
+	uint64_t csum;		/* checksum of the whole node */
+	uint64_t gen;		/* the generation in which it was written */
 };
 
 /* ---- Nodes: 16 KiB, kept in memory as they are on disk ---- */
@@ -229,9 +239,10 @@ struct node_ptr {
 #define TRAX_NODE_MAGIC 0x4e585254u	/* "TRXN" */
 
 /*
- * A leaf: header, n leaf_slot in key order growing up, values growing down
- * from the end (no gaps are promised).  Interior: header, n child_slot in key
- * order; child i holds keys in [key i, key i+1), the last one up to `high`.
+ * A leaf: header, n leaf_slot in key order growing up, values growing down from
+ * the end (there may be unused bytes between values).
+ * An interior node: header, n child_slot in key order; child i holds the keys
+ * in [key i, key i+1), the last child those up to `high`.
  */
 struct node_header {
 	le32 magic;
@@ -239,8 +250,9 @@ struct node_header {
 	uint8_t pad;
 	le16 n;
 	le64 fsid;		/* first eight bytes of the uuid */
-	le64 addr;		/* its own */
-	le64 addr2;		/* its mirror's; both copies are identical */
+	le64 addr;		/* the node's own address */
+	le64 addr2;		/* the mirror's address; the two copies are
+				 * identical */
 	le64 gen;
 	le16 heap;		/* leaf: offset of the lowest value byte */
 	le16 used;		/* leaf: bytes of values that are alive */
@@ -251,7 +263,8 @@ static_assert(sizeof(struct node_header) == 78, "node_header");
 
 struct leaf_slot {
 	struct disk_key key;
-	le16 off;		/* of the value from the node's start */
+	le16 off;		/* offset of the value from the beginning of the
+				 * node */
 	le16 bytes;
 };
 static_assert(sizeof(struct leaf_slot) == 21, "leaf_slot");
@@ -283,8 +296,9 @@ struct inode_item {
 	le32 mode, uid, gid, nlink;
 	le32 rdev;
 	le32 flags;		/* INODE_* */
-	le64 size;		/* bytes */
-	le64 sectors;		/* of data on disk, for st_blocks */
+	le64 size;		/* size of the file in bytes */
+	le64 sectors;		/* sectors that the data takes on the disk, for
+				 * st_blocks */
 	struct disk_time atime, mtime, ctime, btime;
 	le64 parent;		/* the directory it was made in or moved to */
 	le64 goal;		/* address near which its data should go */
@@ -303,8 +317,8 @@ static_assert(sizeof(struct inode_item) == 136, "inode_item");
 #define INODE_HAS_CAPS 0x10u	/* security.capability is stored */
 #define INODE_HAS_ACL 0x20u	/* any system.posix_acl_* is stored */
 #define INODE_HAS_COPIES 0x40u	/* may have REPLICA items */
-#define INODE_DATA_LOST 0x80u	/* file: a repair has lost data of it, and
-				   what has no extent is not zeros */
+#define INODE_DATA_LOST 0x80u	/* a repair has lost data of this file, so that
+				 * what has no extent is not zeros */
 
 /*
  * Inode numbers: directory group (23 bits) << 40 | sequence (40 bits).  The
@@ -322,23 +336,25 @@ static inline uint64_t ino_make(uint64_t dirgroup, uint64_t seq)
 	return dirgroup % TRAX_DIRGROUPS << TRAX_INO_SEQ_BITS | seq;
 }
 
-/* A NAME value is one or more of these back to back (same hash); an ENTRY
- * value is exactly one. */
+/* A NAME value is one or more of these back to back, with the same hash; an
+ * ENTRY value is exactly one. */
 struct name_record {
 	le64 ino;
-	le64 seq;		/* of its ENTRY item */
+	le64 seq;		/* sequence number of its ENTRY item */
 	uint8_t type;		/* DT_* */
-	uint8_t bytes;		/* of the name */
-	/* name, not terminated */
+	uint8_t bytes;		/* length of the name */
+	/* The name follows, not terminated. */
 };
 static_assert(sizeof(struct name_record) == 18, "name_record");
 
-/* Piece 0 of an extended attribute; pieces 1.. are raw bytes. */
+/* The value of piece 0 of an extended attribute begins with this; the pieces
+ * from 1 on are raw bytes. */
 struct xattr_head {
 	le32 value_bytes;	/* of all pieces together; at most 64 KiB */
 	uint8_t name_bytes;
 	uint8_t pieces;
-	/* full name with prefix, then the first bytes of the value */
+	/* The full name with its prefix follows, then the first bytes of the
+	 * value. */
 };
 static_assert(sizeof(struct xattr_head) == 6, "xattr_head");
 #define TRAX_XATTR_PIECE_BYTES 3800u
@@ -352,21 +368,24 @@ struct extent_item {
 static_assert(sizeof(struct extent_item) == 20, "extent_item");
 
 #define EXTENT_UNWRITTEN 0x1u	/* allocated, reads as zeros */
-#define EXTENT_KNOWN 0x2u	/* placed with a known track */
+#define EXTENT_KNOWN 0x2u	/* its track was known when it was placed */
 
 /*
- * CSUM value: checksums of the blocks of one 256-KiB window (64 blocks) of a
- * file:
- *   le16 mask[4]   of each 16 blocks: bit i: block i has a checksum
- *   le32           for each bit that is set, in order
+ * The value of a CSUM item holds the checksums of the 64 blocks of one 256-KiB
+ * window of a file:
+ *
+ *   le16 mask[4] bit i of piece p is set if block 16 p + i has a checksum
+ *   le32 for each bit that is set, in order
+ *
  * A block without a checksum is a hole or unwritten.
  */
 #define TRAX_CSUM_WINDOW_BLOCKS 64u
 #define TRAX_CSUM_PIECE_BLOCKS 16u
 #define TRAX_CSUM_PIECES 4u
 
-struct csum_window {		/* decoded */
-	uint16_t mask[TRAX_CSUM_PIECES];	/* blocks that have a sum */
+struct csum_window {		/* the same, decoded */
+	uint16_t mask[TRAX_CSUM_PIECES];	/* bit i of piece p: block 16 p
+						 * + i has a checksum */
 	uint32_t sum[TRAX_CSUM_PIECES][TRAX_CSUM_PIECE_BLOCKS];
 };
 
@@ -376,16 +395,17 @@ static inline uint32_t csum_block(const void *block)
 	return (uint32_t)csum(block, TRAX_BLOCK_BYTES);
 }
 
-/* Returns the bytes used (0: nothing present); buf of TRAX_MAX_ITEM_BYTES. */
+/* Returns the number of bytes used, 0 if no block has a checksum. `buf` has
+ * TRAX_MAX_ITEM_BYTES. */
 size_t csum_window_encode(const struct csum_window *w, void *buf);
 const char *csum_window_decode(const void *buf, size_t bytes,
 			       struct csum_window *w);
 
-/* Who has [off, off + sectors) of the device. */
+/* What [off, off + sectors) of the device is used for. */
 struct owner_item {
 	le64 sectors;
 	uint8_t kind;		/* OWNER_* */
-	le64 ino;		/* OWNER_DATA: file */
+	le64 ino;		/* OWNER_DATA: the file's inode number */
 	le64 off;		/* OWNER_DATA: file offset in sectors */
 };
 static_assert(sizeof(struct owner_item) == 25, "owner_item");
@@ -411,36 +431,39 @@ enum owner_kind {
  * it mean nothing from then on.
  */
 struct region_item {
-	le64 number;		/* random, not 0 */
+	le64 number;		/* random number of the region, not 0 */
 	le32 sectors;		/* multiple of 8, as the OWNER item says */
-	le32 uses;		/* reads served, when last written */
-	le64 used_seconds;	/* of the last one, since 1970; 0: never */
+	le32 uses;		/* reads that it had served when this was
+				 * written */
+	le64 used_seconds;	/* time of the last of these, since 1970; 0:
+				 * never */
 	le64 made_seconds;
-	le32 copies;		/* copies made in it */
+	le32 copies;		/* number of copies that were made in it */
 };
 static_assert(sizeof(struct region_item) == 36, "region_item");
 
 #define TRAX_MAX_REGION_SECTORS (1u << 16)
 
-/* Copies lie back to back from the item's address on. */
+/* Copies lie back to back from the address of the item on. */
 struct copy_entry {
-	le64 ino;		/* 0: these sectors hold nothing */
+	le64 ino;		/* inode number; 0: these sectors hold
+				 * nothing */
 	le64 block;
 	le16 blocks;		/* 1 to 16 */
 };
 static_assert(sizeof(struct copy_entry) == 18, "copy_entry");
 #define TRAX_COPIES_PER_ITEM 128u
 
-/* Where blocks of one 64-KiB piece of a file lie once more. */
+/* Where a copy lies of blocks of one 64-KiB piece of a file. */
 struct replica_item {
 	le64 addr;
-	le64 region;		/* address of its region */
-	le64 number;		/* of its region */
-	le16 blocks;		/* 1 to 16, all of one piece */
+	le64 region;		/* address of the region that holds it */
+	le64 number;		/* number of that region */
+	le16 blocks;		/* 1 to 16 blocks, all of one piece */
 };
 static_assert(sizeof(struct replica_item) == 26, "replica_item");
 
-#define TRAX_MAX_REPLICAS 4u	/* of one block */
+#define TRAX_MAX_REPLICAS 4u	/* copies of one block, at most */
 
 /* Key offset of the k-th copy of blocks that begin at `block`. */
 static inline uint64_t replica_off(uint64_t block, unsigned k)
@@ -448,32 +471,36 @@ static inline uint64_t replica_off(uint64_t block, unsigned k)
 	return block * TRAX_MAX_REPLICAS + k;
 }
 
-/* Damage that was met.  Numbers go up and are not used again. */
+/* Damage that was found. Its number is one more than the last and is never used
+ * again. */
 struct error_item {
-	le64 ino;		/* of the file; 0: a node of the tree */
-	le64 off;		/* byte in the file */
-	le64 addr;		/* where */
+	le64 ino;		/* inode number of the file; 0: the damage is in
+				 * a node of the tree */
+	le64 off;		/* offset in the file, in bytes */
+	le64 addr;		/* address of the damage on the device */
 	le32 sectors;
 	uint8_t what;		/* ERROR_* */
-	uint8_t healed;		/* the content was found elsewhere */
+	uint8_t healed;		/* the content was found elsewhere and is whole
+				 * again */
 	le64 seconds;		/* when, since 1970 */
 };
 static_assert(sizeof(struct error_item) == 38, "error_item");
 
-/* Where the scrub is: one item, off 0.  Advice.  The disk in `bands` equal
- * parts (of whole 128 sectors, and one more such than are needed); behind it a
- * le32 for each: its sectors before this, times 128, have been read; all ones:
- * all of them. */
+/* How far the scrub is: one item with off 0, which is advice only. The disk is
+ * divided into `bands` equal parts, a multiple of 128 sectors each. Behind the
+ * struct each band has a le32: how many of its sectors, in units of 128, have
+ * been read from its beginning; all ones: all of them. */
 struct scrub_item {
-	uint8_t version;	/* 3 */
+	uint8_t version;	/* version of this item: 3 */
 	uint8_t state;		/* SCRUB_* of scrub/scrub.h */
 	le16 bands;		/* not 0 */
-	le64 sectors;		/* of the disk: on another one the pass begins
-				   anew */
-	le64 done_sectors;	/* of this pass */
-	le64 passes;		/* ended */
-	le64 begun_seconds;	/* this pass, since 1970; 0: none */
-	le64 ended_seconds;	/* the last one */
+	le64 sectors;		/* sectors of the disk; on a disk of another
+				 * size the pass begins anew */
+	le64 done_sectors;	/* sectors read in this pass */
+	le64 passes;		/* passes that have ended */
+	le64 begun_seconds;	/* beginning of this pass, since 1970; 0: there
+				 * is none */
+	le64 ended_seconds;	/* end of the last pass, since 1970 */
 };
 static_assert(sizeof(struct scrub_item) == 44, "scrub_item");
 
@@ -497,21 +524,24 @@ static_assert(sizeof(struct clean_month) == 24, "clean_month");
 
 enum error_what {
 	ERROR_READ = 1,		/* the drive could not read it */
-	ERROR_CSUM = 2,		/* it gave other bytes */
+	ERROR_CSUM = 2,		/* it was read, but with another checksum */
 	ERROR_LOST = 3,		/* it could be written nowhere; addr is 0 */
 };
 
-/* Work that goes on over several steps or after a crash. */
+/* Work that takes several steps or goes on after a crash. */
 struct orphan_item {
 	uint8_t what;		/* ORPHAN_* */
-	le64 size;		/* ORPHAN_TRUNCATE: bytes to keep */
+	le64 size;		/* ORPHAN_TRUNCATE: the number of bytes to
+				 * keep */
 };
 static_assert(sizeof(struct orphan_item) == 9, "orphan_item");
 
-/* What the superblock names is moving: both places have owners until the
- * superblocks say where it is, and then one loses it. */
+/* What the superblock points at moves. Both places have owners until the
+ * superblocks name the place that counts; then the other one loses its
+ * owner. */
 struct move_item {
-	le64 from;		/* address; 0: there was none */
+	le64 from;		/* address of the old place; 0: there was
+				 * none */
 	le64 from_sectors;
 	le64 to;
 	le64 to_sectors;
@@ -531,11 +561,11 @@ const char *item_verify(struct key key, const void *value, size_t bytes);
 #define TRAX_ROOT_MAGIC 0x3152465841525400ull
 
 /*
- * The generation of the first root after a recovery or a repair is so much
- * higher than the last one that counts: records of the log may be of a
- * generation two above that (its successor was being written and the next one
- * ran), and a record must not seem to follow a newer root that is lost.  Odd,
- * so that the root goes to the other area.
+ * A recovery or repair writes its first root with a generation this much higher
+ * than that of the last root that counts. The log may hold records of the two
+ * generations above the last root (the next root was being written, and the one
+ * after it had begun), and no record may seem to follow a newer root that is
+ * lost. The number is odd, so that the root goes to the other area.
  */
 #define TRAX_ROOT_GEN_STEP 3u
 
@@ -546,20 +576,24 @@ const char *item_verify(struct key key, const void *value, size_t bytes);
  */
 struct root {			/* decoded */
 	uint64_t gen;
-	uint64_t epoch;		/* random; new at each mount */
-	bool clean;		/* unmounted: no log to read */
+	uint64_t epoch;		/* random number, new at each mount */
+	bool clean;		/* it was unmounted; there is no log to read */
 	struct node_ptr tree;
-	unsigned level;		/* of the root node */
-	uint64_t cut_seq;	/* log records up to here are in the tree */
+	unsigned level;		/* level of the tree's root node */
+	uint64_t cut_seq;	/* log records up to this one are in the tree */
 	uint64_t cut_chain;	/* chain value of record cut_seq */
-	uint64_t tail_seq; /* oldest record whose data may not be destaged */
-	uint64_t next_ino_seq;		/* TRAX_INO_SEQS: none is left */
-	uint64_t next_dirgroup;		/* counts on beyond TRAX_DIRGROUPS */
+	uint64_t tail_seq; /* oldest record with data that may not be
+			    * destaged */
+	uint64_t next_ino_seq;		/* next sequence for an inode number;
+					 * TRAX_INO_SEQS: none is left */
+	uint64_t next_dirgroup;		/* next directory group; it counts on
+					 * beyond TRAX_DIRGROUPS */
 	uint64_t inodes;	/* number of inodes in use */
-	int64_t wall_ns;	/* when */
+	int64_t wall_ns;	/* wall-clock time of the checkpoint */
 	uint32_t slotmap_bytes;
 	uint32_t group_bytes;
-	uint64_t payload_csum;	/* of slot map and group table together */
+	uint64_t payload_csum;	/* checksum of slot map and group table
+				 * together */
 };
 
 void root_encode(const struct root *root, const uint8_t uuid[16],
@@ -567,18 +601,20 @@ void root_encode(const struct root *root, const uint8_t uuid[16],
 const char *root_decode(const void *buf, const uint8_t uuid[16],
 			uint64_t sector, struct root *root);
 
-/* Slot map: one per node track, in address order; then a bitmap, bit i = slot
- * i is used by this tree, le bytes, (slots + 7) / 8 of them. */
+/* The slot map has one of these for each node track, in order of address.
+ * Behind each is a bitmap of (slots + 7) / 8 bytes, lowest bit first: bit i is
+ * set if this tree uses slot i. */
 struct slot_track {
 	le64 addr;		/* first sector of slot 0 */
 	le16 slots;
 };
 static_assert(sizeof(struct slot_track) == 10, "slot_track");
 
-/* Group table: one per 1-GiB group. */
+/* The group table has one of these for each 1-GiB group. */
 struct group_item {
 	le32 free;		/* sectors without an owner */
-	le32 largest;		/* longest free run when last known; a hint */
+	le32 largest;		/* longest free run when it was last known; only
+				 * a hint */
 };
 static_assert(sizeof(struct group_item) == 8, "group_item");
 
@@ -586,23 +622,25 @@ static_assert(sizeof(struct group_item) == 8, "group_item");
 
 #define TRAX_LOG_MAGIC 0x4c585254u	/* "TRXL" */
 
-/* A record is a multiple of super_record_unit, aligned to it. */
+/* A record's length is a multiple of super_record_unit, and it is aligned to
+ * that. */
 struct log_header {
 	le32 magic;
-	le32 bytes;		/* of the whole record with padding */
+	le32 bytes;		/* length of the whole record with its
+				 * padding */
 	le32 payload;		/* bytes of entries behind this header */
 	le32 flags;		/* LOG_MIRROR, LOG_PARITY */
 	uint8_t uuid[16];
 	le64 epoch, gen, seq;
-	le64 addr;		/* its own */
+	le64 addr;		/* the record's own address */
 	le64 original;		/* of a mirror: where the original is; else 0 */
 	le64 acked;		/* all records up to here were durable when
 				   this one was sent */
 	le64 prev;		/* chain value of record seq - 1 */
 	le64 chain;		/* csum of le64 epoch, seq, prev and csum of the
 				   payload: the same in the mirror */
-	le64 csum;		/* of this header with 0 here; the payload is
-				   covered by chain */
+	le64 csum;		/* checksum of this header, with 0 in this
+				 * field; `chain` covers the payload */
 };
 static_assert(sizeof(struct log_header) == 104, "log_header");
 
@@ -614,11 +652,12 @@ enum log_entry_type {
 	LOG_PUT = 1,		/* disk_key, le16 bytes, value */
 	LOG_DEL = 2,		/* disk_key */
 	LOG_DEL_RANGE = 3,	/* disk_key first, disk_key last (inclusive) */
-	LOG_DATA = 4,		/* le64 ino, le64 block, le16 n, n le64 sums,
-				   n blocks of data */
+	LOG_DATA = 4,		/* le64 ino, le64 block, le16 n, n le64
+				 * checksums, n blocks of data */
 };
 
-struct log_entry {		/* decoded, pointing into the record */
+struct log_entry {		/* decoded; its pointers point into the
+				 * record */
 	enum log_entry_type type;
 	struct key key, last;
 	const void *value;	/* PUT: value; DATA: the blocks */
@@ -628,16 +667,17 @@ struct log_entry {		/* decoded, pointing into the record */
 	const le64 *sums;
 };
 
-/* Walks entries: *off starts at 0.  NULL with entry->type = 0 at the end. */
+/* Walks the entries of a record; *off starts at 0. Returns NULL with
+ * entry->type = 0 at the end. */
 const char *log_entry_next(const void *payload, size_t bytes, size_t *off,
 			   struct log_entry *entry);
 
-/* Encoders append to buf and return the bytes written. */
+/* These append an entry to buf and return the number of bytes written. */
 size_t log_entry_put(void *buf, struct key key, const void *value,
 		     size_t bytes);
 size_t log_entry_del(void *buf, struct key key);
 size_t log_entry_del_range(void *buf, struct key first, struct key last);
-/* Header of a DATA entry; the n blocks follow it. */
+/* Writes the header of a DATA entry; the caller adds the n blocks behind it. */
 size_t log_entry_data(void *buf, uint64_t ino, uint64_t block, unsigned n,
 		      const uint64_t *sums);
 
@@ -645,23 +685,25 @@ size_t log_entry_data(void *buf, uint64_t ino, uint64_t block, unsigned n,
 uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,
 		   const void *payload, size_t bytes);
 
-/* Sets csum; everything else is in place. */
+/* Sets csum, which is the last field to be set. */
 void log_header_seal(struct log_header *header);
 
-/* The header alone of a record at `sector`. */
+/* Checks the header alone of a record that was read at `sector`. */
 const char *log_header_check(const void *record, size_t available,
 			     const uint8_t uuid[16], uint64_t sector);
-/* Header and checksums of a record at `sector`, unit-independent. */
+/* Checks header and checksums of a record that was read at `sector`; it need
+ * not know the log's unit. */
 const char *log_header_verify(const void *record, size_t available,
 			      const uint8_t uuid[16], uint64_t sector);
 
-/* The parity of the `bytes` before it, whole units. */
+/* Makes the unit of parity of the `bytes` of whole units before it. */
 void log_parity(const void *record, size_t bytes, size_t unit, void *parity);
 
 /*
- * A record at `sector` that log_header_verify refuses, made again in `out`
- * (TRAX_MAX_RECORD_BYTES) if at most one of its units is bad.  *budget: bytes
- * that may be hashed for that, which becomes less.
+ * Makes again, in `out` (TRAX_MAX_RECORD_BYTES), a record at `sector` that
+ * log_header_verify refuses, if at most one of its units is bad. *budget is the
+ * number of bytes that may be hashed for that, and is reduced by those that
+ * were.
  */
 bool log_record_rebuild(const void *record, size_t available, size_t unit,
 			const uint8_t uuid[16], uint64_t sector, void *out,

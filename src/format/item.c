@@ -1,8 +1,8 @@
 /*
  * item.c - keys, and what the value of each type of item must look like.
  *
- * A verifier says only what can be seen from the one item; that references
- * and counts agree is for chkfs.
+ * A verifier says only what can be seen from the one item. Whether references
+ * and counts agree is chkfs's to find out.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ static bool type_is_known(uint8_t type)
 	       type == DT_SOCK;
 }
 
-/* The record at the start of value; its length to *used. */
+/* Checks the record at the start of value, and sets *used to its length. */
 static const char *verify_record(const void *value, size_t bytes,
 				 size_t *used)
 {
@@ -348,7 +348,7 @@ static const char *verify_move(struct key key, const void *value,
 		       "move from nowhere" : NULL;
 }
 
-/* What these hold is told by those who write them (tasks, fs). */
+/* The code that writes these (scrub, fs/replica) verifies them itself. */
 static const char *verify_any(struct key key, const void *value, size_t bytes)
 {
 	(void)key;
@@ -361,7 +361,7 @@ static const char *verify_any(struct key key, const void *value, size_t bytes)
 
 static const struct item_rule {
 	const char *name;
-	bool global;		/* lives at ino 0 */
+	bool global;		/* its items have ino 0 */
 	const char *(*verify)(struct key key, const void *value,
 			      size_t bytes);
 } item_rules[] = {

@@ -1,12 +1,13 @@
 /*
- * log_parity.c - the last unit of a log record: the exclusive or of all units
- * before it.  With it a record is whole again of which one unit, whichever it
- * is, cannot be read or is not what was written.
+ * log_parity.c - the last unit of a log record is the exclusive or of all units
+ * before it.
  *
- * Which unit it is need not be known: there is one way for each to make the
- * record anew, and the header's and the payload's checksums tell which is
- * right.  The header itself is found where the bytes that follow, taken up to
- * where a record might end, yield a header that has just that length.
+ * With it a record is made whole again if any one unit cannot be read or is not
+ * what was written. It need not be known which unit that is: each unit in turn
+ * is made from the others, and the checksums of header and payload tell which
+ * one was bad. If the bad unit is the header's, the length of the record is not
+ * known either: each possible length is tried, and the right one yields a
+ * header that gives the same length.
  */
 #include <string.h>
 
@@ -48,7 +49,7 @@ static bool header_is_whole(const struct log_header *h, size_t available,
 	       bytes >= 2 * unit;
 }
 
-/* One after the other, each unit is what the others make it. */
+/* Makes each unit in turn from the others, until the checksums are right. */
 static bool units_try(uint8_t *out, size_t bytes, size_t unit,
 		      const uint8_t uuid[16], uint64_t sector, uint64_t *budget)
 {

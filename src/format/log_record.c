@@ -15,7 +15,7 @@ static_assert(offsetof(struct log_header, chain) == 88, "chain");
 
 #define MAX_INO ((uint64_t)1 << 63)
 #define MAX_FILE_BLOCKS ((uint64_t)1 << 51)
-#define UNIT_BYTES 512u		/* the smallest */
+#define UNIT_BYTES 512u		/* the smallest unit of records */
 #define MAX_DATA_BLOCKS (TRAX_MAX_RECORD_BYTES / TRAX_BLOCK_BYTES)
 
 uint64_t log_chain(uint64_t epoch, uint64_t seq, uint64_t prev,

@@ -1,11 +1,11 @@
 /*
- * node_code.c - what a node must look like before anybody walks it.
+ * node_code.c - what a node must look like before any code walks it.
  *
- * Everything that code above relies on without asking: slots and values inside
- * the node and apart from each other, keys in order and inside the node's
- * range, that range inside the one its parent gives it, children one level
- * down and no younger than their parent.  So a descent is bounded by the level
- * of the root and cannot meet a node twice.
+ * The code above relies on this without asking: slots and values lie inside the
+ * node and do not overlap; keys are in order and inside the node's range; that
+ * range is inside the one that its parent gives it; children are one level down
+ * and no younger than their parent. So a descent is bounded by the level of the
+ * root and cannot meet a node twice.
  */
 #include <string.h>
 

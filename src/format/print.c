@@ -8,7 +8,7 @@
 
 #include "format/format.h"
 
-/* A buffer that text is added to; what does not fit is cut. */
+/* A buffer that text is appended to; what does not fit is cut off. */
 struct text {
 	char *at;
 	size_t left;

@@ -1,10 +1,10 @@
 /*
  * super.c - the superblock.
  *
- * One block, at three places; each copy names its own sector, so that a copy
- * read from elsewhere is not believed.  Everything it places must lie inside
- * the file system and apart from everything else: later layers write there
- * without asking again.
+ * It is one block, at three places; each copy names its own sector, so that a
+ * copy that was read from elsewhere is not believed. Everything it points at
+ * must lie inside the file system and must not overlap: later layers write
+ * there without checking again.
  */
 #include <string.h>
 
@@ -54,13 +54,14 @@ static_assert(offsetof(struct disk_super, second_sector) == 1008,
 static_assert(offsetof(struct disk_super, uuid) == 1016, "uuid");
 static_assert(offsetof(struct disk_super, csum) == 4088, "csum");
 
-#define MAGIC_VERSION_BITS 8	/* the highest byte of the magic */
+#define MAGIC_VERSION_BITS 8	/* the version is the highest byte of the
+				 * magic */
 #define MIN_SECTORS ((16u << 20) / 512)
 #define MAX_SECTORS (1ull << 56)
 #define MAX_PHYSICAL_BYTES 65536u
 #define MAX_ROOM_SECTORS (2 * TRAX_MAX_GEOM_BYTES / 512)
 #define MIN_PSEUDO_TRACK_SECTORS 64u
-#define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: mount reads them all */
+#define MAX_LOG_SECTORS (64u << 11)	/* 64 MiB: a mount reads them all */
 #define MAX_REGIONS (3 + 4 + 1 + TRAX_MAX_LOG_TRACKS)
 
 void super_usual_places(uint64_t sectors, uint64_t place[3])
@@ -271,7 +272,7 @@ struct region {
 	uint64_t first, n;
 };
 
-/* All that the superblock places; returns their number. */
+/* Lists all regions that the superblock points at; returns their number. */
 static unsigned super_regions(const struct super *super,
 			      struct region region[MAX_REGIONS])
 {
@@ -346,7 +347,7 @@ uint64_t super_fixed_sectors(const struct super *super)
 {
 	struct region r[MAX_REGIONS];
 	const unsigned n = super_regions(super, r);
-	uint64_t sum = TRAX_SUPER_SECTOR;	/* the boot block */
+	uint64_t sum = TRAX_SUPER_SECTOR;	/* counts the boot block */
 
 	for (unsigned i = 0; i < n; i++)
 		sum += r[i].n;
