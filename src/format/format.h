@@ -163,7 +163,7 @@ enum item_type {
 	ITEM_NAME = 4,		/* off hash of name: name records, see below */
 	ITEM_ENTRY = 5,		/* off sequence: one name record */
 	ITEM_EXTENT = 6,	/* off file offset in sectors: extent_item */
-	ITEM_CSUM = 7,		/* off first block of a 1-MiB window */
+	ITEM_CSUM = 7,		/* off first block of a 256-KiB window */
 	ITEM_REPLICA = 8,	/* off replica_off(): replica_item */
 	ITEM_ORPHAN = 16,	/* ino 0, off inode number: orphan_item */
 	ITEM_OWNER = 17,	/* ino 0, off address: owner_item */

@@ -18,11 +18,12 @@
 
 #include "log/log_internal.h"
 
-/* Percent of all tracks up to which room is promised, and up to which it is
- * promised to checkpoints and deletes, which make room. */
+/* Percentage of all tracks up to which room is promised to anybody, and up to
+ * which it is promised to checkpoints and deletes, which make room. */
 #define RESERVE_PERCENT 80u
 #define URGENT_PERCENT 95u
-/* Time without a commit after which mirrors are written by themselves. */
+/* Time without a commit after which mirrors are written although their stage is
+ * not full. */
 #define MIRROR_DELAY_NS 50000000ull
 /* Time without a commit after which missing mirrors make the log ask for a
  * checkpoint, which makes them needless. */
@@ -45,7 +46,8 @@ static int buffers_alloc(struct log *log)
 		if (!log->stage[i].buf)
 			return -ENOMEM;
 	}
-	/* Each record from the tail on has a unit of a track or a buffer. */
+	/* A record from the tail on takes at least one unit of a track, or is
+	 * in a buffer, so pins of more records are never counted. */
 	log->pinned_n = log->total_bytes / log->unit_bytes * LOG_GROWS +
 		      LOG_RECORDS + 1;
 	log->pinned = calloc(log->pinned_n, sizeof(*log->pinned));
@@ -154,7 +156,7 @@ static uint64_t list_bytes(const struct log *log, const struct list *list)
 	return bytes;
 }
 
-/* What is on its way to its first slot. */
+/* Bytes that closed and open records will take when they are written. */
 static uint64_t coming_bytes(const struct log *log)
 {
 	uint64_t bytes = list_bytes(log, &log->closed);
@@ -171,8 +173,8 @@ uint64_t log_needed_bytes(const struct log *log)
 	return coming_bytes(log) + log->reserved_cost;
 }
 
-/* A log that could not take the longest record if it were idle is full: only
- * a checkpoint helps. */
+/* A log that could not take the longest record although nothing is on its way
+ * counts as full: only a checkpoint helps. */
 unsigned log_fill_percent(const struct log *log)
 {
 	const uint64_t bytes = log_tracks_used_bytes(log) +
@@ -194,8 +196,8 @@ static unsigned list_count(const struct list *list)
 	return n;
 }
 
-/* Of two closed records that follow each other neither would have taken the
- * other's entries, so this many buffers are enough for `bytes` more. */
+/* Two closed records that follow each other hold more than one buffer together,
+ * or they would be one. So this many buffers suffice for `bytes` more. */
 static bool buffers_suffice(const struct log *log, uint64_t bytes)
 {
 	return list_count(&log->spare) + list_count(&log->durable) >=
@@ -212,7 +214,8 @@ bool log_reserve(struct log *log, size_t bytes, bool urgent)
 	if (log_tracks_used_bytes(log) + need > limit ||
 	    !log_tracks_hold(log, need) ||
 	    !buffers_suffice(log, log->reserved_bytes + bytes)) {
-		/* Else others give back what they have reserved. */
+		/* Transactions that have reserved room give it back some time;
+		 * then this one is tried again. */
 		log->pressed |= !log->reserved_bytes;
 		log_dispatch(log);
 		return false;
@@ -336,7 +339,7 @@ static bool is_drained(const struct log *log)
 		!log_mirror_waiting(log);
 }
 
-/* Everything is durable, then all mirrors are. */
+/* Waits until all records are durable, and then until all mirrors are. */
 static void drain_go_on(struct log *log)
 {
 	if (log->open) {
@@ -367,7 +370,7 @@ static void list_move_all(struct list *to, struct list *from)
 	}
 }
 
-/* Moves those who need not wait any longer. */
+/* Moves the waiters that need not wait any longer to `woken`. */
 static void waiters_collect(struct log *log, struct list *woken)
 {
 	struct list *pos, *tmp;
@@ -395,7 +398,8 @@ static void waiters_wake(struct log *log, struct list *woken)
 	}
 }
 
-/* After a completion. */
+/* Lets everybody go on who waits for records, room or buffers; call after a
+ * completion. */
 void log_wake(struct log *log)
 {
 	struct list woken;
@@ -524,8 +528,9 @@ void log_cut(struct log *log, uint64_t gen, uint64_t *seq, uint64_t *chain)
 	log->cut[log->cuts++].tail_seq = tail_at(log, *seq);
 }
 
-/* The tail of the root of this cut; of the first root after a mount, which
- * the log has not cut, what it is now.  Roots become durable in order. */
+/* The tail that belongs to the root of this cut. The first root after a mount
+ * was not cut by this log: it has the present tail. Roots become durable in
+ * order. */
 static uint64_t cut_forget(struct log *log, uint64_t cut_seq)
 {
 	uint64_t tail = tail_at(log, cut_seq);
@@ -544,7 +549,8 @@ void log_trim(struct log *log, uint64_t cut_seq)
 {
 	const uint64_t tail = cut_forget(log, cut_seq);
 
-	/* What keeps them now is data that is not destaged yet. */
+	/* From now on records are kept only for data that is not destaged
+	 * yet. */
 	if (log->missing_last <= cut_seq)
 		log->missing_first = log->missing_last = 0;
 	if (tail <= log->tail_seq)

@@ -65,16 +65,15 @@ void log_close(struct log *log);
 /* ---- Recovery (synchronous, before anything else) ---- */
 
 struct log_replay {
-	uint64_t epoch, gen;	/* of the root */
-	uint64_t cut_seq;	/* first record to apply is the next one */
+	uint64_t epoch, gen;	/* those of the root */
+	uint64_t cut_seq;	/* records behind this one are applied */
 	uint64_t cut_chain;
 	uint64_t tail_seq;	/* records from here on may hold data */
-	size_t memory_bytes;	/* for records; 2 MiB at least */
-	/* Gets the payloads of coming record() calls in advance, so that it can
-	 * prefetch: only of records to be applied, as far as they are in
-	 * memory. Nonzero: enough.  payload NULL: that was all for now.  May be
-	 * NULL.
-	 */
+	size_t memory_bytes;	/* memory for records; 2 MiB at least */
+	/* Is shown the payloads of coming record() calls, so that it can
+	 * prefetch: only of records to be applied, and as far as they are in
+	 * memory. It returns nonzero when that is enough. payload NULL: there
+	 * are no more for now. May be NULL. */
 	int (*ahead)(void *arg, const void *payload, size_t bytes);
 	/* Called in sequence order for each record of the chain;
 	 * `apply`: it is behind the cut; `id`: for log_recovered_read. */
@@ -93,19 +92,20 @@ struct log_replay {
 int log_recover(struct log *log, const struct log_replay *replay,
 		uint64_t *last, uint64_t *chain);
 
-/* The payloads of these records again, in this order, which is best that of
- * the chain.  -EIO: one cannot be read any more, nor its mirror. */
+/* Reads the payloads of these records again, in this order, which is best the
+ * order of the chain. -EIO: one cannot be read any more, nor can its mirror. */
 int log_recovered_read(struct log *log, const uint32_t *ids, size_t n,
 		       int (*record)(void *arg, uint32_t id,
 				     const void *payload, size_t bytes),
 		       void *arg);
-/* Nothing is read again: gives the memory back. */
+/* Gives the memory back; nothing is read again after this. */
 void log_recover_end(struct log *log);
 
-/* Before log_start: the records from here on may be pinned. */
+/* Before log_start: keeps records from this one on, because they may be
+ * pinned. */
 void log_keep(struct log *log, uint64_t keep_from);
-/* Starts (or goes on) writing.  All units are free but those that hold records
- * from `keep_from` up to `last`. */
+/* Starts writing, or goes on. All units are free except those of records from
+ * `keep_from` up to `last`. */
 int log_start(struct log *log, uint64_t epoch, uint64_t gen, uint64_t last,
 	      uint64_t chain, uint64_t keep_from);
 
@@ -126,24 +126,27 @@ void log_release(struct log *log, size_t bytes);
  */
 uint64_t log_add(struct log *log, const struct iovec *iov, unsigned iov_n);
 
-/* Calls back when every record up to waiter->seq is durable; UINT64_MAX:
- * everything added so far. */
+/* Calls the waiter when all records up to waiter->seq are durable; UINT64_MAX:
+ * up to the last one that was added. */
 void log_commit(struct log *log, struct waiter *waiter);
 
-/* Something that cannot be taken back depends on the durable record seq, as if
- * that had been acknowledged: so the record gets a mirror. */
+/* Something that cannot be undone depends on the durable record seq, as an
+ * acknowledgement would: so the record gets a mirror. */
 void log_depend_on(struct log *log, uint64_t seq);
 
 uint64_t log_durable_seq(const struct log *log);
-bool log_has_pending(const struct log *log);	/* added, not yet durable */
-uint64_t log_pending_since_ns(const struct log *log); /* oldest of these */
+bool log_has_pending(const struct log *log);	/* entries were added that are
+						 * not durable yet */
+/* when the oldest of these was added */
+uint64_t log_pending_since_ns(const struct log *log);
 
 /* Data in record seq is not destaged yet (pin), or is in its place (unpin).
  * Pins are counted.  A root's tail_seq is the oldest pinned record, or cut_seq
  * + 1, as of the log_cut or later. */
 void log_pin(struct log *log, uint64_t seq);
 void log_unpin(struct log *log, uint64_t seq);
-uint64_t log_oldest_pinned(const struct log *log);	/* UINT64_MAX: none */
+/* UINT64_MAX: none is pinned */
+uint64_t log_oldest_pinned(const struct log *log);
 
 /* Closes the open record: everything so far is at or before *seq.  The new
  * generation starts with the next record.  *chain is the chain value of *seq.

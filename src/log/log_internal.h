@@ -22,13 +22,14 @@
 
 #include "log/log.h"
 
-#define LOG_RECORDS 16u			/* buffers */
+#define LOG_RECORDS 16u			/* number of record buffers */
 /* Closed records that nobody waits for go out when there are this many, in one
- * access; earlier when less than half of the buffers are left. */
+ * access; they go earlier when less than half of the buffers are left. */
 #define LOG_AT_ONCE 4u
 #define LOG_STAGES 2u
 #define LOG_STAGE_BYTES (1u << 20)
-#define LOG_CUTS 4u			/* cuts remembered until trimmed */
+#define LOG_CUTS 4u			/* cuts that are remembered until
+					 * log_trim */
 /* Moving tracks may make the log larger by this factor at most. */
 #define LOG_GROWS 2u
 
@@ -37,40 +38,44 @@ struct log_record {
 	uint8_t *buf;			/* header and payload */
 	size_t payload;
 	uint64_t seq, gen, prev, chain;
-	unsigned track;			/* of a durable record: its track */
+	unsigned track;			/* of a durable record: index of the
+					 * track where it lies */
 	uint64_t since_ns;		/* when its first entry was added */
 };
 
-/* Room on tracks, in units. */
+/* Free room on tracks, in units. */
 struct log_room {
 	uint32_t used;
 	uint32_t longest;		/* the longest free run */
-	uint64_t sure;			/* room that records surely find,
-					   however long they are */
+	uint64_t sure;			/* room that records find for sure,
+					 * however long they are */
 };
 
 struct log_track {
-	uint64_t first;			/* sector, aligned to the unit */
+	uint64_t first;			/* first sector, aligned to the unit */
 	uint32_t units;
-	uint64_t *seq;			/* of the record or mirror in each unit;
-					   0: none */
-	uint32_t next;			/* unit behind the last write */
-	bool retiring;			/* takes no more records */
-	struct log_room room;		/* derived */
+	uint64_t *seq;			/* for each unit the number of the
+					 * record or mirror in it; 0: the unit
+					 * is free */
+	uint32_t next;			/* the unit behind the last write */
+	bool retiring;			/* the track takes no more records */
+	struct log_room room;		/* what is free here, computed from
+					 * `seq` */
 };
 
 /* Copies of durable records, to be written as mirrors: bytes [done, bytes) are
  * left to write, and the next write takes the records up to `upto`. */
 struct log_stage {
 	uint8_t *buf;
-	/* For each sector of the buffer with which a record begins: the track
-	 * of the original. */
+	/* For each sector of the buffer with which a record begins: index of
+	 * the track where the original lies. */
 	uint8_t original[LOG_STAGE_BYTES / SECTOR_BYTES];
 	size_t bytes, done, upto;
 	bool full;			/* takes no more records */
 	unsigned tries;
 	struct log *log;
-	const struct log_track *track;	/* where it goes */
+	const struct log_track *track;	/* the track that the next write
+					 * goes to */
 	struct queue_request req;
 	struct queue_place place;
 	struct iovec iov;
@@ -85,14 +90,16 @@ struct log {
 	bool started, failed, drain;
 	struct log_stats stats;
 
-	/* Sequence. */
+	/* Sequence numbers. */
 	uint64_t epoch, gen;
-	uint64_t last_seq;		/* of the last closed record */
+	uint64_t last_seq;		/* last closed record */
 	uint64_t last_chain;
 	uint64_t durable_seq;
-	uint64_t wanted_seq;		/* the last that somebody waits for */
-	uint64_t acked_seq;		/* the last that was or will be
-					   acknowledged, or is depended on */
+	uint64_t wanted_seq;		/* last record that somebody waits
+					 * for */
+	uint64_t acked_seq;		/* last record that was or will be
+					 * acknowledged, or that something
+					 * depends on */
 	uint64_t tail_seq;		/* oldest record that is needed */
 	struct {
 		uint64_t cut_seq, tail_seq;
@@ -105,16 +112,20 @@ struct log {
 	struct log_record *open;
 	bool pressed;			/* somebody waits for buffers or room */
 	struct queue_request req;
-	struct queue_place place;	/* of the records being written */
-	bool placed;			/* these records have their place */
+	struct queue_place place;	/* chooses the place of the records that
+					 * are being written */
+	bool placed;			/* that place was chosen */
 	struct iovec iov[LOG_AT_ONCE];
-	unsigned tries;			/* that have failed */
-	bool elsewhere;			/* the next is on another track */
-	uint64_t retry_ns;		/* when that begins; 0: has begun */
-	uint64_t sent_ns;		/* when the last record went out */
-	uint64_t done_ns;		/* when the last record was durable */
-	uint64_t gap_ns;		/* from a durable record to the next
-					   that goes out, smoothed */
+	unsigned tries;			/* writes of these records that have
+					 * failed */
+	bool elsewhere;			/* the next try goes to another track */
+	uint64_t retry_ns;		/* time of the next try; 0: it has
+					 * begun */
+	uint64_t sent_ns;		/* when the last records were sent */
+	uint64_t done_ns;		/* when the last records became
+					 * durable */
+	uint64_t gap_ns;		/* smoothed time from records being
+					 * durable to sending the next */
 
 	/* Mirrors. */
 	struct log_stage stage[LOG_STAGES];
@@ -123,33 +134,40 @@ struct log {
 	/* The range of records that have no mirror; 0: there are none. */
 	uint64_t missing_first, missing_last;
 
-	struct log_scan *scan;		/* of record_scan.h; NULL: ended */
+	struct log_scan *scan;		/* the scan of record_scan.h; NULL: it
+					 * has ended */
 	void (*scan_end)(struct log *log);	/* log_recover_end */
 	void (*scan_heal)(struct log *log);	/* log_heal */
 
-	/* Tracks: `main` got the last record, `mirror` the last mirrors. */
+	/* The last record went to the track `main`, the last mirrors to
+	 * `mirror`. */
 	struct log_track track[TRAX_MAX_LOG_TRACKS];
 	unsigned tracks;
 	struct log_track *main, *mirror;
 	uint64_t total_bytes;
 
-	/* Promised room. */
-	uint64_t reserved_bytes;	/* of entries */
-	uint64_t reserved_cost;		/* the same, if each reservation needs a
-					   record of its own */
+	/* Room that is promised to transactions. */
+	uint64_t reserved_bytes;	/* bytes of entries */
+	uint64_t reserved_cost;		/* the same in bytes of records, as if
+					 * each reservation needed a record of
+					 * its own */
 
-	/* Pins: the count of record seq is at seq % pinned_n, for records from
-	 * the tail on; pinned_from is the oldest pinned one, if any is. */
+	/* Pins. Records from the tail on have a count of pins at seq %
+	 * pinned_n; pinned_from is the oldest pinned record, if there is
+	 * any. */
 	uint32_t *pinned;
 	size_t pinned_n;
 	uint64_t pinned_from, pins;
 
-	struct list waiters;		/* their records are not durable yet */
-	struct list ready;		/* called by the next log_run */
+	struct list waiters;		/* waiters whose records are not durable
+					 * yet */
+	struct list ready;		/* waiters that the next log_run
+					 * calls */
 	struct list drainers;
 };
 
-/* Bytes of a record on disk, with its parity; of its mirror, which has none. */
+/* Bytes that a record takes on disk with its parity; those of its mirror, which
+ * has no parity. */
 size_t log_record_bytes(const struct log *log, size_t payload);
 size_t log_mirror_bytes(const struct log *log, size_t payload);
 
@@ -162,7 +180,7 @@ void log_wake(struct log *log);
 int log_tracks_init(struct log *log, const struct super *super);
 void log_tracks_fini(struct log *log);
 struct log_track *log_track_of(struct log *log, uint64_t sector);
-/* Marks units as used by a record or mirror. */
+/* Marks the units of a record or mirror as used. */
 void log_track_mark(struct log *log, struct log_track *track, uint64_t sector,
 		    uint64_t bytes, uint64_t seq);
 /* Marks units as free. */
@@ -185,40 +203,43 @@ bool log_place_find(struct log *log, const struct head_state *head_state,
 		    uint64_t *cost_ns);
 void log_place_take(struct log *log, uint64_t sector, size_t bytes,
 		    uint64_t seq);
-/* Chooses a track for mirrors: with room for `first` bytes at least, for
- * `bytes` if possible, and not the track of the first original.  *room_bytes is
- * what may be used of it.  NULL: there is none. */
+/* Chooses a track for mirrors: one with room for at least `first` bytes, for
+ * `bytes` if possible, and not the track of the first original. *room_bytes is
+ * how much of it may be used. NULL: there is none. */
 const struct log_track *log_mirror_track(struct log *log, size_t first,
 				       size_t bytes, unsigned original,
 				       bool elsewhere, size_t *room_bytes);
-/* Finds the place on that track; false: it has no room left, or its room is
- * promised. */
+/* Finds the place on that track. False: it has no room left, or what it has is
+ * promised to records. */
 bool log_mirror_find(struct log *log, const struct log_track *track,
 		   const struct head_state *head_state, size_t bytes,
 		   uint64_t *sector, uint64_t *cost_ns);
 
-/* log_recovery.c: writes what could not be read and is not needed. */
+/* log_recovery.c: writes over sectors that cannot be read and hold nothing that
+ * is needed, so that they can be read again. */
 void log_heal(struct log *log);
 
 /* record_write.c */
 void log_dispatch(struct log *log);
-/* Writes again what has failed, when its pause is over; until then: when. */
+/* Writes records again whose write has failed, once their pause is over.
+ * Returns when it is over (UINT64_MAX: nothing has failed). */
 uint64_t log_retry(struct log *log, uint64_t now_ns);
 
 /* mirror.c */
 void log_mirror_stage(struct log *log);
-/* Sends all that has been acknowledged; or, for a drain, all. */
+/* Sends all mirrors of acknowledged records; while the log is drained, all. */
 void log_mirror_send(struct log *log);
-/* When those that have to be written have waited long enough. */
+/* When mirrors that have to be written have waited long enough. */
 uint64_t log_mirror_due_ns(const struct log *log);
-/* The record will have no mirror. */
+/* Notes that a record will have no mirror. */
 void log_mirror_miss(struct log *log, uint64_t seq);
 bool log_mirror_waiting(const struct log *log);
-/* Of those that have to be written. */
+/* Bytes of the mirrors that have to be written. */
 uint64_t log_mirror_staged_bytes(const struct log *log);
-/* Are there any, or is all that waits not acknowledged yet? */
+/* Do mirrors wait whose records are acknowledged? */
 bool log_mirror_due(const struct log *log);
-/* After the tail has moved. */
+/* Forgets mirrors of records that are below the tail; call after the tail has
+ * moved. */
 void log_mirror_trim(struct log *log);
 
 #endif

@@ -86,7 +86,8 @@ static bool load_is_good(const struct load *l, unsigned i)
 	       le64_get(h->chain) == f->chain;
 }
 
-/* From the original or the mirror, unit by unit if it must be. */
+/* Reads a payload again from the original or the mirror, unit by unit if
+ * necessary. */
 static bool load_again(struct log_scan *s, struct load *l, unsigned i)
 {
 	const struct found_record *f = l->find;
@@ -117,7 +118,8 @@ static int load_take(struct log_scan *s, struct load *l)
 	return find_keep(s, l->find, l->buf + sizeof(struct log_header));
 }
 
-/* Makes room: what has been delivered goes first, then what comes last. */
+/* Frees memory for payloads: first those that have been delivered, then those
+ * that come last. */
 static void path_drop(struct log_scan *s, const uint32_t *path, size_t i,
 		      size_t n)
 {
@@ -127,8 +129,8 @@ static void path_drop(struct log_scan *s, const uint32_t *path, size_t i,
 		find_drop(s, &s->find[path[--n]]);
 }
 
-/* Reads those that are not in memory, from the i-th on, as many as there is
- * room for. */
+/* Reads those payloads that are not in memory, from the i-th on, as many as
+ * there is room for. */
 static int path_load(struct log_scan *s, const uint32_t *path, size_t i,
 		     size_t n)
 {
@@ -159,8 +161,8 @@ static int path_load(struct log_scan *s, const uint32_t *path, size_t i,
 	return rc;
 }
 
-/* Shows those from the i-th on that are in memory; returns the first that was
- * not shown. */
+/* Shows the payloads from the i-th on that are in memory to the caller's
+ * ahead(); returns the first that was not shown. */
 static size_t path_ahead(struct log_scan *s, size_t i)
 {
 	const struct log_replay *r = &s->replay;
@@ -231,7 +233,7 @@ static int find_cmp(const void *va, const void *vb)
 	return a->chain < b->chain ? -1 : a->chain > b->chain;
 }
 
-/* First find of seq or later. */
+/* Index of the first find with this number or a higher one. */
 static size_t find_lower(const struct log_scan *s, uint64_t seq)
 {
 	size_t low = 0, high = s->n;
@@ -275,8 +277,8 @@ static int damaged(uint64_t seq)
 }
 
 /*
- * The records from the tail to the cut, found backwards.  *whole is false when
- * one is missing: those before it are not to be trusted.
+ * Finds the records from the tail to the cut, backwards. *whole is false when
+ * one is missing: those before it can't be trusted.
  */
 static void walk_tail(struct log_scan *s, bool *whole)
 {
@@ -315,7 +317,7 @@ static void walk_on(struct log_scan *s, uint64_t *last, uint64_t *chain)
 	}
 }
 
-/* Is it known which record, of those that matter, lies at a sector? */
+/* Is it known which record that matters lies at this sector? */
 static bool unit_is_known(const struct log_scan *s, uint64_t sector,
 			  uint64_t last)
 {
@@ -326,8 +328,8 @@ static bool unit_is_known(const struct log_scan *s, uint64_t sector,
 	return seq >= s->replay.tail_seq && seq <= last;
 }
 
-/* May a record behind the last one lie where nothing can be read, and have more
- * bad units than its parity makes good? */
+/* Could there be a record behind the last one, in a place that cannot be read
+ * and with more bad units than its parity can restore? */
 static bool newest_may_be_lost(const struct log_scan *s, uint64_t last)
 {
 	uint64_t before = 0;
@@ -379,9 +381,9 @@ static int walk(struct log_scan *s, uint64_t *last, uint64_t *chain)
 }
 
 /*
- * Power cuts may leave a sector each that cannot be read.  They are written,
- * lest several of them look like a record that is lost after a later cut.  The
- * root that tells what has been recovered is durable.
+ * Each power cut may leave one sector that cannot be read. These are written,
+ * or several of them would look like a lost record after a later cut. The root
+ * that holds what was recovered is durable by now.
  */
 void log_heal(struct log *log)
 {
@@ -446,7 +448,7 @@ int log_recover(struct log *log, const struct log_replay *replay,
 			qsort(s->find, s->n, sizeof(*s->find), find_cmp);
 		rc = walk(s, last, chain);
 	}
-	/* What lies behind the end of the chain is nobody's. */
+	/* Records behind the end of the chain belong to nothing. */
 	log_tracks_forget_beyond(log, *last);
 	return rc;
 }

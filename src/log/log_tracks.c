@@ -28,8 +28,8 @@
 
 #define SECTORS_OF(bytes) ((uint32_t)((bytes) / SECTOR_BYTES))
 
-/* A commit that follows the last one within this time waits for anything that
- * is written in between. */
+/* A commit that follows the last one within this time (3 ms) would have to wait
+ * for anything that is written in between. */
 #define COMMIT_WAITS_NS 3000000u
 
 /* A track is not retired if the log would be this full (percent) without it. */
@@ -43,7 +43,7 @@
  * long runs. */
 #define EASY_BYTES (2u * TRAX_MAX_RECORD_BYTES)
 
-/* What the units of a track are; it has no memory of them yet. */
+/* A track as the superblock has it; it has no memory for its units yet. */
 static struct log_track track_at(const struct log *log,
 				 const struct super_track *from)
 {
@@ -125,8 +125,9 @@ void log_tracks_forget_beyond(struct log *log, uint64_t last)
 
 /* ---- Promises ---- */
 
-/* The room that records surely find in a run: a run is left when a record does
- * not fit, so less than the longest record is lost at its end. */
+/* Adds the room that records find for sure in a run. Records leave a run when
+ * the next one does not fit, so less than the longest record is lost at its
+ * end. */
 static void room_add(const struct log *log, struct log_room *room, uint32_t run)
 {
 	const uint32_t most = units_of(log, TRAX_MAX_RECORD_BYTES);
@@ -137,7 +138,7 @@ static void room_add(const struct log *log, struct log_room *room, uint32_t run)
 		room->sure += run + 1 - most;
 }
 
-/* What a track offers when units [first, first + n) are taken. */
+/* The room that a track has left when units [first, first + n) are taken. */
 static struct log_room room_without(const struct log *log,
 				    const struct log_track *t, uint32_t first,
 				    uint32_t n)
@@ -189,7 +190,8 @@ void log_track_unmark(struct log *log, uint64_t sector, uint64_t bytes)
 	track_refresh(log, t);
 }
 
-/* What all tracks offer when units of one (NULL: of none) are taken. */
+/* The room that all tracks have left when units of one are taken (NULL: when
+ * none are). */
 static struct log_room room_of_all(const struct log *log,
 				   const struct log_track *not, uint32_t first,
 				   uint32_t n)
@@ -208,8 +210,8 @@ static struct log_room room_of_all(const struct log *log,
 	return sum;
 }
 
-/* Do `need` bytes of records fit, in whatever records they come?  They do if
- * one run alone takes them. */
+/* Do `need` bytes of records fit, however they are divided into records? If one
+ * run alone takes them all they do. */
 static bool room_holds(const struct log *log, const struct log_room *room,
 		       uint64_t need)
 {
@@ -238,8 +240,8 @@ void log_tracks_refresh(struct log *log)
 
 /* ---- Without a head ---- */
 
-/* The beginning of a free run of n units at or behind `from`, or of the run
- * that `from` is in. */
+/* Finds the beginning of a free run of n units at or behind `from`, or of the
+ * run that `from` lies in. */
 static bool run_find(const struct log *log, const struct log_track *t,
 		     uint32_t from, uint32_t n, uint32_t *unit)
 {
@@ -263,7 +265,8 @@ static uint64_t distance(const struct log_track *a, const struct log_track *b)
 	return a->first > b->first ? a->first - b->first : b->first - a->first;
 }
 
-/* Is a better to go on with than b: free as a whole, then near. */
+/* Should the log go on with a rather than b? Wholly free tracks come first,
+ * then near ones. */
 static bool track_is_better(const struct log_track *a,
 			    const struct log_track *b,
 			    const struct log_track *from)
@@ -273,7 +276,7 @@ static bool track_is_better(const struct log_track *a,
 	return distance(a, from) < distance(b, from);
 }
 
-/* The best track with n free units in a row that is none of the two. */
+/* The best track with n free units in a row, other than these two. */
 static struct log_track *track_best(struct log *log, uint32_t n,
 				    const struct log_track *not1,
 				    const struct log_track *not2)
@@ -320,18 +323,19 @@ static bool find_in_order(struct log *log, uint32_t n, bool elsewhere,
 
 /* ---- With a head ---- */
 
-/* Where a record may go. */
+/* Where a record may be put. */
 struct free_places {
 	struct range_set set;
 	struct log *log;
 	const struct log_track *not;
-	bool tight;		/* in broken runs, or near their beginning */
-	uint32_t least;		/* only on tracks with such a run, or that are
-				   mostly free */
-	bool open;		/* not on others that are used up */
+	bool tight;		/* only in broken runs, or near the beginning of
+				 * others */
+	uint32_t least;		/* only on tracks with a run this long, or that
+				 * are mostly free */
+	bool open;		/* not on other tracks that are used up */
 };
 
-/* Is a place in this run, `from` its beginning on, allowed? */
+/* May a record begin `from` units behind the beginning of this run? */
 static bool run_may_be_cut(const struct free_places *p, uint32_t from,
 			   uint32_t at, uint32_t end)
 {
@@ -364,7 +368,8 @@ static bool track_next(const struct free_places *p, const struct log_track *t,
 
 /*
  * Waiting for the last slots of a track takes longer on the whole than going to
- * a fresh one: with the share f of N slots free the next is 1/(f N) turns away.
+ * a fresh one: when the share f of its N slots is free, the next passes after
+ * 1/(f N) of a turn.
  */
 static bool track_is_used_up(const struct log_track *t)
 {
@@ -392,7 +397,7 @@ static bool places_next(const struct range_set *set, uint64_t from,
 	return true;
 }
 
-/* Are `need` bytes of records kept room for when n units are taken? */
+/* Is there still room for `need` bytes of records when n units are taken? */
 static bool is_kept(const struct log *log, const struct log_track *t,
 		    uint64_t sector, uint32_t n, uint64_t need)
 {
@@ -463,14 +468,16 @@ bool log_commit_waits(const struct log *log)
 	return log->gap_ns < COMMIT_WAITS_NS;
 }
 
-/* An urgent commit gains little by long waits that many share. */
+/* A commit that others follow at once gains little by a fresh track, and the
+ * move takes long. */
 static bool is_used_up(const struct log *log)
 {
 	return log->main && track_is_used_up(log->main) &&
 	       !log_commit_waits(log);
 }
 
-/* On other tracks, that have room for what is staged, and for long. */
+/* Finds a place on another track, which must have room for what is staged as
+ * well, and for long. */
 static bool find_on_next(struct log *log, const struct head_state *head_state,
 			 uint32_t n, uint64_t need, uint64_t *sector,
 			 uint64_t *cost_ns)
@@ -486,8 +493,8 @@ static bool find_on_next(struct log *log, const struct head_state *head_state,
 	return find_allowed(log, head_state, &places, n, need, sector, cost_ns);
 }
 
-/* Is there so little room in long runs, with so much needed, that they must not
- * be cut? */
+/* Is there so little room in long runs, compared with what is promised, that
+ * they must not be cut? */
 static bool is_tight(const struct log *log, uint64_t need)
 {
 	const struct log_room room = room_of_all(log, NULL, 0, 0);
@@ -495,12 +502,13 @@ static bool is_tight(const struct log *log, uint64_t need)
 	return !room_holds(log, &room, need + EASY_BYTES);
 }
 
-/* The place that passes under the head first and breaks no promise. */
+/* Finds the place that passes under the head first and keeps all promises. */
 static bool find_nearest(struct log *log, const struct head_state *head_state,
 			 uint32_t n, bool elsewhere, uint64_t *sector,
 			 uint64_t *cost_ns)
 {
-	/* Of the others: what is to be placed now is among what is needed. */
+	/* Only the other records: the one to be placed is counted in
+	 * log_needed_bytes. */
 	const uint64_t bytes = n * (uint64_t)log->unit_bytes;
 	const uint64_t need = log_needed_bytes(log) - bytes;
 	struct free_places places = {
@@ -529,7 +537,7 @@ size_t log_place_room(const struct log *log)
 	if (room.sure < units_of(log, log_needed_bytes(log)) +
 			4 * LOG_AT_ONCE * most)
 		return 0;
-	if (run < most)		/* another track is next */
+	if (run < most)		/* the next record goes to another track */
 		run = room.longest;
 	return run * log->unit_bytes;
 }
@@ -621,7 +629,8 @@ static bool is_being_written(const struct log *log, const struct log_track *t,
 	return false;
 }
 
-/* The first unit of a record that is needed and on the disk, from `unit` on. */
+/* Finds the first unit of a record that is needed and on the disk, from `unit`
+ * on. */
 static bool record_from(const struct log *log, const struct log_track *t,
 			uint32_t unit, struct log_found *found)
 {

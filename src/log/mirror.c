@@ -23,9 +23,10 @@
 #include "disk/fault.h"
 #include "log/log_internal.h"
 
-/* Percent of all tracks in use from which on mirrors are left out. */
+/* Mirrors are left out while this percentage of all tracks is in use. */
 #define FULL_PERCENT 90u
-/* A write of mirrors that has waited half a second competes with reads. */
+/* A write of mirrors that has waited this long (half a second) competes with
+ * reads. */
 #define DEADLINE_NS 500000000ull
 
 static uint64_t stage_first_seq(const struct log_stage *s)
@@ -92,8 +93,8 @@ void log_mirror_trim(struct log *log)
 	}
 }
 
-/* The one that takes a record of this size: the one that takes records now, or
- * the other if that is empty; NULL: none. */
+/* The stage that takes a record of this size: the one that is being filled, or
+ * the other if that is empty or may be forgotten. NULL: none does. */
 static struct log_stage *stage_for(struct log *log, size_t bytes)
 {
 	struct log_stage *s = log->filling;
@@ -134,7 +135,7 @@ bool log_mirror_due(const struct log *log)
 	       stage_is_due(log, &log->stage[1]);
 }
 
-/* Copies durable records to a stage as long as one takes them. */
+/* Copies durable records to a stage for as long as one takes them. */
 static void stage_fill(struct log *log)
 {
 	struct log_record *r;
@@ -157,7 +158,8 @@ static void stage_fill(struct log *log)
 	}
 }
 
-/* Again when what is full could not be sent: nothing else would. */
+/* Loops because a full stage that could not be sent is forgotten, and nothing
+ * else would fill it again. */
 void log_mirror_stage(struct log *log)
 {
 	do {
@@ -167,8 +169,8 @@ void log_mirror_stage(struct log *log)
 	} while (!list_empty(&log->durable) && !log->sending && !log->failed);
 }
 
-/* Moves s->upto behind the records that fit into `room` and one access, and
- * whose originals are not on the mirrors' track; at least one. */
+/* Moves s->upto behind the records that fit into `room` and one access and
+ * whose originals are not on the mirrors' track, but behind one at least. */
 static void stage_cut(const struct log *log, struct log_stage *s, size_t room)
 {
 	const size_t most = (size_t)queue_limits(log->queue)->max_sectors *
@@ -293,7 +295,7 @@ static void stage_submit(struct log *log, struct log_stage *s)
 	queue_submit(log->queue, &s->req);
 }
 
-/* Writes what of the stage fits the track. */
+/* Writes as much of the stage as fits on the track. */
 static void stage_write(struct log *log, struct log_stage *s)
 {
 	const struct log_header *h = (const void *)(s->buf + s->done);

@@ -67,7 +67,7 @@ static int find_add(struct log_scan *s, const struct log_header *h,
 	return hashmap_put(s->known, f->chain, (void *)(uintptr_t)s->n);
 }
 
-/* The same record, found before. */
+/* The same record, if it was found before (as original or mirror). */
 static struct found_record *find_known(const struct log_scan *s,
 				       const struct log_header *h)
 {
@@ -77,7 +77,8 @@ static struct found_record *find_known(const struct log_scan *s,
 	return at ? &s->find[at - 1] : NULL;
 }
 
-/* What a mirror says of its original: that need not be readable to be known. */
+/* A mirror tells where its original is, which then is known even if it cannot
+ * be read. */
 static void original_mark(struct log_scan *s, const struct log_header *h)
 {
 	const uint64_t sector = addr_sector(le64_get(h->original));
@@ -104,8 +105,8 @@ static void scan_record(struct log_scan *s, struct log_track *t,
 	if (le64_get(h->epoch) != s->replay.epoch) {
 		if (le64_get(h->gen) > s->replay.gen)
 			s->newer = seq;
-		/* Whether it is of the chain that leads to the cut, the chain
-		 * value tells. */
+		/* Its chain value will tell whether it belongs to the chain
+		 * that leads to the cut. */
 		if (seq > s->replay.cut_seq || seq < s->replay.tail_seq)
 			return;
 	} else if (acked > s->acked) {
@@ -123,7 +124,7 @@ static void scan_record(struct log_scan *s, struct log_track *t,
 		s->rc = find_add(s, h, sector);
 }
 
-/* Is the record none that matters, if its header is to be believed? */
+/* If its header is right: is this a record that does not matter any more? */
 static bool header_is_dead(const struct log_scan *s, const struct log_header *h,
 			   size_t available, uint64_t sector)
 {
@@ -136,8 +137,8 @@ static bool header_is_dead(const struct log_scan *s, const struct log_header *h,
 	       (le64_get(h->epoch) != r->epoch && seq > r->cut_seq);
 }
 
-/* A record that would be whole but for one unit.  Others may lie in it, if it
- * is an old one. */
+/* Looks for a record of which all but one unit is whole. If it is an old one,
+ * other records may lie inside it. */
 static void scan_rebuild(struct log_scan *s, const struct scan_read *p,
 			 size_t at, uint64_t sector)
 {
@@ -174,14 +175,14 @@ static void scan_piece(struct log_scan *s, const struct scan_read *p)
 			continue;
 		}
 		scan_record(s, p->track, sector, h);
-		/* The parity of an old record may be overwritten by now. */
+		/* The parity of an old record may have been overwritten. */
 		at += log_mirror_bytes(s->log, le32_get(h->payload));
 	}
 }
 
 /* ---- Reading tracks ------------------------------------------------------ */
 
-/* Pieces overlap, so a unit may come twice. */
+/* The pieces that are read overlap, so a unit may come twice. */
 static void unreadable_add(struct log_scan *s, uint64_t sector)
 {
 	for (unsigned i = s->unreadable_n; i--; )
