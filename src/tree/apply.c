@@ -23,14 +23,14 @@
 
 /* ---- Slots and buffers ---- */
 
-/* No device has this number: a slot there is none. */
+/* A slot on this device number is no slot: no device has it. */
 #define NOWHERE 255u
 
 static bool use_reserved(struct tree *tree, unsigned slots)
 {
 	struct tree_txn *txn = tree->txn;
 
-	/* Beyond its bounds a transaction lives from what is kept free. */
+	/* Beyond its bounds a transaction uses the slots that are kept free. */
 	if (!txn || txn->slots < slots)
 		return space_slots_reserve(tree->space, slots);
 	txn->slots -= slots;
@@ -56,8 +56,8 @@ static struct node_ptr new_place(struct tree *tree, traxaddr near)
 {
 	struct node_ptr ptr = { .gen = tree->gen };
 
-	/* Nothing is written any more: the node needs no more than an address
-	 * of its own. */
+	/* The file system has failed and writes nothing any more: the node
+	 * needs an address of its own, but no slot. */
 	if (!use_reserved(tree, 2)) {
 		tree_fail(tree, "no node slots beyond what was reserved");
 		ptr.addr = addr_make(NOWHERE, ++tree->nowhere);
@@ -92,7 +92,8 @@ struct buffer *apply_new_node(struct tree *tree, unsigned level, struct key low,
 	return buffer;
 }
 
-/* What a frozen buffer holds goes to a shadow; it holds a copy from now on. */
+/* Moves what a frozen buffer holds to a shadow; the buffer goes on with a
+ * copy. */
 static void make_shadow(struct tree *tree, struct buffer *buffer)
 {
 	struct buffer *shadow = buffer_get(tree->buffers);
@@ -143,7 +144,7 @@ void apply_touch(struct tree *tree, struct buffer *buffer)
 
 	if (buffer->state == BUFFER_DIRTY)
 		return;
-	if (old.gen == tree->gen) {	/* written out early, by recovery */
+	if (old.gen == tree->gen) {	/* recovery has written it out early */
 		buffer_set_state(tree->buffers, buffer, BUFFER_DIRTY);
 		return;
 	}
@@ -172,7 +173,8 @@ static void grow_root(struct tree *tree)
 	buffer_set_parent(tree->buffers, old, root);
 }
 
-/* The resident children that were moved here know their new parent. */
+/* Tells the resident children that were moved to this node who their parent
+ * is. */
 static void adopt(struct tree *tree, struct buffer *parent,
 		  const struct buffer *from)
 {
@@ -187,8 +189,8 @@ static void adopt(struct tree *tree, struct buffer *parent,
 	}
 }
 
-/* Cuts a touched node; what is at and behind position i, of key low, moves to
- * the new node, which is returned. */
+/* Cuts a touched node in two: what is at position i and behind it, from key
+ * `low` on, moves to a new node, which is returned. */
 static struct buffer *cut(struct tree *tree, struct buffer *buffer, unsigned i,
 			 struct key low);
 
@@ -248,7 +250,7 @@ static bool would_fit(const struct buffer *a, const struct buffer *b)
 	       NODE_BODY_BYTES * 3 / 4;
 }
 
-/* Adds what `from` holds, which is left as it is (it may be frozen). */
+/* Appends what `from` holds. `from` is not changed: it may be frozen. */
 static void take_over(struct buffer *to, const struct buffer *from, unsigned at)
 {
 	const unsigned n = node_count(from->node);
@@ -326,7 +328,7 @@ void apply_shrink(struct tree *tree, struct buffer *buffer)
 	for (; buffer->parent && is_small(buffer); buffer = buffer->parent) {
 		const unsigned i = apply_index(buffer);
 
-		/* At i = 0 there is nothing on the left: wraps, refused. */
+		/* At i = 0 the index wraps around, and try_join refuses it. */
 		if (!try_join(tree, buffer, i + 1) &&
 		    !try_join(tree, buffer, i - 1))
 			break;
@@ -336,8 +338,8 @@ void apply_shrink(struct tree *tree, struct buffer *buffer)
 
 /* ---- Items ---- */
 
-/* The leaf of a key that was looked up; NULL: a tree that contradicts itself
- * has lost it since, and is failed now. */
+/* The leaf of a key that was looked up. NULL: a tree that contradicts itself
+ * has lost the leaf since then, and has failed. */
 static struct buffer *leaf_to_change(struct tree *tree, struct key key)
 {
 	struct buffer *leaf = tree_leaf(tree, key);
@@ -354,7 +356,8 @@ void apply_touch_leaf(struct tree *tree, struct key key)
 	leaf_to_change(tree, key);
 }
 
-/* Makes room for an item at *i; the leaf that has it, and the place there. */
+/* Makes room for an item at position *i of a leaf; returns the leaf that has
+ * the room, with the position in it. */
 static struct buffer *split_leaf(struct tree *tree, struct buffer *leaf,
 				unsigned *i, struct key key, size_t bytes)
 {

@@ -106,7 +106,7 @@ static bool evictable(const struct buffer *buffer)
 	       !buffer->children;
 }
 
-/* Takes it off whatever list it is on. */
+/* Takes a buffer off whatever list it is on. */
 static void unlist(struct buffer_cache *buffers, struct buffer *buffer)
 {
 	if (buffer->state == BUFFER_FREE)
@@ -145,7 +145,8 @@ void buffer_set_state(struct buffer_cache *buffers, struct buffer *buffer,
 	enlist(buffers, buffer);
 }
 
-/* Something that decides over eviction has changed. */
+/* Puts a buffer on the list that it belongs to, after something has changed
+ * that decides whether it can be evicted. */
 static void relist(struct buffer_cache *buffers, struct buffer *buffer)
 {
 	if (buffer->state != BUFFER_CLEAN ||
@@ -235,7 +236,7 @@ void buffer_drop(struct buffer_cache *buffers, struct buffer *buffer)
 	}
 	if (buffer->state == BUFFER_FROZEN)
 		return;
-	/* Its slot may be taken by another node now. */
+	/* Another node may have been given its slot. */
 	hash_remove(buffers, buffer);
 	if (buffer->state == BUFFER_DIRTY)
 		buffer_set_state(buffers, buffer, BUFFER_CLEAN);

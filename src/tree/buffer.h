@@ -39,7 +39,8 @@ struct tree;
 
 struct buffer {
 	void *node;
-	struct node_ptr ptr;	/* csum is known when clean, or sealed */
+	struct node_ptr ptr;	/* csum is known once the buffer is clean or
+				 * sealed */
 	uint8_t level;
 	enum buffer_state state;
 	bool live;
@@ -47,22 +48,26 @@ struct buffer {
 	bool written;		/* frozen: the write of its node has ended */
 	bool mirrored;		/* frozen: the write of its mirror has ended */
 	bool bad, bad_mirror;	/* frozen: that copy's write failed */
-	bool sibling;		/* read because it lay near another one, and
-				   not used yet */
-	uint8_t tries;		/* loading: copies tried; frozen: moved */
-	uint8_t writes;		/* frozen: outstanding */
-	size_t order;		/* frozen: position in the checkpoint's */
+	bool sibling;		/* it was read because it lay near another one,
+				 * and has not been used yet */
+	uint8_t tries;		/* loading: copies tried so far; frozen: how
+				 * often it was moved */
+	uint8_t writes;		/* frozen: writes that are outstanding */
+	size_t order;		/* frozen: position in the checkpoint's order */
 	uint32_t pins;
 	uint32_t children;	/* buffers whose parent this is */
 	struct buffer *parent;	/* NULL: the root, or not live */
 	struct buffer *hash_next;
-	struct list link;	/* free, lru, dirty or frozen */
-	struct list waiting;	/* loading: who waits (struct fetch_wait) */
-	struct key low, high;	/* loading: what the parent says */
-	struct list later;	/* loading: the tree's, see tree_copies */
-	uint64_t begun_ns;	/* loading */
-	struct tree *tree;	/* loading */
-	struct queue_request req;	/* loading */
+	struct list link;	/* member of free, lru, dirty or frozen */
+	struct list waiting;	/* loading: those who wait for it (struct
+				 * fetch_wait) */
+	struct key low, high;	/* loading: the range of keys that the parent
+				 * gives it */
+	struct list later;	/* loading: member of the tree's list `later`,
+				 * see tree_copies */
+	uint64_t begun_ns;	/* loading: when the read began */
+	struct tree *tree;	/* loading: the tree that reads it */
+	struct queue_request req;	/* loading: the read */
 	struct iovec iov;
 };
 
@@ -74,8 +79,9 @@ struct buffer_cache {
 	struct pool *pool;
 	struct list free, lru, dirty, frozen;
 	size_t n_free, n_lru, n_dirty, n_frozen;
-	uint64_t siblings_used, siblings_unused; /* first uses of such
-				   buffers; those that left without one */
+	/* how many such buffers were used, and how many left without having
+	 * been */
+	uint64_t siblings_used, siblings_unused;
 };
 
 /* -ENOMEM. */
@@ -85,19 +91,21 @@ void buffer_cache_free(struct buffer_cache *buffers);
 /* The buffer at this address, whatever its state; NULL: none. */
 struct buffer *buffer_find(const struct buffer_cache *buffers, traxaddr addr);
 
-/* A buffer without an address, evicting if need be.  NULL: none can be. */
+/* Gives a buffer without an address, evicting another if necessary. NULL: none
+ * can be evicted. */
 struct buffer *buffer_get(struct buffer_cache *buffers);
 /* How many buffer_get would give. */
 size_t buffer_available(const struct buffer_cache *buffers);
 
-/* Back to free; it is in no list of others, not pinned, without children. */
+/* Makes a buffer free. It must not be pinned, have children or be on anybody
+ * else's list. */
 void buffer_put(struct buffer_cache *buffers, struct buffer *buffer);
 
-/* Gives it an address, or another one; the old one is forgotten. */
+/* Gives the buffer an address, or another one instead of its old one. */
 void buffer_set_ptr(struct buffer_cache *buffers, struct buffer *buffer,
 		   const struct node_ptr *ptr);
 
-/* Moves it between the lists that go with states. */
+/* Changes the state of a buffer, and the list that it is on with it. */
 void buffer_set_state(struct buffer_cache *buffers, struct buffer *buffer,
 		     enum buffer_state state);
 
@@ -107,8 +115,8 @@ void buffer_set_parent(struct buffer_cache *buffers, struct buffer *buffer,
 void buffer_pin(struct buffer_cache *buffers, struct buffer *buffer);
 void buffer_unpin(struct buffer_cache *buffers, struct buffer *buffer);
 
-/* Leaves the running tree: frees it, unless it is still frozen, loading or
- * pinned; then when that ends. */
+/* The node leaves the running tree: its buffer is freed at once, or when it is
+ * no longer frozen, loading or pinned. */
 void buffer_drop(struct buffer_cache *buffers, struct buffer *buffer);
 
 /* Checks the invariants; NULL when they hold, else which one does not. */

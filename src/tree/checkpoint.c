@@ -38,9 +38,11 @@
 
 #include "base/msg.h"
 
-/* Fill driven ones that can't trim because of pinned records don't repeat. */
+/* A checkpoint that was due to the fill of the log and could trim nothing,
+ * because records are pinned, is repeated after 1 s at the earliest. */
 #define FILL_PAUSE_NS 1000000000ull
-/* Until then they wait for pinned data to be destaged, which they can trim. */
+/* Below this fill of the log a checkpoint waits until pinned data has been
+ * destaged, because it can trim the log then. */
 #define FILL_WAIT_PERCENT 60
 
 int ckpt_init(struct tree *tree)
@@ -129,7 +131,8 @@ static void log_is_durable(struct waiter *waiter, int rc)
 		tree_fail(tree, "the log can't be written");
 }
 
-/* What the log has at the cut; before it is started: where it ended. */
+/* The log's position at the cut; before the log is started: the end that
+ * recovery found. */
 static void cut_log(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -154,7 +157,7 @@ static void cut_log(struct tree *tree)
 	log_commit(tree->log, &ckpt->log_waiter);
 }
 
-/* Buffers for both copies of the root area; they never shrink. */
+/* Gets buffers for both copies of the root area; they never become smaller. */
 static int area_reserve(struct tree *tree, size_t bytes)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -271,7 +274,7 @@ static void run_releasing(struct tree *tree)
 	tree_wake(&ckpt->now, 0);
 }
 
-/* Ends with nothing in flight; the tree has failed. */
+/* Ends the checkpoint, with nothing in flight, because the tree has failed. */
 static void give_up(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -282,7 +285,8 @@ static void give_up(struct tree *tree)
 	tree_wake(&ckpt->next_list, -EIO);
 }
 
-/* No copy of the root could be written: both are again, after a pause. */
+/* No copy of the root could be written: both are written again after a
+ * pause. */
 static void root_failed(struct tree *tree, const struct disk_request *req)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -407,7 +411,7 @@ static bool waits_for_destage(struct tree *tree, unsigned fill)
 	       log_oldest_pinned(tree->log) <= ckpt->destage_seq;
 }
 
-/* Is it time for one?  *next_ns: when it will be. */
+/* Is it time for a checkpoint? *next_ns is when it will be. */
 static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 {
 	const struct checkpoint *ckpt = &tree->ckpt;
@@ -436,7 +440,8 @@ static bool is_due(struct tree *tree, uint64_t now_ns, uint64_t *next_ns)
 	return false;
 }
 
-/* Would the log be shorter, because pinned data was destaged? */
+/* Would a checkpoint make the log shorter, because pinned data was destaged
+ * since the last one? */
 static bool would_trim(const struct tree *tree)
 {
 	return tree->log_started &&
@@ -444,7 +449,8 @@ static bool would_trim(const struct tree *tree)
 	       log_oldest_pinned(tree->log) > tree->durable.tail_seq;
 }
 
-/* Nothing has changed since the last root, which is what was asked for. */
+/* Nothing has changed since the last root, and that is all that was asked
+ * for. */
 static bool is_needless(const struct tree *tree)
 {
 	return !tree->gen_changed && !would_trim(tree) && !tree->pending &&
@@ -488,7 +494,7 @@ uint64_t ckpt_run(struct tree *tree, uint64_t now_ns)
 		give_up(tree);
 		return next_ns;
 	}
-	/* Inside a transaction that has changed something there is no cut. */
+	/* No cut is made inside a transaction that has changed something. */
 	if (tree->changing || !is_due(tree, now_ns, &next_ns))
 		return next_ns;
 	if (is_needless(tree)) {

@@ -17,19 +17,19 @@ int ckpt_by_mirror(const void *a, const void *b);
 void ckpt_order_all(struct checkpoint *ckpt,
 		    int (*cmp)(const void *a, const void *b));
 
-/* Begins to write all nodes that are not written, and then mirrors. */
+/* Begins to write all nodes that are not written yet, and then the mirrors. */
 void ckpt_begin_writing(struct checkpoint *ckpt);
 
 /* ---- ckpt_write.c ---- */
 
 void ckpt_pump(struct tree *tree);
 
-/* Nothing is left to be submitted. */
+/* Has everything been submitted? */
 bool ckpt_all_submitted(const struct checkpoint *ckpt);
 
-/* All writes are through and some failed: those move, all above them are
- * written again after the pause.  These name what moved the time before by the
- * places that it has now. */
+/* Called when no write is outstanding and some have failed. The nodes that
+ * failed move, and all nodes above them are written again after the pause;
+ * these then name the new places of the nodes that moved the time before. */
 void ckpt_write_again(struct tree *tree, uint64_t now_ns);
 
 #endif

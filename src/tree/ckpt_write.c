@@ -12,7 +12,7 @@
 
 /* ---- Sealing ---- */
 
-/* The frozen buffer that a pointer in a frozen node means. */
+/* The frozen buffer of the node that a pointer in a frozen node names. */
 static struct buffer *frozen_child(struct tree *tree, traxaddr addr)
 {
 	const struct checkpoint *ckpt = &tree->ckpt;
@@ -36,7 +36,7 @@ static void seal_children(struct tree *tree, struct buffer *buffer)
 		if (ptr.gen != tree->ckpt.gen)
 			continue;
 		child = frozen_child(tree, ptr.addr);
-		if (!child)	/* written out early, by recovery */
+		if (!child)	/* recovery has written it out early */
 			continue;
 		assert(child->sealed);
 		node_child_set(buffer->node, i, &child->ptr);
@@ -72,8 +72,8 @@ void ckpt_replace(struct tree *tree, struct buffer *buffer,
 
 /* ---- Writing nodes ---- */
 
-/* The copy of a node that could not be written goes to another slot, or the
- * tree has failed. */
+/* Moves the copy of a node that could not be written to another slot, or fails
+ * the tree. */
 static void write_failed(struct tree *tree, const struct ckpt_write *w)
 {
 	const struct disk_request *req = &w->req.disk;
@@ -159,7 +159,7 @@ static bool has_room(const struct tree *tree)
 	       !tree->failed;
 }
 
-/* Seals and submits as long as there is room. */
+/* Seals and submits nodes as long as there is room for writes. */
 static void pump_nodes(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -179,8 +179,8 @@ static void pump_nodes(struct tree *tree)
 	}
 }
 
-/* Mirrors hold the place and the checksum of their nodes: they follow when all
- * nodes have places. */
+/* A mirror holds the place and the checksum of its node, so mirrors follow when
+ * all nodes have their places. */
 static void pump_mirrors(struct tree *tree)
 {
 	struct checkpoint *ckpt = &tree->ckpt;
@@ -246,8 +246,8 @@ static void payload_mark(struct checkpoint *ckpt, traxaddr addr, bool used)
 	}
 }
 
-/* A track that joined after the cut is not in the payload.  Recovery has no
- * payload yet: what it takes will be in the first. */
+/* A track that joined after the cut is not in the payload. During recovery
+ * there is no payload yet: the first one will have what recovery has taken. */
 static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 {
 	const uint8_t *map = ckpt->payload;
@@ -270,8 +270,9 @@ static bool payload_knows(const struct checkpoint *ckpt, traxaddr addr)
 	return false;
 }
 
-/* The running generation, too, has the node there, or it has left the bad slot
- * before (a shadow) and will never use the other. */
+/* Finds another slot. The running generation has the node at the same place, or
+ * has already left the bad slot for another (with a shadow) and will never use
+ * it. */
 static traxaddr another_slot(struct tree *tree, const struct buffer *buffer,
 			     traxaddr bad, bool mirror)
 {

@@ -14,7 +14,8 @@ struct range_walk {
 	unsigned nodes;		/* changed or dropped so far */
 };
 
-/* The resident node of level 1 above key, or the root when that is a leaf. */
+/* The resident node of level 1 that covers key, or the root if that is a
+ * leaf. */
 static struct buffer *parent_of(struct tree *tree, struct key key)
 {
 	struct buffer *f = tree->root;
@@ -38,7 +39,7 @@ static struct buffer *resident_child(const struct tree *tree,
 	return tree_resident(f) ? f : NULL;
 }
 
-/* Deletes what of the range is in a resident leaf. */
+/* Deletes those items of a resident leaf that are in the range. */
 static void cut_leaf(struct range_walk *walk, struct buffer *leaf)
 {
 	unsigned from, to;
@@ -54,7 +55,7 @@ static void cut_leaf(struct range_walk *walk, struct buffer *leaf)
 	apply_shrink(walk->tree, leaf);
 }
 
-/* Takes child i out of the tree; its range has gone elsewhere. */
+/* Takes child i out of the tree; a neighbour has its range now. */
 static void drop_child(struct tree *tree, struct buffer *parent, unsigned i)
 {
 	const struct node_ptr ptr = node_child(parent->node, i);
@@ -66,7 +67,7 @@ static void drop_child(struct tree *tree, struct buffer *parent, unsigned i)
 	apply_free_slots(tree, &ptr);
 }
 
-/* An empty leaf in the place of child i, which is not resident. */
+/* Puts an empty leaf in the place of child i, which is not resident. */
 static void blank_child(struct tree *tree, struct buffer *parent, unsigned i)
 {
 	const struct node_ptr old = node_child(parent->node, i);
@@ -115,8 +116,8 @@ static void drop_leaf(struct range_walk *walk, struct buffer *parent,
 	apply_shrink(tree, parent);
 }
 
-/* Treats the leaf that covers key; *high is where it ended.  false: it must
- * be resident and is not. */
+/* Deletes in the leaf that covers key; *high is the leaf's highest key. False:
+ * the leaf must be resident and is not. */
 static bool step(struct range_walk *walk, struct key key, struct key *high)
 {
 	struct buffer *parent = parent_of(walk->tree, key);

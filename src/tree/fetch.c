@@ -21,7 +21,7 @@
 
 static void submit(struct buffer *buffer);
 
-/* Or it would be given to another node. */
+/* Without this check the slot would be given to another node. */
 static bool slot_is_used(const struct tree *tree, traxaddr addr)
 {
 	return !addr || space_slot_used(tree->space, addr);
@@ -62,7 +62,8 @@ static void normalize(struct buffer *buffer)
 		node_child_set_key(buffer->node, 0, buffer->low);
 }
 
-/* Nothing more will come; why: nothing usable has. */
+/* Ends a load for which no copy is left; why: what was wrong with the last one,
+ * NULL if nothing was. */
 static void load_over(struct buffer *buffer, const char *why)
 {
 	struct tree *tree = buffer->tree;
@@ -87,7 +88,8 @@ static void load_delivered(const struct buffer *buffer, uint64_t wait_ns)
 		});
 }
 
-/* Who has a copy need not be right.  false: it must be read. */
+/* Asks who has copies of nodes. Such a copy need not be right, so it is
+ * verified. False: the node must be read from its place. */
 static bool load_copy(struct buffer *buffer)
 {
 	const struct tree_copies *copies = &buffer->tree->copies;
@@ -108,7 +110,7 @@ static bool load_copy(struct buffer *buffer)
 	return true;
 }
 
-/* Is the mirror read? */
+/* After a bad copy: is the mirror read next? */
 static bool goes_on(struct buffer *buffer)
 {
 	const struct disk_request *req = &buffer->req.disk;
@@ -128,7 +130,8 @@ static void load_judge(struct buffer *buffer)
 	const char *why = buffer->live ? judge(buffer) : NULL;
 	const bool again = why && goes_on(buffer);
 
-	/* A warning and the loss are told apart by a bit that no sector has. */
+	/* A device number, which no node has, tells the report of a warning
+	 * from that of a loss. */
 	if (why && !fetch_is_reported(tree, addr_make(again, req->sector)))
 		msg(again ? MSG_WARN : MSG_ERROR,
 		    "node at sector %" PRIu64 ", level %u: %s%s", req->sector,
@@ -155,7 +158,7 @@ void fetch_arrived(struct buffer *buffer, int result)
 		buffer->tree->stats.siblings_read++;
 		load_over(buffer, buffer->live ? judge(buffer) : NULL);
 	} else if (result) {
-		submit(buffer);	/* alone it may be read */
+		submit(buffer);	/* Read by itself it may be whole. */
 	} else {
 		load_judge(buffer);
 	}
@@ -191,7 +194,8 @@ static struct buffer *prepare(struct tree *tree, const struct txn_miss *miss)
 {
 	struct buffer *buffer;
 
-	/* The parent must not be evicted for its child. */
+	/* Pins the parent, or it could be evicted to make room for its
+	 * child. */
 	if (miss->parent)
 		buffer_pin(tree->buffers, miss->parent);
 	buffer = buffer_get(tree->buffers);
@@ -248,7 +252,7 @@ bool fetch_start(struct tree_txn *txn)
 		struct buffer *buffer =
 			buffer_find(tree->buffers, miss->ptr.addr);
 
-		/* Loading it may have evicted the parent of another. */
+		/* Loading one node may have evicted the parent of another. */
 		if (!buffer && miss->parent &&
 		    (!miss->parent->live ||
 		     miss->parent->state == BUFFER_LOADING))
@@ -285,8 +289,8 @@ void tree_copies_ready(struct tree *tree)
 	}
 }
 
-/* The buffer that is as near as there is to the node of a level where a key
- * is. */
+/* The buffer that is nearest, on the way down, to the node of a level where a
+ * key is. */
 static struct buffer *buffer_down(struct tree *tree, struct key key,
 				unsigned level)
 {
@@ -341,7 +345,7 @@ bool tree_node_is_good(struct tree *tree, const void *node)
 		return true;
 	ptr = node_child(parent->node, node_child_find(parent->node, low));
 	child = buffer_find(tree->buffers, ptr.addr);
-	/* The sum of what is to be written is not known yet. */
+	/* The checksum of a node that will be written is not known yet. */
 	if (ptr.addr != le64_get(header->addr) ||
 	    ptr.gen != le64_get(header->gen) ||
 	    (child && child->state != BUFFER_CLEAN))

@@ -20,7 +20,7 @@
 
 #define LOAD_NODES 16
 #define RETRY_NS 20000000ull
-/* Of the disk: see growth_is_cheap. */
+/* One part in so many of the disk: see growth_is_cheap. */
 #define AT_ONCE_SHARE 32u
 
 static const struct tree_bounds load_bounds = { .nodes = LOAD_NODES };
@@ -31,7 +31,8 @@ struct group_load {
 	uint32_t group;
 	struct tree_txn *txn;
 	traxaddr cursor;
-	bool fed_first;		/* the owner from before the group */
+	bool fed_first;		/* the owner that begins before the group was
+				 * fed */
 	struct list waiters;
 };
 
@@ -71,7 +72,7 @@ static int feed(struct group_load *load, const struct tree_item *item)
 			       n);
 }
 
-/* The owner that begins before the group and may reach into it. */
+/* Feeds the owner that begins before the group, as it may reach into it. */
 static int feed_first(struct group_load *load)
 {
 	const traxaddr first = group_first(load->group);
@@ -89,7 +90,8 @@ static int feed_first(struct group_load *load)
 	return rc == -ENOENT ? 0 : rc;
 }
 
-/* Feeds until the end (-ENOENT), a miss, or the transaction is full (0). */
+/* Feeds owners until there are no more (-ENOENT), a node is missing, or the
+ * transaction is full (0). */
 static int feed_all(struct group_load *load)
 {
 	const struct key last = owner_key(group_first(load->group + 1) - 1);
@@ -130,7 +132,8 @@ static void load_run(struct tree_txn *txn, void *arg, int rc)
 		load_end(load, 0);
 		return;
 	}
-	if (!rc) {		/* as many nodes as it may meet: another */
+	if (!rc) {		/* It has met as many nodes as it may: another
+				 * transaction goes on. */
 		tree_txn_end(txn);
 		load->txn = NULL;
 		rc = tree_begin(load->tree, &load_bounds, &load_ops, load,
@@ -211,7 +214,8 @@ void tree_set_node_place(struct tree *tree,
 	tree->growth.arg = arg;
 }
 
-/* Does the root area hold this track too?  Half of the disk is the most. */
+/* Does the root area have room for the slot map of another track? Node tracks
+ * take half of the disk at most. */
 static bool area_has_room(const struct tree *tree)
 {
 	const struct growth *g = &tree->growth;
@@ -302,7 +306,8 @@ static const struct tree_txn_ops growth_ops = { grow };
 uint64_t growth_run(struct tree *tree, uint64_t now_ns)
 {
 	struct growth *g = &tree->growth;
-	/* Slots of nodes and mirrors that most give back unused. */
+	/* Slots that transactions have reserved for nodes and mirrors and
+	 * mostly give back unused. */
 	const uint64_t spare = growth_is_cheap(tree) ? 0 :
 						       2 * tree->new_reserved;
 	const bool scarce = space_slots_free(tree->space) + spare <

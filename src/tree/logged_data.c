@@ -15,8 +15,9 @@
 
 struct logged_block {
 	struct tree_data data;
-	struct logged_block *chain;	/* of the same hash */
-	struct list link;		/* oldest first */
+	struct logged_block *chain;	/* next block with the same hash */
+	struct list link;		/* all blocks, the oldest content
+					 * first */
 };
 
 struct logged_data {

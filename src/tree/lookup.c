@@ -106,7 +106,7 @@ int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 	for (unsigned k = 0; k < txn->miss_n; k++)
 		if (txn->miss[k].ptr.addr == ptr.addr)
 			return -EAGAIN;
-	/* Beyond the bound it will be met again in the next run. */
+	/* What is beyond the bound is met again in the next run. */
 	if (txn->miss_n == txn->bounds.nodes)
 		return -EAGAIN;
 	txn->miss[txn->miss_n++] = (struct txn_miss){
@@ -121,7 +121,7 @@ int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i)
 	return -EAGAIN;
 }
 
-/* The node of a level that covers key, 0, -EAGAIN or -EIO. */
+/* Finds the node of a level that covers key: 0, -EAGAIN or -EIO. */
 static int descend(struct tree_txn *txn, struct key key, unsigned level,
 		   struct buffer **node)
 {
@@ -175,7 +175,7 @@ int tree_copy_key(struct tree_txn *txn, traxaddr addr, struct key *from,
 	return -EINPROGRESS;
 }
 
-/* The leaf that covers key, pinned. */
+/* Finds the leaf that covers key, and pins it. */
 static int find_leaf(struct tree_txn *txn, struct key key, struct buffer **leaf)
 {
 	int rc = descend(txn, key, 0, leaf);

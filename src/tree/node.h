@@ -30,7 +30,7 @@ unsigned node_count(const void *node);
 unsigned node_level(const void *node);
 struct key node_low(const void *node);
 struct key node_high(const void *node);
-/* Of item or child i. */
+/* The key of item or child i. */
 struct key node_key(const void *node, unsigned i);
 
 /* ---- Leaves ---- */
@@ -38,7 +38,7 @@ struct key node_key(const void *node, unsigned i);
 /* First position whose key is >= key (n: none); *found: it is equal. */
 unsigned node_find(const void *node, struct key key, bool *found);
 const void *node_value(const void *node, unsigned i, size_t *bytes);
-/* Bytes of slots and values that are alive. */
+/* Bytes of all slots and of the values that are in use. */
 size_t node_used(const void *node);
 /* Is there room for one more item with a value of `bytes`? */
 bool node_fits(const void *node, size_t bytes);
@@ -49,9 +49,9 @@ void node_remove(void *node, unsigned i);
 void node_remove_run(void *node, unsigned i, unsigned n);
 /*
  * Where to cut a leaf so that an item of `bytes` can go to position i: items
- * from the result on go right, and so does the new one if *right.  At the very
- * end nothing moves, so that ascending inserts fill leaves; otherwise by
- * halves of the bytes.
+ * from the result on go to the right, and so does the new item if *right. If i
+ * is the very end no item moves, so that ascending inserts fill leaves;
+ * otherwise each half gets half of the bytes.
  */
 unsigned node_split_point(const void *node, unsigned i, size_t bytes,
 			  bool *right);

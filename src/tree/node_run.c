@@ -19,41 +19,49 @@
 
 #include "tree/tree_internal.h"
 
-#define RUNS 4u			/* at the disk at once */
-#define RUN_SLOTS 64u		/* 1 MiB */
+#define RUNS 4u			/* runs that the disk has at once, at most */
+#define RUN_SLOTS 64u		/* longest run: 1 MiB */
 #define FIRST_REACH 16
 #define LEAST_REACH 2
-/* A positioning costs as much as the transfer of some ten nodes. */
+/* A sibling that is used saves a positioning, which costs as much as
+ * transferring about eight nodes that are not used. */
 #define USED_GAIN 8
-/* So many slots of others in a row are read over. */
+/* Up to this many slots of other nodes in a row are read and thrown away. */
 #define GAP_SLOTS 8
 /* The length of a run where no track is known. */
 #define UNKNOWN_TRACK_SLOTS 16u
 
 struct node_run {
 	struct node_runs *runs;
-	struct list link;		/* of the idle ones */
+	struct list link;		/* member of the list of idle runs */
 	struct queue_request req;
-	unsigned ahead;			/* nodes that nobody waited for */
-	unsigned n;			/* slots */
-	struct buffer *buffer[RUN_SLOTS]; /* NULL: it is read over */
+	unsigned ahead;			/* siblings in it, for which nobody
+					 * waits */
+	unsigned n;			/* slots that it covers */
+	struct buffer *buffer[RUN_SLOTS]; /* for each slot the buffer to fill;
+					   * NULL: it is thrown away */
 	struct iovec iov[RUN_SLOTS];
 };
 
 struct node_runs {
 	struct tree *tree;
 	struct list idle;
-	int reach;			/* slots of the next run */
-	uint64_t used, unused;		/* siblings, when reach was set */
-	void *scratch;			/* takes what is read over */
+	int reach;			/* longest extent of the next run, in
+					 * slots */
+	uint64_t used, unused;		/* counts of siblings when `reach` was
+					 * set */
+	void *scratch;			/* memory for what is thrown away */
 	struct node_run run[RUNS];
 };
 
-/* The siblings around a node, by their distance from it in slots. */
+/* The siblings of a node that lie near it, by their distance from it in
+ * slots. */
 struct siblings {
 	int limit;			/* slots of the run, at most */
-	int first, last;		/* of the run */
-	int16_t child[2 * RUN_SLOTS];	/* of the parent; -1: none */
+	int first, last;		/* the run's slots, as distances */
+	int16_t child[2 * RUN_SLOTS];	/* for each distance the index of the
+					 * child in the parent; -1: no sibling
+					 * that is wanted */
 };
 
 int node_runs_new(struct tree *tree)
@@ -105,8 +113,8 @@ static void follow_use(struct node_runs *runs)
 		runs->reach = LEAST_REACH;
 }
 
-/* Transactions that were admitted find buffers all the same: those of siblings
- * are counted like their pins. */
+/* Buffers for siblings are counted like pins of transactions, so that a
+ * transaction that was admitted still finds its buffers. */
 static int slots_most(struct node_runs *runs, const struct buffer *buffer)
 {
 	const struct tree *tree = runs->tree;
@@ -129,7 +137,7 @@ static int slots_most(struct node_runs *runs, const struct buffer *buffer)
 
 /* ---- Which ---- */
 
-/* The children that are not in memory. */
+/* Finds the children of the same parent that lie near and are not in memory. */
 static void find_siblings(const struct tree *tree, const struct buffer *buffer,
 			  struct siblings *siblings)
 {
@@ -152,7 +160,7 @@ static void find_siblings(const struct tree *tree, const struct buffer *buffer,
 	}
 }
 
-/* Extends the run by one sibling on one side; false: it ends there. */
+/* Extends the run to the next sibling on one side; false: it ends there. */
 static bool extend(struct siblings *siblings, int step, int gap)
 {
 	int *end = step > 0 ? &siblings->last : &siblings->first;
@@ -169,10 +177,10 @@ static bool extend(struct siblings *siblings, int step, int gap)
 	return false;
 }
 
-/* Upwards first: what is read in order goes there. */
+/* Extends upwards first, because what is read in order lies there. */
 static void choose(const struct tree *tree, struct siblings *siblings)
 {
-	/* A slot that is being written would be waited for. */
+	/* A slot that is being written would have to be waited for. */
 	const int gap = tree->ckpt.phase == CKPT_WRITING ? 0 : GAP_SLOTS;
 
 	siblings->first = siblings->last = 0;
@@ -197,7 +205,7 @@ static void run_done(struct disk_request *req)
 	txn_feed_starved(runs->tree);
 }
 
-/* NULL: its slot is read over. */
+/* Appends a slot to the run; buffer NULL: its content is thrown away. */
 static void run_add(struct node_run *run, struct buffer *buffer)
 {
 	run->buffer[run->n] = buffer;

@@ -17,11 +17,12 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* Frames that applying one entry may take. */
+/* Buffers that applying one entry may take. */
 #define REPLAY_BUFFERS 48
-/* Leaves read at once: some tracks of them. */
+/* Leaves that are read at once: those of some tracks. */
 #define FETCHES 256u
-/* Keys looked at for a batch of leaves, for each buffer, and at most. */
+/* Keys that are looked at for one batch of leaves: this many for each
+ * buffer. */
 #define KEYS_PER_BUFFER 8u
 #define MAX_KEYS (1u << 17)
 
@@ -33,11 +34,15 @@ struct wanted {
 struct replay {
 	struct tree *tree;
 	struct tree_txn *txn;
-	int rc;			/* of applying, apart from the log's own */
-	struct key *keys;	/* that the records ahead change, in order */
+	int rc;			/* result of applying; errors of the log are
+				 * separate */
+	struct key *keys;	/* keys that the coming records change, in
+				 * order */
 	size_t n, room;
-	size_t next;		/* the leaves of those before are fetched */
-	bool all_shown;		/* what is shown next comes behind these */
+	size_t next;		/* the leaves of the keys before this one have
+				 * been fetched */
+	bool all_shown;		/* all coming records have been shown; what is
+				 * shown next lies behind them */
 	struct wanted *wanted;	/* nodes to be fetched now */
 	size_t wanted_n, wanted_room;
 };
@@ -60,8 +65,8 @@ static traxaddr missing_node(struct tree *tree, struct key key)
 	return 0;
 }
 
-/* Notes what the keys from r->next on miss, up to *end, which is brought
- * nearer when it is too much. */
+/* Notes the nodes that the keys from r->next on need and that are not in
+ * memory. *end is reduced when that is too much. */
 static int wanted_collect(struct replay *r, size_t *end)
 {
 	struct hashmap *seen = hashmap_new();
@@ -101,7 +106,7 @@ static int wait_loads(struct replay *r)
 	return rc < 0 ? rc : 0;
 }
 
-/* A leaf that cannot be read is told when it is needed. */
+/* Fetches them. A leaf that cannot be read is reported when it is needed. */
 static int wanted_fetch(struct replay *r)
 {
 	struct tree_txn *txn = r->txn;
@@ -124,7 +129,7 @@ static int wanted_fetch(struct replay *r)
 	return rc;
 }
 
-/* Level by level; the levels above the leaves are few. */
+/* Fetches level by level; there are few nodes above the leaves. */
 static int fetch_ahead(struct replay *r)
 {
 	const size_t buffers = buffer_available(r->tree->buffers);
@@ -194,7 +199,7 @@ static int replay_room(struct tree *tree, unsigned paths)
 	return rc;
 }
 
-/* The leaf of key is resident afterwards; 0, -ENOENT, or an error. */
+/* Makes the leaf of key resident: 0, -ENOENT, or an error. */
 static int replay_get(struct replay *r, struct key key)
 {
 	struct tree_txn *txn = r->txn;
@@ -399,7 +404,8 @@ int replay_log(struct tree *tree)
 	return r.rc ? r.rc : rc;
 }
 
-/* There are no records to look ahead in: a leaf is fetched when it is met. */
+/* There are no records to look ahead in, so each leaf is fetched when it is
+ * needed. */
 int replay_changes(struct tree *tree, const struct tree_change *change,
 		   size_t n)
 {
@@ -477,7 +483,7 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 	return rc;
 }
 
-/* What starts the log needs what was found there. */
+/* Starting the log needs what recovery has found in it. */
 void tree_recovered_end(struct tree *tree)
 {
 	tree->recovered_over = true;

@@ -23,7 +23,8 @@
 /* Owners that a transaction changes, at most: the largest maps some fifty
  * extents, of which each owner may be cut in two. */
 #define RANGES_MOST 512u
-/* Of each the space may cut a range in two in four of its sets. */
+/* Nodes of range sets that they may need: each may cut a range in two, in four
+ * sets of the space. */
 #define RANGESET_NODES (4 * RANGES_MOST)
 
 bool rmap_reserve(struct tree *tree)
@@ -39,7 +40,7 @@ bool rmap_reserve(struct tree *tree)
 	return rangeset_reserve(RANGESET_NODES);
 }
 
-/* The list is moved to memory that was kept for that. */
+/* Moves the list to the memory that is kept for long lists. */
 static struct rmap_range *list_spare(struct tree *tree, struct rmap_list *list)
 {
 	const unsigned i = tree->rmap_spare[0] ? 0 : 1;
@@ -75,7 +76,7 @@ static int list_append(struct tree *tree, struct rmap_list *list,
 	return 0;
 }
 
-/* Cuts [first, end) out of entry i; entries may be added behind. */
+/* Cuts [first, end) out of entry i; entries may be added behind it. */
 static int list_cut(struct tree *tree, struct rmap_list *list, unsigned i,
 		    uint64_t first, uint64_t end)
 {
@@ -88,7 +89,8 @@ static int list_cut(struct tree *tree, struct rmap_list *list, unsigned i,
 		list_append(tree, list, end, r_end - end, kind) : 0;
 }
 
-/* Adds a range to one side, less what it meets on the other. */
+/* Adds a range to one side, except the parts that the other side has, which are
+ * taken out there. */
 static int note(struct tree *tree, struct rmap_list *mine,
 		struct rmap_list *other,
 		uint64_t first, uint64_t n, uint8_t kind)

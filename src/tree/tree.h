@@ -46,18 +46,20 @@ struct tree_options {
 				   records are lost; goes on without them */
 	size_t node_pool_bytes;	/* 0: 32 MiB; at least 4 MiB */
 	size_t recover_bytes;	/* memory for records of the log, until
-				   tree_recovered_end; 0: the least */
+				 * tree_recovered_end; 0: as little as
+				 * possible */
 	uint64_t commit_ns;	/* age of a change that makes a commit begin;
 				   0: 5 s */
 	uint64_t checkpoint_ns;	/* age of a change that makes a checkpoint
 				   begin; 0: 60 s */
 };
 
-/* What was found at open; for messages and tests. */
+/* What recovery found at open, for messages and tests. */
 struct tree_recovery {
 	bool was_clean;
-	uint64_t records;	/* applied from the log */
-	uint64_t data_blocks;	/* logged data still to be destaged */
+	uint64_t records;	/* records applied from the log */
+	uint64_t data_blocks;	/* logged blocks of data that are still to be
+				 * destaged */
 	bool damaged;		/* acknowledged records, or a root that they
 				   follow, are lost: read-only, unless
 				   accept_loss */
@@ -83,7 +85,7 @@ const struct tree_recovery *tree_recovered(const struct tree *tree);
 struct tree_data {
 	uint64_t ino, block;
 	uint64_t sum;
-	uint64_t seq;		/* of its log record */
+	uint64_t seq;		/* log record that has it */
 	uint32_t record, offset; /* where the tree finds the content */
 };
 size_t tree_recovered_data(const struct tree *tree,
@@ -94,7 +96,7 @@ int tree_recovered_read(struct tree *tree, size_t first, size_t n,
 			int (*block)(void *arg, const struct tree_data *data,
 				     const void *bytes),
 			void *arg);
-/* Recovered data is not needed any more: frees its memory. */
+/* Frees the memory for recovered data, which nobody needs any more. */
 void tree_recovered_end(struct tree *tree);
 
 /*
@@ -108,7 +110,7 @@ void tree_recovered_end(struct tree *tree);
 int tree_start(struct tree *tree);
 int tree_start_begin(struct tree *tree);
 
-/* An item as it is to be; value NULL: not at all. */
+/* An item as it shall be; value NULL: it shall not exist. */
 struct tree_change {
 	struct key key;
 	const void *value;
@@ -136,7 +138,7 @@ int tree_close(struct tree *tree);
 void tree_abandon(struct tree *tree);
 
 const struct super *tree_super(const struct tree *tree);
-/* Writes this, with a version of its own, to all superblocks; waits. */
+/* Writes this superblock, with a new version, to all places. Waits. */
 int tree_write_super(struct tree *tree, const struct super *super);
 /* Takes over a superblock that the caller has written to at least one place.
  * All that it names has owners. */
@@ -150,18 +152,19 @@ bool tree_failed(const struct tree *tree);
 
 /* ---- Transactions ---- */
 
-/* The most that an operation may need, constants of its type. */
+/* The most that an operation of one type may need. */
 struct tree_bounds {
-	uint16_t nodes;		/* nodes met, at most 64 */
+	uint16_t nodes;		/* nodes that it meets, at most 64 */
 	uint16_t new_nodes;	/* node slots taken: nodes changed + splits */
-	uint32_t log_bytes;	/* of entries, tree_log_data included */
+	uint32_t log_bytes;	/* bytes of its entries, tree_log_data
+				 * included */
 	bool urgent;		/* frees space: may use the last reserves */
 };
 
 struct tree_txn_ops {
-	/* Admitted (or fetched): run.  Called from tree_run or queue_poll,
-	 * never from inside tree_begin or tree_txn_fetch.  rc: 0, or why it
-	 * can't be: -EIO, -EROFS, -ENOSPC. */
+	/* Called when the transaction was admitted, or its nodes were fetched;
+	 * from tree_run or queue_poll, never from inside tree_begin or
+	 * tree_txn_fetch. rc: 0, or why it can't run: -EIO, -EROFS, -ENOSPC. */
 	void (*run)(struct tree_txn *txn, void *arg, int rc);
 };
 
@@ -182,11 +185,12 @@ void tree_txn_fetch(struct tree_txn *txn);
  * record that holds the changes, 0 when nothing was changed. */
 uint64_t tree_txn_end(struct tree_txn *txn);
 
-/* True once something was changed. */
+/* Has it changed something? */
 bool tree_txn_changed(const struct tree_txn *txn);
 
-/* How many more nodes it may meet: its bound less those pinned and those noted
- * as missing.  For those who take as many items as their bound allows. */
+/* How many more nodes it may meet: its bound, less the nodes that it has pinned
+ * or noted as missing. It is for transactions that take as many items as
+ * fit. */
 unsigned tree_txn_room(const struct tree_txn *txn);
 
 /* Reaches of one item: valid until the next change or fetch of any txn. */
@@ -198,10 +202,10 @@ struct tree_item {
 
 /* -ENOENT, -EAGAIN, -EIO. */
 int tree_get(struct tree_txn *txn, struct key key, struct tree_item *item);
-/* First item with from <= key <= last. */
+/* The first item with from <= key <= last. */
 int tree_seek_ge(struct tree_txn *txn, struct key from, struct key last,
 		 struct tree_item *item);
-/* Last item with first <= key <= from. */
+/* The last item with first <= key <= from. */
 int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
 		 struct tree_item *item);
 /* Notes the leaves of [from, last] for the next fetch without looking at them,
@@ -209,10 +213,10 @@ int tree_seek_le(struct tree_txn *txn, struct key from, struct key first,
 void tree_prefetch(struct tree_txn *txn, struct key from, struct key last,
 		   unsigned nodes);
 
-/* Adds or replaces.  OWNER items are told to the space. */
+/* Adds or replaces an item. The space is told of OWNER items. */
 void tree_put(struct tree_txn *txn, struct key key, const void *value,
 	      size_t bytes);
-/* The key must exist. */
+/* Deletes an item, which must exist. */
 void tree_del(struct tree_txn *txn, struct key key);
 /*
  * Deletes [first, last]; not for OWNER and INODE items.  Leaves wholly inside
@@ -232,37 +236,40 @@ void tree_log_data(struct tree_txn *txn, uint64_t ino, uint64_t block,
 		   unsigned n, const uint64_t *sums, const struct iovec *iov,
 		   unsigned iov_n);
 
-/* A new inode sequence number, never used twice; 0: none is left, which the log
- * of messages has said since the last eighth of them was begun. */
+/* Returns a new inode sequence number, which is never used twice; 0: none is
+ * left. A message warns from the last eighth of them on. */
 uint64_t tree_new_ino_seq(struct tree *tree);
 uint64_t tree_ino_seqs_left(const struct tree *tree);
-/* Counts the directories made; their group is that modulo TRAX_DIRGROUPS. */
+/* Returns the number of a new directory; its group is that modulo
+ * TRAX_DIRGROUPS. */
 uint64_t tree_new_dirgroup(struct tree *tree);
-/* Inodes in use, counted from INODE items put and deleted. */
+/* The number of inodes in use, counted from INODE items that are put and
+ * deleted. */
 uint64_t tree_inodes(const struct tree *tree);
 
 /* ---- Durability ---- */
 
-/* Calls back when everything up to record seq (UINT64_MAX: all so far) is
- * durable; -EIO. */
+/* Calls the waiter when all records up to seq (UINT64_MAX: up to the last) are
+ * durable; or with -EIO. */
 void tree_commit(struct tree *tree, uint64_t seq, struct waiter *waiter);
 
-/* The root on the disk that counts; another one with the next checkpoint. */
+/* The durable root that counts; the next checkpoint replaces it. */
 const struct root *tree_durable_root(const struct tree *tree);
 
-/* Calls back when a root that holds everything up to now is durable and what
- * was freed before is free. */
+/* Calls the waiter when a root is durable that holds all that has been changed
+ * so far; what was freed before is free then. */
 void tree_checkpoint(struct tree *tree, struct waiter *waiter);
 
 /*
- * Asked before a commit by age: until when (env_now_ns) that had better wait;
- * 0: not at all.  The tree does not wait longer than 2 s.
+ * order() is asked before a commit that is due by age: until what time
+ * (env_now_ns) the commit should wait; 0: not at all. The tree waits 2 s at
+ * most.
  */
 void tree_set_order(struct tree *tree, uint64_t (*order)(void *arg), void *arg);
 
 /*
- * Called when the log wants data logged up to `seq` to be destaged, so
- * that its tracks can be reused.  The owner (fs) writes and unholds.
+ * Called when the log wants data logged up to `seq` to be destaged, so that its
+ * tracks can be reused. The owner (fs) writes that data and unpins the records.
  */
 void tree_set_destage(struct tree *tree,
 		      void (*destage)(void *arg, uint64_t seq), void *arg);
@@ -281,12 +288,12 @@ void tree_set_node_place(struct tree *tree,
 				     uint32_t *sectors),
 			 void *arg);
 
-/* A node that somebody had to wait for. */
+/* A node that somebody had to wait for, as came() is told of it. */
 struct tree_node_read {
-	struct key low, high;	/* it holds keys from and to */
+	struct key low, high;	/* range of keys that it holds */
 	unsigned level;		/* 0: a leaf */
 	traxaddr addr;
-	uint64_t wait_ns;	/* 0: it was a copy */
+	uint64_t wait_ns;	/* time waited for it; 0: it came from a copy */
 };
 
 enum tree_copy { TREE_COPY_NONE, TREE_COPY_HERE, TREE_COPY_LATER };
@@ -304,14 +311,14 @@ struct tree_copies {
 	void *arg;
 };
 void tree_set_copies(struct tree *tree, const struct tree_copies *copies);
-/* copy() is asked again for those who wait. */
+/* Asks copy() again for the nodes that had to wait. */
 void tree_copies_ready(struct tree *tree);
-/* The node of a level where a key is, if it is in memory just as it is on the
- * disk; else NULL.  Valid until the next call of the tree. */
+/* The node of a level where a key is, if memory has it exactly as the disk
+ * does; else NULL. Valid until the next call of the tree. */
 const void *tree_clean_node(struct tree *tree, struct key key, unsigned level,
 			    struct key *high);
-/* Is this node, as just read, what its parent says, as far as the parent is in
- * memory? */
+/* Is this node, as read from the disk, what its parent says, as far as the
+ * parent is in memory? */
 bool tree_node_is_good(struct tree *tree, const void *node);
 /*
  * The lowest key of the node that has one of its copies at this address, looked
@@ -329,18 +336,21 @@ bool tree_node_is_at(struct tree *tree, struct key key, unsigned level,
  * the time at which it wants to be run again (UINT64_MAX: never).  Call after
  * each queue_poll. */
 uint64_t tree_run(struct tree *tree, uint64_t now_ns);
-/* Something has come since that tree_run can do at once. */
+/* Has something come since the last tree_run that it could do at once? */
 bool tree_due(const struct tree *tree);
 
-/* Nothing in flight, nothing waiting (checkpoints, mirrors, fetches). */
+/* Is nothing in flight and does nothing wait (checkpoints, mirrors,
+ * fetches)? */
 bool tree_idle(const struct tree *tree);
 
 struct tree_stats {
 	uint64_t txns, reruns, max_reruns;
-	uint64_t siblings_read;	/* nodes read with others, that nobody waited
-				   for; not among the node_reads */
+	uint64_t siblings_read;	/* nodes read together with others though nobody
+				 * waited for them; they are not counted in
+				 * node_reads */
 	uint64_t node_reads, node_writes, checkpoints, waits;
-	uint64_t leaves_placed;	/* got another slot when they were written */
+	uint64_t leaves_placed;	/* leaves that got another slot when they were
+				 * written */
 	uint64_t nodes_cached, nodes_dirty;
 	uint64_t levels;
 };

@@ -1,8 +1,8 @@
 /*
  * tree_format.c - the first tree: one leaf, one root.
  *
- * The space is asked as in normal running: it is told the owners, gives the
- * leaf its slot, and its cut makes the payload.
+ * It uses the space as a running tree does: the space is told of the owners and
+ * gives the leaf its slot, and its cut makes the payload.
  */
 #include "tree/tree_format.h"
 
@@ -37,7 +37,7 @@ void format_area(const struct super *super, const struct root *root,
 
 uint64_t tree_format_payload(uint64_t tracks, uint64_t slots, uint64_t groups)
 {
-	/* Each track's bitmap ends with its own byte. */
+	/* The bitmap of each track ends with a byte of its own. */
 	return tracks * (sizeof(struct slot_track) + 1) + slots / 8 +
 	       groups * sizeof(struct group_item);
 }

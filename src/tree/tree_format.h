@@ -25,8 +25,8 @@ struct tree_format_item {
 
 struct tree_format {
 	const struct super *super;
-	const struct tree_format_item *items;	/* in key order, one leaf's
-						   worth */
+	const struct tree_format_item *items;	/* in the order of their keys;
+						 * they must fit in one leaf */
 	size_t n;
 	uint64_t next_ino_seq;
 	uint64_t next_dirgroup;

@@ -50,11 +50,13 @@ int grow_undo(struct tree *tree)
 	    !memcmp(found.uuid, tree->super.uuid, sizeof(found.uuid)))
 		rc = wipe(tree, place[2]);
 	free(block);
-	/* What cannot be read is not taken for a superblock later, either. */
+	/* What cannot be read will not be taken for a superblock later
+	 * either. */
 	return rc == -ENOMEM ? rc : 0;
 }
 
-/* The last one, the first one, which is the commit point, the second one. */
+/* Writes the last superblock, then the first, which is the commit point, then
+ * the second. */
 static int write_supers(struct tree *tree, const struct super *next,
 			uint64_t old_last)
 {
@@ -75,7 +77,8 @@ static int write_supers(struct tree *tree, const struct super *next,
 	return rc;
 }
 
-/* What an earlier growth may have left there is no root of the new areas. */
+/* Makes sure that nothing that an earlier growth has left there is taken for a
+ * root of the new areas. */
 static int wipe_areas(struct tree *tree, const struct super *next)
 {
 	int rc = 0;

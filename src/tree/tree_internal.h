@@ -29,7 +29,7 @@
 
 #define TREE_MIN_POOL_BYTES ((size_t)4 << 20)
 #define TREE_OWN_PINS 24	/* buffers kept for the tree's own work */
-#define TREE_MAX_NODES 64	/* of one transaction */
+#define TREE_MAX_NODES 64	/* nodes that one transaction may meet */
 #define TREE_MAX_FAILED 8
 #define TREE_REPORTED 32
 
@@ -60,23 +60,27 @@ struct txn_miss {
 	struct key low, high;
 	struct buffer *parent;
 	struct tree_txn *txn;
-	struct list link;	/* of the loading buffer's waiting list */
+	struct list link;	/* member of the loading buffer's list of
+				 * waiters */
 };
 
 struct tree_txn {
 	struct tree *tree;
-	struct list link;	/* waiting, ready, or open */
+	struct list link;	/* member of the list of those that wait, are
+				 * ready, or are open */
 	enum txn_state state;
-	bool own;		/* the tree's: may use what is kept for it */
+	bool own;		/* the tree itself runs it, and it may use what
+				 * is kept for that */
 	bool changed, has_data;
-	bool waited;		/* for admission; counted once */
+	bool waited;		/* it has waited for admission, which is counted
+				 * once */
 	struct tree_bounds bounds;
 	const struct tree_txn_ops *ops;
 	void *arg;
-	int rc;			/* for the next run */
+	int rc;			/* result for its next run */
 	uint64_t runs;
 
-	unsigned slots;		/* still reserved in the space */
+	unsigned slots;		/* slots that it still has reserved */
 	unsigned pins_n, pins_room, leaves;
 	struct buffer **pins;
 	unsigned miss_n, loads;
@@ -84,7 +88,7 @@ struct tree_txn {
 	unsigned failed_n;
 	traxaddr failed[TREE_MAX_FAILED];
 
-	uint8_t *log;		/* entries */
+	uint8_t *log;		/* the entries of its log record */
 	size_t log_used;
 	struct rmap_delta rmap;
 };
@@ -97,7 +101,7 @@ enum ckpt_phase {
 				 * to the free space */
 };
 
-/* Fill of the log at which one begins. */
+/* Fill of the log in percent at which a checkpoint begins. */
 #define CKPT_LOG_PERCENT 40
 #define CKPT_WRITES 64
 
@@ -120,35 +124,42 @@ struct checkpoint {
 	enum ckpt_phase phase;
 	bool wanted;
 	bool log_done;
-	uint64_t gen;		/* being written */
-	struct root root;	/* that it will have */
+	uint64_t gen;		/* generation that is being written */
+	struct root root;	/* the root that it will have */
 	traxaddr root_addr;
-	struct buffer **order;	/* frozen buffers, by level, then address, or
-				   by the addresses of their mirrors */
-	size_t n, next;		/* in order */
-	bool mirrors;		/* their writes are being submitted; order is
-				   by the mirrors' addresses */
+	struct buffer **order;	/* the frozen buffers by level and then address,
+				 * or by the addresses of their mirrors */
+	size_t n, next;		/* number of them, and the next to be
+				 * submitted */
+	bool mirrors;		/* mirrors are being submitted; `order` is by
+				 * the mirrors' addresses */
 	unsigned failures;	/* copies of nodes whose write failed */
 	unsigned root_failures;	/* times that both copies of the root failed */
-	uint64_t pause_ns;	/* before what has failed is written again */
-	uint64_t retry_ns;	/* when that begins */
+	uint64_t pause_ns;	/* pause before failed writes are repeated */
+	uint64_t retry_ns;	/* end of that pause */
 	struct ckpt_write write[CKPT_WRITES];
-	struct list idle;	/* of write[] */
-	unsigned writes;	/* outstanding */
-	unsigned unplaced;	/* of these: leaves without a place */
-	struct ckpt_moved *moved;	/* in this round of writing */
+	struct list idle;	/* elements of write[] that are not in use */
+	unsigned writes;	/* writes that are outstanding */
+	unsigned unplaced;	/* those of them that write leaves without a
+				 * place */
+	struct ckpt_moved *moved;	/* nodes that have moved in this round
+					 * of writing */
 	size_t moved_n;
 	void *payload;
-	uint8_t *area[2];	/* buffers: root block and payload */
+	uint8_t *area[2];	/* buffers for both copies: root block and
+				 * payload */
 	size_t area_bytes;
 	struct queue_request root_req[2], flush_req;
 	struct iovec root_iov[2];
 	unsigned roots_left, roots_good;
 	struct waiter log_waiter;
-	struct list now, next_list;	/* who waits for this, the next one */
+	struct list now, next_list;	/* waiters for this checkpoint, and for
+					 * the next one */
 	uint64_t started_ns;
-	uint64_t destage_seq;	/* it waits for this destage; 0: for none */
-	bool helped;		/* the last one: the log was no longer full */
+	uint64_t destage_seq;	/* the checkpoint waits for data up to this
+				 * record to be destaged; 0: it does not wait */
+	bool helped;		/* the last checkpoint has left the log less
+				 * full */
 };
 
 /* ---- Node tracks and group loads (groups.c) ---- */
@@ -158,71 +169,86 @@ struct growth {
 	int (*pick)(void *arg, traxaddr *addr, uint32_t *sectors);
 	void *arg;
 	bool wanted;		/* somebody waits for slots */
-	bool picked, full;	/* full: no place until the next checkpoint */
+	bool picked, full;	/* a place was picked; there is no place until
+				 * the next checkpoint */
 	traxaddr addr;
 	uint32_t sectors;
 	uint64_t retry_ns;
-	size_t map_bytes;	/* payload of a root that is cut now */
+	size_t map_bytes;	/* size of the slot map in the payload, if a
+				 * root were cut now */
 };
 
-struct logged_data;		/* logged_data.c */
-struct node_runs;		/* node_run.c */
+struct logged_data;		/* see logged_data.c */
+struct node_runs;		/* see node_run.c */
 
 struct tree {
 	struct env *env;
 	struct queue *queue;
 	struct tree_options options;
 	struct super super;
-	bool supers_differ;	/* one of its places holds something else */
+	bool supers_differ;	/* a superblock place holds something else than
+				 * the others */
 	uint64_t fsid;
 	struct space *space;
 	struct log *log;
 	struct buffer_cache *buffers;
-	struct buffer *root;	/* pinned once */
-	uint64_t gen;		/* running */
-	struct root durable;	/* last root on disk */
+	struct buffer *root;	/* the root node, pinned once */
+	uint64_t gen;		/* the running generation */
+	struct root durable;	/* the last durable root */
 	bool roots_doubted;	/* a copy of a root was found to be bad */
-	unsigned durable_copy;	/* recovery: which area it came from */
+	unsigned durable_copy;	/* recovery: the area that it came from */
 	uint64_t epoch;
-	uint64_t last_seq, last_chain;	/* of the log, before it is started */
+	uint64_t last_seq, last_chain;	/* end of the log as the root or
+					 * recovery gives it, before the log is
+					 * started */
 	uint64_t next_ino_seq, next_dirgroup, inodes;
 	bool read_only, started, failed, closing, log_started;
-	bool gen_changed;	/* something since the last cut */
-	uint64_t changed_ns;	/* the first of it */
+	bool gen_changed;	/* something was changed since the last cut */
+	uint64_t changed_ns;	/* when the first such change was made */
 	unsigned pending, pending_frozen;	/* slots freed in the running
 						   and the frozen generation */
 
-	struct rmap_range *rmap_spare[2];	/* memory for rmap.c */
+	struct rmap_range *rmap_spare[2];	/* memory that is kept for
+						 * rmap.c */
 	struct list waiting, ready, starved, open;
-	unsigned changing;	/* open transactions that have changed */
+	unsigned changing;	/* open transactions that have changed
+				 * something */
 	size_t pins_reserved, new_reserved;
-	struct tree_txn *txn;	/* that is applying: its slots are taken */
-	uint64_t nowhere;	/* failed: addresses given that are no slots */
+	struct tree_txn *txn;	/* the transaction that is applying its changes;
+				 * slots are taken from its reservation */
+	uint64_t nowhere;	/* after a failure: number of addresses given
+				 * out that are not slots */
 
 	struct checkpoint ckpt;
 	struct growth growth;
-	struct list loads;	/* group loads */
-	struct list early;	/* who waits for a commit, until the log is
-				   started */
-	struct waiter start_waiter;	/* for the first root of the mount */
+	struct list loads;	/* loads of groups that are under way */
+	struct list early;	/* waiters for a commit, until the log is
+				 * started */
+	struct waiter start_waiter;	/* waits for the first root of the
+					 * mount */
 	bool start_rooted;	/* that root is durable */
-	bool recovered_over;	/* nobody asks for recovered data any more */
-	struct list doomed, granted;	/* waiters to be told -EIO, 0 */
+	bool recovered_over;	/* recovered data was given up
+				 * (tree_recovered_end) */
+	struct list doomed, granted;	/* waiters that will be told -EIO;
+					 * waiters that will be told 0 */
 	void (*destage)(void *arg, uint64_t seq);
 	void *destage_arg;
 	uint64_t (*order)(void *arg);	/* see tree_set_order; or NULL */
 	void *order_arg;
-	uint64_t destage_seq;	/* asked up to here */
+	uint64_t destage_seq;	/* destaging was asked for up to this record */
 	struct waiter commit_waiter;
 	bool committing;
 	uint64_t commit_seq;
 
 	struct node_runs *runs;
-	unsigned run_slots;	/* of one of these, at most; tests lower it */
+	unsigned run_slots;	/* longest run in slots; tests make it
+				 * shorter */
 	struct tree_copies copies;
-	struct list later;	/* loading buffers that wait for copies */
+	struct list later;	/* loading buffers that wait for somebody's
+				 * copies */
 	traxaddr
-		reported[TREE_REPORTED]; /* last bad nodes that were reported */
+		reported[TREE_REPORTED]; /* the last bad nodes that were
+					  * reported */
 	unsigned reported_n;
 
 	struct tree_recovery recovery;
@@ -233,11 +259,11 @@ struct tree {
 /* ---- tree.c ---- */
 
 void tree_set_root(struct tree *tree, struct buffer *root);
-/* Calls waiters of a list with rc; empties it first. */
+/* Calls all waiters of a list with rc, after emptying it. */
 void tree_wake(struct list *list, int rc);
-/* Says so when few inode numbers are left. */
+/* Writes a message if few inode numbers are left. */
 void tree_warn_numbers(const struct tree *tree);
-/* Polls and runs until *done. */
+/* Polls the queue and runs the tree until *done. */
 int tree_wait(struct tree *tree, const bool *done);
 static inline bool tree_resident(const struct buffer *buffer)
 {
@@ -247,31 +273,36 @@ static inline bool tree_resident(const struct buffer *buffer)
  * name a node twice: it belongs to the place that had it first.) */
 struct buffer *tree_child(const struct tree *tree, const struct buffer *parent,
 			 unsigned i);
-/* The resident leaf of a key; NULL: something on the way is not. */
+/* The resident leaf that covers key; NULL: a node on the way is not
+ * resident. */
 struct buffer *tree_leaf(struct tree *tree, struct key key);
 
 /* ---- fetch.c ---- */
 
-/* Notes child i of parent as missing.  -EAGAIN; -EIO: it can't be read. */
+/* Notes child i of parent as missing and returns -EAGAIN; -EIO: it can't be
+ * read. */
 int fetch_note(struct tree_txn *txn, struct buffer *parent, unsigned i);
-/* Has damage of this node been reported?  It is from now on: once for each
- * node, or a scan of a bad disk would report nothing else. */
+/* Was damage of this node reported before? Each node is reported once, or the
+ * scan of a bad disk would report nothing else. */
 bool fetch_is_reported(struct tree *tree, traxaddr addr);
-/* Starts reads of all that was noted; false: nothing is outstanding. */
+/* Starts reads of all nodes that were noted; false: there is nothing to wait
+ * for. */
 bool fetch_start(struct tree_txn *txn);
 /* Reads the root node of a tree that is being opened. */
 int fetch_root(struct tree *tree, const struct node_ptr *ptr, unsigned level,
 	       struct buffer **root);
 
-/* A buffer for child i of a node, to be loaded.  NULL: none can be had now. */
+/* Gets a buffer for child i of a node, to be loaded. NULL: no buffer is free
+ * now. */
 struct buffer *fetch_prepare(struct tree *tree, struct buffer *parent,
 			     unsigned i);
-/* The first copy of a node has been read with others; result: of the access. */
+/* The first copy of a node was read together with others; result: that of the
+ * access. */
 void fetch_arrived(struct buffer *buffer, int result);
 
 /* ---- node_run.c ---- */
 
-int node_runs_new(struct tree *tree);	/* tree->runs */
+int node_runs_new(struct tree *tree);	/* makes tree->runs */
 void node_runs_free(struct node_runs *runs);
 /* Reads a node, and siblings with it.  false: there are none near it. */
 bool node_run_start(struct buffer *buffer);
@@ -281,16 +312,17 @@ bool node_run_start(struct buffer *buffer);
 void apply_put(struct tree *tree, struct key key, const void *value,
 	       size_t bytes);
 void apply_del(struct tree *tree, struct key key);
-/* Makes a buffer part of the running generation; its content may be changed. */
+/* Makes a buffer dirty in the running generation, so that its content may be
+ * changed. */
 void apply_touch(struct tree *tree, struct buffer *buffer);
 void apply_touch_leaf(struct tree *tree, struct key key);
 /* A new dirty node without parent. */
 struct buffer *apply_new_node(struct tree *tree, unsigned level, struct key low,
 			     struct key high, traxaddr near);
 void apply_free_slots(struct tree *tree, const struct node_ptr *ptr);
-/* The node may have become small: joins it with a resident neighbour. */
+/* Joins a node that may have become small with a resident neighbour. */
 void apply_shrink(struct tree *tree, struct buffer *buffer);
-/* Position of a buffer in its parent. */
+/* The position of a node in its parent. */
 unsigned apply_index(const struct buffer *buffer);
 /* Writes a buffer's address and checksum into its parent. */
 void apply_update_parent(struct buffer *buffer);
@@ -302,18 +334,19 @@ struct key range_delete(struct tree *tree, struct key first, struct key last,
 
 /* ---- rmap.c ---- */
 
-/* An item is about to be put over old (NULL: none), or deleted. */
+/* Notes that an item is about to replace `old` (NULL: none), or to be
+ * deleted. */
 void rmap_note_put(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *value, const void *old);
 void rmap_note_del(struct tree *tree, struct rmap_delta *delta,
 		    struct key key, const void *old);
-/* Tells the space, empties delta. */
+/* Tells the space of all changes and empties delta. */
 int rmap_cancel(struct tree *tree, struct rmap_delta *delta);
-/* Tells it of new node tracks only: replay needs their slots for what follows
- * in the same record. */
+/* Tells the space of new node tracks only, because replay needs their slots for
+ * what follows in the same record. */
 int owner_settle_nodes(struct tree *tree, struct rmap_delta *delta);
 void rmap_free(struct rmap_delta *delta);
-/* Keeps memory for what a transaction may change; false: there is none. */
+/* Gets memory for all that a transaction may change; false: out of memory. */
 bool rmap_reserve(struct tree *tree);
 
 /* ---- txn.c, txn_state.c ---- */
@@ -323,23 +356,24 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 /* Before it runs: is there room for what it may log?  Those that only wait to
  * be admitted have none. */
 bool txn_may_log(struct tree_txn *txn);
-/* Frees it with its pins. */
+/* Frees a transaction and its pins. */
 void txn_free(struct tree_txn *txn);
-/* The tree's own: admitted before others, uses what is kept for it. */
+/* Begins a transaction of the tree's own: it is admitted before others and uses
+ * what is kept for it. */
 int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 		  const struct tree_txn_ops *ops, void *arg,
 		  struct tree_txn **txn);
 void txn_pin(struct tree_txn *txn, struct buffer *buffer);
 void txn_unpin_all(struct tree_txn *txn);
-/* A read that it waited for is over. */
+/* A read that the transaction waited for has ended. */
 void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc);
-/* Admission and runs; true: there is more to do at once. */
+/* Admits and runs transactions; true: there is more to do at once. */
 bool txn_run_all(struct tree *tree);
-/* Frames have become free: those that could not fetch try again. */
+/* Lets transactions try again that found no buffers for their fetches. */
 void txn_feed_starved(struct tree *tree);
 /* Buffers that may be dirty before a checkpoint is due, and as many frozen. */
 size_t tree_dirty_most(const struct tree *tree);
-/* So many buffers at most may be pinned by transactions. */
+/* How many buffers transactions may pin. */
 size_t tree_pins_most(const struct tree *tree);
 void txn_add_ready(struct tree_txn *txn);
 
@@ -347,26 +381,28 @@ void txn_add_ready(struct tree_txn *txn);
 
 int ckpt_init(struct tree *tree);
 void ckpt_fini(struct tree *tree);
-/* Starts and goes on; returns when it wants to be run again. */
+/* Starts a checkpoint or goes on with it; returns when it wants to be called
+ * again. */
 uint64_t ckpt_run(struct tree *tree, uint64_t now_ns);
-/* A frozen buffer's content has moved to its shadow. */
+/* The content of a frozen buffer has moved to its shadow. */
 void ckpt_replace(struct tree *tree, struct buffer *buffer,
 		  struct buffer *shadow);
-/* Takes its checksum and tells its parent. */
+/* Takes the checksum of a frozen node and writes it into the parent. */
 void ckpt_seal(struct tree *tree, struct buffer *buffer);
 /* A leaf that is being written goes to another slot of its track. */
 void ckpt_move_leaf(struct tree *tree, struct buffer *buffer,
 		    const struct node_ptr *ptr);
-/* Recovery only: writes clean leaves out so that they can be evicted. */
+/* Used by recovery only: writes changed leaves so that they can be evicted. */
 int ckpt_spill(struct tree *tree);
 /* Would a checkpoint free slots? */
 bool ckpt_would_help(const struct tree *tree);
 
 /* ---- ckpt_place.c ---- */
 
-/* May a slot be chosen for the i-th of the order when it is written? */
+/* May the i-th node of the order get its slot at dispatch? */
 bool ckpt_may_place(const struct tree *tree, size_t i);
-/* It is chosen then, and the leaf sealed. */
+/* Leaves a write without a slot until dispatch, when the leaf is also
+ * sealed. */
 void ckpt_leave_open(struct ckpt_write *write);
 
 /* ---- groups.c ---- */
@@ -379,7 +415,7 @@ bool growth_can_help(const struct tree *tree);
 bool growth_is_cheap(const struct tree *tree);
 /* Forgets loads that are under way; their waiters are not told. */
 void groups_free(struct tree *tree);
-/* Is it one of those begun here, by the tree itself? */
+/* Did the tree itself begin this transaction, to load a group? */
 bool groups_own(const struct tree *tree, const struct tree_txn *txn);
 
 /* ---- tree_recovery.c ---- */
@@ -387,8 +423,9 @@ bool groups_own(const struct tree *tree, const struct tree_txn *txn);
 /* Starts the log when the first root of the mount is durable. */
 void start_go_on(struct tree *tree);
 
-/* Writes one superblock and flushes.  -EIO: it is not written; -ECANCELED: nor
- * will others be.  failures: counted here, 0 at first. */
+/* Writes one superblock and flushes. -EIO: it was not written; -ECANCELED: the
+ * others cannot be written either. Failures are counted in `failures`, 0 at
+ * first. */
 int super_write_one(struct tree *tree, uint64_t place, const void *buf,
 		    unsigned *failures);
 
@@ -400,12 +437,13 @@ int grow_undo(struct tree *tree);
 /* ---- replay.c ---- */
 
 int replay_log(struct tree *tree);
-/* Applies changes that no log has: the first root of the mount holds them. */
+/* Applies changes that are in no log: the first root of the mount holds
+ * them. */
 int replay_changes(struct tree *tree, const struct tree_change *change,
 		   size_t n);
-/* The oldest record that holds data found; UINT64_MAX: none. */
+/* The oldest record with recovered data; UINT64_MAX: there is none. */
 uint64_t replay_tail(const struct tree *tree);
-/* Holds each of these records, once for each block. */
+/* Pins each of these records, once for each block. */
 void replay_hold(struct tree *tree);
 
 /* ---- logged_data.c ---- */
@@ -413,16 +451,17 @@ void replay_hold(struct tree *tree);
 int logged_data_new(struct logged_data **log);
 void logged_data_free(struct logged_data *log);
 int logged_data_add(struct logged_data *log, const struct tree_data *data);
-/* No more is added: the list is made. */
+/* Makes the list; nothing is added after this. */
 int logged_data_close(struct logged_data *log);
 size_t logged_data_list(const struct logged_data *log,
 			const struct tree_data **data);
 
 /* ---- tree_format.c ---- */
 
-/* Bytes of a root area that are written for a payload. */
+/* The number of bytes of a root area that are written for a payload. */
 size_t format_area_bytes(size_t payload_bytes);
-/* Root block, then payload; buf of format_area_bytes. */
+/* Fills in the root block and the payload behind it; `buf` has
+ * format_area_bytes. */
 void format_area(const struct super *super, const struct root *root,
 		 const void *payload, uint64_t sector, void *buf);
 

@@ -31,7 +31,7 @@
 
 /* ---- Superblock ---- */
 
-/* -ENOMEM: it is not known what is there. */
+/* -ENOMEM: nothing is known of what is there. */
 static int read_super(struct tree *tree, uint64_t sector, void *buf,
 		      struct super *best, const char **why)
 {
@@ -58,8 +58,9 @@ static int read_super(struct tree *tree, uint64_t sector, void *buf,
 	return 0;
 }
 
-/* The first place is the same on every disk, and says where the others are; if
- * it is bad they are where they are on a new file system of the disk's size. */
+/* The first place is the same on every disk and says where the others are. If
+ * it is bad, the others are looked for where a new file system of the disk's
+ * size has them. */
 static int find_super(struct tree *tree, void *buf)
 {
 	const uint64_t sectors = queue_limits(tree->queue)->sectors;
@@ -131,7 +132,8 @@ int super_write_one(struct tree *tree, uint64_t place, const void *buf,
 	int rc = queue_write_as(tree->queue, FAULT_SUPER, place,
 				TRAX_BLOCK_SECTORS, buf);
 
-	/* One after the other: a cut tears only one of them. */
+	/* The places are written one after the other, so that a power cut tears
+	 * only one of them. */
 	if (!rc) {
 		op = DISK_FLUSH;
 		rc = queue_flush_wait(tree->queue);
@@ -189,15 +191,15 @@ static bool is_blank(const uint8_t *buf)
 	return !buf[0] && !memcmp(buf, buf + 1, TRAX_BLOCK_BYTES - 1);
 }
 
-/* A copy that is no good: a crash tore it, or the newest root may be lost.  The
- * log, which is read then, tells. */
+/* Notes that a copy of a root is bad: a crash has torn it, or it was the newest
+ * root. The log, which is read next, tells which. */
 static void doubt_roots(struct tree *tree, uint64_t sector, const char *why)
 {
 	msg_warn("root at sector %" PRIu64 ": %s", sector, why);
 	tree->roots_doubted = true;
 }
 
-/* How many copies are good, the newest first; -ENOMEM. */
+/* The number of good copies, sorted with the newest first; -ENOMEM. */
 static int find_roots(struct tree *tree, void *buf,
 		      struct tree_root_copy copy[4])
 {
@@ -229,8 +231,8 @@ static int find_roots(struct tree *tree, void *buf,
 	return n;
 }
 
-/* *payload stays NULL where it is not readable, or not what the root says:
- * told.  -ENOMEM. */
+/* *payload stays NULL, with a message, if it cannot be read or is not what the
+ * root says. -ENOMEM. */
 static int read_payload(struct tree *tree, const struct tree_root_copy *copy,
 			void **payload)
 {
@@ -325,7 +327,7 @@ static int load_root_node(struct tree *tree)
 	if (rc)
 		return rc;
 	tree_set_root(tree, root);
-	buffer_unpin(tree->buffers, root);	/* fetch_root's */
+	buffer_unpin(tree->buffers, root);	/* fetch_root had pinned it */
 	return 0;
 }
 
@@ -410,7 +412,8 @@ int tree_open(struct env *env, struct queue *queue,
 	tree_init(t, env, queue, options);
 	rc = t->options.node_pool_bytes < TREE_MIN_POOL_BYTES ? -EINVAL :
 	     open_all(t);
-	/* A write error or a contradiction in replay is told above. */
+	/* A write error or a contradiction in replay was reported where it was
+	 * found. */
 	if (!rc && t->failed)
 		rc = -EUCLEAN;
 	if (rc) {
@@ -501,7 +504,7 @@ void start_go_on(struct tree *tree)
 	tree->log_started = true;
 	if (tree->recovered_over)
 		tree_recovered_end(tree);
-	/* All that was replayed is in the root now. */
+	/* All that was replayed is in the new root. */
 	if (space_cover_dropped(tree->space))
 		space_release_dropped(tree->space);
 	while (!list_empty(&tree->early)) {
@@ -555,7 +558,8 @@ static int close_started(struct tree *tree)
 	bool idle = false;
 	int rc = commit_wait(tree, false);
 
-	/* What is under way by itself: node tracks, group loads. */
+	/* Waits for what the tree has begun by itself: node tracks, loads of
+	 * groups. */
 	while (!rc && !idle) {
 		idle = tree_idle(tree);
 		tree_run(tree, env_now_ns(tree->env));
@@ -570,7 +574,7 @@ static int close_started(struct tree *tree)
 	return rc;
 }
 
-/* The tree's own may be under way at any time. */
+/* Transactions of the tree's own may be open at any time. */
 static bool only_own(const struct tree *tree, const struct list *txns)
 {
 	const struct list *pos;

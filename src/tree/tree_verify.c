@@ -24,7 +24,8 @@ struct expected {
 	struct node_ptr ptr;
 	unsigned level;
 	struct key low, high;
-	struct buffer *parent;	/* NULL: the root, or not resident */
+	struct buffer *parent;	/* NULL: it is the root, or the parent is not
+				 * resident */
 };
 
 static int bad(const struct expected *e, traxaddr addr, const char *why)

@@ -26,7 +26,7 @@
 #include "base/msg.h"
 #include "tree/tree_internal.h"
 
-/* Runs at most this many in one turn of the loop. */
+/* Transactions that one turn of the loop runs, at most. */
 #define MAX_RUNS 64
 /* Charged for a run, in nanoseconds: finding, verifying and changing nodes. */
 #define RUN_NS 6000u
@@ -66,7 +66,7 @@ int txn_begin_own(struct tree *tree, const struct tree_bounds *bounds,
 
 /* ---- Pins ---- */
 
-/* What has left the tree meanwhile is not met again. */
+/* Removes nodes that have left the tree since from what it has pinned. */
 static void unpin_dead(struct tree_txn *txn)
 {
 	unsigned kept = 0;
@@ -99,7 +99,8 @@ static enum verdict no_slots(struct tree *tree, const struct tree_txn *txn)
 
 	if (can_grow && (!others_hold_slots(tree) || growth_is_cheap(tree)))
 		tree->growth.wanted = true;
-	/* What they don't need comes back without a checkpoint. */
+	/* What these transactions don't need comes back without a
+	 * checkpoint. */
 	if (others_hold_slots(tree))
 		return WAIT_ROOM;
 	if (ckpt_would_help(tree)) {
@@ -121,8 +122,8 @@ static bool pins_fit(const struct tree *tree, const struct tree_txn *txn)
 	       most - TREE_OWN_PINS;
 }
 
-/* So many buffers at most are dirty or may become so.  What others
- * have reserved they give back, mostly unused: only what is dirty calls for a
+/* Are few enough buffers dirty, or reserved to become dirty? Other transactions
+ * give back most of what they have reserved, so only dirty buffers call for a
  * checkpoint. */
 static bool dirty_fits(struct tree *tree, const struct tree_txn *txn)
 {
@@ -158,7 +159,8 @@ static enum verdict admit_writer(struct tree *tree, struct tree_txn *txn)
 	if (txn->bounds.log_bytes &&
 	    !log_reserve(tree->log, txn->bounds.log_bytes, urgent)) {
 		space_slots_release(tree->space, slots);
-		/* Else it is only busy. */
+		/* Otherwise the log is only busy, and room comes without a
+		 * checkpoint. */
 		if (log_fill_percent(tree->log) >= CKPT_LOG_PERCENT)
 			tree->ckpt.wanted = true;
 		return WAIT_ROOM;
@@ -183,7 +185,7 @@ static enum verdict admit(struct tree *tree, struct tree_txn *txn)
 static void refuse(struct tree_txn *txn, int rc)
 {
 	txn->rc = rc;
-	/* Holds nothing: what tree_txn_end gives back is taken as none. */
+	/* It holds no reservation, so tree_txn_end gives none back. */
 	txn->bounds = (struct tree_bounds){ 0, 0, 0, false };
 	txn_add_ready(txn);
 }
@@ -282,8 +284,9 @@ void tree_txn_fetch(struct tree_txn *txn)
 	txn_add_ready(txn);
 	if (!missed || buffer_available(tree->buffers))
 		return;
-	/* No buffer for even one.  The first in line keeps what it has and
-	 * waits until others end; the others make room for it. */
+	/* There is no buffer for even one node. The first transaction in line
+	 * keeps its buffers and waits until others end; these give theirs
+	 * back. */
 	list_del(&txn->link);
 	if (!list_empty(&tree->starved)) {
 		txn_unpin_all(txn);
@@ -314,7 +317,7 @@ static uint8_t *log_room(struct tree_txn *txn, size_t bytes)
 {
 	uint8_t *at = txn->log + txn->log_used;
 
-	/* The bound of its type is wrong. */
+	/* Otherwise the bound of this transaction's type is wrong. */
 	assert(bytes <= txn->bounds.log_bytes - txn->log_used);
 	txn->log_used += bytes;
 	return at;
@@ -333,7 +336,7 @@ static const void *find_old(struct tree *tree, struct key key)
 	bool found;
 
 	if (!leaf)
-		return NULL;	/* apply.c says so */
+		return NULL;	/* apply.c has reported it */
 	i = node_find(leaf->node, key, &found);
 	return found ? node_value(leaf->node, i, &bytes) : NULL;
 }

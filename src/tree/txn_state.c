@@ -16,7 +16,8 @@ int txn_new(struct tree *tree, const struct tree_bounds *bounds,
 	const unsigned pins = 2u * bounds->nodes + bounds->new_nodes + 16;
 	struct tree_txn *t;
 
-	/* That of recovery, which runs alone, has no ops and no bound. */
+	/* The transaction of recovery runs alone: it has no ops and no
+	 * bound. */
 	assert(bounds->nodes && (!ops || bounds->nodes <= TREE_MAX_NODES));
 	t = calloc(1, sizeof(*t) + pins * sizeof(*t->pins) +
 		      bounds->nodes * sizeof(*t->miss));
@@ -62,12 +63,12 @@ void txn_pin(struct tree_txn *txn, struct buffer *buffer)
 		if (txn->pins[i] == buffer)
 			return;
 	if (txn->pins_n == txn->pins_room) {
-		/* Interior nodes stay as long as what is below them. */
+		/* An interior node stays as long as a node below it does. */
 		assert(buffer->level);
 		return;
 	}
 	if (!buffer->level) {
-		/* The bound of its type is wrong. */
+		/* Otherwise the bound of this transaction's type is wrong. */
 		assert(txn->leaves < txn->bounds.nodes);
 		txn->leaves++;
 	}
@@ -106,7 +107,8 @@ void txn_loaded(struct tree_txn *txn, traxaddr addr, int rc)
 		txn_add_ready(txn);
 }
 
-/* A quarter of the buffers; of few, more, but not above a half. */
+/* A quarter of the buffers, or PINS_LEAST if that is more, but not above half
+ * of them. */
 size_t tree_pins_most(const struct tree *tree)
 {
 	const size_t count = tree->buffers->count;
