@@ -7,9 +7,10 @@
 #include "diskmodel/spec.h"
 
 /*
- * The specification at a path; "random:SEED[,KEY=VALUE...]", one made up
- * (specgen.h); or the name of one that comes with traxfs: "modern".
- * spec_free.  The errors of spec_read and specgen_make, said through msg.
+ * The specification in a file; "random:SEED[,KEY=VALUE...]", a drive that is
+ * made up (specgen.h); or the name of one that comes with traxfs, as "modern".
+ * Free it with spec_free. The errors are those of spec_read and specgen_make,
+ * with a message.
  */
 int named_spec(const char *name, struct spec **spec);
 

@@ -1,5 +1,6 @@
 /*
- * segments.c - the read cache of a drive.  A handful of entries: linear.
+ * segments.c - the read cache of a drive. It has a handful of segments, so they
+ * are searched one after the other.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -35,10 +35,11 @@
 
 #define DEFAULT_LATENCY_NS 100000u
 #define DEFAULT_MAX_SECTORS 2048u
-/* A cache holds no more than this; older writes are on the medium by then. */
+/* The volatile cache holds this many writes at most; older ones are on the
+ * medium. */
 #define UNFLUSHED_MAX 65536u
-/* How late a host is, in medians of that: exponential from a half on; of the
- * odd ones, up to so much more. */
+/* Delays of a busy host, in medians: half of one, and an exponential part on
+ * top; HOST_ODD of them are longer by up to HOST_ODD_MOST. */
 #define HOST_SPREAD 0.7213
 #define HOST_ODD 0.01
 #define HOST_ODD_MOST 10
@@ -99,7 +100,7 @@ static void op_free(struct op *op)
 	free(op);
 }
 
-/* Arranges for the fault a request meets, if any. */
+/* Finds the fault that a request meets, if any. */
 static void op_fault(struct sim *sim, struct op *op)
 {
 	const struct sim_fault *f = faults_meet(&sim->faults, op->req);
@@ -173,7 +174,7 @@ static uint64_t host_late_ns(struct sim *sim)
 	return (uint64_t)(late * (double)sim->host_ns);
 }
 
-/* A request is on its way; none overtakes another. */
+/* Sends a request to the drive; it does not overtake an earlier one. */
 static void op_send(struct sim *sim, struct op *op)
 {
 	op->reach_ns = sim->now_ns + host_late_ns(sim);
@@ -310,7 +311,8 @@ static int complete_read(struct sim *sim, const struct op *op)
 	return result;
 }
 
-/* The data of a write must be what it was when it was submitted. */
+/* Asserts that the data of a write is still what it was when it was
+ * submitted. */
 static void write_assert(const struct op *op)
 {
 	const uint8_t *data = op->write->data;
@@ -357,7 +359,7 @@ static struct op *late_first(const struct sim *sim)
 	return first;
 }
 
-/* When the next request reaches the drive. */
+/* Time at which the next request reaches the drive. */
 static uint64_t sent_ns(const struct sim *sim)
 {
 	const struct op *op = list_first(&sim->sent, struct op, way);
@@ -387,7 +389,7 @@ static uint64_t op_answer_ns(struct sim *sim, const struct op *op)
 	return sim->answer_ns;
 }
 
-/* Completes everything up to a moment, in order of time. */
+/* Completes everything up to a moment, in the order of time. */
 static void run_until(struct sim *sim, uint64_t until_ns)
 {
 	for (;;) {
@@ -443,8 +445,8 @@ static void deliver_one(struct sim *sim, struct disk_request *req)
 	req->done(req);
 }
 
-/* Delivers only what is ready at the begin: done() may submit and even cut the
- * power. */
+/* Delivers only what is ready at the beginning: done() may submit, and even cut
+ * the power. */
 static int deliver(struct sim *sim)
 {
 	struct disk_request *refused = sim->refused;

@@ -14,7 +14,8 @@ struct sim_moment {
 	struct media *durable;
 	uint32_t unit_sectors;
 	size_t n;
-	struct write *writes[];	/* unflushed, then in the air */
+	struct write *writes[];	/* writes that are not flushed, then those in
+				 * the air */
 };
 
 /* ---- content, power, faults ---- */
@@ -82,7 +83,7 @@ struct media *sim_moment_cut(const struct sim_moment *moment,
 			     enum sim_cut cut, uint64_t seed)
 {
 	struct media *m = media_clone(moment->durable);
-	/* The head is over one write only. */
+	/* The head is over one write only when power goes. */
 	const size_t under_head = moment->n ? writes_random(&seed) % moment->n :
 					      0;
 

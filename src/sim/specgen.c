@@ -17,17 +17,19 @@
 
 #define TURN 4294967296.0
 #define DEFAULT_BYTES UINT64_C(300000000)
-/* Fewer cylinders than this are no drive: tracks get smaller instead. */
+/* A drive with fewer cylinders than this is none: tracks are made smaller
+ * instead. */
 #define FEW_CYLINDERS 240u
 #define MOST_SLIPS 8u
 
-/* What is being made, and chance. */
+/* The specification that is being made, and its sources of chance. */
 struct gen {
 	const struct specgen *options;
 	struct spec *spec;
 	uint64_t state;
-	uint32_t unit;		/* LBNs to a sector */
-	uint32_t outer;		/* sectors around the outermost track, about */
+	uint32_t unit;		/* LBNs of a physical sector */
+	uint32_t outer;		/* about how many sectors the outermost track
+				 * has */
 	uint32_t cylinders;
 };
 
@@ -86,7 +88,7 @@ static void make_sizes(struct gen *g)
 	    s->surfaces > 6)
 		s->surfaces -= 6;
 	lbns = between(g, 1100, 4600);
-	/* A small drive has small tracks rather than hardly any. */
+	/* A small drive has small tracks, so that it has more than a few. */
 	tracks = (double)bytes / 512 / (0.76 * lbns);
 	while (lbns > (g->unit > 1 ? 900 : 400) &&
 	       tracks < FEW_CYLINDERS * (double)s->surfaces) {
@@ -140,7 +142,8 @@ static int make_seek(struct gen *g, double revolution_ms)
 	while (d < most) {
 		double x = (double)d / most, root, ms;
 
-		/* A root up to the knee, a straight line beyond it. */
+		/* The seek time grows with the root of the distance up to the
+		 * knee, and linearly beyond it. */
 		root = sqrt(x < knee ? x : knee) / sqrt(knee);
 		ms = one + (full - one) * 0.55 * root;
 		if (x > knee)
@@ -213,7 +216,8 @@ static void make_electronics(struct gen *g)
 
 /* ---- Zones ---- */
 
-/* Skews that drives have, none shorter than the move it hides. */
+/* Makes skews as drives have them: none is shorter than the move that it
+ * hides. */
 static angle make_skew(struct gen *g)
 {
 	static const double skews[] = {
@@ -260,7 +264,7 @@ static int make_around(struct gen *g, struct spec_zone *z, double size,
 	return 0;
 }
 
-/* Irregular: every zone goes over its surfaces in another order. */
+/* Irregular order: every zone goes over its surfaces in another order. */
 static int make_surface_order(struct gen *g, struct spec_zone *z)
 {
 	uint32_t n = g->spec->surfaces;
@@ -294,7 +298,7 @@ static int list_add_to(struct spec_list *list, uint64_t v)
 	return 0;
 }
 
-/* Tracks are spoiled in clusters: a scratch goes over several. */
+/* Tracks are spoiled in clusters, because a scratch goes over several. */
 static int make_slips(struct gen *g, struct spec_zone *z, double rate)
 {
 	uint64_t tracks = zone_tracks(g, z);
@@ -309,7 +313,8 @@ static int make_slips(struct gen *g, struct spec_zone *z, double rate)
 
 		track -= log(1 - real(g, 0, 1)) / rate;
 		i = (uint64_t)track;
-		/* By the smallest: within the zone whatever the order. */
+		/* Counts with the smallest track, so that it stays within the
+		 * zone in any order. */
 		if (!(track < (double)tracks - 2))
 			return 0;
 		for (uint32_t k = 0; k < n; k++) {
@@ -455,7 +460,8 @@ static void list_sort(struct spec_list *list)
 	list->n = n;
 }
 
-/* Over some tracks in a row, about as far along each. */
+/* A scratch goes over some tracks in a row, at about the same distance from
+ * their beginning. */
 static int make_scratch(struct gen *g, struct spec_zone *z)
 {
 	uint32_t around = z->around[0], wide = 1 + around / 24;

@@ -12,25 +12,26 @@
 
 #include "diskmodel/spec.h"
 
-/* Members that are 0 (or < 0 where the comment says so) are chosen by the
- * seed. */
+/* The seed chooses for members that are 0 (or < 0 where the comment says
+ * so). */
 struct specgen {
 	uint64_t seed;
 	uint64_t bytes;		/* approximate size; 0: 300 MB */
 	uint32_t surfaces;
 	uint32_t group_cylinders; /* cylinders of a serpentine's group; 0: any
 				   * order of tracks */
-	double slipped;		/* share of tracks with slips; < 0: chosen */
+	double slipped;		/* share of tracks with slips; < 0: the seed
+				 * chooses */
 	int cache;		/* read cache: 0: none, 1: with read-ahead; < 0:
-				 * chosen */
+				 * the seed chooses */
 	int zero_latency;	/* zero-latency reads: 0, 1; < 0: chosen */
-	bool odd;		/* with what few drives have: scratches over
-				 * many tracks, boundaries with hardly a leap or
-				 * none, spares in every cylinder, slipped
-				 * tracks side by side, partial tracks at the
-				 * ends of the disk */
-	int noise;		/* 0: none; else 8 us, exponential 20 us, 1 to
-				 * 3 % late by 0.1 to 3 ms */
+	/* also what few drives have: scratches over many tracks, boundaries
+	 * with hardly any skew or none, spares in every cylinder, slipped
+	 * tracks side by side, partial tracks at the ends of the disk */
+	bool odd;
+	int noise;		/* 0: none; otherwise 8 us, exponential 20 us,
+				 * and 1 to 3 % of completions late by 0.1 to 3
+				 * ms */
 };
 
 /*
@@ -39,7 +40,7 @@ struct specgen {
  */
 int specgen_parse(const char *text, struct specgen *options);
 
-/* -ENOMEM, or -EINVAL (reported) for what can't be. */
+/* -ENOMEM, or -EINVAL (reported) for a drive that cannot be. */
 int specgen_make(const struct specgen *options, struct spec **spec);
 
 #endif

@@ -58,7 +58,7 @@ int writes_apply(const struct write *write, struct media *media)
 	return media_write(media, write->sector, write->sectors, write->data);
 }
 
-/* Units [from, from + n) of a write. */
+/* Puts units [from, from + n) of a write on a medium. */
 static int apply_units(const struct write *w, struct media *media,
 		       uint32_t unit, uint64_t from, uint64_t n)
 {
@@ -84,7 +84,8 @@ static int apply_torn(const struct write *w, struct media *media,
 					       w->sectors - torn * unit);
 }
 
-/* Units in no order: a drive that begins in the middle of the track. */
+/* Puts some units on the medium, in no order: a drive may begin in the middle
+ * of a track. */
 static int apply_some(const struct write *w, struct media *media,
 		      uint32_t unit, uint64_t *seed)
 {

@@ -1,8 +1,8 @@
 /*
  * writes.h - writes that a power cut may still undo.
  *
- * A write holds a copy of its data and is shared, by reference, between the
- * drive that it is in the air of and the moments taken of that drive.
+ * A write holds a copy of its data. The drive in whose air it is and the
+ * moments taken of that drive share it by reference.
  */
 #ifndef TRAX_SIM_WRITES_H
 #define TRAX_SIM_WRITES_H
@@ -17,13 +17,14 @@
 
 struct write {
 	unsigned refs;
-	bool durable;		/* on the medium whatever happens */
+	bool durable;		/* it is on the medium whatever happens */
 	uint64_t sector;
 	uint32_t sectors;
 	uint8_t data[];
 };
 
-/* With the data of a request; one reference.  NULL: out of memory. */
+/* Makes a write with the data of a request and one reference. NULL: out of
+ * memory. */
 struct write *writes_new(const struct disk_request *req);
 struct write *writes_get(struct write *write);
 void writes_put(struct write *write);
@@ -31,13 +32,13 @@ void writes_put(struct write *write);
 /* Puts all of it on a medium. */
 int writes_apply(const struct write *write, struct media *media);
 
-/* Puts on the medium what a power cut leaves of it.  `unit_sectors`: what is
- * never torn.  *seed moves on. */
+/* Puts on the medium what a power cut leaves of a write. A unit of
+ * `unit_sectors` is never torn. *seed moves on. */
 int writes_apply_cut(const struct write *write, struct media *media,
 		     enum sim_cut cut, uint32_t unit_sectors, bool damage,
 		     uint64_t *seed);
 
-/* splitmix64: the next of a sequence. */
+/* The next number of a sequence (splitmix64). */
 uint64_t writes_random(uint64_t *seed);
 
 #endif
