@@ -22,6 +22,8 @@ const struct sched_experiment sched_table[] = {
 	  sched_place },
 	{ "gap_writeback", "write-back in the gaps of random reads, and not",
 	  sched_gap_writeback },
+	{ "reads", "small random reads, ordered by the queue or by the drive",
+	  sched_reads },
 	{ "streams", "several readers, each reading on", sched_streams },
 	{ "mix", "eight kinds of load beside each other", sched_mix },
 	{ "tracks", "whole tracks: aligned or not, read and written",

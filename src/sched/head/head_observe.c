@@ -530,8 +530,24 @@ static void chain_doubt(struct head *head)
 		head->chain[i]->predicted = false;
 }
 
-/* Of one among many it is only seen whether a cache answered. */
-static void head_guess(struct head *head, const struct head_access *access,
+/* Whatever the drive did before: when the last sector of a short read passed is
+ * known but for whole turns. */
+static void head_observe_phase(struct head *head, struct head_access *access,
+			       uint64_t complete_ns)
+{
+	int64_t period_ns = (int64_t)head_period_ns(head), rest_ns;
+
+	head_expect(head, access, &head->at);
+	if (access->unknown || !access_has_angle(head, access))
+		return;
+	whole_turns((int64_t)(complete_ns - access->expected.bus_ns), period_ns,
+		    &rest_ns);
+	head_report_phase(head, access, complete_ns,
+			  angle_ahead(rest_ns, period_ns));
+}
+
+/* Of one among many it is only seen whether a cache answered, and the phase. */
+static void head_guess(struct head *head, struct head_access *access,
 		       uint64_t complete_ns)
 {
 	bool quick = complete_ns - access->handed_ns <
@@ -539,8 +555,12 @@ static void head_guess(struct head *head, const struct head_access *access,
 
 	if (!access->write)
 		head->hits_run = quick ? head->hits_run + 1 : 0;
-	if (!quick)
-		head_go_to(head, access, complete_ns);
+	if (quick)
+		return;
+	if (head->mode == HEAD_ON && !access->write && !access->part &&
+	    !access->follows)
+		head_observe_phase(head, access, complete_ns);
+	head_go_to(head, access, complete_ns);
 }
 
 /* Readings of the phase that do not agree with each other: the angles are

@@ -1,7 +1,8 @@
 /*
  * dispatch.c - when the disk is given the next request.
  *
- * A disk of which nothing is believed gets as many as it may have.  Where the
+ * A disk of which nothing is believed gets as many as it may have, and so does
+ * one that orders small reads better than the queue (read_order.h).  Where the
  * head is known the choice is made as late as possible: one request is at the
  * disk, and the next is handed over when the predicted rest of that one is what
  * a command takes to be decoded, and the guard: what nobody predicts.
@@ -36,6 +37,10 @@
  * until that is done, or is a slow one: commits are to be over in 100 ms. */
 #define LEFT_COMMIT_NS 5000000u
 #define LEFT_NS 80000000u
+/* Where it has many reads to order it may leave one behind for as long as it
+ * takes to read all of them so many times: order helps all of them more than
+ * age. */
+#define LEFT_TIMES 6u
 
 /* ---- when ---- */
 
@@ -47,10 +52,40 @@ uint64_t queue_begin_ns(const struct queue *queue)
 	return busy_ns > now_ns ? busy_ns : now_ns;
 }
 
+bool queue_reads_only(const struct queue *queue)
+{
+	int class;
+
+	if (queue->policy || !list_empty(&queue->flushes) ||
+	    (queue->head && head_mode(queue->head) == HEAD_TRIAL) ||
+	    (queue->filler && queue->filler->wants(queue->filler_arg)))
+		return false;
+	for (class = 0; class < QUEUE_CLASSES; class++)
+		if (class != QUEUE_READ && queue_class_waits(queue, class))
+			return false;
+	return true;
+}
+
+static bool drive_orders(const struct queue *queue)
+{
+	return read_order_is_drives(&queue->read_order,
+				    queue->share.count[QUEUE_READ] +
+					    queue->outstanding,
+				    env_now_ns(queue->env)) &&
+	       queue_reads_only(queue);
+}
+
 static bool one_at_a_time(const struct queue *queue)
 {
 	return queue->head && head_mode(queue->head) != HEAD_OFF &&
-	       !head_is_cached(queue->head);
+	       !head_is_cached(queue->head) && !drive_orders(queue);
+}
+
+/* How many accesses the disk may have. */
+static unsigned depth_now(const struct queue *queue)
+{
+	return queue->depth < READ_ORDER_DEPTH && drive_orders(queue) ?
+		       READ_ORDER_DEPTH : queue->depth;
 }
 
 static bool have_accesses(const struct queue *queue, unsigned n)
@@ -146,21 +181,32 @@ static bool may_join(const struct queue *queue)
 					 parked->disk.sectors));
 }
 
+/* How long it may leave one behind. */
+static uint64_t left_ns(const struct queue *queue, const struct access *access)
+{
+	uint64_t all_ns = LEFT_TIMES * queue->outstanding * queue->access_ns;
+
+	if (access->class == QUEUE_COMMIT && !one_at_a_time(queue))
+		return LEFT_COMMIT_NS;
+	if (access->class != QUEUE_READ || !queue_reads_only(queue) ||
+	    all_ns < LEFT_NS)
+		return LEFT_NS;
+	return all_ns < queue_promised_ns(QUEUE_READ) ? all_ns :
+		queue_promised_ns(QUEUE_READ);
+}
+
 /* Until when the disk gets nothing more because it has left a command behind;
  * 0: it has not. */
 static uint64_t left_until_ns(const struct queue *queue)
 {
-	uint64_t now_ns = env_now_ns(queue->env), left_ns, until_ns = 0;
+	uint64_t now_ns = env_now_ns(queue->env), until_ns = 0;
 	const struct access *access;
 	const struct list *pos;
 
 	list_for_each(pos, &queue->given) {
 		access = list_entry(pos, struct access, link);
-		left_ns = access->class == QUEUE_COMMIT &&
-					  !one_at_a_time(queue) ?
-				  LEFT_COMMIT_NS : LEFT_NS;
 		if (access->disk.op != DISK_FLUSH &&
-		    now_ns >= access->disk.submit_ns + left_ns &&
+		    now_ns >= access->disk.submit_ns + left_ns(queue, access) &&
 		    now_ns < access->disk.submit_ns + SLOW_NS)
 			until_ns = access->disk.submit_ns + SLOW_NS;
 	}
@@ -176,7 +222,7 @@ static uint64_t usual_room_ns(const struct queue *queue)
 	if (!have_accesses(queue, 2))
 		return UINT64_MAX;
 	if (!one_at_a_time(queue))
-		return queue->outstanding < queue->depth ? 0 : UINT64_MAX;
+		return queue->outstanding < depth_now(queue) ? 0 : UINT64_MAX;
 	if (!queue->outstanding || (queue->outstanding < GOING_ON &&
 				    goes_on(queue)))
 		return 0;
@@ -211,7 +257,7 @@ static uint64_t room_ns(const struct queue *queue)
 	uint64_t ns = usual_room_ns(queue), until_ns;
 	const struct access *oldest;
 
-	if (!queue->outstanding || queue->outstanding >= queue->depth ||
+	if (!queue->outstanding || queue->outstanding >= depth_now(queue) ||
 	    !have_accesses(queue, 2))
 		return ns;
 	until_ns = left_until_ns(queue);

@@ -25,8 +25,12 @@
 #define DEPTH_ROTATING 4u
 #define DEPTH_OTHER 32u
 #define DEPTH_MAX 1024u
-/* Accesses beyond the depth: one that fills a gap, one behind it. */
-#define ACCESSES_MORE 2u
+/* Accesses beyond the depth: one that fills a gap, one behind it; and those of
+ * a drive that orders reads. */
+#define ACCESSES_MORE (2u + READ_ORDER_DEPTH)
+/* A read that is handed to a drive that orders reads is so long at most:
+ * 64 KiB, a tenth of a turn. */
+#define SMALL_READ_SECTORS 128u
 #define REFERENCE_ALIGN 4096u	/* of buffers, see disk.h */
 
 /* Charged to the turn for a request that is over, in nanoseconds: its owner
@@ -270,6 +274,12 @@ void queue_release_repeats(struct queue *queue)
 	}
 }
 
+static bool is_small_read(const struct queue_request *req)
+{
+	return req->disk.op == DISK_READ && req->class == QUEUE_READ &&
+	       req->disk.sectors <= SMALL_READ_SECTORS;
+}
+
 static void queue_end_request(struct queue *queue, struct queue_request *req,
 			      int result, uint64_t now_ns)
 {
@@ -284,6 +294,10 @@ static void queue_end_request(struct queue *queue, struct queue_request *req,
 	stats->bytes += (uint64_t)req->disk.sectors * SECTOR_BYTES;
 	if (req->disk.op == DISK_READ && req->class != QUEUE_IDLE)
 		read_stream_done(&queue->streams, req->live.end, now_ns);
+	if (is_small_read(req))
+		read_order_done(&queue->read_order, queue_reads_only(queue) ?
+				queue->share.count[QUEUE_READ] +
+					queue->outstanding : 0, now_ns);
 	if (req->class == QUEUE_COMMIT)
 		queue_commit_over(queue, now_ns);
 	if (req->class != QUEUE_IDLE) {
@@ -618,6 +632,8 @@ void queue_submit(struct queue *queue, struct queue_request *req)
 		queue_leave_open(queue, req);
 	else
 		queue_enter(queue, req);
+	if (!is_small_read(req))
+		read_order_other(&queue->read_order, req->disk.submit_ns);
 	if (!err && req->class == QUEUE_COMMIT)
 		commit_burst_submit(&queue->burst, req->disk.submit_ns);
 	if (!err && req->disk.op == DISK_READ && req->class != QUEUE_IDLE)

@@ -10,7 +10,12 @@
 #include "sched/queue/commit_burst.h"
 #include "sched/queue/policy.h"
 #include "sched/queue/queue.h"
+#include "sched/queue/read_order.h"
 #include "sched/queue/read_stream.h"
+
+/* So many small reads a drive is given that orders them itself: of the 32 that
+ * most can have, some are left for what comes meanwhile. */
+#define READ_ORDER_DEPTH 24u
 
 /* What of a track's end is less than two blocks is nobody's: what lies behind
  * it goes on all the same. */
@@ -87,6 +92,7 @@ struct queue {
 	struct read_streams streams;
 	struct commit_burst burst;
 	struct class_share share;
+	struct read_order read_order;
 	struct run_cut cut;
 	uint64_t arrived_ns;	/* the head to where it reads on since */
 	uint64_t completed_writes, flushed_writes;
@@ -180,6 +186,9 @@ int queue_next_class(const struct queue *queue);
 bool queue_is_background(const struct queue *queue);
 
 /* ---- dispatch.c ---- */
+
+/* Is all that there is to be done reads, and is nothing wanted in gaps? */
+bool queue_reads_only(const struct queue *queue);
 
 /* Gives the disk what it may have now. */
 void queue_dispatch(struct queue *queue);

@@ -1,0 +1,97 @@
+/*
+ * read_order.c - the queue and the drive order reads by turns, and who needs
+ * less time for one has nearly all turns.
+ *
+ * The drive knows its head better than anybody, and needs no host that answers
+ * in time; but many drives order badly or hold only a few commands.  So each
+ * has a turn of TURN_READS while at least LEAST_READS are there to be ordered.
+ * The first reads of a turn still show the order before, and are not counted,
+ * nor are those that come when there is little to be ordered.
+ */
+#include "sched/queue/read_order.h"
+
+/* With fewer there is hardly an order: the queue's choice, which hides the
+ * way of the answer and of the next command, is as good as any. */
+#define LEAST_READS 3u
+#define TURN_READS 96u
+#define SKIPPED_READS 32u
+/* The mean is over so many turns; the times of random reads differ so much
+ * that one turn is off by 4 %. */
+#define MEAN_TURNS 4.0
+/* The other has a turn after so many: drives and loads change, and the head is
+ * not to be forgotten.  Twice as many each time that nothing has changed. */
+#define TURNS_LEAST 8u
+#define TURNS_MOST 64u
+/* What else is asked for comes again within this time, and would have to wait
+ * behind all that the drive has. */
+#define ALONE_NS 250000000u
+
+static void turn_begin(struct read_order *order)
+{
+	order->skipped = order->reads = 0;
+	order->turn_ns = 0;
+}
+
+void read_order_other(struct read_order *order, uint64_t now_ns)
+{
+	order->alone_ns = now_ns + ALONE_NS;
+	turn_begin(order);
+}
+
+/* Whose turn is next? */
+static enum read_orderer next_turn(struct read_order *order)
+{
+	const double *mean_ns = order->mean_ns;
+	enum read_orderer other = order->by == ORDERED_BY_QUEUE ?
+					  ORDERED_BY_DRIVE : ORDERED_BY_QUEUE;
+	enum read_orderer best =
+		mean_ns[ORDERED_BY_DRIVE] < mean_ns[ORDERED_BY_QUEUE] ?
+			ORDERED_BY_DRIVE : ORDERED_BY_QUEUE;
+
+	if (!mean_ns[other])
+		return other;
+	if (best != order->best)
+		order->turns_most = order->turns = 0;
+	order->best = best;
+	if (order->turns_most < TURNS_LEAST)
+		order->turns_most = TURNS_LEAST;
+	if (++order->turns < order->turns_most)
+		return best;
+	order->turns = 0;
+	if (order->turns_most < TURNS_MOST)
+		order->turns_most *= 2;
+	return best == ORDERED_BY_QUEUE ? ORDERED_BY_DRIVE : ORDERED_BY_QUEUE;
+}
+
+static void turn_end(struct read_order *order)
+{
+	double *mean_ns = &order->mean_ns[order->by];
+	double turn_ns = (double)order->turn_ns / order->reads;
+
+	*mean_ns += *mean_ns ? (turn_ns - *mean_ns) / MEAN_TURNS : turn_ns;
+	order->by = next_turn(order);
+	turn_begin(order);
+}
+
+void read_order_done(struct read_order *order, unsigned left, uint64_t now_ns)
+{
+	uint64_t last_ns = order->last_ns;
+
+	order->last_ns = now_ns;
+	if (left + 1 < LEAST_READS || now_ns < order->alone_ns)
+		return;
+	if (order->skipped < SKIPPED_READS) {
+		order->skipped++;
+		return;
+	}
+	order->turn_ns += now_ns - last_ns;
+	if (++order->reads == TURN_READS)
+		turn_end(order);
+}
+
+bool read_order_is_drives(const struct read_order *order, unsigned reads,
+			  uint64_t now_ns)
+{
+	return order->by == ORDERED_BY_DRIVE && reads >= LEAST_READS &&
+	       now_ns >= order->alone_ns;
+}
