@@ -266,6 +266,8 @@ struct file {
 	struct hashmap *chunks;
 	struct stream streams[STREAMS_PER_FILE];
 	uint64_t stream_clock;
+	uint64_t lone_reads;		/* reads of the disk that no stream
+					 * has made */
 	uint64_t readahead_next; /* sector from which is read ahead when its
 				  * beginning is read; 0: none */
 };

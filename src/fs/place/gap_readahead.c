@@ -24,6 +24,9 @@
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
 /* So many chunks must be free, or something would leave for them. */
 #define FREE_PIECES 64u
+/* Where so many reads wait the next one is so near that nothing fits into its
+ * gap. */
+#define MANY_READS 6u
 
 struct readahead_wish {
 	uint64_t first, end;	/* sectors of the disk; end 0: none */
@@ -64,6 +67,17 @@ static bool ends_soon(const struct file *file, uint64_t block)
 	       block * BLOCK_BYTES < bytes;
 }
 
+/* A reader at random may soon be gone, or go elsewhere, and what is read in
+ * gaps costs a little: it is begun when the reads that were made have taken the
+ * head as long as reading all of the file in order would, a turn a track. */
+static bool has_paid(const struct file *file)
+{
+	uint64_t track = alloc_track_sectors(file->files->fs->alloc,
+					     file->goal);
+
+	return file->lone_reads * track * SECTOR_BYTES >= file->size;
+}
+
 static bool is_worth_it(const struct file *file, uint64_t block,
 			struct head_state *head_state)
 {
@@ -71,7 +85,8 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 
 	if (fs->options.gap_writeback == FS_GAP_WRITEBACK_NEVER ||
 	    fs->closing || file->copies || !fs->head ||
-	    head_mode(fs->head) != HEAD_ON || !there_is_room(file->files))
+	    head_mode(fs->head) != HEAD_ON || !has_paid(file) ||
+	    !there_is_room(file->files))
 		return false;
 	head_get_state(fs->head, head_state);
 	/* Who reads on is read ahead for; who writes has other use for the
@@ -186,6 +201,16 @@ static void unwant(struct gap_readahead *p, uint64_t first, uint64_t end)
 		freeblock_unwant(p->task, first, end - first);
 }
 
+static void unwant_all(struct gap_readahead *p)
+{
+	struct readahead_wish *wish;
+
+	for (wish = p->wish; wish < p->wish + WISHES; wish++) {
+		unwant(p, wish->first, wish->end);
+		*wish = (struct readahead_wish){ .end = 0 };
+	}
+}
+
 /* The rest of the extent on the track that a user's read goes to. */
 static void gap_readahead_wish(const struct read_segment *segment)
 {
@@ -198,11 +223,16 @@ static void gap_readahead_wish(const struct read_segment *segment)
 	struct head_state head_state;
 	struct readahead_wish *wish;
 
+	file->lone_reads++;
 	if (!is_worth_it(file, off / BLOCK_SECTORS, &head_state))
 		return;
 	p = gap_readahead_get(files);
 	if (!p)
 		return;
+	if (queue_reads_wait(files->fs->queue) >= MANY_READS) {
+		unwant_all(p);
+		return;
+	}
 	geom_track_of(head_state.geom, addr, &track);
 	if (first < track.first)
 		first = track.first;

@@ -675,6 +675,11 @@ bool queue_unflushed(const struct queue *queue)
 	       queue->completed_writes != queue->flushed_writes;
 }
 
+unsigned queue_reads_wait(const struct queue *queue)
+{
+	return queue->share.count[QUEUE_READ];
+}
+
 void queue_ask_filler(struct queue *queue)
 {
 	queue->idle_again_ns = 0;

@@ -233,6 +233,9 @@ struct queue_filler {
 void queue_set_filler(struct queue *queue, const struct queue_filler *filler,
 		      void *arg);
 
+/* How many reads wait that somebody waits for? */
+unsigned queue_reads_wait(const struct queue *queue);
+
 /* The filler wants something new: idle() is asked again. */
 void queue_ask_filler(struct queue *queue);
 
