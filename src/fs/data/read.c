@@ -42,6 +42,8 @@
 				 * certain */
 /* The kernel's own read-ahead may come a little out of order. */
 #define STREAM_SLACK (256u << 10)
+/* Its pieces are so long at least. */
+#define STREAM_PIECE (64u << 10)
 /* The kernel asks for up to so much at once before the first of it is read. */
 #define BEHIND_BYTES (16u << 20)
 /* Leaves with checksums are read when a stream is this far before them: some
@@ -86,15 +88,25 @@ void io_end(struct io *io, int rc)
 
 /* ---- Reading ahead ---- */
 
-static struct stream *stream_find(struct file *file, uint64_t offset)
+/* Two small reads that come near each other by chance make no stream. */
+static bool stream_goes_on(const struct stream *stream, uint64_t offset,
+			   uint64_t end)
+{
+	if (stream->count < 2 && end - offset < STREAM_PIECE)
+		return stream->next && offset == stream->next;
+	return stream->next && offset <= stream->next + STREAM_SLACK &&
+	       offset + STREAM_SLACK >= stream->next;
+}
+
+static struct stream *stream_find(struct file *file, uint64_t offset,
+				  uint64_t end)
 {
 	struct stream *stream, *oldest = &file->streams[0];
 	unsigned i;
 
 	for (i = 0; i < STREAMS_PER_FILE; i++) {
 		stream = &file->streams[i];
-		if (stream->next && offset <= stream->next + STREAM_SLACK &&
-		    offset + STREAM_SLACK >= stream->next)
+		if (stream_goes_on(stream, offset, end))
 			return stream;
 		if (stream->used < oldest->used)
 			oldest = stream;
@@ -221,7 +233,7 @@ static void read_stream(struct io *io, uint64_t end)
 	window = window < most ? window : most;
 	if (offset == 0 && read_beginning(file, track, window))
 		return;
-	stream = stream_find(file, offset);
+	stream = stream_find(file, offset, end);
 	stream->used = ++file->stream_clock;
 	stream->count++;
 	stream->next = end > stream->next ? end : stream->next;

@@ -15,6 +15,9 @@
 #define FILES (DIRS * FILES_PER_DIR)
 #define MAX_BYTES 12000u
 #define PASSES 3u
+#define BIG_BYTES (32u << 20)
+#define BIG_READS 100u
+#define BIG_BLOCK 4096u
 
 static uint64_t ino[FILES];
 static uint8_t data[MAX_BYTES], back[MAX_BYTES];
@@ -236,6 +239,41 @@ START_TEST(test_beginnings)
 }
 END_TEST
 
+/* Small reads at random, now and then near each other: no more is read than is
+ * asked for, but for checksums. */
+START_TEST(test_chance_makes_no_stream)
+{
+	const uint64_t blocks = BIG_BYTES / BIG_BLOCK;
+	struct sim_counts before;
+	struct fs_op op = { .type = FS_WRITE, .data = data };
+	uint64_t at = 1000, big = 0, sectors;
+	struct rig rig;
+	unsigned i;
+
+	rig_open(&rig, 256, 1);
+	ck_assert_int_eq(rig_mknod(&rig, 1, "big", 0100644, &big), 0);
+	op.ino = big;
+	op.size = BIG_BLOCK;
+	for (; op.offset < BIG_BYTES; op.offset += BIG_BLOCK)
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+	rig_remount(&rig);
+	before = *sim_counts(rig.sim);
+	for (i = 0; i < BIG_READS; i++) {
+		/* Every other one a little behind the one before. */
+		at = i % 2 ? at + 3 : at + blocks / 7;
+		op = (struct fs_op){ .type = FS_READ, .ino = big,
+				     .buffer = back, .size = BIG_BLOCK,
+				     .offset = at % blocks * BIG_BLOCK };
+		ck_assert_int_eq(rig_do(&rig, &op), 0);
+	}
+	rig_settle(&rig);
+	sectors = sim_counts(rig.sim)->read_sectors - before.read_sectors;
+	ck_assert_uint_le(sectors * SECTOR_BYTES,
+			  2 * BIG_READS * BIG_BLOCK + (1u << 20));
+	rig_close(&rig);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("near");
@@ -248,6 +286,7 @@ int main(void)
 	tcase_add_loop_test(tcase, test_while_changing, 0, 2);
 	tcase_add_test(tcase, test_deleted_ahead);
 	tcase_add_test(tcase, test_beginnings);
+	tcase_add_test(tcase, test_chance_makes_no_stream);
 	suite_add_tcase(suite, tcase);
 	return test_run(suite);
 }
