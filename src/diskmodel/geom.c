@@ -24,7 +24,7 @@ struct found {
 	struct geom_track track;
 	angle base;
 	uint32_t around;
-	uint32_t slip, slips;	/* its slips: [slip, slip + slips) */
+	uint32_t slip, slips;	/* range [slip, slip + slips) of its slips */
 };
 
 void geom_free(struct geom *geom)

@@ -44,7 +44,8 @@ struct geom_build {
 	struct geom_sweep *sweeps;
 	size_t sweeps_n;
 	angle tolerance;
-	uint64_t tracks, sectors; /* so far; sectors are virtual */
+	uint64_t tracks, sectors; /* tracks and virtual sectors that have been
+				   * appended */
 	int64_t more;		/* sum over all odd tracks, those still to come
 				 * included */
 	/* Allocated, in elements. */
@@ -114,7 +115,7 @@ bool geom_build_fit(struct geom_fit *fit, angle off, uint32_t n)
 	int64_t dev = (int32_t)(off - n * fit->step);
 	int64_t lo = dev - fit->tolerance, hi = dev + fit->tolerance;
 
-	/* Both bounds are rounded inwards. */
+	/* The two bounds are rounded towards each other. */
 	lo = lo > 0 ? (lo + n - 1) / n : lo / (int64_t)n;
 	hi = hi < 0 ? (hi - (int64_t)n + 1) / (int64_t)n : hi / n;
 	if (lo < fit->lo)

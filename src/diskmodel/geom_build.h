@@ -84,7 +84,7 @@ struct geom_pattern {
 	uint32_t parts;
 	uint64_t tracks;	/* tracks of one period */
 	uint64_t sectors;
-	int64_t cylinder_step;	/* from one period to the next */
+	int64_t cylinder_step;	/* added to the cylinder with each period */
 	int32_t surface_step;
 	angle base_step;
 };
@@ -94,11 +94,11 @@ struct geom_pattern {
  * tracks are not part of the run.
  */
 struct geom_run {
-	uint64_t first_track;	/* of the run itself */
-	uint64_t first_lbn;	/* its first LBN, virtual */
+	uint64_t first_track;	/* first track of the run */
+	uint64_t first_lbn;	/* first LBN of the run, virtual */
 	uint64_t count;		/* number of tracks */
 	uint64_t phase;		/* tracks into the pattern */
-	uint64_t phase_lbn;	/* the same, in sectors */
+	uint64_t phase_lbn;	/* the same distance in sectors */
 	int64_t cylinder;
 	int32_t surface;
 	angle base;
@@ -113,9 +113,9 @@ struct geom {
 	struct geom_part *parts;
 	struct geom_pattern *patterns;
 	struct geom_run *runs;
-	struct geom_odd *odds;		/* by track */
-	struct geom_slip *slips;	/* by track, then position */
-	struct geom_remap *remaps;	/* by LBN */
+	struct geom_odd *odds;		/* sorted by track */
+	struct geom_slip *slips;	/* sorted by track, then by position */
+	struct geom_remap *remaps;	/* sorted by LBN */
 	uint32_t parts_n, patterns_n, runs_n, odds_n, slips_n, remaps_n;
 };
 

@@ -36,7 +36,7 @@ struct geom_row {
 struct table {
 	struct geom_row *rows;
 	size_t n, room;
-	uint64_t end;		/* where the next row has to begin */
+	uint64_t end;		/* LBN at which the next row has to begin */
 	bool unknown;		/* the range from there on was said to be
 				 * unknown */
 };

@@ -19,7 +19,8 @@
 
 enum profile_method {
 	PROFILE_NONE,		/* not known */
-	PROFILE_GIVEN,		/* from a specification or a table */
+	PROFILE_GIVEN,		/* from a specification or a table that a person
+				 * gave */
 	PROFILE_TIMING,
 	PROFILE_SCSI,
 	PROFILE_TRACE,		/* lower envelope of requests (FS2, 4.2) */
@@ -68,7 +69,7 @@ struct profile {
  * traxfs-profile(5)).  -errno of open and read, -EINVAL for what is wrong in
  * it, with file, line or key, and reason through msg. */
 int profile_read(const char *path, struct profile **profile);
-/* The same from text; `name` is for messages. */
+/* Reads a profile from text; `name` is for messages. */
 int profile_parse(const char *text, const char *name,
 		  struct profile **profile);
 int profile_write(const struct profile *profile, FILE *f);

@@ -24,7 +24,7 @@ struct service_seek {
 /* The mechanics: everything that moves, and its speed. */
 struct service_mech {
 	uint64_t period_ps;	/* period of a revolution */
-	uint64_t phase_ns;	/* at this time ... */
+	uint64_t phase_ns;	/* the time at which the phase was `phase` */
 	angle phase;		/* ... this angle was under the head */
 	struct service_seek *seek; /* seek curve, ascending, at least one point;
 				    * interpolated */
@@ -58,7 +58,8 @@ struct service {
 	uint64_t switch_ns;	/* time of a head switch without a seek */
 	uint64_t rotation_ns;
 	uint64_t transfer_ns;
-	uint64_t media_ns;	/* when the medium was first read or written */
+	uint64_t media_ns;	/* when the head began to read or write on the
+				 * medium */
 	uint64_t bus_ns;	/* when all data had gone over the bus, in
 				 * order */
 	struct service_head head; /* the head afterwards */

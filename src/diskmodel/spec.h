@@ -97,7 +97,7 @@ struct spec {
 				  * surface */
 	struct spec_zone *zones;
 	size_t zones_n;
-	struct spec_remap *remaps;	/* by LBN */
+	struct spec_remap *remaps;	/* sorted by LBN */
 	size_t remaps_n;
 	/* Used instead of zones and remaps: the tracks as they were
 	 * measured. */
@@ -119,7 +119,7 @@ struct spec {
  * with file, line or key, and reason through msg. */
 int spec_read(const char *path, struct spec **spec);
 
-/* The same from text; `name` is for messages. */
+/* Reads a specification from text; `name` is for messages. */
 int spec_parse(const char *text, const char *name, struct spec **spec);
 
 void spec_free(struct spec *spec);
