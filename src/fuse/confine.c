@@ -31,7 +31,7 @@
  */
 #define KEPT_CAPABILITIES (1ull << CAP_IPC_LOCK)
 
-#define LAST_CAPABILITY 63	/* of a 64-bit set */
+#define LAST_CAPABILITY 63	/* a set of capabilities has 64 bits */
 
 int confine_descriptors(void)
 {
@@ -99,7 +99,7 @@ static const int allowed[] = {
 	SCMP_SYS(connect), SCMP_SYS(sendto), SCMP_SYS(sendmsg),
 };
 
-/* Those that are allowed with some arguments only. */
+/* Adds the system calls that are allowed with some arguments only. */
 static int allow_some(scmp_filter_ctx filter)
 {
 	int rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
@@ -122,7 +122,8 @@ static int allow_some(scmp_filter_ctx filter)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(clone),
 				      1, SCMP_A0(SCMP_CMP_MASKED_EQ,
 						 CLONE_THREAD, CLONE_THREAD));
-	/* Its flags are in memory; the C library then takes clone. */
+	/* The flags of clone3 are in memory, where the filter can't see them;
+	 * the C library uses clone when clone3 is missing. */
 	if (!rc)
 		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS),
 				      SCMP_SYS(clone3), 0);

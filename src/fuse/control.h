@@ -65,7 +65,7 @@ struct trax_control {
 struct trax_copies {
 	uint64_t near;		/* sector near which copies go; 0: the hot
 				   region */
-	uint64_t n;		/* of ino */
+	uint64_t n;		/* number of inode numbers in `ino` */
 	uint64_t ino[TRAX_COPIES_FILES];
 };
 

@@ -18,7 +18,8 @@ struct cursor {
 	const struct geom *geom;
 	const struct fs_extent *extents;
 	size_t n, next;
-	struct fs_extent rest;		/* of the run; bytes = 0: none */
+	struct fs_extent rest;		/* the rest of a run that was cut at a
+					 * track; bytes = 0: none */
 	bool join;			/* whole tracks in one piece */
 	unsigned looked;		/* tracks looked at so far */
 };
@@ -176,7 +177,7 @@ static bool print_piece(struct pieces *pieces, const struct view_piece *p)
 		return true;
 	n = json ? piece_json(p, s) : piece_text(p, s);
 	comma = json && pieces->used > 1;
-	/* One byte stays free for the bracket at the end. */
+	/* One byte stays free for the closing bracket. */
 	if (pieces->used + comma + n + json > pieces->room)
 		return false;
 	if (comma)

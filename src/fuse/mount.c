@@ -31,16 +31,21 @@
 
 #define MIN_READAHEAD_BYTES (1u << 20)
 #define MAX_DIRTY_PERCENT 50u
-#define MACHINE_DIRTY_PERCENT 20u	/* of memory: the kernel's default */
-#define GROUP_SHARE 8u			/* of a limit, may be dirty here */
+#define MACHINE_DIRTY_PERCENT 20u	/* percentage of memory that may be
+					 * dirty: the kernel's default */
+#define GROUP_SHARE 8u			/* one part in this many of a memory
+					 * limit may be dirty in this mount */
 #define DIRTY_DISK_BYTES (64ull << 30)	/* larger disks: as by the ratio */
-#define DIRTY_SHARE 64u			/* of a smaller one may be dirty */
-#define MIN_DIRTY_BYTES (4ull << 20)	/* or writers wait for each page */
+#define DIRTY_SHARE 64u			/* one part in this many of a smaller
+					 * disk may be dirty */
+#define MIN_DIRTY_BYTES (4ull << 20)	/* with less than this, writers wait for
+					 * each page */
 /* From this limit on the daemon takes no more than half of it from the start:
  * its budget (cache/pool.h) and 40 MB. */
 #define TOUCHED_LIMIT (160ull << 20)
 #define OOM_SCORE "-900"
-/* Who hears of a completion late does not know where the head is. */
+/* The daemon sleeps most of the time, and a completion that it hears of late
+ * does not tell where the head is. */
 #define NICENESS (-15)
 /* The heap keeps what it has had: mapping anew costs a fault for each page. */
 #define HEAP_BLOCK_BYTES (16 << 20)
@@ -76,7 +81,7 @@ static int make_options(const struct mount_options *o, char **text)
 			 o->block_bytes < 512 ? 512 : o->block_bytes);
 	if (asprintf(&name, "fsname=%s", o->source) < 0)
 		return -ENOMEM;
-	/* Only fsname may hold a comma: it is added with escapes. */
+	/* Only fsname may hold a comma, which has to be escaped. */
 	if (fuse_opt_add_opt_escaped(&list, name) ||
 	    asprintf(text, "%s,subtype=traxfs,default_permissions%s,%s%s%s%s",
 		     list, block, o->read_only ? "ro" : "rw",

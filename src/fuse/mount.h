@@ -21,7 +21,8 @@ struct mount_options {
 	unsigned block_bytes;	/* logical block of the device; 0: an image */
 	bool read_only;
 	bool allow_other;
-	bool no_symlinks;	/* none is followed (nosymfollow) */
+	bool no_symlinks;	/* symbolic links are not followed
+				 * (nosymfollow) */
 	const char *flags;	/* more mount flags ("noexec,nosuid") or NULL */
 };
 
@@ -31,7 +32,7 @@ struct mount_options {
  */
 int mount_open(const struct mount_options *options, struct fuse_mount **mount);
 
-/* Of the connection to the kernel. */
+/* The descriptor of the connection to the kernel. */
 int mount_fd(const struct fuse_mount *mount);
 
 /*

@@ -13,7 +13,8 @@
 
 struct op_row {
 	const char *name;
-	uint16_t fixed_bytes;		/* of the fixed part */
+	uint16_t fixed_bytes;		/* size of the fixed part of the
+					 * request */
 	uint8_t names;			/* strings behind it */
 	void (*handle)(struct request *req);
 };

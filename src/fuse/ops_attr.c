@@ -36,7 +36,8 @@ static void done_attr_written(struct fs_op *op)
 	reply_attr(op, true);
 }
 
-/* With an open file it is write(2) that asks, or a read at the end. */
+/* A request with an open file comes from write(2), or from a read at the end of
+ * the file. */
 void ops_getattr(struct request *req)
 {
 	const struct fuse_getattr_in *in = req->fixed;
@@ -135,7 +136,7 @@ static void done_statx(struct fs_op *op)
 		.btime = statx_time_of(a->btime),
 		.ctime = statx_time_of(a->ctime),
 		.mtime = statx_time_of(a->mtime),
-		/* As the kernel packs device numbers in 32 bits. */
+		/* The kernel packs device numbers in 32 bits like this. */
 		.rdev_major = (a->rdev & 0xfff00) >> 8,
 		.rdev_minor = (a->rdev & 0xff) | (a->rdev >> 12 & 0xfff00),
 	};

@@ -14,7 +14,8 @@
 #include "fuse/ops.h"
 #include "fuse/scan_file.h"
 
-#define MAX_COPY_BYTES (1u << 30)	/* of one COPY_FILE_RANGE */
+#define MAX_COPY_BYTES (1u << 30)	/* the most that one COPY_FILE_RANGE
+					 * copies */
 
 static uint32_t kill_flag(const struct request *req)
 {
@@ -284,7 +285,7 @@ void ops_write(struct request *req)
 						done_written);
 }
 
-/* Also FSYNCDIR. */
+/* Answers FSYNCDIR as well. */
 void ops_fsync(struct request *req)
 {
 	const struct fuse_fsync_in *in = req->fixed;

@@ -16,13 +16,16 @@
  * WRITEs wait for memory.
  */
 #define BACKGROUND_PERCENT 75u
-#define CONGESTION_PERCENT 75u	/* of these: the kernel's own default */
+#define CONGESTION_PERCENT 75u	/* percentage of background requests from which
+				 * on the kernel counts as congested: its own
+				 * default */
 #define MAX_READAHEAD_BYTES (64u << 20)	/* the kernel's own limit rules */
 /* The protocol we answer to: nothing newer changes what is sent. */
 #define MINOR 39u
 #define MIN_MINOR 31u
 
-/* Of what we want, the kernel gets what it has offered. */
+/* What this file system can use; the kernel is asked for as much of it as it
+ * has offered. */
 #define WANTED (FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_BIG_WRITES |   \
 		FUSE_DONT_MASK | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | \
 		FUSE_ASYNC_DIO | FUSE_WRITEBACK_CACHE |                     \

@@ -17,7 +17,7 @@
 #include "fuse/scan_file.h"
 #include "fuse/sync.h"
 
-/* One flag in its three guises. */
+/* One flag as the kernel's two ioctls and the inode item have it. */
 static const struct {
 	uint32_t fs, flag, xflag;
 } flag_map[] = {
@@ -33,7 +33,8 @@ static const struct {
 
 struct ioctl_row {
 	uint32_t command;
-	size_t in_bytes;		/* that must have come */
+	size_t in_bytes;		/* bytes that must come with the
+					 * request */
 	void (*handle)(struct request *req);
 };
 

@@ -175,7 +175,7 @@ void *request_room(struct request *req, size_t bytes)
 {
 	if (bytes <= sizeof(req->out))
 		return req->out;
-	/* What came with the request is not overwritten before its end. */
+	/* What came with the request is not overwritten before it has ended. */
 	if (req->slot && !req->data_bytes && !req->name[0])
 		return uring_payload(req->slot);
 	if (!req->large)

@@ -32,15 +32,18 @@ struct request {
 	uint64_t unique;
 	uint32_t opcode;
 	const void *fixed;		/* the opcode's fixed part */
-	size_t fixed_bytes;		/* its size, if there is a slot */
-	const char *name[2];		/* its terminated strings */
+	size_t fixed_bytes;		/* size of the fixed part, if there is
+					 * one */
+	const char *name[2];		/* the request's terminated strings */
 	const uint8_t *data;		/* what follows them */
 	size_t data_bytes;
-	size_t room;			/* for the reply, at the kernel's */
+	size_t room;			/* room for the reply in the kernel's
+					 * buffer */
 	size_t filled;			/* READDIR: bytes in op.buffer */
 	uint64_t page_writes;		/* sync: of the session, when it came,
 					   then when it was started */
-	struct uring_slot *slot;	/* of io_uring, or NULL: read(2) */
+	struct uring_slot *slot;	/* the slot of io_uring that it came by;
+					 * NULL: it came by read(2) */
 	void *held;			/* receive buffer kept, or NULL */
 	void *copy;			/* own memory of its data, or NULL */
 	void *large;			/* reply buffer taken, or NULL */
@@ -59,8 +62,8 @@ struct request *request_new(struct session *session);
 int request_parse(struct request *req, void *buffer, size_t bytes,
 		  bool *kept);
 
-/* The same for a message of io_uring: nothing is copied, the slot stays the
- * request's until the reply. */
+/* Fills in a request from a message of io_uring: nothing is copied, and the
+ * slot belongs to the request until the reply. */
 int request_take(struct request *req, const struct uring_message *message);
 
 /*
@@ -76,7 +79,7 @@ bool request_by_admin(const struct request *req);
 void request_submit(struct request *req, enum fs_op_type type,
 		    void (*done)(struct fs_op *op));
 
-/* Where a reply of up to `bytes` (<= REQUEST_MAX_WRITE) may be put. */
+/* Memory for a reply of up to `bytes` (<= REQUEST_MAX_WRITE). */
 void *request_room(struct request *req, size_t bytes);
 
 /* Ends the request.  error: 0 or a negative errno; data may be NULL.

@@ -21,7 +21,8 @@ struct scan_open {
 	uint64_t key;			/* what a program must know to add */
 	struct file_scan *scan;		/* NULL: it has not begun */
 	struct request *reader;		/* a READ that waits */
-	uint64_t reader_ns;		/* until then */
+	uint64_t reader_ns;		/* its reader counts as present until
+					 * then */
 };
 
 struct scan_files {

@@ -34,7 +34,7 @@ void scan_file_add(struct request *req);
 
 /* Answers reads; when it wants to be called again. */
 uint64_t scan_files_run(struct scan_files *files);
-/* The scans are about to be closed: who reads one is told EIO. */
+/* The scans are about to be closed: whoever still reads one gets EIO. */
 void scan_files_forget(struct scan_files *files);
 /* The session ends: reads are answered with EINTR. */
 void scan_files_stop(struct scan_files *files);

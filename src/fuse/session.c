@@ -41,7 +41,7 @@ static bool may_take(const struct session *session)
 	return !session->alone || session->noticed;
 }
 
-/* Is there a receive buffer, and one for a reply besides? */
+/* Is there a receive buffer, and another one for a reply? */
 static bool may_receive(struct session *session)
 {
 	if (!session->receive)

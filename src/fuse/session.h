@@ -30,13 +30,15 @@ struct trax_grown;
 
 struct session_options {
 	struct env *env;
-	int fd;			/* of the connection; stays the caller's */
+	int fd;			/* descriptor of the connection; it stays the
+				 * caller's */
 	int signal_fd;		/* signalfd of whatever is to end the session
 				   and of SIGCHLD; -1: none */
 	bool direct;		/* all files are read and written past the
 				   kernel's cache, so that a read is answered
 				   whole or with an error */
-	uid_t owner;		/* who mounted it: may use control.h */
+	uid_t owner;		/* the user who mounted it, who may use
+				 * control.h */
 	/*
 	 * A signal asks to end: called with attempt = 0, and again with the
 	 * next number each time the process it started has failed.  Starts
@@ -56,7 +58,7 @@ struct session_options {
 	/* TRAX_CONTROL_GROW: the same; where it began and ended in `grown`. */
 	int (*grow)(void *arg, struct trax_grown *grown, char *why,
 		    size_t bytes);
-	void *server;		/* for both */
+	void *server;		/* argument of both functions */
 };
 
 /* -ENOMEM.  fs must stay until session_run has returned. */

@@ -46,8 +46,9 @@ struct session {
 	struct uring *uring;		/* requests come by it; NULL: by read */
 	bool polled;			/* the ring has seen epoll_fd ready */
 	bool readable;			/* epoll has seen the connection so */
-	uint64_t received;		/* requests so far */
-	bool spins;			/* it may wait without sleeping */
+	uint64_t received;		/* requests received so far */
+	bool spins;			/* the loop may wait for a moment
+					 * without sleeping */
 	bool drained;			/* nothing was left to read */
 	bool listening;			/* epoll_fd watches the connection */
 	void *receive;			/* the next request goes here */
@@ -57,10 +58,11 @@ struct session {
 	struct list requests;		/* free ones */
 	unsigned outstanding;		/* requests not yet ended */
 	unsigned max_background;	/* requests that nobody waits for */
-	unsigned changing;		/* of these change a file */
+	unsigned changing;		/* requests among them that change a
+					 * file */
 	struct list syncs;		/* requests that wait in sync.c */
 	struct request *alone;	/* waits until it is the only one */
-	uint64_t page_writes;		/* WRITEs of pages, so far */
+	uint64_t page_writes;		/* WRITEs of pages so far */
 	unsigned noticed;		/* of these, with the notify thread */
 	bool started;			/* INIT has been answered */
 	bool ended;			/* nothing more is read */
@@ -69,7 +71,8 @@ struct session {
 	unsigned leave_attempt;
 	bool destroyed;			/* DESTROY waits for its answer */
 	uint64_t destroy_unique;
-	struct uring_slot *destroy_slot;	/* that it came by, or NULL */
+	struct uring_slot *destroy_slot;	/* slot of io_uring by which
+						 * DESTROY came, or NULL */
 	int error;			/* why the connection failed */
 	struct {
 		uint64_t ino, ns;	/* the last time */
@@ -78,7 +81,8 @@ struct session {
 	struct hashmap *writers;	/* inodes that are open for writing, and
 					   how often: pages of no others can be
 					   dirty */
-	bool writers_lost;		/* some are not counted */
+	bool writers_lost;		/* some writers are missing in
+					 * `writers` */
 	bool paged[SESSION_PAGE_SLOTS];	/* pages were read, of one of the files
 					   that share the slot */
 };
@@ -97,12 +101,13 @@ bool session_make_uring(struct session *session);
  * on with the descriptor. */
 void session_register_uring(struct session *session);
 
-/* One large buffer: room for a message with REQUEST_MAX_WRITE bytes of data
- * that begin at a multiple of 4096.  NULL: none left. */
+/* A large buffer, with room for a message with REQUEST_MAX_WRITE bytes of data
+ * that begin at a multiple of 4096. NULL: there is none left. */
 void *session_take_large(struct session *session);
 void session_give_large(struct session *session, void *buffer);
 
-/* Where in a large buffer a message is read to, and how long it may be. */
+/* Offset in a large buffer at which a message is read, and the longest
+ * message. */
 #define SESSION_HEAD_BYTES 4096u
 #define SESSION_LARGE_BYTES (SESSION_HEAD_BYTES + REQUEST_MAX_WRITE + 4096u)
 #define SESSION_MESSAGE_OFFSET                                     \

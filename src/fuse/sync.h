@@ -29,7 +29,7 @@ void sync_wait(struct request *req);
  * read. */
 bool sync_run(struct session *session, bool drained);
 
-/* Is a sync waiting that the next turn can start? */
+/* Does a sync wait that could start now? */
 bool sync_is_due(const struct session *session);
 
 /* Starts all: nothing more will be read. */

@@ -20,9 +20,10 @@
 
 #define PAGE_BYTES 4096u
 #define MIN_QUEUE_SLOTS 4u	/* fewer would make requests wait for others */
-#define EXTRA_ENTRIES 8u	/* of the ring, for the poll */
+#define EXTRA_ENTRIES 8u	/* additional entries of the ring, for polling
+				 * the descriptor */
 
-#define SQE_BYTES 128u		/* of IORING_SETUP_SQE128 */
+#define SQE_BYTES 128u		/* size of an entry with IORING_SETUP_SQE128 */
 
 /* Commands in sqe->cmd_op. */
 enum { COMMAND_REGISTER = 1, COMMAND_COMMIT_AND_FETCH = 2 };
@@ -38,7 +39,7 @@ struct slot_header {
 	uint64_t reserved;
 };
 
-/* In the 80 bytes that a large sqe has for commands. */
+/* The command of FUSE, in the 80 bytes that a large entry has for one. */
 struct command {
 	uint64_t flags;
 	uint64_t commit_id;
@@ -50,7 +51,8 @@ struct uring_slot {
 	struct uring *uring;
 	struct slot_header *header;
 	void *payload;
-	struct iovec iov[2];	/* both, for the kernel */
+	struct iovec iov[2];	/* header and payload, as the kernel wants
+				 * them */
 	uint16_t queue;
 };
 
@@ -147,7 +149,7 @@ unsigned uring_queue_slots(const struct uring *uring)
 	return uring->queue_slots;
 }
 
-/* There is an entry for each slot and for the poll. */
+/* There is always a free entry: one for each slot, and one for polling. */
 static struct io_uring_sqe *next_sqe(struct uring *uring)
 {
 	struct io_uring_sqe *sqe;

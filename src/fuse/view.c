@@ -23,7 +23,7 @@
 #include "fuse/view.h"
 
 #define PREFIX "trax."
-#define MAX_VALUE_BYTES 65536u	/* of an attribute, by the kernel */
+#define MAX_VALUE_BYTES 65536u	/* the kernel's limit for an attribute */
 /* Extents of a page: looking them up and printing them is to cost less than
  * 0.1 ms. */
 #define PAGE_EXTENTS 64u
@@ -35,13 +35,15 @@
 struct view {
 	struct session *session;
 	uint64_t asked;			/* requests for values so far */
-	uint64_t others;		/* other requests, at the last step */
+	uint64_t others;		/* number of other requests at the last
+					 * step */
 	uint64_t rest_until_ns;
 	struct list waiting;		/* requests */
 	struct request *active;		/* whose value is being made */
 	bool busy;			/* an operation is under way for it */
 	bool stopped;			/* the session ends */
-	uint32_t uid;			/* for whom the last one was made */
+	uint32_t uid;			/* the user for whom the last value was
+					 * made */
 	struct pieces pieces;
 	struct fs_extent page[PAGE_EXTENTS];
 	char text[MAX_VALUE_BYTES + 1];

@@ -37,7 +37,8 @@ void view_get(struct request *req, const char *name);
 /* Makes one step of a value that is asked for, in less than about 0.1 ms. */
 void view_run(struct view *view);
 
-/* When view_run has something to do; UINT64_MAX: when something happens. */
+/* When view_run will have something to do; UINT64_MAX: not before something
+ * happens. */
 uint64_t view_next_ns(const struct view *view);
 
 /* The session ends: what waits is answered, what is being made soon is. */
