@@ -250,7 +250,7 @@ void dir_retitle(struct fs_txn *txn, struct dir_slot *from,
 
 	if (to->found) {
 		dir_remove(txn, to, item);
-		/* Both names may have the same hash: one item. */
+		/* Both names have the same hash, so they are in one item. */
 		if (key_cmp(from->key, to->key) == 0) {
 			if (to->at < from->at)
 				from->at -= sizeof(struct name_record) +
@@ -281,7 +281,8 @@ void dir_retitle(struct fs_txn *txn, struct dir_slot *from,
  * caller's fill is called when all are there.
  */
 #define BATCH_MAX 512u
-#define BATCH_LEAVES 4u		/* of entries, fetched together */
+#define BATCH_LEAVES 4u		/* leaves of entries that are fetched
+				 * together */
 #define BATCH_NODES 48u
 #define BATCH_MARGIN 4u
 /* What the kernel's buffer needs for an entry, without and with attributes. */
@@ -296,7 +297,8 @@ struct batch_entry {
 };
 
 struct batch {
-	uint64_t last;		/* it ends with this sequence, or before */
+	uint64_t last;		/* the batch ends with this sequence, or before
+				 * it */
 	unsigned n, max;
 	struct batch_entry entry[];
 };

@@ -178,7 +178,8 @@ void inode_apply_attr(struct fs *fs, const struct fs_op *op,
 		inode_set_time(&item->ctime, now);
 }
 
-#define TOUCH_SECONDS 2		/* since the kernel has looked at the clock */
+#define TOUCH_SECONDS 2		/* The kernel may not have looked at the clock
+				 * for this long. */
 
 static bool inode_is_touch(struct fs *fs, const struct fs_op *op)
 {

@@ -45,12 +45,13 @@ struct dir_slot {
 	uint64_t dir;
 	const char *name;
 	size_t bytes;
-	struct key key;		/* of the NAME item */
-	bool item;		/* there is one */
+	struct key key;		/* key of the NAME item */
+	bool item;		/* that item exists */
 	bool found;		/* and it has the name: */
 	uint64_t ino, seq;
 	uint8_t type;		/* DT_* */
-	size_t at;		/* where its record lies in value */
+	size_t at;		/* where the record of the name lies in the
+				 * item's value */
 	size_t value_bytes;
 	uint8_t value[TRAX_MAX_ITEM_BYTES];
 };
@@ -165,8 +166,8 @@ struct acl {
 	} entry[ACL_MAX_ENTRIES];
 };
 
-/* From and to the kernel's format.  -EINVAL, -EOPNOTSUPP (version), -ENOSPC
- * (too many). */
+/* Converts from and to the kernel's format. -EINVAL, -EOPNOTSUPP (version),
+ * -ENOSPC (too many). */
 int acl_parse(const void *value, size_t bytes, struct acl *acl);
 size_t acl_format(const struct acl *acl, void *value);
 /* The permission bits it stands for; true when they say all of it. */

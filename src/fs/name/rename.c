@@ -21,10 +21,11 @@
 #define WALK_MAX 1024u
 
 struct ancestor_walk {
-	uint64_t at;		/* to be looked at next; 0: no walk */
+	uint64_t at;		/* directory to be looked at next; 0: there is
+				 * no walk */
 	uint64_t against;	/* must not be met */
 	unsigned depth;
-	unsigned steps;		/* in this transaction */
+	unsigned steps;		/* directories looked at in this transaction */
 };
 
 struct rename {
@@ -32,10 +33,11 @@ struct rename {
 	uint64_t walked[2][2];	/* {from, against} of walks that went well */
 };
 
-/* All that an attempt has looked up. */
+/* All that one run has looked up. */
 struct rename_lookup {
 	struct dir_slot from, to;
-	struct inode_item dirs[2];	/* of from; of to if it is another */
+	struct inode_item dirs[2];	/* the directory of `from`, and that of
+					 * `to` if it is another */
 	struct inode_item from_item, to_item;
 	struct inode_item *from_dir, *to_dir;
 	bool exchange, whiteout;

@@ -21,7 +21,7 @@
 
 #define PROBES 4u
 #define MAX_PIECES 18u
-#define LIST_MAX_BYTES 65536u	/* as listxattr(2) */
+#define LIST_MAX_BYTES 65536u	/* the limit of listxattr(2) */
 /* Attributes listed in one transaction: each may lie in a leaf of its own. */
 #define LIST_AT_ONCE 8u
 
@@ -365,12 +365,13 @@ void xattr_op_get(struct fs *fs, struct fs_op *op)
 struct xattr_list {
 	uint64_t next;
 	size_t bytes;
-	unsigned n;		/* in this transaction */
+	unsigned n;		/* names added by this transaction */
 	bool over;
 	char names[LIST_MAX_BYTES];
 };
 
-/* What only the administrator may read, others are not told of. */
+/* Names whose values only the administrator may read are not shown to
+ * others. */
 static bool list_shows(const struct fs_op *op, const struct xattr_head *head,
 		       const char *name)
 {

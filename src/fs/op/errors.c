@@ -210,9 +210,9 @@ struct error_listing {
 	uint64_t next;		/* number of the next item to be read */
 	bool read;
 	bool active;		/* a path is being looked for */
-	size_t at;		/* of this object */
+	size_t at;		/* bytes of the object that are in the buffer */
 	uint64_t ino, dir;	/* whose name is looked for, where */
-	uint64_t seq;		/* of the next entry to be looked at */
+	uint64_t seq;		/* number of the next entry to be looked at */
 	unsigned depth;
 	bool gone;
 	char *path;		/* what is known of its end */

@@ -19,7 +19,8 @@ struct vnode_data_ops;		/* vnode.h */
 struct read_events;		/* read_events.h */
 struct writeback_policy;	/* writeback_policy.h */
 struct files;			/* file.c's state of the whole file system */
-struct file;			/* its state of one inode, NULL when clean */
+struct file;			/* the data state of one inode; NULL: it has
+				 * none */
 struct replicas;		/* replica.c: the copies */
 struct errors;			/* errors.c: NULL until there is one */
 struct replica_ra;		/* replica_readahead.c: copies read together */
@@ -43,18 +44,21 @@ struct fs {
 	struct head *own_head;	/* made from the profile */
 	struct fs_options options;
 	struct pool_budget budget;
-	struct hashmap *vnodes;		/* by inode number */
+	struct hashmap *vnodes;		/* all vnodes, by inode number */
 	struct files *files;
-	const struct vnode_data_ops *data_ops; /* of the files */
+	const struct vnode_data_ops *data_ops; /* how vnodes reach the state of
+					        * files */
 	struct list allocated;		/* see abandon_alloc.h */
 	/* Ended by NULL, see data/read_events.h. */
 	const struct read_events *const *read_events;
-	const struct writeback_policy *writeback_policy; /* of the files */
+	/* how files choose when and where to write */
+	const struct writeback_policy *writeback_policy;
 	/* fs_run: it stands above everything that waits by it. */
 	uint64_t (*run)(struct fs *fs, int timeout_ms);
 	struct replicas *replicas;	/* NULL until they are known */
 	struct errors *errors;
-	struct replica_ra *replica_ra;		/* there while replicas is */
+	struct replica_ra *replica_ra;		/* exists while replicas are
+						 * kept */
 	struct access_trace *access_trace;	/* NULL: nothing is learned */
 	struct node_replicas
 		*node_replicas;		   /* NULL: none are learned nor read */
@@ -68,22 +72,24 @@ struct fs {
 	uint64_t op_count;
 	uint64_t stat_ops[FS_OP_TYPES];
 	uint64_t orphans_pending;	/* deletes under way */
-	struct list all_txns;	/* not yet finished */
+	struct list all_txns;	/* all transactions that have not finished */
 	uint64_t txn_count;		/* how many these are */
 	uint64_t answers;		/* operations answered so far */
-	uint64_t answer_ns;		/* when the last of them was */
-	uint64_t handles;		/* open file descriptions so far */
+	uint64_t answer_ns;		/* time of the last answer */
+	uint64_t handles;		/* open file descriptions */
 	bool disk_gone;			/* the disk does not answer any more */
-	uint64_t reruns_max;		/* of any transaction */
+	uint64_t reruns_max;		/* most runs that one transaction has
+					 * needed */
 	uint64_t overruns;		/* runs beyond a transaction's bound */
 	struct fs_txn *rename_locker;	/* has the right to move a directory */
 	struct list rename_lock_waits;		/* transactions that want it */
 	struct list resume;		/* vnode.c: orphans found at mount */
 	struct waiter node_waiter;	/* a group load for a node track */
 	bool node_waiting;
-	uint64_t node_near;		/* where the last node track was made */
-	uint64_t name_mask;		/* of name hashes: all ones but in
-					   tests of collisions */
+	uint64_t node_near;		/* sector where the last node track was
+					 * made */
+	uint64_t name_mask;		/* bits of name hashes that count: all,
+					 * but in tests of collisions */
 };
 
 /*

@@ -21,7 +21,8 @@
 
 /* A range that is searched may go on in the next leaf. */
 #define MORE_LEAVES 1u
-/* One large item may cut a leaf in three. */
+/* One large item may cut a leaf in three, which is two splits more than an
+ * ordinary change. */
 #define MORE_SPLITS 2u
 #define MAX_LEAVES 64u
 

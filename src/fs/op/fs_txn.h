@@ -17,7 +17,7 @@ struct fs_txn_type {
 	/* nodes and new_nodes, where 0, follow from `paths` and `changes`. */
 	struct tree_bounds bounds;
 	uint8_t paths;		/* leaves met, at most */
-	uint8_t changes;	/* of these, changed */
+	uint8_t changes;	/* how many of these paths are changed */
 	uint8_t stages;		/* lookups that depend on one another; 0: 1 */
 	/*
 	 * Probe, run and apply in one function, called again from the start
@@ -39,12 +39,14 @@ struct fs_txn {
 	const struct fs_txn_type *type;
 	struct fs_op *op;	/* NULL: the file system's own work */
 	struct tree_txn *tree_txn;
-	struct waiter waiter;	/* for commits, checkpoints, group loads */
-	unsigned runs;		/* since the last wait */
+	struct waiter waiter;	/* for commits, checkpoints and loads of
+				 * groups */
+	unsigned runs;		/* runs since it last waited */
 	bool restart;		/* fs_txn_restart from inside run() */
 	struct tree_bounds bounds;
-	struct list all_link;	/* in fs->all_txns */
-	struct list link;	/* in a list of those who wait */
+	struct list all_link;	/* member of fs->all_txns */
+	struct list link;	/* member of a list of those that wait for
+				 * something */
 	uint64_t unlinked;	/* run() took this inode's last name: told
 				   to vnode_unlinked when all is over */
 	void *state;		/* the type's */
@@ -69,15 +71,15 @@ void fs_txn_bounds(struct fs *fs, unsigned paths, unsigned changes,
 		   uint32_t log_bytes, struct tree_bounds *bounds);
 /* Answers the op (if any) with rc and frees the transaction. */
 void fs_txn_finish(struct fs_txn *txn, int rc);
-/* Common waits; all return FS_TXN_WAIT for run() to return.  The last one is
- * over when the waiter in the list is told. */
+/* Common waits; all return FS_TXN_WAIT, which run() returns in turn. The last
+ * one ends when somebody calls the waiters of the list. */
 int fs_txn_wait_group(struct fs_txn *txn, uint32_t group);
 int fs_txn_wait_checkpoint(struct fs_txn *txn);
 int fs_txn_wait_list(struct fs_txn *txn, struct list *waits);
 
 /* Frees all transactions without a word; for fs_abandon. */
 void fs_txn_free_all(struct fs *fs);
-/* For `free_state` of types whose state comes from malloc. */
+/* The value of `free_state` for types whose state comes from malloc. */
 void fs_txn_free_state(struct fs_txn *txn);
 
 #endif

@@ -12,7 +12,7 @@ struct holder {
 };
 
 struct fs_holders {
-	uint64_t handles;	/* open file descriptions so far */
+	uint64_t handles;	/* open file descriptions of the process */
 	size_t n;
 	struct holder holder[];
 };

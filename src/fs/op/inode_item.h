@@ -6,7 +6,7 @@
 
 #include "fs/op/fs_txn.h"
 
-/* Those that users see and change. */
+/* The flags that users see and may change. */
 #define INODE_FLAGS_VISIBLE \
 	(INODE_IMMUTABLE | INODE_APPEND | INODE_NOATIME | INODE_NODUMP)
 

@@ -99,7 +99,7 @@ int op_timeout_ms(int timeout_ms, uint64_t now_ns, uint64_t next_ns)
 	return ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-/* When nothing is on its way, only time brings things on. */
+/* With nothing in flight only time can bring something to do. */
 void fs_sleep(struct fs *fs, uint64_t next_ns)
 {
 	uint64_t now_ns = env_now_ns(fs->env);

@@ -116,7 +116,7 @@ void vnode_unlinked(struct fs *fs, uint64_t ino)
 	struct vnode *vnode = vnode_get(fs, ino);
 
 	if (!vnode)
-		return; /* its orphan item is found at the next mount */
+		return; /* the next mount finds its orphan item */
 	vnode->unlinked = true;
 	vnode_drop_unused(fs, vnode);
 }

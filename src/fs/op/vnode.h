@@ -17,7 +17,7 @@ struct vnode {
 	bool linkable;		/* made by FS_TMPFILE: may get a name */
 	bool atime_done;	/* looked at since the last change */
 	bool atime_busy;	/* a transaction is on its way */
-	uint64_t atime_ns;	/* when (env_now_ns) */
+	uint64_t atime_ns;	/* when that time was set (env_now_ns) */
 	uint64_t name_gone_ns;	/* the last time one of several names was taken
 				 * (env_now_ns); 0: not of late */
 	struct file *file;	/* data in memory; NULL: none */
@@ -28,7 +28,7 @@ struct vnode *vnode_find(struct fs *fs, uint64_t ino);
  * are all gone (vnode_drop_unused). */
 struct vnode *vnode_get(struct fs *fs, uint64_t ino);
 void vnode_drop_unused(struct fs *fs, struct vnode *vnode);
-/* One handle more. */
+/* Counts another open handle. */
 void vnode_opened(struct fs *fs, struct vnode *vnode);
 /* nlink reached 0 in a transaction that put the ORPHAN_DELETE item. */
 void vnode_unlinked(struct fs *fs, uint64_t ino);

@@ -22,7 +22,8 @@
 #define WISHES 8u
 #define BUFFERS 32u
 #define PIECE_SECTORS (CHUNK_BLOCKS * BLOCK_SECTORS)
-/* So many chunks must be free, or something would leave for them. */
+/* Only while this many chunks are free: otherwise other data would leave memory
+ * for what may not be wanted. */
 #define FREE_PIECES 64u
 /* Where so many reads wait the next one is so near that nothing fits into its
  * gap. */
@@ -31,7 +32,7 @@
 struct readahead_wish {
 	uint64_t first, end;	/* sectors of the disk; end 0: none */
 	uint64_t ino;
-	uint64_t off;		/* of the first, in the file */
+	uint64_t off;		/* offset of the first one in the file */
 };
 
 struct readahead_buffer {
@@ -89,8 +90,8 @@ static bool is_worth_it(const struct file *file, uint64_t block,
 	    !there_is_room(file->files))
 		return false;
 	head_get_state(fs->head, head_state);
-	/* Who reads on is read ahead for; who writes has other use for the
-	 * head. */
+	/* A file that is being written is not read ahead: the head has better
+	 * uses. */
 	return head_state->reads && file->blocks == file->kept_count &&
 	       !(block && chunk_block(file, block - 1)) &&
 	       !file_is_streamed(file, block) && !ends_soon(file, block);

@@ -26,10 +26,11 @@
 #include "sched/head/head.h"
 
 #define OFFERS_MOST 512u
-#define PART 16u		/* of a track, in one piece */
+#define PART 16u		/* a piece is at most this part of a track */
 #define MOST_BLOCKS 16u
 #define LOOK_NS UINT64_C(100000000)
-#define READS_A_LOOK 2u		/* then users read */
+#define READS_A_LOOK 2u		/* reads since the last look from which on users
+				 * count as reading */
 #define WAIT_NS UINT64_C(10000000000)
 #define LOG_PERCENT 60u
 #define SCAN_BLOCKS 4096u	/* looked at for one round of offers */
@@ -114,7 +115,7 @@ static void gap_queue_written(void *arg, struct queue_request *req)
 
 	if (files->gap_queue_closed)
 		return;
-	/* It has been recalled when it had begun, and could not go on. */
+	/* It was recalled after it had begun, and could not be cancelled. */
 	if (req->disk.result == -EBUSY) {
 		writeback_submit(segment->wb, segment, QUEUE_WRITE_BACK);
 		return;
@@ -176,7 +177,7 @@ bool gap_writeback_add(struct writeback *wb,
 
 /* ---- Recalling ---- */
 
-/* As if it had never been begun. */
+/* Undoes the beginning of a destage that was recalled. */
 static void destage_recalled(struct writeback *wb)
 {
 	unsigned i;

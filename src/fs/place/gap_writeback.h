@@ -13,8 +13,9 @@
 #include "fs/data/file_data.h"
 #include "fs/data/writeback.h"
 
-/* May what is to be written of a file wait?  Users read, the head is known,
- * nobody waits, and there is memory and log. */
+/* May the write-back of a file wait for gaps? Yes if users read, the position
+ * of the head is known, nobody waits for the file, and memory and log have
+ * room. */
 bool gap_writeback_may(const struct file *file, enum writeback_kind kind);
 /* Is pinned content being destaged in gaps, so that it need not be destaged
  * otherwise? */

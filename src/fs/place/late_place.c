@@ -19,9 +19,9 @@
  * since stays where it is, and all of its train.
  *
  * Files of a directory lie one behind the other in the order they were made,
- * and are read that way.  Who is put elsewhere costs who reads them in order
- * an eighth of a turn and more (measured), and that is expected LAMBDA times:
- * half a turn must be won by it.
+ * and are read that way.  A file that lies elsewhere costs whoever reads them
+ * in order an eighth of a turn and more (measured), and that is expected to
+ * happen LAMBDA times: the other place must win half a turn.
  */
 #include "fs/place/late_place.h"
 
@@ -30,13 +30,17 @@
 #include "sched/queue/policy.h"
 #include "sched/queue/range_write.h"
 
-/* Expected reads, as far as they pay for where it lies. */
+/* A file is expected to be read this many times in the order of its directory;
+ * each of these reads loses one part in FOLLOWS_PART of a turn (measured) if
+ * the file lies elsewhere. */
 #define LAMBDA 4u
-#define FOLLOWS_PART 8u		/* of a turn */
+#define FOLLOWS_PART 8u
 
-/* Of what nobody waits for: files up to this. */
+/* Data that nobody waits for is placed late in files of up to this many
+ * blocks. */
 #define SMALL_BLOCKS 16u
-/* So many on their way at once, of late, are enough of what is waited for. */
+/* With more write-backs than 2.5 on their way on average, in units of
+ * 1/MEAN_UNIT, a fixed place is as good for data that is waited for. */
 #define MEAN_UNIT 64u
 #define MEAN_MIN (5 * MEAN_UNIT / 2)
 
@@ -116,7 +120,7 @@ static void batch_move(struct writeback *first, uint64_t sector)
 
 /* ---- The queue asks ---- */
 
-/* As the queue sees a request whose place is fixed. */
+/* What the queue expects of a request with a fixed place. */
 static uint64_t cost_at(const struct head_state *head_state, uint64_t sector,
 			uint32_t sectors)
 {

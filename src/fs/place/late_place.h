@@ -20,7 +20,7 @@
  */
 bool late_place_choose(struct writeback *wb);
 
-/* It has been written, or failed. */
+/* The write has ended, well or not. */
 void late_place_over(struct writeback *wb);
 
 #endif

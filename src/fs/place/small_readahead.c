@@ -28,12 +28,15 @@
 #include <stdlib.h>
 
 #define FIRST_SECTORS (128u << 1)	/* 128 KiB */
-#define SMALL_RA_FILES 512u			/* of one stretch */
-#define LEAVES 6u			/* of owners, fetched together */
-/* Of files that are read whole: 1 MiB. */
+#define SMALL_RA_FILES 512u			/* files of one stretch, at
+						 * most */
+#define LEAVES 6u			/* leaves of owners that are fetched
+					 * together */
+/* Files up to this size are read whole: 1 MiB. */
 #define WHOLE_SECTORS (1u << 11)
-/* Over so many tracks parts of files are read, of so many files: of more at
- * once the queue takes the nearest first, and comes back. */
+/* Tracks over which parts of files are read ahead, and files of which parts are
+ * read: if there were more at once, the queue would take the nearest first and
+ * come back for the others. */
 #define PART_TRACKS 16u
 #define PART_FILES 2u
 
@@ -60,7 +63,7 @@ struct small_ra_ahead {
 
 /* ---- One file ---- */
 
-/* Of a stretch that ends at `end`, what users want. */
+/* How many blocks users want of a stretch that ends at `end`. */
 static uint64_t prefix_blocks(const struct file *file, uint64_t end)
 {
 	uint64_t bytes = file->loaded ? prefix_expected(file) : PREFIX_UNKNOWN;
@@ -78,7 +81,7 @@ static void ahead_step(struct shared_lock *lock)
 	uint64_t end;
 	int rc = -EBUSY;
 
-	/* Who has a file for himself may be deleting it. */
+	/* A transaction that has the file for itself may be deleting it. */
 	if (list_empty(&file->excl_locks) && !file->vnode->unlinked)
 		rc = file_lock_shared(file, lock);
 	if (rc == FS_TXN_WAIT)
@@ -115,7 +118,7 @@ static void ahead_start(struct files *files, const struct small_ra_file *near,
 
 /* ---- Who lies there ---- */
 
-/* Of n sectors of a file. */
+/* How many of n sectors of a file are wanted. */
 static uint64_t look_wants(const struct small_ra_look *look, uint64_t n)
 {
 	uint64_t most = (look->small_ra->prefix + SECTOR_BYTES - 1) /
